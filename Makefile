@@ -1,0 +1,93 @@
+# kprobefs: "make run" shows it, "make test" proves it.
+GO    ?= go
+RACE  ?= -race
+LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
+GUEST := kernel/guest
+IMAGE := vmlinux-6.1
+# The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
+TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
+# What the tests of a package run for at most.
+TIMEOUT  ?= 10m
+# How long "make fuzz" gives each fuzz target.
+FUZZTIME ?= 30s
+# Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
+FUZZ     ?= .
+
+.PHONY: help build run readme test soak check fmt vet lint tidy guest guest-check golden golden-check tables tables-check ftracetest bench man fuzz clean
+
+help: ## print this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+
+build: ## build bin/kprobefs
+	$(GO) build -o bin/kprobefs ./cmd/kprobefs
+
+run: build ## build the program and play a tour of it, with the files in Linux's own places
+	bin/kprobefs exec --cpus 2 -- $(TOURSH) $(CURDIR)/integration/tour.sh
+
+readme: build ## put what the tour prints into README.md
+	@bin/kprobefs exec --cpus 2 -- $(TOURSH) $(CURDIR)/integration/tour.sh >out.tour 2>&1
+	@awk '/^<!-- tour -->/ { print; print "```"; while ((getline line < "out.tour") > 0) if (line != "" || n++) print line; print "```"; skip = 1 } \
+		/^<!-- \/tour -->/ { skip = 0 } !skip' README.md >out.readme && mv out.readme README.md && rm -f out.tour
+
+test: vet ## all tests; the packages (not the scripts of integration) under the race detector
+	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /soak$$)
+	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' ./cmd/kprobefs/system
+	$(GO) test -parallel 4 -timeout 15m ./integration
+	$(GO) test -timeout 10m ./integration/soak
+
+soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 100,000 steps of probes (about half an hour in all)
+	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
+	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestWitness' ./kprobes
+	KPROBEFS_SOAK=1 $(GO) test -timeout 30m -v -run Test100000 ./kprobes
+
+check: fmt vet tidy lint guest-check golden-check ## what CI runs beside the tests
+
+fmt:
+	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }
+
+vet:
+	$(GO) vet ./...
+
+tidy:
+	$(GO) mod tidy -diff
+
+lint:
+	$(GO) run $(LINT) run ./...
+
+guest: ## rebuild the guest kernel, kernel/guest/vmlinux-6.1 (needs Debian 12's gcc)
+	$(MAKE) -C $(GUEST)
+
+guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for at in a b/c; do \
+		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at/guest/$(IMAGE)" "$$dir/$$at"/guest/modules/*.ko && \
+		$(MAKE) -s -j2 -C "$$dir/$$at/guest" || exit 1; \
+		for f in $(IMAGE) $$(cd $(GUEST) && ls modules/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
+	done && echo "guest-check: two builds in two folders, both are $(GUEST)/$(IMAGE) and its modules"
+
+golden: ## record what Linux prints for the scripts of integration/testdata
+	$(GO) run ./integration/golden record
+
+golden-check: ## fail if a recording is not what Linux prints
+	$(GO) run ./integration/golden check
+
+tables: ## record what Linux answers to the random definitions, values, filters and words of integration/grammar
+	$(GO) run ./integration/golden tables record
+
+tables-check: ## fail if one of these tables is not what Linux answers
+	$(GO) run ./integration/golden tables check
+
+ftracetest: ## run the kernel's own tests of tracing (linux-source-6.1) here, and compare with what they gave on Linux
+	$(GO) run ./integration/ftracetest run $(FTRACEDIRS)
+
+bench: ## measure the interpreter, hits, files and 10,000 probes; tables, and out/bench.json
+	@mkdir -p out
+	$(GO) run ./integration/bench -json out/bench.json
+
+man: ## write the manual pages, docs/man, from the commands (a test compares them)
+	$(GO) test ./cmd/kprobefs -run TestManPages -args -update-man
+
+fuzz: ## run each fuzz target for FUZZTIME, three at a time; a failing input is printed and kept
+	$(GO) run ./integration/fuzz -jobs 3 -time $(FUZZTIME) -run '$(FUZZ)'
+
+clean: ## remove what was built (not the guest's image, which is checked in)
+	rm -rf bin out $(GUEST)/.build

@@ -1,0 +1,225 @@
+package main
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+
+	sys "github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/host"
+)
+
+// What a command does elsewhere than in our files its supervisor tells the
+// process that serves, which has the guest do the same. They share a socket, by
+// which one packet goes for each call and one comes back, and a word of memory
+// that says whether anybody watches: while nobody does, no packet goes.
+
+// callMessage is a call that a thread of the command is about to make.
+type callMessage struct {
+	ID       uint64
+	TID, PID int
+	Comm     string
+	Nr       uint64 // x86-64's number
+	Args     [6]uint64
+	Text     [6][]byte   // what arguments point to; nil: nothing
+	Vector   [6][][]byte // arrays of strings
+	Mode     uint64
+	Head     [][]byte
+}
+
+// maxPacket bounds a message, bytes.
+const maxPacket = 128 << 10
+
+// syscall is the call in the guest's words.
+func (m *callMessage) syscall() host.Syscall {
+	s := host.Syscall{Nr: m.Nr, Args: m.Args, Mode: m.Mode, Head: m.Head}
+	for i := range m.Args {
+		if m.Text[i] != nil {
+			text := string(m.Text[i])
+			s.Text[i] = &text
+		}
+		if m.Vector[i] == nil {
+			continue
+		}
+		s.Vector[i] = []string{}
+		for _, v := range m.Vector[i] {
+			s.Vector[i] = append(s.Vector[i], string(v))
+		}
+	}
+	return s
+}
+
+// fork is the call if it is one that makes a process.
+func (m *callMessage) fork() (f host.Fork, ok bool) {
+	f.Nr = m.Nr
+	switch m.Nr {
+	case guestClone:
+		copy(f.Args[:], m.Args[:])
+	case guestClone3: // struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls
+		var args [8]uint64
+		for i := range args {
+			if len(m.Text[0]) >= 8*i+8 {
+				args[i] = binary.NativeEndian.Uint64(m.Text[0][8*i:])
+			}
+		}
+		f.Args = [5]uint64{args[0] | args[4], args[5], 0, 0, args[7]}
+	case guestFork, guestVfork:
+	default:
+		return f, false
+	}
+	return f, true
+}
+
+// callServer is the serving process' end.
+type callServer struct {
+	socket int
+	state  *atomic.Uint32
+}
+
+// newCallServer takes the two descriptors that the supervisor has handed down.
+func newCallServer(socket int) (*callServer, error) {
+	state, err := sharedWord(socket + 1)
+	if err != nil {
+		return nil, err
+	}
+	unix.CloseOnExec(socket)
+	return &callServer{socket: socket, state: state}, nil
+}
+
+// sharedWord maps the first word of a file; the descriptor is closed.
+func sharedWord(fd int) (*atomic.Uint32, error) {
+	b, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	_ = unix.Close(fd)
+	if err != nil {
+		return nil, fmt.Errorf("shared memory: %w", err)
+	}
+	return (*atomic.Uint32)(unsafe.Pointer(&b[0])), nil
+}
+
+// serve answers until the supervisor has gone. Calls of different threads do not
+// wait for each other.
+func (c *callServer) serve(a *sys.Activity) {
+	buf := make([]byte, maxPacket)
+	for {
+		n, err := unix.Read(c.socket, buf)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			return
+		}
+		var m callMessage
+		if json.Unmarshal(buf[:n], &m) != nil {
+			continue
+		}
+		go func() {
+			by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
+			if f, ok := m.fork(); ok {
+				a.Fork(by, f)
+			} else {
+				a.Call(by, m.syscall())
+			}
+			answer, _ := json.Marshal(m.ID)
+			_, _ = unix.Write(c.socket, answer)
+		}()
+	}
+}
+
+// callClient is the supervisor's end.
+type callClient struct {
+	socket int
+	state  *atomic.Uint32
+
+	mu      sync.Mutex
+	waiting map[uint64]chan struct{} // by ID; nil: the server has gone
+}
+
+// newCallClient gives an end, and the two files for the serving process.
+func newCallClient() (c *callClient, files []*os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	memory, err := unix.MemfdCreate("kprobefs", unix.MFD_CLOEXEC)
+	if err == nil {
+		err = unix.Ftruncate(memory, int64(os.Getpagesize()))
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	theirs, err := unix.FcntlInt(uintptr(memory), syscall.F_DUPFD_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	state, err := sharedWord(memory)
+	if err != nil {
+		return nil, nil, err
+	}
+	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}}
+	go c.receive()
+	return c, []*os.File{os.NewFile(uintptr(fds[1]), "calls"), os.NewFile(uintptr(theirs), "state")}, nil
+}
+
+// watched says whether anybody could see a call.
+func (c *callClient) watched() bool { return c.state.Load() != 0 }
+
+// receive ends who waits, all when the server has gone.
+func (c *callClient) receive() {
+	var buf [32]byte
+	for {
+		n, err := unix.Read(c.socket, buf[:])
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || n == 0 {
+			break
+		}
+		var id uint64
+		if json.Unmarshal(buf[:n], &id) == nil {
+			c.mu.Lock()
+			if w := c.waiting[id]; w != nil {
+				close(w)
+				delete(c.waiting, id)
+			}
+			c.mu.Unlock()
+		}
+	}
+	c.state.Store(0)
+	c.mu.Lock()
+	for _, w := range c.waiting {
+		close(w)
+	}
+	c.waiting = nil
+	c.mu.Unlock()
+}
+
+// tell returns when the guest has made the call.
+func (c *callClient) tell(m *callMessage) {
+	b, err := json.Marshal(m)
+	if err != nil || len(b) > maxPacket {
+		return
+	}
+	done := make(chan struct{})
+	c.mu.Lock()
+	if c.waiting == nil {
+		c.mu.Unlock()
+		return
+	}
+	c.waiting[m.ID] = done
+	c.mu.Unlock()
+	if _, err := unix.Write(c.socket, b); err != nil {
+		c.mu.Lock()
+		delete(c.waiting, m.ID)
+		c.mu.Unlock()
+		return
+	}
+	<-done
+}

@@ -1,0 +1,255 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+)
+
+// finding is one thing that a machine must have, and whether it has it.
+type finding struct {
+	what   string // "/dev/fuse"
+	err    error  // why not; nil: it is there
+	remedy string // what to do about err
+	note   string // what else to know; printed where err is nil
+}
+
+// print writes a finding as a line, or as two with the remedy.
+func (f finding) print(w io.Writer) {
+	switch {
+	case f.err != nil:
+		fmt.Fprintf(w, "lacks  %s: %v\n       remedy: %s\n", f.what, f.err, f.remedy)
+	case f.note != "":
+		fmt.Fprintf(w, "ok     %s: %s\n", f.what, f.note)
+	default:
+		fmt.Fprintf(w, "ok     %s\n", f.what)
+	}
+}
+
+func checkCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [MNT]",
+		Short: "Tell what this machine lacks, and what to do about it",
+		Long: `Look whether 'kprobefs exec' and 'kprobefs mount MNT' can work here: /dev/fuse, a
+private namespace in which a mount is allowed, fusermount3 for mounts of an
+ordinary user, and whether something is in the way at the directory MNT. Each
+thing that is missing comes with a remedy. Nothing is changed.
+
+The exit status is 0 if nothing is missing, else 1.`,
+		Args:              cobra.MaximumNArgs(1),
+		ValidArgsFunction: completeDir,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			list := append([]finding{checkDevice()}, checkExec(), checkMount())
+			for _, dir := range args {
+				list = append(list, checkPlace(dir))
+			}
+			for _, dir := range fs.DeadMounts() {
+				list = append(list, finding{
+					what: dir, err: errors.New("a mount of a kprobefs that is gone"), remedy: "kprobefs umount " + dir,
+				})
+			}
+			return report(cmd.OutOrStdout(), list)
+		},
+	}
+}
+
+// report prints all findings; what is missing makes the status 1.
+func report(w io.Writer, list []finding) error {
+	var missing error
+	for _, f := range list {
+		f.print(w)
+		missing = errors.Join(missing, f.err)
+	}
+	if missing != nil {
+		return &exitError{err: missing, said: true}
+	}
+	return nil
+}
+
+func checkDevice() finding {
+	f := finding{what: "/dev/fuse"}
+	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err == nil {
+		_ = dev.Close()
+		return f
+	}
+	f.err = errors.Unwrap(err)
+	f.remedy = deviceRemedy(err)
+	return f
+}
+
+// deviceRemedy says what helps against an error of opening /dev/fuse.
+func deviceRemedy(err error) string {
+	switch {
+	case errors.Is(err, syscall.EACCES):
+		return "chmod 666 /dev/fuse (as root)"
+	case errors.Is(err, syscall.EPERM):
+		return "this container may not use the device: start it with --device /dev/fuse"
+	case errors.Is(err, syscall.ENOENT):
+		return "modprobe fuse (as root); in a container: start it with --device /dev/fuse"
+	}
+	return "modprobe fuse (as root)"
+}
+
+// checkExec tries what exec needs: a namespace of one's own that FUSE can be
+// mounted in.
+func checkExec() finding {
+	f := finding{what: "exec: a private namespace with a FUSE mount"}
+	cmd := exec.Command(self, "try-mount")
+	privateNamespace(cmd)
+	out, err := cmd.CombinedOutput()
+	switch {
+	case err == nil:
+	case cmd.ProcessState == nil:
+		f.err, f.remedy = err, namespaceRemedy
+	default:
+		f.err = errors.New(strings.TrimPrefix(strings.TrimSpace(string(out)), "kprobefs: "))
+		f.remedy = "see /dev/fuse above; in a container give CAP_SYS_ADMIN and --security-opt apparmor=unconfined"
+	}
+	return f
+}
+
+// checkMount looks for what mounting in the caller's own namespace needs.
+func checkMount() finding {
+	f := finding{what: "mount: CAP_SYS_ADMIN, or fusermount3"}
+	if mayMount() {
+		f.note = "this process may mount"
+		return f
+	}
+	path, err := exec.LookPath("fusermount3")
+	if err != nil {
+		f.err, f.remedy = err, "apt-get install fuse3; or mount as root, or below unshare -Urm"
+		return f
+	}
+	st, err := os.Stat(path)
+	switch {
+	case err != nil:
+		f.err, f.remedy = err, "apt-get install --reinstall fuse3"
+	case st.Mode()&os.ModeSetuid == 0:
+		f.err = fmt.Errorf("%s is not set-user-ID root", path)
+		f.remedy = "chmod u+s " + path + " (as root); or mount as root, or below unshare -Urm"
+	default:
+		f.note = path
+	}
+	return f
+}
+
+// mayMount says whether this process has CAP_SYS_ADMIN.
+func mayMount() bool {
+	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := unix.Capget(&hdr, &data[0])
+	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
+}
+
+// checkPlace looks whether a tree can be mounted on dir.
+func checkPlace(dir string) finding {
+	f := finding{what: dir}
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		f.err, f.remedy = err, "go to a directory that exists"
+		return f
+	}
+	st, err := os.Stat(abs)
+	mounted := fs.MountedOn(abs)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		f.err, f.remedy = syscall.ENOENT, "mkdir -p "+dir
+	case errors.Is(err, syscall.ENOTCONN) && fs.Ours(abs):
+		f.note = "a kprobefs that is gone left its mount here; mounting takes it away"
+	case err != nil:
+		f.err, f.remedy = errors.Unwrap(err), "umount -l "+dir+" (as root)"
+	case !st.IsDir():
+		f.err, f.remedy = syscall.ENOTDIR, "take another place"
+	case fs.Ours(abs):
+		f.err, f.remedy = errors.New("a kprobefs is mounted here"), "kprobefs umount "+dir
+	case mounted != "":
+		f.err = fmt.Errorf("a mount of type %s is in the way: it would be covered", mounted)
+		f.remedy = "umount " + dir + ", or take another place"
+	}
+	return f
+}
+
+// mountedCommand is what a container's probes call: its image has no shell.
+func mountedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "mounted MNT",
+		Short: "Tell by the exit status whether the tree is served at MNT",
+		Long: `Open and read a file of the tree at the directory MNT. The exit status is 0 when
+it answers, else 1: no kprobefs is mounted there, or it is gone, or it hangs (for
+three seconds).`,
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: completeDir,
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := filepath.Abs(args[0])
+			if err != nil {
+				return err
+			}
+			return answers(dir)
+		},
+	}
+}
+
+// answerTime is how long a tree may take to answer.
+const answerTime = 3 * time.Second
+
+// answers reads a file that everybody may read.
+func answers(dir string) error {
+	if !fs.Ours(dir) {
+		return fmt.Errorf("%s: no kprobefs is mounted there", dir)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(filepath.Join(dir, "proc/version"))
+		done <- err
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(answerTime):
+		return fmt.Errorf("%s: no answer: %w", dir, syscall.ETIMEDOUT)
+	}
+}
+
+// tryCommand is what checkExec runs in a new namespace.
+func tryCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "try-mount",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return tryMount() },
+	}
+}
+
+// tryMount mounts a FUSE that nobody serves; it goes with the namespace.
+func tryMount() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make / private: %w", err)
+	}
+	dir, err := tempDir()
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dir)
+	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	data := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev.Fd(), os.Geteuid(), os.Getegid())
+	if err := unix.Mount("kprobefs", dir, "fuse.kprobefs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
+		return fmt.Errorf("mount of FUSE: %w", err)
+	}
+	return unix.Unmount(dir, unix.MNT_DETACH)
+}

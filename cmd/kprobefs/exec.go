@@ -1,0 +1,316 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+// The exec command is three processes. The first one stays in the caller's
+// namespaces and passes signals and the exit status on. The second one is root
+// of a namespace of its own: it starts the third, which serves the files, puts
+// them into their places, and runs the command as its child.
+
+// treeVar tells the command where the whole tree is.
+const treeVar = "KPROBEFS_MNT"
+
+// stopGrace is how long the serving process may take to end.
+const stopGrace = 2500 * time.Millisecond
+
+func (p *program) execCommand() *cobra.Command {
+	f := &machineFlags{}
+	c := &cobra.Command{
+		Use:   "exec [flags] [--] CMD [ARG]...",
+		Short: "Run a command that finds the files in their usual places",
+		Long: `Run CMD in a mount namespace of its own, in which the emulated kernel's files
+stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
+/sys/kernel/tracing, and /proc/sys/debug, /proc/kallsyms, /proc/modules,
+/proc/version, /proc/cmdline, /dev/kmsg and some files of /proc/sys/kernel. The
+rest of the machine does not see them, and nothing is left when CMD ends. The
+exit status is that of CMD; signals are passed on to it.
+
+An ordinary user becomes root of a user namespace; /dev/fuse must be open to
+them. The whole tree, with machine/, is at $` + treeVar + `.`,
+		Example: `  kprobefs exec -- sh -c 'cat /sys/kernel/debug/kprobes/list'
+  kprobefs exec --cpus 2 bash`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := f.check(); err != nil {
+				return err
+			}
+			return p.exec(f, args)
+		},
+	}
+	f.addTo(c.Flags())
+	c.Flags().SetInterspersed(false)
+	return c
+}
+
+// exec is the first process.
+func (p *program) exec(f *machineFlags, args []string) error {
+	dir, err := tempDir()
+	if err != nil {
+		return err
+	}
+	defer os.Remove(dir)
+	args = slices.Concat(p.logging.args(), []string{"inside"}, f.args(), []string{dir, "--"}, args)
+	cmd := exec.Command(self, args...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	privateNamespace(cmd)
+	err = runChild(cmd)
+	if cmd.ProcessState == nil && err != nil {
+		return namespaceError(err)
+	}
+	return err
+}
+
+// privateNamespace gives a command a mount namespace of its own, and a user
+// namespace where the caller is not root.
+func privateNamespace(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+}
+
+// tempDir makes a place for the whole tree, wherever this user may make one.
+func tempDir() (string, error) {
+	dir, err := os.MkdirTemp("", "kprobefs-")
+	for _, other := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/var/tmp", os.Getenv("HOME"), "."} {
+		if err == nil {
+			break
+		}
+		if other == "" {
+			continue
+		}
+		if d, oerr := os.MkdirTemp(other, "kprobefs-"); oerr == nil {
+			return filepath.Abs(d)
+		}
+	}
+	return dir, err
+}
+
+// namespaceRemedy is what helps where no namespace can be made.
+const namespaceRemedy = "run as root, or allow user namespaces: sysctl user.max_user_namespaces, " +
+	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; " +
+	"in a container CAP_SYS_ADMIN or another seccomp profile"
+
+func namespaceError(err error) error {
+	if errors.Is(err, syscall.EPERM) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EINVAL) || errors.Is(err, syscall.EACCES) {
+		return fmt.Errorf("a private namespace is refused (%w); %s", err, namespaceRemedy)
+	}
+	return err
+}
+
+// runChild runs a command, passes signals on to it and returns its end as an
+// *exitError.
+func runChild(cmd *exec.Cmd) error {
+	sig := make(chan os.Signal, 16)
+	signal.Notify(sig, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	defer signal.Stop(sig)
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case s := <-sig:
+				if !fromTerminal(s) {
+					_ = cmd.Process.Signal(s)
+				}
+			case <-done:
+				return
+			}
+		}
+	}()
+	err := cmd.Wait()
+	close(done)
+	var e *exec.ExitError
+	if errors.As(err, &e) {
+		return &exitError{err: err, said: true, status: e.Sys().(syscall.WaitStatus)}
+	}
+	return err
+}
+
+// fromTerminal says whether a signal will have reached the command already: what
+// a terminal sends goes to its whole foreground process group.
+func fromTerminal(s os.Signal) bool {
+	if s != syscall.SIGINT && s != syscall.SIGQUIT && s != syscall.SIGWINCH {
+		return false
+	}
+	tty, err := os.Open("/dev/tty")
+	if err != nil {
+		return false
+	}
+	defer tty.Close()
+	foreground, err := unix.IoctlGetInt(int(tty.Fd()), unix.TIOCGPGRP)
+	return err == nil && foreground == unix.Getpgrp()
+}
+
+// exitError is an end that has its own status.
+type exitError struct {
+	err    error
+	said   bool // the reason has been printed
+	status syscall.WaitStatus
+}
+
+func (e *exitError) Error() string { return e.err.Error() }
+func (e *exitError) Unwrap() error { return e.err }
+
+// exit gives the status to exit with; a command that died by a signal is
+// followed by that signal.
+func (e *exitError) exit() int {
+	if !e.said {
+		fmt.Fprintln(os.Stderr, "kprobefs:", e.err)
+	}
+	switch {
+	case e.status.Signaled():
+		return dieBy(e.status.Signal())
+	case e.status.Exited() && e.status.ExitStatus() != 0:
+		return e.status.ExitStatus()
+	}
+	return 1
+}
+
+// dieBy ends this process by s where that leaves no core and no stack traces.
+func dieBy(s syscall.Signal) int {
+	if slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL}, s) {
+		signal.Reset(s)
+		_ = syscall.Kill(os.Getpid(), s)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return 128 + int(s)
+}
+
+func (p *program) insideCommand() *cobra.Command {
+	f := &machineFlags{}
+	c := &cobra.Command{
+		Use:    "inside DIR -- CMD [ARG]...",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return p.inside(f, args[0], args[1:])
+		},
+	}
+	f.addTo(c.Flags())
+	c.Flags().SetInterspersed(false)
+	return c
+}
+
+// inside is the second process.
+func (p *program) inside(f *machineFlags, dir string, args []string) error {
+	if args[0] == "--" {
+		args = args[1:]
+	}
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	ns := &namespace{log: p.log, tree: dir}
+	if err := ns.prepare(); err != nil {
+		return err
+	}
+	calls, files, err := newCallClient()
+	if err != nil {
+		return err
+	}
+	server, err := p.serve(f, dir, files)
+	if err != nil {
+		return err
+	}
+	defer stop(server)
+	if err := untilSignal(sig, server, ns.cover); err != nil {
+		return err
+	}
+	signal.Stop(sig)
+	name, err := exec.LookPath(args[0])
+	if err != nil {
+		return &exitError{err: err, status: 127 << 8}
+	}
+	cmd, end, err := p.supervised(name, args, ns.covered(), calls)
+	if err != nil {
+		return err
+	}
+	defer end()
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.Env = append(os.Environ(), treeVar+"="+dir, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	err = runChild(cmd)
+	if cmd.ProcessState == nil && err != nil {
+		return &exitError{err: err, status: 126 << 8}
+	}
+	return err
+}
+
+// untilSignal runs f, which touches the files. Should they not answer, a signal
+// ends the server, and so f. It must not run on the main thread: that is where
+// the host's kernel would leave the signal, unseen while it waits for a file.
+func untilSignal(sig <-chan os.Signal, server *exec.Cmd, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case s := <-sig:
+		_ = server.Process.Kill()
+		<-done
+		n, _ := s.(syscall.Signal)
+		return &exitError{err: errors.New(s.String()), said: true, status: syscall.WaitStatus(n)}
+	}
+}
+
+// stop ends the serving process.
+func stop(server *exec.Cmd) {
+	_ = server.Process.Signal(syscall.SIGTERM)
+	kill := time.AfterFunc(stopGrace, func() { _ = server.Process.Kill() })
+	defer kill.Stop()
+	_ = server.Wait()
+}
+
+// serve starts the third process, and waits until its files are there.
+func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cmd, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(),
+		[]string{"--face", "debugfs=" + debugfsDir, "--face", "tracefs=" + tracefsDir, dir})...)
+	cmd.Dir = "/"
+	cmd.Stderr = os.Stderr
+	cmd.ExtraFiles = append([]*os.File{w}, calls...)
+	// A group of its own keeps the terminal's ^C from it.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	_ = w.Close()
+	for _, f := range calls {
+		_ = f.Close()
+	}
+	if line, _ := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+		err := cmd.Wait() // it has said why
+		if err == nil {
+			err = errors.New("the serving process ended at once")
+		}
+		return nil, &exitError{err: err, said: true}
+	}
+	return cmd, nil
+}
+
+// exists says whether something has that name.
+func exists(path string) bool {
+	_, err := os.Lstat(path)
+	return err == nil
+}

@@ -1,0 +1,527 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/fs/debugfs"
+	"github.com/kprobefs/kprobefs/fs/procfs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/sysctl"
+)
+
+// The tests run this binary as the program, with a tree that has no machine
+// behind it, in a mount namespace of their own.
+const (
+	roleVar     = "KPROBEFS_TEST_ROLE"
+	roleTests   = "tests"
+	roleProgram = "program"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case roleProgram:
+		os.Exit(run(os.Args, bootFake))
+	case roleTests:
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	}
+	cmd := exec.Command(self, os.Args[1:]...)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
+	runtime.LockOSThread()
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "no private namespace to test in:", err)
+		os.Exit(0)
+	}
+	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by one
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range interrupts {
+			_ = cmd.Process.Signal(s)
+		}
+	}()
+	_ = cmd.Wait()
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+// fakeSystem is a tree whose files say their own names, and one whose reads wait.
+type fakeSystem struct {
+	cpus int
+
+	mu      sync.Mutex
+	opt     bool
+	enabled bool
+}
+
+func (s *fakeSystem) Enabled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.enabled
+}
+
+func (s *fakeSystem) SetEnabled(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.enabled = on
+	return nil
+}
+
+func (s *fakeSystem) Blacklist() []kprobes.BlacklistRecord { return nil }
+
+func (s *fakeSystem) Bucket(i int) []kprobes.Record {
+	if i != 5 {
+		return nil
+	}
+	return []kprobes.Record{{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}}}
+}
+
+// listText is what kprobes/list says then.
+const listText = "ffffffff81000000  k  vfs_read+0x0    \n"
+
+func (s *fakeSystem) optimization() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opt
+}
+
+func (s *fakeSystem) setOptimization(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opt = on
+}
+
+func bootFake(o bootOptions) (system, error) {
+	if o.CPUs == 99 {
+		return nil, fmt.Errorf("no machine has %d vCPUs: %w", o.CPUs, syscall.EINVAL)
+	}
+	return &fakeSystem{cpus: o.CPUs, opt: true, enabled: true}, nil
+}
+
+// hangVar makes the machine one that never answers.
+const hangVar = "KPROBEFS_TEST_HANG"
+
+type hungGuest struct{}
+
+func (hungGuest) Do(context.Context, host.Caller, host.Call, host.Leaf) (int64, []byte, error) {
+	select {}
+}
+
+func (s *fakeSystem) Guest() fs.Guest {
+	if os.Getenv(hangVar) != "" {
+		return hungGuest{}
+	}
+	return nil
+}
+func (s *fakeSystem) Close() error { return nil }
+
+// pipeFile waits in reads.
+type pipeFile struct{ seqfile.Value }
+
+func (pipeFile) Read(ctx context.Context, _ []byte, _ int64) (int, error) {
+	<-ctx.Done()
+	return 0, syscall.EINTR
+}
+
+func (s *fakeSystem) Tree() seqfile.Dir {
+	file := func(name string, mode uint32) *seqfile.Row {
+		return &seqfile.Row{Name: name, Mode: mode, Open: seqfile.OpenSingle(func() (string, error) { return "ours " + name + "\n", nil })}
+	}
+	dir := func(name string, kind seqfile.Kind, rows ...*seqfile.Row) *seqfile.Row {
+		return &seqfile.Row{Name: name, Mode: 0o755, Kind: kind, Dir: seqfile.Table(rows)}
+	}
+	table := sysctl.New(sysctl.Config{
+		Printk:       func(int, string, ...any) {},
+		Optimization: s.optimization, SetOptimization: s.setOptimization,
+		SetFtrace: func(bool) error { return nil },
+		Release:   "ours",
+	})
+	kernel := seqfile.OpenSingle(func() (string, error) { return fmt.Sprintf("%d cpus\n", s.cpus), nil })
+	return seqfile.Table{
+		debugfs.Kprobes(debugfs.Config{
+			Probes: s, ShowAddr: func(*seqfile.Caller) bool { return true }, ParseBool: kprobes.ParseEnabled,
+		}),
+		dir("tracing", seqfile.Tracefs, file("kprobe_events", 0o640), &seqfile.Row{Name: "trace_pipe", Mode: 0o440, Open: seqfile.Opens(pipeFile{})}),
+		procfs.Sys(table),
+		dir("proc", seqfile.Proc, file("kallsyms", 0o444), file("modules", 0o444), file("version", 0o444), file("cmdline", 0o444)),
+		dir("dev", seqfile.Devtmpfs, file("kmsg", 0o644)),
+		dir("machine", seqfile.Ours, &seqfile.Row{Name: "kernel", Mode: 0o444, Open: kernel}),
+	}
+}
+
+func runProgram(args ...string) *exec.Cmd {
+	cmd := exec.Command(self, args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleProgram)
+	return cmd
+}
+
+func needFuse(t *testing.T) {
+	t.Helper()
+	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = f.Close()
+}
+
+func output(t *testing.T, args ...string) (string, *os.ProcessState) {
+	t.Helper()
+	cmd := runProgram(args...)
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal("not started")
+	}
+	return string(out), cmd.ProcessState
+}
+
+// mounted starts `kprobefs mount` in the foreground.
+func mounted(t *testing.T, dir string, flags ...string) *exec.Cmd {
+	t.Helper()
+	needFuse(t)
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	cmd := runProgram(append(append([]string{"mount", "--ready-fd", "3"}, flags...), dir)...)
+	cmd.ExtraFiles = []*os.File{w}
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	t.Cleanup(func() {
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		_, _ = cmd.Process.Wait()
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	})
+	if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	return cmd
+}
+
+func wantFile(t *testing.T, path, want string) {
+	t.Helper()
+	if b, err := os.ReadFile(path); string(b) != want {
+		t.Errorf("%s: %q, %v; want %q", path, b, err, want)
+	}
+}
+
+func TestMountArgs(t *testing.T) {
+	for _, c := range []struct{ args, want string }{
+		{"none /mnt -o rw,dev", "mount --daemon -o rw,dev /mnt"},
+		{"-o rw none /mnt", "mount --daemon -o rw /mnt"},
+		{"none /mnt", "mount --daemon /mnt"},
+		{"/mnt -o rw", "mount --daemon -o rw /mnt"},
+		{"/mnt -orw", "mount --daemon -orw /mnt"},
+		{"mount /mnt -o rw", "mount /mnt -o rw"},
+		{"exec ls", "exec ls"},
+		{"version", "version"},
+		{"--help", "--help"},
+		{"", ""},
+		{"frob", "frob"},
+	} {
+		root := (&program{log: newLog()}).command()
+		if got := strings.Join(mountArgs(root, strings.Fields(c.args)), " "); got != c.want {
+			t.Errorf("%q: %q, want %q", c.args, got, c.want)
+		}
+	}
+}
+
+func TestMountForeground(t *testing.T) {
+	dir := t.TempDir()
+	cmd := mounted(t, dir, "-o", "cpus=3,nosuid")
+	wantFile(t, dir+"/kprobes/list", listText)
+	wantFile(t, dir+"/machine/kernel", "3 cpus\n")
+	begin := time.Now()
+	_ = cmd.Process.Signal(syscall.SIGINT)
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("ended after %v", took)
+	}
+	if fs.Ours(dir) {
+		t.Error("still mounted")
+	}
+}
+
+func TestEndsWithReaders(t *testing.T) {
+	dir := t.TempDir()
+	cmd := mounted(t, dir)
+	reader := exec.Command("cat", dir+"/tracing/trace_pipe")
+	if err := reader.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = reader.Process.Kill(); _ = reader.Wait() }()
+	time.Sleep(100 * time.Millisecond)
+	begin := time.Now()
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	_ = cmd.Wait()
+	if took := time.Since(begin); took > 3*time.Second {
+		t.Errorf("ended after %v", took)
+	}
+}
+
+func TestUmount(t *testing.T) {
+	dir := t.TempDir()
+	cmd := mounted(t, dir)
+	if out, st := output(t, "umount", dir); !st.Success() {
+		t.Errorf("umount: %s, %v", out, st)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("the daemon: %v", err)
+	}
+	out, st := output(t, "umount", dir)
+	if st.ExitCode() != 1 || !strings.Contains(out, "no kprobefs is mounted there") {
+		t.Errorf("a second time: %q, %v", out, st)
+	}
+}
+
+// mount(8)'s argument form, in the background, and a killed daemon, whose mount
+// the watcher takes away.
+func TestDaemonAndWatcher(t *testing.T) {
+	needFuse(t)
+	dir := t.TempDir()
+	if out, st := output(t, "none", dir, "-o", "rw,cpus=2,dev,suid"); !st.Success() {
+		t.Fatalf("%s, %v", out, st)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	wantFile(t, dir+"/machine/kernel", "2 cpus\n")
+	pid := serverOf(t, dir)
+	_ = syscall.Kill(pid, syscall.SIGKILL)
+	for range 100 {
+		if !fs.Ours(dir) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("the dead mount is still there")
+}
+
+// serverOf finds the process that was started to serve dir.
+func serverOf(t *testing.T, dir string) int {
+	t.Helper()
+	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, p := range procs {
+		b, _ := os.ReadFile(p)
+		args := strings.Split(strings.TrimSuffix(string(b), "\x00"), "\x00")
+		if slices.Contains(args, "--detached") && args[len(args)-1] == dir {
+			var pid int
+			_, _ = fmt.Sscanf(p, "/proc/%d/cmdline", &pid)
+			return pid
+		}
+	}
+	t.Fatal("no daemon")
+	return 0
+}
+
+func TestMountFails(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"mount", "/nonexistent/place"}, "no such file"},
+		{[]string{"mount", "--daemon", "/nonexistent/place"}, "no such file"},
+		{[]string{"mount", "-o", "cpus=99", "/nonexistent/place"}, "no machine has 99"},
+		{[]string{"mount", "-o", "cpus=x", "/tmp"}, "not a number"},
+		{[]string{"mount", "--config", "FOO=n", "/tmp"}, "there are CONFIG_KPROBES_ON_FTRACE"},
+		{[]string{"exec", "--config", "NR_CPUS=0", "true"}, "does not have this value"},
+		{[]string{"mount", "-o", "frob", "/tmp"}, `unknown mount option "frob"`},
+		{[]string{"mount"}, "accepts 1 arg"},
+		{[]string{"frobnicate"}, "unknown command"},
+	} {
+		out, st := output(t, c.args...)
+		if st.ExitCode() != 1 || !strings.Contains(out, c.want) {
+			t.Errorf("%v: %q, %v; want %q", c.args, out, st, c.want)
+		}
+	}
+}
+
+func TestExecPutsFilesInTheirPlaces(t *testing.T) {
+	needFuse(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	before, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, st := output(t, "exec", "--cpus", "2", "--", "sh", "-c", `
+		cat /sys/kernel/debug/kprobes/list /sys/kernel/debug/tracing/kprobe_events /sys/kernel/tracing/kprobe_events
+		echo 0 > /proc/sys/debug/kprobes-optimization
+		cat /proc/sys/debug/kprobes-optimization $KPROBEFS_MNT/sys/debug/kprobes-optimization
+		cat /proc/sys/kernel/ftrace_enabled /proc/sys/kernel/osrelease /proc/version /proc/cmdline /dev/kmsg
+		cat $KPROBEFS_MNT/machine/kernel
+		stat -c %a /sys/kernel/debug
+		grep -c '^debugfs /sys/kernel/debug fuse.kprobefs' /proc/mounts
+		grep -c '^tracefs /sys/kernel/tracing fuse.kprobefs' /proc/mounts
+		id -u; echo $TRACEFS_PATH $DEBUGFS_PATH`)
+	want := listText + `ours kprobe_events
+ours kprobe_events
+0
+0
+1
+ours
+ours version
+ours cmdline
+ours kmsg
+2 cpus
+700
+1
+1
+0
+/sys/kernel/tracing /sys/kernel/debug
+`
+	if out != want || !st.Success() {
+		t.Errorf("got\n%s%v\nwant\n%s", out, st, want)
+	}
+	after, _ := os.ReadFile("/proc/self/mounts")
+	if string(after) != string(before) {
+		t.Errorf("mounts before\n%sand after\n%s", before, after)
+	}
+	if left, _ := filepath.Glob(filepath.Join(os.TempDir(), "kprobefs-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestExecStatus(t *testing.T) {
+	needFuse(t)
+	for _, c := range []struct {
+		args []string
+		want syscall.WaitStatus
+	}{
+		{[]string{"true"}, 0},
+		{[]string{"sh", "-c", "exit 7"}, 7 << 8},
+		{[]string{"sh", "-c", "kill -TERM $$"}, syscall.WaitStatus(syscall.SIGTERM)},
+		{[]string{"/nonexistent/command"}, 127 << 8},
+		{[]string{"/dev/null"}, 127 << 8},
+	} {
+		out, st := output(t, append([]string{"exec", "--"}, c.args...)...)
+		if got := st.Sys().(syscall.WaitStatus); got != c.want {
+			t.Errorf("%v: status %#x, want %#x\n%s", c.args, got, c.want, out)
+		}
+	}
+	if out, st := output(t, "exec", "--cpus", "99", "true"); st.ExitCode() != 1 || !strings.Contains(out, "no machine has 99") {
+		t.Errorf("a failing boot: %q, %v", out, st)
+	}
+}
+
+func TestExecEndsWhileMachineHangs(t *testing.T) {
+	needFuse(t)
+	cmd := runProgram("exec", "true")
+	cmd.Env = append(cmd.Env, hangVar+"=1")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(500 * time.Millisecond)
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	begin := time.Now()
+	_ = cmd.Wait()
+	if took := time.Since(begin); took > 2*time.Second {
+		t.Errorf("ended after %v", took)
+	}
+	if st, _ := cmd.ProcessState.Sys().(syscall.WaitStatus); st.Signal() != syscall.SIGTERM {
+		t.Errorf("ended by %v", cmd.ProcessState)
+	}
+}
+
+// Nothing goes on when the first process is killed.
+func TestExecKilled(t *testing.T) {
+	needFuse(t)
+	cmd := runProgram("exec", "sh", "-c", "echo $$; exec sleep 60")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for range 100 {
+		if errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) {
+			return
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Error("the command goes on")
+}
+
+func TestExecPassesSignalsAndStdin(t *testing.T) {
+	needFuse(t)
+	cmd := runProgram("exec", "sh", "-c", `trap 'echo got it; exit 3' TERM; echo ready; while :; do sleep 0.05; done`)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	r := bufio.NewReader(out)
+	if l, _ := r.ReadString('\n'); l != "ready\n" {
+		t.Fatalf("got %q", l)
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM)
+	rest, _ := io.ReadAll(r)
+	err = cmd.Wait()
+	var e *exec.ExitError
+	if string(rest) != "got it\n" || !errors.As(err, &e) || e.ExitCode() != 3 {
+		t.Errorf("%q, %v", rest, err)
+	}
+	in := runProgram("exec", "cat")
+	in.Stdin = strings.NewReader("through\n")
+	if b, err := in.Output(); string(b) != "through\n" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+}
+
+func TestHelpAndVersion(t *testing.T) {
+	out, st := output(t, "--help")
+	for _, want := range []string{"kprobefs exec -- sh", "mount", "umount", "version"} {
+		if !strings.Contains(out, want) || !st.Success() {
+			t.Errorf("help lacks %q:\n%s", want, out)
+		}
+	}
+	for _, hidden := range []string{"inside", "watch MNT", "try-mount"} {
+		if strings.Contains(out, hidden) {
+			t.Errorf("help tells of %q", hidden)
+		}
+	}
+	if out, st := output(t, "version"); !st.Success() || !strings.Contains(out, "emulates Linux 6.1") {
+		t.Errorf("version: %q, %v", out, st)
+	}
+}

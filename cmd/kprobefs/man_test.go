@@ -1,0 +1,110 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+	"github.com/spf13/cobra/doc"
+)
+
+// updateMan is what "make man" gives.
+var updateMan = flag.Bool("update-man", false, "write docs/man instead of comparing it")
+
+const manDir = "../../docs/man"
+
+// The manual pages in docs/man are what the commands' own help says.
+func TestManPages(t *testing.T) {
+	pages := manPages(t)
+	if *updateMan {
+		writePages(t, pages)
+		return
+	}
+	checked, err := filepath.Glob(manDir + "/*.1")
+	if err != nil || len(checked) != len(pages) {
+		t.Errorf("%d pages in docs/man, %d commands (%v): make man", len(checked), len(pages), err)
+	}
+	for name, want := range pages {
+		got, err := os.ReadFile(filepath.Join(manDir, name))
+		if err != nil {
+			t.Errorf("%v: make man", err)
+			continue
+		}
+		if d := cmp.Diff(want, string(got)); d != "" {
+			t.Errorf("docs/man/%s is not what the command says: make man\n%s", name, d)
+		}
+	}
+}
+
+func writePages(t *testing.T, pages map[string]string) {
+	t.Helper()
+	if err := os.RemoveAll(manDir); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(manDir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range pages {
+		if err := os.WriteFile(filepath.Join(manDir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// manPages makes a page for each command that help lists, by file name.
+func manPages(t *testing.T) map[string]string {
+	t.Helper()
+	root := (&program{log: newLog()}).command()
+	root.InitDefaultCompletionCmd("bash")
+	pages := map[string]string{}
+	var add func(c *cobra.Command)
+	add = func(c *cobra.Command) {
+		if c.Hidden || c.Name() == "help" || c.Parent() != nil && c.Parent().Name() == "completion" {
+			return
+		}
+		name := strings.ReplaceAll(c.CommandPath(), " ", "-")
+		pages[name+".1"] = manPage(t, c, name)
+		for _, sub := range c.Commands() {
+			add(sub)
+		}
+	}
+	add(root)
+	return pages
+}
+
+func manPage(t *testing.T, c *cobra.Command, name string) string {
+	t.Helper()
+	c.DisableAutoGenTag = true
+	if c.Long == "" {
+		c.Long = c.Short + "."
+	}
+	c.Long = markdown(c.Long)
+	date := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) // no page changes with the day it is made
+	var b bytes.Buffer
+	err := doc.GenMan(c, &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Date: &date, Source: "kprobefs", Manual: "kprobefs"}, &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// markdown makes help text what package doc takes: paragraphs that begin with
+// blanks are shown as they are, in others nothing is emphasized.
+func markdown(help string) string {
+	plain := strings.NewReplacer("_", `\_`, "*", `\*`)
+	paragraphs := strings.Split(help, "\n\n")
+	for i, p := range paragraphs {
+		if strings.HasPrefix(p, "  ") {
+			paragraphs[i] = "    " + strings.ReplaceAll(p, "\n", "\n    ")
+		} else {
+			paragraphs[i] = plain.Replace(p)
+		}
+	}
+	return strings.Join(paragraphs, "\n\n")
+}

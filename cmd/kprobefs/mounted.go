@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Programs that look for "tracefs" in /proc/mounts, and find there a FUSE of
+// that name, mount one themselves: the host's would hide ours. So a mount(2) of
+// tracefs or debugfs on a place of ours is answered by the supervisor with
+// success, and nothing is mounted: what was asked for is there.
+
+// mounted says whether a mount(2) asks for what already is there.
+func (s *supervisor) mounted(n *seccompNotif) bool {
+	const other = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_MOVE | unix.MS_SHARED | unix.MS_PRIVATE | unix.MS_SLAVE | unix.MS_UNBINDABLE
+	tid, target, kind, flags := int(n.pid), n.args[1], n.args[2], n.args[3]
+	if flags&other != 0 || kind == 0 || target == 0 {
+		return false
+	}
+	switch string(readString(tid, kind)) {
+	case "tracefs", "debugfs":
+	default:
+		return false
+	}
+	path := string(readString(tid, target))
+	from := "root"
+	if !filepath.IsAbs(path) {
+		from = "cwd"
+	}
+	// In a namespace or a root of its own the command's path may mean another place.
+	there, err := placeOf(fmt.Sprintf("/proc/%d/%s/%s", tid, from, path))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(s.dirs, func(dir string) bool {
+		here, err := placeOf(dir)
+		tracing, terr := placeOf(filepath.Join(dir, "tracing"))
+		return err == nil && here == there || terr == nil && tracing == there
+	})
+}
+
+// place says which directory something is, under whatever name.
+type place struct{ dev, ino uint64 }
+
+func placeOf(path string) (place, error) {
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return place{}, err
+	}
+	return place{uint64(st.Dev), st.Ino}, nil //nolint:unconvert // Dev is narrower on some architectures
+}
+
+// succeed answers a call with 0; it is not made.
+func succeed(listener int, id uint64) {
+	r := seccompNotifResp{id: id}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+)
+
+// Where Linux has them.
+const (
+	debugfsDir = "/sys/kernel/debug"
+	tracefsDir = "/sys/kernel/tracing"
+)
+
+// binds are the files and directories of the tree that stand for others of the
+// host. All files of sys/kernel come with them.
+var binds = []struct{ from, to string }{
+	{"sys/debug", "/proc/sys/debug"},
+	{"proc/kallsyms", "/proc/kallsyms"},
+	{"proc/modules", "/proc/modules"},
+	{"proc/version", "/proc/version"},
+	{"proc/cmdline", "/proc/cmdline"},
+	{"dev/kmsg", "/dev/kmsg"},
+}
+
+// namespace is the private mount namespace of a command.
+type namespace struct {
+	log  *logrus.Logger
+	tree string // where the whole tree is mounted
+}
+
+// prepare makes the namespace private, takes the host's own tracefs and debugfs
+// away (tools would find them by /proc/mounts and trace the host), and sees to it
+// that there are directories to mount on.
+func (ns *namespace) prepare() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make / private: %w", err)
+	}
+	for _, dir := range mountsOf("tracefs", "debugfs") {
+		// Refused in a user namespace; then ours covers it.
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			ns.log.WithFields(logrus.Fields{"dir": dir, "err": err}).Debug("umount of the host's")
+		}
+	}
+	return ns.need("/sys/kernel", true, "debug", "tracing")
+}
+
+// mountsOf lists where filesystems of these types are mounted, the last one first.
+func mountsOf(types ...string) []string {
+	b, err := os.ReadFile("/proc/self/mounts")
+	if err != nil {
+		return nil
+	}
+	var dirs []string
+	for line := range strings.Lines(string(b)) {
+		if f := strings.Fields(line); len(f) > 2 && slices.Contains(types, f[2]) {
+			dirs = append(dirs, f[1])
+		}
+	}
+	slices.Reverse(dirs)
+	return dirs
+}
+
+// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts
+// use. Where it is missing it is not put there, for that takes another file
+// system in the place of the whole directory.
+const rareKnob = "stack_tracer_enabled"
+
+// cover binds files of the mounted tree over those of the host.
+func (ns *namespace) cover() error {
+	list := slices.Clone(binds)
+	knobs, err := os.ReadDir(filepath.Join(ns.tree, "sys/kernel"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	var names []string
+	for _, k := range knobs {
+		if k.Name() == rareKnob && !exists("/proc/sys/kernel/"+rareKnob) {
+			continue
+		}
+		names = append(names, k.Name())
+		list = append(list, struct{ from, to string }{"sys/kernel/" + k.Name(), "/proc/sys/kernel/" + k.Name()})
+	}
+	if err := errors.Join(
+		ns.need("/proc/sys", true, "debug"),
+		ns.need("/proc/sys/kernel", false, names...),
+		ns.need("/dev", false, "kmsg"),
+	); err != nil {
+		return err
+	}
+	for _, b := range list {
+		from := filepath.Join(ns.tree, b.from)
+		if !exists(from) {
+			continue
+		}
+		if err := unix.Mount(from, b.to, "", unix.MS_BIND, ""); err != nil {
+			// A file of /proc that the host has not (modules, kallsyms) has no place.
+			ns.log.WithFields(logrus.Fields{"file": b.to, "err": err}).Info("not covered")
+		}
+	}
+	return nil
+}
+
+// covered lists where files of the tree may be, for who knows them by path.
+func (ns *namespace) covered() []string {
+	return []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/dev/kmsg"}
+}
+
+// need makes names exist in a directory that nothing can be created in, as /sys
+// and /proc are: a tmpfs with binds of all that is there, and with the names,
+// takes its place. It does nothing where they exist.
+func (ns *namespace) need(dir string, dirs bool, names ...string) error {
+	missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return exists(filepath.Join(dir, n)) })
+	if len(missing) == 0 {
+		return nil
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	copyDir, err := ns.tmpfs()
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if err := bindEntry(filepath.Join(dir, e.Name()), filepath.Join(copyDir, e.Name()), e); err != nil {
+			ns.log.WithFields(logrus.Fields{"file": filepath.Join(dir, e.Name()), "err": err}).Debug("left out")
+		}
+	}
+	for _, n := range missing {
+		if err := makePlace(filepath.Join(copyDir, n), dirs); err != nil {
+			return err
+		}
+	}
+	if err := unix.Mount(copyDir, dir, "", unix.MS_MOVE, ""); err != nil {
+		return fmt.Errorf("cover %s: %w", dir, err)
+	}
+	return nil
+}
+
+// tmpfs mounts an empty one. The tree's own place serves until it is moved away
+// or covered.
+func (ns *namespace) tmpfs() (string, error) {
+	if err := unix.Mount("tmpfs", ns.tree, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return "", fmt.Errorf("tmpfs: %w", err)
+	}
+	return ns.tree, nil
+}
+
+func bindEntry(from, to string, e os.DirEntry) error {
+	if e.Type()&os.ModeSymlink != 0 {
+		target, err := os.Readlink(from)
+		if err != nil {
+			return err
+		}
+		return os.Symlink(target, to)
+	}
+	if err := makePlace(to, e.IsDir()); err != nil {
+		return err
+	}
+	return unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+}
+
+func makePlace(path string, dir bool) error {
+	if dir {
+		return os.Mkdir(path, 0o755)
+	}
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

@@ -1,0 +1,410 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"github.com/sirupsen/logrus"
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/kernel/host/connector"
+)
+
+// exec runs its command under a seccomp filter that has the host's kernel ask
+// before some system calls, by a user notification; all of them are then made.
+//
+// Before an lseek(2) that wants to know the position (SEEK_CUR), the supervisor
+// puts the position of a file of ours right: writes to some files leave it where
+// it is, but FUSE has no word for that and the host's kernel moves it.
+//
+// Before a call of tracedCalls, while somebody watches, the guest makes the same
+// call, so that probes see it (traced.go, calls.go).
+//
+// A mount(2) of tracefs or debugfs where ours stands succeeds and does nothing
+// (mounted.go).
+//
+// Other calls are not touched, and where the filter cannot be had the command
+// runs without. The filter stays with processes that outlive the command, so
+// someone must stay who answers them: linger.
+
+// seccompNotif is struct seccomp_notif.
+type seccompNotif struct {
+	id         uint64
+	pid, flags uint32
+	nr         int32
+	arch       uint32
+	ip         uint64
+	args       [6]uint64
+}
+
+// seccompNotifResp is struct seccomp_notif_resp.
+type seccompNotifResp struct {
+	id    uint64
+	val   int64
+	err   int32
+	flags uint32
+}
+
+// auditArch is how a filter knows the system call's numbers.
+func auditArch() (uint32, bool) {
+	switch runtime.GOARCH {
+	case "amd64":
+		return unix.AUDIT_ARCH_X86_64, true
+	case "arm64":
+		return unix.AUDIT_ARCH_AARCH64, true
+	}
+	return 0, false
+}
+
+// callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME, of
+// mount(2) and of calls, and allows all else. Offsets are those of struct
+// seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
+func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
+	const (
+		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
+		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
+		answer = unix.BPF_RET | unix.BPF_K
+	)
+	n := uint8(len(calls))
+	f := []unix.SockFilter{
+		{Code: load, K: 4},
+		{Code: equal, K: arch, Jf: n + 8},
+		{Code: load, K: 0},
+	}
+	for i, c := range calls {
+		f = append(f, unix.SockFilter{Code: equal, K: c.host, Jt: n - uint8(i) + 7})
+	}
+	return append(f,
+		unix.SockFilter{Code: equal, K: unix.SYS_MOUNT, Jt: 7},
+		unix.SockFilter{Code: equal, K: unix.SYS_PRCTL, Jf: 2},
+		unix.SockFilter{Code: load, K: 16},
+		unix.SockFilter{Code: equal, K: unix.PR_SET_NAME, Jt: 4, Jf: 3},
+		unix.SockFilter{Code: equal, K: unix.SYS_LSEEK, Jf: 2},
+		unix.SockFilter{Code: load, K: 16 + 2*8},
+		unix.SockFilter{Code: equal, K: unix.SEEK_CUR, Jt: 1},
+		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
+		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF},
+	)
+}
+
+// supervised gives a command that becomes args under the filter, and starts to
+// supervise once it runs; end is called when it has ended.
+func (p *program) supervised(name string, args, dirs []string, calls *callClient) (cmd *exec.Cmd, end func(), err error) {
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return nil, nil, err
+	}
+	cmd = exec.Command(self, append([]string{"supervised", name, "--"}, args...)...)
+	cmd.ExtraFiles = []*os.File{theirs}
+	over := make(chan struct{})
+	listener := make(chan int, 1)
+	go func() {
+		defer close(over)
+		fd, err := receiveFD(ours)
+		_ = ours.Close()
+		if err == nil {
+			listener <- fd
+			_ = unix.SetNonblock(fd, true)
+			newSupervisor(p.log, fd, dirs, calls).run()
+		}
+	}()
+	return cmd, func() {
+		_ = theirs.Close()
+		_ = ours.Close()
+		select {
+		case <-over: // nobody has the filter any more, or nobody ever had
+		case <-time.After(lingerGrace):
+			p.linger(<-listener)
+		}
+	}, nil
+}
+
+// lingerGrace is how long the filter's last process may take to end after the command.
+const lingerGrace = 20 * time.Millisecond
+
+// linger leaves a process behind that lets all calls go on for those who outlive
+// the command.
+func (p *program) linger(listener int) {
+	cmd := exec.Command(self, "linger")
+	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(listener), "listener")}
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		p.log.WithField("err", err).Warn("processes that outlive the command cannot open files")
+		return
+	}
+	_ = cmd.Process.Release()
+}
+
+// lingerCommand is that process. Its descriptor 3 is the listener.
+func lingerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "linger",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		Run: func(*cobra.Command, []string) {
+			hurry(3)
+			for receive(3, func(n *seccompNotif) { goOn(3, n.id) }) {
+			}
+		},
+	}
+}
+
+func socketPair() (a, b *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, nil, err
+	}
+	return os.NewFile(uintptr(fds[0]), "supervisor"), os.NewFile(uintptr(fds[1]), "supervised"), nil
+}
+
+// receiveFD waits for the descriptor that the other side sends.
+func receiveFD(f *os.File) (int, error) {
+	conn, err := f.SyscallConn()
+	if err != nil {
+		return -1, err
+	}
+	oob := make([]byte, unix.CmsgSpace(4))
+	var n int
+	var rerr error
+	err = conn.Read(func(fd uintptr) bool {
+		_, n, _, _, rerr = unix.Recvmsg(int(fd), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+		return !errors.Is(rerr, unix.EAGAIN)
+	})
+	if err = errors.Join(err, rerr); err != nil {
+		return -1, err
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:n])
+	if err != nil || len(messages) == 0 {
+		return -1, errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return -1, errors.Join(err, io.ErrUnexpectedEOF)
+	}
+	return fds[0], nil
+}
+
+// supervisor answers for one filter.
+type supervisor struct {
+	log      *logrus.Logger
+	listener int
+	dirs     []string    // where our files are
+	calls    *callClient // to who serves them
+	traced   map[int32]*tracedCall
+}
+
+func newSupervisor(log *logrus.Logger, listener int, dirs []string, calls *callClient) *supervisor {
+	s := &supervisor{log: log, listener: listener, dirs: dirs, calls: calls, traced: map[int32]*tracedCall{}}
+	for i := range tracedCalls {
+		s.traced[int32(tracedCalls[i].host)] = &tracedCalls[i]
+	}
+	s.traced[unix.SYS_PRCTL] = &tracedCall{unix.SYS_PRCTL, guestPrctl, -1, -1, -1, false}
+	return s
+}
+
+// run answers notifications until the last process with the filter ends.
+func (s *supervisor) run() {
+	hurry(s.listener)
+	for receive(s.listener, s.answer) {
+	}
+}
+
+// hurry has the notifications of a listener taken as fast as this machine can.
+// Until one is taken a signal interrupts the call, which then fails with EINTR
+// where the signal's handler does not restart calls; open(2) and fork(2) never do
+// so on their own. What is not allowed, or not known to the host's kernel, is
+// left out.
+func hurry(listener int) {
+	runtime.LockOSThread()
+	soon := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if unix.SchedSetAttr(0, soon, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
+	}
+	// Who notifies hands its processor over at once; since Linux 6.6.
+	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, syncWakeUp)
+}
+
+// receive takes one notification; false: there will be none.
+func receive(listener int, answer func(*seccompNotif)) bool {
+	poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+	if _, err := unix.Poll(poll, -1); err != nil {
+		return errors.Is(err, unix.EINTR)
+	}
+	if poll[0].Revents&unix.POLLIN == 0 {
+		return false
+	}
+	var n seccompNotif
+	if err := seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err == nil {
+		answer(&n)
+	} // else who asked has been killed
+	return true
+}
+
+// answer lets the call go on, at once if there is nothing to do before. What
+// there is must not hold up others.
+func (s *supervisor) answer(n *seccompNotif) {
+	call := s.traced[n.nr]
+	switch {
+	case n.nr == unix.SYS_MOUNT:
+		go func() {
+			if s.mounted(n) {
+				succeed(s.listener, n.id)
+			} else {
+				goOn(s.listener, n.id)
+			}
+		}()
+	case call != nil && s.calls.watched():
+		go func() {
+			s.trace(n, call)
+			goOn(s.listener, n.id)
+		}()
+	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
+		go func() {
+			tid, fd := int(n.pid), int(int32(n.args[0]))
+			if err := rightPosition(tid, fd); err != nil {
+				s.log.WithFields(logrus.Fields{"tid": tid, "fd": fd, "err": err}).Debug("lseek")
+			}
+			goOn(s.listener, n.id)
+		}()
+	default:
+		goOn(s.listener, n.id)
+	}
+}
+
+// ours says whether a descriptor is one of our files.
+func (s *supervisor) ours(tid, fd int) bool {
+	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
+	return err == nil && below(path, s.dirs)
+}
+
+// goOn lets the call be made. It fails only where the caller has been killed.
+func goOn(listener int, id uint64) {
+	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+func seccompIoctl(fd int, command uintptr, arg unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(arg)); errno != 0 {
+		return errno
+	}
+	return nil
+}
+
+// rightPosition sets the position of a thread's descriptor to the one that Linux
+// would have. ENOTTY: it is not of our tree, or a directory.
+func rightPosition(tid, fd int) error {
+	f, err := borrow(tid, fd)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(f)
+	pos, err := unix.Seek(f, 0, unix.SEEK_CUR)
+	if err != nil {
+		return err
+	}
+	want, err := fs.TruePosition(f, pos)
+	if err != nil || want == pos {
+		return err
+	}
+	_, err = unix.Seek(f, want, unix.SEEK_SET)
+	return err
+}
+
+func below(path string, dirs []string) bool {
+	for _, d := range dirs {
+		if rest, ok := strings.CutPrefix(path, d); ok && (rest == "" || rest[0] == '/') {
+			return true
+		}
+	}
+	return false
+}
+
+// borrow gives a descriptor of the same open file.
+func borrow(tid, fd int) (int, error) {
+	pid, err := threadGroup(tid)
+	if err != nil {
+		return -1, err
+	}
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(process)
+	return unix.PidfdGetfd(process, fd, 0)
+}
+
+// threadGroup gives the process that a thread belongs to.
+func threadGroup(tid int) (int, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
+	if err != nil {
+		return 0, err
+	}
+	_, rest, _ := strings.Cut(string(b), "\nTgid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	return strconv.Atoi(strings.TrimSpace(line))
+}
+
+// supervisedCommand is the process that becomes the command. Its descriptor 3
+// is the way to the supervisor.
+func (p *program) supervisedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "supervised FILE -- ARGV...",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			unix.CloseOnExec(3)
+			if err := filterSelf(); err != nil {
+				p.log.WithField("err", err).Debug("no supervisor")
+			}
+			_ = unix.Close(3)
+			err := syscall.Exec(args[0], args[1:], os.Environ())
+			return &exitError{err: fmt.Errorf("%s: %w", args[0], err), status: 126 << 8}
+		},
+	}
+}
+
+// filterSelf puts the filter on this thread, which runs the command at the end,
+// and sends the listener.
+func filterSelf() error {
+	arch, ok := auditArch()
+	if !ok {
+		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
+	}
+	calls := tracedCalls
+	if c, err := connector.Open(); err == nil { // the host's kernel tells of them
+		c.Close()
+		calls = slices.DeleteFunc(slices.Clone(calls), func(c tracedCall) bool { return c.life() })
+	}
+	filter := callFilter(arch, calls)
+	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
+	// A call that has been told must not be told again because of a signal.
+	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since Linux 5.19
+	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable, uintptr(unsafe.Pointer(&prog)))
+	if errno == unix.EINVAL {
+		listener, _, errno = unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
+			unix.SECCOMP_FILTER_FLAG_NEW_LISTENER, uintptr(unsafe.Pointer(&prog)))
+	}
+	if errno != 0 {
+		return fmt.Errorf("seccomp: %w", errno)
+	}
+	defer unix.Close(int(listener))
+	return unix.Sendmsg(3, []byte{0}, unix.UnixRights(int(listener)), nil, 0)
+}

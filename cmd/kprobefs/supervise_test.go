@@ -1,0 +1,130 @@
+package main
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestBelow(t *testing.T) {
+	dirs := []string{"/sys/kernel/debug", "/dev/kmsg"}
+	for path, want := range map[string]bool{
+		"/sys/kernel/debug/kprobes/enabled": true,
+		"/sys/kernel/debug":                 true,
+		"/dev/kmsg":                         true,
+		"/sys/kernel/debugger":              false,
+		"/sys/kernel":                       false,
+		"pipe:[12]":                         false,
+	} {
+		if got := below(path, dirs); got != want {
+			t.Errorf("%s: %v, want %v", path, got, want)
+		}
+	}
+}
+
+// The filter asks for the processor's own lseek with SEEK_CUR, prctl with
+// PR_SET_NAME, mount and the traced calls, and for nothing else.
+func TestCallFilter(t *testing.T) {
+	const arch = 0xc000003e
+	type call struct {
+		name     string
+		arch, nr uint32
+		arg0     uint32
+		arg2     uint32
+		ask      bool
+	}
+	calls := []call{
+		{"position", arch, unix.SYS_LSEEK, 0, unix.SEEK_CUR, true},
+		{"set", arch, unix.SYS_LSEEK, 0, unix.SEEK_SET, false},
+		{"end", arch, unix.SYS_LSEEK, 0, unix.SEEK_END, false},
+		{"name", arch, unix.SYS_PRCTL, unix.PR_SET_NAME, 0, true},
+		{"another prctl", arch, unix.SYS_PRCTL, unix.PR_GET_NAME, unix.SEEK_CUR, false},
+		{"mount", arch, unix.SYS_MOUNT, 0, 0, true},
+		{"read", arch, unix.SYS_READ, unix.PR_SET_NAME, unix.SEEK_CUR, false},
+		{"write", arch, unix.SYS_WRITE, 0, unix.SEEK_CUR, false},
+		{"32 bit", 0x40000003, unix.SYS_LSEEK, 0, unix.SEEK_CUR, false},
+		{"32 bit open", 0x40000003, tracedCalls[0].host, 0, 0, false},
+	}
+	for _, c := range tracedCalls {
+		calls = append(calls, call{"traced", arch, c.host, 0, 0, true})
+	}
+	for _, tt := range calls {
+		data := map[uint32]uint32{0: tt.nr, 4: tt.arch, 16: tt.arg0, 32: tt.arg2}
+		if got := runFilter(callFilter(arch, tracedCalls), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
+			t.Errorf("%s (%d): asks %v, want %v", tt.name, tt.nr, got, tt.ask)
+		}
+	}
+}
+
+// TestReadMemory reads strings and arrays of this process.
+func TestReadMemory(t *testing.T) {
+	text := []byte("a string\x00rest")
+	addr := func(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&b[0]))) }
+	if got := readString(os.Getpid(), addr(text)); string(got) != "a string" {
+		t.Errorf("a string: %q", got)
+	}
+	if got := readString(os.Getpid(), 8); got != nil {
+		t.Errorf("a string at 8: %q", got)
+	}
+	vector := make([]byte, 24)
+	binary.NativeEndian.PutUint64(vector, addr(text))
+	binary.NativeEndian.PutUint64(vector[8:], addr(text)+2)
+	if got := readVector(os.Getpid(), addr(vector)); len(got) != 2 || string(got[0]) != "a string" || string(got[1]) != "string" {
+		t.Errorf("an array: %q", got)
+	}
+	if got := readVector(os.Getpid(), 0); got != nil {
+		t.Errorf("no array: %q", got)
+	}
+	runtime.KeepAlive(text)
+	runtime.KeepAlive(vector)
+}
+
+// TestOutlives: processes that outlive their command can still open, fork and exec;
+// nothing of ours stays when they have ended.
+func TestOutlives(t *testing.T) {
+	needFuse(t)
+	dir := t.TempDir()
+	done := filepath.Join(dir, "done")
+	script := fmt.Sprintf("(sleep 0.3; (true); cat /etc/hostname >%s.tmp; sh -c 'echo more >>%s.tmp'; mv %s.tmp %s) >/dev/null 2>&1 &", done, done, done, done)
+	if out, st := output(t, "exec", "--", "sh", "-c", script); st.ExitCode() != 0 {
+		t.Fatalf("%v\n%s", st, out)
+	}
+	for range 100 {
+		if b, err := os.ReadFile(done); err == nil {
+			if !strings.HasSuffix(string(b), "more\n") {
+				t.Errorf("it wrote %q", b)
+			}
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Error("it has not come to its end")
+}
+
+// runFilter is the part of BPF that the filter uses.
+func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
+	var a uint32
+	for pc := 0; ; pc++ {
+		in := prog[pc]
+		switch in.Code & 7 {
+		case unix.BPF_LD:
+			a = data[in.K]
+		case unix.BPF_RET:
+			return in.K
+		case unix.BPF_JMP:
+			if a == in.K {
+				pc += int(in.Jt)
+			} else {
+				pc += int(in.Jf)
+			}
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package system
+
+import (
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/ftrace"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// functions is the machine's fentry sites in tracing's words.
+type functions struct{ *ftrace.Sites }
+
+var _ tracing.Functions = functions{}
+
+// Listen makes a listener.
+func (f functions) Listen(function string, hit func(*abi.Trap)) tracing.FunctionListener {
+	return listener{f.Sites, &ftrace.Ops{Function: function, Func: hit}}
+}
+
+// Listened gives the sites with listeners.
+func (f functions) Listened() []tracing.ListenedFunction {
+	var list []tracing.ListenedFunction
+	for _, s := range f.Sites.Listened() {
+		list = append(list, tracing.ListenedFunction{Addr: s.Addr, Count: s.Count, Regs: s.Regs, Tramp: s.Tramp, Func: s.Function})
+	}
+	return list
+}
+
+type listener struct {
+	sites *ftrace.Sites
+	ops   *ftrace.Ops
+}
+
+func (l listener) Set(sites []uint64) error { return l.sites.Set(l.ops, sites) }

@@ -1,0 +1,100 @@
+package system
+
+import (
+	"context"
+	"sync"
+
+	"github.com/kprobefs/kprobefs/fs/procfs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/module"
+)
+
+// vermagic is what modules must be built for, without the space that follows.
+const vermagic = Release + " SMP preempt mod_unload modversions"
+
+// newModules makes the loader of modules and lets the probes hear of them.
+func (s *System) newModules() *module.Loader {
+	m := s.Machine
+	exported := make(map[string]uint64)
+	for _, name := range m.Image().Exports {
+		if syms := m.Symbols().LookupName(name); len(syms) > 0 {
+			exported[name] = syms[0].Addr
+		}
+	}
+	var initCall uint64
+	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
+		initCall = syms[0].Addr
+	}
+	return module.New(module.Config{
+		Machine: m, Symbols: m.Symbols(), Tables: m.Tables(), Sites: m.Sites(),
+		Export:   func(name string) (uint64, bool) { addr, ok := exported[name]; return addr, ok },
+		Call:     (&insmod{machine: m}).call,
+		InitCall: initCall,
+		Notify:   s.moduleChanged,
+		Vermagic: vermagic,
+	})
+}
+
+// moduleChanged is the module notifiers of the probes and the tracer.
+func (s *System) moduleChanged(e module.Event) {
+	switch e.State {
+	case module.Coming:
+		s.Tracer.ModuleComing(e.Name)
+	case module.Live:
+		for _, r := range e.Init {
+			s.Kprobes.Kill(r.Start, r.End)
+		}
+	case module.Going:
+		for _, r := range append(e.Core, e.Init...) {
+			s.Kprobes.Kill(r.Start, r.End)
+		}
+	}
+}
+
+// insmod is the task that init and exit functions run on, one after the other.
+type insmod struct {
+	machine *kernel.Machine
+
+	mu   sync.Mutex // held while a function runs
+	task *host.Task
+}
+
+func (i *insmod) call(ctx context.Context, addr uint64, args ...uint64) (uint64, error) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.task == nil {
+		t, err := i.machine.Host().Kthread(ctx, "insmod")
+		if err != nil {
+			return 0, err
+		}
+		i.task = t
+	}
+	return i.task.Func(ctx, addr, 1, args...)
+}
+
+// lockedModules is the loader under lockdown: what is not signed is not loaded.
+type lockedModules struct {
+	*module.Loader
+	system *System
+}
+
+// Load is module.Loader's; EPERM: the kernel is locked down.
+func (l lockedModules) Load(ctx context.Context, ko []byte) (string, error) {
+	if err := l.system.lockedDown(Integrity, "unsigned module loading", seqfile.CallerOf(ctx)); err != nil {
+		return "", err
+	}
+	return l.Loader.Load(ctx, ko)
+}
+
+// moduleLines is /proc/modules.
+func (s *System) moduleLines() []procfs.Module {
+	var all []procfs.Module
+	for _, i := range s.Modules.List() {
+		all = append(all, procfs.Module{
+			Name: i.Name, Size: i.Size, Refs: i.Refs, Users: i.Users, State: string(i.State), Addr: i.Addr, Taints: i.Taints,
+		})
+	}
+	return all
+}

@@ -1,0 +1,207 @@
+package system_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/module"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// ko reads one of the guest's modules.
+func ko(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("../../../kernel/guest/modules", name+".ko"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func load(t testing.TB, s *system.System, name string) {
+	t.Helper()
+	if got, err := s.Modules.Load(context.Background(), ko(t, name)); err != nil || got != name {
+		t.Fatalf("Load(%s) = %q, %v", name, got, err)
+	}
+}
+
+// list is kprobes/list with addresses.
+func list(s *system.System) string {
+	var b []byte
+	for i := range kprobes.Buckets {
+		for _, r := range s.Kprobes.Bucket(i) {
+			b = r.Append(b, false)
+		}
+	}
+	return string(b)
+}
+
+// TestModules loads modules that use each other, and what is refused.
+func TestModules(t *testing.T) {
+	s, err := system.New(system.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	fails := func(what string, got, want error) {
+		t.Helper()
+		if !errors.Is(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	try := func(name string) error { _, err := s.Modules.Load(ctx, ko(t, name)); return err }
+
+	fails("a user before what it uses", try("kprobe_user"), syscall.ENOENT)
+	load(t, s, "kprobe_target")
+	fails("loaded twice", try("kprobe_target"), syscall.EEXIST)
+	fails("init fails", try("kprobe_fails"), syscall.ENODEV)
+	load(t, s, "kprobe_user")
+	other := bytes.Replace(ko(t, "kprobe_fails"), []byte("vermagic=6.1"), []byte("vermagic=6.2"), 1)
+	_, err = s.Modules.Load(ctx, other)
+	fails("another vermagic", err, syscall.ENOEXEC)
+	_, err = s.Modules.Load(ctx, []byte("#!/bin/sh\n"))
+	fails("no ELF", err, syscall.ENOEXEC)
+
+	if got, err := s.Machine.Call(ctx, "kprobe_user_twice", 10); err != nil || got != 110 {
+		t.Errorf("kprobe_user_twice(10) = %d, %v", got, err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); err != nil || got != 3628800 {
+		t.Errorf("kprobe_target_fact(10) = %d, %v", got, err)
+	}
+	mods := s.Modules.List()
+	if len(mods) != 2 || mods[0].Name != "kprobe_user" || mods[1].Refs != 1 || !slices.Equal(mods[1].Users, []string{"kprobe_user"}) || mods[1].Taints != "OE" {
+		t.Errorf("List() = %+v", mods)
+	}
+	fails("removing what is used", s.Modules.Delete(ctx, "kprobe_target"), syscall.EWOULDBLOCK)
+	fails("removing what is not there", s.Modules.Delete(ctx, "kprobe_fails"), syscall.ENOENT)
+	for _, name := range []string{"kprobe_user", "kprobe_target"} {
+		if err := s.Modules.Delete(ctx, name); err != nil {
+			t.Errorf("Delete(%s): %v", name, err)
+		}
+	}
+	if syms := s.Machine.Symbols().LookupName("kprobe_target_sum"); len(syms) > 0 {
+		t.Errorf("symbols of a module that is gone: %+v", syms)
+	}
+	if b := make([]byte, 1); s.Machine.Read(0xffffffffc0000000, b) == nil {
+		t.Error("text of a module that is gone is mapped")
+	}
+}
+
+// TestModuleProbes has probes in a module: refused and taken ones, in init text,
+// through unloading and loading again.
+func TestModuleProbes(t *testing.T) {
+	s, err := system.New(system.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	slots := s.Machine.SlotsInUse()
+	define := func(line string) {
+		t.Helper()
+		if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	define("p:once kprobe_target:kprobe_target_once") // waits for the module
+	define("p:sum kprobe_target:kprobe_target_sum")
+	if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s, "kprobe_target")
+	if got := list(s); !strings.Contains(got, "kprobe_target_sum+0x0  kprobe_target [FTRACE]") || !strings.Contains(got, "[GONE]") {
+		t.Errorf("after init:\n%s", got)
+	}
+	hits := map[string]string{}
+	for i := 0; ; i++ {
+		line, ok := s.Tracer.KprobeProfile(i)
+		if !ok {
+			break
+		}
+		f := strings.Fields(line)
+		hits[f[0]] = f[1]
+	}
+	if hits["once"] != "1" || hits["sum"] != "1" {
+		t.Errorf("init made hits %v, want one each", hits)
+	}
+
+	step := &kprobes.Kprobe{SymbolName: "kprobe_target_sum", Offset: 5}
+	ret := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_fact"}, Handler: func(*kprobes.Instance, *kprobes.Hit) int { return 0 }}
+	if err := s.Kprobes.Register(step); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kprobes.RegisterRetprobe(ret); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kprobes.Register(&kprobes.Kprobe{SymbolName: "kprobe_target_blacklisted"}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a probe on a blacklisted function of a module: %v", err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); err != nil || got != 3628800 {
+		t.Errorf("kprobe_target_fact(10) = %d, %v", got, err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_sum", 1, 100); err != nil || got != 5050 {
+		t.Errorf("kprobe_target_sum(1, 100) = %d, %v", got, err)
+	}
+	if err := s.Modules.Delete(ctx, "kprobe_target"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(list(s)) {
+		if !strings.Contains(line, "[GONE]") {
+			t.Errorf("after unloading: %s", line)
+		}
+	}
+	if err := s.Kprobes.Enable(step); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("enabling a probe that is gone: %v", err)
+	}
+	load(t, s, "kprobe_target") // only those named after the module come back
+	if got := list(s); strings.Count(got, "[GONE]") != 3 {
+		t.Errorf("after loading again:\n%s", got)
+	}
+	s.Kprobes.Unregister(step)
+	s.Kprobes.UnregisterRetprobe(ret)
+	if err := s.Tracer.Global().EnableAll([]byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tracer.ReleaseAll(); err != nil {
+		t.Fatal(err)
+	}
+	s.Optimizer.Wait()
+	if got := list(s); got != "" {
+		t.Errorf("after all is unregistered:\n%s", got)
+	}
+	if n := s.Machine.SlotsInUse(); n != slots {
+		t.Errorf("%d slots in use, %d at the start", n, slots)
+	}
+}
+
+// FuzzModule loads broken objects: each is refused, or runs; what was refused
+// leaves nothing.
+func FuzzModule(f *testing.F) {
+	for _, name := range []string{"kprobe_target", "kprobe_user", "kprobe_fails"} {
+		f.Add(ko(f, name))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		l := module.New(module.Config{
+			Machine: &nowhere{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
+			Export:   func(string) (uint64, bool) { return 0xffffffff81000000, true },
+			Call:     func(context.Context, uint64, ...uint64) (uint64, error) { return 0, nil },
+			Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+		})
+		name, err := l.Load(context.Background(), b)
+		if err != nil && len(l.List()) != 0 {
+			t.Fatalf("refused (%v), and listed: %+v", err, l.List())
+		}
+		if err == nil && (len(l.List()) != 1 || l.List()[0].Name != name) {
+			t.Fatalf("%q is loaded, listed is %+v", name, l.List())
+		}
+	})
+}

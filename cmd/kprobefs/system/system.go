@@ -1,0 +1,143 @@
+// Package system builds a whole kprobefs without the mounts: the machine, the
+// probes on it, the optimizer, the tracer, and the tree of files over them. It
+// is where the packages' small interfaces are met; the command and the tests
+// start from it.
+package system
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kernel/module"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/optimizer"
+)
+
+// Options choose what is built. The zero value is Debian's 6.1 on as many vCPUs
+// as the host has.
+type Options struct {
+	CPUs          int          // vCPUs; 0: as many as the host has
+	Clock         kernel.Clock // nil: real time
+	Deterministic bool         // one vCPU after the other, by instruction count
+	Seed          uint64       // of random numbers; 0: the host's
+	Config        Config       // as the kernel was configured
+	Lockdown      Lockdown     // what it keeps root from
+	Program       string       // who answers, for proc/version: "kprobefs 0.1"
+}
+
+// Release is what the default guest says it is (uname -r).
+const Release = "6.1.0-kprobefs-amd64"
+
+// System is one emulated kernel with its probes.
+type System struct {
+	Machine   *kernel.Machine
+	Kprobes   *kprobes.Kprobes
+	Optimizer *optimizer.Optimizer // nil without CONFIG_OPTPROBES
+	Tracer    *tracing.Tracer
+	Modules   *module.Loader
+
+	opts     Options
+	activity *Activity // nil: the host's activity does not reach the guest
+}
+
+// New boots a machine and puts probes and files over it. Errors are
+// kernel.Boot's.
+func New(o Options) (*System, error) {
+	if o.Program == "" {
+		o.Program = "kprobefs"
+	}
+	m, err := kernel.Boot(kernel.Options{
+		Image: guest.Image("6.1"), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
+		Seed: o.Seed, Cmdline: o.cmdline(), Release: Release, Version: Version(o.Program),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("boot: %w", err)
+	}
+	s := &System{Machine: m, opts: o}
+	s.wire()
+	s.sayLockdown()
+	return s, nil
+}
+
+// Version is /proc/version in Linux's format: release, who built it and with
+// what, as the guest's linux_proc_banner has it, and the build's own words: the
+// program that answers.
+func Version(program string) string {
+	return fmt.Sprintf("Linux version %s (kprobefs@guest) (gcc 12.2.0) #1 SMP PREEMPT_DYNAMIC emulating Debian 6.1 by %s\n", Release, program)
+}
+
+// cmdline is /proc/cmdline.
+func (o Options) cmdline() string {
+	line := "BOOT_IMAGE=" + o.Program
+	if o.Lockdown != Unlocked {
+		line += " lockdown=" + o.Lockdown.String()
+	}
+	return line
+}
+
+// wire ties the machine's exits to the probes and back.
+func (s *System) wire() {
+	m := s.Machine
+	var tables kprobes.Tables = m.Tables()
+	if s.opts.Config.NoFtrace {
+		tables = noFtrace{tables}
+	}
+	conf := kprobes.Config{
+		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
+		Boost: s.opts.Config.NoPreempt,
+	}
+	if !s.opts.Config.NoOptprobes {
+		s.Optimizer = optimizer.New(optimizer.Config{
+			Text: m, Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Machine: m,
+		})
+		conf.Optimizer = s.Optimizer
+	}
+	s.Kprobes = kprobes.New(conf)
+	s.Modules = s.newModules()
+	var sites tracing.Functions
+	if !s.opts.Config.NoFtrace {
+		sites = functions{m.Sites()}
+	}
+	s.Tracer = tracing.New(tracing.Config{
+		Functions: sites, Unwind: m.Unwind,
+		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: Release,
+		Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
+		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs,
+	})
+	m.Sites().OnKprobe(s.Kprobes.Ftrace)
+	m.SetHandlers(kernel.Handlers{
+		Int3: s.Kprobes.Int3, Stepped: s.Kprobes.Stepped, Fault: s.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
+		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn,
+		Tracepoint: s.Tracer.Tracepoint,
+	})
+}
+
+// Close stops the machine.
+func (s *System) Close() error {
+	if s.activity != nil {
+		s.activity.Close()
+	}
+	if s.Optimizer != nil {
+		s.Optimizer.Stop()
+	}
+	return s.Machine.Close()
+}
+
+// slots is the machine's executable memory in kprobes' words.
+type slots struct{ m *kernel.Machine }
+
+func (s slots) Alloc(n int) (uint64, error) { return s.m.AllocSlot(n) }
+func (s slots) Free(addr uint64)            { s.m.FreeSlot(addr) }
+
+// regularFile says whether a path of the host's is that of a regular file.
+func regularFile(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode().IsRegular(), nil
+}

@@ -1,0 +1,113 @@
+// Package debugfs is the directory kprobes of debugfs: the list of probes, the
+// switch for all of them, and the addresses where none may be.
+package debugfs
+
+import (
+	"context"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// Probes is what the files show and change: *kprobes.Kprobes.
+type Probes interface {
+	Bucket(i int) []kprobes.Record
+	Blacklist() []kprobes.BlacklistRecord
+	Enabled() bool
+	SetEnabled(on bool) error
+}
+
+// Config ties the files to the probes.
+type Config struct {
+	Probes Probes
+	// ShowAddr is kallsyms_show_value: whether who opened a file sees addresses.
+	ShowAddr func(c *seqfile.Caller) bool
+	// ParseBool is kstrtobool as write_enabled_file_bool uses it: EINVAL for
+	// what is no truth value.
+	ParseBool func(p []byte) (bool, error)
+	// LockedDown is security_locked_down for debugfs: EPERM where the kernel is
+	// locked down; nil: it never is.
+	LockedDown func(c *seqfile.Caller) error
+}
+
+// Kprobes is the directory kprobes.
+func Kprobes(c Config) *seqfile.Row {
+	return c.guard(&seqfile.Row{
+		Name: "kprobes", Mode: 0o755, Kind: seqfile.Debugfs, At: "/sys/kernel/debug/kprobes",
+		Dir: seqfile.Table{
+			{Name: "list", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openList},
+			{Name: "enabled", Mode: 0o600, FOps: abi.FOpsDebugBool, Open: seqfile.Opens(c.enabled())},
+			{Name: "blacklist", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openBlacklist},
+		},
+	})
+}
+
+// guard has a directory and its files ask whether the kernel is locked down, as
+// debugfs_locked_down does: files with no more than read bits may be read, modes
+// and owners may not be changed at all.
+func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
+	if c.LockedDown == nil {
+		return dir
+	}
+	dir.SetAttr = c.LockedDown
+	for _, r := range dir.Dir.(seqfile.Table) {
+		open := r.Open
+		r.SetAttr = c.LockedDown
+		r.Open = func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+			if r.Mode&^0o444 != 0 || o.Writes() {
+				if err := c.LockedDown(&o.Caller); err != nil {
+					return nil, err
+				}
+			}
+			return open(ctx, o)
+		}
+	}
+	return dir
+}
+
+// openList is kprobes_open: a record is a bucket of the hash table. What is
+// hidden is decided by who opened the file and by the sysctls as each is printed.
+func (c Config) openList(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+	opener := o.Cred(seqfile.CapSyslog)
+	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if i >= kprobes.Buckets {
+			return b, false, nil
+		}
+		hide := !c.ShowAddr(opener)
+		for _, r := range c.Probes.Bucket(int(i)) {
+			b = r.Append(b, hide)
+		}
+		return b, true, nil
+	}}, nil
+}
+
+// openBlacklist is kprobe_blacklist_open. The list is looked at once for each
+// pass, as it only changes with modules.
+func (c Config) openBlacklist(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+	opener := o.Cred(seqfile.CapSyslog)
+	var list []kprobes.BlacklistRecord
+	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if i == 0 || list == nil {
+			list = c.Probes.Blacklist()
+		}
+		if i >= int64(len(list)) {
+			return b, false, nil
+		}
+		return list[i].Append(b, !c.ShowAddr(opener)), true, nil
+	}}, nil
+}
+
+// enabled is the bool file. Its writes act wherever the position is, and do not
+// move it.
+func (c Config) enabled() seqfile.Value {
+	v := seqfile.Bool(c.Probes.Enabled, func(_ context.Context, p []byte) (int, error) {
+		on, err := c.ParseBool(p)
+		if err != nil {
+			return 0, err
+		}
+		return len(p), c.Probes.SetEnabled(on)
+	})
+	v.KeepPos = true
+	return v
+}

@@ -1,0 +1,124 @@
+package fs
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs/locks"
+)
+
+// close(2) returns before the host's kernel has told us that an open file has
+// ended, and its locks with it. A lock in the way of one that has been closed,
+// perhaps not for the last time, within recent is given settle to go.
+const (
+	recent = time.Second
+	settle = 10 * time.Millisecond
+)
+
+// GetLk is fcntl(2)'s F_GETLK.
+func (f *face) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+	_, n, _, err := f.begin(cancel, &in.InHeader)
+	if err != nil {
+		return f.tree.status(err)
+	}
+	l, ok := f.tree.locks.Get(&n.posix, f.lock(in))
+	if !ok {
+		out.Lk.Typ = uint32(locks.Unlock)
+		return fuse.OK
+	}
+	out.Lk = fuse.FileLock{Start: l.Start, End: l.End, Typ: uint32(l.Type), Pid: uint32(l.Owner.PID)}
+	return fuse.OK
+}
+
+// SetLk is F_SETLK, and flock(2) with LOCK_NB.
+func (f *face) SetLk(_ <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	for start := time.Now(); ; time.Sleep(settle / 50) {
+		err := f.setLock(nil, in)
+		held, ok := locks.Blocked(err)
+		if !ok || !closedSince(held, start.Add(-recent)) || time.Since(start) > settle {
+			return f.tree.status(err)
+		}
+	}
+}
+
+func closedSince(l locks.Lock, t time.Time) bool {
+	h, ok := l.Handle.(*handle)
+	return ok && h.flushed.Load() > t.UnixNano()
+}
+
+// SetLkw is F_SETLKW, and flock(2) without LOCK_NB.
+func (f *face) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	return f.tree.status(f.setLock(cancel, in))
+}
+
+func (f *face) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
+	n, h := f.node(&in.InHeader), f.handles.get(in.Fh)
+	if n == nil || h == nil {
+		return syscall.EBADF
+	}
+	l := f.lock(in)
+	l.Handle = h
+	h.locked.Store(true)
+	if in.LkFlags&fuse.LK_FLOCK != 0 {
+		return f.tree.locks.Flock(cancel, &n.flock, l)
+	}
+	n.locked.Store(true)
+	return f.tree.locks.Set(cancel, &n.posix, l)
+}
+
+// lock reads a request. Nothing of it is kept: go-fuse uses it again.
+func (f *face) lock(in *fuse.LkIn) locks.Lock {
+	return locks.Lock{
+		Type: locks.Type(in.Lk.Typ), Start: in.Lk.Start, End: in.Lk.End,
+		Owner: locks.Owner{
+			Face: f, ID: in.Owner, PID: f.tree.tgids.of(int(in.Pid)),
+			OFD: in.LkFlags&fuse.LK_FLOCK == 0 && callsOFD(int(in.Pid)),
+		},
+	}
+}
+
+// callsOFD says whether a thread that waits for us in fcntl(2) has called it for
+// an open file description (F_OFD_*), which the request does not tell. It
+// matters only between mounts and for EDEADLK; where the thread cannot be looked
+// at, the lock counts as its process'.
+func callsOFD(tid int) bool {
+	for range 3 {
+		b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/syscall")
+		if err != nil {
+			return false
+		}
+		args := strings.Fields(string(b)) // number, descriptor, command, ...
+		if len(args) > 2 {
+			cmd, _ := strconv.ParseUint(args[2], 0, 64)
+			return cmd >= unix.F_OFD_GETLK && cmd <= unix.F_OFD_SETLKW
+		}
+		runtime.Gosched() // "running": it has not fallen asleep yet
+	}
+	return false
+}
+
+// flushLocks is what close(2) does to the locks of a process, whichever
+// descriptor of the file it closes.
+func (f *face) flushLocks(n *node, h *handle, in *fuse.FlushIn) {
+	h.flushed.Store(time.Now().UnixNano())
+	if !n.locked.Load() {
+		return
+	}
+	f.tree.locks.ReleaseOwner(&n.posix, locks.Owner{Face: f, ID: in.LockOwner, PID: f.tree.tgids.of(int(in.Pid))})
+}
+
+// releaseLocks ends what was locked through h and is still so: flock(2) and
+// open file descriptions.
+func (h *handle) releaseLocks() {
+	if h.locked.Load() {
+		h.tree.locks.ReleaseHandle(&h.node.posix, h)
+		h.tree.locks.ReleaseHandle(&h.node.flock, h)
+	}
+}

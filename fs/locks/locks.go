@@ -1,0 +1,339 @@
+// Package locks is fs/locks.c: who holds which advisory locks of a file, and who
+// waits for one. It knows the two kinds, ranges of bytes (fcntl(2): those of a
+// process and those of an open file description) and whole files (flock(2)),
+// which do not see each other: a file of the tree has a File for each.
+//
+// Who waits is served by whoever gives a lock up, in the order of arrival. A
+// wait that would close a ring of waits is refused, as fcntl(2) says (EDEADLK).
+//
+// A Table has one lock for all its files: locks are few, and a ring of waits may
+// go through several files.
+package locks
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// Type is l_type of struct flock.
+type Type uint32
+
+// What a lock does to others. Unlock is none: it gives up.
+const (
+	Read   Type = syscall.F_RDLCK
+	Write  Type = syscall.F_WRLCK
+	Unlock Type = syscall.F_UNLCK
+)
+
+// EOF is the End of a lock that has none.
+const EOF = math.MaxInt64
+
+// maxChain is how many waits are followed to find a ring: Linux's
+// MAX_DEADLK_ITERATIONS.
+const maxChain = 10
+
+// Owner is who holds a lock. The host's kernel gives one process another number
+// on each mount, so that there the process itself has to tell.
+type Owner struct {
+	Face any    // the mount that the request came through
+	ID   uint64 // its lock_owner
+	PID  int    // the process; 0: not to be seen from here
+	// OFD says that the owner is an open file description rather than a process.
+	OFD bool
+}
+
+// is says whether o and p are one owner.
+func (o Owner) is(p Owner) bool {
+	if o.Face == p.Face {
+		return o.ID == p.ID
+	}
+	return !o.OFD && !p.OFD && o.PID != 0 && o.PID == p.PID
+}
+
+// Lock is a lock that is held or asked for.
+type Lock struct {
+	Type
+	Start, End uint64 // bytes, both inside
+	Owner      Owner
+	Handle     any // the open file that it was made through
+}
+
+func (l Lock) overlaps(m Lock) bool { return l.Start <= m.End && m.Start <= l.End }
+
+// against says whether l and m cannot be held at the same time.
+func (l Lock) against(m Lock) bool {
+	return l.overlaps(m) && (l.Type == Write || m.Type == Write) && !l.Owner.is(m.Owner)
+}
+
+// File is the locks of one kind of one file. Its Table guards it; the zero value has none.
+type File struct {
+	held    []Lock    // those of one owner in a row, by Start
+	waiting []*waiter // in the order of arrival
+}
+
+// waiter is a request that sleeps.
+type waiter struct {
+	file    *File
+	lock    Lock
+	blocker Owner      // who it waits for
+	done    chan error // holds one
+}
+
+// Table guards the Files of a tree. The zero value is ready.
+type Table struct {
+	mu      sync.Mutex
+	blocked []*waiter // of fcntl(2)
+}
+
+// ConflictError is EAGAIN, with the lock that is in the way.
+type ConflictError struct{ Held Lock }
+
+func (e *ConflictError) Error() string {
+	return fmt.Sprintf("process %d holds a lock of %d-%d: %v", e.Held.Owner.PID, e.Held.Start, e.Held.End, syscall.EAGAIN)
+}
+
+// Unwrap gives EAGAIN.
+func (e *ConflictError) Unwrap() error { return syscall.EAGAIN }
+
+// Get is F_GETLK: the first lock that l would have to wait for.
+func (t *Table) Get(f *File, l Lock) (held Lock, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return f.conflict(l)
+}
+
+// Set is F_SETLK, and F_SETLKW with a cancel that is not nil: it then waits,
+// until cancel is closed (EINTR). EAGAIN is a *ConflictError.
+func (t *Table) Set(cancel <-chan struct{}, f *File, l Lock) error {
+	return t.take(cancel, f, l, true)
+}
+
+// Flock is flock(2), cancel as for Set. A lock of the same owner is given up
+// first, also when the new one then cannot be had.
+func (t *Table) Flock(cancel <-chan struct{}, f *File, l Lock) error {
+	l.Start, l.End, l.Owner.OFD = 0, EOF, true
+	return t.take(cancel, f, l, false)
+}
+
+func (t *Table) take(cancel <-chan struct{}, f *File, l Lock, posix bool) error {
+	w, err := t.begin(f, l, posix, cancel != nil)
+	if w == nil {
+		return err
+	}
+	select {
+	case err := <-w.done:
+		return err
+	case <-cancel:
+		return t.giveUp(w)
+	}
+}
+
+// begin does what can be done at once; else it gives a waiter.
+func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !posix && f.gives(l) {
+		t.retry(f)
+	}
+	held, blocked := f.conflict(l)
+	switch {
+	case !blocked:
+		f.put(l)
+		t.retry(f)
+		return nil, nil
+	case !wait:
+		return nil, &ConflictError{held}
+	case posix && t.ring(l.Owner, held.Owner):
+		return nil, errRing
+	}
+	w := &waiter{file: f, lock: l, blocker: held.Owner, done: make(chan error, 1)}
+	f.waiting = append(f.waiting, w)
+	if posix {
+		t.blocked = append(t.blocked, w)
+	}
+	return w, nil
+}
+
+var errRing = fmt.Errorf("all would wait for each other: %w", syscall.EDEADLK)
+
+// gives drops what l's owner holds with flock, unless it is as l; it says
+// whether something was dropped.
+func (f *File) gives(l Lock) bool {
+	i := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) && h.Type != l.Type })
+	if i < 0 {
+		return false
+	}
+	f.held = slices.Delete(f.held, i, i+1)
+	return true
+}
+
+// giveUp ends a wait; it may have come to its end in the meantime.
+func (t *Table) giveUp(w *waiter) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case err := <-w.done:
+		return err
+	default:
+	}
+	w.file.waiting = slices.DeleteFunc(w.file.waiting, func(o *waiter) bool { return o == w })
+	t.unblock(w)
+	return fmt.Errorf("waiting for a lock: %w", syscall.EINTR)
+}
+
+func (t *Table) unblock(w *waiter) {
+	t.blocked = slices.DeleteFunc(t.blocked, func(o *waiter) bool { return o == w })
+}
+
+// ReleaseOwner drops the locks of o: what close(2) does to those of a process.
+func (t *Table) ReleaseOwner(f *File, o Owner) {
+	t.release(f, func(l Lock) bool { return l.Owner.is(o) && !l.Owner.OFD })
+}
+
+// ReleaseHandle drops the locks made through an open file, at its end.
+func (t *Table) ReleaseHandle(f *File, handle any) {
+	t.release(f, func(l Lock) bool { return l.Handle == handle })
+}
+
+func (t *Table) release(f *File, which func(Lock) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(f.held)
+	if f.held = slices.DeleteFunc(f.held, which); len(f.held) < n {
+		t.retry(f)
+	}
+}
+
+// Held copies the locks of f.
+func (t *Table) Held(f *File) []Lock {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return slices.Clone(f.held)
+}
+
+// conflict finds the first lock in the way of l.
+func (f *File) conflict(l Lock) (Lock, bool) {
+	if l.Type == Unlock {
+		return Lock{}, false
+	}
+	i := slices.IndexFunc(f.held, l.against)
+	if i < 0 {
+		return Lock{}, false
+	}
+	return f.held[i], true
+}
+
+// put makes l what its owner holds of its range.
+func (f *File) put(l Lock) {
+	first := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) })
+	if first < 0 {
+		if l.Type != Unlock {
+			f.held = append(f.held, l)
+		}
+		return
+	}
+	end := first
+	for end < len(f.held) && f.held[end].Owner.is(l.Owner) {
+		end++
+	}
+	f.held = slices.Replace(f.held, first, end, merge(f.held[first:end], l)...)
+}
+
+// merge lays l over the locks of one owner. Neighbours of l's type become one with it.
+func merge(held []Lock, l Lock) []Lock {
+	var list []Lock
+	for _, h := range held {
+		switch {
+		case h.Type == l.Type && h.Start <= l.End+1 && l.Start <= h.End+1:
+			l.Start, l.End = min(l.Start, h.Start), max(l.End, h.End)
+		case h.overlaps(l):
+			list = append(list, h.outside(l)...)
+		default:
+			list = append(list, h)
+		}
+	}
+	if l.Type == Unlock {
+		return list
+	}
+	i := slices.IndexFunc(list, func(h Lock) bool { return h.Start > l.Start })
+	if i < 0 {
+		i = len(list)
+	}
+	return slices.Insert(list, i, l)
+}
+
+// outside is what l leaves of h.
+func (l Lock) outside(m Lock) []Lock {
+	var list []Lock
+	if l.Start < m.Start {
+		left := l
+		left.End = m.Start - 1
+		list = append(list, left)
+	}
+	if l.End > m.End {
+		right := l
+		right.Start = m.End + 1
+		list = append(list, right)
+	}
+	return list
+}
+
+// retry serves those who wait for f. Who gets a lock may change one that he has,
+// and so let another go on.
+func (t *Table) retry(f *File) {
+	for again := true; again; {
+		again = false
+		for _, w := range slices.Clone(f.waiting) {
+			again = t.serve(w) || again
+		}
+	}
+}
+
+// serve says whether the wait is over.
+func (t *Table) serve(w *waiter) bool {
+	held, blocked := w.file.conflict(w.lock)
+	var err error
+	if blocked {
+		w.blocker = held.Owner
+		if !slices.Contains(t.blocked, w) || !t.ring(w.lock.Owner, held.Owner) {
+			return false
+		}
+		err = errRing
+	} else {
+		w.file.put(w.lock)
+	}
+	w.file.waiting = slices.DeleteFunc(w.file.waiting, func(o *waiter) bool { return o == w })
+	t.unblock(w)
+	w.done <- err
+	return true
+}
+
+// ring is posix_locks_deadlock: whether blocker waits, by way of others, for o.
+// Open file descriptions do not count, as any process may give their locks up.
+func (t *Table) ring(o, blocker Owner) bool {
+	for range maxChain {
+		if o.OFD || blocker.OFD {
+			return false
+		}
+		i := slices.IndexFunc(t.blocked, func(w *waiter) bool { return w.lock.Owner.is(blocker) })
+		if i < 0 {
+			return false
+		}
+		if blocker = t.blocked[i].blocker; blocker.is(o) {
+			return true
+		}
+	}
+	return false
+}
+
+// Blocked reports whether err is a lock in the way, and which.
+func Blocked(err error) (Lock, bool) {
+	if e, ok := errors.AsType[*ConflictError](err); ok {
+		return e.Held, true
+	}
+	return Lock{}, false
+}

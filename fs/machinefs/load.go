@@ -1,0 +1,131 @@
+package machinefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+)
+
+// load is the file machine/load/call. Writing "SYMBOL N [ARG]..." calls a
+// function N times on each vCPU at the same time and returns when all is done;
+// an argument is a number, or a symbol whose address is meant. Reading tells
+// what the last write did.
+type load struct {
+	c Config
+
+	mu   sync.Mutex
+	last string
+}
+
+// maxArgs is how many arguments a call may have.
+const maxArgs = 5
+
+// maxCalls bounds N, which no one could wait for.
+const maxCalls = 1 << 40
+
+func (l *load) file() seqfile.File {
+	return seqfile.Value{
+		Get: func(context.Context) (string, error) {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return l.last, nil
+		},
+		Set: func(ctx context.Context, p []byte) (int, error) {
+			addr, count, args, err := l.c.parseCall(string(p))
+			if err != nil {
+				return 0, err
+			}
+			return len(p), l.run(ctx, addr, count, args)
+		},
+	}
+}
+
+// parseCall reads the line.
+func (c Config) parseCall(line string) (addr, count uint64, args []uint64, err error) {
+	f := strings.Fields(line)
+	if len(f) < 2 || len(f) > 2+maxArgs {
+		return 0, 0, nil, fmt.Errorf("%q is not SYMBOL N [ARG]...: %w", line, syscall.EINVAL)
+	}
+	if addr, err = c.function(f[0]); err != nil {
+		return 0, 0, nil, err
+	}
+	if count, err = strconv.ParseUint(f[1], 0, 64); err != nil || count == 0 || count > maxCalls {
+		return 0, 0, nil, fmt.Errorf("%q is no count: %w", f[1], syscall.EINVAL)
+	}
+	for _, s := range f[2:] {
+		a, err := c.argument(s)
+		if err != nil {
+			return 0, 0, nil, err
+		}
+		args = append(args, a)
+	}
+	return addr, count, args, nil
+}
+
+func (c Config) function(name string) (uint64, error) {
+	syms := c.Symbols.LookupName(name)
+	switch {
+	case len(syms) == 0:
+		return 0, fmt.Errorf("no symbol %q: %w", name, syscall.ENOENT)
+	case len(syms) > 1:
+		return 0, fmt.Errorf("%d symbols %q: %w", len(syms), name, syscall.EADDRNOTAVAIL)
+	case !isFunction(syms[0]):
+		return 0, fmt.Errorf("%q is no function: %w", name, syscall.EINVAL)
+	}
+	return syms[0].Addr, nil
+}
+
+func (c Config) argument(s string) (uint64, error) {
+	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
+		return v, nil
+	}
+	if v, err := strconv.ParseInt(s, 0, 64); err == nil {
+		return uint64(v), nil
+	}
+	if syms := c.Symbols.LookupName(s); len(syms) == 1 {
+		return syms[0].Addr, nil
+	}
+	return 0, fmt.Errorf("argument %q is neither a number nor a symbol: %w", s, syscall.EINVAL)
+}
+
+// result is what came of the calls on one vCPU.
+type result struct {
+	cpu  int
+	ret  uint64
+	err  error
+	took time.Duration
+}
+
+func (l *load) run(ctx context.Context, addr, count uint64, args []uint64) error {
+	results := make([]result, l.c.CPUs)
+	var wg sync.WaitGroup
+	for i := range results {
+		wg.Go(func() {
+			begin := time.Now()
+			ret, err := l.c.CallOn(ctx, i, addr, count, args...)
+			results[i] = result{cpu: i, ret: ret, err: err, took: time.Since(begin)}
+		})
+	}
+	wg.Wait()
+	var b strings.Builder
+	var errs []error
+	for _, r := range results {
+		if r.err != nil {
+			errs = append(errs, r.err)
+			fmt.Fprintf(&b, "cpu%d: %v\n", r.cpu, r.err)
+			continue
+		}
+		fmt.Fprintf(&b, "cpu%d: %d calls, %.1f ns each, the last gave %#x\n", r.cpu, count, float64(r.took.Nanoseconds())/float64(count), r.ret)
+	}
+	l.mu.Lock()
+	l.last = b.String()
+	l.mu.Unlock()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,94 @@
+package machinefs
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// probes is the directory machine/probes: a file for each probed address.
+type probes struct{ c Config }
+
+// Rows lists the addresses in the order of kprobes/list.
+func (p probes) Rows() []*seqfile.Row {
+	points := p.c.Points()
+	rows := make([]*seqfile.Row, 0, len(points))
+	for _, pt := range points {
+		rows = append(rows, &seqfile.Row{
+			Name: p.c.place(pt.Addr), Mode: 0o444, Gen: pt.Addr,
+			Open: seqfile.OpenSingle(func() (string, error) { return p.c.point(pt.Addr) }),
+		})
+	}
+	return rows
+}
+
+// place names an address: SYMBOL+0xOFFSET, MODULE:SYMBOL+0xOFFSET, or 0xADDRESS.
+func (c Config) place(addr uint64) string {
+	s, off, ok := c.Symbols.Lookup(addr)
+	if !ok {
+		return fmt.Sprintf("%#x", addr)
+	}
+	name := fmt.Sprintf("%s+%#x", s.Name, off)
+	if s.Module != "" {
+		name = s.Module + ":" + name
+	}
+	return name
+}
+
+func (c Config) point(addr uint64) (string, error) {
+	for _, pt := range c.Points() {
+		if pt.Addr == addr {
+			return PointText(pt, c.place(addr)), nil
+		}
+	}
+	return "", fmt.Errorf("nothing is probed at %#x any more: %w", addr, syscall.ENOENT)
+}
+
+// PointText tells of one probed address.
+func PointText(pt kprobes.PointInfo, place string) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name + ":"}, args...)...)
+	}
+	row("address", "%016x", pt.Addr)
+	row("symbol", "%s", place)
+	row("armed", "%s", yesNo(pt.Armed))
+	row("flags", "%s", orNone(pt.Flags.String()))
+	row("carried out", "%s", pt.Carried)
+	if pt.Slot != 0 {
+		row("slot", "%016x (%d bytes)", pt.Slot, pt.Length)
+	}
+	switch {
+	case pt.Detour != 0:
+		row("jump", "yes; its detour has the replaced instructions at %016x", pt.Detour)
+	case pt.NotJump != nil:
+		row("jump", "no: %v", pt.NotJump)
+	default:
+		row("jump", "no")
+	}
+	for i, p := range pt.Probes {
+		kind := "k"
+		if p.Ret {
+			kind = "r"
+		}
+		row("probe", "%s missed %d %s", kind, pt.Missed[i], orNone(p.Flags.String()))
+	}
+	return b.String()
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func orNone(s string) string {
+	if s == "" {
+		return "-"
+	}
+	return s
+}

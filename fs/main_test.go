@@ -1,0 +1,284 @@
+package fs
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs/procfs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/sysctl"
+)
+
+// The tests run in a mount namespace of their own, and the daemon in a process
+// of its own: whoever serves a mount must not wait for it. Both are this binary
+// again, told apart by a variable.
+const (
+	roleVar   = "KPROBEFS_TEST_ROLE"
+	roleTests = "tests"
+	roleServe = "serve"
+)
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case roleServe:
+		serveFake(os.Args[len(os.Args)-1])
+	case roleTests:
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(m.Run())
+	default:
+		os.Exit(inNamespace())
+	}
+}
+
+// inNamespace runs this binary again in a private namespace; as root of a user
+// namespace when it is not root.
+func inNamespace() int {
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
+	runtime.LockOSThread()
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, "no private namespace to test in:", err)
+		return 0
+	}
+	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by one
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range interrupts {
+			_ = cmd.Process.Signal(s)
+		}
+	}()
+	_ = cmd.Wait()
+	return cmd.ProcessState.ExitCode()
+}
+
+// fake is a tree with one file for each kind.
+type fake struct {
+	mu      sync.Mutex
+	enabled bool
+	opt     bool
+	events  []string
+	trunc   int
+	lines   chan string
+}
+
+func newFake() *fake {
+	return &fake{enabled: true, opt: true, lines: make(chan string)}
+}
+
+func (s *fake) list(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+	if i >= 64 {
+		return b, false, nil
+	}
+	return fmt.Appendf(b, "ffffffff81%06x  k  symbol_%d+0x0    [FTRACE]\n", i*64, i), true, nil
+}
+
+func (s *fake) setEnabled(_ context.Context, p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case len(p) > 0 && p[0] == '1':
+		s.enabled = true
+	case len(p) > 0 && p[0] == '0':
+		s.enabled = false
+	default:
+		return 0, fmt.Errorf("not a bool: %w", syscall.EINVAL)
+	}
+	return len(p), nil
+}
+
+func (s *fake) optimization() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.opt
+}
+
+func (s *fake) setOptimization(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.opt = on
+}
+
+func (s *fake) setEvents(_ context.Context, p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.events = append(s.events, strings.Fields(string(p))...)
+	return len(p), nil
+}
+
+func (s *fake) eventRows() []*seqfile.Row {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var rows []*seqfile.Row
+	for i, e := range s.events {
+		rows = append(rows, &seqfile.Row{Name: e, Mode: 0o750, Gen: uint64(i), Dir: seqfile.Table{
+			{Name: "id", Mode: 0o440, Open: seqfile.OpenSingle(func() (string, error) { return fmt.Sprintf("%d\n", i), nil })},
+		}})
+	}
+	return rows
+}
+
+// waiting is a file whose read waits for a line.
+type waiting struct{ s *fake }
+
+func (w waiting) Read(ctx context.Context, p []byte, _ int64) (int, error) {
+	select {
+	case l := <-w.s.lines:
+		return copy(p, l), nil
+	case <-ctx.Done():
+		return 0, syscall.EINTR
+	}
+}
+
+func (w waiting) Write(_ context.Context, p []byte, _ int64) (int, error) {
+	w.s.lines <- string(p)
+	return len(p), nil
+}
+
+func (waiting) Release() {}
+
+// failing has a read and a close that fail.
+type failing struct{ read, flush error }
+
+func (f failing) Read(context.Context, []byte, int64) (int, error)  { return 0, f.read }
+func (f failing) Write(context.Context, []byte, int64) (int, error) { return 0, f.read }
+func (f failing) Flush(context.Context) error                       { return f.flush }
+func (failing) Release()                                            {}
+
+func (s *fake) root() *seqfile.Row {
+	enabled := seqfile.Bool(func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.enabled
+	}, s.setEnabled)
+	enabled.KeepPos = true
+	events := seqfile.Value{
+		Get: func(context.Context) (string, error) {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return fmt.Sprintln(s.trunc, s.events), nil
+		},
+		Set: s.setEvents,
+	}
+	return &seqfile.Row{Mode: 0o755, Kind: seqfile.Ours, Dir: seqfile.Table{
+		{Name: "kprobes", Mode: 0o755, Kind: seqfile.Debugfs, At: "/sys/kernel/debug/kprobes", Dir: seqfile.Table{
+			{Name: "list", Mode: 0o400, Open: seqfile.OpenSeq(s.list)},
+			{Name: "enabled", Mode: 0o600, FOps: abi.FOpsDebugBool, Open: seqfile.Opens(enabled)},
+			{Name: "blacklist", Mode: 0o400, Open: seqfile.OpenSeq(s.list)},
+		}},
+		{Name: "tracing", Mode: 0o700, Kind: seqfile.Tracefs, Dir: seqfile.Table{
+			{Name: "kprobe_events", Mode: 0o640, Open: func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+				if o.Truncates() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.events = nil
+					s.trunc++
+				}
+				return events, nil
+			}},
+			{Name: "trace_pipe", Mode: 0o644, Open: seqfile.Opens(waiting{s})},
+			{Name: "lines", Mode: 0o644, Open: seqfile.Opens(newLines())},
+			{Name: "events", Mode: 0o750, Dir: seqfile.DirFunc(s.eventRows)},
+		}},
+		procfs.Sys(sysctl.New(sysctl.Config{
+			Printk:       func(int, string, ...any) {},
+			Optimization: s.optimization, SetOptimization: s.setOptimization,
+		})),
+		{Name: "fail", Mode: 0o755, Dir: seqfile.Table{
+			{Name: "enotsupp", Mode: 0o644, Open: seqfile.Opens(failing{read: fmt.Errorf("x: %w", syscall.Errno(abi.ENOTSUPP))})},
+			{Name: "none", Mode: 0o644, Open: seqfile.Opens(failing{read: io.ErrUnexpectedEOF})},
+			{Name: "flush", Mode: 0o644, Open: seqfile.Opens(failing{flush: syscall.ENOEXEC})},
+			{Name: "open", Mode: 0o644, Open: func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+				return nil, fmt.Errorf("x: %w", syscall.EBUSY)
+			}},
+		}},
+	}}
+}
+
+func serveFake(dir string) {
+	m, err := New(nil, nil).Mount(newFake().root(), dir, MountOptions{})
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, syscall.SIGTERM)
+	fmt.Println("ready")
+	gone := make(chan struct{})
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		close(gone)
+	}()
+	select {
+	case <-sig:
+	case <-gone:
+	case <-m.Done():
+	}
+	m.End(500 * time.Millisecond)
+	os.Exit(0)
+}
+
+// daemon is a served fake.
+type daemon struct {
+	dir string
+	cmd *exec.Cmd
+}
+
+// start serves a fake at a new place, or at dir when given.
+func start(t *testing.T, dir ...string) *daemon {
+	t.Helper()
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		t.Skip("no /dev/fuse")
+	}
+	d := &daemon{dir: t.TempDir()}
+	if len(dir) > 0 {
+		d.dir = dir[0]
+	}
+	d.cmd = exec.Command("/proc/self/exe", d.dir)
+	d.cmd.Env = append(os.Environ(), roleVar+"="+roleServe)
+	d.cmd.Stderr = os.Stderr
+	if _, err := d.cmd.StdinPipe(); err != nil { // ends with us
+		t.Fatal(err)
+	}
+	out, err := d.cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Kill()
+		_, _ = d.cmd.Process.Wait()
+		_ = unix.Unmount(d.dir, unix.MNT_DETACH)
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Fatalf("daemon: %q, %v", line, err)
+	}
+	return d
+}

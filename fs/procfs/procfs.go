@@ -1,0 +1,123 @@
+// Package procfs is what the tree has of /proc: kallsyms, modules, version,
+// cmdline, and the files of /proc/sys that act on kprobes.
+package procfs
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Module is a line of /proc/modules.
+type Module struct {
+	Name   string
+	Size   uint64 // bytes
+	Refs   int
+	Users  []string // modules that use it
+	State  string   // Live, Loading, Unloading
+	Addr   uint64
+	Taints string // "OE"; "": none
+}
+
+// Config says what the files show.
+type Config struct {
+	Symbols func() []abi.Symbol // in the order of kallsyms
+	Modules func() []Module     // newest first; nil: there are none
+	Version string              // of /proc/version, without a newline
+	Cmdline string              // of /proc/cmdline, without a newline
+	// ShowAddr is kallsyms_show_value: whether who opened a file sees addresses.
+	ShowAddr func(c *seqfile.Caller) bool
+}
+
+// Proc is the directory that stands for /proc.
+func Proc(c Config) *seqfile.Row {
+	return &seqfile.Row{
+		Name: "proc", Mode: 0o555, Kind: seqfile.Proc, At: "/proc",
+		Dir: seqfile.Table{
+			{Name: "kallsyms", Mode: 0o444, FOps: abi.FOpsSeq, Open: c.openKallsyms},
+			{Name: "modules", Mode: 0o444, FOps: abi.FOpsSeq, Open: c.openModules},
+			{Name: "version", Mode: 0o444, FOps: abi.FOpsSeq, Open: line(c.Version)},
+			{Name: "cmdline", Mode: 0o444, FOps: abi.FOpsSeq, Open: line(c.Cmdline)},
+		},
+	}
+}
+
+func line(text string) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return seqfile.OpenSingle(func() (string, error) { return text + "\n", nil })
+}
+
+// openKallsyms is kallsyms_open: a record is a symbol.
+func (c Config) openKallsyms(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+	hide := !c.ShowAddr(&o.Caller)
+	var syms []abi.Symbol
+	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if i == 0 || syms == nil {
+			syms = c.Symbols()
+		}
+		if i >= int64(len(syms)) {
+			return b, false, nil
+		}
+		return AppendSymbol(b, syms[i], hide), true, nil
+	}}, nil
+}
+
+// AppendSymbol adds a line of /proc/kallsyms, as s_show prints it.
+func AppendSymbol(b []byte, s abi.Symbol, hide bool) []byte {
+	addr := s.Addr
+	if hide {
+		addr = 0
+	}
+	b = fmt.Appendf(b, "%016x %c %s", addr, s.Type, s.Name)
+	if s.Module != "" {
+		b = fmt.Appendf(b, "\t[%s]", s.Module)
+	}
+	return append(b, '\n')
+}
+
+// openModules is modules_open: a record is a module.
+func (c Config) openModules(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+	hide := !c.ShowAddr(&o.Caller)
+	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if c.Modules == nil {
+			return b, false, nil
+		}
+		mods := c.Modules()
+		if i >= int64(len(mods)) {
+			return b, false, nil
+		}
+		return mods[i].Append(b, hide), true, nil
+	}}, nil
+}
+
+// Append adds the module's line, as m_show prints it.
+func (m Module) Append(b []byte, hide bool) []byte {
+	addr := m.Addr
+	if hide {
+		addr = 0
+	}
+	users := "-"
+	if len(m.Users) > 0 {
+		users = strings.Join(m.Users, ",") + ","
+	}
+	b = fmt.Appendf(b, "%s %d %d %s %s 0x%016x", m.Name, m.Size, m.Refs, users, m.State, addr)
+	if m.Taints != "" {
+		b = fmt.Appendf(b, " (%s)", m.Taints)
+	}
+	return append(b, '\n')
+}
+
+// ShowValue is kallsyms_show_value for a caller, given kernel.kptr_restrict and
+// kernel.perf_event_paranoid: 0 shows addresses to all if perf may use them, 1
+// (and 0 otherwise) to those with CAP_SYSLOG, any other value to nobody.
+func ShowValue(kptrRestrict, perfEventParanoid int, c *seqfile.Caller) bool {
+	switch kptrRestrict {
+	case 0:
+		return perfEventParanoid <= 1 || c.Capable(seqfile.CapSyslog)
+	case 1:
+		return c.Capable(seqfile.CapSyslog)
+	}
+	return false
+}

@@ -1,0 +1,135 @@
+package fs
+
+import (
+	"context"
+	"fmt"
+	"syscall"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+)
+
+// op is a change of a directory.
+type op int
+
+const (
+	opCreate op = iota // creat, mknod of a regular file
+	opMkdir            // mkdir, symlink, link, mkfifo
+	opRename
+	opRemove // unlink, rmdir
+)
+
+// refusals is never written. It tells how each filesystem refuses what its inodes have no operation
+// for. Look-ups in proc never leave a negative dentry, so that there every new
+// name is ENOENT.
+var refusals = map[seqfile.Kind][4]syscall.Errno{
+	seqfile.Ours:     {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.Debugfs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.Tracefs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.Devtmpfs: {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.Proc:     {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EPERM},
+	seqfile.ProcSys:  {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EACCES},
+}
+
+func (n *node) refuse(o op) error {
+	e, ok := refusals[n.kind]
+	if !ok {
+		e = refusals[seqfile.Ours]
+	}
+	return fmt.Errorf("%s cannot be changed: %w", n.at, e[o])
+}
+
+// mayChange says whether c may add or remove a name. Where proc is meant, that
+// the name is not there comes first.
+func (n *node) mayChange(c *seqfile.Caller, name string) error {
+	if err := n.search(c, name); err != nil {
+		return err
+	}
+	if n.kind == seqfile.Proc || n.kind == seqfile.ProcSys {
+		return nil
+	}
+	return n.permission(c, mayWrite|mayExec)
+}
+
+// change runs a change of a directory: act if the directory has it, else refused.
+func (f *face) change(cancel <-chan struct{}, h *fuse.InHeader, name string, o op,
+	act func(context.Context, seqfile.Dir) (bool, error),
+) fuse.Status {
+	ctx, dir, c, err := f.begin(cancel, h)
+	if err != nil {
+		return f.tree.status(err)
+	}
+	if err := dir.mayChange(c, name); err != nil {
+		return f.tree.status(err)
+	}
+	done, err := act(ctx, dir.rowNow().Dir)
+	if !done {
+		err = dir.refuse(o)
+	}
+	return f.tree.status(err)
+}
+
+func refused(context.Context, seqfile.Dir) (bool, error) { return false, nil }
+
+func (f *face) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, _ *fuse.EntryOut) fuse.Status {
+	o := opMkdir
+	if in.Mode&syscall.S_IFMT == syscall.S_IFREG {
+		o = opCreate
+	}
+	return f.change(cancel, &in.InHeader, name, o, refused)
+}
+
+func (f *face) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+	st := f.change(cancel, &in.InHeader, name, opMkdir, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		m, ok := d.(seqfile.Mkdirer)
+		if !ok {
+			return false, nil
+		}
+		return true, m.Mkdir(ctx, name)
+	})
+	if st != fuse.OK {
+		return st
+	}
+	return f.Lookup(cancel, &in.InHeader, name, out)
+}
+
+func (f *face) Symlink(cancel <-chan struct{}, h *fuse.InHeader, _, name string, _ *fuse.EntryOut) fuse.Status {
+	return f.change(cancel, h, name, opMkdir, refused)
+}
+
+func (f *face) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, _ *fuse.EntryOut) fuse.Status {
+	return f.change(cancel, &in.InHeader, name, opMkdir, refused)
+}
+
+func (f *face) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, _ string) fuse.Status {
+	return f.change(cancel, &in.InHeader, name, opRename, refused)
+}
+
+func (f *face) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return f.change(cancel, h, name, opRemove, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		u, ok := d.(seqfile.Unlinker)
+		if !ok {
+			return false, nil
+		}
+		return true, u.Unlink(ctx, name)
+	})
+}
+
+func (f *face) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+	return f.change(cancel, h, name, opRemove, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		m, ok := d.(seqfile.Mkdirer)
+		if !ok {
+			return false, nil
+		}
+		return true, m.Rmdir(ctx, name)
+	})
+}
+
+// Tmpfile is O_TMPFILE.
+func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, _ *fuse.CreateOut) fuse.Status {
+	if n := f.node(&in.InHeader); n != nil && (n.kind == seqfile.Proc || n.kind == seqfile.ProcSys) {
+		return fuse.EACCES
+	}
+	return fuse.Status(syscall.EOPNOTSUPP)
+}

@@ -1,0 +1,178 @@
+package seqfile
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"syscall"
+)
+
+// PageSize is the size in bytes of a Seq's buffer.
+const PageSize = 4096
+
+// ShowFunc appends the text of record i (from 0) to b, as start, next and show
+// of seq_operations do. more is false when there is no record i; a record may be
+// empty. It is called again for a record that did not fit.
+type ShowFunc func(ctx context.Context, b []byte, i int64) (text []byte, more bool, err error)
+
+// WriteFunc is f_op->write.
+type WriteFunc func(ctx context.Context, p []byte, off int64) (int, error)
+
+// Seq is an open seq_file: read(2) gets as many whole records as fit into one
+// page, at least one, whatever it asked for; what it did not take stays for the
+// next. Between reads only the record's number is kept, so a file that changes
+// under a reader neither tears nor repeats a record. A read that takes the last
+// of what was left shows the next record at once, though it has no room for it:
+// that is what a loop of read -r sees that deletes each event it reads.
+type Seq struct {
+	Show  ShowFunc
+	Store WriteFunc // nil: writing gives EINVAL
+	Close func()    // may be nil
+
+	mu    sync.Mutex
+	index int64  // the next record
+	pos   int64  // the position that index and left belong to
+	left  []byte // what is shown and not yet read
+	buf   []byte
+}
+
+var (
+	_ File   = (*Seq)(nil)
+	_ Seeker = (*Seq)(nil)
+)
+
+// OpenSeq is a Row's Open for records that need nothing of the opener.
+func OpenSeq(show ShowFunc) func(context.Context, *OpenInfo) (File, error) {
+	return func(context.Context, *OpenInfo) (File, error) { return &Seq{Show: show}, nil }
+}
+
+// OpenSingle is single_open: one record, made at the first read.
+func OpenSingle(show func() (string, error)) func(context.Context, *OpenInfo) (File, error) {
+	return OpenSeq(func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if i > 0 {
+			return b, false, nil
+		}
+		s, err := show()
+		return append(b, s...), true, err
+	})
+}
+
+// Read is seq_read.
+func (s *Seq) Read(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fmt.Errorf("read before the start: %w", syscall.EINVAL)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if off == 0 {
+		s.rewind()
+	}
+	if off != s.pos {
+		if err := s.traverse(ctx, off); err != nil {
+			return 0, err
+		}
+	}
+	if len(p) == 0 {
+		return 0, nil
+	}
+	n := s.take(p)
+	if len(s.left) > 0 {
+		return n, nil
+	}
+	// As seq_read does, an error after some bytes is kept for the next read.
+	if err := s.fill(ctx, len(p)-n); err != nil {
+		if n > 0 {
+			return n, nil
+		}
+		return 0, err
+	}
+	return n + s.take(p[n:]), nil
+}
+
+func (s *Seq) rewind() {
+	s.index, s.pos, s.left = 0, 0, nil
+}
+
+// take moves shown text to p.
+func (s *Seq) take(p []byte) int {
+	n := copy(p, s.left)
+	s.left = s.left[n:]
+	s.pos += int64(n)
+	return n
+}
+
+// fill shows the next record that is not empty and then those that fit into the
+// page with it, until want bytes are there.
+func (s *Seq) fill(ctx context.Context, want int) error {
+	if s.buf == nil {
+		s.buf = make([]byte, 0, PageSize)
+	}
+	b := s.buf[:0]
+	for len(b) == 0 {
+		text, more, err := s.Show(ctx, b[:0], s.index)
+		if err != nil || !more {
+			return err
+		}
+		b = text
+		s.index++
+	}
+	// A record larger than the buffer makes the buffer larger, by doubling; one
+	// that does not leave room for a final byte counts as too large.
+	size := max(cap(s.buf), PageSize)
+	for size <= len(b) {
+		size *= 2
+	}
+	for len(b) < want {
+		text, more, err := s.Show(ctx, b, s.index)
+		if err != nil || !more || len(text) >= size {
+			break
+		}
+		b = text
+		s.index++
+	}
+	if cap(b) >= size {
+		s.buf = b[:0:size]
+	} else {
+		s.buf = make([]byte, 0, size)
+	}
+	s.left = b
+	return nil
+}
+
+// traverse shows everything from the first record again, up to off.
+func (s *Seq) traverse(ctx context.Context, off int64) error {
+	s.rewind()
+	for s.pos < off {
+		if err := s.fill(ctx, 1); err != nil {
+			return err
+		}
+		if len(s.left) == 0 {
+			s.pos = off // past the end: reads give nothing
+			return nil
+		}
+		n := min(int64(len(s.left)), off-s.pos)
+		s.left = s.left[n:]
+		s.pos += n
+	}
+	return nil
+}
+
+// Write calls Store.
+func (s *Seq) Write(ctx context.Context, p []byte, off int64) (int, error) {
+	if s.Store == nil {
+		return 0, fmt.Errorf("the file has no write: %w", syscall.EINVAL)
+	}
+	return s.Store(ctx, p, off)
+}
+
+// Seek is seq_lseek: only SEEK_SET and SEEK_CUR are known.
+func (s *Seq) Seek(int64, int) (int64, error) {
+	return 0, fmt.Errorf("seq_lseek: %w", syscall.EINVAL)
+}
+
+// Release calls Close.
+func (s *Seq) Release() {
+	if s.Close != nil {
+		s.Close()
+	}
+}

@@ -1,0 +1,392 @@
+package tracefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+const modeWO = 0o220
+
+type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
+
+// arrayRows is the files that each array has: init_tracer_tracefs.
+func arrayRows(a *tracing.Array) seqfile.Table {
+	return seqfile.Table{
+		hold(a, seq("set_event", modeRW, openSetEvent(a))),
+		{Name: "events", Mode: modeDir, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
+		hold(a, seq("set_event_pid", modeRW, openPIDs(a, tracing.SetEventPID))),
+		hold(a, seq("set_event_notrace_pid", modeRW, openPIDs(a, tracing.SetEventNotracePID))),
+		text("available_tracers", a.AvailableTracers),
+		hold(a, value("current_tracer", modeRW, text1(a.CurrentTracer), a.SetCurrentTracer)),
+		hold(a, value("tracing_cpumask", modeRW, text1(a.CPUMask), a.SetCPUMask)),
+		hold(a, seq("trace_options", modeRW, openText(a.TraceOptions, a.WriteTraceOptions))),
+		hold(a, seq("trace", modeRW, openTrace(a, allCPUs))),
+		hold(a, &seqfile.Row{Name: "trace_pipe", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openPipe(a, allCPUs)}),
+		hold(a, bufferSize(a, allCPUs)),
+		hold(a, value("buffer_total_size_kb", modeRO, text1(a.BufferTotalSizeKB), nil)),
+		hold(a, &seqfile.Row{Name: "free_buffer", Mode: 0o200, FOps: abi.FOpsTracefs, Open: openFreeBuffer(a)}),
+		hold(a, &seqfile.Row{Name: "trace_marker", Mode: modeWO, FOps: abi.FOpsTracefs, Open: openMarker(a.WriteMarker)}),
+		hold(a, &seqfile.Row{Name: "trace_marker_raw", Mode: modeWO, FOps: abi.FOpsTracefs, Open: openMarker(a.WriteRawMarker)}),
+		hold(a, seq("trace_clock", modeRW, openText(a.TraceClock, a.SetTraceClock))),
+		hold(a, value("tracing_on", modeRW, func() (string, error) { return bit(a.On()), nil }, a.SetOn)),
+		hold(a, seq("timestamp_mode", modeRO, openText(a.TimestampMode, nil))),
+		hold(a, value("buffer_percent", modeRW, text1(a.BufferPercent), a.SetBufferPercent)),
+		hold(a, seq("set_ftrace_filter", modeRW, openFunctions(a, false))),
+		hold(a, seq("set_ftrace_notrace", modeRW, openFunctions(a, true))),
+		hold(a, seq("set_ftrace_pid", modeRW, openPIDs(a, tracing.SetFtracePID))),
+		hold(a, seq("set_ftrace_notrace_pid", modeRW, openPIDs(a, tracing.SetFtraceNotracePID))),
+		{Name: "options", Mode: modeDir, Dir: seqfile.DirFunc(func() []*seqfile.Row { return optionRows(a) })},
+		value("tracing_max_latency", modeRW, text1(a.MaxLatency), a.SetMaxLatency),
+		hold(a, seq("snapshot", modeRW, openSnapshot(a, allCPUs))),
+		hold(a, seq("error_log", modeRW, openErrorLog(a))),
+		{Name: "per_cpu", Mode: modeDir, Dir: perCPU(a)},
+	}
+}
+
+// allCPUs stands for the number of a vCPU in files that are about all of them.
+const allCPUs = -1
+
+// perCPU is the directory per_cpu.
+func perCPU(a *tracing.Array) seqfile.Table {
+	var cpus seqfile.Table
+	for cpu := range a.Buffer().CPUs() {
+		cpus = append(cpus, &seqfile.Row{Name: "cpu" + strconv.Itoa(cpu), Mode: modeDir, Dir: seqfile.Table{
+			hold(a, &seqfile.Row{Name: "trace_pipe", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openPipe(a, cpu)}),
+			hold(a, seq("trace", modeRW, openTrace(a, cpu))),
+			hold(a, &seqfile.Row{Name: "trace_pipe_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, false)}),
+			hold(a, value("stats", modeRO, func() (string, error) { return a.Stats(cpu), nil }, nil)),
+			hold(a, bufferSize(a, cpu)),
+			hold(a, seq("snapshot", modeRW, openSnapshot(a, cpu))),
+			hold(a, &seqfile.Row{Name: "snapshot_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, true)}),
+		}})
+	}
+	return cpus
+}
+
+// seq is a row of a seq_file.
+func seq(name string, mode uint32, open opener) *seqfile.Row {
+	return &seqfile.Row{Name: name, Mode: mode, FOps: abi.FOpsSeq, Open: open}
+}
+
+func bit(on bool) string {
+	if on {
+		return "1\n"
+	}
+	return "0\n"
+}
+
+// hold has an instance stay as long as the file is open.
+func hold(a *tracing.Array, row *seqfile.Row) *seqfile.Row {
+	open := row.Open
+	row.Open = func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if err := a.Get(); err != nil {
+			return nil, err
+		}
+		f, err := open(ctx, o)
+		if err != nil {
+			a.Put()
+			return nil, err
+		}
+		switch more := f.(type) {
+		case seqfile.Seeker:
+			return heldSeeker{held{f, a}, more}, nil
+		case seqfile.Poller:
+			return heldPoller{held{f, a}, more}, nil
+		}
+		return held{f, a}, nil
+	}
+	return row
+}
+
+type held struct {
+	seqfile.File
+	array *tracing.Array
+}
+
+func (h held) Release() {
+	h.File.Release()
+	h.array.Put()
+}
+
+type heldSeeker struct {
+	held
+	seqfile.Seeker
+}
+
+type heldPoller struct {
+	held
+	seqfile.Poller
+}
+
+// closing is how long a file may take to be closed here after close(2) has
+// returned: FUSE tells of the last reference when nobody waits any more.
+const closing = 300 * time.Millisecond
+
+// settled calls f again while its error may be because of a file that has been
+// closed.
+func settled(ctx context.Context, f func() error) error {
+	err := f()
+	for end := time.Now().Add(closing); unsettled(err) && time.Now().Before(end); err = f() {
+		select {
+		case <-time.After(2 * time.Millisecond):
+		case <-ctx.Done():
+			return err
+		}
+	}
+	return err
+}
+
+// unsettled says whether an error may be because of a file that is open. While
+// trace is, Linux says of a change of the buffer's size that there is no memory.
+func unsettled(err error) bool {
+	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENOMEM)
+}
+
+// settles is a file of which a write may meet one that is being closed.
+func settles(row *seqfile.Row, write func([]byte) error) *seqfile.Row {
+	open := row.Open
+	row.Open = func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		f, err := open(ctx, o)
+		v, ok := f.(seqfile.Value)
+		if err != nil || !ok {
+			return f, err
+		}
+		v.Set = settledWrite(write)
+		return v, nil
+	}
+	return row
+}
+
+func settledWrite(write func([]byte) error) func(context.Context, []byte) (int, error) {
+	return func(ctx context.Context, p []byte) (int, error) {
+		if err := settled(ctx, func() error { return write(p) }); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+}
+
+func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
+	get := func() (string, error) { return a.BufferSizeKB(cpu), nil }
+	set := func(p []byte) error { return a.SetBufferSizeKB(cpu, p) }
+	return settles(value("buffer_size_kb", modeRW, get, set), set)
+}
+
+// openText is a seq_file of one text that takes whole writes; nil: it takes none.
+func openText(show func() string, write func([]byte) error) opener {
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		s := &seqfile.Seq{Show: lines(func() []string { return []string{show()} })}
+		if write != nil {
+			s.Store = store(whole(write))
+		}
+		return s, nil
+	}
+}
+
+// whole is a write that takes all or nothing.
+func whole(write func([]byte) error) func([]byte) (int, error) {
+	return func(p []byte) (int, error) {
+		if err := write(p); err != nil {
+			return 0, err
+		}
+		return len(p), nil
+	}
+}
+
+// optionRows is the directory options.
+func optionRows(a *tracing.Array) []*seqfile.Row {
+	var rows []*seqfile.Row
+	for _, o := range a.Options() {
+		rows = append(rows, value(o.Name, modeRW, text1(o.Text), o.Set))
+	}
+	return rows
+}
+
+// openPIDs is ftrace_event_set_pid_open: emptying the file forgets the list.
+func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if o.Writes() && o.Truncates() {
+			a.ClearPIDs(which)
+		}
+		write := func(p []byte) (int, error) { return a.WritePIDs(which, p) }
+		return &seqfile.Seq{Show: lines(func() []string { return a.PIDs(which) }), Store: store(write)}, nil
+	}
+}
+
+// openTrace is tracing_open: emptying the file empties the buffer; a write
+// without that does nothing.
+func openTrace(a *tracing.Array, cpu int) opener {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if o.Writes() && o.Truncates() {
+			a.ClearTrace(cpu)
+		}
+		return traceFile(a.Trace(cpu), o, store(stub)), nil
+	}
+}
+
+// openSnapshot is tracing_snapshot_open.
+func openSnapshot(a *tracing.Array, cpu int) opener {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		write := settledWrite(func(p []byte) error { return a.WriteSnapshot(cpu, p) })
+		return traceFile(a.Snapshot(cpu), o, func(ctx context.Context, p []byte, _ int64) (int, error) { return write(ctx, p) }), nil
+	}
+}
+
+func traceFile(r *tracing.TraceReader, o *seqfile.OpenInfo, write seqfile.WriteFunc) seqfile.File {
+	s := &seqfile.Seq{Show: (&traceShow{reader: r, last: -1}).show, Store: write}
+	if o.Reads() {
+		r.Open()
+		s.Close = r.Close
+	}
+	return s
+}
+
+// traceShow hands the records of a TraceReader, which goes only forward, to a
+// seq_file, which may ask for a record again when it did not fit.
+type traceShow struct {
+	reader *tracing.TraceReader
+	last   int64 // the record in line
+	line   []byte
+}
+
+func (s *traceShow) show(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+	if i == 0 || i < s.last {
+		s.reader.Rewind()
+		s.last = -1
+	}
+	for s.last < i {
+		line, ok := s.reader.Next(s.line[:0])
+		if !ok {
+			return b, false, nil
+		}
+		s.line, s.last = line, s.last+1
+	}
+	return append(b, s.line...), true, nil
+}
+
+// openPipe is tracing_open_pipe.
+func openPipe(a *tracing.Array, cpu int) opener {
+	return func(ctx context.Context, _ *seqfile.OpenInfo) (seqfile.File, error) {
+		var p *tracing.Pipe
+		err := settled(ctx, func() (err error) {
+			p, err = a.OpenPipe(cpu)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		return pipe{"trace_pipe", p, p.Close}, nil
+	}
+}
+
+// openRaw is tracing_buffers_open and snapshot_raw_open.
+func openRaw(a *tracing.Array, cpu int, snapshot bool) opener {
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		return pipe{"trace_pipe_raw", a.OpenRaw(cpu, snapshot), func() {}}, nil
+	}
+}
+
+// pipe is an open trace_pipe or trace_pipe_raw: reads take what is there, whatever
+// their position.
+type pipe struct {
+	name   string
+	reader interface {
+		Read(ctx context.Context, b []byte, nonblock bool) (int, error)
+		Poll() (ready bool, next <-chan struct{}, end func())
+	}
+	release func()
+}
+
+func (p pipe) Read(ctx context.Context, b []byte, _ int64) (int, error) {
+	return p.reader.Read(ctx, b, seqfile.CallerOf(ctx).FileFlags&syscall.O_NONBLOCK != 0)
+}
+
+func (p pipe) Write(context.Context, []byte, int64) (int, error) {
+	return 0, fmt.Errorf("%s has no write: %w", p.name, syscall.EINVAL)
+}
+
+func (p pipe) Release() { p.release() }
+
+// Poll is tracing_poll_pipe and tracing_buffers_poll.
+func (p pipe) Poll() (ready uint32, changed <-chan struct{}, end func()) {
+	some, next, end := p.reader.Poll()
+	if some {
+		ready = seqfile.PollIn
+	}
+	return ready, next, end
+}
+
+// openFreeBuffer is the file free_buffer: what counts is that it is closed.
+func openFreeBuffer(a *tracing.Array) opener {
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		return freeBuffer{seqfile.Value{Set: func(_ context.Context, p []byte) (int, error) { return len(p), nil }}, a}, nil
+	}
+}
+
+type freeBuffer struct {
+	seqfile.Value
+	array *tracing.Array
+}
+
+func (f freeBuffer) Release() { f.array.FreeBuffer() }
+
+// openMarker is the files trace_marker and trace_marker_raw.
+func openMarker(write func(tracing.Task, []byte) (int, error)) opener {
+	return seqfile.Opens(seqfile.Value{Set: func(ctx context.Context, p []byte) (int, error) {
+		c := seqfile.CallerOf(ctx)
+		return write(tracing.Task{PID: int32(c.TID), TGID: int32(c.PID), Comm: c.Comm}, p)
+	}})
+}
+
+// instances is the directory of that name.
+type instances struct{ t *tracing.Tracer }
+
+var _ seqfile.Mkdirer = instances{}
+
+func (d instances) Rows() []*seqfile.Row {
+	var rows []*seqfile.Row
+	for _, a := range d.t.Instances() {
+		rows = append(rows, instanceRow(a))
+	}
+	return rows
+}
+
+func (d instances) Find(name string) *seqfile.Row {
+	for _, a := range d.t.Instances() {
+		if a.Name == name {
+			return instanceRow(a)
+		}
+	}
+	return nil
+}
+
+func instanceRow(a *tracing.Array) *seqfile.Row {
+	return &seqfile.Row{Name: a.Name, Mode: modeDir, Gen: a.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row {
+		if a.Gone() {
+			return nil
+		}
+		return arrayRows(a)
+	})}
+}
+
+// Mkdir makes an instance.
+func (d instances) Mkdir(_ context.Context, name string) error {
+	if strings.ContainsRune(name, 0) {
+		return fmt.Errorf("instance %q: %w", name, syscall.EINVAL)
+	}
+	return d.t.MakeInstance(name)
+}
+
+// Rmdir removes an instance.
+func (d instances) Rmdir(ctx context.Context, name string) error {
+	return settled(ctx, func() error { return d.t.RemoveInstance(name) })
+}

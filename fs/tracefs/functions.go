@@ -1,0 +1,53 @@
+package tracefs
+
+import (
+	"context"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// functionRows is the files about functions that there are once.
+func functionRows(t *tracing.Tracer) []*seqfile.Row {
+	return []*seqfile.Row{
+		{Name: "available_filter_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.AvailableFunctions)},
+		{Name: "enabled_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.EnabledFunctions)},
+		{Name: "stack_trace", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.StackTrace)},
+		value("stack_max_size", modeRW, text1(t.StackMaxSize), t.SetStackMaxSize),
+		{Name: "stack_trace_filter", Mode: modeRW, FOps: abi.FOpsSeq, Open: openFunctionSet(t.StackFilter, t.EditStackFilter)},
+		value("dyn_ftrace_total_info", modeRO, text1(t.FunctionTotals), nil),
+	}
+}
+
+// openFunctions is ftrace_filter_open and ftrace_notrace_open.
+func openFunctions(a *tracing.Array, notrace bool) opener {
+	show := func() []string { return a.FunctionFilter(notrace) }
+	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return a.EditFunctions(notrace, truncate) })
+}
+
+// openFunctionSet is ftrace_regex_open: who writes works on a copy of the set.
+func openFunctionSet(set func() []string, open func(truncate bool) *tracing.FunctionEdit) opener {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		show := lines(set)
+		if !o.Writes() {
+			return &seqfile.Seq{Show: show}, nil
+		}
+		edit := open(o.Truncates())
+		return functionsFile{&seqfile.Seq{Show: show, Store: store(edit.Write), Close: edit.Close}, edit}, nil
+	}
+}
+
+// functionsFile is set_ftrace_filter open for writing.
+type functionsFile struct {
+	*seqfile.Seq
+	edit *tracing.FunctionEdit
+}
+
+var _ seqfile.Flusher = functionsFile{}
+
+// Flush has what was written take effect.
+func (f functionsFile) Flush(context.Context) error {
+	f.edit.Flush()
+	return nil
+}

@@ -1,0 +1,134 @@
+package tracefs
+
+// readme is the text of the file README. Its grammar is Linux's, which tools
+// look for; what does not work here is left out.
+const readme = `tracing: what the files of this directory do
+
+  tracing_on		- 0 stops the recording of events, any other number goes on
+  trace			- the recorded events as text; reading takes nothing away.
+			  Empty it with: echo > trace
+  trace_pipe		- the same, but reading takes the events out of the buffer and
+			  waits for more
+  current_tracer	- the tracer; nop is none, function records each function that
+			  is entered
+  available_tracers	- the names that current_tracer takes
+  error_log		- what was wrong with the last commands that failed
+  buffer_size_kb	- room for events on each CPU
+  buffer_total_size_kb  - room on all CPUs together
+  buffer_percent	- how full a CPU's buffer is before poll of its files says so
+  free_buffer		- closing it shrinks the buffer
+  saved_cmdlines	- names of tasks that hit events, by pid
+  saved_cmdlines_size	- room for names
+  saved_tgids		- the processes of tasks, with the option record-tgid
+
+  trace_clock		- what the times of events are taken from
+       local:   nanoseconds since boot
+      global:   the same, in one order on all CPUs
+     counter:   1, 2, 3, ...
+      uptime:   hundredths of a second since boot
+        perf:   as local
+     x86-tsc:   the time-stamp counter
+
+  timestamp_mode	- view the mode used to timestamp events
+       delta:   Delta difference against a buffer-wide timestamp
+
+  trace_marker		- Writes into this file writes into the kernel buffer
+
+  trace_marker_raw		- Writes into this file writes binary data into the kernel buffer
+  tracing_cpumask	- Limit which CPUs to trace
+  instances		- Make sub-buffers with: mkdir instances/foo
+			  Remove sub-buffer with rmdir
+  trace_options		- Set format or modify how tracing happens
+			  Disable an option by prefixing 'no' to the
+			  option name
+  options/		- a file for each of them: 0 or 1
+  per_cpu/		- trace, trace_pipe, stats and the like of each CPU, and
+			  trace_pipe_raw: pages of entries in the kernel's binary format
+  snapshot		- Like 'trace' but shows the content of the static
+			  snapshot buffer. Read the contents for more
+			  information
+
+  dynamic_events	- Create/append/remove/show the generic dynamic events
+  kprobe_events		- Create/append/remove/show the kernel dynamic events
+	  accepts: event-definitions (one definition per line)
+	   Format: p[:[<group>/][<event>]] <place> [<args>]
+	           r[maxactive][:[<group>/][<event>]] <place> [<args>]
+	           s:[synthetic/]<event> <field> [<field>]
+	           e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]
+	           -:[<group>/][<event>]
+	    place: [<module>:]<symbol>[+<offset>]|<memaddr>
+place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
+   place (uprobe): <path>:<offset>[%return][(ref_ctr_offset)]
+	     args: <name>=fetcharg[:type]
+	 fetcharg: (%<register>|$<efield>), @<address>, @<symbol>[+|-<offset>],
+	           $stack<index>, $stack, $retval, $comm, $arg<N>,
+	           +|-[u]<offset>(<fetcharg>), \imm-value, \"imm-string"
+	     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
+	           b<bit-width>@<bit-offset>/<container-size>, ustring,
+	           symstr, <type>\[<array-size>\]
+	    field: <stype> <name>;
+	    stype: u8/u16/u32/u64, s8/s16/s32/s64, pid_t,
+	           [unsigned] char/int/long
+	    efield: a field of the event that an event probe is attached to
+  synthetic_events	- Create/append/remove/show synthetic events, which the trace
+			  action of a hist trigger hits
+	     example: echo 'myevent u64 lat; char name[]' >> synthetic_events
+  uprobe_events		- definitions of probes in programs, which are listed and have
+			  event directories; there are no hits of them
+  kprobe_profile	- each probe with its hits and misses
+
+  available_filter_functions - the functions that can be traced
+  enabled_functions	- those that somebody listens to: how many, and what is called
+  set_ftrace_filter	- the functions that the tracer function is for: names and
+			  patterns, with ! in front to take them out
+	     Format: <function>:<trigger>[:count]
+	    trigger: traceon, traceoff, stacktrace
+		      enable_event:<system>:<event>
+		      disable_event:<system>:<event>
+  set_ftrace_notrace	- functions that it is not for
+  set_ftrace_pid	- tasks that it is for
+  set_ftrace_notrace_pid - tasks that it is not for
+  stack_trace		- the deepest kernel stack that was seen while
+			  kernel.stack_tracer_enabled is 1
+  stack_max_size	- its bytes; what is written must be exceeded
+  stack_trace_filter	- the functions at which it is looked for
+
+  available_events	- all events
+  set_event		- the events that are enabled; write names to enable
+			  them, with ! in front to disable
+  set_event_pid		- record hits of these tasks only
+  set_event_notrace_pid	- record no hits of these tasks
+  events/		- a directory for each group of events:
+      enable		- 0 or 1 disables or enables all events
+  events/<system>/
+      enable		- the same for the group
+      filter		- a filter for all events of the group
+  events/<system>/<event>/
+      enable		- the same for the event
+      filter		- only hits that pass are recorded: fields of format, CPU and
+			  COMM, with == != < <= > >= & and, for names, == != ~,
+			  joined by && || ! ( ). 0 removes it
+      trigger		- what is to be done at a hit, one command a write; ! in
+			  front takes it away
+	    Format: <trigger>[:count][if <filter>]
+	   trigger: traceon, traceoff, snapshot, stacktrace
+	            enable_event:<system>:<event>
+	            disable_event:<system>:<event>
+	            enable_hist:<system>:<event>
+	            disable_hist:<system>:<event>
+	            hist:keys=<field1[,field2,...]>
+	            [:<var1>=<field|var_ref|numeric_literal>[,<var2>=...]]
+	            [:values=<field1[,field2,...]>]
+	            [:sort=<field1[,field2,...]>]
+	            [:size=#entries]
+	            [:pause][:continue][:clear]
+	            [:name=histname1]
+	            [:<handler>.<action>]
+	  handler: onmatch(matching.event), onmax(var), onchange(var)
+	   action: trace(<synthetic_event>,param list), save(field,...), snapshot()
+	 modifier: .hex .sym .sym-offset .execname .syscall .log2
+	           .buckets=size .usecs .percent .graph
+      hist		- the tables that its hist triggers fill
+      id		- its number in the buffer
+      format		- what an entry of it holds
+`

@@ -1,0 +1,195 @@
+// Package tracefs is the directory tracing: a table of rows over package
+// kprobes/tracing. What a file means is decided there; here is which file has
+// which mode, how it is read, and what O_TRUNC does to it.
+package tracefs
+
+import (
+	"context"
+	"slices"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// Modes of Linux's tracefs.
+const (
+	modeRoot = 0o700
+	modeDir  = 0o750
+	modeRW   = 0o640
+	modeRO   = 0o440
+)
+
+// Tracing is the root of tracefs, as it stands on /sys/kernel/tracing and
+// as tracing in debugfs: the files of the global array, and those that there
+// are only once.
+func Tracing(t *tracing.Tracer) *seqfile.Row {
+	a := t.Global()
+	once := seqfile.Table{
+		{Name: "kprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseKprobes, t.KprobeEvent, t.WriteKprobeEvents))},
+		{Name: "kprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSeq(records(t.KprobeProfile))},
+		{Name: "dynamic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseAll, t.DynamicEvent, t.WriteDynamicEvents))},
+		{Name: "synthetic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openSynthetic(t))},
+		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(t))},
+		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.UprobeProfile)},
+		{Name: "available_events", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(a.AvailableEvents)},
+		value("README", modeRO, text1(func() string { return readme }), nil),
+		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
+		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
+		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},
+		{Name: "printk_formats", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(func() []string { return nil })},
+		value("tracing_thresh", modeRW, text1(t.Threshold), t.SetThreshold),
+		{Name: "instances", Mode: modeDir, Dir: instances{t}},
+	}
+	return &seqfile.Row{
+		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing",
+		Dir: slices.Concat(once, functionRows(t), arrayRows(a)),
+	}
+}
+
+// value is a file of simple_read_from_buffer; set takes whole writes, nil
+// refuses them.
+func value(name string, mode uint32, get func() (string, error), set func([]byte) error) *seqfile.Row {
+	v := seqfile.Value{Get: func(context.Context) (string, error) { return get() }}
+	if set != nil {
+		v.Set = func(_ context.Context, p []byte) (int, error) {
+			if err := set(p); err != nil {
+				return 0, err
+			}
+			return len(p), nil
+		}
+	}
+	return &seqfile.Row{Name: name, Mode: mode, FOps: abi.FOpsTracefs, Open: seqfile.Opens(v)}
+}
+
+// text is a seq_file of one text that is only read.
+func text(name string, show func() string) *seqfile.Row {
+	return &seqfile.Row{Name: name, Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(text1(show))}
+}
+
+func text1(show func() string) func() (string, error) {
+	return func() (string, error) { return show(), nil }
+}
+
+// records is a seq_file whose i-th record is looked up when it is read, so that
+// events may come and go meanwhile.
+func records(record func(i int) (string, bool)) seqfile.ShowFunc {
+	return func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		line, ok := record(int(i))
+		return append(b, line...), ok, nil
+	}
+}
+
+// lines is a seq_file whose lines are those of the moment when the reading begins.
+func lines(show func() []string) seqfile.ShowFunc {
+	var all []string
+	return func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+		if i == 0 {
+			all = show()
+		}
+		if i >= int64(len(all)) {
+			return b, false, nil
+		}
+		return append(b, all[i]...), true, nil
+	}
+}
+
+func openLines(show func() []string) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		return &seqfile.Seq{Show: lines(show)}, nil
+	}
+}
+
+// openProbes is probes_open: emptying the file deletes all events, or fails
+// with EBUSY while one of them is enabled.
+func openProbes(release func() error, line func(int) (string, bool), write func([]byte) (int, error)) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if o.Writes() && o.Truncates() {
+			if err := release(); err != nil {
+				return nil, err
+			}
+		}
+		return &seqfile.Seq{Show: records(line), Store: store(write)}, nil
+	}
+}
+
+func store(write func([]byte) (int, error)) seqfile.WriteFunc {
+	return func(_ context.Context, p []byte, _ int64) (int, error) { return write(p) }
+}
+
+// stub is tracing_write_stub: the write is taken and does nothing.
+func stub(p []byte) (int, error) { return len(p), nil }
+
+// openSetEvent is ftrace_event_set_open: emptying the file disables all events.
+func openSetEvent(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if o.Writes() && o.Truncates() {
+			a.ClearSetEvent()
+		}
+		return &seqfile.Seq{Show: lines(a.SetEvents), Store: store(a.WriteSetEvent)}, nil
+	}
+}
+
+// openErrorLog is tracing_err_log_open: emptying the file forgets the errors.
+func openErrorLog(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		if o.Writes() && o.Truncates() {
+			a.ClearErrorLog()
+		}
+		return &seqfile.Seq{Show: records(a.ErrorRecord), Store: store(stub)}, nil
+	}
+}
+
+// eventsRows is what the directory events holds now.
+func eventsRows(a *tracing.Array) []*seqfile.Row {
+	rows := []*seqfile.Row{
+		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
+		value("header_page", modeRO, text1(tracing.HeaderPage), nil),
+		value("header_event", modeRO, text1(tracing.HeaderEvent), nil),
+	}
+	for _, s := range a.Subsystems() {
+		if !s.Hidden {
+			rows = append(rows, &seqfile.Row{Name: s.Name, Mode: modeDir, Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+		}
+	}
+	return rows
+}
+
+// systemRows is what the directory of a group of events holds. That of the
+// tracing itself has only events.
+func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
+	var rows []*seqfile.Row
+	if s.Name != "ftrace" {
+		get := func() (string, error) { return a.SystemEnableText(s.Name) }
+		set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
+		filter := func() (string, error) { return a.SystemFilterText(s.Name) }
+		setFilter := func(p []byte) error { return a.SetSystemFilter(s.Name, p) }
+		rows = []*seqfile.Row{
+			hold(a, value("enable", modeRW, get, set)),
+			hold(a, value("filter", modeRW, filter, setFilter)),
+		}
+	}
+	for _, e := range s.Events {
+		if !e.Hidden {
+			rows = append(rows, &seqfile.Row{Name: e.Name, Mode: modeDir, Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+		}
+	}
+	return rows
+}
+
+// eventRows is the files of an event.
+func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
+	rows := []*seqfile.Row{{Name: "format", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Format)}, histRow(e)}
+	if e.Internal && e.Name != "print" {
+		return rows
+	}
+	rows = append(rows, value("id", modeRO, e.IDText, nil))
+	if e.Internal {
+		return append(rows, triggerRow(e)) // of trace_marker
+	}
+	return append(rows,
+		hold(a, value("enable", modeRW, e.EnableText, e.Enable)),
+		hold(a, value("filter", modeRW, e.FilterText, e.SetFilter)),
+		triggerRow(e),
+	)
+}

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// childVar says that this process is a server of the bench, and which.
+const childVar = "KPROBEFS_BENCH_SERVE"
+
+var errNoChild = errors.New("not a server")
+
+// serveAsChild serves a tree until stdin ends, if that is what this process is for.
+func serveAsChild() error {
+	serve := map[string]func(dir string) error{"go-fuse": serveGoFuse, "system": serveSystem}[os.Getenv(childVar)]
+	if serve == nil {
+		return errNoChild
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return err
+	}
+	return serve(os.Args[1])
+}
+
+// plainFS is kprobes/enabled with nothing behind it: node 1 is the root, 2 the
+// directory, 3 the file. Nothing is cached and FLUSH is answered, as in ours.
+type plainFS struct{ fuse.RawFileSystem }
+
+func (plainFS) attr(node uint64, a *fuse.Attr) {
+	*a = fuse.Attr{Ino: node, Nlink: 1, Mode: syscall.S_IFDIR | 0o755}
+	if node == 3 {
+		a.Mode = syscall.S_IFREG | 0o600
+	}
+}
+
+// Lookup knows one path.
+func (p plainFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+	if want := map[uint64]string{1: "kprobes", 2: "enabled"}[h.NodeId]; name != want {
+		return fuse.ENOENT
+	}
+	out.NodeId = h.NodeId + 1
+	p.attr(out.NodeId, &out.Attr)
+	return fuse.OK
+}
+
+// GetAttr gives the modes.
+func (p plainFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+	p.attr(in.NodeId, &out.Attr)
+	return fuse.OK
+}
+
+// Open reads past the page cache, as ours does.
+func (plainFS) Open(_ <-chan struct{}, _ *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	out.OpenFlags = fuse.FOPEN_DIRECT_IO
+	return fuse.OK
+}
+
+// Read gives two bytes.
+func (plainFS) Read(_ <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResult, fuse.Status) {
+	if in.Offset > 0 {
+		return fuse.ReadResultData(nil), fuse.OK
+	}
+	return fuse.ReadResultData([]byte("1\n")), fuse.OK
+}
+
+// Write takes all.
+func (plainFS) Write(_ <-chan struct{}, _ *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+	return uint32(len(data)), fuse.OK
+}
+
+// Flush answers.
+func (plainFS) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.OK }
+
+func serveGoFuse(dir string) error {
+	s, err := fuse.NewServer(plainFS{fuse.NewDefaultRawFileSystem()}, dir, &fuse.MountOptions{AllowOther: true, DirectMountStrict: true, MaxWrite: 1<<20 - 4096})
+	if err != nil {
+		return err
+	}
+	go s.Serve()
+	_, _ = bufio.NewReader(os.Stdin).ReadString(0) // until it ends
+	return unix.Unmount(dir, unix.MNT_DETACH)
+}
+
+// serveSystem mounts a whole kprobefs and sets probes as it is told.
+func serveSystem(dir string) error {
+	s, err := system.New(system.Options{CPUs: 2})
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	mnt, err := fs.New(s.Guest(), nil).Mount(&seqfile.Row{Name: "/", Mode: 0o755, Dir: s.Tree(), Kind: seqfile.Ours, At: "/"}, dir, fs.MountOptions{})
+	if err != nil {
+		return err
+	}
+	defer mnt.End(time.Second)
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		answer, err := obey(s, in.Text())
+		if err != nil {
+			answer = "error: " + err.Error()
+		}
+		_, _ = fmt.Fprintln(os.Stdout, answer)
+	}
+	return nil
+}
+
+func obey(s *system.System, command string) (string, error) {
+	name, arg, _ := strings.Cut(command, " ")
+	switch name {
+	case "register":
+		n, err := strconv.Atoi(arg)
+		if err != nil {
+			return "", err
+		}
+		took, err := registerMany(s, n)
+		return fmt.Sprint(float64(took) / float64(n)), err
+	case "wait":
+		s.Optimizer.Wait()
+		return "done", nil
+	}
+	return "", fmt.Errorf("command %q: %w", name, syscall.EINVAL)
+}
+
+// registerMany sets n probes, one by one, at n addresses all over the kernel.
+func registerMany(s *system.System, n int) (time.Duration, error) {
+	addrs, err := probeable(s, n)
+	if err != nil {
+		return 0, err
+	}
+	ps := make([]kprobes.Kprobe, n)
+	start := time.Now()
+	for i := range ps {
+		ps[i].Addr = addrs[i]
+		ps[i].PreHandler = func(*kprobes.Hit) int { return 0 }
+		if err := s.Kprobes.Register(&ps[i]); err != nil {
+			return 0, err
+		}
+	}
+	return time.Since(start), nil
+}
+
+// probeable finds addresses where a probe may stand: every function's
+// instructions in turn, the first ones first.
+func probeable(s *system.System, n int) ([]uint64, error) {
+	var addrs []uint64
+	for _, sym := range s.Machine.Symbols().All() {
+		for _, at := range instructions(s, sym) {
+			p := kprobes.Kprobe{Addr: at, Flags: kprobes.FlagDisabled}
+			if s.Kprobes.Register(&p) != nil {
+				continue
+			}
+			s.Kprobes.Unregister(&p)
+			if addrs = append(addrs, at); len(addrs) == n {
+				s.Optimizer.Wait()
+				return addrs, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("%d addresses can be probed, not %d: %w", len(addrs), n, syscall.ENOSPC)
+}
+
+func instructions(s *system.System, sym abi.Symbol) (addrs []uint64) {
+	if tab := s.Machine.Tables(); sym.Size == 0 || !tab.KernelText(sym.Addr) || !tab.KernelText(sym.Addr+sym.Size-1) {
+		return nil
+	}
+	text := make([]byte, sym.Size)
+	if s.Machine.Read(sym.Addr, text) != nil {
+		return nil
+	}
+	for off := 0; off < len(text); {
+		in, err := insn.Decode(text[off:])
+		if err != nil {
+			break
+		}
+		addrs = append(addrs, sym.Addr+uint64(off))
+		off += in.Len
+	}
+	return addrs
+}

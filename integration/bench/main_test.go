@@ -1,0 +1,45 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestMedianOf(t *testing.T) {
+	for _, c := range []struct {
+		vs   []float64
+		want float64
+	}{{nil, 0}, {[]float64{3}, 3}, {[]float64{9, 1, 2}, 2}, {[]float64{4, 1, 2, 100}, 3}} {
+		if got := medianOf(c.vs); got != c.want {
+			t.Errorf("medianOf(%v) = %v, want %v", c.vs, got, c.want)
+		}
+	}
+}
+
+func TestBrokenOrder(t *testing.T) {
+	ns := map[string]float64{"k": 80, "b": 50, "o": 40, "r": 160, "rb": 130, "ro": 120, "kr": 170}
+	if got := brokenOrder(ns); got != nil {
+		t.Errorf("an order that holds: %q", got)
+	}
+	ns["o"], ns["kr"] = 60, 200
+	if got := brokenOrder(ns); len(got) != 2 || !strings.HasPrefix(got[0], "o is x1.20 of b") || !strings.HasPrefix(got[1], "kr is x1.25 of r") {
+		t.Errorf("o and kr are too high, got %q", got)
+	}
+}
+
+func TestPrint(t *testing.T) {
+	b := &bench{notes: []string{"without unicorn"}, rows: []Row{
+		{Section: "a", Name: "time", Unit: "us", Value: 30, Beside: map[string]float64{"other": 10}},
+		{Section: "a", Name: "speed", Unit: "MIPS", Value: 500, Beside: map[string]float64{"other": 1000}},
+		{Section: "b", Name: "alone", Unit: "ms", Value: 1.234},
+	}}
+	var s strings.Builder
+	if err := b.print(&s); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"\nA\n", "other 10.0 (x3)", "other 1000 (x2)", "\nB\n", "1.23", "without unicorn"} {
+		if !strings.Contains(s.String(), want) {
+			t.Errorf("no %q in\n%s", want, s.String())
+		}
+	}
+}

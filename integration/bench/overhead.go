@@ -1,0 +1,133 @@
+package main
+
+import (
+	"fmt"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+)
+
+// The table of the kernel document's section "Probe Overhead", in the words of
+// its legend: every probe stands at a function's entry, as a breakpoint that is
+// stepped, boosted, or a jump. fentry sites are not used for it
+// (CONFIG_KPROBES_ON_FTRACE=n), as in the kernels that were measured there.
+
+// overheadRow is a line of it: what the documents say, us, 0 where they do not.
+type overheadRow struct {
+	name              string
+	xeon, opteron     float64 // E5410 2.33 GHz; Opteron 246 1.99 GHz
+	boost, jumps      bool
+	kprobe, kretprobe bool
+}
+
+var overheadRows = []overheadRow{
+	{name: "k", xeon: 0.99, opteron: 0.49, kprobe: true},
+	{name: "b", xeon: 0.43, boost: true, kprobe: true},
+	{name: "o", xeon: 0.06, jumps: true, kprobe: true},
+	{name: "r", xeon: 1.24, opteron: 0.80, kretprobe: true},
+	{name: "rb", xeon: 0.68, boost: true, kretprobe: true},
+	{name: "ro", xeon: 0.30, jumps: true, kretprobe: true},
+	{name: "kr", opteron: 0.82, kprobe: true, kretprobe: true},
+}
+
+// overheadOrder is what the documents' figures have in common: a costs at most
+// so many times as much as b. why is what there is to say where it does not.
+var overheadOrder = []struct {
+	a, b string
+	most float64
+	why  string
+}{
+	{"o", "b", 1, whyJumps},
+	{"b", "k", 1, ""},
+	{"k", "r", 1, ""},
+	{"ro", "rb", 1, whyJumps},
+	{"rb", "r", 1, ""},
+	{"kr", "r", 1.15, "a second handler and its guard, on a short way"},
+}
+
+const whyJumps = "a breakpoint and all that it calls is Go here, a jump's detour is guest code that the interpreter executes"
+
+// overhead measures it, on one vCPU.
+func overhead(b *bench) error {
+	var ts []timed
+	for _, boost := range []bool{false, true} {
+		h, err := newHitMachine(system.Config{NoFtrace: true, NoPreempt: boost})
+		if err != nil {
+			return err
+		}
+		defer h.sys.Close()
+		for _, row := range overheadRows {
+			if row.boost == boost {
+				c := hitCase{row.name, row.set}
+				ts = append(ts, timed{row.name, func() (float64, error) { return h.measure(c, true) }})
+			}
+		}
+	}
+	ns, err := b.medians(ts)
+	if err != nil {
+		return err
+	}
+	for _, row := range overheadRows {
+		b.add(row.row(ns[row.name]/1000, ns["k"]/1000))
+	}
+	b.note("j, jr: Linux 6.1 has no jprobes (Xeon none; Opteron 0.76 and 1.07 us, x1.55 and x2.18 of k)")
+	for _, line := range brokenOrder(ns) {
+		b.note("%s", line)
+	}
+	return nil
+}
+
+// brokenOrder says where the documents' order does not hold.
+func brokenOrder(ns map[string]float64) (lines []string) {
+	for _, o := range overheadOrder {
+		if ratio := ns[o.a] / ns[o.b]; ratio > o.most {
+			line := fmt.Sprintf("%s is x%.2f of %s; the documents have at most x%.2f", o.a, ratio, o.b, o.most)
+			if o.why != "" {
+				line += ": " + o.why
+			}
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// row is the line with its ratios to k, here and in the documents.
+func (o *overheadRow) row(us, k float64) Row {
+	r := Row{Section: "probe overhead", Name: o.name, Unit: "us", Value: us, Beside: map[string]float64{}}
+	r.Note = fmt.Sprintf("x%.2f of k", us/k)
+	for _, cpu := range []struct {
+		name  string
+		us, k float64
+	}{{"Xeon E5410", o.xeon, 0.99}, {"Opteron 246", o.opteron, 0.49}} {
+		if cpu.us != 0 {
+			r.Beside[cpu.name] = cpu.us
+			r.Note += fmt.Sprintf(", %s x%.2f", cpu.name, cpu.us/cpu.k)
+		}
+	}
+	return r
+}
+
+// set puts the probes of a row in place.
+func (o *overheadRow) set(h *hitBench) (func(), error) {
+	undo, err := o.register(h)
+	if err != nil {
+		return nil, err
+	}
+	var b [1]byte
+	want := byte(0xcc)
+	if o.jumps {
+		want = 0xe9
+	}
+	if err := h.sys.Machine.Read(h.addr, b[:]); err != nil || b[0] != want {
+		undo()
+		return nil, fmt.Errorf("%s begins with %#x, not %#x: %w", hitFunction, b[0], want, syscall.EIO)
+	}
+	return undo, nil
+}
+
+func (o *overheadRow) register(h *hitBench) (func(), error) {
+	if o.kretprobe {
+		return h.ret(o.kprobe, o.jumps)
+	}
+	return h.probes(1, 0, false, o.jumps)
+}

@@ -1,0 +1,153 @@
+// Package integration proves that kprobefs prints what Linux prints.
+//
+// Each testdata/*.txtar is one shell script (script) and the text that a real
+// Linux kernel printed for it (want), masked. Linux is the specification: want
+// is recorded by "make golden" (command integration/golden, which boots
+// Debian's kernel package under QEMU by package integration/linux) and never
+// typed. The tests run the same script under "kprobefs exec" and compare.
+//
+// What cannot be the same on two kernels is replaced on both sides by the rules
+// of the file masks: addresses, times, pids, sizes of functions. An errno, a
+// flag, a count or an order is never masked.
+package integration
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+//go:embed masks lib.sh
+var shared embed.FS
+
+// A Case is one script and what Linux printed for it.
+type Case struct {
+	Name    string // file name without .txtar
+	File    string // path of the .txtar
+	Comment string // what the script shows
+	Script  string // busybox sh
+	Want    string // masked; empty before the first recording
+	Kernel  string // "PACKAGE VERSION" that Want was recorded from; empty as Want
+	Status  int    // exit status on Linux
+	Release string // of that kernel, when it is not the default's: the recording has a file of its own
+}
+
+// recorded matches the comment's last line, which the recorder writes.
+var recorded = regexp.MustCompile(`(?m)^recorded from (\S+ \S+), exit status (\d+)\n?`)
+
+// Load reads the cases of a folder, in the order of their names.
+func Load(dir string) ([]*Case, error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		return nil, err
+	}
+	var cases []*Case
+	for _, file := range files {
+		c, err := read(file)
+		if err != nil {
+			return nil, err
+		}
+		cases = append(cases, c)
+	}
+	return cases, nil
+}
+
+// LoadRelease reads the cases of a folder with what a kernel of another release
+// printed for them, which stands in the folder RELEASE below it: comment and
+// want. Cases that were not recorded on it have no Want and no Kernel.
+func LoadRelease(dir, release string) ([]*Case, error) {
+	cases, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cases {
+		c.Release, c.File = release, filepath.Join(dir, release, c.Name+".txtar")
+		c.Want, c.Kernel, c.Status = "", "", 0
+		b, err := os.ReadFile(c.File)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		comment, parts := parseTxtar(string(b))
+		if err := c.takeRecording(comment); err != nil {
+			return nil, err
+		}
+		if len(parts) != 1 || parts[0].name != "want" {
+			return nil, fmt.Errorf("%s: a recording of another release is one part, want", c.File)
+		}
+		c.Want = parts[0].data
+	}
+	return cases, nil
+}
+
+// takeRecording reads the line that says where want comes from.
+func (c *Case) takeRecording(comment string) (err error) {
+	c.Kernel, c.Status = "", 0
+	if m := recorded.FindStringSubmatch(comment); m != nil {
+		c.Kernel = m[1]
+		if c.Status, err = strconv.Atoi(m[2]); err != nil {
+			return fmt.Errorf("%s: exit status: %w", c.File, err)
+		}
+	}
+	return nil
+}
+
+func read(file string) (*Case, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	c := &Case{Name: strings.TrimSuffix(filepath.Base(file), ".txtar"), File: file}
+	comment, parts := parseTxtar(string(b))
+	c.Comment = recorded.ReplaceAllString(comment, "")
+	if err := c.takeRecording(comment); err != nil {
+		return nil, err
+	}
+	for _, p := range parts {
+		switch p.name {
+		case "script":
+			c.Script = p.data
+		case "want":
+			c.Want = p.data
+		default:
+			return nil, fmt.Errorf("%s: unknown part %q", file, p.name)
+		}
+	}
+	if c.Script == "" {
+		return nil, fmt.Errorf("%s: no script", file)
+	}
+	return c, nil
+}
+
+// Save writes the case back to its file.
+func (c *Case) Save() error {
+	comment, parts := c.Comment, []part{{"script", c.Script}}
+	if c.Release != "" {
+		comment, parts = "", nil
+		if err := os.MkdirAll(filepath.Dir(c.File), 0o755); err != nil {
+			return err
+		}
+	}
+	if c.Kernel != "" {
+		comment += fmt.Sprintf("recorded from %s, exit status %d\n", c.Kernel, c.Status)
+		parts = append(parts, part{"want", c.Want})
+	}
+	return os.WriteFile(c.File, []byte(formatTxtar(comment, parts)), 0o644)
+}
+
+// Lib is the shell file that a script may source as ./lib.sh.
+func Lib() string {
+	b, err := shared.ReadFile("lib.sh")
+	if err != nil {
+		panic(err) // embedded
+	}
+	return string(b)
+}

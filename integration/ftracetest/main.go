@@ -1,0 +1,306 @@
+// Command ftracetest runs the kernel's own tests of tracing,
+// tools/testing/selftests/ftrace of Debian's linux-source-6.1, unmodified: below
+// "kprobefs exec", or on Debian's kernel, whose results are recorded beside it.
+//
+//	ftracetest run [DIR]...      run them here, compare with the recording; a test that passes on Linux must pass
+//	ftracetest record            run them on Linux, and write linux-6.1.txt
+//	ftracetest fetch             get the suite, and print where it is
+//
+// DIR is a directory of test.d; without one those of dirs are run. The logs of a
+// run stay in the folder that it names at its end.
+package main
+
+import (
+	"bytes"
+	"context"
+	_ "embed" // the recording
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/kprobefs/kprobefs/integration/linux"
+)
+
+// dirs are the directories whose tests are run.
+var dirs = []string{"00basic", "kprobe", "event", "filter", "instances", "dynevent", "trigger"}
+
+// recording is a line for each test: its result on Linux, its name.
+//
+//go:embed linux-6.1.txt
+var recording string
+
+const recordingFile = "integration/ftracetest/linux-6.1.txt"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "ftracetest:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string, out io.Writer) error {
+	if len(args) == 0 {
+		return errors.New("usage: ftracetest run [DIR]..., record, fetch")
+	}
+	suite, err := fetch(ctx)
+	if err != nil {
+		return err
+	}
+	switch args[0] {
+	case "fetch":
+		fmt.Fprintln(out, suite)
+		return nil
+	case "record":
+		return record(ctx, suite, out)
+	case "run":
+		chosen := args[1:]
+		if len(chosen) == 0 {
+			chosen = dirs
+		}
+		return runHere(ctx, suite, chosen, out)
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// suitePath is where the suite is in the kernel's source.
+const suitePath = "linux-source-6.1/tools/testing/selftests/ftrace"
+
+// cached is where the suite is kept.
+func cached() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "kprobefs", "ftrace-6.1"), err
+}
+
+// fetch gives the folder of the suite, from Debian's archive the first time.
+func fetch(ctx context.Context) (string, error) {
+	dir, err := cached()
+	if err != nil {
+		return "", err
+	}
+	suite := filepath.Join(dir, filepath.FromSlash(suitePath))
+	if _, err := os.Stat(filepath.Join(suite, "ftracetest")); err == nil {
+		return suite, nil
+	}
+	tmp, err := os.MkdirTemp("", "kprobefs-ftracetest")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	script := `apt-cache show linux-source-6.1 >/dev/null 2>&1 || apt-get update -qq
+apt-get download -qq linux-source-6.1 2>/dev/null || { apt-get update -qq; apt-get download -qq linux-source-6.1; }
+mkdir -p "$1"
+dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-6.1.tar.xz | tar -xJ -C "$1" "$2"`
+	cmd := exec.CommandContext(ctx, "sh", "-ec", script, "sh", dir, suitePath)
+	cmd.Dir, cmd.Stderr = tmp, os.Stderr
+	if err := cmd.Run(); err != nil {
+		return "", fmt.Errorf("linux-source-6.1: %w", err)
+	}
+	return suite, nil
+}
+
+// result is what came of one test.
+type result struct{ name, what string }
+
+// tests are the names of a run's tests, in the order in which ftracetest numbers
+// them: the directories' tests, and once more those that are also for an instance.
+func tests(suite string, chosen []string) (names []string, err error) {
+	var again []string
+	for _, dir := range chosen {
+		var files []string
+		root := filepath.Join(suite, "test.d")
+		err := filepath.WalkDir(filepath.Join(root, dir), func(path string, _ fs.DirEntry, err error) error {
+			if strings.HasSuffix(path, ".tc") {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		slices.Sort(files)
+		for _, f := range files {
+			text, err := os.ReadFile(f)
+			if err != nil {
+				return nil, err
+			}
+			name, _ := filepath.Rel(root, f)
+			names = append(names, name)
+			if regexp.MustCompile(`(?m)^#[ \t]*flags:.*instance`).Match(text) {
+				again = append(again, name+" (instance)")
+			}
+		}
+	}
+	return append(names, again...), nil
+}
+
+var resultLine = regexp.MustCompile(`^\[(\d+)\].*\[([A-Z]+)\]$`)
+
+// results reads what ftracetest printed. A test without a result was not run.
+func results(names []string, output string) []result {
+	all := make([]result, len(names))
+	for i, n := range names {
+		all[i] = result{n, "-"}
+	}
+	for line := range strings.Lines(output) {
+		m := resultLine.FindStringSubmatch(strings.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		if n, _ := strconv.Atoi(m[1]); n >= 1 && n <= len(all) {
+			all[n-1].what = m[2]
+		}
+	}
+	return all
+}
+
+// good are the results of a test that found nothing wrong.
+func good(what string) bool { return what == "PASS" || what == "XFAIL" }
+
+// recorded gives Linux's results by name.
+func recorded() map[string]string {
+	all := map[string]string{}
+	for line := range strings.Lines(recording) {
+		what, name, ok := strings.Cut(strings.TrimSpace(line), " ")
+		if ok && !strings.HasPrefix(line, "#") {
+			all[strings.TrimSpace(name)] = what
+		}
+	}
+	return all
+}
+
+// compare prints a table, and tells which tests pass on Linux only.
+func compare(all []result, out io.Writer) (worse []string) {
+	want := recorded()
+	for _, r := range all {
+		mark := ""
+		if good(want[r.name]) && !good(r.what) {
+			mark = "  <--"
+			worse = append(worse, r.name)
+		}
+		fmt.Fprintf(out, "%-12s %-12s %s%s\n", r.what, want[r.name], r.name, mark)
+	}
+	return worse
+}
+
+// build makes the program.
+func build(ctx context.Context, dir string) (string, error) {
+	bin := filepath.Join(dir, "kprobefs")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "github.com/kprobefs/kprobefs/cmd/kprobefs")
+	cmd.Stderr = os.Stderr
+	return bin, cmd.Run()
+}
+
+// play runs the tests of some directories below kprobefs exec; the logs are in logs.
+func play(ctx context.Context, suite string, chosen []string, bin, logs string, out io.Writer) ([]result, error) {
+	names, err := tests(suite, chosen)
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"exec", "--cpus", "2", "--", "busybox", "sh", "./ftracetest", "-l", logs}
+	for _, d := range chosen {
+		args = append(args, "test.d/"+d)
+	}
+	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = 5 * time.Second
+	cmd.Dir = suite
+	var text, noise bytes.Buffer
+	cmd.Stdout, cmd.Stderr = io.MultiWriter(&text, out), &noise
+	err = cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) { // a failed test is a status, too
+		return nil, err
+	}
+	all := results(names, text.String())
+	if slices.ContainsFunc(all, func(r result) bool { return r.what == "-" }) { // it did not come to its end
+		fmt.Fprintf(out, "\n%v\n%s", err, tail(noise.String(), 40))
+	}
+	return all, ctx.Err()
+}
+
+// tail gives the last n lines.
+func tail(s string, n int) string {
+	lines := strings.SplitAfter(s, "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "")
+}
+
+func runHere(ctx context.Context, suite string, chosen []string, out io.Writer) error {
+	dir, err := os.MkdirTemp("", "kprobefs-ftracetest")
+	if err != nil {
+		return err
+	}
+	bin, err := build(ctx, dir)
+	if err != nil {
+		return err
+	}
+	logs := filepath.Join(dir, "logs")
+	all, err := play(ctx, suite, chosen, bin, logs, out)
+	_ = os.Remove(bin)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\n%-12s %-12s %s\n", "here", "Linux", "test")
+	worse := compare(all, out)
+	fmt.Fprintf(out, "logs: %s\n", logs)
+	if len(worse) > 0 {
+		return fmt.Errorf("%d of %d tests pass on Linux and not here", len(worse), len(all))
+	}
+	return nil
+}
+
+// record runs all tests on Linux and writes what came of them.
+func record(ctx context.Context, suite string, out io.Writer) error {
+	if err := linux.Check(); err != nil {
+		return err
+	}
+	k, err := linux.Newest(ctx, linux.Default)
+	if err != nil {
+		return err
+	}
+	files := map[string][]byte{}
+	err = filepath.WalkDir(suite, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		name, _ := filepath.Rel(suite, path)
+		files[name], err = os.ReadFile(path)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	script := "ifconfig lo 127.0.0.1 up\nbusybox sh ./ftracetest -l /tmp/logs"
+	for _, d := range dirs {
+		script += " test.d/" + d
+	}
+	got, err := k.Run(ctx, "", []linux.Script{{Name: "ftracetest", Text: script + "\n", Files: files, Limit: time.Hour}})
+	if err != nil {
+		return err
+	}
+	names, err := tests(suite, dirs)
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Results of linux-source-6.1's ftracetest on %s, two vCPUs.\n", k)
+	for _, r := range results(names, got[0].Output) {
+		if r.what == "-" {
+			return fmt.Errorf("%s was not run:\n%s", r.name, got[0].Output)
+		}
+		fmt.Fprintf(&b, "%-11s %s\n", r.what, r.name)
+	}
+	fmt.Fprint(out, b.String())
+	return os.WriteFile(recordingFile, []byte(b.String()), 0o644)
+}

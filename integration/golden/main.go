@@ -1,0 +1,315 @@
+// Command golden records what Linux prints for the scripts of
+// integration/testdata, and checks the recordings.
+//
+//	golden record [NAME]...   run the scripts on Debian's newest kernel, twice, and write want
+//	golden check [NAME]...    run them on the kernels that the recordings name, and compare
+//	golden print SCRIPT       run one shell script and print what it printed
+//	golden tables record|check [NAME]...     the same for the tables of package grammar
+//	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
+//
+// Before these words, -release 5.10 or 6.12 takes the kernel of Debian 11 or 13,
+// whose recordings stand in a folder of their own; what cannot be recorded there
+// is left out.
+//
+// record runs all scripts in one boot and again, in the opposite order, in
+// another: a script that prints something else the second time depends on its
+// neighbours or on luck, and nothing is written. check never writes. Where the
+// archive has no longer the kernel that a recording names, check says so and
+// leaves that recording unchecked; it fails on a text that Linux does not print
+// in either of two runs.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/kprobefs/kprobefs/integration"
+	"github.com/kprobefs/kprobefs/integration/linux"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "golden:", err)
+		os.Exit(1)
+	}
+}
+
+// golden is one run of the command.
+type golden struct {
+	release string
+	out     io.Writer
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	g := golden{out: out}
+	flags := flag.NewFlagSet("golden", flag.ContinueOnError)
+	flags.StringVar(&g.release, "release", linux.Default, "the kernel's release")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	if args = flags.Args(); len(args) == 0 {
+		return errors.New("usage: golden [-release R] record|check [NAME], golden [-release R] print SCRIPT, golden tables record|check [NAME]")
+	}
+	switch args[0] {
+	case "record":
+		return g.record(ctx, args[1:])
+	case "check":
+		return g.check(ctx, args[1:])
+	case "print":
+		return g.print(ctx, args[1:])
+	case "tables":
+		return tables(ctx, args[1:], out)
+	case "play": // on Linux
+		return playPart(args[1:], out)
+	}
+	return fmt.Errorf("unknown command %q", args[0])
+}
+
+// load gives the cases of testdata, or those named.
+func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, error) {
+	masks, err := integration.Masks()
+	if err != nil {
+		return nil, nil, err
+	}
+	dir := filepath.Join("integration", "testdata")
+	cases, err := integration.Load(dir)
+	if g.release != linux.Default {
+		cases, err = integration.LoadRelease(dir, g.release)
+	}
+	if err != nil || len(names) == 0 {
+		return cases, masks, err
+	}
+	var chosen []*integration.Case
+	for _, name := range names {
+		i := slices.IndexFunc(cases, func(c *integration.Case) bool { return c.Name == name })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("no case %q", name)
+		}
+		chosen = append(chosen, cases[i])
+	}
+	return chosen, masks, nil
+}
+
+// play runs the cases in one boot and gives the results, masked, by name.
+func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
+	var scripts []linux.Script
+	for _, c := range cases {
+		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script})
+	}
+	results, err := k.Run(ctx, integration.Lib(), scripts)
+	if err != nil {
+		return nil, err
+	}
+	byName := map[string]linux.Result{}
+	for _, r := range results {
+		r.Output = integration.Apply(masks, r.Output)
+		byName[r.Name] = r
+	}
+	return byName, nil
+}
+
+// playApart is play with the cases dealt out to as many boots at once as there
+// are processors: QEMU uses one each.
+func playApart(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
+	boots := min(runtime.NumCPU(), len(cases))
+	hands := make([][]*integration.Case, boots)
+	for i, c := range cases {
+		hands[i%boots] = append(hands[i%boots], c)
+	}
+	var wg sync.WaitGroup
+	results, errs := make([]map[string]linux.Result, boots), make([]error, boots)
+	for i := range boots {
+		wg.Go(func() { results[i], errs[i] = play(ctx, k, hands[i], masks) })
+	}
+	wg.Wait()
+	all := map[string]linux.Result{}
+	for _, r := range results {
+		maps.Copy(all, r)
+	}
+	return all, errors.Join(errs...)
+}
+
+func (g *golden) record(ctx context.Context, names []string) error {
+	if err := linux.Check(); err != nil {
+		return err
+	}
+	cases, masks, err := g.load(names)
+	if err != nil {
+		return err
+	}
+	k, err := linux.Newest(ctx, g.release)
+	if err != nil {
+		return err
+	}
+	start := time.Now()
+	first, err := play(ctx, k, cases, masks)
+	if err != nil {
+		return err
+	}
+	backwards := slices.Clone(cases)
+	slices.Reverse(backwards)
+	second, err := play(ctx, k, backwards, masks)
+	if err != nil {
+		return err
+	}
+	bad := 0
+	for _, c := range cases {
+		if why := unfit(first[c.Name], second[c.Name]); why != "" {
+			fmt.Fprintf(g.out, "%s: not recorded: %s\n", c.Name, why)
+			bad++
+			continue
+		}
+		state := "as before"
+		if c.Want != first[c.Name].Output {
+			state = "recorded"
+		}
+		c.Want, c.Status, c.Kernel = first[c.Name].Output, first[c.Name].Status, k.String()
+		if err := c.Save(); err != nil {
+			return err
+		}
+		fmt.Fprintf(g.out, "%s: %s\n", c.Name, state)
+	}
+	fmt.Fprintf(g.out, "%d scripts on %s, two boots, %.0f s\n", len(cases), k, time.Since(start).Seconds())
+	if bad > 0 && g.release == linux.Default {
+		return fmt.Errorf("%d scripts not recorded", bad)
+	}
+	return nil
+}
+
+// unfit tells why two runs of a script make no recording; empty: they do.
+func unfit(a, b linux.Result) string {
+	switch {
+	case a.Left+b.Left != "":
+		return "it leaves the files changed:\n" + a.Left + b.Left
+	case a.Status != b.Status:
+		return fmt.Sprintf("exit status %d, then %d", a.Status, b.Status)
+	case a.Output != b.Output:
+		return "two runs differ:\n" + lines(a.Output, b.Output)
+	}
+	return ""
+}
+
+func (g *golden) check(ctx context.Context, names []string) error {
+	cases, masks, err := g.load(names)
+	if err != nil {
+		return err
+	}
+	if err := linux.Check(); err != nil {
+		fmt.Fprintf(g.out, "golden-check skipped: %v\n", err)
+		return nil
+	}
+	byKernel := map[string][]*integration.Case{}
+	var kernels []string
+	for _, c := range cases {
+		if byKernel[c.Kernel] == nil {
+			kernels = append(kernels, c.Kernel)
+		}
+		byKernel[c.Kernel] = append(byKernel[c.Kernel], c)
+	}
+	var failed []string
+	for _, kernel := range kernels {
+		if kernel == "" && g.release != linux.Default {
+			continue
+		}
+		if kernel == "" {
+			return fmt.Errorf("%s has no recording; run make golden", byKernel[kernel][0].Name)
+		}
+		bad, err := g.checkOn(ctx, kernel, byKernel[kernel], masks)
+		if errors.Is(err, linux.ErrNoKernel) || errors.Is(err, linux.ErrNoTools) {
+			fmt.Fprintf(g.out, "golden-check: %d recordings stay unchecked: %v\n", len(byKernel[kernel]), err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		failed = append(failed, bad...)
+	}
+	if len(failed) > 0 {
+		return fmt.Errorf("recorded, but not what the kernel prints: %s", strings.Join(failed, ", "))
+	}
+	return nil
+}
+
+// differing plays the cases and gives those that are not as recorded.
+func (g *golden) differing(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) ([]*integration.Case, error) {
+	results, err := playApart(ctx, k, cases, masks)
+	if err != nil {
+		return nil, err
+	}
+	var differ []*integration.Case
+	for _, c := range cases {
+		r := results[c.Name]
+		if r.Output != c.Want || r.Status != c.Status {
+			fmt.Fprintf(g.out, "%s: exit status %d, recorded %d\n%s", c.Name, r.Status, c.Status, lines(c.Want, r.Output))
+			differ = append(differ, c)
+		}
+	}
+	return differ, nil
+}
+
+// checkOn compares the cases that name this kernel, and gives the names of those that differ.
+func (g *golden) checkOn(ctx context.Context, kernel string, cases []*integration.Case, masks []integration.Mask) ([]string, error) {
+	k, err := linux.Fetch(ctx, kernel)
+	if err != nil {
+		return nil, err
+	}
+	start := time.Now()
+	differ, err := g.differing(ctx, k, cases, masks)
+	if err != nil {
+		return nil, err
+	}
+	if len(differ) > 0 { // once more: on Linux, too, a task's name may not be saved in time, say
+		if differ, err = g.differing(ctx, k, differ, masks); err != nil {
+			return nil, err
+		}
+	}
+	var failed []string
+	for _, c := range differ {
+		failed = append(failed, c.Name)
+	}
+	fmt.Fprintf(g.out, "golden-check: %d scripts on %s, %d differ, %.0f s\n", len(cases), k, len(failed), time.Since(start).Seconds())
+	return failed, nil
+}
+
+func lines(a, b string) string {
+	return cmp.Diff(strings.Split(a, "\n"), strings.Split(b, "\n"))
+}
+
+func (g *golden) print(ctx context.Context, args []string) error {
+	if len(args) != 1 {
+		return errors.New("usage: golden print SCRIPT")
+	}
+	if err := linux.Check(); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(args[0])
+	if err != nil {
+		return err
+	}
+	k, err := linux.Newest(ctx, g.release)
+	if err != nil {
+		return err
+	}
+	results, err := k.Run(ctx, integration.Lib(), []linux.Script{{Name: "script", Text: string(text)}})
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(g.out, "%s[exit status %d]\n%s", results[0].Output, results[0].Status, results[0].Left)
+	return nil
+}

@@ -1,0 +1,129 @@
+package integration
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/integration/knobs"
+)
+
+// knobsVar tells the test binary that it runs inside "kprobefs exec" as the
+// program that plays the cases of package knobs.
+const knobsVar = "KPROBEFS_INTEGRATION_KNOBS"
+
+// playKnobs is that program.
+func playKnobs() int {
+	record := func() error { return knobs.Record(os.Stdout, knobs.Files[:]) }
+	if os.Getenv(knobsVar) == "io" {
+		record = func() error {
+			if err := write("/sys/kernel/tracing/kprobe_events", "p:a vfs_read"); err != nil {
+				return err
+			}
+			return knobs.RecordIO(os.Stdout, os.Getenv("KPROBEFS_MNT"))
+		}
+	}
+	if err := record(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// TestKnobs makes the calls of testdata/knobs.txt, which Linux's answers are
+// in, on our files: each cell is the same, or docs/differences.md has it.
+func TestKnobs(t *testing.T) {
+	compareTables(t, "testdata/knobs.txt", playInside(t, "knobs"), 0.95)
+}
+
+// TestIO does so with testdata/io.txt: the same calls on a file of each kind.
+func TestIO(t *testing.T) {
+	compareTables(t, "testdata/io.txt", playInside(t, "io"), 0.8)
+}
+
+// playInside runs playKnobs inside "kprobefs exec".
+func playInside(t *testing.T, what string) *knobs.Table {
+	t.Helper()
+	needFUSE(t)
+	if os.Getuid() != 0 {
+		t.Skip("the calls need root, and a second user")
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, status := asUser(nil).kprobefs(t, publicDir(t), []string{knobsVar + "=" + what}, 2, self)
+	if status != 0 {
+		t.Fatalf("exit status %d:\n%s", status, out)
+	}
+	got, err := knobs.Parse(strings.NewReader(out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func recordedTable(t *testing.T, name string) *knobs.Table {
+	t.Helper()
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	want, err := knobs.Parse(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+// compareTables fails for each cell that differs without being listed, for each
+// row of the list that no longer differs, and when fewer than share are equal.
+func compareTables(t *testing.T, recorded string, got *knobs.Table, share float64) {
+	t.Helper()
+	want := recordedTable(t, recorded)
+	differ := want.Differ(got)
+	rows := listedCells(t)
+	for _, c := range differ {
+		if !slices.ContainsFunc(rows, func(r knobs.Cell) bool { return matches(r, c) }) {
+			t.Errorf("%s\n\tLinux: %q\n\there:  %q", c, want.Results[c], got.Results[c])
+		}
+	}
+	for _, r := range rows {
+		match := func(c knobs.Cell) bool { return matches(r, c) }
+		if slices.ContainsFunc(want.Order, match) && !slices.ContainsFunc(differ, match) {
+			t.Errorf("docs/differences.md lists %q, which is as on Linux", r)
+		}
+	}
+	equal := float64(len(want.Order)-len(differ)) / float64(len(want.Order))
+	if equal < share {
+		t.Errorf("%.1f %% of %d cells are equal, want at least %.0f %%", 100*equal, len(want.Order), 100*share)
+	}
+	t.Logf("%d of %d cells are equal", len(want.Order)-len(differ), len(want.Order))
+}
+
+// matches says whether a row of the list, in which * stands for anything, means c.
+func matches(row, c knobs.Cell) bool {
+	part := func(pattern, text string) bool { return pattern == "*" || pattern == text }
+	return part(row.File, c.File) && part(row.Case, c.Case) && part(row.Call, c.Call)
+}
+
+// listedCells reads the rows "| `file` | `case` | `call` | why |" of the page of
+// differences.
+func listedCells(t *testing.T) []knobs.Cell {
+	t.Helper()
+	page, err := os.ReadFile("../docs/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cells []knobs.Cell
+	for line := range strings.Lines(string(page)) {
+		f := strings.Split(line, "`")
+		if strings.HasPrefix(line, "| `") && len(f) == 7 {
+			cells = append(cells, knobs.Cell{File: f[1], Case: f[3], Call: f[5]})
+		}
+	}
+	return cells
+}

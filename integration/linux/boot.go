@@ -1,0 +1,166 @@
+package linux
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	_ "embed" // init.sh
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+//go:embed init.sh
+var initScript []byte
+
+// bootTimeout and scriptTimeout bound one boot with all its scripts.
+const (
+	bootTimeout   = 2 * time.Minute
+	scriptTimeout = 15 * time.Second
+)
+
+// Script is one shell script for busybox sh.
+type Script struct {
+	Name, Text string
+	Files      map[string][]byte // what stands beside it, by path; all can be run
+	Limit      time.Duration     // how long it may take; 0: a minute
+}
+
+func (s Script) limit() time.Duration {
+	if s.Limit == 0 {
+		return time.Minute
+	}
+	return s.Limit
+}
+
+// Result is what a script did.
+type Result struct {
+	Name   string
+	Output string // standard output and error, as one pipe
+	Status int    // exit status; 137 after the limit
+	Left   string // what differs in the kernel's files from before it, as diff prints it
+}
+
+// Run boots the kernel and runs the scripts one after the other. lib is put
+// beside each as lib.sh; programs of this machine are in /usr/bin.
+func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs ...string) ([]Result, error) {
+	dir, err := os.MkdirTemp("", "kprobefs-linux")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	rd, err := initrd(lib, scripts, programs)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "initrd"), rd, 0o644); err != nil {
+		return nil, err
+	}
+	timeout := bootTimeout
+	for _, s := range scripts {
+		timeout += scriptTimeout + s.Limit
+	}
+	bootErr := k.boot(ctx, dir, timeout)
+	out, err := os.ReadFile(filepath.Join(dir, "out"))
+	if err != nil {
+		return nil, err
+	}
+	results, err := parse(out)
+	if err = errors.Join(bootErr, err); err != nil {
+		console, _ := os.ReadFile(filepath.Join(dir, "console"))
+		return results, fmt.Errorf("%w; the console's end:\n%s", err, tail(console, 40))
+	}
+	return results, nil
+}
+
+func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
+	t := tree{}
+	for _, dir := range []string{"proc", "sys", "dev", "tmp", "etc"} {
+		t[dir] = node{mode: dirMode}
+	}
+	if err := t.addBusybox(); err != nil {
+		return nil, err
+	}
+	for _, tool := range gnuTools {
+		if err := t.addProgram(tool); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range programs {
+		if err := t.addProgramAt("/usr/bin/"+filepath.Base(path), path); err != nil {
+			return nil, err
+		}
+	}
+	t.add("etc/passwd", fileMode, []byte("root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/sh\n"))
+	t.add("etc/group", fileMode, []byte("root:x:0:\nnogroup:x:65534:\n"))
+	t.add("init", execMode, initScript)
+	t.add("lib.sh", fileMode, []byte(lib))
+	var order strings.Builder
+	for _, s := range scripts {
+		t.add("scripts/"+s.Name, fileMode, []byte(s.Text))
+		for path, data := range s.Files {
+			t.add("files/"+s.Name+"/"+path, execMode, data)
+		}
+		fmt.Fprintln(&order, s.Name, int(s.limit().Seconds()))
+	}
+	t.add("order", fileMode, []byte(order.String()))
+	return t.cpio(), nil
+}
+
+// boot runs QEMU until the guest powers off. One thread runs both vCPUs in turn:
+// with one each, QEMU 7.2 now and then executes stale code after a text_poke,
+// and Linux locks up.
+func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-m", "1024", "-smp", "2", "-accel", "tcg,thread=single",
+		"-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
+		"-kernel", k.Image, "-initrd", filepath.Join(dir, "initrd"),
+		"-append", "console=ttyS0 nokaslr quiet panic=-1",
+		"-serial", "file:"+filepath.Join(dir, "console"), "-serial", "file:"+filepath.Join(dir, "out"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("qemu: %w\n%s", errors.Join(err, ctx.Err()), out)
+	}
+	return nil
+}
+
+// parse reads what init.sh sent.
+func parse(out []byte) ([]Result, error) {
+	r := bufio.NewReader(bytes.NewReader(out))
+	var results []Result
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			return results, fmt.Errorf("the kernel died after %d scripts: %w", len(results), err)
+		}
+		if line == "=end\n" {
+			return results, nil
+		}
+		var kind, name string
+		var status, size int
+		if _, err := fmt.Sscanf(line, "=%s %s %d %d\n", &kind, &name, &status, &size); err != nil || size < 0 {
+			return results, fmt.Errorf("after %d scripts Linux sent %q", len(results), line)
+		}
+		data, err := io.ReadAll(io.LimitReader(r, int64(size)))
+		if err != nil || len(data) < size {
+			return results, fmt.Errorf("the kernel died after %d scripts: %w", len(results), errors.Join(err, io.ErrUnexpectedEOF))
+		}
+		switch {
+		case kind == "script":
+			results = append(results, Result{Name: name, Output: string(data), Status: status})
+		case kind == "left" && len(results) > 0:
+			results[len(results)-1].Left = string(data)
+		}
+	}
+}
+
+// tail gives the last n lines.
+func tail(b []byte, n int) string {
+	lines := strings.Split(string(b), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,59 @@
+#!/bin/sh
+# The initrd's first process: mounts, runs each script of /scripts in the order of
+# /order, and tells the host by the second serial port what came of it:
+#   =script NAME STATUS BYTES\n, the bytes; =left NAME STATUS BYTES\n for what a script left behind.
+export PATH=/bin
+mount -t proc none /proc
+mount -t sysfs none /sys
+mount -t devtmpfs none /dev
+mount -t debugfs none /sys/kernel/debug
+mount -t tracefs none /sys/kernel/tracing
+stty -F /dev/ttyS1 raw -echo
+exec 3>/dev/ttyS1
+
+send() { printf '=%s %s %d %d\n' "$1" "$2" "$3" "$(stat -c %s "$4")" >&3; cat "$4" >&3; }
+
+# state prints what a script must leave as it was.
+state() {
+	for f in /sys/kernel/debug/kprobes/enabled /sys/kernel/debug/kprobes/list /proc/sys/debug/kprobes-optimization \
+		/proc/sys/kernel/sysctl_writes_strict /proc/sys/kernel/kptr_restrict /proc/sys/kernel/perf_event_paranoid \
+		/proc/sys/kernel/ftrace_enabled /sys/kernel/tracing/kprobe_events /sys/kernel/tracing/tracing_on \
+		/sys/kernel/tracing/events/enable; do
+		echo "$f:"
+		cat $f
+	done
+	stat -c '%n %a %u %g' /sys/kernel/debug /sys/kernel/debug/kprobes /sys/kernel/debug/kprobes/* \
+		/sys/kernel/tracing/kprobe_events /sys/kernel/tracing/trace
+}
+
+# reset keeps what one script left behind from the next.
+reset() {
+	echo 0 >/sys/kernel/tracing/events/enable
+	echo >/sys/kernel/tracing/kprobe_events
+	echo 1 >/sys/kernel/tracing/tracing_on
+	echo 1 >/sys/kernel/debug/kprobes/enabled
+	echo 1 >/proc/sys/debug/kprobes-optimization
+	echo 1 >/proc/sys/kernel/sysctl_writes_strict
+} 2>/dev/null
+
+state >/state 2>&1
+while read -r name limit; do
+	mkdir /work
+	cp /scripts/$name /work/script
+	[ ! -d /files/$name ] || cp -r /files/$name/. /work
+	cp /lib.sh /work/lib.sh
+	cd /work
+	{
+		timeout -s KILL $limit busybox sh script 2>&1 </dev/null
+		echo $? >/status
+		[ $(cat /status) != 137 ] || kill -9 -1 # what it started still holds the pipe
+	} | cat >/out
+	cd /
+	rm -rf /work /tmp/*
+	send script $name $(cat /status) /out
+	state >/state.now 2>&1
+	diff /state /state.now >/left || { send left $name 1 /left; reset; }
+done </order
+printf '=end\n' >&3
+sleep 0.2
+poweroff -f

@@ -1,0 +1,165 @@
+package linux
+
+import (
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sort"
+	"strings"
+)
+
+// gnuTools stand in the initrd at these paths, with their libraries, so that
+// scripts call the same programs there and here.
+var gnuTools = []string{
+	"/usr/bin/cat", "/usr/bin/cp", "/usr/bin/dd", "/usr/bin/stat", "/usr/bin/find", "/usr/bin/tar",
+	"/usr/bin/touch", "/usr/bin/mkdir", "/usr/bin/rm", "/usr/bin/ls", "/usr/bin/wc", "/usr/bin/head",
+	"/usr/bin/tail", "/usr/bin/chmod", "/usr/bin/truncate", "/usr/bin/mv", "/usr/bin/ln", "/usr/bin/sort",
+	"/usr/bin/grep", "/usr/bin/setpriv", "/usr/sbin/sysctl",
+}
+
+// libDirs is where the dynamic loader of Debian finds libraries.
+var libDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib"}
+
+// tree is the initrd's content: a file by its path without the leading slash.
+type tree map[string]node
+
+type node struct {
+	mode uint32 // S_IFMT and permissions
+	data []byte
+}
+
+const (
+	dirMode  = 0o040755
+	fileMode = 0o100644
+	execMode = 0o100755
+	linkMode = 0o120777
+)
+
+// add puts a node and the folders above it.
+func (t tree) add(path string, mode uint32, data []byte) {
+	path = strings.TrimPrefix(path, "/")
+	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
+		t[dir] = node{mode: dirMode}
+	}
+	t[path] = node{mode, data}
+}
+
+// addProgram puts a program of this machine with its loader and libraries.
+func (t tree) addProgram(path string) error { return t.addProgramAt(path, path) }
+
+// addProgramAt puts it at another path.
+func (t tree) addProgramAt(at, path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	t.add(at, execMode, data)
+	return t.addLibraries(data)
+}
+
+func (t tree) addLibraries(program []byte) error {
+	f, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return err
+	}
+	libs, err := f.ImportedLibraries()
+	if err != nil {
+		return err
+	}
+	if s := f.Section(".interp"); s != nil {
+		interp, err := s.Data()
+		if err != nil {
+			return err
+		}
+		libs = append(libs, strings.TrimRight(string(interp), "\x00"))
+	}
+	for _, lib := range libs {
+		if err := t.addLibrary(lib); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t tree) addLibrary(name string) error {
+	path := name
+	for _, dir := range libDirs {
+		if filepath.IsAbs(path) {
+			break
+		}
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			path = filepath.Join(dir, name)
+		}
+	}
+	if _, have := t[strings.TrimPrefix(path, "/")]; have {
+		return nil
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return fmt.Errorf("library %s: %w", name, err)
+	}
+	t.add(path, execMode, data)
+	return t.addLibraries(data)
+}
+
+// addBusybox puts busybox at /bin/busybox and its applets as links beside it.
+func (t tree) addBusybox() error {
+	path, err := exec.LookPath("busybox")
+	if err != nil {
+		return err
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	applets, err := exec.Command(path, "--list").Output()
+	if err != nil {
+		return fmt.Errorf("busybox --list: %w", err)
+	}
+	for _, applet := range strings.Fields(string(applets)) {
+		t.add("bin/"+applet, linkMode, []byte("busybox"))
+	}
+	t.add("bin/busybox", execMode, data)
+	t.add("sbin", linkMode, []byte("bin"))
+	return nil
+}
+
+// cpio is the tree in the newc format, which the kernel unpacks into its root.
+func (t tree) cpio() []byte {
+	paths := make([]string, 0, len(t))
+	for path := range t {
+		paths = append(paths, path)
+	}
+	sort.Strings(paths) // a folder stands before what is in it
+	var b bytes.Buffer
+	for i, path := range paths {
+		entry(&b, i+1, path, t[path])
+	}
+	entry(&b, 0, "TRAILER!!!", node{})
+	return b.Bytes()
+}
+
+func entry(b *bytes.Buffer, ino int, path string, n node) {
+	links := 1
+	if n.mode&uint32(fs.ModePerm) != 0 && n.mode&0o170000 == 0o040000 {
+		links = 2
+	}
+	fmt.Fprintf(b, "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x",
+		ino, n.mode, 0, 0, links, 0, len(n.data), 0, 0, 0, 0, len(path)+1, 0)
+	b.WriteString(path)
+	b.WriteByte(0)
+	pad(b)
+	b.Write(n.data)
+	pad(b)
+}
+
+// pad fills up to a multiple of four, as newc wants after name and data.
+func pad(b *bytes.Buffer) {
+	for b.Len()%4 != 0 {
+		b.WriteByte(0)
+	}
+}

@@ -1,0 +1,178 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// rootOnly are the scripts that an ordinary user's namespace cannot play, for
+// the host's kernel refuses what they do before a file of ours is asked.
+var rootOnly = map[string]string{
+	"access":        "needs a second user",
+	"access_matrix": "needs a second user",
+	"debugfs_open":  "needs a second user",
+	"fd_other_user": "needs a second user",
+	"kptr_user":     "needs a second user",
+	"modes":         "chown to a user that the namespace does not have",
+}
+
+func cases(t *testing.T) ([]*Case, []Mask) {
+	t.Helper()
+	masks, err := Masks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := Load("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < 30 {
+		t.Fatalf("%d scripts in testdata, want at least 30", len(cases))
+	}
+	return cases, masks
+}
+
+// TestScripts plays each script behind "kprobefs exec" and compares what it
+// prints with what Linux printed.
+func TestScripts(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	play(t, nil, nil)
+}
+
+// TestScriptsUser does so as an ordinary user, in a user namespace.
+func TestScriptsUser(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("TestScripts runs as an ordinary user already")
+	}
+	needFUSE(t)
+	needBusybox(t)
+	user := ordinary(t)
+	if testing.Short() {
+		t.Skip("short")
+	}
+	play(t, user, rootOnly)
+}
+
+// play plays all scripts, as many at once as there are processors: they sleep
+// most of the time.
+func play(t *testing.T, user asUser, skip map[string]string) {
+	all, masks := cases(t)
+	t.Cleanup(func() { noMountsLeft(t) }) // when all have ended
+	for _, c := range all {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			if why := skip[c.Name]; why != "" {
+				t.Skip(why)
+			}
+			playOne(t, c, user, masks)
+		})
+	}
+}
+
+func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
+	if os.Getuid() != 0 && rootOnly[c.Name] != "" {
+		t.Skip(rootOnly[c.Name])
+	}
+	if c.Kernel == "" {
+		t.Fatal("not recorded: make golden")
+	}
+	dir := publicDir(t)
+	put(t, dir, "script", c.Script)
+	put(t, dir, "lib.sh", Lib())
+	tmp := "TMPDIR=" + publicDir(t) // /tmp need not be open to the user
+	out, status := user.kprobefs(t, dir, []string{tmp}, 2, "busybox", "sh", "script")
+	if got := Apply(masks, out); got != c.Want {
+		t.Errorf("%sLinux (-) and kprobefs (+) differ:\n%s", c.Comment, diff(c.Want, got))
+	}
+	if status != c.Status {
+		t.Errorf("exit status %d, on Linux %d", status, c.Status)
+	}
+}
+
+func put(t *testing.T, dir, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// diff shows the lines that differ, each under the script's command that printed it.
+func diff(want, got string) string {
+	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
+}
+
+// TestRecorded holds what the recordings must be: masked, and of one script each.
+func TestRecorded(t *testing.T) {
+	all, masks := cases(t)
+	for _, c := range all {
+		if got := Apply(masks, c.Want); got != c.Want {
+			t.Errorf("%s: want is not masked:\n%s", c.Name, diff(c.Want, got))
+		}
+		if c.Kernel == "" {
+			t.Errorf("%s: names no kernel", c.Name)
+		}
+		if strings.TrimSpace(c.Comment) == "" {
+			t.Errorf("%s: does not say what it shows", c.Name)
+		}
+	}
+}
+
+func TestMasks(t *testing.T) {
+	masks, err := Masks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ name, in, want string }{
+		{"list", "ffffffff813669e5  k  vfs_read+0x5    [OPTIMIZED]\n", "ADDR  k  vfs_read+0x5    [OPTIMIZED]\n"},
+		{"module", "ffffffffc0201020  k  m+0x0  kpt [FTRACE]\n", "ADDR  k  m+0x0  kpt [FTRACE]\n"},
+		{"hidden", "0000000000000000  k  vfs_read+0x0    \n", "0000000000000000  k  vfs_read+0x0    \n"},
+		{
+			"trace", "             cat-127     [000] ..Zff     2.627130: a: (vfs_read+0x5/0x310)\n",
+			"             cat-PID [CPU] ..Zff TIME: a: (vfs_read+0x5/SIZE)\n",
+		},
+		{
+			"return", "  cat-7       [001] .....    12.627130: r: (ksys_read+0x67/0xe0 <- vfs_read)\n",
+			"  cat-PID [CPU] ..... TIME: r: (ksys_read+OFF/SIZE <- vfs_read)\n",
+		},
+		{"error_log", "[    7.496355] trace_kprobe: error: x\n", "[TIME] trace_kprobe: error: x\n"},
+		{"errno and count", "sh: write error: Invalid argument\n[rc=1]\n  a   11   0\n", "sh: write error: Invalid argument\n[rc=1]\n  a   11   0\n"},
+		{"no newline", "1", "1\n"},
+		{"nothing", "", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := Apply(masks, tt.in); got != tt.want {
+				t.Errorf("got %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestParseMasks(t *testing.T) {
+	for _, tt := range []struct{ name, in string }{
+		{"no arrow", "abc"},
+		{"bad regexp", "( => x"},
+		{"too many", strings.Repeat("a => b\n", maxMasks+1)},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if _, err := parseMasks(tt.in); err == nil {
+				t.Error("no error")
+			}
+		})
+	}
+}
+
+func TestTxtar(t *testing.T) {
+	text := "what it shows\nin two lines\n-- script --\necho a -- b --\n-- want --\na -- b --\n"
+	comment, parts := parseTxtar(text)
+	if comment != "what it shows\nin two lines\n" || len(parts) != 2 || parts[0].data != "echo a -- b --\n" || parts[1].name != "want" {
+		t.Errorf("got %q %q", comment, parts)
+	}
+	if got := formatTxtar(comment, parts); got != text {
+		t.Errorf("got %q, want %q", got, text)
+	}
+}

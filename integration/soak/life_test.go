@@ -1,0 +1,508 @@
+package soak
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// startLimit and endLimit are what a start and an end may take.
+const (
+	startLimit = time.Second
+	endLimit   = 3 * time.Second
+)
+
+// A killed daemon leaves nothing that anyone has to clean up: users get an error,
+// the next start works at once, whether its watcher has been there or not.
+func TestKillAndRestart(t *testing.T) {
+	dir := t.TempDir()
+	var starts []time.Duration
+	for i := range times() {
+		begin := time.Now()
+		d := start(t, dir)
+		starts = append(starts, time.Since(begin))
+		d.works()
+		kmsg := waitingReader(t, d)
+		d.signal(syscall.SIGKILL)
+		_ = d.cmd.Wait()
+		kmsg.fails(t)
+		if i%2 == 0 {
+			within(t, endLimit, "the watcher takes the mount away", func() bool { return !mountedAt(dir) })
+		}
+	}
+	slices.Sort(starts)
+	median, longest := starts[len(starts)/2], starts[len(starts)-1]
+	t.Logf("%d starts: %v in the middle, the longest %v", len(starts), median, longest)
+	if median > startLimit || longest > 5*startLimit { // others use this machine, too
+		t.Errorf("starts take %v, up to %v", median, longest)
+	}
+}
+
+// reader waits in a read of a file.
+type reader struct {
+	done chan error
+}
+
+// waitingReader reads dev/kmsg to its end, and waits for more.
+func waitingReader(t *testing.T, d *daemon) *reader {
+	t.Helper()
+	// Not by package os, which polls where a file can be polled.
+	fd, err := unix.Open(d.path("dev/kmsg"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &reader{make(chan error, 1)}
+	go func() {
+		defer unix.Close(fd)
+		b := make([]byte, 8192)
+		for {
+			n, err := unix.Read(fd, b)
+			if err == nil && n == 0 {
+				err = io.EOF
+			}
+			if err != nil && !errors.Is(err, unix.EINTR) {
+				r.done <- err
+				return
+			}
+		}
+	}()
+	select {
+	case err := <-r.done:
+		t.Fatalf("kmsg: %v", err)
+	case <-time.After(20 * time.Millisecond):
+	}
+	return r
+}
+
+// fails is how the read ends when the daemon does.
+func (r *reader) fails(t *testing.T) {
+	t.Helper()
+	select {
+	case err := <-r.done:
+		if errors.Is(err, io.EOF) {
+			t.Error("the waiting reader got an end of file")
+		}
+	case <-time.After(endLimit):
+		t.Error("the reader still waits")
+	}
+}
+
+// SIGTERM ends the daemon while a reader waits, a process stands in the tree, and
+// another namespace has a bind of it.
+func TestTermWhileBusy(t *testing.T) {
+	dir := t.TempDir()
+	for range times() {
+		d := start(t, dir)
+		release := occupy(t, d)
+		kmsg := waitingReader(t, d)
+		d.signal(syscall.SIGTERM)
+		d.ends(endLimit)
+		kmsg.fails(t)
+		if mountedAt(dir) {
+			t.Error("still mounted")
+		}
+		release()
+	}
+}
+
+// The same by `kprobefs umount`, and by umount(2) of a tree that nobody uses.
+func TestUmountWhileBusy(t *testing.T) {
+	dir := t.TempDir()
+	for range times() {
+		d := start(t, dir)
+		release := occupy(t, d)
+		if err := unix.Unmount(dir, 0); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("umount(2) of a busy tree: %v, want EBUSY", err)
+		}
+		if out, err := exec.Command(program, "umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("umount: %s", out)
+		}
+		if mountedAt(dir) {
+			t.Error("still mounted")
+		}
+		release() // the daemon serves whom it has, and ends with the last
+		d.ends(endLimit)
+
+		d = start(t, dir)
+		within(t, endLimit, "umount(2)", func() bool { return unix.Unmount(dir, 0) == nil })
+		d.ends(endLimit)
+	}
+}
+
+// occupy starts users of the tree in processes of their own: one with its working
+// directory inside and an open file, one in another namespace with a bind.
+func occupy(t *testing.T, d *daemon) (release func()) {
+	t.Helper()
+	place := t.TempDir()
+	users := []*exec.Cmd{
+		exec.Command("sh", "-c", `cd "$0/kprobes" && exec 3<list && echo in && exec sleep 1000`, d.dir),
+		exec.Command("unshare", "-m", "sh", "-c", `mount --bind "$0/tracing" "$1" && echo in && exec sleep 1000`, d.dir, place),
+	}
+	for _, u := range users {
+		out, err := u.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		u.Stderr = os.Stderr
+		u.SysProcAttr = dieWithUs()
+		if err := u.Start(); err != nil {
+			t.Fatal(err)
+		}
+		b := make([]byte, 3)
+		if _, err := io.ReadFull(out, b); err != nil {
+			t.Fatalf("%v: %v", u.Args, err)
+		}
+	}
+	release = func() {
+		for _, u := range users {
+			_ = u.Process.Kill()
+			_ = u.Wait()
+		}
+	}
+	t.Cleanup(release)
+	return release
+}
+
+// A stopped daemon makes its users wait; they can be killed, and who waits gets
+// the answer when it goes on.
+func TestStopAndContinue(t *testing.T) {
+	d := start(t, t.TempDir())
+	for range times() {
+		d.stop()
+		// In another directory: who looks up a name that somebody is looking up
+		// already waits for that one, in the host's kernel, and is not killed there.
+		victim := clientOf(t, d, "open")
+		answer := make(chan string, 1)
+		go func() {
+			b, err := os.ReadFile(d.path("kprobes/enabled"))
+			answer <- fmt.Sprintf("%q, %v", b, err)
+		}()
+		time.Sleep(30 * time.Millisecond)
+		select {
+		case a := <-answer:
+			t.Fatalf("a stopped daemon answered %s", a)
+		default:
+		}
+		begin := time.Now()
+		_ = victim.Process.Kill()
+		_ = victim.Wait()
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("a killed user ended after %v", took)
+		}
+		d.signal(syscall.SIGCONT)
+		select {
+		case a := <-answer:
+			if a != `"1\n", <nil>` {
+				t.Errorf("after SIGCONT: %s", a)
+			}
+		case <-time.After(endLimit):
+			t.Fatal("no answer after SIGCONT")
+		}
+	}
+	d.works()
+}
+
+// operations are what a client does over and over until it is killed.
+var operations = map[string]func(dir string) error{
+	"open": func(dir string) error {
+		f, err := os.Open(dir + "/tracing/kprobe_events")
+		if err == nil {
+			err = f.Close()
+		}
+		return err
+	},
+	"read": func(dir string) error { _, err := os.ReadFile(dir + "/kprobes/list"); return err },
+	"wait": func(dir string) error { // for a message that does not come
+		f, err := os.Open(dir + "/dev/kmsg")
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = io.Copy(io.Discard, f)
+		return err
+	},
+	"stat":     func(dir string) error { _, err := os.Stat(dir + "/kprobes/blacklist"); return err },
+	"readdir":  func(dir string) error { _, err := os.ReadDir(dir + "/tracing/events"); return err },
+	"knob":     func(dir string) error { return toggle(dir + "/sys/debug/kprobes-optimization") },
+	"enabled":  func(dir string) error { return toggle(dir + "/kprobes/enabled") },
+	"truncate": func(dir string) error { return os.WriteFile(dir+"/tracing/kprobe_events", nil, 0) },
+	"define": func(dir string) error {
+		f, err := os.OpenFile(dir+"/tracing/kprobe_events", os.O_WRONLY|os.O_APPEND, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		_, err = f.WriteString("p:killed vfs_read+5\n-:killed\np:killed2 vfs_write+5\n-:killed2\n")
+		return err
+	},
+	"enable": func(dir string) error { return toggle(dir + "/tracing/events/kprobes/victim/enable") },
+}
+
+func toggle(file string) error {
+	return errors.Join(os.WriteFile(file, []byte("0\n"), 0), os.WriteFile(file, []byte("1\n"), 0))
+}
+
+// client does one thing until it is killed.
+func client(op, dir string) int {
+	for {
+		if err := operations[op](dir); err != nil && !strings.Contains(err.Error(), "killed") {
+			// Other clients may have left a definition behind: EEXIST, EBUSY.
+			if !errors.Is(err, syscall.EEXIST) && !errors.Is(err, syscall.EBUSY) && !errors.Is(err, syscall.ENOENT) {
+				fmt.Fprintln(os.Stderr, op, err)
+				return 1
+			}
+		}
+	}
+}
+
+func clientOf(t *testing.T, d *daemon, op string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/proc/self/exe", op, d.dir)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleClient)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = dieWithUs()
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// Callers are killed in the middle of each operation; nothing of theirs stays.
+func TestCallerKilled(t *testing.T) {
+	d := start(t, t.TempDir())
+	d.works()
+	before := d.state()
+	for op := range operations {
+		t.Run(op, func(t *testing.T) {
+			if op == "enable" {
+				if err := d.write("tracing/kprobe_events", "p:victim vfs_write+5"); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for range times() {
+				c := clientOf(t, d, op)
+				time.Sleep(10*time.Millisecond + rand.N(20*time.Millisecond))
+				begin := time.Now()
+				_ = c.Process.Kill()
+				err := c.Wait()
+				if took := time.Since(begin); took > endLimit {
+					t.Errorf("ended after %v", took)
+				}
+				var e *exec.ExitError
+				if errors.As(err, &e) && !e.Sys().(syscall.WaitStatus).Signaled() {
+					t.Fatal("the client failed by itself")
+				}
+			}
+		})
+	}
+	restore(t, d)
+	d.works()
+	within(t, endLimit, "open files are closed", func() bool { return d.state().Open <= before.Open })
+	flat(t, before, d.state())
+}
+
+// restore brings the tree back to what it was after the boot.
+func restore(t *testing.T, d *daemon) {
+	t.Helper()
+	events, _ := filepath.Glob(d.path("tracing/events/kprobes/*/enable"))
+	for _, e := range events {
+		if err := os.WriteFile(e, []byte("0\n"), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, f := range []struct{ name, text string }{
+		{"tracing/kprobe_events", ""}, {"kprobes/enabled", "1\n"}, {"sys/debug/kprobes-optimization", "1\n"},
+	} {
+		if err := os.WriteFile(d.path(f.name), []byte(f.text), 0); err != nil {
+			t.Error(err)
+		}
+	}
+	if b, err := os.ReadFile(d.path("kprobes/list")); len(b) > 0 || err != nil {
+		t.Errorf("left in list: %q, %v", b, err)
+	}
+}
+
+// flat fails where the program holds more than it did. Go keeps threads, and the
+// host's kernel inodes, for a while: some are allowed.
+func flat(t *testing.T, before, after state) {
+	t.Helper()
+	t.Logf("before %+v, after %+v", before, after)
+	for _, c := range []struct {
+		what                 string
+		before, after, grows int
+	}{
+		{"goroutines", before.Goroutines, after.Goroutines, 16},
+		{"descriptors", before.files, after.files, 4},
+		{"inodes", before.Inodes, after.Inodes, 64},
+		{"threads", before.threads, after.threads, 160},
+		{"heap (bytes)", before.Heap, after.Heap, 32 << 20},
+		{"resident (kB)", before.resident, after.resident, 96 << 10},
+	} {
+		if c.after > c.before+c.grows {
+			t.Errorf("%s grew from %d to %d", c.what, c.before, c.after)
+		}
+	}
+}
+
+// A daemon that gets no descriptor more (EMFILE) goes on serving whom it can, and
+// all when it gets some again.
+func TestNoDescriptors(t *testing.T) {
+	d := start(t, t.TempDir())
+	d.works()
+	pid := d.cmd.Process.Pid
+	var old unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &old); err != nil {
+		t.Skip(err)
+	}
+	none := unix.Rlimit{Cur: 3, Max: old.Max}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &none, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.works()
+	for op, f := range operations {
+		if op == "wait" || op == "enable" {
+			continue
+		}
+		if err := f(d.dir); err != nil {
+			t.Errorf("%s without descriptors: %v", op, err)
+		}
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &old, nil); err != nil {
+		t.Fatal(err)
+	}
+	d.works()
+	d.signal(syscall.SIGTERM)
+	d.ends(endLimit)
+}
+
+// Started with too few descriptors the program says so and leaves no mount.
+func TestStartWithoutDescriptors(t *testing.T) {
+	if _, err := exec.LookPath("prlimit"); err != nil {
+		t.Skip(err)
+	}
+	dir := t.TempDir()
+	// With less than 9 the Go runtime and go-fuse's init end the program themselves.
+	for n := 9; n < 20; n++ {
+		cmd := exec.Command("prlimit", fmt.Sprintf("--nofile=%d", n), program, "mount", "--daemon", dir)
+		out, err := cmd.CombinedOutput()
+		switch {
+		case err == nil:
+			if out, err := exec.Command(program, "umount", dir).CombinedOutput(); err != nil {
+				t.Errorf("%d descriptors: mounted, and then: %s", n, out)
+			}
+		case len(out) == 0 || cmd.ProcessState.ExitCode() < 0:
+			t.Errorf("%d descriptors: %v without a word: %q", n, err, out)
+		case strings.Contains(string(out), "goroutine "):
+			t.Errorf("%d descriptors: a crash: %s", n, out)
+		}
+		if mountedAt(dir) {
+			t.Errorf("%d descriptors: left mounted", n)
+			_ = unix.Unmount(dir, unix.MNT_DETACH)
+		}
+	}
+}
+
+// Neither a full disk below the log nor one below TMPDIR keeps the program from
+// serving.
+func TestNoSpace(t *testing.T) {
+	full := t.TempDir()
+	if err := unix.Mount("none", full, "tmpfs", 0, "size=4k,nr_inodes=3"); err != nil {
+		t.Skip(err)
+	}
+	defer func() { _ = unix.Unmount(full, unix.MNT_DETACH) }()
+	_ = os.WriteFile(full+"/log", nil, 0o600)
+	_ = os.WriteFile(full+"/rest", make([]byte, 8192), 0o600)
+	d := start(t, t.TempDir(), "--log-file", full+"/log", "--log-level", "debug")
+	d.works()
+	d.signal(syscall.SIGTERM)
+	d.ends(endLimit)
+	cmd := exec.Command(program, "exec", "--", "sh", "-c", "cat /sys/kernel/debug/kprobes/enabled")
+	cmd.Env = append(os.Environ(), "TMPDIR="+full)
+	if out, err := cmd.CombinedOutput(); err != nil || string(out) != "1\n" {
+		t.Errorf("exec: %q, %v", out, err)
+	}
+}
+
+// The static binary alone is enough: no /tmp, no fusermount3, no shell, as in the
+// image that contrib/Containerfile makes.
+func TestFromScratch(t *testing.T) {
+	root := t.TempDir()
+	t.Setenv("CGO_ENABLED", "0")
+	file, err := build(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range []string{"proc", "dev", "tree"} {
+		if err := os.Mkdir(filepath.Join(root, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, b := range []string{"proc", "dev"} {
+		at := filepath.Join(root, b)
+		if err := unix.Mount("/"+b, at, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+			t.Skip(err)
+		}
+		defer func() { _ = unix.Unmount(at, unix.MNT_DETACH) }()
+	}
+	inside := func(args ...string) (string, error) {
+		cmd := exec.Command("/"+filepath.Base(file), args...)
+		cmd.Env = []string{}
+		cmd.Dir = "/"
+		cmd.SysProcAttr = &syscall.SysProcAttr{Chroot: root}
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	for _, args := range [][]string{{"mount", "--daemon", "/tree"}, {"mounted", "/tree"}, {"umount", "/tree"}} {
+		if out, err := inside(args...); err != nil {
+			t.Fatalf("%q: %s, %v", args, out, err)
+		}
+	}
+}
+
+// Of tests that are killed, no process stays, and so no mount: theirs are in a
+// namespace of their own.
+func TestKilledTestsLeaveNothing(t *testing.T) {
+	mark := fmt.Sprintf("KPROBEFS_TEST_MARK=%d", os.Getpid())
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestLoad$")
+	cmd.SysProcAttr = dieWithUs()
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, roleVar+"=") }),
+		mark, "TMPDIR="+t.TempDir()) // which the killed ones leave full
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	marked := func() (lines []string) {
+		files, _ := filepath.Glob("/proc/[0-9]*/environ")
+		for _, f := range files {
+			env, _ := os.ReadFile(f)
+			if line, err := os.ReadFile(filepath.Dir(f) + "/cmdline"); err == nil && slices.Contains(strings.Split(string(env), "\x00"), mark) {
+				lines = append(lines, strings.ReplaceAll(string(line), "\x00", " "))
+			}
+		}
+		return lines
+	}
+	mounts := func(line string) bool { return strings.Contains(line, "kprobefs mount ") }
+	within(t, time.Minute, "the tests mount", func() bool { return slices.ContainsFunc(marked(), mounts) })
+	time.Sleep(time.Second) // until they use it
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	for end := time.Now().Add(endLimit); ; time.Sleep(20 * time.Millisecond) {
+		left := marked()
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("left: %q", left)
+		}
+	}
+}

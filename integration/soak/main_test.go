@@ -1,0 +1,301 @@
+// Package soak uses the built program hard: it is killed, stopped, unmounted and
+// restarted while in use, and read and written by many at once.
+//
+// A plain `go test` takes about a minute. -short is shorter; with KPROBEFS_SOAK
+// set ("make soak") each loop runs 100 times and the load for ten minutes.
+package soak
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The tests run in a mount namespace of their own: this binary again, told by a
+// variable. As a client it is one more process that uses the files.
+const (
+	roleVar    = "KPROBEFS_TEST_ROLE"
+	roleTests  = "tests"
+	roleClient = "client"
+)
+
+// program is the built binary.
+var program string
+
+func TestMain(m *testing.M) {
+	switch os.Getenv(roleVar) {
+	case roleClient:
+		os.Exit(client(os.Args[1], os.Args[2]))
+	case roleTests:
+		os.Exit(inNamespace(m))
+	}
+	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
+	runtime.LockOSThread()
+	if err := cmd.Start(); err != nil {
+		fmt.Println("no private namespace to test in:", err)
+		os.Exit(0)
+	}
+	interrupts := make(chan os.Signal, 1)
+	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		for s := range interrupts {
+			_ = cmd.Process.Signal(s)
+		}
+	}()
+	_ = cmd.Wait()
+	os.Exit(cmd.ProcessState.ExitCode())
+}
+
+func inNamespace(m *testing.M) int {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	dir, err := os.MkdirTemp("", "kprobefs-soak")
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if program, err = build(dir); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return m.Run()
+}
+
+// build makes the program, with these flags of go build.
+func build(dir string, flags ...string) (string, error) {
+	file := filepath.Join(dir, "kprobefs")
+	args := append(append([]string{"build", "-o", file}, flags...), "../../cmd/kprobefs")
+	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
+		return "", fmt.Errorf("building kprobefs: %w\n%s", err, out)
+	}
+	return file, nil
+}
+
+// dieWithUs has a child end when these tests are killed.
+func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// soaking says whether this is the long run.
+func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
+
+// times is how often a loop runs.
+func times() int {
+	switch {
+	case soaking():
+		return 100
+	case testing.Short():
+		return 3
+	}
+	return 10
+}
+
+// daemon is a running program and its mount.
+type daemon struct {
+	t   testing.TB
+	dir string
+	log string
+	cmd *exec.Cmd
+}
+
+// start runs `kprobefs mount` in the foreground until its files are there.
+func start(t testing.TB, dir string, flags ...string) *daemon {
+	t.Helper()
+	return startProgram(t, program, dir, flags...)
+}
+
+func startProgram(t testing.TB, file, dir string, flags ...string) *daemon {
+	t.Helper()
+	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	_ = dev.Close()
+	d := &daemon{t: t, dir: dir, log: filepath.Join(t.TempDir(), "log")}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	args := append([]string{"mount", "--ready-fd", "3", "--cpus", "2", "--log-file", d.log, "--log-format", "json", "--log-level", "info"}, flags...)
+	d.cmd = exec.Command(file, append(args, dir)...)
+	d.cmd.ExtraFiles = []*os.File{w}
+	d.cmd.Stderr = os.Stderr
+	d.cmd.Env = append(os.Environ(), "GOTRACEBACK=all") // see run.join
+	d.cmd.SysProcAttr = dieWithUs()
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	_ = w.Close()
+	t.Cleanup(func() {
+		_ = d.cmd.Process.Signal(syscall.SIGCONT)
+		_ = d.cmd.Process.Kill()
+		_, _ = d.cmd.Process.Wait()
+		_ = unix.Unmount(dir, unix.MNT_DETACH)
+	})
+	if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
+		t.Fatalf("no start: %q, %v", line, err)
+	}
+	return d
+}
+
+func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
+
+// signal sends s to the program.
+func (d *daemon) signal(s syscall.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(s); err != nil {
+		d.t.Fatal(err)
+	}
+}
+
+// stop stops the program and waits until each of its threads has heard of it.
+func (d *daemon) stop() {
+	d.t.Helper()
+	d.signal(syscall.SIGSTOP)
+	within(d.t, time.Second, "all threads stop", func() bool {
+		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", d.cmd.Process.Pid))
+		for _, f := range files {
+			b, err := os.ReadFile(f)
+			if err == nil && !strings.Contains(string(b), ") T ") {
+				return false
+			}
+		}
+		return true
+	})
+}
+
+// ends waits for the program's end, which must be a good one.
+func (d *daemon) ends(limit time.Duration) {
+	d.t.Helper()
+	begin := time.Now()
+	err := d.cmd.Wait()
+	if took := time.Since(begin); err != nil || took > limit {
+		d.t.Errorf("ended after %v with %v", took, err)
+	}
+}
+
+// write writes text to a file of the tree by one write(2).
+func (d *daemon) write(name, text string) error {
+	f, err := os.OpenFile(d.path(name), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	_, err = f.WriteString(text + "\n")
+	return err
+}
+
+// works looks whether everything still does: reading, a probe, its hits.
+func (d *daemon) works() {
+	d.t.Helper()
+	for _, step := range []struct{ file, text string }{
+		{"tracing/kprobe_events", "p:alive vfs_read+5"},
+		{"tracing/events/kprobes/alive/enable", "1"},
+	} {
+		if err := d.write(step.file, step.text); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+	for range 3 {
+		if b, err := os.ReadFile(d.path("kprobes/enabled")); err != nil || string(b) != "1\n" {
+			d.t.Fatalf("enabled: %q, %v", b, err)
+		}
+	}
+	profile, err := os.ReadFile(d.path("tracing/kprobe_profile"))
+	var name string
+	var hits int
+	if _, serr := fmt.Sscan(string(profile), &name, &hits); serr != nil || name != "alive" || hits < 3 {
+		d.t.Fatalf("kprobe_profile: %q, %v", profile, err)
+	}
+	for _, step := range []struct{ file, text string }{
+		{"tracing/events/kprobes/alive/enable", "0"},
+		{"tracing/kprobe_events", "-:alive"},
+	} {
+		if err := d.write(step.file, step.text); err != nil {
+			d.t.Fatal(err)
+		}
+	}
+}
+
+// state is what the program holds, by its own word and by /proc.
+type state struct {
+	Msg                            string
+	Goroutines, Heap, Inodes, Open int
+	threads, files, resident       int
+}
+
+// state asks the program.
+func (d *daemon) state() state {
+	d.t.Helper()
+	before := d.logLines()
+	d.signal(syscall.SIGUSR1)
+	for range 500 {
+		if lines := d.logLines(); len(lines) > len(before) {
+			var s state
+			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
+				d.t.Fatal(err)
+			}
+			s.ofProcess(d)
+			return s
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	d.t.Fatal("no answer to SIGUSR1")
+	return state{}
+}
+
+func (s *state) ofProcess(d *daemon) {
+	proc := fmt.Sprintf("/proc/%d/", d.cmd.Process.Pid)
+	fds, _ := os.ReadDir(proc + "fd")
+	s.files = len(fds)
+	b, _ := os.ReadFile(proc + "status")
+	for line := range strings.Lines(string(b)) {
+		_, _ = fmt.Sscanf(line, "VmRSS: %d", &s.resident)
+		_, _ = fmt.Sscanf(line, "Threads: %d", &s.threads)
+	}
+}
+
+func (d *daemon) logLines() []string {
+	b, _ := os.ReadFile(d.log)
+	return slices.Collect(strings.Lines(string(b)))
+}
+
+// mountedAt says what /proc/self/mountinfo has on dir.
+func mountedAt(dir string) bool {
+	b, _ := os.ReadFile("/proc/self/mountinfo")
+	return strings.Contains(string(b), " "+dir+" ")
+}
+
+// within waits until cond holds.
+func within(t testing.TB, limit time.Duration, what string, cond func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if cond() {
+			return
+		}
+	}
+	t.Fatalf("not within %v: %s", limit, what)
+}

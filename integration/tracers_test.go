@@ -1,0 +1,138 @@
+package integration
+
+import (
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// tracerScript plays a script that calls other people's tracing programs, as
+// root, and gives what it printed.
+func tracerScript(t *testing.T, script string, needs ...string) string {
+	t.Helper()
+	needFUSE(t)
+	for _, program := range needs {
+		if _, err := exec.LookPath(program); err != nil {
+			t.Skipf("%s is missing (Debian: perf-tools-unstable, trace-cmd, linux-perf)", program)
+		}
+	}
+	dir := publicDir(t)
+	put(t, dir, "script", script)
+	put(t, dir, "lib.sh", Lib())
+	out, status := asUser(nil).kprobefs(t, dir, []string{"HOME=" + dir}, 2, "sh", "script")
+	if status != 0 {
+		t.Fatalf("exit status %d:\n%s", status, out)
+	}
+	return out
+}
+
+// expect fails unless each pattern matches the output, the later ones behind the
+// earlier ones.
+func expect(t *testing.T, out string, patterns ...string) {
+	t.Helper()
+	rest := out
+	for _, p := range patterns {
+		at := regexp.MustCompile("(?m)" + p).FindStringIndex(rest)
+		if at == nil {
+			t.Errorf("nothing matches %q in\n%s\nof\n%s", p, rest, out)
+			return
+		}
+		rest = rest[at[1]:]
+	}
+}
+
+// TestPerfTools is Brendan Gregg's kprobe and reset-ftrace, unmodified.
+func TestPerfTools(t *testing.T) {
+	out := tracerScript(t, `. ./lib.sh
+reader() { (sleep 1; head -c 50 $T/README >/dev/null) & }
+echo "== entry"; reader
+kprobe-perf -d 2 'p:vfs_read' 'common_pid != 0' 2>&1
+echo "== name, argument, filter, header"; reader
+kprobe-perf -H -d 2 'p:mine vfs_read count=%dx:u32' 'count > 60000' 2>&1
+echo "== return"; reader
+kprobe-perf -d 2 'r:vfs_read $retval:s32' 'arg1 == 50' 2>&1
+echo "== format"
+kprobe-perf -v 'p:vfs_read x=%di:u8' 2>&1
+echo "== refused"
+kprobe-perf -d 1 'p:no_such_function' 2>&1
+kprobe-perf -d 1 'p:vfs_read %nosuch' 2>&1 | grep ERROR
+kprobe-perf -d 1 'p:vfs_read' 'nofield == 1' 2>&1 | grep ERROR
+echo "== left: $(cat $E)"
+echo p:left vfs_read >$E
+echo 1 >$T/events/kprobes/left/enable
+reset-ftrace-perf -q
+echo "reset: $? $(cat $T/events/enable)"
+clean
+`, "kprobe-perf", "reset-ftrace-perf")
+	expect(t, out,
+		`^Tracing kprobe vfs_read for 2 seconds \(buffered\)`, `vfs_read: \(vfs_read\+0x0/0x[0-9a-f]+\)$`, `^Ending tracing`,
+		`^== name`, `^# tracer: nop`, `mine: \(vfs_read\+0x0/0x[0-9a-f]+\) count=\d{5,}$`, `^Ending tracing`,
+		`^== return`, `head-\d+ .* vfs_read: \(\w+\+0x[0-9a-f]+/0x[0-9a-f]+ <- vfs_read\) arg1=50$`, `^Ending tracing`,
+		`^== format`, `field:u8 x;\s+offset:16;\s+size:1;`, `print fmt: "\(%lx\) x=%u"`,
+		`^== refused`, `^ERROR: func no_such_function not in`, `^ERROR: adding kprobe`, `^ERROR: setting filter`,
+		`^== left: $`, `^reset: 0 0$`)
+	section, _, _ := strings.Cut(out[strings.Index(out, "== return"):], "== format")
+	if strings.Contains(section, "arg1=0") {
+		t.Errorf("the filter arg1 == 50 let others through:\n%s", section)
+	}
+}
+
+// TestTraceCmd is trace-cmd, unmodified: it finds our files (it mounts tracefs,
+// which must not hide them), and its trace.dat, made from the pages of the ring
+// buffer, says what trace says.
+func TestTraceCmd(t *testing.T) {
+	out := tracerScript(t, `. ./lib.sh
+echo 'p:v vfs_read n=%dx:s32 c=$comm' >$E
+echo 'p:w vfs_write n=$arg3:u16 c=$comm' >>$E
+filtered="-e kprobes:v -f c==\"reader\" -e kprobes:w -f c==\"reader\"" # it begins with no filter
+cp "$(command -v dd)" reader
+work() { for n in 11 222 3333; do ./reader if=$T/README of=$T/trace bs=$n count=2 conv=notrunc status=none; done; }
+# lines: task, vCPU, time, event and its arguments.
+lines() { grep -E ' [vw]: ' | sed -E 's/ \.\.\.\.\. / /; s/\([^)]*\)//; s/ +/ /g'; }
+echo "== list"; trace-cmd list -e '^kprobes:'; trace-cmd list -t; trace-cmd list -f | grep -cx vfs_read
+echo "== start"; trace-cmd start $filtered || exit; work
+echo "== stat"; trace-cmd stat
+trace-cmd stop; echo "stopped: $(cat $T/tracing_on)"
+echo "== show"; trace-cmd show | lines >show
+wc -l <show; lines <$T/trace | cmp - show && echo same
+trace-cmd extract -o extracted.dat >/dev/null 2>&1 || exit
+echo "== extracted"; trace-cmd report -i extracted.dat 2>/dev/null | lines | cmp - show && echo same
+trace-cmd restart; echo "restarted: $(cat $T/tracing_on)"
+trace-cmd clear
+echo "== record"; trace-cmd record -o recorded.dat $filtered sh -c 'for n in 7 77 777; do ./reader if='$T'/README of=/dev/null bs=$n count=3 status=none; done' >/dev/null 2>&1 || exit
+trace-cmd report -i recorded.dat 2>/dev/null | lines | cut -d' ' -f5- | uniq -c
+echo "== snapshot"; trace-cmd start -e kprobes:v -f 'c=="reader"'; work; trace-cmd snapshot -s; trace-cmd snapshot | lines | wc -l
+trace-cmd snapshot -f
+echo "== reset"; trace-cmd reset; wc -l <$E; cat $T/events/enable
+echo p:x vfs_read >$E
+mount -t tracefs nodev $T && grep kprobes: $T/available_events
+clean
+`, "trace-cmd")
+	expect(t, out,
+		`^== list\n`, `^kprobes:v$`, `\bnop\b`, `^1$`,
+		`^== stat$`, `kprobes`, `p:kprobes/v vfs_read n=%dx:s32 c=\$comm`, `^Tracing is enabled`, `^stopped: 0`,
+		`^== show\n12\nsame\n`, `^== extracted\nsame\nrestarted: 1$`,
+		`^== record\n +3 v: n=7 c="reader"\n +3 v: n=77 c="reader"\n +3 v: n=777 c="reader"\n`,
+		`^== snapshot\n6\n`, `^== reset\n0\n0\nkprobes:x\n`)
+}
+
+// TestPerfProbe is perf probe, unmodified.
+func TestPerfProbe(t *testing.T) {
+	out := tracerScript(t, `. ./lib.sh
+perf probe -q -a vfs_read; echo "added: $?"
+perf probe -q -a 'mine=vfs_write+5 %di'; echo "added: $?"
+perf probe -q -a 'vfs_open%return $retval'; echo "added: $?"
+echo "== files"; cut -d' ' -f1 $E; ls $T/events/probe
+echo "== list"; perf probe -l
+echo "== functions"; perf probe -F 2>/dev/null | grep -x -e vfs_read -e kernel_clone
+perf probe -a no_such_function >/dev/null 2>&1; echo "refused: $((! !$?))"
+perf probe -q -a vfs_read 2>/dev/null; echo "again: $((! !$?))"
+echo "== deleted"; perf probe -d 'vfs_*' 2>&1; cut -d' ' -f1 $E
+perf probe -q -d '*'; wc -l <$E
+`, "perf")
+	expect(t, out,
+		`^added: 0\nadded: 0\nadded: 0\n`, `^== files\np:probe/vfs_read\np:probe/mine\nr\d*:probe/vfs_open__return\n`,
+		`^== list\n`, `probe:mine +\(on vfs_write\+5 with arg1\)`, `probe:vfs_read +\(on vfs_read\)`, `probe:vfs_open__return +\(on vfs_open%return with arg1\)`,
+		`^== functions\nkernel_clone\nvfs_read\n`, `^refused: 1\nagain: 1\n`, `^== deleted\n`, `Removed event: probe:vfs_read`, `^p:probe/mine\n0\n`)
+}

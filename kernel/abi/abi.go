@@ -1,0 +1,185 @@
+// Package abi holds what the guest kernel, the machine under it and the probes
+// above it must agree on: Linux 6.1's pt_regs, the constants of its x86-64
+// build, the layouts that tools can see, and the calls between the guest's C
+// code and the Go code that stands in for hardware.
+//
+// It is the lowest package of the tree: it imports nothing of ours, and has no
+// state.
+package abi
+
+// Regs is pt_regs of x86-64, field for field and in memory order: 21 words,
+// 168 bytes.
+type Regs struct {
+	R15, R14, R13, R12, BP, BX    uint64
+	R11, R10, R9, R8              uint64
+	AX, CX, DX, SI, DI            uint64
+	OrigAX, IP, CS, Flags, SP, SS uint64
+}
+
+// RegsSize is sizeof(struct pt_regs) in bytes.
+const RegsSize = 168
+
+// ReturnValue is regs_return_value: what the function that just returned gave.
+func (r *Regs) ReturnValue() uint64 { return r.AX }
+
+// Arg returns the n-th (from 0) integer argument of a function that has just
+// been entered: di, si, dx, cx, r8, r9; 0 for others, which are on the stack.
+func (r *Regs) Arg(n int) uint64 {
+	switch n {
+	case 0:
+		return r.DI
+	case 1:
+		return r.SI
+	case 2:
+		return r.DX
+	case 3:
+		return r.CX
+	case 4:
+		return r.R8
+	case 5:
+		return r.R9
+	}
+	return 0
+}
+
+// Symbol is one line of kallsyms.
+type Symbol struct {
+	Addr   uint64 // first byte
+	Size   uint64 // bytes to the next symbol with a higher address, as kallsyms reckons
+	Type   byte   // nm's letter: t T d D b B r R A V W ...
+	Name   string
+	Module string // "" for the core kernel
+}
+
+// Range is the addresses [Start, End).
+type Range struct{ Start, End uint64 }
+
+// Contains says whether addr lies in the range.
+func (r Range) Contains(addr uint64) bool { return r.Start <= addr && addr < r.End }
+
+// Overlaps says whether any byte of [start, end) lies in the range.
+func (r Range) Overlaps(start, end uint64) bool { return r.Start < end && start < r.End }
+
+// Patch is one change of kernel text: Bytes are written at Addr.
+type Patch struct {
+	Addr  uint64
+	Bytes []byte
+}
+
+// Memory is guest memory as Go code that handles a trap sees it: by kernel
+// virtual address, whatever the write permission of the page (text is the
+// exception: writing it is Text.Poke's work and gives EFAULT here). An address
+// that is not mapped gives syscall.EFAULT and transfers nothing.
+type Memory interface {
+	ReadAt(addr uint64, p []byte) error
+	WriteAt(addr uint64, p []byte) error
+	ReadU64(addr uint64) (uint64, error)
+	WriteU64(addr uint64, v uint64) error
+}
+
+// Trap is what a vCPU hands to the Go code that handles a breakpoint, a fault
+// or a callback from guest text. There is one for each vCPU, used again for
+// every trap: nothing may keep a pointer to it. What the handler leaves in Regs
+// is what the vCPU goes on with.
+type Trap struct {
+	CPU       int    // the vCPU's number, from 0
+	Vector    uint8  // VecBP, VecPF, ...; 0 in callbacks
+	ErrorCode uint64 // as the processor pushes it
+	Addr      uint64 // CR2 of a page fault
+	Regs      *Regs  // as the processor pushes them: after an int3, IP is one past it
+	RegsAddr  uint64 // in a callback (optimized_callback, ftrace, rethook) Regs are words of guest memory, and this is their address; 0 in a trap
+	Arg       uint64 // the callback's other argument (optimized_callback: the op pointer that the detour loads)
+	Task      uint64 // address of the current task_struct
+	Data      []byte // a tracepoint's record, in guest memory: valid until the handler returns
+	Mem       Memory
+	Preempt   uint32       // the guest's preempt_count, as Linux would show it to the handler
+	Now       func() int64 // nanoseconds since boot
+	Depth     int          // traps handled inside another one on this vCPU
+}
+
+// Errnos of Linux that package syscall does not name on every system, or that
+// never reach user space.
+const (
+	ENOTSUPP = 524 // inside the kernel only; user space sees EOPNOTSUPP
+)
+
+// Constants of Debian's 6.1 build.
+const (
+	HZ          = 250
+	PageSize    = 4096
+	PageShift   = 12
+	ThreadSize  = 16384
+	TaskCommLen = 16
+
+	KernelBase   = 0xffffffff80000000 // virtual address of physical address 0 in the kernel mapping
+	TextBase     = 0xffffffff81000000 // _text, _stext; physical 0x1000000
+	DirectMap    = 0xffff888000000000 // PAGE_OFFSET: all of RAM
+	ModulesBase  = 0xffffffffc0000000 // MODULES_VADDR
+	SlotsBase    = 0xffffffffe0000000 // above it in the module area: insn slots, detours
+	ModulesEnd   = 0xffffffffff000000
+	UserBase     = 0x00007f0000000000 // windows of host tasks, UserWindow bytes each
+	UserWindow   = 0x0000000000400000
+	KernelCS     = 0x10
+	KernelSS     = 0x18
+	UserCS       = 0x33
+	UserSS       = 0x2b
+	CanaryOffset = 0x28 // gs:0x28, the stack protector's
+)
+
+// Bits of RFLAGS.
+const (
+	FlagCF = 1 << 0
+	FlagPF = 1 << 2
+	FlagAF = 1 << 4
+	FlagZF = 1 << 6
+	FlagSF = 1 << 7
+	FlagTF = 1 << 8
+	FlagIF = 1 << 9
+	FlagDF = 1 << 10
+	FlagOF = 1 << 11
+)
+
+// Exception and interrupt vectors.
+const (
+	VecDE = 0
+	VecDB = 1
+	VecBP = 3
+	VecUD = 6
+	VecDF = 8
+	VecGP = 13
+	VecPF = 14
+
+	VecTimer      = 0xec // LOCAL_TIMER_VECTOR
+	VecAsyncPF    = 0xf3 // HYPERVISOR_CALLBACK_VECTOR: the host tells that tasks may go on
+	VecCallFunc   = 0xfb // CALL_FUNCTION_SINGLE_VECTOR
+	VecReschedule = 0xfd // RESCHEDULE_VECTOR
+	VecReboot     = 0xf8 // REBOOT_VECTOR
+)
+
+// Bits of preempt_count.
+const (
+	PreemptMask   = 0x000000ff
+	SoftirqMask   = 0x0000ff00
+	HardirqMask   = 0x000f0000
+	HardirqOffset = 0x00010000
+	NMIMask       = 0x00f00000
+	NMIOffset     = 0x00100000
+)
+
+// Offsets in 6.1's task_struct, bytes (shared with kernel/guest's headers).
+const (
+	TaskState      = 24
+	TaskStack      = 32
+	TaskFlags      = 44
+	TaskPID        = 2416
+	TaskTGID       = 2420
+	TaskRealParent = 2432
+	TaskParent     = 2440
+	TaskLeader     = 2480
+	TaskStartTime  = 2776
+	TaskComm       = 2976
+	TaskFS         = 3040
+	TaskFiles      = 3048
+	TaskRethooks   = 5312
+	TaskSize       = 9792
+)

@@ -1,0 +1,117 @@
+package abi
+
+// A hypercall is vmcall (0f 01 c1) in core kernel text with its number in rax
+// and arguments in rdi, rsi, rdx, r10, r8; the result comes back in rax, all
+// other registers keep their values. kernel/guest/include/asm/host.h has the
+// same numbers for the guest's C code.
+//
+// Go treats every argument as hostile: an address is translated, a length
+// bounded, and nonsense gives -EINVAL or -EFAULT in rax.
+const (
+	HCPrintk     = 1  // (buf, len, level): one record for the log, no newline at its end
+	HCClock      = 2  // () → nanoseconds since boot (ktime_get)
+	HCWallClock  = 3  // () → nanoseconds since 1970
+	HCSetTimer   = 4  // (ns): VecTimer on this vCPU once HCClock reaches ns; 0 disarms
+	HCSendIPI    = 5  // (cpu, vector): raise vector on a vCPU
+	HCStartCPU   = 6  // (cpu, entry, stack): a vCPU begins at entry with rsp=stack, rdi=cpu
+	HCMap        = 7  // (va, pa, pages, perm): map pages; perm: 1 write, 2 execute (refused: only Go makes executable pages)
+	HCUnmap      = 8  // (va, pages)
+	HCNext       = 9  // (call): the host task asks for its next call. → 1: call is filled in; 0 (or an error, when the host does not know the task yet): none, sleep until woken; -1: exit
+	HCDone       = 10 // (call): the call is over, call.ret is what it returned
+	HCLeaf       = 11 // (call, op): start the host's part of the call. It ends by call.leafDone = 1 and a wake-up
+	HCPopWake    = 12 // () → a task_struct to wake, 0: no more. Called in VecAsyncPF's handler until it gives 0
+	HCPanic      = 14 // (buf, len): the guest gives up; the machine stops
+	HCBooted     = 15 // (array, n): init is done; array holds the n addresses of host_call structs: the manager, then load/0, load/1, ...
+	HCRandom     = 16 // () → 64 random bits (seeded when deterministic)
+	HCTaskDead   = 17 // (task): a task ends and its memory will be used again; a call under way on it fails with EIO
+	HCFunction   = 18 // (ip, parentIP, regs): a listener of an fentry site that looks at no registers; of the pt_regs at regs only what the trampoline keeps is set
+	HCTracepoint = 19 // (tracepoint, record, len): a tracepoint with a listener was passed; the record begins with 8 bytes for struct trace_entry
+	HCOptimized  = 20 // (op, regs): optimized_callback, called by a detour
+	HCFtrace     = 21 // (ip, parentIP, regs): kprobe_ftrace_handler; ip is the fentry site's address
+	HCRethook    = 22 // (regs): arch_rethook_trampoline_callback; Go puts the return address where the trampoline pops it
+	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints (the guest then kills the task or goes on)
+)
+
+// What a host task is asked to do: call.nr is a system call number of x86-64
+// (SYS_read, SYS_openat, ...), run by do_syscall_64 as if user space had made
+// it, or one of these.
+const (
+	HostCallFunc  = 0x10000 // call the function at args[0] with args[1..5], count times: ret is the last result
+	HostNewTask   = 0x10001 // args: pid, tgid, address of comm; ret: task_struct of a new host task (no kernel_clone)
+	HostExitTask  = 0x10002 // the task ends (do_exit is not called: the host's process is merely forgotten)
+	HostFilpClose = 0x10003 // filp_close of the file behind descriptor args[0]; the descriptor stays (FLUSH)
+	HostRelease   = 0x10004 // the descriptor args[0] is given back and its file's last reference dropped (RELEASE)
+	HostNop       = 0x10005 // nothing: proves that the task runs
+	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal
+)
+
+// What a leaf does: HCLeaf's op, the f_op that the guest came to.
+const (
+	LeafOpen    = 1
+	LeafRead    = 2
+	LeafWrite   = 3
+	LeafStat    = 4
+	LeafReaddir = 5
+	LeafFlush   = 6
+	LeafRelease = 7
+	LeafSetattr = 9
+	LeafCalled  = 10 // the function that the leaf asked for has returned: CallLeafRet
+)
+
+// Layout of struct host_call, bytes. It lies in kernel memory of the guest, one
+// for each host task, and belongs to the guest between HCNext's 1 and HCDone.
+const (
+	CallID       = 0   // u64: the request's number, 0: none
+	CallNr       = 8   // u64: system call or Host*
+	CallArgs     = 16  // u64[6]
+	CallCount    = 64  // u64: repetitions of HostCallFunc
+	CallRet      = 72  // u64: result
+	CallBuf      = 80  // u64: kernel address of the bounce buffer, where a leaf's data lies
+	CallBufLen   = 88  // u64: its size, bytes
+	CallLeafDone = 96  // u32: 1 when the leaf is over, 2 when CallFunc is to be called (release store by Go, then a wake-up)
+	CallLeafOp   = 100 // u32
+	CallLeafRet  = 104 // s64: its result: bytes in CallBuf, or -errno
+	CallLeafArg  = 112 // u64[2]: what the guest gives the leaf: count, position
+	CallTask     = 128 // u64: the task_struct it belongs to
+	CallMode     = 136 // u64: S_IF* and mode of the file that the path in args names
+	CallFOps     = 144 // u64: which file operations the opened file gets: FOps*
+	CallTID      = 152 // u64: the pid that a task which this call makes is to have, or CallTIDAny; 0: it is not the host's
+	CallChild    = 160 // u64: the struct host_call of the task that this call has made, or 0
+	CallFunc     = 168 // u64[3]: a function that the leaf has the task call, and its arguments
+	CallSize     = 192
+)
+
+// Which of the guest's file_operations an opened file uses: CallFOps.
+const (
+	FOpsSeq       = 0 // seq_read and friends: list, blacklist, trace, kallsyms
+	FOpsDebugBool = 1 // debugfs: full_proxy_read → read_enabled_file_bool
+	FOpsProcSys   = 2 // proc_sys_read → proc_sys_call_handler
+	FOpsTracefs   = 3 // simple tracefs files
+	FOpsProbes    = 4 // kprobe_events: probes_open, probes_write
+	FOpsDev       = 5 // character device: devkmsg_read, devkmsg_write
+	FOpsDir       = 6 // directories: dcache_readdir and the like
+	FOpsOther     = 7 // no file of ours: what the call says of it is all there is
+)
+
+// CallTIDAny has the guest choose the pid of the host's task.
+const CallTIDAny = 0xffffffff
+
+// CallModeNone is CallMode of a path that names nothing, in a call with FOpsOther.
+const CallModeNone = 0xffffffff
+
+// Layout of boot_params, whose direct-map address is in rsi when startup_64 begins.
+const (
+	BootMagic   = 0   // u64: BootMagicValue
+	BootCPUs    = 8   // u64
+	BootRAM     = 16  // u64: bytes that the guest may use, from physical 0 (Go keeps what lies above)
+	BootWall    = 24  // u64: nanoseconds since 1970
+	BootSeed    = 32  // u64
+	BootCmdline = 40  // char[256]
+	BootRelease = 296 // char[64]: uname -r
+	BootVersion = 360 // char[256]: linux_banner
+	BootSize    = 1024
+
+	BootMagicValue = 0x6b70726f62656673 // "kprobefs"
+	BootParamsPA   = 0x10000            // where they stand, physical
+	ImagePA        = 0x1000000
+)

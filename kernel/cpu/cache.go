@@ -1,0 +1,216 @@
+package cpu
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// maxBlock is how many instructions a block has at most.
+const maxBlock = 64
+
+// maxOps is how many ops a cache keeps, 6 MiB of them: Runs that end anywhere
+// make blocks that begin anywhere.
+const maxOps = 1 << 17
+
+// dead is the n of the head of a block that must not be entered any more: no
+// budget is as long, so that entering it needs no other check.
+const dead = math.MaxInt64
+
+// A block is ops[0], the head, and an op for each instruction. The head's imm is
+// the address of the code, its disp the number of instructions that the block
+// can execute before it is left, dead when its bytes have changed; link is the
+// block.
+type block struct {
+	ops    []op
+	start  uint64 // physical address of the bytes: first page's part
+	n1     uint64
+	second uint64 // of the second page
+	n2     uint64 // and how many bytes of it
+}
+
+func (b *block) head() *op { return &b.ops[0] }
+
+// need is how many instructions the block that o heads may execute.
+func (o *op) need() int64 { return int64(atomic.LoadUint64(&o.disp)) }
+
+func (o *op) kill() { atomic.StoreUint64(&o.disp, dead) }
+
+// Cache holds the decoded blocks of one machine.
+type Cache struct {
+	mem *mem.Memory
+
+	mu     sync.Mutex
+	blocks map[uint64]*block   // by virtual address
+	lines  map[uint64][]*block // by physical address / lineSize: the blocks that have bytes there
+	ops    int                 // in all blocks
+}
+
+// lineSize is the bytes that are looked through when one of them changes.
+const lineSize = 64
+
+// NewCache returns an empty cache for m's code. It learns of changes from m.
+func NewCache(m *mem.Memory) *Cache {
+	c := &Cache{mem: m, blocks: map[uint64]*block{}, lines: map[uint64][]*block{}}
+	m.OnText(c.invalidate)
+	return c
+}
+
+// invalidate drops the blocks that have bytes in n bytes of RAM at pa.
+func (c *Cache) invalidate(pa, n uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if n == 0 {
+		return
+	}
+	for line := pa / lineSize; line <= (pa+n-1)/lineSize; line++ {
+		for _, b := range slices.Clone(c.lines[line]) {
+			if b.touches(pa, n) {
+				b.head().kill()
+				if rip := b.head().imm; c.blocks[rip] == b {
+					delete(c.blocks, rip)
+				}
+				c.forget(b)
+			}
+		}
+	}
+}
+
+// eachLine calls f for the lines that b has bytes in.
+func (b *block) eachLine(f func(line uint64)) {
+	for line := b.start / lineSize; line <= (b.start+b.n1-1)/lineSize; line++ {
+		f(line)
+	}
+	if b.n2 != 0 { // no more than an instruction's rest
+		f(b.second / lineSize)
+	}
+}
+
+func (b *block) touches(pa, n uint64) bool {
+	return b.start < pa+n && pa < b.start+b.n1 || b.n2 != 0 && b.second < pa+n && pa < b.second+b.n2
+}
+
+// clear drops all blocks. A vCPU that is in one finishes it.
+func (c *Cache) clear() {
+	for _, b := range c.blocks {
+		b.head().kill()
+	}
+	clear(c.blocks)
+	clear(c.lines)
+}
+
+func (c *Cache) forget(b *block) {
+	c.ops -= len(b.ops)
+	b.eachLine(func(line uint64) {
+		rest := slices.DeleteFunc(c.lines[line], func(o *block) bool { return o == b })
+		if len(rest) == 0 {
+			delete(c.lines, line)
+			return
+		}
+		c.lines[line] = rest
+	})
+}
+
+// lookup gives the head of the block at rip, decoded now if need be. If the
+// first instruction cannot be fetched, it gives the fault.
+func (c *Cache) lookup(rip uint64) (*op, *fault) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if b := c.blocks[rip]; b != nil {
+		return b.head(), nil
+	}
+	b, f := c.build(rip)
+	if f != nil {
+		return nil, f
+	}
+	if c.ops += len(b.ops); c.ops > maxOps {
+		c.clear()
+		c.ops = len(b.ops)
+	}
+	c.blocks[rip] = b
+	b.eachLine(func(line uint64) { c.lines[line] = append(c.lines[line], b) })
+	return b.head(), nil
+}
+
+// fetch gives the bytes from va to the end of its page.
+func (c *Cache) fetch(va uint64) ([]byte, uint64, *fault) {
+	pa, p, ok := c.mem.Lookup(va)
+	switch {
+	case !mem.Canonical(va):
+		return nil, 0, &fault{vector: abi.VecGP, hasCode: true}
+	case !ok:
+		return nil, 0, &fault{abi.VecPF, true, pfFetch, va}
+	case p&mem.Exec == 0:
+		return nil, 0, &fault{abi.VecPF, true, pfFetch | pfPresent, va}
+	}
+	return c.mem.Phys(pa, mem.PageSize-pa&mem.PageMask), pa, nil
+}
+
+// build decodes the block at rip.
+func (c *Cache) build(rip uint64) (*block, *fault) {
+	text, pa, f := c.fetch(rip)
+	if f != nil {
+		return nil, f
+	}
+	b := &block{start: pa}
+	ops := make([]op, 1, 16)
+	ops[0] = op{imm: rip}
+	at := uint64(0)
+	for len(ops) <= maxBlock && at < uint64(len(text)) {
+		o, short := decode(text[at:], rip+at)
+		if short {
+			if at > 0 { // in a block of its own
+				break
+			}
+			next, pa2, f := c.fetch(rip + uint64(len(text)))
+			if f != nil {
+				return nil, f
+			}
+			both := append(append([]byte{}, text...), next[:min(16, len(next))]...)
+			o, _ = decode(both, rip)
+			b.second = pa2 &^ mem.PageMask
+			b.n2 = uint64(o.len) - uint64(len(text))
+		}
+		o.off, o.n = uint16(at), uint16(len(ops))
+		if o.form&hasMem == 0 && (o.code == cCALL || o.code == cVMCALL || ends(&o)) {
+			o.disp = rip + at + uint64(o.len)
+		}
+		ops = append(ops, o)
+		at += uint64(o.len)
+		if ends(&o) || short {
+			break
+		}
+	}
+	b.n1 = min(at, uint64(len(text)))
+	n := len(ops) - 1
+	if !ends(&ops[n]) {
+		ops = append(ops, op{code: cFETCH, imm: rip + at, n: uint16(n), base: regZero, index: regZero, seg: regZero})
+	}
+	ops = slices.Clone(ops) // without room to grow
+	ops[0].disp = uint64(n)
+	b.ops = ops
+	ops[0].link = unsafe.Pointer(b)
+	for i := range ops[1:] {
+		choose(ops, i+1)
+		if s := superAt(text[min(int(ops[i+1].off), len(text)):], len(ops)-1-i); s != nil {
+			ops[i+1].fn = s.fn
+		}
+	}
+	return b, nil
+}
+
+// ends says whether nothing after o in a block could be executed.
+func ends(o *op) bool {
+	switch o.code {
+	case cJMP, cCALL, cRET, cRETF, cIRET, cHLT, cINT, cPAUSE, cUD, cGP, cFETCH:
+		return true
+	case cMOVTOSEG, cPOPSEG, cLSEG:
+		return o.a == segSS || o.code == cLSEG
+	}
+	return false
+}

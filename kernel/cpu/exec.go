@@ -1,0 +1,814 @@
+package cpu
+
+import (
+	"hash/crc32"
+	"math/bits"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// Why an op function returned nil.
+const (
+	brSlow          = iota // nothing done: exec must do it
+	brSlowNext             // the first of two instructions is done, the second not
+	brGo                   // retired; go on at RIP
+	brLook                 // retired; go on at RIP after a look at interrupts and single-stepping
+	brExit                 // retired; RIP and exit are set
+	brFault                // not retired; exit is set
+	brCross                // nothing of the branch done; its target must be found
+	brSlowCross            // the same, of a call
+	brSlowNextCross        // and of a call after an instruction that is done
+	brKick                 // not retired, but a REP has got somewhere; kicked
+)
+
+// slow does one instruction completely, faults included.
+func (c *CPU) slow(o *op) (next *op) {
+	defer c.catch(&next)
+	return c.exec(o)
+}
+
+// catch turns a thrown fault into an exit.
+func (c *CPU) catch(next **op) {
+	r := recover()
+	if r == nil {
+		return
+	}
+	f, ok := r.(*fault)
+	if !ok {
+		panic(r)
+	}
+	*next = nil
+	c.br = brFault
+	if f.vector == abi.VecPF {
+		c.CR2 = f.addr
+	}
+	c.exit = Exit{Reason: Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
+}
+
+func stk(o *op) bool { return o.flags&stackSeg != 0 }
+
+// src is the source operand: of width w, without bits above it.
+func (c *CPU) src(o *op, w uint8) uint64 {
+	switch {
+	case o.form&srcImm != 0:
+		return o.imm & mask(w)
+	case o.form&srcMem != 0:
+		return c.load(c.ea(o), w, stk(o))
+	}
+	return c.getReg(o.b, w)
+}
+
+// dst reads the destination operand.
+func (c *CPU) dst(o *op) uint64 {
+	if o.form&dstMem != 0 {
+		return c.load(c.ea(o), o.w, stk(o))
+	}
+	return c.getReg(o.a, o.w)
+}
+
+// set writes the destination operand.
+func (c *CPU) set(o *op, v uint64) {
+	if o.form&dstMem != 0 {
+		c.store(c.ea(o), v, o.w, stk(o))
+		return
+	}
+	c.setReg(o.a, o.w, v)
+}
+
+// modify replaces the destination operand by f of it and returns what it was;
+// with LOCK, in one step.
+func (c *CPU) modify(o *op, f func(v uint64) uint64) uint64 {
+	switch {
+	case o.form&dstMem == 0:
+		old := c.getReg(o.a, o.w)
+		c.setReg(o.a, o.w, f(old))
+		return old
+	case o.flags&locked != 0:
+		return c.atomically(c.ea(o), o.w, stk(o), f)
+	}
+	va := c.ea(o)
+	old := c.loadRMW(va, o.w, stk(o))
+	c.store(va, f(old), o.w, stk(o))
+	return old
+}
+
+func (c *CPU) canonical(rip uint64) {
+	if !mem.Canonical(rip) {
+		c.gp(0)
+	}
+}
+
+// jump goes on at rip.
+func (c *CPU) jump(rip uint64) *op {
+	c.canonical(rip)
+	c.RIP = rip
+	c.br = brGo
+	return nil
+}
+
+// look goes on after o, with a look at what o changed.
+func (c *CPU) look(o *op) *op {
+	c.RIP = o.end()
+	c.br = brLook
+	return nil
+}
+
+// leave ends Run after o.
+func (c *CPU) leave(o *op, e Exit) *op {
+	c.RIP = o.end()
+	c.br = brExit
+	c.exit = e
+	return nil
+}
+
+func (c *CPU) push(v uint64, w uint8) {
+	sp := c.R[4] - uint64(w)
+	c.store(sp, v, w, true)
+	c.R[4] = sp
+}
+
+// exec executes any instruction. It returns the op to go on with, or nil and br.
+func (c *CPU) exec(o *op) *op {
+	switch o.code {
+	case cMOV:
+		if o.form&dstMem != 0 {
+			c.store(c.ea(o), c.src(o, o.w), o.w, stk(o))
+		} else {
+			c.setReg(o.a, o.w, c.src(o, o.w))
+		}
+	case cMOVZX:
+		c.setReg(o.a, o.w, c.src(o, uint8(o.imm)))
+	case cMOVSX:
+		c.setReg(o.a, o.w, sext(c.src(o, uint8(o.imm)), uint8(o.imm)))
+	case cLEA:
+		c.setReg(o.a, o.w, c.ea(o)-c.x(o.seg))
+	case cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR:
+		c.alu(o)
+	case cCMP:
+		a, b := c.dst(o), c.src(o, o.w)
+		c.lazy(ccSub, o.w, (a-b)&mask(o.w), b)
+	case cTEST:
+		c.lazy(ccLogic, o.w, c.dst(o)&c.src(o, o.w), 0)
+	case cINC, cDEC:
+		c.incDec(o)
+	case cNOT:
+		c.modify(o, func(v uint64) uint64 { return ^v })
+	case cNEG:
+		old := c.modify(o, func(v uint64) uint64 { return -v })
+		c.lazy(ccSub, o.w, -old&mask(o.w), old)
+	case cROL, cROR, cRCL, cRCR:
+		c.rotate(o)
+	case cSHL, cSAL, cSHR, cSAR:
+		c.shift(o)
+	case cSHLD, cSHRD:
+		c.shiftDouble(o)
+	case cBT, cBTS, cBTR, cBTC:
+		c.bitTest(o)
+	case cXCHG:
+		c.xchg(o)
+	case cXADD:
+		src := c.getReg(o.b, o.w)
+		old := c.modify(o, func(v uint64) uint64 { return v + src })
+		res := (old + src) & mask(o.w)
+		c.setReg(o.b, o.w, old)
+		if o.form&dstMem == 0 {
+			c.setReg(o.a, o.w, res)
+		}
+		c.lazy(ccAdd, o.w, res, src)
+	case cCMPXCHG:
+		c.cmpxchg(o)
+	case cCMPXCHG8B:
+		c.cmpxchgPair(o)
+	case cMUL, cIMUL1, cIMUL:
+		c.multiply(o)
+	case cDIV, cIDIV:
+		c.divide(o)
+	case cBSF, cBSR, cTZCNT, cLZCNT, cPOPCNT:
+		c.countBits(o)
+	case cBSWAP:
+		c.setReg(o.a, o.w, bswap(c.getReg(o.a, o.w), o.w))
+	case cMOVBE:
+		c.set(o, bswap(c.src(o, o.w), o.w))
+	case cCRC32:
+		c.crc(o)
+	case cPUSH:
+		v := o.imm
+		if o.form&srcImm == 0 {
+			v = c.src(o, o.w)
+		}
+		c.push(v, o.w)
+	case cPOP:
+		v := c.load(c.R[4], o.w, true)
+		if o.form&dstMem != 0 {
+			c.R[4] += uint64(o.w)
+			va := c.ea(o)
+			c.R[4] -= uint64(o.w)
+			c.store(va, v, o.w, stk(o))
+			c.R[4] += uint64(o.w)
+		} else {
+			c.R[4] += uint64(o.w)
+			c.setReg(o.a, o.w, v)
+		}
+	case cLEAVE:
+		sp := c.R[5]
+		v := c.load(sp, o.w, true)
+		c.R[4] = sp + uint64(o.w)
+		c.setReg(5, o.w, v)
+	case cENTER:
+		c.enter(o)
+	case cPUSHF:
+		c.settle()
+		c.push(c.RFlags&^flagRF, o.w)
+	case cPOPF:
+		v := c.load(c.R[4], o.w, true)
+		c.R[4] += uint64(o.w)
+		c.setFlags(v, o.w)
+		return c.look(o)
+	case cLAHF:
+		c.settle()
+		c.setReg(regHigh, 1, c.RFlags&0xff)
+	case cSAHF:
+		c.setStatus(flagStatus&^flagOF, c.R[0]>>8)
+	case cCBW:
+		c.setReg(0, o.w, sext(c.R[0], o.w/2))
+	case cCWD:
+		c.setReg(2, o.w, uint64(int64(sext(c.R[0], o.w))>>63))
+	case cXLAT:
+		a := o.disp + c.R[3]
+		a += c.R[0] & 0xff
+		if o.flags&addr32 != 0 {
+			a = uint64(uint32(a))
+		}
+		c.setReg(0, 1, c.load(a+c.x(o.seg), 1, false))
+	case cSETCC:
+		c.set(o, b2u(c.cond(uint8(o.imm))))
+	case cCMOV:
+		v := c.src(o, o.w)
+		if !c.cond(uint8(o.imm)) {
+			v = c.getReg(o.a, o.w)
+		}
+		c.setReg(o.a, o.w, v)
+	case cCLC:
+		c.setStatus(flagCF, 0)
+	case cSTC:
+		c.setStatus(flagCF, flagCF)
+	case cCMC:
+		c.setStatus(flagCF, (c.carry()^1)*flagCF)
+	case cCLD:
+		c.RFlags &^= flagDF
+	case cSTD:
+		c.RFlags |= flagDF
+	case cNOP:
+	default:
+		return c.execBranch(o)
+	}
+	return o.next()
+}
+
+// execBranch is exec for what changes RIP.
+func (c *CPU) execBranch(o *op) *op {
+	switch o.code {
+	case cJMP, cCALL:
+		to := o.imm
+		if o.form&indirect != 0 {
+			to = c.src(o, 8)
+		}
+		c.canonical(to)
+		if o.code == cCALL {
+			c.push(o.end(), 8)
+		}
+		return c.jump(to)
+	case cJCC:
+		if !c.cond(o.a) {
+			return o.next()
+		}
+		return c.jump(o.imm)
+	case cLOOP:
+		return c.loop(o)
+	case cRET:
+		to := c.load(c.R[4], 8, true)
+		c.canonical(to)
+		c.R[4] += 8 + o.imm
+		return c.jump(to)
+	case cFETCH:
+		return c.jump(o.imm)
+	case cRETF:
+		return c.retf(o)
+	case cIRET:
+		return c.iret(o)
+	}
+	return c.system(o)
+}
+
+// alu is add, or, adc, sbb, and, sub, xor.
+func (c *CPU) alu(o *op) {
+	b, w := c.src(o, o.w), o.w
+	var a, res uint64
+	switch o.code {
+	case cADD:
+		a = c.modify(o, func(v uint64) uint64 { return v + b })
+		res = (a + b) & mask(w)
+		c.lazy(ccAdd, w, res, b)
+	case cSUB:
+		a = c.modify(o, func(v uint64) uint64 { return v - b })
+		c.lazy(ccSub, w, (a-b)&mask(w), b)
+	case cOR:
+		a = c.modify(o, func(v uint64) uint64 { return v | b })
+		c.lazy(ccLogic, w, a|b, 0)
+	case cAND:
+		a = c.modify(o, func(v uint64) uint64 { return v & b })
+		c.lazy(ccLogic, w, a&b, 0)
+	case cXOR:
+		a = c.modify(o, func(v uint64) uint64 { return v ^ b })
+		c.lazy(ccLogic, w, a^b, 0)
+	case cADC:
+		cf := c.carry()
+		a = c.modify(o, func(v uint64) uint64 { return v + b + cf })
+		c.setStatus(flagStatus, addFlags(a, b, cf, w))
+	case cSBB:
+		cf := c.carry()
+		a = c.modify(o, func(v uint64) uint64 { return v - b - cf })
+		c.setStatus(flagStatus, subFlags(a, b, cf, w))
+	}
+}
+
+// addFlags is the status flags of a + b + cf.
+func addFlags(a, b, cf uint64, w uint8) uint64 {
+	top := uint(8*w - 1)
+	res := (a + b + cf) & mask(w)
+	out := a&b | (a|b)&^res
+	return out>>top&1 | (a^b^res)&flagAF | ((a^res)&(b^res)>>top&1)<<11 | resultFlags(res, top)
+}
+
+// subFlags is the status flags of a - b - cf.
+func subFlags(a, b, cf uint64, w uint8) uint64 {
+	top := uint(8*w - 1)
+	res := (a - b - cf) & mask(w)
+	out := ^a&b | (^a|b)&res
+	return out>>top&1 | (a^b^res)&flagAF | ((a^b)&(a^res)>>top&1)<<11 | resultFlags(res, top)
+}
+
+func (c *CPU) incDec(o *op) {
+	cf := c.carry()
+	var f uint64
+	if o.code == cINC {
+		f = addFlags(c.modify(o, func(v uint64) uint64 { return v + 1 }), 1, 0, o.w)
+	} else {
+		f = subFlags(c.modify(o, func(v uint64) uint64 { return v - 1 }), 1, 0, o.w)
+	}
+	c.setStatus(flagStatus, f&^flagCF|cf)
+}
+
+// count is how far to shift: modulo 64 for 64-bit operands, else 32.
+func (c *CPU) count(o *op) uint {
+	n := uint(o.imm)
+	if o.form&byCL != 0 {
+		n = uint(c.R[1])
+	}
+	if o.w == 8 {
+		return n & 63
+	}
+	return n & 31
+}
+
+func (c *CPU) shift(o *op) {
+	n, w := c.count(o), o.w
+	if n == 0 {
+		c.modify(o, func(v uint64) uint64 { return v }) // it may fault
+		return
+	}
+	switch o.code {
+	case cSHR:
+		a := c.modify(o, func(v uint64) uint64 { return v >> n })
+		c.lazy(ccShr, w, a>>n, a>>(n-1))
+	case cSAR:
+		a := sext(c.modify(o, func(v uint64) uint64 { return uint64(int64(sext(v, w)) >> n) }), w)
+		c.lazy(ccShr, w, uint64(int64(a)>>n)&mask(w), uint64(int64(a)>>(n-1))&mask(w))
+	default:
+		a := c.modify(o, func(v uint64) uint64 { return v << n })
+		c.lazy(ccShl, w, a<<n&mask(w), a<<(n-1)&mask(w))
+	}
+}
+
+func (c *CPU) rotate(o *op) {
+	n, size := c.count(o), uint(o.w)*8
+	top := size - 1
+	if n == 0 {
+		c.modify(o, func(v uint64) uint64 { return v })
+		return
+	}
+	var cf, of uint64
+	switch o.code {
+	case cROL:
+		n %= size
+		rol := func(v uint64) uint64 { return (v<<n | v>>(size-n)) & mask(o.w) }
+		r := rol(c.modify(o, rol))
+		cf, of = r&1, r>>top^r
+	case cROR:
+		n %= size
+		ror := func(v uint64) uint64 { return (v>>n | v<<(size-n)) & mask(o.w) }
+		r := ror(c.modify(o, ror))
+		cf, of = r>>top, r>>top^r>>(top-1)
+	case cRCL, cRCR:
+		n %= size + 1
+		in := c.carry()
+		var r uint64
+		c.modify(o, func(v uint64) uint64 {
+			r, cf = rotateCarry(v, in, n, size, o.code == cRCL)
+			return r
+		})
+		of = r>>top ^ cf
+		if o.code == cRCR {
+			of = r>>top ^ r>>(top-1)
+		}
+	}
+	c.setStatus(flagCF|flagOF, cf&1|of&1<<11)
+}
+
+// rotateCarry rotates v of size bits with the carry as one bit more.
+func rotateCarry(v, cf uint64, n, size uint, left bool) (res, out uint64) {
+	m := ^uint64(0) >> (64 - size)
+	for range n {
+		if left {
+			v, cf = (v<<1|cf)&m, v>>(size-1)&1
+		} else {
+			v, cf = v>>1|cf<<(size-1), v&1
+		}
+	}
+	return v, cf
+}
+
+func (c *CPU) shiftDouble(o *op) {
+	n, w := c.count(o), o.w
+	if o.form&threeOp != 0 && w != 8 {
+		n = uint(o.imm) & 31
+	}
+	size := uint(w) * 8
+	b := c.getReg(o.b, w)
+	if n == 0 {
+		c.modify(o, func(v uint64) uint64 { return v })
+		return
+	}
+	if w == 2 && n > 16 { // undefined; processors rotate dst:src:dst
+		left := o.code == cSHLD
+		f := func(v uint64) uint64 {
+			if left {
+				return (v<<32 | b<<16 | v) << n >> 32
+			}
+			return (v<<32 | b<<16 | v) >> n
+		}
+		a := c.modify(o, f)
+		c.lazy(ccShr, w, f(a)&0xffff, b>>(n-17)&1)
+		if left {
+			c.lazy(ccShl, w, f(a)&0xffff, b<<(n-17)&0xffff)
+		}
+		return
+	}
+	if o.code == cSHLD {
+		f := func(v uint64) uint64 { return (v<<n | b>>(size-n)) & mask(w) }
+		a := c.modify(o, f)
+		c.lazy(ccShl, w, f(a), (a<<(n-1)|b>>(size-n)>>1)&mask(w))
+		return
+	}
+	f := func(v uint64) uint64 { return (v>>n | b<<(size-n)) & mask(w) }
+	a := c.modify(o, f)
+	c.lazy(ccShr, w, f(a), (a>>(n-1)|b<<(size-n)<<1)&mask(w))
+}
+
+// bitTest is bt, bts, btr, btc. A bit number in a register reaches beyond a
+// memory operand's own word.
+func (c *CPU) bitTest(o *op) {
+	w := o.w
+	bit := c.src(o, w)
+	va := uint64(0)
+	if o.form&dstMem != 0 {
+		va = c.ea(o)
+		if o.form&srcImm == 0 {
+			off := uint64(int64(sext(bit, w))>>(3+log2w(w))) * uint64(w)
+			va = c.ea(o) + off
+			if o.flags&addr32 != 0 {
+				va = uint64(uint32(va-c.x(o.seg))) + c.x(o.seg)
+			}
+		}
+	}
+	bit &= uint64(w)*8 - 1
+	f := func(v uint64) uint64 {
+		switch o.code {
+		case cBTS:
+			return v | 1<<bit
+		case cBTR:
+			return v &^ (1 << bit)
+		}
+		return v ^ 1<<bit
+	}
+	var old uint64
+	switch {
+	case o.form&dstMem == 0:
+		old = c.getReg(o.a, w)
+		if o.code != cBT {
+			c.setReg(o.a, w, f(old))
+		}
+	case o.code == cBT:
+		old = c.load(va, w, stk(o))
+	case o.flags&locked != 0:
+		old = c.atomically(va, w, stk(o), f)
+	default:
+		old = c.loadRMW(va, w, stk(o))
+		c.store(va, f(old), w, stk(o))
+	}
+	c.setStatus(flagCF, old>>bit&1)
+}
+
+// xchg with memory is locked with or without the prefix.
+func (c *CPU) xchg(o *op) {
+	v := c.getReg(o.b, o.w)
+	var old uint64
+	if o.form&dstMem != 0 {
+		old = c.atomically(c.ea(o), o.w, stk(o), func(uint64) uint64 { return v })
+	} else {
+		old = c.getReg(o.a, o.w)
+		c.setReg(o.a, o.w, v)
+	}
+	c.setReg(o.b, o.w, old)
+}
+
+func (c *CPU) cmpxchg(o *op) {
+	w := o.w
+	acc, v := c.getReg(0, w), c.getReg(o.b, w)
+	if o.form&dstMem == 0 {
+		old := c.getReg(o.a, w)
+		if old == acc {
+			c.setReg(o.a, w, v)
+		} else {
+			c.setReg(0, w, old)
+		}
+		c.lazy(ccSub, w, (acc-old)&mask(w), old)
+		return
+	}
+	old := c.modify(o, func(old uint64) uint64 {
+		if old == acc {
+			return v
+		}
+		return old
+	})
+	if old != acc {
+		c.setReg(0, w, old)
+	}
+	c.lazy(ccSub, w, (acc-old)&mask(w), old)
+}
+
+// cmpxchgPair is cmpxchg8b and cmpxchg16b.
+func (c *CPU) cmpxchgPair(o *op) {
+	va := c.ea(o)
+	var equal bool
+	if o.w == 4 {
+		want, to := c.R[0]&mask(4)|c.R[2]<<32, c.R[3]&mask(4)|c.R[1]<<32
+		f := func(old uint64) uint64 {
+			if old == want {
+				return to
+			}
+			return old
+		}
+		var old uint64
+		if o.flags&locked != 0 {
+			old = c.atomically(va, 8, stk(o), f)
+		} else {
+			old = c.loadRMW(va, 8, stk(o))
+			c.store(va, f(old), 8, stk(o))
+		}
+		if equal = old == want; !equal {
+			c.R[0], c.R[2] = old&mask(4), old>>32
+		}
+	} else {
+		if va&15 != 0 {
+			c.gp(0)
+		}
+		c.canWrite(va, 16, stk(o))
+		c.mem.Split(func() {
+			lo, hi := c.load(va, 8, stk(o)), c.load(va+8, 8, stk(o))
+			if equal = lo == c.R[0] && hi == c.R[2]; equal {
+				c.store(va, c.R[3], 8, stk(o))
+				c.store(va+8, c.R[1], 8, stk(o))
+			} else {
+				c.R[0], c.R[2] = lo, hi
+			}
+		})
+	}
+	c.setStatus(flagZF, b2u(equal)*flagZF)
+}
+
+func (c *CPU) multiply(o *op) {
+	w := o.w
+	if o.code == cIMUL {
+		a, b := c.getReg(o.a, w), c.src(o, w)
+		if o.form&threeOp != 0 {
+			a = o.imm
+		}
+		hi, lo := mulSigned(sext(a, w), sext(b, w))
+		c.setReg(o.a, w, lo)
+		c.lazy(ccMul, w, lo&mask(w), b2u(hi != uint64(int64(lo)>>63) || sext(lo, w) != lo))
+		return
+	}
+	a, b := c.getReg(0, w), c.src(o, w)
+	var hi, lo uint64
+	if o.code == cMUL {
+		hi, lo = bits.Mul64(a, b)
+	} else {
+		hi, lo = mulSigned(sext(a, w), sext(b, w))
+	}
+	if w < 8 {
+		hi = lo >> (8 * uint(w)) & mask(w)
+	}
+	over := hi != 0
+	if o.code == cIMUL1 {
+		over = hi != uint64(int64(sext(lo, w))>>63)&mask(w)
+	}
+	if w == 1 {
+		c.setReg(0, 2, lo)
+	} else {
+		c.setReg(0, w, lo)
+		c.setReg(2, w, hi)
+	}
+	c.lazy(ccMul, w, lo&mask(w), b2u(over))
+}
+
+func mulSigned(a, b uint64) (hi, lo uint64) {
+	hi, lo = bits.Mul64(a, b)
+	return hi - uint64(int64(a)>>63)&b - uint64(int64(b)>>63)&a, lo
+}
+
+func (c *CPU) divide(o *op) {
+	w := o.w
+	b := c.src(o, w)
+	hi, lo := c.getReg(2, w), c.getReg(0, w)
+	if w == 1 {
+		hi = c.R[0] >> 8 & 0xff
+	}
+	var q, r uint64
+	ok := b != 0
+	if ok && o.code == cDIV {
+		q, r, ok = divUnsigned(hi, lo, b, w)
+	} else if ok {
+		q, r, ok = divSigned(hi, lo, b, w)
+	}
+	if !ok {
+		c.throw(abi.VecDE, false, 0, 0)
+	}
+	if w == 1 {
+		c.setReg(0, 2, q&0xff|r&0xff<<8)
+		return
+	}
+	c.setReg(0, w, q)
+	c.setReg(2, w, r)
+}
+
+// divUnsigned divides hi:lo, two words of width w, by b, which is not 0; !ok:
+// the quotient does not fit.
+func divUnsigned(hi, lo, b uint64, w uint8) (q, r uint64, ok bool) {
+	if hi >= b {
+		return 0, 0, false
+	}
+	if w == 8 {
+		q, r = bits.Div64(hi, lo, b)
+		return q, r, true
+	}
+	n := hi<<(8*uint(w)) | lo
+	return n / b, n % b, true
+}
+
+func divSigned(hi, lo, b uint64, w uint8) (q, r uint64, ok bool) {
+	if w < 8 {
+		size := 8 * uint(w)
+		n := int64(hi<<size|lo) << (64 - 2*size) >> (64 - 2*size)
+		d := int64(sext(b, w))
+		if d == -1 && n == -1<<63 {
+			return 0, 0, false
+		}
+		qs, rs := n/d, n%d
+		return uint64(qs), uint64(rs), int64(sext(uint64(qs), w)) == qs
+	}
+	neg := int64(hi) < 0
+	if neg {
+		var borrow uint64
+		lo, borrow = bits.Sub64(0, lo, 0)
+		hi, _ = bits.Sub64(0, hi, borrow)
+	}
+	d := b
+	if int64(b) < 0 {
+		d = -b
+	}
+	if hi >= d {
+		return 0, 0, false
+	}
+	q, r = bits.Div64(hi, lo, d)
+	qneg := neg != (int64(b) < 0)
+	if qneg && q > 1<<63 || !qneg && q >= 1<<63 {
+		return 0, 0, false
+	}
+	if qneg {
+		q = -q
+	}
+	if neg {
+		r = -r
+	}
+	return q, r, true
+}
+
+func (c *CPU) countBits(o *op) {
+	w := o.w
+	size := uint64(w) * 8
+	v := c.src(o, w)
+	lead := uint64(bits.LeadingZeros64(v)) - (64 - size)
+	trail := min(uint64(bits.TrailingZeros64(v)), size)
+	switch o.code {
+	case cPOPCNT:
+		c.setReg(o.a, w, uint64(bits.OnesCount64(v)))
+		c.setStatus(flagStatus, b2u(v == 0)*flagZF)
+	case cTZCNT, cLZCNT:
+		n := trail
+		if o.code == cLZCNT {
+			n = lead
+		}
+		c.setReg(o.a, w, n)
+		c.setStatus(flagCF|flagZF, b2u(v == 0)|b2u(n == 0)*flagZF)
+	default: // of 0 they leave the destination as it is
+		if v != 0 && o.code == cBSF {
+			c.setReg(o.a, w, trail)
+		} else if v != 0 {
+			c.setReg(o.a, w, size-1-lead)
+		}
+		c.setStatus(flagZF, b2u(v == 0)*flagZF)
+	}
+}
+
+func bswap(v uint64, w uint8) uint64 {
+	switch w {
+	case 2:
+		return uint64(bits.ReverseBytes16(uint16(v)))
+	case 4:
+		return uint64(bits.ReverseBytes32(uint32(v)))
+	}
+	return bits.ReverseBytes64(v)
+}
+
+func (c *CPU) crc(o *op) {
+	sw := uint8(o.imm)
+	v := c.src(o, sw)
+	table := crc32.MakeTable(crc32.Castagnoli)
+	crc := uint32(c.R[o.a&15])
+	for range sw {
+		crc = table[uint8(crc)^uint8(v)] ^ crc>>8
+		v >>= 8
+	}
+	c.setReg(o.a, o.w, uint64(crc))
+}
+
+func (c *CPU) enter(o *op) {
+	w := uint64(o.w)
+	sp, fp := c.R[4]-w, c.R[5]
+	c.store(sp, fp, o.w, true)
+	frame := sp
+	if level := o.a & 31; level > 0 {
+		for i := uint64(1); i < uint64(level); i++ {
+			sp -= w
+			c.store(sp, c.load(fp-i*w, o.w, true), o.w, true)
+		}
+		sp -= w
+		c.store(sp, frame, o.w, true)
+	}
+	sp -= o.imm
+	c.canWrite(sp, 1, true)
+	c.R[4] = sp
+	c.setReg(5, o.w, frame)
+}
+
+// loop is loopne, loope, loop and jrcxz.
+func (c *CPU) loop(o *op) *op {
+	n := c.R[1]
+	if o.flags&addr32 != 0 {
+		n = uint64(uint32(n))
+	}
+	taken := n == 0
+	if o.a < 3 {
+		n--
+		if o.flags&addr32 != 0 {
+			n = uint64(uint32(n))
+		}
+		taken = n != 0
+		switch o.a {
+		case 0:
+			taken = taken && !c.cond(4)
+		case 1:
+			taken = taken && c.cond(4)
+		}
+		if taken {
+			c.canonical(o.imm)
+		}
+		c.R[1] = n
+	}
+	if !taken {
+		return o.next()
+	}
+	return c.jump(o.imm)
+}

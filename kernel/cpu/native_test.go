@@ -1,0 +1,442 @@
+package cpu
+
+import (
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/cpu"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/record"
+	"github.com/kprobefs/kprobefs/kernel/cpu/record/native"
+	"github.com/kprobefs/kprobefs/kernel/cpu/record/templates"
+)
+
+// pair is an interpreter and the processor that the test runs on.
+type pair struct {
+	stage *stage
+	r     *native.Runner
+}
+
+// newPair skips the test where the processor cannot take part.
+func newPair(t testing.TB) *pair {
+	t.Helper()
+	if runtime.GOARCH != "amd64" || !cpu.X86.HasBMI2 || !cpu.X86.HasADX {
+		t.Skip("no x86-64 with BMI2 and ADX")
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		t.Skip(err)
+	}
+	// Not t.TempDir: this may be a fuzz worker, which is killed.
+	dir, err := os.MkdirTemp("", "native")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := native.Build(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := native.Start(file)
+	_ = os.RemoveAll(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &pair{stage: newStage(t), r: r}
+	p.stage.mem.Unmap(record.GDTAddr, record.GDTCopies) // user mode has none
+	return p
+}
+
+// TestFormsNatively does a few cases of each form that the recordings have, with
+// other numbers and so other operands, here and on this processor.
+func TestFormsNatively(t *testing.T) {
+	p := newPair(t)
+	n := 16
+	if testing.Short() || replayStride > 1 {
+		n = 4
+	}
+	for _, f := range templates.Native() {
+		for j := range n {
+			p.form(t, f, 1000+j)
+		}
+	}
+}
+
+// FuzzForms holds the interpreter against this processor: cases of the recorded
+// forms that were not recorded.
+func FuzzForms(f *testing.F) {
+	all := templates.Native()
+	for i := 0; i < len(all); i += 16 {
+		f.Add(uint16(i), uint32(i)*7)
+	}
+	p := newPair(f)
+	f.Fuzz(func(t *testing.T, form uint16, number uint32) {
+		i := int(form) % len(all)
+		for k := range 4 { // a native job is mostly waiting
+			p.form(t, all[i], int(number)+k<<24)
+		}
+	})
+}
+
+func (p *pair) form(t *testing.T, f templates.Template, number int) {
+	t.Helper()
+	c := f.Case(number)
+	if int64(c.Before.R[4])>>47 == 0 && p.r.Owns(c.Before.R[4]) {
+		return
+	}
+	res, err := p.r.Run(&native.Job{Code: c.Code, Sequence: record.IsSequence(f.Name), Window: c.Window, Before: c.Before})
+	if err != nil {
+		t.Fatalf("%s, case %d, % x: %v", f.Name, number, c.Code, err)
+	}
+	if err := res.Settle(f.Name, &c); err != nil {
+		t.Fatalf("%s, case %d, % x: %v", f.Name, number, c.Code, err)
+	}
+	if c.Vector != record.NoVector && repeatsComparison(f.Name) {
+		// One vendor's processors restore the flags when a repeated comparison
+		// faults, the other's do not.
+		c.After.Flags = p.stage.run(t, &c, 1, false).After.Flags
+	}
+	if d := p.stage.check(t, f.Name, &c); d != "" {
+		t.Errorf("%s, case %d, % x, flags %#x:%s", f.Name, number, c.Code, c.Before.Flags, d)
+	}
+}
+
+// FuzzNative holds the interpreter against this processor with whatever bytes:
+// instruction after instruction, as long as user mode may execute them.
+func FuzzNative(f *testing.F) {
+	for i, t := range templates.Native() {
+		if i%8 == 0 {
+			f.Add(t.Case(1).Code, uint64(i))
+		}
+	}
+	p := newPair(f)
+	f.Fuzz(p.random)
+}
+
+// maxRandom is how many bytes of a random program count.
+const maxRandom = 200
+
+// random executes a program in the interpreter, one instruction after the other,
+// to see which way it goes, then on the processor, which must go the same way to
+// the same state, and once more as blocks.
+func (p *pair) random(t *testing.T, code []byte, seed uint64) {
+	j := native.Job{Code: code[:min(len(code), maxRandom)], Window: record.WindowMid, Before: randomState(seed)}
+	w, ok := p.walk(t, &j)
+	if !ok || len(w.steps) == 0 {
+		return
+	}
+	j.Steps = w.steps
+	res, err := p.r.Run(&j)
+	if err != nil {
+		t.Fatalf("% x: %v", j.Code, err)
+	}
+	if d := w.differs(res); d != "" {
+		t.Errorf("% x, seed %d: the interpreter has gone %s:%s", j.Code, seed, w.way(j.Code), d)
+	}
+	p.stage.begin(t, &j)
+	e, left := Exit{}, w.retired
+	for left > 0 && e.Reason != Trap { // as blocks
+		var n uint64
+		e, n = p.stage.cpu.Run(left)
+		left -= n
+	}
+	if w.exit.Reason == Trap && e.Reason != Trap {
+		e, _ = p.stage.cpu.Run(1)
+	}
+	if left > 0 || e.Reason == Trap && e != w.exit && !fetches(e, p.stage.cpu.RIP) {
+		t.Errorf("% x, seed %d: in blocks it ends with %+v, %d instructions left, alone with %+v", j.Code, seed, e, left, w.exit)
+	}
+	if got := p.stage.now(); got != w.end {
+		t.Errorf("% x, seed %d: after %d instructions in blocks %+v, alone %+v", j.Code, seed, w.retired, got, w.end)
+	}
+}
+
+// randomState makes most registers point to the data page.
+func randomState(seed uint64) (s record.State) {
+	r := record.Rand(seed)
+	for i := range s.R {
+		switch r.N(8) {
+		case 0, 1:
+			s.R[i] = r.Value()
+		case 2:
+			s.R[i] = uint64(r.N(40))
+		case 3:
+			s.R[i] = record.PageAddr + record.PageSize - uint64(r.N(40))
+		default:
+			s.R[i] = record.WindowMid - 64 + uint64(r.N(192))
+		}
+	}
+	s.R[4] = record.WindowMid - 32 + uint64(r.N(16))*8
+	for i := 0; i < record.WindowSize; i += 8 {
+		binary.LittleEndian.PutUint64(s.Mem[i:], r.Value())
+	}
+	s.RIP = record.CodeAddr
+	s.Flags = uint16(r.Next())&0x8d5 | 0x202
+	return s
+}
+
+// outcome is all of a state that can be compared.
+type outcome struct {
+	R     [16]uint64
+	RIP   uint64
+	Flags uint16
+	Page  [record.PageSize]byte
+}
+
+// begin loads a job.
+func (s *stage) begin(t testing.TB, j *native.Job) {
+	t.Helper()
+	copy(s.page, filler)
+	copy(s.page[j.Window-record.PageAddr:], j.Before.Mem[:])
+	for i := copy(s.poke, j.Code); i < len(s.poke); i++ {
+		s.poke[i] = 0 // as in native's job
+	}
+	if err := s.mem.PokeText(record.CodeAddr, s.poke); err != nil {
+		t.Fatal(err)
+	}
+	s.cpu.SetRegs(&abi.Regs{IP: record.CodeAddr, Flags: uint64(j.Before.Flags)})
+	s.cpu.R, s.cpu.GSBase = j.Before.R, record.GSBase
+}
+
+func (s *stage) now() (o outcome) {
+	var regs abi.Regs
+	s.cpu.Regs(&regs)
+	o.R, o.RIP, o.Flags = s.cpu.R, regs.IP, uint16(regs.Flags)&0xcd5|0x202
+	copy(o.Page[:], s.page)
+	return o
+}
+
+// fetches says whether an exit is that nothing can be fetched at rip.
+func fetches(e Exit, rip uint64) bool {
+	return e.Reason == Trap && e.Vector == abi.VecPF && e.Code&pfFetch != 0 && e.Addr == rip
+}
+
+// walk is the way of a program through the interpreter.
+type walk struct {
+	steps   []native.Step
+	mask    uint16 // flags that the last step leaves undefined
+	retired uint64
+	exit    Exit // of the last step
+	last    code
+	end     outcome
+}
+
+// walk executes until the code is left, something stands there that is not for
+// user mode, or an instruction faults. It says false where the processor would
+// find something else than the stage.
+func (p *pair) walk(t *testing.T, j *native.Job) (w walk, ok bool) {
+	s := p.stage
+	s.begin(t, j)
+	w.end = s.now()
+	for len(w.steps) < native.MaxSteps {
+		at := s.cpu.RIP - record.CodeAddr
+		if at >= uint64(len(j.Code)) {
+			break
+		}
+		o, short := decode(s.poke[at:], s.cpu.RIP)
+		if short || !userMode(&o, s.poke[at:]) || s.splits(&o) {
+			break
+		}
+		step := native.Step{RIP: s.cpu.RIP, Rep: o.flags&(repE|repNE) != 0 && isString(o.code)}
+		before := s.cpu.R
+		exit, n := s.cpu.Run(1)
+		if exit.Reason == Trap && exit.Vector == abi.VecPF && !fetches(exit, s.cpu.RIP) && (exit.Addr>>47 != 0 || p.r.Owns(exit.Addr)) {
+			return w, false
+		}
+		if o.code == cCALL && exit.Reason == Trap && exit.Vector == 13 {
+			return w, false // to an address that is none: Intel's have pushed by then, which their manual does not say
+		}
+		if fetches(exit, s.cpu.RIP) {
+			exit = Exit{} // a branch has gone where nothing is
+		}
+		w.last, w.exit, w.end = o.code, exit, s.now()
+		w.retired += n
+		if exit.Reason != Trap || n > 0 {
+			w.mask = undefinedOf(&o, s.poke[at:], &before)
+		} else {
+			w.mask = 0
+		}
+		if exit.Reason == Trap && step.Rep && (o.code == cCMPS || o.code == cSCAS) {
+			w.mask = 0xcd5 // one vendor's restores the flags
+		}
+		step.Mask, step.Flags = w.mask, w.end.Flags
+		w.steps = append(w.steps, step)
+		if exit.Reason == Trap {
+			break
+		}
+	}
+	return w, true
+}
+
+// differs says how the processor has gone another way.
+func (w *walk) differs(r *native.Result) string {
+	var b strings.Builder
+	say := func(what string, got, want any) {
+		if got != want {
+			fmt.Fprintf(&b, " %s %#x, processor %#x;", what, got, want)
+		}
+	}
+	vector, code, steps := uint8(record.NoVector), uint64(0), len(w.steps)
+	cr2 := r.CR2
+	if w.exit.Reason == Trap {
+		vector, steps = w.exit.Vector, steps-1
+		switch vector {
+		case abi.VecPF:
+			code, cr2 = w.exit.Code, w.exit.Addr
+		case 13:
+			code = w.exit.Code
+		}
+	}
+	if (w.last == cMOVS || w.last == cCMPS) && vector != record.NoVector && r.Vector != record.NoVector {
+		// Both operands fault: which is first is each processor's own.
+		vector, code, cr2 = r.Vector, r.Error&^4, r.CR2
+	}
+	say("steps", steps, r.Steps)
+	say("vector", vector, r.Vector)
+	if r.Vector == 13 || r.Vector == abi.VecPF {
+		say("error code", code, r.Error&^4)
+		say("CR2", cr2, r.CR2)
+	}
+	say("rip", w.end.RIP, r.After.RIP)
+	say("flags", w.end.Flags&^w.mask, r.After.Flags&^w.mask)
+	for i, v := range r.After.R {
+		say(fmt.Sprintf("r%d", i), w.end.R[i], v)
+	}
+	for i, v := range r.Page {
+		say(fmt.Sprintf("byte %#x", record.PageAddr+i), w.end.Page[i], v)
+	}
+	return b.String()
+}
+
+// way shows the instructions.
+func (w *walk) way(code []byte) string {
+	var b strings.Builder
+	for _, s := range w.steps {
+		at := s.RIP - record.CodeAddr
+		o, _ := decode(code[at:], s.RIP)
+		fmt.Fprintf(&b, " [% x]", code[at:min(uint64(len(code)), at+uint64(o.len))])
+	}
+	return b.String()
+}
+
+func isString(c code) bool { return c >= cMOVS && c <= cSCAS }
+
+// userMode says whether an instruction does the same in user mode, and on each
+// processor.
+func userMode(o *op, b []byte) bool {
+	if o.seg == regFS { // the program's own
+		return false
+	}
+	switch c := o.code; {
+	case c <= cCRC32:
+	case c >= cPUSH && c <= cCMOV && c != cPUSHF && c != cPOPF && c != cRETF && c != cIRET:
+	case c >= cCLC && c <= cSTD:
+	case c == cNOP:
+		return plainNop(b)
+	case c == cPAUSE, isString(c), c >= cANDN && c <= cADOX:
+	case c == cINT:
+		return o.imm == 3 && o.len > 0 && b[o.len-1] == 0xcc
+	default:
+		return false
+	}
+	switch o.code {
+	case cJMP, cJCC, cCALL, cRET, cLOOP: // one vendor's take notice of 66
+		return !hasPrefix(b, 0x66)
+	case cBSWAP:
+		return o.w != 2
+	case cSHLD, cSHRD: // undefined with more than 16
+		return o.w != 2
+	case cBSF, cBSR: // undefined where there is no bit
+		return false
+	case cMOV: // movdiri, which not all have
+		return !movdiri(b)
+	case cENTER:
+		return o.a == 0
+	}
+	return true
+}
+
+func hasPrefix(b []byte, p byte) bool {
+	for ; isPrefix(b[0]); b = b[1:] {
+		if b[0] == p {
+			return true
+		}
+	}
+	return false
+}
+
+func afterPrefixes(b []byte) []byte {
+	for isPrefix(b[0]) {
+		b = b[1:]
+	}
+	return b
+}
+
+func movdiri(b []byte) bool {
+	b = afterPrefixes(b)
+	return b[0] == 0x0f && b[1] == 0x38
+}
+
+// plainNop leaves out those that are something else to other processors.
+func plainNop(b []byte) bool {
+	b = afterPrefixes(b)
+	return b[0] == 0x90 || b[0] == 0x0f && b[1] == 0x1f
+}
+
+// splits says whether a locked access may cross a line of the cache, for which
+// the host's kernel may punish.
+func (s *stage) splits(o *op) bool {
+	if o.form&hasMem == 0 || o.flags&locked == 0 && o.code != cXCHG {
+		return false
+	}
+	if o.code >= cBT && o.code <= cBTC && o.form&srcImm == 0 {
+		return true
+	}
+	reg := func(r uint8) uint64 {
+		switch {
+		case r < 16:
+			return s.cpu.R[r]
+		case r == regGS:
+			return s.cpu.GSBase
+		}
+		return 0
+	}
+	ea := reg(o.base) + reg(o.index)<<o.scale + o.disp
+	if o.flags&addr32 != 0 {
+		ea = uint64(uint32(ea))
+	}
+	ea += reg(o.seg)
+	size := uint64(o.w)
+	if o.code == cCMPXCHG8B {
+		size *= 2
+	}
+	return ea&63+size > 64
+}
+
+// codeNames are the names that the table of undefined flags has for codes.
+var codeNames = map[code]string{
+	cAND: "AND", cOR: "OR", cXOR: "XOR", cTEST: "TEST", cANDN: "ANDN", cBEXTR: "BEXTR", cBZHI: "BZHI",
+	cBLSR: "BLSR", cBLSMSK: "BLSMSK", cBLSI: "BLSI", cMUL: "MUL", cIMUL: "IMUL", cIMUL1: "IMUL", cDIV: "DIV", cIDIV: "IDIV",
+	cTZCNT: "TZCNT", cLZCNT: "LZCNT", cBT: "BT", cBTS: "BTS", cBTR: "BTR", cBTC: "BTC",
+	cSHL: "SHL", cSAL: "SHL", cSHR: "SHR", cSAR: "SAR", cSHLD: "SHLD", cSHRD: "SHRD",
+	cROL: "ROL", cROR: "ROR", cRCL: "RCL", cRCR: "RCR",
+}
+
+func undefinedOf(o *op, b []byte, before *[16]uint64) uint16 {
+	c := record.Case{Code: b[:o.len], Vector: record.NoVector}
+	c.Before.R = *before
+	return undefined(codeNames[o.code], &c)
+}
+
+func repeatsComparison(form string) bool {
+	return strings.HasPrefix(form, "REPE ") || strings.HasPrefix(form, "REPNE ")
+}

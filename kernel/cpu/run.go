@@ -1,0 +1,232 @@
+package cpu
+
+import (
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// chunk is after how many instructions Run looks whether it was kicked.
+const chunk = 4096
+
+// sync makes what is private to the vCPU agree with the memory.
+func (c *CPU) sync() {
+	if e := c.mem.Epoch(); e != c.epoch {
+		c.epoch = e
+		c.FlushTLB()
+	}
+}
+
+// Run executes at most budget instructions. It returns why it ended and how many
+// were retired: exactly those whose effects are there. int3, int, hlt, pause and
+// vmcall count as retired, an instruction that faults does not, a REP counts
+// once, when it is complete.
+func (c *CPU) Run(budget uint64) (Exit, uint64) {
+	c.sync()
+	c.total = int64(min(budget, maxBudget))
+	c.more, c.left = c.total, 0
+	c.ccOp = ccNone
+	c.run()
+	c.settle()
+	retired := uint64(c.total - c.more - c.left)
+	c.TSC += retired
+	e := &c.exit // field by field: wider loads would wait for the narrow stores
+	return Exit{e.Reason, e.Vector, e.HasCode, e.Code, e.Addr}, retired
+}
+
+// run executes until there is an exit.
+func (c *CPU) run() {
+	for c.ready() {
+		h := c.lookup(c.RIP)
+		if h == nil {
+			return
+		}
+		if need := h.need(); c.left < need && !c.refill(need) || c.RFlags&flagTF != 0 || c.Shadow {
+			if c.step(h) && !c.hooked() {
+				return
+			}
+			continue
+		}
+		if c.block(h.next()) && !c.hooked() {
+			return
+		}
+	}
+}
+
+// hooked says whether the exit was one that the hook has dealt with.
+func (c *CPU) hooked() bool {
+	if c.hook == nil || c.exit.Reason != Hypercall && (c.exit.Reason != Trap || c.exit.Vector != abi.VecBP) {
+		return false
+	}
+	if c.asked {
+		c.asked = false
+		return false
+	}
+	c.settle()
+	return c.hook(c.exit.Reason)
+}
+
+// ready looks at all that can end Run between two instructions.
+func (c *CPU) ready() bool {
+	switch {
+	case c.kick.Load() != 0 && c.kick.Swap(0) != 0:
+		c.exit = Exit{Reason: Kick}
+	case c.wantIRQ.Load() && c.RFlags&flagIF != 0 && !c.Shadow:
+		c.exit = Exit{Reason: IRQWindow}
+	case c.left+c.more <= 0:
+		c.exit = Exit{Reason: Budget}
+	default:
+		return true
+	}
+	return false
+}
+
+// refill takes another chunk from the budget; false: what is left is not need.
+func (c *CPU) refill(need int64) bool {
+	all := c.left + c.more
+	if all < need {
+		return false
+	}
+	c.left = min(all, chunk)
+	c.more = all - c.left
+	return true
+}
+
+// lookup is the decoded block at rip; nil: it cannot be fetched, exit says why.
+func (c *CPU) lookup(rip uint64) *op {
+	e := &c.jc[jcHash(rip)]
+	if e.rip == rip && e.head.need() != dead {
+		return e.head
+	}
+	h, f := c.cache.lookup(rip)
+	if f != nil {
+		c.Shadow = false
+		if f.vector == abi.VecPF {
+			c.CR2 = f.addr
+		}
+		c.exit = Exit{Reason: Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
+		return nil
+	}
+	*e = jcEntry{rip, h}
+	return h
+}
+
+func jcHash(rip uint64) uint64 { return (rip ^ rip>>jcBits) & jcMask }
+
+// block executes from o, the first op of a block, to where something must be
+// looked at. It returns true when there is an exit.
+func (c *CPU) block(o *op) bool {
+	for {
+		// Four call sites instead of one: the processor predicts each by itself.
+		var n *op
+		for {
+			if n = o.fn(c, o); n == nil {
+				break
+			}
+			if o = n.fn(c, n); o == nil {
+				o = n
+				break
+			}
+			if n = o.fn(c, o); n == nil {
+				break
+			}
+			if o = n.fn(c, n); o == nil {
+				o = n
+				break
+			}
+		}
+		switch c.br {
+		case brSlowNext, brSlowNextCross:
+			o = o.next()
+			fallthrough
+		case brSlow, brSlowCross:
+			link := c.br == brSlowCross || c.br == brSlowNextCross
+			if n = c.slow(o); n != nil {
+				o = n
+				continue
+			}
+			if link && c.br == brGo {
+				c.br = brCross
+			}
+		}
+		switch c.br {
+		case brCross:
+			j := o
+			for !branches(j) {
+				j = j.next()
+			}
+			n, exit := c.cross(j)
+			if n == nil {
+				return exit
+			}
+			o = n
+		case brGo:
+			c.left -= int64(o.n)
+			e := &c.jc[jcHash(c.RIP)]
+			if e.rip != c.RIP || c.left < e.head.need() {
+				return false
+			}
+			o = e.head.next()
+		case brLook:
+			c.left -= int64(o.n)
+			return false
+		case brExit:
+			c.left -= int64(o.n)
+			return true
+		case brFault:
+			c.left -= int64(o.n) - 1
+			c.RIP = o.rip()
+			return true
+		case brKick:
+			c.left -= int64(o.n) - 1
+			c.RIP = o.rip()
+			return false
+		}
+	}
+}
+
+// branches says whether o is a direct branch, and not an instruction fused with
+// one.
+func branches(o *op) bool {
+	switch o.code {
+	case cJMP, cJCC, cCALL, cFETCH:
+		return true
+	}
+	return false
+}
+
+// step executes the block's instructions one by one: when the budget ends inside
+// the block, after sti, and with TF. It returns true when there is an exit.
+func (c *CPU) step(h *op) bool {
+	for o := h.next(); ; {
+		tf, shadow := c.RFlags&flagTF != 0, c.Shadow
+		c.single = true
+		n := c.slow(o)
+		c.single = false
+		if n == nil && (c.br == brFault || c.br == brKick) {
+			c.RIP = o.rip()
+			c.Shadow = c.Shadow && c.br == brKick
+			return c.br == brFault
+		}
+		if o.code == cFETCH {
+			return false
+		}
+		c.left--
+		if n != nil {
+			c.RIP = o.end()
+		} else if c.br == brExit {
+			c.Shadow = false
+			return true
+		}
+		if shadow {
+			c.Shadow = false
+		}
+		if tf && (!c.Shadow || o.code == cSTI) {
+			c.DR[6] |= 1 << 14
+			c.exit = Exit{Reason: Trap, Vector: abi.VecDB}
+			return true
+		}
+		if n == nil || shadow || tf || c.left+c.more <= 0 {
+			return false
+		}
+		o = n
+	}
+}

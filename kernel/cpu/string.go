@@ -1,0 +1,173 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// A string instruction moves rsi and rdi by its width for each element, and with
+// REP counts rcx down. After each run of elements the registers say how far it
+// has come, so that a fault or a kick in the middle loses nothing.
+
+// stringOp does movs, cmps, stos, lods, scas, ins and outs.
+func (c *CPU) stringOp(o *op) *op {
+	if o.flags&(repE|repNE) == 0 {
+		c.element(o)
+		return o.next()
+	}
+	for {
+		n := c.R[1]
+		if o.flags&addr32 != 0 {
+			n = uint64(uint32(n))
+		}
+		if n == 0 {
+			break
+		}
+		if c.kick.Load() != 0 {
+			c.RIP = o.rip()
+			c.br = brKick
+			return nil
+		}
+		done, stop := c.bulk(o, n)
+		if done == 0 {
+			stop = c.element(o)
+			done = 1
+		}
+		c.countDown(o, done)
+		if stop {
+			break
+		}
+	}
+	return o.next()
+}
+
+func (c *CPU) countDown(o *op, by uint64) {
+	if o.flags&addr32 != 0 {
+		c.R[1] = uint64(uint32(c.R[1] - by))
+		return
+	}
+	c.R[1] -= by
+}
+
+func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.x(o.seg) }
+func (c *CPU) di(o *op) uint64 { return c.index(o, 7) }
+
+func (c *CPU) index(o *op, r uint8) uint64 {
+	if o.flags&addr32 != 0 {
+		return uint64(uint32(c.R[r]))
+	}
+	return c.R[r]
+}
+
+// advance moves an index register by n elements.
+func (c *CPU) advance(o *op, r uint8, n uint64) {
+	d := n * uint64(o.w)
+	if c.RFlags&flagDF != 0 {
+		d = -d
+	}
+	c.R[r] += d
+	if o.flags&addr32 != 0 {
+		c.R[r] = uint64(uint32(c.R[r]))
+	}
+}
+
+// element does one element. stop: a repeated cmps or scas ends with it.
+func (c *CPU) element(o *op) (stop bool) {
+	w := o.w
+	switch o.code {
+	case cMOVS:
+		c.store(c.di(o), c.load(c.si(o), w, false), w, false)
+		c.advance(o, 6, 1)
+		c.advance(o, 7, 1)
+	case cSTOS:
+		c.store(c.di(o), c.getReg(0, w), w, false)
+		c.advance(o, 7, 1)
+	case cLODS:
+		c.setReg(0, w, c.load(c.si(o), w, false))
+		c.advance(o, 6, 1)
+	case cCMPS:
+		a := c.load(c.si(o), w, false)
+		b := c.load(c.di(o), w, false)
+		c.lazy(ccSub, w, (a-b)&mask(w), b)
+		c.advance(o, 6, 1)
+		c.advance(o, 7, 1)
+		return a == b == (o.flags&repNE != 0)
+	case cSCAS:
+		a, b := c.getReg(0, w), c.load(c.di(o), w, false)
+		c.lazy(ccSub, w, (a-b)&mask(w), b)
+		c.advance(o, 7, 1)
+		return a == b == (o.flags&repNE != 0)
+	case cINS:
+		c.store(c.di(o), mask(w), w, false)
+		c.advance(o, 7, 1)
+	case cOUTS:
+		c.load(c.si(o), w, false)
+		c.advance(o, 6, 1)
+	}
+	return false
+}
+
+// bulk does as many as it can of n elements at once: movs and stos upwards
+// within a page. 0: none.
+func (c *CPU) bulk(o *op, n uint64) (done uint64, stop bool) {
+	if c.RFlags&flagDF != 0 || o.flags&addr32 != 0 || o.code != cMOVS && o.code != cSTOS {
+		return 0, false
+	}
+	w := uint64(o.w)
+	di := c.di(o)
+	n = min(n, (mem.PageSize-di&mem.PageMask)/w)
+	if o.code == cSTOS {
+		if n == 0 {
+			return 0, false
+		}
+		p, _, _, _ := c.host(di, n*w, mem.Write, false)
+		fill(p, c.R[0], o.w, n)
+		c.advance(o, 7, n)
+		return n, false
+	}
+	si := c.si(o)
+	n = min(n, (mem.PageSize-si&mem.PageMask)/w)
+	if n == 0 {
+		return 0, false
+	}
+	from, _, _, _ := c.host(si, n*w, mem.Read, false)
+	to, _, _, _ := c.host(di, n*w, mem.Write, false)
+	if d := uintptr(to) - uintptr(from); d != 0 && d < uintptr(n*w) {
+		return 0, false // each element reads what the one before wrote
+	}
+	copy(unsafe.Slice((*byte)(to), n*w), unsafe.Slice((*byte)(from), n*w))
+	c.advance(o, 6, n)
+	c.advance(o, 7, n)
+	return n, false
+}
+
+// fill writes v n times.
+func fill(p unsafe.Pointer, v uint64, w uint8, n uint64) {
+	if v&mask(w) == 0 {
+		clear(unsafe.Slice((*byte)(p), n*uint64(w)))
+		return
+	}
+	switch w {
+	case 1:
+		s := unsafe.Slice((*byte)(p), n)
+		for i := range s {
+			s[i] = byte(v)
+		}
+	case 2:
+		s := unsafe.Slice((*uint16)(p), n)
+		for i := range s {
+			s[i] = uint16(v)
+		}
+	case 4:
+		s := unsafe.Slice((*uint32)(p), n)
+		for i := range s {
+			s[i] = uint32(v)
+		}
+	default:
+		s := unsafe.Slice((*uint64)(p), n)
+		for i := range s {
+			s[i] = v
+		}
+	}
+}

@@ -1,0 +1,574 @@
+package cpu
+
+import (
+	"math/bits"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+const (
+	segCS = 1
+	segSS = 2
+)
+
+// system is exec for what only kernels use, and for the rarer BMI forms.
+func (c *CPU) system(o *op) *op {
+	switch o.code {
+	case cCLI:
+		c.RFlags &^= flagIF
+	case cSTI:
+		if c.RFlags&flagIF == 0 {
+			c.RFlags |= flagIF
+			c.Shadow = true
+		}
+		return c.look(o)
+	case cHLT:
+		return c.leave(o, Exit{Reason: Halt})
+	case cPAUSE:
+		return c.leave(o, Exit{Reason: Pause})
+	case cVMCALL:
+		return c.leave(o, Exit{Reason: Hypercall})
+	case cINT:
+		return c.leave(o, Exit{Reason: Trap, Vector: uint8(o.imm)})
+	case cGP:
+		c.gp(0)
+	case cMOVS, cCMPS, cSTOS, cLODS, cSCAS, cINS, cOUTS:
+		return c.stringOp(o)
+	case cIN:
+		c.setReg(0, o.w, mask(o.w))
+	case cOUT:
+	case cCLAC:
+		c.RFlags &^= flagAC
+	case cSTAC:
+		c.RFlags |= flagAC
+	case cRDTSC, cRDTSCP:
+		t := c.now(o)
+		c.R[0], c.R[2] = t&mask(4), t>>32
+		if o.code == cRDTSCP {
+			c.R[1] = c.TSCAux & mask(4)
+		}
+	case cRDPMC:
+		c.gp(0)
+	case cRDPID:
+		c.R[o.a&15] = c.TSCAux
+	case cRDMSR, cWRMSR:
+		c.msr(o)
+	case cCPUID:
+		c.cpuid()
+	case cRDRAND, cRDSEED:
+		c.setReg(o.a, o.w, c.random())
+		c.setStatus(flagStatus, flagCF)
+	case cMOVFROMCR, cMOVTOCR:
+		c.moveCR(o)
+	case cMOVFROMDR:
+		c.R[o.a&15] = c.DR[debugReg(o.b)]
+	case cMOVTODR:
+		c.DR[debugReg(o.a)] = c.R[o.b&15]
+	case cCLTS:
+		c.CR0 &^= 8
+	case cSMSW:
+		c.set(o, c.CR0)
+	case cLMSW:
+		c.CR0 = c.CR0&^14 | c.src(o, 2)&15
+	case cLGDT, cLIDT:
+		va := c.ea(o)
+		t := Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
+		c.canonical(t.Base)
+		if o.code == cLGDT {
+			c.GDT = t
+		} else {
+			c.IDT = t
+		}
+	case cSGDT, cSIDT:
+		t := c.GDT
+		if o.code == cSIDT {
+			t = c.IDT
+		}
+		va := c.ea(o)
+		c.canWrite(va, 10, stk(o))
+		c.store(va, t.Limit, 2, stk(o))
+		c.store(va+2, t.Base, 8, stk(o))
+	case cLTR:
+		c.loadTR(uint16(c.src(o, 2)))
+	case cSTR:
+		c.set(o, uint64(c.TR))
+	case cLLDT:
+		c.LDT = uint16(c.src(o, 2))
+	case cSLDT:
+		c.set(o, uint64(c.LDT))
+	case cLAR, cLSL, cVERR, cVERW:
+		c.inspect(o)
+	case cSWAPGS:
+		c.GSBase, c.KernelGSBase = c.KernelGSBase, c.GSBase
+	case cINVLPG:
+		c.FlushPage(c.ea(o))
+	case cCLFLUSH: // of a byte, which it must be allowed to read
+		c.load(c.ea(o), 1, stk(o))
+	case cINVPCID:
+		c.FlushTLB()
+	case cMOVFROMSEG:
+		c.set(o, uint64(c.Seg[o.b]))
+	case cMOVTOSEG:
+		return c.setSegReg(o, uint16(c.src(o, 2)), 0)
+	case cPUSHSEG:
+		c.push(uint64(c.Seg[o.b]), o.w)
+	case cPOPSEG:
+		return c.setSegReg(o, uint16(c.load(c.R[4], o.w, true)), uint64(o.w))
+	case cLSEG:
+		va := c.ea(o)
+		off, sel := c.load(va, o.w, stk(o)), uint16(c.load(va+uint64(o.w), 2, stk(o)))
+		dst := o.a
+		to := *o
+		to.a = uint8(o.imm)
+		if n := c.setSegReg(&to, sel, 0); n == nil {
+			c.setReg(dst, o.w, off)
+			return c.look(o)
+		}
+		c.setReg(dst, o.w, off)
+	case cRDBASE:
+		c.setReg(o.a, o.w, c.x(o.b))
+	case cWRBASE:
+		v := c.getReg(o.a, o.w)
+		c.canonical(v)
+		if o.b == regFS {
+			c.FSBase = v
+		} else {
+			c.GSBase = v
+		}
+	case cRDPKRU:
+		c.R[0], c.R[2] = 0, 0
+	default:
+		return c.bmi(o)
+	}
+	return o.next()
+}
+
+// bmi is BMI1, BMI2 and ADX; what is none of them is #UD.
+func (c *CPU) bmi(o *op) *op {
+	w := o.w
+	size := uint64(w) * 8
+	v := uint8(o.imm)
+	top := uint(size - 1)
+	switch o.code {
+	case cANDN:
+		r := ^c.getReg(v, w) & c.src(o, w)
+		c.setReg(o.a, w, r)
+		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF)
+	case cBEXTR:
+		ctl := c.getReg(v, w)
+		r := c.src(o, w)
+		if start := ctl & 0xff; start < size {
+			r >>= start
+		} else {
+			r = 0
+		}
+		if n := ctl >> 8 & 0xff; n < size {
+			r &= 1<<n - 1
+		}
+		c.setReg(o.a, w, r)
+		c.setStatus(flagStatus, b2u(r == 0)*flagZF)
+	case cBZHI:
+		r, n := c.src(o, w), c.getReg(v, w)&0xff
+		if n < size {
+			r &= 1<<n - 1
+		}
+		c.setReg(o.a, w, r)
+		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(n >= size))
+	case cBLSR, cBLSMSK, cBLSI:
+		s := c.src(o, w)
+		r, cf := s&(s-1), s == 0
+		if o.code == cBLSMSK {
+			r = s ^ (s - 1)
+		} else if o.code == cBLSI {
+			r, cf = s&-s, s != 0
+		}
+		r &= mask(w)
+		c.setReg(o.a, w, r)
+		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(cf))
+	case cPDEP, cPEXT:
+		a, m := c.getReg(v, w), c.src(o, w)
+		var r uint64
+		for k := uint(0); m != 0; k++ {
+			low := m & -m
+			if o.code == cPDEP && a>>k&1 != 0 {
+				r |= low
+			} else if o.code == cPEXT && a&low != 0 {
+				r |= 1 << k
+			}
+			m &^= low
+		}
+		c.setReg(o.a, w, r)
+	case cMULX:
+		hi, lo := bits.Mul64(c.getReg(2, w), c.src(o, w))
+		if w == 4 {
+			hi = lo >> 32
+		}
+		c.setReg(v, w, lo)
+		c.setReg(o.a, w, hi)
+	case cRORX:
+		n := o.imm & (size - 1)
+		s := c.src(o, w)
+		c.setReg(o.a, w, s>>n|s<<(size-n))
+	case cSHLX:
+		c.setReg(o.a, w, c.src(o, w)<<(c.R[v&15]&(size-1)))
+	case cSHRX:
+		c.setReg(o.a, w, c.src(o, w)>>(c.R[v&15]&(size-1)))
+	case cSARX:
+		c.setReg(o.a, w, uint64(int64(sext(c.src(o, w), w))>>(c.R[v&15]&(size-1))))
+	case cADCX, cADOX:
+		c.settle()
+		bit := uint(0)
+		if o.code == cADOX {
+			bit = 11
+		}
+		b, cf := c.src(o, w), c.RFlags>>bit&1
+		f := addFlags(c.getReg(o.a, w), b, cf, w)
+		c.setReg(o.a, w, c.getReg(o.a, w)+b+cf)
+		c.setStatus(1<<bit, f&1<<bit)
+	default:
+		c.ud()
+	}
+	return o.next()
+}
+
+// now is the time stamp counter: it counts instructions.
+func (c *CPU) now(o *op) uint64 {
+	n := uint64(1)
+	if !c.single {
+		n = uint64(o.n)
+	}
+	return c.TSC + uint64(c.total-c.left-c.more) + n
+}
+
+// random is the next number of splitmix64.
+func (c *CPU) random() uint64 {
+	c.Seed += 0x9e3779b97f4a7c15
+	z := c.Seed
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// setFlags is what popf and iret do with the flags they read.
+func (c *CPU) setFlags(v uint64, w uint8) {
+	m := flagMask & mask(w)
+	c.settle()
+	c.RFlags = c.RFlags&^m | v&m | flagFixed
+}
+
+func (c *CPU) retf(o *op) *op {
+	w := uint64(o.w)
+	rip := c.load(c.R[4], o.w, true)
+	cs := uint16(c.load(c.R[4]+w, o.w, true))
+	if cs&^3 == 0 {
+		c.gp(0)
+	}
+	c.canonical(rip)
+	c.R[4] += 2*w + o.imm
+	c.Seg[segCS] = cs
+	return c.jump(rip)
+}
+
+// iret pops all five words, as it always does in 64-bit mode. It stays at
+// privilege level 0 whatever the selectors say.
+func (c *CPU) iret(o *op) *op {
+	w := uint64(o.w)
+	var f [5]uint64
+	for i := range f {
+		f[i] = c.load(c.R[4]+uint64(i)*w, o.w, true)
+	}
+	if uint16(f[1])&^3 == 0 {
+		c.gp(0)
+	}
+	c.canonical(f[0])
+	c.setFlags(f[2], o.w)
+	c.RIP, c.R[4] = f[0], f[3]
+	c.Seg[segCS], c.Seg[segSS] = uint16(f[1]), uint16(f[4])
+	c.br = brLook
+	return nil
+}
+
+// debugReg: 4 and 5 are other names of 6 and 7.
+func debugReg(n uint8) uint8 {
+	n &= 7
+	if n == 4 || n == 5 {
+		n += 2
+	}
+	return n
+}
+
+func (c *CPU) moveCR(o *op) {
+	n := o.a
+	if o.code == cMOVFROMCR {
+		n = o.b
+	}
+	var cr *uint64
+	switch n {
+	case 0:
+		cr = &c.CR0
+	case 2:
+		cr = &c.CR2
+	case 3:
+		cr = &c.CR3
+	case 4:
+		cr = &c.CR4
+	case 8:
+		cr = &c.CR8
+	default:
+		c.ud()
+		return
+	}
+	if o.code == cMOVFROMCR {
+		c.R[o.a&15] = *cr
+		return
+	}
+	v := c.R[o.b&15]
+	switch {
+	case n == 0 && (v>>32 != 0 || v&(1<<31|1) == 1<<31), n == 8 && v > 15:
+		c.gp(0)
+	}
+	*cr = v
+	if n != 2 && n != 8 {
+		c.FlushTLB()
+	}
+}
+
+// Model-specific registers.
+const (
+	msrTSC        = 0x10
+	msrAPICBase   = 0x1b
+	msrSpecCtrl   = 0x48
+	msrPredCmd    = 0x49
+	msrMiscEnable = 0x1a0
+	msrPAT        = 0x277
+	msrEFER       = 0xc0000080
+	msrStar       = 0xc0000081
+	msrLStar      = 0xc0000082
+	msrCStar      = 0xc0000083
+	msrSFMask     = 0xc0000084
+	msrFSBase     = 0xc0000100
+	msrGSBase     = 0xc0000101
+	msrKernelGS   = 0xc0000102
+	msrTSCAux     = 0xc0000103
+)
+
+// msrAddr is where an MSR is kept; nil when there is none of this number.
+// address: it holds an address, which must be canonical.
+func (c *CPU) msrAddr(n uint32) (p *uint64, address bool) {
+	switch n {
+	case msrTSC:
+		return &c.TSC, false
+	case msrAPICBase:
+		return &c.APICBase, false
+	case msrSpecCtrl:
+		return &c.SpecCtrl, false
+	case msrMiscEnable:
+		return &c.MiscEnable, false
+	case msrPAT:
+		return &c.PAT, false
+	case 0x174, 0x175, 0x176: // SYSENTER
+		return &c.SysenterMSR[n-0x174], n != 0x174
+	case msrEFER:
+		return &c.EFER, false
+	case msrStar:
+		return &c.Star, false
+	case msrLStar:
+		return &c.LStar, true
+	case msrCStar:
+		return &c.CStar, true
+	case msrSFMask:
+		return &c.SFMask, false
+	case msrFSBase:
+		return &c.FSBase, true
+	case msrGSBase:
+		return &c.GSBase, true
+	case msrKernelGS:
+		return &c.KernelGSBase, true
+	case msrTSCAux:
+		return &c.TSCAux, false
+	}
+	return nil, false
+}
+
+func (c *CPU) msr(o *op) {
+	n := uint32(c.R[1])
+	if n == msrPredCmd && o.code == cWRMSR {
+		return
+	}
+	p, address := c.msrAddr(n)
+	if p == nil {
+		c.gp(0)
+		return
+	}
+	if o.code == cRDMSR {
+		v := *p
+		if n == msrTSC {
+			v = c.now(o)
+		}
+		c.R[0], c.R[2] = v&mask(4), v>>32
+		return
+	}
+	v := c.R[0]&mask(4) | c.R[2]<<32
+	if address {
+		c.canonical(v)
+	}
+	if n == msrTSC {
+		v -= c.now(o) - c.TSC
+	}
+	*p = v
+}
+
+// cpuid answers for a processor that has what is implemented here.
+func (c *CPU) cpuid() {
+	var a, b, cx, d uint32
+	text := func(s string) (r [4]uint32) {
+		for i := range r {
+			for j := range 4 {
+				r[i] |= uint32(s[4*i+j]) << (8 * j)
+			}
+		}
+		return r
+	}
+	switch leaf := uint32(c.R[0]); leaf {
+	case 0:
+		a, b, d, cx = 7, 0x756e6547, 0x49656e69, 0x6c65746e // GenuineIntel
+	case 1:
+		a = 0x000306c3
+		b = uint32(c.id)<<24 | 8<<8
+		cx = 1<<13 | 1<<20 | 1<<22 | 1<<23 | 1<<30 | 1<<31           // cx16 crc32 movbe popcnt rdrand hypervisor
+		d = 1<<3 | 1<<4 | 1<<5 | 1<<8 | 1<<9 | 1<<13 | 1<<15 | 1<<19 // pse tsc msr cx8 apic pge cmov clflush
+		d |= 1<<6 | 1<<16                                            // pae pat
+	case 7:
+		if uint32(c.R[1]) == 0 {
+			b = 1<<0 | 1<<3 | 1<<8 | 1<<9 | 1<<18 | 1<<19 | 1<<20 | 1<<23 | 1<<24 // fsgsbase bmi1 bmi2 erms rdseed adx smap clflushopt clwb
+			cx = 1<<22 | 1<<27                                                    // rdpid movdiri
+			d = 1<<4 | 1<<14                                                      // fsrm serialize
+		}
+	case 0x40000000:
+		a = leaf
+		t := text("kprobefs\x00\x00\x00\x00\x00\x00\x00\x00")
+		b, cx, d = t[0], t[1], t[2]
+	case 0x80000000:
+		a = 0x80000008
+	case 0x80000001:
+		cx = 1<<0 | 1<<5 | 1<<8           // lahf lzcnt prefetchw
+		d = 1<<11 | 1<<20 | 1<<27 | 1<<29 // syscall nx rdtscp lm
+	case 0x80000002, 0x80000003, 0x80000004:
+		name := "kprobefs emulated processor                     "
+		t := text(name[(leaf-0x80000002)*16:])
+		a, b, cx, d = t[0], t[1], t[2], t[3]
+	case 0x80000008:
+		a = 0x3028
+	}
+	c.R[0], c.R[3], c.R[1], c.R[2] = uint64(a), uint64(b), uint64(cx), uint64(d)
+}
+
+// descriptor reads an entry of the GDT; !ok: there is none.
+func (c *CPU) descriptor(sel uint16) (d uint64, ok bool) {
+	off := uint64(sel &^ 7)
+	if off == 0 || sel&4 != 0 || off+7 > c.GDT.Limit {
+		return 0, false
+	}
+	return c.load(c.GDT.Base+off, 8, false), true
+}
+
+// descBase is the base address in a descriptor of 8 bytes.
+func descBase(d uint64) uint64 { return d>>16&0xffffff | d>>56<<24 }
+
+func (c *CPU) loadTR(sel uint16) {
+	d, ok := c.descriptor(sel)
+	if !ok || d>>40&0x1f != 9 && d>>40&0x1f != 11 {
+		c.gp(uint64(sel &^ 3))
+	}
+	if d>>47&1 == 0 {
+		c.throw(vecNP, true, uint64(sel&^3), 0)
+	}
+	high := c.load(c.GDT.Base+uint64(sel&^7)+8, 8, false)
+	c.TSS = descBase(d) | high<<32
+	c.TR = sel
+}
+
+// setSegReg loads segment register o.a, and pops pop bytes. A machine whose
+// guest has not loaded a GDT takes any selector.
+func (c *CPU) setSegReg(o *op, sel uint16, pop uint64) *op {
+	var base uint64
+	if sel&^3 != 0 && c.GDT.Limit != 0 {
+		d, ok := c.descriptor(sel)
+		if !ok || d>>44&1 == 0 {
+			c.gp(uint64(sel &^ 3))
+		}
+		if d>>47&1 == 0 {
+			c.throw(vecNP, true, uint64(sel&^3), 0)
+		}
+		base = descBase(d)
+	}
+	c.R[4] += pop
+	c.Seg[o.a] = sel
+	switch o.a {
+	case 4:
+		c.FSBase = base
+	case 5:
+		c.GSBase = base
+	case segSS:
+		c.Shadow = true
+		return c.look(o)
+	}
+	return o.next()
+}
+
+// inspect is lar, lsl, verr and verw.
+func (c *CPU) inspect(o *op) {
+	d, ok := c.descriptor(uint16(c.src(o, 2)))
+	kind := d >> 40 & 0x1f
+	switch o.code {
+	case cVERR:
+		ok = ok && kind&0x10 != 0 && (kind&8 == 0 || kind&2 != 0)
+	case cVERW:
+		ok = ok && kind&0x18 == 0x10 && kind&2 != 0
+	case cLAR:
+		if ok = ok && kind != 0; ok {
+			c.setReg(o.a, o.w, d>>32&0xffff00&mask(o.w))
+		}
+	case cLSL:
+		if ok = ok && kind != 0; ok {
+			limit := d&0xffff | d>>48&15<<16
+			if d>>55&1 != 0 {
+				limit = limit<<12 | 0xfff
+			}
+			c.setReg(o.a, o.w, limit)
+		}
+	}
+	c.setStatus(flagZF, b2u(ok)*flagZF)
+}
+
+// isFault says whether the frame of a vector has RF set, so that the
+// instruction's breakpoint does not hit again.
+func isFault(vector uint8) bool {
+	switch vector {
+	case abi.VecDE, 5, abi.VecUD, 7, vecTS, vecNP, vecSS, abi.VecGP, abi.VecPF, 16, 17, 19:
+		return true
+	}
+	return false
+}
+
+// gate is an interrupt or trap gate of the IDT.
+func (c *CPU) gate(vector uint8) (rip uint64, cs uint16, ist uint8, masks bool) {
+	off := uint64(vector) * 16
+	if off+15 > c.IDT.Limit {
+		c.gp(uint64(vector)<<3 | 2)
+	}
+	lo, hi := c.load(c.IDT.Base+off, 8, false), c.load(c.IDT.Base+off+8, 8, false)
+	kind := lo >> 40 & 0x1f
+	if kind != 14 && kind != 15 {
+		c.gp(uint64(vector)<<3 | 2)
+	}
+	if lo>>47&1 == 0 {
+		c.throw(vecNP, true, uint64(vector)<<3|2, 0)
+	}
+	rip = lo&0xffff | lo>>32&0xffff0000 | hi<<32
+	if !mem.Canonical(rip) {
+		c.gp(0)
+	}
+	return rip, uint16(lo >> 16), uint8(lo >> 32 & 7), kind == 14
+}

@@ -1,0 +1,407 @@
+// Package ftrace keeps the fentry sites of the guest: the five bytes at the
+// start of each traced function that are a nop, or a call while somebody wants
+// to be told.
+//
+// Who wants to be told is an Ops (ftrace_ops) with a set of sites, or kprobes,
+// which arm and disarm site by site and see all registers. What a site calls
+// follows from who is there: one Ops alone has a trampoline of its own, several
+// share ftrace_caller, and where a kprobe is it is ftrace_regs_caller. All of
+// them end in a hypercall, and that in Hit or HitRegs here, which call everybody
+// who listens at the site, the newest first.
+//
+// kernel.ftrace_enabled=0 turns all sites back into nops and keeps who listens,
+// as Linux does (reference: control-files, section 1, last paragraph); turning it
+// on again patches those that have listeners.
+package ftrace
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Nop is the five-byte nop that an idle site holds.
+var nop = [5]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
+
+// SiteSize is the length of a site in bytes.
+const SiteSize = 5
+
+// Poker writes text: kernel's Machine.
+type Poker interface {
+	Poke(patches ...abi.Patch) error
+}
+
+// Callers are the addresses that a site may call.
+type Callers struct {
+	Regs uint64 // ftrace_regs_caller
+	List uint64 // ftrace_caller
+	// Trampoline gives a copy of ftrace_caller that calls the function of that
+	// name. It may fail with ENOMEM. nil: there are none, List is called instead.
+	Trampoline func(function string) (uint64, error)
+}
+
+// Ops is ftrace_ops: somebody who is told when functions are entered. Only the
+// fields that are exported are set by its owner, before it is first used.
+type Ops struct {
+	// Function is the kernel's function that is called for it, by which
+	// enabled_functions names it.
+	Function string
+	// Func is called in atomic Go. Regs.IP is the site, Arg the return address of
+	// the function that is entered; what it leaves in Regs is ignored.
+	Func func(t *abi.Trap)
+
+	tramp uint64
+	sites map[uint64]bool
+}
+
+// Site is what enabled_functions tells of a site with listeners.
+type Site struct {
+	Addr     uint64
+	Count    int    // listeners
+	Regs     bool   // a kprobe is among them
+	Tramp    uint64 // where the call goes when there is one; 0: through the list
+	Function string // what is called then
+}
+
+// site is dyn_ftrace.
+type site struct {
+	kprobes int // users of Arm
+	ops     atomic.Pointer[[]*Ops]
+}
+
+// Sites is all fentry sites of a kernel.
+type Sites struct {
+	text    Poker
+	callers Callers
+	kprobe  atomic.Pointer[func(*abi.Trap)]
+	index   atomic.Pointer[map[uint64]*site] // replaced whole
+	others  atomic.Int32                     // Ops in ops
+
+	mu      sync.Mutex
+	ops     []*Ops // that are told of anything, the newest first
+	probed  Ops    // stands for kprobes in ops
+	kprobes int    // sites with kprobes
+	off     bool   // kernel.ftrace_enabled is 0
+}
+
+// New takes the addresses of the sites and of what they may call.
+func New(text Poker, sites []uint64, callers Callers) *Sites {
+	s := &Sites{text: text, callers: callers}
+	index := make(map[uint64]*site, len(sites))
+	for _, a := range sites {
+		index[a] = &site{}
+	}
+	s.index.Store(&index)
+	return s
+}
+
+// OnKprobe sets what HitRegs calls for kprobes.
+func (s *Sites) OnKprobe(f func(*abi.Trap)) { s.kprobe.Store(&f) }
+
+// Add adds sites that hold nops, those of a module.
+func (s *Sites) Add(addrs []uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := maps.Clone(*s.index.Load())
+	for _, a := range addrs {
+		index[a] = &site{}
+	}
+	s.index.Store(&index)
+}
+
+// Remove forgets the sites in r, whose text goes away, and who uses them.
+func (s *Sites) Remove(r abi.Range) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	index := maps.Clone(*s.index.Load())
+	gone := func(a uint64) bool { return r.Contains(a) }
+	for a, x := range index {
+		if !gone(a) {
+			continue
+		}
+		if x.kprobes > 0 {
+			s.kprobes--
+		}
+		delete(index, a)
+	}
+	for _, o := range s.ops {
+		maps.DeleteFunc(o.sites, func(a uint64, _ bool) bool { return gone(a) })
+	}
+	s.index.Store(&index)
+}
+
+// Listening says whether anybody but kprobes is told of functions.
+func (s *Sites) Listening() bool { return s.others.Load() > 0 }
+
+// All gives the addresses of the sites in order.
+func (s *Sites) All() []uint64 { return slices.Sorted(maps.Keys(*s.index.Load())) }
+
+// Arm adds a kprobe to the site at addr; EINVAL when there is no site.
+func (s *Sites) Arm(addr uint64) error { return s.arm(addr, 1) }
+
+// Disarm takes a kprobe away; EINVAL when there is no site or it has none.
+func (s *Sites) Disarm(addr uint64) error { return s.arm(addr, -1) }
+
+func (s *Sites) arm(addr uint64, d int) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := (*s.index.Load())[addr]
+	if x == nil || x.kprobes+d < 0 {
+		return fmt.Errorf("no such user of an ftrace site at %#x: %w", addr, syscall.EINVAL)
+	}
+	s.count(addr, x, d)
+	if x.kprobes > 1 || x.kprobes == 1 && d < 0 {
+		return nil // it was armed and is
+	}
+	if err := s.poke(addr); err != nil {
+		s.count(addr, x, -d)
+		return err
+	}
+	return nil
+}
+
+// count counts a site's kprobes and, where that makes a difference, who hits are
+// for.
+func (s *Sites) count(addr uint64, x *site, d int) {
+	was := x.kprobes > 0
+	x.kprobes += d
+	switch is := x.kprobes > 0; {
+	case is == was:
+		return
+	case is:
+		if s.kprobes++; s.kprobes == 1 {
+			s.ops = append([]*Ops{&s.probed}, s.ops...)
+		}
+	default:
+		if s.kprobes--; s.kprobes == 0 {
+			s.ops = slices.DeleteFunc(s.ops, func(o *Ops) bool { return o == &s.probed })
+		}
+	}
+	s.publish(addr, x)
+}
+
+// Set says of which sites o is told from now on; addresses that are no sites are
+// left out. With none o is forgotten.
+func (s *Sites) Set(o *Ops, addrs []uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.trampoline(o); err != nil {
+		return err
+	}
+	index := *s.index.Load()
+	sites := make(map[uint64]bool, len(addrs))
+	for _, a := range addrs {
+		if index[a] != nil {
+			sites[a] = true
+		}
+	}
+	changed := map[uint64]bool{}
+	for a := range o.sites {
+		changed[a] = !sites[a]
+	}
+	for a := range sites {
+		changed[a] = !o.sites[a]
+	}
+	known := slices.Contains(s.ops, o)
+	switch {
+	case len(sites) == 0 && known:
+		s.ops = slices.DeleteFunc(s.ops, func(x *Ops) bool { return x == o })
+		s.others.Add(-1)
+	case len(sites) > 0 && !known:
+		s.ops = append([]*Ops{o}, s.ops...)
+		s.others.Add(1)
+	}
+	o.sites = sites
+	var patched []uint64
+	for a, c := range changed {
+		if c {
+			s.publish(a, index[a])
+			patched = append(patched, a)
+		}
+	}
+	return s.poke(patched...)
+}
+
+func (s *Sites) trampoline(o *Ops) (err error) {
+	switch {
+	case o.tramp != 0:
+	case s.callers.Trampoline == nil:
+		o.tramp = s.callers.List
+	default:
+		o.tramp, err = s.callers.Trampoline(o.Function)
+	}
+	return err
+}
+
+// publish makes the list that hits at x go through.
+func (s *Sites) publish(addr uint64, x *site) {
+	if x == nil {
+		return
+	}
+	var list []*Ops
+	for _, o := range s.ops {
+		if o.sites[addr] || o == &s.probed && x.kprobes > 0 {
+			list = append(list, o)
+		}
+	}
+	x.ops.Store(&list)
+}
+
+// listeners is the number of listeners of a site, and the one when it is alone.
+func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops) {
+	for _, o := range s.ops {
+		if o != &s.probed && o.sites[addr] {
+			n, only = n+1, o
+		}
+	}
+	if x.kprobes > 0 {
+		n++
+	}
+	return n, only
+}
+
+// target is what the site calls; 0: nothing.
+func (s *Sites) target(addr uint64, x *site) uint64 {
+	n, only := s.listeners(addr, x)
+	switch {
+	case n == 0:
+		return 0
+	case x.kprobes > 0:
+		return s.callers.Regs
+	case n == 1:
+		return only.tramp
+	}
+	return s.callers.List
+}
+
+// poke makes sites what they are to be.
+func (s *Sites) poke(addrs ...uint64) error {
+	if s.off {
+		return nil
+	}
+	return s.text.Poke(s.patches(addrs, true)...)
+}
+
+func (s *Sites) patches(addrs []uint64, on bool) (patches []abi.Patch) {
+	index := *s.index.Load()
+	slices.Sort(addrs)
+	for _, a := range addrs {
+		x := index[a]
+		if x == nil {
+			continue
+		}
+		b := nop
+		if to := s.target(a, x); on && to != 0 {
+			b[0] = 0xe8
+			binary.LittleEndian.PutUint32(b[1:], uint32(to-(a+SiteSize)))
+		}
+		patches = append(patches, abi.Patch{Addr: a, Bytes: b[:]})
+	}
+	return patches
+}
+
+// Enabled says whether kernel.ftrace_enabled is on.
+func (s *Sites) Enabled() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.off
+}
+
+// SetEnabled is kernel.ftrace_enabled: it patches all sites that have listeners
+// in one go.
+func (s *Sites) SetEnabled(on bool) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off == !on {
+		return nil
+	}
+	var addrs []uint64
+	for a, x := range *s.index.Load() {
+		if n, _ := s.listeners(a, x); n > 0 {
+			addrs = append(addrs, a)
+		}
+	}
+	if err := s.text.Poke(s.patches(addrs, on)...); err != nil {
+		return err
+	}
+	s.off = !on
+	return nil
+}
+
+// Listened gives the sites with listeners, by address; none while
+// kernel.ftrace_enabled is 0.
+func (s *Sites) Listened() (list []Site) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.off {
+		return nil
+	}
+	for a, x := range *s.index.Load() {
+		n, only := s.listeners(a, x)
+		if n == 0 {
+			continue
+		}
+		e := Site{Addr: a, Count: n, Regs: x.kprobes > 0}
+		switch {
+		case n > 1:
+			e.Function = "arch_ftrace_ops_list_func"
+		case e.Regs:
+			e.Tramp, e.Function = s.callers.Regs, "kprobe_ftrace_handler"
+		default:
+			e.Tramp, e.Function = only.tramp, only.Function
+		}
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Site) int { return cmp.Compare(a.Addr, b.Addr) })
+	return list
+}
+
+// HitRegs is called at a site with a kprobe, in atomic Go: Regs are all there,
+// and where they lead is where the vCPU goes on.
+func (s *Sites) HitRegs(t *abi.Trap) {
+	kprobe := s.kprobe.Load()
+	if s.others.Load() == 0 && kprobe != nil {
+		(*kprobe)(t)
+		return
+	}
+	at := t.Regs.IP
+	next := at + SiteSize
+	for _, o := range s.at(at) {
+		t.Regs.IP = at
+		switch {
+		case o != &s.probed:
+			o.Func(t)
+		case kprobe != nil:
+			(*kprobe)(t)
+			next = t.Regs.IP
+		}
+	}
+	t.Regs.IP = next
+}
+
+// Hit is called at a site without a kprobe, in atomic Go.
+func (s *Sites) Hit(t *abi.Trap) {
+	at := t.Regs.IP
+	for _, o := range s.at(at) {
+		if o != &s.probed {
+			t.Regs.IP = at
+			o.Func(t)
+		}
+	}
+}
+
+func (s *Sites) at(addr uint64) []*Ops {
+	if x := (*s.index.Load())[addr]; x != nil {
+		if list := x.ops.Load(); list != nil {
+			return *list
+		}
+	}
+	return nil
+}

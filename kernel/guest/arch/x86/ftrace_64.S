@@ -1,0 +1,141 @@
+/*
+ * ftrace_64.S: what probed code calls: an armed fentry site, and a return
+ * through the rethook trampoline.
+ */
+#include <linux/linkage.h>
+#include <asm/ptrace.h>
+	.text
+.macro SAVE_TO_FRAME
+	movq	%r15, 0(%rsp)
+	movq	%r14, 8(%rsp)
+	movq	%r13, 16(%rsp)
+	movq	%r12, 24(%rsp)
+	movq	%rbp, 32(%rsp)
+	movq	%rbx, 40(%rsp)
+	movq	%r11, 48(%rsp)
+	movq	%r10, 56(%rsp)
+	movq	%r9, 64(%rsp)
+	movq	%r8, 72(%rsp)
+	movq	%rax, 80(%rsp)
+	movq	%rcx, 88(%rsp)
+	movq	%rdx, 96(%rsp)
+	movq	%rsi, 104(%rsp)
+	movq	%rdi, 112(%rsp)
+.endm
+.macro RESTORE_FROM_FRAME
+	movq	0(%rsp), %r15
+	movq	8(%rsp), %r14
+	movq	16(%rsp), %r13
+	movq	24(%rsp), %r12
+	movq	32(%rsp), %rbp
+	movq	40(%rsp), %rbx
+	movq	48(%rsp), %r11
+	movq	56(%rsp), %r10
+	movq	64(%rsp), %r9
+	movq	72(%rsp), %r8
+	movq	80(%rsp), %rax
+	movq	88(%rsp), %rcx
+	movq	96(%rsp), %rdx
+	movq	104(%rsp), %rsi
+	movq	112(%rsp), %rdi
+.endm
+
+/*
+ * Called by `call` in place of a function's first nop: (rsp) is the site plus
+ * five, 8(rsp) what the function will return to. Goes on at regs->ip.
+ */
+SYM_FUNC_START ftrace_regs_caller
+	pushfq
+	subq	$PT_SIZE, %rsp
+	SAVE_TO_FRAME
+	movq	PT_SIZE(%rsp), %rax
+	movq	%rax, PT_FLAGS(%rsp)
+	leaq	PT_SIZE + 16(%rsp), %rax
+	movq	%rax, PT_SP(%rsp)
+	movq	$__KERNEL_CS, PT_CS(%rsp)
+	movq	$__KERNEL_DS, PT_SS(%rsp)
+	movq	$0, PT_ORIG_AX(%rsp)
+	movq	PT_SIZE + 8(%rsp), %rdi
+	subq	$5, %rdi
+	movq	%rdi, PT_IP(%rsp)
+	movq	PT_SIZE + 16(%rsp), %rsi
+	movq	%rsp, %rdx
+	cld
+	call	kprobe_ftrace_handler
+	movq	PT_IP(%rsp), %rax
+	movq	%rax, PT_SIZE + 8(%rsp)
+	movq	PT_FLAGS(%rsp), %rax
+	movq	%rax, PT_SIZE(%rsp)
+	RESTORE_FROM_FRAME
+	addq	$PT_SIZE, %rsp
+	popfq
+	ret
+SYM_FUNC_END ftrace_regs_caller
+_ASM_NOKPROBE ftrace_regs_caller
+
+/*
+ * The same for those that do not look at registers: only what the function
+ * may change is kept, in the places of pt_regs. A site with one such listener
+ * calls a copy of this, in which the call at ftrace_call is the listener's.
+ */
+SYM_FUNC_START ftrace_caller
+	subq	$PT_SIZE, %rsp
+	movq	%r11, 48(%rsp)
+	movq	%r10, 56(%rsp)
+	movq	%r9, 64(%rsp)
+	movq	%r8, 72(%rsp)
+	movq	%rax, 80(%rsp)
+	movq	%rcx, 88(%rsp)
+	movq	%rdx, 96(%rsp)
+	movq	%rsi, 104(%rsp)
+	movq	%rdi, 112(%rsp)
+	movq	PT_SIZE(%rsp), %rdi
+	subq	$5, %rdi
+	movq	PT_SIZE + 8(%rsp), %rsi
+	movq	%rsp, %rcx
+	xorl	%edx, %edx
+	.globl ftrace_call
+ftrace_call:
+	call	arch_ftrace_ops_list_func
+	movq	48(%rsp), %r11
+	movq	56(%rsp), %r10
+	movq	64(%rsp), %r9
+	movq	72(%rsp), %r8
+	movq	80(%rsp), %rax
+	movq	88(%rsp), %rcx
+	movq	96(%rsp), %rdx
+	movq	104(%rsp), %rsi
+	movq	112(%rsp), %rdi
+	addq	$PT_SIZE, %rsp
+	.globl ftrace_caller_end
+ftrace_caller_end:
+	ret
+SYM_FUNC_END ftrace_caller
+_ASM_NOKPROBE ftrace_caller
+_ASM_NOKPROBE ftrace_call
+_ASM_NOKPROBE ftrace_caller_end
+
+/* A function that was entered with a return probe returns to here. */
+SYM_FUNC_START arch_rethook_trampoline
+	pushq	$arch_rethook_trampoline
+	pushq	$__KERNEL_DS
+	pushq	%rsp
+	pushfq
+	subq	$144, %rsp
+	SAVE_TO_FRAME
+	movq	%rsp, %rdi
+	cld
+	call	arch_rethook_trampoline_callback
+	RESTORE_FROM_FRAME
+	/* The flags were copied to ss's place, the return address to the slot above. */
+	addq	$160, %rsp
+	popfq
+	ret
+SYM_FUNC_END arch_rethook_trampoline
+_ASM_NOKPROBE arch_rethook_trampoline
+
+/* What an fentry site calls when nobody traces: nothing. */
+SYM_FUNC_START ftrace_stub
+	ret
+SYM_FUNC_END ftrace_stub
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,108 @@
+/* irq.c: interrupts: the timer, other CPUs, and the host's word that tasks may go on. */
+#include <linux/sched.h>
+#include <linux/interrupt.h>
+#include <linux/smp.h>
+#include <linux/hrtimer.h>
+#include <linux/jump_label.h>
+#include <linux/host.h>
+#include <asm/traps.h>
+#include <asm/host.h>
+#include <trace/events/irq.h>
+
+DEFINE_PER_CPU(unsigned int, irq_stat_timer);
+DEFINE_PER_CPU(unsigned int, irq_stat_resched);
+DEFINE_STATIC_KEY_FALSE(sk_dynamic_irqentry_exit_cond_resched);
+
+void scheduler_ipi(void)
+{
+	if (test_thread_flag(TIF_NEED_RESCHED))
+		set_preempt_need_resched();
+}
+
+/* With preempt=voluntary, which is Debian's default, an interrupt switches no tasks. */
+void raw_irqentry_exit_cond_resched(void)
+{
+	if (!preempt_count() && need_resched())
+		schedule();
+}
+
+void dynamic_irqentry_exit_cond_resched(void)
+{
+	if (!static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched))
+		return;
+	raw_irqentry_exit_cond_resched();
+}
+
+noinstr irqentry_state_t irqentry_enter(struct pt_regs *regs)
+{
+	irqentry_state_t ret = { .exit_rcu = is_idle_task(current) };
+
+	return ret;
+}
+
+noinstr void irqentry_exit(struct pt_regs *regs, irqentry_state_t state)
+{
+	if (!(regs->flags & X86_EFLAGS_IF) || state.exit_rcu)
+		return;
+	dynamic_irqentry_exit_cond_resched();
+}
+
+DEFINE_IDTENTRY_SYSVEC(sysvec_apic_timer_interrupt)
+{
+	trace_local_timer_entry(LOCAL_TIMER_VECTOR);
+	this_cpu_inc(irq_stat_timer);
+	hrtimer_interrupt();
+	trace_local_timer_exit(LOCAL_TIMER_VECTOR);
+}
+
+DEFINE_IDTENTRY_SYSVEC(sysvec_reschedule_ipi)
+{
+	trace_reschedule_entry(RESCHEDULE_VECTOR);
+	this_cpu_inc(irq_stat_resched);
+	scheduler_ipi();
+	trace_reschedule_exit(RESCHEDULE_VECTOR);
+}
+
+DEFINE_IDTENTRY_SYSVEC(sysvec_call_function_single)
+{
+	trace_call_function_single_entry(CALL_FUNCTION_SINGLE_VECTOR);
+	generic_smp_call_function_single_interrupt();
+	trace_call_function_single_exit(CALL_FUNCTION_SINGLE_VECTOR);
+}
+
+/* kvm_async_pf_task_wake: the host has something for these tasks. */
+void kvm_async_pf_task_wake(void)
+{
+	struct task_struct *p;
+
+	while ((p = (struct task_struct *)hypercall0(HC_POP_WAKE)))
+		wake_up_process(p);
+}
+
+DEFINE_IDTENTRY_SYSVEC(sysvec_kvm_asyncpf_interrupt)
+{
+	kvm_async_pf_task_wake();
+}
+
+DEFINE_IDTENTRY_SYSVEC(sysvec_reboot)
+{
+	for (;;)
+		__asm__ __volatile__("cli; hlt");
+}
+
+DEFINE_IDTENTRY(spurious_interrupt) { }
+
+void native_smp_send_reschedule(int cpu)
+{
+	hypercall2(HC_SEND_IPI, cpu, RESCHEDULE_VECTOR);
+}
+
+void native_send_call_func_single_ipi(int cpu)
+{
+	hypercall2(HC_SEND_IPI, cpu, CALL_FUNCTION_SINGLE_VECTOR);
+}
+
+void smp_send_reschedule(int cpu)
+{
+	native_smp_send_reschedule(cpu);
+}

@@ -1,0 +1,77 @@
+/*
+ * kprobes.c: the guest's side of probes: what probed code calls passes its
+ * registers to the machine. preempt_count is raised around it, as around
+ * every handler.
+ */
+#include <linux/preempt.h>
+#include <linux/kprobes.h>
+#include <linux/sched.h>
+#include <asm/ptrace.h>
+#include <asm/host.h>
+
+struct optimized_kprobe;
+void optimized_callback(struct optimized_kprobe *op, struct pt_regs *regs);
+void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs);
+void arch_rethook_trampoline_callback(struct pt_regs *regs);
+extern void arch_rethook_trampoline(void);
+
+/* The machine has looked at each breakpoint before the IDT did: one that comes here belongs to no probe. */
+int kprobe_int3_handler(struct pt_regs *regs)
+{
+	return 0;
+}
+NOKPROBE_SYMBOL(kprobe_int3_handler);
+
+/* Called by a detour. */
+notrace void optimized_callback(struct optimized_kprobe *op, struct pt_regs *regs)
+{
+	preempt_disable();
+	hypercall2(HC_OPTIMIZED, op, regs);
+	preempt_enable();
+}
+NOKPROBE_SYMBOL(optimized_callback);
+
+/* Called from an armed fentry site. regs->ip says where to go on: the site's end, or where a handler wants. */
+notrace void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs)
+{
+	preempt_disable();
+	hypercall3(HC_FTRACE, ip, parent_ip, regs);
+	preempt_enable();
+}
+NOKPROBE_SYMBOL(kprobe_ftrace_handler);
+
+/*
+ * What listeners of fentry sites are called as: one that is alone at its site
+ * is called from its own trampoline, several through the list. fregs is a
+ * pt_regs of which ftrace_caller filled only what it keeps.
+ */
+struct ftrace_ops;
+struct ftrace_regs;
+#define FTRACE_FUNC(name, before, after) \
+	void name(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op, struct ftrace_regs *fregs); \
+	notrace void name(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op, struct ftrace_regs *fregs) \
+	{ \
+		before; \
+		hypercall3(HC_FUNCTION, ip, parent_ip, fregs); \
+		after; \
+	} \
+	NOKPROBE_SYMBOL(name)
+FTRACE_FUNC(arch_ftrace_ops_list_func, preempt_disable(), preempt_enable());
+FTRACE_FUNC(function_trace_call, , );
+FTRACE_FUNC(function_stack_trace_call, , );
+FTRACE_FUNC(function_trace_probe_call, , );
+FTRACE_FUNC(stack_trace_call, , );
+
+/* The word above regs is where the trampoline returns to: the machine writes the real return address there. */
+notrace void arch_rethook_trampoline_callback(struct pt_regs *regs)
+{
+	regs->cs = __KERNEL_CS;
+	regs->ip = (unsigned long)arch_rethook_trampoline;
+	regs->orig_ax = ~0UL;
+	regs->sp += 2 * sizeof(long);
+	preempt_disable();
+	hypercall1(HC_RETHOOK, regs);
+	preempt_enable();
+	regs->ss = regs->flags;	/* popped by the trampoline */
+}
+NOKPROBE_SYMBOL(arch_rethook_trampoline_callback);

@@ -1,0 +1,71 @@
+/* memcpy_64.S: block moves with string instructions. All give their first argument. */
+#include <linux/linkage.h>
+	.text
+	.globl memcpy
+	.type memcpy, @function
+SYM_FUNC_START __memcpy
+memcpy:
+	movq	%rdi, %rax
+	movq	%rdx, %rcx
+	shrq	$3, %rcx
+	andl	$7, %edx
+	rep movsq
+	movl	%edx, %ecx
+	rep movsb
+	ret
+SYM_FUNC_END __memcpy
+	.size memcpy, . - memcpy
+
+	.globl memset
+	.type memset, @function
+SYM_FUNC_START __memset
+memset:
+	movq	%rdi, %r9
+	movq	%rdx, %rcx
+	andl	$7, %edx
+	shrq	$3, %rcx
+	movzbl	%sil, %esi
+	movabsq	$0x0101010101010101, %rax
+	imulq	%rsi, %rax
+	rep stosq
+	movl	%edx, %ecx
+	rep stosb
+	movq	%r9, %rax
+	ret
+SYM_FUNC_END __memset
+	.size memset, . - memset
+
+	.globl memmove
+	.type memmove, @function
+SYM_FUNC_START __memmove
+memmove:
+	movq	%rdi, %rax
+	movq	%rdx, %rcx
+	movq	%rdi, %r8
+	subq	%rsi, %r8
+	cmpq	%rdx, %r8
+	jb	1f
+	rep movsb
+	ret
+1:	leaq	-1(%rdi,%rdx), %rdi
+	leaq	-1(%rsi,%rdx), %rsi
+	std
+	rep movsb
+	cld
+	ret
+SYM_FUNC_END __memmove
+	.size memmove, . - memmove
+
+SYM_FUNC_START clear_page_rep
+	movl	$512, %ecx
+	xorl	%eax, %eax
+	rep stosq
+	ret
+SYM_FUNC_END clear_page_rep
+
+SYM_FUNC_START copy_page
+	movl	$512, %ecx
+	rep movsq
+	ret
+SYM_FUNC_END copy_page
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,37 @@
+/* retpoline.S: indirect calls and jumps whose target the return stack predicts wrongly on purpose. */
+#include <linux/linkage.h>
+	.section __indirect_thunk, "ax"
+.macro THUNK reg
+	.p2align 5, 0xcc
+	.globl __x86_indirect_thunk_\reg
+	.type __x86_indirect_thunk_\reg, @function
+__x86_indirect_thunk_\reg:
+	call	.Ldo_rop_\@
+.Lspec_trap_\@:
+	pause
+	lfence
+	jmp	.Lspec_trap_\@
+.Ldo_rop_\@:
+	movq	%\reg, (%rsp)
+	ret
+	.size __x86_indirect_thunk_\reg, . - __x86_indirect_thunk_\reg
+	.pushsection __ksymtab_strings, "a"
+	.asciz "__x86_indirect_thunk_\reg"
+	.popsection
+.endm
+	THUNK rax
+	THUNK rcx
+	THUNK rdx
+	THUNK rbx
+	THUNK rbp
+	THUNK rsi
+	THUNK rdi
+	THUNK r8
+	THUNK r9
+	THUNK r10
+	THUNK r11
+	THUNK r12
+	THUNK r13
+	THUNK r14
+	THUNK r15
+	.section .note.GNU-stack,"",@progbits

@@ -1,0 +1,43 @@
+/* setup.c: from the first stack to start_kernel. */
+#include <linux/sched.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <asm/traps.h>
+#include <asm/host.h>
+
+const char *boot_params;
+char saved_command_line[256];
+void start_kernel(void);
+void prefill_possible_map(unsigned int cpus);
+
+unsigned long __phys_addr(unsigned long x)
+{
+	if (x >= __START_KERNEL_map)
+		return x - __START_KERNEL_map;
+	return x - PAGE_OFFSET;
+}
+
+bool __virt_addr_valid(unsigned long x)
+{
+	if (x < PAGE_OFFSET)
+		return false;
+	if (x < __START_KERNEL_map && x >= PAGE_OFFSET + (max_pfn << PAGE_SHIFT))
+		return false;
+	return (__phys_addr(x) >> PAGE_SHIFT) < max_pfn;
+}
+
+void __init setup_arch(void)
+{
+	memblock_init(boot_u64(BOOT_RAM));
+	prefill_possible_map(boot_u64(BOOT_CPUS));
+	strscpy(saved_command_line, boot_params + BOOT_CMDLINE, sizeof(saved_command_line));
+}
+
+void __init x86_64_start_kernel(char *real_mode_data)
+{
+	boot_params = real_mode_data;
+	idt_setup_traps();
+	if (boot_u64(BOOT_MAGIC) != BOOT_MAGIC_VALUE)
+		panic("boot_params have the wrong magic");
+	start_kernel();
+}

@@ -1,0 +1,132 @@
+/* smp.c: starting the other CPUs, and the areas of per-CPU variables. */
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+#include <linux/hrtimer.h>
+#include <linux/random.h>
+#include <asm/traps.h>
+#include <asm/host.h>
+#include <asm/processor.h>
+
+extern char __per_cpu_load[], __per_cpu_start[], __per_cpu_end[];
+
+#define PERCPU_DYNAMIC 65536
+DEFINE_PER_CPU_FIRST(struct fixed_percpu_data, fixed_percpu_data) = { .stack_canary = 0x5bd1e9955bd1e900UL };
+DEFINE_PER_CPU(int, cpu_number);
+DEFINE_PER_CPU(unsigned long, this_cpu_off) = (unsigned long)__per_cpu_load;
+unsigned long __per_cpu_offset[NR_CPUS];
+struct cpumask __cpu_possible_mask = { { 1 } }, __cpu_online_mask = { { 1 } };
+unsigned int nr_cpu_ids = 1;
+
+static DEFINE_SPINLOCK(pcpu_lock);
+static unsigned long pcpu_next, pcpu_end;
+/* Freed pieces by size in units of 16 bytes, linked through CPU 0's copy. */
+static unsigned long pcpu_free[64];
+
+static void __init setup_one_area(unsigned int cpu, size_t size)
+{
+	size_t used = __per_cpu_end - __per_cpu_start;
+	char *area = memblock_alloc(size, PAGE_SIZE);
+
+	memcpy(area, __per_cpu_load, used);
+	__per_cpu_offset[cpu] = (unsigned long)area;
+	per_cpu(this_cpu_off, cpu) = (unsigned long)area;
+	per_cpu(cpu_number, cpu) = cpu;
+}
+
+/* Each CPU gets a copy of the template and room for alloc_percpu. */
+void __init setup_per_cpu_areas(void)
+{
+	size_t used = PAGE_ALIGN((size_t)(__per_cpu_end - __per_cpu_start));
+	unsigned int cpu;
+
+	pcpu_next = used;
+	pcpu_end = used + PERCPU_DYNAMIC;
+	for_each_possible_cpu(cpu)
+		setup_one_area(cpu, pcpu_end);
+	wrmsrl(MSR_GS_BASE, __per_cpu_offset[0]);
+}
+
+void *__alloc_percpu(size_t size, size_t align)
+{
+	size_t units = (size + 15) / 16;
+	unsigned long off = 0;
+	unsigned int cpu;
+
+	if (units >= ARRAY_SIZE(pcpu_free))
+		return NULL;
+	spin_lock(&pcpu_lock);
+	if (pcpu_free[units]) {
+		off = pcpu_free[units];
+		pcpu_free[units] = *per_cpu_ptr((unsigned long *)off, 0);
+	} else if (pcpu_next + units * 16 <= pcpu_end) {
+		off = pcpu_next;
+		pcpu_next += units * 16;
+	}
+	spin_unlock(&pcpu_lock);
+	if (off)
+		for_each_possible_cpu(cpu)
+			memset(per_cpu_ptr((char *)off, cpu), 0, units * 16);
+	return (void *)off;
+}
+
+/* The size is not known here: pieces are given back by who knows it. */
+void free_percpu_sized(void *p, size_t size)
+{
+	size_t units = (size + 15) / 16;
+
+	if (!p)
+		return;
+	spin_lock(&pcpu_lock);
+	*per_cpu_ptr((unsigned long *)p, 0) = pcpu_free[units];
+	pcpu_free[units] = (unsigned long)p;
+	spin_unlock(&pcpu_lock);
+}
+
+void __init prefill_possible_map(unsigned int cpus)
+{
+	if (cpus < 1)
+		cpus = 1;
+	if (cpus > NR_CPUS)
+		cpus = NR_CPUS;
+	nr_cpu_ids = cpus;
+	__cpu_possible_mask.bits[0] = cpus == 64 ? ~0UL : (1UL << cpus) - 1;
+}
+
+/* Where another CPU begins: on its idle task's stack, with its own per-CPU area. */
+void start_secondary(unsigned long cpu)
+{
+	load_idt_table();
+	this_cpu_write(current_task, idle_task(cpu));
+	this_cpu_write(__preempt_count, PREEMPT_NEED_RESCHED | 1);
+	this_cpu_write(fixed_percpu_data.stack_canary, current->stack_canary);
+	tick_setup_cpu();
+	cpumask_set_cpu(cpu, &__cpu_online_mask);
+	local_irq_enable();
+	cpu_startup_entry(0);
+}
+
+static int __init do_boot_cpu(unsigned int cpu)
+{
+	struct task_struct *idle = idle_task(cpu);
+
+	if (hypercall3(HC_START_CPU, cpu, secondary_startup_64, task_pt_regs(idle)) < 0)
+		return -EIO;
+	while (!cpu_online(cpu))
+		cpu_relax();
+	return 0;
+}
+
+void __init smp_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		if (cpu_online(cpu))
+			continue;
+		if (do_boot_cpu(cpu))
+			pr_err("smpboot: CPU%u did not start\n", cpu);
+	}
+	pr_info("smp: Brought up 1 node, %u CPU%s\n", num_online_cpus(), num_online_cpus() > 1 ? "s" : "");
+}

@@ -1,0 +1,73 @@
+/* syscall.c: the table of system calls and the way into it. */
+#include <linux/sched.h>
+#include <linux/syscalls.h>
+#include <linux/jump_label.h>
+#include <linux/interrupt.h>
+#include <asm/traps.h>
+#include <trace/events/syscalls.h>
+
+long sys_ni_syscall(const struct pt_regs *regs);
+long __x64_sys_ni_syscall(const struct pt_regs *regs);
+
+long __x64_sys_ni_syscall(const struct pt_regs *regs)
+{
+	return -ENOSYS;
+}
+
+/* System calls that the other half of the guest may not have. */
+#define __SYSCALL(nr, sym) extern long __weak __x64_##sym(const struct pt_regs *);
+#include <asm/syscalls_64.h>
+#undef __SYSCALL
+#define __SYSCALL(nr, sym) [nr] = __x64_##sym,
+__section(".data..ro_after_init") sys_call_ptr_t sys_call_table[__NR_syscalls] = {
+#include <asm/syscalls_64.h>
+};
+#undef __SYSCALL
+
+void __init syscall_init(void)
+{
+	int i;
+
+	for (i = 0; i < __NR_syscalls; i++)
+		if (!sys_call_table[i])
+			sys_call_table[i] = __x64_sys_ni_syscall;
+}
+
+static __always_inline bool do_syscall_x64(struct pt_regs *regs, int nr)
+{
+	if ((unsigned int)nr >= __NR_syscalls)
+		return false;
+	regs->ax = sys_call_table[nr](regs);
+	return true;
+}
+
+/* What a return to user mode would do: nothing of the call may be left over. */
+noinstr void syscall_exit_to_user_mode(struct pt_regs *regs)
+{
+	void exit_to_user_mode_prepare(struct pt_regs *regs);
+
+	exit_to_user_mode_prepare(regs);
+}
+
+void task_work_run(void);
+
+void exit_to_user_mode_prepare(struct pt_regs *regs)
+{
+	clear_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
+	if (current->task_works)
+		task_work_run();
+	if (fatal_signal_pending(current))
+		do_group_exit(9);
+	if (need_resched())
+		schedule();
+}
+
+noinstr void do_syscall_64(struct pt_regs *regs, int nr);
+noinstr void do_syscall_64(struct pt_regs *regs, int nr)
+{
+	regs->ax = -ENOSYS;
+	trace_sys_enter(regs, nr);
+	do_syscall_x64(regs, nr);
+	trace_sys_exit(regs, regs->ax);
+	syscall_exit_to_user_mode(regs);
+}

@@ -1,0 +1,51 @@
+// The real-time clock: it tells the machine's wall clock.
+#include <linux/device.h>
+#include <linux/timeconv.h>
+
+static struct tm now(void)
+{
+	struct tm tm;
+
+	time64_to_tm(ktime_get_real_seconds(), 0, &tm);
+	return tm;
+}
+
+static ssize_t name_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "rtc_kprobefs %s\n", dev_name(dev));
+}
+DEVICE_ATTR_RO(name);
+
+static ssize_t date_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct tm tm = now();
+
+	return sysfs_emit(buf, "%04ld-%02d-%02d\n", tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday);
+}
+DEVICE_ATTR_RO(date);
+
+static ssize_t time_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	struct tm tm = now();
+
+	return sysfs_emit(buf, "%02d:%02d:%02d\n", tm.tm_hour, tm.tm_min, tm.tm_sec);
+}
+DEVICE_ATTR_RO(time);
+
+static ssize_t since_epoch_show(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lld\n", ktime_get_real_seconds());
+}
+DEVICE_ATTR_RO(since_epoch);
+
+static struct device_attribute *rtc_attrs[] = {
+	&dev_attr_name, &dev_attr_date, &dev_attr_time, &dev_attr_since_epoch, NULL,
+};
+
+static struct device rtc = { .init_name = "rtc0", .attrs = rtc_attrs };
+
+static int __init rtc_init(void)
+{
+	return device_register(&rtc);
+}
+device_initcall(rtc_init);

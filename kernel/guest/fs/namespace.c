@@ -1,0 +1,195 @@
+// Mounts: which filesystem stands where. There is one namespace, in which
+// mounts are made while the kernel boots, and none is taken away.
+#include <linux/fs.h>
+#include <linux/rcupdate.h>
+
+struct mount {
+	struct hlist_node mnt_hash;
+	struct mount *mnt_parent; // itself: mounted nowhere
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+	atomic_t mnt_count, mnt_writers;
+};
+
+static struct hlist_head mount_hashtable[64];
+static DEFINE_SPINLOCK(mount_lock);
+static char init_user_ns;
+struct user_namespace *const init_user_ns_ptr = (struct user_namespace *)&init_user_ns;
+
+static struct mount *real_mount(struct vfsmount *mnt)
+{
+	return container_of(mnt, struct mount, mnt);
+}
+
+static struct hlist_head *m_hash(struct vfsmount *mnt, struct dentry *dentry)
+{
+	unsigned long h = (unsigned long)mnt / 64 + (unsigned long)dentry / 64;
+
+	return &mount_hashtable[(h ^ h >> 6) % ARRAY_SIZE(mount_hashtable)];
+}
+
+// __lookup_mnt gives what is mounted on dentry of mnt, without a reference. The
+// caller holds rcu_read_lock or mount_lock.
+noinline struct vfsmount *__lookup_mnt(struct vfsmount *mnt, struct dentry *dentry)
+{
+	struct mount *m;
+
+	hlist_for_each_entry_rcu(m, m_hash(mnt, dentry), mnt_hash) {
+		if (&m->mnt_parent->mnt == mnt && m->mnt_mountpoint == dentry)
+			return &m->mnt;
+	}
+	return NULL;
+}
+
+struct vfsmount *lookup_mnt(const struct path *path)
+{
+	struct vfsmount *m;
+
+	rcu_read_lock();
+	m = mntget(__lookup_mnt(path->mnt, path->dentry));
+	rcu_read_unlock();
+	return m;
+}
+
+// follow_up_mount goes from a mount to the directory that it covers: false at
+// the root. It counts no references.
+bool follow_up_mount(struct path *path)
+{
+	struct mount *m = real_mount(path->mnt);
+
+	if (m->mnt_parent == m)
+		return false;
+	path->mnt = &m->mnt_parent->mnt;
+	path->dentry = m->mnt_mountpoint;
+	return true;
+}
+
+noinline struct vfsmount *mntget(struct vfsmount *mnt)
+{
+	if (mnt)
+		atomic_inc(&real_mount(mnt)->mnt_count);
+	return mnt;
+}
+
+// mntput_no_expire drops a reference; a mount that is mounted somewhere keeps
+// one of its own, so only unmounted ones go.
+static __noipa void mntput_no_expire(struct mount *mnt)
+{
+	rcu_read_lock();
+	if (!atomic_dec_and_test(&mnt->mnt_count)) {
+		rcu_read_unlock();
+		return;
+	}
+	rcu_read_unlock();
+	dput(mnt->mnt.mnt_root);
+	kfree(mnt);
+}
+
+noinline void mntput(struct vfsmount *mnt)
+{
+	if (mnt)
+		mntput_no_expire(real_mount(mnt));
+}
+
+// __mnt_want_write counts a writer: -EROFS on a read-only mount.
+noinline int __mnt_want_write(struct vfsmount *mnt)
+{
+	if (mnt->mnt_flags & 0x40)
+		return -EROFS;
+	atomic_inc(&real_mount(mnt)->mnt_writers);
+	return 0;
+}
+
+noinline void __mnt_drop_write(struct vfsmount *mnt)
+{
+	atomic_dec(&real_mount(mnt)->mnt_writers);
+}
+
+int mnt_want_write(struct vfsmount *mnt)
+{
+	return __mnt_want_write(mnt);
+}
+
+void mnt_drop_write(struct vfsmount *mnt)
+{
+	__mnt_drop_write(mnt);
+}
+
+static struct mount *alloc_vfsmnt(struct super_block *sb)
+{
+	struct mount *m = kzalloc(sizeof(*m), GFP_KERNEL);
+
+	if (!m)
+		return NULL;
+	m->mnt.mnt_sb = sb;
+	m->mnt.mnt_root = dget(sb->s_root);
+	m->mnt.mnt_userns = init_user_ns_ptr;
+	m->mnt_parent = m;
+	m->mnt_mountpoint = sb->s_root;
+	atomic_set(&m->mnt_count, 1);
+	return m;
+}
+
+// clone_mnt makes another mount of the same filesystem.
+struct vfsmount *clone_mnt(struct vfsmount *mnt)
+{
+	struct mount *m = alloc_vfsmnt(mnt->mnt_sb);
+
+	return m ? &m->mnt : NULL;
+}
+
+// vfs_kern_mount makes a new superblock of a type and a mount of it.
+struct vfsmount *vfs_kern_mount(struct file_system_type *type)
+{
+	struct super_block *sb = alloc_super(type);
+	struct mount *m;
+	int err;
+
+	if (!sb)
+		return ERR_PTR(-ENOMEM);
+	err = type->fill_super(sb);
+	if (err)
+		return ERR_PTR(err);
+	m = alloc_vfsmnt(sb);
+	return m ? &m->mnt : ERR_PTR(-ENOMEM);
+}
+
+struct vfsmount *kern_mount(struct file_system_type *type)
+{
+	return vfs_kern_mount(type);
+}
+
+// mount_at puts a mount on a directory.
+int mount_at(struct vfsmount *mnt, const char *name)
+{
+	struct mount *m = real_mount(mnt);
+	struct path path;
+	int err = kern_path(name, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &path);
+
+	if (err)
+		return err;
+	spin_lock(&mount_lock);
+	m->mnt_parent = real_mount(path.mnt);
+	m->mnt_mountpoint = path.dentry;
+	hlist_add_head_rcu(&m->mnt_hash, m_hash(path.mnt, path.dentry));
+	path.dentry->d_flags |= DCACHE_MOUNTED;
+	spin_unlock(&mount_lock);
+	return 0;
+}
+
+struct vfsmount *hostfs_init_root(void);
+void hostfs_init_mounts(void);
+
+// mnt_init mounts the root, which is where tasks begin, and all the rest.
+void __init mnt_init(void)
+{
+	struct vfsmount *mnt = hostfs_init_root();
+	struct path root;
+
+	if (IS_ERR(mnt))
+		panic("no root filesystem");
+	root = (struct path){ .mnt = mnt, .dentry = mnt->mnt_root };
+	set_fs_pwd(current->fs, &root);
+	set_fs_root(current->fs, &root);
+	hostfs_init_mounts();
+}

@@ -1,0 +1,356 @@
+// Files whose text is made record by record, in a buffer that grows until one
+// record fits. A seq_file without operations belongs to the host, which has made
+// its text already.
+#include <linux/seq_file.h>
+#include <linux/string_helpers.h>
+#include <linux/sprintf.h>
+#include <linux/mm.h>
+#include <linux/hostfs.h>
+
+int seq_open(struct file *file, const struct seq_operations *op)
+{
+	struct seq_file *m = kzalloc(sizeof(*m), GFP_KERNEL);
+
+	if (!m)
+		return -ENOMEM;
+	mutex_init(&m->lock);
+	m->op = op;
+	m->file = file;
+	file->private_data = m;
+	file->f_mode &= ~FMODE_PWRITE;
+	return 0;
+}
+
+int seq_release(struct inode *inode, struct file *file)
+{
+	struct seq_file *m = file->private_data;
+
+	kvfree(m->buf);
+	kfree(m);
+	return 0;
+}
+
+static bool seq_buf_alloc(struct seq_file *m, size_t size)
+{
+	kvfree(m->buf);
+	m->buf = kvmalloc_node(size, GFP_KERNEL, -1);
+	m->size = m->buf ? size : 0;
+	return m->buf;
+}
+
+static void seq_set_overflow(struct seq_file *m)
+{
+	m->count = m->size;
+}
+
+// first_record makes the record at m->index and leaves the iterator at it; NULL
+// is the end. Records that show nothing are passed over.
+static void *first_record(struct seq_file *m, int *err)
+{
+	void *p = m->op->start(m, &m->index);
+
+	m->from = m->count = 0;
+	*err = 0;
+	while (p) {
+		loff_t at = m->index;
+
+		*err = IS_ERR(p) ? PTR_ERR(p) : 0;
+		if (*err)
+			break;
+		*err = m->op->show(m, p);
+		if (*err < 0)
+			break;
+		if (*err)
+			m->count = 0;
+		*err = 0;
+		if (!m->count) {
+			p = m->op->next(m, p, &m->index);
+			if (m->index == at)
+				m->index++;
+			continue;
+		}
+		if (!seq_has_overflowed(m))
+			return p;
+		// The record does not fit: once more with twice the room.
+		m->op->stop(m, p);
+		m->count = 0;
+		if (!seq_buf_alloc(m, m->size * 2)) {
+			*err = -ENOMEM;
+			return NULL;
+		}
+		p = m->op->start(m, &m->index);
+	}
+	m->op->stop(m, p);
+	m->count = 0;
+	return NULL;
+}
+
+// more_records adds records behind the first while the reader wants them and
+// they fit.
+static void more_records(struct seq_file *m, void *p, size_t wanted)
+{
+	for (;;) {
+		size_t before = m->count;
+		loff_t at = m->index;
+		int err;
+
+		p = m->op->next(m, p, &m->index);
+		if (m->index == at)
+			m->index++;
+		if (IS_ERR_OR_NULL(p) || m->count >= wanted)
+			break;
+		err = m->op->show(m, p);
+		if (err > 0)
+			m->count = before;
+		if (err < 0 || seq_has_overflowed(m)) {
+			m->count = before;
+			break;
+		}
+	}
+	m->op->stop(m, p);
+}
+
+// drain gives the reader what the buffer holds.
+static size_t drain(struct seq_file *m, struct iov_iter *iter)
+{
+	size_t n = copy_to_iter(m->buf + m->from, min(m->count, iter->count), iter);
+
+	m->from += n;
+	m->count -= n;
+	return n;
+}
+
+// traverse makes everything up to offset again, so that the next read begins there.
+static int traverse(struct seq_file *m, loff_t offset)
+{
+	loff_t pos = 0;
+	int err = 0;
+	void *p;
+
+	m->index = 0;
+	m->from = m->count = 0;
+	while (pos < offset && (p = first_record(m, &err))) {
+		size_t n = m->count;
+
+		m->op->next(m, p, &m->index);
+		m->op->stop(m, p);
+		if (pos + n > offset) {
+			m->from = offset - pos;
+			m->count = n - m->from;
+			return 0;
+		}
+		pos += n;
+	}
+	m->from = m->count = 0;
+	return err;
+}
+
+ssize_t seq_read_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct seq_file *m = iocb->ki_filp->private_data;
+	size_t copied = 0, n;
+	int err = 0;
+	void *p;
+
+	if (!iter->count)
+		return 0;
+	mutex_lock(&m->lock);
+	if (!m->op) {
+		copied = hostfs_read_iter(iocb, iter);
+		mutex_unlock(&m->lock);
+		return copied;
+	}
+	if (!m->buf && !seq_buf_alloc(m, PAGE_SIZE))
+		goto nomem;
+	if (iocb->ki_pos != m->read_pos) {
+		err = traverse(m, iocb->ki_pos);
+		if (err)
+			goto done;
+		m->read_pos = iocb->ki_pos;
+	}
+	if (m->count) {
+		n = drain(m, iter);
+		copied += n;
+		if (m->count)
+			goto done;
+	}
+	if (iter->count) {
+		p = first_record(m, &err);
+		if (p) {
+			more_records(m, p, iter->count);
+			copied += drain(m, iter);
+		}
+	}
+done:
+	if (!copied)
+		copied = m->count && !err ? -EFAULT : err;
+	else {
+		iocb->ki_pos += copied;
+		m->read_pos += copied;
+	}
+	mutex_unlock(&m->lock);
+	return copied;
+nomem:
+	mutex_unlock(&m->lock);
+	return -ENOMEM;
+}
+
+ssize_t seq_read(struct file *file, char __user *buf, size_t size, loff_t *ppos)
+{
+	struct kiocb kiocb = { .ki_filp = file, .ki_pos = *ppos };
+	struct iov_iter iter;
+	ssize_t ret;
+
+	iov_iter_ubuf(&iter, READ, buf, size);
+	ret = seq_read_iter(&kiocb, &iter);
+	*ppos = kiocb.ki_pos;
+	return ret;
+}
+
+// seq_lseek allows SEEK_SET and SEEK_CUR.
+loff_t seq_lseek(struct file *file, loff_t offset, int whence)
+{
+	struct seq_file *m = file->private_data;
+	int err = 0;
+
+	mutex_lock(&m->lock);
+	if (whence == SEEK_CUR)
+		offset += file->f_pos;
+	else if (whence != SEEK_SET)
+		err = -EINVAL;
+	if (offset < 0)
+		err = -EINVAL;
+	if (!err && m->op && offset != m->read_pos) {
+		err = traverse(m, offset);
+		m->read_pos = offset;
+	}
+	if (!err)
+		file->f_pos = offset;
+	mutex_unlock(&m->lock);
+	return err ? err : offset;
+}
+
+noinline void seq_vprintf(struct seq_file *m, const char *fmt, va_list args)
+{
+	size_t room = m->size - m->count;
+	size_t n = m->count < m->size ? vsnprintf(m->buf + m->count, room, fmt, args) : 0;
+
+	if (m->count < m->size && n < room)
+		m->count += n;
+	else
+		seq_set_overflow(m);
+}
+
+void seq_printf(struct seq_file *m, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	seq_vprintf(m, fmt, args);
+	va_end(args);
+}
+
+noinline void seq_putc(struct seq_file *m, char c)
+{
+	if (m->count < m->size)
+		m->buf[m->count++] = c;
+}
+
+// seq_write gives 0, or -1 when the data does not fit.
+noinline int seq_write(struct seq_file *m, const void *data, size_t len)
+{
+	if (m->count + len >= m->size) {
+		seq_set_overflow(m);
+		return -1;
+	}
+	memcpy(m->buf + m->count, data, len);
+	m->count += len;
+	return 0;
+}
+
+noinline void seq_puts(struct seq_file *m, const char *s)
+{
+	seq_write(m, s, strlen(s));
+}
+
+void seq_put_decimal_ull(struct seq_file *m, const char *delimiter, unsigned long long num)
+{
+	char digits[24];
+
+	if (delimiter)
+		seq_puts(m, delimiter);
+	seq_write(m, digits, num_to_str(digits, sizeof(digits), num, 0));
+}
+
+// seq_put_hex_ll writes at least width digits.
+void seq_put_hex_ll(struct seq_file *m, const char *delimiter, unsigned long long v, unsigned int width)
+{
+	seq_printf(m, "%s%0*llx", delimiter ? delimiter : "", width, v);
+}
+
+void seq_escape_mem(struct seq_file *m, const char *src, size_t len, unsigned int flags, const char *esc)
+{
+	size_t room = m->size - m->count;
+	size_t n = string_escape_mem(src, len, m->buf + m->count, room, flags, esc);
+
+	m->count = n < room ? m->count + n : m->size;
+}
+
+static void *single_start(struct seq_file *m, loff_t *pos)
+{
+	return *pos ? NULL : SEQ_START_TOKEN;
+}
+
+static void *single_next(struct seq_file *m, void *v, loff_t *pos)
+{
+	++*pos;
+	return NULL;
+}
+
+static void single_stop(struct seq_file *m, void *v)
+{
+}
+
+int single_open(struct file *file, int (*show)(struct seq_file *, void *), void *data)
+{
+	struct seq_operations *op = kmalloc(sizeof(*op), GFP_KERNEL);
+	int err;
+
+	if (!op)
+		return -ENOMEM;
+	*op = (struct seq_operations){ single_start, single_stop, single_next, show };
+	err = seq_open(file, op);
+	if (err)
+		kfree(op);
+	else
+		((struct seq_file *)file->private_data)->private = data;
+	return err;
+}
+
+int single_release(struct inode *inode, struct file *file)
+{
+	const struct seq_operations *op = ((struct seq_file *)file->private_data)->op;
+	int err = seq_release(inode, file);
+
+	kfree(op);
+	return err;
+}
+
+struct list_head *seq_list_start(struct list_head *head, loff_t pos)
+{
+	struct list_head *at;
+
+	list_for_each(at, head) {
+		if (pos-- == 0)
+			return at;
+	}
+	return NULL;
+}
+
+struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos)
+{
+	struct list_head *next = ((struct list_head *)v)->next;
+
+	++*pos;
+	return next == head ? NULL : next;
+}

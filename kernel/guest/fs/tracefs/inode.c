@@ -1,0 +1,175 @@
+// tracefs: directories and files of the tracer.
+#include <linux/hostfs.h>
+#include <linux/security.h>
+
+static int tracefs_mount_count = 1; // the boot's mount
+
+noinline struct inode *tracefs_get_inode(struct super_block *sb)
+{
+	return hostfs_get_inode(sb, S_IFREG);
+}
+
+bool tracefs_initialized(void)
+{
+	return tracefs_mount;
+}
+
+// start_creating gives a negative dentry in parent, which is locked, or -EEXIST.
+static __noipa struct dentry *start_creating(const char *name, struct dentry *parent)
+{
+	struct dentry *dentry;
+	int err = simple_pin_fs(&trace_fs_type, &tracefs_mount, &tracefs_mount_count);
+
+	if (err)
+		return ERR_PTR(err);
+	dentry = start_creating_in(name, parent ? parent : tracefs_mount->mnt_root);
+	if (IS_ERR(dentry))
+		simple_release_fs(&tracefs_mount, &tracefs_mount_count);
+	return dentry;
+}
+
+static __noipa struct dentry *__create_dir(const char *name, struct dentry *parent, const struct inode_operations *ops)
+{
+	struct dentry *dentry = start_creating(name, parent);
+	struct inode *inode;
+
+	if (IS_ERR(dentry))
+		return NULL;
+	inode = tracefs_get_inode(dentry->d_sb);
+	if (!inode) {
+		end_creating_in(dentry);
+		dput(dentry);
+		return NULL;
+	}
+	inode->i_mode = S_IFDIR | 0750;
+	inode->i_op = dentry->d_parent->d_inode->i_op;
+	inode->i_fop = &hostfs_dir_operations;
+	inc_nlink(inode);
+	d_instantiate(dentry, inode);
+	inc_nlink(dentry->d_parent->d_inode);
+	return end_creating_in(dentry);
+}
+
+// tracefs_create_dir gives the directory's dentry, or NULL when it cannot be made.
+noinline __noclone struct dentry *tracefs_create_dir(const char *name, struct dentry *parent)
+{
+	if (security_locked_down(LOCKDOWN_TRACEFS))
+		return NULL;
+	return __create_dir(name, parent, NULL);
+}
+
+noinline __noclone struct dentry *tracefs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
+{
+	struct dentry *dentry;
+	struct inode *inode;
+
+	if (security_locked_down(LOCKDOWN_TRACEFS))
+		return NULL;
+	dentry = start_creating(name, parent);
+	if (IS_ERR(dentry))
+		return NULL;
+	inode = tracefs_get_inode(dentry->d_sb);
+	if (!inode) {
+		end_creating_in(dentry);
+		dput(dentry);
+		return NULL;
+	}
+	inode->i_mode = (mode & S_IALLUGO) | S_IFREG;
+	inode->i_fop = fops ? fops : &simple_dir_operations;
+	inode->i_private = data;
+	d_instantiate(dentry, inode);
+	return end_creating_in(dentry);
+}
+
+static void remove_one(struct dentry *victim)
+{
+	simple_release_fs(&tracefs_mount, &tracefs_mount_count);
+}
+
+// tracefs_remove takes away what tracefs_create_* made, with all below it.
+noinline __noclone void tracefs_remove(struct dentry *dentry)
+{
+	if (IS_ERR_OR_NULL(dentry))
+		return;
+	simple_recursive_removal(dentry, remove_one);
+}
+
+// The directory events. The host, which holds the events, has the others made
+// and removed by the functions below, so that it happens as on Linux.
+static struct dentry *events;
+
+void __init tracefs_init_events(void)
+{
+	events = tracefs_create_dir("events", NULL);
+}
+
+// child finds what is in the cache, or puts a directory there that only the host
+// knew: without a reference.
+static struct dentry *child(struct dentry *dir, const char *name, bool make)
+{
+	struct qstr q = QSTR_INIT(name, strlen(name));
+	struct dentry *d = d_hash_and_lookup(dir, &q);
+	struct inode *inode;
+
+	if (d || !make)
+		return d;
+	d = d_alloc(dir, &q);
+	inode = d ? hostfs_get_inode(dir->d_sb, S_IFDIR | 0750) : NULL;
+	if (inode) {
+		d->d_flags |= DCACHE_FOUND;
+		d_add(d, inode);
+	}
+	return d;
+}
+
+static void make_files(struct dentry *dir, const char *const *names, int n)
+{
+	while (dir && n-- > 0)
+		tracefs_create_file(*names, !strcmp(*names, "id") || !strcmp(*names, "hist") || !strcmp(*names, "format") ? 0440 : 0640, dir, NULL, NULL), names++;
+}
+
+// host_make_system makes the directory of a subsystem of events.
+u64 host_make_system(const char *system)
+{
+	static const char *const names[] = { "filter", "enable" };
+
+	make_files(tracefs_create_dir(system, events), names, ARRAY_SIZE(names));
+	return 0;
+}
+
+// host_make_event makes an event's directory, with its files.
+u64 host_make_event(const char *system, const char *name)
+{
+	static const char *const names[] = { "enable", "id", "filter", "trigger", "hist", "format" };
+	struct dentry *dir = child(events, system, true);
+
+	if (!dir)
+		return -ENOMEM;
+	make_files(tracefs_create_dir(name, dir), names, ARRAY_SIZE(names));
+	dput(dir);
+	return 0;
+}
+
+// take_away removes what tracefs_create_dir or a look-up has put into the cache.
+static u64 take_away(struct dentry *d)
+{
+	if (d) {
+		tracefs_remove(d);
+		dput(d);
+	}
+	return 0;
+}
+
+u64 host_remove_system(const char *system)
+{
+	return take_away(child(events, system, false));
+}
+
+u64 host_remove_event(const char *system, const char *name)
+{
+	struct dentry *dir = child(events, system, false);
+	u64 ret = dir ? take_away(child(dir, name, false)) : 0;
+
+	dput(dir);
+	return ret;
+}

@@ -1,0 +1,361 @@
+package guest_test
+
+import (
+	"context"
+	"encoding/binary"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/image"
+)
+
+// machine is a booted guest whose functions a test calls.
+type machine struct {
+	*kernel.Machine
+	t *testing.T
+}
+
+func boot(t *testing.T, cpus int) *machine {
+	t.Helper()
+	m, err := kernel.Boot(kernel.Options{
+		Image: guest.Image("6.1"), CPUs: cpus,
+		Release: "6.1.0-test", Version: "Linux version 6.1.0-test", Cmdline: "quiet",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &machine{m, t}
+}
+
+// call runs a guest function on vCPU 0's kernel thread.
+func (m *machine) call(sym string, args ...uint64) uint64 {
+	m.t.Helper()
+	v, err := m.Call(context.Background(), sym, args...)
+	reached.Store(sym, true)
+	if err != nil {
+		m.t.Fatalf("%s: %v", sym, err)
+	}
+	return v
+}
+
+// want is call with an expected result.
+func (m *machine) want(want uint64, sym string, args ...uint64) {
+	m.t.Helper()
+	if got := m.call(sym, args...); got != want {
+		m.t.Errorf("%s(%#x) = %#x, want %#x", sym, args, got, want)
+	}
+}
+
+func (m *machine) sym(name string) uint64 {
+	m.t.Helper()
+	s := m.Symbols().LookupName(name)
+	if len(s) == 0 {
+		m.t.Fatalf("the guest has no symbol %s", name)
+	}
+	return s[0].Addr
+}
+
+// zalloc gives n bytes of cleared guest memory.
+func (m *machine) zalloc(n int) uint64 {
+	m.t.Helper()
+	const gfpZeroed = 0xcc0 | 0x100
+	a := m.call("__kmalloc", uint64(n), gfpZeroed)
+	if a == 0 {
+		m.t.Fatal("no memory")
+	}
+	return a
+}
+
+// cstr puts a string into guest memory.
+func (m *machine) cstr(s string) uint64 {
+	m.t.Helper()
+	a := m.zalloc(len(s) + 1)
+	m.put(a, append([]byte(s), 0))
+	return a
+}
+
+func (m *machine) put(a uint64, p []byte) {
+	m.t.Helper()
+	if err := m.Mem().WriteAt(a, p); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+func (m *machine) bytes(a uint64, n int) []byte {
+	m.t.Helper()
+	p := make([]byte, n)
+	if err := m.Mem().ReadAt(a, p); err != nil {
+		m.t.Fatalf("%#x: %v", a, err)
+	}
+	return p
+}
+
+func (m *machine) u64(a uint64) uint64 {
+	m.t.Helper()
+	return binary.LittleEndian.Uint64(m.bytes(a, 8))
+}
+
+func (m *machine) u32(a uint64) uint32 {
+	m.t.Helper()
+	return binary.LittleEndian.Uint32(m.bytes(a, 4))
+}
+
+func (m *machine) put64(a, v uint64) {
+	m.t.Helper()
+	m.put(a, binary.LittleEndian.AppendUint64(nil, v))
+}
+
+func (m *machine) string(a uint64) string {
+	m.t.Helper()
+	var b []byte
+	for {
+		c := m.bytes(a+uint64(len(b)), 1)[0]
+		if c == 0 {
+			return string(b)
+		}
+		b = append(b, c)
+	}
+}
+
+// task is a task of the guest of its own, for calls that sleep.
+type task struct {
+	*host.Task
+	m *machine
+}
+
+func (m *machine) task(name string) *task {
+	m.t.Helper()
+	k, err := m.Host().Kthread(context.Background(), name)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return &task{k, m}
+}
+
+func (k *task) call(sym string, args ...uint64) uint64 {
+	k.m.t.Helper()
+	v, err := k.Func(context.Background(), k.m.sym(sym), 1, args...)
+	if err != nil {
+		k.m.t.Fatalf("%s: %v", sym, err)
+	}
+	return v
+}
+
+// start calls a function that will sleep; the channel gives its result.
+func (k *task) start(sym string, args ...uint64) <-chan uint64 {
+	c, addr := make(chan uint64, 1), k.m.sym(sym)
+	go func() {
+		if v, err := k.Func(context.Background(), addr, 1, args...); err == nil {
+			c <- v
+		}
+	}()
+	return c
+}
+
+// syscall makes a system call of the task by its __x64_sys_ function.
+func (k *task) syscall(name string, args ...uint64) int64 {
+	k.m.t.Helper()
+	regs := k.m.zalloc(abi.RegsSize)
+	for i, off := range []uint64{112, 104, 96, 56, 72, 64} { // di, si, dx, r10, r8, r9
+		if i < len(args) {
+			k.m.put64(regs+off, args[i])
+		}
+	}
+	ret := int64(k.call("__x64_sys_"+name, regs))
+	k.m.call("kfree", regs)
+	return ret
+}
+
+// eventually waits until ok says so, or fails the test.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("%s: not in %v", what, patience)
+		}
+	}
+}
+
+// patience is how long guest code may take, under the race detector and on a
+// busy machine too.
+const patience = time.Minute
+
+func wait(t *testing.T, what string, c <-chan uint64) uint64 {
+	t.Helper()
+	select {
+	case v := <-c:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("%s: still waits after %v", what, patience)
+		return 0
+	}
+}
+
+// sleeps says whether the task has reached a sleep in the given state. A task
+// without a call sleeps interruptibly too: there the state must last.
+func (k *task) sleeps(state uint32) bool {
+	if state == 1 {
+		time.Sleep(30 * time.Millisecond)
+	}
+	return k.m.u32(k.TaskAddr()+abi.TaskState) == state
+}
+
+// TestABI compares the guest's copy of the numbers with package abi's.
+func TestABI(t *testing.T) {
+	text, err := os.ReadFile("include/asm/host.h")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := map[string]uint64{}
+	for _, d := range regexp.MustCompile(`(?m)^#define (\w+) (0x[0-9a-f]+|\d+)$`).FindAllStringSubmatch(string(text), -1) {
+		c[d[1]], _ = strconv.ParseUint(d[2], 0, 64)
+	}
+	for name, want := range map[string]uint64{
+		"HC_PRINTK": abi.HCPrintk, "HC_CLOCK": abi.HCClock, "HC_WALL_CLOCK": abi.HCWallClock,
+		"HC_SET_TIMER": abi.HCSetTimer, "HC_SEND_IPI": abi.HCSendIPI, "HC_START_CPU": abi.HCStartCPU,
+		"HC_MAP": abi.HCMap, "HC_UNMAP": abi.HCUnmap, "HC_NEXT": abi.HCNext, "HC_DONE": abi.HCDone,
+		"HC_LEAF": abi.HCLeaf, "HC_POP_WAKE": abi.HCPopWake,
+		"HC_PANIC": abi.HCPanic, "HC_BOOTED": abi.HCBooted, "HC_RANDOM": abi.HCRandom,
+		"HC_FUNCTION": abi.HCFunction, "HC_TRACEPOINT": abi.HCTracepoint, "HC_OPTIMIZED": abi.HCOptimized, "HC_FTRACE": abi.HCFtrace, "HC_RETHOOK": abi.HCRethook,
+		"HC_BUG": abi.HCBug, "HC_TASK_DEAD": abi.HCTaskDead,
+		"HOST_CALL_FUNC": abi.HostCallFunc, "HOST_NEW_TASK": abi.HostNewTask, "HOST_EXIT_TASK": abi.HostExitTask,
+		"HOST_FILP_CLOSE": abi.HostFilpClose, "HOST_RELEASE": abi.HostRelease, "HOST_NOP": abi.HostNop,
+		"LEAF_OPEN": abi.LeafOpen, "LEAF_READ": abi.LeafRead, "LEAF_WRITE": abi.LeafWrite, "LEAF_STAT": abi.LeafStat,
+		"LEAF_READDIR": abi.LeafReaddir, "LEAF_FLUSH": abi.LeafFlush, "LEAF_RELEASE": abi.LeafRelease,
+		"LEAF_SETATTR": abi.LeafSetattr,
+		"FOPS_SEQ":     abi.FOpsSeq, "FOPS_DEBUG_BOOL": abi.FOpsDebugBool, "FOPS_PROC_SYS": abi.FOpsProcSys,
+		"FOPS_TRACEFS": abi.FOpsTracefs, "FOPS_PROBES": abi.FOpsProbes, "FOPS_DEV": abi.FOpsDev, "FOPS_DIR": abi.FOpsDir,
+		"BOOT_MAGIC": abi.BootMagic, "BOOT_CPUS": abi.BootCPUs, "BOOT_RAM": abi.BootRAM, "BOOT_WALL": abi.BootWall,
+		"BOOT_SEED": abi.BootSeed, "BOOT_CMDLINE": abi.BootCmdline, "BOOT_RELEASE": abi.BootRelease,
+		"BOOT_VERSION": abi.BootVersion, "BOOT_MAGIC_VALUE": abi.BootMagicValue,
+		"LOCAL_TIMER_VECTOR": abi.VecTimer, "HYPERVISOR_CALLBACK_VECTOR": abi.VecAsyncPF, "REBOOT_VECTOR": abi.VecReboot,
+		"CALL_FUNCTION_SINGLE_VECTOR": abi.VecCallFunc, "RESCHEDULE_VECTOR": abi.VecReschedule,
+	} {
+		if got, ok := c[name]; !ok || got != want {
+			t.Errorf("%s is %#x in the guest (defined: %v), %#x in abi", name, got, ok, want)
+		}
+	}
+}
+
+// TestImage checks what tools and probes look for in the ELF.
+func TestImage(t *testing.T) {
+	img, err := image.Load(guest.Image("6.1.0-50-amd64"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if guest.Image("5.10") != nil || guest.Image("6.10") != nil {
+		t.Error("there is an image for a release that has none")
+	}
+	if img.Text.Start != abi.TextBase || img.Entry != abi.TextBase {
+		t.Errorf("text at %#x, entry %#x, want both %#x", img.Text.Start, img.Entry, uint64(abi.TextBase))
+	}
+	text := func(addr uint64, n int) []byte {
+		for _, s := range img.Segments {
+			if addr >= s.Addr && addr+uint64(n) <= s.Addr+uint64(len(s.Data)) {
+				return s.Data[addr-s.Addr:][:n]
+			}
+		}
+		t.Fatalf("%#x is in no segment", addr)
+		return nil
+	}
+	names := map[string][]abi.Symbol{}
+	byAddr := map[uint64]abi.Symbol{}
+	for _, s := range img.Symbols {
+		names[s.Name] = append(names[s.Name], s)
+		byAddr[s.Addr] = s
+		if strings.HasPrefix(s.Name, ".L") {
+			t.Errorf("local label %s is a symbol", s.Name)
+		}
+	}
+	for _, site := range img.Mcount {
+		if string(text(site, 5)) != "\x0f\x1f\x44\x00\x00" {
+			t.Errorf("fentry site %#x is % x", site, text(site, 5))
+		}
+		if _, ok := byAddr[site]; !ok {
+			t.Errorf("fentry site %#x is not a function's first instruction", site)
+		}
+	}
+	if len(img.Mcount) < 600 {
+		t.Errorf("%d fentry sites, want 600", len(img.Mcount))
+	}
+	for _, want := range strings.Fields(`T:kernel_clone T:do_exit T:vfs_read T:vfs_open T:vfs_write T:vfs_symlink
+		t:do_sys_openat2 T:do_sys_open T:getname T:kfree T:dput T:schedule T:__switch_to D:init_task T:_text T:_stext
+		D:_sdata T:_etext D:jiffies T:start_kernel T:kthreadd T:memcpy T:__x64_sys_read`) {
+		kind, name, _ := strings.Cut(want, ":")
+		s := names[name]
+		if len(s) != 1 || !strings.EqualFold(string(s[0].Type), kind) {
+			t.Errorf("%s: %v, want one of type %s", name, s, kind)
+		}
+	}
+	for _, suffix := range []string{".isra.0", ".part.0", ".cold", ".constprop.0"} {
+		if !anyName(names, func(n string) bool { return strings.HasSuffix(n, suffix) }) {
+			t.Errorf("no symbol ends in %s", suffix)
+		}
+	}
+	for what, n := range map[string]int{
+		"jump labels": len(img.Jumps), "static calls": len(img.StaticCalls), "BUG sites": len(img.Bugs),
+		"exception entries": len(img.ExTable), "lock prefixes": len(img.SMPLocks), "blacklisted functions": len(img.NoKprobe),
+	} {
+		if n == 0 {
+			t.Errorf("no %s", what)
+		}
+	}
+	if got := text(names["ftrace_stub"][0].Addr, 2); got[0] != 0xc3 || got[1] != 0xcc {
+		t.Errorf("ftrace_stub is % x, want a ret and int3 padding", got)
+	}
+	prctl := names["__do_sys_prctl"][0]
+	if !strings.Contains(string(text(prctl.Addr, int(prctl.Size))), "\xff\x24") { // jmp *table(,reg,8)
+		t.Error("__do_sys_prctl has no jump table")
+	}
+}
+
+func anyName(names map[string][]abi.Symbol, ok func(string) bool) bool {
+	for n := range names {
+		if ok(n) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestBoot(t *testing.T) {
+	for _, cpus := range []int{1, 2, 4} {
+		m := boot(t, cpus)
+		m.want(12, "int_sqrt", 144)
+		for cpu := range cpus {
+			v, err := m.CallOn(context.Background(), cpu, m.sym("int_pow"), 3, 3, 4)
+			if err != nil || v != 81 {
+				t.Errorf("int_pow on vCPU %d: %d, %v", cpu, v, err)
+			}
+		}
+		_, n := m.Log().Bounds()
+		if n < 3 {
+			t.Errorf("%d lines in the log", n)
+		}
+	}
+}
+
+// TestIdle: a guest without work executes nothing.
+func TestIdle(t *testing.T) {
+	m := boot(t, 2)
+	m.want(12, "int_sqrt", 144)
+	time.Sleep(100 * time.Millisecond)
+	before := m.Retired()
+	time.Sleep(300 * time.Millisecond)
+	if n := m.Retired() - before; n > 100000 {
+		t.Errorf("%d instructions in 300 ms of idleness", n)
+	}
+}

@@ -1,0 +1,97 @@
+/* host.h: hypercalls: vmcall with the number in rax. The numbers are those of kernel/abi/host.go. */
+#ifndef _ASM_HOST_H
+#define _ASM_HOST_H
+#define HC_PRINTK 1
+#define HC_CLOCK 2
+#define HC_WALL_CLOCK 3
+#define HC_SET_TIMER 4
+#define HC_SEND_IPI 5
+#define HC_START_CPU 6
+#define HC_MAP 7
+#define HC_UNMAP 8
+#define HC_NEXT 9
+#define HC_DONE 10
+#define HC_LEAF 11
+#define HC_POP_WAKE 12
+#define HC_PANIC 14
+#define HC_BOOTED 15
+#define HC_RANDOM 16
+#define HC_TASK_DEAD 17
+#define HC_FUNCTION 18
+#define HC_TRACEPOINT 19
+#define HC_OPTIMIZED 20
+#define HC_FTRACE 21
+#define HC_RETHOOK 22
+#define HC_BUG 23
+
+/* What HC_BUG tells. */
+#define BUG_OOPS 0
+#define BUG_WARN 1
+#define BUG_FAULT 2
+#define BUG_TRAP 3
+#define BUG_ATOMIC 4
+
+#define HOST_CALL_FUNC 0x10000
+#define HOST_NEW_TASK 0x10001
+#define HOST_EXIT_TASK 0x10002
+#define HOST_FILP_CLOSE 0x10003
+#define HOST_RELEASE 0x10004
+#define HOST_NOP 0x10005
+#define HOST_KILLED 0x10006
+
+#define LEAF_OPEN 1
+#define LEAF_READ 2
+#define LEAF_WRITE 3
+#define LEAF_STAT 4
+#define LEAF_READDIR 5
+#define LEAF_FLUSH 6
+#define LEAF_RELEASE 7
+#define LEAF_SETATTR 9
+#define LEAF_CALLED 10
+
+#define FOPS_SEQ 0
+#define FOPS_DEBUG_BOOL 1
+#define FOPS_PROC_SYS 2
+#define FOPS_TRACEFS 3
+#define FOPS_PROBES 4
+#define FOPS_DEV 5
+#define FOPS_DIR 6
+#define FOPS_OTHER 7
+
+/* call->mode of a path that names nothing. */
+#define HOST_MODE_NONE 0xffffffffUL
+
+/* Offsets in boot_params. */
+#define BOOT_MAGIC 0
+#define BOOT_CPUS 8
+#define BOOT_RAM 16
+#define BOOT_WALL 24
+#define BOOT_SEED 32
+#define BOOT_CMDLINE 40
+#define BOOT_RELEASE 296
+#define BOOT_VERSION 360
+#define BOOT_MAGIC_VALUE 0x6b70726f62656673
+
+#define LOCAL_TIMER_VECTOR 0xec
+#define HYPERVISOR_CALLBACK_VECTOR 0xf3
+#define REBOOT_VECTOR 0xf8
+#define CALL_FUNCTION_SINGLE_VECTOR 0xfb
+#define RESCHEDULE_VECTOR 0xfd
+
+#ifndef __ASSEMBLY__
+#include <linux/types.h>
+static __always_inline long hypercall(long nr, unsigned long a, unsigned long b, unsigned long c,
+				      unsigned long d, unsigned long e)
+{
+	register unsigned long r10 __asm__("r10") = d;
+	register unsigned long r8 __asm__("r8") = e;
+	__asm__ __volatile__("vmcall" : "+a"(nr) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8) : "memory");
+	return nr;
+}
+#define hypercall0(n) hypercall(n, 0, 0, 0, 0, 0)
+#define hypercall1(n, a) hypercall(n, (unsigned long)(a), 0, 0, 0, 0)
+#define hypercall2(n, a, b) hypercall(n, (unsigned long)(a), (unsigned long)(b), 0, 0, 0)
+#define hypercall3(n, a, b, c) hypercall(n, (unsigned long)(a), (unsigned long)(b), (unsigned long)(c), 0, 0)
+#define hypercall4(n, a, b, c, d) hypercall(n, (unsigned long)(a), (unsigned long)(b), (unsigned long)(c), (unsigned long)(d), 0)
+#endif
+#endif

@@ -1,0 +1,32 @@
+#ifndef _LINUX_BITMAP_H
+#define _LINUX_BITMAP_H
+
+#include <linux/types.h>
+#include <linux/string.h>
+#include <linux/find.h>
+
+// Bitmaps of bits bits; what lies above them in the last word is ignored.
+bool __bitmap_and(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
+void __bitmap_or(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
+void __bitmap_xor(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
+bool __bitmap_andnot(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
+void __bitmap_complement(unsigned long *dst, const unsigned long *src, unsigned int bits);
+bool __bitmap_equal(const unsigned long *a, const unsigned long *b, unsigned int bits);
+bool __bitmap_intersects(const unsigned long *a, const unsigned long *b, unsigned int bits);
+bool __bitmap_subset(const unsigned long *a, const unsigned long *b, unsigned int bits);
+int __bitmap_weight(const unsigned long *p, unsigned int bits);
+void __bitmap_set(unsigned long *map, unsigned int start, int len);
+void __bitmap_clear(unsigned long *map, unsigned int start, int len);
+void __bitmap_shift_right(unsigned long *dst, const unsigned long *src, unsigned int shift, unsigned int bits);
+void __bitmap_shift_left(unsigned long *dst, const unsigned long *src, unsigned int shift, unsigned int bits);
+unsigned long bitmap_find_next_zero_area_off(unsigned long *map, unsigned long size, unsigned long start, unsigned int nr, unsigned long align_mask, unsigned long align_offset);
+int bitmap_parse(const char *start, unsigned int buflen, unsigned long *dst, int bits);
+int bitmap_parselist(const char *buf, unsigned long *dst, int bits);
+int bitmap_print_list(char *buf, size_t size, const unsigned long *map, int bits);
+
+static inline void bitmap_zero(unsigned long *dst, unsigned int bits)
+{
+	memset(dst, 0, BITS_TO_LONGS(bits) * sizeof(long));
+}
+
+#endif

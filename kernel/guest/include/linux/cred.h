@@ -1,0 +1,40 @@
+/* cred.h: who a task is. */
+#ifndef _LINUX_CRED_H
+#define _LINUX_CRED_H
+#include <linux/atomic.h>
+typedef struct { u32 cap[2]; } kernel_cap_t;
+struct user_struct;
+struct user_namespace;
+struct cred {
+	atomic_long_t usage;
+	kuid_t uid; kgid_t gid; kuid_t suid; kgid_t sgid;
+	kuid_t euid; kgid_t egid; kuid_t fsuid; kgid_t fsgid;
+	unsigned int securebits;
+	kernel_cap_t cap_inheritable, cap_permitted, cap_effective, cap_bset, cap_ambient;
+	unsigned char jit_keyring;
+	void *session_keyring, *process_keyring, *thread_keyring, *request_key_auth;
+	void *security;
+	struct user_struct *user;
+	struct user_namespace *user_ns;
+	void *ucounts, *group_info;
+	union { int non_rcu; struct callback_head rcu; };
+};
+static_assert(sizeof(struct cred) == 176, "struct cred");
+struct task_struct;
+extern struct cred init_cred;
+int copy_creds(struct task_struct *p, unsigned long clone_flags);
+struct cred *prepare_creds(void);
+int commit_creds(struct cred *new);
+void __put_cred(struct cred *cred);
+void exit_creds(struct task_struct *tsk);
+static inline const struct cred *get_cred(const struct cred *c) { atomic_long_inc((atomic_long_t *)&c->usage); return c; }
+static inline void put_cred(const struct cred *c)
+{
+	if (c && atomic_long_dec_and_test((atomic_long_t *)&c->usage))
+		__put_cred((struct cred *)c);
+}
+#define current_cred() (current->cred)
+#define current_fsuid() (current->cred->fsuid)
+#define current_uid() (current->cred->uid)
+bool capable(int cap);
+#endif

@@ -1,0 +1,18 @@
+/*
+ * export.h: symbols that modules may use. The core kernel's names stand in
+ * __ksymtab_strings, a module's in symbols __ksymtab_NAME: so the loader knows them.
+ */
+#ifndef _LINUX_EXPORT_H
+#define _LINUX_EXPORT_H
+#include <linux/compiler.h>
+#ifdef MODULE
+#define __EXPORT_SYMBOL(sym, gpl) \
+	static const void *const __ksymtab_##sym __used __section("___ksymtab+" #sym) = &sym
+#else
+#define __EXPORT_SYMBOL(sym, gpl) \
+	__asm__(".pushsection __ksymtab_strings,\"a\",@progbits\n" \
+		".asciz \"" gpl #sym "\"\n.popsection\n")
+#endif
+#define EXPORT_SYMBOL(sym) __EXPORT_SYMBOL(sym, "")
+#define EXPORT_SYMBOL_GPL(sym) __EXPORT_SYMBOL(sym, "")
+#endif

@@ -1,0 +1,53 @@
+// hostfs.h: files whose content the host makes and takes.
+#ifndef _LINUX_HOSTFS_H
+#define _LINUX_HOSTFS_H
+
+#include <linux/fs.h>
+
+extern struct file_system_type debug_fs_type, trace_fs_type, proc_fs_type;
+extern struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt;
+
+// The host's part of an open, read, write, flush or release, with what comes and
+// goes copied from and to the caller's memory.
+int hostfs_open(struct inode *inode, struct file *file);
+int hostfs_flush(struct file *file, fl_owner_t id);
+int hostfs_release(struct inode *inode, struct file *file);
+ssize_t hostfs_read_iter(struct kiocb *iocb, struct iov_iter *iter);
+ssize_t hostfs_write_iter(struct kiocb *iocb, struct iov_iter *iter);
+ssize_t hostfs_read(struct file *file, char __user *buf, size_t count, loff_t *ppos);
+ssize_t hostfs_write(struct file *file, const char __user *buf, size_t count, loff_t *ppos);
+
+// The file_operations that the host asks for (FOPS_*).
+const struct file_operations *hostfs_fops(unsigned int fops, const struct super_block *sb);
+
+struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);
+extern const struct file_operations hostfs_dir_operations;
+
+// fs/debugfs
+extern const struct file_operations debugfs_full_proxy_file_operations;
+struct dentry *debugfs_create_dir(const char *name, struct dentry *parent);
+struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops);
+struct dentry *debugfs_lookup(const char *name, struct dentry *parent);
+void debugfs_remove(struct dentry *dentry);
+void debugfs_create_u32(const char *name, umode_t mode, struct dentry *parent, u32 *value);
+void debugfs_create_u64(const char *name, umode_t mode, struct dentry *parent, u64 *value);
+void debugfs_create_bool(const char *name, umode_t mode, struct dentry *parent, bool *value);
+int debugfs_file_get(struct dentry *dentry);
+void debugfs_file_put(struct dentry *dentry);
+
+// fs/tracefs
+struct dentry *tracefs_create_dir(const char *name, struct dentry *parent);
+struct dentry *tracefs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops);
+void tracefs_remove(struct dentry *dentry);
+bool tracefs_initialized(void);
+
+// One name in a directory of the kernel's own, made or taken away.
+struct dentry *start_creating_in(const char *name, struct dentry *parent);
+struct dentry *end_creating_in(struct dentry *dentry);
+void simple_recursive_removal(struct dentry *dentry, void (*callback)(struct dentry *));
+
+// fs/proc
+extern const struct file_operations proc_reg_file_ops, proc_sys_file_operations;
+extern const struct inode_operations proc_sys_inode_operations;
+
+#endif

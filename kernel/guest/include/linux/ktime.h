@@ -1,0 +1,56 @@
+/* ktime.h, jiffies.h: nanoseconds since boot, and ticks of HZ = 250. */
+#ifndef _LINUX_KTIME_H
+#define _LINUX_KTIME_H
+#include <linux/types.h>
+#define HZ 250
+#define NSEC_PER_SEC 1000000000L
+#define NSEC_PER_MSEC 1000000L
+#define NSEC_PER_USEC 1000L
+#define USEC_PER_SEC 1000000L
+#define MSEC_PER_SEC 1000L
+#define TICK_NSEC (NSEC_PER_SEC / HZ)
+#define INITIAL_JIFFIES ((unsigned long)(unsigned int)(-300 * HZ))
+#define MAX_JIFFY_OFFSET ((LONG_MAX >> 1) - 1)
+#define KTIME_MAX ((s64)~(1ULL << 63))
+#define NSEC_PER_JIFFY TICK_NSEC
+extern unsigned long volatile jiffies;
+#define jiffies_64 (*(volatile u64 *)&jiffies)
+static inline u64 get_jiffies_64(void) { return jiffies; }
+#define time_after(a, b) ((long)((b) - (a)) < 0)
+#define time_before(a, b) time_after(b, a)
+#define time_after_eq(a, b) ((long)((a) - (b)) >= 0)
+#define time_before_eq(a, b) time_after_eq(b, a)
+struct timespec64 { time64_t tv_sec; long tv_nsec; };
+struct tm { int tm_sec, tm_min, tm_hour, tm_mday, tm_mon; long tm_year; int tm_wday, tm_yday; };
+typedef struct { long tv_sec, tv_nsec; } __kernel_timespec_t;
+ktime_t ktime_get(void);
+ktime_t ktime_get_with_offset(int offs);
+u64 ktime_get_real_ns(void);
+time64_t ktime_get_real_seconds(void);
+void ktime_get_real_ts64(struct timespec64 *ts);
+void ktime_get_coarse_real_ts64(struct timespec64 *ts);
+u64 sched_clock(void);
+u64 local_clock(void);
+static inline u64 ktime_get_ns(void) { return ktime_get(); }
+#define ktime_to_ns(kt) (kt)
+#define ns_to_ktime(ns) ((ktime_t)(ns))
+#define ktime_add_ns(kt, ns) ((kt) + (ns))
+#define ktime_add(a, b) ((a) + (b))
+#define ktime_sub(a, b) ((a) - (b))
+static inline ktime_t ktime_set(s64 secs, unsigned long ns) { return secs * NSEC_PER_SEC + ns; }
+static inline ktime_t ms_to_ktime(u64 ms) { return ms * NSEC_PER_MSEC; }
+struct timespec64 ns_to_timespec64(s64 nsec);
+static inline s64 timespec64_to_ns(const struct timespec64 *ts) { return ts->tv_sec * NSEC_PER_SEC + ts->tv_nsec; }
+unsigned int jiffies_to_msecs(unsigned long j);
+unsigned int jiffies_to_usecs(unsigned long j);
+unsigned long __msecs_to_jiffies(unsigned int m);
+unsigned long __usecs_to_jiffies(unsigned int u);
+#define msecs_to_jiffies(m) __msecs_to_jiffies(m)
+#define usecs_to_jiffies(u) __usecs_to_jiffies(u)
+u64 jiffies_to_clock_t_u64(unsigned long x);
+unsigned long timespec64_to_jiffies(const struct timespec64 *value);
+void jiffies_to_timespec64(unsigned long j, struct timespec64 *value);
+u64 nsecs_to_jiffies64(u64 n);
+unsigned long nsecs_to_jiffies(u64 n);
+unsigned long round_jiffies(unsigned long j);
+#endif

@@ -1,0 +1,27 @@
+#ifndef _LINUX_NOTIFIER_H
+#define _LINUX_NOTIFIER_H
+#include <linux/rwsem.h>
+struct notifier_block;
+typedef int (*notifier_fn_t)(struct notifier_block *nb, unsigned long action, void *data);
+struct notifier_block { notifier_fn_t notifier_call; struct notifier_block *next; int priority; };
+struct raw_notifier_head { struct notifier_block *head; };
+struct blocking_notifier_head { struct rw_semaphore rwsem; struct notifier_block *head; };
+#define RAW_NOTIFIER_HEAD(n) struct raw_notifier_head n = { NULL }
+#define BLOCKING_NOTIFIER_HEAD(n) struct blocking_notifier_head n = { __RWSEM_INITIALIZER((n).rwsem), NULL }
+#define NOTIFY_DONE 0
+#define NOTIFY_OK 1
+#define NOTIFY_STOP_MASK 0x8000
+#define NOTIFY_STOP (NOTIFY_OK | NOTIFY_STOP_MASK)
+struct pt_regs;
+enum die_val { DIE_OOPS = 1, DIE_INT3 };
+struct die_args { struct pt_regs *regs; const char *str; long err; int trapnr, signr; };
+int register_die_notifier(struct notifier_block *nb);
+int unregister_die_notifier(struct notifier_block *nb);
+int notify_die(enum die_val val, const char *str, struct pt_regs *regs, long err, int trap, int sig);
+int raw_notifier_chain_register(struct raw_notifier_head *nh, struct notifier_block *n);
+int raw_notifier_chain_unregister(struct raw_notifier_head *nh, struct notifier_block *n);
+int raw_notifier_call_chain(struct raw_notifier_head *nh, unsigned long val, void *v);
+int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n);
+int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n);
+int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned long val, void *v);
+#endif

@@ -1,0 +1,25 @@
+/* rcupdate.h: readers that nobody waits for, and writers that wait for them. Readers hold preempt_count. */
+#ifndef _LINUX_RCUPDATE_H
+#define _LINUX_RCUPDATE_H
+#include <linux/preempt.h>
+#include <linux/atomic.h>
+void __rcu_read_lock(void);
+void __rcu_read_unlock(void);
+#define rcu_read_lock() __rcu_read_lock()
+#define rcu_read_unlock() __rcu_read_unlock()
+#define rcu_dereference(p) READ_ONCE(p)
+#define rcu_dereference_protected(p, c) (p)
+#define rcu_dereference_check(p, c) READ_ONCE(p)
+#define rcu_dereference_raw(p) READ_ONCE(p)
+#define rcu_access_pointer(p) READ_ONCE(p)
+#define rcu_assign_pointer(p, v) smp_store_release(&(p), v)
+#define RCU_INIT_POINTER(p, v) WRITE_ONCE(p, v)
+void call_rcu(struct callback_head *head, rcu_callback_t func);
+void synchronize_rcu(void);
+void synchronize_rcu_tasks(void);
+void rcu_barrier(void);
+void rcu_note_context_switch(bool preempt);
+void rcu_sched_clock_irq(int user);
+void rcu_init(void);
+void kfree(const void *p);
+#endif

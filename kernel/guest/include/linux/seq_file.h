@@ -1,0 +1,59 @@
+// seq_file.h: files whose text is made record by record.
+#ifndef _LINUX_SEQ_FILE_H
+#define _LINUX_SEQ_FILE_H
+
+#include <linux/fs.h>
+
+struct seq_operations;
+
+struct seq_file {
+	char *buf;
+	size_t size;  // of buf
+	size_t from;  // what of buf has been read
+	size_t count; // what is left of it
+	size_t pad_until;
+	loff_t index; // of the record that comes next
+	loff_t read_pos;
+	struct mutex lock;
+	const struct seq_operations *op;
+	int poll_event;
+	const struct file *file;
+	void *private;
+};
+static_assert(sizeof(struct seq_file) == 120, "seq_file");
+static_assert(offsetof(struct seq_file, op) == 88, "seq_file.op");
+
+struct seq_operations {
+	void *(*start)(struct seq_file *m, loff_t *pos);
+	void (*stop)(struct seq_file *m, void *v);
+	void *(*next)(struct seq_file *m, void *v, loff_t *pos);
+	int (*show)(struct seq_file *m, void *v);
+};
+
+#define SEQ_START_TOKEN ((void *)1)
+#define SEQ_SKIP 1
+
+int seq_open(struct file *file, const struct seq_operations *op);
+int seq_release(struct inode *inode, struct file *file);
+ssize_t seq_read(struct file *file, char __user *buf, size_t size, loff_t *ppos);
+ssize_t seq_read_iter(struct kiocb *iocb, struct iov_iter *iter);
+loff_t seq_lseek(struct file *file, loff_t offset, int whence);
+int single_open(struct file *file, int (*show)(struct seq_file *, void *), void *data);
+int single_release(struct inode *inode, struct file *file);
+void seq_printf(struct seq_file *m, const char *fmt, ...);
+void seq_vprintf(struct seq_file *m, const char *fmt, va_list args);
+void seq_puts(struct seq_file *m, const char *s);
+void seq_putc(struct seq_file *m, char c);
+int seq_write(struct seq_file *m, const void *data, size_t len);
+void seq_put_decimal_ull(struct seq_file *m, const char *delimiter, unsigned long long num);
+void seq_put_hex_ll(struct seq_file *m, const char *delimiter, unsigned long long v, unsigned int width);
+void seq_escape_mem(struct seq_file *m, const char *src, size_t len, unsigned int flags, const char *esc);
+struct list_head *seq_list_start(struct list_head *head, loff_t pos);
+struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos);
+
+static inline bool seq_has_overflowed(struct seq_file *m)
+{
+	return m->count == m->size;
+}
+
+#endif

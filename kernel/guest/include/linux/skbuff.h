@@ -1,0 +1,100 @@
+// skbuff.h: packets and their queues.
+#ifndef _LINUX_SKBUFF_H
+#define _LINUX_SKBUFF_H
+
+#include <linux/types.h>
+#include <linux/list.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+#include <linux/interrupt.h>
+#include <linux/refcount.h>
+#include <linux/checksum.h>
+
+struct sk_buff;
+struct sock;
+struct net_device;
+struct dst_entry;
+struct iov_iter;
+
+enum skb_drop_reason { SKB_NOT_DROPPED_YET, SKB_CONSUMED, SKB_DROP_REASON_NOT_SPECIFIED, SKB_DROP_REASON_NO_SOCKET,
+		       SKB_DROP_REASON_TCP_CSUM, SKB_DROP_REASON_IP_CSUM, SKB_DROP_REASON_CPU_BACKLOG };
+
+// The data of a packet may be shared by clones; this stands behind it.
+struct skb_shared_info {
+	atomic_t dataref;
+};
+
+struct sk_buff_head {
+	struct sk_buff *next, *prev;
+	u32 qlen;
+	spinlock_t lock;
+};
+
+struct sk_buff {
+	struct sk_buff *next, *prev; // first, as in sk_buff_head
+	struct sock *sk;
+	struct net_device *dev;
+	char cb[48]; // the layer's that has the packet
+	struct dst_entry *dst;
+	void (*destructor)(struct sk_buff *skb);
+	unsigned int len;
+	__be16 protocol;
+	u8 ip_summed, cloned;
+	refcount_t users;
+	unsigned int truesize;
+	unsigned char *head, *data, *tail, *end;
+	u16 transport_header, network_header; // from head
+};
+
+#define CHECKSUM_NONE 0
+#define CHECKSUM_UNNECESSARY 1
+#define skb_shinfo(skb) ((struct skb_shared_info *)(skb)->end)
+
+struct sk_buff *__alloc_skb(unsigned int size, gfp_t gfp_mask, int flags, int node);
+struct sk_buff *skb_clone(struct sk_buff *skb, gfp_t gfp_mask);
+struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask);
+void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason);
+void consume_skb(struct sk_buff *skb);
+void __kfree_skb(struct sk_buff *skb);
+void *skb_put(struct sk_buff *skb, unsigned int len);
+void *skb_push(struct sk_buff *skb, unsigned int len);
+void *skb_pull(struct sk_buff *skb, unsigned int len);
+void skb_trim(struct sk_buff *skb, unsigned int len);
+int skb_copy_bits(const struct sk_buff *skb, int offset, void *to, int len);
+int skb_copy_datagram_iter(const struct sk_buff *skb, int offset, struct iov_iter *to, int len);
+__wsum __skb_checksum(const struct sk_buff *skb, int offset, int len, __wsum csum, const void *ops);
+__sum16 __skb_checksum_complete(struct sk_buff *skb);
+void skb_queue_tail(struct sk_buff_head *list, struct sk_buff *newsk);
+struct sk_buff *skb_dequeue(struct sk_buff_head *list);
+void skb_queue_purge(struct sk_buff_head *list);
+void __skb_queue_tail(struct sk_buff_head *list, struct sk_buff *newsk);
+void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *list);
+void skb_init(void);
+
+#define alloc_skb(size, gfp) __alloc_skb(size, gfp, 0, -1)
+#define kfree_skb(skb) kfree_skb_reason(skb, SKB_DROP_REASON_NOT_SPECIFIED)
+
+static inline void skb_reserve(struct sk_buff *skb, int len)
+{
+	skb->data += len;
+	skb->tail += len;
+}
+
+static inline void skb_queue_head_init(struct sk_buff_head *list)
+{
+	spin_lock_init(&list->lock);
+	list->next = list->prev = (struct sk_buff *)list;
+	list->qlen = 0;
+}
+
+static inline struct sk_buff *skb_peek(const struct sk_buff_head *list)
+{
+	return list->next == (struct sk_buff *)list ? NULL : list->next;
+}
+
+static inline int skb_queue_empty(const struct sk_buff_head *list)
+{
+	return READ_ONCE(list->next) == (const struct sk_buff *)list;
+}
+
+#endif

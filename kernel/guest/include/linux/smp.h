@@ -1,0 +1,12 @@
+#ifndef _LINUX_SMP_H
+#define _LINUX_SMP_H
+#include <linux/cpumask.h>
+#include <linux/llist.h>
+typedef void (*smp_call_func_t)(void *info);
+int smp_call_function_single(int cpu, smp_call_func_t func, void *info, int wait);
+void smp_call_function_many(const struct cpumask *mask, smp_call_func_t func, void *info, bool wait);
+void on_each_cpu(smp_call_func_t func, void *info, int wait);
+void generic_smp_call_function_single_interrupt(void);
+void smp_send_reschedule(int cpu);
+void smp_init(void);
+#endif

@@ -1,0 +1,40 @@
+/* workqueue.h: functions called by kworker threads. */
+#ifndef _LINUX_WORKQUEUE_H
+#define _LINUX_WORKQUEUE_H
+#include <linux/timer.h>
+#include <linux/atomic.h>
+struct work_struct;
+struct workqueue_struct;
+typedef void (*work_func_t)(struct work_struct *work);
+struct work_struct { atomic_long_t data; struct list_head entry; work_func_t func; };
+struct delayed_work { struct work_struct work; struct timer_list timer; struct workqueue_struct *wq; int cpu; };
+#define WORK_STRUCT_PENDING_BIT 0
+#define WORK_CPU_UNBOUND 8192	/* NR_CPUS of Debian's kernel: events show it */
+#define __WORK_INITIALIZER(n, f) { .entry = { &(n).entry, &(n).entry }, .func = (f) }
+#define DECLARE_WORK(n, f) struct work_struct n = __WORK_INITIALIZER(n, f)
+#define DECLARE_DELAYED_WORK(n, f) struct delayed_work n = { .work = __WORK_INITIALIZER((n).work, f), .timer = __TIMER_INITIALIZER(delayed_work_timer_fn, TIMER_IRQSAFE) }
+#define INIT_WORK(w, f) do { atomic_long_set(&(w)->data, 0); INIT_LIST_HEAD(&(w)->entry); (w)->func = (f); } while (0)
+#define INIT_DELAYED_WORK(w, f) do { INIT_WORK(&(w)->work, f); timer_setup(&(w)->timer, delayed_work_timer_fn, TIMER_IRQSAFE); } while (0)
+#define to_delayed_work(w) container_of(w, struct delayed_work, work)
+#define work_pending(w) test_bit(WORK_STRUCT_PENDING_BIT, (unsigned long *)&(w)->data)
+extern struct workqueue_struct *system_wq, *system_unbound_wq;
+void delayed_work_timer_fn(struct timer_list *t);
+struct workqueue_struct *alloc_workqueue(const char *fmt, unsigned int flags, int max_active, ...);
+void destroy_workqueue(struct workqueue_struct *wq);
+bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *work);
+bool queue_delayed_work_on(int cpu, struct workqueue_struct *wq, struct delayed_work *dwork, unsigned long delay);
+bool mod_delayed_work_on(int cpu, struct workqueue_struct *wq, struct delayed_work *dwork, unsigned long delay);
+bool flush_work(struct work_struct *work);
+bool flush_delayed_work(struct delayed_work *dwork);
+bool cancel_work_sync(struct work_struct *work);
+bool cancel_delayed_work(struct delayed_work *dwork);
+bool cancel_delayed_work_sync(struct delayed_work *dwork);
+void __flush_workqueue(struct workqueue_struct *wq);
+#define flush_workqueue(wq) __flush_workqueue(wq)
+static inline bool queue_work(struct workqueue_struct *wq, struct work_struct *w) { return queue_work_on(WORK_CPU_UNBOUND, wq, w); }
+static inline bool queue_delayed_work(struct workqueue_struct *wq, struct delayed_work *w, unsigned long d) { return queue_delayed_work_on(WORK_CPU_UNBOUND, wq, w, d); }
+static inline bool schedule_work(struct work_struct *w) { return queue_work(system_wq, w); }
+static inline bool schedule_delayed_work(struct delayed_work *w, unsigned long d) { return queue_delayed_work(system_wq, w, d); }
+void workqueue_init_early(void);
+void workqueue_init(void);
+#endif

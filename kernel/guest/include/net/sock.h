@@ -1,0 +1,294 @@
+// sock.h: sockets: the file's side (struct socket), the protocol's (struct
+// sock), and TCP's state.
+#ifndef _NET_SOCK_H
+#define _NET_SOCK_H
+
+#include <linux/fs.h>
+#include <linux/skbuff.h>
+#include <linux/netdevice.h>
+#include <linux/timer.h>
+#include <linux/inet.h>
+
+#define AF_INET 2
+#define SOCK_STREAM 1
+#define SOCK_NONBLOCK O_NONBLOCK
+#define SOCK_CLOEXEC O_CLOEXEC
+#define IPPROTO_TCP 6
+#define INADDR_LOOPBACK 0x7f000001
+#define MSG_DONTWAIT 0x40
+#define RCV_SHUTDOWN 1
+#define SEND_SHUTDOWN 2
+#define SHUTDOWN_MASK 3
+
+enum socket_state { SS_FREE, SS_UNCONNECTED, SS_CONNECTING, SS_CONNECTED, SS_DISCONNECTING };
+
+struct sockaddr {
+	u16 sa_family;
+	char sa_data[14];
+};
+
+struct sockaddr_in {
+	u16 sin_family;
+	__be16 sin_port;
+	__be32 sin_addr;
+	u8 __pad[8];
+};
+
+struct msghdr {
+	void *msg_name;
+	int msg_namelen;
+	struct iov_iter msg_iter;
+	unsigned int msg_flags;
+};
+
+struct socket {
+	enum socket_state state;
+	short type;
+	struct file *file;
+	struct sock *sk;
+	const struct proto_ops *ops;
+	wait_queue_head_t wq;
+};
+
+struct proto_ops {
+	int family;
+	int (*release)(struct socket *sock);
+	int (*bind)(struct socket *sock, struct sockaddr *addr, int len);
+	int (*connect)(struct socket *sock, struct sockaddr *addr, int len, int flags);
+	int (*accept)(struct socket *sock, struct socket *newsock, int flags, bool kern);
+	int (*getname)(struct socket *sock, struct sockaddr *addr, int peer);
+	int (*listen)(struct socket *sock, int len);
+	int (*shutdown)(struct socket *sock, int flags);
+	int (*sendmsg)(struct socket *sock, struct msghdr *m, size_t len);
+	int (*recvmsg)(struct socket *sock, struct msghdr *m, size_t len, int flags);
+};
+
+// The lock of a sock: a task owns it, and may sleep; softirqs that come
+// meanwhile put their packets on the backlog, which the owner works off.
+typedef struct {
+	spinlock_t slock;
+	int owned;
+	wait_queue_head_t wq;
+} socket_lock_t;
+
+enum {
+	TCP_ESTABLISHED = 1, TCP_SYN_SENT, TCP_SYN_RECV, TCP_FIN_WAIT1, TCP_FIN_WAIT2, TCP_TIME_WAIT, TCP_CLOSE,
+	TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN, TCP_CLOSING,
+};
+
+#define TCPF(state) (1 << (state))
+
+// A sock of TCP over IPv4; addresses and ports are in network order, but for
+// num, the local port.
+struct sock {
+	refcount_t sk_refcnt;
+	volatile unsigned char sk_state;
+	u8 sk_shutdown;
+	int sk_err;
+	socket_lock_t sk_lock;
+	struct sk_buff_head sk_receive_queue, sk_backlog, sk_write_queue;
+	struct socket *sk_socket;
+	wait_queue_head_t *sk_wq;
+	bool dead; // no file any more
+	void (*sk_data_ready)(struct sock *sk);
+	void (*sk_state_change)(struct sock *sk);
+	void (*sk_write_space)(struct sock *sk);
+	int sk_rcvbuf, sk_sndbuf;
+	atomic_t sk_rmem_alloc, sk_wmem_alloc;
+	struct timer_list sk_timer;
+
+	struct hlist_node hash_node;  // by addresses, or by port when listening
+	struct hlist_node bind_node;  // of the local port
+	__be32 inet_saddr, inet_daddr;
+	__be16 inet_sport, inet_dport;
+	u16 inet_num;
+
+	// A listener's connections that wait for accept.
+	struct list_head accept_queue, accept_link;
+	spinlock_t accept_lock; // of the queue, against softirqs
+	int sk_ack_backlog, sk_max_ack_backlog;
+	struct sock *listener;
+
+	u32 rcv_nxt, copied_seq;          // next byte expected; next byte for the user
+	u32 snd_una, snd_nxt, write_seq;  // oldest byte not acknowledged; next to send; next the user writes
+	u32 snd_wnd, mss_cache;
+	u32 rcv_wup;                      // rcv_nxt as the other side last heard it
+	u32 rcv_wnd;                      // and the window
+	bool fin_queued;
+	u8 icsk_retransmits;
+	u64 bytes_received, bytes_sent;
+};
+
+struct iphdr {
+	u8 ihl : 4, version : 4;
+	u8 tos;
+	__be16 tot_len, id, frag_off;
+	u8 ttl, protocol;
+	__sum16 check;
+	__be32 saddr, daddr;
+};
+
+struct tcphdr {
+	__be16 source, dest;
+	__be32 seq, ack_seq;
+	u16 res1 : 4, doff : 4, fin : 1, syn : 1, rst : 1, psh : 1, ack : 1, urg : 1, ece : 1, cwr : 1;
+	__be16 window;
+	__sum16 check;
+	__be16 urg_ptr;
+};
+static_assert(sizeof(struct iphdr) == 20 && sizeof(struct tcphdr) == 20, "headers");
+
+#define ip_hdr(skb) ((struct iphdr *)((skb)->head + (skb)->network_header))
+#define tcp_hdr(skb) ((struct tcphdr *)((skb)->head + (skb)->transport_header))
+#define MAX_TCP_HEADER 128
+
+struct tcp_skb_cb {
+	u32 seq, end_seq; // of the data; SYN and FIN count one
+	u8 tcp_flags;
+	u32 ack_seq;
+};
+#define TCP_SKB_CB(skb) ((struct tcp_skb_cb *)(skb)->cb)
+#define TCPHDR_FIN 1
+#define TCPHDR_SYN 2
+#define TCPHDR_RST 4
+#define TCPHDR_PSH 8
+#define TCPHDR_ACK 16
+
+static inline bool before(u32 a, u32 b)
+{
+	return (s32)(a - b) < 0;
+}
+
+static inline bool after(u32 a, u32 b)
+{
+	return before(b, a);
+}
+
+#define bh_lock_sock(sk) spin_lock(&(sk)->sk_lock.slock)
+#define bh_unlock_sock(sk) spin_unlock(&(sk)->sk_lock.slock)
+#define sock_owned_by_user(sk) ((sk)->sk_lock.owned)
+#define lock_sock(sk) lock_sock_nested(sk, 0)
+
+// net/core/sock.c
+struct sock *sk_alloc(int family, gfp_t priority);
+void sk_free(struct sock *sk);
+void sock_init_data(struct socket *sock, struct sock *sk);
+void lock_sock_nested(struct sock *sk, int subclass);
+void release_sock(struct sock *sk);
+void sock_def_wakeup(struct sock *sk);
+void sock_def_readable(struct sock *sk);
+void sock_def_error_report(struct sock *sk);
+void sk_stream_write_space(struct sock *sk);
+void sk_error_report(struct sock *sk);
+void sock_wfree(struct sk_buff *skb);
+void sock_rfree(struct sk_buff *skb);
+void skb_set_owner_w(struct sk_buff *skb, struct sock *sk);
+void skb_set_owner_r(struct sk_buff *skb, struct sock *sk);
+int sk_wait_data(struct sock *sk, long *timeo);
+int sk_stream_wait_memory(struct sock *sk, long *timeo);
+int sk_filter_trim_cap(struct sock *sk, struct sk_buff *skb, unsigned int cap);
+void sk_reset_timer(struct sock *sk, struct timer_list *timer, unsigned long expires);
+void sk_stop_timer(struct sock *sk, struct timer_list *timer);
+void sock_orphan(struct sock *sk);
+
+// Waits, with the sock's lock given up meanwhile, until condition holds; gives
+// the time left, or -ERESTARTSYS.
+#define sk_wait_event(sk, timeo, condition) ({						\
+	long __left = (timeo);								\
+	DEFINE_WAIT(__wait);								\
+	while (!(condition) && __left > 0) {						\
+		prepare_to_wait((sk)->sk_wq, &__wait, TASK_INTERRUPTIBLE);		\
+		release_sock(sk);							\
+		if (!(condition))							\
+			__left = schedule_timeout(__left);				\
+		lock_sock(sk);								\
+		if (!(condition) && signal_pending(current))				\
+			__left = -ERESTARTSYS;						\
+	}										\
+	finish_wait((sk)->sk_wq, &__wait);						\
+	__left; })
+
+static inline void sock_hold(struct sock *sk)
+{
+	refcount_inc(&sk->sk_refcnt);
+}
+
+static inline void sock_put(struct sock *sk)
+{
+	if (refcount_dec_and_test(&sk->sk_refcnt))
+		sk_free(sk);
+}
+
+// net/socket.c
+int sock_create(int family, int type, int protocol, struct socket **res);
+int __sock_create(void *net, int family, int type, int protocol, struct socket **res, int kern);
+int sock_create_kern(void *net, int family, int type, int protocol, struct socket **res);
+struct socket *sock_alloc(void);
+void sock_release(struct socket *sock);
+int sock_sendmsg(struct socket *sock, struct msghdr *msg);
+int sock_recvmsg(struct socket *sock, struct msghdr *msg, int flags);
+int kernel_sendmsg(struct socket *sock, struct msghdr *msg, struct kvec *vec, size_t num, size_t size);
+int kernel_recvmsg(struct socket *sock, struct msghdr *msg, struct kvec *vec, size_t num, size_t size, int flags);
+int kernel_bind(struct socket *sock, struct sockaddr *addr, int addrlen);
+int kernel_listen(struct socket *sock, int backlog);
+int kernel_accept(struct socket *sock, struct socket **newsock, int flags);
+int kernel_connect(struct socket *sock, struct sockaddr *addr, int addrlen, int flags);
+int kernel_sock_shutdown(struct socket *sock, int how);
+
+// net/ipv4/af_inet.c
+int inet_create(void *net, struct socket *sock, int protocol, int kern);
+
+// net/ipv4
+int ip_queue_xmit(struct sock *sk, struct sk_buff *skb, void *fl);
+int ip_send_unicast_reply(struct sk_buff *skb, __be32 daddr, __be32 saddr);
+int ip_rcv(struct sk_buff *skb, struct net_device *dev, struct packet_type *pt, struct net_device *orig_dev);
+void ip_send_check(struct iphdr *iph);
+struct dst_entry *ip_route_output_flow(void *net, __be32 daddr, __be32 *saddr);
+struct net_device *dst_dev(const struct dst_entry *dst);
+u32 inet_ehashfn(const void *net, const __be32 laddr, const u16 lport, const __be32 faddr, const __be16 fport);
+struct sock *__inet_lookup_established(void *net, const __be32 saddr, const __be16 sport, const __be32 daddr, const u16 hnum);
+struct sock *__inet_lookup_listener(void *net, const __be32 daddr, const u16 hnum);
+void inet_hash(struct sock *sk);
+void inet_unhash(struct sock *sk);
+int inet_hash_connect(struct sock *sk);
+int inet_csk_get_port(struct sock *sk, unsigned short snum);
+void inet_inherit_port(struct sock *sk, struct sock *child);
+void inet_put_port(struct sock *sk);
+struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern);
+int inet_csk_listen_start(struct sock *sk);
+bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child);
+void inet_sk_state_store(struct sock *sk, int newstate);
+
+int tcp_v4_init_sock(struct sock *sk);
+int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len);
+int tcp_v4_rcv(struct sk_buff *skb);
+int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb);
+void tcp_v4_send_check(struct sock *sk, struct sk_buff *skb);
+int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size);
+int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+void tcp_close(struct sock *sk, long timeout);
+void tcp_shutdown(struct sock *sk, int how);
+void tcp_set_state(struct sock *sk, int state);
+void tcp_done(struct sock *sk);
+int tcp_connect(struct sock *sk);
+void tcp_send_ack(struct sock *sk);
+void tcp_send_fin(struct sock *sk);
+void tcp_send_synack(struct sock *sk);
+void __tcp_push_pending_frames(struct sock *sk, unsigned int cur_mss, int nonagle);
+void tcp_write_timer(struct timer_list *t);
+void tcp_send_active_reset(struct sock *sk, gfp_t priority);
+void tcp_write_queue_purge(struct sock *sk);
+void tcp_rearm_rto(struct sock *sk);
+void tcp_cleanup_rbuf(struct sock *sk, int copied);
+void tcp_v4_send_reset(const struct sock *sk, struct sk_buff *skb);
+int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb);
+bool tcp_write_xmit(struct sock *sk, unsigned int mss_now, int nonagle, int push_one, gfp_t gfp);
+void tcp_push(struct sock *sk, int flags, int mss_now, int nonagle, int size_goal);
+struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool force_schedule);
+unsigned int tcp_current_mss(struct sock *sk);
+void tcp_rcv_established(struct sock *sk, struct sk_buff *skb);
+int tcp_rcv_state_process(struct sock *sk, struct sk_buff *skb);
+u32 __tcp_select_window(struct sock *sk);
+u32 secure_tcp_seq(__be32 saddr, __be32 daddr, __be16 sport, __be16 dport);
+
+#endif

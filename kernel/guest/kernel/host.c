@@ -1,0 +1,333 @@
+/*
+ * host.c: tasks that stand for threads of the host. What is user mode on a
+ * machine with user programs is a loop here: it asks the host for the next
+ * call, makes it as a system call or calls a function, and reports the result.
+ */
+#include <linux/sched.h>
+#include <linux/host.h>
+#include <linux/kthread.h>
+#include <linux/slab.h>
+#include <linux/mm.h>
+#include <linux/fdtable.h>
+#include <linux/fs.h>
+#include <linux/fs_struct.h>
+#include <linux/string.h>
+#include <linux/rcupdate.h>
+
+typedef u64 (*host_func_t)(u64, u64, u64, u64, u64);
+void entry_SYSCALL_64(struct pt_regs *regs, int nr);
+long host_filp_close(unsigned int fd) __weak;
+long host_release(unsigned int fd) __weak;
+void do_task_dead(void) __noreturn;
+void rcu_tasks_qs(struct task_struct *t);
+
+static struct files_struct *host_files;
+static u64 host_calls[NR_CPUS + 1];
+
+struct host_call *current_host_call(void)
+{
+	return current->host_call;
+}
+
+/* The host's part needs something done by the task that waits for it. */
+static void host_leaf_func(struct host_call *call)
+{
+	u64 (*fn)(u64, u64) = (u64 (*)(u64, u64))call->func[0];
+
+	u64 nr = call->nr;
+
+	smp_store_release(&call->leaf_done, 0);
+	call->nr = HOST_CALL_FUNC;	/* it is not the call that looks names up */
+	call->leaf_ret = fn(call->func[1], call->func[2]);
+	call->nr = nr;
+	hypercall2(HC_LEAF, call, LEAF_CALLED);
+}
+
+ssize_t host_leaf(struct host_call *call, int op, u64 a, u64 b)
+{
+	ssize_t ret;
+	u32 done;
+
+	call->leaf_arg[0] = a;
+	call->leaf_arg[1] = b;
+	call->leaf_op = op;
+	smp_store_release(&call->leaf_done, 0);
+	ret = hypercall2(HC_LEAF, call, op);
+	if (ret < 0)
+		return ret;
+	for (;;) {
+		set_current_state(TASK_KILLABLE);
+		done = smp_load_acquire(&call->leaf_done);
+		if (done == 1) {
+			ret = call->leaf_ret;
+			break;
+		}
+		if (done) {
+			__set_current_state(TASK_RUNNING);
+			host_leaf_func(call);
+			continue;
+		}
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	return ret;
+}
+
+static u64 host_call_func(struct host_call *call)
+{
+	host_func_t fn = (host_func_t)call->args[0];
+	u64 i, ret = 0;
+
+	for (i = 0; i < call->count; i++) {
+		ret = fn(call->args[1], call->args[2], call->args[3], call->args[4], call->args[5]);
+		cond_resched();
+		rcu_tasks_qs(current);	/* as a return to user mode */
+	}
+	return ret;
+}
+
+static u64 host_syscall(struct host_call *call)
+{
+	struct pt_regs *regs = task_pt_regs(current);
+
+	memset(regs, 0, sizeof(*regs));
+	regs->di = call->args[0];
+	regs->si = call->args[1];
+	regs->dx = call->args[2];
+	regs->r10 = call->args[3];
+	regs->r8 = call->args[4];
+	regs->r9 = call->args[5];
+	regs->orig_ax = call->nr;
+	regs->cs = __USER_CS;
+	regs->ss = __USER_DS;
+	regs->flags = 0x202;
+	entry_SYSCALL_64(regs, call->nr);
+	return regs->ax;
+}
+
+static u64 host_new_task(struct host_call *call);
+
+/* Runs one call. False: the task is to leave. */
+static bool host_run(struct host_call *call)
+{
+	switch (call->nr) {
+	case HOST_CALL_FUNC:
+		call->ret = host_call_func(call);
+		break;
+	case HOST_NEW_TASK:
+		call->ret = host_new_task(call);
+		break;
+	case HOST_EXIT_TASK:
+		call->ret = 0;
+		return false;
+	case HOST_FILP_CLOSE:
+		call->ret = host_filp_close ? host_filp_close(call->args[0]) : -ENOSYS;
+		break;
+	case HOST_RELEASE:
+		call->ret = host_release ? host_release(call->args[0]) : -ENOSYS;
+		break;
+	case HOST_KILLED:
+		do_group_exit(call->args[0]);
+	case HOST_NOP:
+		call->ret = 0;
+		break;
+	default:
+		call->ret = call->nr < 0x10000 ? host_syscall(call) : -ENOSYS;
+	}
+	return true;
+}
+
+/*
+ * Sleeps until the host has a call; false when there will be none. An error
+ * means that the host does not know the task yet.
+ */
+static bool host_next(struct host_call *call)
+{
+	long r;
+
+	for (;;) {
+		if (signal_pending(current))
+			flush_signals(current);
+		set_current_state(TASK_INTERRUPTIBLE);
+		r = hypercall1(HC_NEXT, call);
+		if (r == 1 || r == -1)
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	return r == 1;
+}
+
+static void host_loop(struct host_call *call)
+{
+	bool more = true;
+
+	while (more && host_next(call)) {
+		more = host_run(call);
+		hypercall1(HC_DONE, call);
+		cond_resched();
+	}
+}
+
+static struct host_call *alloc_host_call(struct task_struct *p)
+{
+	struct host_call *call = kzalloc(sizeof(*call), GFP_KERNEL);
+
+	if (!call)
+		return NULL;
+	call->task = (u64)p;
+	p->host_call = call;
+	return call;
+}
+
+/* The pid that the host wants the task to have that this call makes, -1: any; 0: it is not the host's. */
+pid_t host_chosen_tid(void)
+{
+	struct host_call *call = current->host_call;
+
+	return call && call->nr < HOST_CALL_FUNC ? call->tid : 0;
+}
+
+void host_fork(struct task_struct *p)
+{
+	if (host_chosen_tid())
+		current->host_call->child = (u64)alloc_host_call(p);
+}
+
+/* A host thread is forgotten: no do_exit, as the thread itself may live on. */
+static void __noreturn host_forget(void)
+{
+	struct task_struct *tsk = current;
+	struct mm_struct *mm = tsk->mm;
+
+	tsk->flags |= PF_EXITING;
+	if (mm) {
+		task_lock(tsk);
+		tsk->mm = tsk->active_mm = NULL;
+		task_unlock(tsk);
+		mmput(mm);
+	}
+	exit_files(tsk);
+	exit_fs(tsk);
+	tsk->exit_state = EXIT_DEAD;
+	release_task(tsk);
+	do_task_dead();
+}
+
+/* From do_exit: a call that ends its task is over; one that an oops ended fails in the host. */
+void host_task_exit(struct task_struct *tsk, long code)
+{
+	struct host_call *call = tsk->host_call;
+
+	if (!call || ((code & 0x7f) && call->nr != HOST_KILLED))
+		return;
+	call->ret = 0;
+	hypercall1(HC_DONE, call);
+}
+
+/* Descriptors are the host's: all its tasks share them. */
+static void share_host_files(void)
+{
+	struct files_struct *old = current->files;
+
+	if (old == host_files || !host_files)
+		return;
+	atomic_inc(&host_files->count);
+	task_lock(current);
+	current->files = host_files;
+	task_unlock(current);
+	if (old)
+		put_files_struct(old);
+}
+
+/* Where a task of the host is while it is not in a call. */
+void host_user_mode(void)
+{
+	struct host_call *call = current->host_call;
+
+	if (!call)
+		call = alloc_host_call(current);
+	if (call) {
+		share_host_files();
+		host_loop(call);
+	}
+	host_forget();
+}
+
+/* args: pid, tgid, comm. A task with this pid that fork made already is taken over. */
+static u64 host_new_task(struct host_call *call)
+{
+	pid_t tid = call->args[0];
+	struct kernel_clone_args args = {
+		.flags = CLONE_FILES, .set_tid = &tid, .set_tid_size = tid > 0,
+	};
+	struct task_struct *p = tid > 0 ? find_task_by_vpid(tid) : NULL;
+	struct host_call *nc;
+
+	if (p && p->host_call && !p->host_call->id)
+		return (u64)p->host_call;
+	p = copy_process(NULL, 0, -1, &args);
+	if (IS_ERR(p) && PTR_ERR(p) == -EEXIST) {
+		args.set_tid_size = 0;	/* a kernel thread has the number */
+		p = copy_process(NULL, 0, -1, &args);
+	}
+	if (IS_ERR(p))
+		return (u64)p;
+	nc = alloc_host_call(p);
+	p->mm = p->active_mm = mm_alloc();
+	if (p->mm)
+		p->mm->owner = p;
+	if (tid > 0) {
+		p->pid = tid;
+		p->tgid = call->args[1] ?: tid;
+	}
+	strscpy(p->comm, (const char *)call->args[2], TASK_COMM_LEN);
+	wake_up_new_task(p);
+	return nc ? (u64)nc : (u64)-ENOMEM;
+}
+
+static int host_thread(void *unused)
+{
+	host_loop(current->host_call);
+	return 0;
+}
+
+static struct host_call * __init spawn_host_thread(int cpu, const char *name)
+{
+	struct task_struct *p = cpu < 0 ? kthread_create(host_thread, NULL, "%s", name)
+					: kthread_create_on_cpu(host_thread, NULL, cpu, name);
+	struct host_call *call;
+
+	if (IS_ERR(p))
+		panic("cannot create %s", name);
+	call = alloc_host_call(p);
+	if (!call)
+		panic("no memory for %s", name);
+	return call;
+}
+
+/* The manager and one load/N for each CPU; the host learns where their calls stand. */
+void __init host_init(void)
+{
+	unsigned int cpu;
+	int fd;
+
+	host_files = current->files;
+	if (host_files)
+		atomic_inc(&host_files->count);
+	/* 0 to 2 are the standard streams, which the host keeps: what it opens here begins at 3. */
+	do
+		fd = get_unused_fd_flags(0);
+	while (fd >= 0 && fd < 2);
+	host_calls[0] = (u64)spawn_host_thread(-1, "khostd");
+	for_each_online_cpu(cpu)
+		host_calls[1 + cpu] = (u64)spawn_host_thread(cpu, "load/%u");
+	hypercall2(HC_BOOTED, host_calls, 1 + num_online_cpus());
+	/* Only now does the host know their calls. */
+	for (cpu = 0; cpu <= num_online_cpus(); cpu++)
+		wake_up_process((struct task_struct *)((struct host_call *)host_calls[cpu])->task);
+}

@@ -1,0 +1,66 @@
+/* printk.c: lines of the log go to the machine, which keeps and stamps them. */
+#include <linux/sched.h>
+#include <linux/printk.h>
+#include <linux/string.h>
+#include <linux/interrupt.h>
+#include <asm/host.h>
+
+#define LOG_LINE_MAX 1024
+int console_loglevel = 7;
+static DEFINE_RAW_SPINLOCK(logbuf_lock);
+static char printk_buf[LOG_LINE_MAX];
+
+/* The level that a format begins with, or -1. */
+int printk_get_level(const char *buffer)
+{
+	if (buffer[0] != KERN_SOH[0] || !buffer[1])
+		return -1;
+	if (buffer[1] >= '0' && buffer[1] <= '7')
+		return buffer[1] - '0';
+	return buffer[1] == 'c' ? 'c' : -1;
+}
+
+/* Characters of the prefix. */
+u16 printk_parse_prefix(const char *text, int *level)
+{
+	u16 prefix_len = 0;
+	int kern_level;
+
+	while ((kern_level = printk_get_level(text)) >= 0) {
+		if (kern_level != 'c')
+			*level = kern_level;
+		prefix_len += 2;
+		text += 2;
+	}
+	return prefix_len;
+}
+
+asmlinkage int vprintk(const char *fmt, va_list args)
+{
+	unsigned long flags;
+	int level = 4, len;
+	u16 prefix;
+
+	raw_spin_lock_irqsave(&logbuf_lock, flags);
+	len = vscnprintf(printk_buf, sizeof(printk_buf), fmt, args);
+	prefix = printk_parse_prefix(printk_buf, &level);
+	len -= prefix;
+	if (len && printk_buf[prefix + len - 1] == '\n')
+		len--;
+	hypercall3(HC_PRINTK, printk_buf + prefix, len, level);
+	raw_spin_unlock_irqrestore(&logbuf_lock, flags);
+	return len + prefix;
+}
+EXPORT_SYMBOL(vprintk);
+
+asmlinkage int _printk(const char *fmt, ...)
+{
+	va_list args;
+	int r;
+
+	va_start(args, fmt);
+	r = vprintk(fmt, args);
+	va_end(args);
+	return r;
+}
+EXPORT_SYMBOL(_printk);

@@ -1,0 +1,334 @@
+/*
+ * tree.c: RCU. A reader holds its task's nesting count, and is not switched
+ * away; a grace period is over when each CPU has been seen outside readers: at
+ * a switch, in a tick, or idle. One thread, rcu_preempt, drives them.
+ */
+#include <linux/sched.h>
+#include <linux/kthread.h>
+#include <linux/interrupt.h>
+#include <linux/smp.h>
+#include <trace/events/rcu.h>
+
+struct rcu_data { bool idle, need_qs; int nesting; };
+struct rcu_state {
+	raw_spinlock_t lock;
+	unsigned long gp_seq;
+	unsigned long qsmask;			/* CPUs not yet seen */
+	struct callback_head *next, **next_tail; /* wait for the next grace period */
+	struct callback_head *done, **done_tail; /* theirs is over */
+	wait_queue_head_t gp_wq;
+	unsigned long n_queued, n_invoked;
+};
+static DEFINE_PER_CPU(struct rcu_data, rcu_data);
+static struct rcu_state rcu_state;
+static struct task_struct *rcu_gp_task;
+
+void __rcu_read_lock(void)
+{
+	preempt_disable();
+	this_cpu_inc(rcu_data.nesting);
+	preempt_enable();
+}
+EXPORT_SYMBOL(__rcu_read_lock);
+
+void __rcu_read_unlock(void)
+{
+	preempt_disable();
+	this_cpu_dec(rcu_data.nesting);
+	preempt_enable();
+}
+EXPORT_SYMBOL(__rcu_read_unlock);
+
+static void rcu_report_qs(unsigned int cpu)
+{
+	unsigned long flags;
+	bool last;
+
+	raw_spin_lock_irqsave(&rcu_state.lock, flags);
+	rcu_state.qsmask &= ~(1UL << cpu);
+	per_cpu(rcu_data, cpu).need_qs = false;
+	last = !rcu_state.qsmask;
+	raw_spin_unlock_irqrestore(&rcu_state.lock, flags);
+	if (last)
+		wake_up_process(rcu_gp_task);
+}
+
+static struct task_struct *rcu_tasks_waiter;
+
+/* The task stands in no text that was reachable before. Who waits for it need not ask the clock. */
+void rcu_tasks_qs(struct task_struct *t)
+{
+	struct task_struct *waiter;
+
+	if (likely(!t->rcu_tasks_holdout))
+		return;
+	WRITE_ONCE(t->rcu_tasks_holdout, 0);
+	smp_mb();
+	waiter = READ_ONCE(rcu_tasks_waiter);
+	if (waiter)
+		wake_up_process(waiter);
+}
+
+/* A switch of tasks: no reader of this CPU is under way. */
+void rcu_note_context_switch(bool preempt)
+{
+	trace_rcu_utilization("Start context switch");
+	if (!preempt)
+		rcu_tasks_qs(current);
+	if (this_cpu_read(rcu_data.need_qs))
+		rcu_report_qs(smp_processor_id());
+	trace_rcu_utilization("End context switch");
+}
+
+/* The tick: the count tells whether it interrupted a reader. */
+void rcu_sched_clock_irq(int user)
+{
+	trace_rcu_utilization("Start scheduler-tick");
+	if (this_cpu_read(rcu_data.need_qs) && !this_cpu_read(rcu_data.nesting) && preempt_count() == HARDIRQ_OFFSET)
+		rcu_report_qs(smp_processor_id());
+	trace_rcu_utilization("End scheduler-tick");
+}
+
+void rcu_idle_enter(void)
+{
+	this_cpu_write(rcu_data.idle, true);
+	smp_mb();
+	if (this_cpu_read(rcu_data.need_qs))
+		rcu_report_qs(smp_processor_id());
+}
+
+void rcu_idle_exit(void)
+{
+	this_cpu_write(rcu_data.idle, false);
+	smp_mb();
+}
+
+void call_rcu(struct callback_head *head, rcu_callback_t func)
+{
+	unsigned long flags;
+
+	head->func = func;
+	head->next = NULL;
+	raw_spin_lock_irqsave(&rcu_state.lock, flags);
+	*rcu_state.next_tail = head;
+	rcu_state.next_tail = &head->next;
+	rcu_state.n_queued++;
+	raw_spin_unlock_irqrestore(&rcu_state.lock, flags);
+	if (rcu_gp_task)
+		wake_up_process(rcu_gp_task);
+}
+EXPORT_SYMBOL(call_rcu);
+
+/* Asks each CPU that is not idle to be seen. */
+static void rcu_gp_init(void)
+{
+	unsigned int cpu;
+
+	raw_spin_lock_irq(&rcu_state.lock);
+	rcu_state.gp_seq++;
+	rcu_state.qsmask = 0;
+	for_each_online_cpu(cpu) {
+		rcu_state.qsmask |= 1UL << cpu;
+		per_cpu(rcu_data, cpu).need_qs = true;
+	}
+	raw_spin_unlock_irq(&rcu_state.lock);
+	smp_mb();
+}
+
+/* CPUs that are idle now have no reader; interrupts there that have readers end by themselves. */
+static void rcu_gp_fqs(void)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu)
+		if (READ_ONCE(per_cpu(rcu_data, cpu).need_qs) && READ_ONCE(per_cpu(rcu_data, cpu).idle) &&
+		    !READ_ONCE(per_cpu(rcu_data, cpu).nesting))
+			rcu_report_qs(cpu);
+}
+
+static void rcu_gp_fqs_loop(void)
+{
+	while (READ_ONCE(rcu_state.qsmask)) {
+		rcu_gp_fqs();
+		set_current_state(TASK_IDLE);
+		if (READ_ONCE(rcu_state.qsmask))
+			schedule_timeout(1);
+		__set_current_state(TASK_RUNNING);
+	}
+}
+
+static void rcu_gp_cleanup(struct callback_head *waited, struct callback_head **tail)
+{
+	raw_spin_lock_irq(&rcu_state.lock);
+	rcu_state.gp_seq++;
+	if (waited) {
+		*rcu_state.done_tail = waited;
+		rcu_state.done_tail = tail;
+	}
+	raw_spin_unlock_irq(&rcu_state.lock);
+	raise_softirq(RCU_SOFTIRQ);
+}
+
+static int rcu_gp_kthread(void *unused)
+{
+	struct callback_head *list, **tail;
+
+	for (;;) {
+		set_current_state(TASK_IDLE);
+		if (!READ_ONCE(rcu_state.next)) {
+			schedule();
+			continue;
+		}
+		__set_current_state(TASK_RUNNING);
+		raw_spin_lock_irq(&rcu_state.lock);
+		list = rcu_state.next;
+		tail = rcu_state.next_tail;
+		rcu_state.next = NULL;
+		rcu_state.next_tail = &rcu_state.next;
+		raw_spin_unlock_irq(&rcu_state.lock);
+		rcu_gp_init();
+		rcu_gp_fqs_loop();
+		rcu_gp_cleanup(list, tail);
+	}
+	return 0;
+}
+
+void rcu_do_batch(void)
+{
+	struct callback_head *list, *next;
+
+	raw_spin_lock_irq(&rcu_state.lock);
+	list = rcu_state.done;
+	rcu_state.done = NULL;
+	rcu_state.done_tail = &rcu_state.done;
+	raw_spin_unlock_irq(&rcu_state.lock);
+	for (; list; list = next) {
+		next = list->next;
+		list->func(list);
+		rcu_state.n_invoked++;
+	}
+}
+
+void rcu_core(void)
+{
+	if (READ_ONCE(rcu_state.done))
+		rcu_do_batch();
+}
+
+static void rcu_core_si(struct softirq_action *h)
+{
+	rcu_core();
+}
+
+struct rcu_synchronize { struct callback_head head; struct completion completion; };
+
+void wakeme_after_rcu(struct callback_head *head)
+{
+	complete(&container_of(head, struct rcu_synchronize, head)->completion);
+}
+
+static void __wait_rcu_gp(void (*crf)(struct callback_head *, rcu_callback_t))
+{
+	struct rcu_synchronize rs;
+
+	init_completion(&rs.completion);
+	crf(&rs.head, wakeme_after_rcu);
+	wait_for_completion(&rs.completion);
+}
+
+/* Returns when all readers that were there when it was called are gone. */
+void synchronize_rcu(void)
+{
+	might_sleep();
+	__wait_rcu_gp(call_rcu);
+}
+EXPORT_SYMBOL(synchronize_rcu);
+
+/* Callbacks run in order: when one that is queued now has run, so have all before. */
+void rcu_barrier(void)
+{
+	__wait_rcu_gp(call_rcu);
+}
+EXPORT_SYMBOL(rcu_barrier);
+
+unsigned long get_completed_gp_seq(void)
+{
+	return READ_ONCE(rcu_state.gp_seq) / 2;
+}
+
+/*
+ * Tasks RCU: a task that was running, or could run, is waited for until it has
+ * switched of its own accord. Idle tasks hold nothing.
+ */
+static bool task_is_holdout(struct task_struct *t)
+{
+	return READ_ONCE(t->rcu_tasks_holdout) && READ_ONCE(t->on_rq) &&
+	       t->rcu_tasks_nvcsw == READ_ONCE(t->nvcsw);
+}
+
+static bool check_holdouts(void)
+{
+	struct task_struct *t;
+	bool any = false;
+
+	read_lock(&tasklist_lock);
+	for_each_process(t) {
+		if (!t->rcu_tasks_holdout)
+			continue;
+		if (task_is_holdout(t))
+			any = true;
+		else
+			t->rcu_tasks_holdout = 0;
+	}
+	read_unlock(&tasklist_lock);
+	return any;
+}
+
+static DEFINE_MUTEX(rcu_tasks_mutex);
+
+void synchronize_rcu_tasks(void)
+{
+	struct task_struct *t;
+
+	mutex_lock(&rcu_tasks_mutex);
+	synchronize_rcu();
+	WRITE_ONCE(rcu_tasks_waiter, current);
+	read_lock(&tasklist_lock);
+	for_each_process(t) {
+		if (t == current || !READ_ONCE(t->on_rq) || is_idle_task(t))
+			continue;
+		t->rcu_tasks_nvcsw = READ_ONCE(t->nvcsw);
+		WRITE_ONCE(t->rcu_tasks_holdout, 1);
+	}
+	read_unlock(&tasklist_lock);
+	for (;;) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (!check_holdouts())
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	WRITE_ONCE(rcu_tasks_waiter, NULL);
+	synchronize_rcu();
+	mutex_unlock(&rcu_tasks_mutex);
+}
+EXPORT_SYMBOL(synchronize_rcu_tasks);
+
+void __init rcu_init(void)
+{
+	raw_spin_lock_init(&rcu_state.lock);
+	rcu_state.next_tail = &rcu_state.next;
+	rcu_state.done_tail = &rcu_state.done;
+	open_softirq(RCU_SOFTIRQ, rcu_core_si);
+}
+
+static int __init rcu_spawn_gp_kthread(void)
+{
+	struct task_struct *t = kthread_run(rcu_gp_kthread, NULL, "rcu_preempt");
+
+	if (IS_ERR(t))
+		return PTR_ERR(t);
+	rcu_gp_task = t;
+	return 0;
+}
+early_initcall(rcu_spawn_gp_kthread);

@@ -1,0 +1,63 @@
+/* idle.c: what a CPU does when nothing is to be done: halt until the next interrupt. */
+#include "sched.h"
+#include <linux/irqflags.h>
+#include <linux/interrupt.h>
+
+void tick_nohz_idle_stop_tick(void);
+void tick_nohz_idle_exit(void);
+void rcu_idle_enter(void);
+void rcu_idle_exit(void);
+void schedule_idle(void);
+void flush_smp_call_function_queue(void);
+
+struct task_struct *pick_next_task_idle(struct rq *rq)
+{
+	set_next_task_idle(rq, rq->idle, true);
+	return rq->idle;
+}
+
+void set_next_task_idle(struct rq *rq, struct task_struct *next, bool first)
+{
+	rq->idle_stamp = rq->clock;
+}
+
+/* No probe may stand here: a halt that is stepped with interrupts off never ends. */
+noinstr void default_idle(void)
+{
+	__asm__ __volatile__("sti; hlt; cli" : : : "memory");
+}
+
+void arch_cpu_idle(void)
+{
+	default_idle();
+}
+
+static noinline void cpuidle_idle_call(void)
+{
+	if (need_resched()) {
+		local_irq_enable();
+		return;
+	}
+	rcu_idle_enter();
+	arch_cpu_idle();
+	rcu_idle_exit();
+	local_irq_enable();
+}
+
+static noinline void do_idle(void)
+{
+	while (!need_resched()) {
+		local_irq_disable();
+		tick_nohz_idle_stop_tick();
+		cpuidle_idle_call();
+	}
+	tick_nohz_idle_exit();
+	flush_smp_call_function_queue();
+	schedule_idle();
+}
+
+void cpu_startup_entry(int state)
+{
+	for (;;)
+		do_idle();
+}

@@ -1,0 +1,205 @@
+/* signal.c: signals end sleeps, and kill; there is no user code that could handle one. */
+#include <linux/sched.h>
+#include <linux/slab.h>
+#include <linux/syscalls.h>
+#include <trace/events/signal.h>
+
+static bool sig_pending_in(u64 set, int sig)
+{
+	return (set >> (sig - 1)) & 1;
+}
+
+struct sighand_struct *__lock_task_sighand(struct task_struct *tsk, unsigned long *flags)
+{
+	struct sighand_struct *sighand;
+
+	rcu_read_lock();
+	sighand = rcu_dereference(tsk->sighand);
+	if (sighand)
+		spin_lock_irqsave(&sighand->siglock, *flags);
+	rcu_read_unlock();
+	return sighand;
+}
+
+static bool recalc_sigpending_tsk(struct task_struct *t)
+{
+	if ((t->pending.signal | t->signal->shared_pending.signal) & ~t->blocked) {
+		set_tsk_thread_flag(t, TIF_SIGPENDING);
+		return true;
+	}
+	return false;
+}
+
+void recalc_sigpending(void)
+{
+	if (!recalc_sigpending_tsk(current))
+		clear_tsk_thread_flag(current, TIF_SIGPENDING);
+}
+EXPORT_SYMBOL(recalc_sigpending);
+
+void signal_wake_up_state(struct task_struct *t, unsigned int state)
+{
+	set_tsk_thread_flag(t, TIF_SIGPENDING);
+	if (!wake_up_state(t, state | TASK_INTERRUPTIBLE))
+		kick_process(t);
+}
+
+/* Signals that nobody minds, as their default action has it. */
+static bool sig_ignored(struct task_struct *t, int sig)
+{
+	return sig == SIGCHLD || sig == 23 || sig == 28 || sig == 18 || (t->flags & PF_KTHREAD && sig != SIGKILL);
+}
+
+bool prepare_signal(int sig, struct task_struct *p, bool force)
+{
+	if (p->signal->flags & SIGNAL_GROUP_EXIT)
+		return sig == SIGKILL;
+	return !sig_ignored(p, sig);
+}
+
+void complete_signal(int sig, struct task_struct *p, enum pid_type type)
+{
+	bool fatal = sig == SIGKILL || !sig_pending_in(p->blocked, sig);
+
+	if (p->flags & PF_EXITING)
+		return;
+	if (fatal) {
+		p->pending.signal |= 1ULL << (SIGKILL - 1);
+		signal_wake_up(p, 1);
+	} else {
+		signal_wake_up(p, sig == SIGKILL);
+	}
+}
+
+int __send_signal_locked(int sig, struct kernel_siginfo *info, struct task_struct *t, enum pid_type type, bool force)
+{
+	struct sigpending *pending = type != PIDTYPE_PID ? &t->signal->shared_pending : &t->pending;
+	int result = TRACE_SIGNAL_IGNORED;
+
+	if (!prepare_signal(sig, t, force))
+		goto ret;
+	result = TRACE_SIGNAL_ALREADY_PENDING;
+	if (sig_pending_in(pending->signal, sig))
+		goto ret;
+	result = TRACE_SIGNAL_DELIVERED;
+	pending->signal |= 1ULL << (sig - 1);
+	complete_signal(sig, t, type);
+ret:
+	trace_signal_generate(sig, info, t, type != PIDTYPE_PID, result);
+	return 0;
+}
+
+int send_signal_locked(int sig, struct kernel_siginfo *info, struct task_struct *t, enum pid_type type)
+{
+	return __send_signal_locked(sig, info, t, type, info == SEND_SIG_PRIV);
+}
+
+int do_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type)
+{
+	unsigned long flags;
+	int ret = -ESRCH;
+
+	if (__lock_task_sighand(p, &flags)) {
+		ret = send_signal_locked(sig, info, p, type);
+		spin_unlock_irqrestore(&p->sighand->siglock, flags);
+	}
+	return ret;
+}
+
+int send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p)
+{
+	if (sig < 0 || sig > _NSIG)
+		return -EINVAL;
+	return do_send_sig_info(sig, info, p, PIDTYPE_PID);
+}
+EXPORT_SYMBOL(send_sig_info);
+
+int send_sig(int sig, struct task_struct *p, int priv)
+{
+	return send_sig_info(sig, priv ? SEND_SIG_PRIV : SEND_SIG_NOINFO, p);
+}
+EXPORT_SYMBOL(send_sig);
+
+int check_kill_permission(int sig, struct kernel_siginfo *info, struct task_struct *t)
+{
+	const struct cred *cred = current_cred(), *tcred = t->cred;
+
+	if (sig < 0 || sig > _NSIG)
+		return -EINVAL;
+	if (cred->euid.val == 0 || cred->euid.val == tcred->uid.val || cred->uid.val == tcred->uid.val)
+		return 0;
+	return -EPERM;
+}
+
+int group_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type)
+{
+	int ret = check_kill_permission(sig, info, p);
+
+	if (!ret && sig)
+		ret = do_send_sig_info(sig, info, p, type);
+	return ret;
+}
+
+int kill_pid_info(int sig, struct kernel_siginfo *info, struct pid *pid)
+{
+	struct task_struct *p;
+	int error = -ESRCH;
+
+	rcu_read_lock();
+	p = pid_task(pid, PIDTYPE_PID);
+	if (p)
+		error = group_send_sig_info(sig, info, p, PIDTYPE_TGID);
+	rcu_read_unlock();
+	return error;
+}
+
+static int kill_something_info(int sig, struct kernel_siginfo *info, pid_t pid)
+{
+	if (pid <= 0)
+		return -ESRCH;
+	return kill_pid_info(sig, info, find_vpid(pid));
+}
+
+SYSCALL_DEFINE2(kill, pid_t, pid, int, sig)
+{
+	return kill_something_info(sig, SEND_SIG_NOINFO, pid);
+}
+
+/* Forgets all pending signals of the task. */
+void flush_signals(struct task_struct *t)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&t->sighand->siglock, flags);
+	clear_tsk_thread_flag(t, TIF_SIGPENDING);
+	t->pending.signal = 0;
+	t->signal->shared_pending.signal = 0;
+	spin_unlock_irqrestore(&t->sighand->siglock, flags);
+}
+EXPORT_SYMBOL(flush_signals);
+
+void flush_signal_handlers(struct task_struct *t, int force_default)
+{
+	int i;
+
+	for (i = 0; i < _NSIG; i++)
+		t->sighand->action[i].handler = NULL;
+}
+
+void exit_signals(struct task_struct *tsk)
+{
+	tsk->flags |= PF_EXITING;
+}
+
+/* Tells the parent that a child is gone. True when nobody will ask for it. */
+bool do_notify_parent(struct task_struct *tsk, int sig)
+{
+	struct task_struct *parent = tsk->parent;
+	bool autoreap = parent == &init_task || (parent->flags & PF_KTHREAD) || parent->pid == 1;
+	void __wake_up_parent(struct task_struct *p, struct task_struct *parent);
+
+	if (sig > 0)
+		send_sig_info(sig, SEND_SIG_NOINFO, parent);
+	__wake_up_parent(tsk, parent);
+	return autoreap || tsk->host_call;
+}

@@ -1,0 +1,181 @@
+/* softirq.c: work that interrupts leave for when they are over; irq_work. */
+#include <linux/sched.h>
+#include <linux/interrupt.h>
+#include <linux/kthread.h>
+#include <trace/events/irq.h>
+
+#define MAX_SOFTIRQ_RESTART 10
+
+static struct softirq_action softirq_vec[NR_SOFTIRQS];
+DEFINE_PER_CPU(u16, __softirq_pending);
+DEFINE_PER_CPU(struct task_struct *, ksoftirqd);
+static DEFINE_PER_CPU(struct llist_head, raised_list);
+void tick_irq_enter(void);
+
+void open_softirq(int nr, void (*action)(struct softirq_action *))
+{
+	softirq_vec[nr].action = action;
+}
+
+static void wakeup_softirqd(void)
+{
+	struct task_struct *tsk = this_cpu_read(ksoftirqd);
+
+	if (tsk)
+		wake_up_process(tsk);
+}
+
+void raise_softirq_irqoff(unsigned int nr)
+{
+	trace_softirq_raise(nr);
+	this_cpu_or(__softirq_pending, 1U << nr);
+	if (!in_interrupt())
+		wakeup_softirqd();
+}
+
+void raise_softirq(unsigned int nr)
+{
+	unsigned long flags;
+
+	local_irq_save(flags);
+	raise_softirq_irqoff(nr);
+	local_irq_restore(flags);
+}
+EXPORT_SYMBOL(raise_softirq);
+
+/* Runs what is pending, with interrupts on; what is raised meanwhile a few times more, then ksoftirqd. */
+asmlinkage void __do_softirq(void)
+{
+	int restart = MAX_SOFTIRQ_RESTART, nr;
+	u16 pending;
+
+	preempt_count_add(SOFTIRQ_OFFSET);
+	while ((pending = this_cpu_read(__softirq_pending)) && restart--) {
+		this_cpu_write(__softirq_pending, 0);
+		local_irq_enable();
+		for (; pending; pending &= pending - 1) {
+			nr = __ffs(pending);
+			trace_softirq_entry(nr);
+			softirq_vec[nr].action(&softirq_vec[nr]);
+			trace_softirq_exit(nr);
+		}
+		local_irq_disable();
+	}
+	if (this_cpu_read(__softirq_pending))
+		wakeup_softirqd();
+	preempt_count_sub(SOFTIRQ_OFFSET);
+}
+
+void do_softirq(void)
+{
+	unsigned long flags;
+
+	if (in_interrupt())
+		return;
+	local_irq_save(flags);
+	if (this_cpu_read(__softirq_pending))
+		__do_softirq();
+	local_irq_restore(flags);
+}
+
+void irq_enter_rcu(void)
+{
+	preempt_count_add(HARDIRQ_OFFSET);
+	if (is_idle_task(current))
+		tick_irq_enter();
+}
+
+void irq_exit_rcu(void)
+{
+	preempt_count_sub(HARDIRQ_OFFSET);
+	if (!in_interrupt() && this_cpu_read(__softirq_pending))
+		__do_softirq();
+}
+
+void __local_bh_disable_ip(unsigned long ip, unsigned int cnt)
+{
+	preempt_count_add(cnt);
+	barrier();
+}
+EXPORT_SYMBOL(__local_bh_disable_ip);
+
+void __local_bh_enable_ip(unsigned long ip, unsigned int cnt)
+{
+	preempt_count_sub(cnt - 1);
+	if (unlikely(!in_interrupt() && this_cpu_read(__softirq_pending)))
+		do_softirq();
+	preempt_count_sub(1);
+}
+EXPORT_SYMBOL(__local_bh_enable_ip);
+
+static int run_ksoftirqd(void *unused)
+{
+	while (!kthread_should_stop()) {
+		set_current_state(TASK_INTERRUPTIBLE);
+		if (!this_cpu_read(__softirq_pending)) {
+			schedule();
+			continue;
+		}
+		__set_current_state(TASK_RUNNING);
+		local_irq_disable();
+		if (this_cpu_read(__softirq_pending))
+			__do_softirq();
+		local_irq_enable();
+		cond_resched();
+	}
+	return 0;
+}
+
+static __init int spawn_ksoftirqd(void)
+{
+	unsigned int cpu;
+
+	for_each_online_cpu(cpu) {
+		struct task_struct *p = kthread_create_on_cpu(run_ksoftirqd, NULL, cpu, "ksoftirqd/%u");
+
+		if (IS_ERR(p))
+			return PTR_ERR(p);
+		per_cpu(ksoftirqd, cpu) = p;
+		wake_up_process(p);
+	}
+	return 0;
+}
+early_initcall(spawn_ksoftirqd);
+
+/* Runs func soon on this CPU, from a softirq. */
+bool irq_work_queue(struct irq_work *work)
+{
+	unsigned long flags;
+
+	if (atomic_cmpxchg(&work->flags, 0, 1) != 0)
+		return false;
+	local_irq_save(flags);
+	llist_add(&work->llnode, this_cpu_ptr(&raised_list));
+	raise_softirq_irqoff(HI_SOFTIRQ);
+	local_irq_restore(flags);
+	return true;
+}
+EXPORT_SYMBOL(irq_work_queue);
+
+void irq_work_run(void)
+{
+	struct llist_node *n = llist_del_all(this_cpu_ptr(&raised_list)), *next;
+
+	for (n = llist_reverse_order(n); n; n = next) {
+		struct irq_work *work = llist_entry(n, struct irq_work, llnode);
+
+		next = n->next;
+		atomic_set(&work->flags, 0);
+		work->func(work);
+	}
+}
+
+static void irq_work_softirq(struct softirq_action *h)
+{
+	irq_work_run();
+}
+
+void __init softirq_init(void)
+{
+	open_softirq(HI_SOFTIRQ, irq_work_softirq);
+}

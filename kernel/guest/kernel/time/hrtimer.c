@@ -1,0 +1,272 @@
+/*
+ * hrtimer.c: timers of nanosecond resolution, in a list by expiry for each
+ * CPU; the CPU's timer interrupt comes at the first of them. The tick is one
+ * of these timers.
+ */
+#include <linux/sched.h>
+#include <linux/hrtimer.h>
+#include <linux/interrupt.h>
+#include <linux/uaccess.h>
+#include <linux/syscalls.h>
+#include <linux/string.h>
+#include <asm/host.h>
+#include <trace/events/timer.h>
+
+struct hrtimer_clock_base {
+	raw_spinlock_t lock;
+	unsigned int cpu;
+	struct hrtimer *running;
+	struct list_head active;	/* by expiry */
+	ktime_t next_event;		/* what the hardware is armed for; 0: nothing */
+};
+static DEFINE_PER_CPU(struct hrtimer_clock_base, hrtimer_bases);
+
+static struct hrtimer *first_hrtimer(struct hrtimer_clock_base *base)
+{
+	return list_first_entry_or_null(&base->active, struct hrtimer, node.node);
+}
+
+void __hrtimer_init(struct hrtimer *timer, clockid_t clock_id, enum hrtimer_mode mode)
+{
+	memset(timer, 0, sizeof(*timer));
+	INIT_LIST_HEAD(&timer->node.node);
+	timer->base = this_cpu_ptr(&hrtimer_bases);
+}
+
+void hrtimer_init(struct hrtimer *timer, clockid_t clock_id, enum hrtimer_mode mode)
+{
+	trace_hrtimer_init(timer, clock_id, mode);
+	__hrtimer_init(timer, clock_id, mode);
+}
+EXPORT_SYMBOL(hrtimer_init);
+
+static void tick_program_event(struct hrtimer_clock_base *base, ktime_t expires)
+{
+	if (base->next_event == expires)
+		return;
+	base->next_event = expires;
+	hypercall1(HC_SET_TIMER, expires);
+}
+
+/* Arms this CPU's timer for its first hrtimer. */
+void hrtimer_reprogram(struct hrtimer_clock_base *base)
+{
+	struct hrtimer *t = first_hrtimer(base);
+
+	tick_program_event(base, t ? t->node.expires : 0);
+}
+
+/* Says whether the timer became the first. */
+bool enqueue_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, enum hrtimer_mode mode, bool was_armed)
+{
+	struct hrtimer *pos;
+
+	trace_hrtimer_start(timer, mode, was_armed);
+	list_for_each_entry(pos, &base->active, node.node)
+		if (timer->node.expires < pos->node.expires)
+			break;
+	list_add_tail(&timer->node.node, &pos->node.node);
+	timer->state = HRTIMER_STATE_ENQUEUED;
+	return first_hrtimer(base) == timer;
+}
+
+static void __remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, u8 newstate)
+{
+	if (!(timer->state & HRTIMER_STATE_ENQUEUED))
+		return;
+	list_del_init(&timer->node.node);
+	timer->state = newstate;
+}
+
+/* Says whether the timer was waiting. */
+static bool remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base)
+{
+	if (!(timer->state & HRTIMER_STATE_ENQUEUED))
+		return false;
+	trace_hrtimer_cancel(timer);
+	__remove_hrtimer(timer, base, HRTIMER_STATE_INACTIVE);
+	return true;
+}
+
+static struct hrtimer_clock_base *lock_hrtimer_base(struct hrtimer *timer, unsigned long *flags)
+{
+	for (;;) {
+		struct hrtimer_clock_base *base = READ_ONCE(timer->base);
+
+		raw_spin_lock_irqsave(&base->lock, *flags);
+		if (base == timer->base)
+			return base;
+		raw_spin_unlock_irqrestore(&base->lock, *flags);
+	}
+}
+
+/* tim is absolute, or relative to now with HRTIMER_MODE_REL. */
+void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t tim, u64 delta_ns, const enum hrtimer_mode mode)
+{
+	struct hrtimer_clock_base *base, *here;
+	unsigned long flags;
+	bool was_armed;
+
+	base = lock_hrtimer_base(timer, &flags);
+	was_armed = remove_hrtimer(timer, base);
+	here = this_cpu_ptr(&hrtimer_bases);
+	if (base != here && base->running != timer) {
+		timer->base = here;
+		raw_spin_unlock(&base->lock);
+		raw_spin_lock(&here->lock);
+		base = here;
+	}
+	if (mode & HRTIMER_MODE_REL)
+		tim += ktime_get();
+	timer->_softexpires = tim;
+	timer->node.expires = tim + delta_ns;
+	if (enqueue_hrtimer(timer, base, mode, was_armed) && base == here)
+		hrtimer_reprogram(base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+}
+EXPORT_SYMBOL(hrtimer_start_range_ns);
+
+/* 1: was active, 0: was not, -1: its function runs. */
+int hrtimer_try_to_cancel(struct hrtimer *timer)
+{
+	struct hrtimer_clock_base *base;
+	unsigned long flags;
+	int ret = -1;
+
+	base = lock_hrtimer_base(timer, &flags);
+	if (base->running != timer)
+		ret = remove_hrtimer(timer, base);
+	raw_spin_unlock_irqrestore(&base->lock, flags);
+	return ret;
+}
+EXPORT_SYMBOL(hrtimer_try_to_cancel);
+
+int hrtimer_cancel(struct hrtimer *timer)
+{
+	int ret;
+
+	while ((ret = hrtimer_try_to_cancel(timer)) < 0)
+		cpu_relax();
+	return ret;
+}
+EXPORT_SYMBOL(hrtimer_cancel);
+
+bool hrtimer_active(const struct hrtimer *timer)
+{
+	return timer->state != HRTIMER_STATE_INACTIVE || timer->base->running == timer;
+}
+EXPORT_SYMBOL(hrtimer_active);
+
+/* Moves the expiry past now by whole intervals; gives their number. */
+u64 hrtimer_forward(struct hrtimer *timer, ktime_t now, ktime_t interval)
+{
+	s64 delta = now - timer->node.expires;
+	u64 orun = 1;
+
+	if (delta < 0)
+		return 0;
+	if (delta >= interval)
+		orun = delta / interval + 1;
+	timer->node.expires += orun * interval;
+	timer->_softexpires = timer->node.expires;
+	return orun;
+}
+EXPORT_SYMBOL(hrtimer_forward);
+
+static void __run_hrtimer(struct hrtimer_clock_base *base, struct hrtimer *timer, ktime_t *now)
+{
+	enum hrtimer_restart restart;
+
+	trace_hrtimer_cancel(timer);
+	base->running = timer;
+	__remove_hrtimer(timer, base, HRTIMER_STATE_INACTIVE);
+	raw_spin_unlock(&base->lock);
+	trace_hrtimer_expire_entry(timer, now);
+	restart = timer->function(timer);
+	trace_hrtimer_expire_exit(timer);
+	raw_spin_lock(&base->lock);
+	if (restart != HRTIMER_NORESTART && !(timer->state & HRTIMER_STATE_ENQUEUED))
+		enqueue_hrtimer(timer, base, HRTIMER_MODE_ABS, false);
+	base->running = NULL;
+}
+
+static void __hrtimer_run_queues(struct hrtimer_clock_base *base, ktime_t now)
+{
+	struct hrtimer *timer;
+
+	while ((timer = first_hrtimer(base)) && timer->node.expires <= now)
+		__run_hrtimer(base, timer, &now);
+}
+
+/* The CPU's timer interrupt. */
+void hrtimer_interrupt(void)
+{
+	struct hrtimer_clock_base *base = this_cpu_ptr(&hrtimer_bases);
+
+	raw_spin_lock(&base->lock);
+	base->next_event = 0;
+	__hrtimer_run_queues(base, ktime_get());
+	hrtimer_reprogram(base);
+	raw_spin_unlock(&base->lock);
+}
+
+static enum hrtimer_restart hrtimer_wakeup(struct hrtimer *timer)
+{
+	struct hrtimer_sleeper *t = container_of(timer, struct hrtimer_sleeper, timer);
+	struct task_struct *task = t->task;
+
+	t->task = NULL;
+	if (task)
+		wake_up_process(task);
+	return HRTIMER_NORESTART;
+}
+
+/* 1 when the time came, 0 when a signal did. */
+static int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
+{
+	do {
+		set_current_state(TASK_INTERRUPTIBLE);
+		hrtimer_start(&t->timer, t->timer.node.expires, mode);
+		if (t->task)
+			schedule();
+		hrtimer_cancel(&t->timer);
+		mode = HRTIMER_MODE_ABS;
+	} while (t->task && !signal_pending(current));
+	__set_current_state(TASK_RUNNING);
+	return !t->task;
+}
+
+long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid)
+{
+	struct hrtimer_sleeper t;
+
+	hrtimer_init(&t.timer, clockid, mode);
+	t.timer.function = hrtimer_wakeup;
+	t.timer.node.expires = rqtp;
+	t.task = current;
+	return do_nanosleep(&t, mode) ? 0 : -EINTR;
+}
+
+SYSCALL_DEFINE2(nanosleep, struct timespec64 __user *, rqtp, struct timespec64 __user *, rmtp)
+{
+	struct timespec64 tu;
+
+	if (copy_from_user(&tu, rqtp, sizeof(tu)))
+		return -EFAULT;
+	if (tu.tv_sec < 0 || (unsigned long)tu.tv_nsec >= NSEC_PER_SEC)
+		return -EINVAL;
+	return hrtimer_nanosleep(timespec64_to_ns(&tu), HRTIMER_MODE_REL, CLOCK_MONOTONIC);
+}
+
+void __init hrtimers_init(void)
+{
+	unsigned int cpu;
+
+	for_each_possible_cpu(cpu) {
+		struct hrtimer_clock_base *base = per_cpu_ptr(&hrtimer_bases, cpu);
+
+		base->cpu = cpu;
+		raw_spin_lock_init(&base->lock);
+		INIT_LIST_HEAD(&base->active);
+	}
+}

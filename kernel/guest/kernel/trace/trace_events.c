@@ -1,0 +1,392 @@
+/*
+ * trace_events.c: what each tracepoint tells. trace_event_raw_event_NAME, called
+ * only while somebody listens, fills a record and gives it to the machine. A
+ * record begins with room for struct trace_entry and has 6.1's layout, which
+ * the event's file format shows (kprobes/tracing/formats.txt, recorded): the
+ * machine checks their sizes when it builds the events.
+ */
+#include <linux/sched.h>
+#include <linux/hrtimer.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/timer.h>
+#include <asm/ptrace.h>
+#include <asm/host.h>
+#include <trace/events/exceptions.h>
+#include <trace/events/irq.h>
+#include <trace/events/kmem.h>
+#include <trace/events/rcu.h>
+#include <trace/events/sched.h>
+#include <trace/events/signal.h>
+#include <trace/events/syscalls.h>
+#include <trace/events/task.h>
+#include <trace/events/timer.h>
+#include <trace/events/workqueue.h>
+
+struct trace_entry {
+	unsigned short type;
+	unsigned char flags, preempt_count;
+	int pid;
+};
+
+const char *kmem_cache_name(const struct kmem_cache *s);
+void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *size, slab_flags_t *flags);
+
+/*
+ * TRACE_EVENT(name, proto, fields, fill): fill sets the members of rec. More
+ * than the fixed part is sent when it adds to len.
+ */
+#define TRACE_EVENT(name, proto, fields, fill) \
+	struct tracepoint __tracepoint_##name = { #name }; \
+	notrace noinline void trace_event_raw_event_##name(void *__data, proto) \
+	{ \
+		struct { struct trace_entry ent; fields } rec; \
+		size_t len = sizeof(rec); \
+		memset(&rec, 0, sizeof(rec)); \
+		fill \
+		hypercall3(HC_TRACEPOINT, &__tracepoint_##name, &rec, len); \
+	}
+/* Calls all listeners, where the site does not know that there is one. */
+#define DEFINE_TRACEITER(name, proto, args) \
+	int __traceiter_##name(void *__data, proto) \
+	{ \
+		trace_event_raw_event_##name(__data, args); \
+		return 0; \
+	}
+#define TRACE_FIELDS(args...) args
+
+/* A string behind the record: its length and where it begins, as __data_loc has it. */
+#define MAX_STRING 256
+#define put_string(field, buf, s) do { \
+	size_t __n = strscpy(buf, (s) ?: "(null)", MAX_STRING) + 1; \
+	if ((ssize_t)__n <= 0) \
+		__n = MAX_STRING; \
+	rec.field = (u32)__n << 16 | (u32)((buf) - (char *)&rec); \
+	len = ALIGN((buf) - (char *)&rec, __alignof__(rec)) + __n; \
+} while (0)
+
+#define copy_comm(field, task) memcpy(rec.field, (task)->comm, TASK_COMM_LEN)
+
+TRACE_EVENT(sched_kthread_stop, TP_PROTO(struct task_struct *t),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid;),
+	copy_comm(comm, t);
+	rec.pid = t->pid;
+)
+
+TRACE_EVENT(sched_kthread_stop_ret, TP_PROTO(int ret),
+	TRACE_FIELDS(int ret;),
+	rec.ret = ret;
+)
+
+#define SCHED_WAKEUP(name) \
+TRACE_EVENT(name, TP_PROTO(struct task_struct *p), \
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio, target_cpu;), \
+	copy_comm(comm, p); \
+	rec.pid = p->pid; \
+	rec.prio = p->prio; \
+	rec.target_cpu = task_cpu(p); \
+)
+SCHED_WAKEUP(sched_waking)
+SCHED_WAKEUP(sched_wakeup)
+SCHED_WAKEUP(sched_wakeup_new)
+
+#define TASK_REPORT 0x7f
+#define TASK_REPORT_IDLE 0x80
+#define TASK_REPORT_MAX 0x100
+
+/* One bit for why a task is switched away from; 0: it could run on. */
+static long sched_switch_state(bool preempt, unsigned int prev_state, struct task_struct *p)
+{
+	unsigned int state = (prev_state | p->exit_state) & TASK_REPORT;
+
+	if (preempt)
+		return TASK_REPORT_MAX;
+	if (prev_state == TASK_IDLE)
+		return TASK_REPORT_IDLE;
+	return state ? 1L << (fls64(state) - 1) : 0;
+}
+
+TRACE_EVENT(sched_switch, TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
+	TRACE_FIELDS(char prev_comm[TASK_COMM_LEN]; pid_t prev_pid; int prev_prio; long prev_state;
+		     char next_comm[TASK_COMM_LEN]; pid_t next_pid; int next_prio;),
+	copy_comm(prev_comm, prev);
+	copy_comm(next_comm, next);
+	rec.prev_pid = prev->pid;
+	rec.prev_prio = prev->prio;
+	rec.prev_state = sched_switch_state(preempt, prev_state, prev);
+	rec.next_pid = next->pid;
+	rec.next_prio = next->prio;
+)
+
+TRACE_EVENT(sched_migrate_task, TP_PROTO(struct task_struct *p, int dest_cpu),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio, orig_cpu, dest_cpu;),
+	copy_comm(comm, p);
+	rec.pid = p->pid;
+	rec.prio = p->prio;
+	rec.orig_cpu = task_cpu(p);
+	rec.dest_cpu = dest_cpu;
+)
+
+#define SCHED_PROCESS(name) \
+TRACE_EVENT(name, TP_PROTO(struct task_struct *p), \
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio;), \
+	copy_comm(comm, p); \
+	rec.pid = p->pid; \
+	rec.prio = p->prio; \
+)
+SCHED_PROCESS(sched_process_free)
+SCHED_PROCESS(sched_process_exit)
+
+TRACE_EVENT(sched_process_wait, TP_PROTO(struct pid *pid),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio;),
+	copy_comm(comm, current);
+	rec.pid = pid_nr(pid);
+	rec.prio = current->prio;
+)
+
+TRACE_EVENT(sched_process_fork, TP_PROTO(struct task_struct *parent, struct task_struct *child),
+	TRACE_FIELDS(char parent_comm[TASK_COMM_LEN]; pid_t parent_pid; char child_comm[TASK_COMM_LEN]; pid_t child_pid;),
+	copy_comm(parent_comm, parent);
+	rec.parent_pid = parent->pid;
+	copy_comm(child_comm, child);
+	rec.child_pid = child->pid;
+)
+
+TRACE_EVENT(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, const char *filename),
+	TRACE_FIELDS(u32 filename; pid_t pid, old_pid; char name[MAX_STRING];),
+	put_string(filename, rec.name, filename);
+	rec.pid = p->pid;
+	rec.old_pid = old_pid;
+)
+
+TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u64 vruntime),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; u64 runtime, vruntime;),
+	copy_comm(comm, tsk);
+	rec.pid = tsk->pid;
+	rec.runtime = runtime;
+	rec.vruntime = vruntime;
+)
+
+TRACE_EVENT(kmalloc, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags, int node),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; unsigned long gfp_flags; int node;),
+	rec.call_site = call_site;
+	rec.ptr = ptr;
+	rec.bytes_req = bytes_req;
+	rec.bytes_alloc = bytes_alloc;
+	rec.gfp_flags = gfp_flags;
+	rec.node = node;
+)
+
+TRACE_EVENT(kmem_cache_alloc, TP_PROTO(unsigned long call_site, const void *ptr, struct kmem_cache *s, gfp_t gfp_flags, int node),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; unsigned long gfp_flags; int node; bool accounted;),
+	slab_flags_t flags;
+
+	kmem_cache_sizes(s, &rec.bytes_req, &rec.bytes_alloc, &flags);
+	rec.call_site = call_site;
+	rec.ptr = ptr;
+	rec.gfp_flags = gfp_flags;
+	rec.node = node;
+	rec.accounted = (gfp_flags & __GFP_ACCOUNT) || (flags & SLAB_ACCOUNT);
+)
+
+TRACE_EVENT(kfree, TP_PROTO(unsigned long call_site, const void *ptr),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr;),
+	rec.call_site = call_site;
+	rec.ptr = ptr;
+)
+
+TRACE_EVENT(kmem_cache_free, TP_PROTO(unsigned long call_site, const void *ptr, const struct kmem_cache *s),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr; u32 name; char text[MAX_STRING];),
+	rec.call_site = call_site;
+	rec.ptr = ptr;
+	put_string(name, rec.text, kmem_cache_name(s));
+)
+
+TRACE_EVENT(mm_page_free, TP_PROTO(struct page *page, unsigned int order),
+	TRACE_FIELDS(unsigned long pfn; unsigned int order;),
+	rec.pfn = page_to_pfn(page);
+	rec.order = order;
+)
+
+TRACE_EVENT(mm_page_alloc, TP_PROTO(struct page *page, unsigned int order, gfp_t gfp_flags, int migratetype),
+	TRACE_FIELDS(unsigned long pfn; unsigned int order; unsigned long gfp_flags; int migratetype;),
+	rec.pfn = page ? page_to_pfn(page) : -1UL;
+	rec.order = order;
+	rec.gfp_flags = gfp_flags;
+	rec.migratetype = migratetype;
+)
+
+TRACE_EVENT(sys_enter, TP_PROTO(struct pt_regs *regs, long id),
+	TRACE_FIELDS(long id; unsigned long args[6];),
+	rec.id = id;
+	rec.args[0] = regs->di;
+	rec.args[1] = regs->si;
+	rec.args[2] = regs->dx;
+	rec.args[3] = regs->r10;
+	rec.args[4] = regs->r8;
+	rec.args[5] = regs->r9;
+)
+
+TRACE_EVENT(sys_exit, TP_PROTO(struct pt_regs *regs, long ret),
+	TRACE_FIELDS(long id, ret;),
+	rec.id = (int)regs->orig_ax;
+	rec.ret = ret;
+)
+
+#define TIMER_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(struct timer_list *timer), \
+	TRACE_FIELDS(void *timer;), \
+	rec.timer = timer; \
+)
+TIMER_CLASS(timer_init)
+TIMER_CLASS(timer_expire_exit)
+TIMER_CLASS(timer_cancel)
+
+TRACE_EVENT(timer_start, TP_PROTO(struct timer_list *timer, unsigned long expires, unsigned int flags),
+	TRACE_FIELDS(void *timer, *function; unsigned long expires, now; unsigned int flags;),
+	rec.timer = timer;
+	rec.function = timer->function;
+	rec.expires = expires;
+	rec.now = jiffies;
+	rec.flags = flags;
+)
+
+TRACE_EVENT(timer_expire_entry, TP_PROTO(struct timer_list *timer, unsigned long baseclk),
+	TRACE_FIELDS(void *timer; unsigned long now; void *function; unsigned long baseclk;),
+	rec.timer = timer;
+	rec.now = jiffies;
+	rec.function = timer->function;
+	rec.baseclk = baseclk;
+)
+
+#define HRTIMER_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(struct hrtimer *hrtimer), \
+	TRACE_FIELDS(void *hrtimer;), \
+	rec.hrtimer = hrtimer; \
+)
+HRTIMER_CLASS(hrtimer_expire_exit)
+HRTIMER_CLASS(hrtimer_cancel)
+
+TRACE_EVENT(hrtimer_init, TP_PROTO(struct hrtimer *hrtimer, clockid_t clockid, int mode),
+	TRACE_FIELDS(void *hrtimer; clockid_t clockid; int mode;),
+	rec.hrtimer = hrtimer;
+	rec.clockid = clockid;
+	rec.mode = mode;
+)
+
+TRACE_EVENT(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode, bool was_armed),
+	TRACE_FIELDS(void *hrtimer, *function; s64 expires, softexpires; int mode; bool was_armed;),
+	rec.hrtimer = hrtimer;
+	rec.function = hrtimer->function;
+	rec.expires = hrtimer->node.expires;
+	rec.softexpires = hrtimer->_softexpires;
+	rec.mode = mode;
+	rec.was_armed = was_armed;
+)
+
+TRACE_EVENT(hrtimer_expire_entry, TP_PROTO(struct hrtimer *hrtimer, ktime_t *now),
+	TRACE_FIELDS(void *hrtimer; s64 now; void *function;),
+	rec.hrtimer = hrtimer;
+	rec.now = *now;
+	rec.function = hrtimer->function;
+)
+
+TRACE_EVENT(tick_stop, TP_PROTO(int success, int dependency),
+	TRACE_FIELDS(int success, dependency;),
+	rec.success = success;
+	rec.dependency = dependency;
+)
+
+#define SOFTIRQ_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(unsigned int vec_nr), \
+	TRACE_FIELDS(unsigned int vec;), \
+	rec.vec = vec_nr; \
+)
+SOFTIRQ_CLASS(softirq_raise)
+SOFTIRQ_CLASS(softirq_entry)
+SOFTIRQ_CLASS(softirq_exit)
+
+#define VECTOR_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(int vector), \
+	TRACE_FIELDS(int vector;), \
+	rec.vector = vector; \
+)
+VECTOR_CLASS(local_timer_entry)
+VECTOR_CLASS(local_timer_exit)
+VECTOR_CLASS(reschedule_entry)
+VECTOR_CLASS(reschedule_exit)
+VECTOR_CLASS(call_function_single_entry)
+VECTOR_CLASS(call_function_single_exit)
+
+TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, const char *workqueue, int cpu),
+	TRACE_FIELDS(void *work, *function; u32 workqueue; int req_cpu, cpu; char text[MAX_STRING];),
+	rec.work = work;
+	rec.function = work->func;
+	put_string(workqueue, rec.text, workqueue);
+	rec.req_cpu = req_cpu;
+	rec.cpu = cpu;
+)
+
+TRACE_EVENT(workqueue_activate_work, TP_PROTO(struct work_struct *work),
+	TRACE_FIELDS(void *work;),
+	rec.work = work;
+)
+
+TRACE_EVENT(workqueue_execute_start, TP_PROTO(struct work_struct *work),
+	TRACE_FIELDS(void *work, *function;),
+	rec.work = work;
+	rec.function = work->func;
+)
+
+TRACE_EVENT(workqueue_execute_end, TP_PROTO(struct work_struct *work, work_func_t function),
+	TRACE_FIELDS(void *work, *function;),
+	rec.work = work;
+	rec.function = function;
+)
+
+TRACE_EVENT(rcu_utilization, TP_PROTO(const char *s),
+	TRACE_FIELDS(const char *s;),
+	rec.s = s;
+)
+
+TRACE_EVENT(task_newtask, TP_PROTO(struct task_struct *task, unsigned long clone_flags),
+	TRACE_FIELDS(pid_t pid; char comm[TASK_COMM_LEN]; unsigned long clone_flags; short oom_score_adj;),
+	rec.pid = task->pid;
+	copy_comm(comm, task);
+	rec.clone_flags = clone_flags;
+)
+
+TRACE_EVENT(task_rename, TP_PROTO(struct task_struct *task, const char *comm),
+	TRACE_FIELDS(pid_t pid; char oldcomm[TASK_COMM_LEN], newcomm[TASK_COMM_LEN]; short oom_score_adj;),
+	rec.pid = task->pid;
+	copy_comm(oldcomm, task);
+	strscpy(rec.newcomm, comm, TASK_COMM_LEN);
+)
+
+#define SI_USER 0
+#define SI_KERNEL 0x80
+TRACE_EVENT(signal_generate, TP_PROTO(int sig, struct kernel_siginfo *info, struct task_struct *task, int group, int result),
+	TRACE_FIELDS(int sig, errno_, code; char comm[TASK_COMM_LEN]; pid_t pid; int group, result;),
+	rec.sig = sig;
+	rec.code = info == SEND_SIG_PRIV ? SI_KERNEL : SI_USER;
+	copy_comm(comm, task);
+	rec.pid = task->pid;
+	rec.group = group;
+	rec.result = result;
+)
+
+#define PAGE_FAULT_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(unsigned long address, struct pt_regs *regs, unsigned long error_code), \
+	TRACE_FIELDS(unsigned long address, ip, error_code;), \
+	rec.address = address; \
+	rec.ip = regs->ip; \
+	rec.error_code = error_code; \
+)
+PAGE_FAULT_CLASS(page_fault_user)
+PAGE_FAULT_CLASS(page_fault_kernel)
+
+DEFINE_TRACEITER(sched_switch, TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
+		 TP_ARGS(preempt, prev, next, prev_state))
+DEFINE_TRACEITER(sched_wakeup, TP_PROTO(struct task_struct *p), TP_ARGS(p))
+DEFINE_TRACEITER(sched_wakeup_new, TP_PROTO(struct task_struct *p), TP_ARGS(p))

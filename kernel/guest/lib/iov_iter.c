@@ -1,0 +1,124 @@
+// Where a read's data goes and a write's comes from: user or kernel memory.
+#include <linux/fs.h>
+#include <linux/uaccess.h>
+
+noinline void iov_iter_init(struct iov_iter *i, unsigned int direction, const struct iovec *iov, unsigned long nr_segs, size_t count)
+{
+	*i = (struct iov_iter){
+		.iter_type = ITER_IOVEC, .data_source = direction, .user_backed = true,
+		.iov = iov, .nr_segs = nr_segs, .count = count,
+	};
+}
+
+noinline void iov_iter_ubuf(struct iov_iter *i, unsigned int direction, void __user *buf, size_t count)
+{
+	*i = (struct iov_iter){
+		.iter_type = ITER_UBUF, .data_source = direction, .user_backed = true,
+		.ubuf = buf, .nr_segs = 1, .count = count,
+	};
+}
+
+noinline void iov_iter_kvec(struct iov_iter *i, unsigned int direction, const struct kvec *kvec, unsigned long nr_segs, size_t count)
+{
+	*i = (struct iov_iter){
+		.iter_type = ITER_KVEC, .data_source = direction,
+		.kvec = kvec, .nr_segs = nr_segs, .count = count,
+	};
+}
+
+// segment gives the memory that comes next, and its length.
+static char *segment(struct iov_iter *i, size_t *len)
+{
+	if (i->iter_type == ITER_UBUF) {
+		*len = i->count;
+		return (char *)i->ubuf + i->iov_offset;
+	}
+	while (i->iov_offset >= i->iov->iov_len) {
+		i->iov_offset -= i->iov->iov_len;
+		i->iov++;
+		i->nr_segs--;
+	}
+	*len = min(i->iov->iov_len - i->iov_offset, i->count);
+	return (char *)i->iov->iov_base + i->iov_offset;
+}
+
+static void moved(struct iov_iter *i, size_t n)
+{
+	i->iov_offset += n;
+	i->count -= n;
+}
+
+// Both copies give the bytes copied; less than asked for means a fault.
+noinline size_t _copy_to_iter(const void *addr, size_t bytes, struct iov_iter *i)
+{
+	size_t done = 0, n, left;
+
+	if (bytes > i->count)
+		bytes = i->count;
+	while (done < bytes) {
+		char *to = segment(i, &n);
+
+		n = min(n, bytes - done);
+		if (i->user_backed) {
+			left = copy_to_user(to, (const char *)addr + done, n);
+		} else {
+			memcpy(to, (const char *)addr + done, n);
+			left = 0;
+		}
+		moved(i, n - left);
+		done += n - left;
+		if (left)
+			break;
+	}
+	return done;
+}
+
+noinline size_t _copy_from_iter(void *addr, size_t bytes, struct iov_iter *i)
+{
+	size_t done = 0, n, left;
+
+	if (bytes > i->count)
+		bytes = i->count;
+	while (done < bytes) {
+		char *from = segment(i, &n);
+
+		n = min(n, bytes - done);
+		if (i->user_backed) {
+			left = copy_from_user((char *)addr + done, from, n);
+		} else {
+			memcpy((char *)addr + done, from, n);
+			left = 0;
+		}
+		moved(i, n - left);
+		done += n - left;
+		if (left)
+			break;
+	}
+	return done;
+}
+
+size_t iov_iter_zero(size_t bytes, struct iov_iter *i)
+{
+	static const char zeros[64];
+	size_t done = 0, n;
+
+	while (done < bytes && i->count) {
+		n = _copy_to_iter(zeros, min(bytes - done, sizeof(zeros)), i);
+		done += n;
+		if (!n)
+			break;
+	}
+	return done;
+}
+
+void iov_iter_advance(struct iov_iter *i, size_t bytes)
+{
+	moved(i, min(bytes, i->count));
+}
+
+// iov_iter_revert takes back bytes of the last copy, within its segment.
+void iov_iter_revert(struct iov_iter *i, size_t bytes)
+{
+	i->iov_offset -= bytes;
+	i->count += bytes;
+}

@@ -1,0 +1,16 @@
+// Least common multiple.
+#include <linux/types.h>
+#include <linux/gcd.h>
+
+unsigned long lcm(unsigned long a, unsigned long b)
+{
+	return a && b ? a / gcd(a, b) * b : 0;
+}
+
+// lcm_not_zero takes a 0 for "no matter".
+unsigned long lcm_not_zero(unsigned long a, unsigned long b)
+{
+	unsigned long l = lcm(a, b);
+
+	return l ? l : b ? b : a;
+}

@@ -1,0 +1,24 @@
+// Ethernet addresses as text.
+#include <linux/types.h>
+#include <linux/ctype.h>
+#include <linux/string.h>
+#include <linux/hex.h>
+#include <linux/inet.h>
+
+// mac_pton reads xx:xx:xx:xx:xx:xx; mac is untouched when that is not what s is.
+bool mac_pton(const char *s, u8 *mac)
+{
+	int i;
+
+	if (strnlen(s, 17) < 17)
+		return false;
+	for (i = 0; i < 6; i++) {
+		if (!isxdigit(s[3 * i]) || !isxdigit(s[3 * i + 1]))
+			return false;
+		if (i < 5 && s[3 * i + 2] != ':')
+			return false;
+	}
+	for (i = 0; i < 6; i++)
+		mac[i] = hex_to_bin(s[3 * i]) << 4 | hex_to_bin(s[3 * i + 1]);
+	return true;
+}

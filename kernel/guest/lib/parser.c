@@ -1,0 +1,108 @@
+// Options as words: uid=%u and the like.
+#include <linux/types.h>
+#include <linux/errno.h>
+#include <linux/ctype.h>
+#include <linux/string.h>
+#include <linux/kstrtox.h>
+#include <linux/slab.h>
+#include <linux/parser.h>
+
+// match_arg reads what one %-conversion takes: s, d, u, o or x.
+static bool match_arg(char **s, char kind, substring_t *arg)
+{
+	static const unsigned int bases[] = { ['d'] = 10, ['u'] = 10, ['o'] = 8, ['x'] = 16 };
+	char *end;
+
+	arg->from = *s;
+	if (kind == 's') {
+		end = *s + strlen(*s);
+	} else {
+		if (kind == 'd')
+			simple_strtol(*s, &end, bases[(u8)kind]);
+		else
+			simple_strtoul(*s, &end, bases[(u8)kind]);
+	}
+	arg->to = *s = end;
+	return end != arg->from;
+}
+
+static bool match_one(char *s, const char *p, substring_t args[])
+{
+	int argc = 0;
+
+	if (!p)
+		return true;
+	for (; *p; p++) {
+		if (*p != '%') {
+			if (*s++ != *p)
+				return false;
+			continue;
+		}
+		p++;
+		if (*p == '%') {
+			if (*s++ != '%')
+				return false;
+		} else if (!strchr("sduox", *p) || argc >= MAX_OPT_ARGS || !match_arg(&s, *p, &args[argc++])) {
+			return false;
+		}
+	}
+	return !*s;
+}
+
+// match_token gives the token of the first pattern that s matches as a whole.
+int match_token(char *s, const struct match_token *table, substring_t args[])
+{
+	while (!match_one(s, table->pattern, args))
+		table++;
+	return table->token;
+}
+
+static int match_number(substring_t *s, int *result, int base)
+{
+	char buf[16];
+
+	if (match_strlcpy(buf, s, sizeof(buf)) >= sizeof(buf))
+		return -ERANGE;
+	return kstrtoint(buf, base, result);
+}
+
+int match_int(substring_t *s, int *result)
+{
+	return match_number(s, result, 0);
+}
+
+int match_octal(substring_t *s, int *result)
+{
+	return match_number(s, result, 8);
+}
+
+int match_hex(substring_t *s, int *result)
+{
+	return match_number(s, result, 16);
+}
+
+int match_u64(substring_t *s, u64 *result)
+{
+	char buf[24];
+
+	if (match_strlcpy(buf, s, sizeof(buf)) >= sizeof(buf))
+		return -ERANGE;
+	return kstrtoull(buf, 0, result);
+}
+
+// match_strlcpy gives the length of the whole.
+size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
+{
+	size_t len = src->to - src->from, n = len < size ? len : size - 1;
+
+	if (size) {
+		memcpy(dest, src->from, n);
+		dest[n] = 0;
+	}
+	return len;
+}
+
+char *match_strdup(const substring_t *s)
+{
+	return kstrndup(s->from, s->to - s->from, GFP_KERNEL);
+}

@@ -1,0 +1,51 @@
+/* memblock.c: memory before the page allocator: taken from the end of the image upwards, never given back. */
+#include <linux/kernel.h>
+#include <linux/mm.h>
+#include <linux/string.h>
+
+extern char _end[], _text[], init_stack[];
+unsigned long max_pfn, max_low_pfn;
+struct page *mem_map;
+static unsigned long memblock_next;	/* physical */
+
+void __free_pages_core(struct page *page, unsigned int order);
+
+void __init memblock_init(unsigned long ram)
+{
+	max_pfn = max_low_pfn = ram >> PAGE_SHIFT;
+	memblock_next = PAGE_ALIGN(__pa(_end));
+	if (memblock_next >= ram)
+		panic("no memory behind the kernel");
+	mem_map = memblock_alloc(max_pfn * sizeof(struct page), PAGE_SIZE);
+}
+
+/* Cleared memory; the machine's RAM is clear where nobody has written. */
+void * __init memblock_alloc(size_t size, size_t align)
+{
+	unsigned long pa = ALIGN(memblock_next, align);
+
+	if (pa + size > max_pfn << PAGE_SHIFT)
+		panic("memblock_alloc: %lu bytes", size);
+	memblock_next = pa + size;
+	return __va(pa);
+}
+
+static void __init free_range(unsigned long start, unsigned long end)
+{
+	while (start < end) {
+		int order = MAX_ORDER - 1;
+
+		while (order && ((start & ((1UL << order) - 1)) || start + (1UL << order) > end))
+			order--;
+		__free_pages_core(pfn_to_page(start), order);
+		start += 1UL << order;
+	}
+}
+
+/* All that is left becomes the page allocator's: above the first megabyte, without the image. */
+void __init memblock_free_all(void)
+{
+	mem_init();
+	free_range(0x100000 >> PAGE_SHIFT, __pa(_text) >> PAGE_SHIFT);
+	free_range(PAGE_ALIGN(memblock_next) >> PAGE_SHIFT, max_pfn);
+}

@@ -1,0 +1,117 @@
+/* memory.c: page faults of mapped areas: a page comes when it is first touched. */
+#include <linux/sched.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <asm/host.h>
+
+static struct anon_page *find_anon_page(struct vm_area_struct *vma, unsigned long addr)
+{
+	struct anon_page *ap;
+
+	list_for_each_entry(ap, &vma->anon_pages, list)
+		if (ap->addr == addr)
+			return ap;
+	return NULL;
+}
+
+int vma_map_page(struct vm_area_struct *vma, unsigned long addr, struct page *page)
+{
+	return hypercall4(HC_MAP, addr, page_to_phys(page), 1, vma->vm_flags & VM_WRITE ? 1 : 0);
+}
+
+static vm_fault_t do_anonymous_page(struct vm_fault *vmf)
+{
+	struct anon_page *ap = kmalloc(sizeof(*ap), GFP_KERNEL);
+
+	if (!ap)
+		return VM_FAULT_OOM;
+	ap->addr = vmf->address;
+	ap->page = alloc_page(GFP_USER | __GFP_ZERO);
+	if (!ap->page || vma_map_page(vmf->vma, ap->addr, ap->page) < 0) {
+		if (ap->page)
+			__free_page(ap->page);
+		kfree(ap);
+		return VM_FAULT_OOM;
+	}
+	spin_lock(&vmf->vma->vm_mm->page_table_lock);
+	list_add_tail(&ap->list, &vmf->vma->anon_pages);
+	spin_unlock(&vmf->vma->vm_mm->page_table_lock);
+	vmf->page = ap->page;
+	vmf->vma->vm_mm->rss_stat[1]++;
+	current->min_flt++;
+	return 0;
+}
+
+/* The page at addr of an area, which need not be the current task's. */
+int vma_populate(struct vm_area_struct *vma, unsigned long addr, struct page **page)
+{
+	struct anon_page *ap = find_anon_page(vma, addr);
+
+	if (!ap) {
+		if (handle_mm_fault(vma, addr, FAULT_FLAG_WRITE, NULL))
+			return -ENOMEM;
+		ap = find_anon_page(vma, addr);
+	}
+	*page = ap ? ap->page : NULL;
+	return ap ? 0 : -ENOMEM;
+}
+
+static vm_fault_t handle_pte_fault(struct vm_fault *vmf)
+{
+	struct anon_page *ap = find_anon_page(vmf->vma, vmf->address);
+
+	if (!ap)
+		return do_anonymous_page(vmf);
+	return vma_map_page(vmf->vma, ap->addr, ap->page) < 0 ? VM_FAULT_OOM : 0;
+}
+
+vm_fault_t __handle_mm_fault(struct vm_area_struct *vma, unsigned long address, unsigned int flags)
+{
+	struct vm_fault vmf = {
+		.vma = vma, .address = address & PAGE_MASK, .real_address = address, .flags = flags,
+		.gfp_mask = GFP_KERNEL, .pgoff = (address - vma->vm_start) >> PAGE_SHIFT,
+	};
+
+	return handle_pte_fault(&vmf);
+}
+
+vm_fault_t handle_mm_fault(struct vm_area_struct *vma, unsigned long address, unsigned int flags, struct pt_regs *regs)
+{
+	__set_current_state(TASK_RUNNING);
+	if (!(vma->vm_flags & (VM_READ | VM_WRITE)))
+		return VM_FAULT_SIGSEGV;
+	return __handle_mm_fault(vma, address, flags);
+}
+EXPORT_SYMBOL(handle_mm_fault);
+
+/* Frees the pages of [start, end). */
+void unmap_page_range(struct vm_area_struct *vma, unsigned long start, unsigned long end)
+{
+	struct anon_page *ap, *n;
+
+	list_for_each_entry_safe(ap, n, &vma->anon_pages, list) {
+		if (ap->addr < start || ap->addr >= end)
+			continue;
+		hypercall2(HC_UNMAP, ap->addr, 1);
+		list_del(&ap->list);
+		__free_page(ap->page);
+		kfree(ap);
+		vma->vm_mm->rss_stat[1]--;
+	}
+}
+
+/* The child's copy of an area: the same contents at once, as two windows never share an address. */
+int copy_page_range(struct vm_area_struct *dst_vma, struct vm_area_struct *src_vma)
+{
+	struct anon_page *ap;
+
+	list_for_each_entry(ap, &src_vma->anon_pages, list) {
+		struct vm_fault vmf = { .vma = dst_vma, .address = dst_vma->vm_start + (ap->addr - src_vma->vm_start) };
+
+		if (do_anonymous_page(&vmf))
+			return -ENOMEM;
+		copy_page(page_address(vmf.page), page_address(ap->page));
+	}
+	return 0;
+}

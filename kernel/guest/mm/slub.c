@@ -1,0 +1,594 @@
+/*
+ * slub.c: objects of one size, cut from pages. Each CPU has a page of its own
+ * whose free objects it takes and gives back without a lock: one cmpxchg16b
+ * changes the list and a transaction number together. Pages that are neither a
+ * CPU's nor full stand in the cache's partial list.
+ */
+#include <linux/sched.h>
+#include <linux/mm.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/random.h>
+#include <trace/events/kmem.h>
+
+struct kmem_cache_cpu { void **freelist; unsigned long tid; struct page *slab; unsigned long __pad; } __aligned(32);
+struct kmem_cache {
+	struct kmem_cache_cpu *cpu_slab;
+	slab_flags_t flags;
+	unsigned long min_partial;
+	unsigned int size, object_size;
+	unsigned long reciprocal_size;
+	unsigned int offset, cpu_partial, cpu_partial_slabs;
+	unsigned int order, objects;
+	gfp_t allocflags;
+	int refcount;
+	void (*ctor)(void *);
+	unsigned int inuse, align, red_left_pad;
+	const char *name;		/* 96, as in 6.1 */
+	struct list_head list;		/* 104 */
+	raw_spinlock_t list_lock;
+	unsigned long nr_partial, nr_slabs;
+	struct list_head partial;
+};
+static_assert(offsetof(struct kmem_cache, object_size) == 28, "kmem_cache");
+static_assert(offsetof(struct kmem_cache, ctor) == 72, "kmem_cache");
+static_assert(offsetof(struct kmem_cache, name) == 96, "kmem_cache");
+
+static struct kmem_cache boot_cache;
+static struct kmem_cache *kmem_cache = &boot_cache;
+static LIST_HEAD(slab_caches);
+static DEFINE_MUTEX(slab_mutex);
+#define KMALLOC_SHIFT_LOW 3
+#define KMALLOC_SHIFT_HIGH 13
+struct kmem_cache *kmalloc_caches[KMALLOC_SHIFT_HIGH + 1];
+static const char *const kmalloc_names[] = {
+	"", "", "", "kmalloc-8", "kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-128", "kmalloc-256",
+	"kmalloc-512", "kmalloc-1k", "kmalloc-2k", "kmalloc-4k", "kmalloc-8k",
+};
+
+int should_failslab(struct kmem_cache *s, gfp_t gfpflags);
+int should_failslab(struct kmem_cache *s, gfp_t gfpflags)
+{
+	return 0;
+}
+
+static inline void **freeptr(struct kmem_cache *s, void *object)
+{
+	return (void **)((char *)object + s->offset);
+}
+
+/* this_cpu_cmpxchg_double: true when freelist and tid were the old ones. */
+static __always_inline bool cpu_slab_cmpxchg(struct kmem_cache_cpu *c, void *ofree, unsigned long otid,
+					      void *nfree, unsigned long ntid)
+{
+	bool ok;
+
+	__asm__ __volatile__("cmpxchg16b %%gs:%1" : "=@ccz"(ok), "+m"(*(unsigned __int128 *)c),
+			     "+a"(ofree), "+d"(otid) : "b"(nfree), "c"(ntid) : "memory");
+	return ok;
+}
+
+struct page *compound_head_of(struct page *page)
+{
+	return page->flags & (1UL << 15) ? (struct page *)page->private : page;
+}
+
+static struct page *virt_to_slab(const void *x)
+{
+	struct page *page = compound_head_of(virt_to_page(x));
+
+	return PageSlab(page) ? page : NULL;
+}
+
+static void *setup_object(struct kmem_cache *s, void *object)
+{
+	if (s->ctor)
+		s->ctor(object);
+	return object;
+}
+
+/* A new slab: its objects linked in order. */
+static struct page *allocate_slab(struct kmem_cache *s, gfp_t flags)
+{
+	struct page *page = alloc_pages((flags & ~__GFP_ZERO) | s->allocflags, s->order);
+	char *p;
+	unsigned int i;
+
+	if (!page)
+		return NULL;
+	page->flags |= 1UL << PG_slab;
+	for (i = 1; i < 1U << s->order; i++) {
+		page[i].flags = 1UL << 15;
+		page[i].private = (unsigned long)page;
+	}
+	page->slab_cache = s;
+	page->objects = s->objects;
+	page->inuse = 0;
+	p = page_address(page);
+	page->freelist = p;
+	for (i = 0; i < s->objects; i++, p += s->size) {
+		setup_object(s, p);
+		*freeptr(s, p) = i + 1 < s->objects ? p + s->size : NULL;
+	}
+	s->nr_slabs++;
+	return page;
+}
+
+static void discard_slab(struct kmem_cache *s, struct page *page)
+{
+	unsigned int i;
+
+	s->nr_slabs--;
+	for (i = 1; i < 1U << s->order; i++)
+		page[i].flags = page[i].private = 0;
+	page->flags = s->order ? 1UL << PG_head : 0;
+	page->private = s->order;
+	atomic_set(&page->_refcount, 1);
+	__free_pages(page, s->order);
+}
+
+/* Gives the rest of this CPU's slab back. Interrupts are off. */
+static void deactivate_slab(struct kmem_cache *s, struct kmem_cache_cpu *c)
+{
+	struct page *page = c->slab;
+	void *free = c->freelist, *next;
+
+	if (!page)
+		return;
+	c->slab = NULL;
+	c->freelist = NULL;
+	c->tid++;
+	raw_spin_lock(&s->list_lock);
+	for (; free; free = next) {
+		next = *freeptr(s, free);
+		*freeptr(s, free) = page->freelist;
+		page->freelist = free;
+		page->inuse--;
+	}
+	page->flags &= ~(1UL << PG_locked);
+	if (page->freelist) {
+		list_add(&page->slab_list, &s->partial);
+		s->nr_partial++;
+	}
+	raw_spin_unlock(&s->list_lock);
+}
+
+static struct page *get_partial(struct kmem_cache *s)
+{
+	struct page *page;
+
+	raw_spin_lock(&s->list_lock);
+	page = list_first_entry_or_null(&s->partial, struct page, slab_list);
+	if (page) {
+		list_del(&page->slab_list);
+		s->nr_partial--;
+	}
+	raw_spin_unlock(&s->list_lock);
+	return page;
+}
+
+/* This CPU takes all free objects of page; PG_locked says that the page is a CPU's. */
+static void *take_slab(struct kmem_cache *s, struct kmem_cache_cpu *c, struct page *page)
+{
+	void *object;
+
+	raw_spin_lock(&s->list_lock);
+	object = page->freelist;
+	page->freelist = NULL;
+	page->inuse = page->objects;
+	page->flags |= 1UL << PG_locked;
+	raw_spin_unlock(&s->list_lock);
+	c->slab = page;
+	c->freelist = *freeptr(s, object);
+	c->tid++;
+	return object;
+}
+
+void *___slab_alloc(struct kmem_cache *s, gfp_t gfpflags, int node, unsigned long addr,
+		    struct kmem_cache_cpu *unused, unsigned int orig_size)
+{
+	struct kmem_cache_cpu *c;
+	struct page *page;
+	unsigned long flags;
+	void *object;
+
+	local_irq_save(flags);
+again:
+	c = this_cpu_ptr(s->cpu_slab);
+	if (c->freelist) {
+		object = c->freelist;
+		c->freelist = *freeptr(s, object);
+		c->tid++;
+		goto out;
+	}
+	if (c->slab && READ_ONCE(c->slab->freelist)) {
+		/* Other CPUs gave objects back to this CPU's slab. */
+		object = take_slab(s, c, c->slab);
+		goto out;
+	}
+	deactivate_slab(s, c);
+	page = get_partial(s);
+	if (!page) {
+		if (gfpflags_allow_blocking(gfpflags) && (flags & X86_EFLAGS_IF)) {
+			local_irq_enable();
+			page = allocate_slab(s, gfpflags);
+			local_irq_disable();
+		} else {
+			page = allocate_slab(s, gfpflags & ~__GFP_DIRECT_RECLAIM);
+		}
+		object = NULL;
+		if (!page)
+			goto out;
+		c = this_cpu_ptr(s->cpu_slab);
+		if (c->slab) {		/* an interrupt was faster */
+			raw_spin_lock(&s->list_lock);
+			list_add(&page->slab_list, &s->partial);
+			s->nr_partial++;
+			raw_spin_unlock(&s->list_lock);
+			goto again;
+		}
+	}
+	object = take_slab(s, c, page);
+out:
+	local_irq_restore(flags);
+	return object;
+}
+
+static __always_inline void *slab_alloc_node(struct kmem_cache *s, gfp_t gfpflags, int node, unsigned long addr,
+					     size_t orig_size)
+{
+	struct kmem_cache_cpu *c;
+	unsigned long tid;
+	void *object;
+
+	if (gfpflags_allow_blocking(gfpflags))
+		might_sleep();
+	if (should_failslab(s, gfpflags))
+		return NULL;
+	do {
+		c = raw_cpu_ptr(s->cpu_slab);
+		tid = READ_ONCE(c->tid);
+		barrier();
+		object = READ_ONCE(c->freelist);
+		if (unlikely(!object)) {
+			object = ___slab_alloc(s, gfpflags, node, addr, c, orig_size);
+			break;
+		}
+	} while (!cpu_slab_cmpxchg(s->cpu_slab, object, tid, *freeptr(s, object), tid + 1));
+	if (object && (gfpflags & __GFP_ZERO) && !s->ctor)
+		memset(object, 0, s->object_size);
+	return object;
+}
+
+void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfpflags)
+{
+	void *ret = slab_alloc_node(s, gfpflags, -1, _RET_IP_, s->object_size);
+
+	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, -1);
+	return ret;
+}
+EXPORT_SYMBOL(kmem_cache_alloc);
+
+void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfpflags, int node)
+{
+	void *ret = slab_alloc_node(s, gfpflags, node, _RET_IP_, s->object_size);
+
+	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, node);
+	return ret;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_node);
+
+void *kmem_cache_alloc_lru(struct kmem_cache *s, void *lru, gfp_t gfpflags)
+{
+	void *ret = slab_alloc_node(s, gfpflags, -1, _RET_IP_, s->object_size);
+
+	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, -1);
+	return ret;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_lru);
+
+void *__kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfpflags, int node, size_t orig_size, unsigned long caller)
+{
+	return slab_alloc_node(s, gfpflags, node, caller, orig_size);
+}
+
+/* An object of a slab that is not this CPU's. */
+void __slab_free(struct kmem_cache *s, struct page *page, void *head, void *tail, int cnt, unsigned long addr)
+{
+	unsigned long flags;
+	bool was_full, empty = false;
+
+	raw_spin_lock_irqsave(&s->list_lock, flags);
+	was_full = !page->freelist;
+	*freeptr(s, tail) = page->freelist;
+	page->freelist = head;
+	page->inuse -= cnt;
+	if (!(page->flags & (1UL << PG_locked))) {
+		if (was_full) {
+			list_add_tail(&page->slab_list, &s->partial);
+			s->nr_partial++;
+		}
+		if (!page->inuse && s->nr_partial > s->min_partial) {
+			list_del(&page->slab_list);
+			s->nr_partial--;
+			empty = true;
+		}
+	}
+	raw_spin_unlock_irqrestore(&s->list_lock, flags);
+	if (empty)
+		discard_slab(s, page);
+}
+
+static __always_inline void do_slab_free(struct kmem_cache *s, struct page *page, void *object, unsigned long addr)
+{
+	struct kmem_cache_cpu *c;
+	unsigned long tid;
+	void *freelist;
+
+	do {
+		c = raw_cpu_ptr(s->cpu_slab);
+		tid = READ_ONCE(c->tid);
+		barrier();
+		if (c->slab != page) {
+			__slab_free(s, page, object, object, 1, addr);
+			return;
+		}
+		freelist = READ_ONCE(c->freelist);
+		*freeptr(s, object) = freelist;
+	} while (!cpu_slab_cmpxchg(s->cpu_slab, freelist, tid, object, tid + 1));
+}
+
+void __kmem_cache_free(struct kmem_cache *s, void *x, unsigned long caller)
+{
+	do_slab_free(s, virt_to_slab(x), x, caller);
+}
+
+void kmem_cache_free(struct kmem_cache *s, void *x)
+{
+	struct page *page = virt_to_slab(x);
+
+	if (WARN_ON(!page || page->slab_cache != s))
+		return;
+	trace_kmem_cache_free(_RET_IP_, x, s);
+	do_slab_free(s, page, x, _RET_IP_);
+}
+EXPORT_SYMBOL(kmem_cache_free);
+
+struct kmem_cache *kmalloc_slab(size_t size, gfp_t flags)
+{
+	int index = size <= 8 ? KMALLOC_SHIFT_LOW : fls64(size - 1);
+
+	return kmalloc_caches[index];
+}
+
+static void *__kmalloc_large_node(size_t size, gfp_t flags, int node)
+{
+	return (void *)__get_free_pages(flags | __GFP_COMP, get_order(size));
+}
+
+static __always_inline void *__do_kmalloc_node(size_t size, gfp_t flags, int node, unsigned long caller)
+{
+	struct kmem_cache *s;
+	void *ret;
+
+	if (unlikely(size > (1UL << KMALLOC_SHIFT_HIGH))) {
+		ret = size > KMALLOC_MAX_SIZE ? NULL : __kmalloc_large_node(size, flags, node);
+		trace_kmalloc(caller, ret, size, PAGE_SIZE << get_order(size), flags, node);
+		return ret;
+	}
+	if (!size)
+		return (void *)16;
+	s = kmalloc_slab(size, flags);
+	ret = __kmem_cache_alloc_node(s, flags, node, size, caller);
+	trace_kmalloc(caller, ret, size, s->size, flags, node);
+	return ret;
+}
+
+void *__kmalloc(size_t size, gfp_t flags)
+{
+	return __do_kmalloc_node(size, flags, -1, _RET_IP_);
+}
+EXPORT_SYMBOL(__kmalloc);
+
+void *__kmalloc_node_track_caller(size_t size, gfp_t flags, int node, unsigned long caller)
+{
+	return __do_kmalloc_node(size, flags, node, caller);
+}
+EXPORT_SYMBOL(__kmalloc_node_track_caller);
+
+static void free_large_kmalloc(struct page *page, void *object)
+{
+	if (WARN_ON_ONCE(!(page->flags & (1UL << PG_head)) && page->private))
+		return;
+	__free_pages(page, page->private);
+}
+
+/* Its prologue comes first, as in Debian's build, so that kfree+5 can be optimized. */
+__attribute__((optimize("no-shrink-wrap"))) void kfree(const void *object)
+{
+	struct page *page;
+
+	trace_kfree(_RET_IP_, object);
+	if ((unsigned long)object <= 16)
+		return;
+	page = compound_head_of(virt_to_page(object));
+	if (unlikely(!PageSlab(page))) {
+		free_large_kmalloc(page, (void *)object);
+		return;
+	}
+	__kmem_cache_free(page->slab_cache, (void *)object, _RET_IP_);
+}
+EXPORT_SYMBOL(kfree);
+
+/* Bytes that the object may really use. */
+size_t __ksize(const void *object)
+{
+	struct page *page;
+
+	if ((unsigned long)object <= 16)
+		return 0;
+	page = compound_head_of(virt_to_page(object));
+	return PageSlab(page) ? page->slab_cache->object_size : PAGE_SIZE << page->private;
+}
+
+size_t ksize(const void *objp)
+{
+	return __ksize(objp);
+}
+EXPORT_SYMBOL(ksize);
+
+size_t kmalloc_size_roundup(size_t size)
+{
+	if (!size)
+		return 0;
+	if (size > (1UL << KMALLOC_SHIFT_HIGH))
+		return PAGE_SIZE << get_order(size);
+	return kmalloc_slab(size, GFP_KERNEL)->object_size;
+}
+EXPORT_SYMBOL(kmalloc_size_roundup);
+
+void kfree_sensitive(const void *p)
+{
+	size_t ks = ksize(p);
+
+	if (ks)
+		memset((void *)p, 0, ks);
+	kfree(p);
+}
+EXPORT_SYMBOL(kfree_sensitive);
+
+/* What the tracepoints tell of a cache. */
+const char *kmem_cache_name(const struct kmem_cache *s);
+notrace const char *kmem_cache_name(const struct kmem_cache *s)
+{
+	return s->name;
+}
+
+void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *size, slab_flags_t *flags);
+notrace void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *size, slab_flags_t *flags)
+{
+	*object_size = s->object_size;
+	*size = s->size;
+	*flags = s->flags;
+}
+
+unsigned int kmem_cache_size(struct kmem_cache *s)
+{
+	return s->object_size;
+}
+EXPORT_SYMBOL(kmem_cache_size);
+
+/* The fewest pages that waste at most an eighth. */
+static unsigned int calculate_order(unsigned int size)
+{
+	unsigned int order;
+
+	for (order = 0; order < 3; order++) {
+		unsigned int bytes = PAGE_SIZE << order;
+
+		if (bytes >= size * 4 && bytes % size <= bytes / 8)
+			return order;
+	}
+	return 3;
+}
+
+static int kmem_cache_open(struct kmem_cache *s, const char *name, unsigned int size, unsigned int align,
+			   slab_flags_t flags, void (*ctor)(void *))
+{
+	s->name = name;
+	s->object_size = size;
+	s->align = max(align, 8U);
+	if (flags & SLAB_HWCACHE_ALIGN && size >= 64)
+		s->align = max(s->align, 64U);
+	s->ctor = ctor;
+	s->flags = flags;
+	s->inuse = ALIGN(size, 8U);
+	s->offset = ctor ? s->inuse : 0;	/* the free pointer must not touch what ctor made */
+	s->size = ALIGN(s->inuse + (ctor ? 8 : 0), s->align);
+	s->order = calculate_order(s->size);
+	s->objects = (PAGE_SIZE << s->order) / s->size;
+	s->allocflags = s->order ? __GFP_COMP : 0;
+	s->min_partial = 5;
+	s->refcount = 1;
+	raw_spin_lock_init(&s->list_lock);
+	INIT_LIST_HEAD(&s->partial);
+	s->cpu_slab = __alloc_percpu(sizeof(struct kmem_cache_cpu), 32);
+	if (!s->cpu_slab || !s->objects)
+		return -ENOMEM;
+	list_add_tail(&s->list, &slab_caches);
+	return 0;
+}
+
+struct kmem_cache *kmem_cache_create(const char *name, unsigned int size, unsigned int align,
+				     slab_flags_t flags, void (*ctor)(void *))
+{
+	struct kmem_cache *s;
+
+	if (!size || size > KMALLOC_MAX_SIZE)
+		return NULL;
+	s = kmem_cache_alloc(kmem_cache, GFP_NOWAIT | __GFP_ZERO);
+	mutex_lock(&slab_mutex);
+	if (s && kmem_cache_open(s, name, size, align, flags, ctor)) {
+		kmem_cache_free(kmem_cache, s);
+		s = NULL;
+	}
+	mutex_unlock(&slab_mutex);
+	if (!s && (flags & SLAB_PANIC))
+		panic("%s: Failed to create slab '%s'", __func__, name);
+	return s;
+}
+EXPORT_SYMBOL(kmem_cache_create);
+
+static void flush_cpu_slab(void *d)
+{
+	struct kmem_cache *s = d;
+
+	deactivate_slab(s, this_cpu_ptr(s->cpu_slab));
+}
+
+void on_each_cpu(void (*func)(void *), void *info, int wait);
+
+/* All objects must have been given back. */
+void kmem_cache_destroy(struct kmem_cache *s)
+{
+	struct page *page, *n;
+
+	if (!s)
+		return;
+	on_each_cpu(flush_cpu_slab, s, 1);
+	list_for_each_entry_safe(page, n, &s->partial, slab_list) {
+		if (page->inuse) {
+			pr_err("kmem_cache_destroy %s: objects remain\n", s->name);
+			return;
+		}
+		list_del(&page->slab_list);
+		discard_slab(s, page);
+	}
+	mutex_lock(&slab_mutex);
+	list_del(&s->list);
+	mutex_unlock(&slab_mutex);
+	free_percpu(s->cpu_slab);
+	kmem_cache_free(kmem_cache, s);
+}
+EXPORT_SYMBOL(kmem_cache_destroy);
+
+/* -1 when no cache has this name, else the slabs that it has. */
+long kmem_cache_slabs(const char *name)
+{
+	struct kmem_cache *s;
+
+	list_for_each_entry(s, &slab_caches, list)
+		if (!strcmp(s->name, name))
+			return s->nr_slabs;
+	return -1;
+}
+
+void __init kmem_cache_init(void)
+{
+	int i;
+
+	if (kmem_cache_open(&boot_cache, "kmem_cache", sizeof(struct kmem_cache), 64, SLAB_PANIC, NULL))
+		panic("kmem_cache_init");
+	for (i = KMALLOC_SHIFT_LOW; i <= KMALLOC_SHIFT_HIGH; i++)
+		kmalloc_caches[i] = kmem_cache_create(kmalloc_names[i], 1U << i, i >= 6 ? 64 : 8, SLAB_PANIC, NULL);
+}

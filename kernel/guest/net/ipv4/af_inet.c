@@ -1,0 +1,210 @@
+// Sockets of the Internet family: streams.
+#include <net/sock.h>
+
+static const struct proto_ops inet_stream_ops;
+
+noinline __noclone int inet_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	if (sk) {
+		sock->sk = NULL;
+		tcp_close(sk, 0);
+	}
+	return 0;
+}
+
+// __inet_bind: -EADDRNOTAVAIL for what is no address of ours, -EADDRINUSE.
+noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
+{
+	int err = -EINVAL;
+	__be32 saddr = addr->sin_addr;
+
+	if (saddr && IS_ERR(ip_route_output_flow(NULL, saddr, &saddr)))
+		return -EADDRNOTAVAIL;
+	lock_sock(sk);
+	if (sk->sk_state == TCP_CLOSE && !sk->inet_num) {
+		sk->inet_saddr = addr->sin_addr;
+		err = inet_csk_get_port(sk, ntohs(addr->sin_port));
+		if (err)
+			sk->inet_saddr = 0;
+	}
+	release_sock(sk);
+	return err;
+}
+
+noinline __noclone int inet_bind(struct socket *sock, struct sockaddr *uaddr, int addr_len)
+{
+	if (addr_len < (int)sizeof(struct sockaddr_in))
+		return -EINVAL;
+	if (uaddr->sa_family != AF_INET)
+		return -EAFNOSUPPORT;
+	return __inet_bind(sock->sk, (struct sockaddr_in *)uaddr);
+}
+
+noinline __noclone int inet_listen(struct socket *sock, int backlog)
+{
+	struct sock *sk = sock->sk;
+	int err = -EINVAL;
+
+	lock_sock(sk);
+	if (sock->state == SS_UNCONNECTED && (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN)) {
+		sk->sk_max_ack_backlog = backlog;
+		err = sk->sk_state == TCP_LISTEN ? 0 : inet_csk_listen_start(sk);
+	}
+	release_sock(sk);
+	return err;
+}
+
+static bool connecting(const struct sock *sk)
+{
+	return sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_SYN_RECV;
+}
+
+static __noipa long inet_wait_for_connect(struct sock *sk, long timeo)
+{
+	return sk_wait_event(sk, timeo, !connecting(sk) || sk->sk_err);
+}
+
+// __inet_stream_connect: the sock is locked. -EISCONN, -EALREADY, -EINPROGRESS,
+// -ECONNREFUSED, ...
+noinline __noclone int __inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
+{
+	struct sock *sk = sock->sk;
+	long timeo;
+	int err;
+
+	if (sock->state == SS_CONNECTED)
+		return -EISCONN;
+	if (sock->state == SS_UNCONNECTED) {
+		if (sk->sk_state != TCP_CLOSE)
+			return -EISCONN;
+		err = tcp_v4_connect(sk, uaddr, addr_len);
+		if (err < 0)
+			return err;
+		sock->state = SS_CONNECTING;
+		if (flags & O_NONBLOCK && connecting(sk))
+			return -EINPROGRESS;
+	}
+	if (connecting(sk)) {
+		timeo = flags & O_NONBLOCK ? 0 : inet_wait_for_connect(sk, MAX_SCHEDULE_TIMEOUT);
+		if (timeo < 0)
+			return timeo;
+		if (!timeo)
+			return -EALREADY;
+	}
+	if (sk->sk_state == TCP_CLOSE) {
+		err = sk->sk_err ? -sk->sk_err : -ECONNABORTED;
+		sk->sk_err = 0;
+		sock->state = SS_UNCONNECTED;
+		return err;
+	}
+	sock->state = SS_CONNECTED;
+	return 0;
+}
+
+int inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
+{
+	int err;
+
+	lock_sock(sock->sk);
+	err = __inet_stream_connect(sock, uaddr, addr_len, flags);
+	release_sock(sock->sk);
+	return err;
+}
+
+// sock_graft gives a connection that was accepted its socket.
+static void sock_graft(struct sock *sk, struct socket *newsock)
+{
+	spin_lock_bh(&sk->sk_lock.slock);
+	newsock->sk = sk;
+	sk->sk_socket = newsock;
+	sk->sk_wq = &newsock->wq;
+	spin_unlock_bh(&sk->sk_lock.slock);
+	newsock->state = SS_CONNECTED;
+}
+
+noinline __noclone int inet_accept(struct socket *sock, struct socket *newsock, int flags, bool kern)
+{
+	int err = -EINVAL;
+	struct sock *sk = inet_csk_accept(sock->sk, flags, &err, kern);
+
+	if (!sk)
+		return err;
+	sock_graft(sk, newsock);
+	return 0;
+}
+
+noinline __noclone int inet_getname(struct socket *sock, struct sockaddr *uaddr, int peer)
+{
+	struct sockaddr_in *sin = (struct sockaddr_in *)uaddr;
+	struct sock *sk = sock->sk;
+
+	if (peer && !sk->inet_dport)
+		return -ENOTCONN;
+	memset(sin, 0, sizeof(*sin));
+	sin->sin_family = AF_INET;
+	sin->sin_port = peer ? sk->inet_dport : sk->inet_sport;
+	sin->sin_addr = peer ? sk->inet_daddr : sk->inet_saddr;
+	return sizeof(*sin);
+}
+
+noinline __noclone int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
+{
+	return tcp_sendmsg(sock->sk, msg, size);
+}
+
+noinline __noclone int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+	return tcp_recvmsg(sock->sk, msg, size, flags);
+}
+
+noinline __noclone int inet_shutdown(struct socket *sock, int how)
+{
+	struct sock *sk = sock->sk;
+	int err = 0;
+
+	how++; // 0 read, 1 write, 2 both: as bits
+	if (how & ~SHUTDOWN_MASK || !how)
+		return -EINVAL;
+	lock_sock(sk);
+	if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
+		err = -ENOTCONN;
+	} else {
+		sk->sk_shutdown |= how;
+		tcp_shutdown(sk, how);
+		sk->sk_state_change(sk);
+	}
+	release_sock(sk);
+	return err;
+}
+
+static const struct proto_ops inet_stream_ops = {
+	.family = AF_INET,
+	.release = inet_release,
+	.bind = inet_bind,
+	.connect = inet_stream_connect,
+	.accept = inet_accept,
+	.getname = inet_getname,
+	.listen = inet_listen,
+	.shutdown = inet_shutdown,
+	.sendmsg = inet_sendmsg,
+	.recvmsg = inet_recvmsg,
+};
+
+// inet_create: -ESOCKTNOSUPPORT or -EPROTONOSUPPORT for all but TCP.
+int inet_create(void *net, struct socket *sock, int protocol, int kern)
+{
+	struct sock *sk;
+
+	if (sock->type != SOCK_STREAM)
+		return -ESOCKTNOSUPPORT;
+	if (protocol && protocol != IPPROTO_TCP)
+		return -EPROTONOSUPPORT;
+	sk = sk_alloc(AF_INET, GFP_KERNEL);
+	if (!sk)
+		return -ENOBUFS;
+	sock->ops = &inet_stream_ops;
+	sock_init_data(sock, sk);
+	return tcp_v4_init_sock(sk);
+}

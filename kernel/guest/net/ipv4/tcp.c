@@ -1,0 +1,307 @@
+// TCP's user side: the stream.
+//
+// What this TCP leaves out: options, congestion control (a loopback has none),
+// out-of-order queues (a segment that comes too early is dropped and sent
+// again), urgent data and TIME_WAIT.
+#include <net/sock.h>
+
+#define TCP_MSS 8192 // bytes of one segment
+
+unsigned int tcp_current_mss(struct sock *sk)
+{
+	return sk->mss_cache;
+}
+
+int tcp_v4_init_sock(struct sock *sk)
+{
+	sk->mss_cache = TCP_MSS;
+	timer_setup(&sk->sk_timer, tcp_write_timer, 0);
+	return 0;
+}
+
+// tcp_set_state also takes a sock that closes out of the tables.
+void tcp_set_state(struct sock *sk, int state)
+{
+	if (state == TCP_CLOSE) {
+		inet_unhash(sk);
+		inet_put_port(sk);
+	}
+	inet_sk_state_store(sk, state);
+}
+
+void tcp_write_queue_purge(struct sock *sk)
+{
+	struct sk_buff *skb;
+
+	while ((skb = skb_peek(&sk->sk_write_queue))) {
+		__skb_unlink(skb, &sk->sk_write_queue);
+		consume_skb(skb);
+	}
+}
+
+// tcp_done ends a connection at once. The caller has a reference.
+void tcp_done(struct sock *sk)
+{
+	tcp_set_state(sk, TCP_CLOSE);
+	sk_stop_timer(sk, &sk->sk_timer);
+	tcp_write_queue_purge(sk);
+	sk->sk_shutdown = SHUTDOWN_MASK;
+	sk->sk_state_change(sk);
+}
+
+// tcp_stream_alloc_skb makes a segment with room for headers and size bytes.
+struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool force_schedule)
+{
+	struct sk_buff *skb = alloc_skb(size + MAX_TCP_HEADER, gfp);
+
+	if (skb)
+		skb_reserve(skb, MAX_TCP_HEADER);
+	return skb;
+}
+
+// tcp_skb_entail puts a segment at the end of what is to be sent.
+noinline __noclone void tcp_skb_entail(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
+
+	tcb->seq = tcb->end_seq = sk->write_seq;
+	tcb->tcp_flags = TCPHDR_ACK;
+	skb_set_owner_w(skb, sk);
+	__skb_queue_tail(&sk->sk_write_queue, skb);
+}
+
+// unsent_tail gives the last segment if it has not been sent and has room.
+static struct sk_buff *unsent_tail(struct sock *sk)
+{
+	struct sk_buff *skb = sk->sk_write_queue.prev;
+
+	if (skb_queue_empty(&sk->sk_write_queue) || before(TCP_SKB_CB(skb)->seq, sk->snd_nxt))
+		return NULL;
+	return skb->len < tcp_current_mss(sk) ? skb : NULL;
+}
+
+noinline __noclone bool tcp_stream_memory_free(const struct sock *sk)
+{
+	return atomic_read(&sk->sk_wmem_alloc) < sk->sk_sndbuf;
+}
+
+// sk_stream_wait_connect: -EPIPE for a sock that is neither connected nor about to be.
+noinline __noclone int sk_stream_wait_connect(struct sock *sk, long *timeo)
+{
+	*timeo = sk_wait_event(sk, *timeo, sk->sk_err || !(TCPF(sk->sk_state) & (TCPF(TCP_SYN_SENT) | TCPF(TCP_SYN_RECV))));
+	if (*timeo < 0)
+		return *timeo;
+	if (!(TCPF(sk->sk_state) & (TCPF(TCP_ESTABLISHED) | TCPF(TCP_CLOSE_WAIT))))
+		return sk->sk_err ? -sk->sk_err : -EPIPE;
+	return 0;
+}
+
+noinline void tcp_push(struct sock *sk, int flags, int mss_now, int nonagle, int size_goal)
+{
+	if (skb_queue_empty(&sk->sk_write_queue))
+		return;
+	TCP_SKB_CB(sk->sk_write_queue.prev)->tcp_flags |= TCPHDR_PSH;
+	__tcp_push_pending_frames(sk, mss_now, nonagle);
+}
+
+// append copies what fits into skb and gives the bytes, or -EFAULT.
+static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from)
+{
+	size_t n = min_t(size_t, tcp_current_mss(sk) - skb->len, from->count);
+	size_t copied = copy_from_iter(skb_put(skb, n), n, from);
+
+	skb_trim(skb, skb->len - (n - copied));
+	sk->write_seq += copied;
+	TCP_SKB_CB(skb)->end_seq += copied;
+	sk->bytes_sent += copied;
+	return copied ? (int)copied : -EFAULT;
+}
+
+noinline __noclone int tcp_sendmsg_locked(struct sock *sk, struct msghdr *msg, size_t size)
+{
+	long timeo = msg->msg_flags & MSG_DONTWAIT ? 0 : MAX_SCHEDULE_TIMEOUT;
+	int copied = 0, err = 0;
+
+	if (!(TCPF(sk->sk_state) & (TCPF(TCP_ESTABLISHED) | TCPF(TCP_CLOSE_WAIT))))
+		err = sk_stream_wait_connect(sk, &timeo);
+	while (!err && msg->msg_iter.count) {
+		struct sk_buff *skb = unsent_tail(sk);
+
+		if (sk->sk_err || sk->sk_shutdown & SEND_SHUTDOWN) {
+			err = sk->sk_err ? -sk->sk_err : -EPIPE;
+			break;
+		}
+		if (!skb && !tcp_stream_memory_free(sk)) {
+			tcp_push(sk, 0, tcp_current_mss(sk), 0, 0);
+			err = timeo ? sk_stream_wait_memory(sk, &timeo) : -EAGAIN;
+			continue;
+		}
+		if (!skb) {
+			skb = tcp_stream_alloc_skb(sk, tcp_current_mss(sk), GFP_KERNEL, false);
+			if (!skb) {
+				err = -ENOMEM;
+				break;
+			}
+			tcp_skb_entail(sk, skb);
+		}
+		err = append(sk, skb, &msg->msg_iter);
+		if (err > 0) {
+			copied += err;
+			err = 0;
+		}
+	}
+	if (copied)
+		tcp_push(sk, 0, tcp_current_mss(sk), 0, 0);
+	return copied ? copied : err;
+}
+
+// tcp_sendmsg gives the bytes taken, or -EPIPE, -EAGAIN and the like.
+int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size)
+{
+	int ret;
+
+	lock_sock(sk);
+	ret = tcp_sendmsg_locked(sk, msg, size);
+	release_sock(sk);
+	return ret;
+}
+
+// tcp_cleanup_rbuf tells the other side of the room that reading has made.
+void tcp_cleanup_rbuf(struct sock *sk, int copied)
+{
+	u32 told = sk->rcv_wup + sk->rcv_wnd - sk->rcv_nxt;
+
+	if (copied > 0 && (sk->rcv_nxt != sk->rcv_wup || told < 2 * sk->mss_cache) &&
+	    __tcp_select_window(sk) >= 2 * sk->mss_cache)
+		tcp_send_ack(sk);
+}
+
+// take copies from the first segment that has not been read whole.
+static int take(struct sock *sk, struct msghdr *msg, size_t len)
+{
+	struct sk_buff *skb = skb_peek(&sk->sk_receive_queue);
+	u32 offset = sk->copied_seq - TCP_SKB_CB(skb)->seq;
+	size_t n = min_t(size_t, skb->len - offset, len);
+
+	if (n && skb_copy_datagram_iter(skb, offset, &msg->msg_iter, n))
+		return -EFAULT;
+	sk->copied_seq += n;
+	if (offset + n == skb->len) {
+		__skb_unlink(skb, &sk->sk_receive_queue);
+		consume_skb(skb);
+	}
+	return n;
+}
+
+static __noipa int tcp_recvmsg_locked(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	long timeo = flags & MSG_DONTWAIT ? 0 : MAX_SCHEDULE_TIMEOUT;
+	int copied = 0, n;
+
+	if (sk->sk_state == TCP_LISTEN)
+		return -ENOTCONN;
+	while ((size_t)copied < len) {
+		if (!skb_queue_empty(&sk->sk_receive_queue)) {
+			n = take(sk, msg, len - copied);
+			if (n < 0)
+				return copied ? copied : n;
+			copied += n;
+			continue;
+		}
+		if (copied || sk->sk_shutdown & RCV_SHUTDOWN)
+			break;
+		if (sk->sk_err) {
+			n = -sk->sk_err;
+			sk->sk_err = 0;
+			return n;
+		}
+		if (sk->sk_state == TCP_CLOSE)
+			return -ENOTCONN;
+		if (!timeo)
+			return -EAGAIN;
+		n = sk_wait_data(sk, &timeo);
+		if (n < 0)
+			return n;
+	}
+	tcp_cleanup_rbuf(sk, copied);
+	return copied;
+}
+
+// tcp_recvmsg gives at least one byte unless the other side has closed: then 0.
+int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+{
+	int ret;
+
+	lock_sock(sk);
+	ret = tcp_recvmsg_locked(sk, msg, len, flags);
+	release_sock(sk);
+	return ret;
+}
+
+// tcp_close_state moves to the state in which a FIN is on its way: true if one
+// is to be sent.
+static __noipa int tcp_close_state(struct sock *sk)
+{
+	switch (sk->sk_state) {
+	case TCP_ESTABLISHED:
+	case TCP_SYN_RECV:
+		tcp_set_state(sk, TCP_FIN_WAIT1);
+		return 1;
+	case TCP_CLOSE_WAIT:
+		tcp_set_state(sk, TCP_LAST_ACK);
+		return 1;
+	}
+	return 0;
+}
+
+void tcp_shutdown(struct sock *sk, int how)
+{
+	if (how & SEND_SHUTDOWN && tcp_close_state(sk))
+		tcp_send_fin(sk);
+}
+
+// inet_csk_listen_stop ends a listener and the connections that nobody has accepted.
+noinline __noclone void inet_csk_listen_stop(struct sock *sk)
+{
+	struct sock *child;
+	LIST_HEAD(left);
+
+	spin_lock_bh(&sk->accept_lock);
+	inet_sk_state_store(sk, TCP_CLOSE);
+	list_splice_init(&sk->accept_queue, &left);
+	spin_unlock_bh(&sk->accept_lock);
+	tcp_set_state(sk, TCP_CLOSE);
+	while (!list_empty(&left)) {
+		child = list_first_entry(&left, struct sock, accept_link);
+		list_del_init(&child->accept_link);
+		tcp_close(child, 0);
+	}
+}
+
+#define FIN_TIMEOUT (60 * HZ)
+
+// tcp_close ends the user's side. What was written is sent yet; what was not
+// read makes it a reset.
+void tcp_close(struct sock *sk, long timeout)
+{
+	lock_sock(sk);
+	sk->sk_shutdown = SHUTDOWN_MASK;
+	if (sk->sk_state == TCP_LISTEN) {
+		inet_csk_listen_stop(sk);
+	} else if (!skb_queue_empty(&sk->sk_receive_queue)) {
+		skb_queue_purge(&sk->sk_receive_queue);
+		tcp_send_active_reset(sk, GFP_KERNEL);
+		tcp_done(sk);
+	} else if (sk->sk_state == TCP_SYN_SENT || sk->sk_state == TCP_CLOSE) {
+		tcp_done(sk);
+	} else if (tcp_close_state(sk)) {
+		tcp_send_fin(sk);
+	}
+	release_sock(sk);
+	spin_lock_bh(&sk->sk_lock.slock);
+	sock_orphan(sk);
+	if (sk->sk_state == TCP_FIN_WAIT2)
+		sk_reset_timer(sk, &sk->sk_timer, jiffies + FIN_TIMEOUT);
+	spin_unlock_bh(&sk->sk_lock.slock);
+	sock_put(sk);
+}

@@ -1,0 +1,205 @@
+// TCP: what segments that come do to a connection.
+#include <net/sock.h>
+
+// tcp_reset ends a connection that the other side has broken off.
+noinline __noclone void tcp_reset(struct sock *sk, struct sk_buff *skb)
+{
+	sk->sk_err = sk->sk_state == TCP_SYN_SENT ? ECONNREFUSED : sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET;
+	tcp_write_queue_purge(sk);
+	tcp_done(sk);
+	sk_error_report(sk);
+}
+
+// tcp_ack drops what the other side has, and notes its window: false for an
+// acknowledgement of what has not been sent.
+static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
+{
+	u32 ack = TCP_SKB_CB(skb)->ack_seq;
+	struct sk_buff *sent;
+
+	if (after(ack, sk->snd_nxt))
+		return 0;
+	sk->snd_wnd = ntohs(tcp_hdr(skb)->window);
+	if (!after(ack, sk->snd_una))
+		return 1;
+	sk->snd_una = ack;
+	sk->icsk_retransmits = 0;
+	while ((sent = skb_peek(&sk->sk_write_queue)) && !after(TCP_SKB_CB(sent)->end_seq, ack) &&
+	       before(TCP_SKB_CB(sent)->seq, sk->snd_nxt)) {
+		__skb_unlink(sent, &sk->sk_write_queue);
+		consume_skb(sent);
+	}
+	tcp_rearm_rto(sk);
+	return 1;
+}
+
+noinline __noclone void tcp_data_ready(struct sock *sk)
+{
+	sk->sk_data_ready(sk);
+}
+
+// tcp_fin is for the other side's end.
+noinline __noclone void tcp_fin(struct sock *sk)
+{
+	sk->sk_shutdown |= RCV_SHUTDOWN;
+	switch (sk->sk_state) {
+	case TCP_SYN_RECV:
+	case TCP_ESTABLISHED:
+		tcp_set_state(sk, TCP_CLOSE_WAIT);
+		break;
+	case TCP_FIN_WAIT1:
+		tcp_set_state(sk, TCP_CLOSING);
+		break;
+	case TCP_FIN_WAIT2:
+		tcp_send_ack(sk);
+		tcp_done(sk);
+		return;
+	}
+	sk->sk_state_change(sk);
+}
+
+// tcp_queue_rcv puts the data of a segment, whose header has gone, into the
+// queue for the user.
+noinline __noclone int tcp_queue_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	skb_set_owner_r(skb, sk);
+	__skb_queue_tail(&sk->sk_receive_queue, skb);
+	sk->bytes_received += skb->len;
+	return 0;
+}
+
+// tcp_data_queue takes a segment over: what is next in the stream goes to the
+// user, all else is dropped and answered with what we expect.
+static __noipa void tcp_data_queue(struct sock *sk, struct sk_buff *skb)
+{
+	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
+	bool fin = tcb->tcp_flags & TCPHDR_FIN;
+
+	if (tcb->seq == tcb->end_seq) {
+		consume_skb(skb);
+		return;
+	}
+	if (tcb->seq != sk->rcv_nxt || (sk->sk_shutdown & RCV_SHUTDOWN && !fin)) {
+		kfree_skb(skb);
+		tcp_send_ack(sk);
+		return;
+	}
+	sk->rcv_nxt = tcb->end_seq;
+	skb_pull(skb, tcp_hdr(skb)->doff * 4);
+	if (skb->len && !sk->dead) {
+		tcp_queue_rcv(sk, skb);
+		tcp_data_ready(sk);
+	} else {
+		consume_skb(skb);
+	}
+	tcp_send_ack(sk);
+	if (fin)
+		tcp_fin(sk);
+}
+
+// tcp_validate_incoming takes away, and answers, what must not go further.
+static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th, int syn_inerr)
+{
+	if (th->rst) {
+		if (!before(TCP_SKB_CB(skb)->seq, sk->rcv_wup))
+			tcp_reset(sk, skb);
+	} else if (th->syn) {
+		tcp_send_ack(sk);
+	} else {
+		return true;
+	}
+	kfree_skb(skb);
+	return false;
+}
+
+// after_ack: a FIN of ours that has been acknowledged moves the state on.
+// false: the connection has ended.
+static bool after_ack(struct sock *sk)
+{
+	if (!sk->fin_queued || sk->snd_una != sk->write_seq)
+		return true;
+	switch (sk->sk_state) {
+	case TCP_FIN_WAIT1:
+		tcp_set_state(sk, TCP_FIN_WAIT2);
+		break;
+	case TCP_CLOSING:
+	case TCP_LAST_ACK:
+		tcp_done(sk);
+		return false;
+	}
+	return true;
+}
+
+// tcp_rcv_established takes a segment over, in the states after the handshake.
+void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
+{
+	if (!tcp_validate_incoming(sk, skb, tcp_hdr(skb), 1))
+		return;
+	if (!(TCP_SKB_CB(skb)->tcp_flags & TCPHDR_ACK) || !tcp_ack(sk, skb, 0) || !after_ack(sk)) {
+		kfree_skb(skb);
+		return;
+	}
+	tcp_data_queue(sk, skb);
+	__tcp_push_pending_frames(sk, tcp_current_mss(sk), 0);
+}
+
+// tcp_rcv_synsent_state_process: the answer to our SYN.
+static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th)
+{
+	if (th->ack && TCP_SKB_CB(skb)->ack_seq != sk->snd_nxt) {
+		tcp_v4_send_reset(sk, skb);
+	} else if (th->rst) {
+		if (th->ack)
+			tcp_reset(sk, skb);
+	} else if (th->syn && th->ack) {
+		sk->rcv_nxt = sk->rcv_wup = sk->copied_seq = TCP_SKB_CB(skb)->seq + 1;
+		tcp_ack(sk, skb, 0);
+		tcp_set_state(sk, TCP_ESTABLISHED);
+		tcp_send_ack(sk);
+		sk->sk_state_change(sk);
+	}
+	kfree_skb(skb);
+	return 0;
+}
+
+// tcp_check_req: the third step of a handshake: the connection goes to its listener.
+noinline __noclone void tcp_check_req(struct sock *sk)
+{
+	struct sock *listener = sk->listener;
+
+	tcp_set_state(sk, TCP_ESTABLISHED);
+	sk->listener = NULL;
+	if (!inet_csk_reqsk_queue_add(listener, sk)) {
+		tcp_send_active_reset(sk, GFP_ATOMIC);
+		tcp_done(sk);
+		sock_put(sk);
+	}
+	sock_put(listener);
+}
+
+// tcp_rcv_state_process takes a segment over in all other states.
+int tcp_rcv_state_process(struct sock *sk, struct sk_buff *skb)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+
+	switch (sk->sk_state) {
+	case TCP_CLOSE:
+		kfree_skb(skb);
+		return 0;
+	case TCP_LISTEN:
+		if (th->ack)
+			tcp_v4_send_reset(sk, skb);
+		else if (th->syn && !th->rst && !th->fin)
+			tcp_v4_conn_request(sk, skb);
+		consume_skb(skb);
+		return 0;
+	case TCP_SYN_SENT:
+		return tcp_rcv_synsent_state_process(sk, skb, th);
+	case TCP_SYN_RECV:
+		if (th->ack && TCP_SKB_CB(skb)->ack_seq == sk->snd_nxt && !th->syn && !th->rst)
+			tcp_check_req(sk);
+		break;
+	}
+	tcp_rcv_established(sk, skb);
+	return 0;
+}

@@ -1,0 +1,205 @@
+// TCP over IPv4: finding the sock of a segment, and both beginnings of a
+// connection.
+#include <net/sock.h>
+#include <linux/siphash.h>
+#include <linux/random.h>
+#include <linux/rcupdate.h>
+
+// secure_tcp_seq is where a connection's numbers begin: not to be guessed, and
+// moving on with time (64 ns).
+noinline u32 secure_tcp_seq(__be32 saddr, __be32 daddr, __be16 sport, __be16 dport)
+{
+	static siphash_key_t key;
+
+	if (!key.key[0])
+		get_random_bytes(&key, sizeof(key));
+	return (u32)siphash_3u32(saddr, daddr, (u32)sport << 16 | dport, &key) + (u32)(ktime_get() >> 6);
+}
+
+static __wsum pseudo_sum(__be32 saddr, __be32 daddr, unsigned int len)
+{
+	return csum_add(csum_add(saddr, daddr), (len + IPPROTO_TCP) << 8);
+}
+
+static void set_check(struct tcphdr *th, unsigned int len, __be32 saddr, __be32 daddr)
+{
+	th->check = 0;
+	th->check = csum_fold(csum_partial(th, len, pseudo_sum(saddr, daddr, len)));
+}
+
+void tcp_v4_send_check(struct sock *sk, struct sk_buff *skb)
+{
+	set_check(tcp_hdr(skb), skb->len, sk->inet_saddr, sk->inet_daddr);
+}
+
+// tcp_v4_send_reset refuses a segment that belongs to nothing.
+void tcp_v4_send_reset(const struct sock *sk, struct sk_buff *skb)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+	struct sk_buff *reply;
+	struct tcphdr *rep;
+
+	if (th->rst)
+		return;
+	reply = alloc_skb(MAX_TCP_HEADER, GFP_ATOMIC);
+	if (!reply)
+		return;
+	skb_reserve(reply, MAX_TCP_HEADER);
+	rep = skb_push(reply, sizeof(*rep));
+	reply->transport_header = reply->data - reply->head;
+	*rep = (struct tcphdr){ .source = th->dest, .dest = th->source, .doff = 5, .rst = 1 };
+	if (th->ack) {
+		rep->seq = th->ack_seq;
+	} else {
+		rep->ack = 1;
+		rep->ack_seq = htonl(TCP_SKB_CB(skb)->end_seq);
+	}
+	set_check(rep, sizeof(*rep), ip_hdr(skb)->daddr, ip_hdr(skb)->saddr);
+	ip_send_unicast_reply(reply, ip_hdr(skb)->saddr, ip_hdr(skb)->daddr);
+}
+
+// tcp_v4_connect begins a connection: -EAFNOSUPPORT, -ENETUNREACH, ...
+int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	struct sockaddr_in *usin = (struct sockaddr_in *)uaddr;
+	struct dst_entry *dst;
+	int err;
+
+	if (addr_len < (int)sizeof(*usin))
+		return -EINVAL;
+	if (usin->sin_family != AF_INET)
+		return -EAFNOSUPPORT;
+	dst = ip_route_output_flow(NULL, usin->sin_addr, &sk->inet_saddr);
+	if (IS_ERR(dst))
+		return PTR_ERR(dst);
+	sk->inet_daddr = usin->sin_addr;
+	sk->inet_dport = usin->sin_port;
+	tcp_set_state(sk, TCP_SYN_SENT);
+	err = inet_hash_connect(sk);
+	if (!err) {
+		sk->write_seq = secure_tcp_seq(sk->inet_saddr, sk->inet_daddr, sk->inet_sport, sk->inet_dport);
+		sk->snd_una = sk->snd_nxt = sk->write_seq;
+		sk->snd_wnd = 65535;
+		err = tcp_connect(sk);
+	}
+	if (err) {
+		tcp_set_state(sk, TCP_CLOSE);
+		sk->inet_dport = 0;
+	}
+	return err;
+}
+
+// tcp_v4_syn_recv_sock makes the sock of a connection that begins with skb.
+noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_buff *skb)
+{
+	struct sock *child = sk_alloc(AF_INET, GFP_ATOMIC);
+
+	if (!child)
+		return NULL;
+	sock_init_data(NULL, child);
+	tcp_v4_init_sock(child);
+	child->inet_saddr = ip_hdr(skb)->daddr;
+	child->inet_daddr = ip_hdr(skb)->saddr;
+	child->inet_dport = tcp_hdr(skb)->source;
+	inet_inherit_port(sk, child);
+	child->rcv_nxt = child->rcv_wup = child->copied_seq = TCP_SKB_CB(skb)->seq + 1;
+	child->snd_wnd = ntohs(tcp_hdr(skb)->window);
+	child->write_seq = secure_tcp_seq(child->inet_saddr, child->inet_daddr, child->inet_sport, child->inet_dport);
+	child->snd_una = child->snd_nxt = child->write_seq;
+	child->sk_state = TCP_SYN_RECV;
+	sock_hold(sk);
+	child->listener = sk;
+	return child;
+}
+
+// tcp_v4_conn_request answers a SYN. When the queue is full it is dropped: the
+// other side tries again.
+noinline int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb)
+{
+	struct sock *child;
+
+	if (sk->sk_ack_backlog > sk->sk_max_ack_backlog)
+		return 0;
+	child = tcp_v4_syn_recv_sock(sk, skb);
+	if (!child)
+		return 0;
+	inet_hash(child);
+	tcp_send_synack(child);
+	return 0;
+}
+
+// tcp_v4_do_rcv takes a segment for a sock whose lock is held.
+int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb)
+{
+	if (sk->sk_state == TCP_ESTABLISHED)
+		tcp_rcv_established(sk, skb);
+	else
+		tcp_rcv_state_process(sk, skb);
+	return 0;
+}
+
+static __noipa void tcp_v4_fill_cb(struct sk_buff *skb, const struct iphdr *iph, const struct tcphdr *th)
+{
+	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
+
+	tcb->seq = ntohl(th->seq);
+	tcb->end_seq = tcb->seq + th->syn + th->fin + skb->len - th->doff * 4;
+	tcb->ack_seq = ntohl(th->ack_seq);
+	tcb->tcp_flags = th->fin | th->syn << 1 | th->rst << 2 | th->psh << 3 | th->ack << 4;
+}
+
+noinline __noclone int tcp_filter(struct sock *sk, struct sk_buff *skb)
+{
+	return sk_filter_trim_cap(sk, skb, tcp_hdr(skb)->doff * 4);
+}
+
+// tcp_add_backlog keeps a segment for the task that has the sock.
+noinline __noclone bool tcp_add_backlog(struct sock *sk, struct sk_buff *skb)
+{
+	__skb_queue_tail(&sk->sk_backlog, skb);
+	return false;
+}
+
+static bool header_is_good(struct sk_buff *skb)
+{
+	const struct tcphdr *th = tcp_hdr(skb);
+	__wsum pseudo;
+
+	if (skb->len < sizeof(*th) || th->doff < 5 || skb->len < th->doff * 4u)
+		return false;
+	pseudo = pseudo_sum(ip_hdr(skb)->saddr, ip_hdr(skb)->daddr, skb->len);
+	memcpy(skb->cb, &pseudo, sizeof(pseudo));
+	return !__skb_checksum_complete(skb);
+}
+
+// tcp_v4_rcv takes in a segment, its TCP header first.
+int tcp_v4_rcv(struct sk_buff *skb)
+{
+	const struct iphdr *iph = ip_hdr(skb);
+	const struct tcphdr *th = tcp_hdr(skb);
+	struct sock *sk;
+
+	if (!header_is_good(skb)) {
+		kfree_skb_reason(skb, SKB_DROP_REASON_TCP_CSUM);
+		return 0;
+	}
+	tcp_v4_fill_cb(skb, iph, th);
+	sk = __inet_lookup_established(NULL, iph->saddr, th->source, iph->daddr, ntohs(th->dest));
+	if (!sk)
+		sk = __inet_lookup_listener(NULL, iph->daddr, ntohs(th->dest));
+	if (!sk || tcp_filter(sk, skb)) {
+		tcp_v4_send_reset(NULL, skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_NO_SOCKET);
+		if (sk)
+			sock_put(sk);
+		return 0;
+	}
+	bh_lock_sock(sk);
+	if (!sock_owned_by_user(sk))
+		tcp_v4_do_rcv(sk, skb);
+	else
+		tcp_add_backlog(sk, skb);
+	bh_unlock_sock(sk);
+	sock_put(sk);
+	return 0;
+}

@@ -1,0 +1,168 @@
+// Package connector listens to Linux's process events connector (cn_proc): what
+// forks, execs and exits on this machine. The host's kernel queues a fork's
+// event before fork(2) returns, so whoever reads what is there before it
+// answers a process knows all that this process has done. It needs
+// CAP_NET_ADMIN in the first user, pid and network namespaces, and
+// CONFIG_PROC_EVENTS.
+package connector
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// What of linux/cn_proc.h and linux/connector.h is used.
+const (
+	idxProc, valProc = 1, 1
+	opListen         = 1
+	opIgnore         = 2
+
+	whatFork = 0x1
+	whatExec = 0x2
+	whatExit = 0x80000000
+
+	headerSize  = unix.SizeofNlMsghdr + 20 // nlmsghdr, cn_msg
+	eventOffset = 16                       // of event_data in proc_event
+)
+
+// Kind is what has happened.
+type Kind uint8
+
+// The kinds of events that are told.
+const (
+	Fork Kind = iota
+	Exec
+	Exit
+)
+
+// Event is one of them. IDs are those of the first pid namespace.
+type Event struct {
+	Kind     Kind
+	TID, PID int // of the thread; for Fork of who is the new thread's parent
+
+	ChildTID, ChildPID int // Fork: the new thread
+	Code               int // Exit: as wait(2) tells it
+}
+
+// Conn is a subscription.
+type Conn struct{ fd int }
+
+// Open subscribes. Errors: EPERM, ECONNREFUSED, EPROTONOSUPPORT where it cannot be had.
+func Open() (*Conn, error) {
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_CONNECTOR)
+	if err != nil {
+		return nil, fmt.Errorf("connector: %w", err)
+	}
+	c := &Conn{fd: fd}
+	if err := c.begin(); err != nil {
+		unix.Close(fd)
+		return nil, fmt.Errorf("connector: %w", err)
+	}
+	return c, nil
+}
+
+// queueSize is how much of events the host's kernel may keep for us, bytes: some ten thousand.
+const queueSize = 4 << 20
+
+func (c *Conn) begin() error {
+	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSize)
+	_ = unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUFFORCE, queueSize)
+	if err := unix.Bind(c.fd, &unix.SockaddrNetlink{Family: unix.AF_NETLINK, Groups: idxProc}); err != nil {
+		return err
+	}
+	return c.send(opListen)
+}
+
+// send asks the host's kernel to begin or to end.
+func (c *Conn) send(op uint32) error {
+	b := make([]byte, headerSize+4)
+	le := binary.NativeEndian
+	le.PutUint32(b, uint32(len(b)))
+	le.PutUint16(b[4:], unix.NLMSG_DONE)
+	le.PutUint32(b[12:], uint32(os.Getpid()))
+	cn := b[unix.SizeofNlMsghdr:]
+	le.PutUint32(cn, idxProc)
+	le.PutUint32(cn[4:], valProc)
+	le.PutUint16(cn[16:], 4)
+	le.PutUint32(cn[20:], op)
+	return unix.Sendto(c.fd, b, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK})
+}
+
+// Close ends the subscription.
+func (c *Conn) Close() {
+	_ = c.send(opIgnore)
+	unix.Close(c.fd)
+}
+
+// ErrLost says that events were dropped because nobody read them.
+var ErrLost = errors.New("process events were lost")
+
+// Next gives the next event that is there; ok is false when there is none.
+func (c *Conn) Next() (e Event, ok bool, err error) {
+	var b [256]byte
+	for {
+		n, from, err := unix.Recvfrom(c.fd, b[:], 0)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case errors.Is(err, unix.EAGAIN):
+			return Event{}, false, nil
+		case errors.Is(err, unix.ENOBUFS):
+			return Event{}, false, ErrLost
+		case err != nil:
+			return Event{}, false, fmt.Errorf("connector: %w", err)
+		}
+		if a, isNetlink := from.(*unix.SockaddrNetlink); !isNetlink || a.Pid != 0 {
+			continue // not the kernel's
+		}
+		if e, ok := parse(b[:n]); ok {
+			return e, true, nil
+		}
+	}
+}
+
+// Wait returns when an event is there, or when stop can be read.
+func (c *Conn) Wait(stop int) error {
+	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
+	for {
+		if _, err := unix.Poll(fds, -1); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
+}
+
+// parse reads one message: ok is false for what is not told.
+func parse(b []byte) (e Event, ok bool) {
+	le := binary.NativeEndian
+	if len(b) < headerSize+eventOffset+8 {
+		return e, false
+	}
+	cn := b[unix.SizeofNlMsghdr:]
+	if le.Uint32(cn) != idxProc || le.Uint32(cn[4:]) != valProc {
+		return e, false
+	}
+	p := b[headerSize:]
+	what, data := le.Uint32(p), p[eventOffset:]
+	word := func(i int) int {
+		if len(data) < 4*i+4 {
+			return 0
+		}
+		return int(int32(le.Uint32(data[4*i:])))
+	}
+	e.TID, e.PID = word(0), word(1)
+	switch what {
+	case whatFork:
+		e.Kind, e.ChildTID, e.ChildPID = Fork, word(2), word(3)
+	case whatExec:
+		e.Kind = Exec
+	case whatExit:
+		e.Kind, e.Code = Exit, word(2)
+	default:
+		return e, false
+	}
+	return e, true
+}

@@ -1,0 +1,377 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// fakeGuest answers as the guest's kernel would, in one goroutine: RAM is a
+// slice, tasks are numbered, and system calls go straight to their leaf.
+type fakeGuest struct {
+	t    *testing.T
+	h    *Host
+	ram  []byte
+	wake chan struct{}
+	next uint64 // address of the next host_call
+
+	mu   sync.Mutex
+	maps map[uint64]uint64 // user page to physical page
+
+	waiting map[uint64]bool // tasks in a leaf, by task
+	dead    bool            // a task has died: its call is over already
+	before  func(nr uint64) (ret int64, stop bool)
+}
+
+const (
+	fakeRAM  = 8 << 20
+	fakeCall = 0x1000
+)
+
+func newFakeGuest(t *testing.T) *fakeGuest {
+	g := &fakeGuest{
+		t: t, ram: make([]byte, fakeRAM), wake: make(chan struct{}, 1),
+		maps: map[uint64]uint64{}, waiting: map[uint64]bool{}, next: fakeCall,
+	}
+	g.h = New(g, NewPool(fakeRAM/2, fakeRAM/2/abi.PageSize))
+	g.h.Booted([]uint64{g.newTask()})
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() { g.run(stop) })
+	t.Cleanup(func() { g.h.Stop(); close(stop); wg.Wait() })
+	return g
+}
+
+func (g *fakeGuest) newTask() uint64 {
+	call := abi.DirectMap + g.next
+	g.next += abi.CallSize
+	_ = g.WriteU64(call+abi.CallTask, call) // a task_struct's address that is easy to turn back
+	return call
+}
+
+func (g *fakeGuest) run(stop chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-g.wake:
+		}
+		for task := g.h.PopWake(); task != 0; task = g.h.PopWake() {
+			g.schedule(task)
+		}
+	}
+}
+
+func (g *fakeGuest) u64(addr uint64) uint64 {
+	v, _ := g.ReadU64(addr)
+	return v
+}
+
+// schedule lets a task go on: to the end of its call when its leaf is done, or
+// to the next call.
+func (g *fakeGuest) schedule(call uint64) {
+	if g.waiting[call] {
+		g.waiting[call] = false
+		g.finishLeaf(call)
+	}
+	for g.h.AwaitNext(call, func() bool { return false }) == 1 {
+		if !g.syscall(call) {
+			return
+		}
+	}
+}
+
+// syscall says whether the call is over.
+func (g *fakeGuest) syscall(call uint64) bool {
+	nr := g.u64(call + abi.CallNr)
+	if g.before != nil {
+		if ret, stop := g.before(nr); stop {
+			g.done(call, ret)
+			return true
+		}
+	}
+	switch nr {
+	case abi.HostNewTask:
+		g.done(call, int64(g.newTask()))
+	case abi.HostCallFunc:
+		g.done(call, int64(g.u64(call+abi.CallArgs+8)+g.u64(call+abi.CallCount)))
+	case syscall.SYS_READ, syscall.SYS_WRITE:
+		count := g.u64(call + abi.CallArgs + 16)
+		op := uint64(abi.LeafRead)
+		if nr == syscall.SYS_WRITE {
+			op = abi.LeafWrite
+			copy(g.phys(g.u64(call+abi.CallBuf)), g.user(g.u64(call+abi.CallArgs+8), count))
+		}
+		_ = g.WriteU64(call+abi.CallLeafArg, count)
+		if ret := g.h.StartLeaf(call, op); ret != 0 {
+			g.done(call, ret)
+			return true
+		}
+		g.waiting[call] = true
+		return false
+	default:
+		g.done(call, -int64(syscall.ENOSYS))
+	}
+	return true
+}
+
+func (g *fakeGuest) finishLeaf(call uint64) {
+	ret := int64(g.u64(call + abi.CallLeafRet))
+	if g.u64(call+abi.CallNr) == syscall.SYS_READ && ret > 0 {
+		copy(g.user(g.u64(call+abi.CallArgs+8), uint64(ret)), g.phys(g.u64(call+abi.CallBuf)))
+	}
+	g.done(call, ret)
+}
+
+func (g *fakeGuest) done(call uint64, ret int64) {
+	_ = g.WriteU64(call+abi.CallRet, uint64(ret))
+	if r := g.h.Done(call); r != 0 && !g.dead {
+		g.t.Errorf("Done gave %d", r)
+	}
+}
+
+// user is n bytes of user space, which the mappings must make one piece.
+func (g *fakeGuest) user(va, n uint64) []byte {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	pa, ok := g.maps[va&^(abi.PageSize-1)]
+	if !ok {
+		g.t.Errorf("user address %#x is not mapped", va)
+		return nil
+	}
+	return g.ram[pa : pa+n]
+}
+
+func (g *fakeGuest) phys(direct uint64) []byte { return g.ram[direct-abi.DirectMap:] }
+
+func (g *fakeGuest) ReadAt(addr uint64, p []byte) error  { copy(p, g.phys(addr)); return nil }
+func (g *fakeGuest) WriteAt(addr uint64, p []byte) error { copy(g.phys(addr), p); return nil }
+func (g *fakeGuest) ReadU64(addr uint64) (uint64, error) {
+	return binary.LittleEndian.Uint64(g.phys(addr)), nil
+}
+
+func (g *fakeGuest) WriteU64(addr, v uint64) error {
+	binary.LittleEndian.PutUint64(g.phys(addr), v)
+	return nil
+}
+func (g *fakeGuest) Phys(pa, n uint64) []byte { return g.ram[pa : pa+n] }
+func (g *fakeGuest) MapUser(va, pa, pages uint64) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range pages {
+		g.maps[va+i*abi.PageSize] = pa + i*abi.PageSize
+	}
+	return nil
+}
+
+func (g *fakeGuest) UnmapUser(va, pages uint64) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for i := range pages {
+		delete(g.maps, va+i*abi.PageSize)
+	}
+}
+
+func (g *fakeGuest) Wake() {
+	select {
+	case g.wake <- struct{}{}:
+	default:
+	}
+}
+
+func caller(tid int) Caller {
+	return Caller{TID: tid, PID: tid, Comm: func() string { return "sh" }}
+}
+
+func TestRead(t *testing.T) {
+	g := newFakeGuest(t)
+	leaf := func(_ context.Context, op int, _ []byte, count int, _ int64) ([]byte, int64, error) {
+		return []byte(fmt.Sprintf("op %d count %d", op, count)), 0, nil
+	}
+	for _, count := range []int{100, 5000, 200000, 64} {
+		ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: count}, leaf)
+		want := fmt.Sprintf("op %d count %d", abi.LeafRead, count)
+		if err != nil || string(out) != want || ret != int64(len(want)) {
+			t.Errorf("read(%d) gave %d %q %v, want %q", count, ret, out, err, want)
+		}
+	}
+}
+
+func TestReadCutToCount(t *testing.T) {
+	g := newFakeGuest(t)
+	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		return make([]byte, 9000), 0, nil
+	}
+	ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, leaf)
+	if err != nil || ret != 10 || len(out) != 10 {
+		t.Errorf("a leaf that gives too much: %d, %d bytes, %v", ret, len(out), err)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	g := newFakeGuest(t)
+	var got string
+	leaf := func(_ context.Context, op int, data []byte, _ int, _ int64) ([]byte, int64, error) {
+		got = fmt.Sprint(op, string(data))
+		return nil, int64(len(data)), nil
+	}
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_WRITE, Data: []byte("p vfs_read")}, leaf)
+	if want := fmt.Sprint(abi.LeafWrite, "p vfs_read"); err != nil || ret != 10 || got != want {
+		t.Errorf("write gave %d %v, the leaf got %q, want %q", ret, err, got, want)
+	}
+}
+
+func TestErrnos(t *testing.T) {
+	g := newFakeGuest(t)
+	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		return nil, 0, fmt.Errorf("not there: %w", syscall.ENOENT)
+	}
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, leaf)
+	if err != nil || ret != -int64(syscall.ENOENT) {
+		t.Errorf("a leaf's ENOENT came as %d, %v", ret, err)
+	}
+	g.before = func(nr uint64) (int64, bool) { return -int64(syscall.EIO), nr == syscall.SYS_READ }
+	ret, _, err = g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		t.Error("the leaf ran although the guest returned before it")
+		return nil, 0, nil
+	})
+	if err != nil || ret != -int64(syscall.EIO) {
+		t.Errorf("the guest's own -EIO came as %d, %v", ret, err)
+	}
+}
+
+// TestSleepers shows that calls which sleep in their leaf stop nobody else,
+// even when the host cannot tell the callers apart.
+func TestSleepers(t *testing.T) {
+	g := newFakeGuest(t)
+	release := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 20 {
+		wg.Go(func() {
+			_, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+				<-release
+				return []byte("x"), 0, nil
+			})
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	ret, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		return []byte("y"), 0, nil
+	})
+	if err != nil || ret != 1 {
+		t.Errorf("a call beside sleepers gave %d, %v", ret, err)
+	}
+	close(release)
+	wg.Wait()
+}
+
+// TestManyThreads makes more callers than tasks are kept.
+func TestManyThreads(t *testing.T) {
+	g := newFakeGuest(t)
+	for tid := range 2 * maxTasks {
+		ret, out, err := g.h.Do(t.Context(), caller(1000+tid), Call{Nr: syscall.SYS_READ, Count: 8}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+			return []byte("ok"), 0, nil
+		})
+		if err != nil || ret != 2 || string(out) != "ok" {
+			t.Fatalf("thread %d: %d %q %v", tid, ret, out, err)
+		}
+	}
+}
+
+func TestFuncAndStop(t *testing.T) {
+	g := newFakeGuest(t)
+	task, err := g.h.Kthread(t.Context(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := task.Func(t.Context(), 0xffffffff81000000, 3, 39); err != nil || got != 42 {
+		t.Errorf("Func gave %d, %v", got, err)
+	}
+	if _, err := task.Func(t.Context(), 1, 1, 1, 2, 3, 4, 5, 6); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("six arguments gave %v, want EINVAL", err)
+	}
+	g.h.Stop()
+	if _, _, err := g.h.Do(t.Context(), caller(1), Call{Nr: syscall.SYS_READ}, nil); !errors.Is(err, ErrStopped) {
+		t.Errorf("a call after Stop gave %v", err)
+	}
+}
+
+// TestAbandoned interrupts the caller of a guest that does not come back; when
+// it does after all, its task is used again.
+func TestAbandoned(t *testing.T) {
+	g := newFakeGuest(t)
+	stuck := make(chan struct{})
+	g.before = func(nr uint64) (int64, bool) {
+		if nr == syscall.SYS_GETDENTS64 {
+			<-stuck
+		}
+		return 0, nr == syscall.SYS_GETDENTS64
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _, err := g.h.Do(ctx, caller(3), Call{Nr: syscall.SYS_GETDENTS64, Count: 8}, nil)
+	if !errors.Is(err, syscall.EINTR) {
+		t.Errorf("a call to a guest that is stuck gave %v, want EINTR", err)
+	}
+	close(stuck)
+	ret, _, err := g.h.Do(t.Context(), caller(3), Call{Nr: syscall.SYS_GETDENTS64, Count: 8}, nil)
+	if err != nil || ret != 0 {
+		t.Errorf("the next call gave %d, %v", ret, err)
+	}
+}
+
+func TestTaskDied(t *testing.T) {
+	g := newFakeGuest(t)
+	ret, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		g.dead = true
+		g.h.TaskDied(g.next - abi.CallSize + abi.DirectMap)
+		return nil, 0, nil
+	})
+	if err != nil || ret != -int64(syscall.EIO) {
+		t.Errorf("a call whose task died gave %d, %v, want -EIO", ret, err)
+	}
+}
+
+// TestAwaitNext: calls one right after the other find the task waiting and do
+// not wake it; one that comes later does. None is lost in between.
+func TestAwaitNext(t *testing.T) {
+	h := New(newFakeGuest(t), NewPool(fakeRAM/2, fakeRAM/2/abi.PageSize))
+	const addr = abi.DirectMap + fakeRAM/4
+	task := &Task{h: h, addr: addr, task: 1, slot: -1}
+	h.calls[addr] = task
+	never := func() bool { return false }
+	finish := make(chan struct{})
+	defer func() { <-finish }()
+	go func() { // the guest
+		defer close(finish)
+		for served := 0; served < 200; {
+			switch h.AwaitNext(addr, never) {
+			case 1:
+				h.finish(addr, int64(served))
+				served++
+			case 0:
+				for h.PopWake() == 0 { // schedule
+					runtime.Gosched()
+				}
+			}
+		}
+	}()
+	for i := range 200 {
+		if i%50 == 0 {
+			time.Sleep(2 * nextPatience)
+		}
+		if ret, err := task.Func(t.Context(), 0, 1); err != nil || ret != uint64(i) {
+			t.Fatal(i, ret, err)
+		}
+	}
+}

@@ -1,0 +1,390 @@
+package kernel
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"sync"
+	"syscall"
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// Registers of a hypercall, in the processor's numbering.
+const (
+	rax = 0
+	rdx = 2
+	rbp = 5
+	rsi = 6
+	rdi = 7
+	r8  = 8
+	r10 = 10
+)
+
+// maxText is the longest text that a hypercall may pass, bytes.
+const maxText = 1024
+
+// hypercalls is what each number does: arguments in, rax out. They run between
+// exit and entry and treat all arguments as hostile.
+var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
+	abi.HCPrintk:    (*vcpu).hcPrintk,
+	abi.HCClock:     func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Now() },
+	abi.HCWallClock: func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Wall() },
+	abi.HCSetTimer:  func(v *vcpu, at, _, _ uint64) int64 { v.setTimer(at); return 0 },
+	abi.HCSendIPI:   (*vcpu).hcSendIPI,
+	abi.HCStartCPU:  (*vcpu).hcStartCPU,
+	abi.HCMap:       (*vcpu).hcMap,
+	abi.HCUnmap:     (*vcpu).hcUnmap,
+	abi.HCNext:      (*vcpu).hcNext,
+	abi.HCDone:      func(v *vcpu, call, _, _ uint64) int64 { return v.m.host.Done(call) },
+	abi.HCLeaf:      (*vcpu).hcLeaf,
+	abi.HCPopWake:   func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.host.PopWake()) },
+	abi.HCPanic:     (*vcpu).hcPanic,
+	abi.HCBooted:    (*vcpu).hcBooted,
+	abi.HCRandom:    func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.rand.next()) },
+	abi.HCBug:       (*vcpu).hcBug,
+	abi.HCTaskDead:  (*vcpu).hcTaskDead,
+}
+
+// vmcallLen is the length of a vmcall in bytes.
+const vmcallLen = 3
+
+// hypercall answers a vmcall that is no callback. Outside core kernel text it is
+// an undefined instruction, as on a machine without a hypervisor.
+func (v *vcpu) hypercall() {
+	if !v.m.tab.KernelText(v.cpu.RIP - vmcallLen) {
+		v.cpu.RIP -= vmcallLen
+		v.deliver(abi.VecUD, false, 0)
+		return
+	}
+	nr := v.cpu.R[rax]
+	ret := -int64(syscall.ENOSYS)
+	if nr < uint64(len(hypercalls)) && hypercalls[nr] != nil {
+		ret = hypercalls[nr](v, v.cpu.R[rdi], v.cpu.R[rsi], v.cpu.R[rdx])
+	}
+	v.cpu.R[rax] = uint64(ret)
+}
+
+// text reads n bytes at addr, at most maxText.
+func (v *vcpu) text(addr, n uint64) (string, error) {
+	b := make([]byte, min(n, maxText))
+	err := v.m.mem.ReadAt(addr, b)
+	return string(b), err
+}
+
+// hcLeaf lets a vCPU wait for the host's part, which takes the time that it
+// takes: not where time is instructions.
+func (v *vcpu) hcLeaf(call, op, _ uint64) int64 {
+	if v.m.opts.Deterministic {
+		return v.m.host.StartLeaf(call, op)
+	}
+	return v.m.host.RunLeaf(call, op)
+}
+
+// hcNext lets a vCPU that nothing else is asked of wait for the next call.
+func (v *vcpu) hcNext(call, _, _ uint64) int64 {
+	if v.m.opts.Deterministic {
+		return v.m.host.Next(call)
+	}
+	return v.m.host.AwaitNext(call, func() bool { return v.pending() || v.asked.Load() || v.m.closing.Load() })
+}
+
+func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
+	s, err := v.text(buf, n)
+	if err != nil {
+		return -int64(syscall.EFAULT)
+	}
+	v.m.log.Append(0, int(level&7), s)
+	return 0
+}
+
+func (v *vcpu) hcSendIPI(cpu, vector, _ uint64) int64 {
+	if cpu >= uint64(len(v.m.cpus)) || vector < 32 || vector > 255 {
+		return -int64(syscall.EINVAL)
+	}
+	v.m.cpus[cpu].raise(uint8(vector))
+	return 0
+}
+
+func (v *vcpu) hcStartCPU(cpu, entry, stack uint64) int64 {
+	if cpu >= uint64(len(v.m.cpus)) || v.m.cpus[cpu].started.Load() {
+		return -int64(syscall.EINVAL)
+	}
+	c := v.m.cpus[cpu]
+	c.cpu.State.CR0, c.cpu.State.CR3, c.cpu.State.CR4 = v.cpu.CR0, v.cpu.CR3, v.cpu.CR4
+	c.begin(entry, stack)
+	return 0
+}
+
+// maxMapPages bounds one HCMap.
+const maxMapPages = 1 << 14
+
+// userSpace says whether pages from va lie in the lower half.
+func userSpace(va, pages uint64) bool {
+	return va%abi.PageSize == 0 && pages > 0 && pages <= maxMapPages && va < 1<<47 && va+pages*abi.PageSize <= 1<<47
+}
+
+// vmallocSpace is where 6.1 has vmalloc: 0xffffc90000000000, 32 TiB.
+func vmallocSpace(va, pages uint64) bool {
+	return va%abi.PageSize == 0 && pages > 0 && pages <= maxMapPages && va >= 0xffffc90000000000 && va < 0xffffe90000000000
+}
+
+func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
+	perm := v.cpu.R[r10]
+	if perm&^1 != 0 || !userSpace(va, pages) && !vmallocSpace(va, pages) {
+		return -int64(syscall.EINVAL)
+	}
+	if pa%abi.PageSize != 0 || pa > v.m.opts.RAM || pages*abi.PageSize > v.m.opts.RAM-pa || v.isText(pa, pages) {
+		return -int64(syscall.EINVAL)
+	}
+	p := mem.Read
+	if perm&1 != 0 {
+		p |= mem.Write
+	}
+	if v.m.mem.Map(va, pa, pages, p) != nil {
+		return -int64(syscall.ENOMEM)
+	}
+	return 0
+}
+
+// isText says whether pages of RAM belong to what the guest must not write.
+func (v *vcpu) isText(pa, pages uint64) bool {
+	for _, s := range v.m.img.Segments {
+		r := abi.Range{Start: s.Addr - abi.KernelBase, End: s.Addr - abi.KernelBase + s.MemSize}
+		if s.Perm&image.Write == 0 && r.Overlaps(pa, pa+pages*abi.PageSize) {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *vcpu) hcUnmap(va, pages, _ uint64) int64 {
+	if !userSpace(va, pages) && !vmallocSpace(va, pages) {
+		return -int64(syscall.EINVAL)
+	}
+	v.m.unmap(va, pages)
+	return 0
+}
+
+// unmap takes pages away from all vCPUs.
+func (m *Machine) unmap(va, pages uint64) {
+	m.StopMachine(func() {
+		m.mem.Unmap(va, pages)
+		for _, c := range m.cpus {
+			c.cpu.FlushTLB()
+		}
+	})
+}
+
+func (v *vcpu) hcPanic(buf, n, _ uint64) int64 {
+	s, err := v.text(buf, n)
+	if err != nil {
+		s = "(the message cannot be read)"
+	}
+	v.m.die(s)
+	v.idle.Store(true)
+	return 0
+}
+
+// hcBooted takes the array of host_call addresses: manager, then load/N.
+func (v *vcpu) hcBooted(array, n, _ uint64) int64 {
+	if n != uint64(1+len(v.m.cpus)) || len(v.m.loads) > 0 {
+		return -int64(syscall.EINVAL)
+	}
+	calls := make([]uint64, n)
+	for i := range calls {
+		a, err := v.m.mem.ReadU64(array + 8*uint64(i))
+		if err != nil {
+			return -int64(syscall.EFAULT)
+		}
+		calls[i] = a
+	}
+	v.m.loads = v.m.host.Booted(calls)[1:]
+	v.m.tab.Booted()
+	close(v.m.booted)
+	return 0
+}
+
+func (v *vcpu) hcBug(regs, kind, _ uint64) int64 {
+	r := v.regsAt(regs)
+	if r == nil {
+		return -int64(syscall.EFAULT)
+	}
+	v.m.oops(v.id, kind, r)
+	return 0
+}
+
+// hcTaskDead is told of every task that ends, before its memory is used again.
+func (v *vcpu) hcTaskDead(task, _, _ uint64) int64 {
+	if f := v.m.handlers.Load().TaskDead; f != nil {
+		f(task)
+	}
+	v.m.host.TaskDied(task)
+	return 0
+}
+
+// onCallback says whether a vmcall of core text was a callback, which it has answered.
+func (v *vcpu) onCallback(h *Handlers) bool {
+	r := &v.cpu.R
+	nr := r[rax]
+	if nr < abi.HCFunction || nr > abi.HCRethook || !v.m.img.Text.Contains(v.cpu.RIP-vmcallLen) {
+		return false
+	}
+	var ret int64
+	switch nr {
+	case abi.HCOptimized:
+		ret = v.callback(h.Optimized, r[rsi], r[rdi], 0)
+	case abi.HCFtrace:
+		ret = v.callback(h.Ftrace, r[rdx], r[rsi], r[rdi])
+	case abi.HCRethook:
+		ret = v.callback(h.Rethook, r[rdi], 0, 0)
+	case abi.HCFunction:
+		ret = v.function(h.Function, r[rdi], r[rsi], r[rdx])
+	case abi.HCTracepoint:
+		ret = v.tracepoint(h.Tracepoint, r[rdi], r[rsi], r[rdx])
+	}
+	r[rax] = uint64(ret)
+	return true
+}
+
+// callback runs a handler on pt_regs that stand in guest memory, in place.
+func (v *vcpu) callback(f func(*abi.Trap), regs, arg, ip uint64) int64 {
+	if f == nil {
+		return 0
+	}
+	p := (*abi.Regs)(v.cpu.Window(regs, abi.RegsSize))
+	if p == nil || regs%8 != 0 {
+		if p = v.regsAt(regs); p == nil {
+			return -int64(syscall.EFAULT)
+		}
+	}
+	t := &v.trap
+	t.Mem = &v.near
+	t.Vector, t.RegsAddr, t.Arg, t.Regs = 0, regs, arg, p
+	if ip != 0 {
+		t.Regs.IP = ip
+	}
+	v.fill(t, 0)
+	f(t)
+	return 0
+}
+
+// function runs the listeners of an fentry site that see no registers but
+// the address, the stack pointer and the flags.
+func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
+	if f == nil {
+		return 0
+	}
+	t := &v.trap
+	t.Vector, t.RegsAddr, t.Arg, t.Regs = 0, 0, parent, &v.regs
+	v.regs = abi.Regs{IP: ip, SP: regs + abi.RegsSize + 8, BP: v.cpu.R[rbp], CS: abi.KernelCS, SS: abi.KernelSS, Flags: v.cpu.RFlags}
+	v.fill(t, 0)
+	f(t)
+	return 0
+}
+
+// maxRecord is the longest record of a tracepoint, bytes.
+const maxRecord = 1024
+
+// tracepoint hands over the record of a tracepoint.
+func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64 {
+	if f == nil {
+		return 0
+	}
+	if n > maxRecord {
+		return -int64(syscall.EINVAL)
+	}
+	b := v.guestBytes(record, n)
+	if b == nil {
+		return -int64(syscall.EFAULT)
+	}
+	t := &v.trap
+	v.cpu.Regs(&v.regs)
+	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Data = 0, 0, tracepoint, &v.regs, b
+	v.fill(t, 1) // the listeners of a tracepoint are called with preemption off
+	f(t)
+	t.Data = nil
+	return 0
+}
+
+// guestBytes is n bytes of writable guest memory in at most two pages that lie
+// in a row in RAM, as kernel stacks do; nil: they are not that.
+func (v *vcpu) guestBytes(addr, n uint64) []byte {
+	if n == 0 || n > abi.PageSize {
+		return nil
+	}
+	pa, perm, ok := v.m.mem.Lookup(addr)
+	if !ok || perm&mem.Write == 0 {
+		return nil
+	}
+	if addr%abi.PageSize+n > abi.PageSize {
+		last, perm, ok := v.m.mem.Lookup(addr + n - 1)
+		if !ok || perm&mem.Write == 0 || last != pa+n-1 {
+			return nil
+		}
+	}
+	return v.m.mem.Phys(pa, n)
+}
+
+// regsAt is the pt_regs at addr, nil when they are not 168 aligned bytes of
+// writable memory. The two pages of a kernel stack that they may cross lie in a
+// row in RAM. (Guest memory is little-endian, as are the hosts that have FUSE
+// and Go in use.)
+func (v *vcpu) regsAt(addr uint64) *abi.Regs {
+	b := v.guestBytes(addr, abi.RegsSize)
+	if b == nil || addr%8 != 0 {
+		return nil
+	}
+	return (*abi.Regs)(unsafe.Pointer(unsafe.SliceData(b)))
+}
+
+// random is the machine's source of random numbers: the host's, or splitmix64
+// from a seed.
+type random struct {
+	mu    sync.Mutex
+	state uint64
+	host  bool
+}
+
+func newRandom(seed uint64) *random { return &random{state: seed, host: seed == 0} }
+
+func (r *random) next() uint64 {
+	if r.host {
+		var b [8]byte
+		_, _ = rand.Read(b[:]) // never fails
+		return binary.LittleEndian.Uint64(b[:])
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.state += 0x9e3779b97f4a7c15
+	z := r.state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// guest is what package host sees of the machine.
+type guest struct{ m *Machine }
+
+func (g guest) ReadAt(addr uint64, p []byte) error   { return g.m.mem.ReadAt(addr, p) }
+func (g guest) WriteAt(addr uint64, p []byte) error  { return g.m.mem.WriteAt(addr, p) }
+func (g guest) ReadU64(addr uint64) (uint64, error)  { return g.m.mem.ReadU64(addr) }
+func (g guest) WriteU64(addr uint64, v uint64) error { return g.m.mem.WriteU64(addr, v) }
+func (g guest) Phys(pa, n uint64) []byte             { return g.m.mem.Phys(pa, n) }
+func (g guest) UnmapUser(va, pages uint64)           { g.m.unmap(va, pages) }
+func (g guest) MapUser(va, pa, pages uint64) error {
+	return g.m.mem.Map(va, pa, pages, mem.Read|mem.Write)
+}
+
+// Wake interrupts an idle vCPU, or the first when all are busy.
+func (g guest) Wake() {
+	for _, v := range g.m.cpus {
+		if v.idle.Load() && v.started.Load() {
+			v.raise(abi.VecAsyncPF)
+			return
+		}
+	}
+	g.m.cpus[0].raise(abi.VecAsyncPF)
+}

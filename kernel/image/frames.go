@@ -1,0 +1,202 @@
+package image
+
+import (
+	"cmp"
+	"debug/elf"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Frames tells of each place in C code how far above the stack pointer the
+// function was entered: the call frame information of .eh_frame, which the guest
+// is built with and does not load. It stands for Linux's ORC tables.
+//
+// Only frames that the stack pointer leads to are known, as those of all our
+// code are: it is built without frame pointers.
+type Frames struct {
+	rows []frameRow // by address
+}
+
+// frameRow holds from addr to the next row.
+type frameRow struct {
+	addr uint64
+	size int32 // from the stack pointer to above the return address, bytes; 0: not known
+}
+
+// Size gives the bytes from the stack pointer at addr to above the return
+// address of the function that addr lies in. False: addr is not in C code.
+func (f *Frames) Size(addr uint64) (uint64, bool) {
+	i, exact := slices.BinarySearchFunc(f.rows, addr, func(r frameRow, a uint64) int { return cmp.Compare(r.addr, a) })
+	if !exact {
+		i--
+	}
+	if i < 0 || f.rows[i].size == 0 {
+		return 0, false
+	}
+	return uint64(f.rows[i].size), true
+}
+
+// frames reads .eh_frame, if there is one.
+func (l *loader) frames(f *elf.File) error {
+	s := f.Section(".eh_frame")
+	if s == nil {
+		return nil
+	}
+	b, err := s.Data()
+	if err != nil {
+		return err
+	}
+	r := frameReader{b: b, base: s.Addr}
+	if l.Frames.rows, err = r.read(); err != nil {
+		return fmt.Errorf(".eh_frame at %#x: %w", r.pos, err)
+	}
+	return nil
+}
+
+// frameReader reads the entries of an .eh_frame.
+type frameReader struct {
+	b    []byte
+	base uint64
+	pos  int // of the entry that is read
+	rows []frameRow
+}
+
+var errFrame = errors.New("call frame information that our guest has not")
+
+func (r *frameReader) read() ([]frameRow, error) {
+	for r.pos+4 <= len(r.b) {
+		n := int(binary.LittleEndian.Uint32(r.b[r.pos:]))
+		if n == 0 { // the end of one file's
+			r.pos += 4
+			continue
+		}
+		if n < 4 || n > len(r.b)-r.pos-4 {
+			return nil, errFrame
+		}
+		body := r.b[r.pos+4 : r.pos+4+n]
+		id := binary.LittleEndian.Uint32(body)
+		if id != 0 {
+			if err := r.fde(body, int(id)); err != nil {
+				return nil, err
+			}
+		}
+		r.pos += 4 + n
+	}
+	slices.SortStableFunc(r.rows, func(a, b frameRow) int { return cmp.Compare(a.addr, b.addr) })
+	return r.rows, nil
+}
+
+// cie is the one form of common information that gcc makes: version 1, "zR",
+// addresses relative to where they stand, in 4 bytes; at entry the frame is 8
+// bytes from rsp.
+var cie = []byte{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, cfaDef, regRSP, 8, cfaOffset | 16, 1}
+
+// Opcodes of call frame instructions, and registers.
+const (
+	cfaAdvance   = 0x40 // and the bytes
+	cfaOffset    = 0x80 // and the register
+	cfaRestore   = 0xc0
+	cfaNop       = 0x00
+	cfaAdvance1  = 0x02
+	cfaAdvance2  = 0x03
+	cfaAdvance4  = 0x04
+	cfaRemember  = 0x0a
+	cfaRestoreSt = 0x0b
+	cfaDef       = 0x0c
+	cfaDefOffset = 0x0e
+
+	regRSP = 7
+)
+
+// fde reads one function's entry. id is how far before it its CIE stands.
+func (r *frameReader) fde(body []byte, id int) error {
+	at := r.pos + 4 - id // of the CIE
+	if at < 0 || at+8+len(cie) > len(r.b) || string(r.b[at+8:at+8+len(cie)]) != string(cie) || len(body) < 13 {
+		return errFrame
+	}
+	addr := r.base + uint64(r.pos+8) + uint64(int64(int32(binary.LittleEndian.Uint32(body[4:]))))
+	end := addr + uint64(binary.LittleEndian.Uint32(body[8:]))
+	if body[12] != 0 { // augmentation data
+		return errFrame
+	}
+	f := frameProgram{addr: addr, size: 8, rows: r.rows}
+	f.row()
+	if err := f.run(body[13:]); err != nil {
+		return err
+	}
+	r.rows = append(f.rows, frameRow{end, 0})
+	return nil
+}
+
+// frameProgram runs the instructions of a function.
+type frameProgram struct {
+	addr  uint64
+	size  uint64
+	saved []uint64
+	rows  []frameRow
+}
+
+func (f *frameProgram) row() {
+	if n := len(f.rows); n > 0 && f.rows[n-1].addr == f.addr {
+		f.rows = f.rows[:n-1]
+	}
+	f.rows = append(f.rows, frameRow{f.addr, int32(min(f.size, 1<<20))})
+}
+
+func (f *frameProgram) run(p []byte) error {
+	for len(p) > 0 {
+		op := p[0]
+		p = p[1:]
+		width := 0
+		switch op & 0xc0 {
+		case cfaAdvance:
+			f.addr += uint64(op &^ 0xc0)
+			continue
+		case cfaOffset: // where a register is saved
+			_, n := binary.Uvarint(p)
+			if n <= 0 {
+				return errFrame
+			}
+			p = p[n:]
+			continue
+		case cfaRestore:
+			continue
+		}
+		switch op {
+		case cfaNop:
+		case cfaAdvance1:
+			width = 1
+		case cfaAdvance2:
+			width = 2
+		case cfaAdvance4:
+			width = 4
+		case cfaRemember:
+			f.saved = append(f.saved, f.size)
+		case cfaRestoreSt:
+			if len(f.saved) == 0 {
+				return errFrame
+			}
+			f.size, f.saved = f.saved[len(f.saved)-1], f.saved[:len(f.saved)-1]
+			f.row()
+		case cfaDefOffset:
+			v, n := binary.Uvarint(p)
+			if n <= 0 {
+				return errFrame
+			}
+			f.size, p = v, p[n:]
+			f.row()
+		default:
+			return errFrame
+		}
+		if width > len(p) {
+			return errFrame
+		}
+		var b [4]byte
+		copy(b[:], p[:width])
+		f.addr += uint64(binary.LittleEndian.Uint32(b[:]))
+		p = p[width:]
+	}
+	return nil
+}

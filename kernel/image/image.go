@@ -1,0 +1,378 @@
+// Package image reads the guest kernel's ELF: what to put where in memory, the
+// symbols, and the tables that Linux keeps about its own text (fentry sites,
+// jump labels, static calls, bugs, exception fixups, LOCK prefixes, functions
+// that must not be probed), found by the bound symbols that Linux has for them.
+//
+// Tables answers kprobes' questions about addresses from them.
+//
+// An ELF is hostile: whatever it says is checked against the segments it loads.
+// Nothing is relocated; the image is linked at its address.
+package image
+
+import (
+	"bytes"
+	"cmp"
+	"debug/elf"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kallsyms"
+)
+
+// maxSize is the most bytes that an image may take in memory: the kernel
+// mapping of x86-64, 512 MB.
+const maxSize = 512 << 20
+
+// Perm is what a segment's pages allow, with the bits of kernel/mem.
+type Perm uint8
+
+// Bits of Perm.
+const (
+	Read  Perm = 1
+	Write Perm = 2
+	Exec  Perm = 4
+)
+
+// Segment is a piece of memory. Its physical address is Addr - abi.KernelBase.
+type Segment struct {
+	Addr    uint64 // in the kernel mapping, also for the per-CPU template, whose symbols begin at 0
+	MemSize uint64 // bytes; zero behind Data
+	Data    []byte
+	Perm    Perm
+}
+
+// Jump is a jump label: an entry of __jump_table.
+type Jump struct {
+	Code   uint64 // address of the nop or jmp
+	Target uint64
+	Key    uint64 // address of the static_key
+	Branch bool   // the key's low bit: the site is the likely branch
+	Len    int    // 2 or 5 bytes
+}
+
+// StaticCall is a 5-byte call site: an entry of .static_call_sites.
+type StaticCall struct {
+	Addr uint64
+	Key  uint64 // address of the static_call_key
+	Tail bool   // a jmp
+}
+
+// Bug is an entry of __bug_table: a ud2 of BUG or WARN.
+type Bug struct {
+	Addr  uint64
+	File  string
+	Line  uint16
+	Flags uint16 // BUGFLAG_*: 1 warning, 2 once, 4 done
+}
+
+// Ex is an entry of __ex_table.
+type Ex struct {
+	Insn  uint64 // where a fault may happen
+	Fixup uint64 // where to go on
+	Type  int32  // EX_TYPE_* and its operands
+}
+
+// Image is a loaded ELF.
+type Image struct {
+	Entry       uint64
+	Segments    []Segment // by address
+	Symbols     []abi.Symbol
+	Mcount      []uint64 // the 5-byte fentry sites, sorted
+	Jumps       []Jump   // by Code
+	StaticCalls []StaticCall
+	Bugs        []Bug
+	ExTable     []Ex
+	SMPLocks    []uint64
+	NoKprobe    []uint64 // _kprobe_blacklist, in the table's order
+	Frames      Frames   // where a function's return address is
+	Exports     []string // symbols that modules may use (__ksymtab_strings)
+
+	Text        abi.Range // _stext, _etext
+	InitText    abi.Range // _sinittext, _einittext
+	KprobesText abi.Range
+	NoinstrText abi.Range
+	EntryText   abi.Range
+	Thunk       abi.Range // __indirect_thunk_start, __indirect_thunk_end
+	Percpu      abi.Range // __per_cpu_start, __per_cpu_end: from 0
+	PercpuLoad  uint64    // __per_cpu_load: where the template lies
+}
+
+// loader is an Image in the making.
+type loader struct {
+	Image
+	addr map[string]uint64 // symbols by name; the first of several
+}
+
+// Load reads an ELF executable for x86-64. The segments' data are the ELF's own
+// bytes, which must not change afterwards. What
+// cannot be loaded gives ENOEXEC.
+func Load(b []byte) (*Image, error) {
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
+	}
+	l := &loader{addr: map[string]uint64{}}
+	for _, step := range []func() error{
+		func() error { return l.header(f) },
+		func() error { return l.segments(f, b) },
+		func() error { return l.symbols(f) },
+		func() error { return l.frames(f) },
+		l.ranges, l.tables, l.exports,
+	} {
+		if err := step(); err != nil {
+			return nil, fmt.Errorf("kernel image: %w: %w", syscall.ENOEXEC, err)
+		}
+	}
+	return &l.Image, nil
+}
+
+func (l *loader) header(f *elf.File) error {
+	if f.Class != elf.ELFCLASS64 || f.Data != elf.ELFDATA2LSB || f.Machine != elf.EM_X86_64 || f.Type != elf.ET_EXEC {
+		return fmt.Errorf("%v %v %v, not an x86-64 executable", f.Class, f.Machine, f.Type)
+	}
+	l.Entry = f.Entry
+	return nil
+}
+
+func (l *loader) segments(f *elf.File, b []byte) error {
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Memsz == 0 {
+			continue
+		}
+		s, err := segment(&p.ProgHeader, b)
+		if err != nil {
+			return err
+		}
+		l.Segments = append(l.Segments, s)
+	}
+	slices.SortFunc(l.Segments, func(a, b Segment) int { return cmp.Compare(a.Addr, b.Addr) })
+	for i := 1; i < len(l.Segments); i++ {
+		if prev := &l.Segments[i-1]; prev.Addr+prev.MemSize > l.Segments[i].Addr {
+			return fmt.Errorf("segments overlap at %#x", l.Segments[i].Addr)
+		}
+	}
+	if len(l.Segments) == 0 {
+		return errors.New("no segments")
+	}
+	return nil
+}
+
+// segment checks a program header. One that is linked outside of the kernel
+// mapping is per-CPU data, linked at 0: it lies at its physical address.
+func segment(p *elf.ProgHeader, b []byte) (Segment, error) {
+	addr := p.Vaddr
+	if addr < abi.KernelBase {
+		addr = abi.KernelBase + p.Paddr
+	}
+	size := uint64(len(b))
+	switch {
+	case p.Filesz > p.Memsz || p.Off > size || p.Filesz > size-p.Off:
+		return Segment{}, fmt.Errorf("segment at %#x: %#x bytes at %#x of the file, %#x in memory", p.Vaddr, p.Filesz, p.Off, p.Memsz)
+	case addr < abi.TextBase || addr-abi.KernelBase > maxSize || p.Memsz > maxSize || addr-abi.KernelBase+p.Memsz > maxSize:
+		return Segment{}, fmt.Errorf("segment at %#x, %#x bytes: outside of the kernel's addresses", addr, p.Memsz)
+	}
+	perm := Read
+	if p.Flags&elf.PF_W != 0 {
+		perm |= Write
+	}
+	if p.Flags&elf.PF_X != 0 {
+		perm |= Exec
+	}
+	return Segment{Addr: addr, MemSize: p.Memsz, Data: b[p.Off : p.Off+p.Filesz : p.Off+p.Filesz], Perm: perm}, nil
+}
+
+// symbols takes the symbol table, without what kallsyms leaves out.
+func (l *loader) symbols(f *elf.File) error {
+	syms, err := f.Symbols()
+	if err != nil {
+		return err
+	}
+	for i := range syms {
+		s := &syms[i]
+		if s.Section == elf.SHN_UNDEF || s.Name == "" {
+			continue
+		}
+		switch elf.ST_TYPE(s.Info) {
+		case elf.STT_FILE, elf.STT_SECTION:
+			continue
+		}
+		if _, dup := l.addr[s.Name]; !dup {
+			l.addr[s.Name] = s.Value
+		}
+		if ignored(s.Name) {
+			continue
+		}
+		l.Symbols = append(l.Symbols, abi.Symbol{Addr: s.Value, Type: letter(f, s), Name: s.Name})
+	}
+	l.Symbols = kallsyms.New(l.Symbols).All() // in order, with sizes
+	return nil
+}
+
+// ignored says whether scripts/kallsyms leaves out a symbol of that name.
+func ignored(name string) bool {
+	return strings.HasPrefix(name, ".L") || strings.HasPrefix(name, "$") ||
+		strings.HasPrefix(name, "__crc_") || strings.HasPrefix(name, "__kstrtab_") || strings.HasPrefix(name, "__kstrtabns_")
+}
+
+// letter gives nm's letter, and A for what lies below the kernel: kallsyms
+// calls per-CPU symbols absolute.
+func letter(f *elf.File, s *elf.Symbol) byte {
+	if s.Value < abi.KernelBase {
+		return 'A'
+	}
+	bind := elf.ST_BIND(s.Info)
+	if bind == elf.STB_WEAK {
+		if elf.ST_TYPE(s.Info) == elf.STT_OBJECT {
+			return 'V'
+		}
+		return 'W'
+	}
+	c := sectionLetter(f, s.Section)
+	if bind == elf.STB_GLOBAL {
+		c -= 'a' - 'A'
+	}
+	return c
+}
+
+func sectionLetter(f *elf.File, i elf.SectionIndex) byte {
+	if int(i) >= len(f.Sections) {
+		return 'a' // SHN_ABS and the like
+	}
+	switch s := f.Sections[i]; {
+	case s.Flags&elf.SHF_EXECINSTR != 0:
+		return 't'
+	case s.Type == elf.SHT_NOBITS:
+		return 'b'
+	case s.Flags&elf.SHF_WRITE != 0:
+		return 'd'
+	}
+	return 'r'
+}
+
+// bounds gives the range between two symbols; empty when the image has neither.
+func (l *loader) bounds(start, end string) (abi.Range, error) {
+	a, okA := l.addr[start]
+	b, okB := l.addr[end]
+	if okA != okB || a > b {
+		return abi.Range{}, fmt.Errorf("%s is %#x, %s is %#x", start, a, end, b)
+	}
+	return abi.Range{Start: a, End: b}, nil
+}
+
+func (l *loader) ranges() error {
+	if _, ok := l.addr["_stext"]; !ok {
+		return errors.New("no _stext")
+	}
+	for _, r := range []struct {
+		to         *abi.Range
+		start, end string
+	}{
+		{&l.Text, "_stext", "_etext"},
+		{&l.InitText, "_sinittext", "_einittext"},
+		{&l.KprobesText, "__kprobes_text_start", "__kprobes_text_end"},
+		{&l.NoinstrText, "__noinstr_text_start", "__noinstr_text_end"},
+		{&l.EntryText, "__entry_text_start", "__entry_text_end"},
+		{&l.Thunk, "__indirect_thunk_start", "__indirect_thunk_end"},
+		{&l.Percpu, "__per_cpu_start", "__per_cpu_end"},
+	} {
+		var err error
+		if *r.to, err = l.bounds(r.start, r.end); err != nil {
+			return err
+		}
+	}
+	l.PercpuLoad = l.addr["__per_cpu_load"]
+	return nil
+}
+
+// Bytes gives the n bytes that the image loads at addr, nil if it does not load
+// them all. The slice is the image's.
+func (m *Image) Bytes(addr, n uint64) []byte {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if off := addr - s.Addr; addr >= s.Addr && off <= uint64(len(s.Data)) && n <= uint64(len(s.Data))-off {
+			return s.Data[off : off+n]
+		}
+	}
+	return nil
+}
+
+// cstring gives the string at addr; "" if there is none.
+func (m *Image) cstring(addr uint64) string {
+	for i := range m.Segments {
+		s := &m.Segments[i]
+		if off := addr - s.Addr; addr >= s.Addr && off < uint64(len(s.Data)) {
+			if n := bytes.IndexByte(s.Data[off:], 0); n >= 0 {
+				return string(s.Data[off : off+uint64(n)])
+			}
+		}
+	}
+	return ""
+}
+
+// bounds of the core kernel's tables, by their section.
+var tableBounds = map[string][2]string{
+	"__mcount_loc":       {"__start_mcount_loc", "__stop_mcount_loc"},
+	"__jump_table":       {"__start___jump_table", "__stop___jump_table"},
+	".static_call_sites": {"__start_static_call_sites", "__stop_static_call_sites"},
+	"__bug_table":        {"__start___bug_table", "__stop___bug_table"},
+	"__ex_table":         {"__start___ex_table", "__stop___ex_table"},
+	".smp_locks":         {"__smp_locks", "__smp_locks_end"},
+	"_kprobe_blacklist":  {"__start_kprobe_blacklist", "__stop_kprobe_blacklist"},
+}
+
+func (l *loader) tables() error {
+	var s Sites
+	noKprobe, err := s.Read(l)
+	l.Mcount, l.Jumps, l.StaticCalls, l.Bugs, l.ExTable, l.SMPLocks = s.Mcount, s.Jumps, s.StaticCalls, s.Bugs, s.ExTable, s.SMPLocks
+	l.NoKprobe = noKprobe
+	return err
+}
+
+// Table gives the table of that section, found by its bound symbols.
+func (l *loader) Table(section string) (addr uint64, b []byte, err error) {
+	names := tableBounds[section]
+	r, err := l.bounds(names[0], names[1])
+	if err != nil || r.Start == r.End {
+		return 0, nil, err
+	}
+	if b = l.Bytes(r.Start, r.End-r.Start); b == nil {
+		return 0, nil, fmt.Errorf("%s..%s: %#x bytes at %#x", names[0], names[1], r.End-r.Start, r.Start)
+	}
+	return r.Start, b, nil
+}
+
+// Code gives the n bytes of text at addr, nil: they are not all text.
+func (l *loader) Code(addr, n uint64) []byte {
+	for i := range l.Segments {
+		s := &l.Segments[i]
+		if s.Perm&Exec != 0 && addr >= s.Addr && addr-s.Addr <= uint64(len(s.Data)) && n <= uint64(len(s.Data))-(addr-s.Addr) {
+			return s.Data[addr-s.Addr:][:n]
+		}
+	}
+	return nil
+}
+
+// CString gives the string at addr; "" if there is none.
+func (l *loader) CString(addr uint64) string { return l.cstring(addr) }
+
+// exports reads the names in __ksymtab_strings, each with a zero behind it.
+func (l *loader) exports() error {
+	r, err := l.bounds("__start___ksymtab_strings", "__stop___ksymtab_strings")
+	if err != nil || r.Start == r.End {
+		return err
+	}
+	b := l.Bytes(r.Start, r.End-r.Start)
+	if b == nil {
+		return fmt.Errorf("__ksymtab_strings: %#x bytes at %#x", r.End-r.Start, r.Start)
+	}
+	for name := range bytes.SplitSeq(b, []byte{0}) {
+		if len(name) > 0 {
+			l.Exports = append(l.Exports, string(name))
+		}
+	}
+	return nil
+}

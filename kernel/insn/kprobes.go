@@ -1,0 +1,178 @@
+package insn
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Emul says how a probed instruction is carried out.
+type Emul uint8
+
+// Emulation kinds.
+const (
+	EmulNone         Emul = iota // step a copy
+	EmulIF                       // cli sti pushf popf: would see the interrupt flag that stepping clears
+	EmulRet                      // c2 c3 ca cb; Linux ignores the immediate: sp += 8
+	EmulCall                     // e8
+	EmulJmp                      // e9 eb
+	EmulJcc                      // 70..7f, 0f 80..8f
+	EmulLoop                     // e0..e3: loopne loope loop jrcxz
+	EmulCallIndirect             // ff /2, register
+	EmulJmpIndirect              // ff /4, register
+)
+
+// String gives the kind's name in the words of the reference table.
+func (e Emul) String() string {
+	names := [...]string{"-", "ifmodifiers", "ret", "call", "jmp", "jcc", "loop", "call_indirect", "jmp_indirect"}
+	if int(e) < len(names) {
+		return names[e]
+	}
+	return fmt.Sprintf("Emul(%d)", uint8(e))
+}
+
+// legacy1 says whether i is a one-byte opcode.
+func (i *Insn) legacy1() bool { return i.Map == Map1 }
+
+// Mod is ModRM's mod field.
+func (i *Insn) Mod() byte { return i.ModRM >> 6 }
+
+// Reg is ModRM's reg field, without REX.R: the opcode's extension in a group.
+func (i *Insn) Reg() byte { return i.ModRM >> 3 & 7 }
+
+// RM is ModRM's rm field, without REX.B.
+func (i *Insn) RM() byte { return i.ModRM & 7 }
+
+// RIPRelative says whether the memory operand is addressed from the end of the
+// instruction: its displacement, DispSize bytes at DispOff, must change when
+// the instruction is copied elsewhere.
+func (i *Insn) RIPRelative() bool { return i.HasModRM && i.ModRM&0xc7 == 0x05 }
+
+// RelBranch gives the displacement of a relative call, jmp, jcc, loop or jrcxz,
+// in bytes from the end of the instruction.
+func (i *Insn) RelBranch() (rel int64, ok bool) {
+	if i.legacy1() && i.Opcode == 0xe8 {
+		return i.Imm, true
+	}
+	return i.RelJump()
+}
+
+// RelJump is RelBranch without calls, as can_optimize looks for jumps.
+func (i *Insn) RelJump() (rel int64, ok bool) {
+	switch i.emul() {
+	case EmulJmp, EmulJcc, EmulLoop:
+		return i.Imm, true
+	default:
+		return 0, false
+	}
+}
+
+// IndirectJump says whether i is jmp through a register or memory, near or far,
+// or the far jmp ea: a function with one is not optimized.
+func (i *Insn) IndirectJump() bool {
+	return i.legacy1() && (i.Opcode == 0xea || i.Opcode == 0xff && i.Reg()&6 == 4)
+}
+
+// Int3 says whether i is cc.
+func (i *Insn) Int3() bool { return i.legacy1() && i.Opcode == 0xcc }
+
+// Copyable says whether the instruction may be executed from a slot: not int3,
+// not forced emulation, not pop ss or mov ss, which hold off the breakpoint
+// behind them. register_kprobe gives EINVAL for the others.
+func Copyable(i Insn) bool {
+	if i.ForcedEmul {
+		return false
+	}
+	if !i.legacy1() {
+		return true
+	}
+	return i.Opcode != 0xcc && i.Opcode != 0x17 && (i.Opcode != 0x8e || i.Reg() != 2)
+}
+
+// CanBoost is can_boost: whether a copy of the instruction may be followed by a
+// jump back, in a boosted slot or in a detour. The caller has looked into the
+// exception table (an address there is never boosted). b, the bytes of the
+// instruction, is not needed.
+func CanBoost(i Insn, _ []byte) bool {
+	switch {
+	case i.VEX: // Linux sees the vector opcode as if it were of one byte
+	case i.Map == Map0F:
+		return boostable0F.has(i.Opcode)
+	case i.Map != Map1:
+		return false
+	}
+	if i.Prefixes&(CS|AddrSize) != 0 {
+		return false
+	}
+	if i.Opcode == 0xff {
+		return i.Reg() == 4
+	}
+	return !unboostable1.has(i.Opcode)
+}
+
+// emul classifies without errors.
+func (i *Insn) emul() Emul {
+	if i.Map == Map0F && !i.VEX && i.Opcode&0xf0 == 0x80 {
+		return EmulJcc
+	}
+	if !i.legacy1() {
+		return EmulNone
+	}
+	switch op := i.Opcode; op {
+	case 0xfa, 0xfb, 0x9c, 0x9d:
+		return EmulIF
+	case 0xc2, 0xc3, 0xca, 0xcb:
+		return EmulRet
+	case 0xe8:
+		return EmulCall
+	case 0xe9, 0xeb:
+		return EmulJmp
+	case 0xe0, 0xe1, 0xe2, 0xe3:
+		return EmulLoop
+	case 0xff:
+		switch i.Reg() {
+		case 2:
+			return EmulCallIndirect
+		case 4:
+			return EmulJmpIndirect
+		}
+	default:
+		if op&0xf0 == 0x70 {
+			return EmulJcc
+		}
+	}
+	return EmulNone
+}
+
+// Emulation is prepare_emulation: how the instruction is carried out, or
+// EOPNOTSUPP for what can be neither stepped nor emulated: far calls and jumps,
+// iret, int3, indirect calls and jumps through memory, and vmcall and its
+// neighbours (0f 01 /0 with registers). Unlike Linux 6.1, whose switch sees only
+// the opcode byte, it does not take a VEX instruction for the one-byte opcode
+// of the same number. b, the bytes of the instruction, is not needed.
+func Emulation(i Insn, _ []byte) (Emul, error) {
+	if i.unsupported() {
+		return EmulNone, fmt.Errorf("instruction %#02x cannot be stepped: %w", i.Opcode, syscall.EOPNOTSUPP)
+	}
+	return i.emul(), nil
+}
+
+func (i *Insn) unsupported() bool {
+	if i.Map == Map0F && !i.VEX {
+		return i.Opcode == 0x01 && i.Mod() == 3 && i.Reg() == 0
+	}
+	if !i.legacy1() {
+		return false
+	}
+	switch i.Opcode {
+	case 0x9a, 0xea, 0xcf, 0xcc:
+		return true
+	case 0xff:
+		switch i.Reg() {
+		case 3, 5:
+			return true
+		case 2, 4:
+			return i.Mod() != 3
+		}
+	}
+	return false
+}

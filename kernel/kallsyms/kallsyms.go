@@ -1,0 +1,223 @@
+// Package kallsyms knows the kernel's symbols by name and by address, as
+// /proc/kallsyms shows them: the core kernel's in kallsyms order, then those of
+// each module, the newest module first.
+//
+// A look-up reads one published snapshot and takes no lock, so it may be made
+// from a trap on a vCPU. Adding and removing a module makes a new snapshot.
+//
+// Sizes are not the ELF's: a symbol reaches to the next one with a higher
+// address, padding included, as Linux reckons them.
+package kallsyms
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Table is the symbols of one machine.
+type Table struct {
+	mu   sync.Mutex // serializes writers
+	snap atomic.Pointer[snapshot]
+}
+
+// snapshot is immutable: the core first, then modules, the newest first.
+type snapshot struct{ tables []*symbols }
+
+// symbols is one object's symbols, immutable.
+type symbols struct {
+	module string
+	all    []abi.Symbol            // by address, aliases in kallsyms order
+	byName map[string][]abi.Symbol // in the order of all
+}
+
+// New makes a table of the core kernel's symbols. Module must be empty in all
+// of them. They are put into kallsyms order (Sort) and their sizes set.
+func New(syms []abi.Symbol) *Table {
+	all := slices.Clone(syms)
+	Sort(all)
+	setSizes(all, nil)
+	t := &Table{}
+	t.snap.Store(&snapshot{tables: []*symbols{newSymbols("", all)}})
+	return t
+}
+
+// Sort puts symbols into kallsyms order: by address; among aliases weak ones
+// last, then section bounds (__start_, __stop_, __end_), then by the number of
+// leading underscores, then by name.
+func Sort(syms []abi.Symbol) {
+	slices.SortStableFunc(syms, func(a, b abi.Symbol) int {
+		return cmp.Or(
+			cmp.Compare(a.Addr, b.Addr),
+			cmp.Compare(btoi(a.Type == 'W' || a.Type == 'w'), btoi(b.Type == 'W' || b.Type == 'w')),
+			cmp.Compare(btoi(isBound(a.Name)), btoi(isBound(b.Name))),
+			cmp.Compare(underscores(a.Name), underscores(b.Name)),
+			strings.Compare(a.Name, b.Name),
+		)
+	})
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func isBound(name string) bool {
+	return strings.HasPrefix(name, "__start_") || strings.HasPrefix(name, "__stop_") || strings.HasPrefix(name, "__end_")
+}
+
+func underscores(name string) int { return len(name) - len(strings.TrimLeft(name, "_")) }
+
+// setSizes sets the sizes of sorted symbols. A symbol inside one of the areas
+// ends with it at the latest; the last one of all has size 0 outside of areas.
+func setSizes(all []abi.Symbol, areas []abi.Range) {
+	var next uint64 // the lowest address above the current one
+	for i := len(all) - 1; i >= 0; i-- {
+		s := &all[i]
+		if i+1 < len(all) && all[i+1].Addr != s.Addr {
+			next = all[i+1].Addr
+		}
+		end := next
+		for _, a := range areas {
+			if a.Contains(s.Addr) && (end == 0 || end > a.End) {
+				end = a.End
+			}
+		}
+		s.Size = 0
+		if end > s.Addr {
+			s.Size = end - s.Addr
+		}
+	}
+}
+
+func newSymbols(module string, all []abi.Symbol) *symbols {
+	s := &symbols{module: module, all: all, byName: make(map[string][]abi.Symbol, len(all))}
+	for _, sym := range all {
+		s.byName[sym.Name] = append(s.byName[sym.Name], sym)
+	}
+	return s
+}
+
+// AddModule adds a module's symbols. areas are its pieces of memory: a symbol
+// ends at the next one in its area, or with the area. EEXIST if the module is
+// there.
+func (t *Table) AddModule(name string, areas []abi.Range, syms []abi.Symbol) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if find(t.snap.Load().tables, name) >= 0 {
+		return fmt.Errorf("module %s has symbols already: %w", name, syscall.EEXIST)
+	}
+	t.set(name, areas, syms)
+	return nil
+}
+
+// SetModule gives a module these symbols, in place of those that it has.
+func (t *Table) SetModule(name string, areas []abi.Range, syms []abi.Symbol) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set(name, areas, syms)
+}
+
+// set publishes a module's symbols. The caller holds mu.
+func (t *Table) set(name string, areas []abi.Range, syms []abi.Symbol) {
+	all := slices.Clone(syms)
+	for i := range all {
+		all[i].Module = name
+	}
+	Sort(all)
+	setSizes(all, areas)
+	tables := slices.Clone(t.snap.Load().tables)
+	if i := find(tables, name); i >= 0 {
+		tables[i] = newSymbols(name, all)
+	} else {
+		tables = slices.Insert(tables, 1, newSymbols(name, all))
+	}
+	t.snap.Store(&snapshot{tables: tables})
+}
+
+// RemoveModule forgets a module's symbols; unknown names do nothing.
+func (t *Table) RemoveModule(name string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	old := t.snap.Load().tables
+	if i := find(old, name); i >= 0 {
+		t.snap.Store(&snapshot{tables: slices.Delete(slices.Clone(old), i, i+1)})
+	}
+}
+
+// find gives the index of a module's table, -1: none.
+func find(tables []*symbols, module string) int {
+	for i := 1; i < len(tables); i++ {
+		if tables[i].module == module {
+			return i
+		}
+	}
+	return -1
+}
+
+// LookupName gives all symbols of that name, the core kernel's first (Linux's
+// kallsyms_lookup_name takes the first), or with "module:name" that module's.
+// The slice belongs to the table.
+func (t *Table) LookupName(name string) []abi.Symbol {
+	tables := t.snap.Load().tables
+	if mod, sym, ok := strings.Cut(name, ":"); ok {
+		if i := find(tables, mod); i >= 0 {
+			return tables[i].byName[sym]
+		}
+		return nil
+	}
+	var found []abi.Symbol
+	for _, s := range tables {
+		if syms := s.byName[name]; found == nil {
+			found = syms
+		} else if len(syms) > 0 {
+			found = append(slices.Clip(found), syms...)
+		}
+	}
+	return found
+}
+
+// Lookup gives the symbol that addr lies in, the first of aliases, and the
+// offset from it. Absolute symbols, which are the per-CPU ones, hold no address.
+func (t *Table) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) {
+	for _, s := range t.snap.Load().tables {
+		if sym, offset, ok = s.lookup(addr); ok {
+			return sym, offset, true
+		}
+	}
+	return abi.Symbol{}, 0, false
+}
+
+func (s *symbols) lookup(addr uint64) (abi.Symbol, uint64, bool) {
+	i := sort.Search(len(s.all), func(i int) bool { return s.all[i].Addr > addr }) - 1
+	if i < 0 {
+		return abi.Symbol{}, 0, false
+	}
+	at := s.all[i].Addr
+	for i > 0 && s.all[i-1].Addr == at {
+		i--
+	}
+	sym := s.all[i]
+	if sym.Type == 'A' || addr-at >= sym.Size {
+		return abi.Symbol{}, 0, false
+	}
+	return sym, addr - at, true
+}
+
+// All gives every symbol in /proc/kallsyms' order. The slice is the caller's.
+func (t *Table) All() []abi.Symbol {
+	var all []abi.Symbol
+	for _, s := range t.snap.Load().tables {
+		all = append(all, s.all...)
+	}
+	return all
+}

@@ -1,0 +1,95 @@
+package kernel
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// moduleMem is module_alloc: pages of the module area, with an unmapped page
+// behind each piece.
+type moduleMem struct {
+	mu   sync.Mutex
+	live []modulePiece // by address
+}
+
+type modulePiece struct {
+	addr, pa, pages uint64
+}
+
+// AllocModule gives the address of pages pages (of abi.PageSize bytes) in the
+// module area. They hold zeros and are not mapped before MapModule. ENOMEM:
+// there is no room, or no RAM left for text.
+func (m *Machine) AllocModule(pages uint64) (uint64, error) {
+	mm := &m.modules
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	if pages == 0 || pages > textRAM/abi.PageSize {
+		return 0, fmt.Errorf("%d pages for a module: %w", pages, syscall.ENOMEM)
+	}
+	pa, err := m.slots.pool.Alloc(int(pages))
+	if err != nil {
+		return 0, err
+	}
+	addr, at := uint64(abi.ModulesBase), 0
+	for ; at < len(mm.live) && mm.live[at].addr-addr < (pages+1)*abi.PageSize; at++ {
+		addr = mm.live[at].addr + (mm.live[at].pages+1)*abi.PageSize
+	}
+	if addr+pages*abi.PageSize > abi.SlotsBase {
+		m.slots.pool.Free(pa, int(pages))
+		return 0, fmt.Errorf("no %d pages left in the module area: %w", pages, syscall.ENOMEM)
+	}
+	mm.live = slices.Insert(mm.live, at, modulePiece{addr, pa, pages})
+	clear(m.mem.Phys(pa, pages*abi.PageSize))
+	return addr, nil
+}
+
+func (mm *moduleMem) find(addr uint64) (int, bool) {
+	return slices.BinarySearchFunc(mm.live, addr, func(p modulePiece, a uint64) int { return cmp.Compare(p.addr, a) })
+}
+
+// MapModule fills a piece that AllocModule gave with p, which is not longer, and
+// maps it; what must not be written is read-only in the direct map too. EINVAL:
+// no such piece, or both writable and executable.
+func (m *Machine) MapModule(addr uint64, p []byte, perm image.Perm) error {
+	mm := &m.modules
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	i, ok := mm.find(addr)
+	if !ok || uint64(len(p)) > mm.live[i].pages*abi.PageSize {
+		return fmt.Errorf("%d bytes at %#x are no piece of a module: %w", len(p), addr, syscall.EINVAL)
+	}
+	at := mm.live[i]
+	var err error
+	m.StopMachine(func() {
+		copy(m.mem.Phys(at.pa, at.pages*abi.PageSize), p)
+		if err = m.mem.Map(addr, at.pa, at.pages, mem.Perm(perm)); err == nil && perm&image.Write == 0 {
+			err = m.mem.Map(abi.DirectMap+at.pa, at.pa, at.pages, mem.Read)
+		}
+	})
+	return err
+}
+
+// FreeModule unmaps a piece and gives it back. Nothing may be executing in it.
+func (m *Machine) FreeModule(addr uint64) {
+	mm := &m.modules
+	mm.mu.Lock()
+	defer mm.mu.Unlock()
+	i, ok := mm.find(addr)
+	if !ok {
+		return
+	}
+	at := mm.live[i]
+	m.StopMachine(func() {
+		m.mem.Unmap(addr, at.pages)
+		_ = m.mem.Map(abi.DirectMap+at.pa, at.pa, at.pages, mem.Read|mem.Write) // it was mapped so before
+	})
+	m.slots.pool.Free(at.pa, int(at.pages))
+	mm.live = slices.Delete(mm.live, i, i+1)
+}

@@ -1,0 +1,93 @@
+package kernel
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// logBytes is the size of the log: what Debian's CONFIG_LOG_BUF_SHIFT of 17 gives.
+const logBytes = 1 << 17
+
+// LogLevels of printk, as in /dev/kmsg's first field.
+const (
+	LogEmerg = iota
+	LogAlert
+	LogCrit
+	LogErr
+	LogWarning
+	LogNotice
+	LogInfo
+	LogDebug
+)
+
+// Record is one record of the kernel's log.
+type Record struct {
+	Seq      uint64
+	Time     int64 // nanoseconds since boot
+	Level    int   // 0 to 7
+	Facility int   // 0: the kernel; 1: user space, by a write to /dev/kmsg
+	Text     string
+}
+
+// Log is the kernel's log (printk's ring buffer): records are numbered from 0,
+// the oldest go when the buffer is full.
+type Log struct {
+	now func() int64
+
+	mu    sync.Mutex
+	recs  []Record // recs[i].Seq == first+i
+	first uint64
+	bytes int
+	more  chan struct{} // closed and replaced at each record
+}
+
+func newLog(now func() int64) *Log { return &Log{now: now, more: make(chan struct{})} }
+
+// Printk appends a record. Its text may have several lines, as with Linux's
+// printk; a newline at the end is dropped.
+func (l *Log) Printk(level int, format string, args ...any) {
+	l.Append(0, level, fmt.Sprintf(format, args...))
+}
+
+// Append adds a record of a facility and level.
+func (l *Log) Append(facility, level int, text string) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.add(Record{Time: now, Level: level & 7, Facility: facility, Text: strings.TrimSuffix(text, "\n")})
+	close(l.more)
+	l.more = make(chan struct{})
+}
+
+func (l *Log) add(r Record) {
+	r.Seq = l.first + uint64(len(l.recs))
+	l.recs = append(l.recs, r)
+	l.bytes += recordSize(r)
+	for l.bytes > logBytes && len(l.recs) > 1 {
+		l.bytes -= recordSize(l.recs[0])
+		l.recs = l.recs[1:]
+		l.first++
+	}
+}
+
+func recordSize(r Record) int { return len(r.Text) + 64 }
+
+// Bounds gives the number of the oldest record and the one that the next record will get.
+func (l *Log) Bounds() (first, next uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.first, l.first + uint64(len(l.recs))
+}
+
+// Get gives record seq. ok is false when there is none: it has been
+// overwritten (seq is below first), or is yet to come; more is then closed when
+// the next record arrives.
+func (l *Log) Get(seq uint64) (r Record, ok bool, first uint64, more <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq < l.first || seq >= l.first+uint64(len(l.recs)) {
+		return Record{}, false, l.first, l.more
+	}
+	return l.recs[seq-l.first], true, l.first, l.more
+}

@@ -1,0 +1,71 @@
+package kernel
+
+import "github.com/kprobefs/kprobefs/kernel/abi"
+
+// Unwind is the task's kernel stack as arch_stack_walk gives it: ip, then the
+// return addresses of the functions that are being executed, the innermost first;
+// sps gets the stack pointer in each, nil: nobody asks. It begins with the
+// stack pointer sp at the instruction that begins past bytes before ip, and ends
+// where user mode would be, at a task's first function, or where memory or code
+// tell no more. It is atomic Go and allocates nothing.
+func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
+	entered := true // ip is an instruction that was come to, not one to return to
+	for n < len(ips) {
+		ips[n] = ip
+		if sps != nil {
+			sps[n] = sp
+		}
+		n++
+		at := ip - past
+		past = 1 // a call may be a function's last instruction
+		size, ok := m.img.Frames.Size(at)
+		switch {
+		case ok:
+		case m.img.EntryText.Contains(at):
+			if ip, sp, ok = m.interrupted(ip, sp); !ok {
+				return n
+			}
+			entered, past = true, 0
+			continue
+		case entered && m.tab.KernelText(at):
+			size = 8 // code without frame information: as if it had just been entered
+		default:
+			return n
+		}
+		slot := sp + size - 8
+		ret, err := m.mem.ReadU64(slot)
+		if err != nil {
+			return n
+		}
+		if ret == m.rethookTrampoline {
+			if f := m.handlers.Load().RealReturn; f != nil {
+				ret, _ = f(task, slot, ret)
+			}
+		}
+		if !m.tab.KernelText(ret - 1) {
+			return n
+		}
+		ip, sp, entered = ret, sp+size, false
+	}
+	return n
+}
+
+// interrupted finds what an exception or interrupt came over: the gates in entry
+// text call their handlers with the stack pointer at pt_regs. False: it was user
+// mode, or ip is the way into a system call, which comes from there.
+func (m *Machine) interrupted(ip, sp uint64) (at, newSP uint64, ok bool) {
+	const ipOff, csOff, spOff = 128, 136, 152
+	if s, _, ok := m.syms.Lookup(ip); !ok || s.Addr == m.syscallEntry {
+		return 0, 0, false
+	}
+	cs, err := m.mem.ReadU64(sp + csOff)
+	if err != nil || cs != abi.KernelCS {
+		return 0, 0, false
+	}
+	at, err = m.mem.ReadU64(sp + ipOff)
+	if err != nil || !m.tab.KernelText(at) {
+		return 0, 0, false
+	}
+	newSP, err = m.mem.ReadU64(sp + spOff)
+	return at, newSP, err == nil
+}

@@ -1,0 +1,376 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/bits"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// budgets, in instructions: how long a vCPU runs before it looks around. A
+// deterministic machine takes turns by it.
+const (
+	runBudget  = 1 << 20
+	turnBudget = 20000
+)
+
+// vcpu is a processor and the loop that runs it.
+type vcpu struct {
+	m   *Machine
+	id  int
+	cpu *cpu.CPU
+
+	inRun   atomic.Bool // executing guest code; see StopMachine
+	started atomic.Bool // the guest has started it
+	idle    atomic.Bool // halted, nothing pending
+	irqs    [4]atomic.Uint64
+	wake    chan struct{}
+	retired atomic.Uint64
+	quiet   atomic.Uint64 // quiescent states passed; see SynchronizeRCU
+	asked   atomic.Bool   // somebody waits for one
+
+	timerMu   sync.Mutex
+	timerStop func() bool
+
+	trap    abi.Trap
+	near    hitMemory
+	regs    abi.Regs // of a trap; those of callbacks are in guest memory
+	guestDT percpu
+}
+
+// hitMemory is guest memory for the handlers of a hit, which run inside Run: the
+// vCPU's own translations hold.
+type hitMemory struct {
+	*mem.Memory
+	cpu *cpu.CPU
+}
+
+var _ abi.Memory = (*hitMemory)(nil)
+
+// ReadU64 reads the word at va.
+func (m *hitMemory) ReadU64(va uint64) (uint64, error) {
+	if p := m.cpu.Window(va, 8); p != nil {
+		return *(*uint64)(p), nil
+	}
+	return m.Memory.ReadU64(va)
+}
+
+// WriteU64 writes the word at va.
+func (m *hitMemory) WriteU64(va, v uint64) error {
+	if p := m.cpu.Window(va, 8); p != nil {
+		*(*uint64)(p) = v
+		return nil
+	}
+	return m.Memory.WriteU64(va, v)
+}
+
+// percpu is where the words of the guest's per-CPU area lie that traps need.
+type percpu struct {
+	gs      uint64 // the base they were found for
+	found   bool   // they have been looked for
+	current []byte // 8 bytes: current_task
+	preempt []byte // 4 bytes: __preempt_count
+}
+
+func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
+	v := &vcpu{m: m, id: id, cpu: c, wake: make(chan struct{}, 1)}
+	v.trap.CPU = id
+	v.near = hitMemory{m.mem, c}
+	v.trap.Mem = &v.near
+	v.trap.Now = m.clock.Now
+	c.SetHook(v.onHit)
+	return v
+}
+
+// begin makes the vCPU start at entry with rsp=stack and its number in rdi. It
+// must not have been started.
+func (v *vcpu) begin(entry, stack uint64) {
+	v.cpu.RIP = entry
+	v.cpu.R[4] = stack
+	v.cpu.R[7] = uint64(v.id)
+	v.started.Store(true)
+	v.nudge()
+}
+
+// nudge wakes the loop when it waits.
+func (v *vcpu) nudge() {
+	ch := v.wake
+	if v.m.opts.Deterministic {
+		ch = v.m.turn
+	}
+	select {
+	case ch <- struct{}{}:
+	default:
+	}
+}
+
+// raise makes an interrupt pending. Any goroutine may.
+func (v *vcpu) raise(vector uint8) {
+	v.irqs[vector/64].Or(1 << (vector % 64))
+	v.cpu.Kick()
+	v.nudge()
+}
+
+func (v *vcpu) pending() bool {
+	return v.irqs[0].Load()|v.irqs[1].Load()|v.irqs[2].Load()|v.irqs[3].Load() != 0
+}
+
+// takeIRQ gives the pending interrupt with the highest vector.
+func (v *vcpu) takeIRQ() (uint8, bool) {
+	for i := 3; i >= 0; i-- {
+		if w := v.irqs[i].Load(); w != 0 {
+			b := 63 - bits.LeadingZeros64(w)
+			v.irqs[i].And(^(uint64(1) << b))
+			return uint8(i*64 + b), true
+		}
+	}
+	return 0, false
+}
+
+// loop runs the vCPU until the machine closes.
+func (v *vcpu) loop() {
+	for !v.m.closing.Load() {
+		if !v.started.Load() || v.halted() {
+			<-v.wake
+			continue
+		}
+		v.step(runBudget)
+	}
+}
+
+// runInTurn runs all vCPUs in one goroutine.
+func (m *Machine) runInTurn() {
+	for !m.closing.Load() {
+		busy := false
+		for _, v := range m.cpus {
+			if v.started.Load() && !v.halted() {
+				v.step(turnBudget)
+				busy = true
+			}
+		}
+		if !busy {
+			<-m.turn
+		}
+	}
+}
+
+// halted says that the vCPU waits for an interrupt and none is pending.
+func (v *vcpu) halted() bool {
+	if !v.idle.Load() {
+		return false
+	}
+	if v.pending() {
+		v.idle.Store(false)
+		return false
+	}
+	return true
+}
+
+// enter waits while the machine is stopped, then marks the vCPU as running.
+func (v *vcpu) enter() bool {
+	for {
+		v.inRun.Store(true)
+		if v.m.stopping.Load() == 0 {
+			return true
+		}
+		v.inRun.Store(false)
+		v.m.gate.Lock()
+		for v.m.stopping.Load() != 0 && !v.m.closing.Load() {
+			v.m.resume.Wait()
+		}
+		v.m.gate.Unlock()
+		if v.m.closing.Load() {
+			return false
+		}
+	}
+}
+
+// waitOut returns when the vCPU has been seen outside guest code. It has been
+// kicked, so this is a matter of microseconds.
+func (v *vcpu) waitOut() {
+	for i := 0; v.inRun.Load(); i++ {
+		if i < 100 {
+			runtime.Gosched()
+		} else {
+			time.Sleep(10 * time.Microsecond)
+		}
+	}
+}
+
+// step delivers what is pending, runs guest code once and acts on its exit.
+func (v *vcpu) step(budget uint64) {
+	if !v.enter() {
+		return
+	}
+	if v.pending() {
+		v.interrupt()
+	}
+	exit, n := v.cpu.Run(budget)
+	v.inRun.Store(false)
+	v.retired.Add(n)
+	v.m.clock.retired(n)
+	v.handle(exit)
+	if v.asked.Load() {
+		v.passQuiescent()
+	}
+}
+
+// onHit says whether an int3 or a vmcall was a probe's hit, which has been dealt
+// with. It runs inside Run, so without leaving the gate, for speed: StopMachine
+// waits for such a handler, as stop_machine does on Linux. Whoever wants
+// something of the vCPU has kicked it, so that Run ends right after.
+func (v *vcpu) onHit(r cpu.Reason) bool {
+	h := v.m.handlers.Load()
+	if r == cpu.Hypercall {
+		return v.onCallback(h)
+	}
+	if h.Int3 == nil {
+		return false
+	}
+	if v.cpu.RIP >= abi.SlotsBase && h.Stepped != nil { // only slots are stepped
+		if ip, flags, ok := h.Stepped(v.id, v.cpu.RIP, v.cpu.RFlags); ok {
+			v.cpu.GoOn(ip, flags)
+			return true
+		}
+	}
+	v.trap.Mem = &v.near
+	return v.inTrap(abi.NMIOffset|abi.HardirqOffset, abi.VecBP, h.Int3)
+}
+
+// interrupt delivers a pending interrupt, or asks for an exit as soon as the
+// guest can take it.
+func (v *vcpu) interrupt() {
+	if !v.cpu.Interruptible() {
+		v.cpu.WantIRQ(true)
+		return
+	}
+	vector, ok := v.takeIRQ()
+	if !ok {
+		return
+	}
+	v.deliver(vector, false, 0)
+	v.cpu.WantIRQ(v.pending())
+}
+
+// deliver hands a vector to the guest's interrupt table.
+func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
+	if err := v.cpu.Deliver(vector, hasCode, code); err != nil {
+		v.m.die(fmt.Sprintf("vector %d cannot be delivered: %v", vector, err))
+		v.idle.Store(true)
+	}
+}
+
+// handle acts on an exit.
+func (v *vcpu) handle(e cpu.Exit) {
+	switch e.Reason {
+	case cpu.Halt:
+		v.halt()
+	case cpu.Pause:
+		runtime.Gosched()
+	case cpu.Hypercall:
+		v.hypercall()
+	case cpu.Trap:
+		v.onTrap(e)
+	case cpu.Budget, cpu.Kick, cpu.IRQWindow:
+	}
+}
+
+// halt makes the vCPU idle until an interrupt is pending. With interrupts off
+// it is the end of a guest that has given up.
+func (v *vcpu) halt() {
+	if v.cpu.RFlags&abi.FlagIF == 0 && v.pending() {
+		v.takeIRQ() // nothing can be taken any more: do not spin
+	}
+	v.quiet.Add(1)
+	v.idle.Store(true)
+}
+
+// onTrap gives an exception to the probes, who have seen breakpoints already,
+// and to the guest when they do not claim it.
+func (v *vcpu) onTrap(e cpu.Exit) {
+	if f := v.m.handlers.Load().Fault; f != nil && e.Vector != abi.VecBP {
+		v.trap.Mem = v.m.mem // out of the gate, where mappings may go
+		v.trap.ErrorCode, v.trap.Addr = e.Code, e.Addr
+		claimed := v.inTrap(0, e.Vector, f)
+		v.trap.ErrorCode, v.trap.Addr = 0, 0
+		if claimed {
+			return
+		}
+	}
+	v.cpu.CR2 = e.Addr
+	v.deliver(e.Vector, e.HasCode, e.Code)
+}
+
+// inTrap calls f with the vCPU's registers as pt_regs and goes on with what f
+// leaves there; it says whether f claimed the trap. add is what the entry code adds to
+// preempt_count while a handler runs.
+func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
+	t := &v.trap
+	v.cpu.Regs(&v.regs)
+	v.regs.OrigAX = ^uint64(0)
+	t.Regs = &v.regs
+	t.Vector, t.RegsAddr, t.Arg = vector, 0, 0
+	v.fill(t, add)
+	claimed := f(t)
+	v.cpu.SetRegs(&v.regs)
+	return claimed
+}
+
+// fill sets what a handler may want to know about its surroundings.
+func (v *vcpu) fill(t *abi.Trap, add uint32) {
+	p := v.percpu()
+	t.Task, t.Preempt = 0, add
+	if p.current != nil {
+		t.Task = binary.LittleEndian.Uint64(p.current)
+		t.Preempt += binary.LittleEndian.Uint32(p.preempt) & 0x7fffffff // the top bit is need_resched, inverted
+	}
+}
+
+// percpu finds the guest's per-CPU words for the GS base in use.
+func (v *vcpu) percpu() *percpu {
+	p := &v.guestDT
+	if p.gs != v.cpu.GSBase || !p.found {
+		*p = percpu{gs: v.cpu.GSBase, found: true}
+		p.current = v.percpuWord("current_task", 8)
+		p.preempt = v.percpuWord("__preempt_count", 4)
+		if p.preempt == nil {
+			p.current = nil
+		}
+	}
+	return p
+}
+
+func (v *vcpu) percpuWord(name string, n uint64) []byte {
+	s := v.m.syms.LookupName(name)
+	if len(s) == 0 {
+		return nil
+	}
+	pa, perm, ok := v.m.mem.Lookup(v.cpu.GSBase + s[0].Addr)
+	if !ok || perm&mem.Write == 0 || pa&(abi.PageSize-1)+n > abi.PageSize {
+		return nil
+	}
+	return v.m.mem.Phys(pa, n)
+}
+
+// setTimer arms the vCPU's timer interrupt for the time at, nanoseconds since
+// boot; 0 disarms it.
+func (v *vcpu) setTimer(at uint64) {
+	v.timerMu.Lock()
+	defer v.timerMu.Unlock()
+	if v.timerStop != nil {
+		v.timerStop()
+		v.timerStop = nil
+	}
+	if at == 0 || at > 1<<62 || v.m.closing.Load() {
+		return
+	}
+	d := max(0, int64(at)-v.m.clock.Now())
+	v.timerStop = v.m.clock.alarm(time.Duration(d), func() { v.raise(abi.VecTimer) })
+}

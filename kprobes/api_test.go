@@ -1,0 +1,472 @@
+package kprobes_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// What the documents on kprobes say that only a kernel that runs can show.
+// docs/coverage.md names the statements.
+
+func (m *machine) register(p *kprobes.Kprobe) *kprobes.Kprobe {
+	m.t.Helper()
+	if err := m.Kprobes.Register(p); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { wantErr(m.t, m.Kprobes.Unregister(p), 0) })
+	return p
+}
+
+func (m *machine) registerRet(rp *kprobes.Retprobe) *kprobes.Retprobe {
+	m.t.Helper()
+	if err := m.Kprobes.RegisterRetprobe(rp); err != nil {
+		m.t.Fatal(err)
+	}
+	m.t.Cleanup(func() { wantErr(m.t, m.Kprobes.UnregisterRetprobe(rp), 0) })
+	return rp
+}
+
+// TestContext: what a handler sees of its surroundings, measured on Linux 6.1
+// (int3: in_nmi, preempt_count 110000; the others: preemption off and no more).
+func TestContext(t *testing.T) {
+	type context struct {
+		ip              uint64 // relative to the probed address
+		cs, ss, origAX  uint64
+		preempt         uint32
+		interruptsSaved bool // IF of the probed code's flags
+	}
+	const minus1 = ^uint64(0)
+	of := func(h *kprobes.Hit) context {
+		r := h.Regs
+		return context{r.IP - h.Probe.Addr, r.CS, r.SS, r.OrigAX, h.Preempt, r.Flags&abi.FlagIF != 0}
+	}
+	m := boot(t)
+	next := uint64(m.starts("int_sqrt")[2])
+	for _, tc := range []struct {
+		name   string
+		offset uint32
+		jumps  bool
+		pre    context
+		post   context
+	}{
+		{"int3", 5, false, context{1, 0x10, 0x18, minus1, 0x110000, true}, context{cs: 0x10, ss: 0x18, origAX: minus1, preempt: 0x110000, interruptsSaved: true}},
+		{"optimized", 5, true, context{1, 0x10, 0x18, minus1, 1, true}, context{}},
+		{"ftrace", 0, true, context{1, 0x10, 0x18, 0, 1, true}, context{5, 0x10, 0x18, 0, 1, true}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m.t = t
+			m.Optimizer.SetAllowed(tc.jumps)
+			var pre, post context
+			p := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: tc.offset, PreHandler: func(h *kprobes.Hit) int { pre = of(h); return 0 }}
+			if tc.post != (context{}) {
+				p.PostHandler = func(h *kprobes.Hit, flags uint64) {
+					post = of(h)
+					if flags != 0 {
+						t.Errorf("flags %#x", flags)
+					}
+				}
+			}
+			m.register(p)
+			m.settle()
+			if got := m.call("int_sqrt", 100); got != 10 {
+				t.Errorf("int_sqrt(100) is %d", got)
+			}
+			if tc.name == "int3" {
+				tc.post.ip = next - 5
+			}
+			if pre != tc.pre || post != tc.post {
+				t.Errorf("pre  %+v\nwant %+v\npost %+v\nwant %+v", pre, tc.pre, post, tc.post)
+			}
+		})
+	}
+	t.Run("return", func(t *testing.T) {
+		m.t = t
+		var got context
+		var ip, value, task uint64
+		m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			got, ip, value, task = of(h), ri.RetAddr, h.Regs.ReturnValue(), ri.Task-h.Task
+			if h.Regs.IP != ri.RetAddr {
+				t.Errorf("ip %#x, ret_addr %#x", h.Regs.IP, ri.RetAddr)
+			}
+			return 1 // ignored
+		}})
+		if v := m.call("int_sqrt", 100); v != 10 || value != 10 || task != 0 {
+			t.Errorf("int_sqrt(100) is %d, the handler saw %d", v, value)
+		}
+		if !m.Machine.Tables().KernelText(ip) || got.preempt&(abi.NMIOffset|abi.HardirqOffset) != 0 || !got.interruptsSaved {
+			t.Errorf("returned to %#x in %+v", ip, got)
+		}
+	})
+}
+
+// TestChangePathOfEach: a pre-handler that sets the instruction pointer and
+// returns 1 sends int3 and ftrace hits there, without step or post-handler; of
+// an optimized one it is ignored, unless optimization is suppressed by a
+// post-handler or the sysctl.
+func TestChangePathOfEach(t *testing.T) {
+	m := boot(t)
+	ret := m.addr("int_sqrt") // where the ret is
+	for _, off := range m.starts("int_sqrt") {
+		var b [1]byte
+		if m.Machine.Read(m.addr("int_sqrt")+uint64(off), b[:]) == nil && b[0] == 0xc3 {
+			ret += uint64(off)
+			break
+		}
+	}
+	for _, tc := range []struct {
+		name   string
+		offset uint32
+		knob   bool
+		post   bool
+		want   uint64
+	}{
+		{"ftrace", 0, true, false, 42},
+		{"ftrace, post", 0, true, true, 42},
+		{"int3", 5, false, false, 42},
+		{"int3, post", 5, true, true, 42},
+		{"optimized", 5, true, false, 10},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m.t = t
+			m.Optimizer.SetAllowed(tc.knob)
+			posts := 0
+			p := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: tc.offset, PreHandler: func(h *kprobes.Hit) int {
+				h.Regs.IP = ret
+				if tc.want == 42 {
+					h.Regs.AX = 42
+				}
+				return 1
+			}}
+			if tc.post {
+				p.PostHandler = func(*kprobes.Hit, uint64) { posts++ }
+			}
+			m.register(p)
+			m.settle()
+			if got := m.call("int_sqrt", 100); got != tc.want || posts != 0 {
+				t.Errorf("int_sqrt(100) is %d, want %d; %d post-handlers", got, tc.want, posts)
+			}
+		})
+	}
+}
+
+// TestAtOnce: instances of one handler run on several vCPUs at once.
+func TestAtOnce(t *testing.T) {
+	m := boot(t)
+	var inside atomic.Int32
+	met := [2]bool{}
+	m.register(&kprobes.Kprobe{SymbolName: "int_pow", Offset: 5, PostHandler: func(*kprobes.Hit, uint64) {}, PreHandler: func(h *kprobes.Hit) int {
+		inside.Add(1)
+		for end := time.Now().Add(10 * time.Second); time.Now().Before(end); runtime.Gosched() {
+			if inside.Load() >= 2 {
+				met[h.CPU] = true
+				break
+			}
+		}
+		return 0
+	}})
+	done := make(chan error, 2)
+	for cpu := range 2 {
+		go func() { _, err := m.Machine.CallOn(m.ctx, cpu, m.addr("int_pow"), 1, 3, 4); done <- err }()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if met != [2]bool{true, true} {
+		t.Errorf("handlers that met another one: %v", met)
+	}
+}
+
+// TestInterruptHandlers: probes inside interrupt handlers are hit, in their context.
+func TestInterruptHandlers(t *testing.T) {
+	m := boot(t)
+	var hits [2]atomic.Uint64
+	var outside atomic.Uint64
+	for i, name := range []string{"hrtimer_interrupt", "tick_sched_timer"} {
+		m.register(&kprobes.Kprobe{SymbolName: name, PreHandler: func(h *kprobes.Hit) int {
+			hits[i].Add(1)
+			if h.Regs.Flags&abi.FlagIF != 0 || h.Preempt&0xf0000 == 0 { // preempt_count's hardirq bits
+				outside.Add(1)
+			}
+			return 0
+		}})
+	}
+	for range 20 {
+		m.call("msleep", 1)
+	}
+	if hits[0].Load() == 0 || hits[1].Load() == 0 || outside.Load() != 0 {
+		t.Errorf("%d and %d hits, %d outside of interrupts", hits[0].Load(), hits[1].Load(), outside.Load())
+	}
+}
+
+// TestOnePlace: a probe changes the named instance of a function only, not what
+// the compiler has inlined elsewhere.
+func TestOnePlace(t *testing.T) {
+	m := boot(t)
+	before := m.text()
+	p := m.register(&kprobes.Kprobe{SymbolName: "int_pow"})
+	after := m.text()
+	at := p.Addr - m.Machine.Image().Text.Start
+	if !bytes.Equal(before[:at], after[:at]) || !bytes.Equal(before[at+5:], after[at+5:]) || bytes.Equal(before, after) {
+		t.Error("text changed elsewhere, or nowhere")
+	}
+}
+
+// TestBacktrace: while a hooked call runs, the return address on its stack is
+// the trampoline's.
+func TestBacktrace(t *testing.T) {
+	m := boot(t)
+	m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}})
+	var seen uint64
+	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: func(h *kprobes.Hit) int {
+		seen, _ = h.Mem.ReadU64(h.Regs.SP)
+		return 0
+	}})
+	if got := m.call("int_sqrt", 100); got != 10 || seen != m.addr("arch_rethook_trampoline") {
+		t.Errorf("int_sqrt(100) is %d and returns to %#x", got, seen)
+	}
+}
+
+// TestInstances: entry and return of each call share its data, on both vCPUs at
+// once, and calls beyond maxactive are counted as missed and not entered.
+func TestInstances(t *testing.T) {
+	const n = 2000
+	m := boot(t)
+	var returns, wrong atomic.Uint64
+	rp := m.registerRet(&kprobes.Retprobe{
+		Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, DataSize: 1,
+		EntryHandler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			ri.Data[0] = byte(h.Regs.DI / 100)
+			return int(h.Regs.DI & 1) // odd arguments are not hooked
+		},
+		Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			returns.Add(1)
+			if uint64(ri.Data[0])*100 != h.Regs.ReturnValue()*h.Regs.ReturnValue() || ri.Retprobe.DataSize != 1 {
+				wrong.Add(1)
+			}
+			return 0
+		},
+	})
+	done := make(chan error, 2)
+	for cpu, arg := range []uint64{100, 10000} {
+		go func() {
+			_, err1 := m.Machine.CallOn(m.ctx, cpu, m.addr("int_sqrt"), n, arg)
+			_, err2 := m.Machine.CallOn(m.ctx, cpu, m.addr("int_sqrt"), n, 121)
+			done <- errors.Join(err1, err2)
+		}()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if returns.Load() != 2*n || wrong.Load() != 0 || rp.Missed() != 0 {
+		t.Errorf("%d returns, %d with another's data, %d missed", returns.Load(), wrong.Load(), rp.Missed())
+	}
+
+	var entered atomic.Uint64
+	sleeper := m.registerRet(&kprobes.Retprobe{
+		Kprobe: kprobes.Kprobe{SymbolName: "msleep"}, MaxActive: 1,
+		EntryHandler: func(*kprobes.Instance, *kprobes.Hit) int { entered.Add(1); return 0 },
+	})
+	for cpu := range 2 {
+		go func() { _, err := m.Machine.CallOn(m.ctx, cpu, m.addr("msleep"), 1, 200); done <- err }()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if entered.Load() != 1 || sleeper.Missed() != 1 || sleeper.Kprobe.Missed() != 0 {
+		t.Errorf("two sleepers: %d entered, %d missed", entered.Load(), sleeper.Missed())
+	}
+}
+
+// TestRetprobeSwitches: disabled, enabled and switched off for all, a return
+// probe is heard or not.
+func TestRetprobeSwitches(t *testing.T) {
+	m := boot(t)
+	var returns int
+	rp := m.registerRet(&kprobes.Retprobe{
+		Kprobe:  kprobes.Kprobe{SymbolName: "int_sqrt", Flags: kprobes.FlagDisabled},
+		Handler: func(*kprobes.Instance, *kprobes.Hit) int { returns++; return 0 },
+	})
+	for _, tc := range []struct {
+		what string
+		do   func() error
+		more int
+	}{
+		{"registered disabled", func() error { return nil }, 0},
+		{"enabled", func() error { return m.Kprobes.EnableRetprobe(rp) }, 1},
+		{"all off", func() error { return m.Kprobes.SetEnabled(false) }, 0},
+		{"all on", func() error { return m.Kprobes.SetEnabled(true) }, 1},
+		{"disabled", func() error { return m.Kprobes.DisableRetprobe(rp) }, 0},
+		{"all off and on while disabled", func() error { return errors.Join(m.Kprobes.SetEnabled(false), m.Kprobes.SetEnabled(true)) }, 0},
+	} {
+		before := returns
+		if err := tc.do(); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.call("int_sqrt", 100); got != 10 || returns-before != tc.more {
+			t.Errorf("%s: int_sqrt(100) is %d, %d returns seen, want %d", tc.what, got, returns-before, tc.more)
+		}
+	}
+}
+
+// TestBadAddresses: what is no place for a probe in a kernel that runs.
+func TestBadAddresses(t *testing.T) {
+	m := boot(t)
+	text := m.Machine.Image().Text
+	padding := uint64(0)
+	for _, s := range m.Machine.Symbols().All() { // behind a function, before the next
+		var b [1]byte
+		if s.Size%16 != 0 && s.Type == 'T' && m.Machine.Read(s.Addr+s.Size, b[:]) == nil && b[0] == 0xcc {
+			padding = s.Addr + s.Size
+			break
+		}
+	}
+	for _, tc := range []struct {
+		name string
+		p    *kprobes.Kprobe
+		want []syscall.Errno
+	}{
+		{"neither", &kprobes.Kprobe{}, []syscall.Errno{syscall.EINVAL}},
+		{"both", &kprobes.Kprobe{Addr: text.Start, SymbolName: "int_sqrt"}, []syscall.Errno{syscall.EINVAL}},
+		{"user", &kprobes.Kprobe{Addr: abi.UserBase}, []syscall.Errno{syscall.ENOENT}},
+		{"1", &kprobes.Kprobe{Addr: 1}, []syscall.Errno{syscall.ENOENT}},
+		{"-1", &kprobes.Kprobe{Addr: 1<<64 - 1}, []syscall.Errno{syscall.ENOENT}},
+		{"data", &kprobes.Kprobe{SymbolName: "jiffies"}, []syscall.Errno{syscall.EINVAL}},
+		{"rodata", &kprobes.Kprobe{SymbolName: "linux_banner"}, []syscall.Errno{syscall.EINVAL}},
+		{"direct map", &kprobes.Kprobe{Addr: abi.DirectMap + 0x1000000}, []syscall.Errno{syscall.ENOENT, syscall.EINVAL}},
+		{"instruction slots", &kprobes.Kprobe{Addr: abi.ModulesBase}, []syscall.Errno{syscall.ENOENT, syscall.EINVAL}},
+		{"_etext", &kprobes.Kprobe{SymbolName: "_etext"}, []syscall.Errno{syscall.EINVAL}},
+		{"padding", &kprobes.Kprobe{Addr: padding}, []syscall.Errno{syscall.EINVAL, syscall.EILSEQ}},
+		{"inside an instruction", &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 1}, []syscall.Errno{syscall.EILSEQ}},
+		{"far offset", &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 1<<31 - 1}, []syscall.Errno{syscall.ENOENT}},
+		{"exc_int3", &kprobes.Kprobe{SymbolName: "exc_int3"}, []syscall.Errno{syscall.EINVAL}},
+		{"exc_page_fault", &kprobes.Kprobe{SymbolName: "exc_page_fault"}, []syscall.Errno{syscall.EINVAL}},
+		{"do_user_addr_fault", &kprobes.Kprobe{SymbolName: "do_user_addr_fault"}, []syscall.Errno{syscall.EINVAL}},
+		{"kprobe_int3_handler", &kprobes.Kprobe{SymbolName: "kprobe_int3_handler"}, []syscall.Errno{syscall.EINVAL}},
+		{"optimized_callback", &kprobes.Kprobe{SymbolName: "optimized_callback"}, []syscall.Errno{syscall.EINVAL}},
+		{"notifier_call_chain", &kprobes.Kprobe{SymbolName: "notifier_call_chain"}, []syscall.Errno{syscall.EINVAL}},
+	} {
+		err := m.Kprobes.Register(tc.p)
+		if !slices.ContainsFunc(tc.want, func(e syscall.Errno) bool { return errors.Is(err, e) }) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+	if n := len(m.Kprobes.Points()); n != 0 {
+		t.Errorf("%d points are left", n)
+	}
+	wantErr(t, m.Kprobes.RegisterRetprobe(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "__switch_to"}}), syscall.EINVAL)
+}
+
+// TestPanicOnMachine: a handler that panics on a vCPU takes its probe with it,
+// and the kernel runs on.
+func TestPanicOnMachine(t *testing.T) {
+	m := boot(t)
+	var hits atomic.Uint64
+	p := m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int {
+		hits.Add(1)
+		return new([2]int)[h.CPU+2]
+	}})
+	for range 3 {
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Fatalf("int_sqrt(100) is %d", got)
+		}
+	}
+	for end := time.Now().Add(10 * time.Second); p.State()&kprobes.FlagDisabled == 0 && time.Now().Before(end); {
+		time.Sleep(time.Millisecond)
+	}
+	if hits.Load() != 1 || p.State()&kprobes.FlagDisabled == 0 || !bytes.Contains([]byte(dmesg(m.System)), []byte("panicked")) {
+		t.Errorf("%d hits, flags %#x, log\n%s", hits.Load(), p.State(), dmesg(m.System))
+	}
+}
+
+// soaking says whether this is the long run, "make soak".
+func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
+
+// Test100000: very many probes at once, on all instructions that take one.
+func Test100000(t *testing.T) {
+	total := 10000
+	if soaking() {
+		total = 100000
+	}
+	m := boot(t)
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	start := time.Now()
+	ps := m.everywhere(total)
+	if len(ps) < total {
+		t.Fatalf("%d probes", len(ps))
+	}
+	took := time.Since(start)
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	each := (after.HeapAlloc - before.HeapAlloc) / uint64(total)
+	if got := m.call("int_sqrt", 100); got != 10 {
+		t.Errorf("int_sqrt(100) is %d", got)
+	}
+	start = time.Now()
+	wantErr(t, m.Kprobes.UnregisterAll(ps), 0)
+	t.Logf("%d probes: registered in %v, unregistered in %v, %d bytes each", total, took, time.Since(start), each)
+	if took > 2*time.Minute || time.Since(start) > 2*time.Minute || each > 4096 {
+		t.Error("that is too much")
+	}
+	m.settle()
+	if n := len(m.Kprobes.Points()); n != 0 {
+		t.Errorf("%d points are left", n)
+	}
+	if got := m.call("int_sqrt", 100); got != 10 {
+		t.Errorf("afterwards int_sqrt(100) is %d", got)
+	}
+}
+
+// everywhere registers n probes on the instructions of the guest, one after the
+// other, and begins again at its end.
+func (m *machine) everywhere(n int) []*kprobes.Kprobe {
+	var ps []*kprobes.Kprobe
+	for len(ps) < n {
+		had := len(ps)
+		for _, s := range m.Machine.Symbols().All() {
+			if s.Type != 'T' || s.Size == 0 {
+				continue
+			}
+			ps = m.probeAll(ps, s, n)
+		}
+		if len(ps) == had {
+			break
+		}
+	}
+	return ps
+}
+
+// probeAll probes all instructions of a function, until there are n probes.
+func (m *machine) probeAll(ps []*kprobes.Kprobe, s abi.Symbol, n int) []*kprobes.Kprobe {
+	text := make([]byte, s.Size)
+	m.Kprobes.Lock()
+	err := m.Kprobes.Original(s.Addr, text)
+	m.Kprobes.Unlock()
+	if err != nil {
+		return ps
+	}
+	for off := 0; off < len(text) && len(ps) < n; {
+		in, err := insn.Decode(text[off:])
+		if err != nil {
+			break
+		}
+		p := &kprobes.Kprobe{Addr: s.Addr, Offset: uint32(off)}
+		if m.Kprobes.Register(p) == nil {
+			ps = append(ps, p)
+		}
+		off += in.Len
+	}
+	return ps
+}

@@ -1,0 +1,93 @@
+package kprobes
+
+import (
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// checkAddress is check_kprobe_address_safe: EINVAL for what must not be probed.
+func (k *Kprobes) checkAddress(addr uint64) error {
+	sym, _, _ := k.cfg.Symbols.Lookup(addr)
+	switch t := k.cfg.Tables; {
+	case !t.KernelText(addr):
+		return errf(syscall.EINVAL, "%#x is not in kernel text", addr)
+	case k.blacklisted(addr, sym):
+		return errf(syscall.EINVAL, "%s is blacklisted", sym.Name)
+	case t.JumpLabel(addr, addr+1):
+		return errf(syscall.EINVAL, "%#x is in a jump label", addr)
+	case t.StaticCall(addr, addr+1):
+		return errf(syscall.EINVAL, "%#x is in a static call", addr)
+	case t.Bug(addr):
+		return errf(syscall.EINVAL, "%#x is a BUG or WARN", addr)
+	case strings.HasPrefix(sym.Name, "__cfi_"), strings.HasPrefix(sym.Name, "__pfx_"):
+		return errf(syscall.EINVAL, "%s is no code", sym.Name)
+	}
+	return nil
+}
+
+// blacklisted is within_kprobe_blacklist. A function that gcc derived from
+// another one (nmi_handle.part.0) shares its fate, though the file
+// kprobes/blacklist does not list it.
+func (k *Kprobes) blacklisted(addr uint64, sym abi.Symbol) bool {
+	ranges := k.cfg.Tables.Blacklist()
+	if inRanges(ranges, addr) {
+		return true
+	}
+	base, _, derived := strings.Cut(sym.Name, ".")
+	if !derived || base == "" {
+		return false
+	}
+	syms := k.cfg.Symbols.LookupName(base)
+	return len(syms) > 0 && inRanges(ranges, syms[0].Addr)
+}
+
+func inRanges(ranges []abi.Range, addr uint64) bool {
+	for _, r := range ranges {
+		if r.Contains(addr) {
+			return true
+		}
+	}
+	return false
+}
+
+// BlacklistRecord is a line of kprobes/blacklist.
+type BlacklistRecord struct {
+	abi.Range
+	Symbol string // as %ps shows the start: "name", "name [module]", or the address
+}
+
+// Blacklist gives the lines of kprobes/blacklist in the kernel's order.
+func (k *Kprobes) Blacklist() []BlacklistRecord {
+	ranges := k.cfg.Tables.Blacklist()
+	records := make([]BlacklistRecord, len(ranges))
+	for i, r := range ranges {
+		records[i] = BlacklistRecord{Range: r, Symbol: k.symbolText(r.Start)}
+	}
+	return records
+}
+
+// symbolText is %ps.
+func (k *Kprobes) symbolText(addr uint64) string {
+	sym, _, ok := k.cfg.Symbols.Lookup(addr)
+	switch {
+	case !ok:
+		return hexText(addr)
+	case sym.Module != "":
+		return sym.Name + " [" + sym.Module + "]"
+	}
+	return sym.Name
+}
+
+// Append adds the line's text to b, as kprobe_blacklist_seq_show prints it, with
+// zeros for the addresses when they are to be hidden.
+func (r BlacklistRecord) Append(b []byte, hide bool) []byte {
+	b = append(b, "0x"...)
+	b = appendAddr(b, r.Start, hide)
+	b = append(b, "-0x"...)
+	b = appendAddr(b, r.End, hide)
+	b = append(b, '\t')
+	b = append(b, r.Symbol...)
+	return append(b, '\n')
+}

@@ -1,0 +1,100 @@
+package kprobes
+
+import (
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// The calls that register, unregister, enable or disable a probe may wait, and
+// a handler may not: it runs while its vCPU holds up everyone who changes text.
+// On Linux such a call hangs or splats. Here a handler that wants one all the
+// same hands its Hit to it, and the call is refused.
+
+// mayWait is EDEADLK when a handler, whose Hit is among by, makes the call.
+func mayWait(by []*Hit) error {
+	for _, h := range by {
+		if h != nil {
+			return errf(syscall.EDEADLK, "a handler of the probe at %#x may not wait", h.Probe.Addr)
+		}
+	}
+	return nil
+}
+
+// flagBroken says that a handler of the probe has panicked: none runs until the
+// probe is enabled again.
+const flagBroken Flags = 1 << 31
+
+// muted says that the probe's handlers do not run.
+func (p *Kprobe) muted() bool { return p.has(FlagDisabled | FlagGone | flagBroken) }
+
+// preHandlers calls the pre-handlers of probes from the *at-th on, until one says
+// that it changed the way, unless all are to run. When one panics, *at is its.
+func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
+	done := false
+	defer func() {
+		if !done { // recover is not asked where nothing has happened: it takes its time
+			k.caught(probes[*at], recover())
+		}
+	}()
+	for ; *at < len(probes); *at++ {
+		p := probes[*at]
+		if p.PreHandler == nil || p.muted() {
+			continue
+		}
+		c.hit = Hit{Trap: t, Probe: p}
+		if p.PreHandler(&c.hit) != 0 && !all {
+			changed = true
+			break
+		}
+	}
+	done = true
+	return changed
+}
+
+// postHandlers is the same for post-handlers.
+func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
+	done := false
+	defer func() {
+		if !done {
+			k.caught(probes[*at], recover())
+		}
+	}()
+	for ; *at < len(probes); *at++ {
+		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
+			c.hit = Hit{Trap: t, Probe: p}
+			p.PostHandler(&c.hit, 0)
+		}
+	}
+	done = true
+}
+
+// callRet calls a handler of a return probe. It is 1 for one that panics.
+func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
+	done := false
+	defer func() {
+		if !done {
+			k.caught(&ri.Retprobe.Kprobe, recover())
+		}
+	}()
+	ret = 1
+	ret = f(ri, h)
+	done = true
+	return ret
+}
+
+// caught is called when a handler did not come back. One that panics loses its
+// probe, and the kernel goes on: the log says so, and the probe is disabled as
+// soon as somebody may wait.
+func (k *Kprobes) caught(p *Kprobe, why any) {
+	if why == nil {
+		return
+	}
+	p.set(flagBroken)
+	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x panicked and is disabled: %v", p.Addr, why)
+	k.cfg.Machine.AfterFunc(0, func() {
+		if p.has(flagBroken) {
+			_ = k.Disable(p) // EINVAL: it has been unregistered since
+		}
+	})
+}

@@ -1,0 +1,385 @@
+// Package kprobetest has a kernel for tests of probes: a slice of bytes for its
+// text, a slice of symbols, and a clock that moves when the test says so. It
+// executes nothing.
+package kprobetest
+
+import (
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// Where things are.
+const (
+	Text     = abi.TextBase
+	TextSize = 1 << 16
+	Slots    = abi.SlotsBase // executable memory for slots and detours
+	SlotSize = 1 << 20
+	Stack    = abi.DirectMap + 0x10000
+	StackEnd = Stack + abi.ThreadSize
+)
+
+// Kernel meets all interfaces of package kprobes but Optimizer. The exported
+// fields are for the test to fill in before it is used.
+type Kernel struct {
+	Symtab     []abi.Symbol
+	Sites      map[uint64]bool // fentry
+	Jumps      []abi.Range
+	Calls      []abi.Range // static calls
+	Locks      []abi.Range // SMP alternatives
+	Bugs       map[uint64]bool
+	Ex         map[uint64]bool
+	Entry      abi.Range
+	Thunks     abi.Range
+	Black      []abi.Range
+	Gone       []abi.Range // text that is no longer there
+	Processors int
+	OnRCUTasks func() // called by SynchronizeRCUTasks
+
+	mu       sync.RWMutex
+	text     []byte
+	slots    []byte
+	stack    []byte
+	nextSlot uint64
+	live     map[uint64]bool
+	log      []string
+	now      int64
+	timers   []*timer
+	Pokes    int // batches
+	failPoke bool
+}
+
+type timer struct {
+	at int64
+	f  func()
+}
+
+// New gives a kernel of two CPUs whose text is int3 padding and nops up to the
+// functions that Func adds.
+func New() *Kernel {
+	k := &Kernel{
+		Sites: map[uint64]bool{}, Bugs: map[uint64]bool{}, Ex: map[uint64]bool{},
+		Processors: 2, text: make([]byte, TextSize), slots: make([]byte, SlotSize),
+		stack: make([]byte, abi.ThreadSize), live: map[uint64]bool{},
+	}
+	for i := range k.text {
+		k.text[i] = 0xcc
+	}
+	return k
+}
+
+// Func puts code at an offset from the start of text and gives it a symbol,
+// whose size is that of the code. It gives the address.
+func (k *Kernel) Func(off uint64, name string, code ...byte) uint64 {
+	copy(k.text[off:], code)
+	k.Symtab = append(k.Symtab, abi.Symbol{Addr: Text + off, Size: uint64(len(code)), Type: 't', Name: name})
+	slices.SortStableFunc(k.Symtab, func(a, b abi.Symbol) int { return cmp.Compare(a.Addr, b.Addr) })
+	return Text + off
+}
+
+// Site marks an fentry site.
+func (k *Kernel) Site(addr uint64) { k.Sites[addr] = true }
+
+// Bytes gives n bytes of text.
+func (k *Kernel) Bytes(addr uint64, n int) []byte {
+	b := make([]byte, n)
+	if err := k.Read(addr, b); err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func (k *Kernel) view(addr uint64, n int) ([]byte, error) {
+	for _, m := range []struct {
+		base uint64
+		b    []byte
+	}{{Text, k.text}, {Slots, k.slots}, {Stack, k.stack}} {
+		if off := addr - m.base; addr >= m.base && off+uint64(n) <= uint64(len(m.b)) {
+			return m.b[off : off+uint64(n)], nil
+		}
+	}
+	return nil, fmt.Errorf("%d bytes at %#x: %w", n, addr, syscall.EFAULT)
+}
+
+// Read is Text.Read.
+func (k *Kernel) Read(addr uint64, p []byte) error { return k.ReadAt(addr, p) }
+
+// ReadAt is Memory.ReadAt.
+func (k *Kernel) ReadAt(addr uint64, p []byte) error {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	b, err := k.view(addr, len(p))
+	copy(p, b)
+	return err
+}
+
+// WriteAt is Memory.WriteAt.
+func (k *Kernel) WriteAt(addr uint64, p []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b, err := k.view(addr, len(p))
+	copy(b, p)
+	return err
+}
+
+// ReadU64 is Memory.ReadU64.
+func (k *Kernel) ReadU64(addr uint64) (uint64, error) {
+	k.mu.RLock()
+	defer k.mu.RUnlock()
+	b, err := k.view(addr, 8)
+	if err != nil {
+		return 0, err
+	}
+	return binary.LittleEndian.Uint64(b), nil
+}
+
+// WriteU64 is Memory.WriteU64.
+func (k *Kernel) WriteU64(addr, v uint64) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b, err := k.view(addr, 8)
+	if err != nil {
+		return err
+	}
+	binary.LittleEndian.PutUint64(b, v)
+	return nil
+}
+
+// FailPokes makes Poke fail with EFAULT from now on, or no longer.
+func (k *Kernel) FailPokes(fail bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.failPoke = fail
+}
+
+// Poke is Text.Poke.
+func (k *Kernel) Poke(patches ...abi.Patch) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.failPoke {
+		return fmt.Errorf("poke: %w", syscall.EFAULT)
+	}
+	k.Pokes++
+	for _, p := range patches {
+		b, err := k.view(p.Addr, len(p.Bytes))
+		if err != nil {
+			return err
+		}
+		copy(b, p.Bytes)
+	}
+	return nil
+}
+
+// LookupName is Symbols.LookupName.
+func (k *Kernel) LookupName(name string) []abi.Symbol {
+	var found []abi.Symbol
+	for _, s := range k.Symtab {
+		if s.Name == name || s.Module != "" && s.Module+":"+s.Name == name {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// Lookup is Symbols.Lookup. A symbol reaches to its size, as if a gap followed.
+func (k *Kernel) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
+	for _, s := range k.Symtab {
+		if s.Addr <= addr && addr < s.Addr+s.Size {
+			return s, addr - s.Addr, true
+		}
+	}
+	return abi.Symbol{}, 0, false
+}
+
+func overlaps(rs []abi.Range, start, end uint64) bool {
+	return slices.ContainsFunc(rs, func(r abi.Range) bool { return r.Overlaps(start, end) })
+}
+
+// KernelText and what follows are Tables.
+func (k *Kernel) KernelText(addr uint64) bool {
+	return Text <= addr && addr < Text+TextSize && !overlaps(k.Gone, addr, addr+1)
+}
+
+// JumpLabel says whether a range of Jumps is touched.
+func (k *Kernel) JumpLabel(start, end uint64) bool { return overlaps(k.Jumps, start, end) }
+
+// StaticCall says whether a range of Calls is touched.
+func (k *Kernel) StaticCall(start, end uint64) bool { return overlaps(k.Calls, start, end) }
+
+// SMPLock says whether a range of Locks is touched.
+func (k *Kernel) SMPLock(start, end uint64) bool { return overlaps(k.Locks, start, end) }
+
+// Bug looks into Bugs.
+func (k *Kernel) Bug(addr uint64) bool { return k.Bugs[addr] }
+
+// ExTable looks into Ex.
+func (k *Kernel) ExTable(addr uint64) bool { return k.Ex[addr] }
+
+// EntryText looks into Entry.
+func (k *Kernel) EntryText(addr uint64) bool { return k.Entry.Contains(addr) }
+
+// Thunk looks into Thunks.
+func (k *Kernel) Thunk(addr uint64) bool { return k.Thunks.Contains(addr) }
+
+// FtraceSite looks into Sites.
+func (k *Kernel) FtraceSite(addr uint64) bool { return k.Sites[addr] }
+
+// FtraceOverlap looks into Sites.
+func (k *Kernel) FtraceOverlap(start, end uint64) bool {
+	for a := range k.Sites {
+		if a < end && start < a+5 {
+			return true
+		}
+	}
+	return false
+}
+
+// Blacklist gives Black.
+func (k *Kernel) Blacklist() []abi.Range { return k.Black }
+
+// Sites5 is Ftrace: it writes e8 and zeros for a call.
+type Sites5 struct{ K *Kernel }
+
+// Arm makes a site a call.
+func (s Sites5) Arm(addr uint64) error {
+	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte{0xe8, 0, 0, 0, 0}})
+}
+
+// Disarm makes it a nop.
+func (s Sites5) Disarm(addr uint64) error {
+	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte{0x0f, 0x1f, 0x44, 0, 0}})
+}
+
+// Alloc is Slots.Alloc.
+func (k *Kernel) Alloc(n int) (uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.nextSlot+uint64(n) > SlotSize {
+		return 0, fmt.Errorf("no slots left: %w", syscall.ENOMEM)
+	}
+	a := Slots + k.nextSlot
+	k.nextSlot += uint64(n+15) &^ 15
+	k.live[a] = true
+	return a, nil
+}
+
+// Free is Slots.Free; a slot that is not in use panics.
+func (k *Kernel) Free(addr uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.live[addr] {
+		panic(fmt.Sprintf("slot %#x is not in use", addr))
+	}
+	delete(k.live, addr)
+}
+
+// SlotsInUse counts them.
+func (k *Kernel) SlotsInUse() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.live)
+}
+
+// CPUs is Machine.CPUs.
+func (k *Kernel) CPUs() int { return k.Processors }
+
+// SynchronizeRCU returns at once.
+func (k *Kernel) SynchronizeRCU() {}
+
+// SynchronizeRCUTasks calls OnRCUTasks.
+func (k *Kernel) SynchronizeRCUTasks() {
+	if k.OnRCUTasks != nil {
+		k.OnRCUTasks()
+	}
+}
+
+// Now is Machine.Now.
+func (k *Kernel) Now() int64 {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.now
+}
+
+// AfterFunc is Machine.AfterFunc: Advance runs f.
+func (k *Kernel) AfterFunc(d time.Duration, f func()) func() bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	t := &timer{at: k.now + int64(d), f: f}
+	k.timers = append(k.timers, t)
+	return func() bool {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		before := len(k.timers)
+		k.timers = slices.DeleteFunc(k.timers, func(u *timer) bool { return u == t })
+		return len(k.timers) < before
+	}
+}
+
+// Advance moves the clock by d and runs, one after the other, what is due.
+func (k *Kernel) Advance(d time.Duration) {
+	end := k.Now() + int64(d)
+	for t := k.due(end); t != nil; t = k.due(end) {
+		t.f()
+	}
+	k.mu.Lock()
+	k.now = end
+	k.mu.Unlock()
+}
+
+func (k *Kernel) due(end int64) *timer {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(k.timers) == 0 {
+		return nil
+	}
+	i := 0
+	for j, t := range k.timers {
+		if t.at < k.timers[i].at {
+			i = j
+		}
+	}
+	t := k.timers[i]
+	if t.at > end {
+		return nil
+	}
+	k.timers = slices.Delete(k.timers, i, i+1)
+	k.now = max(k.now, t.at)
+	return t
+}
+
+// Printk is Machine.Printk.
+func (k *Kernel) Printk(_ int, format string, args ...any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.log = append(k.log, fmt.Sprintf(format, args...))
+}
+
+// Log gives what was printed since the last call of Log.
+func (k *Kernel) Log() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	l := k.log
+	k.log = nil
+	return l
+}
+
+// Config gives what kprobes.New takes, without an optimizer.
+func (k *Kernel) Config() kprobes.Config {
+	return kprobes.Config{Text: k, Symbols: k, Tables: k, Ftrace: Sites5{k}, Slots: k, Machine: k}
+}
+
+// Trap gives the trap of an int3 at addr on a CPU, with the stack pointer in
+// the middle of the stack.
+func (k *Kernel) Trap(cpu int, addr uint64) *abi.Trap {
+	return &abi.Trap{
+		CPU: cpu, Vector: abi.VecBP, Mem: k, Task: abi.DirectMap + uint64(cpu+1)*0x4000,
+		Regs: &abi.Regs{IP: addr + 1, SP: Stack + 0x2000, Flags: abi.FlagIF | 2, CS: abi.KernelCS, SS: abi.KernelSS, OrigAX: ^uint64(0)},
+	}
+}

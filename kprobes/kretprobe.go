@@ -1,0 +1,342 @@
+package kprobes
+
+import (
+	"math/bits"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// maxRetData is KRETPROBE_MAX_DATA_SIZE, bytes.
+const maxRetData = 4096
+
+// trampolineName is the guest function that a hooked call returns to.
+const trampolineName = "arch_rethook_trampoline"
+
+// RegisterRetprobe is register_kretprobe.
+//
+// EINVAL: not at a function's entry, or __switch_to. E2BIG: more than 4096
+// bytes of data. Else what Register says.
+func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
+	if err := mayWait(by); err != nil {
+		return err
+	}
+	p := &rp.Kprobe
+	if err := k.OnFuncEntry(p.Addr, p.SymbolName, p.Offset); err != nil {
+		return err
+	}
+	if err := k.checkRetprobe(rp); err != nil {
+		return err
+	}
+	if err := k.findTrampoline(); err != nil {
+		return err
+	}
+	p.ret = rp
+	p.PreHandler = k.preRetprobe
+	p.PostHandler = nil
+	if rp.MaxActive <= 0 {
+		rp.MaxActive = max(10, 2*k.cfg.Machine.CPUs())
+	}
+	rp.pool = newPool(rp)
+	rp.missed.Store(0)
+	return k.Register(p)
+}
+
+func (k *Kprobes) checkRetprobe(rp *Retprobe) error {
+	p := &rp.Kprobe
+	if p.Addr != 0 {
+		k.mu.Lock()
+		err := k.checkRereg(p)
+		k.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	at, _, err := k.resolve(p.Addr, p.SymbolName, p.Offset)
+	if err != nil {
+		return err
+	}
+	for _, s := range k.cfg.Symbols.LookupName("__switch_to") {
+		if s.Addr == at {
+			return errf(syscall.EINVAL, "__switch_to returns on another stack")
+		}
+	}
+	if rp.DataSize > maxRetData {
+		return errf(syscall.E2BIG, "%d bytes of data for each call", rp.DataSize)
+	}
+	return nil
+}
+
+func (k *Kprobes) findTrampoline() error {
+	if k.trampoline.Load() != 0 {
+		return nil
+	}
+	syms := k.cfg.Symbols.LookupName(trampolineName)
+	if len(syms) == 0 {
+		return errf(syscall.ENOENT, "no symbol %s", trampolineName)
+	}
+	k.trampoline.Store(syms[0].Addr)
+	return nil
+}
+
+// RegisterRetprobes is register_kretprobes: all or none. EINVAL when rps is empty.
+func (k *Kprobes) RegisterRetprobes(rps []*Retprobe, by ...*Hit) error {
+	if len(rps) == 0 {
+		return errf(syscall.EINVAL, "no probes given")
+	}
+	for i, rp := range rps {
+		if err := k.RegisterRetprobe(rp, by...); err != nil {
+			_ = k.UnregisterRetprobes(rps[:i], by...) // as in RegisterAll
+			return err
+		}
+	}
+	return nil
+}
+
+// UnregisterRetprobe is unregister_kretprobe. Calls that are inside the
+// function return safely; their handlers do not run. The error is EDEADLK, or nil.
+func (k *Kprobes) UnregisterRetprobe(rp *Retprobe, by ...*Hit) error {
+	return k.UnregisterRetprobes([]*Retprobe{rp}, by...)
+}
+
+// UnregisterRetprobes is unregister_kretprobes.
+func (k *Kprobes) UnregisterRetprobes(rps []*Retprobe, by ...*Hit) error {
+	if err := mayWait(by); err != nil {
+		return err
+	}
+	ps := make([]*Kprobe, len(rps))
+	for i, rp := range rps {
+		if rp.pool != nil {
+			rp.pool.dead.Store(true)
+		}
+		ps[i] = &rp.Kprobe
+	}
+	return k.UnregisterAll(ps)
+}
+
+// EnableRetprobe is enable_kretprobe.
+func (k *Kprobes) EnableRetprobe(rp *Retprobe, by ...*Hit) error {
+	return k.Enable(&rp.Kprobe, by...)
+}
+
+// DisableRetprobe is disable_kretprobe.
+func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
+	return k.Disable(&rp.Kprobe, by...)
+}
+
+// instancePool is struct rethook: the instances of one registration of a return
+// probe. They are taken and given back without a lock.
+type instancePool struct {
+	dead atomic.Bool // unregistered: handlers of calls that come back do not run
+	all  []Instance
+	free []atomic.Uint64 // a bit for each instance
+}
+
+func newPool(rp *Retprobe) *instancePool {
+	pool := &instancePool{all: make([]Instance, rp.MaxActive), free: make([]atomic.Uint64, (rp.MaxActive+63)/64)}
+	for i := range pool.all {
+		ri := &pool.all[i]
+		*ri = Instance{Retprobe: rp, Index: i, Data: make([]byte, rp.DataSize), pool: pool}
+		pool.put(ri)
+	}
+	return pool
+}
+
+// get is rethook_try_get: the first that is free, or nil.
+func (pool *instancePool) get() *Instance {
+	for i := range pool.free {
+		word := &pool.free[i]
+		for free := word.Load(); free != 0; free = word.Load() {
+			if word.CompareAndSwap(free, free&(free-1)) {
+				ri := &pool.all[i*64+bits.TrailingZeros64(free)]
+				ri.RetAddr = 0
+				return ri
+			}
+		}
+	}
+	return nil
+}
+
+// put is rethook_recycle.
+func (pool *instancePool) put(ri *Instance) { pool.free[ri.Index/64].Or(1 << (ri.Index % 64)) }
+
+// rethookChains is how many chains the tasks with hooked calls are found in.
+const rethookChains = 256
+
+// rethookTable finds current->rethooks by the task. A task stays in it: there
+// are no more than the guest has room for.
+type rethookTable struct {
+	chains [rethookChains]atomic.Pointer[taskHooks]
+}
+
+// taskHooks is the hooked calls of a task. Only the vCPU that runs the task
+// changes them, or the one that buries it.
+type taskHooks struct {
+	task  uint64
+	next  *taskHooks               // in its chain
+	first atomic.Pointer[Instance] // the newest
+}
+
+// of gives the calls of a task, nil when there never was one.
+func (rt *rethookTable) of(task uint64) *taskHooks {
+	h := rt.chain(task).Load()
+	for h != nil && h.task != task {
+		h = h.next
+	}
+	return h
+}
+
+func (rt *rethookTable) chain(task uint64) *atomic.Pointer[taskHooks] {
+	return &rt.chains[task*0x61C8864680B583EB>>56]
+}
+
+// make gives them too, and makes room for the task at its first.
+func (rt *rethookTable) make(task uint64) *taskHooks {
+	for {
+		if h := rt.of(task); h != nil {
+			return h
+		}
+		chain := rt.chain(task)
+		h := &taskHooks{task: task, next: chain.Load()}
+		if rt.of(task) == nil && chain.CompareAndSwap(h.next, h) {
+			return h
+		}
+	}
+}
+
+func (h *taskHooks) push(ri *Instance) {
+	ri.next = h.first.Load()
+	h.first.Store(ri)
+}
+
+// take unlinks the newest calls whose return slot is frame, up to the one that
+// holds the real return address, and gives them newest first. real is 0, and
+// nothing is taken, when that is not there.
+func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64) {
+	rest := h.first.Load()
+	real, ok := realReturn(rest, frame, trampoline)
+	if !ok {
+		return nil, 0
+	}
+	tail := &first
+	for link := &rest; *link != nil; {
+		ri := *link
+		if ri.frame != frame {
+			link = &ri.next
+			continue
+		}
+		*link, ri.next = ri.next, nil
+		*tail, tail = ri, &ri.next
+		if ri.RetAddr != trampoline {
+			break
+		}
+	}
+	h.first.Store(rest)
+	return first, real
+}
+
+// RealReturn is rethook_find_ret_addr: what the return slot of a hooked call of
+// the task held before it got the trampoline's address. Atomic.
+func (k *Kprobes) RealReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
+	if h := k.rethooks.of(task); h != nil {
+		return realReturn(h.first.Load(), slot, trampoline)
+	}
+	return 0, false
+}
+
+func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
+	for ; ri != nil; ri = ri.next {
+		if ri.frame == frame && ri.RetAddr != trampoline {
+			return ri.RetAddr, true
+		}
+	}
+	return 0, false
+}
+
+// FlushTask is rethook_flush_task: the task at this address has died in the
+// middle of hooked calls. Their handlers do not run. Atomic.
+func (k *Kprobes) FlushTask(task uint64) {
+	h := k.rethooks.of(task)
+	if h == nil {
+		return
+	}
+	for ri := h.first.Swap(nil); ri != nil; {
+		next := ri.next
+		ri.next = nil
+		ri.pool.put(ri)
+		ri = next
+	}
+}
+
+// preRetprobe is pre_handler_kretprobe: it hooks the return of the call that
+// has just begun.
+func (k *Kprobes) preRetprobe(h *Hit) int {
+	rp := h.Probe.ret
+	ri := rp.pool.get()
+	if ri == nil {
+		rp.missed.Add(1)
+		return 0
+	}
+	ri.Task = h.Task
+	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || !k.hook(ri, h.Trap) {
+		rp.pool.put(ri)
+	}
+	return 0
+}
+
+// hook is rethook_hook: the return slot, which the stack pointer is at, gets
+// the trampoline's address.
+func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
+	slot := t.Regs.SP
+	addr, err := t.Mem.ReadU64(slot)
+	if err != nil || t.Mem.WriteU64(slot, k.trampoline.Load()) != nil {
+		return false
+	}
+	ri.RetAddr, ri.frame = addr, slot
+	k.rethooks.make(ri.Task).push(ri)
+	return true
+}
+
+// Rethook is arch_rethook_trampoline_callback: a hooked call has returned to
+// the trampoline, which saved the registers right below the return slot. The
+// handlers of all hooks of this call run, newest first; the slot gets the real
+// return address, which the trampoline's own return will take.
+func (k *Kprobes) Rethook(t *abi.Trap) {
+	frame := t.RegsAddr + abi.RegsSize
+	var first *Instance
+	var real uint64
+	if h := k.rethooks.of(t.Task); h != nil {
+		first, real = h.take(frame, k.trampoline.Load())
+	}
+	if first == nil {
+		k.cfg.Machine.Printk(2, "rethook: Return address not found! Maybe there is a bug in the kernel")
+		return
+	}
+	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
+	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
+	for ri := first; ri != nil; {
+		next := ri.next
+		ri.next = nil
+		k.runReturn(ri, t)
+		ri.pool.put(ri)
+		ri = next
+	}
+	t.Regs.IP, t.Regs.SP = real, frame+8
+	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
+}
+
+// runReturn is kretprobe_rethook_handler. Probes that the handler hits are
+// missed; a probe that is being handled on this CPU goes on afterwards.
+func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
+	rp := ri.Retprobe
+	if ri.pool.dead.Load() || rp.Handler == nil || rp.Kprobe.has(flagBroken) {
+		return
+	}
+	c := &k.cpus[t.CPU]
+	before := c.running
+	c.begin(&k.returns, nil, t)
+	c.ret = Hit{Trap: t, Probe: &rp.Kprobe}
+	k.callRet(rp.Handler, ri, &c.ret)
+	c.running = before
+}

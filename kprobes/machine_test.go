@@ -1,0 +1,448 @@
+package kprobes_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/optimizer"
+)
+
+// machine is a whole kernel that runs.
+type machine struct {
+	*system.System
+	t   *testing.T
+	ctx context.Context
+}
+
+func boot(t *testing.T) *machine {
+	t.Helper()
+	s, err := system.New(system.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(func() {
+		cancel()
+		if t.Failed() {
+			t.Logf("panic %q, log:\n%s", s.Machine.Panic(), dmesg(s))
+		}
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return &machine{System: s, t: t, ctx: ctx}
+}
+
+func (m *machine) addr(name string) uint64 {
+	m.t.Helper()
+	syms := m.Machine.Symbols().LookupName(name)
+	if len(syms) == 0 {
+		m.t.Fatalf("no symbol %s", name)
+	}
+	return syms[0].Addr
+}
+
+func (m *machine) call(name string, args ...uint64) uint64 {
+	m.t.Helper()
+	v, err := m.Machine.Call(m.ctx, name, args...)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return v
+}
+
+// starts gives the offsets of the instructions of a function.
+func (m *machine) starts(name string) []uint32 {
+	m.t.Helper()
+	sym := m.Machine.Symbols().LookupName(name)[0]
+	text := make([]byte, sym.Size)
+	if err := m.Machine.Read(sym.Addr, text); err != nil {
+		m.t.Fatal(err)
+	}
+	var offs []uint32
+	for pos := 0; pos < len(text) && text[pos] != 0xcc; {
+		offs = append(offs, uint32(pos))
+		in, err := insn.Decode(text[pos:])
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		pos += in.Len
+	}
+	return offs
+}
+
+// empty waits until all slots have been given back: what was let go waits for
+// the optimizer's next run and a grace period. It gives up on a busy machine's
+// account after ten seconds; what is then still in use is for the test to find.
+func (m *machine) empty() {
+	m.settle()
+	for end := time.Now().Add(10 * time.Second); m.Machine.SlotsInUse() != 0 && time.Now().Before(end); {
+		time.Sleep(optimizer.Delay)
+		m.settle()
+	}
+}
+
+// settle waits until the optimizer has nothing left to do.
+func (m *machine) settle() { m.Optimizer.Wait() }
+
+var pureCalls = []struct {
+	name string
+	args []uint64
+}{
+	{"int_sqrt", []uint64{1<<40 + 12345}},
+	{"gcd", []uint64{123456789012, 987654321098}},
+	{"int_pow", []uint64{7, 13}},
+	{"hex_to_bin", []uint64{'c'}},
+}
+
+// TestEveryInstruction probes every instruction of a function that may be
+// probed: it computes what it did, by breakpoints and by jumps.
+func TestEveryInstruction(t *testing.T) {
+	m := boot(t)
+	for _, c := range pureCalls {
+		for _, jumps := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/jumps=%v", c.name, jumps), func(t *testing.T) {
+				m.t = t
+				m.Optimizer.SetAllowed(jumps)
+				want := m.call(c.name, c.args...)
+				var hits atomic.Uint64
+				var ps []*kprobes.Kprobe
+				for i, off := range m.starts(c.name) {
+					if jumps && i%3 == 2 {
+						continue // leave room for jumps
+					}
+					p := &kprobes.Kprobe{SymbolName: c.name, Offset: off, PreHandler: func(*kprobes.Hit) int { hits.Add(1); return 0 }}
+					if err := m.Kprobes.Register(p); err != nil {
+						t.Fatalf("+%#x: %v", off, err)
+					}
+					ps = append(ps, p)
+				}
+				m.settle()
+				for range 20 {
+					if got := m.call(c.name, c.args...); got != want {
+						t.Fatalf("got %d, want %d", got, want)
+					}
+				}
+				m.Kprobes.UnregisterAll(ps)
+				m.settle()
+				after := hits.Load()
+				if after < 20*2 {
+					t.Errorf("%d hits", after)
+				}
+				if got := m.call(c.name, c.args...); got != want || hits.Load() != after {
+					t.Errorf("without probes: %d, %d more hits", got, hits.Load()-after)
+				}
+			})
+		}
+	}
+}
+
+// TestExactHits: N calls on each of two vCPUs are 2N hits, however the probe is armed.
+func TestExactHits(t *testing.T) {
+	const n = 20000
+	m := boot(t)
+	for _, tc := range []struct {
+		name   string
+		offset uint32
+		jumps  bool
+		flag   kprobes.Flags
+	}{
+		{"ftrace", 0, true, kprobes.FlagFtrace},
+		{"int3", 5, false, 0},
+		{"jump", 5, true, kprobes.FlagOptimized},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m.t = t
+			m.Optimizer.SetAllowed(tc.jumps)
+			var hits [2]uint64
+			p := &kprobes.Kprobe{SymbolName: "int_pow", Offset: tc.offset, PreHandler: func(h *kprobes.Hit) int { hits[h.CPU]++; return 0 }}
+			if err := m.Kprobes.Register(p); err != nil {
+				t.Fatal(err)
+			}
+			defer m.Kprobes.Unregister(p)
+			m.settle()
+			if i := m.Kprobes.Points()[0]; i.Flags&(kprobes.FlagFtrace|kprobes.FlagOptimized) != tc.flag {
+				t.Fatalf("the point is %v, %v", i.Flags, i.NotJump)
+			}
+			done := make(chan error, 2)
+			for cpu := range 2 {
+				go func() {
+					v, err := m.Machine.CallOn(m.ctx, cpu, m.addr("int_pow"), n, 3, 4)
+					if err == nil && v != 81 {
+						err = fmt.Errorf("int_pow(3, 4) = %d", v)
+					}
+					done <- err
+				}()
+			}
+			if err := errors.Join(<-done, <-done); err != nil {
+				t.Fatal(err)
+			}
+			if hits != [2]uint64{n, n} || p.Missed() != 0 {
+				t.Errorf("hits %v, missed %d; want %d on each", hits, p.Missed(), n)
+			}
+		})
+	}
+}
+
+// TestChangePath: a handler changes what the function returns, at its entry and at its return.
+func TestChangePath(t *testing.T) {
+	m := boot(t)
+	arg := &kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int { h.Regs.DI = 49; return 0 }}
+	if err := m.Kprobes.Register(arg); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.call("int_sqrt", 100); got != 7 {
+		t.Errorf("with another argument: %d", got)
+	}
+	ret := &kprobes.Retprobe{
+		Kprobe:  kprobes.Kprobe{SymbolName: "int_sqrt"},
+		Handler: func(_ *kprobes.Instance, h *kprobes.Hit) int { h.Regs.AX *= 1000; return 0 },
+	}
+	if err := m.Kprobes.RegisterRetprobe(ret); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.call("int_sqrt", 100); got != 7000 {
+		t.Errorf("with another result: %d", got)
+	}
+	m.Kprobes.UnregisterRetprobe(ret)
+	m.Kprobes.Unregister(arg)
+	skip := &kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int {
+		ip, err := h.Mem.ReadU64(h.Regs.SP)
+		if err != nil {
+			return 0
+		}
+		h.Regs.IP, h.Regs.AX = ip, 42
+		h.Regs.SP += 8
+		return 1
+	}}
+	if err := m.Kprobes.Register(skip); err != nil {
+		t.Fatal(err)
+	}
+	// ftrace_regs_caller goes on at regs->ip with the stack as it was, so a
+	// handler that skips a function does it from an int3.
+	m.Kprobes.Unregister(skip)
+	skip = &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: skip.PreHandler, PostHandler: func(*kprobes.Hit, uint64) {}}
+	if err := m.Kprobes.Register(skip); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Kprobes.Unregister(skip)
+	if got := m.call("int_sqrt", 100); got != 42 {
+		t.Errorf("skipped: %d", got)
+	}
+}
+
+// TestWholeKernel registers a probe at every symbol that takes one, and at the
+// instruction behind its fentry nop, and lets the kernel run with them.
+func TestWholeKernel(t *testing.T) {
+	m := boot(t)
+	var hits atomic.Uint64
+	var ps []*kprobes.Kprobe
+	errnos := map[syscall.Errno]int{}
+	seen := map[uint64]bool{}
+	for _, s := range m.Machine.Symbols().All() {
+		if s.Type|0x20 != 't' {
+			continue
+		}
+		for _, off := range []uint32{0, 5} {
+			p := &kprobes.Kprobe{Addr: s.Addr, Offset: off, PreHandler: func(*kprobes.Hit) int { hits.Add(1); return 0 }}
+			if seen[s.Addr+uint64(off)] {
+				continue
+			}
+			seen[s.Addr+uint64(off)] = true
+			var errno syscall.Errno
+			if err := m.Kprobes.Register(p); errors.As(err, &errno) {
+				errnos[errno]++
+			} else if err != nil {
+				t.Errorf("%s+%d: %v", s.Name, off, err)
+			} else {
+				ps = append(ps, p)
+			}
+		}
+	}
+	t.Logf("%d probes, refused: %v", len(ps), errnos)
+	m.settle()
+	for range 50 {
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Fatalf("int_sqrt is %d", got)
+		}
+	}
+	jumps := 0
+	for _, i := range m.Kprobes.Points() {
+		if i.Flags&kprobes.FlagOptimized != 0 {
+			jumps++
+		}
+	}
+	m.Kprobes.UnregisterAll(ps)
+	m.settle()
+	if hits.Load() < 100 || jumps < len(ps)/20 {
+		t.Errorf("%d hits, %d jumps", hits.Load(), jumps)
+	}
+	if got := m.call("int_sqrt", 100); got != 10 {
+		t.Errorf("afterwards int_sqrt is %d", got)
+	}
+}
+
+// text gives the whole text of the guest.
+func (m *machine) text() []byte {
+	m.t.Helper()
+	r := m.Machine.Image().Text
+	b := make([]byte, r.End-r.Start)
+	if err := m.Machine.Read(r.Start, b); err != nil {
+		m.t.Fatal(err)
+	}
+	return b
+}
+
+// TestChurn registers and unregisters probes in the scheduler, the timers and
+// the allocator while both vCPUs run through them. Nothing is lost: the calls
+// end with the right results, and the text comes back.
+func TestChurn(t *testing.T) {
+	m := boot(t)
+	before := m.text()
+	stop := make(chan struct{})
+	done := make(chan error, 2)
+	for cpu := range 2 {
+		go func() { done <- m.load(cpu, stop) }()
+	}
+	r := rand.New(rand.NewSource(1))
+	var places []*kprobes.Kprobe
+	for _, f := range []string{"schedule", "__schedule", "msleep", "try_to_wake_up", "schedule_timeout", "__kmalloc", "kfree", "int_pow", "ktime_get"} {
+		for _, off := range m.starts(f) {
+			places = append(places, &kprobes.Kprobe{SymbolName: f, Offset: off})
+		}
+	}
+	var hits atomic.Uint64
+	rounds := 60
+	if testing.Short() {
+		rounds = 10
+	}
+	for range rounds {
+		var ps []*kprobes.Kprobe
+		for range 30 {
+			at := places[r.Intn(len(places))]
+			p := &kprobes.Kprobe{SymbolName: at.SymbolName, Offset: at.Offset, PreHandler: func(*kprobes.Hit) int { hits.Add(1); return 0 }}
+			if r.Intn(5) == 0 {
+				p.PostHandler = func(*kprobes.Hit, uint64) {}
+			}
+			if m.Kprobes.Register(p) == nil {
+				ps = append(ps, p)
+			}
+		}
+		rp := &kprobes.Retprobe{
+			Kprobe:  kprobes.Kprobe{SymbolName: []string{"schedule_timeout", "int_pow", "__kmalloc"}[r.Intn(3)]},
+			Handler: func(*kprobes.Instance, *kprobes.Hit) int { hits.Add(1); return 0 },
+		}
+		if err := m.Kprobes.RegisterRetprobe(rp); err != nil {
+			t.Fatal(err)
+		}
+		switch r.Intn(4) {
+		case 0:
+			m.Kprobes.SetEnabled(false)
+			m.Kprobes.SetEnabled(true)
+		case 1:
+			m.Optimizer.SetAllowed(false)
+			m.Optimizer.SetAllowed(true)
+		case 2:
+			m.settle()
+		}
+		m.Kprobes.UnregisterRetprobe(rp)
+		m.Kprobes.UnregisterAll(ps)
+	}
+	close(stop)
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Error(err)
+	}
+	m.empty()
+	if hits.Load() < 100 {
+		t.Errorf("%d hits", hits.Load())
+	}
+	if !bytes.Equal(m.text(), before) {
+		t.Error("the text is not what it was")
+	}
+	if n := m.Machine.SlotsInUse(); n != 0 {
+		t.Errorf("%d slots are still in use", n)
+	}
+}
+
+// load keeps a vCPU busy with functions that compute, allocate and sleep.
+func (m *machine) load(cpu int, stop chan struct{}) error {
+	call := func(name string, n uint64, args ...uint64) (uint64, error) {
+		return m.Machine.CallOn(m.ctx, cpu, m.Machine.Symbols().LookupName(name)[0].Addr, n, args...)
+	}
+	for {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		if v, err := call("int_pow", 100, 3, 5); err != nil || v != 243 {
+			return fmt.Errorf("int_pow(3, 5) is %d: %w", v, err)
+		}
+		p, err := call("__kmalloc", 1, 100, 0xcc0)
+		if err != nil || p == 0 {
+			return fmt.Errorf("__kmalloc gives %#x: %w", p, err)
+		}
+		if _, err := call("kfree", 1, p); err != nil {
+			return err
+		}
+		if _, err := call("msleep", 1, 1); err != nil {
+			return err
+		}
+	}
+}
+
+// dmesg is the guest's log.
+func dmesg(s *system.System) string {
+	var b strings.Builder
+	log := s.Machine.Log()
+	first, next := log.Bounds()
+	for seq := first; seq < next; seq++ {
+		if r, ok, _, _ := log.Get(seq); ok {
+			fmt.Fprintf(&b, "[%12.6f] %s\n", float64(r.Time)/1e9, r.Text)
+		}
+	}
+	return b.String()
+}
+
+// TestDeadTask: a task that ends inside a hooked call gives its instance back.
+func TestDeadTask(t *testing.T) {
+	m := boot(t)
+	var entries atomic.Uint64
+	rp := &kprobes.Retprobe{
+		Kprobe: kprobes.Kprobe{SymbolName: "do_exit"}, MaxActive: 1,
+		EntryHandler: func(*kprobes.Instance, *kprobes.Hit) int { entries.Add(1); return 0 },
+		Handler:      func(*kprobes.Instance, *kprobes.Hit) int { t.Error("do_exit returned"); return 0 },
+	}
+	if err := m.Kprobes.RegisterRetprobe(rp); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Kprobes.UnregisterRetprobe(rp)
+	for i := range uint64(5) {
+		task := m.call("kthread_create_on_node", m.addr("int_sqrt"), 100, 0, m.addr("linux_banner"))
+		if task == 0 || task > 1<<64-4096 {
+			t.Fatalf("kthread_create_on_node gives %#x", task)
+		}
+		m.call("wake_up_process", task)
+		for range 200 {
+			if entries.Load() == i+1 {
+				break
+			}
+			m.call("msleep", 2)
+		}
+		m.call("msleep", 20)
+	}
+	if entries.Load() != 5 || rp.Missed() != 0 {
+		t.Errorf("%d entries, %d missed", entries.Load(), rp.Missed())
+	}
+}

@@ -1,0 +1,304 @@
+package kprobes
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+)
+
+const (
+	int3     = 0xcc
+	jmpRel32 = 0xe9
+	jmpSize  = 5
+	slotSize = 16 // MAX_INSN_SIZE: a copy and what ends it
+)
+
+// nop5 is what an fentry site holds while nobody listens.
+var nop5 = [5]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
+
+// slotCode is arch_specific_insn: the probed instruction and its copy in
+// executable memory. It never changes once published.
+type slotCode struct {
+	slot  uint64 // address of the copy, which an int3 follows
+	boost uint64 // address of another copy, which a jump back follows; 0: none
+	orig  []byte // the text at the probed address without any probe, up to 16 bytes
+	insn  insn.Insn
+	emul  insn.Emul
+}
+
+func (c *slotCode) carried() string {
+	switch {
+	case c.emul != insn.EmulNone:
+		return c.emul.String()
+	case c.boost != 0:
+		return "boost"
+	}
+	return "step"
+}
+
+// within says whether ip may be what the int3 behind the copy leaves.
+func (c *slotCode) within(ip uint64) bool { return c.slot < ip && ip <= c.slot+slotSize }
+
+// prepare is arch_prepare_kprobe: it makes the point's copy of the instruction.
+func (k *Kprobes) prepare(pt *Point) error {
+	if pt.has(FlagFtrace) {
+		return nil
+	}
+	if err := k.checkBoundary(pt.addr); err != nil {
+		return err
+	}
+	orig := make([]byte, slotSize)
+	if err := k.readSome(pt.addr, &orig); err != nil {
+		return err
+	}
+	in, err := insn.Decode(orig)
+	if err != nil {
+		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)
+	}
+	if !insn.Copyable(in) {
+		return errf(syscall.EINVAL, "the instruction at %#x cannot be copied", pt.addr)
+	}
+	emul, err := insn.Emulation(in, orig[:in.Len])
+	if err != nil {
+		return err
+	}
+	code := &slotCode{orig: orig, insn: in, emul: emul}
+	if err := k.writeSlot(pt.addr, code); err != nil {
+		return err
+	}
+	pt.code.Store(code)
+	return nil
+}
+
+// boundaries is where the instructions of a function begin.
+type boundaries struct {
+	start uint64
+	text  []byte // that they were decoded from
+	at    []bool // by offset; as far as decoding came
+}
+
+// boundarySlots is how many functions' boundaries are kept.
+const boundarySlots = 64
+
+func boundarySlot(start uint64) uint64 { return start * 0x61C8864680B583EB >> 58 }
+
+// checkBoundary is can_probe: EILSEQ unless an instruction begins at addr,
+// counted from the start of its symbol.
+func (k *Kprobes) checkBoundary(addr uint64) error {
+	sym, off, ok := k.cfg.Symbols.Lookup(addr)
+	if !ok {
+		return errf(syscall.EILSEQ, "no symbol at %#x", addr)
+	}
+	if off == 0 {
+		return nil
+	}
+	start := addr - off
+	text := append(k.text[:0], make([]byte, off+slotSize)...)
+	k.text = text
+	if err := k.readSome(start, &text); err != nil {
+		return err
+	}
+	known := &k.bounds[boundarySlot(start)]
+	if known.start == start && off < uint64(len(known.at)) && known.at[off] && bytes.Equal(known.text[:off], text[:off]) {
+		return nil // what was decoded then is what stands there now
+	}
+	at, err := decodeTo(text, off, start)
+	if err == nil {
+		*known = k.decodeAll(start, max(sym.Size, off+1), at, text)
+	}
+	return err
+}
+
+// decodeTo marks where instructions begin, up to off; EILSEQ when none does there.
+func decodeTo(text []byte, off, start uint64) ([]bool, error) {
+	at := make([]bool, off+1)
+	pos := uint64(0)
+	for pos < off {
+		at[pos] = true
+		in, err := insn.Decode(text[pos:])
+		if err != nil {
+			return nil, errf(syscall.EILSEQ, "no instruction at %#x, before %#x (%v)", start+pos, start+off, err)
+		}
+		pos += uint64(in.Len)
+	}
+	if pos > off {
+		return nil, errf(syscall.EILSEQ, "%#x is inside an instruction", start+off)
+	}
+	at[pos] = true
+	return at, nil
+}
+
+// decodeAll goes on to the end of the function, or as far as there is sense in it.
+func (k *Kprobes) decodeAll(start, size uint64, at []bool, text []byte) boundaries {
+	all := make([]byte, size)
+	if k.original(start, all) != nil {
+		return boundaries{start, bytes.Clone(text), at}
+	}
+	for pos := len(at) - 1; ; {
+		in, err := insn.Decode(all[pos:])
+		if pos += in.Len; err != nil || pos >= len(all) {
+			return boundaries{start, all, at}
+		}
+		for len(at) < pos {
+			at = append(at, false)
+		}
+		at = append(at, true)
+	}
+}
+
+// readSome reads original text into p, less when the text ends before.
+func (k *Kprobes) readSome(addr uint64, p *[]byte) error {
+	b := *p
+	for len(b) > 0 {
+		err := k.original(addr, b)
+		if err == nil {
+			*p = b
+			return nil
+		}
+		if len(b) <= slotSize {
+			b = b[:len(b)-1]
+		} else {
+			b = b[:len(b)-slotSize]
+		}
+	}
+	return errf(syscall.EILSEQ, "no text at %#x", addr)
+}
+
+// original reads text as it would be without probes
+// (recover_probed_instruction), with nops at fentry sites.
+func (k *Kprobes) original(addr uint64, p []byte) error {
+	if err := k.cfg.Text.Read(addr, p); err != nil {
+		return err
+	}
+	end := addr + uint64(len(p))
+	for _, pt := range k.table.within(addr-maxOptimized, end) {
+		if c := pt.code.Load(); c != nil {
+			overlay(p, addr, pt.addr, c.patched(pt))
+		}
+	}
+	k.overlayFtrace(addr, p)
+	return nil
+}
+
+// patched is the original bytes of what the probe at pt may have overwritten.
+func (c *slotCode) patched(pt *Point) []byte {
+	if pt.out.Load() != 0 {
+		return c.orig[:min(jmpSize, len(c.orig))]
+	}
+	return c.orig[:1]
+}
+
+// overlay writes b, which stands at the address at, over the part of p that
+// begins at addr.
+func overlay(p []byte, addr, at uint64, b []byte) {
+	if at < addr {
+		skip := addr - at
+		if skip >= uint64(len(b)) {
+			return
+		}
+		b, at = b[skip:], addr
+	}
+	if at-addr < uint64(len(p)) {
+		copy(p[at-addr:], b)
+	}
+}
+
+// overlayFtrace puts nops over armed fentry sites: calls, e8.
+func (k *Kprobes) overlayFtrace(addr uint64, p []byte) {
+	for i := 0; ; i++ {
+		n := bytes.IndexByte(p[i:], 0xe8)
+		if n < 0 {
+			return
+		}
+		if i += n; k.cfg.Tables.FtraceSite(addr + uint64(i)) {
+			overlay(p, addr, addr+uint64(i), nop5[:])
+		}
+	}
+}
+
+// writeSlot allocates and fills the slot: the copy and an int3, and behind it,
+// if the instruction may be boosted, the copy and a jump back. Linux makes one
+// of the two, and so cannot step a boosted probe that gets a post-handler later.
+func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
+	size := slotSize
+	if k.canBoost(addr, c) {
+		size *= 2
+	}
+	slot, err := k.cfg.Slots.Alloc(size)
+	if err != nil {
+		return err
+	}
+	b, err := c.copies(addr, slot, size)
+	if err == nil {
+		err = k.cfg.Text.Poke(abi.Patch{Addr: slot, Bytes: b})
+	}
+	if err != nil {
+		k.cfg.Slots.Free(slot)
+		return err
+	}
+	c.slot = slot
+	if size > slotSize {
+		c.boost = slot + slotSize
+	}
+	return nil
+}
+
+func (k *Kprobes) canBoost(addr uint64, c *slotCode) bool {
+	return k.cfg.Boost && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= slotSize &&
+		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, c.orig[:c.insn.Len])
+}
+
+// copies is what a slot of a size holds.
+func (c *slotCode) copies(addr, slot uint64, size int) ([]byte, error) {
+	raw := c.orig[:c.insn.Len]
+	b, err := Relocate(make([]byte, 0, size), raw, c.insn, addr, slot)
+	if err != nil || size == slotSize {
+		return append(b, int3), err
+	}
+	for len(b) < slotSize {
+		b = append(b, int3)
+	}
+	if b, err = Relocate(b, raw, c.insn, addr, slot+slotSize); err != nil {
+		return nil, err
+	}
+	back, err := Jump(slot+uint64(len(b)), addr+uint64(len(raw)))
+	return append(b, back...), err
+}
+
+// Relocate appends to b the instruction raw, decoded as in, which stood at from
+// and is to stand at to. EINVAL when its RIP-relative operand is out of reach there.
+func Relocate(b, raw []byte, in insn.Insn, from, to uint64) ([]byte, error) {
+	start := len(b)
+	b = append(b, raw...)
+	if !in.RIPRelative() {
+		return b, nil
+	}
+	disp := in.Disp + int64(from-to)
+	if disp != int64(int32(disp)) {
+		return nil, errf(syscall.EINVAL, "the operand of the instruction at %#x is out of reach from %#x", from, to)
+	}
+	binary.LittleEndian.PutUint32(b[start+in.DispOff:], uint32(disp))
+	return b, nil
+}
+
+// Jump is the five bytes of a jump from one address to another; ERANGE when it
+// is too far.
+func Jump(from, to uint64) ([]byte, error) {
+	rel := int64(to - from - jmpSize)
+	if rel < math.MinInt32 || rel > math.MaxInt32 {
+		return nil, errf(syscall.ERANGE, "no jump reaches from %#x to %#x", from, to)
+	}
+	return binary.LittleEndian.AppendUint32([]byte{jmpRel32}, uint32(rel)), nil
+}
+
+// freeCode gives the slot back. No vCPU may be in it.
+func (k *Kprobes) freeCode(pt *Point) {
+	if c := pt.code.Load(); c != nil {
+		k.cfg.Slots.Free(c.slot)
+		pt.code.Store(nil)
+	}
+}

@@ -1,0 +1,379 @@
+package tracing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Functions are the kernel's fentry sites, at which functions can be traced.
+type Functions interface {
+	// All gives the sites by address.
+	All() []uint64
+	// Listen makes a listener, which at first listens to no function. function is
+	// the kernel's that stands for it. hit is called in atomic Go: trap.Regs.IP is
+	// the function's site, trap.Arg what it will return to.
+	Listen(function string, hit func(trap *abi.Trap)) FunctionListener
+	// Listened gives the sites that somebody listens to, by address.
+	Listened() []ListenedFunction
+}
+
+// FunctionListener is ftrace_ops.
+type FunctionListener interface {
+	// Set says to which functions it listens from now on.
+	Set(sites []uint64) error
+}
+
+// ListenedFunction is what enabled_functions tells of a function.
+type ListenedFunction struct {
+	Addr  uint64
+	Count int    // listeners, of which kprobes together are one
+	Regs  bool   // one of them sees all registers
+	Tramp uint64 // where the call goes when there is one listener, else 0
+	Func  string // what is called there
+}
+
+// functions are the sites, none where the kernel has none.
+func (t *Tracer) sites() []uint64 {
+	if t.conf.Functions == nil {
+		return nil
+	}
+	return t.conf.Functions.All()
+}
+
+// functionName is the name of the function at a site, with its module.
+func (t *Tracer) functionName(site uint64) (name, module string) {
+	sym, _, ok := t.conf.Symbols.Lookup(site)
+	if !ok {
+		return fmt.Sprintf("%#x", site), ""
+	}
+	return sym.Name, sym.Module
+}
+
+// functionLine is a function as the files list it.
+func (t *Tracer) functionLine(site uint64) string {
+	name, module := t.functionName(site)
+	if module != "" {
+		name += " [" + module + "]"
+	}
+	return name + "\n"
+}
+
+// AvailableFunctions is the lines of available_filter_functions.
+func (t *Tracer) AvailableFunctions() []string {
+	var lines []string
+	for _, site := range t.sites() {
+		lines = append(lines, t.functionLine(site))
+	}
+	return lines
+}
+
+// EnabledFunctions is the lines of enabled_functions.
+func (t *Tracer) EnabledFunctions() []string {
+	if t.conf.Functions == nil {
+		return nil
+	}
+	var lines []string
+	for _, f := range t.conf.Functions.Listened() {
+		line := []byte(strings.TrimSuffix(t.functionLine(f.Addr), "\n"))
+		regs := "  "
+		if f.Regs {
+			regs = " R"
+		}
+		line = fmt.Appendf(line, " (%d)%s    ", f.Count, regs)
+		called := t.global.appendSymbol(nil, t.symbolAddr(f.Func), true)
+		if f.Tramp != 0 {
+			line = fmt.Appendf(line, "\ttramp: 0x%x (%s)", f.Tramp, called)
+		}
+		lines = append(lines, fmt.Sprintf("%s ->%s\n", line, called))
+	}
+	return lines
+}
+
+func (t *Tracer) symbolAddr(name string) uint64 {
+	if syms := t.conf.Symbols.LookupName(name); len(syms) > 0 {
+		return syms[0].Addr
+	}
+	return 0
+}
+
+// FunctionTotals is the text of dyn_ftrace_total_info: functions, pages of their
+// records, and groups of such pages.
+func (t *Tracer) FunctionTotals() string {
+	const perPage = abi.PageSize / 16 // sizeof(struct dyn_ftrace)
+	n := len(t.sites())
+	return fmt.Sprintf("%d pages:%d groups: 1\n", n, (n+perPage-1)/perPage)
+}
+
+// functionSet is ftrace_hash: the functions of a filter. An empty one stands for
+// all of them, or, of those not to be traced, for none.
+type functionSet struct {
+	sites map[uint64]bool
+	mods  []string // lines for modules that are not there
+}
+
+func (s *functionSet) clone() functionSet {
+	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods)}
+}
+
+// lines lists the set; empty stands for one without functions.
+func (s *functionSet) lines(t *Tracer, empty string) []string {
+	var lines []string
+	for _, site := range slices.Sorted(maps.Keys(s.sites)) {
+		lines = append(lines, t.functionLine(site))
+	}
+	if len(lines) == 0 && len(s.mods) == 0 {
+		lines = append(lines, empty)
+	}
+	for _, m := range s.mods {
+		lines = append(lines, m+"\n")
+	}
+	return lines
+}
+
+// functionMatch is ftrace_glob and what match_records does with it.
+type functionMatch struct {
+	name   stringMatch
+	index  int // of a function in available_filter_functions, from 1; 0: by name
+	module *stringMatch
+}
+
+// newFunctionMatch parses a pattern, whose "!" has been taken away.
+func newFunctionMatch(pattern string) functionMatch {
+	if n, err := strconv.Atoi(pattern); err == nil && n > 0 {
+		return functionMatch{index: n}
+	}
+	return functionMatch{name: newStringMatch(pattern)}
+}
+
+// find gives the functions that match.
+func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
+	for i, site := range t.sites() {
+		if m.index != 0 {
+			if i == m.index-1 {
+				found = append(found, site)
+			}
+			continue
+		}
+		name, module := t.functionName(site)
+		if m.module != nil && !m.inModule(module) {
+			continue
+		}
+		if m.name.holds([]byte(name), []byte(name)) {
+			found = append(found, site)
+		}
+	}
+	return found
+}
+
+// inModule says whether a function of that module ("": of the kernel) is meant.
+func (m *functionMatch) inModule(module string) bool {
+	if module == "" {
+		return m.module.not
+	}
+	return m.module.holds([]byte(module), []byte(module)) != m.module.not
+}
+
+// wanted is the functions that the set stands for as a filter.
+func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
+	for _, site := range t.sites() {
+		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 {
+			sites = append(sites, site)
+		}
+	}
+	return sites
+}
+
+// change is what a word of set_ftrace_filter that is no command does to the set.
+// EINVAL: no function is meant.
+func (s *functionSet) change(t *Tracer, pattern string, module *stringMatch) error {
+	pattern, remove := strings.CutPrefix(pattern, "!")
+	m := newFunctionMatch(pattern)
+	m.module = module
+	found := t.findFunctions(m)
+	if len(found) == 0 {
+		return fmt.Errorf("no function %q: %w", pattern, syscall.EINVAL)
+	}
+	for _, site := range found {
+		if remove {
+			delete(s.sites, site)
+		} else {
+			s.sites[site] = true
+		}
+	}
+	return nil
+}
+
+// changeMod is ftrace_mod_callback: "PATTERN:mod:MODULE". Functions of a module
+// that is not there are remembered for when it comes.
+func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string) error {
+	if module == nil {
+		return s.change(t, pattern, nil)
+	}
+	m := newStringMatch(*module)
+	all := pattern
+	if all == "" || all == "!" {
+		all += "*"
+	}
+	if err := s.change(t, all, &m); err == nil {
+		return nil
+	}
+	if strings.HasPrefix(line, "!") {
+		i := slices.Index(s.mods, line[1:])
+		if i < 0 {
+			return fmt.Errorf("no line %q: %w", line[1:], syscall.EINVAL)
+		}
+		s.mods = slices.Delete(s.mods, i, i+1)
+		return nil
+	}
+	if !slices.Contains(s.mods, line) {
+		s.mods = append([]string{line}, s.mods...)
+	}
+	return nil
+}
+
+// FunctionEdit is an open set_ftrace_filter, or another file of its kind: a copy
+// of the set that takes effect when the file is closed.
+type FunctionEdit struct {
+	tracer  *Tracer
+	array   *Array // whose commands are taken; nil: there are none
+	set     functionSet
+	into    *functionSet
+	update  func() error
+	word    []byte // the beginning of one that the next write goes on with
+	changed bool
+	flushes int
+}
+
+// functionWordMax is FTRACE_BUFF_MAX, bytes.
+const functionWordMax = 550
+
+// EditFunctions opens set_ftrace_filter, or set_ftrace_notrace, for writing.
+func (a *Array) EditFunctions(notrace, truncate bool) *FunctionEdit {
+	commands := a
+	if notrace {
+		commands = nil
+	}
+	return a.tracer.editFunctions(commands, a.functions.set(notrace), truncate, a.updateFunctions)
+}
+
+func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool, update func() error) *FunctionEdit {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	e := &FunctionEdit{tracer: t, array: commands, into: set, update: update}
+	if !truncate {
+		e.set = set.clone()
+	}
+	if e.set.sites == nil {
+		e.set.sites = map[uint64]bool{}
+	}
+	return e
+}
+
+// Write is ftrace_regex_write: it takes one word, and gives how many bytes that
+// was. Commands act at once, sets of functions when the file is closed. EINVAL: no
+// such function or command; ENODEV: no such command to take away.
+func (e *FunctionEdit) Write(data []byte) (int, error) {
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	isEnd := func(c byte) bool { return c == 0 || isSpace(c) }
+	i := 0
+	if len(e.word) == 0 {
+		for i < len(data) && isEnd(data[i]) {
+			i++
+		}
+	}
+	start := i
+	for i < len(data) && !isEnd(data[i]) {
+		i++
+	}
+	e.changed = true
+	e.word = append(e.word, data[start:i]...)
+	if len(e.word) >= functionWordMax {
+		e.word = nil
+		return 0, fmt.Errorf("a word of %d bytes: %w", functionWordMax, syscall.EINVAL)
+	}
+	if i == len(data) || len(e.word) == 0 {
+		return i, nil
+	}
+	word := string(e.word)
+	e.word = nil
+	if err := e.take(word); err != nil {
+		return 0, err
+	}
+	return i + 1, nil
+}
+
+// take is ftrace_process_regex.
+func (e *FunctionEdit) take(line string) error {
+	pattern, rest, isCommand := strings.Cut(line, ":")
+	if !isCommand {
+		return e.set.change(e.tracer, pattern, nil)
+	}
+	name, rest, hasParam := strings.Cut(rest, ":")
+	var param *string
+	if hasParam {
+		param = &rest
+	}
+	if name == "mod" {
+		return e.set.changeMod(e.tracer, line, pattern, param)
+	}
+	i := slices.IndexFunc(functionCommands, func(c *functionCommand) bool { return c.name == name })
+	if i < 0 || e.array == nil {
+		return fmt.Errorf("no command %q: %w", name, syscall.EINVAL)
+	}
+	return e.array.functionCommand(functionCommands[i], pattern, param)
+}
+
+// Flush is told of each close(2) of a descriptor of the file: what was written
+// takes effect. FUSE tells of the last one later than the closing goes on; a file
+// that was only emptied is waited for, as shells close a copy of the descriptor
+// before they use it.
+func (e *FunctionEdit) Flush() {
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	if e.flushes++; e.changed || e.flushes > 1 {
+		e.apply()
+	}
+}
+
+// Close is told of the last one.
+func (e *FunctionEdit) Close() {
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	if e.changed || e.flushes < 2 {
+		e.apply()
+	}
+}
+
+func (e *FunctionEdit) apply() {
+	if len(e.word) > 0 {
+		_ = e.set.change(e.tracer, string(e.word), nil) // nobody is there to be told
+		e.word = nil
+	}
+	e.changed = false
+	*e.into = e.set.clone()
+	if err := e.update(); err != nil {
+		e.tracer.conf.Machine.Printk(4, "ftrace: %v", err)
+	}
+}
+
+// FunctionFilter is the lines of set_ftrace_filter, or set_ftrace_notrace.
+func (a *Array) FunctionFilter(notrace bool) []string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	set := a.functions.set(notrace)
+	if notrace {
+		return set.lines(a.tracer, "#### no functions disabled ####\n")
+	}
+	lines := set.lines(a.tracer, "#### all functions enabled ####\n")
+	for _, p := range a.functions.probes {
+		lines = append(lines, p.lines()...)
+	}
+	return lines
+}

@@ -1,0 +1,240 @@
+package tracing
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPageFormat holds a page against the kernel's format: header_page and
+// header_event, with a small event, one after 27 bits of time, and one of more
+// than 112 bytes.
+func TestPageFormat(t *testing.T) {
+	b := NewRingBuffer(1, 2)
+	large := bytes.Repeat([]byte{7}, 113)
+	b.Write(0, 1000, []byte("12345678"))
+	b.Write(0, 1005, []byte("abcde"))
+	b.Write(0, 1005+3<<27+9, []byte("late"))
+	b.Write(0, 1005+3<<27+10, large)
+
+	u32 := binary.LittleEndian.AppendUint32
+	u64 := binary.LittleEndian.AppendUint64
+	body := append(u32(nil, 2), "12345678"...)
+	body = append(u32(body, 2|5<<5), "abcde\x00\x00\x00"...)
+	body = u32(u32(body, 30|9<<5), 3)
+	body = append(u32(body, 1), "late"...)
+	body = append(u32(u32(body, 1<<5), 116+4), large...)
+	body = append(body, 0, 0, 0)
+	want := append(u64(u64(nil, 1000), uint64(len(body))), body...)
+	page := make([]byte, pageSize)
+	if _, ok := b.cpus[0].copyPage(0, page); !ok {
+		t.Fatal("no page")
+	}
+	if diff := cmp.Diff(want, page[:len(want)]); diff != "" {
+		t.Errorf("page (-want +got):\n%s", diff)
+	}
+	var got []string
+	for it := b.Iterate(-1); ; {
+		r, ok := it.Next()
+		if !ok {
+			break
+		}
+		got = append(got, fmt.Sprint(r.Time, len(r.Data)))
+	}
+	if diff := cmp.Diff([]string{"1000 8", "1005 8", fmt.Sprint(1005+3<<27+9, " 4"), fmt.Sprint(1005+3<<27+10, " 116")}, got); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+// numbered is the n-th of a run of events of 16 bytes.
+func numbered(n int) []byte {
+	return binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(n))
+}
+
+func numbers(b *RingBuffer) (got []int) {
+	for it := b.Iterate(-1); ; {
+		r, ok := it.Next()
+		if !ok {
+			return got
+		}
+		got = append(got, int(binary.LittleEndian.Uint64(r.Data[8:])))
+	}
+}
+
+// perPage is how many events of numbered fit into a page.
+const perPage = pageData / 20
+
+func TestOverwrite(t *testing.T) {
+	b := NewRingBuffer(1, 3)
+	for n := range 4*perPage + 1 {
+		b.Write(0, int64(n), numbered(n))
+	}
+	got := numbers(b)
+	s := b.Stats(0)
+	if s.Entries != 2*perPage+1 || s.Overrun != 2*perPage || s.Dropped != 0 || s.Bytes != 20*s.Entries || s.Oldest != 2*perPage {
+		t.Errorf("stats %+v", s)
+	}
+	if len(got) != int(s.Entries) || got[0] != 2*perPage || got[len(got)-1] != 4*perPage {
+		t.Errorf("%d events, %d to %d", len(got), got[0], got[len(got)-1])
+	}
+	b.Reset(-1)
+	if s := b.Stats(0); s.Entries+s.Overrun+s.Dropped+s.Read+s.Bytes != 0 || len(numbers(b)) != 0 {
+		t.Errorf("after a reset: %+v, %d events", s, len(numbers(b)))
+	}
+}
+
+func TestNoOverwrite(t *testing.T) {
+	b := NewRingBuffer(1, 2)
+	b.overwrite.Store(false)
+	for n := range 2*perPage + 5 {
+		if ok := b.Write(0, int64(n), numbered(n)); ok != (n < 2*perPage) {
+			t.Fatalf("event %d: %v", n, ok)
+		}
+	}
+	if s := b.Stats(0); s.Entries != 2*perPage || s.Overrun != 0 || s.Dropped != 5 {
+		t.Errorf("stats %+v", s)
+	}
+	if got := numbers(b); len(got) != 2*perPage || got[0] != 0 {
+		t.Errorf("%d events from %d", len(got), got[0])
+	}
+}
+
+func TestResize(t *testing.T) {
+	b := NewRingBuffer(1, 4)
+	n := 0
+	fill := func(events int) {
+		for range events {
+			b.Write(0, int64(n), numbered(n))
+			n++
+		}
+	}
+	fill(5*perPage + 3) // pages 2 to 5 are left, the last with 3 events
+	for _, c := range []struct {
+		pages, first int
+		overrun      uint64
+	}{{4, 2 * perPage, 2 * perPage}, {9, 2 * perPage, 2 * perPage}, {2, 4 * perPage, 4 * perPage}, {3, 4 * perPage, 4 * perPage}} {
+		b.Resize(-1, c.pages)
+		fill(1)
+		got, s := numbers(b), b.Stats(0)
+		if len(got) != n-c.first || got[0] != c.first || got[len(got)-1] != n-1 || s.Overrun != c.overrun || s.Entries != uint64(len(got)) {
+			t.Errorf("%d pages: %d events, %d to %d, stats %+v", c.pages, len(got), got[0], got[len(got)-1], s)
+		}
+	}
+}
+
+func TestClockGoesBack(t *testing.T) {
+	b := NewRingBuffer(1, 2)
+	for n, now := range []int64{500, 400, 600} {
+		b.Write(0, now, numbered(n))
+	}
+	var got []int64
+	for it := b.Iterate(-1); ; {
+		r, ok := it.Next()
+		if !ok {
+			break
+		}
+		got = append(got, r.Time)
+	}
+	if diff := cmp.Diff([]int64{500, 500, 600}, got); diff != "" {
+		t.Errorf("times (-want +got):\n%s", diff)
+	}
+}
+
+func TestMerge(t *testing.T) {
+	b := NewRingBuffer(3, 2)
+	for n, cpu := range []int{2, 0, 1, 1, 0, 2, 2, 0} {
+		b.Write(cpu, int64(100+n), numbered(n))
+	}
+	if diff := cmp.Diff([]int{0, 1, 2, 3, 4, 5, 6, 7}, numbers(b)); diff != "" {
+		t.Errorf("order (-want +got):\n%s", diff)
+	}
+}
+
+// TestConcurrent writes from two vCPUs while readers iterate: what a reader
+// sees of a vCPU is a run without gaps or repetition that ends at the newest,
+// and every event is in the buffer or counted.
+func TestConcurrent(t *testing.T) {
+	const events = 20000
+	b := NewRingBuffer(2, 4)
+	var writers, readers sync.WaitGroup
+	done := make(chan struct{})
+	for cpu := range b.CPUs() {
+		writers.Go(func() {
+			for n := range events {
+				b.Write(cpu, int64(n), numbered(n))
+			}
+		})
+	}
+	for range 2 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+					checkRuns(t, b)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(done)
+	readers.Wait()
+	for cpu := range b.CPUs() {
+		if s := b.Stats(cpu); s.Entries+s.Overrun != events {
+			t.Errorf("cpu %d: %+v", cpu, s)
+		}
+	}
+	checkRuns(t, b)
+}
+
+func checkRuns(t *testing.T, b *RingBuffer) {
+	last := map[int]int{}
+	for it := b.Iterate(-1); ; {
+		r, ok := it.Next()
+		if !ok {
+			return
+		}
+		n := int(binary.LittleEndian.Uint64(r.Data[8:]))
+		if before, seen := last[r.CPU]; seen && n <= before {
+			t.Errorf("cpu %d: %d after %d", r.CPU, n, before)
+			return
+		}
+		last[r.CPU] = n
+	}
+}
+
+func FuzzPage(f *testing.F) {
+	f.Add([]byte{})
+	b := NewRingBuffer(1, 2)
+	b.Write(0, 1, numbered(1))
+	b.Write(0, 1<<40, bytes.Repeat([]byte{1}, 200))
+	f.Add(b.cpus[0].pages[b.cpus[0].tail%2][:300])
+	f.Fuzz(func(t *testing.T, page []byte) {
+		r, err := newPageReader(page)
+		if err != nil {
+			return
+		}
+		for range pageSize {
+			if _, _, ok := r.next(); !ok {
+				return
+			}
+		}
+		if len(page) <= pageSize {
+			t.Error("a page of more events than bytes")
+		}
+	})
+}
+
+func BenchmarkWrite(b *testing.B) {
+	buf := NewRingBuffer(1, pagesFor(expandedSize))
+	data := numbered(1)
+	b.ReportAllocs()
+	for n := range b.N {
+		buf.Write(0, int64(n), data)
+	}
+}

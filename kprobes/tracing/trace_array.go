@@ -1,0 +1,381 @@
+package tracing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// Array is a trace_array: the global one, or an instance.
+type Array struct {
+	tracer   *Tracer
+	buffer   *RingBuffer
+	snapshot atomic.Pointer[RingBuffer] // max_buffer: nil until it is asked for; replaced under Tracer.mu
+	pids     [4]atomic.Pointer[pidList] // by PIDFile; nil: no filter. Replaced under Tracer.mu
+	clock    clockPointer
+	errors   errorLog
+
+	// The instance's name; "" for the global array.
+	Name string
+	// Gen differs between instances of the same name, one after the other.
+	Gen uint64
+
+	options       atomic.Uint64 // a set of option; changed under Tracer.mu
+	tracerOptions []atomic.Bool // by index of tracerOptions
+	timeStart     atomic.Int64  // when the buffer was last emptied: what latency-format counts from
+
+	// Guarded by Tracer.mu.
+	users           int    // trace_array.ref: open files, and triggers of others that name it
+	gone            bool   // an instance that was removed
+	staticOn        bool   // see EnableAll
+	pipes           []bool // for each vCPU, whether trace_pipe or its own is open
+	allPiped        bool
+	clearTrace      bool   // an event that had been enabled is gone: its entries must go too
+	cpumask         []bool // tracing_cpumask
+	percent         uint64 // buffer_percent
+	maxLatency      uint64 // tracing_max_latency, ns
+	readers         []int  // for each vCPU, how many have trace open for reading: its buffer keeps its size
+	snapshotReaders int
+	files           map[*Event]*EventFile
+	functions       arrayFunctions
+
+	current atomic.Pointer[tracerKind] // changed under Tracer.mu
+	systems atomic.Pointer[[]Subsystem]
+}
+
+func (t *Tracer) newArray(pages, clock int) *Array {
+	cpus := t.conf.Machine.CPUs()
+	a := &Array{
+		tracer: t, buffer: NewRingBuffer(cpus, pages), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
+		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50,
+	}
+	a.tracerOptions = make([]atomic.Bool, len(tracerOptions))
+	a.clock.Store(&traceClocks[clock])
+	a.options.Store(uint64(defaultOptions))
+	a.systems.Store(&[]Subsystem{})
+	a.current.Store(&tracers[len(tracers)-1])
+	return a
+}
+
+// Global is the array whose files stand in tracing itself.
+func (t *Tracer) Global() *Array { return t.global }
+
+// Buffer is the array's ring buffer.
+func (a *Array) Buffer() *RingBuffer { return a.buffer }
+
+// recording says whether hits are recorded now: tracing_on, and no reader of trace
+// for whom they pause.
+func (a *Array) recording() bool { return !a.buffer.disabled.Load() && a.buffer.paused.Load() == 0 }
+
+// On is what tracing_on shows.
+func (a *Array) On() bool { return a.recording() }
+
+// SetOn takes a write to tracing_on: any number but 0 switches on. EINVAL: not
+// a number; ERANGE: one of more than 64 bits.
+func (a *Array) SetOn(data []byte) error {
+	v, err := userNumber(data)
+	if err != nil {
+		return fmt.Errorf("tracing_on: %w", err)
+	}
+	a.setOn(v != 0)
+	return nil
+}
+
+func (a *Array) setOn(on bool) {
+	a.buffer.disabled.Store(!on)
+	a.buffer.waiters.wake() // for some this is the end
+}
+
+// ClearTrace empties the buffer of a vCPU, or with -1 of all: opening trace with
+// O_TRUNC does so.
+func (a *Array) ClearTrace(cpu int) {
+	a.buffer.Reset(cpu)
+	if cpu < 0 {
+		a.timeStart.Store(a.now())
+	}
+}
+
+// reset is tracing_reset_online_cpus.
+func (a *Array) reset() { a.ClearTrace(-1) }
+
+// now is the time by the array's clock.
+func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf.Machine.Now()) }
+
+// expand is tracing_update_buffers: the global array's buffer gets its full size
+// when tracing is first used. The caller holds mu.
+func (t *Tracer) expand() {
+	if !t.expanded {
+		t.expanded = true
+		t.global.buffer.Resize(-1, pagesFor(expandedSize))
+	}
+}
+
+func (a *Array) expand() { a.tracer.expand() }
+
+// resize is __tracing_resize_ring_buffer; cpu -1: all. ENOMEM: the buffers of all
+// arrays together would take more than the machine has. The caller holds mu.
+func (a *Array) resize(cpu int, size uint64) error {
+	t := a.tracer
+	t.expanded = true
+	cpus := 1
+	if cpu < 0 {
+		cpus = a.buffer.CPUs()
+	}
+	for i, n := range a.readers {
+		if n > 0 && (cpu < 0 || i == cpu && a.buffer.size(i) != pagesFor(size)*pageData) {
+			return fmt.Errorf("trace is being read: %w", syscall.ENOMEM)
+		}
+	}
+	if err := t.afford(a, cpus*pagesFor(size)); err != nil {
+		return err
+	}
+	a.buffer.Resize(cpu, pagesFor(size))
+	if s := a.snapshot.Load(); s != nil {
+		s.Resize(cpu, pagesFor(size))
+	}
+	return nil
+}
+
+// afford refuses pages more for a buffer than there is memory for, beside those of
+// all other arrays.
+func (t *Tracer) afford(a *Array, pages int) error {
+	for _, other := range t.arrays {
+		if other != a {
+			pages += other.buffer.pages() + other.snapshot.Load().pages()
+		}
+	}
+	if pages > maxBufferKB<<10/pageSize {
+		return fmt.Errorf("buffers of %d pages: %w", pages, syscall.ENOMEM)
+	}
+	return nil
+}
+
+// pages is how many pages the buffer has, those of its readers not counted; nil
+// has none.
+func (b *RingBuffer) pages() (n int) {
+	for i := 0; b != nil && i < len(b.cpus); i++ {
+		n += b.size(i) / pageData
+	}
+	return n
+}
+
+// BufferSizeKB is the text of buffer_size_kb of one vCPU, or with -1 of all.
+func (a *Array) BufferSizeKB(cpu int) string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	size := a.buffer.size(max(cpu, 0))
+	for i := range a.buffer.CPUs() {
+		if cpu < 0 && a.buffer.size(i) != size {
+			return "X\n"
+		}
+	}
+	return a.sizeText(size>>10, expandedSize>>10)
+}
+
+// BufferTotalSizeKB is the text of buffer_total_size_kb.
+func (a *Array) BufferTotalSizeKB() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	size := 0
+	for i := range a.buffer.CPUs() {
+		size += a.buffer.size(i) >> 10
+	}
+	return a.sizeText(size, expandedSize>>10*a.buffer.CPUs())
+}
+
+func (a *Array) sizeText(kb, expanded int) string {
+	if a.tracer.expanded {
+		return fmt.Sprintf("%d\n", kb)
+	}
+	return fmt.Sprintf("%d (expanded: %d)\n", kb, expanded)
+}
+
+// maxBufferKB bounds what the buffers may take together: the kernel fails with
+// ENOMEM where memory ends.
+const maxBufferKB = 1 << 20
+
+// SetBufferSizeKB takes a write to buffer_size_kb, of one vCPU or with -1 of all.
+// EINVAL: 0 or not a number; ENOMEM: all buffers together would be more than a GiB.
+func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
+	kb, err := userNumber(data)
+	if err == nil && kb == 0 {
+		err = fmt.Errorf("a buffer has at least 1 entry: %w", syscall.EINVAL)
+	}
+	bytes := kb << 10 // 64 bits of it: what is above nobody looks at
+	if bytes > math.MaxUint64-pageData {
+		bytes = 0 // nor at what is lost by rounding up: the smallest buffer
+	}
+	if err == nil && bytes > maxBufferKB<<10 {
+		err = fmt.Errorf("%d KiB: %w", kb, syscall.ENOMEM)
+	}
+	if err != nil {
+		return fmt.Errorf("buffer_size_kb: %w", err)
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	return a.resize(cpu, bytes)
+}
+
+// FreeBuffer is tracing_free_buffer_release: the buffer shrinks to nothing, and with
+// the option disable_on_free recording ends.
+func (a *Array) FreeBuffer() {
+	if a.has(optDisableOnFree) {
+		a.setOn(false)
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	_ = a.resize(-1, 0) // less than it was
+}
+
+// Stats is the text of a vCPU's file stats.
+func (a *Array) Stats(cpu int) string {
+	s := a.buffer.Stats(cpu)
+	var b []byte
+	for _, c := range []struct {
+		name  string
+		value uint64
+	}{{"entries", s.Entries}, {"overrun", s.Overrun}, {"commit overrun", 0}, {"bytes", s.Bytes}} {
+		b = fmt.Appendf(b, "%s: %d\n", c.name, c.value)
+	}
+	if a.clock.Load().inNS {
+		b = append(appendSeconds(append(b, "oldest event ts: "...), s.Oldest), '\n')
+		b = append(appendSeconds(append(b, "now ts: "...), a.now()), '\n')
+	} else {
+		b = fmt.Appendf(b, "oldest event ts: %d\nnow ts: %d\n", s.Oldest, a.now())
+	}
+	return string(fmt.Appendf(b, "dropped events: %d\nread events: %d\n", s.Dropped, s.Read))
+}
+
+// CPUMask is the text of tracing_cpumask.
+func (a *Array) CPUMask() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	groups := make([]uint32, (len(a.cpumask)+31)/32)
+	for i, on := range a.cpumask {
+		groups[i/32] |= uint32(bit(on)) << (i % 32)
+	}
+	digits := (len(a.cpumask)-1)%32/4 + 1
+	text := fmt.Sprintf("%0*x", digits, groups[len(groups)-1])
+	for i := len(groups) - 2; i >= 0; i-- {
+		text += fmt.Sprintf(",%08x", groups[i])
+	}
+	return text + "\n"
+}
+
+// SetCPUMask takes a write to tracing_cpumask: hits of the other vCPUs are not
+// recorded. EINVAL: what is no hexadecimal digit in a group; EOVERFLOW: a group of
+// more than 8, more groups than there are for the vCPUs, a vCPU that there is not.
+func (a *Array) SetCPUMask(data []byte) error {
+	mask, err := parseCPUMask(cString(data), len(a.cpumask))
+	if err != nil {
+		return fmt.Errorf("tracing_cpumask: %w", err)
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.cpumask = mask
+	for i, on := range mask {
+		a.buffer.cpus[i].off.Store(!on)
+		if s := a.snapshot.Load(); s != nil {
+			s.cpus[i].off.Store(!on)
+		}
+	}
+	return nil
+}
+
+// parseCPUMask is bitmap_parse: groups of up to 8 hexadecimal digits, between
+// commas or blanks, read from the end, as far as the first newline. Nothing is no
+// vCPU.
+func parseCPUMask(s string, cpus int) ([]bool, error) {
+	mask := make([]bool, (cpus+31)/32*32)
+	fail := func(errno syscall.Errno) ([]bool, error) { return nil, fmt.Errorf("mask %q: %w", s, errno) }
+	text, _, _ := strings.Cut(s, "\n")
+	separates := func(c byte) bool { return c == ',' || isSpace(c) }
+	for end, group := len(text), 0; ; group++ {
+		for end > 0 && separates(text[end-1]) {
+			end--
+		}
+		if end == 0 {
+			break
+		}
+		if group*32 == len(mask) {
+			return fail(syscall.EOVERFLOW)
+		}
+		digits := 0
+		for ; end > 0 && !separates(text[end-1]); digits++ {
+			d := digit(text[end-1])
+			switch {
+			case d >= 16:
+				return fail(syscall.EINVAL)
+			case digits == 8:
+				return fail(syscall.EOVERFLOW)
+			}
+			for k := range 4 {
+				mask[group*32+digits*4+k] = d>>k&1 != 0
+			}
+			end--
+		}
+	}
+	if slices.Contains(mask[cpus:], true) {
+		return fail(syscall.EOVERFLOW)
+	}
+	return mask[:cpus], nil
+}
+
+// BufferPercent is the text of buffer_percent: how full a buffer must be for
+// poll(2) of trace_pipe_raw to say so.
+func (a *Array) BufferPercent() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	return fmt.Sprintf("%d\n", a.percent)
+}
+
+// SetBufferPercent takes a write to buffer_percent. EINVAL: more than 100.
+func (a *Array) SetBufferPercent(data []byte) error {
+	return a.setNumber(data, 100, func(v uint64) { a.percent = v })
+}
+
+// Threshold is the text of tracing_thresh, MaxLatency that of tracing_max_latency:
+// microseconds, kept in 64 bits of nanoseconds. There is no latency tracer that
+// would look at them.
+func (t *Tracer) Threshold() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return fmt.Sprintf("%d\n", t.threshold/1000)
+}
+
+// SetThreshold takes a write to tracing_thresh. EINVAL: not a number.
+func (t *Tracer) SetThreshold(data []byte) error {
+	return t.global.setNumber(data, math.MaxUint64, func(v uint64) { t.threshold = v * 1000 })
+}
+
+// MaxLatency is the text of tracing_max_latency.
+func (a *Array) MaxLatency() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	return fmt.Sprintf("%d\n", a.maxLatency/1000)
+}
+
+// SetMaxLatency takes a write to tracing_max_latency. EINVAL: not a number.
+func (a *Array) SetMaxLatency(data []byte) error {
+	return a.setNumber(data, math.MaxUint64, func(v uint64) { a.maxLatency = v * 1000 })
+}
+
+func (a *Array) setNumber(data []byte, most uint64, set func(uint64)) error {
+	v, err := userNumber(data)
+	if err == nil && v > most {
+		err = fmt.Errorf("%d is more than %d: %w", v, most, syscall.EINVAL)
+	}
+	if err != nil {
+		return err
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	set(v)
+	return nil
+}
+
+// TimestampMode is the text of timestamp_mode.
+func (a *Array) TimestampMode() string { return "[delta] absolute\n" }

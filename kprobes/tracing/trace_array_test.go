@@ -1,0 +1,228 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+func TestParseCPUMask(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		cpus  int
+		want  string
+		errno error
+	}{
+		{"3\n", 2, "11", nil},
+		{"0", 2, "00", nil},
+		{"2", 2, "01", nil},
+		{"4", 2, "", syscall.EOVERFLOW},
+		{"00000003", 2, "11", nil},
+		{"000000003", 2, "", syscall.EOVERFLOW},
+		{"0,3", 2, "", syscall.EOVERFLOW},
+		{",3,", 2, "11", nil},
+		{",", 2, "00", nil},
+		{"0x1", 2, "", syscall.EINVAL},
+		{"-1", 2, "", syscall.EINVAL},
+		{"1,00000000", 33, strings.Repeat("0", 32) + "1", nil},
+		{"1 1", 33, "1" + strings.Repeat("0", 31) + "1", nil},
+	} {
+		mask, err := parseCPUMask(c.text, c.cpus)
+		got := ""
+		for _, on := range mask {
+			got += string(rune('0' + bit(on)))
+		}
+		if !errors.Is(err, c.errno) || got != c.want {
+			t.Errorf("%q: %s, %v, want %s, %v", c.text, got, err, c.want, c.errno)
+		}
+	}
+}
+
+// TestReaderPage: what a reader has begun to read is not overrun, and it is told
+// of the loss where it is.
+func TestReaderPage(t *testing.T) {
+	b := NewRingBuffer(1, 3)
+	for n := range 10 {
+		b.Write(0, int64(n), numbered(n))
+	}
+	if r, lost, ok := b.Consume(-1, nil); !ok || lost != 0 || r.Time != 0 {
+		t.Fatalf("first: %+v, %d, %v", r, lost, ok)
+	}
+	const n = 6 * perPage
+	for i := 10; i < n; i++ {
+		b.Write(0, int64(i), numbered(i))
+	}
+	s := b.Stats(0)
+	if s.Entries+s.Overrun+s.Read != n || s.Overrun != 2*perPage || s.Bytes != 20*s.Entries {
+		t.Errorf("stats %+v", s)
+	}
+	for i := range uint64(4*perPage - 1) {
+		r, lost, ok := b.Consume(-1, nil)
+		if !ok {
+			t.Fatalf("%d events, want %d", i, 4*perPage-1)
+		}
+		got := int(binary.LittleEndian.Uint64(r.Data[8:]))
+		want, wantLost := int(i)+1, uint64(0)
+		if i >= perPage-1 {
+			want += 2 * perPage
+		}
+		if i == perPage-1 {
+			wantLost = 2 * perPage
+		}
+		if got != want || lost != wantLost {
+			t.Fatalf("event %d after %d lost, want %d after %d", got, lost, want, wantLost)
+		}
+	}
+	if !b.empty(-1) {
+		t.Error("something is left")
+	}
+}
+
+// TestReadPage: a page is given whole when it is full and untouched, else as far as
+// the reader has room.
+func TestReadPage(t *testing.T) {
+	b := NewRingBuffer(1, 4)
+	var p [pageSize]byte
+	if b.ReadPage(0, p[:], pageSize) {
+		t.Error("a page of nothing")
+	}
+	for n := range perPage + 5 {
+		b.Write(0, int64(100+n), numbered(n))
+	}
+	for _, c := range []struct {
+		size, commit int
+		stamp        uint64
+		ok           bool
+	}{
+		{pageHeader, 0, 0, false},
+		{pageHeader + 19, 0, 0, false},
+		{pageHeader + 20, 20, 100, true},
+		{pageHeader + 59, 40, 100, true},
+		{pageSize, 20 * (perPage - 3), 102, true},
+		{pageSize, 100, 100 + perPage, true},
+		{pageSize, 0, 0, false},
+	} {
+		ok := b.ReadPage(0, p[:], c.size)
+		if ok != c.ok {
+			t.Fatalf("%d bytes: %v", c.size, ok)
+		}
+		if ok && (binary.LittleEndian.Uint64(p[8:]) != uint64(c.commit) || binary.LittleEndian.Uint64(p[:]) != c.stamp) {
+			t.Errorf("%d bytes: commit %d at %d, want %d at %d", c.size, binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[:]), c.commit, c.stamp)
+		}
+	}
+	if s := b.Stats(0); s.Read != perPage+5 || s.Entries != 0 || s.Bytes != 0 {
+		t.Errorf("stats %+v", s)
+	}
+}
+
+func TestInstances(t *testing.T) {
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(tr.global.WriteTraceOptions([]byte("sym-addr")))
+	must(tr.MakeInstance("foo"))
+	if err := tr.MakeInstance("foo"); !errors.Is(err, syscall.EEXIST) {
+		t.Errorf("a second one: %v", err)
+	}
+	a := tr.Instances()[0]
+	if !a.has(optSymAddr) || a.BufferSizeKB(-1) != "1410 (expanded: 1408)\n" {
+		t.Errorf("options %x, size %q", a.options.Load(), a.BufferSizeKB(-1))
+	}
+	must(a.files[tr.event("kprobes", "a").Event].Enable([]byte("1")))
+	f.hit(f.symbol("vfs_read"), entered(0, 1, newFakeTask(1, "init")))
+	if a.buffer.Stats(0).Entries != 1 || tr.global.buffer.Stats(0).Entries != 0 {
+		t.Error("the hit is not where it belongs")
+	}
+	if err := tr.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("delete while an instance wants hits: %v", err)
+	}
+	must(a.Get())
+	if err := tr.RemoveInstance("foo"); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("remove while open: %v", err)
+	}
+	a.Put()
+	must(tr.RemoveInstance("foo"))
+	if err := a.Get(); !errors.Is(err, syscall.ENODEV) {
+		t.Errorf("open what is gone: %v", err)
+	}
+	must(tr.ReleaseKprobes())
+	if err := tr.RemoveInstance("foo"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("remove again: %v", err)
+	}
+}
+
+// TestSnapshotSwaps: hits that go on meanwhile are in one of the two.
+func TestSnapshotSwaps(t *testing.T) {
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read")
+	enable(t, tr, "kprobes", "a", "1")
+	const hits = 2000
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range hits {
+			f.hit(f.symbol("vfs_read"), entered(0, 1, newFakeTask(1, "init")))
+		}
+	}()
+	for range 20 {
+		if err := tr.global.WriteSnapshot(-1, []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-done
+	if n := tr.global.buffer.Stats(0).Entries + tr.global.snapshot.Load().Stats(0).Entries; n != hits {
+		t.Errorf("%d of %d hits", n, hits)
+	}
+	if err := tr.global.WriteSnapshot(0, []byte("1")); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("of one vCPU: %v", err)
+	}
+}
+
+func TestPIDs(t *testing.T) {
+	tr, _ := newTestTracer(t)
+	a := tr.global
+	for _, c := range []struct {
+		write string
+		errno error
+		want  string
+	}{
+		{"2 1\n", nil, "1 2"},
+		{"x", syscall.EINVAL, "1 2"},
+		{"3 x", syscall.EINVAL, "1 2"},
+		{"0x10 010", nil, "1 2 8 16"},
+		{"1073741824", syscall.EPERM, "1 2 8 16"},
+		{"\n", nil, "1 2 8 16"},
+	} {
+		_, err := a.WritePIDs(SetEventPID, []byte(c.write))
+		got := strings.Join(strings.Fields(strings.Join(a.PIDs(SetEventPID), "")), " ")
+		if !errors.Is(err, c.errno) || got != c.want {
+			t.Errorf("%q: %v, %q, want %v, %q", c.write, err, got, c.errno, c.want)
+		}
+	}
+	if a.ignores(8) || !a.ignores(9) {
+		t.Error("the wrong tasks are ignored")
+	}
+	tr.Forked(8, 9)
+	if !a.ignores(9) {
+		t.Error("a child is taken without event-fork")
+	}
+	if err := a.WriteTraceOptions([]byte("event-fork")); err != nil {
+		t.Fatal(err)
+	}
+	tr.Forked(8, 9)
+	tr.Exited(8)
+	if a.ignores(9) || !a.ignores(8) {
+		t.Error("event-fork does not follow")
+	}
+	a.ClearPIDs(SetEventPID)
+	if a.ignores(8) || len(a.PIDs(SetEventPID)) != 0 {
+		t.Error("an empty list ignores")
+	}
+}

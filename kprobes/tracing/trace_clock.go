@@ -1,0 +1,88 @@
+package tracing
+
+import (
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// traceClock is one of trace_clocks: what stamps the events.
+type traceClock struct {
+	name string
+	inNS bool // shown as seconds.microseconds, not as a plain number
+	read func(t *Tracer, now int64) int64
+}
+
+// traceClocks in the order of the file trace_clock. The machine has one clock:
+// all that count nanoseconds since boot are the same here.
+var traceClocks = [...]traceClock{
+	{"local", true, boottime},
+	{"global", true, boottime},
+	{"counter", false, func(t *Tracer, _ int64) int64 { return t.counter.Add(1) }},
+	{"uptime", false, func(_ *Tracer, now int64) int64 { return now / 1e7 }}, // USER_HZ
+	{"perf", true, boottime},
+	{"mono", true, boottime},
+	{"mono_raw", true, boottime},
+	{"boot", true, boottime},
+	{"tai", true, func(t *Tracer, now int64) int64 { return now + t.conf.TAIOffset }},
+	{"x86-tsc", false, func(t *Tracer, now int64) int64 { return int64(t.tsc(now)) }},
+}
+
+// defaultClock is what Debian's kernel takes where the TSC is not known to be
+// stable, as on the reference kernel.
+const defaultClock = 1 // global
+
+func boottime(_ *Tracer, now int64) int64 { return now }
+
+// tsc is the time-stamp counter: by default one that counts nanoseconds.
+func (t *Tracer) tsc(now int64) uint64 {
+	if t.conf.TSC == nil {
+		return uint64(now)
+	}
+	return t.conf.TSC(now)
+}
+
+// TraceClock is the text of the file trace_clock: all clocks, the one in use in
+// brackets.
+func (a *Array) TraceClock() string {
+	var names []string
+	for i := range traceClocks {
+		name := traceClocks[i].name
+		if &traceClocks[i] == a.clock.Load() {
+			name = "[" + name + "]"
+		}
+		names = append(names, name)
+	}
+	return strings.Join(names, " ") + "\n"
+}
+
+// SetTraceClock takes a write to trace_clock; EINVAL for an unknown clock. It
+// empties the buffer, whose stamps could not be compared with new ones.
+func (a *Array) SetTraceClock(data []byte) error {
+	if len(data) >= 64 {
+		return fmt.Errorf("a clock's name of %d bytes: %w", len(data), syscall.EINVAL)
+	}
+	return a.setClock(trimSpace(cString(data)))
+}
+
+// setClock is tracing_set_clock.
+func (a *Array) setClock(name string) error {
+	for i := range traceClocks {
+		if traceClocks[i].name == name {
+			a.clock.Store(&traceClocks[i])
+			a.reset()
+			a.now() // the snapshot's time is looked at too: the clock "counter" has counted it
+			return nil
+		}
+	}
+	return fmt.Errorf("no trace clock %q: %w", name, syscall.EINVAL)
+}
+
+// cString is a write as the kernel sees it once copied: up to the first NUL.
+func cString(data []byte) string {
+	s, _, _ := strings.Cut(string(data), "\x00")
+	return s
+}
+
+type clockPointer = atomic.Pointer[traceClock]

@@ -1,0 +1,192 @@
+package tracing
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// dynEvent is dyn_event: what a line of dynamic_events defined.
+type dynEvent interface {
+	line() string // of dynamic_events
+	// matches says whether a deletion means it: group and event may be empty, argv
+	// is what stands after them.
+	matches(group, event string, argv []string) bool
+	busy() error    // EBUSY: something needs it
+	release() error // EBUSY, or it is gone; Tracer.dynamic still has it
+}
+
+// WriteKprobeEvents takes a write to kprobe_events: definitions and deletions,
+// one in a line. It returns how many bytes were taken, or the first error.
+func (t *Tracer) WriteKprobeEvents(data []byte) (int, error) {
+	return t.runCommands(data, func(line string) error {
+		if strings.HasPrefix(line, "-") {
+			return t.release(line, isKprobe)
+		}
+		return t.createOne(line, t.createKprobe)
+	})
+}
+
+// WriteDynamicEvents takes a write to dynamic_events, which takes the lines of all
+// kinds of events, and knows one more way to delete: "!p:EVENT ...".
+func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
+	return t.runCommands(data, func(line string) error {
+		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
+			return t.release(line, isAny)
+		}
+		return t.createOne(line, t.createSynth, t.createEprobe, t.createKprobe, t.createUprobe)
+	})
+}
+
+func isAny(dynEvent) bool { return true }
+
+func isKprobe(d dynEvent) bool {
+	_, ok := d.(*traceKprobe)
+	return ok
+}
+
+// createOne gives a line to the kinds of events in turn, until one takes it: create
+// returns false where the line is none of its own. EINVAL: nobody takes it.
+func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)) error {
+	if len(argvSplit(line)) == 0 {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, create := range kinds {
+		if taken, err := create(line); taken {
+			return err
+		}
+	}
+	return fmt.Errorf("%q is no definition: %w", line, syscall.EINVAL)
+}
+
+// createKprobe is trace_kprobe_create: a definition that is refused is remembered
+// in error_log.
+func (t *Tracer) createKprobe(line string) (bool, error) {
+	argv := argvSplit(line)
+	derr, err := t.define(argv)
+	if derr == nil {
+		return !errors.Is(err, errCanceled), err
+	}
+	command, column := derr.caret(argv)
+	t.global.logError("trace_kprobe", derr.text, command, column)
+	return true, fmt.Errorf("%s: %w", command, derr)
+}
+
+// release is dyn_event_release: "-:[GROUP/][EVENT] [PLACE]" deletes all of a kind
+// that fit. EINVAL: no colon or no name; ENOENT: none fits; EBUSY: an event
+// with no other probe is enabled.
+func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
+	argv := argvSplit(line)
+	colon := strings.IndexByte(argv[0], ':')
+	if colon < 0 || argv[0][0] == '-' && colon != 1 {
+		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
+	}
+	group, event, found := strings.Cut(argv[0][colon+1:], "/")
+	if !found {
+		group, event = "", group
+	}
+	if !found && event == "" {
+		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	err := fmt.Errorf("no event %q: %w", argv[0][colon+1:], syscall.ENOENT)
+	for _, d := range slices.Clone(t.dynamic) {
+		if !kind(d) || found && group == "" || !d.matches(group, event, argv[1:]) {
+			continue
+		}
+		if err = t.removeDynamic(d); err != nil {
+			break
+		}
+	}
+	t.resetCleared()
+	return err
+}
+
+// removeDynamic deletes one. The caller holds mu, and calls resetCleared.
+func (t *Tracer) removeDynamic(d dynEvent) error {
+	if err := d.release(); err != nil {
+		return err
+	}
+	t.dynamic = slices.DeleteFunc(t.dynamic, func(x dynEvent) bool { return x == d })
+	return nil
+}
+
+// ReleaseKprobes deletes all probes: opening kprobe_events with O_TRUNC does so.
+// EBUSY, and nothing happens, when one of their events is enabled.
+func (t *Tracer) ReleaseKprobes() error { return t.releaseAll(isKprobe) }
+
+// ReleaseSynthetic does the same for synthetic_events.
+func (t *Tracer) ReleaseSynthetic() error {
+	return t.releaseAll(func(d dynEvent) bool { _, ok := d.(*synthEvent); return ok })
+}
+
+// ReleaseAll does the same for dynamic_events, and all kinds of events.
+func (t *Tracer) ReleaseAll() error { return t.releaseAll(isAny) }
+
+func (t *Tracer) releaseAll(kind func(dynEvent) bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, d := range t.dynamic {
+		if kind(d) {
+			if err := d.busy(); err != nil {
+				return err
+			}
+		}
+	}
+	defer t.resetCleared()
+	for _, d := range slices.Clone(t.dynamic) {
+		if kind(d) {
+			if err := t.removeDynamic(d); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// resetCleared is tracing_reset_all_online_cpus: entries of events that are gone
+// cannot be shown any more.
+func (t *Tracer) resetCleared() {
+	for _, a := range t.arrays {
+		if !a.clearTrace {
+			continue
+		}
+		a.clearTrace = false
+		a.reset()
+		if s := a.snapshot.Load(); s != nil {
+			s.Reset(-1)
+		}
+	}
+}
+
+// KprobeEvent is line i (from 0) of kprobe_events, the oldest definition first;
+// false: there is none.
+func (t *Tracer) KprobeEvent(i int) (string, bool) { return t.show(i, (*traceKprobe).line) }
+
+// KprobeProfile is line i (from 0) of kprobe_profile: event, hits, misses.
+func (t *Tracer) KprobeProfile(i int) (string, bool) { return t.show(i, (*traceKprobe).profile) }
+
+func (t *Tracer) show(i int, line func(*traceKprobe) string) (string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i < 0 || i >= len(t.probes) {
+		return "", false
+	}
+	return line(t.probes[i]), true
+}
+
+// DynamicEvent is line i (from 0) of dynamic_events, the oldest definition first;
+// false: there is none.
+func (t *Tracer) DynamicEvent(i int) (string, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if i < 0 || i >= len(t.dynamic) {
+		return "", false
+	}
+	return t.dynamic[i].line(), true
+}

@@ -1,0 +1,220 @@
+package tracing
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Numbers of ftrace's own events: enum trace_type.
+const (
+	typeStack     = 4
+	typePrint     = 5
+	typeUserStack = 12
+	typeRawData   = 18
+)
+
+// ownEvents makes the events of group ftrace: they can be neither enabled nor
+// filtered, only read in the buffer and looked up.
+func (t *Tracer) ownEvents() {
+	for _, own := range []struct {
+		name  string
+		id    uint16
+		class eventClass
+	}{
+		{"kernel_stack", typeStack, stackClass{own{}, "<stack trace>", field{"int size", 8, 4, true}, false}},
+		{"print", typePrint, printClass{}},
+		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field{"unsigned int tgid", 8, 4, false}, true}},
+		{"raw_data", typeRawData, rawDataClass{}},
+	} {
+		e := t.newEvent("ftrace", own.name, own.id, own.class)
+		e.Internal = true
+		if own.id == typeStack {
+			e.size = 16
+		}
+	}
+}
+
+// own is what the classes of group ftrace have in common: nothing enables them.
+type own struct{}
+
+func (own) enable() error { return nil }
+func (own) disable()      {}
+
+// Task is who writes to a file, as far as an entry tells.
+type Task struct {
+	PID, TGID int32
+	CPU       int
+	Comm      func() string
+}
+
+// markerMax is TRACE_BUF_SIZE: what one write to trace_marker or trace_marker_raw
+// gives to the buffer; rawMax is RAW_DATA_MAX_SIZE: beyond that a raw one is
+// refused.
+const (
+	markerMax = 1024
+	rawMax    = 3 * 1024
+	rawMin    = 13 // bytes that an entry always has room for
+)
+
+// WriteMarker is tracing_mark_write: the text becomes an entry. What is beyond 1024
+// bytes is not taken. EINVAL: the option markers is off; EBADF: nothing is
+// recorded.
+func (a *Array) WriteMarker(task Task, data []byte) (int, error) {
+	if !a.has(optMarkers) {
+		return 0, fmt.Errorf("markers are off: %w", syscall.EINVAL)
+	}
+	data = data[:min(len(data), markerMax)]
+	entry := make([]byte, 16, 16+len(data)+2)
+	binary.LittleEndian.PutUint64(entry[8:], a.tracer.markerIP())
+	entry = append(entry, data...)
+	size := 16 + len(data) + 2
+	buffer := a.markerTriggers(task, entry)
+	if len(data) > 0 && data[len(data)-1] != '\n' {
+		entry = append(entry, '\n')
+	}
+	if err := a.writeEntry(buffer, task, typePrint, append(entry, 0)[:size]); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// WriteRawMarker is tracing_mark_raw_write: a number of 4 bytes and data. EINVAL:
+// fewer than 4 bytes or more than 3072; else as WriteMarker.
+func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
+	if !a.has(optMarkers) || len(data) < 4 || len(data) > rawMax {
+		return 0, fmt.Errorf("a raw marker of %d bytes: %w", len(data), syscall.EINVAL)
+	}
+	data = data[:min(len(data), markerMax)]
+	entry := make([]byte, 12+max(len(data), rawMin))
+	copy(entry[8:], data)
+	if err := a.writeEntry(a.buffer, task, typeRawData, entry); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// writeEntry puts an entry of a task's system call into the buffer.
+func (a *Array) writeEntry(buffer *RingBuffer, task Task, id uint16, entry []byte) error {
+	binary.LittleEndian.PutUint16(entry, id)
+	binary.LittleEndian.PutUint32(entry[4:], uint32(task.PID))
+	if !buffer.Write(task.CPU, a.now(), entry) {
+		return fmt.Errorf("nothing is recorded: %w", syscall.EBADF)
+	}
+	if a.tracer.savesNames.Load() {
+		var name comm
+		copy(name[:abi.TaskCommLen-1], task.Comm())
+		a.tracer.cmdlines.save(task.PID, &name)
+	}
+	if a.has(optRecordTGID) {
+		a.tracer.tgids.save(task.PID, task.TGID)
+	}
+	return nil
+}
+
+// markerName is the function of the kernel that the entries of trace_marker say
+// they come from.
+const markerName = "tracing_mark_write"
+
+// markerIP is the address that they carry; 0 where the guest has no such function.
+func (t *Tracer) markerIP() uint64 {
+	if syms := t.conf.Symbols.LookupName(markerName); len(syms) > 0 {
+		return syms[0].Addr + syms[0].Size - 1
+	}
+	return 0
+}
+
+// printClass is the event print: what trace_marker writes.
+type printClass struct{ own }
+
+func (printClass) fields() []field {
+	return []field{{"unsigned long ip", 8, 8, false}, {"char buf[]", 16, 0, true}}
+}
+
+func (printClass) printFmt() string { return `"%ps: %s", (void *)REC->ip, REC->buf` }
+
+func (printClass) print(a *Array, b, entry []byte) []byte {
+	if ip := binary.LittleEndian.Uint64(entry[8:]); ip != 0 {
+		b = a.appendSymbol(b, ip, a.has(optSymOffset))
+	} else {
+		b = append(b, markerName...)
+	}
+	return printClass{}.message(append(b, ": "...), entry)
+}
+
+// message is trace_print_printk_msg_only.
+func (printClass) message(b, entry []byte) []byte {
+	text, _, _ := bytes.Cut(entry[16:], []byte{0})
+	return append(b, text...)
+}
+
+// raw is trace_print_raw.
+func (printClass) raw(b, entry []byte) []byte {
+	return printClass{}.message(fmt.Appendf(b, "# %x ", binary.LittleEndian.Uint64(entry[8:])), entry)
+}
+
+// rawDataClass is the event raw_data: what trace_marker_raw writes.
+type rawDataClass struct{ own }
+
+func (rawDataClass) fields() []field {
+	return []field{{"unsigned int id", 8, 4, false}, {"char buf[]", 12, 0, true}}
+}
+
+func (rawDataClass) printFmt() string { return `"id:%04x %08x", REC->id, (int)REC->buf[0]` }
+
+func (c rawDataClass) print(_ *Array, b, entry []byte) []byte { return c.raw(b, entry) }
+
+func (rawDataClass) raw(b, entry []byte) []byte {
+	b = fmt.Appendf(b, "# %x buf:", binary.LittleEndian.Uint32(entry[8:]))
+	for _, c := range entry[12:] {
+		b = fmt.Appendf(b, " %02x", c)
+	}
+	return append(b, '\n')
+}
+
+// stackClass is the events kernel_stack and user_stack: where a hit came from.
+type stackClass struct {
+	own
+	title string
+	first field // what stands before the addresses
+	user  bool
+}
+
+// stackCallers is FTRACE_STACK_ENTRIES: what the format says of the number of
+// addresses. An entry of kernel_stack has as many as it needs.
+const stackCallers = 8
+
+func (c stackClass) fields() []field {
+	return []field{c.first, {"unsigned long caller[8]", 16, 8 * stackCallers, false}}
+}
+
+func (c stackClass) printFmt() string {
+	const three = `"\t=> %ps\n\t=> %ps\n\t=> %ps\n" `
+	text := three + three + `"\t=> %ps\n\t=> %ps\n"`
+	for i := range stackCallers {
+		text += ", (void *)REC->caller[" + strconv.Itoa(i) + "]"
+	}
+	return text
+}
+
+// print is trace_stack_print.
+func (c stackClass) print(a *Array, b, entry []byte) []byte {
+	b = append(append(b, c.title...), '\n')
+	for callers := entry[16:]; len(callers) >= 8; callers = callers[8:] {
+		ip := binary.LittleEndian.Uint64(callers)
+		if ip == 0 || ip == 1<<64-1 {
+			break
+		}
+		b = append(b, " => "...)
+		if c.user {
+			b = fmt.Appendf(b, " <%016x>\n", ip) // of which file is not known
+			continue
+		}
+		b = append(a.appendSymbol(b, ip, a.has(optSymOffset)), '\n')
+	}
+	return b
+}

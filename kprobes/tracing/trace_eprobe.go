@@ -1,0 +1,256 @@
+package tracing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const eprobeGroup = "eprobes"
+
+// traceEprobe is trace_eprobe: an event that is hit when another one is, and takes
+// its arguments from that one's entry. It hangs on the other event as a trigger of
+// the global array.
+type traceEprobe struct {
+	*Event
+	tracer   *Tracer
+	attached *Event
+	args     []probeArg
+	argsSize int
+	filter   *eventFilter
+	trigger  *trigger // while the event is on
+}
+
+var (
+	_ eventClass = eprobeClass{}
+	_ dynEvent   = (*traceEprobe)(nil)
+)
+
+// eprobeCommand is the kind of trigger that an eprobe is; no file shows it.
+var eprobeCommand = &triggerCommand{name: "eprobe", typ: triggerEprobe, needsEntry: true}
+
+// createEprobe is trace_eprobe_create: "e[:[GROUP/][EVENT]] GROUP.EVENT [ARG...] [if
+// FILTER]". False: the line is no such definition. The caller holds mu.
+func (t *Tracer) createEprobe(line string) (bool, error) {
+	argv := argvSplit(line)
+	if argv[0][0] != 'e' || len(argv) < 2 {
+		return false, nil
+	}
+	fail := func(derr *definitionError) error {
+		command, column := derr.caret(argv)
+		t.global.logError("event_probe", derr.text, command, column)
+		return fmt.Errorf("%s: %w", command, derr)
+	}
+	ep := &traceEprobe{tracer: t}
+	group, name := eprobeGroup, ""
+	if colon := strings.IndexByte(argv[0], ':'); colon >= 0 {
+		g, n, derr := parseEventName(argv[0][colon+1:], colon+1)
+		if derr != nil {
+			return true, fail(derr)
+		}
+		name = n
+		if g != "" {
+			group = g
+		}
+	}
+	attachedGroup, attachedName, derr := parseEventName(argv[1], 0)
+	if derr != nil {
+		derr.index = 1
+		_ = fail(derr)
+	}
+	if derr != nil || attachedGroup == "" || attachedName == "" {
+		return true, fail(&definitionError{errNoEventInfo, 1, 0})
+	}
+	if name == "" {
+		name = attachedName
+	}
+	return true, t.addEprobe(ep, eventName{group, name}, eventName{attachedGroup, attachedName}, argv, fail)
+}
+
+// addEprobe is the second half of trace_eprobe_create, once it is known what is
+// attached to what.
+func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []string, fail func(*definitionError) error) error {
+	ep.attached = t.attachable(attached)
+	if ep.attached == nil {
+		return fail(&definitionError{errBadAttachEvent, 1, 0})
+	}
+	words := argv[2:]
+	if i := slices.Index(words, "if"); i >= 0 {
+		if err := ep.parseFilter(words[i+1:], i+3, fail); err != nil {
+			return err
+		}
+		words = words[:i]
+	}
+	d := definition{fields: ep.attached.eventFields()}
+	derr, err := d.parseArgs(words)
+	switch {
+	case err != nil:
+		return err
+	case derr != nil:
+		if d.noRegister {
+			_ = fail(&definitionError{errBadVar, derr.index, derr.offset})
+		}
+		return fail(derr)
+	case t.namesInUse[name] != nil:
+		return fail(&definitionError{errEventExists, 0, 0})
+	}
+	ep.args, ep.argsSize = d.args, d.argsSize
+	for i := range ep.args {
+		if err := ep.args[i].code.resolve(t.conf.Symbols); err != nil {
+			return err
+		}
+	}
+	if ep.Event = t.newEvent(name.group, name.name, 0, eprobeClass{ep}); ep.Event == nil {
+		return fmt.Errorf("eprobe %s: %w", name.name, syscall.ENODEV)
+	}
+	ep.attached.eprobes++
+	t.dynamic = append(t.dynamic, ep)
+	return nil
+}
+
+// attachable is find_and_get_event: neither kprobes, uprobes nor eprobes can be
+// attached to, nor the events of group ftrace.
+func (t *Tracer) attachable(name eventName) *Event {
+	e := t.namesInUse[name]
+	if e == nil || e.Internal {
+		return nil
+	}
+	switch e.class.(type) {
+	case *kprobeEvent, eprobeClass, *uprobeEvent:
+		return nil
+	}
+	return e
+}
+
+// parseFilter is trace_eprobe_parse_filter; index is that of the first word.
+func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*definitionError) error) error {
+	if len(words) == 0 {
+		return fail(&definitionError{errNoEventFilter, index, 0})
+	}
+	text := strings.Join(words, " ")
+	root, err := parseFilter(text, ep.attached.filterFields())
+	if err != nil {
+		ep.tracer.global.logError("event filter parse error", err.text, text, err.pos)
+		return fmt.Errorf("filter %q: %s: %w", text, err.text, syscall.EINVAL)
+	}
+	ep.filter = &eventFilter{text, root}
+	return nil
+}
+
+// resolveField is trace_eprobe_tp_arg_update: it looks up the field that the
+// argument begins with.
+func (c *fetchCode) resolveField(fields map[string]*eventField) *argError {
+	if c.source != fetchField {
+		return nil
+	}
+	f := fields[c.symbol]
+	switch {
+	case f != nil && f.offset >= entryHeader:
+		c.field = f
+	case c.symbol == "comm" || c.symbol == "COMM":
+		c.source = fetchComm
+	default:
+		return failArg(errBadAttachArg, 0)
+	}
+	return nil
+}
+
+// line is one of dynamic_events.
+func (ep *traceEprobe) line() string {
+	text := fmt.Sprintf("e:%s/%s %s.%s", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name)
+	for i := range ep.args {
+		text += " " + ep.args[i].definition()
+	}
+	return text + "\n"
+}
+
+// matches is eprobe_dyn_event_match: after the name may stand the attached event,
+// and the first of the arguments.
+func (ep *traceEprobe) matches(group, event string, argv []string) bool {
+	if group != "" && ep.Group != group || event != "" && ep.Name != event {
+		return false
+	}
+	if len(argv) == 0 {
+		return true
+	}
+	slash, dot := ep.attached.Group+"/"+ep.attached.Name, ep.attached.Group+"."+ep.attached.Name
+	if argv[0] != slash && argv[0] != dot || len(argv)-1 > len(ep.args) {
+		return false
+	}
+	for i, word := range argv[1:] {
+		if word != ep.args[i].definition() {
+			return false
+		}
+	}
+	return true
+}
+
+func (ep *traceEprobe) busy() error {
+	if ep.wanted() {
+		return ep.Event.busy()
+	}
+	return nil
+}
+
+func (ep *traceEprobe) release() error {
+	if err := ep.busy(); err != nil {
+		return err
+	}
+	ep.tracer.forgetEvent(ep.Event)
+	ep.attached.eprobes--
+	return nil
+}
+
+// eprobeClass is a traceEprobe's eventClass.
+type eprobeClass struct{ *traceEprobe }
+
+func (c eprobeClass) fields() []field { return argFields(c.args, entryHeader) }
+
+func (c eprobeClass) printFmt() string {
+	format, values := argsPrintFmt(c.args)
+	return `"` + format + `"` + values
+}
+
+// print is print_eprobe_event.
+func (c eprobeClass) print(a *Array, b, entry []byte) []byte {
+	b = append(append(append(b, c.Name...), ": ("...), c.attached.Group...)
+	b = append(append(append(b, '.'), c.attached.Name...), ')')
+	return append(a.tracer.appendArgs(b, entry, c.args, entryHeader), '\n')
+}
+
+// enable is enable_eprobe: the trigger on the attached event.
+func (c eprobeClass) enable() error {
+	file := c.tracer.global.files[c.attached]
+	t := &trigger{command: eprobeCommand, file: file, filter: c.filter, eprobe: c.traceEprobe}
+	if err := file.addTrigger(t); err != nil {
+		return err
+	}
+	c.trigger = t
+	return nil
+}
+
+func (c eprobeClass) disable() {
+	t := c.trigger
+	c.trigger = nil
+	if t != nil {
+		t.file.removeTrigger(func(x *trigger) bool { return x == t })
+	}
+}
+
+// hit is __eprobe_trace_func, in atomic Go: s is the hit of the attached event.
+func (ep *traceEprobe) hit(s *filterSubject) {
+	if s.trap == nil {
+		return
+	}
+	en := ep.begin(s.trap)
+	if en == nil {
+		return
+	}
+	en.attached = s.entry
+	if ep.tracer.storeArgs(en, s.trap, ep.args, ep.argsSize) {
+		ep.commit(s.trap, en)
+	} else {
+		ep.tracer.discard(s.trap)
+	}
+}

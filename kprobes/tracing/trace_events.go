@@ -1,0 +1,587 @@
+package tracing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+type eventName struct{ group, name string }
+
+// Event is trace_event_call: what all arrays share of an event. What is exported
+// does not change.
+type Event struct {
+	Group, Name string
+	ID          uint16 // common_type of its entries
+	Gen         uint64 // differs between events of the same name, one after the other
+	Hidden      bool   // it has no directory, since its name is that of a file there
+	Internal    bool   // TRACE_EVENT_FL_IGNORE_ENABLE: it can be neither enabled nor filtered (those of group ftrace)
+
+	tracer *Tracer
+	class  eventClass
+	fields []field                      // those of the class
+	size   int                          // bytes that an entry has at least
+	files  atomic.Pointer[[]*EventFile] // those that are on; replaced under Tracer.mu
+	gone   atomic.Bool
+
+	eprobes int // that are attached to it; guarded by Tracer.mu
+}
+
+// eventClass is what differs between kinds of events: trace_event_class and
+// trace_event_functions.
+type eventClass interface {
+	// fields are the members of an entry after commonFields. It is asked once.
+	fields() []field
+	// printFmt is what the file format says after "print fmt: ".
+	printFmt() string
+	// print appends what a line of a's trace says after the time, with its end.
+	// The entry is at least as long as its fields say; all else in it may be
+	// anything.
+	print(a *Array, b, entry []byte) []byte
+	// enable is called when the first EventFile wants hits, disable when none does
+	// any more; Tracer.mu is held. disable need not wait for handlers.
+	enable() error
+	disable()
+}
+
+// EventFile is trace_event_file: an event in one array.
+type EventFile struct {
+	*Event
+	array    *Array
+	flags    atomic.Uint32 // fileFlags; changed under Tracer.mu
+	filter   atomic.Pointer[eventFilter]
+	triggers atomic.Pointer[fileTriggers]
+
+	// Guarded by Tracer.mu.
+	softRefs   int // who needs the event on but not recorded
+	wasEnabled bool
+}
+
+// Bits of EventFile.flags.
+const (
+	fileEnabled      = 1 << iota // hits come
+	fileSoftMode                 // somebody besides the file enable wants them
+	fileSoftDisabled             // they are not to be recorded
+)
+
+// Subsystem is a directory below events of one array.
+type Subsystem struct {
+	Name   string
+	Gen    uint64
+	Hidden bool         // it has no directory, since its name is that of a file there
+	Events []*EventFile // the oldest first
+}
+
+// subsystem is event_subsystem: it lives as long as it has events.
+type subsystem struct {
+	gen    uint64
+	hidden bool
+	events []*Event
+}
+
+// What Linux has as files in events and in a directory there: an event or group
+// of such a name works, but gets no directory.
+var (
+	eventsFiles = [...]string{"enable", "header_event", "header_page"}
+	systemFiles = [...]string{"enable", "filter"}
+)
+
+// eventTable finds events by number for the readers of the buffer, which take
+// no lock: it is replaced whole.
+type eventTable map[uint16]*Event
+
+// Enabled says whether hits of the event come to this array, if only softly.
+func (f *EventFile) Enabled() bool { return f.flags.Load()&fileEnabled != 0 }
+
+// wanted says whether the event is on in any array, if only softly.
+func (e *Event) wanted() bool {
+	files := e.files.Load()
+	return files != nil && len(*files) > 0
+}
+
+func (e *Event) busy() error {
+	return fmt.Errorf("%s/%s is enabled: %w", e.Group, e.Name, syscall.EBUSY)
+}
+
+// newEvent is trace_add_event_call: it gives the event a number, unless id is
+// one, and in each array a file. The class must not be called before. nil: no
+// number is left. The caller holds mu.
+func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Event {
+	if id == 0 {
+		var ok bool
+		if id, ok = t.newEventType(); !ok {
+			return nil
+		}
+	}
+	t.generations++
+	e := &Event{Group: group, Name: name, ID: id, Gen: t.generations, tracer: t, class: class, fields: class.fields(), size: entryHeader}
+	for _, f := range e.fields {
+		e.size = max(e.size, f.offset+f.size)
+	}
+	s := t.subsystems[group]
+	if s == nil {
+		s = &subsystem{gen: t.generations, hidden: slices.Contains(eventsFiles[:], group)}
+		t.subsystems[group] = s
+		if !s.hidden {
+			t.dirChanged(true, group, "")
+		}
+	}
+	switch {
+	case s.hidden:
+		t.conf.Machine.Printk(4, "Failed to create system directory %s", group)
+	case slices.Contains(systemFiles[:], name):
+		e.Hidden = true
+		t.conf.Machine.Printk(4, "Could not create tracefs '%s' directory", name)
+	}
+	if !s.hidden && !e.Hidden {
+		t.dirChanged(true, group, name)
+	}
+	s.events = append(s.events, e)
+	t.namesInUse[eventName{group, name}] = e
+	for _, a := range t.arrays {
+		a.files[e] = &EventFile{Event: e, array: a}
+	}
+	t.publish()
+	return e
+}
+
+// newEventType is the number of a new event: the next one, and once all were
+// used the lowest that is free.
+func (t *Tracer) newEventType() (uint16, bool) {
+	if t.nextType <= maxEventType {
+		t.nextType++
+		return uint16(t.nextType - 1), true
+	}
+	used := *t.events.Load()
+	for id := firstEventType; id <= maxEventType; id++ {
+		if used[uint16(id)] == nil {
+			return uint16(id), true
+		}
+	}
+	return 0, false
+}
+
+// forgetEvent is trace_remove_event_call, of an event that no array wants.
+func (t *Tracer) forgetEvent(e *Event) {
+	e.gone.Store(true)
+	delete(t.namesInUse, eventName{e.Group, e.Name})
+	s := t.subsystems[e.Group]
+	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
+	t.dirChanged(false, e.Group, e.Name)
+	if len(s.events) == 0 {
+		delete(t.subsystems, e.Group)
+		t.dirChanged(false, e.Group, "")
+	}
+	for _, a := range t.arrays {
+		a.clearTrace = a.clearTrace || a.files[e].wasEnabled
+		delete(a.files, e)
+	}
+	t.publish()
+}
+
+// publish gives readers the events as they are now.
+func (t *Tracer) publish() {
+	table := eventTable{}
+	for _, s := range t.subsystems {
+		for _, e := range s.events {
+			table[e.ID] = e
+		}
+	}
+	t.events.Store(&table)
+	for _, a := range t.arrays {
+		a.publish()
+	}
+}
+
+func (a *Array) publish() {
+	var systems []Subsystem
+	for name, s := range a.tracer.subsystems {
+		files := make([]*EventFile, len(s.events))
+		for i, e := range s.events {
+			files[i] = a.files[e]
+		}
+		systems = append(systems, Subsystem{name, s.gen, s.hidden, files})
+	}
+	slices.SortFunc(systems, func(a, b Subsystem) int { return int(a.Gen) - int(b.Gen) })
+	a.systems.Store(&systems)
+}
+
+// Subsystems is the directories below events, the oldest first.
+func (a *Array) Subsystems() []Subsystem { return *a.systems.Load() }
+
+// newestFirst is all events in the kernel's order.
+func (a *Array) newestFirst() []*EventFile {
+	var all []*EventFile
+	for _, s := range a.Subsystems() {
+		all = append(all, s.Events...)
+	}
+	slices.SortFunc(all, func(a, b *EventFile) int { return int(b.Gen) - int(a.Gen) })
+	return slices.DeleteFunc(all, func(f *EventFile) bool { return f.Internal })
+}
+
+// AvailableEvents is the lines of the file of that name, the newest event first.
+func (a *Array) AvailableEvents() []string {
+	return eventLines(a.newestFirst(), func(*EventFile) bool { return true })
+}
+
+// SetEvents is the lines of set_event: the events that are enabled.
+func (a *Array) SetEvents() []string {
+	return eventLines(a.newestFirst(), (*EventFile).Enabled)
+}
+
+func eventLines(events []*EventFile, want func(*EventFile) bool) []string {
+	var lines []string
+	for _, e := range events {
+		if want(e) {
+			lines = append(lines, e.Group+":"+e.Name+"\n")
+		}
+	}
+	return lines
+}
+
+// EnableText is the text of the event's file enable: 0 or 1, and "*" where
+// triggers have a say. ENODEV: the event is gone.
+func (f *EventFile) EnableText() (string, error) {
+	if f.gone.Load() {
+		return "", f.goneError()
+	}
+	text, flags := "0", f.flags.Load()
+	if flags&(fileEnabled|fileSoftDisabled) == fileEnabled {
+		text = "1"
+	}
+	if flags&(fileSoftMode|fileSoftDisabled) != 0 {
+		text += "*"
+	}
+	return text + "\n", nil
+}
+
+func (e *Event) goneError() error {
+	return fmt.Errorf("%s/%s is gone: %w", e.Group, e.Name, syscall.ENODEV)
+}
+
+// enableText is 1, 0, or X where some events are on and some off.
+func enableText(on []bool) string {
+	switch {
+	case !slices.Contains(on, true):
+		return "0\n"
+	case !slices.Contains(on, false):
+		return "1\n"
+	}
+	return "X\n"
+}
+
+// Enable takes a write to the event's file enable: 0 or 1. EINVAL: anything
+// else; ENODEV: the event is gone.
+func (f *EventFile) Enable(data []byte) error {
+	on, err := enableValue(data)
+	if err != nil {
+		return err
+	}
+	f.tracer.mu.Lock()
+	defer f.tracer.mu.Unlock()
+	f.array.expand()
+	if f.gone.Load() {
+		return f.goneError()
+	}
+	return f.set(on)
+}
+
+func enableValue(data []byte) (bool, error) {
+	v, err := userNumber(data)
+	if err == nil && v > 1 {
+		err = fmt.Errorf("%d is neither 0 nor 1: %w", v, syscall.EINVAL)
+	}
+	return v == 1, err
+}
+
+// set is ftrace_event_enable_disable: it begins or ends the recording of hits. An
+// event that somebody needs softly stays on when it ends. The caller holds mu.
+func (f *EventFile) set(on bool) error {
+	soft := f.flags.Load()&fileSoftMode != 0
+	switch {
+	case on:
+		f.flags.And(^uint32(fileSoftDisabled))
+		return f.start()
+	case soft:
+		f.flags.Or(fileSoftDisabled)
+	default:
+		f.stop()
+		f.flags.And(^uint32(fileSoftDisabled))
+	}
+	return nil
+}
+
+// setSoft is __ftrace_event_enable_disable with soft_disable: a trigger needs the
+// event's hits, or no longer does. They are recorded only if the file enable says
+// so. The caller holds mu.
+func (f *EventFile) setSoft(on bool) error {
+	if !on {
+		if f.softRefs--; f.softRefs > 0 {
+			return nil
+		}
+		f.flags.And(^uint32(fileSoftMode))
+		if f.flags.Load()&fileSoftDisabled != 0 {
+			f.stop()
+			f.flags.And(^uint32(fileSoftDisabled))
+		}
+		return nil
+	}
+	if f.softRefs++; f.softRefs > 1 {
+		return nil
+	}
+	f.flags.Or(fileSoftMode)
+	if f.flags.Load()&fileEnabled == 0 {
+		f.flags.Or(fileSoftDisabled)
+	}
+	return f.start()
+}
+
+// start has hits come to the file.
+func (f *EventFile) start() error {
+	if f.flags.Load()&fileEnabled != 0 {
+		return nil
+	}
+	first := !f.wanted()
+	f.flags.Or(fileEnabled)
+	f.change(func(files []*EventFile) []*EventFile { return append(files, f) })
+	if first {
+		if err := f.class.enable(); err != nil {
+			f.flags.And(^uint32(fileEnabled))
+			f.change(f.without)
+			f.tracer.conf.Machine.Printk(6, "event trace: Could not enable event %s", f.Name)
+			return fmt.Errorf("enable %s/%s: %w", f.Group, f.Name, err)
+		}
+	}
+	f.wasEnabled = true
+	f.tracer.updateSaving()
+	return nil
+}
+
+// stop ends it; when it returns no hit is under way to the file.
+func (f *EventFile) stop() {
+	if f.flags.Load()&fileEnabled == 0 {
+		return
+	}
+	f.flags.And(^uint32(fileEnabled))
+	f.change(f.without)
+	if !f.wanted() {
+		f.class.disable()
+	}
+	f.tracer.updateSaving()
+	f.tracer.conf.Machine.SynchronizeRCU()
+}
+
+// updateSaving notes whether names of tasks are being saved: tracing_start_cmdline_record.
+func (t *Tracer) updateSaving() {
+	saves := false
+	for _, a := range t.arrays {
+		if !a.has(optRecordCmd) {
+			continue
+		}
+		for _, f := range a.files {
+			saves = saves || f.Enabled()
+		}
+	}
+	t.savesNames.Store(saves)
+}
+
+func (f *EventFile) without(files []*EventFile) []*EventFile {
+	return slices.DeleteFunc(files, func(x *EventFile) bool { return x == f })
+}
+
+// change replaces the list that hits go through.
+func (e *Event) change(do func([]*EventFile) []*EventFile) {
+	var files []*EventFile
+	if old := e.files.Load(); old != nil {
+		files = slices.Clone(*old)
+	}
+	before := len(files)
+	files = do(files)
+	e.files.Store(&files)
+	e.tracer.listening.Add(int64(len(files) - before))
+}
+
+// SystemEnableText is the text of a subsystem's file enable. ENODEV: it is gone.
+func (a *Array) SystemEnableText(name string) (string, error) {
+	var on []bool
+	for _, s := range a.Subsystems() {
+		for _, e := range s.Events {
+			if s.Name == name && !e.Internal {
+				on = append(on, e.Enabled())
+			}
+		}
+	}
+	if on == nil {
+		return "", fmt.Errorf("subsystem %s is gone: %w", name, syscall.ENODEV)
+	}
+	return enableText(on), nil
+}
+
+// EnableSystem takes a write to a subsystem's file enable.
+func (a *Array) EnableSystem(name string, data []byte) error {
+	on, err := enableValue(data)
+	if err != nil {
+		return err
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.expand()
+	return a.setEvents("", name, "", on)
+}
+
+// EnableAllText is the text of events/enable. Linux counts its static events
+// there: in a kernel without tracepoints they stand in it as one event that only
+// events/enable and set_event's ":" switch.
+func (a *Array) EnableAllText() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	var on []bool
+	if len(a.tracer.tracepoints) == 0 {
+		on = append(on, a.staticOn)
+	}
+	for _, e := range a.newestFirst() {
+		on = append(on, e.Enabled())
+	}
+	return enableText(on)
+}
+
+// EnableAll takes a write to events/enable.
+func (a *Array) EnableAll(data []byte) error {
+	on, err := enableValue(data)
+	if err != nil {
+		return err
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.expand()
+	return a.setAll(on)
+}
+
+func (a *Array) setAll(on bool) error {
+	a.staticOn = on
+	if err := a.setEvents("", "", "", on); err != nil && len(a.tracer.namesInUse) > 0 {
+		return err
+	}
+	return nil
+}
+
+// ClearSetEvent disables all events: opening set_event with O_TRUNC does so.
+func (a *Array) ClearSetEvent() {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	_ = a.setAll(false)
+}
+
+// WriteSetEvent takes the first word of a write to set_event, and says how much
+// of the write that was: "EVENT", "GROUP", "GROUP:EVENT", "GROUP:", "*:EVENT",
+// with "!" in front to disable. EINVAL: the word fits no event.
+func (a *Array) WriteSetEvent(data []byte) (int, error) {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.expand()
+	word, used, err := nextWord(data, eventWordSize)
+	if err == nil && word != "" {
+		name, off := strings.CutPrefix(word, "!")
+		err = a.setNamed(name, !off)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("set_event %q: %w", word, err)
+	}
+	return used, nil
+}
+
+// eventWordSize is EVENT_BUF_SIZE and a NUL.
+const eventWordSize = 128
+
+// setNamed is ftrace_set_clr_event.
+func (a *Array) setNamed(name string, on bool) error {
+	group, event, found := strings.Cut(name, ":")
+	switch {
+	case name == "":
+		return fmt.Errorf("no event: %w", syscall.EINVAL)
+	case !found:
+		return a.setEvents(name, "", "", on)
+	}
+	if group == "*" {
+		group = ""
+	}
+	if event == "*" {
+		event = ""
+	}
+	if group == "" && event == "" {
+		return a.setAll(on)
+	}
+	return a.setEvents("", group, event, on)
+}
+
+// setEvents is __ftrace_set_clr_event: either names an event or a group, ""
+// stands for any. EINVAL: none fits. All that fit are tried; the first error is
+// returned.
+func (a *Array) setEvents(either, group, event string, on bool) error {
+	result := fmt.Errorf("no such event: %w", syscall.EINVAL)
+	found := false
+	for _, e := range a.newestFirst() {
+		if either != "" && e.Name != either && e.Group != either || group != "" && e.Group != group || event != "" && e.Name != event {
+			continue
+		}
+		err := e.set(on)
+		if !found {
+			result, found = err, true
+		} else if result == nil {
+			result = err
+		}
+	}
+	return result
+}
+
+// Format is the text of the event's file format. ENODEV: the event is gone.
+func (e *Event) Format() (string, error) {
+	if e.gone.Load() {
+		return "", e.goneError()
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "name: %s\nID: %d\nformat:\n", e.Name, e.ID)
+	for _, f := range commonFields {
+		b.WriteString(f.String())
+	}
+	b.WriteByte('\n')
+	for _, f := range e.fields {
+		b.WriteString(f.String())
+	}
+	b.WriteByte('\n')
+	fmt.Fprintf(&b, "print fmt: %s\n", e.class.printFmt())
+	return b.String(), nil
+}
+
+// field is ftrace_event_field: a member of an entry.
+type field struct {
+	decl         string // type and name
+	offset, size int
+	signed       bool
+}
+
+func (f field) String() string {
+	signed := 0
+	if f.signed {
+		signed = 1
+	}
+	return fmt.Sprintf("\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:%d;\n", f.decl, f.offset, f.size, signed)
+}
+
+// commonFields is struct trace_entry.
+var commonFields = [...]field{
+	{"unsigned short common_type", 0, 2, false},
+	{"unsigned char common_flags", 2, 1, false},
+	{"unsigned char common_preempt_count", 3, 1, false},
+	{"int common_pid", 4, 4, true},
+}
+
+// IDText is the text of the event's file id. ENODEV: the event is gone.
+func (e *Event) IDText() (string, error) {
+	if e.gone.Load() {
+		return "", e.goneError()
+	}
+	return fmt.Sprintf("%d\n", e.ID), nil
+}

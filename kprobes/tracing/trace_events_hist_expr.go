@@ -1,0 +1,611 @@
+package tracing
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/bits"
+	"strings"
+	"syscall"
+)
+
+// parseExpr is parse_expr: operators of one rank act from the left, which is why
+// the last one of the lowest rank is the root. ops counts them.
+func (p *histParser) parseExpr(text string, flags histFlags, varName string, ops *int) (*histField, error) {
+	op, at := rootOperator(text)
+	if op == 0 {
+		return p.parseAtom(text, flags, varName)
+	}
+	if *ops++; *ops > histOpsMax {
+		return nil, p.fail(histErrTooManyOps, text)
+	}
+	if op == '_' {
+		return p.parseMinus(text, flags, varName, ops)
+	}
+	left, right := text[:at], text[at+1:]
+	if left == "" || right == "" {
+		return nil, p.quiet(syscall.EINVAL)
+	}
+	a, err := p.parseOperand(left, ops)
+	if err != nil {
+		return nil, err
+	}
+	b, err := p.parseOperand(right, ops)
+	if err != nil {
+		return nil, err
+	}
+	return p.combine(op, a, b, right, flags, varName)
+}
+
+// rootOperator is contains_operator; 0: there is none. A minus that is both the
+// first byte and the last minus is unary, and the one of ".sym-offset" is none.
+func rootOperator(s string) (op byte, at int) {
+	minus, plus := strings.LastIndexByte(s, '-'), strings.LastIndexByte(s, '+')
+	if minus == 0 {
+		return '_', 0
+	}
+	if minus >= 4 && strings.HasPrefix(s[minus-4:], ".sym-offset") {
+		minus = strings.LastIndexByte(s[:minus], '-')
+	}
+	at = max(minus, plus)
+	if at < 0 {
+		at = max(strings.LastIndexByte(s, '*'), strings.LastIndexByte(s, '/'))
+	}
+	if at < 0 {
+		return 0, 0
+	}
+	return s[at], at
+}
+
+func (p *histParser) parseOperand(text string, ops *int) (*histField, error) {
+	f, err := p.parseExpr(text, 0, "", ops)
+	if err != nil {
+		return nil, err
+	}
+	if f.flags&histString != 0 {
+		return nil, p.fail(histErrStringOperand, text)
+	}
+	return f, nil
+}
+
+// parseMinus is parse_unary: "-(EXPRESSION)" and nothing else.
+func (p *histParser) parseMinus(text string, flags histFlags, varName string, ops *int) (*histField, error) {
+	_, inner, found := strings.Cut(text, "(")
+	if !found {
+		return nil, p.quiet(syscall.EINVAL)
+	}
+	end := strings.LastIndexByte(inner, ')')
+	if end < 0 {
+		return nil, p.quiet(syscall.EINVAL)
+	}
+	if end != len(inner)-1 {
+		return nil, p.fail(histErrUnaryMinus, inner)
+	}
+	a, err := p.parseExpr(inner[:end], 0, "", ops)
+	if err != nil {
+		return nil, err
+	}
+	if a.flags&histString != 0 {
+		return nil, p.fail(histErrStringOperand, text)
+	}
+	f := &histField{flags: flags | histExpr | a.flags&(histTimestamp|histUsecs), varName: varName, op: '_', typ: a.typ, size: a.size, signed: a.signed}
+	f.operands[0] = a
+	a.once = true
+	f.name = f.exprText()
+	return f, nil
+}
+
+// combine makes a node of an expression, or, of two numbers, a number.
+func (p *histParser) combine(op byte, a, b *histField, right string, flags histFlags, varName string) (*histField, error) {
+	if a.timeUnit() != b.timeUnit() {
+		return nil, p.fail(histErrTimestamps, "")
+	}
+	f := &histField{op: op, varName: varName, typ: a.typ, size: a.size, signed: a.signed}
+	f.operands = [2]*histField{a, b}
+	f.flags = flags | histExpr | (a.flags|b.flags)&(histTimestamp|histUsecs)
+	a.once, b.once = true, true
+	if divisor := b.constantOf(); op == '/' && divisor != nil {
+		if *divisor == 0 {
+			return nil, p.failWith(syscall.EDOM, histErrDivisionByZero, right)
+		}
+		if f.constant = *divisor; *divisor&(*divisor-1) != 0 && *divisor <= 1<<histDivShift {
+			f.mult = 1 << histDivShift / *divisor
+		}
+	}
+	if a.flags&histConst != 0 && b.flags&histConst != 0 {
+		f.constant = f.calculate(a.constant, b.constant)
+		f.flags = f.flags&^histExpr | histConst
+		f.operands, f.op = [2]*histField{}, 0
+		return f, nil
+	}
+	f.name = f.exprText()
+	return f, nil
+}
+
+// timeUnit tells time stamps in microseconds from all else; a reference has what
+// its variable has.
+func (f *histField) timeUnit() bool {
+	if f.refVar != nil {
+		return f.refVar.flags&histUsecs != 0
+	}
+	return f.flags&histUsecs != 0
+}
+
+// constantOf is the number that a field always has; nil: it has none. A variable
+// that was assigned a number counts as that.
+func (f *histField) constantOf() *uint64 {
+	switch {
+	case f.flags&histConst != 0:
+		return &f.constant
+	case f.refVar != nil && f.refVar.flags&histConst != 0:
+		return &f.refVar.constant
+	}
+	return nil
+}
+
+// calculate is what an operator does. Division by a number that is no power of 2
+// is done, as on Linux, by a multiplication that rounds up.
+func (f *histField) calculate(a, b uint64) uint64 {
+	switch f.op {
+	case '+':
+		return a + b
+	case '-':
+		return a - b
+	case '*':
+		return a * b
+	}
+	switch {
+	case f.constant != 0:
+		b = f.constant
+	case b == 0:
+		return math.MaxUint64
+	}
+	if f.mult != 0 && a < 1<<histDivShift {
+		return (a*f.mult + 1<<histDivShift - 1) >> histDivShift
+	}
+	return a / b
+}
+
+// exprText is expr_str: the name of an expression.
+func (f *histField) exprText() string {
+	operand := func(x *histField) string {
+		switch {
+		case x.flags&histVarRef != 0:
+			return "$" + x.fieldName(0)
+		case x.flags&histConst != 0:
+			return uintText(x.constant)
+		}
+		return x.fieldName(0) + x.modifier()
+	}
+	if f.op == '_' {
+		return "-(" + operand(f.operands[0]) + ")"
+	}
+	return operand(f.operands[0]) + string(f.op) + operand(f.operands[1])
+}
+
+// parseAtom is parse_atom: a number, a variable, or a field.
+func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*histField, error) {
+	if isDigit(text) {
+		n, err := parseUint(text, 0, math.MaxUint64)
+		if err != nil {
+			return nil, p.fail(histErrExpectNumber, text)
+		}
+		return &histField{flags: flags | histConst, constant: n, varName: varName, typ: "u64", size: 8}, nil
+	}
+	var system, event string
+	ref := text
+	if parts := strings.SplitN(text, ".", 3); len(parts) == 3 {
+		system, event, ref = parts[0], parts[1], parts[2]
+	}
+	if local, ok := p.localVar(system, event, ref); ok {
+		ref = local
+	} else if strings.HasPrefix(ref, "$") {
+		switch f, err := p.parseRef(system, event, ref[1:]); {
+		case err != nil:
+			return nil, err
+		case f != nil && varName != "":
+			alias := &histField{flags: flags | histAlias, varName: varName, typ: f.typ, size: f.size, signed: f.signed, name: f.name, ref: f.ref, refVar: f.refVar, refIdx: f.refIdx}
+			alias.operands[0] = f
+			alias.flags |= f.flags & (histString | histTimestamp | histUsecs)
+			return alias, nil
+		case f != nil:
+			return f, nil
+		}
+	}
+	return p.parseField(ref, flags, varName)
+}
+
+// localVar is local_field_var_ref: a reference to a variable that the command
+// itself assigns a mere field to stands for that field.
+func (p *histParser) localVar(system, event, ref string) (string, bool) {
+	if !strings.HasPrefix(ref, "$") || system != "" && (system != p.file.Group || event != p.file.Name) {
+		return "", false
+	}
+	for _, v := range p.data.attrs.vars {
+		if v.name == ref[1:] {
+			if op, _ := rootOperator(v.expr); op != 0 || strings.HasPrefix(v.expr, "$") {
+				continue
+			}
+			return v.expr, true
+		}
+	}
+	return "", false
+}
+
+// parseRef is parse_var_ref; nil without an error: there is no such variable,
+// which error_log then says.
+func (p *histParser) parseRef(system, event, name string) (*histField, error) {
+	v, hist := p.findVar(system, event, name)
+	if v == nil {
+		_ = p.fail(histErrVarNotFound, name)
+		return nil, nil
+	}
+	return p.reference(v, hist, system, event)
+}
+
+// reference is create_var_ref.
+func (p *histParser) reference(v *histField, hist *histData, system, event string) (*histField, error) {
+	d := p.data
+	for _, r := range d.refs {
+		if r.refVar == v {
+			return r, nil
+		}
+	}
+	if len(d.refs) == histVarsMax {
+		return nil, p.quiet(syscall.EINVAL)
+	}
+	r := &histField{
+		flags: histVarRef | v.flags&(histTimestamp|histUsecs|histString), name: v.varName, typ: v.typ, size: v.size, signed: v.signed,
+		ref: hist, refVar: v, refIdx: len(d.refs), system: system, group: event,
+	}
+	d.refs = append(d.refs, r)
+	return r, nil
+}
+
+// findVar is find_event_var: the variable of that name of the event, or of the
+// one that an action's handler names, or of any.
+func (p *histParser) findVar(system, event, name string) (*histField, *histData) {
+	a := p.file.array
+	if system != "" {
+		if f := a.findFile(system, event); f != nil {
+			return f.findVarData(name)
+		}
+		return nil, nil
+	}
+	var found *histField
+	var data *histData
+	for _, x := range p.data.actions {
+		if x.handler != handlerMatch {
+			continue
+		}
+		f := a.findFile(x.system, x.event)
+		if f == nil {
+			continue
+		}
+		if v, d := f.findVarData(name); v != nil {
+			if found != nil {
+				_ = p.fail(histErrVarNotUnique, name)
+				return nil, nil
+			}
+			found, data = v, d
+		}
+	}
+	if found != nil {
+		return found, data
+	}
+	for _, f := range a.files {
+		if v, d := f.findVarData(name); v != nil {
+			if found != nil {
+				_ = p.fail(histErrVarNotUnique, name)
+				return nil, nil
+			}
+			found, data = v, d
+		}
+	}
+	return found, data
+}
+
+func (f *EventFile) findVarData(name string) (*histField, *histData) {
+	for _, t := range f.triggerList() {
+		if t.hist != nil {
+			if v := t.hist.findVar(name); v != nil {
+				return v, t.hist
+			}
+		}
+	}
+	return nil, nil
+}
+
+// parseField is parse_field and create_hist_field: FIELD[.MODIFIER].
+func (p *histParser) parseField(text string, flags histFlags, varName string) (*histField, error) {
+	name, modifier, modified := strings.Cut(text, ".")
+	f := &histField{flags: flags, varName: varName}
+	if modified {
+		if err := p.parseModifier(f, name, modifier); err != nil {
+			return nil, err
+		}
+	}
+	switch name {
+	case "common_timestamp":
+		f.flags |= histTimestamp
+		p.data.timed = true
+		p.data.usecs = p.data.usecs || f.flags&histUsecs != 0
+	case "common_cpu":
+		f.flags |= histCPU
+	default:
+		f.event = p.fields[name]
+		switch {
+		case f.event != nil && f.event.size > 0:
+		case name == "cpu" || name == "CPU":
+			f.flags |= histCPU
+			f.cpu = name
+		default:
+			return nil, p.fail(histErrFieldNotFound, name)
+		}
+	}
+	return p.shape(f)
+}
+
+// parseModifier takes the word after a field's dot.
+func (p *histParser) parseModifier(f *histField, name, modifier string) error {
+	bad := func(at string) error { return p.fail(histErrModifier, at) }
+	if rest, ok := strings.CutPrefix(modifier, "bucket"); ok {
+		rest, ok = strings.CutPrefix(strings.TrimPrefix(rest, "s"), "=")
+		if !ok {
+			return bad(rest)
+		}
+		n, err := parseUint(rest, 0, math.MaxUint64)
+		if err != nil || n == 0 {
+			return bad(rest)
+		}
+		f.flags |= histBucket
+		f.buckets = n
+		return nil
+	}
+	for _, m := range histModifiers {
+		if m.name != modifier || m.flag == histBucket {
+			continue
+		}
+		if m.flag == histExecname && name != "common_pid" || m.flag&(histPercent|histGraph) != 0 && f.flags&(histVar|histKey) != 0 {
+			return bad(modifier)
+		}
+		f.flags |= m.flag
+		return nil
+	}
+	return bad(modifier)
+}
+
+// shape says what the field's value looks like. ENOMEM: the kernel has no
+// function that reads such a member, and takes that for a lack of memory.
+func (p *histParser) shape(f *histField) (*histField, error) {
+	switch {
+	case f.flags&histTimestamp != 0:
+		f.typ, f.size = "u64", 8
+	case f.flags&histCPU != 0:
+		f.typ, f.size = "unsigned int", 4
+	case f.event.isText():
+		f.typ, f.size = f.event.typ, mapTextSize
+		f.flags |= histString
+		if f.event.kind == charField {
+			f.size = f.event.size
+		}
+	default:
+		f.typ, f.size, f.signed = f.event.typ, f.event.size, f.event.signed
+		if s := f.size; f.event.kind == arrayField || s != 1 && s != 2 && s != 4 && s != 8 {
+			return nil, p.quiet(syscall.ENOMEM)
+		}
+	}
+	if f.flags&(histLog2|histBucket) != 0 {
+		inner := *f
+		inner.flags &^= histLog2 | histBucket | histVar
+		f.operands[0] = &inner
+		f.flags &^= histString
+	}
+	return f, nil
+}
+
+// histHit is what one hit is to one histogram: the trap side's scratch. Each vCPU
+// has one for each entry that may be in the making.
+type histHit struct {
+	*filterSubject
+	data   *histData
+	tracer *Tracer
+	key    [histKeySize + 8]byte
+	values [histValsMax + 2*histVarsMax]uint64 // of the fields; of a string: unused
+	refs   [histVarsMax]uint64
+	texts  [histVarsMax][mapTextSize]byte // of references to strings
+}
+
+// value is hist_field.fn: the value of a number.
+func (h *histHit) value(f *histField) uint64 {
+	switch {
+	case f.flags&histHitcount != 0:
+		return 1
+	case f.flags&histConst != 0:
+		return f.constant
+	case f.flags&(histVarRef|histAlias) != 0:
+		return h.refs[f.refIdx]
+	case f.op == '_':
+		return -h.value(f.operands[0])
+	case f.op != 0:
+		return f.calculate(h.value(f.operands[0]), h.value(f.operands[1]))
+	case f.flags&histLog2 != 0:
+		return uint64(log2Ceil(h.value(f.operands[0])))
+	case f.flags&histBucket != 0:
+		v := h.value(f.operands[0])
+		return v - v%f.buckets
+	case f.flags&histTimestamp != 0:
+		if h.data.usecs && h.inNanoseconds {
+			return uint64(h.time) / 1000
+		}
+		return uint64(h.time)
+	case f.flags&histCPU != 0:
+		return uint64(h.cpu)
+	case f.flags&histString != 0:
+		return uint64(f.event.offset) // the kernel has an address here
+	}
+	m := filterField{offset: f.event.offset, size: f.event.size, signed: f.event.signed}
+	return m.load(h.entry)
+}
+
+// log2Ceil is ilog2(roundup_pow_of_two(v)); of what has no such power it is 0, as
+// the kernel's shift makes it.
+func log2Ceil(v uint64) int {
+	if v <= 1 || v > 1<<63 {
+		return 0
+	}
+	return bits.Len64(v - 1)
+}
+
+// text is the string of a field, without its NUL.
+func (h *histHit) text(f *histField) []byte {
+	switch {
+	case f.flags&(histVarRef|histAlias) != 0:
+		return cutNUL(h.texts[f.refIdx][:])
+	}
+	return f.event.text(h.entry)
+}
+
+// text is the string of an entry's member, without its NUL.
+func (f *eventField) text(entry []byte) []byte {
+	if f.kind == textField {
+		s, n := stringAt(entry, f.offset)
+		return cutNUL(s[:n])
+	}
+	return cutNUL(entry[f.offset : f.offset+f.size])
+}
+
+// stack is where the hit came from: the function and its callers.
+func (h *histHit) stack() []uint64 {
+	if isTask(h.trap) {
+		return nil
+	}
+	return h.tracer.unwind(h.trap, ipPast(h.trap))
+}
+
+func cutNUL(b []byte) []byte {
+	if i := bytes.IndexByte(b, 0); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// hitHist is event_hist_trigger, in atomic Go.
+func (t *Tracer) hitHist(d *histData, s *filterSubject) {
+	c := t.scratch(s.trap)
+	h := &c.hists[max(c.depth, 1)-1]
+	h.filterSubject, h.data, h.tracer = s, d, t
+	clear(h.key[:])
+	for _, f := range d.fields[d.nVals:] {
+		h.putKey(f)
+	}
+	if !h.resolve(false) {
+		return
+	}
+	for i, f := range d.fields[:d.nVals] {
+		if f.flags&histVar == 0 || f.flags&histString == 0 {
+			h.values[i] = h.value(f)
+		}
+	}
+	m := d.table
+	m.mu.Lock()
+	e, isNew := m.lookup(h.key[:], true)
+	if e != nil {
+		h.update(e, isNew)
+	}
+	m.mu.Unlock()
+	if e != nil && len(d.actions) > 0 && h.resolve(true) {
+		for _, x := range d.actions {
+			h.act(x, e)
+		}
+	}
+}
+
+// putKey puts a key's value at its place.
+func (h *histHit) putKey(f *histField) {
+	at := h.key[f.offset : f.offset+f.size]
+	switch {
+	case f.flags&histStacktrace != 0:
+		ips := h.stack()
+		for i, ip := range ips[:min(len(ips), histDepth)] {
+			binary.LittleEndian.PutUint64(at[8*i:], ip)
+		}
+	case f.flags&histString != 0:
+		s := h.text(f)
+		copy(at, s[:min(len(s), f.size-1)])
+	default:
+		binary.LittleEndian.PutUint64(at, h.value(f))
+	}
+}
+
+// resolve is resolve_var_refs: it reads the variables that are referred to from
+// the elements of the same key, of other triggers before this one's element is
+// set, of this one after. False: one is not set.
+func (h *histHit) resolve(self bool) bool {
+	d := h.data
+	for i, r := range d.refs {
+		if (r.ref == d) != self {
+			continue
+		}
+		m := r.ref.table
+		if m == nil {
+			return false
+		}
+		m.mu.Lock()
+		e, _ := m.lookup(h.key[:], false)
+		ok := e != nil && e.set[r.refVar.varIdx]
+		if ok {
+			h.refs[i] = e.vars[r.refVar.varIdx]
+			if r.flags&histString != 0 {
+				copy(h.texts[i][:], e.textAt(r.refVar.textIdx))
+			}
+			if r.once && !self {
+				e.set[r.refVar.varIdx] = false
+			}
+		}
+		m.mu.Unlock()
+		if !ok {
+			return false
+		}
+	}
+	return true
+}
+
+func (e *mapElt) textAt(i int) []byte { return e.text[i*mapTextSize : (i+1)*mapTextSize] }
+
+// update is hist_trigger_elt_update.
+func (h *histHit) update(e *mapElt, isNew bool) {
+	d := h.data
+	if isNew && h.comm != nil {
+		e.comm = *h.comm
+	}
+	for i, f := range d.fields[:d.nVals] {
+		if f.flags&histVar == 0 {
+			e.sums[i] += h.values[i]
+			continue
+		}
+		h.setVar(e, f, f, h.values[i])
+	}
+	for _, v := range d.fieldVars {
+		h.setVar(e, v.field, v.value, h.valueOrZero(v.value))
+	}
+}
+
+func (h *histHit) valueOrZero(f *histField) uint64 {
+	if f.flags&histString != 0 {
+		return 0
+	}
+	return h.value(f)
+}
+
+// setVar sets a variable of an element to the value of a field.
+func (h *histHit) setVar(e *mapElt, v, from *histField, value uint64) {
+	if from.flags&histString != 0 {
+		room := e.textAt(v.textIdx)
+		s := h.text(from)
+		n := copy(room[:min(from.size, mapTextSize)-1], s)
+		clear(room[n:])
+	}
+	e.vars[v.varIdx] = value
+	e.set[v.varIdx] = true
+}

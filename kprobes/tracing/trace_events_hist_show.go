@@ -1,0 +1,286 @@
+package tracing
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+func uintText(v uint64) string { return strconv.FormatUint(v, 10) }
+
+// Hist is the text of the file hist: the table of each hist trigger. ENODEV: the
+// event is gone.
+func (f *EventFile) Hist() (string, error) {
+	f.tracer.mu.Lock()
+	defer f.tracer.mu.Unlock()
+	if f.gone.Load() {
+		return "", f.goneError()
+	}
+	var b []byte
+	for _, t := range f.triggerList() {
+		if t.hist == nil {
+			continue
+		}
+		if b != nil {
+			b = append(b, "\n\n"...)
+		}
+		b = append(append(append(b, "# event histogram\n#\n# trigger info: "...), t.histText()...), "#\n\n"...)
+		b = t.hist.appendTable(b)
+	}
+	return string(b), nil
+}
+
+// appendTable is print_entries and the totals.
+func (d *histData) appendTable(b []byte) []byte {
+	entries := d.table.entries()
+	d.sortEntries(entries)
+	totals := make([]histTotal, d.nVals)
+	for i := range entries {
+		for k, v := range entries[i].sums {
+			totals[k].sum += v
+			totals[k].max = max(totals[k].max, v)
+		}
+	}
+	for i := range entries {
+		b = d.appendEntry(b, &entries[i], totals)
+	}
+	for _, x := range d.actions {
+		b = d.appendSnapshot(b, x)
+	}
+	return fmt.Appendf(b, "\nTotals:\n    Hits: %d\n    Entries: %d\n    Dropped: %d\n", d.table.hits.Load(), len(entries), d.table.drops.Load())
+}
+
+// sortEntries is tracing_map_sort_entries: by the first sort key, and those that
+// are equal then by the second. The kernel looks for equal keys before and sorts
+// by the keys' bytes for that, which has a say in the order of what the sort keys
+// do not tell apart.
+func (d *histData) sortEntries(entries []mapEntry) {
+	slices.SortFunc(entries, func(x, y mapEntry) int { return bytes.Compare(x.key, y.key) })
+	first := d.comparer(d.sort[0])
+	heapSort(entries, first)
+	if len(d.sort) == 1 {
+		return
+	}
+	second := d.comparer(d.sort[1])
+	for start := 0; start < len(entries); {
+		end := start + 1
+		for end < len(entries) && first(&entries[start], &entries[end]) == 0 {
+			end++
+		}
+		heapSort(entries[start:end], second)
+		start = end
+	}
+}
+
+func (d *histData) comparer(k histSortKey) func(x, y *mapEntry) int {
+	f := d.sorted(k)
+	sum := d.sumIndex(f)
+	compare := func(x, y *mapEntry) int { return compareKeys(f, x.key[f.offset:], y.key[f.offset:]) }
+	if sum >= 0 {
+		compare = func(x, y *mapEntry) int { return cmp.Compare(x.sums[sum], y.sums[sum]) }
+	}
+	if k.descending {
+		return func(x, y *mapEntry) int { return -compare(x, y) }
+	}
+	return compare
+}
+
+// sumIndex is which sum of an element a value is; -1: it is a key.
+func (d *histData) sumIndex(f *histField) int {
+	for i, x := range d.fields[:d.nVals] {
+		if x == f {
+			return i
+		}
+	}
+	return -1
+}
+
+// compareKeys compares one key of two elements as its type does.
+func compareKeys(f *histField, x, y []byte) int {
+	switch {
+	case f.flags&histStacktrace != 0:
+		return 0
+	case f.event != nil && f.event.isText():
+		return bytes.Compare(cutNUL(x[:f.size]), cutNUL(y[:f.size]))
+	}
+	a, b := binary.LittleEndian.Uint64(x), binary.LittleEndian.Uint64(y)
+	m := filterField{size: 8, signed: f.signed}
+	if f.event != nil && f.flags&histCPU == 0 {
+		m = filterField{size: f.event.size, signed: f.event.signed}
+	}
+	if a, b = m.extend(a), m.extend(b); m.signed {
+		return cmp.Compare(int64(a), int64(b))
+	}
+	return cmp.Compare(a, b)
+}
+
+// histTotal is hist_val_stat: what .percent and .graph compare a value with.
+type histTotal struct{ sum, max uint64 }
+
+// percentOf is __get_percentage: hundredths of a per cent; false: there is nothing
+// to compare with.
+func percentOf(v, total uint64) (uint64, bool) {
+	if total > 0 && v < math.MaxUint64/10000 {
+		return v * 10000 / total, true
+	}
+	if total /= 10000; total > 0 {
+		return v / total, true
+	}
+	return 0, v == 0
+}
+
+// histBar is how many characters a bar has.
+const histBar = 20
+
+// appendShare is what .percent and .graph show of a value.
+func appendShare(b []byte, f *histField, v uint64, total histTotal) []byte {
+	if f.flags&histPercent != 0 {
+		if p, ok := percentOf(v, total.sum); ok {
+			return fmt.Appendf(b, "  %s (%%): %3d.%02d", f.fieldName(0), p/100, p%100)
+		}
+		return fmt.Appendf(b, "  %s (%%):[ERROR]", f.fieldName(0))
+	}
+	bar := "[ERROR]"
+	if p, ok := percentOf(v, total.max); ok {
+		n := min(int(p)*histBar/10000, histBar)
+		bar = strings.Repeat("#", n) + strings.Repeat(" ", histBar-n)
+	}
+	return fmt.Appendf(b, "  %s: %20s", f.fieldName(0), bar)
+}
+
+// appendEntry is hist_trigger_entry_print.
+func (d *histData) appendEntry(b []byte, e *mapEntry, totals []histTotal) []byte {
+	b = d.appendKey(b, e.key, &e.comm)
+	b = fmt.Appendf(b, " hitcount: %10d", e.sums[0])
+	for i, f := range d.fields[1:d.nVals] {
+		switch {
+		case f.flags&(histVar|histExpr) != 0:
+		case f.flags&(histPercent|histGraph) != 0:
+			b = appendShare(b, f, e.sums[i+1], totals[i+1])
+		case f.flags&histHex != 0:
+			b = fmt.Appendf(b, "  %s: %10x", f.fieldName(0), e.sums[i+1])
+		default:
+			b = fmt.Appendf(b, "  %s: %10d", f.fieldName(0), e.sums[i+1])
+		}
+	}
+	for _, x := range d.actions {
+		if x.handler != handlerMatch && x.does != doesSnapshot {
+			b = d.appendTrack(b, x, e)
+		}
+	}
+	return append(b, '\n')
+}
+
+// appendTrack is track_data_print.
+func (d *histData) appendTrack(b []byte, x *histAction, e *mapEntry) []byte {
+	word := "max"
+	if x.handler == handlerChange {
+		word = "changed"
+	}
+	b = fmt.Appendf(b, "\n\t%s: %10d", word, e.vars[x.track.varIdx])
+	for _, v := range d.saveVars {
+		if v.value.flags&histString != 0 {
+			b = fmt.Appendf(b, "  %s: %-*s", v.field.varName, savedTextColumn, cutNUL(e.textAt(v.field.textIdx)))
+		} else {
+			b = fmt.Appendf(b, "  %s: %10d", v.field.varName, e.vars[v.field.varIdx])
+		}
+	}
+	return b
+}
+
+// appendSnapshot is track_data_snapshot_print.
+func (d *histData) appendSnapshot(b []byte, x *histAction) []byte {
+	if x.does != doesSnapshot {
+		return b
+	}
+	d.table.mu.Lock()
+	s := x.snap
+	d.table.mu.Unlock()
+	if !s.taken {
+		return b
+	}
+	b = append(b, "\nSnapshot taken (see tracing/snapshot).  Details:\n"...)
+	b = fmt.Appendf(b, "\ttriggering value { %s }: %10d", x.handlerText(), s.value)
+	b = append(b, "\ttriggered by event with key: "...)
+	return append(d.appendKey(b, s.key[:d.keySize], &s.comm), '\n')
+}
+
+// appendKey is hist_trigger_print_key.
+func (d *histData) appendKey(b, key []byte, name *comm) []byte {
+	b = append(b, "{ "...)
+	multiline := false
+	for i, f := range d.fields[d.nVals:] {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		if f.flags&histStacktrace != 0 {
+			b = d.appendStack(b, key[f.offset:f.offset+f.size])
+			multiline = true
+			continue
+		}
+		b = append(append(b, f.fieldName(0)...), ": "...)
+		b = d.appendKeyValue(b, f, key[f.offset:f.offset+f.size], name)
+	}
+	if !multiline {
+		b = append(b, ' ')
+	}
+	return append(b, '}')
+}
+
+func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *comm) []byte {
+	v := binary.LittleEndian.Uint64(key)
+	t := d.file.tracer
+	switch {
+	case f.flags&histHex != 0:
+		return fmt.Appendf(b, "%x", v)
+	case f.flags&(histSym|histSymOffset) != 0:
+		return t.appendHistSymbol(b, v, f.flags&histSymOffset != 0)
+	case f.flags&histExecname != 0:
+		return fmt.Appendf(b, "%-16s[%10d]", cutNUL(name[:]), v)
+	case f.flags&histSyscall != 0:
+		return fmt.Appendf(b, "%-30s[%3d]", t.syscallName(v), v)
+	case f.flags&histLog2 != 0:
+		return fmt.Appendf(b, "~ 2^%-2d", v)
+	case f.flags&histBucket != 0:
+		return fmt.Appendf(b, "~ %d-%d", v, v+f.buckets-1)
+	case f.flags&histString != 0:
+		return fmt.Appendf(b, "%-50s", cutNUL(key))
+	}
+	return fmt.Appendf(b, "%10d", v)
+}
+
+// appendHistSymbol is what .sym and .sym-offset show of an address.
+func (t *Tracer) appendHistSymbol(b []byte, addr uint64, offset bool) []byte {
+	sym, off, ok := t.conf.Symbols.Lookup(addr)
+	if offset {
+		return fmt.Appendf(b, "[%x] %-55s", addr, appendSprint(nil, sym, off, addr, ok))
+	}
+	text := string(appendSprint(nil, sym, off, addr, ok))
+	if ok {
+		text = sym.Name
+		if sym.Module != "" {
+			text += " [" + sym.Module + "]"
+		}
+	}
+	return fmt.Appendf(b, "[%x] %-45s", addr, text)
+}
+
+// appendStack is hist_trigger_stacktrace_print.
+func (d *histData) appendStack(b, stack []byte) []byte {
+	b = append(b, "stacktrace:\n"...)
+	for ; len(stack) >= 8; stack = stack[8:] {
+		ip := binary.LittleEndian.Uint64(stack)
+		if ip == 0 {
+			break
+		}
+		sym, offset, ok := d.file.tracer.conf.Symbols.Lookup(ip)
+		b = append(b, strings.Repeat(" ", 9)...)
+		b = append(appendSprint(b, sym, offset, ip, ok), '\n')
+	}
+	return b
+}

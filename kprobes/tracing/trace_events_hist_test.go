@@ -1,0 +1,167 @@
+package tracing
+
+import (
+	"errors"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+)
+
+// TestHistHit: a hit is counted under its key, and variables and a synthetic event
+// go through a second histogram.
+func TestHistHit(t *testing.T) {
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
+	a, b := tr.global.findFile("kprobes", "a"), tr.global.findFile("kprobes", "b")
+	if _, err := tr.WriteSyntheticEvents([]byte("late u32 sum; char s[]\n")); err != nil {
+		t.Fatal(err)
+	}
+	trigger := func(f *EventFile, text string) {
+		t.Helper()
+		if err := f.WriteTrigger([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trigger(a, "hist:keys=n:vals=n:v=n,w=s:sort=n")
+	trigger(b, "hist:keys=n:both=$v+n:ss=$w:onmatch(kprobes.a).late($both,$ss)")
+	late := tr.global.findFile("synthetic", "late")
+	trigger(late, "hist:keys=s,sum")
+	if err := late.Enable([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	trap := trapWithArgs(f)
+	hitA, hitB := f.hitOf(tr.probes[0], trap), f.hitOf(tr.probes[1], trap)
+	hits := func() { tr.probes[0].entered(hitA); tr.probes[1].entered(hitB) }
+	hits()
+	trap.Regs.DI = 7
+	hits()
+	if n := testing.AllocsPerRun(100, hits); n != 0 {
+		t.Errorf("%v allocations for a hit of three histograms", n)
+	}
+	for _, c := range []struct {
+		file *EventFile
+		want string
+	}{
+		{a, "{ n:          7 } hitcount:        102  n:        714\n{ n: 4294967196 } hitcount:          1  n: 4294967196\n\nTotals:\n    Hits: 103\n    Entries: 2\n    Dropped: 0\n"},
+		{b, "{ n: 4294967196 } hitcount:          1\n{ n:          7 } hitcount:        102\n\nTotals:\n    Hits: 103\n    Entries: 2\n    Dropped: 0\n"},
+	} {
+		if text, _ := c.file.Hist(); !strings.HasSuffix(text, "#\n\n"+c.want) {
+			t.Errorf("hist:\n%swant\n%s", text, c.want)
+		}
+	}
+	if text, _ := late.Hist(); !strings.Contains(text, ", sum:         14 } hitcount:        102\n") {
+		t.Errorf("hist of the synthetic event:\n%s", text)
+	}
+	if err := a.WriteTrigger([]byte("!hist:keys=n:vals=n:v=n,w=s:sort=n")); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("removing a histogram that is referred to: %v", err)
+	}
+	if err := tr.ReleaseSynthetic(); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("removing a synthetic event that is hit: %v", err)
+	}
+	b.ClearTriggers()
+	a.ClearTriggers()
+	late.ClearTriggers()
+	if err := late.Enable([]byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := tr.ReleaseAll(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestHistDivision: Linux's division by a number that is no power of two rounds up
+// where the dividend is small.
+func TestHistDivision(t *testing.T) {
+	for _, c := range []struct {
+		expr string
+		want string
+	}{{"10/3", "4"}, {"9/3", "3"}, {"10/3*3", "12"}, {"16-8-4-2", "2"}, {"64/8/4/2", "1"}, {"4+6/2-2", "5"}, {"5-7", "18446744073709551614"}} {
+		_, a := triggerFile(t)
+		if err := a.WriteTrigger([]byte("hist:keys=n:x=" + c.expr)); err != nil {
+			t.Fatal(err)
+		}
+		if lines, _ := a.Triggers(); !strings.Contains(lines[0], ":x="+c.want+":") {
+			t.Errorf("%s: %q, want %s", c.expr, lines[0], c.want)
+		}
+	}
+}
+
+// FuzzHistTrigger: no command makes the parser fail otherwise than by an errno, and
+// what it takes can be shown and taken away.
+func FuzzHistTrigger(f *testing.F) {
+	for _, seed := range []string{
+		"keys=n", "keys=n.log2,common_cpu:vals=n.hex:sort=n.descending", "keys=n:v=n+1,w=-(n)/3:size=128:name=x:pause if n > 3",
+		"keys=n:v=n:onmax($v).save(n,common_pid)", "keys=n.buckets=3:clock=mono:t=common_timestamp.usecs", "keys=n:onmatch(kprobes.b).x($v)",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		_, a := triggerFile(t)
+		if err := a.WriteTrigger([]byte("hist:" + text)); err != nil {
+			var errno syscall.Errno
+			if !errors.As(err, &errno) {
+				t.Errorf("%q: %v has no errno", text, err)
+			}
+			return
+		}
+		if _, err := a.Triggers(); err != nil {
+			t.Error(err)
+		}
+		if _, err := a.Hist(); err != nil {
+			t.Error(err)
+		}
+		a.ClearTriggers()
+		if a.Enabled() {
+			t.Errorf("%q: still there", text)
+		}
+	})
+}
+
+// TestHistLoad: hits of both vCPUs while the table is read, cleared and triggers come
+// and go; what is left after the last clear is counted to the unit.
+func TestHistLoad(t *testing.T) {
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := tr.global.findFile("kprobes", "a")
+	trigger := func(text string) {
+		t.Helper()
+		if err := a.WriteTrigger([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trigger("hist:keys=s,n:vals=n:v=n,w=s:onmax($v).save(common_pid,common_cpu):size=128")
+	const each = 2000
+	var wg sync.WaitGroup
+	for cpu := range 2 {
+		wg.Go(func() {
+			trap := trapWithArgs(f)
+			trap.CPU = cpu
+			hit := f.hitOf(tr.probes[0], trap)
+			for i := range each {
+				trap.Regs.DI = uint64(i % 200)
+				tr.probes[0].entered(hit)
+			}
+		})
+	}
+	for range 20 {
+		if _, err := a.Hist(); err != nil {
+			t.Error(err)
+		}
+		trigger("hist:keys=common_pid if n > 1000")
+		trigger("!hist:keys=common_pid if n > 1000")
+	}
+	wg.Wait()
+	text, err := a.Hist()
+	if err != nil {
+		t.Fatal(err)
+	}
+	hits, drops := a.triggerList()[0].hist.table.hits.Load(), a.triggerList()[0].hist.table.drops.Load()
+	if hits+drops != 2*each || strings.Count(text, "hitcount: ") != 128 || drops != 2*each/200*72 {
+		t.Errorf("%d hits and %d drops:\n%s", hits, drops, text)
+	}
+	a.triggerList()[0].hist.table.clear() // a trigger with variables cannot be named again to say so
+	if text, _ := a.Hist(); !strings.Contains(text, "    Hits: 0\n    Entries: 0\n    Dropped: 0\n") {
+		t.Errorf("after clear:\n%s", text)
+	}
+}

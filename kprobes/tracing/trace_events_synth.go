@@ -1,0 +1,423 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// What error_log says of the definition of a synthetic event that is refused.
+const (
+	synthErrName       = "Illegal name"
+	synthErrCommand    = "Command must be of the form: <name> field[;field] ..."
+	synthErrDynCommand = "Command must be of the form: s or -:[synthetic/]<name> field[;field] ..."
+	synthErrExists     = "Event already exists"
+	synthErrTooMany    = "Too many fields"
+	synthErrIncomplete = "Incomplete type"
+	synthErrType       = "Invalid type"
+	synthErrField      = "Invalid field"
+	synthErrArray      = "Invalid array specification"
+)
+
+// synthGroup is SYNTH_SYSTEM.
+const synthGroup = "synthetic"
+
+// synthSlot is the room that a number has in an entry.
+const synthSlot = 8
+
+// synthEvent is synth_event: an event that is hit by the actions of hist triggers.
+type synthEvent struct {
+	*Event
+	tracer *Tracer
+	fields []synthField
+	fixed  int // bytes of an entry without its strings of any length
+	refs   int // actions that hit it; guarded by Tracer.mu
+}
+
+// synthField is synth_field.
+type synthField struct {
+	name, typ string
+	size      int
+	signed    bool
+	text      bool
+	dynamic   bool // of any length, at the end of the entry
+	stack     bool // long[]
+	offset    int
+}
+
+var (
+	_ eventClass = synthClass{}
+	_ dynEvent   = (*synthEvent)(nil)
+)
+
+// synthTypes is the sizes and formats of the types that a field may have.
+var synthTypes = map[string]struct {
+	size   int
+	format string
+}{
+	"s64": {8, "%lld"}, "u64": {8, "%llu"}, "s32": {4, "%d"}, "u32": {4, "%u"}, "s16": {2, "%d"}, "u16": {2, "%u"},
+	"s8": {1, "%d"}, "u8": {1, "%u"}, "char": {1, "%d"}, "unsigned char": {1, "%u"}, "int": {4, "%d"},
+	"unsigned int": {4, "%u"}, "long": {8, "%ld"}, "unsigned long": {8, "%lu"}, "bool": {1, "%d"}, "pid_t": {4, "%d"},
+	"gfp_t": {4, "%x"},
+}
+
+// synthEvent finds a synthetic event; nil: there is none of that name.
+func (t *Tracer) synthEvent(name string) *synthEvent {
+	for _, d := range t.dynamic {
+		if s, ok := d.(*synthEvent); ok && s.Name == name {
+			return s
+		}
+	}
+	return nil
+}
+
+// synthParser parses the definition of a synthetic event.
+type synthParser struct {
+	tracer  *Tracer
+	command string // as error_log shows it
+}
+
+func (p *synthParser) fail(text, at string) error { return p.failWith(syscall.EINVAL, text, at) }
+
+func (p *synthParser) failWith(errno syscall.Errno, text, at string) error {
+	p.tracer.global.logError("synthetic_events", text, p.command, max(strings.Index(p.command, at), 0))
+	return fmt.Errorf("%s: %s (%q): %w", p.command, text, at, errno)
+}
+
+// WriteSyntheticEvents takes a write to synthetic_events: "NAME TYPE FIELD;..." in
+// a line defines an event, "!NAME" deletes it.
+func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
+	return t.runCommands(data, func(line string) error {
+		line = trimLeft(line)
+		if line == "" {
+			return nil
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		p := &synthParser{t, line}
+		name, fields, found := cutAtBlank(line)
+		switch {
+		case line[0] == '!':
+			return t.deleteSynth(name[1:])
+		case !found:
+			return p.fail(synthErrCommand, "")
+		}
+		return p.create(line, name, fields)
+	})
+}
+
+// createSynth is create_synth_event: "s:[synthetic/]NAME TYPE FIELD;...". False: the
+// line is no such definition. The caller holds mu.
+func (t *Tracer) createSynth(line string) (bool, error) {
+	line = trimLeft(line)
+	rest, ok := strings.CutPrefix(line, "s:")
+	if !ok {
+		return false, nil
+	}
+	p := &synthParser{t, line}
+	_, fields, found := cutAtBlank(rest)
+	if !found {
+		return true, p.fail(synthErrCommand, "")
+	}
+	if strings.Contains(rest, "/") {
+		if rest, ok = strings.CutPrefix(rest, synthGroup+"/"); !ok {
+			return true, p.fail(synthErrDynCommand, "")
+		}
+	}
+	name, _, _ := cutAtBlank(rest)
+	return true, p.create(rest, name, fields)
+}
+
+// cutAtBlank cuts s at its first blank or tab; found says whether it has one.
+func cutAtBlank(s string) (before, after string, found bool) {
+	i := strings.IndexAny(s, " \t")
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], trimLeft(s[i:]), true
+}
+
+func (t *Tracer) deleteSynth(name string) error {
+	s := t.synthEvent(name)
+	if s == nil {
+		return fmt.Errorf("no synthetic event %q: %w", name, syscall.ENOENT)
+	}
+	defer t.resetCleared()
+	return t.removeDynamic(s)
+}
+
+// create is check_command and __create_synth_event.
+func (p *synthParser) create(command, name, fields string) error {
+	first, _, _ := strings.Cut(command, ";")
+	switch {
+	case len(argvSplit(first)) < 3:
+		return p.fail(synthErrCommand, "")
+	case !goodName(name, false):
+		return p.fail(synthErrName, name)
+	case p.tracer.synthEvent(name) != nil:
+		return p.failWith(syscall.EEXIST, synthErrExists, name)
+	}
+	s := &synthEvent{tracer: p.tracer}
+	for _, part := range strings.Split(fields, ";") {
+		for argv := argvSplit(part); len(argv) > 0; {
+			f, used, err := p.parseField(argv)
+			if err != nil {
+				return err
+			}
+			if len(s.fields) == synthFieldsMax {
+				return p.fail(synthErrTooMany, "")
+			}
+			s.fields = append(s.fields, f)
+			argv = argv[used:]
+		}
+	}
+	if len(s.fields) == 0 {
+		return p.fail(synthErrCommand, "")
+	}
+	return p.tracer.addSynth(s, name)
+}
+
+// parseField is parse_synth_field: it takes two words, or three with "unsigned".
+func (p *synthParser) parseField(argv []string) (f synthField, used int, err error) {
+	prefix, used := "", 2
+	if argv[0] == "unsigned" {
+		if len(argv) < 3 {
+			return f, 0, p.fail(synthErrIncomplete, argv[0])
+		}
+		prefix, used = "unsigned ", 3
+	}
+	if len(argv) < used {
+		return f, 0, p.fail(synthErrField, argv[0])
+	}
+	typ, name := argv[used-2], argv[used-1]
+	base, _, isArray := strings.Cut(name, "[")
+	if !goodName(base, false) {
+		return f, 0, p.fail(synthErrName, name)
+	}
+	f = synthField{name: base, typ: prefix + typ + name[len(base):]}
+	ok := f.shape()
+	switch {
+	case !ok && isArray:
+		return f, 0, p.fail(synthErrArray, name)
+	case !ok || f.size == 0:
+		return f, 0, p.fail(synthErrType, typ)
+	}
+	return f, used, nil
+}
+
+// shape is synth_field_size and what follows from a type. False: it is a string's
+// whose length makes no sense; size 0: it is none.
+func (f *synthField) shape() bool {
+	f.signed = !strings.HasPrefix(f.typ, "u") && f.typ != "gfp_t"
+	if known, ok := synthTypes[f.typ]; ok {
+		f.size = known.size
+		return true
+	}
+	_, length, isText := strings.Cut(f.typ, "char[")
+	if !isText {
+		f.stack = strings.Contains(f.typ, "long[")
+		if f.dynamic = f.stack; f.stack {
+			f.size = synthSlot
+		}
+		return true
+	}
+	length, rest, closed := strings.Cut(length, "]")
+	if !closed || rest != "" || len(length) > 3 {
+		return false
+	}
+	f.text = true
+	n, err := uint64(0), error(nil)
+	if length != "" {
+		n, err = parseUint(length, 0, mapTextSize)
+	}
+	if f.size = int(n); n == 0 {
+		f.size, f.dynamic = synthSlot, true
+	}
+	return err == nil
+}
+
+// takes is check_synth_field: whether a variable may be given for the field.
+func (f *synthField) takes(v *histField) bool {
+	switch {
+	case f.text && f.dynamic && strings.Contains(v.typ, "char["):
+		return true
+	case f.typ == v.typ && !f.dynamic:
+		return true
+	}
+	return f.size == v.size && (f.text || f.signed == v.signed)
+}
+
+// addSynth makes the event: its numbers have 8 bytes each, strings the largest
+// room that one may have, or a place at the end.
+func (t *Tracer) addSynth(s *synthEvent, name string) error {
+	at := entryHeader
+	for i := range s.fields {
+		f := &s.fields[i]
+		f.offset = at
+		if f.text && !f.dynamic {
+			at += mapTextSize
+		} else {
+			at += synthSlot
+		}
+	}
+	s.fixed = at - entryHeader
+	if s.Event = t.newEvent(synthGroup, name, 0, synthClass{s}); s.Event == nil {
+		return fmt.Errorf("synthetic event %s: %w", name, syscall.ENODEV)
+	}
+	t.dynamic = append(t.dynamic, s)
+	return nil
+}
+
+// definition is a line of synthetic_events.
+func (s *synthEvent) definition() string {
+	var fields []string
+	for _, f := range s.fields {
+		fields = append(fields, f.typ+" "+f.name)
+	}
+	return s.Name + "\t" + strings.Join(fields, "; ")
+}
+
+// SyntheticEvents is the lines of synthetic_events, the oldest first.
+func (t *Tracer) SyntheticEvents() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for _, d := range t.dynamic {
+		if s, ok := d.(*synthEvent); ok {
+			lines = append(lines, s.definition()+"\n")
+		}
+	}
+	return lines
+}
+
+// synthClass is a synthEvent's eventClass.
+type synthClass struct{ *synthEvent }
+
+func (s synthClass) fields() []field {
+	var fields []field
+	for _, f := range s.synthEvent.fields {
+		decl := f.typ + " " + f.name
+		switch {
+		case f.dynamic:
+			decl = "__data_loc " + decl
+		case f.text:
+			base, _, _ := strings.Cut(f.typ, "[")
+			decl = base + " " + f.name + "[]"
+		}
+		fields = append(fields, field{decl, f.offset, f.size, f.signed})
+	}
+	return fields
+}
+
+func (s synthClass) printFmt() string {
+	format, values := "", ""
+	for i, f := range s.synthEvent.fields {
+		if i > 0 {
+			format += ", "
+		}
+		format += f.name + "=" + f.format()
+		if f.dynamic {
+			values += ", __get_str(" + f.name + ")"
+		} else {
+			values += ", REC->" + f.name
+		}
+	}
+	return `"` + format + `"` + values
+}
+
+func (f *synthField) format() string {
+	if f.text || f.stack {
+		return "%s"
+	}
+	return synthTypes[f.typ].format
+}
+
+// print is print_synth_event.
+func (s synthClass) print(_ *Array, b, entry []byte) []byte {
+	b = append(append(b, s.Name...), ':')
+	for i := range s.synthEvent.fields {
+		f := &s.synthEvent.fields[i]
+		b = append(append(append(b, ' '), f.name...), '=')
+		switch {
+		case f.dynamic:
+			text, n := stringAt(entry, f.offset)
+			b = append(b, cutNUL(text[:n])...)
+		case f.text:
+			b = append(b, cutNUL(entry[f.offset:f.offset+min(f.size, mapTextSize)])...)
+		default:
+			b = f.appendNumber(b, entry[f.offset:f.offset+f.size])
+		}
+	}
+	return append(b, '\n')
+}
+
+func (f *synthField) appendNumber(b, data []byte) []byte {
+	m := filterField{size: f.size, signed: f.signed}
+	v := m.load(data)
+	switch {
+	case f.typ == "gfp_t":
+		return fmt.Appendf(b, "%x", v)
+	case f.signed:
+		return fmt.Appendf(b, "%d", int64(v))
+	}
+	return fmt.Appendf(b, "%d", v)
+}
+
+func (s synthClass) enable() error { return nil }
+func (s synthClass) disable()      {}
+
+// put is trace_event_raw_event_synth: it fills in the entry of a hit, in atomic
+// Go. False: it does not fit on a page.
+func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
+	base := en.n
+	if base+s.fixed+len(s.fields)*mapTextSize > len(en.buf) && base+s.fixed > len(en.buf) {
+		return false
+	}
+	clear(en.buf[base : base+s.fixed])
+	en.n += s.fixed
+	for i := range s.fields {
+		f := &s.fields[i]
+		at := base - entryHeader + f.offset
+		switch {
+		case f.dynamic:
+			text := h.text(args[i])
+			n := min(len(text), mapTextSize-1)
+			if en.n+n+1 > len(en.buf) {
+				return false
+			}
+			copy(en.buf[en.n:], text[:n])
+			en.buf[en.n+n] = 0
+			en.dataLoc(at, n+1)
+		case f.text:
+			text := h.text(args[i])
+			copy(en.buf[at:at+mapTextSize-1], text)
+		default:
+			binary.LittleEndian.PutUint64(en.buf[at:], h.refs[args[i].refIdx])
+		}
+	}
+	return true
+}
+
+// busy says whether nothing needs the event any more.
+func (s *synthEvent) busy() error {
+	if s.refs > 0 || s.eprobes > 0 || s.wanted() {
+		return s.Event.busy()
+	}
+	return nil
+}
+
+// matches: what stands after the name does not matter.
+func (s *synthEvent) matches(group, event string, _ []string) bool {
+	return (group == "" || group == synthGroup) && event == s.Name
+}
+
+func (s *synthEvent) line() string { return "s:" + synthGroup + "/" + s.definition() + "\n" }
+
+func (s *synthEvent) release() error {
+	if err := s.busy(); err != nil {
+		return err
+	}
+	s.tracer.forgetEvent(s.Event)
+	return nil
+}

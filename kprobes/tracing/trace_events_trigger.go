@@ -1,0 +1,437 @@
+package tracing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// triggerType is event_trigger_type: of two commands of one type a file takes
+// only one.
+type triggerType byte
+
+const (
+	triggerOnOff triggerType = iota
+	triggerSnapshot
+	triggerStacktrace
+	triggerEnableEvent
+	triggerEnableHist
+	triggerHist
+	triggerEprobe
+)
+
+// triggerCommand is event_command: a word that the file trigger begins with.
+type triggerCommand struct {
+	name string
+	typ  triggerType
+	// needsEntry: it looks at what the hit recorded, so that it runs once that is
+	// there.
+	needsEntry bool
+	// parse makes and adds a trigger, or, where remove is set, takes one away.
+	// args is what stands after the word. The caller holds Tracer.mu.
+	parse func(f *EventFile, c *triggerCommand, args string, remove bool) error
+	// needs makes what the command needs of the array; nil: nothing.
+	needs func(a *Array) error
+	// after acts once the hit has been recorded or has not, in atomic Go.
+	after func(a *Array, s *filterSubject)
+	// hit acts, in atomic Go; nil: it is a histogram.
+	hit func(t *trigger)
+	// idle says that there is nothing to do, so that the count stays.
+	idle func(t *trigger) bool
+}
+
+// triggerCommands in the order in which they are tried; an empty file names them.
+var triggerCommands = [...]*triggerCommand{
+	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger) { t.file.array.buffer.disabled.Store(false) }},
+	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger) { t.file.array.buffer.disabled.Store(true) }},
+	{name: "snapshot", typ: triggerSnapshot, parse: parseTrigger, needs: (*Array).allocSnapshot, hit: func(t *trigger) { t.file.array.takeSnapshot() }},
+	{name: "stacktrace", typ: triggerStacktrace, parse: parseTrigger, after: (*Array).stackTrigger},
+	{name: "enable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isRecorded, hit: record},
+	{name: "disable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isNotRecorded, hit: dontRecord},
+	{name: "enable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger) { t.target.pauseHists(false) }},
+	{name: "disable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger) { t.target.pauseHists(true) }},
+	{name: "hist", typ: triggerHist, needsEntry: true, parse: parseHistTrigger},
+}
+
+func isOn(t *trigger) bool  { return t.file.array.On() }
+func isOff(t *trigger) bool { return !isOn(t) }
+
+func isRecorded(t *trigger) bool    { return t.target.flags.Load()&fileSoftDisabled == 0 }
+func isNotRecorded(t *trigger) bool { return !isRecorded(t) }
+func record(t *trigger)             { t.target.flags.And(^uint32(fileSoftDisabled)) }
+func dontRecord(t *trigger)         { t.target.flags.Or(fileSoftDisabled) }
+
+// unlimited is the count of a trigger that has none.
+const unlimited = math.MaxUint64
+
+// trigger is event_trigger_data: a line of the file trigger.
+type trigger struct {
+	command *triggerCommand
+	file    *EventFile
+	count   atomic.Uint64 // how many times it will still act
+	filter  *eventFilter  // nil: all hits count
+	target  *EventFile    // of enable_event and its like
+
+	eprobe *traceEprobe // that it stands for; the file does not show it
+
+	hist   *histData   // of a histogram; several triggers of one name share it
+	name   string      // of it
+	paused atomic.Bool // it does not act
+}
+
+// fileTriggers is the triggers of a file, replaced whole under Tracer.mu.
+type fileTriggers struct {
+	list []*trigger
+	// cond is EVENT_FILE_FL_TRIGGER_COND: one of them wants to see the entry.
+	// Without it they run before there is one.
+	cond bool
+}
+
+// run is event_triggers_call, in atomic Go. s is nil where no entry is made. post
+// says that there is something to do after the recording.
+func (ts *fileTriggers) run(s *filterSubject) (post bool) {
+	for _, t := range ts.list {
+		switch {
+		case t.paused.Load() || s != nil && !t.filter.passes(s):
+		case t.command.after != nil:
+			post = true
+		case t.eprobe != nil:
+			t.eprobe.hit(s)
+		case t.hist != nil:
+			t.file.tracer.hitHist(t.hist, s)
+		default:
+			t.hit()
+		}
+	}
+	return post
+}
+
+// after is event_triggers_post_call, in atomic Go.
+func (ts *fileTriggers) after(s *filterSubject) {
+	for _, t := range ts.list {
+		if t.command.after != nil && t.filter.passes(s) && t.counts() {
+			t.command.after(t.file.array, s)
+		}
+	}
+}
+
+func (t *trigger) hit() {
+	if t.command.idle != nil && t.command.idle(t) {
+		return
+	}
+	if t.counts() {
+		t.command.hit(t)
+	}
+}
+
+// counts takes one of what is left of the trigger's count; false: nothing is.
+func (t *trigger) counts() bool {
+	for {
+		switch n := t.count.Load(); {
+		case n == 0:
+			return false
+		case n == unlimited || t.count.CompareAndSwap(n, n-1):
+			return true
+		}
+	}
+}
+
+// stackTrigger is stacktrace_trigger. Of a task's system call, which no vCPU runs,
+// there is no stack.
+func (a *Array) stackTrigger(s *filterSubject) {
+	if !isTask(s.trap) && a.recording() {
+		if a.has(optRecordCmd) {
+			a.tracer.saveCmdline(a.tracer.scratch(s.trap), a.tracer.currentPID(s.trap))
+		}
+		a.recordStack(s.trap, ipPast(s.trap), a.now(), s.entry[2], s.entry[3])
+	}
+}
+
+// Triggers is the lines of the file trigger; one that has none names the
+// commands. ENODEV: the event is gone.
+func (f *EventFile) Triggers() ([]string, error) {
+	f.tracer.mu.Lock()
+	defer f.tracer.mu.Unlock()
+	if f.gone.Load() {
+		return nil, f.goneError()
+	}
+	var lines []string
+	for _, t := range f.triggerList() {
+		if t.eprobe == nil {
+			lines = append(lines, t.text())
+		}
+	}
+	if lines == nil {
+		return []string{availableTriggers()}, nil
+	}
+	return lines, nil
+}
+
+func availableTriggers() string {
+	text := "# Available triggers:\n#"
+	for _, c := range triggerCommands {
+		text += " " + c.name
+	}
+	return text + "\n"
+}
+
+func (f *EventFile) triggerList() []*trigger {
+	if ts := f.triggers.Load(); ts != nil {
+		return ts.list
+	}
+	return nil
+}
+
+// text is event_trigger_print.
+func (t *trigger) text() string {
+	if t.hist != nil {
+		return t.histText()
+	}
+	text := t.command.name
+	if t.target != nil {
+		text += ":" + t.target.Group + ":" + t.target.Name
+	}
+	if n := t.count.Load(); n == unlimited {
+		text += ":unlimited"
+	} else {
+		text += fmt.Sprintf(":count=%d", int64(n))
+	}
+	if t.filter != nil {
+		text += " if " + t.filter.text
+	}
+	return text + "\n"
+}
+
+// WriteTrigger takes a write to the file trigger, which is one command:
+// "COMMAND[:ARGS] [if FILTER]" adds a trigger, with "!" in front it removes one.
+// EINVAL: no such command, or it makes no sense; EEXIST: the file has one of its
+// kind; ERANGE: a count of more than 64 bits; ENODEV: the event is gone.
+func (f *EventFile) WriteTrigger(data []byte) error {
+	if len(data) == 0 {
+		return nil
+	}
+	if len(data) >= abi.PageSize {
+		return fmt.Errorf("a trigger of %d bytes: %w", len(data), syscall.EINVAL)
+	}
+	text := trimSpace(cString(data))
+	f.tracer.mu.Lock()
+	defer f.tracer.mu.Unlock()
+	if f.gone.Load() {
+		return f.goneError()
+	}
+	word, args := text, ""
+	if i := strings.IndexAny(text, ": \t"); i >= 0 {
+		word, args = text[:i], trimLeft(text[i+1:])
+	}
+	name, remove := strings.CutPrefix(word, "!")
+	for _, c := range triggerCommands {
+		if c.name == name {
+			return c.parse(f, c, args, remove)
+		}
+	}
+	return fmt.Errorf("no trigger %q: %w", name, syscall.EINVAL)
+}
+
+// errTrigger is EINVAL where the kernel says no more.
+func errTrigger(args string) error {
+	return fmt.Errorf("trigger argument %q: %w", args, syscall.EINVAL)
+}
+
+// parseTrigger is event_trigger_parse: "[:COUNT] [if FILTER]". What is to be
+// removed goes by the command alone.
+func parseTrigger(f *EventFile, c *triggerCommand, args string, remove bool) error {
+	if remove {
+		f.removeTrigger(func(t *trigger) bool { return t.command.typ == c.typ })
+		return nil
+	}
+	count, filter := "", args
+	if isDigit(args) {
+		count, filter = cutBlank(args)
+	}
+	t := &trigger{command: c, file: f}
+	if err := t.parseCount(count); err != nil {
+		return err
+	}
+	if err := t.parseFilter(filter); err != nil {
+		return err
+	}
+	for _, old := range f.triggerList() {
+		if old.command.typ == c.typ {
+			return fmt.Errorf("a trigger %s: %w", old.command.name, syscall.EEXIST)
+		}
+	}
+	if c.needs != nil {
+		if err := c.needs(f.array); err != nil {
+			return err
+		}
+	}
+	return f.addTrigger(t)
+}
+
+// parseEnableTrigger is event_enable_trigger_parse: "SYSTEM:EVENT[:COUNT] [if
+// FILTER]".
+func parseEnableTrigger(f *EventFile, c *triggerCommand, args string, remove bool) error {
+	what, filter := cutBlank(args)
+	group, event, found := strings.Cut(what, ":")
+	event, count, _ := strings.Cut(event, ":")
+	target := f.array.findFile(group, event)
+	if !found || target == nil {
+		return errTrigger(args)
+	}
+	same := func(t *trigger) bool { return t.command.typ == c.typ && t.target == target }
+	if remove {
+		f.removeTrigger(same)
+		return nil
+	}
+	t := &trigger{command: c, file: f, target: target}
+	if err := t.parseCount(count); err != nil {
+		return err
+	}
+	if err := t.parseFilter(filter); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(f.triggerList(), same) {
+		return fmt.Errorf("a trigger on %s: %w", what, syscall.EEXIST)
+	}
+	if err := target.setSoft(true); err != nil {
+		return err
+	}
+	if err := f.addTrigger(t); err != nil {
+		_ = target.setSoft(false)
+		return err
+	}
+	return nil
+}
+
+// findFile is find_event_file.
+func (a *Array) findFile(group, event string) *EventFile {
+	for e, f := range a.files {
+		if e.Group == group && e.Name == event && !e.Internal {
+			return f
+		}
+	}
+	return nil
+}
+
+// findAnyFile is __find_event_file: those of group ftrace are found too.
+func (a *Array) findAnyFile(group, event string) *EventFile {
+	e := a.tracer.namesInUse[eventName{group, event}]
+	return a.files[e]
+}
+
+// cutBlank cuts s at its first blank or tab; what follows begins without any.
+func cutBlank(s string) (before, after string) {
+	if i := strings.IndexAny(s, " \t"); i >= 0 {
+		return s[:i], trimLeft(s[i+1:])
+	}
+	return s, ""
+}
+
+func trimLeft(s string) string {
+	for s != "" && isSpace(s[0]) {
+		s = s[1:]
+	}
+	return s
+}
+
+// parseCount is event_trigger_parse_num; what comes after a colon is not looked
+// at.
+func (t *trigger) parseCount(text string) error {
+	t.count.Store(unlimited)
+	text, _, _ = strings.Cut(text, ":")
+	if text == "" {
+		return nil
+	}
+	n, err := parseUint(text, 0, math.MaxUint64)
+	if err != nil {
+		return fmt.Errorf("count: %w", err)
+	}
+	t.count.Store(n)
+	return nil
+}
+
+// parseFilter is set_trigger_filter: "if FILTER", or nothing. What is wrong with a
+// filter is said by the errno alone.
+func (t *trigger) parseFilter(text string) error {
+	if text == "" {
+		return nil
+	}
+	word, rest := text, ""
+	if i := strings.IndexAny(text, " \t"); i >= 0 {
+		word, rest = text[:i], text[i+1:]
+	}
+	if word != "if" || rest == "" {
+		return errTrigger(text)
+	}
+	root, err := parseFilter(rest, t.file.filterFields())
+	if err != nil {
+		return fmt.Errorf("filter %q: %w", rest, err)
+	}
+	t.filter = &eventFilter{rest, root}
+	return nil
+}
+
+// addTrigger is register_trigger: the file's event comes on, softly. Histograms
+// stand in the order in which they came, all else before them, the newest first.
+func (f *EventFile) addTrigger(t *trigger) error {
+	if err := f.setSoft(true); err != nil {
+		return err
+	}
+	list := slices.Clone(f.triggerList())
+	if t.hist != nil {
+		t.hist.shared++
+		list = append(list, t)
+	} else {
+		list = slices.Insert(list, 0, t)
+	}
+	f.setTriggers(list)
+	return nil
+}
+
+// removeTrigger is unregister_trigger: it removes the first trigger that fits.
+func (f *EventFile) removeTrigger(fits func(*trigger) bool) {
+	list := slices.Clone(f.triggerList())
+	i := slices.IndexFunc(list, fits)
+	if i < 0 {
+		return
+	}
+	t := list[i]
+	f.setTriggers(slices.Delete(list, i, i+1))
+	_ = f.setSoft(false)
+	if h := t.hist; h != nil {
+		if h.shared--; h.shared == 0 {
+			h.dropActions()
+		}
+	}
+	if t.target != nil {
+		_ = t.target.setSoft(false)
+	}
+	f.tracer.conf.Machine.SynchronizeRCU()
+}
+
+func (f *EventFile) setTriggers(list []*trigger) {
+	if len(list) == 0 {
+		f.triggers.Store(nil)
+		return
+	}
+	ts := &fileTriggers{list: list}
+	for _, t := range list {
+		ts.cond = ts.cond || t.filter != nil || t.command.needsEntry || t.command.after != nil
+	}
+	f.triggers.Store(ts)
+}
+
+// pauseHists is hist_enable_trigger: it pauses the file's histograms, or ends that,
+// in atomic Go.
+func (f *EventFile) pauseHists(pause bool) {
+	for _, t := range f.triggerList() {
+		if t.hist != nil {
+			t.paused.Store(pause)
+		}
+	}
+}

@@ -1,0 +1,107 @@
+package tracing
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// triggerFile is a tracer with two events of the group kprobes, and the file of
+// the first.
+func triggerFile(t *testing.T) (*Tracer, *EventFile) {
+	t.Helper()
+	tr, _ := newTestTracer(t)
+	if _, err := tr.WriteKprobeEvents([]byte("p:a vfs_read n=%di\np:b vfs_write\n")); err != nil {
+		t.Fatal(err)
+	}
+	return tr, tr.global.findFile("kprobes", "a")
+}
+
+// TestTriggerCommands: what Linux 6.1 said of these lines (trigger.txtar).
+func TestTriggerCommands(t *testing.T) {
+	for _, c := range []struct {
+		write string
+		errno syscall.Errno
+		list  string
+	}{
+		{"traceoff", 0, "traceoff:unlimited"},
+		{" traceoff:3 ", 0, "traceoff:count=3"},
+		{"traceoff:0x10", 0, "traceoff:count=16"},
+		{"traceoff:", 0, "traceoff:unlimited"},
+		{"traceoff:3:4", 0, "traceoff:count=3"},
+		{"traceoff:-1", syscall.EINVAL, ""},
+		{"traceoff:3x", syscall.EINVAL, ""},
+		{"traceoff:99999999999999999999", syscall.ERANGE, ""},
+		{"traceoff+1", syscall.EINVAL, ""},
+		{"traceoff  if  n == 1 ", 0, "traceoff:unlimited if  n == 1"},
+		{"traceoff:3  if n==1 && n>0", 0, "traceoff:count=3 if n==1 && n>0"},
+		{"traceoff if", syscall.EINVAL, ""},
+		{"traceoff n == 1", syscall.EINVAL, ""},
+		{"traceoff if bogus==1", syscall.EINVAL, ""},
+		{"!nosuch", syscall.EINVAL, ""},
+		{"!", syscall.EINVAL, ""},
+		{"!traceoff", 0, ""},
+		{"enable_event:kprobes:b:3:4", 0, "enable_event:kprobes:b:count=3"},
+		{"enable_event:kprobes:a", 0, "enable_event:kprobes:a:unlimited"},
+		{"enable_event:kprobes", syscall.EINVAL, ""},
+		{"enable_event:kprobes:", syscall.EINVAL, ""},
+		{"enable_event:kprobes:nosuch", syscall.EINVAL, ""},
+		{"enable_event", syscall.EINVAL, ""},
+		{"disable_event:kprobes:b:3 if n == 1", 0, "disable_event:kprobes:b:count=3 if n == 1"},
+	} {
+		_, file := triggerFile(t)
+		err := file.WriteTrigger([]byte(c.write))
+		if c.errno == 0 && err != nil || c.errno != 0 && !errors.Is(err, c.errno) {
+			t.Errorf("%q: %v, want %v", c.write, err, c.errno)
+		}
+		lines, _ := file.Triggers()
+		got := strings.Join(lines, "")
+		if want := c.list + "\n"; c.list == "" && got != availableTriggers() || c.list != "" && got != want {
+			t.Errorf("%q: lists %q, want %q", c.write, got, want)
+		}
+	}
+}
+
+// TestTriggerSoftMode: a trigger keeps its event on without recording it, and so
+// does one that may switch it on.
+func TestTriggerSoftMode(t *testing.T) {
+	tr, a := triggerFile(t)
+	b := tr.global.findFile("kprobes", "b")
+	write := func(f *EventFile, text string, want error) {
+		t.Helper()
+		if err := f.WriteTrigger([]byte(text)); !errors.Is(err, want) {
+			t.Fatalf("%q: %v, want %v", text, err, want)
+		}
+	}
+	show := func(want string) {
+		t.Helper()
+		x, _ := a.EnableText()
+		y, _ := b.EnableText()
+		if got := strings.ReplaceAll(x+y, "\n", " "); got != want {
+			t.Fatalf("enable: %q, want %q", got, want)
+		}
+	}
+	write(a, "enable_event:kprobes:b", nil)
+	show("0* 0* ")
+	write(a, "disable_event:kprobes:b", syscall.EEXIST)
+	write(a, "traceoff", nil)
+	write(a, "traceon", syscall.EEXIST)
+	if err := a.Enable([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	show("1* 0* ")
+	if _, err := tr.WriteKprobeEvents([]byte("-:b")); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("removing an event that a trigger enables: %v", err)
+	}
+	if err := a.Enable([]byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	show("0* 0* ")
+	write(a, "!traceon:7 if nonsense", nil)
+	write(a, "!disable_event:kprobes:b", nil)
+	show("0 0 ")
+	if err := tr.ReleaseKprobes(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,379 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// arrayFunctions is what an array does with functions: its tracer "function" and
+// the commands of its set_ftrace_filter. Guarded by Tracer.mu.
+type arrayFunctions struct {
+	tracing         bool // the tracer is current
+	stacks          bool // func_stack_trace
+	filter, notrace functionSet
+	listener        FunctionListener // nil: not yet used
+	stackListener   FunctionListener
+	probes          []*functionProbe // the newest first
+}
+
+func (f *arrayFunctions) set(notrace bool) *functionSet {
+	if notrace {
+		return &f.notrace
+	}
+	return &f.filter
+}
+
+// traced is the functions that the tracer is for.
+func (a *Array) traced() []uint64 {
+	f := &a.functions
+	if !f.tracing {
+		return nil
+	}
+	sites := f.filter.wanted(a.tracer)
+	return slices.DeleteFunc(sites, func(site uint64) bool { return f.notrace.sites[site] })
+}
+
+// updateFunctions has the tracer listen to the functions that it is for. The
+// caller holds mu.
+func (a *Array) updateFunctions() error {
+	f, functions := &a.functions, a.tracer.conf.Functions
+	if functions == nil {
+		return nil
+	}
+	if f.listener == nil {
+		f.listener = functions.Listen("function_trace_call", func(trap *abi.Trap) { a.functionHit(trap, false) })
+		f.stackListener = functions.Listen("function_stack_trace_call", func(trap *abi.Trap) { a.functionHit(trap, true) })
+	}
+	on, off := f.listener, f.stackListener
+	if f.stacks {
+		on, off = off, on
+	}
+	if err := off.Set(nil); err != nil {
+		return err
+	}
+	return on.Set(a.traced())
+}
+
+// functionTracer switches the tracer "function" on and off. The caller holds mu.
+func (a *Array) functionTracer(on bool) error {
+	a.functions.tracing = on
+	return a.updateFunctions()
+}
+
+// typeFunction is TRACE_FN.
+const typeFunction = 1
+
+// functionHit is function_trace_call, in atomic Go.
+func (a *Array) functionHit(trap *abi.Trap, stack bool) {
+	t := a.tracer
+	pid := t.currentPID(trap)
+	if !a.recording() || !a.has(optFunctionTrace) || a.ignoresFunctions(pid) {
+		return
+	}
+	en := t.newEntry(trap, typeFunction)
+	if en == nil {
+		return
+	}
+	defer t.discard(trap)
+	en.buf[2], en.buf[3] = traceContextHere(trap)
+	en.word(trap.Regs.IP)
+	en.word(trap.Arg)
+	if a.recordOwn(trap, en, pid) && stack {
+		a.recordStack(trap, 0, a.now(), en.buf[2], en.buf[3])
+	}
+}
+
+// functionClass is the event function of group ftrace.
+type functionClass struct{}
+
+func (functionClass) enable() error { return nil }
+func (functionClass) disable()      {}
+
+func (functionClass) fields() []field {
+	return []field{{"unsigned long ip", 8, 8, false}, {"unsigned long parent_ip", 16, 8, false}}
+}
+
+func (functionClass) printFmt() string {
+	return `" %ps <-- %ps", (void *)REC->ip, (void *)REC->parent_ip`
+}
+
+// print is trace_fn_trace.
+func (functionClass) print(a *Array, b, entry []byte) []byte {
+	b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[8:]), false)
+	if a.has(optPrintParent) {
+		b = a.appendSymbol(append(b, " <-"...), binary.LittleEndian.Uint64(entry[16:]), false)
+	}
+	return append(b, '\n')
+}
+
+// functionCommand is a ftrace_func_command: what a line "FUNCTION:NAME[:PARAM]" in
+// set_ftrace_filter has done when the function is entered.
+type functionCommand struct {
+	name string
+	// event: PARAM begins with GROUP:EVENT, the event that it is about.
+	event bool
+	// idle says that there is nothing to do, so that the count stays; nil: never.
+	idle func(e *functionProbeEntry) bool
+	// hit acts, in atomic Go.
+	hit func(e *functionProbeEntry, trap *abi.Trap)
+}
+
+var functionCommands = []*functionCommand{
+	{
+		name: "traceon", idle: func(e *functionProbeEntry) bool { return e.array.recording() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.disabled.Store(false) },
+	},
+	{
+		name: "traceoff", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.disabled.Store(true) },
+	},
+	{name: "stacktrace", hit: func(e *functionProbeEntry, trap *abi.Trap) {
+		if e.array.recording() {
+			e.array.saveName(trap)
+			flags, preempt := traceContextHere(trap)
+			e.array.recordStack(trap, 0, e.array.now(), flags, preempt)
+		}
+	}},
+	{
+		name: "enable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled == 0 },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.flags.And(^uint32(fileSoftDisabled)) },
+	},
+	{
+		name: "disable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled != 0 },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.flags.Or(fileSoftDisabled) },
+	},
+}
+
+// functionProbe is ftrace_func_probe: a command, with counts or without, at some
+// functions.
+type functionProbe struct {
+	array    *Array
+	command  *functionCommand
+	counted  bool
+	listener FunctionListener
+	entries  atomic.Pointer[map[uint64]*functionProbeEntry] // by site; replaced whole
+}
+
+// functionProbeEntry is the command at one function.
+type functionProbeEntry struct {
+	array *Array
+	file  *EventFile
+	count atomic.Int64 // how many times it will still act; negative: always
+}
+
+// functionCommand takes a line with a command. param is what stands after the
+// command, nil: nothing does. The caller holds mu.
+func (a *Array) functionCommand(c *functionCommand, pattern string, param *string) error {
+	var file *EventFile
+	if c.event {
+		var err error
+		if file, param, err = a.commandEvent(param); err != nil {
+			return err
+		}
+	}
+	pattern, remove := strings.CutPrefix(pattern, "!")
+	m := newFunctionMatch(pattern)
+	i := slices.IndexFunc(a.functions.probes, func(p *functionProbe) bool { return p.command == c && p.counted == (param != nil) })
+	if remove {
+		if i < 0 {
+			return noSuchProbe(c)
+		}
+		return a.functions.probes[i].remove(m)
+	}
+	count := int64(-1)
+	if param != nil && *param != "" {
+		n, err := parseUint(*param, 0, 1<<63-1)
+		if err != nil {
+			return fmt.Errorf("count %q: %w", *param, syscall.EINVAL)
+		}
+		count = int64(n)
+	}
+	if param != nil && *param == "" && c.event {
+		return fmt.Errorf("no count: %w", syscall.EINVAL)
+	}
+	var p *functionProbe
+	if i >= 0 {
+		p = a.functions.probes[i]
+	} else {
+		p = &functionProbe{array: a, command: c, counted: param != nil}
+		p.entries.Store(&map[uint64]*functionProbeEntry{})
+		p.listener = a.tracer.conf.Functions.Listen("function_trace_probe_call", p.hit)
+	}
+	return p.add(m, file, count)
+}
+
+func noSuchProbe(c *functionCommand) error {
+	return fmt.Errorf("no such %s: %w", c.name, syscall.ENODEV)
+}
+
+// commandEvent takes GROUP:EVENT from the front of a parameter.
+func (a *Array) commandEvent(param *string) (*EventFile, *string, error) {
+	if param == nil {
+		return nil, nil, fmt.Errorf("no event: %w", syscall.EINVAL)
+	}
+	group, rest, _ := strings.Cut(*param, ":")
+	name, rest, counted := strings.Cut(rest, ":")
+	e := a.tracer.namesInUse[eventName{group, name}]
+	if e == nil || e.Internal {
+		return nil, nil, fmt.Errorf("no event %s/%s: %w", group, name, syscall.EINVAL)
+	}
+	if !counted {
+		return a.files[e], nil, nil
+	}
+	return a.files[e], &rest, nil
+}
+
+// add has the command act at the functions that match and have none yet. EINVAL:
+// there are none.
+func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error {
+	entries := maps.Clone(*p.entries.Load())
+	before := len(entries)
+	for _, site := range p.array.tracer.findFunctions(m) {
+		if entries[site] == nil {
+			e := &functionProbeEntry{array: p.array, file: file}
+			e.count.Store(count)
+			entries[site] = e
+		}
+	}
+	if len(entries) == before {
+		return fmt.Errorf("no function to add %s to: %w", p.command.name, syscall.EINVAL)
+	}
+	for range len(entries) - before {
+		if file != nil {
+			if err := file.setSoft(true); err != nil {
+				return err
+			}
+		}
+	}
+	if before == 0 {
+		p.array.functions.probes = append([]*functionProbe{p}, p.array.functions.probes...)
+	}
+	return p.store(entries)
+}
+
+// remove takes the command away from the functions that match. ENODEV: it is at
+// none of them.
+func (p *functionProbe) remove(m functionMatch) error {
+	entries := maps.Clone(*p.entries.Load())
+	var gone []*functionProbeEntry
+	for _, site := range p.array.tracer.findFunctions(m) {
+		if e := entries[site]; e != nil {
+			gone = append(gone, e)
+			delete(entries, site)
+		}
+	}
+	if len(gone) == 0 {
+		return noSuchProbe(p.command)
+	}
+	if len(entries) == 0 {
+		f := &p.array.functions
+		f.probes = slices.DeleteFunc(f.probes, func(x *functionProbe) bool { return x == p })
+	}
+	err := p.store(entries)
+	for _, e := range gone {
+		if e.file != nil {
+			if serr := e.file.setSoft(false); err == nil {
+				err = serr
+			}
+		}
+	}
+	return err
+}
+
+func (p *functionProbe) store(entries map[uint64]*functionProbeEntry) error {
+	p.entries.Store(&entries)
+	return p.listener.Set(slices.Sorted(maps.Keys(entries)))
+}
+
+// hit is function_trace_probe_call, in atomic Go.
+func (p *functionProbe) hit(trap *abi.Trap) {
+	e := (*p.entries.Load())[trap.Regs.IP]
+	if e == nil || p.command.idle != nil && p.command.idle(e) {
+		return
+	}
+	for {
+		n := e.count.Load()
+		if n == 0 {
+			return
+		}
+		if n < 0 || e.count.CompareAndSwap(n, n-1) {
+			break
+		}
+	}
+	p.command.hit(e, trap)
+}
+
+// lines lists the command's functions in set_ftrace_filter.
+func (p *functionProbe) lines() []string {
+	var lines []string
+	entries := *p.entries.Load()
+	for _, site := range slices.Sorted(maps.Keys(entries)) {
+		e := entries[site]
+		line := strings.TrimSuffix(p.array.tracer.functionLine(site), "\n") + ":" + p.command.name
+		if e.file != nil {
+			line += ":" + e.file.Group + ":" + e.file.Name
+		}
+		if p.counted {
+			line += fmt.Sprintf(":count=%d\n", e.count.Load())
+		} else {
+			line += ":unlimited\n"
+		}
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+// newFunctionEvent makes the event of functionHit's entries.
+func (t *Tracer) newFunctionEvent() {
+	if t.conf.Functions != nil {
+		t.newEvent("ftrace", "function", typeFunction, functionClass{}).Internal = true
+	}
+}
+
+// recordOwn writes an entry of the tracer's own to a's buffer, in atomic Go.
+func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
+	t := a.tracer
+	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
+	if !a.buffer.commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) {
+		return false
+	}
+	if a.has(optRecordTGID) {
+		t.saveTGID(trap)
+	}
+	a.saveName(trap)
+	return true
+}
+
+// saveName remembers the name of the task, in atomic Go.
+func (a *Array) saveName(trap *abi.Trap) {
+	if !a.has(optRecordCmd) {
+		return
+	}
+	c := &a.tracer.cpus[trap.CPU]
+	if trap.Mem.ReadAt(trap.Task+abi.TaskComm, c.read[:]) != nil {
+		c.read = comm{}
+	}
+	a.tracer.saveCmdline(c, a.tracer.currentPID(trap))
+}
+
+// stopFunctions ends what an array that is going away does with functions.
+func (a *Array) stopFunctions() error {
+	f := &a.functions
+	f.tracing = false
+	for _, p := range slices.Clone(f.probes) {
+		if err := p.remove(functionMatch{name: newStringMatch("*")}); err != nil {
+			return err
+		}
+	}
+	if f.listener == nil {
+		return nil
+	}
+	return a.updateFunctions()
+}

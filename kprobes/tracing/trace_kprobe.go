@@ -1,0 +1,653 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+const (
+	defaultGroup = "kprobes"
+	maxMaxActive = 4096 // KRETPROBE_MAXACTIVE_MAX
+)
+
+// place is where a definition wants its probe: a symbol and an offset, or an
+// address.
+type place struct {
+	symbol string // "SYM" or "MOD:SYM"
+	offset uint32
+	addr   uint64
+	byAddr bool
+}
+
+// symbolName is trace_kprobe_symbol.
+func (p *place) symbolName() string {
+	if p.byAddr {
+		return "unknown"
+	}
+	return p.symbol
+}
+
+// text is the place as the listing shows it.
+func (p *place) text(t *Tracer) string {
+	switch {
+	case p.byAddr:
+		return t.hashedPtr(p.addr)
+	case p.offset != 0:
+		return fmt.Sprintf("%s+%d", p.symbol, p.offset)
+	}
+	return p.symbol
+}
+
+// hashedPtr is "0x%p": the address must not leak, but the same one prints the
+// same. Without a key there is nothing to hash with, and Linux, too, says so
+// until its random numbers are ready.
+func (t *Tracer) hashedPtr(addr uint64) string {
+	if t.conf.PtrKey == 0 {
+		return "0x(____ptrval____)"
+	}
+	x := addr ^ t.conf.PtrKey
+	for range 3 {
+		x = (x ^ x>>32) * 0x9fb21c651e98df25
+	}
+	return fmt.Sprintf("0x%016x", x>>32)
+}
+
+// hitCounter is one vCPU's share of trace_kprobe.nhit.
+type hitCounter struct {
+	n atomic.Uint64
+	_ [56]byte
+}
+
+// traceKprobe is trace_kprobe: one line of kprobe_events. Several may share an
+// event.
+type traceKprobe struct {
+	tracer *Tracer
+	event  *kprobeEvent
+	place
+	args       []probeArg
+	ret        kprobes.Retprobe // of a "p" definition only its Kprobe is used
+	registered bool
+	hits       []hitCounter
+}
+
+// kprobeEvent is the event of one or more probes.
+type kprobeEvent struct {
+	*Event
+	ret      bool       // entries have __probe_func and __probe_ret_ip, not __probe_ip
+	args     []probeArg // those of its first probe: all have the same names and types
+	argsSize int
+	probes   []*traceKprobe // guarded by Tracer.mu
+}
+
+var _ eventClass = (*kprobeEvent)(nil)
+
+// newKprobeEvent is register_kprobe_event. nil: no number is left.
+func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
+	ev := &kprobeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}
+	if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
+		return nil
+	}
+	return ev
+}
+
+// kprobeEvent is e if it is an event of kprobes.
+func (t *Tracer) kprobeEvent(e *Event) (*kprobeEvent, bool) {
+	if e == nil {
+		return nil, false
+	}
+	ev, ok := e.class.(*kprobeEvent)
+	return ev, ok
+}
+
+// headSize is what an entry has before the arguments.
+func (ev *kprobeEvent) headSize() int {
+	if ev.ret {
+		return entryHeader + 16
+	}
+	return entryHeader + 8
+}
+
+func (ev *kprobeEvent) fields() []field {
+	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
+	if ev.ret {
+		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
+	}
+	return append(head, argFields(ev.args, ev.headSize())...)
+}
+
+func (ev *kprobeEvent) printFmt() string {
+	format, values := argsPrintFmt(ev.args)
+	if ev.ret {
+		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
+	}
+	return `"(%lx)` + format + `", REC->__probe_ip` + values
+}
+
+// print is print_kprobe_event and print_kretprobe_event.
+func (ev *kprobeEvent) print(a *Array, b, entry []byte) []byte {
+	b = append(append(b, ev.Name...), ": ("...)
+	ip := binary.LittleEndian.Uint64(entry[8:])
+	if ev.ret {
+		b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[16:]), true)
+		b = a.appendSymbol(append(b, " <- "...), ip, false)
+	} else {
+		b = a.appendSymbol(b, ip, true)
+	}
+	b = a.tracer.appendArgs(append(b, ')'), entry, ev.args, ev.headSize())
+	return append(b, '\n')
+}
+
+// enable is enable_trace_kprobe: when one probe cannot be enabled none is.
+func (ev *kprobeEvent) enable() error {
+	for _, tk := range ev.probes {
+		if err := tk.enable(); err != nil {
+			ev.disable()
+			return err
+		}
+	}
+	return nil
+}
+
+func (ev *kprobeEvent) disable() {
+	for _, tk := range ev.probes {
+		tk.disable()
+	}
+}
+
+// accepts says whether a further probe may join the event.
+func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *definitionError {
+	if ev.ret != d.ret {
+		return &definitionError{errDiffProbeType, 0, 0}
+	}
+	if i := differentArg(ev.args, tk.args); i >= 0 {
+		return &definitionError{errDiffArgType, i + 2, 0}
+	}
+	sameText := func(a, b probeArg) bool { return a.text == b.text }
+	for _, p := range ev.probes {
+		if p.symbolName() == tk.symbolName() && p.offset == tk.offset && slices.EqualFunc(p.args, tk.args, sameText) {
+			return &definitionError{errSameProbe, 0, 0}
+		}
+	}
+	return nil
+}
+
+// differentArg is trace_probe_compare_arg_type: the first argument of another
+// name or type, or that only one of them has; -1: there is none.
+func differentArg(a, b []probeArg) int {
+	if len(a) != len(b) {
+		return min(len(a), len(b))
+	}
+	for i := range a {
+		if !sameArg(&a[i], &b[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+func (tk *traceKprobe) kprobe() *kprobes.Kprobe { return &tk.ret.Kprobe }
+
+// line is one of kprobe_events: trace_kprobe_show.
+func (tk *traceKprobe) line() string {
+	kind := "p"
+	if tk.event.ret {
+		kind = "r"
+		if tk.ret.MaxActive != 0 {
+			kind += strconv.Itoa(tk.ret.MaxActive)
+		}
+	}
+	args := ""
+	for i := range tk.args {
+		args += " " + tk.args[i].definition()
+	}
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.text(tk.tracer), args)
+}
+
+// profile is a line of kprobe_profile.
+func (tk *traceKprobe) profile() string {
+	missed := tk.kprobe().Missed()
+	if tk.event.ret {
+		missed += tk.ret.Missed()
+	}
+	return fmt.Sprintf("  %-44s %15d %15d\n", tk.event.Name, tk.hitCount(), missed)
+}
+
+func (tk *traceKprobe) hitCount() (n uint64) {
+	for i := range tk.hits {
+		n += tk.hits[i].n.Load()
+	}
+	return n
+}
+
+// matches is trace_kprobe_match: the rest of a deletion, as far as there is one,
+// must be what the listing shows.
+func (tk *traceKprobe) matches(group, event string, argv []string) bool {
+	if group != "" && tk.event.Group != group || event != "" && tk.event.Name != event {
+		return false
+	}
+	if len(argv) == 0 {
+		return true
+	}
+	if argv[0] != tk.text(tk.tracer) || len(argv)-1 > len(tk.args) {
+		return false
+	}
+	for i, word := range argv[1:] {
+		if word != tk.args[i].definition() {
+			return false
+		}
+	}
+	return true
+}
+
+// definitionOf is what the words of a definition say.
+type definition struct {
+	place
+	ret         bool
+	maxActive   int
+	group, name string
+	fentry      bool // $argN can be had: the probe is at the symbol's first instruction
+	args        []probeArg
+	argsSize    int // bytes of them in an entry, without strings
+
+	user       bool // of a uprobe
+	noRegister bool // of an eprobe: the argument that is refused names one
+
+	fields map[string]*eventField // of an eprobe: those of the event that it is attached to
+}
+
+// errCanceled is ECANCELED: the words are no definition of a kprobe, and no
+// entry of error_log is due.
+var errCanceled = errors.New("no definition of a kprobe")
+
+// define is __trace_kprobe_create: it parses a definition and registers its
+// probe. The first result is an error that error_log shows. The caller holds mu.
+func (t *Tracer) define(argv []string) (*definitionError, error) {
+	d, derr, err := t.parseDefinition(argv)
+	if derr != nil || err != nil {
+		return derr, err
+	}
+	tk := &traceKprobe{tracer: t, place: d.place, args: d.args, hits: make([]hitCounter, len(t.cpus))}
+	tk.ret.MaxActive = d.maxActive
+	return t.register(tk, d), nil
+}
+
+// parseDefinition parses
+//
+//	p[:[GROUP/][EVENT]] [MOD:]SYM[+OFFSET]|ADDR [ARG...]
+//	r[MAXACTIVE][:[GROUP/][EVENT]] [MOD:]SYM[+0]|ADDR [ARG...]
+//
+// where a symbol with "%return" makes an r of a p. The checks come in the
+// kernel's order, so that of several errors the same one is told.
+func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionError, _ error) {
+	head := argv[0]
+	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {
+		return d, nil, errCanceled
+	}
+	d.ret, d.group = head[0] == 'r', defaultGroup
+	colon := strings.IndexByte(head, ':')
+	if derr := d.parseMaxActive(head, colon); derr != nil {
+		return d, derr, nil
+	}
+	if derr, err := t.parsePlace(&d, argv); derr != nil || err != nil {
+		return d, derr, err
+	}
+	if colon >= 0 {
+		group, name, derr := parseEventName(head[colon+1:], colon+1)
+		if derr != nil {
+			return d, derr, nil
+		}
+		d.name = name
+		if group != "" {
+			d.group = group
+		}
+	}
+	if d.name == "" {
+		d.name = t.eventNameFor(&d)
+	}
+	derr, err := d.parseArgs(argv[2:])
+	return d, derr, err
+}
+
+// parseArgs parses the arguments. What comes after the 128th is not looked at.
+func (d *definition) parseArgs(words []string) (*definitionError, error) {
+	for i, word := range words[:min(len(words), maxTraceArgs)] {
+		a, err := d.parseArg(word, d.args)
+		switch {
+		case err == errQuietArg:
+			return nil, fmt.Errorf("argument %q: %w", word, err.errno)
+		case err != nil:
+			return &definitionError{err.probeError, i + 2, err.offset}, nil
+		}
+		if d.fields != nil {
+			if err := a.code.resolveField(d.fields); err != nil {
+				return &definitionError{err.probeError, i + 2, err.offset}, nil
+			}
+		}
+		a.offset = d.argsSize
+		d.argsSize += a.size()
+		d.args = append(d.args, a)
+	}
+	return nil, nil
+}
+
+// parseMaxActive parses the digits between r and the colon. What does not
+// begin with a digit is not looked at: "r-1:" and "pp:" are fine.
+func (d *definition) parseMaxActive(head string, colon int) *definitionError {
+	if len(head) < 2 || head[1] < '0' || '9' < head[1] {
+		return nil
+	}
+	if !d.ret {
+		return &definitionError{errMaxActNoKprobe, 0, 1}
+	}
+	digits := head[1:]
+	if colon >= 0 {
+		digits = head[1:colon]
+	}
+	n, err := parseUint(digits, 0, math.MaxUint32)
+	if err != nil || n == 0 || len(digits) > maxNameLen-1 {
+		return &definitionError{errBadMaxAct, 0, 1}
+	}
+	if n > maxMaxActive {
+		return &definitionError{errMaxActTooBig, 0, 1}
+	}
+	d.maxActive = int(n)
+	return nil
+}
+
+func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, error) {
+	fail := func(e probeError, offset int) (*definitionError, error) {
+		return &definitionError{e, 1, offset}, nil
+	}
+	addr, err := parseUint(argv[1], 0, math.MaxUint64)
+	if err == nil {
+		d.addr, d.byAddr = addr, true
+		return nil, nil
+	}
+	if strings.Contains(argv[1], "/") && strings.Contains(argv[1], ":") {
+		return nil, errCanceled // a uprobe's PATH:OFFSET
+	}
+	place := argv[1]
+	if i := strings.IndexByte(place, '%'); i >= 0 {
+		if place[i:] != "%return" {
+			return fail(errBadAddrSuffix, i)
+		}
+		d.ret, place = true, place[:i]
+	}
+	symbol, offset, err := splitSymbolOffset(place)
+	if err != nil || offset < 0 || offset > math.MaxUint32 {
+		return fail(errBadProbeAddr, 0)
+	}
+	d.symbol, d.offset = symbol, uint32(offset)
+	if !strings.Contains(symbol, ":") {
+		switch n := len(t.conf.Symbols.LookupName(symbol)); {
+		case n > 1:
+			return fail(errNonUniqSymbol, 0)
+		case n == 0:
+			return fail(errNoProbeAddr, 0)
+		}
+	}
+	err = t.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
+	if d.ret && errors.Is(err, syscall.EINVAL) {
+		return fail(errBadRetprobe, 0)
+	}
+	d.fentry = err == nil && !d.ret
+	return nil, nil
+}
+
+// eventNameFor makes the name of an event that was given none.
+func (t *Tracer) eventNameFor(d *definition) string {
+	kind := 'p'
+	if d.ret {
+		kind = 'r'
+	}
+	name := fmt.Sprintf("%c_%s_%d", kind, d.symbol, d.offset)
+	if d.byAddr {
+		name = fmt.Sprintf("%c_%s", kind, t.hashedPtr(d.addr))
+	}
+	return sanitizeEventName(name[:min(len(name), maxNameLen-1)])
+}
+
+// register is register_trace_kprobe: the probe gets an event of its own, or
+// joins the one that has its name. The caller holds mu.
+func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
+	named := t.namesInUse[eventName{d.group, d.name}]
+	old, ours := t.kprobeEvent(named)
+	if named != nil && !ours {
+		return &definitionError{errEventExists, 0, 0}
+	}
+	if old != nil {
+		if derr := old.accepts(tk, d); derr != nil {
+			return derr
+		}
+		tk.event = old
+	} else if tk.event = t.newKprobeEvent(d); tk.event == nil {
+		t.conf.Machine.Printk(4, "trace_kprobe: Failed to register probe event(%d)", -int(syscall.ENODEV))
+		return &definitionError{probeError{errFailRegProbe.text, syscall.ENODEV}, 1, 0}
+	}
+	err := t.registerKprobe(tk)
+	if errors.Is(err, syscall.ENOENT) && !t.moduleExists(tk) {
+		t.conf.Machine.Printk(4, "trace_kprobe: This probe might be able to register after target module is loaded. Continue.")
+		err = nil
+	}
+	if err != nil {
+		if old == nil {
+			t.forgetEvent(tk.event.Event)
+		}
+		return registerError(err)
+	}
+	tk.event.probes = append(tk.event.probes, tk)
+	t.probes = append(t.probes, tk)
+	t.dynamic = append(t.dynamic, tk)
+	return nil
+}
+
+// registerError is what error_log says of an error of register_kprobe.
+func registerError(err error) *definitionError {
+	errno := errnoOf(err)
+	reason := errFailRegProbe
+	switch errno {
+	case syscall.EILSEQ:
+		reason = errBadInsnBoundary
+	case syscall.ENOENT:
+		reason = errNoProbeAddr
+	}
+	reason.errno = errno
+	return &definitionError{reason, 1, 0}
+}
+
+// errnoOf is the errno that an error has, or EINVAL.
+func errnoOf(err error) syscall.Errno {
+	var errno syscall.Errno
+	if !errors.As(err, &errno) {
+		return syscall.EINVAL
+	}
+	return errno
+}
+
+// moduleExists is trace_kprobe_module_exist: whether a symbol that was not found
+// could have been. An address may be in a module that is still to come.
+func (t *Tracer) moduleExists(tk *traceKprobe) bool {
+	if tk.byAddr {
+		return false
+	}
+	module, _, found := strings.Cut(tk.symbol, ":")
+	return !found || t.conf.Module != nil && t.conf.Module(module)
+}
+
+// registerKprobe is __register_trace_kprobe. The probe starts disabled unless
+// its event is enabled.
+func (t *Tracer) registerKprobe(tk *traceKprobe) error {
+	if t.withinNotrace(tk) {
+		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", tk.symbolName())
+		return fmt.Errorf("%s has no fentry site: %w", tk.symbolName(), syscall.EINVAL)
+	}
+	for i := range tk.args {
+		if err := tk.args[i].code.resolve(t.conf.Symbols); err != nil {
+			return err
+		}
+	}
+	p := tk.kprobe()
+	p.SymbolName, p.Offset, p.Addr = tk.symbol, tk.offset, tk.addr
+	p.Flags = 0
+	if !tk.event.wanted() {
+		p.Flags = kprobes.FlagDisabled
+	}
+	var err error
+	if tk.event.ret {
+		tk.ret.Handler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return tk.returned(ri, h) }
+		err = t.conf.Kprobes.RegisterRetprobe(&tk.ret)
+	} else {
+		p.PreHandler = func(h *kprobes.Hit) int { return tk.entered(h) }
+		err = t.conf.Kprobes.Register(p)
+	}
+	tk.registered = err == nil
+	return err
+}
+
+func (t *Tracer) unregisterKprobe(tk *traceKprobe) {
+	if !tk.registered {
+		return
+	}
+	tk.registered = false
+	if tk.event.ret {
+		t.conf.Kprobes.UnregisterRetprobe(&tk.ret)
+	} else {
+		t.conf.Kprobes.Unregister(tk.kprobe())
+	}
+	tk.kprobe().Addr = 0
+}
+
+// withinNotrace is within_notrace_func: a function without an fentry site is
+// not to be traced (CONFIG_KPROBE_EVENTS_ON_NOTRACE is off). A part of a
+// function ("x.part.0") counts as that function.
+func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
+	addr := tk.addr
+	if !tk.byAddr {
+		syms := t.conf.Symbols.LookupName(tk.symbol)
+		if len(syms) == 0 {
+			return false
+		}
+		addr = syms[0].Addr + uint64(tk.offset)
+	}
+	sym, notrace := t.notraceFunc(addr)
+	if !notrace {
+		return false
+	}
+	base, _, suffixed := strings.Cut(sym.Name, ".")
+	if !suffixed {
+		return true
+	}
+	syms := t.conf.Symbols.LookupName(base)
+	if len(syms) == 0 {
+		return true
+	}
+	_, notrace = t.notraceFunc(syms[0].Addr)
+	return notrace
+}
+
+func (t *Tracer) notraceFunc(addr uint64) (abi.Symbol, bool) {
+	sym, _, ok := t.conf.Symbols.Lookup(addr)
+	if addr == 0 || !ok {
+		return sym, false
+	}
+	return sym, !t.conf.Sites.FtraceOverlap(sym.Addr, sym.Addr+sym.Size)
+}
+
+// busy is trace_kprobe_is_busy.
+func (tk *traceKprobe) busy() error {
+	if tk.event.wanted() {
+		return tk.event.busy()
+	}
+	return nil
+}
+
+// release is unregister_trace_kprobe. EBUSY: the event is enabled and this is
+// its last probe. The caller holds mu.
+func (tk *traceKprobe) release() error {
+	t, e := tk.tracer, tk.event
+	if len(e.probes) == 1 {
+		if e.wanted() {
+			return e.busy()
+		}
+		t.forgetEvent(e.Event)
+	}
+	t.unregisterKprobe(tk)
+	e.probes = slices.DeleteFunc(e.probes, func(p *traceKprobe) bool { return p == tk })
+	t.probes = slices.DeleteFunc(t.probes, func(p *traceKprobe) bool { return p == tk })
+	return nil
+}
+
+// ModuleComing is trace_kprobe_module_callback: the probes that wait for the
+// module, or whose text went with it, are registered anew.
+func (t *Tracer) ModuleComing(module string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, tk := range t.probes {
+		if tk.byAddr || !strings.HasPrefix(tk.symbol, module+":") {
+			continue
+		}
+		t.unregisterKprobe(tk)
+		if err := t.registerKprobe(tk); err != nil {
+			var errno syscall.Errno
+			errors.As(err, &errno)
+			t.conf.Machine.Printk(4, "trace_kprobe: Failed to re-register probe %s on %s: %d", tk.event.Name, module, -int(errno))
+		}
+	}
+}
+
+// enable is __enable_trace_kprobe: a probe that waits for its module, or whose
+// text is gone, has nothing to enable.
+func (tk *traceKprobe) enable() error {
+	if !tk.registered || tk.gone() {
+		return nil
+	}
+	return tk.tracer.conf.Kprobes.Enable(tk.kprobe())
+}
+
+func (tk *traceKprobe) disable() {
+	if tk.registered {
+		_ = tk.tracer.conf.Kprobes.Disable(tk.kprobe()) // as the kernel does: nothing can be done about it
+	}
+}
+
+func (tk *traceKprobe) gone() bool { return tk.kprobe().State()&kprobes.FlagGone != 0 }
+
+// entered is kprobe_dispatcher, in atomic Go.
+func (tk *traceKprobe) entered(h *kprobes.Hit) int {
+	tk.hits[h.CPU].n.Add(1)
+	if en := tk.event.begin(h.Trap); en != nil {
+		en.word(h.Probe.Addr)
+		tk.record(en, h.Trap)
+	}
+	return 0
+}
+
+// returned is kretprobe_dispatcher, in atomic Go.
+func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
+	tk.hits[h.CPU].n.Add(1)
+	if en := tk.event.begin(h.Trap); en != nil {
+		en.word(tk.kprobe().Addr)
+		en.word(ri.RetAddr)
+		tk.record(en, h.Trap)
+	}
+	return 0
+}
+
+// record adds the arguments to an entry and gives it to the arrays.
+func (tk *traceKprobe) record(en *entry, trap *abi.Trap) {
+	if !tk.tracer.storeArgs(en, trap, tk.args, tk.event.argsSize) {
+		tk.tracer.discard(trap)
+		return
+	}
+	tk.event.commit(trap, en)
+}

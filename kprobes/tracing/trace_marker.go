@@ -1,0 +1,86 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// taskMemory is the memory of a trap that there was none of: a task's system call
+// that runs triggers. All that they read is the task's struct, at address 0.
+type taskMemory struct{ task [abi.TaskSize]byte }
+
+var _ abi.Memory = (*taskMemory)(nil)
+
+// ReadAt fails with EFAULT outside the struct.
+func (m *taskMemory) ReadAt(addr uint64, p []byte) error {
+	if addr >= uint64(len(m.task)) || uint64(len(p)) > uint64(len(m.task))-addr {
+		return fmt.Errorf("%#x: %w", addr, syscall.EFAULT)
+	}
+	copy(p, m.task[addr:])
+	return nil
+}
+
+// ReadU64 fails as ReadAt does.
+func (m *taskMemory) ReadU64(addr uint64) (uint64, error) {
+	var b [8]byte
+	err := m.ReadAt(addr, b[:])
+	return binary.LittleEndian.Uint64(b[:]), err
+}
+
+// WriteAt fails with EFAULT.
+func (m *taskMemory) WriteAt(uint64, []byte) error { return syscall.EFAULT }
+
+// WriteU64 fails with EFAULT.
+func (m *taskMemory) WriteU64(uint64, uint64) error { return syscall.EFAULT }
+
+// scratch is what the trap side of a hit may use: its vCPU's, or, of a task's
+// system call, that of all of these, whose lock is held.
+func (t *Tracer) scratch(trap *abi.Trap) *cpuScratch {
+	if isTask(trap) {
+		return &t.tasks
+	}
+	return &t.cpus[trap.CPU]
+}
+
+// isTask tells the trap that stands for a task's system call from those of vCPUs.
+func isTask(trap *abi.Trap) bool {
+	_, ok := trap.Mem.(*taskMemory)
+	return ok
+}
+
+// markerTriggers runs the triggers of event print for an entry whose text has not
+// got its newline yet, and says which buffer the entry belongs to then: room for it
+// was there before.
+func (a *Array) markerTriggers(task Task, entry []byte) *RingBuffer {
+	t := a.tracer
+	event := (*t.events.Load())[typePrint]
+	if event == nil {
+		return a.buffer
+	}
+	t.mu.Lock()
+	file := a.files[event]
+	t.mu.Unlock()
+	triggers := file.triggers.Load()
+	if triggers == nil {
+		return a.buffer
+	}
+	mem := &taskMemory{}
+	binary.LittleEndian.PutUint32(mem.task[abi.TaskPID:], uint32(task.PID))
+	var name comm
+	copy(name[:abi.TaskCommLen-1], task.Comm())
+	copy(mem.task[abi.TaskComm:], name[:])
+	now := t.conf.Machine.Now()
+	trap := &abi.Trap{CPU: task.CPU, Mem: mem, Preempt: 1, Regs: &abi.Regs{Flags: abi.FlagIF}, Now: func() int64 { return now }}
+	text := append(append([]byte(nil), entry...), 0)
+	binary.LittleEndian.PutUint16(text, typePrint)
+	binary.LittleEndian.PutUint32(text[4:], uint32(task.PID))
+	swaps := a.buffer.swaps.Load()
+	clock := a.clock.Load()
+	t.tasksMu.Lock()
+	defer t.tasksMu.Unlock()
+	triggers.run(&filterSubject{entry: text, cpu: task.CPU, comm: &name, trap: trap, time: clock.read(t, now), inNanoseconds: clock.inNS})
+	return a.reservedIn(swaps)
+}

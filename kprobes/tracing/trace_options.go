@@ -1,0 +1,220 @@
+package tracing
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// option is a bit of Array.options: TRACE_ITER_*.
+type option uint64
+
+// The options that act here.
+const (
+	optPrintParent option = 1 << iota
+	optSymOffset
+	optSymAddr
+	optVerbose
+	optRaw
+	optHex
+	optBin
+	optBlock
+	optPrintk
+	optAnnotate
+	optUserStacktrace
+	optSymUserobj
+	optPrintkMsgOnly
+	optContextInfo
+	optLatencyFormat
+	optRecordCmd
+	optRecordTGID
+	optOverwrite
+	optDisableOnFree
+	optIRQInfo
+	optMarkers
+	optEventFork
+	optPauseOnTrace
+	optHashPtr
+	optFunctionTrace
+	optFunctionFork
+	optDisplayGraph
+	optStacktrace
+
+	defaultOptions = optPrintParent | optPrintk | optAnnotate | optContextInfo | optRecordCmd | optOverwrite |
+		optIRQInfo | optMarkers | optHashPtr | optFunctionTrace
+	// globalOptions are TOP_LEVEL_TRACE_FLAGS: an instance has no file for them.
+	globalOptions = optPrintk | optPrintkMsgOnly | optRecordCmd
+	// forkOptions are ZEROED_TRACE_FLAGS: an instance does not take them over.
+	forkOptions = optEventFork | optFunctionFork
+)
+
+// optionNames is trace_options, in the order of the bits and of the file.
+var optionNames = [...]string{
+	"print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex", "bin", "block", "trace_printk", "annotate",
+	"userstacktrace", "sym-userobj", "printk-msg-only", "context-info", "latency-format", "record-cmd", "record-tgid",
+	"overwrite", "disable_on_free", "irq-info", "markers", "event-fork", "pause-on-trace", "hash-ptr", "function-trace",
+	"function-fork", "display-graph", "stacktrace",
+}
+
+// tracerOption is tracer_opt: an option of one tracer. The file trace_options
+// knows it while that tracer is current; the directory options always has it.
+type tracerOption struct {
+	tracer, name string
+	// set is set_flag; nil: every value will do. Tracer.mu is held.
+	set func(a *Array, on bool) error
+}
+
+var tracerOptions = []tracerOption{
+	{"function", "func_stack_trace", func(a *Array, on bool) error {
+		a.functions.stacks = on
+		return a.updateFunctions()
+	}},
+	{"nop", "test_nop_accept", func(a *Array, on bool) error {
+		a.tracer.conf.Machine.Printk(7, "nop_test_accept flag set to %d: we accept. Now cat trace_options to see the result", bit(on))
+		return nil
+	}},
+	{"nop", "test_nop_refuse", func(a *Array, on bool) error {
+		a.tracer.conf.Machine.Printk(7, "nop_test_refuse flag set to %d: we refuse. Now cat trace_options to see the result", bit(on))
+		return fmt.Errorf("test_nop_refuse: %w", syscall.EINVAL)
+	}},
+}
+
+func bit(on bool) int {
+	if on {
+		return 1
+	}
+	return 0
+}
+
+func (a *Array) has(o option) bool { return option(a.options.Load())&o != 0 }
+
+// optionLine is a word of trace_options.
+func optionLine(name string, on bool) string {
+	if on {
+		return name + "\n"
+	}
+	return "no" + name + "\n"
+}
+
+// TraceOptions is the text of trace_options: each option, with "no" before those
+// that are off.
+func (a *Array) TraceOptions() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	var b strings.Builder
+	for i, name := range optionNames {
+		b.WriteString(optionLine(name, a.has(1<<i)))
+	}
+	for i, o := range tracerOptions {
+		if o.tracer == a.currentTracer() {
+			b.WriteString(optionLine(o.name, a.tracerOptions[i].Load()))
+		}
+	}
+	return b.String()
+}
+
+// WriteTraceOptions takes a write to trace_options: an option, with "no" before it
+// to switch it off. EINVAL: there is none of that name; and what the option says.
+func (a *Array) WriteTraceOptions(data []byte) error {
+	if len(data) >= 64 {
+		return fmt.Errorf("an option of %d bytes: %w", len(data), syscall.EINVAL)
+	}
+	word := trimSpace(cString(data))
+	name, off := strings.CutPrefix(word, "no")
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	if i := slices.Index(optionNames[:], name); i >= 0 {
+		return a.setOption(1<<i, !off)
+	}
+	for i, o := range tracerOptions {
+		if o.name == name && o.tracer == a.currentTracer() {
+			return a.setTracerOption(i, !off)
+		}
+	}
+	return fmt.Errorf("no option %q: %w", word, syscall.EINVAL)
+}
+
+// setOption is set_tracer_flag. The caller holds mu.
+func (a *Array) setOption(o option, on bool) error {
+	if a.has(o) == on {
+		return nil
+	}
+	if on {
+		a.options.Or(uint64(o))
+	} else {
+		a.options.And(^uint64(o))
+	}
+	if act := optionActs[o]; act != nil {
+		act(a, on)
+	}
+	return nil
+}
+
+// optionActs is what options do when they change.
+var optionActs = map[option]func(a *Array, on bool){
+	optOverwrite:  func(a *Array, on bool) { a.buffer.overwrite.Store(on) },
+	optRecordCmd:  func(a *Array, _ bool) { a.tracer.updateSaving() },
+	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.grow() },
+}
+
+func (a *Array) setTracerOption(i int, on bool) error {
+	o := tracerOptions[i]
+	if a.tracerOptions[i].Load() == on {
+		return nil
+	}
+	if o.set != nil {
+		if err := o.set(a, on); err != nil {
+			return err
+		}
+	}
+	a.tracerOptions[i].Store(on)
+	return nil
+}
+
+// Option is a file of the directory options.
+type Option struct {
+	Name string
+
+	array  *Array
+	bit    option
+	tracer int // index of tracerOptions, where bit is 0
+}
+
+// Options is the files of the directory options.
+func (a *Array) Options() []Option {
+	var all []Option
+	for i, name := range optionNames {
+		if o := option(1) << i; a == a.tracer.global || globalOptions&o == 0 {
+			all = append(all, Option{name, a, o, 0})
+		}
+	}
+	for i, o := range tracerOptions {
+		all = append(all, Option{o.name, a, 0, i})
+	}
+	return all
+}
+
+// Text is what the file shows: 0 or 1.
+func (o Option) Text() string {
+	on := o.array.has(o.bit)
+	if o.bit == 0 {
+		on = o.array.tracerOptions[o.tracer].Load()
+	}
+	return fmt.Sprintf("%d\n", bit(on))
+}
+
+// Set takes a write to the file: 0 or 1. EINVAL: anything else, or the tracer
+// refuses.
+func (o Option) Set(data []byte) error {
+	on, err := enableValue(data)
+	if err != nil {
+		return err
+	}
+	o.array.tracer.mu.Lock()
+	defer o.array.tracer.mu.Unlock()
+	if o.bit == 0 {
+		return o.array.setTracerOption(o.tracer, on)
+	}
+	return o.array.setOption(o.bit, on)
+}

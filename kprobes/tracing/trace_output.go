@@ -1,0 +1,536 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"fmt"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Bits of trace_entry.flags.
+const (
+	flagIRQsOff       = 0x01
+	flagNeedResched   = 0x04
+	flagHardirq       = 0x08
+	flagSoftirq       = 0x10
+	flagPreemptNeeded = 0x20
+	flagNMI           = 0x40
+	flagBHOff         = 0x80
+)
+
+const (
+	entryHeader     = 8   // struct trace_entry
+	softirqOffset   = 256 // SOFTIRQ_OFFSET: a softirq is being served
+	tifNeedResched  = 1 << 3
+	threadInfoFlags = 0 // offset of thread_info.flags in task_struct
+)
+
+// entry is an event's entry while it is put together. Each vCPU has one.
+type entry struct {
+	buf    [maxEntry]byte
+	n      int
+	unused int // bytes that its strings were given and did not take
+
+	attached []byte // of an eprobe: the entry of the event that it is attached to
+
+	pointed [maxPointed]byte
+	subject filterSubject // itself, as filters and triggers see it
+}
+
+// begin begins the entry of a hit in atomic Go: struct trace_entry but for the
+// pid. nil: nobody wants the hit. The caller adds the fields and calls commit or
+// discard.
+func (e *Event) begin(trap *abi.Trap) *entry {
+	if !e.wantsHit() {
+		return nil
+	}
+	return e.tracer.newEntry(trap, e.ID)
+}
+
+// wantsHit says whether an array would do anything with a hit now.
+func (e *Event) wantsHit() bool {
+	files := e.files.Load()
+	if files == nil {
+		return false
+	}
+	for _, f := range *files {
+		if f.array.recording() || f.triggers.Load() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
+	c := t.scratch(trap)
+	if c.depth == maxNesting {
+		return nil
+	}
+	e := &c.entries[c.depth]
+	c.depth++
+	e.n = entryHeader
+	flags, preempt := traceContext(trap)
+	binary.LittleEndian.PutUint16(e.buf[:], id)
+	e.buf[2], e.buf[3] = flags, preempt
+	return e
+}
+
+// discard gives up the entry that was begun last.
+func (t *Tracer) discard(trap *abi.Trap) { t.scratch(trap).depth-- }
+
+func (e *entry) word(v uint64) {
+	binary.LittleEndian.PutUint64(e.buf[e.n:], v)
+	e.n += 8
+}
+
+// traceContext is tracing_gen_ctx_dec: what the five columns between CPU and
+// time show. The kernel subtracts from the packed word the one that it thinks
+// its own preempt_disable has added. An int3's handler has done none, so the
+// subtraction borrows from the flags next to the count and clears
+// TRACE_FLAG_IRQS_OFF: such hits show as "..Zff".
+func traceContext(t *abi.Trap) (flags, preempt byte) {
+	flags, preempt = traceContextHere(t)
+	packed := uint32(flags)<<16 | uint32(preempt)
+	packed--
+	return byte(packed >> 16), byte(packed)
+}
+
+// traceContextHere is tracing_gen_ctx: the same for a place that the kernel takes
+// as it is.
+func traceContextHere(t *abi.Trap) (flags, preempt byte) {
+	if t.Vector == abi.VecBP || t.Regs.Flags&abi.FlagIF == 0 {
+		flags |= flagIRQsOff // an int3 comes through an interrupt gate
+	}
+	if t.Preempt&abi.NMIMask != 0 {
+		flags |= flagNMI
+	}
+	if t.Preempt&abi.HardirqMask != 0 {
+		flags |= flagHardirq
+	}
+	if t.Preempt&softirqOffset != 0 {
+		flags |= flagSoftirq
+	}
+	if t.Preempt&abi.SoftirqMask > softirqOffset {
+		flags |= flagBHOff
+	}
+	if v, err := t.Mem.ReadU64(t.Task + threadInfoFlags); err == nil && v&tifNeedResched != 0 {
+		flags |= flagNeedResched | flagPreemptNeeded
+	}
+	return flags, byte(min(t.Preempt&abi.PreemptMask, 0xf))
+}
+
+// commit gives a hit to the arrays that want it, in atomic Go.
+func (e *Event) commit(trap *abi.Trap, en *entry) {
+	t := e.tracer
+	defer t.discard(trap)
+	pid := t.currentPID(trap)
+	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
+	c := t.scratch(trap)
+	c.read.load(trap)
+	en.subject = filterSubject{entry: en.buf[:en.n], cpu: trap.CPU, comm: &c.read, trap: trap, pointed: &en.pointed}
+	saved := false
+	for _, f := range *e.files.Load() {
+		if f.take(trap, &en.subject) && !saved {
+			saved = true
+			t.saveCmdline(c, pid)
+		}
+	}
+}
+
+// take is what trace_event_buffer_commit and its callers do with a hit: triggers,
+// filter, and the array's buffer. Triggers that look at no entry come first, so
+// that what they switch is already so for this hit; for the others the entry is
+// reserved before. True: the entry is in the buffer, and its task's name is wanted.
+func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
+	triggers := f.triggers.Load()
+	cond := triggers != nil && triggers.cond
+	if triggers != nil && !cond {
+		triggers.run(nil)
+	}
+	a := f.array
+	on := a.recording()
+	if !cond && (!on || f.flags.Load()&fileSoftDisabled != 0 || a.ignores(s.pid())) {
+		return false
+	}
+	clock := a.clock.Load()
+	now := clock.read(a.tracer, trap.Now())
+	swaps := a.buffer.swaps.Load()
+	if cond {
+		s.time, s.inNanoseconds = now, clock.inNS
+		if triggers.run(s) {
+			defer triggers.after(s)
+		}
+	}
+	if !on || f.flags.Load()&fileSoftDisabled != 0 || cond && a.ignores(s.pid()) || !f.filter.Load().passes(s) {
+		return false
+	}
+	if !a.reservedIn(swaps).commit(trap.CPU, now, s.entry) {
+		return false
+	}
+	if a.has(optStacktrace) {
+		a.recordStack(trap, ipPast(trap), now, s.entry[2], s.entry[3])
+	}
+	if a.has(optUserStacktrace) {
+		a.recordUserStack(trap, now, s.entry[2], s.entry[3])
+	}
+	if a.has(optRecordTGID) {
+		a.tracer.saveTGID(trap)
+	}
+	return a.has(optRecordCmd)
+}
+
+func (t *Tracer) currentPID(trap *abi.Trap) int32 {
+	v, err := trap.Mem.ReadU64(trap.Task + abi.TaskPID)
+	if err != nil {
+		return 0
+	}
+	return int32(uint32(v))
+}
+
+// saveTGID remembers which process the task belongs to.
+func (t *Tracer) saveTGID(trap *abi.Trap) {
+	if v, err := trap.Mem.ReadU64(trap.Task + abi.TaskTGID); err == nil {
+		t.tgids.save(t.currentPID(trap), int32(uint32(v)))
+	}
+}
+
+// saveCmdline remembers the name of the task, unless it is the one that this
+// vCPU saved last.
+func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
+	if pid == c.pid && c.read == c.name {
+		return
+	}
+	if t.cmdlines.save(pid, &c.read) {
+		c.pid, c.name = pid, c.read
+	}
+}
+
+// line is what print_trace_line knows of an entry besides its record: where in
+// the reading it stands.
+type line struct {
+	Record
+	index int   // from 0
+	next  int64 // time of the entry after it; the same as Time where there is none
+}
+
+// appendHeader is what trace begins with: tracer, counts, and what the columns
+// are. b is the buffer that is shown.
+func (a *Array) appendHeader(b []byte, from *RingBuffer) []byte {
+	b = fmt.Appendf(b, "# tracer: %s\n#\n", a.currentTracer())
+	entries, overrun := from.totals()
+	switch {
+	case !a.has(optContextInfo):
+	case a.has(optLatencyFormat):
+		if entries > 0 {
+			b = a.appendLatencyHeader(b, entries, overrun)
+		}
+	case !a.has(optVerbose):
+		b = fmt.Appendf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", entries, entries+overrun, from.CPUs())
+		b = a.appendColumns(b)
+	}
+	return b
+}
+
+// totals counts the entries of all vCPUs that can be read, and those overrun.
+func (b *RingBuffer) totals() (entries, overrun uint64) {
+	for cpu := range b.CPUs() {
+		s := b.Stats(cpu)
+		entries, overrun = entries+s.Entries, overrun+s.Overrun
+	}
+	return entries, overrun
+}
+
+// appendColumns is print_func_help_header and print_func_help_header_irq.
+func (a *Array) appendColumns(b []byte) []byte {
+	tgid, gap, bar := "", "", ""
+	if a.has(optRecordTGID) {
+		tgid, gap, bar = "   TGID   ", "          ", "     |    "
+	}
+	if !a.has(optIRQInfo) {
+		b = fmt.Appendf(b, "#           TASK-PID    %s CPU#     TIMESTAMP  FUNCTION\n", tgid)
+		return fmt.Appendf(b, "#              | |      %s   |         |         |\n", bar)
+	}
+	for _, row := range contextColumns {
+		b = fmt.Appendf(b, "#                            %s%s\n", gap, row)
+	}
+	b = fmt.Appendf(b, "#           TASK-PID    %s CPU#  |||||  TIMESTAMP  FUNCTION\n", tgid)
+	return fmt.Appendf(b, "#              | |      %s   |   |||||     |         |\n", bar)
+}
+
+var contextColumns = [...]string{
+	"    _-----=> irqs-off/BH-disabled", "   / _----=> need-resched", "  | / _---=> hardirq/softirq",
+	"  || / _--=> preempt-depth", "  ||| / _-=> migrate-disable", "  |||| /     delay",
+}
+
+// appendLatencyHeader is print_trace_header and print_lat_help_header. The values
+// of a latency tracer stay 0: there is none.
+func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
+	b = fmt.Appendf(b, "# %s latency trace v1.1.5 on %s\n", a.currentTracer(), a.tracer.conf.Release)
+	b = append(b, "# --------------------------------------------------------------------\n"...)
+	b = fmt.Appendf(b, "# latency: 0 us, #%d/%d, CPU#0 | (M:desktop VP:0, KP:0, SP:0 HP:0 #P:%d)\n",
+		entries, entries+overrun, a.buffer.CPUs())
+	b = append(b, "#    -----------------\n#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)\n#    -----------------\n#\n"...)
+	if a.has(optVerbose) {
+		return b
+	}
+	return append(b, latencyColumns...)
+}
+
+const latencyColumns = "" +
+	"#                    _------=> CPU#            \n" +
+	"#                   / _-----=> irqs-off/BH-disabled\n" +
+	"#                  | / _----=> need-resched    \n" +
+	"#                  || / _---=> hardirq/softirq \n" +
+	"#                  ||| / _--=> preempt-depth   \n" +
+	"#                  |||| / _-=> migrate-disable \n" +
+	"#                  ||||| /     delay           \n" +
+	"#  cmd     pid     |||||| time  |   caller     \n" +
+	"#     \\   /        ||||||  \\    |    /       \n"
+
+// appendLine is print_trace_line.
+func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
+	d := l.Data
+	if len(d) < entryHeader {
+		return b
+	}
+	id := binary.LittleEndian.Uint16(d)
+	pid := int32(binary.LittleEndian.Uint32(d[4:]))
+	e := (*a.tracer.events.Load())[id]
+	if e != nil && len(d) < e.size {
+		e = nil
+	}
+	if a.has(optPrintk) && a.has(optPrintkMsgOnly) && e != nil {
+		if m, ok := e.class.(messageClass); ok {
+			return m.message(b, d)
+		}
+	}
+	switch {
+	case a.has(optBin):
+		if a.has(optContextInfo) {
+			b = binary.LittleEndian.AppendUint32(b, uint32(pid))
+			b = binary.LittleEndian.AppendUint32(b, uint32(l.CPU))
+			b = binary.LittleEndian.AppendUint64(b, uint64(l.Time))
+		}
+		if c, ok := classOf(e).(binaryClass); ok {
+			return c.binary(b, d)
+		}
+		return appendType(b, id, e)
+	case a.has(optHex):
+		if a.has(optContextInfo) {
+			b = fmt.Appendf(b, "%08x %08x %016x ", uint32(pid), uint32(l.CPU), uint64(l.Time))
+		}
+		if c, ok := classOf(e).(hexClass); ok {
+			return append(c.hex(b, d), '\n')
+		}
+		return append(appendType(b, id, e), '\n')
+	case a.has(optRaw):
+		if a.has(optContextInfo) {
+			b = fmt.Appendf(b, "%d %d %d ", pid, l.CPU, uint64(l.Time))
+		}
+		if c, ok := classOf(e).(rawClass); ok {
+			return c.raw(b, d)
+		}
+		return appendType(b, id, e)
+	}
+	if a.has(optContextInfo) {
+		if a.has(optLatencyFormat) {
+			b = a.appendLatencyContext(b, l, pid, clock)
+		} else {
+			b = a.appendTaskContext(b, l, pid, clock)
+		}
+	}
+	if e == nil {
+		return fmt.Appendf(b, "Unknown type %d\n", id)
+	}
+	return e.class.print(a, b, d) //nolint:forbidigo // an entry's line, not the builtin
+}
+
+// messageClass is an event that the option printk-msg-only shows without the
+// columns and without where it comes from.
+type messageClass interface {
+	message(b, entry []byte) []byte
+}
+
+// rawClass, hexClass and binaryClass are events that have a form of their own for
+// the options raw, hex and bin. Of the others only the number is shown.
+type (
+	rawClass    interface{ raw(b, entry []byte) []byte }
+	hexClass    interface{ hex(b, entry []byte) []byte }
+	binaryClass interface{ binary(b, entry []byte) []byte }
+)
+
+func classOf(e *Event) eventClass {
+	if e == nil {
+		return nil
+	}
+	return e.class
+}
+
+// appendType is trace_nop_print, and what is said of an entry whose event is gone.
+func appendType(b []byte, id uint16, e *Event) []byte {
+	if e == nil {
+		return fmt.Appendf(b, "%d ?\n", id)
+	}
+	return fmt.Appendf(b, "type: %d\n", id)
+}
+
+// appendTaskContext is trace_print_context.
+func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock) []byte {
+	b = fmt.Appendf(b, "%16s-%-7d ", a.tracer.cmdlines.find(pid), pid)
+	if a.has(optRecordTGID) {
+		if tgid := a.tracer.tgids.find(pid); tgid != 0 {
+			b = fmt.Appendf(b, "(%7d) ", tgid)
+		} else {
+			b = append(b, "(-------) "...)
+		}
+	}
+	b = fmt.Appendf(b, "[%03d] ", l.CPU)
+	if a.has(optIRQInfo) {
+		b = appendContext(b, l.Data[2], l.Data[3])
+	}
+	return appendTime(b, l.Time, clock)
+}
+
+// appendLatencyContext is trace_print_lat_context.
+func (a *Array) appendLatencyContext(b []byte, l line, pid int32, clock *traceClock) []byte {
+	comm := a.tracer.cmdlines.find(pid)
+	since, delta := l.Time-a.timeStart.Load(), l.next-l.Time
+	if clock.inNS {
+		since, delta = usecs(since), usecs(delta)
+	}
+	if a.has(optVerbose) {
+		b = fmt.Appendf(b, "%16s %7d %3d %d %08x %08x ", comm, pid, l.CPU, l.Data[2], l.Data[3], l.index)
+		if clock.inNS {
+			return fmt.Appendf(b, "[%08x] %d.%03dms (+%d.%03dms): ",
+				usecs(l.Time), since/1000, since%1000, delta/1000, delta%1000)
+		}
+		return fmt.Appendf(b, "[%016x] %d (+%d): ", uint64(l.Time), since, delta)
+	}
+	b = fmt.Appendf(b, "%8.8s-%-7d %3d", comm, pid, l.CPU)
+	b = appendContext(b, l.Data[2], l.Data[3])
+	if !clock.inNS {
+		return fmt.Appendf(b, " %4d: ", since)
+	}
+	return fmt.Appendf(b, " %4dus%c: ", since, delayMark(l.next-l.Time))
+}
+
+func usecs(ns int64) int64 { return (ns + 500) / 1000 }
+
+// delayMark is trace_find_mark: how long it is to the next entry.
+func delayMark(ns int64) byte {
+	for _, m := range delayMarks {
+		if ns > m.longer {
+			return m.mark
+		}
+	}
+	return ' '
+}
+
+var delayMarks = [...]struct {
+	longer int64
+	mark   byte
+}{{1e9, '$'}, {1e8, '@'}, {1e7, '*'}, {1e6, '#'}, {1e5, '!'}, {1e4, '+'}}
+
+// appendContext is trace_print_lat_fmt: the five columns.
+func appendContext(b []byte, flags, preempt byte) []byte {
+	has := func(bits byte) bool { return flags&bits == bits }
+	irqs, resched, irq := byte('.'), byte('.'), byte('.')
+	switch {
+	case has(flagIRQsOff | flagBHOff):
+		irqs = 'D'
+	case has(flagIRQsOff):
+		irqs = 'd'
+	case has(flagBHOff):
+		irqs = 'b'
+	}
+	switch {
+	case has(flagNeedResched | flagPreemptNeeded):
+		resched = 'N'
+	case has(flagNeedResched):
+		resched = 'n'
+	case has(flagPreemptNeeded):
+		resched = 'p'
+	}
+	switch {
+	case has(flagNMI | flagHardirq):
+		irq = 'Z'
+	case has(flagNMI):
+		irq = 'z'
+	case has(flagHardirq | flagSoftirq):
+		irq = 'H'
+	case has(flagHardirq):
+		irq = 'h'
+	case has(flagSoftirq):
+		irq = 's'
+	}
+	return append(b, irqs, resched, irq, nibble(preempt&0xf), nibble(preempt>>4))
+}
+
+func nibble(n byte) byte {
+	if n == 0 {
+		return '.'
+	}
+	return "0123456789abcdef"[n]
+}
+
+// appendTime is trace_print_time.
+func appendTime(b []byte, time int64, clock *traceClock) []byte {
+	if !clock.inNS {
+		return fmt.Appendf(b, " %12d: ", uint64(time))
+	}
+	return append(appendSeconds(append(b, ' '), time), ": "...)
+}
+
+// appendSeconds is a time in nanoseconds as seconds, 5 places wide.
+func appendSeconds(b []byte, ns int64) []byte {
+	usec := (uint64(ns) + 500) / 1000
+	return fmt.Appendf(b, "%5d.%06d", usec/1e6, usec%1e6)
+}
+
+// appendSymbol is seq_print_ip_sym: "sym+0x1/0x20 [module]", or without offset
+// only the name; an address that belongs to no symbol in hex.
+func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
+	if addr == 0 {
+		return append(b, '0')
+	}
+	sym, off, ok := a.tracer.conf.Symbols.Lookup(addr)
+	switch {
+	case !ok:
+		b = fmt.Appendf(b, "0x%x", addr)
+	case !offset:
+		b = append(b, sym.Name...)
+	default:
+		b = fmt.Appendf(b, "%s+%#x/%#x", sym.Name, off, sym.Size)
+		if sym.Module != "" {
+			b = append(append(append(b, " ["...), sym.Module...), ']')
+		}
+	}
+	if a.has(optSymAddr) {
+		b = fmt.Appendf(b, " <%016x>", addr)
+	}
+	return b
+}
+
+// HeaderPage is the text of events/header_page: how a page of the buffer looks.
+func HeaderPage() string {
+	return field{" u64 timestamp", 0, 8, false}.String() + field{" local_t commit", 8, 8, true}.String() +
+		field{" int overwrite", 8, 1, true}.String() + field{" char data", pageHeader, pageData, true}.String()
+}
+
+// HeaderEvent is the text of events/header_event: how the header of an event
+// in a page looks.
+func HeaderEvent() string {
+	return strings.Join([]string{
+		"# compressed entry header",
+		"\ttype_len    :    5 bits",
+		"\ttime_delta  :   27 bits",
+		"\tarray       :   32 bits",
+		"",
+		fmt.Sprintf("\tpadding     : type == %d", typePadding),
+		fmt.Sprintf("\ttime_extend : type == %d", typeExtend),
+		fmt.Sprintf("\ttime_stamp : type == %d", typeStamp),
+		fmt.Sprintf("\tdata max type_len  == %d", typeLenMax),
+		"",
+	}, "\n")
+}

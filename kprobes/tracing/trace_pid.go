@@ -1,0 +1,166 @@
+package tracing
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"syscall"
+)
+
+// pidList is trace_pid_list: a set of tasks, replaced whole.
+type pidList map[int32]struct{}
+
+// maxFilteredPID is what trace_pid_list takes.
+const maxFilteredPID = 1 << 30
+
+// ignores is trace_ignore_this_task: whether hits of the task are not for this
+// array, in atomic Go.
+func (a *Array) ignores(pid int32) bool { return a.ignoresIn(pid, pidOnly, pidNot) }
+
+// ignoresFunctions says the same of the functions that the task enters.
+func (a *Array) ignoresFunctions(pid int32) bool {
+	return a.ignoresIn(pid, pidFunctionOnly, pidFunctionNot)
+}
+
+func (a *Array) ignoresIn(pid int32, onlyFile, notFile PIDFile) bool {
+	if only := a.pids[onlyFile].Load(); only != nil {
+		if _, ok := (*only)[pid]; !ok {
+			return true
+		}
+	}
+	if not := a.pids[notFile].Load(); not != nil {
+		_, ok := (*not)[pid]
+		return ok
+	}
+	return false
+}
+
+// PIDFile is one of the files that name tasks.
+type PIDFile int
+
+// The files.
+const (
+	pidOnly PIDFile = iota
+	pidNot
+	pidFunctionOnly
+	pidFunctionNot
+
+	SetEventPID         = pidOnly
+	SetEventNotracePID  = pidNot
+	SetFtracePID        = pidFunctionOnly
+	SetFtraceNotracePID = pidFunctionNot
+)
+
+// PIDs is the lines of the file, in rising order.
+func (a *Array) PIDs(which PIDFile) []string {
+	list := a.pids[which].Load()
+	if list == nil && which >= pidFunctionOnly {
+		return []string{"no pid\n"}
+	}
+	if list == nil {
+		return nil
+	}
+	var lines []string
+	for _, pid := range slices.Sorted(maps.Keys(*list)) {
+		lines = append(lines, fmt.Sprintf("%d\n", pid))
+	}
+	return lines
+}
+
+// ClearPIDs is ftrace_clear_event_pids: opening the file with O_TRUNC empties it.
+func (a *Array) ClearPIDs(which PIDFile) {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.pids[which].Store(nil)
+}
+
+// WritePIDs is trace_pid_write: the numbers, with blanks between them, join those
+// that are there; what it took of the write ends with the first NUL that has no
+// number before it. EINVAL: something is no number; EPERM: one is 2^30 or more.
+// Either way nothing has changed.
+func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.tracer.expand()
+	list := pidList{}
+	if old := a.pids[which].Load(); old != nil {
+		list = maps.Clone(*old)
+	}
+	taken := 0
+	for taken < len(data) {
+		word, used, err := nextWord(data[taken:], pidWordSize)
+		if err != nil {
+			return 0, err
+		}
+		taken += used
+		if word == "" {
+			break
+		}
+		v, err := parseUint(word, 0, 1<<64-1)
+		if err != nil {
+			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
+		}
+		if uint32(v) >= maxFilteredPID {
+			return 0, fmt.Errorf("pid %q: %w", word, syscall.EPERM)
+		}
+		list[int32(v)] = struct{}{}
+	}
+	a.storePIDs(which, list)
+	return taken, nil
+}
+
+// pidWordSize is PID_BUF_SIZE and a NUL.
+const pidWordSize = 128
+
+func (a *Array) storePIDs(which PIDFile, list pidList) {
+	if len(list) == 0 {
+		a.pids[which].Store(nil)
+		return
+	}
+	a.pids[which].Store(&list)
+}
+
+// Forked is event_filter_pid_sched_process_fork: with the option event-fork a list
+// that has a task gets its children.
+func (t *Tracer) Forked(parent, child int32) {
+	t.followFork(func(list pidList) bool {
+		_, ok := list[parent]
+		list[child] = struct{}{}
+		return ok
+	})
+}
+
+// Exited is event_filter_pid_sched_process_exit: with the option event-fork a task
+// that ends leaves the lists.
+func (t *Tracer) Exited(pid int32) {
+	t.followFork(func(list pidList) bool {
+		_, ok := list[pid]
+		delete(list, pid)
+		return ok
+	})
+}
+
+// followFork changes a copy of each list of the arrays that have the option, and
+// takes the copy if change says so.
+func (t *Tracer) followFork(change func(pidList) bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, a := range t.arrays {
+		for which := range a.pids {
+			follow := optEventFork
+			if PIDFile(which) >= pidFunctionOnly {
+				follow = optFunctionFork
+			}
+			if !a.has(follow) {
+				continue
+			}
+			old := a.pids[which].Load()
+			if old == nil {
+				continue
+			}
+			if list := maps.Clone(*old); change(list) {
+				a.storePIDs(PIDFile(which), list)
+			}
+		}
+	}
+}

@@ -1,0 +1,144 @@
+package tracing
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"syscall"
+)
+
+// pipeRead is the most that one read of trace_pipe gives: TRACE_SEQ_BUFFER_SIZE.
+const pipeRead = 4096
+
+// Pipe is an open trace_pipe: it takes entries out of the buffer and gives them
+// as the lines of trace.
+type Pipe struct {
+	array *Array
+	cpu   int // -1: all
+
+	mu      sync.Mutex // one reader at a time; not held while it waits
+	event   []byte
+	index   int    // of the next entry
+	text    []byte // what no read has had
+	whole   int    // of text: the lines that one read may give
+	started bool   // a read has got past its wait: the end may come
+}
+
+// OpenPipe is tracing_open_pipe, of one vCPU's trace_pipe or with -1 of the one of
+// all. EBUSY: it, or one that would take the same entries, is open already.
+func (a *Array) OpenPipe(cpu int) (*Pipe, error) {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	busy := a.allPiped || cpu >= 0 && a.pipes[cpu] || cpu < 0 && slices.Contains(a.pipes, true)
+	if busy {
+		return nil, fmt.Errorf("trace_pipe has a reader: %w", syscall.EBUSY)
+	}
+	a.setPiped(cpu, true)
+	return &Pipe{array: a, cpu: cpu, event: make([]byte, 0, pageSize)}, nil
+}
+
+func (a *Array) setPiped(cpu int, open bool) {
+	if cpu < 0 {
+		a.allPiped = open
+	} else {
+		a.pipes[cpu] = open
+	}
+}
+
+// Close lets others open trace_pipe.
+func (p *Pipe) Close() {
+	p.array.tracer.mu.Lock()
+	defer p.array.tracer.mu.Unlock()
+	p.array.setPiped(p.cpu, false)
+}
+
+// Read is tracing_read_pipe: it waits for an entry and gives whole lines, as
+// many as b takes; of a line that b is too small for it gives a part, and the
+// next read goes on with it. 0: an earlier read came to an entry, none is left,
+// and tracing_on is 0. EAGAIN: it would wait, and nonblock is set; EINTR: ctx
+// ended.
+func (p *Pipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.whole == 0 {
+		if more, err := p.await(ctx, min(len(b), pipeRead-1), nonblock); err != nil || !more {
+			return 0, err
+		}
+	}
+	p.started = true
+	n := copy(b, p.text[:p.whole])
+	p.text = p.text[:copy(p.text, p.text[n:])]
+	p.whole -= n
+	return n, nil
+}
+
+// await is tracing_wait_pipe and what follows it: it waits until there is text.
+// False: there will be none.
+func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
+	if p.fill(size) {
+		return true, nil
+	}
+	wake := p.array.buffer.waiters.add()
+	defer p.array.buffer.waiters.remove(wake)
+	for !p.fill(size) {
+		switch {
+		case nonblock:
+			return false, fmt.Errorf("no entry yet: %w", syscall.EAGAIN)
+		case p.started && !p.array.On():
+			return false, nil
+		}
+		if err := awaitEntry(ctx, &p.mu, wake); err != nil {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// awaitEntry waits until wake is ready and lets others read meanwhile: the reader's
+// lock mu is held before and after. EINTR: ctx ended.
+func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error {
+	mu.Unlock()
+	defer mu.Lock()
+	select {
+	case <-wake:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for an entry: %w", syscall.EINTR)
+	}
+}
+
+// Poll is tracing_poll_pipe: whether there is an entry, or of one vCPU as many as
+// buffer_percent asks for, and a channel that gets a value at the next one, until
+// end.
+func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
+	wake := p.array.buffer.waiters.add()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	ready = len(p.text) > p.whole // taken out for the next read
+	ready = ready || p.array.ready(p.array.buffer, p.cpu)
+	return ready, wake, func() { p.array.buffer.waiters.remove(wake) }
+}
+
+// fill makes text of entries until there are size bytes; false: there is none.
+// A line that goes beyond what one read may give is for the next one.
+func (p *Pipe) fill(size int) bool {
+	clock := p.array.clock.Load()
+	p.whole = len(p.text)
+	for p.whole == 0 || p.whole < size {
+		r, lost, ok := p.array.buffer.Consume(p.cpu, p.event)
+		if !ok {
+			break
+		}
+		if lost > 0 {
+			p.text = fmt.Appendf(p.text, "CPU:%d [LOST %d EVENTS]\n", r.CPU, lost)
+		}
+		p.text = p.array.appendLine(p.text, line{r, p.index, r.Time}, clock)
+		p.index++
+		if len(p.text) >= pipeRead && p.whole > 0 {
+			break
+		}
+		p.whole = len(p.text)
+	}
+	return p.whole > 0
+}

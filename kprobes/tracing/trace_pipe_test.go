@@ -1,0 +1,209 @@
+package tracing
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+func newPipe(t *testing.T) (*Tracer, *fakeKernel, *Pipe) {
+	t.Helper()
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read n=%di:u64")
+	if err := tr.global.EnableAll([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	p, err := tr.global.OpenPipe(-1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tr, f, p
+}
+
+func (f *fakeKernel) hitWith(cpu int, now int64, n uint64) {
+	trap := entered(cpu, now, newFakeTask(7, "cat"))
+	trap.Regs = &abi.Regs{DI: n, Flags: abi.FlagIF}
+	f.hit(f.symbol("vfs_read"), trap)
+}
+
+func readPipe(t *testing.T, p *Pipe, size int) string {
+	t.Helper()
+	b := make([]byte, size)
+	n, err := p.Read(context.Background(), b, true)
+	if err != nil && !errors.Is(err, syscall.EAGAIN) {
+		t.Fatal(err)
+	}
+	return string(b[:n])
+}
+
+// TestPipeTakes: entries come in the order of time, once, and leave trace.
+func TestPipeTakes(t *testing.T) {
+	tr, f, p := newPipe(t)
+	f.hitWith(0, 1e9, 1)
+	f.hitWith(1, 2e9, 2)
+	f.hitWith(0, 3e9, 3)
+	want := traceLines(tr)
+	if got := readPipe(t, p, len(want[0])); got != want[0] {
+		t.Errorf("first %q, want %q", got, want[0])
+	}
+	if got := traceText(tr); !strings.Contains(got, "entries-written: 2/2 ") || strings.Contains(got, "n=1") || !strings.Contains(got, "3.000000: a:") {
+		t.Errorf("trace after one was taken:\n%s", got)
+	}
+	if got := readPipe(t, p, 20) + readPipe(t, p, 20) + readPipe(t, p, 4096) + readPipe(t, p, 4096); got != want[1]+want[2]+"\n" {
+		t.Errorf("the others: %q", got)
+	}
+	f.hitWith(0, 4e9, 4)
+	if got := readPipe(t, p, 4096); !strings.HasSuffix(got, " 4.000000: a: (vfs_read+0x0/0x310) n=4\n") {
+		t.Errorf("one more: %q", got)
+	}
+}
+
+// TestPipeWholeLines: a large read ends with a line.
+func TestPipeWholeLines(t *testing.T) {
+	_, f, p := newPipe(t)
+	for i := range 200 {
+		f.hitWith(0, int64(i)*1e6, uint64(i))
+	}
+	next := 0
+	for text := readPipe(t, p, 65536); text != ""; text = readPipe(t, p, 65536) {
+		if len(text) >= pipeRead || !strings.HasSuffix(text, "\n") {
+			t.Fatalf("a read of %d bytes, ending in %q", len(text), text[len(text)-1:])
+		}
+		for line := range strings.Lines(text) {
+			if want := fmt.Sprintf(" n=%d\n", next); !strings.HasSuffix(line, want) {
+				t.Fatalf("line %q, want %q", line, want)
+			}
+			next++
+		}
+	}
+	if next != 200 {
+		t.Errorf("%d lines", next)
+	}
+}
+
+func TestPipeOneReader(t *testing.T) {
+	tr, _, p := newPipe(t)
+	if _, err := tr.global.OpenPipe(-1); !errors.Is(err, syscall.EBUSY) {
+		t.Errorf("a second reader: %v", err)
+	}
+	p.Close()
+	if _, err := tr.global.OpenPipe(-1); err != nil {
+		t.Errorf("after the first one went: %v", err)
+	}
+}
+
+// TestPipeWaits: a read waits for an entry, and ends with the caller or, once
+// something was read, with tracing_on.
+func TestPipeWaits(t *testing.T) {
+	tr, f, p := newPipe(t)
+	got := make(chan string)
+	read := func(ctx context.Context) {
+		b := make([]byte, 4096)
+		n, err := p.Read(ctx, b, false)
+		got <- fmt.Sprint(strings.Contains(string(b[:n]), "n=5"), err)
+	}
+	go read(context.Background())
+	for waiting := false; !waiting; {
+		list := tr.global.buffer.waiters.list.Load()
+		waiting = list != nil && len(*list) == 1
+	}
+	f.hitWith(1, 1e9, 5)
+	if s := <-got; s != "true <nil>" {
+		t.Errorf("after an entry: %s", s)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	go read(ctx)
+	cancel()
+	if s := <-got; !strings.Contains(s, "EINTR") && !strings.Contains(s, syscall.EINTR.Error()) {
+		t.Errorf("after the caller was interrupted: %s", s)
+	}
+	go read(context.Background())
+	if err := tr.global.SetOn([]byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-got; s != "false <nil>" {
+		t.Errorf("after tracing_on became 0: %s", s)
+	}
+}
+
+// TestConsumeLosesNothing: with a writer on each vCPU and a reader, every event
+// is read, overrun, or left in the buffer.
+func TestConsumeLosesNothing(t *testing.T) {
+	const cpus, events = 2, 20000
+	b := NewRingBuffer(cpus, 3)
+	var writers sync.WaitGroup
+	for cpu := range cpus {
+		writers.Go(func() {
+			for i := range events {
+				b.Write(cpu, int64(i), numbered(i))
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { writers.Wait(); close(done) }()
+	var read, told uint64
+	last := [cpus]int{-1, -1}
+	page := make([]byte, 0, pageSize)
+	take := func() bool {
+		r, lost, ok := b.Consume(-1, page)
+		if !ok {
+			return false
+		}
+		n := int(binary.LittleEndian.Uint64(r.Data[8:]))
+		if n != last[r.CPU]+1+int(lost) || r.Time != int64(n) {
+			t.Fatalf("vCPU %d: event %d at %d after %d with %d lost", r.CPU, n, r.Time, last[r.CPU], lost)
+		}
+		last[r.CPU], read, told = n, read+1, told+lost
+		return true
+	}
+	for running := true; running; {
+		select {
+		case <-done:
+			running = false
+		default:
+		}
+		for take() {
+		}
+	}
+	var overrun, left uint64
+	for cpu := range cpus {
+		s := b.Stats(cpu)
+		overrun, left = overrun+s.Overrun, left+s.Entries
+	}
+	if left != 0 || told != overrun || read+overrun != cpus*events {
+		t.Errorf("read %d, overrun %d, told %d, left %d of %d", read, overrun, told, left, cpus*events)
+	}
+}
+
+// TestPipePoll: poll tells of an entry that is there, and of the next one.
+func TestPipePoll(t *testing.T) {
+	_, f, p := newPipe(t)
+	ready, next, end := p.Poll()
+	if ready {
+		t.Error("ready without an entry")
+	}
+	f.hitWith(1, 1e9, 5)
+	<-next
+	end()
+	if ready, _, end := p.Poll(); !ready {
+		t.Error("not ready with an entry")
+	} else {
+		end()
+	}
+	readPipe(t, p, 4096)
+	ready, _, end = p.Poll()
+	end()
+	if ready {
+		t.Error("ready after the entry was read")
+	}
+	if list := *p.array.buffer.waiters.list.Load(); len(list) != 0 {
+		t.Errorf("%d watches are left", len(list))
+	}
+}

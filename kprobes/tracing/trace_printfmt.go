@@ -1,0 +1,561 @@
+package tracing
+
+import (
+	"bytes"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// A printFormat is the text after "print fmt: " in an event's file format, which
+// says in C how an entry becomes text: a format of printk, and expressions over
+// the entry's fields. It is parsed once and run for each line of trace.
+type printFormat struct {
+	pieces []formatPiece
+}
+
+// formatPiece is literal text and one conversion behind it.
+type formatPiece struct {
+	text string
+	verb byte   // 0: none
+	conv string // what stands between % and the verb
+	arg  expr
+}
+
+// expr is an expression of a print format.
+type expr func(*printState) value
+
+// printState is what an expression is run on.
+type printState struct {
+	array *Array
+	entry []byte
+}
+
+// value is what an expression gives: a number, or bytes that end at the first 0.
+type value struct {
+	n     uint64
+	text  []byte
+	isStr bool
+	scale uint64 // of a pointer: what adding 1 adds; 0: 1
+}
+
+// structPageSize is sizeof(struct page), bytes.
+const structPageSize = 64
+
+// printConstants are the names that print formats use for numbers.
+var printConstants = map[string]uint64{
+	"vmemmap_base":                 0xffffea0000000000,
+	"HRTIMER_MODE_ABS":             0,
+	"HRTIMER_MODE_REL":             1,
+	"HRTIMER_MODE_ABS_PINNED":      2,
+	"HRTIMER_MODE_REL_PINNED":      3,
+	"HRTIMER_MODE_ABS_SOFT":        4,
+	"HRTIMER_MODE_REL_SOFT":        5,
+	"HRTIMER_MODE_ABS_PINNED_SOFT": 6,
+	"HRTIMER_MODE_REL_PINNED_SOFT": 7,
+	"HRTIMER_MODE_ABS_HARD":        8,
+	"HRTIMER_MODE_REL_HARD":        9,
+	"HRTIMER_MODE_ABS_PINNED_HARD": 10,
+	"HRTIMER_MODE_REL_PINNED_HARD": 11,
+}
+
+// parsePrintFormat parses a print format over the given fields.
+func parsePrintFormat(text string, fields []field) (*printFormat, error) {
+	p := &printParser{text: text, fields: map[string]field{}}
+	for _, f := range append(commonFields[:], fields...) {
+		p.fields[f.name()] = f
+	}
+	format, err := p.quoted()
+	if err != nil {
+		return nil, err
+	}
+	var args []expr
+	for p.next(",") {
+		args = append(args, p.expression())
+	}
+	if p.err == nil && p.skip() != 0 {
+		p.fail("more than a format and its arguments")
+	}
+	if p.err != nil {
+		return nil, p.err
+	}
+	return splitFormat(format, args)
+}
+
+// name is the field's name without its type and what an array adds.
+func (f field) name() string {
+	name := f.decl[strings.LastIndexByte(f.decl, ' ')+1:]
+	name, _, _ = strings.Cut(name, "[")
+	return name
+}
+
+// splitFormat joins the conversions of a format with their arguments.
+func splitFormat(format string, args []expr) (*printFormat, error) {
+	f := &printFormat{}
+	for {
+		text, rest, found := strings.Cut(format, "%")
+		if !found {
+			f.pieces = append(f.pieces, formatPiece{text: text})
+			break
+		}
+		if strings.HasPrefix(rest, "%") {
+			f.pieces = append(f.pieces, formatPiece{text: text + "%"})
+			format = rest[1:]
+			continue
+		}
+		n := strings.IndexAny(rest, "diuxXopsc")
+		if n < 0 || len(args) == 0 {
+			return nil, fmt.Errorf("conversion %%%s without a verb or an argument", rest)
+		}
+		piece := formatPiece{text: text, conv: rest[:n], verb: rest[n], arg: args[0]}
+		format, args = rest[n+1:], args[1:]
+		if piece.verb == 'p' { // %ps, %pI4, ...
+			n := 0
+			for n < len(format) && (isWord(format[n]) && format[n] != '_') {
+				n++
+			}
+			piece.conv, format = format[:n], format[n:]
+		}
+		f.pieces = append(f.pieces, piece)
+	}
+	if len(args) > 0 {
+		return nil, fmt.Errorf("%d arguments are left over", len(args))
+	}
+	return f, nil
+}
+
+// append runs the format on an entry of a's buffer.
+func (f *printFormat) append(a *Array, b, entry []byte) []byte {
+	s := &printState{array: a, entry: entry}
+	for i := range f.pieces {
+		p := &f.pieces[i]
+		b = append(b, p.text...)
+		if p.verb != 0 {
+			b = p.convert(s, b)
+		}
+	}
+	return b
+}
+
+func (p *formatPiece) convert(s *printState, b []byte) []byte {
+	v := p.arg(s)
+	switch p.verb {
+	case 'p':
+		return s.pointer(b, p.conv, v)
+	case 's':
+		if !v.isStr {
+			v.text = s.kernelString(v.n)
+		}
+		return append(b, cString(v.text)...)
+	case 'c':
+		return append(b, byte(v.n))
+	}
+	flags := strings.TrimRight(p.conv, "hlLzjt")
+	n := sized(v.n, p.conv[len(flags):], p.verb)
+	if p.verb == 'd' || p.verb == 'i' {
+		return fmt.Appendf(b, "%"+flags+"d", int64(n))
+	}
+	verb := p.verb
+	if verb == 'u' {
+		verb = 'd'
+	}
+	return fmt.Appendf(b, "%"+flags+string(verb), n)
+}
+
+// sized cuts n to what the length modifier of a conversion says.
+func sized(n uint64, length string, verb byte) uint64 {
+	signed := verb == 'd' || verb == 'i'
+	bits := 32
+	switch length {
+	case "hh":
+		bits = 8
+	case "h":
+		bits = 16
+	case "l", "ll", "L", "z", "j", "t":
+		return n
+	}
+	shift := 64 - bits
+	if signed {
+		return uint64(int64(n<<shift) >> shift)
+	}
+	return n << shift >> shift
+}
+
+// pointer is %p with what may follow.
+func (s *printState) pointer(b []byte, kind string, v value) []byte {
+	switch kind {
+	case "S":
+		return s.array.appendSymbol(b, v.n, true)
+	case "s":
+		return s.array.appendSymbol(b, v.n, false)
+	case "I4":
+		var ip [4]byte
+		copy(ip[:], v.text)
+		return netip.AddrFrom4(ip).AppendTo(b)
+	case "I6c":
+		var ip [16]byte
+		copy(ip[:], v.text)
+		return netip.AddrFrom16(ip).AppendTo(b)
+	}
+	if v.n == 0 {
+		return append(b, "0000000000000000"...)
+	}
+	return append(b, strings.TrimPrefix(s.array.tracer.hashedPtr(v.n), "0x")...)
+}
+
+// kernelString is what a pointer into the kernel's read-only data points to.
+func (s *printState) kernelString(addr uint64) []byte {
+	if addr == 0 {
+		return []byte("(null)")
+	}
+	var b [256]byte
+	if m := s.array.tracer.conf.Memory; m == nil || !readString(m, addr, b[:]) {
+		return fmt.Appendf(nil, "[UNSAFE-MEMORY]")
+	}
+	return []byte(cString(b[:]))
+}
+
+// readString reads a string of the kernel into b, which it leaves without an end
+// when the string is longer. False: the memory cannot be read.
+func readString(m abi.Memory, addr uint64, b []byte) bool {
+	for i := 0; i < len(b); {
+		n := min(len(b)-i, int(abi.PageSize-addr%abi.PageSize), 64)
+		if m.ReadAt(addr, b[i:i+n]) != nil {
+			return false
+		}
+		if bytes.IndexByte(b[i:i+n], 0) >= 0 {
+			return true
+		}
+		i, addr = i+n, addr+uint64(n)
+	}
+	return true
+}
+
+// printParser parses the C of print formats, as far as 6.1's use it: its
+// operators, casts, and the helpers that begin with two underscores.
+type printParser struct {
+	text   string
+	pos    int
+	fields map[string]field
+	err    error
+}
+
+func (p *printParser) fail(what string) expr {
+	if p.err == nil {
+		p.err = fmt.Errorf("print format, column %d: %s", p.pos, what)
+	}
+	p.pos = len(p.text)
+	return func(*printState) value { return value{} }
+}
+
+// skip goes past blanks and gives the byte that stands there, 0 at the end.
+func (p *printParser) skip() byte {
+	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
+		p.pos++
+	}
+	if p.pos == len(p.text) {
+		return 0
+	}
+	return p.text[p.pos]
+}
+
+// next goes past a token when it stands here.
+func (p *printParser) next(token string) bool {
+	p.skip()
+	if !strings.HasPrefix(p.text[p.pos:], token) {
+		return false
+	}
+	p.pos += len(token)
+	return true
+}
+
+func (p *printParser) expect(token string) {
+	if !p.next(token) {
+		p.fail("no " + token)
+	}
+}
+
+// quoted is a string in quotes.
+func (p *printParser) quoted() (string, error) {
+	p.skip()
+	q, err := strconv.QuotedPrefix(p.text[p.pos:])
+	if err != nil {
+		p.fail("no string")
+		return "", p.err
+	}
+	p.pos += len(q)
+	return strconv.Unquote(q)
+}
+
+func (p *printParser) word() string {
+	start := p.pos
+	for p.pos < len(p.text) && isWord(p.text[p.pos]) {
+		p.pos++
+	}
+	return p.text[start:p.pos]
+}
+
+func truth(v value) bool { return v.isStr || v.n != 0 }
+
+func number(b bool) value {
+	if b {
+		return value{n: 1}
+	}
+	return value{}
+}
+
+// expression is a conditional expression.
+func (p *printParser) expression() expr {
+	cond := p.binary(0)
+	if !p.next("?") {
+		return cond
+	}
+	yes := p.expression()
+	p.expect(":")
+	no := p.expression()
+	return func(s *printState) value {
+		if truth(cond(s)) {
+			return yes(s)
+		}
+		return no(s)
+	}
+}
+
+// binaryOps are C's operators on two operands, from the loosest to the tightest.
+// A longer one stands before the one that it begins with.
+var binaryOps = [...][]struct {
+	token string
+	do    func(a, b value) value
+}{
+	{{"||", func(a, b value) value { return number(truth(a) || truth(b)) }}},
+	{{"&&", func(a, b value) value { return number(truth(a) && truth(b)) }}},
+	{{"|", func(a, b value) value { return value{n: a.n | b.n} }}},
+	{{"^", func(a, b value) value { return value{n: a.n ^ b.n} }}},
+	{{"&", func(a, b value) value { return value{n: a.n & b.n} }}},
+	{{"==", func(a, b value) value { return number(a.n == b.n) }}, {"!=", func(a, b value) value { return number(a.n != b.n) }}},
+	{
+		{"<<", func(a, b value) value { return value{n: a.n << b.n} }},
+		{">>", func(a, b value) value { return value{n: a.n >> b.n} }},
+		{"<=", func(a, b value) value { return number(a.n <= b.n) }},
+		{">=", func(a, b value) value { return number(a.n >= b.n) }},
+		{"<", func(a, b value) value { return number(a.n < b.n) }},
+		{">", func(a, b value) value { return number(a.n > b.n) }},
+	},
+	{{"+", func(a, b value) value { return value{n: a.n + max(a.scale, 1)*b.n} }}, {"-", func(a, b value) value { return value{n: a.n - b.n} }}},
+	{
+		{"*", func(a, b value) value { return value{n: a.n * b.n} }},
+		{"/", func(a, b value) value { return value{n: a.n / max(b.n, 1)} }},
+		{"%", func(a, b value) value { return value{n: a.n % max(b.n, 1)} }},
+	},
+}
+
+func (p *printParser) binary(level int) expr {
+	if level == len(binaryOps) {
+		return p.unary()
+	}
+	left := p.binary(level + 1)
+next:
+	for p.err == nil {
+		p.skip()
+		for _, op := range binaryOps[level] {
+			rest := p.text[p.pos:]
+			if !strings.HasPrefix(rest, op.token) || len(op.token) == 1 && len(rest) > 1 && strings.ContainsAny(op.token, "|&<>") && rest[1] == rest[0] {
+				continue
+			}
+			p.pos += len(op.token)
+			a, b := left, p.binary(level+1)
+			left = func(s *printState) value { return op.do(a(s), b(s)) }
+			continue next
+		}
+		break
+	}
+	return left
+}
+
+func (p *printParser) unary() expr {
+	switch c := p.skip(); {
+	case c == '!':
+		p.pos++
+		x := p.unary()
+		return func(s *printState) value { return number(!truth(x(s))) }
+	case c == '~':
+		p.pos++
+		x := p.unary()
+		return func(s *printState) value { return value{n: ^x(s).n} }
+	case c == '-':
+		p.pos++
+		x := p.unary()
+		return func(s *printState) value { return value{n: -x(s).n} }
+	case c == '(':
+		return p.paren()
+	case c == '"':
+		text, _ := p.quoted()
+		return func(*printState) value { return value{text: []byte(text), isStr: true} }
+	case '0' <= c && c <= '9':
+		return p.constant()
+	}
+	return p.named()
+}
+
+// castTypes are the types that a cast may name, and the scale of pointers.
+var castTypes = map[string]struct {
+	bits  int
+	scale uint64
+}{
+	"long": {64, 0}, "unsigned long": {64, 0}, "unsigned long long": {64, 0}, "long long": {64, 0}, "u64": {64, 0},
+	"void *": {64, 0}, "struct page *": {64, structPageSize}, "gfp_t": {32, 0}, "unsigned int": {32, 0}, "u32": {32, 0},
+}
+
+// paren is a cast, or an expression in parentheses.
+func (p *printParser) paren() expr {
+	p.pos++
+	if end := strings.IndexByte(p.text[p.pos:], ')'); end >= 0 {
+		if cast, ok := castTypes[strings.TrimSpace(p.text[p.pos:p.pos+end])]; ok {
+			p.pos += end + 1
+			x := p.unary()
+			mask := ^uint64(0) >> (64 - cast.bits)
+			return func(s *printState) value {
+				v := x(s)
+				v.n, v.scale = v.n&mask, cast.scale
+				return v
+			}
+		}
+	}
+	x := p.expression()
+	p.expect(")")
+	return x
+}
+
+// constant is a number with its suffix.
+func (p *printParser) constant() expr {
+	w := p.word()
+	n, err := strconv.ParseUint(strings.TrimRight(w, "uUlL"), 0, 64)
+	if err != nil {
+		return p.fail("number " + w)
+	}
+	return func(*printState) value { return value{n: n} }
+}
+
+// named is what begins with a name: a field, a helper or a constant.
+func (p *printParser) named() expr {
+	name := p.word()
+	switch name {
+	case "REC":
+		p.expect("->")
+		return p.member(p.word())
+	case "__get_str":
+		p.expect("(")
+		p.skip()
+		f, ok := p.fields[p.word()]
+		p.expect(")")
+		if !ok {
+			return p.fail("no such field")
+		}
+		return func(s *printState) value {
+			text, _ := stringAt(s.entry, f.offset)
+			return value{text: text, isStr: true}
+		}
+	case "__print_flags":
+		return p.flags()
+	case "__print_symbolic":
+		return p.symbolic()
+	}
+	if n, ok := printConstants[name]; ok {
+		return func(*printState) value { return value{n: n} }
+	}
+	return p.fail("unknown name " + name)
+}
+
+// member is REC->name, or REC->name[i].
+func (p *printParser) member(name string) expr {
+	f, ok := p.fields[name]
+	if !ok {
+		return p.fail("no field " + name)
+	}
+	_, dims, array := strings.Cut(f.decl, "[")
+	if !array {
+		load := filterField{kind: memberField, offset: f.offset, size: f.size, signed: f.signed}
+		return func(s *printState) value { return value{n: load.load(s.entry)} }
+	}
+	if !p.next("[") {
+		return func(s *printState) value { return value{text: s.entry[f.offset : f.offset+f.size], isStr: true} }
+	}
+	i, err := strconv.Atoi(p.word())
+	p.expect("]")
+	count, err2 := strconv.Atoi(strings.TrimSuffix(dims, "]"))
+	if err != nil || err2 != nil || i >= count {
+		return p.fail("index of " + name)
+	}
+	size := f.size / count
+	load := filterField{kind: memberField, offset: f.offset + i*size, size: size, signed: f.signed}
+	return func(s *printState) value { return value{n: load.load(s.entry)} }
+}
+
+// bitName is a pair of __print_flags and __print_symbolic.
+type bitName struct {
+	value uint64
+	name  string
+}
+
+// pairs is the rest of a helper: {value, "name"}, ...
+func (p *printParser) pairs() (list []bitName) {
+	for p.err == nil && p.next(",") {
+		p.expect("{")
+		v := p.expression()
+		p.expect(",")
+		name, _ := p.quoted()
+		p.expect("}")
+		list = append(list, bitName{v(&printState{}).n, name})
+	}
+	p.expect(")")
+	return list
+}
+
+// flags is __print_flags: the names of the bits that are set, and in hex those
+// that have none.
+func (p *printParser) flags() expr {
+	p.expect("(")
+	x := p.expression()
+	p.expect(",")
+	delim, _ := p.quoted()
+	list := p.pairs()
+	return func(s *printState) value {
+		v := x(s).n
+		text := []byte{}
+		add := func(name string) {
+			if len(text) > 0 {
+				text = append(text, delim...)
+			}
+			text = append(text, name...)
+		}
+		for _, f := range list {
+			if v != 0 && v&f.value == f.value {
+				add(f.name)
+				v &^= f.value
+			}
+		}
+		if v != 0 {
+			add(fmt.Sprintf("%#x", v))
+		}
+		return value{text: text, isStr: true}
+	}
+}
+
+// symbolic is __print_symbolic: the name of the value, or the value in hex.
+func (p *printParser) symbolic() expr {
+	p.expect("(")
+	x := p.expression()
+	list := p.pairs()
+	return func(s *printState) value {
+		v := x(s).n
+		for _, f := range list {
+			if f.value == v {
+				return value{text: []byte(f.name), isStr: true}
+			}
+		}
+		return value{text: fmt.Appendf(nil, "%#x", v), isStr: true}
+	}
+}

@@ -1,0 +1,560 @@
+package tracing
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+const (
+	maxTraceArgs = 128 // MAX_TRACE_ARGS: what comes after is not looked at
+	maxArgName   = 32  // MAX_ARG_NAME_LEN
+	maxArgText   = 63  // MAX_ARGSTR_LEN
+	maxArray     = 64  // MAX_ARRAY_LEN
+	maxFetchOps  = 15  // FETCH_INSN_MAX without the one that ends a program
+	maxStackNth  = abi.ThreadSize / 8
+)
+
+// fetchType is struct fetch_type: how a fetched value is stored and shown.
+type fetchType struct {
+	name   string // in a definition
+	decl   string // in a format file
+	size   int    // bytes in the entry
+	signed bool
+	text   bool   // a __data_loc: where the entry has the string
+	format string // in a format file
+	hex    bool
+	symbol bool
+}
+
+// fetchTypes is probe_fetch_types without those that only uprobes have.
+var fetchTypes = makeFetchTypes()
+
+func makeFetchTypes() []fetchType {
+	var types []fetchType
+	for _, name := range []string{"string", "ustring", "symstr"} {
+		types = append(types, fetchType{name: name, decl: "__data_loc char[]", size: 4, signed: true, text: true, format: `\"%s\"`})
+	}
+	for size := 1; size <= 8; size *= 2 {
+		long := ""
+		if size == 8 {
+			long = "L"
+		}
+		bits := strconv.Itoa(size * 8)
+		types = append(types,
+			fetchType{name: "u" + bits, decl: "u" + bits, size: size, format: "%" + long + "u"},
+			fetchType{name: "s" + bits, decl: "s" + bits, size: size, signed: true, format: "%" + long + "d"},
+			fetchType{name: "x" + bits, decl: "u" + bits, size: size, hex: true, format: "0x%" + long + "x"})
+	}
+	return append(types, fetchType{name: "symbol", decl: "u64", size: 8, symbol: true, format: "%pS"})
+}
+
+// findFetchType is find_fetch_type: a bitfield is stored as the unsigned number
+// that it is cut from. nil: no such type.
+func findFetchType(name string) *fetchType {
+	if strings.HasPrefix(name, "b") {
+		_, bits, _ := strings.Cut(name, "/")
+		n, err := parseUint(bits, 0, 64)
+		if err != nil {
+			return nil
+		}
+		name = "u" + strconv.FormatUint(n, 10)
+	}
+	i := slices.IndexFunc(fetchTypes, func(t fetchType) bool { return t.name == name })
+	if i < 0 {
+		return nil
+	}
+	return &fetchTypes[i]
+}
+
+// probeArg is struct probe_arg: an argument of a definition.
+type probeArg struct {
+	name   string
+	text   string // as it was written, without the name
+	typ    *fetchType
+	count  int // elements of an array; 0: no array
+	offset int // in the entry, from the end of its head
+	code   fetchCode
+}
+
+// size is what the argument takes in the entry, without strings.
+func (a *probeArg) size() int { return a.typ.size * max(a.count, 1) }
+
+// definition is the argument as the listing shows it.
+func (a *probeArg) definition() string { return a.name + "=" + a.text }
+
+// sameArg says whether two probes of one event may differ by these arguments.
+func sameArg(a, b *probeArg) bool {
+	return a.name == b.name && a.typ == b.typ && a.count == b.count
+}
+
+// argError says that an argument is wrong: where in its word, and why.
+type argError struct {
+	probeError
+	offset int
+}
+
+func failArg(e probeError, offset int) *argError { return &argError{e, offset} }
+
+// errno gives a refused number's own errno instead of the reason's.
+func (e *argError) because(err error) *argError {
+	e.errno = errnoOf(err)
+	return e
+}
+
+// errQuietArg is a refusal that error_log says nothing about.
+var errQuietArg = &argError{probeError: probeError{errno: syscall.EINVAL}}
+
+// reservedFields is reserved_field_names.
+var reservedFields = []string{
+	"common_type", "common_flags", "common_preempt_count", "common_pid", "common_tgid",
+	"__probe_ip", "__probe_ret_ip", "__probe_func",
+}
+
+// parseArg is traceprobe_parse_probe_arg: "[NAME=]FETCHARG[:TYPE]". before is
+// the arguments that the definition already has.
+func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *argError) {
+	name, body, named := strings.Cut(word, "=")
+	start := len(name) + 1
+	switch {
+	case !named:
+		name, body, start = fmt.Sprintf("arg%d", len(before)+1), word, 0
+	case len(name) > maxArgName:
+		return a, failArg(errArgNameTooLong, 0)
+	case name == "":
+		return a, failArg(errNoArgName, 0)
+	}
+	if !goodName(name, false) {
+		return a, failArg(errBadArgName, 0)
+	}
+	same := func(b probeArg) bool { return b.name == name }
+	if slices.Contains(reservedFields, name) || slices.ContainsFunc(before, same) {
+		return a, failArg(errUsedArgName, 0)
+	}
+	a = probeArg{name: name, text: body}
+	return a, d.parseArgBody(&a, body, start)
+}
+
+// parseArgBody is traceprobe_parse_probe_arg_body: FETCHARG[:TYPE] at offset of
+// its word.
+func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argError {
+	switch {
+	case len(body) > maxArgText:
+		return failArg(errArgTooLong, offset)
+	case body == "":
+		return failArg(errNoArgBody, offset)
+	}
+	fetch, typ, typed := strings.Cut(body, ":")
+	at := offset // of the type, for the errors about it
+	if typed {
+		at += len(fetch) + 1
+		base, array, isArray := strings.Cut(typ, "[")
+		if isArray {
+			if err := a.parseArray(array, at+len(base)+1); err != nil {
+				return err
+			}
+		}
+		typ = base
+	}
+	if err := a.findType(fetch, typ, typed, at, d.fields); err != nil {
+		return err
+	}
+	p := &fetchParser{d: d, code: &a.code}
+	if err := p.parse(fetch, offset); err != nil {
+		return err
+	}
+	return p.finish(a, typ, offset, at)
+}
+
+// parseArray parses "N]" at offset.
+func (a *probeArg) parseArray(s string, offset int) *argError {
+	n, rest, closed := strings.Cut(s, "]")
+	switch {
+	case !closed:
+		return failArg(errArrayNoClose, offset+len(s))
+	case rest != "":
+		return failArg(errBadArraySuffix, offset+len(n)+1)
+	}
+	count, err := parseUint(n, 0, math.MaxUint32)
+	switch {
+	case err != nil || count == 0:
+		return failArg(errBadArrayNum, offset)
+	case count > maxArray:
+		return failArg(errArrayTooBig, offset)
+	}
+	a.count = int(count)
+	return nil
+}
+
+func (a *probeArg) findType(fetch, typ string, typed bool, at int, fields map[string]*eventField) *argError {
+	switch {
+	case fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
+		if a.count != 0 || typed && typ != "string" {
+			return errQuietArg
+		}
+		typ = "string"
+	case !typed:
+		typ = "x64"
+	}
+	if a.typ = findFetchType(typ); a.typ == nil {
+		return failArg(errBadType, at)
+	}
+	return nil
+}
+
+// fetchParser makes the program of one argument. slots counts the operations
+// as the kernel does, which has room for few.
+type fetchParser struct {
+	d     *definition
+	code  *fetchCode
+	slots int
+}
+
+func (p *fetchParser) take(offset int) *argError {
+	if p.slots == maxFetchOps {
+		return failArg(errTooManyOps, offset)
+	}
+	p.slots++
+	return nil
+}
+
+// source sets what the program begins with.
+func (p *fetchParser) source(op fetchOp, value uint64) *argError {
+	p.code.source, p.code.value = op, value
+	return p.take(0)
+}
+
+// deref adds a load from offset bytes after the value.
+func (p *fetchParser) deref(user bool, by int64, offset int) *argError {
+	if err := p.take(offset); err != nil {
+		return err
+	}
+	p.code.derefs = append(p.code.derefs, deref{uint64(by), user})
+	return nil
+}
+
+// parse is parse_probe_arg.
+func (p *fetchParser) parse(arg string, offset int) *argError {
+	kind := byte(0)
+	if arg != "" {
+		kind = arg[0]
+	}
+	switch kind {
+	case '$':
+		return p.parseVariable(arg[1:], offset)
+	case '%':
+		if p.d.fields != nil {
+			p.d.noRegister = true // error_log has both
+			return failArg(errBadFetchArg, offset)
+		}
+		if i := slices.Index(registerNames[:], arg[1:]); i >= 0 {
+			return p.source(fetchReg, uint64(i))
+		}
+		return failArg(errBadRegName, offset)
+	case '@':
+		return p.parseMemory(arg[1:], offset)
+	case '+', '-':
+		return p.parseDeref(arg, offset)
+	case '\\':
+		return p.parseImmediate(arg[1:], offset)
+	}
+	return failArg(errBadFetchArg, offset)
+}
+
+// parseVariable is parse_probe_vars.
+func (p *fetchParser) parseVariable(name string, offset int) *argError {
+	if p.d.fields != nil {
+		p.code.symbol = name // to be looked up when the argument is whole
+		return p.source(fetchField, 0)
+	}
+	stack, isStack := strings.CutPrefix(name, "stack")
+	nth, isArg := strings.CutPrefix(name, "arg")
+	switch {
+	case name == "retval" && !p.d.ret:
+		return failArg(errRetvalOnProbe, offset)
+	case name == "retval":
+		return p.source(fetchRetval, 0)
+	case name == "stack":
+		return p.source(fetchStackPointer, 0)
+	case isStack && isDigit(stack):
+		n, err := parseUint(stack, 10, math.MaxUint64)
+		switch {
+		case err != nil:
+			return failArg(errBadVar, offset)
+		case n > maxStackNth:
+			return failArg(errBadStackNum, offset)
+		}
+		return p.source(fetchStack, n)
+	case name == "comm" || name == "COMM":
+		return p.source(fetchComm, 0)
+	case isArg && p.d.fentry:
+		n, err := parseUint(nth, 10, math.MaxUint64)
+		switch {
+		case err != nil:
+			return failArg(errBadVar, offset)
+		case n == 0 || n > maxStackNth:
+			return failArg(errBadArgNum, offset)
+		}
+		return p.source(fetchArg, n-1)
+	}
+	return failArg(errBadVar, offset)
+}
+
+func isDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
+
+// parseMemory parses what follows an "@": an address or a symbol.
+func (p *fetchParser) parseMemory(place string, offset int) *argError {
+	switch {
+	case isDigit(place):
+		addr, err := parseUint(place, 0, math.MaxUint64)
+		if err != nil {
+			return failArg(errBadMemAddr, offset).because(err)
+		}
+		if err := p.source(fetchImmediate, addr); err != nil {
+			return err
+		}
+	case strings.HasPrefix(place, "+") && p.d.user:
+		at, err := parseUint(place[1:], 0, math.MaxUint64)
+		if err != nil {
+			return failArg(errBadFileOffs, offset)
+		}
+		if err := p.source(fetchImmediate, at); err != nil {
+			return err
+		}
+	case strings.HasPrefix(place, "+"):
+		return failArg(errFileOnKprobe, offset)
+	case p.d.user:
+		return failArg(errSymOnUprobe, offset)
+	default:
+		p.code.symbol, p.code.hasSymbol = place, true
+		if err := p.source(fetchImmediate, 0); err != nil {
+			return err
+		}
+		if err := p.take(offset); err != nil {
+			return err
+		}
+	}
+	return p.deref(false, 0, offset)
+}
+
+// parseDeref parses "+|-[u]OFFSET(FETCHARG)". As in the kernel, after a "u" the
+// columns of what is in the brackets are one too low.
+func (p *fetchParser) parseDeref(arg string, offset int) *argError {
+	user := strings.HasPrefix(arg[1:], "u")
+	if user {
+		arg = arg[:1] + arg[2:]
+	}
+	arg = strings.TrimPrefix(arg, "+")
+	number, inner, open := strings.Cut(arg, "(")
+	if !open {
+		return failArg(errDerefNeedBrace, offset)
+	}
+	by, err := parseInt(number, 0)
+	if err != nil {
+		return failArg(errBadDerefOffs, offset).because(err)
+	}
+	offset += len(number) + 1
+	if number[0] != '-' {
+		offset++
+	}
+	end := strings.LastIndexByte(inner, ')')
+	if end < 0 {
+		return failArg(errDerefOpenBrace, offset+len(inner))
+	}
+	if err := p.parse(inner[:end], offset); err != nil {
+		return err
+	}
+	if p.code.source == fetchComm || p.code.source == fetchData {
+		return failArg(errCommCantDeref, offset)
+	}
+	return p.deref(user, by, offset)
+}
+
+// parseImmediate parses what follows a backslash: a number or a string.
+func (p *fetchParser) parseImmediate(s string, offset int) *argError {
+	if text, ok := strings.CutPrefix(s, `"`); ok {
+		if !strings.HasSuffix(text, `"`) {
+			return failArg(errImmStrNoClose, offset+2+len(text))
+		}
+		p.code.data = append([]byte(strings.TrimSuffix(text, `"`)), 0)
+		return p.source(fetchData, 0)
+	}
+	var v uint64
+	var n int64
+	err := fmt.Errorf("%q is no number: %w", s, syscall.EINVAL)
+	switch {
+	case isDigit(s):
+		v, err = parseUint(s, 0, math.MaxUint64)
+	case strings.HasPrefix(s, "-"):
+		n, err = parseInt(s, 0)
+		v = uint64(n)
+	case strings.HasPrefix(s, "+"):
+		n, err = parseInt(s[1:], 0)
+		v = uint64(n)
+	}
+	if err != nil {
+		return failArg(errBadImm, offset+1).because(err)
+	}
+	return p.source(fetchImmediate, v)
+}
+
+// finish is the second half of traceprobe_parse_probe_arg_body: how the value
+// gets into the entry. The last load and the store are one operation where a
+// number or a string is read from memory.
+func (p *fetchParser) finish(a *probeArg, typ string, offset, at int) *argError {
+	c := p.code
+	c.size, c.count = a.typ.size, a.count
+	if err := p.finishStore(a, offset, at); err != nil {
+		return err
+	}
+	if strings.HasPrefix(typ, "b") {
+		if !p.parseBitfield(typ, a.typ.size*8) {
+			return failArg(errBadBitfield, at)
+		}
+	}
+	if a.count == 0 {
+		return nil
+	}
+	if c.store != storeMemory && c.store != storeString && c.store != storeUserString {
+		return failArg(errBadString, at)
+	}
+	return p.take(offset)
+}
+
+func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
+	c := p.code
+	var last *deref
+	if n := len(c.derefs); n > 0 {
+		last = &c.derefs[n-1]
+	}
+	fromUser := last != nil && last.user
+	keep := last == nil // the store is an operation of its own
+	switch {
+	case a.typ.name == "symstr":
+		if fromUser || last == nil && !c.source.isRegister() {
+			return failArg(errBadSymString, at)
+		}
+		c.store, keep = storeSymbol, true
+	case a.typ.text:
+		if last == nil && c.source != fetchImmediate && c.source != fetchComm && c.source != fetchData && c.source != fetchField {
+			return failArg(errBadString, at)
+		}
+		keep = keep || a.count != 0
+		c.store = storeString
+		if a.typ.name == "ustring" || fromUser && !keep {
+			c.store = storeUserString
+		}
+	case last == nil:
+		c.store = storeRaw
+	case fromUser:
+		c.store = storeUserMemory
+	default:
+		c.store = storeMemory
+	}
+	if keep {
+		return p.take(offset)
+	}
+	c.storeAt = last.by
+	c.derefs = c.derefs[:len(c.derefs)-1]
+	return nil
+}
+
+// parseBitfield parses b<width>@<offset>/<size of the number, bits>.
+func (p *fetchParser) parseBitfield(typ string, bits int) bool {
+	width, rest := simpleUint(typ[1:])
+	from, ok := strings.CutPrefix(rest, "@")
+	if width == 0 || !ok {
+		return false
+	}
+	first, rest := simpleUint(from)
+	if rest == from || !strings.HasPrefix(rest, "/") || p.take(0) != nil {
+		return false
+	}
+	if width > uint64(bits) || first > uint64(bits)-width {
+		return false
+	}
+	p.code.bitfield = true
+	p.code.left = uint(uint64(bits) - width - first)
+	p.code.right = uint(uint64(bits) - width)
+	return true
+}
+
+// simpleUint is simple_strtoul with base 0: the number that s begins with, and
+// the rest.
+func simpleUint(s string) (v uint64, rest string) {
+	base, digits := radix(s, 0)
+	i := 0
+	for ; i < len(digits) && digit(digits[i]) < base; i++ {
+		v = v*base + digit(digits[i])
+	}
+	if i == 0 && len(digits) < len(s) {
+		return 0, s[1:]
+	}
+	return v, digits[i:]
+}
+
+// resolve is traceprobe_update_arg: it looks up the symbol of an "@SYM". ENOENT:
+// there is none.
+func (c *fetchCode) resolve(symbols Symbols) error {
+	if !c.hasSymbol {
+		return nil
+	}
+	name, offset, err := splitSymbolOffset(c.symbol)
+	if err != nil {
+		return err
+	}
+	syms := symbols.LookupName(name)
+	if name == "" || len(syms) == 0 {
+		return fmt.Errorf("no symbol %q: %w", name, syscall.ENOENT)
+	}
+	c.value = syms[0].Addr + uint64(offset)
+	return nil
+}
+
+// argFields is the members of an entry that hold arguments; base is where the
+// entry's head ends.
+func argFields(args []probeArg, base int) []field {
+	var fields []field
+	for i := range args {
+		a := &args[i]
+		decl := a.typ.decl + " " + a.name
+		switch {
+		case a.count != 0 && a.typ.text:
+			decl = fmt.Sprintf("%s[%d] %s", a.typ.decl, a.count, a.name)
+		case a.count != 0:
+			decl += "[]"
+		}
+		fields = append(fields, field{decl, base + a.offset, a.size(), a.typ.signed})
+	}
+	return fields
+}
+
+// argsPrintFmt is print_probe_args's part of a format file's last line: the
+// format and the values that it takes.
+func argsPrintFmt(args []probeArg) (format, values string) {
+	for i := range args {
+		a := &args[i]
+		value := func(index string) string {
+			if a.typ.text {
+				return ", __get_str(" + a.name + index + ")"
+			}
+			return ", REC->" + a.name + index
+		}
+		format += " " + a.name + "="
+		if a.count == 0 {
+			format += a.typ.format
+			values += value("")
+			continue
+		}
+		format += "{" + strings.TrimSuffix(strings.Repeat(a.typ.format+",", a.count), ",") + "}"
+		for n := range a.count {
+			values += value("[" + strconv.Itoa(n) + "]")
+		}
+	}
+	return format, values
+}

@@ -1,0 +1,119 @@
+package tracing
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// Snapshot begins to read the file snapshot of one vCPU, or with -1 of all.
+func (a *Array) Snapshot(cpu int) *TraceReader {
+	r := a.Trace(cpu)
+	r.ofSnapshot = true
+	return r
+}
+
+// snapshotText is print_snapshot_help: what snapshot shows while there is none.
+func snapshotText(allocated bool, cpu int) string {
+	state := "freed"
+	if allocated {
+		state = "allocated"
+	}
+	text := "#\n# * Snapshot is " + state + " *\n#\n# Snapshot commands:\n"
+	if cpu >= 0 {
+		return text + "# echo 0 > snapshot : Invalid for per_cpu snapshot file.\n" +
+			"# echo 1 > snapshot : Not supported with this kernel.\n" +
+			"#                     Must use main snapshot file to allocate.\n" +
+			"# echo 2 > snapshot : Clears this cpu's snapshot buffer (but does not allocate)\n" +
+			"#                      (Doesn't have to be '2' works with any number that\n" +
+			"#                       is not a '0' or '1')\n"
+	}
+	return text + "# echo 0 > snapshot : Clears and frees snapshot buffer\n" +
+		"# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.\n" +
+		"#                      Takes a snapshot of the main buffer.\n" +
+		"# echo 2 > snapshot : Clears snapshot buffer (but does not allocate or free)\n" +
+		"#                      (Doesn't have to be '2' works with any number that\n" +
+		"#                       is not a '0' or '1')\n"
+}
+
+// WriteSnapshot takes a write to snapshot: 1 exchanges the buffer with the
+// snapshot, which is made if there is none, 0 frees it, any other number empties
+// it. EINVAL: no number, or 0 or 1 for one vCPU; EBUSY: somebody reads snapshot;
+// ENOMEM.
+func (a *Array) WriteSnapshot(cpu int, data []byte) error {
+	v, err := userNumber(data)
+	if err != nil {
+		return fmt.Errorf("snapshot: %w", err)
+	}
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.tracer.expand()
+	if v < 2 && cpu >= 0 {
+		return fmt.Errorf("snapshot of one vCPU: %w", syscall.EINVAL)
+	}
+	switch v {
+	case 0:
+		a.snapshot.Store(nil)
+	case 1:
+		if err := a.allocSnapshot(); err != nil {
+			return err
+		}
+		a.swapSnapshot()
+	default:
+		if s := a.snapshot.Load(); s != nil {
+			s.Reset(cpu)
+		}
+	}
+	return nil
+}
+
+// allocSnapshot is tracing_arm_snapshot: there is a buffer for the snapshot, of the
+// same sizes as the main one. The caller holds mu.
+func (a *Array) allocSnapshot() error {
+	s := a.snapshot.Load()
+	if a.snapshotReaders > 0 && (s == nil || s.pages() != a.buffer.pages()) {
+		return fmt.Errorf("the snapshot is being read: %w", syscall.EBUSY)
+	}
+	if s == nil {
+		if err := a.tracer.afford(nil, a.buffer.pages()); err != nil {
+			return err
+		}
+		s = NewRingBuffer(a.buffer.CPUs(), initialPages)
+	}
+	for cpu := range a.buffer.CPUs() {
+		s.cpus[cpu].off.Store(!a.cpumask[cpu])
+		s.Resize(cpu, a.buffer.size(cpu)/pageData)
+	}
+	a.snapshot.Store(s)
+	return nil
+}
+
+// swapSnapshot is update_max_tr, in atomic Go: the buffer and the snapshot change
+// places. False: there is none.
+func (a *Array) swapSnapshot() bool {
+	s := a.snapshot.Load()
+	if s == nil || a.buffer.paused.Load() > 0 {
+		return false
+	}
+	a.buffer.swap(s)
+	return true
+}
+
+// reservedIn is the buffer that an event's room was in when the buffer had changed
+// places with the snapshot so many times: one that a trigger of its own hit takes
+// away ends in the snapshot.
+func (a *Array) reservedIn(swaps uint32) *RingBuffer {
+	if s := a.snapshot.Load(); s != nil && (a.buffer.swaps.Load()-swaps)&1 == 1 {
+		return s
+	}
+	return a.buffer
+}
+
+// takeSnapshot is tracing_snapshot_instance, in atomic Go: a snapshot for a trigger.
+// Where somebody has freed the buffer for it, recording stops.
+func (a *Array) takeSnapshot() {
+	if a.snapshot.Load() == nil {
+		a.buffer.disabled.Store(true)
+		return
+	}
+	a.swapSnapshot()
+}

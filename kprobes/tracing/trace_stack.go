@@ -1,0 +1,128 @@
+package tracing
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// stackTracer is the tracer that looks for the deepest kernel stack: at each entry
+// of a function it measures how much of the task's stack is used.
+type stackTracer struct {
+	max atomic.Uint64 // bytes: what must be exceeded
+
+	// Guarded by Tracer.mu.
+	on       bool // kernel.stack_tracer_enabled
+	filter   functionSet
+	listener FunctionListener
+
+	mu    sync.Mutex // one vCPU at a time; guards what follows, the deepest stack
+	n     int
+	ips   [maxStack]uint64
+	depth [maxStack]uint64 // bytes from the stack's top
+}
+
+// StackTracer is kernel.stack_tracer_enabled.
+func (t *Tracer) StackTracer(on bool) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stacks.on = on
+	return t.updateStackTracer()
+}
+
+// updateStackTracer has it listen to the functions of its filter. The caller holds
+// mu.
+func (t *Tracer) updateStackTracer() error {
+	s := &t.stacks
+	if t.conf.Functions == nil || t.conf.Unwind == nil || !s.on && s.listener == nil {
+		return nil
+	}
+	if s.listener == nil {
+		s.listener = t.conf.Functions.Listen("stack_trace_call", t.measureStack)
+	}
+	if !s.on {
+		return s.listener.Set(nil)
+	}
+	return s.listener.Set(s.filter.wanted(t))
+}
+
+// measureStack is stack_trace_call, in atomic Go.
+func (t *Tracer) measureStack(trap *abi.Trap) {
+	const word = 8 // the call of the tracer has pushed where it goes on
+	s := &t.stacks
+	at := trap.Regs.SP - word
+	top := at&^uint64(abi.ThreadSize-1) + abi.ThreadSize
+	if top-at <= s.max.Load() || !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if top-at <= s.max.Load() {
+		return
+	}
+	sps := &t.cpus[trap.CPU].stack
+	s.n = t.conf.Unwind(trap.Task, trap.Regs.IP, 0, trap.Regs.SP, s.ips[:], sps[:])
+	s.max.Store(top - at)
+	s.ips[0] += fentrySize
+	for i := range s.n {
+		// What a function returns to stands below its caller's stack pointer.
+		s.depth[i] = top - (sps[i] - word)
+	}
+}
+
+// fentrySize is the length of an fentry site: the call there returns behind it.
+const fentrySize = 5
+
+// StackMaxSize is the text of stack_max_size.
+func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", t.stacks.max.Load()) }
+
+// SetStackMaxSize takes a write to stack_max_size. EINVAL: not a number.
+func (t *Tracer) SetStackMaxSize(data []byte) error {
+	v, err := userNumber(data)
+	if err != nil {
+		return fmt.Errorf("stack_max_size: %w", err)
+	}
+	t.stacks.mu.Lock()
+	defer t.stacks.mu.Unlock()
+	t.stacks.max.Store(v)
+	return nil
+}
+
+// StackTrace is the lines of stack_trace: the deepest stack that was seen.
+func (t *Tracer) StackTrace() []string {
+	t.mu.Lock()
+	on := t.stacks.on
+	t.mu.Unlock()
+	s := &t.stacks
+	s.mu.Lock()
+	n, ips, depth := s.n, slices.Clone(s.ips[:s.n]), slices.Clone(s.depth[:s.n])
+	s.mu.Unlock()
+	lines := []string{fmt.Sprintf("        Depth    Size   Location    (%d entries)\n        -----    ----   --------\n", n)}
+	if !on && s.max.Load() == 0 {
+		lines = append(lines, "#\n#  Stack tracer disabled\n#\n# To enable the stack tracer, either add 'stacktrace' to the\n"+
+			"# kernel command line\n# or 'echo 1 > /proc/sys/kernel/stack_tracer_enabled'\n#\n")
+	}
+	for i := range n {
+		size := depth[i]
+		if i+1 < n {
+			size -= depth[i+1]
+		}
+		line := fmt.Appendf(nil, "%3d) %8d   %5d   ", i, depth[i], size)
+		lines = append(lines, string(append(t.global.appendSymbol(line, ips[i], true), '\n')))
+	}
+	return lines
+}
+
+// StackFilter is the lines of stack_trace_filter.
+func (t *Tracer) StackFilter() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.stacks.filter.lines(t, "#### all functions enabled ####\n")
+}
+
+// EditStackFilter opens stack_trace_filter for writing.
+func (t *Tracer) EditStackFilter(truncate bool) *FunctionEdit {
+	return t.editFunctions(nil, &t.stacks.filter, truncate, t.updateStackTracer)
+}

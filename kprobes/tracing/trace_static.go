@@ -1,0 +1,184 @@
+package tracing
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Tracepoints are places in the kernel that tell of themselves while they are
+// on: kernel's Machine.
+type Tracepoints interface {
+	// Tracepoint gives the address of a tracepoint that the kernel has.
+	Tracepoint(name string) (addr uint64, ok bool)
+	// SetTracepoint switches one on and off. While it is on Tracer.Tracepoint is
+	// called at each hit.
+	SetTracepoint(addr uint64, on bool) error
+}
+
+// formats is what Linux's files format say.
+//
+//go:embed formats.txt
+var formats string
+
+// staticFormat is an event of formats.txt.
+type staticFormat struct {
+	group, name string
+	id          uint16
+	members     []field
+	text        string // the print fmt
+}
+
+// parseFormats parses formats.txt: for each event a line "GROUP:NAME ID", lines
+// of fields as in the file format, and the print fmt.
+func parseFormats(text string) (list []staticFormat, _ error) {
+	for _, line := range strings.Split(text, "\n") {
+		switch {
+		case line == "" || line[0] == '#':
+		case line[0] != '\t':
+			name, id, _ := strings.Cut(line, " ")
+			n, err := strconv.ParseUint(id, 10, 16)
+			if err != nil {
+				return nil, fmt.Errorf("formats.txt: %q: %w", line, err)
+			}
+			f := staticFormat{id: uint16(n)}
+			f.group, f.name, _ = strings.Cut(name, ":")
+			list = append(list, f)
+		case strings.HasPrefix(line, "\tfield:"):
+			f, err := parseField(line)
+			if err != nil {
+				return nil, err
+			}
+			e := &list[len(list)-1]
+			e.members = append(e.members, f)
+		default:
+			list[len(list)-1].text = line[1:]
+		}
+	}
+	return list, nil
+}
+
+// parseField is field.String the other way round.
+func parseField(line string) (f field, _ error) {
+	parts := strings.Split(strings.TrimPrefix(line, "\tfield:"), ";\t")
+	if len(parts) != 4 {
+		return f, fmt.Errorf("formats.txt: field %q", line)
+	}
+	var signed int
+	_, err := fmt.Sscanf(strings.Join(parts[1:], " "), "offset:%d size:%d signed:%d;", &f.offset, &f.size, &signed)
+	f.decl, f.signed = parts[0], signed == 1
+	if err != nil {
+		return f, fmt.Errorf("formats.txt: field %q: %w", line, err)
+	}
+	return f, nil
+}
+
+// tracepoint is one of the kernel's, with the events that its hits are for.
+type tracepoint struct {
+	tracer *Tracer
+	addr   uint64
+	users  int             // events that are on; guarded by Tracer.mu
+	event  *staticEvent    // the one of its own name
+	calls  []*syscallEvent // of sys_enter and sys_exit: by number
+}
+
+// use counts the events of the tracepoint that are on. The caller holds
+// Tracer.mu.
+func (tp *tracepoint) use(d int) error {
+	was := tp.users > 0
+	tp.users += d
+	if is := tp.users > 0; is != was {
+		return tp.tracer.conf.Tracepoints.SetTracepoint(tp.addr, is)
+	}
+	return nil
+}
+
+// staticEvent is an event that TRACE_EVENT defines: its entries are what the
+// kernel filled in.
+type staticEvent struct {
+	*Event
+	staticFormat
+	tp     *tracepoint
+	format *printFormat
+}
+
+var _ eventClass = (*staticEvent)(nil)
+
+func (ev *staticEvent) fields() []field  { return ev.members }
+func (ev *staticEvent) printFmt() string { return ev.text }
+func (ev *staticEvent) enable() error    { return ev.tp.use(1) }
+func (ev *staticEvent) disable()         { _ = ev.tp.use(-1) } // text that was written once can be written again
+
+func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
+	b = append(append(b, ev.Name...), ": "...)
+	return append(ev.format.append(a, b, entry), '\n')
+}
+
+// newStaticEvents makes the events of the tracepoints that the kernel has, in
+// the order in which Linux does.
+func (t *Tracer) newStaticEvents() {
+	t.tracepoints = map[uint64]*tracepoint{}
+	if t.conf.Tracepoints == nil {
+		return
+	}
+	list, err := parseFormats(formats)
+	if err != nil {
+		panic(err)
+	}
+	for _, f := range list {
+		if f.group == syscallGroup {
+			t.newSyscallEvent(f)
+			continue
+		}
+		tp := t.tracepoint(f.name)
+		if tp == nil {
+			continue
+		}
+		format, err := parsePrintFormat(f.text, f.members)
+		if err != nil {
+			panic(fmt.Errorf("formats.txt: %s: %w", f.name, err))
+		}
+		ev := &staticEvent{staticFormat: f, tp: tp, format: format}
+		ev.Event = t.newEvent(f.group, f.name, f.id, ev)
+		tp.event = ev
+	}
+}
+
+// tracepoint finds a tracepoint; nil: the kernel has not got it.
+func (t *Tracer) tracepoint(name string) *tracepoint {
+	addr, ok := t.conf.Tracepoints.Tracepoint(name)
+	if !ok {
+		return nil
+	}
+	tp := t.tracepoints[addr]
+	if tp == nil {
+		tp = &tracepoint{tracer: t, addr: addr}
+		t.tracepoints[addr] = tp
+	}
+	return tp
+}
+
+// Tracepoint is told of each hit of a tracepoint that is on, in atomic Go:
+// trap.Arg is its address, trap.Data what it tells.
+func (t *Tracer) Tracepoint(trap *abi.Trap) {
+	tp := t.tracepoints[trap.Arg]
+	if tp == nil || len(trap.Data) < entryHeader {
+		return
+	}
+	data := trap.Data[entryHeader:]
+	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= maxEntry {
+		if en := ev.begin(trap); en != nil {
+			en.n += copy(en.buf[en.n:], data)
+			ev.commit(trap, en)
+		}
+	}
+	if tp.calls != nil && len(data) >= 16 {
+		if nr := binary.LittleEndian.Uint64(data); nr < uint64(len(tp.calls)) && tp.calls[nr] != nil {
+			tp.calls[nr].hit(trap, data)
+		}
+	}
+}

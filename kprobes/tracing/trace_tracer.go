@@ -1,0 +1,81 @@
+package tracing
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+// tracerKind is struct tracer: a value of current_tracer.
+type tracerKind struct {
+	name string
+	// set begins or ends it; nil: nothing is to be done. Tracer.mu is held.
+	set func(a *Array, on bool) error
+}
+
+// tracers in the order of available_tracers; the last one is current at first.
+var tracers = [...]tracerKind{
+	{"function", (*Array).functionTracer},
+	{"nop", nil},
+}
+
+// availableTracers are those that this kernel can do.
+func (t *Tracer) availableTracers() []tracerKind {
+	if t.conf.Functions == nil {
+		return tracers[len(tracers)-1:]
+	}
+	return tracers[:]
+}
+
+// AvailableTracers is the text of the file of that name.
+func (a *Array) AvailableTracers() string {
+	var names []string
+	for _, k := range a.tracer.availableTracers() {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, " ") + "\n"
+}
+
+// CurrentTracer is the text of the file of that name.
+func (a *Array) CurrentTracer() string { return a.currentTracer() + "\n" }
+
+func (a *Array) currentTracer() string { return a.current.Load().name }
+
+// SetCurrentTracer takes a write to current_tracer; EINVAL for an unknown one.
+// What the tracer before has recorded is gone.
+func (a *Array) SetCurrentTracer(data []byte) error {
+	const longest = 100 // MAX_TRACER_SIZE
+	name := trimSpace(cString(data[:min(len(data), longest)]))
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	a.expand()
+	for _, k := range a.tracer.availableTracers() {
+		if k.name == name {
+			return a.setTracer(&k)
+		}
+	}
+	return fmt.Errorf("no tracer %q: %w", name, syscall.EINVAL)
+}
+
+// setTracer is tracing_set_tracer. The caller holds mu.
+func (a *Array) setTracer(k *tracerKind) error {
+	old := a.current.Load()
+	if old.name == k.name {
+		return nil
+	}
+	a.current.Store(&tracers[len(tracers)-1])
+	if old.set != nil {
+		if err := old.set(a, false); err != nil {
+			return err
+		}
+		a.tracer.conf.Machine.SynchronizeRCU()
+	}
+	a.ClearTrace(-1)
+	if k.set != nil {
+		if err := k.set(a, true); err != nil {
+			return err
+		}
+	}
+	a.current.Store(k)
+	return nil
+}

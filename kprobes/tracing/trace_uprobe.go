@@ -1,0 +1,332 @@
+package tracing
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+const uprobeGroup = "uprobes"
+
+// traceUprobe is trace_uprobe: one line of uprobe_events. The programs that such a
+// probe would be in are the host's, which nothing here can put a breakpoint into:
+// definitions are taken and refused as Linux does, their events have all files,
+// and enabling one says in the log that there will be no hits.
+type traceUprobe struct {
+	tracer       *Tracer
+	event        *uprobeEvent
+	path         string
+	offset, refs uint64
+	args         []probeArg
+}
+
+// uprobeEvent is the event of one or more uprobes.
+type uprobeEvent struct {
+	*Event
+	tracer *Tracer
+	ret    bool
+	args   []probeArg
+	probes []*traceUprobe
+}
+
+var (
+	_ eventClass = (*uprobeEvent)(nil)
+	_ dynEvent   = (*traceUprobe)(nil)
+)
+
+// WriteUprobeEvents takes a write to uprobe_events: definitions and deletions, one
+// in a line.
+func (t *Tracer) WriteUprobeEvents(data []byte) (int, error) {
+	return t.runCommands(data, func(line string) error {
+		if strings.HasPrefix(line, "-") {
+			return t.release(line, isUprobe)
+		}
+		return t.createOne(line, t.createUprobe)
+	})
+}
+
+func isUprobe(d dynEvent) bool {
+	_, ok := d.(*traceUprobe)
+	return ok
+}
+
+// ReleaseUprobes deletes all uprobes: opening uprobe_events with O_TRUNC does so.
+// EBUSY, and nothing happens, when one of their events is enabled.
+func (t *Tracer) ReleaseUprobes() error { return t.releaseAll(isUprobe) }
+
+// UprobeEvents is the lines of uprobe_events, the oldest first.
+func (t *Tracer) UprobeEvents() []string { return t.uprobes((*traceUprobe).line) }
+
+// UprobeProfile is the lines of uprobe_profile: file, event, hits.
+func (t *Tracer) UprobeProfile() []string { return t.uprobes((*traceUprobe).profile) }
+
+func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var lines []string
+	for _, d := range t.dynamic {
+		if u, ok := d.(*traceUprobe); ok {
+			lines = append(lines, line(u))
+		}
+	}
+	return lines
+}
+
+// createUprobe is __trace_uprobe_create:
+//
+//	p|r[:[GROUP/][EVENT]] PATH:OFFSET[%return][(REF)] [ARG...]
+//
+// False: the line is no such definition. The caller holds mu.
+func (t *Tracer) createUprobe(line string) (bool, error) {
+	argv := argvSplit(line)
+	head := argv[0]
+	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 || len(head) > 1 && head[1] != ':' && !isDigit(head[1:]) {
+		return false, nil
+	}
+	colon := strings.LastIndexByte(argv[1], ':')
+	if colon < 0 || !strings.Contains(argv[1], "/") || !isDigit(argv[1][colon+1:]) {
+		return false, nil
+	}
+	u := &traceUprobe{tracer: t, path: argv[1][:colon]}
+	d := definition{group: uprobeGroup, ret: head[0] == 'r', user: true}
+	derr, err := u.parse(&d, argv, colon)
+	if derr == nil && err == nil {
+		derr, err = u.register(&d)
+	}
+	if derr == nil {
+		return true, err
+	}
+	command, column := derr.caret(argv)
+	t.global.logError("trace_uprobe", derr.text, command, column)
+	return true, fmt.Errorf("%s: %w", command, derr)
+}
+
+func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*definitionError, error) {
+	regular, err := u.tracer.conf.regularFile(u.path)
+	if err != nil {
+		return &definitionError{probeError{errFileNotFound.text, errnoOf(err)}, 1, 0}, nil
+	}
+	if !regular {
+		return &definitionError{errNoRegularFile, 1, 0}, nil
+	}
+	if derr := u.parseOffset(d, argv[1][colon+1:], colon+1); derr != nil {
+		return derr, nil
+	}
+	head := argv[0]
+	if len(head) > 1 && head[1] == ':' {
+		group, name, derr := parseEventName(head[2:], 2)
+		if derr != nil {
+			return derr, nil
+		}
+		d.name = name
+		if group != "" {
+			d.group = group
+		}
+	}
+	if d.name == "" {
+		base := path.Base(u.path)
+		if i := strings.IndexAny(base, ".-_"); i >= 0 {
+			base = base[:i]
+		}
+		d.name = fmt.Sprintf("p_%s_0x%x", base, u.offset)
+		d.name = d.name[:min(len(d.name), maxNameLen-1)]
+	}
+	derr, err := d.parseArgs(argv[2:])
+	u.args = d.args
+	return derr, err
+}
+
+// parseOffset parses "OFFSET[%return]" or "OFFSET(REF)" at column at.
+func (u *traceUprobe) parseOffset(d *definition, text string, at int) *definitionError {
+	fail := func(e probeError, offset int) *definitionError { return &definitionError{e, 1, offset} }
+	if number, ref, found := strings.Cut(text, "("); found {
+		refAt := at + len(number) + 1
+		digits, rest, closed := strings.Cut(ref, ")")
+		switch {
+		case !closed:
+			return fail(errRefCntOpen, refAt+len(ref))
+		case rest != "":
+			return fail(errBadRefCntSuffix, refAt+len(digits)+1)
+		}
+		n, err := parseUint(digits, 0, math.MaxUint64)
+		if err != nil {
+			return fail(errBadRefCnt, refAt)
+		}
+		u.refs, text = n, number
+	}
+	if number, suffix, found := strings.Cut(text, "%"); found {
+		if suffix != "return" {
+			return fail(errBadAddrSuffix, at+len(number))
+		}
+		d.ret, text = true, number
+	}
+	n, err := parseUint(text, 0, math.MaxUint64)
+	if err != nil {
+		return fail(probeError{errBadUprobeOffs.text, errnoOf(err)}, at)
+	}
+	u.offset = n
+	return nil
+}
+
+// register is register_trace_uprobe.
+func (u *traceUprobe) register(d *definition) (*definitionError, error) {
+	t := u.tracer
+	for _, x := range t.dynamic {
+		old, ok := x.(*traceUprobe)
+		if !ok || old.path != u.path || old.offset != u.offset || old.event.Group == d.group && old.event.Name == d.name {
+			continue
+		}
+		if old.refs != u.refs {
+			t.conf.Machine.Printk(4, "trace_kprobe: Reference counter offset mismatch.")
+			return nil, fmt.Errorf("%s: another reference counter: %w", u.path, syscall.EINVAL)
+		}
+	}
+	old := t.namesInUse[eventName{d.group, d.name}]
+	ev, ours := (*uprobeEvent)(nil), false
+	if old != nil {
+		if ev, ours = old.class.(*uprobeEvent); !ours {
+			return &definitionError{errEventExists, 0, 0}, nil
+		}
+		if derr := ev.accepts(u, d); derr != nil {
+			return derr, nil
+		}
+	} else {
+		ev = &uprobeEvent{tracer: t, ret: d.ret, args: d.args}
+		if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
+			return nil, fmt.Errorf("uprobe %s: %w", d.name, syscall.ENODEV)
+		}
+	}
+	u.event = ev
+	ev.probes = append(ev.probes, u)
+	t.dynamic = append(t.dynamic, u)
+	return nil, nil
+}
+
+// accepts says whether a further probe may join the event.
+func (ev *uprobeEvent) accepts(u *traceUprobe, d *definition) *definitionError {
+	if ev.ret != d.ret {
+		return &definitionError{errDiffProbeType, 0, 0}
+	}
+	if i := differentArg(ev.args, u.args); i >= 0 {
+		return &definitionError{errDiffArgType, i + 2, 0}
+	}
+	sameText := func(a, b probeArg) bool { return a.text == b.text }
+	for _, p := range ev.probes {
+		if p.path == u.path && p.offset == u.offset && slices.EqualFunc(p.args, u.args, sameText) {
+			return &definitionError{errSameProbe, 0, 0}
+		}
+	}
+	return nil
+}
+
+func (u *traceUprobe) place() string {
+	text := fmt.Sprintf("%s:0x%016x", u.path, u.offset)
+	if u.refs != 0 {
+		text += fmt.Sprintf("(0x%x)", u.refs)
+	}
+	return text
+}
+
+// line is one of uprobe_events.
+func (u *traceUprobe) line() string {
+	kind := "p"
+	if u.event.ret {
+		kind = "r"
+	}
+	text := fmt.Sprintf("%s:%s/%s %s", kind, u.event.Group, u.event.Name, u.place())
+	for i := range u.args {
+		text += " " + u.args[i].definition()
+	}
+	return text + "\n"
+}
+
+func (u *traceUprobe) profile() string {
+	return fmt.Sprintf("  %s %-44s %15d\n", u.path, u.event.Name, 0)
+}
+
+// matches is trace_uprobe_match.
+func (u *traceUprobe) matches(group, event string, argv []string) bool {
+	if group != "" && u.event.Group != group || event != "" && u.event.Name != event {
+		return false
+	}
+	if len(argv) == 0 {
+		return true
+	}
+	if argv[0] != u.place() || len(argv)-1 > len(u.args) {
+		return false
+	}
+	for i, word := range argv[1:] {
+		if word != u.args[i].definition() {
+			return false
+		}
+	}
+	return true
+}
+
+func (u *traceUprobe) busy() error {
+	if u.event.wanted() {
+		return u.event.busy()
+	}
+	return nil
+}
+
+func (u *traceUprobe) release() error {
+	ev := u.event
+	if len(ev.probes) == 1 {
+		if err := u.busy(); err != nil {
+			return err
+		}
+		u.tracer.forgetEvent(ev.Event)
+	}
+	ev.probes = slices.DeleteFunc(ev.probes, func(p *traceUprobe) bool { return p == u })
+	return nil
+}
+
+// headSize is what an entry has before the arguments.
+func (ev *uprobeEvent) headSize() int {
+	if ev.ret {
+		return entryHeader + 16
+	}
+	return entryHeader + 8
+}
+
+func (ev *uprobeEvent) fields() []field {
+	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
+	if ev.ret {
+		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
+	}
+	return append(head, argFields(ev.args, ev.headSize())...)
+}
+
+func (ev *uprobeEvent) printFmt() string {
+	format, values := argsPrintFmt(ev.args)
+	if ev.ret {
+		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
+	}
+	return `"(%lx)` + format + `", REC->__probe_ip` + values
+}
+
+// print is never called: no entry of the event is made.
+func (ev *uprobeEvent) print(_ *Array, b, _ []byte) []byte { return append(b, ev.Name+"\n"...) }
+
+func (ev *uprobeEvent) enable() error {
+	if !ev.tracer.uprobesTold {
+		ev.tracer.uprobesTold = true
+		ev.tracer.conf.Machine.Printk(4, "trace_uprobe: the host's programs are not probed here: there will be no hits of %s/%s", ev.Group, ev.Name)
+	}
+	return nil
+}
+
+func (ev *uprobeEvent) disable() {}
+
+// regularFile says whether a path of the host's is that of a regular file; where
+// nobody tells, there is none.
+func (c *Config) regularFile(path string) (bool, error) {
+	if c.RegularFile == nil {
+		return false, fmt.Errorf("%s: %w", path, syscall.ENOENT)
+	}
+	return c.RegularFile(path)
+}

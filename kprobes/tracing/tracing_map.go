@@ -1,0 +1,172 @@
+package tracing
+
+import (
+	"hash/maphash"
+	"slices"
+	"sync"
+	"sync/atomic"
+)
+
+// tracingMap is tracing_map: the table of a histogram. All its elements are made
+// at once, so that a hit allocates nothing; a key that finds no element left
+// counts as a drop.
+type tracingMap struct {
+	seed    maphash.Seed
+	keySize int
+	sums    int // of each element
+	vars    int
+	texts   int // strings of mapTextSize bytes
+
+	hits, drops atomic.Uint64
+
+	mu    sync.Mutex // guards all below; held for one element, in atomic Go
+	slots []mapSlot  // twice as many as elements
+	used  int        // elements that have a key
+	keys  []byte
+	elts  []mapElt
+}
+
+// mapTextSize is STR_VAR_LEN_MAX: the room of a string, with its NUL.
+const mapTextSize = 256
+
+type mapSlot struct {
+	hash uint64 // of the key; 0: free
+	elt  int32
+}
+
+// mapElt is tracing_map_elt.
+type mapElt struct {
+	sums []uint64
+	vars []uint64
+	set  []bool // which vars have a value
+	text []byte
+	comm comm // of the task that made the element
+}
+
+// newTracingMap makes a table of 1<<bits elements.
+func newTracingMap(mapBits, keySize, sums, vars, texts int) *tracingMap {
+	n := 1 << mapBits
+	m := &tracingMap{seed: maphash.MakeSeed(), keySize: keySize, sums: sums, vars: vars, texts: texts}
+	m.slots = make([]mapSlot, 2*n)
+	m.keys = make([]byte, n*keySize)
+	m.elts = make([]mapElt, n)
+	words, set, text := make([]uint64, n*(sums+vars)), make([]bool, n*vars), make([]byte, n*texts*mapTextSize)
+	for i := range m.elts {
+		e := &m.elts[i]
+		e.sums, words = words[:sums:sums], words[sums:]
+		e.vars, words = words[:vars:vars], words[vars:]
+		e.set, set = set[:vars:vars], set[vars:]
+		e.text, text = text[:texts*mapTextSize:texts*mapTextSize], text[texts*mapTextSize:]
+	}
+	return m
+}
+
+// lookup finds the element of a key; make takes a new one where there is none,
+// unless all are in use. It is counted as a hit or a drop then. The caller holds mu.
+func (m *tracingMap) lookup(key []byte, makeIt bool) (e *mapElt, isNew bool) {
+	hash := max(maphash.Bytes(m.seed, key[:m.keySize]), 1)
+	for i := int(hash); ; i++ {
+		i &= len(m.slots) - 1
+		s := &m.slots[i]
+		switch {
+		case s.hash == hash && string(m.key(int(s.elt))) == string(key[:m.keySize]):
+			if makeIt {
+				m.hits.Add(1)
+			}
+			return &m.elts[s.elt], false
+		case s.hash != 0:
+			continue
+		case !makeIt:
+			return nil, false
+		case m.used == len(m.elts):
+			m.drops.Add(1)
+			return nil, false
+		}
+		*s = mapSlot{hash, int32(m.used)}
+		copy(m.key(m.used), key)
+		e := &m.elts[m.used]
+		m.used++
+		m.hits.Add(1)
+		return e, true
+	}
+}
+
+func (m *tracingMap) key(elt int) []byte { return m.keys[elt*m.keySize : (elt+1)*m.keySize] }
+
+// clear is tracing_map_clear.
+func (m *tracingMap) clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range m.elts[:m.used] {
+		e := &m.elts[i]
+		clear(e.sums)
+		clear(e.vars)
+		clear(e.set)
+	}
+	clear(m.slots)
+	m.used = 0
+	m.hits.Store(0)
+	m.drops.Store(0)
+}
+
+// mapEntry is a copy of an element and its key.
+type mapEntry struct {
+	key []byte
+	mapElt
+}
+
+// entries copies what is in the table, the oldest element first. Hits may come
+// meanwhile: each element is copied whole.
+func (m *tracingMap) entries() []mapEntry {
+	var all []mapEntry
+	for i := 0; ; i++ {
+		m.mu.Lock()
+		if i >= m.used {
+			m.mu.Unlock()
+			return all
+		}
+		e := &m.elts[i]
+		all = append(all, mapEntry{slices.Clone(m.key(i)), mapElt{
+			slices.Clone(e.sums), slices.Clone(e.vars), slices.Clone(e.set), slices.Clone(e.text), e.comm,
+		}})
+		m.mu.Unlock()
+	}
+}
+
+// heapSort sorts as Linux does: with a heap whose hole first goes all the way
+// down and then up again, so that elements that compare as equal end in the same
+// order as there.
+func heapSort[T any](a []T, compare func(x, y *T) int) {
+	for i := len(a)/2 - 1; i >= 0; i-- {
+		siftDown(a, i, compare)
+	}
+	for n := len(a) - 1; n > 0; n-- {
+		a[0], a[n] = a[n], a[0]
+		siftDown(a[:n], 0, compare)
+	}
+}
+
+// siftDown puts a[root] at its place in the heap below it: of two equal children
+// the left one is followed, and the element stays above what it equals not.
+func siftDown[T any](a []T, root int, compare func(x, y *T) int) {
+	leaf := root
+	for 2*leaf+2 < len(a) {
+		child := 2*leaf + 1
+		if compare(&a[child], &a[child+1]) < 0 {
+			child++
+		}
+		leaf = child
+	}
+	if 2*leaf+1 < len(a) {
+		leaf = 2*leaf + 1 // the last one has no sibling
+	}
+	for leaf != root && compare(&a[root], &a[leaf]) >= 0 {
+		leaf = (leaf - 1) / 2
+	}
+	for value := a[root]; ; leaf = (leaf - 1) / 2 {
+		a[leaf], value = value, a[leaf]
+		if leaf == root {
+			return
+		}
+	}
+}

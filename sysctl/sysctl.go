@@ -1,0 +1,297 @@
+// Package sysctl has the rows of /proc/sys that concern probes, and the parsers
+// of kernel/sysctl.c that decide what a write to them means.
+//
+// A Row is a file: its path, its mode and its Proc, the handler that reads and
+// writes it. Parsing and printing are pure functions of the bytes and the
+// position; the Table holds what rows share, the strictness about positions.
+package sysctl
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+)
+
+// Caller is who makes the call.
+type Caller struct {
+	Comm     string // current->comm
+	SysAdmin bool   // has CAP_SYS_ADMIN
+}
+
+// Proc is proc_handler: what a file of /proc/sys does. Positions are bytes.
+type Proc interface {
+	// Read gives at most n bytes of the text at pos; none at the end.
+	Read(n int, pos int64) []byte
+	// Write takes data at pos. It returns how many bytes of it count as
+	// written, which may be fewer. EINVAL: it is no number, or out of range.
+	Write(c Caller, data []byte, pos int64) (int, error)
+}
+
+// Row is a ctl_table entry.
+type Row struct {
+	Path string // below /proc/sys
+	Mode uint32 // permission bits
+	Proc Proc
+}
+
+// Strict is kernel.sysctl_writes_strict: what a write behind position 0 does.
+type Strict int
+
+// The modes of Strict, with Linux's values.
+const (
+	Legacy Strict = -1 // the position is ignored
+	Warn   Strict = 0  // so it is, with a warning once
+	Ignore Strict = 1  // the write is, and seems to succeed
+)
+
+// Table is all rows.
+type Table struct {
+	rows   []Row
+	printk func(level int, format string, args ...any)
+
+	mu     sync.Mutex
+	strict Strict
+	warned bool
+}
+
+// Config is what the rows act on.
+type Config struct {
+	Printk func(level int, format string, args ...any)
+
+	Optimization    func() bool // debug.kprobes-optimization; nil: a kernel without CONFIG_OPTPROBES, that has no such row
+	SetOptimization func(on bool)
+
+	SetFtrace func(on bool) error // kernel.ftrace_enabled: on for everything but 0
+	// SetStackTracer is kernel.stack_tracer_enabled, on for everything but 0; nil: there
+	// is no such row.
+	SetStackTracer func(on bool) error
+
+	Release, Version string // uname -r and -v
+}
+
+// New gives Debian 6.1's rows with their defaults.
+func New(c Config) *Table {
+	t := &Table{printk: c.Printk, strict: Ignore}
+	plain := func(v int) Proc { return t.stored(v, anyInt, nil) }
+	t.rows = []Row{
+		{"debug/exception-trace", 0o644, plain(1)},
+		{"debug/kprobes-optimization", 0o644, t.optimization(c)},
+		{"kernel/ftrace_enabled", 0o644, t.ftrace(c)},
+		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, nil)}},
+		{"kernel/osrelease", 0o444, Text(c.Release)},
+		{"kernel/perf_event_paranoid", 0o644, plain(3)},
+		{"kernel/randomize_va_space", 0o644, plain(2)},
+		{"kernel/sched_rt_runtime_us", 0o644, t.stored(950000, Bounds{-1, 1000000}, nil)},
+		{"kernel/stack_tracer_enabled", 0o644, t.stored(0, anyInt, func(v int) error { return c.SetStackTracer(v != 0) })},
+		{"kernel/sysctl_writes_strict", 0o644, t.strictness()},
+		{"kernel/version", 0o444, Text(c.Version)},
+	}
+	if c.Optimization == nil {
+		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "debug/kprobes-optimization" })
+	}
+	if c.SetStackTracer == nil {
+		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
+	}
+	for i := range t.rows {
+		t.rows[i].name()
+	}
+	return t
+}
+
+// Rows gives all rows by path.
+func (t *Table) Rows() []Row { return t.rows }
+
+// Row gives the row of a path.
+func (t *Table) Row(path string) (Row, bool) {
+	for _, r := range t.rows {
+		if r.Path == path {
+			return r, true
+		}
+	}
+	return Row{}, false
+}
+
+// Int gives the value of an integer row: kptr_restrict's readers need it. 0 for
+// a path that has none.
+func (t *Table) Int(path string) int {
+	r, _ := t.Row(path)
+	if r.Proc == nil {
+		return 0
+	}
+	v, _ := strconv.Atoi(string(trimNewline(r.Proc.Read(32, 0))))
+	return v
+}
+
+func trimNewline(b []byte) []byte {
+	if n := len(b); n > 0 && b[n-1] == '\n' {
+		return b[:n-1]
+	}
+	return b
+}
+
+// SetStrict is a write to kernel.sysctl_writes_strict.
+func (t *Table) SetStrict(s Strict) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.strict = s
+}
+
+// admit decides about a write at pos, as proc_first_pos_non_zero_ignore does.
+func (t *Table) admit(comm, name string, pos int64) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if pos == 0 || t.strict == Legacy {
+		return true
+	}
+	if t.strict == Ignore {
+		return false
+	}
+	if !t.warned {
+		t.warned = true
+		t.printk(4, "%s wrote to %s when file position was not 0!\n"+
+			"This will not be supported in the future. To silence this\n"+
+			"warning, set kernel.sysctl_writes_strict = -1", comm, name)
+	}
+	return true
+}
+
+// Text is a string that can be read only (proc_do_uts_string).
+type Text string
+
+// Read gives the text and a newline, from pos on.
+func (s Text) Read(n int, pos int64) []byte {
+	if pos < 0 || pos > int64(len(s)) {
+		return nil
+	}
+	line := string(s[pos:]) + "\n"
+	return []byte(line[:min(n, len(line))])
+}
+
+// Write is refused: EPERM, although the mode does not let it come so far.
+func (s Text) Write(Caller, []byte, int64) (int, error) {
+	return 0, fmt.Errorf("the string cannot be written: %w", syscall.EPERM)
+}
+
+// integer is proc_dointvec_minmax of one int.
+type integer struct {
+	t      *Table
+	name   string // the last part of the path
+	bounds Bounds
+	get    func() int
+	set    func(v int) error
+
+	mu *sync.Mutex // one write at a time
+}
+
+// Read gives the number and a newline, at position 0 only: a short read loses
+// the rest.
+func (i integer) Read(n int, pos int64) []byte {
+	if pos != 0 {
+		return nil
+	}
+	line := strconv.AppendInt(nil, int64(i.get()), 10)
+	line = append(line, '\n')
+	return line[:min(n, len(line))]
+}
+
+// Write sets the number that data begins with.
+func (i integer) Write(c Caller, data []byte, pos int64) (int, error) {
+	if len(data) == 0 {
+		return 0, nil
+	}
+	if !i.t.admit(c.Comm, i.name, pos) {
+		return len(data), nil
+	}
+	v, n, err := ParseInt(data, i.bounds)
+	if err != nil {
+		return 0, err
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if err := i.set(v); err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// name gives an integer its row's name, for the warning.
+func (r *Row) name() {
+	base := r.Path
+	for i := range r.Path {
+		if r.Path[i] == '/' {
+			base = r.Path[i+1:]
+		}
+	}
+	switch p := r.Proc.(type) {
+	case integer:
+		p.name = base
+		r.Proc = p
+	case sysAdmin:
+		p.integer.name = base
+		r.Proc = p
+	}
+}
+
+// stored is an integer that is kept here; changed, if there is one, is told.
+func (t *Table) stored(v int, b Bounds, changed func(v int) error) integer {
+	var mu sync.Mutex
+	return integer{
+		t: t, bounds: b, mu: new(sync.Mutex),
+		get: func() int {
+			mu.Lock()
+			defer mu.Unlock()
+			return v
+		},
+		set: func(to int) error {
+			if changed != nil {
+				if err := changed(to); err != nil {
+					return err
+				}
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			v = to
+			return nil
+		},
+	}
+}
+
+func (t *Table) optimization(c Config) integer {
+	return integer{
+		t: t, bounds: Bounds{0, 1}, mu: new(sync.Mutex),
+		get: func() int {
+			if c.Optimization() {
+				return 1
+			}
+			return 0
+		},
+		set: func(v int) error {
+			c.SetOptimization(v != 0)
+			return nil
+		},
+	}
+}
+
+func (t *Table) ftrace(c Config) integer {
+	return t.stored(1, anyInt, func(v int) error { return c.SetFtrace(v != 0) })
+}
+
+func (t *Table) strictness() integer {
+	return t.stored(int(t.strict), Bounds{-1, 1}, func(v int) error {
+		t.SetStrict(Strict(v))
+		return nil
+	})
+}
+
+// sysAdmin is proc_dointvec_minmax_sysadmin: writing needs CAP_SYS_ADMIN, whatever the mode says.
+type sysAdmin struct{ integer }
+
+// Write is integer's, or EPERM.
+func (s sysAdmin) Write(c Caller, data []byte, pos int64) (int, error) {
+	if !c.SysAdmin {
+		return 0, fmt.Errorf("writing %s needs CAP_SYS_ADMIN: %w", s.integer.name, syscall.EPERM)
+	}
+	return s.integer.Write(c, data, pos)
+}
