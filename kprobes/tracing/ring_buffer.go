@@ -512,16 +512,17 @@ const (
 
 // ReadPage is ring_buffer_read_page: it takes the oldest events of a vCPU out of
 // the buffer, as many as a page has and go into size bytes of one, and makes them
-// a page in p (of pageSize bytes). False: there are none, or size has no room for
-// the first.
-func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) bool {
+// a page in p (of pageSize bytes). Not ok: there are none (empty), or size has no
+// room for the first. Both are seen in one look, so that a reader does not take an
+// event that comes just then for one that has no room.
+func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := min(size, pageSize) - pageHeader
-	data, time, done, ok := c.next()
-	if room <= 0 || !ok {
-		return false
+	data, time, done, more := c.next()
+	if !more || room <= 0 {
+		return false, !more
 	}
 	stamp := c.takenTime
 	if c.taken == 0 {
@@ -536,16 +537,16 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) bool {
 		c.consumed += uint64(c.readerEntered)
 		c.taken = used
 	} else {
-		for ok && done-c.taken <= room-commit {
+		for more && done-c.taken <= room-commit {
 			commit += copy(p[pageHeader+commit:], c.reader[pageHeader+c.taken:pageHeader+done])
 			c.advance(time, done)
 			r := c.rest()
-			data, time, ok = r.next()
+			data, time, more = r.next()
 			done = used - len(r.data)
 		}
 		_ = data
 		if commit == 0 {
-			return false
+			return false, false
 		}
 	}
 	head := uint64(commit)
@@ -561,7 +562,7 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) bool {
 	clear(p[pageHeader+commit:])
 	binary.LittleEndian.PutUint64(p, uint64(stamp))
 	binary.LittleEndian.PutUint64(p[8:], head)
-	return true
+	return true, false
 }
 
 // empty says whether a vCPU, or with -1 all, have no event to read.

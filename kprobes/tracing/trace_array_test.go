@@ -85,7 +85,7 @@ func TestReaderPage(t *testing.T) {
 func TestReadPage(t *testing.T) {
 	b := NewRingBuffer(1, 4)
 	var p [pageSize]byte
-	if b.ReadPage(0, p[:], pageSize) {
+	if ok, empty := b.ReadPage(0, p[:], pageSize); ok || !empty {
 		t.Error("a page of nothing")
 	}
 	for n := range perPage + 5 {
@@ -104,9 +104,10 @@ func TestReadPage(t *testing.T) {
 		{pageSize, 100, 100 + perPage, true},
 		{pageSize, 0, 0, false},
 	} {
-		ok := b.ReadPage(0, p[:], c.size)
-		if ok != c.ok {
-			t.Fatalf("%d bytes: %v", c.size, ok)
+		left := b.Stats(0).Entries
+		ok, empty := b.ReadPage(0, p[:], c.size)
+		if ok != c.ok || empty != (left == 0) {
+			t.Fatalf("%d bytes, %d events: %v, empty %v", c.size, left, ok, empty)
 		}
 		if ok && (binary.LittleEndian.Uint64(p[8:]) != uint64(c.commit) || binary.LittleEndian.Uint64(p[:]) != c.stamp) {
 			t.Errorf("%d bytes: commit %d at %d, want %d at %d", c.size, binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[:]), c.commit, c.stamp)

@@ -78,8 +78,7 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 	if b == nil {
 		return false, true
 	}
-	ok = b.ReadPage(p.cpu, p.page[:], size)
-	return ok, !ok && b.empty(p.cpu)
+	return b.ReadPage(p.cpu, p.page[:], size)
 }
 
 // Poll is tracing_buffers_poll: whether the buffer is as full as buffer_percent asks
