@@ -119,7 +119,12 @@ type Config struct {
 	// Boost lets a stepped copy end in a jump back, so that it needs no second
 	// int3. Linux does it without CONFIG_PREEMPTION only.
 	Boost bool
+
+	Features
 }
+
+// Features are what another release than 6.1 does otherwise.
+type Features struct{}
 
 // Kprobes is all probes of one kernel.
 type Kprobes struct {

@@ -69,7 +69,12 @@ type Config struct {
 	SetStackTracer func(on bool) error
 
 	Release, Version string // uname -r and -v
+
+	Features
 }
+
+// Features are what another release than 6.1 does otherwise.
+type Features struct{}
 
 // New gives Debian 6.1's rows with their defaults.
 func New(c Config) *Table {

@@ -24,29 +24,32 @@ type system interface {
 
 // bootOptions say what to boot.
 type bootOptions struct {
-	CPUs   int        // vCPUs; 0: as many as this machine has
-	Config sys.Config // of the kernel
-	Locked sys.Lockdown
-	Log    *logrus.Logger
-	Calls  *callServer // where a supervisor tells of its command's calls; nil: none does
+	CPUs    int         // vCPUs; 0: as many as this machine has
+	Release sys.Release // which kernel
+	Config  sys.Config  // of the kernel
+	Locked  sys.Lockdown
+	Log     *logrus.Logger
+	Calls   *callServer // where a supervisor tells of its command's calls; nil: none does
 }
 
 // machineFlags say what machine is wanted; exec hands them from process to process.
 type machineFlags struct {
-	cpus   int
-	config []string
-	locked string
+	cpus    int
+	release string
+	config  []string
+	locked  string
 }
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.IntVar(&f.cpus, "cpus", 0, "vCPUs of the emulated kernel (default: this machine's)")
+	flags.StringVar(&f.release, "release", sys.DefaultRelease, "which Linux to be: "+strings.Join(sys.ReleaseNames(), ", "))
 	flags.StringArrayVar(&f.config, "config", nil, "configure the kernel otherwise than Debian's, NAME=VALUE: "+strings.Join(sys.ConfigNames(), ", "))
 	flags.StringVar(&f.locked, "lockdown", "", "lock the kernel down: integrity closes debugfs, confidentiality also tracefs (default none)")
 }
 
 // args are the flags for another process of this program.
 func (f *machineFlags) args() []string {
-	args := []string{"--cpus", strconv.Itoa(f.cpus)}
+	args := []string{"--cpus", strconv.Itoa(f.cpus), "--release", f.release}
 	for _, line := range f.config {
 		args = append(args, "--config", line)
 	}
@@ -56,27 +59,27 @@ func (f *machineFlags) args() []string {
 	return args
 }
 
-func (f *machineFlags) check() (sys.Config, error) {
+// options are those flags as what to boot. EINVAL: one of them has no such value.
+func (f *machineFlags) options() (o bootOptions, err error) {
 	if err := checkCPUs(f.cpus); err != nil {
-		return sys.Config{}, err
+		return o, err
 	}
-	if _, err := sys.ParseLockdown(f.locked); err != nil {
-		return sys.Config{}, err
+	o.CPUs = f.cpus
+	if o.Locked, err = sys.ParseLockdown(f.locked); err != nil {
+		return o, err
 	}
-	return sys.ParseConfig(f.config)
-}
-
-// lockdown is the level that check has found good.
-func (f *machineFlags) lockdown() sys.Lockdown {
-	level, _ := sys.ParseLockdown(f.locked)
-	return level
+	if o.Release, err = sys.ParseRelease(f.release); err != nil {
+		return o, err
+	}
+	o.Config, err = sys.ParseConfig(o.Release.Config, f.config)
+	return o, err
 }
 
 type bootFunc func(bootOptions) (system, error)
 
 // boot builds the machine.
 func boot(o bootOptions) (system, error) {
-	s, err := sys.New(sys.Options{CPUs: o.CPUs, Config: o.Config, Lockdown: o.Locked, Program: programVersion()})
+	s, err := sys.New(sys.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}

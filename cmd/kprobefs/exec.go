@@ -45,7 +45,7 @@ them. The whole tree, with machine/, is at $` + treeVar + `.`,
   kprobefs exec --cpus 2 bash`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
-			if _, err := f.check(); err != nil {
+			if _, err := f.options(); err != nil {
 				return err
 			}
 			return p.exec(f, args)

@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
@@ -110,7 +111,8 @@ func versionCommand() *cobra.Command {
 }
 
 func versionText() string {
-	return fmt.Sprintf("%s (%s %s/%s)\nemulates Linux %s, x86_64\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH, sys.Release)
+	return fmt.Sprintf("%s (%s %s/%s)\nemulates Linux %s, x86_64\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		strings.Join(sys.ReleaseNames(), ", "))
 }
 
 // programVersion names this program as its build does.

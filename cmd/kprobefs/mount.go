@@ -60,7 +60,7 @@ Should the program be killed, a process that watches it takes the mount away; an
 whatever a killed one left is taken away by the next one that mounts there. Other
 trees of this program are not touched: each has a kernel of its own.
 
-Options (-o, separated by commas): cpus=N, lockdown=LEVEL, config=NAME=VALUE, ro, and mount(8)'s
+Options (-o, separated by commas): cpus=N, release=NAME, lockdown=LEVEL, config=NAME=VALUE, ro, and mount(8)'s
 usual ones. Others are refused.`,
 		Example: `  kprobefs mount /mnt
   kprobefs mount --daemon --cpus 2 /mnt && cat /mnt/kprobes/list
@@ -107,6 +107,8 @@ func (f *mountFlags) apply() ([]string, error) {
 				f.cpus = n
 			case "lockdown":
 				f.locked = value
+			case "release":
+				f.release = value
 			case "config":
 				f.config = append(f.config, value)
 			case "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
@@ -131,7 +133,7 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	config, err := f.check()
+	machine, err := f.machineFlags.options()
 	if err != nil {
 		return err
 	}
@@ -153,7 +155,7 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	state := make(chan os.Signal, 1)
 	signal.Notify(state, syscall.SIGUSR1)
-	machine := bootOptions{CPUs: f.cpus, Config: config, Locked: f.lockdown(), Log: p.log}
+	machine.Log = p.log
 	if f.callsFD >= 0 {
 		if machine.Calls, err = newCallServer(f.callsFD); err != nil {
 			return err

@@ -83,6 +83,9 @@ type Machine interface {
 	Printk(level int, format string, args ...any)
 }
 
+// Features are what another release than 6.1 does otherwise.
+type Features struct{}
+
 // Config is what a Tracer is built from.
 type Config struct {
 	Kprobes Kprobes
@@ -93,6 +96,7 @@ type Config struct {
 	Module func(name string) bool
 	// Release is uname -r.
 	Release string
+	Features
 	// PtrKey makes the hashed addresses that Linux prints for %p; 0: they show as
 	// (____ptrval____), as on Linux before its random numbers are ready.
 	PtrKey uint64

@@ -11,7 +11,7 @@ import (
 )
 
 // Config is how the emulated kernel was configured, as far as the documents on
-// kprobes name it. The zero value is Debian's.
+// kprobes name it. The zero value is that of Debian's 6.1.
 type Config struct {
 	NoOptprobes bool // CONFIG_OPTPROBES=n: no jumps, no debug.kprobes-optimization
 	NoFtrace    bool // CONFIG_KPROBES_ON_FTRACE=n: a probe at an entry is a breakpoint
@@ -74,9 +74,8 @@ func ConfigNames() []string {
 	return names
 }
 
-// ParseConfig takes all lines.
-func ParseConfig(lines []string) (Config, error) {
-	var c Config
+// ParseConfig takes all lines, which change how a release was configured.
+func ParseConfig(c Config, lines []string) (Config, error) {
 	for _, l := range lines {
 		if err := c.Set(l); err != nil {
 			return Config{}, err

@@ -28,7 +28,7 @@ func TestParseConfig(t *testing.T) {
 		{"CONFIG_OPTPROBES=m", Config{}, "does not have this value"},
 		{"CONFIG_SMP=n", Config{}, "there are CONFIG_KPROBES_ON_FTRACE, CONFIG_OPTPROBES, CONFIG_PREEMPT, NR_CPUS"},
 	} {
-		c, err := ParseConfig(strings.Fields(tc.lines))
+		c, err := ParseConfig(Config{}, strings.Fields(tc.lines))
 		if tc.says == "" && err != nil || c != tc.want {
 			t.Errorf("%s: %+v, %v", tc.lines, c, err)
 		}
@@ -71,7 +71,7 @@ func TestConfig(t *testing.T) {
 		{"CONFIG_PREEMPT=n", kprobes.FlagFtrace, kprobes.FlagOptimized, "boost", true},
 	} {
 		t.Run(tc.line, func(t *testing.T) {
-			c, err := ParseConfig([]string{tc.line})
+			c, err := ParseConfig(Config{}, []string{tc.line})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -11,9 +11,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/module"
 )
 
-// vermagic is what modules must be built for, without the space that follows.
-const vermagic = Release + " SMP preempt mod_unload modversions"
-
 // newModules makes the loader of modules and lets the probes hear of them.
 func (s *System) newModules() *module.Loader {
 	m := s.Machine
@@ -33,7 +30,7 @@ func (s *System) newModules() *module.Loader {
 		Call:     (&insmod{machine: m}).call,
 		InitCall: initCall,
 		Notify:   s.moduleChanged,
-		Vermagic: vermagic,
+		Vermagic: s.opts.Release.Uname() + " " + s.opts.Release.Vermagic,
 	})
 }
 

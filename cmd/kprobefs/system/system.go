@@ -10,7 +10,6 @@ import (
 	"runtime"
 
 	"github.com/kprobefs/kprobefs/kernel"
-	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -18,19 +17,17 @@ import (
 )
 
 // Options choose what is built. The zero value is Debian's 6.1 on as many vCPUs
-// as the host has.
+// as the host has. Another release comes with its own Config.
 type Options struct {
 	CPUs          int          // vCPUs; 0: as many as the host has
 	Clock         kernel.Clock // nil: real time
 	Deterministic bool         // one vCPU after the other, by instruction count
 	Seed          uint64       // of random numbers; 0: the host's
+	Release       Release      // which kernel; without a name it is 6.1
 	Config        Config       // as the kernel was configured
 	Lockdown      Lockdown     // what it keeps root from
 	Program       string       // who answers, for proc/version: "kprobefs 0.1"
 }
-
-// Release is what the default guest says it is (uname -r).
-const Release = "6.1.0-kprobefs-amd64"
 
 // System is one emulated kernel with its probes.
 type System struct {
@@ -50,9 +47,12 @@ func New(o Options) (*System, error) {
 	if o.Program == "" {
 		o.Program = "kprobefs"
 	}
+	if o.Release.Name == "" {
+		o.Release, _ = ParseRelease(DefaultRelease)
+	}
 	m, err := kernel.Boot(kernel.Options{
-		Image: guest.Image("6.1"), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
-		Seed: o.Seed, Cmdline: o.cmdline(), Release: Release, Version: Version(o.Program),
+		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
+		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
@@ -61,13 +61,6 @@ func New(o Options) (*System, error) {
 	s.wire()
 	s.sayLockdown()
 	return s, nil
-}
-
-// Version is /proc/version in Linux's format: release, who built it and with
-// what, as the guest's linux_proc_banner has it, and the build's own words: the
-// program that answers.
-func Version(program string) string {
-	return fmt.Sprintf("Linux version %s (kprobefs@guest) (gcc 12.2.0) #1 SMP PREEMPT_DYNAMIC emulating Debian 6.1 by %s\n", Release, program)
 }
 
 // cmdline is /proc/cmdline.
@@ -88,7 +81,7 @@ func (s *System) wire() {
 	}
 	conf := kprobes.Config{
 		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
-		Boost: s.opts.Config.NoPreempt,
+		Boost: s.opts.Config.NoPreempt, Features: s.opts.Release.Kprobes,
 	}
 	if !s.opts.Config.NoOptprobes {
 		s.Optimizer = optimizer.New(optimizer.Config{
@@ -104,7 +97,7 @@ func (s *System) wire() {
 	}
 	s.Tracer = tracing.New(tracing.Config{
 		Functions: sites, Unwind: m.Unwind,
-		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: Release,
+		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: s.opts.Release.Uname(), Features: s.opts.Release.Tracing,
 		Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs,
 	})

@@ -29,7 +29,7 @@ func (s *System) Tree() seqfile.Dir {
 	m := s.Machine
 	rows := sysctl.Config{
 		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: s.Tracer.StackTracer,
-		Release: Release, Version: s.buildVersion(),
+		Release: s.opts.Release.Uname(), Version: s.opts.Release.BuildVersion(s.opts.Program), Features: s.opts.Release.Sysctl,
 	}
 	if s.Optimizer != nil {
 		rows.Optimization, rows.SetOptimization = s.Optimizer.Allowed, s.Optimizer.SetAllowed
@@ -47,7 +47,7 @@ func (s *System) Tree() seqfile.Dir {
 		procfs.Sys(table),
 		procfs.Proc(procfs.Config{
 			Symbols: m.Symbols().All, Modules: s.moduleLines, ShowAddr: show,
-			Version: strings.TrimSuffix(Version(s.opts.Program), "\n"), Cmdline: s.opts.cmdline(),
+			Version: strings.TrimSuffix(s.opts.Release.Version(s.opts.Program), "\n"), Cmdline: s.opts.cmdline(),
 		}),
 		devfs.Dev(m.Log()),
 		machinefs.Machine(machinefs.Config{
@@ -67,12 +67,6 @@ func (s *System) tracing() *seqfile.Row {
 	return row
 }
 
-// buildVersion is uname -v: the end of /proc/version.
-func (s *System) buildVersion() string {
-	_, v, _ := strings.Cut(Version(s.opts.Program), "#")
-	return "#" + strings.TrimSuffix(v, "\n")
-}
-
 // original reads text as it is without probes.
 func (s *System) original(addr uint64, p []byte) error {
 	s.Kprobes.Lock()
@@ -82,7 +76,7 @@ func (s *System) original(addr uint64, p []byte) error {
 
 func (s *System) about() string {
 	return fmt.Sprintf("release %s\ncpus %d\ninstructions %d\nslots %d\n",
-		Release, s.Machine.CPUs(), s.Machine.Retired(), s.Machine.SlotsInUse())
+		s.opts.Release.Uname(), s.Machine.CPUs(), s.Machine.Retired(), s.Machine.SlotsInUse())
 }
 
 // moreFiles are the modules, and what only some machines have: a virtual clock

@@ -1,0 +1,74 @@
+package system
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/sysctl"
+)
+
+// Release is a kernel that kprobefs can be, and all in which it differs from
+// others: a package that does something else on another release says so in a field
+// of its Features, whose zero value is 6.1's.
+type Release struct {
+	Name     string // "6.1", as --release has it
+	Image    string // the guest that it boots, a name for guest.Image
+	Build    string // how uname -v begins: "#1 SMP PREEMPT_DYNAMIC"
+	Vermagic string // what modules are built for, after uname -r
+	Config   Config // as it was configured
+	Kprobes  kprobes.Features
+	Tracing  tracing.Features
+	Sysctl   sysctl.Features
+}
+
+// releases are all that there are, the newest first. 6.1 does what was observed on
+// Debian's 6.1.
+var releases = []Release{
+	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+}
+
+// DefaultRelease is the release of a kernel of which nothing else is said.
+const DefaultRelease = "6.1"
+
+// ParseRelease gives a release by its name; "" is 6.1. EINVAL, with the names that
+// there are, for any other.
+func ParseRelease(name string) (Release, error) {
+	if name == "" {
+		name = DefaultRelease
+	}
+	for _, r := range releases {
+		if r.Name == name {
+			return r, nil
+		}
+	}
+	return Release{}, fmt.Errorf("unknown release %q; there are %s: %w", name, strings.Join(ReleaseNames(), ", "), syscall.EINVAL)
+}
+
+// ReleaseNames gives the names that ParseRelease knows, the newest first.
+func ReleaseNames() []string {
+	var names []string
+	for _, r := range releases {
+		names = append(names, r.Name)
+	}
+	return names
+}
+
+// Uname is uname -r.
+func (r Release) Uname() string { return r.Name + ".0-kprobefs-amd64" }
+
+// BuildVersion is uname -v, with the program that answers: "kprobefs 0.1".
+func (r Release) BuildVersion(program string) string {
+	return fmt.Sprintf("%s emulating Linux %s by %s", r.Build, r.Name, program)
+}
+
+// Version is /proc/version in Linux's format, with its end of line, as the guest's
+// linux_proc_banner has it: release, who built it and with what, uname -v.
+func (r Release) Version(program string) string {
+	return fmt.Sprintf("Linux version %s (kprobefs@guest) (gcc 12.2.0) %s\n", r.Uname(), r.BuildVersion(program))
+}
+
+func (r Release) image() []byte { return guest.Image(r.Image) }
