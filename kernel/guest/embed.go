@@ -8,18 +8,26 @@
 // the machine are those of package abi.
 package guest
 
-import _ "embed"
+import (
+	_ "embed"
+	"strings"
+)
 
 //go:embed vmlinux-6.1
 var vmlinux61 []byte
 
+//go:embed vmlinux-6.12
+var vmlinux612 []byte
+
 // Image gives the ELF of the guest that stands for a release of Linux ("6.1",
-// or "6.1.0-50-amd64"), or nil when there is none. The bytes are shared: they
-// must not be written.
+// or "6.1.0-50-amd64"), or nil when there is none. In 6.12's, what can be called
+// by its address begins with endbr64. The bytes are shared: they must not be
+// written.
 func Image(release string) []byte {
-	const v = "6.1"
-	if release == v || len(release) > len(v) && release[:len(v)+1] == v+"." {
-		return vmlinux61
+	for name, image := range map[string][]byte{"6.1": vmlinux61, "6.12": vmlinux612} {
+		if release == name || strings.HasPrefix(release, name+".") {
+			return image
+		}
 	}
 	return nil
 }

@@ -28,6 +28,7 @@ type Release struct {
 // releases are all that there are, the newest first. 6.1 does what was observed on
 // Debian's 6.1.
 var releases = []Release{
+	{Name: "6.12", Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 }
 

@@ -8,6 +8,7 @@
 	.globl __sw_hweight32
 	.type __sw_hweight32, @function
 __sw_hweight32:
+	ENDBR
 	push %rdi
 	mov %edi, %eax
 	shr %edi
@@ -32,6 +33,7 @@ __sw_hweight32:
 	.globl __sw_hweight64
 	.type __sw_hweight64, @function
 __sw_hweight64:
+	ENDBR
 	push %rdi
 	push %rdx
 	mov %rdi, %rdx

@@ -56,7 +56,7 @@ SYM_FUNC_END \asmsym
 
 	.section .entry.text, "ax"
 	.p2align 4, 0xcc
-SYM_FUNC_START error_return
+SYM_CODE_START error_return
 	POP_REGS
 	addq	$8, %rsp
 	iretq
@@ -135,7 +135,7 @@ SYM_FUNC_START __switch_to_asm
 SYM_FUNC_END __switch_to_asm
 
 /* rax: prev, rbx: a kernel thread's function or 0, r12: its argument. */
-SYM_FUNC_START ret_from_fork
+SYM_CODE_START ret_from_fork
 	movq	%rax, %rdi
 	call	schedule_tail
 	testq	%rbx, %rbx
@@ -153,7 +153,7 @@ SYM_FUNC_START ret_from_fork
 SYM_FUNC_END ret_from_fork
 
 /* edi: signal. The stack may be bad: begin again at its top. */
-SYM_FUNC_START rewind_stack_and_make_dead
+SYM_CODE_START rewind_stack_and_make_dead
 	xorl	%ebp, %ebp
 	movq	%gs:current_task, %rax
 	movq	32(%rax), %rax

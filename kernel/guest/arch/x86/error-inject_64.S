@@ -5,7 +5,7 @@
 #include <linux/linkage.h>
 
 	.text
-SYM_FUNC_START just_return_func
+SYM_CODE_START just_return_func
 	ret
 	int3
 SYM_FUNC_END just_return_func

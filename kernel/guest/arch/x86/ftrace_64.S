@@ -116,7 +116,7 @@ _ASM_NOKPROBE ftrace_call
 _ASM_NOKPROBE ftrace_caller_end
 
 /* A function that was entered with a return probe returns to here. */
-SYM_FUNC_START arch_rethook_trampoline
+SYM_CODE_START arch_rethook_trampoline
 	pushq	$arch_rethook_trampoline
 	pushq	$__KERNEL_DS
 	pushq	%rsp

@@ -3,7 +3,7 @@
 #include <asm/ptrace.h>
 	.section .head.text, "ax"
 /* rsi: boot_params. No stack, interrupts off. */
-SYM_FUNC_START startup_64
+SYM_CODE_START startup_64
 	leaq	init_stack + 16384 - PT_SIZE(%rip), %rsp
 	movl	$0xc0000101, %ecx
 	movq	$__per_cpu_load, %rax
@@ -19,7 +19,7 @@ SYM_FUNC_START startup_64
 SYM_FUNC_END startup_64
 
 /* rdi: this CPU's number, rsp: the top of its idle task's stack. */
-SYM_FUNC_START secondary_startup_64
+SYM_CODE_START secondary_startup_64
 	movq	__per_cpu_offset(,%rdi,8), %rax
 	movq	%rax, %rdx
 	shrq	$32, %rdx

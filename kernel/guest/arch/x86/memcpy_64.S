@@ -3,8 +3,9 @@
 	.text
 	.globl memcpy
 	.type memcpy, @function
-SYM_FUNC_START __memcpy
+SYM_CODE_START __memcpy
 memcpy:
+	ENDBR
 	movq	%rdi, %rax
 	movq	%rdx, %rcx
 	shrq	$3, %rcx
@@ -18,8 +19,9 @@ SYM_FUNC_END __memcpy
 
 	.globl memset
 	.type memset, @function
-SYM_FUNC_START __memset
+SYM_CODE_START __memset
 memset:
+	ENDBR
 	movq	%rdi, %r9
 	movq	%rdx, %rcx
 	andl	$7, %edx
@@ -37,8 +39,9 @@ SYM_FUNC_END __memset
 
 	.globl memmove
 	.type memmove, @function
-SYM_FUNC_START __memmove
+SYM_CODE_START __memmove
 memmove:
+	ENDBR
 	movq	%rdi, %rax
 	movq	%rdx, %rcx
 	movq	%rdi, %r8

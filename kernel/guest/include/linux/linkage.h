@@ -2,7 +2,18 @@
 #ifndef _LINUX_LINKAGE_H
 #define _LINUX_LINKAGE_H
 #ifdef __ASSEMBLY__
+/* Where an indirect call or jump may come in. */
+.macro ENDBR
+#ifdef __CET__
+	endbr64
+#endif
+.endm
 .macro SYM_FUNC_START name
+	SYM_CODE_START \name
+	ENDBR
+.endm
+/* The same for what is never called by its address. */
+.macro SYM_CODE_START name
 	.globl \name
 	.type \name, @function
 	.p2align 4, 0xcc
