@@ -64,11 +64,13 @@ guest-check: ## fail if the checked-in guest is not what its source builds, in t
 		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
 	done && echo "guest-check: two builds in two folders, both are $(addprefix $(GUEST)/,$(IMAGES)) and the modules"
 
-golden: ## record what Linux prints for the scripts of integration/testdata
-	$(GO) run ./integration/golden record
+RELEASE ?= 6.1
 
-golden-check: ## fail if a recording is not what Linux prints
-	$(GO) run ./integration/golden check
+golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration/testdata
+	$(GO) run ./integration/golden -release $(RELEASE) record
+
+golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
+	$(GO) run ./integration/golden -release $(RELEASE) check
 
 tables: ## record what Linux answers to the random definitions, values, filters and words of integration/grammar
 	$(GO) run ./integration/golden tables record

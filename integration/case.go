@@ -16,9 +16,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -36,6 +38,7 @@ type Case struct {
 	Kernel  string // "PACKAGE VERSION" that Want was recorded from; empty as Want
 	Status  int    // exit status on Linux
 	Release string // of that kernel, when it is not the default's: the recording has a file of its own
+	Default *Case  // what the default release printed, when Release is another one
 }
 
 // recorded matches the comment's last line, which the recorder writes.
@@ -59,33 +62,89 @@ func Load(dir string) ([]*Case, error) {
 }
 
 // LoadRelease reads the cases of a folder with what a kernel of another release
-// printed for them, which stands in the folder RELEASE below it: comment and
-// want. Cases that were not recorded on it have no Want and no Kernel.
+// printed for them, which stands in the folder RELEASE below it: a file NAME.txtar
+// of comment and want, or, where that is what the default release printed, a line
+// of the file same. Cases that were not recorded on it have no Want and no Kernel.
 func LoadRelease(dir, release string) ([]*Case, error) {
 	cases, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
+	same, err := readSame(filepath.Join(dir, release))
+	if err != nil {
+		return nil, err
+	}
 	for _, c := range cases {
+		c.Default = &Case{Want: c.Want, Status: c.Status}
 		c.Release, c.File = release, filepath.Join(dir, release, c.Name+".txtar")
-		c.Want, c.Kernel, c.Status = "", "", 0
-		b, err := os.ReadFile(c.File)
-		if errors.Is(err, fs.ErrNotExist) {
+		if c.Kernel = same[c.Name]; c.Kernel != "" {
 			continue
 		}
-		if err != nil {
+		if err := c.readWant(); err != nil {
 			return nil, err
 		}
-		comment, parts := parseTxtar(string(b))
-		if err := c.takeRecording(comment); err != nil {
-			return nil, err
-		}
-		if len(parts) != 1 || parts[0].name != "want" {
-			return nil, fmt.Errorf("%s: a recording of another release is one part, want", c.File)
-		}
-		c.Want = parts[0].data
 	}
 	return cases, nil
+}
+
+// readWant reads what another release printed.
+func (c *Case) readWant() error {
+	c.Want, c.Status = "", 0
+	b, err := os.ReadFile(c.File)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	comment, parts := parseTxtar(string(b))
+	if err := c.takeRecording(comment); err != nil {
+		return err
+	}
+	if len(parts) != 1 || parts[0].name != "want" {
+		return fmt.Errorf("%s: a recording of another release is one part, want", c.File)
+	}
+	c.Want = parts[0].data
+	return nil
+}
+
+// sameHead says at the top of a file same what it is.
+const sameHead = `# For these scripts the kernel prints what is recorded for the default release.
+# A line is NAME PACKAGE VERSION, made by: golden -release R record
+`
+
+// readSame reads the file same of a release's folder: the kernel of each script
+// that it names.
+func readSame(dir string) (map[string]string, error) {
+	b, err := os.ReadFile(filepath.Join(dir, "same"))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	same := map[string]string{}
+	for _, line := range strings.Split(string(b), "\n") {
+		if name, kernel, ok := strings.Cut(line, " "); ok && name != "#" {
+			same[name] = kernel
+		}
+	}
+	return same, nil
+}
+
+// keepSame writes kernel into the file same beside c.File, or takes c out of it.
+func (c *Case) keepSame(kernel string) error {
+	dir := filepath.Dir(c.File)
+	same, err := readSame(dir)
+	if err != nil || same[c.Name] == kernel {
+		return err
+	}
+	delete(same, c.Name)
+	if kernel != "" {
+		same[c.Name] = kernel
+	}
+	text := sameHead
+	for _, name := range slices.Sorted(maps.Keys(same)) {
+		text += name + " " + same[name] + "\n"
+	}
+	return os.WriteFile(filepath.Join(dir, "same"), []byte(text), 0o644)
 }
 
 // takeRecording reads the line that says where want comes from.
@@ -127,20 +186,42 @@ func read(file string) (*Case, error) {
 	return c, nil
 }
 
-// Save writes the case back to its file.
+// Save writes the case back to its file. A recording of another release goes to
+// the file same instead, where it is that of the default release.
 func (c *Case) Save() error {
-	comment, parts := c.Comment, []part{{"script", c.Script}}
 	if c.Release != "" {
-		comment, parts = "", nil
-		if err := os.MkdirAll(filepath.Dir(c.File), 0o755); err != nil {
-			return err
-		}
+		return c.saveRelease()
 	}
+	comment, parts := c.Comment, []part{{"script", c.Script}}
 	if c.Kernel != "" {
-		comment += fmt.Sprintf("recorded from %s, exit status %d\n", c.Kernel, c.Status)
+		comment += c.recording()
 		parts = append(parts, part{"want", c.Want})
 	}
 	return os.WriteFile(c.File, []byte(formatTxtar(comment, parts)), 0o644)
+}
+
+// recording is the line that says where want comes from.
+func (c *Case) recording() string {
+	return fmt.Sprintf("recorded from %s, exit status %d\n", c.Kernel, c.Status)
+}
+
+func (c *Case) saveRelease() error {
+	if c.Kernel == "" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(c.File), 0o755); err != nil {
+		return err
+	}
+	if c.Want == c.Default.Want && c.Status == c.Default.Status {
+		if err := os.Remove(c.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		return c.keepSame(c.Kernel)
+	}
+	if err := c.keepSame(""); err != nil {
+		return err
+	}
+	return os.WriteFile(c.File, []byte(formatTxtar(c.recording(), []part{{"want", c.Want}})), 0o644)
 }
 
 // Lib is the shell file that a script may source as ./lib.sh.

@@ -41,7 +41,8 @@ func cases(t *testing.T) ([]*Case, []Mask) {
 func TestScripts(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)
-	play(t, nil, nil)
+	all, masks := cases(t)
+	play(t, nil, nil, all, masks)
 }
 
 // TestScriptsUser does so as an ordinary user, in a user namespace.
@@ -55,13 +56,13 @@ func TestScriptsUser(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	play(t, user, rootOnly)
+	all, masks := cases(t)
+	play(t, user, rootOnly, all, masks)
 }
 
 // play plays all scripts, as many at once as there are processors: they sleep
 // most of the time.
-func play(t *testing.T, user asUser, skip map[string]string) {
-	all, masks := cases(t)
+func play(t *testing.T, user asUser, skip map[string]string, all []*Case, masks []Mask) {
 	t.Cleanup(func() { noMountsLeft(t) }) // when all have ended
 	for _, c := range all {
 		t.Run(c.Name, func(t *testing.T) {
@@ -85,7 +86,11 @@ func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
 	put(t, dir, "script", c.Script)
 	put(t, dir, "lib.sh", Lib())
 	tmp := "TMPDIR=" + publicDir(t) // /tmp need not be open to the user
-	out, status := user.kprobefs(t, dir, []string{tmp}, 2, "busybox", "sh", "script")
+	flags := []string{"--cpus", "2"}
+	if c.Release != "" {
+		flags = append(flags, "--release", c.Release)
+	}
+	out, status := user.exec(t, dir, []string{tmp}, flags, "busybox", "sh", "script")
 	if got := Apply(masks, out); got != c.Want {
 		t.Errorf("%sLinux (-) and kprobefs (+) differ:\n%s", c.Comment, diff(c.Want, got))
 	}

@@ -8,8 +8,10 @@
 //	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
 //
 // Before these words, -release 5.10 or 6.12 takes the kernel of Debian 11 or 13,
-// whose recordings stand in a folder of their own; what cannot be recorded there
-// is left out.
+// whose recordings stand in a folder of their own, as far as they are not what 6.1
+// prints; what cannot be recorded there is left out. There is one word more:
+//
+//	golden -release R fold    keep those recordings only that are not what 6.1 prints
 //
 // record runs all scripts in one boot and again, in the opposite order, in
 // another: a script that prints something else the second time depends on its
@@ -71,6 +73,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.record(ctx, args[1:])
 	case "check":
 		return g.check(ctx, args[1:])
+	case "fold":
+		return g.fold()
 	case "print":
 		return g.print(ctx, args[1:])
 	case "tables":
@@ -188,6 +192,20 @@ func (g *golden) record(ctx context.Context, names []string) error {
 	fmt.Fprintf(g.out, "%d scripts on %s, two boots, %.0f s\n", len(cases), k, time.Since(start).Seconds())
 	if bad > 0 && g.release == linux.Default {
 		return fmt.Errorf("%d scripts not recorded", bad)
+	}
+	return nil
+}
+
+// fold saves the recordings of another release anew: 6.1's may have changed.
+func (g *golden) fold() error {
+	cases, _, err := g.load(nil)
+	if err != nil {
+		return err
+	}
+	for _, c := range cases {
+		if err := c.Save(); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -114,14 +114,15 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 
 // boot runs QEMU until the guest powers off. One thread runs both vCPUs in turn:
 // with one each, QEMU 7.2 now and then executes stale code after a text_poke,
-// and Linux locks up.
+// and Linux locks up. Linux's check whether the timer ticks would give up when the
+// machine is busy (no_timer_check).
 func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-m", "1024", "-smp", "2", "-accel", "tcg,thread=single",
 		"-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
 		"-kernel", k.Image, "-initrd", filepath.Join(dir, "initrd"),
-		"-append", "console=ttyS0 nokaslr quiet panic=-1",
+		"-append", "console=ttyS0 nokaslr quiet panic=-1 no_timer_check",
 		"-serial", "file:"+filepath.Join(dir, "console"), "-serial", "file:"+filepath.Join(dir, "out"))
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("qemu: %w\n%s", errors.Join(err, ctx.Err()), out)

@@ -1,0 +1,62 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestRelease holds what a recording of another release is: a name in the file
+// same while it is that of 6.1, a file of its own otherwise.
+func TestRelease(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"a", "b"} {
+		put(t, dir, name+".txtar", "shows\nrecorded from linux-image-6.1 1, exit status 0\n-- script --\ntrue\n-- want --\n"+name+"\n")
+	}
+	load := func() []*Case {
+		t.Helper()
+		cases, err := LoadRelease(dir, "5.10")
+		if err != nil || len(cases) != 2 {
+			t.Fatalf("%d cases, %v", len(cases), err)
+		}
+		return cases
+	}
+	save := func(c *Case, want string, status int) {
+		t.Helper()
+		c.Want, c.Status, c.Kernel = want, status, "linux-image-5.10 2"
+		if err := c.Save(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if c := load()[0]; c.Kernel != "" {
+		t.Fatalf("recorded from %s before it is", c.Kernel)
+	}
+	for _, tt := range []struct {
+		name   string
+		want   string
+		status int
+		stored bool // in a file of its own
+	}{
+		{"same", "a\n", 0, false},
+		{"other text", "A\n", 0, true},
+		{"other status", "a\n", 1, true},
+		{"same again", "a\n", 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cases := load()
+			save(cases[0], tt.want, tt.status)
+			save(cases[1], "b\n", 0)
+			for _, c := range load() {
+				if c.Kernel != "linux-image-5.10 2" {
+					t.Errorf("%s is from %q", c.Name, c.Kernel)
+				}
+			}
+			if c := load()[0]; c.Want != tt.want || c.Status != tt.status || c.Script != "true\n" {
+				t.Errorf("got %q, status %d, script %q", c.Want, c.Status, c.Script)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "5.10", "a.txtar")); (err == nil) != tt.stored {
+				t.Errorf("its own file: %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,83 @@
+package integration
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+)
+
+// leftOut are the scripts that another release's Linux does not play, or of which
+// two runs are not alike there, by release.
+var leftOut = map[string]map[string]string{}
+
+// notYet are the scripts that do not give here what another release gives.
+// docs/differences.md has these too.
+var notYet = map[string]map[string]string{}
+
+// releases are those other than 6.1 of which there are recordings.
+func releases() []string { return slices.Sorted(maps.Keys(leftOut)) }
+
+// TestReleases plays the scripts as other releases of Linux, and compares with
+// what those printed.
+func TestReleases(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	if testing.Short() {
+		t.Skip("short")
+	}
+	_, masks := cases(t)
+	for _, release := range releases() {
+		t.Run(release, func(t *testing.T) {
+			all, err := LoadRelease("testdata", release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var recorded []*Case
+			for _, c := range all {
+				if c.Kernel != "" {
+					recorded = append(recorded, c)
+				}
+			}
+			play(t, nil, notYet[release], recorded, masks)
+		})
+	}
+}
+
+// TestReleasesRecorded holds what the recordings of other releases must be: masked,
+// and there for each script or left out for a reason.
+func TestReleasesRecorded(t *testing.T) {
+	_, masks := cases(t)
+	for _, release := range releases() {
+		all, err := LoadRelease("testdata", release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := map[string]bool{}
+		for _, c := range all {
+			names[c.Name] = true
+			switch why := leftOut[release][c.Name]; {
+			case c.Kernel == "" && why == "":
+				t.Errorf("%s of %s: not recorded: golden -release %s record %s", c.Name, release, release, c.Name)
+			case c.Kernel != "" && why != "":
+				t.Errorf("%s of %s: recorded, but said to be left out", c.Name, release)
+			}
+			if got := Apply(masks, c.Want); got != c.Want {
+				t.Errorf("%s of %s: want is not masked:\n%s", c.Name, release, diff(c.Want, got))
+			}
+			if _, err := os.Stat(c.File); err == nil && c.Want == c.Default.Want && c.Status == c.Default.Status {
+				t.Errorf("%s of %s: stored twice: golden -release %s fold", c.Name, release, release)
+			}
+		}
+		files, err := filepath.Glob(filepath.Join("testdata", release, "*.txtar"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range files {
+			if name := filepath.Base(file); !names[name[:len(name)-len(".txtar")]] {
+				t.Errorf("%s: there is no such script", file)
+			}
+		}
+	}
+}
