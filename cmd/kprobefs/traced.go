@@ -86,7 +86,7 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		}
 	}
 	if call.name >= 0 {
-		path := hostPath(tid, call, n.args, string(m.Text[call.name]))
+		path := hostPath(tid, call, n.args, string(m.Text[call.name]), s.dirs)
 		if opens(call.guest) && below(path, s.dirs) {
 			return
 		}
@@ -110,8 +110,10 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	s.calls.tell(m)
 }
 
-// hostPath is where a thread's path leads to, as far as that can be said.
-func hostPath(tid int, call *tracedCall, args [6]uint64, name string) string {
+// hostPath is where a thread's path leads to, as far as that can be said. What
+// stands below one of ours is not looked at: that would be a request for the
+// file, which the guest would see.
+func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []string) string {
 	base := ""
 	if !strings.HasPrefix(name, "/") {
 		from := "cwd"
@@ -123,6 +125,9 @@ func hostPath(tid int, call *tracedCall, args [6]uint64, name string) string {
 		name = fmt.Sprintf("/proc/%d/%s", tid, rest)
 	}
 	path := filepath.Join(base, name)
+	if below(path, ours) {
+		return path
+	}
 	if call.made {
 		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
 			return filepath.Join(dir, filepath.Base(path))

@@ -143,6 +143,7 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 
 // Exit ends the guest's task of c, as exit_group does; code is what wait(2)
 // tells of the process: the exit status times 256, or the signal that killed it.
+// When it returns the task has left its CPU for the last time.
 func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 	ctx, cancel := context.WithTimeout(ctx, activityPatience)
 	defer cancel()
@@ -150,18 +151,39 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 	if err != nil {
 		return err
 	}
-	h.retire(c.TID)
+	ends := append(h.retire(c.TID), h.end(t))
 	r := t.request(syscall.SYS_EXIT_GROUP)
 	r.args[0] = uint64(code >> 8 & 0xff)
 	if code&0x7f != 0 {
 		r.nr, r.args[0] = abi.HostKilled, uint64(code&0xff)
 	}
-	_, err = t.run(ctx, r, nil) // TaskDied does the rest
-	return err
+	if _, err = t.run(ctx, r, nil); err != nil { // TaskDied does the rest
+		return err
+	}
+	for _, e := range ends {
+		select {
+		case <-e:
+		case <-ctx.Done():
+			return fmt.Errorf("a task has not ended: %w", ctx.Err())
+		case <-h.done:
+			return ErrStopped
+		}
+	}
+	return nil
 }
 
-// retire gives up the idle tasks that stand for a thread which is no more.
-func (h *Host) retire(tid int) {
+// end gives a channel that TaskDied closes.
+func (h *Host) end(t *Task) <-chan struct{} {
+	c := make(chan struct{})
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.ends[t.task] = c
+	return c
+}
+
+// retire gives up the idle tasks that stand for a thread which is no more, and
+// tells of the end of each.
+func (h *Host) retire(tid int) (ends []<-chan struct{}) {
 	h.mu.Lock()
 	var old []*Task
 	h.idle = slices.DeleteFunc(h.idle, func(t *Task) bool {
@@ -173,8 +195,10 @@ func (h *Host) retire(tid int) {
 	})
 	h.mu.Unlock()
 	for _, t := range old {
+		ends = append(ends, h.end(t))
 		t.giveUp()
 	}
+	return ends
 }
 
 // giveUp has a task without a call leave.

@@ -86,8 +86,9 @@ type Host struct {
 	done chan struct{} // closed by Stop
 
 	mu      sync.Mutex
-	calls   map[uint64]*Task // by address of struct host_call
-	idle    []*Task          // host threads' tasks without a call, least recently used first
+	calls   map[uint64]*Task         // by address of struct host_call
+	ends    map[uint64]chan struct{} // by task_struct: closed when the task has left its CPU for the last time
+	idle    []*Task                  // host threads' tasks without a call, least recently used first
 	manager *Task
 	slots   []bool // user windows in use
 	stopped bool
@@ -103,7 +104,7 @@ type Host struct {
 func New(g Guest, pool *Pool) *Host {
 	return &Host{
 		g: g, pool: pool, done: make(chan struct{}),
-		calls: make(map[uint64]*Task),
+		calls: make(map[uint64]*Task), ends: make(map[uint64]chan struct{}),
 	}
 }
 
@@ -513,10 +514,14 @@ func (h *Host) startLeaf(addr, op uint64, patience int32) (*request, int64) {
 	return t.cur, 0
 }
 
-// TaskDied is told when a task ends inside a call (an oops): the call fails
-// with EIO and the task is forgotten.
+// TaskDied is told when a task has ended. One that did so inside a call (an
+// oops) is forgotten; the call fails with EIO.
 func (h *Host) TaskDied(task uint64) {
 	h.mu.Lock()
+	if c := h.ends[task]; c != nil {
+		close(c)
+		delete(h.ends, task)
+	}
 	var t *Task
 	for _, c := range h.calls {
 		if c.task == task {

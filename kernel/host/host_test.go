@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -339,6 +340,38 @@ func TestTaskDied(t *testing.T) {
 	})
 	if err != nil || ret != -int64(syscall.EIO) {
 		t.Errorf("a call whose task died gave %d, %v, want -EIO", ret, err)
+	}
+}
+
+// TestExit: it is over when the task has left its CPU, not when the call ends.
+func TestExit(t *testing.T) {
+	g := newFakeGuest(t)
+	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) { return nil, 0, nil }
+	if _, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, leaf); err != nil {
+		t.Fatal(err)
+	}
+	task := g.next - abi.CallSize + abi.DirectMap
+	done := make(chan struct{})
+	g.before = func(nr uint64) (int64, bool) {
+		if nr == syscall.SYS_EXIT_GROUP {
+			close(done)
+		}
+		return 0, nr == syscall.SYS_EXIT_GROUP
+	}
+	var died atomic.Bool
+	go func() {
+		<-done
+		time.Sleep(10 * time.Millisecond) // it is on its way to the last schedule
+		died.Store(true)
+		g.h.TaskDied(task)
+	}()
+	if err := g.h.Exit(t.Context(), caller(5), 0); err != nil || !died.Load() {
+		t.Errorf("Exit returned with %v; the task had ended: %v", err, died.Load())
+	}
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if n := len(g.h.ends); n != 0 {
+		t.Errorf("%d ends are still waited for", n)
 	}
 }
 

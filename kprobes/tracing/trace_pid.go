@@ -131,7 +131,8 @@ func (t *Tracer) Forked(parent, child int32) {
 }
 
 // Exited is event_filter_pid_sched_process_exit: with the option event-fork a task
-// that ends leaves the lists.
+// that has ended leaves the lists. It must not run any more: Linux calls this when
+// it frees the task.
 func (t *Tracer) Exited(pid int32) {
 	t.followFork(func(list pidList) bool {
 		_, ok := list[pid]

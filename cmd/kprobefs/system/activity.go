@@ -47,9 +47,13 @@ type Activity struct {
 	counted    uint64 // forks of the whole machine, as far as they were seen
 }
 
-// maxDrain is how many events are handled before a request: what is more comes
-// after it, and what the host's kernel cannot keep meanwhile is lost.
-const maxDrain = 512
+// maxDrain is how many events of our processes are handled before a request, and
+// maxForeign how many of others are thrown away: what is more comes after it, and
+// what the host's kernel cannot keep meanwhile is lost.
+const (
+	maxDrain   = 512
+	maxForeign = 1 << 15
+)
 
 // ActivityOptions say who else has to do with the files.
 type ActivityOptions struct {
@@ -141,7 +145,7 @@ func (a *Activity) drain() {
 	if !a.listen() {
 		return
 	}
-	for range maxDrain {
+	for own, foreign := 0, 0; own < maxDrain && foreign < maxForeign; {
 		e, ok, err := a.conn.Next()
 		if errors.Is(err, connector.ErrLost) {
 			if a.lost++; a.lost == 1 {
@@ -152,7 +156,11 @@ func (a *Activity) drain() {
 		if !ok {
 			return
 		}
-		a.handle(e)
+		if a.handle(e) {
+			own++
+		} else {
+			foreign++
+		}
 	}
 }
 
@@ -205,36 +213,51 @@ func (a *Activity) wait(c *connector.Conn, stop *os.File) {
 	}
 }
 
-func (a *Activity) handle(e connector.Event) {
-	ctx := context.Background()
+// handle says whether the event is of a process that counts.
+func (a *Activity) handle(e connector.Event) bool {
 	switch e.Kind {
 	case connector.Fork:
-		creator := e.TID
-		if e.ChildTID != e.ChildPID {
-			creator = e.ChildPID // the event names the process' parent
-		}
-		if !a.counts(creator) {
-			return
-		}
-		a.known[e.ChildPID] = true
-		f := forkOf(e)
-		if told, ok := a.calls[creator]; ok && e.ChildTID == e.ChildPID {
-			f.Nr, f.Args = told.Nr, told.Args
-			delete(a.calls, creator)
-		}
-		a.fork(caller(creator, creator), f)
+		return a.forked(e)
 	case connector.Exec:
-		if !a.supervised && a.counts(e.PID) {
-			_, _ = a.host.Other(ctx, caller(e.TID, e.PID), execOf(e.PID))
+		if !a.counts(e.PID) {
+			return false
 		}
+		if !a.supervised {
+			_, _ = a.host.Other(context.Background(), caller(e.TID, e.PID), execOf(e.PID))
+		}
+		return true
 	case connector.Exit:
-		if a.counts(e.PID) {
+		yes := a.counts(e.PID)
+		if yes {
 			a.exit(caller(e.TID, e.PID), e.Code)
 		}
 		if e.TID == e.PID {
 			delete(a.known, e.PID)
 		}
+		return yes
 	}
+	return false
+}
+
+func (a *Activity) forked(e connector.Event) bool {
+	creator := e.TID
+	if e.ChildTID != e.ChildPID {
+		creator = e.ChildPID // the event names the process' parent
+	}
+	yes := a.counts(creator)
+	if e.ChildTID == e.ChildPID && (yes || !a.apart[e.PID]) {
+		a.known[e.ChildPID] = yes // a child is where its parent is
+	}
+	if !yes {
+		return false
+	}
+	f := forkOf(e)
+	if told, ok := a.calls[creator]; ok && e.ChildTID == e.ChildPID {
+		f.Nr, f.Args = told.Nr, told.Args
+		delete(a.calls, creator)
+	}
+	a.fork(caller(creator, creator), f)
+	return true
 }
 
 // fork has the guest fork. Who follows forks hears of the child before it runs.
@@ -245,6 +268,8 @@ func (a *Activity) fork(by host.Caller, f host.Fork) {
 	_, _ = a.host.Fork(context.Background(), by, f)
 }
 
+// exit has the guest exit. A list of tasks keeps it until it has run for the last
+// time, as Linux's does until sched_process_free.
 func (a *Activity) exit(c host.Caller, code int) {
 	_ = a.host.Exit(context.Background(), c, code)
 	a.tracer.Exited(int32(c.TID))
