@@ -17,6 +17,7 @@ package kprobes
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -669,7 +670,7 @@ func (k *Kprobes) saySwitched(on bool, total, failed int) {
 func (k *Kprobes) Kill(start, end uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, pt := range k.table.within(start, end) {
+	for _, pt := range slices.Clone(k.table.within(start, end)) { // kill changes the table
 		if !pt.has(FlagGone) {
 			k.kill(pt)
 		}
@@ -685,6 +686,10 @@ func (k *Kprobes) kill(pt *Point) {
 	for _, p := range pt.list.Load().probes {
 		p.set(FlagGone)
 	}
+	unused := pt.Unused() // only the optimizer's queue, which Kill takes it from, keeps it
 	k.cfg.Optimizer.Kill(pt)
 	k.freeCode(pt)
+	if unused {
+		k.table.remove(pt)
+	}
 }

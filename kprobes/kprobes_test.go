@@ -489,6 +489,31 @@ func TestGone(t *testing.T) {
 	}
 }
 
+// TestGoneUnused: text goes away before the optimizer got to jumps of probes
+// that are unregistered: nothing of them stays.
+func TestGoneUnused(t *testing.T) {
+	w := newWorld(t)
+	first := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
+	second := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 13})
+	stays := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 22})
+	w.Advance(time.Second)
+	w.k.UnregisterAll([]*kprobes.Kprobe{first, second})
+	w.k.Kill(vfsReadAt, vfsReadAt+0x100)
+	points := 0
+	w.k.Lock()
+	w.k.Each(func(pt *kprobes.Point) {
+		if points++; pt.Addr() != stays.Addr || pt.State()&kprobes.FlagGone == 0 {
+			t.Errorf("a point at %#x, flags %v", pt.Addr(), pt.State())
+		}
+	})
+	w.k.Unlock()
+	w.k.Unregister(stays)
+	w.Advance(time.Second)
+	if n := w.SlotsInUse(); n != 0 || points != 1 {
+		t.Errorf("%d points, %d slots in use", points, n)
+	}
+}
+
 // wantErr looks for an errno in err; 0 is no error.
 func wantErr(t testing.TB, err error, want syscall.Errno) {
 	t.Helper()

@@ -7,16 +7,22 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"os"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
 // What control-files.md sections 2 and 5 say of an address, as a model: which
 // handlers run, what list shows and what stands in the text, when the optimizer
-// has nothing left to do.
+// has nothing left to do; also of text that goes away with its module and comes
+// back, and of calls that are under way when their return probe changes.
 
 // modelProbe is a probe as the model has it.
 type modelProbe struct {
@@ -24,12 +30,34 @@ type modelProbe struct {
 	site     *modelSite
 	post     bool
 	disabled bool // kprobe.flags
+	gone     bool
 	want     uint64
-	byCPU    [2]uint64
+	byCPU    perCPU
+
+	ret      *kprobes.Retprobe // nil: not a return probe
+	skip     bool              // its entry handler wants no return
+	held     int               // calls under way that it has hooked
+	serial   int               // of its registration
+	entries  uint64            // wanted calls of handlers, and misses
+	returns  uint64
+	missed   uint64
+	sawEntry perCPU // seen ones
+	sawRet   perCPU
+	bad      atomic.Uint64 // an instance was not as the entry handler left it
 }
+
+// perCPU is a counter of each vCPU. The test reads one while a call sleeps.
+type perCPU [2]atomic.Uint64
+
+func (c *perCPU) add(cpu int) { c[cpu].Add(1) }
+func (c *perCPU) sum() uint64 { return c[0].Load() + c[1].Load() }
+
+// ahead is how many more vCPU 0 has than 1, modulo 2^64.
+func (c *perCPU) ahead() uint64 { return c[0].Load() - c[1].Load() }
 
 // modelSite is an address.
 type modelSite struct {
+	fn      *modelFunc
 	offset  uint32
 	ftrace  bool
 	canJump bool
@@ -37,57 +65,142 @@ type modelSite struct {
 	probes  []*modelProbe // newest first
 	aggr    bool
 	off     bool // the point's own FlagDisabled
+	gone    bool // and FlagGone
 }
 
-// model is all sites of one function.
+// modelFunc is a function that is probed.
+type modelFunc struct {
+	name   string
+	module string // "": the kernel's own
+	args   []uint64
+	depth  int  // how often a call enters it
+	sleeps bool // a call waits for the completion that is its argument
+	at     uint64
+	orig   []byte
+	result uint64
+	sites  []*modelSite
+}
+
+// inFlight is a task that may be inside a function.
+type inFlight struct {
+	task   *host.Task
+	comp   uint64 // struct completion
+	done   chan error
+	hooked []hooked
+}
+
+type hooked struct {
+	p      *modelProbe
+	serial int
+}
+
+// model is all sites of some functions.
 type model struct {
 	*machine
-	r       *rand.Rand
-	sites   []*modelSite
-	orig    []byte
-	at      uint64
-	allOff  bool
-	jumps   bool // debug.kprobes-optimization
-	args    [2]uint64
-	results uint64
+	r      *rand.Rand
+	funcs  []*modelFunc
+	allOff bool
+	jumps  bool // debug.kprobes-optimization
+	target bool // kprobe_target is loaded
+	user   bool // and kprobe_user, which needs it
+	calls  []*inFlight
+	parked []*modelProbe // unregistered, to be used again
+	serial int
+	loads  int
+
+	trampoline uint64
 }
 
-// modelFunc is probed; its instructions from +5 on are pushes and moves.
-const modelFunc = "int_pow"
+// What is probed: int_pow's instructions from +5 on are pushes and moves;
+// kprobe_target's functions are a loop and a recursion, and go with the module;
+// nobody but the test calls wait_for_completion_interruptible.
+func modelFuncs() []*modelFunc {
+	return []*modelFunc{
+		{name: "int_pow", args: []uint64{3, 4}, depth: 1},
+		{name: "kprobe_target_sum", module: "kprobe_target", args: []uint64{1, 4}, depth: 1},
+		{name: "kprobe_target_fact", module: "kprobe_target", args: []uint64{4}, depth: 4},
+		{name: "wait_for_completion_interruptible", depth: 1, sleeps: true},
+	}
+}
 
 func newModel(t *testing.T, seed int64) *model {
-	m := &model{machine: boot(t), r: rand.New(rand.NewSource(seed)), jumps: true}
+	m := &model{machine: boot(t), r: rand.New(rand.NewSource(seed)), jumps: true, funcs: modelFuncs()}
+	m.trampoline = m.addr("arch_rethook_trampoline")
 	m.ctx = context.Background() // the test's own time limit is enough
-	m.at = m.addr(modelFunc)
-	sym := m.Machine.Symbols().LookupName(modelFunc)[0]
-	m.orig = make([]byte, sym.Size)
-	if err := m.Machine.Read(m.at, m.orig); err != nil {
-		t.Fatal(err)
+	m.load("kprobe_target", 0)
+	m.target = true
+	for _, f := range m.funcs {
+		m.addFunc(f)
 	}
-	m.args = [2]uint64{3, 4}
-	m.results = m.call(modelFunc, m.args[0], m.args[1])
-	for i, off := range m.starts(modelFunc)[:6] {
-		s := &modelSite{offset: off, ftrace: i == 0, off: true}
-		m.measure(s)
-		m.sites = append(m.sites, s)
+	for i := range 3 {
+		m.addTask(i)
 	}
 	return m
+}
+
+func (m *model) addFunc(f *modelFunc) {
+	sym := m.Machine.Symbols().LookupName(f.name)[0]
+	f.at, f.orig = sym.Addr, make([]byte, sym.Size)
+	if err := m.Machine.Read(f.at, f.orig); err != nil {
+		m.t.Fatal(err)
+	}
+	if f.sleeps {
+		f.sites = []*modelSite{{fn: f, ftrace: true, off: true, perCall: 1}}
+		return
+	}
+	f.result = m.call(f.name, f.args...)
+	for i, off := range m.starts(f.name)[:6] {
+		s := &modelSite{fn: f, offset: off, ftrace: i == 0, off: true}
+		m.measure(s)
+		f.sites = append(f.sites, s)
+	}
 }
 
 // measure finds out whether the optimizer takes a probe there at all, and how
 // often a call comes by.
 func (m *model) measure(s *modelSite) {
-	p := &kprobes.Kprobe{SymbolName: modelFunc, Offset: s.offset, PreHandler: func(*kprobes.Hit) int { s.perCall++; return 0 }}
+	p := &kprobes.Kprobe{SymbolName: s.fn.name, Offset: s.offset, PreHandler: func(*kprobes.Hit) int { s.perCall++; return 0 }}
 	wantErr(m.t, m.Kprobes.Register(p), 0)
 	s.canJump = m.Kprobes.Points()[0].Aggregate
-	m.call(modelFunc, m.args[0], m.args[1])
+	m.call(s.fn.name, s.fn.args...)
 	wantErr(m.t, m.Kprobes.Unregister(p), 0)
 	m.settle()
 }
 
+func (m *model) addTask(i int) {
+	task, err := m.Machine.Host().Kthread(m.ctx, fmt.Sprint("waiter/", i))
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	const completion, gfpKernel = 32, 0xcc0
+	c := &inFlight{task: task, comp: m.call("__kmalloc", completion, gfpKernel)}
+	m.calls = append(m.calls, c)
+}
+
+// load loads a module of the guest's, or is refused with errno.
+func (m *model) load(name string, errno syscall.Errno) {
+	m.t.Helper()
+	ko, err := os.ReadFile("../kernel/guest/modules/" + name + ".ko")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	_, err = m.Modules.Load(m.ctx, ko)
+	wantErr(m.t, err, errno)
+	m.loads++
+}
+
+func (m *model) present(f *modelFunc) bool { return f.module == "" || m.target }
+
+func (m *model) sites() (all []*modelSite) {
+	for _, f := range m.funcs {
+		all = append(all, f.sites...)
+	}
+	return all
+}
+
 // probes gives all registered ones.
 func (m *model) probes() (ps []*modelProbe) {
-	for _, s := range m.sites {
+	for _, s := range m.sites() {
 		ps = append(ps, s.probes...)
 	}
 	return ps
@@ -96,38 +209,45 @@ func (m *model) probes() (ps []*modelProbe) {
 // step does one thing at random, to the kernel and to the model.
 func (m *model) step() string {
 	ps := m.probes()
-	switch n := m.r.Intn(20); {
-	case n < 5 && len(ps) < 12:
+	var p *modelProbe
+	if len(ps) > 0 {
+		p = ps[m.r.Intn(len(ps))]
+	}
+	switch n := m.r.Intn(40); {
+	case n < 11 && len(ps) < 24:
 		return m.doRegister()
-	case n < 9 && len(ps) > 0:
-		p := ps[m.r.Intn(len(ps))]
-		p.site.remove(p)
-		return m.did("unregister", p, m.Kprobes.Unregister(p.Kprobe))
-	case n < 12 && len(ps) > 0:
-		p := ps[m.r.Intn(len(ps))]
-		m.enable(p)
-		return m.did("enable", p, m.Kprobes.Enable(p.Kprobe))
-	case n < 15 && len(ps) > 0:
-		p := ps[m.r.Intn(len(ps))]
+	case n < 18 && p != nil:
+		return m.doUnregister(p)
+	case n < 22 && p != nil:
+		return m.doEnable(p)
+	case n < 27 && p != nil:
 		p.site.disable(p)
 		return m.did("disable", p, m.Kprobes.Disable(p.Kprobe))
-	case n == 15:
+	case n == 27:
 		m.allOff = !m.allOff
 		return m.did(fmt.Sprint("all off ", m.allOff), nil, m.Kprobes.SetEnabled(!m.allOff))
-	case n == 16:
+	case n == 28:
 		m.jumps = !m.jumps
 		m.Optimizer.SetAllowed(m.jumps)
 		return fmt.Sprint("jumps ", m.jumps)
-	case n == 17:
+	case n == 29:
 		m.settle()
 		return "settle"
+	case n == 30:
+		return m.doModule()
+	case n == 31 && len(m.parked) > 0:
+		return m.misuse(m.parked[m.r.Intn(len(m.parked))])
+	case n == 32 && len(ps) > 2:
+		return m.unregisterSome(ps)
+	case n < 36:
+		return m.doCall()
 	}
 	return m.hit()
 }
 
 func (m *model) did(what string, p *modelProbe, err error) string {
 	if p != nil {
-		what = fmt.Sprintf("%s +%d", what, p.site.offset)
+		what = fmt.Sprintf("%s %s", what, p.site)
 	}
 	if err != nil {
 		m.t.Fatalf("%s: %v", what, err)
@@ -135,32 +255,194 @@ func (m *model) did(what string, p *modelProbe, err error) string {
 	return what
 }
 
+func (s *modelSite) String() string { return fmt.Sprintf("%s+%d", s.fn.name, s.offset) }
+
+// doRegister registers a new probe, or one that was registered before.
 func (m *model) doRegister() string {
-	s := m.sites[m.r.Intn(len(m.sites))]
-	p := &modelProbe{site: s, post: m.r.Intn(4) == 0, disabled: m.r.Intn(4) == 0}
-	p.Kprobe = &kprobes.Kprobe{SymbolName: modelFunc, Offset: s.offset, PreHandler: func(h *kprobes.Hit) int {
-		p.byCPU[h.CPU]++
-		return 0
-	}}
-	if p.post {
-		p.PostHandler = func(*kprobes.Hit, uint64) {}
+	sites := m.sites()
+	p := m.newProbe(sites[m.r.Intn(len(sites))])
+	if n := len(m.parked); n > 0 && m.r.Intn(3) == 0 {
+		p = m.parked[n-1]
+		m.parked = m.parked[:n-1]
+		p.Addr = 0 // a probe that keeps it has two places
 	}
+	p.disabled = m.r.Intn(4) == 0
+	p.Flags = 0
 	if p.disabled {
 		p.Flags = kprobes.FlagDisabled
 	}
-	s.register(p)
-	return m.did(fmt.Sprintf("register (disabled %v, post %v)", p.disabled, p.post), p, m.Kprobes.Register(p.Kprobe))
+	err := m.register(p)
+	if !m.present(p.site.fn) {
+		wantErr(m.t, err, syscall.ENOENT)
+		return "register what is not there"
+	}
+	p.gone, p.held, p.missed = false, 0, 0
+	m.serial++
+	p.serial = m.serial
+	p.site.register(p)
+	return m.did(fmt.Sprintf("register (disabled %v, post %v, return %v)", p.disabled, p.post, p.ret != nil), p, err)
+}
+
+func (m *model) register(p *modelProbe) error {
+	if p.ret != nil {
+		return m.Kprobes.RegisterRetprobe(p.ret)
+	}
+	return m.Kprobes.Register(p.Kprobe)
+}
+
+func (m *model) newProbe(s *modelSite) *modelProbe {
+	p := &modelProbe{site: s}
+	if s.ftrace && m.r.Intn(2) == 0 {
+		p.ret = m.newRetprobe(p)
+		p.Kprobe = &p.ret.Kprobe
+	} else {
+		p.Kprobe = &kprobes.Kprobe{PreHandler: func(h *kprobes.Hit) int {
+			p.byCPU.add(h.CPU)
+			return 0
+		}}
+		if p.post = m.r.Intn(4) == 0; p.post {
+			p.PostHandler = func(*kprobes.Hit, uint64) {}
+		}
+	}
+	p.SymbolName, p.Offset = s.fn.name, s.offset
+	if s.fn.module != "" && m.r.Intn(2) == 0 {
+		p.SymbolName = s.fn.module + ":" + s.fn.name
+	}
+	return p
+}
+
+// newRetprobe: both handlers see the same place of the stack in the instance's data.
+func (m *model) newRetprobe(p *modelProbe) *kprobes.Retprobe {
+	trampoline := m.trampoline
+	p.skip = m.r.Intn(4) == 0
+	return &kprobes.Retprobe{
+		MaxActive: 1 + m.r.Intn(6), DataSize: 8,
+		EntryHandler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			p.sawEntry.add(h.CPU)
+			binary.LittleEndian.PutUint64(ri.Data, h.Regs.SP+8)
+			if ri.RetAddr != 0 || ri.Task != h.Task {
+				p.bad.Add(1)
+			}
+			if p.skip {
+				return 1
+			}
+			return 0
+		},
+		Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			p.sawRet.add(h.CPU)
+			// Where an older return probe has hooked the call, the trampoline is what it returned to.
+			if binary.LittleEndian.Uint64(ri.Data) != h.Regs.SP || ri.Task != h.Task || ri.RetAddr != h.Regs.IP && ri.RetAddr != trampoline {
+				p.bad.Add(1)
+			}
+			return 0
+		},
+	}
+}
+
+func (m *model) doUnregister(p *modelProbe) string {
+	m.drop(p)
+	if p.ret != nil {
+		return m.did("unregister", p, m.Kprobes.UnregisterRetprobe(p.ret))
+	}
+	return m.did("unregister", p, m.Kprobes.Unregister(p.Kprobe))
+}
+
+func (m *model) drop(p *modelProbe) {
+	p.site.remove(p)
+	p.serial = 0
+	if len(m.parked) > 8 {
+		m.parked = m.parked[1:]
+	}
+	m.parked = append(m.parked, p)
+}
+
+// unregisterSome unregisters a batch, of which one is not registered.
+func (m *model) unregisterSome(ps []*modelProbe) string {
+	batch := []*kprobes.Kprobe{{Addr: ps[0].site.fn.at}}
+	for _, p := range ps {
+		if p.ret == nil && m.r.Intn(3) == 0 {
+			m.drop(p)
+			batch = append(batch, p.Kprobe)
+		}
+	}
+	err := m.Kprobes.UnregisterAll(batch)
+	if batch[0].Addr != 0 {
+		m.t.Fatal("of a probe that is not registered the address stays")
+	}
+	return m.did(fmt.Sprintf("unregister %d", len(batch)), nil, err)
+}
+
+func (m *model) doEnable(p *modelProbe) string {
+	err := m.Kprobes.Enable(p.Kprobe)
+	if p.gone {
+		wantErr(m.t, err, syscall.EINVAL)
+		return "enable what is gone"
+	}
+	m.enable(p)
+	return m.did("enable", p, err)
+}
+
+// misuse does to a probe that is not registered what wants one that is.
+func (m *model) misuse(p *modelProbe) string {
+	wantErr(m.t, m.Kprobes.Enable(p.Kprobe), syscall.EINVAL)
+	wantErr(m.t, m.Kprobes.Disable(p.Kprobe), syscall.EINVAL)
+	if p.Addr != 0 {
+		wantErr(m.t, m.register(p), syscall.EINVAL) // symbol and address
+	}
+	wantErr(m.t, m.Kprobes.Unregister(p.Kprobe), 0)
+	if p.Addr != 0 {
+		m.t.Fatalf("%s: unregistered twice, its address stays", p.site)
+	}
+	return "misuse"
+}
+
+// doModule loads or unloads a module, or tries to.
+func (m *model) doModule() string {
+	remove := func(name string, want syscall.Errno) { wantErr(m.t, m.Modules.Delete(m.ctx, name), want) }
+	switch {
+	case m.r.Intn(8) == 0:
+		m.load("kprobe_fails", syscall.ENODEV)
+		return "load kprobe_fails"
+	case !m.target:
+		m.load("kprobe_user", syscall.ENOENT)
+		m.load("kprobe_target", 0) // its init calls functions whose probes are gone
+		m.target = true
+		return "load kprobe_target"
+	case m.user && m.r.Intn(2) == 0:
+		remove("kprobe_target", syscall.EWOULDBLOCK)
+		remove("kprobe_user", 0)
+		m.user = false
+		return "unload kprobe_user"
+	case !m.user && m.r.Intn(2) == 0:
+		m.load("kprobe_user", 0)
+		m.user = true
+		m.called(m.funcs[1], 1) // by its init
+		m.checkHits()
+		return "load kprobe_user"
+	case m.user:
+		m.load("kprobe_user", syscall.EEXIST)
+		return "load kprobe_user again"
+	}
+	remove("kprobe_target", 0)
+	m.target = false
+	for _, s := range m.sites() {
+		if s.fn.module != "" {
+			s.kill()
+		}
+	}
+	return "unload kprobe_target"
 }
 
 // register: the point of a first probe has the probe's flags. A site that can
 // be optimized has an aggregate from the start, another from its second probe
-// on.
+// on. A point that was gone comes back disabled, its old probes do not.
 func (s *modelSite) register(p *modelProbe) {
 	if len(s.probes) == 0 {
-		s.off, s.aggr = p.disabled, s.canJump
+		s.off, s.aggr, s.gone = p.disabled, s.canJump, false
 	} else {
 		s.aggr = true
-		s.off = s.off && p.disabled
+		s.off = (s.off || s.gone) && p.disabled
+		s.gone = false
 	}
 	s.probes = append([]*modelProbe{p}, s.probes...)
 }
@@ -178,16 +460,23 @@ func (s *modelSite) remove(p *modelProbe) {
 }
 
 func (s *modelSite) disable(p *modelProbe) {
-	if p.disabled {
+	if p.disabled || p.gone {
 		return
 	}
 	p.disabled = true
 	for _, q := range s.probes {
-		if !q.disabled {
+		if !q.disabled && !q.gone {
 			return // the point stays as it is: off, too, after "Knob-off quirks"
 		}
 	}
 	s.off = true
+}
+
+func (s *modelSite) kill() {
+	s.gone = true
+	for _, p := range s.probes {
+		p.gone = true
+	}
 }
 
 // enable while all is off clears the flag of an aggregate's probe only: it, and
@@ -208,32 +497,201 @@ func (m *model) enable(p *modelProbe) {
 	}
 }
 
-// hit calls the function on both vCPUs at once: each armed probe that is not
+// armed says whether hits come to the site's probes.
+func (m *model) armed(s *modelSite) bool {
+	return len(s.probes) > 0 && !m.allOff && !s.off && !s.gone
+}
+
+// called says what calls of f, one after the other, are to give its probes.
+func (m *model) called(f *modelFunc, calls int) {
+	for _, s := range f.sites {
+		for _, p := range s.probes {
+			if !m.armed(s) || p.disabled || p.gone {
+				continue
+			}
+			p.want += uint64(calls) * s.perCall
+			if p.ret != nil {
+				p.calledRet(uint64(calls), uint64(f.depth))
+			}
+		}
+	}
+}
+
+// calledRet: of the calls that nest in one, as many are hooked as there are
+// instances. A call that is not hooked gives its instance back at once.
+func (p *modelProbe) calledRet(calls, depth uint64) {
+	taken := min(uint64(p.ret.MaxActive), depth)
+	if p.skip {
+		p.entries += calls * depth
+		return
+	}
+	p.entries += calls * taken
+	p.returns += calls * taken
+	p.missed += calls * (depth - taken)
+}
+
+// hit calls a function on one or both vCPUs: each armed probe that is not
 // disabled sees each call.
 func (m *model) hit() string {
 	const calls = 3
+	f := m.funcs[m.r.Intn(3)]
+	if !m.present(f) {
+		return "no hit"
+	}
+	cpus := []int{m.r.Intn(2)}
+	if m.r.Intn(3) > 0 {
+		cpus = []int{0, 1}
+	}
+	ahead := map[*modelProbe]uint64{}
+	for _, p := range m.probes() {
+		ahead[p] = p.byCPU.ahead()
+	}
 	done := make(chan error, 2)
-	for cpu := range 2 {
+	for _, cpu := range cpus {
 		go func() {
-			v, err := m.Machine.CallOn(m.ctx, cpu, m.at, calls, m.args[0], m.args[1])
-			if err == nil && v != m.results {
-				err = fmt.Errorf("%s is %d, not %d", modelFunc, v, m.results)
+			v, err := m.Machine.CallOn(m.ctx, cpu, f.at, calls, f.args...)
+			if err == nil && v != f.result {
+				err = fmt.Errorf("%s is %d, not %d", f.name, v, f.result)
 			}
 			done <- err
 		}()
 	}
-	if err := errors.Join(<-done, <-done); err != nil {
+	var err error
+	for range cpus {
+		err = errors.Join(err, <-done)
+	}
+	if err != nil {
 		m.t.Fatal(err)
 	}
-	for _, p := range m.probes() {
-		if !m.allOff && !p.site.off && !p.disabled {
-			p.want += calls * p.site.perCall
+	m.called(f, calls*len(cpus))
+	if len(cpus) == 2 {
+		m.shareOut(f)
+		m.checkBoth(f, ahead)
+	}
+	m.checkHits()
+	return "hit"
+}
+
+// shareOut: calls on two vCPUs at once that nest take instances from each other.
+// How many are missed is then up to them, but each call is hooked or missed, and
+// there is room for as many as MaxActive at a time.
+func (m *model) shareOut(f *modelFunc) {
+	for _, p := range f.sites[0].probes {
+		if p.ret == nil || p.ret.MaxActive >= 2*f.depth {
+			continue
 		}
-		if p.byCPU != [2]uint64{p.want, p.want} || p.Missed() != 0 {
-			m.t.Fatalf("+%d: hits %v, missed %d, want %d each", p.site.offset, p.byCPU, p.Missed(), p.want)
+		saw := p.sawEntry.sum()
+		fewer := p.entries - saw
+		if saw > p.entries {
+			continue // too many, for checkRet
+		}
+		p.entries, p.missed = saw, p.missed+fewer
+		if !p.skip {
+			p.returns -= fewer
 		}
 	}
-	return "hit"
+}
+
+// checkBoth: each vCPU has seen as many hits as the other.
+func (m *model) checkBoth(f *modelFunc, ahead map[*modelProbe]uint64) {
+	for _, s := range f.sites {
+		for _, p := range s.probes {
+			if d := int64(p.byCPU.ahead() - ahead[p]); d != 0 {
+				m.t.Fatalf("%s: %d more hits on vCPU 0 than on 1", s, d)
+			}
+		}
+	}
+}
+
+func (m *model) checkHits() {
+	for _, p := range m.probes() {
+		if p.ret != nil {
+			m.checkRet(p)
+		} else if p.byCPU.sum() != p.want || p.Missed() != 0 {
+			m.t.Fatalf("%s: hits %d, missed %d, want %d", p.site, p.byCPU.sum(), p.Missed(), p.want)
+		}
+	}
+}
+
+func (m *model) checkRet(p *modelProbe) {
+	got := [3]uint64{p.sawEntry.sum(), p.sawRet.sum(), p.ret.Missed()}
+	if want := [3]uint64{p.entries, p.returns, p.missed}; got != want || p.Missed() != 0 || p.bad.Load() != 0 {
+		m.t.Fatalf("%s: entries, returns, misses %v, want %v (maxactive %d, %d under way, nmissed %d, %d bad instances)",
+			p.site, got, want, p.ret.MaxActive, p.held, p.Missed(), p.bad.Load())
+	}
+}
+
+// doCall lets a task go into the function that sleeps, or come out of it. What
+// hooks the call is what is there when it begins, and may be unregistered, or
+// used for another registration, before it ends.
+func (m *model) doCall() string {
+	c := m.calls[m.r.Intn(len(m.calls))]
+	if c.done == nil {
+		m.beginCall(c)
+		return "begin a call"
+	}
+	m.endCall(c)
+	return "end a call"
+}
+
+func (m *model) beginCall(c *inFlight) {
+	f := m.funcs[3]
+	list := c.comp + 16 // swait_queue_head.task_list
+	for off, v := range map[uint64]uint64{0: 0, 8: 0, 16: list, 24: list} {
+		if err := m.Machine.Mem().WriteU64(c.comp+off, v); err != nil {
+			m.t.Fatal(err)
+		}
+	}
+	done := make(chan error, 1)
+	c.done = done
+	go func() {
+		v, err := c.task.Func(m.ctx, f.at, 1, c.comp)
+		if err == nil && v != 0 {
+			err = fmt.Errorf("%s gives %d", f.name, int64(v))
+		}
+		done <- err
+	}()
+	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Microsecond) {
+		first, err := m.Machine.Mem().ReadU64(list)
+		if err != nil || time.Now().After(end) {
+			m.t.Fatalf("a call does not wait: %v", err)
+		}
+		if first != list {
+			break
+		}
+	}
+	for _, p := range f.sites[0].probes {
+		if !m.armed(p.site) || p.disabled {
+			continue
+		}
+		p.want++
+		switch {
+		case p.ret == nil:
+		case p.held == p.ret.MaxActive:
+			p.missed++
+		case p.skip:
+			p.entries++
+		default:
+			p.entries++
+			p.held++
+			c.hooked = append(c.hooked, hooked{p, p.serial})
+		}
+	}
+}
+
+func (m *model) endCall(c *inFlight) {
+	m.call("complete", c.comp)
+	if err := <-c.done; err != nil {
+		m.t.Fatal(err)
+	}
+	for _, h := range c.hooked {
+		if h.p.serial == h.serial {
+			h.p.held--
+			h.p.returns++
+		}
+	}
+	c.done, c.hooked = nil, nil
+	m.checkHits()
 }
 
 // checkList compares each line of list with the model. [OPTIMIZED] is looked
@@ -243,25 +701,19 @@ func (m *model) checkList() error {
 	n := 0
 	for i := range kprobes.Buckets {
 		for _, r := range m.Kprobes.Bucket(i) {
-			lines[r.Addr] = append(lines[r.Addr], strings.Replace(r.Flags.String(), "[OPTIMIZED]", "", 1))
+			r.Flags &^= kprobes.FlagOptimized
+			lines[r.Addr] = append(lines[r.Addr], string(r.Append(nil, false)))
 			n++
 		}
 	}
-	for _, s := range m.sites {
+	for _, s := range m.sites() {
 		var want []string
 		for _, p := range s.probes {
-			flags := kprobes.Flags(0)
-			if p.disabled {
-				flags |= kprobes.FlagDisabled
-			}
-			if s.ftrace {
-				flags |= kprobes.FlagFtrace
-			}
-			want = append(want, flags.String())
+			want = append(want, m.line(p))
 			n--
 		}
-		if got := lines[m.at+uint64(s.offset)]; strings.Join(got, ",") != strings.Join(want, ",") {
-			return fmt.Errorf("+%d: list has %q, want %q", s.offset, got, want)
+		if got := lines[s.fn.at+uint64(s.offset)]; strings.Join(got, "") != strings.Join(want, "") {
+			return fmt.Errorf("%s: list has\n%swant\n%s", s, strings.Join(got, ""), strings.Join(want, ""))
 		}
 	}
 	if n != 0 {
@@ -270,19 +722,76 @@ func (m *model) checkList() error {
 	return nil
 }
 
-// checkText: where nothing is armed the function's own bytes stand, but for the
+// line is what list says of a probe, without [OPTIMIZED].
+func (m *model) line(p *modelProbe) string {
+	s, kind, flags := p.site, "k", ""
+	if p.ret != nil {
+		kind = "r"
+	}
+	if p.gone {
+		flags = "[GONE]"
+	} else if p.disabled {
+		flags = "[DISABLED]"
+	}
+	if s.ftrace {
+		flags += "[FTRACE]"
+	}
+	addr := s.fn.at + uint64(s.offset)
+	place := fmt.Sprintf("0x%x", addr)
+	if m.present(s.fn) {
+		place = fmt.Sprintf("%s+0x%x  %s", s.fn.name, s.offset, s.fn.module)
+		if s.fn.module == "" {
+			place += " "
+		}
+	}
+	return fmt.Sprintf("%016x  %s  %s %s\n", addr, kind, place, flags)
+}
+
+// checkText looks at all functions, and, when nothing is queued, at how many
+// places there are.
+func (m *model) checkText(settled bool) error {
+	for _, f := range m.funcs {
+		if err := m.checkFunc(f, settled); err != nil {
+			return fmt.Errorf("%s%w", f.name, err)
+		}
+	}
+	if !settled {
+		return nil
+	}
+	var got, want struct{ points, armed int }
+	for _, s := range m.sites() {
+		if len(s.probes) > 0 {
+			want.points++
+		}
+		if m.armed(s) {
+			want.armed++
+		}
+	}
+	m.Kprobes.Lock()
+	m.Kprobes.Each(func(*kprobes.Point) { got.points++ })
+	m.Kprobes.Unlock()
+	if got.armed = m.Kprobes.Armed(); got != want {
+		return fmt.Errorf("%+v, want %+v", got, want)
+	}
+	return nil
+}
+
+// checkFunc: where nothing is armed the function's own bytes stand, but for the
 // rest of a jump that the optimizer has not yet taken away; where something is,
 // a call, a breakpoint or a jump, and a jump only where nothing speaks against it.
-func (m *model) checkText(settled bool) error {
-	text := make([]byte, len(m.orig))
-	if err := m.Machine.Read(m.at, text); err != nil {
-		return err
+func (m *model) checkFunc(f *modelFunc, settled bool) error {
+	text := make([]byte, len(f.orig))
+	if err := m.Machine.Read(f.at, text); (err == nil) != m.present(f) {
+		return fmt.Errorf(": there %v, %w", m.present(f), err)
+	}
+	if !m.present(f) {
+		return nil
 	}
 	var covered uint64 // no byte below it is looked at: a jump covers it
 	own := bytes.Clone(text)
-	for _, s := range m.sites {
+	for _, s := range f.sites {
 		b := text[s.offset]
-		armed := !m.allOff && !s.off && len(s.probes) > 0
+		armed := m.armed(s)
 		switch {
 		case uint64(s.offset) < covered:
 			if armed {
@@ -293,23 +802,23 @@ func (m *model) checkText(settled bool) error {
 			if (b == 0xe8) != armed {
 				return fmt.Errorf("+%d: armed %v, % x", s.offset, armed, text)
 			}
-			copy(own, m.orig[:5])
+			copy(own, f.orig[:5])
 			continue
 		case armed && b != 0xcc && b != 0xe9:
 			return fmt.Errorf("+%d: not armed: % x", s.offset, text)
-		case !armed && settled && b != m.orig[s.offset]:
+		case !armed && settled && b != f.orig[s.offset]:
 			return fmt.Errorf("+%d: still armed: % x", s.offset, text)
 		case armed && b == 0xe9 && settled && (!m.jumps || s.hasPost()):
 			return fmt.Errorf("+%d: a jump, with jumps %v and post-handlers: % x", s.offset, m.jumps, text)
 		}
-		if b == 0xe9 || armed && s.canJump && m.overJump(text, s.offset) {
+		if b == 0xe9 || armed && s.canJump && f.overJump(text, s.offset) {
 			covered = uint64(s.offset) + 5
-			copy(own[s.offset:covered], m.orig[s.offset:covered])
+			copy(own[s.offset:covered], f.orig[s.offset:covered])
 		}
-		own[s.offset] = m.orig[s.offset]
+		own[s.offset] = f.orig[s.offset]
 	}
-	if settled && !bytes.Equal(own, m.orig) {
-		return fmt.Errorf("text % x, want % x with probes", text, m.orig)
+	if settled && !bytes.Equal(own, f.orig) {
+		return fmt.Errorf(": text % x, want % x with probes", text, f.orig)
 	}
 	return nil
 }
@@ -317,12 +826,12 @@ func (m *model) checkText(settled bool) error {
 // overJump says whether the breakpoint stands on the first byte of a jump: of a
 // probe that was enabled while its jump had not yet been taken away. Hits go by
 // the detour, as in Linux.
-func (m *model) overJump(text []byte, offset uint32) bool {
+func (f *modelFunc) overJump(text []byte, offset uint32) bool {
 	if text[offset] != 0xcc || int(offset)+5 > len(text) {
 		return false
 	}
 	rel := int32(binary.LittleEndian.Uint32(text[offset+1:]))
-	to := m.at + uint64(offset) + 5 + uint64(int64(rel))
+	to := f.at + uint64(offset) + 5 + uint64(int64(rel))
 	return abi.SlotsBase <= to && to < abi.SlotsBase+1<<20 // where the detours are
 }
 
@@ -335,9 +844,30 @@ func (s *modelSite) hasPost() bool {
 	return false
 }
 
-// TestStateMachine does whatever may be done to the probes of one function in
-// any order, with hits on both vCPUs, and compares list, text and hit counts
-// with the model after each step. KPROBEFS_SOAK makes it 100,000 steps.
+// finish unregisters all, ends all calls and unloads the modules.
+func (m *model) finish() {
+	for _, p := range m.probes() {
+		m.doUnregister(p)
+	}
+	for _, c := range m.calls {
+		if c.done != nil {
+			m.endCall(c)
+		}
+	}
+	wantErr(m.t, m.Kprobes.SetEnabled(true), 0)
+	m.empty()
+	if err := errors.Join(m.checkList(), m.checkText(true)); err != nil {
+		m.t.Error(err)
+	}
+	if n := m.Machine.SlotsInUse(); n != 0 {
+		m.t.Errorf("%d slots and detours stay in use", n)
+	}
+}
+
+// TestStateMachine does whatever may be done to the probes and return probes of
+// some functions in any order, with hits on both vCPUs, calls that sleep inside
+// and modules that come and go, and compares list, text and hit counts with the
+// model after each step. KPROBEFS_SOAK makes it 100,000 steps.
 func TestStateMachine(t *testing.T) {
 	steps := 4000
 	if soaking() {
@@ -349,32 +879,21 @@ func TestStateMachine(t *testing.T) {
 	seed := int64(steps)
 	m := newModel(t, seed)
 	var trail []string
-	hits := 0
+	did := map[string]int{}
 	for i := range steps {
 		what := m.step()
 		trail = append(trail, what)
-		if what == "hit" {
-			hits++
-		}
+		did[what]++
 		settled := what == "settle"
 		if err := errors.Join(m.checkList(), m.checkText(settled)); err != nil {
 			t.Fatalf("step %d: %v\nafter %s", i, err, strings.Join(trail[max(0, len(trail)-25):], "; "))
 		}
 	}
-	for _, p := range m.probes() {
-		wantErr(t, m.Kprobes.Unregister(p.Kprobe), 0)
-		p.site.remove(p)
+	m.finish()
+	t.Logf("%d steps, %d rounds of hits, %d calls that slept, %d modules loaded", steps, did["hit"], did["end a call"], m.loads)
+	if did["hit"] < steps/20 || did["end a call"] < steps/100 || did["unload kprobe_target"] < steps/1000 {
+		t.Error("that is too few")
 	}
-	wantErr(t, m.Kprobes.SetEnabled(true), 0)
-	m.empty()
-	text := make([]byte, len(m.orig))
-	if err := m.Machine.Read(m.at, text); err != nil || !bytes.Equal(text, m.orig) {
-		t.Errorf("the text stays % x (%v)", text, err)
-	}
-	if n := m.Machine.SlotsInUse(); n != 0 {
-		t.Errorf("%d slots and detours stay in use", n)
-	}
-	t.Logf("%d steps, %d rounds of hits", steps, hits)
 }
 
 // TestWitness: probes that stay enabled see every call, while both vCPUs run
@@ -385,14 +904,15 @@ func TestWitness(t *testing.T) {
 		rounds = 1000
 	}
 	m := newModel(t, 7)
+	f := m.funcs[0]
 	var witnesses []*kprobes.Kprobe
 	hits := make([][2]uint64, 3)
 	for i := range hits { // an fentry site, one that can be optimized, one that can not
-		p := &kprobes.Kprobe{SymbolName: modelFunc, Offset: m.sites[i].offset, PreHandler: func(h *kprobes.Hit) int {
+		p := &kprobes.Kprobe{SymbolName: "int_pow", Offset: f.sites[i].offset, PreHandler: func(h *kprobes.Hit) int {
 			hits[i][h.CPU]++
 			return 0
 		}}
-		witnesses = append(witnesses, m.register(p))
+		witnesses = append(witnesses, m.machine.register(p))
 	}
 	stop := make(chan struct{})
 	done := make(chan error, 2)
@@ -410,7 +930,7 @@ func TestWitness(t *testing.T) {
 	for i, p := range witnesses {
 		want := calls
 		for cpu := range want {
-			want[cpu] *= m.sites[i].perCall
+			want[cpu] *= f.sites[i].perCall
 		}
 		if hits[i] != want || p.Missed() != 0 {
 			t.Errorf("+%d: hits %v, missed %d, want %v", p.Offset, hits[i], p.Missed(), want)
@@ -420,15 +940,16 @@ func TestWitness(t *testing.T) {
 }
 
 func (m *model) callUntil(stop chan struct{}, cpu int, calls *uint64) error {
+	f := m.funcs[0]
 	for {
 		select {
 		case <-stop:
 			return nil
 		default:
 		}
-		v, err := m.Machine.CallOn(m.ctx, cpu, m.at, 100, m.args[0], m.args[1])
-		if err != nil || v != m.results {
-			return fmt.Errorf("%s is %d: %w", modelFunc, v, err)
+		v, err := m.Machine.CallOn(m.ctx, cpu, f.at, 100, f.args...)
+		if err != nil || v != f.result {
+			return fmt.Errorf("%s is %d: %w", f.name, v, err)
 		}
 		*calls += 100
 	}
@@ -436,7 +957,8 @@ func (m *model) callUntil(stop chan struct{}, cpu int, calls *uint64) error {
 
 // disturb puts a probe somewhere, lets it live for a moment, and takes it away.
 func (m *model) disturb() {
-	p := &kprobes.Kprobe{SymbolName: modelFunc, Offset: m.sites[m.r.Intn(len(m.sites))].offset}
+	f := m.funcs[0]
+	p := &kprobes.Kprobe{SymbolName: f.name, Offset: f.sites[m.r.Intn(len(f.sites))].offset}
 	if m.r.Intn(3) == 0 {
 		p.PostHandler = func(*kprobes.Hit, uint64) {}
 	}
@@ -450,6 +972,8 @@ func (m *model) disturb() {
 	case 2:
 		wantErr(m.t, m.Kprobes.Disable(p), 0)
 		wantErr(m.t, m.Kprobes.Enable(p), 0)
+	case 3:
+		m.doModule()
 	}
 	wantErr(m.t, m.Kprobes.Unregister(p), 0)
 	if m.r.Intn(4) == 0 {
