@@ -30,10 +30,11 @@ readme: build ## put what the tour prints into README.md
 		/^<!-- \/tour -->/ { skip = 0 } !skip' README.md >out.readme && mv out.readme README.md && rm -f out.tour
 
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
-	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /soak$$)
+	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' ./cmd/kprobefs/system
 	$(GO) test -parallel 4 -timeout 15m ./integration
 	$(GO) test -timeout 10m ./integration/soak
+	$(GO) test -timeout 10m ./integration/ftracetest
 
 soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 100,000 steps of probes and modules (about half an hour in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
