@@ -89,8 +89,8 @@ bench: ## measure the interpreter, hits, files and 10,000 probes; tables, and ou
 man: ## write the manual pages, docs/man, from the commands (a test compares them)
 	$(GO) test ./cmd/kprobefs -run TestManPages -args -update-man
 
-fuzz: ## run each fuzz target for FUZZTIME, three at a time; a failing input is printed and kept
-	$(GO) run ./integration/fuzz -jobs 3 -time $(FUZZTIME) -run '$(FUZZ)'
+fuzz: ## run each fuzz target for FUZZTIME, four at a time; a failing input is printed and kept
+	$(GO) run ./integration/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)'
 
 clean: ## remove what was built (not the guest's image, which is checked in)
 	rm -rf bin out $(GUEST)/.build

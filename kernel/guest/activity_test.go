@@ -199,6 +199,7 @@ func TestHostExec(t *testing.T) {
 			name: "script", path: "/tmp/a_script_of_a_long_name", argv: []string{"0", "arg"}, heads: []string{"#! /bin/sh -e x \nbody", elf},
 			comm: "a_script_of_a_l", stack: []string{"/bin/sh", "-e x", "/tmp/a_script_of_a_long_name", "arg", "/tmp/a_script_of_a_long_name"},
 		},
+		{name: "self", path: "/proc/self/exe", argv: []string{"cat"}, heads: []string{elf}, comm: "exe", stack: []string{"cat", "/proc/self/exe"}},
 		{name: "no arguments", path: "/x", heads: []string{elf}, comm: "x", stack: []string{"", "/x"}},
 		{name: "nothing there", path: "/none", mode: abi.CallModeNone, want: syscall.ENOENT, comm: "shell"},
 		{name: "not for running", path: "/etc/passwd", mode: syscall.S_IFREG | 0o644, want: syscall.EACCES, comm: "shell"},

@@ -24,7 +24,7 @@ type comm [abi.TaskCommLen]byte
 
 // cmdlines is saved_cmdlines: the names of tasks by pid, as far as they fit;
 // the oldest give way. The kernel saves a task's name when it is switched out
-// after an event; here it is saved with the event.
+// after an event; here it is saved with the event, and again when it changes.
 type cmdlines struct {
 	mu    sync.Mutex         // guards all below; held for one look-up
 	byPID [pidMapSize]uint32 // 1 + index of the entry, by pid modulo its size
@@ -73,6 +73,25 @@ func (c *cmdlines) save(pid int32, name *comm) bool {
 	c.pids[*slot-1], c.names[*slot-1] = pid, *name
 	return true
 }
+
+// renamed is for a task that has a name here and gives itself another.
+func (c *cmdlines) renamed(pid int32, name string) {
+	if pid <= 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	slot := c.byPID[pid%pidMapSize]
+	if slot == 0 || c.pids[slot-1] != pid {
+		return
+	}
+	c.names[slot-1] = comm{}
+	copy(c.names[slot-1][:abi.TaskCommLen-1], name)
+}
+
+// Renamed tells that a task has another name now. Lines of trace that it had before
+// show that, too: they are named when they are read.
+func (t *Tracer) Renamed(pid int32, name string) { t.cmdlines.renamed(pid, name) }
 
 // find is trace_find_cmdline: "<...>" where the name is not known.
 func (c *cmdlines) find(pid int32) string {

@@ -134,13 +134,14 @@ var functionCommands = []*functionCommand{
 		name: "traceoff", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
 		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.disabled.Store(true) },
 	},
-	{name: "stacktrace", hit: func(e *functionProbeEntry, trap *abi.Trap) {
-		if e.array.recording() {
+	{
+		name: "stacktrace", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
+		hit: func(e *functionProbeEntry, trap *abi.Trap) {
 			e.array.saveName(trap)
 			flags, preempt := traceContextHere(trap)
 			e.array.recordStack(trap, 0, e.array.now(), flags, preempt)
-		}
-	}},
+		},
+	},
 	{
 		name: "enable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled == 0 },
 		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.file.flags.And(^uint32(fileSoftDisabled)) },

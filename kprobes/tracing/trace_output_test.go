@@ -265,7 +265,10 @@ func TestSavedCmdlinesWrap(t *testing.T) {
 		name := comm{'n'}
 		c.save(pid, &name)
 	}
-	for pid, want := range map[int32]string{1: "<...>", 2: "<...>", 3: "n", room + 2: "n", 3 + pidMapSize: "<...>", 0: "<idle>"} {
+	for _, pid := range []int32{1, 4, 5 + pidMapSize} { // who has none here gets none
+		c.renamed(pid, "a name of more than 15")
+	}
+	for pid, want := range map[int32]string{1: "<...>", 2: "<...>", 3: "n", 4: "a name of more ", 5: "n", room + 2: "n", 3 + pidMapSize: "<...>", 0: "<idle>"} {
 		if got := c.find(pid); got != want {
 			t.Errorf("pid %d: %q, want %q", pid, got, want)
 		}

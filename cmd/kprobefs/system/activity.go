@@ -317,6 +317,7 @@ const (
 	sysClone     = 56
 	sysExecve    = 59
 	sysExit      = 60
+	sysPrctl     = 157
 	sysExitGroup = 231
 )
 
@@ -377,6 +378,9 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 		return
 	}
 	_, _ = a.host.Other(context.Background(), c, s)
+	if name := s.Text[1]; s.Nr == sysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
+		a.tracer.Renamed(int32(c.TID), *name)
+	}
 }
 
 // Fork tells of a call of a supervised process that is going to make a process

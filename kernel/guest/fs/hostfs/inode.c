@@ -186,9 +186,14 @@ static const struct inode_operations proc_file_inode_operations = {
 	.permission = proc_sys_permission,
 };
 
-// proc_sys_permission: a sysctl has its own modes, which the host has checked.
+// proc_sys_permission: a sysctl has its own modes, which the host has checked. What
+// /proc/self/exe leads to is a file of the host's that can be run.
 static __noipa int proc_sys_permission(struct user_namespace *ns, struct inode *inode, int mask)
 {
+	struct host_call *call = calling();
+
+	if (call && foreign(call))
+		return generic_permission(ns, inode, mask);
 	return mask & MAY_EXEC && S_ISREG(inode->i_mode) ? -EACCES : 0;
 }
 
