@@ -50,6 +50,7 @@ type Options struct {
 	Cmdline       string
 	Release       string // uname -r
 	Version       string // the text of /proc/version
+	TextSymbols   bool   // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
 }
 
 const (
@@ -87,6 +88,7 @@ type Machine struct {
 	opts    Options
 	mem     *mem.Memory
 	img     *image.Image
+	own     *kallsyms.Table // all of the image's, whatever syms has
 	syms    *kallsyms.Table
 	sites   *ftrace.Sites
 	tab     *image.Tables
@@ -168,9 +170,12 @@ func newMachine(o Options) (*Machine, error) {
 	}
 	m := &Machine{
 		opts: o, mem: ram, img: img, clock: o.Clock, rand: newRandom(o.Seed),
-		syms: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
+		own: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
 		booted: make(chan struct{}), died: make(chan struct{}),
 		turn: make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
+	}
+	if m.syms = m.own; o.TextSymbols {
+		m.syms = kallsyms.NewText(img.Symbols, img.Text, img.InitText)
 	}
 	m.resume = sync.NewCond(&m.gate)
 	m.slots = slots{m: m, next: abi.SlotsBase, pool: host.NewPool(o.RAM+poolRAM, textRAM/abi.PageSize)}
@@ -238,7 +243,7 @@ func (m *Machine) loadSegment(s image.Segment) error {
 
 // symbol gives the address of a symbol of the core kernel, 0 when there is none.
 func (m *Machine) symbol(name string) uint64 {
-	if s := m.syms.LookupName(name); len(s) > 0 {
+	if s := m.own.LookupName(name); len(s) > 0 {
 		return s[0].Addr
 	}
 	return 0
@@ -342,7 +347,7 @@ func (m *Machine) Image() *image.Image { return m.img }
 // Tables answers questions about text: sites, ranges, the blacklist.
 func (m *Machine) Tables() *image.Tables { return m.tab }
 
-// Symbols is kallsyms.
+// Symbols is kallsyms: what the guest's users find, and its modules' symbols.
 func (m *Machine) Symbols() *kallsyms.Table { return m.syms }
 
 // Sites is the fentry sites.

@@ -348,7 +348,7 @@ func (v *vcpu) percpu() *percpu {
 }
 
 func (v *vcpu) percpuWord(name string, n uint64) []byte {
-	s := v.m.syms.LookupName(name)
+	s := v.m.own.LookupName(name)
 	if len(s) == 0 {
 		return nil
 	}

@@ -49,6 +49,29 @@ func New(syms []abi.Symbol) *Table {
 	return t
 }
 
+// NewText makes the table of a kernel without CONFIG_KALLSYMS_ALL: it has the
+// symbols of text only, which is the ranges. At the end of one there is only the
+// symbol that names it, and that has no size.
+func NewText(syms []abi.Symbol, text ...abi.Range) *Table {
+	var kept []abi.Symbol
+	for _, s := range syms {
+		if slices.ContainsFunc(text, func(r abi.Range) bool { return r.Contains(s.Addr) || r.End == s.Addr && isEnd(s.Name) }) {
+			kept = append(kept, s)
+		}
+	}
+	t := New(kept)
+	all := t.snap.Load().tables[0].all
+	for i := range all {
+		if slices.ContainsFunc(text, func(r abi.Range) bool { return r.End == all[i].Addr }) {
+			all[i].Size = 0
+		}
+	}
+	t.snap.Store(&snapshot{tables: []*symbols{newSymbols("", all)}})
+	return t
+}
+
+func isEnd(name string) bool { return name == "_etext" || name == "_einittext" }
+
 // Sort puts symbols into kallsyms order: by address; among aliases weak ones
 // last, then section bounds (__start_, __stop_, __end_), then by the number of
 // leading underscores, then by name.

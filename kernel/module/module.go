@@ -90,6 +90,9 @@ type Config struct {
 	// Notify is told of states, in this order: Coming before init runs, Live
 	// after, Going before the module's memory is freed. It may wait.
 	Notify func(Event)
+	// TextSymbols keeps the symbols of text only, once init is done:
+	// CONFIG_KALLSYMS_ALL=n.
+	TextSymbols bool
 	// Vermagic is what a module's vermagic must be.
 	Vermagic string
 }
@@ -276,7 +279,7 @@ func (l *Loader) build(m *module, o *object) error {
 			return fmt.Errorf("%s: its init or exit is not text: %w", m.name, syscall.ENOEXEC)
 		}
 	}
-	if err := m.tables(o); err != nil {
+	if err := m.tables(o, l.conf.TextSymbols); err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	return l.publish(m)
@@ -387,7 +390,7 @@ var nop = []byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
 
 // tables reads the module's own tables. Its fentry sites become nops, whatever
 // the compiler left there.
-func (m *module) tables(o *object) error {
+func (m *module) tables(o *object, textOnly bool) error {
 	m.sites = &image.Sites{Module: m.name, Text: ranges(m, coreText), InitText: m.span(initText)}
 	listed, err := m.sites.Read(source{m, o})
 	if err != nil {
@@ -396,7 +399,7 @@ func (m *module) tables(o *object) error {
 	for _, site := range m.sites.Mcount {
 		copy(m.code(site, uint64(len(nop))), nop)
 	}
-	m.takeSymbols(o)
+	m.takeSymbols(o, textOnly)
 	m.sites.Blacklist = blacklist(listed, m.syms)
 	for i := range o.sections {
 		s := &o.sections[i]
@@ -427,8 +430,8 @@ func (m *module) coreRanges() []abi.Range { return ranges(m, coreText, coreRodat
 func (m *module) initRanges() []abi.Range { return ranges(m, initText, initData) }
 
 // takeSymbols takes the module's symbols as kallsyms has them, sizes not yet
-// set, and its exports.
-func (m *module) takeSymbols(o *object) {
+// set, and its exports. With textOnly those of data stay until init is done.
+func (m *module) takeSymbols(o *object, textOnly bool) {
 	for i := range o.symbols {
 		if name, ok := strings.CutPrefix(o.symbols[i].Name, "__ksymtab_"); ok && o.symbols[i].Section != elf.SHN_UNDEF {
 			if addr, ok := o.symbol(name); ok {
@@ -452,7 +455,7 @@ func (m *module) takeSymbols(o *object) {
 		}
 		sym := abi.Symbol{Addr: addr, Type: letter, Name: s.Name}
 		m.syms = append(m.syms, sym)
-		if a := o.sections[s.Section].area; a != initText && a != initData {
+		if a := o.sections[s.Section].area; a == coreText || !textOnly && (a == coreRodata || a == coreData) {
 			m.core = append(m.core, sym)
 		}
 	}

@@ -13,10 +13,11 @@ import (
 // Config is how the emulated kernel was configured, as far as the documents on
 // kprobes name it. The zero value is that of Debian's 6.1.
 type Config struct {
-	NoOptprobes bool // CONFIG_OPTPROBES=n: no jumps, no debug.kprobes-optimization
-	NoFtrace    bool // CONFIG_KPROBES_ON_FTRACE=n: a probe at an entry is a breakpoint
-	NoPreempt   bool // CONFIG_PREEMPT=n: stepped copies are boosted
-	NRCPUs      int  // NR_CPUS: no more vCPUs than that; 0: any number
+	NoOptprobes   bool // CONFIG_OPTPROBES=n: no jumps, no debug.kprobes-optimization
+	NoFtrace      bool // CONFIG_KPROBES_ON_FTRACE=n: a probe at an entry is a breakpoint
+	NoPreempt     bool // CONFIG_PREEMPT=n: stepped copies are boosted
+	NoKallsymsAll bool // CONFIG_KALLSYMS_ALL=n: no names of data
+	NRCPUs        int  // NR_CPUS: no more vCPUs than that; 0: any number
 }
 
 // settings are the names that Config.Set knows.
@@ -24,6 +25,7 @@ var settings = []struct {
 	name string
 	set  func(c *Config, value string) bool // false: not a value of it
 }{
+	{"CONFIG_KALLSYMS_ALL", func(c *Config, v string) bool { return setNo(&c.NoKallsymsAll, v) }},
 	{"CONFIG_KPROBES_ON_FTRACE", func(c *Config, v string) bool { return setNo(&c.NoFtrace, v) }},
 	{"CONFIG_OPTPROBES", func(c *Config, v string) bool { return setNo(&c.NoOptprobes, v) }},
 	{"CONFIG_PREEMPT", func(c *Config, v string) bool { return setNo(&c.NoPreempt, v) }},

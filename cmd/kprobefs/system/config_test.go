@@ -3,11 +3,15 @@ package system
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -25,8 +29,9 @@ func TestParseConfig(t *testing.T) {
 		{"NR_CPUS=0", Config{}, "NR_CPUS does not have this value"},
 		{"NR_CPUS", Config{}, "NR_CPUS does not have this value"},
 		{"NR_CPUS=9000", Config{}, "NR_CPUS does not have this value"},
+		{"CONFIG_KALLSYMS_ALL=n", Config{NoKallsymsAll: true}, ""},
 		{"CONFIG_OPTPROBES=m", Config{}, "does not have this value"},
-		{"CONFIG_SMP=n", Config{}, "there are CONFIG_KPROBES_ON_FTRACE, CONFIG_OPTPROBES, CONFIG_PREEMPT, NR_CPUS"},
+		{"CONFIG_SMP=n", Config{}, "there are CONFIG_KALLSYMS_ALL, CONFIG_KPROBES_ON_FTRACE, CONFIG_OPTPROBES, CONFIG_PREEMPT, NR_CPUS"},
 	} {
 		c, err := ParseConfig(Config{}, strings.Fields(tc.lines))
 		if tc.says == "" && err != nil || c != tc.want {
@@ -106,6 +111,82 @@ func TestConfig(t *testing.T) {
 				t.Errorf("sys/debug/kprobes-optimization is there: %v", got)
 			}
 		})
+	}
+}
+
+// TestKallsymsAll: without CONFIG_KALLSYMS_ALL names of data are not known: not
+// for probes, not for what they fetch, not of modules. Those of text are.
+func TestKallsymsAll(t *testing.T) {
+	all, err := New(Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer all.Close()
+	text, err := New(Options{CPUs: 1, Config: Config{NoKallsymsAll: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	ko, err := os.ReadFile("../../../kernel/guest/modules/kprobe_target.ko")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range []*System{all, text} {
+		if _, err := s.Modules.Load(context.Background(), ko); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data := all.Machine.Symbols().LookupName("jiffies")[0].Addr
+	img := all.Machine.Image()
+	for _, tc := range []struct {
+		what      string
+		do        func(s *System) error
+		all, text error
+	}{
+		{"a probe at data", func(s *System) error { return s.Kprobes.Register(&kprobes.Kprobe{SymbolName: "jiffies"}) }, syscall.EINVAL, syscall.ENOENT},
+		{"a probe at its address", func(s *System) error { return s.Kprobes.Register(&kprobes.Kprobe{Addr: data}) }, syscall.EINVAL, syscall.ENOENT},
+		{"a probe at _etext", func(s *System) error { return s.Kprobes.Register(&kprobes.Kprobe{Addr: img.Text.End}) }, syscall.EINVAL, syscall.ENOENT},
+		{"@data", define("p:a vfs_read @jiffies"), nil, syscall.ENOENT},
+		{"@text", define("p:b vfs_read @vfs_write"), nil, nil},
+		{"a module's data", find("kprobe_target:nodes"), nil, syscall.ENOENT},
+		{"a module's text", find("kprobe_target:kprobe_target_pop"), nil, nil},
+		{"_etext", find("_etext"), nil, nil},
+		{"_einittext", find("_einittext"), nil, nil},
+		{"per-CPU data", find("current_task"), nil, syscall.ENOENT},
+	} {
+		if err := tc.do(all); !errors.Is(err, tc.all) {
+			t.Errorf("%s: %v, want %v", tc.what, err, tc.all)
+		}
+		if err := tc.do(text); !errors.Is(err, tc.text) {
+			t.Errorf("%s, CONFIG_KALLSYMS_ALL=n: %v, want %v", tc.what, err, tc.text)
+		}
+	}
+	kept := text.Machine.Symbols().All()
+	for _, s := range kept {
+		if s.Module == "" && (s.Addr < img.Text.Start || s.Addr > img.Text.End) && (s.Addr < img.InitText.Start || s.Addr > img.InitText.End) {
+			t.Errorf("%s at %#x is no text", s.Name, s.Addr)
+		}
+	}
+	for _, s := range all.Machine.Symbols().All() {
+		if img.Text.Contains(s.Addr) && !slices.ContainsFunc(kept, func(k abi.Symbol) bool { return k == s }) {
+			t.Errorf("%s is missing, or not of %d bytes", s.Name, s.Size)
+		}
+	}
+}
+
+func define(line string) func(*System) error {
+	return func(s *System) error {
+		_, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n"))
+		return err
+	}
+}
+
+func find(name string) func(*System) error {
+	return func(s *System) error {
+		if len(s.Machine.Symbols().LookupName(name)) == 0 {
+			return fmt.Errorf("%s: %w", name, syscall.ENOENT)
+		}
+		return nil
 	}
 }
 

@@ -2,36 +2,49 @@ package system
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/module"
 )
 
 // newModules makes the loader of modules and lets the probes hear of them.
 func (s *System) newModules() *module.Loader {
 	m := s.Machine
-	exported := make(map[string]uint64)
-	for _, name := range m.Image().Exports {
-		if syms := m.Symbols().LookupName(name); len(syms) > 0 {
-			exported[name] = syms[0].Addr
-		}
-	}
+	exported := exports(m.Image())
 	var initCall uint64
 	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
 		initCall = syms[0].Addr
 	}
 	return module.New(module.Config{
 		Machine: m, Symbols: m.Symbols(), Tables: m.Tables(), Sites: m.Sites(),
-		Export:   func(name string) (uint64, bool) { addr, ok := exported[name]; return addr, ok },
-		Call:     (&insmod{machine: m}).call,
-		InitCall: initCall,
-		Notify:   s.moduleChanged,
-		Vermagic: s.opts.Release.Uname() + " " + s.opts.Release.Vermagic,
+		Export:      func(name string) (uint64, bool) { addr := exported[name]; return addr, addr != 0 },
+		Call:        (&insmod{machine: m}).call,
+		InitCall:    initCall,
+		Notify:      s.moduleChanged,
+		TextSymbols: s.opts.Config.NoKallsymsAll,
+		Vermagic:    s.opts.Release.Uname() + " " + s.opts.Release.Vermagic,
 	})
+}
+
+// exports is where the symbols are that modules may use, which need not be in
+// kallsyms. A name that there is twice is the first one's.
+func exports(img *image.Image) map[string]uint64 {
+	addrs := make(map[string]uint64, len(img.Exports))
+	for _, name := range img.Exports {
+		addrs[name] = 0
+	}
+	for _, s := range slices.Backward(img.Symbols) {
+		if _, ok := addrs[s.Name]; ok {
+			addrs[s.Name] = s.Addr
+		}
+	}
+	return addrs
 }
 
 // moduleChanged is the module notifiers of the probes and the tracer.

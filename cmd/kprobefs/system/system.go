@@ -53,6 +53,7 @@ func New(o Options) (*System, error) {
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program),
+		TextSymbols: o.Config.NoKallsymsAll,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
