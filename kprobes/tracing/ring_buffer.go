@@ -30,13 +30,51 @@ const (
 	deltaMax  = 1<<deltaBits - 1
 )
 
-// cpuBuffer is ring_buffer_per_cpu.
+// cpuBuffer is ring_buffer_per_cpu. An event takes only the lock of those who
+// write, which is the vCPU's own but for writes to trace_marker; readers it meets
+// where a page begins. Who changes all takes both locks, writing first.
 type cpuBuffer struct {
-	mu sync.Mutex // guards all below; held for one event or one page, never across a wait
-	cpuPages
+	writing sync.Mutex // guards what says so in cpuPages; held for one event
+	mu      sync.Mutex // guards the rest; held for one page, never across a wait
+	*cpuPages
 
 	off atomic.Bool // this vCPU is not in tracing_cpumask
 	_   [64]byte    // a neighbour's lock must not share a cache line
+}
+
+// lock keeps writers and readers out.
+func (c *cpuBuffer) lock() {
+	c.writing.Lock()
+	c.mu.Lock()
+}
+
+func (c *cpuBuffer) unlock() {
+	c.mu.Unlock()
+	c.writing.Unlock()
+}
+
+// bufferPage is a page as header_page describes it; its commit is written when a
+// reader gets a copy. Whoever sees that an event has entered sees its bytes too:
+// they are written before filled.
+type bufferPage struct {
+	filled atomic.Uint64 // bytes of events, and above entersShift how many events
+	data   [pageSize]byte
+}
+
+const entersShift = 32
+
+// used is how many bytes of events the page has.
+func (p *bufferPage) used() int { return int(uint32(p.filled.Load())) }
+
+// entered is how many events.
+func (p *bufferPage) entered() uint64 { return p.filled.Load() >> entersShift }
+
+// stamp is the time of the first event, or 0.
+func (p *bufferPage) stamp() int64 {
+	if p.used() == 0 {
+		return 0
+	}
+	return int64(binary.LittleEndian.Uint64(p.data[:]))
 }
 
 // cpuPages is the pages that one vCPU writes, and their counters: what a
@@ -46,25 +84,25 @@ type cpuBuffer struct {
 // holds can no longer be overrun: then the page is reader, its number head-1. That
 // may be tail: the writing goes on there.
 type cpuPages struct {
-	pages   [][]byte
-	entered []uint32 // events in each slot
+	current *bufferPage // page tail: its events and the next two are of writing's lock
+	stamp   int64       // time of the last event
+	full    atomic.Bool // an event has found no room, and no page was taken since
+
+	pages   []*bufferPage
 	head    uint64
-	tail    uint64
+	tail    uint64        // changed with both locks
+	written uint64        // events that entered pages before tail
+	overrun uint64        // events lost because their page was needed again
+	dropped atomic.Uint64 // events refused because the buffer was full and must not overwrite
+	bytes   uint64        // of pages before tail, less what was read and given up
 
-	stamp   int64  // time of the last event
-	written uint64 // events ever written
-	overrun uint64 // events lost because their page was needed again
-	dropped uint64 // events refused because the buffer was full and must not overwrite
-	bytes   uint64 // committed and not read
-
-	reader        []byte // the reader's page, or the one that it will give in exchange
-	readerEntered uint32
-	held          bool   // reader is a page with events
-	taken         int    // bytes of it that were read
-	takenTime     int64  // time of the last of these events
-	consumed      uint64 // events ever read
-	reported      uint64 // of overrun: before the reader's page was taken
-	lost          uint64 // of overrun: right before the next event that is read
+	reader    *bufferPage // the reader's page, or the one that it will give in exchange
+	held      bool        // reader is a page with events
+	taken     int         // bytes of it that were read
+	takenTime int64       // time of the last of these events
+	consumed  uint64      // events ever read
+	reported  uint64      // of overrun: before the reader's page was taken
+	lost      uint64      // of overrun: right before the next event that is read
 }
 
 // RingBuffer is the kernel's trace ring buffer: for each vCPU a fixed number of
@@ -141,8 +179,8 @@ func NewRingBuffer(cpus, pages int) *RingBuffer {
 	b := &RingBuffer{cpus: make([]cpuBuffer, cpus)}
 	b.overwrite.Store(true)
 	for i := range b.cpus {
+		b.cpus[i].cpuPages = &cpuPages{reader: new(bufferPage)}
 		b.cpus[i].adopt(newPages(pages))
-		b.cpus[i].reader = newPages(1)[0]
 		b.cpus[i].reset()
 	}
 	return b
@@ -153,40 +191,45 @@ func pagesFor(size uint64) int {
 	return int(max((size+pageData-1)/pageData, 2))
 }
 
-func newPages(n int) [][]byte {
-	mem := make([]byte, n*pageSize)
-	pages := make([][]byte, n)
+func newPages(n int) []*bufferPage {
+	mem := make([]bufferPage, n)
+	pages := make([]*bufferPage, n)
 	for i := range pages {
-		pages[i] = mem[i*pageSize : (i+1)*pageSize : (i+1)*pageSize]
+		pages[i] = &mem[i]
 	}
 	return pages
 }
 
 // adopt takes empty pages in place of those that the ring has, and keeps the
-// newest of their contents; the events of the others count as overrun.
-func (c *cpuPages) adopt(pages [][]byte) {
-	entered := make([]uint32, len(pages))
+// newest of their contents; the events of the others count as overrun. It needs both
+// locks, as reset does.
+func (c *cpuPages) adopt(pages []*bufferPage) {
 	before, after := uint64(len(c.pages)), uint64(len(pages))
 	for before > 0 && c.head <= c.tail && c.tail-c.head >= after {
 		c.giveUpHead()
 	}
 	for p := c.head; before > 0 && p <= c.tail; p++ {
-		copy(pages[p%after], c.pages[p%before])
-		entered[p%after] = c.entered[p%before]
+		from, to := c.pages[p%before], pages[p%after]
+		to.data = from.data
+		to.filled.Store(from.filled.Load())
 	}
-	c.pages, c.entered = pages, entered
+	c.pages = pages
+	c.current = c.page(c.tail)
+	c.full.Store(false)
 }
 
 // reset empties the buffer and its counters. As in the kernel, the first slot is
-// the first to be used again, and keeps its time stamp until then.
+// the first to be used again.
 func (c *cpuPages) reset() {
 	n := uint64(len(c.pages))
 	c.head = (c.tail/n + 1) * n // page numbers go on: a reader of old ones finds them gone
 	c.tail = c.head
-	binary.LittleEndian.PutUint64(c.pages[0][8:], 0)
-	c.entered[0] = 0
+	c.current = c.pages[0]
+	c.current.filled.Store(0)
+	c.full.Store(false)
 	c.held, c.taken = false, 0
-	c.stamp, c.written, c.overrun, c.dropped, c.bytes = 0, 0, 0, 0, 0
+	c.stamp, c.written, c.overrun, c.bytes = 0, 0, 0, 0
+	c.dropped.Store(0)
 	c.consumed, c.reported, c.lost = 0, 0, 0
 }
 
@@ -198,33 +241,29 @@ func (c *cpuPages) first() uint64 {
 	return c.head
 }
 
-// page is page n, between first and tail, and how many events entered it.
-func (c *cpuPages) page(n uint64) (page []byte, entered *uint32) {
+// page is page n, between first and tail.
+func (c *cpuPages) page(n uint64) *bufferPage {
 	if c.held && n == c.head-1 {
-		return c.reader, &c.readerEntered
+		return c.reader
 	}
-	i := n % uint64(len(c.pages))
-	return c.pages[i], &c.entered[i]
+	return c.pages[n%uint64(len(c.pages))]
 }
 
-// pageUsed is how many bytes of events a page has.
-func pageUsed(page []byte) int { return int(binary.LittleEndian.Uint64(page[8:])) }
-
-// giveUpHead loses the oldest page of the ring.
+// giveUpHead loses the oldest page of the ring, which is not tail.
 func (c *cpuPages) giveUpHead() {
-	page, entered := c.page(c.head)
-	c.overrun += uint64(*entered)
-	c.bytes -= uint64(pageUsed(page))
+	page := c.page(c.head)
+	c.overrun += page.entered()
+	c.bytes -= uint64(page.used())
 	c.head++
 }
 
 // startPage makes the page after tail the one that is written to.
 func (c *cpuPages) startPage() {
+	c.written += c.current.entered()
+	c.bytes += uint64(c.current.used())
 	c.tail++
-	page, entered := c.page(c.tail)
-	binary.LittleEndian.PutUint64(page, 0)
-	binary.LittleEndian.PutUint64(page[8:], 0)
-	*entered = 0
+	c.current = c.page(c.tail)
+	c.current.filled.Store(0)
 }
 
 // takeHead is rb_get_reader_page: the reader leaves its page and gets the oldest
@@ -234,19 +273,24 @@ func (c *cpuPages) takeHead() bool {
 		return false
 	}
 	i := c.head % uint64(len(c.pages))
-	if pageUsed(c.pages[i]) == 0 {
+	if c.pages[i].used() == 0 {
 		return false
 	}
 	if c.held {
-		c.bytes -= uint64(pageUsed(c.reader) - c.taken) // the padding at its end
+		c.bytes -= uint64(c.reader.used() - c.taken) // the padding at its end
 	}
 	c.pages[i], c.reader = c.reader, c.pages[i]
-	c.readerEntered = c.entered[i]
 	c.held, c.taken = true, 0
 	c.head++
+	c.full.Store(false)
 	c.lost += c.overrun - c.reported
 	c.reported = c.overrun
 	return true
+}
+
+// entries is how many events can be read.
+func (c *cpuPages) entries() uint64 {
+	return c.written + c.current.entered() - c.overrun - c.consumed
 }
 
 // Resize gives one vCPU, or with -1 each, pages pages. The newest events stay, as
@@ -257,11 +301,11 @@ func (b *RingBuffer) Resize(cpu, pages int) {
 			continue
 		}
 		c, fresh := &b.cpus[i], newPages(pages) // made before the lock, which vCPUs wait for
-		c.mu.Lock()
+		c.lock()
 		if len(c.pages) != pages {
 			c.adopt(fresh)
 		}
-		c.mu.Unlock()
+		c.unlock()
 	}
 }
 
@@ -272,9 +316,9 @@ func (b *RingBuffer) Reset(cpu int) {
 			continue
 		}
 		c := &b.cpus[i]
-		c.mu.Lock()
+		c.lock()
 		c.reset()
-		c.mu.Unlock()
+		c.unlock()
 	}
 }
 
@@ -283,14 +327,14 @@ func (b *RingBuffer) Reset(cpu int) {
 // them in the same order.
 func (b *RingBuffer) swap(other *RingBuffer) {
 	for i := range b.cpus {
-		b.cpus[i].mu.Lock()
-		other.cpus[i].mu.Lock()
+		b.cpus[i].lock()
+		other.cpus[i].lock()
 	}
 	b.swaps.Add(1)
 	for i := range b.cpus {
 		b.cpus[i].cpuPages, other.cpus[i].cpuPages = other.cpus[i].cpuPages, b.cpus[i].cpuPages
-		other.cpus[i].mu.Unlock()
-		b.cpus[i].mu.Unlock()
+		other.cpus[i].unlock()
+		b.cpus[i].unlock()
 	}
 }
 
@@ -302,17 +346,16 @@ func (b *RingBuffer) Stats(cpu int) Stats {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	oldest, _ := c.page(min(c.head, c.tail))
 	return Stats{
-		Entries: c.written - c.overrun - c.consumed, Overrun: c.overrun, Dropped: c.dropped, Read: c.consumed, Bytes: c.bytes,
-		Oldest: int64(binary.LittleEndian.Uint64(oldest)),
+		Entries: c.entries(), Overrun: c.overrun, Dropped: c.dropped.Load(), Read: c.consumed,
+		Bytes: c.bytes + uint64(c.current.used()), Oldest: c.page(min(c.head, c.tail)).stamp(),
 	}
 }
 
 // Write adds one event of data to a vCPU's buffer; now is its time in
 // nanoseconds (or the trace clock's unit). It is atomic Go: it allocates
-// nothing and takes only the vCPU's own lock, which readers hold while they
-// copy a page. False: the event is in no page; the counters know it unless
+// nothing, and readers do not keep it waiting but at a page's end, for as long as
+// one copies a page. False: the event is in no page; the counters know it unless
 // recording is off.
 func (b *RingBuffer) Write(cpu int, now int64, data []byte) bool {
 	return !b.disabled.Load() && b.paused.Load() == 0 && b.commit(cpu, now, data)
@@ -327,74 +370,76 @@ func (b *RingBuffer) commit(cpu int, now int64, data []byte) bool {
 	if c.off.Load() {
 		return false
 	}
-	c.mu.Lock()
+	c.writing.Lock()
 	ok := c.write(now, data, b.overwrite.Load())
-	c.mu.Unlock()
+	c.writing.Unlock()
 	b.waiters.wake()
 	return ok
 }
 
-func (c *cpuPages) write(now int64, data []byte, overwrite bool) bool {
+func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 	delta := max(now-c.stamp, 0)
-	size := eventSize(len(data))
-	need := size
+	need := eventSize(len(data))
 	if delta > deltaMax {
 		need += 8
 	}
-	page, entered := c.page(c.tail)
-	used := pageUsed(page)
+	page := c.current
+	filled := page.filled.Load()
+	used := int(uint32(filled))
 	if used == 0 || used+need > pageData {
 		if used != 0 {
-			c.pad(page, used)
+			page.pad(used)
 			if !c.nextPage(overwrite) {
-				c.dropped++
+				c.dropped.Add(1)
 				return false
 			}
-			page, entered = c.page(c.tail)
-			used = 0
+			page, filled, used = c.current, 0, 0
 		}
 		// The page's own time stamp is that of its first event.
 		now = max(now, c.stamp)
-		delta, need = 0, size
-		binary.LittleEndian.PutUint64(page, uint64(now))
+		delta = 0
+		binary.LittleEndian.PutUint64(page.data[:], uint64(now))
 	}
 	at := pageHeader + used
 	if delta > deltaMax {
-		binary.LittleEndian.PutUint32(page[at:], typeExtend|uint32(delta&deltaMax)<<5)
-		binary.LittleEndian.PutUint32(page[at+4:], uint32(delta>>deltaBits))
+		binary.LittleEndian.PutUint32(page.data[at:], typeExtend|uint32(delta&deltaMax)<<5)
+		binary.LittleEndian.PutUint32(page.data[at+4:], uint32(delta>>deltaBits))
 		at, delta = at+8, 0
 	}
-	at = putEvent(page, at, uint32(delta), data)
-	binary.LittleEndian.PutUint64(page[8:], uint64(at-pageHeader))
-	*entered++
-	c.written++
-	c.bytes += uint64(need)
+	at = putEvent(page.data[:], at, uint32(delta), data)
+	page.filled.Store((filled>>entersShift+1)<<entersShift | uint64(at-pageHeader))
 	c.stamp = max(now, c.stamp)
 	return true
 }
 
 // pad is rb_reset_tail: what is left of a page becomes an event of its own, if
 // that has room.
-func (c *cpuPages) pad(page []byte, used int) {
+func (p *bufferPage) pad(used int) {
 	room := pageData - used
 	if room < eventHeader+4 {
 		return
 	}
 	at := pageHeader + used
-	binary.LittleEndian.PutUint32(page[at:], typePadding|1<<5)
-	binary.LittleEndian.PutUint32(page[at+4:], uint32(room-eventHeader))
-	clear(page[at+8:])
-	binary.LittleEndian.PutUint64(page[8:], pageData)
-	c.bytes += uint64(room)
+	binary.LittleEndian.PutUint32(p.data[at:], typePadding|1<<5)
+	binary.LittleEndian.PutUint32(p.data[at+4:], uint32(room-eventHeader))
+	clear(p.data[at+8:])
+	p.filled.Add(uint64(room))
 }
 
 // nextPage moves on to the next page; when all are in use it gives up the
 // oldest one, if it may.
-func (c *cpuPages) nextPage(overwrite bool) bool {
-	if c.head <= c.tail && c.tail-c.head+1 == uint64(len(c.pages)) {
-		if !overwrite {
-			return false
-		}
+func (c *cpuBuffer) nextPage(overwrite bool) bool {
+	if !overwrite && c.full.Load() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	full := c.head <= c.tail && c.tail-c.head+1 == uint64(len(c.pages))
+	c.full.Store(full && !overwrite)
+	if full && !overwrite {
+		return false
+	}
+	if full {
 		c.giveUpHead()
 	}
 	c.startPage()
@@ -437,23 +482,22 @@ func (c *cpuBuffer) copyPage(n uint64, p []byte) (uint64, bool) {
 	if n > c.tail {
 		return n, false
 	}
-	src, _ := c.page(n)
-	used := pageHeader + pageUsed(src)
-	copy(p, src[:used])
+	src := c.page(n)
+	used, from, time := src.used(), 0, src.stamp()
 	if n < c.head && c.taken > 0 {
-		copy(p[pageHeader:], src[pageHeader+c.taken:used])
-		used -= c.taken
-		binary.LittleEndian.PutUint64(p, uint64(c.takenTime))
-		binary.LittleEndian.PutUint64(p[8:], uint64(used-pageHeader))
+		from, time = c.taken, c.takenTime
 	}
-	return n, used > pageHeader
+	copy(p[pageHeader:], src.data[pageHeader+from:pageHeader+used])
+	binary.LittleEndian.PutUint64(p, uint64(time))
+	binary.LittleEndian.PutUint64(p[8:], uint64(used-from))
+	return n, used > from
 }
 
-// rest is what is left to read of the reader's page.
+// rest is what is left to read of the reader's page now.
 func (c *cpuPages) rest() pageReader {
-	r := pageReader{c.reader[pageHeader+c.taken : pageHeader+pageUsed(c.reader)], c.takenTime}
+	r := pageReader{c.reader.data[pageHeader+c.taken : pageHeader+c.reader.used()], c.takenTime}
 	if c.taken == 0 {
-		r.time = int64(binary.LittleEndian.Uint64(c.reader))
+		r.time = c.reader.stamp()
 	}
 	return r
 }
@@ -464,8 +508,9 @@ func (c *cpuPages) next() (data []byte, time int64, done int, ok bool) {
 	for {
 		if c.held {
 			r := c.rest()
+			left := len(r.data)
 			if data, time, ok = r.next(); ok {
-				return data, time, pageUsed(c.reader) - len(r.data), true
+				return data, time, c.taken + left - len(r.data), true
 			}
 		}
 		if !c.takeHead() {
@@ -520,31 +565,31 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := min(size, pageSize) - pageHeader
-	data, time, done, more := c.next()
+	_, time, done, more := c.next()
 	if !more || room <= 0 {
 		return false, !more
 	}
 	stamp := c.takenTime
 	if c.taken == 0 {
-		stamp = int64(binary.LittleEndian.Uint64(c.reader))
+		stamp = c.reader.stamp()
 	}
-	used := pageUsed(c.reader)
 	commit := 0
-	if c.taken == 0 && room >= used && c.head-1 != c.tail {
-		copy(p[pageHeader:], c.reader[pageHeader:pageHeader+used])
+	if used := c.reader.used(); c.taken == 0 && room >= used && c.head-1 != c.tail {
+		copy(p[pageHeader:], c.reader.data[pageHeader:pageHeader+used])
 		commit = used
 		c.bytes -= uint64(used)
-		c.consumed += uint64(c.readerEntered)
+		c.consumed += c.reader.entered()
 		c.taken = used
 	} else {
+		r := c.rest()
+		end := c.taken + len(r.data)
+		_, time, more = r.next()
 		for more && done-c.taken <= room-commit {
-			commit += copy(p[pageHeader+commit:], c.reader[pageHeader+c.taken:pageHeader+done])
+			commit += copy(p[pageHeader+commit:], c.reader.data[pageHeader+c.taken:pageHeader+done])
 			c.advance(time, done)
-			r := c.rest()
-			data, time, more = r.next()
-			done = used - len(r.data)
+			_, time, more = r.next()
+			done = end - len(r.data)
 		}
-		_ = data
 		if commit == 0 {
 			return false, false
 		}
@@ -568,11 +613,18 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 // empty says whether a vCPU, or with -1 all, have no event to read.
 func (b *RingBuffer) empty(cpu int) bool {
 	for i := range b.cpus {
-		if (cpu < 0 || i == cpu) && b.Stats(i).Entries > 0 {
+		if (cpu < 0 || i == cpu) && b.cpus[i].some() {
 			return false
 		}
 	}
 	return true
+}
+
+// some says whether there is an event to read.
+func (c *cpuBuffer) some() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.entries() > 0
 }
 
 // Consume takes the oldest event of all vCPUs, or of one where cpu is not
@@ -704,15 +756,15 @@ func (c *cpuBuffer) copyAll() []byte {
 	c.mu.Lock()
 	n, last := c.first(), c.tail
 	c.mu.Unlock()
-	var all []byte
-	page := make([]byte, pageSize)
+	all := make([]byte, (last+1-n)*pageSize)
+	end := 0
 	for ; n <= last; n++ {
 		var ok bool
-		if n, ok = c.copyPage(n, page); ok && n <= last {
-			all = append(all, page...)
+		if n, ok = c.copyPage(n, all[end:end+pageSize]); ok && n <= last {
+			end += pageSize
 		}
 	}
-	return all
+	return all[:end]
 }
 
 func (c *cpuIterator) advance(cpu int) {

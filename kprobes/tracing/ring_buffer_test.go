@@ -213,7 +213,9 @@ func FuzzPage(f *testing.F) {
 	b := NewRingBuffer(1, 2)
 	b.Write(0, 1, numbered(1))
 	b.Write(0, 1<<40, bytes.Repeat([]byte{1}, 200))
-	f.Add(b.cpus[0].pages[b.cpus[0].tail%2][:300])
+	seed := make([]byte, pageSize)
+	b.cpus[0].copyPage(0, seed)
+	f.Add(seed[:300])
 	f.Fuzz(func(t *testing.T, page []byte) {
 		r, err := newPageReader(page)
 		if err != nil {
