@@ -94,20 +94,23 @@ func (c *cmdlines) renamed(pid int32, name string) {
 func (t *Tracer) Renamed(pid int32, name string) { t.cmdlines.renamed(pid, name) }
 
 // find is trace_find_cmdline: "<...>" where the name is not known.
-func (c *cmdlines) find(pid int32) string {
+func (c *cmdlines) find(pid int32) (name comm) {
 	switch {
 	case pid == 0:
-		return "<idle>"
+		copy(name[:], "<idle>")
+		return name
 	case pid < 0:
-		return "<XXX>"
+		copy(name[:], "<XXX>")
+		return name
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slot := c.byPID[pid%pidMapSize]
 	if slot == 0 || c.pids[slot-1] != pid {
-		return "<...>"
+		copy(name[:], "<...>")
+		return name
 	}
-	return c.names[slot-1].String()
+	return c.names[slot-1]
 }
 
 // load is the name of the task of a hit, in atomic Go: two words, which is faster
@@ -122,9 +125,14 @@ func (n *comm) load(trap *abi.Trap) {
 	binary.LittleEndian.PutUint64(n[8:], high)
 }
 
-func (n *comm) String() string {
-	s, _, _ := bytes.Cut(n[:], []byte{0})
-	return string(s)
+func (n *comm) String() string { return string(n.text()) }
+
+// text is the name up to its NUL.
+func (n *comm) text() []byte {
+	if end := bytes.IndexByte(n[:], 0); end >= 0 {
+		return n[:end]
+	}
+	return n[:]
 }
 
 // SavedCmdlines is the lines of the file saved_cmdlines: pid and name.

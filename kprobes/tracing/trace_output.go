@@ -3,6 +3,7 @@ package tracing
 import (
 	"encoding/binary"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -252,7 +253,7 @@ func (a *Array) appendColumns(b []byte) []byte {
 		return fmt.Appendf(b, "#              | |      %s   |         |         |\n", bar)
 	}
 	for _, row := range contextColumns {
-		b = fmt.Appendf(b, "#                            %s%s\n", gap, row)
+		b = append(append(append(append(b, "#                            "...), gap...), row...), '\n')
 	}
 	b = fmt.Appendf(b, "#           TASK-PID    %s CPU#  |||||  TIMESTAMP  FUNCTION\n", tgid)
 	return fmt.Appendf(b, "#              | |      %s   |   |||||     |         |\n", bar)
@@ -377,7 +378,12 @@ func appendType(b []byte, id uint16, e *Event) []byte {
 
 // appendTaskContext is trace_print_context.
 func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock) []byte {
-	b = fmt.Appendf(b, "%16s-%-7d ", a.tracer.cmdlines.find(pid), pid)
+	comm := a.tracer.cmdlines.find(pid)
+	name := comm.text()
+	b = append(append(appendBlanks(b, 16-len(name)), name...), '-')
+	begin := len(b)
+	b = strconv.AppendInt(b, int64(pid), 10)
+	b = append(appendBlanks(b, begin+7-len(b)), ' ')
 	if a.has(optRecordTGID) {
 		if tgid := a.tracer.tgids.find(pid); tgid != 0 {
 			b = fmt.Appendf(b, "(%7d) ", tgid)
@@ -385,7 +391,7 @@ func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock
 			b = append(b, "(-------) "...)
 		}
 	}
-	b = fmt.Appendf(b, "[%03d] ", l.CPU)
+	b = append(appendUint(append(b, '['), uint64(l.CPU), 3, '0'), "] "...)
 	if a.has(optIRQInfo) {
 		b = appendContext(b, l.Data[2], l.Data[3])
 	}
@@ -394,7 +400,8 @@ func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock
 
 // appendLatencyContext is trace_print_lat_context.
 func (a *Array) appendLatencyContext(b []byte, l line, pid int32, clock *traceClock) []byte {
-	comm := a.tracer.cmdlines.find(pid)
+	name := a.tracer.cmdlines.find(pid)
+	comm := name.String()
 	since, delta := l.Time-a.timeStart.Load(), l.next-l.Time
 	if clock.inNS {
 		since, delta = usecs(since), usecs(delta)
@@ -477,7 +484,7 @@ func nibble(n byte) byte {
 // appendTime is trace_print_time.
 func appendTime(b []byte, time int64, clock *traceClock) []byte {
 	if !clock.inNS {
-		return fmt.Appendf(b, " %12d: ", uint64(time))
+		return append(appendUint(append(b, ' '), uint64(time), 12, ' '), ": "...)
 	}
 	return append(appendSeconds(append(b, ' '), time), ": "...)
 }
@@ -485,7 +492,24 @@ func appendTime(b []byte, time int64, clock *traceClock) []byte {
 // appendSeconds is a time in nanoseconds as seconds, 5 places wide.
 func appendSeconds(b []byte, ns int64) []byte {
 	usec := (uint64(ns) + 500) / 1000
-	return fmt.Appendf(b, "%5d.%06d", usec/1e6, usec%1e6)
+	return appendUint(append(appendUint(b, usec/1e6, 5, ' '), '.'), usec%1e6, 6, '0')
+}
+
+// appendUint is %*d, padded with blanks or zeroes.
+func appendUint(b []byte, v uint64, width int, pad byte) []byte {
+	var digits [20]byte
+	d := strconv.AppendUint(digits[:0], v, 10)
+	for n := len(d); n < width; n++ {
+		b = append(b, pad)
+	}
+	return append(b, d...)
+}
+
+func appendBlanks(b []byte, n int) []byte {
+	for range n {
+		b = append(b, ' ')
+	}
+	return b
 }
 
 // appendSymbol is seq_print_ip_sym: "sym+0x1/0x20 [module]", or without offset
@@ -495,16 +519,10 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 		return append(b, '0')
 	}
 	sym, off, ok := a.tracer.conf.Symbols.Lookup(addr)
-	switch {
-	case !ok:
-		b = fmt.Appendf(b, "0x%x", addr)
-	case !offset:
+	if ok && !offset {
 		b = append(b, sym.Name...)
-	default:
-		b = fmt.Appendf(b, "%s+%#x/%#x", sym.Name, off, sym.Size)
-		if sym.Module != "" {
-			b = append(append(append(b, " ["...), sym.Module...), ']')
-		}
+	} else {
+		b = appendSprint(b, sym, off, addr, ok)
 	}
 	if a.has(optSymAddr) {
 		b = fmt.Appendf(b, " <%016x>", addr)

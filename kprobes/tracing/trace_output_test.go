@@ -269,7 +269,7 @@ func TestSavedCmdlinesWrap(t *testing.T) {
 		c.renamed(pid, "a name of more than 15")
 	}
 	for pid, want := range map[int32]string{1: "<...>", 2: "<...>", 3: "n", 4: "a name of more ", 5: "n", room + 2: "n", 3 + pidMapSize: "<...>", 0: "<idle>"} {
-		if got := c.find(pid); got != want {
+		if got := c.find(pid); got.String() != want {
 			t.Errorf("pid %d: %q, want %q", pid, got, want)
 		}
 	}
