@@ -117,6 +117,7 @@ type RingBuffer struct {
 	swaps     atomic.Uint32 // how many times it changed places with the snapshot
 	paused    atomic.Int32  // record_disabled: how many want it to pause
 	waiters   waiters
+	copies    sync.Pool // of *[]byte: memory for what a reader of trace sees of a vCPU
 }
 
 // waiters is the consuming readers that wait for an event. A writer takes no
@@ -727,11 +728,13 @@ func (r *pageReader) extent(typ uint32) (size, skip int) {
 // Iterator walks the events of all vCPUs in the order of time, without
 // consuming them: what was in the buffer when it was made.
 type Iterator struct {
-	cpus []cpuIterator
+	cpus   []cpuIterator
+	buffer *RingBuffer
 }
 
 type cpuIterator struct {
-	pages []byte // copies, pageSize each
+	all   *[]byte // copies, pageSize each, of the buffer's spare memory
+	pages []byte  // those of them that page has not come to
 	page  pageReader
 	next  Record
 	ok    bool
@@ -741,22 +744,29 @@ type cpuIterator struct {
 // by page, and gives an iterator over it. Events that a vCPU overwrites meanwhile
 // are left out.
 func (b *RingBuffer) Iterate(cpu int) *Iterator {
-	it := &Iterator{cpus: make([]cpuIterator, len(b.cpus))}
+	it := &Iterator{cpus: make([]cpuIterator, len(b.cpus)), buffer: b}
 	for i := range b.cpus {
 		if cpu >= 0 && i != cpu {
 			continue
 		}
-		it.cpus[i] = cpuIterator{pages: b.cpus[i].copyAll()}
+		all, _ := b.copies.Get().(*[]byte)
+		if all == nil {
+			all = new([]byte)
+		}
+		*all = b.cpus[i].copyAll((*all)[:0])
+		it.cpus[i] = cpuIterator{all: all, pages: *all}
 		it.cpus[i].advance(i)
 	}
 	return it
 }
 
-func (c *cpuBuffer) copyAll() []byte {
+// copyAll appends copies of the pages to all.
+func (c *cpuBuffer) copyAll(all []byte) []byte {
 	c.mu.Lock()
 	n, last := c.first(), c.tail
 	c.mu.Unlock()
-	all := make([]byte, (last+1-n)*pageSize)
+	all = slices.Grow(all, int(last+1-n)*pageSize)
+	all = all[:cap(all)]
 	end := 0
 	for ; n <= last; n++ {
 		var ok bool
@@ -805,15 +815,27 @@ func (it *Iterator) peek() (int64, bool) {
 	return it.cpus[i].next.Time, true
 }
 
-// Next is the oldest event that has not been returned yet.
+// Next is the oldest event that has not been returned yet. At the end the records
+// that it gave are no more.
 func (it *Iterator) Next() (Record, bool) {
 	i := it.first()
 	if i < 0 {
+		it.release()
 		return Record{}, false
 	}
 	r := it.cpus[i].next
 	it.cpus[i].advance(i)
 	return r, true
+}
+
+// release gives the memory of the copies back.
+func (it *Iterator) release() {
+	for i := range it.cpus {
+		if c := &it.cpus[i]; c.all != nil {
+			it.buffer.copies.Put(c.all)
+			*c = cpuIterator{}
+		}
+	}
 }
 
 // size is what a vCPU's pages hold, bytes: ring_buffer_size.

@@ -129,10 +129,11 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
 	c := t.scratch(trap)
 	c.read.load(trap)
-	en.subject = filterSubject{entry: en.buf[:en.n], cpu: trap.CPU, comm: &c.read, trap: trap, pointed: &en.pointed}
+	s := &en.subject // field by field: a struct with pointers costs more while the collector runs
+	s.entry, s.cpu, s.comm, s.trap, s.pointed = en.buf[:en.n], trap.CPU, &c.read, trap, &en.pointed
 	saved := false
 	for _, f := range *e.files.Load() {
-		if f.take(trap, &en.subject) && !saved {
+		if f.take(trap, s) && !saved {
 			saved = true
 			t.saveCmdline(c, pid)
 		}
