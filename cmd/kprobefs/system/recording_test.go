@@ -28,9 +28,9 @@ type taken struct {
 // but for full pages, which have no room for the number.
 func TestEveryHitIsAccounted(t *testing.T) {
 	const fn, cpus = "int_sqrt", 4
-	hits := uint64(150000)
+	hits := uint64(manyHits)
 	if testing.Short() {
-		hits = 20000
+		hits = someHits
 	}
 	s, err := system.New(system.Options{CPUs: cpus})
 	if err != nil {
@@ -40,7 +40,7 @@ func TestEveryHitIsAccounted(t *testing.T) {
 	for _, c := range []struct {
 		overwrite, raw bool
 		kb             int
-	}{{true, true, 64}, {true, true, 1408}, {true, false, 64}, {false, true, 64}, {false, true, 1408}, {false, false, 8}} {
+	}{{true, true, 64}, {true, true, largeKB}, {true, false, 64}, {false, true, 64}, {false, true, largeKB}, {false, false, 8}} {
 		t.Run(fmt.Sprintf("overwrite=%v,raw=%v,%dKiB", c.overwrite, c.raw, c.kb), func(t *testing.T) {
 			countHits(t, s, fn, hits, c.kb, c.overwrite, c.raw)
 		})
