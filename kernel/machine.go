@@ -48,9 +48,10 @@ type Options struct {
 	Deterministic bool   // all vCPUs in turn in one goroutine, by instruction count
 	Seed          uint64 // of the guest's random numbers; 0 takes the host's
 	Cmdline       string
-	Release       string // uname -r
-	Version       string // the text of /proc/version
-	TextSymbols   bool   // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
+	Release       string            // uname -r
+	Version       string            // the text of /proc/version
+	TextSymbols   bool              // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
+	Rename        map[string]string // other names of the image's functions, by those that it has
 }
 
 const (
@@ -74,6 +75,9 @@ type Handlers struct {
 	// RealReturn gives what a return slot of the task held before the trampoline's
 	// address was put there.
 	RealReturn func(task, slot, trampoline uint64) (addr uint64, ok bool)
+	// Trampoline is another address than arch_rethook_trampoline that hooked calls
+	// return to; 0: there is none. Unlike that it shows in stack traces.
+	Trampoline uint64
 	// Function is called at an armed fentry site without registers: Regs has IP,
 	// SP, BP and Flags; Arg is the caller's return address.
 	Function func(*abi.Trap)
@@ -163,6 +167,11 @@ func newMachine(o Options) (*Machine, error) {
 	img, err := image.Load(o.Image)
 	if err != nil {
 		return nil, err
+	}
+	for i := range img.Symbols {
+		if name, ok := o.Rename[img.Symbols[i].Name]; ok {
+			img.Symbols[i].Name = name
+		}
 	}
 	ram, err := mem.New(o.RAM + poolRAM + textRAM)
 	if err != nil {

@@ -10,8 +10,9 @@ import "github.com/kprobefs/kprobefs/kernel/abi"
 // tell no more. It is atomic Go and allocates nothing.
 func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 	entered := true // ip is an instruction that was come to, not one to return to
+	shown := ip     // in the place of ip
 	for n < len(ips) {
-		ips[n] = ip
+		ips[n] = shown
 		if sps != nil {
 			sps[n] = sp
 		}
@@ -25,7 +26,7 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 			if ip, sp, ok = m.interrupted(ip, sp); !ok {
 				return n
 			}
-			entered, past = true, 0
+			shown, entered, past = ip, true, 0
 			continue
 		case entered && m.tab.KernelText(at):
 			size = 8 // code without frame information: as if it had just been entered
@@ -37,15 +38,19 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 		if err != nil {
 			return n
 		}
-		if ret == m.rethookTrampoline {
-			if f := m.handlers.Load().RealReturn; f != nil {
-				ret, _ = f(task, slot, ret)
+		shown = 0
+		if h := m.handlers.Load(); h.RealReturn != nil && (ret == m.rethookTrampoline || ret == h.Trampoline && ret != 0) {
+			if ret == h.Trampoline {
+				shown = ret
 			}
+			ret, _ = h.RealReturn(task, slot, ret)
 		}
 		if !m.tab.KernelText(ret - 1) {
 			return n
 		}
-		ip, sp, entered = ret, sp+size, false
+		if ip, sp, entered = ret, sp+size, false; shown == 0 {
+			shown = ip
+		}
 	}
 	return n
 }

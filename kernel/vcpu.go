@@ -85,6 +85,7 @@ func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
 	v.near = hitMemory{m.mem, c}
 	v.trap.Mem = &v.near
 	v.trap.Now = m.clock.Now
+	v.trap.AddPreempt = v.addPreempt
 	c.SetHook(v.onHit)
 	return v
 }
@@ -330,6 +331,13 @@ func (v *vcpu) fill(t *abi.Trap, add uint32) {
 	if p.current != nil {
 		t.Task = binary.LittleEndian.Uint64(p.current)
 		t.Preempt += binary.LittleEndian.Uint32(p.preempt) & 0x7fffffff // the top bit is need_resched, inverted
+	}
+}
+
+// addPreempt changes __preempt_count, whose top bit is need_resched, inverted.
+func (v *vcpu) addPreempt(n int32) {
+	if p := v.percpu(); p.preempt != nil {
+		binary.LittleEndian.PutUint32(p.preempt, binary.LittleEndian.Uint32(p.preempt)+uint32(n))
 	}
 }
 

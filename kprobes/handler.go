@@ -34,7 +34,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 	done := false
 	defer func() {
 		if !done { // recover is not asked where nothing has happened: it takes its time
-			k.caught(probes[*at], recover())
+			k.caught(probes[*at], &c.hit, recover())
 		}
 	}()
 	for ; *at < len(probes); *at++ {
@@ -42,7 +42,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 		if p.PreHandler == nil || p.muted() {
 			continue
 		}
-		c.hit = Hit{Trap: t, Probe: p}
+		c.hit = Hit{Trap: t, Probe: p, k: k}
 		if p.PreHandler(&c.hit) != 0 && !all {
 			changed = true
 			break
@@ -57,24 +57,27 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 	done := false
 	defer func() {
 		if !done {
-			k.caught(probes[*at], recover())
+			k.caught(probes[*at], &c.hit, recover())
 		}
 	}()
 	for ; *at < len(probes); *at++ {
 		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
-			c.hit = Hit{Trap: t, Probe: p}
+			c.hit = Hit{Trap: t, Probe: p, k: k}
 			p.PostHandler(&c.hit, 0)
 		}
 	}
 	done = true
 }
 
-// callRet calls a handler of a return probe. It is 1 for one that panics.
+// callRet calls a handler of a return probe. It is 1 for one that panics, unless
+// that was a fault which has been dealt with.
 func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 	done := false
 	defer func() {
 		if !done {
-			k.caught(&ri.Retprobe.Kprobe, recover())
+			if k.caught(&ri.Retprobe.Kprobe, h, recover()) {
+				ret = 0
+			}
 		}
 	}()
 	ret = 1
@@ -83,10 +86,24 @@ func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 	return ret
 }
 
-// caught is called when a handler did not come back. One that panics loses its
-// probe, and the kernel goes on: the log says so, and the probe is disabled as
-// soon as somebody may wait.
-func (k *Kprobes) caught(p *Kprobe, why any) {
+// caught is called when a handler did not come back. What Go makes of a fault is
+// one for the probe's fault handler; true: that has dealt with it.
+func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
+	if why == nil {
+		return false
+	}
+	if p.FaultHandler != nil {
+		if nr, ok := trapOf(why); ok && k.callFault(p, h, nr) {
+			return true
+		}
+	}
+	k.broke(p, why)
+	return false
+}
+
+// broke is for a handler that panics: it loses its probe, and the kernel goes on.
+// The log says so, and the probe is disabled as soon as somebody may wait.
+func (k *Kprobes) broke(p *Kprobe, why any) {
 	if why == nil {
 		return
 	}

@@ -28,6 +28,7 @@ const (
 type Hit struct {
 	*abi.Trap
 	Probe *Kprobe
+	k     *Kprobes
 }
 
 // PreHandler is kprobe.pre_handler. It runs on a vCPU in atomic context. A
@@ -38,6 +39,22 @@ type PreHandler func(h *Hit) int
 
 // PostHandler is kprobe.post_handler; flags is always 0.
 type PostHandler func(h *Hit, flags uint64)
+
+// FaultHandler is kprobe.fault_handler of releases that have it: an exception was
+// raised by a pre- or post-handler of the probe, or by the copy of its instruction.
+// trapnr is its vector: 14 a page fault, 13 a general protection fault, 0 a divide
+// error. A result of 1 says that it is dealt with.
+//
+// When the copy has faulted, h.Regs are those at the probed instruction, which is
+// executed again if the handler has left Regs.IP alone; else execution goes on
+// there, and no post-handler runs. When a handler has faulted, h is the one that
+// the handler got; what it then does, Load and Caught say.
+type FaultHandler func(h *Hit, trapnr int) int
+
+// BreakHandler is kprobe.break_handler of releases that have it: while the probe
+// is being handled, guest code came to an int3 that is no probe's, right before
+// Regs.IP. 1: it was the handler's, and the probed instruction is executed now.
+type BreakHandler func(h *Hit) int
 
 // Kprobe is struct kprobe. The exported fields are the caller's to fill in
 // before Register; Register sets Addr, and the second Unregister clears it.
@@ -51,10 +68,18 @@ type Kprobe struct {
 	PreHandler  PreHandler
 	PostHandler PostHandler // prevents optimization
 
+	// Not on 6.1 (Features).
+	FaultHandler FaultHandler
+	BreakHandler BreakHandler // prevents optimization; one at an address
+
 	flags  atomic.Uint32
 	missed atomic.Uint64
 	ret    *Retprobe // whose entry this is
+	jp     *Jprobe   // which this is
 }
+
+// breaks says whether p wants the int3s of what runs for it.
+func (p *Kprobe) breaks() bool { return p.BreakHandler != nil || p.jp != nil }
 
 // State is kprobe.flags as they are now. FlagOptimized is never set in it, since
 // it belongs to the point (PointInfo).
@@ -84,7 +109,7 @@ type Retprobe struct {
 	Kprobe       Kprobe
 	Handler      RetHandler
 	EntryHandler RetHandler
-	MaxActive    int    // calls hooked at a time; <= 0: max(10, 2*CPUs), written back
+	MaxActive    int    // calls hooked at a time; <= 0: max(10, 2*CPUs), or what Features say, written back
 	DataSize     uint64 // bytes of Instance.Data; at most 4096
 
 	missed atomic.Uint64

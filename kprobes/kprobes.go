@@ -117,15 +117,28 @@ type Config struct {
 	Machine   Machine
 	Optimizer Optimizer // nil: no CONFIG_OPTPROBES
 
-	// Boost lets a stepped copy end in a jump back, so that it needs no second
-	// int3. Linux does it without CONFIG_PREEMPTION only.
-	Boost bool
+	// NoPreempt is a kernel without CONFIG_PREEMPTION: a stepped copy may end in a
+	// jump back, so that it needs no second int3 (it is boosted).
+	NoPreempt bool
 
 	Features
 }
 
 // Features are what another release than 6.1 does otherwise.
-type Features struct{}
+type Features struct {
+	Jprobes         bool  // there are jprobes: 2.6.25 and 2.6.32
+	FaultHandlers   bool  // kprobe.fault_handler: up to 5.10
+	BreakHandlers   bool  // kprobe.break_handler: up to 4.15
+	TrampolineProbe bool  // hooked calls return to a nop with a probe of its own: up to 4.15
+	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15
+	NoSwitchTo      bool  // __switch_to takes no kprobes either: up to 4.15
+	FewInstances    bool  // without CONFIG_PREEMPTION the default of maxactive is the number of CPUs: up to 5.10
+	PreemptNoJumps  bool  // with CONFIG_PREEMPTION there is no jump optimization: up to 4.15
+	HideFlags       Flags // those that kprobes/list does not show; all: it has no such column
+}
+
+// AllFlags is what kprobes/list of 6.1 may show.
+const AllFlags = FlagGone | FlagDisabled | FlagOptimized | FlagFtrace
 
 // Kprobes is all probes of one kernel.
 type Kprobes struct {
@@ -143,16 +156,21 @@ type Kprobes struct {
 	cpus       []ctlblk
 	rethooks   rethookTable
 	returns    Point         // stands for the probe whose return handler runs
-	trampoline atomic.Uint64 // arch_rethook_trampoline, once looked up
+	trampoline atomic.Uint64 // where hooked calls return to, once looked up
+	own        ownCode
 }
 
-// New gives a kernel's probes: none yet, switched on.
+// New gives a kernel's probes: none yet, switched on. It panics where there is no
+// executable memory for the code that an older release brings (ownCode).
 func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, cpus: make([]ctlblk, c.Machine.CPUs())}
 	if c.Optimizer == nil {
 		k.cfg.Optimizer = noOptimizer{}
 	}
 	k.cfg.Optimizer.Attach(k)
+	if err := k.writeOwn(); err != nil {
+		panic(err) // the first slot of all
+	}
 	return k
 }
 
@@ -213,11 +231,14 @@ func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 // EINVAL: symbol and address both given or neither, p registered already, not
 // in text, blacklisted, or in a jump label, static call or BUG. ENOENT: no such
 // symbol, or none at the address. EILSEQ: not the start of an instruction.
-// EOPNOTSUPP: an instruction that can be neither stepped nor emulated. EDEADLK:
-// by is the Hit of the handler that makes the call (so it is for all calls that
+// EOPNOTSUPP: an instruction that can be neither stepped nor emulated. ENOSYS: a
+// handler that this release has not. EDEADLK: by is the Hit of the handler that makes the call (so it is for all calls that
 // take one; outside of handlers it is left out).
 func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
+		return err
+	}
+	if err := k.checkHandlers(p); err != nil {
 		return err
 	}
 	at, entry, err := k.resolve(p.Addr, p.SymbolName, p.Offset)
@@ -245,6 +266,18 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 		return k.join(pt, p)
 	}
 	return k.registerFirst(p)
+}
+
+// checkHandlers is ENOSYS for a handler that struct kprobe of this release has no
+// field for.
+func (k *Kprobes) checkHandlers(p *Kprobe) error {
+	switch {
+	case p.FaultHandler != nil && !k.cfg.FaultHandlers:
+		return errf(syscall.ENOSYS, "this release has no fault handlers")
+	case p.BreakHandler != nil && !k.cfg.BreakHandlers:
+		return errf(syscall.ENOSYS, "this release has no break handlers")
+	}
+	return nil
 }
 
 // checkRereg is warn_kprobe_rereg.
@@ -298,6 +331,9 @@ var errFtrace = errors.New("a probe at an fentry site is called by ftrace and ne
 // join is register_aggr_kprobe: p becomes the first of an address that has
 // probes, or had until the optimizer gets to it.
 func (k *Kprobes) join(pt *Point, p *Kprobe) error {
+	if p.breaks() && pt.list.Load().breaks {
+		return errf(syscall.EEXIST, "%#x has a probe with a break handler, as jprobes are", pt.addr)
+	}
 	if pt.Unused() && !p.disabled() {
 		// A probe that waits to be unoptimized and freed is revived with
 		// its jump: control-files.md section 2, "unregister while optimized".
@@ -312,7 +348,7 @@ func (k *Kprobes) join(pt *Point, p *Kprobe) error {
 		}
 	}
 	pt.add(p)
-	if p.PostHandler != nil {
+	if pt.NeedsInt3() {
 		k.cfg.Optimizer.Unoptimize(pt, true)
 	}
 	if !pt.Disabled() || p.disabled() {

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"syscall"
+	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -36,11 +37,18 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	p.PreHandler = k.preRetprobe
 	p.PostHandler = nil
 	if rp.MaxActive <= 0 {
-		rp.MaxActive = max(10, 2*k.cfg.Machine.CPUs())
+		rp.MaxActive = k.defaultMaxActive()
 	}
 	rp.pool = newPool(rp)
 	rp.missed.Store(0)
 	return k.Register(p)
+}
+
+func (k *Kprobes) defaultMaxActive() int {
+	if cpus := k.cfg.Machine.CPUs(); k.cfg.FewInstances && k.cfg.NoPreempt {
+		return cpus
+	}
+	return max(10, 2*k.cfg.Machine.CPUs())
 }
 
 func (k *Kprobes) checkRetprobe(rp *Retprobe) error {
@@ -176,6 +184,7 @@ type taskHooks struct {
 	task  uint64
 	next  *taskHooks               // in its chain
 	first atomic.Pointer[Instance] // the newest
+	last  *Retprobe                // whose call returned last, to kretprobe_trampoline
 }
 
 // of gives the calls of a task, nil when there never was one.
@@ -315,6 +324,12 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
 	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
+	k.runReturns(first, t)
+	t.Regs.IP, t.Regs.SP = real, frame+8
+	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
+}
+
+func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
 	for ri := first; ri != nil; {
 		next := ri.next
 		ri.next = nil
@@ -322,8 +337,47 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 		ri.pool.put(ri)
 		ri = next
 	}
-	t.Regs.IP, t.Regs.SP = real, frame+8
-	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
+}
+
+// trampolineHit is the handler of the probe at kretprobe_trampoline, of releases
+// that have it: as Rethook, but by a breakpoint, and it leads the CPU to the real
+// return address itself. False: the call has returned before; the task dies of the
+// breakpoint.
+func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
+	if c.point != nil {
+		k.dropLeft(c, t)
+	}
+	frame, h := t.Regs.SP-8, k.rethooks.of(t.Task)
+	var first *Instance
+	var real uint64
+	if h != nil {
+		first, real = h.take(frame, k.trampoline.Load())
+	}
+	if first == nil {
+		k.sayBug(h)
+		return false
+	}
+	sp := t.Regs.SP
+	h.last = first.Retprobe
+	k.runReturns(first, t)
+	t.Regs.IP, t.Regs.SP = real, sp
+	return true
+}
+
+// sayBug says that a hooked call has returned more often than it was made: of the
+// return probe that it was, which is the one whose call the task made last.
+func (k *Kprobes) sayBug(h *taskHooks) {
+	var rp *Retprobe
+	if h != nil {
+		if rp = h.last; h.first.Load() != nil {
+			rp = h.first.Load().Retprobe
+		}
+	}
+	var addr uint64
+	if rp != nil {
+		addr = rp.Kprobe.Addr
+	}
+	k.cfg.Machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", uintptr(unsafe.Pointer(rp)), addr)
 }
 
 // runReturn is kretprobe_rethook_handler. Probes that the handler hits are
@@ -336,7 +390,7 @@ func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
 	c := &k.cpus[t.CPU]
 	before := c.running
 	c.begin(&k.returns, nil, t)
-	c.ret = Hit{Trap: t, Probe: &rp.Kprobe}
+	c.ret = Hit{Trap: t, Probe: &rp.Kprobe, k: k}
 	k.callRet(rp.Handler, ri, &c.ret)
 	c.running = before
 }

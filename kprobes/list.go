@@ -11,10 +11,12 @@ import (
 type Record struct {
 	Addr   uint64
 	Ret    bool // a return probe
+	Jprobe bool
 	Symbol abi.Symbol
 	Offset uint64 // in Symbol
 	Known  bool   // Symbol was found
 	Flags  Flags  // Gone and Disabled are the kprobe's, Optimized and Ftrace its point's
+	bare   bool   // the release has no column for them
 }
 
 // Bucket gives the lines of one bucket of the table, 0 to Buckets-1: one record
@@ -32,23 +34,31 @@ func (k *Kprobes) Bucket(i int) []Record {
 }
 
 func (k *Kprobes) record(pt *Point, p *Kprobe) Record {
-	r := Record{Addr: pt.addr, Ret: p.ret != nil, Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
+	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: k.cfg.HideFlags == AllFlags, Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
 	if p.has(FlagGone) {
 		r.Flags &^= FlagDisabled
 	}
+	r.Flags &^= k.cfg.HideFlags
 	r.Symbol, r.Offset, r.Known = k.cfg.Symbols.Lookup(pt.addr)
 	return r
+}
+
+// Kind is the letter of the line's second column.
+func (r Record) Kind() byte {
+	switch {
+	case r.Ret:
+		return 'r'
+	case r.Jprobe:
+		return 'j'
+	}
+	return 'k'
 }
 
 // Append adds the line's text to b, as report_probe prints it. The address of
 // the third column, there when no symbol is known, is never hidden.
 func (r Record) Append(b []byte, hide bool) []byte {
 	b = appendAddr(b, r.Addr, hide)
-	if r.Ret {
-		b = append(b, "  r  "...)
-	} else {
-		b = append(b, "  k  "...)
-	}
+	b = append(b, ' ', ' ', r.Kind(), ' ', ' ')
 	if r.Known {
 		b = append(b, r.Symbol.Name...)
 		b = append(b, "+0x"...)
@@ -61,8 +71,10 @@ func (r Record) Append(b []byte, hide bool) []byte {
 	} else {
 		b = append(b, hexText(r.Addr)...)
 	}
-	b = append(b, ' ')
-	b = append(b, r.Flags.String()...)
+	if !r.bare {
+		b = append(b, ' ')
+		b = append(b, r.Flags.String()...)
+	}
 	return append(b, '\n')
 }
 

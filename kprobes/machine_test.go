@@ -25,9 +25,20 @@ type machine struct {
 	ctx context.Context
 }
 
-func boot(t *testing.T) *machine {
+func boot(t *testing.T) *machine { return bootRelease(t, system.DefaultRelease) }
+
+// bootRelease boots another release, with lines of its configuration.
+func bootRelease(t *testing.T, name string, lines ...string) *machine {
 	t.Helper()
-	s, err := system.New(system.Options{CPUs: 2})
+	r, err := system.ParseRelease(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conf, err := system.ParseConfig(r.Config, lines)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.New(system.Options{CPUs: 2, Release: r, Config: conf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +105,11 @@ func (m *machine) empty() {
 }
 
 // settle waits until the optimizer has nothing left to do.
-func (m *machine) settle() { m.Optimizer.Wait() }
+func (m *machine) settle() {
+	if m.Optimizer != nil {
+		m.Optimizer.Wait()
+	}
+}
 
 var pureCalls = []struct {
 	name string

@@ -28,13 +28,14 @@ type Point struct {
 
 // probeList is the kprobes of a point, newest first.
 type probeList struct {
-	probes []*Kprobe
-	post   bool // one of them has a post-handler, enabled or not
+	probes []*Kprobe // those with break handlers last
+	post   bool      // one of them has a post-handler, enabled or not
+	breaks bool      // one of them has a break handler, or is a jprobe
 }
 
 func newList(probes []*Kprobe) *probeList {
 	post := slices.ContainsFunc(probes, func(p *Kprobe) bool { return p.PostHandler != nil })
-	return &probeList{probes: probes, post: post}
+	return &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks)}
 }
 
 // Addr is the probed address.
@@ -46,8 +47,15 @@ func (pt *Point) State() Flags { return Flags(pt.flags.Load()) }
 // Disabled is kprobe_disabled of the point: disabled or gone.
 func (pt *Point) Disabled() bool { return pt.has(FlagDisabled | FlagGone) }
 
-// HasPostHandler says whether a post-handler keeps the point from being optimized.
+// HasPostHandler says whether a probe of the point has a post-handler.
 func (pt *Point) HasPostHandler() bool { return pt.list.Load().post }
+
+// NeedsInt3 says whether a handler keeps the point from being optimized: a
+// post-handler, or a break handler.
+func (pt *Point) NeedsInt3() bool {
+	l := pt.list.Load()
+	return l.post || l.breaks
+}
 
 // Unused is kprobe_unused: the last kprobe has left, and only the optimizer's
 // queue keeps the point.
@@ -100,9 +108,14 @@ func (pt *Point) allDisabled() bool {
 	return !slices.ContainsFunc(pt.list.Load().probes, func(p *Kprobe) bool { return !p.disabled() })
 }
 
-// add puts p first.
+// add puts p first, or last when it has a break handler: its pre-handler may lead
+// the CPU away, and those of the others shall have run.
 func (pt *Point) add(p *Kprobe) {
 	old := pt.list.Load().probes
+	if p.breaks() {
+		pt.list.Store(newList(append(slices.Clone(old), p)))
+		return
+	}
 	pt.list.Store(newList(append([]*Kprobe{p}, old...)))
 }
 

@@ -48,15 +48,20 @@ func (k *Kprobes) prepare(pt *Point) error {
 	if pt.has(FlagFtrace) {
 		return nil
 	}
-	if err := k.checkBoundary(pt.addr); err != nil {
-		return err
+	if !k.cfg.AnyByte {
+		if err := k.checkBoundary(pt.addr); err != nil {
+			return err
+		}
 	}
 	orig := make([]byte, slotSize)
 	if err := k.readSome(pt.addr, &orig); err != nil {
 		return err
 	}
 	in, err := insn.Decode(orig)
-	if err != nil {
+	switch {
+	case err != nil && k.cfg.AnyByte:
+		in = insn.Insn{Len: min(len(orig), insn.MaxLen)} // its copy will fault as it would have done itself
+	case err != nil:
 		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)
 	}
 	if !insn.Copyable(in) {
@@ -181,6 +186,7 @@ func (k *Kprobes) original(addr uint64, p []byte) error {
 		}
 	}
 	k.overlayFtrace(addr, p)
+	k.overlayOwn(addr, p)
 	return nil
 }
 
@@ -248,7 +254,7 @@ func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
 }
 
 func (k *Kprobes) canBoost(addr uint64, c *slotCode) bool {
-	return k.cfg.Boost && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= slotSize &&
+	return k.cfg.NoPreempt && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= slotSize &&
 		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, c.orig[:c.insn.Len])
 }
 

@@ -29,7 +29,10 @@ type ctlblk struct {
 	hit  Hit
 	ret  Hit // of return handlers, which may run while a probe does
 	buf  [8]byte
-	_    [64]byte // the next CPU's line
+
+	jprobe   jprobeRun
+	faulting bool     // a fault handler runs
+	_        [64]byte // the next CPU's line
 }
 
 func (c *ctlblk) begin(pt *Point, code *slotCode, t *abi.Trap) {
@@ -51,6 +54,9 @@ func (c *ctlblk) end() {
 func (k *Kprobes) Int3(t *abi.Trap) bool {
 	c := &k.cpus[t.CPU]
 	addr := t.Regs.IP - 1
+	if k.own.Contains(addr) {
+		return k.int3Own(c, addr, t)
+	}
 	if pt := k.table.get(addr); pt != nil {
 		if code := pt.code.Load(); code != nil {
 			return k.hitInt3(c, pt, code, t)
@@ -58,6 +64,9 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 	}
 	if c.point != nil && (c.state == hitSS || c.state == reenter) && c.code.within(t.Regs.IP) {
 		k.resume(c, t)
+		return true
+	}
+	if k.breakHandler(c, t) {
 		return true
 	}
 	b := c.buf[:1]
@@ -70,11 +79,16 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 
 func (k *Kprobes) hitInt3(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) bool {
 	if c.point != nil {
+		k.dropLeft(c, t)
+	}
+	if c.point != nil {
 		return k.reenter(c, pt, code, t)
 	}
 	c.begin(pt, code, t)
 	if k.runPre(c, pt, t, false) {
-		c.end()
+		if c.jprobe.jp == nil { // else its handler runs now
+			c.end()
+		}
 		return true
 	}
 	k.step(c, t)
@@ -195,12 +209,22 @@ func (k *Kprobes) finish(c *ctlblk, t *abi.Trap) {
 
 // Fault is kprobe_fault_handler: when the instruction that faulted is a copy
 // being stepped, t.Regs become those of a fault at the probed address, and the
-// probe is done with. It is always for the guest to handle the fault, with
-// t.Regs as they are now: the result is false.
+// probe is done with. The guest handles the fault then, with t.Regs as they are
+// now: the result is false. It is true when a fault handler has dealt with it, and
+// the CPU is to go on with t.Regs.
 func (k *Kprobes) Fault(t *abi.Trap) bool {
 	c := &k.cpus[t.CPU]
-	if c.point == nil || c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
+	if c.point == nil {
 		return false
+	}
+	if c.state == hitActive && c.jprobe.jp != nil && !c.left(t) {
+		return k.faultInJprobe(c, t)
+	}
+	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
+		return false
+	}
+	if k.faultStepped(c, t) {
+		return true
 	}
 	t.Regs.IP = c.point.addr
 	t.Regs.Flags |= c.saved
@@ -221,6 +245,9 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 	pt := k.table.get(site)
 	if pt == nil || pt.Disabled() {
 		return
+	}
+	if c.point != nil {
+		k.dropLeft(c, t)
 	}
 	if c.point != nil {
 		miss(pt)
@@ -245,6 +272,9 @@ func (k *Kprobes) Optimized(t *abi.Trap) {
 	pt := k.table.get(t.Arg)
 	if pt == nil || pt.Disabled() {
 		return // its way back is on the optimizer's list
+	}
+	if c.point != nil {
+		k.dropLeft(c, t)
 	}
 	if c.point != nil {
 		miss(pt)

@@ -65,7 +65,7 @@ func TestBoost(t *testing.T) {
 	m := kprobetest.New()
 	m.Func(0x1000, "f", 0x48, 0x89, 0xf8, 0xc3)
 	c := m.Config()
-	c.Boost = true
+	c.NoPreempt = true
 	k := kprobes.New(c)
 	p := &kprobes.Kprobe{SymbolName: "f"}
 	if err := k.Register(p); err != nil {

@@ -211,9 +211,9 @@ func (o *Optimizer) Optimize(pt *kprobes.Point) {
 }
 
 // blocked says whether something temporary keeps op from being optimized: it is
-// disabled, has a post-handler, or another probe stands in its region.
+// disabled, has a post- or break handler, or another probe stands in its region.
 func (o *Optimizer) blocked(op *optimized) bool {
-	return op.pt.Disabled() || op.pt.HasPostHandler() ||
+	return op.pt.Disabled() || op.pt.NeedsInt3() ||
 		slices.ContainsFunc(o.inside(op), func(pt *kprobes.Point) bool { return !pt.Disabled() })
 }
 

@@ -29,17 +29,21 @@ type Config struct {
 	// LockedDown is security_locked_down for debugfs: EPERM where the kernel is
 	// locked down; nil: it never is.
 	LockedDown func(c *seqfile.Caller) error
+	// NoBlacklist is a release whose kernel keeps the list to itself.
+	NoBlacklist bool
 }
 
 // Kprobes is the directory kprobes.
 func Kprobes(c Config) *seqfile.Row {
+	files := seqfile.Table{
+		{Name: "list", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openList},
+		{Name: "enabled", Mode: 0o600, FOps: abi.FOpsDebugBool, Open: seqfile.Opens(c.enabled())},
+	}
+	if !c.NoBlacklist {
+		files = append(files, &seqfile.Row{Name: "blacklist", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openBlacklist})
+	}
 	return c.guard(&seqfile.Row{
-		Name: "kprobes", Mode: 0o755, Kind: seqfile.Debugfs, At: "/sys/kernel/debug/kprobes",
-		Dir: seqfile.Table{
-			{Name: "list", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openList},
-			{Name: "enabled", Mode: 0o600, FOps: abi.FOpsDebugBool, Open: seqfile.Opens(c.enabled())},
-			{Name: "blacklist", Mode: 0o400, FOps: abi.FOpsSeq, Open: c.openBlacklist},
-		},
+		Name: "kprobes", Mode: 0o755, Kind: seqfile.Debugfs, At: "/sys/kernel/debug/kprobes", Dir: files,
 	})
 }
 

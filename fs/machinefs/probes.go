@@ -70,11 +70,7 @@ func PointText(pt kprobes.PointInfo, place string) string {
 		row("jump", "no")
 	}
 	for i, p := range pt.Probes {
-		kind := "k"
-		if p.Ret {
-			kind = "r"
-		}
-		row("probe", "%s missed %d %s", kind, pt.Missed[i], orNone(p.Flags.String()))
+		row("probe", "%c missed %d %s", p.Kind(), pt.Missed[i], orNone(p.Flags.String()))
 	}
 	return b.String()
 }

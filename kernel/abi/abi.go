@@ -94,7 +94,10 @@ type Trap struct {
 	Mem       Memory
 	Preempt   uint32       // the guest's preempt_count, as Linux would show it to the handler
 	Now       func() int64 // nanoseconds since boot
-	Depth     int          // traps handled inside another one on this vCPU
+
+	// AddPreempt changes the guest's preempt_count on this vCPU; nil: there is no guest.
+	AddPreempt func(n int32)
+	Depth      int // traps handled inside another one on this vCPU
 }
 
 // Errnos of Linux that package syscall does not name on every system, or that

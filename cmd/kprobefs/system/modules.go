@@ -17,6 +17,9 @@ import (
 func (s *System) newModules() *module.Loader {
 	m := s.Machine
 	exported := exports(m.Image())
+	if addr := s.Kprobes.JprobeReturn(); addr != 0 {
+		exported["jprobe_return"] = addr
+	}
 	var initCall uint64
 	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
 		initCall = syms[0].Addr

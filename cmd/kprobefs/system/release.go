@@ -23,6 +23,8 @@ type Release struct {
 	Kprobes  kprobes.Features
 	Tracing  tracing.Features
 	Sysctl   sysctl.Features
+	Rename   map[string]string // what functions of the guest are called, by 6.1's names
+	Old      bool              // 2.6: debugfs has no file kprobes/blacklist
 }
 
 // releases are all that there are, the newest first. 6.1 does what was observed on
@@ -30,7 +32,37 @@ type Release struct {
 var releases = []Release{
 	{Name: "6.12", Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+
+	// These follow their documents, and boot 6.1's guest. They are not preemptible
+	// unless CONFIG_PREEMPT=y says so.
+	{
+		Name: "4.15", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Config: Config{NoPreempt: true}, Rename: oldNames,
+		Kprobes: kprobes.Features{
+			FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true,
+		},
+	},
+	{
+		Name: "2.6.32", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
+		Kprobes: kprobes.Features{
+			Jprobes: true, FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
+		},
+	},
+	{
+		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
+		Kprobes: kprobes.Features{
+			Jprobes: true, FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.AllFlags,
+		},
+	},
 }
+
+// oldNames are the names that the documents give functions.
+var oldNames = map[string]string{"kernel_clone": "do_fork"}
 
 // DefaultRelease is the release of a kernel of which nothing else is said.
 const DefaultRelease = "6.1"
@@ -59,7 +91,12 @@ func ReleaseNames() []string {
 }
 
 // Uname is uname -r.
-func (r Release) Uname() string { return r.Name + ".0-kprobefs-amd64" }
+func (r Release) Uname() string {
+	if strings.Count(r.Name, ".") == 1 {
+		return r.Name + ".0-kprobefs-amd64"
+	}
+	return r.Name + "-kprobefs-amd64"
+}
 
 // BuildVersion is uname -v, with the program that answers: "kprobefs 0.1".
 func (r Release) BuildVersion(program string) string {

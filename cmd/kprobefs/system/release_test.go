@@ -23,7 +23,7 @@ func TestReleases(t *testing.T) {
 			}
 			defer s.Close()
 			version := r.Version("a test")
-			if !strings.HasPrefix(version, "Linux version "+name+".") || !strings.Contains(version, "by a test") {
+			if !strings.HasPrefix(version, "Linux version "+r.Uname()+" ") || !strings.HasPrefix(r.Uname(), name) || !strings.Contains(version, "by a test") {
 				t.Errorf("version %q", version)
 			}
 			banner := s.Machine.Symbols().LookupName("linux_proc_banner")

@@ -10,6 +10,7 @@ import (
 	"runtime"
 
 	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -52,7 +53,7 @@ func New(o Options) (*System, error) {
 	}
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
-		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program),
+		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.Rename,
 		TextSymbols: o.Config.NoKallsymsAll,
 	})
 	if err != nil {
@@ -82,15 +83,19 @@ func (s *System) wire() {
 	}
 	conf := kprobes.Config{
 		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
-		Boost: s.opts.Config.NoPreempt, Features: s.opts.Release.Kprobes,
+		NoPreempt: s.opts.Config.NoPreempt, Features: s.opts.Release.Kprobes,
 	}
-	if !s.opts.Config.NoOptprobes {
+	if c := s.opts.Config; !c.NoOptprobes && (c.NoPreempt || !s.opts.Release.Kprobes.PreemptNoJumps) {
 		s.Optimizer = optimizer.New(optimizer.Config{
 			Text: m, Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Machine: m,
 		})
 		conf.Optimizer = s.Optimizer
 	}
 	s.Kprobes = kprobes.New(conf)
+	own, names := s.Kprobes.OwnCode()
+	if len(names) > 0 {
+		m.Symbols().SetModule("", []abi.Range{own}, names)
+	}
 	s.Modules = s.newModules()
 	var sites tracing.Functions
 	if !s.opts.Config.NoFtrace {
@@ -105,7 +110,7 @@ func (s *System) wire() {
 	m.Sites().OnKprobe(s.Kprobes.Ftrace)
 	m.SetHandlers(kernel.Handlers{
 		Int3: s.Kprobes.Int3, Stepped: s.Kprobes.Stepped, Fault: s.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
-		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn,
+		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn, Trampoline: s.Kprobes.TrampolineProbe(),
 		Tracepoint: s.Tracer.Tracepoint,
 	})
 }

@@ -41,7 +41,8 @@ func (s *System) Tree() seqfile.Dir {
 	return seqfile.Table{
 		debugfs.Kprobes(debugfs.Config{
 			Probes: s.Kprobes, ShowAddr: show, ParseBool: kprobes.ParseEnabled,
-			LockedDown: func(c *seqfile.Caller) error { return s.lockedDown(Integrity, "debugfs access", c) },
+			NoBlacklist: s.opts.Release.Old,
+			LockedDown:  func(c *seqfile.Caller) error { return s.lockedDown(Integrity, "debugfs access", c) },
 		}),
 		s.tracing(),
 		procfs.Sys(table),

@@ -1,0 +1,103 @@
+/* jprobe_target.c: functions with arguments on their stack, and handlers of jprobes for them. For releases that have jprobes. */
+#include <linux/module.h>
+#include <linux/kernel.h>
+
+extern void jprobe_return(void);
+
+struct jprobe_target_args {
+	long v[5];
+};
+
+/* What the handlers have seen, and what the address is that jprobe_target_faults reads. */
+long jprobe_target_seen[8];
+long *jprobe_target_bad = (long *)0xffffc8fffffff000;
+
+/* Eight arguments: two lie on the stack. */
+__noipa long jprobe_target_sum(long a, long b, long c, long d, long e, long f, long g, long h)
+{
+	barrier();
+	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
+}
+
+/* The callee owns its arguments: this one changes those on the stack. */
+__noipa long jprobe_target_sum_seen(long a, long b, long c, long d, long e, long f, long g, long h)
+{
+	long seen[8] = { a, b, c, d, e, f, g, h };
+	int i;
+
+	for (i = 0; i < 8; i++)
+		jprobe_target_seen[i] = seen[i];
+	*(volatile long *)&g = -1;
+	*(volatile long *)&h = -1;
+	jprobe_return();
+	return 0;
+}
+
+/* A structure by value: forty bytes of the stack. */
+__noipa long jprobe_target_fold(struct jprobe_target_args args, long last)
+{
+	long sum = last;
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		sum = sum * 10 + args.v[i];
+		barrier();
+	}
+	return sum;
+}
+
+__noipa long jprobe_target_fold_seen(struct jprobe_target_args args, long last)
+{
+	int i;
+
+	for (i = 0; i < 5; i++) {
+		jprobe_target_seen[i] = args.v[i];
+		*(volatile long *)&args.v[i] = -1;
+	}
+	jprobe_target_seen[5] = last;
+	jprobe_return();
+	return 0;
+}
+
+/* Calls it, as a caller that has something on its own stack. */
+__noipa long jprobe_target_call(long from)
+{
+	struct jprobe_target_args args = { { from, from + 1, from + 2, from + 3, from + 4 } };
+
+	return jprobe_target_fold(args, 7);
+}
+
+__noipa long jprobe_target_call_sum(long from)
+{
+	return jprobe_target_sum(from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7);
+}
+
+/* A handler that forgets jprobe_return. */
+__noipa long jprobe_target_forgets(struct jprobe_target_args args, long last)
+{
+	jprobe_target_seen[0]++;
+	return 4711;
+}
+
+/* One that reads what may not be there, and calls a function that may be probed. */
+__noipa long jprobe_target_faults(struct jprobe_target_args args, long last)
+{
+	jprobe_target_seen[6] = *(volatile long *)jprobe_target_bad;
+	jprobe_target_seen[7] = jprobe_target_sum(1, 1, 1, 1, 1, 1, 1, 1);
+	jprobe_return();
+	return 0;
+}
+
+static int __init jprobe_target_init(void)
+{
+	return 0;
+}
+
+static void __exit jprobe_target_exit(void)
+{
+}
+
+module_init(jprobe_target_init);
+module_exit(jprobe_target_exit);
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Functions to put jprobes on, and handlers");

@@ -1,0 +1,444 @@
+package kprobes_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// bootJprobes boots a release that has jprobes, with the module jprobe_target,
+// which is made to say that it was built for it.
+func bootJprobes(t *testing.T, release string) *machine {
+	t.Helper()
+	m := bootRelease(t, release)
+	m.loadTarget(release)
+	return m
+}
+
+func (m *machine) loadTarget(release string) {
+	m.t.Helper()
+	ko, err := os.ReadFile("../kernel/guest/modules/jprobe_target.ko")
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	r, err := system.ParseRelease(release)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	const built = "vermagic=6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions "
+	own := make([]byte, len(built))
+	if copy(own, "vermagic="+r.Uname()+" "+r.Vermagic) == len(built) {
+		m.t.Fatal("the vermagic is too long")
+	}
+	ko = bytes.Replace(ko, []byte(built), own, 1)
+	if _, err := m.Modules.Load(m.ctx, ko); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// seen is what the module's handlers have seen, and clears it.
+func (m *machine) seen() (vs [8]int64) {
+	m.t.Helper()
+	at := m.addr("jprobe_target_seen")
+	for i := range vs {
+		v, err := m.Machine.Mem().ReadU64(at + 8*uint64(i))
+		if err == nil {
+			err = m.Machine.Mem().WriteU64(at+8*uint64(i), 0)
+		}
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		vs[i] = int64(v)
+	}
+	return vs
+}
+
+func (m *machine) jprobe(symbol, entry string) *kprobes.Jprobe {
+	m.t.Helper()
+	addr, err := m.Kprobes.JprobeEntry(entry)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: symbol}, Entry: addr}
+	if err := m.Kprobes.RegisterJprobe(jp); err != nil {
+		m.t.Fatal(err)
+	}
+	return jp
+}
+
+// lines is kprobes/list without addresses.
+func (m *machine) lines() string {
+	var b []byte
+	for i := range kprobes.Buckets {
+		for _, r := range m.Kprobes.Bucket(i) {
+			b = append(b, r.Append(nil, false)[18:]...)
+		}
+	}
+	return string(b)
+}
+
+// TestJprobe: the handler is guest code with the function's signature; it sees
+// the arguments in registers and on the stack, may change them, and the function
+// runs as if nothing had been.
+func TestJprobe(t *testing.T) {
+	m := bootJprobes(t, "2.6.25")
+	for _, tc := range []struct {
+		name, probed, entry, call string
+		arg, want                 uint64
+		seen                      [8]int64
+	}{
+		{"eight arguments", "jprobe_target_sum", "jprobe_target_sum_seen", "jprobe_target_call_sum", 10, 528, [8]int64{10, 11, 12, 13, 14, 15, 16, 17}},
+		{"a structure", "jprobe_target_fold", "jprobe_target_fold_seen", "jprobe_target_call", 1, 712345, [8]int64{1, 2, 3, 4, 5, 7}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			m.t = t
+			if got := m.call(tc.call, tc.arg); got != tc.want {
+				t.Fatalf("without a probe: %d", got)
+			}
+			jp := m.jprobe(tc.probed, tc.entry)
+			if want := tc.probed + "+0x0  jprobe_target\n"; m.lines() != "j  "+want {
+				t.Errorf("list is %q", m.lines())
+			}
+			for range 3 {
+				if got := m.call(tc.call, tc.arg); got != tc.want {
+					t.Errorf("probed: %d", got)
+				}
+				if got := m.seen(); got != tc.seen {
+					t.Errorf("the handler saw %d", got)
+				}
+			}
+			if err := m.Kprobes.UnregisterJprobe(jp); err != nil {
+				t.Fatal(err)
+			}
+			if got := m.call(tc.call, tc.arg); got != tc.want || m.seen() != [8]int64{} || m.lines() != "" {
+				t.Errorf("unregistered: %d, list %q", got, m.lines())
+			}
+		})
+	}
+	m.empty1()
+}
+
+// empty1 waits for slots, but for the one with the release's own code.
+func (m *machine) empty1() {
+	m.t.Helper()
+	if n := m.Machine.SlotsInUse(); n != 1 {
+		m.t.Errorf("%d slots in use", n)
+	}
+}
+
+// TestJprobeGo: the handler is a Go function. It has interrupts and preemption
+// off, and what it does to the registers is undone.
+func TestJprobeGo(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	var log []string
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "jprobe_target_sum"}, Handler: func(h *kprobes.Hit) {
+		var args []uint64
+		for i := range 6 {
+			args = append(args, h.Regs.Arg(i))
+		}
+		for i := range 2 {
+			v, err := h.StackArg(i)
+			if err != nil {
+				t.Error(err)
+			}
+			args = append(args, v)
+			if err := h.Write(h.Regs.SP+8*uint64(i+1), make([]byte, 8)); err != nil {
+				t.Error(err)
+			}
+		}
+		log = append(log, fmt.Sprint(args, h.Preempt&abi.PreemptMask, h.Regs.Flags&abi.FlagIF, h.Regs.IP-h.Probe.Addr))
+		*h.Regs = abi.Regs{IP: 1, SP: 2}
+	}}
+	if err := m.Kprobes.RegisterJprobe(jp); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if got := m.call("jprobe_target_call_sum", 10); got != 528 {
+			t.Errorf("probed: %d", got)
+		}
+	}
+	if want := "[10 11 12 13 14 15 16 17] 1 0 1"; !slices.Equal(log, []string{want, want}) {
+		t.Errorf("the handler saw %q", log)
+	}
+	if v, err := m.Machine.Call(m.ctx, "jprobe_target_call_sum", 1); err != nil || v == 0 {
+		t.Error(v, err)
+	}
+	jp.Kprobe.PostHandler = nil
+	if err := m.Kprobes.UnregisterJprobe(jp); err != nil {
+		t.Fatal(err)
+	}
+	panics := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "jprobe_target_sum"}, Handler: func(*kprobes.Hit) { panic("boom") }}
+	if err := m.Kprobes.RegisterJprobe(panics); err != nil {
+		t.Fatal(err)
+	}
+	if got := m.call("jprobe_target_call_sum", 10); got != 528 || !strings.Contains(dmesg(m.System), "panicked and is disabled: boom") {
+		t.Errorf("a handler that panics: %d, log %s", got, dmesg(m.System))
+	}
+}
+
+// TestJprobeCalls: hits are exact on both vCPUs, and preempt_count comes back.
+func TestJprobeCalls(t *testing.T) {
+	const n = 5000
+	m := bootJprobes(t, "2.6.32")
+	var hits, after [2]uint64
+	jp := &kprobes.Jprobe{
+		Kprobe:  kprobes.Kprobe{SymbolName: "jprobe_target_sum", PostHandler: func(h *kprobes.Hit, _ uint64) { after[h.CPU]++ }},
+		Handler: func(h *kprobes.Hit) { hits[h.CPU]++ },
+	}
+	if err := m.Kprobes.RegisterJprobe(jp); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	for cpu := range 2 {
+		go func() {
+			v, err := m.Machine.CallOn(m.ctx, cpu, m.addr("jprobe_target_call_sum"), n, 10)
+			if err == nil && v != 528 {
+				err = fmt.Errorf("%d", v)
+			}
+			done <- err
+		}()
+	}
+	if err := errors.Join(<-done, <-done); err != nil {
+		t.Fatal(err)
+	}
+	if hits != [2]uint64{n, n} || after != hits || jp.Kprobe.Missed() != 0 {
+		t.Errorf("%d hits, %d post-handlers, missed %d", hits, after, jp.Kprobe.Missed())
+	}
+	pre := &kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int {
+		if h.Preempt&abi.PreemptMask != 0 {
+			t.Errorf("preempt_count %#x", h.Preempt)
+		}
+		return 0
+	}}
+	if err := m.Kprobes.Register(pre); err != nil {
+		t.Fatal(err)
+	}
+	m.call("int_sqrt", 100)
+}
+
+// TestJprobeErrors is what register_jprobe refuses.
+func TestJprobeErrors(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	entry := m.addr("jprobe_target_sum_seen")
+	handler := func(*kprobes.Hit) {}
+	type place = kprobes.Kprobe
+	for _, tc := range []struct {
+		name string
+		jp   *kprobes.Jprobe
+		want error
+	}{
+		{"not the entry", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read", Offset: 5}, Entry: entry}, syscall.EINVAL},
+		{"no handler", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}}, syscall.EINVAL},
+		{"two handlers", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}, Entry: entry, Handler: handler}, syscall.EINVAL},
+		{"a handler in data", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}, Entry: m.addr("jprobe_target_seen")}, syscall.EINVAL},
+		{"an unknown function", &kprobes.Jprobe{Kprobe: place{SymbolName: "nofunc"}, Entry: entry}, syscall.ENOENT},
+		{"symbol and address", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read", Addr: m.addr("vfs_read")}, Entry: entry}, syscall.EINVAL},
+		{"__switch_to", &kprobes.Jprobe{Kprobe: place{SymbolName: "__switch_to"}, Handler: handler}, syscall.EINVAL},
+		{"where jprobes end", &kprobes.Jprobe{Kprobe: place{SymbolName: "jprobe_return"}, Handler: handler}, syscall.EINVAL},
+		{"kprobes' own code", &kprobes.Jprobe{Kprobe: place{SymbolName: "exc_int3"}, Handler: handler}, syscall.EINVAL},
+		{"good", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}, Handler: handler}, nil},
+		{"another one there", &kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}, Handler: handler}, syscall.EEXIST},
+	} {
+		if err := m.Kprobes.RegisterJprobe(tc.jp); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v, want %v", tc.name, err, tc.want)
+		}
+	}
+	if _, err := m.Kprobes.JprobeEntry("nofunc"); !errors.Is(err, syscall.ENOENT) {
+		t.Errorf("JPROBE_ENTRY(nofunc): %v", err)
+	}
+	for _, release := range []string{"4.15", "6.1"} {
+		m := bootRelease(t, release)
+		err := m.Kprobes.RegisterJprobe(&kprobes.Jprobe{Kprobe: place{SymbolName: "vfs_read"}, Handler: handler})
+		if _, e := m.Kprobes.JprobeEntry("vfs_read"); !errors.Is(err, syscall.ENOSYS) || !errors.Is(e, syscall.ENOSYS) {
+			t.Errorf("%s: %v, %v", release, err, e)
+		}
+	}
+}
+
+// TestJprobeBatch: register_jprobes is all or none, unregister_jprobes clears bad
+// ones; enable_jprobe and disable_jprobe are as for kprobes.
+func TestJprobeBatch(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	hits := 0
+	named := func(names ...string) (jps []*kprobes.Jprobe) {
+		for _, n := range names {
+			jps = append(jps, &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: n}, Handler: func(*kprobes.Hit) { hits++ }})
+		}
+		return jps
+	}
+	jps := named("int_sqrt", "nofunc", "gcd")
+	wantErr(t, m.Kprobes.RegisterJprobes(jps), syscall.ENOENT)
+	if m.lines() != "" || jps[2].Kprobe.Addr != 0 {
+		t.Errorf("a bad one: %q", m.lines())
+	}
+	wantErr(t, m.Kprobes.RegisterJprobes(nil), syscall.EINVAL)
+	jps = named("int_sqrt", "gcd")
+	wantErr(t, m.Kprobes.RegisterJprobes(jps), 0)
+	m.call("int_sqrt", 9)
+	wantErr(t, m.Kprobes.DisableJprobe(jps[0]), 0)
+	if !strings.Contains(m.lines(), "j  int_sqrt+0x0    [DISABLED]\n") {
+		t.Errorf("list %q", m.lines())
+	}
+	m.call("int_sqrt", 9)
+	wantErr(t, m.Kprobes.EnableJprobe(jps[0]), 0)
+	m.call("int_sqrt", 9)
+	if hits != 2 {
+		t.Errorf("%d hits", hits)
+	}
+	bad := named("gcd")[0]
+	bad.Kprobe.Addr = m.addr("gcd")
+	wantErr(t, m.Kprobes.UnregisterJprobes([]*kprobes.Jprobe{jps[0], bad, jps[1]}), 0)
+	if m.lines() != "" || bad.Kprobe.Addr != 0 {
+		t.Errorf("unregistered: %q, %#x", m.lines(), bad.Kprobe.Addr)
+	}
+	wantErr(t, m.Kprobes.EnableJprobe(jps[0]), syscall.EINVAL)
+	wantErr(t, m.Kprobes.DisableJprobe(jps[0]), syscall.EINVAL)
+	m.call("int_sqrt", 9)
+	if hits != 2 {
+		t.Errorf("%d hits", hits)
+	}
+}
+
+// TestJprobeTogether: a kprobe, a jprobe and a return probe share a function. The
+// jprobe's handler comes behind the others, whenever it was registered.
+func TestJprobeTogether(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	var log []string
+	say := func(s string) { log = append(log, s) }
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: func(*kprobes.Hit) { say("j") }}
+	wantErr(t, m.Kprobes.RegisterJprobe(jp), 0)
+	p := &kprobes.Kprobe{
+		SymbolName: "int_sqrt",
+		PreHandler: func(*kprobes.Hit) int { say("k"); return 0 }, PostHandler: func(*kprobes.Hit, uint64) { say("post") },
+	}
+	wantErr(t, m.Kprobes.Register(p), 0)
+	rp := &kprobes.Retprobe{
+		Kprobe:       kprobes.Kprobe{SymbolName: "int_sqrt"},
+		EntryHandler: func(*kprobes.Instance, *kprobes.Hit) int { say("entry"); return 0 },
+		Handler:      func(_ *kprobes.Instance, h *kprobes.Hit) int { say(fmt.Sprint("return ", h.Regs.ReturnValue())); return 0 },
+	}
+	wantErr(t, m.Kprobes.RegisterRetprobe(rp), 0)
+	if want := "r  int_sqrt+0x0    \nk  int_sqrt+0x0    \nj  int_sqrt+0x0    \n"; m.lines() != want {
+		t.Errorf("list is %q", m.lines())
+	}
+	for range 2 {
+		log = nil
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Errorf("int_sqrt(100) = %d", got)
+		}
+		if want := []string{"entry", "k", "j", "post", "return 10"}; !slices.Equal(log, want) {
+			t.Errorf("handlers %q, want %q", log, want)
+		}
+	}
+}
+
+// TestJprobeReenter: what the handler calls is not probed meanwhile, and counted.
+func TestJprobeReenter(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	m.set("jprobe_target_bad", m.addr("jprobe_target_seen"))
+	hits := 0
+	p := &kprobes.Kprobe{SymbolName: "jprobe_target_sum", PreHandler: func(*kprobes.Hit) int { hits++; return 0 }}
+	wantErr(t, m.Kprobes.Register(p), 0)
+	m.jprobe("jprobe_target_fold", "jprobe_target_faults")
+	if got := m.call("jprobe_target_call", 1); got != 712345 {
+		t.Errorf("jprobe_target_call(1) = %d", got)
+	}
+	if got := m.seen(); hits != 0 || p.Missed() != 1 || got[7] != 36 {
+		t.Errorf("%d hits, %d missed, the handler got %d", hits, p.Missed(), got[7])
+	}
+}
+
+func (m *machine) set(symbol string, v uint64) {
+	m.t.Helper()
+	if err := m.Machine.Mem().WriteU64(m.addr(symbol), v); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// TestJprobeForgets: a handler that returns has ended the call, and the log says
+// so as soon as the next probe is hit; the kernel goes on.
+func TestJprobeForgets(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	jp := m.jprobe("jprobe_target_fold", "jprobe_target_forgets")
+	if got := m.call("jprobe_target_call", 1); got != 4711 {
+		t.Errorf("jprobe_target_call(1) = %d", got)
+	}
+	hits := 0
+	p := &kprobes.Kprobe{SymbolName: "int_sqrt", PreHandler: func(h *kprobes.Hit) int { hits++; return 0 }}
+	wantErr(t, m.Kprobes.Register(p), 0)
+	for range 3 {
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Errorf("int_sqrt(100) = %d", got)
+		}
+	}
+	if hits != 3 || !strings.Contains(dmesg(m.System), "returned without jprobe_return()") {
+		t.Errorf("%d hits, log %s", hits, dmesg(m.System))
+	}
+	wantErr(t, m.Kprobes.UnregisterJprobe(jp), 0)
+	if got := m.call("jprobe_target_call", 1); got != 712345 {
+		t.Errorf("afterwards: %d", got)
+	}
+}
+
+// TestJprobeFaults: a fault in the handler's own code is its fault handler's, or
+// ends the task.
+func TestJprobeFaults(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	var nrs []int
+	jp := &kprobes.Jprobe{
+		Kprobe: kprobes.Kprobe{SymbolName: "jprobe_target_fold", FaultHandler: func(h *kprobes.Hit, nr int) int {
+			nrs = append(nrs, nr)
+			text := make([]byte, 16)
+			if err := h.Mem.ReadAt(h.Regs.IP, text); err != nil {
+				t.Error(err)
+			}
+			in, err := insn.Decode(text)
+			if err != nil {
+				t.Error(err)
+			}
+			h.Regs.IP += uint64(in.Len)
+			return 1
+		}},
+		Entry: m.addr("jprobe_target_faults"),
+	}
+	wantErr(t, m.Kprobes.RegisterJprobe(jp), 0)
+	for _, bad := range []uint64{0xffffc8fffffff000, 1 << 60} {
+		m.set("jprobe_target_bad", bad)
+		if got := m.call("jprobe_target_call", 1); got != 712345 {
+			t.Errorf("jprobe_target_call(1) = %d", got)
+		}
+	}
+	if want := []int{14, 13}; !slices.Equal(nrs, want) {
+		t.Errorf("traps %v, want %v", nrs, want)
+	}
+}
+
+// TestJprobeExample is document 002's: the arguments of do_fork, which are a
+// structure in our guest.
+func TestJprobeExample(t *testing.T) {
+	m := bootRelease(t, "2.6.25")
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "do_fork"}, Handler: func(h *kprobes.Hit) {
+		m.Machine.Printk(6, "jprobe: clone_flags=0x%x", h.Load(h.Regs.Arg(0)))
+	}}
+	wantErr(t, m.Kprobes.RegisterJprobe(jp), 0)
+	if got, want := m.lines(), "j  do_fork+0x0   \n"; got != want {
+		t.Errorf("list is %q, want %q", got, want)
+	}
+	const cloneFS = 0x200
+	if got := m.call("kernel_thread", m.addr("do_exit"), 0, cloneFS); int32(got) <= 0 {
+		t.Errorf("kernel_thread gives %d", int32(got))
+	}
+	if !strings.Contains(dmesg(m.System), "jprobe: clone_flags=0x800300\n") {
+		t.Errorf("log %s", dmesg(m.System))
+	}
+}
