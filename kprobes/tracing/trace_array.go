@@ -172,6 +172,9 @@ func (a *Array) BufferSizeKB(cpu int) string {
 			return "X\n"
 		}
 	}
+	if cpu >= 0 {
+		return fmt.Sprintf("%d\n", size>>10)
+	}
 	return a.sizeText(size>>10, expandedSize>>10)
 }
 

@@ -185,6 +185,9 @@ func TestBufferSize(t *testing.T) {
 		}
 	}
 	check("boot", "7 (expanded: 1408)", "14 (expanded: 2816)")
+	if got := tr.global.BufferSizeKB(0); got != "7\n" {
+		t.Errorf("boot: one vCPU has %q", got) // Linux says no more of one
+	}
 	write(t, tr, "p:a vfs_read")
 	check("a definition", "7 (expanded: 1408)", "14 (expanded: 2816)")
 	enable(t, tr, "kprobes", "a", "1")
