@@ -159,10 +159,10 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 	return false
 }
 
-// faultInJprobe asks the fault handler of the jprobe whose handler has faulted in
-// guest code.
-func (k *Kprobes) faultInJprobe(c *ctlblk, t *abi.Trap) bool {
-	p := &c.jprobe.jp.Kprobe
+// faultAway asks the fault handler of the probe whose handler is guest code, as a
+// jprobe's, and has faulted there.
+func (k *Kprobes) faultAway(c *ctlblk, t *abi.Trap) bool {
+	p := c.away.p
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	return k.callFault(p, &c.hit, int(t.Vector))
 }

@@ -30,13 +30,26 @@ type Jprobe struct {
 	Handler func(h *Hit)
 }
 
-// jprobeRun is a jprobe's handler that runs on a CPU.
-type jprobeRun struct {
-	jp    *Jprobe // nil: none does
+// away is a probe whose pre-handler has led the CPU elsewhere, to come back by an
+// int3 for its break handler: a jprobe is one. It is being handled meanwhile, with
+// preemption off.
+type away struct {
+	p     *Kprobe // nil: there is none
 	task  uint64
 	regs  abi.Regs // of the probed function
 	stack [MaxStackSize]byte
-	n     int // bytes of stack
+	n     int // bytes of stack; 0 but for jprobes
+}
+
+// begin is called by what leads the CPU away from p.
+func (a *away) begin(p *Kprobe, t *abi.Trap) {
+	a.p, a.task, a.regs, a.n = p, t.Task, *t.Regs, 0
+	addPreempt(t, 1)
+}
+
+func (a *away) end(t *abi.Trap) {
+	a.p = nil
+	addPreempt(t, -1)
 }
 
 // RegisterJprobe is register_jprobe.
@@ -127,34 +140,32 @@ func (k *Kprobes) EnableJprobe(jp *Jprobe, by ...*Hit) error { return k.Enable(&
 func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error { return k.Disable(&jp.Kprobe, by...) }
 
 // preJprobe is setjmp_pre_handler: it sends the CPU to the handler, with what the
-// probed function has in registers and on its stack. The probe is being handled
-// until jprobe_return.
+// probed function has in registers and on its stack.
 func (k *Kprobes) preJprobe(h *Hit) int {
-	run, jp := &k.cpus[h.CPU].jprobe, h.Probe.jp
-	run.jp, run.task, run.regs = jp, h.Task, *h.Regs
-	run.n = stackBytes(h.Trap, run.stack[:])
+	a, jp := &k.cpus[h.CPU].away, h.Probe.jp
+	a.begin(h.Probe, h.Trap)
+	a.n = stackBytes(h.Trap, a.stack[:])
 	h.Regs.Flags &^= abi.FlagIF
 	h.Regs.IP = jp.Entry
 	if jp.Handler != nil {
 		h.Regs.IP = k.own.Start + ownEntry
 	}
-	addPreempt(h.Trap, 1)
 	return 1
 }
 
 // jprobeEntry is the body of a handler that is a Go function.
 func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
-	jp := c.jprobe.jp
-	if jp == nil || jp.Handler == nil || c.state != hitActive {
+	p := c.away.p
+	if p == nil || p.jp == nil || p.jp.Handler == nil || c.state != hitActive {
 		return false
 	}
 	next := t.Regs.IP
-	t.Regs.IP = c.jprobe.regs.IP
-	c.hit = Hit{Trap: t, Probe: &jp.Kprobe, k: k}
-	if !jp.Kprobe.muted() {
-		k.callJprobe(jp, &c.hit)
+	t.Regs.IP = c.away.regs.IP
+	c.hit = Hit{Trap: t, Probe: p, k: k}
+	if !p.muted() {
+		k.callJprobe(p.jp, &c.hit)
 	}
-	*t.Regs = c.jprobe.regs
+	*t.Regs = c.away.regs
 	t.Regs.Flags &^= abi.FlagIF
 	t.Regs.IP = next
 	return true
@@ -174,53 +185,54 @@ func (k *Kprobes) callJprobe(jp *Jprobe, h *Hit) {
 // jprobeReturn is longjmp_break_handler: the handler is done, the function gets
 // its registers and stack back, and its first instruction is executed.
 func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
-	run := &c.jprobe
-	if run.jp == nil || c.state != hitActive || c.left(t) {
+	a := &c.away
+	if a.p == nil || a.p.jp == nil || c.state != hitActive || c.left(t) {
 		return false
 	}
-	*t.Regs = run.regs
-	_ = t.Mem.WriteAt(run.regs.SP, run.stack[:run.n]) // it was read from there
-	run.jp = nil
-	addPreempt(t, -1)
+	*t.Regs = a.regs
+	_ = t.Mem.WriteAt(a.regs.SP, a.stack[:a.n]) // it was read from there
+	a.end(t)
 	k.step(c, t)
 	return true
 }
 
-// left says whether the handler of a jprobe that is said to run on this CPU has
-// returned to the caller of the probed function: a stack without the
-// function's return address tells.
+// left says whether what a probe has led the CPU to has returned to the caller of
+// the probed function: a stack without the function's return address tells.
 func (c *ctlblk) left(t *abi.Trap) bool {
-	run := &c.jprobe
-	return run.jp != nil && (t.Task != run.task || t.Regs.SP > run.regs.SP && t.Regs.SP-run.regs.SP < abi.ThreadSize)
+	a := &c.away
+	return a.p != nil && (t.Task != a.task || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
 }
 
-// dropLeft ends the probe whose handler has returned without jprobe_return. On
-// Linux no probe would be hit on this CPU any more.
+// dropLeft ends a probe that the CPU will not come back to. On Linux no probe would
+// be hit on this CPU any more.
 func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
 	if !c.left(t) {
 		return
 	}
-	k.cfg.Machine.Printk(3, "kprobes: the handler of the jprobe at %#x returned without jprobe_return()", c.jprobe.jp.Kprobe.Addr)
-	c.jprobe.jp, c.point = nil, nil
-	addPreempt(t, -1)
+	how := "an int3 for its break handler"
+	if c.away.p.jp != nil {
+		how = "jprobe_return()"
+	}
+	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without %s", c.away.p.Addr, how)
+	c.point = nil
+	c.away.end(t)
 }
 
 // breakHandler is what an int3 that is no probe's does while one is being handled.
+// The handler has put the registers where the probed instruction shall find them.
 func (k *Kprobes) breakHandler(c *ctlblk, t *abi.Trap) bool {
-	if c.point == nil || c.state != hitActive {
+	p := c.away.p
+	if p == nil || p.BreakHandler == nil || c.state != hitActive || c.left(t) {
 		return false
 	}
-	for _, p := range c.point.list.Load().probes {
-		if p.BreakHandler == nil || p.muted() {
-			continue
-		}
-		c.hit = Hit{Trap: t, Probe: p, k: k}
-		if k.callBreak(p, &c.hit) {
-			k.step(c, t)
-			return true
-		}
+	c.hit = Hit{Trap: t, Probe: p, k: k}
+	if !k.callBreak(p, &c.hit) {
+		return false
 	}
-	return false
+	c.away.end(t)
+	t.Regs.IP = c.point.addr + 1
+	k.step(c, t)
+	return true
 }
 
 func (k *Kprobes) callBreak(p *Kprobe, h *Hit) (taken bool) {

@@ -325,7 +325,10 @@ func TestJprobeTogether(t *testing.T) {
 	rp := &kprobes.Retprobe{
 		Kprobe:       kprobes.Kprobe{SymbolName: "int_sqrt"},
 		EntryHandler: func(*kprobes.Instance, *kprobes.Hit) int { say("entry"); return 0 },
-		Handler:      func(_ *kprobes.Instance, h *kprobes.Hit) int { say(fmt.Sprint("return ", h.Regs.ReturnValue())); return 0 },
+		Handler: func(_ *kprobes.Instance, h *kprobes.Hit) int {
+			say(fmt.Sprint("return ", h.Regs.ReturnValue()))
+			return 0
+		},
 	}
 	wantErr(t, m.Kprobes.RegisterRetprobe(rp), 0)
 	if want := "r  int_sqrt+0x0    \nk  int_sqrt+0x0    \nj  int_sqrt+0x0    \n"; m.lines() != want {

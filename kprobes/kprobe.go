@@ -51,9 +51,11 @@ type PostHandler func(h *Hit, flags uint64)
 // the handler got; what it then does, Load and Caught say.
 type FaultHandler func(h *Hit, trapnr int) int
 
-// BreakHandler is kprobe.break_handler of releases that have it: while the probe
-// is being handled, guest code came to an int3 that is no probe's, right before
-// Regs.IP. 1: it was the handler's, and the probed instruction is executed now.
+// BreakHandler is kprobe.break_handler of releases that have it. A pre-handler
+// of such a probe that returns 1 has led the CPU to code of its own, and the probe
+// goes on being handled until that comes to an int3 that is no probe's: then the
+// break handler is called, with Regs.IP one past it. 1: it was the one waited for,
+// the handler has restored the registers, and the probed instruction is executed.
 type BreakHandler func(h *Hit) int
 
 // Kprobe is struct kprobe. The exported fields are the caller's to fill in

@@ -31,11 +31,13 @@ type probeList struct {
 	probes []*Kprobe // those with break handlers last
 	post   bool      // one of them has a post-handler, enabled or not
 	breaks bool      // one of them has a break handler, or is a jprobe
+	faults bool      // one of them has a fault handler, which wants to hear of the step
 }
 
 func newList(probes []*Kprobe) *probeList {
 	post := slices.ContainsFunc(probes, func(p *Kprobe) bool { return p.PostHandler != nil })
-	return &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks)}
+	faults := slices.ContainsFunc(probes, func(p *Kprobe) bool { return p.FaultHandler != nil })
+	return &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks), faults: faults}
 }
 
 // Addr is the probed address.

@@ -30,7 +30,7 @@ type ctlblk struct {
 	ret  Hit // of return handlers, which may run while a probe does
 	buf  [8]byte
 
-	jprobe   jprobeRun
+	away     away
 	faulting bool     // a fault handler runs
 	_        [64]byte // the next CPU's line
 }
@@ -86,7 +86,11 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) boo
 	}
 	c.begin(pt, code, t)
 	if k.runPre(c, pt, t, false) {
-		if c.jprobe.jp == nil { // else its handler runs now
+		switch p := c.hit.Probe; {
+		case p.jp != nil: // its handler runs now
+		case p.BreakHandler != nil:
+			c.away.begin(p, t)
+		default:
 			c.end()
 		}
 		return true
@@ -161,7 +165,7 @@ func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
 		c.end()
 		return
 	}
-	if code.boost != 0 && !pt.HasPostHandler() {
+	if list := pt.list.Load(); code.boost != 0 && !list.post && !list.faults {
 		t.Regs.IP = code.boost
 		c.end()
 		return
@@ -217,8 +221,8 @@ func (k *Kprobes) Fault(t *abi.Trap) bool {
 	if c.point == nil {
 		return false
 	}
-	if c.state == hitActive && c.jprobe.jp != nil && !c.left(t) {
-		return k.faultInJprobe(c, t)
+	if c.state == hitActive && c.away.p != nil && !c.left(t) {
+		return k.faultAway(c, t)
 	}
 	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
 		return false

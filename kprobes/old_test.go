@@ -1,0 +1,263 @@
+package kprobes_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// What the documents of 2.6.25, 2.6.32 and 4.15 say that is no longer so on 6.1.
+
+// TestTrampolineProbe: a hooked call returns to a nop with a probe that kprobes has
+// put there itself, which list does not show. Its handlers run, the newest hook
+// first, and it stays armed while all probes are switched off.
+func TestTrampolineProbe(t *testing.T) {
+	const n = 2000
+	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n")
+	trampoline := m.addr("kretprobe_trampoline")
+	var text, orig [1]byte
+	m.Kprobes.Lock()
+	err := errors.Join(m.Machine.Read(trampoline, text[:]), m.Kprobes.Original(trampoline, orig[:]))
+	m.Kprobes.Unlock()
+	if err != nil || text[0] != 0xcc || orig[0] != 0x90 || m.lines() != "" {
+		t.Errorf("%v, % x, % x, list %q", err, text, orig, m.lines())
+	}
+	var log []string
+	say := func(s string) kprobes.RetHandler {
+		return func(ri *kprobes.Instance, h *kprobes.Hit) int {
+			log = append(log, fmt.Sprint(s, h.Regs.ReturnValue()))
+			if h.Regs.IP != trampoline+1 || h.Vector != abi.VecBP || ri.RetAddr == 0 {
+				t.Errorf("ip %#x, vector %d, returns to %#x", h.Regs.IP, h.Vector, ri.RetAddr)
+			}
+			h.Regs.AX++
+			return 1
+		}
+	}
+	first := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: say("first ")}
+	wantErr(t, m.Kprobes.RegisterRetprobe(first), 0)
+	second := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: say("second ")}
+	wantErr(t, m.Kprobes.RegisterRetprobe(second), 0)
+	var slot uint64
+	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: func(h *kprobes.Hit) int {
+		slot, _ = h.Mem.ReadU64(h.Regs.SP)
+		return 0
+	}})
+	if got := m.call("int_sqrt", 100); got != 12 || slot != trampoline || !slices.Equal(log, []string{"first 10", "second 11"}) {
+		t.Errorf("int_sqrt(100) = %d, returned to %#x, handlers %q", got, slot, log)
+	}
+	wantErr(t, m.Kprobes.UnregisterRetprobes([]*kprobes.Retprobe{first, second}), 0)
+
+	var returns atomic.Uint64
+	rp := m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "msleep"}, Handler: func(*kprobes.Instance, *kprobes.Hit) int {
+		returns.Add(1)
+		return 0
+	}})
+	done := make(chan error, 2)
+	entered := make(chan bool, 1)
+	m.register(&kprobes.Kprobe{SymbolName: "msleep", Offset: 5, PreHandler: func(*kprobes.Hit) int {
+		select {
+		case entered <- true:
+		default:
+		}
+		return 0
+	}})
+	go func() { _, err := m.Machine.CallOn(m.ctx, 0, m.addr("msleep"), 1, 50); done <- err }()
+	<-entered
+	wantErr(t, m.Kprobes.SetEnabled(false), 0)
+	if err := <-done; err != nil || returns.Load() != 1 || rp.Missed() != 0 {
+		t.Errorf("switched off meanwhile: %v, %d returns, %d missed", err, returns.Load(), rp.Missed())
+	}
+	wantErr(t, m.Kprobes.SetEnabled(true), 0)
+
+	returns.Store(0)
+	m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_pow"}, MaxActive: 4, Handler: func(*kprobes.Instance, *kprobes.Hit) int {
+		returns.Add(1)
+		return 0
+	}})
+	for cpu := range 2 {
+		go func() { _, err := m.Machine.CallOn(m.ctx, cpu, m.addr("int_pow"), n, 3, 4); done <- err }()
+	}
+	if err := errors.Join(<-done, <-done); err != nil || returns.Load() != 2*n {
+		t.Errorf("%v, %d returns, want %d", err, returns.Load(), 2*n)
+	}
+}
+
+// TestTrampolineInBacktrace: the trampoline stands in the place of the caller of a
+// hooked call; behind it the stack goes on.
+func TestTrampolineInBacktrace(t *testing.T) {
+	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n")
+	stack := func(hooked bool) (names []string) {
+		if hooked {
+			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}
+			wantErr(t, m.Kprobes.RegisterRetprobe(rp), 0)
+			defer func() { wantErr(t, m.Kprobes.UnregisterRetprobe(rp), 0) }()
+		}
+		var ips [16]uint64
+		n := 0
+		p := &kprobes.Kprobe{SymbolName: "gcd", Offset: 5, PreHandler: func(h *kprobes.Hit) int {
+			n = m.Machine.Unwind(h.Task, h.Regs.IP-1, 0, h.Regs.SP, ips[:], nil)
+			return 0
+		}}
+		wantErr(t, m.Kprobes.Register(p), 0)
+		defer func() { wantErr(t, m.Kprobes.Unregister(p), 0) }()
+		m.call("lcm", 4, 6)
+		for _, ip := range ips[:n] {
+			sym, _, _ := m.Machine.Symbols().Lookup(ip)
+			names = append(names, sym.Name)
+		}
+		return names
+	}
+	plain, hooked := stack(false), stack(true)
+	if len(plain) < 3 || plain[1] != "lcm" {
+		t.Fatalf("the stack is %q", plain)
+	}
+	plain[1] = "kretprobe_trampoline"
+	if !slices.Equal(plain, hooked) {
+		t.Errorf("the stack is %q, want %q", hooked, plain)
+	}
+}
+
+// TestKretprobeBUG: a call that returns once more than it was made is told of with
+// the return probe and its address.
+func TestKretprobeBUG(t *testing.T) {
+	w := newOldWorld(t, kprobes.Features{TrampolineProbe: true})
+	returns := 0
+	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: func(*kprobes.Instance, *kprobes.Hit) int { returns++; return 0 }}
+	wantErr(t, w.k.RegisterRetprobe(rp), 0)
+	tr := w.Trap(0, 0)
+	slot := tr.Regs.SP
+	wantErr(t, w.WriteU64(slot, 0xabc), 0)
+	tr.Regs.IP = vfsReadAt
+	w.k.Ftrace(tr)
+	to, err := w.ReadU64(slot)
+	if err != nil || to == 0xabc {
+		t.Fatalf("not hooked: %#x, %v", to, err)
+	}
+	back := func() bool { tr.Regs.IP, tr.Regs.SP = to+1, slot+8; return w.k.Int3(tr) }
+	if !back() || tr.Regs.IP != 0xabc || tr.Regs.SP != slot+8 {
+		t.Errorf("goes on at %#x with sp %#x", tr.Regs.IP, tr.Regs.SP)
+	}
+	w.Log()
+	want := fmt.Sprintf("kretprobe BUG!: Processing kretprobe %016s @ %016x", fmt.Sprintf("%p", rp)[2:], uint64(vfsReadAt))
+	if back() || returns != 1 {
+		t.Errorf("a second return is taken, %d returns", returns)
+	}
+	if log := w.Log(); !slices.Equal(log, []string{want}) {
+		t.Errorf("log %q, want %q", log, want)
+	}
+}
+
+// TestOldMaxActive: NR_CPUS instances without CONFIG_PREEMPT.
+func TestOldMaxActive(t *testing.T) {
+	for _, tc := range []struct {
+		release, config string
+		want            int
+	}{{"2.6.32", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=y", 10}, {"6.1", "CONFIG_PREEMPT=n", 10}} {
+		m := bootRelease(t, tc.release, tc.config)
+		if rp := m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}}); rp.MaxActive != tc.want {
+			t.Errorf("%s, %s: %d", tc.release, tc.config, rp.MaxActive)
+		}
+	}
+}
+
+// TestOldAddresses: no look at where instructions begin; none of __switch_to.
+func TestOldAddresses(t *testing.T) {
+	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
+		m := bootRelease(t, release)
+		p := &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 6, Flags: kprobes.FlagDisabled}
+		if slices.Contains(m.starts("vfs_read"), p.Offset) {
+			t.Fatal("an instruction begins there")
+		}
+		wantErr(t, m.Kprobes.Register(p), 0)
+		wantErr(t, m.Kprobes.Unregister(p), 0)
+		wantErr(t, m.Kprobes.Register(&kprobes.Kprobe{SymbolName: "__switch_to"}), syscall.EINVAL)
+		wantErr(t, m.Kprobes.Register(&kprobes.Kprobe{SymbolName: "__switch_to", Offset: m.starts("__switch_to")[1]}), syscall.EINVAL)
+	}
+	w := newOldWorld(t, kprobes.Features{AnyByte: true})
+	w.Func(0x2080, "bad", 0x0f, 0x38, 0xf7, 0xc0, 0x90)
+	bad := w.register(t, &kprobes.Kprobe{SymbolName: "bad"})
+	tr := w.Trap(0, bad.Addr)
+	if w.k.Int3(tr); fmt.Sprintf("% x", w.Bytes(tr.Regs.IP, 5)) != "0f 38 f7 c0 90" {
+		t.Errorf("the copy is % x", w.Bytes(tr.Regs.IP, 5))
+	}
+	tr.Vector = abi.VecUD
+	if w.k.Fault(tr) || tr.Regs.IP != bad.Addr {
+		t.Errorf("its fault is at %#x", tr.Regs.IP)
+	}
+}
+
+// TestBreakHandler: what a pre-handler leads the CPU to comes back by an int3, and
+// the probe's instruction is executed; there can be one such probe at an address,
+// and it is not optimized.
+func TestBreakHandler(t *testing.T) {
+	m := bootRelease(t, "4.15")
+	pad := m.addr("int_sqrt") - 1
+	var text [1]byte
+	if err := m.Machine.Read(pad, text[:]); err != nil || text[0] != 0xcc {
+		t.Fatalf("no int3 before int_sqrt: %#x, %v", text, err)
+	}
+	var saved abi.Regs
+	breaks, posts := 0, 0
+	p := m.register(&kprobes.Kprobe{
+		SymbolName:  "int_sqrt",
+		Offset:      5,
+		PreHandler:  func(h *kprobes.Hit) int { saved = *h.Regs; h.Regs.IP = pad; return 1 },
+		PostHandler: nil,
+		BreakHandler: func(h *kprobes.Hit) int {
+			breaks++
+			if h.Regs.IP != pad+1 || h.Preempt&abi.PreemptMask == 0 {
+				t.Errorf("ip %#x, preempt %#x", h.Regs.IP, h.Preempt)
+			}
+			*h.Regs = saved
+			return 1
+		},
+	})
+	other := m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: func(*kprobes.Hit) int { posts++; return 0 }})
+	m.settle()
+	for _, i := range m.Kprobes.Points() {
+		if i.Flags&kprobes.FlagOptimized != 0 {
+			t.Error("it is optimized")
+		}
+	}
+	for range 3 {
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Errorf("int_sqrt(100) = %d", got)
+		}
+	}
+	if breaks != 3 || posts != 3 || p.Missed()+other.Missed() != 0 {
+		t.Errorf("%d breaks, %d hits of the other", breaks, posts)
+	}
+	again := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, BreakHandler: p.BreakHandler}
+	wantErr(t, m.Kprobes.Register(again), syscall.EEXIST)
+	wantErr(t, boot(t).Kprobes.Register(&kprobes.Kprobe{SymbolName: "gcd", BreakHandler: p.BreakHandler}), syscall.ENOSYS)
+}
+
+// TestOldList: the columns of each release.
+func TestOldList(t *testing.T) {
+	for release, want := range map[string]string{
+		"2.6.25": "k  int_sqrt+0x0   \n",
+		"2.6.32": "k  int_sqrt+0x0    [DISABLED]\n",
+		"4.15":   "k  int_sqrt+0x0    [DISABLED]\n",
+	} {
+		m := bootRelease(t, release, "CONFIG_KPROBES_ON_FTRACE=n")
+		m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Flags: kprobes.FlagDisabled})
+		if got := m.lines(); got != want {
+			t.Errorf("%s: %q, want %q", release, got, want)
+		}
+	}
+	m := bootRelease(t, "4.15")
+	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt"})
+	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5})
+	for _, want := range []string{"k  int_sqrt+0x0    [FTRACE]\n", "k  int_sqrt+0x5    [OPTIMIZED]\n"} {
+		if !strings.Contains(m.lines(), want) {
+			t.Errorf("4.15: %q, want %q", m.lines(), want)
+		}
+	}
+}
