@@ -19,6 +19,18 @@ var vmlinux61 []byte
 //go:embed vmlinux-6.12
 var vmlinux612 []byte
 
+//go:embed btf-6.12
+var btf612 []byte
+
+// BTF gives the types of a guest's functions, for kernel/btf, or nil when its kernel
+// has none. It must not be written.
+func BTF(release string) []byte {
+	if release == "6.12" {
+		return btf612
+	}
+	return nil
+}
+
 // Image gives the ELF of the guest that stands for a release of Linux ("6.1",
 // or "6.1.0-50-amd64"), or nil when there is none. In 6.12's, what can be called
 // by its address begins with endbr64. The bytes are shared: they must not be

@@ -102,6 +102,7 @@ var (
 	errArrayTooBig     = probeError{"Array number is too big", syscall.EINVAL}
 	errBadType         = probeError{"Unknown type is specified", syscall.EINVAL}
 	errBadString       = probeError{"String accepts only memory argument", syscall.EINVAL}
+	errStringType      = probeError{"$comm and immediate-string only accepts string type", syscall.EINVAL}
 	errBadSymString    = probeError{"Symbol String doesn't accept data/userdata", syscall.EINVAL}
 	errBadBitfield     = probeError{"Invalid bitfield", syscall.EINVAL}
 	errTooManyOps      = probeError{"Dereference is too much nested", syscall.EINVAL}
@@ -130,6 +131,19 @@ var (
 	errCommCantDeref   = probeError{"$comm can not be dereferenced", syscall.EINVAL}
 	errImmStrNoClose   = probeError{"String is not closed with '\"'", syscall.EINVAL}
 	errBadImm          = probeError{"Invalid immediate value", syscall.EINVAL}
+	errNotAtEntry      = probeError{"$arg* can be used only on function entry or exit", syscall.EINVAL}
+	errDoubleArgs      = probeError{"$arg* can be used only once in the parameters", syscall.EINVAL}
+	errNoSupBTFArg     = probeError{"BTF is not available or not supported", syscall.EINVAL}
+	errNoBTFArg        = probeError{"This variable is not found at this probe point", syscall.ENOENT}
+	errNoBTFEntry      = probeError{"No BTF entry for this probe point", syscall.ENOENT}
+	errBadVarENOENT    = probeError{"Invalid $-variable specified", syscall.ENOENT}
+	errBadHyphen       = probeError{"Failed to parse single hyphen. Forgot '>'?", syscall.EINVAL}
+	errNoBTFField      = probeError{"This field is not found.", syscall.ENOENT}
+	errBadBTFType      = probeError{"Failed to get BTF type info.", syscall.EINVAL}
+	errBadTypeString   = probeError{"This type does not fit for string.", syscall.EINVAL}
+	errNoPtrStruct     = probeError{"This is not a pointer to union/structure.", syscall.EINVAL}
+	errNoSupDot        = probeError{"Non pointer structure/union argument is not supported.", syscall.EOPNOTSUPP}
+	errNoRetval        = probeError{"This function returns 'void' type", syscall.ENOENT}
 	errBadFetchArg     = probeError{"Invalid fetch argument", syscall.EINVAL}
 )
 

@@ -49,6 +49,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -83,9 +84,6 @@ type Machine interface {
 	Printk(level int, format string, args ...any)
 }
 
-// Features are what another release than 6.1 does otherwise.
-type Features struct{}
-
 // Config is what a Tracer is built from.
 type Config struct {
 	Kprobes Kprobes
@@ -111,6 +109,10 @@ type Config struct {
 	// bytes before ip, and from a stack pointer on, innermost first, and if sps is not
 	// nil the stack pointers; nil: it is not known. Atomic.
 	Unwind func(task, ip, past, sp uint64, ips, sps []uint64) int
+	// BTF gives the types of the kernel's functions; nil: it has none, as 6.1. With
+	// them there are the arguments NAME, NAME->FIELD, $arg*, %pd and %pD, return probes
+	// have the function's arguments, and what has a type need not be given one.
+	BTF func() *btf.Types
 	// Memory is the kernel's, for strings that entries point to.
 	Memory abi.Memory
 	// TAIOffset is what trace clock "tai" adds to the time since boot, ns.

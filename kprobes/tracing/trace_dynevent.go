@@ -71,9 +71,16 @@ func (t *Tracer) createKprobe(line string) (bool, error) {
 	if derr == nil {
 		return !errors.Is(err, errCanceled), err
 	}
+	return true, t.refuse("trace_kprobe", derr, argv)
+}
+
+// refuse is trace_probe_log_err: error_log says why a definition is refused. It gives
+// the error as the release has it.
+func (t *Tracer) refuse(subsystem string, derr *definitionError, argv []string) error {
+	derr.probeError = t.conf.releaseError(derr.probeError)
 	command, column := derr.caret(argv)
-	t.global.logError("trace_kprobe", derr.text, command, column)
-	return true, fmt.Errorf("%s: %w", command, derr)
+	t.global.logError(subsystem, derr.text, command, column)
+	return fmt.Errorf("%s: %w", command, derr)
 }
 
 // release is dyn_event_release: "-:[GROUP/][EVENT] [PLACE]" deletes all of a kind

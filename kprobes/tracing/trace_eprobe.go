@@ -37,11 +37,7 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 	if argv[0][0] != 'e' || len(argv) < 2 {
 		return false, nil
 	}
-	fail := func(derr *definitionError) error {
-		command, column := derr.caret(argv)
-		t.global.logError("event_probe", derr.text, command, column)
-		return fmt.Errorf("%s: %w", command, derr)
-	}
+	fail := func(derr *definitionError) error { return t.refuse("event_probe", derr, argv) }
 	ep := &traceEprobe{tracer: t}
 	group, name := eprobeGroup, ""
 	if colon := strings.IndexByte(argv[0], ':'); colon >= 0 {
@@ -82,7 +78,7 @@ func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []str
 		}
 		words = words[:i]
 	}
-	d := definition{fields: ep.attached.eventFields()}
+	d := definition{fields: ep.attached.eventFields(), conf: &t.conf}
 	derr, err := d.parseArgs(words)
 	switch {
 	case err != nil:
@@ -253,4 +249,10 @@ func (ep *traceEprobe) hit(s *filterSubject) {
 	} else {
 		ep.tracer.discard(s.trap)
 	}
+}
+
+// hasField says whether an eprobe's $NAME means something.
+func (d *definition) hasField(name string) bool {
+	c := fetchCode{source: fetchField, symbol: name}
+	return c.resolveField(d.fields) == nil
 }

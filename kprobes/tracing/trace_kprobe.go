@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -75,6 +76,7 @@ type traceKprobe struct {
 	event  *kprobeEvent
 	place
 	args       []probeArg
+	entryArgs  []int            // the arguments that a return probe keeps from the entry
 	ret        kprobes.Retprobe // of a "p" definition only its Kprobe is used
 	registered bool
 	hits       []hitCounter
@@ -259,8 +261,12 @@ type definition struct {
 	args        []probeArg
 	argsSize    int // bytes of them in an entry, without strings
 
-	user       bool // of a uprobe
-	noRegister bool // of an eprobe: the argument that is refused names one
+	conf       *Config
+	proto      *btf.Func   // of the function at whose entry or exit it is
+	entryArgs  []int       // the arguments that a return probe keeps
+	user       bool        // of a uprobe
+	noRegister bool        // of an eprobe: the argument that is refused names one
+	first      *probeError // what error_log says before that an argument is wrong
 
 	fields map[string]*eventField // of an eprobe: those of the event that it is attached to
 }
@@ -273,11 +279,15 @@ var errCanceled = errors.New("no definition of a kprobe")
 // probe. The first result is an error that error_log shows. The caller holds mu.
 func (t *Tracer) define(argv []string) (*definitionError, error) {
 	d, derr, err := t.parseDefinition(argv)
+	if derr != nil && d.first != nil {
+		_ = t.refuse("trace_kprobe", &definitionError{*d.first, derr.index, derr.offset}, argv)
+	}
 	if derr != nil || err != nil {
 		return derr, err
 	}
 	tk := &traceKprobe{tracer: t, place: d.place, args: d.args, hits: make([]hitCounter, len(t.cpus))}
 	tk.ret.MaxActive = d.maxActive
+	tk.entryArgs = d.entryArgs
 	return t.register(tk, d), nil
 }
 
@@ -293,7 +303,7 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {
 		return d, nil, errCanceled
 	}
-	d.ret, d.group = head[0] == 'r', defaultGroup
+	d.ret, d.group, d.conf = head[0] == 'r', defaultGroup, &t.conf
 	colon := strings.IndexByte(head, ':')
 	if derr := d.parseMaxActive(head, colon); derr != nil {
 		return d, derr, nil
@@ -320,6 +330,17 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 
 // parseArgs parses the arguments. What comes after the 128th is not looked at.
 func (d *definition) parseArgs(words []string) (*definitionError, error) {
+	if len(words) > maxTraceArgs && d.conf.ArgsE2BIG {
+		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
+	}
+	given := len(words)
+	words, derr := d.expandArgs(words)
+	if derr != nil {
+		return derr, nil
+	}
+	if len(words) > max(given, maxTraceArgs) {
+		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
+	}
 	for i, word := range words[:min(len(words), maxTraceArgs)] {
 		a, err := d.parseArg(word, d.args)
 		switch {
@@ -337,6 +358,7 @@ func (d *definition) parseArgs(words []string) (*definitionError, error) {
 		d.argsSize += a.size()
 		d.args = append(d.args, a)
 	}
+	d.keepArgs()
 	return nil, nil
 }
 
@@ -401,6 +423,9 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		return fail(errBadRetprobe, 0)
 	}
 	d.fentry = err == nil && !d.ret
+	if d.conf.BTF != nil && err == nil {
+		d.proto = t.conf.BTF().Func(symbol)
+	}
 	return nil, nil
 }
 
@@ -505,6 +530,10 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 	var err error
 	if tk.event.ret {
 		tk.ret.Handler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return tk.returned(ri, h) }
+		tk.ret.EntryHandler, tk.ret.DataSize = nil, uint64(8*len(tk.entryArgs))
+		if len(tk.entryArgs) > 0 {
+			tk.ret.EntryHandler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return tk.keep(ri, h) }
+		}
 		err = t.conf.Kprobes.RegisterRetprobe(&tk.ret)
 	} else {
 		p.PreHandler = func(h *kprobes.Hit) int { return tk.entered(h) }
@@ -632,12 +661,21 @@ func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	return 0
 }
 
+// keep is trace_kprobe_entry_handler, in atomic Go.
+func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
+	for i, n := range tk.entryArgs {
+		binary.LittleEndian.PutUint64(ri.Data[8*i:], argument(h.Trap, uint64(n)))
+	}
+	return 0
+}
+
 // returned is kretprobe_dispatcher, in atomic Go.
 func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {
 		en.word(tk.kprobe().Addr)
 		en.word(ri.RetAddr)
+		en.kept = ri.Data
 		tk.record(en, h.Trap)
 	}
 	return 0

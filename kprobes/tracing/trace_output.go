@@ -35,6 +35,8 @@ type entry struct {
 
 	attached []byte // of an eprobe: the entry of the event that it is attached to
 
+	kept []byte // of a return probe: the arguments that it kept, 8 bytes each
+
 	pointed [maxPointed]byte
 	subject filterSubject // itself, as filters and triggers see it
 }

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
 )
 
 const (
@@ -30,6 +31,7 @@ type fetchType struct {
 	format string // in a format file
 	hex    bool
 	symbol bool
+	char   bool
 }
 
 // fetchTypes is probe_fetch_types without those that only uprobes have.
@@ -51,6 +53,7 @@ func makeFetchTypes() []fetchType {
 			fetchType{name: "s" + bits, decl: "s" + bits, size: size, signed: true, format: "%" + long + "d"},
 			fetchType{name: "x" + bits, decl: "u" + bits, size: size, hex: true, format: "0x%" + long + "x"})
 	}
+	types = append(types, fetchType{name: "char", decl: "u8", size: 1, char: true, format: "'%c'"})
 	return append(types, fetchType{name: "symbol", decl: "u64", size: 8, symbol: true, format: "%pS"})
 }
 
@@ -123,7 +126,7 @@ func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *ar
 	start := len(name) + 1
 	switch {
 	case !named:
-		name, body, start = fmt.Sprintf("arg%d", len(before)+1), word, 0
+		name, body, start = d.generateName(word, len(before)+1), word, 0
 	case len(name) > maxArgName:
 		return a, failArg(errArgNameTooLong, 0)
 	case name == "":
@@ -161,12 +164,20 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 		}
 		typ = base
 	}
-	if err := a.findType(fetch, typ, typed, at, d.fields); err != nil {
+	if err := a.findType(fetch, typ, typed, at, d); err != nil {
 		return err
 	}
-	p := &fetchParser{d: d, code: &a.code}
+	p := &fetchParser{d: d, code: &a.code, typed: typed}
 	if err := p.parse(fetch, offset); err != nil {
 		return err
+	}
+	typ, err := p.applyType(a, typ, at)
+	if err != nil {
+		return err
+	}
+	if d.conf.DerefColumn {
+		at += p.moved
+		offset += p.moved
 	}
 	return p.finish(a, typ, offset, at)
 }
@@ -191,9 +202,12 @@ func (a *probeArg) parseArray(s string, offset int) *argError {
 	return nil
 }
 
-func (a *probeArg) findType(fetch, typ string, typed bool, at int, fields map[string]*eventField) *argError {
+func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition) *argError {
 	switch {
-	case fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
+	case d.fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
+		if (a.count != 0 || typed && typ != "string") && d.conf.LogStringType {
+			return failArg(errStringType, at)
+		}
 		if a.count != 0 || typed && typ != "string" {
 			return errQuietArg
 		}
@@ -201,7 +215,7 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, fields map[st
 	case !typed:
 		typ = "x64"
 	}
-	if a.typ = findFetchType(typ); a.typ == nil {
+	if a.typ = findFetchType(typ); a.typ == nil || a.typ.char && !d.conf.Char {
 		return failArg(errBadType, at)
 	}
 	return nil
@@ -213,6 +227,11 @@ type fetchParser struct {
 	d     *definition
 	code  *fetchCode
 	slots int
+	moved int // columns that dereferences took
+	typed bool
+
+	last   *btf.Member // what the value is, where that is known
+	member bool        // last is that of a structure
 }
 
 func (p *fetchParser) take(offset int) *argError {
@@ -263,12 +282,18 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 	case '\\':
 		return p.parseImmediate(arg[1:], offset)
 	}
+	if p.d.conf.BTF != nil && (isAlpha(kind) || kind == '_') {
+		return p.parseBTF(arg, offset)
+	}
 	return failArg(errBadFetchArg, offset)
 }
 
 // parseVariable is parse_probe_vars.
 func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	if p.d.fields != nil {
+		if p.d.conf.FieldBadVar && !p.d.hasField(name) {
+			return failArg(errBadVar, offset)
+		}
 		p.code.symbol = name // to be looked up when the argument is whole
 		return p.source(fetchField, 0)
 	}
@@ -277,6 +302,8 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	switch {
 	case name == "retval" && !p.d.ret:
 		return failArg(errRetvalOnProbe, offset)
+	case p.d.conf.BTF != nil && (name == "retval" || strings.HasPrefix(name, "retval->") || strings.HasPrefix(name, "retval.")):
+		return p.parseBTF("$"+name, offset)
 	case name == "retval":
 		return p.source(fetchRetval, 0)
 	case name == "stack":
@@ -292,7 +319,9 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		return p.source(fetchStack, n)
 	case name == "comm" || name == "COMM":
 		return p.source(fetchComm, 0)
-	case isArg && p.d.fentry:
+	case isArg && p.d.conf.BTF != nil && !p.d.atFunction():
+		return failArg(errNotAtEntry, offset)
+	case isArg && (p.d.fentry || p.d.conf.BTF != nil):
 		n, err := parseUint(nth, 10, math.MaxUint64)
 		switch {
 		case err != nil:
@@ -300,7 +329,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		case n == 0 || n > maxStackNth:
 			return failArg(errBadArgNum, offset)
 		}
-		return p.source(fetchArg, n-1)
+		return p.source(p.d.argSource(), n-1)
 	}
 	return failArg(errBadVar, offset)
 }
@@ -358,10 +387,11 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 	if err != nil {
 		return failArg(errBadDerefOffs, offset).because(err)
 	}
-	offset += len(number) + 1
+	width := len(number) + 1
 	if number[0] != '-' {
-		offset++
+		width++
 	}
+	offset += width
 	end := strings.LastIndexByte(inner, ')')
 	if end < 0 {
 		return failArg(errDerefOpenBrace, offset+len(inner))
@@ -372,6 +402,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 	if p.code.source == fetchComm || p.code.source == fetchData {
 		return failArg(errCommCantDeref, offset)
 	}
+	p.moved, p.last = width, nil // the inner one's columns do not count
 	return p.deref(user, by, offset)
 }
 
@@ -441,7 +472,7 @@ func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
 		}
 		c.store, keep = storeSymbol, true
 	case a.typ.text:
-		if last == nil && c.source != fetchImmediate && c.source != fetchComm && c.source != fetchData && c.source != fetchField {
+		if last == nil && p.last == nil && c.source != fetchImmediate && c.source != fetchComm && c.source != fetchData && c.source != fetchField {
 			return failArg(errBadString, at)
 		}
 		keep = keep || a.count != 0

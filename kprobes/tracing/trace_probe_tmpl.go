@@ -40,6 +40,7 @@ const (
 	fetchStackPointer
 	fetchRetval
 	fetchArg
+	fetchEntryArg // that a return probe has kept
 	fetchImmediate
 	fetchComm
 	fetchData
@@ -48,7 +49,7 @@ const (
 
 // isRegister says whether symstr takes the value without a load.
 func (o fetchOp) isRegister() bool {
-	return o == fetchReg || o == fetchStack || o == fetchRetval || o == fetchArg || o == fetchField
+	return o == fetchReg || o == fetchStack || o == fetchRetval || o == fetchArg || o == fetchEntryArg || o == fetchField
 }
 
 // storeOp is how a value gets into the entry.
@@ -163,15 +164,20 @@ func (c *fetchCode) start(t *abi.Trap) uint64 {
 	case fetchRetval:
 		return t.Regs.ReturnValue()
 	case fetchArg:
-		if c.value < registerArgs {
-			return t.Regs.Arg(int(c.value))
-		}
-		return stackNth(t, c.value-registerArgs+1) // above the return address
+		return argument(t, c.value)
 	case fetchComm:
 		return t.Task + abi.TaskComm
-	case fetchImmediate, fetchData, fetchField:
+	case fetchImmediate, fetchData, fetchField, fetchEntryArg:
 	}
 	return c.value
+}
+
+// argument is regs_get_kernel_argument, at a function's entry.
+func argument(t *abi.Trap, n uint64) uint64 {
+	if n < registerArgs {
+		return t.Regs.Arg(int(n))
+	}
+	return stackNth(t, n-registerArgs+1) // above the return address
 }
 
 // mayRead says whether size bytes at addr may be read as user memory, or,
@@ -230,6 +236,9 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 	if c.source == fetchField && !c.field.isText() {
 		m := filterField{offset: c.field.offset, size: c.field.size, signed: c.field.signed}
 		value = m.load(e.attached)
+	}
+	if c.source == fetchEntryArg {
+		value = binary.LittleEndian.Uint64(e.kept[8*c.value:])
 	}
 	from := value // the address of the last load
 	for _, d := range c.derefs {
@@ -425,6 +434,8 @@ func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
 	case typ.symbol:
 		sym, offset, ok := t.conf.Symbols.Lookup(v)
 		return appendSprint(b, sym, offset, v, ok)
+	case typ.char:
+		return append(append(append(b, '\''), byte(v)), '\'')
 	case typ.hex:
 		return strconv.AppendUint(append(b, "0x"...), v, 16)
 	case typ.signed:

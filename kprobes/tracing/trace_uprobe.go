@@ -91,7 +91,7 @@ func (t *Tracer) createUprobe(line string) (bool, error) {
 		return false, nil
 	}
 	u := &traceUprobe{tracer: t, path: argv[1][:colon]}
-	d := definition{group: uprobeGroup, ret: head[0] == 'r', user: true}
+	d := definition{group: uprobeGroup, ret: head[0] == 'r', user: true, conf: &t.conf}
 	derr, err := u.parse(&d, argv, colon)
 	if derr == nil && err == nil {
 		derr, err = u.register(&d)
@@ -99,9 +99,7 @@ func (t *Tracer) createUprobe(line string) (bool, error) {
 	if derr == nil {
 		return true, err
 	}
-	command, column := derr.caret(argv)
-	t.global.logError("trace_uprobe", derr.text, command, column)
-	return true, fmt.Errorf("%s: %w", command, derr)
+	return true, t.refuse("trace_uprobe", derr, argv)
 }
 
 func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*definitionError, error) {

@@ -3,8 +3,10 @@ package system
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -30,7 +32,7 @@ type Release struct {
 // releases are all that there are, the newest first. 6.1 does what was observed on
 // Debian's 6.1.
 var releases = []Release{
-	{Name: "6.12", Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+	{Name: "6.12", Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", Tracing: tracing612},
 	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 
 	// These follow their documents, and boot 6.1's guest. They are not preemptible
@@ -63,6 +65,12 @@ var releases = []Release{
 
 // oldNames are the names that the documents give functions.
 var oldNames = map[string]string{"kernel_clone": "do_fork"}
+
+// tracing612 is what Debian's 6.12 does otherwise than its 6.1.
+var tracing612 = tracing.Features{
+	SymbolEINVAL: true, MaxActiveExit: true, LogStringType: true, LongArgE2BIG: true, DerefColumn: true,
+	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
+}
 
 // DefaultRelease is the release of a kernel of which nothing else is said.
 const DefaultRelease = "6.1"
@@ -107,6 +115,22 @@ func (r Release) BuildVersion(program string) string {
 // linux_proc_banner has it: release, who built it and with what, uname -v.
 func (r Release) Version(program string) string {
 	return fmt.Sprintf("Linux version %s (kprobefs@guest) (gcc 12.2.0) %s\n", r.Uname(), r.BuildVersion(program))
+}
+
+// btf gives the types of the guest's functions when they are first asked for; nil:
+// its kernel has none. They are checked in and tested: all can be read.
+func (r Release) btf() func() *btf.Types {
+	text := guest.BTF(r.Image)
+	if text == nil {
+		return nil
+	}
+	return sync.OnceValue(func() *btf.Types {
+		types, err := btf.Parse(text)
+		if err != nil {
+			return nil
+		}
+		return types
+	})
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }

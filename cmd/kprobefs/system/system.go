@@ -104,7 +104,7 @@ func (s *System) wire() {
 	s.Tracer = tracing.New(tracing.Config{
 		Functions: sites, Unwind: m.Unwind,
 		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: s.opts.Release.Uname(), Features: s.opts.Release.Tracing,
-		Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
+		BTF: s.opts.Release.btf(), Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs,
 	})
 	m.Sites().OnKprobe(s.Kprobes.Ftrace)

@@ -12,8 +12,8 @@
 #define __SYSCALL_HEAD(name) long __x64_sys_##name(const struct pt_regs *regs)
 #define SYSCALL_DEFINE0(name) \
 	static __SYSCALL_INLINE long __do_sys_##name(const struct pt_regs *__unused_regs); __SYSCALL_HEAD(name); \
-	__SYSCALL_HEAD(name) { return __do_sys_##name(regs); } \
-	static __SYSCALL_INLINE long __do_sys_##name(const struct pt_regs *__unused_regs __maybe_unused)
+	long __x64_sys_##name(const struct pt_regs *__unused) { return __do_sys_##name(__unused); } \
+	static __SYSCALL_INLINE long __do_sys_##name(const struct pt_regs *__unused __maybe_unused)
 #define SYSCALL_DEFINE1(name, t1, a1) \
 	static __SYSCALL_INLINE long __do_sys_##name(t1 a1); __SYSCALL_HEAD(name); \
 	__SYSCALL_HEAD(name) { return __do_sys_##name((t1)regs->di); } \

@@ -1,0 +1,225 @@
+// Package btf holds the types of the guest's functions: what they take and return,
+// and the layouts of the structures that these point to. Linux keeps them as BTF;
+// here they come as text from the guest's debug info (kernel/guest/btfgen, which
+// says what the lines are).
+package btf
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Kind is what a type is. Typedefs and qualifiers are none.
+type Kind uint8
+
+// The kinds of types. A union is a Struct, the target of a function pointer a Proto.
+const (
+	Void Kind = iota
+	Int
+	Pointer
+	Array
+	Struct
+	Enum
+	Proto
+)
+
+// Type is one type.
+type Type struct {
+	Kind    Kind
+	Name    string // of numbers, structures and enums; may be empty
+	Size    int    // bytes
+	Signed  bool
+	Elem    *Type // of a Pointer or an Array
+	Count   int   // of an Array
+	Members []Member
+}
+
+// Member is one of a Struct. Those of a member without a name are the structure's.
+type Member struct {
+	Name string
+	Type *Type
+	Bit  int // where it begins
+	Bits int // its width, if it is a bitfield; else 0
+}
+
+// Func is a function's prototype.
+type Func struct {
+	Name   string
+	Return *Type
+	Params []Param
+}
+
+// Param is one argument.
+type Param struct {
+	Name string
+	Type *Type
+}
+
+// Types are those of one kernel.
+type Types struct {
+	funcs map[string]*Func
+	all   []*Type
+}
+
+// Func gives a function by its name, or nil.
+func (t *Types) Func(name string) *Func {
+	if t == nil {
+		return nil
+	}
+	return t.funcs[name]
+}
+
+// Member finds a member, also one of a structure without a name in it: its type, and
+// the bit at which it begins. False: there is none.
+func (t *Type) Member(name string) (Member, bool) {
+	for _, m := range t.Members {
+		if m.Name == name && name != "" {
+			return m, true
+		}
+		if m.Name != "" || m.Type.Kind != Struct {
+			continue
+		}
+		if inner, ok := m.Type.Member(name); ok {
+			inner.Bit += m.Bit
+			return inner, true
+		}
+	}
+	return Member{}, false
+}
+
+// IsChars says whether it is a pointer to characters, or to bytes, or an array of
+// them.
+func (t *Type) IsChars() bool {
+	return (t.Kind == Pointer || t.Kind == Array) && t.Elem.Kind == Int && t.Elem.Size == 1
+}
+
+// Parse reads the text that btfgen writes. EINVAL: it is not that.
+func Parse(text []byte) (*Types, error) {
+	p := parser{Types: Types{funcs: map[string]*Func{}}}
+	if n := bytes.Count(text, []byte("\n")) - bytes.Count(text, []byte("\n. ")) - bytes.Count(text, []byte("\nfunc ")); n > 0 {
+		p.all = make([]*Type, 0, n+1)
+	}
+	p.all = append(p.all, &Type{})
+	// Types are named before they are there: all of them are made first.
+	for _, read := range []func([]string) error{p.declare, p.define} {
+		lines := bufio.NewScanner(bytes.NewReader(text))
+		for p.at = 0; lines.Scan(); {
+			words := strings.SplitN(lines.Text(), " ", 5)
+			if words[0] == "func" {
+				words = strings.Fields(lines.Text())
+			}
+			if err := read(words); err != nil {
+				return nil, fmt.Errorf("%q: %w", lines.Text(), err)
+			}
+		}
+	}
+	return &p.Types, nil
+}
+
+type parser struct {
+	Types
+	at  int   // the type that was last begun
+	bad error // the first number or type that made no sense
+}
+
+var kinds = map[string]Kind{"int": Int, "ptr": Pointer, "array": Array, "struct": Struct, "enum": Enum, "proto": Proto}
+
+func (p *parser) declare(words []string) error {
+	if kind, ok := kinds[words[0]]; ok {
+		p.all = append(p.all, &Type{Kind: kind})
+	}
+	return nil
+}
+
+func (p *parser) define(words []string) error {
+	kind, isType := kinds[words[0]]
+	if isType {
+		p.at++
+	}
+	t := p.all[p.at]
+	word := func(i int) string {
+		if i < len(words) {
+			return words[i]
+		}
+		return ""
+	}
+	rest := func(i int) string { return strings.Join(words[min(i, len(words)):], " ") }
+	switch {
+	case words[0] == "func":
+		p.function(words)
+	case words[0] == "." && t.Kind == Struct:
+		t.Members = append(t.Members, Member{rest(4), p.typ(word(1)), p.number(word(2)), p.number(word(3))})
+	case kind == Int || kind == Enum:
+		t.Size, t.Name = p.number(word(1)), rest(3)
+		t.Signed = word(2) == "s"
+	case kind == Pointer:
+		t.Size, t.Elem = 8, p.typ(word(1))
+	case kind == Array:
+		t.Elem, t.Count = p.typ(word(1)), p.number(word(2))
+	case kind == Struct:
+		t.Size, t.Name = p.number(word(1)), rest(2)
+	case kind != Proto:
+		p.fail()
+	}
+	return p.bad
+}
+
+func (p *parser) function(words []string) {
+	if len(words) < 3 {
+		p.fail()
+		return
+	}
+	f := &Func{Name: words[2], Return: p.typ(words[1])}
+	for _, w := range words[3:] {
+		number, name, _ := strings.Cut(w, ":")
+		f.Params = append(f.Params, Param{name, p.typ(number)})
+	}
+	p.funcs[f.Name] = f
+}
+
+func (p *parser) fail() {
+	if p.bad == nil {
+		p.bad = syscall.EINVAL
+	}
+}
+
+func (p *parser) number(s string) int {
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		p.fail()
+	}
+	return int(n)
+}
+
+func (p *parser) typ(s string) *Type {
+	n := p.number(s)
+	if n >= len(p.all) {
+		p.fail()
+		n = 0
+	}
+	return p.all[n]
+}
+
+// Offset is where in a structure a member of a member is, bytes; 0 where it is not
+// there.
+func (t *Types) Offset(structure string, members ...string) int {
+	for _, typ := range t.all {
+		if typ.Kind != Struct || typ.Name != structure || len(typ.Members) == 0 {
+			continue
+		}
+		bit := 0
+		for _, name := range members {
+			m, ok := typ.Member(name)
+			if !ok {
+				return 0
+			}
+			bit, typ = bit+m.Bit, m.Type
+		}
+		return bit / 8
+	}
+	return 0
+}

@@ -1,0 +1,282 @@
+package tracing
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/btf"
+)
+
+// atFunction says whether the probe is at a function's entry, or on its return, so
+// that the function's arguments can be had.
+func (d *definition) atFunction() bool { return d.fentry || d.ret }
+
+// argSource is where an argument is at the probe: a return probe keeps it from the
+// entry.
+func (d *definition) argSource() fetchOp {
+	if d.ret {
+		return fetchEntryArg
+	}
+	return fetchArg
+}
+
+// expandArgs is traceprobe_expand_meta_args and traceprobe_expand_dentry_args: $arg*
+// becomes the names of all arguments, $argN the name of one; NAME:%pd and NAME:%pD
+// the name that a dentry and a file have.
+func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
+	if d.conf.BTF == nil || d.user {
+		return words, nil
+	}
+	var out []string
+	all := false
+	for i, word := range words {
+		fail := func(e probeError) ([]string, *definitionError) {
+			return nil, &definitionError{e, i + 2, 0}
+		}
+		nth, isArg := strings.CutPrefix(word, "$arg")
+		if !isArg || d.fields != nil {
+			out = append(out, d.expandDentry(word))
+			continue
+		}
+		star := strings.HasPrefix(nth, "*")
+		switch {
+		case star && all:
+			return fail(errDoubleArgs)
+		case star && !d.atFunction():
+			return fail(errNotAtEntry)
+		case star && d.params() == nil:
+			d.first = &errNoSupBTFArg
+			return fail(errBadVar)
+		case star:
+			all = true
+			for _, p := range d.params() {
+				out = append(out, p.Name)
+			}
+			continue
+		}
+		n, rest := simpleUint(nth)
+		if !isDigit(nth) || n == 0 || d.params() == nil {
+			out = append(out, d.expandDentry(word))
+			continue
+		}
+		switch {
+		case n > uint64(len(d.params())):
+			return fail(errNoBTFArg)
+		case rest != "" && rest[0] != ':':
+			return fail(errBadVarENOENT)
+		}
+		out = append(out, d.expandDentry(d.params()[n-1].Name+rest))
+	}
+	return out, nil
+}
+
+// params are the function's arguments; nil: it has none, or is not known.
+func (d *definition) params() []btf.Param {
+	if d.proto == nil {
+		return nil
+	}
+	return d.proto.Params
+}
+
+// expandDentry expands one word.
+func (d *definition) expandDentry(word string) string {
+	what, isFile := strings.CutSuffix(word, ":%pD")
+	if !isFile {
+		var isDentry bool
+		if what, isDentry = strings.CutSuffix(word, ":%pd"); !isDentry {
+			return word
+		}
+	}
+	types := d.conf.BTF()
+	name, body, named := strings.Cut(what, "=")
+	if !named {
+		name, body = "", what
+	} else {
+		name += "="
+	}
+	if isFile {
+		body = fmt.Sprintf("+0x%x(%s)", types.Offset("file", "f_path", "dentry"), body)
+	}
+	return fmt.Sprintf("%s+0x0(+0x%x(%s)):string", name, types.Offset("dentry", "d_name", "name"), body)
+}
+
+// generateName is generate_probe_arg_name: an argument that is only a variable's name
+// has that, others have their number.
+func (d *definition) generateName(word string, n int) string {
+	if d.conf.BTF != nil && (isAlpha(word[0]) || word[0] == '_') {
+		if name, _, _ := strings.Cut(word, ":"); goodName(name, false) {
+			return name
+		}
+	}
+	return fmt.Sprintf("arg%d", n)
+}
+
+// splitField is split_next_field: it takes off what stands before the first "." or
+// "->". At is where the rest begins; -1: there is none.
+func splitField(s string) (name string, at int, arrow bool, bad bool) {
+	i := strings.IndexAny(s, ".-")
+	switch {
+	case i < 0:
+		return s, -1, false, false
+	case s[i] == '.':
+		return s[:i], i + 1, false, false
+	case strings.HasPrefix(s[i:], "->"):
+		return s[:i], i + 2, true, false
+	}
+	return s, i, false, true
+}
+
+// parseBTF is parse_btf_arg: the argument of that name, or $retval, and what it
+// points to.
+func (p *fetchParser) parseBTF(arg string, offset int) *argError {
+	d := p.d
+	if !d.atFunction() {
+		return failArg(errNoSupBTFArg, offset)
+	}
+	name, at, arrow, bad := splitField(arg)
+	switch {
+	case bad:
+		return failArg(errBadHyphen, offset+at)
+	case at >= 0 && !arrow:
+		return failArg(errNoSupDot, offset+at)
+	}
+	typ, err := p.variable(name, offset)
+	switch {
+	case err != nil:
+		return err
+	case at < 0:
+		p.last = &btf.Member{Type: typ}
+		return nil
+	}
+	return p.parseFields(arg[at:], offset+at, typ)
+}
+
+// variable is the first part of it: where the value comes from.
+func (p *fetchParser) variable(name string, offset int) (*btf.Type, *argError) {
+	d := p.d
+	if name == "$retval" {
+		if d.proto == nil {
+			return nil, p.source(fetchRetval, 0)
+		}
+		if d.proto.Return.Kind == btf.Void {
+			return nil, failArg(errNoRetval, offset)
+		}
+		return d.proto.Return, p.source(fetchRetval, 0)
+	}
+	if d.params() == nil {
+		return nil, failArg(errNoBTFEntry, offset)
+	}
+	for i, param := range d.params() {
+		if param.Name == name {
+			return param.Type, p.source(d.argSource(), uint64(i))
+		}
+	}
+	return nil, failArg(errNoBTFArg, offset)
+}
+
+// parseFields is parse_btf_field: FIELD[.FIELD]...[->FIELD...]. Each arrow is a load.
+func (p *fetchParser) parseFields(s string, offset int, typ *btf.Type) *argError {
+	for {
+		if typ == nil || typ.Kind != btf.Pointer {
+			return failArg(errNoPtrStruct, offset)
+		}
+		typ = typ.Elem
+		bit := 0
+		var m btf.Member
+		for {
+			name, at, arrow, bad := splitField(s)
+			if bad {
+				return failArg(errBadHyphen, offset+at)
+			}
+			if typ.Kind != btf.Struct {
+				return failArg(errBadBTFType, offset)
+			}
+			var ok bool
+			if m, ok = typ.Member(name); !ok {
+				return failArg(errNoBTFField, offset)
+			}
+			typ, bit = m.Type, bit+m.Bit
+			if at < 0 {
+				s = ""
+				break
+			}
+			s, offset = s[at:], offset+at
+			if arrow {
+				break
+			}
+		}
+		if err := p.deref(false, int64(bit/8), offset); err != nil {
+			return err
+		}
+		if s == "" {
+			m.Bit = bit
+			p.last, p.member = &m, true
+			return nil
+		}
+	}
+}
+
+// applyType is what a value's own type does to an argument: it is its type, if none
+// was written; a string is read from where a char * points to. It gives the type as
+// if it had been written.
+func (p *fetchParser) applyType(a *probeArg, typ string, offset int) (string, *argError) {
+	m := p.last
+	if m == nil || m.Type == nil {
+		return typ, nil
+	}
+	if a.typ.text && p.member && a.typ.name != "symstr" {
+		switch {
+		case !m.Type.IsChars():
+			return typ, failArg(errBadTypeString, offset)
+		case m.Type.Kind == btf.Pointer:
+			return typ, p.deref(a.typ.name == "ustring", 0, offset)
+		}
+		return typ, nil
+	}
+	if p.typed || a.typ.text {
+		return typ, nil
+	}
+	typ = typeName(m)
+	a.typ = findFetchType(typ)
+	return typ, nil
+}
+
+// typeName is fetch_type_from_btf_type.
+func typeName(m *btf.Member) string {
+	t := m.Type
+	switch {
+	case t.Kind == btf.Enum:
+		return "s" + strconv.Itoa(8*t.Size)
+	case t.Kind != btf.Int:
+		return "x64"
+	case m.Bits != 0:
+		return fmt.Sprintf("b%d@%d/%d", m.Bits, m.Bit%8, 8*t.Size)
+	case t.Signed:
+		return "s" + strconv.Itoa(8*t.Size)
+	}
+	return "u" + strconv.Itoa(8*t.Size)
+}
+
+// keepArgs finds which of the function's arguments a return probe keeps, and tells
+// each of its arguments where.
+func (d *definition) keepArgs() {
+	for i := range d.args {
+		c := &d.args[i].code
+		if c.source != fetchEntryArg {
+			continue
+		}
+		at := uint64(math.MaxUint64)
+		for n, kept := range d.entryArgs {
+			if uint64(kept) == c.value {
+				at = uint64(n)
+			}
+		}
+		if at == math.MaxUint64 {
+			at = uint64(len(d.entryArgs))
+			d.entryArgs = append(d.entryArgs, int(c.value))
+		}
+		c.value = at
+	}
+}
