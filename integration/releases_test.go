@@ -10,11 +10,15 @@ import (
 
 // leftOut are the scripts that another release's Linux does not play, or of which
 // two runs are not alike there, by release.
-var leftOut = map[string]map[string]string{}
+var leftOut = map[string]map[string]string{
+	"6.12": leftOut612,
+}
 
 // notYet are the scripts that do not give here what another release gives.
 // docs/differences.md has these too.
-var notYet = map[string]map[string]string{}
+var notYet = map[string]map[string]string{
+	"6.12": notYet612,
+}
 
 // releases are those other than 6.1 of which there are recordings.
 func releases() []string { return slices.Sorted(maps.Keys(leftOut)) }
