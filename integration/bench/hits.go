@@ -87,15 +87,20 @@ func (b *bench) addHit(name string, ns float64, one bool, cpus int) {
 }
 
 func newHitBench(boost bool) (*hitBench, error) {
-	h, err := newHitMachine(system.Config{NoPreempt: boost})
+	h, err := newHitMachine("", system.Config{NoPreempt: boost})
 	if err != nil {
 		return nil, err
 	}
 	return h, h.survey(h.sys.Machine.Symbols().LookupName(hitFunction)[0].Size)
 }
 
-func newHitMachine(conf system.Config) (*hitBench, error) {
-	s, err := system.New(system.Options{CPUs: max(2, cpusHere()), Config: conf})
+// newHitMachine boots a release, "" the default, with a configuration.
+func newHitMachine(release string, conf system.Config) (*hitBench, error) {
+	r, err := system.ParseRelease(release)
+	if err != nil {
+		return nil, err
+	}
+	s, err := system.New(system.Options{CPUs: max(2, cpusHere()), Release: r, Config: conf})
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +151,7 @@ func (h *hitBench) pre(hit *kprobes.Hit) int {
 
 // probes registers n kprobes at an offset; jumps says whether they may be optimized.
 func (h *hitBench) probes(n int, off uint32, post, jumps bool) (func(), error) {
-	h.sys.Optimizer.SetAllowed(jumps)
+	h.allowJumps(jumps)
 	ps := make([]*kprobes.Kprobe, n)
 	for i := range ps {
 		ps[i] = &kprobes.Kprobe{SymbolName: hitFunction, Offset: off, PreHandler: func(*kprobes.Hit) int { return 0 }}
@@ -160,25 +165,60 @@ func (h *hitBench) probes(n int, off uint32, post, jumps bool) (func(), error) {
 	if err := h.sys.Kprobes.RegisterAll(ps); err != nil {
 		return nil, err
 	}
-	h.sys.Optimizer.Wait()
-	return func() { h.sys.Kprobes.UnregisterAll(ps); h.sys.Optimizer.Wait() }, nil
+	h.settle()
+	return func() { h.sys.Kprobes.UnregisterAll(ps); h.settle() }, nil
 }
 
 // ret registers a return probe, and a kprobe at the same place if with.
 func (h *hitBench) ret(with, jumps bool) (func(), error) {
-	h.sys.Optimizer.SetAllowed(jumps)
+	h.allowJumps(jumps)
 	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: hitFunction}, Handler: func(_ *kprobes.Instance, hit *kprobes.Hit) int { return h.pre(hit) }}
 	if err := h.sys.Kprobes.RegisterRetprobe(rp); err != nil {
 		return nil, err
 	}
-	undo := func() { h.sys.Kprobes.UnregisterRetprobe(rp); h.sys.Optimizer.Wait() }
-	h.sys.Optimizer.Wait()
+	undo := func() { h.sys.Kprobes.UnregisterRetprobe(rp); h.settle() }
+	h.settle()
 	if !with {
 		return undo, nil
 	}
 	p := &kprobes.Kprobe{SymbolName: hitFunction, PreHandler: func(*kprobes.Hit) int { return 0 }}
 	err := h.sys.Kprobes.Register(p)
 	return func() { h.sys.Kprobes.Unregister(p); undo() }, err
+}
+
+// jprobe registers a jprobe, and a return probe at the same place if with.
+func (h *hitBench) jprobe(with bool) (func(), error) {
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: hitFunction}, Handler: func(*kprobes.Hit) {}}
+	if !with {
+		jp.Handler = func(hit *kprobes.Hit) { h.pre(hit) }
+	}
+	if err := h.sys.Kprobes.RegisterJprobe(jp); err != nil {
+		return nil, err
+	}
+	undo := func() { _ = h.sys.Kprobes.UnregisterJprobe(jp) } // outside of handlers
+	if !with {
+		return undo, nil
+	}
+	ret, err := h.ret(false, false)
+	if err != nil {
+		undo()
+		return nil, err
+	}
+	return func() { ret(); undo() }, nil
+}
+
+// settle lets the optimizer end what it does, where there is one.
+func (h *hitBench) settle() {
+	if h.sys.Optimizer != nil {
+		h.sys.Optimizer.Wait()
+	}
+}
+
+// allowJumps says whether probes may be optimized, where they may be at all.
+func (h *hitBench) allowJumps(on bool) {
+	if h.sys.Optimizer != nil {
+		h.sys.Optimizer.SetAllowed(on)
+	}
 }
 
 // cases are those that the machine has: one with boosting shows just that.

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
 )
 
 func TestMedianOf(t *testing.T) {
@@ -17,7 +19,7 @@ func TestMedianOf(t *testing.T) {
 }
 
 func TestBrokenOrder(t *testing.T) {
-	ns := map[string]float64{"k": 80, "b": 50, "o": 40, "r": 160, "rb": 130, "ro": 120, "kr": 170}
+	ns := map[string]float64{"k": 80, "b": 50, "o": 40, "r": 160, "rb": 130, "ro": 120, "kr": 170, "j": 100, "jr": 220}
 	if got := brokenOrder(ns); got != nil {
 		t.Errorf("an order that holds: %q", got)
 	}
@@ -40,6 +42,33 @@ func TestPrint(t *testing.T) {
 	for _, want := range []string{"\nA\n", "other 10.0 (x3)", "other 1000 (x2)", "\nB\n", "1.23", "without unicorn"} {
 		if !strings.Contains(s.String(), want) {
 			t.Errorf("no %q in\n%s", want, s.String())
+		}
+	}
+}
+
+// TestOverheadRows: the probes of each row can be set, and each call hits them once.
+func TestOverheadRows(t *testing.T) {
+	for _, of := range overheadMachines {
+		h, err := newHitMachine(of.release, system.Config{NoFtrace: true, NoPreempt: of.boost})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer h.sys.Close()
+		for _, row := range overheadRows {
+			if row.boost != of.boost || row.jprobe != of.jprobes {
+				continue
+			}
+			undo, err := row.set(h)
+			if err != nil {
+				t.Fatalf("%s: %v", row.name, err)
+			}
+			if n, err := h.hitsOfCall(); n != 1 || err != nil {
+				t.Errorf("%s: %d hits, %v", row.name, n, err)
+			}
+			undo()
+			if n, err := h.hitsOfCall(); n != 0 || err != nil {
+				t.Errorf("without %s: %d hits, %v", row.name, n, err)
+			}
 		}
 	}
 }
