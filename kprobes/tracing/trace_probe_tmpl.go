@@ -375,12 +375,19 @@ func appendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte
 }
 
 func putNumber(b []byte, v uint64) {
+	if len(b) == 8 { // nearly always
+		binary.LittleEndian.PutUint64(b, v)
+		return
+	}
 	for i := range b {
 		b[i] = byte(v >> (8 * i))
 	}
 }
 
 func getNumber(b []byte) (v uint64) {
+	if len(b) == 8 {
+		return binary.LittleEndian.Uint64(b)
+	}
 	for i := range b {
 		v |= uint64(b[i]) << (8 * i)
 	}
