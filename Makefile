@@ -82,7 +82,7 @@ tables-check: ## fail if one of these tables is not what Linux answers
 ftracetest: ## run the kernel's own tests of tracing (linux-source-6.1) here, and compare with what they gave on Linux
 	$(GO) run ./integration/ftracetest run $(FTRACEDIRS)
 
-bench: ## measure the interpreter, hits, files and 10,000 probes; tables, and out/bench.json
+bench: ## measure the interpreter, hits, their recording, files and 10,000 probes; tables, and out/bench.json
 	@mkdir -p out
 	$(GO) run ./integration/bench -json out/bench.json
 

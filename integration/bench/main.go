@@ -47,6 +47,7 @@ var sections = []section{
 	{"interpreter", interpreter},
 	{"hits", hits},
 	{"overhead", overhead},
+	{"recording", recording},
 	{"files", files},
 	{"many", many},
 	{"size", size},
@@ -182,7 +183,7 @@ func exit(err error) {
 
 func run(w io.Writer) error {
 	b := &bench{}
-	only := flag.String("only", "", "one of the sections: interpreter, hits, overhead, files, many, size")
+	only := flag.String("only", "", "one of the sections: interpreter, hits, overhead, recording, files, many, size")
 	out := flag.String("json", "", "write the rows as JSON to this file")
 	flag.IntVar(&b.rounds, "rounds", 7, "how often each measurement is made")
 	flag.Parse()

@@ -1,0 +1,191 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+const (
+	// recordedAt is an instruction of hitFunction that takes a jump, and that a call
+	// comes to once.
+	recordedAt = 5
+	// recordingReaders is how many read while all vCPUs hit: one of trace_pipe, for
+	// each vCPU one of trace_pipe_raw, the others of trace.
+	recordingReaders = 8
+	recordingCPUs    = 4
+	loadCalls        = 500_000 // of each vCPU
+
+	recordingGoal = 150 // ns
+	loadGoal      = 1   // M hits/s
+)
+
+// recording measures what an event with two arguments costs: above the hit of a
+// kprobe alone, and under load while its buffer is read.
+func recording(b *bench) error {
+	h, err := newHitMachine(system.Config{})
+	if err != nil {
+		return err
+	}
+	defer h.sys.Close()
+	cases := []hitCase{
+		{"hit", func(h *hitBench) (func(), error) { return h.probes(1, recordedAt, false, true) }},
+		{"recorded", (*hitBench).record},
+	}
+	var ts []timed
+	for _, c := range cases {
+		ts = append(ts, timed{c.name, func() (float64, error) { return h.perCall(c) }})
+	}
+	got, err := b.medians(ts)
+	if err != nil {
+		return err
+	}
+	b.add(Row{Section: "recording", Name: "two arguments, above the hit", Unit: "ns", Value: got["recorded"] - got["hit"],
+		Beside: map[string]float64{"goal": recordingGoal}})
+	var rates []float64
+	var account string
+	for range b.rounds {
+		var rate float64
+		if rate, account, err = loadAndRead(); err != nil {
+			return err
+		}
+		rates = append(rates, rate)
+	}
+	b.add(Row{Section: "recording", Name: fmt.Sprintf("%d vCPUs, %d readers", recordingCPUs, recordingReaders), Unit: "M hits/s",
+		Value: medianOf(rates), Beside: map[string]float64{"goal": loadGoal}, Note: account})
+	return nil
+}
+
+// perCall is the processor time of a call, ns, with a probe in its way.
+func (h *hitBench) perCall(c hitCase) (float64, error) {
+	undo, err := c.set(h)
+	if err != nil {
+		return 0, err
+	}
+	defer undo()
+	if _, err := h.call(true); err != nil { // decode
+		return 0, err
+	}
+	took, err := h.call(true)
+	return float64(took) / float64(h.calls), err
+}
+
+// record defines and enables an event at the same place.
+func (h *hitBench) record() (func(), error) {
+	h.sys.Optimizer.SetAllowed(true)
+	return recordHits(h.sys)
+}
+
+func recordHits(s *system.System) (undo func(), err error) {
+	a := s.Tracer.Global()
+	if _, err := s.Tracer.WriteKprobeEvents(fmt.Appendf(nil, "p:e %s+%d %%di %%sp\n", hitFunction, recordedAt)); err != nil {
+		return nil, err
+	}
+	undo = func() {
+		_ = a.EnableSystem("kprobes", []byte("0"))
+		s.Optimizer.Wait() // a probe that is enabled before its jump is gone stays a breakpoint, as on Linux
+		_, _ = s.Tracer.WriteKprobeEvents([]byte("-:e\n"))
+		s.Optimizer.Wait()
+	}
+	if err := a.EnableSystem("kprobes", []byte("1")); err != nil {
+		undo()
+		return nil, err
+	}
+	s.Optimizer.Wait()
+	return undo, nil
+}
+
+// loadAndRead has all vCPUs hit the event while it is read: millions of hits a
+// second, and where they are. EIO: not every hit is accounted for.
+func loadAndRead() (rate float64, account string, err error) {
+	s, err := system.New(system.Options{CPUs: recordingCPUs})
+	if err != nil {
+		return 0, "", err
+	}
+	defer s.Close()
+	undo, err := recordHits(s)
+	if err != nil {
+		return 0, "", err
+	}
+	defer undo()
+	end, err := readAll(s.Tracer.Global())
+	if err != nil {
+		return 0, "", err
+	}
+	addr := s.Machine.Symbols().LookupName(hitFunction)[0].Addr
+	errs := make([]error, recordingCPUs)
+	var callers sync.WaitGroup
+	start := time.Now()
+	for cpu := range recordingCPUs {
+		callers.Go(func() {
+			_, errs[cpu] = s.Machine.CallOn(context.Background(), cpu, addr, loadCalls, 0)
+		})
+	}
+	callers.Wait()
+	took := time.Since(start)
+	if err := errors.Join(append(errs, end())...); err != nil {
+		return 0, "", err
+	}
+	var sum tracing.Stats
+	for cpu := range recordingCPUs {
+		c := s.Tracer.Global().Buffer().Stats(cpu)
+		sum.Read, sum.Entries, sum.Overrun, sum.Dropped = sum.Read+c.Read, sum.Entries+c.Entries, sum.Overrun+c.Overrun, sum.Dropped+c.Dropped
+	}
+	const hits = recordingCPUs * loadCalls
+	account = fmt.Sprintf("%d hits: %d read, %d left, %d overrun, %d dropped", hits, sum.Read, sum.Entries, sum.Overrun, sum.Dropped)
+	if sum.Read+sum.Entries+sum.Overrun+sum.Dropped != hits {
+		return 0, "", fmt.Errorf("%s: %w", account, syscall.EIO)
+	}
+	return hits / 1e6 / took.Seconds(), account, nil
+}
+
+// readAll begins to read the buffer; end ends that and gives what went wrong.
+func readAll(a *tracing.Array) (end func() error, err error) {
+	ctx, cancel := context.WithCancel(context.Background())
+	pipe, err := a.OpenPipe(-1)
+	if err != nil {
+		cancel()
+		return nil, err
+	}
+	var readers sync.WaitGroup
+	errs := make([]error, recordingReaders)
+	drain := func(i int, read func(context.Context, []byte, bool) (int, error)) {
+		readers.Go(func() {
+			buf := make([]byte, 4096)
+			for ctx.Err() == nil {
+				if _, err := read(ctx, buf, false); err != nil && !errors.Is(err, syscall.EINTR) {
+					errs[i] = err
+					return
+				}
+			}
+		})
+	}
+	drain(0, pipe.Read)
+	for i := 1; i < recordingReaders; i++ {
+		if cpu := i - 1; cpu < recordingCPUs {
+			drain(i, a.OpenRaw(cpu, false).Read)
+			continue
+		}
+		readers.Go(func() {
+			var buf []byte
+			for ctx.Err() == nil {
+				r := a.Trace(-1)
+				for more := true; more && ctx.Err() == nil; {
+					buf, more = r.Next(buf[:0])
+				}
+			}
+		})
+	}
+	return func() error {
+		cancel()
+		readers.Wait()
+		pipe.Close()
+		return errors.Join(errs...)
+	}, nil
+}
