@@ -24,7 +24,11 @@ type Record struct {
 func (k *Kprobes) Bucket(i int) []Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var records []Record
+	n := 0
+	for pt := k.table.heads[i].Load(); pt != nil; pt = pt.next.Load() {
+		n += len(pt.list.Load().probes)
+	}
+	records := make([]Record, 0, n)
 	for pt := k.table.heads[i].Load(); pt != nil; pt = pt.next.Load() {
 		for _, p := range pt.list.Load().probes {
 			records = append(records, k.record(pt, p))

@@ -33,7 +33,8 @@ type Seq struct {
 	index int64  // the next record
 	pos   int64  // the position that index and left belong to
 	left  []byte // what is shown and not yet read
-	buf   []byte
+	size  int    // of the kernel's buffer, bytes
+	buf   []byte // for left, and for the record after it, which may not fit
 }
 
 var (
@@ -104,9 +105,6 @@ func (s *Seq) take(p []byte) int {
 // fill shows the next record that is not empty and then those that fit into the
 // page with it, until want bytes are there.
 func (s *Seq) fill(ctx context.Context, want int) error {
-	if s.buf == nil {
-		s.buf = make([]byte, 0, PageSize)
-	}
 	b := s.buf[:0]
 	for len(b) == 0 {
 		text, more, err := s.Show(ctx, b[:0], s.index)
@@ -118,24 +116,24 @@ func (s *Seq) fill(ctx context.Context, want int) error {
 	}
 	// A record larger than the buffer makes the buffer larger, by doubling; one
 	// that does not leave room for a final byte counts as too large.
-	size := max(cap(s.buf), PageSize)
-	for size <= len(b) {
-		size *= 2
+	s.size = max(s.size, PageSize)
+	for s.size <= len(b) {
+		s.size *= 2
 	}
-	for len(b) < want {
-		text, more, err := s.Show(ctx, b, s.index)
-		if err != nil || !more || len(text) >= size {
+	end := len(b)
+	for end < want {
+		text, more, err := s.Show(ctx, b[:end], s.index)
+		if err != nil || !more {
 			break
 		}
 		b = text
+		if len(text) >= s.size {
+			break
+		}
+		end = len(text)
 		s.index++
 	}
-	if cap(b) >= size {
-		s.buf = b[:0:size]
-	} else {
-		s.buf = make([]byte, 0, size)
-	}
-	s.left = b
+	s.buf, s.left = b, b[:end]
 	return nil
 }
 
