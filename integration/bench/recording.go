@@ -29,7 +29,7 @@ const (
 // recording measures what an event with two arguments costs: above the hit of a
 // kprobe alone, and under load while its buffer is read.
 func recording(b *bench) error {
-	h, err := newHitMachine(system.Config{})
+	h, err := newHitMachine("", system.Config{})
 	if err != nil {
 		return err
 	}
