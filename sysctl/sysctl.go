@@ -74,7 +74,11 @@ type Config struct {
 }
 
 // Features are what another release than 6.1 does otherwise.
-type Features struct{}
+type Features struct {
+	// OptimizationWord has debug.kprobes_optimization beside debug.kprobes-optimization,
+	// as 4.15's document writes it, and both take y and n.
+	OptimizationWord bool
+}
 
 // New gives Debian 6.1's rows with their defaults.
 func New(c Config) *Table {
@@ -95,6 +99,10 @@ func New(c Config) *Table {
 	}
 	if c.Optimization == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "debug/kprobes-optimization" })
+	} else if c.OptimizationWord {
+		both := switched{t.optimization(c)}
+		t.rows[1].Proc = both
+		t.rows = slices.Insert(t.rows, 2, Row{"debug/kprobes_optimization", 0o644, both})
 	}
 	if c.SetStackTracer == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
@@ -236,6 +244,9 @@ func (r *Row) name() {
 	case sysAdmin:
 		p.integer.name = base
 		r.Proc = p
+	case switched:
+		p.integer.name = base
+		r.Proc = p
 	}
 }
 
@@ -277,6 +288,27 @@ func (t *Table) optimization(c Config) integer {
 			return nil
 		},
 	}
+}
+
+// switched is an integer, 0 or 1, for which n and y may be written.
+type switched struct{ integer }
+
+// Write is integer's, but for a line that is n or y.
+func (s switched) Write(c Caller, data []byte, pos int64) (int, error) {
+	switch string(trimNewline(data)) {
+	case "n":
+		return s.word(c, "0", len(data), pos)
+	case "y":
+		return s.word(c, "1", len(data), pos)
+	}
+	return s.integer.Write(c, data, pos)
+}
+
+func (s switched) word(c Caller, number string, n int, pos int64) (int, error) {
+	if _, err := s.integer.Write(c, []byte(number), pos); err != nil {
+		return 0, err
+	}
+	return n, nil
 }
 
 func (t *Table) ftrace(c Config) integer {

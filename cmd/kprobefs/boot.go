@@ -59,6 +59,15 @@ func (f *machineFlags) args() []string {
 	return args
 }
 
+// debugfs is where the release expects debugfs besides /sys/kernel/debug, or "".
+func (f *machineFlags) debugfs() string {
+	r, err := sys.ParseRelease(f.release)
+	if err != nil {
+		return "" // said elsewhere
+	}
+	return r.Debugfs
+}
+
 // options are those flags as what to boot. EINVAL: one of them has no such value.
 func (f *machineFlags) options() (o bootOptions, err error) {
 	if err := checkCPUs(f.cpus); err != nil {
@@ -71,8 +80,10 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 	if o.Release, err = sys.ParseRelease(f.release); err != nil {
 		return o, err
 	}
-	o.Config, err = sys.ParseConfig(o.Release.Config, f.config)
-	return o, err
+	if o.Config, err = sys.ParseConfig(o.Release.Config, f.config); err != nil {
+		return o, err
+	}
+	return o, o.Release.Check(o.Config)
 }
 
 type bootFunc func(bootOptions) (system, error)

@@ -238,7 +238,7 @@ func (p *program) inside(f *machineFlags, dir string, args []string) error {
 	if err != nil {
 		return &exitError{err: err, status: 127 << 8}
 	}
-	cmd, end, err := p.supervised(name, args, ns.covered(), calls)
+	cmd, end, err := p.supervised(name, args, ns.covered(f.debugfs()), calls)
 	if err != nil {
 		return err
 	}
@@ -285,8 +285,11 @@ func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cm
 		return nil, err
 	}
 	defer r.Close()
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(),
-		[]string{"--face", "debugfs=" + debugfsDir, "--face", "tracefs=" + tracefsDir, dir})...)
+	places := []string{"--face", "debugfs=" + debugfsDir, "--face", "tracefs=" + tracefsDir}
+	if at := f.debugfs(); at != "" && exists(at) {
+		places = append(places, "--face", "debugfs="+at)
+	}
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = append([]*os.File{w}, calls...)

@@ -107,9 +107,14 @@ func (ns *namespace) cover() error {
 	return nil
 }
 
-// covered lists where files of the tree may be, for who knows them by path.
-func (ns *namespace) covered() []string {
-	return []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/dev/kmsg"}
+// covered lists where files of the tree may be, for who knows them by path; more is
+// another place of debugfs, or "".
+func (ns *namespace) covered(more string) []string {
+	places := []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/dev/kmsg"}
+	if more != "" {
+		places = append(places, more)
+	}
+	return places
 }
 
 // need makes names exist in a directory that nothing can be created in, as /sys

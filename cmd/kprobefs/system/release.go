@@ -26,7 +26,8 @@ type Release struct {
 	Tracing  tracing.Features
 	Sysctl   sysctl.Features
 	Rename   map[string]string // what functions of the guest are called, by 6.1's names
-	Old      bool              // 2.6: debugfs has no file kprobes/blacklist
+	Old      bool              // 2.6: no jump optimization, no probes by ftrace, no file kprobes/blacklist
+	Debugfs  string            // where it expects debugfs; "": /sys/kernel/debug
 }
 
 // releases are all that there are, the newest first. 6.1 does what was observed on
@@ -44,6 +45,7 @@ var releases = []Release{
 			FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
 			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true,
 		},
+		Sysctl: sysctl.Features{OptimizationWord: true},
 	},
 	{
 		Name: "2.6.32", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
@@ -54,7 +56,7 @@ var releases = []Release{
 		},
 	},
 	{
-		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Debugfs: "/debug",
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
 			Jprobes: true, FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
@@ -96,6 +98,14 @@ func ReleaseNames() []string {
 		names = append(names, r.Name)
 	}
 	return names
+}
+
+// Check is EINVAL for a configuration that the release did not have.
+func (r Release) Check(c Config) error {
+	if r.Old && (!c.NoOptprobes || !c.NoFtrace) {
+		return fmt.Errorf("%s has neither CONFIG_OPTPROBES nor CONFIG_KPROBES_ON_FTRACE: %w", r.Name, syscall.EINVAL)
+	}
+	return nil
 }
 
 // Uname is uname -r.

@@ -24,7 +24,7 @@ import (
 func (s *System) Guest() fs.Guest { return s.Machine.Host() }
 
 // Tree is the directory that is mounted: kprobes, tracing, sys, proc, dev and
-// machine.
+// machine; and a place for kprobes where the release expects it (debug).
 func (s *System) Tree() seqfile.Dir {
 	m := s.Machine
 	rows := sysctl.Config{
@@ -38,12 +38,13 @@ func (s *System) Tree() seqfile.Dir {
 	show := func(c *seqfile.Caller) bool {
 		return procfs.ShowValue(table.Int("kernel/kptr_restrict"), table.Int("kernel/perf_event_paranoid"), c)
 	}
-	return seqfile.Table{
-		debugfs.Kprobes(debugfs.Config{
-			Probes: s.Kprobes, ShowAddr: show, ParseBool: kprobes.ParseEnabled,
-			NoBlacklist: s.opts.Release.Old,
-			LockedDown:  func(c *seqfile.Caller) error { return s.lockedDown(Integrity, "debugfs access", c) },
-		}),
+	probes := debugfs.Kprobes(debugfs.Config{
+		Probes: s.Kprobes, ShowAddr: show, ParseBool: kprobes.ParseEnabled,
+		NoBlacklist: s.opts.Release.Old,
+		LockedDown:  func(c *seqfile.Caller) error { return s.lockedDown(Integrity, "debugfs access", c) },
+	})
+	tree := seqfile.Table{
+		probes,
 		s.tracing(),
 		procfs.Sys(table),
 		procfs.Proc(procfs.Config{
@@ -56,6 +57,13 @@ func (s *System) Tree() seqfile.Dir {
 			CPUs: m.CPUs(), CallOn: m.CallOn, About: s.about, More: s.moreFiles(),
 		}),
 	}
+	if at := s.opts.Release.Debugfs; at != "" {
+		probes.At = at + "/kprobes"
+		tree = append(tree, &seqfile.Row{
+			Name: strings.TrimPrefix(at, "/"), Mode: 0o755, Kind: seqfile.Debugfs, At: at, Dir: seqfile.Table{probes},
+		})
+	}
+	return tree
 }
 
 // tracing is tracefs. Nothing is made in it where the kernel keeps what it knows
