@@ -41,7 +41,7 @@ soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 100
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestWitness' ./kprobes
 	KPROBEFS_SOAK=1 $(GO) test -timeout 30m -v -run Test100000 ./kprobes
 
-check: fmt vet tidy lint guest-check golden-check ## what CI runs beside the tests
+check: fmt vet tidy lint guest-check golden-check tables-check ## what CI runs beside the tests
 
 fmt:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/kprobefs/kprobefs/integration/grammar"
@@ -25,7 +27,7 @@ const chunk = 50
 // tables records or checks the tables of package grammar, all or those named,
 // or plays cases of another seed on Linux and here.
 func tables(ctx context.Context, args []string, out io.Writer) error {
-	do := map[string]func(context.Context, string, io.Writer) error{"record": recordTable, "check": checkTable}
+	do := map[string]func(context.Context, string, io.Writer) error{"record": recordTable, "check": nil}
 	if len(args) > 1 && args[0] == "explore" {
 		seed, err := strconv.ParseUint(args[1], 10, 64)
 		if err != nil {
@@ -35,7 +37,7 @@ func tables(ctx context.Context, args []string, out io.Writer) error {
 		args = args[1:]
 		args[0] = "explore"
 	}
-	if len(args) == 0 || do[args[0]] == nil {
+	if _, known := do[strings.Join(args[:min(1, len(args))], "")]; !known {
 		return errors.New("usage: golden tables record|check|explore SEED [NAME]")
 	}
 	names := args[1:]
@@ -48,6 +50,9 @@ func tables(ctx context.Context, args []string, out io.Writer) error {
 			return nil
 		}
 		return err
+	}
+	if args[0] == "check" {
+		return checkTables(ctx, names, out)
 	}
 	for _, name := range names {
 		if err := do[args[0]](ctx, name, out); err != nil {
@@ -89,34 +94,95 @@ func recordTable(ctx context.Context, name string, out io.Writer) error {
 	return errors.Join(first.Write(f), f.Close())
 }
 
-// checkTable plays a recorded table on the kernel that it names, and compares.
-func checkTable(ctx context.Context, name string, out io.Writer) error {
-	f, err := os.Open(tableFile(name))
-	if err != nil {
-		return err
+// checkTables plays recorded tables on the kernels that they name, and compares.
+func checkTables(ctx context.Context, names []string, out io.Writer) error {
+	byKernel := map[string][]*grammar.Table{}
+	wants := map[*grammar.Table]string{}
+	for _, name := range names {
+		text, err := os.ReadFile(tableFile(name))
+		if err != nil {
+			return err
+		}
+		want, err := grammar.Parse(bytes.NewReader(text))
+		if err != nil {
+			return fmt.Errorf("table %s: %w", name, err)
+		}
+		wants[want] = name
+		byKernel[want.Kernel] = append(byKernel[want.Kernel], want)
 	}
-	defer f.Close()
-	want, err := grammar.Parse(f)
-	if err != nil {
-		return err
+	bad := 0
+	for kernel, tables := range byKernel {
+		start := time.Now()
+		k, err := linux.Fetch(ctx, kernel)
+		if errors.Is(err, linux.ErrNoKernel) || errors.Is(err, linux.ErrNoTools) {
+			fmt.Fprintf(out, "golden tables check: %d tables stay unchecked: %v\n", len(tables), err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		var played []string
+		for _, want := range tables {
+			played = append(played, wants[want])
+		}
+		got, err := playTables(ctx, k, played)
+		if err != nil {
+			return err
+		}
+		for _, want := range tables {
+			name := wants[want]
+			n := differ(want, got[name], out)
+			fmt.Fprintf(out, "golden tables check: %s: %d cases on %s, %d differ\n", name, len(want.Cases), k, n)
+			bad += n
+		}
+		fmt.Fprintf(out, "golden tables check: %d tables, %.0f s\n", len(tables), time.Since(start).Seconds())
 	}
-	k, err := linux.Fetch(ctx, want.Kernel)
-	if errors.Is(err, linux.ErrNoKernel) || errors.Is(err, linux.ErrNoTools) {
-		fmt.Fprintf(out, "golden tables check: %s stays unchecked: %v\n", name, err)
-		return nil
+	if bad > 0 {
+		return fmt.Errorf("%d cases are not what the kernel answers", bad)
 	}
-	if err != nil {
-		return err
-	}
-	got, err := playTable(ctx, k, name, grammar.Seed, false)
-	if err != nil {
-		return err
-	}
-	if n := differ(want, got, out); n > 0 {
-		return fmt.Errorf("%d cases are not what the kernel answers", n)
-	}
-	fmt.Fprintf(out, "golden tables check: %s: %d cases on %s\n", name, len(got.Cases), k)
 	return nil
+}
+
+// playTables plays tables in as many boots at once as there are processors.
+func playTables(ctx context.Context, k *linux.Kernel, names []string) (map[string]*grammar.Table, error) {
+	var scripts []linux.Script
+	for _, name := range names {
+		more, err := tableScripts(name, grammar.Seed)
+		if err != nil {
+			return nil, err
+		}
+		scripts = append(scripts, more...)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	boots := min(runtime.NumCPU(), len(scripts))
+	results, errs := make([][]linux.Result, boots), make([]error, boots)
+	var wg sync.WaitGroup
+	for i := range boots {
+		var hand []linux.Script
+		for j := i; j < len(scripts); j += boots {
+			hand = append(hand, scripts[j])
+		}
+		wg.Go(func() { results[i], errs[i] = k.Run(ctx, "", hand, self) })
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	byName := map[string]*grammar.Table{}
+	for j := range scripts {
+		r := results[j%boots][j/boots]
+		name, _, _ := strings.Cut(r.Name, "-")
+		if byName[name] == nil {
+			byName[name] = &grammar.Table{}
+		}
+		if err := addResult(byName[name], r); err != nil {
+			return nil, err
+		}
+	}
+	return byName, nil
 }
 
 func differ(want, got *grammar.Table, out io.Writer) (n int) {
@@ -166,18 +232,13 @@ func exploreTable(ctx context.Context, name string, seed uint64, out io.Writer) 
 // playTable plays the cases of a table on Linux: this program is put into the
 // initrd for it.
 func playTable(ctx context.Context, k *linux.Kernel, name string, seed uint64, backwards bool) (*grammar.Table, error) {
-	all := grammar.New(name, seed)
-	if all == nil {
-		return nil, fmt.Errorf("there is none; there are %v", grammar.Names)
+	scripts, err := tableScripts(name, seed)
+	if err != nil {
+		return nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
-	}
-	var scripts []linux.Script
-	for first := 0; first < len(all.Cases); first += chunk {
-		text := fmt.Sprintf("exec /usr/bin/%s play %s %d %d %d\n", filepath.Base(self), name, seed, first, first+chunk)
-		scripts = append(scripts, linux.Script{Name: fmt.Sprintf("%05d", first), Text: text})
 	}
 	if backwards {
 		slices.Reverse(scripts)
@@ -191,13 +252,38 @@ func playTable(ctx context.Context, k *linux.Kernel, name string, seed uint64, b
 	}
 	t := &grammar.Table{}
 	for _, r := range results {
-		part, err := grammar.Parse(strings.NewReader(r.Output))
-		if err != nil || r.Status != 0 || r.Left != "" {
-			return nil, fmt.Errorf("cases from %s: exit status %d, %w\n%s%s", r.Name, r.Status, err, r.Output, r.Left)
+		if err := addResult(t, r); err != nil {
+			return nil, err
 		}
-		t.Cases = append(t.Cases, part.Cases...)
 	}
 	return t, nil
+}
+
+// tableScripts are the scripts that play the cases of a table: TABLE-FIRST.
+func tableScripts(name string, seed uint64) (scripts []linux.Script, err error) {
+	all := grammar.New(name, seed)
+	if all == nil {
+		return nil, fmt.Errorf("there is no table %q; there are %v", name, grammar.Names)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	for first := 0; first < len(all.Cases); first += chunk {
+		text := fmt.Sprintf("exec /usr/bin/%s play %s %d %d %d\n", filepath.Base(self), name, seed, first, first+chunk)
+		scripts = append(scripts, linux.Script{Name: fmt.Sprintf("%s-%05d", name, first), Text: text})
+	}
+	return scripts, nil
+}
+
+// addResult adds the cases that one of them has played.
+func addResult(t *grammar.Table, r linux.Result) error {
+	part, err := grammar.Parse(strings.NewReader(r.Output))
+	if err != nil || r.Status != 0 || r.Left != "" {
+		return fmt.Errorf("cases %s: exit status %d, %w\n%s%s", r.Name, r.Status, err, r.Output, r.Left)
+	}
+	t.Cases = append(t.Cases, part.Cases...)
+	return nil
 }
 
 // playPart is what runs on Linux.
