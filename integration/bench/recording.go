@@ -46,8 +46,10 @@ func recording(b *bench) error {
 	if err != nil {
 		return err
 	}
-	b.add(Row{Section: "recording", Name: "two arguments, above the hit", Unit: "ns", Value: got["recorded"] - got["hit"],
-		Beside: map[string]float64{"goal": recordingGoal}})
+	b.add(Row{
+		Section: "recording", Name: "two arguments, above the hit", Unit: "ns", Value: got["recorded"] - got["hit"],
+		Beside: map[string]float64{"goal": recordingGoal},
+	})
 	var rates []float64
 	var account string
 	for range b.rounds {
@@ -57,8 +59,10 @@ func recording(b *bench) error {
 		}
 		rates = append(rates, rate)
 	}
-	b.add(Row{Section: "recording", Name: fmt.Sprintf("%d vCPUs, %d readers", recordingCPUs, recordingReaders), Unit: "M hits/s",
-		Value: medianOf(rates), Beside: map[string]float64{"goal": loadGoal}, Note: account})
+	b.add(Row{
+		Section: "recording", Name: fmt.Sprintf("%d vCPUs, %d readers", recordingCPUs, recordingReaders), Unit: "M hits/s",
+		Value: medianOf(rates), Beside: map[string]float64{"goal": loadGoal}, Note: account,
+	})
 	return nil
 }
 

@@ -566,7 +566,7 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	room := min(size, pageSize) - pageHeader
-	_, time, done, more := c.next()
+	_, _, done, more := c.next()
 	if !more || room <= 0 {
 		return false, !more
 	}
@@ -584,7 +584,7 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 	} else {
 		r := c.rest()
 		end := c.taken + len(r.data)
-		_, time, more = r.next()
+		_, time, more := r.next()
 		for more && done-c.taken <= room-commit {
 			commit += copy(p[pageHeader+commit:], c.reader.data[pageHeader+c.taken:pageHeader+done])
 			c.advance(time, done)

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -190,6 +191,71 @@ func TestConcurrent(t *testing.T) {
 		}
 	}
 	checkRuns(t, b)
+}
+
+// TestConcurrentChanges: while two write to a vCPU's buffer, as a vCPU and a write to
+// trace_marker do, it is read, changes its size and its place with another one. No
+// event is lost, and pages make sense.
+func TestConcurrentChanges(t *testing.T) {
+	const events = 10000
+	for _, overwrite := range []bool{true, false} {
+		b, other := NewRingBuffer(1, 4), NewRingBuffer(1, 4)
+		b.overwrite.Store(overwrite)
+		other.overwrite.Store(overwrite)
+		var writers, others sync.WaitGroup
+		var over atomic.Bool
+		for range 2 {
+			writers.Go(func() {
+				for n := range events {
+					b.Write(0, int64(n), numbered(n))
+				}
+			})
+		}
+		until := func(f func(n int)) {
+			others.Go(func() {
+				for n := 0; !over.Load(); n++ {
+					f(n)
+				}
+			})
+		}
+		var page [pageSize]byte
+		until(func(int) { b.Consume(0, nil) })
+		until(func(int) { b.ReadPage(0, page[:], pageSize) })
+		until(func(n int) { b.Resize(-1, 2+n%4) })
+		until(func(int) { b.swap(other) })
+		until(func(int) {
+			for it := b.Iterate(-1); ; {
+				r, ok := it.Next()
+				if !ok {
+					return
+				}
+				if n := binary.LittleEndian.Uint64(r.Data[8:]); len(r.Data) != 16 || n >= events {
+					t.Errorf("an event of %d bytes, number %d", len(r.Data), n)
+				}
+			}
+		})
+		writers.Wait()
+		over.Store(true)
+		others.Wait()
+		var sum Stats
+		for _, s := range []Stats{b.Stats(0), other.Stats(0)} {
+			sum.Entries, sum.Overrun, sum.Dropped, sum.Read = sum.Entries+s.Entries, sum.Overrun+s.Overrun, sum.Dropped+s.Dropped, sum.Read+s.Read
+		}
+		if n := sum.Entries + sum.Overrun + sum.Dropped + sum.Read; n != 2*events {
+			t.Errorf("overwrite %v: %d of %d events: %+v", overwrite, n, 2*events, sum)
+		}
+		for _, b := range []*RingBuffer{b, other} {
+			left := b.Stats(0)
+			for range left.Entries {
+				if _, _, ok := b.Consume(0, nil); !ok {
+					t.Fatalf("overwrite %v: %+v, and no more to read", overwrite, left)
+				}
+			}
+			if s := b.Stats(0); s.Entries != 0 || s.Bytes != 0 {
+				t.Errorf("overwrite %v: all read: %+v", overwrite, s)
+			}
+		}
+	}
 }
 
 func checkRuns(t *testing.T, b *RingBuffer) {
