@@ -45,7 +45,7 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 			}
 			ret, _ = h.RealReturn(task, slot, ret)
 		}
-		if !m.tab.KernelText(ret - 1) {
+		if !m.returnsTo(ret - 1) {
 			return n
 		}
 		if ip, sp, entered = ret, sp+size, false; shown == 0 {
@@ -53,6 +53,12 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 		}
 	}
 	return n
+}
+
+// returnsTo says whether a stack may lead to an address: what has booted the kernel
+// may still be on its way out of init text.
+func (m *Machine) returnsTo(addr uint64) bool {
+	return m.tab.KernelText(addr) || m.img.InitText.Contains(addr)
 }
 
 // interrupted finds what an exception or interrupt came over: the gates in entry
@@ -68,7 +74,7 @@ func (m *Machine) interrupted(ip, sp uint64) (at, newSP uint64, ok bool) {
 		return 0, 0, false
 	}
 	at, err = m.mem.ReadU64(sp + ipOff)
-	if err != nil || !m.tab.KernelText(at) {
+	if err != nil || !m.returnsTo(at) {
 		return 0, 0, false
 	}
 	newSP, err = m.mem.ReadU64(sp + spOff)

@@ -53,7 +53,7 @@ func TestUnwind(t *testing.T) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	if len(stacks) < 80 || interrupted == 0 {
+	if len(stacks) < 50 || interrupted == 0 {
 		t.Errorf("%d functions were seen, %d in interrupts", len(stacks), interrupted)
 	}
 	for end := range last {

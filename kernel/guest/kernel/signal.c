@@ -197,9 +197,13 @@ bool do_notify_parent(struct task_struct *tsk, int sig)
 	struct task_struct *parent = tsk->parent;
 	bool autoreap = parent == &init_task || (parent->flags & PF_KTHREAD) || parent->pid == 1;
 	void __wake_up_parent(struct task_struct *p, struct task_struct *parent);
+	unsigned long flags;
 
-	if (sig > 0)
-		send_sig_info(sig, SEND_SIG_NOINFO, parent);
-	__wake_up_parent(tsk, parent);
+	if (__lock_task_sighand(parent, &flags)) {
+		if (sig > 0)
+			__send_signal_locked(sig, SEND_SIG_NOINFO, parent, PIDTYPE_TGID, false);
+		__wake_up_parent(tsk, parent);
+		spin_unlock_irqrestore(&parent->sighand->siglock, flags);
+	}
 	return autoreap || tsk->host_call;
 }
