@@ -48,7 +48,8 @@ type Kernel struct {
 	slots    []byte
 	stack    []byte
 	nextSlot uint64
-	live     map[uint64]bool
+	live     map[uint64]uint64   // slots in use, and their sizes
+	freed    map[uint64][]uint64 // the others, by size: used again when nothing else is left
 	log      []string
 	now      int64
 	timers   []*timer
@@ -67,7 +68,7 @@ func New() *Kernel {
 	k := &Kernel{
 		Sites: map[uint64]bool{}, Bugs: map[uint64]bool{}, Ex: map[uint64]bool{},
 		Processors: 2, text: make([]byte, TextSize), slots: make([]byte, SlotSize),
-		stack: make([]byte, abi.ThreadSize), live: map[uint64]bool{},
+		stack: make([]byte, abi.ThreadSize), live: map[uint64]uint64{}, freed: map[uint64][]uint64{},
 	}
 	for i := range k.text {
 		k.text[i] = 0xcc
@@ -261,12 +262,17 @@ func (s Sites5) Disarm(addr uint64) error {
 func (k *Kernel) Alloc(n int) (uint64, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if k.nextSlot+uint64(n) > SlotSize {
+	size := uint64(n+15) &^ 15
+	a := Slots + k.nextSlot
+	switch old := k.freed[size]; {
+	case k.nextSlot+size <= SlotSize:
+		k.nextSlot += size
+	case len(old) > 0:
+		a, k.freed[size] = old[0], old[1:]
+	default:
 		return 0, fmt.Errorf("no slots left: %w", syscall.ENOMEM)
 	}
-	a := Slots + k.nextSlot
-	k.nextSlot += uint64(n+15) &^ 15
-	k.live[a] = true
+	k.live[a] = size
 	return a, nil
 }
 
@@ -274,10 +280,12 @@ func (k *Kernel) Alloc(n int) (uint64, error) {
 func (k *Kernel) Free(addr uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if !k.live[addr] {
+	size, ok := k.live[addr]
+	if !ok {
 		panic(fmt.Sprintf("slot %#x is not in use", addr))
 	}
 	delete(k.live, addr)
+	k.freed[size] = append(k.freed[size], addr)
 }
 
 // SlotsInUse counts them.
