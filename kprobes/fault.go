@@ -81,14 +81,24 @@ func (h *Hit) mustHandle(addr, code uint64) {
 
 // faulted asks the fault handler about an access of its probe's handler.
 func (h *Hit) faulted(addr, code uint64) bool {
-	if h.k == nil || h.Probe.FaultHandler == nil {
+	if h.k == nil || !h.k.cfg.FaultHandlers {
 		return false
 	}
+	h.k.missFault(h)
 	before, beforeCode := h.Addr, h.ErrorCode
 	h.Addr, h.ErrorCode = addr, code
 	handled := h.k.callFault(h.Probe, h, vectorOf(addr))
 	h.Addr, h.ErrorCode = before, beforeCode
 	return handled
+}
+
+// missFault counts a fault of a handler, as 5.10 was seen to.
+func (k *Kprobes) missFault(h *Hit) {
+	if pt := k.cpus[h.CPU].point; pt != nil && pt != &k.returns {
+		miss(pt)
+		return
+	}
+	h.Probe.missed.Add(1)
 }
 
 // vectorOf is the exception of an access to an address that nothing is at.

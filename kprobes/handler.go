@@ -92,8 +92,8 @@ func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 	if why == nil {
 		return false
 	}
-	if p.FaultHandler != nil {
-		if nr, ok := trapOf(why); ok && k.callFault(p, h, nr) {
+	if nr, ok := trapOf(why); ok && k.cfg.FaultHandlers {
+		if k.missFault(h); k.callFault(p, h, nr) {
 			return true
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
 // bootJprobes boots a release that has jprobes, with the module jprobe_target,
@@ -443,5 +444,48 @@ func TestJprobeExample(t *testing.T) {
 	}
 	if !strings.Contains(dmesg(m.System), "jprobe: clone_flags=0x800300\n") {
 		t.Errorf("log %s", dmesg(m.System))
+	}
+}
+
+// TestJprobeStack: 64 bytes of the stack are restored, or what is left of it.
+func TestJprobeStack(t *testing.T) {
+	w := newOldWorld(t, kprobes.Features{Jprobes: true})
+	w.Func(0x2000, "f", 0x90, 0xc3)
+	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "f"}, Handler: func(h *kprobes.Hit) {
+		for at := h.Regs.SP; at < min(h.Regs.SP+2*kprobes.MaxStackSize, kprobetest.StackEnd); at += 8 {
+			h.Store(at, ^uint64(0))
+		}
+	}}
+	wantErr(t, w.k.RegisterJprobe(jp), 0)
+	for _, sp := range []uint64{kprobetest.Stack + 0x2000, kprobetest.StackEnd - 24} {
+		for at := sp; at < min(sp+2*kprobes.MaxStackSize, kprobetest.StackEnd); at += 8 {
+			wantErr(t, w.WriteU64(at, at), 0)
+		}
+		tr := w.Trap(0, jp.Kprobe.Addr)
+		tr.Regs.SP = sp
+		before := *tr.Regs
+		w.k.Int3(tr)
+		if tr.Regs.Flags&abi.FlagIF != 0 {
+			t.Errorf("the handler has interrupts on: %#x", tr.Regs.Flags)
+		}
+		for _, at := range []uint64{tr.Regs.IP, w.k.JprobeReturn()} {
+			if tr.Regs.IP = at + 1; !w.k.Int3(tr) {
+				t.Fatalf("the int3 at %#x is nobody's", at)
+			}
+		}
+		stepOnce(t, w, tr, 1)
+		before.IP = jp.Kprobe.Addr + 1
+		if *tr.Regs != before {
+			t.Errorf("registers %+v, want %+v", *tr.Regs, before)
+		}
+		for at := sp; at < min(sp+2*kprobes.MaxStackSize, kprobetest.StackEnd); at += 8 {
+			want := at
+			if at >= sp+kprobes.MaxStackSize {
+				want = ^uint64(0)
+			}
+			if v, err := w.ReadU64(at); err != nil || v != want {
+				t.Errorf("the word at sp+%d is %#x (%v), want %#x", at-sp, v, err, want)
+			}
+		}
 	}
 }

@@ -41,7 +41,8 @@ type PreHandler func(h *Hit) int
 type PostHandler func(h *Hit, flags uint64)
 
 // FaultHandler is kprobe.fault_handler of releases that have it: an exception was
-// raised by a pre- or post-handler of the probe, or by the copy of its instruction.
+// raised by a pre- or post-handler of the probe, or (up to 4.15) by the copy of its
+// instruction.
 // trapnr is its vector: 14 a page fault, 13 a general protection fault, 0 a divide
 // error. A result of 1 says that it is dealt with.
 //
@@ -87,7 +88,8 @@ func (p *Kprobe) breaks() bool { return p.BreakHandler != nil || p.jp != nil }
 // it belongs to the point (PointInfo).
 func (p *Kprobe) State() Flags { return Flags(p.flags.Load()) &^ flagBroken }
 
-// Missed is kprobe.nmissed: hits while another probe's handler ran.
+// Missed is kprobe.nmissed: hits while another probe's handler ran, and, on releases
+// with fault handlers, faults of the probe's own handlers.
 func (p *Kprobe) Missed() uint64 { return p.missed.Load() }
 
 // Retprobe gives the return probe whose entry probe p is, or nil.

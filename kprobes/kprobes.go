@@ -128,6 +128,7 @@ type Config struct {
 type Features struct {
 	Jprobes         bool  // there are jprobes: 2.6.25 and 2.6.32
 	FaultHandlers   bool  // kprobe.fault_handler: up to 5.10
+	StepFaults      bool  // it is asked about the stepped copy too: up to 4.15 (5.10 was seen not to)
 	BreakHandlers   bool  // kprobe.break_handler: up to 4.15
 	TrampolineProbe bool  // hooked calls return to a nop with a probe of its own: up to 4.15
 	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15

@@ -252,7 +252,12 @@ func TestOldList(t *testing.T) {
 			t.Errorf("%s: %q, want %q", release, got, want)
 		}
 	}
-	m := bootRelease(t, "4.15")
+	m := bootRelease(t, "4.15", "CONFIG_PREEMPT=y")
+	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5})
+	if want := "k  int_sqrt+0x5    \n"; m.lines() != want {
+		t.Errorf("4.15 with preemption: %q, want %q", m.lines(), want)
+	}
+	m = bootRelease(t, "4.15")
 	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt"})
 	m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5})
 	for _, want := range []string{"k  int_sqrt+0x0    [FTRACE]\n", "k  int_sqrt+0x5    [OPTIMIZED]\n"} {

@@ -227,7 +227,7 @@ func (k *Kprobes) Fault(t *abi.Trap) bool {
 	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
 		return false
 	}
-	if k.faultStepped(c, t) {
+	if k.cfg.StepFaults && k.faultStepped(c, t) {
 		return true
 	}
 	t.Regs.IP = c.point.addr

@@ -42,7 +42,7 @@ var releases = []Release{
 		Name: "4.15", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
 		Config: Config{NoPreempt: true}, Rename: oldNames,
 		Kprobes: kprobes.Features{
-			FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
 			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true,
 		},
 		Sysctl: sysctl.Features{OptimizationWord: true},
@@ -51,7 +51,7 @@ var releases = []Release{
 		Name: "2.6.32", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
-			Jprobes: true, FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
 			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
 		},
 	},
@@ -59,7 +59,7 @@ var releases = []Release{
 		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Debugfs: "/debug",
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
-			Jprobes: true, FaultHandlers: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
+			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
 			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.AllFlags,
 		},
 	},
