@@ -16,6 +16,7 @@ import (
 const (
 	rax = 0
 	rdx = 2
+	rsp = 4
 	rbp = 5
 	rsi = 6
 	rdi = 7
@@ -46,6 +47,8 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCRandom:    func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.rand.next()) },
 	abi.HCBug:       (*vcpu).hcBug,
 	abi.HCTaskDead:  (*vcpu).hcTaskDead,
+	abi.HCProbe:     (*vcpu).hcProbe,
+	abi.HCStack:     (*vcpu).hcStack,
 }
 
 // vmcallLen is the length of a vmcall in bytes.
@@ -222,6 +225,27 @@ func (v *vcpu) hcTaskDead(task, _, _ uint64) int64 {
 		f(task)
 	}
 	v.m.host.TaskDied(task)
+	return 0
+}
+
+// hcProbe has the probes do what a task asks for, which sleeps meanwhile.
+func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
+	f := v.m.handlers.Load().Probe
+	if f == nil {
+		return -int64(syscall.ENOSYS)
+	}
+	var b [abi.ProbeDone + 4]byte
+	task := v.m.currentTask(v.id)
+	if v.m.mem.ReadAt(request, b[:]) != nil || task == 0 {
+		return -int64(syscall.EFAULT)
+	}
+	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
+	v.m.wg.Go(func() {
+		ret := f(word(abi.ProbeNr), word(abi.ProbeAddr), word(abi.ProbeArg))
+		_ = v.m.mem.WriteU64(request+abi.ProbeRet, uint64(ret)) // it is on the stack of a task that waits for it
+		_ = v.m.mem.WriteAt(request+abi.ProbeDone, []byte{1, 0, 0, 0})
+		v.m.host.Wake(task)
+	})
 	return 0
 }
 

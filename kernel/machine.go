@@ -85,6 +85,9 @@ type Handlers struct {
 	// Regs those in the function that stands for it.
 	Tracepoint func(*abi.Trap)
 	TaskDead   func(task uint64) // a task_struct is about to be freed
+	// Probe does what guest code asks of the probes (abi.ProbeNr), in a goroutine
+	// of its own: it may wait. It gives 0 or -errno.
+	Probe func(nr, addr, arg uint64) int64
 }
 
 // Machine is a booted guest with its vCPUs.
@@ -115,6 +118,7 @@ type Machine struct {
 	resume   *sync.Cond   // on gate: stopping has become 0, or the machine closes
 	gate     sync.Mutex
 
+	closeMu sync.Mutex // held while closing or wg changes, but for vCPUs
 	closing atomic.Bool
 	wg      sync.WaitGroup
 	booted  chan struct{}
@@ -274,7 +278,7 @@ func (m *Machine) start() {
 // Close stops the vCPUs and gives guest memory back. Calls that are under way
 // end with host.ErrStopped.
 func (m *Machine) Close() error {
-	if m.closing.Swap(true) {
+	if m.close() {
 		return nil
 	}
 	m.host.Stop()
@@ -334,9 +338,33 @@ func (m *Machine) CPUs() int { return len(m.cpus) }
 // Now is nanoseconds since boot.
 func (m *Machine) Now() int64 { return m.clock.Now() }
 
-// AfterFunc runs f in its own goroutine after d of the machine's time.
+// AfterFunc runs f in its own goroutine after d of the machine's time, unless the
+// machine is closed by then. Close waits for it.
 func (m *Machine) AfterFunc(d time.Duration, f func()) func() bool {
-	return m.clock.AfterFunc(d, f)
+	return m.clock.AfterFunc(d, func() {
+		if m.join() {
+			defer m.wg.Done()
+			f()
+		}
+	})
+}
+
+// join makes Close wait for the caller. False: it has begun.
+func (m *Machine) join() bool {
+	m.closeMu.Lock()
+	defer m.closeMu.Unlock()
+	if m.closing.Load() {
+		return false
+	}
+	m.wg.Add(1)
+	return true
+}
+
+// close says that the machine closes, and whether it did already.
+func (m *Machine) close() (before bool) {
+	m.closeMu.Lock()
+	defer m.closeMu.Unlock()
+	return m.closing.Swap(true)
 }
 
 // Printk adds a line to the kernel's log.

@@ -43,6 +43,7 @@ type vcpu struct {
 	near    hitMemory
 	regs    abi.Regs // of a trap; those of callbacks are in guest memory
 	guestDT percpu
+	hit     *hitPlace // not nil: a handler of the guest runs
 }
 
 // hitMemory is guest memory for the handlers of a hit, which run inside Run: the

@@ -30,6 +30,27 @@ const (
 	HCFtrace     = 21 // (ip, parentIP, regs): kprobe_ftrace_handler; ip is the fentry site's address
 	HCRethook    = 22 // (regs): arch_rethook_trampoline_callback; Go puts the return address where the trampoline pops it
 	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints (the guest then kills the task or goes on)
+	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. It ends by request.done = 1 and a wake-up of the current task
+	HCStack      = 25 // (): dump_stack: Go logs who is running and the stack, as Linux prints them
+)
+
+// Layout of struct probe_request, bytes.
+const (
+	ProbeNr   = 0  // u64: Probe*
+	ProbeAddr = 8  // u64: struct kprobe, struct kretprobe, or an array of addresses of such
+	ProbeArg  = 16 // u64: how many there are; for RetprobeRegister the memory of the instances
+	ProbeRet  = 24 // s64: 0 or -errno
+	ProbeDone = 32 // u32: 1 when it is over (release store by Go)
+)
+
+// What is asked for: ProbeNr.
+const (
+	ProbeRegister      = 1
+	ProbeUnregister    = 2 // an array
+	ProbeEnable        = 3 // of return probes too
+	ProbeDisable       = 4
+	RetprobeRegister   = 5
+	RetprobeUnregister = 6 // an array
 )
 
 // What a host task is asked to do: call.nr is a system call number of x86-64

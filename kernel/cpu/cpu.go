@@ -166,7 +166,7 @@ func (c *CPU) ID() int { return c.id }
 // then; at a vmcall the flags of arithmetic may be old ones, and RIP must stay.
 // True: it is dealt with, and Run goes on at RIP as if it had been entered
 // again. The hook must not wait, nor change mappings or text. A vmcall that it
-// leaves alone it may see twice.
+// leaves alone it may see twice. To run other code first, it may Suspend.
 func (c *CPU) SetHook(f func(Reason) bool) { c.hook = f }
 
 // Kick has Run end soon: within some thousand instructions, also inside a REP.

@@ -554,6 +554,9 @@ func (h *Host) drop(t *Task) {
 	}
 }
 
+// Wake has the guest wake a task.
+func (h *Host) Wake(task uint64) { h.wake(task) }
+
 func (h *Host) wake(task uint64) {
 	h.wakeMu.Lock()
 	h.wakes = append(h.wakes, task)

@@ -16,7 +16,7 @@ import (
 // newModules makes the loader of modules and lets the probes hear of them.
 func (s *System) newModules() *module.Loader {
 	m := s.Machine
-	exported := exports(m.Image())
+	exported := exportedBy(m.Image())
 	if addr := s.Kprobes.JprobeReturn(); addr != 0 {
 		exported["jprobe_return"] = addr
 	}
@@ -35,9 +35,9 @@ func (s *System) newModules() *module.Loader {
 	})
 }
 
-// exports is where the symbols are that modules may use, which need not be in
+// exportedBy is where the symbols are that modules may use, which need not be in
 // kallsyms. A name that there is twice is the first one's.
-func exports(img *image.Image) map[string]uint64 {
+func exportedBy(img *image.Image) map[string]uint64 {
 	addrs := make(map[string]uint64, len(img.Exports))
 	for _, name := range img.Exports {
 		addrs[name] = 0

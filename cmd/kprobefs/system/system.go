@@ -13,6 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 	"github.com/kprobefs/kprobefs/optimizer"
 )
@@ -112,6 +113,7 @@ func (s *System) wire() {
 		Int3: s.Kprobes.Int3, Stepped: s.Kprobes.Stepped, Fault: s.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
 		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn, Trampoline: s.Kprobes.TrampolineProbe(),
 		Tracepoint: s.Tracer.Tracepoint,
+		Probe:      exports.New(exports.Config{Kprobes: s.Kprobes, Machine: m, Memory: m.Mem()}).Request,
 	})
 }
 

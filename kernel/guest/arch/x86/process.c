@@ -11,6 +11,7 @@ struct inactive_task_frame { unsigned long r15, r14, r13, r12, bx, bp, ret_addr;
 
 DEFINE_PER_CPU(unsigned long, cpu_current_top_of_stack);
 DEFINE_PER_CPU(struct task_struct *, current_task) = &init_task;
+EXPORT_SYMBOL(current_task);
 
 int arch_dup_task_struct(struct task_struct *dst, struct task_struct *src)
 {

@@ -23,6 +23,15 @@
 #define HC_FTRACE 21
 #define HC_RETHOOK 22
 #define HC_BUG 23
+#define HC_PROBE 24
+#define HC_STACK 25
+
+#define PROBE_REGISTER 1
+#define PROBE_UNREGISTER 2
+#define PROBE_ENABLE 3
+#define PROBE_DISABLE 4
+#define RETPROBE_REGISTER 5
+#define RETPROBE_UNREGISTER 6
 
 /* What HC_BUG tells. */
 #define BUG_OOPS 0

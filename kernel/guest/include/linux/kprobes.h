@@ -1,13 +1,102 @@
-/* kprobes.h: what must not be probed. */
+/*
+ * kprobes.h: what must not be probed, and probes that guest code registers. The
+ * layouts are 6.1's (reference: its BTF); fields that only the machine has a use
+ * for are there for their place.
+ */
 #ifndef _LINUX_KPROBES_H
 #define _LINUX_KPROBES_H
 #include <linux/compiler.h>
 #ifndef __ASSEMBLY__
+#include <linux/types.h>
 /* One address in _kprobe_blacklist; the range is the symbol's. */
 #define NOKPROBE_SYMBOL(fname) \
 	static unsigned long __used __section("_kprobe_blacklist") \
 		_kbl_addr_##fname = (unsigned long)fname
 struct pt_regs;
+struct kprobe;
+struct kretprobe_instance;
 int kprobe_int3_handler(struct pt_regs *regs);
+
+typedef u8 kprobe_opcode_t;
+typedef int (*kprobe_pre_handler_t)(struct kprobe *, struct pt_regs *);
+typedef void (*kprobe_post_handler_t)(struct kprobe *, struct pt_regs *, unsigned long flags);
+typedef int (*kretprobe_handler_t)(struct kretprobe_instance *, struct pt_regs *);
+
+#define KPROBE_FLAG_GONE	1	/* the code is no longer there */
+#define KPROBE_FLAG_DISABLED	2
+#define KPROBE_FLAG_OPTIMIZED	4
+#define KPROBE_FLAG_FTRACE	8
+#define KPROBE_FLAG_ON_FUNC_ENTRY 16
+
+struct kprobe {
+	void *hlist[2];
+	void *list[2];
+	unsigned long nmissed;
+	kprobe_opcode_t *addr;
+	const char *symbol_name;
+	unsigned int offset;
+	kprobe_pre_handler_t pre_handler;
+	kprobe_post_handler_t post_handler;
+	kprobe_opcode_t opcode;
+	u64 ainsn[4];
+	u32 flags;
+};
+static_assert(sizeof(struct kprobe) == 128, "struct kprobe");
+
+/* Its first word is the kretprobe. */
+struct rethook {
+	void *data;
+};
+
+struct kretprobe {
+	struct kprobe kp;
+	kretprobe_handler_t handler;
+	kretprobe_handler_t entry_handler;
+	int maxactive;
+	int nmissed;
+	size_t data_size;
+	struct rethook *rh;
+};
+static_assert(sizeof(struct kretprobe) == 168, "struct kretprobe");
+
+#define KRETPROBE_MAX_DATA_SIZE 4096
+
+struct rethook_node {
+	void *freelist[2];
+	void *llist;
+	struct rethook *rethook;
+	unsigned long ret_addr;
+	unsigned long frame;
+};
+
+struct kretprobe_instance {
+	struct rethook_node node;
+	char data[];
+};
+static_assert(sizeof(struct kretprobe_instance) == 48, "struct kretprobe_instance");
+
+static inline struct kretprobe *get_kretprobe(struct kretprobe_instance *ri)
+{
+	return ri->node.rethook->data;
+}
+
+static inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
+{
+	return ri->node.ret_addr;
+}
+
+int register_kprobe(struct kprobe *p);
+void unregister_kprobe(struct kprobe *p);
+int register_kprobes(struct kprobe **kps, int num);
+void unregister_kprobes(struct kprobe **kps, int num);
+int disable_kprobe(struct kprobe *kp);
+int enable_kprobe(struct kprobe *kp);
+int register_kretprobe(struct kretprobe *rp);
+void unregister_kretprobe(struct kretprobe *rp);
+int register_kretprobes(struct kretprobe **rps, int num);
+void unregister_kretprobes(struct kretprobe **rps, int num);
+static inline int disable_kretprobe(struct kretprobe *rp) { return disable_kprobe(&rp->kp); }
+static inline int enable_kretprobe(struct kretprobe *rp) { return enable_kprobe(&rp->kp); }
 #endif
 #endif
+#include <asm/ptrace.h>

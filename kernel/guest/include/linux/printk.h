@@ -15,6 +15,7 @@
 #define KERN_DEFAULT	""
 int _printk(const char *fmt, ...) __printf(1, 2);
 int vprintk(const char *fmt, __builtin_va_list args);
+void dump_stack(void);
 #define printk(fmt, ...) _printk(fmt, ##__VA_ARGS__)
 #ifndef pr_fmt
 #define pr_fmt(fmt) fmt

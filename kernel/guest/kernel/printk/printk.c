@@ -7,8 +7,6 @@
 
 #define LOG_LINE_MAX 1024
 int console_loglevel = 7;
-static DEFINE_RAW_SPINLOCK(logbuf_lock);
-static char printk_buf[LOG_LINE_MAX];
 
 /* The level that a format begins with, or -1. */
 int printk_get_level(const char *buffer)
@@ -37,18 +35,16 @@ u16 printk_parse_prefix(const char *text, int *level)
 
 asmlinkage int vprintk(const char *fmt, va_list args)
 {
-	unsigned long flags;
+	char printk_buf[LOG_LINE_MAX];	/* a probe's handler may print while others do */
 	int level = 4, len;
 	u16 prefix;
 
-	raw_spin_lock_irqsave(&logbuf_lock, flags);
 	len = vscnprintf(printk_buf, sizeof(printk_buf), fmt, args);
 	prefix = printk_parse_prefix(printk_buf, &level);
 	len -= prefix;
 	if (len && printk_buf[prefix + len - 1] == '\n')
 		len--;
 	hypercall3(HC_PRINTK, printk_buf + prefix, len, level);
-	raw_spin_unlock_irqrestore(&logbuf_lock, flags);
 	return len + prefix;
 }
 EXPORT_SYMBOL(vprintk);

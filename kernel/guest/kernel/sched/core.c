@@ -14,6 +14,7 @@
 
 DEFINE_PER_CPU_ALIGNED(struct rq, runqueues);
 DEFINE_PER_CPU(int, __preempt_count) = (int)(PREEMPT_NEED_RESCHED | 1);
+EXPORT_SYMBOL(__preempt_count);
 static DEFINE_PER_CPU(struct task_struct *, idle_threads);
 DEFINE_STATIC_KEY_TRUE(sched_feat_ttwu_queue);
 DEFINE_STATIC_KEY_FALSE(sched_schedstats);

@@ -1,4 +1,5 @@
 // The integer square root, rounded down, bit by bit.
+#include <linux/export.h>
 #include <linux/types.h>
 #include <linux/bitops.h>
 #include <linux/gcd.h>
@@ -20,3 +21,4 @@ unsigned long int_sqrt(unsigned long x)
 	}
 	return root;
 }
+EXPORT_SYMBOL(int_sqrt);

@@ -1,0 +1,163 @@
+/*
+ * kprobes.c: probes that modules register. The machine has the probes: it reads
+ * the structs when it is asked to, calls their handlers, and writes back what
+ * Linux would have changed. Who asks sleeps until it is done.
+ */
+#include <linux/sched.h>
+#include <linux/kprobes.h>
+#include <linux/slab.h>
+#include <linux/cpumask.h>
+#include <asm/host.h>
+
+/* The layout is kernel/abi's. */
+struct probe_request {
+	u64 nr, addr, arg;
+	s64 ret;
+	u32 done;
+};
+static_assert(offsetof(struct probe_request, done) == 32, "probe_request");
+
+static int probe_request(u64 nr, void *probe, u64 arg)
+{
+	struct probe_request r = { .nr = nr, .addr = (u64)probe, .arg = arg };
+	int err;
+
+	if (!preemptible())
+		return -EDEADLK;	/* a handler: Linux would hang */
+	err = hypercall1(HC_PROBE, &r);
+	if (err)
+		return err;
+	for (;;) {
+		set_current_state(TASK_UNINTERRUPTIBLE);
+		if (smp_load_acquire(&r.done))
+			break;
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+	return r.ret;
+}
+
+int register_kprobe(struct kprobe *p)
+{
+	return probe_request(PROBE_REGISTER, p, 0);
+}
+EXPORT_SYMBOL_GPL(register_kprobe);
+
+void unregister_kprobe(struct kprobe *p)
+{
+	unregister_kprobes(&p, 1);
+}
+EXPORT_SYMBOL_GPL(unregister_kprobe);
+
+int register_kprobes(struct kprobe **kps, int num)
+{
+	int i, err;
+
+	if (num <= 0)
+		return -EINVAL;
+	for (i = 0; i < num; i++) {
+		err = register_kprobe(kps[i]);
+		if (err) {
+			unregister_kprobes(kps, i);
+			return err;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(register_kprobes);
+
+void unregister_kprobes(struct kprobe **kps, int num)
+{
+	if (num > 0)
+		probe_request(PROBE_UNREGISTER, kps, num);
+}
+EXPORT_SYMBOL_GPL(unregister_kprobes);
+
+int disable_kprobe(struct kprobe *kp)
+{
+	return probe_request(PROBE_DISABLE, kp, 0);
+}
+EXPORT_SYMBOL_GPL(disable_kprobe);
+
+int enable_kprobe(struct kprobe *kp)
+{
+	return probe_request(PROBE_ENABLE, kp, 0);
+}
+EXPORT_SYMBOL_GPL(enable_kprobe);
+
+static size_t instance_size(struct kretprobe *rp)
+{
+	return sizeof(struct kretprobe_instance) + ALIGN(rp->data_size, sizeof(long));
+}
+
+/* The instances stand behind the rethook in one piece. */
+static struct rethook *alloc_rethook(struct kretprobe *rp, int n)
+{
+	size_t size = instance_size(rp);
+	struct rethook *rh = kvzalloc(sizeof(*rh) + n * size, GFP_KERNEL);
+	int i;
+
+	if (!rh)
+		return NULL;
+	rh->data = rp;
+	for (i = 0; i < n; i++)
+		((struct kretprobe_instance *)((char *)(rh + 1) + i * size))->node.rethook = rh;
+	return rh;
+}
+
+int register_kretprobe(struct kretprobe *rp)
+{
+	int n = rp->maxactive > 0 ? rp->maxactive : max(10, 2 * (int)num_possible_cpus());
+	struct rethook *rh = NULL;
+	int err;
+
+	if (rp->data_size <= KRETPROBE_MAX_DATA_SIZE) {
+		rh = alloc_rethook(rp, n);
+		if (!rh)
+			return -ENOMEM;
+	}
+	err = probe_request(RETPROBE_REGISTER, rp, (u64)(rh + 1));
+	if (err)
+		kvfree(rh);
+	else
+		rp->rh = rh;
+	return err;
+}
+EXPORT_SYMBOL_GPL(register_kretprobe);
+
+void unregister_kretprobe(struct kretprobe *rp)
+{
+	unregister_kretprobes(&rp, 1);
+}
+EXPORT_SYMBOL_GPL(unregister_kretprobe);
+
+int register_kretprobes(struct kretprobe **rps, int num)
+{
+	int i, err;
+
+	if (num <= 0)
+		return -EINVAL;
+	for (i = 0; i < num; i++) {
+		err = register_kretprobe(rps[i]);
+		if (err) {
+			unregister_kretprobes(rps, i);
+			return err;
+		}
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(register_kretprobes);
+
+/* Calls under way have no more use for their instances: their handlers do not run. */
+void unregister_kretprobes(struct kretprobe **rps, int num)
+{
+	int i;
+
+	if (num <= 0 || probe_request(RETPROBE_UNREGISTER, rps, num))
+		return;
+	for (i = 0; i < num; i++) {
+		kvfree(rps[i]->rh);
+		rps[i]->rh = NULL;
+	}
+}
+EXPORT_SYMBOL_GPL(unregister_kretprobes);

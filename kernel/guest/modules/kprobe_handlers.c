@@ -1,0 +1,115 @@
+/*
+ * kprobe_handlers.c: handlers for probes that a test registers by calling
+ * register_kprobe itself. What they have seen stands in kprobe_handlers_seen.
+ */
+#include <linux/module.h>
+#include <linux/kernel.h>
+#include <linux/kprobes.h>
+#include <linux/preempt.h>
+#include <linux/printk.h>
+#include <linux/sched.h>
+#include <linux/gcd.h>
+
+struct seen {
+	u64 pre, post, entry, ret;	/* calls */
+	u64 ip, flags, preempt, p;	/* of the last */
+	u64 frame, missed, task;
+	s64 err;
+} kprobe_handlers_seen;
+
+/* They run on all CPUs at once. */
+#define COUNT(what) __atomic_fetch_add(&kprobe_handlers_seen.what, 1, __ATOMIC_RELAXED)
+
+static void see(struct pt_regs *regs, void *p)
+{
+	kprobe_handlers_seen.ip = regs->ip;
+	kprobe_handlers_seen.preempt = preempt_count();
+	kprobe_handlers_seen.p = (u64)p;
+	kprobe_handlers_seen.task = (u64)current;
+}
+
+int kprobe_handlers_pre(struct kprobe *p, struct pt_regs *regs)
+{
+	COUNT(pre);
+	see(regs, p);
+	kprobe_handlers_seen.missed = p->nmissed;
+	return 0;
+}
+
+void kprobe_handlers_post(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
+{
+	COUNT(post);
+	see(regs, p);
+	kprobe_handlers_seen.flags = flags;
+}
+
+/* The argument becomes another. */
+int kprobe_handlers_change(struct kprobe *p, struct pt_regs *regs)
+{
+	regs->di = 49;
+	return 0;
+}
+
+/* The function is not executed: it is as if it had returned 42. */
+int kprobe_handlers_skip(struct kprobe *p, struct pt_regs *regs)
+{
+	regs->ip = *(unsigned long *)regs->sp;
+	regs->sp += 8;
+	regs->ax = 42;
+	return 1;
+}
+
+/* It comes to a probe, and wants to register one. */
+int kprobe_handlers_nest(struct kprobe *p, struct pt_regs *regs)
+{
+	static struct kprobe other;
+
+	COUNT(pre);
+	kprobe_handlers_seen.frame = int_sqrt(144);
+	other.symbol_name = "int_pow";
+	kprobe_handlers_seen.err = register_kprobe(&other);
+	return 0;
+}
+
+int kprobe_handlers_print(struct kprobe *p, struct pt_regs *regs)
+{
+	pr_info("kprobe_handlers: at %pS\n", p->addr);
+	dump_stack();
+	return 0;
+}
+
+/* It comes back never. */
+int kprobe_handlers_spin(struct kprobe *p, struct pt_regs *regs)
+{
+	COUNT(pre);
+	for (;;)
+		barrier();
+}
+
+int kprobe_handlers_fault(struct kprobe *p, struct pt_regs *regs)
+{
+	volatile int *nowhere = (int *)regs->di;	/* 100 */
+
+	return *nowhere;
+}
+
+int kprobe_handlers_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	COUNT(entry);
+	*(u64 *)ri->data = regs->di;
+	return regs->di == 7;
+}
+
+/* The result has 1000 times the argument added. */
+int kprobe_handlers_ret(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	COUNT(ret);
+	see(regs, get_kretprobe(ri));
+	kprobe_handlers_seen.frame = ri->node.frame - regs->sp + 8;
+	kprobe_handlers_seen.flags = get_kretprobe_retaddr(ri);
+	regs->ax += 1000 * *(u64 *)ri->data;
+	return 0;
+}
+
+MODULE_LICENSE("GPL");
+MODULE_DESCRIPTION("Handlers for a test");

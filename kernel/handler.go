@@ -1,0 +1,148 @@
+package kernel
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu"
+)
+
+// handlerReturn is what a guest's handler returns to: nothing is mapped there,
+// so that the vCPU's attempt to go on ends Run.
+const handlerReturn = 1<<64 - abi.PageSize
+
+// handlerBudget is how many instructions a handler may take.
+const handlerBudget = 1 << 24
+
+// errHandler says that a guest's handler did not come back.
+var errHandler = errors.New("the handler does not come back")
+
+// Handler runs a handler that is a function of the guest, in the middle of the
+// hit t: fn(first, regs, third), where regs is t's pt_regs in guest memory. It
+// runs with interrupts off and gives what the function returns; t.Regs are then
+// what the handler left there. To be called by the machine's own Handlers only.
+//
+// A handler that does not come back within handlerBudget instructions, or ends
+// the machine, is an error: EIO. One that faults ends the machine, as an oops
+// inside an interrupt does.
+func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
+	v := m.cpus[t.CPU]
+	trap, regs := *t, v.regs // both are used again by hits inside the handler
+	var was cpu.Suspended
+	v.cpu.Suspend(&was)
+	add := int32(abi.HardirqOffset)
+	if t.Vector != 0 {
+		add |= abi.NMIOffset
+	}
+	v.hit = &hitPlace{t.Task, t.Regs.IP, t.Regs.SP}
+	at, err := v.enterHandler(t, fn, first, third)
+	var ret uint64
+	if err == nil {
+		v.addPreempt(add)
+		ret, err = v.runHandler()
+		v.addPreempt(-add)
+	}
+	v.cpu.Resume(&was)
+	v.regs, v.hit = regs, nil
+	*t = trap
+	if err == nil && t.RegsAddr == 0 {
+		err = v.takeRegs(t.Regs, at)
+	}
+	return ret, err
+}
+
+// enterHandler sets the registers for a call of fn, and puts pt_regs on the
+// stack if it is not there.
+func (v *vcpu) enterHandler(t *abi.Trap, fn, first, third uint64) (regs uint64, err error) {
+	sp := v.cpu.R[rsp]
+	if regs = t.RegsAddr; regs == 0 {
+		sp = (sp - abi.RegsSize) &^ 15
+		regs = sp
+		p := v.regsAt(regs)
+		if p == nil {
+			return 0, fmt.Errorf("no stack for a handler at %#x: %w", regs, syscall.EFAULT)
+		}
+		*p = *t.Regs
+	}
+	sp = sp&^15 - 8
+	if err := v.near.WriteU64(sp, handlerReturn); err != nil {
+		return 0, err
+	}
+	r := &v.cpu.R
+	r[rsp], r[rdi], r[rsi], r[rdx] = sp, first, regs, third
+	v.cpu.GoOn(fn, 0)
+	v.cpu.Shadow = false
+	return regs, nil
+}
+
+// takeRegs reads what a handler left of pt_regs at addr.
+func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
+	p := v.regsAt(addr)
+	if p == nil {
+		return fmt.Errorf("no pt_regs at %#x: %w", addr, syscall.EFAULT)
+	}
+	*r = *p
+	return nil
+}
+
+// runHandler runs the vCPU until it goes on at handlerReturn. It leaves the gate
+// when others want it closed, as any guest code does: the vCPU that holds the
+// lock that the handler spins on may be one that waits there. A grace period
+// does not end meanwhile.
+func (v *vcpu) runHandler() (uint64, error) {
+	kicked := false
+	defer func() {
+		if kicked { // that was for what the handler interrupts
+			v.cpu.Kick()
+		}
+	}()
+	for left := int64(handlerBudget); left > 0; {
+		if left < handlerBudget {
+			v.inRun.Store(false)
+			if !v.enter() {
+				return 0, nil // the machine closes, and nobody will know
+			}
+		}
+		exit, n := v.cpu.Run(runBudget)
+		left -= int64(n) + 1
+		v.retired.Add(n)
+		v.m.clock.retired(n)
+		kicked = kicked || exit.Reason == cpu.Kick
+		switch {
+		case exit.Reason == cpu.Trap && v.cpu.RIP == handlerReturn:
+			return v.cpu.R[rax], nil
+		case v.m.closing.Load():
+			return 0, nil
+		case exit.Reason == cpu.Halt || v.m.over():
+			kicked = true
+			return 0, errHandler
+		case exit.Reason == cpu.Pause:
+			runtime.Gosched()
+		case exit.Reason == cpu.Hypercall:
+			v.outside(v.hypercall)
+		case exit.Reason == cpu.Trap:
+			v.outside(func() { v.onTrap(exit) })
+		}
+	}
+	return 0, errHandler
+}
+
+// outside runs f out of the gate, where f may close it.
+func (v *vcpu) outside(f func()) {
+	v.inRun.Store(false)
+	f()
+	v.enter()
+}
+
+// over says whether the guest has panicked.
+func (m *Machine) over() bool {
+	select {
+	case <-m.died:
+		return true
+	default:
+		return false
+	}
+}

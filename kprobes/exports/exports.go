@@ -1,0 +1,292 @@
+// Package exports is register_kprobe and its kin for code of the guest: what
+// modules of the kernel call. It reads struct kprobe and struct kretprobe, with
+// the layout that 6.1 has, out of guest memory, registers a probe with the same
+// handlers, which are then functions of the guest, and writes back what Linux
+// changes in the struct.
+//
+// The guest's own register_kprobe (kernel/guest/kernel/kprobes.c) says what the
+// caller may not do, has the memory of a return probe's instances, and waits for
+// Request. What it passes is hostile: it is read with care, and a pointer that is
+// none is EFAULT.
+package exports
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// Machine runs handlers.
+type Machine interface {
+	// Handler calls fn(first, regs, third) in the middle of the hit t, where regs
+	// is its pt_regs; it gives what fn returns.
+	Handler(t *abi.Trap, fn, first, third uint64) (uint64, error)
+}
+
+// Config is what Exports works on.
+type Config struct {
+	Kprobes *kprobes.Kprobes
+	Machine Machine
+	Memory  abi.Memory // of the guest
+}
+
+// Exports is the probes that guest code has registered.
+type Exports struct {
+	conf Config
+
+	mu     sync.Mutex // one request at a time
+	probes map[uint64]*probe
+}
+
+// probe is one registration, found by the address of its struct.
+type probe struct {
+	c      *Config
+	at     uint64
+	kp     *kprobes.Kprobe
+	ret    *kprobes.Retprobe // nil: a kprobe
+	nodes  uint64            // of a return probe: its instances
+	stride uint64
+}
+
+// Offsets in struct kprobe, bytes.
+const (
+	kpMissed  = 32 // unsigned long
+	kpAddr    = 40
+	kpSymbol  = 48
+	kpOffset  = 56 // u32
+	kpPre     = 64
+	kpPost    = 72
+	kpFlags   = 120 // u32
+	kprobeLen = 128
+)
+
+// And in struct kretprobe, which begins with one.
+const (
+	rpHandler    = 128
+	rpEntry      = 136
+	rpMaxActive  = 144 // int
+	rpMissed     = 148 // int
+	rpDataSize   = 152
+	kretprobeLen = 168
+)
+
+// And in struct kretprobe_instance.
+const (
+	riRetAddr = 32
+	riFrame   = 40
+	riData    = 48
+)
+
+// maxName is the longest name that is read: KSYM_NAME_LEN and MODULE_NAME_LEN.
+const maxName = 512 + 64
+
+// maxBatch bounds the number of probes of one request.
+const maxBatch = 1 << 20
+
+// New gives an Exports without probes.
+func New(c Config) *Exports { return &Exports{conf: c, probes: map[uint64]*probe{}} }
+
+// Request does what guest code asks for (abi.ProbeNr) and gives 0 or -errno. It
+// may wait.
+func (e *Exports) Request(nr, addr, arg uint64) int64 {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var err error
+	switch nr {
+	case abi.ProbeRegister:
+		err = e.register(addr, kprobeLen, 0)
+	case abi.RetprobeRegister:
+		err = e.register(addr, kretprobeLen, arg)
+	case abi.ProbeUnregister, abi.RetprobeUnregister:
+		err = e.unregister(addr, arg)
+	case abi.ProbeEnable:
+		err = e.change(addr, (*kprobes.Kprobes).Enable)
+	case abi.ProbeDisable:
+		err = e.change(addr, (*kprobes.Kprobes).Disable)
+	default:
+		err = syscall.EINVAL
+	}
+	var errno syscall.Errno
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, &errno):
+		return -int64(errno)
+	}
+	return -int64(syscall.EIO)
+}
+
+// fields is the bytes of a struct.
+type fields []byte
+
+func (f fields) u64(at int) uint64 { return binary.LittleEndian.Uint64(f[at:]) }
+func (f fields) u32(at int) uint32 { return binary.LittleEndian.Uint32(f[at:]) }
+
+func (e *Exports) register(at, size, nodes uint64) error {
+	f := make(fields, size)
+	if err := e.conf.Memory.ReadAt(at, f); err != nil {
+		return err
+	}
+	name, err := e.name(f.u64(kpSymbol))
+	if err != nil {
+		return err
+	}
+	p := e.probes[at]
+	if p == nil {
+		p = &probe{c: &e.conf, at: at, nodes: nodes}
+		p.init(f)
+	}
+	p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
+	p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
+	if p.ret != nil {
+		err = e.conf.Kprobes.RegisterRetprobe(p.ret)
+	} else {
+		err = e.conf.Kprobes.Register(p.kp)
+	}
+	if err == nil {
+		e.probes[at] = p
+	}
+	if e := p.writeBack(); err == nil {
+		err = e
+	}
+	return err
+}
+
+// name reads a symbol's name; none at 0.
+func (e *Exports) name(at uint64) (string, error) {
+	if at == 0 {
+		return "", nil
+	}
+	var b [maxName]byte
+	for i := range b {
+		if err := e.conf.Memory.ReadAt(at+uint64(i), b[i:i+1]); err != nil {
+			return "", err
+		}
+		if b[i] == 0 {
+			break
+		}
+	}
+	name, _, ended := bytes.Cut(b[:], []byte{0})
+	if !ended || len(name) == 0 {
+		return "", fmt.Errorf("a probe at the symbol %q: %w", name, syscall.ENOENT)
+	}
+	return string(name), nil
+}
+
+// init takes the handlers.
+func (p *probe) init(f fields) {
+	if len(f) < kretprobeLen {
+		p.kp = &kprobes.Kprobe{}
+		if fn := f.u64(kpPre); fn != 0 {
+			p.kp.PreHandler = func(h *kprobes.Hit) int { return int(int32(p.handle(h, fn, 0))) }
+		}
+		if fn := f.u64(kpPost); fn != 0 {
+			p.kp.PostHandler = func(h *kprobes.Hit, flags uint64) { p.handle(h, fn, flags) }
+		}
+		return
+	}
+	p.ret = &kprobes.Retprobe{MaxActive: int(int32(f.u32(rpMaxActive))), DataSize: f.u64(rpDataSize)}
+	p.kp = &p.ret.Kprobe
+	p.stride = riData + (p.ret.DataSize+7)&^7
+	if fn := f.u64(rpEntry); fn != 0 {
+		p.ret.EntryHandler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return p.handleRet(ri, h, fn, h.Regs.SP) }
+	}
+	if fn := f.u64(rpHandler); fn != 0 {
+		p.ret.Handler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return p.handleRet(ri, h, fn, h.Regs.SP-8) }
+	}
+}
+
+// handle calls a handler of a kprobe, which may look at its nmissed.
+func (p *probe) handle(h *kprobes.Hit, fn, flags uint64) uint64 {
+	must(h.Mem.WriteU64(p.at+kpMissed, p.kp.Missed()))
+	ret, err := p.c.Machine.Handler(h.Trap, fn, p.at, flags)
+	must(err)
+	return ret
+}
+
+// handleRet calls one of a return probe; frame is where the return address lies.
+func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64) int {
+	node := p.nodes + uint64(ri.Index)*p.stride
+	must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
+	must(h.Mem.WriteU64(node+riFrame, frame))
+	ret, err := p.c.Machine.Handler(h.Trap, fn, node, 0)
+	must(err)
+	return int(int32(ret))
+}
+
+// must disables the probe whose handler cannot go on: kprobes takes a panic so.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// writeBack writes what Linux changes in the struct.
+func (p *probe) writeBack() error {
+	m := p.c.Memory
+	err := errors.Join(
+		m.WriteU64(p.at+kpMissed, p.kp.Missed()),
+		m.WriteU64(p.at+kpAddr, p.kp.Addr),
+		put32(m, p.at+kpFlags, uint32(p.kp.State())))
+	if p.ret != nil {
+		err = errors.Join(err,
+			put32(m, p.at+rpMaxActive, uint32(p.ret.MaxActive)),
+			put32(m, p.at+rpMissed, uint32(p.ret.Missed())))
+	}
+	return err
+}
+
+func put32(m abi.Memory, at uint64, v uint32) error {
+	return m.WriteAt(at, binary.LittleEndian.AppendUint32(nil, v))
+}
+
+// unregister takes an array of n addresses of structs. Of those that are not
+// registered the address of the probe is cleared.
+func (e *Exports) unregister(array, n uint64) error {
+	if n > maxBatch {
+		return fmt.Errorf("%d probes at once: %w", n, syscall.EINVAL)
+	}
+	var gone []*probe
+	var kps []*kprobes.Kprobe
+	var rps []*kprobes.Retprobe
+	for i := range n {
+		at, err := e.conf.Memory.ReadU64(array + 8*i)
+		if err != nil {
+			return err
+		}
+		p := e.probes[at]
+		if p == nil {
+			if err := e.conf.Memory.WriteU64(at+kpAddr, 0); err != nil {
+				return err
+			}
+			continue
+		}
+		delete(e.probes, at)
+		gone = append(gone, p)
+		if p.ret != nil {
+			rps = append(rps, p.ret)
+		} else {
+			kps = append(kps, p.kp)
+		}
+	}
+	err := errors.Join(e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
+	for _, p := range gone {
+		err = errors.Join(err, p.writeBack())
+	}
+	return err
+}
+
+// change enables or disables a probe. EINVAL: it is not registered.
+func (e *Exports) change(at uint64, f func(*kprobes.Kprobes, *kprobes.Kprobe, ...*kprobes.Hit) error) error {
+	p := e.probes[at]
+	if p == nil {
+		return fmt.Errorf("no probe is registered by %#x: %w", at, syscall.EINVAL)
+	}
+	return errors.Join(f(e.conf.Kprobes, p.kp), p.writeBack())
+}
