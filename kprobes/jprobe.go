@@ -161,6 +161,7 @@ func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
 	}
 	next := t.Regs.IP
 	t.Regs.IP = c.away.regs.IP
+	t.Vector, t.Preempt = 0, t.Preempt&^uint32(abi.NMIMask|abi.HardirqMask) // it stands for code that no trap runs
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	if !p.muted() {
 		k.callJprobe(p.jp, &c.hit)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -157,7 +158,7 @@ func TestJprobeGo(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		log = append(log, fmt.Sprint(args, h.Preempt&abi.PreemptMask, h.Regs.Flags&abi.FlagIF, h.Regs.IP-h.Probe.Addr))
+		log = append(log, fmt.Sprint(args, h.Preempt, h.Regs.Flags&abi.FlagIF, h.Regs.IP-h.Probe.Addr))
 		*h.Regs = abi.Regs{IP: 1, SP: 2}
 	}}
 	if err := m.Kprobes.RegisterJprobe(jp); err != nil {
@@ -185,6 +186,12 @@ func TestJprobeGo(t *testing.T) {
 	if got := m.call("jprobe_target_call_sum", 10); got != 528 || !strings.Contains(dmesg(m.System), "panicked and is disabled: boom") {
 		t.Errorf("a handler that panics: %d, log %s", got, dmesg(m.System))
 	}
+	for end := time.Now().Add(10 * time.Second); panics.Kprobe.State()&kprobes.FlagDisabled == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("it is not disabled")
+		}
+	}
+	wantErr(t, m.Kprobes.UnregisterJprobe(panics), 0) // waits for who disables it
 }
 
 // TestJprobeCalls: hits are exact on both vCPUs, and preempt_count comes back.

@@ -134,6 +134,7 @@ type Features struct {
 	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15
 	NoSwitchTo      bool  // __switch_to takes no kprobes either: up to 4.15
 	FewInstances    bool  // without CONFIG_PREEMPTION the default of maxactive is the number of CPUs: up to 5.10
+	OuterAgain      bool  // a probe is optimized again when one in its region goes: up to 4.15
 	PreemptNoJumps  bool  // with CONFIG_PREEMPTION there is no jump optimization: up to 4.15
 	HideFlags       Flags // those that kprobes/list does not show; all: it has no such column
 }
@@ -452,6 +453,13 @@ func (k *Kprobes) disable(p *Kprobe) (*Point, error) {
 		}
 	}
 	pt.set(FlagDisabled)
+	if k.cfg.OuterAgain && !k.allOff {
+		for _, outer := range k.table.within(pt.addr-maxOptimized, pt.addr) {
+			if k.cfg.Optimizer.Within(outer, pt.addr) {
+				k.cfg.Optimizer.Optimize(outer)
+			}
+		}
+	}
 	return pt, nil
 }
 

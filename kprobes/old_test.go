@@ -266,3 +266,42 @@ func TestOldList(t *testing.T) {
 		}
 	}
 }
+
+// TestOldInnerProbe: a probe in the region of another one keeps that from being
+// optimized while it is enabled, and no longer (6.1: TestInnerProbe).
+func TestOldInnerProbe(t *testing.T) {
+	m := bootRelease(t, "4.15")
+	starts := m.starts("int_sqrt")
+	outer := m.register(&kprobes.Kprobe{SymbolName: "int_sqrt", Offset: starts[1]})
+	optimized := func(when string, want bool) {
+		t.Helper()
+		m.settle()
+		for _, i := range m.Kprobes.Points() {
+			var text [1]byte
+			if err := m.Machine.Read(i.Addr, text[:]); err != nil {
+				t.Fatal(err)
+			}
+			if got := i.Flags&kprobes.FlagOptimized != 0; i.Addr == outer.Addr && (got != want || (text[0] == 0xe9) != want) {
+				t.Errorf("%s: optimized is %v, text %#x", when, got, text)
+			}
+		}
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Errorf("%s: int_sqrt(100) = %d", when, got)
+		}
+	}
+	optimized("alone", true)
+	if starts[2] >= starts[1]+5 {
+		t.Fatalf("no instruction in the region: %#x", starts)
+	}
+	for range 2 {
+		inner := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: starts[2]}
+		wantErr(t, m.Kprobes.Register(inner), 0)
+		optimized("with an inner probe", false)
+		wantErr(t, m.Kprobes.Disable(inner), 0)
+		optimized("the inner probe is disabled", true)
+		wantErr(t, m.Kprobes.Enable(inner), 0)
+		optimized("and enabled", false)
+		wantErr(t, m.Kprobes.Unregister(inner), 0)
+		optimized("and gone", true)
+	}
+}

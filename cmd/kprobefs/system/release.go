@@ -43,7 +43,7 @@ var releases = []Release{
 		Config: Config{NoPreempt: true}, Rename: oldNames,
 		Kprobes: kprobes.Features{
 			FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true,
+			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true, OuterAgain: true,
 		},
 		Sysctl: sysctl.Features{OptimizationWord: true},
 	},
