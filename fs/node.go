@@ -61,11 +61,11 @@ func (n *node) rowNow() *seqfile.Row {
 
 func (n *node) isDir() bool { return n.key.IsDir() }
 
-// nlink is 1 for files and for directories of /proc/sys, 2 and the number of
+// nlink is 1 for files, for directories of /proc/sys and where the row says so, 2 and the number of
 // directories inside for others.
 func (n *node) nlink() uint32 {
 	row := n.rowNow()
-	if !row.IsDir() || n.kind == seqfile.ProcSys {
+	if !row.IsDir() || n.kind == seqfile.ProcSys || row.OneLink {
 		return 1
 	}
 	links := uint32(2)

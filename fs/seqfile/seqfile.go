@@ -42,6 +42,8 @@ type Row struct {
 	// Dir makes the row a directory.
 	Dir  Dir
 	Kind Kind
+	// OneLink is for a directory that has one link whatever is in it.
+	OneLink bool
 	// At is where the directory stands in the guest ("/sys/kernel/debug/kprobes");
 	// "" puts it below its parent's place.
 	At string

@@ -140,16 +140,24 @@ func openErrorLog(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (se
 	}
 }
 
+// eventsMode is that of the directory events and of those below.
+func eventsMode(a *tracing.Array) uint32 {
+	if a.Eventfs() {
+		return 0o755
+	}
+	return modeDir
+}
+
 // eventsRows is what the directory events holds now.
 func eventsRows(a *tracing.Array) []*seqfile.Row {
 	rows := []*seqfile.Row{
 		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
-		value("header_page", modeRO, text1(tracing.HeaderPage), nil),
+		value("header_page", modeRO, text1(a.HeaderPage), nil),
 		value("header_event", modeRO, text1(tracing.HeaderEvent), nil),
 	}
 	for _, s := range a.Subsystems() {
 		if !s.Hidden {
-			rows = append(rows, &seqfile.Row{Name: s.Name, Mode: modeDir, Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+			rows = append(rows, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
 		}
 	}
 	return rows
@@ -171,7 +179,7 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	}
 	for _, e := range s.Events {
 		if !e.Hidden {
-			rows = append(rows, &seqfile.Row{Name: e.Name, Mode: modeDir, Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+			rows = append(rows, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
 		}
 	}
 	return rows

@@ -184,7 +184,7 @@ const maxDirs = 1024
 
 // dirChanged needs mu.
 func (t *Tracer) dirChanged(made bool, system, event string) {
-	if t.conf.Dirs != nil && len(t.dirs) < maxDirs {
+	if t.conf.Dirs != nil && !t.conf.Eventfs && len(t.dirs) < maxDirs {
 		t.dirs = append(t.dirs, DirChange{made, system, event})
 	}
 }
@@ -232,7 +232,7 @@ func New(c Config) *Tracer {
 	}
 	t.events.Store(&eventTable{})
 	t.cmdlines.resize(cmdlinesFor(savedCmdlines))
-	t.global = t.newArray(initialPages, defaultClock)
+	t.global = t.newArray(initialPages, t.defaultClock())
 	t.arrays = []*Array{t.global}
 	t.ownEvents()
 	t.newStaticEvents()

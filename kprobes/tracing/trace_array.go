@@ -126,7 +126,11 @@ func (a *Array) resize(cpu int, size uint64) error {
 	}
 	for i, n := range a.readers {
 		if n > 0 && (cpu < 0 || i == cpu && a.buffer.size(i) != pagesFor(size)*pageData) {
-			return fmt.Errorf("trace is being read: %w", syscall.ENOMEM)
+			errno := syscall.ENOMEM
+			if t.conf.ResizeEBUSY {
+				errno = syscall.EBUSY
+			}
+			return fmt.Errorf("trace is being read: %w", errno)
 		}
 	}
 	if err := t.afford(a, cpus*pagesFor(size)); err != nil {
@@ -382,3 +386,6 @@ func (a *Array) setNumber(data []byte, most uint64, set func(uint64)) error {
 
 // TimestampMode is the text of timestamp_mode.
 func (a *Array) TimestampMode() string { return "[delta] absolute\n" }
+
+// Eventfs says whether the directories below events are made when they are looked at.
+func (a *Array) Eventfs() bool { return a.tracer.conf.Eventfs }

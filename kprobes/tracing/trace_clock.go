@@ -33,6 +33,13 @@ var traceClocks = [...]traceClock{
 // stable, as on the reference kernel.
 const defaultClock = 1 // global
 
+func (t *Tracer) defaultClock() int {
+	if t.conf.LocalClock {
+		return 0
+	}
+	return defaultClock
+}
+
 func boottime(_ *Tracer, now int64) int64 { return now }
 
 // tsc is the time-stamp counter: by default one that counts nanoseconds.

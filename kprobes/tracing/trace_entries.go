@@ -61,14 +61,23 @@ const (
 	rawMin    = 13 // bytes that an entry always has room for
 )
 
-// WriteMarker is tracing_mark_write: the text becomes an entry. What is beyond 1024
-// bytes is not taken. EINVAL: the option markers is off; EBADF: nothing is
+// markerMax is how long the data of such an entry may be, with head bytes before it:
+// of 6.1 usual, else what fits in an entry.
+func (t *Tracer) markerMax(head, usual int) int {
+	if t.conf.LongMarkers {
+		return maxEntry - head
+	}
+	return usual
+}
+
+// WriteMarker is tracing_mark_write: the text becomes an entry. What is beyond its room
+// (markerMax) is not taken. EINVAL: the option markers is off; EBADF: nothing is
 // recorded.
 func (a *Array) WriteMarker(task Task, data []byte) (int, error) {
 	if !a.has(optMarkers) {
 		return 0, fmt.Errorf("markers are off: %w", syscall.EINVAL)
 	}
-	data = data[:min(len(data), markerMax)]
+	data = data[:min(len(data), a.tracer.markerMax(18, markerMax))]
 	entry := make([]byte, 16, 16+len(data)+2)
 	binary.LittleEndian.PutUint64(entry[8:], a.tracer.markerIP())
 	entry = append(entry, data...)
@@ -84,12 +93,14 @@ func (a *Array) WriteMarker(task Task, data []byte) (int, error) {
 }
 
 // WriteRawMarker is tracing_mark_raw_write: a number of 4 bytes and data. EINVAL:
-// fewer than 4 bytes or more than 3072; else as WriteMarker.
+// fewer than 4 bytes or more than there is room for; else as WriteMarker.
 func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
-	if !a.has(optMarkers) || len(data) < 4 || len(data) > rawMax {
+	if !a.has(optMarkers) || len(data) < 4 || len(data) > a.tracer.markerMax(12, rawMax) {
 		return 0, fmt.Errorf("a raw marker of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	data = data[:min(len(data), markerMax)]
+	if !a.tracer.conf.LongMarkers {
+		data = data[:min(len(data), markerMax)]
+	}
 	entry := make([]byte, 12+max(len(data), rawMin))
 	copy(entry[8:], data)
 	if err := a.writeEntry(a.buffer, task, typeRawData, entry); err != nil {

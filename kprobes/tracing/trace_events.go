@@ -150,7 +150,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 // newEventType is the number of a new event: the next one, and once all were
 // used the lowest that is free.
 func (t *Tracer) newEventType() (uint16, bool) {
-	if t.nextType <= maxEventType {
+	if t.nextType <= maxEventType && !t.conf.ReuseIDs {
 		t.nextType++
 		return uint16(t.nextType - 1), true
 	}
@@ -548,6 +548,9 @@ func (e *Event) Format() (string, error) {
 	}
 	b.WriteByte('\n')
 	for _, f := range e.fields {
+		if e.tracer.conf.UnsignedChar && f.plainChar() && !e.dynamic() {
+			f.signed = false
+		}
 		b.WriteString(f.String())
 	}
 	b.WriteByte('\n')
@@ -560,6 +563,20 @@ type field struct {
 	decl         string // type and name
 	offset, size int
 	signed       bool
+}
+
+// plainChar says whether it is a char, or an array of them.
+func (f field) plainChar() bool {
+	return strings.HasPrefix(f.decl, "char ") || strings.HasPrefix(f.decl, "__data_loc char[] ")
+}
+
+// dynamic says whether the event was defined by a write.
+func (e *Event) dynamic() bool {
+	switch e.class.(type) {
+	case *kprobeEvent, *uprobeEvent, eprobeClass, synthClass:
+		return true
+	}
+	return false
 }
 
 func (f field) String() string {

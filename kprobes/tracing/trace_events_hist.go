@@ -34,6 +34,7 @@ const (
 	histErrNamedMismatch  = "Named hist trigger doesn't match existing named trigger (includes variables)"
 	histErrExists         = "Hist trigger already exists"
 	histErrNotThere       = "Can't clear or continue a nonexistent hist trigger"
+	histErrNoHitcount     = "Non-hitcount value is required for 'nohitcount'"
 	histErrClock          = "Couldn't set trace_clock"
 	histErrModifier       = "Invalid field modifier"
 	histErrTooManyOps     = "Too many subexpressions (3 max)"
@@ -136,6 +137,7 @@ type histField struct {
 	flags  histFlags
 	event  *eventField // nil: it is no member of the entry
 	cpu    string      // the name that an older alias of common_cpu was given
+	common bool        // a stack trace that is shown as common_stacktrace
 	name   string      // of an expression or a reference
 	typ    string
 	size   int
@@ -199,6 +201,7 @@ type histAttrs struct {
 	actions                       []string
 	bits                          int
 	pause, cont, clear            bool
+	noHitcount                    bool // the table does not show it
 	vars                          []histAssignment
 }
 
@@ -313,6 +316,8 @@ func (p *histParser) parseAttrs(text string) error {
 			a.cont = true
 		case part == "clear":
 			a.clear = true
+		case (part == "nohitcount" || part == "NOHC") && p.file.tracer.conf.NoHitcount:
+			a.noHitcount = true
 		case strings.HasPrefix(part, "onmatch(") || strings.HasPrefix(part, "onmax(") || strings.HasPrefix(part, "onchange("):
 			if len(a.actions) == histActionsMax {
 				return p.quiet(syscall.EINVAL)
@@ -367,6 +372,9 @@ func (p *histParser) parse() error {
 			return err
 		}
 	}
+	if d := p.data; d.attrs.noHitcount && d.nVals-d.nVars == 1 {
+		return p.failWith(syscall.ENOENT, histErrNoHitcount, "")
+	}
 	p.data.attrs.vars = nil // actions do not know them
 	return nil
 }
@@ -416,9 +424,12 @@ func (p *histParser) addVals() error {
 }
 
 // notInVals are the modifiers that neither a value nor a variable may have.
-func notInVals(flags histFlags) histFlags {
+func (t *Tracer) notInVals(flags histFlags) histFlags {
 	if flags&histVar != 0 {
 		return histPercent | histGraph | histBucket | histLog2
+	}
+	if t.conf.PlainVals {
+		return histPercent | histGraph | histBucket | histLog2 | histSym | histSymOffset | histSyscall | histStacktrace
 	}
 	return histBucket | histLog2 | histSym | histSymOffset | histSyscall | histStacktrace
 }
@@ -430,7 +441,7 @@ func (p *histParser) addVal(varName, word string, flags histFlags) error {
 	if err != nil {
 		return err
 	}
-	if f.flags&notInVals(f.flags) != 0 {
+	if f.flags&p.file.tracer.notInVals(f.flags) != 0 {
 		return p.fail(histErrModifier, word)
 	}
 	d.fields = append(d.fields, f)
@@ -478,8 +489,8 @@ func (p *histParser) addKeys() error {
 		if i == histKeysMax {
 			return p.quiet(syscall.EINVAL)
 		}
-		f := &histField{flags: histKey | histStacktrace, size: histStackSize}
-		if word != "stacktrace" {
+		f := &histField{flags: histKey | histStacktrace, size: histStackSize, common: p.file.tracer.conf.CommonStacktrace}
+		if word != "stacktrace" && (word != "common_stacktrace" || !p.file.tracer.conf.CommonStacktrace) {
 			var err error
 			if f, err = p.parseExpr(word, histKey, "", new(int)); err != nil {
 				return err
@@ -801,15 +812,19 @@ func (t *trigger) histText() string {
 		}
 	}
 	list("keys=", d.fields[d.nVals:])
-	b.WriteString(":vals=hitcount")
+	vals := []string{"hitcount"}
+	if d.attrs.noHitcount {
+		vals = nil
+	}
 	var vars []*histField
 	for _, f := range d.fields[1:d.nVals] {
 		if f.flags&histVar != 0 {
 			vars = append(vars, f)
 		} else {
-			b.WriteString("," + f.show())
+			vals = append(vals, f.show())
 		}
 	}
+	b.WriteString(":vals=" + strings.Join(vals, ","))
 	list(":", vars)
 	for i, k := range d.sort {
 		b.WriteString([]string{":sort=", ","}[min(i, 1)])
@@ -825,6 +840,9 @@ func (t *trigger) histText() string {
 	fmt.Fprintf(&b, ":size=%d", 1<<d.attrs.bits)
 	if d.timed {
 		b.WriteString(":clock=" + d.attrs.clock)
+	}
+	if d.attrs.noHitcount {
+		b.WriteString(":nohitcount")
 	}
 	for _, x := range d.actions {
 		b.WriteString(x.text())
@@ -850,6 +868,8 @@ func (f *histField) show() string {
 		text += "common_cpu"
 	case f.flags&histConst != 0:
 		text += fmt.Sprint(f.constant)
+	case f.flags&histStacktrace != 0 && f.common:
+		text += "common_stacktrace"
 	case f.flags&histStacktrace != 0:
 		text += "stacktrace"
 	case f.flags&(histVarRef|histAlias) != 0:
@@ -896,6 +916,8 @@ func (f *histField) fieldName(level int) string {
 		return f.name
 	case f.flags&histTimestamp != 0:
 		return "common_timestamp"
+	case f.flags&histHitcount != 0:
+		return "hitcount"
 	}
 	return ""
 }

@@ -339,6 +339,10 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 		case name == "cpu" || name == "CPU":
 			f.flags |= histCPU
 			f.cpu = name
+		case name == "hitcount" && p.file.tracer.conf.CommonStacktrace:
+			f.flags |= histHitcount
+		case name == "stacktrace" && p.file.tracer.conf.CommonStacktrace:
+			return nil, p.fail(histErrModifier, text)
 		default:
 			return nil, p.fail(histErrFieldNotFound, name)
 		}
@@ -383,6 +387,8 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 		f.typ, f.size = "u64", 8
 	case f.flags&histCPU != 0:
 		f.typ, f.size = "unsigned int", 4
+	case f.flags&histHitcount != 0:
+		f.typ, f.size = "u64", 8
 	case f.event.isText():
 		f.typ, f.size = f.event.typ, mapTextSize
 		f.flags |= histString

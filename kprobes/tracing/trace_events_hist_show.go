@@ -62,7 +62,11 @@ func (d *histData) appendTable(b []byte) []byte {
 func (d *histData) sortEntries(entries []mapEntry) {
 	slices.SortFunc(entries, func(x, y mapEntry) int { return bytes.Compare(x.key, y.key) })
 	first := d.comparer(d.sort[0])
-	heapSort(entries, first)
+	sort := heapSort[mapEntry]
+	if d.file.tracer.conf.SortTwo {
+		sort = heapSortTwo[mapEntry]
+	}
+	sort(entries, first)
 	if len(d.sort) == 1 {
 		return
 	}
@@ -72,7 +76,7 @@ func (d *histData) sortEntries(entries []mapEntry) {
 		for end < len(entries) && first(&entries[start], &entries[end]) == 0 {
 			end++
 		}
-		heapSort(entries[start:end], second)
+		sort(entries[start:end], second)
 		start = end
 	}
 }
@@ -156,7 +160,9 @@ func appendShare(b []byte, f *histField, v uint64, total histTotal) []byte {
 // appendEntry is hist_trigger_entry_print.
 func (d *histData) appendEntry(b []byte, e *mapEntry, totals []histTotal) []byte {
 	b = d.appendKey(b, e.key, &e.comm)
-	b = fmt.Appendf(b, " hitcount: %10d", e.sums[0])
+	if !d.attrs.noHitcount {
+		b = fmt.Appendf(b, " hitcount: %10d", e.sums[0])
+	}
 	for i, f := range d.fields[1:d.nVals] {
 		switch {
 		case f.flags&(histVar|histExpr) != 0:

@@ -245,11 +245,12 @@ func TestFormat(t *testing.T) {
 }
 
 func TestHeaderFiles(t *testing.T) {
+	tr, _ := newTestTracer(t)
 	const page = "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n" +
 		"\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n" +
 		"\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n" +
 		"\tfield: char data;\toffset:16;\tsize:4080;\tsigned:1;\n"
-	if got := HeaderPage(); got != page {
+	if got := tr.Global().HeaderPage(); got != page {
 		t.Errorf("header_page:\n%s", got)
 	}
 	const event = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n" +

@@ -370,6 +370,9 @@ func (t *trigger) parseFilter(text string) error {
 	}
 	root, err := parseFilter(rest, t.file.filterFields())
 	if err != nil {
+		if t.file.tracer.conf.LogTriggerFilter {
+			t.file.array.logError("event filter parse error", err.text, rest, err.pos)
+		}
 		return fmt.Errorf("filter %q: %w", rest, err)
 	}
 	t.filter = &eventFilter{rest, root}

@@ -412,8 +412,12 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 	d.symbol, d.offset = symbol, uint32(offset)
 	if !strings.Contains(symbol, ":") {
 		switch n := len(t.conf.Symbols.LookupName(symbol)); {
+		case n > 1 && t.conf.SymbolEINVAL:
+			return fail(errNonUniqSymbolEINVAL, 0)
 		case n > 1:
 			return fail(errNonUniqSymbol, 0)
+		case n == 0 && t.conf.SymbolEINVAL:
+			return fail(errBadProbeAddr, 0)
 		case n == 0:
 			return fail(errNoProbeAddr, 0)
 		}
@@ -513,7 +517,11 @@ func (t *Tracer) moduleExists(tk *traceKprobe) bool {
 // its event is enabled.
 func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 	if t.withinNotrace(tk) {
-		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", tk.symbolName())
+		name := tk.symbolName()
+		if t.conf.NotraceAtAddress {
+			name = t.nameAt(tk)
+		}
+		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", name)
 		return fmt.Errorf("%s has no fentry site: %w", tk.symbolName(), syscall.EINVAL)
 	}
 	for i := range tk.args {
@@ -582,6 +590,19 @@ func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
 	}
 	_, notrace = t.notraceFunc(syms[0].Addr)
 	return notrace
+}
+
+// nameAt is what the kernel's %ps has for the probe's address.
+func (t *Tracer) nameAt(tk *traceKprobe) string {
+	addr := tk.addr
+	if !tk.byAddr {
+		addr = t.conf.Symbols.LookupName(tk.symbol)[0].Addr + uint64(tk.offset)
+	}
+	sym, _, ok := t.conf.Symbols.Lookup(addr)
+	if !ok {
+		return fmt.Sprintf("0x%x", addr)
+	}
+	return sym.Name
 }
 
 func (t *Tracer) notraceFunc(addr uint64) (abi.Symbol, bool) {

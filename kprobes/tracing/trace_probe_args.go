@@ -215,7 +215,8 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 	case !typed:
 		typ = "x64"
 	}
-	if a.typ = findFetchType(typ); a.typ == nil || a.typ.char && !d.conf.Char {
+	a.typ = findFetchType(typ)
+	if a.typ == nil || a.typ.char && !d.conf.Char || d.user && d.conf.NoUprobeSymbols && (a.typ.symbol || typ == "symstr") {
 		return failArg(errBadType, at)
 	}
 	return nil

@@ -138,21 +138,50 @@ func (m *tracingMap) entries() []mapEntry {
 // order as there.
 func heapSort[T any](a []T, compare func(x, y *T) int) {
 	for i := len(a)/2 - 1; i >= 0; i-- {
-		siftDown(a, i, compare)
+		siftDown(a, i, compare, false)
 	}
 	for n := len(a) - 1; n > 0; n-- {
 		a[0], a[n] = a[n], a[0]
-		siftDown(a[:n], 0, compare)
+		siftDown(a[:n], 0, compare, false)
+	}
+}
+
+// heapSortTwo is heapSort as 6.12 does it: it takes the two largest elements out at
+// a time, the second one from below the top.
+func heapSortTwo[T any](a []T, compare func(x, y *T) int) {
+	for i := len(a)/2 - 1; i >= 0; i-- {
+		siftDown(a, i, compare, true)
+	}
+	n := len(a)
+	for n > 3 {
+		next := 1
+		if compare(&a[1], &a[2]) <= 0 {
+			next = 2
+		}
+		a[0], a[n-1] = a[n-1], a[0]
+		a[next], a[n-2] = a[n-2], a[next]
+		n -= 2
+		if next < n {
+			siftDown(a[:n], next, compare, true)
+		}
+		siftDown(a[:n], 0, compare, true)
+	}
+	if n > 1 {
+		a[0], a[n-1] = a[n-1], a[0]
+	}
+	if n == 3 && compare(&a[0], &a[1]) > 0 {
+		a[0], a[1] = a[1], a[0]
 	}
 }
 
 // siftDown puts a[root] at its place in the heap below it: of two equal children
-// the left one is followed, and the element stays above what it equals not.
-func siftDown[T any](a []T, root int, compare func(x, y *T) int) {
+// the left one is followed, or the right one, and the element stays above what it
+// equals not.
+func siftDown[T any](a []T, root int, compare func(x, y *T) int, right bool) {
 	leaf := root
 	for 2*leaf+2 < len(a) {
 		child := 2*leaf + 1
-		if compare(&a[child], &a[child+1]) < 0 {
+		if c := compare(&a[child], &a[child+1]); c < 0 || c == 0 && right {
 			child++
 		}
 		leaf = child

@@ -15,10 +15,35 @@ func TestHeapSort(t *testing.T) {
 		}
 		want := slices.Clone(a)
 		slices.Sort(want)
-		heapSort(a, func(x, y *int) int { return *x - *y })
-		if !slices.Equal(a, want) {
-			t.Fatalf("%v, want %v", a, want)
+		b := slices.Clone(a)
+		compare := func(x, y *int) int { return *x - *y }
+		heapSort(a, compare)
+		heapSortTwo(b, compare)
+		if !slices.Equal(a, want) || !slices.Equal(b, want) {
+			t.Fatalf("%v and %v, want %v", a, b, want)
 		}
+	}
+}
+
+// TestHeapSortEqual: elements that are equal end as on 6.1 and on 6.12 (hist_tables).
+func TestHeapSortEqual(t *testing.T) {
+	type pair struct{ key, n int }
+	compare := func(x, y *pair) int { return x.n - y.n }
+	keys := func(a []pair) (keys []int) {
+		for _, p := range a {
+			keys = append(keys, p.key)
+		}
+		return keys
+	}
+	in := []pair{{3, 3}, {9, 1}, {17, 1}, {44, 1}, {45, 1}, {46, 1}, {47, 1}, {100, 1}, {200, 1}}
+	a, b := slices.Clone(in), slices.Clone(in)
+	heapSort(a, compare)
+	heapSortTwo(b, compare)
+	if got, want := keys(a), []int{9, 17, 44, 45, 46, 47, 100, 200, 3}; !slices.Equal(got, want) {
+		t.Errorf("6.1: %v, want %v", got, want)
+	}
+	if got, want := keys(b), []int{44, 9, 45, 46, 47, 100, 200, 17, 3}; !slices.Equal(got, want) {
+		t.Errorf("6.12: %v, want %v", got, want)
 	}
 }
 

@@ -72,6 +72,8 @@ var oldNames = map[string]string{"kernel_clone": "do_fork"}
 var tracing612 = tracing.Features{
 	SymbolEINVAL: true, MaxActiveExit: true, LogStringType: true, LongArgE2BIG: true, DerefColumn: true,
 	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
+	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
+	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, SortTwo: true,
 }
 
 // DefaultRelease is the release of a kernel of which nothing else is said.

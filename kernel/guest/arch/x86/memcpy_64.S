@@ -1,6 +1,10 @@
 /* memcpy_64.S: block moves with string instructions. All give their first argument. */
 #include <linux/linkage.h>
+#ifdef KERNEL_6_12
+	.section .noinstr.text, "ax"
+#else
 	.text
+#endif
 	.globl memcpy
 	.type memcpy, @function
 SYM_CODE_START __memcpy
@@ -59,6 +63,7 @@ memmove:
 SYM_FUNC_END __memmove
 	.size memmove, . - memmove
 
+	.text
 SYM_FUNC_START clear_page_rep
 	movl	$512, %ecx
 	xorl	%eax, %eax
