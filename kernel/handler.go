@@ -27,7 +27,7 @@ var errHandler = errors.New("the handler does not come back")
 //
 // A handler that does not come back within handlerBudget instructions, or ends
 // the machine, is an error: EIO. One that faults ends the machine, as an oops
-// inside an interrupt does.
+// inside an interrupt does, and so does one that sleeps.
 func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
 	v := m.cpus[t.CPU]
 	trap, regs := *t, v.regs // both are used again by hits inside the handler
@@ -111,6 +111,9 @@ func (v *vcpu) runHandler() (uint64, error) {
 		v.retired.Add(n)
 		v.m.clock.retired(n)
 		kicked = kicked || exit.Reason == cpu.Kick
+		if now := v.m.currentTask(v.id); now != v.hit.task {
+			v.yielded()
+		}
 		switch {
 		case exit.Reason == cpu.Trap && v.cpu.RIP == handlerReturn:
 			return v.cpu.R[rax], nil
@@ -128,6 +131,14 @@ func (v *vcpu) runHandler() (uint64, error) {
 		}
 	}
 	return 0, errHandler
+}
+
+// yielded ends the machine: the handler has called the scheduler, and nothing can
+// go back to what it was called from.
+func (v *vcpu) yielded() {
+	v.m.log.Printk(LogErr, "BUG: scheduling while atomic: the handler of a probe has called the scheduler")
+	v.m.die("Fatal exception in interrupt")
+	v.idle.Store(true)
 }
 
 // outside runs f out of the gate, where f may close it.

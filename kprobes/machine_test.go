@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"math/rand"
+	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/optimizer"
@@ -257,6 +260,31 @@ func TestChangePath(t *testing.T) {
 	}
 }
 
+// TestChangeMemory: a handler changes what the probed function works on.
+func TestChangeMemory(t *testing.T) {
+	m := boot(t)
+	text := m.call("__kmalloc", 16, 0xcc0)
+	result := text + 8
+	for _, offset := range m.starts("kstrtoull")[:2] {
+		if err := errors.Join(m.Machine.Mem().WriteAt(text, []byte("12\x00")), m.Machine.Mem().WriteU64(result, 0)); err != nil {
+			t.Fatal(err)
+		}
+		p := &kprobes.Kprobe{SymbolName: "kstrtoull", Offset: offset, PreHandler: func(h *kprobes.Hit) int {
+			if err := h.Mem.WriteAt(h.Regs.DI, []byte("4711\x00")); err != nil {
+				t.Error(err)
+			}
+			return 0
+		}}
+		wantErr(t, m.Kprobes.Register(p), 0)
+		m.settle()
+		ret := m.call("kstrtoull", text, 10, result)
+		if v, err := m.Machine.Mem().ReadU64(result); err != nil || v != 4711 || ret != 0 {
+			t.Errorf("+%d: kstrtoull gives %d, %d (%v)", offset, ret, v, err)
+		}
+		wantErr(t, m.Kprobes.Unregister(p), 0)
+	}
+}
+
 // TestWholeKernel registers a probe at every symbol that takes one, and at the
 // instruction behind its fentry nop, and lets the kernel run with them.
 func TestWholeKernel(t *testing.T) {
@@ -459,5 +487,66 @@ func TestDeadTask(t *testing.T) {
 	}
 	if entries.Load() != 5 || rp.Missed() != 0 {
 		t.Errorf("%d entries, %d missed", entries.Load(), rp.Missed())
+	}
+}
+
+// TestForkAndExec: return probes on the way of a fork and of a program that is
+// started see each call return once, to the task that made it: the child and the
+// new program do not come back through the trampoline.
+func TestForkAndExec(t *testing.T) {
+	const rounds = 5
+	m := boot(t)
+	var mu sync.Mutex
+	got := map[string][]int64{}
+	wrong := 0
+	var rps []*kprobes.Retprobe
+	for _, name := range []string{"kernel_clone", "copy_process", "bprm_execve", "begin_new_exec"} {
+		if len(m.Machine.Symbols().LookupName(name)) == 0 {
+			t.Fatalf("no %s", name)
+		}
+		rps = append(rps, m.registerRet(&kprobes.Retprobe{
+			Kprobe: kprobes.Kprobe{SymbolName: name}, MaxActive: 1,
+			Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+				mu.Lock()
+				defer mu.Unlock()
+				got[name] = append(got[name], int64(h.Regs.ReturnValue()))
+				if ri.Task != h.Task {
+					wrong++
+				}
+				return 0
+			},
+		}))
+	}
+	shell := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
+	path := "/bin/true"
+	for i := range rounds {
+		child := host.Caller{TID: 5000 + i, PID: 5000 + i, Comm: shell.Comm}
+		if pid, err := m.Machine.Host().Fork(m.ctx, shell, host.Fork{Nr: 57, Child: child}); err != nil || pid != int64(child.PID) {
+			t.Fatalf("fork gives %d, %v", pid, err)
+		}
+		exec := host.Syscall{Nr: 59, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)}}
+		exec.Text[0], exec.Vector[1] = &path, []string{"true"}
+		if ret, err := m.Machine.Host().Other(m.ctx, child, exec); err != nil || ret != 0 {
+			t.Fatalf("execve gives %d, %v", ret, err)
+		}
+		if err := m.Machine.Host().Exit(m.ctx, child, 0); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, rp := range rps {
+		name := rp.Kprobe.SymbolName
+		mu.Lock()
+		returns := slices.Clone(got[name])
+		mu.Unlock()
+		want := []int64{5000, 5001, 5002, 5003, 5004}
+		if i > 0 {
+			want = make([]int64, rounds)
+		}
+		if name == "copy_process" && len(returns) == rounds+1 {
+			returns = want // tasks; the first is that of the shell itself
+		}
+		if !slices.Equal(returns, want) || rp.Missed() != 0 || wrong != 0 {
+			t.Errorf("%s returned %d, want %d; %d missed, %d in another task", name, returns, want, rp.Missed(), wrong)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -385,24 +386,64 @@ func TestGuestHandlerSpins(t *testing.T) {
 }
 
 // TestGuestHandlerFaults: a handler that faults ends the machine, as an oops in an
-// interrupt does, and that can be closed.
+// interrupt does, and so does one that sleeps; it can be closed then.
 func TestGuestHandlerFaults(t *testing.T) {
-	c := newCaller(t)
-	p := c.kprobe("int_sqrt", 0, "fault", "")
-	c.does(0, "register_kprobe", p)
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	go func() {
-		<-c.Machine.Died()
-		cancel()
-	}()
-	_, _ = c.Machine.Call(ctx, "int_sqrt", 100) // it does not come back, or as if it had no probe
-	<-ctx.Done()
-	if got := c.Machine.Panic(); !strings.Contains(got, "Fatal exception in interrupt") {
-		t.Errorf("panic %q", got)
+	for _, tc := range []struct {
+		handler string
+		offset  uint64
+		log     string
+	}{
+		{"fault", 0, "RIP: 0010:kprobe_handlers_fault+"},
+		{"fault", 5, "RIP: 0010:kprobe_handlers_fault+"},
+		{"sleep", 0, "BUG: scheduling while atomic"},
+		{"sleep", 5, "BUG: scheduling while atomic"},
+	} {
+		t.Run(fmt.Sprintf("%s+%d", tc.handler, tc.offset), func(t *testing.T) {
+			c := newCaller(t)
+			c.does(0, "register_kprobe", c.kprobe("int_sqrt", tc.offset, tc.handler, "post"))
+			ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+			defer cancel()
+			go func() {
+				<-c.Machine.Died()
+				cancel()
+			}()
+			_, _ = c.Machine.Call(ctx, "int_sqrt", 100) // it may come back, as if it had no probe
+			<-ctx.Done()
+			if got := c.Machine.Panic(); !strings.Contains(got, "Fatal exception in interrupt") {
+				t.Errorf("panic %q", got)
+			}
+			if got := strings.Join(says(c.System, "BUG: "), "\n"); !strings.Contains(got, tc.log) {
+				t.Errorf("the log has %q", got)
+			}
+		})
 	}
-	if got := strings.Join(says(c.System, "BUG: "), "\n"); !strings.Contains(got, "RIP: 0010:kprobe_handlers_fault+") {
-		t.Errorf("the log has %q", got)
+}
+
+// TestGuestHandlersPrintk: a handler on the way into printk prints, as the
+// documents warn of: that comes by without a handler.
+func TestGuestHandlersPrintk(t *testing.T) {
+	c := newCaller(t)
+	text := c.alloc(16)
+	if err := c.Machine.Mem().WriteAt(text, []byte("outer\x00")); err != nil {
+		t.Fatal(err)
+	}
+	p := c.kprobe("_printk", 0, "print", "")
+	c.does(0, "register_kprobe", p)
+	c.does(0, "register_kprobe", c.kprobe("vprintk", 5, "print", "post"))
+	c.call("_printk", text)
+	var got []string
+	for _, l := range says(c.System, "kprobe_handlers: at") {
+		if !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") { // of the stacks
+			got = append(got, l)
+		}
+	}
+	want := []string{"kprobe_handlers: at _printk+0", "kprobe_handlers: at vprintk+5", "outer"}
+	if !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+	c.call("unregister_kprobe", p)
+	if n := c.get(p + kpMissed); n != 2 {
+		t.Errorf("nmissed %d, want 2", n)
 	}
 }
 

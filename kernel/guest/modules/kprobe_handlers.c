@@ -8,6 +8,7 @@
 #include <linux/preempt.h>
 #include <linux/printk.h>
 #include <linux/sched.h>
+#include <linux/timer.h>
 #include <linux/gcd.h>
 
 struct seen {
@@ -73,7 +74,7 @@ int kprobe_handlers_nest(struct kprobe *p, struct pt_regs *regs)
 
 int kprobe_handlers_print(struct kprobe *p, struct pt_regs *regs)
 {
-	pr_info("kprobe_handlers: at %pS\n", p->addr);
+	pr_info("kprobe_handlers: at %s+%u\n", p->symbol_name, p->offset);
 	dump_stack();
 	return 0;
 }
@@ -91,6 +92,12 @@ int kprobe_handlers_fault(struct kprobe *p, struct pt_regs *regs)
 	volatile int *nowhere = (int *)regs->di;	/* 100 */
 
 	return *nowhere;
+}
+
+int kprobe_handlers_sleep(struct kprobe *p, struct pt_regs *regs)
+{
+	msleep(1);
+	return 0;
 }
 
 int kprobe_handlers_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
