@@ -636,16 +636,14 @@ func (k *Kprobes) switchAll(on bool) (changed bool, err error) {
 	n := 2 * len(k.table.sorted)
 	k.batch = &batch{make([]abi.Patch, 0, n), make([]*Point, 0, n)}
 	total, failed := 0, 0
-	for b := range k.table.heads {
-		for pt := k.table.heads[b].Load(); pt != nil; pt = pt.next.Load() {
-			if pt.Disabled() {
-				continue
-			}
-			total++
-			if e := act(pt); e != nil {
-				failed++
-				err = e
-			}
+	for _, pt := range k.table.sorted {
+		if pt.Disabled() {
+			continue
+		}
+		total++
+		if e := act(pt); e != nil {
+			failed++
+			err = e
 		}
 	}
 	kept, e := k.flush(on)
