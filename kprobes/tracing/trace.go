@@ -21,8 +21,8 @@
 //	}
 //
 // commit goes through the EventFiles that are on: triggers, filter, pids, and
-// then the array's buffer. Nothing there allocates or takes a lock but the
-// vCPU's own buffer's.
+// then the array's buffer. Nothing there allocates or takes a lock but those of the
+// vCPU's own buffer, of which readers take only one, for a page at a time.
 //
 // A definition (trace_kprobe.go) becomes a kprobe or kretprobe of package
 // kprobes and joins an Event (trace_events.go). Its arguments
@@ -37,7 +37,8 @@
 // (trace_events_synth.go), which are Events as others are.
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock; errorLog.mu,
-// cmdlines.mu and cpuBuffer.mu are each taken last.
+// cmdlines.mu and cpuBuffer.writing are each taken last, but for cpuBuffer.mu, which
+// comes after writing.
 package tracing
 
 import (
