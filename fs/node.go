@@ -32,6 +32,7 @@ type node struct {
 	parent *node // nil: a root
 	kind   seqfile.Kind
 	at     string // where it stands in the guest
+	others bool   // everybody may read what is in it, as far as its owner may
 
 	// Guarded by inodes.mu.
 	children map[string]*node
@@ -153,7 +154,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 	now := time.Now()
 	n := &node{
 		id: t.next, key: row, row: row, parent: parent,
-		kind: row.Kind, at: row.At,
+		kind: row.Kind, at: row.At, others: row.OthersRead,
 		mode: row.Mode, uid: row.UID, gid: row.GID,
 		atime: now, mtime: now, ctime: now,
 		children: map[string]*node{},
@@ -164,6 +165,10 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 		}
 		if n.at == "" {
 			n.at = path.Join(parent.at, row.Name)
+		}
+		n.others = n.others || parent.others
+		if parent.others && !row.IsDir() {
+			n.mode |= row.Mode & 0o400 >> 6
 		}
 	} else if n.at == "" {
 		n.at = "/"

@@ -20,11 +20,13 @@
 package kernel
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -54,6 +56,21 @@ type Options struct {
 	Rename        map[string]string // other names of the image's functions, by those that it has
 }
 
+// kallsyms is what users find of the symbols that the machine's own look-ups find.
+func (o *Options) kallsyms(img *image.Image, own *kallsyms.Table) *kallsyms.Table {
+	if len(o.Rename) == 0 && !o.TextSymbols {
+		return own
+	}
+	syms := slices.Clone(img.Symbols)
+	for i := range syms {
+		syms[i].Name = cmp.Or(o.Rename[syms[i].Name], syms[i].Name)
+	}
+	if o.TextSymbols {
+		return kallsyms.NewText(syms, img.Text, img.InitText)
+	}
+	return kallsyms.New(syms)
+}
+
 const (
 	defaultRAM = 64 << 20
 	poolRAM    = 64 << 20 // above the guest's: buffers of host calls
@@ -78,6 +95,9 @@ type Handlers struct {
 	// Trampoline is another address than arch_rethook_trampoline that hooked calls
 	// return to; 0: there is none. Unlike that it shows in stack traces.
 	Trampoline uint64
+	// EndAtTrampoline has stacks end at arch_rethook_trampoline, which then stands in
+	// the place of the caller.
+	EndAtTrampoline bool
 	// Function is called at an armed fentry site without registers: Regs has IP,
 	// SP, BP and Flags; Arg is the caller's return address.
 	Function func(*abi.Trap)
@@ -172,11 +192,6 @@ func newMachine(o Options) (*Machine, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range img.Symbols {
-		if name, ok := o.Rename[img.Symbols[i].Name]; ok {
-			img.Symbols[i].Name = name
-		}
-	}
 	ram, err := mem.New(o.RAM + poolRAM + textRAM)
 	if err != nil {
 		return nil, err
@@ -187,9 +202,7 @@ func newMachine(o Options) (*Machine, error) {
 		booted: make(chan struct{}), died: make(chan struct{}),
 		turn: make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
 	}
-	if m.syms = m.own; o.TextSymbols {
-		m.syms = kallsyms.NewText(img.Symbols, img.Text, img.InitText)
-	}
+	m.syms = o.kallsyms(img, m.own)
 	m.resume = sync.NewCond(&m.gate)
 	m.slots = slots{m: m, next: abi.SlotsBase, pool: host.NewPool(o.RAM+poolRAM, textRAM/abi.PageSize)}
 	m.handlers.Store(&Handlers{})

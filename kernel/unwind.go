@@ -17,6 +17,10 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 			sps[n] = sp
 		}
 		n++
+		h := m.handlers.Load()
+		if h.EndAtTrampoline && shown == m.rethookTrampoline {
+			return n
+		}
 		at := ip - past
 		past = 1 // a call may be a function's last instruction
 		size, ok := m.img.Frames.Size(at)
@@ -39,8 +43,8 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 			return n
 		}
 		shown = 0
-		if h := m.handlers.Load(); h.RealReturn != nil && (ret == m.rethookTrampoline || ret == h.Trampoline && ret != 0) {
-			if ret == h.Trampoline {
+		if h.RealReturn != nil && (ret == m.rethookTrampoline || ret == h.Trampoline && ret != 0) {
+			if ret == h.Trampoline || h.EndAtTrampoline {
 				shown = ret
 			}
 			ret, _ = h.RealReturn(task, slot, ret)

@@ -124,21 +124,6 @@ type Config struct {
 	Features
 }
 
-// Features are what another release than 6.1 does otherwise.
-type Features struct {
-	Jprobes         bool  // there are jprobes: 2.6.25 and 2.6.32
-	FaultHandlers   bool  // kprobe.fault_handler: up to 5.10
-	StepFaults      bool  // it is asked about the stepped copy too: up to 4.15 (5.10 was seen not to)
-	BreakHandlers   bool  // kprobe.break_handler: up to 4.15
-	TrampolineProbe bool  // hooked calls return to a nop with a probe of its own: up to 4.15
-	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15
-	NoSwitchTo      bool  // __switch_to takes no kprobes either: up to 4.15
-	FewInstances    bool  // without CONFIG_PREEMPTION the default of maxactive is the number of CPUs: up to 5.10
-	OuterAgain      bool  // a probe is optimized again when one in its region goes: up to 4.15
-	PreemptNoJumps  bool  // with CONFIG_PREEMPTION there is no jump optimization: up to 4.15
-	HideFlags       Flags // those that kprobes/list does not show; all: it has no such column
-}
-
 // AllFlags is what kprobes/list of 6.1 may show.
 const AllFlags = FlagGone | FlagDisabled | FlagOptimized | FlagFtrace
 
@@ -196,7 +181,7 @@ func (k *Kprobes) resolve(addr uint64, name string, offset uint32) (at uint64, e
 	at = addr + uint64(offset)
 	_, off, ok := k.cfg.Symbols.Lookup(at)
 	if !ok {
-		return 0, false, errf(syscall.ENOENT, "no symbol at %#x", at)
+		return at, false, errf(syscall.ENOENT, "no symbol at %#x", at)
 	}
 	return k.skipEndbr(at, off)
 }
@@ -244,6 +229,9 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 		return err
 	}
 	at, entry, err := k.resolve(p.Addr, p.SymbolName, p.Offset)
+	if at != 0 && err != nil && k.cfg.AnyAddress {
+		err = errPtr(at)
+	}
 	if err != nil {
 		return err
 	}
@@ -701,10 +689,10 @@ func (k *Kprobes) saySwitched(on bool, total, failed int) {
 		did, could, kept = "enabled", "enable", "disabled"
 	}
 	if failed == 0 {
-		k.cfg.Machine.Printk(6, "kprobes: Kprobes globally %s", did)
+		k.cfg.Printk(k.cfg.Machine, 6, "Kprobes globally %s", did)
 		return
 	}
-	k.cfg.Machine.Printk(4, "kprobes: Kprobes globally %s, but failed to %s %d out of %d probes. "+
+	k.cfg.Printk(k.cfg.Machine, 4, "Kprobes globally %s, but failed to %s %d out of %d probes. "+
 		"Please check which kprobes are kept %s via debugfs.", did, could, failed, total, kept)
 }
 

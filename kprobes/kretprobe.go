@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"cmp"
 	"math/bits"
 	"sync/atomic"
 	"syscall"
@@ -80,9 +81,10 @@ func (k *Kprobes) findTrampoline() error {
 	if k.trampoline.Load() != 0 {
 		return nil
 	}
-	syms := k.cfg.Symbols.LookupName(trampolineName)
+	name := cmp.Or(k.cfg.Trampoline, trampolineName)
+	syms := k.cfg.Symbols.LookupName(name)
 	if len(syms) == 0 {
-		return errf(syscall.ENOENT, "no symbol %s", trampolineName)
+		return errf(syscall.ENOENT, "no symbol %s", name)
 	}
 	k.trampoline.Store(syms[0].Addr)
 	return nil
@@ -313,6 +315,10 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 // return address, which the trampoline's own return will take.
 func (k *Kprobes) Rethook(t *abi.Trap) {
 	frame := t.RegsAddr + abi.RegsSize
+	if k.cfg.ReturnsIRQsOff {
+		t.IRQsOff = true
+		defer func() { t.IRQsOff = false }()
+	}
 	var first *Instance
 	var real uint64
 	if h := k.rethooks.of(t.Task); h != nil {
@@ -324,6 +330,9 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
 	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
+	if k.cfg.TrampolineIP {
+		t.Regs.IP = k.trampoline.Load()
+	}
 	k.runReturns(first, t)
 	t.Regs.IP, t.Regs.SP = real, frame+8
 	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it

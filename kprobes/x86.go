@@ -122,8 +122,8 @@ func (k *Kprobes) unrecoverable(pt *Point) {
 	if probes := pt.list.Load().probes; len(probes) > 0 {
 		name, offset = probes[0].SymbolName, probes[0].Offset
 	}
-	k.cfg.Machine.Printk(4, "kprobes: Unrecoverable kprobe detected.")
-	k.cfg.Machine.Printk(3, "kprobes: Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
+	k.cfg.Printk(k.cfg.Machine, 4, "Unrecoverable kprobe detected.")
+	k.cfg.Printk(k.cfg.Machine, 3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
 }
 
 // runPre runs the pre-handlers, newest first, until one says that it changed

@@ -38,6 +38,8 @@ type Config struct {
 	Tables  kprobes.Tables
 	Slots   kprobes.Slots
 	Machine kprobes.Machine
+
+	kprobes.Features
 }
 
 // Optimizer is the jump optimization of one kernel.
@@ -130,7 +132,21 @@ func New(c Config) *Optimizer {
 // Attach tells whose probes they are.
 func (o *Optimizer) Attach(k *kprobes.Kprobes) {
 	o.k = k
-	o.cfg.Machine.Printk(6, "kprobes: kprobe jump-optimization is enabled. All kprobes are optimized if possible.")
+	o.say(true)
+}
+
+// say tells the log what the knob is now.
+func (o *Optimizer) say(on bool) {
+	text := "kprobe jump-optimization is disabled. All kprobes are based on software breakpoint."
+	switch {
+	case o.cfg.BareLog && on:
+		text = "Kprobes globally optimized"
+	case o.cfg.BareLog:
+		text = "Kprobes globally unoptimized"
+	case on:
+		text = "kprobe jump-optimization is enabled. All kprobes are optimized if possible."
+	}
+	o.cfg.Printk(o.cfg.Machine, 6, "%s", text)
 }
 
 // Allowed is what debug.kprobes-optimization shows.
@@ -161,13 +177,13 @@ func (o *Optimizer) SetAllowed(on bool) {
 		}
 	})
 	if on {
-		o.cfg.Machine.Printk(6, "kprobes: kprobe jump-optimization is enabled. All kprobes are optimized if possible.")
+		o.say(true)
 		return
 	}
 	o.k.Unlock()
 	o.Wait()
 	o.k.Lock()
-	o.cfg.Machine.Printk(6, "kprobes: kprobe jump-optimization is disabled. All kprobes are based on software breakpoint.")
+	o.say(false)
 }
 
 // opOf is what is known of pt, nil when it cannot be optimized.

@@ -47,6 +47,9 @@ type Row struct {
 	// At is where the directory stands in the guest ("/sys/kernel/debug/kprobes");
 	// "" puts it below its parent's place.
 	At string
+	// OthersRead lets everybody read the files of the directory, and of those below
+	// it, that their owner may read.
+	OthersRead bool
 
 	// Open is f_op->open of a file: checks of the mode bits are over, the flags
 	// are as the caller gave them (O_TRUNC included: this is the place to clear).

@@ -39,7 +39,7 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 		hold(a, seq("trace_clock", modeRW, openText(a.TraceClock, a.SetTraceClock))),
 		hold(a, value("tracing_on", modeRW, func() (string, error) { return bit(a.On()), nil }, a.SetOn)),
 		hold(a, seq("timestamp_mode", modeRO, openText(a.TimestampMode, nil))),
-		hold(a, value("buffer_percent", modeRW, text1(a.BufferPercent), a.SetBufferPercent)),
+		hold(a, value("buffer_percent", percentMode(a), text1(a.BufferPercent), a.SetBufferPercent)),
 		hold(a, seq("set_ftrace_filter", modeRW, openFunctions(a, false))),
 		hold(a, seq("set_ftrace_notrace", modeRW, openFunctions(a, true))),
 		hold(a, seq("set_ftrace_pid", modeRW, openPIDs(a, tracing.SetFtracePID))),
@@ -50,6 +50,15 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 		hold(a, seq("error_log", modeRW, openErrorLog(a))),
 		{Name: "per_cpu", Mode: modeDir, Dir: perCPU(a)},
 	}
+}
+
+// percentMode is the mode of buffer_percent and of the buffer_size_kb of one CPU,
+// which Linux has once made without write permission: root may write all the same.
+func percentMode(a *tracing.Array) uint32 {
+	if a.Features().OthersRead {
+		return modeRO
+	}
+	return modeRW
 }
 
 // allCPUs stands for the number of a vCPU in files that are about all of them.
@@ -178,7 +187,11 @@ func settledWrite(write func([]byte) error) func(context.Context, []byte) (int, 
 func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
 	get := func() (string, error) { return a.BufferSizeKB(cpu), nil }
 	set := func(p []byte) error { return a.SetBufferSizeKB(cpu, p) }
-	return settles(value("buffer_size_kb", modeRW, get, set), set)
+	mode := uint32(modeRW)
+	if cpu != allCPUs {
+		mode = percentMode(a)
+	}
+	return settles(value("buffer_size_kb", mode, get, set), set)
 }
 
 // openText is a seq_file of one text that takes whole writes; nil: it takes none.

@@ -1,5 +1,32 @@
 package tracefs
 
+import (
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// readmeOf is the text of the file README on a release: without what that has not.
+func readmeOf(f tracing.Features) string {
+	var out []string
+	add := func(has bool, old, other string) {
+		if !has {
+			out = append(out, old, other)
+		}
+	}
+	add(!f.NoHist, readmeHist, "")
+	add(!f.NoHist, readmeSynth, "")
+	add(!f.NoHist, readmeField, "")
+	add(!f.NoHist, "      hist\t\t- the tables that its hist triggers fill\n", "")
+	add(!f.NoHist, "\t           s:[synthetic/]<event> <field> [<field>]\n", "")
+	add(!f.NoEprobes, "\t           e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]\n", "")
+	add(!f.NoEprobes, "\t    efield: a field of the event that an event probe is attached to\n", "")
+	add(!f.NoEprobes, "(%<register>|$<efield>)", "%<register>")
+	add(!f.PlainNames, "[<group>/][<event>]", "[<group>/]<event>")
+	add(!f.NoSymstr, "symstr, <type>", "<type>")
+	return strings.NewReplacer(out...).Replace(readme)
+}
+
 // readme is the text of the file README. Its grammar is Linux's, which tools
 // look for; what does not work here is left out.
 const readme = `tracing: what the files of this directory do
@@ -66,14 +93,8 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
 	     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string, symbol,
 	           b<bit-width>@<bit-offset>/<container-size>, ustring,
 	           symstr, <type>\[<array-size>\]
-	    field: <stype> <name>;
-	    stype: u8/u16/u32/u64, s8/s16/s32/s64, pid_t,
-	           [unsigned] char/int/long
-	    efield: a field of the event that an event probe is attached to
-  synthetic_events	- Create/append/remove/show synthetic events, which the trace
-			  action of a hist trigger hits
-	     example: echo 'myevent u64 lat; char name[]' >> synthetic_events
-  uprobe_events		- definitions of probes in programs, which are listed and have
+` + readmeField + `	    efield: a field of the event that an event probe is attached to
+` + readmeSynth + `  uprobe_events		- definitions of probes in programs, which are listed and have
 			  event directories; there are no hits of them
   kprobe_profile	- each probe with its hits and misses
 
@@ -114,7 +135,14 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
 	   trigger: traceon, traceoff, snapshot, stacktrace
 	            enable_event:<system>:<event>
 	            disable_event:<system>:<event>
-	            enable_hist:<system>:<event>
+` + readmeHist + `      hist		- the tables that its hist triggers fill
+      id		- its number in the buffer
+      format		- what an entry of it holds
+`
+
+// The parts of readme about histograms and synthetic events.
+const (
+	readmeHist = `	            enable_hist:<system>:<event>
 	            disable_hist:<system>:<event>
 	            hist:keys=<field1[,field2,...]>
 	            [:<var1>=<field|var_ref|numeric_literal>[,<var2>=...]]
@@ -128,7 +156,13 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
 	   action: trace(<synthetic_event>,param list), save(field,...), snapshot()
 	 modifier: .hex .sym .sym-offset .execname .syscall .log2
 	           .buckets=size .usecs .percent .graph
-      hist		- the tables that its hist triggers fill
-      id		- its number in the buffer
-      format		- what an entry of it holds
 `
+	readmeSynth = `  synthetic_events	- Create/append/remove/show synthetic events, which the trace
+			  action of a hist trigger hits
+	     example: echo 'myevent u64 lat; char name[]' >> synthetic_events
+`
+	readmeField = `	    field: <stype> <name>;
+	    stype: u8/u16/u32/u64, s8/s16/s32/s64, pid_t,
+	           [unsigned] char/int/long
+`
+)

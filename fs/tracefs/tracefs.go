@@ -24,16 +24,15 @@ const (
 // as tracing in debugfs: the files of the global array, and those that there
 // are only once.
 func Tracing(t *tracing.Tracer) *seqfile.Row {
-	a := t.Global()
+	a, features := t.Global(), t.Features()
 	once := seqfile.Table{
 		{Name: "kprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseKprobes, t.KprobeEvent, t.WriteKprobeEvents))},
 		{Name: "kprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSeq(records(t.KprobeProfile))},
 		{Name: "dynamic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseAll, t.DynamicEvent, t.WriteDynamicEvents))},
-		{Name: "synthetic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openSynthetic(t))},
 		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(t))},
 		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.UprobeProfile)},
 		{Name: "available_events", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(a.AvailableEvents)},
-		value("README", modeRO, text1(func() string { return readme }), nil),
+		value("README", modeRO, text1(func() string { return readmeOf(features) }), nil),
 		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
 		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
 		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},
@@ -41,8 +40,12 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		value("tracing_thresh", modeRW, text1(t.Threshold), t.SetThreshold),
 		{Name: "instances", Mode: modeDir, Dir: instances{t}},
 	}
+	if !features.NoHist {
+		once = append(once, seq("synthetic_events", modeRW, settling(t, openSynthetic(t))))
+		once[len(once)-1].FOps = abi.FOpsProbes
+	}
 	return &seqfile.Row{
-		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing",
+		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing", OthersRead: features.OthersRead,
 		Dir: slices.Concat(once, functionRows(t), arrayRows(a)),
 	}
 }
@@ -167,7 +170,7 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 // tracing itself has only events.
 func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	var rows []*seqfile.Row
-	if s.Name != "ftrace" {
+	if s.Name != "ftrace" || a.Features().OwnSwitch {
 		get := func() (string, error) { return a.SystemEnableText(s.Name) }
 		set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
 		filter := func() (string, error) { return a.SystemFilterText(s.Name) }
@@ -187,7 +190,10 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 
 // eventRows is the files of an event.
 func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
-	rows := []*seqfile.Row{{Name: "format", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Format)}, histRow(e)}
+	rows := []*seqfile.Row{{Name: "format", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Format)}}
+	if !a.Features().NoHist {
+		rows = append(rows, histRow(e))
+	}
 	if e.Internal && e.Name != "print" {
 		return rows
 	}

@@ -18,7 +18,8 @@ state() {
 	for f in /sys/kernel/debug/kprobes/enabled /sys/kernel/debug/kprobes/list /proc/sys/debug/kprobes-optimization \
 		/proc/sys/kernel/sysctl_writes_strict /proc/sys/kernel/kptr_restrict /proc/sys/kernel/perf_event_paranoid \
 		/proc/sys/kernel/ftrace_enabled /sys/kernel/tracing/kprobe_events /sys/kernel/tracing/tracing_on \
-		/sys/kernel/tracing/events/enable; do
+		/sys/kernel/tracing/events/enable /sys/kernel/tracing/current_tracer \
+		/sys/kernel/tracing/set_event_pid /sys/kernel/tracing/set_event_notrace_pid; do
 		echo "$f:"
 		cat $f
 	done
@@ -30,6 +31,9 @@ state() {
 reset() {
 	echo 0 >/sys/kernel/tracing/events/enable
 	echo >/sys/kernel/tracing/kprobe_events
+	echo nop >/sys/kernel/tracing/current_tracer
+	: >/sys/kernel/tracing/set_event_pid # a blank line would keep 5.10 for ever
+	: >/sys/kernel/tracing/set_event_notrace_pid
 	echo 1 >/sys/kernel/tracing/tracing_on
 	echo 1 >/sys/kernel/debug/kprobes/enabled
 	echo 1 >/proc/sys/debug/kprobes-optimization

@@ -93,6 +93,7 @@ type Trap struct {
 	Data      []byte // a tracepoint's record, in guest memory: valid until the handler returns
 	Mem       Memory
 	Preempt   uint32       // the guest's preempt_count, as Linux would show it to the handler
+	IRQsOff   bool         // the handler runs with interrupts off, whatever they were before
 	Now       func() int64 // nanoseconds since boot
 
 	// AddPreempt changes the guest's preempt_count on this vCPU; nil: there is no guest.

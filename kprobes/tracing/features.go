@@ -2,8 +2,67 @@ package tracing
 
 import "syscall"
 
-// Features are what another release than 6.1 does otherwise.
+// Features are what another release than 6.1 does otherwise. What each field says
+// was seen on Debian's kernels; its comment names the script of integration.
 type Features struct {
+	// OthersRead: everybody may read the files of tracing that root may, and nobody
+	// may write buffer_percent and the buffer_size_kb of one CPU: per_cpu and
+	// small_files of 5.10.
+	OthersRead bool
+	// FourFlags: lines of trace have no column for migrate-disable, and do not tell
+	// that BH is off: trace_header of 5.10.
+	FourFlags bool
+	// NoPreemptCount: the column of preempt_count is always a dot: trace_lines of
+	// 5.10, which has no CONFIG_PREEMPT_COUNT.
+	NoPreemptCount bool
+	// NoHist: without CONFIG_HIST_TRIGGERS there are no histograms, no synthetic
+	// events and no files of them: rows_triggers of 5.10.
+	NoHist bool
+	// NoEprobes: dynamic_events takes no e: eprobe_definitions of 5.10.
+	NoEprobes bool
+	// PlainNames: "-:GROUP/" deletes nothing (EINVAL), and the group of a definition is an identifier of C that ends with a
+	// slash, and an event's name follows: rows_forms and events_group_names of 5.10.
+	PlainNames bool
+	// LateSymbols: a symbol that is not there is found out when the probe is
+	// registered, behind errors of arguments, and the first of several is taken:
+	// events_not_unique of 5.10.
+	LateSymbols bool
+	// BadVariable is what error_log says of an unknown $-variable; empty: "Invalid
+	// $-variable specified".
+	BadVariable string
+	// NoSymstr: there is no type symstr: rows_args_types of 5.10.
+	NoSymstr bool
+	// OpenString: a quote alone is a string, which is empty: args_errors of 5.10.
+	OpenString bool
+	// SizedArrays: the file format tells how many elements an array has: args_format
+	// of 5.10.
+	SizedArrays bool
+	// NoTAI: there is no trace clock tai: sh_clock of 5.10.
+	NoTAI bool
+	// NoHashPtr: there is no option hash-ptr: rows_options of 5.10.
+	NoHashPtr bool
+	// StrictTracer: current_tracer takes no blanks in front of a name:
+	// function_tracer of 5.10.
+	StrictTracer bool
+	// SwapsCPU: snapshot of one CPU takes a 1: snapshot of 5.10.
+	SwapsCPU bool
+	// ShortCmdlines: saved_cmdlines has its memory for pids apart: small_files of 5.10.
+	ShortCmdlines bool
+	// OwnSwitch: the group ftrace has the files enable and filter: static_files of
+	// 5.10.
+	OwnSwitch bool
+	// RawDataID is the number of the event ftrace/raw_data; 0: 18: trace_marker of 5.10.
+	RawDataID uint16
+	// PipesSleepOn: a reader of trace_pipe that waits is not woken when recording ends:
+	// so the script trace_pipe does not end on 5.10.
+	PipesSleepOn bool
+	// Kretprobed is the function that lines show as "[unknown/kretprobe'd]":
+	// stack_option of 5.10.
+	Kretprobed string
+	// MaxPID is pid_max, from which on numbers are not for set_event_pid and its like
+	// (EINVAL); 0: those from 2^30 on are not (EPERM): set_event_pid of 5.10.
+	MaxPID uint64
+
 	// SymbolEINVAL: a definition whose symbol is not there, or not unique, gives
 	// EINVAL; 6.1 gives ENOENT and EADDRNOTAVAIL.
 	SymbolEINVAL bool
@@ -67,6 +126,8 @@ func (f *Features) releaseError(e probeError) probeError {
 		e.text = "Maxactive is only for function exit"
 	case f.LongArgE2BIG && e == errArgTooLong:
 		e.errno = syscall.E2BIG
+	case f.BadVariable != "" && e == errBadVar:
+		e.text = f.BadVariable
 	}
 	return e
 }

@@ -339,6 +339,16 @@ func (b *RingBuffer) swap(other *RingBuffer) {
 	}
 }
 
+// swapCPU does so for one vCPU: ring_buffer_swap_cpu.
+func (b *RingBuffer) swapCPU(other *RingBuffer, cpu int) {
+	mine, its := &b.cpus[cpu], &other.cpus[cpu]
+	mine.mu.Lock()
+	defer mine.mu.Unlock()
+	its.mu.Lock()
+	defer its.mu.Unlock()
+	mine.cpuPages, its.cpuPages = its.cpuPages, mine.cpuPages
+}
+
 // CPUs is how many vCPUs have a buffer.
 func (b *RingBuffer) CPUs() int { return len(b.cpus) }
 

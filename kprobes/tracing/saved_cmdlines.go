@@ -35,12 +35,16 @@ type cmdlines struct {
 
 // cmdlinesFor is how many names the kernel's buffer has that is asked for n: it
 // fills whole pages, a power of two of them.
-func cmdlinesFor(n int) int {
+func (f Features) cmdlinesFor(n int) int {
+	each := cmdlineSize
+	if f.ShortCmdlines {
+		each = abi.TaskCommLen
+	}
 	size := abi.PageSize
-	for size < cmdlinesFixed+n*cmdlineSize {
+	for size < cmdlinesFixed+n*each {
 		size *= 2
 	}
-	return (size - cmdlinesFixed) / cmdlineSize
+	return (size - cmdlinesFixed) / each
 }
 
 // resize makes room for n names and forgets those that there are.
@@ -166,7 +170,7 @@ func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("saved_cmdlines_size: %w", err)
 	}
-	t.cmdlines.resize(cmdlinesFor(int(n)))
+	t.cmdlines.resize(t.conf.cmdlinesFor(int(n)))
 	return nil
 }
 

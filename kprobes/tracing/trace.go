@@ -133,7 +133,7 @@ const (
 	// expandedSize is TRACE_BUF_SIZE_DEFAULT, bytes: what it grows to then.
 	expandedSize = 1441792
 	// firstEventType is the number of the first event that kprobe_events makes:
-	// Debian's kernel has static events below.
+	// Debian's 6.1 has static events below.
 	firstEventType = 1338
 	maxEventType   = 1<<16 - 1
 )
@@ -202,6 +202,12 @@ func (t *Tracer) SettleDirs(ctx context.Context) {
 	}
 }
 
+// Features are those of the release.
+func (t *Tracer) Features() Features { return t.conf.Features }
+
+// Features are those of the release.
+func (a *Array) Features() Features { return a.tracer.conf.Features }
+
 // Listening says whether the hits of any event are wanted.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
 
@@ -232,7 +238,7 @@ func New(c Config) *Tracer {
 		subsystems: map[string]*subsystem{},
 	}
 	t.events.Store(&eventTable{})
-	t.cmdlines.resize(cmdlinesFor(savedCmdlines))
+	t.cmdlines.resize(c.cmdlinesFor(savedCmdlines))
 	t.global = t.newArray(initialPages, t.defaultClock())
 	t.arrays = []*Array{t.global}
 	t.ownEvents()

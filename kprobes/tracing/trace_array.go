@@ -86,7 +86,9 @@ func (a *Array) SetOn(data []byte) error {
 
 func (a *Array) setOn(on bool) {
 	a.buffer.disabled.Store(!on)
-	a.buffer.waiters.wake() // for some this is the end
+	if on || !a.tracer.conf.PipesSleepOn {
+		a.buffer.waiters.wake() // for some this is the end
+	}
 }
 
 // ClearTrace empties the buffer of a vCPU, or with -1 of all: opening trace with

@@ -56,6 +56,9 @@ func (a *Array) TraceClock() string {
 	var names []string
 	for i := range traceClocks {
 		name := traceClocks[i].name
+		if !a.tracer.hasClock(name) {
+			continue
+		}
 		if &traceClocks[i] == a.clock.Load() {
 			name = "[" + name + "]"
 		}
@@ -63,6 +66,8 @@ func (a *Array) TraceClock() string {
 	}
 	return strings.Join(names, " ") + "\n"
 }
+
+func (t *Tracer) hasClock(name string) bool { return name != "tai" || !t.conf.NoTAI }
 
 // SetTraceClock takes a write to trace_clock; EINVAL for an unknown clock. It
 // empties the buffer, whose stamps could not be compared with new ones.
@@ -76,7 +81,7 @@ func (a *Array) SetTraceClock(data []byte) error {
 // setClock is tracing_set_clock.
 func (a *Array) setClock(name string) error {
 	for i := range traceClocks {
-		if traceClocks[i].name == name {
+		if traceClocks[i].name == name && a.tracer.hasClock(name) {
 			a.clock.Store(&traceClocks[i])
 			a.reset()
 			a.now() // the snapshot's time is looked at too: the clock "counter" has counted it

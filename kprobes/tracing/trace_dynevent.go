@@ -36,8 +36,21 @@ func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
 		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
 			return t.release(line, isAny)
 		}
-		return t.createOne(line, t.createSynth, t.createEprobe, t.createKprobe, t.createUprobe)
+		return t.createOne(line, t.creators()...)
 	})
+}
+
+// creators are the kinds of events that dynamic_events takes, in the order in which
+// they are asked.
+func (t *Tracer) creators() []func(line string) (bool, error) {
+	kinds := []func(line string) (bool, error){t.createKprobe, t.createUprobe}
+	if !t.conf.NoEprobes {
+		kinds = append([]func(line string) (bool, error){t.createEprobe}, kinds...)
+	}
+	if !t.conf.NoHist {
+		kinds = append([]func(line string) (bool, error){t.createSynth}, kinds...)
+	}
+	return kinds
 }
 
 func isAny(dynEvent) bool { return true }
@@ -96,7 +109,7 @@ func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
 	if !found {
 		group, event = "", group
 	}
-	if !found && event == "" {
+	if event == "" && (!found || t.conf.PlainNames) {
 		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
 	}
 	t.mu.Lock()

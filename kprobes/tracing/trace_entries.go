@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -29,7 +30,7 @@ func (t *Tracer) ownEvents() {
 		{"kernel_stack", typeStack, stackClass{own{}, "<stack trace>", field{"int size", 8, 4, true}, false}},
 		{"print", typePrint, printClass{}},
 		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field{"unsigned int tgid", 8, 4, false}, true}},
-		{"raw_data", typeRawData, rawDataClass{}},
+		{"raw_data", t.conf.rawDataID(), rawDataClass{}},
 	} {
 		e := t.newEvent("ftrace", own.name, own.id, own.class)
 		e.Internal = true
@@ -38,6 +39,8 @@ func (t *Tracer) ownEvents() {
 		}
 	}
 }
+
+func (f Features) rawDataID() uint16 { return cmp.Or(f.RawDataID, typeRawData) }
 
 // own is what the classes of group ftrace have in common: nothing enables them.
 type own struct{}
@@ -103,7 +106,7 @@ func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
 	}
 	entry := make([]byte, 12+max(len(data), rawMin))
 	copy(entry[8:], data)
-	if err := a.writeEntry(a.buffer, task, typeRawData, entry); err != nil {
+	if err := a.writeEntry(a.buffer, task, a.tracer.conf.rawDataID(), entry); err != nil {
 		return 0, err
 	}
 	return len(data), nil

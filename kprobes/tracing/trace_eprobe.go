@@ -41,7 +41,7 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 	ep := &traceEprobe{tracer: t}
 	group, name := eprobeGroup, ""
 	if colon := strings.IndexByte(argv[0], ':'); colon >= 0 {
-		g, n, derr := parseEventName(argv[0][colon+1:], colon+1)
+		g, n, derr := t.conf.parseEventName(argv[0][colon+1:], colon+1)
 		if derr != nil {
 			return true, fail(derr)
 		}
@@ -50,7 +50,7 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 			group = g
 		}
 	}
-	attachedGroup, attachedName, derr := parseEventName(argv[1], 0)
+	attachedGroup, attachedName, derr := t.conf.parseEventName(argv[1], 0)
 	if derr != nil {
 		derr.index = 1
 		_ = fail(derr)

@@ -406,15 +406,20 @@ func (e *Event) change(do func([]*EventFile) []*EventFile) {
 // SystemEnableText is the text of a subsystem's file enable. ENODEV: it is gone.
 func (a *Array) SystemEnableText(name string) (string, error) {
 	var on []bool
+	found := false
 	for _, s := range a.Subsystems() {
 		for _, e := range s.Events {
+			found = found || s.Name == name
 			if s.Name == name && !e.Internal {
 				on = append(on, e.Enabled())
 			}
 		}
 	}
-	if on == nil {
+	switch {
+	case !found:
 		return "", fmt.Errorf("subsystem %s is gone: %w", name, syscall.ENODEV)
+	case on == nil:
+		return "?\n", nil // group ftrace
 	}
 	return enableText(on), nil
 }

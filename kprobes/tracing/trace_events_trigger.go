@@ -167,14 +167,24 @@ func (f *EventFile) Triggers() ([]string, error) {
 		}
 	}
 	if lines == nil {
-		return []string{availableTriggers()}, nil
+		return []string{f.tracer.availableTriggers()}, nil
 	}
 	return lines, nil
 }
 
-func availableTriggers() string {
+// triggerCommands are those that the release has.
+func (t *Tracer) triggerCommands() []*triggerCommand {
+	if !t.conf.NoHist {
+		return triggerCommands[:]
+	}
+	return slices.DeleteFunc(slices.Clone(triggerCommands[:]), func(c *triggerCommand) bool {
+		return c.typ == triggerHist || c.typ == triggerEnableHist
+	})
+}
+
+func (t *Tracer) availableTriggers() string {
 	text := "# Available triggers:\n#"
-	for _, c := range triggerCommands {
+	for _, c := range t.triggerCommands() {
 		text += " " + c.name
 	}
 	return text + "\n"
@@ -229,7 +239,7 @@ func (f *EventFile) WriteTrigger(data []byte) error {
 		word, args = text[:i], trimLeft(text[i+1:])
 	}
 	name, remove := strings.CutPrefix(word, "!")
-	for _, c := range triggerCommands {
+	for _, c := range f.tracer.triggerCommands() {
 		if c.name == name {
 			return c.parse(f, c, args, remove)
 		}

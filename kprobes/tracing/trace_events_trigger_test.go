@@ -57,7 +57,7 @@ func TestTriggerCommands(t *testing.T) {
 		}
 		lines, _ := file.Triggers()
 		got := strings.Join(lines, "")
-		if want := c.list + "\n"; c.list == "" && got != availableTriggers() || c.list != "" && got != want {
+		if want := c.list + "\n"; c.list == "" && got != file.tracer.availableTriggers() || c.list != "" && got != want {
 			t.Errorf("%q: lists %q, want %q", c.write, got, want)
 		}
 	}

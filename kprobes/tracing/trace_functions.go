@@ -82,7 +82,7 @@ func (a *Array) functionHit(trap *abi.Trap, stack bool) {
 		return
 	}
 	defer t.discard(trap)
-	en.buf[2], en.buf[3] = traceContextHere(trap)
+	en.buf[2], en.buf[3] = t.traceContextHere(trap)
 	en.word(trap.Regs.IP)
 	en.word(trap.Arg)
 	if a.recordOwn(trap, en, pid) && stack {
@@ -138,7 +138,7 @@ var functionCommands = []*functionCommand{
 		name: "stacktrace", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
 		hit: func(e *functionProbeEntry, trap *abi.Trap) {
 			e.array.saveName(trap)
-			flags, preempt := traceContextHere(trap)
+			flags, preempt := e.array.tracer.traceContextHere(trap)
 			e.array.recordStack(trap, 0, e.array.now(), flags, preempt)
 		},
 	},

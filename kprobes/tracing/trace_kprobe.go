@@ -312,7 +312,7 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 		return d, derr, err
 	}
 	if colon >= 0 {
-		group, name, derr := parseEventName(head[colon+1:], colon+1)
+		group, name, derr := t.conf.parseEventName(head[colon+1:], colon+1)
 		if derr != nil {
 			return d, derr, nil
 		}
@@ -410,7 +410,7 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		return fail(errBadProbeAddr, 0)
 	}
 	d.symbol, d.offset = symbol, uint32(offset)
-	if !strings.Contains(symbol, ":") {
+	if !strings.Contains(symbol, ":") && !t.conf.LateSymbols {
 		switch n := len(t.conf.Symbols.LookupName(symbol)); {
 		case n > 1 && t.conf.SymbolEINVAL:
 			return fail(errNonUniqSymbolEINVAL, 0)

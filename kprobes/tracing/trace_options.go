@@ -104,6 +104,9 @@ func (a *Array) TraceOptions() string {
 	defer a.tracer.mu.Unlock()
 	var b strings.Builder
 	for i, name := range optionNames {
+		if !a.tracer.hasOption(1 << i) {
+			continue
+		}
 		b.WriteString(optionLine(name, a.has(1<<i)))
 	}
 	for i, o := range tracerOptions {
@@ -124,7 +127,7 @@ func (a *Array) WriteTraceOptions(data []byte) error {
 	name, off := strings.CutPrefix(word, "no")
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	if i := slices.Index(optionNames[:], name); i >= 0 {
+	if i := slices.Index(optionNames[:], name); i >= 0 && a.tracer.hasOption(1<<i) {
 		return a.setOption(1<<i, !off)
 	}
 	for i, o := range tracerOptions {
@@ -150,6 +153,9 @@ func (a *Array) setOption(o option, on bool) error {
 	}
 	return nil
 }
+
+// hasOption says whether the release has an option.
+func (t *Tracer) hasOption(o option) bool { return o != optHashPtr || !t.conf.NoHashPtr }
 
 // optionActs is what options do when they change.
 var optionActs = map[option]func(a *Array, on bool){
@@ -185,7 +191,7 @@ type Option struct {
 func (a *Array) Options() []Option {
 	var all []Option
 	for i, name := range optionNames {
-		if o := option(1) << i; a == a.tracer.global || globalOptions&o == 0 {
+		if o := option(1) << i; a.tracer.hasOption(o) && (a == a.tracer.global || globalOptions&o == 0) {
 			all = append(all, Option{name, a, o, 0})
 		}
 	}

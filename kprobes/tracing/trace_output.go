@@ -73,7 +73,7 @@ func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
 	e := &c.entries[c.depth]
 	c.depth++
 	e.n = entryHeader
-	flags, preempt := traceContext(trap)
+	flags, preempt := t.traceContext(trap)
 	binary.LittleEndian.PutUint16(e.buf[:], id)
 	e.buf[2], e.buf[3] = flags, preempt
 	return e
@@ -92,8 +92,11 @@ func (e *entry) word(v uint64) {
 // its own preempt_disable has added. An int3's handler has done none, so the
 // subtraction borrows from the flags next to the count and clears
 // TRACE_FLAG_IRQS_OFF: such hits show as "..Zff".
-func traceContext(t *abi.Trap) (flags, preempt byte) {
-	flags, preempt = traceContextHere(t)
+func (t *Tracer) traceContext(trap *abi.Trap) (flags, preempt byte) {
+	flags, preempt = t.traceContextHere(trap)
+	if t.conf.FourFlags {
+		return flags, preempt
+	}
 	packed := uint32(flags)<<16 | uint32(preempt)
 	packed--
 	return byte(packed >> 16), byte(packed)
@@ -101,26 +104,29 @@ func traceContext(t *abi.Trap) (flags, preempt byte) {
 
 // traceContextHere is tracing_gen_ctx: the same for a place that the kernel takes
 // as it is.
-func traceContextHere(t *abi.Trap) (flags, preempt byte) {
-	if t.Vector == abi.VecBP || t.Regs.Flags&abi.FlagIF == 0 {
+func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
+	if trap.Vector == abi.VecBP || trap.IRQsOff || trap.Regs.Flags&abi.FlagIF == 0 {
 		flags |= flagIRQsOff // an int3 comes through an interrupt gate
 	}
-	if t.Preempt&abi.NMIMask != 0 {
+	if trap.Preempt&abi.NMIMask != 0 {
 		flags |= flagNMI
 	}
-	if t.Preempt&abi.HardirqMask != 0 {
+	if trap.Preempt&abi.HardirqMask != 0 {
 		flags |= flagHardirq
 	}
-	if t.Preempt&softirqOffset != 0 {
+	if trap.Preempt&softirqOffset != 0 {
 		flags |= flagSoftirq
 	}
-	if t.Preempt&abi.SoftirqMask > softirqOffset {
+	if trap.Preempt&abi.SoftirqMask > softirqOffset && !t.conf.FourFlags {
 		flags |= flagBHOff
 	}
-	if v, err := t.Mem.ReadU64(t.Task + threadInfoFlags); err == nil && v&tifNeedResched != 0 {
+	if v, err := trap.Mem.ReadU64(trap.Task + threadInfoFlags); err == nil && v&tifNeedResched != 0 {
 		flags |= flagNeedResched | flagPreemptNeeded
 	}
-	return flags, byte(min(t.Preempt&abi.PreemptMask, 0xf))
+	if t.conf.NoPreemptCount {
+		return flags, 0
+	}
+	return flags, byte(min(trap.Preempt&abi.PreemptMask, 0xf))
 }
 
 // commit gives a hit to the arrays that want it, in atomic Go.
@@ -255,11 +261,20 @@ func (a *Array) appendColumns(b []byte) []byte {
 		b = fmt.Appendf(b, "#           TASK-PID    %s CPU#     TIMESTAMP  FUNCTION\n", tgid)
 		return fmt.Appendf(b, "#              | |      %s   |         |         |\n", bar)
 	}
-	for _, row := range contextColumns {
+	columns, bars, time := contextColumns[:], "|||||", "  "
+	if a.tracer.conf.FourFlags {
+		columns, bars, time = fourColumns[:], "||||", "   "
+	}
+	for _, row := range columns {
 		b = append(append(append(append(b, "#                            "...), gap...), row...), '\n')
 	}
-	b = fmt.Appendf(b, "#           TASK-PID    %s CPU#  |||||  TIMESTAMP  FUNCTION\n", tgid)
-	return fmt.Appendf(b, "#              | |      %s   |   |||||     |         |\n", bar)
+	b = fmt.Appendf(b, "#           TASK-PID    %s CPU#  %s%sTIMESTAMP  FUNCTION\n", tgid, bars, time)
+	return fmt.Appendf(b, "#              | |      %s   |   %s%s   |         |\n", bar, bars, time)
+}
+
+var fourColumns = [...]string{
+	"    _-----=> irqs-off", "   / _----=> need-resched", "  | / _---=> hardirq/softirq",
+	"  || / _--=> preempt-depth", "  ||| /     delay",
 }
 
 var contextColumns = [...]string{
@@ -278,8 +293,21 @@ func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
 	if a.has(optVerbose) {
 		return b
 	}
+	if a.tracer.conf.FourFlags {
+		return append(b, fourLatencyColumns...)
+	}
 	return append(b, latencyColumns...)
 }
+
+const fourLatencyColumns = "" +
+	"#                    _------=> CPU#            \n" +
+	"#                   / _-----=> irqs-off        \n" +
+	"#                  | / _----=> need-resched    \n" +
+	"#                  || / _---=> hardirq/softirq \n" +
+	"#                  ||| / _--=> preempt-depth   \n" +
+	"#                  |||| /     delay            \n" +
+	"#  cmd     pid     ||||| time  |   caller      \n" +
+	"#     \\   /        |||||  \\    |   /         \n"
 
 const latencyColumns = "" +
 	"#                    _------=> CPU#            \n" +
@@ -396,7 +424,7 @@ func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock
 	}
 	b = append(appendUint(append(b, '['), uint64(l.CPU), 3, '0'), "] "...)
 	if a.has(optIRQInfo) {
-		b = appendContext(b, l.Data[2], l.Data[3])
+		b = a.tracer.appendContext(b, l.Data[2], l.Data[3])
 	}
 	return appendTime(b, l.Time, clock)
 }
@@ -418,7 +446,7 @@ func (a *Array) appendLatencyContext(b []byte, l line, pid int32, clock *traceCl
 		return fmt.Appendf(b, "[%016x] %d (+%d): ", uint64(l.Time), since, delta)
 	}
 	b = fmt.Appendf(b, "%8.8s-%-7d %3d", comm, pid, l.CPU)
-	b = appendContext(b, l.Data[2], l.Data[3])
+	b = a.tracer.appendContext(b, l.Data[2], l.Data[3])
 	if !clock.inNS {
 		return fmt.Appendf(b, " %4d: ", since)
 	}
@@ -443,7 +471,7 @@ var delayMarks = [...]struct {
 }{{1e9, '$'}, {1e8, '@'}, {1e7, '*'}, {1e6, '#'}, {1e5, '!'}, {1e4, '+'}}
 
 // appendContext is trace_print_lat_fmt: the five columns.
-func appendContext(b []byte, flags, preempt byte) []byte {
+func (t *Tracer) appendContext(b []byte, flags, preempt byte) []byte {
 	has := func(bits byte) bool { return flags&bits == bits }
 	irqs, resched, irq := byte('.'), byte('.'), byte('.')
 	switch {
@@ -474,7 +502,11 @@ func appendContext(b []byte, flags, preempt byte) []byte {
 	case has(flagSoftirq):
 		irq = 's'
 	}
-	return append(b, irqs, resched, irq, nibble(preempt&0xf), nibble(preempt>>4))
+	b = append(b, irqs, resched, irq, nibble(preempt&0xf))
+	if t.conf.FourFlags {
+		return b
+	}
+	return append(b, nibble(preempt>>4))
 }
 
 func nibble(n byte) byte {
@@ -522,9 +554,12 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 		return append(b, '0')
 	}
 	sym, off, ok := a.tracer.conf.Symbols.Lookup(addr)
-	if ok && !offset {
+	switch {
+	case ok && sym.Name == a.tracer.conf.Kretprobed:
+		b = append(b, "[unknown/kretprobe'd]"...)
+	case ok && !offset:
 		b = append(b, sym.Name...)
-	} else {
+	default:
 		b = appendSprint(b, sym, off, addr, ok)
 	}
 	if a.has(optSymAddr) {

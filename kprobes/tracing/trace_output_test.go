@@ -99,8 +99,8 @@ func TestContext(t *testing.T) {
 		{"int3, preemption off", abi.VecBP, irqsOn, abi.NMIOffset | abi.HardirqOffset | 1, idle, "d.Z.."},
 		{"deep", 0, irqsOn, 200, idle, "...e."},
 	} {
-		flags, preempt := traceContext(&abi.Trap{Vector: c.vector, Regs: &abi.Regs{Flags: c.flags}, Preempt: c.preempt, Mem: c.task})
-		if got := string(appendContext(nil, flags, preempt)); got != c.want {
+		flags, preempt := new(Tracer).traceContext(&abi.Trap{Vector: c.vector, Regs: &abi.Regs{Flags: c.flags}, Preempt: c.preempt, Mem: c.task})
+		if got := string(new(Tracer).appendContext(nil, flags, preempt)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -263,7 +263,7 @@ func TestConcurrentHits(t *testing.T) {
 func TestSavedCmdlinesWrap(t *testing.T) {
 	const room = 6552 // what Linux says of the default 128
 	var c cmdlines
-	c.resize(cmdlinesFor(savedCmdlines))
+	c.resize(Features{}.cmdlinesFor(savedCmdlines))
 	for pid := int32(1); pid <= room+2; pid++ {
 		name := comm{'n'}
 		c.save(pid, &name)

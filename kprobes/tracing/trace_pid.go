@@ -100,6 +100,9 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
 		}
+		if limit := a.tracer.conf.MaxPID; limit != 0 && v >= limit {
+			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
+		}
 		if uint32(v) >= maxFilteredPID {
 			return 0, fmt.Errorf("pid %q: %w", word, syscall.EPERM)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -99,6 +100,14 @@ func TestPipeOneReader(t *testing.T) {
 	}
 }
 
+// awaitReader returns when a reader of trace_pipe waits.
+func awaitReader(tr *Tracer) {
+	for waiting := false; !waiting; {
+		list := tr.global.buffer.waiters.list.Load()
+		waiting = list != nil && len(*list) == 1
+	}
+}
+
 // TestPipeWaits: a read waits for an entry, and ends with the caller or, once
 // something was read, with tracing_on.
 func TestPipeWaits(t *testing.T) {
@@ -110,10 +119,7 @@ func TestPipeWaits(t *testing.T) {
 		got <- fmt.Sprint(strings.Contains(string(b[:n]), "n=5"), err)
 	}
 	go read(context.Background())
-	for waiting := false; !waiting; {
-		list := tr.global.buffer.waiters.list.Load()
-		waiting = list != nil && len(*list) == 1
-	}
+	awaitReader(tr)
 	f.hitWith(1, 1e9, 5)
 	if s := <-got; s != "true <nil>" {
 		t.Errorf("after an entry: %s", s)
@@ -179,6 +185,36 @@ func TestConsumeLosesNothing(t *testing.T) {
 	}
 	if left != 0 || told != overrun || read+overrun != cpus*events {
 		t.Errorf("read %d, overrun %d, told %d, left %d of %d", read, overrun, told, left, cpus*events)
+	}
+}
+
+// TestPipeSleepsOn: where releases let readers sleep on, the end of recording does
+// not wake them; a hit after it has begun again does.
+func TestPipeSleepsOn(t *testing.T) {
+	tr, f, p := newPipe(t)
+	tr.conf.PipesSleepOn = true
+	f.hitWith(0, 1e9, 1)
+	readPipe(t, p, 4096)
+	lines := make(chan string)
+	go func() {
+		b := make([]byte, 4096)
+		n, _ := p.Read(context.Background(), b, false)
+		lines <- string(b[:n])
+	}()
+	awaitReader(tr)
+	for _, on := range []string{"0", "1"} {
+		if err := tr.global.SetOn([]byte(on)); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case got := <-lines:
+			t.Fatalf("tracing_on %s ended the read with %q", on, got)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	f.hitWith(0, 2e9, 2)
+	if got := <-lines; !strings.Contains(got, "arg1=2") && !strings.Contains(got, "n=2") {
+		t.Errorf("the read gave %q", got)
 	}
 }
 

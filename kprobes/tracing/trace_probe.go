@@ -8,12 +8,12 @@ const maxNameLen = 64
 // parseEventName is traceprobe_parse_event_name: "EVENT", "GROUP/EVENT",
 // "GROUP.EVENT" or "GROUP/", which leaves the event's name to be made up.
 // offset is where s begins in the command's first word.
-func parseEventName(s string, offset int) (group, event string, err *definitionError) {
+func (f Features) parseEventName(s string, offset int) (group, event string, err *definitionError) {
 	fail := func(e probeError) (string, string, *definitionError) {
 		return "", "", &definitionError{e, 0, offset}
 	}
 	slash := strings.IndexByte(s, '/')
-	if slash < 0 {
+	if slash < 0 && !f.PlainNames {
 		slash = strings.IndexByte(s, '.')
 	}
 	if slash >= 0 {
@@ -23,13 +23,13 @@ func parseEventName(s string, offset int) (group, event string, err *definitionE
 			return fail(errNoGroupName)
 		case len(group)+1 > maxNameLen:
 			return fail(errGroupTooLong)
-		case !goodName(group, true):
+		case !goodName(group, !f.PlainNames):
 			return fail(errBadGroupName)
 		}
 		s, offset = s[slash+1:], offset+slash+1
 	}
 	switch {
-	case s == "" && slash >= 0:
+	case s == "" && slash >= 0 && !f.PlainNames:
 		return group, "", nil
 	case s == "":
 		return fail(errNoEventName)

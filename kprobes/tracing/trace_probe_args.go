@@ -80,8 +80,9 @@ type probeArg struct {
 	name   string
 	text   string // as it was written, without the name
 	typ    *fetchType
-	count  int // elements of an array; 0: no array
-	offset int // in the entry, from the end of its head
+	count  int  // elements of an array; 0: no array
+	sized  bool // the file format says how many
+	offset int  // in the entry, from the end of its head
 	code   fetchCode
 }
 
@@ -139,7 +140,7 @@ func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *ar
 	if slices.Contains(reservedFields, name) || slices.ContainsFunc(before, same) {
 		return a, failArg(errUsedArgName, 0)
 	}
-	a = probeArg{name: name, text: body}
+	a = probeArg{name: name, text: body, sized: d.conf.SizedArrays}
 	return a, d.parseArgBody(&a, body, start)
 }
 
@@ -216,7 +217,7 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 		typ = "x64"
 	}
 	a.typ = findFetchType(typ)
-	if a.typ == nil || a.typ.char && !d.conf.Char || d.user && d.conf.NoUprobeSymbols && (a.typ.symbol || typ == "symstr") {
+	if a.typ == nil || a.typ.char && !d.conf.Char || d.conf.NoSymstr && typ == "symstr" || d.user && d.conf.NoUprobeSymbols && (a.typ.symbol || typ == "symstr") {
 		return failArg(errBadType, at)
 	}
 	return nil
@@ -410,7 +411,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 // parseImmediate parses what follows a backslash: a number or a string.
 func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	if text, ok := strings.CutPrefix(s, `"`); ok {
-		if !strings.HasSuffix(text, `"`) {
+		if !strings.HasSuffix(text, `"`) && !(text == "" && p.d.conf.OpenString) {
 			return failArg(errImmStrNoClose, offset+2+len(text))
 		}
 		p.code.data = append([]byte(strings.TrimSuffix(text, `"`)), 0)
@@ -558,6 +559,8 @@ func argFields(args []probeArg, base int) []field {
 		switch {
 		case a.count != 0 && a.typ.text:
 			decl = fmt.Sprintf("%s[%d] %s", a.typ.decl, a.count, a.name)
+		case a.count != 0 && a.sized:
+			decl += fmt.Sprintf("[%d]", a.count)
 		case a.count != 0:
 			decl += "[]"
 		}

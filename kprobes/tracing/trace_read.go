@@ -70,7 +70,7 @@ func (r *TraceReader) begin(b []byte) []byte {
 	if r.ofSnapshot && (r.buffer == nil || r.buffer.empty(r.cpu)) {
 		r.it = &Iterator{}
 		b = fmt.Appendf(b, "# tracer: %s\n#\n", r.array.currentTracer())
-		return append(b, snapshotText(r.buffer != nil, r.cpu)...)
+		return append(b, r.array.tracer.snapshotText(r.buffer != nil, r.cpu)...)
 	}
 	_, overrun := r.buffer.totals()
 	r.annotate, r.started = overrun > 0, make([]bool, r.buffer.CPUs())

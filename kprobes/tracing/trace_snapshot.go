@@ -13,16 +13,20 @@ func (a *Array) Snapshot(cpu int) *TraceReader {
 }
 
 // snapshotText is print_snapshot_help: what snapshot shows while there is none.
-func snapshotText(allocated bool, cpu int) string {
+func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 	state := "freed"
 	if allocated {
 		state = "allocated"
 	}
 	text := "#\n# * Snapshot is " + state + " *\n#\n# Snapshot commands:\n"
 	if cpu >= 0 {
-		return text + "# echo 0 > snapshot : Invalid for per_cpu snapshot file.\n" +
-			"# echo 1 > snapshot : Not supported with this kernel.\n" +
-			"#                     Must use main snapshot file to allocate.\n" +
+		one := "# echo 1 > snapshot : Not supported with this kernel.\n" +
+			"#                     Must use main snapshot file to allocate.\n"
+		if t.conf.SwapsCPU {
+			one = "# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.\n" +
+				"#                      Takes a snapshot of the main buffer for this cpu.\n"
+		}
+		return text + "# echo 0 > snapshot : Invalid for per_cpu snapshot file.\n" + one +
 			"# echo 2 > snapshot : Clears this cpu's snapshot buffer (but does not allocate)\n" +
 			"#                      (Doesn't have to be '2' works with any number that\n" +
 			"#                       is not a '0' or '1')\n"
@@ -37,7 +41,7 @@ func snapshotText(allocated bool, cpu int) string {
 
 // WriteSnapshot takes a write to snapshot: 1 exchanges the buffer with the
 // snapshot, which is made if there is none, 0 frees it, any other number empties
-// it. EINVAL: no number, or 0 or 1 for one vCPU; EBUSY: somebody reads snapshot;
+// it. EINVAL: no number, or 0, and but for SwapsCPU 1, for one vCPU; EBUSY: somebody reads snapshot;
 // ENOMEM.
 func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	v, err := userNumber(data)
@@ -47,7 +51,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	a.tracer.expand()
-	if v < 2 && cpu >= 0 {
+	if v < 2 && cpu >= 0 && (v == 0 || !a.tracer.conf.SwapsCPU) {
 		return fmt.Errorf("snapshot of one vCPU: %w", syscall.EINVAL)
 	}
 	switch v {
@@ -57,7 +61,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 		if err := a.allocSnapshot(); err != nil {
 			return err
 		}
-		a.swapSnapshot()
+		a.swapSnapshot(cpu)
 	default:
 		if s := a.snapshot.Load(); s != nil {
 			s.Reset(cpu)
@@ -88,13 +92,17 @@ func (a *Array) allocSnapshot() error {
 }
 
 // swapSnapshot is update_max_tr, in atomic Go: the buffer and the snapshot change
-// places. False: there is none.
-func (a *Array) swapSnapshot() bool {
+// places, or of one vCPU their parts do (-1: all). False: there is none.
+func (a *Array) swapSnapshot(cpu int) bool {
 	s := a.snapshot.Load()
 	if s == nil || a.buffer.paused.Load() > 0 {
 		return false
 	}
-	a.buffer.swap(s)
+	if cpu >= 0 {
+		a.buffer.swapCPU(s, cpu)
+	} else {
+		a.buffer.swap(s)
+	}
 	return true
 }
 
@@ -115,5 +123,5 @@ func (a *Array) takeSnapshot() {
 		a.buffer.disabled.Store(true)
 		return
 	}
-	a.swapSnapshot()
+	a.swapSnapshot(-1)
 }

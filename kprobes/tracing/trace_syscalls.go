@@ -61,7 +61,7 @@ func (ev *syscallEvent) hit(trap *abi.Trap, data []byte) {
 	if en == nil {
 		return
 	}
-	en.buf[2], en.buf[3] = traceContextHere(trap)
+	en.buf[2], en.buf[3] = ev.tracer.traceContextHere(trap)
 	en.word(uint64(binary.LittleEndian.Uint32(data)))
 	en.n += copy(en.buf[en.n:], words[:8*ev.args])
 	ev.commit(trap, en)

@@ -46,6 +46,9 @@ func (a *Array) currentTracer() string { return a.current.Load().name }
 func (a *Array) SetCurrentTracer(data []byte) error {
 	const longest = 100 // MAX_TRACER_SIZE
 	name := trimSpace(cString(data[:min(len(data), longest)]))
+	if a.tracer.conf.StrictTracer && name != "" && isSpace(data[0]) {
+		return fmt.Errorf("%q is no tracer: %w", data, syscall.EINVAL)
+	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	a.expand()

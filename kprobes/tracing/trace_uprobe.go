@@ -115,7 +115,7 @@ func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*definitio
 	}
 	head := argv[0]
 	if len(head) > 1 && head[1] == ':' {
-		group, name, derr := parseEventName(head[2:], 2)
+		group, name, derr := u.tracer.conf.parseEventName(head[2:], 2)
 		if derr != nil {
 			return derr, nil
 		}

@@ -35,6 +35,11 @@ type Release struct {
 var releases = []Release{
 	{Name: "6.12", Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", Tracing: tracing612},
 	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+	{
+		Name: "5.10", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true},
+		Rename:  map[string]string{"arch_rethook_trampoline": "kretprobe_trampoline", "arch_rethook_trampoline_callback": "trampoline_handler"},
+		Kprobes: kprobes510, Tracing: tracing510,
+	},
 
 	// These follow their documents, and boot 6.1's guest. They are not preemptible
 	// unless CONFIG_PREEMPT=y says so.
@@ -67,6 +72,19 @@ var releases = []Release{
 
 // oldNames are the names that the documents give functions.
 var oldNames = map[string]string{"kernel_clone": "do_fork"}
+
+// kprobes510 and tracing510 are what Debian's 5.10 does otherwise than its 6.1.
+var (
+	kprobes510 = kprobes.Features{
+		FaultHandlers: true, ShortWords: true, BareLog: true, AnyAddress: true, ReturnsIRQsOff: true, FewInstances: true,
+		Trampoline: "kretprobe_trampoline", TrampolineIP: true,
+	}
+	tracing510 = tracing.Features{
+		OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
+		BadVariable: "Invalid $-valiable specified", NoSymstr: true, OpenString: true, SizedArrays: true, NoTAI: true, NoHashPtr: true,
+		StrictTracer: true, SwapsCPU: true, ShortCmdlines: true, OwnSwitch: true, MaxPID: 32768, RawDataID: 16, PipesSleepOn: true, Kretprobed: "kretprobe_trampoline",
+	}
+)
 
 // tracing612 is what Debian's 6.12 does otherwise than its 6.1.
 var tracing612 = tracing.Features{

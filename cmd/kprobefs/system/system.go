@@ -88,7 +88,7 @@ func (s *System) wire() {
 	}
 	if c := s.opts.Config; !c.NoOptprobes && (c.NoPreempt || !s.opts.Release.Kprobes.PreemptNoJumps) {
 		s.Optimizer = optimizer.New(optimizer.Config{
-			Text: m, Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Machine: m,
+			Text: m, Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Machine: m, Features: s.opts.Release.Kprobes,
 		})
 		conf.Optimizer = s.Optimizer
 	}
@@ -112,8 +112,9 @@ func (s *System) wire() {
 	m.SetHandlers(kernel.Handlers{
 		Int3: s.Kprobes.Int3, Stepped: s.Kprobes.Stepped, Fault: s.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
 		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn, Trampoline: s.Kprobes.TrampolineProbe(),
-		Tracepoint: s.Tracer.Tracepoint,
-		Probe:      exports.New(exports.Config{Kprobes: s.Kprobes, Machine: m, Memory: m.Mem()}).Request,
+		EndAtTrampoline: s.opts.Release.Kprobes.TrampolineIP,
+		Tracepoint:      s.Tracer.Tracepoint,
+		Probe:           exports.New(exports.Config{Kprobes: s.Kprobes, Machine: m, Memory: m.Mem()}).Request,
 	})
 }
 

@@ -16,7 +16,6 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/fs/tracefs"
 	"github.com/kprobefs/kprobefs/kernel"
-	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
@@ -39,7 +38,7 @@ func (s *System) Tree() seqfile.Dir {
 		return procfs.ShowValue(table.Int("kernel/kptr_restrict"), table.Int("kernel/perf_event_paranoid"), c)
 	}
 	probes := debugfs.Kprobes(debugfs.Config{
-		Probes: s.Kprobes, ShowAddr: show, ParseBool: kprobes.ParseEnabled,
+		Probes: s.Kprobes, ShowAddr: show, ParseBool: s.opts.Release.Kprobes.ParseEnabled,
 		NoBlacklist: s.opts.Release.Old,
 		LockedDown:  func(c *seqfile.Caller) error { return s.lockedDown(Integrity, "debugfs access", c) },
 	})
