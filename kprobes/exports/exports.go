@@ -89,6 +89,9 @@ const maxName = 512 + 64
 // maxBatch bounds the number of probes of one request.
 const maxBatch = 1 << 20
 
+// maxInstances bounds the instances of a return probe: no guest has memory for more.
+const maxInstances = 1 << 20
+
 // New gives an Exports without probes.
 func New(c Config) *Exports { return &Exports{conf: c, probes: map[uint64]*probe{}} }
 
@@ -139,6 +142,9 @@ func (e *Exports) register(at, size, nodes uint64) error {
 	}
 	p := e.probes[at]
 	if p == nil {
+		if size == kretprobeLen && int32(f.u32(rpMaxActive)) > maxInstances {
+			return fmt.Errorf("%d instances: %w", f.u32(rpMaxActive), syscall.ENOMEM)
+		}
 		p = &probe{c: &e.conf, at: at, nodes: nodes}
 		p.init(f)
 	}
