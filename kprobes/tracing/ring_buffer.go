@@ -483,25 +483,36 @@ func putEvent(page []byte, at int, delta uint32, data []byte) int {
 	return at + words*4
 }
 
-// copyPage copies page number n, or the oldest one after it, into p (of
-// pageSize bytes), and says which one it was; false: there is no such page yet.
-// What consuming readers have taken is left out.
-func (c *cpuBuffer) copyPage(n uint64, p []byte) (uint64, bool) {
+// pagePlace is how far a reader has come: to which byte of the events of which page,
+// and to the time of the event before that.
+type pagePlace struct {
+	page uint64
+	used int
+	time int64
+}
+
+// copyPage copies the page of a place from there on, or the oldest one after it,
+// into p (of pageSize bytes), and gives the place at its end, but for the time;
+// false: there is nothing in it yet. What consuming readers have taken is left out.
+func (c *cpuBuffer) copyPage(from pagePlace, p []byte) (pagePlace, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n = max(n, c.first())
+	n := max(from.page, c.first())
 	if n > c.tail {
-		return n, false
+		return pagePlace{page: n}, false
 	}
 	src := c.page(n)
-	used, from, time := src.used(), 0, src.stamp()
+	used, start, time := src.used(), 0, src.stamp()
 	if n < c.head && c.taken > 0 {
-		from, time = c.taken, c.takenTime
+		start, time = c.taken, c.takenTime
 	}
-	copy(p[pageHeader:], src.data[pageHeader+from:pageHeader+used])
+	if n == from.page && from.used > start {
+		start, time = from.used, from.time
+	}
+	copy(p[pageHeader:], src.data[pageHeader+start:pageHeader+used])
 	binary.LittleEndian.PutUint64(p, uint64(time))
-	binary.LittleEndian.PutUint64(p[8:], uint64(used-from))
-	return n, used > from
+	binary.LittleEndian.PutUint64(p[8:], uint64(used-start))
+	return pagePlace{page: n, used: used}, used > start
 }
 
 // rest is what is left to read of the reader's page now.
@@ -738,6 +749,7 @@ func (r *pageReader) extent(typ uint32) (size, skip int) {
 // Iterator walks the events of all vCPUs in the order of time, without
 // consuming them: what was in the buffer when it was made.
 type Iterator struct {
+	cpu    int // -1: all
 	cpus   []cpuIterator
 	buffer *RingBuffer
 }
@@ -746,6 +758,7 @@ type cpuIterator struct {
 	all   *[]byte // copies, pageSize each, of the buffer's spare memory
 	pages []byte  // those of them that page has not come to
 	page  pageReader
+	to    pagePlace // the end of what was copied
 	next  Record
 	ok    bool
 }
@@ -754,37 +767,49 @@ type cpuIterator struct {
 // by page, and gives an iterator over it. Events that a vCPU overwrites meanwhile
 // are left out.
 func (b *RingBuffer) Iterate(cpu int) *Iterator {
-	it := &Iterator{cpus: make([]cpuIterator, len(b.cpus)), buffer: b}
+	it := &Iterator{cpu: cpu, cpus: make([]cpuIterator, len(b.cpus)), buffer: b}
+	it.More()
+	return it
+}
+
+// More has an iterator that is at its end go on with what has come since.
+func (it *Iterator) More() {
+	b := it.buffer
 	for i := range b.cpus {
-		if cpu >= 0 && i != cpu {
+		if it.cpu >= 0 && i != it.cpu {
 			continue
 		}
 		all, _ := b.copies.Get().(*[]byte)
 		if all == nil {
 			all = new([]byte)
 		}
-		*all = b.cpus[i].copyAll((*all)[:0])
-		it.cpus[i] = cpuIterator{all: all, pages: *all}
-		it.cpus[i].advance(i)
+		c := &it.cpus[i]
+		*all, c.to = b.cpus[i].copyAll((*all)[:0], c.to)
+		c.all, c.pages = all, *all
+		c.advance(i)
 	}
-	return it
 }
 
-// copyAll appends copies of the pages to all.
-func (c *cpuBuffer) copyAll(all []byte) []byte {
+// copyAll appends copies of the pages from a place on to all, and says how far it came.
+func (c *cpuBuffer) copyAll(all []byte, to pagePlace) ([]byte, pagePlace) {
 	c.mu.Lock()
-	n, last := c.first(), c.tail
+	n, last := max(to.page, c.first()), c.tail
 	c.mu.Unlock()
+	if n > last {
+		return all, to
+	}
 	all = slices.Grow(all, int(last+1-n)*pageSize)
 	all = all[:cap(all)]
 	end := 0
-	for ; n <= last; n++ {
+	from := to
+	for ; from.page <= last; from = (pagePlace{page: from.page + 1}) {
 		var ok bool
-		if n, ok = c.copyPage(n, all[end:end+pageSize]); ok && n <= last {
+		if from, ok = c.copyPage(from, all[end:end+pageSize]); ok && from.page <= last {
 			end += pageSize
+			to = from
 		}
 	}
-	return all[:end]
+	return all[:end], to
 }
 
 func (c *cpuIterator) advance(cpu int) {
@@ -795,7 +820,7 @@ func (c *cpuIterator) advance(cpu int) {
 			return
 		}
 		if len(c.pages) < pageSize {
-			c.ok = false
+			c.ok, c.to.time = false, max(c.to.time, c.page.time)
 			return
 		}
 		page := c.pages[:pageSize]
@@ -843,7 +868,7 @@ func (it *Iterator) release() {
 	for i := range it.cpus {
 		if c := &it.cpus[i]; c.all != nil {
 			it.buffer.copies.Put(c.all)
-			*c = cpuIterator{}
+			*c = cpuIterator{to: c.to}
 		}
 	}
 }

@@ -32,7 +32,7 @@ func TestPageFormat(t *testing.T) {
 	body = append(body, 0, 0, 0)
 	want := append(u64(u64(nil, 1000), uint64(len(body))), body...)
 	page := make([]byte, pageSize)
-	if _, ok := b.cpus[0].copyPage(0, page); !ok {
+	if _, ok := b.cpus[0].copyPage(pagePlace{}, page); !ok {
 		t.Fatal("no page")
 	}
 	if diff := cmp.Diff(want, page[:len(want)]); diff != "" {
@@ -280,7 +280,7 @@ func FuzzPage(f *testing.F) {
 	b.Write(0, 1, numbered(1))
 	b.Write(0, 1<<40, bytes.Repeat([]byte{1}, 200))
 	seed := make([]byte, pageSize)
-	b.cpus[0].copyPage(0, seed)
+	b.cpus[0].copyPage(pagePlace{}, seed)
 	f.Add(seed[:300])
 	f.Fuzz(func(t *testing.T, page []byte) {
 		r, err := newPageReader(page)
@@ -305,4 +305,48 @@ func BenchmarkWrite(b *testing.B) {
 	for n := range b.N {
 		buf.Write(0, int64(n), data)
 	}
+}
+
+// TestIterateMore: an iterator at its end goes on with what has come since, also on
+// other pages, beside a consuming reader, and after the buffer was emptied.
+func TestIterateMore(t *testing.T) {
+	b := NewRingBuffer(2, 3)
+	next := 0
+	write := func(n int) {
+		for range n {
+			b.Write(next%2, int64(1000*next), numbered(next))
+			next++
+		}
+	}
+	it := b.Iterate(-1)
+	read := func(from, to int) {
+		t.Helper()
+		for n := from; n < to; n++ {
+			r, ok := it.Next()
+			if !ok || binary.LittleEndian.Uint64(r.Data[8:]) != uint64(n) || r.Time != int64(1000*n) || r.CPU != n%2 {
+				t.Fatalf("event %d: %+v, %v", n, r, ok)
+			}
+		}
+		if r, ok := it.Next(); ok {
+			t.Fatalf("%+v after %d", r, to)
+		}
+		it.More()
+	}
+	read(0, 0)
+	write(5)
+	it.More()
+	read(0, 5)
+	write(2*perPage + 1)
+	it.More()
+	read(5, next)
+	before := next
+	write(3)
+	b.Consume(-1, nil)
+	it.More()
+	read(before, next)
+	before = next
+	b.Reset(-1)
+	write(2)
+	it.More()
+	read(before, next)
 }

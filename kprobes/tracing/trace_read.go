@@ -3,8 +3,8 @@ package tracing
 import "fmt"
 
 // TraceReader gives the records of the file trace, one after the other: the
-// header, then a line for each entry that was in the buffer when the reading
-// began, in the order of time.
+// header, then a line for each entry in the order of time. Who comes to the end of
+// what was in the buffer gets what has come since.
 type TraceReader struct {
 	array      *Array
 	ofSnapshot bool
@@ -14,6 +14,7 @@ type TraceReader struct {
 	buffer   *RingBuffer
 	clock    *traceClock
 	it       *Iterator
+	rounds   int // how often it went on at the end of what was there
 	index    int
 	annotate bool
 	started  []bool // per vCPU: it has had an entry, or needs no announcement
@@ -59,7 +60,7 @@ func (r *TraceReader) count(n int) {
 }
 
 // Rewind has the next record be the first one, of the buffer as it then is.
-func (r *TraceReader) Rewind() { r.it, r.index, r.buffer = nil, 0, nil }
+func (r *TraceReader) Rewind() { r.it, r.index, r.rounds, r.buffer = nil, 0, 0, nil }
 
 // begin is the start of a reading: the header, or the help of an empty snapshot.
 func (r *TraceReader) begin(b []byte) []byte {
@@ -78,12 +79,15 @@ func (r *TraceReader) begin(b []byte) []byte {
 	return r.array.appendHeader(b, r.buffer)
 }
 
-// Next appends the next record to b; false: there is none.
+// Next appends the next record to b; false: there is none, but there may be later.
 func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	if r.it == nil {
 		return r.begin(b), true
 	}
 	rec, ok := r.it.Next()
+	if !ok && r.goOn() {
+		rec, ok = r.it.Next()
+	}
 	if !ok {
 		return b, false
 	}
@@ -94,6 +98,30 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	}
 	r.index++
 	return r.array.appendLine(b, l, r.clock), true
+}
+
+// maxRounds is how often a reader looks whether more has come before it is told that
+// this is the end. On Linux it looks always, and under load may never find the end.
+const maxRounds = 16
+
+// goOn has the iterator look for what has come since. Once it has done that too often
+// it does not for the next two calls: a read that ends there, and one that gives nothing.
+func (r *TraceReader) goOn() bool {
+	if r.it.buffer == nil { // the help of an empty snapshot
+		return false
+	}
+	r.rounds++
+	if r.rounds > maxRounds {
+		if r.rounds == maxRounds+2 {
+			r.rounds = 0
+		}
+		return false
+	}
+	r.it.More()
+	if _, ok := r.it.peek(); !ok {
+		r.rounds = 0
+	}
+	return true
 }
 
 // appendStarted is test_cpu_buff_start: where entries were lost, it says from where
