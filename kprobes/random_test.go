@@ -109,6 +109,7 @@ type model struct {
 	loads  int
 
 	trampoline uint64
+	lines      map[uint64][]kprobes.Record // checkList's, used again
 }
 
 // What is probed: int_pow's instructions from +5 on are pushes and moves;
@@ -124,7 +125,7 @@ func modelFuncs() []*modelFunc {
 }
 
 func newModel(t *testing.T, seed int64) *model {
-	m := &model{machine: boot(t), r: rand.New(rand.NewSource(seed)), jumps: true, funcs: modelFuncs()}
+	m := &model{machine: boot(t), r: rand.New(rand.NewSource(seed)), jumps: true, funcs: modelFuncs(), lines: map[uint64][]kprobes.Record{}}
 	m.trampoline = m.addr("arch_rethook_trampoline")
 	m.ctx = context.Background() // the test's own time limit is enough
 	m.load("kprobe_target", 0)
@@ -695,25 +696,27 @@ func (m *model) endCall(c *inFlight) {
 }
 
 // checkList compares each line of list with the model. [OPTIMIZED] is looked
-// at in checkText.
+// at in checkFunc.
 func (m *model) checkList() error {
-	lines := map[uint64][]string{}
+	clear(m.lines)
 	n := 0
 	for i := range kprobes.Buckets {
 		for _, r := range m.Kprobes.Bucket(i) {
 			r.Flags &^= kprobes.FlagOptimized
-			lines[r.Addr] = append(lines[r.Addr], string(r.Append(nil, false)))
+			m.lines[r.Addr] = append(m.lines[r.Addr], r)
 			n++
 		}
 	}
 	for _, s := range m.sites() {
-		var want []string
-		for _, p := range s.probes {
-			want = append(want, m.line(p))
-			n--
+		got := m.lines[s.fn.at+uint64(s.offset)]
+		if len(got) != len(s.probes) {
+			return fmt.Errorf("%s: list has %d lines, want %d", s, len(got), len(s.probes))
 		}
-		if got := lines[s.fn.at+uint64(s.offset)]; strings.Join(got, "") != strings.Join(want, "") {
-			return fmt.Errorf("%s: list has\n%swant\n%s", s, strings.Join(got, ""), strings.Join(want, ""))
+		for i, p := range s.probes {
+			if want := m.line(p); !sameLine(got[i], want) {
+				return fmt.Errorf("%s: list has\n%swant\n%s", s, got[i].Append(nil, false), want.Append(nil, false))
+			}
+			n--
 		}
 	}
 	if n != 0 {
@@ -723,28 +726,28 @@ func (m *model) checkList() error {
 }
 
 // line is what list says of a probe, without [OPTIMIZED].
-func (m *model) line(p *modelProbe) string {
-	s, kind, flags := p.site, "k", ""
-	if p.ret != nil {
-		kind = "r"
+func (m *model) line(p *modelProbe) kprobes.Record {
+	s := p.site
+	r := kprobes.Record{Addr: s.fn.at + uint64(s.offset), Ret: p.ret != nil, Known: m.present(s.fn)}
+	if r.Known {
+		r.Symbol, r.Offset = abi.Symbol{Name: s.fn.name, Module: s.fn.module}, uint64(s.offset)
 	}
-	if p.gone {
-		flags = "[GONE]"
-	} else if p.disabled {
-		flags = "[DISABLED]"
+	switch {
+	case p.gone:
+		r.Flags = kprobes.FlagGone
+	case p.disabled:
+		r.Flags = kprobes.FlagDisabled
 	}
 	if s.ftrace {
-		flags += "[FTRACE]"
+		r.Flags |= kprobes.FlagFtrace
 	}
-	addr := s.fn.at + uint64(s.offset)
-	place := fmt.Sprintf("0x%x", addr)
-	if m.present(s.fn) {
-		place = fmt.Sprintf("%s+0x%x  %s", s.fn.name, s.offset, s.fn.module)
-		if s.fn.module == "" {
-			place += " "
-		}
-	}
-	return fmt.Sprintf("%016x  %s  %s %s\n", addr, kind, place, flags)
+	return r
+}
+
+// sameLine says whether two records make the same line.
+func sameLine(a, b kprobes.Record) bool {
+	a.Symbol = abi.Symbol{Name: a.Symbol.Name, Module: a.Symbol.Module}
+	return a == b
 }
 
 // checkText looks at all functions, and, when nothing is queued, at how many
@@ -867,9 +870,9 @@ func (m *model) finish() {
 // TestStateMachine does whatever may be done to the probes and return probes of
 // some functions in any order, with hits on both vCPUs, calls that sleep inside
 // and modules that come and go, and compares list, text and hit counts with the
-// model after each step. KPROBEFS_SOAK makes it 100,000 steps.
+// model after each step: 100,000 steps under the race detector.
 func TestStateMachine(t *testing.T) {
-	steps := 4000
+	steps := stateSteps
 	if soaking() {
 		steps = 100000
 	}
