@@ -23,7 +23,5 @@ var notYet612 = map[string]string{
 	"rows_collisions":      "events named as a file of their group's folder have a folder",
 	"sh_relative":          "there is no group ksm of static events",
 	"trace_marker":         "lines longer than 8 KiB are cut",
-	"trace_options":        "the options fields and trace_printk_dest are not there",
-	"releases":             "a symbol that is not there at registration",
 	"rows_far_offset":      "what stands there is another function on each kernel",
 }

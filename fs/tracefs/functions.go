@@ -10,7 +10,7 @@ import (
 
 // functionRows is the files about functions that there are once.
 func functionRows(t *tracing.Tracer) []*seqfile.Row {
-	return []*seqfile.Row{
+	rows := []*seqfile.Row{
 		{Name: "available_filter_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.AvailableFunctions)},
 		{Name: "enabled_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.EnabledFunctions)},
 		{Name: "stack_trace", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.StackTrace)},
@@ -18,6 +18,10 @@ func functionRows(t *tracing.Tracer) []*seqfile.Row {
 		{Name: "stack_trace_filter", Mode: modeRW, FOps: abi.FOpsSeq, Open: openFunctionSet(t.StackFilter, t.EditStackFilter)},
 		value("dyn_ftrace_total_info", modeRO, text1(t.FunctionTotals), nil),
 	}
+	if addrs, ok := t.FunctionAddrs(); ok {
+		rows = append(rows, &seqfile.Row{Name: "available_filter_functions_addrs", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(addrs)})
+	}
+	return rows
 }
 
 // openFunctions is ftrace_filter_open and ftrace_notrace_open.

@@ -6,8 +6,20 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
-// readmeOf is the text of the file README on a release: without what that has not.
-func readmeOf(f tracing.Features) string {
+// readmeBTF is what the grammar has more where the arguments of functions are known,
+// and readmeNoHitcount where histograms can hide their hits.
+var (
+	readmeBTF = strings.NewReplacer(
+		"$arg<N>,\n", "$arg<N>,\n\t           <argname>[->field[->field|.field...]],\n",
+		"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string,", "\t     kernel return probes support: $retval, $arg<N>, $comm\n"+
+			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string,",
+		"symstr, <type>", "symstr, %pd/%pD, <type>")
+	readmeNoHitcount = strings.NewReplacer("[:name=histname1]\n", "[:name=histname1]\n\t            [:nohitcount]\n")
+)
+
+// readmeOf is the text of the file README on a release: without what that has not, and
+// with what it has more.
+func readmeOf(f tracing.Features, btf bool) string {
 	var out []string
 	add := func(has bool, old, other string) {
 		if !has {
@@ -24,7 +36,14 @@ func readmeOf(f tracing.Features) string {
 	add(!f.NoEprobes, "(%<register>|$<efield>)", "%<register>")
 	add(!f.PlainNames, "[<group>/][<event>]", "[<group>/]<event>")
 	add(!f.NoSymstr, "symstr, <type>", "<type>")
-	return strings.NewReplacer(out...).Replace(readme)
+	text := strings.NewReplacer(out...).Replace(readme)
+	if btf {
+		text = readmeBTF.Replace(text)
+	}
+	if f.NoHitcount {
+		text = readmeNoHitcount.Replace(text)
+	}
+	return text
 }
 
 // readme is the text of the file README. Its grammar is Linux's, which tools

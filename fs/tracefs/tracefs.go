@@ -32,7 +32,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(t))},
 		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.UprobeProfile)},
 		{Name: "available_events", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(a.AvailableEvents)},
-		value("README", modeRO, text1(func() string { return readmeOf(features) }), nil),
+		value("README", modeRO, text1(func() string { return readmeOf(features, t.HasBTF()) }), nil),
 		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
 		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
 		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},

@@ -114,6 +114,10 @@ type Features struct {
 	// SortTwo: histograms are sorted so that of equal elements others come first
 	// (heapSortTwo).
 	SortTwo bool
+	// FieldsOption: there are the options fields and trace_printk_dest.
+	FieldsOption bool
+	// FunctionAddrs: there is available_filter_functions_addrs.
+	FunctionAddrs bool
 	// CommonStacktrace: keys of hist triggers know stacktrace as common_stacktrace, too,
 	// and are shown so; hitcount is a field.
 	CommonStacktrace bool

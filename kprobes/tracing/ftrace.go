@@ -73,6 +73,18 @@ func (t *Tracer) AvailableFunctions() []string {
 	return lines
 }
 
+// FunctionAddrs is the lines of available_filter_functions_addrs; false: the release
+// has no such file.
+func (t *Tracer) FunctionAddrs() (lines func() []string, ok bool) {
+	return func() []string {
+		var lines []string
+		for _, site := range t.sites() {
+			lines = append(lines, fmt.Sprintf("%x %s", site, t.functionLine(site)))
+		}
+		return lines
+	}, t.conf.FunctionAddrs
+}
+
 // EnabledFunctions is the lines of enabled_functions.
 func (t *Tracer) EnabledFunctions() []string {
 	if t.conf.Functions == nil {

@@ -240,6 +240,9 @@ func New(c Config) *Tracer {
 	t.events.Store(&eventTable{})
 	t.cmdlines.resize(c.cmdlinesFor(savedCmdlines))
 	t.global = t.newArray(initialPages, t.defaultClock())
+	if t.conf.FieldsOption {
+		t.global.options.Or(uint64(optPrintkDest))
+	}
 	t.arrays = []*Array{t.global}
 	t.ownEvents()
 	t.newStaticEvents()

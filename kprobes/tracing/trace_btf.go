@@ -280,3 +280,6 @@ func (d *definition) keepArgs() {
 		c.value = at
 	}
 }
+
+// HasBTF says whether the arguments of functions are known.
+func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

@@ -67,6 +67,9 @@ func (t *Tracer) RemoveInstance(name string) error {
 	for _, f := range a.files {
 		f.remove()
 	}
+	if a.has(optPrintkDest) {
+		_ = a.setPrintkDest(false) // only the global one is refused
+	}
 	t.arrays = slices.Delete(slices.Clone(t.arrays), i, i+1)
 	a.gone = true
 	a.systems.Store(&[]Subsystem{})

@@ -20,6 +20,7 @@ const (
 	optHex
 	optBin
 	optBlock
+	optFields // 6.12
 	optPrintk
 	optAnnotate
 	optUserStacktrace
@@ -34,6 +35,7 @@ const (
 	optIRQInfo
 	optMarkers
 	optEventFork
+	optPrintkDest // 6.12
 	optPauseOnTrace
 	optHashPtr
 	optFunctionTrace
@@ -46,14 +48,16 @@ const (
 	// globalOptions are TOP_LEVEL_TRACE_FLAGS: an instance has no file for them.
 	globalOptions = optPrintk | optPrintkMsgOnly | optRecordCmd
 	// forkOptions are ZEROED_TRACE_FLAGS: an instance does not take them over.
-	forkOptions = optEventFork | optFunctionFork
+	forkOptions = optEventFork | optFunctionFork | optPrintkDest
+	// newOptions came after 6.1.
+	newOptions = optFields | optPrintkDest
 )
 
 // optionNames is trace_options, in the order of the bits and of the file.
 var optionNames = [...]string{
-	"print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex", "bin", "block", "trace_printk", "annotate",
+	"print-parent", "sym-offset", "sym-addr", "verbose", "raw", "hex", "bin", "block", "fields", "trace_printk", "annotate",
 	"userstacktrace", "sym-userobj", "printk-msg-only", "context-info", "latency-format", "record-cmd", "record-tgid",
-	"overwrite", "disable_on_free", "irq-info", "markers", "event-fork", "pause-on-trace", "hash-ptr", "function-trace",
+	"overwrite", "disable_on_free", "irq-info", "markers", "event-fork", "trace_printk_dest", "pause-on-trace", "hash-ptr", "function-trace",
 	"function-fork", "display-graph", "stacktrace",
 }
 
@@ -143,6 +147,9 @@ func (a *Array) setOption(o option, on bool) error {
 	if a.has(o) == on {
 		return nil
 	}
+	if o == optPrintkDest {
+		return a.setPrintkDest(on)
+	}
 	if on {
 		a.options.Or(uint64(o))
 	} else {
@@ -155,7 +162,28 @@ func (a *Array) setOption(o option, on bool) error {
 }
 
 // hasOption says whether the release has an option.
-func (t *Tracer) hasOption(o option) bool { return o != optHashPtr || !t.conf.NoHashPtr }
+func (t *Tracer) hasOption(o option) bool {
+	return (o != optHashPtr || !t.conf.NoHashPtr) && (o&newOptions == 0 || t.conf.FieldsOption)
+}
+
+// setPrintkDest is update_printk_trace: one array at a time has what trace_printk
+// writes, and that is the global one again when another has it no more. EINVAL: the
+// global one is not to have it, and no other has said that it wants it.
+func (a *Array) setPrintkDest(on bool) error {
+	t := a.tracer
+	to := a
+	if !on {
+		to = t.global
+	}
+	if !on && a == t.global {
+		return fmt.Errorf("trace_printk must go somewhere: %w", syscall.EINVAL)
+	}
+	for _, other := range t.arrays {
+		other.options.And(^uint64(optPrintkDest))
+	}
+	to.options.Or(uint64(optPrintkDest))
+	return nil
+}
 
 // optionActs is what options do when they change.
 var optionActs = map[option]func(a *Array, on bool){

@@ -375,6 +375,9 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 	if e == nil {
 		return fmt.Appendf(b, "Unknown type %d\n", id)
 	}
+	if a.has(optFields) {
+		return e.appendFields(b, d)
+	}
 	return e.class.print(a, b, d) //nolint:forbidigo // an entry's line, not the builtin
 }
 
