@@ -30,7 +30,7 @@ var errHandler = errors.New("the handler does not come back")
 // inside an interrupt does, and so does one that sleeps.
 func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
 	v := m.cpus[t.CPU]
-	trap, regs := *t, v.regs // both are used again by hits inside the handler
+	trap, regs, hit := *t, v.regs, v.hit // all are used again by hits inside the handler, and by its fault handler
 	var was cpu.Suspended
 	v.cpu.Suspend(&was)
 	add := int32(abi.HardirqOffset)
@@ -46,7 +46,7 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 		v.addPreempt(-add)
 	}
 	v.cpu.Resume(&was)
-	v.regs, v.hit = regs, nil
+	v.regs, v.hit = regs, hit
 	*t = trap
 	if err == nil && t.RegsAddr == 0 {
 		err = v.takeRegs(t.Regs, at)

@@ -153,8 +153,8 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 		if p.FaultHandler == nil {
 			continue
 		}
-		c.hit = Hit{Trap: t, Probe: p, k: k}
-		if !k.callFault(p, &c.hit, int(t.Vector)) {
+		c.fault = Hit{Trap: t, Probe: p, k: k}
+		if !k.callFault(p, &c.fault, int(t.Vector)) {
 			continue
 		}
 		if t.Regs.IP == c.point.addr { // once more
@@ -169,10 +169,18 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 	return false
 }
 
-// faultAway asks the fault handler of the probe whose handler is guest code, as a
-// jprobe's, and has faulted there.
-func (k *Kprobes) faultAway(c *ctlblk, t *abi.Trap) bool {
+// faultHandler asks the fault handler of the probe whose handler is guest code that
+// has faulted: a jprobe's, or one that a module has registered.
+func (k *Kprobes) faultHandler(c *ctlblk, t *abi.Trap) bool {
 	p := c.away.p
-	c.hit = Hit{Trap: t, Probe: p, k: k}
-	return k.callFault(p, &c.hit, int(t.Vector))
+	switch {
+	case p != nil:
+	case c.point == &k.returns:
+		p = c.ret.Probe
+	default:
+		p = c.hit.Probe
+	}
+	c.fault = Hit{Trap: t, Probe: p, k: k}
+	k.missFault(&c.fault)
+	return k.callFault(p, &c.fault, int(t.Vector))
 }

@@ -148,7 +148,7 @@ func (k *Kprobes) preJprobe(h *Hit) int {
 	h.Regs.Flags &^= abi.FlagIF
 	h.Regs.IP = jp.Entry
 	if jp.Handler != nil {
-		h.Regs.IP = k.own.Start + ownEntry
+		h.Regs.IP = k.own.jprobeEntry
 	}
 	return 1
 }

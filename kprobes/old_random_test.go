@@ -109,7 +109,7 @@ func (w *oldWorld) add(r *rand.Rand) error {
 	err := w.register(p)
 	if p.kind == 'j' && slices.ContainsFunc(w.probes, func(q *oldProbe) bool { return q.kind == 'j' && q.fn == p.fn }) {
 		if !errors.Is(err, syscall.EEXIST) {
-			return fmt.Errorf("a second jprobe: %v", err)
+			return errors.Join(errors.New("a second jprobe is taken"), err)
 		}
 		return nil
 	}

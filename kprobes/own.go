@@ -1,34 +1,61 @@
 package kprobes
 
-import "github.com/kprobefs/kprobefs/kernel/abi"
+import (
+	"encoding/binary"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
 
 // ownCode is the code that kernels before 5.11 have for jprobes and return probes,
-// in a slot of its own: three places with an int3 each, that Int3 knows.
-//
-//	entry:                the handler of a jprobe whose handler is a Go function
-//	jprobe_return:        where each handler of a jprobe ends
-//	kretprobe_trampoline: a nop with a probe, that hooked calls return to
-//
-// It is empty where the release has none of it.
+// in a slot of its own: three places with an int3 each, that Int3 knows, and the
+// functions for jprobes that modules call, which ask as register_kprobe does. It
+// is empty where the release has none of it.
 type ownCode struct {
 	abi.Range
+	jprobeReturn uint64 // where each handler of a jprobe ends
+	jprobeEntry  uint64 // the handler of a jprobe whose handler is a Go function
+	trampoline   uint64 // a nop with a probe, that hooked calls return to
+	syms         []abi.Symbol
 }
 
 const (
-	ownEntry      = 0 // int3; call jprobe_return; ud2
-	ownReturn     = 8
-	ownReturnEnd  = 9 // behind jprobe_return's int3: ud2
-	ownTrampoline = 16
-	ownSize       = 24
-
-	nop = 0x90
+	ownSize  = 96
+	ownAlign = 8
+	nop      = 0x90
+	callSize = 5
 )
 
-// ownText is what the slot holds; behind what never goes on there is a ud2.
-var ownText = []byte{
-	int3, 0xe8, ownReturn - 6, 0, 0, 0, 0x0f, 0x0b,
-	int3, 0x0f, 0x0b, int3, int3, int3, int3, int3,
-	int3, 0x0f, 0x0b, int3, int3, int3, int3, int3,
+// ud2 stands where execution never goes on.
+var ud2 = []byte{0x0f, 0x0b}
+
+// ownWriter puts pieces of code into the slot.
+type ownWriter struct {
+	base uint64
+	code []byte
+	syms []abi.Symbol
+}
+
+// begin gives the address of the next piece, and names it if name is not "".
+func (w *ownWriter) begin(name string) uint64 {
+	for len(w.code)%ownAlign != 0 {
+		w.code = append(w.code, int3)
+	}
+	if name != "" {
+		w.name(name)
+	}
+	return w.base + uint64(len(w.code))
+}
+
+func (w *ownWriter) name(name string) {
+	w.syms = append(w.syms, abi.Symbol{Addr: w.base + uint64(len(w.code)), Type: 't', Name: name})
+}
+
+func (w *ownWriter) emit(b ...byte) { w.code = append(w.code, b...) }
+
+// jump is a jump (e9) or a call (e8).
+func (w *ownWriter) jump(opcode byte, to uint64) {
+	from := w.base + uint64(len(w.code)) + callSize
+	w.code = binary.LittleEndian.AppendUint32(append(w.code, opcode), uint32(to-from))
 }
 
 // writeOwn makes the code, if the release has it.
@@ -40,68 +67,93 @@ func (k *Kprobes) writeOwn() error {
 	if err != nil {
 		return err
 	}
-	if err := k.cfg.Text.Poke(abi.Patch{Addr: addr, Bytes: ownText}); err != nil {
-		return err
+	w := &ownWriter{base: addr}
+	own := ownCode{Range: abi.Range{Start: addr, End: addr + ownSize}}
+	if k.cfg.Jprobes {
+		own.jprobeEntry = w.begin("") // int3; call jprobe_return
+		own.jprobeReturn = own.jprobeEntry + ownAlign
+		w.emit(int3)
+		w.jump(0xe8, own.jprobeReturn)
+		w.emit(ud2...)
+		w.begin("jprobe_return")
+		w.emit(int3)
+		w.name("jprobe_return_end")
+		w.emit(ud2...)
+		k.writeJprobeCalls(w)
 	}
-	k.own.Range = abi.Range{Start: addr, End: addr + ownSize}
 	if k.cfg.TrampolineProbe {
-		k.trampoline.Store(addr + ownTrampoline)
+		own.trampoline = w.begin("kretprobe_trampoline")
+		w.emit(append([]byte{int3}, ud2...)...)
+		k.trampoline.Store(own.trampoline)
 	}
-	return nil
+	own.syms = w.syms
+	k.own = own
+	return k.cfg.Text.Poke(abi.Patch{Addr: addr, Bytes: w.code})
+}
+
+// writeJprobeCalls makes register_jprobe and its kin, by the guest's
+// probe_request(nr, probe, arg), and by its functions for kprobes.
+func (k *Kprobes) writeJprobeCalls(w *ownWriter) {
+	request, unregister, unregisterAll := k.symbol("probe_request"), k.symbol("unregister_kprobe"), k.symbol("unregister_kprobes")
+	if request == 0 || unregister == 0 || unregisterAll == 0 {
+		return // a kernel without modules
+	}
+	w.begin("register_jprobe")
+	w.emit(0x48, 0x89, 0xfe)                   // mov %rdi,%rsi
+	w.emit(0xbf, abi.JprobeRegister, 0, 0, 0)  // mov $nr,%edi
+	w.emit(0x31, 0xd2)                         // xor %edx,%edx
+	w.jump(0xe9, request)                      //
+	w.begin("register_jprobes")                //
+	w.emit(0x89, 0xf2)                         // mov %esi,%edx
+	w.emit(0x48, 0x89, 0xfe)                   // mov %rdi,%rsi
+	w.emit(0xbf, abi.JprobesRegister, 0, 0, 0) // mov $nr,%edi
+	w.jump(0xe9, request)                      //
+	w.begin("unregister_jprobe")               // a jprobe begins with its kprobe
+	w.jump(0xe9, unregister)
+	w.begin("unregister_jprobes")
+	w.jump(0xe9, unregisterAll)
+}
+
+func (k *Kprobes) symbol(name string) uint64 {
+	if syms := k.cfg.Symbols.LookupName(name); len(syms) > 0 {
+		return syms[0].Addr
+	}
+	return 0
 }
 
 // OwnCode is where the code lies that this release has besides the guest's, and
 // its symbols; nothing on 6.1.
-func (k *Kprobes) OwnCode() (at abi.Range, syms []abi.Symbol) {
-	add := func(off uint64, name string) {
-		syms = append(syms, abi.Symbol{Addr: k.own.Start + off, Type: 't', Name: name})
-	}
-	if k.cfg.Jprobes {
-		add(ownReturn, "jprobe_return")
-		add(ownReturnEnd, "jprobe_return_end")
-	}
-	if k.cfg.TrampolineProbe {
-		add(ownTrampoline, "kretprobe_trampoline")
-	}
-	return k.own.Range, syms
-}
+func (k *Kprobes) OwnCode() (at abi.Range, syms []abi.Symbol) { return k.own.Range, k.own.syms }
 
 // int3Own handles the int3 at addr in the own code. False: the CPU should not be there.
 func (k *Kprobes) int3Own(c *ctlblk, addr uint64, t *abi.Trap) bool {
-	switch addr - k.own.Start {
-	case ownEntry:
+	switch addr {
+	case k.own.jprobeEntry:
 		return k.jprobeEntry(c, t)
-	case ownReturn:
+	case k.own.jprobeReturn:
 		return k.jprobeReturn(c, t)
-	case ownTrampoline:
-		return k.cfg.TrampolineProbe && k.trampolineHit(c, t)
+	case k.own.trampoline:
+		return k.trampolineHit(c, t)
 	}
 	return false
 }
 
 // overlayOwn writes the trampoline's nop over its int3, in p, which begins at addr.
 func (k *Kprobes) overlayOwn(addr uint64, p []byte) {
-	if k.cfg.TrampolineProbe {
-		overlay(p, addr, k.own.Start+ownTrampoline, []byte{nop})
+	if k.own.trampoline != 0 {
+		overlay(p, addr, k.own.trampoline, []byte{nop})
 	}
 }
 
 // TrampolineProbe is the address of kretprobe_trampoline; 0: the release has none.
-func (k *Kprobes) TrampolineProbe() uint64 {
-	if !k.cfg.TrampolineProbe {
-		return 0
-	}
-	return k.own.Start + ownTrampoline
-}
+func (k *Kprobes) TrampolineProbe() uint64 { return k.own.trampoline }
 
 // JprobeReturn is the address of jprobe_return, which the handler of a jprobe
 // calls in place of returning; 0: there are no jprobes.
-func (k *Kprobes) JprobeReturn() uint64 {
-	if !k.cfg.Jprobes {
-		return 0
-	}
-	return k.own.Start + ownReturn
-}
+func (k *Kprobes) JprobeReturn() uint64 { return k.own.jprobeReturn }
+
+// Features are what this release does otherwise than 6.1.
+func (k *Kprobes) Features() Features { return k.cfg.Features }
 
 // stackBytes reads up to n bytes of the stack from sp into p: no more than its
 // task's stack has, or than can be read.

@@ -31,6 +31,7 @@ type ctlblk struct {
 	buf  [8]byte
 
 	away     away
+	fault    Hit      // of fault handlers, which may run while another handler does
 	faulting bool     // a fault handler runs
 	_        [64]byte // the next CPU's line
 }
@@ -221,8 +222,8 @@ func (k *Kprobes) Fault(t *abi.Trap) bool {
 	if c.point == nil {
 		return false
 	}
-	if c.state == hitActive && c.away.p != nil && !c.left(t) {
-		return k.faultAway(c, t)
+	if k.cfg.FaultHandlers && (c.state == hitActive || c.state == hitSSDone) && !c.left(t) {
+		return k.faultHandler(c, t)
 	}
 	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
 		return false

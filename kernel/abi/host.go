@@ -51,6 +51,8 @@ const (
 	ProbeDisable       = 4
 	RetprobeRegister   = 5
 	RetprobeUnregister = 6 // an array
+	JprobeRegister     = 7 // of releases that have jprobes
+	JprobesRegister    = 8 // an array
 )
 
 // What a host task is asked to do: call.nr is a system call number of x86-64

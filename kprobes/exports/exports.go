@@ -49,8 +49,9 @@ type probe struct {
 	c      *Config
 	at     uint64
 	kp     *kprobes.Kprobe
-	ret    *kprobes.Retprobe // nil: a kprobe
-	nodes  uint64            // of a return probe: its instances
+	ret    *kprobes.Retprobe // nil: a kprobe, or a jprobe
+	jp     *kprobes.Jprobe
+	nodes  uint64 // of a return probe: its instances
 	stride uint64
 }
 
@@ -62,6 +63,8 @@ const (
 	kpOffset  = 56 // u32
 	kpPre     = 64
 	kpPost    = 72
+	kpFault   = 88 // on releases that have it: of 6.1's ainsn, 32 bytes
+	kpBreak   = 96
 	kpFlags   = 120 // u32
 	kprobeLen = 128
 )
@@ -74,6 +77,12 @@ const (
 	rpMissed     = 148 // int
 	rpDataSize   = 152
 	kretprobeLen = 168
+)
+
+// And in struct jprobe, which begins with a kprobe too.
+const (
+	jpEntry   = 128
+	jprobeLen = 136
 )
 
 // And in struct kretprobe_instance.
@@ -106,6 +115,10 @@ func (e *Exports) Request(nr, addr, arg uint64) int64 {
 		err = e.register(addr, kprobeLen, 0)
 	case abi.RetprobeRegister:
 		err = e.register(addr, kretprobeLen, arg)
+	case abi.JprobeRegister:
+		err = e.register(addr, jprobeLen, 0)
+	case abi.JprobesRegister:
+		err = e.registerJprobes(addr, arg)
 	case abi.ProbeUnregister, abi.RetprobeUnregister:
 		err = e.unregister(addr, arg)
 	case abi.ProbeEnable:
@@ -150,9 +163,12 @@ func (e *Exports) register(at, size, nodes uint64) error {
 	}
 	p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
 	p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
-	if p.ret != nil {
+	switch {
+	case p.ret != nil:
 		err = e.conf.Kprobes.RegisterRetprobe(p.ret)
-	} else {
+	case p.jp != nil:
+		err = e.conf.Kprobes.RegisterJprobe(p.jp)
+	default:
 		err = e.conf.Kprobes.Register(p.kp)
 	}
 	if err == nil {
@@ -162,6 +178,23 @@ func (e *Exports) register(at, size, nodes uint64) error {
 		err = e
 	}
 	return err
+}
+
+// registerJprobes is register_jprobes of an array of n addresses, n an int.
+func (e *Exports) registerJprobes(array, n uint64) error {
+	if int32(n) <= 0 || n > maxBatch {
+		return fmt.Errorf("%d probes at once: %w", int32(n), syscall.EINVAL)
+	}
+	for i := range n {
+		at, err := e.conf.Memory.ReadU64(array + 8*i)
+		if err == nil {
+			err = e.register(at, jprobeLen, 0)
+		}
+		if err != nil {
+			return errors.Join(err, e.unregister(array, i))
+		}
+	}
+	return nil
 }
 
 // name reads a symbol's name; none at 0.
@@ -187,16 +220,36 @@ func (e *Exports) name(at uint64) (string, error) {
 
 // init takes the handlers.
 func (p *probe) init(f fields) {
-	if len(f) < kretprobeLen {
+	switch len(f) {
+	case kprobeLen:
 		p.kp = &kprobes.Kprobe{}
 		if fn := f.u64(kpPre); fn != 0 {
 			p.kp.PreHandler = func(h *kprobes.Hit) int { return int(int32(p.handle(h, fn, 0))) }
 		}
-		if fn := f.u64(kpPost); fn != 0 {
-			p.kp.PostHandler = func(h *kprobes.Hit, flags uint64) { p.handle(h, fn, flags) }
-		}
-		return
+		p.initPost(f)
+	case jprobeLen:
+		p.jp = &kprobes.Jprobe{Entry: f.u64(jpEntry)}
+		p.kp = &p.jp.Kprobe
+		p.initPost(f)
+	default:
+		p.initRet(f)
 	}
+	features := p.c.Kprobes.Features()
+	if fn := f.u64(kpFault); fn != 0 && features.FaultHandlers {
+		p.kp.FaultHandler = func(h *kprobes.Hit, nr int) int { return int(int32(p.handle(h, fn, uint64(nr)))) }
+	}
+	if fn := f.u64(kpBreak); fn != 0 && features.BreakHandlers {
+		p.kp.BreakHandler = func(h *kprobes.Hit) int { return int(int32(p.handle(h, fn, 0))) }
+	}
+}
+
+func (p *probe) initPost(f fields) {
+	if fn := f.u64(kpPost); fn != 0 {
+		p.kp.PostHandler = func(h *kprobes.Hit, flags uint64) { p.handle(h, fn, flags) }
+	}
+}
+
+func (p *probe) initRet(f fields) {
 	p.ret = &kprobes.Retprobe{MaxActive: int(int32(f.u32(rpMaxActive))), DataSize: f.u64(rpDataSize)}
 	p.kp = &p.ret.Kprobe
 	p.stride = riData + (p.ret.DataSize+7)&^7

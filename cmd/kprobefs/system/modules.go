@@ -17,8 +17,9 @@ import (
 func (s *System) newModules() *module.Loader {
 	m := s.Machine
 	exported := exportedBy(m.Image())
-	if addr := s.Kprobes.JprobeReturn(); addr != 0 {
-		exported["jprobe_return"] = addr
+	_, own := s.Kprobes.OwnCode()
+	for _, sym := range own {
+		exported[sym.Name] = sym.Addr
 	}
 	var initCall uint64
 	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
@@ -31,7 +32,7 @@ func (s *System) newModules() *module.Loader {
 		InitCall:    initCall,
 		Notify:      s.moduleChanged,
 		TextSymbols: s.opts.Config.NoKallsymsAll,
-		Vermagic:    s.opts.Release.Uname() + " " + s.opts.Release.Vermagic,
+		Vermagic:    s.opts.Release.modules(),
 	})
 }
 

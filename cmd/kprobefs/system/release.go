@@ -20,7 +20,7 @@ type Release struct {
 	Name     string // "6.1", as --release has it
 	Image    string // the guest that it boots, a name for guest.Image
 	Build    string // how uname -v begins: "#1 SMP PREEMPT_DYNAMIC"
-	Vermagic string // what modules are built for, after uname -r
+	Vermagic string // what modules are built for, after uname -r; "": they are those of the release that its image is
 	Config   Config // as it was configured
 	Kprobes  kprobes.Features
 	Tracing  tracing.Features
@@ -44,28 +44,28 @@ var releases = []Release{
 	// These follow their documents, and boot 6.1's guest. They are not preemptible
 	// unless CONFIG_PREEMPT=y says so.
 	{
-		Name: "4.15", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Name: "4.15", Image: "6.1", Build: "#1 SMP",
 		Config: Config{NoPreempt: true}, Rename: oldNames,
 		Kprobes: kprobes.Features{
 			FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, PreemptNoJumps: true, OuterAgain: true,
+			NoSwitchTo: true, FewInstances: true, ShortWords: true, PreemptNoJumps: true, OuterAgain: true,
 		},
 		Sysctl: sysctl.Features{OptimizationWord: true},
 	},
 	{
-		Name: "2.6.32", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions",
+		Name: "2.6.32", Image: "6.1", Build: "#1 SMP",
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
 			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
+			NoSwitchTo: true, FewInstances: true, ShortWords: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
 		},
 	},
 	{
-		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Debugfs: "/debug",
+		Name: "2.6.25", Image: "6.1", Build: "#1 SMP", Debugfs: "/debug",
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
 			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, HideFlags: kprobes.AllFlags,
+			NoSwitchTo: true, FewInstances: true, ShortWords: true, HideFlags: kprobes.AllFlags,
 		},
 	},
 }
@@ -162,6 +162,16 @@ func (r Release) btf() func() *btf.Types {
 		}
 		return types
 	})
+}
+
+// modules is the vermagic of its modules.
+func (r Release) modules() string {
+	for _, of := range releases {
+		if r.Vermagic == "" && of.Name == r.Image {
+			r = of
+		}
+	}
+	return r.Uname() + " " + r.Vermagic
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }

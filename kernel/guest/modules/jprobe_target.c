@@ -1,8 +1,9 @@
 /* jprobe_target.c: functions with arguments on their stack, and handlers of jprobes for them. For releases that have jprobes. */
+#define KPROBES_BEFORE_5_11
 #include <linux/module.h>
 #include <linux/kernel.h>
-
-extern void jprobe_return(void);
+#include <linux/kprobes.h>
+#include <linux/errno.h>
 
 struct jprobe_target_args {
 	long v[5];
@@ -85,6 +86,84 @@ __noipa long jprobe_target_faults(struct jprobe_target_args args, long last)
 	jprobe_target_seen[6] = *(volatile long *)jprobe_target_bad;
 	jprobe_target_seen[7] = jprobe_target_sum(1, 1, 1, 1, 1, 1, 1, 1);
 	jprobe_return();
+	return 0;
+}
+
+/* Jprobes that are registered from here, one by one or both at once. */
+static struct jprobe jprobe_target_jps[2] = {
+	{ .kp.symbol_name = "jprobe_target_sum", .entry = JPROBE_ENTRY(jprobe_target_sum_seen) },
+	{ .kp.symbol_name = "jprobe_target_fold", .entry = JPROBE_ENTRY(jprobe_target_fold_seen) },
+};
+static struct jprobe *jprobe_target_all[2] = { &jprobe_target_jps[0], &jprobe_target_jps[1] };
+
+int jprobe_target_register(int i)
+{
+	return i < 2 ? register_jprobe(&jprobe_target_jps[i]) : register_jprobes(jprobe_target_all, i - 2);
+}
+
+int jprobe_target_unregister(int i)
+{
+	if (i < 2)
+		unregister_jprobe(&jprobe_target_jps[i]);
+	else
+		unregister_jprobes(jprobe_target_all, i - 2);
+	jprobe_target_jps[0].kp.addr = jprobe_target_jps[1].kp.addr = NULL;	/* to be used again */
+	jprobe_target_jps[0].kp.flags = jprobe_target_jps[1].kp.flags = 0;
+	return 0;
+}
+
+int jprobe_target_disable(int i)
+{
+	return disable_jprobe(&jprobe_target_jps[i]);
+}
+
+int jprobe_target_enable(int i)
+{
+	return enable_jprobe(&jprobe_target_jps[i]);
+}
+
+/* A probe whose pre-handler reads jprobe_target_bad, with a fault handler that goes on behind it. */
+static long jprobe_target_read(void)
+{
+	long v = -1;
+
+	asm volatile("jprobe_target_reads: mov (%1), %0\njprobe_target_goes_on:" : "+r" (v) : "r" (jprobe_target_bad));
+	return v;
+}
+
+static int jprobe_target_pre(struct kprobe *p, struct pt_regs *regs)
+{
+	jprobe_target_seen[0] = jprobe_target_read();
+	return 0;
+}
+
+static int jprobe_target_fault(struct kprobe *p, struct pt_regs *regs, int trapnr)
+{
+	extern char jprobe_target_reads[], jprobe_target_goes_on[];
+
+	jprobe_target_seen[1] = trapnr;
+	jprobe_target_seen[2] = p->nmissed;
+	if (regs->ip != (unsigned long)jprobe_target_reads)
+		return 0;
+	regs->ip = (unsigned long)jprobe_target_goes_on;
+	return 1;
+}
+
+static struct kprobe jprobe_target_faulty = {
+	.symbol_name	= "int_sqrt",
+	.pre_handler	= jprobe_target_pre,
+	.fault_handler	= jprobe_target_fault,
+};
+
+int jprobe_target_plant(void)
+{
+	jprobe_target_faulty.addr = NULL;
+	return register_kprobe(&jprobe_target_faulty);
+}
+
+int jprobe_target_pull(void)
+{
+	unregister_kprobe(&jprobe_target_faulty);
 	return 0;
 }
 

@@ -22,6 +22,11 @@ typedef int (*kprobe_pre_handler_t)(struct kprobe *, struct pt_regs *);
 typedef void (*kprobe_post_handler_t)(struct kprobe *, struct pt_regs *, unsigned long flags);
 typedef int (*kretprobe_handler_t)(struct kretprobe_instance *, struct pt_regs *);
 
+#ifdef KPROBES_BEFORE_5_11
+typedef int (*kprobe_fault_handler_t)(struct kprobe *, struct pt_regs *, int trapnr);
+typedef int (*kprobe_break_handler_t)(struct kprobe *, struct pt_regs *);
+#endif
+
 #define KPROBE_FLAG_GONE	1	/* the code is no longer there */
 #define KPROBE_FLAG_DISABLED	2
 #define KPROBE_FLAG_OPTIMIZED	4
@@ -38,7 +43,13 @@ struct kprobe {
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
 	kprobe_opcode_t opcode;
+#ifdef KPROBES_BEFORE_5_11	/* a module for a release that has these */
+	kprobe_fault_handler_t fault_handler;
+	kprobe_break_handler_t break_handler;
+	u64 ainsn[2];
+#else
 	u64 ainsn[4];
+#endif
 	u32 flags;
 };
 static_assert(sizeof(struct kprobe) == 128, "struct kprobe");
@@ -97,6 +108,24 @@ int register_kretprobes(struct kretprobe **rps, int num);
 void unregister_kretprobes(struct kretprobe **rps, int num);
 static inline int disable_kretprobe(struct kretprobe *rp) { return disable_kprobe(&rp->kp); }
 static inline int enable_kretprobe(struct kretprobe *rp) { return enable_kprobe(&rp->kp); }
+
+#ifdef KPROBES_BEFORE_5_11
+/* entry is the handler: a function with the probed one's signature that ends in jprobe_return(). */
+struct jprobe {
+	struct kprobe kp;
+	void *entry;
+};
+static_assert(sizeof(struct jprobe) == 136, "struct jprobe");
+#define JPROBE_ENTRY(handler)	((void *)(handler))
+
+int register_jprobe(struct jprobe *jp);
+void unregister_jprobe(struct jprobe *jp);
+int register_jprobes(struct jprobe **jps, int num);
+void unregister_jprobes(struct jprobe **jps, int num);
+void jprobe_return(void);
+static inline int disable_jprobe(struct jprobe *jp) { return disable_kprobe(&jp->kp); }
+static inline int enable_jprobe(struct jprobe *jp) { return enable_kprobe(&jp->kp); }
+#endif
 #endif
 #endif
 #include <asm/ptrace.h>

@@ -1,0 +1,139 @@
+package kprobes_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// errno is a call's result as an int.
+func (m *machine) errno(name string, args ...uint64) int { return int(int32(m.call(name, args...))) }
+
+// TestJprobeModule: a module of the guest registers jprobes, one and several, with
+// the functions and the struct that 2.6.32 has.
+func TestJprobeModule(t *testing.T) {
+	const one, all = 0, 2 // jprobe_target_register: the first, or as many as all - 2 says
+	m := bootJprobes(t, "2.6.32")
+	hit := func(want bool) {
+		t.Helper()
+		if got := m.call("jprobe_target_call_sum", 10); got != 528 {
+			t.Errorf("jprobe_target_call_sum(10) = %d", got)
+		}
+		if seen := m.seen(); (seen == [8]int64{10, 11, 12, 13, 14, 15, 16, 17}) != want {
+			t.Errorf("the handler saw %d", seen)
+		}
+	}
+	does := func(want syscall.Errno, name string, args ...uint64) {
+		t.Helper()
+		if got := m.errno(name, args...); got != -int(want) {
+			t.Errorf("%s(%d) = %d, want %d", name, args, got, -int(want))
+		}
+	}
+	does(0, "jprobe_target_register", one)
+	if got, want := m.lines(), "j  jprobe_target_sum+0x0  jprobe_target \n"; got != want {
+		t.Errorf("list is %q, want %q", got, want)
+	}
+	hit(true)
+	does(0, "jprobe_target_disable", one)
+	hit(false)
+	does(0, "jprobe_target_enable", one)
+	hit(true)
+	does(0, "jprobe_target_unregister", one)
+	hit(false)
+	does(syscall.EINVAL, "jprobe_target_disable", one)
+
+	does(0, "jprobe_target_register", all+2)
+	if got := strings.Count(m.lines(), "j  jprobe_target_"); got != 2 {
+		t.Errorf("list is %q", m.lines())
+	}
+	hit(true)
+	does(syscall.EINVAL, "jprobe_target_register", one) // symbol and address by now
+	does(0, "jprobe_target_unregister", all+2)
+	if m.lines() != "" {
+		t.Errorf("list is %q", m.lines())
+	}
+	does(syscall.EINVAL, "jprobe_target_register", all)
+	does(syscall.EFAULT, "register_jprobe", 0x1000)
+	does(syscall.EINVAL, "register_jprobes", m.addr("jprobe_target_seen"), 1<<32-1)
+
+	does(0, "jprobe_target_register", one) // the second is in the way of itself
+	other := m.jprobe("jprobe_target_fold", "jprobe_target_fold_seen")
+	does(0, "jprobe_target_unregister", one)
+	does(syscall.EEXIST, "jprobe_target_register", all+2)
+	if got, want := m.lines(), "j  jprobe_target_fold+0x0  jprobe_target \n"; got != want {
+		t.Errorf("list is %q, want %q", got, want)
+	}
+	wantErr(t, m.Kprobes.UnregisterJprobe(other), 0)
+	if err := m.Modules.Delete(m.ctx, "jprobe_target"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJprobeExample is document 002's module: it tells of each fork.
+func TestJprobeExample(t *testing.T) {
+	m := bootRelease(t, "2.6.25")
+	m.loadModule("jprobe_example")
+	if got, want := m.lines(), "j  do_fork+0x0   \n"; got != want {
+		t.Errorf("list is %q, want %q", got, want)
+	}
+	const cloneFS = 0x200
+	if got := m.errno("kernel_thread", m.addr("do_exit"), 0, cloneFS); got <= 0 {
+		t.Errorf("kernel_thread gives %d", got)
+	}
+	if err := m.Modules.Delete(m.ctx, "jprobe_example"); err != nil {
+		t.Error(err)
+	}
+	log := dmesg(m.System)
+	for _, want := range []string{
+		fmt.Sprintf("Planted jprobe at %016x, handler addr ", m.addr("do_fork")),
+		"jprobe: clone_flags=0x800300, stack_size=0x", "jprobe unregistered",
+	} {
+		if !strings.Contains(log, want) {
+			t.Errorf("no %q in\n%s", want, log)
+		}
+	}
+	if m.lines() != "" {
+		t.Errorf("list is %q", m.lines())
+	}
+}
+
+// TestJprobeModuleRefused: 6.1 has neither the functions nor the module's probes.
+func TestJprobeModuleRefused(t *testing.T) {
+	m := boot(t)
+	for _, name := range []string{"register_jprobe", "jprobe_return", "kretprobe_trampoline"} {
+		if syms := m.Machine.Symbols().LookupName(name); len(syms) != 0 {
+			t.Errorf("6.1 has %s", name)
+		}
+	}
+}
+
+// TestFaultHandlerModule: the fault handler of a module's probe is guest code, too.
+func TestFaultHandlerModule(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	if got := m.errno("jprobe_target_plant"); got != 0 {
+		t.Fatalf("register_kprobe: %d", got)
+	}
+	seen := m.addr("jprobe_target_seen")
+	for i, tc := range []struct {
+		bad  uint64
+		want [3]int64 // what was read, the trap, nmissed when it was handled
+	}{
+		{seen + 56, [3]int64{0, 0, 0}},
+		{unmapped, [3]int64{-1, abi.VecPF, 1}},
+		{nonCanonical, [3]int64{-1, abi.VecGP, 2}},
+	} {
+		m.set("jprobe_target_bad", tc.bad)
+		if got := m.call("int_sqrt", 100); got != 10 {
+			t.Errorf("int_sqrt(100) = %d", got)
+		}
+		if got := m.seen(); [3]int64(got[:3]) != tc.want {
+			t.Errorf("case %d: the handlers saw %d, want %d", i, got[:3], tc.want)
+		}
+	}
+	if got := m.errno("jprobe_target_pull"); got != 0 || m.lines() != "" {
+		t.Errorf("unregister_kprobe: %d, list %q", got, m.lines())
+	}
+}
