@@ -34,8 +34,8 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 		hold(a, bufferSize(a, allCPUs)),
 		hold(a, value("buffer_total_size_kb", modeRO, text1(a.BufferTotalSizeKB), nil)),
 		hold(a, &seqfile.Row{Name: "free_buffer", Mode: 0o200, FOps: abi.FOpsTracefs, Open: openFreeBuffer(a)}),
-		hold(a, &seqfile.Row{Name: "trace_marker", Mode: modeWO, FOps: abi.FOpsTracefs, Open: openMarker(a.WriteMarker)}),
-		hold(a, &seqfile.Row{Name: "trace_marker_raw", Mode: modeWO, FOps: abi.FOpsTracefs, Open: openMarker(a.WriteRawMarker)}),
+		hold(a, &seqfile.Row{Name: "trace_marker", Mode: modeWO, FOps: abi.FOpsMarker, Open: openMarker(a, a.WriteMarker)}),
+		hold(a, &seqfile.Row{Name: "trace_marker_raw", Mode: modeWO, FOps: abi.FOpsRawMarker, Open: openMarker(a, a.WriteRawMarker)}),
 		hold(a, seq("trace_clock", modeRW, openText(a.TraceClock, a.SetTraceClock))),
 		hold(a, value("tracing_on", modeRW, func() (string, error) { return bit(a.On()), nil }, a.SetOn)),
 		hold(a, seq("timestamp_mode", modeRO, openText(a.TimestampMode, nil))),
@@ -353,10 +353,10 @@ type freeBuffer struct {
 func (f freeBuffer) Release() { f.array.FreeBuffer() }
 
 // openMarker is the files trace_marker and trace_marker_raw.
-func openMarker(write func(tracing.Task, []byte) (int, error)) opener {
+func openMarker(a *tracing.Array, write func(tracing.Task, []byte) (int, error)) opener {
 	return seqfile.Opens(seqfile.Value{Set: func(ctx context.Context, p []byte) (int, error) {
 		c := seqfile.CallerOf(ctx)
-		return write(tracing.Task{PID: int32(c.TID), TGID: int32(c.PID), Comm: c.Comm}, p)
+		return write(tracing.Task{PID: int32(c.TID), TGID: int32(c.PID), CPU: a.TaskCPU(ctx), Comm: c.Comm}, p)
 	}})
 }
 

@@ -122,7 +122,9 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
   set_ftrace_filter	- the functions that the tracer function is for: names and
 			  patterns, with ! in front to take them out
 	     Format: <function>:<trigger>[:count]
-	    trigger: traceon, traceoff, stacktrace
+	    trigger: traceon, traceoff, stacktrace, snapshot
+		      dump, cpudump: what the buffer, or this CPU's, holds goes
+		      to the kernel's log
 		      enable_event:<system>:<event>
 		      disable_event:<system>:<event>
   set_ftrace_notrace	- functions that it is not for

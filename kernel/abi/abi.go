@@ -172,6 +172,7 @@ const (
 
 // Offsets in 6.1's task_struct, bytes (shared with kernel/guest's headers).
 const (
+	TaskStatus     = 16 // thread_info: status and, in the upper half of 8 bytes, cpu
 	TaskState      = 24
 	TaskStack      = 32
 	TaskFlags      = 44

@@ -113,6 +113,8 @@ const (
 	FOpsProbes    = 4 // kprobe_events: probes_open, probes_write
 	FOpsDev       = 5 // character device: devkmsg_read, devkmsg_write
 	FOpsDir       = 6 // directories: dcache_readdir and the like
+	FOpsMarker    = 8 // trace_marker: tracing_mark_write
+	FOpsRawMarker = 9 // trace_marker_raw: tracing_mark_raw_write
 	FOpsOther     = 7 // no file of ours: what the call says of it is all there is
 )
 

@@ -238,6 +238,7 @@ func TestABI(t *testing.T) {
 		"LEAF_SETATTR": abi.LeafSetattr,
 		"FOPS_SEQ":     abi.FOpsSeq, "FOPS_DEBUG_BOOL": abi.FOpsDebugBool, "FOPS_PROC_SYS": abi.FOpsProcSys,
 		"FOPS_TRACEFS": abi.FOpsTracefs, "FOPS_PROBES": abi.FOpsProbes, "FOPS_DEV": abi.FOpsDev, "FOPS_DIR": abi.FOpsDir,
+		"FOPS_OTHER": abi.FOpsOther, "FOPS_MARKER": abi.FOpsMarker, "FOPS_RAW_MARKER": abi.FOpsRawMarker,
 		"BOOT_MAGIC": abi.BootMagic, "BOOT_CPUS": abi.BootCPUs, "BOOT_RAM": abi.BootRAM, "BOOT_WALL": abi.BootWall,
 		"BOOT_SEED": abi.BootSeed, "BOOT_CMDLINE": abi.BootCmdline, "BOOT_RELEASE": abi.BootRelease,
 		"BOOT_VERSION": abi.BootVersion, "BOOT_MAGIC_VALUE": abi.BootMagicValue,

@@ -348,6 +348,17 @@ func CallIn(ctx context.Context, addr uint64, args ...string) (uint64, error) {
 	return l.t.callIn(l.r, addr, args)
 }
 
+// CPUIn is the vCPU on which the task runs whose leaf ctx belongs to; 0: ctx
+// belongs to none, or to one that only reads.
+func CPUIn(ctx context.Context) int {
+	l, ok := ctx.Value(leafKey{}).(leafOf)
+	if !ok {
+		return 0
+	}
+	v, _ := l.t.h.g.ReadU64(l.t.task + abi.TaskStatus) // thread_info.cpu
+	return int(v >> 32)
+}
+
 // leafCalls is what CallLeafDone is when a function is to be called.
 var leafCalls = []byte{2, 0, 0, 0}
 

@@ -120,6 +120,8 @@ type Config struct {
 	TAIOffset int64
 	// Dirs is told which directories below events have come and gone; nil: nobody is.
 	Dirs func(ctx context.Context, changes []DirChange)
+	// TaskCPU is the vCPU of the guest's task whose write(2) ctx belongs to; nil: 0.
+	TaskCPU func(ctx context.Context) int
 	// TSC turns the time since boot into the time-stamp counter; nil: 1 GHz.
 	TSC func(now int64) uint64
 	// RegularFile says whether a path of the host's is that of a regular file, for
@@ -159,6 +161,7 @@ type Tracer struct {
 	dynamic     []dynEvent // these and the others that dynamic_events shows
 	nextType    int
 	expanded    bool        // ring_buffer_expanded: tracing was used, the global array's buffer has its full size
+	dumping     atomic.Bool // dump runs
 	savesNames  atomic.Bool // an event is on in an array that has the option record-cmd
 	threshold   uint64      // tracing_thresh, ns
 	namesInUse  map[eventName]*Event

@@ -39,6 +39,7 @@ type Array struct {
 	maxLatency      uint64 // tracing_max_latency, ns
 	readers         []int  // for each vCPU, how many have trace open for reading: its buffer keeps its size
 	snapshotReaders int
+	condSnapshot    bool // a histogram's action takes snapshots, nobody else does
 	files           map[*Event]*EventFile
 	functions       arrayFunctions
 

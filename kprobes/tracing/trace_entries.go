@@ -3,6 +3,7 @@ package tracing
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"strconv"
@@ -53,6 +54,15 @@ type Task struct {
 	PID, TGID int32
 	CPU       int
 	Comm      func() string
+}
+
+// TaskCPU is the vCPU of who writes, by the context of the write.
+func (a *Array) TaskCPU(ctx context.Context) int {
+	f := a.tracer.conf.TaskCPU
+	if f == nil {
+		return 0
+	}
+	return min(f(ctx), a.buffer.CPUs()-1)
 }
 
 // markerMax is TRACE_BUF_SIZE: what one write to trace_marker or trace_marker_raw
@@ -134,6 +144,13 @@ func (a *Array) writeEntry(buffer *RingBuffer, task Task, id uint16, entry []byt
 // they come from.
 const markerName = "tracing_mark_write"
 
+// snapshotIP is the address in entries that say why no snapshot was taken. They
+// come from a function that the guest does not have, snapshotName.
+const (
+	snapshotIP   = 1
+	snapshotName = "tracing_snapshot_instance_cond"
+)
+
 // markerIP is the address that they carry; 0 where the guest has no such function.
 func (t *Tracer) markerIP() uint64 {
 	if syms := t.conf.Symbols.LookupName(markerName); len(syms) > 0 {
@@ -152,10 +169,13 @@ func (printClass) fields() []field {
 func (printClass) printFmt() string { return `"%ps: %s", (void *)REC->ip, REC->buf` }
 
 func (printClass) print(a *Array, b, entry []byte) []byte {
-	if ip := binary.LittleEndian.Uint64(entry[8:]); ip != 0 {
-		b = a.appendSymbol(b, ip, a.has(optSymOffset))
-	} else {
+	switch ip := binary.LittleEndian.Uint64(entry[8:]); ip {
+	case 0:
 		b = append(b, markerName...)
+	case snapshotIP:
+		b = append(b, snapshotName...)
+	default:
+		b = a.appendSymbol(b, ip, a.has(optSymOffset))
 	}
 	return printClass{}.message(append(b, ": "...), entry)
 }

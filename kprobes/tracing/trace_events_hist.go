@@ -187,6 +187,7 @@ type histData struct {
 	usecs     bool
 	remove    bool
 
+	snapshots  *Array     // whose snapshots its action takes; nil: it has no such action
 	fieldHists []*trigger // made on other events, for onmatch's parameters
 
 	table  *tracingMap

@@ -207,7 +207,9 @@ func (p *histParser) createActions() error {
 		case doesSave:
 			err = p.createSave(x)
 		case doesSnapshot:
-			err = p.file.array.allocSnapshot()
+			if err = p.file.array.condSnapshotEnable(); err == nil {
+				p.data.snapshots = p.file.array
+			}
 		}
 		if err != nil {
 			return err
@@ -408,6 +410,9 @@ func (d *histData) dropActions() {
 			x.synth = nil
 		}
 	}
+	if d.snapshots != nil {
+		d.snapshots.condSnapshot, d.snapshots = false, nil
+	}
 	for _, t := range d.fieldHists {
 		t.file.removeTrigger(func(x *trigger) bool { return x == t })
 	}
@@ -461,7 +466,7 @@ func (h *histHit) act(x *histAction, e *mapElt) {
 		}
 		m.mu.Unlock()
 	case doesSnapshot:
-		h.data.file.array.takeSnapshot()
+		h.data.file.array.takeSnapshot(triggerHit{h.trap, true}, true)
 	}
 }
 

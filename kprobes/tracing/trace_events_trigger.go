@@ -40,31 +40,31 @@ type triggerCommand struct {
 	// after acts once the hit has been recorded or has not, in atomic Go.
 	after func(a *Array, s *filterSubject)
 	// hit acts, in atomic Go; nil: it is a histogram.
-	hit func(t *trigger)
+	hit func(t *trigger, h triggerHit)
 	// idle says that there is nothing to do, so that the count stays.
 	idle func(t *trigger) bool
 }
 
 // triggerCommands in the order in which they are tried; an empty file names them.
 var triggerCommands = [...]*triggerCommand{
-	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger) { t.file.array.buffer.disabled.Store(false) }},
-	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger) { t.file.array.buffer.disabled.Store(true) }},
-	{name: "snapshot", typ: triggerSnapshot, parse: parseTrigger, needs: (*Array).allocSnapshot, hit: func(t *trigger) { t.file.array.takeSnapshot() }},
+	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(false) }},
+	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(true) }},
+	{name: "snapshot", typ: triggerSnapshot, parse: parseTrigger, needs: (*Array).allocSnapshot, hit: func(t *trigger, h triggerHit) { t.file.array.takeSnapshot(h, false) }},
 	{name: "stacktrace", typ: triggerStacktrace, parse: parseTrigger, after: (*Array).stackTrigger},
 	{name: "enable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isRecorded, hit: record},
 	{name: "disable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isNotRecorded, hit: dontRecord},
-	{name: "enable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger) { t.target.pauseHists(false) }},
-	{name: "disable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger) { t.target.pauseHists(true) }},
+	{name: "enable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger, _ triggerHit) { t.target.pauseHists(false) }},
+	{name: "disable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger, _ triggerHit) { t.target.pauseHists(true) }},
 	{name: "hist", typ: triggerHist, needsEntry: true, parse: parseHistTrigger},
 }
 
 func isOn(t *trigger) bool  { return t.file.array.On() }
 func isOff(t *trigger) bool { return !isOn(t) }
 
-func isRecorded(t *trigger) bool    { return t.target.flags.Load()&fileSoftDisabled == 0 }
-func isNotRecorded(t *trigger) bool { return !isRecorded(t) }
-func record(t *trigger)             { t.target.flags.And(^uint32(fileSoftDisabled)) }
-func dontRecord(t *trigger)         { t.target.flags.Or(fileSoftDisabled) }
+func isRecorded(t *trigger) bool          { return t.target.flags.Load()&fileSoftDisabled == 0 }
+func isNotRecorded(t *trigger) bool       { return !isRecorded(t) }
+func record(t *trigger, _ triggerHit)     { t.target.flags.And(^uint32(fileSoftDisabled)) }
+func dontRecord(t *trigger, _ triggerHit) { t.target.flags.Or(fileSoftDisabled) }
 
 // unlimited is the count of a trigger that has none.
 const unlimited = math.MaxUint64
@@ -92,9 +92,16 @@ type fileTriggers struct {
 	cond bool
 }
 
+// triggerHit is the hit that a trigger or a command acts at.
+type triggerHit struct {
+	trap *abi.Trap
+	held bool // room for the entry is taken meanwhile, with preemption off
+}
+
 // run is event_triggers_call, in atomic Go. s is nil where no entry is made. post
 // says that there is something to do after the recording.
-func (ts *fileTriggers) run(s *filterSubject) (post bool) {
+func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
+	h := triggerHit{trap, s != nil}
 	for _, t := range ts.list {
 		switch {
 		case t.paused.Load() || s != nil && !t.filter.passes(s):
@@ -105,7 +112,7 @@ func (ts *fileTriggers) run(s *filterSubject) (post bool) {
 		case t.hist != nil:
 			t.file.tracer.hitHist(t.hist, s)
 		default:
-			t.hit()
+			t.hit(h)
 		}
 	}
 	return post
@@ -120,12 +127,12 @@ func (ts *fileTriggers) after(s *filterSubject) {
 	}
 }
 
-func (t *trigger) hit() {
+func (t *trigger) hit(h triggerHit) {
 	if t.command.idle != nil && t.command.idle(t) {
 		return
 	}
 	if t.counts() {
-		t.command.hit(t)
+		t.command.hit(t, h)
 	}
 }
 

@@ -119,6 +119,12 @@ type functionCommand struct {
 	name string
 	// event: PARAM begins with GROUP:EVENT, the event that it is about.
 	event bool
+	// fixed: PARAM says nothing. The command acts as often as always says: any
+	// number of times if it is negative.
+	fixed  bool
+	always int64
+	// needs makes what the command needs of the array; nil: nothing.
+	needs func(a *Array) error
 	// idle says that there is nothing to do, so that the count stays; nil: never.
 	idle func(e *functionProbeEntry) bool
 	// hit acts, in atomic Go.
@@ -141,6 +147,20 @@ var functionCommands = []*functionCommand{
 			flags, preempt := e.array.tracer.traceContextHere(trap)
 			e.array.recordStack(trap, 0, e.array.now(), flags, preempt)
 		},
+	},
+	{
+		name: "snapshot", needs: (*Array).allocSnapshot,
+		hit: func(e *functionProbeEntry, trap *abi.Trap) {
+			e.array.takeSnapshot(triggerHit{trap, false}, false)
+		},
+	},
+	{
+		name: "dump", fixed: true, always: 1,
+		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.dump(-1) },
+	},
+	{
+		name: "cpudump", fixed: true, always: -1,
+		hit: func(e *functionProbeEntry, trap *abi.Trap) { e.array.tracer.dump(trap.CPU) },
 	},
 	{
 		name: "enable_event", event: true, idle: func(e *functionProbeEntry) bool { return e.file.flags.Load()&fileSoftDisabled == 0 },
@@ -181,7 +201,11 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	}
 	pattern, remove := strings.CutPrefix(pattern, "!")
 	m := newFunctionMatch(pattern)
-	i := slices.IndexFunc(a.functions.probes, func(p *functionProbe) bool { return p.command == c && p.counted == (param != nil) })
+	counted := param != nil
+	if c.fixed {
+		counted, param = c.always >= 0, nil
+	}
+	i := slices.IndexFunc(a.functions.probes, func(p *functionProbe) bool { return p.command == c && p.counted == counted })
 	if remove {
 		if i < 0 {
 			return noSuchProbe(c)
@@ -189,6 +213,9 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 		return a.functions.probes[i].remove(m)
 	}
 	count := int64(-1)
+	if c.fixed {
+		count = c.always
+	}
 	if param != nil && *param != "" {
 		n, err := parseUint(*param, 0, 1<<63-1)
 		if err != nil {
@@ -199,11 +226,16 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	if param != nil && *param == "" && c.event {
 		return fmt.Errorf("no count: %w", syscall.EINVAL)
 	}
+	if c.needs != nil {
+		if err := c.needs(a); err != nil {
+			return err
+		}
+	}
 	var p *functionProbe
 	if i >= 0 {
 		p = a.functions.probes[i]
 	} else {
-		p = &functionProbe{array: a, command: c, counted: param != nil}
+		p = &functionProbe{array: a, command: c, counted: counted}
 		p.entries.Store(&map[uint64]*functionProbeEntry{})
 		p.listener = a.tracer.conf.Functions.Listen("function_trace_probe_call", p.hit)
 	}

@@ -81,6 +81,6 @@ func (a *Array) markerTriggers(task Task, entry []byte) *RingBuffer {
 	clock := a.clock.Load()
 	t.tasksMu.Lock()
 	defer t.tasksMu.Unlock()
-	triggers.run(&filterSubject{entry: text, cpu: task.CPU, comm: &name, trap: trap, time: clock.read(t, now), inNanoseconds: clock.inNS})
+	triggers.run(trap, &filterSubject{entry: text, cpu: task.CPU, comm: &name, trap: trap, time: clock.read(t, now), inNanoseconds: clock.inNS})
 	return a.reservedIn(swaps)
 }

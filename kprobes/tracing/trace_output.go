@@ -156,7 +156,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	triggers := f.triggers.Load()
 	cond := triggers != nil && triggers.cond
 	if triggers != nil && !cond {
-		triggers.run(nil)
+		triggers.run(trap, nil)
 	}
 	a := f.array
 	on := a.recording()
@@ -168,9 +168,12 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	swaps := a.buffer.swaps.Load()
 	if cond {
 		s.time, s.inNanoseconds = now, clock.inNS
-		if triggers.run(s) {
+		if triggers.run(trap, s) {
 			defer triggers.after(s)
 		}
+		// A filter has the entry put aside until now, where recording may have been
+		// switched off; without one its room is taken.
+		on = on && (f.filter.Load() == nil || a.recording())
 	}
 	if !on || f.flags.Load()&fileSoftDisabled != 0 || cond && a.ignores(s.pid()) || !f.filter.Load().passes(s) {
 		return false
@@ -222,6 +225,7 @@ type line struct {
 	Record
 	index int   // from 0
 	next  int64 // time of the entry after it; the same as Time where there is none
+	dump  bool  // for the kernel's log, which always has the columns of latency-format
 }
 
 // appendHeader is what trace begins with: tracer, counts, and what the columns
@@ -366,7 +370,7 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 		return appendType(b, id, e)
 	}
 	if a.has(optContextInfo) {
-		if a.has(optLatencyFormat) {
+		if l.dump || a.has(optLatencyFormat) {
 			b = a.appendLatencyContext(b, l, pid, clock)
 		} else {
 			b = a.appendTaskContext(b, l, pid, clock)

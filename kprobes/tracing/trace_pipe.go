@@ -120,6 +120,14 @@ func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	return ready, wake, func() { p.array.buffer.waiters.remove(wake) }
 }
 
+// appendLost says that a vCPU's entries were lost.
+func appendLost(b []byte, cpu int, lost uint64) []byte {
+	if lost == 0 {
+		return b
+	}
+	return fmt.Appendf(b, "CPU:%d [LOST %d EVENTS]\n", cpu, lost)
+}
+
 // fill makes text of entries until there are size bytes; false: there is none.
 // A line that goes beyond what one read may give is for the next one.
 func (p *Pipe) fill(size int) bool {
@@ -130,10 +138,8 @@ func (p *Pipe) fill(size int) bool {
 		if !ok {
 			break
 		}
-		if lost > 0 {
-			p.text = fmt.Appendf(p.text, "CPU:%d [LOST %d EVENTS]\n", r.CPU, lost)
-		}
-		p.text = p.array.appendLine(p.text, line{r, p.index, r.Time}, clock)
+		p.text = appendLost(p.text, r.CPU, lost)
+		p.text = p.array.appendLine(p.text, line{Record: r, index: p.index, next: r.Time}, clock)
 		p.index++
 		if len(p.text) >= pipeRead && p.whole > 0 {
 			break

@@ -92,7 +92,7 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 		return b, false
 	}
 	b = r.appendStarted(b, rec.CPU)
-	l := line{rec, r.index, rec.Time}
+	l := line{Record: rec, index: r.index, next: rec.Time}
 	if next, ok := r.it.peek(); ok {
 		l.next = next
 	}

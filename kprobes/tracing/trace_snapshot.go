@@ -1,8 +1,11 @@
 package tracing
 
 import (
+	"encoding/binary"
 	"fmt"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
 // Snapshot begins to read the file snapshot of one vCPU, or with -1 of all.
@@ -41,8 +44,8 @@ func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 
 // WriteSnapshot takes a write to snapshot: 1 exchanges the buffer with the
 // snapshot, which is made if there is none, 0 frees it, any other number empties
-// it. EINVAL: no number, or 0, and but for SwapsCPU 1, for one vCPU; EBUSY: somebody reads snapshot;
-// ENOMEM.
+// it. EINVAL: no number, or 0, and but for SwapsCPU 1, for one vCPU; EBUSY: somebody
+// reads snapshot, or a histogram's action takes it; ENOMEM.
 func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	v, err := userNumber(data)
 	if err != nil {
@@ -51,6 +54,9 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	a.tracer.expand()
+	if a.condSnapshot {
+		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
+	}
 	if v < 2 && cpu >= 0 && (v == 0 || !a.tracer.conf.SwapsCPU) {
 		return fmt.Errorf("snapshot of one vCPU: %w", syscall.EINVAL)
 	}
@@ -116,12 +122,58 @@ func (a *Array) reservedIn(swaps uint32) *RingBuffer {
 	return a.buffer
 }
 
-// takeSnapshot is tracing_snapshot_instance, in atomic Go: a snapshot for a trigger.
-// Where somebody has freed the buffer for it, recording stops.
-func (a *Array) takeSnapshot() {
-	if a.snapshot.Load() == nil {
+// condSnapshotEnable is tracing_snapshot_cond_enable: from now on only a histogram's
+// action takes snapshots. EBUSY: another one does. The caller holds mu.
+func (a *Array) condSnapshotEnable() error {
+	if a.condSnapshot {
+		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
+	}
+	if err := a.allocSnapshot(); err != nil {
+		return err
+	}
+	a.condSnapshot = true
+	return nil
+}
+
+// takeSnapshot is tracing_snapshot_instance_cond, in atomic Go: a snapshot for a
+// trigger or a command, or, with cond, for a histogram's action. Where somebody
+// has freed the buffer for it, recording stops; in an int3's handler it cannot be.
+func (a *Array) takeSnapshot(h triggerHit, cond bool) {
+	switch {
+	case h.trap.Preempt&abi.NMIMask != 0:
+		a.putString(h, "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n")
+		a.putString(h, "*** snapshot is being ignored        ***\n")
+	case a.snapshot.Load() == nil:
+		a.putString(h, "*** SNAPSHOT NOT ALLOCATED ***\n")
+		a.putString(h, "*** stopping trace here!   ***\n")
 		a.buffer.disabled.Store(true)
+	case cond || !a.condSnapshot:
+		a.swapSnapshot(-1)
+	}
+}
+
+// putString is __trace_array_puts, in atomic Go: an entry print of the kernel's own.
+func (a *Array) putString(h triggerHit, text string) {
+	t, trap := a.tracer, h.trap
+	if !a.has(optPrintk) || !a.recording() {
 		return
 	}
-	a.swapSnapshot(-1)
+	en := t.newEntry(trap, typePrint)
+	if en == nil {
+		return
+	}
+	defer t.discard(trap)
+	en.buf[2], en.buf[3] = t.traceContextHere(trap)
+	if h.held {
+		en.buf[3]++
+	}
+	en.word(snapshotIP)
+	en.n += copy(en.buf[en.n:], text)
+	en.buf[en.n] = 0
+	en.n++
+	pid := t.currentPID(trap)
+	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
+	if a.buffer.commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) && t.savesNames.Load() {
+		a.saveName(trap)
+	}
 }

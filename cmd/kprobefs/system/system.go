@@ -11,6 +11,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
@@ -106,7 +107,7 @@ func (s *System) wire() {
 		Functions: sites, Unwind: m.Unwind,
 		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: s.opts.Release.Uname(), Features: s.opts.Release.Tracing,
 		BTF: s.opts.Release.btf(), Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
-		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs,
+		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs, TaskCPU: host.CPUIn,
 	})
 	m.Sites().OnKprobe(s.Kprobes.Ftrace)
 	m.SetHandlers(kernel.Handlers{

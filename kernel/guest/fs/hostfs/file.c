@@ -152,17 +152,17 @@ static const struct file_operations fops_kp = {
 };
 
 // Files of tracefs that are a value: enable, filter, trace_pipe, ...
-static __noipa ssize_t event_enable_read(struct file *filp, char __user *ubuf, size_t cnt, loff_t *ppos)
+static __noipa notrace ssize_t event_enable_read(struct file *filp, char __user *ubuf, size_t cnt, loff_t *ppos)
 {
 	return hostfs_read(filp, ubuf, cnt, ppos);
 }
 
-static __noipa ssize_t event_enable_write(struct file *filp, const char __user *ubuf, size_t cnt, loff_t *ppos)
+static __noipa notrace ssize_t event_enable_write(struct file *filp, const char __user *ubuf, size_t cnt, loff_t *ppos)
 {
 	return hostfs_write(filp, ubuf, cnt, ppos);
 }
 
-noinline __noclone int tracing_open_generic(struct inode *inode, struct file *filp)
+noinline __noclone notrace int tracing_open_generic(struct inode *inode, struct file *filp)
 {
 	return hostfs_open(inode, filp);
 }
@@ -176,20 +176,47 @@ static const struct file_operations ftrace_enable_fops = {
 	.release = hostfs_release,
 };
 
+// trace_marker and trace_marker_raw. As all of kernel/trace, they are not traced.
+static __noipa notrace ssize_t tracing_mark_write(struct file *filp, const char __user *ubuf, size_t cnt, loff_t *fpos)
+{
+	return hostfs_write(filp, ubuf, cnt, fpos);
+}
+
+static __noipa notrace ssize_t tracing_mark_raw_write(struct file *filp, const char __user *ubuf, size_t cnt, loff_t *fpos)
+{
+	return hostfs_write(filp, ubuf, cnt, fpos);
+}
+
+static const struct file_operations tracing_mark_fops = {
+	.open = tracing_open_generic,
+	.write = tracing_mark_write,
+	.llseek = default_llseek,
+	.flush = hostfs_flush,
+	.release = hostfs_release,
+};
+
+static const struct file_operations tracing_mark_raw_fops = {
+	.open = tracing_open_generic,
+	.write = tracing_mark_raw_write,
+	.llseek = default_llseek,
+	.flush = hostfs_flush,
+	.release = hostfs_release,
+};
+
 // kprobe_events.
-static __noipa int probes_open(struct inode *inode, struct file *file)
+static __noipa notrace int probes_open(struct inode *inode, struct file *file)
 {
 	return seq_host_open(inode, file);
 }
 
 // create_or_delete_trace_kprobe hands the host commands that lie in its buffer.
 // One write is one call, however many lines it has.
-static __noipa ssize_t create_or_delete_trace_kprobe(struct host_call *call, size_t count, loff_t pos)
+static __noipa notrace ssize_t create_or_delete_trace_kprobe(struct host_call *call, size_t count, loff_t pos)
 {
 	return host_leaf(call, LEAF_WRITE, count, pos);
 }
 
-noinline __noclone ssize_t trace_parse_run_command(struct file *file, const char __user *buffer, size_t count, loff_t *ppos)
+noinline __noclone notrace ssize_t trace_parse_run_command(struct file *file, const char __user *buffer, size_t count, loff_t *ppos)
 {
 	struct host_call *call = current_host_call();
 	size_t done = 0, n;
@@ -210,7 +237,7 @@ noinline __noclone ssize_t trace_parse_run_command(struct file *file, const char
 	return done;
 }
 
-static __noipa ssize_t probes_write(struct file *file, const char __user *buffer, size_t count, loff_t *ppos)
+static __noipa notrace ssize_t probes_write(struct file *file, const char __user *buffer, size_t count, loff_t *ppos)
 {
 	return trace_parse_run_command(file, buffer, count, ppos);
 }
@@ -314,6 +341,10 @@ const struct file_operations *hostfs_fops(unsigned int fops, const struct super_
 		return &proc_sys_file_operations;
 	case FOPS_TRACEFS:
 		return &ftrace_enable_fops;
+	case FOPS_MARKER:
+		return &tracing_mark_fops;
+	case FOPS_RAW_MARKER:
+		return &tracing_mark_raw_fops;
 	case FOPS_PROBES:
 		return &kprobe_events_ops;
 	case FOPS_DEV:

@@ -66,6 +66,8 @@
 #define FOPS_DEV 5
 #define FOPS_DIR 6
 #define FOPS_OTHER 7
+#define FOPS_MARKER 8
+#define FOPS_RAW_MARKER 9
 
 /* call->mode of a path that names nothing. */
 #define HOST_MODE_NONE 0xffffffffUL
