@@ -1,12 +1,15 @@
 package kprobes_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes"
 )
 
 // errno is a call's result as an int.
@@ -135,5 +138,63 @@ func TestFaultHandlerModule(t *testing.T) {
 	}
 	if got := m.errno("jprobe_target_pull"); got != 0 || m.lines() != "" {
 		t.Errorf("unregister_kprobe: %d, list %q", got, m.lines())
+	}
+}
+
+// TestOldExample: the documents' module with a return probe, whose handler is guest
+// code, where calls return to kretprobe_trampoline.
+func TestOldExample(t *testing.T) {
+	for _, release := range []string{"2.6.25", "4.15"} {
+		m := bootRelease(t, release)
+		m.loadModule("kretprobe_example")
+		if !strings.Contains(m.lines(), "r  do_sys_openat2+0x0  ") {
+			t.Errorf("%s: list is %q", release, m.lines())
+		}
+		absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
+		caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
+		for range 2 {
+			ret, _, err := m.Machine.Host().Do(m.ctx, caller, absent, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+				return nil, 0, syscall.ENOENT
+			})
+			if ret != -int64(syscall.ENOENT) || err != nil {
+				t.Errorf("%s: open gives %d, %v", release, ret, err)
+			}
+		}
+		if err := m.Modules.Delete(m.ctx, "kretprobe_example"); err != nil {
+			t.Error(err)
+		}
+		if log := dmesg(m.System); !strings.Contains(log, "do_sys_openat2 returns -2\n") || !strings.Contains(log, "kretprobe unregistered after 2 calls") {
+			t.Errorf("%s: %s", release, log)
+		}
+	}
+}
+
+// TestOldNotifier: a probe's breakpoint is kprobes', who is asked first; others on
+// the chain are told of breakpoints that are nobody's.
+func TestOldNotifier(t *testing.T) {
+	for _, release := range []string{"2.6.25", "6.1"} {
+		m := bootRelease(t, release)
+		block := m.call("__kmalloc", abi.PageSize, 0xdc0) // GFP_KERNEL | __GFP_ZERO
+		if err := m.Machine.Mem().WriteU64(block, m.addr("clear_page")); err != nil {
+			t.Fatal(err)
+		}
+		if got := m.errno("register_die_notifier", block); got != 0 {
+			t.Fatalf("%s: register_die_notifier gives %d", release, got)
+		}
+		told := func() bool {
+			v, err := m.Machine.Mem().ReadU64(block)
+			return err != nil || v == 0
+		}
+		hits := 0
+		p := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: func(*kprobes.Hit) int { hits++; return 0 }, PostHandler: func(*kprobes.Hit, uint64) {}}
+		wantErr(t, m.Kprobes.Register(p), 0)
+		if got := m.call("int_sqrt", 100); got != 10 || hits != 1 || told() {
+			t.Errorf("%s: int_sqrt(100) = %d, %d hits, told: %v", release, got, hits, told())
+		}
+		wantErr(t, m.Kprobes.Unregister(p), 0)
+		_, err := m.Machine.CallOn(m.ctx, 0, m.addr("int_sqrt")-1, 1) // padding; the task dies
+		if !told() {
+			t.Errorf("%s: nobody was told of a breakpoint (%v)", release, err)
+		}
 	}
 }
