@@ -22,8 +22,9 @@ var errHandler = errors.New("the handler does not come back")
 
 // Handler runs a handler that is a function of the guest, in the middle of the
 // hit t: fn(first, regs, third), where regs is t's pt_regs in guest memory. It
-// runs with interrupts off and gives what the function returns; t.Regs are then
-// what the handler left there. To be called by the machine's own Handlers only.
+// gives what the function returns; t.Regs are then what the handler left there.
+// Interrupts wait until then, also where the handler sees them enabled. To be
+// called by the machine's own Handlers only.
 //
 // A handler that does not come back within handlerBudget instructions, or ends
 // the machine, is an error: EIO. One that faults ends the machine, as an oops
@@ -33,9 +34,9 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 	trap, regs, hit := *t, v.regs, v.hit // all are used again by hits inside the handler, and by its fault handler
 	var was cpu.Suspended
 	v.cpu.Suspend(&was)
-	add := int32(abi.HardirqOffset)
-	if t.Vector != 0 {
-		add |= abi.NMIOffset
+	var add int32
+	if t.Vector != 0 { // as exc_int3 does; who calls back has disabled preemption
+		add = abi.NMIOffset | abi.HardirqOffset
 	}
 	v.hit = &hitPlace{t.Task, t.Regs.IP, t.Regs.SP}
 	at, err := v.enterHandler(t, fn, first, third)
@@ -73,7 +74,11 @@ func (v *vcpu) enterHandler(t *abi.Trap, fn, first, third uint64) (regs uint64, 
 	}
 	r := &v.cpu.R
 	r[rsp], r[rdi], r[rsi], r[rdx] = sp, first, regs, third
-	v.cpu.GoOn(fn, 0)
+	flags := uint64(0)
+	if t.Vector == 0 {
+		flags = t.Regs.Flags & abi.FlagIF
+	}
+	v.cpu.GoOn(fn, flags)
 	v.cpu.Shadow = false
 	return regs, nil
 }

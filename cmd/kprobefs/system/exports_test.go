@@ -127,9 +127,10 @@ func (c *caller) kretprobe(symbol string, maxactive, size uint64) uint64 {
 
 // seen is struct seen of the module.
 type seen struct {
-	Pre, Post, Entry, Ret         uint64
-	IP, Flags, Preempt, P         uint64
-	Frame, Missed, Task, ErrOrNil uint64
+	Pre, Post, Entry, Ret        uint64
+	IP, Flags, Preempt, P        uint64
+	Frame, Missed, Task, IRQsOff uint64
+	ErrOrNil                     uint64
 }
 
 func (c *caller) seen() (s seen) {
@@ -157,11 +158,12 @@ func TestGuestHandlers(t *testing.T) {
 		post    string
 		jumps   bool
 		preempt uint64
+		irqsOff uint64
 		flag    string
 	}{
-		{"ftrace", 0, "post", true, 0x10001, "[FTRACE]"},
-		{"int3", 5, "post", false, 0x110000, ""},
-		{"jump", 5, "", true, 0x10001, "[OPTIMIZED]"},
+		{"ftrace", 0, "post", true, 1, 0, "[FTRACE]"},
+		{"int3", 5, "post", false, 0x110000, 1, ""},
+		{"jump", 5, "", true, 1, 0, "[OPTIMIZED]"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c.t = t
@@ -184,7 +186,7 @@ func TestGuestHandlers(t *testing.T) {
 			} else if posts == 1 {
 				ip = s.IP // of the next instruction
 			}
-			if s.Pre != before.Pre+1 || s.Post != before.Post+posts || s.P != p || s.IP != ip || s.Preempt != tc.preempt || s.Flags != 0 {
+			if s.Pre != before.Pre+1 || s.Post != before.Post+posts || s.P != p || s.IP != ip || s.Preempt != tc.preempt || s.IRQsOff != tc.irqsOff || s.Flags != 0 {
 				t.Errorf("saw %+v, before %+v; ip %#x, want %#x", s, before, s.IP, ip)
 			}
 			if got := c.get(p + kpAddr); got != sqrt+tc.offset {
@@ -292,7 +294,7 @@ func TestGuestRetprobe(t *testing.T) {
 		t.Errorf("int_sqrt(144) is %d", got)
 	}
 	s := c.seen()
-	if s.Entry != 1 || s.Ret != 1 || s.P != p || s.IP != s.Flags || s.Frame != 0 || s.IP < abi.TextBase || s.Preempt&0xffff != 1 {
+	if s.Entry != 1 || s.Ret != 1 || s.P != p || s.IP != s.Flags || s.Frame != 0 || s.IP < abi.TextBase || s.Preempt != 1 || s.IRQsOff != 0 {
 		t.Errorf("saw %+v", s)
 	}
 	if got := c.call("int_sqrt", 7); got != 2 || c.seen().Entry != 2 || c.seen().Ret != 1 {

@@ -14,7 +14,7 @@
 struct seen {
 	u64 pre, post, entry, ret;	/* calls */
 	u64 ip, flags, preempt, p;	/* of the last */
-	u64 frame, missed, task;
+	u64 frame, missed, task, irqs_off;
 	s64 err;
 } kprobe_handlers_seen;
 
@@ -27,6 +27,7 @@ static void see(struct pt_regs *regs, void *p)
 	kprobe_handlers_seen.preempt = preempt_count();
 	kprobe_handlers_seen.p = (u64)p;
 	kprobe_handlers_seen.task = (u64)current;
+	kprobe_handlers_seen.irqs_off = irqs_disabled();
 }
 
 int kprobe_handlers_pre(struct kprobe *p, struct pt_regs *regs)
