@@ -127,6 +127,7 @@ type Machine struct {
 	modules moduleMem
 	cpus    []*vcpu
 	rand    *random
+	taints  atomic.Uint32 // see taintLetters
 
 	handlers atomic.Pointer[Handlers]
 

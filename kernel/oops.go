@@ -48,7 +48,10 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs) {
 	m.oopsRegs(p, cpu, where, r)
 	if kind == bugWarn {
 		p("---[ end trace 0000000000000000 ]---")
+		m.Taint('W')
+		return
 	}
+	m.Taint('D')
 }
 
 func (m *Machine) oopsLevel(kind uint64) int {
@@ -59,7 +62,7 @@ func (m *Machine) oopsLevel(kind uint64) int {
 }
 
 func (m *Machine) oopsRegs(p func(string, ...any), cpu int, where string, r *abi.Regs) {
-	p("CPU: %d PID: %d Comm: %s Not tainted %s", cpu, m.currentPID(cpu), m.currentComm(cpu), m.opts.Release)
+	p("CPU: %d PID: %d Comm: %s %s %s", cpu, m.currentPID(cpu), m.currentComm(cpu), m.tainted(), m.opts.Release)
 	p("RIP: 0010:%s", where)
 	p("RSP: 0018:%016x EFLAGS: %08x", r.SP, r.Flags)
 	p("RAX: %016x RBX: %016x RCX: %016x", r.AX, r.BX, r.CX)

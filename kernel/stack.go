@@ -11,7 +11,7 @@ type hitPlace struct{ task, ip, sp uint64 }
 func (v *vcpu) hcStack(_, _, _ uint64) int64 {
 	m := v.m
 	p := func(format string, args ...any) { m.log.Printk(LogWarning, format, args...) }
-	p("CPU: %d PID: %d Comm: %s Not tainted %s", v.id, m.currentPID(v.id), m.currentComm(v.id), m.opts.Release)
+	p("CPU: %d PID: %d Comm: %s %s %s", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
 	p("Call Trace:")
 	p(" <TASK>")
 	show := func(at hitPlace) {

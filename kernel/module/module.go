@@ -35,6 +35,7 @@ type Machine interface {
 	SynchronizeRCU()
 	SynchronizeRCUTasks()
 	Printk(level int, format string, args ...any)
+	Taint(letter byte)
 }
 
 // Symbols is kallsyms.
@@ -253,6 +254,9 @@ func (l *Loader) taint(m *module, info map[string]string) {
 	}
 	l.unsign = true
 	m.taints += "E"
+	for i := range m.taints {
+		l.conf.Machine.Taint(m.taints[i])
+	}
 }
 
 func gplCompatible(license string) bool {

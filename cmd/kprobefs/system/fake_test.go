@@ -18,6 +18,7 @@ func (*nowhere) FreeModule(uint64)                          {}
 func (*nowhere) SynchronizeRCU()                            {}
 func (*nowhere) SynchronizeRCUTasks()                       {}
 func (*nowhere) Printk(int, string, ...any)                 {}
+func (*nowhere) Taint(byte)                                 {}
 
 // nothing takes what it is told.
 type nothing struct{}
