@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"sync/atomic"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -34,22 +35,28 @@ type Jprobe struct {
 // int3 for its break handler: a jprobe is one. It is being handled meanwhile, with
 // preemption off.
 type away struct {
-	p     *Kprobe // nil: there is none
-	task  uint64
-	regs  abi.Regs // of the probed function
+	p     *Kprobe       // nil: there is none
+	task  atomic.Uint64 // 0: it has died
+	regs  abi.Regs      // of the probed function
 	stack [MaxStackSize]byte
 	n     int // bytes of stack; 0 but for jprobes
 }
 
 // begin is called by what leads the CPU away from p.
 func (a *away) begin(p *Kprobe, t *abi.Trap) {
-	a.p, a.task, a.regs, a.n = p, t.Task, *t.Regs, 0
+	a.p, a.regs, a.n = p, *t.Regs, 0
+	a.task.Store(t.Task)
 	addPreempt(t, 1)
 }
 
+// end takes preemption back, unless the scheduler has: it does so when it is called
+// with preemption off, and when a task ends.
 func (a *away) end(t *abi.Trap) {
 	a.p = nil
-	addPreempt(t, -1)
+	if t.Task == a.task.Load() && t.Preempt&abi.PreemptMask != 0 {
+		addPreempt(t, -1)
+		t.Preempt--
+	}
 }
 
 // RegisterJprobe is register_jprobe.
@@ -198,10 +205,11 @@ func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
 }
 
 // left says whether what a probe has led the CPU to has returned to the caller of
-// the probed function: a stack without the function's return address tells.
+// the probed function, which a stack without the function's return address tells,
+// or its task has died or sleeps.
 func (c *ctlblk) left(t *abi.Trap) bool {
 	a := &c.away
-	return a.p != nil && (t.Task != a.task || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
+	return a.p != nil && (t.Task != a.task.Load() || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
 }
 
 // dropLeft ends a probe that the CPU will not come back to. On Linux no probe would
@@ -210,11 +218,13 @@ func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
 	if !c.left(t) {
 		return
 	}
-	how := "an int3 for its break handler"
-	if c.away.p.jp != nil {
-		how = "jprobe_return()"
+	if t.Task == c.away.task.Load() {
+		how := "an int3 for its break handler"
+		if c.away.p.jp != nil {
+			how = "jprobe_return()"
+		}
+		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without %s", c.away.p.Addr, how)
 	}
-	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without %s", c.away.p.Addr, how)
 	c.point = nil
 	c.away.end(t)
 }

@@ -266,8 +266,11 @@ func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
 }
 
 // FlushTask is rethook_flush_task: the task at this address has died in the
-// middle of hooked calls. Their handlers do not run. Atomic.
+// middle of hooked calls, or of a jprobe's handler. Their handlers do not run. Atomic.
 func (k *Kprobes) FlushTask(task uint64) {
+	for i := range k.cpus {
+		k.cpus[i].away.task.CompareAndSwap(task, 0)
+	}
 	h := k.rethooks.of(task)
 	if h == nil {
 		return

@@ -198,3 +198,40 @@ func TestOldNotifier(t *testing.T) {
 		}
 	}
 }
+
+// TestJprobeDies: a handler that faults, and nobody deals with that, costs its task;
+// the CPU goes on, with preemption as it was, and its probes are hit.
+func TestJprobeDies(t *testing.T) {
+	m := bootJprobes(t, "2.6.32")
+	m.set("jprobe_target_bad", unmapped)
+	jp := m.jprobe("jprobe_target_fold", "jprobe_target_faults")
+	_, err := m.Machine.Call(m.ctx, "jprobe_target_call", 1)
+	if log := dmesg(m.System); !strings.Contains(log, "BUG: unable to handle page fault") || !strings.Contains(log, "RIP: 0010:jprobe_target_faults+") {
+		t.Errorf("%v, log\n%s", err, log)
+	}
+	wantErr(t, m.Kprobes.UnregisterJprobe(jp), 0)
+	var hits, atomicHits [2]int
+	m.register(&kprobes.Kprobe{SymbolName: "vfs_read", PreHandler: func(h *kprobes.Hit) int {
+		hits[h.CPU]++
+		if h.Preempt&abi.PreemptMask != 0 {
+			atomicHits[h.CPU]++
+		}
+		return 0
+	}})
+	caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
+	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) { return []byte("1\n"), 2, nil }
+	fd, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{
+		Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+	}, leaf)
+	if err != nil || fd < 0 {
+		t.Fatal(fd, err)
+	}
+	for range 200 {
+		if n, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, leaf); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+	}
+	if hits[0]+hits[1] != 200 || atomicHits != [2]int{} {
+		t.Errorf("%d hits, %d of them with preemption off, log\n%s", hits, atomicHits, dmesg(m.System))
+	}
+}
