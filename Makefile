@@ -32,6 +32,7 @@ readme: build ## put what the tour prints into README.md
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' ./cmd/kprobefs/system
+	$(GO) test -run '^Test100000$$' ./kprobes
 	$(GO) test -parallel 4 -timeout 15m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	$(GO) test -timeout 10m ./integration/ftracetest
@@ -39,7 +40,6 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 100,000 steps of probes and modules (about half an hour in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestWitness' ./kprobes
-	KPROBEFS_SOAK=1 $(GO) test -timeout 30m -v -run Test100000 ./kprobes
 
 check: fmt vet tidy lint guest-check golden-check tables-check ## what CI runs beside the tests
 

@@ -394,10 +394,7 @@ func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
 
 // Test100000: very many probes at once, on all instructions that take one.
 func Test100000(t *testing.T) {
-	total := 10000
-	if soaking() {
-		total = 100000
-	}
+	const total = manyProbes
 	m := boot(t)
 	var before, after runtime.MemStats
 	runtime.GC()

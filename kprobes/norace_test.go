@@ -2,5 +2,8 @@
 
 package kprobes_test
 
-// stateSteps: see race_test.go. Without the race detector it is only a look.
-const stateSteps = 4000
+// See race_test.go. Without the race detector random steps are only a look.
+const (
+	stateSteps = 4000
+	manyProbes = 100000
+)

@@ -2,5 +2,9 @@
 
 package kprobes_test
 
-// stateSteps is how many steps TestStateMachine does.
-const stateSteps = 100000
+// stateSteps is how many steps TestStateMachine does, manyProbes how many probes
+// Test100000 has at once.
+const (
+	stateSteps = 100000
+	manyProbes = 10000
+)
