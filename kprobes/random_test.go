@@ -870,16 +870,17 @@ func (m *model) finish() {
 // TestStateMachine does whatever may be done to the probes and return probes of
 // some functions in any order, with hits on both vCPUs, calls that sleep inside
 // and modules that come and go, and compares list, text and hit counts with the
-// model after each step: 100,000 steps under the race detector.
+// model after each step: 100,000 steps under the race detector. KPROBEFS_SOAK
+// makes it 500,000 others each time.
 func TestStateMachine(t *testing.T) {
-	steps := stateSteps
+	steps, seed := stateSteps, int64(1)
 	if soaking() {
-		steps = 100000
+		steps, seed = 500000, time.Now().UnixNano()
 	}
 	if testing.Short() {
 		steps = 500
 	}
-	seed := int64(steps)
+	t.Logf("seed %d", seed)
 	m := newModel(t, seed)
 	var trail []string
 	did := map[string]int{}
