@@ -121,6 +121,7 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
   enabled_functions	- those that somebody listens to: how many, and what is called
   set_ftrace_filter	- the functions that the tracer function is for: names and
 			  patterns, with ! in front to take them out
+	    modules: [<function>]:mod:<module>, also before it is loaded
 	     Format: <function>:<trigger>[:count]
 	    trigger: traceon, traceoff, stacktrace, snapshot
 		      dump, cpudump: what the buffer, or this CPU's, holds goes

@@ -133,13 +133,14 @@ func (s *functionSet) clone() functionSet {
 	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods)}
 }
 
-// lines lists the set; empty stands for one without functions.
-func (s *functionSet) lines(t *Tracer, empty string) []string {
+// lines lists the set; empty stands for one without functions, with always even
+// where modules are waited for.
+func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
 	var lines []string
 	for _, site := range slices.Sorted(maps.Keys(s.sites)) {
 		lines = append(lines, t.functionLine(site))
 	}
-	if len(lines) == 0 && len(s.mods) == 0 {
+	if len(lines) == 0 && (len(s.mods) == 0 || always) {
 		lines = append(lines, empty)
 	}
 	for _, m := range s.mods {
@@ -225,6 +226,9 @@ func (s *functionSet) change(t *Tracer, pattern string, module *stringMatch) err
 // that is not there are remembered for when it comes.
 func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string) error {
 	if module == nil {
+		if pattern == "" {
+			return fmt.Errorf("neither function nor module: %w", syscall.ENOMEM) // the kernel says so
+		}
 		return s.change(t, pattern, nil)
 	}
 	m := newStringMatch(*module)
@@ -234,6 +238,10 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 	}
 	if err := s.change(t, all, &m); err == nil {
 		return nil
+	}
+	// The kernel has cut the pattern while it looked.
+	if m.kind == matchFront || m.kind == matchMiddle {
+		line = strings.TrimSuffix(line, "*")
 	}
 	if strings.HasPrefix(line, "!") {
 		i := slices.Index(s.mods, line[1:])
@@ -247,6 +255,67 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 		s.mods = append([]string{line}, s.mods...)
 	}
 	return nil
+}
+
+// come is process_mod_list: lines for a module that is there now become its
+// functions. False: there were none.
+func (s *functionSet) come(t *Tracer, module string) bool {
+	waiting := len(s.mods)
+	s.mods = slices.DeleteFunc(slices.Clone(s.mods), func(line string) bool {
+		pattern, name, _ := strings.Cut(line, ":mod:")
+		if name != module {
+			return false
+		}
+		if pattern == "" {
+			pattern = "*"
+		}
+		m := newFunctionMatch(pattern)
+		m.module = &stringMatch{pattern: module}
+		for _, site := range t.findFunctions(m) {
+			if s.sites == nil {
+				s.sites = map[uint64]bool{}
+			}
+			s.sites[site] = true
+		}
+		return true
+	})
+	return len(s.mods) != waiting
+}
+
+// functionsCame is ftrace_module_enable: a module's functions are there. The caller
+// holds mu.
+func (t *Tracer) functionsCame(module string) {
+	for _, a := range t.arrays {
+		for _, notrace := range []bool{false, true} {
+			a.functions.set(notrace).come(t, module)
+		}
+		if a.functions.tracing {
+			t.sayFunctions(a.updateFunctions())
+		}
+	}
+	t.stacks.filter.come(t, module)
+	t.sayFunctions(t.updateStackTracer())
+}
+
+// ModuleGoing is ftrace_release_mod: functions that are about to go leave the sets
+// that name them.
+func (t *Tracer) ModuleGoing(areas []abi.Range) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	goes := func(site uint64, _ bool) bool {
+		return slices.ContainsFunc(areas, func(r abi.Range) bool { return r.Contains(site) })
+	}
+	for _, a := range t.arrays {
+		maps.DeleteFunc(a.functions.filter.sites, goes)
+		maps.DeleteFunc(a.functions.notrace.sites, goes)
+	}
+	maps.DeleteFunc(t.stacks.filter.sites, goes)
+}
+
+func (t *Tracer) sayFunctions(err error) {
+	if err != nil {
+		t.conf.Machine.Printk(4, "ftrace: %v", err)
+	}
 }
 
 // FunctionEdit is an open set_ftrace_filter, or another file of its kind: a copy
@@ -370,9 +439,7 @@ func (e *FunctionEdit) apply() {
 	}
 	e.changed = false
 	*e.into = e.set.clone()
-	if err := e.update(); err != nil {
-		e.tracer.conf.Machine.Printk(4, "ftrace: %v", err)
-	}
+	e.tracer.sayFunctions(e.update())
 }
 
 // FunctionFilter is the lines of set_ftrace_filter, or set_ftrace_notrace.
@@ -381,9 +448,9 @@ func (a *Array) FunctionFilter(notrace bool) []string {
 	defer a.tracer.mu.Unlock()
 	set := a.functions.set(notrace)
 	if notrace {
-		return set.lines(a.tracer, "#### no functions disabled ####\n")
+		return set.lines(a.tracer, "#### no functions disabled ####\n", true)
 	}
-	lines := set.lines(a.tracer, "#### all functions enabled ####\n")
+	lines := set.lines(a.tracer, "#### all functions enabled ####\n", false)
 	for _, p := range a.functions.probes {
 		lines = append(lines, p.lines()...)
 	}

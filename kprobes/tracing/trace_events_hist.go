@@ -774,21 +774,22 @@ func (t *trigger) likeHist(x *trigger, named *trigger, anyFilter bool) bool {
 	}
 	for i, f := range a.fields {
 		g := b.fields[i]
-		if f.flags != g.flags || !sameMember(f, g, a.file.Event == b.file.Event) || f.offset != g.offset || f.size != g.size || f.signed != g.signed || f.varName != g.varName {
+		if f.flags != g.flags || !sameMember(f, g) || f.offset != g.offset || f.size != g.size || f.signed != g.signed || f.varName != g.varName {
 			return false
 		}
 	}
 	return slices.EqualFunc(a.actions, b.actions, (*histAction).same)
 }
 
-// sameMember compares the members of entries as the kernel compares pointers to
-// them.
-func sameMember(f, g *histField, sameEvent bool) bool {
-	switch {
-	case f.event == nil || g.event == nil:
-		return f.event == g.event && f.cpu == g.cpu
+// sameMember is compatible_field: whether members of the entries of two events are
+// alike. Where they stand does not matter: a named histogram takes them where its
+// first event has them.
+func sameMember(f, g *histField) bool {
+	a, b := f.event, g.event
+	if a == nil || b == nil {
+		return a == b && f.cpu == g.cpu
 	}
-	return f.event.name == g.event.name && (sameEvent || f.event.offset < entryHeader)
+	return a == b || a.name == b.name && a.typ == b.typ && a.size == b.size && a.signed == b.signed
 }
 
 func (t *trigger) filterText() string {

@@ -638,7 +638,8 @@ func (tk *traceKprobe) release() error {
 }
 
 // ModuleComing is trace_kprobe_module_callback: the probes that wait for the
-// module, or whose text went with it, are registered anew.
+// module, or whose text went with it, are registered anew. Functions of it that
+// set_ftrace_filter waits for are traced.
 func (t *Tracer) ModuleComing(module string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -653,6 +654,7 @@ func (t *Tracer) ModuleComing(module string) {
 			t.conf.Machine.Printk(4, "trace_kprobe: Failed to re-register probe %s on %s: %d", tk.event.Name, module, -int(errno))
 		}
 	}
+	t.functionsCame(module)
 }
 
 // enable is __enable_trace_kprobe: a probe that waits for its module, or whose

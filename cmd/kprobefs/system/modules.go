@@ -61,6 +61,7 @@ func (s *System) moduleChanged(e module.Event) {
 			s.Kprobes.Kill(r.Start, r.End)
 		}
 	case module.Going:
+		s.Tracer.ModuleGoing(append(slices.Clone(e.Core), e.Init...))
 		for _, r := range append(e.Core, e.Init...) {
 			s.Kprobes.Kill(r.Start, r.End)
 		}

@@ -205,3 +205,67 @@ func FuzzModule(f *testing.F) {
 		}
 	})
 }
+
+// TestModuleFunctions: set_ftrace_filter's lines for a module become its functions
+// when it comes, and go with it.
+func TestModuleFunctions(t *testing.T) {
+	s, err := system.New(system.Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a := s.Tracer.Global()
+	filter := func(notrace bool) string { return strings.Join(a.FunctionFilter(notrace), "") }
+	edit := func(notrace bool, lines ...string) {
+		t.Helper()
+		e := a.EditFunctions(notrace, true)
+		for _, l := range lines {
+			if _, err := e.Write([]byte(l + "\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Close()
+	}
+	edit(false, "*_fact:mod:kprobe_target", ":mod:kprobe_target2", "kprobe_target_sum:mod:kprobe_target")
+	edit(true, ":mod:kprobe_target")
+	if err := a.SetCurrentTracer([]byte("function")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := filter(false), "kprobe_target_sum:mod:kprobe_target\n:mod:kprobe_target2\n*_fact:mod:kprobe_target\n"; got != want {
+		t.Errorf("before: %q, want %q", got, want)
+	}
+	load(t, s, "kprobe_target")
+	got := filter(false)
+	for _, want := range []string{"kprobe_target_fact [kprobe_target]\n", "kprobe_target_sum [kprobe_target]\n", ":mod:kprobe_target2\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not among\n%s", want, got)
+		}
+	}
+	if strings.Count(got, "\n") != 3 {
+		t.Errorf("the filter is\n%s", got)
+	}
+	if not := filter(true); strings.Count(not, " [kprobe_target]\n") < 5 || strings.Contains(not, ":mod:") {
+		t.Errorf("not traced are\n%s", not)
+	}
+	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+		t.Errorf("traced although they are in both files: %q", on)
+	}
+	edit(true)
+	if on := s.Tracer.EnabledFunctions(); len(on) != 2 {
+		t.Errorf("traced are %q", on)
+	}
+	if err := s.Modules.Delete(context.Background(), "kprobe_target"); err != nil {
+		t.Fatal(err)
+	}
+	if got := filter(false); got != ":mod:kprobe_target2\n" {
+		t.Errorf("after: %q", got)
+	}
+	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+		t.Errorf("traced are %q", on)
+	}
+	edit(false)
+	load(t, s, "kprobe_target")
+	if on := strings.Join(s.Tracer.EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
+		t.Error("functions of a module that has come are not traced by a tracer of all")
+	}
+}
