@@ -154,6 +154,22 @@ func TestKretprobeBUG(t *testing.T) {
 	}
 }
 
+// TestKretprobeBUGOnMachine: the task that comes to the trampoline without a hooked
+// call dies, and the kernel goes on.
+func TestKretprobeBUGOnMachine(t *testing.T) {
+	m := bootRelease(t, "4.15")
+	_, err := m.Machine.CallOn(m.ctx, 0, m.addr("kretprobe_trampoline"), 1)
+	log := dmesg(m.System)
+	for _, want := range []string{"kretprobe BUG!: Processing kretprobe 0000000000000000 @ 0000000000000000\n", "RIP: 0010:kretprobe_trampoline+0x1/"} {
+		if !strings.Contains(log, want) {
+			t.Errorf("%v, no %q in\n%s", err, want, log)
+		}
+	}
+	if v, err := m.Machine.CallOn(m.ctx, 1, m.addr("int_sqrt"), 1, 100); v != 10 || err != nil {
+		t.Errorf("the other CPU: int_sqrt(100) = %d, %v", v, err)
+	}
+}
+
 // TestOldMaxActive: NR_CPUS instances without CONFIG_PREEMPT.
 func TestOldMaxActive(t *testing.T) {
 	for _, tc := range []struct {
