@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -203,5 +204,56 @@ func TestOldRandom(t *testing.T) {
 				t.Errorf("list %q, text as before: %v", w.lines(), string(text) == string(w.text()))
 			}
 		})
+	}
+}
+
+// TestJprobeEverywhere registers a jprobe at every function that takes one, and lets
+// the kernel run with them: the scheduler, interrupts and all.
+func TestJprobeEverywhere(t *testing.T) {
+	m := bootRelease(t, "2.6.32")
+	text := m.text()
+	var hits atomic.Int64
+	var jps []*kprobes.Jprobe
+	seen := map[uint64]bool{}
+	for _, s := range m.Machine.Symbols().All() {
+		if s.Type|0x20 != 't' || seen[s.Addr] {
+			continue
+		}
+		seen[s.Addr] = true
+		jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{Addr: s.Addr}, Handler: func(h *kprobes.Hit) {
+			hits.Add(1)
+			*h.Regs = abi.Regs{} // all of it is undone
+		}}
+		if err := m.Kprobes.RegisterJprobe(jp); err == nil {
+			jps = append(jps, jp)
+		} else if !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.EOPNOTSUPP) {
+			t.Errorf("%s: %v", s.Name, err)
+		}
+	}
+	if len(jps) < 1000 {
+		t.Errorf("%d jprobes", len(jps))
+	}
+	for range 20 {
+		done := make(chan error, 2)
+		for cpu := range 2 {
+			go func() {
+				_, err := m.Machine.CallOn(m.ctx, cpu, m.addr("msleep"), 1, 1)
+				v, e := m.Machine.CallOn(m.ctx, cpu, m.addr("int_sqrt"), 3, 100)
+				if err = errors.Join(err, e); err == nil && v != 10 {
+					err = fmt.Errorf("int_sqrt is %d", v)
+				}
+				done <- err
+			}()
+		}
+		if err := errors.Join(<-done, <-done); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantErr(t, m.Kprobes.UnregisterJprobes(jps), 0)
+	if string(text) != string(m.text()) || m.lines() != "" {
+		t.Error("the text is not as before")
+	}
+	if log := dmesg(m.System); hits.Load() < 1000 || strings.Contains(log, "BUG") {
+		t.Errorf("%d hits, log\n%s", hits.Load(), log)
 	}
 }
