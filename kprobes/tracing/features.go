@@ -118,6 +118,12 @@ type Features struct {
 	FieldsOption bool
 	// FunctionAddrs: there is available_filter_functions_addrs.
 	FunctionAddrs bool
+	// RawEnds: a read of an empty trace_pipe_raw gives 0 bytes and does not wait: per_cpu
+	// of 6.12.
+	RawEnds bool
+	// KeepFieldHists: the triggers that were made on other events for a hist trigger's
+	// actions stay when it is refused: hist_trace_params of 6.12.
+	KeepFieldHists bool
 	// CommonStacktrace: keys of hist triggers know stacktrace as common_stacktrace, too,
 	// and are shown so; hitcount is a field.
 	CommonStacktrace bool

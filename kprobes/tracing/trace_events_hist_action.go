@@ -413,6 +413,9 @@ func (d *histData) dropActions() {
 	if d.snapshots != nil {
 		d.snapshots.condSnapshot, d.snapshots = false, nil
 	}
+	if d.file.tracer.conf.KeepFieldHists {
+		return
+	}
 	for _, t := range d.fieldHists {
 		t.file.removeTrigger(func(x *trigger) bool { return x == t })
 	}

@@ -53,7 +53,7 @@ func (p *RawPipe) buffer() *RingBuffer {
 // await waits until there is a page. False: size has no room for one, or there is
 // an error.
 func (p *RawPipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
-	if ok, wait := p.fill(size); ok || !wait {
+	if ok, wait := p.fill(size); ok || !wait || p.array.tracer.conf.RawEnds && !p.snapshot {
 		return ok, nil
 	}
 	wake := p.array.buffer.waiters.add()
