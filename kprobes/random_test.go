@@ -895,7 +895,7 @@ func TestStateMachine(t *testing.T) {
 	}
 	m.finish()
 	t.Logf("%d steps, %d rounds of hits, %d calls that slept, %d modules loaded", steps, did["hit"], did["end a call"], m.loads)
-	if did["hit"] < steps/20 || did["end a call"] < steps/100 || did["unload kprobe_target"] < steps/1000 {
+	if !testing.Short() && (did["hit"] < steps/20 || did["end a call"] < steps/100 || did["unload kprobe_target"] < steps/1000) {
 		t.Error("that is too few")
 	}
 }
