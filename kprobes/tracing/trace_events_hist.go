@@ -187,6 +187,7 @@ type histData struct {
 	usecs     bool
 	remove    bool
 
+	bytes      int        // of the table
 	snapshots  *Array     // whose snapshots its action takes; nil: it has no such action
 	fieldHists []*trigger // made on other events, for onmatch's parameters
 
@@ -712,12 +713,16 @@ func (p *histParser) add(t *trigger) error {
 		d.dropActions()
 		return err
 	}
-	d.makeTable()
+	if err := d.makeTable(); err != nil {
+		d.dropActions()
+		return err
+	}
 	return f.addTrigger(t)
 }
 
-// makeTable is tracing_map_init: the table has room for all that a hit sets.
-func (d *histData) makeTable() {
+// makeTable is tracing_map_init: the table has room for all that a hit sets. ENOMEM:
+// it would be too large beside the others.
+func (d *histData) makeTable() error {
 	vars := 0
 	number := func(f *histField) {
 		f.varIdx = vars
@@ -739,7 +744,32 @@ func (d *histData) makeTable() {
 			number(x.track)
 		}
 	}
+	size := tracingMapBytes(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
+	if have := d.file.tracer.histBytes(); size > maxHistBytes-have {
+		return fmt.Errorf("a table of %d bytes beside %d: %w", size, have, syscall.ENOMEM)
+	}
 	d.table = newTracingMap(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
+	d.bytes = size
+	return nil
+}
+
+// maxHistBytes is how much memory the tables of all histograms have.
+const maxHistBytes = 512 << 20
+
+// histBytes is how much they take. The caller holds mu.
+func (t *Tracer) histBytes() (sum int) {
+	seen := map[*histData]bool{}
+	for _, a := range t.arrays {
+		for _, f := range a.files {
+			for _, x := range f.triggerList() {
+				if x.hist != nil && !seen[x.hist] {
+					seen[x.hist] = true
+					sum += x.hist.bytes
+				}
+			}
+		}
+	}
+	return sum
 }
 
 // namedHist is find_named_trigger: the first trigger anywhere that has the name.

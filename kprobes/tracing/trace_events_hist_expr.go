@@ -450,6 +450,9 @@ func (h *histHit) value(f *histField) uint64 {
 	case f.flags&histString != 0:
 		return uint64(f.event.offset) // the kernel has an address here
 	}
+	if !f.event.within(h.entry) {
+		return 0
+	}
 	m := filterField{offset: f.event.offset, size: f.event.size, signed: f.event.signed}
 	return m.load(h.entry)
 }
@@ -472,8 +475,15 @@ func (h *histHit) text(f *histField) []byte {
 	return f.event.text(h.entry)
 }
 
+// within says whether the entry has the member. That of another event, which counts
+// in the same named histogram, may end before: the kernel reads what stands behind it.
+func (f *eventField) within(entry []byte) bool { return f.offset+f.size <= len(entry) }
+
 // text is the string of an entry's member, without its NUL.
 func (f *eventField) text(entry []byte) []byte {
+	if !f.within(entry) {
+		return nil
+	}
 	if f.kind == textField {
 		s, n := stringAt(entry, f.offset)
 		return cutNUL(s[:n])

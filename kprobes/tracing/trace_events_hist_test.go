@@ -165,3 +165,61 @@ func TestHistLoad(t *testing.T) {
 		t.Errorf("after clear:\n%s", text)
 	}
 }
+
+// TestHistMemory: tables have so much memory together, and give it back.
+func TestHistMemory(t *testing.T) {
+	tr, _ := newTestTracer(t)
+	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := tr.global.findFile("kprobes", "a")
+	names := []string{"v", "w", "x", "y", "z"}
+	text := func(name string) []byte {
+		return []byte("hist:keys=n:size=131072:" + name + "=s,2" + name + "=s,3" + name + "=s if n > 3")
+	}
+	made := 0
+	var err error
+	for _, name := range names {
+		if err = a.WriteTrigger(text(name)); err != nil {
+			break
+		}
+		made++
+	}
+	if !errors.Is(err, syscall.ENOMEM) || made < 2 {
+		t.Fatalf("%d tables of 131072 elements with three strings, then %v", made, err)
+	}
+	if n := len(a.triggerList()); n != made {
+		t.Errorf("%d triggers, %d were made", n, made)
+	}
+	if err := a.WriteTrigger(append([]byte("!"), text(names[0])...)); err != nil {
+		t.Error(err)
+	}
+	if err := a.WriteTrigger(text(names[made])); err != nil {
+		t.Errorf("after one has gone: %v", err)
+	}
+}
+
+// TestHistNamedShort: a named histogram takes its members where its first event has
+// them; an entry of another event may be shorter.
+func TestHistNamedShort(t *testing.T) {
+	tr, f := newTestTracer(t)
+	write(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")
+	a, b := tr.global.findFile("kprobes", "a"), tr.global.findFile("kprobes", "b")
+	for _, keys := range []string{"n", "s", "n,s", "n.sym"} {
+		text := []byte("hist:name=shared:keys=" + keys)
+		for _, e := range []*EventFile{a, b} {
+			if err := e.WriteTrigger(text); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}
+		trap := trapWithArgs(f)
+		tr.probes[0].entered(f.hitOf(tr.probes[0], trap))
+		tr.probes[1].entered(f.hitOf(tr.probes[1], trap))
+		if hits := a.triggerList()[0].hist.table.hits.Load(); hits != 2 {
+			t.Errorf("%s: %d hits of two events", text, hits)
+		}
+		for _, e := range []*EventFile{a, b} {
+			if err := e.WriteTrigger(append([]byte("!"), text...)); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 )
 
 // tracingMap is tracing_map: the table of a histogram. All its elements are made
@@ -41,6 +42,12 @@ type mapElt struct {
 	set  []bool // which vars have a value
 	text []byte
 	comm comm // of the task that made the element
+}
+
+// tracingMapBytes is how large such a table is.
+func tracingMapBytes(mapBits, keySize, sums, vars, texts int) int {
+	element := 2*int(unsafe.Sizeof(mapSlot{})) + int(unsafe.Sizeof(mapElt{})) + keySize + 8*(sums+vars) + vars + texts*mapTextSize
+	return element << mapBits
 }
 
 // newTracingMap makes a table of 1<<bits elements.
