@@ -124,6 +124,9 @@ type Features struct {
 	// KeepFieldHists: the triggers that were made on other events for a hist trigger's
 	// actions stay when it is refused: hist_trace_params of 6.12.
 	KeepFieldHists bool
+	// OwnExpansion: whether tracing was used, so that the buffer has its full size, is said
+	// of each array alone, and of instances it is so from the start.
+	OwnExpansion bool
 	// CommonStacktrace: keys of hist triggers know stacktrace as common_stacktrace, too,
 	// and are shown so; hitcount is a field.
 	CommonStacktrace bool

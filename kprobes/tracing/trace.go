@@ -160,7 +160,7 @@ type Tracer struct {
 	uprobesTold bool       // the log has said that uprobes have no hits
 	dynamic     []dynEvent // these and the others that dynamic_events shows
 	nextType    int
-	expanded    bool        // ring_buffer_expanded: tracing was used, the global array's buffer has its full size
+	expanded    bool        // tracing was used, the global array's buffer has its full size
 	dumping     atomic.Bool // dump runs
 	savesNames  atomic.Bool // an event is on in an array that has the option record-cmd
 	threshold   uint64      // tracing_thresh, ns

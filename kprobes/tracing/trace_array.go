@@ -28,6 +28,7 @@ type Array struct {
 	timeStart     atomic.Int64  // when the buffer was last emptied: what latency-format counts from
 
 	// Guarded by Tracer.mu.
+	expanded        *bool  // ring_buffer_expanded: tracing was used; one for all arrays, or see OwnExpansion
 	users           int    // trace_array.ref: open files, and triggers of others that name it
 	gone            bool   // an instance that was removed
 	staticOn        bool   // see EnableAll
@@ -51,7 +52,7 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 	cpus := t.conf.Machine.CPUs()
 	a := &Array{
 		tracer: t, buffer: NewRingBuffer(cpus, pages), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
-		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50,
+		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
 	a.tracerOptions = make([]atomic.Bool, len(tracerOptions))
 	a.clock.Store(&traceClocks[clock])
@@ -109,20 +110,18 @@ func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf
 
 // expand is tracing_update_buffers: the global array's buffer gets its full size
 // when tracing is first used. The caller holds mu.
-func (t *Tracer) expand() {
-	if !t.expanded {
-		t.expanded = true
-		t.global.buffer.Resize(-1, pagesFor(expandedSize))
+func (a *Array) expand() {
+	if !*a.expanded {
+		*a.expanded = true
+		a.tracer.global.buffer.Resize(-1, pagesFor(expandedSize))
 	}
 }
-
-func (a *Array) expand() { a.tracer.expand() }
 
 // resize is __tracing_resize_ring_buffer; cpu -1: all. ENOMEM: the buffers of all
 // arrays together would take more than the machine has. The caller holds mu.
 func (a *Array) resize(cpu int, size uint64) error {
 	t := a.tracer
-	t.expanded = true
+	*a.expanded = true
 	cpus := 1
 	if cpu < 0 {
 		cpus = a.buffer.CPUs()
@@ -197,7 +196,7 @@ func (a *Array) BufferTotalSizeKB() string {
 }
 
 func (a *Array) sizeText(kb, expanded int) string {
-	if a.tracer.expanded {
+	if *a.expanded {
 		return fmt.Sprintf("%d\n", kb)
 	}
 	return fmt.Sprintf("%d (expanded: %d)\n", kb, expanded)

@@ -227,3 +227,29 @@ func TestPIDs(t *testing.T) {
 		t.Error("an empty list ignores")
 	}
 }
+
+// TestExpansion: an event in an instance gives the global array its full size on 6.1;
+// on 6.12 it does not, as recorded there.
+func TestExpansion(t *testing.T) {
+	for _, own := range []bool{false, true} {
+		f := newFakeKernel()
+		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Features: Features{OwnExpansion: own}})
+		write(t, tr, "p:a vfs_read")
+		if err := tr.MakeInstance("i"); err != nil {
+			t.Fatal(err)
+		}
+		a := tr.Instances()[0]
+		sizes := func() string { return tr.Global().BufferSizeKB(-1) + a.BufferSizeKB(-1) }
+		before := sizes()
+		if err := a.EnableSystem("kprobes", []byte("1")); err != nil {
+			t.Fatal(err)
+		}
+		want := [2]string{"7 (expanded: 1408)\n1410 (expanded: 1408)\n", "1410\n1410\n"}
+		if own {
+			want = [2]string{"7 (expanded: 1408)\n1410\n", "7 (expanded: 1408)\n1410\n"}
+		}
+		if got := [2]string{before, sizes()}; got != want {
+			t.Errorf("own %v: %q, want %q", own, got, want)
+		}
+	}
+}

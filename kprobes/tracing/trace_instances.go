@@ -30,6 +30,10 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
+	if t.conf.OwnExpansion {
+		full := true
+		a.expanded = &full
+	}
 	t.generations++
 	a.Name, a.Gen = name, t.generations
 	a.options.Store(t.global.options.Load() &^ uint64(forkOptions))

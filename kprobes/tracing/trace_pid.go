@@ -81,7 +81,7 @@ func (a *Array) ClearPIDs(which PIDFile) {
 func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.tracer.expand()
+	a.expand()
 	list := pidList{}
 	if old := a.pids[which].Load(); old != nil {
 		list = maps.Clone(*old)

@@ -53,7 +53,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.tracer.expand()
+	a.expand()
 	if a.condSnapshot {
 		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
 	}
