@@ -798,11 +798,11 @@ func (c *cpuBuffer) copyAll(all []byte, to pagePlace) ([]byte, pagePlace) {
 	if n > last {
 		return all, to
 	}
-	all = slices.Grow(all, int(last+1-n)*pageSize)
-	all = all[:cap(all)]
+	all = slices.Grow(all, int(last+1-n)*pageSize)[:int(last+1-n)*pageSize]
 	end := 0
 	from := to
-	for ; from.page <= last; from = (pagePlace{page: from.page + 1}) {
+	// A swap may put pages with lower numbers in their place meanwhile.
+	for ; from.page <= last && end < len(all); from = (pagePlace{page: from.page + 1}) {
 		var ok bool
 		if from, ok = c.copyPage(from, all[end:end+pageSize]); ok && from.page <= last {
 			end += pageSize
