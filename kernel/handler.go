@@ -10,9 +10,20 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/cpu"
 )
 
-// handlerReturn is what a guest's handler returns to: nothing is mapped there,
-// so that the vCPU's attempt to go on ends Run.
-const handlerReturn = 1<<64 - abi.PageSize
+// handlerReturns is what a guest's handler returns to, by the callback that it is
+// called in (0: a breakpoint): the hlt that is these functions' second byte.
+var handlerReturns = map[uint64]string{
+	0: "aggr_pre_handler", abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
+}
+
+// handlerReturn is its address.
+func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
+	callback := v.cpu.R[rax]
+	if t.Vector != 0 {
+		callback = 0
+	}
+	return v.m.returns[callback]
+}
 
 // handlerBudget is how many instructions a handler may take.
 const handlerBudget = 1 << 24
@@ -39,11 +50,12 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 		add = abi.NMIOffset | abi.HardirqOffset
 	}
 	v.hit = &hitPlace{t.Task, t.Regs.IP, t.Regs.SP}
-	at, err := v.enterHandler(t, fn, first, third)
+	back := v.handlerReturn(t)
+	at, err := v.enterHandler(t, back, fn, first, third)
 	var ret uint64
 	if err == nil {
 		v.addPreempt(add)
-		ret, err = v.runHandler()
+		ret, err = v.runHandler(back)
 		v.addPreempt(-add)
 	}
 	v.cpu.Resume(&was)
@@ -57,7 +69,7 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 
 // enterHandler sets the registers for a call of fn, and puts pt_regs on the
 // stack if it is not there.
-func (v *vcpu) enterHandler(t *abi.Trap, fn, first, third uint64) (regs uint64, err error) {
+func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs uint64, err error) {
 	sp := v.cpu.R[rsp]
 	if regs = t.RegsAddr; regs == 0 {
 		sp = (sp - abi.RegsSize) &^ 15
@@ -69,7 +81,10 @@ func (v *vcpu) enterHandler(t *abi.Trap, fn, first, third uint64) (regs uint64, 
 		*p = *t.Regs
 	}
 	sp = sp&^15 - 8
-	if err := v.near.WriteU64(sp, handlerReturn); err != nil {
+	if back == 0 {
+		return 0, fmt.Errorf("the guest has no place for handlers to return to: %w", syscall.ENOSYS)
+	}
+	if err := v.near.WriteU64(sp, back); err != nil {
 		return 0, err
 	}
 	r := &v.cpu.R
@@ -93,11 +108,11 @@ func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
 	return nil
 }
 
-// runHandler runs the vCPU until it goes on at handlerReturn. It leaves the gate
+// runHandler runs the vCPU until it has come back. It leaves the gate
 // when others want it closed, as any guest code does: the vCPU that holds the
 // lock that the handler spins on may be one that waits there. A grace period
 // does not end meanwhile.
-func (v *vcpu) runHandler() (uint64, error) {
+func (v *vcpu) runHandler(back uint64) (uint64, error) {
 	kicked := false
 	defer func() {
 		if kicked { // that was for what the handler interrupts
@@ -120,7 +135,7 @@ func (v *vcpu) runHandler() (uint64, error) {
 			v.yielded()
 		}
 		switch {
-		case exit.Reason == cpu.Trap && v.cpu.RIP == handlerReturn:
+		case exit.Reason == cpu.Halt && v.cpu.RIP == back+1:
 			return v.cpu.R[rax], nil
 		case v.m.closing.Load():
 			return 0, nil

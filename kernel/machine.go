@@ -133,6 +133,8 @@ type Machine struct {
 
 	rethookTrampoline, syscallEntry uint64 // symbols that Unwind looks for
 
+	returns map[uint64]uint64 // addresses of handlerReturns
+
 	keyMu    sync.Mutex   // one change of a static key at a time
 	stopMu   sync.Mutex   // one StopMachine at a time
 	stopping atomic.Int32 // vCPUs do not enter guest code while it is not 0
@@ -214,6 +216,12 @@ func newMachine(o Options) (*Machine, error) {
 		return nil, errors.Join(err, ram.Close())
 	}
 	m.rethookTrampoline, m.syscallEntry = m.symbol("arch_rethook_trampoline"), m.symbol("entry_SYSCALL_64_after_hwframe")
+	m.returns = make(map[uint64]uint64, len(handlerReturns))
+	for callback, name := range handlerReturns {
+		if addr := m.symbol(name); addr != 0 {
+			m.returns[callback] = addr + 1
+		}
+	}
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
 		Regs: m.symbol("ftrace_regs_caller"), List: m.symbol("ftrace_caller"), Trampoline: m.trampoline,
 	})
