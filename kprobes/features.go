@@ -37,10 +37,13 @@ type Features struct {
 	Trampoline string
 }
 
-// Printk is pr_info and the like in the sources of kprobes.
-func (f Features) Printk(to interface {
+// printer is a machine's log.
+type printer interface {
 	Printk(level int, format string, args ...any)
-}, level int, format string, args ...any) {
+}
+
+// Printk is pr_info and the like in the sources of kprobes.
+func (f Features) Printk(to printer, level int, format string, args ...any) {
 	if !f.BareLog {
 		format = "kprobes: " + format
 	}
