@@ -39,7 +39,7 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs) {
 	case bugFault:
 		p("BUG: unable to handle page fault for address: %016x", m.cpus[cpu].cpu.CR2)
 	case bugTrap:
-		p("general protection fault, maybe for address 0x%x: 0000 [#1] PREEMPT SMP", m.cpus[cpu].cpu.CR2)
+		p("%s: 0000 [#1] PREEMPT SMP NOPTI", m.cpus[cpu].trapName())
 	case bugAtomic:
 		p("BUG: scheduling while atomic: %s/%d/0x%08x", m.currentComm(cpu), m.currentPID(cpu), m.cpus[cpu].trap.Preempt)
 	default:
@@ -107,4 +107,17 @@ func (m *Machine) currentComm(cpu int) string {
 		}
 	}
 	return string(b[:])
+}
+
+// trapName is how the line of an oops begins that tells of the last exception.
+func (v *vcpu) trapName() string {
+	switch v.vector {
+	case abi.VecDE:
+		return "divide error"
+	case abi.VecBP:
+		return "int3"
+	case abi.VecUD:
+		return "invalid opcode"
+	}
+	return fmt.Sprintf("general protection fault, maybe for address 0x%x", v.cpu.CR2)
 }

@@ -39,6 +39,7 @@ type vcpu struct {
 	timerMu   sync.Mutex
 	timerStop func() bool
 
+	vector  uint8 // of the last exception
 	trap    abi.Trap
 	near    hitMemory
 	regs    abi.Regs // of a trap; those of callbacks are in guest memory
@@ -297,6 +298,7 @@ func (v *vcpu) halt() {
 // onTrap gives an exception to the probes, who have seen breakpoints already,
 // and to the guest when they do not claim it.
 func (v *vcpu) onTrap(e cpu.Exit) {
+	v.vector = e.Vector
 	if f := v.m.handlers.Load().Fault; f != nil && e.Vector != abi.VecBP {
 		v.trap.Mem = v.m.mem // out of the gate, where mappings may go
 		v.trap.ErrorCode, v.trap.Addr = e.Code, e.Addr

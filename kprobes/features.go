@@ -29,6 +29,9 @@ type Features struct {
 	// ReturnsIRQsOff: return handlers run with interrupts off, since the return
 	// addresses of tasks are kept in tables with locks: args_return of 5.10.
 	ReturnsIRQsOff bool
+	// SilentBUG: a call that returns more often than it was made is a BUG without a
+	// word before; a module on 5.10 saw it. (There it takes a lock with it.)
+	SilentBUG bool
 	// TrampolineIP: return handlers find the trampoline in pt_regs' ip, and stacks end
 	// there: stack_option of 5.10.
 	TrampolineIP bool

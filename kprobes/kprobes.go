@@ -144,6 +144,7 @@ type Kprobes struct {
 	rethooks   rethookTable
 	returns    Point         // stands for the probe whose return handler runs
 	trampoline atomic.Uint64 // where hooked calls return to, once looked up
+	dead       atomic.Uint64 // an int3 behind it, which ends the task that goes on there; 0: there is none
 	own        ownCode
 }
 

@@ -87,7 +87,28 @@ func (k *Kprobes) findTrampoline() error {
 		return errf(syscall.ENOENT, "no symbol %s", name)
 	}
 	k.trampoline.Store(syms[0].Addr)
+	k.dead.Store(k.padding(syms[0]))
 	return nil
+}
+
+// padding is the first of the int3s that a function ends in; 0: it does not.
+func (k *Kprobes) padding(s abi.Symbol) (at uint64) {
+	var b [1]byte
+	for end := s.Addr + s.Size - 1; end > s.Addr && k.cfg.Text.Read(end, b[:]) == nil && b[0] == int3; end-- {
+		at = end
+	}
+	return at
+}
+
+// bug says that a task has come to the trampoline without a hooked call, as 6.1
+// does before it ends the task; 5.10 does not say anything.
+func (k *Kprobes) bug() {
+	if k.cfg.SilentBUG {
+		return
+	}
+	k.cfg.Machine.Printk(2, "rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
+	k.cfg.Machine.Printk(1, "------------[ cut here ]------------")
+	k.cfg.Machine.Printk(1, "kernel BUG at kernel/trace/rethook.c:300!")
 }
 
 // RegisterRetprobes is register_kretprobes: all or none. EINVAL when rps is empty.
@@ -328,7 +349,8 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 		first, real = h.take(frame, k.trampoline.Load())
 	}
 	if first == nil {
-		k.cfg.Machine.Printk(2, "rethook: Return address not found! Maybe there is a bug in the kernel")
+		k.bug()
+		_ = t.Mem.WriteU64(frame, k.dead.Load()) // the trampoline has just written below it
 		return
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS

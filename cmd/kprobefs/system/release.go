@@ -77,7 +77,7 @@ var oldNames = map[string]string{"kernel_clone": "do_fork"}
 var (
 	kprobes510 = kprobes.Features{
 		FaultHandlers: true, ShortWords: true, BareLog: true, AnyAddress: true, ReturnsIRQsOff: true, FewInstances: true,
-		Trampoline: "kretprobe_trampoline", TrampolineIP: true,
+		Trampoline: "kretprobe_trampoline", TrampolineIP: true, SilentBUG: true,
 	}
 	tracing510 = tracing.Features{
 		OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
