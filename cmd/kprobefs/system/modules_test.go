@@ -28,7 +28,7 @@ func ko(t testing.TB, name string) []byte {
 
 func load(t testing.TB, s *system.System, name string) {
 	t.Helper()
-	if got, err := s.Modules.Load(context.Background(), ko(t, name)); err != nil || got != name {
+	if got, err := s.Modules.Load(context.Background(), ko(t, name)); err != nil || got != filepath.Base(name) {
 		t.Fatalf("Load(%s) = %q, %v", name, got, err)
 	}
 }

@@ -1,6 +1,7 @@
 package system_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"syscall"
@@ -87,5 +88,41 @@ func TestEntryPlaces(t *testing.T) {
 				t.Errorf("%d of %d functions begin with endbr64", behind, all)
 			}
 		})
+	}
+}
+
+// TestModule612: 6.12 has modules of its own, whose functions begin with endbr64, too;
+// 6.1's are not for it.
+func TestModule612(t *testing.T) {
+	r, err := system.ParseRelease("6.12")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.New(system.Options{CPUs: 1, Release: r, Config: r.Config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	if _, err := s.Modules.Load(ctx, ko(t, "kprobe_target")); !errors.Is(err, syscall.ENOEXEC) {
+		t.Errorf("6.1's module: %v", err)
+	}
+	load(t, s, "6.12/kprobe_target")
+	p := &kprobes.Kprobe{SymbolName: "kprobe_target_fact", PreHandler: func(*kprobes.Hit) int { return 0 }}
+	if err := s.Kprobes.Register(p); err != nil {
+		t.Fatal(err)
+	}
+	sym, off, ok := s.Machine.Symbols().Lookup(p.Addr)
+	if !ok || sym.Name != "kprobe_target_fact" || off != 4 || p.State()&kprobes.FlagFtrace == 0 {
+		t.Errorf("the probe is at %s+%#x of %s, state %x", sym.Name, off, sym.Module, p.State())
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); err != nil || got != 3628800 {
+		t.Errorf("kprobe_target_fact(10) = %d, %v", got, err)
+	}
+	if err := s.Kprobes.Unregister(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Modules.Delete(ctx, "kprobe_target"); err != nil {
+		t.Error(err)
 	}
 }

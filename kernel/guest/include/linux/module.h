@@ -23,7 +23,11 @@ struct module;
 #undef module_init
 #define module_init(fn)		int init_module(void) __attribute__((alias(#fn), copy(fn)))
 #define module_exit(fn)		void cleanup_module(void) __attribute__((alias(#fn), copy(fn)))
+#ifdef KERNEL_6_12
+MODULE_INFO(vermagic, "6.12.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
+#else
 MODULE_INFO(vermagic, "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
+#endif
 MODULE_INFO(name, KBUILD_MODNAME);
 #else
 #define MODULE_LICENSE(x)
