@@ -9,7 +9,8 @@
 //
 // Before these words, -release 5.10 or 6.12 takes the kernel of Debian 11 or 13,
 // whose recordings stand in a folder of their own, as far as they are not what 6.1
-// prints; what cannot be recorded there is left out. There is one word more:
+// prints; what cannot be recorded there is left out. Of tables other releases can
+// be explored only. There is one word more:
 //
 //	golden -release R fold    keep those recordings only that are not what 6.1 prints
 //
@@ -78,7 +79,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	case "print":
 		return g.print(ctx, args[1:])
 	case "tables":
-		return tables(ctx, args[1:], out)
+		return tables(ctx, g.release, args[1:], out)
 	case "play": // on Linux
 		return playPart(args[1:], out)
 	}

@@ -25,15 +25,18 @@ import (
 const chunk = 50
 
 // tables records or checks the tables of package grammar, all or those named,
-// or plays cases of another seed on Linux and here.
-func tables(ctx context.Context, args []string, out io.Writer) error {
+// or plays cases of another seed on Linux and here, where another release will do too.
+func tables(ctx context.Context, release string, args []string, out io.Writer) error {
+	if release != linux.Default && (len(args) == 0 || args[0] != "explore") {
+		return fmt.Errorf("tables of release %s can be explored only", release)
+	}
 	do := map[string]func(context.Context, string, io.Writer) error{"record": recordTable, "check": nil}
 	if len(args) > 1 && args[0] == "explore" {
 		seed, err := strconv.ParseUint(args[1], 10, 64)
 		if err != nil {
 			return err
 		}
-		do["explore"] = func(ctx context.Context, name string, out io.Writer) error { return exploreTable(ctx, name, seed, out) }
+		do["explore"] = func(ctx context.Context, name string, out io.Writer) error { return exploreTable(ctx, release, name, seed, out) }
 		args = args[1:]
 		args[0] = "explore"
 	}
@@ -201,8 +204,8 @@ func differ(want, got *grammar.Table, out io.Writer) (n int) {
 
 // exploreTable plays the cases of another seed on Linux and, by bin/kprobefs,
 // here, and prints those that differ.
-func exploreTable(ctx context.Context, name string, seed uint64, out io.Writer) error {
-	k, err := linux.Newest(ctx, linux.Default)
+func exploreTable(ctx context.Context, release, name string, seed uint64, out io.Writer) error {
+	k, err := linux.Newest(ctx, release)
 	if err != nil {
 		return err
 	}
@@ -214,7 +217,7 @@ func exploreTable(ctx context.Context, name string, seed uint64, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, filepath.Join("bin", "kprobefs"), "exec", "--cpus", "2", "--", self, "play", name, fmt.Sprint(seed), "0", fmt.Sprint(len(want.Cases)))
+	cmd := exec.CommandContext(ctx, filepath.Join("bin", "kprobefs"), "exec", "--cpus", "2", "--release", release, "--", self, "play", name, fmt.Sprint(seed), "0", fmt.Sprint(len(want.Cases)))
 	cmd.Stderr = os.Stderr
 	text, err := cmd.Output()
 	if err != nil {
