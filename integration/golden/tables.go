@@ -36,7 +36,9 @@ func tables(ctx context.Context, release string, args []string, out io.Writer) e
 		if err != nil {
 			return err
 		}
-		do["explore"] = func(ctx context.Context, name string, out io.Writer) error { return exploreTable(ctx, release, name, seed, out) }
+		do["explore"] = func(ctx context.Context, name string, out io.Writer) error {
+			return exploreTable(ctx, release, name, seed, out)
+		}
 		args = args[1:]
 		args[0] = "explore"
 	}

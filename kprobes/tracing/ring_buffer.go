@@ -486,6 +486,7 @@ func putEvent(page []byte, at int, delta uint32, data []byte) int {
 // pagePlace is how far a reader has come: to which byte of the events of which page,
 // and to the time of the event before that.
 type pagePlace struct {
+	of   *cpuPages // others are there after a swap
 	page uint64
 	used int
 	time int64
@@ -499,20 +500,20 @@ func (c *cpuBuffer) copyPage(from pagePlace, p []byte) (pagePlace, bool) {
 	defer c.mu.Unlock()
 	n := max(from.page, c.first())
 	if n > c.tail {
-		return pagePlace{page: n}, false
+		return pagePlace{of: c.cpuPages, page: n}, false
 	}
 	src := c.page(n)
 	used, start, time := src.used(), 0, src.stamp()
 	if n < c.head && c.taken > 0 {
 		start, time = c.taken, c.takenTime
 	}
-	if n == from.page && from.used > start {
+	if from.of == c.cpuPages && n == from.page && from.used > start {
 		start, time = from.used, from.time
 	}
 	copy(p[pageHeader:], src.data[pageHeader+start:pageHeader+used])
 	binary.LittleEndian.PutUint64(p, uint64(time))
 	binary.LittleEndian.PutUint64(p[8:], uint64(used-start))
-	return pagePlace{page: n, used: used}, used > start
+	return pagePlace{of: c.cpuPages, page: n, used: used}, used > start
 }
 
 // rest is what is left to read of the reader's page now.
@@ -793,6 +794,9 @@ func (it *Iterator) More() {
 // copyAll appends copies of the pages from a place on to all, and says how far it came.
 func (c *cpuBuffer) copyAll(all []byte, to pagePlace) ([]byte, pagePlace) {
 	c.mu.Lock()
+	if to.of != c.cpuPages {
+		to = pagePlace{of: c.cpuPages}
+	}
 	n, last := max(to.page, c.first()), c.tail
 	c.mu.Unlock()
 	if n > last {
@@ -802,7 +806,7 @@ func (c *cpuBuffer) copyAll(all []byte, to pagePlace) ([]byte, pagePlace) {
 	end := 0
 	from := to
 	// A swap may put pages with lower numbers in their place meanwhile.
-	for ; from.page <= last && end < len(all); from = (pagePlace{page: from.page + 1}) {
+	for ; from.page <= last && end < len(all); from = (pagePlace{of: from.of, page: from.page + 1}) {
 		var ok bool
 		if from, ok = c.copyPage(from, all[end:end+pageSize]); ok && from.page <= last {
 			end += pageSize

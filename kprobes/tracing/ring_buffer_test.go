@@ -349,4 +349,17 @@ func TestIterateMore(t *testing.T) {
 	write(2)
 	it.More()
 	read(before, next)
+
+	// The other buffer's pages have the same numbers, and other events.
+	other := NewRingBuffer(2, 3)
+	for b.cpus[0].tail != other.cpus[0].tail {
+		other.Reset(-1)
+	}
+	before = next
+	b, other = other, b
+	write(6)
+	b, other = other, b
+	b.swap(other)
+	it.More()
+	read(before, next)
 }
