@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"sync"
 	"syscall"
@@ -9,6 +10,9 @@ import (
 
 // errorLogSize is how many errors error_log keeps: TRACING_LOG_ERRS_MAX.
 const errorLogSize = 8
+
+// shortError is MAX_FILTER_STR_VAL without the NUL, bytes.
+const shortError = 255
 
 // commandPrefix stands before the command in error_log; the caret's column
 // counts from its end.
@@ -21,11 +25,13 @@ type errorLog struct {
 	entries []string
 }
 
-// add keeps one error; now is in nanoseconds, caret the column in command.
-func (l *errorLog) add(now int64, subsystem, text, command string, caret int) {
+// add keeps one error; now is in nanoseconds, caret the column in command, of whose
+// line as it is shown there is room for limit bytes.
+func (l *errorLog) add(now int64, subsystem, text, command string, caret, limit int) {
 	usec := now / 1000
-	entry := fmt.Sprintf("[%5d.%06d] %s: error: %s\n%s%s\n%s^\n", usec/1e6, usec%1e6, subsystem, text,
-		commandPrefix, command, strings.Repeat(" ", len(commandPrefix)+caret))
+	line := "\n" + commandPrefix + command + "\n"
+	entry := fmt.Sprintf("[%5d.%06d] %s: error: %s%s%s^\n", usec/1e6, usec%1e6, subsystem, text,
+		line[:min(len(line), limit)], strings.Repeat(" ", len(commandPrefix)+caret))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.entries) == errorLogSize {
@@ -36,7 +42,11 @@ func (l *errorLog) add(now int64, subsystem, text, command string, caret int) {
 
 // logError is tracing_log_err: command is shown with a caret below its column.
 func (a *Array) logError(subsystem, text, command string, column int) {
-	a.errors.add(a.tracer.conf.Machine.Now(), subsystem, text, command, column)
+	limit := math.MaxInt
+	if a.tracer.conf.ShortErrors {
+		limit, column = shortError, column&0xff
+	}
+	a.errors.add(a.tracer.conf.Machine.Now(), subsystem, text, command, column, limit)
 }
 
 // ErrorLog is the records of the file error_log, the oldest first.

@@ -56,6 +56,9 @@ type Features struct {
 	// PipesSleepOn: a reader of trace_pipe that waits is not woken when recording ends:
 	// so the script trace_pipe does not end on 5.10.
 	PipesSleepOn bool
+	// ShortErrors: error_log has room for 255 bytes of the command's line, its ends
+	// included, and keeps 8 bits of the caret's column: releases of 5.10.
+	ShortErrors bool
 	// Kretprobed is the function that lines show as "[unknown/kretprobe'd]":
 	// stack_option of 5.10.
 	Kretprobed string

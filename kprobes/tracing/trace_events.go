@@ -131,7 +131,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	switch {
 	case s.hidden:
 		t.conf.Machine.Printk(4, "Failed to create system directory %s", group)
-	case slices.Contains(systemFiles[:], name):
+	case slices.Contains(systemFiles[:], name) || strings.Contains(name, "/"):
 		e.Hidden = true
 		t.conf.Machine.Printk(4, "Could not create tracefs '%s' directory", name)
 	}

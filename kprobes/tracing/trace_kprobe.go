@@ -423,7 +423,7 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		}
 	}
 	err = t.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
-	if d.ret && errors.Is(err, syscall.EINVAL) {
+	if d.ret && symbol != "" && errors.Is(err, syscall.EINVAL) {
 		return fail(errBadRetprobe, 0)
 	}
 	d.fentry = err == nil && !d.ret
@@ -528,6 +528,9 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 		if err := tk.args[i].code.resolve(t.conf.Symbols); err != nil {
 			return err
 		}
+	}
+	if !tk.byAddr && tk.symbol == "" { // which kprobes would take for no symbol at all
+		return fmt.Errorf("no symbol: %w", syscall.ENOENT)
 	}
 	p := tk.kprobe()
 	p.SymbolName, p.Offset, p.Addr = tk.symbol, tk.offset, tk.addr

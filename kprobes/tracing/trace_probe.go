@@ -33,7 +33,7 @@ func (f Features) parseEventName(s string, offset int) (group, event string, err
 		return group, "", nil
 	case s == "":
 		return fail(errNoEventName)
-	case len(s) > maxNameLen-1:
+	case len(s) > maxNameLen || len(s) == maxNameLen && !f.PlainNames:
 		return fail(errEventTooLong)
 	case !goodName(s, false):
 		return fail(errBadEventName)

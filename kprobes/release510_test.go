@@ -1,0 +1,94 @@
+package kprobes_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
+)
+
+// TestShortWords: what 5.10 takes for kprobes/enabled (script enabled_words).
+func TestShortWords(t *testing.T) {
+	short := kprobes.Features{ShortWords: true}
+	for _, c := range []struct {
+		words   string
+		on, bad bool
+	}{
+		{"1 y Y 1garbage yes", true, false},
+		{"0 n N 01 no never", false, false},
+		{"t T on oN true f of off false 2 x", false, true},
+	} {
+		for _, w := range strings.Fields(c.words) {
+			on, err := short.ParseEnabled([]byte(w))
+			if errors.Is(err, syscall.EINVAL) != c.bad || on != c.on {
+				t.Errorf("%q: %v, %v", w, on, err)
+			}
+		}
+	}
+	if _, err := short.ParseEnabled(nil); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("nothing: %v", err)
+	}
+	if on, err := (kprobes.Features{}).ParseEnabled([]byte("on")); err != nil || !on {
+		t.Errorf("6.1's on: %v, %v", on, err)
+	}
+}
+
+// TestAnyAddress: an address where nothing is, on 6.1 and on 5.10, which takes the
+// highest ones for errnos (script events_far_addresses).
+func TestAnyAddress(t *testing.T) {
+	for _, c := range []struct {
+		addr       uint64
+		now, early error
+	}{
+		{0x400000, syscall.ENOENT, syscall.EINVAL},
+		{^uint64(0), syscall.ENOENT, syscall.EPERM},
+		{^uint64(21), syscall.ENOENT, syscall.EINVAL},
+		{^uint64(4095), syscall.ENOENT, syscall.EINVAL},
+	} {
+		for _, any := range []bool{false, true} {
+			want := c.now
+			if any {
+				want = c.early
+			}
+			w := newOldWorld(t, kprobes.Features{AnyAddress: any})
+			if err := w.k.Register(&kprobes.Kprobe{Addr: c.addr}); !errors.Is(err, want) {
+				t.Errorf("%#x, any address %v: %v, want %v", c.addr, any, err, want)
+			}
+			if err := w.k.RegisterRetprobe(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{Addr: c.addr}}); !errors.Is(err, syscall.ENOENT) {
+				t.Errorf("return probe at %#x: %v", c.addr, err)
+			}
+		}
+	}
+}
+
+// TestReturns510: 5.10 runs return handlers with interrupts off and the trampoline
+// in pt_regs' ip; the call returns to where it came from all the same.
+func TestReturns510(t *testing.T) {
+	const slot = kprobetest.Stack + 0x2000
+	w := newOldWorld(t, kprobes.Features{ReturnsIRQsOff: true, TrampolineIP: true})
+	saw := ""
+	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+		saw = fmt.Sprintf("off %v, ip %#x, from %#x", h.IRQsOff, h.Regs.IP, ri.RetAddr)
+		return 0
+	}}
+	if err := w.k.RegisterRetprobe(rp); err != nil {
+		t.Fatal(err)
+	}
+	w.WriteU64(slot, 0xabc)
+	tr := w.Trap(0, vfsReadAt)
+	tr.Regs.IP = vfsReadAt
+	w.k.Ftrace(tr)
+	tr.RegsAddr = slot - abi.RegsSize
+	w.k.Rethook(tr)
+	if want := fmt.Sprintf("off true, ip %#x, from 0xabc", uint64(trampoline)); saw != want {
+		t.Errorf("the handler saw %q, want %q", saw, want)
+	}
+	if tr.IRQsOff || tr.Regs.IP != 0xabc {
+		t.Errorf("afterwards: off %v, ip %#x", tr.IRQsOff, tr.Regs.IP)
+	}
+}
