@@ -51,6 +51,10 @@ type Features struct {
 	// OwnSwitch: the group ftrace has the files enable and filter: static_files of
 	// 5.10.
 	OwnSwitch bool
+	// BlanksNotTaken: a write to set_event_pid and its like ends with the last number, so
+	// that of blanks only nothing is taken: set_event_pid_blank, whose echo does not end
+	// on 5.10.
+	BlanksNotTaken bool
 	// RawDataID is the number of the event ftrace/raw_data; 0: 18: trace_marker of 5.10.
 	RawDataID uint16
 	// PipesSleepOn: a reader of trace_pipe that waits is not woken when recording ends:

@@ -92,6 +92,9 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
+		if word == "" && a.tracer.conf.BlanksNotTaken {
+			break
+		}
 		taken += used
 		if word == "" {
 			break
