@@ -51,9 +51,9 @@ type Features struct {
 	// OwnSwitch: the group ftrace has the files enable and filter: static_files of
 	// 5.10.
 	OwnSwitch bool
-	// BlanksNotTaken: a write to set_event_pid and its like ends with the last number, so
-	// that of blanks only nothing is taken: set_event_pid_blank, whose echo does not end
-	// on 5.10.
+	// BlanksNotTaken: a write to set_event_pid and its like ends with the last number;
+	// where the list has numbers, nothing is taken of blanks only: set_event_pid_blank,
+	// whose echo does not end on 5.10.
 	BlanksNotTaken bool
 	// RawDataID is the number of the event ftrace/raw_data; 0: 18: trace_marker of 5.10.
 	RawDataID uint16

@@ -92,7 +92,7 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if word == "" && a.tracer.conf.BlanksNotTaken {
+		if word == "" && a.tracer.conf.BlanksNotTaken && len(list) > 0 {
 			break
 		}
 		taken += used
