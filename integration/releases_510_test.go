@@ -7,6 +7,7 @@ var leftOut510 = map[string]string{
 	"rows_far_offset":     "what stands there is another function on each kernel",
 	"sh_parallel":         "groups cannot be deleted with their events, which stay in the order of the race",
 	"trace_pipe":          "a reader is not woken when recording ends, so that the script does not end either",
+	"static_formats":      "the static events here have the fields of 6.1",
 	"static_fields":       "the static events here have the fields of 6.1",
 	"events_far_symbols":  "5.10 has the one function and not the other, our guest the other way round",
 }

@@ -51,6 +51,9 @@ type Features struct {
 	// OwnSwitch: the group ftrace has the files enable and filter: static_files of
 	// 5.10.
 	OwnSwitch bool
+	// SnapshotSaysGlobally: that an instance's trigger cannot take a snapshot stops the
+	// global array's recording, and is said there: snapshot_refused of 5.10.
+	SnapshotSaysGlobally bool
 	// BlanksNotTaken: a write to set_event_pid and its like ends with the last number;
 	// where the list has numbers, nothing is taken of blanks only: set_event_pid_blank,
 	// whose echo does not end on 5.10.

@@ -139,14 +139,18 @@ func (a *Array) condSnapshotEnable() error {
 // trigger or a command, or, with cond, for a histogram's action. Where somebody
 // has freed the buffer for it, recording stops; in an int3's handler it cannot be.
 func (a *Array) takeSnapshot(h triggerHit, cond bool) {
+	to := a // who is told
+	if a.tracer.conf.SnapshotSaysGlobally {
+		to = a.tracer.global
+	}
 	switch {
 	case h.trap.Preempt&abi.NMIMask != 0:
-		a.putString(h, "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n")
-		a.putString(h, "*** snapshot is being ignored        ***\n")
+		to.putString(h, "*** SNAPSHOT CALLED FROM NMI CONTEXT ***\n")
+		to.putString(h, "*** snapshot is being ignored        ***\n")
 	case a.snapshot.Load() == nil:
-		a.putString(h, "*** SNAPSHOT NOT ALLOCATED ***\n")
-		a.putString(h, "*** stopping trace here!   ***\n")
-		a.buffer.disabled.Store(true)
+		to.putString(h, "*** SNAPSHOT NOT ALLOCATED ***\n")
+		to.putString(h, "*** stopping trace here!   ***\n")
+		to.buffer.disabled.Store(true)
 	case cond || !a.condSnapshot:
 		a.swapSnapshot(-1)
 	}
@@ -164,7 +168,7 @@ func (a *Array) putString(h triggerHit, text string) {
 	}
 	defer t.discard(trap)
 	en.buf[2], en.buf[3] = t.traceContextHere(trap)
-	if h.held {
+	if h.held && !t.conf.NoPreemptCount {
 		en.buf[3]++
 	}
 	en.word(snapshotIP)
