@@ -3,15 +3,20 @@ package tracing
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/btf"
 )
 
+// returns says whether the probe is known to be on a function's return: where types
+// are known, one that is given by an address is not.
+func (d *definition) returns() bool { return d.ret && (d.conf.BTF == nil || !d.byAddr) }
+
 // atFunction says whether the probe is at a function's entry, or on its return, so
 // that the function's arguments can be had.
-func (d *definition) atFunction() bool { return d.fentry || d.ret }
+func (d *definition) atFunction() bool { return d.fentry || d.returns() }
 
 // argSource is where an argument is at the probe: a return probe keeps it from the
 // entry.
@@ -23,53 +28,69 @@ func (d *definition) argSource() fetchOp {
 }
 
 // expandArgs is traceprobe_expand_meta_args and traceprobe_expand_dentry_args: $arg*
-// becomes the names of all arguments, $argN the name of one; NAME:%pd and NAME:%pD
-// the name that a dentry and a file have.
+// becomes the names of all arguments, $argN the name of one; WHAT:%pd and WHAT:%pD the
+// name that a dentry and a file have. Without an argument's name among them, the words
+// themselves change, and error_log shows them so.
 func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
-	if d.conf.BTF == nil || d.user {
+	if d.conf.BTF == nil || d.user || d.fields != nil {
 		return words, nil
 	}
-	var out []string
-	all := false
-	for i, word := range words {
-		fail := func(e probeError) ([]string, *definitionError) {
-			return nil, &definitionError{e, i + 2, 0}
-		}
-		nth, isArg := strings.CutPrefix(word, "$arg")
-		if !isArg || d.fields != nil {
-			out = append(out, d.expandDentry(word))
-			continue
-		}
-		star := strings.HasPrefix(nth, "*")
-		switch {
-		case star && all:
-			return fail(errDoubleArgs)
-		case star && !d.atFunction():
-			return fail(errNotAtEntry)
-		case star && d.params() == nil:
-			d.first = &errNoSupBTFArg
-			return fail(errBadVar)
-		case star:
-			all = true
-			for _, p := range d.params() {
-				out = append(out, p.Name)
+	out := words
+	if slices.ContainsFunc(words, func(word string) bool { return strings.HasPrefix(word, "$arg") }) {
+		out = nil
+		for i, word := range words {
+			names, err := d.expandNames(word, slices.ContainsFunc(words[:i], isAllArgs))
+			if err != nil {
+				return nil, &definitionError{*err, i + 2, 0}
 			}
-			continue
+			out = append(out, names...)
 		}
-		n, rest := simpleUint(nth)
-		if !isDigit(nth) || n == 0 || d.params() == nil {
-			out = append(out, d.expandDentry(word))
-			continue
-		}
-		switch {
-		case n > uint64(len(d.params())):
-			return fail(errNoBTFArg)
-		case rest != "" && rest[0] != ':':
-			return fail(errBadVarENOENT)
-		}
-		out = append(out, d.expandDentry(d.params()[n-1].Name+rest))
+	}
+	for i, word := range out {
+		out[i] = d.expandDentry(word)
 	}
 	return out, nil
+}
+
+func isAllArgs(word string) bool { return strings.HasPrefix(word, "$arg*") }
+
+// expandNames expands one word; again: $arg* stands among those before it.
+func (d *definition) expandNames(word string, again bool) ([]string, *probeError) {
+	nth, isArg := strings.CutPrefix(word, "$arg")
+	star := isAllArgs(word)
+	switch {
+	case !isArg:
+		return []string{word}, nil
+	case star && again:
+		return nil, &errDoubleArgs
+	case !d.atFunction():
+		return nil, &errNotAtEntry
+	case star && d.params() == nil:
+		d.first = &errNoSupBTFArg
+		return nil, &errBadVar
+	case d.params() == nil:
+		return []string{word}, nil
+	case star:
+		var names []string
+		for _, p := range d.params() {
+			names = append(names, p.Name)
+		}
+		return names, nil
+	}
+	rest := strings.TrimLeft(nth, "0123456789")
+	digits := strings.TrimSuffix(nth, rest)
+	n, err := parseUint(digits, 10, math.MaxUint64)
+	switch {
+	case digits == "":
+		return nil, &errBadVar
+	case rest != "" && rest[0] != ':':
+		return nil, &errBadVarENOENT
+	case err == nil && n == 0:
+		return nil, &errBadArgNum
+	case err != nil || n > uint64(len(d.params())):
+		return nil, &errNoBTFArg
+	}
+	return []string{d.params()[n-1].Name + rest}, nil
 }
 
 // params are the function's arguments; nil: it has none, or is not known.

@@ -133,6 +133,9 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 		t.conf.Machine.Printk(4, "Failed to create system directory %s", group)
 	case slices.Contains(systemFiles[:], name) || strings.Contains(name, "/"):
 		e.Hidden = true
+		if t.conf.Eventfs {
+			break
+		}
 		t.conf.Machine.Printk(4, "Could not create tracefs '%s' directory", name)
 	}
 	if !s.hidden && !e.Hidden {

@@ -302,10 +302,10 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	stack, isStack := strings.CutPrefix(name, "stack")
 	nth, isArg := strings.CutPrefix(name, "arg")
 	switch {
-	case name == "retval" && !p.d.ret:
-		return failArg(errRetvalOnProbe, offset)
-	case p.d.conf.BTF != nil && (name == "retval" || strings.HasPrefix(name, "retval->") || strings.HasPrefix(name, "retval.")):
+	case strings.HasPrefix(name, "retval") && p.d.conf.BTF != nil && p.d.returns():
 		return p.parseBTF("$"+name, offset)
+	case strings.HasPrefix(name, "retval") && p.d.conf.BTF != nil, name == "retval" && !p.d.ret:
+		return failArg(errRetvalOnProbe, offset)
 	case name == "retval":
 		return p.source(fetchRetval, 0)
 	case name == "stack":
@@ -321,8 +321,6 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		return p.source(fetchStack, n)
 	case name == "comm" || name == "COMM":
 		return p.source(fetchComm, 0)
-	case isArg && p.d.conf.BTF != nil && !p.d.atFunction():
-		return failArg(errNotAtEntry, offset)
 	case isArg && (p.d.fentry || p.d.conf.BTF != nil):
 		n, err := parseUint(nth, 10, math.MaxUint64)
 		switch {
@@ -330,6 +328,8 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 			return failArg(errBadVar, offset)
 		case n == 0 || n > maxStackNth:
 			return failArg(errBadArgNum, offset)
+		case !p.d.atFunction():
+			return failArg(errNotAtEntry, offset)
 		}
 		return p.source(p.d.argSource(), n-1)
 	}

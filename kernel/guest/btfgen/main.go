@@ -76,7 +76,7 @@ func (g *gen) functions() (map[string]string, error) {
 		switch {
 		case e.Tag == dwarf.TagCompileUnit:
 			continue
-		case e.Tag == dwarf.TagSubprogram && e.Val(dwarf.AttrLowpc) != nil:
+		case e.Tag == dwarf.TagSubprogram && (e.Val(dwarf.AttrLowpc) != nil || e.Val(dwarf.AttrRanges) != nil):
 			name, text, err := g.function(e)
 			if err != nil {
 				return nil, err
