@@ -204,6 +204,9 @@ func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 // function, else EINVAL, or ENOENT when there is no such place.
 func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 	at, entry, err := k.resolve(addr, name, offset)
+	if e := errPtr(at); err != nil && e != nil && k.cfg.AnyAddress {
+		return e
+	}
 	if err != nil {
 		return err
 	}
