@@ -148,7 +148,8 @@ func checkTables(ctx context.Context, names []string, out io.Writer) error {
 	return nil
 }
 
-// playTables plays tables in as many boots at once as there are processors.
+// playTables plays tables in twice as many boots at once as there are processors:
+// much of the time Linux waits for grace periods.
 func playTables(ctx context.Context, k *linux.Kernel, names []string) (map[string]*grammar.Table, error) {
 	var scripts []linux.Script
 	for _, name := range names {
@@ -162,7 +163,7 @@ func playTables(ctx context.Context, k *linux.Kernel, names []string) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	boots := min(runtime.NumCPU(), len(scripts))
+	boots := min(2*runtime.NumCPU(), len(scripts))
 	results, errs := make([][]linux.Result, boots), make([]error, boots)
 	var wg sync.WaitGroup
 	for i := range boots {
