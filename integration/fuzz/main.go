@@ -214,7 +214,7 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (inputs int, er
 	cmd := exec.Command(t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzzcachedir="+t.cache,
 		"-test.parallel=1", "-test.fuzzminimizetime=500ms", "-test.timeout=0")
 	cmd.Dir = t.dir
-	text := newLog("now fuzzing with")
+	text := newLog(begun)
 	cmd.Stdout, cmd.Stderr = text, text
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its workers are in its group
@@ -249,7 +249,7 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (inputs int, er
 }
 
 // wait lets the engine try all inputs that it has, and then new ones for a time.
-func (t *target) wait(ctx context.Context, ended <-chan error, begun <-chan struct{}, length time.Duration) error {
+func (t *target) wait(ctx context.Context, ended <-chan error, seen <-chan struct{}, length time.Duration) error {
 	timer := time.NewTimer(beginLimit)
 	defer timer.Stop()
 	for {
@@ -259,11 +259,11 @@ func (t *target) wait(ctx context.Context, ended <-chan error, begun <-chan stru
 				err = t.whyNone()
 			}
 			return err
-		case <-begun:
-			begun = nil
+		case <-seen:
+			seen = nil
 			timer.Reset(length)
 		case <-timer.C:
-			if begun != nil {
+			if seen != nil {
 				return fmt.Errorf("still tries the inputs that it has after %v", beginLimit)
 			}
 			return nil
@@ -273,9 +273,13 @@ func (t *target) wait(ctx context.Context, ended <-chan error, begun <-chan stru
 	}
 }
 
-// log keeps what a process says, and tells when it has said a phrase.
+// begun is what an engine says once it has tried the inputs that it has. Where it has
+// none, there is no such line: only the count of others, every three seconds.
+var begun = regexp.MustCompile(`now fuzzing with|execs: `)
+
+// log keeps what a process says, and tells when it has said something.
 type log struct {
-	phrase []byte
+	phrase *regexp.Regexp
 	seen   chan struct{}
 
 	mu   sync.Mutex
@@ -283,13 +287,13 @@ type log struct {
 	told bool
 }
 
-func newLog(phrase string) *log { return &log{phrase: []byte(phrase), seen: make(chan struct{})} }
+func newLog(phrase *regexp.Regexp) *log { return &log{phrase: phrase, seen: make(chan struct{})} }
 
 func (l *log) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.text.Write(p)
-	if !l.told && bytes.Contains(l.text.Bytes(), l.phrase) {
+	if !l.told && l.phrase.Match(l.text.Bytes()) {
 		l.told = true
 		close(l.seen)
 	}
