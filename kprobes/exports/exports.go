@@ -160,9 +160,9 @@ func (e *Exports) register(at, size, nodes uint64) error {
 		}
 		p = &probe{c: &e.conf, at: at, nodes: nodes}
 		p.init(f)
-	}
-	p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
-	p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
+		p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
+		p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
+	} // else it is registered, and stays what it is, whatever the struct says now
 	switch {
 	case p.ret != nil:
 		err = e.conf.Kprobes.RegisterRetprobe(p.ret)

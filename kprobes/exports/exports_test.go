@@ -147,7 +147,8 @@ func FuzzRequest(f *testing.F) {
 				}
 			}
 		}
-		for i := range structs {
+		for i, p := range structs { // what a registration writes may have come over the array
+			_ = w.WriteU64(array+8*uint64(i), p)
 			w.e.Request(abi.ProbeUnregister, array+8*uint64(i), 1)
 		}
 		if got := w.list(); got != "" {
