@@ -306,7 +306,8 @@ func put32(m abi.Memory, at uint64, v uint32) error {
 }
 
 // unregister takes an array of n addresses of structs. Of those that are not
-// registered the address of the probe is cleared.
+// registered the address of the probe is cleared. EFAULT: the array or a struct is not
+// there; those before it are unregistered.
 func (e *Exports) unregister(array, n uint64) error {
 	if n > maxBatch {
 		return fmt.Errorf("%d probes at once: %w", n, syscall.EINVAL)
@@ -314,16 +315,16 @@ func (e *Exports) unregister(array, n uint64) error {
 	var gone []*probe
 	var kps []*kprobes.Kprobe
 	var rps []*kprobes.Retprobe
-	for i := range n {
+	var bad error
+	for i := uint64(0); i < n && bad == nil; i++ {
 		at, err := e.conf.Memory.ReadU64(array + 8*i)
 		if err != nil {
-			return err
+			bad = err
+			continue
 		}
 		p := e.probes[at]
 		if p == nil {
-			if err := e.conf.Memory.WriteU64(at+kpAddr, 0); err != nil {
-				return err
-			}
+			bad = e.conf.Memory.WriteU64(at+kpAddr, 0)
 			continue
 		}
 		delete(e.probes, at)
@@ -334,7 +335,7 @@ func (e *Exports) unregister(array, n uint64) error {
 			kps = append(kps, p.kp)
 		}
 	}
-	err := errors.Join(e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
+	err := errors.Join(bad, e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
 	for _, p := range gone {
 		err = errors.Join(err, p.writeBack())
 	}
