@@ -19,7 +19,8 @@ state() {
 		/proc/sys/kernel/sysctl_writes_strict /proc/sys/kernel/kptr_restrict /proc/sys/kernel/perf_event_paranoid \
 		/proc/sys/kernel/ftrace_enabled /sys/kernel/tracing/kprobe_events /sys/kernel/tracing/tracing_on \
 		/sys/kernel/tracing/events/enable /sys/kernel/tracing/current_tracer \
-		/sys/kernel/tracing/set_event_pid /sys/kernel/tracing/set_event_notrace_pid; do
+		/sys/kernel/tracing/set_event_pid /sys/kernel/tracing/set_event_notrace_pid \
+		/sys/kernel/tracing/trace_clock /sys/kernel/tracing/dynamic_events; do
 		echo "$f:"
 		cat $f
 	done
@@ -30,7 +31,9 @@ state() {
 # reset keeps what one script left behind from the next.
 reset() {
 	echo 0 >/sys/kernel/tracing/events/enable
+	echo >/sys/kernel/tracing/dynamic_events
 	echo >/sys/kernel/tracing/kprobe_events
+	echo "$clock" >/sys/kernel/tracing/trace_clock
 	echo nop >/sys/kernel/tracing/current_tracer
 	: >/sys/kernel/tracing/set_event_pid # a blank line would keep 5.10 for ever
 	: >/sys/kernel/tracing/set_event_notrace_pid
@@ -40,6 +43,7 @@ reset() {
 	echo 1 >/proc/sys/kernel/sysctl_writes_strict
 } 2>/dev/null
 
+clock=$(sed 's/.*\[\(.*\)\].*/\1/' /sys/kernel/tracing/trace_clock)
 state >/state 2>&1
 while read -r name limit; do
 	mkdir /work
