@@ -44,10 +44,14 @@ func Play(w io.Writer, name string, seed uint64, first, last int) error {
 	defer unix.Close(kmsg)
 	p := &player{kmsg: kmsg}
 	t.Cases = t.Cases[min(first, len(t.Cases)):min(last, len(t.Cases))]
+	_, clock, _ := strings.Cut(load("trace_clock"), "[")
+	clock, _, _ = strings.Cut(clock, "]")
+	store("trace_clock", 0, "local") // as reset leaves it, wherever the cases begin
 	for i := range t.Cases {
 		p.play(&t.Cases[i])
 	}
 	p.reset()
+	store("trace_clock", 0, clock)
 	return t.Write(w)
 }
 
