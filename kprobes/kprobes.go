@@ -241,6 +241,9 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if err := k.checkRereg(p); err != nil { // p.Addr would become another, where there is an offset, and p could not be found
+		return err
+	}
 	p.Addr = at
 	if err := k.checkRereg(p); err != nil {
 		return err

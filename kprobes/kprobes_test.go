@@ -524,3 +524,19 @@ func wantErr(t testing.TB, err error, want syscall.Errno) {
 		t.Errorf("got %v, want %v", err, want)
 	}
 }
+
+// TestRegisteredAgain: a probe that is registered and given by address and offset
+// stays where it is when it is registered once more.
+func TestRegisteredAgain(t *testing.T) {
+	w := newWorld(t)
+	p := w.register(t, &kprobes.Kprobe{Addr: vfsReadAt, Offset: 5})
+	if err := w.k.Register(p); !errors.Is(err, syscall.EINVAL) || p.Addr != readInner {
+		t.Errorf("registered again: %v, at %#x", err, p.Addr)
+	}
+	if err := w.k.Unregister(p); err != nil {
+		t.Error(err)
+	}
+	if points := w.k.Points(); len(points) != 0 {
+		t.Errorf("%d points are left", len(points))
+	}
+}
