@@ -342,10 +342,10 @@ func (b *RingBuffer) swap(other *RingBuffer) {
 // swapCPU does so for one vCPU: ring_buffer_swap_cpu.
 func (b *RingBuffer) swapCPU(other *RingBuffer, cpu int) {
 	mine, its := &b.cpus[cpu], &other.cpus[cpu]
-	mine.mu.Lock()
-	defer mine.mu.Unlock()
-	its.mu.Lock()
-	defer its.mu.Unlock()
+	mine.lock()
+	defer mine.unlock()
+	its.lock()
+	defer its.unlock()
 	mine.cpuPages, its.cpuPages = its.cpuPages, mine.cpuPages
 }
 
