@@ -36,17 +36,22 @@ pre_handler
 `
 
 // TestExampleModules plays it.
-func TestExampleModules(t *testing.T) {
+func TestExampleModules(t *testing.T) { playModules(t, modulesScript, modulesWant) }
+
+// playModules plays a script below exec, on two vCPUs, with flags; its argument is the
+// folder of the guest's modules.
+func playModules(t *testing.T, script, want string, flags ...string) {
+	t.Helper()
 	needFUSE(t)
 	needBusybox(t)
 	dir := publicDir(t)
-	put(t, dir, "script", modulesScript)
+	put(t, dir, "script", script)
 	modules, err := filepath.Abs("../kernel/guest/modules")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out, status := asUser(nil).exec(t, dir, nil, []string{"--cpus", "2"}, "busybox", "sh", "script", modules)
-	if status != 0 || out != modulesWant {
-		t.Errorf("status %d, wanted (-) and got (+):\n%s", status, diff(modulesWant, out))
+	out, status := asUser(nil).exec(t, dir, nil, append([]string{"--cpus", "2"}, flags...), "busybox", "sh", "script", modules)
+	if status != 0 || out != want {
+		t.Errorf("status %d, wanted (-) and got (+):\n%s", status, diff(want, out))
 	}
 }

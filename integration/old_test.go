@@ -1,9 +1,6 @@
 package integration
 
-import (
-	"path/filepath"
-	"testing"
-)
+import "testing"
 
 // oldScript is document 002's example of a jprobe, as a user of 2.6.25 has it: a
 // module is loaded, list has its line, and a fork is told of. $KPROBEFS_MNT/debug
@@ -30,17 +27,4 @@ jprobe unregistered
 `
 
 // TestOldRelease plays it.
-func TestOldRelease(t *testing.T) {
-	needFUSE(t)
-	needBusybox(t)
-	dir := publicDir(t)
-	put(t, dir, "script", oldScript)
-	modules, err := filepath.Abs("../kernel/guest/modules")
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, status := asUser(nil).exec(t, dir, nil, []string{"--cpus", "2", "--release", "2.6.25"}, "busybox", "sh", "script", modules)
-	if status != 0 || out != oldWant {
-		t.Errorf("status %d, wanted (-) and got (+):\n%s", status, diff(oldWant, out))
-	}
-}
+func TestOldRelease(t *testing.T) { playModules(t, oldScript, oldWant, "--release", "2.6.25") }

@@ -105,11 +105,11 @@ func (k *Kprobes) JprobeEntry(name string) (uint64, error) {
 	if !k.cfg.Jprobes {
 		return 0, errf(syscall.ENOSYS, "this release has no jprobes")
 	}
-	syms := k.cfg.Symbols.LookupName(name)
-	if len(syms) == 0 {
+	addr := k.symbol(name)
+	if addr == 0 {
 		return 0, errf(syscall.ENOENT, "no symbol %s", name)
 	}
-	return syms[0].Addr, nil
+	return addr, nil
 }
 
 // RegisterJprobes is register_jprobes: all or none. EINVAL when jps is empty.
@@ -227,6 +227,14 @@ func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
 	}
 	c.point = nil
 	c.away.end(t)
+}
+
+// busy says whether a probe is being handled on the CPU, which keeps others from it.
+func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
+	if c.point != nil {
+		k.dropLeft(c, t)
+	}
+	return c.point != nil
 }
 
 // breakHandler is what an int3 that is no probe's does while one is being handled.

@@ -114,6 +114,7 @@ func (k *Kprobes) writeJprobeCalls(w *ownWriter) {
 	w.jump(0xe9, unregisterAll)
 }
 
+// symbol is the address of the first symbol of a name; 0: there is none.
 func (k *Kprobes) symbol(name string) uint64 {
 	if syms := k.cfg.Symbols.LookupName(name); len(syms) > 0 {
 		return syms[0].Addr

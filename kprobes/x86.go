@@ -79,10 +79,7 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 }
 
 func (k *Kprobes) hitInt3(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) bool {
-	if c.point != nil {
-		k.dropLeft(c, t)
-	}
-	if c.point != nil {
+	if k.busy(c, t) {
 		return k.reenter(c, pt, code, t)
 	}
 	c.begin(pt, code, t)
@@ -251,10 +248,7 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 	if pt == nil || pt.Disabled() {
 		return
 	}
-	if c.point != nil {
-		k.dropLeft(c, t)
-	}
-	if c.point != nil {
+	if k.busy(c, t) {
 		miss(pt)
 		return
 	}
@@ -278,10 +272,7 @@ func (k *Kprobes) Optimized(t *abi.Trap) {
 	if pt == nil || pt.Disabled() {
 		return // its way back is on the optimizer's list
 	}
-	if c.point != nil {
-		k.dropLeft(c, t)
-	}
-	if c.point != nil {
+	if k.busy(c, t) {
 		miss(pt)
 		return
 	}

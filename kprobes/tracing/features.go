@@ -147,6 +147,8 @@ func (f *Features) releaseError(e probeError) probeError {
 	switch {
 	case f.MaxActiveExit && e == errMaxActNoKprobe:
 		e.text = "Maxactive is only for function exit"
+	case f.SymbolEINVAL && e == errNonUniqSymbol:
+		e.errno = syscall.EINVAL
 	case f.LongArgE2BIG && e == errArgTooLong:
 		e.errno = syscall.E2BIG
 	case f.BadVariable != "" && e == errBadVar:

@@ -85,12 +85,19 @@ func (c *cmdlines) renamed(pid int32, name string) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if n := c.known(pid); n != nil {
+		*n = comm{}
+		copy(n[:abi.TaskCommLen-1], name)
+	}
+}
+
+// known is the name of a task, pid above 0; nil: it has none here. The caller holds mu.
+func (c *cmdlines) known(pid int32) *comm {
 	slot := c.byPID[pid%pidMapSize]
 	if slot == 0 || c.pids[slot-1] != pid {
-		return
+		return nil
 	}
-	c.names[slot-1] = comm{}
-	copy(c.names[slot-1][:abi.TaskCommLen-1], name)
+	return &c.names[slot-1]
 }
 
 // Renamed tells that a task has another name now. Lines of trace that it had before
@@ -109,12 +116,11 @@ func (c *cmdlines) find(pid int32) (name comm) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	slot := c.byPID[pid%pidMapSize]
-	if slot == 0 || c.pids[slot-1] != pid {
-		copy(name[:], "<...>")
-		return name
+	if n := c.known(pid); n != nil {
+		return *n
 	}
-	return c.names[slot-1]
+	copy(name[:], "<...>")
+	return name
 }
 
 // load is the name of the task of a hit, in atomic Go: two words, which is faster

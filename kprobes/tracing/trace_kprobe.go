@@ -412,8 +412,6 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 	d.symbol, d.offset = symbol, uint32(offset)
 	if !strings.Contains(symbol, ":") && !t.conf.LateSymbols {
 		switch n := len(t.conf.Symbols.LookupName(symbol)); {
-		case n > 1 && t.conf.SymbolEINVAL:
-			return fail(errNonUniqSymbolEINVAL, 0)
 		case n > 1:
 			return fail(errNonUniqSymbol, 0)
 		case n == 0 && t.conf.SymbolEINVAL:

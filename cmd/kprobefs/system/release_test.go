@@ -39,6 +39,21 @@ func TestReleases(t *testing.T) {
 	}
 }
 
+// bootRelease boots a release as it was configured, until the test ends.
+func bootRelease(t *testing.T, name string) *system.System {
+	t.Helper()
+	r, err := system.ParseRelease(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := system.New(system.Options{CPUs: 1, Release: r, Config: r.Config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
 // TestEntryPlaces: on 6.12 a probe on a function that begins with endbr64 goes behind
 // it, where the fentry nop is, by the names of both places; on 6.1 none does.
 func TestEntryPlaces(t *testing.T) {
@@ -47,15 +62,7 @@ func TestEntryPlaces(t *testing.T) {
 		most    bool // begin with endbr64
 	}{{"6.1", false}, {"6.12", true}} {
 		t.Run(tt.release, func(t *testing.T) {
-			r, err := system.ParseRelease(tt.release)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s, err := system.New(system.Options{CPUs: 1, Release: r, Config: r.Config})
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer s.Close()
+			s := bootRelease(t, tt.release)
 			var all, behind int
 			for _, site := range s.Machine.Image().Mcount {
 				sym, off, ok := s.Machine.Symbols().Lookup(site)
@@ -94,15 +101,7 @@ func TestEntryPlaces(t *testing.T) {
 // TestModule612: 6.12 has modules of its own, whose functions begin with endbr64, too;
 // 6.1's are not for it.
 func TestModule612(t *testing.T) {
-	r, err := system.ParseRelease("6.12")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := system.New(system.Options{CPUs: 1, Release: r, Config: r.Config})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+	s := bootRelease(t, "6.12")
 	ctx := context.Background()
 	if _, err := s.Modules.Load(ctx, ko(t, "kprobe_target")); !errors.Is(err, syscall.ENOEXEC) {
 		t.Errorf("6.1's module: %v", err)
