@@ -202,6 +202,8 @@ func TestPipeSleepsOn(t *testing.T) {
 		lines <- string(b[:n])
 	}()
 	awaitReader(tr)
+	p.mu.Lock()   // free once it has seen that recording is on, and sleeps
+	p.mu.Unlock() //nolint:staticcheck // nothing to do meanwhile
 	for _, on := range []string{"0", "1"} {
 		if err := tr.global.SetOn([]byte(on)); err != nil {
 			t.Fatal(err)
