@@ -135,6 +135,9 @@ type Machine struct {
 
 	returns map[uint64]uint64 // addresses of handlerReturns
 
+	copiesMu sync.Mutex // writers of copies
+	copies   atomic.Pointer[[]textCopy]
+
 	keyMu    sync.Mutex   // one change of a static key at a time
 	stopMu   sync.Mutex   // one StopMachine at a time
 	stopping atomic.Int32 // vCPUs do not enter guest code while it is not 0

@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -30,5 +31,39 @@ func (m *Machine) trampoline(function string) (uint64, error) {
 	at := call - from
 	code[at] = 0xe8
 	binary.LittleEndian.PutUint32(code[at+1:], uint32(target-(addr+at+callLen)))
-	return addr, m.Poke(abi.Patch{Addr: addr, Bytes: code})
+	if err := m.Poke(abi.Patch{Addr: addr, Bytes: code}); err != nil {
+		return 0, err
+	}
+	m.copiesMu.Lock()
+	defer m.copiesMu.Unlock()
+	var copies []textCopy
+	if had := m.copies.Load(); had != nil {
+		copies = slices.Clone(*had)
+	}
+	copies = append(copies, textCopy{abi.Range{Start: addr, End: addr + uint64(len(code))}, from})
+	m.copies.Store(&copies)
+	return addr, nil
+}
+
+// textCopy is a trampoline, and the address of what it is a copy of.
+type textCopy struct {
+	abi.Range
+	from uint64
+}
+
+// original gives the address in kernel text that the byte at addr was copied from
+// when addr is in a trampoline, which has the stack frame of its original; others
+// are their own.
+func (m *Machine) original(addr uint64) uint64 {
+	if addr < abi.SlotsBase {
+		return addr
+	}
+	if copies := m.copies.Load(); copies != nil {
+		for _, c := range *copies {
+			if c.Contains(addr) {
+				return c.from + addr - c.Start
+			}
+		}
+	}
+	return addr
 }

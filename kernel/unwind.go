@@ -21,7 +21,7 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 		if h.EndAtTrampoline && shown == m.rethookTrampoline {
 			return n
 		}
-		at := ip - past
+		at := m.original(ip - past)
 		past = 1 // a call may be a function's last instruction
 		size, ok := m.img.Frames.Size(at)
 		switch {
@@ -60,9 +60,9 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 }
 
 // returnsTo says whether a stack may lead to an address: what has booted the kernel
-// may still be on its way out of init text.
+// may still be on its way out of init text, and interrupts come over trampolines, too.
 func (m *Machine) returnsTo(addr uint64) bool {
-	return m.tab.KernelText(addr) || m.img.InitText.Contains(addr)
+	return m.tab.KernelText(addr) || m.img.InitText.Contains(addr) || m.original(addr) != addr
 }
 
 // interrupted finds what an exception or interrupt came over: the gates in entry

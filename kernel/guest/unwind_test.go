@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"golang.org/x/arch/x86/x86asm"
+
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
@@ -61,4 +63,66 @@ func TestUnwind(t *testing.T) {
 			t.Errorf("a stack ends in %s", end)
 		}
 	}
+}
+
+// TestUnwindTrampolines: an interrupt may come over what an fentry site calls, also
+// over a listener's own copy of it. From each of its instructions the stack leads
+// on to the traced function and its caller.
+func TestUnwindTrampolines(t *testing.T) {
+	m := boot(t, 1)
+	o := &ftrace.Ops{Function: "function_trace_call", Func: func(*abi.Trap) {}}
+	if err := m.Sites().Set(o, []uint64{m.sym("kfree")}); err != nil {
+		t.Fatal(err)
+	}
+	caller, regs := m.sym("ftrace_caller"), m.sym("ftrace_regs_caller")
+	own := m.Sites().Listened()[0].Tramp
+	if own == 0 || own == caller {
+		t.Fatalf("the trampoline is at %#x", own)
+	}
+	for _, x := range []struct {
+		at, end uint64
+		frames  []uint64 // bytes above the return address, in order
+	}{
+		{caller, m.sym("ftrace_stub"), []uint64{0, 168, 0}},
+		{own, own + m.sym("ftrace_caller_end") - caller + 1, []uint64{0, 168, 0}},
+		{regs, caller, []uint64{0, 8, 176, 8, 0}},
+	} {
+		var seen []uint64
+		for ip := x.at; ip < x.end; {
+			in, err := x86asm.Decode(m.bytes(ip, 15), 64)
+			if err != nil {
+				t.Fatalf("at %#x: %v", ip, err)
+			}
+			if in.Op == x86asm.INT { // padding
+				break
+			}
+			size, ok := m.frame(ip)
+			if !ok {
+				t.Errorf("%v at %+d of %#x: the stack ends", in, ip-x.at, x.at)
+			} else if len(seen) == 0 || seen[len(seen)-1] != size {
+				seen = append(seen, size)
+			}
+			ip += uint64(in.Len)
+		}
+		if !slices.Equal(seen, x.frames) {
+			t.Errorf("%#x: %d bytes are above the return address, want %d", x.at, seen, x.frames)
+		}
+	}
+}
+
+// frame gives how far above the stack pointer Unwind finds the return address at ip:
+// the memory from there holds one function after the other.
+func (m *machine) frame(ip uint64) (size uint64, ok bool) {
+	m.t.Helper()
+	all := m.Sites().All()
+	stack := m.zalloc(256)
+	defer m.call("kfree", stack)
+	for i := range uint64(256 / 8) {
+		m.put64(stack+8*i, all[i]+ftrace.SiteSize)
+	}
+	var ips [2]uint64
+	if n := m.Unwind(0, ip, 0, stack, ips[:], nil); n < 2 || ips[0] != ip {
+		return 0, false
+	}
+	return 8 * uint64(slices.Index(all, ips[1]-ftrace.SiteSize)), true
 }

@@ -107,9 +107,13 @@ SYM_FUNC_START paravirt_ret0
 SYM_FUNC_END paravirt_ret0
 	.section .noinstr.text, "ax"
 SYM_FUNC_START native_save_fl
+	.cfi_startproc
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	popq	%rax
+	.cfi_adjust_cfa_offset -8
 	ret
+	.cfi_endproc
 SYM_FUNC_END native_save_fl
 
 /* rdi: prev, rsi: next. Gives prev, seen from next's stack. */

@@ -45,8 +45,11 @@
  * five, 8(rsp) what the function will return to. Goes on at regs->ip.
  */
 SYM_FUNC_START ftrace_regs_caller
+	.cfi_startproc
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	subq	$PT_SIZE, %rsp
+	.cfi_adjust_cfa_offset PT_SIZE
 	SAVE_TO_FRAME
 	movq	PT_SIZE(%rsp), %rax
 	movq	%rax, PT_FLAGS(%rsp)
@@ -68,8 +71,11 @@ SYM_FUNC_START ftrace_regs_caller
 	movq	%rax, PT_SIZE(%rsp)
 	RESTORE_FROM_FRAME
 	addq	$PT_SIZE, %rsp
+	.cfi_adjust_cfa_offset -PT_SIZE
 	popfq
+	.cfi_adjust_cfa_offset -8
 	ret
+	.cfi_endproc
 SYM_FUNC_END ftrace_regs_caller
 _ASM_NOKPROBE ftrace_regs_caller
 
@@ -79,7 +85,9 @@ _ASM_NOKPROBE ftrace_regs_caller
  * calls a copy of this, in which the call at ftrace_call is the listener's.
  */
 SYM_FUNC_START ftrace_caller
+	.cfi_startproc
 	subq	$PT_SIZE, %rsp
+	.cfi_adjust_cfa_offset PT_SIZE
 	movq	%r11, 48(%rsp)
 	movq	%r10, 56(%rsp)
 	movq	%r9, 64(%rsp)
@@ -107,21 +115,33 @@ ftrace_call:
 	movq	104(%rsp), %rsi
 	movq	112(%rsp), %rdi
 	addq	$PT_SIZE, %rsp
+	.cfi_adjust_cfa_offset -PT_SIZE
 	.globl ftrace_caller_end
 ftrace_caller_end:
 	ret
+	.cfi_endproc
 SYM_FUNC_END ftrace_caller
 _ASM_NOKPROBE ftrace_caller
 _ASM_NOKPROBE ftrace_call
 _ASM_NOKPROBE ftrace_caller_end
 
-/* A function that was entered with a return probe returns to here. */
+/*
+ * A function that was entered with a return probe returns to here. What it
+ * pushes first is in the place of the return address that is gone.
+ */
 SYM_CODE_START arch_rethook_trampoline
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
 	pushq	$arch_rethook_trampoline
+	.cfi_adjust_cfa_offset 8
 	pushq	$__KERNEL_DS
+	.cfi_adjust_cfa_offset 8
 	pushq	%rsp
+	.cfi_adjust_cfa_offset 8
 	pushfq
+	.cfi_adjust_cfa_offset 8
 	subq	$144, %rsp
+	.cfi_adjust_cfa_offset 144
 	SAVE_TO_FRAME
 	movq	%rsp, %rdi
 	cld
@@ -129,8 +149,11 @@ SYM_CODE_START arch_rethook_trampoline
 	RESTORE_FROM_FRAME
 	/* The flags were copied to ss's place, the return address to the slot above. */
 	addq	$160, %rsp
+	.cfi_adjust_cfa_offset -160
 	popfq
+	.cfi_adjust_cfa_offset -8
 	ret
+	.cfi_endproc
 SYM_FUNC_END arch_rethook_trampoline
 _ASM_NOKPROBE arch_rethook_trampoline
 

@@ -6,14 +6,17 @@
 	.globl __x86_indirect_thunk_\reg
 	.type __x86_indirect_thunk_\reg, @function
 __x86_indirect_thunk_\reg:
+	.cfi_startproc
 	call	.Ldo_rop_\@
 .Lspec_trap_\@:
 	pause
 	lfence
 	jmp	.Lspec_trap_\@
 .Ldo_rop_\@:
+	.cfi_adjust_cfa_offset 8
 	movq	%\reg, (%rsp)
 	ret
+	.cfi_endproc
 	.size __x86_indirect_thunk_\reg, . - __x86_indirect_thunk_\reg
 	.pushsection __ksymtab_strings, "a"
 	.asciz "__x86_indirect_thunk_\reg"
