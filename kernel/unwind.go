@@ -23,7 +23,7 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 		}
 		at := m.original(ip - past)
 		past = 1 // a call may be a function's last instruction
-		size, ok := m.img.Frames.Size(at)
+		size, ok := m.tab.FrameSize(at)
 		switch {
 		case ok:
 		case m.img.EntryText.Contains(at):

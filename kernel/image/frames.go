@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sort"
 )
 
 // Frames tells of each place in C code how far above the stack pointer the
@@ -28,14 +29,22 @@ type frameRow struct {
 // Size gives the bytes from the stack pointer at addr to above the return
 // address of the function that addr lies in. False: addr is not in C code.
 func (f *Frames) Size(addr uint64) (uint64, bool) {
-	i, exact := slices.BinarySearchFunc(f.rows, addr, func(r frameRow, a uint64) int { return cmp.Compare(r.addr, a) })
-	if !exact {
-		i--
-	}
+	i := sort.Search(len(f.rows), func(i int) bool { return f.rows[i].addr > addr }) - 1
 	if i < 0 || f.rows[i].size == 0 {
 		return 0, false
 	}
 	return uint64(f.rows[i].size), true
+}
+
+// ReadFrames reads an .eh_frame that is linked to be at addr. Only what gcc makes
+// of the guest's sources is understood.
+func ReadFrames(addr uint64, b []byte) (Frames, error) {
+	r := frameReader{b: b, base: addr}
+	rows, err := r.read()
+	if err != nil {
+		return Frames{}, fmt.Errorf(".eh_frame at %#x: %w", r.pos, err)
+	}
+	return Frames{rows}, nil
 }
 
 // frames reads .eh_frame, if there is one.
@@ -48,11 +57,8 @@ func (l *loader) frames(f *elf.File) error {
 	if err != nil {
 		return err
 	}
-	r := frameReader{b: b, base: s.Addr}
-	if l.Frames.rows, err = r.read(); err != nil {
-		return fmt.Errorf(".eh_frame at %#x: %w", r.pos, err)
-	}
-	return nil
+	l.Frames, err = ReadFrames(s.Addr, b)
+	return err
 }
 
 // frameReader reads the entries of an .eh_frame.
@@ -84,7 +90,10 @@ func (r *frameReader) read() ([]frameRow, error) {
 		}
 		r.pos += 4 + n
 	}
-	slices.SortStableFunc(r.rows, func(a, b frameRow) int { return cmp.Compare(a.addr, b.addr) })
+	slices.SortFunc(r.rows, func(a, b frameRow) int {
+		// One function may begin where another ends.
+		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size))
+	})
 	return r.rows, nil
 }
 

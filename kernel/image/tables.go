@@ -39,6 +39,7 @@ type Sites struct {
 	ExTable     []Ex
 	SMPLocks    []uint64
 	Blacklist   []abi.Range
+	Frames      Frames
 
 	initDone atomic.Bool
 }
@@ -53,6 +54,7 @@ func NewTables(m *Image, syms Symbols) *Tables {
 		Mcount:   m.Mcount, Jumps: m.Jumps, StaticCalls: m.StaticCalls,
 		Bugs: m.Bugs, ExTable: m.ExTable, SMPLocks: m.SMPLocks,
 		Blacklist: blacklist(m, syms),
+		Frames:    m.Frames,
 	}})
 	return t
 }
@@ -129,6 +131,17 @@ func (t *Tables) KernelText(addr uint64) bool {
 		}
 	}
 	return false
+}
+
+// FrameSize is Frames.Size for the code at addr, in the kernel or a module, also in
+// init text that is being left.
+func (t *Tables) FrameSize(addr uint64) (uint64, bool) {
+	for _, s := range t.sites() {
+		if s.InitText.Contains(addr) || slices.ContainsFunc(s.Text, func(r abi.Range) bool { return r.Contains(addr) }) {
+			return s.Frames.Size(addr)
+		}
+	}
+	return 0, false
 }
 
 // JumpLabel says whether a jump label overlaps [start, end).

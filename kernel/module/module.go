@@ -403,6 +403,9 @@ func (m *module) tables(o *object, textOnly bool) error {
 	for _, site := range m.sites.Mcount {
 		copy(m.code(site, uint64(len(nop))), nop)
 	}
+	if addr, b, _ := (source{m, o}).Table(".eh_frame"); b != nil {
+		m.sites.Frames, _ = image.ReadFrames(addr, b) // not understood: stacks end in the module
+	}
 	m.takeSymbols(o, textOnly)
 	m.sites.Blacklist = blacklist(listed, m.syms)
 	for i := range o.sections {

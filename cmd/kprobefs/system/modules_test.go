@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -268,4 +269,61 @@ func TestModuleFunctions(t *testing.T) {
 	if on := strings.Join(s.Tracer.EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
 		t.Error("functions of a module that has come are not traced by a tracer of all")
 	}
+}
+
+// TestModuleStack: stacks lead through the functions of modules, also through those
+// of init text while it runs.
+func TestModuleStack(t *testing.T) {
+	s, err := system.New(system.Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var mu sync.Mutex
+	var stacks [][]string
+	seen := func() (of [][]string) {
+		mu.Lock()
+		defer mu.Unlock()
+		of, stacks = stacks, nil
+		return of
+	}
+	stack := func(h *kprobes.Hit) {
+		var ips [16]uint64
+		n := s.Machine.Unwind(h.Task, h.Regs.IP, 0, h.Regs.SP, ips[:], nil)
+		var names []string
+		for _, ip := range ips[:n] {
+			sym, _, _ := s.Machine.Symbols().Lookup(ip)
+			names = append(names, sym.Name)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		stacks = append(stacks, names)
+	}
+	begins := func(what string, got []string, want ...string) {
+		t.Helper()
+		if len(got) < len(want)+2 || !slices.Equal(got[:len(want)], want) || got[len(got)-1] != "ret_from_fork" {
+			t.Errorf("%s: the stack is %q, want it to begin with %q", what, got, want)
+		}
+	}
+	probe := &kprobes.Kprobe{SymbolName: "_printk", PreHandler: func(h *kprobes.Hit) int { stack(h); return 0 }}
+	if err := s.Kprobes.Register(probe, nil); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s, "kprobe_target")
+	of := seen()
+	begins("init", of[len(of)-1], "_printk", "kprobe_target_init", "do_one_initcall")
+	load(t, s, "kprobe_user")
+	inner := &kprobes.Kprobe{SymbolName: "kprobe_target_fact", PreHandler: probe.PreHandler}
+	if err := s.Kprobes.Register(inner, nil); err != nil {
+		t.Fatal(err)
+	}
+	seen()
+	if _, err := s.Machine.Call(context.Background(), "kprobe_target_fact", 3); err != nil {
+		t.Fatal(err)
+	}
+	of = seen()
+	if len(of) != 3 {
+		t.Fatalf("kprobe_target_fact(3) gave the stacks %q", of)
+	}
+	begins("three deep", of[2], "kprobe_target_fact", "kprobe_target_fact", "kprobe_target_fact")
 }
