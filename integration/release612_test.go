@@ -15,7 +15,6 @@ var notYet612 = map[string]string{
 	"eprobe_definitions":   "there are no fprobes",
 	"events_blacklist":     "the first thunk has no second name",
 	"events_far_addresses": "_text has another first name",
-	"hist_keys":            "no modifier stacktrace",
 	"list_buckets":         "the script takes +5 for an instruction's beginning",
 	"list_churn":           "the script takes +5 for an instruction's beginning",
 	"list_read_sizes":      "busybox cp writes twice: sendfile(2) to these files works here",

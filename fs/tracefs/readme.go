@@ -7,7 +7,8 @@ import (
 )
 
 // readmeBTF is what the grammar has more where the arguments of functions are known,
-// and readmeNoHitcount where histograms can hide their hits.
+// readmeNoHitcount where histograms can hide their hits, and readmeStacks where stacks
+// can be variables and members.
 var (
 	readmeBTF = strings.NewReplacer(
 		"$arg<N>,\n", "$arg<N>,\n\t           <argname>[->field[->field|.field...]],\n",
@@ -15,6 +16,10 @@ var (
 			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string,",
 		"symstr, <type>", "symstr, %pd/%pD, <type>")
 	readmeNoHitcount = strings.NewReplacer("[:name=histname1]\n", "[:name=histname1]\n\t            [:nohitcount]\n")
+	readmeStacks = strings.NewReplacer(
+		"hist:keys=<field1[,field2,...]>\n", "hist:keys=<field1[,field2,...]>, where a field can also be common_stacktrace\n",
+		"char name[]'", "char name[]; long[] stack'",
+		".usecs .percent .graph", ".usecs .percent .graph .stacktrace")
 )
 
 // readmeOf is the text of the file README on a release: without what that has not, and
@@ -42,6 +47,9 @@ func readmeOf(f tracing.Features, btf bool) string {
 	}
 	if f.NoHitcount {
 		text = readmeNoHitcount.Replace(text)
+	}
+	if f.CommonStacktrace {
+		text = readmeStacks.Replace(text)
 	}
 	return text
 }

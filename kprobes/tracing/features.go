@@ -137,8 +137,9 @@ type Features struct {
 	// OwnExpansion: whether tracing was used, so that the buffer has its full size, is said
 	// of each array alone, and of instances it is so from the start.
 	OwnExpansion bool
-	// CommonStacktrace: keys of hist triggers know stacktrace as common_stacktrace, too,
-	// and are shown so; hitcount is a field.
+	// CommonStacktrace: hist triggers know stacktrace as common_stacktrace, too, and show
+	// it so; variables hold it, synthetic events have members for it (long[]), and there
+	// is a modifier stacktrace; hitcount is a field: hist_stack of 6.12.
 	CommonStacktrace bool
 }
 

@@ -635,8 +635,9 @@ func (e *Event) filterFields() map[string]filterField {
 		switch {
 		case strings.HasPrefix(f.decl, "const char * ") || strings.HasPrefix(f.decl, "char * "):
 			kind = ptrField
-		case strings.HasPrefix(f.decl, "__data_loc "):
+		case strings.HasPrefix(f.decl, "__data_loc ") && strings.Contains(f.decl, "char"):
 			kind = textField
+		case strings.HasPrefix(f.decl, "__data_loc "): // a stack's, or the like
 		case strings.HasSuffix(name, "]"):
 			kind = arrayField
 			if strings.HasPrefix(strings.TrimPrefix(f.decl, "unsigned "), "char ") {

@@ -25,6 +25,12 @@ const (
 	histOpsMax    = 3  // operators of an expression
 )
 
+// histStackType is the type of a stack, and histCommonStack the name of that of a hit.
+const (
+	histStackType   = "unsigned long[]"
+	histCommonStack = "common_stacktrace"
+)
+
 // What error_log says of a hist trigger that is refused.
 const (
 	histErrDuplicateVar   = "Variable already defined"
@@ -93,6 +99,7 @@ var histModifiers = [...]struct {
 	{histLog2, "log2"},
 	{histBucket, "buckets"},
 	{histUsecs, "usecs"},
+	{histStacktrace, "stacktrace"},
 	{histPercent, "percent"},
 	{histGraph, "graph"},
 }
@@ -137,7 +144,6 @@ type histField struct {
 	flags  histFlags
 	event  *eventField // nil: it is no member of the entry
 	cpu    string      // the name that an older alias of common_cpu was given
-	common bool        // a stack trace that is shown as common_stacktrace
 	name   string      // of an expression or a reference
 	typ    string
 	size   int
@@ -463,13 +469,18 @@ func (p *histParser) addVars() error {
 			return err
 		}
 		f := d.fields[len(d.fields)-1]
-		if f.flags&histString != 0 {
-			f.textIdx = d.nTexts
-			d.nTexts++
-		}
+		d.giveText(f)
 		d.attrs.vars[i].expr = leftmost(v.expr)
 	}
 	return nil
+}
+
+// giveText gives a variable that holds a string or a stack one of the elements' texts.
+func (d *histData) giveText(v *histField) {
+	if v.flags&histString != 0 || v.holdsStack() {
+		v.textIdx = d.nTexts
+		d.nTexts++
+	}
 }
 
 // leftmost is what the kernel's parser has left of an expression: it puts a NUL in
@@ -491,8 +502,11 @@ func (p *histParser) addKeys() error {
 		if i == histKeysMax {
 			return p.quiet(syscall.EINVAL)
 		}
-		f := &histField{flags: histKey | histStacktrace, size: histStackSize, common: p.file.tracer.conf.CommonStacktrace}
-		if word != "stacktrace" && (word != "common_stacktrace" || !p.file.tracer.conf.CommonStacktrace) {
+		f := &histField{flags: histKey | histStacktrace, size: histStackSize}
+		if p.file.tracer.conf.CommonStacktrace {
+			f.name = histCommonStack
+		}
+		if word != "stacktrace" && (word != histCommonStack || !p.file.tracer.conf.CommonStacktrace) {
 			var err error
 			if f, err = p.parseExpr(word, histKey, "", new(int)); err != nil {
 				return err
@@ -831,19 +845,19 @@ func (t *trigger) filterText() string {
 
 // histText is event_hist_trigger_print.
 func (t *trigger) histText() string {
-	d := t.hist
+	d, common := t.hist, t.file.tracer.conf.CommonStacktrace
 	var b strings.Builder
 	b.WriteString("hist:")
 	if t.name != "" {
 		b.WriteString("name=" + t.name + ":")
 	}
-	list := func(prefix string, fields []*histField) {
+	list := func(prefix string, fields []*histField, show func(*histField, bool) string) {
 		for i, f := range fields {
 			b.WriteString([]string{prefix, ","}[min(i, 1)])
-			b.WriteString(f.show())
+			b.WriteString(show(f, common))
 		}
 	}
-	list("keys=", d.fields[d.nVals:])
+	list("keys=", d.fields[d.nVals:], (*histField).showKey)
 	vals := []string{"hitcount"}
 	if d.attrs.noHitcount {
 		vals = nil
@@ -853,17 +867,17 @@ func (t *trigger) histText() string {
 		if f.flags&histVar != 0 {
 			vars = append(vars, f)
 		} else {
-			vals = append(vals, f.show())
+			vals = append(vals, f.show(common))
 		}
 	}
 	b.WriteString(":vals=" + strings.Join(vals, ","))
-	list(":", vars)
+	list(":", vars, (*histField).show)
 	for i, k := range d.sort {
 		b.WriteString([]string{":sort=", ","}[min(i, 1)])
 		if k.idx == 0 {
 			b.WriteString("hitcount")
 		} else {
-			b.WriteString(d.sorted(k).show())
+			b.WriteString(d.sorted(k).show(common))
 		}
 		if k.descending {
 			b.WriteString(".descending")
@@ -888,22 +902,22 @@ func (t *trigger) histText() string {
 	return b.String() + " [active]\n"
 }
 
-// show is hist_field_print.
-func (f *histField) show() string {
+// show is hist_field_print; common: a stack trace is common_stacktrace.
+func (f *histField) show(common bool) string {
 	text := ""
 	if f.flags&histVar != 0 {
 		text = f.varName + "="
 	}
 	name := f.fieldName(0)
 	switch {
-	case f.flags&histCPU != 0:
+	case f.flags&histCPU != 0 && f.flags&histStacktrace == 0:
 		text += "common_cpu"
 	case f.flags&histConst != 0:
 		text += fmt.Sprint(f.constant)
-	case f.flags&histStacktrace != 0 && f.common:
-		text += "common_stacktrace"
+	case f.flags&histStacktrace != 0 && !common:
+		return text + "stacktrace"
 	case f.flags&histStacktrace != 0:
-		text += "stacktrace"
+		return text + name
 	case f.flags&(histVarRef|histAlias) != 0:
 		text += "$" + name
 	default:
@@ -915,8 +929,19 @@ func (f *histField) show() string {
 	return text
 }
 
+// showKey is show of a key, which tells that a member is taken for a stack.
+func (f *histField) showKey(common bool) string {
+	if f.flags&histStacktrace != 0 && !f.isCommonStack() {
+		return f.fieldName(0) + f.modifier()
+	}
+	return f.show(common)
+}
+
 // modifier is what follows the field's name.
 func (f *histField) modifier() string {
+	if f.flags&histStacktrace != 0 {
+		return ".stacktrace" // whatever else it has
+	}
 	for _, m := range histModifiers {
 		if f.flags&m.flag == 0 {
 			continue
@@ -938,6 +963,10 @@ func (f *histField) fieldName(level int) string {
 		return f.event.name
 	case f.cpu != "":
 		return f.cpu
+	case f.flags&histStacktrace != 0:
+		return f.name
+	case f.flags&histHitcount != 0 && f.flags&(histLog2|histBucket) != 0:
+		return ""
 	case f.flags&(histLog2|histAlias|histBucket) != 0 && f.operands[0] != nil:
 		return f.operands[0].fieldName(level + 1)
 	case f.flags&histCPU != 0:

@@ -276,11 +276,8 @@ func (p *histParser) createFieldVar(name string) (fieldVar, error) {
 		return fieldVar{}, p.fail(histErrFieldVarFind, name)
 	}
 	// The kernel leaves the variable unsigned, whatever the field is.
-	v := &histField{flags: histVar | value.flags&histString, varName: name, typ: value.typ, size: value.size}
-	if value.flags&histString != 0 {
-		v.textIdx = d.nTexts
-		d.nTexts++
-	}
+	v := &histField{flags: histVar | value.flags&(histString|histStacktrace), varName: name, typ: value.typ, size: value.size}
+	d.giveText(v)
 	return fieldVar{v, value}, nil
 }
 

@@ -335,6 +335,8 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 	default:
 		f.event = p.fields[name]
 		switch {
+		case name == histCommonStack && p.file.tracer.conf.CommonStacktrace:
+			f.flags |= histStacktrace
 		case f.event != nil && f.event.size > 0:
 		case name == "cpu" || name == "CPU":
 			f.flags |= histCPU
@@ -342,7 +344,8 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 		case name == "hitcount" && p.file.tracer.conf.CommonStacktrace:
 			f.flags |= histHitcount
 		case name == "stacktrace" && p.file.tracer.conf.CommonStacktrace:
-			return nil, p.fail(histErrModifier, text)
+			f.flags |= histStacktrace
+			f.event = &eventField{name: name}
 		default:
 			return nil, p.fail(histErrFieldNotFound, name)
 		}
@@ -367,7 +370,7 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 		return nil
 	}
 	for _, m := range histModifiers {
-		if m.name != modifier || m.flag == histBucket {
+		if m.name != modifier || m.flag == histBucket || m.flag == histStacktrace && !p.file.tracer.conf.CommonStacktrace {
 			continue
 		}
 		if m.flag == histExecname && name != "common_pid" || m.flag&(histPercent|histGraph) != 0 && f.flags&(histVar|histKey) != 0 {
@@ -382,13 +385,20 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 // shape says what the field's value looks like. ENOMEM: the kernel has no
 // function that reads such a member, and takes that for a lack of memory.
 func (p *histParser) shape(f *histField) (*histField, error) {
+	common := p.file.tracer.conf.CommonStacktrace
 	switch {
+	case f.flags&histStacktrace != 0:
+		f.typ, f.size, f.name = histStackType, histStackSize, histCommonStack
+		return f, nil
 	case f.flags&histTimestamp != 0:
 		f.typ, f.size = "u64", 8
 	case f.flags&histCPU != 0:
 		f.typ, f.size = "unsigned int", 4
 	case f.flags&histHitcount != 0:
 		f.typ, f.size = "u64", 8
+	case common && f.event.isStack():
+		f.typ, f.size = histStackType, histStackSize
+		f.flags |= histStacktrace
 	case f.event.isText():
 		f.typ, f.size = f.event.typ, mapTextSize
 		f.flags |= histString
@@ -401,11 +411,11 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 			return nil, p.quiet(syscall.ENOMEM)
 		}
 	}
-	if f.flags&(histLog2|histBucket) != 0 {
+	if f.flags&(histLog2|histBucket) != 0 && f.flags&histHitcount == 0 {
 		inner := *f
 		inner.flags &^= histLog2 | histBucket | histVar
 		f.operands[0] = &inner
-		f.flags &^= histString
+		f.flags &^= histString | histStacktrace
 	}
 	return f, nil
 }
@@ -431,6 +441,8 @@ func (h *histHit) value(f *histField) uint64 {
 		return f.constant
 	case f.flags&(histVarRef|histAlias) != 0:
 		return h.refs[f.refIdx]
+	case f.flags&histStacktrace != 0:
+		return 0 // the kernel has an address here
 	case f.op == '_':
 		return -h.value(f.operands[0])
 	case f.op != 0:
@@ -499,6 +511,57 @@ func (h *histHit) stack() []uint64 {
 	return h.tracer.unwind(h.trap, ipPast(h.trap))
 }
 
+// putStack puts the stack that a field stands for into room: how many functions, and
+// each of them. It gives the bytes that it takes. A variable takes the hit's, also
+// where it is given a field; a key of a field takes what the field holds, which is
+// none in a field that is no stack (the kernel takes its value for a place then).
+func (h *histHit) putStack(room []byte, f *histField) int {
+	var stack []byte
+	switch {
+	case f.flags&(histVarRef|histAlias) != 0:
+		stack = h.texts[f.refIdx][:]
+	case f.isCommonStack() || f.flags&histKey == 0:
+		ips := h.stack()
+		n := min(len(ips), histDepth)
+		binary.LittleEndian.PutUint64(room, uint64(n))
+		for i, ip := range ips[:n] {
+			binary.LittleEndian.PutUint64(room[8+8*i:], ip)
+		}
+		return 8 + 8*n
+	case f.event != nil && f.event.isStack() && f.event.within(h.entry):
+		stack = stackAt(h.entry, f.event.offset)
+	}
+	n := 0
+	if len(stack) >= 8 {
+		n = int(min(binary.LittleEndian.Uint64(stack), uint64(len(stack)/8-1), histDepth))
+		copy(room[8:], stack[8:8+8*n])
+	}
+	binary.LittleEndian.PutUint64(room, uint64(n))
+	return 8 + 8*n
+}
+
+// stackAt is the stack of an entry's member: how many functions, and each of them.
+func stackAt(entry []byte, offset int) []byte {
+	from, n := stringAt(entry, offset)
+	return from[:n]
+}
+
+// isStack says whether the member is a stack: long[] of a synthetic event.
+func (f *eventField) isStack() bool {
+	return strings.HasPrefix(f.typ, "__data_loc ") && strings.Contains(f.typ, "long[")
+}
+
+// isCommonStack says whether the field is the stack of the hit, and not that of a member.
+func (f *histField) isCommonStack() bool { return f.event == nil && f.cpu == "" }
+
+// holdsStack says whether the field is a stack, or a variable that has one.
+func (f *histField) holdsStack() bool {
+	if f.refVar != nil {
+		return f.refVar.holdsStack()
+	}
+	return f.flags&histStacktrace != 0
+}
+
 func cutNUL(b []byte) []byte {
 	if i := bytes.IndexByte(b, 0); i >= 0 {
 		return b[:i]
@@ -542,10 +605,9 @@ func (h *histHit) putKey(f *histField) {
 	at := h.key[f.offset : f.offset+f.size]
 	switch {
 	case f.flags&histStacktrace != 0:
-		ips := h.stack()
-		for i, ip := range ips[:min(len(ips), histDepth)] {
-			binary.LittleEndian.PutUint64(at[8*i:], ip)
-		}
+		var stack [8 + histStackSize]byte
+		n := h.putStack(stack[:], f)
+		copy(at, stack[8:n])
 	case f.flags&histString != 0:
 		s := h.text(f)
 		copy(at, s[:min(len(s), f.size-1)])
@@ -572,7 +634,7 @@ func (h *histHit) resolve(self bool) bool {
 		ok := e != nil && e.set[r.refVar.varIdx]
 		if ok {
 			h.refs[i] = e.vars[r.refVar.varIdx]
-			if r.flags&histString != 0 {
+			if r.flags&histString != 0 || r.holdsStack() {
 				copy(h.texts[i][:], e.textAt(r.refVar.textIdx))
 			}
 			if r.once && !self {
@@ -621,6 +683,8 @@ func (h *histHit) setVar(e *mapElt, v, from *histField, value uint64) {
 		s := h.text(from)
 		n := copy(room[:min(from.size, mapTextSize)-1], s)
 		clear(room[n:])
+	} else if from.holdsStack() {
+		h.putStack(e.textAt(v.textIdx), from)
 	}
 	e.vars[v.varIdx] = value
 	e.set[v.varIdx] = true

@@ -224,8 +224,8 @@ func (d *histData) appendKey(b, key []byte, name *comm) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		if f.flags&histStacktrace != 0 {
-			b = d.appendStack(b, key[f.offset:f.offset+f.size])
+		if f.flags&histStacktrace != 0 && f.flags&(histHex|histSym|histSymOffset|histExecname|histSyscall) == 0 {
+			b = d.appendStack(b, f, key[f.offset:f.offset+f.size])
 			multiline = true
 			continue
 		}
@@ -277,8 +277,11 @@ func (t *Tracer) appendHistSymbol(b []byte, addr uint64, offset bool) []byte {
 }
 
 // appendStack is hist_trigger_stacktrace_print.
-func (d *histData) appendStack(b, stack []byte) []byte {
-	b = append(b, "stacktrace:\n"...)
+func (d *histData) appendStack(b []byte, f *histField, stack []byte) []byte {
+	b = append(b, f.showKey(d.file.tracer.conf.CommonStacktrace)...)
+	if f.isCommonStack() {
+		b = append(b, ":\n"...)
+	}
 	for ; len(stack) >= 8; stack = stack[8:] {
 		ip := binary.LittleEndian.Uint64(stack)
 		if ip == 0 {

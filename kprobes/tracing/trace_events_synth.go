@@ -209,7 +209,7 @@ func (p *synthParser) parseField(argv []string) (f synthField, used int, err err
 // shape is synth_field_size and what follows from a type. False: it is a string's
 // whose length makes no sense; size 0: it is none.
 func (f *synthField) shape() bool {
-	f.signed = !strings.HasPrefix(f.typ, "u") && f.typ != "gfp_t"
+	f.signed = !strings.HasPrefix(f.typ, "u") && f.typ != "gfp_t" || strings.Contains(f.typ, "long[")
 	if known, ok := synthTypes[f.typ]; ok {
 		f.size = known.size
 		return true
@@ -241,6 +241,8 @@ func (f *synthField) shape() bool {
 func (f *synthField) takes(v *histField) bool {
 	switch {
 	case f.text && f.dynamic && strings.Contains(v.typ, "char["):
+		return true
+	case f.stack && v.typ == histStackType:
 		return true
 	case f.typ == v.typ && !f.dynamic:
 		return true
@@ -317,9 +319,12 @@ func (s synthClass) printFmt() string {
 			format += ", "
 		}
 		format += f.name + "=" + f.format()
-		if f.dynamic {
+		switch {
+		case f.stack:
+			values += ", __get_stacktrace(" + f.name + ")"
+		case f.dynamic:
 			values += ", __get_str(" + f.name + ")"
-		} else {
+		default:
 			values += ", REC->" + f.name
 		}
 	}
@@ -335,11 +340,14 @@ func (f *synthField) format() string {
 
 // print is print_synth_event.
 func (s synthClass) print(_ *Array, b, entry []byte) []byte {
-	b = append(append(b, s.Name...), ':')
+	b = append(append(b, s.Name...), ": "...)
 	for i := range s.synthEvent.fields {
 		f := &s.synthEvent.fields[i]
-		b = append(append(append(b, ' '), f.name...), '=')
+		b = append(append(b, f.name...), '=')
 		switch {
+		case f.stack && s.tracer.conf.CommonStacktrace:
+			b = s.tracer.appendSynthStack(b, entry, f.offset)
+			continue
 		case f.dynamic:
 			text, n := stringAt(entry, f.offset)
 			b = append(b, cutNUL(text[:n])...)
@@ -348,8 +356,23 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 		default:
 			b = f.appendNumber(b, entry[f.offset:f.offset+f.size])
 		}
+		if i < len(s.synthEvent.fields)-1 {
+			b = append(b, ' ')
+		}
 	}
 	return append(b, '\n')
+}
+
+// appendSynthStack shows a stack: hist_stack of 6.12.
+func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
+	b = append(b, "STACK:\n"...)
+	stack := stackAt(entry, offset)
+	for i := 8; i+8 <= len(stack); i += 8 {
+		ip := binary.LittleEndian.Uint64(stack[i:])
+		sym, off, ok := t.conf.Symbols.Lookup(ip)
+		b = append(appendSprint(append(b, "=> "...), sym, off, ip, ok), '\n')
+	}
+	return b
 }
 
 func (f *synthField) appendNumber(b, data []byte) []byte {
@@ -380,6 +403,12 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 		f := &s.fields[i]
 		at := base - entryHeader + f.offset
 		switch {
+		case f.stack && s.tracer.conf.CommonStacktrace:
+			if en.n+8+histStackSize > len(en.buf) {
+				return false
+			}
+			n := h.putStack(en.buf[en.n:], args[i])
+			en.dataLoc(at, n)
 		case f.dynamic:
 			text := h.text(args[i])
 			n := min(len(text), mapTextSize-1)
