@@ -218,6 +218,35 @@ func TestOldAddresses(t *testing.T) {
 	}
 }
 
+// TestOldInsideProbe: a probe inside an instruction stays a breakpoint, also where
+// jumps are made, for a probe at the instruction goes on behind it.
+func TestOldInsideProbe(t *testing.T) {
+	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
+		m := bootRelease(t, release)
+		starts, hits := m.starts("int_sqrt"), 0
+		for i, at := range starts[1 : len(starts)-1] {
+			if starts[i+2]-at < 2 {
+				continue
+			}
+			inside := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: at + 1}
+			outside := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: at, PreHandler: func(*kprobes.Hit) int { hits++; return 0 }}
+			wantErr(t, m.Kprobes.RegisterAll([]*kprobes.Kprobe{inside, outside}), 0)
+			m.settle()
+			if got := m.call("int_sqrt", 100); got != 10 {
+				t.Errorf("%s: probed at and behind +%#x: int_sqrt(100) = %d", release, at, got)
+			}
+			wantErr(t, m.Kprobes.UnregisterAll([]*kprobes.Kprobe{outside, inside}), 0)
+			m.settle()
+			if got := m.call("int_sqrt", 100); got != 10 {
+				t.Errorf("%s: without probes at +%#x: int_sqrt(100) = %d", release, at, got)
+			}
+		}
+		if hits < 10 {
+			t.Errorf("%s: %d hits", release, hits)
+		}
+	}
+}
+
 // TestBreakHandler: what a pre-handler leads the CPU to comes back by an int3, and
 // the probe's instruction is executed; there can be one such probe at an address,
 // and it is not optimized.

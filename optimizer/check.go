@@ -3,6 +3,7 @@ package optimizer
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/insn"
@@ -19,6 +20,7 @@ const (
 	ExTable                        // an instruction of the function may fault and be fixed up
 	Undecodable                    // something in the function is no instruction
 	IndirectJump                   // the function jumps through a register or memory, or by a thunk
+	NotBoundary                    // the address is inside an instruction, which kernels up to 4.15 allow
 	JumpInto                       // the function jumps into the bytes that would be replaced
 	NotCopyable                    // an instruction to be replaced cannot run elsewhere
 	NotBoostable                   // an instruction to be replaced cannot be followed by a jump
@@ -42,6 +44,7 @@ var reasons = [...]struct {
 	ExTable:      {syscall.EILSEQ, "the function has an exception table entry"},
 	Undecodable:  {syscall.EILSEQ, "the function has an undecodable instruction"},
 	IndirectJump: {syscall.EILSEQ, "the function has an indirect jump"},
+	NotBoundary:  {syscall.EILSEQ, "inside an instruction"},
 	JumpInto:     {syscall.EILSEQ, "the function jumps into the region"},
 	NotCopyable:  {syscall.EINVAL, "an instruction in the region cannot be copied"},
 	NotBoostable: {syscall.EINVAL, "an instruction in the region cannot be executed out of line without a step"},
@@ -117,10 +120,11 @@ func (o *Optimizer) checkFunction(addr uint64) error {
 
 // function is what a look at all of a function has found.
 type function struct {
-	start uint64
-	text  []byte
-	jumps []jump // up to what refuses
-	stop  error  // what keeps all of its instructions from being optimized
+	start  uint64
+	text   []byte
+	starts []uint64 // where its instructions begin
+	jumps  []jump   // up to what refuses
+	stop   error    // what keeps all of its instructions from being optimized
 }
 
 // jump is a relative jump, at an address, to another.
@@ -142,6 +146,7 @@ func (o *Optimizer) walk(start, end uint64, text []byte) function {
 			f.stop = refuse(Undecodable, at)
 			break
 		}
+		f.starts = append(f.starts, at)
 		next := at + uint64(in.Len)
 		rel, jumps := in.RelJump()
 		to := next + uint64(rel)
@@ -165,7 +170,13 @@ func (f *function) check(addr uint64) error {
 			return refuse(JumpInto, j.at)
 		}
 	}
-	return f.stop
+	if f.stop != nil {
+		return f.stop
+	}
+	if _, ok := slices.BinarySearch(f.starts, addr); !ok {
+		return refuse(NotBoundary, addr) // a probe at the instruction goes on behind it: in the jump
+	}
+	return nil
 }
 
 // region is the instructions that a jump at addr replaces: at least five bytes

@@ -28,6 +28,7 @@ func newWorld(t testing.TB) *world {
 	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Text: m, Symbols: m, Tables: m, Slots: m, Machine: m})}
 	c := m.Config()
 	c.Optimizer = w.o
+	c.AnyByte = true
 	w.k = kprobes.New(c)
 	return w
 }
@@ -86,6 +87,7 @@ func TestRefusals(t *testing.T) {
 			code:  code(nops, []byte{0xe8, 0, 1, 0, 0}),
 			setup: func(m *kprobetest.Kernel) { m.Thunks = abi.Range{Start: at + 0x10d, End: at + 0x10e} },
 		},
+		{name: "inside an instruction", code: code([]byte{0x41, 0x55}, nops), off: 1, reason: optimizer.NotBoundary, where: 1},
 		{name: "jump to the start is fine", code: code(nops, []byte{0xeb, 0xf6})},
 		{name: "jump to +1", code: code(nops, []byte{0xeb, 0xf7}), reason: optimizer.JumpInto, where: 8},
 		{name: "jump to +5", code: code(nops, []byte{0x75, 0xfb}), reason: optimizer.JumpInto, where: 8},
