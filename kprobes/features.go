@@ -13,6 +13,7 @@ type Features struct {
 	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15
 	NoSwitchTo      bool  // __switch_to takes no kprobes either: up to 4.15
 	FewInstances    bool  // without CONFIG_PREEMPTION the default of maxactive is the number of CPUs: up to 5.10, its events_maxactive
+	CountNRCPUS     bool  // that number is NR_CPUS as configured, however many there are: up to 4.15
 	OuterAgain      bool  // a probe is optimized again when one in its region goes: up to 4.15
 	PreemptNoJumps  bool  // with CONFIG_PREEMPTION there is no jump optimization: up to 4.15
 	HideFlags       Flags // those that kprobes/list does not show; all: it has no such column

@@ -121,6 +121,8 @@ type Config struct {
 	// jump back, so that it needs no second int3 (it is boosted).
 	NoPreempt bool
 
+	NRCPUs int // CONFIG_NR_CPUS; 0: as many as there are
+
 	Features
 }
 

@@ -46,10 +46,14 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 }
 
 func (k *Kprobes) defaultMaxActive() int {
-	if cpus := k.cfg.Machine.CPUs(); k.cfg.FewInstances && k.cfg.NoPreempt {
+	cpus := k.cfg.Machine.CPUs()
+	if k.cfg.CountNRCPUS && k.cfg.NRCPUs != 0 {
+		cpus = k.cfg.NRCPUs
+	}
+	if k.cfg.FewInstances && k.cfg.NoPreempt {
 		return cpus
 	}
-	return max(10, 2*k.cfg.Machine.CPUs())
+	return max(10, 2*cpus)
 }
 
 func (k *Kprobes) checkRetprobe(rp *Retprobe) error {

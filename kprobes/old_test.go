@@ -179,15 +179,28 @@ func TestKretprobeBUGOnMachine(t *testing.T) {
 	}
 }
 
-// TestOldMaxActive: NR_CPUS instances without CONFIG_PREEMPT.
+// TestOldMaxActive: NR_CPUS instances without CONFIG_PREEMPT, max(10, 2*NR_CPUS) with
+// it. Up to 4.15 that is NR_CPUS as configured, here on two CPUs; later the CPUs
+// that there are.
 func TestOldMaxActive(t *testing.T) {
 	for _, tc := range []struct {
 		release, config string
 		want            int
-	}{{"2.6.32", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=y", 10}, {"6.1", "CONFIG_PREEMPT=n", 10}} {
-		m := bootRelease(t, tc.release, tc.config)
-		if rp := m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}}); rp.MaxActive != tc.want {
-			t.Errorf("%s, %s: %d", tc.release, tc.config, rp.MaxActive)
+	}{
+		{"2.6.25", "", 2}, {"2.6.25", "NR_CPUS=7", 7}, {"2.6.25", "CONFIG_PREEMPT=y", 10}, {"2.6.25", "CONFIG_PREEMPT=y NR_CPUS=7", 14},
+		{"2.6.32", "CONFIG_PREEMPT=n", 2}, {"2.6.32", "CONFIG_PREEMPT=y NR_CPUS=5", 10}, {"2.6.32", "NR_CPUS=1", 1},
+		{"4.15", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=y", 10}, {"4.15", "NR_CPUS=64", 64},
+		{"5.10", "", 2}, {"5.10", "CONFIG_PREEMPT=y", 10}, {"5.10", "NR_CPUS=7", 2},
+		{"6.1", "CONFIG_PREEMPT=n", 10}, {"6.1", "NR_CPUS=7", 10}, {"6.12", "CONFIG_PREEMPT=n", 10},
+	} {
+		m := bootRelease(t, tc.release, strings.Fields(tc.config)...)
+		for _, asked := range []int{0, -1, -1 << 31} {
+			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, MaxActive: asked}
+			wantErr(t, m.Kprobes.RegisterRetprobe(rp), 0)
+			if rp.MaxActive != tc.want {
+				t.Errorf("%s, %s, %d asked for: %d, want %d", tc.release, tc.config, asked, rp.MaxActive, tc.want)
+			}
+			wantErr(t, m.Kprobes.UnregisterRetprobe(rp), 0)
 		}
 	}
 }

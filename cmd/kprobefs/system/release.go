@@ -48,7 +48,7 @@ var releases = []Release{
 		Config: Config{NoPreempt: true}, Rename: oldNames,
 		Kprobes: kprobes.Features{
 			FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, ShortWords: true, PreemptNoJumps: true, OuterAgain: true,
+			NoSwitchTo: true, FewInstances: true, CountNRCPUS: true, ShortWords: true, PreemptNoJumps: true, OuterAgain: true,
 		},
 		Sysctl: sysctl.Features{OptimizationWord: true},
 	},
@@ -57,7 +57,7 @@ var releases = []Release{
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
 			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, ShortWords: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
+			NoSwitchTo: true, FewInstances: true, CountNRCPUS: true, ShortWords: true, HideFlags: kprobes.FlagOptimized | kprobes.FlagFtrace,
 		},
 	},
 	{
@@ -65,7 +65,7 @@ var releases = []Release{
 		Config: Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}, Rename: oldNames, Old: true,
 		Kprobes: kprobes.Features{
 			Jprobes: true, FaultHandlers: true, StepFaults: true, BreakHandlers: true, TrampolineProbe: true, AnyByte: true,
-			NoSwitchTo: true, FewInstances: true, ShortWords: true, HideFlags: kprobes.AllFlags,
+			NoSwitchTo: true, FewInstances: true, CountNRCPUS: true, ShortWords: true, HideFlags: kprobes.AllFlags,
 		},
 	},
 }

@@ -85,7 +85,7 @@ func (s *System) wire() {
 	}
 	conf := kprobes.Config{
 		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
-		NoPreempt: s.opts.Config.NoPreempt, Features: s.opts.Release.Kprobes,
+		NoPreempt: s.opts.Config.NoPreempt, NRCPUs: s.opts.Config.NRCPUs, Features: s.opts.Release.Kprobes,
 	}
 	if c := s.opts.Config; !c.NoOptprobes && (c.NoPreempt || !s.opts.Release.Kprobes.PreemptNoJumps) {
 		s.Optimizer = optimizer.New(optimizer.Config{
