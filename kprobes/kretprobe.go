@@ -71,7 +71,7 @@ func (k *Kprobes) checkRetprobe(rp *Retprobe) error {
 		return err
 	}
 	for _, s := range k.cfg.Symbols.LookupName("__switch_to") {
-		if s.Addr == at {
+		if entry, _, _ := k.skipEndbr(s.Addr, 0); entry == at {
 			return errf(syscall.EINVAL, "__switch_to returns on another stack")
 		}
 	}
