@@ -858,7 +858,7 @@ func (m *model) finish() {
 		}
 	}
 	wantErr(m.t, m.Kprobes.SetEnabled(true), 0)
-	m.empty()
+	m.empty(0)
 	if err := errors.Join(m.checkList(), m.checkText(true)); err != nil {
 		m.t.Error(err)
 	}

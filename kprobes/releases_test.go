@@ -9,39 +9,17 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
 // What is bad input to every release, on a kernel that runs.
 
-// eachRelease boots all of them, one after the other.
-func eachRelease(t *testing.T, f func(t *testing.T, m *machine, features kprobes.Features)) {
-	for _, name := range system.ReleaseNames() {
-		t.Run(name, func(t *testing.T) {
-			m := bootRelease(t, name)
-			f(t, m, m.Kprobes.Features())
-		})
-	}
-}
-
-// inside is where the code of a function begins, behind endbr64 and fentry site.
-func (m *machine) inside(name string) uint32 {
-	m.t.Helper()
-	for _, off := range m.starts(name) {
-		if off >= 5 {
-			return off
-		}
-	}
-	m.t.Fatalf("%s is short", name)
-	return 0
-}
-
 // TestPanicsOfEach: a handler that panics is reported, its probe disarmed, and the
 // kernel and what it calls go on.
 func TestPanicsOfEach(t *testing.T) {
-	eachRelease(t, func(t *testing.T, m *machine, f kprobes.Features) {
+	onEachRelease(t, func(t *testing.T, m *machine) {
+		f := m.Kprobes.Features()
 		var hits atomic.Int64
 		boom := func() { hits.Add(1); panic(fmt.Sprint("boom ", hits.Load())) }
 		pre := func(*kprobes.Hit) int { boom(); return 0 }
@@ -118,7 +96,8 @@ func TestPanicsOfEach(t *testing.T) {
 // TestFromHandlerOfEach: no handler of any kind makes a call that may wait, and
 // nothing changes by it.
 func TestFromHandlerOfEach(t *testing.T) {
-	eachRelease(t, func(t *testing.T, m *machine, f kprobes.Features) {
+	onEachRelease(t, func(t *testing.T, m *machine) {
+		f := m.Kprobes.Features()
 		k := m.Kprobes
 		fresh := &kprobes.Kprobe{SymbolName: "gcd"}
 		freshRet := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}
@@ -181,7 +160,8 @@ func TestFromHandlerOfEach(t *testing.T) {
 // probe that was refused, and the kernel runs on.
 func TestBadAddressesOfEach(t *testing.T) {
 	const einval, enoent, eilseq = syscall.EINVAL, syscall.ENOENT, syscall.EILSEQ
-	eachRelease(t, func(t *testing.T, m *machine, f kprobes.Features) {
+	onEachRelease(t, func(t *testing.T, m *machine) {
+		f := m.Kprobes.Features()
 		nowhere := map[bool]syscall.Errno{true: einval, false: enoent}[f.AnyAddress]
 		inside := map[bool]syscall.Errno{true: 0, false: eilseq}[f.AnyByte]
 		switchTo := map[bool]syscall.Errno{true: einval, false: 0}[f.NoSwitchTo]
