@@ -568,6 +568,7 @@ Call Trace:
  <TASK>
  dump_stack\+0x[0-9a-f]+/0x[0-9a-f]+
  before\+0x[0-9a-f]+/0x[0-9a-f]+ \[kprobe_example\]
+ aggr_pre_handler\+0x1/0x[0-9a-f]+
  kernel_clone\+0x1/0x[0-9a-f]+
  __do_sys_fork\+0x[0-9a-f]+/0x[0-9a-f]+
 ( .*
