@@ -16,8 +16,8 @@
 //   - permissions are checked here, as FUSE's default_permissions undoes the first
 //     point, and nothing is cached, or a look-up would go by unchecked.
 //
-// Locks: inodes.mu, then node.mu; handles.mu, handle.mu, server.mu and the one of
-// the table of advisory locks alone.
+// Locks: inodes.mu, then node.mu; server.writing, server.taking, releases.mu;
+// handles.mu, handle.mu, server.mu and the one of the table of advisory locks alone.
 package fs
 
 import (
@@ -49,6 +49,8 @@ type Tree struct {
 	tgids  tgids
 	inodes *inodes
 	locks  locks.Table
+
+	releases releases
 }
 
 // New makes a Tree without mounts. A nil guest takes every request straight to
@@ -111,8 +113,10 @@ func (r request) Err() error {
 	}
 }
 
-// begin finds the inode and the caller of a request, and makes its context.
+// begin finds the inode and the caller of a request, and makes its context, when
+// the files are closed that were before it came.
 func (f *face) begin(cancel <-chan struct{}, h *fuse.InHeader) (context.Context, *node, *seqfile.Caller, error) {
+	f.tree.releases.wait(f, cancel)
 	n := f.node(h)
 	if n == nil {
 		return nil, nil, nil, fmt.Errorf("inode %d: %w", h.NodeId, syscall.ESTALE)
@@ -504,6 +508,13 @@ func (t *handles) remove(fh uint64) *handle {
 	h := t.open[fh]
 	delete(t.open, fh)
 	return h
+}
+
+// any says whether a file is open.
+func (t *handles) any() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.open) > 0
 }
 
 // all gives what is open, for the end of a mount.

@@ -23,8 +23,7 @@ type handle struct {
 	fd     int // the guest's descriptor
 	once   sync.Once
 
-	locked  atomic.Bool  // locks were asked for through it
-	flushed atomic.Int64 // the last close(2) of a descriptor, nanoseconds since 1970
+	locked atomic.Bool // locks were asked for through it
 
 	mu   sync.Mutex
 	file seqfile.File
@@ -217,7 +216,7 @@ func (f *face) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uin
 		return 0, f.tree.status(err)
 	}
 	after := pos + int64(ret)
-	if k, ok := h.opened().(seqfile.PosKeeper); ok && k.KeepsPos() {
+	if k, ok := seqfile.As[seqfile.PosKeeper](h.opened()); ok && k.KeepsPos() {
 		after = pos
 	}
 	h.moved(int64(in.Offset)+int64(ret), after)
@@ -245,7 +244,7 @@ func (h *handle) moved(end, pos int64) {
 
 // seek is the part of lseek(2) that asks the daemon.
 func (h *handle) seek(off int64, whence int) (int64, error) {
-	if s, ok := h.opened().(seqfile.Seeker); ok {
+	if s, ok := seqfile.As[seqfile.Seeker](h.opened()); ok {
 		return s.Seek(off, whence)
 	}
 	if whence == seqfile.SeekEnd {
@@ -277,12 +276,12 @@ func (f *face) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	call := n.call(abi.HostFilpClose)
 	call.FD = h.fd
 	_, _, err = f.tree.do(ctx, c, call, func(ctx context.Context, _ []byte, _ int) ([]byte, int, error) {
-		if fl, ok := h.opened().(seqfile.Flusher); ok {
+		if fl, ok := seqfile.As[seqfile.Flusher](h.opened()); ok {
 			return nil, 0, fl.Flush(ctx)
 		}
 		return nil, 0, nil
 	})
-	f.flushLocks(n, h, in)
+	f.flushLocks(n, in)
 	n.mu.Lock()
 	shrunk := n.shrunk
 	n.mu.Unlock()

@@ -6,20 +6,11 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs/locks"
-)
-
-// close(2) returns before the host's kernel has told us that an open file has
-// ended, and its locks with it. A lock in the way of one that has been closed,
-// perhaps not for the last time, within recent is given settle to go.
-const (
-	recent = time.Second
-	settle = 10 * time.Millisecond
 )
 
 // GetLk is fcntl(2)'s F_GETLK.
@@ -38,23 +29,14 @@ func (f *face) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fus
 }
 
 // SetLk is F_SETLK, and flock(2) with LOCK_NB.
-func (f *face) SetLk(_ <-chan struct{}, in *fuse.LkIn) fuse.Status {
-	for start := time.Now(); ; time.Sleep(settle / 50) {
-		err := f.setLock(nil, in)
-		held, ok := locks.Blocked(err)
-		if !ok || !closedSince(held, start.Add(-recent)) || time.Since(start) > settle {
-			return f.tree.status(err)
-		}
-	}
-}
-
-func closedSince(l locks.Lock, t time.Time) bool {
-	h, ok := l.Handle.(*handle)
-	return ok && h.flushed.Load() > t.UnixNano()
+func (f *face) SetLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	f.tree.releases.wait(f, cancel)
+	return f.tree.status(f.setLock(nil, in))
 }
 
 // SetLkw is F_SETLKW, and flock(2) without LOCK_NB.
 func (f *face) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+	f.tree.releases.wait(f, cancel)
 	return f.tree.status(f.setLock(cancel, in))
 }
 
@@ -106,8 +88,7 @@ func callsOFD(tid int) bool {
 
 // flushLocks is what close(2) does to the locks of a process, whichever
 // descriptor of the file it closes.
-func (f *face) flushLocks(n *node, h *handle, in *fuse.FlushIn) {
-	h.flushed.Store(time.Now().UnixNano())
+func (f *face) flushLocks(n *node, in *fuse.FlushIn) {
 	if !n.locked.Load() {
 		return
 	}

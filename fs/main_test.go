@@ -35,7 +35,7 @@ const (
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case roleServe:
-		serveFake(os.Args[len(os.Args)-1])
+		serveFake(os.Args[1:]...)
 	case roleTests:
 		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 			fmt.Fprintln(os.Stderr, err)
@@ -84,6 +84,7 @@ type fake struct {
 	events  []string
 	trunc   int
 	lines   chan string
+	closed  int
 }
 
 func newFake() *fake {
@@ -161,6 +162,27 @@ func (w waiting) Write(_ context.Context, p []byte, _ int64) (int, error) {
 
 func (waiting) Release() {}
 
+// slow is a file that takes its time to be closed.
+type slow struct{ s *fake }
+
+func (f slow) Read(_ context.Context, p []byte, off int64) (int, error) {
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	if off > 0 {
+		return 0, nil
+	}
+	return copy(p, fmt.Sprint(f.s.closed)), nil
+}
+
+func (slow) Write(_ context.Context, p []byte, _ int64) (int, error) { return len(p), nil }
+
+func (f slow) Release() {
+	time.Sleep(50 * time.Millisecond)
+	f.s.mu.Lock()
+	defer f.s.mu.Unlock()
+	f.s.closed++
+}
+
 // failing has a read and a close that fail.
 type failing struct{ read, flush error }
 
@@ -201,6 +223,7 @@ func (s *fake) root() *seqfile.Row {
 				return events, nil
 			}},
 			{Name: "trace_pipe", Mode: 0o644, Open: seqfile.Opens(waiting{s})},
+			{Name: "slow", Mode: 0o644, Open: seqfile.Opens(slow{s})},
 			{Name: "lines", Mode: 0o644, Open: seqfile.Opens(newLines())},
 			{Name: "events", Mode: 0o750, Dir: seqfile.DirFunc(s.eventRows)},
 		}},
@@ -219,11 +242,16 @@ func (s *fake) root() *seqfile.Row {
 	}}
 }
 
-func serveFake(dir string) {
-	m, err := New(nil, nil).Mount(newFake().root(), dir, MountOptions{})
-	if err != nil {
-		fmt.Println("error:", err)
-		os.Exit(1)
+// serveFake serves a fake at several places.
+func serveFake(dirs ...string) {
+	tree, root := New(nil, nil), newFake().root()
+	var m *Mount
+	for _, dir := range dirs {
+		var err error
+		if m, err = tree.Mount(root, dir, MountOptions{}); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
 	}
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, syscall.SIGTERM)
@@ -248,17 +276,17 @@ type daemon struct {
 	cmd *exec.Cmd
 }
 
-// start serves a fake at a new place, or at dir when given.
+// start serves a fake at a new place, or at those given.
 func start(t *testing.T, dir ...string) *daemon {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		t.Skip("no /dev/fuse")
 	}
-	d := &daemon{dir: t.TempDir()}
-	if len(dir) > 0 {
-		d.dir = dir[0]
+	if len(dir) == 0 {
+		dir = []string{t.TempDir()}
 	}
-	d.cmd = exec.Command("/proc/self/exe", d.dir)
+	d := &daemon{dir: dir[0]}
+	d.cmd = exec.Command("/proc/self/exe", dir...)
 	d.cmd.Env = append(os.Environ(), roleVar+"="+roleServe)
 	d.cmd.Stderr = os.Stderr
 	if _, err := d.cmd.StdinPipe(); err != nil { // ends with us
@@ -274,7 +302,9 @@ func start(t *testing.T, dir ...string) *daemon {
 	t.Cleanup(func() {
 		_ = d.cmd.Process.Kill()
 		_, _ = d.cmd.Process.Wait()
-		_ = unix.Unmount(d.dir, unix.MNT_DETACH)
+		for _, place := range dir {
+			_ = unix.Unmount(place, unix.MNT_DETACH)
+		}
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "ready\n" {

@@ -77,9 +77,11 @@ func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, err
 		return nil, mountError(dir, err)
 	}
 	m := &Mount{Dir: dir, face: f, done: make(chan struct{})}
+	t.releases.join(f)
 	go func() {
 		defer close(m.done)
 		f.server.serve()
+		t.releases.leave(f)
 		for _, h := range f.handles.all() {
 			h.release()
 		}

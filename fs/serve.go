@@ -23,6 +23,7 @@ const (
 	opGetxattr    = 22
 	opListxattr   = 23
 	opRead        = 15
+	opRelease     = 18
 	opReaddir     = 28
 	opInterrupt   = 36
 	opIoctl       = 39
@@ -48,9 +49,11 @@ type server struct {
 	face  *face
 	loops sync.WaitGroup
 
-	readers atomic.Int32 // loops in read(2)
-	large   sync.Pool    // *[]byte of largeBuf
-	medium  sync.Pool    // of mediumBuf
+	readers atomic.Int32  // loops that wait for a request
+	reading chan struct{} // full while one of them does so in poll(2)
+	taking  sync.Mutex    // held for reads, which do not wait
+	large   sync.Pool     // *[]byte of largeBuf
+	medium  sync.Pool     // of mediumBuf
 
 	mu      sync.Mutex
 	workers []*worker // the loops that there are
@@ -74,7 +77,7 @@ const (
 )
 
 func newServer(fd int, f *face, o *fuse.MountOptions) *server {
-	s := &server{fd: fd, face: f, proto: fuse.NewProtocolServer(f, o)}
+	s := &server{fd: fd, face: f, proto: fuse.NewProtocolServer(f, o), reading: make(chan struct{}, 1)}
 	s.large.New = func() any { b := make([]byte, largeBuf); return &b }
 	s.medium.New = func() any { b := make([]byte, mediumBuf); return &b }
 	return s
@@ -87,7 +90,10 @@ func maxReaders() int32 { return int32(max(2, min(runtime.GOMAXPROCS(0), 16))) }
 // it and cannot be killed.
 func (s *server) init() error {
 	w := &worker{}
-	n, err := s.read(w.in[:])
+	if err := unix.SetNonblock(s.fd, true); err != nil {
+		return err
+	}
+	n, _, err := s.next(w.in[:])
 	if err != nil {
 		return fmt.Errorf("FUSE's INIT: %w", err)
 	}
@@ -113,7 +119,7 @@ func (s *server) loop() {
 	defer s.leave(w)
 	for s.readers.Add(1) <= maxReaders() {
 		b := s.large.Get().(*[]byte)
-		n, err := s.read(*b)
+		n, over, err := s.next(*b)
 		last := s.readers.Add(-1) == 0
 		if err != nil {
 			s.large.Put(b)
@@ -129,12 +135,66 @@ func (s *server) loop() {
 			in = w.in[:copy(w.in[:], in)]
 			s.large.Put(b)
 			s.answer(w, in)
+			over()
 			continue
 		}
 		s.answer(w, in)
+		over()
 		s.large.Put(b)
 	}
 	s.readers.Add(-1)
+}
+
+// next waits for a request; over is to be called when it has been answered.
+func (s *server) next(b []byte) (n int, over func(), err error) {
+	s.reading <- struct{}{}
+	defer func() { <-s.reading }()
+	for {
+		n, over, err = s.take(b)
+		if !errors.Is(err, unix.EAGAIN) {
+			return n, over, err
+		}
+		s.ready(-1)
+	}
+}
+
+// take reads the next request, if there is one: EAGAIN. A RELEASE is noted before
+// anyone can see that it is no longer there to be read.
+func (s *server) take(b []byte) (n int, over func(), err error) {
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	n, err = s.read(b)
+	if err == nil && opcode(b) == opRelease {
+		return n, s.face.tree.releases.begin(), nil
+	}
+	return n, func() {}, err
+}
+
+// caughtUp waits until all requests have been taken that are there, or cancel.
+func (s *server) caughtUp(cancel <-chan struct{}) {
+	for end := time.Now().Add(closing); s.unread() && time.Now().Before(end); {
+		select {
+		case <-time.After(20 * time.Microsecond): // the loops are about to
+		case <-cancel:
+			return
+		}
+	}
+}
+
+// unread says whether a request is there that has not been taken.
+func (s *server) unread() bool {
+	s.writing.RLock()
+	defer s.writing.RUnlock()
+	s.taking.Lock()
+	defer s.taking.Unlock()
+	return !s.closed && s.ready(0)
+}
+
+// ready waits for a request, for so many milliseconds, or the end of the connection.
+func (s *server) ready(ms int) bool {
+	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds, ms)
+	return err == nil && fds[0].Revents&unix.POLLIN != 0
 }
 
 // read gives the next request. ENOENT is one that was interrupted before it came.
@@ -142,7 +202,7 @@ func (s *server) read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.fd, b)
 		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT), errors.Is(err, unix.EAGAIN):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOENT):
 		case err == nil && n < inHeaderSize:
 			return 0, unix.EINVAL
 		default:
@@ -307,7 +367,7 @@ func (s *server) poll(in, out []byte) int {
 	h := s.face.handles.get(binary.NativeEndian.Uint64(args))
 	ready := uint32(seqfile.PollAlways)
 	if h != nil {
-		if p, ok := h.opened().(seqfile.Poller); ok {
+		if p, ok := seqfile.As[seqfile.Poller](h.opened()); ok {
 			ready = h.poll(s, p, binary.NativeEndian.Uint64(args[8:]), args[16]&pollScheduleNotify != 0)
 		}
 	}

@@ -11,7 +11,6 @@
 package locks
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -328,12 +327,4 @@ func (t *Table) ring(o, blocker Owner) bool {
 		}
 	}
 	return false
-}
-
-// Blocked reports whether err is a lock in the way, and which.
-func Blocked(err error) (Lock, bool) {
-	if e, ok := errors.AsType[*ConflictError](err); ok {
-		return e.Held, true
-	}
-	return Lock{}, false
 }

@@ -65,7 +65,7 @@ func TestConflict(t *testing.T) {
 	must(t, tab.Set(nil, &f, lock(Read, 10, 19, 1)))
 	must(t, tab.Set(nil, &f, lock(Read, 0, 99, 2)))
 	err := tab.Set(nil, &f, lock(Write, 15, 15, 2))
-	if l, ok := Blocked(err); !ok || l.Owner.ID != 1 || !errors.Is(err, syscall.EAGAIN) {
+	if e, ok := errors.AsType[*ConflictError](err); !ok || e.Held.Owner.ID != 1 || !errors.Is(err, syscall.EAGAIN) {
 		t.Errorf("write over another's read lock: %v", err)
 	}
 	if l, ok := tab.Get(&f, lock(Write, 0, EOF, 3)); !ok || l.Owner.ID != 1 || l.Start != 10 || l.End != 19 {

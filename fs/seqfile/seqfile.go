@@ -145,6 +145,21 @@ type File interface {
 	Release()
 }
 
+// As finds a File that is a T, such as a Flusher: f, or the one that it wraps.
+// A File that wraps another gives it by Unwrap() File.
+func As[T any](f File) (as T, ok bool) {
+	for {
+		if as, ok = f.(T); ok {
+			return as, true
+		}
+		w, wraps := f.(interface{ Unwrap() File })
+		if !wraps {
+			return as, false
+		}
+		f = w.Unwrap()
+	}
+}
+
 // Flusher is a File that acts, and may fail, at close(2): f_op->flush.
 type Flusher interface {
 	Flush(ctx context.Context) error

@@ -2,12 +2,10 @@ package tracefs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -105,12 +103,6 @@ func hold(a *tracing.Array, row *seqfile.Row) *seqfile.Row {
 			a.Put()
 			return nil, err
 		}
-		switch more := f.(type) {
-		case seqfile.Seeker:
-			return heldSeeker{held{f, a}, more}, nil
-		case seqfile.Poller:
-			return heldPoller{held{f, a}, more}, nil
-		}
 		return held{f, a}, nil
 	}
 	return row
@@ -126,63 +118,8 @@ func (h held) Release() {
 	h.array.Put()
 }
 
-type heldSeeker struct {
-	held
-	seqfile.Seeker
-}
-
-type heldPoller struct {
-	held
-	seqfile.Poller
-}
-
-// closing is how long a file may take to be closed here after close(2) has
-// returned: FUSE tells of the last reference when nobody waits any more.
-const closing = 300 * time.Millisecond
-
-// settled calls f again while its error may be because of a file that has been
-// closed.
-func settled(ctx context.Context, f func() error) error {
-	err := f()
-	for end := time.Now().Add(closing); unsettled(err) && time.Now().Before(end); err = f() {
-		select {
-		case <-time.After(2 * time.Millisecond):
-		case <-ctx.Done():
-			return err
-		}
-	}
-	return err
-}
-
-// unsettled says whether an error may be because of a file that is open. While
-// trace is, Linux says of a change of the buffer's size that there is no memory.
-func unsettled(err error) bool {
-	return errors.Is(err, syscall.EBUSY) || errors.Is(err, syscall.ENOMEM)
-}
-
-// settles is a file of which a write may meet one that is being closed.
-func settles(row *seqfile.Row, write func([]byte) error) *seqfile.Row {
-	open := row.Open
-	row.Open = func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
-		f, err := open(ctx, o)
-		v, ok := f.(seqfile.Value)
-		if err != nil || !ok {
-			return f, err
-		}
-		v.Set = settledWrite(write)
-		return v, nil
-	}
-	return row
-}
-
-func settledWrite(write func([]byte) error) func(context.Context, []byte) (int, error) {
-	return func(ctx context.Context, p []byte) (int, error) {
-		if err := settled(ctx, func() error { return write(p) }); err != nil {
-			return 0, err
-		}
-		return len(p), nil
-	}
-}
+// Unwrap has seqfile.As find what else the file can do.
+func (h held) Unwrap() seqfile.File { return h.File }
 
 func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
 	get := func() (string, error) { return a.BufferSizeKB(cpu), nil }
@@ -191,7 +128,7 @@ func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
 	if cpu != allCPUs {
 		mode = percentMode(a)
 	}
-	return settles(value("buffer_size_kb", mode, get, set), set)
+	return value("buffer_size_kb", mode, get, set)
 }
 
 // openText is a seq_file of one text that takes whole writes; nil: it takes none.
@@ -249,8 +186,12 @@ func openTrace(a *tracing.Array, cpu int) opener {
 // openSnapshot is tracing_snapshot_open.
 func openSnapshot(a *tracing.Array, cpu int) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
-		write := settledWrite(func(p []byte) error { return a.WriteSnapshot(cpu, p) })
-		return traceFile(a.Snapshot(cpu), o, func(ctx context.Context, p []byte, _ int64) (int, error) { return write(ctx, p) }), nil
+		return traceFile(a.Snapshot(cpu), o, func(_ context.Context, p []byte, _ int64) (int, error) {
+			if err := a.WriteSnapshot(cpu, p); err != nil {
+				return 0, err
+			}
+			return len(p), nil
+		}), nil
 	}
 }
 
@@ -288,12 +229,8 @@ func (s *traceShow) show(_ context.Context, b []byte, i int64) ([]byte, bool, er
 
 // openPipe is tracing_open_pipe.
 func openPipe(a *tracing.Array, cpu int) opener {
-	return func(ctx context.Context, _ *seqfile.OpenInfo) (seqfile.File, error) {
-		var p *tracing.Pipe
-		err := settled(ctx, func() (err error) {
-			p, err = a.OpenPipe(cpu)
-			return err
-		})
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		p, err := a.OpenPipe(cpu)
 		if err != nil {
 			return nil, err
 		}
@@ -400,6 +337,4 @@ func (d instances) Mkdir(_ context.Context, name string) error {
 }
 
 // Rmdir removes an instance.
-func (d instances) Rmdir(ctx context.Context, name string) error {
-	return settled(ctx, func() error { return d.t.RemoveInstance(name) })
-}
+func (d instances) Rmdir(_ context.Context, name string) error { return d.t.RemoveInstance(name) }

@@ -38,20 +38,6 @@ func openFunctionSet(set func() []string, open func(truncate bool) *tracing.Func
 			return &seqfile.Seq{Show: show}, nil
 		}
 		edit := open(o.Truncates())
-		return functionsFile{&seqfile.Seq{Show: show, Store: store(edit.Write), Close: edit.Close}, edit}, nil
+		return &seqfile.Seq{Show: show, Store: store(edit.Write), Close: edit.Close}, nil
 	}
-}
-
-// functionsFile is set_ftrace_filter open for writing.
-type functionsFile struct {
-	*seqfile.Seq
-	edit *tracing.FunctionEdit
-}
-
-var _ seqfile.Flusher = functionsFile{}
-
-// Flush has what was written take effect.
-func (f functionsFile) Flush(context.Context) error {
-	f.edit.Flush()
-	return nil
 }

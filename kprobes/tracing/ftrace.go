@@ -321,14 +321,12 @@ func (t *Tracer) sayFunctions(err error) {
 // FunctionEdit is an open set_ftrace_filter, or another file of its kind: a copy
 // of the set that takes effect when the file is closed.
 type FunctionEdit struct {
-	tracer  *Tracer
-	array   *Array // whose commands are taken; nil: there are none
-	set     functionSet
-	into    *functionSet
-	update  func() error
-	word    []byte // the beginning of one that the next write goes on with
-	changed bool
-	flushes int
+	tracer *Tracer
+	array  *Array // whose commands are taken; nil: there are none
+	set    functionSet
+	into   *functionSet
+	update func() error
+	word   []byte // the beginning of one that the next write goes on with
 }
 
 // functionWordMax is FTRACE_BUFF_MAX, bytes.
@@ -373,7 +371,6 @@ func (e *FunctionEdit) Write(data []byte) (int, error) {
 	for i < len(data) && !isEnd(data[i]) {
 		i++
 	}
-	e.changed = true
 	e.word = append(e.word, data[start:i]...)
 	if len(e.word) >= functionWordMax {
 		e.word = nil
@@ -411,34 +408,14 @@ func (e *FunctionEdit) take(line string) error {
 	return e.array.functionCommand(functionCommands[i], pattern, param)
 }
 
-// Flush is told of each close(2) of a descriptor of the file: what was written
-// takes effect. FUSE tells of the last one later than the closing goes on; a file
-// that was only emptied is waited for, as shells close a copy of the descriptor
-// before they use it.
-func (e *FunctionEdit) Flush() {
-	e.tracer.mu.Lock()
-	defer e.tracer.mu.Unlock()
-	if e.flushes++; e.changed || e.flushes > 1 {
-		e.apply()
-	}
-}
-
-// Close is told of the last one.
+// Close is told of the last close(2) of a descriptor: what was written takes effect.
 func (e *FunctionEdit) Close() {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
-	if e.changed || e.flushes < 2 {
-		e.apply()
-	}
-}
-
-func (e *FunctionEdit) apply() {
 	if len(e.word) > 0 {
 		_ = e.set.change(e.tracer, string(e.word), nil) // nobody is there to be told
-		e.word = nil
 	}
-	e.changed = false
-	*e.into = e.set.clone()
+	*e.into = e.set
 	e.tracer.sayFunctions(e.update())
 }
 

@@ -1,0 +1,71 @@
+package fs
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// What a file does when it is closed is done when close(2) has returned, or the
+// process has ended that had it open, whichever mount one looks through.
+func TestClosedBeforeTheNext(t *testing.T) {
+	here, there := t.TempDir(), t.TempDir()
+	start(t, here, there)
+	closes := func(name string) {
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = f.Close()
+	}
+	exits := func(name string) { _ = exec.Command("sh", "-c", "exec 3<"+name).Run() }
+	closed := 0
+	for range 3 {
+		for _, dir := range []string{here, there} {
+			for _, end := range []func(string){closes, exits} {
+				end(filepath.Join(dir, "tracing/slow"))
+				closed++
+				f, err := os.Open(filepath.Join(here, "tracing/slow"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var p [8]byte
+				n, _ := f.Read(p[:])
+				if got, want := string(p[:n]), fmt.Sprint(closed); got != want {
+					t.Errorf("through %s: %s files are closed, want %s", dir, got, want)
+				}
+				_ = f.Close()
+				closed++
+			}
+		}
+	}
+}
+
+// A request waits for what has begun before it, and no longer than its caller.
+func TestReleasesWait(t *testing.T) {
+	var r releases
+	first, second := r.begin(), r.begin()
+	over := make(chan struct{})
+	go func() {
+		r.wait(nil, nil)
+		close(over)
+	}()
+	cancel := make(chan struct{})
+	close(cancel)
+	r.wait(nil, cancel)
+	second()
+	select {
+	case <-over:
+		t.Error("it did not wait for the first")
+	case <-time.After(10 * time.Millisecond):
+	}
+	first()
+	<-over
+	r.wait(nil, nil)
+	if len(r.underWay) != 0 {
+		t.Errorf("%d are under way", len(r.underWay))
+	}
+}
