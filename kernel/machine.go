@@ -20,7 +20,6 @@
 package kernel
 
 import (
-	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -50,20 +49,22 @@ type Options struct {
 	Deterministic bool   // all vCPUs in turn in one goroutine, by instruction count
 	Seed          uint64 // of the guest's random numbers; 0 takes the host's
 	Cmdline       string
-	Release       string            // uname -r
-	Version       string            // the text of /proc/version
-	TextSymbols   bool              // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
-	Rename        map[string]string // other names of the image's functions, by those that it has
+	Release       string                   // uname -r
+	Version       string                   // the text of /proc/version
+	TextSymbols   bool                     // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
+	Rename        func(name string) string // what users call the image's functions; nil: as they are
 }
 
 // kallsyms is what users find of the symbols that the machine's own look-ups find.
 func (o *Options) kallsyms(img *image.Image, own *kallsyms.Table) *kallsyms.Table {
-	if len(o.Rename) == 0 && !o.TextSymbols {
+	if o.Rename == nil && !o.TextSymbols {
 		return own
 	}
 	syms := slices.Clone(img.Symbols)
 	for i := range syms {
-		syms[i].Name = cmp.Or(o.Rename[syms[i].Name], syms[i].Name)
+		if o.Rename != nil {
+			syms[i].Name = o.Rename(syms[i].Name)
+		}
 	}
 	if o.TextSymbols {
 		return kallsyms.NewText(syms, img.Text, img.InitText)

@@ -17,7 +17,7 @@ func (m *Machine) Syscalls() []string {
 		if err != nil || table == 0 {
 			return nil
 		}
-		if s, off, ok := m.syms.Lookup(addr); ok && off == 0 && s.Name != prefix+"ni_syscall" {
+		if s, off, ok := m.own.Lookup(addr); ok && off == 0 && s.Name != prefix+"ni_syscall" {
 			names[nr], _ = strings.CutPrefix(s.Name, prefix)
 		}
 	}

@@ -165,6 +165,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 		nowhere := map[bool]syscall.Errno{true: einval, false: enoent}[f.AnyAddress]
 		inside := map[bool]syscall.Errno{true: 0, false: eilseq}[f.AnyByte]
 		switchTo := map[bool]syscall.Errno{true: einval, false: 0}[f.NoSwitchTo]
+		pageFault := map[bool]string{true: "do_page_fault", false: "exc_page_fault"}[f.AnyByte]
 		last, middle := enoent, m.inside("int_sqrt")+1
 		if f.AnyAddress {
 			last = syscall.EPERM
@@ -190,7 +191,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 			{"inside an instruction", &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: middle}, inside, einval},
 			{"padding", &kprobes.Kprobe{Addr: m.padding()}, einval, einval},
 			{"int3's handler", &kprobes.Kprobe{SymbolName: "exc_int3"}, einval, einval},
-			{"page faults'", &kprobes.Kprobe{SymbolName: "exc_page_fault"}, einval, einval},
+			{"page faults'", &kprobes.Kprobe{SymbolName: pageFault}, einval, einval},
 			{"kprobes'", &kprobes.Kprobe{SymbolName: "kprobe_int3_handler"}, einval, einval},
 			{"notifiers", &kprobes.Kprobe{SymbolName: "notifier_call_chain"}, einval, einval},
 			{"__switch_to", &kprobes.Kprobe{SymbolName: "__switch_to"}, switchTo, einval},

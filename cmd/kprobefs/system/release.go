@@ -1,6 +1,7 @@
 package system
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -37,7 +38,9 @@ var releases = []Release{
 	{Name: DefaultRelease, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 	{
 		Name: "5.10", Image: "6.1", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true},
-		Rename:  map[string]string{"arch_rethook_trampoline": "kretprobe_trampoline", "arch_rethook_trampoline_callback": "trampoline_handler"},
+		Rename: map[string]string{
+			"arch_rethook_trampoline": "kretprobe_trampoline", "arch_rethook_trampoline_callback": "trampoline_handler", "_printk": "printk",
+		},
 		Kprobes: kprobes510, Tracing: tracing510,
 	},
 
@@ -71,7 +74,25 @@ var releases = []Release{
 }
 
 // oldNames are the names that the documents give functions.
-var oldNames = map[string]string{"kernel_clone": "do_fork"}
+var oldNames = map[string]string{
+	"kernel_clone": "do_fork", "do_execveat_common.constprop.0.isra.0": "do_execve",
+	"exc_page_fault": "do_page_fault", "_printk": "printk",
+}
+
+// rename is what the release calls a function of its image; nil: what that does. Those
+// that follow their documents call the functions of system calls sys_open and so on.
+func (r Release) rename() func(string) string {
+	if r.Rename == nil {
+		return nil
+	}
+	return func(name string) string {
+		call, ok := strings.CutPrefix(name, "__x64_sys_")
+		if ok && r.Kprobes.TrampolineProbe {
+			return "sys_" + call
+		}
+		return cmp.Or(r.Rename[name], name)
+	}
+}
 
 // kprobes510 and tracing510 are what Debian's 5.10 does otherwise than its 6.1.
 var (

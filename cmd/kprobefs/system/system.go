@@ -55,7 +55,7 @@ func New(o Options) (*System, error) {
 	}
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
-		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.Rename,
+		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
 		TextSymbols: o.Config.NoKallsymsAll,
 	})
 	if err != nil {
