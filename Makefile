@@ -60,9 +60,9 @@ guest: ## rebuild the guest kernels, kernel/guest/vmlinux-6.1 and -6.12, and btf
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for at in a b/c; do \
-		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-6.* "$$dir/$$at"/guest/btf-6.* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/6.12 && \
+		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-6.* "$$dir/$$at"/guest/btf-6.* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/5.10 "$$dir/$$at"/guest/modules/6.12 && \
 		$(MAKE) -s -j2 -C "$$dir/$$at/guest" || exit 1; \
-		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko modules/6.12/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
+		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko modules/5.10/*.ko modules/6.12/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
 	done && echo "guest-check: two builds in two folders, both are $(addprefix $(GUEST)/,$(IMAGES)) and the modules"
 
 RELEASE ?= 6.1

@@ -25,6 +25,8 @@ struct module;
 #define module_exit(fn)		void cleanup_module(void) __attribute__((alias(#fn), copy(fn)))
 #ifdef KERNEL_6_12
 MODULE_INFO(vermagic, "6.12.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
+#elif defined(KERNEL_5_10)
+MODULE_INFO(vermagic, "5.10.0-kprobefs-amd64 SMP mod_unload modversions ");
 #else
 MODULE_INFO(vermagic, "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
 #endif

@@ -1,0 +1,146 @@
+package system_test
+
+import (
+	"context"
+	"errors"
+	"path"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// moduleFor is the name of a module as it was built for a release.
+func moduleFor(release, name string) string {
+	switch release {
+	case "5.10", "6.12":
+		return path.Join(release, name)
+	case "2.6.25", "2.6.32", "4.15":
+		if name == "kprobe_example" {
+			return name + "_old"
+		}
+	}
+	return name
+}
+
+// TestModulesOfEach: on each release modules bring functions that can be probed and
+// probes of their own. list has the module's name; a probe in the init section is
+// gone when that has run, and all others in it are when it is unloaded.
+func TestModulesOfEach(t *testing.T) {
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			for _, line := range []string{"p:once kprobe_target:kprobe_target_once", "p:sum kprobe_target:kprobe_target_sum"} {
+				if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			load(t, s, moduleFor(release, "kprobe_target"))
+			returned := uint64(0)
+			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_sum"}, Handler: func(_ *kprobes.Instance, h *kprobes.Hit) int {
+				returned = h.Regs.ReturnValue()
+				return 0
+			}}
+			if err := s.Kprobes.RegisterRetprobe(rp); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := s.Machine.Call(ctx, "kprobe_target_sum", 1, 100); v != 5050 || err != nil || returned != v {
+				t.Errorf("kprobe_target_sum(1, 100) = %d, %v; the handler saw %d", v, err, returned)
+			}
+			gone := 1 // kprobe_target_once
+			if s.Kprobes.Features().HideFlags == kprobes.AllFlags {
+				gone = -100
+			}
+			text := list(s)
+			if strings.Count(strings.ReplaceAll(text, "\n", " \n"), "  kprobe_target ") != 2 || !strings.Contains(text, "  r  kprobe_target_sum+0x") || strings.Count(text, "[GONE]") != max(gone, 0) {
+				t.Errorf("list:\n%s", text)
+			}
+			if err := s.Modules.Delete(ctx, "kprobe_target"); err != nil {
+				t.Fatal(err)
+			}
+			text = list(s)
+			if strings.Contains(text, "kprobe_target") || strings.Count(text, "[GONE]") != max(gone+2, 0) {
+				t.Errorf("list after unloading:\n%s", text)
+			}
+			if err := s.Kprobes.UnregisterRetprobe(rp); err != nil {
+				t.Error(err)
+			}
+			load(t, s, moduleFor(release, "kprobe_target"))
+			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // its init has run twice
+				t.Errorf("loaded again: %q", line)
+			}
+		})
+	}
+}
+
+// TestExamplesOfEach is TestExamples, as far as the documents of a release have them.
+func TestExamplesOfEach(t *testing.T) {
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			example := moduleFor(release, "kprobe_example")
+			load(t, s, example)
+			load(t, s, moduleFor(release, "kretprobe_example"))
+			shell := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
+			if pid, err := s.Machine.Host().Fork(ctx, shell, host.Fork{Nr: 57, Child: host.Caller{TID: 4001, PID: 4001}}); pid != 4001 || err != nil {
+				t.Fatalf("fork gives %d, %v", pid, err)
+			}
+			absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
+			ret, _, err := s.Machine.Host().Do(ctx, shell, absent, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+				return nil, 0, syscall.ENOENT
+			})
+			if ret != -int64(syscall.ENOENT) || err != nil {
+				t.Errorf("open: %d, %v", ret, err)
+			}
+			for _, name := range []string{"kretprobe_example", path.Base(example)} {
+				if err := s.Modules.Delete(ctx, name); err != nil {
+					t.Error(err)
+				}
+			}
+			got := strings.Join(says(s, "kprobe registered"), "\n") + "\n"
+			for _, want := range []string{"pre_handler: p->addr=0x", " dump_stack+", "post_handler: p->addr=0x", "do_sys_openat2 returns -2\n", "Missed probing 0 instances", "kprobe unregistered"} {
+				if strings.Count(got, want) != 1 {
+					t.Errorf("no %q in\n%s", want, got)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesOfEach: functions that the documents name are found by these names, and
+// by no newer ones; those of page faults and notifiers take no probe.
+func TestNamesOfEach(t *testing.T) {
+	names := map[string][2]string{ // those that are there, and those that are not
+		"2.6.25": {"do_fork do_execve do_exit sys_open printk tcp_v4_rcv vfs_read -do_page_fault -notifier_call_chain -__switch_to", "kernel_clone _printk exc_page_fault __x64_sys_open"},
+		"5.10":   {"kernel_clone printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork _printk do_page_fault sys_open"},
+		"6.1":    {"kernel_clone _printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork printk do_page_fault sys_open"},
+	}
+	names["2.6.32"], names["4.15"], names["6.12"] = names["2.6.25"], names["2.6.25"], names["6.1"]
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s := bootRelease(t, release)
+			for _, name := range strings.Fields(names[release][0]) {
+				bare, refused := strings.CutPrefix(name, "-")
+				p := &kprobes.Kprobe{SymbolName: bare, Flags: kprobes.FlagDisabled}
+				err := s.Kprobes.Register(p)
+				if refused && !errors.Is(err, syscall.EINVAL) || !refused && err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			for _, name := range strings.Fields(names[release][1]) {
+				if err := s.Kprobes.Register(&kprobes.Kprobe{SymbolName: name}); !errors.Is(err, syscall.ENOENT) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if calls := s.Machine.Syscalls(); calls[0] != "read" || calls[59] != "execve" {
+				t.Errorf("system calls %.5q", calls)
+			}
+		})
+	}
+}
