@@ -18,7 +18,7 @@ type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
 
 // arrayRows is the files that each array has: init_tracer_tracefs.
 func arrayRows(a *tracing.Array) seqfile.Table {
-	return seqfile.Table{
+	rows := seqfile.Table{
 		hold(a, seq("set_event", modeRW, openSetEvent(a))),
 		{Name: "events", Mode: eventsMode(a), OneLink: a.Eventfs(), Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
 		hold(a, seq("set_event_pid", modeRW, openPIDs(a, tracing.SetEventPID))),
@@ -48,6 +48,10 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 		hold(a, seq("error_log", modeRW, openErrorLog(a))),
 		{Name: "per_cpu", Mode: modeDir, Dir: perCPU(a)},
 	}
+	if a.Features().SubBuffers {
+		rows = append(rows, hold(a, value("buffer_subbuf_size_kb", modeRW, text1(a.SubBufferSizeKB), a.SetSubBufferSizeKB)))
+	}
+	return rows
 }
 
 // percentMode is the mode of buffer_percent and of the buffer_size_kb of one CPU,

@@ -16,7 +16,7 @@ var (
 			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string,",
 		"symstr, <type>", "symstr, %pd/%pD, <type>")
 	readmeNoHitcount = strings.NewReplacer("[:name=histname1]\n", "[:name=histname1]\n\t            [:nohitcount]\n")
-	readmeStacks = strings.NewReplacer(
+	readmeStacks     = strings.NewReplacer(
 		"hist:keys=<field1[,field2,...]>\n", "hist:keys=<field1[,field2,...]>, where a field can also be common_stacktrace\n",
 		"char name[]'", "char name[]; long[] stack'",
 		".usecs .percent .graph", ".usecs .percent .graph .stacktrace")

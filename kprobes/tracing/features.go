@@ -124,6 +124,8 @@ type Features struct {
 	// SortTwo: histograms are sorted so that of equal elements others come first
 	// (heapSortTwo).
 	SortTwo bool
+	// SubBuffers: there is buffer_subbuf_size_kb: subbuf_size of 6.12.
+	SubBuffers bool
 	// FieldsOption: there are the options fields and trace_printk_dest.
 	FieldsOption bool
 	// FunctionAddrs: there is available_filter_functions_addrs.

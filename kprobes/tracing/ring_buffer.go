@@ -12,7 +12,7 @@ import (
 // The ring buffer's binary format, which trace_pipe_raw hands to tools as it
 // is: events/header_page and events/header_event describe it.
 const (
-	pageSize   = 4096
+	pageSize   = 4096                  // but for a buffer whose pages are larger: buffer_subbuf_size_kb
 	pageHeader = 16                    // u64 time stamp of the first event, u64 commit
 	pageData   = pageSize - pageHeader // BUF_PAGE_SIZE
 
@@ -24,7 +24,7 @@ const (
 	typeStamp    = 31 // an absolute time
 	smallDataMax = typeLenMax * 4
 
-	maxEntry = pageData - eventHeader - 4 - 8 // data of one event, bytes
+	maxEntry = pageData - eventHeader - 4 // data of one event, bytes; larger pages have no larger ones
 
 	deltaBits = 27
 	deltaMax  = 1<<deltaBits - 1
@@ -34,6 +34,7 @@ const (
 // write, which is the vCPU's own but for writes to trace_marker; readers it meets
 // where a page begins. Who changes all takes both locks, writing first.
 type cpuBuffer struct {
+	resized int        // bytes that it had when its pages were last counted out; guarded by Tracer.mu
 	writing sync.Mutex // guards what says so in cpuPages; held for one event
 	mu      sync.Mutex // guards the rest; held for one page, never across a wait
 	*cpuPages
@@ -58,8 +59,11 @@ func (c *cpuBuffer) unlock() {
 // they are written before filled.
 type bufferPage struct {
 	filled atomic.Uint64 // bytes of events, and above entersShift how many events
-	data   [pageSize]byte
+	data   []byte
 }
+
+// room is what a page has for events, bytes.
+func (p *bufferPage) room() int { return len(p.data) - pageHeader }
 
 const entersShift = 32
 
@@ -74,7 +78,7 @@ func (p *bufferPage) stamp() int64 {
 	if p.used() == 0 {
 		return 0
 	}
-	return int64(binary.LittleEndian.Uint64(p.data[:]))
+	return int64(binary.LittleEndian.Uint64(p.data))
 }
 
 // cpuPages is the pages that one vCPU writes, and their counters: what a
@@ -92,6 +96,7 @@ type cpuPages struct {
 	head    uint64
 	tail    uint64        // changed with both locks
 	written uint64        // events that entered pages before tail
+	ghosts  uint64        // of those: they were in pages that others have replaced
 	overrun uint64        // events lost because their page was needed again
 	dropped atomic.Uint64 // events refused because the buffer was full and must not overwrite
 	bytes   uint64        // of pages before tail, less what was read and given up
@@ -176,29 +181,43 @@ type Stats struct {
 }
 
 // NewRingBuffer makes a buffer of pages pages (at least 2) for each of cpus vCPUs.
-func NewRingBuffer(cpus, pages int) *RingBuffer {
+func NewRingBuffer(cpus, pages int) *RingBuffer { return newRingBuffer(cpus, pages, pageSize) }
+
+// newRingBuffer does so with pages of that many bytes.
+func newRingBuffer(cpus, pages, size int) *RingBuffer {
 	b := &RingBuffer{cpus: make([]cpuBuffer, cpus)}
 	b.overwrite.Store(true)
 	for i := range b.cpus {
-		b.cpus[i].cpuPages = &cpuPages{reader: new(bufferPage)}
-		b.cpus[i].adopt(newPages(pages))
-		b.cpus[i].reset()
+		b.cpus[i].cpuPages = newCPUPages(pages, size)
+		b.cpus[i].resized = pages * (size - pageHeader)
 	}
 	return b
 }
 
-// pagesFor is how many pages hold size bytes of events; never fewer than 2.
-func pagesFor(size uint64) int {
-	return int(max((size+pageData-1)/pageData, 2))
+// pagesFor is how many pages of 4 KiB hold size bytes of events; never fewer than 2.
+func pagesFor(size uint64) int { return pagesOf(pageData, size) }
+
+// pagesOf is how many pages with room for so many bytes each do.
+func pagesOf(room int, size uint64) int {
+	return int(max((size+uint64(room)-1)/uint64(room), 2))
 }
 
-func newPages(n int) []*bufferPage {
-	mem := make([]bufferPage, n)
+func newPages(n, size int) []*bufferPage {
+	mem, data := make([]bufferPage, n), make([]byte, n*size)
 	pages := make([]*bufferPage, n)
 	for i := range pages {
 		pages[i] = &mem[i]
+		pages[i].data = data[i*size : (i+1)*size : (i+1)*size]
 	}
 	return pages
+}
+
+// newCPUPages is the empty pages of one vCPU.
+func newCPUPages(n, size int) *cpuPages {
+	c := &cpuPages{reader: newPages(1, size)[0]}
+	c.adopt(newPages(n, size))
+	c.reset()
+	return c
 }
 
 // adopt takes empty pages in place of those that the ring has, and keeps the
@@ -211,7 +230,7 @@ func (c *cpuPages) adopt(pages []*bufferPage) {
 	}
 	for p := c.head; before > 0 && p <= c.tail; p++ {
 		from, to := c.pages[p%before], pages[p%after]
-		to.data = from.data
+		copy(to.data, from.data)
 		to.filled.Store(from.filled.Load())
 	}
 	c.pages = pages
@@ -229,7 +248,7 @@ func (c *cpuPages) reset() {
 	c.current.filled.Store(0)
 	c.full.Store(false)
 	c.held, c.taken = false, 0
-	c.stamp, c.written, c.overrun, c.bytes = 0, 0, 0, 0
+	c.stamp, c.written, c.ghosts, c.overrun, c.bytes = 0, 0, 0, 0, 0
 	c.dropped.Store(0)
 	c.consumed, c.reported, c.lost = 0, 0, 0
 }
@@ -301,11 +320,41 @@ func (b *RingBuffer) Resize(cpu, pages int) {
 		if cpu >= 0 && i != cpu {
 			continue
 		}
-		c, fresh := &b.cpus[i], newPages(pages) // made before the lock, which vCPUs wait for
+		c := &b.cpus[i]
+		size := b.pageBytes()
+		fresh := newPages(pages, size) // made before the lock, which vCPUs wait for
 		c.lock()
 		if len(c.pages) != pages {
 			c.adopt(fresh)
 		}
+		c.unlock()
+		c.resized = pages * (size - pageHeader)
+	}
+}
+
+// pageBytes is how large the pages are; Tracer.mu guards that.
+func (b *RingBuffer) pageBytes() int {
+	c := &b.cpus[0]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.reader.data)
+}
+
+// setPageBytes is ring_buffer_subbuf_order_set: all vCPUs get empty pages of that
+// size, as many as have the room of those before, rounded up. Nobody can read the
+// events of the old ones any more, but the counters still have them: subbuf_size.
+func (b *RingBuffer) setPageBytes(size int) {
+	for i := range b.cpus {
+		c := &b.cpus[i]
+		fresh := newCPUPages(pagesOf(size-pageHeader, uint64(b.size(i))), size)
+		c.lock()
+		old := c.cpuPages
+		fresh.stamp, fresh.overrun, fresh.consumed = old.stamp, old.overrun, old.consumed
+		fresh.reported = old.overrun
+		fresh.dropped.Store(old.dropped.Load())
+		fresh.written, fresh.bytes = old.written+old.current.entered(), old.bytes+uint64(old.current.used())
+		fresh.ghosts = old.entries()
+		c.cpuPages = fresh
 		c.unlock()
 	}
 }
@@ -397,7 +446,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 	page := c.current
 	filled := page.filled.Load()
 	used := int(uint32(filled))
-	if used == 0 || used+need > pageData {
+	if used == 0 || used+need > page.room() {
 		if used != 0 {
 			page.pad(used)
 			if !c.nextPage(overwrite) {
@@ -409,7 +458,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 		// The page's own time stamp is that of its first event.
 		now = max(now, c.stamp)
 		delta = 0
-		binary.LittleEndian.PutUint64(page.data[:], uint64(now))
+		binary.LittleEndian.PutUint64(page.data, uint64(now))
 	}
 	at := pageHeader + used
 	if delta > deltaMax {
@@ -417,7 +466,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 		binary.LittleEndian.PutUint32(page.data[at+4:], uint32(delta>>deltaBits))
 		at, delta = at+8, 0
 	}
-	at = putEvent(page.data[:], at, uint32(delta), data)
+	at = putEvent(page.data, at, uint32(delta), data)
 	page.filled.Store((filled>>entersShift+1)<<entersShift | uint64(at-pageHeader))
 	c.stamp = max(now, c.stamp)
 	return true
@@ -426,7 +475,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 // pad is rb_reset_tail: what is left of a page becomes an event of its own, if
 // that has room.
 func (p *bufferPage) pad(used int) {
-	room := pageData - used
+	room := p.room() - used
 	if room < eventHeader+4 {
 		return
 	}
@@ -493,14 +542,15 @@ type pagePlace struct {
 }
 
 // copyPage copies the page of a place from there on, or the oldest one after it,
-// into p (of pageSize bytes), and gives the place at its end, but for the time;
-// false: there is nothing in it yet. What consuming readers have taken is left out.
+// into p (of a page's bytes), and gives the place at its end, but for the time;
+// false: there is nothing in it yet, or pages have another size by now. What
+// consuming readers have taken is left out.
 func (c *cpuBuffer) copyPage(from pagePlace, p []byte) (pagePlace, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := max(from.page, c.first())
-	if n > c.tail {
-		return pagePlace{of: c.cpuPages, page: n}, false
+	if n > c.tail || len(c.reader.data) != len(p) {
+		return pagePlace{of: c.cpuPages, page: max(n, c.tail+1)}, false
 	}
 	src := c.page(n)
 	used, start, time := src.used(), 0, src.stamp()
@@ -580,14 +630,18 @@ const (
 
 // ReadPage is ring_buffer_read_page: it takes the oldest events of a vCPU out of
 // the buffer, as many as a page has and go into size bytes of one, and makes them
-// a page in p (of pageSize bytes). Not ok: there are none (empty), or size has no
+// a page in p, which gets a page's size. Not ok: there are none (empty), or size has no
 // room for the first. Both are seen in one look, so that a reader does not take an
 // event that comes just then for one that has no room.
-func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
+func (b *RingBuffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	room := min(size, pageSize) - pageHeader
+	if len(*page) != len(c.reader.data) {
+		*page = make([]byte, len(c.reader.data))
+	}
+	p := *page
+	room := min(size, len(p)) - pageHeader
 	_, _, done, more := c.next()
 	if !more || room <= 0 {
 		return false, !more
@@ -619,7 +673,7 @@ func (b *RingBuffer) ReadPage(cpu int, p []byte, size int) (ok, empty bool) {
 	}
 	head := uint64(commit)
 	if c.lost > 0 {
-		if pageData-commit >= 8 {
+		if len(p)-pageHeader-commit >= 8 {
 			binary.LittleEndian.PutUint64(p[pageHeader+commit:], c.lost)
 			commit += 8
 			head = uint64(commit) | missedStored
@@ -647,7 +701,7 @@ func (b *RingBuffer) empty(cpu int) bool {
 func (c *cpuBuffer) some() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.entries() > 0
+	return c.entries() > c.ghosts
 }
 
 // Consume takes the oldest event of all vCPUs, or of one where cpu is not
@@ -736,7 +790,7 @@ func (r *pageReader) extent(typ uint32) (size, skip int) {
 			return 0, 0
 		}
 		n := binary.LittleEndian.Uint32(r.data[4:])
-		if n < 4 || n > pageData {
+		if n < 4 || uint64(n) > uint64(len(r.data)) {
 			return 0, 0
 		}
 		size, skip = eventHeader+int(n), eventHeader+4
@@ -756,7 +810,8 @@ type Iterator struct {
 }
 
 type cpuIterator struct {
-	all   *[]byte // copies, pageSize each, of the buffer's spare memory
+	all   *[]byte // copies of the buffer's spare memory, size bytes each
+	size  int
 	pages []byte  // those of them that page has not come to
 	page  pageReader
 	to    pagePlace // the end of what was copied
@@ -785,35 +840,37 @@ func (it *Iterator) More() {
 			all = new([]byte)
 		}
 		c := &it.cpus[i]
-		*all, c.to = b.cpus[i].copyAll((*all)[:0], c.to)
+		*all, c.size, c.to = b.cpus[i].copyAll((*all)[:0], c.to)
 		c.all, c.pages = all, *all
 		c.advance(i)
 	}
 }
 
-// copyAll appends copies of the pages from a place on to all, and says how far it came.
-func (c *cpuBuffer) copyAll(all []byte, to pagePlace) ([]byte, pagePlace) {
+// copyAll appends copies of the pages from a place on to all, and says how large each
+// is and how far it came.
+func (c *cpuBuffer) copyAll(all []byte, to pagePlace) (copies []byte, size int, end pagePlace) {
 	c.mu.Lock()
 	if to.of != c.cpuPages {
 		to = pagePlace{of: c.cpuPages}
 	}
 	n, last := max(to.page, c.first()), c.tail
+	size = len(c.reader.data)
 	c.mu.Unlock()
 	if n > last {
-		return all, to
+		return all, size, to
 	}
-	all = slices.Grow(all, int(last+1-n)*pageSize)[:int(last+1-n)*pageSize]
-	end := 0
+	all = slices.Grow(all, int(last+1-n)*size)[:int(last+1-n)*size]
+	have := 0
 	from := to
 	// A swap may put pages with lower numbers in their place meanwhile.
-	for ; from.page <= last && end < len(all); from = (pagePlace{of: from.of, page: from.page + 1}) {
+	for ; from.page <= last && have < len(all); from = (pagePlace{of: from.of, page: from.page + 1}) {
 		var ok bool
-		if from, ok = c.copyPage(from, all[end:end+pageSize]); ok && from.page <= last {
-			end += pageSize
+		if from, ok = c.copyPage(from, all[have:have+size]); ok && from.page <= last {
+			have += size
 			to = from
 		}
 	}
-	return all[:end], to
+	return all[:have], size, to
 }
 
 func (c *cpuIterator) advance(cpu int) {
@@ -823,12 +880,12 @@ func (c *cpuIterator) advance(cpu int) {
 			c.next, c.ok = Record{CPU: cpu, Time: time, Data: data}, true
 			return
 		}
-		if len(c.pages) < pageSize {
+		if len(c.pages) == 0 {
 			c.ok, c.to.time = false, max(c.to.time, c.page.time)
 			return
 		}
-		page := c.pages[:pageSize]
-		c.pages = c.pages[pageSize:]
+		page := c.pages[:c.size]
+		c.pages = c.pages[c.size:]
 		c.page, _ = newPageReader(page) // our own pages make sense
 	}
 }
@@ -877,10 +934,18 @@ func (it *Iterator) release() {
 	}
 }
 
+// count is how many pages a vCPU has, the reader's not counted.
+func (b *RingBuffer) count(cpu int) int {
+	c := &b.cpus[cpu]
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.pages)
+}
+
 // size is what a vCPU's pages hold, bytes: ring_buffer_size.
 func (b *RingBuffer) size(cpu int) int {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.pages) * pageData
+	return len(c.pages) * c.reader.room()
 }

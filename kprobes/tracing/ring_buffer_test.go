@@ -218,9 +218,9 @@ func TestConcurrentChanges(t *testing.T) {
 				}
 			})
 		}
-		var page [pageSize]byte
+		var page []byte
 		until(func(int) { b.Consume(0, nil) })
-		until(func(int) { b.ReadPage(0, page[:], pageSize) })
+		until(func(int) { b.ReadPage(0, &page, pageSize) })
 		until(func(n int) { b.Resize(-1, 2+n%4) })
 		until(func(int) { b.swap(other) })
 		until(func(int) {

@@ -3,6 +3,7 @@ package tracing
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -113,7 +114,7 @@ func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf
 func (a *Array) expand() {
 	if !*a.expanded {
 		*a.expanded = true
-		a.tracer.global.buffer.Resize(-1, pagesFor(expandedSize))
+		a.tracer.global.resizeBuffers(-1, expandedSize)
 	}
 }
 
@@ -126,8 +127,10 @@ func (a *Array) resize(cpu int, size uint64) error {
 	if cpu < 0 {
 		cpus = a.buffer.CPUs()
 	}
+	page := a.buffer.pageBytes()
+	want := pagesOf(page-pageHeader, size)
 	for i, n := range a.readers {
-		if n > 0 && (cpu < 0 || i == cpu && a.buffer.size(i) != pagesFor(size)*pageData) {
+		if n > 0 && (cpu < 0 || i == cpu && a.buffer.size(i) != want*(page-pageHeader)) {
 			errno := syscall.ENOMEM
 			if t.conf.ResizeEBUSY {
 				errno = syscall.EBUSY
@@ -135,35 +138,94 @@ func (a *Array) resize(cpu int, size uint64) error {
 			return fmt.Errorf("trace is being read: %w", errno)
 		}
 	}
-	if err := t.afford(a, cpus*pagesFor(size)); err != nil {
+	if err := t.afford(a, cpus*want*page); err != nil {
 		return err
 	}
-	a.buffer.Resize(cpu, pagesFor(size))
+	a.resizeBuffers(cpu, size)
+	return nil
+}
+
+// resizeBuffers gives the buffer and the snapshot room for size bytes of events on one
+// vCPU, or with -1 on each. The caller holds mu.
+func (a *Array) resizeBuffers(cpu int, size uint64) {
+	pages := pagesOf(a.buffer.pageBytes()-pageHeader, size)
+	a.buffer.Resize(cpu, pages)
 	if s := a.snapshot.Load(); s != nil {
-		s.Resize(cpu, pagesFor(size))
+		s.Resize(cpu, pages)
+	}
+}
+
+// afford refuses bytes more for a buffer than there is memory for, beside those of
+// all other arrays.
+func (t *Tracer) afford(a *Array, bytes int) error {
+	for _, other := range t.arrays {
+		if other != a {
+			bytes += other.buffer.bytes() + other.snapshot.Load().bytes()
+		}
+	}
+	if bytes > maxBufferKB<<10 {
+		return fmt.Errorf("buffers of %d bytes: %w", bytes, syscall.ENOMEM)
 	}
 	return nil
 }
 
-// afford refuses pages more for a buffer than there is memory for, beside those of
-// all other arrays.
-func (t *Tracer) afford(a *Array, pages int) error {
-	for _, other := range t.arrays {
-		if other != a {
-			pages += other.buffer.pages() + other.snapshot.Load().pages()
-		}
+// SubBufferSizeKB is the text of buffer_subbuf_size_kb: how large a page of the buffer is.
+func (a *Array) SubBufferSizeKB() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	return fmt.Sprintf("%d\n", a.buffer.pageBytes()>>10)
+}
+
+// maxSubBuffer is RB_SUBBUF_SIZE_MAX: of 128 pages.
+const maxSubBuffer = 128 * pageSize
+
+// SetSubBufferSizeKB takes a write to buffer_subbuf_size_kb: the next power of 2 is
+// taken, at least 4. What the buffer holds is gone then. EINVAL: 0, more than 512, or
+// not a number; EBUSY: trace is being read; ENOMEM: the buffers would be too large.
+func (a *Array) SetSubBufferSizeKB(data []byte) error {
+	kb, err := userNumber(data)
+	if bytes := kb << 10; err == nil && (bytes == 0 || bytes > maxSubBuffer) {
+		err = fmt.Errorf("%d KiB: %w", kb, syscall.EINVAL)
 	}
-	if pages > maxBufferKB<<10/pageSize {
-		return fmt.Errorf("buffers of %d pages: %w", pages, syscall.ENOMEM)
+	if err != nil {
+		return fmt.Errorf("buffer_subbuf_size_kb: %w", err)
+	}
+	size := pageSize << bits.Len64((kb<<10-1)/pageSize)
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
+	if size == a.buffer.pageBytes() {
+		return nil
+	}
+	if slices.ContainsFunc(a.readers, func(n int) bool { return n > 0 }) {
+		return fmt.Errorf("trace is being read: %w", syscall.EBUSY)
+	}
+	need := 0
+	for i := range a.buffer.cpus {
+		need += size * pagesOf(size-pageHeader, uint64(a.buffer.size(i)))
+	}
+	if err := a.tracer.afford(a, need); err != nil {
+		return err
+	}
+	a.buffer.setPageBytes(size)
+	if s := a.snapshot.Load(); s != nil {
+		s.setPageBytes(size)
 	}
 	return nil
+}
+
+// bytes is what the buffer's pages take, those of its readers not counted; nil takes none.
+func (b *RingBuffer) bytes() int {
+	if b == nil {
+		return 0
+	}
+	return b.pages() * b.pageBytes()
 }
 
 // pages is how many pages the buffer has, those of its readers not counted; nil
 // has none.
 func (b *RingBuffer) pages() (n int) {
 	for i := 0; b != nil && i < len(b.cpus); i++ {
-		n += b.size(i) / pageData
+		n += b.count(i)
 	}
 	return n
 }
@@ -172,9 +234,9 @@ func (b *RingBuffer) pages() (n int) {
 func (a *Array) BufferSizeKB(cpu int) string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	size := a.buffer.size(max(cpu, 0))
+	size := a.buffer.cpus[max(cpu, 0)].resized
 	for i := range a.buffer.CPUs() {
-		if cpu < 0 && a.buffer.size(i) != size {
+		if cpu < 0 && a.buffer.cpus[i].resized != size {
 			return "X\n"
 		}
 	}
@@ -190,7 +252,7 @@ func (a *Array) BufferTotalSizeKB() string {
 	defer a.tracer.mu.Unlock()
 	size := 0
 	for i := range a.buffer.CPUs() {
-		size += a.buffer.size(i) >> 10
+		size += a.buffer.cpus[i].resized >> 10
 	}
 	return a.sizeText(size, expandedSize>>10*a.buffer.CPUs())
 }

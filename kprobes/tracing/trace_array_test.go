@@ -84,8 +84,8 @@ func TestReaderPage(t *testing.T) {
 // the reader has room.
 func TestReadPage(t *testing.T) {
 	b := NewRingBuffer(1, 4)
-	var p [pageSize]byte
-	if ok, empty := b.ReadPage(0, p[:], pageSize); ok || !empty {
+	var p []byte
+	if ok, empty := b.ReadPage(0, &p, pageSize); ok || !empty {
 		t.Error("a page of nothing")
 	}
 	for n := range perPage + 5 {
@@ -105,7 +105,7 @@ func TestReadPage(t *testing.T) {
 		{pageSize, 0, 0, false},
 	} {
 		left := b.Stats(0).Entries
-		ok, empty := b.ReadPage(0, p[:], c.size)
+		ok, empty := b.ReadPage(0, &p, c.size)
 		if ok != c.ok || empty != (left == 0) {
 			t.Fatalf("%d bytes, %d events: %v, empty %v", c.size, left, ok, empty)
 		}
@@ -115,6 +115,44 @@ func TestReadPage(t *testing.T) {
 	}
 	if s := b.Stats(0); s.Read != perPage+5 || s.Entries != 0 || s.Bytes != 0 {
 		t.Errorf("stats %+v", s)
+	}
+}
+
+// TestPageBytes: a buffer gets pages of another size. The counters keep what was in
+// the old ones, which no reader finds.
+func TestPageBytes(t *testing.T) {
+	b := NewRingBuffer(1, 26)
+	for n := range 3 * perPage {
+		b.Write(0, int64(n), numbered(n))
+	}
+	b.setPageBytes(4 * pageSize)
+	if n, s := b.count(0), b.Stats(0); n != 7 || s.Entries != 3*perPage || !b.empty(0) {
+		t.Errorf("%d pages, stats %+v, empty %v", n, s, b.empty(0))
+	}
+	if _, ok := b.Iterate(0).Next(); ok {
+		t.Error("there is an event in empty pages")
+	}
+	for n := range 5 * perPage {
+		b.Write(0, int64(1000+n), numbered(n))
+	}
+	var p []byte
+	const perLarge = (4*pageSize - pageHeader) / 20
+	if ok, _ := b.ReadPage(0, &p, 4*pageSize); !ok || len(p) != 4*pageSize || binary.LittleEndian.Uint64(p[8:]) != 20*perLarge+8 { // with what fills it
+		t.Errorf("a page of %d bytes, commit %d", len(p), binary.LittleEndian.Uint64(p[8:]))
+	}
+	seen, it := 0, b.Iterate(0)
+	for r, ok := it.Next(); ok; r, ok = it.Next() {
+		if r.Time != int64(1000+perLarge+seen) {
+			t.Fatalf("event %d: time %d", seen, r.Time)
+		}
+		seen++
+	}
+	if s := b.Stats(0); seen != 5*perPage-perLarge || s.Entries != uint64(3*perPage+seen) || s.Read != perLarge {
+		t.Errorf("%d events are left, stats %+v", seen, s)
+	}
+	b.Reset(0)
+	if s := b.Stats(0); s.Entries != 0 || s.Bytes != 0 {
+		t.Errorf("after a reset: %+v", s)
 	}
 }
 

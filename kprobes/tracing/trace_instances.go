@@ -26,7 +26,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := pagesFor(expandedSize)
-	if err := t.afford(nil, pages*t.conf.Machine.CPUs()); err != nil {
+	if err := t.afford(nil, pageSize*pages*t.conf.Machine.CPUs()); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)

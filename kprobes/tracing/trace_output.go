@@ -577,8 +577,10 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 
 // HeaderPage is the text of events/header_page: how a page of the buffer looks.
 func (a *Array) HeaderPage() string {
+	a.tracer.mu.Lock()
+	defer a.tracer.mu.Unlock()
 	return field{" u64 timestamp", 0, 8, false}.String() + field{" local_t commit", 8, 8, true}.String() +
-		field{" int overwrite", 8, 1, true}.String() + field{" char data", pageHeader, pageData, !a.tracer.conf.UnsignedChar}.String()
+		field{" int overwrite", 8, 1, true}.String() + field{" char data", pageHeader, a.buffer.pageBytes() - pageHeader, !a.tracer.conf.UnsignedChar}.String()
 }
 
 // HeaderEvent is the text of events/header_event: how the header of an event

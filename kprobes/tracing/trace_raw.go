@@ -15,25 +15,27 @@ type RawPipe struct {
 	snapshot bool
 
 	mu   sync.Mutex // one reader at a time; not held while it waits
-	page [pageSize]byte
+	page []byte
 	read int // of page: what reads have had
 }
 
 // OpenRaw is tracing_buffers_open of a vCPU, and with snapshot snapshot_raw_open.
 // Several may be open: each entry goes to one of them.
 func (a *Array) OpenRaw(cpu int, snapshot bool) *RawPipe {
-	return &RawPipe{array: a, cpu: cpu, snapshot: snapshot, read: pageSize}
+	return &RawPipe{array: a, cpu: cpu, snapshot: snapshot}
 }
 
 // Read is tracing_buffers_read: it gives a page with the oldest entries, or as much
 // of one as b takes, with as many entries as b has room for; the next read goes on
 // with that page. 0: b has no room for an entry. EAGAIN: it would wait for one, and
-// nonblock is set; EINTR: ctx ended.
+// nonblock is set; EINTR: ctx ended. What is left of a page is lost when the buffer
+// gets pages of another size.
 func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.read == pageSize {
+	if p.read == len(p.page) || len(p.page) != p.pageBytes() {
 		if ok, err := p.await(ctx, len(b), nonblock); !ok {
+			p.read = len(p.page)
 			return 0, err
 		}
 		p.read = 0
@@ -48,6 +50,14 @@ func (p *RawPipe) buffer() *RingBuffer {
 		return p.array.snapshot.Load()
 	}
 	return p.array.buffer
+}
+
+// pageBytes is how large a page of the buffer is.
+func (p *RawPipe) pageBytes() int {
+	if b := p.buffer(); b != nil {
+		return b.pageBytes()
+	}
+	return len(p.page)
 }
 
 // await waits until there is a page. False: size has no room for one, or there is
@@ -78,7 +88,7 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 	if b == nil {
 		return false, true
 	}
-	return b.ReadPage(p.cpu, p.page[:], size)
+	return b.ReadPage(p.cpu, &p.page, size)
 }
 
 // Poll is tracing_buffers_poll: whether the buffer is as full as buffer_percent asks

@@ -84,14 +84,14 @@ func (a *Array) allocSnapshot() error {
 		return fmt.Errorf("the snapshot is being read: %w", syscall.EBUSY)
 	}
 	if s == nil {
-		if err := a.tracer.afford(nil, a.buffer.pages()); err != nil {
+		if err := a.tracer.afford(nil, a.buffer.bytes()); err != nil {
 			return err
 		}
-		s = NewRingBuffer(a.buffer.CPUs(), initialPages)
+		s = newRingBuffer(a.buffer.CPUs(), initialPages, a.buffer.pageBytes())
 	}
 	for cpu := range a.buffer.CPUs() {
 		s.cpus[cpu].off.Store(!a.cpumask[cpu])
-		s.Resize(cpu, a.buffer.size(cpu)/pageData)
+		s.Resize(cpu, a.buffer.count(cpu))
 	}
 	a.snapshot.Store(s)
 	return nil
