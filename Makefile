@@ -3,7 +3,7 @@ GO    ?= go
 RACE  ?= -race
 LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GUEST := kernel/guest
-IMAGES := vmlinux-6.1 vmlinux-6.12 btf-6.12
+IMAGES := vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.
@@ -55,12 +55,12 @@ tidy:
 lint:
 	$(GO) run $(LINT) run ./...
 
-guest: ## rebuild the guest kernels, kernel/guest/vmlinux-6.1 and -6.12, and btf-6.12 (needs Debian 12's gcc)
+guest: ## rebuild the guest kernels, kernel/guest/vmlinux-5.10, -6.1 and -6.12, and btf-6.12 (needs Debian 12's gcc)
 	$(MAKE) -C $(GUEST)
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && for at in a b/c; do \
-		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-6.* "$$dir/$$at"/guest/btf-6.* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/5.10 "$$dir/$$at"/guest/modules/6.12 && \
+		mkdir -p "$$dir/$$at" && cp -r $(GUEST) "$$dir/$$at/" && rm -rf "$$dir/$$at/guest/.build" "$$dir/$$at"/guest/vmlinux-* "$$dir/$$at"/guest/btf-6.* "$$dir/$$at"/guest/modules/*.ko "$$dir/$$at"/guest/modules/5.10 "$$dir/$$at"/guest/modules/6.12 && \
 		$(MAKE) -s -j2 -C "$$dir/$$at/guest" || exit 1; \
 		for f in $(IMAGES) $$(cd $(GUEST) && ls modules/*.ko modules/5.10/*.ko modules/6.12/*.ko); do cmp "$$dir/$$at/guest/$$f" "$(GUEST)/$$f" || exit 1; done; \
 	done && echo "guest-check: two builds in two folders, both are $(addprefix $(GUEST)/,$(IMAGES)) and the modules"

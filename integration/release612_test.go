@@ -2,7 +2,6 @@ package integration
 
 // leftOut612 are the scripts of which Debian's 6.12 gives no recording.
 var leftOut612 = map[string]string{
-	"static_formats":  "the static events here have the fields of 6.1",
 	"events_place":    "the script leaves a probe there",
 	"function_filter": "two runs differ in what else calls the functions",
 	"trace_pipe":      "the script leaves the files changed",
@@ -10,8 +9,6 @@ var leftOut612 = map[string]string{
 
 // notYet612 are those that do something else here.
 var notYet612 = map[string]string{
-	"activity_applets":     "linux_binprm has the file's name elsewhere on 6.12",
-	"activity_exec":        "linux_binprm has the file's name elsewhere on 6.12, and what cannot be executed does not come to bprm_execve",
 	"eprobe_definitions":   "there are no fprobes",
 	"events_blacklist":     "the first thunk has no second name",
 	"events_far_addresses": "_text has another first name",
@@ -19,7 +16,6 @@ var notYet612 = map[string]string{
 	"list_churn":           "the script takes +5 for an instruction's beginning",
 	"list_read_sizes":      "busybox cp writes twice: sendfile(2) to these files works here",
 	"rows_collisions":      "events named as a file of their group's folder have a folder",
-	"sh_relative":          "there is no group ksm of static events",
 	"trace_marker":         "lines longer than 8 KiB are cut",
 	"rows_far_offset":      "what stands there is another function on each kernel",
 }

@@ -68,8 +68,8 @@ func auditArch() (uint32, bool) {
 	return 0, false
 }
 
-// callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME, of
-// mount(2) and of calls, and allows all else. Offsets are those of struct
+// callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME
+// and PR_SET_MEMORY_MERGE, of mount(2) and of calls, and allows all else. Offsets are those of struct
 // seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
 	const (
@@ -80,17 +80,18 @@ func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
 	n := uint8(len(calls))
 	f := []unix.SockFilter{
 		{Code: load, K: 4},
-		{Code: equal, K: arch, Jf: n + 8},
+		{Code: equal, K: arch, Jf: n + 9},
 		{Code: load, K: 0},
 	}
 	for i, c := range calls {
-		f = append(f, unix.SockFilter{Code: equal, K: c.host, Jt: n - uint8(i) + 7})
+		f = append(f, unix.SockFilter{Code: equal, K: c.host, Jt: n - uint8(i) + 8})
 	}
 	return append(f,
-		unix.SockFilter{Code: equal, K: unix.SYS_MOUNT, Jt: 7},
-		unix.SockFilter{Code: equal, K: unix.SYS_PRCTL, Jf: 2},
+		unix.SockFilter{Code: equal, K: unix.SYS_MOUNT, Jt: 8},
+		unix.SockFilter{Code: equal, K: unix.SYS_PRCTL, Jf: 3},
 		unix.SockFilter{Code: load, K: 16},
-		unix.SockFilter{Code: equal, K: unix.PR_SET_NAME, Jt: 4, Jf: 3},
+		unix.SockFilter{Code: equal, K: unix.PR_SET_NAME, Jt: 5},
+		unix.SockFilter{Code: equal, K: unix.PR_SET_MEMORY_MERGE, Jt: 4, Jf: 3},
 		unix.SockFilter{Code: equal, K: unix.SYS_LSEEK, Jf: 2},
 		unix.SockFilter{Code: load, K: 16 + 2*8},
 		unix.SockFilter{Code: equal, K: unix.SEEK_CUR, Jt: 1},

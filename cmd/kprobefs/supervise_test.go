@@ -31,7 +31,7 @@ func TestBelow(t *testing.T) {
 }
 
 // The filter asks for the processor's own lseek with SEEK_CUR, prctl with
-// PR_SET_NAME, mount and the traced calls, and for nothing else.
+// PR_SET_NAME or PR_SET_MEMORY_MERGE, mount and the traced calls, and for nothing else.
 func TestCallFilter(t *testing.T) {
 	const arch = 0xc000003e
 	type call struct {
@@ -46,6 +46,7 @@ func TestCallFilter(t *testing.T) {
 		{"set", arch, unix.SYS_LSEEK, 0, unix.SEEK_SET, false},
 		{"end", arch, unix.SYS_LSEEK, 0, unix.SEEK_END, false},
 		{"name", arch, unix.SYS_PRCTL, unix.PR_SET_NAME, 0, true},
+		{"merge", arch, unix.SYS_PRCTL, unix.PR_SET_MEMORY_MERGE, 1, true},
 		{"another prctl", arch, unix.SYS_PRCTL, unix.PR_GET_NAME, unix.SEEK_CUR, false},
 		{"mount", arch, unix.SYS_MOUNT, 0, 0, true},
 		{"read", arch, unix.SYS_READ, unix.PR_SET_NAME, unix.SEEK_CUR, false},

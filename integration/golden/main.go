@@ -4,6 +4,7 @@
 //	golden record [NAME]...   run the scripts on Debian's newest kernel, twice, and write want
 //	golden check [NAME]...    run them on the kernels that the recordings name, and compare
 //	golden print SCRIPT       run one shell script and print what it printed
+//	golden formats [GROUP:NAME]...   write kprobes/tracing/formats-RELEASE.txt anew, with these events, too
 //	golden tables record|check [NAME]...     the same for the tables of package grammar
 //	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
 //
@@ -67,7 +68,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return err
 	}
 	if args = flags.Args(); len(args) == 0 {
-		return errors.New("usage: golden [-release R] record|check [NAME], golden [-release R] print SCRIPT, golden tables record|check [NAME]")
+		return errors.New("usage: golden [-release R] record|check [NAME], golden [-release R] print SCRIPT, golden [-release R] formats [GROUP:NAME], golden tables record|check [NAME]")
 	}
 	switch args[0] {
 	case "record":
@@ -78,6 +79,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.fold()
 	case "print":
 		return g.print(ctx, args[1:])
+	case "formats":
+		return g.formats(ctx, args[1:])
 	case "tables":
 		return tables(ctx, g.release, args[1:], out)
 	case "play": // on Linux

@@ -13,6 +13,9 @@ import (
 	"strings"
 )
 
+//go:embed vmlinux-5.10
+var vmlinux510 []byte
+
 //go:embed vmlinux-6.1
 var vmlinux61 []byte
 
@@ -32,11 +35,13 @@ func BTF(release string) []byte {
 }
 
 // Image gives the ELF of the guest that stands for a release of Linux ("6.1",
-// or "6.1.0-50-amd64"), or nil when there is none. In 6.12's, what can be called
-// by its address begins with endbr64. The bytes are shared: they must not be
+// or "6.1.0-50-amd64"), or nil when there is none. They are of one source: 5.10's
+// and 6.12's have that release's arguments, calls and records of static events as
+// far as it matters, and in 6.12's what can be called by its address begins with
+// endbr64. The bytes are shared: they must not be
 // written.
 func Image(release string) []byte {
-	for name, image := range map[string][]byte{"6.1": vmlinux61, "6.12": vmlinux612} {
+	for name, image := range map[string][]byte{"5.10": vmlinux510, "6.1": vmlinux61, "6.12": vmlinux612} {
 		if release == name || strings.HasPrefix(release, name+".") {
 			return image
 		}

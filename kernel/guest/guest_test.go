@@ -257,7 +257,7 @@ func TestImage(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if guest.Image("5.10") != nil || guest.Image("6.10") != nil {
+	if guest.Image("5.1") != nil || guest.Image("6.10") != nil {
 		t.Error("there is an image for a release that has none")
 	}
 	if img.Text.Start != abi.TextBase || img.Entry != abi.TextBase {

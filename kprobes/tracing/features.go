@@ -58,6 +58,9 @@ type Features struct {
 	// where the list has numbers, nothing is taken of blanks only: set_event_pid_blank,
 	// whose echo does not end on 5.10.
 	BlanksNotTaken bool
+	// Static is the release whose static events there are, with their numbers, fields
+	// and print formats; "": 6.1's: static_formats.
+	Static string
 	// RawDataID is the number of the event ftrace/raw_data; 0: 18: trace_marker of 5.10.
 	RawDataID uint16
 	// PipesSleepOn: a reader of trace_pipe that waits is not woken when recording ends:

@@ -134,9 +134,6 @@ const (
 	initialPages = 2
 	// expandedSize is TRACE_BUF_SIZE_DEFAULT, bytes: what it grows to then.
 	expandedSize = 1441792
-	// firstEventType is the number of the first event that kprobe_events makes:
-	// Debian's 6.1 has static events below.
-	firstEventType = 1338
 	maxEventType   = 1<<16 - 1
 )
 
@@ -236,7 +233,7 @@ func New(c Config) *Tracer {
 	t := &Tracer{
 		conf:       c,
 		cpus:       make([]cpuScratch, c.Machine.CPUs()),
-		nextType:   firstEventType,
+		nextType:   int(c.static().first),
 		namesInUse: map[eventName]*Event{},
 		subsystems: map[string]*subsystem{},
 	}

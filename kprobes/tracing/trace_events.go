@@ -158,7 +158,7 @@ func (t *Tracer) newEventType() (uint16, bool) {
 		return uint16(t.nextType - 1), true
 	}
 	used := *t.events.Load()
-	for id := firstEventType; id <= maxEventType; id++ {
+	for id := int(t.conf.static().first); id <= maxEventType; id++ {
 		if used[uint16(id)] == nil {
 			return uint16(id), true
 		}

@@ -20,12 +20,33 @@ type Tracepoints interface {
 	SetTracepoint(addr uint64, on bool) error
 }
 
-// formats is what Linux's files format say.
-//
-//go:embed formats.txt
-var formats string
+// What Linux's files format say.
+var (
+	//go:embed formats-5.10.txt
+	formats510 string
+	//go:embed formats-6.1.txt
+	formats61 string
+	//go:embed formats-6.12.txt
+	formats612 string
+)
 
-// staticFormat is an event of formats.txt.
+// static is what a release has of static events.
+type static struct {
+	formats string
+	first   uint16 // the number of the first event that is defined at run time: those of Debian's kernel are below
+}
+
+func (f Features) static() static {
+	switch f.Static {
+	case "5.10":
+		return static{formats510, 1270}
+	case "6.12":
+		return static{formats612, 1496}
+	}
+	return static{formats61, 1338}
+}
+
+// staticFormat is an event of a file of formats.
 type staticFormat struct {
 	group, name string
 	id          uint16
@@ -33,7 +54,7 @@ type staticFormat struct {
 	text        string // the print fmt
 }
 
-// parseFormats parses formats.txt: for each event a line "GROUP:NAME ID", lines
+// parseFormats parses a file of formats: for each event a line "GROUP:NAME ID", lines
 // of fields as in the file format, and the print fmt.
 func parseFormats(text string) (list []staticFormat, _ error) {
 	for _, line := range strings.Split(text, "\n") {
@@ -43,7 +64,7 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 			name, id, _ := strings.Cut(line, " ")
 			n, err := strconv.ParseUint(id, 10, 16)
 			if err != nil {
-				return nil, fmt.Errorf("formats.txt: %q: %w", line, err)
+				return nil, fmt.Errorf("formats: %q: %w", line, err)
 			}
 			f := staticFormat{id: uint16(n)}
 			f.group, f.name, _ = strings.Cut(name, ":")
@@ -66,13 +87,13 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 func parseField(line string) (f field, _ error) {
 	parts := strings.Split(strings.TrimPrefix(line, "\tfield:"), ";\t")
 	if len(parts) != 4 {
-		return f, fmt.Errorf("formats.txt: field %q", line)
+		return f, fmt.Errorf("formats: field %q", line)
 	}
 	var signed int
 	_, err := fmt.Sscanf(strings.Join(parts[1:], " "), "offset:%d size:%d signed:%d;", &f.offset, &f.size, &signed)
 	f.decl, f.signed = parts[0], signed == 1
 	if err != nil {
-		return f, fmt.Errorf("formats.txt: field %q: %w", line, err)
+		return f, fmt.Errorf("formats: field %q: %w", line, err)
 	}
 	return f, nil
 }
@@ -125,7 +146,7 @@ func (t *Tracer) newStaticEvents() {
 	if t.conf.Tracepoints == nil {
 		return
 	}
-	list, err := parseFormats(formats)
+	list, err := parseFormats(t.conf.static().formats)
 	if err != nil {
 		panic(err)
 	}
@@ -140,7 +161,7 @@ func (t *Tracer) newStaticEvents() {
 		}
 		format, err := parsePrintFormat(f.text, f.members)
 		if err != nil {
-			panic(fmt.Errorf("formats.txt: %s: %w", f.name, err))
+			panic(fmt.Errorf("formats: %s: %w", f.name, err))
 		}
 		ev := &staticEvent{staticFormat: f, tp: tp, format: format}
 		ev.Event = t.newEvent(f.group, f.name, f.id, ev)

@@ -172,13 +172,30 @@ static noinline __noclone void free_bprm(struct linux_binprm *bprm)
 	kfree(bprm);
 }
 
-// alloc_bprm gives a program without a file, with an empty stack in an mm of its own.
+// alloc_bprm gives a program with an empty stack in an mm of its own. Before 6.12 it
+// has no file yet: what cannot be opened comes to bprm_execve.
+#ifdef KERNEL_6_12
+static noinline __noclone struct linux_binprm *alloc_bprm(int fd, struct filename *filename, int flags)
+{
+	struct file *file = do_open_execat(fd, filename, flags);
+	struct linux_binprm *bprm;
+
+	if (IS_ERR(file))
+		return ERR_CAST(file);
+	bprm = kzalloc(sizeof(*bprm), GFP_KERNEL);
+	if (!bprm) {
+		fput(file);
+		return ERR_PTR(-ENOMEM);
+	}
+	bprm->file = file;
+#else
 static noinline __noclone struct linux_binprm *alloc_bprm(int fd, struct filename *filename)
 {
 	struct linux_binprm *bprm = kzalloc(sizeof(*bprm), GFP_KERNEL);
 
 	if (!bprm)
 		return ERR_PTR(-ENOMEM);
+#endif
 	bprm->filename = bprm->interp = filename->name;
 	bprm->mm = mm_alloc();
 	if (bprm->mm)
@@ -207,7 +224,7 @@ int bprm_change_interp(const char *interp, struct linux_binprm *bprm)
 // would_dump keeps what cannot be read from being dumped.
 void would_dump(struct linux_binprm *bprm, struct file *file)
 {
-	if (inode_permission(file->f_path.mnt->mnt_userns, file->f_inode, MAY_READ) < 0)
+	if (inode_permission(IDMAP_OF(file->f_path.mnt) file->f_inode, MAY_READ) < 0)
 		bprm->interp_flags |= 1;
 }
 
@@ -231,8 +248,12 @@ int begin_new_exec(struct linux_binprm *bprm)
 {
 	struct task_struct *me = current;
 	const char *base = strrchr(bprm->filename, '/');
-	int err = exec_mmap(bprm->mm);
+	int err;
 
+#ifdef KERNEL_6_12
+	trace_sched_prepare_exec(me, bprm);
+#endif
+	err = exec_mmap(bprm->mm);
 	if (err)
 		return err;
 	bprm->point_of_no_return = 1;
@@ -309,7 +330,7 @@ static int exec_binprm(struct linux_binprm *bprm)
 		if (ret < 0)
 			return ret;
 		if (!bprm->interpreter) {
-			trace_sched_process_exec(current, old_pid, bprm->filename);
+			trace_sched_process_exec(current, old_pid, bprm);
 			return 0;
 		}
 		script = bprm->file;
@@ -319,18 +340,25 @@ static int exec_binprm(struct linux_binprm *bprm)
 	}
 }
 
+#ifdef KERNEL_6_12
+static noinline __noclone int bprm_execve(struct linux_binprm *bprm)
+#else
 static noinline __noclone int bprm_execve(struct linux_binprm *bprm, int fd, struct filename *filename, int flags)
+#endif
 {
-	struct file *file;
 	int ret;
 
 	bprm->cred = prepare_creds();
 	if (!bprm->cred)
 		return -ENOMEM;
-	file = do_open_execat(fd, filename, flags);
-	if (IS_ERR(file))
-		return PTR_ERR(file);
-	bprm->file = file;
+#ifndef KERNEL_6_12
+	bprm->file = do_open_execat(fd, filename, flags);
+	if (IS_ERR(bprm->file)) {
+		ret = PTR_ERR(bprm->file);
+		bprm->file = NULL;
+		return ret;
+	}
+#endif
 	ret = security_bprm_creds_for_exec(bprm);
 	if (!ret)
 		ret = exec_binprm(bprm);
@@ -344,7 +372,11 @@ static noinline int do_execveat_common(int fd, struct filename *filename, struct
 
 	if (IS_ERR(filename))
 		return PTR_ERR(filename);
+#ifdef KERNEL_6_12
+	bprm = alloc_bprm(fd, filename, flags);
+#else
 	bprm = alloc_bprm(fd, filename);
+#endif
 	ret = PTR_ERR_OR_ZERO(bprm);
 	if (ret)
 		goto out;
@@ -366,7 +398,11 @@ static noinline int do_execveat_common(int fd, struct filename *filename, struct
 		bprm->argc = 1;
 	}
 	if (!ret)
+#ifdef KERNEL_6_12
+		ret = bprm_execve(bprm);
+#else
 		ret = bprm_execve(bprm, fd, filename, flags);
+#endif
 free:
 	free_bprm(bprm);
 out:

@@ -193,7 +193,7 @@ unsigned int get_next_ino(void)
 	return n;
 }
 
-noinline __noclone umode_t mode_strip_sgid(struct user_namespace *ns, const struct inode *dir, umode_t mode)
+noinline __noclone umode_t mode_strip_sgid(IDMAP_PARAM const struct inode *dir, umode_t mode)
 {
 	if ((mode & 02010) != 02010 || S_ISDIR(mode) || !dir || !(dir->i_mode & 02000))
 		return mode;
@@ -202,7 +202,7 @@ noinline __noclone umode_t mode_strip_sgid(struct user_namespace *ns, const stru
 
 // inode_init_owner sets owner and mode of a new inode in dir; a directory with
 // the set-group-id bit gives its group on.
-void inode_init_owner(struct user_namespace *ns, struct inode *inode, const struct inode *dir, umode_t mode)
+void inode_init_owner(IDMAP_PARAM struct inode *inode, const struct inode *dir, umode_t mode)
 {
 	inode->i_uid = current_cred()->fsuid;
 	if (dir && dir->i_mode & 02000) {
@@ -212,7 +212,7 @@ void inode_init_owner(struct user_namespace *ns, struct inode *inode, const stru
 	} else {
 		inode->i_gid = current_cred()->fsgid;
 	}
-	inode->i_mode = mode_strip_sgid(ns, dir, mode);
+	inode->i_mode = mode_strip_sgid(IDMAP_ARG(idmap) dir, mode);
 }
 
 noinline struct timespec64 current_time(struct inode *inode)

@@ -162,9 +162,9 @@ int simple_open(struct inode *inode, struct file *file)
 	return 0;
 }
 
-int simple_getattr(struct user_namespace *ns, const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
+int simple_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {
-	generic_fillattr(ns, path->dentry->d_inode, stat);
+	generic_fillattr(IDMAP_ARG(idmap) REQUEST_ARG(request_mask) path->dentry->d_inode, stat);
 	return 0;
 }
 

@@ -101,7 +101,7 @@ static int acl_permission_check(struct inode *inode, int mask)
 
 #define CAP_DAC_OVERRIDE 1
 
-int generic_permission(struct user_namespace *ns, struct inode *inode, int mask)
+int generic_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	int ret = acl_permission_check(inode, mask);
 
@@ -114,14 +114,14 @@ int generic_permission(struct user_namespace *ns, struct inode *inode, int mask)
 }
 
 // inode_permission says whether the current task may do mask (MAY_*).
-int inode_permission(struct user_namespace *ns, struct inode *inode, int mask)
+int inode_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	int ret;
 
 	if (inode->i_op->permission)
-		ret = inode->i_op->permission(ns, inode, mask);
+		ret = inode->i_op->permission(IDMAP_ARG(idmap) inode, mask);
 	else
-		ret = generic_permission(ns, inode, mask);
+		ret = generic_permission(IDMAP_ARG(idmap) inode, mask);
 	return ret ? ret : security_inode_permission(inode, mask);
 }
 
@@ -535,7 +535,7 @@ static const char *next_component(struct nameidata *nd, const char *name)
 
 static int may_lookup(struct nameidata *nd)
 {
-	return inode_permission(nd->path.mnt->mnt_userns, nd->inode, MAY_EXEC);
+	return inode_permission(IDMAP_OF(nd->path.mnt) nd->inode, MAY_EXEC);
 }
 
 // continue_with makes the name that is walked after a symbolic link in the
@@ -666,7 +666,7 @@ int user_path_at_empty(int dfd, const char __user *name, unsigned int flags, str
 }
 
 // may_open says whether what was found may be opened this way.
-static __noipa int may_open(struct user_namespace *ns, const struct path *path, int acc_mode, int flag)
+static __noipa int may_open(IDMAP_PARAM const struct path *path, int acc_mode, int flag)
 {
 	struct inode *inode = path->dentry->d_inode;
 
@@ -683,7 +683,7 @@ static __noipa int may_open(struct user_namespace *ns, const struct path *path, 
 			break;
 		return -ENXIO;
 	}
-	return inode_permission(ns, inode, MAY_OPEN | acc_mode);
+	return inode_permission(IDMAP_ARG(idmap) inode, MAY_OPEN | acc_mode);
 }
 
 // lookup_dcache is the part of a lookup that asks nobody.
@@ -714,7 +714,7 @@ static __noipa struct dentry *lookup_open(struct nameidata *nd, struct file *fil
 		return d;
 	err = -EACCES;
 	if (dir_inode->i_op->create)
-		err = vfs_create(nd->path.mnt->mnt_userns, dir_inode, d, op->mode & ~current_umask(), op->open_flag & O_EXCL);
+		err = vfs_create(IDMAP_OF(nd->path.mnt) dir_inode, d, op->mode & ~current_umask(), op->open_flag & O_EXCL);
 	if (err) {
 		dput(d);
 		return ERR_PTR(err);
@@ -773,7 +773,7 @@ static __noipa int do_open(struct nameidata *nd, struct file *file, const struct
 		return -EISDIR;
 	if (nd->flags & LOOKUP_DIRECTORY && !d_is_dir(nd->path.dentry))
 		return -ENOTDIR;
-	err = may_open(nd->path.mnt->mnt_userns, &nd->path, acc_mode, op->open_flag);
+	err = may_open(IDMAP_OF(nd->path.mnt) &nd->path, acc_mode, op->open_flag);
 	return err ? err : vfs_open(&nd->path, file);
 }
 
@@ -811,14 +811,14 @@ struct file *do_filp_open(int dfd, struct filename *pathname, const struct open_
 }
 
 // lookup_one_common checks and hashes a single name.
-static __noipa int lookup_one_common(struct user_namespace *ns, const char *name, struct dentry *base, int len, struct qstr *this)
+static __noipa int lookup_one_common(IDMAP_PARAM const char *name, struct dentry *base, int len, struct qstr *this)
 {
 	this->name = (const unsigned char *)name;
 	this->len = len;
 	this->hash = full_name_hash(base, name, len);
 	if (!len || strnchr(name, len, '/') || (name[0] == '.' && (len == 1 || (len == 2 && name[1] == '.'))))
 		return -EACCES;
-	return inode_permission(ns, base->d_inode, MAY_EXEC);
+	return inode_permission(IDMAP_ARG(idmap) base->d_inode, MAY_EXEC);
 }
 
 // lookup_one_len finds a name in base, whose inode is locked: a dentry, which
@@ -827,7 +827,7 @@ struct dentry *lookup_one_len(const char *name, struct dentry *base, int len)
 {
 	struct qstr this;
 	struct dentry *d;
-	int err = lookup_one_common(init_user_ns_ptr, name, base, len, &this);
+	int err = lookup_one_common(IDMAP_ARG(init_idmap) name, base, len, &this);
 
 	if (err)
 		return ERR_PTR(err);
@@ -902,22 +902,22 @@ void done_path_create(struct path *path, struct dentry *dentry)
 	path_put(path);
 }
 
-static __noipa int may_create(struct user_namespace *ns, struct inode *dir, struct dentry *child)
+static __noipa int may_create(IDMAP_PARAM struct inode *dir, struct dentry *child)
 {
 	if (child->d_inode)
 		return -EEXIST;
-	return inode_permission(ns, dir, MAY_WRITE | MAY_EXEC);
+	return inode_permission(IDMAP_ARG(idmap) dir, MAY_WRITE | MAY_EXEC);
 }
 
 // may_delete says whether victim, which is there, may be taken out of dir.
-static __noipa int may_delete(struct user_namespace *ns, struct inode *dir, struct dentry *victim, bool isdir)
+static __noipa int may_delete(IDMAP_PARAM struct inode *dir, struct dentry *victim, bool isdir)
 {
 	struct inode *inode = victim->d_inode;
 	int err;
 
 	if (d_is_negative(victim) || !inode)
 		return -ENOENT;
-	err = inode_permission(ns, dir, MAY_WRITE | MAY_EXEC);
+	err = inode_permission(IDMAP_ARG(idmap) dir, MAY_WRITE | MAY_EXEC);
 	if (err)
 		return err;
 	if (dir->i_mode & S_ISVTX && inode->i_uid.val != current_fsuid().val &&
@@ -930,21 +930,21 @@ static __noipa int may_delete(struct user_namespace *ns, struct inode *dir, stru
 	return !isdir && d_is_dir(victim) ? -EISDIR : 0;
 }
 
-noinline int vfs_create(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode, bool want_excl)
+noinline int vfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, bool want_excl)
 {
-	int err = may_create(ns, dir, dentry);
+	int err = may_create(IDMAP_ARG(idmap) dir, dentry);
 
 	if (err)
 		return err;
 	if (!dir->i_op->create)
 		return -EACCES;
 	err = security_inode_create(dir, dentry, mode);
-	return err ? err : dir->i_op->create(ns, dir, dentry, (mode & S_IALLUGO) | S_IFREG, want_excl);
+	return err ? err : dir->i_op->create(IDMAP_ARG(idmap) dir, dentry, (mode & S_IALLUGO) | S_IFREG, want_excl);
 }
 
-int vfs_mkdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode)
+int vfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode)
 {
-	int err = may_create(ns, dir, dentry);
+	int err = may_create(IDMAP_ARG(idmap) dir, dentry);
 
 	if (err)
 		return err;
@@ -952,25 +952,25 @@ int vfs_mkdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentr
 		return -EPERM;
 	mode &= S_IRWXUGO | S_ISVTX;
 	err = security_inode_mkdir(dir, dentry, mode);
-	return err ? err : dir->i_op->mkdir(ns, dir, dentry, mode);
+	return err ? err : dir->i_op->mkdir(IDMAP_ARG(idmap) dir, dentry, mode);
 }
 
-int vfs_symlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, const char *oldname)
+int vfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char *oldname)
 {
-	int err = may_create(ns, dir, dentry);
+	int err = may_create(IDMAP_ARG(idmap) dir, dentry);
 
 	if (err)
 		return err;
 	if (!dir->i_op->symlink)
 		return -EPERM;
 	err = security_inode_symlink(dir, dentry, oldname);
-	return err ? err : dir->i_op->symlink(ns, dir, dentry, oldname);
+	return err ? err : dir->i_op->symlink(IDMAP_ARG(idmap) dir, dentry, oldname);
 }
 
-int vfs_link(struct dentry *old, struct user_namespace *ns, struct inode *dir, struct dentry *new, struct inode **delegated)
+int vfs_link(struct dentry *old, IDMAP_PARAM struct inode *dir, struct dentry *new, struct inode **delegated)
 {
 	struct inode *inode = old->d_inode;
-	int err = inode ? may_create(ns, dir, new) : -ENOENT;
+	int err = inode ? may_create(IDMAP_ARG(idmap) dir, new) : -ENOENT;
 
 	if (err)
 		return err;
@@ -984,10 +984,10 @@ int vfs_link(struct dentry *old, struct user_namespace *ns, struct inode *dir, s
 	return err;
 }
 
-int vfs_unlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, struct inode **delegated_inode)
+int vfs_unlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, struct inode **delegated_inode)
 {
 	struct inode *target = dentry->d_inode;
-	int err = may_delete(ns, dir, dentry, false);
+	int err = may_delete(IDMAP_ARG(idmap) dir, dentry, false);
 
 	if (err)
 		return err;
@@ -1009,9 +1009,10 @@ int vfs_unlink(struct user_namespace *ns, struct inode *dir, struct dentry *dent
 	return err;
 }
 
-int vfs_rmdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry)
+// remove_dir is vfs_rmdir, which 5.10's do_rmdir has within itself.
+static __always_inline int remove_dir(IDMAP_PARAM struct inode *dir, struct dentry *dentry)
 {
-	int err = may_delete(ns, dir, dentry, true);
+	int err = may_delete(IDMAP_ARG(idmap) dir, dentry, true);
 
 	if (err)
 		return err;
@@ -1030,28 +1031,44 @@ int vfs_rmdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentr
 	return err;
 }
 
-noinline __noclone int do_mkdirat(int dfd, struct filename *name, umode_t mode)
+noinline int vfs_rmdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry)
 {
+	return remove_dir(IDMAP_ARG(idmap) dir, dentry);
+}
+
+// What the kernel's own functions of paths return, and what do_rmdir calls.
+#ifdef KERNEL_5_10
+#define PATH_RET long
+#define do_vfs_rmdir remove_dir
+#else
+#define PATH_RET int
+#define do_vfs_rmdir vfs_rmdir
+#endif
+
+noinline __noclone PATH_RET do_mkdirat(int dfd, path_arg_t pathname, umode_t mode)
+{
+	struct filename *name = path_getname(pathname);
 	struct path path;
 	struct dentry *d = filename_create(dfd, name, &path, LOOKUP_DIRECTORY);
 	int err = IS_ERR(d) ? PTR_ERR(d) : 0;
 
 	if (!err) {
-		err = vfs_mkdir(path.mnt->mnt_userns, path.dentry->d_inode, d, mode & ~current_umask());
+		err = vfs_mkdir(IDMAP_OF(path.mnt) path.dentry->d_inode, d, mode & ~current_umask());
 		done_path_create(&path, d);
 	}
 	putname(name);
 	return err;
 }
 
-noinline __noclone int do_symlinkat(struct filename *from, int newdfd, struct filename *to)
+noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_arg_t newname)
 {
+	struct filename *from = path_getname(oldname), *to = path_getname(newname);
 	struct path path;
 	struct dentry *d = IS_ERR(from) ? ERR_CAST(from) : filename_create(newdfd, to, &path, 0);
 	int err = IS_ERR(d) ? PTR_ERR(d) : 0;
 
 	if (!err) {
-		err = vfs_symlink(path.mnt->mnt_userns, path.dentry->d_inode, d, from->name);
+		err = vfs_symlink(IDMAP_OF(path.mnt) path.dentry->d_inode, d, from->name);
 		done_path_create(&path, d);
 	}
 	putname(to);
@@ -1087,8 +1104,8 @@ static int do_remove(int dfd, struct filename *name, bool isdir)
 	if (IS_ERR(d)) {
 		err = PTR_ERR(d);
 	} else {
-		err = isdir ? vfs_rmdir(path.mnt->mnt_userns, path.dentry->d_inode, d) :
-			      vfs_unlink(path.mnt->mnt_userns, path.dentry->d_inode, d, NULL);
+		err = isdir ? do_vfs_rmdir(IDMAP_OF(path.mnt) path.dentry->d_inode, d) :
+			      vfs_unlink(IDMAP_OF(path.mnt) path.dentry->d_inode, d, NULL);
 		dput(d);
 	}
 	inode_unlock(path.dentry->d_inode);
@@ -1100,24 +1117,24 @@ out:
 	return err;
 }
 
-noinline __noclone int do_unlinkat(int dfd, struct filename *name)
+noinline __noclone PATH_RET do_unlinkat(int dfd, struct filename *name)
 {
 	return do_remove(dfd, name, false);
 }
 
-noinline __noclone int do_rmdir(int dfd, struct filename *name)
+noinline __noclone PATH_RET do_rmdir(int dfd, struct filename *name)
 {
 	return do_remove(dfd, name, true);
 }
 
 SYSCALL_DEFINE3(mkdirat, int, dfd, const char __user *, pathname, umode_t, mode)
 {
-	return do_mkdirat(dfd, getname(pathname), mode);
+	return do_mkdirat(dfd, PATH_ARG(pathname), mode);
 }
 
 SYSCALL_DEFINE2(mkdir, const char __user *, pathname, umode_t, mode)
 {
-	return do_mkdirat(AT_FDCWD, getname(pathname), mode);
+	return do_mkdirat(AT_FDCWD, PATH_ARG(pathname), mode);
 }
 
 SYSCALL_DEFINE1(rmdir, const char __user *, pathname)
@@ -1139,12 +1156,12 @@ SYSCALL_DEFINE3(unlinkat, int, dfd, const char __user *, pathname, int, flag)
 
 SYSCALL_DEFINE2(symlink, const char __user *, oldname, const char __user *, newname)
 {
-	return do_symlinkat(getname(oldname), AT_FDCWD, getname(newname));
+	return do_symlinkat(PATH_ARG(oldname), AT_FDCWD, PATH_ARG(newname));
 }
 
 SYSCALL_DEFINE3(symlinkat, const char __user *, oldname, int, newdfd, const char __user *, newname)
 {
-	return do_symlinkat(getname(oldname), newdfd, getname(newname));
+	return do_symlinkat(PATH_ARG(oldname), newdfd, PATH_ARG(newname));
 }
 
 // readlink_copy gives the number of bytes copied; the text is not terminated.

@@ -13,8 +13,16 @@ struct mount {
 
 static struct hlist_head mount_hashtable[64];
 static DEFINE_SPINLOCK(mount_lock);
-static char init_user_ns;
-struct user_namespace *const init_user_ns_ptr = (struct user_namespace *)&init_user_ns;
+#ifdef KERNEL_6_12
+struct mnt_idmap {
+	struct user_namespace *owner;
+	refcount_t count;
+} nop_mnt_idmap = { .count = REFCOUNT_INIT(1) };
+#else
+struct user_namespace {
+	char nothing;
+} init_user_ns;
+#endif
 
 static struct mount *real_mount(struct vfsmount *mnt)
 {
@@ -123,7 +131,9 @@ static struct mount *alloc_vfsmnt(struct super_block *sb)
 		return NULL;
 	m->mnt.mnt_sb = sb;
 	m->mnt.mnt_root = dget(sb->s_root);
-	m->mnt.mnt_userns = init_user_ns_ptr;
+#ifndef KERNEL_5_10
+	m->mnt.mnt_idmap = init_idmap;
+#endif
 	m->mnt_parent = m;
 	m->mnt_mountpoint = sb->s_root;
 	atomic_set(&m->mnt_count, 1);

@@ -236,7 +236,7 @@ SYSCALL_DEFINE1(chdir, const char __user *, filename)
 
 	if (err)
 		return err;
-	err = inode_permission(path.mnt->mnt_userns, path.dentry->d_inode, MAY_EXEC | MAY_CHDIR);
+	err = inode_permission(IDMAP_OF(path.mnt) path.dentry->d_inode, MAY_EXEC | MAY_CHDIR);
 	if (!err)
 		set_fs_pwd(current->fs, &path);
 	path_put(&path);

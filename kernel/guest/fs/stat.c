@@ -4,7 +4,7 @@
 #include <linux/uaccess.h>
 
 // generic_fillattr takes everything from the inode.
-noinline void generic_fillattr(struct user_namespace *ns, struct inode *inode, struct kstat *stat)
+noinline void generic_fillattr(IDMAP_PARAM REQUEST_PARAM struct inode *inode, struct kstat *stat)
 {
 	stat->dev = inode->i_sb->s_dev;
 	stat->ino = inode->i_ino;
@@ -30,8 +30,8 @@ int vfs_getattr_nosec(const struct path *path, struct kstat *stat, u32 request_m
 	memset(stat, 0, sizeof(*stat));
 	stat->result_mask = STATX_BASIC_STATS;
 	if (inode->i_op->getattr)
-		return inode->i_op->getattr(path->mnt->mnt_userns, path, stat, request_mask, query_flags);
-	generic_fillattr(path->mnt->mnt_userns, inode, stat);
+		return inode->i_op->getattr(IDMAP_OF(path->mnt) path, stat, request_mask, query_flags);
+	generic_fillattr(IDMAP_OF(path->mnt) REQUEST_ARG(request_mask) inode, stat);
 	return 0;
 }
 
@@ -43,7 +43,7 @@ int vfs_getattr(const struct path *path, struct kstat *stat, u32 request_mask, u
 }
 
 // vfs_statx looks a path up and asks for its attributes.
-noinline int vfs_statx(int dfd, struct filename *filename, int flags, struct kstat *stat, u32 request_mask)
+noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *stat, u32 request_mask)
 {
 	unsigned int lookup = flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW;
 	struct path path;
@@ -51,7 +51,11 @@ noinline int vfs_statx(int dfd, struct filename *filename, int flags, struct kst
 
 	if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x800 /* AT_NO_AUTOMOUNT */ | 0x6000 /* AT_STATX_SYNC_TYPE */))
 		return -EINVAL;
+#ifdef KERNEL_5_10
+	err = user_path_at_empty(dfd, filename, lookup | (flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0), &path, NULL);
+#else
 	err = filename_lookup(dfd, filename, lookup, &path, NULL);
+#endif
 	if (err)
 		return err;
 	err = vfs_getattr(&path, stat, request_mask, flags);
@@ -59,14 +63,31 @@ noinline int vfs_statx(int dfd, struct filename *filename, int flags, struct kst
 	return err;
 }
 
-noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *stat, int flags)
+// statx_at is vfs_statx with a name of user space.
+static __always_inline int statx_at(int dfd, const char __user *filename, int flags, struct kstat *stat, u32 request_mask)
 {
+#ifdef KERNEL_5_10
+	return vfs_statx(dfd, filename, flags, stat, request_mask);
+#else
 	struct filename *name = getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL);
-	int err = vfs_statx(dfd, name, flags, stat, STATX_BASIC_STATS);
+	int err = vfs_statx(dfd, name, flags, stat, request_mask);
 
 	putname(name);
 	return err;
+#endif
 }
+
+noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *stat, int flags)
+{
+	return statx_at(dfd, filename, flags, stat, STATX_BASIC_STATS);
+}
+
+// stat_at is what stat and its kin call: in 5.10 vfs_fstatat is none of it.
+#ifdef KERNEL_5_10
+#define stat_at(dfd, filename, stat, flags) vfs_statx(dfd, filename, flags, stat, STATX_BASIC_STATS)
+#else
+#define stat_at vfs_fstatat
+#endif
 
 int vfs_fstat(int fd, struct kstat *stat)
 {
@@ -107,7 +128,7 @@ static __noipa int cp_new_stat(struct kstat *stat, struct stat __user *statbuf)
 SYSCALL_DEFINE2(newstat, const char __user *, filename, struct stat __user *, statbuf)
 {
 	struct kstat stat;
-	int err = vfs_fstatat(AT_FDCWD, filename, &stat, 0);
+	int err = stat_at(AT_FDCWD, filename, &stat, 0);
 
 	return err ? err : cp_new_stat(&stat, statbuf);
 }
@@ -115,7 +136,7 @@ SYSCALL_DEFINE2(newstat, const char __user *, filename, struct stat __user *, st
 SYSCALL_DEFINE2(newlstat, const char __user *, filename, struct stat __user *, statbuf)
 {
 	struct kstat stat;
-	int err = vfs_fstatat(AT_FDCWD, filename, &stat, AT_SYMLINK_NOFOLLOW);
+	int err = stat_at(AT_FDCWD, filename, &stat, AT_SYMLINK_NOFOLLOW);
 
 	return err ? err : cp_new_stat(&stat, statbuf);
 }
@@ -123,7 +144,7 @@ SYSCALL_DEFINE2(newlstat, const char __user *, filename, struct stat __user *, s
 SYSCALL_DEFINE4(newfstatat, int, dfd, const char __user *, filename, struct stat __user *, statbuf, int, flag)
 {
 	struct kstat stat;
-	int err = vfs_fstatat(dfd, filename, &stat, flag);
+	int err = stat_at(dfd, filename, &stat, flag);
 
 	// The host's GETATTR has no buffer: it takes what the leaf gave.
 	if (err || !statbuf)
@@ -179,10 +200,8 @@ static __noipa int cp_statx(const struct kstat *stat, struct statx __user *buffe
 SYSCALL_DEFINE5(statx, int, dfd, const char __user *, filename, unsigned int, flags, unsigned int, mask, struct statx __user *, buffer)
 {
 	struct kstat stat;
-	struct filename *name = getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL);
-	int err = vfs_statx(dfd, name, flags, &stat, mask);
+	int err = statx_at(dfd, filename, flags, &stat, mask);
 
-	putname(name);
 	return err ? err : cp_statx(&stat, buffer);
 }
 

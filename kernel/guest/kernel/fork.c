@@ -127,6 +127,10 @@ void __mmdrop(struct mm_struct *mm)
 
 static void __mmput(struct mm_struct *mm)
 {
+#ifdef KERNEL_6_12
+	if (mm->merge & MERGE_ABLE)
+		__ksm_exit(mm);
+#endif
 	exit_mmap(mm);
 	mmdrop(mm);
 }

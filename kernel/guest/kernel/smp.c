@@ -2,6 +2,10 @@
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/interrupt.h>
+#include <linux/smp.h>
+#ifdef KERNEL_6_12
+#include <trace/events/csd.h>
+#endif
 
 #define CSD_FLAG_LOCK 1
 struct call_single_data { struct llist_node node; unsigned int flags; smp_call_func_t func; void *info; };
@@ -15,10 +19,31 @@ static void csd_lock_wait(struct call_single_data *csd)
 		cpu_relax();
 }
 
-static void __smp_call_single_queue(int cpu, struct llist_node *node)
+noinline void __smp_call_single_queue(int cpu, struct llist_node *node)
 {
-	if (llist_add(node, &per_cpu(call_single_queue, cpu)))
+#ifdef KERNEL_6_12
+	struct call_single_data *csd = llist_entry(node, struct call_single_data, node);
+
+	trace_csd_queue_cpu(cpu, _RET_IP_, csd->func, csd);
+#endif
+	if (llist_add(node, &per_cpu(call_single_queue, cpu))) {
+#ifdef KERNEL_6_12
+		trace_ipi_send_cpu(cpu, _RET_IP_, generic_smp_call_function_single_interrupt);
+#endif
 		native_send_call_func_single_ipi(cpu);
+	}
+}
+
+/* Calls what csd, which 6.12 tells of, is for. */
+static __always_inline void csd_do_func(smp_call_func_t func, void *info, struct call_single_data *csd)
+{
+#ifdef KERNEL_6_12
+	trace_csd_function_entry(func, csd);
+	func(info);
+	trace_csd_function_exit(func, csd);
+#else
+	func(info);
+#endif
 }
 
 /* Runs what other CPUs asked for. Interrupts are off. */
@@ -33,7 +58,7 @@ void flush_smp_call_function_queue(void)
 		struct call_single_data *csd = llist_entry(n, struct call_single_data, node);
 
 		next = n->next;
-		csd->func(csd->info);
+		csd_do_func(csd->func, csd->info, csd);
 		smp_store_release(&csd->flags, 0);
 	}
 	local_irq_restore(flags);
@@ -50,7 +75,7 @@ static int generic_exec_single(int cpu, struct call_single_data *csd)
 		unsigned long flags;
 
 		local_irq_save(flags);
-		csd->func(csd->info);
+		csd_do_func(csd->func, csd->info, NULL);
 		local_irq_restore(flags);
 		csd->flags = 0;
 		return 0;
@@ -101,7 +126,7 @@ void on_each_cpu(smp_call_func_t func, void *info, int wait)
 	preempt_disable();
 	smp_call_function_many(cpu_online_mask, func, info, wait);
 	local_irq_save(flags);
-	func(info);
+	csd_do_func(func, info, NULL);
 	local_irq_restore(flags);
 	preempt_enable();
 }

@@ -104,6 +104,19 @@ static noinline long prctl_set_name(const char __user *from)
 	return 0;
 }
 
+#ifdef KERNEL_6_12
+static noinline long prctl_set_merge(struct mm_struct *mm, bool merge)
+{
+	long err = mmap_write_lock_killable(mm);
+
+	if (err)
+		return -EINTR;
+	err = merge ? ksm_enable_merge_any(mm) : ksm_disable_merge_any(mm);
+	mmap_write_unlock(mm);
+	return err;
+}
+#endif
+
 #undef __SYSCALL_INLINE
 #define __SYSCALL_INLINE __SYSCALL_OUTLINE
 SYSCALL_DEFINE5(prctl, int, option, unsigned long, arg2, unsigned long, arg3, unsigned long, arg4, unsigned long, arg5)
@@ -141,6 +154,12 @@ SYSCALL_DEFINE5(prctl, int, option, unsigned long, arg2, unsigned long, arg3, un
 		return put_user(1, (int __user *)arg2);
 	case 30: /* PR_GET_TIMERSLACK */
 		return 50000;
+#ifdef KERNEL_6_12
+	case 67: /* PR_SET_MEMORY_MERGE */
+		return arg3 || arg4 || arg5 ? -EINVAL : prctl_set_merge(me->mm, arg2);
+	case 68: /* PR_GET_MEMORY_MERGE */
+		return arg2 || arg3 || arg4 || arg5 ? -EINVAL : !!(me->mm->merge & MERGE_ANY);
+#endif
 	default:
 		return -EINVAL;
 	}

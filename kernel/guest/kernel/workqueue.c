@@ -85,7 +85,7 @@ static void __queue_work(int cpu, struct workqueue_struct *wq, struct work_struc
 	atomic_long_set(&work->data, (long)wq | WORK_STRUCT_PENDING);
 	atomic_inc(&wq->nr_in_flight);
 	raw_spin_lock_irqsave(&pool->lock, flags);
-	trace_workqueue_queue_work(cpu, work, wq->name, pool->cpu);
+	trace_workqueue_queue_work(cpu, work, wq, wq->name, pool->cpu);
 	trace_workqueue_activate_work(work);
 	insert_work(pool, work);
 	raw_spin_unlock_irqrestore(&pool->lock, flags);

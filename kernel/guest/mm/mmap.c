@@ -343,6 +343,12 @@ struct mm_struct *dup_mm(struct task_struct *tsk, struct mm_struct *oldmm)
 	mmap_write_lock(oldmm);
 	err = dup_mmap(mm, oldmm);
 	mmap_write_unlock(oldmm);
+#ifdef KERNEL_6_12
+	if (!err && oldmm->merge & MERGE_ABLE) {
+		err = __ksm_enter(mm);
+		mm->merge |= oldmm->merge & MERGE_ANY;
+	}
+#endif
 	if (err) {
 		mmput(mm);
 		return NULL;

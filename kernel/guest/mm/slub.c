@@ -260,11 +260,25 @@ static __always_inline void *slab_alloc_node(struct kmem_cache *s, gfp_t gfpflag
 	return object;
 }
 
+/* What is told of an allocation: 5.10 has events apart for those on a certain node. */
+#ifdef KERNEL_5_10
+#define trace_cache_alloc(caller, ret, s, flags) trace_kmem_cache_alloc(caller, ret, (s)->object_size, (s)->size, flags)
+#define trace_cache_alloc_node(caller, ret, s, flags, node) trace_kmem_cache_alloc_node(caller, ret, (s)->object_size, (s)->size, flags, node)
+#define trace_cache_free(caller, x, s) trace_kmem_cache_free(caller, x)
+#define trace_kmalloc_of(on_node, caller, ret, size, alloc, flags, node) \
+	((on_node) ? trace_kmalloc_node(caller, ret, size, alloc, flags, node) : trace_kmalloc(caller, ret, size, alloc, flags))
+#else
+#define trace_cache_alloc(caller, ret, s, flags) trace_kmem_cache_alloc(caller, ret, s, flags, -1)
+#define trace_cache_alloc_node trace_kmem_cache_alloc
+#define trace_cache_free trace_kmem_cache_free
+#define trace_kmalloc_of(on_node, caller, ret, size, alloc, flags, node) trace_kmalloc(caller, ret, size, alloc, flags, node)
+#endif
+
 void *kmem_cache_alloc(struct kmem_cache *s, gfp_t gfpflags)
 {
 	void *ret = slab_alloc_node(s, gfpflags, -1, _RET_IP_, s->object_size);
 
-	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, -1);
+	trace_cache_alloc(_RET_IP_, ret, s, gfpflags);
 	return ret;
 }
 EXPORT_SYMBOL(kmem_cache_alloc);
@@ -273,7 +287,7 @@ void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfpflags, int node)
 {
 	void *ret = slab_alloc_node(s, gfpflags, node, _RET_IP_, s->object_size);
 
-	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, node);
+	trace_cache_alloc_node(_RET_IP_, ret, s, gfpflags, node);
 	return ret;
 }
 EXPORT_SYMBOL(kmem_cache_alloc_node);
@@ -282,7 +296,7 @@ void *kmem_cache_alloc_lru(struct kmem_cache *s, void *lru, gfp_t gfpflags)
 {
 	void *ret = slab_alloc_node(s, gfpflags, -1, _RET_IP_, s->object_size);
 
-	trace_kmem_cache_alloc(_RET_IP_, ret, s, gfpflags, -1);
+	trace_cache_alloc(_RET_IP_, ret, s, gfpflags);
 	return ret;
 }
 EXPORT_SYMBOL(kmem_cache_alloc_lru);
@@ -349,7 +363,7 @@ void kmem_cache_free(struct kmem_cache *s, void *x)
 
 	if (WARN_ON(!page || page->slab_cache != s))
 		return;
-	trace_kmem_cache_free(_RET_IP_, x, s);
+	trace_cache_free(_RET_IP_, x, s);
 	do_slab_free(s, page, x, _RET_IP_);
 }
 EXPORT_SYMBOL(kmem_cache_free);
@@ -366,33 +380,33 @@ static void *__kmalloc_large_node(size_t size, gfp_t flags, int node)
 	return (void *)__get_free_pages(flags | __GFP_COMP, get_order(size));
 }
 
-static __always_inline void *__do_kmalloc_node(size_t size, gfp_t flags, int node, unsigned long caller)
+static __always_inline void *__do_kmalloc_node(size_t size, gfp_t flags, int node, unsigned long caller, bool on_node)
 {
 	struct kmem_cache *s;
 	void *ret;
 
 	if (unlikely(size > (1UL << KMALLOC_SHIFT_HIGH))) {
 		ret = size > KMALLOC_MAX_SIZE ? NULL : __kmalloc_large_node(size, flags, node);
-		trace_kmalloc(caller, ret, size, PAGE_SIZE << get_order(size), flags, node);
+		trace_kmalloc_of(on_node, caller, ret, size, PAGE_SIZE << get_order(size), flags, node);
 		return ret;
 	}
 	if (!size)
 		return (void *)16;
 	s = kmalloc_slab(size, flags);
 	ret = __kmem_cache_alloc_node(s, flags, node, size, caller);
-	trace_kmalloc(caller, ret, size, s->size, flags, node);
+	trace_kmalloc_of(on_node, caller, ret, size, s->size, flags, node);
 	return ret;
 }
 
 void *__kmalloc(size_t size, gfp_t flags)
 {
-	return __do_kmalloc_node(size, flags, -1, _RET_IP_);
+	return __do_kmalloc_node(size, flags, -1, _RET_IP_, false);
 }
 EXPORT_SYMBOL(__kmalloc);
 
 void *__kmalloc_node_track_caller(size_t size, gfp_t flags, int node, unsigned long caller)
 {
-	return __do_kmalloc_node(size, flags, node, caller);
+	return __do_kmalloc_node(size, flags, node, caller, true);
 }
 EXPORT_SYMBOL(__kmalloc_node_track_caller);
 

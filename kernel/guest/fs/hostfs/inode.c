@@ -98,7 +98,7 @@ static struct dentry *hostfs_lookup(struct inode *dir, struct dentry *dentry, un
 }
 
 // hostfs_create is for a name that is new to the host, too: its open makes it.
-static int hostfs_create(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
+static int hostfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
 {
 	struct host_call *call = calling();
 	struct inode *inode = call ? hostfs_get_inode(dir->i_sb, mode) : NULL;
@@ -127,12 +127,12 @@ static int hostfs_make(struct inode *dir, struct dentry *dentry, umode_t mode)
 	return 0;
 }
 
-static int hostfs_mkdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode)
+static int hostfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode)
 {
 	return hostfs_make(dir, dentry, mode | S_IFDIR);
 }
 
-static int hostfs_symlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, const char *symname)
+static int hostfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char *symname)
 {
 	return hostfs_make(dir, dentry, S_IFLNK | S_IRWXUGO);
 }
@@ -147,14 +147,14 @@ static int hostfs_unlink(struct inode *dir, struct dentry *dentry)
 	return 0;
 }
 
-static int hostfs_getattr(struct user_namespace *ns, const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
+static int hostfs_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {
 	struct host_call *call = calling();
 	ssize_t ret = call && !foreign(call) ? host_leaf(call, LEAF_STAT, 0, 0) : 0;
 
 	if (ret < 0)
 		return ret;
-	generic_fillattr(ns, path->dentry->d_inode, stat);
+	generic_fillattr(IDMAP_ARG(idmap) REQUEST_ARG(request_mask) path->dentry->d_inode, stat);
 	return 0;
 }
 
@@ -172,7 +172,7 @@ static const struct inode_operations hostfs_file_inode_operations = {
 	.getattr = hostfs_getattr,
 };
 
-static int proc_sys_permission(struct user_namespace *ns, struct inode *inode, int mask);
+static int proc_sys_permission(IDMAP_PARAM struct inode *inode, int mask);
 
 static const struct inode_operations proc_dir_inode_operations = {
 	.lookup = hostfs_lookup,
@@ -188,12 +188,12 @@ static const struct inode_operations proc_file_inode_operations = {
 
 // proc_sys_permission: a sysctl has its own modes, which the host has checked. What
 // /proc/self/exe leads to is a file of the host's that can be run.
-static __noipa int proc_sys_permission(struct user_namespace *ns, struct inode *inode, int mask)
+static __noipa int proc_sys_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	struct host_call *call = calling();
 
 	if (call && foreign(call))
-		return generic_permission(ns, inode, mask);
+		return generic_permission(IDMAP_ARG(idmap) inode, mask);
 	return mask & MAY_EXEC && S_ISREG(inode->i_mode) ? -EACCES : 0;
 }
 

@@ -17,7 +17,7 @@ noinline __noclone struct inode *ramfs_get_inode(struct super_block *sb, const s
 	if (!inode)
 		return NULL;
 	inode->i_ino = get_next_ino();
-	inode_init_owner(init_user_ns_ptr, inode, dir, mode);
+	inode_init_owner(IDMAP_ARG(init_idmap) inode, dir, mode);
 	inode->i_atime = inode->i_mtime = inode->i_ctime = current_time(inode);
 	switch (mode & S_IFMT) {
 	case S_IFREG:
@@ -35,7 +35,7 @@ noinline __noclone struct inode *ramfs_get_inode(struct super_block *sb, const s
 	return inode;
 }
 
-static __noipa int ramfs_mknod(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode, dev_t dev)
+static __noipa int ramfs_mknod(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, dev_t dev)
 {
 	struct inode *inode = ramfs_get_inode(dir->i_sb, dir, mode, dev);
 
@@ -47,24 +47,24 @@ static __noipa int ramfs_mknod(struct user_namespace *ns, struct inode *dir, str
 	return 0;
 }
 
-static int ramfs_create(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
+static int ramfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
 {
-	return ramfs_mknod(ns, dir, dentry, mode | S_IFREG, 0);
+	return ramfs_mknod(IDMAP_ARG(idmap) dir, dentry, mode | S_IFREG, 0);
 }
 
-static int ramfs_mkdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode)
+static int ramfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode)
 {
-	int err = ramfs_mknod(ns, dir, dentry, mode | S_IFDIR, 0);
+	int err = ramfs_mknod(IDMAP_ARG(idmap) dir, dentry, mode | S_IFDIR, 0);
 
 	if (!err)
 		inc_nlink(dir);
 	return err;
 }
 
-static int ramfs_symlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, const char *symname)
+static int ramfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char *symname)
 {
 	char *text = kstrdup(symname, GFP_KERNEL);
-	int err = text ? ramfs_mknod(ns, dir, dentry, S_IFLNK | S_IRWXUGO, 0) : -ENOMEM;
+	int err = text ? ramfs_mknod(IDMAP_ARG(idmap) dir, dentry, S_IFLNK | S_IRWXUGO, 0) : -ENOMEM;
 
 	if (err) {
 		kfree(text);

@@ -2,6 +2,18 @@
 #include <linux/hostfs.h>
 #include <linux/security.h>
 
+// The modes of directories, of files that can be read, and of those that can be
+// written, too: in 5.10 others may look.
+#ifdef KERNEL_5_10
+#define DIR_MODE 0755
+#define READ_MODE 0444
+#define WRITE_MODE 0644
+#else
+#define DIR_MODE 0750
+#define READ_MODE 0440
+#define WRITE_MODE 0640
+#endif
+
 static int tracefs_mount_count = 1; // the boot's mount
 
 noinline struct inode *tracefs_get_inode(struct super_block *sb)
@@ -41,7 +53,7 @@ static __noipa struct dentry *__create_dir(const char *name, struct dentry *pare
 		dput(dentry);
 		return NULL;
 	}
-	inode->i_mode = S_IFDIR | 0750;
+	inode->i_mode = S_IFDIR | DIR_MODE;
 	inode->i_op = dentry->d_parent->d_inode->i_op;
 	inode->i_fop = &hostfs_dir_operations;
 	inc_nlink(inode);
@@ -114,7 +126,7 @@ static struct dentry *child(struct dentry *dir, const char *name, bool make)
 	if (d || !make)
 		return d;
 	d = d_alloc(dir, &q);
-	inode = d ? hostfs_get_inode(dir->d_sb, S_IFDIR | 0750) : NULL;
+	inode = d ? hostfs_get_inode(dir->d_sb, S_IFDIR | DIR_MODE) : NULL;
 	if (inode) {
 		d->d_flags |= DCACHE_FOUND;
 		d_add(d, inode);
@@ -125,7 +137,7 @@ static struct dentry *child(struct dentry *dir, const char *name, bool make)
 static void make_files(struct dentry *dir, const char *const *names, int n)
 {
 	while (dir && n-- > 0)
-		tracefs_create_file(*names, !strcmp(*names, "id") || !strcmp(*names, "hist") || !strcmp(*names, "format") ? 0440 : 0640, dir, NULL, NULL), names++;
+		tracefs_create_file(*names, !strcmp(*names, "id") || !strcmp(*names, "hist") || !strcmp(*names, "format") ? READ_MODE : WRITE_MODE, dir, NULL, NULL), names++;
 }
 
 // host_make_system makes the directory of a subsystem of events.
@@ -140,7 +152,13 @@ u64 host_make_system(const char *system)
 // host_make_event makes an event's directory, with its files.
 u64 host_make_event(const char *system, const char *name)
 {
-	static const char *const names[] = { "enable", "id", "filter", "trigger", "hist", "format" };
+	static const char *const names[] = {
+		"enable", "id", "filter", "trigger",
+#ifndef KERNEL_5_10 // Debian's is built without CONFIG_HIST_TRIGGERS
+		"hist",
+#endif
+		"format",
+	};
 	struct dentry *dir = child(events, system, true);
 
 	if (!dir)

@@ -7,9 +7,14 @@
 struct linux_binprm {
 	struct vm_area_struct *vma;	/* of the new stack */
 	unsigned long vma_pages;
+#ifdef KERNEL_6_12
+	unsigned long argmin;
+#endif
 	struct mm_struct *mm;		/* NULL once the task has it */
 	unsigned long p;		/* the stack's current top */
+#ifndef KERNEL_6_12
 	unsigned long argmin;		/* p must stay above */
+#endif
 	unsigned int have_execfd : 1, execfd_creds : 1, secureexec : 1, point_of_no_return : 1, comm_from_dentry : 1;
 	struct file *executable;
 	struct file *interpreter;	/* goes on in place of file */
@@ -27,7 +32,6 @@ struct linux_binprm {
 	struct { unsigned long rlim_cur, rlim_max; } rlim_stack;
 	char buf[BINPRM_BUF_SIZE];	/* how the file begins */
 };
-static_assert(offsetof(struct linux_binprm, p) == 24, "linux_binprm");
 static_assert(offsetof(struct linux_binprm, file) == 64, "linux_binprm");
 static_assert(offsetof(struct linux_binprm, filename) == 96, "linux_binprm");
 static_assert(offsetof(struct linux_binprm, buf) == 160, "linux_binprm");

@@ -28,6 +28,7 @@ struct iattr;
 struct seq_file;
 struct pipe_inode_info;
 struct user_namespace;
+struct mnt_idmap;
 struct nameidata;
 struct delayed_call;
 struct module;
@@ -109,8 +110,47 @@ struct poll_table_struct;
 #define MAX_LFS_FILESIZE ((loff_t)0x7fffffffffffffff)
 #define RLIMIT_NOFILE_MAX 65536
 
-// Mappings of uids: there is one user namespace, so the argument is only passed on.
-extern struct user_namespace *const init_user_ns_ptr;
+// Mappings of uids: there is one, so the argument is only passed on. 5.10 has none, in
+// 6.1 it is a mount's user namespace, in 6.12 a type of its own.
+#ifdef KERNEL_5_10
+#define IDMAP_TYPE
+#define IDMAP_PARAM
+#define IDMAP_ARG(idmap)
+#else
+#ifdef KERNEL_6_12
+typedef struct mnt_idmap idmap_t;
+extern struct mnt_idmap nop_mnt_idmap;
+#define init_idmap (&nop_mnt_idmap)
+#else
+typedef struct user_namespace idmap_t;
+extern struct user_namespace init_user_ns;
+#define init_idmap (&init_user_ns)
+#endif
+#define IDMAP_TYPE idmap_t *,
+#define IDMAP_PARAM idmap_t *idmap,
+#define IDMAP_ARG(idmap) idmap,
+#endif
+#define IDMAP_OF(mnt) IDMAP_ARG((mnt)->mnt_idmap)
+
+// 6.12 tells generic_fillattr what was asked for.
+#ifdef KERNEL_6_12
+#define REQUEST_PARAM u32 request_mask,
+#define REQUEST_ARG(request_mask) request_mask,
+#else
+#define REQUEST_PARAM
+#define REQUEST_ARG(request_mask)
+#endif
+
+// What is given to functions of paths that in 5.10 copy the name themselves.
+#ifdef KERNEL_5_10
+typedef const char __user *path_arg_t;
+#define path_getname(path) getname(path)
+#define PATH_ARG(pathname) (pathname)
+#else
+typedef struct filename *path_arg_t;
+#define path_getname(path) (path)
+#define PATH_ARG(pathname) getname(pathname)
+#endif
 
 typedef void *fl_owner_t;
 
@@ -220,26 +260,26 @@ static_assert(offsetof(struct file_operations, open) == 112, "file_operations.op
 struct inode_operations {
 	struct dentry *(*lookup)(struct inode *, struct dentry *, unsigned int);
 	const char *(*get_link)(struct dentry *, struct inode *, struct delayed_call *);
-	int (*permission)(struct user_namespace *, struct inode *, int);
+	int (*permission)(IDMAP_TYPE struct inode *, int);
 	void *(*get_acl)(struct inode *, int, bool);
 	int (*readlink)(struct dentry *, char __user *, int);
-	int (*create)(struct user_namespace *, struct inode *, struct dentry *, umode_t, bool);
+	int (*create)(IDMAP_TYPE struct inode *, struct dentry *, umode_t, bool);
 	int (*link)(struct dentry *, struct inode *, struct dentry *);
 	int (*unlink)(struct inode *, struct dentry *);
-	int (*symlink)(struct user_namespace *, struct inode *, struct dentry *, const char *);
-	int (*mkdir)(struct user_namespace *, struct inode *, struct dentry *, umode_t);
+	int (*symlink)(IDMAP_TYPE struct inode *, struct dentry *, const char *);
+	int (*mkdir)(IDMAP_TYPE struct inode *, struct dentry *, umode_t);
 	int (*rmdir)(struct inode *, struct dentry *);
-	int (*mknod)(struct user_namespace *, struct inode *, struct dentry *, umode_t, dev_t);
-	int (*rename)(struct user_namespace *, struct inode *, struct dentry *, struct inode *, struct dentry *, unsigned int);
-	int (*setattr)(struct user_namespace *, struct dentry *, struct iattr *);
-	int (*getattr)(struct user_namespace *, const struct path *, struct kstat *, u32, unsigned int);
+	int (*mknod)(IDMAP_TYPE struct inode *, struct dentry *, umode_t, dev_t);
+	int (*rename)(IDMAP_TYPE struct inode *, struct dentry *, struct inode *, struct dentry *, unsigned int);
+	int (*setattr)(IDMAP_TYPE struct dentry *, struct iattr *);
+	int (*getattr)(IDMAP_TYPE const struct path *, struct kstat *, u32, unsigned int);
 	ssize_t (*listxattr)(struct dentry *, char *, size_t);
 	int (*fiemap)(struct inode *, void *, u64, u64);
 	int (*update_time)(struct inode *, struct timespec64 *, int);
 	int (*atomic_open)(struct inode *, struct dentry *, struct file *, unsigned int, umode_t);
-	int (*tmpfile)(struct user_namespace *, struct inode *, struct file *, umode_t);
-	int (*set_acl)(struct user_namespace *, struct inode *, void *, int);
-	int (*fileattr_set)(struct user_namespace *, struct dentry *, void *);
+	int (*tmpfile)(IDMAP_TYPE struct inode *, struct file *, umode_t);
+	int (*set_acl)(IDMAP_TYPE struct inode *, void *, int);
+	int (*fileattr_set)(IDMAP_TYPE struct dentry *, void *);
 	int (*fileattr_get)(struct dentry *, void *);
 } ____cacheline_aligned;
 static_assert(sizeof(struct inode_operations) == 192, "inode_operations");
@@ -387,9 +427,13 @@ struct vfsmount {
 	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
 	int mnt_flags;
-	struct user_namespace *mnt_userns;
+#ifndef KERNEL_5_10
+	idmap_t *mnt_idmap;		// 6.1: mnt_userns
+#endif
 };
+#ifndef KERNEL_5_10
 static_assert(sizeof(struct vfsmount) == 32, "vfsmount");
+#endif
 
 struct file_system_type {
 	const char *name;
@@ -624,12 +668,12 @@ static inline bool dir_emit_dots(struct file *file, struct dir_context *ctx)
 }
 
 // fs/stat.c
-int vfs_statx(int dfd, struct filename *filename, int flags, struct kstat *stat, u32 request_mask);
+int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *stat, u32 request_mask);
 int vfs_fstatat(int dfd, const char __user *filename, struct kstat *stat, int flags);
 int vfs_fstat(int fd, struct kstat *stat);
 int vfs_getattr(const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags);
 int vfs_getattr_nosec(const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags);
-void generic_fillattr(struct user_namespace *ns, struct inode *inode, struct kstat *stat);
+void generic_fillattr(IDMAP_PARAM REQUEST_PARAM struct inode *inode, struct kstat *stat);
 
 // fs/inode.c
 struct inode *alloc_inode(struct super_block *sb);
@@ -646,7 +690,7 @@ void clear_nlink(struct inode *inode);
 void set_nlink(struct inode *inode, unsigned int nlink);
 unsigned int get_next_ino(void);
 int generic_delete_inode(struct inode *inode);
-void inode_init_owner(struct user_namespace *ns, struct inode *inode, const struct inode *dir, umode_t mode);
+void inode_init_owner(IDMAP_PARAM struct inode *inode, const struct inode *dir, umode_t mode);
 struct timespec64 current_time(struct inode *inode);
 void touch_atime(const struct path *path);
 bool atime_needs_update(const struct path *path, struct inode *inode);
@@ -673,14 +717,14 @@ int filename_lookup(int dfd, struct filename *name, unsigned int flags, struct p
 int kern_path(const char *name, unsigned int flags, struct path *path);
 int user_path_at_empty(int dfd, const char __user *name, unsigned int flags, struct path *path, int *empty);
 struct dentry *lookup_one_len(const char *name, struct dentry *base, int len);
-int inode_permission(struct user_namespace *ns, struct inode *inode, int mask);
-int generic_permission(struct user_namespace *ns, struct inode *inode, int mask);
-int vfs_create(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode, bool want_excl);
-int vfs_mkdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, umode_t mode);
-int vfs_rmdir(struct user_namespace *ns, struct inode *dir, struct dentry *dentry);
-int vfs_unlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, struct inode **delegated_inode);
-int vfs_symlink(struct user_namespace *ns, struct inode *dir, struct dentry *dentry, const char *oldname);
-int vfs_link(struct dentry *old, struct user_namespace *ns, struct inode *dir, struct dentry *new, struct inode **delegated);
+int inode_permission(IDMAP_PARAM struct inode *inode, int mask);
+int generic_permission(IDMAP_PARAM struct inode *inode, int mask);
+int vfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, bool want_excl);
+int vfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode);
+int vfs_rmdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry);
+int vfs_unlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, struct inode **delegated_inode);
+int vfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char *oldname);
+int vfs_link(struct dentry *old, IDMAP_PARAM struct inode *dir, struct dentry *new, struct inode **delegated);
 struct dentry *kern_path_create(int dfd, const char *pathname, struct path *path, unsigned int lookup_flags);
 void done_path_create(struct path *path, struct dentry *dentry);
 void path_get(const struct path *path);
@@ -734,7 +778,7 @@ int simple_unlink(struct inode *dir, struct dentry *dentry);
 int simple_rmdir(struct inode *dir, struct dentry *dentry);
 int simple_link(struct dentry *old_dentry, struct inode *dir, struct dentry *dentry);
 int simple_empty(struct dentry *dentry);
-int simple_getattr(struct user_namespace *ns, const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags);
+int simple_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags);
 const char *simple_get_link(struct dentry *dentry, struct inode *inode, struct delayed_call *done);
 int always_delete_dentry(const struct dentry *dentry);
 int simple_pin_fs(struct file_system_type *type, struct vfsmount **mount, int *count);

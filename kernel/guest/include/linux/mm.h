@@ -85,7 +85,7 @@ struct vm_area_struct {
 };
 struct vm_fault { struct vm_area_struct *vma; gfp_t gfp_mask; pgoff_t pgoff; unsigned long address, real_address; unsigned int flags; struct page *page; };
 struct mm_struct {
-	struct { struct list_head mm_list; u32 ma_flags; u32 __pad; }; /* 24 bytes: areas by address */
+	struct { struct list_head mm_list; u32 ma_flags; u32 merge; }; /* 24 bytes: areas by address; MERGE_* */
 	unsigned long (*get_unmapped_area)(struct file *, unsigned long, unsigned long, unsigned long, unsigned long);
 	unsigned long mmap_base, mmap_legacy_base, mmap_compat_base, mmap_compat_legacy_base;
 	unsigned long task_size;		/* 64 */
@@ -115,6 +115,13 @@ static_assert(offsetof(struct mm_struct, start_code) == 248, "mm_struct");
 static_assert(offsetof(struct mm_struct, brk) == 288, "mm_struct");
 static_assert(offsetof(struct mm_struct, owner) == 920, "mm_struct");
 static_assert(sizeof(struct mm_struct) == 1088, "mm_struct");
+/* 6.12: whether pages that are alike may be one, and what prctl(2) said of it. */
+#define MERGE_ABLE 1
+#define MERGE_ANY 2
+int ksm_enable_merge_any(struct mm_struct *mm);
+int ksm_disable_merge_any(struct mm_struct *mm);
+int __ksm_enter(struct mm_struct *mm);
+void __ksm_exit(struct mm_struct *mm);
 extern struct mm_struct init_mm;
 struct mm_struct *mm_alloc(void);
 void mmput(struct mm_struct *mm);

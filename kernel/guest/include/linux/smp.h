@@ -7,6 +7,16 @@ int smp_call_function_single(int cpu, smp_call_func_t func, void *info, int wait
 void smp_call_function_many(const struct cpumask *mask, smp_call_func_t func, void *info, bool wait);
 void on_each_cpu(smp_call_func_t func, void *info, int wait);
 void generic_smp_call_function_single_interrupt(void);
+/* 6.12 tells who asks. */
+#ifdef KERNEL_6_12
+#include <trace/events/ipi.h>
+void native_smp_send_reschedule(int cpu);
+#define smp_send_reschedule(cpu) do { \
+	trace_ipi_send_cpu(cpu, _RET_IP_, NULL); \
+	native_smp_send_reschedule(cpu); \
+} while (0)
+#else
 void smp_send_reschedule(int cpu);
+#endif
 void smp_init(void);
 #endif

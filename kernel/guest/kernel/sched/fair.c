@@ -81,7 +81,11 @@ void update_curr(struct cfs_rq *cfs_rq)
 	task_of(curr)->stime += delta;
 	curr->vruntime += __calc_delta(delta, NICE_0_LOAD, &curr->load);
 	update_min_vruntime(cfs_rq);
+#ifdef KERNEL_6_12
+	trace_sched_stat_runtime(task_of(curr), delta);
+#else
 	trace_sched_stat_runtime(task_of(curr), delta, curr->vruntime);
+#endif
 }
 
 u64 sched_slice(struct cfs_rq *cfs_rq, struct sched_entity *se)

@@ -61,7 +61,11 @@ bool enqueue_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, enu
 {
 	struct hrtimer *pos;
 
+#ifdef KERNEL_5_10
+	trace_hrtimer_start(timer, mode);
+#else
 	trace_hrtimer_start(timer, mode, was_armed);
+#endif
 	list_for_each_entry(pos, &base->active, node.node)
 		if (timer->node.expires < pos->node.expires)
 			break;

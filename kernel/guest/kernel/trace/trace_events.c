@@ -1,11 +1,12 @@
 /*
  * trace_events.c: what each tracepoint tells. trace_event_raw_event_NAME, called
  * only while somebody listens, fills a record and gives it to the machine. A
- * record begins with room for struct trace_entry and has 6.1's layout, which
- * the event's file format shows (kprobes/tracing/formats.txt, recorded): the
- * machine checks their sizes when it builds the events.
+ * record begins with room for struct trace_entry and has the release's layout,
+ * which the event's file format shows (kprobes/tracing/formats-RELEASE.txt,
+ * recorded): the machine takes no record that is shorter.
  */
 #include <linux/sched.h>
+#include <linux/binfmts.h>
 #include <linux/hrtimer.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -13,6 +14,11 @@
 #include <linux/timer.h>
 #include <asm/ptrace.h>
 #include <asm/host.h>
+#ifdef KERNEL_6_12
+#include <trace/events/csd.h>
+#include <trace/events/ipi.h>
+#include <trace/events/ksm.h>
+#endif
 #include <trace/events/exceptions.h>
 #include <trace/events/irq.h>
 #include <trace/events/kmem.h>
@@ -79,12 +85,20 @@ TRACE_EVENT(sched_kthread_stop_ret, TP_PROTO(int ret),
 	rec.ret = ret;
 )
 
+#ifdef KERNEL_5_10
+#define WAKEUP_SUCCESS success,
+#define SET_WAKEUP_SUCCESS rec.success = 1;
+#else
+#define WAKEUP_SUCCESS
+#define SET_WAKEUP_SUCCESS
+#endif
 #define SCHED_WAKEUP(name) \
 TRACE_EVENT(name, TP_PROTO(struct task_struct *p), \
-	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio, target_cpu;), \
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio, WAKEUP_SUCCESS target_cpu;), \
 	copy_comm(comm, p); \
 	rec.pid = p->pid; \
 	rec.prio = p->prio; \
+	SET_WAKEUP_SUCCESS \
 	rec.target_cpu = task_cpu(p); \
 )
 SCHED_WAKEUP(sched_waking)
@@ -153,13 +167,34 @@ TRACE_EVENT(sched_process_fork, TP_PROTO(struct task_struct *parent, struct task
 	rec.child_pid = child->pid;
 )
 
-TRACE_EVENT(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, const char *filename),
+TRACE_EVENT(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm),
 	TRACE_FIELDS(u32 filename; pid_t pid, old_pid; char name[MAX_STRING];),
-	put_string(filename, rec.name, filename);
+	put_string(filename, rec.name, bprm->filename);
 	rec.pid = p->pid;
 	rec.old_pid = old_pid;
 )
 
+#ifdef KERNEL_6_12
+TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; u64 runtime;),
+	copy_comm(comm, tsk);
+	rec.pid = tsk->pid;
+	rec.runtime = runtime;
+)
+
+/* Three strings stand behind one another, each right behind the one before. */
+TRACE_EVENT(sched_prepare_exec, TP_PROTO(struct task_struct *task, struct linux_binprm *bprm),
+	TRACE_FIELDS(u32 interp, filename; pid_t pid; u32 comm; char text[3 * MAX_STRING];),
+	char *at = rec.text;
+
+	put_string(interp, at, bprm->interp);
+	at += rec.interp >> 16;
+	put_string(filename, at, bprm->filename);
+	at += rec.filename >> 16;
+	rec.pid = task->pid;
+	put_string(comm, at, task->comm);
+)
+#else
 TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u64 vruntime),
 	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; u64 runtime, vruntime;),
 	copy_comm(comm, tsk);
@@ -167,7 +202,41 @@ TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u
 	rec.runtime = runtime;
 	rec.vruntime = vruntime;
 )
+#endif
 
+#ifdef KERNEL_5_10
+/* Allocations on any node, and those on a certain one, are events apart. */
+#define KMEM_ALLOC(name) \
+TRACE_EVENT(name, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags), \
+	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; gfp_t gfp_flags;), \
+	rec.call_site = call_site; \
+	rec.ptr = ptr; \
+	rec.bytes_req = bytes_req; \
+	rec.bytes_alloc = bytes_alloc; \
+	rec.gfp_flags = gfp_flags; \
+)
+KMEM_ALLOC(kmalloc)
+KMEM_ALLOC(kmem_cache_alloc)
+
+#define KMEM_ALLOC_NODE(name) \
+TRACE_EVENT(name, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags, int node), \
+	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; gfp_t gfp_flags; int node;), \
+	rec.call_site = call_site; \
+	rec.ptr = ptr; \
+	rec.bytes_req = bytes_req; \
+	rec.bytes_alloc = bytes_alloc; \
+	rec.gfp_flags = gfp_flags; \
+	rec.node = node; \
+)
+KMEM_ALLOC_NODE(kmalloc_node)
+KMEM_ALLOC_NODE(kmem_cache_alloc_node)
+
+TRACE_EVENT(kmem_cache_free, TP_PROTO(unsigned long call_site, const void *ptr),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr;),
+	rec.call_site = call_site;
+	rec.ptr = ptr;
+)
+#else
 TRACE_EVENT(kmalloc, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags, int node),
 	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; unsigned long gfp_flags; int node;),
 	rec.call_site = call_site;
@@ -190,17 +259,18 @@ TRACE_EVENT(kmem_cache_alloc, TP_PROTO(unsigned long call_site, const void *ptr,
 	rec.accounted = (gfp_flags & __GFP_ACCOUNT) || (flags & SLAB_ACCOUNT);
 )
 
-TRACE_EVENT(kfree, TP_PROTO(unsigned long call_site, const void *ptr),
-	TRACE_FIELDS(unsigned long call_site; const void *ptr;),
-	rec.call_site = call_site;
-	rec.ptr = ptr;
-)
-
 TRACE_EVENT(kmem_cache_free, TP_PROTO(unsigned long call_site, const void *ptr, const struct kmem_cache *s),
 	TRACE_FIELDS(unsigned long call_site; const void *ptr; u32 name; char text[MAX_STRING];),
 	rec.call_site = call_site;
 	rec.ptr = ptr;
 	put_string(name, rec.text, kmem_cache_name(s));
+)
+#endif
+
+TRACE_EVENT(kfree, TP_PROTO(unsigned long call_site, const void *ptr),
+	TRACE_FIELDS(unsigned long call_site; const void *ptr;),
+	rec.call_site = call_site;
+	rec.ptr = ptr;
 )
 
 TRACE_EVENT(mm_page_free, TP_PROTO(struct page *page, unsigned int order),
@@ -209,8 +279,13 @@ TRACE_EVENT(mm_page_free, TP_PROTO(struct page *page, unsigned int order),
 	rec.order = order;
 )
 
+#ifdef KERNEL_5_10
+#define PAGE_GFP gfp_t
+#else
+#define PAGE_GFP unsigned long
+#endif
 TRACE_EVENT(mm_page_alloc, TP_PROTO(struct page *page, unsigned int order, gfp_t gfp_flags, int migratetype),
-	TRACE_FIELDS(unsigned long pfn; unsigned int order; unsigned long gfp_flags; int migratetype;),
+	TRACE_FIELDS(unsigned long pfn; unsigned int order; PAGE_GFP gfp_flags; int migratetype;),
 	rec.pfn = page ? page_to_pfn(page) : -1UL;
 	rec.order = order;
 	rec.gfp_flags = gfp_flags;
@@ -243,13 +318,21 @@ TIMER_CLASS(timer_init)
 TIMER_CLASS(timer_expire_exit)
 TIMER_CLASS(timer_cancel)
 
+#ifdef KERNEL_6_12
+TRACE_EVENT(timer_start, TP_PROTO(struct timer_list *timer, unsigned long bucket_expiry),
+	TRACE_FIELDS(void *timer, *function; unsigned long expires, bucket_expiry, now; unsigned int flags;),
+	rec.bucket_expiry = bucket_expiry;
+	rec.expires = timer->expires;
+	rec.flags = timer->flags;
+#else
 TRACE_EVENT(timer_start, TP_PROTO(struct timer_list *timer, unsigned long expires, unsigned int flags),
 	TRACE_FIELDS(void *timer, *function; unsigned long expires, now; unsigned int flags;),
+	rec.expires = expires;
+	rec.flags = flags;
+#endif
 	rec.timer = timer;
 	rec.function = timer->function;
-	rec.expires = expires;
 	rec.now = jiffies;
-	rec.flags = flags;
 )
 
 TRACE_EVENT(timer_expire_entry, TP_PROTO(struct timer_list *timer, unsigned long baseclk),
@@ -275,14 +358,19 @@ TRACE_EVENT(hrtimer_init, TP_PROTO(struct hrtimer *hrtimer, clockid_t clockid, i
 	rec.mode = mode;
 )
 
+#ifdef KERNEL_5_10
+TRACE_EVENT(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode),
+	TRACE_FIELDS(void *hrtimer, *function; s64 expires, softexpires; int mode;),
+#else
 TRACE_EVENT(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode, bool was_armed),
 	TRACE_FIELDS(void *hrtimer, *function; s64 expires, softexpires; int mode; bool was_armed;),
+	rec.was_armed = was_armed;
+#endif
 	rec.hrtimer = hrtimer;
 	rec.function = hrtimer->function;
 	rec.expires = hrtimer->node.expires;
 	rec.softexpires = hrtimer->_softexpires;
 	rec.mode = mode;
-	rec.was_armed = was_armed;
 )
 
 TRACE_EVENT(hrtimer_expire_entry, TP_PROTO(struct hrtimer *hrtimer, ktime_t *now),
@@ -319,17 +407,28 @@ VECTOR_CLASS(reschedule_exit)
 VECTOR_CLASS(call_function_single_entry)
 VECTOR_CLASS(call_function_single_exit)
 
-TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, const char *workqueue, int cpu),
+#ifdef KERNEL_5_10
+TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, struct workqueue_struct *wq, const char *name, int cpu),
+	TRACE_FIELDS(void *work, *function, *workqueue; unsigned int req_cpu, cpu;),
+	rec.workqueue = wq;
+#else
+TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, struct workqueue_struct *wq, const char *name, int cpu),
 	TRACE_FIELDS(void *work, *function; u32 workqueue; int req_cpu, cpu; char text[MAX_STRING];),
+	put_string(workqueue, rec.text, name);
+#endif
 	rec.work = work;
 	rec.function = work->func;
-	put_string(workqueue, rec.text, workqueue);
 	rec.req_cpu = req_cpu;
 	rec.cpu = cpu;
 )
 
 TRACE_EVENT(workqueue_activate_work, TP_PROTO(struct work_struct *work),
+#ifdef KERNEL_6_12
+	TRACE_FIELDS(void *work, *function;),
+	rec.function = work->func;
+#else
 	TRACE_FIELDS(void *work;),
+#endif
 	rec.work = work;
 )
 
@@ -385,6 +484,40 @@ TRACE_EVENT(name, TP_PROTO(unsigned long address, struct pt_regs *regs, unsigned
 )
 PAGE_FAULT_CLASS(page_fault_user)
 PAGE_FAULT_CLASS(page_fault_kernel)
+
+#ifdef KERNEL_6_12
+TRACE_EVENT(ipi_send_cpu, TP_PROTO(const unsigned int cpu, unsigned long callsite, void *callback),
+	TRACE_FIELDS(unsigned int cpu; void *callsite, *callback;),
+	rec.cpu = cpu;
+	rec.callsite = (void *)callsite;
+	rec.callback = callback;
+)
+
+TRACE_EVENT(csd_queue_cpu, TP_PROTO(const unsigned int cpu, unsigned long callsite, smp_call_func_t func, struct call_single_data *csd),
+	TRACE_FIELDS(unsigned int cpu; void *callsite, *func, *csd;),
+	rec.cpu = cpu;
+	rec.callsite = (void *)callsite;
+	rec.func = func;
+	rec.csd = csd;
+)
+
+#define CSD_FUNCTION(name) \
+TRACE_EVENT(name, TP_PROTO(smp_call_func_t func, struct call_single_data *csd), \
+	TRACE_FIELDS(void *func, *csd;), \
+	rec.func = func; \
+	rec.csd = csd; \
+)
+CSD_FUNCTION(csd_function_entry)
+CSD_FUNCTION(csd_function_exit)
+
+#define KSM_CLASS(name) \
+TRACE_EVENT(name, TP_PROTO(void *mm), \
+	TRACE_FIELDS(void *mm;), \
+	rec.mm = mm; \
+)
+KSM_CLASS(ksm_enter)
+KSM_CLASS(ksm_exit)
+#endif
 
 DEFINE_TRACEITER(sched_switch, TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
 		 TP_ARGS(preempt, prev, next, prev_state))

@@ -3,6 +3,7 @@
 #include <linux/tracepoint.h>
 struct task_struct;
 struct pid;
+struct linux_binprm;
 DECLARE_TRACE(sched_kthread_stop, TP_PROTO(struct task_struct *t), TP_ARGS(t))
 DECLARE_TRACE(sched_kthread_stop_ret, TP_PROTO(int ret), TP_ARGS(ret))
 DECLARE_TRACE(sched_waking, TP_PROTO(struct task_struct *p), TP_ARGS(p))
@@ -15,7 +16,11 @@ DECLARE_TRACE(sched_process_free, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE(sched_process_exit, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE(sched_process_wait, TP_PROTO(struct pid *pid), TP_ARGS(pid))
 DECLARE_TRACE(sched_process_fork, TP_PROTO(struct task_struct *parent, struct task_struct *child), TP_ARGS(parent, child))
-/* In 6.1 the last argument is a linux_binprm, of which the name is taken. */
-DECLARE_TRACE(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, const char *filename), TP_ARGS(p, old_pid, filename))
+DECLARE_TRACE(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm), TP_ARGS(p, old_pid, bprm))
+#ifdef KERNEL_6_12
+DECLARE_TRACE(sched_prepare_exec, TP_PROTO(struct task_struct *task, struct linux_binprm *bprm), TP_ARGS(task, bprm))
+DECLARE_TRACE(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime), TP_ARGS(tsk, runtime))
+#else
 DECLARE_TRACE(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u64 vruntime), TP_ARGS(tsk, runtime, vruntime))
+#endif
 #endif

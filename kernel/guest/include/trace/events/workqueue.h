@@ -2,9 +2,9 @@
 #define _TRACE_WORKQUEUE_H
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-/* In 6.1 the second argument is a pool_workqueue, of which the name and the CPU are taken. */
-DECLARE_TRACE(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, const char *workqueue, int cpu),
-	      TP_ARGS(req_cpu, work, workqueue, cpu))
+/* In Linux there is a pool_workqueue, of which the queue, its name and the CPU are taken. */
+DECLARE_TRACE(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, struct workqueue_struct *wq, const char *name, int cpu),
+	      TP_ARGS(req_cpu, work, wq, name, cpu))
 DECLARE_TRACE(workqueue_activate_work, TP_PROTO(struct work_struct *work), TP_ARGS(work))
 DECLARE_TRACE(workqueue_execute_start, TP_PROTO(struct work_struct *work), TP_ARGS(work))
 DECLARE_TRACE(workqueue_execute_end, TP_PROTO(struct work_struct *work, work_func_t function), TP_ARGS(work, function))
