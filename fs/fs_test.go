@@ -531,6 +531,9 @@ func TestDescriptorHandedDown(t *testing.T) {
 	}
 }
 
+// endLimit is what an end may take on a busy machine: less than what is waited for.
+const endLimit = 20 * time.Second
+
 func TestBlockedReadEndsBySignal(t *testing.T) {
 	d := start(t)
 	cmd := exec.Command("cat", d.path("tracing/trace_pipe"))
@@ -541,7 +544,7 @@ func TestBlockedReadEndsBySignal(t *testing.T) {
 	begin := time.Now()
 	_ = cmd.Process.Signal(syscall.SIGTERM)
 	_ = cmd.Wait()
-	if took := time.Since(begin); took > time.Second {
+	if took := time.Since(begin); took > endLimit {
 		t.Errorf("the reader ended after %v", took)
 	}
 }
@@ -566,7 +569,7 @@ func TestBlockedReadGetsLine(t *testing.T) {
 func TestEndsWhileInUse(t *testing.T) {
 	d := start(t)
 	reader := exec.Command("cat", d.path("tracing/trace_pipe"))
-	inside := exec.Command("sleep", "10")
+	inside := exec.Command("sleep", "60")
 	inside.Dir = d.path("kprobes")
 	for _, c := range []*exec.Cmd{reader, inside} {
 		if err := c.Start(); err != nil {
@@ -584,7 +587,7 @@ func TestEndsWhileInUse(t *testing.T) {
 	if _, err := d.cmd.Process.Wait(); err != nil {
 		t.Error(err)
 	}
-	if took := time.Since(begin); took > 2*time.Second {
+	if took := time.Since(begin); took > endLimit {
 		t.Errorf("ended after %v", took)
 	}
 	if Ours(d.dir) {

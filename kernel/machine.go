@@ -449,3 +449,8 @@ func (m *Machine) Retired() uint64 {
 	}
 	return n
 }
+
+// Idle says whether no vCPU has anything to do before the next interrupt.
+func (m *Machine) Idle() bool {
+	return !slices.ContainsFunc(m.cpus, func(v *vcpu) bool { return v.started.Load() && !v.resting() })
+}

@@ -22,7 +22,7 @@ func (m *Machine) SynchronizeRCU() {
 func (v *vcpu) awaitQuiescent() {
 	start := v.quiet.Load()
 	for i := 0; v.quiet.Load() == start && v.started.Load() && !v.m.closing.Load(); i++ {
-		if v.idle.Load() && !v.pending() {
+		if v.resting() {
 			return
 		}
 		v.asked.Store(true)

@@ -164,6 +164,9 @@ func (m *Machine) runInTurn() {
 	}
 }
 
+// resting says, to other goroutines, that the vCPU is halted and no interrupt is pending.
+func (v *vcpu) resting() bool { return v.idle.Load() && !v.pending() }
+
 // halted says that the vCPU waits for an interrupt and none is pending.
 func (v *vcpu) halted() bool {
 	if !v.idle.Load() {

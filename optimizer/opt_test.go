@@ -255,8 +255,10 @@ func TestDequeued(t *testing.T) {
 			return w.k.Register(&kprobes.Kprobe{Addr: p.Addr, PostHandler: func(*kprobes.Hit, uint64) {}})
 		},
 		"enabled=0": func(w *world, p *kprobes.Kprobe) error {
-			go w.k.SetEnabled(false)
-			time.Sleep(10 * time.Millisecond)
+			go w.k.SetEnabled(false) // which waits for the optimizer, and so for us
+			for w.k.Enabled() {
+				time.Sleep(time.Millisecond)
+			}
 			return nil
 		},
 		"module out": func(w *world, p *kprobes.Kprobe) error { w.k.Kill(p.Addr, p.Addr+8); return nil },

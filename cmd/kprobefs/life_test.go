@@ -176,13 +176,7 @@ func TestTwoInstances(t *testing.T) {
 	wantFile(t, b+"/kprobes/enabled", "1\n")
 	_ = first.Process.Kill()
 	_ = first.Wait()
-	for range 100 {
-		if !fs.Ours(a) {
-			break
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	if fs.Ours(a) {
+	if !ends(func() bool { return !fs.Ours(a) }) {
 		t.Error("the killed one's mount is still there")
 	}
 	wantFile(t, b+"/machine/kernel", "2 cpus\n")

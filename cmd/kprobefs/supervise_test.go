@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -98,16 +97,12 @@ func TestOutlives(t *testing.T) {
 	if out, st := output(t, "exec", "--", "sh", "-c", script); st.ExitCode() != 0 {
 		t.Fatalf("%v\n%s", st, out)
 	}
-	for range 100 {
-		if b, err := os.ReadFile(done); err == nil {
-			if !strings.HasSuffix(string(b), "more\n") {
-				t.Errorf("it wrote %q", b)
-			}
-			return
-		}
-		time.Sleep(50 * time.Millisecond)
+	var wrote []byte
+	if !ends(func() (over bool) { var err error; wrote, err = os.ReadFile(done); return err == nil }) {
+		t.Error("it has not come to its end")
+	} else if !strings.HasSuffix(string(wrote), "more\n") {
+		t.Errorf("it wrote %q", wrote)
 	}
-	t.Error("it has not come to its end")
 }
 
 // runFilter is the part of BPF that the filter uses.

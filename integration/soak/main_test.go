@@ -175,7 +175,7 @@ func (d *daemon) signal(s syscall.Signal) {
 func (d *daemon) stop() {
 	d.t.Helper()
 	d.signal(syscall.SIGSTOP)
-	within(d.t, time.Second, "all threads stop", func() bool {
+	within(d.t, endLimit, "all threads stop", func() bool {
 		files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", d.cmd.Process.Pid))
 		for _, f := range files {
 			b, err := os.ReadFile(f)

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
@@ -488,66 +489,82 @@ func TestWaitQueue(t *testing.T) {
 	}
 }
 
+const jiffy = 4 * time.Millisecond
+
 func TestTimers(t *testing.T) {
-	m := boot(t, 2)
-	before := m.u64(m.sym("jiffies"))
+	clock := kernel.NewVirtualClock(0)
+	m := bootClock(t, 2, clock)
+	jiffies := m.sym("jiffies")
+	before := m.u64(jiffies)
 	p := m.page()
 	m.put(p, make([]byte, 64))
 	m.call("init_timer_key", p, m.sym("clear_page"), 0, 0, 0)
 	m.want(0, "mod_timer", p, before+1000)
-	m.want(1, "mod_timer", p, m.u64(m.sym("jiffies"))+5)
-	start := time.Now()
-	eventually(t, "the timer", func() bool { return m.cleared(p) })
-	if d := time.Since(start); d < 10*time.Millisecond || d > time.Second {
-		t.Errorf("5 jiffies took %v", d)
+	expires := m.u64(jiffies) + 5
+	m.want(1, "mod_timer", p, expires)
+	clock.Advance(3 * jiffy)
+	m.want(12, "int_sqrt", 144)
+	if m.cleared(p) {
+		t.Errorf("a timer ran at %d, before %d", m.u64(jiffies), expires)
 	}
+	clock.Advance(3 * jiffy)
+	eventually(t, "the timer", func() bool { return m.cleared(p) })
 	q := m.page()
 	m.put(q, make([]byte, 64))
 	m.call("init_timer_key", q, m.sym("clear_page"), 0, 0, 0)
-	m.put64(q+16, m.u64(m.sym("jiffies"))+8)
+	m.put64(q+16, m.u64(jiffies)+8)
 	m.call("add_timer_on", q, 1)
 	m.want(1, "timer_delete", q)
 	m.want(0, "timer_delete", q)
-	m.put64(q+16, m.u64(m.sym("jiffies"))+4)
+	m.put64(q+16, m.u64(jiffies)+4)
 	m.call("add_timer", q)
 	m.want(1, "timer_delete_sync", q)
 	m.want(0, "mod_timer_pending", q, before+1)
-	time.Sleep(60 * time.Millisecond)
-	if m.cleared(q) {
-		t.Error("a deleted timer ran")
-	}
 	k := m.task("sleeper")
+	// passes lets time pass until a call of k comes back.
+	passes := func(what string, w <-chan uint64) (ret uint64) {
+		eventually(t, what, func() bool {
+			clock.Advance(time.Millisecond)
+			select {
+			case ret = <-w:
+				return true
+			default:
+				return false
+			}
+		})
+		return ret
+	}
 	for _, c := range []struct {
-		f    string
-		arg  uint64
-		min  time.Duration
-		want uint64
+		f   string
+		arg uint64
+		min time.Duration
 	}{
-		{"msleep", 12, 12 * time.Millisecond, 0},
-		{"schedule_timeout_uninterruptible", 3, 8 * time.Millisecond, 0},
-		{"schedule_timeout_killable", 2, 4 * time.Millisecond, 0},
-		{"schedule_timeout_interruptible", 2, 4 * time.Millisecond, 0},
-		{"schedule_timeout_idle", 2, 4 * time.Millisecond, 0},
+		{"msleep", 12, 12 * time.Millisecond},
+		{"schedule_timeout_uninterruptible", 3, 2 * jiffy},
+		{"schedule_timeout_killable", 2, jiffy},
+		{"schedule_timeout_interruptible", 2, jiffy},
+		{"schedule_timeout_idle", 2, jiffy},
+		{"hrtimer_nanosleep", 3_000_000, 3 * time.Millisecond},
 	} {
-		start := time.Now()
-		if got := k.call(c.f, c.arg); c.f != "msleep" && got != c.want {
-			t.Errorf("%s: %d", c.f, got)
+		start := clock.Now()
+		if got := passes(c.f, k.start(c.f, c.arg, 1, 1)); c.f != "msleep" && got != 0 {
+			t.Errorf("%s: %d", c.f, int64(got))
 		}
-		if d := time.Since(start); d < c.min || d > c.min+500*time.Millisecond {
+		if d := time.Duration(clock.Now() - start); d < c.min {
 			t.Errorf("%s(%d) took %v", c.f, c.arg, d)
 		}
 	}
+	if m.cleared(q) {
+		t.Error("a deleted timer ran")
+	}
 	w := k.start("msleep_interruptible", 5000)
 	eventually(t, "sleep", func() bool { return k.sleeps(taskInterruptible) })
+	clock.Advance(time.Second)
 	m.call("send_sig", 15, k.TaskAddr(), 1)
 	if left := wait(t, "msleep_interruptible", w); left < 3000 || left > 5004 {
 		t.Errorf("%d ms left of 5000", left)
 	}
-	w = k.start("hrtimer_nanosleep", 3_000_000, 1, 1)
-	if got := wait(t, "hrtimer_nanosleep", w); got != 0 {
-		t.Errorf("hrtimer_nanosleep: %d", int64(got))
-	}
-	if got := m.u64(m.sym("jiffies")); got <= before {
+	if got := m.u64(jiffies); got <= before {
 		t.Errorf("jiffies %d, were %d", got, before)
 	}
 }

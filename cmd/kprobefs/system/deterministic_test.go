@@ -42,15 +42,10 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// settled gives the number of retired instructions once it stands still: all
-// vCPUs are idle.
+// settled gives the number of retired instructions when all vCPUs are idle.
 func settled(s *system.System) uint64 {
-	for n := s.Machine.Retired(); ; {
-		time.Sleep(5 * time.Millisecond)
-		if m := s.Machine.Retired(); m != n {
-			n = m
-		} else {
-			return n
-		}
+	for !s.Machine.Idle() {
+		time.Sleep(time.Millisecond)
 	}
+	return s.Machine.Retired()
 }
