@@ -812,7 +812,7 @@ type Iterator struct {
 type cpuIterator struct {
 	all   *[]byte // copies of the buffer's spare memory, size bytes each
 	size  int
-	pages []byte  // those of them that page has not come to
+	pages []byte // those of them that page has not come to
 	page  pageReader
 	to    pagePlace // the end of what was copied
 	next  Record

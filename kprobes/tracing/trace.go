@@ -134,7 +134,7 @@ const (
 	initialPages = 2
 	// expandedSize is TRACE_BUF_SIZE_DEFAULT, bytes: what it grows to then.
 	expandedSize = 1441792
-	maxEventType   = 1<<16 - 1
+	maxEventType = 1<<16 - 1
 )
 
 // Tracer is what all arrays share.
