@@ -115,6 +115,7 @@ type Retprobe struct {
 	EntryHandler RetHandler
 	MaxActive    int    // calls hooked at a time; <= 0: max(10, 2*CPUs), or what Features say, written back
 	DataSize     uint64 // bytes of Instance.Data; at most 4096
+	Struct       uint64 // where guest code that registers it has its struct; 0: it is Go's
 
 	missed atomic.Uint64
 	pool   *instancePool // of this registration

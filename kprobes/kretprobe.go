@@ -411,11 +411,11 @@ func (k *Kprobes) sayBug(h *taskHooks) {
 			rp = h.first.Load().Retprobe
 		}
 	}
-	var addr uint64
+	at, addr := uint64(uintptr(unsafe.Pointer(rp))), uint64(0)
 	if rp != nil {
-		addr = rp.Kprobe.Addr
+		at, addr = cmp.Or(rp.Struct, at), rp.Kprobe.Addr
 	}
-	k.cfg.Machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", uintptr(unsafe.Pointer(rp)), addr)
+	k.cfg.Machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", at, addr)
 }
 
 // runReturn is kretprobe_rethook_handler. Probes that the handler hits are

@@ -152,6 +152,10 @@ func TestKretprobeBUG(t *testing.T) {
 	if log := w.Log(); !slices.Equal(log, []string{want}) {
 		t.Errorf("log %q, want %q", log, want)
 	}
+	rp.Struct = 0xffffffffc0001000 // of a module
+	if back(); !slices.Equal(w.Log(), []string{fmt.Sprintf("kretprobe BUG!: Processing kretprobe ffffffffc0001000 @ %016x", uint64(vfsReadAt))}) {
+		t.Error("it is not named by its struct")
+	}
 }
 
 // TestKretprobeBUGOnMachine: the task that comes to the trampoline without a hooked

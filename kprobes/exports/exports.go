@@ -15,6 +15,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 
@@ -53,6 +54,7 @@ type probe struct {
 	jp     *kprobes.Jprobe
 	nodes  uint64 // of a return probe: its instances
 	stride uint64
+	uses   []uint64 // its struct, and its handlers
 }
 
 // Offsets in struct kprobe, bytes.
@@ -220,6 +222,13 @@ func (e *Exports) name(at uint64) (string, error) {
 
 // init takes the handlers.
 func (p *probe) init(f fields) {
+	p.uses = []uint64{p.at, f.u64(kpPre), f.u64(kpPost), f.u64(kpFault), f.u64(kpBreak)}
+	if len(f) > kprobeLen {
+		p.uses = append(p.uses, f.u64(kprobeLen)) // rpHandler or jpEntry
+	}
+	if len(f) == kretprobeLen {
+		p.uses = append(p.uses, f.u64(rpEntry))
+	}
 	switch len(f) {
 	case kprobeLen:
 		p.kp = &kprobes.Kprobe{}
@@ -250,7 +259,7 @@ func (p *probe) initPost(f fields) {
 }
 
 func (p *probe) initRet(f fields) {
-	p.ret = &kprobes.Retprobe{MaxActive: int(int32(f.u32(rpMaxActive))), DataSize: f.u64(rpDataSize)}
+	p.ret = &kprobes.Retprobe{Struct: p.at, MaxActive: int(int32(f.u32(rpMaxActive))), DataSize: f.u64(rpDataSize)}
 	p.kp = &p.ret.Kprobe
 	p.stride = riData + (p.ret.DataSize+7)&^7
 	if fn := f.u64(rpEntry); fn != 0 {
@@ -313,8 +322,6 @@ func (e *Exports) unregister(array, n uint64) error {
 		return fmt.Errorf("%d probes at once: %w", n, syscall.EINVAL)
 	}
 	var gone []*probe
-	var kps []*kprobes.Kprobe
-	var rps []*kprobes.Retprobe
 	var bad error
 	for i := uint64(0); i < n && bad == nil; i++ {
 		at, err := e.conf.Memory.ReadU64(array + 8*i)
@@ -329,17 +336,41 @@ func (e *Exports) unregister(array, n uint64) error {
 		}
 		delete(e.probes, at)
 		gone = append(gone, p)
+	}
+	return errors.Join(bad, e.remove(gone))
+}
+
+// remove unregisters probes that e no longer has.
+func (e *Exports) remove(gone []*probe) error {
+	var kps []*kprobes.Kprobe
+	var rps []*kprobes.Retprobe
+	for _, p := range gone {
 		if p.ret != nil {
 			rps = append(rps, p.ret)
 		} else {
 			kps = append(kps, p.kp)
 		}
 	}
-	err := errors.Join(bad, e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
+	err := errors.Join(e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
 	for _, p := range gone {
 		err = errors.Join(err, p.writeBack())
 	}
 	return err
+}
+
+// Gone unregisters the probes whose struct, or a handler of which, lies in memory of
+// a module that is about to be freed. Linux leaves them, and calls what is there then.
+func (e *Exports) Gone(freed []abi.Range) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var gone []*probe
+	for at, p := range e.probes {
+		if slices.ContainsFunc(freed, func(r abi.Range) bool { return slices.ContainsFunc(p.uses, r.Contains) }) {
+			delete(e.probes, at)
+			gone = append(gone, p)
+		}
+	}
+	return e.remove(gone)
 }
 
 // change enables or disables a probe. EINVAL: it is not registered.

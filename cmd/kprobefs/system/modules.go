@@ -57,10 +57,12 @@ func (s *System) moduleChanged(e module.Event) {
 	case module.Coming:
 		s.Tracer.ModuleComing(e.Name)
 	case module.Live:
+		_ = s.exports.Gone(e.Init) // EFAULT: a struct that is no longer there is not written
 		for _, r := range e.Init {
 			s.Kprobes.Kill(r.Start, r.End)
 		}
 	case module.Going:
+		_ = s.exports.Gone(append(slices.Clone(e.Core), e.Init...))
 		s.Tracer.ModuleGoing(append(slices.Clone(e.Core), e.Init...))
 		for _, r := range append(e.Core, e.Init...) {
 			s.Kprobes.Kill(r.Start, r.End)

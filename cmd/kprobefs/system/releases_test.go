@@ -79,6 +79,40 @@ func TestModulesOfEach(t *testing.T) {
 	}
 }
 
+// TestForgottenProbes: probes that a module leaves behind are gone with it, those that
+// need its init section with that, and the kernel goes on.
+func TestForgottenProbes(t *testing.T) {
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			call := func() {
+				t.Helper()
+				if v, err := s.Machine.Call(ctx, "int_sqrt", 100); v != 10 || err != nil {
+					t.Fatalf("int_sqrt(100) = %d, %v", v, err)
+				}
+			}
+			for range 3 {
+				load(t, s, moduleFor(release, "kprobe_forgets"))
+				call()
+				at := s.Machine.Symbols().LookupName("kprobe_forgets_hits")[0].Addr
+				if n, err := s.Machine.Mem().ReadU64(at); n != 2 || err != nil {
+					t.Errorf("%d handlers ran (%v), want that of the slab's probe and the return probe's", n, err)
+				}
+				if got := strings.Count(list(s), "int_sqrt+0x"); got != 3 {
+					t.Errorf("list:\n%s", list(s))
+				}
+				if err := s.Modules.Delete(ctx, "kprobe_forgets"); err != nil {
+					t.Fatal(err)
+				}
+				if got := list(s); got != "" {
+					t.Errorf("list after unloading:\n%s", got)
+				}
+				call()
+			}
+		})
+	}
+}
+
 // TestExamplesOfEach is TestExamples, as far as the documents of a release have them.
 func TestExamplesOfEach(t *testing.T) {
 	for _, release := range system.ReleaseNames() {

@@ -41,6 +41,7 @@ type System struct {
 	Modules   *module.Loader
 
 	opts     Options
+	exports  *exports.Exports
 	activity *Activity // nil: the host's activity does not reach the guest
 }
 
@@ -99,6 +100,7 @@ func (s *System) wire() {
 		m.Symbols().SetModule("", []abi.Range{own}, names)
 	}
 	s.Modules = s.newModules()
+	s.exports = exports.New(exports.Config{Kprobes: s.Kprobes, Machine: m, Memory: m.Mem()})
 	var sites tracing.Functions
 	if !s.opts.Config.NoFtrace {
 		sites = functions{m.Sites()}
@@ -115,7 +117,7 @@ func (s *System) wire() {
 		Function: m.Sites().Hit, Optimized: s.Kprobes.Optimized, Rethook: s.Kprobes.Rethook, TaskDead: s.Kprobes.FlushTask, RealReturn: s.Kprobes.RealReturn, Trampoline: s.Kprobes.TrampolineProbe(),
 		EndAtTrampoline: s.opts.Release.Kprobes.TrampolineIP,
 		Tracepoint:      s.Tracer.Tracepoint,
-		Probe:           exports.New(exports.Config{Kprobes: s.Kprobes, Machine: m, Memory: m.Mem()}).Request,
+		Probe:           s.exports.Request,
 	})
 }
 
