@@ -2,6 +2,9 @@
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
 	.section .head.text, "ax"
+#ifdef KERNEL_6_12 /* where _text is something else than startup_64 */
+	.fill 16, 1, 0xcc
+#endif
 /* rsi: boot_params. No stack, interrupts off. */
 SYM_CODE_START startup_64
 	leaq	init_stack + 16384 - PT_SIZE(%rip), %rsp

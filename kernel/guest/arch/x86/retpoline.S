@@ -22,6 +22,10 @@ __x86_indirect_thunk_\reg:
 	.asciz "__x86_indirect_thunk_\reg"
 	.popsection
 .endm
+/* Another name of the first one, as all of them are an array. */
+	.p2align 5, 0xcc
+	.globl __x86_indirect_thunk_array
+__x86_indirect_thunk_array:
 	THUNK rax
 	THUNK rcx
 	THUNK rdx
