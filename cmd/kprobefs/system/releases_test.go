@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,66 @@ func TestModulesOfEach(t *testing.T) {
 			load(t, s, moduleFor(release, "kprobe_target"))
 			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // its init has run twice
 				t.Errorf("loaded again: %q", line)
+			}
+		})
+	}
+}
+
+// TestNestedReturns: of a function that calls itself ten times maxactive calls are
+// hooked, the others missed, from 0 on at each registration; each return finds the
+// data of its own entry, the innermost first, whatever the calls' depth.
+func TestNestedReturns(t *testing.T) {
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			load(t, s, moduleFor(release, "kprobe_target"))
+			var entries, returns []uint64
+			rp := &kprobes.Retprobe{
+				Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_fact"}, DataSize: 8,
+				EntryHandler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+					entries = append(entries, h.Regs.DI)
+					ri.Data[0] = byte(h.Regs.DI)
+					if h.Regs.DI == 9 {
+						return 1 // not hooked, and its instance free again
+					}
+					return 0
+				},
+				Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+					returns = append(returns, uint64(ri.Data[0]), h.Regs.ReturnValue())
+					return 5 // ignored
+				},
+			}
+			for _, tc := range []struct {
+				room             int
+				entries, returns []uint64
+				missed           uint64
+			}{
+				{1, []uint64{10}, []uint64{10, 3628800}, 9},
+				{3, []uint64{10, 9, 8, 7}, []uint64{7, 5040, 8, 40320, 10, 3628800}, 6},
+				{20, []uint64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, []uint64{1, 1, 2, 2, 3, 6, 4, 24, 5, 120, 6, 720, 7, 5040, 8, 40320, 10, 3628800}, 0},
+			} {
+				rp.MaxActive, rp.Kprobe.Addr = tc.room, 0
+				if err := s.Kprobes.RegisterRetprobe(rp); err != nil || rp.Missed() != 0 {
+					t.Fatalf("%v, %d missed at once", err, rp.Missed())
+				}
+				for range 2 {
+					entries, returns = nil, nil
+					if v, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); v != 3628800 || err != nil {
+						t.Errorf("kprobe_target_fact(10) = %d, %v", v, err)
+					}
+					if !slices.Equal(entries, tc.entries) || !slices.Equal(returns, tc.returns) {
+						t.Errorf("maxactive %d: entered with %d, returned %d", tc.room, entries, returns)
+					}
+				}
+				if rp.Missed() != 2*tc.missed || rp.Kprobe.Missed() != 0 {
+					t.Errorf("maxactive %d: %d missed, want %d", tc.room, rp.Missed(), 2*tc.missed)
+				}
+				if err := s.Kprobes.UnregisterRetprobe(rp); err != nil || rp.Kprobe.Addr == 0 {
+					t.Errorf("%v, address %#x", err, rp.Kprobe.Addr)
+				}
+				if err := s.Kprobes.UnregisterRetprobe(rp); err != nil || rp.Kprobe.Addr != 0 {
+					t.Errorf("unregistered twice: %v, address %#x", err, rp.Kprobe.Addr)
+				}
 			}
 		})
 	}
