@@ -21,6 +21,9 @@ func functionRows(t *tracing.Tracer) []*seqfile.Row {
 	if addrs, ok := t.FunctionAddrs(); ok {
 		rows = append(rows, &seqfile.Row{Name: "available_filter_functions_addrs", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(addrs)})
 	}
+	if touched, ok := t.TouchedFunctions(); ok {
+		rows = append(rows, &seqfile.Row{Name: "touched_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(touched)})
+	}
 	return rows
 }
 

@@ -56,12 +56,16 @@ type Ops struct {
 	// Func is called in atomic Go. Regs.IP is the site, Arg the return address of
 	// the function that is entered; what it leaves in Regs is ignored.
 	Func func(t *abi.Trap)
+	// Allocated: the kernel allocates it, so that a call without a trampoline of its
+	// own goes through the list, also when it is alone.
+	Allocated bool
 
 	tramp uint64
 	sites map[uint64]bool
 }
 
-// Site is what enabled_functions tells of a site with listeners.
+// Site is what enabled_functions tells of a site with listeners, and touched_functions
+// of one that had some.
 type Site struct {
 	Addr     uint64
 	Count    int    // listeners
@@ -73,6 +77,8 @@ type Site struct {
 // site is dyn_ftrace.
 type site struct {
 	kprobes int // users of Arm
+	touched bool
+	regs    bool // FTRACE_FL_REGS, which may outlive its kprobe: see updateRegs
 	ops     atomic.Pointer[[]*Ops]
 }
 
@@ -89,11 +95,19 @@ type Sites struct {
 	probed  Ops    // stands for kprobes in ops
 	kprobes int    // sites with kprobes
 	off     bool   // kernel.ftrace_enabled is 0
+	called  string // ftrace_trace_function: what a call without a trampoline is to
 }
+
+// The names of functions that calls may go to.
+const (
+	listFunc   = "arch_ftrace_ops_list_func"
+	kprobeFunc = "kprobe_ftrace_handler"
+	stubFunc   = "ftrace_stub"
+)
 
 // New takes the addresses of the sites and of what they may call.
 func New(text Poker, sites []uint64, callers Callers) *Sites {
-	s := &Sites{text: text, callers: callers}
+	s := &Sites{text: text, callers: callers, called: stubFunc}
 	index := make(map[uint64]*site, len(sites))
 	for _, a := range sites {
 		index[a] = &site{}
@@ -157,6 +171,7 @@ func (s *Sites) arm(addr uint64, d int) error {
 		return fmt.Errorf("no such user of an ftrace site at %#x: %w", addr, syscall.EINVAL)
 	}
 	s.count(addr, x, d)
+	defer s.updateRegs(addr, x)
 	if x.kprobes > 1 || x.kprobes == 1 && d < 0 {
 		return nil // it was armed and is
 	}
@@ -165,6 +180,18 @@ func (s *Sites) arm(addr uint64, d int) error {
 		return err
 	}
 	return nil
+}
+
+// updateRegs says whether the site is shown to want all registers. Where others listen
+// there when its kprobe goes, it goes on to do so as long as kprobes are anywhere:
+// script touched_functions. Nothing is cleared while kernel.ftrace_enabled is 0.
+func (s *Sites) updateRegs(addr uint64, x *site) {
+	if x == nil {
+		return
+	}
+	n, _ := s.listeners(addr, x)
+	stays := x.regs && (s.off || n > 0 && s.kprobes > 0)
+	x.regs = x.kprobes > 0 || stays
 }
 
 // count counts a site's kprobes and, where that makes a difference, who hits are
@@ -223,6 +250,7 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	for a, c := range changed {
 		if c {
 			s.publish(a, index[a])
+			s.updateRegs(a, index[a])
 			patched = append(patched, a)
 		}
 	}
@@ -286,7 +314,22 @@ func (s *Sites) poke(addrs ...uint64) error {
 	if s.off {
 		return nil
 	}
+	s.updateCalled()
 	return s.text.Poke(s.patches(addrs, true)...)
+}
+
+// updateCalled is update_ftrace_function.
+func (s *Sites) updateCalled() {
+	switch {
+	case len(s.ops) == 0:
+		s.called = stubFunc
+	case len(s.ops) > 1 || s.ops[0].Allocated:
+		s.called = listFunc
+	case s.ops[0] == &s.probed:
+		s.called = kprobeFunc
+	default:
+		s.called = s.ops[0].Function
+	}
 }
 
 func (s *Sites) patches(addrs []uint64, on bool) (patches []abi.Patch) {
@@ -299,6 +342,7 @@ func (s *Sites) patches(addrs []uint64, on bool) (patches []abi.Patch) {
 		}
 		b := nop
 		if to := s.target(a, x); on && to != 0 {
+			x.touched = true
 			b[0] = 0xe8
 			binary.LittleEndian.PutUint32(b[1:], uint32(to-(a+SiteSize)))
 		}
@@ -331,7 +375,12 @@ func (s *Sites) SetEnabled(on bool) error {
 	if err := s.text.Poke(s.patches(addrs, on)...); err != nil {
 		return err
 	}
-	s.off = !on
+	if s.off = !on; on {
+		s.updateCalled()
+		for a, x := range *s.index.Load() {
+			s.updateRegs(a, x)
+		}
+	}
 	return nil
 }
 
@@ -343,24 +392,40 @@ func (s *Sites) Listened() (list []Site) {
 	if s.off {
 		return nil
 	}
+	return s.sites(func(e Site, _ *site) bool { return e.Count > 0 })
+}
+
+// Touched gives the sites that have ever called anything, by address.
+func (s *Sites) Touched() (list []Site) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sites(func(_ Site, x *site) bool { return x.touched })
+}
+
+// sites gives those that wanted takes.
+func (s *Sites) sites(wanted func(Site, *site) bool) (list []Site) {
 	for a, x := range *s.index.Load() {
-		n, only := s.listeners(a, x)
-		if n == 0 {
-			continue
+		if e := s.site(a, x); wanted(e, x) {
+			list = append(list, e)
 		}
-		e := Site{Addr: a, Count: n, Regs: x.kprobes > 0}
-		switch {
-		case n > 1:
-			e.Function = "arch_ftrace_ops_list_func"
-		case e.Regs:
-			e.Tramp, e.Function = s.callers.Regs, "kprobe_ftrace_handler"
-		default:
-			e.Tramp, e.Function = only.tramp, only.Function
-		}
-		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b Site) int { return cmp.Compare(a.Addr, b.Addr) })
 	return list
+}
+
+func (s *Sites) site(a uint64, x *site) Site {
+	n, only := s.listeners(a, x)
+	e := Site{Addr: a, Count: n, Regs: x.regs, Function: s.called}
+	switch {
+	case n == 0 || s.off:
+	case n > 1:
+		e.Function = listFunc
+	case x.kprobes > 0:
+		e.Tramp, e.Function = s.callers.Regs, kprobeFunc
+	default:
+		e.Tramp, e.Function = only.tramp, only.Function
+	}
+	return e
 }
 
 // HitRegs is called at a site with a kprobe, in atomic Go: Regs are all there,

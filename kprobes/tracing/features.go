@@ -133,6 +133,9 @@ type Features struct {
 	FieldsOption bool
 	// FunctionAddrs: there is available_filter_functions_addrs.
 	FunctionAddrs bool
+	// TouchedFunctions: there is that file, and enabled_functions has more columns:
+	// touched_functions of 6.12.
+	TouchedFunctions bool
 	// RawEnds: a read of an empty trace_pipe_raw gives 0 bytes and does not wait: per_cpu
 	// of 6.12.
 	RawEnds bool

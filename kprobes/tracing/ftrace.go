@@ -16,11 +16,14 @@ type Functions interface {
 	// All gives the sites by address.
 	All() []uint64
 	// Listen makes a listener, which at first listens to no function. function is
-	// the kernel's that stands for it. hit is called in atomic Go: trap.Regs.IP is
-	// the function's site, trap.Arg what it will return to.
-	Listen(function string, hit func(trap *abi.Trap)) FunctionListener
+	// the kernel's that stands for it; allocated: it is not the kernel's only one. hit
+	// is called in atomic Go: trap.Regs.IP is the function's site, trap.Arg what it
+	// will return to.
+	Listen(function string, allocated bool, hit func(trap *abi.Trap)) FunctionListener
 	// Listened gives the sites that somebody listens to, by address.
 	Listened() []ListenedFunction
+	// Touched gives the sites that somebody has ever listened to, by address.
+	Touched() []ListenedFunction
 }
 
 // FunctionListener is ftrace_ops.
@@ -90,14 +93,34 @@ func (t *Tracer) EnabledFunctions() []string {
 	if t.conf.Functions == nil {
 		return nil
 	}
+	return t.listenedLines(t.conf.Functions.Listened())
+}
+
+// TouchedFunctions is the lines of touched_functions; false: the release has no such
+// file.
+func (t *Tracer) TouchedFunctions() (func() []string, bool) {
+	return func() []string {
+		if t.conf.Functions == nil {
+			return nil
+		}
+		return t.listenedLines(t.conf.Functions.Touched())
+	}, t.conf.TouchedFunctions
+}
+
+// listenedLines is t_func_show: a column for each flag, of which only R is ever there.
+func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
+	columns := 6
+	if t.conf.TouchedFunctions {
+		columns = 11
+	}
 	var lines []string
-	for _, f := range t.conf.Functions.Listened() {
+	for _, f := range functions {
 		line := []byte(strings.TrimSuffix(t.functionLine(f.Addr), "\n"))
-		regs := "  "
+		regs := ""
 		if f.Regs {
 			regs = " R"
 		}
-		line = fmt.Appendf(line, " (%d)%s    ", f.Count, regs)
+		line = fmt.Appendf(line, " (%d)%-*s", f.Count, columns, regs)
 		called := t.global.appendSymbol(nil, t.symbolAddr(f.Func), true)
 		if f.Tramp != 0 {
 			line = fmt.Appendf(line, "\ttramp: 0x%x (%s)", f.Tramp, called)

@@ -48,8 +48,8 @@ func (a *Array) updateFunctions() error {
 		return nil
 	}
 	if f.listener == nil {
-		f.listener = functions.Listen("function_trace_call", func(trap *abi.Trap) { a.functionHit(trap, false) })
-		f.stackListener = functions.Listen("function_stack_trace_call", func(trap *abi.Trap) { a.functionHit(trap, true) })
+		f.listener = functions.Listen("function_trace_call", a != a.tracer.global, func(trap *abi.Trap) { a.functionHit(trap, false) })
+		f.stackListener = functions.Listen("function_stack_trace_call", a != a.tracer.global, func(trap *abi.Trap) { a.functionHit(trap, true) })
 	}
 	on, off := f.listener, f.stackListener
 	if f.stacks {
@@ -237,7 +237,7 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	} else {
 		p = &functionProbe{array: a, command: c, counted: counted}
 		p.entries.Store(&map[uint64]*functionProbeEntry{})
-		p.listener = a.tracer.conf.Functions.Listen("function_trace_probe_call", p.hit)
+		p.listener = a.tracer.conf.Functions.Listen("function_trace_probe_call", true, p.hit)
 	}
 	return p.add(m, file, count)
 }

@@ -12,14 +12,19 @@ type functions struct{ *ftrace.Sites }
 var _ tracing.Functions = functions{}
 
 // Listen makes a listener.
-func (f functions) Listen(function string, hit func(*abi.Trap)) tracing.FunctionListener {
-	return listener{f.Sites, &ftrace.Ops{Function: function, Func: hit}}
+func (f functions) Listen(function string, allocated bool, hit func(*abi.Trap)) tracing.FunctionListener {
+	return listener{f.Sites, &ftrace.Ops{Function: function, Allocated: allocated, Func: hit}}
 }
 
 // Listened gives the sites with listeners.
-func (f functions) Listened() []tracing.ListenedFunction {
+func (f functions) Listened() []tracing.ListenedFunction { return listened(f.Sites.Listened()) }
+
+// Touched gives the sites that have, or had, listeners.
+func (f functions) Touched() []tracing.ListenedFunction { return listened(f.Sites.Touched()) }
+
+func listened(sites []ftrace.Site) []tracing.ListenedFunction {
 	var list []tracing.ListenedFunction
-	for _, s := range f.Sites.Listened() {
+	for _, s := range sites {
 		list = append(list, tracing.ListenedFunction{Addr: s.Addr, Count: s.Count, Regs: s.Regs, Tramp: s.Tramp, Func: s.Function})
 	}
 	return list
