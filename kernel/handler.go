@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -22,7 +23,7 @@ func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
 	if t.Vector != 0 {
 		callback = 0
 	}
-	return v.m.returns[callback]
+	return cmp.Or(v.m.returns[callback], v.m.returns[0]) // the second: a breakpoint that stands for a call
 }
 
 // handlerBudget is how many instructions a handler may take.
@@ -90,7 +91,7 @@ func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs ui
 	r := &v.cpu.R
 	r[rsp], r[rdi], r[rsi], r[rdx] = sp, first, regs, third
 	flags := uint64(0)
-	if t.Vector == 0 {
+	if t.Vector == 0 && !t.IRQsOff {
 		flags = t.Regs.Flags & abi.FlagIF
 	}
 	v.cpu.GoOn(fn, flags)

@@ -397,9 +397,20 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	}
 	sp := t.Regs.SP
 	h.last = first.Retprobe
-	k.runReturns(first, t)
+	k.returnsOutside(first, t)
 	t.Regs.IP, t.Regs.SP = real, sp
 	return true
+}
+
+// returnsOutside runs return handlers as if there had been no breakpoint: document
+// 001 has them run with interrupts as the function left them, and preemption off.
+func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
+	vector, preempt := t.Vector, t.Preempt
+	t.Vector, t.Preempt = 0, preempt&^uint32(abi.NMIMask|abi.HardirqMask)+1
+	addPreempt(t, 1)
+	k.runReturns(first, t)
+	addPreempt(t, -1)
+	t.Vector, t.Preempt = vector, preempt
 }
 
 // sayBug says that a hooked call has returned more often than it was made: of the

@@ -33,8 +33,8 @@ func TestTrampolineProbe(t *testing.T) {
 	say := func(s string) kprobes.RetHandler {
 		return func(ri *kprobes.Instance, h *kprobes.Hit) int {
 			log = append(log, fmt.Sprint(s, h.Regs.ReturnValue()))
-			if h.Regs.IP != trampoline+1 || h.Vector != abi.VecBP || ri.RetAddr == 0 {
-				t.Errorf("ip %#x, vector %d, returns to %#x", h.Regs.IP, h.Vector, ri.RetAddr)
+			if h.Regs.IP != trampoline+1 || h.Vector != 0 || h.Preempt != 1 || ri.RetAddr == 0 {
+				t.Errorf("ip %#x, vector %d, preempt_count %#x, returns to %#x", h.Regs.IP, h.Vector, h.Preempt, ri.RetAddr)
 			}
 			h.Regs.AX++
 			return 1
