@@ -46,6 +46,25 @@ func newCallerOn(t *testing.T, release string) *caller {
 	return &caller{s, t}
 }
 
+// onEachCaller plays a test on each release.
+func onEachCaller(t *testing.T, test func(t *testing.T, c *caller)) {
+	for _, release := range system.ReleaseNames() {
+		t.Run(release, func(t *testing.T) { test(t, newCallerOn(t, release)) })
+	}
+}
+
+// inside is the first instruction of a function behind endbr64 and the fentry site.
+func (c *caller) inside(name string) uint64 {
+	const site = 5
+	for _, at := range c.Machine.Image().Mcount {
+		if sym, off, _ := c.Machine.Symbols().Lookup(at); sym.Name == name {
+			return off + site
+		}
+	}
+	c.t.Fatalf("%s has no fentry site", name)
+	return 0
+}
+
 // call calls a guest function and gives its int.
 func (c *caller) call(name string, args ...uint64) int64 {
 	c.t.Helper()
@@ -224,16 +243,17 @@ func TestGuestHandlers(t *testing.T) {
 }
 
 // TestGuestHandlersChange: registers and the way to go on.
-func TestGuestHandlersChange(t *testing.T) {
-	c := newCaller(t)
+func TestGuestHandlersChange(t *testing.T) { onEachCaller(t, testGuestHandlersChange) }
+
+func testGuestHandlersChange(t *testing.T, c *caller) {
 	for _, tc := range []struct {
 		handler string
 		offset  uint64
 		want    int64
 	}{
 		{"change", 0, 7},
-		{"change", 5, 7},
-		{"skip", 5, 42},
+		{"change", c.inside("int_sqrt"), 7},
+		{"skip", c.inside("int_sqrt"), 42},
 	} {
 		p := c.kprobe("int_sqrt", tc.offset, tc.handler, "post") // the post-handler keeps it a breakpoint
 		c.does(0, "register_kprobe", p)
@@ -250,9 +270,10 @@ func TestGuestHandlersChange(t *testing.T) {
 
 // TestGuestHandlersNest: what a handler calls may be probed, and is then missed;
 // it cannot wait for another registration.
-func TestGuestHandlersNest(t *testing.T) {
-	c := newCaller(t)
-	for _, offset := range []uint64{0, 5} {
+func TestGuestHandlersNest(t *testing.T) { onEachCaller(t, testGuestHandlersNest) }
+
+func testGuestHandlersNest(t *testing.T, c *caller) {
+	for _, offset := range []uint64{0, c.inside("int_sqrt")} {
 		inner := c.kprobe("int_sqrt", offset, "pre", "post")
 		ret := c.kretprobe("int_sqrt", 1, 8)
 		outer := c.kprobe("gcd", offset, "nest", "")
@@ -348,8 +369,9 @@ func testGuestRetprobe(t *testing.T, release string) {
 }
 
 // TestGuestBatch: all or none, and bad ones cleared; wrong pointers are refused.
-func TestGuestBatch(t *testing.T) {
-	c := newCaller(t)
+func TestGuestBatch(t *testing.T) { onEachCaller(t, testGuestBatch) }
+
+func testGuestBatch(t *testing.T, c *caller) {
 	array := func(ps ...uint64) uint64 {
 		at := c.alloc(8 * len(ps))
 		for i, p := range ps {
@@ -357,7 +379,7 @@ func TestGuestBatch(t *testing.T) {
 		}
 		return at
 	}
-	one, two, bad := c.kprobe("int_sqrt", 0, "pre", ""), c.kprobe("int_pow", 5, "pre", ""), c.kprobe("nofunc", 0, "pre", "")
+	one, two, bad := c.kprobe("int_sqrt", 0, "pre", ""), c.kprobe("int_pow", c.inside("int_pow"), "pre", ""), c.kprobe("nofunc", 0, "pre", "")
 	c.does(syscall.ENOENT, "register_kprobes", array(one, bad, two), 3)
 	if got := list(c.System); got != "" || c.get(one+kpAddr) == 0 || c.get(two+kpAddr) != 0 {
 		t.Errorf("list has %q", got)
@@ -396,7 +418,7 @@ func TestGuestHandlerSpins(t *testing.T) {
 		t.Skip("it takes the handler's whole time")
 	}
 	c := newCaller(t)
-	p := c.kprobe("int_sqrt", 5, "spin", "post")
+	p := c.kprobe("int_sqrt", c.inside("int_sqrt"), "spin", "post")
 	c.does(0, "register_kprobe", p)
 	for range 2 {
 		if got := c.call("int_sqrt", 100); got != 10 {
@@ -445,23 +467,30 @@ func TestGuestHandlerFaults(t *testing.T) {
 
 // TestGuestHandlersPrintk: a handler on the way into printk prints, as the
 // documents warn of: that comes by without a handler.
-func TestGuestHandlersPrintk(t *testing.T) {
-	c := newCaller(t)
+func TestGuestHandlersPrintk(t *testing.T) { onEachCaller(t, testGuestHandlersPrintk) }
+
+func testGuestHandlersPrintk(t *testing.T, c *caller) {
 	text := c.alloc(16)
 	if err := c.Machine.Mem().WriteAt(text, []byte("outer\x00")); err != nil {
 		t.Fatal(err)
 	}
-	p := c.kprobe("_printk", 0, "print", "")
+	printk := "_printk"
+	if len(c.Machine.Symbols().LookupName(printk)) == 0 {
+		printk = "printk"
+	}
+	p, inner := c.kprobe(printk, 0, "print", ""), c.kprobe("vprintk", c.inside("vprintk"), "print", "post")
 	c.does(0, "register_kprobe", p)
-	c.does(0, "register_kprobe", c.kprobe("vprintk", 5, "print", "post"))
-	c.call("_printk", text)
+	c.does(0, "register_kprobe", inner)
+	c.call(printk, text)
 	var got []string
 	for _, l := range says(c.System, "kprobe_handlers: at") {
 		if !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") { // of the stacks
 			got = append(got, l)
 		}
 	}
-	want := []string{"kprobe_handlers: at _printk+0", "kprobe_handlers: at vprintk+5", "outer"}
+	want := []string{
+		fmt.Sprintf("kprobe_handlers: at %s+0", printk), fmt.Sprintf("kprobe_handlers: at vprintk+%d", c.inside("vprintk")), "outer",
+	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the log has %q, want %q", got, want)
 	}
@@ -474,19 +503,22 @@ func TestGuestHandlersPrintk(t *testing.T) {
 // TestGuestHandlersAtOnce: handlers of guest code, armed in every way, run on both
 // vCPUs at once, and print, while text is changed all the time: each hit is
 // handled, or counted in nmissed.
-func TestGuestHandlersAtOnce(t *testing.T) {
+func TestGuestHandlersAtOnce(t *testing.T) { onEachCaller(t, testGuestHandlersAtOnce) }
+
+func testGuestHandlersAtOnce(t *testing.T, c *caller) {
 	const calls = 10000
-	c := newCaller(t)
-	post := c.kprobe("int_pow", 5, "pre", "post") // a breakpoint
+	post := c.kprobe("int_pow", c.inside("int_pow"), "pre", "post") // a breakpoint
 	entry := c.kprobe("int_pow", 0, "pre", "")
-	jump := c.kprobe("int_sqrt", 5, "pre", "")
+	jump := c.kprobe("int_sqrt", c.inside("int_sqrt"), "pre", "")
 	ret := c.kretprobe("int_sqrt", 2, 8)
 	print := c.kprobe("gcd", 0, "print", "")
 	for _, p := range []uint64{post, entry, jump, print} {
 		c.does(0, "register_kprobe", p)
 	}
 	c.does(0, "register_kretprobe", ret)
-	c.Optimizer.Wait()
+	if c.Optimizer != nil {
+		c.Optimizer.Wait()
+	}
 	done := make(chan error, 2)
 	for cpu := range 2 {
 		go func() {
