@@ -38,7 +38,7 @@ type Case struct {
 	Kernel  string // "PACKAGE VERSION" that Want was recorded from; empty as Want
 	Status  int    // exit status on Linux
 	Release string // of that kernel, when it is not the default's: the recording has a file of its own
-	Default *Case  // what the default release printed, when Release is another one
+	Default *Case  // what the default release printed, when Release is another one; nil: it does not play it
 }
 
 // recorded matches the comment's last line, which the recorder writes.
@@ -64,13 +64,18 @@ func Load(dir string) ([]*Case, error) {
 // LoadRelease reads the cases of a folder with what a kernel of another release
 // printed for them, which stands in the folder RELEASE below it: a file NAME.txtar
 // of comment and want, or, where that is what the default release printed, a line
-// of the file same. Cases that were not recorded on it have no Want and no Kernel.
+// of the file same. Cases that were not recorded on it have no Want and no Kernel. A
+// file there that has a script, too, is a case of that release only.
 func LoadRelease(dir, release string) ([]*Case, error) {
 	cases, err := Load(dir)
 	if err != nil {
 		return nil, err
 	}
 	same, err := readSame(filepath.Join(dir, release))
+	if err != nil {
+		return nil, err
+	}
+	own, err := ownCases(filepath.Join(dir, release), release, cases)
 	if err != nil {
 		return nil, err
 	}
@@ -84,7 +89,28 @@ func LoadRelease(dir, release string) ([]*Case, error) {
 			return nil, err
 		}
 	}
-	return cases, nil
+	return append(cases, own...), nil
+}
+
+// ownCases reads the cases of a release's folder that are not recordings of others.
+func ownCases(dir, release string, others []*Case) (own []*Case, _ error) {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(filepath.Base(file), ".txtar")
+		if slices.ContainsFunc(others, func(c *Case) bool { return c.Name == name }) {
+			continue
+		}
+		c, err := read(file)
+		if err != nil {
+			return nil, err
+		}
+		c.Release = release
+		own = append(own, c)
+	}
+	return own, nil
 }
 
 // readWant reads what another release printed.
@@ -189,7 +215,7 @@ func read(file string) (*Case, error) {
 // Save writes the case back to its file. A recording of another release goes to
 // the file same instead, where it is that of the default release.
 func (c *Case) Save() error {
-	if c.Release != "" {
+	if c.Default != nil {
 		return c.saveRelease()
 	}
 	comment, parts := c.Comment, []part{{"script", c.Script}}

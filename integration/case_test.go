@@ -60,3 +60,36 @@ func TestRelease(t *testing.T) {
 		})
 	}
 }
+
+// TestOwnCase: a file of a release's folder that has a script is a case of that release
+// only, and is saved whole.
+func TestOwnCase(t *testing.T) {
+	dir := t.TempDir()
+	put(t, dir, "a.txtar", "shows\n-- script --\ntrue\n")
+	if err := os.Mkdir(filepath.Join(dir, "6.12"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "6.12/own.txtar", "new there\n-- script --\necho x\n")
+	load := func(release string) []*Case {
+		t.Helper()
+		cases, err := LoadRelease(dir, release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return cases
+	}
+	if n := len(load("5.10")); n != 1 {
+		t.Errorf("5.10 has %d cases", n)
+	}
+	all := load("6.12")
+	if len(all) != 2 || all[1].Name != "own" || all[1].Release != "6.12" || all[1].Default != nil || all[1].Script != "echo x\n" {
+		t.Fatalf("%d cases, the last %+v", len(all), all[len(all)-1])
+	}
+	all[1].Want, all[1].Kernel = "x\n", "linux-image-6.12 2"
+	if err := all[1].Save(); err != nil {
+		t.Fatal(err)
+	}
+	if c := load("6.12")[1]; c.Want != "x\n" || c.Kernel != "linux-image-6.12 2" || c.Script != "echo x\n" || c.Comment != "new there\n" {
+		t.Errorf("saved as %+v", c)
+	}
+}

@@ -327,7 +327,11 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 	t := &v.trap
 	v.cpu.Regs(&v.regs)
 	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Data = 0, 0, tracepoint, &v.regs, b
-	v.fill(t, 1) // the listeners of a tracepoint are called with preemption off
+	off := uint32(1) // the listeners of a tracepoint are called with preemption off
+	if v.m.stubs {
+		off = 0 // as this guest does
+	}
+	v.fill(t, off)
 	f(t)
 	t.Data = nil
 	return 0

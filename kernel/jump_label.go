@@ -23,14 +23,72 @@ func (m *Machine) Tracepoint(name string) (addr uint64, ok bool) {
 // SetTracepoint makes the sites of the tracepoint at addr call the machine
 // (Handlers.Tracepoint), or makes them nops again. EINVAL: no such tracepoint.
 func (m *Machine) SetTracepoint(addr uint64, on bool) error {
-	return m.setStaticKey(addr+tracepointKey, on)
+	return m.useTracepoint(addr, tracepointEvent, on)
+}
+
+// SetProbestub makes them call __probestub_NAME, a function in which nothing is
+// done but what is probed there. EINVAL: the guest's tracepoints have none.
+func (m *Machine) SetProbestub(addr uint64, on bool) error {
+	if !m.stubs {
+		return fmt.Errorf("the tracepoint at %#x has no stub: %w", addr, syscall.EINVAL)
+	}
+	return m.useTracepoint(addr, tracepointStub, on)
+}
+
+// Who listens to a tracepoint: TP_EVENT and TP_STUB of the guest's tracepoint.h.
+const (
+	tracepointEvent = 1 << iota
+	tracepointStub
+)
+
+// Members of struct tracepoint of a guest with stubs, bytes.
+const (
+	tracepointFunc  = 24 // what a site calls; the three that it may be follow
+	tracepointCalls = 32 // the event, the stub, both
+	tracepointUsers = 56
+)
+
+// useTracepoint is tracepoint_add_func and tracepoint_remove_func.
+func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
+	key := addr + tracepointKey
+	m.keyMu.Lock()
+	defer m.keyMu.Unlock()
+	if !m.stubs {
+		return m.setStaticKey(key, on)
+	}
+	was, err := m.mem.Load32(addr + tracepointUsers)
+	if err != nil {
+		return err
+	}
+	users := was &^ who
+	if on {
+		users |= who
+	}
+	if users == 0 { // who is past the site calls what was called
+		if err := m.setStaticKey(key, false); err != nil {
+			return err
+		}
+		return m.mem.Store32(addr+tracepointUsers, 0)
+	}
+	call, err := m.mem.ReadU64(addr + tracepointCalls + 8*uint64(users-1))
+	if err != nil {
+		return err
+	}
+	if err := m.mem.Store32(addr+tracepointUsers, users); err != nil {
+		return err
+	}
+	if err := m.mem.WriteU64(addr+tracepointFunc, call); err != nil {
+		return err
+	}
+	if was != 0 {
+		return nil
+	}
+	return m.setStaticKey(key, true)
 }
 
 // setStaticKey is static_key_enable and static_key_disable: all branches of the
-// key are patched at once, and its count says so.
+// key are patched at once, and its count says so. The caller holds keyMu.
 func (m *Machine) setStaticKey(key uint64, on bool) error {
-	m.keyMu.Lock()
-	defer m.keyMu.Unlock()
 	var patches []abi.Patch
 	for _, j := range m.img.Jumps {
 		if j.Key == key {

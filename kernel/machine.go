@@ -140,6 +140,7 @@ type Machine struct {
 	copies   atomic.Pointer[[]textCopy]
 
 	keyMu    sync.Mutex   // one change of a static key at a time
+	stubs    bool         // tracepoints have functions for fprobes: the guest of 6.12
 	stopMu   sync.Mutex   // one StopMachine at a time
 	stopping atomic.Int32 // vCPUs do not enter guest code while it is not 0
 	resume   *sync.Cond   // on gate: stopping has become 0, or the machine closes
@@ -219,6 +220,7 @@ func newMachine(o Options) (*Machine, error) {
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, ram.Close())
 	}
+	m.stubs = m.symbol("__probestub_sched_switch") != 0
 	m.rethookTrampoline, m.syscallEntry = m.symbol("arch_rethook_trampoline"), m.symbol("entry_SYSCALL_64_after_hwframe")
 	m.returns = make(map[uint64]uint64, len(handlerReturns))
 	for callback, name := range handlerReturns {

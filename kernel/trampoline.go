@@ -9,13 +9,18 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// trampoline is create_trampoline: a copy of ftrace_caller whose call, at
-// ftrace_call, is of another function. It is never given back: a task may be in
-// it for long. ENOENT: the guest has not got what it takes.
-func (m *Machine) trampoline(function string) (uint64, error) {
+// trampoline is create_trampoline: a copy of ftrace_caller, or with regs of
+// ftrace_regs_caller, whose call, at ftrace_call, is of another function. It is
+// never given back: a task may be in it for long. ENOENT: the guest has not got what
+// it takes.
+func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	const callLen, ret = 5, 0xc3
-	from, end := m.symbol("ftrace_caller"), m.symbol("ftrace_caller_end")
-	target, call := m.symbol(function), m.symbol("ftrace_call")
+	name, at := "ftrace_caller", "ftrace_call"
+	if regs {
+		name, at = "ftrace_regs_caller", "ftrace_regs_call"
+	}
+	from, end := m.symbol(name), m.symbol(name+"_end")
+	target, call := m.symbol(function), m.symbol(at)
 	if from == 0 || target == 0 || call < from || call+callLen > end {
 		return 0, fmt.Errorf("a trampoline for %s: %w", function, syscall.ENOENT)
 	}
@@ -28,9 +33,9 @@ func (m *Machine) trampoline(function string) (uint64, error) {
 	if err != nil {
 		return 0, err
 	}
-	at := call - from
-	code[at] = 0xe8
-	binary.LittleEndian.PutUint32(code[at+1:], uint32(target-(addr+at+callLen)))
+	off := call - from
+	code[off] = 0xe8
+	binary.LittleEndian.PutUint32(code[off+1:], uint32(target-(addr+off+callLen)))
 	if err := m.Poke(abi.Patch{Addr: addr, Bytes: code}); err != nil {
 		return 0, err
 	}

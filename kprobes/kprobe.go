@@ -126,11 +126,11 @@ func (rp *Retprobe) Missed() uint64 { return rp.missed.Load() }
 
 // Instance is struct kretprobe_instance: one hooked call.
 type Instance struct {
-	Retprobe *Retprobe
-	Index    int    // which of the MaxActive it is
-	RetAddr  uint64 // what stood in the return slot; 0 in the entry handler
-	Task     uint64 // task_struct of the call
-	Data     []byte // DataSize bytes, kept from entry to return
+	Retprobe *Retprobe // nil: it is a Rethook's
+	Index    int       // which of the MaxActive it is
+	RetAddr  uint64    // what stood in the return slot; 0 in the entry handler
+	Task     uint64    // task_struct of the call
+	Data     []byte    // DataSize bytes, kept from entry to return
 
 	frame uint64 // address of the return slot
 	next  *Instance

@@ -40,7 +40,7 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.defaultMaxActive()
 	}
-	rp.pool = newPool(rp)
+	rp.pool = newPool(rp, rp.MaxActive, rp.DataSize)
 	rp.missed.Store(0)
 	return k.Register(p)
 }
@@ -161,18 +161,19 @@ func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
 }
 
 // instancePool is struct rethook: the instances of one registration of a return
-// probe. They are taken and given back without a lock.
+// probe, or of a Rethook. They are taken and given back without a lock.
 type instancePool struct {
-	dead atomic.Bool // unregistered: handlers of calls that come back do not run
+	exit func(*Instance, *abi.Trap) // of a Rethook; nil: the return probe has its handler
+	dead atomic.Bool                // unregistered: handlers of calls that come back do not run
 	all  []Instance
 	free []atomic.Uint64 // a bit for each instance
 }
 
-func newPool(rp *Retprobe) *instancePool {
-	pool := &instancePool{all: make([]Instance, rp.MaxActive), free: make([]atomic.Uint64, (rp.MaxActive+63)/64)}
+func newPool(rp *Retprobe, n int, dataSize uint64) *instancePool {
+	pool := &instancePool{all: make([]Instance, n), free: make([]atomic.Uint64, (n+63)/64)}
 	for i := range pool.all {
 		ri := &pool.all[i]
-		*ri = Instance{Retprobe: rp, Index: i, Data: make([]byte, rp.DataSize), pool: pool}
+		*ri = Instance{Retprobe: rp, Index: i, Data: make([]byte, dataSize), pool: pool}
 		pool.put(ri)
 	}
 	return pool
@@ -432,6 +433,12 @@ func (k *Kprobes) sayBug(h *taskHooks) {
 // runReturn is kretprobe_rethook_handler. Probes that the handler hits are
 // missed; a probe that is being handled on this CPU goes on afterwards.
 func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
+	if exit := ri.pool.exit; exit != nil {
+		if !ri.pool.dead.Load() {
+			exit(ri, t)
+		}
+		return
+	}
 	rp := ri.Retprobe
 	if ri.pool.dead.Load() || rp.Handler == nil || rp.Kprobe.has(flagBroken) {
 		return

@@ -7,7 +7,7 @@ import (
 )
 
 // readmeBTF is what the grammar has more where the arguments of functions are known,
-// readmeNoHitcount where histograms can hide their hits, and readmeStacks where stacks
+// readmeFprobes where there are fprobes, readmeNoHitcount where histograms can hide their hits, and readmeStacks where stacks
 // can be variables and members.
 var (
 	readmeBTF = strings.NewReplacer(
@@ -15,6 +15,12 @@ var (
 		"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, string,", "\t     kernel return probes support: $retval, $arg<N>, $comm\n"+
 			"\t     type: s8/16/32/64, u8/16/32/64, x8/16/32/64, char, string,",
 		"symstr, <type>", "symstr, %pd/%pD, <type>")
+	readmeFprobes = strings.NewReplacer("\t           r[maxactive][:[<group>/][<event>]] <place> [<args>]\n",
+		"\t           r[maxactive][:[<group>/][<event>]] <place> [<args>]\n"+
+			"\t           f[:[<group>/][<event>]] <func-name>[%return] [<args>]\n"+
+			"\t           t[:[<group>/][<event>]] <tracepoint> [<args>]\n")
+	readmeTouched = strings.NewReplacer("  set_ftrace_filter	-",
+		"  touched_functions	- those, and the ones that somebody has listened to\n  set_ftrace_filter	-")
 	readmeNoHitcount = strings.NewReplacer("[:name=histname1]\n", "[:name=histname1]\n\t            [:nohitcount]\n")
 	readmeStacks     = strings.NewReplacer(
 		"hist:keys=<field1[,field2,...]>\n", "hist:keys=<field1[,field2,...]>, where a field can also be common_stacktrace\n",
@@ -44,6 +50,12 @@ func readmeOf(f tracing.Features, btf bool) string {
 	text := strings.NewReplacer(out...).Replace(readme)
 	if btf {
 		text = readmeBTF.Replace(text)
+	}
+	if f.Fprobes {
+		text = readmeFprobes.Replace(text)
+	}
+	if f.TouchedFunctions {
+		text = readmeTouched.Replace(text)
 	}
 	if f.NoHitcount {
 		text = readmeNoHitcount.Replace(text)

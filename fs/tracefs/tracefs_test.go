@@ -43,6 +43,10 @@ func (f *fakeKernel) SynchronizeRCU()                          {}
 func (f *fakeKernel) CPUs() int                                { return 2 }
 func (f *fakeKernel) Now() int64                               { return 1e9 }
 func (f *fakeKernel) OnFuncEntry(uint64, string, uint32) error { return nil }
+func (f *fakeKernel) NewRethook(int, uint64, func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error) {
+	return nil, syscall.ENOSYS
+}
+
 func (f *fakeKernel) RegisterRetprobe(rp *kprobes.Retprobe, _ ...*kprobes.Hit) error {
 	rp.MaxActive = 10
 	return nil

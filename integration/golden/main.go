@@ -10,7 +10,8 @@
 //
 // Before these words, -release 5.10 or 6.12 takes the kernel of Debian 11 or 13,
 // whose recordings stand in a folder of their own, as far as they are not what 6.1
-// prints; what cannot be recorded there is left out. Of tables other releases can
+// prints; what cannot be recorded there is left out. A file there that has a script is
+// for that release only. Of tables other releases can
 // be explored only. There is one word more:
 //
 //	golden -release R fold    keep those recordings only that are not what 6.1 prints

@@ -42,9 +42,10 @@ type Poker interface {
 type Callers struct {
 	Regs uint64 // ftrace_regs_caller
 	List uint64 // ftrace_caller
-	// Trampoline gives a copy of ftrace_caller that calls the function of that
-	// name. It may fail with ENOMEM. nil: there are none, List is called instead.
-	Trampoline func(function string) (uint64, error)
+	// Trampoline gives a copy of ftrace_caller, or with regs of ftrace_regs_caller,
+	// that calls the function of that name. It may fail with ENOMEM. nil: there are
+	// none, List or Regs is called instead.
+	Trampoline func(function string, regs bool) (uint64, error)
 }
 
 // Ops is ftrace_ops: somebody who is told when functions are entered. Only the
@@ -53,6 +54,8 @@ type Ops struct {
 	// Function is the kernel's function that is called for it, by which
 	// enabled_functions names it.
 	Function string
+	// Regs is FTRACE_OPS_FL_SAVE_REGS: Func sees all registers.
+	Regs bool
 	// Func is called in atomic Go. Regs.IP is the site, Arg the return address of
 	// the function that is entered; what it leaves in Regs is ignored.
 	Func func(t *abi.Trap)
@@ -69,17 +72,18 @@ type Ops struct {
 type Site struct {
 	Addr     uint64
 	Count    int    // listeners
-	Regs     bool   // a kprobe is among them
+	Regs     bool   // one of them, as a kprobe, sees all registers
 	Tramp    uint64 // where the call goes when there is one; 0: through the list
 	Function string // what is called then
 }
 
 // site is dyn_ftrace.
 type site struct {
-	kprobes int // users of Arm
-	touched bool
-	regs    bool // FTRACE_FL_REGS, which may outlive its kprobe: see updateRegs
-	ops     atomic.Pointer[[]*Ops]
+	kprobes  int // users of Arm
+	touched  bool
+	regs     bool // FTRACE_FL_REGS, which may outlive its kprobe: see updateRegs
+	regsLeft bool // an Ops with registers has just left, of whom nothing stays
+	ops      atomic.Pointer[[]*Ops]
 }
 
 // Sites is all fentry sites of a kernel.
@@ -91,11 +95,12 @@ type Sites struct {
 	others  atomic.Int32                     // Ops in ops
 
 	mu      sync.Mutex
-	ops     []*Ops // that are told of anything, the newest first
-	probed  Ops    // stands for kprobes in ops
-	kprobes int    // sites with kprobes
-	off     bool   // kernel.ftrace_enabled is 0
-	called  string // ftrace_trace_function: what a call without a trampoline is to
+	ops     []*Ops            // that are told of anything, the newest first
+	probed  Ops               // stands for kprobes in ops
+	kprobes int               // sites with kprobes
+	off     bool              // kernel.ftrace_enabled is 0
+	called  string            // ftrace_trace_function: what a call without a trampoline is to
+	tramps  map[string]uint64 // those that all Ops with registers of a function share
 }
 
 // The names of functions that calls may go to.
@@ -107,7 +112,7 @@ const (
 
 // New takes the addresses of the sites and of what they may call.
 func New(text Poker, sites []uint64, callers Callers) *Sites {
-	s := &Sites{text: text, callers: callers, called: stubFunc}
+	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}}
 	index := make(map[uint64]*site, len(sites))
 	for _, a := range sites {
 		index[a] = &site{}
@@ -189,9 +194,9 @@ func (s *Sites) updateRegs(addr uint64, x *site) {
 	if x == nil {
 		return
 	}
-	n, _ := s.listeners(addr, x)
-	stays := x.regs && (s.off || n > 0 && s.kprobes > 0)
-	x.regs = x.kprobes > 0 || stays
+	n, _, regs := s.listeners(addr, x)
+	stays := x.regs && (s.off || n > 0 && s.kprobes > 0 && !x.regsLeft)
+	x.regs, x.regsLeft = regs || stays, false
 }
 
 // count counts a site's kprobes and, where that makes a difference, who hits are
@@ -232,6 +237,9 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	changed := map[uint64]bool{}
 	for a := range o.sites {
 		changed[a] = !sites[a]
+		if x := index[a]; x != nil {
+			x.regsLeft = o.Regs && !sites[a]
+		}
 	}
 	for a := range sites {
 		changed[a] = !o.sites[a]
@@ -260,10 +268,16 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 func (s *Sites) trampoline(o *Ops) (err error) {
 	switch {
 	case o.tramp != 0:
+	case s.callers.Trampoline == nil && o.Regs:
+		o.tramp = s.callers.Regs
 	case s.callers.Trampoline == nil:
 		o.tramp = s.callers.List
+	case o.Regs && s.tramps[o.Function] != 0: // such Ops come and go
+		o.tramp = s.tramps[o.Function]
 	default:
-		o.tramp, err = s.callers.Trampoline(o.Function)
+		if o.tramp, err = s.callers.Trampoline(o.Function, o.Regs); o.Regs && err == nil {
+			s.tramps[o.Function] = o.tramp
+		}
 	}
 	return err
 }
@@ -282,29 +296,30 @@ func (s *Sites) publish(addr uint64, x *site) {
 	x.ops.Store(&list)
 }
 
-// listeners is the number of listeners of a site, and the one when it is alone.
-func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops) {
+// listeners is the number of listeners of a site, the one when it is alone, and
+// whether any, as a kprobe, sees all registers.
+func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops, regs bool) {
 	for _, o := range s.ops {
 		if o != &s.probed && o.sites[addr] {
-			n, only = n+1, o
+			n, only, regs = n+1, o, regs || o.Regs
 		}
 	}
 	if x.kprobes > 0 {
-		n++
+		n, regs = n+1, true
 	}
-	return n, only
+	return n, only, regs
 }
 
 // target is what the site calls; 0: nothing.
 func (s *Sites) target(addr uint64, x *site) uint64 {
-	n, only := s.listeners(addr, x)
+	n, only, regs := s.listeners(addr, x)
 	switch {
 	case n == 0:
 		return 0
-	case x.kprobes > 0:
-		return s.callers.Regs
-	case n == 1:
+	case n == 1 && x.kprobes == 0:
 		return only.tramp
+	case regs:
+		return s.callers.Regs
 	}
 	return s.callers.List
 }
@@ -368,7 +383,7 @@ func (s *Sites) SetEnabled(on bool) error {
 	}
 	var addrs []uint64
 	for a, x := range *s.index.Load() {
-		if n, _ := s.listeners(a, x); n > 0 {
+		if n, _, _ := s.listeners(a, x); n > 0 {
 			addrs = append(addrs, a)
 		}
 	}
@@ -414,7 +429,7 @@ func (s *Sites) sites(wanted func(Site, *site) bool) (list []Site) {
 }
 
 func (s *Sites) site(a uint64, x *site) Site {
-	n, only := s.listeners(a, x)
+	n, only, _ := s.listeners(a, x)
 	e := Site{Addr: a, Count: n, Regs: x.regs, Function: s.called}
 	switch {
 	case n == 0 || s.off:
@@ -438,8 +453,13 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 	}
 	at := t.Regs.IP
 	next := at + SiteSize
-	for _, o := range s.at(at) {
-		t.Regs.IP = at
+	ops := s.at(at)
+	preempt := t.Preempt
+	for _, o := range ops {
+		t.Regs.IP, t.Preempt = at, preempt
+		if len(ops) > 1 && (o == &s.probed || o.Regs) {
+			t.Preempt++ // the list has counted, and these do once more
+		}
 		switch {
 		case o != &s.probed:
 			o.Func(t)
@@ -448,14 +468,14 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 			next = t.Regs.IP
 		}
 	}
-	t.Regs.IP = next
+	t.Regs.IP, t.Preempt = next, preempt
 }
 
 // Hit is called at a site without a kprobe, in atomic Go.
 func (s *Sites) Hit(t *abi.Trap) {
 	at := t.Regs.IP
 	for _, o := range s.at(at) {
-		if o != &s.probed {
+		if o != &s.probed && !o.Regs { // one that has just come wants what is not there
 			t.Regs.IP = at
 			o.Func(t)
 		}

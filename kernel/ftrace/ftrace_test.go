@@ -2,7 +2,9 @@ package ftrace
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"slices"
 	"syscall"
 	"testing"
 
@@ -60,4 +62,91 @@ func TestSites(t *testing.T) {
 	if !bytes.Equal(text.b[:16], bytes.Repeat([]byte{0x90}, 16)) || !bytes.Equal(text.b[21:], bytes.Repeat([]byte{0x90}, 43)) {
 		t.Error("bytes beside the site have changed")
 	}
+}
+
+// TestRegs: an Ops that sees registers has a trampoline of its own, which all of its
+// function share, and beside others the caller that saves registers. Sites that were
+// patched stay touched; what shared trampolines call follows from who is there.
+func TestRegs(t *testing.T) {
+	const base = 0x1000
+	text := &fakeText{base: base, b: bytes.Repeat([]byte{0x90}, 64)}
+	made := 0
+	s := New(text, []uint64{base, base + 16}, Callers{Regs: 0x2000, List: 0x3000, Trampoline: func(_ string, regs bool) (uint64, error) {
+		if made++; !regs {
+			return 0x4000, nil
+		}
+		return 0x5000, nil
+	}})
+	target := func() uint64 {
+		if text.b[0] != 0xe8 {
+			return 0
+		}
+		return base + SiteSize + uint64(binary.LittleEndian.Uint32(text.b[1:]))
+	}
+	regs := &Ops{Function: "fprobe_handler", Regs: true, Allocated: true, Func: func(*abi.Trap) {}}
+	again := &Ops{Function: "fprobe_handler", Regs: true, Allocated: true, Func: func(*abi.Trap) {}}
+	plain := &Ops{Function: "function_trace_call", Func: func(*abi.Trap) {}}
+	set := func(o *Ops, sites ...uint64) func() error { return func() error { return s.Set(o, sites) } }
+	for _, step := range []struct {
+		name    string
+		do      func() error
+		target  uint64
+		touched string // what is called at the first site
+	}{
+		{"regs", set(regs, base), 0x5000, "fprobe_handler"},
+		{"two with regs", set(again, base), 0x2000, "arch_ftrace_ops_list_func"},
+		{"the other", set(regs), 0x5000, "fprobe_handler"},
+		{"beside one without", set(plain, base), 0x2000, "arch_ftrace_ops_list_func"},
+		{"off", func() error { return s.SetEnabled(false) }, 0, "arch_ftrace_ops_list_func"},
+		{"alone, off", set(again), 0, "arch_ftrace_ops_list_func"},
+		{"on", func() error { return s.SetEnabled(true) }, 0x4000, "function_trace_call"},
+		{"elsewhere", set(plain, base+16), 0, "function_trace_call"},
+		{"a kprobe elsewhere", func() error { return errors.Join(set(plain)(), s.Arm(base+16)) }, 0, "kprobe_ftrace_handler"},
+		{"none", func() error { return s.Disarm(base + 16) }, 0, "ftrace_stub"},
+		{"an fprobe elsewhere", set(regs, base+16), 0, "arch_ftrace_ops_list_func"},
+	} {
+		if err := step.do(); err != nil {
+			t.Fatalf("%s: %v", step.name, err)
+		}
+		if got := target(); got != step.target {
+			t.Errorf("%s: the site calls %#x, want %#x", step.name, got, step.target)
+		}
+		if list := s.Touched(); len(list) == 0 || list[0].Addr != base || list[0].Function != step.touched {
+			t.Errorf("%s: touched %+v, want %s", step.name, list, step.touched)
+		}
+	}
+	if made != 2 {
+		t.Errorf("%d trampolines were made", made)
+	}
+}
+
+// TestListPreempt: who sees registers is called with preemption off once more when
+// there are others.
+func TestListPreempt(t *testing.T) {
+	const base = 0x1000
+	s := New(&fakeText{base: base, b: make([]byte, 64)}, []uint64{base}, Callers{Regs: 0x2000, List: 0x3000})
+	var seen []uint32
+	note := func(t *abi.Trap) { seen = append(seen, t.Preempt) }
+	hit := func(want ...uint32) {
+		t.Helper()
+		tr := &abi.Trap{Regs: &abi.Regs{IP: base}, Preempt: 1}
+		seen = nil
+		s.HitRegs(tr)
+		if !slices.Equal(seen, want) || tr.Preempt != 1 || tr.Regs.IP != base+SiteSize {
+			t.Errorf("preemption off %d times, want %d; %+v", seen, want, tr.Regs)
+		}
+	}
+	s.OnKprobe(func(t *abi.Trap) { note(t); t.Regs.IP += SiteSize })
+	if err := s.Arm(base); err != nil {
+		t.Fatal(err)
+	}
+	hit(1)
+	if err := s.Set(&Ops{Function: "f", Func: note}, []uint64{base}); err != nil {
+		t.Fatal(err)
+	}
+	hit(1, 2)
+	if err := s.Set(&Ops{Function: "r", Regs: true, Func: note}, []uint64{base}); err != nil {
+		t.Fatal(err)
+	}
+	hit(2, 1, 2)
 }

@@ -154,6 +154,7 @@ var (
 	errNoPtrStruct     = probeError{"This is not a pointer to union/structure.", syscall.EINVAL}
 	errNoSupDot        = probeError{"Non pointer structure/union argument is not supported.", syscall.EOPNOTSUPP}
 	errNoRetval        = probeError{"This function returns 'void' type", syscall.ENOENT}
+	errBadTPName       = probeError{"Invalid character in tracepoint name", syscall.EINVAL}
 	errBadFetchArg     = probeError{"Invalid fetch argument", syscall.EINVAL}
 )
 

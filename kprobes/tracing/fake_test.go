@@ -185,6 +185,10 @@ func (f *fakeKernel) OnFuncEntry(addr uint64, name string, offset uint32) error 
 	return err
 }
 
+func (f *fakeKernel) NewRethook(int, uint64, func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error) {
+	return nil, syscall.ENOSYS
+}
+
 func (f *fakeKernel) Register(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	addr, off, err := f.resolve(p.Addr, p.SymbolName, p.Offset)
 	if err != nil {

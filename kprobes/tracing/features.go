@@ -149,6 +149,10 @@ type Features struct {
 	// it so; variables hold it, synthetic events have members for it (long[]), and there
 	// is a modifier stacktrace; hitcount is a field: hist_stack of 6.12.
 	CommonStacktrace bool
+	// Fprobes: dynamic_events takes probes of functions without registers, f:, and of
+	// tracepoints, t: fprobe_definitions and tprobe_definitions of 6.12. A pattern's '*' is
+	// '_' in the name of an event.
+	Fprobes bool
 }
 
 // releaseError is an error as the release tells it.

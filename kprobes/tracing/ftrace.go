@@ -15,15 +15,25 @@ import (
 type Functions interface {
 	// All gives the sites by address.
 	All() []uint64
-	// Listen makes a listener, which at first listens to no function. function is
-	// the kernel's that stands for it; allocated: it is not the kernel's only one. hit
-	// is called in atomic Go: trap.Regs.IP is the function's site, trap.Arg what it
-	// will return to.
-	Listen(function string, allocated bool, hit func(trap *abi.Trap)) FunctionListener
+	// Listen makes a listener, which at first listens to no function.
+	Listen(by FunctionHandler) FunctionListener
 	// Listened gives the sites that somebody listens to, by address.
 	Listened() []ListenedFunction
 	// Touched gives the sites that somebody has ever listened to, by address.
 	Touched() []ListenedFunction
+}
+
+// FunctionHandler is who listens to functions.
+type FunctionHandler struct {
+	// Function is the kernel's that stands for it.
+	Function string
+	// Hit is called in atomic Go: trap.Regs.IP is the function's site, trap.Arg what
+	// it will return to.
+	Hit func(trap *abi.Trap)
+	// Regs: it is told all registers.
+	Regs bool
+	// Allocated: it is not the kernel's only one.
+	Allocated bool
 }
 
 // FunctionListener is ftrace_ops.

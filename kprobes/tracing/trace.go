@@ -63,6 +63,7 @@ type Kprobes interface {
 	Enable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
 	Disable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
 	OnFuncEntry(addr uint64, name string, offset uint32) error
+	NewRethook(calls int, dataSize uint64, exit func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error)
 }
 
 // Symbols is kallsyms. Its look-ups take no lock.
@@ -170,6 +171,7 @@ type Tracer struct {
 	events atomic.Pointer[eventTable] // by number, for readers of the buffer
 
 	tracepoints map[uint64]*tracepoint // by address; fixed
+	probestubs  map[uint64]bool        // of which tracepoints an fprobe is at the stub; guarded by mu
 	stacks      stackTracer
 }
 

@@ -191,7 +191,7 @@ func (p *fetchParser) variable(name string, offset int) (*btf.Type, *argError) {
 	}
 	for i, param := range d.params() {
 		if param.Name == name {
-			return param.Type, p.source(d.argSource(), uint64(i))
+			return param.Type, p.source(d.argSource(), uint64(i)+d.hidden)
 		}
 	}
 	return nil, failArg(errNoBTFArg, offset)

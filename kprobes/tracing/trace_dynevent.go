@@ -44,6 +44,9 @@ func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
 // they are asked.
 func (t *Tracer) creators() []func(line string) (bool, error) {
 	kinds := []func(line string) (bool, error){t.createKprobe, t.createUprobe}
+	if t.conf.Fprobes && t.conf.Functions != nil {
+		kinds = append(kinds, t.createFprobe)
+	}
 	if !t.conf.NoEprobes {
 		kinds = append([]func(line string) (bool, error){t.createEprobe}, kinds...)
 	}

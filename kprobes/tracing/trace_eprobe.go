@@ -84,8 +84,8 @@ func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []str
 	case err != nil:
 		return err
 	case derr != nil:
-		if d.noRegister {
-			_ = fail(&definitionError{errBadVar, derr.index, derr.offset})
+		if d.first != nil {
+			_ = fail(&definitionError{*d.first, derr.index, derr.offset})
 		}
 		return fail(derr)
 	case t.namesInUse[name] != nil:

@@ -581,7 +581,7 @@ func (f field) plainChar() bool {
 // dynamic says whether the event was defined by a write.
 func (e *Event) dynamic() bool {
 	switch e.class.(type) {
-	case *kprobeEvent, *uprobeEvent, eprobeClass, synthClass:
+	case *kprobeEvent, *uprobeEvent, *fprobeEvent, eprobeClass, synthClass:
 		return true
 	}
 	return false

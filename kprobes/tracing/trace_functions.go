@@ -48,8 +48,11 @@ func (a *Array) updateFunctions() error {
 		return nil
 	}
 	if f.listener == nil {
-		f.listener = functions.Listen("function_trace_call", a != a.tracer.global, func(trap *abi.Trap) { a.functionHit(trap, false) })
-		f.stackListener = functions.Listen("function_stack_trace_call", a != a.tracer.global, func(trap *abi.Trap) { a.functionHit(trap, true) })
+		listen := func(function string, stack bool) FunctionListener {
+			hit := func(trap *abi.Trap) { a.functionHit(trap, stack) }
+			return functions.Listen(FunctionHandler{Function: function, Hit: hit, Allocated: a != a.tracer.global})
+		}
+		f.listener, f.stackListener = listen("function_trace_call", false), listen("function_stack_trace_call", true)
 	}
 	on, off := f.listener, f.stackListener
 	if f.stacks {
@@ -237,7 +240,7 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	} else {
 		p = &functionProbe{array: a, command: c, counted: counted}
 		p.entries.Store(&map[uint64]*functionProbeEntry{})
-		p.listener = a.tracer.conf.Functions.Listen("function_trace_probe_call", true, p.hit)
+		p.listener = a.tracer.conf.Functions.Listen(FunctionHandler{Function: "function_trace_probe_call", Hit: p.hit, Allocated: true})
 	}
 	return p.add(m, file, count)
 }

@@ -84,18 +84,15 @@ type traceKprobe struct {
 
 // kprobeEvent is the event of one or more probes.
 type kprobeEvent struct {
-	*Event
-	ret      bool       // entries have __probe_func and __probe_ret_ip, not __probe_ip
-	args     []probeArg // those of its first probe: all have the same names and types
-	argsSize int
-	probes   []*traceKprobe // guarded by Tracer.mu
+	probeEvent
+	probes []*traceKprobe // guarded by Tracer.mu
 }
 
 var _ eventClass = (*kprobeEvent)(nil)
 
 // newKprobeEvent is register_kprobe_event. nil: no number is left.
 func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
-	ev := &kprobeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}
+	ev := &kprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}}
 	if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
 		return nil
 	}
@@ -109,44 +106,6 @@ func (t *Tracer) kprobeEvent(e *Event) (*kprobeEvent, bool) {
 	}
 	ev, ok := e.class.(*kprobeEvent)
 	return ev, ok
-}
-
-// headSize is what an entry has before the arguments.
-func (ev *kprobeEvent) headSize() int {
-	if ev.ret {
-		return entryHeader + 16
-	}
-	return entryHeader + 8
-}
-
-func (ev *kprobeEvent) fields() []field {
-	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
-	if ev.ret {
-		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
-	}
-	return append(head, argFields(ev.args, ev.headSize())...)
-}
-
-func (ev *kprobeEvent) printFmt() string {
-	format, values := argsPrintFmt(ev.args)
-	if ev.ret {
-		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
-	}
-	return `"(%lx)` + format + `", REC->__probe_ip` + values
-}
-
-// print is print_kprobe_event and print_kretprobe_event.
-func (ev *kprobeEvent) print(a *Array, b, entry []byte) []byte {
-	b = append(append(b, ev.Name...), ": ("...)
-	ip := binary.LittleEndian.Uint64(entry[8:])
-	if ev.ret {
-		b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[16:]), true)
-		b = a.appendSymbol(append(b, " <- "...), ip, false)
-	} else {
-		b = a.appendSymbol(b, ip, true)
-	}
-	b = a.tracer.appendArgs(append(b, ')'), entry, ev.args, ev.headSize())
-	return append(b, '\n')
 }
 
 // enable is enable_trace_kprobe: when one probe cannot be enabled none is.
@@ -231,24 +190,12 @@ func (tk *traceKprobe) hitCount() (n uint64) {
 	return n
 }
 
-// matches is trace_kprobe_match: the rest of a deletion, as far as there is one,
-// must be what the listing shows.
+// matches is trace_kprobe_match.
 func (tk *traceKprobe) matches(group, event string, argv []string) bool {
 	if group != "" && tk.event.Group != group || event != "" && tk.event.Name != event {
 		return false
 	}
-	if len(argv) == 0 {
-		return true
-	}
-	if argv[0] != tk.text(tk.tracer) || len(argv)-1 > len(tk.args) {
-		return false
-	}
-	for i, word := range argv[1:] {
-		if word != tk.args[i].definition() {
-			return false
-		}
-	}
-	return true
+	return matchesProbe(argv, tk.text(tk.tracer), tk.args)
 }
 
 // definitionOf is what the words of a definition say.
@@ -261,12 +208,13 @@ type definition struct {
 	args        []probeArg
 	argsSize    int // bytes of them in an entry, without strings
 
-	conf       *Config
-	proto      *btf.Func   // of the function at whose entry or exit it is
-	entryArgs  []int       // the arguments that a return probe keeps
-	user       bool        // of a uprobe
-	noRegister bool        // of an eprobe: the argument that is refused names one
-	first      *probeError // what error_log says before that an argument is wrong
+	conf      *Config
+	proto     *btf.Func   // of the function at whose entry or exit it is
+	entryArgs []int       // the arguments that a return probe keeps
+	user      bool        // of a uprobe
+	fprobe    bool        // there are no registers
+	hidden    uint64      // arguments of the function that stand before those of proto
+	first     *probeError // what error_log says before that an argument is wrong
 
 	fields map[string]*eventField // of an eprobe: those of the event that it is attached to
 }
@@ -368,7 +316,7 @@ func (d *definition) parseMaxActive(head string, colon int) *definitionError {
 	if len(head) < 2 || head[1] < '0' || '9' < head[1] {
 		return nil
 	}
-	if !d.ret {
+	if !d.ret && !d.fprobe { // of which it is known later
 		return &definitionError{errMaxActNoKprobe, 0, 1}
 	}
 	digits := head[1:]
@@ -441,7 +389,7 @@ func (t *Tracer) eventNameFor(d *definition) string {
 	if d.byAddr {
 		name = fmt.Sprintf("%c_%s", kind, t.hashedPtr(d.addr))
 	}
-	return sanitizeEventName(name[:min(len(name), maxNameLen-1)])
+	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
 }
 
 // register is register_trace_kprobe: the probe gets an event of its own, or
@@ -680,7 +628,7 @@ func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {
 		en.word(h.Probe.Addr)
-		tk.record(en, h.Trap)
+		tk.event.record(en, h.Trap, tk.args)
 	}
 	return 0
 }
@@ -700,16 +648,7 @@ func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 		en.word(tk.kprobe().Addr)
 		en.word(ri.RetAddr)
 		en.kept = ri.Data
-		tk.record(en, h.Trap)
+		tk.event.record(en, h.Trap, tk.args)
 	}
 	return 0
-}
-
-// record adds the arguments to an entry and gives it to the arrays.
-func (tk *traceKprobe) record(en *entry, trap *abi.Trap) {
-	if !tk.tracer.storeArgs(en, trap, tk.args, tk.event.argsSize) {
-		tk.tracer.discard(trap)
-		return
-	}
-	tk.event.commit(trap, en)
 }

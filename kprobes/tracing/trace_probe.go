@@ -1,6 +1,11 @@
 package tracing
 
-import "strings"
+import (
+	"encoding/binary"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
 
 // maxNameLen is MAX_EVENT_NAME_LEN: the size of a name with its NUL.
 const maxNameLen = 64
@@ -64,7 +69,88 @@ func splitSymbolOffset(s string) (symbol string, offset int64, err error) {
 	return s[:i], offset, err
 }
 
-// sanitizeEventName makes a name of a symbol that has ':' or '.'.
-func sanitizeEventName(s string) string {
-	return strings.NewReplacer(":", "_", ".", "_").Replace(s)
+// sanitizeEventName makes a name of a symbol that has ':' or '.', and, where there are
+// fprobes, of a pattern.
+func (f Features) sanitizeEventName(s string) string {
+	if s == "" {
+		return s
+	}
+	rest := s[1:] // the first one stays
+	if f.Fprobes {
+		rest = strings.ReplaceAll(rest, "*", "_")
+	}
+	return s[:1] + strings.NewReplacer(":", "_", ".", "_").Replace(rest)
+}
+
+// probeEvent is the event of kprobes, uprobes or fprobes: what differs between those
+// is where they are.
+type probeEvent struct {
+	*Event
+	ret      bool       // entries have __probe_func and __probe_ret_ip, not __probe_ip
+	args     []probeArg // those of its first probe: all have the same names and types
+	argsSize int
+}
+
+// headSize is what an entry has before the arguments.
+func (ev *probeEvent) headSize() int {
+	if ev.ret {
+		return entryHeader + 16
+	}
+	return entryHeader + 8
+}
+
+func (ev *probeEvent) fields() []field {
+	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
+	if ev.ret {
+		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
+	}
+	return append(head, argFields(ev.args, ev.headSize())...)
+}
+
+func (ev *probeEvent) printFmt() string {
+	format, values := argsPrintFmt(ev.args)
+	if ev.ret {
+		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
+	}
+	return `"(%lx)` + format + `", REC->__probe_ip` + values
+}
+
+// print is print_kprobe_event and print_kretprobe_event, and those of fprobes.
+func (ev *probeEvent) print(a *Array, b, entry []byte) []byte {
+	b = append(append(b, ev.Name...), ": ("...)
+	ip := binary.LittleEndian.Uint64(entry[8:])
+	if ev.ret {
+		b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[16:]), true)
+		b = a.appendSymbol(append(b, " <- "...), ip, false)
+	} else {
+		b = a.appendSymbol(b, ip, true)
+	}
+	b = a.tracer.appendArgs(append(b, ')'), entry, ev.args, ev.headSize())
+	return append(b, '\n')
+}
+
+// record adds the arguments to an entry and gives it to the arrays.
+func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probeArg) {
+	if !ev.tracer.storeArgs(en, trap, args, ev.argsSize) {
+		ev.tracer.discard(trap)
+		return
+	}
+	ev.commit(trap, en)
+}
+
+// matchesProbe is trace_kprobe_match and the like: the rest of a deletion, as far as
+// there is one, must be what the listing shows.
+func matchesProbe(argv []string, place string, args []probeArg) bool {
+	if len(argv) == 0 {
+		return true
+	}
+	if argv[0] != place || len(argv)-1 > len(args) {
+		return false
+	}
+	for i, word := range argv[1:] {
+		if word != args[i].definition() {
+			return false
+		}
+	}
+	return true
 }

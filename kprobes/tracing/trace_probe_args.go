@@ -269,8 +269,8 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 	case '$':
 		return p.parseVariable(arg[1:], offset)
 	case '%':
-		if p.d.fields != nil {
-			p.d.noRegister = true // error_log has both
+		if p.d.fields != nil || p.d.fprobe {
+			p.d.first = &errBadVar
 			return failArg(errBadFetchArg, offset)
 		}
 		if i := slices.Index(registerNames[:], arg[1:]); i >= 0 {
@@ -331,7 +331,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		case !p.d.atFunction():
 			return failArg(errNotAtEntry, offset)
 		}
-		return p.source(p.d.argSource(), n-1)
+		return p.source(p.d.argSource(), n-1+p.d.hidden)
 	}
 	return failArg(errBadVar, offset)
 }

@@ -41,7 +41,7 @@ func (t *Tracer) updateStackTracer() error {
 		return nil
 	}
 	if s.listener == nil {
-		s.listener = t.conf.Functions.Listen("stack_trace_call", false, t.measureStack)
+		s.listener = t.conf.Functions.Listen(FunctionHandler{Function: "stack_trace_call", Hit: t.measureStack})
 	}
 	if !s.on {
 		return s.listener.Set(nil)

@@ -18,6 +18,8 @@ type Tracepoints interface {
 	// SetTracepoint switches one on and off. While it is on Tracer.Tracepoint is
 	// called at each hit.
 	SetTracepoint(addr uint64, on bool) error
+	// SetProbestub has one call the function __probestub_NAME, or not any more.
+	SetProbestub(addr uint64, on bool) error
 }
 
 // What Linux's files format say.
@@ -142,7 +144,7 @@ func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 // newStaticEvents makes the events of the tracepoints that the kernel has, in
 // the order in which Linux does.
 func (t *Tracer) newStaticEvents() {
-	t.tracepoints = map[uint64]*tracepoint{}
+	t.tracepoints, t.probestubs = map[uint64]*tracepoint{}, map[uint64]bool{}
 	if t.conf.Tracepoints == nil {
 		return
 	}

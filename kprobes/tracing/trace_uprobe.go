@@ -25,10 +25,7 @@ type traceUprobe struct {
 
 // uprobeEvent is the event of one or more uprobes.
 type uprobeEvent struct {
-	*Event
-	tracer *Tracer
-	ret    bool
-	args   []probeArg
+	probeEvent
 	probes []*traceUprobe
 }
 
@@ -192,7 +189,7 @@ func (u *traceUprobe) register(d *definition) (*definitionError, error) {
 			return derr, nil
 		}
 	} else {
-		ev = &uprobeEvent{tracer: t, ret: d.ret, args: d.args}
+		ev = &uprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args}}
 		if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
 			return nil, fmt.Errorf("uprobe %s: %w", d.name, syscall.ENODEV)
 		}
@@ -250,18 +247,7 @@ func (u *traceUprobe) matches(group, event string, argv []string) bool {
 	if group != "" && u.event.Group != group || event != "" && u.event.Name != event {
 		return false
 	}
-	if len(argv) == 0 {
-		return true
-	}
-	if argv[0] != u.place() || len(argv)-1 > len(u.args) {
-		return false
-	}
-	for i, word := range argv[1:] {
-		if word != u.args[i].definition() {
-			return false
-		}
-	}
-	return true
+	return matchesProbe(argv, u.place(), u.args)
 }
 
 func (u *traceUprobe) busy() error {
@@ -282,33 +268,6 @@ func (u *traceUprobe) release() error {
 	ev.probes = slices.DeleteFunc(ev.probes, func(p *traceUprobe) bool { return p == u })
 	return nil
 }
-
-// headSize is what an entry has before the arguments.
-func (ev *uprobeEvent) headSize() int {
-	if ev.ret {
-		return entryHeader + 16
-	}
-	return entryHeader + 8
-}
-
-func (ev *uprobeEvent) fields() []field {
-	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
-	if ev.ret {
-		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
-	}
-	return append(head, argFields(ev.args, ev.headSize())...)
-}
-
-func (ev *uprobeEvent) printFmt() string {
-	format, values := argsPrintFmt(ev.args)
-	if ev.ret {
-		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
-	}
-	return `"(%lx)` + format + `", REC->__probe_ip` + values
-}
-
-// print is never called: no entry of the event is made.
-func (ev *uprobeEvent) print(_ *Array, b, _ []byte) []byte { return append(b, ev.Name+"\n"...) }
 
 func (ev *uprobeEvent) enable() error {
 	if !ev.tracer.uprobesTold {

@@ -1,7 +1,6 @@
 package system
 
 import (
-	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
@@ -12,8 +11,8 @@ type functions struct{ *ftrace.Sites }
 var _ tracing.Functions = functions{}
 
 // Listen makes a listener.
-func (f functions) Listen(function string, allocated bool, hit func(*abi.Trap)) tracing.FunctionListener {
-	return listener{f.Sites, &ftrace.Ops{Function: function, Allocated: allocated, Func: hit}}
+func (f functions) Listen(by tracing.FunctionHandler) tracing.FunctionListener {
+	return listener{f.Sites, &ftrace.Ops{Function: by.Function, Func: by.Hit, Regs: by.Regs, Allocated: by.Allocated}}
 }
 
 // Listened gives the sites with listeners.

@@ -113,7 +113,7 @@ var tracing612 = tracing.Features{
 	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
 	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
 	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
-	Static: "6.12", Kretprobed: "arch_rethook_trampoline",
+	Static: "6.12", Kretprobed: "arch_rethook_trampoline", Fprobes: true,
 }
 
 // DefaultRelease is the release of a kernel of which nothing else is said.

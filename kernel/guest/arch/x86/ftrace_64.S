@@ -64,6 +64,11 @@ SYM_FUNC_START ftrace_regs_caller
 	movq	PT_SIZE + 16(%rsp), %rsi
 	movq	%rsp, %rdx
 	cld
+#ifdef KERNEL_6_12
+	/* As at ftrace_call: an fprobe that is alone at its site has a copy. */
+	.globl ftrace_regs_call
+ftrace_regs_call:
+#endif
 	call	kprobe_ftrace_handler
 	movq	PT_IP(%rsp), %rax
 	movq	%rax, PT_SIZE + 8(%rsp)
@@ -74,10 +79,18 @@ SYM_FUNC_START ftrace_regs_caller
 	.cfi_adjust_cfa_offset -PT_SIZE
 	popfq
 	.cfi_adjust_cfa_offset -8
+#ifdef KERNEL_6_12
+	.globl ftrace_regs_caller_end
+ftrace_regs_caller_end:
+#endif
 	ret
 	.cfi_endproc
 SYM_FUNC_END ftrace_regs_caller
 _ASM_NOKPROBE ftrace_regs_caller
+#ifdef KERNEL_6_12
+_ASM_NOKPROBE ftrace_regs_call
+_ASM_NOKPROBE ftrace_regs_caller_end
+#endif
 
 /*
  * The same for those that do not look at registers: only what the function

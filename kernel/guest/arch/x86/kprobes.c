@@ -40,6 +40,18 @@ notrace void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, st
 }
 NOKPROBE_SYMBOL(kprobe_ftrace_handler);
 
+#ifdef KERNEL_6_12
+/* The same for an fprobe that is alone at its site: called from a trampoline of its own. */
+void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs);
+notrace void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs)
+{
+	preempt_disable();
+	hypercall3(HC_FTRACE, ip, parent_ip, regs);
+	preempt_enable();
+}
+NOKPROBE_SYMBOL(fprobe_handler);
+#endif
+
 /*
  * What listeners of fentry sites are called as: one that is alone at its site
  * is called from its own trampoline, several through the list. fregs is a

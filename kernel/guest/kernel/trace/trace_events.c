@@ -5,6 +5,7 @@
  * which the event's file format shows (kprobes/tracing/formats-RELEASE.txt,
  * recorded): the machine takes no record that is shorter.
  */
+#define CREATE_TRACE_POINTS
 #include <linux/sched.h>
 #include <linux/binfmts.h>
 #include <linux/hrtimer.h>
@@ -44,7 +45,7 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
  * than the fixed part is sent when it adds to len.
  */
 #define TRACE_EVENT(name, proto, fields, fill) \
-	struct tracepoint __tracepoint_##name = { #name }; \
+	DEFINE_TRACE(name) \
 	notrace noinline void trace_event_raw_event_##name(void *__data, proto) \
 	{ \
 		struct { struct trace_entry ent; fields } rec; \
@@ -53,6 +54,11 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
 		fill \
 		hypercall3(HC_TRACEPOINT, &__tracepoint_##name, &rec, len); \
 	}
+#ifdef KERNEL_6_12
+#define DEFINE_TRACE(_name)	/* the header has */
+#define DEFINE_TRACEITER(name, proto, args)
+#else
+#define DEFINE_TRACE(_name) struct tracepoint __tracepoint_##_name = { #_name };
 /* Calls all listeners, where the site does not know that there is one. */
 #define DEFINE_TRACEITER(name, proto, args) \
 	int __traceiter_##name(void *__data, proto) \
@@ -60,6 +66,7 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
 		trace_event_raw_event_##name(__data, args); \
 		return 0; \
 	}
+#endif
 #define TRACE_FIELDS(args...) args
 
 /* A string behind the record: its length and where it begins, as __data_loc has it. */

@@ -1,0 +1,415 @@
+package tracing
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+const (
+	fprobeGroup = "fprobes"
+	tprobeGroup = "tracepoints"
+	// probestub is what the function begins with that a tracepoint calls for fprobes.
+	probestub = "__probestub_"
+)
+
+// traceFprobe is trace_fprobe: a line of dynamic_events that begins with f or t. It
+// listens to the functions that a name or pattern stands for, or to the stub of a
+// tracepoint, from when it is defined.
+type traceFprobe struct {
+	tracer    *Tracer
+	event     *fprobeEvent
+	symbol    string
+	maxActive int
+	args      []probeArg
+	entryArgs []int  // the arguments that are kept for the return
+	stub      uint64 // the tracepoint whose stub it has called; 0: none
+
+	on       atomic.Bool // hits count
+	listener FunctionListener
+	rethook  *kprobes.Rethook // of one at returns
+}
+
+// fprobeEvent is the event of one or more fprobes.
+type fprobeEvent struct {
+	probeEvent
+	tracepoint bool
+	probes     []*traceFprobe // guarded by Tracer.mu
+}
+
+var (
+	_ eventClass = (*fprobeEvent)(nil)
+	_ dynEvent   = (*traceFprobe)(nil)
+)
+
+// createFprobe is trace_fprobe_create:
+//
+//	f[MAXACTIVE][:[GROUP/][EVENT]] SYM[%return] [ARG...]
+//	t[:[GROUP/][EVENT]] TRACEPOINT [ARG...]
+//
+// False: the line is no such definition. The caller holds mu.
+func (t *Tracer) createFprobe(line string) (bool, error) {
+	argv := argvSplit(line)
+	head := argv[0]
+	if head[0] != 'f' && head[0] != 't' || len(argv) < 2 {
+		return false, nil
+	}
+	d := definition{conf: &t.conf, fprobe: true, group: fprobeGroup}
+	tracepoint := head[0] == 't'
+	if tracepoint {
+		d.group, d.hidden = tprobeGroup, 1 // the stub's first argument is the listener's own
+	}
+	derr, err := t.parseFprobe(&d, tracepoint, argv)
+	if derr != nil && d.first != nil {
+		_ = t.refuse("trace_fprobe", &definitionError{*d.first, derr.index, derr.offset}, argv)
+	}
+	if derr == nil && err == nil {
+		tf := &traceFprobe{tracer: t, symbol: d.symbol, maxActive: d.maxActive, args: d.args, entryArgs: d.entryArgs}
+		derr, err = tf.register(&d, tracepoint)
+	}
+	if derr == nil {
+		return true, err
+	}
+	return true, t.refuse("trace_fprobe", derr, argv)
+}
+
+// parseFprobe parses the words of a definition, in the order in which Linux finds
+// what is wrong with them.
+func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*definitionError, error) {
+	head := argv[0]
+	colon := strings.IndexByte(head, ':')
+	if derr := d.parseMaxActive(head, colon); derr != nil {
+		return derr, nil
+	}
+	if derr := d.parseFunction(argv, tracepoint); derr != nil {
+		return derr, nil
+	}
+	if !d.ret && d.maxActive != 0 {
+		return &definitionError{errMaxActNoKprobe, 0, 1}, nil
+	}
+	if colon >= 0 {
+		group, name, derr := t.conf.parseEventName(head[colon+1:], colon+1)
+		if derr != nil {
+			return derr, nil
+		}
+		d.name = name
+		if group != "" {
+			d.group = group
+		}
+	}
+	if d.name == "" {
+		d.name = t.fprobeName(d, tracepoint)
+	}
+	d.fentry = !d.ret
+	if d.conf.BTF != nil {
+		d.proto = fprobeProto(d.conf.BTF(), d.symbol, tracepoint)
+	}
+	return d.parseArgs(argv[2:])
+}
+
+// parseFunction is parse_symbol_and_return. An argument $retval makes a probe at the
+// return, too.
+func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionError {
+	fail := func(e probeError, offset int) *definitionError { return &definitionError{e, 1, offset} }
+	d.symbol = argv[1]
+	if i := strings.IndexByte(argv[1], '%'); i >= 0 {
+		if tracepoint || argv[1][i:] != "%return" {
+			return fail(errBadAddrSuffix, i)
+		}
+		d.symbol, d.ret = argv[1][:i], true
+	}
+	if tracepoint {
+		word := func(r rune) bool { return r != '_' && (r > 0x7f || !isAlpha(byte(r)) && (r < '0' || '9' < r)) }
+		if i := strings.IndexFunc(d.symbol, word); i >= 0 {
+			return fail(errBadTPName, i)
+		}
+		return nil
+	}
+	d.ret = d.ret || slices.ContainsFunc(argv[2:], hasRetval)
+	return nil
+}
+
+// hasRetval says whether $retval is a part of an argument.
+func hasRetval(word string) bool {
+	_, rest, found := strings.Cut(word, "$retval")
+	return found && (rest == "" || rest[0] != '_' && !isAlpha(rest[0]) && !isDigit(rest))
+}
+
+// fprobeName makes the name of an event that was given none.
+func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
+	name := d.symbol
+	switch {
+	case tracepoint && isDigit(name):
+		name = "_" + name
+	case tracepoint:
+	case d.ret:
+		name += "__exit"
+	default:
+		name += "__entry"
+	}
+	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
+}
+
+// fprobeProto is the type of a function, or of what a tracepoint passes.
+func fprobeProto(types *btf.Types, symbol string, tracepoint bool) *btf.Func {
+	if !tracepoint {
+		return types.Func(symbol)
+	}
+	stub := types.Func(probestub + symbol)
+	if stub == nil || len(stub.Params) == 0 {
+		return nil
+	}
+	return &btf.Func{Name: stub.Name, Return: stub.Return, Params: stub.Params[1:]}
+}
+
+// register is register_trace_fprobe: the probe gets an event of its own, or joins
+// the one that has its name.
+func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionError, error) {
+	t := tf.tracer
+	named := t.namesInUse[eventName{d.group, d.name}]
+	var old *fprobeEvent
+	if named != nil {
+		var ours bool
+		if old, ours = named.class.(*fprobeEvent); !ours {
+			return &definitionError{errEventExists, 0, 0}, nil
+		}
+		if derr := old.accepts(tf, d.ret, tracepoint); derr != nil {
+			return derr, nil
+		}
+		tf.event = old
+	} else {
+		tf.event = &fprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}, tracepoint: tracepoint}
+		if tf.event.Event = t.newEvent(d.group, d.name, 0, tf.event); tf.event.Event == nil {
+			return &definitionError{probeError{errFailRegProbe.text, syscall.ENODEV}, 1, 0}, nil
+		}
+	}
+	if err := tf.attach(); err != nil {
+		if old == nil {
+			t.forgetEvent(tf.event.Event)
+		}
+		if errors.Is(err, syscall.EEXIST) { // error_log says nothing of it
+			return nil, err
+		}
+		return registerError(err), nil
+	}
+	tf.event.probes = append(tf.event.probes, tf)
+	t.dynamic = append(t.dynamic, tf)
+	return nil, nil
+}
+
+// accepts says whether a further probe may join the event.
+func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitionError {
+	if ev.ret != ret || ev.tracepoint != tracepoint {
+		return &definitionError{errDiffProbeType, 0, 0}
+	}
+	if i := differentArg(ev.args, tf.args); i >= 0 {
+		return &definitionError{errDiffArgType, i + 2, 0}
+	}
+	sameText := func(a, b probeArg) bool { return a.text == b.text }
+	for _, p := range ev.probes {
+		if p.symbol == tf.symbol && slices.EqualFunc(p.args, tf.args, sameText) {
+			return &definitionError{errSameProbe, 0, 0}
+		}
+	}
+	return nil
+}
+
+// attach is __register_trace_fprobe. A tracepoint that is not there may come with a
+// module: its probe waits. EINVAL: no function is meant; EEXIST: another probe is at the
+// tracepoint.
+func (tf *traceFprobe) attach() error {
+	for i := range tf.args {
+		if err := tf.args[i].code.resolve(tf.tracer.conf.Symbols); err != nil {
+			return err
+		}
+	}
+	tf.on.Store(tf.event.wanted())
+	if !tf.event.tracepoint {
+		return tf.listen(tf.symbol)
+	}
+	if tf.tracer.conf.Tracepoints == nil {
+		return nil
+	}
+	addr, ok := tf.tracer.conf.Tracepoints.Tracepoint(tf.symbol)
+	if !ok {
+		return nil
+	}
+	if tf.tracer.probestubs[addr] {
+		return fmt.Errorf("there is a probe at tracepoint %s: %w", tf.symbol, syscall.EEXIST)
+	}
+	if err := tf.listen(probestub + tf.symbol); err != nil {
+		return err
+	}
+	if err := tf.tracer.conf.Tracepoints.SetProbestub(addr, true); err != nil {
+		tf.detach()
+		return err
+	}
+	tf.stub = addr
+	tf.tracer.probestubs[addr] = true
+	return nil
+}
+
+// listen is register_fprobe: pattern is as in set_ftrace_filter.
+func (tf *traceFprobe) listen(pattern string) error {
+	t := tf.tracer
+	set := functionSet{sites: map[uint64]bool{}}
+	if pattern == "" {
+		return fmt.Errorf("no function: %w", syscall.EINVAL)
+	}
+	if err := set.change(t, pattern, nil); err != nil {
+		return err
+	}
+	hit := tf.entered
+	if tf.event.ret {
+		calls := tf.maxActive
+		if calls == 0 {
+			calls = len(set.sites) * 2 * t.conf.Machine.CPUs()
+		}
+		var err error
+		if tf.rethook, err = t.conf.Kprobes.NewRethook(calls, uint64(8+8*len(tf.entryArgs)), tf.returned); err != nil {
+			return err
+		}
+		hit = tf.hook
+	}
+	tf.listener = t.conf.Functions.Listen(FunctionHandler{Function: "fprobe_handler", Hit: hit, Regs: true, Allocated: true})
+	if err := tf.listener.Set(set.wanted(t)); err != nil {
+		tf.detach()
+		return err
+	}
+	return nil
+}
+
+// detach is __unregister_trace_fprobe.
+func (tf *traceFprobe) detach() {
+	if tf.stub != 0 {
+		_ = tf.tracer.conf.Tracepoints.SetProbestub(tf.stub, false) // text that was written once can be written again
+		delete(tf.tracer.probestubs, tf.stub)
+		tf.stub = 0
+	}
+	if tf.listener != nil {
+		tf.tracer.sayFunctions(tf.listener.Set(nil))
+		tf.listener = nil
+	}
+	if tf.rethook != nil {
+		tf.rethook.Stop()
+	}
+}
+
+// line is one of dynamic_events.
+func (tf *traceFprobe) line() string {
+	kind, place := "f", tf.symbol
+	switch {
+	case tf.event.tracepoint:
+		kind = "t"
+	case tf.event.ret:
+		place += "%return"
+		if tf.maxActive != 0 {
+			kind += strconv.Itoa(tf.maxActive)
+		}
+	}
+	text := fmt.Sprintf("%s:%s/%s %s", kind, tf.event.Group, tf.event.Name, place)
+	for i := range tf.args {
+		text += " " + tf.args[i].definition()
+	}
+	return text + "\n"
+}
+
+// matches is trace_fprobe_match: "%return" is no part of the place.
+func (tf *traceFprobe) matches(group, event string, argv []string) bool {
+	if group != "" && tf.event.Group != group || event != "" && tf.event.Name != event {
+		return false
+	}
+	return matchesProbe(argv, tf.symbol, tf.args)
+}
+
+func (tf *traceFprobe) busy() error {
+	if tf.event.wanted() {
+		return tf.event.busy()
+	}
+	return nil
+}
+
+// release is unregister_trace_fprobe. EBUSY: the event is enabled, or something is
+// attached to it, and this is its last probe.
+func (tf *traceFprobe) release() error {
+	ev := tf.event
+	if len(ev.probes) == 1 {
+		if err := tf.busy(); err != nil {
+			return err
+		}
+		if ev.eprobes > 0 {
+			return ev.busy()
+		}
+		tf.tracer.forgetEvent(ev.Event)
+	}
+	tf.detach()
+	ev.probes = slices.DeleteFunc(ev.probes, func(p *traceFprobe) bool { return p == tf })
+	return nil
+}
+
+func (ev *fprobeEvent) enable() error {
+	for _, tf := range ev.probes {
+		tf.on.Store(true)
+	}
+	return nil
+}
+
+func (ev *fprobeEvent) disable() {
+	for _, tf := range ev.probes {
+		tf.on.Store(false)
+	}
+}
+
+// entered is fentry_dispatcher, in atomic Go.
+func (tf *traceFprobe) entered(trap *abi.Trap) {
+	if !tf.on.Load() {
+		return
+	}
+	if en := tf.event.begin(trap); en != nil {
+		en.word(trap.Regs.IP)
+		trap.Regs.IP++ // as in a kprobe's handler: ipPast
+		tf.event.record(en, trap, tf.args)
+	}
+}
+
+// hook is fprobe_handler and trace_fprobe_entry_handler of a probe at returns, in
+// atomic Go: what is kept is where the function is, and arguments.
+func (tf *traceFprobe) hook(trap *abi.Trap) {
+	if !tf.on.Load() {
+		return
+	}
+	ri := tf.rethook.Get(trap)
+	if ri == nil {
+		return
+	}
+	binary.LittleEndian.PutUint64(ri.Data, trap.Regs.IP)
+	for i, n := range tf.entryArgs {
+		binary.LittleEndian.PutUint64(ri.Data[8+8*i:], argument(trap, uint64(n)))
+	}
+	tf.rethook.Hook(ri, trap)
+}
+
+// returned is fexit_dispatcher, in atomic Go. The kernel counts preemption off once
+// more than where a return probe's handler is called.
+func (tf *traceFprobe) returned(ri *kprobes.Instance, trap *abi.Trap) {
+	if !tf.on.Load() {
+		return
+	}
+	trap.Preempt++
+	if en := tf.event.begin(trap); en != nil {
+		en.word(binary.LittleEndian.Uint64(ri.Data))
+		en.word(trap.Regs.IP)
+		en.kept = ri.Data[8:]
+		tf.event.record(en, trap, tf.args)
+	}
+	trap.Preempt--
+}
