@@ -242,14 +242,19 @@ func (t *inodes) forget(id, n uint64) {
 	}
 }
 
-// list gives a directory's nodes as they are now.
+// list gives a directory's nodes as they are now. Of rows with the same name the first
+// is found by it, and stands there again for each of the others.
 func (t *inodes) list(dir *node) []*node {
 	rows := dir.rowNow().Dir.Rows()
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	list := make([]*node, 0, len(rows))
+	named := make(map[string]*node, len(rows))
 	for _, r := range rows {
-		list = append(list, t.child(dir, r))
+		if named[r.Name] == nil {
+			named[r.Name] = t.child(dir, r)
+		}
+		list = append(list, named[r.Name])
 	}
 	return list
 }

@@ -11,8 +11,6 @@ var leftOut612 = map[string]string{
 var notYet612 = map[string]string{
 	"list_buckets":    "the script takes +5 for an instruction's beginning",
 	"list_churn":      "the script takes +5 for an instruction's beginning",
-	"list_read_sizes": "busybox cp writes twice: sendfile(2) to these files works here",
-	"rows_collisions": "events named as a file of their group's folder have a folder",
 	"trace_marker":    "lines longer than 8 KiB are cut",
 	"rows_far_offset": "what stands there is another function on each kernel",
 }

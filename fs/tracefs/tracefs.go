@@ -153,39 +153,49 @@ func eventsMode(a *tracing.Array) uint32 {
 
 // eventsRows is what the directory events holds now.
 func eventsRows(a *tracing.Array) []*seqfile.Row {
-	rows := []*seqfile.Row{
+	files := []*seqfile.Row{
 		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
 		value("header_page", modeRO, text1(a.HeaderPage), nil),
 		value("header_event", modeRO, text1(tracing.HeaderEvent), nil),
 	}
+	var dirs []*seqfile.Row
 	for _, s := range a.Subsystems() {
 		if !s.Hidden {
-			rows = append(rows, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
 		}
 	}
-	return rows
+	return filesAndDirs(a, files, dirs)
+}
+
+// filesAndDirs is the rows of a directory of events: with eventfs, a directory has a
+// name before a file (script rows_collisions of 6.12).
+func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
+	if a.Eventfs() {
+		return append(dirs, files...)
+	}
+	return append(files, dirs...)
 }
 
 // systemRows is what the directory of a group of events holds. That of the
 // tracing itself has only events.
 func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
-	var rows []*seqfile.Row
+	var files, dirs []*seqfile.Row
 	if s.Name != "ftrace" || a.Features().OwnSwitch {
 		get := func() (string, error) { return a.SystemEnableText(s.Name) }
 		set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
 		filter := func() (string, error) { return a.SystemFilterText(s.Name) }
 		setFilter := func(p []byte) error { return a.SetSystemFilter(s.Name, p) }
-		rows = []*seqfile.Row{
+		files = []*seqfile.Row{
 			hold(a, value("enable", modeRW, get, set)),
 			hold(a, value("filter", modeRW, filter, setFilter)),
 		}
 	}
 	for _, e := range s.Events {
 		if !e.Hidden {
-			rows = append(rows, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
 		}
 	}
-	return rows
+	return filesAndDirs(a, files, dirs)
 }
 
 // eventRows is the files of an event.

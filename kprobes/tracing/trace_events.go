@@ -122,7 +122,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	}
 	s := t.subsystems[group]
 	if s == nil {
-		s = &subsystem{gen: t.generations, hidden: slices.Contains(eventsFiles[:], group)}
+		s = &subsystem{gen: t.generations, hidden: !t.conf.Eventfs && slices.Contains(eventsFiles[:], group)}
 		t.subsystems[group] = s
 		if !s.hidden {
 			t.dirChanged(true, group, "")
@@ -131,11 +131,10 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	switch {
 	case s.hidden:
 		t.conf.Machine.Printk(4, "Failed to create system directory %s", group)
-	case slices.Contains(systemFiles[:], name) || strings.Contains(name, "/"):
+	case strings.Contains(name, "/") && t.conf.Eventfs:
 		e.Hidden = true
-		if t.conf.Eventfs {
-			break
-		}
+	case (slices.Contains(systemFiles[:], name) || strings.Contains(name, "/")) && !t.conf.Eventfs:
+		e.Hidden = true
 		t.conf.Machine.Printk(4, "Could not create tracefs '%s' directory", name)
 	}
 	if !s.hidden && !e.Hidden {
