@@ -191,11 +191,22 @@ func TestOldMaxActive(t *testing.T) {
 		release, config string
 		want            int
 	}{
-		{"2.6.25", "", 2}, {"2.6.25", "NR_CPUS=7", 7}, {"2.6.25", "CONFIG_PREEMPT=y", 10}, {"2.6.25", "CONFIG_PREEMPT=y NR_CPUS=7", 14},
-		{"2.6.32", "CONFIG_PREEMPT=n", 2}, {"2.6.32", "CONFIG_PREEMPT=y NR_CPUS=5", 10}, {"2.6.32", "NR_CPUS=1", 1},
-		{"4.15", "CONFIG_PREEMPT=n", 2}, {"4.15", "CONFIG_PREEMPT=y", 10}, {"4.15", "NR_CPUS=64", 64},
-		{"5.10", "", 2}, {"5.10", "CONFIG_PREEMPT=y", 10}, {"5.10", "NR_CPUS=7", 2},
-		{"6.1", "CONFIG_PREEMPT=n", 10}, {"6.1", "NR_CPUS=7", 10}, {"6.12", "CONFIG_PREEMPT=n", 10},
+		{"2.6.25", "", 2},
+		{"2.6.25", "NR_CPUS=7", 7},
+		{"2.6.25", "CONFIG_PREEMPT=y", 10},
+		{"2.6.25", "CONFIG_PREEMPT=y NR_CPUS=7", 14},
+		{"2.6.32", "CONFIG_PREEMPT=n", 2},
+		{"2.6.32", "CONFIG_PREEMPT=y NR_CPUS=5", 10},
+		{"2.6.32", "NR_CPUS=1", 1},
+		{"4.15", "CONFIG_PREEMPT=n", 2},
+		{"4.15", "CONFIG_PREEMPT=y", 10},
+		{"4.15", "NR_CPUS=64", 64},
+		{"5.10", "", 2},
+		{"5.10", "CONFIG_PREEMPT=y", 10},
+		{"5.10", "NR_CPUS=7", 2},
+		{"6.1", "CONFIG_PREEMPT=n", 10},
+		{"6.1", "NR_CPUS=7", 10},
+		{"6.12", "CONFIG_PREEMPT=n", 10},
 	} {
 		m := bootRelease(t, tc.release, strings.Fields(tc.config)...)
 		for _, asked := range []int{0, -1, -1 << 31} {
