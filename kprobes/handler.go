@@ -28,13 +28,22 @@ const flagBroken Flags = 1 << 31
 // muted says that the probe's handlers do not run.
 func (p *Kprobe) muted() bool { return p.has(FlagDisabled | FlagGone | flagBroken) }
 
+// way is where the CPU goes on. What a handler that panics has done to it is undone,
+// or the kernel would not go on.
+type way struct{ ip, sp uint64 }
+
+func wayOf(t *abi.Trap) way { return way{t.Regs.IP, t.Regs.SP} }
+
+func (w way) back(t *abi.Trap) { t.Regs.IP, t.Regs.SP = w.ip, w.sp }
+
 // preHandlers calls the pre-handlers of probes from the *at-th on, until one says
 // that it changed the way, unless all are to run. When one panics, *at is its.
 func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
+	var before way
 	done := false
 	defer func() {
-		if !done { // recover is not asked where nothing has happened: it takes its time
-			k.caught(probes[*at], &c.hit, recover())
+		if !done && !k.caught(probes[*at], &c.hit, recover()) { // recover is not asked where nothing has happened: it takes its time
+			before.back(t)
 		}
 	}()
 	for ; *at < len(probes); *at++ {
@@ -42,6 +51,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 		if p.PreHandler == nil || p.muted() {
 			continue
 		}
+		before = wayOf(t)
 		c.hit = Hit{Trap: t, Probe: p, k: k}
 		if p.PreHandler(&c.hit) != 0 && !all {
 			changed = true
@@ -54,14 +64,16 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 
 // postHandlers is the same for post-handlers.
 func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
+	var before way
 	done := false
 	defer func() {
-		if !done {
-			k.caught(probes[*at], &c.hit, recover())
+		if !done && !k.caught(probes[*at], &c.hit, recover()) {
+			before.back(t)
 		}
 	}()
 	for ; *at < len(probes); *at++ {
 		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
+			before = wayOf(t)
 			c.hit = Hit{Trap: t, Probe: p, k: k}
 			p.PostHandler(&c.hit, 0)
 		}
@@ -72,12 +84,14 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 // callRet calls a handler of a return probe. It is 1 for one that panics, unless
 // that was a fault which has been dealt with.
 func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
-	done := false
+	done, before := false, wayOf(h.Trap)
 	defer func() {
-		if !done {
-			if k.caught(&ri.Retprobe.Kprobe, h, recover()) {
-				ret = 0
-			}
+		switch {
+		case done:
+		case k.caught(&ri.Retprobe.Kprobe, h, recover()):
+			ret = 0
+		default:
+			before.back(h.Trap)
 		}
 	}()
 	ret = 1

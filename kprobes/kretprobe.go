@@ -13,13 +13,20 @@ import (
 // maxRetData is KRETPROBE_MAX_DATA_SIZE, bytes.
 const maxRetData = 4096
 
+// maxPool is how many bytes the instances of a return probe may need; ENOMEM beyond.
+const maxPool = 256 << 20
+
+// instanceSize is sizeof(struct kretprobe_instance), without data.
+const instanceSize = 48
+
 // trampolineName is the guest function that a hooked call returns to.
 const trampolineName = "arch_rethook_trampoline"
 
 // RegisterRetprobe is register_kretprobe.
 //
 // EINVAL: not at a function's entry, or __switch_to. E2BIG: more than 4096
-// bytes of data. Else what Register says.
+// bytes of data. ENOMEM: instances for more calls than there is memory for. Else
+// what Register says.
 func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -39,6 +46,9 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	p.PostHandler = nil
 	if rp.MaxActive <= 0 {
 		rp.MaxActive = k.defaultMaxActive()
+	}
+	if uint64(rp.MaxActive) > maxPool/(instanceSize+rp.DataSize) {
+		return errf(syscall.ENOMEM, "%d instances with %d bytes of data", rp.MaxActive, rp.DataSize)
 	}
 	rp.pool = newPool(rp, rp.MaxActive, rp.DataSize)
 	rp.missed.Store(0)

@@ -15,15 +15,16 @@ import (
 
 // What is bad input to every release, on a kernel that runs.
 
-// TestPanicsOfEach: a handler that panics is reported, its probe disarmed, and the
+// TestPanicsOfEach: a handler that panics, having led the CPU astray, is reported, its probe disarmed, and the
 // kernel and what it calls go on.
 func TestPanicsOfEach(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, m *machine) {
 		f := m.Kprobes.Features()
 		var hits atomic.Int64
 		boom := func() { hits.Add(1); panic(fmt.Sprint("boom ", hits.Load())) }
-		pre := func(*kprobes.Hit) int { boom(); return 0 }
-		ret := func(*kprobes.Instance, *kprobes.Hit) int { boom(); return 0 }
+		lost := func(h *kprobes.Hit) { h.Regs.IP, h.Regs.SP = 0x1234, 8; boom() }
+		pre := func(h *kprobes.Hit) int { lost(h); return 0 }
+		ret := func(_ *kprobes.Instance, h *kprobes.Hit) int { lost(h); return 0 }
 		inner := m.inside("int_sqrt")
 		at := func(off uint32) *kprobes.Kprobe { return &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: off} }
 		cases := map[string]any{}
@@ -32,7 +33,7 @@ func TestPanicsOfEach(t *testing.T) {
 			p.PreHandler = pre
 			cases[fmt.Sprint("pre +", where)] = p
 			q := at(where)
-			q.PostHandler = func(*kprobes.Hit, uint64) { boom() }
+			q.PostHandler = func(h *kprobes.Hit, _ uint64) { lost(h) }
 			cases[fmt.Sprint("post +", where)] = q
 			if f.FaultHandlers {
 				r := at(where)
@@ -44,7 +45,7 @@ func TestPanicsOfEach(t *testing.T) {
 		cases["return"] = &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: ret}
 		cases["entry"] = &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, EntryHandler: ret}
 		if f.Jprobes {
-			cases["jprobe"] = &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: func(*kprobes.Hit) { boom() }}
+			cases["jprobe"] = &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: lost}
 		}
 		for name, x := range cases {
 			for _, jumps := range []bool{false, true} {

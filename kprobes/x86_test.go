@@ -442,6 +442,8 @@ func TestRetprobeErrors(t *testing.T) {
 		{"unknown", &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "nofunc"}}, syscall.ENOENT},
 		{"__switch_to", &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "__switch_to"}}, syscall.EINVAL},
 		{"data", &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, DataSize: 4097}, syscall.E2BIG},
+		{"too many", &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, MaxActive: 1<<31 - 1}, syscall.ENOMEM},
+		{"too much", &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, MaxActive: 1 << 17, DataSize: 4096}, syscall.ENOMEM},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			wantErr(t, w.k.RegisterRetprobe(tc.rp), tc.want)
