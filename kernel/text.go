@@ -80,12 +80,13 @@ func (m *Machine) AllocSlot(n int) (uint64, error) { return m.slots.alloc(n) }
 // be executing in it.
 func (m *Machine) FreeSlot(addr uint64) { m.slots.release(addr) }
 
-// SlotsInUse counts the pieces that are handed out.
+// SlotsInUse counts the pieces that are handed out, but for ftrace's trampolines,
+// which stay.
 func (m *Machine) SlotsInUse() int {
 	s := &m.slots
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	n := 0
+	n := -m.trampolines()
 	for _, p := range s.pages {
 		for _, u := range p.used {
 			if u != 0 && u != 255 {

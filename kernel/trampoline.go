@@ -56,6 +56,14 @@ type textCopy struct {
 	from uint64
 }
 
+// trampolines counts them.
+func (m *Machine) trampolines() int {
+	if copies := m.copies.Load(); copies != nil {
+		return len(*copies)
+	}
+	return 0
+}
+
 // original gives the address in kernel text that the byte at addr was copied from
 // when addr is in a trampoline, which has the stack frame of its original; others
 // are their own.

@@ -18,7 +18,7 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 		}
 		n++
 		h := m.handlers.Load()
-		if h.EndAtTrampoline && shown == m.rethookTrampoline {
+		if h.EndAtTrampoline && m.inTrampoline(shown) {
 			return n
 		}
 		at := m.original(ip - past)
@@ -59,10 +59,26 @@ func (m *Machine) Unwind(task, ip, past, sp uint64, ips, sps []uint64) (n int) {
 	return n
 }
 
+// UnwindCallback is Unwind from where the guest's code calls the machine, as it does
+// from a detour, an fentry site or the trampoline of return probes: the function
+// that makes the call comes first. It is for handlers, on the vCPU that they run on.
+func (m *Machine) UnwindCallback(cpu int, task uint64, ips []uint64) int {
+	v := m.cpus[cpu]
+	return m.Unwind(task, v.cpu.RIP, 0, v.cpu.R[rsp], ips, nil)
+}
+
+// inTrampoline says whether addr is in the function that hooked calls return to.
+func (m *Machine) inTrampoline(addr uint64) bool {
+	s, _, ok := m.syms.Lookup(addr)
+	return ok && s.Addr == m.rethookTrampoline
+}
+
 // returnsTo says whether a stack may lead to an address: what has booted the kernel
-// may still be on its way out of init text, and interrupts come over trampolines, too.
+// may still be on its way out of init text, and trampolines, detours and copies of
+// instructions have code, too. Stacks end in the latter two, as on Linux, which has
+// no ORC entries for them.
 func (m *Machine) returnsTo(addr uint64) bool {
-	return m.tab.KernelText(addr) || m.img.InitText.Contains(addr) || m.original(addr) != addr
+	return m.tab.KernelText(addr) || m.img.InitText.Contains(addr) || addr >= abi.SlotsBase && addr < abi.ModulesEnd
 }
 
 // interrupted finds what an exception or interrupt came over: the gates in entry

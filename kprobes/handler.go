@@ -21,6 +21,42 @@ func mayWait(by []*Hit) error {
 	return nil
 }
 
+// What stands between the trap and a probe's handler on Linux, the innermost
+// first. What the guest itself has in between, from the function on that calls the
+// machine, is not among it.
+var (
+	byInt3     = []string{"kprobe_int3_handler", "exc_int3", "asm_exc_int3"}
+	aggrByInt3 = append([]string{"aggr_pre_handler"}, byInt3...)
+	aggrByCall = []string{"aggr_pre_handler"}
+	byJump     = []string{"opt_pre_handler"}
+	byReturn   = []string{"kretprobe_rethook_handler", "rethook_trampoline_handler"}
+	byReturn5  = []string{"__kretprobe_trampoline_handler"}
+)
+
+// Callers names the kernel's functions that have called the handler which runs on
+// t's CPU, the innermost first: those in whose place the machine is. It is for
+// handlers.
+func (k *Kprobes) Callers(t *abi.Trap) []string {
+	c := &k.cpus[t.CPU]
+	switch pt := c.point; {
+	case pt == nil:
+		return nil
+	case pt == &k.returns && k.cfg.TrampolineIP:
+		return byReturn5
+	case pt == &k.returns:
+		return byReturn
+	case t.Vector == abi.VecBP && pt.aggr.Load():
+		return aggrByInt3
+	case t.Vector == abi.VecBP:
+		return byInt3
+	case !pt.has(FlagFtrace):
+		return byJump
+	case pt.aggr.Load():
+		return aggrByCall
+	}
+	return nil
+}
+
 // flagBroken says that a handler of the probe has panicked: none runs until the
 // probe is enabled again.
 const flagBroken Flags = 1 << 31

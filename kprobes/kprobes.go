@@ -321,7 +321,7 @@ func (k *Kprobes) tryToOptimize(pt *Point) {
 	if pt.noOpt = k.cfg.Optimizer.Prepare(pt); pt.noOpt != nil {
 		return
 	}
-	pt.aggr = true
+	pt.aggr.Store(true)
 	k.cfg.Optimizer.Optimize(pt)
 }
 
@@ -340,7 +340,7 @@ func (k *Kprobes) join(pt *Point, p *Kprobe) error {
 		pt.clear(FlagDisabled)
 		k.cfg.Optimizer.Optimize(pt)
 	}
-	pt.aggr = true
+	pt.aggr.Store(true)
 	if pt.has(FlagGone) {
 		if err := k.revive(pt); err != nil {
 			return err
@@ -403,7 +403,7 @@ func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
 		return errf(syscall.EINVAL, "enable: no probe at %#x", p.Addr)
 	}
 	p.clear(flagBroken)
-	if pt.aggr {
+	if pt.aggr.Load() {
 		p.clear(FlagDisabled)
 	}
 	if k.allOff || !pt.Disabled() {
@@ -437,7 +437,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Point, error) {
 	if p.disabled() {
 		return pt, nil
 	}
-	if pt.aggr {
+	if pt.aggr.Load() {
 		p.set(FlagDisabled)
 		if !pt.allDisabled() {
 			return pt, nil
@@ -516,7 +516,7 @@ func (k *Kprobes) unregisterTop(p *Kprobe) (*Point, error) {
 		return nil, err
 	}
 	last := len(pt.list.Load().probes) == 1
-	if !pt.aggr || last && pt.Disabled() && !k.cfg.Optimizer.Queued(pt) {
+	if !pt.aggr.Load() || last && pt.Disabled() && !k.cfg.Optimizer.Queued(pt) {
 		k.table.remove(pt)
 		return pt, nil
 	}

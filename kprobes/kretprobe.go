@@ -223,6 +223,9 @@ type taskHooks struct {
 	next  *taskHooks               // in its chain
 	first atomic.Pointer[Instance] // the newest
 	last  *Retprobe                // whose call returned last, to kretprobe_trampoline
+
+	// While return handlers run: the slot of the call that returns, and what it held.
+	frame, real atomic.Uint64
 }
 
 // of gives the calls of a task, nil when there never was one.
@@ -286,10 +289,14 @@ func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64
 // RealReturn is rethook_find_ret_addr: what the return slot of a hooked call of
 // the task held before it got the trampoline's address. Atomic.
 func (k *Kprobes) RealReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
-	if h := k.rethooks.of(task); h != nil {
-		return realReturn(h.first.Load(), slot, trampoline)
+	h := k.rethooks.of(task)
+	switch {
+	case h == nil:
+		return 0, false
+	case h.frame.Load() == slot:
+		return h.real.Load(), true
 	}
-	return 0, false
+	return realReturn(h.first.Load(), slot, trampoline)
 }
 
 func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
@@ -360,7 +367,8 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	}
 	var first *Instance
 	var real uint64
-	if h := k.rethooks.of(t.Task); h != nil {
+	h := k.rethooks.of(t.Task)
+	if h != nil {
 		first, real = h.take(frame, k.trampoline.Load())
 	}
 	if first == nil {
@@ -373,7 +381,12 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	if k.cfg.TrampolineIP {
 		t.Regs.IP = k.trampoline.Load()
 	}
+	outer, outerReal := h.frame.Load(), h.real.Load() // of a return whose handler, in the guest, has come here
+	h.real.Store(real)
+	h.frame.Store(frame)
 	k.runReturns(first, t)
+	h.real.Store(outerReal)
+	h.frame.Store(outer)
 	t.Regs.IP, t.Regs.SP = real, frame+8
 	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
 }

@@ -144,7 +144,7 @@ func (k *Kprobes) info(pt *Point) PointInfo {
 	list := pt.list.Load()
 	i := PointInfo{
 		Addr: pt.addr, Flags: pt.State(), Armed: pt.armed, Detour: pt.out.Load(),
-		NotJump: pt.noOpt, HasPost: list.post, Aggregate: pt.aggr, Carried: "ftrace",
+		NotJump: pt.noOpt, HasPost: list.post, Aggregate: pt.aggr.Load(), Carried: "ftrace",
 	}
 	if c := pt.code.Load(); c != nil {
 		i.Slot, i.Length, i.Carried = c.slot, c.insn.Len, c.carried()

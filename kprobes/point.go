@@ -19,8 +19,8 @@ type Point struct {
 	list  atomic.Pointer[probeList]
 	code  atomic.Pointer[slotCode] // nil at an fentry site
 	out   atomic.Uint64            // the copied instructions in the detour; 0: there is no detour
+	aggr  atomic.Bool
 
-	aggr  bool
 	opt   any   // the optimizer's; nil: it cannot be optimized
 	noOpt error // why it cannot be optimized, nil when it can
 	armed bool  // the int3 or the fentry call was written for it
@@ -62,7 +62,7 @@ func (pt *Point) NeedsInt3() bool {
 // Unused is kprobe_unused: the last kprobe has left, and only the optimizer's
 // queue keeps the point.
 func (pt *Point) Unused() bool {
-	return pt.aggr && pt.Disabled() && len(pt.list.Load().probes) == 0
+	return pt.aggr.Load() && pt.Disabled() && len(pt.list.Load().probes) == 0
 }
 
 // Opt is what the optimizer has set.
@@ -90,14 +90,14 @@ func (pt *Point) has(f Flags) bool { return pt.State()&f != 0 }
 // set and clear change the point, and its one kprobe when it is no aggregate.
 func (pt *Point) set(f Flags) {
 	pt.flags.Or(uint32(f))
-	if !pt.aggr {
+	if !pt.aggr.Load() {
 		pt.only().set(f)
 	}
 }
 
 func (pt *Point) clear(f Flags) {
 	pt.flags.And(^uint32(f))
-	if !pt.aggr {
+	if !pt.aggr.Load() {
 		pt.only().clear(f)
 	}
 }

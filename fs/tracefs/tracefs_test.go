@@ -324,3 +324,5 @@ func TestReadWhileDeleting(t *testing.T) {
 		t.Errorf("%d lines, ending %q", got, text[len(text)-30:])
 	}
 }
+
+func (f *fakeKernel) Callers(*abi.Trap) []string { return nil }

@@ -4,8 +4,8 @@
 //
 // Who wants to be told is an Ops (ftrace_ops) with a set of sites, or kprobes,
 // which arm and disarm site by site and see all registers. What a site calls
-// follows from who is there: one Ops alone has a trampoline of its own, several
-// share ftrace_caller, and where a kprobe is it is ftrace_regs_caller. All of
+// follows from who is there: one Ops alone, and kprobes alone, have a trampoline of
+// their own, several share ftrace_caller, or ftrace_regs_caller with a kprobe. All of
 // them end in a hypercall, and that in Hit or HitRegs here, which call everybody
 // who listens at the site, the newest first.
 //
@@ -112,7 +112,7 @@ const (
 
 // New takes the addresses of the sites and of what they may call.
 func New(text Poker, sites []uint64, callers Callers) *Sites {
-	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}}
+	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}, probed: Ops{Function: kprobeFunc, Regs: true}}
 	index := make(map[uint64]*site, len(sites))
 	for _, a := range sites {
 		index[a] = &site{}
@@ -174,6 +174,9 @@ func (s *Sites) arm(addr uint64, d int) error {
 	x := (*s.index.Load())[addr]
 	if x == nil || x.kprobes+d < 0 {
 		return fmt.Errorf("no such user of an ftrace site at %#x: %w", addr, syscall.EINVAL)
+	}
+	if err := s.trampoline(&s.probed); err != nil {
+		return err
 	}
 	s.count(addr, x, d)
 	defer s.updateRegs(addr, x)
@@ -265,6 +268,7 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	return s.poke(patched...)
 }
 
+// trampoline gives o its own, or the shared one where there are none.
 func (s *Sites) trampoline(o *Ops) (err error) {
 	switch {
 	case o.tramp != 0:
@@ -318,6 +322,8 @@ func (s *Sites) target(addr uint64, x *site) uint64 {
 		return 0
 	case n == 1 && x.kprobes == 0:
 		return only.tramp
+	case n == 1:
+		return s.probed.tramp
 	case regs:
 		return s.callers.Regs
 	}
@@ -436,7 +442,7 @@ func (s *Sites) site(a uint64, x *site) Site {
 	case n > 1:
 		e.Function = listFunc
 	case x.kprobes > 0:
-		e.Tramp, e.Function = s.callers.Regs, kprobeFunc
+		e.Tramp, e.Function = s.probed.tramp, kprobeFunc
 	default:
 		e.Tramp, e.Function = only.tramp, only.Function
 	}

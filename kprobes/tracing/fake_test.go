@@ -373,3 +373,5 @@ func traceLines(tr *Tracer) []string {
 func (f *fakeKernel) hitOf(tk *traceKprobe, t *abi.Trap) *kprobes.Hit {
 	return &kprobes.Hit{Trap: t, Probe: tk.kprobe()}
 }
+
+func (f *fakeKernel) Callers(*abi.Trap) []string { return nil }

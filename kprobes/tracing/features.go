@@ -9,6 +9,9 @@ type Features struct {
 	// may write buffer_percent and the buffer_size_kb of one CPU: per_cpu and
 	// small_files of 5.10.
 	OthersRead bool
+	// AssistFunc: trampolines of fentry sites call their listener by
+	// ftrace_ops_assist_func, which stack traces show: stack_handlers of 5.10.
+	AssistFunc bool
 	// FourFlags: lines of trace have no column for migrate-disable, and do not tell
 	// that BH is off: trace_header of 5.10.
 	FourFlags bool
@@ -72,6 +75,8 @@ type Features struct {
 	// Kretprobed is the function that lines show as "[unknown/kretprobe'd]":
 	// stack_option of 5.10.
 	Kretprobed string
+	// KretprobedStart: they do at its first byte only: stack_handlers of 6.12.
+	KretprobedStart bool
 	// MaxPID is pid_max, from which on numbers are not for set_event_pid and its like
 	// (EINVAL); 0: those from 2^30 on are not (EPERM): set_event_pid of 5.10.
 	MaxPID uint64

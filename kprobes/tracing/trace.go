@@ -64,6 +64,7 @@ type Kprobes interface {
 	Disable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
 	OnFuncEntry(addr uint64, name string, offset uint32) error
 	NewRethook(calls int, dataSize uint64, exit func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error)
+	Callers(t *abi.Trap) []string
 }
 
 // Symbols is kallsyms. Its look-ups take no lock.
@@ -111,6 +112,8 @@ type Config struct {
 	// bytes before ip, and from a stack pointer on, innermost first, and if sps is not
 	// nil the stack pointers; nil: it is not known. Atomic.
 	Unwind func(task, ip, past, sp uint64, ips, sps []uint64) int
+	// UnwindCallback is the same from where the vCPU's code calls the machine.
+	UnwindCallback func(cpu int, task uint64, ips []uint64) int
 	// BTF gives the types of the kernel's functions; nil: it has none, as 6.1. With
 	// them there are the arguments NAME, NAME->FIELD, $arg*, %pd and %pD, return probes
 	// have the function's arguments, and what has a type need not be given one.

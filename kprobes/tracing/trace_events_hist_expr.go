@@ -503,12 +503,13 @@ func (f *eventField) text(entry []byte) []byte {
 	return cutNUL(entry[f.offset : f.offset+f.size])
 }
 
-// stack is where the hit came from: the function and its callers.
+// stack is where the hit came from, without the two functions that record it.
 func (h *histHit) stack() []uint64 {
 	if isTask(h.trap) {
 		return nil
 	}
-	return h.tracer.unwind(h.trap, ipPast(h.trap))
+	ips := h.tracer.unwindHandler(h.trap, h.data.file.Event)
+	return ips[min(2, len(ips)):]
 }
 
 // putStack puts the stack that a field stands for into room: how many functions, and

@@ -38,7 +38,7 @@ type triggerCommand struct {
 	// needs makes what the command needs of the array; nil: nothing.
 	needs func(a *Array) error
 	// after acts once the hit has been recorded or has not, in atomic Go.
-	after func(a *Array, s *filterSubject)
+	after func(f *EventFile, s *filterSubject)
 	// hit acts, in atomic Go; nil: it is a histogram.
 	hit func(t *trigger, h triggerHit)
 	// idle says that there is nothing to do, so that the count stays.
@@ -50,7 +50,7 @@ var triggerCommands = [...]*triggerCommand{
 	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(false) }},
 	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(true) }},
 	{name: "snapshot", typ: triggerSnapshot, parse: parseTrigger, needs: (*Array).allocSnapshot, hit: func(t *trigger, h triggerHit) { t.file.array.takeSnapshot(h, false) }},
-	{name: "stacktrace", typ: triggerStacktrace, parse: parseTrigger, after: (*Array).stackTrigger},
+	{name: "stacktrace", typ: triggerStacktrace, parse: parseTrigger, after: (*EventFile).stackTrigger},
 	{name: "enable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isRecorded, hit: record},
 	{name: "disable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isNotRecorded, hit: dontRecord},
 	{name: "enable_hist", typ: triggerEnableHist, parse: parseEnableTrigger, hit: func(t *trigger, _ triggerHit) { t.target.pauseHists(false) }},
@@ -122,7 +122,7 @@ func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
 func (ts *fileTriggers) after(s *filterSubject) {
 	for _, t := range ts.list {
 		if t.command.after != nil && t.filter.passes(s) && t.counts() {
-			t.command.after(t.file.array, s)
+			t.command.after(t.file, s)
 		}
 	}
 }
@@ -150,12 +150,13 @@ func (t *trigger) counts() bool {
 
 // stackTrigger is stacktrace_trigger. Of a task's system call, which no vCPU runs,
 // there is no stack.
-func (a *Array) stackTrigger(s *filterSubject) {
+func (f *EventFile) stackTrigger(s *filterSubject) {
+	a := f.array
 	if !isTask(s.trap) && a.recording() {
 		if a.has(optRecordCmd) {
 			a.tracer.saveCmdline(a.tracer.scratch(s.trap), a.tracer.currentPID(s.trap))
 		}
-		a.recordStack(s.trap, ipPast(s.trap), a.now(), s.entry[2], s.entry[3])
+		a.recordStack(s.trap, a.tracer.unwindHandler(s.trap, f.Event), a.now(), s.entry[2], s.entry[3])
 	}
 }
 

@@ -89,7 +89,7 @@ func (a *Array) functionHit(trap *abi.Trap, stack bool) {
 	en.word(trap.Regs.IP)
 	en.word(trap.Arg)
 	if a.recordOwn(trap, en, pid) && stack {
-		a.recordStack(trap, 0, a.now(), en.buf[2], en.buf[3])
+		a.recordStack(trap, t.unwindFunction(trap), a.now(), en.buf[2], en.buf[3])
 	}
 }
 
@@ -148,7 +148,7 @@ var functionCommands = []*functionCommand{
 		hit: func(e *functionProbeEntry, trap *abi.Trap) {
 			e.array.saveName(trap)
 			flags, preempt := e.array.tracer.traceContextHere(trap)
-			e.array.recordStack(trap, 0, e.array.now(), flags, preempt)
+			e.array.recordStack(trap, e.array.tracer.unwindFunction(trap), e.array.now(), flags, preempt)
 		},
 	},
 	{

@@ -182,7 +182,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 		return false
 	}
 	if a.has(optStacktrace) {
-		a.recordStack(trap, ipPast(trap), now, s.entry[2], s.entry[3])
+		a.recordStack(trap, a.tracer.unwindEvent(trap, f.Event), now, s.entry[2], s.entry[3])
 	}
 	if a.has(optUserStacktrace) {
 		a.recordUserStack(trap, now, s.entry[2], s.entry[3])
@@ -562,7 +562,7 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 	}
 	sym, off, ok := a.tracer.conf.Symbols.Lookup(addr)
 	switch {
-	case ok && sym.Name == a.tracer.conf.Kretprobed:
+	case ok && sym.Name == a.tracer.conf.Kretprobed && (off == 0 || !a.tracer.conf.KretprobedStart):
 		b = append(b, "[unknown/kretprobe'd]"...)
 	case ok && !offset:
 		b = append(b, sym.Name...)

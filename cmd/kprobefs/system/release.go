@@ -40,6 +40,7 @@ var releases = []Release{
 		Name: "5.10", Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true},
 		Rename: map[string]string{
 			"arch_rethook_trampoline": "kretprobe_trampoline", "arch_rethook_trampoline_callback": "trampoline_handler", "_printk": "printk",
+			"rethook_trampoline_handler": "__kretprobe_trampoline_handler",
 		},
 		Kprobes: kprobes510, Tracing: tracing510,
 	},
@@ -101,7 +102,7 @@ var (
 		Trampoline: "kretprobe_trampoline", TrampolineIP: true, SilentBUG: true,
 	}
 	tracing510 = tracing.Features{
-		OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
+		AssistFunc: true, OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
 		BadVariable: "Invalid $-valiable specified", NoSymstr: true, OpenString: true, SizedArrays: true, NoTAI: true, NoHashPtr: true,
 		StrictTracer: true, SwapsCPU: true, ShortCmdlines: true, OwnSwitch: true, MaxPID: 32768, BlanksNotTaken: true, SnapshotSaysGlobally: true, RawDataID: 16, ShortErrors: true, PipesSleepOn: true, Static: "5.10", Kretprobed: "kretprobe_trampoline",
 	}
@@ -113,7 +114,7 @@ var tracing612 = tracing.Features{
 	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
 	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
 	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
-	Static: "6.12", Kretprobed: "arch_rethook_trampoline", Fprobes: true,
+	Static: "6.12", Kretprobed: "arch_rethook_trampoline", KretprobedStart: true, Fprobes: true,
 }
 
 // DefaultRelease is the release of a kernel of which nothing else is said.

@@ -106,7 +106,7 @@ func (s *System) wire() {
 		sites = functions{m.Sites()}
 	}
 	s.Tracer = tracing.New(tracing.Config{
-		Functions: sites, Unwind: m.Unwind,
+		Functions: sites, Unwind: m.Unwind, UnwindCallback: m.UnwindCallback,
 		Kprobes: s.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, PtrKey: s.opts.Seed, Release: s.opts.Release.Uname(), Features: s.opts.Release.Tracing,
 		BTF: s.opts.Release.btf(), Module: s.Modules.Loaded, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: s.dirs, TaskCPU: host.CPUIn,

@@ -42,7 +42,8 @@
 
 /*
  * Called by `call` in place of a function's first nop: (rsp) is the site plus
- * five, 8(rsp) what the function will return to. Goes on at regs->ip.
+ * five, 8(rsp) what the function will return to. Goes on at regs->ip. Where nobody
+ * else listens a copy of it is called, as of ftrace_caller.
  */
 SYM_FUNC_START ftrace_regs_caller
 	.cfi_startproc
@@ -64,11 +65,8 @@ SYM_FUNC_START ftrace_regs_caller
 	movq	PT_SIZE + 16(%rsp), %rsi
 	movq	%rsp, %rdx
 	cld
-#ifdef KERNEL_6_12
-	/* As at ftrace_call: an fprobe that is alone at its site has a copy. */
 	.globl ftrace_regs_call
 ftrace_regs_call:
-#endif
 	call	kprobe_ftrace_handler
 	movq	PT_IP(%rsp), %rax
 	movq	%rax, PT_SIZE + 8(%rsp)
@@ -79,18 +77,14 @@ ftrace_regs_call:
 	.cfi_adjust_cfa_offset -PT_SIZE
 	popfq
 	.cfi_adjust_cfa_offset -8
-#ifdef KERNEL_6_12
 	.globl ftrace_regs_caller_end
 ftrace_regs_caller_end:
-#endif
 	ret
 	.cfi_endproc
 SYM_FUNC_END ftrace_regs_caller
 _ASM_NOKPROBE ftrace_regs_caller
-#ifdef KERNEL_6_12
 _ASM_NOKPROBE ftrace_regs_call
 _ASM_NOKPROBE ftrace_regs_caller_end
-#endif
 
 /*
  * The same for those that do not look at registers: only what the function

@@ -14,4 +14,38 @@ _ASM_NOKPROBE \name
 	HANDLER_RETURN aggr_pre_handler
 	HANDLER_RETURN opt_pre_handler
 	HANDLER_RETURN kretprobe_rethook_handler
+
+/*
+ * What Linux has between the trap and whom an event tells of it. Here the machine
+ * does their work: they are names for its stack traces.
+ */
+.macro ON_THE_WAY name
+	.type \name, @function
+	.p2align 4, 0xcc
+\name:
+	call	\name
+	ud2
+	.size \name, . - \name
+.endm
+.macro ON_THE_WAY_NOKPROBE name
+	ON_THE_WAY \name
+	_ASM_NOKPROBE \name
+.endm
+	.globl rethook_trampoline_handler, trace_event_buffer_commit, event_triggers_call
+	ON_THE_WAY_NOKPROBE kprobe_trace_func
+	ON_THE_WAY_NOKPROBE kprobe_dispatcher
+	ON_THE_WAY_NOKPROBE kretprobe_trace_func
+	ON_THE_WAY_NOKPROBE kretprobe_dispatcher
+	ON_THE_WAY_NOKPROBE rethook_trampoline_handler
+	ON_THE_WAY_NOKPROBE ftrace_ops_assist_func
+#ifdef KERNEL_6_12
+	ON_THE_WAY_NOKPROBE fentry_trace_func
+	ON_THE_WAY_NOKPROBE fentry_dispatcher
+	ON_THE_WAY_NOKPROBE fexit_trace_func
+	ON_THE_WAY_NOKPROBE fexit_dispatcher
+	ON_THE_WAY_NOKPROBE fprobe_exit_handler
+#endif
+	ON_THE_WAY eprobe_trigger_func
+	ON_THE_WAY event_triggers_call
+	ON_THE_WAY trace_event_buffer_commit
 	.section .note.GNU-stack,"",@progbits
