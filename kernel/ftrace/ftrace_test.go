@@ -71,9 +71,13 @@ func TestRegs(t *testing.T) {
 	const base = 0x1000
 	text := &fakeText{base: base, b: bytes.Repeat([]byte{0x90}, 64)}
 	made := 0
-	s := New(text, []uint64{base, base + 16}, Callers{Regs: 0x2000, List: 0x3000, Trampoline: func(_ string, regs bool) (uint64, error) {
-		if made++; !regs {
+	s := New(text, []uint64{base, base + 16}, Callers{Regs: 0x2000, List: 0x3000, Trampoline: func(name string, regs bool) (uint64, error) {
+		made++
+		switch {
+		case !regs:
 			return 0x4000, nil
+		case name == kprobeFunc:
+			return 0x6000, nil
 		}
 		return 0x5000, nil
 	}})
@@ -115,7 +119,7 @@ func TestRegs(t *testing.T) {
 			t.Errorf("%s: touched %+v, want %s", step.name, list, step.touched)
 		}
 	}
-	if made != 2 {
+	if made != 3 {
 		t.Errorf("%d trampolines were made", made)
 	}
 }
