@@ -210,3 +210,20 @@ func TestNRCPUS(t *testing.T) {
 		}
 	}
 }
+
+// TestPreemptVersion: what uname -v and /proc/version say of preemption.
+func TestPreemptVersion(t *testing.T) {
+	for _, tc := range []struct{ release, config, want string }{
+		{"6.1", "CONFIG_PREEMPT=y", "#1 SMP PREEMPT_DYNAMIC emulating"},
+		{"6.1", "CONFIG_PREEMPT=n", "#1 SMP emulating"},
+		{"4.15", "CONFIG_PREEMPT=n", "#1 SMP emulating"},
+		{"4.15", "CONFIG_PREEMPT=y", "#1 SMP PREEMPT emulating"},
+	} {
+		s := bootOld(t, tc.release, tc.config)
+		first, _ := s.Machine.Log().Bounds()
+		line, _, _, _ := s.Machine.Log().Get(first)
+		if v := s.opts.Release.Version("a test"); !strings.Contains(v, tc.want) || !strings.Contains(string(line.Text), tc.want) {
+			t.Errorf("%s, %s: version %q, the log %q", tc.release, tc.config, v, line.Text)
+		}
+	}
+}

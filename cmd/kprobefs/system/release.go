@@ -151,6 +151,16 @@ func (r Release) Check(c Config) error {
 	return nil
 }
 
+// configure has uname -v say how the kernel is configured, where that is otherwise.
+func (r *Release) configure(c Config) {
+	if c.NoPreempt == r.Config.NoPreempt {
+		return
+	}
+	if r.Build = "#1 SMP"; !c.NoPreempt {
+		r.Build += " PREEMPT"
+	}
+}
+
 // Uname is uname -r.
 func (r Release) Uname() string {
 	if strings.Count(r.Name, ".") == 1 {

@@ -54,6 +54,7 @@ func New(o Options) (*System, error) {
 	if o.Release.Name == "" {
 		o.Release, _ = ParseRelease(DefaultRelease)
 	}
+	o.Release.configure(o.Config)
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, runtime.NumCPU()), Clock: o.Clock, Deterministic: o.Deterministic,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
