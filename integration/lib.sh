@@ -26,6 +26,18 @@ klog_all() { /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -
 klog_mark() { klog_seen=$(klog_all | wc -l); }
 klog() { klog_all | tail -n +$((klog_seen + 1)); }
 
+# entry SYMBOL: where its entry probe stands, as list has it: vfs_read+0x0, or +0x4 behind endbr64.
+# behind SYMBOL: the same of the first instruction behind it, which is 5 bytes long.
+entry() {
+	echo "p:entry $1" >>$E
+	sed -n "s/^[0-9a-f]*  k  \($1+0x[0-9a-f]*\) .*/\1/p" $L
+	echo -:entry >>$E
+}
+behind() {
+	at=$(entry $1)
+	printf '%s+0x%x\n' $1 $((0x${at##*+0x} + 5))
+}
+
 # clean: no events, as a script leaves the files.
 clean() {
 	echo 0 >$T/events/enable

@@ -4,7 +4,6 @@ package integration
 var leftOut510 = map[string]string{
 	"dd_directory":        "the host's kernel refuses the flags before we are asked",
 	"set_event_pid_blank": "the write takes nothing, and busybox tries it for ever",
-	"rows_far_offset":     "what stands there is another function on each kernel",
 	"sh_parallel":         "groups cannot be deleted with their events, which stay in the order of the race",
 	"trace_pipe":          "a reader is not woken when recording ends, so that the script does not end either",
 	"events_far_symbols":  "5.10 has the one function and not the other, our guest the other way round",

@@ -31,9 +31,15 @@ func boot(t *testing.T, cpus int) *machine {
 // bootClock boots with a clock; nil: the real one.
 func bootClock(t *testing.T, cpus int, clock kernel.Clock) *machine {
 	t.Helper()
+	return bootRelease(t, "6.1", cpus, clock)
+}
+
+// bootRelease boots the image of a release.
+func bootRelease(t *testing.T, release string, cpus int, clock kernel.Clock) *machine {
+	t.Helper()
 	m, err := kernel.Boot(kernel.Options{
-		Image: guest.Image("6.1"), CPUs: cpus, Clock: clock,
-		Release: "6.1.0-test", Version: "Linux version 6.1.0-test", Cmdline: "quiet",
+		Image: guest.Image(release), CPUs: cpus, Clock: clock,
+		Release: release + ".0-test", Version: "Linux version " + release + ".0-test", Cmdline: "quiet",
 	})
 	if err != nil {
 		t.Fatal(err)

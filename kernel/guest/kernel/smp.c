@@ -69,7 +69,7 @@ void generic_smp_call_function_single_interrupt(void)
 	flush_smp_call_function_queue();
 }
 
-static int generic_exec_single(int cpu, struct call_single_data *csd)
+static noinline int generic_exec_single(int cpu, struct call_single_data *csd)
 {
 	if (cpu == smp_processor_id()) {
 		unsigned long flags;
