@@ -222,7 +222,7 @@ func TestPreemptVersion(t *testing.T) {
 		s := bootOld(t, tc.release, tc.config)
 		first, _ := s.Machine.Log().Bounds()
 		line, _, _, _ := s.Machine.Log().Get(first)
-		if v := s.opts.Release.Version("a test"); !strings.Contains(v, tc.want) || !strings.Contains(string(line.Text), tc.want) {
+		if v := s.opts.Release.Version("a test"); !strings.Contains(v, tc.want) || !strings.Contains(line.Text, tc.want) {
 			t.Errorf("%s, %s: version %q, the log %q", tc.release, tc.config, v, line.Text)
 		}
 	}
