@@ -34,7 +34,8 @@ type snapshot struct{ tables []*symbols }
 // symbols is one object's symbols, immutable.
 type symbols struct {
 	module string
-	all    []abi.Symbol            // by address, aliases in kallsyms order
+	listed []abi.Symbol            // in /proc/kallsyms' order
+	all    []abi.Symbol            // by address, aliases in the order of listed
 	byName map[string][]abi.Symbol // in the order of all
 }
 
@@ -122,15 +123,22 @@ func setSizes(all []abi.Symbol, areas []abi.Range) {
 	}
 }
 
-func newSymbols(module string, all []abi.Symbol) *symbols {
-	s := &symbols{module: module, all: all, byName: make(map[string][]abi.Symbol, len(all))}
-	for _, sym := range all {
+// newSymbols takes symbols in kallsyms order.
+func newSymbols(module string, listed []abi.Symbol) *symbols {
+	s := &symbols{module: module, listed: listed, all: listed, byName: make(map[string][]abi.Symbol, len(listed))}
+	if !slices.IsSortedFunc(listed, byAddr) {
+		s.all = slices.Clone(listed)
+		slices.SortStableFunc(s.all, byAddr)
+	}
+	for _, sym := range s.all {
 		s.byName[sym.Name] = append(s.byName[sym.Name], sym)
 	}
 	return s
 }
 
-// AddModule adds a module's symbols. areas are its pieces of memory: a symbol
+func byAddr(a, b abi.Symbol) int { return cmp.Compare(a.Addr, b.Addr) }
+
+// AddModule adds a module's symbols, in the order of its symbol table. areas are its pieces of memory: a symbol
 // ends at the next one in its area, or with the area. EEXIST if the module is
 // there.
 func (t *Table) AddModule(name string, areas []abi.Range, syms []abi.Symbol) error {
@@ -150,14 +158,20 @@ func (t *Table) SetModule(name string, areas []abi.Range, syms []abi.Symbol) {
 	t.set(name, areas, syms)
 }
 
-// set publishes a module's symbols. The caller holds mu.
+// set publishes a module's symbols, which stay in the order of its symbol table. The
+// caller holds mu.
 func (t *Table) set(name string, areas []abi.Range, syms []abi.Symbol) {
 	all := slices.Clone(syms)
-	for i := range all {
-		all[i].Module = name
-	}
-	Sort(all)
+	slices.SortStableFunc(all, byAddr)
 	setSizes(all, areas)
+	size := make(map[uint64]uint64, len(all))
+	for _, s := range all {
+		size[s.Addr] = s.Size
+	}
+	all = slices.Clone(syms)
+	for i := range all {
+		all[i].Module, all[i].Size = name, size[all[i].Addr]
+	}
 	tables := slices.Clone(t.snap.Load().tables)
 	if i := find(tables, name); i >= 0 {
 		tables[i] = newSymbols(name, all)
@@ -240,7 +254,7 @@ func (s *symbols) lookup(addr uint64) (abi.Symbol, uint64, bool) {
 func (t *Table) All() []abi.Symbol {
 	var all []abi.Symbol
 	for _, s := range t.snap.Load().tables {
-		all = append(all, s.all...)
+		all = append(all, s.listed...)
 	}
 	return all
 }

@@ -158,3 +158,34 @@ func TestLookupAllocatesNothing(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// TestModuleOrder: a module's symbols are listed in the order of its symbol table,
+// and the first of aliases there is the name of their address (seen on 6.1 with a
+// module whose init function is init_module, too).
+func TestModuleOrder(t *testing.T) {
+	tab := New(nil)
+	syms := []abi.Symbol{
+		{Addr: 0x2000, Type: 't', Name: "tmod_init"},
+		{Addr: 0x1010, Type: 't', Name: "zz"},
+		{Addr: 0x2000, Type: 't', Name: "init_module"},
+		{Addr: 0x1000, Type: 't', Name: "aa"},
+	}
+	if err := tab.AddModule("tmod", []abi.Range{{Start: 0x1000, End: 0x1020}, {Start: 0x2000, End: 0x2008}}, syms); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, s := range tab.All() {
+		names = append(names, s.Name)
+	}
+	if want := []string{"tmod_init", "zz", "init_module", "aa"}; !slices.Equal(names, want) {
+		t.Errorf("listed are %q, want %q", names, want)
+	}
+	for addr, want := range map[uint64]string{0x2004: "tmod_init", 0x100f: "aa", 0x101f: "zz"} {
+		if s, _, ok := tab.Lookup(addr); !ok || s.Name != want || s.Module != "tmod" {
+			t.Errorf("%#x is in %+v, want %s", addr, s, want)
+		}
+	}
+	if _, _, ok := tab.Lookup(0x2008); ok {
+		t.Error("behind the module's text is a symbol")
+	}
+}

@@ -468,8 +468,9 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 	}
 }
 
+// ignored says whether it is a name that assemblers make.
 func ignored(name string) bool {
-	for _, p := range []string{".L", "$", "__ksymtab_", "__kstrtab", "__crc_", "__UNIQUE_ID"} {
+	for _, p := range []string{".L", "$"} {
 		if strings.HasPrefix(name, p) {
 			return true
 		}

@@ -311,7 +311,7 @@ func TestModuleStack(t *testing.T) {
 	}
 	load(t, s, "kprobe_target")
 	of := seen()
-	begins("init", of[len(of)-1], "_printk", "init_module", "do_one_initcall")
+	begins("init", of[len(of)-1], "_printk", "kprobe_target_init", "do_one_initcall")
 	load(t, s, "kprobe_user")
 	inner := &kprobes.Kprobe{SymbolName: "kprobe_target_fact", PreHandler: probe.PreHandler}
 	if err := s.Kprobes.Register(inner, nil); err != nil {
