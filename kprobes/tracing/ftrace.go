@@ -3,8 +3,8 @@ package tracing
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -185,14 +185,18 @@ func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
 // functionMatch is ftrace_glob and what match_records does with it.
 type functionMatch struct {
 	name   stringMatch
-	index  int // of a function in available_filter_functions, from 1; 0: by name
+	index  int // of a function in available_filter_functions, from 1; -1: there is none; 0: by name
 	module *stringMatch
 }
 
 // newFunctionMatch parses a pattern, whose "!" has been taken away.
 func newFunctionMatch(pattern string) functionMatch {
-	if n, err := strconv.Atoi(pattern); err == nil && n > 0 {
-		return functionMatch{index: n}
+	if isDigit(pattern) { // what follows the number is not looked at
+		n, _ := simpleUint(pattern)
+		if n == 0 || n > math.MaxInt32 {
+			return functionMatch{index: -1}
+		}
+		return functionMatch{index: int(n)}
 	}
 	return functionMatch{name: newStringMatch(pattern)}
 }

@@ -79,15 +79,18 @@ func (d *definition) expandNames(word string, again bool) ([]string, *probeError
 	}
 	rest := strings.TrimLeft(nth, "0123456789")
 	digits := strings.TrimSuffix(nth, rest)
-	n, err := parseUint(digits, 10, math.MaxUint64)
+	n := uint64(0)
+	for i := range len(digits) {
+		n = n*10 + digit(digits[i]) // modulo 2^64, as simple_strtoul
+	}
 	switch {
 	case digits == "":
 		return nil, &errBadVar
 	case rest != "" && rest[0] != ':':
 		return nil, &errBadVarENOENT
-	case err == nil && n == 0:
+	case n == 0:
 		return nil, &errBadArgNum
-	case err != nil || n > uint64(len(d.params())):
+	case n > uint64(len(d.params())):
 		return nil, &errNoBTFArg
 	}
 	return []string{d.params()[n-1].Name + rest}, nil

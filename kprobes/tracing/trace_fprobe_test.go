@@ -45,6 +45,10 @@ func TestFprobeDefinitions(t *testing.T) {
 		{"f5 vfs_read", "Maxactive is only for function exit"},
 		{"f vfs_read %ax", "Invalid fetch argument"},
 		{"f vfs_read nosuch", "This variable is not found at this probe point"},
+		{"f 0x1x", "f:fprobes/0x1x__entry 0x1x\n"},
+		{"f 3", "Failed to register probe event"},
+		{"f vfs_read $arg18446744073709551618", "f:fprobes/vfs_read__entry vfs_read buf=buf\n"},
+		{"f vfs_read $arg18446744073709551616", "Invalid argument number"},
 		{"f vfs_r* file", "No BTF entry for this probe point"},
 	} {
 		tr := newFprobeTracer(t)
