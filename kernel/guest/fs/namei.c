@@ -950,7 +950,7 @@ int vfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode
 		return err;
 	if (!dir->i_op->mkdir)
 		return -EPERM;
-	mode &= S_IRWXUGO | S_ISVTX;
+	mode &= (S_IRWXUGO | S_ISVTX) & ~current_umask();
 	err = security_inode_mkdir(dir, dentry, mode);
 	return err ? err : dir->i_op->mkdir(IDMAP_ARG(idmap) dir, dentry, mode);
 }
@@ -1053,7 +1053,7 @@ noinline __noclone PATH_RET do_mkdirat(int dfd, path_arg_t pathname, umode_t mod
 	int err = IS_ERR(d) ? PTR_ERR(d) : 0;
 
 	if (!err) {
-		err = vfs_mkdir(IDMAP_OF(path.mnt) path.dentry->d_inode, d, mode & ~current_umask());
+		err = vfs_mkdir(IDMAP_OF(path.mnt) path.dentry->d_inode, d, mode);
 		done_path_create(&path, d);
 	}
 	putname(name);
@@ -1076,8 +1076,9 @@ noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_ar
 	return err;
 }
 
-// do_remove takes a name away: a directory's or another file's.
-static int do_remove(int dfd, struct filename *name, bool isdir)
+// do_remove takes a name away: a directory's or another file's. Its callers have it
+// within themselves, so that they are who calls vfs_rmdir and vfs_unlink.
+static __always_inline int do_remove(int dfd, struct filename *name, bool isdir)
 {
 	struct nameidata nd;
 	struct path path;
@@ -1103,6 +1104,9 @@ static int do_remove(int dfd, struct filename *name, bool isdir)
 		d = __lookup_slow(&nd.last, path.dentry, 0);
 	if (IS_ERR(d)) {
 		err = PTR_ERR(d);
+	} else if (d_is_negative(d)) {
+		err = -ENOENT;
+		dput(d);
 	} else {
 		err = isdir ? do_vfs_rmdir(IDMAP_OF(path.mnt) path.dentry->d_inode, d) :
 			      vfs_unlink(IDMAP_OF(path.mnt) path.dentry->d_inode, d, NULL);
