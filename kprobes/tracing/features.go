@@ -67,7 +67,7 @@ type Features struct {
 	// RawDataID is the number of the event ftrace/raw_data; 0: 18: trace_marker of 5.10.
 	RawDataID uint16
 	// PipesSleepOn: a reader of trace_pipe that waits is not woken when recording ends:
-	// so the script trace_pipe does not end on 5.10.
+	// trace_pipe of 5.10 and 6.12.
 	PipesSleepOn bool
 	// ShortErrors: error_log has room for 255 bytes of the command's line, its ends
 	// included, and keeps 8 bits of the caret's column: releases of 5.10.

@@ -113,7 +113,7 @@ var tracing612 = tracing.Features{
 	SymbolEINVAL: true, MaxActiveExit: true, LogStringType: true, LongArgE2BIG: true, DerefColumn: true,
 	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
 	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
-	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
+	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, PipesSleepOn: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
 	Static: "6.12", Kretprobed: "arch_rethook_trampoline", KretprobedStart: true, Fprobes: true,
 }
 
