@@ -324,8 +324,26 @@ const latencyColumns = "" +
 	"#  cmd     pid     |||||| time  |   caller     \n" +
 	"#     \\   /        ||||||  \\    |    /       \n"
 
-// appendLine is print_trace_line.
+// lineMax is how long a line may be where TRACE_SEQ_BUFFER_SIZE is 8 KiB less a header:
+// releases with LongMarkers.
+const lineMax = 8155
+
+// appendLine is print_trace_line. Of raw data that are too long for a line the bytes
+// that fit are shown, without an end of the line: trace_marker of 6.12.
 func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
+	start := len(b)
+	b = a.appendWhole(b, l, clock)
+	over := len(b) - start - lineMax
+	isRaw := len(l.Data) >= entryHeader && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID()
+	if over <= 0 || !isRaw || !a.tracer.conf.LongMarkers {
+		return b
+	}
+	const digits = len(" 00")
+	over-- // the newline
+	return b[:len(b)-1-(over+digits-1)/digits*digits]
+}
+
+func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	d := l.Data
 	if len(d) < entryHeader {
 		return b
