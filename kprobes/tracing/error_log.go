@@ -107,6 +107,7 @@ var (
 	errArgTooLong      = probeError{"Argument expression is too long", syscall.EINVAL}
 	errNoArgBody       = probeError{"No argument expression", syscall.EINVAL}
 	errArrayNoClose    = probeError{"Array is not closed", syscall.EINVAL}
+	errEventTooBig     = probeError{"Event too big (too many fields?)", syscall.E2BIG}
 	errBadArraySuffix  = probeError{"Array has wrong suffix", syscall.EINVAL}
 	errBadArrayNum     = probeError{"Invalid array size", syscall.EINVAL}
 	errArrayTooBig     = probeError{"Array number is too big", syscall.EINVAL}

@@ -37,6 +37,9 @@ type Features struct {
 	NoSymstr bool
 	// OpenString: a quote alone is a string, which is empty: args_errors of 5.10.
 	OpenString bool
+	// AnySize: the arguments of an event may take more than 3,072 bytes: args_size of
+	// 5.10.
+	AnySize bool
 	// SizedArrays: the file format tells how many elements an array has: args_format
 	// of 5.10.
 	SizedArrays bool

@@ -276,6 +276,10 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 	return d, derr, err
 }
 
+// maxArgsSize is MAX_PROBE_EVENT_SIZE: how much the arguments of an event may take in
+// an entry, without the strings.
+const maxArgsSize = 3072
+
 // parseArgs parses the arguments. What comes after the 128th is not looked at.
 func (d *definition) parseArgs(words []string) (*definitionError, error) {
 	if len(words) > maxTraceArgs && d.conf.ArgsE2BIG {
@@ -304,6 +308,9 @@ func (d *definition) parseArgs(words []string) (*definitionError, error) {
 		}
 		a.offset = d.argsSize
 		d.argsSize += a.size()
+		if d.argsSize > maxArgsSize && !d.conf.AnySize {
+			return &definitionError{errEventTooBig, i + 2, a.column}, nil
+		}
 		d.args = append(d.args, a)
 	}
 	d.keepArgs()

@@ -83,6 +83,7 @@ type probeArg struct {
 	count  int  // elements of an array; 0: no array
 	sized  bool // the file format says how many
 	offset int  // in the entry, from the end of its head
+	column int  // of the argument itself in its word, for errors
 	code   fetchCode
 }
 
@@ -180,6 +181,7 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 		at += p.moved
 		offset += p.moved
 	}
+	a.column = offset
 	return p.finish(a, typ, offset, at)
 }
 

@@ -104,7 +104,7 @@ var (
 	tracing510 = tracing.Features{
 		AssistFunc: true, OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
 		BadVariable: "Invalid $-valiable specified", NoSymstr: true, OpenString: true, SizedArrays: true, NoTAI: true, NoHashPtr: true,
-		StrictTracer: true, SwapsCPU: true, ShortCmdlines: true, OwnSwitch: true, MaxPID: 32768, BlanksNotTaken: true, SnapshotSaysGlobally: true, RawDataID: 16, ShortErrors: true, PipesSleepOn: true, Static: "5.10", Kretprobed: "kretprobe_trampoline",
+		StrictTracer: true, AnySize: true, SwapsCPU: true, ShortCmdlines: true, OwnSwitch: true, MaxPID: 32768, BlanksNotTaken: true, SnapshotSaysGlobally: true, RawDataID: 16, ShortErrors: true, PipesSleepOn: true, Static: "5.10", Kretprobed: "kretprobe_trampoline",
 	}
 )
 
