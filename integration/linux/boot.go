@@ -65,11 +65,7 @@ func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs
 	for _, s := range scripts {
 		timeout += scriptTimeout + s.Limit
 	}
-	bootErr := k.boot(ctx, dir, timeout)
-	out, err := os.ReadFile(filepath.Join(dir, "out"))
-	if err != nil {
-		return nil, err
-	}
+	out, bootErr := k.bootUp(ctx, dir, timeout)
 	results, err := parse(out)
 	if err = errors.Join(bootErr, err); err != nil {
 		console, _ := os.ReadFile(filepath.Join(dir, "console"))
@@ -110,6 +106,22 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 	}
 	t.add("order", fileMode, []byte(order.String()))
 	return t.cpio(), nil
+}
+
+// boots is how often a boot is tried. On a busy machine Linux now and then dies under
+// QEMU before it has come to a script.
+const boots = 3
+
+// bootUp is boot, again when nothing came of it. It gives what init.sh sent.
+func (k *Kernel) bootUp(ctx context.Context, dir string, timeout time.Duration) (out []byte, err error) {
+	for range boots {
+		err = k.boot(ctx, dir, timeout)
+		var readErr error
+		if out, readErr = os.ReadFile(filepath.Join(dir, "out")); len(out) > 0 || ctx.Err() != nil {
+			return out, errors.Join(err, readErr)
+		}
+	}
+	return out, err
 }
 
 // boot runs QEMU until the guest powers off. One thread runs both vCPUs in turn:
