@@ -61,7 +61,7 @@ func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (int64, error) {
 	if f.Child.TID != 0 {
 		h.retire(f.Child.TID)
 	}
-	t, err := h.take(ctx, c)
+	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return 0, err
 	}
@@ -147,10 +147,13 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 	ctx, cancel := context.WithTimeout(ctx, activityPatience)
 	defer cancel()
-	t, err := h.take(ctx, c)
+	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return err
 	}
+	h.mu.Lock()
+	h.unhold(t)
+	h.mu.Unlock()
 	ends := append(h.retire(c.TID), h.end(t))
 	r := t.request(syscall.SYS_EXIT_GROUP)
 	r.args[0] = uint64(code >> 8 & 0xff)
@@ -228,7 +231,7 @@ const headSize = 256
 func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, activityPatience)
 	defer cancel()
-	t, err := h.take(ctx, c)
+	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return 0, err
 	}

@@ -89,6 +89,8 @@ type Host struct {
 	calls   map[uint64]*Task         // by address of struct host_call
 	ends    map[uint64]chan struct{} // by task_struct: closed when the task has left its CPU for the last time
 	idle    []*Task                  // host threads' tasks without a call, least recently used first
+	held    map[*Task]struct{}       // those in a call
+	unheld  chan struct{}            // closed when one of them has ended its call; nil: nobody waits
 	manager *Task
 	slots   []bool // user windows in use
 	stopped bool
@@ -105,6 +107,7 @@ func New(g Guest, pool *Pool) *Host {
 	return &Host{
 		g: g, pool: pool, done: make(chan struct{}),
 		calls: make(map[uint64]*Task), ends: make(map[uint64]chan struct{}),
+		held: make(map[*Task]struct{}),
 	}
 }
 

@@ -375,6 +375,57 @@ func TestExit(t *testing.T) {
 	}
 }
 
+// TestExitAfterCall: a thread that ends while its last call, a close that nobody waits
+// for, is still under way has that call's task, not another one.
+func TestExitAfterCall(t *testing.T) {
+	g := newFakeGuest(t)
+	inCall, closed := make(chan struct{}), make(chan struct{})
+	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+		close(inCall)
+		<-closed
+		return nil, 0, nil
+	}
+	done := make(chan error)
+	go func() {
+		_, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, leaf)
+		done <- err
+	}()
+	<-inCall
+	task := g.next - abi.CallSize + abi.DirectMap
+	g.before = func(nr uint64) (int64, bool) {
+		if nr == syscall.SYS_EXIT_GROUP {
+			go g.h.TaskDied(task)
+		}
+		return 0, nr == syscall.SYS_EXIT_GROUP
+	}
+	gone := Caller{TID: 5, PID: 5, Comm: func() string {
+		t.Error("a thread that is known was asked for its name")
+		return ""
+	}}
+	go func() {
+		waits := func() bool {
+			g.h.mu.Lock()
+			defer g.h.mu.Unlock()
+			return g.h.unheld != nil
+		}
+		for end := time.Now().Add(time.Second); !waits() && time.Now().Before(end); {
+			runtime.Gosched()
+		}
+		close(closed)
+	}()
+	if err := g.h.Exit(t.Context(), gone, 0); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	g.h.mu.Lock()
+	defer g.h.mu.Unlock()
+	if len(g.h.held) != 0 || len(g.h.idle) != 0 {
+		t.Errorf("%d tasks are in calls, %d wait for one", len(g.h.held), len(g.h.idle))
+	}
+}
+
 // TestAwaitNext: calls one right after the other find the task waiting and do
 // not wake it; one that comes later does. None is lost in between.
 func TestAwaitNext(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -67,11 +68,70 @@ func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 	if i >= 0 {
 		t := h.idle[i]
 		h.idle = slices.Delete(h.idle, i, i+1)
+		h.held[t] = struct{}{}
 		h.mu.Unlock()
 		return t, nil
 	}
 	h.mu.Unlock()
-	return h.create(ctx, c)
+	t, err := h.create(ctx, c)
+	if err == nil {
+		h.mu.Lock()
+		h.held[t] = struct{}{}
+		h.mu.Unlock()
+	}
+	return t, err
+}
+
+// closing is how long what a thread does next may wait for the end of its last call.
+const closing = 200 * time.Millisecond
+
+// takeNext is take for what the thread itself does, which it does one after the
+// other: the host does not wait for the end of a close(2) before it lets the thread
+// go on, so this waits for it.
+func (h *Host) takeNext(ctx context.Context, c Caller) (*Task, error) {
+	late := time.NewTimer(closing)
+	defer late.Stop()
+	for {
+		ended := h.inCall(c.TID)
+		if ended == nil {
+			return h.take(ctx, c)
+		}
+		select {
+		case <-ended:
+		case <-late.C:
+			return h.take(ctx, c)
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// inCall gives a channel that is closed when some call ends; nil: the thread has no
+// task, or one without a call.
+func (h *Host) inCall(tid int) <-chan struct{} {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if tid <= 0 || slices.ContainsFunc(h.idle, func(t *Task) bool { return t.tid == tid }) {
+		return nil
+	}
+	for t := range h.held {
+		if t.tid == tid {
+			if h.unheld == nil {
+				h.unheld = make(chan struct{})
+			}
+			return h.unheld
+		}
+	}
+	return nil
+}
+
+// unhold says that a task's call has ended. It needs mu.
+func (h *Host) unhold(t *Task) {
+	delete(h.held, t)
+	if h.unheld != nil {
+		close(h.unheld)
+		h.unheld = nil
+	}
 }
 
 // put ends a call's hold; the longest unused tasks are given up when there are too many.
@@ -79,10 +139,12 @@ func (h *Host) put(t *Task) {
 	t.mu.Lock()
 	dead := t.quit
 	t.mu.Unlock()
+	h.mu.Lock()
+	h.unhold(t)
 	if dead {
+		h.mu.Unlock()
 		return
 	}
-	h.mu.Lock()
 	h.idle = append(h.idle, t)
 	var old *Task
 	if len(h.idle) > maxTasks {
