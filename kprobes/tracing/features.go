@@ -9,6 +9,9 @@ type Features struct {
 	// may write buffer_percent and the buffer_size_kb of one CPU: per_cpu and
 	// small_files of 5.10.
 	OthersRead bool
+	// HistPad: histograms take what they work on with preemption off, as the column
+	// of preempt_count of synthetic events tells: nested_events of 6.12.
+	HistPad bool
 	// AssistFunc: trampolines of fentry sites call their listener by
 	// ftrace_ops_assist_func, which stack traces show: stack_handlers of 5.10.
 	AssistFunc bool

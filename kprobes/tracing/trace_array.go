@@ -19,6 +19,8 @@ type Array struct {
 	clock    clockPointer
 	errors   errorLog
 
+	timestamps atomic.Int32 // no_filter_buffering_ref: histograms that take time stamps
+
 	// The instance's name; "" for the global array.
 	Name string
 	// Gen differs between instances of the same name, one after the other.

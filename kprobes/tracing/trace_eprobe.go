@@ -239,14 +239,11 @@ func (ep *traceEprobe) hit(s *filterSubject) {
 	if s.trap == nil {
 		return
 	}
-	en := ep.begin(s.trap)
+	en := ep.beginInside(s.trap, 1)
 	if en == nil {
 		return
 	}
 	en.attached = s.entry
-	if depth := en.buf[3] & 15; depth < 15 && !ep.tracer.conf.NoPreemptCount {
-		en.buf[3]++ // the attached event's room is being kept
-	}
 	if ep.tracer.storeArgs(en, s.trap, ep.args, ep.argsSize) {
 		ep.commit(s.trap, en)
 	} else {

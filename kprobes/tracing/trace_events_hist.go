@@ -201,6 +201,14 @@ type histData struct {
 	shared int // triggers that use it; guarded by Tracer.mu
 }
 
+// stamps is how many histograms that take time stamps it is.
+func (d *histData) stamps() int32 {
+	if d.timed {
+		return 1
+	}
+	return 0
+}
+
 // histAttrs is hist_trigger_attrs: the parts of the command.
 type histAttrs struct {
 	keys, vals, sort, name, clock string

@@ -495,7 +495,11 @@ func (h *histHit) track(x *histAction, e *mapElt) bool {
 
 // trace is action_trace: the hit of a synthetic event.
 func (h *histHit) trace(x *histAction) {
-	en := x.synth.begin(h.trap)
+	depth := uint32(2) // the room that is kept is one that others may be nested in
+	if h.tracer.conf.HistPad {
+		depth++
+	}
+	en := x.synth.beginInside(h.trap, depth)
 	if en == nil {
 		return
 	}

@@ -406,6 +406,7 @@ func (f *EventFile) addTrigger(t *trigger) error {
 	list := slices.Clone(f.triggerList())
 	if t.hist != nil {
 		t.hist.shared++
+		f.array.timestamps.Add(t.hist.stamps())
 		list = append(list, t)
 	} else {
 		list = slices.Insert(list, 0, t)
@@ -425,6 +426,7 @@ func (f *EventFile) removeTrigger(fits func(*trigger) bool) {
 	f.setTriggers(slices.Delete(list, i, i+1))
 	_ = f.setSoft(false)
 	if h := t.hist; h != nil {
+		f.array.timestamps.Add(-h.stamps())
 		if h.shared--; h.shared == 0 {
 			h.dropActions()
 		}

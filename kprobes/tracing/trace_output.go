@@ -51,6 +51,14 @@ func (e *Event) begin(trap *abi.Trap) *entry {
 	return e.tracer.newEntry(trap, e.ID)
 }
 
+// beginInside is begin for a hit inside that of another event, whose room is being
+// kept with preemption off, so many times.
+func (e *Event) beginInside(trap *abi.Trap, depth uint32) *entry {
+	trap.Preempt += depth
+	defer func() { trap.Preempt -= depth }()
+	return e.begin(trap)
+}
+
 // wantsHit says whether an array would do anything with a hit now.
 func (e *Event) wantsHit() bool {
 	files := e.files.Load()
@@ -151,7 +159,8 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 // take is what trace_event_buffer_commit and its callers do with a hit: triggers,
 // filter, and the array's buffer. Triggers that look at no entry come first, so
 // that what they switch is already so for this hit; for the others the entry is
-// reserved before. True: the entry is in the buffer, and its task's name is wanted.
+// reserved before, so that it stands before what they record, but where a filter has
+// it put aside. True: the entry is in the buffer, and its task's name is wanted.
 func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	triggers := f.triggers.Load()
 	cond := triggers != nil && triggers.cond
@@ -160,25 +169,28 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	}
 	a := f.array
 	on := a.recording()
-	if !cond && (!on || f.flags.Load()&fileSoftDisabled != 0 || a.ignores(s.pid())) {
+	if !cond && !on {
 		return false
 	}
 	clock := a.clock.Load()
 	now := clock.read(a.tracer, trap.Now())
 	swaps := a.buffer.swaps.Load()
+	recorded := false
 	if cond {
+		direct := f.filter.Load() == nil || a.timestamps.Load() > 0
+		if direct {
+			recorded = on && f.records(s) && a.reservedIn(swaps).commit(trap.CPU, now, s.entry)
+		}
 		s.time, s.inNanoseconds = now, clock.inNS
 		if triggers.run(trap, s) {
 			defer triggers.after(s)
 		}
-		// A filter has the entry put aside until now, where recording may have been
-		// switched off; without one its room is taken.
-		on = on && (f.filter.Load() == nil || a.recording())
+		if direct && !recorded {
+			return false
+		}
+		on = on && a.recording() // what is put aside comes when that has been switched off, perhaps
 	}
-	if !on || f.flags.Load()&fileSoftDisabled != 0 || cond && a.ignores(s.pid()) || !f.filter.Load().passes(s) {
-		return false
-	}
-	if !a.reservedIn(swaps).commit(trap.CPU, now, s.entry) {
+	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).commit(trap.CPU, now, s.entry)) {
 		return false
 	}
 	if a.has(optStacktrace) {
@@ -191,6 +203,11 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 		a.tracer.saveTGID(trap)
 	}
 	return a.has(optRecordCmd)
+}
+
+// records says whether a hit is recorded where its array records.
+func (f *EventFile) records(s *filterSubject) bool {
+	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().passes(s)
 }
 
 func (t *Tracer) currentPID(trap *abi.Trap) int32 {

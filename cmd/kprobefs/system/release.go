@@ -114,7 +114,7 @@ var tracing612 = tracing.Features{
 	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
 	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
 	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, PipesSleepOn: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
-	Static: "6.12", Kretprobed: "arch_rethook_trampoline", KretprobedStart: true, Fprobes: true,
+	Static: "6.12", Kretprobed: "arch_rethook_trampoline", KretprobedStart: true, HistPad: true, Fprobes: true,
 }
 
 // DefaultRelease is the release of a kernel of which nothing else is said.
