@@ -599,7 +599,7 @@ func (c *cpuPages) advance(time int64, done int) {
 	c.consumed++
 }
 
-// nextTime is the time of the event that consume would take.
+// nextTime is the time of the event that peek would give.
 func (c *cpuBuffer) nextTime() (int64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -607,18 +607,25 @@ func (c *cpuBuffer) nextTime() (int64, bool) {
 	return time, ok
 }
 
-// consume takes the oldest event; lost is how many were overrun right before it.
-func (c *cpuBuffer) consume(into []byte) (data []byte, time int64, lost uint64, ok bool) {
+// peek gives the oldest event; lost is how many were overrun right before it.
+func (c *cpuBuffer) peek(into []byte) (data []byte, time int64, lost uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	event, time, done, ok := c.next()
+	event, time, _, ok := c.next()
 	if !ok {
 		return nil, 0, 0, false
 	}
-	data = append(into[:0], event...)
-	c.advance(time, done)
-	lost, c.lost = c.lost, 0
-	return data, time, lost, true
+	return append(into[:0], event...), time, c.lost, true
+}
+
+// drop takes the next event out if it is of that time.
+func (c *cpuBuffer) drop(time int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, at, done, ok := c.next(); ok && at == time {
+		c.advance(time, done)
+		c.lost = 0
+	}
 }
 
 // Bits of a page's commit that say that events were lost before it, and that
@@ -704,10 +711,18 @@ func (c *cpuBuffer) some() bool {
 	return c.entries() > c.ghosts
 }
 
-// Consume takes the oldest event of all vCPUs, or of one where cpu is not
-// negative, out of the buffer. Its data stand in into, which should have room
-// for a page. lost is how many older events of that vCPU no reader will get.
+// Consume takes the event that Peek gives out of the buffer.
 func (b *RingBuffer) Consume(cpu int, into []byte) (r Record, lost uint64, ok bool) {
+	if r, lost, ok = b.Peek(cpu, into); ok {
+		b.Drop(r)
+	}
+	return r, lost, ok
+}
+
+// Peek gives the oldest event of all vCPUs, or of one where cpu is not negative.
+// Its data stand in into, which should have room for a page. lost is how many older
+// events of that vCPU no reader will get.
+func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool) {
 	first, oldest := cpu, int64(0)
 	for i := range b.cpus {
 		if cpu >= 0 {
@@ -720,9 +735,13 @@ func (b *RingBuffer) Consume(cpu int, into []byte) (r Record, lost uint64, ok bo
 	if first < 0 {
 		return Record{}, 0, false
 	}
-	data, time, lost, ok := b.cpus[first].consume(into)
+	data, time, lost, ok := b.cpus[first].peek(into)
 	return Record{CPU: first, Time: time, Data: data}, lost, ok
 }
+
+// Drop takes an event out of the buffer that Peek has just given. It does nothing
+// where that is gone: the buffer has been emptied meanwhile.
+func (b *RingBuffer) Drop(r Record) { b.cpus[r.CPU].drop(r.Time) }
 
 // Record is one event as it stands in a page.
 type Record struct {

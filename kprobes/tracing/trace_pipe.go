@@ -8,8 +8,16 @@ import (
 	"syscall"
 )
 
-// pipeRead is the most that one read of trace_pipe gives: TRACE_SEQ_BUFFER_SIZE.
+// pipeRead is TRACE_SEQ_BUFFER_SIZE: one read of trace_pipe gives less.
 const pipeRead = 4096
+
+// maxRead is pipeRead of the pipe's release.
+func (p *Pipe) maxRead() int {
+	if p.array.tracer.conf.LongMarkers {
+		return lineMax + 1
+	}
+	return pipeRead
+}
 
 // Pipe is an open trace_pipe: it takes entries out of the buffer and gives them
 // as the lines of trace.
@@ -21,7 +29,6 @@ type Pipe struct {
 	event   []byte
 	index   int    // of the next entry
 	text    []byte // what no read has had
-	whole   int    // of text: the lines that one read may give
 	started bool   // a read has got past its wait: the end may come
 }
 
@@ -61,15 +68,14 @@ func (p *Pipe) Close() {
 func (p *Pipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.whole == 0 {
-		if more, err := p.await(ctx, min(len(b), pipeRead-1), nonblock); err != nil || !more {
+	if len(p.text) == 0 {
+		if more, err := p.await(ctx, min(len(b), p.maxRead()-1), nonblock); err != nil || !more {
 			return 0, err
 		}
 	}
 	p.started = true
-	n := copy(b, p.text[:p.whole])
+	n := copy(b, p.text)
 	p.text = p.text[:copy(p.text, p.text[n:])]
-	p.whole -= n
 	return n, nil
 }
 
@@ -115,8 +121,7 @@ func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	wake := p.array.buffer.waiters.add()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	ready = len(p.text) > p.whole // taken out for the next read
-	ready = ready || p.array.ready(p.array.buffer, p.cpu)
+	ready = p.array.ready(p.array.buffer, p.cpu)
 	return ready, wake, func() { p.array.buffer.waiters.remove(wake) }
 }
 
@@ -129,22 +134,23 @@ func appendLost(b []byte, cpu int, lost uint64) []byte {
 }
 
 // fill makes text of entries until there are size bytes; false: there is none.
-// A line that goes beyond what one read may give is for the next one.
+// An entry whose line goes beyond what one read may give stays in the buffer.
 func (p *Pipe) fill(size int) bool {
+	b := p.array.buffer
 	clock := p.array.clock.Load()
-	p.whole = len(p.text)
-	for p.whole == 0 || p.whole < size {
-		r, lost, ok := p.array.buffer.Consume(p.cpu, p.event)
+	for len(p.text) == 0 || len(p.text) < size {
+		r, lost, ok := b.Peek(p.cpu, p.event)
 		if !ok {
 			break
 		}
-		p.text = appendLost(p.text, r.CPU, lost)
-		p.text = p.array.appendLine(p.text, line{Record: r, index: p.index, next: r.Time}, clock)
-		p.index++
-		if len(p.text) >= pipeRead && p.whole > 0 {
+		text := appendLost(p.text, r.CPU, lost)
+		text = p.array.appendLine(text, line{Record: r, index: p.index, next: r.Time}, clock)
+		if len(text) >= p.maxRead() && len(p.text) > 0 {
 			break
 		}
-		p.whole = len(p.text)
+		b.Drop(r)
+		p.index++
+		p.text = text
 	}
-	return p.whole > 0
+	return len(p.text) > 0
 }
