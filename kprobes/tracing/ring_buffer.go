@@ -37,6 +37,7 @@ type cpuBuffer struct {
 	resized int        // bytes that it had when its pages were last counted out; guarded by Tracer.mu
 	writing sync.Mutex // guards what says so in cpuPages; held for one event
 	mu      sync.Mutex // guards the rest; held for one page, never across a wait
+	access  sync.Mutex // held by who takes events of this vCPU out; see Hold
 	*cpuPages
 
 	off atomic.Bool // this vCPU is not in tracing_cpumask
@@ -118,6 +119,7 @@ type cpuPages struct {
 type RingBuffer struct {
 	cpus      []cpuBuffer
 	overwrite atomic.Bool
+	access    sync.RWMutex  // written by who takes events of any vCPU out, read by who does of one; before all else
 	disabled  atomic.Bool   // tracing_on is 0
 	swaps     atomic.Uint32 // how many times it changed places with the snapshot
 	paused    atomic.Int32  // record_disabled: how many want it to pause
@@ -641,6 +643,8 @@ const (
 // room for the first. Both are seen in one look, so that a reader does not take an
 // event that comes just then for one that has no room.
 func (b *RingBuffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
+	b.Hold(cpu)
+	defer b.Leave(cpu)
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -713,13 +717,37 @@ func (c *cpuBuffer) some() bool {
 
 // Consume takes the event that Peek gives out of the buffer.
 func (b *RingBuffer) Consume(cpu int, into []byte) (r Record, lost uint64, ok bool) {
+	b.Hold(cpu)
+	defer b.Leave(cpu)
 	if r, lost, ok = b.Peek(cpu, into); ok {
 		b.Drop(r)
 	}
 	return r, lost, ok
 }
 
-// Peek gives the oldest event of all vCPUs, or of one where cpu is not negative.
+// Hold is trace_access_lock: nobody else takes events of a vCPU, or with -1 of any,
+// out of the buffer until Leave.
+func (b *RingBuffer) Hold(cpu int) {
+	if cpu < 0 {
+		b.access.Lock()
+		return
+	}
+	b.access.RLock()
+	b.cpus[cpu].access.Lock()
+}
+
+// Leave ends a Hold.
+func (b *RingBuffer) Leave(cpu int) {
+	if cpu < 0 {
+		b.access.Unlock()
+		return
+	}
+	b.cpus[cpu].access.Unlock()
+	b.access.RUnlock()
+}
+
+// Peek gives the oldest event of all vCPUs, or of one where cpu is not negative,
+// which the caller holds.
 // Its data stand in into, which should have room for a page. lost is how many older
 // events of that vCPU no reader will get.
 func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool) {
@@ -739,8 +767,8 @@ func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool)
 	return Record{CPU: first, Time: time, Data: data}, lost, ok
 }
 
-// Drop takes an event out of the buffer that Peek has just given. It does nothing
-// where that is gone: the buffer has been emptied meanwhile.
+// Drop takes an event out of the buffer that Peek has given since Hold. It does
+// nothing where that is gone: the buffer has been emptied meanwhile.
 func (b *RingBuffer) Drop(r Record) { b.cpus[r.CPU].drop(r.Time) }
 
 // Record is one event as it stands in a page.

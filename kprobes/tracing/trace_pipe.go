@@ -138,6 +138,8 @@ func appendLost(b []byte, cpu int, lost uint64) []byte {
 func (p *Pipe) fill(size int) bool {
 	b := p.array.buffer
 	clock := p.array.clock.Load()
+	b.Hold(p.cpu)
+	defer b.Leave(p.cpu)
 	for len(p.text) == 0 || len(p.text) < size {
 		r, lost, ok := b.Peek(p.cpu, p.event)
 		if !ok {
