@@ -747,9 +747,8 @@ func (b *RingBuffer) Leave(cpu int) {
 }
 
 // Peek gives the oldest event of all vCPUs, or of one where cpu is not negative,
-// which the caller holds.
-// Its data stand in into, which should have room for a page. lost is how many older
-// events of that vCPU no reader will get.
+// which the caller holds. Its data stand in into, which should have room for a page.
+// lost is how many older events of that vCPU no reader will get.
 func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool) {
 	first, oldest := cpu, int64(0)
 	for i := range b.cpus {

@@ -154,39 +154,17 @@ func (c *fetchCode) resolveField(fields map[string]*eventField) *argError {
 
 // line is one of dynamic_events.
 func (ep *traceEprobe) line() string {
-	text := fmt.Sprintf("e:%s/%s %s.%s", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name)
-	for i := range ep.args {
-		text += " " + ep.args[i].definition()
-	}
-	return text + "\n"
+	return fmt.Sprintf("e:%s/%s %s.%s%s\n", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name, definitions(ep.args))
 }
 
 // matches is eprobe_dyn_event_match: after the name may stand the attached event,
 // and the first of the arguments.
 func (ep *traceEprobe) matches(group, event string, argv []string) bool {
-	if group != "" && ep.Group != group || event != "" && ep.Name != event {
-		return false
+	place := ep.attached.Group + "/" + ep.attached.Name
+	if dot := ep.attached.Group + "." + ep.attached.Name; len(argv) > 0 && argv[0] == dot {
+		place = dot
 	}
-	if len(argv) == 0 {
-		return true
-	}
-	slash, dot := ep.attached.Group+"/"+ep.attached.Name, ep.attached.Group+"."+ep.attached.Name
-	if argv[0] != slash && argv[0] != dot || len(argv)-1 > len(ep.args) {
-		return false
-	}
-	for i, word := range argv[1:] {
-		if word != ep.args[i].definition() {
-			return false
-		}
-	}
-	return true
-}
-
-func (ep *traceEprobe) busy() error {
-	if ep.wanted() {
-		return ep.Event.busy()
-	}
-	return nil
+	return ep.named(group, event) && matchesProbe(argv, place, ep.args)
 }
 
 func (ep *traceEprobe) release() error {

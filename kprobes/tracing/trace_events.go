@@ -101,7 +101,20 @@ func (e *Event) wanted() bool {
 	return files != nil && len(*files) > 0
 }
 
+// named says whether e has this group and name; "" stands for any.
+func (e *Event) named(group, name string) bool {
+	return (group == "" || e.Group == group) && (name == "" || e.Name == name)
+}
+
+// busy is EBUSY while hits of e are wanted.
 func (e *Event) busy() error {
+	if e.wanted() {
+		return e.busyError()
+	}
+	return nil
+}
+
+func (e *Event) busyError() error {
 	return fmt.Errorf("%s/%s is enabled: %w", e.Group, e.Name, syscall.EBUSY)
 }
 

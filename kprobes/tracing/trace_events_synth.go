@@ -431,7 +431,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 // busy says whether nothing needs the event any more.
 func (s *synthEvent) busy() error {
 	if s.refs > 0 || s.eprobes > 0 || s.wanted() {
-		return s.Event.busy()
+		return s.busyError()
 	}
 	return nil
 }

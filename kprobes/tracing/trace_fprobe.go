@@ -316,27 +316,15 @@ func (tf *traceFprobe) line() string {
 			kind += strconv.Itoa(tf.maxActive)
 		}
 	}
-	text := fmt.Sprintf("%s:%s/%s %s", kind, tf.event.Group, tf.event.Name, place)
-	for i := range tf.args {
-		text += " " + tf.args[i].definition()
-	}
-	return text + "\n"
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.Group, tf.event.Name, place, definitions(tf.args))
 }
 
 // matches is trace_fprobe_match: "%return" is no part of the place.
 func (tf *traceFprobe) matches(group, event string, argv []string) bool {
-	if group != "" && tf.event.Group != group || event != "" && tf.event.Name != event {
-		return false
-	}
-	return matchesProbe(argv, tf.symbol, tf.args)
+	return tf.event.named(group, event) && matchesProbe(argv, tf.symbol, tf.args)
 }
 
-func (tf *traceFprobe) busy() error {
-	if tf.event.wanted() {
-		return tf.event.busy()
-	}
-	return nil
-}
+func (tf *traceFprobe) busy() error { return tf.event.busy() }
 
 // release is unregister_trace_fprobe. EBUSY: the event is enabled, or something is
 // attached to it, and this is its last probe.
@@ -347,7 +335,7 @@ func (tf *traceFprobe) release() error {
 			return err
 		}
 		if ev.eprobes > 0 {
-			return ev.busy()
+			return ev.busyError()
 		}
 		tf.tracer.forgetEvent(ev.Event)
 	}

@@ -167,11 +167,7 @@ func (tk *traceKprobe) line() string {
 			kind += strconv.Itoa(tk.ret.MaxActive)
 		}
 	}
-	args := ""
-	for i := range tk.args {
-		args += " " + tk.args[i].definition()
-	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.text(tk.tracer), args)
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.text(tk.tracer), definitions(tk.args))
 }
 
 // profile is a line of kprobe_profile.
@@ -192,10 +188,7 @@ func (tk *traceKprobe) hitCount() (n uint64) {
 
 // matches is trace_kprobe_match.
 func (tk *traceKprobe) matches(group, event string, argv []string) bool {
-	if group != "" && tk.event.Group != group || event != "" && tk.event.Name != event {
-		return false
-	}
-	return matchesProbe(argv, tk.text(tk.tracer), tk.args)
+	return tk.event.named(group, event) && matchesProbe(argv, tk.text(tk.tracer), tk.args)
 }
 
 // definitionOf is what the words of a definition say.
@@ -570,20 +563,15 @@ func (t *Tracer) notraceFunc(addr uint64) (abi.Symbol, bool) {
 }
 
 // busy is trace_kprobe_is_busy.
-func (tk *traceKprobe) busy() error {
-	if tk.event.wanted() {
-		return tk.event.busy()
-	}
-	return nil
-}
+func (tk *traceKprobe) busy() error { return tk.event.busy() }
 
 // release is unregister_trace_kprobe. EBUSY: the event is enabled and this is
 // its last probe. The caller holds mu.
 func (tk *traceKprobe) release() error {
 	t, e := tk.tracer, tk.event
 	if len(e.probes) == 1 {
-		if e.wanted() {
-			return e.busy()
+		if err := e.busy(); err != nil {
+			return err
 		}
 		t.forgetEvent(e.Event)
 	}

@@ -138,6 +138,14 @@ func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probeArg) {
 	ev.commit(trap, en)
 }
 
+// definitions is the arguments as a line lists them, each behind a blank.
+func definitions(args []probeArg) (text string) {
+	for i := range args {
+		text += " " + args[i].definition()
+	}
+	return text
+}
+
 // matchesProbe is trace_kprobe_match and the like: the rest of a deletion, as far as
 // there is one, must be what the listing shows.
 func matchesProbe(argv []string, place string, args []probeArg) bool {

@@ -231,11 +231,7 @@ func (u *traceUprobe) line() string {
 	if u.event.ret {
 		kind = "r"
 	}
-	text := fmt.Sprintf("%s:%s/%s %s", kind, u.event.Group, u.event.Name, u.place())
-	for i := range u.args {
-		text += " " + u.args[i].definition()
-	}
-	return text + "\n"
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, u.event.Group, u.event.Name, u.place(), definitions(u.args))
 }
 
 func (u *traceUprobe) profile() string {
@@ -244,18 +240,10 @@ func (u *traceUprobe) profile() string {
 
 // matches is trace_uprobe_match.
 func (u *traceUprobe) matches(group, event string, argv []string) bool {
-	if group != "" && u.event.Group != group || event != "" && u.event.Name != event {
-		return false
-	}
-	return matchesProbe(argv, u.place(), u.args)
+	return u.event.named(group, event) && matchesProbe(argv, u.place(), u.args)
 }
 
-func (u *traceUprobe) busy() error {
-	if u.event.wanted() {
-		return u.event.busy()
-	}
-	return nil
-}
+func (u *traceUprobe) busy() error { return u.event.busy() }
 
 func (u *traceUprobe) release() error {
 	ev := u.event
