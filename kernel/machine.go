@@ -136,8 +136,7 @@ type Machine struct {
 
 	returns map[uint64]uint64 // addresses of handlerReturns
 
-	copiesMu sync.Mutex // writers of copies
-	copies   atomic.Pointer[[]textCopy]
+	copies atomic.Pointer[[]textCopy] // replaced by trampoline only
 
 	keyMu    sync.Mutex   // one change of a static key at a time
 	stubs    bool         // tracepoints have functions for fprobes: the guest of 6.12

@@ -12,7 +12,7 @@ import (
 // trampoline is create_trampoline: a copy of ftrace_caller, or with regs of
 // ftrace_regs_caller, whose call, at ftrace_call, is of another function. It is
 // never given back: a task may be in it for long. ENOENT: the guest has not got what
-// it takes.
+// it takes. One at a time: Sites holds its lock.
 func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	const callLen, ret = 5, 0xc3
 	name, at := "ftrace_caller", "ftrace_call"
@@ -39,8 +39,6 @@ func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	if err := m.Poke(abi.Patch{Addr: addr, Bytes: code}); err != nil {
 		return 0, err
 	}
-	m.copiesMu.Lock()
-	defer m.copiesMu.Unlock()
 	var copies []textCopy
 	if had := m.copies.Load(); had != nil {
 		copies = slices.Clone(*had)
