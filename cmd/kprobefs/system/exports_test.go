@@ -585,17 +585,11 @@ func says(s *system.System, from string) (lines []string) {
 	return lines
 }
 
-// TestExamples: the documents' example modules say what the documents have them
-// say: of a fork its registers and the stack, of failing opens what they return.
-func TestExamples(t *testing.T) {
-	s, err := system.New(system.Options{CPUs: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
+// forkAndOpen does what the examples probe: a shell forks, and opens a file that is
+// not there.
+func forkAndOpen(t *testing.T, s *system.System) {
+	t.Helper()
 	ctx := context.Background()
-	load(t, s, "kprobe_example")
-	load(t, s, "kretprobe_example")
 	shell := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
 	if pid, err := s.Machine.Host().Fork(ctx, shell, host.Fork{Nr: 57, Child: host.Caller{TID: 4001, PID: 4001}}); pid != 4001 || err != nil {
 		t.Fatalf("fork gives %d, %v", pid, err)
@@ -607,6 +601,20 @@ func TestExamples(t *testing.T) {
 	if ret != -int64(syscall.ENOENT) || err != nil {
 		t.Errorf("open: %d, %v", ret, err)
 	}
+}
+
+// TestExamples: the documents' example modules say what the documents have them
+// say: of a fork its registers and the stack, of failing opens what they return.
+func TestExamples(t *testing.T) {
+	s, err := system.New(system.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	load(t, s, "kprobe_example")
+	load(t, s, "kretprobe_example")
+	forkAndOpen(t, s)
 	for _, name := range []string{"kretprobe_example", "kprobe_example"} {
 		if err := s.Modules.Delete(ctx, name); err != nil {
 			t.Error(err)

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
-	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -182,17 +181,7 @@ func TestExamplesOfEach(t *testing.T) {
 			example := moduleFor(release, "kprobe_example")
 			load(t, s, example)
 			load(t, s, moduleFor(release, "kretprobe_example"))
-			shell := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
-			if pid, err := s.Machine.Host().Fork(ctx, shell, host.Fork{Nr: 57, Child: host.Caller{TID: 4001, PID: 4001}}); pid != 4001 || err != nil {
-				t.Fatalf("fork gives %d, %v", pid, err)
-			}
-			absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
-			ret, _, err := s.Machine.Host().Do(ctx, shell, absent, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-				return nil, 0, syscall.ENOENT
-			})
-			if ret != -int64(syscall.ENOENT) || err != nil {
-				t.Errorf("open: %d, %v", ret, err)
-			}
+			forkAndOpen(t, s)
 			for _, name := range []string{"kretprobe_example", path.Base(example)} {
 				if err := s.Modules.Delete(ctx, name); err != nil {
 					t.Error(err)
