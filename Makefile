@@ -1,9 +1,9 @@
-# kprobefs: "make run" shows it, "make test" proves it.
+# kprobefs: "make run" shows it, "make test" proves it, "make docs" writes what the pages show.
 GO    ?= go
 RACE  ?= -race
 LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GUEST := kernel/guest
-IMAGES := vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12
+IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.
@@ -13,7 +13,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: help build run readme test soak check fmt vet lint tidy guest guest-check golden golden-check tables tables-check ftracetest bench man fuzz clean
+.PHONY: help build run docs docs-check map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest bench man fuzz release clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -24,16 +24,33 @@ build: ## build bin/kprobefs
 run: build ## build the program and play a tour of it, with the files in Linux's own places
 	bin/kprobefs exec --cpus 2 -- $(TOURSH) $(CURDIR)/integration/tour.sh
 
-readme: build ## put what the tour prints into README.md
-	@bin/kprobefs exec --cpus 2 -- $(TOURSH) $(CURDIR)/integration/tour.sh >out.tour 2>&1
-	@awk '/^<!-- tour -->/ { print; print "```"; while ((getline line < "out.tour") > 0) if (line != "" || n++) print line; print "```"; skip = 1 } \
-		/^<!-- \/tour -->/ { skip = 0 } !skip' README.md >out.readme && mv out.readme README.md && rm -f out.tour
+# The pages whose commands are played.
+PAGES := README.md docs/tutorial.md $(filter-out docs/guide/README.md docs/guide/go.md,$(sort $(wildcard docs/guide/*.md)))
+
+docs: ## write what their commands print into README, the tutorial and the guides
+	$(GO) run ./integration/docs update $(PAGES)
+
+docs-check: ## fail where README, the tutorial or a guide does not say what its commands print, or a page names what is not there
+	$(GO) run ./integration/docs check $(PAGES)
+	$(GO) test ./docs
+	$(GO) test -run 'TestManPages|TestCommandsPage' ./cmd/kprobefs
+
+map: ## draw the packages by their imports: docs/packages.svg
+	$(GO) run ./integration/pkgmap write docs/packages.svg
+
+map-check: ## fail if a package imports one of a higher layer, or the drawing is old
+	$(GO) run ./integration/pkgmap check docs/packages.svg
+
+cover: ## print how much of each package its own tests and those of the packages above execute
+	$(GO) test -timeout 20m -cover -coverpkg=./... -coverprofile=out.cover $$($(GO) list ./... | grep -v -e /integration) >/dev/null || true
+	@$(GO) run ./integration/cover out.cover; rm -f out.cover
 
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
-	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' ./cmd/kprobefs/system
+	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
 	$(GO) test -run '^Test100000$$' ./kprobes
-	$(GO) test -parallel 4 -timeout 15m ./integration
+	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
+	$(GO) test -parallel 4 -timeout 25m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	$(GO) test -timeout 10m ./integration/ftracetest
 
@@ -41,7 +58,7 @@ soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestWitness' ./kprobes
 
-check: fmt vet tidy lint guest-check golden-check tables-check ## what CI runs beside the tests
+check: fmt vet tidy lint map-check docs-check guest-check golden-check tables-check ## what CI runs beside the tests
 
 fmt:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }
@@ -55,7 +72,7 @@ tidy:
 lint:
 	$(GO) run $(LINT) run ./...
 
-guest: ## rebuild the guest kernels, kernel/guest/vmlinux-5.10, -6.1 and -6.12, and btf-6.12 (needs Debian 12's gcc)
+guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc)
 	$(MAKE) -C $(GUEST)
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
@@ -73,6 +90,12 @@ golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration
 golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
 	$(GO) run ./integration/golden -release $(RELEASE) check
 
+golden-checks: ## the same for each recorded release, two at a time
+	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12
+
+golden-check-%:
+	$(GO) run ./integration/golden -release $* check
+
 tables: ## record what Linux answers to the random definitions, values, filters and words of integration/grammar
 	$(GO) run ./integration/golden tables record
 
@@ -86,11 +109,16 @@ bench: ## measure the interpreter, hits, their recording, files and 10,000 probe
 	@mkdir -p out
 	$(GO) run ./integration/bench -json out/bench.json
 
-man: ## write the manual pages, docs/man, from the commands (a test compares them)
-	$(GO) test ./cmd/kprobefs -run TestManPages -args -update-man
+man: ## write the manual pages and docs/reference/commands.md from the commands' help (tests compare them)
+	$(GO) test ./cmd/kprobefs -run 'TestManPages|TestCommandsPage' -args -update-man
 
-fuzz: ## run each fuzz target for FUZZTIME, four at a time; a failing input is printed and kept
+fuzz: ## run each fuzz target for FUZZTIME, four at a time: its executions and what they found; a failing input is printed and kept
 	$(GO) run ./integration/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)'
 
+release: ## a static binary and its checksum, in dist
+	@mkdir -p dist
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -ldflags='-s -w' -o dist/kprobefs-linux-amd64 ./cmd/kprobefs
+	cd dist && sha256sum kprobefs-linux-amd64 >SHA256SUMS
+
 clean: ## remove what was built (not the guest's image, which is checked in)
-	rm -rf bin out $(GUEST)/.build
+	rm -rf bin dist out $(GUEST)/.build

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -17,26 +18,23 @@ var (
 	known    = map[string]bool{"000": true, "001": true, "002": true, "003": true, "004": true}
 )
 
-// tests gives all tests of the project as package.Function, and the scripts as
-// name.txtar.
-func tests(t *testing.T) map[string]bool {
-	found := map[string]bool{}
+// files gives the contents of the project's files whose names end in one of these ways,
+// by their path from here.
+func files(t *testing.T, endings ...string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
 	err := filepath.WalkDir("..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
 		case d.IsDir() && strings.HasPrefix(d.Name(), ".") && len(d.Name()) > 2:
 			return filepath.SkipDir
-		case strings.HasSuffix(path, ".txtar"):
-			found[d.Name()] = true
-		case strings.HasSuffix(path, "_test.go"):
+		case slices.ContainsFunc(endings, func(end string) bool { return strings.HasSuffix(path, end) }):
 			b, err := os.ReadFile(path)
 			if err != nil {
 				return err
 			}
-			for _, m := range testFunc.FindAllSubmatch(b, -1) {
-				found[filepath.Base(filepath.Dir(path))+"."+string(m[1])] = true
-			}
+			found[path] = string(b)
 		}
 		return nil
 	})
@@ -46,13 +44,38 @@ func tests(t *testing.T) map[string]bool {
 	return found
 }
 
-// statement is a line of coverage.md.
+// tests gives all tests of the project as package.Function, and the scripts as
+// name.txtar.
+func tests(t *testing.T) map[string]bool {
+	t.Helper()
+	found := map[string]bool{}
+	for path, text := range files(t, ".txtar", "_test.go") {
+		if strings.HasSuffix(path, ".txtar") {
+			found[filepath.Base(path)] = true
+			continue
+		}
+		for _, m := range testFunc.FindAllStringSubmatch(text, -1) {
+			found[packageOf(path)+"."+m[1]] = true
+		}
+	}
+	return found
+}
+
+// packageOf gives the name by which pages call the package of a file.
+func packageOf(path string) string {
+	if filepath.Dir(path) == ".." {
+		return "kprobefs"
+	}
+	return filepath.Base(filepath.Dir(path))
+}
+
+// statement is a line of reference/coverage.md.
 type statement struct {
 	number, text, in, shown string
 }
 
 func statements(t *testing.T) (lines []statement) {
-	b, err := os.ReadFile("coverage.md")
+	b, err := os.ReadFile("reference/coverage.md")
 	if err != nil {
 		t.Fatal(err)
 	}

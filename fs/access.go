@@ -22,9 +22,40 @@ const (
 	mayRead  = 4
 )
 
-// permission is generic_permission: nil or EACCES. The daemon checks by itself:
-// with FUSE's default_permissions every open would cost a GETATTR, which takes
-// the size from the inode that readers need (see openSize).
+// owner is the user who has mounted. An ordinary user is the emulated kernel's root,
+// and the only one who may use the mount. As in an id-mapped mount
+// (mount_setattr(2)), this user and root change places in requests and attributes. The
+// zero value is for a mount by root and changes nothing.
+type owner struct{ uid, gid uint32 }
+
+// mounter returns the owner of the mounts of this process.
+func mounter() owner {
+	if os.Geteuid() == 0 {
+		return owner{}
+	}
+	return owner{uint32(os.Geteuid()), uint32(os.Getegid())}
+}
+
+// user translates a user id of the host to the guest's, and back.
+func (o owner) user(id uint32) uint32 { return change(id, o.uid) }
+
+// group does so with group ids.
+func (o owner) group(id uint32) uint32 { return change(id, o.gid) }
+
+// change is its own inverse.
+func change(id, root uint32) uint32 {
+	switch id {
+	case 0:
+		return root
+	case root:
+		return 0
+	}
+	return id
+}
+
+// permission is generic_permission. The daemon checks permissions itself, because
+// with FUSE's default_permissions each open would need a GETATTR, which would take the
+// large size from the inode (see openSize).
 func (n *node) permission(c *seqfile.Caller, want uint32) error {
 	n.mu.Lock()
 	mode, uid, gid := n.mode, n.uid, n.gid
@@ -45,8 +76,8 @@ func (n *node) permission(c *seqfile.Caller, want uint32) error {
 	return fmt.Errorf("%s: mode %04o: %w", n.key.Name, mode, syscall.EACCES)
 }
 
-// capable is capable_wrt_inode_uidgid's part. Files of /proc/sys have none:
-// test_perm looks at the bits only.
+// capable is the part of generic_permission about capabilities. test_perm of /proc/sys
+// does not have it.
 func (n *node) capable(c *seqfile.Caller, want, mode uint32) bool {
 	if n.isDir() {
 		return want&mayWrite == 0 && n.hasOver(c, seqfile.CapDACReadSearch) || n.hasOver(c, seqfile.CapDACOverride)
@@ -66,19 +97,19 @@ func (n *node) hasOver(c *seqfile.Caller, capability int) bool {
 	n.mu.Lock()
 	uid, gid := n.uid, n.gid
 	n.mu.Unlock()
-	return effective(c.TID, capability) && mapped(c.TID, "uid_map", uid) && mapped(c.TID, "gid_map", gid)
+	return effective(c.TID, capability) && mapped(c.TID, "uid_map", n.owns.user(uid)) && mapped(c.TID, "gid_map", n.owns.group(gid))
 }
 
-// sameUserNS says whether a thread is in the daemon's user namespace, whose
-// users are those that the files know. One that cannot be looked at counts as in it.
+// sameUserNS reports whether a thread is in the daemon's user namespace, to which the
+// files' ids belong. A thread that cannot be seen counts as in it.
 func sameUserNS(tid int) bool {
 	theirs, err := os.Readlink("/proc/" + strconv.Itoa(tid) + "/ns/user")
 	ours, oerr := os.Readlink("/proc/self/ns/user")
 	return err != nil || oerr != nil || theirs == ours
 }
 
-// mapped says whether an id of the daemon's user namespace is also one of the
-// thread's. The third field of a line counts from the second one.
+// mapped reports whether an id of the daemon's user namespace has one in the thread's.
+// A line of the map has an id inside, one outside, and how many follow from them.
 func mapped(tid int, file string, id uint32) bool {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/" + file)
 	if err != nil {
@@ -105,7 +136,7 @@ func inGroups(c *seqfile.Caller, gid uint32) bool {
 	return false
 }
 
-// owner says whether c may change the attributes of n: inode_owner_or_capable.
+// owner is inode_owner_or_capable: whether c may change the attributes of n.
 func (n *node) owner(c *seqfile.Caller) bool {
 	n.mu.Lock()
 	uid := n.uid
@@ -113,7 +144,7 @@ func (n *node) owner(c *seqfile.Caller) bool {
 	return c.UID == uid || n.hasOver(c, seqfile.CapFowner)
 }
 
-// wanted gives the access bits that open(2)'s flags ask for.
+// wanted returns the access bits for the flags of open(2).
 func wanted(flags uint32) uint32 {
 	var w uint32
 	switch flags & syscall.O_ACCMODE {
@@ -130,8 +161,8 @@ func wanted(flags uint32) uint32 {
 	return w
 }
 
-// tgids remembers for a second which process a thread belongs to: it stays the
-// same while the thread lives, and numbers are not used again so soon.
+// tgids caches the process of each thread for a second. A thread stays in its process,
+// and the kernel does not reuse its id that soon.
 type tgids struct {
 	mu    sync.Mutex
 	known map[int]tgid
@@ -150,18 +181,21 @@ func (t *tgids) of(tid int) int {
 	}
 	now := time.Now()
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if k, ok := t.known[tid]; ok && now.Sub(k.seen) < tgidLife {
+	k, ok := t.known[tid]
+	t.mu.Unlock()
+	if ok && now.Sub(k.seen) < tgidLife {
 		return k.pid
 	}
-	if len(t.known) > 1024 {
-		clear(t.known)
-	}
-	pid := tid
+	pid := tid // /proc is read without the lock: every request passes here
 	if v, ok := statusField(tid, "Tgid:"); ok {
 		if p, err := strconv.Atoi(v); err == nil {
 			pid = p
 		}
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if len(t.known) > 1024 {
+		clear(t.known)
 	}
 	t.known[tid] = tgid{pid, now}
 	return pid
@@ -181,15 +215,43 @@ func statusField(tid int, name string) (string, bool) {
 	return "", false
 }
 
-// caller reads the header of a request.
-func (t *Tree) caller(h *fuse.InHeader) *seqfile.Caller {
-	tid, uid := int(h.Pid), h.Uid // what is asked later must not look at h: go-fuse uses it again
-	return &seqfile.Caller{
-		TID: tid, PID: t.tgids.of(tid), UID: uid, GID: h.Gid,
-		CommFunc:    func() string { return commOf(tid) },
-		CapableFunc: func(c int) bool { return hasCap(tid, uid, c) },
-		GroupsFunc:  func() []uint32 { return groupsOf(tid) },
+// killed reports whether a thread has a pending SIGKILL, which the host's kernel also
+// sends to a thread that another signal kills.
+func killed(tid int) bool {
+	if tid == 0 {
+		return false
 	}
+	for _, name := range []string{"SigPnd:", "ShdPnd:"} {
+		v, ok := statusField(tid, name)
+		if !ok {
+			return true // the thread has ended
+		}
+		if mask, err := strconv.ParseUint(v, 16, 64); err == nil && mask&(1<<(syscall.SIGKILL-1)) != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// caller returns the caller of a request.
+func (t *Tree) caller(h *fuse.InHeader) *seqfile.Caller {
+	tid := int(h.Pid) // the functions below must not use h, which go-fuse reuses
+	uid, gid := t.owner.user(h.Uid), t.owner.group(h.Gid)
+	return &seqfile.Caller{
+		TID: tid, PID: t.tgids.of(tid), UID: uid, GID: gid,
+		CommFunc:    func() string { return commOf(tid) },
+		CapableFunc: func(c int) bool { return t.capable(tid, uid, c) },
+		GroupsFunc:  func() []uint32 { return t.groupsOf(tid) },
+	}
+}
+
+// capable is capable() for a thread whose user id in the guest is uid. An ordinary
+// user who has mounted has all capabilities in the emulated kernel.
+func (t *Tree) capable(tid int, uid uint32, capability int) bool {
+	if t.owner != (owner{}) {
+		return uid == 0 && sameUserNS(tid)
+	}
+	return hasCap(tid, uid, capability)
 }
 
 func commOf(tid int) string {
@@ -200,9 +262,9 @@ func commOf(tid int) string {
 	return strings.TrimSuffix(string(b), "\n")
 }
 
-// hasCap is capable(): a capability in the daemon's user namespace, which roots
-// of others have not. Where the caller cannot be seen (it is in another pid
-// namespace), root has all of them.
+// hasCap is capable(): whether a thread has a capability in the daemon's user
+// namespace. If the thread cannot be seen (it is in another pid namespace), root has
+// all capabilities.
 func hasCap(tid int, uid uint32, capability int) bool {
 	if _, ok := statusField(tid, "CapEff:"); tid == 0 || !ok {
 		return uid == 0
@@ -210,19 +272,20 @@ func hasCap(tid int, uid uint32, capability int) bool {
 	return sameUserNS(tid) && effective(tid, capability)
 }
 
-// effective looks for a capability in CapEff, whatever namespace it is for.
+// effective reports whether a thread has a capability in its own user namespace.
 func effective(tid, capability int) bool {
 	v, _ := statusField(tid, "CapEff:")
 	mask, err := strconv.ParseUint(v, 16, 64)
 	return err == nil && mask>>uint(capability)&1 != 0
 }
 
-func groupsOf(tid int) []uint32 {
+// groupsOf returns a thread's supplementary groups, as ids of the guest.
+func (t *Tree) groupsOf(tid int) []uint32 {
 	v, _ := statusField(tid, "Groups:")
 	var list []uint32
 	for _, f := range strings.Fields(v) {
 		if g, err := strconv.ParseUint(f, 10, 32); err == nil {
-			list = append(list, uint32(g))
+			list = append(list, t.owner.group(uint32(g)))
 		}
 	}
 	return list

@@ -11,14 +11,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// fuseLogLevel is where go-fuse's own lines go.
+// fuseLogLevel is the level at which go-fuse's messages are logged.
 const fuseLogLevel = logrus.DebugLevel
 
-// maxErrno is the first number that a FUSE reply cannot carry: the host's kernel
-// refuses the reply, and the caller would hang.
+// maxErrno is the first errno that FUSE does not allow. The host's kernel would refuse
+// the reply, and the caller would hang.
 const maxErrno = 512
 
-// errnoOf gives the number that the caller sees for err; 0 when err has none.
+// errnoOf returns the errno that the caller gets for err, or 0 if err has none.
 func errnoOf(err error) syscall.Errno {
 	var e syscall.Errno
 	switch {
@@ -30,8 +30,8 @@ func errnoOf(err error) syscall.Errno {
 	return 0
 }
 
-// clamp keeps Linux's internal numbers from user space, as a system call's
-// return to user space does with ENOTSUPP.
+// clamp replaces errnos that FUSE does not allow, among them ENOTSUPP, which Linux
+// returns to user space from some of these files.
 func clamp(e syscall.Errno) syscall.Errno {
 	if e == abi.ENOTSUPP || e >= maxErrno {
 		return syscall.EOPNOTSUPP
@@ -39,8 +39,8 @@ func clamp(e syscall.Errno) syscall.Errno {
 	return e
 }
 
-// status is the one place where errors become numbers. An error that has none is
-// our own bug: EIO, and a line in the log.
+// status is the one place where errors become errnos. An error without one is a bug of
+// ours: it is logged and becomes EIO.
 func (t *Tree) status(err error) fuse.Status {
 	if err == nil {
 		return fuse.OK
@@ -53,8 +53,8 @@ func (t *Tree) status(err error) fuse.Status {
 	return fuse.Status(e)
 }
 
-// leafError gives a leaf's error the form that a guest can return.
-func (t *Tree) leafError(err error) error {
+// errno returns the errno for err as the result of a file's operation.
+func (t *Tree) errno(err error) error {
 	if err == nil {
 		return nil
 	}

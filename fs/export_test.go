@@ -6,6 +6,6 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
-// NewFace gives what a mount of root would serve, for tests that make the
+// NewFilesystem returns the filesystem of a mount of root, for tests that make the
 // requests themselves.
-func NewFace(t *Tree, root *seqfile.Row) fuse.RawFileSystem { return newFace(t, root) }
+func NewFilesystem(t *Tree, root *seqfile.Row) fuse.RawFileSystem { return newFilesystem(t, root) }

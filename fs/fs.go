@@ -1,20 +1,20 @@
 // Package fs serves a tree of seqfile rows through FUSE. It is the only package
 // that knows go-fuse.
 //
-// A Tree holds the inodes; Mount serves one of its directories, and several
-// mounts may serve parts of the same Tree (its faces). Each request that Linux
-// would see as a system call on a file (OPEN, READ, WRITE, GETATTR, READDIR,
-// FLUSH, RELEASE) goes to the Guest as that system call of the caller, and the
-// row's File answers when the guest comes to its file operation.
+// A Tree holds the inodes. Mount serves one of its directories; several mounts may
+// serve directories of the same Tree. Each request that is a system call on a file
+// (OPEN, READ, WRITE, GETATTR, READDIR, FLUSH, RELEASE) goes to the Guest as that
+// system call of the caller. When the guest comes to the file's operation, the row's
+// File does it (host.FileOp).
 //
-// What is unusual here, because the files stand for ones of debugfs, tracefs and
-// proc, which have size 0, and clients must find them as on Linux:
-//   - look-ups say that a file is large, stat(2) says 0 (see node.enlarge);
+// Files of debugfs, tracefs and proc have size 0. For clients to find them as on
+// Linux, this filesystem differs from others:
+//   - a look-up gives a file a large size, but stat(2) shows 0 (see enlarge);
 //   - a READ by the page cache is refused, so that sendfile(2) and splice(2) fail
 //     and programs fall back to read(2), as they do on debugfs;
 //   - OPEN carries O_TRUNC, since truncate(2) must not clear what `>` clears;
-//   - permissions are checked here, as FUSE's default_permissions undoes the first
-//     point, and nothing is cached, or a look-up would go by unchecked.
+//   - permissions are checked here, because FUSE's default_permissions would undo the
+//     first point, and nothing is cached, because a cached look-up is not checked.
 //
 // Locks: inodes.mu, then node.mu; server.writing, server.taking, releases.mu;
 // handles.mu, handle.mu, server.mu and the one of the table of advisory locks alone.
@@ -27,6 +27,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,24 +38,28 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/memcg"
 )
 
 // nameMax is NAME_MAX, bytes.
 const nameMax = 255
 
-// Tree is the inodes of all mounts, and the guest behind them.
+// Tree holds the inodes of all mounts, and the guest that their files use.
 type Tree struct {
-	guest  Guest
+	boot   atomic.Pointer[boot]
 	log    *logrus.Logger
+	owner  owner
 	tgids  tgids
 	inodes *inodes
 	locks  locks.Table
 
 	releases releases
+	files    atomic.Int64 // number of open files of all mounts
+	limit    *memcg.Limit // nil means no limit
 }
 
-// New makes a Tree without mounts. A nil guest takes every request straight to
-// its file; a nil log drops what would be logged.
+// New returns a Tree without mounts. With a nil guest, requests go straight to their
+// files. With a nil log, nothing is logged.
 func New(guest Guest, log *logrus.Logger) *Tree {
 	if guest == nil {
 		guest = direct{}
@@ -63,11 +68,31 @@ func New(guest Guest, log *logrus.Logger) *Tree {
 		log = logrus.New()
 		log.SetLevel(logrus.PanicLevel)
 	}
-	return &Tree{guest: guest, log: log, tgids: tgids{known: map[int]tgid{}}, inodes: newInodes()}
+	o := mounter()
+	t := &Tree{log: log, owner: o, tgids: tgids{known: map[int]tgid{}}, inodes: newInodes(o)}
+	t.inodes.stale = t.invalidate
+	t.put(guest)
+	return t
 }
 
-// face is one mount: a directory of the tree as the root of a filesystem.
-type face struct {
+// Bound sets the limit of the memory that clients can make the daemon hold with
+// files, inodes, locks, requests under way and the content of files. Requests that
+// need more fail with ENOMEM. It must be called before the first Mount.
+func (t *Tree) Bound(l *memcg.Limit) { t.limit = l }
+
+// invalidate has the host's kernel forget a name that a directory no longer has. It
+// would hold the inode until memory is short. If the name exists again, the next
+// look-up finds the new inode.
+func (t *Tree) invalidate(dir *node, name string) {
+	for _, f := range t.releases.all() {
+		if t.inodes.known(dir, name) == nil {
+			f.server.invalidate(f.fuseID(dir), name)
+		}
+	}
+}
+
+// filesystem is one mount: a directory of the tree as the root of a filesystem.
+type filesystem struct {
 	fuse.RawFileSystem // answers ENOSYS to what is not here
 	tree               *Tree
 	root               *node
@@ -75,21 +100,21 @@ type face struct {
 	handles            handles
 }
 
-var _ fuse.RawFileSystem = (*face)(nil)
+var _ fuse.RawFileSystem = (*filesystem)(nil)
 
-func newFace(t *Tree, root *seqfile.Row) *face {
-	return &face{
+func newFilesystem(t *Tree, root *seqfile.Row) *filesystem {
+	return &filesystem{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(),
 		tree:          t,
 		root:          t.inodes.root(root),
-		handles:       handles{open: map[uint64]*handle{}},
+		handles:       handles{open: map[uint64]*handle{}, total: &t.files},
 	}
 }
 
-func (f *face) String() string { return "kprobefs" }
+func (f *filesystem) String() string { return "kprobefs" }
 
-// node gives the inode that a request is about.
-func (f *face) node(h *fuse.InHeader) *node {
+// node returns the inode of a request.
+func (f *filesystem) node(h *fuse.InHeader) *node {
 	if h.NodeId == fuse.FUSE_ROOT_ID {
 		return f.root
 	}
@@ -113,45 +138,29 @@ func (r request) Err() error {
 	}
 }
 
-// begin finds the inode and the caller of a request, and makes its context, when
-// the files are closed that were before it came.
-func (f *face) begin(cancel <-chan struct{}, h *fuse.InHeader) (context.Context, *node, *seqfile.Caller, error) {
+// begin waits until files closed before the request are released (releases), and
+// returns the request's context, inode and caller.
+func (f *filesystem) begin(cancel <-chan struct{}, h *fuse.InHeader) (context.Context, *node, *seqfile.Caller, error) {
 	f.tree.releases.wait(f, cancel)
 	n := f.node(h)
 	if n == nil {
 		return nil, nil, nil, fmt.Errorf("inode %d: %w", h.NodeId, syscall.ESTALE)
 	}
 	c := f.tree.caller(h)
-	return seqfile.WithCaller(request{context.Background(), cancel}, c), n, c, nil
+	ctx := host.WithKilled(request{context.Background(), cancel}, func() bool { return killed(c.TID) })
+	return seqfile.WithCaller(ctx, c), n, c, nil
 }
 
-// leaf is the host's part of a call, without the numbers that the guest gives:
-// the host's kernel knows the position better (pread, lseek).
-type leaf func(ctx context.Context, data []byte, count int) (out []byte, n int, err error)
-
-// do runs a call in the guest.
-func (t *Tree) do(ctx context.Context, c *seqfile.Caller, call host.Call, l leaf) (int, []byte, error) {
-	ret, out, err := t.guest.Do(ctx, host.Caller{TID: c.TID, PID: c.PID, Comm: c.Comm}, call,
-		func(ctx context.Context, _ int, data []byte, count int, _ int64) ([]byte, int64, error) {
-			out, n, err := l(ctx, data, count)
-			return out, int64(n), t.leafError(err)
-		})
-	if err != nil {
-		return 0, nil, err
-	}
-	if ret < 0 {
-		return 0, nil, clamp(syscall.Errno(-ret))
-	}
-	return int(ret), out, nil
-}
-
-// Lookup is the search of one name; it is no system call.
-func (f *face) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
+// Lookup looks up one name. It is not a system call, so the guest does not see it.
+func (f *filesystem) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	_, dir, c, err := f.begin(cancel, h)
 	if err != nil {
 		return f.tree.status(err)
 	}
 	if err := dir.search(c, name); err != nil {
+		return f.tree.status(err)
+	}
+	if err := f.tree.room(c); err != nil {
 		return f.tree.status(err)
 	}
 	n := f.tree.inodes.lookup(dir, name)
@@ -162,7 +171,7 @@ func (f *face) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name string, out
 	return fuse.OK
 }
 
-// search says whether c may look for name in a directory.
+// search checks that c may look up name in a directory.
 func (n *node) search(c *seqfile.Caller, name string) error {
 	if !n.isDir() {
 		return fmt.Errorf("%s: %w", n.key.Name, syscall.ENOTDIR)
@@ -179,14 +188,13 @@ func (n *node) search(c *seqfile.Caller, name string) error {
 	return nil
 }
 
-func (f *face) entry(n *node, out *fuse.EntryOut) {
+func (f *filesystem) entry(n *node, out *fuse.EntryOut) {
 	*out = fuse.EntryOut{NodeId: n.id, Generation: 1}
 	n.attr(&out.Attr)
 	n.large(&out.Attr)
 }
 
-// large gives a regular file the size that lets the page cache ask for its
-// content.
+// large gives a regular file a size at which the page cache asks for its content.
 func (n *node) large(a *fuse.Attr) {
 	if n.isDir() {
 		return
@@ -197,33 +205,33 @@ func (n *node) large(a *fuse.Attr) {
 	n.mu.Unlock()
 }
 
-func (f *face) Forget(id, lookups uint64) { f.tree.inodes.forget(id, lookups) }
+func (f *filesystem) Forget(id, lookups uint64) { f.tree.inodes.forget(id, lookups) }
 
-// enlarge makes the host's kernel keep a large i_size for n, through a notice
-// that one byte was stored far behind. A GETATTR reply of size 0 that follows is
-// then taken as older than the inode: stat(2) sees 0, the inode stays large. Each
-// notice must lie behind the one before.
-func (f *face) enlarge(n *node) {
+// enlarge makes the host's kernel keep a large i_size for n, by a notice that one
+// byte was stored at a large offset. The kernel takes a GETATTR reply of size 0 that
+// follows as older than the inode: stat(2) shows 0, but i_size stays large. The offset
+// of each notice must be larger than the one before.
+func (f *filesystem) enlarge(n *node) {
 	n.mu.Lock()
 	n.stored++
 	off := int64(openSize + n.stored)
 	n.shrunk = false
 	n.mu.Unlock()
-	if f.server == nil { // served to nobody's kernel, as in a test
+	if f.server == nil { // a test without a mount
 		return
 	}
-	// The notice fails if the inode is not cached any more; then nothing is to keep.
+	// The notice fails if the kernel no longer has the inode. Then it keeps no size.
 	f.server.storeByte(f.fuseID(n), off)
 }
 
-func (f *face) fuseID(n *node) uint64 {
+func (f *filesystem) fuseID(n *node) uint64 {
 	if n == f.root {
 		return fuse.FUSE_ROOT_ID
 	}
 	return n.id
 }
 
-func (f *face) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (f *filesystem) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return f.tree.status(err)
@@ -231,24 +239,25 @@ func (f *face) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fuse.Att
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 && !n.isDir() {
 		return f.tree.status(f.seekEnd(n, in.Fh(), out))
 	}
-	_, _, err = f.tree.do(ctx, c, n.call(syscall.SYS_NEWFSTATAT),
-		func(context.Context, []byte, int) ([]byte, int, error) {
+	// Attributes and names do not come from the guest, so they outlast it.
+	_, _, err = f.tree.boot.Load().do(ctx, c, n.call(syscall.SYS_NEWFSTATAT), true,
+		func(context.Context, host.Op) (int, error) {
 			n.attr(&out.Attr)
-			return nil, 0, nil
+			return 0, nil
 		})
 	if err != nil {
 		return f.tree.status(err)
 	}
-	n.attr(&out.Attr) // also when the guest did not come to its leaf
+	n.attr(&out.Attr) // also when the guest did not come to the operation
 	if !n.isDir() {
 		f.enlarge(n)
 	}
 	return fuse.OK
 }
 
-// seekEnd answers the GETATTR with a file handle, which the host's kernel sends
-// for lseek(SEEK_END) alone: fstat(2) comes without one.
-func (f *face) seekEnd(n *node, fh uint64, out *fuse.AttrOut) error {
+// seekEnd answers a GETATTR with a file handle. The host's kernel sends it only for
+// lseek(SEEK_END): a GETATTR of fstat(2) has no handle.
+func (f *filesystem) seekEnd(n *node, fh uint64, out *fuse.AttrOut) error {
 	if h := f.handles.get(fh); h != nil {
 		pos, err := h.seek(0, seqfile.SeekEnd)
 		if err != nil {
@@ -264,19 +273,19 @@ func (f *face) seekEnd(n *node, fh uint64, out *fuse.AttrOut) error {
 	return nil
 }
 
-// shrink notes that the host's kernel now believes in a small size.
+// shrink notes that the host's kernel now has a small i_size.
 func (n *node) shrink() {
 	n.mu.Lock()
 	n.shrunk = true
 	n.mu.Unlock()
 }
 
-// call begins a guest call that names n's path.
+// call returns a guest call on n's path.
 func (n *node) call(nr uint64) host.Call {
 	return host.Call{Nr: nr, Path: n.at, Mode: uint64(n.key.FileMode()), FOps: n.rowNow().FOps}
 }
 
-func (f *face) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
+func (f *filesystem) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 	_, n, c, err := f.begin(cancel, &in.InHeader)
 	if err == nil && in.Mask != 0 {
 		err = n.permission(c, in.Mask&7)
@@ -285,7 +294,7 @@ func (f *face) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Status {
 }
 
 // SetAttr is chmod, chown, truncate and utimens.
-func (f *face) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
+func (f *filesystem) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	_, n, c, err := f.begin(cancel, &in.InHeader)
 	if err == nil {
 		err = n.setattr(c, in)
@@ -308,10 +317,10 @@ func (n *node) setattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 		n.mode = mode
 	}
 	if uid, ok := in.GetUID(); ok {
-		n.uid = uid
+		n.uid = n.owns.user(uid)
 	}
 	if gid, ok := in.GetGID(); ok {
-		n.gid = gid
+		n.gid = n.owns.group(gid)
 	}
 	if size, ok := in.GetSize(); ok {
 		if n.kind != seqfile.ProcSys && n.kind != seqfile.Proc && n.kind != seqfile.Devtmpfs {
@@ -329,7 +338,7 @@ func (n *node) setattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 	return nil
 }
 
-// maySetattr is setattr_prepare, and what a filesystem forbids besides.
+// maySetattr is setattr_prepare and the checks of n's kind of filesystem.
 func (n *node) maySetattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 	const modes = fuse.FATTR_MODE | fuse.FATTR_UID | fuse.FATTR_GID
 	if in.Valid&modes != 0 && n.kind == seqfile.ProcSys {
@@ -362,17 +371,20 @@ func (n *node) maySetattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 	return fmt.Errorf("%s: not the owner: %w", n.key.Name, syscall.EPERM)
 }
 
-// OpenDir reads a directory: what is listed is what it held now.
-func (f *face) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// OpenDir is open(2) of a directory.
+func (f *filesystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return f.tree.status(err)
 	}
-	h := &handle{tree: f.tree, node: n, caller: c, flags: in.Flags}
+	if err := f.tree.mayOpen(c); err != nil {
+		return f.tree.status(err)
+	}
+	h := f.newHandle(n, c, in.Flags)
 	call := n.call(syscall.SYS_OPENAT)
 	call.Flags, call.FOps = uint64(in.Flags), abi.FOpsDir
-	h.fd, _, err = f.tree.do(ctx, c, call, func(context.Context, []byte, int) ([]byte, int, error) {
-		return nil, 0, n.permission(c, mayRead)
+	h.fd, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
+		return 0, n.permission(c, mayRead)
 	})
 	if err != nil {
 		return f.tree.status(err)
@@ -381,27 +393,30 @@ func (f *face) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOu
 	return fuse.OK
 }
 
-func (f *face) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+func (f *filesystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	h := f.handles.get(in.Fh)
 	if err != nil || h == nil {
 		return f.tree.status(errors.Join(err, syscall.EBADF))
 	}
+	if err := f.tree.room(c); err != nil {
+		return f.tree.status(err)
+	}
 	call := n.call(syscall.SYS_GETDENTS64)
-	call.FD, call.Count, call.FOps = h.fd, int(in.Size), abi.FOpsDir
-	_, _, err = f.tree.do(ctx, c, call, func(context.Context, []byte, int) ([]byte, int, error) {
+	call.FD, call.Files, call.Count, call.FOps = h.fd, h.owner(), int(in.Size), abi.FOpsDir
+	_, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
 		for _, e := range h.entries(f.tree, in.Offset) {
 			if !out.AddDirEntry(e) {
 				break
 			}
 		}
-		return nil, 0, nil
+		return 0, nil
 	})
 	return f.tree.status(err)
 }
 
-// entries gives what READDIR lists from off on: "." and ".." first, since procps'
-// sysctl skips two entries without a look at their names.
+// entries returns the directory's entries from off on. "." and ".." come first, since
+// procps' sysctl skips the first two entries whatever their names are.
 func (h *handle) entries(t *Tree, off uint64) []fuse.DirEntry {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -429,7 +444,7 @@ func (t *Tree) entries(n *node) []fuse.DirEntry {
 		slices.Reverse(nodes) // dcache_readdir: the newest first
 	case seqfile.ProcSys:
 		slices.SortFunc(nodes, func(a, b *node) int { return strings.Compare(a.key.Name, b.key.Name) })
-	default: // as they were made
+	default: // in the order of creation
 	}
 	for _, c := range nodes {
 		list = append(list, fuse.DirEntry{Name: c.key.Name, Ino: c.id, Mode: c.key.FileMode()})
@@ -440,49 +455,69 @@ func (t *Tree) entries(n *node) []fuse.DirEntry {
 	return list
 }
 
-func (f *face) ReleaseDir(in *fuse.ReleaseIn) {
+func (f *filesystem) ReleaseDir(in *fuse.ReleaseIn) {
 	if h := f.handles.remove(in.Fh); h != nil {
 		h.release()
 	}
 }
 
-// FsyncDir does nothing where directories are simple_dir_operations, and is
-// unknown to those of proc.
-func (f *face) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+// FsyncDir does nothing with simple_dir_operations; directories of proc do not have it.
+func (f *filesystem) FsyncDir(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
 	if n := f.node(&in.InHeader); n != nil && (n.kind == seqfile.Proc || n.kind == seqfile.ProcSys) {
 		return fuse.EINVAL
 	}
 	return fuse.OK
 }
 
-// StatFs is simple_statfs, but for the type, which the host's kernel gives.
-func (f *face) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
+// StatFs is simple_statfs, except for the type, which is that of FUSE.
+func (f *filesystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.StatfsOut) fuse.Status {
 	*out = fuse.StatfsOut{Bsize: blockSize, Frsize: blockSize, NameLen: nameMax}
 	return fuse.OK
 }
 
-// GetXAttr says each time that there are no extended attributes. After an ENOSYS
-// the host's kernel would not ask again, but say ENODATA for the access list.
-func (f *face) GetXAttr(<-chan struct{}, *fuse.InHeader, string, []byte) (uint32, fuse.Status) {
+// GetXAttr gives EOPNOTSUPP each time. After ENOSYS the host's kernel would no longer
+// ask, and return ENODATA for access control lists.
+func (f *filesystem) GetXAttr(<-chan struct{}, *fuse.InHeader, string, []byte) (uint32, fuse.Status) {
 	return 0, fuse.Status(syscall.EOPNOTSUPP)
 }
 
-func (f *face) ListXAttr(<-chan struct{}, *fuse.InHeader, []byte) (uint32, fuse.Status) {
+func (f *filesystem) ListXAttr(<-chan struct{}, *fuse.InHeader, []byte) (uint32, fuse.Status) {
 	return 0, fuse.OK
 }
 
-func (f *face) Fsync(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.EINVAL }
+func (f *filesystem) Fsync(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.EINVAL }
 
-func (f *face) Fallocate(<-chan struct{}, *fuse.FallocateIn) fuse.Status {
+func (f *filesystem) Fallocate(<-chan struct{}, *fuse.FallocateIn) fuse.Status {
 	return fuse.Status(syscall.EOPNOTSUPP)
 }
 
-func (f *face) CopyFileRange(<-chan struct{}, *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
+func (f *filesystem) CopyFileRange(<-chan struct{}, *fuse.CopyFileRangeIn) (uint32, fuse.Status) {
 	return 0, fuse.EXDEV
+}
+
+// maxFiles is fs.file-max: how many files all processes without CAP_SYS_ADMIN may
+// have open together. The guest has memory for a third more, so that root can still
+// open files.
+const maxFiles = 1 << 16
+
+// room returns ENOMEM if the daemon may not hold a little more for c.
+func (t *Tree) room(c *seqfile.Caller) error { return t.limit.Small(c.UID == 0) }
+
+// mayOpen returns ENFILE or ENOMEM if c may not open one more file.
+func (t *Tree) mayOpen(c *seqfile.Caller) error {
+	if err := t.room(c); err != nil {
+		return err
+	}
+	if t.files.Load() < maxFiles || c.Capable(seqfile.CapSysAdmin) {
+		return nil
+	}
+	return fmt.Errorf("%d files are open: %w", maxFiles, syscall.ENFILE)
 }
 
 // handles are the open files of a mount.
 type handles struct {
+	total *atomic.Int64 // of all mounts
+
 	mu   sync.Mutex
 	last uint64
 	open map[uint64]*handle
@@ -493,6 +528,7 @@ func (t *handles) add(h *handle) uint64 {
 	defer t.mu.Unlock()
 	t.last++
 	t.open[t.last] = h
+	t.total.Add(1)
 	return t.last
 }
 
@@ -506,18 +542,21 @@ func (t *handles) remove(fh uint64) *handle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	h := t.open[fh]
-	delete(t.open, fh)
+	if h != nil {
+		delete(t.open, fh)
+		t.total.Add(-1)
+	}
 	return h
 }
 
-// any says whether a file is open.
+// any reports whether a file is open.
 func (t *handles) any() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.open) > 0
 }
 
-// all gives what is open, for the end of a mount.
+// all removes and returns all handles, at the end of a mount.
 func (t *handles) all() []*handle {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -526,5 +565,6 @@ func (t *handles) all() []*handle {
 		list = append(list, h)
 	}
 	clear(t.open)
+	t.total.Add(-int64(len(list)))
 	return list
 }

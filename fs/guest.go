@@ -8,42 +8,62 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// Guest runs the host's requests as system calls of the emulated kernel:
-// *host.Host. ret is the guest's result, bytes or -errno; out is what the
-// caller's buffer then holds. err says that there was no result.
+// Guest makes the system calls of the host's processes in the emulated kernel. A
+// *host.Host is one.
 type Guest interface {
-	Do(ctx context.Context, c host.Caller, call host.Call, leaf host.Leaf) (ret int64, out []byte, err error)
+	// Do returns the result of the guest's system call, a count or -errno, and the
+	// data of a read. err means that there is no result: host.ErrStopped when the
+	// guest has stopped, and Stopped is closed.
+	Do(ctx context.Context, c host.Caller, call host.Call, op host.FileOp) (ret int64, out []byte, err error)
+	// Closing sets a function that waits until the files whose last close(2) has
+	// returned are released.
+	Closing(wait func(ctx context.Context))
+	Stopped() <-chan struct{}
 }
 
 var _ Guest = (*host.Host)(nil)
 
-// direct stands for a machine where there is none: every call comes to its leaf.
+// direct is the Guest of a Tree without a machine: it runs each call's FileOp at once.
 type direct struct{}
 
 var _ Guest = direct{}
 
-func (direct) Do(ctx context.Context, _ host.Caller, call host.Call, leaf host.Leaf) (int64, []byte, error) {
-	out, n, err := leaf(ctx, leafOf(call.Nr), call.Data, call.Count, 0)
+func (direct) Closing(func(context.Context)) {}
+
+func (direct) Do(ctx context.Context, _ host.Caller, call host.Call, op host.FileOp) (int64, []byte, error) {
+	n, err := directly(ctx, call, op)
 	if err != nil {
 		return -int64(errnoOf(err)), nil, nil
 	}
-	return n, out, nil
+	return int64(n), call.Into[:min(n, len(call.Into))], nil
 }
 
-func leafOf(nr uint64) int {
+// directly runs the FileOp of a call without a guest.
+func directly(ctx context.Context, call host.Call, op host.FileOp) (int, error) {
+	buf := call.Data
+	if call.Nr == syscall.SYS_READ {
+		buf = call.Into[:call.Count]
+	}
+	return op(ctx, host.Op{Kind: opOf(call.Nr), Buf: buf})
+}
+
+func (direct) Stopped() <-chan struct{} { return nil }
+
+// opOf returns the operation that a system call comes to.
+func opOf(nr uint64) int {
 	switch nr {
 	case syscall.SYS_OPENAT:
-		return abi.LeafOpen
+		return abi.OpOpen
 	case syscall.SYS_READ:
-		return abi.LeafRead
+		return abi.OpRead
 	case syscall.SYS_WRITE:
-		return abi.LeafWrite
+		return abi.OpWrite
 	case syscall.SYS_NEWFSTATAT:
-		return abi.LeafStat
+		return abi.OpStat
 	case syscall.SYS_GETDENTS64:
-		return abi.LeafReaddir
+		return abi.OpReaddir
 	case abi.HostFilpClose:
-		return abi.LeafFlush
+		return abi.OpFlush
 	}
-	return abi.LeafRelease
+	return abi.OpRelease
 }

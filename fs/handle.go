@@ -1,6 +1,7 @@
 package fs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
@@ -18,28 +19,40 @@ import (
 type handle struct {
 	tree   *Tree
 	node   *node
-	caller *seqfile.Caller // who opened it
+	boot   *boot           // what was behind the files when it was opened
+	lasts  bool            // the node's
+	caller *seqfile.Caller // of open(2)
 	flags  uint32
-	fd     int // the guest's descriptor
+	fd     int // the guest's descriptor, of the process that opened it
 	once   sync.Once
 
-	locked atomic.Bool // locks were asked for through it
+	locked atomic.Bool // it may have advisory locks
 
-	mu   sync.Mutex
-	file seqfile.File
-	dir  []fuse.DirEntry // what READDIR lists
+	mu       sync.Mutex
+	closer   *seqfile.Caller // of the last close(2) of a descriptor, or nil
+	borrowed map[int]int     // number of descriptors that a process has for TruePosition
+	file     seqfile.File
+	dir      []fuse.DirEntry // entries of a directory
 
-	polled chan struct{} // closed to end the watch for those who poll; nil: none
+	polled chan struct{} // closed to end the wait for a Poller, or nil
 	over   bool          // the file has ended
 
-	// end and pos say where the host's kernel believes the position to be and
-	// where it is: writes to some files do not move it, and O_APPEND begins at
-	// the size that it believes in.
+	// end is the position that the host's kernel has after the last read or write,
+	// and pos the one that Linux would have. They differ because writes to some
+	// files do not move the position, and because O_APPEND starts at i_size.
 	end, pos int64
 }
 
-// opened gives the File. There is none when the guest's open came back without
-// having reached its file operation, as a probe can make it.
+// owner is the process that opened the file. Its children, and processes that it has
+// sent the descriptor to, may have the file open as well.
+func (h *handle) owner() int { return cmp.Or(h.caller.PID, h.caller.TID, -1) }
+
+func (f *filesystem) newHandle(n *node, c *seqfile.Caller, flags uint32) *handle {
+	return &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), lasts: n != nil && n.lasts, caller: c, flags: flags}
+}
+
+// opened returns the File. It is unopened if the guest's open(2) has succeeded without
+// the file's open operation, which a probe can cause.
 func (h *handle) opened() seqfile.File {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -49,15 +62,15 @@ func (h *handle) opened() seqfile.File {
 	return h.file
 }
 
-// unopened is what a handle has whose file was never opened.
+// unopened is the File of a handle whose open operation was skipped.
 type unopened struct{}
 
 func (unopened) Read(context.Context, []byte, int64) (int, error)  { return 0, syscall.EIO }
 func (unopened) Write(context.Context, []byte, int64) (int, error) { return 0, syscall.EIO }
 func (unopened) Release()                                          {}
 
-// Open is open(2) without O_CREAT, or with it on a file that is there.
-func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// Open is open(2) of a file that exists.
+func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return f.tree.status(err)
@@ -68,7 +81,10 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 	if in.Flags&syscall.O_DIRECT != 0 {
 		return fuse.EINVAL
 	}
-	h := &handle{tree: f.tree, node: n, caller: c, flags: in.Flags}
+	if err := f.tree.mayOpen(c); err != nil {
+		return f.tree.status(err)
+	}
+	h := f.newHandle(n, c, in.Flags)
 	call := n.call(syscall.SYS_OPENAT)
 	call.Flags = uint64(in.Flags)
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
@@ -87,12 +103,12 @@ func (f *face) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) 
 
 // open runs an open(2) in the guest.
 func (h *handle) open(ctx context.Context, call host.Call, open func(context.Context) (seqfile.File, error)) error {
-	fd, _, err := h.tree.do(ctx, h.caller, call, func(ctx context.Context, _ []byte, _ int) ([]byte, int, error) {
+	fd, _, err := h.boot.do(ctx, h.caller, call, h.lasts, func(ctx context.Context, _ host.Op) (int, error) {
 		file, err := open(ctx)
 		h.mu.Lock()
 		h.file = file
 		h.mu.Unlock()
-		return nil, 0, err
+		return 0, err
 	})
 	if err != nil {
 		h.closeFile()
@@ -102,9 +118,9 @@ func (h *handle) open(ctx context.Context, call host.Call, open func(context.Con
 	return nil
 }
 
-func (f *face) opened(h *handle, out *fuse.OpenOut) {
+func (f *filesystem) opened(h *handle, out *fuse.OpenOut) {
 	out.Fh = f.handles.add(h)
-	// Writers do not wait for each other in the host's kernel: one may take long.
+	// One write may take long, and must not keep others waiting in the host's kernel.
 	out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
 	if h.flags&syscall.O_TRUNC != 0 {
 		h.node.truncated() // after this reply; the next open or close makes it large again
@@ -118,8 +134,8 @@ func (f *face) opened(h *handle, out *fuse.OpenOut) {
 	}
 }
 
-// truncated is what O_TRUNC leaves behind in an inode: the host's kernel sets its
-// own i_size to 0 once the open has succeeded.
+// truncated notes an open with O_TRUNC, after which the host's kernel sets its i_size
+// to 0.
 func (n *node) truncated() {
 	n.touch()
 	n.mu.Lock()
@@ -128,8 +144,8 @@ func (n *node) truncated() {
 	n.shrunk = true
 }
 
-// Create is open(2) with O_CREAT of a name that is not there.
-func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+// Create is open(2) with O_CREAT of a file that does not exist.
+func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
 	ctx, dir, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return f.tree.status(err)
@@ -141,7 +157,11 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	if !ok {
 		return f.tree.status(dir.refuse(opCreate))
 	}
-	h := &handle{tree: f.tree, caller: c, flags: in.Flags}
+	if err := f.tree.mayOpen(c); err != nil {
+		return f.tree.status(err)
+	}
+	h := f.newHandle(nil, c, in.Flags)
+	h.lasts = dir.lasts
 	call := dir.call(syscall.SYS_OPENAT)
 	call.Path, call.Flags, call.Mode = dir.at+"/"+name, uint64(in.Flags), uint64(syscall.S_IFREG|in.Mode)
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
@@ -159,9 +179,9 @@ func (f *face) Create(cancel <-chan struct{}, in *fuse.CreateIn, name string, ou
 	return fuse.OK
 }
 
-// Read is read(2). A READ without an owner of locks comes from the page cache
-// (sendfile, splice, a mapping): where Linux has none of these, it is refused.
-func (f *face) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
+// Read is read(2). A READ without a lock owner comes from the page cache, for
+// sendfile, splice or mmap. It is refused where Linux has none of these.
+func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return nil, f.tree.status(err)
@@ -176,13 +196,13 @@ func (f *face) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.R
 	c.FileFlags = in.Flags
 	pos := h.position(int64(in.Offset))
 	call := n.call(syscall.SYS_READ)
-	call.FD, call.Count, call.Into = h.fd, min(int(in.Size), len(buf)), buf
-	done := 0 // the guest may come more than once
-	ret, data, err := f.tree.do(ctx, c, call, func(ctx context.Context, _ []byte, count int) ([]byte, int, error) {
-		p := buf[:min(count, len(buf))]
+	call.FD, call.Files, call.Count, call.Into = h.fd, h.owner(), min(int(in.Size), len(buf)), buf
+	done := 0 // the guest may read more than once
+	ret, data, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {
+		p := buf[:min(len(op.Buf), len(buf))] // op.Buf is cleared with its machine
 		got, err := h.opened().Read(ctx, p, pos+int64(done))
 		done += got
-		return p[:got], got, err
+		return copy(op.Buf, p[:got]), err
 	})
 	if err != nil {
 		return nil, f.tree.status(err)
@@ -193,7 +213,7 @@ func (f *face) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.R
 }
 
 // Write is write(2).
-func (f *face) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
+func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return 0, f.tree.status(err)
@@ -205,12 +225,12 @@ func (f *face) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uin
 	c.FileFlags = in.Flags
 	pos := h.position(int64(in.Offset))
 	call := n.call(syscall.SYS_WRITE)
-	call.FD, call.Data = h.fd, data
+	call.FD, call.Files, call.Data = h.fd, h.owner(), data
 	done := 0
-	ret, _, err := f.tree.do(ctx, c, call, func(ctx context.Context, data []byte, _ int) ([]byte, int, error) {
-		n, err := h.opened().Write(ctx, data, pos+int64(done))
+	ret, _, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {
+		n, err := h.opened().Write(ctx, op.Buf, pos+int64(done))
 		done += n
-		return nil, n, err
+		return n, err
 	})
 	if err != nil {
 		return 0, f.tree.status(err)
@@ -223,7 +243,7 @@ func (f *face) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uin
 	return uint32(ret), fuse.OK
 }
 
-// position gives the file's position for the one that the host's kernel names.
+// position returns the position that Linux would have where the host's kernel has off.
 func (h *handle) position(off int64) int64 {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -242,7 +262,7 @@ func (h *handle) moved(end, pos int64) {
 	h.end, h.pos = end, pos
 }
 
-// seek is the part of lseek(2) that asks the daemon.
+// seek does the kinds of lseek(2) for which the host's kernel asks the daemon.
 func (h *handle) seek(off int64, whence int) (int64, error) {
 	if s, ok := seqfile.As[seqfile.Seeker](h.opened()); ok {
 		return s.Seek(off, whence)
@@ -256,7 +276,7 @@ func (h *handle) seek(off int64, whence int) (int64, error) {
 }
 
 // Lseek is SEEK_DATA and SEEK_HOLE.
-func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+func (f *filesystem) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
 	h := f.handles.get(in.Fh)
 	if h == nil {
 		return fuse.EBADF
@@ -266,46 +286,54 @@ func (f *face) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fu
 	return f.tree.status(err)
 }
 
-// Flush is each close(2) of a descriptor.
-func (f *face) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+// Flush is close(2) of a descriptor.
+func (f *filesystem) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	h := f.handles.get(in.Fh)
 	if err != nil || h == nil {
 		return fuse.OK
 	}
+	if h.returned(c) {
+		f.flushLocks(n, in)
+		return fuse.OK
+	}
 	call := n.call(abi.HostFilpClose)
-	call.FD = h.fd
-	_, _, err = f.tree.do(ctx, c, call, func(ctx context.Context, _ []byte, _ int) ([]byte, int, error) {
+	call.FD, call.Files = h.fd, h.owner()
+	_, _, err = h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, _ host.Op) (int, error) {
 		if fl, ok := seqfile.As[seqfile.Flusher](h.opened()); ok {
-			return nil, 0, fl.Flush(ctx)
+			return 0, fl.Flush(ctx)
 		}
-		return nil, 0, nil
+		return 0, nil
 	})
 	f.flushLocks(n, in)
 	n.mu.Lock()
 	shrunk := n.shrunk
 	n.mu.Unlock()
-	if shrunk { // those who have the file open would find its end at once (sendfile)
+	if shrunk { // sendfile on other descriptors of the file would return 0
 		f.enlarge(n)
 	}
 	return f.tree.status(err)
 }
 
-// Release is the end of the last reference. Nobody waits for it.
-func (f *face) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+// Release is the release of an open file. The host's kernel does not wait for it.
+func (f *filesystem) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if h := f.handles.remove(in.Fh); h != nil {
 		h.release()
 	}
 }
 
-// release gives the guest's descriptor back and ends the File.
+// release closes the guest's descriptor and the File. As on Linux it is part of the
+// last close(2), whose caller is known from the last FLUSH.
 func (h *handle) release() {
 	h.releaseLocks()
-	call := host.Call{Nr: abi.HostRelease, FD: h.fd}
-	_, _, err := h.tree.do(context.Background(), h.caller, call,
-		func(context.Context, []byte, int) ([]byte, int, error) {
+	h.mu.Lock()
+	closer := cmp.Or(h.closer, h.caller)
+	h.mu.Unlock()
+	call := host.Call{Nr: abi.HostRelease, FD: h.fd, Files: h.owner()}
+	_, _, err := h.boot.do(context.Background(), closer, call, h.lasts,
+		func(context.Context, host.Op) (int, error) {
 			h.closeFile()
-			return nil, 0, nil
+			return 0, nil
 		})
 	if err != nil {
 		h.tree.log.WithField("err", err).Debug("release")
@@ -313,7 +341,7 @@ func (h *handle) release() {
 	h.closeFile()
 }
 
-// closeFile ends the File once, however often it is called.
+// closeFile releases the File the first time it is called.
 func (h *handle) closeFile() {
 	h.once.Do(func() {
 		h.mu.Lock()

@@ -14,7 +14,7 @@ import (
 )
 
 // GetLk is fcntl(2)'s F_GETLK.
-func (f *face) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
+func (f *filesystem) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fuse.Status {
 	_, n, _, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return f.tree.status(err)
@@ -29,23 +29,28 @@ func (f *face) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOut) fus
 }
 
 // SetLk is F_SETLK, and flock(2) with LOCK_NB.
-func (f *face) SetLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+func (f *filesystem) SetLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	f.tree.releases.wait(f, cancel)
 	return f.tree.status(f.setLock(nil, in))
 }
 
 // SetLkw is F_SETLKW, and flock(2) without LOCK_NB.
-func (f *face) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
+func (f *filesystem) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	f.tree.releases.wait(f, cancel)
 	return f.tree.status(f.setLock(cancel, in))
 }
 
-func (f *face) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
+func (f *filesystem) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
 	n, h := f.node(&in.InHeader), f.handles.get(in.Fh)
 	if n == nil || h == nil {
 		return syscall.EBADF
 	}
 	l := f.lock(in)
+	if l.Type != locks.Unlock {
+		if err := f.tree.limit.Small(in.Uid == 0); err != nil {
+			return err
+		}
+	}
 	l.Handle = h
 	h.locked.Store(true)
 	if in.LkFlags&fuse.LK_FLOCK != 0 {
@@ -55,21 +60,20 @@ func (f *face) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
 	return f.tree.locks.Set(cancel, &n.posix, l)
 }
 
-// lock reads a request. Nothing of it is kept: go-fuse uses it again.
-func (f *face) lock(in *fuse.LkIn) locks.Lock {
+// lock returns the lock of a request, without references to in, which go-fuse reuses.
+func (f *filesystem) lock(in *fuse.LkIn) locks.Lock {
 	return locks.Lock{
 		Type: locks.Type(in.Lk.Typ), Start: in.Lk.Start, End: in.Lk.End,
 		Owner: locks.Owner{
-			Face: f, ID: in.Owner, PID: f.tree.tgids.of(int(in.Pid)),
+			Mount: f, ID: in.Owner, PID: f.tree.tgids.of(int(in.Pid)),
 			OFD: in.LkFlags&fuse.LK_FLOCK == 0 && callsOFD(int(in.Pid)),
 		},
 	}
 }
 
-// callsOFD says whether a thread that waits for us in fcntl(2) has called it for
-// an open file description (F_OFD_*), which the request does not tell. It
-// matters only between mounts and for EDEADLK; where the thread cannot be looked
-// at, the lock counts as its process'.
+// callsOFD reports whether a thread waits in fcntl(2) with an F_OFD_* command, which
+// the request does not tell. It matters only between mounts and for EDEADLK. If the
+// thread cannot be seen, the lock counts as one of its process.
 func callsOFD(tid int) bool {
 	for range 3 {
 		b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/syscall")
@@ -81,22 +85,22 @@ func callsOFD(tid int) bool {
 			cmd, _ := strconv.ParseUint(args[2], 0, 64)
 			return cmd >= unix.F_OFD_GETLK && cmd <= unix.F_OFD_SETLKW
 		}
-		runtime.Gosched() // "running": it has not fallen asleep yet
+		runtime.Gosched() // the file says "running": the thread does not sleep yet
 	}
 	return false
 }
 
-// flushLocks is what close(2) does to the locks of a process, whichever
-// descriptor of the file it closes.
-func (f *face) flushLocks(n *node, in *fuse.FlushIn) {
+// flushLocks releases a process's locks of a file, as close(2) of any of its
+// descriptors does.
+func (f *filesystem) flushLocks(n *node, in *fuse.FlushIn) {
 	if !n.locked.Load() {
 		return
 	}
-	f.tree.locks.ReleaseOwner(&n.posix, locks.Owner{Face: f, ID: in.LockOwner, PID: f.tree.tgids.of(int(in.Pid))})
+	f.tree.locks.ReleaseOwner(&n.posix, locks.Owner{Mount: f, ID: in.LockOwner, PID: f.tree.tgids.of(int(in.Pid))})
 }
 
-// releaseLocks ends what was locked through h and is still so: flock(2) and
-// open file descriptions.
+// releaseLocks releases the locks of h that remain: those of flock(2) and of open file
+// descriptions.
 func (h *handle) releaseLocks() {
 	if h.locked.Load() {
 		h.tree.locks.ReleaseHandle(&h.node.posix, h)

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/integration/unshare"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
@@ -28,52 +28,15 @@ import (
 // again, told apart by a variable.
 const (
 	roleVar   = "KPROBEFS_TEST_ROLE"
-	roleTests = "tests"
 	roleServe = "serve"
 )
 
 func TestMain(m *testing.M) {
-	switch os.Getenv(roleVar) {
-	case roleServe:
+	if os.Getenv(roleVar) == roleServe {
 		serveFake(os.Args[1:]...)
-	case roleTests:
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(m.Run())
-	default:
-		os.Exit(inNamespace())
+		return
 	}
-}
-
-// inNamespace runs this binary again in a private namespace; as root of a user
-// namespace when it is not root.
-func inNamespace() int {
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
-	runtime.LockOSThread()
-	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, "no private namespace to test in:", err)
-		return 0
-	}
-	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by one
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for s := range interrupts {
-			_ = cmd.Process.Signal(s)
-		}
-	}()
-	_ = cmd.Wait()
-	return cmd.ProcessState.ExitCode()
+	os.Exit(unshare.Main(m.Run))
 }
 
 // fake is a tree with one file for each kind.

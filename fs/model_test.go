@@ -10,9 +10,10 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/integration/model"
@@ -23,8 +24,8 @@ import (
 // the requests, one at a time. Time goes by fast in it, or a sequence would mostly
 // wait for grace periods and the optimizer.
 type unmounted struct {
-	face fuse.RawFileSystem
-	tid  uint32
+	fs  fuse.RawFileSystem
+	tid uint32
 }
 
 // newUnmounted makes one. The requests come straight to the files, not as the
@@ -32,7 +33,7 @@ type unmounted struct {
 func newUnmounted(t testing.TB) *unmounted {
 	t.Helper()
 	clock := kernel.NewVirtualClock(1_700_000_000_000_000_000)
-	s, err := system.New(system.Options{CPUs: 2, Seed: 1, Clock: clock})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2, Seed: 1, Clock: clock})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +44,10 @@ func newUnmounted(t testing.TB) *unmounted {
 			select {
 			case <-stop:
 				return
-			case <-time.After(100 * time.Microsecond):
+			default:
+				// Not a timer: Go's wake an idle process a millisecond late, and the
+				// sequences would wait for nothing else.
+				_ = unix.Nanosleep(&unix.Timespec{Nsec: 20_000}, nil)
 				clock.Advance(10 * time.Millisecond)
 			}
 		}
@@ -56,7 +60,7 @@ func newUnmounted(t testing.TB) *unmounted {
 		wg.Wait()
 	})
 	root := &seqfile.Row{Name: "/", Mode: 0o755, Dir: s.Tree(), Kind: seqfile.Ours, At: "/"}
-	return &unmounted{face: fs.NewFace(fs.New(nil, nil), root), tid: uint32(os.Getpid())}
+	return &unmounted{fs: fs.NewFilesystem(fs.New(nil, nil), root), tid: uint32(os.Getpid())}
 }
 
 // TestSequences does random sequences of operations and compares with the model.
@@ -68,7 +72,7 @@ func TestSequences(t *testing.T) {
 // FuzzSequences does the sequences that the fuzzer thinks of.
 func FuzzSequences(f *testing.F) {
 	for seed := range byte(8) {
-		b := make([]byte, 8<<10)
+		b := make([]byte, 1<<10) // some ten operations
 		_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
 		f.Add(b)
 	}
@@ -94,7 +98,7 @@ func (u *unmounted) Open(name string, flags int) (model.File, error) {
 	for part := range strings.SplitSeq(name, "/") {
 		h := u.header(node)
 		var out fuse.EntryOut
-		s := u.face.Lookup(nil, &h, part, &out)
+		s := u.fs.Lookup(nil, &h, part, &out)
 		u.forget(node)
 		if !s.Ok() {
 			return nil, errno(s)
@@ -103,7 +107,7 @@ func (u *unmounted) Open(name string, flags int) (model.File, error) {
 	}
 	in := fuse.OpenIn{InHeader: u.header(node), Flags: uint32(flags)}
 	var out fuse.OpenOut
-	if s := u.face.Open(nil, &in, &out); !s.Ok() {
+	if s := u.fs.Open(nil, &in, &out); !s.Ok() {
 		u.forget(node)
 		return nil, errno(s)
 	}
@@ -112,7 +116,7 @@ func (u *unmounted) Open(name string, flags int) (model.File, error) {
 
 func (u *unmounted) forget(node uint64) {
 	if node != fuse.FUSE_ROOT_ID {
-		u.face.Forget(node, 1)
+		u.fs.Forget(node, 1)
 	}
 }
 
@@ -135,7 +139,7 @@ func (o *openFile) Pread(p []byte, off int64) (int, error) {
 		InHeader: o.u.header(o.node), Fh: o.fh, Offset: uint64(off), Size: uint32(len(p)),
 		ReadFlags: fuse.READ_LOCKOWNER, Flags: o.flags,
 	}
-	res, s := o.u.face.Read(nil, &in, p)
+	res, s := o.u.fs.Read(nil, &in, p)
 	if !s.Ok() {
 		return 0, errno(s)
 	}
@@ -147,7 +151,7 @@ func (o *openFile) Pread(p []byte, off int64) (int, error) {
 
 func (o *openFile) Write(p []byte) (int, error) {
 	in := fuse.WriteIn{InHeader: o.u.header(o.node), Fh: o.fh, Offset: uint64(o.pos), Size: uint32(len(p)), Flags: o.flags}
-	n, s := o.u.face.Write(nil, &in, p)
+	n, s := o.u.fs.Write(nil, &in, p)
 	o.pos += int64(n)
 	return int(n), errno(s)
 }
@@ -158,8 +162,8 @@ func (o *openFile) SeekTo(pos int64) error {
 }
 
 func (o *openFile) Close() error {
-	s := o.u.face.Flush(nil, &fuse.FlushIn{InHeader: o.u.header(o.node), Fh: o.fh})
-	o.u.face.Release(nil, &fuse.ReleaseIn{InHeader: o.u.header(o.node), Fh: o.fh})
+	s := o.u.fs.Flush(nil, &fuse.FlushIn{InHeader: o.u.header(o.node), Fh: o.fh})
+	o.u.fs.Release(nil, &fuse.ReleaseIn{InHeader: o.u.header(o.node), Fh: o.fh})
 	o.u.forget(o.node)
 	return errno(s)
 }

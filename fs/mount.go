@@ -20,41 +20,40 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
-// fsType is the part after "fuse." in /proc/mounts.
+// fsType is the filesystem type in /proc/mounts, without "fuse.".
 const fsType = "kprobefs"
 
-// maxIO is the largest READ and WRITE, bytes: a page below FUSE's limit, as with
-// the limit itself splicing to the device fails.
+// maxIO is the largest READ and WRITE, bytes. It is a page less than FUSE's limit, with
+// which splicing to the device fails.
 const maxIO = 1<<20 - 4096
 
-// maxReleases is how many closed files the host's kernel may tell us of at a time.
-// The default of 12 makes them wait behind whoever reads and writes, and with many
-// readers the line grows without end.
+// maxReleases is how many RELEASE requests the host's kernel may send at a time. With
+// the default of 12 they would queue without end while many processes read and write.
 const maxReleases = 1 << 12
 
-// MountOptions is what a mount may differ in. The zero value is a usual one.
+// MountOptions are the options of a mount. The zero value has the defaults.
 type MountOptions struct {
-	// Source is the first field of /proc/mounts; "": kprobefs. Some programs
-	// find tracefs by it.
+	// Source is the first field in /proc/mounts, by which some programs find
+	// tracefs. The default is kprobefs.
 	Source string
 	// Options are passed to mount(2) as they are: "ro", "noexec", ...
 	Options []string
-	// Private keeps other users than the mounting one out. Root mounts for all
-	// otherwise; an ordinary user without a user namespace is always private.
+	// Private keeps out users other than the one who mounts. Mounts of an ordinary
+	// user without a user namespace are always private.
 	Private bool
 }
 
-// Mount is one mounted face of a Tree.
+// Mount is a mounted directory of a Tree.
 type Mount struct {
 	Dir  string // absolute
-	face *face
+	fs   *filesystem
 	done chan struct{}
 	once sync.Once
 	err  error // of Detach
 }
 
-// Mount serves root at dir until it is detached, by Detach or from outside. A
-// dead mount of ours that a killed daemon left there is taken away first.
+// Mount serves root at dir until the mount ends. It first detaches a mount that a
+// killed daemon has left there.
 func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -65,7 +64,10 @@ func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, err
 	if err := clearDead(dir); err != nil {
 		return nil, err
 	}
-	f := newFace(t, root)
+	if err := MountPlace(dir); err != nil {
+		return nil, mountError(dir, err)
+	}
+	f := newFilesystem(t, root)
 	fd, err := connect(dir, o)
 	if err != nil {
 		return nil, mountError(dir, err)
@@ -76,7 +78,7 @@ func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, err
 		_ = Detach(dir)
 		return nil, mountError(dir, err)
 	}
-	m := &Mount{Dir: dir, face: f, done: make(chan struct{})}
+	m := &Mount{Dir: dir, fs: f, done: make(chan struct{})}
 	t.releases.join(f)
 	go func() {
 		defer close(m.done)
@@ -93,8 +95,7 @@ func (t *Tree) fuseOptions() *fuse.MountOptions {
 	return &fuse.MountOptions{
 		MaxWrite:      maxIO,
 		MaxBackground: maxReleases,
-		// An `ls` costs no look-ups that nobody asked for; attributes are not
-		// cached anyway.
+		// READDIRPLUS would look up each entry, and its attributes would not be cached.
 		DisableReadDirPlus: true,
 		EnableLocks:        true,
 		ExtraCapabilities:  fuse.CAP_ATOMIC_O_TRUNC,
@@ -102,10 +103,9 @@ func (t *Tree) fuseOptions() *fuse.MountOptions {
 	}
 }
 
-// connect mounts at dir and gives the descriptor of /dev/fuse that serves it:
-// with mount(2) as root, else by way of fusermount3, which is setuid. No other
-// program may inherit the descriptor: as long as one had it, requests would wait
-// for a daemon that is gone.
+// connect mounts at dir and returns the descriptor of /dev/fuse. It uses mount(2) as
+// root, and else fusermount3, which is setuid. No other program may inherit the
+// descriptor, or requests would wait for a daemon that has ended.
 func connect(dir string, o MountOptions) (fd int, err error) {
 	source := o.Source
 	if source == "" {
@@ -140,7 +140,7 @@ var flagWords = map[string]struct{ set, clear uintptr }{
 	"noexec": {set: unix.MS_NOEXEC}, "exec": {clear: unix.MS_NOEXEC},
 }
 
-// mountFlags gives options as mount(2) takes them.
+// mountFlags splits options into the flags and the data of mount(2).
 func mountFlags(options []string) (flags uintptr, data []string) {
 	flags = unix.MS_NOSUID | unix.MS_NODEV
 	for _, o := range options {
@@ -153,11 +153,11 @@ func mountFlags(options []string) (flags uintptr, data []string) {
 	return flags, data
 }
 
-// escape keeps commas in the value of an option.
+// escape escapes commas in the value of an option.
 func escape(s string) string { return strings.NewReplacer(`\`, `\\`, `,`, `\,`).Replace(s) }
 
-// fusermount has fusermount3, or fusermount, mount at dir and takes the
-// descriptor from it.
+// fusermount mounts at dir with fusermount3 or fusermount, and returns the descriptor
+// that it sends.
 func fusermount(dir string, options []string) (int, error) {
 	program, err := exec.LookPath("fusermount3")
 	if err != nil {
@@ -181,7 +181,7 @@ func fusermount(dir string, options []string) (int, error) {
 	return receive(ends[0])
 }
 
-// receive takes a descriptor from a socket.
+// receive receives a descriptor from a socket.
 func receive(socket int) (int, error) {
 	var data [1]byte
 	control := make([]byte, unix.CmsgSpace(4))
@@ -200,7 +200,7 @@ func receive(socket int) (int, error) {
 	return fds[0], nil
 }
 
-// mountError says what to do about the usual reasons.
+// mountError adds what to do about the usual reasons of err.
 func mountError(dir string, err error) error {
 	text := strings.TrimSpace(err.Error())
 	hint := ""
@@ -213,7 +213,7 @@ func mountError(dir string, err error) error {
 		hint = "; this machine has no /dev/fuse: load the module (modprobe fuse), or give the container --device /dev/fuse"
 	case derr != nil:
 		hint = "; /dev/fuse must be readable and writable for this user (chmod 666 /dev/fuse)"
-	case errors.Is(err, exec.ErrNotFound), os.Geteuid() != 0 && !errors.Is(err, syscall.ENOENT):
+	case errors.Is(err, exec.ErrNotFound), os.Geteuid() != 0 && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
 		hint = "; mounting without root needs fusermount3 (package fuse3) and a directory of one's own, or a user namespace (unshare -Urm, or kprobefs exec)"
 	case errors.Is(err, syscall.EPERM):
 		hint = "; mounting needs CAP_SYS_ADMIN: root, or a user namespace (unshare -Urm, or kprobefs exec)"
@@ -221,7 +221,7 @@ func mountError(dir string, err error) error {
 	return &hintError{err, fmt.Sprintf("mount on %s: %s%s", dir, text, hint)}
 }
 
-// hintError is an error that says more than it wraps.
+// hintError is an error with a text of its own.
 type hintError struct {
 	err  error
 	text string
@@ -235,8 +235,24 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// clearDead detaches a mount of ours whose daemon is gone: all calls on it give
-// ENOTCONN, and nothing could be mounted over it.
+// MountPlace returns an error if no tree can be mounted at dir: ENOTDIR for a file,
+// over which mount(2) would succeed, or the error of stat(2). A dead mount of ours is
+// allowed, since Mount detaches it.
+func MountPlace(dir string) error {
+	st, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, syscall.ENOTCONN) && mountedOurs(dir):
+		return nil
+	case err != nil:
+		return err
+	case !st.IsDir():
+		return &os.PathError{Op: "stat", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return nil
+}
+
+// clearDead detaches a mount of ours whose daemon has ended. All calls on it give
+// ENOTCONN, also mount(2).
 func clearDead(dir string) error {
 	if _, err := os.Stat(dir); !errors.Is(err, syscall.ENOTCONN) {
 		return nil
@@ -247,19 +263,18 @@ func clearDead(dir string) error {
 	return Detach(dir)
 }
 
-// lockTime is how long a mount of this program may take to begin or end.
+// lockTime is how long to wait for another process that mounts or unmounts.
 const lockTime = time.Second
 
-// lockPlace keeps other processes of this program from mounting on dir, and from
-// taking away what is dead there: who sees a dead mount must not detach the live
-// one that has come since. The lock is one of the directory above. Where that
-// cannot be opened there is none.
+// lockPlace keeps other processes of this program from mounting on dir and from
+// detaching a dead mount there: in between, a live one might replace the dead one that
+// they have seen. It locks the parent directory, if that can be opened.
 func lockPlace(dir string) (unlock func()) {
 	fd, err := unix.Open(filepath.Dir(dir), unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return func() {}
 	}
-	// Others may hold locks of that directory for ever: they are not waited for.
+	// Other programs may hold a lock of that directory for ever.
 	for end := time.Now().Add(lockTime); time.Now().Before(end); time.Sleep(time.Millisecond) {
 		if err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, syscall.EWOULDBLOCK) {
 			break
@@ -268,7 +283,7 @@ func lockPlace(dir string) (unlock func()) {
 	return func() { _ = unix.Close(fd) }
 }
 
-// DetachDead takes the mount on dir away if it is ours and its daemon is gone.
+// DetachDead detaches the mount on dir if it is ours and its daemon has ended.
 func DetachDead(dir string) error {
 	unlock := lockPlace(dir)
 	defer unlock()
@@ -278,9 +293,8 @@ func DetachDead(dir string) error {
 	return Detach(dir)
 }
 
-// Dead says whether there is a mount of ours on dir whose daemon is gone. A
-// request that was on its way when that happened ends with ECONNABORTED, later
-// ones with ENOTCONN.
+// Dead reports whether there is a mount of ours on dir whose daemon has ended. A
+// request that was under way at that time gives ECONNABORTED, later ones ENOTCONN.
 func Dead(dir string) bool {
 	_, err := os.Stat(dir)
 	if errors.Is(err, syscall.ECONNABORTED) {
@@ -289,12 +303,12 @@ func Dead(dir string) bool {
 	return errors.Is(err, syscall.ENOTCONN) && mountedOurs(dir)
 }
 
-// Served says whether there is a mount of ours on dir whose daemon lives. A dead
-// one may be taken away by its watcher while we look: then it is there, and the
-// directory below it answers.
+// Served reports whether there is a mount of ours on dir whose daemon runs. It looks
+// for the mount twice, since a watcher may detach a dead one before Dead's stat(2),
+// which the directory below would then answer.
 func Served(dir string) bool { return mountedOurs(dir) && !Dead(dir) && mountedOurs(dir) }
 
-// mountedOurs looks for a mount of our type on dir.
+// mountedOurs reports whether a mount of our type is on dir.
 func mountedOurs(dir string) bool {
 	for _, m := range mountTable() {
 		if m.dir == dir && m.fstype == "fuse."+fsType {
@@ -307,8 +321,8 @@ func mountedOurs(dir string) bool {
 // mounted is a line of /proc/self/mountinfo.
 type mounted struct{ dir, fstype string }
 
-// mountTable lists the mounts of this namespace, in their order; a later one on
-// the same place covers an earlier one.
+// mountTable returns the mounts of this namespace in their order. A later one on the
+// same directory covers an earlier one.
 func mountTable() []mounted {
 	b, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -325,8 +339,8 @@ func mountTable() []mounted {
 	return list
 }
 
-// MountedOn gives the type of the uppermost filesystem that is mounted on dir
-// itself; "": none is.
+// MountedOn returns the type of the topmost filesystem that is mounted on dir itself,
+// or "".
 func MountedOn(dir string) string {
 	fstype := ""
 	for _, m := range mountTable() {
@@ -337,7 +351,7 @@ func MountedOn(dir string) string {
 	return fstype
 }
 
-// DeadMounts lists the mounts of this program whose daemon is gone.
+// DeadMounts lists the mounts of this program whose daemon has ended.
 func DeadMounts() []string {
 	var dead []string
 	for _, m := range mountTable() {
@@ -351,7 +365,8 @@ func DeadMounts() []string {
 	return dead
 }
 
-// statSoon is stat's error; a daemon that is stopped is not waited for.
+// statSoon returns the error of stat(2), or ETIMEDOUT after a second, as with a daemon
+// that is stopped.
 func statSoon(dir string) error {
 	done := make(chan error, 1)
 	go func() {
@@ -366,12 +381,12 @@ func statSoon(dir string) error {
 	}
 }
 
-// unescape undoes mountinfo's octal for blanks, newlines and backslashes.
+// unescape decodes mountinfo's octal numbers for blanks, tabs, newlines and backslashes.
 func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// Detach takes a mount from its place at once, whoever uses it (umount -l).
+// Detach detaches a mount at once, even if it is in use (umount -l).
 func Detach(dir string) error {
 	err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	if err == nil || !errors.Is(err, syscall.EPERM) {
@@ -391,31 +406,30 @@ func wrap(what string, err error) error {
 	return fmt.Errorf("%s: %w", what, err)
 }
 
-// Ours says whether dir is a mount of this program, dead or alive.
+// Ours reports whether dir is a mount of this program, dead or alive.
 func Ours(dir string) bool { return mountedOurs(dir) }
 
-// Inodes is how many inodes the mount's tree holds: those that the host's kernel
-// knows, and the fixed directories.
+// Inodes is the number of inodes of the mount's tree: those that the host's kernel
+// knows, and those of fixed directories.
 func (m *Mount) Inodes() int {
-	t := m.face.tree.inodes
+	t := m.fs.tree.inodes
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return len(t.byID)
 }
 
-// Open is how many files and directories of the mount are open.
+// Open is the number of open files and directories of the mount.
 func (m *Mount) Open() int {
-	m.face.handles.mu.Lock()
-	defer m.face.handles.mu.Unlock()
-	return len(m.face.handles.open)
+	m.fs.handles.mu.Lock()
+	defer m.fs.handles.mu.Unlock()
+	return len(m.fs.handles.open)
 }
 
-// Done is closed when the mount has ended: no process uses it any more.
+// Done is closed when the mount has ended, and no process uses it any more.
 func (m *Mount) Done() <-chan struct{} { return m.done }
 
-// Detach takes the mount from its place. Open files and other places where it is
-// bound stay usable; the mount ends with them, or with this process. (go-fuse's
-// own Unmount waits for them for ever.)
+// Detach detaches the mount. Open files and bind mounts of it stay usable, and the
+// mount ends with the last of them, or with this process.
 func (m *Mount) Detach() error {
 	m.once.Do(func() {
 		select {
@@ -427,10 +441,11 @@ func (m *Mount) Detach() error {
 	return m.err
 }
 
-// End detaches and gives users grace to end; false: some were still there.
+// End detaches the mount and waits at most grace for its end. It returns false if
+// processes still use it.
 func (m *Mount) End(grace time.Duration) bool {
 	if err := m.Detach(); err != nil {
-		m.face.tree.log.WithField("err", err).Debug("detach")
+		m.fs.tree.log.WithField("err", err).Debug("detach")
 	}
 	select {
 	case <-m.done:

@@ -24,29 +24,32 @@ const (
 // prints nothing, where Linux answers EINVAL and cat falls back to read(2).
 const openSize = 1 << 30
 
-// node is an inode. All mounts of a Tree share it, so that a chmod through one
-// face is seen through the others.
+// node is an inode. All mounts of a Tree share it, so that a chmod through one is
+// seen through the others.
 type node struct {
-	id     uint64 // FUSE's number and st_ino
-	key    *seqfile.Row
-	parent *node // nil: a root
+	id     uint64       // FUSE's number and st_ino
+	key    *seqfile.Row // its row's name, type, mode and Gen, which do not change
+	parent *node        // nil for a root
 	kind   seqfile.Kind
-	at     string // where it stands in the guest
-	others bool   // everybody may read what is in it, as far as its owner may
+	at     string // path in the guest
+	others bool   // all users may read the files in it that the owner may read
+	owns   owner  // user of the host that is the guest's root
+	lasts  bool   // usable when the guest has stopped (seqfile.Row.Lasts)
 
 	// Guarded by inodes.mu.
+	added    *seqfile.Row // its key in byRow
 	children map[string]*node
 	refs     uint64 // look-ups that the host's kernel holds, over all mounts
 	gone     bool   // its row has left the directory
 
 	posix, flock locks.File  // guarded by the Tree's locks
-	locked       atomic.Bool // there have been locks in posix
+	locked       atomic.Bool // posix has been used
 
 	mu       sync.Mutex
-	row      *seqfile.Row // the newest: dynamic directories make rows anew
+	row      *seqfile.Row // the newest one: dynamic directories make new rows
 	mode     uint32
-	uid, gid uint32
-	size     uint64 // what truncate(2) left in st_size; reads do not care
+	uid, gid uint32 // as the guest has them
+	size     uint64 // st_size, as set by truncate(2); reads do not depend on it
 	atime    time.Time
 	mtime    time.Time
 	ctime    time.Time
@@ -62,8 +65,8 @@ func (n *node) rowNow() *seqfile.Row {
 
 func (n *node) isDir() bool { return n.key.IsDir() }
 
-// nlink is 1 for files, for directories of /proc/sys and where the row says so, 2 and the number of
-// directories inside for others.
+// nlink is st_nlink: 1 for files, for directories of /proc/sys and where the row says
+// so, else 2 plus the number of subdirectories.
 func (n *node) nlink() uint32 {
 	row := n.rowNow()
 	if !row.IsDir() || n.kind == seqfile.ProcSys || row.OneLink {
@@ -78,7 +81,7 @@ func (n *node) nlink() uint32 {
 	return links
 }
 
-// attr fills in what stat(2) shows.
+// attr fills in the attributes for stat(2).
 func (n *node) attr(a *fuse.Attr) {
 	links := n.nlink()
 	n.mu.Lock()
@@ -88,7 +91,7 @@ func (n *node) attr(a *fuse.Attr) {
 		Mode:    n.key.FileMode()&syscall.S_IFMT | n.mode,
 		Nlink:   links,
 		Size:    n.size,
-		Owner:   fuse.Owner{Uid: n.uid, Gid: n.gid},
+		Owner:   fuse.Owner{Uid: n.owns.user(n.uid), Gid: n.owns.group(n.gid)},
 		Blksize: blockSize,
 	}
 	if n.kind == seqfile.Proc || n.kind == seqfile.ProcSys {
@@ -107,15 +110,21 @@ func (n *node) touch() {
 
 // inodes is the table of all nodes.
 type inodes struct {
+	owner owner
+
 	mu    sync.Mutex
 	next  uint64
 	byID  map[uint64]*node
 	byRow map[*seqfile.Row]*node
+
+	// stale is called, in a goroutine of its own, when a directory no longer has a
+	// name that the host's kernel knows.
+	stale func(dir *node, name string)
 }
 
-func newInodes() *inodes {
-	// 1 is FUSE's name for whatever a mount has at its root.
-	return &inodes{next: 2, byID: map[uint64]*node{}, byRow: map[*seqfile.Row]*node{}}
+func newInodes(o owner) *inodes {
+	// 1 is FUSE_ROOT_ID, the root of each mount.
+	return &inodes{owner: o, next: 2, byID: map[uint64]*node{}, byRow: map[*seqfile.Row]*node{}, stale: func(*node, string) {}}
 }
 
 func (t *inodes) get(id uint64) *node {
@@ -124,8 +133,8 @@ func (t *inodes) get(id uint64) *node {
 	return t.byID[id]
 }
 
-// root gives the node of a row that is mounted, and numbers what is below it in
-// the order of creation, as debugfs does: a directory, then what is in it.
+// root returns the node of a row that is mounted. Nodes below it get their inode
+// numbers in the order in which debugfs creates files: a directory, then its content.
 func (t *inodes) root(row *seqfile.Row) *node {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -138,7 +147,7 @@ func (t *inodes) root(row *seqfile.Row) *node {
 }
 
 func (t *inodes) number(n *node) {
-	table, ok := n.key.Dir.(seqfile.Table)
+	table, ok := n.rowNow().Dir.(seqfile.Table)
 	if !ok {
 		return
 	}
@@ -151,12 +160,13 @@ func (t *inodes) number(n *node) {
 
 // add makes a node; mu is held.
 func (t *inodes) add(parent *node, row *seqfile.Row) *node {
-	now := time.Now()
+	key := &seqfile.Row{Name: row.Name, Mode: row.Mode, Gen: row.Gen}
+	if row.IsDir() {
+		key.Dir = seqfile.Table(nil)
+	}
 	n := &node{
-		id: t.next, key: row, row: row, parent: parent,
-		kind: row.Kind, at: row.At, others: row.OthersRead,
-		mode: row.Mode, uid: row.UID, gid: row.GID,
-		atime: now, mtime: now, ctime: now,
+		id: t.next, key: key, added: row, parent: parent,
+		kind: row.Kind, at: row.At, others: row.OthersRead, owns: t.owner, lasts: row.Lasts,
 		children: map[string]*node{},
 	}
 	if parent != nil {
@@ -167,21 +177,38 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 			n.at = path.Join(parent.at, row.Name)
 		}
 		n.others = n.others || parent.others
-		if parent.others && !row.IsDir() {
-			n.mode |= row.Mode & 0o400 >> 6
-		}
+		n.lasts = n.lasts || parent.lasts
 	} else if n.at == "" {
 		n.at = "/"
 	}
+	n.take(row)
 	t.next++
 	t.byID[n.id], t.byRow[row] = n, n
 	return n
 }
 
-// child gives the node of one of dir's rows; mu is held.
+// take gives the node a row's attributes, as if it were new.
+func (n *node) take(row *seqfile.Row) {
+	now := time.Now()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.row = row
+	n.mode, n.uid, n.gid, n.size = row.Mode, row.UID, row.GID, 0
+	if n.parent != nil && n.parent.others && !row.IsDir() {
+		n.mode |= row.Mode & 0o400 >> 6
+	}
+	n.atime, n.mtime, n.ctime = now, now, now
+}
+
+// standsFor reports whether a row with the node's name is the same file.
+func (n *node) standsFor(row *seqfile.Row) bool {
+	return n.key.Gen == row.Gen && n.isDir() == row.IsDir()
+}
+
+// child returns the node of one of dir's rows; mu is held.
 func (t *inodes) child(dir *node, row *seqfile.Row) *node {
 	c := dir.children[row.Name]
-	if c != nil && (c.key == row || c.key.Gen == row.Gen && c.isDir() == row.IsDir()) {
+	if c != nil && c.standsFor(row) {
 		c.mu.Lock()
 		c.row = row
 		c.mu.Unlock()
@@ -197,27 +224,35 @@ func (t *inodes) child(dir *node, row *seqfile.Row) *node {
 	return c
 }
 
-// drop takes a node out of its directory; mu is held. It lives on while the
-// host's kernel knows it.
+// drop takes a node out of its directory, and has the host's kernel forget it. The
+// node stays until the kernel does. mu is held.
 func (t *inodes) drop(dir, c *node) {
+	if c.refs > 0 {
+		go t.stale(dir, c.key.Name)
+	}
+	t.remove(dir, c)
+}
+
+// remove takes a node and all that is below it out of the tree; mu is held.
+func (t *inodes) remove(dir, c *node) {
 	delete(dir.children, c.key.Name)
-	delete(t.byRow, c.key)
+	delete(t.byRow, c.added)
 	c.gone = true
 	for _, cc := range c.children {
-		t.drop(c, cc)
+		t.remove(c, cc)
 	}
 	t.release(c)
 }
 
-// release forgets a node that nobody needs; mu is held.
+// release forgets a node that is gone and has no references; mu is held.
 func (t *inodes) release(n *node) {
 	if n.gone && n.refs == 0 {
 		delete(t.byID, n.id)
 	}
 }
 
-// lookup finds a name in a directory as it is now, nil: none. It counts as a
-// reference of the host's kernel.
+// lookup returns the node of a name in a directory, or nil. The node gets a reference
+// of the host's kernel.
 func (t *inodes) lookup(dir *node, name string) *node {
 	row := seqfile.Find(dir.rowNow().Dir, name)
 	t.mu.Lock()
@@ -234,16 +269,53 @@ func (t *inodes) lookup(dir *node, name string) *node {
 }
 
 func (t *inodes) forget(id, n uint64) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.byID[id]; c != nil {
-		c.refs -= min(n, c.refs)
-		t.release(c)
+	if c := t.unref(id, n); c != nil {
+		t.settle(c.parent, c.key.Name)
 	}
 }
 
-// list gives a directory's nodes as they are now. Of rows with the same name the first
-// is found by it, and stands there again for each of the others.
+// unref drops n references of the host's kernel. It returns the node if these were the
+// last ones and its row may have left the directory.
+func (t *inodes) unref(id, n uint64) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.byID[id]
+	if c == nil {
+		return nil
+	}
+	c.refs -= min(n, c.refs)
+	t.release(c)
+	if c.refs > 0 || c.gone || c.parent == nil {
+		return nil
+	}
+	if _, fixed := c.parent.rowNow().Dir.(seqfile.Table); fixed {
+		return nil
+	}
+	return c
+}
+
+// settle drops the node of a name that its directory no longer has.
+func (t *inodes) settle(dir *node, name string) {
+	c := t.known(dir, name)
+	if c == nil || seqfile.Find(dir.rowNow().Dir, name) != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if dir.children[name] == c {
+		t.drop(dir, c)
+	}
+}
+
+// known returns the node of a name that was looked up or listed, or nil.
+func (t *inodes) known(dir *node, name string) *node {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return dir.children[name]
+}
+
+// list returns the nodes of a directory. The first of several rows with the same name
+// takes the place of the others, since only it can be looked up.
 func (t *inodes) list(dir *node) []*node {
 	rows := dir.rowNow().Dir.Rows()
 	t.mu.Lock()

@@ -20,9 +20,8 @@ const (
 	opRemove // unlink, rmdir
 )
 
-// refusals is never written. It tells how each filesystem refuses what its inodes have no operation
-// for. Look-ups in proc never leave a negative dentry, so that there every new
-// name is ENOENT.
+// refusals are the errors of the operations that a filesystem's inodes do not have.
+// Look-ups in proc never leave a negative dentry, so that each new name gives ENOENT.
 var refusals = map[seqfile.Kind][4]syscall.Errno{
 	seqfile.Ours:     {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Debugfs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
@@ -40,8 +39,8 @@ func (n *node) refuse(o op) error {
 	return fmt.Errorf("%s cannot be changed: %w", n.at, e[o])
 }
 
-// mayChange says whether c may add or remove a name. Where proc is meant, that
-// the name is not there comes first.
+// mayChange checks that c may add or remove a name. In proc, ENOENT comes before
+// EACCES.
 func (n *node) mayChange(c *seqfile.Caller, name string) error {
 	if err := n.search(c, name); err != nil {
 		return err
@@ -52,8 +51,9 @@ func (n *node) mayChange(c *seqfile.Caller, name string) error {
 	return n.permission(c, mayWrite|mayExec)
 }
 
-// change runs a change of a directory: act if the directory has it, else refused.
-func (f *face) change(cancel <-chan struct{}, h *fuse.InHeader, name string, o op,
+// change changes a directory with act, which returns false if the directory does not
+// have the operation.
+func (f *filesystem) change(cancel <-chan struct{}, h *fuse.InHeader, name string, o op,
 	act func(context.Context, seqfile.Dir) (bool, error),
 ) fuse.Status {
 	ctx, dir, c, err := f.begin(cancel, h)
@@ -63,16 +63,24 @@ func (f *face) change(cancel <-chan struct{}, h *fuse.InHeader, name string, o o
 	if err := dir.mayChange(c, name); err != nil {
 		return f.tree.status(err)
 	}
+	if o != opRemove {
+		if err := f.tree.room(c); err != nil {
+			return f.tree.status(err)
+		}
+	}
 	done, err := act(ctx, dir.rowNow().Dir)
 	if !done {
 		err = dir.refuse(o)
+	}
+	if err == nil && o == opRemove {
+		f.tree.inodes.settle(dir, name)
 	}
 	return f.tree.status(err)
 }
 
 func refused(context.Context, seqfile.Dir) (bool, error) { return false, nil }
 
-func (f *face) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, _ *fuse.EntryOut) fuse.Status {
+func (f *filesystem) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, _ *fuse.EntryOut) fuse.Status {
 	o := opMkdir
 	if in.Mode&syscall.S_IFMT == syscall.S_IFREG {
 		o = opCreate
@@ -80,7 +88,7 @@ func (f *face) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string, _ *f
 	return f.change(cancel, &in.InHeader, name, o, refused)
 }
 
-func (f *face) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
+func (f *filesystem) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	st := f.change(cancel, &in.InHeader, name, opMkdir, func(ctx context.Context, d seqfile.Dir) (bool, error) {
 		m, ok := d.(seqfile.Mkdirer)
 		if !ok {
@@ -94,19 +102,19 @@ func (f *face) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out 
 	return f.Lookup(cancel, &in.InHeader, name, out)
 }
 
-func (f *face) Symlink(cancel <-chan struct{}, h *fuse.InHeader, _, name string, _ *fuse.EntryOut) fuse.Status {
+func (f *filesystem) Symlink(cancel <-chan struct{}, h *fuse.InHeader, _, name string, _ *fuse.EntryOut) fuse.Status {
 	return f.change(cancel, h, name, opMkdir, refused)
 }
 
-func (f *face) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, _ *fuse.EntryOut) fuse.Status {
+func (f *filesystem) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, _ *fuse.EntryOut) fuse.Status {
 	return f.change(cancel, &in.InHeader, name, opMkdir, refused)
 }
 
-func (f *face) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, _ string) fuse.Status {
+func (f *filesystem) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, _ string) fuse.Status {
 	return f.change(cancel, &in.InHeader, name, opRename, refused)
 }
 
-func (f *face) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+func (f *filesystem) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	return f.change(cancel, h, name, opRemove, func(ctx context.Context, d seqfile.Dir) (bool, error) {
 		u, ok := d.(seqfile.Unlinker)
 		if !ok {
@@ -116,7 +124,7 @@ func (f *face) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fus
 	})
 }
 
-func (f *face) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
+func (f *filesystem) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
 	return f.change(cancel, h, name, opRemove, func(ctx context.Context, d seqfile.Dir) (bool, error) {
 		m, ok := d.(seqfile.Mkdirer)
 		if !ok {
@@ -127,7 +135,7 @@ func (f *face) Rmdir(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse
 }
 
 // Tmpfile is O_TMPFILE.
-func (f *face) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, _ *fuse.CreateOut) fuse.Status {
+func (f *filesystem) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, _ *fuse.CreateOut) fuse.Status {
 	if n := f.node(&in.InHeader); n != nil && (n.kind == seqfile.Proc || n.kind == seqfile.ProcSys) {
 		return fuse.EACCES
 	}

@@ -6,34 +6,41 @@ import (
 	"time"
 )
 
-// closing is how long a request waits for a file that is being closed. Only guest
-// code that does not end takes so long.
+// closing is how long a request waits for the release of a file. Only guest code that
+// does not end takes so long.
 const closing = 2 * time.Second
 
-// releases are the RELEASEs under way. On Linux a file's release is over when the
-// close(2) returns that was the last; the host's kernel only queues it until then,
-// in front of what comes after the close(2). So what comes after waits for it.
+// releases are the RELEASE requests under way. On Linux a file has been released when
+// its last close(2) returns. FUSE has only queued RELEASE by then, so the requests that
+// come after it wait for its end.
 type releases struct {
 	mu       sync.Mutex
 	underWay []chan struct{} // closed at the end
-	faces    []*face         // whose requests are read; replaced, not changed
+	mounts   []*filesystem   // with open connections; the slice is replaced, not changed
 }
 
-// join is a mount whose requests are read from now on.
-func (r *releases) join(f *face) {
+// join adds a mount.
+func (r *releases) join(f *filesystem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.faces = append(slices.Clone(r.faces), f)
+	r.mounts = append(slices.Clone(r.mounts), f)
 }
 
-// leave is the end of one.
-func (r *releases) leave(f *face) {
+// leave removes a mount.
+func (r *releases) leave(f *filesystem) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.faces = slices.DeleteFunc(slices.Clone(r.faces), func(o *face) bool { return o == f })
+	r.mounts = slices.DeleteFunc(slices.Clone(r.mounts), func(o *filesystem) bool { return o == f })
 }
 
-// begin is a RELEASE that has been read; end is to be called when it is over.
+// all returns the mounts.
+func (r *releases) all() []*filesystem {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.mounts
+}
+
+// begin adds a RELEASE that has been read. end must be called when it is over.
 func (r *releases) begin() (end func()) {
 	over := make(chan struct{})
 	r.mu.Lock()
@@ -45,21 +52,21 @@ func (r *releases) begin() (end func()) {
 	}
 }
 
-// forget has nobody wait for these any more.
+// forget removes releases, for which no more requests wait.
 func (r *releases) forget(these ...chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.underWay = slices.DeleteFunc(r.underWay, func(c chan struct{}) bool { return slices.Contains(these, c) })
 }
 
-// wait waits until the files are closed that were so when a request came through f,
-// or its caller is interrupted. Those that were open through other mounts may
-// still have to be read.
-func (r *releases) wait(f *face, cancel <-chan struct{}) {
+// wait waits for the releases that came before a request through mount f, or until its
+// caller is interrupted. The RELEASE requests of other mounts may not have been read
+// yet; without f, neither may those of any mount.
+func (r *releases) wait(f *filesystem, cancel <-chan struct{}) {
 	r.mu.Lock()
-	faces := r.faces
+	mounts := r.mounts
 	r.mu.Unlock()
-	for _, o := range faces {
+	for _, o := range mounts {
 		if o != f && o.handles.any() {
 			o.server.caughtUp(cancel)
 		}

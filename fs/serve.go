@@ -17,12 +17,13 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
-// The parts of FUSE's protocol that go-fuse keeps to itself: linux/fuse.h.
+// The parts of FUSE's protocol (linux/fuse.h) that go-fuse does not export.
 const (
 	opForget      = 2
 	opGetxattr    = 22
 	opListxattr   = 23
 	opRead        = 15
+	opWrite       = 16
 	opRelease     = 18
 	opReaddir     = 28
 	opInterrupt   = 36
@@ -35,49 +36,49 @@ const (
 
 	pollScheduleNotify = 1
 	notifyPoll         = 1
+	notifyInvalEntry   = 3
 	notifyStore        = 4
 )
 
-// server is the daemon's end of a mount. It reads requests and has go-fuse's
-// ProtocolServer take them apart and call the face. go-fuse's own loop would do,
-// but it answers POLL with ENOSYS; from then on the host's kernel takes every file for
-// always ready, so that who polls one never hears of what comes, nor of the end
-// of the daemon.
+// server is the daemon's end of a mount. It reads requests; go-fuse's ProtocolServer
+// decodes them and calls the filesystem. go-fuse's own loop is not used because it
+// answers POLL with ENOSYS. From then on the host's kernel takes all files as always
+// ready, and poll(2) misses new data and the end of the daemon.
 type server struct {
 	fd    int
 	proto *fuse.ProtocolServer
-	face  *face
+	fs    *filesystem
 	loops sync.WaitGroup
 
-	readers atomic.Int32  // loops that wait for a request
-	reading chan struct{} // full while one of them does so in poll(2)
-	taking  sync.Mutex    // held for reads, which do not wait
-	large   sync.Pool     // *[]byte of largeBuf
-	medium  sync.Pool     // of mediumBuf
+	readers atomic.Int32  // number of loops that wait for a request
+	reading chan struct{} // held by the loop that waits in poll(2)
+	taking  sync.Mutex    // held for read(2), which does not block
+	large   sync.Pool     // of *[]byte, largeBuf bytes
+	medium  sync.Pool     // of *[]byte, mediumBuf bytes
 
 	mu      sync.Mutex
-	workers []*worker // the loops that there are
+	workers []*worker // of all loops
 	dead    bool      // the connection has ended
 
-	writing sync.RWMutex // fd is open while it is held
+	writing sync.RWMutex // held to keep fd open
 	closed  bool
 }
 
-// worker is a loop: it reads a request and answers it. When it is the last one
-// to read it leaves another in its place first.
+// worker is the state of a loop, which reads requests and answers them. Before it
+// answers one, it starts another loop if no other waits for requests.
 type worker struct {
-	request atomic.Uint64 // the number of the one that it answers; 0: none
+	request atomic.Uint64 // number of the request that it answers, or 0
 	in, out [smallBuf]byte
 }
 
 const (
 	smallBuf  = 8 << 10
-	mediumBuf = 136 << 10 // for the 128 KiB that most programs read at most
+	mediumBuf = 136 << 10 // few programs read more than 128 KiB at once
 	largeBuf  = maxIO + smallBuf
 )
 
-func newServer(fd int, f *face, o *fuse.MountOptions) *server {
-	s := &server{fd: fd, face: f, proto: fuse.NewProtocolServer(f, o), reading: make(chan struct{}, 1)}
+func newServer(fd int, f *filesystem, o *fuse.MountOptions) *server {
+	s := &server{fd: fd, fs: f, proto: fuse.NewProtocolServer(f, o), reading: make(chan struct{}, 1)}
 	s.large.New = func() any { b := make([]byte, largeBuf); return &b }
 	s.medium.New = func() any { b := make([]byte, mediumBuf); return &b }
 	return s
@@ -86,8 +87,8 @@ func newServer(fd int, f *face, o *fuse.MountOptions) *server {
 // maxReaders is how many loops may wait for a request.
 func maxReaders() int32 { return int32(max(2, min(runtime.GOMAXPROCS(0), 16))) }
 
-// init answers the first request, INIT: until then who uses the mount waits for
-// it and cannot be killed.
+// init answers INIT, the first request. Until then processes that use the mount wait
+// and cannot be killed.
 func (s *server) init() error {
 	w := &worker{}
 	if err := unix.SetNonblock(s.fd, true); err != nil {
@@ -127,7 +128,7 @@ func (s *server) loop() {
 			return
 		}
 		in := (*b)[:n]
-		if op := opcode(in); last && op != opForget && op != opBatchForget { // those come in crowds and cost little
+		if op := opcode(in); last && op != opForget && op != opBatchForget { // these are frequent and take little time
 			s.loops.Add(1)
 			go s.loop()
 		}
@@ -145,7 +146,7 @@ func (s *server) loop() {
 	s.readers.Add(-1)
 }
 
-// next waits for a request; over is to be called when it has been answered.
+// next waits for a request. over must be called when it has been answered.
 func (s *server) next(b []byte) (n int, over func(), err error) {
 	s.reading <- struct{}{}
 	defer func() { <-s.reading }()
@@ -158,30 +159,30 @@ func (s *server) next(b []byte) (n int, over func(), err error) {
 	}
 }
 
-// take reads the next request, if there is one: EAGAIN. A RELEASE is noted before
-// anyone can see that it is no longer there to be read.
+// take reads the next request, or returns EAGAIN. A RELEASE is added to the releases
+// under way before another goroutine can see that it has left the queue.
 func (s *server) take(b []byte) (n int, over func(), err error) {
 	s.taking.Lock()
 	defer s.taking.Unlock()
 	n, err = s.read(b)
 	if err == nil && opcode(b) == opRelease {
-		return n, s.face.tree.releases.begin(), nil
+		return n, s.fs.tree.releases.begin(), nil
 	}
 	return n, func() {}, err
 }
 
-// caughtUp waits until all requests have been taken that are there, or cancel.
+// caughtUp waits until all queued requests have been read, or for cancel.
 func (s *server) caughtUp(cancel <-chan struct{}) {
 	for end := time.Now().Add(closing); s.unread() && time.Now().Before(end); {
 		select {
-		case <-time.After(20 * time.Microsecond): // the loops are about to
+		case <-time.After(20 * time.Microsecond): // the loops are reading them
 		case <-cancel:
 			return
 		}
 	}
 }
 
-// unread says whether a request is there that has not been taken.
+// unread reports whether a request is queued.
 func (s *server) unread() bool {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
@@ -190,14 +191,14 @@ func (s *server) unread() bool {
 	return !s.closed && s.ready(0)
 }
 
-// ready waits for a request, for so many milliseconds, or the end of the connection.
+// ready waits at most ms milliseconds for a request, and reports whether there is one.
 func (s *server) ready(ms int) bool {
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	_, err := unix.Poll(fds, ms)
 	return err == nil && fds[0].Revents&unix.POLLIN != 0
 }
 
-// read gives the next request. ENOENT is one that was interrupted before it came.
+// read reads the next request. ENOENT means that one was interrupted before that.
 func (s *server) read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(s.fd, b)
@@ -226,11 +227,11 @@ func (s *server) leave(w *worker) {
 	s.workers = slices.DeleteFunc(s.workers, func(o *worker) bool { return o == w })
 }
 
-// end is the end of the connection: ENODEV when the mount is gone. What still
-// waits is interrupted, until nothing is left.
+// end handles the end of the connection, with ENODEV when the mount is gone. It
+// interrupts the requests that still wait.
 func (s *server) end(err error) {
 	if !errors.Is(err, unix.ENODEV) {
-		s.face.tree.log.WithField("err", err).Error("reading from /dev/fuse")
+		s.fs.tree.log.WithField("err", err).Error("reading from /dev/fuse")
 	}
 	s.mu.Lock()
 	first := !s.dead
@@ -260,8 +261,8 @@ func (s *server) interruptAll() {
 	}
 }
 
-// interrupt makes up the request by which the host's kernel would tell that a
-// caller has got a signal.
+// interrupt makes the request that the host's kernel sends when a caller gets a
+// signal.
 func (s *server) interrupt(id uint64) {
 	var in [inHeaderSize + 8]byte
 	binary.NativeEndian.PutUint32(in[0:], uint32(len(in)))
@@ -271,11 +272,17 @@ func (s *server) interrupt(id uint64) {
 	_, _ = s.proto.HandleRequest([][]byte{in[:]}, [][]byte{out[:]})
 }
 
-// answer does a request and writes what came of it.
+// answer serves a request and writes the reply.
 func (s *server) answer(w *worker, in []byte) {
 	w.request.Store(unique(in))
 	defer w.request.Store(0)
 	out := w.out[:]
+	if holds(opcode(in)) {
+		if s.fs.tree.limit.Small(binary.NativeEndian.Uint32(in[24:]) == 0) != nil {
+			s.write(out[:failure(in, out, syscall.ENOMEM)])
+			return
+		}
+	}
 	if n := replySize(in); n > smallBuf {
 		pool := &s.large
 		if n <= mediumBuf {
@@ -298,7 +305,11 @@ func (s *server) answer(w *worker, in []byte) {
 	}
 }
 
-// replySize is how many bytes the answer may have; requests for bytes say so.
+// holds reports whether a request may take long and hold memory: reads and writes can
+// wait in their file.
+func holds(op uint32) bool { return op == opRead || op == opWrite }
+
+// replySize is the maximal size of the reply to a request for data, or 0.
 func replySize(in []byte) int {
 	at := 0
 	switch opcode(in) {
@@ -315,12 +326,13 @@ func replySize(in []byte) int {
 	return int(binary.NativeEndian.Uint32(in[at:])) + outHeaderSize + 512
 }
 
-// failure makes the answer that a request has failed.
+// failure writes an error reply to out and returns its size.
 func failure(in, out []byte, e syscall.Errno) int {
 	return reply(out, unique(in), -int32(e), 0)
 }
 
-// reply fills in the header of an answer with n bytes behind it.
+// reply writes the header of a reply with n bytes of data to out, and returns the
+// reply's size.
 func reply(out []byte, id uint64, status int32, n int) int {
 	binary.NativeEndian.PutUint32(out[0:], uint32(outHeaderSize+n))
 	binary.NativeEndian.PutUint32(out[4:], uint32(status))
@@ -328,8 +340,8 @@ func reply(out []byte, id uint64, status int32, n int) int {
 	return outHeaderSize + n
 }
 
-// write hands the host's kernel an answer or a notice. It fails when the kernel
-// has lost interest: the caller, the inode or the mount is gone.
+// write sends the host's kernel a reply or a notice. An error means that the caller,
+// the inode or the mount is gone, and is ignored.
 func (s *server) write(out []byte) {
 	s.writing.RLock()
 	defer s.writing.RUnlock()
@@ -340,10 +352,9 @@ func (s *server) write(out []byte) {
 	}
 }
 
-// notify sends a notice: they have no number, and their kind stands for the status.
+// notify sends a notice: a reply with number 0 and the kind as its status.
 func (s *server) notify(kind int32, words []uint64, data []byte) {
-	var out [outHeaderSize + 64]byte
-	b := out[:outHeaderSize]
+	b := make([]byte, outHeaderSize, outHeaderSize+64)
 	for _, w := range words {
 		b = binary.NativeEndian.AppendUint64(b, w)
 	}
@@ -354,17 +365,24 @@ func (s *server) notify(kind int32, words []uint64, data []byte) {
 
 // storeByte tells the host's kernel that the page cache of an inode holds a byte at off.
 func (s *server) storeByte(inode uint64, off int64) {
-	s.notify(notifyStore, []uint64{inode, uint64(off), 1}, []byte{0}) // 1: the size, with padding
+	s.notify(notifyStore, []uint64{inode, uint64(off), 1}, []byte{0}) // the size 1, and padding
 }
 
-// poll answers poll(2), select(2) and epoll(7). A request with
-// pollScheduleNotify comes from one who will sleep if nothing is ready.
+// invalidate tells the host's kernel that a directory may no longer have a name. It
+// waits for calls that change the directory, so a goroutine that serves such a call
+// must not wait for it.
+func (s *server) invalidate(dir uint64, name string) {
+	s.notify(notifyInvalEntry, []uint64{dir, uint64(len(name))}, append([]byte(name), 0))
+}
+
+// poll answers poll(2), select(2) and epoll(7). With pollScheduleNotify the caller
+// sleeps if the file is not ready.
 func (s *server) poll(in, out []byte) int {
 	if len(in) < inHeaderSize+24 {
 		return failure(in, out, syscall.EINVAL)
 	}
 	args := in[inHeaderSize:]
-	h := s.face.handles.get(binary.NativeEndian.Uint64(args))
+	h := s.fs.handles.get(binary.NativeEndian.Uint64(args))
 	ready := uint32(seqfile.PollAlways)
 	if h != nil {
 		if p, ok := seqfile.As[seqfile.Poller](h.opened()); ok {
@@ -375,9 +393,15 @@ func (s *server) poll(in, out []byte) int {
 	return reply(out, unique(in), 0, 8)
 }
 
-// poll looks at what is ready; with sleeps it lets the host's kernel know, by
-// its number kh for the open file, when that may have changed.
+// poll returns the events for which the file is ready. If the caller sleeps, poll
+// has the host's kernel, which knows the open file as kh, ask again when they change.
 func (h *handle) poll(s *server, p seqfile.Poller, kh uint64, sleeps bool) uint32 {
+	ends := h.boot.ends(h.lasts)
+	select {
+	case <-ends:
+		return seqfile.PollIn | seqfile.PollLost // a read gives the error
+	default:
+	}
 	if !sleeps {
 		ready, _, end := p.Poll()
 		end()
@@ -391,14 +415,16 @@ func (h *handle) poll(s *server, p seqfile.Poller, kh uint64, sleeps bool) uint3
 		select {
 		case <-changed:
 			s.notify(notifyPoll, []uint64{kh}, nil)
+		case <-ends:
+			s.notify(notifyPoll, []uint64{kh}, nil)
 		case <-stop:
 		}
 	}()
 	return ready
 }
 
-// watch makes stop the end of what is watched for those who poll h: there is
-// one watch, the last one. nil: none.
+// watch makes stop the channel that ends the wait for h's Poller, and ends the wait
+// before it. A nil stop only ends that.
 func (h *handle) watch(stop chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

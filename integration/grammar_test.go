@@ -25,7 +25,7 @@ func playGrammar() int {
 }
 
 // TestGrammar plays each recorded table on our files: each case answers as on
-// Linux, or docs/differences.md has it.
+// Linux, or docs/reference/differences.md has it.
 func TestGrammar(t *testing.T) {
 	needFUSE(t)
 	if os.Getuid() != 0 {
@@ -102,7 +102,7 @@ func compareGrammar(t *testing.T, name string, want, got *grammar.Table) {
 			differ++
 			t.Errorf("%s, case %d: Linux (-) and kprobefs (+):\n%s", name, i+1, diff(a, b))
 		case a == b && listed:
-			t.Errorf("docs/differences.md lists %s, case %d, which is as on Linux", name, i+1)
+			t.Errorf("docs/reference/differences.md lists %s, case %d, which is as on Linux", name, i+1)
 		}
 	}
 	t.Logf("%s: %d of %d cases are equal", name, len(want.Cases)-differ, len(want.Cases))

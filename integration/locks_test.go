@@ -18,7 +18,7 @@ import (
 // KPROBEFS_INTEGRATION_LOCKS=1 ./locks.test /sys/kernel/debug /tmp/d
 const locksVar = "KPROBEFS_INTEGRATION_LOCKS"
 
-// TestLocks plays them on our files, seen through two faces.
+// TestLocks plays them on our files, seen through two mounts.
 func TestLocks(t *testing.T) {
 	needFUSE(t)
 	self, err := os.Executable()

@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 	if os.Getenv(clientVar) != "" { // this is the program that runs inside "kprobefs exec"
 		os.Exit(client())
 	}
+	if os.Getenv(refusedVar) != "" {
+		os.Exit(refusedClient())
+	}
 	if os.Getenv(copyVar) != "" {
 		if err := copyFile(os.Args[1], os.Args[2]); err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -1,7 +1,9 @@
 package integration
 
 import (
+	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -35,6 +37,46 @@ post_handler
 pre_handler
 `
 
+// oopsModulesScript loads a module whose init function dies and one whose exit
+// function does, and then others. On Debian 6.1 the insmod and rmmod that die are
+// killed, the modules stay, "Loading" with one reference and "Unloading" with -1,
+// rmmod of both and insmod of the second are EBUSY, and other modules come and go. An
+// insmod of the first waits there until it is killed.
+const oopsModulesScript = `cd $KPROBEFS_MNT
+for k in init exit; do
+	cp $1/kprobe_oops_$k.ko machine/modules
+	[ $k = exit ] && rm machine/modules/kprobe_oops_$k.ko
+	cut -d' ' -f1,3-5,7- proc/modules
+	cp $1/kprobe_oops_$k.ko machine/modules/again.ko
+	rm machine/modules/kprobe_oops_$k.ko
+	cp $1/kprobe_fails.ko machine/modules
+	cp $1/kprobe_target.ko machine/modules && rm machine/modules/kprobe_target.ko && echo others come and go
+done
+ls machine/modules
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 | grep -c '^BUG: \|Comm: insmod\|Comm: rmmod'
+`
+
+const oopsModulesWant = `cp: error writing to 'machine/modules/kprobe_oops_init.ko': Input/output error
+kprobe_oops_init 1 - Loading (OE+)
+cp: error writing to 'machine/modules/again.ko': Device or resource busy
+rm: can't remove 'machine/modules/kprobe_oops_init.ko': Device or resource busy
+cp: error writing to 'machine/modules/kprobe_fails.ko': No such device
+others come and go
+rm: can't remove 'machine/modules/kprobe_oops_exit.ko': Input/output error
+kprobe_oops_exit -1 - Unloading (OE-)
+kprobe_oops_init 1 - Loading (OE+)
+cp: error writing to 'machine/modules/again.ko': Device or resource busy
+rm: can't remove 'machine/modules/kprobe_oops_exit.ko': Device or resource busy
+cp: error writing to 'machine/modules/kprobe_fails.ko': No such device
+others come and go
+kprobe_oops_exit.ko
+kprobe_oops_init.ko
+4
+`
+
+// TestOopsInModules plays it.
+func TestOopsInModules(t *testing.T) { playModules(t, oopsModulesScript, oopsModulesWant) }
+
 // TestExampleModules plays it.
 func TestExampleModules(t *testing.T) { playModules(t, modulesScript, modulesWant) }
 
@@ -54,4 +96,81 @@ func playModules(t *testing.T, script, want string, flags ...string) {
 	if status != 0 || out != want {
 		t.Errorf("status %d, wanted (-) and got (+):\n%s", status, diff(want, out))
 	}
+}
+
+// reuseScript loads a module whose text comes to lie where the init text of the one
+// before it was, which a probe tells that is gone with that. Its function can be
+// probed, and stacks lead through it.
+const reuseScript = `cd $KPROBEFS_MNT/tracing
+echo p:once kprobe_target:kprobe_target_once > kprobe_events
+echo 1 > events/kprobes/enable
+cp $1/kprobe_target.ko ../machine/modules
+page=$(cut -c1-13 ../kprobes/list)
+echo 0 > events/kprobes/enable; echo > kprobe_events
+cp $1/kprobe_user.ko ../machine/modules
+grep -q "^$page.* kprobe_user_twice" ../proc/kallsyms && echo its init text was there
+echo p:entry kprobe_user:kprobe_user_twice > kprobe_events
+echo r:back kprobe_user:kprobe_user_twice '$retval' >> kprobe_events
+echo p:sum kprobe_target:kprobe_target_sum >> kprobe_events
+echo stacktrace > trace_options
+echo 1 > events/kprobes/enable
+echo kprobe_user_twice 1 3 > ../machine/load/call
+echo 0 > events/kprobes/enable
+grep -o ' [a-z]*: (.*\|=> kprobe_user_twice' trace | sed 's/(.*)//' | sort | uniq -c
+`
+
+const reuseWant = `its init text was there
+      2  back:  arg1=0xc
+      2  entry: 
+      2  sum: 
+      4 => kprobe_user_twice
+`
+
+// TestModuleTextAgain plays it on each release.
+func TestModuleTextAgain(t *testing.T) {
+	playModulesOfEach(t, func(string) (script, want string) { return reuseScript, reuseWant })
+}
+
+// playModulesOfEach plays a script on each release, with the folder of its modules.
+func playModulesOfEach(t *testing.T, of func(release string) (script, want string)) {
+	for release, folder := range map[string]string{"2.6.25": "", "2.6.32": "", "4.15": "", "5.10": "/5.10", "6.1": "", "6.12": "/6.12"} {
+		t.Run(release, func(t *testing.T) {
+			script, want := of(release)
+			playModules(t, strings.ReplaceAll(script, "$1", "$1"+folder), want, "--release", release)
+		})
+	}
+}
+
+// sayingScript prints what a module says.
+const sayingScript = `cd $KPROBEFS_MNT
+cp $1/MODULE.ko machine/modules
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 | grep '^fields\|^prints'
+`
+
+// TestModuleFields: what modules find in struct kprobe and struct kretprobe, nmissed
+// while probes are registered above all. The texts of 5.10 and 6.1 are what the module,
+// built with Debian's headers, said on its kernels; that of 2.6 is 5.10's but for the
+// flags, which unregistering leaves alone there, and the probe at an entry, which is one
+// as any other.
+func TestModuleFields(t *testing.T) {
+	playSaying(t, "kprobe_fields", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "5.10", "5.10": "5.10", "6.1": "6.1", "6.12": "6.1"})
+}
+
+// TestModulePrints: what printk shows of pointers. The text of 5.10 and 6.1 is what the
+// module said on Debian's kernels; 4.15 and 2.6 are as their releases had it, which
+// hashed NULL and errors otherwise, or nothing.
+func TestModulePrints(t *testing.T) {
+	playSaying(t, "kprobe_prints", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "4.15", "5.10": "6.1", "6.1": "6.1", "6.12": "6.1"})
+}
+
+// playSaying loads a module on each release; its lines in the log are those of a file of
+// testdata/modules.
+func playSaying(t *testing.T, module string, recorded map[string]string) {
+	playModulesOfEach(t, func(release string) (script, want string) {
+		b, err := os.ReadFile("testdata/modules/" + module + "." + recorded[release])
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.ReplaceAll(sayingScript, "MODULE", module), string(b)
+	})
 }

@@ -12,9 +12,9 @@ import (
 )
 
 // rowsPage says for each row of what was observed on Linux where it is shown.
-const rowsPage = "../docs/rows.md"
+const rowsPage = "../docs/reference/linux/files.md"
 
-// TestRows holds docs/rows.md to the tree: each row of its tables names, in its
+// TestRows holds docs/reference/linux/files.md to the tree: each row of its tables names, in its
 // last column, a script of testdata or a Go test that exists, or links to the
 // page of differences.
 func TestRows(t *testing.T) {
@@ -31,23 +31,23 @@ func TestRows(t *testing.T) {
 		}
 		rows++
 		names := quoted(where)
-		if len(names) == 0 && !strings.Contains(where, "(differences.md)") {
-			t.Errorf("docs/rows.md:%d: names no script, no test and no difference: %s", n+1, line)
+		if len(names) == 0 && !strings.Contains(where, "differences.md)") {
+			t.Errorf("docs/reference/linux/files.md:%d: names no script, no test and no difference: %s", n+1, line)
 		}
 		for _, name := range names {
 			if strings.HasPrefix(name, "Test") {
 				if !tests[name] {
-					t.Errorf("docs/rows.md:%d: no test %s", n+1, name)
+					t.Errorf("docs/reference/linux/files.md:%d: no test %s", n+1, name)
 				}
 				continue
 			}
 			if _, err := os.Stat(filepath.Join("testdata", name+".txtar")); err != nil {
-				t.Errorf("docs/rows.md:%d: no script %s", n+1, name)
+				t.Errorf("docs/reference/linux/files.md:%d: no script %s", n+1, name)
 			}
 		}
 	}
 	if rows < 60 {
-		t.Errorf("docs/rows.md has %d rows", rows)
+		t.Errorf("docs/reference/linux/files.md has %d rows", rows)
 	}
 	if all, _ := cases(t); len(all) < 90 {
 		t.Errorf("%d scripts, want at least 90", len(all))

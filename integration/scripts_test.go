@@ -144,6 +144,8 @@ func TestMasks(t *testing.T) {
 			"return", "  cat-7       [001] .....    12.627130: r: (ksys_read+0x67/0xe0 <- vfs_read)\n",
 			"  cat-PID [CPU] ..... TIME: r: (ksys_read+OFF/SIZE <- vfs_read)\n",
 		},
+		{"hashes", "p:kprobes/p_0x0000000065b61442 0x0000000005b61442 ptr=00000000c0065b61\n", "p:kprobes/p_0xHASH 0xHASH ptr=HASH\n"},
+		{"not hashes", "/bin/a:0x0000000000000104 ptr=0000000000000000 (____ptrval____)\n", "/bin/a:0x0000000000000104 ptr=0000000000000000 (____ptrval____)\n"},
 		{"error_log", "[    7.496355] trace_kprobe: error: x\n", "[TIME] trace_kprobe: error: x\n"},
 		{"errno and count", "sh: write error: Invalid argument\n[rc=1]\n  a   11   0\n", "sh: write error: Invalid argument\n[rc=1]\n  a   11   0\n"},
 		{"no newline", "1", "1\n"},

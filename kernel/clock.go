@@ -9,15 +9,15 @@ import (
 // Clock is the machine's time. All delays above the machine go through it, so
 // that a virtual one makes them happen when a test says so.
 type Clock interface {
-	// Now is nanoseconds since boot (ktime_get).
+	// Now returns nanoseconds since boot (ktime_get).
 	Now() int64
-	// Wall is nanoseconds since 1970 (ktime_get_real).
+	// Wall returns nanoseconds since 1970 (ktime_get_real).
 	Wall() int64
-	// AfterFunc runs f in a goroutine of its own once d has passed. stop says
-	// whether it came before f.
+	// AfterFunc runs f in a new goroutine after d. stop cancels it and reports
+	// whether it did so before f started.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 	// alarm is AfterFunc for an f that does not wait: a virtual clock calls it
-	// itself, at the instruction that makes it due.
+	// directly, at the instruction that makes it due.
 	alarm(d time.Duration, f func()) (stop func() bool)
 	// retired tells the clock how many instructions a vCPU has executed.
 	retired(n uint64)
@@ -26,7 +26,7 @@ type Clock interface {
 // realClock is the host's monotonic time.
 type realClock struct{ boot time.Time }
 
-// NewRealClock gives a clock that starts now and runs as the host's does.
+// NewRealClock returns a clock that starts now and runs with the host's.
 func NewRealClock() Clock { return &realClock{boot: time.Now()} }
 
 func (c *realClock) Now() int64  { return int64(time.Since(c.boot)) }
@@ -38,8 +38,8 @@ func (c *realClock) AfterFunc(d time.Duration, f func()) func() bool {
 func (c *realClock) alarm(d time.Duration, f func()) func() bool { return c.AfterFunc(d, f) }
 func (c *realClock) retired(uint64)                              {}
 
-// VirtualClock moves by instructions retired, a nanosecond each, and by
-// Advance; never because the machine is idle.
+// VirtualClock advances by one nanosecond per retired instruction, and by
+// Advance. An idle machine does not advance it.
 type VirtualClock struct {
 	mu     sync.Mutex
 	now    int64
@@ -48,25 +48,25 @@ type VirtualClock struct {
 	seq    uint64
 }
 
-// NewVirtualClock gives a clock that stands at boot; wall is the nanoseconds
-// since 1970 at which the machine believes it booted.
+// NewVirtualClock returns a clock at boot time; wall is the time of boot in
+// nanoseconds since 1970.
 func NewVirtualClock(wall int64) *VirtualClock { return &VirtualClock{wall: wall} }
 
-// Now is nanoseconds since boot.
+// Now returns nanoseconds since boot.
 func (c *VirtualClock) Now() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
-// Wall is nanoseconds since 1970.
+// Wall returns nanoseconds since 1970.
 func (c *VirtualClock) Wall() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.wall + c.now
 }
 
-// AfterFunc runs f in a goroutine of its own once the clock has moved by d.
+// AfterFunc runs f in a new goroutine once the clock has advanced by d.
 func (c *VirtualClock) AfterFunc(d time.Duration, f func()) func() bool {
 	return c.alarm(d, func() { go f() })
 }
@@ -92,7 +92,7 @@ func (c *VirtualClock) alarm(d time.Duration, f func()) func() bool {
 	}
 }
 
-// Advance moves the clock by d and starts what has become due, earliest first.
+// Advance moves the clock by d and runs what has become due, earliest first.
 func (c *VirtualClock) Advance(d time.Duration) { c.advance(int64(d)) }
 
 func (c *VirtualClock) retired(n uint64) { c.advance(int64(n)) }
@@ -114,7 +114,7 @@ type virtualTimer struct {
 	at    int64
 	seq   uint64
 	f     func()
-	index int // in the heap; -1: no longer there
+	index int // position in the heap, -1 once removed
 }
 
 type timerHeap []*virtualTimer

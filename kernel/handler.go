@@ -11,43 +11,38 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/cpu"
 )
 
-// handlerReturns is what a guest's handler returns to, by the callback that it is
-// called in (0: a breakpoint): the hlt that is these functions' second byte.
-var handlerReturns = map[uint64]string{
-	0: "aggr_pre_handler", abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
-}
-
-// handlerReturn is its address.
+// handlerReturn is where a handler of the guest returns to: see Handlers.ReturnTo.
 func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
 	callback := v.cpu.R[rax]
 	if t.Vector != 0 {
 		callback = 0
 	}
-	return cmp.Or(v.m.returns[callback], v.m.returns[0]) // the second: a breakpoint that stands for a call
+	h := v.m.handlers.Load()
+	return cmp.Or(h.returns[callback], h.returns[0]) // the second: a breakpoint that stands for a call
 }
 
-// handlerBudget is how many instructions a handler may take.
+// handlerBudget is the number of instructions that a handler may execute.
 const handlerBudget = 1 << 24
 
-// errHandler says that a guest's handler did not come back.
+// errHandler reports that a guest's handler did not return.
 var errHandler = errors.New("the handler does not come back")
 
-// Handler runs a handler that is a function of the guest, in the middle of the
-// hit t: fn(first, regs, third), where regs is t's pt_regs in guest memory. It
-// gives what the function returns; t.Regs are then what the handler left there.
-// Interrupts wait until then, also where the handler sees them enabled. To be
-// called by the machine's own Handlers only.
+// Handler calls a handler that is a guest function, during the hit t:
+// fn(first, regs, third), where regs is t's pt_regs in guest memory. It returns
+// the function's result and leaves in t.Regs what the handler stored there.
+// Interrupts are held back meanwhile, even if the handler enables them. Only the
+// machine's own Handlers may call it.
 //
-// A handler that does not come back within handlerBudget instructions, or ends
-// the machine, is an error: EIO. One that faults ends the machine, as an oops
-// inside an interrupt does, and so does one that sleeps.
+// A handler that does not return within handlerBudget instructions, or that stops
+// the machine, fails with EIO. A handler that faults or sleeps panics the guest, as
+// an oops in an interrupt does.
 func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
 	v := m.cpus[t.CPU]
-	trap, regs, hit := *t, v.regs, v.hit // all are used again by hits inside the handler, and by its fault handler
+	trap, regs, hit := *t, v.regs, v.hit // hits inside the handler, and its fault handler, use all of these again
 	var was cpu.Suspended
 	v.cpu.Suspend(&was)
 	var add int32
-	if t.Vector != 0 { // as exc_int3 does; who calls back has disabled preemption
+	if t.Vector != 0 { // as exc_int3 does; callbacks have disabled preemption already
 		add = abi.NMIOffset | abi.HardirqOffset
 	}
 	v.hit = &hitPlace{t.Task, t.Regs.IP, t.Regs.SP}
@@ -69,7 +64,7 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 }
 
 // enterHandler sets the registers for a call of fn, and puts pt_regs on the
-// stack if it is not there.
+// stack unless it is there already.
 func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs uint64, err error) {
 	sp := v.cpu.R[rsp]
 	if regs = t.RegsAddr; regs == 0 {
@@ -99,7 +94,7 @@ func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs ui
 	return regs, nil
 }
 
-// takeRegs reads what a handler left of pt_regs at addr.
+// takeRegs reads pt_regs at addr, which a handler may have changed.
 func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
 	p := v.regsAt(addr)
 	if p == nil {
@@ -109,14 +104,13 @@ func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
 	return nil
 }
 
-// runHandler runs the vCPU until it has come back. It leaves the gate
-// when others want it closed, as any guest code does: the vCPU that holds the
-// lock that the handler spins on may be one that waits there. A grace period
-// does not end meanwhile.
+// runHandler runs the vCPU until the handler returns to back. It leaves the gate
+// when another goroutine wants it closed, as any guest code does: the handler may
+// be spinning on a lock whose holder waits there. No grace period ends meanwhile.
 func (v *vcpu) runHandler(back uint64) (uint64, error) {
 	kicked := false
 	defer func() {
-		if kicked { // that was for what the handler interrupts
+		if kicked { // that was meant for the code that the handler interrupts
 			v.cpu.Kick()
 		}
 	}()
@@ -124,7 +118,7 @@ func (v *vcpu) runHandler(back uint64) (uint64, error) {
 		if left < handlerBudget {
 			v.inRun.Store(false)
 			if !v.enter() {
-				return 0, nil // the machine closes, and nobody will know
+				return 0, nil // the machine is closing, so nobody sees the result
 			}
 		}
 		exit, n := v.cpu.Run(runBudget)
@@ -140,7 +134,7 @@ func (v *vcpu) runHandler(back uint64) (uint64, error) {
 			return v.cpu.R[rax], nil
 		case v.m.closing.Load():
 			return 0, nil
-		case exit.Reason == cpu.Halt || v.m.over():
+		case exit.Reason == cpu.Halt || v.m.dead.Load():
 			kicked = true
 			return 0, errHandler
 		case exit.Reason == cpu.Pause:
@@ -154,27 +148,20 @@ func (v *vcpu) runHandler(back uint64) (uint64, error) {
 	return 0, errHandler
 }
 
-// yielded ends the machine: the handler has called the scheduler, and nothing can
-// go back to what it was called from.
+// yielded panics the guest: the handler called the scheduler, and the code that
+// was hit cannot be resumed.
 func (v *vcpu) yielded() {
-	v.m.log.Printk(LogErr, "BUG: scheduling while atomic: the handler of a probe has called the scheduler")
-	v.m.die("Fatal exception in interrupt")
-	v.idle.Store(true)
+	v.m.noteOops(v, bugAtomic)
+	p := func(format string, args ...any) { v.m.log.Printk(LogErr, format, args...) }
+	p("BUG: scheduling while atomic: the handler of a probe has called the scheduler")
+	v.showPlace(p)
+	v.showTrace(p, v.stack(*v.hit, 1, nil))
+	v.die("Fatal exception in interrupt")
 }
 
-// outside runs f out of the gate, where f may close it.
+// outside runs f outside the gate, so that f may close it.
 func (v *vcpu) outside(f func()) {
 	v.inRun.Store(false)
 	f()
 	v.enter()
-}
-
-// over says whether the guest has panicked.
-func (m *Machine) over() bool {
-	select {
-	case <-m.died:
-		return true
-	default:
-		return false
-	}
 }

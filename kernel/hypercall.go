@@ -4,10 +4,14 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
+	"sync/atomic"
 	"syscall"
+	"time"
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu"
+	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -24,11 +28,11 @@ const (
 	r10 = 10
 )
 
-// maxText is the longest text that a hypercall may pass, bytes.
+// maxText is the longest text that a hypercall may pass, in bytes.
 const maxText = 1024
 
-// hypercalls is what each number does: arguments in, rax out. They run between
-// exit and entry and treat all arguments as hostile.
+// hypercalls holds the function for each number: arguments in, rax out. They run
+// between exit and entry, and treat all arguments as hostile.
 var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCPrintk:    (*vcpu).hcPrintk,
 	abi.HCClock:     func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Now() },
@@ -40,7 +44,7 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCUnmap:     (*vcpu).hcUnmap,
 	abi.HCNext:      (*vcpu).hcNext,
 	abi.HCDone:      func(v *vcpu, call, _, _ uint64) int64 { return v.m.host.Done(call) },
-	abi.HCLeaf:      (*vcpu).hcLeaf,
+	abi.HCFileOp:    (*vcpu).hcFileOp,
 	abi.HCPopWake:   func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.host.PopWake()) },
 	abi.HCPanic:     (*vcpu).hcPanic,
 	abi.HCBooted:    (*vcpu).hcBooted,
@@ -49,17 +53,18 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCTaskDead:  (*vcpu).hcTaskDead,
 	abi.HCProbe:     (*vcpu).hcProbe,
 	abi.HCStack:     (*vcpu).hcStack,
+	abi.HCSymbol:    (*vcpu).hcSymbol,
 }
 
 // vmcallLen is the length of a vmcall in bytes.
 const vmcallLen = 3
 
-// hypercall answers a vmcall that is no callback. Outside core kernel text it is
-// an undefined instruction, as on a machine without a hypervisor.
+// hypercall answers a vmcall that is not a callback. Outside core kernel text a
+// vmcall is an undefined instruction, as on a machine without a hypervisor.
 func (v *vcpu) hypercall() {
 	if !v.m.tab.KernelText(v.cpu.RIP - vmcallLen) {
 		v.cpu.RIP -= vmcallLen
-		v.deliver(abi.VecUD, false, 0)
+		v.onTrap(cpu.Exit{Reason: cpu.Trap, Vector: abi.VecUD, Addr: v.cpu.CR2})
 		return
 	}
 	nr := v.cpu.R[rax]
@@ -77,21 +82,18 @@ func (v *vcpu) text(addr, n uint64) (string, error) {
 	return string(b), err
 }
 
-// hcLeaf lets a vCPU wait for the host's part, which takes the time that it
-// takes: not where time is instructions.
-func (v *vcpu) hcLeaf(call, op, _ uint64) int64 {
-	if v.m.opts.Deterministic {
-		return v.m.host.StartLeaf(call, op)
-	}
-	return v.m.host.RunLeaf(call, op)
+// hcFileOp lets the vCPU wait a moment while the host works on a file operation. A
+// deterministic machine does not wait, because the duration must not matter there.
+func (v *vcpu) hcFileOp(call, op, _ uint64) int64 {
+	return v.m.host.StartFileOp(call, op, !v.m.opts.Deterministic)
 }
 
-// hcNext lets a vCPU that nothing else is asked of wait for the next call.
+// hcNext lets a vCPU without other work wait for the next call.
 func (v *vcpu) hcNext(call, _, _ uint64) int64 {
 	if v.m.opts.Deterministic {
 		return v.m.host.Next(call)
 	}
-	return v.m.host.AwaitNext(call, func() bool { return v.pending() || v.asked.Load() || v.m.closing.Load() })
+	return v.m.host.AwaitNext(call, func() bool { return v.pending() || v.asked.Load() || v.m.over() })
 }
 
 func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
@@ -101,6 +103,15 @@ func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
 	}
 	v.m.log.Append(0, int(level&7), s)
 	return 0
+}
+
+func (v *vcpu) hcSymbol(addr, buf, kind uint64) int64 {
+	s := v.m.describe(addr, byte(kind))
+	s = s[:min(uint64(len(s)), v.cpu.R[r10])]
+	if v.m.mem.WriteAt(buf, []byte(s)) != nil {
+		return -int64(syscall.EFAULT)
+	}
+	return int64(len(s))
 }
 
 func (v *vcpu) hcSendIPI(cpu, vector, _ uint64) int64 {
@@ -121,17 +132,18 @@ func (v *vcpu) hcStartCPU(cpu, entry, stack uint64) int64 {
 	return 0
 }
 
-// maxMapPages bounds one HCMap.
+// maxMapPages is the largest number of pages that one HCMap may map.
 const maxMapPages = 1 << 14
 
-// userSpace says whether pages from va lie in the lower half.
+// userSpace reports whether the pages from va are in the lower half.
 func userSpace(va, pages uint64) bool {
 	return va%abi.PageSize == 0 && pages > 0 && pages <= maxMapPages && va < 1<<47 && va+pages*abi.PageSize <= 1<<47
 }
 
-// vmallocSpace is where 6.1 has vmalloc: 0xffffc90000000000, 32 TiB.
+// vmallocSpace reports whether the pages from va are in 6.1's vmalloc area: 0xffffc90000000000, 32 TiB.
 func vmallocSpace(va, pages uint64) bool {
-	return va%abi.PageSize == 0 && pages > 0 && pages <= maxMapPages && va >= 0xffffc90000000000 && va < 0xffffe90000000000
+	const start, end = 0xffffc90000000000, 0xffffe90000000000
+	return va%abi.PageSize == 0 && pages > 0 && pages <= maxMapPages && va >= start && va < end && va+pages*abi.PageSize <= end
 }
 
 func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
@@ -152,7 +164,7 @@ func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
 	return 0
 }
 
-// isText says whether pages of RAM belong to what the guest must not write.
+// isText reports whether the pages of RAM at pa overlap memory that the guest must not write.
 func (v *vcpu) isText(pa, pages uint64) bool {
 	for _, s := range v.m.img.Segments {
 		r := abi.Range{Start: s.Addr - abi.KernelBase, End: s.Addr - abi.KernelBase + s.MemSize}
@@ -171,7 +183,7 @@ func (v *vcpu) hcUnmap(va, pages, _ uint64) int64 {
 	return 0
 }
 
-// unmap takes pages away from all vCPUs.
+// unmap removes pages from the mappings of all vCPUs.
 func (m *Machine) unmap(va, pages uint64) {
 	m.StopMachine(func() {
 		m.mem.Unmap(va, pages)
@@ -186,8 +198,7 @@ func (v *vcpu) hcPanic(buf, n, _ uint64) int64 {
 	if err != nil {
 		s = "(the message cannot be read)"
 	}
-	v.m.die(s)
-	v.idle.Store(true)
+	v.die(s)
 	return 0
 }
 
@@ -204,31 +215,41 @@ func (v *vcpu) hcBooted(array, n, _ uint64) int64 {
 		}
 		calls[i] = a
 	}
-	v.m.loads = v.m.host.Booted(calls)[1:]
+	loads := v.m.host.Booted(calls)[1:]
+	v.m.loads = make([]atomic.Pointer[host.Task], len(loads))
+	for i, t := range loads {
+		v.m.loads[i].Store(t)
+	}
+	if !v.m.opts.Deterministic { // the task that reports a new task must not depend on how long the host takes
+		v.m.host.SetMakers(loads)
+	}
 	v.m.tab.Booted()
 	close(v.m.booted)
 	return 0
 }
 
-func (v *vcpu) hcBug(regs, kind, _ uint64) int64 {
+func (v *vcpu) hcBug(regs, kind, code uint64) int64 {
 	r := v.regsAt(regs)
 	if r == nil {
 		return -int64(syscall.EFAULT)
 	}
-	v.m.oops(v.id, kind, r)
+	v.m.oops(v.id, kind, r, code)
 	return 0
 }
 
-// hcTaskDead is told of every task that ends, before its memory is used again.
+// hcTaskDead is called for every task that ends, before its memory is reused.
 func (v *vcpu) hcTaskDead(task, _, _ uint64) int64 {
 	if f := v.m.handlers.Load().TaskDead; f != nil {
 		f(task)
 	}
+	v.m.oopsMu.Lock()
+	delete(v.m.oopses, task)
+	v.m.oopsMu.Unlock()
 	v.m.host.TaskDied(task)
 	return 0
 }
 
-// hcProbe has the probes do what a task asks for, which sleeps meanwhile.
+// hcProbe passes a task's request to the probes; the task sleeps meanwhile.
 func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
 	f := v.m.handlers.Load().Probe
 	if f == nil {
@@ -242,14 +263,14 @@ func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
 	v.m.wg.Go(func() {
 		ret := f(word(abi.ProbeNr), word(abi.ProbeAddr), word(abi.ProbeArg))
-		_ = v.m.mem.WriteU64(request+abi.ProbeRet, uint64(ret)) // it is on the stack of a task that waits for it
+		_ = v.m.mem.WriteU64(request+abi.ProbeRet, uint64(ret)) // on the stack of the task that waits for it
 		_ = v.m.mem.WriteAt(request+abi.ProbeDone, []byte{1, 0, 0, 0})
 		v.m.host.Wake(task)
 	})
 	return 0
 }
 
-// onCallback says whether a vmcall of core text was a callback, which it has answered.
+// onCallback reports whether a vmcall in core text was a callback, and answers it.
 func (v *vcpu) onCallback(h *Handlers) bool {
 	r := &v.cpu.R
 	nr := r[rax]
@@ -273,7 +294,7 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 	return true
 }
 
-// callback runs a handler on pt_regs that stand in guest memory, in place.
+// callback runs a handler on the pt_regs in guest memory, in place.
 func (v *vcpu) callback(f func(*abi.Trap), regs, arg, ip uint64) int64 {
 	if f == nil {
 		return 0
@@ -295,8 +316,8 @@ func (v *vcpu) callback(f func(*abi.Trap), regs, arg, ip uint64) int64 {
 	return 0
 }
 
-// function runs the listeners of an fentry site that see no registers but
-// the address, the stack pointer and the flags.
+// function runs the listeners of an fentry site that get no registers but the
+// address, the stack pointer and the flags.
 func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
 	if f == nil {
 		return 0
@@ -309,10 +330,10 @@ func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
 	return 0
 }
 
-// maxRecord is the longest record of a tracepoint, bytes.
+// maxRecord is the longest record of a tracepoint, in bytes.
 const maxRecord = 1024
 
-// tracepoint hands over the record of a tracepoint.
+// tracepoint passes a tracepoint's record to f.
 func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64 {
 	if f == nil {
 		return 0
@@ -327,9 +348,9 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 	t := &v.trap
 	v.cpu.Regs(&v.regs)
 	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Data = 0, 0, tracepoint, &v.regs, b
-	off := uint32(1) // the listeners of a tracepoint are called with preemption off
+	off := uint32(1) // a tracepoint calls its listeners with preemption off
 	if v.m.stubs {
-		off = 0 // as this guest does
+		off = 0 // but this guest leaves it on
 	}
 	v.fill(t, off)
 	f(t)
@@ -337,8 +358,9 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 	return 0
 }
 
-// guestBytes is n bytes of writable guest memory in at most two pages that lie
-// in a row in RAM, as kernel stacks do; nil: they are not that.
+// guestBytes returns n bytes of writable guest memory in at most two pages. The
+// pages must be contiguous in RAM, as those of kernel stacks are; otherwise the
+// result is nil.
 func (v *vcpu) guestBytes(addr, n uint64) []byte {
 	if n == 0 || n > abi.PageSize {
 		return nil
@@ -356,10 +378,10 @@ func (v *vcpu) guestBytes(addr, n uint64) []byte {
 	return v.m.mem.Phys(pa, n)
 }
 
-// regsAt is the pt_regs at addr, nil when they are not 168 aligned bytes of
-// writable memory. The two pages of a kernel stack that they may cross lie in a
-// row in RAM. (Guest memory is little-endian, as are the hosts that have FUSE
-// and Go in use.)
+// regsAt returns the pt_regs at addr, or nil when there are not 168 aligned bytes
+// of writable memory. The two pages of a kernel stack that they may cross are
+// contiguous in RAM. (Guest memory is little-endian, and so are all hosts that
+// this program supports.)
 func (v *vcpu) regsAt(addr uint64) *abi.Regs {
 	b := v.guestBytes(addr, abi.RegsSize)
 	if b == nil || addr%8 != 0 {
@@ -369,7 +391,7 @@ func (v *vcpu) regsAt(addr uint64) *abi.Regs {
 }
 
 // random is the machine's source of random numbers: the host's, or splitmix64
-// from a seed.
+// with a seed.
 type random struct {
 	mu    sync.Mutex
 	state uint64
@@ -393,7 +415,7 @@ func (r *random) next() uint64 {
 	return z ^ z>>31
 }
 
-// guest is what package host sees of the machine.
+// guest is the machine as package host sees it.
 type guest struct{ m *Machine }
 
 func (g guest) ReadAt(addr uint64, p []byte) error   { return g.m.mem.ReadAt(addr, p) }
@@ -406,7 +428,12 @@ func (g guest) MapUser(va, pa, pages uint64) error {
 	return g.m.mem.Map(va, pa, pages, mem.Read|mem.Write)
 }
 
-// Wake interrupts an idle vCPU, or the first when all are busy.
+// wakePatience is how long a busy vCPU may leave the wake-up interrupt pending
+// before all others are interrupted.
+const wakePatience = 2 * time.Millisecond
+
+// Wake interrupts an idle vCPU, or the first one when all are busy. If that one
+// keeps its interrupts off, the others are interrupted, too.
 func (g guest) Wake() {
 	for _, v := range g.m.cpus {
 		if v.idle.Load() && v.started.Load() {
@@ -415,4 +442,19 @@ func (g guest) Wake() {
 		}
 	}
 	g.m.cpus[0].raise(abi.VecAsyncPF)
+	if len(g.m.cpus) > 1 && !g.m.waking.Swap(true) {
+		g.m.clock.alarm(wakePatience, g.m.wakeOthers)
+	}
+}
+
+func (m *Machine) wakeOthers() {
+	m.waking.Store(false)
+	if !m.host.Waking() || m.closing.Load() {
+		return
+	}
+	for _, v := range m.cpus[1:] {
+		if v.started.Load() {
+			v.raise(abi.VecAsyncPF)
+		}
+	}
 }

@@ -10,24 +10,25 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/image"
 )
 
-// tracepointKey is the offset of the static key in struct tracepoint, bytes.
+// tracepointKey is the offset of the static key in struct tracepoint, in bytes.
 const tracepointKey = 8
 
-// Tracepoint gives the address of a tracepoint of the core kernel that is passed
-// somewhere.
+// Tracepoint returns the address of a tracepoint that has call sites in the core
+// kernel.
 func (m *Machine) Tracepoint(name string) (addr uint64, ok bool) {
 	addr = m.symbol("__tracepoint_" + name)
 	return addr, slices.ContainsFunc(m.img.Jumps, func(j image.Jump) bool { return j.Key == addr+tracepointKey })
 }
 
 // SetTracepoint makes the sites of the tracepoint at addr call the machine
-// (Handlers.Tracepoint), or makes them nops again. EINVAL: no such tracepoint.
+// (Handlers.Tracepoint), or turns them back into nops. It fails with EINVAL when
+// there is no such tracepoint.
 func (m *Machine) SetTracepoint(addr uint64, on bool) error {
 	return m.useTracepoint(addr, tracepointEvent, on)
 }
 
-// SetProbestub makes them call __probestub_NAME, a function in which nothing is
-// done but what is probed there. EINVAL: the guest's tracepoints have none.
+// SetProbestub makes the sites call __probestub_NAME, an empty function that exists
+// to be probed. It fails with EINVAL when the guest's tracepoints have no stubs.
 func (m *Machine) SetProbestub(addr uint64, on bool) error {
 	if !m.stubs {
 		return fmt.Errorf("the tracepoint at %#x has no stub: %w", addr, syscall.EINVAL)
@@ -35,20 +36,20 @@ func (m *Machine) SetProbestub(addr uint64, on bool) error {
 	return m.useTracepoint(addr, tracepointStub, on)
 }
 
-// Who listens to a tracepoint: TP_EVENT and TP_STUB of the guest's tracepoint.h.
+// The listeners of a tracepoint: TP_EVENT and TP_STUB of the guest's tracepoint.h.
 const (
 	tracepointEvent = 1 << iota
 	tracepointStub
 )
 
-// Members of struct tracepoint of a guest with stubs, bytes.
+// Offsets in struct tracepoint of a guest with stubs, in bytes.
 const (
-	tracepointFunc  = 24 // what a site calls; the three that it may be follow
-	tracepointCalls = 32 // the event, the stub, both
+	tracepointFunc  = 24 // the function that a site calls; the three possible ones follow
+	tracepointCalls = 32 // for the event, the stub, and both
 	tracepointUsers = 56
 )
 
-// useTracepoint is tracepoint_add_func and tracepoint_remove_func.
+// useTracepoint does what tracepoint_add_func and tracepoint_remove_func do.
 func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
 	key := addr + tracepointKey
 	m.keyMu.Lock()
@@ -64,7 +65,7 @@ func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
 	if on {
 		users |= who
 	}
-	if users == 0 { // who is past the site calls what was called
+	if users == 0 { // a task that is already past the site calls the old function
 		if err := m.setStaticKey(key, false); err != nil {
 			return err
 		}
@@ -86,8 +87,8 @@ func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
 	return m.setStaticKey(key, true)
 }
 
-// setStaticKey is static_key_enable and static_key_disable: all branches of the
-// key are patched at once, and its count says so. The caller holds keyMu.
+// setStaticKey does what static_key_enable and static_key_disable do: it patches all
+// branches of the key at once and sets its count. The caller holds keyMu.
 func (m *Machine) setStaticKey(key uint64, on bool) error {
 	var patches []abi.Patch
 	for _, j := range m.img.Jumps {
@@ -108,7 +109,7 @@ func (m *Machine) setStaticKey(key uint64, on bool) error {
 	return m.Poke(patches...)
 }
 
-// branch is what the site of a jump label holds.
+// branch returns the bytes for the site of a jump label.
 func branch(j image.Jump, jump bool) []byte {
 	switch {
 	case j.Len == 2 && jump:
@@ -118,5 +119,5 @@ func branch(j image.Jump, jump bool) []byte {
 	case jump:
 		return binary.LittleEndian.AppendUint32([]byte{0xe9}, uint32(j.Target-(j.Code+5)))
 	}
-	return []byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
+	return []byte(abi.Nop5)
 }

@@ -26,6 +26,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -43,19 +44,20 @@ import (
 // Options say what machine to boot. Only Image must be given.
 type Options struct {
 	Image         []byte // the guest's ELF
-	CPUs          int    // vCPUs; 0: as many as the host has
-	RAM           uint64 // bytes that the guest may use; 0: 64 MiB
-	Clock         Clock  // nil: real time
-	Deterministic bool   // all vCPUs in turn in one goroutine, by instruction count
-	Seed          uint64 // of the guest's random numbers; 0 takes the host's
+	CPUs          int    // number of vCPUs; 0 means as many as the host has
+	RAM           uint64 // bytes that the guest may use; 0 means 64 MiB
+	Clock         Clock  // nil means real time
+	Deterministic bool   // run all vCPUs in turn in one goroutine, by instruction count
+	Seed          uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
 	Cmdline       string
 	Release       string                   // uname -r
 	Version       string                   // the text of /proc/version
-	TextSymbols   bool                     // kallsyms has symbols of text only: CONFIG_KALLSYMS_ALL=n
-	Rename        func(name string) string // what users call the image's functions; nil: as they are
+	Watchdog      Watchdog                 // stops guest code that does not end; a deterministic machine has none
+	TextSymbols   bool                     // kallsyms has only symbols of text: CONFIG_KALLSYMS_ALL=n
+	Rename        func(name string) string // the name that users see for a function of the image; nil keeps all names
 }
 
-// kallsyms is what users find of the symbols that the machine's own look-ups find.
+// kallsyms returns the symbols that users see; own are those that the machine looks up.
 func (o *Options) kallsyms(img *image.Image, own *kallsyms.Table) *kallsyms.Table {
 	if o.Rename == nil && !o.TextSymbols {
 		return own
@@ -74,41 +76,45 @@ func (o *Options) kallsyms(img *image.Image, own *kallsyms.Table) *kallsyms.Tabl
 
 const (
 	defaultRAM = 64 << 20
-	poolRAM    = 64 << 20 // above the guest's: buffers of host calls
+	poolRAM    = 64 << 20 // above the guest's RAM: buffers of host calls
 	textRAM    = 64 << 20 // above that: executable slots
 	minRAM     = 24 << 20
-	maxCPUs    = 64
+
+	// MaxCPUs is the largest number of vCPUs of a machine.
+	MaxCPUs = 64
 )
 
-// Handlers are what the vCPUs call when guest code comes to a probe. They run
-// between exit and entry: no waiting, no locks held across waits, no
-// allocation. A nil one is skipped.
+// Handlers are the functions that vCPUs call when guest code reaches a probe. They
+// run between exit and entry: they must not wait, take locks that are held across
+// waits, or allocate. A nil handler is not called.
 type Handlers struct {
-	Int3      func(*abi.Trap) bool                                            // #BP: true when it was a probe's
-	Stepped   func(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok bool) // asked before Int3; ok: the #BP is dealt with by going on so
-	Fault     func(*abi.Trap) bool                                            // any other exception: true when Regs says where to go on
+	Int3      func(*abi.Trap) bool                                            // for #BP; true when it was a probe's
+	Stepped   func(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok bool) // called before Int3; ok when the #BP ended a single step and the vCPU goes on at toIP
+	Fault     func(*abi.Trap) bool                                            // for other exceptions; true when Regs tells where to go on
 	Ftrace    func(*abi.Trap)                                                 // an armed fentry site; Arg is the caller's return address
 	Optimized func(*abi.Trap)                                                 // a detour's callback; Arg is the op pointer
 	Rethook   func(*abi.Trap)                                                 // a hooked function has returned
-	// RealReturn gives what a return slot of the task held before the trampoline's
-	// address was put there.
-	RealReturn func(task, slot, trampoline uint64) (addr uint64, ok bool)
-	// Trampoline is another address than arch_rethook_trampoline that hooked calls
-	// return to; 0: there is none. Unlike that it shows in stack traces.
-	Trampoline uint64
-	// EndAtTrampoline has stacks end at arch_rethook_trampoline, which then stands in
-	// the place of the caller.
-	EndAtTrampoline bool
-	// Function is called at an armed fentry site without registers: Regs has IP,
-	// SP, BP and Flags; Arg is the caller's return address.
+	// Return is called by Unwind for each return address on a task's stack, with the
+	// slot that holds it. shown takes its place in the stack trace, and real is the
+	// address to which the function returns. Both are addr if it has not been replaced.
+	Return func(task, slot, addr uint64) (shown, real uint64)
+	// Last reports whether stack traces end at this address.
+	Last func(ip uint64) bool
+	// Function is called at an armed fentry site that needs no registers: Regs has
+	// only IP, SP, BP and Flags; Arg is the caller's return address.
 	Function func(*abi.Trap)
-	// Tracepoint is told of a tracepoint: Arg is its address, Data its record, and
-	// Regs those in the function that stands for it.
+	// Tracepoint is called at a tracepoint: Arg is its address, Data its record, and
+	// Regs the registers in the function that the tracepoint is in.
 	Tracepoint func(*abi.Trap)
 	TaskDead   func(task uint64) // a task_struct is about to be freed
-	// Probe does what guest code asks of the probes (abi.ProbeNr), in a goroutine
-	// of its own: it may wait. It gives 0 or -errno.
+	// Probe does what guest code asks of the probes (abi.ProbeNr), in a separate
+	// goroutine, so it may wait. It returns 0 or -errno.
 	Probe func(nr, addr, arg uint64) int64
+	// ReturnTo names the functions that handlers in the guest return to, by the
+	// callback in which Machine.Handler calls them (abi.HC*, or 0 for a breakpoint). The
+	// second byte of each is a hlt.
+	ReturnTo map[uint64]string
+	returns  map[uint64]uint64 // addresses of those bytes
 }
 
 // Machine is a booted guest with its vCPUs.
@@ -116,7 +122,7 @@ type Machine struct {
 	opts    Options
 	mem     *mem.Memory
 	img     *image.Image
-	own     *kallsyms.Table // all of the image's, whatever syms has
+	own     *kallsyms.Table // all symbols of the image, also those that syms lacks
 	syms    *kallsyms.Table
 	sites   *ftrace.Sites
 	tab     *image.Tables
@@ -128,40 +134,47 @@ type Machine struct {
 	modules moduleMem
 	cpus    []*vcpu
 	rand    *random
+	ptrKey  sipKey        // see HashPtr
 	taints  atomic.Uint32 // see taintLetters
 
 	handlers atomic.Pointer[Handlers]
 
-	rethookTrampoline, syscallEntry uint64 // symbols that Unwind looks for
-
-	returns map[uint64]uint64 // addresses of handlerReturns
+	syscallEntry uint64 // a symbol that Unwind looks for
 
 	copies atomic.Pointer[[]textCopy] // replaced by trampoline only
 
-	keyMu    sync.Mutex   // one change of a static key at a time
+	keyMu    sync.Mutex   // serializes changes of static keys
 	stubs    bool         // tracepoints have functions for fprobes: the guest of 6.12
-	stopMu   sync.Mutex   // one StopMachine at a time
-	stopping atomic.Int32 // vCPUs do not enter guest code while it is not 0
-	resume   *sync.Cond   // on gate: stopping has become 0, or the machine closes
+	stopMu   sync.Mutex   // serializes StopMachine
+	stopping atomic.Int32 // vCPUs do not enter guest code while it is positive
+	resume   *sync.Cond   // on gate: stopping has become 0, or the machine is closing
 	gate     sync.Mutex
 
-	closeMu sync.Mutex // held while closing or wg changes, but for vCPUs
+	closeMu sync.Mutex // held while closing or wg changes, except by vCPUs
 	closing atomic.Bool
 	wg      sync.WaitGroup
 	booted  chan struct{}
-	died    chan struct{} // the guest panicked
+	dead    atomic.Bool   // the guest has panicked: no vCPU runs any more
+	died    chan struct{} // closed when dead becomes true
+	ending  chan struct{} // closed when the machine closes
 	dieOnce sync.Once
 	diedMsg string
+	words   []Record // the panic's records of the log
 
-	loads   []*host.Task  // load/N: one kernel thread for each vCPU
-	turn    chan struct{} // deterministic: something has become runnable
+	oopsMu sync.Mutex
+	oopses map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
+	dies   int               // number of oopses so far
+
+	loads   []atomic.Pointer[host.Task] // load/N: one kernel thread for each vCPU
+	waking  atomic.Bool                 // wakeOthers is scheduled
+	turn    chan struct{}               // deterministic: something has become runnable
 	rcuOnce sync.Once
 	rcuErr  error
 	rcuTask chan *host.Task // holds the thread that waits for tasks while nobody uses it
 }
 
 // Boot loads the image, starts the vCPUs and waits until the guest's init is
-// done. It fails with EINVAL for an image or options that make no machine, and
+// done. It fails with EINVAL when the image or the options are not valid, and
 // with EIO when the guest panics or does not come up within ten seconds.
 func Boot(o Options) (*Machine, error) {
 	m, err := newMachine(o)
@@ -173,6 +186,12 @@ func Boot(o Options) (*Machine, error) {
 	defer timeout.Stop()
 	select {
 	case <-m.booted:
+		if o.Watchdog.Action != WatchdogOff && !o.Deterministic && m.join() {
+			go func() {
+				defer m.wg.Done()
+				m.watch()
+			}()
+		}
 		return m, nil
 	case <-m.died:
 		err = fmt.Errorf("the guest kernel panicked: %s: %w", m.diedMsg, syscall.EIO)
@@ -182,18 +201,29 @@ func Boot(o Options) (*Machine, error) {
 	return nil, errors.Join(err, m.Close())
 }
 
-func newMachine(o Options) (*Machine, error) {
+// complete replaces zero options by their defaults. EINVAL: they make no machine.
+func (o *Options) complete() error {
 	if o.CPUs == 0 {
-		o.CPUs = min(runtime.NumCPU(), maxCPUs)
+		o.CPUs = min(runtime.NumCPU(), MaxCPUs)
 	}
 	if o.RAM == 0 {
 		o.RAM = defaultRAM
 	}
-	if o.CPUs < 1 || o.CPUs > maxCPUs || o.RAM < minRAM || o.RAM%abi.PageSize != 0 {
-		return nil, fmt.Errorf("a machine of %d vCPUs and %d bytes (1 to %d vCPUs, whole pages from %d bytes): %w", o.CPUs, o.RAM, maxCPUs, minRAM, syscall.EINVAL)
+	if o.CPUs < 1 || o.CPUs > MaxCPUs || o.RAM < minRAM || o.RAM%abi.PageSize != 0 {
+		return fmt.Errorf("a machine cannot have %d vCPUs and %d bytes of RAM (it takes 1 to %d vCPUs, and whole pages from %d bytes up): %w", o.CPUs, o.RAM, MaxCPUs, minRAM, syscall.EINVAL)
 	}
 	if o.Clock == nil {
 		o.Clock = NewRealClock()
+	}
+	if o.Deterministic && o.Seed == 0 {
+		o.Seed = 1
+	}
+	return nil
+}
+
+func newMachine(o Options) (*Machine, error) {
+	if err := o.complete(); err != nil {
+		return nil, err
 	}
 	img, err := image.Load(o.Image)
 	if err != nil {
@@ -206,8 +236,9 @@ func newMachine(o Options) (*Machine, error) {
 	m := &Machine{
 		opts: o, mem: ram, img: img, clock: o.Clock, rand: newRandom(o.Seed),
 		own: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
-		booted: make(chan struct{}), died: make(chan struct{}),
-		turn: make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
+		booted: make(chan struct{}), died: make(chan struct{}), ending: make(chan struct{}),
+		oopses: map[uint64]uint64{},
+		turn:   make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
 	}
 	m.syms = o.kallsyms(img, m.own)
 	m.resume = sync.NewCond(&m.gate)
@@ -215,18 +246,15 @@ func newMachine(o Options) (*Machine, error) {
 	m.handlers.Store(&Handlers{})
 	m.pool = host.NewPool(o.RAM, poolRAM/abi.PageSize)
 	m.host = host.New(guest{m}, m.pool)
+	if !o.Deterministic {
+		m.host.Follow(o.CPUs)
+	}
 	m.tab = image.NewTables(img, m.syms)
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, ram.Close())
 	}
 	m.stubs = m.symbol("__probestub_sched_switch") != 0
-	m.rethookTrampoline, m.syscallEntry = m.symbol("arch_rethook_trampoline"), m.symbol("entry_SYSCALL_64_after_hwframe")
-	m.returns = make(map[uint64]uint64, len(handlerReturns))
-	for callback, name := range handlerReturns {
-		if addr := m.symbol(name); addr != 0 {
-			m.returns[callback] = addr + 1
-		}
-	}
+	m.syscallEntry = m.symbol("entry_SYSCALL_64_after_hwframe")
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
 		Regs: m.symbol("ftrace_regs_caller"), List: m.symbol("ftrace_caller"), Trampoline: m.trampoline,
 	})
@@ -256,6 +284,9 @@ func (m *Machine) load() error {
 	put(abi.BootRAM, m.opts.RAM)
 	put(abi.BootWall, uint64(m.clock.Wall()))
 	put(abi.BootSeed, m.rand.next())
+	m.ptrKey = sipKey{m.rand.next(), m.rand.next()}
+	put(abi.BootPtrKey, m.ptrKey[0])
+	put(abi.BootPtrKey+8, m.ptrKey[1])
 	copy(p[abi.BootCmdline:abi.BootRelease-1], m.opts.Cmdline)
 	copy(p[abi.BootRelease:abi.BootVersion-1], m.opts.Release)
 	copy(p[abi.BootVersion:abi.BootVersion+255], m.opts.Version)
@@ -264,24 +295,27 @@ func (m *Machine) load() error {
 
 func (m *Machine) loadSegment(s image.Segment) error {
 	if s.Addr < abi.KernelBase || s.Addr%abi.PageSize != 0 {
-		return fmt.Errorf("a segment at %#x is not in the kernel's mapping: %w", s.Addr, syscall.EINVAL)
+		return fmt.Errorf("the image's segment at %#x is outside the kernel's mapping: %w", s.Addr, syscall.EINVAL)
 	}
 	pa := s.Addr - abi.KernelBase
 	size := (max(s.MemSize, uint64(len(s.Data))) + abi.PageSize - 1) &^ (abi.PageSize - 1)
 	if pa > m.opts.RAM || size > m.opts.RAM-pa {
-		return fmt.Errorf("a segment at %#x of %d bytes does not fit in %d bytes of RAM: %w", s.Addr, size, m.opts.RAM, syscall.EINVAL)
+		return fmt.Errorf("the image's segment at %#x of %d bytes does not fit in %d bytes of RAM: %w", s.Addr, size, m.opts.RAM, syscall.EINVAL)
 	}
 	copy(m.mem.Phys(pa, size), s.Data)
 	if err := m.mem.Map(s.Addr, pa, size/abi.PageSize, mem.Perm(s.Perm)); err != nil {
 		return err
 	}
-	if s.Perm&image.Write == 0 { // text is written by Poke only, in the direct map too
+	if s.Perm&image.Write == 0 { // only Poke writes text, in the direct map too
 		return m.mem.Map(abi.DirectMap+pa, pa, size/abi.PageSize, mem.Read)
 	}
 	return nil
 }
 
-// symbol gives the address of a symbol of the core kernel, 0 when there is none.
+// is612 reports whether the guest is the one of 6.12.
+func (m *Machine) is612() bool { return m.stubs }
+
+// symbol returns the address of a symbol of the core kernel, or 0.
 func (m *Machine) symbol(name string) uint64 {
 	if s := m.own.LookupName(name); len(s) > 0 {
 		return s[0].Addr
@@ -289,7 +323,7 @@ func (m *Machine) symbol(name string) uint64 {
 	return 0
 }
 
-// start lets vCPU 0 begin at the image's entry; the guest starts the others.
+// start starts vCPU 0 at the image's entry; the guest starts the others.
 func (m *Machine) start() {
 	m.cpus[0].begin(m.img.Entry, 0)
 	m.cpus[0].cpu.R[6] = abi.DirectMap + abi.BootParamsPA // rsi
@@ -302,12 +336,30 @@ func (m *Machine) start() {
 	}
 }
 
-// Close stops the vCPUs and gives guest memory back. Calls that are under way
-// end with host.ErrStopped.
+// Close stops the vCPUs and frees guest memory. Calls in progress fail with
+// host.ErrStopped.
 func (m *Machine) Close() error {
-	if m.close() {
+	if m.stop() {
 		return nil
 	}
+	return m.mem.Close()
+}
+
+// Retire is Close for a machine whose memory may still be accessed: the host gets
+// its pages back, and it reads as zeros.
+func (m *Machine) Retire() error {
+	if m.stop() {
+		return nil
+	}
+	return m.mem.Discard()
+}
+
+// stop ends the vCPUs, and reports whether they had been stopped before.
+func (m *Machine) stop() (before bool) {
+	if m.close() {
+		return true
+	}
+	close(m.ending)
 	m.host.Stop()
 	m.gate.Lock()
 	m.resume.Broadcast()
@@ -318,27 +370,22 @@ func (m *Machine) Close() error {
 		v.nudge()
 	}
 	m.wg.Wait()
-	return m.mem.Close()
+	return false
 }
 
-// die is the guest's panic: the machine stands still.
-func (m *Machine) die(msg string) {
-	m.dieOnce.Do(func() {
-		m.diedMsg = msg
-		m.log.Printk(LogEmerg, "Kernel panic - not syncing: %s", msg)
-		close(m.died)
-		m.host.Stop()
-	})
-}
-
-// Died is closed when the guest has panicked; Panic then says why.
+// Died is closed when the guest has panicked. All calls then fail with
+// host.ErrStopped; memory, symbols and the log stay as they are until Close.
 func (m *Machine) Died() <-chan struct{} { return m.died }
 
-// Panic is the guest's last words.
+// Panic returns the message of the guest's panic.
 func (m *Machine) Panic() string { return m.diedMsg }
 
+// LastWords returns the records of the log about the panic and the oops that led to
+// it. It may be called once Died is closed.
+func (m *Machine) LastWords() []Record { return m.words }
+
 // StopMachine runs f while no vCPU executes guest code. f must not wait for a
-// vCPU, for a goroutine that does, or for another StopMachine.
+// vCPU, for a goroutine that waits for one, or for another StopMachine.
 func (m *Machine) StopMachine(f func()) {
 	m.stopMu.Lock()
 	defer m.stopMu.Unlock()
@@ -357,15 +404,23 @@ func (m *Machine) StopMachine(f func()) {
 }
 
 // SetHandlers puts the probes' handlers in place.
-func (m *Machine) SetHandlers(h Handlers) { m.handlers.Store(&h) }
+func (m *Machine) SetHandlers(h Handlers) {
+	h.returns = make(map[uint64]uint64, len(h.ReturnTo))
+	for callback, name := range h.ReturnTo {
+		if addr := m.symbol(name); addr != 0 {
+			h.returns[callback] = addr + 1
+		}
+	}
+	m.handlers.Store(&h)
+}
 
-// CPUs is the number of vCPUs.
+// CPUs returns the number of vCPUs.
 func (m *Machine) CPUs() int { return len(m.cpus) }
 
-// Now is nanoseconds since boot.
+// Now returns nanoseconds since boot.
 func (m *Machine) Now() int64 { return m.clock.Now() }
 
-// AfterFunc runs f in its own goroutine after d of the machine's time, unless the
+// AfterFunc runs f in a new goroutine after d of the machine's time, unless the
 // machine is closed by then. Close waits for it.
 func (m *Machine) AfterFunc(d time.Duration, f func()) func() bool {
 	return m.clock.AfterFunc(d, func() {
@@ -376,7 +431,7 @@ func (m *Machine) AfterFunc(d time.Duration, f func()) func() bool {
 	})
 }
 
-// join makes Close wait for the caller. False: it has begun.
+// join makes Close wait for the caller. It returns false when Close has begun.
 func (m *Machine) join() bool {
 	m.closeMu.Lock()
 	defer m.closeMu.Unlock()
@@ -387,7 +442,7 @@ func (m *Machine) join() bool {
 	return true
 }
 
-// close says that the machine closes, and whether it did already.
+// close marks the machine as closing, and reports whether it was already.
 func (m *Machine) close() (before bool) {
 	m.closeMu.Lock()
 	defer m.closeMu.Unlock()
@@ -399,32 +454,32 @@ func (m *Machine) Printk(level int, format string, args ...any) {
 	m.log.Printk(level, format, args...)
 }
 
-// Log is the kernel's log.
+// Log returns the kernel's log.
 func (m *Machine) Log() *Log { return m.log }
 
-// Mem is guest memory.
+// Mem returns guest memory.
 func (m *Machine) Mem() *mem.Memory { return m.mem }
 
-// Image is what was booted.
+// Image returns the image that was booted.
 func (m *Machine) Image() *image.Image { return m.img }
 
-// Tables answers questions about text: sites, ranges, the blacklist.
+// Tables returns the tables about text: sites, ranges, the blacklist.
 func (m *Machine) Tables() *image.Tables { return m.tab }
 
-// Symbols is kallsyms: what the guest's users find, and its modules' symbols.
+// Symbols returns kallsyms: the symbols that users of the guest see, and those of modules.
 func (m *Machine) Symbols() *kallsyms.Table { return m.syms }
 
-// Sites is the fentry sites.
+// Sites returns the fentry sites.
 func (m *Machine) Sites() *ftrace.Sites { return m.sites }
 
-// Host runs the host's calls.
+// Host returns the part that runs the host's calls.
 func (m *Machine) Host() *host.Host { return m.host }
 
-// Clock is the machine's time.
+// Clock returns the machine's clock.
 func (m *Machine) Clock() Clock { return m.clock }
 
-// Call runs a guest function on vCPU 0's kernel thread load/0 with at most five
-// arguments and gives rax. ENOENT: there is no such function.
+// Call runs a guest function with at most five arguments on vCPU 0's kernel thread
+// load/0 and returns rax. It fails with ENOENT when there is no such function.
 func (m *Machine) Call(ctx context.Context, sym string, args ...uint64) (uint64, error) {
 	s := m.syms.LookupName(sym)
 	if len(s) == 0 {
@@ -434,15 +489,40 @@ func (m *Machine) Call(ctx context.Context, sym string, args ...uint64) (uint64,
 }
 
 // CallOn calls the guest function at addr count times with the same arguments
-// on a vCPU's own kernel thread and gives the last result.
+// on a vCPU's kernel thread and returns the last result. When ctx ends, it fails
+// with EINTR after the call that is in progress.
 func (m *Machine) CallOn(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error) {
 	if cpu < 0 || cpu >= len(m.loads) {
 		return 0, fmt.Errorf("no vCPU %d: %w", cpu, syscall.EINVAL)
 	}
-	return m.loads[cpu].Func(ctx, addr, count, args...)
+	t := m.loads[cpu].Load()
+	ret, err := t.Func(ctx, addr, count, args...)
+	if errors.Is(err, host.ErrAbandoned) {
+		m.replaceLoad(ctx, cpu, t)
+	}
+	return ret, err
 }
 
-// Retired counts the instructions that all vCPUs have executed.
+// replaceLoad starts another kernel thread for the calls on a vCPU, because the
+// present one does not return from its call.
+func (m *Machine) replaceLoad(ctx context.Context, cpu int, old *host.Task) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadPatience)
+	defer cancel()
+	t, err := m.host.KthreadOn(ctx, fmt.Sprintf("load/%d", cpu), cpu)
+	if err != nil {
+		return // the next caller that gives up tries again
+	}
+	if m.loads[cpu].CompareAndSwap(old, t) {
+		old.Leave()
+		return
+	}
+	t.Leave()
+}
+
+// loadPatience bounds the time to start such a thread.
+const loadPatience = time.Second
+
+// Retired returns the number of instructions that all vCPUs have executed.
 func (m *Machine) Retired() uint64 {
 	var n uint64
 	for _, v := range m.cpus {
@@ -451,7 +531,29 @@ func (m *Machine) Retired() uint64 {
 	return n
 }
 
-// Idle says whether no vCPU has anything to do before the next interrupt.
+// Idle reports whether no vCPU has work before the next interrupt.
 func (m *Machine) Idle() bool {
 	return !slices.ContainsFunc(m.cpus, func(v *vcpu) bool { return v.started.Load() && !v.resting() })
+}
+
+// syscallCount is NR_syscalls of x86-64.
+const syscallCount = 451
+
+// Syscalls returns the names of the guest's system calls by number ("read",
+// "write", ...), with "" for numbers without one: the functions in sys_call_table
+// without their prefix.
+func (m *Machine) Syscalls() []string {
+	const prefix = "__x64_sys_"
+	table := m.symbol("sys_call_table")
+	names := make([]string, syscallCount)
+	for nr := range names {
+		addr, err := m.mem.ReadU64(table + 8*uint64(nr))
+		if err != nil || table == 0 {
+			return nil
+		}
+		if s, off, ok := m.own.Lookup(addr); ok && off == 0 && s.Name != prefix+"ni_syscall" {
+			names[nr], _ = strings.CutPrefix(s.Name, prefix)
+		}
+	}
+	return names
 }

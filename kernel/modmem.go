@@ -12,26 +12,26 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// moduleMem is module_alloc: pages of the module area, with an unmapped page
-// behind each piece.
+// moduleMem does what module_alloc does: it hands out pages of the module area,
+// with an unmapped page after each piece.
 type moduleMem struct {
 	mu   sync.Mutex
-	live []modulePiece // by address
+	live []modulePiece // sorted by address
 }
 
 type modulePiece struct {
 	addr, pa, pages uint64
 }
 
-// AllocModule gives the address of pages pages (of abi.PageSize bytes) in the
-// module area. They hold zeros and are not mapped before MapModule. ENOMEM:
-// there is no room, or no RAM left for text.
+// AllocModule returns the address of the given number of pages (of abi.PageSize
+// bytes) in the module area. They hold zeros and are unmapped until MapModule. It
+// fails with ENOMEM when the area or the RAM for text is full.
 func (m *Machine) AllocModule(pages uint64) (uint64, error) {
 	mm := &m.modules
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
 	if pages == 0 || pages > textRAM/abi.PageSize {
-		return 0, fmt.Errorf("%d pages for a module: %w", pages, syscall.ENOMEM)
+		return 0, fmt.Errorf("the guest has no memory for %d pages of a module: %w", pages, syscall.ENOMEM)
 	}
 	pa, err := m.slots.pool.Alloc(int(pages))
 	if err != nil {
@@ -43,7 +43,7 @@ func (m *Machine) AllocModule(pages uint64) (uint64, error) {
 	}
 	if addr+pages*abi.PageSize > abi.SlotsBase {
 		m.slots.pool.Free(pa, int(pages))
-		return 0, fmt.Errorf("no %d pages left in the module area: %w", pages, syscall.ENOMEM)
+		return 0, fmt.Errorf("the module area has no room for %d pages: %w", pages, syscall.ENOMEM)
 	}
 	mm.live = slices.Insert(mm.live, at, modulePiece{addr, pa, pages})
 	clear(m.mem.Phys(pa, pages*abi.PageSize))
@@ -54,16 +54,16 @@ func (mm *moduleMem) find(addr uint64) (int, bool) {
 	return slices.BinarySearchFunc(mm.live, addr, func(p modulePiece, a uint64) int { return cmp.Compare(p.addr, a) })
 }
 
-// MapModule fills a piece that AllocModule gave with p, which is not longer, and
-// maps it; what must not be written is read-only in the direct map too. EINVAL:
-// no such piece, or both writable and executable.
+// MapModule fills a piece from AllocModule with p, which must fit, and maps it.
+// Memory that must not be written is read-only in the direct map too. It fails with
+// EINVAL when there is no such piece, or when perm is both writable and executable.
 func (m *Machine) MapModule(addr uint64, p []byte, perm image.Perm) error {
 	mm := &m.modules
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
 	i, ok := mm.find(addr)
 	if !ok || uint64(len(p)) > mm.live[i].pages*abi.PageSize {
-		return fmt.Errorf("%d bytes at %#x are no piece of a module: %w", len(p), addr, syscall.EINVAL)
+		return fmt.Errorf("%d bytes at %#x are not a piece of a module: %w", len(p), addr, syscall.EINVAL)
 	}
 	at := mm.live[i]
 	var err error
@@ -76,7 +76,7 @@ func (m *Machine) MapModule(addr uint64, p []byte, perm image.Perm) error {
 	return err
 }
 
-// FreeModule unmaps a piece and gives it back. Nothing may be executing in it.
+// FreeModule unmaps and frees a piece. No vCPU may be executing in it.
 func (m *Machine) FreeModule(addr uint64) {
 	mm := &m.modules
 	mm.mu.Lock()
@@ -88,7 +88,7 @@ func (m *Machine) FreeModule(addr uint64) {
 	at := mm.live[i]
 	m.StopMachine(func() {
 		m.mem.Unmap(addr, at.pages)
-		_ = m.mem.Map(abi.DirectMap+at.pa, at.pa, at.pages, mem.Read|mem.Write) // it was mapped so before
+		_ = m.mem.Map(abi.DirectMap+at.pa, at.pa, at.pages, mem.Read|mem.Write) // as it was mapped before
 	})
 	m.slots.pool.Free(at.pa, int(at.pages))
 	mm.live = slices.Delete(mm.live, i, i+1)

@@ -2,25 +2,29 @@ package kernel
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// What HCBug's second argument tells.
+// Values of HCBug's second argument.
 const (
 	bugOops    = 0 // kernel BUG: the task dies
 	bugWarn    = 1 // WARN: execution goes on
-	bugFault   = 2 // a page fault that nothing expects
-	bugTrap    = 3 // another exception that nothing expects
-	bugAtomic  = 4 // schedule() with preemption off
+	bugFault   = 2 // an unexpected page fault
+	bugTrap    = 3 // another unexpected exception
+	bugAtomic  = 4 // schedule() was called with preemption off
 	bugUnknown = 5
 )
 
-// oops writes what Linux prints for a BUG, a WARN or an unexpected exception:
-// the first line, the place, the registers and the end.
-func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs) {
+// oops logs what Linux prints for a BUG, a WARN or an unexpected exception: the
+// first line, the place, the registers, the stack and the end marker. code is the
+// exception's error code.
+func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
+	v := m.cpus[cpu]
 	where := m.Describe(r.IP)
 	p := func(format string, args ...any) { m.log.Printk(m.oopsLevel(kind), format, args...) }
+	number := m.noteOops(v, kind)
 	switch kind {
 	case bugOops:
 		p("------------[ cut here ]------------")
@@ -37,21 +41,64 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs) {
 		}
 		p("WARNING: CPU: %d PID: %d at %s:%d %s", cpu, m.currentPID(cpu), file, line, where)
 	case bugFault:
-		p("BUG: unable to handle page fault for address: %016x", m.cpus[cpu].cpu.CR2)
+		faultLines(p, v.cpu.CR2, code)
+		p("Oops: %04x [#%d] PREEMPT SMP NOPTI", code, number)
 	case bugTrap:
-		p("%s: 0000 [#1] PREEMPT SMP NOPTI", m.cpus[cpu].trapName())
+		p("%s: %04x [#%d] PREEMPT SMP NOPTI", v.trapName(), code, number)
 	case bugAtomic:
-		p("BUG: scheduling while atomic: %s/%d/0x%08x", m.currentComm(cpu), m.currentPID(cpu), m.cpus[cpu].trap.Preempt)
+		p("BUG: scheduling while atomic: %s/%d/0x%08x", m.currentComm(cpu), m.currentPID(cpu), v.trap.Preempt)
 	default:
-		p("Oops: 0000 [#1] PREEMPT SMP")
+		p("Oops: %04x [#%d] PREEMPT SMP NOPTI", code, number)
 	}
-	m.oopsRegs(p, cpu, where, r)
+	v.oopsRegs(p, where, r)
+	v.showTrace(p, v.oopsStack(r))
+	p("---[ end trace 0000000000000000 ]---")
 	if kind == bugWarn {
-		p("---[ end trace 0000000000000000 ]---")
 		m.Taint('W')
 		return
 	}
 	m.Taint('D')
+}
+
+// noteOops records where the log describes an oops, for a panic that may follow,
+// and returns the oops's number.
+func (m *Machine) noteOops(v *vcpu, kind uint64) int {
+	m.oopsMu.Lock()
+	defer m.oopsMu.Unlock()
+	if kind != bugWarn {
+		m.dies++
+		_, m.oopses[m.currentTask(v.id)] = m.log.Bounds()
+	}
+	return m.dies
+}
+
+// die panics the guest: the machine stops. It logs the vCPU's stack unless an oops
+// has done so.
+func (v *vcpu) die(msg string) {
+	m := v.m
+	m.dieOnce.Do(func() {
+		m.oopsMu.Lock()
+		from, oopsed := m.oopses[m.currentTask(v.id)]
+		m.oopsMu.Unlock()
+		if !oopsed {
+			_, from = m.log.Bounds()
+		}
+		m.log.Printk(LogEmerg, "Kernel panic - not syncing: %s", msg)
+		if !oopsed {
+			v.dumpStack(LogEmerg)
+		}
+		m.log.Printk(LogEmerg, "---[ end Kernel panic - not syncing: %s ]---", msg)
+		m.diedMsg, m.words = msg, m.log.since(from)
+		m.dead.Store(true)
+		close(m.died)
+		m.host.Stop()
+		for _, c := range m.cpus {
+			c.setTimer(0)
+			c.cpu.Kick()
+			c.nudge()
+		}
+	})
+	v.idle.Store(true)
 }
 
 func (m *Machine) oopsLevel(kind uint64) int {
@@ -61,28 +108,107 @@ func (m *Machine) oopsLevel(kind uint64) int {
 	return LogAlert
 }
 
-func (m *Machine) oopsRegs(p func(string, ...any), cpu int, where string, r *abi.Regs) {
-	p("CPU: %d PID: %d Comm: %s %s %s", cpu, m.currentPID(cpu), m.currentComm(cpu), m.tainted(), m.opts.Release)
+// Bits of a page fault's error code.
+const (
+	faultPresent = 1 << iota
+	faultWrite
+	_
+	_
+	faultFetch
+)
+
+// faultLines prints the first lines of a page fault's oops.
+func faultLines(p func(string, ...any), addr, code uint64) {
+	if addr < abi.PageSize {
+		p("BUG: kernel NULL pointer dereference, address: %016x", addr)
+	} else {
+		p("BUG: unable to handle page fault for address: %016x", addr)
+	}
+	access, why := "read access", "not-present page"
+	switch {
+	case code&faultFetch != 0:
+		access = "instruction fetch"
+	case code&faultWrite != 0:
+		access = "write access"
+	}
+	if code&faultPresent != 0 {
+		why = "permissions violation"
+	}
+	p("#PF: supervisor %s in kernel mode", access)
+	p("#PF: error_code(0x%04x) - %s", code, why)
+}
+
+// oopsRegs does what show_regs does.
+func (v *vcpu) oopsRegs(p func(string, ...any), where string, r *abi.Regs) {
+	v.showPlace(p)
 	p("RIP: 0010:%s", where)
+	p("Code: %s", v.m.code(r.IP))
 	p("RSP: 0018:%016x EFLAGS: %08x", r.SP, r.Flags)
 	p("RAX: %016x RBX: %016x RCX: %016x", r.AX, r.BX, r.CX)
 	p("RDX: %016x RSI: %016x RDI: %016x", r.DX, r.SI, r.DI)
 	p("RBP: %016x R08: %016x R09: %016x", r.BP, r.R8, r.R9)
 	p("R10: %016x R11: %016x R12: %016x", r.R10, r.R11, r.R12)
 	p("R13: %016x R14: %016x R15: %016x", r.R13, r.R14, r.R15)
+	c := v.cpu
+	p("FS:  %016x(0000) GS:%016x(0000) knlGS:%016x", c.FSBase, c.GSBase, c.KernelGSBase)
+	p("CS:  0010 DS: 0000 ES: 0000 CR0: %016x", c.CR0)
+	p("CR2: %016x CR3: %016x CR4: %016x", c.CR2, c.CR3, c.CR4)
 }
 
-// Describe gives an address as %pS prints it: symbol+offset/size, or the bare
-// number where no symbol is.
-func (m *Machine) Describe(addr uint64) string {
-	s, off, ok := m.syms.Lookup(addr)
+// The number of bytes that an oops shows before and after the start of the instruction.
+const (
+	codeBefore = 42
+	codeBehind = 21
+)
+
+// code formats the bytes around an address as an oops shows them.
+func (m *Machine) code(ip uint64) string {
+	var b [codeBefore + 1 + codeBehind]byte
+	if m.mem.ReadAt(ip-codeBefore, b[:]) != nil {
+		return fmt.Sprintf("Unable to access opcode bytes at 0x%x.", ip-codeBefore)
+	}
+	return fmt.Sprintf("% x <%02x> % x", b[:codeBefore], b[codeBefore], b[codeBefore+1:])
+}
+
+// oopsStack returns the callers of the place of an oops. When that place is not
+// code, the word at the top of the stack is the return address of the call that led
+// there.
+func (v *vcpu) oopsStack(r *abi.Regs) []uint64 {
+	at := hitPlace{v.m.currentTask(v.id), r.IP, r.SP}
+	if v.m.returnsTo(r.IP) {
+		return v.stack(at, 0, v.hit)[1:] // without the place itself
+	}
+	ret, err := v.m.mem.ReadU64(r.SP)
+	if err != nil || !v.m.returnsTo(ret) {
+		return nil
+	}
+	at.ip, at.sp = ret, r.SP+8
+	return v.stack(at, 1, v.hit)
+}
+
+// Describe formats an address as %pS does: symbol+offset/size, or the bare number
+// when no symbol covers it.
+func (m *Machine) Describe(addr uint64) string { return m.describe(addr, 'S') }
+
+// describe formats an address as %pS, %ps (the symbol alone) or %pB (the symbol of
+// the call before a return address) does.
+func (m *Machine) describe(addr uint64, kind byte) string {
+	back := uint64(0)
+	if kind == 'B' {
+		back = 1
+	}
+	s, off, ok := m.syms.Lookup(addr - back)
 	if !ok {
 		return fmt.Sprintf("0x%x", addr)
 	}
-	if s.Module != "" {
-		return fmt.Sprintf("%s+0x%x/0x%x [%s]", s.Name, off, s.Size, s.Module)
+	text := s.Name
+	if kind != 's' {
+		text = fmt.Sprintf("%s+0x%x/0x%x", s.Name, off+back, s.Size)
 	}
-	return fmt.Sprintf("%s+0x%x/0x%x", s.Name, off, s.Size)
+	if s.Module != "" {
+		text += " [" + s.Module + "]"
+	}
+	return text
 }
 
 func (m *Machine) currentTask(cpu int) uint64 {
@@ -97,8 +223,12 @@ func (m *Machine) currentPID(cpu int) int {
 }
 
 func (m *Machine) currentComm(cpu int) string {
+	return m.comm(m.currentTask(cpu))
+}
+
+func (m *Machine) comm(task uint64) string {
 	var b [abi.TaskCommLen]byte
-	if m.mem.ReadAt(m.currentTask(cpu)+abi.TaskComm, b[:]) != nil {
+	if m.mem.ReadAt(task+abi.TaskComm, b[:]) != nil {
 		return "?"
 	}
 	for i, c := range b {
@@ -109,7 +239,7 @@ func (m *Machine) currentComm(cpu int) string {
 	return string(b[:])
 }
 
-// trapName is how the line of an oops begins that tells of the last exception.
+// trapName is the word for the last exception that starts an oops's first line.
 func (v *vcpu) trapName() string {
 	switch v.vector {
 	case abi.VecDE:
@@ -120,4 +250,78 @@ func (v *vcpu) trapName() string {
 		return "invalid opcode"
 	}
 	return fmt.Sprintf("general protection fault, maybe for address 0x%x", v.cpu.CR2)
+}
+
+// maxDump is the number of lines that dump_stack shows at most.
+const maxDump = 64
+
+// hitPlace is the place of a hit whose handler is a guest function.
+type hitPlace struct{ task, ip, sp uint64 }
+
+// hcStack is the hypercall of the guest's dump_stack: it logs the calling vCPU's stack.
+func (v *vcpu) hcStack(_, _, _ uint64) int64 {
+	v.dumpStack(LogWarning)
+	return 0
+}
+
+// dumpStack logs the vCPU's stack, as show_stack does.
+func (v *vcpu) dumpStack(level int) {
+	p := func(format string, args ...any) { v.m.log.Printk(level, format, args...) }
+	v.showPlace(p)
+	v.showTrace(p, v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit))
+}
+
+// showPlace prints the line with the CPU and its task.
+func (v *vcpu) showPlace(p func(string, ...any)) {
+	m := v.m
+	p("CPU: %d PID: %d Comm: %s %s %s", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
+}
+
+// stack is Unwind, except that in a guest's handler the functions between the handler
+// and the hit are left out: Linux has others there.
+func (v *vcpu) stack(at hitPlace, past uint64, hit *hitPlace) []uint64 {
+	ips := make([]uint64, 2*maxDump)
+	n := v.m.Unwind(at.task, at.ip, past, at.sp, ips[:maxDump], nil)
+	if hit != nil {
+		n += v.m.Unwind(hit.task, hit.ip, 1, hit.sp, ips[n:n+maxDump], nil)
+	}
+	return ips[:n]
+}
+
+func (v *vcpu) showTrace(p func(string, ...any), ips []uint64) {
+	p("Call Trace:")
+	p(" <TASK>")
+	for _, ip := range ips {
+		p(" %s", v.m.Describe(ip))
+	}
+	p(" </TASK>")
+}
+
+// taintLetters are 6.1's taint_flags, by bit. A clear first bit prints as G.
+const taintLetters = "PFSRMBUDAWCIOELKXTN"
+
+// Taint does what add_taint does, by letter: "O" for an out-of-tree module, "E" for
+// an unsigned one, "P" for a proprietary one. It ignores letters that Linux lacks.
+func (m *Machine) Taint(letter byte) {
+	if i := strings.IndexByte(taintLetters, letter); i >= 0 {
+		m.taints.Or(1 << i)
+	}
+}
+
+// tainted does what print_tainted does, for the first line of a stack trace.
+func (m *Machine) tainted() string {
+	set := m.taints.Load()
+	if set == 0 {
+		return "Not tainted"
+	}
+	b := []byte(taintLetters)
+	for i := range b {
+		if set&(1<<i) == 0 {
+			b[i] = ' '
+		}
+	}
+	if b[0] == ' ' {
+		b[0] = 'G'
+	}
+	return "Tainted: " + string(b)
 }

@@ -2,11 +2,12 @@ package kernel
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 )
 
-// logBytes is the size of the log: what Debian's CONFIG_LOG_BUF_SHIFT of 17 gives.
+// logBytes is the size of the log: Debian sets CONFIG_LOG_BUF_SHIFT to 17.
 const logBytes = 1 << 17
 
 // LogLevels of printk, as in /dev/kmsg's first field.
@@ -26,12 +27,12 @@ type Record struct {
 	Seq      uint64
 	Time     int64 // nanoseconds since boot
 	Level    int   // 0 to 7
-	Facility int   // 0: the kernel; 1: user space, by a write to /dev/kmsg
+	Facility int   // 0 for the kernel, 1 for user space, which writes to /dev/kmsg
 	Text     string
 }
 
-// Log is the kernel's log (printk's ring buffer): records are numbered from 0,
-// the oldest go when the buffer is full.
+// Log is the kernel's log (printk's ring buffer). Records are numbered from 0;
+// the oldest are dropped when the buffer is full.
 type Log struct {
 	now func() int64
 
@@ -44,13 +45,13 @@ type Log struct {
 
 func newLog(now func() int64) *Log { return &Log{now: now, more: make(chan struct{})} }
 
-// Printk appends a record. Its text may have several lines, as with Linux's
+// Printk appends a record. Its text may have several lines, as in Linux's
 // printk; a newline at the end is dropped.
 func (l *Log) Printk(level int, format string, args ...any) {
 	l.Append(0, level, fmt.Sprintf(format, args...))
 }
 
-// Append adds a record of a facility and level.
+// Append adds a record with a facility and a level.
 func (l *Log) Append(facility, level int, text string) {
 	now := l.now()
 	l.mu.Lock()
@@ -73,16 +74,16 @@ func (l *Log) add(r Record) {
 
 func recordSize(r Record) int { return len(r.Text) + 64 }
 
-// Bounds gives the number of the oldest record and the one that the next record will get.
+// Bounds returns the numbers of the oldest record and of the next one to be written.
 func (l *Log) Bounds() (first, next uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.first, l.first + uint64(len(l.recs))
 }
 
-// Get gives record seq. ok is false when there is none: it has been
-// overwritten (seq is below first), or is yet to come; more is then closed when
-// the next record arrives.
+// Get returns record seq. ok is false when it was overwritten (seq is below
+// first) or does not exist yet; in the latter case more is closed when the next
+// record arrives.
 func (l *Log) Get(seq uint64) (r Record, ok bool, first uint64, more <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -90,4 +91,14 @@ func (l *Log) Get(seq uint64) (r Record, ok bool, first uint64, more <-chan stru
 		return Record{}, false, l.first, l.more
 	}
 	return l.recs[seq-l.first], true, l.first, l.more
+}
+
+// since returns the records from seq on.
+func (l *Log) since(seq uint64) []Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq < l.first {
+		seq = l.first
+	}
+	return slices.Clone(l.recs[min(seq-l.first, uint64(len(l.recs))):])
 }

@@ -11,8 +11,8 @@ import (
 )
 
 // SynchronizeRCU returns when each vCPU has been seen outside Go handlers with
-// the guest's preemption and interrupts on: no handler and no stepped copy that
-// was under way when it was called is any more.
+// the guest's preemption and interrupts enabled. By then all handlers and stepped
+// copies that were in progress at the call have ended.
 func (m *Machine) SynchronizeRCU() {
 	for _, v := range m.cpus {
 		v.awaitQuiescent()
@@ -21,7 +21,7 @@ func (m *Machine) SynchronizeRCU() {
 
 func (v *vcpu) awaitQuiescent() {
 	start := v.quiet.Load()
-	for i := 0; v.quiet.Load() == start && v.started.Load() && !v.m.closing.Load(); i++ {
+	for i := 0; v.quiet.Load() == start && v.started.Load() && !v.m.over(); i++ {
 		if v.resting() {
 			return
 		}
@@ -35,8 +35,8 @@ func (v *vcpu) awaitQuiescent() {
 	}
 }
 
-// passQuiescent runs on the vCPU after an exit has been dealt with. In a slot or
-// a detour nothing is quiescent: their bytes may be what somebody waits to free.
+// passQuiescent runs on the vCPU after each exit. A vCPU in a slot or a detour is
+// not quiescent: somebody may be waiting to free those bytes.
 func (v *vcpu) passQuiescent() {
 	if v.cpu.RFlags&abi.FlagIF == 0 || v.cpu.RIP >= abi.SlotsBase && v.cpu.RIP < abi.ModulesEnd {
 		return
@@ -50,9 +50,9 @@ func (v *vcpu) passQuiescent() {
 }
 
 // SynchronizeRCUTasks returns when every task that was running, or was
-// preempted in the kernel, has slept of its own accord or left the kernel: no
-// task stands in text that was reachable before. The guest's own function does
-// the waiting on a kernel thread made for it.
+// preempted in the kernel, has voluntarily slept or left the kernel, so that no
+// task is in text that was reachable before. It calls the guest's
+// synchronize_rcu_tasks on a kernel thread made for it.
 func (m *Machine) SynchronizeRCUTasks() {
 	addr := m.symbol("synchronize_rcu_tasks")
 	if addr == 0 {
@@ -66,10 +66,10 @@ func (m *Machine) SynchronizeRCUTasks() {
 	}
 	_, _ = t.Func(ctx, addr, 1)
 	m.rcuTask <- t
-	m.SynchronizeRCU() // the guest takes a CPU in an interrupt of its idle task for idle
+	m.SynchronizeRCU() // the guest counts a CPU as idle when an interrupt hits its idle task
 }
 
-// rcuThread gives the kernel thread that waits for tasks; one waits at a time.
+// rcuThread returns the kernel thread that waits for tasks; there is one, for one waiter at a time.
 func (m *Machine) rcuThread(ctx context.Context) (*host.Task, error) {
 	m.rcuOnce.Do(func() {
 		t, err := m.host.Kthread(ctx, "rcu_tasks_kthre")

@@ -11,16 +11,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// Read copies kernel memory as it is now; EFAULT where nothing is mapped.
+// Read copies the present contents of kernel memory. It fails with EFAULT where nothing is mapped.
 func (m *Machine) Read(addr uint64, p []byte) error { return m.mem.ReadAt(addr, p) }
 
-// maxStop is how many patches are written in one stop of the machine, so that
-// vCPUs wait for a fraction of a millisecond only.
+// maxStop is how many patches one stop of the machine writes, so that vCPUs wait
+// only a fraction of a millisecond.
 const maxStop = 1024
 
-// Poke is text_poke: the patches are written while no vCPU executes guest code,
-// all of them or, when one lies outside executable memory (EFAULT), none. Many
-// take several stops, in their order.
+// Poke does what text_poke does: it writes the patches while no vCPU executes guest
+// code. It writes all of them, or none when one is outside executable memory
+// (EFAULT). Many patches take several stops and are written in order.
 func (m *Machine) Poke(patches ...abi.Patch) error {
 	for _, p := range patches {
 		if err := m.checkText(p); err != nil {
@@ -46,17 +46,17 @@ func (m *Machine) checkText(p abi.Patch) error {
 	}
 	for _, a := range [...]uint64{p.Addr, p.Addr + uint64(len(p.Bytes)) - 1} {
 		if _, perm, ok := m.mem.Lookup(a); !ok || perm&mem.Exec == 0 {
-			return fmt.Errorf("text_poke at %#x, which is no text: %w", a, syscall.EFAULT)
+			return fmt.Errorf("text_poke at %#x, which is not text: %w", a, syscall.EFAULT)
 		}
 	}
 	return nil
 }
 
-// slotAlign is what slots and detours are aligned to, bytes.
+// slotAlign is the alignment of slots and detours, in bytes.
 const slotAlign = 16
 
-// slots hands out executable memory of the module area (module_alloc, as
-// insn_slot pages and optinsn_slot pages have it): pieces of a page, first fit.
+// slots hands out executable memory of the module area, like the pages of
+// insn_slot and optinsn_slot that module_alloc provides: pieces of a page, first fit.
 type slots struct {
 	m    *Machine
 	pool *host.Pool
@@ -68,20 +68,21 @@ type slots struct {
 
 type slotPage struct {
 	addr uint64
-	used [abi.PageSize / slotAlign]uint8 // units of a piece at its first unit; 255 in the others
+	used [abi.PageSize / slotAlign]uint8 // a piece's first unit holds its size in units, its other units 255
 	free int
 }
 
-// AllocSlot gives n bytes of executable memory (1 to PageSize), filled with
-// int3; ENOMEM when guest memory is used up.
+// AllocSlot returns n bytes of executable memory (1 to PageSize - 2*slotAlign: the
+// largest piece is 254 units), filled with int3. It fails with EINVAL for other sizes,
+// and with ENOMEM when guest memory is used up.
 func (m *Machine) AllocSlot(n int) (uint64, error) { return m.slots.alloc(n) }
 
-// FreeSlot gives back what AllocSlot gave and fills it with int3. Nothing may
-// be executing in it.
+// FreeSlot frees memory from AllocSlot and fills it with int3. No vCPU may be
+// executing in it.
 func (m *Machine) FreeSlot(addr uint64) { m.slots.release(addr) }
 
-// SlotsInUse counts the pieces that are handed out, but for ftrace's trampolines,
-// which stay.
+// SlotsInUse counts the allocated pieces, except ftrace's trampolines, which are
+// never freed.
 func (m *Machine) SlotsInUse() int {
 	s := &m.slots
 	s.mu.Lock()
@@ -100,7 +101,7 @@ func (m *Machine) SlotsInUse() int {
 func (s *slots) alloc(n int) (uint64, error) {
 	units := (n + slotAlign - 1) / slotAlign
 	if n <= 0 || units > len(slotPage{}.used)-2 {
-		return 0, fmt.Errorf("an executable slot of %d bytes: %w", n, syscall.EINVAL)
+		return 0, fmt.Errorf("an executable slot cannot have %d bytes: %w", n, syscall.EINVAL)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +132,7 @@ func (s *slots) grow() (*slotPage, error) {
 		s.pool.Free(pa, 1)
 		return nil, err
 	}
-	s.next += 2 * abi.PageSize // an unmapped page between
+	s.next += 2 * abi.PageSize // leaves an unmapped page between
 	s.pages = append(s.pages, p)
 	return p, nil
 }
@@ -176,7 +177,7 @@ func (s *slots) release(addr uint64) {
 		for i := range fill {
 			fill[i] = 0xcc
 		}
-		_ = s.m.Poke(abi.Patch{Addr: addr, Bytes: fill}) // the page is ours and executable
+		_ = s.m.Poke(abi.Patch{Addr: addr, Bytes: fill}) // the page belongs to the slots and is executable
 		for j := first; j < first+units; j++ {
 			p.used[j] = 0
 		}

@@ -9,10 +9,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// trampoline is create_trampoline: a copy of ftrace_caller, or with regs of
-// ftrace_regs_caller, whose call, at ftrace_call, is of another function. It is
-// never given back: a task may be in it for long. ENOENT: the guest has not got what
-// it takes. One at a time: Sites holds its lock.
+// trampoline does what create_trampoline does: it copies ftrace_caller, or
+// ftrace_regs_caller if regs is set, and directs the call at ftrace_call to another
+// function. The copy is never freed, because a task may stay in it for long. It fails
+// with ENOENT when the guest lacks a symbol that it needs. Sites' lock serializes
+// the calls.
 func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	const callLen, ret = 5, 0xc3
 	name, at := "ftrace_caller", "ftrace_call"
@@ -22,7 +23,7 @@ func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	from, end := m.symbol(name), m.symbol(name+"_end")
 	target, call := m.symbol(function), m.symbol(at)
 	if from == 0 || target == 0 || call < from || call+callLen > end {
-		return 0, fmt.Errorf("a trampoline for %s: %w", function, syscall.ENOENT)
+		return 0, fmt.Errorf("the guest lacks the symbols for a trampoline to %s: %w", function, syscall.ENOENT)
 	}
 	code := make([]byte, end-from, end-from+1)
 	if err := m.Read(from, code); err != nil {
@@ -48,13 +49,13 @@ func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
 	return addr, nil
 }
 
-// textCopy is a trampoline, and the address of what it is a copy of.
+// textCopy is a trampoline with the address that it was copied from.
 type textCopy struct {
 	abi.Range
 	from uint64
 }
 
-// trampolines counts them.
+// trampolines returns their number.
 func (m *Machine) trampolines() int {
 	if copies := m.copies.Load(); copies != nil {
 		return len(*copies)
@@ -62,9 +63,9 @@ func (m *Machine) trampolines() int {
 	return 0
 }
 
-// original gives the address in kernel text that the byte at addr was copied from
-// when addr is in a trampoline, which has the stack frame of its original; others
-// are their own.
+// original returns the address in kernel text that the byte at addr was copied from,
+// when addr is in a trampoline; the unwinder knows the original's stack frame. It
+// returns other addresses unchanged.
 func (m *Machine) original(addr uint64) uint64 {
 	if addr < abi.SlotsBase {
 		return addr

@@ -14,14 +14,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// budgets, in instructions: how long a vCPU runs before it looks around. A
-// deterministic machine takes turns by it.
+// Budgets in instructions: how long a vCPU runs before it checks for other work. A
+// deterministic machine switches vCPUs after the same number.
 const (
 	runBudget  = 1 << 20
 	turnBudget = 20000
 )
 
-// vcpu is a processor and the loop that runs it.
+// vcpu is a virtual processor and the loop that runs it.
 type vcpu struct {
 	m   *Machine
 	id  int
@@ -34,7 +34,9 @@ type vcpu struct {
 	wake    chan struct{}
 	retired atomic.Uint64
 	quiet   atomic.Uint64 // quiescent states passed; see SynchronizeRCU
-	asked   atomic.Bool   // somebody waits for one
+	asked   atomic.Bool   // a SynchronizeRCU waits for a quiescent state
+
+	watched
 
 	timerMu   sync.Mutex
 	timerStop func() bool
@@ -42,13 +44,13 @@ type vcpu struct {
 	vector  uint8 // of the last exception
 	trap    abi.Trap
 	near    hitMemory
-	regs    abi.Regs // of a trap; those of callbacks are in guest memory
+	regs    abi.Regs // those of a trap; callbacks have theirs in guest memory
 	guestDT percpu
-	hit     *hitPlace // not nil: a handler of the guest runs
+	hit     *hitPlace // set while a guest's handler runs
 }
 
-// hitMemory is guest memory for the handlers of a hit, which run inside Run: the
-// vCPU's own translations hold.
+// hitMemory is guest memory for handlers of a hit. They run inside Run, so the
+// vCPU's translations are valid.
 type hitMemory struct {
 	*mem.Memory
 	cpu *cpu.CPU
@@ -73,10 +75,10 @@ func (m *hitMemory) WriteU64(va, v uint64) error {
 	return m.Memory.WriteU64(va, v)
 }
 
-// percpu is where the words of the guest's per-CPU area lie that traps need.
+// percpu locates the words of the guest's per-CPU area that traps need.
 type percpu struct {
-	gs      uint64 // the base they were found for
-	found   bool   // they have been looked for
+	gs      uint64 // the GS base that they belong to
+	found   bool   // the search has been done
 	current []byte // 8 bytes: current_task
 	preempt []byte // 4 bytes: __preempt_count
 }
@@ -92,8 +94,8 @@ func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
 	return v
 }
 
-// begin makes the vCPU start at entry with rsp=stack and its number in rdi. It
-// must not have been started.
+// begin starts the vCPU at entry with rsp=stack and its number in rdi. It must not
+// have been started before.
 func (v *vcpu) begin(entry, stack uint64) {
 	v.cpu.RIP = entry
 	v.cpu.R[4] = stack
@@ -102,7 +104,7 @@ func (v *vcpu) begin(entry, stack uint64) {
 	v.nudge()
 }
 
-// nudge wakes the loop when it waits.
+// nudge wakes the loop if it waits.
 func (v *vcpu) nudge() {
 	ch := v.wake
 	if v.m.opts.Deterministic {
@@ -114,7 +116,7 @@ func (v *vcpu) nudge() {
 	}
 }
 
-// raise makes an interrupt pending. Any goroutine may.
+// raise makes an interrupt pending. Any goroutine may call it.
 func (v *vcpu) raise(vector uint8) {
 	v.irqs[vector/64].Or(1 << (vector % 64))
 	v.cpu.Kick()
@@ -125,7 +127,7 @@ func (v *vcpu) pending() bool {
 	return v.irqs[0].Load()|v.irqs[1].Load()|v.irqs[2].Load()|v.irqs[3].Load() != 0
 }
 
-// takeIRQ gives the pending interrupt with the highest vector.
+// takeIRQ removes and returns the pending interrupt with the highest vector.
 func (v *vcpu) takeIRQ() (uint8, bool) {
 	for i := 3; i >= 0; i-- {
 		if w := v.irqs[i].Load(); w != 0 {
@@ -137,9 +139,12 @@ func (v *vcpu) takeIRQ() (uint8, bool) {
 	return 0, false
 }
 
-// loop runs the vCPU until the machine closes.
+// over reports whether the machine is closing or the guest has panicked.
+func (m *Machine) over() bool { return m.closing.Load() || m.dead.Load() }
+
+// loop runs the vCPU until the machine is over.
 func (v *vcpu) loop() {
-	for !v.m.closing.Load() {
+	for !v.m.over() {
 		if !v.started.Load() || v.halted() {
 			<-v.wake
 			continue
@@ -150,7 +155,7 @@ func (v *vcpu) loop() {
 
 // runInTurn runs all vCPUs in one goroutine.
 func (m *Machine) runInTurn() {
-	for !m.closing.Load() {
+	for !m.over() {
 		busy := false
 		for _, v := range m.cpus {
 			if v.started.Load() && !v.halted() {
@@ -164,10 +169,10 @@ func (m *Machine) runInTurn() {
 	}
 }
 
-// resting says, to other goroutines, that the vCPU is halted and no interrupt is pending.
+// resting tells other goroutines whether the vCPU is halted without a pending interrupt.
 func (v *vcpu) resting() bool { return v.idle.Load() && !v.pending() }
 
-// halted says that the vCPU waits for an interrupt and none is pending.
+// halted reports whether the vCPU waits for an interrupt and none is pending.
 func (v *vcpu) halted() bool {
 	if !v.idle.Load() {
 		return false
@@ -198,8 +203,8 @@ func (v *vcpu) enter() bool {
 	}
 }
 
-// waitOut returns when the vCPU has been seen outside guest code. It has been
-// kicked, so this is a matter of microseconds.
+// waitOut returns when the vCPU has been seen outside guest code. The caller has
+// kicked it, so this takes microseconds.
 func (v *vcpu) waitOut() {
 	for i := 0; v.inRun.Load(); i++ {
 		if i < 100 {
@@ -210,10 +215,13 @@ func (v *vcpu) waitOut() {
 	}
 }
 
-// step delivers what is pending, runs guest code once and acts on its exit.
+// step delivers a pending interrupt, runs guest code once and handles the exit.
 func (v *vcpu) step(budget uint64) {
 	if !v.enter() {
 		return
+	}
+	if v.condemned.Load() != nil {
+		v.endCondemned()
 	}
 	if v.pending() {
 		v.interrupt()
@@ -226,12 +234,15 @@ func (v *vcpu) step(budget uint64) {
 	if v.asked.Load() {
 		v.passQuiescent()
 	}
+	if v.show.Load() {
+		v.showItself()
+	}
 }
 
-// onHit says whether an int3 or a vmcall was a probe's hit, which has been dealt
-// with. It runs inside Run, so without leaving the gate, for speed: StopMachine
-// waits for such a handler, as stop_machine does on Linux. Whoever wants
-// something of the vCPU has kicked it, so that Run ends right after.
+// onHit reports whether an int3 or a vmcall was a probe's hit, and handles it. For
+// speed it runs inside Run, without leaving the gate: StopMachine waits for such a
+// handler, as stop_machine does on Linux. Whoever wants the vCPU to stop has kicked
+// it, so Run ends right after.
 func (v *vcpu) onHit(r cpu.Reason) bool {
 	h := v.m.handlers.Load()
 	if r == cpu.Hypercall {
@@ -240,7 +251,7 @@ func (v *vcpu) onHit(r cpu.Reason) bool {
 	if h.Int3 == nil {
 		return false
 	}
-	if v.cpu.RIP >= abi.SlotsBase && h.Stepped != nil { // only slots are stepped
+	if v.cpu.RIP >= abi.SlotsBase && h.Stepped != nil { // only copies in slots are stepped
 		if ip, flags, ok := h.Stepped(v.id, v.cpu.RIP, v.cpu.RFlags); ok {
 			v.cpu.GoOn(ip, flags)
 			return true
@@ -250,8 +261,8 @@ func (v *vcpu) onHit(r cpu.Reason) bool {
 	return v.inTrap(abi.NMIOffset|abi.HardirqOffset, abi.VecBP, h.Int3)
 }
 
-// interrupt delivers a pending interrupt, or asks for an exit as soon as the
-// guest can take it.
+// interrupt delivers a pending interrupt, or requests an exit for the moment when
+// the guest enables interrupts.
 func (v *vcpu) interrupt() {
 	if !v.cpu.Interruptible() {
 		v.cpu.WantIRQ(true)
@@ -261,15 +272,18 @@ func (v *vcpu) interrupt() {
 	if !ok {
 		return
 	}
+	v.irqsTaken++
 	v.deliver(vector, false, 0)
 	v.cpu.WantIRQ(v.pending())
 }
 
-// deliver hands a vector to the guest's interrupt table.
+// deliver passes a vector to the guest's interrupt table.
 func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
-	if err := v.cpu.Deliver(vector, hasCode, code); err != nil {
-		v.m.die(fmt.Sprintf("vector %d cannot be delivered: %v", vector, err))
-		v.idle.Store(true)
+	if err := v.cpu.Deliver(vector, hasCode, code); err != nil { // a triple fault
+		var r abi.Regs
+		v.cpu.Regs(&r)
+		v.m.oops(v.id, bugUnknown, &r, code)
+		v.die(fmt.Sprintf("vector %d cannot be delivered: %v", vector, err))
 	}
 }
 
@@ -288,22 +302,23 @@ func (v *vcpu) handle(e cpu.Exit) {
 	}
 }
 
-// halt makes the vCPU idle until an interrupt is pending. With interrupts off
-// it is the end of a guest that has given up.
+// halt makes the vCPU idle until an interrupt is pending. A halt with interrupts off
+// means that the guest has given up.
 func (v *vcpu) halt() {
 	if v.cpu.RFlags&abi.FlagIF == 0 && v.pending() {
-		v.takeIRQ() // nothing can be taken any more: do not spin
+		v.takeIRQ() // no interrupt can be delivered any more, so do not spin
 	}
 	v.quiet.Add(1)
+	v.halts++
 	v.idle.Store(true)
 }
 
-// onTrap gives an exception to the probes, who have seen breakpoints already,
-// and to the guest when they do not claim it.
+// onTrap offers an exception to the probes, which have seen breakpoints already,
+// and passes it to the guest when they do not claim it.
 func (v *vcpu) onTrap(e cpu.Exit) {
 	v.vector = e.Vector
 	if f := v.m.handlers.Load().Fault; f != nil && e.Vector != abi.VecBP {
-		v.trap.Mem = v.m.mem // out of the gate, where mappings may go
+		v.trap.Mem = v.m.mem // outside the gate mappings may be removed
 		v.trap.ErrorCode, v.trap.Addr = e.Code, e.Addr
 		claimed := v.inTrap(0, e.Vector, f)
 		v.trap.ErrorCode, v.trap.Addr = 0, 0
@@ -315,8 +330,8 @@ func (v *vcpu) onTrap(e cpu.Exit) {
 	v.deliver(e.Vector, e.HasCode, e.Code)
 }
 
-// inTrap calls f with the vCPU's registers as pt_regs and goes on with what f
-// leaves there; it says whether f claimed the trap. add is what the entry code adds to
+// inTrap calls f with the vCPU's registers as pt_regs, resumes with what f leaves
+// there, and reports whether f claimed the trap. add is what the entry code adds to
 // preempt_count while a handler runs.
 func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
 	t := &v.trap
@@ -330,7 +345,7 @@ func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
 	return claimed
 }
 
-// fill sets what a handler may want to know about its surroundings.
+// fill sets the trap's fields about the interrupted context.
 func (v *vcpu) fill(t *abi.Trap, add uint32) {
 	p := v.percpu()
 	t.Task, t.Preempt = 0, add
@@ -347,7 +362,7 @@ func (v *vcpu) addPreempt(n int32) {
 	}
 }
 
-// percpu finds the guest's per-CPU words for the GS base in use.
+// percpu locates the guest's per-CPU words for the present GS base.
 func (v *vcpu) percpu() *percpu {
 	p := &v.guestDT
 	if p.gs != v.cpu.GSBase || !p.found {
@@ -373,7 +388,7 @@ func (v *vcpu) percpuWord(name string, n uint64) []byte {
 	return v.m.mem.Phys(pa, n)
 }
 
-// setTimer arms the vCPU's timer interrupt for the time at, nanoseconds since
+// setTimer arms the vCPU's timer interrupt for the time at, in nanoseconds since
 // boot; 0 disarms it.
 func (v *vcpu) setTimer(at uint64) {
 	v.timerMu.Lock()

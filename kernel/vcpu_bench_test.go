@@ -10,7 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// bareVCPU is a vCPU with one page of code at TextBase and a stack, without a guest kernel.
+// bareVCPU is a vCPU with one page of code at TextBase and a stack, but no guest kernel.
 func bareVCPU(tb testing.TB, code ...byte) *vcpu {
 	tb.Helper()
 	ram, err := mem.New(1 << 20)
@@ -38,7 +38,7 @@ func bareVCPU(tb testing.TB, code ...byte) *vcpu {
 	return v
 }
 
-// BenchmarkInt3 is a breakpoint with a Go handler that goes on behind it: the
+// BenchmarkInt3 measures a breakpoint with a Go handler that resumes after it: the
 // machine's share of a probe's hit.
 func BenchmarkInt3(b *testing.B) {
 	v := bareVCPU(b, 0xcc, 0xeb, 0xfd) // int3; jmp

@@ -17,7 +17,7 @@ import (
 )
 
 // What the documents on kprobes say that only a kernel that runs can show.
-// docs/coverage.md names the statements.
+// docs/reference/coverage.md names the statements.
 
 func (m *machine) register(p *kprobes.Kprobe) *kprobes.Kprobe {
 	m.t.Helper()
@@ -410,13 +410,18 @@ func testPanicOnMachine(t *testing.T, m *machine) {
 	for end := time.Now().Add(10 * time.Second); p.State()&kprobes.FlagDisabled == 0 && time.Now().Before(end); {
 		time.Sleep(time.Millisecond)
 	}
-	if hits.Load() != 1 || p.State()&kprobes.FlagDisabled == 0 || !bytes.Contains([]byte(dmesg(m.System)), []byte("panicked")) {
-		t.Errorf("%d hits, flags %#x, log\n%s", hits.Load(), p.State(), dmesg(m.System))
+	if hits.Load() != 1 || p.State()&kprobes.FlagDisabled == 0 || !bytes.Contains([]byte(dmesg(m.Kernel)), []byte("panicked")) {
+		t.Errorf("%d hits, flags %#x, log\n%s", hits.Load(), p.State(), dmesg(m.Kernel))
 	}
 }
 
 // soaking says whether this is the long run, "make soak".
 func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
+
+// manyLimit is how long it may take to register or unregister manyProbes, 0.2 ms for
+// each: that is 20 s with a load of 14 on two CPUs. A registration that walks a list of
+// all probes several times takes a millisecond and more.
+const manyLimit = 2 * time.Minute
 
 // Test100000: very many probes at once, on all instructions that take one.
 func Test100000(t *testing.T) {
@@ -440,8 +445,8 @@ func Test100000(t *testing.T) {
 	start = time.Now()
 	wantErr(t, m.Kprobes.UnregisterAll(ps), 0)
 	t.Logf("%d probes: registered in %v, unregistered in %v, %d bytes each", total, took, time.Since(start), each)
-	if took > 2*time.Minute || time.Since(start) > 2*time.Minute || each > 4096 {
-		t.Error("that is too much")
+	if unregistered := time.Since(start); took > manyLimit || unregistered > manyLimit || each > 4096 {
+		t.Errorf("registered in %v, unregistered in %v, %d bytes each: that is too much", took, unregistered, each)
 	}
 	m.settle()
 	if n := len(m.Kprobes.Points()); n != 0 {
@@ -474,9 +479,7 @@ func (m *machine) everywhere(n int) []*kprobes.Kprobe {
 // probeAll probes all instructions of a function, until there are n probes.
 func (m *machine) probeAll(ps []*kprobes.Kprobe, s abi.Symbol, n int) []*kprobes.Kprobe {
 	text := make([]byte, s.Size)
-	m.Kprobes.Lock()
 	err := m.Kprobes.Original(s.Addr, text)
-	m.Kprobes.Unlock()
 	if err != nil {
 		return ps
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// checkAddress is check_kprobe_address_safe: EINVAL for what must not be probed.
+// checkAddress is check_kprobe_address_safe: it returns EINVAL when addr must not be probed.
 func (k *Kprobes) checkAddress(addr uint64) error {
 	sym, _, _ := k.cfg.Symbols.Lookup(addr)
 	switch t := k.cfg.Tables; {
@@ -29,9 +29,9 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 	return nil
 }
 
-// blacklisted is within_kprobe_blacklist. A function that gcc derived from
-// another one (nmi_handle.part.0) shares its fate, though the file
-// kprobes/blacklist does not list it.
+// blacklisted is within_kprobe_blacklist. A function that gcc split off another one
+// (nmi_handle.part.0) is blacklisted with it, though the file kprobes/blacklist does
+// not list it.
 func (k *Kprobes) blacklisted(addr uint64, sym abi.Symbol) bool {
 	ranges := k.cfg.Tables.Blacklist()
 	if inRanges(ranges, addr) {
@@ -57,10 +57,10 @@ func inRanges(ranges []abi.Range, addr uint64) bool {
 // BlacklistRecord is a line of kprobes/blacklist.
 type BlacklistRecord struct {
 	abi.Range
-	Symbol string // as %ps shows the start: "name", "name [module]", or the address
+	Symbol string // the start as %ps shows it: "name", "name [module]", or the address
 }
 
-// Blacklist gives the lines of kprobes/blacklist in the kernel's order.
+// Blacklist returns the lines of kprobes/blacklist in the kernel's order.
 func (k *Kprobes) Blacklist() []BlacklistRecord {
 	ranges := k.cfg.Tables.Blacklist()
 	records := make([]BlacklistRecord, len(ranges))
@@ -70,7 +70,7 @@ func (k *Kprobes) Blacklist() []BlacklistRecord {
 	return records
 }
 
-// symbolText is %ps.
+// symbolText formats an address as %ps does.
 func (k *Kprobes) symbolText(addr uint64) string {
 	sym, _, ok := k.cfg.Symbols.Lookup(addr)
 	switch {
@@ -82,8 +82,8 @@ func (k *Kprobes) symbolText(addr uint64) string {
 	return sym.Name
 }
 
-// Append adds the line's text to b, as kprobe_blacklist_seq_show prints it, with
-// zeros for the addresses when they are to be hidden.
+// Append adds the line's text to b as kprobe_blacklist_seq_show prints it; if hide is
+// set, the addresses are zeros.
 func (r BlacklistRecord) Append(b []byte, hide bool) []byte {
 	b = append(b, "0x"...)
 	b = appendAddr(b, r.Start, hide)

@@ -5,9 +5,10 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/insn"
 )
 
-// emulate carries out an instruction that must not be stepped, on the registers
-// of t, whose IP is one past the probed address. False: it is to be stepped (it
-// is an ordinary one, or the stack is not there, and its copy shall fault).
+// emulate executes an instruction that must not be single-stepped, on the registers
+// of t, whose IP is one past the probed address. It returns false when the copy is to
+// be stepped: the instruction is an ordinary one, or the stack is not mapped, and the
+// copy's fault is the wanted one.
 func emulate(code *slotCode, t *abi.Trap) bool {
 	r, in := t.Regs, &code.insn
 	next := r.IP - 1 + uint64(in.Len)
@@ -50,8 +51,8 @@ func emulate(code *slotCode, t *abi.Trap) bool {
 	return true
 }
 
-// emulateIF is cli, sti, pushf and popf, which must act on the flags of the
-// probed code, not on those of the step.
+// emulateIF emulates cli, sti, pushf and popf, which must act on the flags of the
+// probed code, not on those of the single step.
 func emulateIF(opcode byte, t *abi.Trap) bool {
 	switch opcode {
 	case 0xfa:
@@ -84,10 +85,10 @@ func pop(t *abi.Trap, to *uint64) bool {
 	return true
 }
 
-// rmRegister is the number of the register operand in ModRM's rm.
+// rmRegister returns the number of the register operand in ModRM's rm.
 func rmRegister(in *insn.Insn) byte { return in.RM() | in.REX&insn.RexB<<3 }
 
-// register gives the general register with a number as instructions encode it.
+// register returns the general register with the given number in instructions.
 func register(r *abi.Regs, n byte) *uint64 {
 	return [...]*uint64{
 		&r.AX, &r.CX, &r.DX, &r.BX, &r.SP, &r.BP, &r.SI, &r.DI,
@@ -119,7 +120,7 @@ func condition(cc byte, flags uint64) bool {
 	return is != (cc&1 != 0)
 }
 
-// loopTaken counts rcx (ecx with 67) down, but not for jrcxz, and decides.
+// loopTaken decrements rcx (ecx with prefix 67), except for jrcxz, and reports whether the branch is taken.
 func loopTaken(in *insn.Insn, r *abi.Regs) bool {
 	mask := ^uint64(0)
 	if in.Prefixes&insn.AddrSize != 0 {

@@ -107,7 +107,7 @@ func newBoard(t *testing.T, code []byte, boost bool) *board {
 		t.Fatal(err)
 	}
 	b := &board{trap: abi.Trap{Regs: new(abi.Regs)}, t: t, mem: m, cpu: cpu.New(m, 0, cpu.NewCache(m))}
-	b.world = &world{Kernel: k, o: optimizer.New(optimizer.Config{Text: text, Symbols: k, Tables: k, Slots: k, Machine: k})}
+	b.world = &world{Kernel: k, o: optimizer.New(optimizer.Config{Symbols: k, Tables: k, Slots: k})}
 	b.k = kprobes.New(kprobes.Config{
 		Text: text, Symbols: k, Tables: k, Ftrace: boardSites{text}, Slots: k, Machine: k, Optimizer: b.o, NoPreempt: boost,
 	})

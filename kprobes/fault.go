@@ -9,14 +9,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// A handler is Go code: what would be an exception of the processor in one of
-// Linux's is an access to guest memory that is not there (the methods of Hit
-// here), or a run-time panic of Go that stands for a trap.
+// A handler is Go code. Where a handler on Linux would raise an exception, a Go
+// handler accesses guest memory that is not mapped (by the methods of Hit below), or
+// causes a run-time panic that corresponds to a trap.
 
-// Load is a handler's own load of the word at addr. When there is none it is a
-// fault: the probe's fault handler is asked, and when that answers 1 the load is
-// tried again, and gives 0 if there is still nothing. Else it is what a fault in
-// the kernel is: the handler is given up, and its probe disabled.
+// Load reads the word at addr as a handler's own load instruction would. When addr
+// is not mapped, Load calls the probe's fault handler. If that returns 1, the load is
+// retried, and gives 0 if it fails again. Otherwise it is a fault in the kernel: the
+// handler is aborted, and its probe disabled.
 func (h *Hit) Load(addr uint64) uint64 {
 	v, err := h.Mem.ReadU64(addr)
 	if err == nil {
@@ -27,8 +27,8 @@ func (h *Hit) Load(addr uint64) uint64 {
 	return v
 }
 
-// Store is a handler's own store to the word at addr; as Load, but if there is
-// still nothing to write to, it does nothing.
+// Store writes the word at addr as a handler's own store instruction would. It treats
+// faults as Load does; a retry that fails writes nothing.
 func (h *Hit) Store(addr, v uint64) {
 	if h.Mem.WriteU64(addr, v) == nil {
 		return
@@ -37,9 +37,8 @@ func (h *Hit) Store(addr, v uint64) {
 	_ = h.Mem.WriteU64(addr, v)
 }
 
-// Read is copy_from_kernel_nofault, an access with a fixup: the probe's fault
-// handler is asked as by Load; without it, or when the bytes are not there then
-// either, the error is EFAULT.
+// Read is copy_from_kernel_nofault, an access with a fixup: it calls the probe's fault
+// handler as Load does. It fails with EFAULT if there is none, or if the retry fails.
 func (h *Hit) Read(addr uint64, p []byte) error {
 	err := h.Mem.ReadAt(addr, p)
 	if err != nil && h.faulted(addr, 0) {
@@ -48,7 +47,7 @@ func (h *Hit) Read(addr uint64, p []byte) error {
 	return err
 }
 
-// Write is copy_to_kernel_nofault; as Read.
+// Write is copy_to_kernel_nofault. It treats faults as Read does.
 func (h *Hit) Write(addr uint64, p []byte) error {
 	err := h.Mem.WriteAt(addr, p)
 	if err != nil && h.faulted(addr, errWrite) {
@@ -60,7 +59,7 @@ func (h *Hit) Write(addr uint64, p []byte) error {
 // errWrite is the bit of a page fault's error code for a write.
 const errWrite = 2
 
-// guestFault is what a handler panics with that touched memory which is not there.
+// guestFault is the value that a handler panics with after an access to unmapped memory.
 type guestFault struct {
 	addr uint64
 	nr   int
@@ -79,7 +78,7 @@ func (h *Hit) mustHandle(addr, code uint64) {
 	}
 }
 
-// faulted asks the fault handler about an access of its probe's handler.
+// faulted calls the fault handler for an access by its probe's handler.
 func (h *Hit) faulted(addr, code uint64) bool {
 	if h.k == nil || !h.k.cfg.FaultHandlers {
 		return false
@@ -92,16 +91,16 @@ func (h *Hit) faulted(addr, code uint64) bool {
 	return handled
 }
 
-// missFault counts a fault of a handler, as 5.10 was seen to.
+// missFault counts a fault of a handler as a missed hit, as 5.10 does.
 func (k *Kprobes) missFault(h *Hit) {
 	if pt := k.cpus[h.CPU].point; pt != nil && pt != &k.returns {
 		miss(pt)
 		return
 	}
-	h.Probe.missed.Add(1)
+	h.Probe.miss()
 }
 
-// vectorOf is the exception of an access to an address that nothing is at.
+// vectorOf returns the exception that an access to an unmapped address raises.
 func vectorOf(addr uint64) int {
 	if s := int64(addr) >> 47; s != 0 && s != -1 {
 		return abi.VecGP
@@ -109,13 +108,13 @@ func vectorOf(addr uint64) int {
 	return abi.VecPF
 }
 
-// trapOf is the exception that a panic of Go's run time stands for.
+// trapOf returns the exception that corresponds to a panic of Go's run time.
 func trapOf(why any) (nr int, ok bool) {
 	var err runtime.Error
 	if e, is := why.(error); !is || !errors.As(e, &err) {
 		return 0, false
 	}
-	switch text := err.Error(); { // Go has no types for them
+	switch text := err.Error(); { // Go has no types for these errors
 	case strings.HasSuffix(text, "integer divide by zero"):
 		return abi.VecDE, true
 	case strings.Contains(text, "nil pointer dereference"):
@@ -124,7 +123,7 @@ func trapOf(why any) (nr int, ok bool) {
 	return 0, false
 }
 
-// callFault calls the fault handler of p. A fault of its own is not for it.
+// callFault calls the fault handler of p. It is not called for a fault of its own.
 func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
 	c := &k.cpus[h.CPU]
 	if p.FaultHandler == nil || c.faulting || p.muted() {
@@ -143,8 +142,8 @@ func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
 	return handled
 }
 
-// faultStepped asks the fault handlers of c's point about a fault of its copy.
-// True: one has dealt with it, and t.Regs are where to go on.
+// faultStepped calls the fault handlers of c's point for a fault of the stepped copy.
+// It returns true when one has resolved it; execution then continues at t.Regs.
 func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 	flags := t.Regs.Flags
 	t.Regs.IP = c.point.addr
@@ -157,7 +156,7 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 		if !k.callFault(p, &c.fault, int(t.Vector)) {
 			continue
 		}
-		if t.Regs.IP == c.point.addr { // once more
+		if t.Regs.IP == c.point.addr { // execute it again
 			t.Regs.IP = c.code.slot
 			t.Regs.Flags &^= abi.FlagIF
 			return true
@@ -169,8 +168,8 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 	return false
 }
 
-// faultHandler asks the fault handler of the probe whose handler is guest code that
-// has faulted: a jprobe's, or one that a module has registered.
+// faultHandler calls the fault handler of a probe whose handler is guest code (a
+// jprobe's, or one that a module has registered) and has faulted.
 func (k *Kprobes) faultHandler(c *ctlblk, t *abi.Trap) bool {
 	p := c.away.p
 	switch {

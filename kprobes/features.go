@@ -2,42 +2,46 @@ package kprobes
 
 import "syscall"
 
-// Features are what another release than 6.1 does otherwise. What each field says
-// was seen on Debian's kernels; its comment names the script of integration.
+// Features are the ways in which another release differs from 6.1. Each was observed
+// on Debian's kernels; a field's comment names the integration script that shows it.
 type Features struct {
-	Jprobes         bool  // there are jprobes: 2.6.25 and 2.6.32
+	Jprobes         bool  // jprobes exist: 2.6.25 and 2.6.32
 	FaultHandlers   bool  // kprobe.fault_handler: up to 5.10
-	StepFaults      bool  // it is asked about the stepped copy too: up to 4.15 (5.10 was seen not to)
+	StepFaults      bool  // it is also called for faults of the stepped copy: up to 4.15 (not on 5.10)
 	BreakHandlers   bool  // kprobe.break_handler: up to 4.15
-	TrampolineProbe bool  // hooked calls return to a nop with a probe of its own: up to 4.15
-	AnyByte         bool  // whether an instruction begins at the address is not looked at: up to 4.15
-	NoSwitchTo      bool  // __switch_to takes no kprobes either: up to 4.15
-	FewInstances    bool  // without CONFIG_PREEMPTION the default of maxactive is the number of CPUs: up to 5.10, its events_maxactive
-	CountNRCPUS     bool  // that number is NR_CPUS as configured, however many there are: up to 4.15
-	OuterAgain      bool  // a probe is optimized again when one in its region goes: up to 4.15
+	TrampolineProbe bool  // hooked calls return to a nop that has a kprobe: up to 4.15
+	AnyByte         bool  // the address need not be an instruction boundary: up to 4.15
+	NoSwitchTo      bool  // kprobes on __switch_to are refused, too: up to 4.15
+	FewInstances    bool  // without CONFIG_PREEMPTION maxactive defaults to the number of CPUs: up to 5.10, its events_maxactive
+	CountNRCPUS     bool  // that number is the configured NR_CPUS: up to 4.15
+	OuterAgain      bool  // a probe is optimized again when one in its region is removed: up to 4.15
 	PreemptNoJumps  bool  // with CONFIG_PREEMPTION there is no jump optimization: up to 4.15
-	HideFlags       Flags // those that kprobes/list does not show; all: it has no such column
-	// ShortWords: kprobes/enabled takes words by their first byte, and none that
+	KeepsEnabled    bool  // unregistering keeps the probe's FlagDisabled: 2.6
+	NoEntryFlag     bool  // there is no FlagOnFuncEntry: up to 5.10, its probe_fields
+	HideFlags       Flags // flags that kprobes/list does not show; if all, it has no such column
+	// OldInstances: struct kretprobe_instance has the fields rp and task: up to 5.10, as
+	// its modules see.
+	OldInstances bool
+	// ShortWords: kprobes/enabled looks only at the first byte, and refuses words that
 	// begin with t, T, f, F, o or O: enabled_words of 5.10.
 	ShortWords bool
-	// BareLog: what the log says of probes does not begin with "kprobes: ", and the
-	// knob of the optimizer says "Kprobes globally optimized" or "unoptimized": kmsg
-	// of 5.10.
+	// BareLog: log lines about probes lack the prefix "kprobes: ", and the optimizer's
+	// sysctl logs "Kprobes globally optimized" or "unoptimized": kmsg of 5.10.
 	BareLog bool
-	// AnyAddress: that there is no symbol at an address is no reason to refuse it
-	// (ENOENT); what is there is, or is not: events_far_addresses of 5.10.
+	// AnyAddress: an address without a symbol is not refused with ENOENT; only the text
+	// there decides: events_far_addresses of 5.10.
 	AnyAddress bool
-	// ReturnsIRQsOff: return handlers run with interrupts off, since the return
-	// addresses of tasks are kept in tables with locks: args_return of 5.10.
+	// ReturnsIRQsOff: return handlers run with interrupts off, because the return
+	// addresses of tasks are in tables with locks: args_return of 5.10.
 	ReturnsIRQsOff bool
 	// SilentBUG: a call that returns more often than it was made is a BUG without a
-	// word before; a module on 5.10 saw it. (There it takes a lock with it.)
+	// preceding message, as a module on 5.10 shows. (There it also leaves a lock held.)
 	SilentBUG bool
-	// TrampolineIP: return handlers find the trampoline in pt_regs' ip, and stacks end
-	// there: stack_option of 5.10.
+	// TrampolineIP: return handlers find the trampoline in pt_regs' ip, and stack traces
+	// end there: stack_option of 5.10.
 	TrampolineIP bool
-	// Trampoline is the name of the function that hooked calls return to; empty:
-	// arch_rethook_trampoline.
+	// Trampoline is the name of the function that hooked calls return to. If empty, it
+	// is arch_rethook_trampoline.
 	Trampoline string
 }
 
@@ -46,7 +50,7 @@ type printer interface {
 	Printk(level int, format string, args ...any)
 }
 
-// Printk is pr_info and the like in the sources of kprobes.
+// Printk does what pr_info and the like do in the sources of kprobes.
 func (f Features) Printk(to printer, level int, format string, args ...any) {
 	if !f.BareLog {
 		format = "kprobes: " + format
@@ -54,7 +58,7 @@ func (f Features) Printk(to printer, level int, format string, args ...any) {
 	to.Printk(level, format, args...)
 }
 
-// ParseEnabled is what is read of a write to kprobes/enabled.
+// ParseEnabled parses a write to kprobes/enabled.
 func (f Features) ParseEnabled(data []byte) (bool, error) {
 	if f.ShortWords {
 		switch at(data, 0) {
@@ -65,11 +69,38 @@ func (f Features) ParseEnabled(data []byte) (bool, error) {
 	return ParseEnabled(data)
 }
 
-// errPtr is IS_ERR: the last page of addresses is no place but an errno.
+// errPtr is IS_ERR: an address in the last page is an errno.
 func errPtr(addr uint64) error {
 	const maxErrno = 4095
 	if e := -addr; 0 < e && e <= maxErrno {
 		return errf(syscall.Errno(e), "%#x is an error", addr)
 	}
 	return nil
+}
+
+// ParseEnabled is kstrtobool, which parses a write to kprobes/enabled: the first byte
+// decides, and after an o the second. Anything else is EINVAL.
+func ParseEnabled(data []byte) (bool, error) {
+	switch at(data, 0) {
+	case 'y', 'Y', 't', 'T', '1':
+		return true, nil
+	case 'n', 'N', 'f', 'F', '0':
+		return false, nil
+	case 'o', 'O':
+		switch at(data, 1) {
+		case 'n', 'N':
+			return true, nil
+		case 'f', 'F':
+			return false, nil
+		}
+	}
+	return false, errf(syscall.EINVAL, "%.8q is neither on nor off", data)
+}
+
+// at returns data[i], or 0 past the end.
+func at(data []byte, i int) byte {
+	if i < len(data) {
+		return data[i]
+	}
+	return 0
 }

@@ -6,12 +6,12 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// The calls that register, unregister, enable or disable a probe may wait, and
-// a handler may not: it runs while its vCPU holds up everyone who changes text.
-// On Linux such a call hangs or splats. Here a handler that wants one all the
-// same hands its Hit to it, and the call is refused.
+// The calls that register, unregister, enable or disable a probe may wait, but a
+// handler may not: while it runs, every change of text waits for its vCPU. On Linux
+// such a call hangs or logs a warning. Here a handler that makes such a call passes
+// its Hit to it, and the call fails.
 
-// mayWait is EDEADLK when a handler, whose Hit is among by, makes the call.
+// mayWait returns EDEADLK when a handler, whose Hit is in by, makes the call.
 func mayWait(by []*Hit) error {
 	for _, h := range by {
 		if h != nil {
@@ -21,64 +21,65 @@ func mayWait(by []*Hit) error {
 	return nil
 }
 
-// What stands between the trap and a probe's handler on Linux, the innermost
-// first. What the guest itself has in between, from the function on that calls the
-// machine, is not among it.
-var (
-	byInt3     = []string{"kprobe_int3_handler", "exc_int3", "asm_exc_int3"}
-	aggrByInt3 = append([]string{"aggr_pre_handler"}, byInt3...)
-	aggrByCall = []string{"aggr_pre_handler"}
-	byJump     = []string{"opt_pre_handler"}
-	byReturn   = []string{"kretprobe_rethook_handler", "rethook_trampoline_handler"}
-	byReturn5  = []string{"__kretprobe_trampoline_handler"}
+// Via is the path by which a hit came to its probe's handlers. It decides which kernel
+// functions a stack trace shows between them.
+type Via uint8
+
+// The paths of a hit.
+const (
+	ViaCall      Via = iota // by an fentry call: ftrace calls kprobe_ftrace_handler
+	ViaCallAggr             // the same, with several probes at the address
+	ViaInt3                 // by the breakpoint
+	ViaInt3Aggr             // the same, with several probes, or one that could be optimized
+	ViaJump                 // by the jump of an optimized probe
+	ViaReturn               // by the return of a function with a return probe
+	ViaReturnOld            // the same, on releases without rethooks
 )
 
-// Callers names the kernel's functions that have called the handler which runs on
-// t's CPU, the innermost first: those in whose place the machine is. It is for
-// handlers.
-func (k *Kprobes) Callers(t *abi.Trap) []string {
+// Via returns the path of the hit whose handlers run on t's CPU. Handlers call it.
+func (k *Kprobes) Via(t *abi.Trap) Via {
 	c := &k.cpus[t.CPU]
 	switch pt := c.point; {
 	case pt == nil:
-		return nil
+		return ViaCall
 	case pt == &k.returns && k.cfg.TrampolineIP:
-		return byReturn5
+		return ViaReturnOld
 	case pt == &k.returns:
-		return byReturn
+		return ViaReturn
 	case t.Vector == abi.VecBP && pt.aggr.Load():
-		return aggrByInt3
+		return ViaInt3Aggr
 	case t.Vector == abi.VecBP:
-		return byInt3
+		return ViaInt3
 	case !pt.has(FlagFtrace):
-		return byJump
+		return ViaJump
 	case pt.aggr.Load():
-		return aggrByCall
+		return ViaCallAggr
 	}
-	return nil
+	return ViaCall
 }
 
-// flagBroken says that a handler of the probe has panicked: none runs until the
-// probe is enabled again.
+// flagBroken marks a probe one of whose handlers has panicked: its handlers do not run
+// until it is enabled again.
 const flagBroken Flags = 1 << 31
 
-// muted says that the probe's handlers do not run.
+// muted reports whether the probe's handlers are skipped.
 func (p *Kprobe) muted() bool { return p.has(FlagDisabled | FlagGone | flagBroken) }
 
-// way is where the CPU goes on. What a handler that panics has done to it is undone,
-// or the kernel would not go on.
+// way is where the CPU continues. It is restored after a handler panics, since the
+// kernel could not continue with a half-changed one.
 type way struct{ ip, sp uint64 }
 
 func wayOf(t *abi.Trap) way { return way{t.Regs.IP, t.Regs.SP} }
 
 func (w way) back(t *abi.Trap) { t.Regs.IP, t.Regs.SP = w.ip, w.sp }
 
-// preHandlers calls the pre-handlers of probes from the *at-th on, until one says
-// that it changed the way, unless all are to run. When one panics, *at is its.
+// preHandlers calls the pre-handlers of probes from index *at on. Unless all is set,
+// it stops after one that reports a changed way. When one panics, *at is its index.
 func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
 	var before way
 	done := false
 	defer func() {
-		if !done && !k.caught(probes[*at], &c.hit, recover()) { // recover is not asked where nothing has happened: it takes its time
+		if !done && !k.caught(probes[*at], &c.hit, recover()) { // not called without a panic: recover is slow
 			before.back(t)
 		}
 	}()
@@ -98,7 +99,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 	return changed
 }
 
-// postHandlers is the same for post-handlers.
+// postHandlers does the same for post-handlers.
 func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
 	var before way
 	done := false
@@ -117,8 +118,8 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 	done = true
 }
 
-// callRet calls a handler of a return probe. It is 1 for one that panics, unless
-// that was a fault which has been dealt with.
+// callRet calls a handler of a return probe. The result is 1 for one that panics,
+// unless that was a fault that a fault handler has resolved.
 func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 	done, before := false, wayOf(h.Trap)
 	defer func() {
@@ -136,8 +137,8 @@ func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
 	return ret
 }
 
-// caught is called when a handler did not come back. What Go makes of a fault is
-// one for the probe's fault handler; true: that has dealt with it.
+// caught is called when a handler has panicked. A panic that corresponds to a fault
+// goes to the probe's fault handler; the result is true if that has resolved it.
 func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 	if why == nil {
 		return false
@@ -151,17 +152,17 @@ func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 	return false
 }
 
-// broke is for a handler that panics: it loses its probe, and the kernel goes on.
-// The log says so, and the probe is disabled as soon as somebody may wait.
+// broke handles a panic of a handler: it logs the panic and mutes the probe, and
+// disables the probe as soon as waiting is allowed. The kernel continues.
 func (k *Kprobes) broke(p *Kprobe, why any) {
 	if why == nil {
 		return
 	}
-	p.set(flagBroken)
+	p.flags.Or(uint32(flagBroken)) // not shown by State, and set without the lock
 	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x panicked and is disabled: %v", p.Addr, why)
 	k.cfg.Machine.AfterFunc(0, func() {
 		if p.has(flagBroken) {
-			_ = k.Disable(p) // EINVAL: it has been unregistered since
+			_ = k.Disable(p) // EINVAL if it has been unregistered since
 		}
 	})
 }

@@ -50,7 +50,7 @@ func TestFromHandler(t *testing.T) {
 // TestNilHandlers: any or all handlers may be missing.
 func TestNilHandlers(t *testing.T) {
 	w := newWorld(t)
-	w.o.SetAllowed(false)
+	w.k.SetOptimization(false)
 	p := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 15})
 	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read", PostHandler: func(*kprobes.Hit, uint64) {}}}
 	if err := w.k.RegisterRetprobe(rp); err != nil {
@@ -123,7 +123,7 @@ func TestPanics(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			w := newWorld(t)
-			w.o.SetAllowed(false)
+			w.k.SetOptimization(false)
 			p := tc.p
 			if tc.rp != nil {
 				p = &tc.rp.Kprobe

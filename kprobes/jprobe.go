@@ -7,50 +7,48 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// MaxStackSize is MAX_STACK_SIZE: how many bytes of the stack are saved before the
-// handler of a jprobe runs, and restored after it.
+// MaxStackSize is MAX_STACK_SIZE: the number of bytes of the stack that are saved
+// before the handler of a jprobe runs, and restored after it.
 const MaxStackSize = 64
 
 // Jprobe is struct jprobe: a probe at a function's entry whose handler has the
-// function's own signature. Kprobe's place and flags are the caller's to fill in,
-// and either Entry or Handler; RegisterJprobe sets Kprobe's pre-handler.
+// function's signature. The caller sets Kprobe's place and flags, and either Entry or
+// Handler; RegisterJprobe sets Kprobe's pre-handler.
 //
 // The handler runs with interrupts and preemption off, and sees the registers and
-// the stack that the function will see; all of them are as they were when it has
-// ended, but for the stack beyond MaxStackSize bytes.
+// the stack that the function will see. All of them are restored after it, except
+// for the stack beyond MaxStackSize bytes.
 type Jprobe struct {
 	Kprobe Kprobe
 
-	// Entry is the address of a guest function with the signature of the probed
-	// one, which calls jprobe_return where others return. One that returns has
-	// ended the probed call, which is then not executed.
+	// Entry is the address of a guest function with the signature of the probed one,
+	// which ends by calling jprobe_return. If it returns instead, it returns from the
+	// probed call, whose function is then not executed.
 	Entry uint64
 
-	// Handler is a Go function in the place of Entry. Its arguments are
-	// h.Regs.Arg and h.StackArg; it calls jprobe_return by returning.
+	// Handler is a Go function in place of Entry. It reads its arguments with
+	// h.Regs.Arg and h.StackArg. Its return is the call of jprobe_return.
 	Handler func(h *Hit)
 }
 
-// away is a probe whose pre-handler has led the CPU elsewhere, to come back by an
-// int3 for its break handler: a jprobe is one. It is being handled meanwhile, with
-// preemption off.
+// away is the state of a jprobe whose handler the CPU executes, until an int3 ends
+// the handler. The probe counts as being handled meanwhile, and preemption is off.
 type away struct {
-	p     *Kprobe       // nil: there is none
-	task  atomic.Uint64 // 0: it has died
-	regs  abi.Regs      // of the probed function
+	p     *Kprobe       // nil when no jprobe's handler runs
+	task  atomic.Uint64 // 0 after the task has died
+	regs  abi.Regs      // at the entry of the probed function
 	stack [MaxStackSize]byte
-	n     int // bytes of stack; 0 but for jprobes
+	n     int // number of saved stack bytes
 }
 
-// begin is called by what leads the CPU away from p.
 func (a *away) begin(p *Kprobe, t *abi.Trap) {
-	a.p, a.regs, a.n = p, *t.Regs, 0
+	a.p, a.regs = p, *t.Regs
 	a.task.Store(t.Task)
 	addPreempt(t, 1)
 }
 
-// end takes preemption back, unless the scheduler has: it does so when it is called
-// with preemption off, and when a task ends.
+// end enables preemption again, unless the scheduler has done so: it does when it is
+// called with preemption off, and when a task ends.
 func (a *away) end(t *abi.Trap) {
 	a.p = nil
 	if t.Task == a.task.Load() && t.Preempt&abi.PreemptMask != 0 {
@@ -61,9 +59,10 @@ func (a *away) end(t *abi.Trap) {
 
 // RegisterJprobe is register_jprobe.
 //
-// ENOSYS: the release has no jprobes (all from 4.15 on). EINVAL: not the first
-// instruction of a function, or there are not just one of Entry, in kernel text,
-// and Handler. EEXIST: the function has a jprobe. Else what Register says.
+// It fails with ENOSYS when the release has no jprobes (from 4.15 on), with EINVAL
+// when the place is not a function's first instruction, or when not exactly one of
+// Handler and Entry (in kernel text) is given, with EEXIST when the function has a
+// jprobe, and otherwise as Register does.
 func (k *Kprobes) RegisterJprobe(jp *Jprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -99,8 +98,9 @@ func (k *Kprobes) checkJprobe(jp *Jprobe) error {
 	return k.checkRereg(p)
 }
 
-// JprobeEntry is JPROBE_ENTRY: the address of a handler, by the name of the guest's
-// function. ENOENT: there is none of this name. ENOSYS: there are no jprobes.
+// JprobeEntry is JPROBE_ENTRY: it returns the address of a handler by the name of the
+// guest's function. It fails with ENOENT when there is no such function, and with
+// ENOSYS when the release has no jprobes.
 func (k *Kprobes) JprobeEntry(name string) (uint64, error) {
 	if !k.cfg.Jprobes {
 		return 0, errf(syscall.ENOSYS, "this release has no jprobes")
@@ -112,7 +112,7 @@ func (k *Kprobes) JprobeEntry(name string) (uint64, error) {
 	return addr, nil
 }
 
-// RegisterJprobes is register_jprobes: all or none. EINVAL when jps is empty.
+// RegisterJprobes is register_jprobes: it registers all or none. It fails with EINVAL when jps is empty.
 func (k *Kprobes) RegisterJprobes(jps []*Jprobe, by ...*Hit) error {
 	if len(jps) == 0 {
 		return errf(syscall.EINVAL, "no probes given")
@@ -126,12 +126,12 @@ func (k *Kprobes) RegisterJprobes(jps []*Jprobe, by ...*Hit) error {
 	return nil
 }
 
-// UnregisterJprobe is unregister_jprobe. The error is EDEADLK, or nil.
+// UnregisterJprobe is unregister_jprobe. Its only error is EDEADLK.
 func (k *Kprobes) UnregisterJprobe(jp *Jprobe, by ...*Hit) error {
 	return k.Unregister(&jp.Kprobe, by...)
 }
 
-// UnregisterJprobes is unregister_jprobes: as UnregisterAll.
+// UnregisterJprobes is unregister_jprobes, and works like UnregisterAll.
 func (k *Kprobes) UnregisterJprobes(jps []*Jprobe, by ...*Hit) error {
 	ps := make([]*Kprobe, len(jps))
 	for i, jp := range jps {
@@ -146,8 +146,8 @@ func (k *Kprobes) EnableJprobe(jp *Jprobe, by ...*Hit) error { return k.Enable(&
 // DisableJprobe is disable_jprobe.
 func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error { return k.Disable(&jp.Kprobe, by...) }
 
-// preJprobe is setjmp_pre_handler: it sends the CPU to the handler, with what the
-// probed function has in registers and on its stack.
+// preJprobe is setjmp_pre_handler: it saves the probed function's registers and stack
+// and directs the CPU to the handler.
 func (k *Kprobes) preJprobe(h *Hit) int {
 	a, jp := &k.cpus[h.CPU].away, h.Probe.jp
 	a.begin(h.Probe, h.Trap)
@@ -160,7 +160,7 @@ func (k *Kprobes) preJprobe(h *Hit) int {
 	return 1
 }
 
-// jprobeEntry is the body of a handler that is a Go function.
+// jprobeEntry runs a jprobe's Go handler at the int3 that stands for the handler.
 func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
 	p := c.away.p
 	if p == nil || p.jp == nil || p.jp.Handler == nil || c.state != hitActive {
@@ -168,7 +168,7 @@ func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
 	}
 	next := t.Regs.IP
 	t.Regs.IP = c.away.regs.IP
-	t.Vector, t.Preempt = 0, t.Preempt&^uint32(abi.NMIMask|abi.HardirqMask) // it stands for code that no trap runs
+	t.Vector, t.Preempt = 0, t.Preempt&^uint32(abi.NMIMask|abi.HardirqMask) // the handler stands for code that runs outside any trap
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	if !p.muted() {
 		k.callJprobe(p.jp, &c.hit)
@@ -190,8 +190,8 @@ func (k *Kprobes) callJprobe(jp *Jprobe, h *Hit) {
 	done = true
 }
 
-// jprobeReturn is longjmp_break_handler: the handler is done, the function gets
-// its registers and stack back, and its first instruction is executed.
+// jprobeReturn is longjmp_break_handler: the handler has ended, the function's
+// registers and stack are restored, and its first instruction is executed.
 func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
 	a := &c.away
 	if a.p == nil || a.p.jp == nil || c.state != hitActive || c.left(t) {
@@ -204,32 +204,28 @@ func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
 	return true
 }
 
-// left says whether what a probe has led the CPU to has returned to the caller of
-// the probed function, which a stack without the function's return address tells,
-// or its task has died or sleeps.
+// left reports whether the handler of a jprobe has returned to the caller of the
+// probed function (then the return address is no longer on the stack), or its task has
+// died or sleeps.
 func (c *ctlblk) left(t *abi.Trap) bool {
 	a := &c.away
 	return a.p != nil && (t.Task != a.task.Load() || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
 }
 
-// dropLeft ends a probe that the CPU will not come back to. On Linux no probe would
-// be hit on this CPU any more.
+// dropLeft ends a jprobe to which the CPU will not return. On Linux no further probe
+// would be hit on this CPU.
 func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
 	if !c.left(t) {
 		return
 	}
 	if t.Task == c.away.task.Load() {
-		how := "an int3 for its break handler"
-		if c.away.p.jp != nil {
-			how = "jprobe_return()"
-		}
-		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without %s", c.away.p.Addr, how)
+		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without jprobe_return()", c.away.p.Addr)
 	}
 	c.point = nil
 	c.away.end(t)
 }
 
-// busy says whether a probe is being handled on the CPU, which keeps others from it.
+// busy reports whether the CPU is handling a probe, so that another hit is missed.
 func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
 		k.dropLeft(c, t)
@@ -237,19 +233,35 @@ func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
 	return c.point != nil
 }
 
-// breakHandler is what an int3 that is no probe's does while one is being handled.
-// The handler has put the registers where the probed instruction shall find them.
+// breakHandler handles an int3 that belongs to no probe, in a task that the pre-handler
+// of a probe with a break handler has directed elsewhere. The break handler has set
+// the registers for the probed instruction.
 func (k *Kprobes) breakHandler(c *ctlblk, t *abi.Trap) bool {
-	p := c.away.p
-	if p == nil || p.BreakHandler == nil || c.state != hitActive || c.left(t) {
+	h := k.rethooks.of(t.Task)
+	if h == nil || k.busy(c, t) {
 		return false
 	}
+	p := h.led.Load()
+	if p == nil {
+		return false
+	}
+	pt := k.table.get(p.Addr)
+	if pt == nil || !pt.contains(p) { // it has been unregistered since
+		return false
+	}
+	code := pt.code.Load()
+	if code == nil || p.muted() {
+		return false
+	}
+	c.begin(pt, code, t)
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	if !k.callBreak(p, &c.hit) {
+		c.end()
 		return false
 	}
-	c.away.end(t)
-	t.Regs.IP = c.point.addr + 1
+	h.led.Store(nil)
+	c.begin(pt, code, t) // with the flags that the handler has restored
+	t.Regs.IP = pt.addr + 1
 	k.step(c, t)
 	return true
 }

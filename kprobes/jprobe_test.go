@@ -170,8 +170,8 @@ func TestJprobeGo(t *testing.T) {
 	if err := m.Kprobes.RegisterJprobe(panics); err != nil {
 		t.Fatal(err)
 	}
-	if got := m.call("jprobe_target_call_sum", 10); got != 528 || !strings.Contains(dmesg(m.System), "panicked and is disabled: boom") {
-		t.Errorf("a handler that panics: %d, log %s", got, dmesg(m.System))
+	if got := m.call("jprobe_target_call_sum", 10); got != 528 || !strings.Contains(dmesg(m.Kernel), "panicked and is disabled: boom") {
+		t.Errorf("a handler that panics: %d, log %s", got, dmesg(m.Kernel))
 	}
 	for end := time.Now().Add(10 * time.Second); panics.Kprobe.State()&kprobes.FlagDisabled == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
@@ -379,8 +379,8 @@ func TestJprobeForgets(t *testing.T) {
 			t.Errorf("int_sqrt(100) = %d", got)
 		}
 	}
-	if hits != 3 || !strings.Contains(dmesg(m.System), "returned without jprobe_return()") {
-		t.Errorf("%d hits, log %s", hits, dmesg(m.System))
+	if hits != 3 || !strings.Contains(dmesg(m.Kernel), "returned without jprobe_return()") {
+		t.Errorf("%d hits, log %s", hits, dmesg(m.Kernel))
 	}
 	wantErr(t, m.Kprobes.UnregisterJprobe(jp), 0)
 	if got := m.call("jprobe_target_call", 1); got != 712345 {

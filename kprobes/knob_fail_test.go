@@ -7,7 +7,7 @@ import (
 )
 
 // TestKnobFailsPartly: what the log says when text cannot be patched; see the
-// row of the log's lines in docs/rows.md.
+// row of the log's lines in docs/reference/linux/files.md.
 func TestKnobFailsPartly(t *testing.T) {
 	w := newWorld(t)
 	if err := w.k.SetEnabled(false); err != nil {

@@ -13,123 +13,182 @@ type Flags uint32
 const (
 	FlagGone        Flags = 1    // the code is no longer there
 	FlagDisabled    Flags = 2    // temporarily disabled
-	FlagOptimized   Flags = 4    // of an aggregate: a jump stands there, or is queued to
+	FlagOptimized   Flags = 4    // of an aggregate: a jump is in the text, or is queued
 	FlagFtrace      Flags = 8    // at an fentry site
 	FlagOnFuncEntry Flags = 0x10 // at the entry of a function
 )
 
-// Hit is what a handler gets: the registers, memory, CPU and task of the trap,
-// and the probe that was hit. It belongs to the vCPU and is used again for the
-// next hit: a handler must not keep it.
+// Hit is the argument of a handler: the registers, memory, CPU and task of the trap,
+// and the probe that was hit. The vCPU reuses it for the next hit, so a handler must
+// not keep it.
 //
-// In a pre-handler Regs.IP is the probe's address plus one, whether the point
-// is an int3, a jump or an fentry call; in a post-handler it is the address of
-// the next instruction; in a return handler it is the return address.
+// In a pre-handler Regs.IP is the probe's address plus one, whether the text has an
+// int3, a jump or an fentry call there. In a post-handler it is the address of the
+// next instruction, and in a return handler the return address.
 type Hit struct {
 	*abi.Trap
 	Probe *Kprobe
 	k     *Kprobes
 }
 
-// PreHandler is kprobe.pre_handler. It runs on a vCPU in atomic context. A
-// result other than 0 says that it changed Regs.IP itself: no step, no
-// post-handler and no further handlers of that address (ignored when the point
-// is an optimized jump).
+// PreHandler is kprobe.pre_handler. It runs on a vCPU in handler context (see
+// docs/glossary.md). A result other than 0 says that it has changed Regs.IP: then
+// there is no single step, no post-handler and no further handler of that address.
+// The result is ignored when the probe is optimized.
 type PreHandler func(h *Hit) int
 
 // PostHandler is kprobe.post_handler; flags is always 0.
 type PostHandler func(h *Hit, flags uint64)
 
-// FaultHandler is kprobe.fault_handler of releases that have it: an exception was
-// raised by a pre- or post-handler of the probe, or (up to 4.15) by the copy of its
-// instruction.
-// trapnr is its vector: 14 a page fault, 13 a general protection fault, 0 a divide
-// error. A result of 1 says that it is dealt with.
+// FaultHandler is kprobe.fault_handler, on releases that have it. It is called for an
+// exception in a pre- or post-handler of the probe, or (up to 4.15) in the copy of the
+// probed instruction. trapnr is the exception's vector: 14 is a page fault, 13 a general
+// protection fault, 0 a divide error. A result of 1 says that it is resolved.
 //
-// When the copy has faulted, h.Regs are those at the probed instruction, which is
-// executed again if the handler has left Regs.IP alone; else execution goes on
-// there, and no post-handler runs. When a handler has faulted, h is the one that
-// the handler got; what it then does, Load and Caught say.
+// After a fault of the copy, h.Regs are those at the probed instruction. If the handler
+// does not change Regs.IP, the instruction is executed again; otherwise execution
+// continues there, and no post-handler runs. After a fault of a handler, h is that
+// handler's Hit; see Load for what follows.
 type FaultHandler func(h *Hit, trapnr int) int
 
-// BreakHandler is kprobe.break_handler of releases that have it. A pre-handler
-// of such a probe that returns 1 has led the CPU to code of its own, and the probe
-// goes on being handled until that comes to an int3 that is no probe's: then the
-// break handler is called, with Regs.IP one past it. 1: it was the one waited for,
-// the handler has restored the registers, and the probed instruction is executed.
+// BreakHandler is kprobe.break_handler, on releases that have it. After a pre-handler
+// has returned 1, execution continues where the handler directed it, as for any probe.
+// When the task then reaches an int3 that belongs to no probe, the break handler is
+// called, with Regs.IP one past the int3. A result of 1 says that it expected this int3
+// and has restored the registers; the probed instruction is then executed.
 type BreakHandler func(h *Hit) int
 
-// Kprobe is struct kprobe. The exported fields are the caller's to fill in
-// before Register; Register sets Addr, and the second Unregister clears it.
-// Only the functions of Kprobes may be called on it from several goroutines.
+// Kprobe is struct kprobe. The caller sets the exported fields before Register.
+// Register sets Addr, and a second Unregister clears it. Several goroutines may use
+// a registered one only through the methods of Kprobes.
 type Kprobe struct {
 	Addr       uint64 // either Addr or
 	SymbolName string // "symbol" or "module:symbol"
 	Offset     uint32 // bytes, added to either
-	Flags      Flags  // FlagDisabled, or 0: what Register starts with. See State
+	Flags      Flags  // FlagDisabled or 0, the initial value of State
 
 	PreHandler  PreHandler
 	PostHandler PostHandler // prevents optimization
 
-	// Not on 6.1 (Features).
+	Mirror Mirror // may be nil
+
+	// These fields have no effect on 6.1 (Features).
 	FaultHandler FaultHandler
-	BreakHandler BreakHandler // prevents optimization; one at an address
+	BreakHandler BreakHandler // prevents optimization; at most one per address
 
 	flags  atomic.Uint32
 	missed atomic.Uint64
-	ret    *Retprobe // whose entry this is
-	jp     *Jprobe   // which this is
+	ret    *Retprobe // the return probe whose entry probe this is
+	jp     *Jprobe   // the jprobe that contains this
 }
 
-// breaks says whether p wants the int3s of what runs for it.
+// Mirror learns at once what changes in a probe. It updates the struct of the guest
+// code that registered the probe. Its methods must not wait; those that count run on
+// vCPUs in handler context, several at a time.
+type Mirror interface {
+	SetFlags(f Flags)   // State is now f
+	SetOpcode(b byte)   // the probe has an instruction (it is not at an fentry site) whose first byte is b: kprobe.opcode
+	Missed(n uint64)    // n more missed hits; 0 resets the count
+	RetMissed(n uint64) // the same for the return probe
+}
+
+// breaks reports whether p handles int3s of code that runs because of it.
 func (p *Kprobe) breaks() bool { return p.BreakHandler != nil || p.jp != nil }
 
-// State is kprobe.flags as they are now. FlagOptimized is never set in it, since
-// it belongs to the point (PointInfo).
+// State returns the present kprobe.flags. FlagOptimized is never set in it, because
+// it belongs to the aggregate (PointInfo).
 func (p *Kprobe) State() Flags { return Flags(p.flags.Load()) &^ flagBroken }
 
-// Missed is kprobe.nmissed: hits while another probe's handler ran, and, on releases
-// with fault handlers, faults of the probe's own handlers.
+// Missed is kprobe.nmissed: the hits while another probe's handler ran and, on
+// releases with fault handlers, the faults of the probe's handlers.
 func (p *Kprobe) Missed() uint64 { return p.missed.Load() }
 
-// Retprobe gives the return probe whose entry probe p is, or nil.
+// Retprobe returns the return probe whose entry probe p is, or nil.
 func (p *Kprobe) Retprobe() *Retprobe { return p.ret }
 
 func (p *Kprobe) has(f Flags) bool { return Flags(p.flags.Load())&f != 0 }
 
-// disabled is kprobe_disabled: a gone probe counts.
+// disabled is kprobe_disabled: it is also true for a gone probe.
 func (p *Kprobe) disabled() bool { return p.has(FlagDisabled | FlagGone) }
-func (p *Kprobe) set(f Flags)    { p.flags.Or(uint32(f)) }
-func (p *Kprobe) clear(f Flags)  { p.flags.And(^uint32(f)) }
 
-// RetHandler is kretprobe.handler and kretprobe.entry_handler. The result of an
-// entry handler other than 0 says that the return is not to be hooked; that of
-// a return handler is ignored.
+// set and clear change State. The caller holds the probes' lock.
+func (p *Kprobe) set(f Flags)   { p.flags.Or(uint32(f)); p.showFlags() }
+func (p *Kprobe) clear(f Flags) { p.flags.And(^uint32(f)); p.showFlags() }
+
+func (p *Kprobe) showFlags() {
+	if p.Mirror != nil {
+		p.Mirror.SetFlags(p.State())
+	}
+}
+
+// begin sets the state with which a registration starts.
+func (p *Kprobe) begin() {
+	p.flags.Store(uint32(p.Flags & FlagDisabled))
+	p.missed.Store(0)
+	if p.Mirror != nil {
+		p.Mirror.Missed(0)
+	}
+	p.showFlags()
+}
+
+// showOpcode reports kprobe.opcode, which arch_copy_kprobe and copy_kprobe set.
+func (p *Kprobe) showOpcode(pt *point) {
+	if code := pt.code.Load(); code != nil && p.Mirror != nil {
+		p.Mirror.SetOpcode(code.orig[0])
+	}
+}
+
+// miss counts a hit that is not handled.
+func (p *Kprobe) miss() {
+	p.missed.Add(1)
+	if p.Mirror != nil {
+		p.Mirror.Missed(1)
+	}
+}
+
+// RetHandler is kretprobe.handler and kretprobe.entry_handler. An entry handler's
+// result other than 0 prevents the hook of the return; a return handler's result is
+// ignored.
 type RetHandler func(ri *Instance, h *Hit) int
 
-// Retprobe is struct kretprobe. The exported fields are the caller's to fill in
-// before RegisterRetprobe; Kprobe's handlers are overwritten by it.
+// Retprobe is struct kretprobe. The caller sets the exported fields before
+// RegisterRetprobe, which overwrites Kprobe's handlers.
 type Retprobe struct {
 	Kprobe       Kprobe
 	Handler      RetHandler
 	EntryHandler RetHandler
-	MaxActive    int    // calls hooked at a time; <= 0: max(10, 2*CPUs), or what Features say, written back
+	MaxActive    int    // number of calls hooked at a time; if <= 0, RegisterRetprobe sets it to max(10, 2*CPUs), or to what Features say
 	DataSize     uint64 // bytes of Instance.Data; at most 4096
-	Struct       uint64 // where guest code that registers it has its struct; 0: it is Go's
+	Struct       uint64 // address of the struct of the guest code that registers it; 0 for a Go caller
 
 	missed atomic.Uint64
-	pool   *instancePool // of this registration
+	pool   *instancePool // of the present registration
 }
 
-// Missed is kretprobe.nmissed: entries without a free instance.
+// resetMissed and miss do the same as Kprobe's.
+func (rp *Retprobe) resetMissed() {
+	rp.missed.Store(0)
+	if m := rp.Kprobe.Mirror; m != nil {
+		m.RetMissed(0)
+	}
+}
+
+func (rp *Retprobe) miss() {
+	rp.missed.Add(1)
+	if m := rp.Kprobe.Mirror; m != nil {
+		m.RetMissed(1)
+	}
+}
+
+// Missed is kretprobe.nmissed: the number of entries without a free instance.
 func (rp *Retprobe) Missed() uint64 { return rp.missed.Load() }
 
 // Instance is struct kretprobe_instance: one hooked call.
 type Instance struct {
-	Retprobe *Retprobe // nil: it is a Rethook's
-	Index    int       // which of the MaxActive it is
-	RetAddr  uint64    // what stood in the return slot; 0 in the entry handler
-	Task     uint64    // task_struct of the call
+	Retprobe *Retprobe // nil for an instance of a Rethook
+	Index    int       // position among the MaxActive instances
+	RetAddr  uint64    // the original word in the return slot; 0 in the entry handler
+	Task     uint64    // task_struct of the calling task
 	Data     []byte    // DataSize bytes, kept from entry to return
 
 	frame uint64 // address of the return slot

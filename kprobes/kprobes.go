@@ -1,17 +1,18 @@
 // Package kprobes registers probes at addresses of kernel text, arms them, and
-// handles their hits: kernel/kprobes.c and arch/x86/kernel/kprobes of Linux 6.1,
-// by what they can be seen to do.
+// handles their hits. It behaves like kernel/kprobes.c and arch/x86/kernel/kprobes of
+// Linux 6.1.
 //
-// A probed address is a Point in a hash table; the kprobes registered there are
-// its list. What may wait (register, unregister, enable, disable, the global
-// switch) works under one lock and writes text through Text. What runs on a
-// vCPU (Int3, Fault, Ftrace, Optimized, Rethook: x86.go, kretprobe.go) takes no
-// lock and allocates nothing, but for a task's first hooked call: it reads the table, whose parts are replaced
-// whole, and a control block of its CPU.
+// Each probed address is a point in a hash table, with a list of the kprobes
+// registered there. Calls that may wait (register, unregister, enable, disable, the
+// global switch) work under one lock and write text through Text. The functions that
+// run on a vCPU (Int3, Fault, Ftrace, Optimized, Rethook: x86.go, kretprobe.go) take
+// no lock, and allocate only for a task's first hooked call: they read the table,
+// whose entries are replaced as a whole, and a control block of their CPU.
 //
-// The jump optimization is somebody else's: package optimizer meets Optimizer.
+// optimize.go decides which probe becomes a jump, and when; package optimizer
+// makes the jump's code and implements Optimizer.
 //
-// Lock order: the probes' lock, the optimizer's, text.
+// Lock order: knob, work, mu (of Kprobes), text.
 package kprobes
 
 import (
@@ -28,29 +29,29 @@ import (
 
 // Text is kernel text.
 type Text interface {
-	// Read gives the bytes as they are now; EFAULT where there are none.
+	// Read copies the present bytes. It fails with EFAULT where there is no text.
 	Read(addr uint64, p []byte) error
-	// Poke is text_poke of a batch: all vCPUs are out of guest code meanwhile.
+	// Poke is text_poke of a batch: no vCPU executes guest code meanwhile.
 	Poke(patches ...abi.Patch) error
 }
 
-// Symbols is kallsyms. Its look-ups take no lock.
+// Symbols is kallsyms. Its lookups take no lock.
 type Symbols interface {
 	LookupName(name string) []abi.Symbol // "symbol" or "module:symbol"
 	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
 }
 
-// Tables says what Linux's tables say of an address.
+// Tables answers what Linux's tables say about an address.
 type Tables interface {
-	KernelText(addr uint64) bool       // [_stext, _etext), init text while booting, text of a module
+	KernelText(addr uint64) bool       // in [_stext, _etext), in init text during boot, or in a module's text
 	JumpLabel(start, end uint64) bool  // a jump-label instruction overlaps [start, end)
-	StaticCall(start, end uint64) bool // so does a static-call site
+	StaticCall(start, end uint64) bool // the same for a static-call site
 	SMPLock(start, end uint64) bool
 	Bug(addr uint64) bool
 	ExTable(addr uint64) bool
 	EntryText(addr uint64) bool
 	Thunk(addr uint64) bool
-	FtraceSite(addr uint64) bool // exactly a site
+	FtraceSite(addr uint64) bool // addr is exactly a site
 	FtraceOverlap(start, end uint64) bool
 	Blacklist() []abi.Range
 }
@@ -61,53 +62,29 @@ type Ftrace interface {
 	Disarm(addr uint64) error
 }
 
-// Slots gives executable memory within ±2 GB of text. It is written by Text.Poke.
+// Slots allocates executable memory within ±2 GB of text. Text.Poke writes it.
 type Slots interface {
 	Alloc(n int) (addr uint64, err error)
 	Free(addr uint64)
 }
 
-// Machine is time, waiting and the log.
+// Machine is the clock, grace periods and the log.
 type Machine interface {
 	CPUs() int
-	// SynchronizeRCU returns when every vCPU has left the Go handler and the
-	// region with preemption or interrupts disabled that it was in. (A stepped
-	// copy runs with interrupts disabled.)
+	// SynchronizeRCU returns when every vCPU has left the Go handler, and the region
+	// with preemption or interrupts disabled, that it was in. (A stepped copy runs
+	// with interrupts disabled.)
 	SynchronizeRCU()
-	// SynchronizeRCUTasks returns when every task that was running or preempted
-	// in the kernel has slept or left it.
+	// SynchronizeRCUTasks returns when every task that was running or preempted in
+	// the kernel has slept or left the kernel.
 	SynchronizeRCUTasks()
-	// AfterFunc runs f in its own goroutine, by the machine's clock.
+	// AfterFunc runs f in a new goroutine, by the machine's clock.
 	AfterFunc(d time.Duration, f func()) (stop func() bool)
 	Now() int64
 	Printk(level int, format string, args ...any)
 }
 
-// Optimizer replaces breakpoints by jumps. All its methods but Wait and Attach
-// are called with the probes' lock held.
-type Optimizer interface {
-	// Attach is called once, by New.
-	Attach(k *Kprobes)
-	// Prepare makes pt optimizable, or says why it cannot be.
-	Prepare(pt *Point) error
-	// Optimize is optimize_kprobe: queue pt, if nothing speaks against it.
-	Optimize(pt *Point)
-	// Unoptimize is unoptimize_kprobe: queue the way back, or, forced, go it at once.
-	Unoptimize(pt *Point, force bool)
-	// Within says whether addr lies inside the bytes that the jump of pt
-	// replaces, behind the first.
-	Within(pt *Point, addr uint64) bool
-	// Queued says whether pt waits for the optimizer, in either direction.
-	Queued(pt *Point) bool
-	// Release gives back what Prepare made. pt is no longer in the table.
-	Release(pt *Point)
-	// Kill forgets pt because its code is going away.
-	Kill(pt *Point)
-	// Wait is wait_for_kprobe_optimizer: until nothing is queued.
-	Wait()
-}
-
-// Config is what Kprobes is built from.
+// Config is the argument of New.
 type Config struct {
 	Text      Text
 	Symbols   Symbols
@@ -115,61 +92,65 @@ type Config struct {
 	Ftrace    Ftrace
 	Slots     Slots
 	Machine   Machine
-	Optimizer Optimizer // nil: no CONFIG_OPTPROBES
+	Optimizer Optimizer // nil means no CONFIG_OPTPROBES
 
-	// NoPreempt is a kernel without CONFIG_PREEMPTION: a stepped copy may end in a
-	// jump back, so that it needs no second int3 (it is boosted).
+	// NoPreempt means a kernel without CONFIG_PREEMPTION. There a stepped copy may end
+	// in a jump back, so that it needs no second int3 (it is boosted).
 	NoPreempt bool
 
-	NRCPUs int // CONFIG_NR_CPUS; 0: as many as there are
+	NRCPUs int // CONFIG_NR_CPUS; 0 means the number of vCPUs
 
 	Features
 }
 
-// AllFlags is what kprobes/list of 6.1 may show.
+// AllFlags are the flags that kprobes/list of 6.1 can show.
 const AllFlags = FlagGone | FlagDisabled | FlagOptimized | FlagFtrace
 
-// Kprobes is all probes of one kernel.
+// Kprobes holds all probes of one kernel.
 type Kprobes struct {
 	cfg Config
 
-	mu        sync.Mutex
-	table     table        // changed under mu, walked by the trap side without
-	allOff    bool         // kprobes_all_disarmed
-	armed     atomic.Int64 // points that are armed
-	text      []byte       // checkBoundary's, used again
-	bounds    [boundarySlots]boundaries
-	batch     *batch // not nil: text is to be written later, all at once
-	reregWarn bool   // the WARN_ON_ONCE of a second registration was printed
+	knob sync.Mutex // kprobe_sysctl_mutex: serializes SetOptimization
+	work sync.Mutex // serializes the optimizer's work
+
+	mu           sync.Mutex
+	jumps        optimization
+	table        table        // changed under mu, read by the trap side without it
+	allOff       bool         // kprobes_all_disarmed
+	armed        atomic.Int64 // number of armed points
+	armedChanges atomic.Uint64
+	text         []byte // buffer of checkBoundary
+	bounds       [boundarySlots]boundaries
+	batch        *batch // if not nil, collects writes of text for one flush
+	reregWarn    bool   // the WARN_ON_ONCE of a second registration has been printed
 
 	cpus       []ctlblk
 	rethooks   rethookTable
-	returns    Point         // stands for the probe whose return handler runs
+	returns    point         // a dummy point for running return handlers
 	trampoline atomic.Uint64 // where hooked calls return to, once looked up
-	dead       atomic.Uint64 // an int3 behind it, which ends the task that goes on there; 0: there is none
+	dead       atomic.Uint64 // address of an int3 after the trampoline, which kills the task that reaches it; 0 if there is none
 	own        ownCode
 }
 
-// New gives a kernel's probes: none yet, switched on. It panics where there is no
-// executable memory for the code that an older release brings (ownCode).
+// New returns a kernel's Kprobes, without probes and switched on. It panics when there
+// is no executable memory for the code that an older release adds (ownCode).
 func New(c Config) *Kprobes {
 	k := &Kprobes{cfg: c, cpus: make([]ctlblk, c.Machine.CPUs())}
-	if c.Optimizer == nil {
-		k.cfg.Optimizer = noOptimizer{}
+	if c.Optimizer != nil {
+		k.sayOptimization(true)
 	}
-	k.cfg.Optimizer.Attach(k)
 	if err := k.writeOwn(); err != nil {
-		panic(err) // the first slot of all
+		panic(err) // it is the first slot to be allocated
 	}
 	return k
 }
 
-// errf wraps errno in what happened.
+// errf wraps errno with a message.
 func errf(errno syscall.Errno, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, errno)...)
 }
 
-// resolve is _kprobe_addr: the address meant, and whether it is a function's entry.
+// resolve is _kprobe_addr: it returns the probe's address, and whether that is a function's entry.
 func (k *Kprobes) resolve(addr uint64, name string, offset uint32) (at uint64, entry bool, err error) {
 	if (addr != 0) == (name != "") {
 		return 0, false, errf(syscall.EINVAL, "a probe needs a symbol or an address, and not both")
@@ -189,8 +170,8 @@ func (k *Kprobes) resolve(addr uint64, name string, offset uint32) (at uint64, e
 	return k.skipEndbr(at, off)
 }
 
-// skipEndbr moves a probe at a function's endbr64 behind it, as
-// arch_adjust_kprobe_addr does, and tells whether the place is the entry.
+// skipEndbr moves a probe at a function's endbr64 to the instruction after it, as
+// arch_adjust_kprobe_addr does, and reports whether the place is the entry.
 func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 	if off != 0 && off != 4 {
 		return at, false, nil
@@ -202,8 +183,8 @@ func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 	return at, off == 0, nil
 }
 
-// OnFuncEntry is kprobe_on_func_entry: nil when the place is the entry of a
-// function, else EINVAL, or ENOENT when there is no such place.
+// OnFuncEntry is kprobe_on_func_entry: it returns nil when the place is the entry of
+// a function, ENOENT when there is no such place, and otherwise EINVAL.
 func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 	at, entry, err := k.resolve(addr, name, offset)
 	if e := errPtr(at); err != nil && e != nil && k.cfg.AnyAddress {
@@ -221,12 +202,13 @@ func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 // Register is register_kprobe. It sets p.Addr and arms the probe, unless
 // p.Flags has FlagDisabled or all probes are switched off.
 //
-// EINVAL: symbol and address both given or neither, p registered already, not
-// in text, blacklisted, or in a jump label, static call or BUG. ENOENT: no such
-// symbol, or none at the address. EILSEQ: not the start of an instruction.
-// EOPNOTSUPP: an instruction that can be neither stepped nor emulated. ENOSYS: a
-// handler that this release has not. EDEADLK: by is the Hit of the handler that makes the call (so it is for all calls that
-// take one; outside of handlers it is left out).
+// It fails with EINVAL when symbol and address are both given or both missing, when p
+// is registered already, or when the address is not in text, is blacklisted, or is in
+// a jump label, static call or BUG; with ENOENT when there is no such symbol, or none
+// at the address; with EILSEQ when no instruction starts there; with EOPNOTSUPP when
+// the instruction can be neither stepped nor emulated; with ENOSYS when this release
+// lacks one of the handlers; and with EDEADLK when a handler makes the call and passes
+// its Hit in by (as for all calls with this parameter; other callers omit it).
 func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -243,22 +225,21 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if err := k.checkRereg(p); err != nil { // p.Addr would become another, where there is an offset, and p could not be found
+	if err := k.checkRereg(p); err != nil { // resolving again would change p.Addr if there is an offset, and p could not be found
 		return err
 	}
 	p.Addr = at
 	if err := k.checkRereg(p); err != nil {
 		return err
 	}
-	p.flags.Store(uint32(p.Flags & FlagDisabled))
-	p.missed.Store(0)
+	p.begin()
 	if k.cfg.Tables.FtraceSite(at) {
-		p.set(FlagFtrace) // stays, also when the address is refused
+		p.set(FlagFtrace) // this flag stays, even when the address is refused
 	}
 	if err := k.checkAddress(at); err != nil {
 		return err
 	}
-	if entry {
+	if entry && !k.cfg.NoEntryFlag {
 		p.set(FlagOnFuncEntry)
 	}
 	if pt := k.table.get(at); pt != nil {
@@ -267,8 +248,8 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	return k.registerFirst(p)
 }
 
-// checkHandlers is ENOSYS for a handler that struct kprobe of this release has no
-// field for.
+// checkHandlers returns ENOSYS for a handler for which struct kprobe of this release
+// has no field.
 func (k *Kprobes) checkHandlers(p *Kprobe) error {
 	switch {
 	case p.FaultHandler != nil && !k.cfg.FaultHandlers:
@@ -292,16 +273,17 @@ func (k *Kprobes) checkRereg(p *Kprobe) error {
 	return errf(syscall.EINVAL, "the probe at %#x is registered already", p.Addr)
 }
 
-// registerFirst makes the point of an address that has none.
+// registerFirst creates the point of an address that has none.
 func (k *Kprobes) registerFirst(p *Kprobe) error {
-	pt := &Point{addr: p.Addr}
+	pt := &point{addr: p.Addr}
 	pt.list.Store(newList([]*Kprobe{p}))
 	pt.flags.Store(uint32(p.State()))
 	if err := k.prepare(pt); err != nil {
 		return err
 	}
+	p.showOpcode(pt)
 	k.table.insert(pt)
-	if !k.allOff && !pt.Disabled() {
+	if !k.allOff && !pt.disabled() {
 		if err := k.arm(pt); err != nil {
 			k.table.remove(pt)
 			k.freeCode(pt)
@@ -313,32 +295,32 @@ func (k *Kprobes) registerFirst(p *Kprobe) error {
 }
 
 // tryToOptimize makes the point an aggregate if its code can be optimized.
-func (k *Kprobes) tryToOptimize(pt *Point) {
+func (k *Kprobes) tryToOptimize(pt *point) {
 	if pt.has(FlagFtrace) {
 		pt.noOpt = errFtrace
 		return
 	}
-	if pt.noOpt = k.cfg.Optimizer.Prepare(pt); pt.noOpt != nil {
+	if pt.noOpt = k.prepareDetour(pt); pt.noOpt != nil {
 		return
 	}
 	pt.aggr.Store(true)
-	k.cfg.Optimizer.Optimize(pt)
+	k.optimize(pt)
 }
 
 var errFtrace = errors.New("a probe at an fentry site is called by ftrace and needs no jump")
 
-// join is register_aggr_kprobe: p becomes the first of an address that has
-// probes, or had until the optimizer gets to it.
-func (k *Kprobes) join(pt *Point, p *Kprobe) error {
+// join is register_aggr_kprobe: p becomes the first probe of an address that has
+// probes, or had some and still waits for the optimizer.
+func (k *Kprobes) join(pt *point, p *Kprobe) error {
 	if p.breaks() && pt.list.Load().breaks {
 		return errf(syscall.EEXIST, "%#x has a probe with a break handler, as jprobes are", pt.addr)
 	}
-	if pt.Unused() && !p.disabled() {
+	if pt.unused() && !p.disabled() {
 		// A probe that waits to be unoptimized and freed is revived with
-		// its jump: control-files.md section 2, "unregister while optimized".
-		// Linux does so for a disabled one too, and the jump then outlives it.
+		// its jump: docs/reference/linux/control-files.md section 2.
+		// Linux also does so for a disabled one, whose jump then stays.
 		pt.clear(FlagDisabled)
-		k.cfg.Optimizer.Optimize(pt)
+		k.optimize(pt)
 	}
 	pt.aggr.Store(true)
 	if pt.has(FlagGone) {
@@ -346,11 +328,12 @@ func (k *Kprobes) join(pt *Point, p *Kprobe) error {
 			return err
 		}
 	}
+	p.showOpcode(pt)
 	pt.add(p)
-	if pt.NeedsInt3() {
-		k.cfg.Optimizer.Unoptimize(pt, true)
+	if pt.needsInt3() {
+		k.unoptimize(pt, true)
 	}
-	if !pt.Disabled() || p.disabled() {
+	if !pt.disabled() || p.disabled() {
 		return nil
 	}
 	pt.clear(FlagDisabled)
@@ -365,33 +348,33 @@ func (k *Kprobes) join(pt *Point, p *Kprobe) error {
 	return nil
 }
 
-// revive makes a point whose code had gone ready for the code that is there
-// now. Its old probes stay gone.
-func (k *Kprobes) revive(pt *Point) error {
+// revive prepares a point whose code had gone for the code that is there now. Its old
+// probes stay gone.
+func (k *Kprobes) revive(pt *point) error {
 	if !pt.has(FlagFtrace) {
 		if err := k.prepare(pt); err != nil {
 			return err
 		}
-		pt.noOpt = k.cfg.Optimizer.Prepare(pt)
+		pt.noOpt = k.prepareDetour(pt)
 	}
 	pt.clear(FlagGone)
 	pt.set(FlagDisabled)
 	return nil
 }
 
-// valid is __get_valid_kprobe: the point that p is registered at, or nil.
-func (k *Kprobes) valid(p *Kprobe) *Point {
+// valid is __get_valid_kprobe: it returns the point at which p is registered, or nil.
+func (k *Kprobes) valid(p *Kprobe) *point {
 	if pt := k.table.get(p.Addr); pt != nil && pt.contains(p) {
 		return pt
 	}
 	return nil
 }
 
-// Enable is enable_kprobe. EINVAL: not registered, or gone.
+// Enable is enable_kprobe. It fails with EINVAL when p is not registered, or gone.
 //
-// While all probes are switched off it returns nil and arms nothing, and
-// switching on does not either: the probe, or the aggregate that it is in,
-// stays disabled until it is disabled and enabled again. Linux does so.
+// While all probes are switched off it returns nil and arms nothing, and switching
+// them on does not arm it either: the probe, or its aggregate, stays disabled until
+// it is disabled and enabled again. Linux does the same.
 func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -406,7 +389,7 @@ func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
 	if pt.aggr.Load() {
 		p.clear(FlagDisabled)
 	}
-	if k.allOff || !pt.Disabled() {
+	if k.allOff || !pt.disabled() {
 		return nil
 	}
 	pt.clear(FlagDisabled)
@@ -418,7 +401,7 @@ func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
 	return nil
 }
 
-// Disable is disable_kprobe. EINVAL: not registered.
+// Disable is disable_kprobe. It fails with EINVAL when p is not registered.
 func (k *Kprobes) Disable(p *Kprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -429,7 +412,7 @@ func (k *Kprobes) Disable(p *Kprobe, by ...*Hit) error {
 	return err
 }
 
-func (k *Kprobes) disable(p *Kprobe) (*Point, error) {
+func (k *Kprobes) disable(p *Kprobe) (*point, error) {
 	pt := k.valid(p)
 	if pt == nil {
 		return nil, errf(syscall.EINVAL, "no probe at %#x", p.Addr)
@@ -443,7 +426,7 @@ func (k *Kprobes) disable(p *Kprobe) (*Point, error) {
 			return pt, nil
 		}
 	}
-	if !k.allOff && !pt.Disabled() {
+	if !k.allOff && !pt.disabled() {
 		if err := k.disarm(pt); err != nil {
 			p.clear(FlagDisabled)
 			return pt, err
@@ -452,44 +435,45 @@ func (k *Kprobes) disable(p *Kprobe) (*Point, error) {
 	pt.set(FlagDisabled)
 	if k.cfg.OuterAgain && !k.allOff {
 		for _, outer := range k.table.within(pt.addr-maxOptimized, pt.addr) {
-			if k.cfg.Optimizer.Within(outer, pt.addr) {
-				k.cfg.Optimizer.Optimize(outer)
+			if outer.detour.covers(outer.addr, pt.addr) {
+				k.optimize(outer)
 			}
 		}
 	}
 	return pt, nil
 }
 
-// Unregister is unregister_kprobe. The address of a probe that is not
-// registered is cleared; there is no other sign. The error is EDEADLK, or nil.
+// Unregister is unregister_kprobe. It clears the address of a probe that is not
+// registered, without an error. Its only error is EDEADLK.
 func (k *Kprobes) Unregister(p *Kprobe, by ...*Hit) error {
 	return k.UnregisterAll([]*Kprobe{p}, by...)
 }
 
-// RegisterAll is register_kprobes: all or none. EINVAL when ps is empty, else
-// the error of the first that is refused; those behind it are left as they are.
+// RegisterAll is register_kprobes: it registers all or none. It fails with EINVAL when
+// ps is empty, and else with the error of the first probe that is refused; the later
+// ones are not changed.
 func (k *Kprobes) RegisterAll(ps []*Kprobe, by ...*Hit) error {
 	if len(ps) == 0 {
 		return errf(syscall.EINVAL, "no probes given")
 	}
 	for i, p := range ps {
 		if err := k.Register(p, by...); err != nil {
-			_ = k.UnregisterAll(ps[:i], by...) // by is no handler, or none of ps is registered
+			_ = k.UnregisterAll(ps[:i], by...) // by is not a handler's, or none of ps is registered
 			return err
 		}
 	}
 	return nil
 }
 
-// UnregisterAll is unregister_kprobes: of those that are not registered the
-// address is cleared, the others are removed. When it returns, no handler of ps
-// runs. The error is EDEADLK, or nil.
+// UnregisterAll is unregister_kprobes: it removes the probes, and clears the address
+// of those that are not registered. When it returns, no handler of ps runs. Its only
+// error is EDEADLK.
 func (k *Kprobes) UnregisterAll(ps []*Kprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil || len(ps) == 0 {
 		return err
 	}
 	k.mu.Lock()
-	var gone []*Point
+	var gone []*point
 	for _, p := range ps {
 		pt, err := k.unregisterTop(p)
 		if err != nil {
@@ -503,32 +487,36 @@ func (k *Kprobes) UnregisterAll(ps []*Kprobe, by ...*Hit) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	for _, pt := range gone {
-		k.cfg.Optimizer.Release(pt)
+		k.releaseDetour(pt)
 		k.freeCode(pt)
 	}
 	return nil
 }
 
-// unregisterTop takes p out of the table. The point is given back when it went with p.
-func (k *Kprobes) unregisterTop(p *Kprobe) (*Point, error) {
+// unregisterTop removes p from its point. It returns the point if that was removed with p.
+func (k *Kprobes) unregisterTop(p *Kprobe) (*point, error) {
+	enabled := !p.has(FlagDisabled)
 	pt, err := k.disable(p)
 	if err != nil {
 		return nil, err
 	}
+	if enabled && k.cfg.KeepsEnabled {
+		defer p.clear(FlagDisabled)
+	}
 	last := len(pt.list.Load().probes) == 1
-	if !pt.aggr.Load() || last && pt.Disabled() && !k.cfg.Optimizer.Queued(pt) {
+	if !pt.aggr.Load() || last && pt.disabled() && pt.queued == notQueued {
 		k.table.remove(pt)
 		return pt, nil
 	}
 	pt.remove(p)
-	if !pt.Disabled() && !k.allOff {
-		k.cfg.Optimizer.Optimize(pt) // a post-handler may have left with p
+	if !pt.disabled() && !k.allOff {
+		k.optimize(pt) // p may have had the last post-handler
 	}
 	return nil, nil
 }
 
 // arm writes the breakpoint or the fentry call.
-func (k *Kprobes) arm(pt *Point) error {
+func (k *Kprobes) arm(pt *point) error {
 	if pt.has(FlagFtrace) {
 		if err := k.cfg.Ftrace.Arm(pt.addr); err != nil {
 			return err
@@ -537,33 +525,32 @@ func (k *Kprobes) arm(pt *Point) error {
 		return nil
 	}
 	for _, outer := range k.jumpsOver(pt.addr) {
-		k.cfg.Optimizer.Unoptimize(outer, true)
+		k.unoptimize(outer, true)
 	}
 	if err := k.poke(pt, abi.Patch{Addr: pt.addr, Bytes: int3Text}); err != nil {
 		return err
 	}
 	k.setArmed(pt, true)
-	k.cfg.Optimizer.Optimize(pt)
+	k.optimize(pt)
 	return nil
 }
 
-// jumpsOver gives the optimized points whose jump covers addr, or will.
-func (k *Kprobes) jumpsOver(addr uint64) (pts []*Point) {
+// jumpsOver returns the optimized points whose jump covers addr, or will.
+func (k *Kprobes) jumpsOver(addr uint64) (pts []*point) {
 	for _, pt := range k.table.within(addr-maxOptimized, addr) {
-		if pt.has(FlagOptimized) && k.cfg.Optimizer.Within(pt, addr) {
+		if pt.has(FlagOptimized) && pt.detour.covers(pt.addr, addr) {
 			pts = append(pts, pt)
 		}
 	}
 	return pts
 }
 
-// disarm takes it away again. While the point is queued for the optimizer, that
-// will do it.
+// disarm removes it. A point that is queued for the optimizer is disarmed by that.
 //
 // Linux would look here for an optimized probe around this one that it had
 // blocked; it never finds one, since this one is not yet flagged as disabled
-// (control-files.md section 2, "inner disabled or removed").
-func (k *Kprobes) disarm(pt *Point) error {
+// (docs/reference/linux/control-files.md section 2).
+func (k *Kprobes) disarm(pt *point) error {
 	if pt.has(FlagFtrace) {
 		if err := k.cfg.Ftrace.Disarm(pt.addr); err != nil {
 			return err
@@ -571,14 +558,14 @@ func (k *Kprobes) disarm(pt *Point) error {
 		k.setArmed(pt, false)
 		return nil
 	}
-	k.cfg.Optimizer.Unoptimize(pt, k.allOff)
-	if k.cfg.Optimizer.Queued(pt) {
+	k.unoptimize(pt, k.allOff)
+	if pt.queued != notQueued {
 		return nil
 	}
 	return k.disarmInt3(pt)
 }
 
-func (k *Kprobes) disarmInt3(pt *Point) error {
+func (k *Kprobes) disarmInt3(pt *point) error {
 	err := k.poke(pt, abi.Patch{Addr: pt.addr, Bytes: pt.code.Load().orig[:1]})
 	if err == nil {
 		k.setArmed(pt, false)
@@ -586,12 +573,13 @@ func (k *Kprobes) disarmInt3(pt *Point) error {
 	return err
 }
 
-// setArmed needs mu.
-func (k *Kprobes) setArmed(pt *Point, on bool) {
+// setArmed requires mu.
+func (k *Kprobes) setArmed(pt *point, on bool) {
 	if pt.armed == on {
 		return
 	}
 	pt.armed = on
+	k.armedChanges.Add(1)
 	if on {
 		k.armed.Add(1)
 	} else {
@@ -599,22 +587,37 @@ func (k *Kprobes) setArmed(pt *Point, on bool) {
 	}
 }
 
-// Armed is how many probed addresses are armed now.
+// Armed returns the number of armed addresses.
 func (k *Kprobes) Armed() int { return int(k.armed.Load()) }
 
-// Enabled is what kprobes/enabled shows.
+// ArmedChanges counts how often an address was armed or disarmed.
+func (k *Kprobes) ArmedChanges() uint64 { return k.armedChanges.Load() }
+
+// ArmedAt returns the armed addresses.
+func (k *Kprobes) ArmedAt() (addrs []uint64) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.table.each(func(pt *point) {
+		if pt.armed {
+			addrs = append(addrs, pt.addr)
+		}
+	})
+	return addrs
+}
+
+// Enabled reports what kprobes/enabled shows.
 func (k *Kprobes) Enabled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.allOff
 }
 
-// SetEnabled is arm_all_kprobes and disarm_all_kprobes: what a write to
-// kprobes/enabled does. Disabled probes stay so.
+// SetEnabled is arm_all_kprobes and disarm_all_kprobes, which a write to
+// kprobes/enabled calls. Disabled probes stay disabled.
 func (k *Kprobes) SetEnabled(on bool) error {
 	changed, err := k.switchAll(on)
 	if changed && !on {
-		k.cfg.Optimizer.Wait()
+		k.WaitOptimizer()
 	}
 	return err
 }
@@ -631,10 +634,10 @@ func (k *Kprobes) switchAll(on bool) (changed bool, err error) {
 		act = k.arm
 	}
 	n := 2 * len(k.table.sorted)
-	k.batch = &batch{make([]abi.Patch, 0, n), make([]*Point, 0, n)}
+	k.batch = &batch{make([]abi.Patch, 0, n), make([]*point, 0, n)}
 	total, failed := 0, 0
 	for _, pt := range k.table.sorted {
-		if pt.Disabled() {
+		if pt.disabled() {
 			continue
 		}
 		total++
@@ -651,28 +654,32 @@ func (k *Kprobes) switchAll(on bool) (changed bool, err error) {
 	return true, err
 }
 
-// int3Text is what a breakpoint writes.
+// int3Text is the byte of a breakpoint.
 var int3Text = []byte{int3}
 
-// batch is the patches of text of one turn of the global switch, in their order,
-// and for which point each is; nil where the optimizer takes a jump away.
+// batch holds the patches that one turn of the global switch writes, in order, each
+// with its point, or with nil when it removes a jump.
 type batch struct {
 	patches []abi.Patch
-	points  []*Point
+	points  []*point
 }
 
-// poke writes text, or takes it into the batch that is open.
-func (k *Kprobes) poke(pt *Point, p abi.Patch) error {
+// poke writes text, slots and detour buffers; nothing else does. It writes at once, or,
+// while the global switch turns, adds to the batch. pt is the point whose breakpoint is
+// written, or nil. The caller holds mu.
+func (k *Kprobes) poke(pt *point, patches ...abi.Patch) error {
 	if k.batch == nil {
-		return k.cfg.Text.Poke(p)
+		return k.cfg.Text.Poke(patches...)
 	}
-	k.batch.patches = append(k.batch.patches, p)
-	k.batch.points = append(k.batch.points, pt)
+	for _, p := range patches {
+		k.batch.patches = append(k.batch.patches, p)
+		k.batch.points = append(k.batch.points, pt)
+	}
 	return nil
 }
 
-// flush writes the batch. When that fails, it writes what can be written, and
-// tells how many points stay as they were.
+// flush writes the batch. If that fails, it writes the patches that can be written, and
+// returns the number of points that did not change.
 func (k *Kprobes) flush(on bool) (failed int, err error) {
 	b := k.batch
 	k.batch = nil
@@ -685,7 +692,7 @@ func (k *Kprobes) flush(on bool) (failed int, err error) {
 			failed, err = failed+1, e
 			k.setArmed(pt, !on)
 			if on {
-				k.cfg.Optimizer.Unoptimize(pt, false) // it has just been queued
+				k.unoptimize(pt, false) // it has just been queued
 			}
 		}
 	}
@@ -705,8 +712,8 @@ func (k *Kprobes) saySwitched(on bool, total, failed int) {
 		"Please check which kprobes are kept %s via debugfs.", did, could, failed, total, kept)
 }
 
-// Kill is what the module notifier does when text goes away: the probes in
-// [start, end) become [GONE], for good.
+// Kill does what the module notifier does when text is removed: the probes in
+// [start, end) become [GONE] for good.
 func (k *Kprobes) Kill(start, end uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -717,17 +724,17 @@ func (k *Kprobes) Kill(start, end uint64) {
 	}
 }
 
-func (k *Kprobes) kill(pt *Point) {
-	if pt.has(FlagFtrace) && !pt.Disabled() && !k.allOff {
-		_ = k.cfg.Ftrace.Disarm(pt.addr) // the site goes away, whatever this says
+func (k *Kprobes) kill(pt *point) {
+	if pt.has(FlagFtrace) && !pt.disabled() && !k.allOff {
+		_ = k.cfg.Ftrace.Disarm(pt.addr) // the site is removed in any case
 	}
 	k.setArmed(pt, false)
 	pt.set(FlagGone)
 	for _, p := range pt.list.Load().probes {
 		p.set(FlagGone)
 	}
-	unused := pt.Unused() // only the optimizer's queue, which Kill takes it from, keeps it
-	k.cfg.Optimizer.Kill(pt)
+	unused := pt.unused() // only the optimizer's queue kept it, and killDetour removes it from there
+	k.killDetour(pt)
 	k.freeCode(pt)
 	if unused {
 		k.table.remove(pt)

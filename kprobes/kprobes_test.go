@@ -46,7 +46,7 @@ func newWorld(t testing.TB) *world {
 	m.Func(0x200, "optimized_callback", 0xc3)
 	m.Func(0x300, "__switch_to", 0x55, 0x5d, 0xc3)
 	m.Site(m.Func(0x1000, "vfs_read", vfsRead...))
-	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Text: m, Symbols: m, Tables: m, Slots: m, Machine: m})}
+	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Symbols: m, Tables: m, Slots: m})}
 	c := m.Config()
 	c.Optimizer = w.o
 	w.k = kprobes.New(c)
@@ -167,7 +167,7 @@ func TestRegisterErrors(t *testing.T) {
 	}
 }
 
-// TestStates follows reference/control-files.md section 2, "State machine".
+// TestStates follows docs/reference/linux/control-files.md section 2.
 func TestStates(t *testing.T) {
 	const orig = "41 57 41 56 41"
 	w := newWorld(t)
@@ -186,35 +186,35 @@ func TestStates(t *testing.T) {
 	check("registered disabled", "[DISABLED]", orig)
 	must(w.k.Enable(p))
 	check("enabled", "[OPTIMIZED]", "cc 57 41 56 41")
-	w.Advance(optimizer.Delay - 1)
+	w.Advance(kprobes.OptimizeDelay - 1)
 	check("before the delay", "[OPTIMIZED]", "cc 57 41 56 41")
 	w.Advance(1)
 	check("after the delay", "[OPTIMIZED]", "jump")
 	must(w.k.Disable(p))
 	check("disabled", "[DISABLED][OPTIMIZED]", "jump")
-	w.Advance(optimizer.Delay)
+	w.Advance(kprobes.OptimizeDelay)
 	check("disabled, after the delay", "[DISABLED]", orig)
 	must(w.k.Enable(p))
-	w.Advance(optimizer.Delay)
-	w.o.SetAllowed(false)
+	w.Advance(kprobes.OptimizeDelay)
+	w.k.SetOptimization(false)
 	check("optimization=0", "", "cc 57 41 56 41")
-	w.o.SetAllowed(true)
+	w.k.SetOptimization(true)
 	check("optimization=1", "[OPTIMIZED]", "cc 57 41 56 41")
-	w.Advance(optimizer.Delay)
+	w.Advance(kprobes.OptimizeDelay)
 	check("optimization=1, after the delay", "[OPTIMIZED]", "jump")
 	must(w.k.SetEnabled(false))
 	check("enabled=0", "", orig)
 	must(w.k.SetEnabled(true))
 	check("enabled=1", "[OPTIMIZED]", "cc 57 41 56 41")
-	w.Advance(optimizer.Delay)
+	w.Advance(kprobes.OptimizeDelay)
 	check("enabled=1, after the delay", "[OPTIMIZED]", "jump")
 	must(w.k.SetEnabled(false))
-	w.o.SetAllowed(false)
+	w.k.SetOptimization(false)
 	check("both off", "", orig)
 	must(w.k.SetEnabled(true))
 	check("enabled=1 with optimization=0", "", "cc 57 41 56 41")
-	w.o.SetAllowed(true)
-	w.Advance(optimizer.Delay)
+	w.k.SetOptimization(true)
+	w.Advance(kprobes.OptimizeDelay)
 
 	// Unregistered while optimized, and again within the delay.
 	w.k.Unregister(p)
@@ -304,7 +304,7 @@ func TestPostHandlerBlocks(t *testing.T) {
 	w.wantText(t, "without", readInner, "jump")
 }
 
-// TestKnobOff follows reference/control-files.md, "Knob-off quirks".
+// TestKnobOff follows docs/reference/linux/control-files.md section 2.
 func TestKnobOff(t *testing.T) {
 	w := newWorld(t)
 	w.Func(0x2000, "loop", 0xff, 0xc9, 0x75, 0xfc, 0xc3) // not optimizable
@@ -394,7 +394,7 @@ func TestBatch(t *testing.T) {
 	}
 }
 
-// TestListOrder checks the formula of reference/control-files.md section 2.
+// TestListOrder checks the formula of docs/reference/linux/control-files.md section 1.
 func TestListOrder(t *testing.T) {
 	w := newWorld(t)
 	for i := range 200 {
@@ -448,7 +448,7 @@ func TestListLines(t *testing.T) {
 	}
 }
 
-// TestGone follows reference/control-files.md section 2, "[GONE]".
+// TestGone follows docs/reference/linux/control-files.md section 2.
 func TestGone(t *testing.T) {
 	w := newWorld(t)
 	old := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read"})
@@ -499,14 +499,12 @@ func TestGoneUnused(t *testing.T) {
 	w.Advance(time.Second)
 	w.k.UnregisterAll([]*kprobes.Kprobe{first, second})
 	w.k.Kill(vfsReadAt, vfsReadAt+0x100)
-	points := 0
-	w.k.Lock()
-	w.k.Each(func(pt *kprobes.Point) {
-		if points++; pt.Addr() != stays.Addr || pt.State()&kprobes.FlagGone == 0 {
-			t.Errorf("a point at %#x, flags %v", pt.Addr(), pt.State())
+	points := w.k.TableSize()
+	for _, pt := range w.k.Points() {
+		if pt.Addr != stays.Addr || pt.Flags&kprobes.FlagGone == 0 {
+			t.Errorf("a point at %#x, flags %v", pt.Addr, pt.Flags)
 		}
-	})
-	w.k.Unlock()
+	}
 	w.k.Unregister(stays)
 	w.Advance(time.Second)
 	if n := w.SlotsInUse(); n != 0 || points != 1 {

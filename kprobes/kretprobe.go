@@ -10,23 +10,23 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// maxRetData is KRETPROBE_MAX_DATA_SIZE, bytes.
+// maxRetData is KRETPROBE_MAX_DATA_SIZE, in bytes.
 const maxRetData = 4096
 
-// maxPool is how many bytes the instances of a return probe may need; ENOMEM beyond.
+// maxPool is the largest size of a return probe's instances in bytes; more is ENOMEM.
 const maxPool = 256 << 20
 
 // instanceSize is sizeof(struct kretprobe_instance), without data.
 const instanceSize = 48
 
-// trampolineName is the guest function that a hooked call returns to.
+// trampolineName is the guest function to which hooked calls return.
 const trampolineName = "arch_rethook_trampoline"
 
 // RegisterRetprobe is register_kretprobe.
 //
-// EINVAL: not at a function's entry, or __switch_to. E2BIG: more than 4096
-// bytes of data. ENOMEM: instances for more calls than there is memory for. Else
-// what Register says.
+// It fails with EINVAL when the place is not a function's entry, or is __switch_to; with
+// E2BIG for more than 4096 bytes of data; with ENOMEM when MaxActive is too large for
+// memory; and otherwise as Register does.
 func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	if err := mayWait(by); err != nil {
 		return err
@@ -51,7 +51,7 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 		return errf(syscall.ENOMEM, "%d instances with %d bytes of data", rp.MaxActive, rp.DataSize)
 	}
 	rp.pool = newPool(rp, rp.MaxActive, rp.DataSize)
-	rp.missed.Store(0)
+	rp.resetMissed()
 	return k.Register(p)
 }
 
@@ -105,7 +105,7 @@ func (k *Kprobes) findTrampoline() error {
 	return nil
 }
 
-// padding is the first of the int3s that a function ends in; 0: it does not.
+// padding returns the address of the first of the int3s after a function's last instruction, or 0.
 func (k *Kprobes) padding(s abi.Symbol) (at uint64) {
 	var b [1]byte
 	for end := s.Addr + s.Size - 1; end > s.Addr && k.cfg.Text.Read(end, b[:]) == nil && b[0] == int3; end-- {
@@ -114,8 +114,8 @@ func (k *Kprobes) padding(s abi.Symbol) (at uint64) {
 	return at
 }
 
-// bug says that a task has come to the trampoline without a hooked call, as 6.1
-// does before it ends the task; 5.10 does not say anything.
+// bug logs that a task has reached the trampoline without a hooked call, as 6.1 does
+// before it kills the task; 5.10 logs nothing.
 func (k *Kprobes) bug() {
 	if k.cfg.SilentBUG {
 		return
@@ -125,7 +125,7 @@ func (k *Kprobes) bug() {
 	k.cfg.Machine.Printk(1, "kernel BUG at kernel/trace/rethook.c:300!")
 }
 
-// RegisterRetprobes is register_kretprobes: all or none. EINVAL when rps is empty.
+// RegisterRetprobes is register_kretprobes: it registers all or none. It fails with EINVAL when rps is empty.
 func (k *Kprobes) RegisterRetprobes(rps []*Retprobe, by ...*Hit) error {
 	if len(rps) == 0 {
 		return errf(syscall.EINVAL, "no probes given")
@@ -139,8 +139,8 @@ func (k *Kprobes) RegisterRetprobes(rps []*Retprobe, by ...*Hit) error {
 	return nil
 }
 
-// UnregisterRetprobe is unregister_kretprobe. Calls that are inside the
-// function return safely; their handlers do not run. The error is EDEADLK, or nil.
+// UnregisterRetprobe is unregister_kretprobe. Calls that are inside the function return
+// safely, without the handlers. Its only error is EDEADLK.
 func (k *Kprobes) UnregisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	return k.UnregisterRetprobes([]*Retprobe{rp}, by...)
 }
@@ -171,12 +171,12 @@ func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
 }
 
 // instancePool is struct rethook: the instances of one registration of a return
-// probe, or of a Rethook. They are taken and given back without a lock.
+// probe, or of a Rethook. They are allocated and freed without a lock.
 type instancePool struct {
-	exit func(*Instance, *abi.Trap) // of a Rethook; nil: the return probe has its handler
-	dead atomic.Bool                // unregistered: handlers of calls that come back do not run
+	exit func(*Instance, *abi.Trap) // set for a Rethook; a return probe has its own handler
+	dead atomic.Bool                // unregistered: returns no longer call handlers
 	all  []Instance
-	free []atomic.Uint64 // a bit for each instance
+	free []atomic.Uint64 // one bit per instance
 }
 
 func newPool(rp *Retprobe, n int, dataSize uint64) *instancePool {
@@ -189,7 +189,7 @@ func newPool(rp *Retprobe, n int, dataSize uint64) *instancePool {
 	return pool
 }
 
-// get is rethook_try_get: the first that is free, or nil.
+// get is rethook_try_get: it allocates the first free instance, or returns nil.
 func (pool *instancePool) get() *Instance {
 	for i := range pool.free {
 		word := &pool.free[i]
@@ -207,28 +207,31 @@ func (pool *instancePool) get() *Instance {
 // put is rethook_recycle.
 func (pool *instancePool) put(ri *Instance) { pool.free[ri.Index/64].Or(1 << (ri.Index % 64)) }
 
-// rethookChains is how many chains the tasks with hooked calls are found in.
-const rethookChains = 256
+// rethookChains is the number of hash chains of tasks with hooked calls.
+const rethookChains = 1 << rethookBits
 
-// rethookTable finds current->rethooks by the task. A task stays in it: there
-// are no more than the guest has room for.
+const rethookBits = 8
+
+// rethookTable maps tasks to their current->rethooks. Entries are never removed: there
+// are at most as many as task_structs fit in the guest.
 type rethookTable struct {
 	chains [rethookChains]atomic.Pointer[taskHooks]
 }
 
-// taskHooks is the hooked calls of a task. Only the vCPU that runs the task
-// changes them, or the one that buries it.
+// taskHooks holds the hooked calls of a task. Only the vCPU that runs the task, or
+// that frees it, changes them.
 type taskHooks struct {
 	task  uint64
-	next  *taskHooks               // in its chain
+	next  *taskHooks               // in the hash chain
 	first atomic.Pointer[Instance] // the newest
-	last  *Retprobe                // whose call returned last, to kretprobe_trampoline
+	last  *Retprobe                // the return probe whose call last returned to kretprobe_trampoline
+	led   atomic.Pointer[Kprobe]   // the probe with a break handler whose pre-handler last directed the task elsewhere
 
-	// While return handlers run: the slot of the call that returns, and what it held.
+	// While return handlers run: the slot of the returning call, and its original word.
 	frame, real atomic.Uint64
 }
 
-// of gives the calls of a task, nil when there never was one.
+// of returns the hooked calls of a task, or nil when it never had any.
 func (rt *rethookTable) of(task uint64) *taskHooks {
 	h := rt.chain(task).Load()
 	for h != nil && h.task != task {
@@ -238,10 +241,10 @@ func (rt *rethookTable) of(task uint64) *taskHooks {
 }
 
 func (rt *rethookTable) chain(task uint64) *atomic.Pointer[taskHooks] {
-	return &rt.chains[task*0x61C8864680B583EB>>56]
+	return &rt.chains[abi.Hash64(task, rethookBits)]
 }
 
-// make gives them too, and makes room for the task at its first.
+// make returns them too, and adds an entry for a new task.
 func (rt *rethookTable) make(task uint64) *taskHooks {
 	for {
 		if h := rt.of(task); h != nil {
@@ -261,8 +264,8 @@ func (h *taskHooks) push(ri *Instance) {
 }
 
 // take unlinks the newest calls whose return slot is frame, up to the one that
-// holds the real return address, and gives them newest first. real is 0, and
-// nothing is taken, when that is not there.
+// holds the real return address, and returns them newest first. If none holds it,
+// real is 0 and nothing is unlinked.
 func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64) {
 	rest := h.first.Load()
 	real, ok := realReturn(rest, frame, trampoline)
@@ -286,9 +289,35 @@ func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64
 	return first, real
 }
 
-// RealReturn is rethook_find_ret_addr: what the return slot of a hooked call of
-// the task held before it got the trampoline's address. Atomic.
-func (k *Kprobes) RealReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
+// Return resolves a return address in a slot of the task's stack for an unwinder. For
+// the trampoline's address, real is the word that the slot held before the call was
+// hooked, or 0 if that is not known. Stack traces of 6.1 show real
+// (unwind_recover_rethook), those of older releases the trampoline. Other addresses are
+// returned unchanged. It takes no lock.
+func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
+	if addr == 0 || addr != k.trampoline.Load() {
+		return addr, addr
+	}
+	real, _ = k.realReturn(task, slot, addr)
+	if k.cfg.TrampolineProbe || k.cfg.TrampolineIP {
+		return addr, real
+	}
+	return real, real
+}
+
+// LastFrame reports whether stack traces end at this address: those of 5.10 end in the
+// trampoline. It takes no lock.
+func (k *Kprobes) LastFrame(ip uint64) bool {
+	if !k.cfg.TrampolineIP {
+		return false
+	}
+	s, _, ok := k.cfg.Symbols.Lookup(ip)
+	return ok && s.Addr == k.trampoline.Load()
+}
+
+// realReturn is rethook_find_ret_addr: it returns the word that the return slot of a
+// hooked call of the task held before the trampoline's address. It takes no lock.
+func (k *Kprobes) realReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
 	h := k.rethooks.of(task)
 	switch {
 	case h == nil:
@@ -308,8 +337,8 @@ func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
 	return 0, false
 }
 
-// FlushTask is rethook_flush_task: the task at this address has died in the
-// middle of hooked calls, or of a jprobe's handler. Their handlers do not run. Atomic.
+// FlushTask is rethook_flush_task: the task at this address has died inside hooked
+// calls, or in a jprobe's handler. Their handlers do not run. It takes no lock.
 func (k *Kprobes) FlushTask(task uint64) {
 	for i := range k.cpus {
 		k.cpus[i].away.task.CompareAndSwap(task, 0)
@@ -318,6 +347,7 @@ func (k *Kprobes) FlushTask(task uint64) {
 	if h == nil {
 		return
 	}
+	h.led.Store(nil)
 	for ri := h.first.Swap(nil); ri != nil; {
 		next := ri.next
 		ri.next = nil
@@ -326,13 +356,13 @@ func (k *Kprobes) FlushTask(task uint64) {
 	}
 }
 
-// preRetprobe is pre_handler_kretprobe: it hooks the return of the call that
-// has just begun.
+// preRetprobe is pre_handler_kretprobe: it hooks the return of the call that has just
+// begun.
 func (k *Kprobes) preRetprobe(h *Hit) int {
 	rp := h.Probe.ret
 	ri := rp.pool.get()
 	if ri == nil {
-		rp.missed.Add(1)
+		rp.miss()
 		return 0
 	}
 	ri.Task = h.Task
@@ -342,8 +372,8 @@ func (k *Kprobes) preRetprobe(h *Hit) int {
 	return 0
 }
 
-// hook is rethook_hook: the return slot, which the stack pointer is at, gets
-// the trampoline's address.
+// hook is rethook_hook: it stores the trampoline's address in the return slot, to
+// which the stack pointer points.
 func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 	slot := t.Regs.SP
 	addr, err := t.Mem.ReadU64(slot)
@@ -355,10 +385,10 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 	return true
 }
 
-// Rethook is arch_rethook_trampoline_callback: a hooked call has returned to
-// the trampoline, which saved the registers right below the return slot. The
-// handlers of all hooks of this call run, newest first; the slot gets the real
-// return address, which the trampoline's own return will take.
+// Rethook is arch_rethook_trampoline_callback: a hooked call has returned to the
+// trampoline, which saved the registers right below the return slot. Rethook runs the
+// handlers of all hooks of this call, newest first, and stores the real return address
+// in the slot, from which the trampoline's ret takes it.
 func (k *Kprobes) Rethook(t *abi.Trap) {
 	frame := t.RegsAddr + abi.RegsSize
 	if k.cfg.ReturnsIRQsOff {
@@ -381,7 +411,7 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	if k.cfg.TrampolineIP {
 		t.Regs.IP = k.trampoline.Load()
 	}
-	outer, outerReal := h.frame.Load(), h.real.Load() // of a return whose handler, in the guest, has come here
+	outer, outerReal := h.frame.Load(), h.real.Load() // of an outer return, whose guest handler this call returned in
 	h.real.Store(real)
 	h.frame.Store(frame)
 	k.runReturns(first, t)
@@ -401,10 +431,10 @@ func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
 	}
 }
 
-// trampolineHit is the handler of the probe at kretprobe_trampoline, of releases
-// that have it: as Rethook, but by a breakpoint, and it leads the CPU to the real
-// return address itself. False: the call has returned before; the task dies of the
-// breakpoint.
+// trampolineHit is the handler of the probe at kretprobe_trampoline, on releases that
+// have it. It does what Rethook does, but is called for a breakpoint and directs the
+// CPU to the real return address itself. It returns false when the call has returned
+// before; the breakpoint then kills the task.
 func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
 		k.dropLeft(c, t)
@@ -426,8 +456,8 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	return true
 }
 
-// returnsOutside runs return handlers as if there had been no breakpoint: document
-// 001 has them run with interrupts as the function left them, and preemption off.
+// returnsOutside runs return handlers as if outside a breakpoint: with interrupts as
+// the function left them, and preemption off.
 func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
 	vector, preempt := t.Vector, t.Preempt
 	t.Vector, t.Preempt = 0, preempt&^uint32(abi.NMIMask|abi.HardirqMask)+1
@@ -437,8 +467,8 @@ func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
 	t.Vector, t.Preempt = vector, preempt
 }
 
-// sayBug says that a hooked call has returned more often than it was made: of the
-// return probe that it was, which is the one whose call the task made last.
+// sayBug logs that a hooked call has returned more often than it was made. It names the
+// return probe of the task's last hooked call.
 func (k *Kprobes) sayBug(h *taskHooks) {
 	var rp *Retprobe
 	if h != nil {
@@ -453,8 +483,8 @@ func (k *Kprobes) sayBug(h *taskHooks) {
 	k.cfg.Machine.Printk(2, "kretprobe BUG!: Processing kretprobe %016x @ %016x", at, addr)
 }
 
-// runReturn is kretprobe_rethook_handler. Probes that the handler hits are
-// missed; a probe that is being handled on this CPU goes on afterwards.
+// runReturn is kretprobe_rethook_handler. Probes that the handler hits are missed; a
+// probe that the CPU was handling resumes afterwards.
 func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
 	if exit := ri.pool.exit; exit != nil {
 		if !ri.pool.dead.Load() {

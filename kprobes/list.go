@@ -13,14 +13,14 @@ type Record struct {
 	Ret    bool // a return probe
 	Jprobe bool
 	Symbol abi.Symbol
-	Offset uint64 // in Symbol
+	Offset uint64 // from Symbol
 	Known  bool   // Symbol was found
-	Flags  Flags  // Gone and Disabled are the kprobe's, Optimized and Ftrace its point's
-	bare   bool   // the release has no column for them
+	Flags  Flags  // Gone and Disabled are the kprobe's, Optimized and Ftrace the aggregate's
+	bare   bool   // the release has no column for the flags
 }
 
-// Bucket gives the lines of one bucket of the table, 0 to Buckets-1: one record
-// of the seq_file. A file is consistent within a bucket.
+// Bucket returns the lines of one bucket of the table, 0 to Buckets-1: one record of
+// the seq_file. A read sees each bucket in one state.
 func (k *Kprobes) Bucket(i int) []Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -37,7 +37,7 @@ func (k *Kprobes) Bucket(i int) []Record {
 	return records
 }
 
-func (k *Kprobes) record(pt *Point, p *Kprobe) Record {
+func (k *Kprobes) record(pt *point, p *Kprobe) Record {
 	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: k.cfg.HideFlags == AllFlags, Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
 	if p.has(FlagGone) {
 		r.Flags &^= FlagDisabled
@@ -47,7 +47,7 @@ func (k *Kprobes) record(pt *Point, p *Kprobe) Record {
 	return r
 }
 
-// Kind is the letter of the line's second column.
+// Kind returns the letter in the line's second column.
 func (r Record) Kind() byte {
 	switch {
 	case r.Ret:
@@ -58,8 +58,8 @@ func (r Record) Kind() byte {
 	return 'k'
 }
 
-// Append adds the line's text to b, as report_probe prints it. The address of
-// the third column, there when no symbol is known, is never hidden.
+// Append adds the line's text to b as report_probe prints it. The address in the third
+// column, which is there when no symbol is known, is never hidden.
 func (r Record) Append(b []byte, hide bool) []byte {
 	b = appendAddr(b, r.Addr, hide)
 	b = append(b, ' ', ' ', r.Kind(), ' ', ' ')
@@ -82,7 +82,7 @@ func (r Record) Append(b []byte, hide bool) []byte {
 	return append(b, '\n')
 }
 
-// String is the flags as kprobes/list shows them.
+// String formats the flags as kprobes/list shows them.
 func (f Flags) String() string {
 	var s strings.Builder
 	for _, t := range [...]struct {
@@ -98,7 +98,7 @@ func (f Flags) String() string {
 
 func hexText(addr uint64) string { return "0x" + strconv.FormatUint(addr, 16) }
 
-// appendAddr is %px, or what stands in its place for those who may not see it.
+// appendAddr prints an address as %px does, or zeros if it is to be hidden.
 func appendAddr(b []byte, addr uint64, hide bool) []byte {
 	if hide {
 		addr = 0
@@ -110,37 +110,45 @@ func appendAddr(b []byte, addr uint64, hide bool) []byte {
 	return b
 }
 
-// PointInfo is what is known of a probed address.
+// PointInfo describes a probed address.
 type PointInfo struct {
 	Addr      uint64
-	Flags     Flags  // the point's own
+	Flags     Flags  // the aggregate's
 	Armed     bool   // its int3, jump or fentry call is in the text
-	Slot      uint64 // where its instruction is stepped; 0: at an fentry site
-	Length    int    // of the probed instruction, bytes
-	Carried   string // how the instruction is carried out: "step", "boost", or the kind of emulation
-	Detour    uint64 // the copied instructions of its detour; 0: it has none
-	NotJump   error  // why it cannot be optimized; nil: it can
+	Slot      uint64 // address of the stepped copy; 0 at an fentry site
+	Length    int    // of the probed instruction, in bytes
+	Carried   string // how the instruction is executed: "step", "boost", or the kind of emulation
+	Detour    uint64 // address of the copied instructions in its detour; 0 without a detour
+	NotJump   error  // why it cannot be optimized; nil if it can be
 	Probes    []Record
-	Missed    []uint64 // of each of Probes
+	Missed    []uint64 // for each of Probes
 	HasPost   bool
 	Aggregate bool
 }
 
-// Points gives all probed addresses in the table's order, those without probes
-// that the optimizer has not yet dropped left out.
+// Points returns all probed addresses in the table's order, except those without
+// probes that the optimizer has not yet dropped.
 func (k *Kprobes) Points() []PointInfo {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	var infos []PointInfo
-	k.Each(func(pt *Point) {
-		if !pt.Unused() {
+	k.table.each(func(pt *point) {
+		if !pt.unused() {
 			infos = append(infos, k.info(pt))
 		}
 	})
 	return infos
 }
 
-func (k *Kprobes) info(pt *Point) PointInfo {
+// TableSize returns the number of addresses in the table: those of Points, and those
+// without probes whose jump is still to be removed.
+func (k *Kprobes) TableSize() int {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.table.sorted)
+}
+
+func (k *Kprobes) info(pt *point) PointInfo {
 	list := pt.list.Load()
 	i := PointInfo{
 		Addr: pt.addr, Flags: pt.State(), Armed: pt.armed, Detour: pt.out.Load(),

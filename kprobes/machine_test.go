@@ -14,34 +14,33 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kprobes"
-	"github.com/kprobefs/kprobefs/optimizer"
 )
 
 // machine is a whole kernel that runs.
 type machine struct {
-	*system.System
+	*kprobefs.Kernel
 	t   *testing.T
 	ctx context.Context
 }
 
 // onEachRelease plays a test on a machine of each release.
 func onEachRelease(t *testing.T, test func(t *testing.T, m *machine)) {
-	for _, name := range system.ReleaseNames() {
+	for _, name := range kprobefs.ReleaseNames() {
 		t.Run(name, func(t *testing.T) { test(t, bootRelease(t, name)) })
 	}
 }
 
-// allow switches the optimizer; false: there should be jumps, and are none.
+// allow switches the optimizer. It returns false when there should be jumps and are none.
 func (m *machine) allow(jumps bool) bool {
-	if m.Optimizer == nil {
+	if !m.Kprobes.HasOptprobes() {
 		return !jumps
 	}
-	m.Optimizer.SetAllowed(jumps)
+	m.Kprobes.SetOptimization(jumps)
 	return true
 }
 
@@ -57,20 +56,20 @@ func (m *machine) inside(name string) uint32 {
 	return 0
 }
 
-func boot(t *testing.T) *machine { return bootRelease(t, system.DefaultRelease) }
+func boot(t *testing.T) *machine { return bootRelease(t, kprobefs.DefaultRelease) }
 
 // bootRelease boots another release, with lines of its configuration.
 func bootRelease(t *testing.T, name string, lines ...string) *machine {
 	t.Helper()
-	r, err := system.ParseRelease(name)
+	r, err := kprobefs.ParseRelease(name)
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf, err := system.ParseConfig(r.Config, lines)
+	conf, err := kprobefs.ParseConfig(r.Config, lines)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := system.New(system.Options{CPUs: 2, Release: r, Config: conf})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2, Release: r, Config: conf})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,7 +83,7 @@ func bootRelease(t *testing.T, name string, lines ...string) *machine {
 			t.Error(err)
 		}
 	})
-	return &machine{System: s, t: t, ctx: ctx}
+	return &machine{Kernel: s, t: t, ctx: ctx}
 }
 
 func (m *machine) addr(name string) uint64 {
@@ -110,9 +109,7 @@ func (m *machine) starts(name string) []uint32 {
 	m.t.Helper()
 	sym := m.Machine.Symbols().LookupName(name)[0]
 	text := make([]byte, sym.Size)
-	m.Kprobes.Lock()
 	err := m.Kprobes.Original(sym.Addr, text)
-	m.Kprobes.Unlock()
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -134,15 +131,15 @@ func (m *machine) starts(name string) []uint32 {
 func (m *machine) empty(n int) {
 	m.settle()
 	for end := time.Now().Add(10 * time.Second); m.Machine.SlotsInUse() != n && time.Now().Before(end); {
-		time.Sleep(optimizer.Delay)
+		time.Sleep(kprobes.OptimizeDelay)
 		m.settle()
 	}
 }
 
 // settle waits until the optimizer has nothing left to do.
 func (m *machine) settle() {
-	if m.Optimizer != nil {
-		m.Optimizer.Wait()
+	if m.Kprobes.HasOptprobes() {
+		m.Kprobes.WaitOptimizer()
 	}
 }
 
@@ -370,7 +367,7 @@ func testWholeKernel(t *testing.T, m *machine) {
 	}
 	m.Kprobes.UnregisterAll(ps)
 	m.settle()
-	if hits.Load() < 100 || (jumps < len(ps)/20) != (m.Optimizer == nil) {
+	if hits.Load() < 100 || (jumps < len(ps)/20) != (!m.Kprobes.HasOptprobes()) {
 		t.Errorf("%d hits, %d jumps", hits.Load(), jumps)
 	}
 	if got := m.call("int_sqrt", 100); got != 10 {
@@ -381,9 +378,7 @@ func testWholeKernel(t *testing.T, m *machine) {
 // begins says whether an instruction of a function begins at off.
 func (m *machine) begins(s abi.Symbol, off uint32) bool {
 	text := make([]byte, int(off)+insn.MaxLen)
-	m.Kprobes.Lock()
 	err := m.Kprobes.Original(s.Addr, text)
-	m.Kprobes.Unlock()
 	at := uint32(0)
 	for at < off && err == nil {
 		var in insn.Insn
@@ -504,7 +499,7 @@ func (m *machine) load(cpu int, stop chan struct{}) error {
 }
 
 // dmesg is the guest's log.
-func dmesg(s *system.System) string {
+func dmesg(s *kprobefs.Kernel) string {
 	var b strings.Builder
 	log := s.Machine.Log()
 	first, next := log.Bounds()

@@ -66,7 +66,7 @@ func TestAnyOrder(t *testing.T) {
 					t.Fatal(err)
 				}
 			},
-			"optimization": func(t *rapid.T) { w.o.SetAllowed(rapid.Bool().Draw(t, "on")) },
+			"optimization": func(t *rapid.T) { w.k.SetOptimization(rapid.Bool().Draw(t, "on")) },
 			"wait":         func(t *rapid.T) { w.Advance(time.Duration(rapid.IntRange(1, 25).Draw(t, "ms")) * time.Millisecond) },
 			"":             func(t *rapid.T) { w.check(t, ps) },
 		})
@@ -87,7 +87,7 @@ func newRapidWorld() *world {
 	m := kprobetest.New()
 	m.Func(0x200, "optimized_callback", 0xc3)
 	m.Site(m.Func(0x1000, "f", modelCode...))
-	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Text: m, Symbols: m, Tables: m, Slots: m, Machine: m})}
+	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Symbols: m, Tables: m, Slots: m})}
 	c := m.Config()
 	c.Optimizer = w.o
 	w.k = kprobes.New(c)
@@ -132,9 +132,7 @@ func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 		}
 	}
 	got := make([]byte, len(modelCode))
-	w.k.Lock()
 	err := w.k.Original(vfsReadAt, got)
-	w.k.Unlock()
 	if err != nil || !bytes.Equal(got, modelCode) {
 		t.Fatalf("the original text is said to be % x (%v)", got, err)
 	}

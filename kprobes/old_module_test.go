@@ -89,7 +89,7 @@ func TestJprobeExample(t *testing.T) {
 	if err := m.Modules.Delete(m.ctx, "jprobe_example"); err != nil {
 		t.Error(err)
 	}
-	log := dmesg(m.System)
+	log := dmesg(m.Kernel)
 	for _, want := range []string{
 		fmt.Sprintf("Planted jprobe at %016x, handler addr ", m.addr("do_fork")),
 		"jprobe: clone_flags=0x800300, stack_size=0x", "jprobe unregistered",
@@ -153,8 +153,8 @@ func TestOldExample(t *testing.T) {
 		absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
 		caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
 		for range 2 {
-			ret, _, err := m.Machine.Host().Do(m.ctx, caller, absent, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-				return nil, 0, syscall.ENOENT
+			ret, _, err := m.Machine.Host().Do(m.ctx, caller, absent, func(context.Context, host.Op) (int, error) {
+				return 0, syscall.ENOENT
 			})
 			if ret != -int64(syscall.ENOENT) || err != nil {
 				t.Errorf("%s: open gives %d, %v", release, ret, err)
@@ -163,7 +163,7 @@ func TestOldExample(t *testing.T) {
 		if err := m.Modules.Delete(m.ctx, "kretprobe_example"); err != nil {
 			t.Error(err)
 		}
-		if log := dmesg(m.System); !strings.Contains(log, "do_sys_openat2 returns -2\n") || !strings.Contains(log, "kretprobe unregistered after 2 calls") {
+		if log := dmesg(m.Kernel); !strings.Contains(log, "do_sys_openat2 returns -2\n") || !strings.Contains(log, "kretprobe unregistered after 2 calls") {
 			t.Errorf("%s: %s", release, log)
 		}
 	}
@@ -206,7 +206,7 @@ func TestJprobeDies(t *testing.T) {
 	m.set("jprobe_target_bad", unmapped)
 	jp := m.jprobe("jprobe_target_fold", "jprobe_target_faults")
 	_, err := m.Machine.Call(m.ctx, "jprobe_target_call", 1)
-	if log := dmesg(m.System); !strings.Contains(log, "BUG: unable to handle page fault") || !strings.Contains(log, "RIP: 0010:jprobe_target_faults+") {
+	if log := dmesg(m.Kernel); !strings.Contains(log, "BUG: unable to handle page fault") || !strings.Contains(log, "RIP: 0010:jprobe_target_faults+") {
 		t.Errorf("%v, log\n%s", err, log)
 	}
 	wantErr(t, m.Kprobes.UnregisterJprobe(jp), 0)
@@ -219,19 +219,19 @@ func TestJprobeDies(t *testing.T) {
 		return 0
 	}})
 	caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
-	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) { return []byte("1\n"), 2, nil }
+	op := func(_ context.Context, op host.Op) (int, error) { return copy(op.Buf, "1\n"), nil }
 	fd, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{
 		Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
-	}, leaf)
+	}, op)
 	if err != nil || fd < 0 {
 		t.Fatal(fd, err)
 	}
 	for range 200 {
-		if n, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, leaf); n != 2 || err != nil {
+		if n, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, op); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 	}
 	if hits[0]+hits[1] != 200 || atomicHits != [2]int{} {
-		t.Errorf("%d hits, %d of them with preemption off, log\n%s", hits, atomicHits, dmesg(m.System))
+		t.Errorf("%d hits, %d of them with preemption off, log\n%s", hits, atomicHits, dmesg(m.Kernel))
 	}
 }

@@ -253,7 +253,7 @@ func TestJprobeEverywhere(t *testing.T) {
 	if string(text) != string(m.text()) || m.lines() != "" {
 		t.Error("the text is not as before")
 	}
-	if log := dmesg(m.System); hits.Load() < 1000 || strings.Contains(log, "BUG") {
+	if log := dmesg(m.Kernel); hits.Load() < 1000 || strings.Contains(log, "BUG") {
 		t.Errorf("%d hits, log\n%s", hits.Load(), log)
 	}
 }

@@ -23,9 +23,7 @@ func TestTrampolineProbe(t *testing.T) {
 	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n")
 	trampoline := m.addr("kretprobe_trampoline")
 	var text, orig [1]byte
-	m.Kprobes.Lock()
 	err := errors.Join(m.Machine.Read(trampoline, text[:]), m.Kprobes.Original(trampoline, orig[:]))
-	m.Kprobes.Unlock()
 	if err != nil || text[0] != 0xcc || orig[0] != 0x90 || m.lines() != "" {
 		t.Errorf("%v, % x, % x, list %q", err, text, orig, m.lines())
 	}
@@ -173,7 +171,7 @@ func TestKretprobeBUGOnMachine(t *testing.T) {
 		m := bootRelease(t, tc.release)
 		m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}) // looks the trampoline up
 		_, err := m.Machine.CallOn(m.ctx, 0, m.addr(tc.trampoline), 1)
-		log := dmesg(m.System)
+		log := dmesg(m.Kernel)
 		if !strings.Contains(log, tc.says) || strings.Count(log, "RIP: 0010:"+tc.trampoline+"+") != 1 {
 			t.Errorf("%s: %v, log\n%s", tc.release, err, log)
 		}
@@ -294,7 +292,7 @@ func TestBreakHandler(t *testing.T) {
 		PostHandler: nil,
 		BreakHandler: func(h *kprobes.Hit) int {
 			breaks++
-			if h.Regs.IP != pad+1 || h.Preempt&abi.PreemptMask == 0 {
+			if h.Regs.IP != pad+1 || h.Preempt == 0 {
 				t.Errorf("ip %#x, preempt %#x", h.Regs.IP, h.Preempt)
 			}
 			*h.Regs = saved

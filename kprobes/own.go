@@ -6,15 +6,15 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// ownCode is the code that kernels before 5.11 have for jprobes and return probes,
-// in a slot of its own: three places with an int3 each, that Int3 knows, and the
-// functions for jprobes that modules call, which ask as register_kprobe does. It
-// is empty where the release has none of it.
+// ownCode is the code that kernels before 5.11 have for jprobes and return probes, in
+// a slot: three places with an int3 each, which Int3 recognizes, and the functions for
+// jprobes that modules call, which make a request as register_kprobe does. It is empty
+// on releases without them.
 type ownCode struct {
 	abi.Range
-	jprobeReturn uint64 // where each handler of a jprobe ends
-	jprobeEntry  uint64 // the handler of a jprobe whose handler is a Go function
-	trampoline   uint64 // a nop with a probe, that hooked calls return to
+	jprobeReturn uint64 // the end of each jprobe's handler
+	jprobeEntry  uint64 // the handler of a jprobe with a Go handler
+	trampoline   uint64 // a nop with a probe, to which hooked calls return
 	syms         []abi.Symbol
 }
 
@@ -25,17 +25,17 @@ const (
 	callSize = 5
 )
 
-// ud2 stands where execution never goes on.
+// ud2 follows code that does not return.
 var ud2 = []byte{0x0f, 0x0b}
 
-// ownWriter puts pieces of code into the slot.
+// ownWriter assembles code for the slot.
 type ownWriter struct {
 	base uint64
 	code []byte
 	syms []abi.Symbol
 }
 
-// begin gives the address of the next piece, and names it if name is not "".
+// begin returns the address of the next function, and adds a symbol if name is not "".
 func (w *ownWriter) begin(name string) uint64 {
 	for len(w.code)%ownAlign != 0 {
 		w.code = append(w.code, int3)
@@ -52,13 +52,13 @@ func (w *ownWriter) name(name string) {
 
 func (w *ownWriter) emit(b ...byte) { w.code = append(w.code, b...) }
 
-// jump is a jump (e9) or a call (e8).
+// jump emits a jump (e9) or a call (e8).
 func (w *ownWriter) jump(opcode byte, to uint64) {
 	from := w.base + uint64(len(w.code)) + callSize
 	w.code = binary.LittleEndian.AppendUint32(append(w.code, opcode), uint32(to-from))
 }
 
-// writeOwn makes the code, if the release has it.
+// writeOwn creates the code if the release has it.
 func (k *Kprobes) writeOwn() error {
 	if !k.cfg.Jprobes && !k.cfg.TrampolineProbe {
 		return nil
@@ -88,11 +88,11 @@ func (k *Kprobes) writeOwn() error {
 	}
 	own.syms = w.syms
 	k.own = own
-	return k.cfg.Text.Poke(abi.Patch{Addr: addr, Bytes: w.code})
+	return k.poke(nil, abi.Patch{Addr: addr, Bytes: w.code})
 }
 
-// writeJprobeCalls makes register_jprobe and its kin, by the guest's
-// probe_request(nr, probe, arg), and by its functions for kprobes.
+// writeJprobeCalls emits register_jprobe and its siblings. They call the guest's
+// probe_request(nr, probe, arg), and its functions for kprobes.
 func (k *Kprobes) writeJprobeCalls(w *ownWriter) {
 	request, unregister, unregisterAll := k.symbol("probe_request"), k.symbol("unregister_kprobe"), k.symbol("unregister_kprobes")
 	if request == 0 || unregister == 0 || unregisterAll == 0 {
@@ -114,7 +114,7 @@ func (k *Kprobes) writeJprobeCalls(w *ownWriter) {
 	w.jump(0xe9, unregisterAll)
 }
 
-// symbol is the address of the first symbol of a name; 0: there is none.
+// symbol returns the address of the first symbol with a name, or 0.
 func (k *Kprobes) symbol(name string) uint64 {
 	if syms := k.cfg.Symbols.LookupName(name); len(syms) > 0 {
 		return syms[0].Addr
@@ -122,11 +122,11 @@ func (k *Kprobes) symbol(name string) uint64 {
 	return 0
 }
 
-// OwnCode is where the code lies that this release has besides the guest's, and
-// its symbols; nothing on 6.1.
+// OwnCode returns the address range and the symbols of the code that this release has
+// in addition to the guest's. On 6.1 both are empty.
 func (k *Kprobes) OwnCode() (at abi.Range, syms []abi.Symbol) { return k.own.Range, k.own.syms }
 
-// int3Own handles the int3 at addr in the own code. False: the CPU should not be there.
+// int3Own handles the int3 at addr in ownCode. It returns false when the CPU should not be there.
 func (k *Kprobes) int3Own(c *ctlblk, addr uint64, t *abi.Trap) bool {
 	switch addr {
 	case k.own.jprobeEntry:
@@ -139,25 +139,25 @@ func (k *Kprobes) int3Own(c *ctlblk, addr uint64, t *abi.Trap) bool {
 	return false
 }
 
-// overlayOwn writes the trampoline's nop over its int3, in p, which begins at addr.
+// overlayOwn restores the trampoline's nop over its int3 in p, which begins at addr.
 func (k *Kprobes) overlayOwn(addr uint64, p []byte) {
 	if k.own.trampoline != 0 {
 		overlay(p, addr, k.own.trampoline, []byte{nop})
 	}
 }
 
-// TrampolineProbe is the address of kretprobe_trampoline; 0: the release has none.
+// TrampolineProbe returns the address of kretprobe_trampoline, or 0 if the release has none.
 func (k *Kprobes) TrampolineProbe() uint64 { return k.own.trampoline }
 
-// JprobeReturn is the address of jprobe_return, which the handler of a jprobe
-// calls in place of returning; 0: there are no jprobes.
+// JprobeReturn returns the address of jprobe_return, which the handler of a jprobe
+// calls instead of returning, or 0 if there are no jprobes.
 func (k *Kprobes) JprobeReturn() uint64 { return k.own.jprobeReturn }
 
-// Features are what this release does otherwise than 6.1.
+// Features returns the differences of this release from 6.1.
 func (k *Kprobes) Features() Features { return k.cfg.Features }
 
-// stackBytes reads up to n bytes of the stack from sp into p: no more than its
-// task's stack has, or than can be read.
+// stackBytes reads up to n bytes of the stack from sp into p, but not beyond the end
+// of the task's stack or of readable memory.
 func stackBytes(t *abi.Trap, p []byte) int {
 	sp, n := t.Regs.SP, len(p)
 	if base, err := t.Mem.ReadU64(t.Task + abi.TaskStack); err == nil && base <= sp && sp < base+abi.ThreadSize {
@@ -173,12 +173,12 @@ func stackBytes(t *abi.Trap, p []byte) int {
 	return 0
 }
 
-// StackArg is the n-th (from 0) of the words that a function which has just been
-// entered finds on its stack behind the return address: its seventh argument on,
-// and structures that are passed by value. The error is EFAULT.
+// StackArg returns the n-th (from 0) word above the return address on the stack of a
+// function that has just been entered: its seventh argument and the following ones,
+// and structures passed by value. It fails with EFAULT when the stack cannot be read.
 func (h *Hit) StackArg(n int) (uint64, error) { return h.Mem.ReadU64(h.Regs.SP + 8*uint64(n+1)) }
 
-// addPreempt changes the guest's preempt_count, where there is a guest.
+// addPreempt changes the guest's preempt_count, if there is a guest.
 func addPreempt(t *abi.Trap, n int32) {
 	if t.AddPreempt != nil {
 		t.AddPreempt(n)

@@ -3,35 +3,39 @@ package kprobes
 import (
 	"slices"
 	"sync/atomic"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Point is an entry of the table of probed addresses: one kprobe alone, or an
+// point is an entry of the table of probed addresses: one kprobe alone, or an
 // aggregate (aggr_kprobe) of the kprobes registered at one address. An address
 // that can be optimized has an aggregate from the start, as in Linux.
 //
-// The trap side reads it without locks: flags, list and code are replaced
-// whole. All other fields belong to the probes' lock.
-type Point struct {
+// The trap side reads it without locks: flags, list and code are replaced as a whole.
+// The probes' lock guards all other fields.
+type point struct {
 	addr  uint64
-	next  atomic.Pointer[Point] // in its bucket
-	more  atomic.Pointer[Point] // with the same index
+	next  atomic.Pointer[point] // in its bucket
+	more  atomic.Pointer[point] // in its chain of the index
 	flags atomic.Uint32
 	list  atomic.Pointer[probeList]
 	code  atomic.Pointer[slotCode] // nil at an fentry site
-	out   atomic.Uint64            // the copied instructions in the detour; 0: there is no detour
+	out   atomic.Uint64            // address of the copied instructions in the detour; 0 without a detour
 	aggr  atomic.Bool
 
-	opt   any   // the optimizer's; nil: it cannot be optimized
-	noOpt error // why it cannot be optimized, nil when it can
-	armed bool  // the int3 or the fentry call was written for it
+	detour *Detour   // nil if it cannot be optimized
+	noOpt  error     // the reason for that
+	queued direction // for the optimizer's work
+	serial uint64    // of its ticket in the queue
+	armed  bool      // the int3 or the fentry call has been written
 }
 
 // probeList is the kprobes of a point, newest first.
 type probeList struct {
 	probes []*Kprobe // those with break handlers last
 	post   bool      // one of them has a post-handler, enabled or not
-	breaks bool      // one of them has a break handler, or is a jprobe
-	faults bool      // one of them has a fault handler, which wants to hear of the step
+	breaks bool      // one of them has a break handler, or is a jprobe's
+	faults bool      // one of them has a fault handler that is called for the step
 }
 
 func newList(probes []*Kprobe) *probeList {
@@ -40,39 +44,30 @@ func newList(probes []*Kprobe) *probeList {
 	return &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks), faults: faults}
 }
 
-// Addr is the probed address.
-func (pt *Point) Addr() uint64 { return pt.addr }
+// State returns the aggregate's flags.
+func (pt *point) State() Flags { return Flags(pt.flags.Load()) }
 
-// State is the point's own flags: the aggregate's.
-func (pt *Point) State() Flags { return Flags(pt.flags.Load()) }
+// disabled is kprobe_disabled of the aggregate: disabled or gone.
+func (pt *point) disabled() bool { return pt.has(FlagDisabled | FlagGone) }
 
-// Disabled is kprobe_disabled of the point: disabled or gone.
-func (pt *Point) Disabled() bool { return pt.has(FlagDisabled | FlagGone) }
+// hasPostHandler reports whether a probe of the point has a post-handler.
+func (pt *point) hasPostHandler() bool { return pt.list.Load().post }
 
-// HasPostHandler says whether a probe of the point has a post-handler.
-func (pt *Point) HasPostHandler() bool { return pt.list.Load().post }
-
-// NeedsInt3 says whether a handler keeps the point from being optimized: a
-// post-handler, or a break handler.
-func (pt *Point) NeedsInt3() bool {
+// needsInt3 reports whether a post-handler or a break handler keeps the point from
+// being optimized.
+func (pt *point) needsInt3() bool {
 	l := pt.list.Load()
 	return l.post || l.breaks
 }
 
-// Unused is kprobe_unused: the last kprobe has left, and only the optimizer's
+// unused is kprobe_unused: the last kprobe has been removed, and only the optimizer's
 // queue keeps the point.
-func (pt *Point) Unused() bool {
-	return pt.aggr.Load() && pt.Disabled() && len(pt.list.Load().probes) == 0
+func (pt *point) unused() bool {
+	return pt.aggr.Load() && pt.disabled() && len(pt.list.Load().probes) == 0
 }
 
-// Opt is what the optimizer has set.
-func (pt *Point) Opt() any { return pt.opt }
-
-// SetOpt keeps what the optimizer knows of the point.
-func (pt *Point) SetOpt(x any) { pt.opt = x }
-
-// SetOptimized sets or clears [OPTIMIZED]. For the optimizer.
-func (pt *Point) SetOptimized(on bool) {
+// setOptimized sets or clears [OPTIMIZED] in the aggregate alone.
+func (pt *point) setOptimized(on bool) {
 	if on {
 		pt.flags.Or(uint32(FlagOptimized))
 		return
@@ -80,39 +75,34 @@ func (pt *Point) SetOptimized(on bool) {
 	pt.flags.And(^uint32(FlagOptimized))
 }
 
-// SetDetour tells where the copied instructions of the detour begin: what an
-// int3 at an optimized point goes on with instead of stepping. 0: no detour.
-// For the optimizer.
-func (pt *Point) SetDetour(addr uint64) { pt.out.Store(addr) }
+func (pt *point) has(f Flags) bool { return pt.State()&f != 0 }
 
-func (pt *Point) has(f Flags) bool { return pt.State()&f != 0 }
-
-// set and clear change the point, and its one kprobe when it is no aggregate.
-func (pt *Point) set(f Flags) {
+// set and clear change the point's flags, and its only kprobe's if it is not an aggregate.
+func (pt *point) set(f Flags) {
 	pt.flags.Or(uint32(f))
 	if !pt.aggr.Load() {
 		pt.only().set(f)
 	}
 }
 
-func (pt *Point) clear(f Flags) {
+func (pt *point) clear(f Flags) {
 	pt.flags.And(^uint32(f))
 	if !pt.aggr.Load() {
 		pt.only().clear(f)
 	}
 }
 
-func (pt *Point) only() *Kprobe { return pt.list.Load().probes[0] }
+func (pt *point) only() *Kprobe { return pt.list.Load().probes[0] }
 
-func (pt *Point) contains(p *Kprobe) bool { return slices.Contains(pt.list.Load().probes, p) }
+func (pt *point) contains(p *Kprobe) bool { return slices.Contains(pt.list.Load().probes, p) }
 
-func (pt *Point) allDisabled() bool {
+func (pt *point) allDisabled() bool {
 	return !slices.ContainsFunc(pt.list.Load().probes, func(p *Kprobe) bool { return !p.disabled() })
 }
 
-// add puts p first, or last when it has a break handler: its pre-handler may lead
-// the CPU away, and those of the others shall have run.
-func (pt *Point) add(p *Kprobe) {
+// add inserts p as the first, or as the last when it has a break handler: its
+// pre-handler may direct the CPU elsewhere, and the others' must run before that.
+func (pt *point) add(p *Kprobe) {
 	old := pt.list.Load().probes
 	if p.breaks() {
 		pt.list.Store(newList(append(slices.Clone(old), p)))
@@ -121,34 +111,38 @@ func (pt *Point) add(p *Kprobe) {
 	pt.list.Store(newList(append([]*Kprobe{p}, old...)))
 }
 
-func (pt *Point) remove(p *Kprobe) {
+func (pt *point) remove(p *Kprobe) {
 	rest := slices.DeleteFunc(slices.Clone(pt.list.Load().probes), func(q *Kprobe) bool { return q == p })
 	pt.list.Store(newList(rest))
 }
 
 // Buckets is the number of buckets of the table, KPROBE_TABLE_SIZE.
-const Buckets = 64
+const Buckets = 1 << bucketBits
 
-// bucketOf is hash_ptr(addr, 6).
-func bucketOf(addr uint64) int { return int(addr * 0x61C8864680B583EB >> 58) }
+const bucketBits = 6 // KPROBE_HASH_BITS
 
-// indexes is the number of chains that hits are looked up in.
-const indexes = 4096
+// bucketOf is the bucket of an address, as hash_ptr gives it.
+func bucketOf(addr uint64) int { return int(abi.Hash64(addr, bucketBits)) }
+
+// indexes is the number of hash chains in which hits are looked up.
+const indexes = 1 << indexBits
+
+const indexBits = 12
 
 // table holds the points three times: in Linux's 64 hash buckets, newest first,
-// whose order list shows; in many more chains, in which the trap side looks
-// them up without locks; and by address, for the side that sleeps.
+// for the order of kprobes/list; in many more chains, which the trap side reads
+// without locks; and sorted by address, for the calls that may wait.
 type table struct {
-	heads  [Buckets]atomic.Pointer[Point]
-	index  [indexes]atomic.Pointer[Point]
-	sorted []*Point
+	heads  [Buckets]atomic.Pointer[point]
+	index  [indexes]atomic.Pointer[point]
+	sorted []*point
 	addrs  []uint64 // of sorted
 }
 
-func indexOf(addr uint64) int { return int(addr * 0x61C8864680B583EB >> 52) }
+func indexOf(addr uint64) int { return int(abi.Hash64(addr, indexBits)) }
 
 // get is get_kprobe.
-func (t *table) get(addr uint64) *Point {
+func (t *table) get(addr uint64) *point {
 	pt := t.index[indexOf(addr)].Load()
 	for pt != nil && pt.addr != addr {
 		pt = pt.more.Load()
@@ -156,7 +150,7 @@ func (t *table) get(addr uint64) *Point {
 	return pt
 }
 
-func (t *table) insert(pt *Point) {
+func (t *table) insert(pt *point) {
 	head := &t.heads[bucketOf(pt.addr)]
 	pt.next.Store(head.Load())
 	head.Store(pt)
@@ -168,17 +162,17 @@ func (t *table) insert(pt *Point) {
 	t.addrs = slices.Insert(t.addrs, i, pt.addr)
 }
 
-// remove unlinks pt. A walker that stands on it still finds its way on.
-func (t *table) remove(pt *Point) {
-	unlink(pt, &t.heads[bucketOf(pt.addr)], func(q *Point) *atomic.Pointer[Point] { return &q.next })
-	unlink(pt, &t.index[indexOf(pt.addr)], func(q *Point) *atomic.Pointer[Point] { return &q.more })
+// remove unlinks pt. A concurrent reader that is at pt can still follow its links.
+func (t *table) remove(pt *point) {
+	unlink(pt, &t.heads[bucketOf(pt.addr)], func(q *point) *atomic.Pointer[point] { return &q.next })
+	unlink(pt, &t.index[indexOf(pt.addr)], func(q *point) *atomic.Pointer[point] { return &q.more })
 	if i, ok := t.search(pt.addr); ok {
 		t.sorted = slices.Delete(t.sorted, i, i+1)
 		t.addrs = slices.Delete(t.addrs, i, i+1)
 	}
 }
 
-func unlink(pt *Point, link *atomic.Pointer[Point], next func(*Point) *atomic.Pointer[Point]) {
+func unlink(pt *point, link *atomic.Pointer[point], next func(*point) *atomic.Pointer[point]) {
 	for q := link.Load(); q != nil; q = link.Load() {
 		if q == pt {
 			link.Store(next(pt).Load())
@@ -192,8 +186,17 @@ func (t *table) search(addr uint64) (int, bool) {
 	return slices.BinarySearch(t.addrs, addr)
 }
 
-// within gives the points in [start, end), by address.
-func (t *table) within(start, end uint64) []*Point {
+// each calls f for every point, in the order of kprobes/list.
+func (t *table) each(f func(*point)) {
+	for b := range t.heads {
+		for pt := t.heads[b].Load(); pt != nil; pt = pt.next.Load() {
+			f(pt)
+		}
+	}
+}
+
+// within returns the points in [start, end), sorted by address.
+func (t *table) within(start, end uint64) []*point {
 	i, _ := t.search(start)
 	j := i
 	for j < len(t.addrs) && t.addrs[j] < end {

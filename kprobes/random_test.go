@@ -19,7 +19,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// What control-files.md sections 2 and 5 say of an address, as a model: which
+// What docs/reference/linux/control-files.md sections 2 and 3 say of an address, as a model: which
 // handlers run, what list shows and what stands in the text, when the optimizer
 // has nothing left to do; also of text that goes away with its module and comes
 // back, and of calls that are under way when their return probe changes.
@@ -229,7 +229,7 @@ func (m *model) step() string {
 		return m.did(fmt.Sprint("all off ", m.allOff), nil, m.Kprobes.SetEnabled(!m.allOff))
 	case n == 28:
 		m.jumps = !m.jumps
-		m.Optimizer.SetAllowed(m.jumps)
+		m.Kprobes.SetOptimization(m.jumps)
 		return fmt.Sprint("jumps ", m.jumps)
 	case n == 29:
 		m.settle()
@@ -770,9 +770,7 @@ func (m *model) checkText(settled bool) error {
 			want.armed++
 		}
 	}
-	m.Kprobes.Lock()
-	m.Kprobes.Each(func(*kprobes.Point) { got.points++ })
-	m.Kprobes.Unlock()
+	got.points = m.Kprobes.TableSize()
 	if got.armed = m.Kprobes.Armed(); got != want {
 		return fmt.Errorf("%+v, want %+v", got, want)
 	}
@@ -971,7 +969,7 @@ func (m *model) disturb() {
 	case 0:
 		m.settle()
 	case 1:
-		m.Optimizer.SetAllowed(m.jumps)
+		m.Kprobes.SetOptimization(m.jumps)
 		m.jumps = !m.jumps
 	case 2:
 		wantErr(m.t, m.Kprobes.Disable(p), 0)

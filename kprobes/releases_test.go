@@ -49,8 +49,8 @@ func TestPanicsOfEach(t *testing.T) {
 		}
 		for name, x := range cases {
 			for _, jumps := range []bool{false, true} {
-				if m.Optimizer != nil {
-					m.Optimizer.SetAllowed(jumps)
+				if m.Kprobes.HasOptprobes() {
+					m.Kprobes.SetOptimization(jumps)
 				}
 				hits.Store(0)
 				var p *kprobes.Kprobe
@@ -84,7 +84,7 @@ func TestPanicsOfEach(t *testing.T) {
 				if hits.Load() != 1 || p.State()&kprobes.FlagDisabled == 0 || b[0] == 0xcc || b[0] == 0xe9 || b[0] == 0xe8 {
 					t.Errorf("%s, jumps %v: %d hits, flags %v, text %x", name, jumps, hits.Load(), p.State(), b)
 				}
-				if n := strings.Count(dmesg(m.System), "panicked and is disabled: boom 1"); n == 0 {
+				if n := strings.Count(dmesg(m.Kernel), "panicked and is disabled: boom 1"); n == 0 {
 					t.Errorf("%s: not reported", name)
 				}
 				wantErr(t, away(), 0)

@@ -6,17 +6,17 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Rethook is struct rethook of somebody who is no return probe: when told of a
-// function's entry in another way, as fprobes are, it can have its return hooked.
+// Rethook is a struct rethook whose user is not a return probe: fprobes, which
+// learn of a function's entry in another way, hook its return with it.
 type Rethook struct {
 	k    *Kprobes
 	pool *instancePool
 }
 
-// NewRethook is rethook_alloc: so many calls at a time can be hooked, each with so
-// many bytes of data. exit is called at the returns, in atomic Go; what it leaves in
-// the registers is ignored. EINVAL: no calls or too much data; ENOENT: there is
-// nowhere to return to.
+// NewRethook is rethook_alloc, for the given number of calls at a time, each with
+// dataSize bytes of data. exit is called at the returns, in handler context; changes
+// that it makes to the registers are ignored. NewRethook fails with EINVAL for no calls
+// or too much data, and with ENOENT when the guest has no trampoline.
 func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance, t *abi.Trap)) (*Rethook, error) {
 	if calls <= 0 || dataSize > maxRetData {
 		return nil, errf(syscall.EINVAL, "%d calls with %d bytes of data", calls, dataSize)
@@ -29,8 +29,8 @@ func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance,
 	return &Rethook{k, pool}, nil
 }
 
-// Get is rethook_try_get: an instance for a call of the task that has just begun, to
-// be filled and given to Hook. nil: all are in use. Atomic.
+// Get is rethook_try_get: it returns an instance for a call of the task that has just
+// begun, to be passed to Hook, or nil when all are in use. Handlers may call it.
 func (r *Rethook) Get(t *abi.Trap) *Instance {
 	ri := r.pool.get()
 	if ri != nil {
@@ -39,13 +39,13 @@ func (r *Rethook) Get(t *abi.Trap) *Instance {
 	return ri
 }
 
-// Hook is rethook_hook: the call that has just begun will return over the instance.
-// Atomic.
+// Hook is rethook_hook: the call that has just begun will return through the
+// trampoline. Handlers may call it.
 func (r *Rethook) Hook(ri *Instance, t *abi.Trap) {
 	if !r.k.hook(ri, t) {
 		r.pool.put(ri)
 	}
 }
 
-// Stop is rethook_free: calls that are still in the function return without exit.
+// Stop is rethook_free: calls that are still in the function return without calling exit.
 func (r *Rethook) Stop() { r.pool.dead.Store(true) }

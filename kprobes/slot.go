@@ -14,18 +14,15 @@ const (
 	int3     = 0xcc
 	jmpRel32 = 0xe9
 	jmpSize  = 5
-	slotSize = 16 // MAX_INSN_SIZE: a copy and what ends it
+	slotSize = 16 // MAX_INSN_SIZE: a copy and its terminator
 )
 
-// nop5 is what an fentry site holds while nobody listens.
-var nop5 = [5]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
-
-// slotCode is arch_specific_insn: the probed instruction and its copy in
-// executable memory. It never changes once published.
+// slotCode is arch_specific_insn: the probed instruction and its copy in executable
+// memory. It does not change once published.
 type slotCode struct {
-	slot  uint64 // address of the copy, which an int3 follows
-	boost uint64 // address of another copy, which a jump back follows; 0: none
-	orig  []byte // the text at the probed address without any probe, up to 16 bytes
+	slot  uint64 // address of the copy that an int3 follows
+	boost uint64 // address of another copy, which a jump back follows, or 0
+	orig  []byte // up to 16 bytes of the text at the probed address, without any probe
 	insn  insn.Insn
 	emul  insn.Emul
 }
@@ -40,11 +37,11 @@ func (c *slotCode) carried() string {
 	return "step"
 }
 
-// within says whether ip may be what the int3 behind the copy leaves.
+// within reports whether ip can be the address after the int3 that follows the copy.
 func (c *slotCode) within(ip uint64) bool { return c.slot < ip && ip <= c.slot+slotSize }
 
 // prepare is arch_prepare_kprobe: it makes the point's copy of the instruction.
-func (k *Kprobes) prepare(pt *Point) error {
+func (k *Kprobes) prepare(pt *point) error {
 	if pt.has(FlagFtrace) {
 		return nil
 	}
@@ -60,7 +57,7 @@ func (k *Kprobes) prepare(pt *Point) error {
 	in, err := insn.Decode(orig)
 	switch {
 	case err != nil && k.cfg.AnyByte:
-		in = insn.Insn{Len: min(len(orig), insn.MaxLen)} // its copy will fault as it would have done itself
+		in = insn.Insn{Len: min(len(orig), insn.MaxLen)} // its copy will fault as the instruction itself would
 	case err != nil:
 		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)
 	}
@@ -79,20 +76,23 @@ func (k *Kprobes) prepare(pt *Point) error {
 	return nil
 }
 
-// boundaries is where the instructions of a function begin.
+// boundaries records where the instructions of a function begin.
 type boundaries struct {
 	start uint64
-	text  []byte // that they were decoded from
-	at    []bool // by offset; as far as decoding came
+	text  []byte // the bytes that were decoded
+	at    []bool // by offset, as far as the function was decoded
 }
 
-// boundarySlots is how many functions' boundaries are kept.
-const boundarySlots = 64
+// boundarySlots is the number of functions in the cache.
+const (
+	boundarySlots = 1 << boundaryBits
+	boundaryBits  = 6
+)
 
-func boundarySlot(start uint64) uint64 { return start * 0x61C8864680B583EB >> 58 }
+func boundarySlot(start uint64) uint64 { return abi.Hash64(start, boundaryBits) }
 
-// checkBoundary is can_probe: EILSEQ unless an instruction begins at addr,
-// counted from the start of its symbol.
+// checkBoundary is can_probe: it returns EILSEQ unless an instruction begins at addr,
+// decoding from the start of its symbol.
 func (k *Kprobes) checkBoundary(addr uint64) error {
 	sym, off, ok := k.cfg.Symbols.Lookup(addr)
 	if !ok {
@@ -109,7 +109,7 @@ func (k *Kprobes) checkBoundary(addr uint64) error {
 	}
 	known := &k.bounds[boundarySlot(start)]
 	if known.start == start && off < uint64(len(known.at)) && known.at[off] && bytes.Equal(known.text[:off], text[:off]) {
-		return nil // what was decoded then is what stands there now
+		return nil // the text has not changed since it was decoded
 	}
 	at, err := decodeTo(text, off, start)
 	if err == nil {
@@ -118,7 +118,7 @@ func (k *Kprobes) checkBoundary(addr uint64) error {
 	return err
 }
 
-// decodeTo marks where instructions begin, up to off; EILSEQ when none does there.
+// decodeTo marks where instructions begin, up to off. It returns EILSEQ when none begins at off.
 func decodeTo(text []byte, off, start uint64) ([]bool, error) {
 	at := make([]bool, off+1)
 	pos := uint64(0)
@@ -137,7 +137,7 @@ func decodeTo(text []byte, off, start uint64) ([]bool, error) {
 	return at, nil
 }
 
-// decodeAll goes on to the end of the function, or as far as there is sense in it.
+// decodeAll continues to the end of the function, or to the first undecodable bytes.
 func (k *Kprobes) decodeAll(start, size uint64, at []bool, text []byte) boundaries {
 	all := make([]byte, size)
 	if k.original(start, all) != nil {
@@ -155,7 +155,7 @@ func (k *Kprobes) decodeAll(start, size uint64, at []bool, text []byte) boundari
 	}
 }
 
-// readSome reads original text into p, less when the text ends before.
+// readSome reads original text into p, and shortens p when the text ends before.
 func (k *Kprobes) readSome(addr uint64, p *[]byte) error {
 	b := *p
 	for len(b) > 0 {
@@ -173,8 +173,16 @@ func (k *Kprobes) readSome(addr uint64, p *[]byte) error {
 	return errf(syscall.EILSEQ, "no text at %#x", addr)
 }
 
-// original reads text as it would be without probes
-// (recover_probed_instruction), with nops at fentry sites.
+// Original reads text at addr as it would be without probes: with the instructions
+// that breakpoints and jumps replaced, and nops at fentry sites. It fails with EFAULT
+// where there is no text.
+func (k *Kprobes) Original(addr uint64, p []byte) error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.original(addr, p)
+}
+
+// original is recover_probed_instruction, with nops at fentry sites. The caller holds mu.
 func (k *Kprobes) original(addr uint64, p []byte) error {
 	if err := k.cfg.Text.Read(addr, p); err != nil {
 		return err
@@ -190,15 +198,15 @@ func (k *Kprobes) original(addr uint64, p []byte) error {
 	return nil
 }
 
-// patched is the original bytes of what the probe at pt may have overwritten.
-func (c *slotCode) patched(pt *Point) []byte {
+// patched returns the original bytes that the probe at pt may have overwritten.
+func (c *slotCode) patched(pt *point) []byte {
 	if pt.out.Load() != 0 {
 		return c.orig[:min(jmpSize, len(c.orig))]
 	}
 	return c.orig[:1]
 }
 
-// overlay writes b, which stands at the address at, over the part of p that
+// overlay copies b, the bytes at address at, over the part of p that it covers; p
 // begins at addr.
 func overlay(p []byte, addr, at uint64, b []byte) {
 	if at < addr {
@@ -213,7 +221,7 @@ func overlay(p []byte, addr, at uint64, b []byte) {
 	}
 }
 
-// overlayFtrace puts nops over armed fentry sites: calls, e8.
+// overlayFtrace writes nops over armed fentry sites (calls, e8).
 func (k *Kprobes) overlayFtrace(addr uint64, p []byte) {
 	for i := 0; ; i++ {
 		n := bytes.IndexByte(p[i:], 0xe8)
@@ -221,14 +229,14 @@ func (k *Kprobes) overlayFtrace(addr uint64, p []byte) {
 			return
 		}
 		if i += n; k.cfg.Tables.FtraceSite(addr + uint64(i)) {
-			overlay(p, addr, addr+uint64(i), nop5[:])
+			overlay(p, addr, addr+uint64(i), []byte(abi.Nop5))
 		}
 	}
 }
 
-// writeSlot allocates and fills the slot: the copy and an int3, and behind it,
-// if the instruction may be boosted, the copy and a jump back. Linux makes one
-// of the two, and so cannot step a boosted probe that gets a post-handler later.
+// writeSlot allocates and fills the slot: the copy and an int3 and, if the instruction
+// can be boosted, another copy and a jump back. Linux makes only one of the two, and so
+// cannot step a boosted probe that gets a post-handler later.
 func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
 	size := slotSize
 	if k.canBoost(addr, c) {
@@ -240,7 +248,7 @@ func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
 	}
 	b, err := c.copies(addr, slot, size)
 	if err == nil {
-		err = k.cfg.Text.Poke(abi.Patch{Addr: slot, Bytes: b})
+		err = k.poke(nil, abi.Patch{Addr: slot, Bytes: b})
 	}
 	if err != nil {
 		k.cfg.Slots.Free(slot)
@@ -258,7 +266,7 @@ func (k *Kprobes) canBoost(addr uint64, c *slotCode) bool {
 		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, c.orig[:c.insn.Len])
 }
 
-// copies is what a slot of a size holds.
+// copies returns the contents of a slot of the given size.
 func (c *slotCode) copies(addr, slot uint64, size int) ([]byte, error) {
 	raw := c.orig[:c.insn.Len]
 	b, err := Relocate(make([]byte, 0, size), raw, c.insn, addr, slot)
@@ -275,8 +283,8 @@ func (c *slotCode) copies(addr, slot uint64, size int) ([]byte, error) {
 	return append(b, back...), err
 }
 
-// Relocate appends to b the instruction raw, decoded as in, which stood at from
-// and is to stand at to. EINVAL when its RIP-relative operand is out of reach there.
+// Relocate appends to b the instruction raw, decoded as in, moved from address from to
+// address to. It fails with EINVAL when the RIP-relative operand is out of reach.
 func Relocate(b, raw []byte, in insn.Insn, from, to uint64) ([]byte, error) {
 	start := len(b)
 	b = append(b, raw...)
@@ -291,8 +299,8 @@ func Relocate(b, raw []byte, in insn.Insn, from, to uint64) ([]byte, error) {
 	return b, nil
 }
 
-// Jump is the five bytes of a jump from one address to another; ERANGE when it
-// is too far.
+// Jump returns the five bytes of a jump from one address to another. It fails with
+// ERANGE when that is too far.
 func Jump(from, to uint64) ([]byte, error) {
 	rel := int64(to - from - jmpSize)
 	if rel < math.MinInt32 || rel > math.MaxInt32 {
@@ -301,8 +309,8 @@ func Jump(from, to uint64) ([]byte, error) {
 	return binary.LittleEndian.AppendUint32([]byte{jmpRel32}, uint32(rel)), nil
 }
 
-// freeCode gives the slot back. No vCPU may be in it.
-func (k *Kprobes) freeCode(pt *Point) {
+// freeCode frees the slot. No vCPU may be in it.
+func (k *Kprobes) freeCode(pt *point) {
 	if c := pt.code.Load(); c != nil {
 		k.cfg.Slots.Free(c.slot)
 		pt.code.Store(nil)

@@ -8,35 +8,35 @@ import (
 type status uint8
 
 const (
-	hitActive status = iota + 1 // pre-handlers run
+	hitActive status = iota + 1 // pre-handlers are running
 	hitSS                       // the copy is being stepped
-	reenter                     // the same, of a probe that was hit inside another one
-	hitSSDone                   // post-handlers run
+	reenter                     // the same, for a probe that was hit inside another one
+	hitSSDone                   // post-handlers are running
 )
 
-// running is what a CPU is doing for which probe.
+// running is the probe that a CPU is handling, and how far it has got.
 type running struct {
-	point *Point // kprobe_running(), nil: nothing
+	point *point // kprobe_running(); nil if none
 	code  *slotCode
 	state status
-	saved uint64 // IF of the flags when the probe was hit
+	saved uint64 // IF in the flags at the hit
 }
 
-// ctlblk is kprobe_ctlblk: the work of one CPU. Only its vCPU touches it.
+// ctlblk is kprobe_ctlblk, the state of one CPU. Only its vCPU uses it.
 type ctlblk struct {
 	running
-	prev running // while state is reenter
+	prev running // the outer probe while state is reenter
 	hit  Hit
-	ret  Hit // of return handlers, which may run while a probe does
+	ret  Hit // for return handlers, which may run during another probe's handling
 	buf  [8]byte
 
 	away     away
-	fault    Hit      // of fault handlers, which may run while another handler does
-	faulting bool     // a fault handler runs
-	_        [64]byte // the next CPU's line
+	fault    Hit      // for fault handlers, which may run during another handler
+	faulting bool     // a fault handler is running
+	_        [64]byte // keeps the next CPU's block on another cache line
 }
 
-func (c *ctlblk) begin(pt *Point, code *slotCode, t *abi.Trap) {
+func (c *ctlblk) begin(pt *point, code *slotCode, t *abi.Trap) {
 	c.running = running{point: pt, code: code, state: hitActive, saved: t.Regs.Flags & abi.FlagIF}
 }
 
@@ -49,9 +49,10 @@ func (c *ctlblk) end() {
 	c.point = nil
 }
 
-// Int3 is kprobe_int3_handler: it handles the int3 in front of t.Regs.IP when
-// that stands at a probe or ends a stepped copy. When it was a probe's that is
-// just gone, the instruction is executed again. False: the int3 is no probe's.
+// Int3 is kprobe_int3_handler: it handles the int3 before t.Regs.IP when that belongs
+// to a probe or ends a stepped copy. After the int3 of a probe that has just been
+// removed, the instruction is executed again. Int3 returns false when the int3 belongs
+// to no probe.
 func (k *Kprobes) Int3(t *abi.Trap) bool {
 	c := &k.cpus[t.CPU]
 	addr := t.Regs.IP - 1
@@ -67,7 +68,7 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 		k.resume(c, t)
 		return true
 	}
-	if k.breakHandler(c, t) {
+	if k.cfg.BreakHandlers && k.breakHandler(c, t) {
 		return true
 	}
 	b := c.buf[:1]
@@ -78,18 +79,19 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 	return false
 }
 
-func (k *Kprobes) hitInt3(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) bool {
+func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
 	if k.busy(c, t) {
 		return k.reenter(c, pt, code, t)
 	}
 	c.begin(pt, code, t)
 	if k.runPre(c, pt, t, false) {
-		switch p := c.hit.Probe; {
-		case p.jp != nil: // its handler runs now
-		case p.BreakHandler != nil:
-			c.away.begin(p, t)
-		default:
-			c.end()
+		p := c.hit.Probe
+		if p.jp != nil { // its handler runs next
+			return true
+		}
+		c.end()
+		if p.BreakHandler != nil {
+			k.rethooks.make(t.Task).led.Store(p)
 		}
 		return true
 	}
@@ -97,9 +99,9 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) boo
 	return true
 }
 
-// reenter is reenter_kprobe: a probe was hit inside another one's handler or
-// step. Its handlers do not run; the hit is counted as missed.
-func (k *Kprobes) reenter(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) bool {
+// reenter is reenter_kprobe: a probe was hit in another one's handler or step. Its
+// handlers do not run, and the hit is counted as missed.
+func (k *Kprobes) reenter(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) bool {
 	if c.state == reenter {
 		k.unrecoverable(pt)
 		return false
@@ -112,9 +114,9 @@ func (k *Kprobes) reenter(c *ctlblk, pt *Point, code *slotCode, t *abi.Trap) boo
 	return true
 }
 
-// unrecoverable is what Linux says before it gives up: a probe was hit while a
-// probe that was hit inside another one was being stepped.
-func (k *Kprobes) unrecoverable(pt *Point) {
+// unrecoverable logs what Linux logs before it gives up: a probe was hit while the
+// copy of a nested probe was being stepped.
+func (k *Kprobes) unrecoverable(pt *point) {
 	var name string
 	var offset uint32
 	if probes := pt.list.Load().probes; len(probes) > 0 {
@@ -124,10 +126,9 @@ func (k *Kprobes) unrecoverable(pt *Point) {
 	k.cfg.Printk(k.cfg.Machine, 3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
 }
 
-// runPre runs the pre-handlers, newest first, until one says that it changed
-// the way; with all it does not matter what they say. One that panics is passed
-// over.
-func (k *Kprobes) runPre(c *ctlblk, pt *Point, t *abi.Trap, all bool) bool {
+// runPre runs the pre-handlers, newest first, until one reports a changed way; with
+// all, their results are ignored. One that panics is skipped.
+func (k *Kprobes) runPre(c *ctlblk, pt *point, t *abi.Trap, all bool) bool {
 	probes := pt.list.Load().probes
 	for at := 0; at < len(probes); at++ {
 		if k.preHandlers(c, probes, &at, t, all) {
@@ -137,7 +138,7 @@ func (k *Kprobes) runPre(c *ctlblk, pt *Point, t *abi.Trap, all bool) bool {
 	return false
 }
 
-func (k *Kprobes) runPost(c *ctlblk, pt *Point, t *abi.Trap) {
+func (k *Kprobes) runPost(c *ctlblk, pt *point, t *abi.Trap) {
 	list := pt.list.Load()
 	if !list.post {
 		return
@@ -148,14 +149,14 @@ func (k *Kprobes) runPost(c *ctlblk, pt *Point, t *abi.Trap) {
 }
 
 // miss is kprobes_inc_nmissed_count.
-func miss(pt *Point) {
+func miss(pt *point) {
 	for _, p := range pt.list.Load().probes {
-		p.missed.Add(1)
+		p.miss()
 	}
 }
 
-// step is setup_singlestep: it carries out the probed instruction of c, or
-// sends the CPU to its copy.
+// step is setup_singlestep: it executes the probed instruction of c by emulation, or
+// directs the CPU to its copy.
 func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
 	pt, code := c.point, c.code
 	if out := pt.out.Load(); out != 0 && pt.has(FlagOptimized) {
@@ -179,13 +180,13 @@ func (k *Kprobes) step(c *ctlblk, t *abi.Trap) {
 	t.Regs.IP = code.slot
 }
 
-// Stepped is resume_singlestep of a probe whose post-handlers need not run: all
-// that such a step changes is where the CPU goes on, and with which flags. Not
-// ok: the int3 in front of ip ended no such step, and is for Int3.
+// Stepped is resume_singlestep for a probe that has no post-handlers to run: such a
+// step changes only where the CPU continues, and the flags. ok is false when the int3
+// before ip did not end such a step; then Int3 must handle it.
 func (k *Kprobes) Stepped(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok bool) {
 	c := &k.cpus[cpu]
 	pt := c.point
-	if pt == nil || c.state != hitSS && c.state != reenter || !c.code.within(ip) || c.state == hitSS && pt.HasPostHandler() {
+	if pt == nil || c.state != hitSS && c.state != reenter || !c.code.within(ip) || c.state == hitSS && pt.hasPostHandler() {
 		return 0, 0, false
 	}
 	toIP, toFlags = pt.addr+(ip-c.code.slot)-1, flags|c.saved
@@ -193,7 +194,7 @@ func (k *Kprobes) Stepped(cpu int, ip, flags uint64) (toIP, toFlags uint64, ok b
 	return toIP, toFlags, true
 }
 
-// resume is resume_singlestep: the copy was executed, the int3 behind it hit.
+// resume is resume_singlestep: the CPU has executed the copy and hit the int3 after it.
 func (k *Kprobes) resume(c *ctlblk, t *abi.Trap) {
 	t.Regs.Flags |= c.saved
 	t.Regs.IP = c.point.addr + (t.Regs.IP - c.code.slot) - 1
@@ -209,11 +210,10 @@ func (k *Kprobes) finish(c *ctlblk, t *abi.Trap) {
 	c.end()
 }
 
-// Fault is kprobe_fault_handler: when the instruction that faulted is a copy
-// being stepped, t.Regs become those of a fault at the probed address, and the
-// probe is done with. The guest handles the fault then, with t.Regs as they are
-// now: the result is false. It is true when a fault handler has dealt with it, and
-// the CPU is to go on with t.Regs.
+// Fault is kprobe_fault_handler. When a stepped copy has faulted, it sets t.Regs to a
+// fault at the probed address, and ends the handling of the probe. It returns false if
+// the guest has to handle the fault, with t.Regs as they are now, and true if a fault
+// handler has resolved it and the CPU continues at t.Regs.
 func (k *Kprobes) Fault(t *abi.Trap) bool {
 	c := &k.cpus[t.CPU]
 	if c.point == nil {
@@ -237,15 +237,14 @@ func (k *Kprobes) Fault(t *abi.Trap) bool {
 // fentrySize is the length of an fentry site in bytes.
 const fentrySize = 5
 
-// Ftrace is kprobe_ftrace_handler: t.Regs.IP is an fentry site's address, and
-// becomes where to go on, which is behind the site unless a handler says
-// otherwise.
+// Ftrace is kprobe_ftrace_handler. t.Regs.IP is the address of an fentry site; Ftrace
+// sets it to the address after the site, unless a handler changes it.
 func (k *Kprobes) Ftrace(t *abi.Trap) {
 	c := &k.cpus[t.CPU]
 	site := t.Regs.IP
 	t.Regs.IP = site + fentrySize
 	pt := k.table.get(site)
-	if pt == nil || pt.Disabled() {
+	if pt == nil || pt.disabled() {
 		return
 	}
 	if k.busy(c, t) {
@@ -263,20 +262,19 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 	c.end()
 }
 
-// Optimized is optimized_callback: a jump led to the detour of the probe at
-// t.Arg, the op that Detour put there. All handlers run; where they want to go
-// on does not matter.
+// Optimized is optimized_callback: a jump led to the detour of the probe at t.Arg, the
+// op that the detour passes. All handlers run; changes of IP are ignored.
 func (k *Kprobes) Optimized(t *abi.Trap) {
 	c := &k.cpus[t.CPU]
 	pt := k.table.get(t.Arg)
-	if pt == nil || pt.Disabled() {
-		return // its way back is on the optimizer's list
+	if pt == nil || pt.disabled() {
+		return // its jump is queued for removal
 	}
 	if k.busy(c, t) {
 		miss(pt)
 		return
 	}
-	t.Regs.SP += 8 // the detour saved it behind a push
+	t.Regs.SP += 8 // the detour saved it after a push
 	t.Regs.CS = abi.KernelCS
 	t.Regs.IP = pt.addr + 1
 	t.Regs.OrigAX = ^uint64(0)

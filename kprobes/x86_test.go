@@ -159,7 +159,7 @@ func TestEmulate(t *testing.T) {
 	}
 }
 
-// TestHandlers follows reference/control-files.md section 5: several kprobes at
+// TestHandlers follows docs/reference/linux/control-files.md section 3: several kprobes at
 // one address, and a pre-handler that returns 1.
 func TestHandlers(t *testing.T) {
 	for _, tc := range []struct {
@@ -386,8 +386,8 @@ func TestRetprobe(t *testing.T) {
 	}
 }
 
-// TestMaxActive: reference/control-files.md section 5, "nmissed, maxactive=1,
-// recursion depth 5".
+// TestMaxActive: docs/reference/linux/control-files.md section 3, "one instance,
+// five calls deep".
 func TestMaxActive(t *testing.T) {
 	w := newWorld(t)
 	entries, returns := 0, 0

@@ -6,34 +6,35 @@ import (
 	"slices"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 )
 
-// Reason is why an address cannot be optimized.
+// Reason tells why an address cannot be optimized.
 type Reason uint8
 
-// The reasons, in the order in which they are looked for.
+// The reasons, in the order in which they are checked.
 const (
-	NoSymbol     Reason = iota + 1 // no function there
+	NoSymbol     Reason = iota + 1 // the address is in no function
 	EntryText                      // entry code, whose stack is not usable
 	TooShort                       // the function ends within the jump
-	ExTable                        // an instruction of the function may fault and be fixed up
-	Undecodable                    // something in the function is no instruction
-	IndirectJump                   // the function jumps through a register or memory, or by a thunk
+	ExTable                        // an instruction of the function has an exception table entry
+	Undecodable                    // the function has bytes that are not an instruction
+	IndirectJump                   // the function jumps through a register, memory or a thunk
 	NotBoundary                    // the address is inside an instruction, which kernels up to 4.15 allow
 	JumpInto                       // the function jumps into the bytes that would be replaced
-	NotCopyable                    // an instruction to be replaced cannot run elsewhere
-	NotBoostable                   // an instruction to be replaced cannot be followed by a jump
-	PastEnd                        // the replaced instructions end behind the text
-	FtraceSite                     // an fentry site is among the bytes
-	SMPLock                        // a lock prefix that boots patch is
-	JumpLabel                      // a jump label is
-	StaticCall                     // a static call is
-	TooFar                         // no memory for the detour within reach
+	NotCopyable                    // an instruction to be replaced cannot run at another address
+	NotBoostable                   // no jump may follow the copy of an instruction to be replaced
+	PastEnd                        // the replaced instructions extend beyond the text
+	FtraceSite                     // an fentry site is among the replaced bytes
+	SMPLock                        // a lock prefix that is patched at boot is among them
+	JumpLabel                      // a jump label is among them
+	StaticCall                     // a static call is among them
+	TooFar                         // there is no memory for the detour within reach
 	NoCallback                     // the kernel has no optimized_callback
 )
 
-// reasons gives each its errno and words.
+// reasons holds the errno and the text of each.
 var reasons = [...]struct {
 	errno syscall.Errno
 	text  string
@@ -57,7 +58,7 @@ var reasons = [...]struct {
 	NoCallback:   {syscall.ENOENT, "no optimized_callback"},
 }
 
-// String says it in words.
+// String describes the reason.
 func (r Reason) String() string {
 	if r == 0 || int(r) >= len(reasons) {
 		return fmt.Sprintf("Reason(%d)", uint8(r))
@@ -65,15 +66,15 @@ func (r Reason) String() string {
 	return reasons[r].text
 }
 
-// Refusal is the error of Prepare: why the probe stays a breakpoint. Linux
-// refuses silently.
+// Refusal is the error of Prepare: why the probe stays a breakpoint. Linux reports
+// none.
 type Refusal struct {
 	Reason Reason
-	Addr   uint64 // the instruction that it is about; 0: none in particular
-	Cause  error  // or nil
+	Addr   uint64 // the instruction concerned, or 0
+	Cause  error  // may be nil
 }
 
-// Error says what and where.
+// Error describes the reason and the address.
 func (r *Refusal) Error() string {
 	s := r.Reason.String()
 	if r.Addr != 0 {
@@ -85,14 +86,14 @@ func (r *Refusal) Error() string {
 	return s
 }
 
-// Unwrap gives the errno that Linux's functions pass on for this reason.
+// Unwrap returns the errno that Linux's functions pass on for this reason.
 func (r *Refusal) Unwrap() error { return reasons[r.Reason].errno }
 
 func refuse(reason Reason, addr uint64) error { return &Refusal{Reason: reason, Addr: addr} }
 
-// checkFunction is can_optimize: nil when a jump at addr is safe from the rest
-// of its function.
-func (o *Optimizer) checkFunction(addr uint64) error {
+// checkFunction is can_optimize: it returns nil when no other code in the function
+// makes a jump at addr unsafe.
+func (o *Optimizer) checkFunction(addr uint64, read original) error {
 	sym, off, ok := o.cfg.Symbols.Lookup(addr)
 	switch {
 	case !ok:
@@ -105,35 +106,37 @@ func (o *Optimizer) checkFunction(addr uint64) error {
 	start := addr - off
 	text := append(o.text[:0], make([]byte, sym.Size+insn.MaxLen)...)
 	o.text = text
-	if o.k.Original(start, text) != nil {
+	if read(start, text) != nil {
 		text = text[:sym.Size]
-		if o.k.Original(start, text) != nil {
+		if read(start, text) != nil {
 			return refuse(Undecodable, start)
 		}
 	}
-	known := &o.known[start*0x61C8864680B583EB>>58]
+	known := &o.known[abi.Hash64(start, knownBits)]
 	if known.start != start || !bytes.Equal(known.text, text) {
 		*known = o.walk(start, start+sym.Size, bytes.Clone(text))
 	}
 	return known.check(addr)
 }
 
-// function is what a look at all of a function has found.
+// function is the result of decoding a whole function.
 type function struct {
 	start  uint64
 	text   []byte
-	starts []uint64 // where its instructions begin
-	jumps  []jump   // up to what refuses
-	stop   error    // what keeps all of its instructions from being optimized
+	starts []uint64 // addresses of its instructions
+	jumps  []jump   // up to the first instruction that prevents optimization
+	stop   error    // what prevents the optimization of all its instructions
 }
 
-// jump is a relative jump, at an address, to another.
+// jump is a relative jump: its address and its target.
 type jump struct{ at, to uint64 }
 
-// knownFunctions is how many functions are remembered.
-const knownFunctions = 64
+// knownFunctions is the number of functions in the cache.
+const knownFunctions = 1 << knownBits
 
-// walk looks at each instruction of the function, padding included.
+const knownBits = 6
+
+// walk decodes each instruction of the function, including padding.
 func (o *Optimizer) walk(start, end uint64, text []byte) function {
 	f := function{start: start, text: text}
 	for at := start; at < end; {
@@ -162,8 +165,8 @@ func (o *Optimizer) walk(start, end uint64, text []byte) function {
 	return f
 }
 
-// check is nil when a jump may stand at addr. A jump to the byte behind it counts
-// as one into it, as in Linux.
+// check returns nil when a jump is safe at addr. A jump to the byte after it counts as
+// one into it, as in Linux.
 func (f *function) check(addr uint64) error {
 	for _, j := range f.jumps {
 		if addr < j.to && j.to <= addr+jumpSize {
@@ -174,16 +177,16 @@ func (f *function) check(addr uint64) error {
 		return f.stop
 	}
 	if _, ok := slices.BinarySearch(f.starts, addr); !ok {
-		return refuse(NotBoundary, addr) // a probe at the instruction goes on behind it: in the jump
+		return refuse(NotBoundary, addr) // a probe at the containing instruction would continue inside the jump
 	}
 	return nil
 }
 
-// region is the instructions that a jump at addr replaces: at least five bytes
-// of whole ones that may run in a detour.
-func (o *Optimizer) region(addr uint64) (orig []byte, ins []insn.Insn, err error) {
+// region returns the instructions that a jump at addr replaces: at least five bytes of
+// whole instructions that can run in a detour.
+func (o *Optimizer) region(addr uint64, read original) (orig []byte, ins []insn.Insn, err error) {
 	text := make([]byte, jumpSize-1+insn.MaxLen)
-	for o.k.Original(addr, text) != nil {
+	for read(addr, text) != nil {
 		if text = text[:len(text)-1]; len(text) < jumpSize {
 			return nil, nil, refuse(PastEnd, addr)
 		}
@@ -206,7 +209,7 @@ func (o *Optimizer) region(addr uint64) (orig []byte, ins []insn.Insn, err error
 	return text[:size], ins, o.checkSites(addr, addr+uint64(size))
 }
 
-// checkSites refuses text that something else rewrites.
+// checkSites refuses text that other code of the kernel patches.
 func (o *Optimizer) checkSites(start, end uint64) error {
 	switch t := o.cfg.Tables; {
 	case t.FtraceOverlap(start, end):

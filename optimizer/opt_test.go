@@ -25,7 +25,7 @@ func newWorld(t testing.TB) *world {
 	t.Helper()
 	m := kprobetest.New()
 	m.Func(0x200, "optimized_callback", 0xc3)
-	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Text: m, Symbols: m, Tables: m, Slots: m, Machine: m})}
+	w := &world{Kernel: m, o: optimizer.New(optimizer.Config{Symbols: m, Tables: m, Slots: m})}
 	c := m.Config()
 	c.Optimizer = w.o
 	c.AnyByte = true
@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestErrnos checks the numbers of x86-kprobes.md section 6, "Optimization".
+// TestErrnos checks the numbers of docs/reference/linux/x86-kprobes.md section 3.
 func TestErrnos(t *testing.T) {
 	for reason, want := range map[optimizer.Reason]syscall.Errno{
 		optimizer.TooShort: syscall.EILSEQ, optimizer.IndirectJump: syscall.EILSEQ,
@@ -145,7 +145,7 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
-// TestDetour reads a detour as x86-kprobes.md section 6 describes it.
+// TestDetour reads a detour as docs/reference/linux/x86-kprobes.md section 3 describes it.
 func TestDetour(t *testing.T) {
 	w := newWorld(t)
 	at := w.Func(0x1000, "f", 0x53, 0x48, 0x8b, 0x05, 0x10, 0, 0, 0, 0x5b, 0xc3) // push rbx; mov 0x10(%rip),rax
@@ -203,11 +203,11 @@ func TestGrace(t *testing.T) {
 			w.register(t, second)
 		}
 	}
-	w.Advance(optimizer.Delay)
+	w.Advance(kprobes.OptimizeDelay)
 	if a, b := w.Bytes(first, 1)[0], w.Bytes(second, 1)[0]; a != 0xe9 || b != 0xcc {
 		t.Errorf("after one grace period: %#x %#x", a, b)
 	}
-	w.Advance(optimizer.Delay)
+	w.Advance(kprobes.OptimizeDelay)
 	if b := w.Bytes(second, 1)[0]; b != 0xe9 || waits != 2 {
 		t.Errorf("after %d: %#x", waits, b)
 	}
@@ -225,7 +225,7 @@ func TestOldJumpInside(t *testing.T) {
 			w := newWorld(t)
 			at := w.Func(0x1000, "f", []byte(strings.Repeat("\x90", 12))...)
 			inner := w.register(t, at+2)
-			w.Advance(optimizer.Delay)
+			w.Advance(kprobes.OptimizeDelay)
 			if err := away(w, inner); err != nil {
 				t.Fatal(err)
 			}
@@ -236,7 +236,7 @@ func TestOldJumpInside(t *testing.T) {
 			if got := fmt.Sprintf("% x", w.Bytes(at, 8)); got != "cc 90 90 90 90 90 90 90" {
 				t.Errorf("text is %s", got)
 			}
-			w.Advance(optimizer.Delay)
+			w.Advance(kprobes.OptimizeDelay)
 			if b := w.Bytes(at, 8); b[0] != 0xe9 || b[5] != 0x90 || b[6] != 0x90 {
 				t.Errorf("text is % x", b)
 			}
@@ -293,7 +293,7 @@ func TestMany(t *testing.T) {
 	for i := range 100 {
 		ps = append(ps, w.register(t, at+uint64(2*i)))
 		if i%7 == 0 {
-			w.Advance(optimizer.Delay)
+			w.Advance(kprobes.OptimizeDelay)
 		}
 	}
 	for i := range ps {
@@ -304,12 +304,12 @@ func TestMany(t *testing.T) {
 			if err := errors.Join(w.k.Disable(p), w.k.Enable(p)); err != nil {
 				t.Fatal(err)
 			}
-			w.Advance(optimizer.Delay)
+			w.Advance(kprobes.OptimizeDelay)
 		case 2:
-			w.o.SetAllowed(i%2 == 0)
+			w.k.SetOptimization(i%2 == 0)
 		}
 	}
-	w.o.SetAllowed(true)
+	w.k.SetOptimization(true)
 	w.k.UnregisterAll(ps)
 	w.Advance(time.Second)
 	if got := string(w.Bytes(at, len(code))); got != string(code) {

@@ -15,16 +15,16 @@ type Bounds struct{ Min, Max int }
 // anyInt is proc_dointvec: whatever an int of C holds.
 var anyInt = Bounds{math.MinInt32, math.MaxInt32}
 
-// maxNumber is the length from which a number is refused unseen: TMPBUFLEN-1.
+// maxNumber is the length from which a number is refused unparsed: TMPBUFLEN-1.
 const maxNumber = 21
 
-// ParseInt is do_proc_dointvec for one int: blanks, a number, blanks. n is how
-// many bytes of data count as written: up to what follows the blanks behind the
-// number, or all of it if that is more than a page away, since only one page
-// less a byte is looked at.
+// ParseInt is do_proc_dointvec for one int: blanks, a number, blanks. n is how many
+// bytes of data count as written: up to the end of the blanks after the number, or all
+// of data if that is more than a page away, because only a page less one byte is looked
+// at.
 //
-// EINVAL: no number, one that something else than a blank follows, one of 21
-// characters or more, or out of bounds.
+// It fails with EINVAL if there is no number, if something other than a blank follows
+// it, if it has 21 characters or more, or if it is out of bounds.
 func ParseInt(data []byte, b Bounds) (v, n int, err error) {
 	page := data[:min(len(data), abi.PageSize-1)]
 	rest := skipSpaces(page)
@@ -39,8 +39,7 @@ func ParseInt(data []byte, b Bounds) (v, n int, err error) {
 	return int(num), len(data) - len(left), nil
 }
 
-// skipSpaces skips what the kernel's isspace takes for blank: a no-break space
-// of Latin-1, too.
+// skipSpaces skips the kernel's isspace, which includes the no-break space of Latin-1.
 func skipSpaces(b []byte) []byte {
 	for len(b) > 0 && isSpace(b[0]) {
 		b = b[1:]
@@ -50,8 +49,8 @@ func skipSpaces(b []byte) []byte {
 
 func isSpace(c byte) bool { return c == ' ' || '\t' <= c && c <= '\r' || c == 0xa0 }
 
-// parseLong is proc_get_long: a number, its sign before it, in front of a blank
-// (space, tab or newline) or the end.
+// parseLong is proc_get_long: a number with an optional sign, before a blank (space,
+// tab or newline) or the end.
 func parseLong(b []byte) (v int64, size int, err error) {
 	head := b[:min(len(b), maxNumber)]
 	digits := head
@@ -81,8 +80,8 @@ func parseLong(b []byte) (v int64, size int, err error) {
 	return v, size, nil
 }
 
-// parseUlong is strtoul_lenient with base 0: 0x and a hexadecimal digit, 0 and
-// octal digits, or decimal ones. ok is false without digits and on overflow.
+// parseUlong is strtoul_lenient with base 0: 0x and hexadecimal digits, 0 and octal
+// digits, or decimal digits. ok is false without digits and on overflow.
 func parseUlong(b []byte) (v uint64, n int, ok bool) {
 	base := uint64(10)
 	if len(b) > 0 && b[0] == '0' {
@@ -103,7 +102,7 @@ func parseUlong(b []byte) (v uint64, n int, ok bool) {
 	return v, n, n > start
 }
 
-// digit is the value of a digit, 255 for other bytes.
+// digit returns the value of a digit, or 255 for other bytes.
 func digit(c byte) uint64 {
 	switch {
 	case '0' <= c && c <= '9':

@@ -1,9 +1,9 @@
 // Package sysctl has the rows of /proc/sys that concern probes, and the parsers
 // of kernel/sysctl.c that decide what a write to them means.
 //
-// A Row is a file: its path, its mode and its Proc, the handler that reads and
-// writes it. Parsing and printing are pure functions of the bytes and the
-// position; the Table holds what rows share, the strictness about positions.
+// A Row is a file: its path, its mode and its Proc, the handler that reads and writes
+// it. Parsing and printing are pure functions of the bytes and the position; the Table
+// has the state that rows share, such as sysctl_writes_strict.
 package sysctl
 
 import (
@@ -14,7 +14,7 @@ import (
 	"syscall"
 )
 
-// Caller is who makes the call.
+// Caller is the process that makes the call.
 type Caller struct {
 	Comm     string // current->comm
 	SysAdmin bool   // has CAP_SYS_ADMIN
@@ -22,10 +22,10 @@ type Caller struct {
 
 // Proc is proc_handler: what a file of /proc/sys does. Positions are bytes.
 type Proc interface {
-	// Read gives at most n bytes of the text at pos; none at the end.
+	// Read returns at most n bytes of the text at pos, and nothing at the end.
 	Read(n int, pos int64) []byte
-	// Write takes data at pos. It returns how many bytes of it count as
-	// written, which may be fewer. EINVAL: it is no number, or out of range.
+	// Write handles data at pos. It returns how many bytes of it count as written,
+	// which may be fewer. It fails with EINVAL if data is not a number or out of range.
 	Write(c Caller, data []byte, pos int64) (int, error)
 }
 
@@ -36,14 +36,14 @@ type Row struct {
 	Proc Proc
 }
 
-// Strict is kernel.sysctl_writes_strict: what a write behind position 0 does.
+// Strict is kernel.sysctl_writes_strict: what a write at a position other than 0 does.
 type Strict int
 
 // The modes of Strict, with Linux's values.
 const (
 	Legacy Strict = -1 // the position is ignored
-	Warn   Strict = 0  // so it is, with a warning once
-	Ignore Strict = 1  // the write is, and seems to succeed
+	Warn   Strict = 0  // the position is ignored, with one warning
+	Ignore Strict = 1  // the write is ignored, and seems to succeed
 )
 
 // Table is all rows.
@@ -60,12 +60,12 @@ type Table struct {
 type Config struct {
 	Printk func(level int, format string, args ...any)
 
-	Optimization    func() bool // debug.kprobes-optimization; nil: a kernel without CONFIG_OPTPROBES, that has no such row
+	Optimization    func() bool // debug.kprobes-optimization; nil for a kernel without CONFIG_OPTPROBES, which has no such row
 	SetOptimization func(on bool)
 
-	SetFtrace func(on bool) error // kernel.ftrace_enabled: on for everything but 0
-	// SetStackTracer is kernel.stack_tracer_enabled, on for everything but 0; nil: there
-	// is no such row.
+	SetFtrace func(on bool) error // kernel.ftrace_enabled: on for any value except 0
+	// SetStackTracer is kernel.stack_tracer_enabled, on for any value except 0. If it
+	// is nil, there is no such row.
 	SetStackTracer func(on bool) error
 
 	Release, Version string // uname -r and -v
@@ -73,14 +73,14 @@ type Config struct {
 	Features
 }
 
-// Features are what another release than 6.1 does otherwise.
+// Features are the differences of other releases from 6.1.
 type Features struct {
-	// OptimizationWord has debug.kprobes_optimization beside debug.kprobes-optimization,
-	// as 4.15's document writes it, and both take y and n.
+	// OptimizationWord adds debug.kprobes_optimization to debug.kprobes-optimization,
+	// as the documentation of 4.15 spells it, and both accept y and n.
 	OptimizationWord bool
 }
 
-// New gives Debian 6.1's rows with their defaults.
+// New returns Debian 6.1's rows with their defaults.
 func New(c Config) *Table {
 	t := &Table{printk: c.Printk, strict: Ignore}
 	plain := func(v int) Proc { return t.stored(v, anyInt, nil) }
@@ -113,10 +113,10 @@ func New(c Config) *Table {
 	return t
 }
 
-// Rows gives all rows by path.
+// Rows returns all rows by path.
 func (t *Table) Rows() []Row { return t.rows }
 
-// Row gives the row of a path.
+// Row returns the row of a path.
 func (t *Table) Row(path string) (Row, bool) {
 	for _, r := range t.rows {
 		if r.Path == path {
@@ -126,8 +126,8 @@ func (t *Table) Row(path string) (Row, bool) {
 	return Row{}, false
 }
 
-// Int gives the value of an integer row: kptr_restrict's readers need it. 0 for
-// a path that has none.
+// Int returns the value of an integer row, such as kptr_restrict, or 0 if there is no
+// such row.
 func (t *Table) Int(path string) int {
 	r, _ := t.Row(path)
 	if r.Proc == nil {
@@ -144,14 +144,14 @@ func trimNewline(b []byte) []byte {
 	return b
 }
 
-// SetStrict is a write to kernel.sysctl_writes_strict.
+// SetStrict sets kernel.sysctl_writes_strict.
 func (t *Table) SetStrict(s Strict) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.strict = s
 }
 
-// admit decides about a write at pos, as proc_first_pos_non_zero_ignore does.
+// admit decides whether a write at pos is used, as proc_first_pos_non_zero_ignore does.
 func (t *Table) admit(comm, name string, pos int64) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,10 +170,10 @@ func (t *Table) admit(comm, name string, pos int64) bool {
 	return true
 }
 
-// Text is a string that can be read only (proc_do_uts_string).
+// Text is a read-only string (proc_do_uts_string).
 type Text string
 
-// Read gives the text and a newline, from pos on.
+// Read returns the text and a newline, from pos on.
 func (s Text) Read(n int, pos int64) []byte {
 	if pos < 0 || pos > int64(len(s)) {
 		return nil
@@ -182,7 +182,7 @@ func (s Text) Read(n int, pos int64) []byte {
 	return []byte(line[:min(n, len(line))])
 }
 
-// Write is refused: EPERM, although the mode does not let it come so far.
+// Write fails with EPERM, although the mode does not let a write come this far.
 func (s Text) Write(Caller, []byte, int64) (int, error) {
 	return 0, fmt.Errorf("the string cannot be written: %w", syscall.EPERM)
 }
@@ -195,11 +195,11 @@ type integer struct {
 	get    func() int
 	set    func(v int) error
 
-	mu *sync.Mutex // one write at a time
+	mu *sync.Mutex // serializes writes
 }
 
-// Read gives the number and a newline, at position 0 only: a short read loses
-// the rest.
+// Read returns the number and a newline, at position 0 only: the rest of a short read
+// is lost.
 func (i integer) Read(n int, pos int64) []byte {
 	if pos != 0 {
 		return nil
@@ -209,7 +209,7 @@ func (i integer) Read(n int, pos int64) []byte {
 	return line[:min(n, len(line))]
 }
 
-// Write sets the number that data begins with.
+// Write sets the number at the start of data.
 func (i integer) Write(c Caller, data []byte, pos int64) (int, error) {
 	if len(data) == 0 {
 		return 0, nil
@@ -229,7 +229,7 @@ func (i integer) Write(c Caller, data []byte, pos int64) (int, error) {
 	return n, nil
 }
 
-// name gives an integer its row's name, for the warning.
+// name gives an integer the name of its row, for the warning.
 func (r *Row) name() {
 	base := r.Path
 	for i := range r.Path {
@@ -250,7 +250,8 @@ func (r *Row) name() {
 	}
 }
 
-// stored is an integer that is kept here; changed, if there is one, is told.
+// stored is an integer that is stored here; changed, if not nil, is called after a
+// change.
 func (t *Table) stored(v int, b Bounds, changed func(v int) error) integer {
 	var mu sync.Mutex
 	return integer{
@@ -290,10 +291,10 @@ func (t *Table) optimization(c Config) integer {
 	}
 }
 
-// switched is an integer, 0 or 1, for which n and y may be written.
+// switched is an integer, 0 or 1, that also accepts n and y.
 type switched struct{ integer }
 
-// Write is integer's, but for a line that is n or y.
+// Write is integer.Write, except for a line that is n or y.
 func (s switched) Write(c Caller, data []byte, pos int64) (int, error) {
 	switch string(trimNewline(data)) {
 	case "n":
@@ -325,7 +326,7 @@ func (t *Table) strictness() integer {
 // sysAdmin is proc_dointvec_minmax_sysadmin: writing needs CAP_SYS_ADMIN, whatever the mode says.
 type sysAdmin struct{ integer }
 
-// Write is integer's, or EPERM.
+// Write is integer.Write, or fails with EPERM.
 func (s sysAdmin) Write(c Caller, data []byte, pos int64) (int, error) {
 	if !c.SysAdmin {
 		return 0, fmt.Errorf("writing %s needs CAP_SYS_ADMIN: %w", s.integer.name, syscall.EPERM)

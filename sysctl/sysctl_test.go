@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// knobs is a table whose two switches are kept here.
+// knobs is a table with the state of its two switches.
 type knobs struct {
 	*Table
 	opt, ftrace bool
@@ -82,7 +82,7 @@ func unquote(t *testing.T, s string) string {
 	return u
 }
 
-// TestRecorded replays what Linux answered to each write.
+// TestRecorded replays recorded writes and compares with what Linux returned.
 func TestRecorded(t *testing.T) {
 	recorded(t, "testdata/writes.tsv", func(f []string, data string) {
 		k := newKnobs()
@@ -138,7 +138,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestRanges has what Debian's 6.1.176 answered.
+// TestRanges has the results of Debian's 6.1.176.
 func TestRanges(t *testing.T) {
 	all := []int{-2147483649, -2147483648, -2, -1, 0, 1, 2, 3, 1000000, 1000001, 2147483647, 2147483648}
 	for _, tc := range []struct {
@@ -237,13 +237,13 @@ func FuzzParseInt(f *testing.F) {
 	})
 }
 
-// number is what proc_dointvec_minmax takes of a write: blanks, a number of at most
-// 20 characters that ends with the write or a space, tab or newline, and the blanks
-// after it.
+// number is what proc_dointvec_minmax accepts: blanks, a number of at most 20
+// characters that ends with the write or a space, tab or newline, and the blanks after
+// it.
 var number = regexp.MustCompile("^[\t-\r \\xa0]*(-?(?:0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*))(?:[ \t\n][\t-\r \\xa0]*|$)")
 
-// accepts gives the number in data and how many bytes it takes; ok is false for
-// EINVAL. It reads bytes as runes of the same number: a regexp knows no others.
+// accepts returns the number in data and how many bytes it consumes; ok is false for
+// EINVAL. It reads bytes as runes of the same number, because regexps match runes.
 func accepts(data []byte, low, high int64) (v int64, n int, ok bool) {
 	runes := make([]rune, len(data))
 	for i, b := range data {
@@ -258,8 +258,8 @@ func accepts(data []byte, low, high int64) (v int64, n int, ok bool) {
 	return v, len([]rune(m[0])), err == nil && low <= v && v <= high
 }
 
-// FuzzWrite writes anything to any integer at any position, and compares with what
-// the recorded tables say in general.
+// FuzzWrite writes arbitrary data to any integer at any position, and compares with the
+// rules behind the recorded tables.
 func FuzzWrite(f *testing.F) {
 	rows := []struct {
 		path      string

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -8,79 +9,123 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/pflag"
 
-	sys "github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/memcg"
 )
 
-// system is a running machine and its files: *system.System.
+// system is a running machine and its files: a *kprobefs.Kernel.
 type system interface {
-	// Tree is the directory that is mounted: kprobes, tracing, sys, proc, dev, machine.
+	// Tree returns the directory to mount: kprobes, tracing, sys, proc, dev, machine.
 	Tree() seqfile.Dir
-	// Guest takes the files' system calls.
+	// Guest returns the part that makes the files' system calls.
 	Guest() fs.Guest
+	// Died is closed when the guest has panicked; LastWords then returns its last log lines.
+	Died() <-chan struct{}
+	LastWords() []string
+	// Halt stops the background work for a machine that has died. Close stops the
+	// machine; Retire does too, but its files may be in use.
+	Halt()
 	Close() error
+	Retire() error
 }
 
-// bootOptions say what to boot.
+// bootOptions describe the kernel to boot.
 type bootOptions struct {
-	CPUs    int         // vCPUs; 0: as many as this machine has
-	Release sys.Release // which kernel
-	Config  sys.Config  // of the kernel
-	Locked  sys.Lockdown
+	CPUs    int              // number of vCPUs; 0 means as many as this machine has
+	Release kprobefs.Release // the kernel release
+	Config  kprobefs.Config  // the kernel's configuration
+	Locked  kprobefs.Lockdown
+	Dog     kernel.Watchdog
+	Limit   *memcg.Limit // what clients may allocate
 	Log     *logrus.Logger
-	Calls   *callServer // where a supervisor tells of its command's calls; nil: none does
+	Calls   *callServer // through which a supervisor reports its command's calls, or nil
 }
 
-// machineFlags say what machine is wanted; exec hands them from process to process.
+// machineFlags are the flags that describe the machine; exec passes them to its processes.
 type machineFlags struct {
 	cpus    int
 	release string
 	config  []string
 	locked  string
+	dog     string
+	memory  string
+	panics  string // the action when its kernel panics
 }
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.IntVar(&f.cpus, "cpus", 0, "vCPUs of the emulated kernel (default: this machine's)")
-	flags.StringVar(&f.release, "release", sys.DefaultRelease, "which Linux to be: "+strings.Join(sys.ReleaseNames(), ", "))
-	flags.StringArrayVar(&f.config, "config", nil, "configure the kernel otherwise than Debian's, NAME=VALUE: "+strings.Join(sys.ConfigNames(), ", "))
+	flags.StringVar(&f.release, "release", kprobefs.DefaultRelease, "the Linux release to emulate: "+strings.Join(kprobefs.ReleaseNames(), ", "))
+	flags.StringArrayVar(&f.config, "config", nil, "change the kernel's configuration from Debian's, NAME=VALUE: "+strings.Join(kprobefs.ConfigNames(), ", "))
+	flags.StringVar(&f.panics, "panic", panicStop, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
 	flags.StringVar(&f.locked, "lockdown", "", "lock the kernel down: integrity closes debugfs, confidentiality also tracefs (default none)")
+	flags.StringVar(&f.dog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
+	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
 }
 
-// args are the flags for another process of this program.
+// args returns the flags as arguments for another process of this program.
 func (f *machineFlags) args() []string {
-	args := []string{"--cpus", strconv.Itoa(f.cpus), "--release", f.release}
+	args := []string{"--cpus", strconv.Itoa(f.cpus), "--release", f.release, "--panic", f.panics}
 	for _, line := range f.config {
 		args = append(args, "--config", line)
+	}
+	if f.dog != "" {
+		args = append(args, "--watchdog", f.dog)
 	}
 	if f.locked != "" {
 		args = append(args, "--lockdown", f.locked)
 	}
+	if f.memory != "" {
+		args = append(args, "--memory", f.memory)
+	}
 	return args
 }
 
-// debugfs is where the release expects debugfs besides /sys/kernel/debug, or "".
-func (f *machineFlags) debugfs() string {
-	r, err := sys.ParseRelease(f.release)
+// limit parses --memory.
+func (f *machineFlags) limit() (*memcg.Limit, error) {
+	if f.memory == "" {
+		return memcg.New(memcg.Default()), nil
+	}
+	n, err := memcg.Parse(f.memory)
 	if err != nil {
-		return "" // said elsewhere
+		return nil, fmt.Errorf("--memory: %w", err)
+	}
+	return memcg.New(n), nil
+}
+
+// debugfs returns the path at which the release expects debugfs, or "" for /sys/kernel/debug.
+func (f *machineFlags) debugfs() string {
+	r, err := kprobefs.ParseRelease(f.release)
+	if err != nil {
+		return "" // options reports the error
 	}
 	return r.Debugfs
 }
 
-// options are those flags as what to boot. EINVAL: one of them has no such value.
+// options parses the flags. It fails with EINVAL for an invalid value.
 func (f *machineFlags) options() (o bootOptions, err error) {
 	if err := checkCPUs(f.cpus); err != nil {
 		return o, err
 	}
+	if _, err := parsePanic(f.panics); err != nil {
+		return o, err
+	}
 	o.CPUs = f.cpus
-	if o.Locked, err = sys.ParseLockdown(f.locked); err != nil {
+	if o.Limit, err = f.limit(); err != nil {
 		return o, err
 	}
-	if o.Release, err = sys.ParseRelease(f.release); err != nil {
+	if o.Locked, err = kprobefs.ParseLockdown(f.locked); err != nil {
 		return o, err
 	}
-	if o.Config, err = sys.ParseConfig(o.Release.Config, f.config); err != nil {
+	if o.Dog, err = kernel.ParseWatchdog(f.dog); err != nil {
+		return o, err
+	}
+	if o.Release, err = kprobefs.ParseRelease(f.release); err != nil {
+		return o, err
+	}
+	if o.Config, err = kprobefs.ParseConfig(o.Release.Config, f.config); err != nil {
 		return o, err
 	}
 	return o, o.Release.Check(o.Config)
@@ -88,19 +133,25 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 
 type bootFunc func(bootOptions) (system, error)
 
-// boot builds the machine.
+// boot boots the machine.
 func boot(o bootOptions) (system, error) {
-	s, err := sys.New(sys.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Program: programVersion()})
+	o.Dog.Say = func(line string) { o.Log.Error("the emulated kernel: " + line) }
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Dog, Limit: o.Limit, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}
-	watch := sys.ActivityOptions{Say: func(what string, err error) { o.Log.WithField("err", err).Info(what) }}
+	watch := kprobefs.ActivityOptions{
+		Say: func(what string, err error) { o.Log.WithField("err", err).Info(what) },
+		Lost: func(events uint64) {
+			o.Log.WithField("events", events).Warn("the host's kernel has lost process events: probes have not seen these forks, execs and exits")
+		},
+	}
 	if o.Calls != nil {
 		watch.Apart, watch.Supervised, watch.State = []int{os.Getppid()}, true, o.Calls.state
 	}
 	a := s.Watch(watch)
 	if o.Calls != nil {
-		go o.Calls.serve(a)
+		o.Calls.follow(a)
 	}
 	return s, nil
 }

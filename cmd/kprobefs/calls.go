@@ -13,34 +13,35 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	sys "github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// What a command does elsewhere than in our files its supervisor tells the
-// process that serves, which has the guest do the same. They share a socket, by
-// which one packet goes for each call and one comes back, and a word of memory
-// that says whether anybody watches: while nobody does, no packet goes.
+// A supervisor reports what its command does outside our files to the process that
+// serves them, which makes the guest do the same. The two share a socket, with one
+// packet and one answer for each call, and a word of memory that says which calls
+// somebody could see: other calls are not sent.
 
 // callMessage is a call that a thread of the command is about to make.
 type callMessage struct {
 	ID       uint64
 	TID, PID int
 	Comm     string
-	Nr       uint64 // x86-64's number
+	Nr       uint64 // the number on x86-64
 	Args     [6]uint64
-	Text     [6][]byte   // what arguments point to; nil: nothing
+	Text     [6][]byte   // what the arguments point to, or nil
 	Vector   [6][][]byte // arrays of strings
 	Mode     uint64
 	Head     [][]byte
+	HeadErr  syscall.Errno // for the file after those in Head
 }
 
-// maxPacket bounds a message, bytes.
+// maxPacket is the largest size of a message in bytes.
 const maxPacket = 128 << 10
 
-// syscall is the call in the guest's words.
+// syscall converts the call to the guest's form.
 func (m *callMessage) syscall() host.Syscall {
-	s := host.Syscall{Nr: m.Nr, Args: m.Args, Mode: m.Mode, Head: m.Head}
+	s := host.Syscall{Nr: m.Nr, Args: m.Args, Mode: m.Mode, Head: m.Head, HeadErr: m.HeadErr}
 	for i := range m.Args {
 		if m.Text[i] != nil {
 			text := string(m.Text[i])
@@ -57,7 +58,7 @@ func (m *callMessage) syscall() host.Syscall {
 	return s
 }
 
-// fork is the call if it is one that makes a process.
+// fork returns the call if it creates a process or a thread.
 func (m *callMessage) fork() (f host.Fork, ok bool) {
 	f.Nr = m.Nr
 	switch m.Nr {
@@ -78,13 +79,21 @@ func (m *callMessage) fork() (f host.Fork, ok bool) {
 	return f, true
 }
 
-// callServer is the serving process' end.
+// callServer is the serving process's end.
 type callServer struct {
-	socket int
-	state  *atomic.Uint32
+	socket   int
+	state    *atomic.Uint32
+	activity atomic.Pointer[kprobefs.Activity] // of the present machine
 }
 
-// newCallServer takes the two descriptors that the supervisor has handed down.
+// follow sends the calls to a new machine from now on.
+func (c *callServer) follow(a *kprobefs.Activity) {
+	if c.activity.Swap(a) == nil {
+		go c.serve()
+	}
+}
+
+// newCallServer opens the two descriptors that the supervisor has passed.
 func newCallServer(socket int) (*callServer, error) {
 	state, err := sharedWord(socket + 1)
 	if err != nil {
@@ -94,7 +103,7 @@ func newCallServer(socket int) (*callServer, error) {
 	return &callServer{socket: socket, state: state}, nil
 }
 
-// sharedWord maps the first word of a file; the descriptor is closed.
+// sharedWord maps the first word of a file, and closes the descriptor.
 func sharedWord(fd int) (*atomic.Uint32, error) {
 	b, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	_ = unix.Close(fd)
@@ -104,9 +113,9 @@ func sharedWord(fd int) (*atomic.Uint32, error) {
 	return (*atomic.Uint32)(unsafe.Pointer(&b[0])), nil
 }
 
-// serve answers until the supervisor has gone. Calls of different threads do not
-// wait for each other.
-func (c *callServer) serve(a *sys.Activity) {
+// serve answers until the supervisor has gone. Calls of different threads do not wait
+// for each other.
+func (c *callServer) serve() {
 	buf := make([]byte, maxPacket)
 	for {
 		n, err := unix.Read(c.socket, buf)
@@ -121,6 +130,7 @@ func (c *callServer) serve(a *sys.Activity) {
 			continue
 		}
 		go func() {
+			a := c.activity.Load()
 			by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
 			if f, ok := m.fork(); ok {
 				a.Fork(by, f)
@@ -139,10 +149,10 @@ type callClient struct {
 	state  *atomic.Uint32
 
 	mu      sync.Mutex
-	waiting map[uint64]chan struct{} // by ID; nil: the server has gone
+	waiting map[uint64]chan struct{} // by ID; nil once the server has gone
 }
 
-// newCallClient gives an end, and the two files for the serving process.
+// newCallClient returns the supervisor's end, and the two files for the serving process.
 func newCallClient() (c *callClient, files []*os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -168,10 +178,10 @@ func newCallClient() (c *callClient, files []*os.File, err error) {
 	return c, []*os.File{os.NewFile(uintptr(fds[1]), "calls"), os.NewFile(uintptr(theirs), "state")}, nil
 }
 
-// watched says whether anybody could see a call.
-func (c *callClient) watched() bool { return c.state.Load() != 0 }
+// wants reports whether anybody could see a call.
+func (c *callClient) wants(call *tracedCall) bool { return c.state.Load()&call.bit != 0 }
 
-// receive ends who waits, all when the server has gone.
+// receive wakes the senders of calls that are answered, and all when the server has gone.
 func (c *callClient) receive() {
 	var buf [32]byte
 	for {
@@ -201,7 +211,7 @@ func (c *callClient) receive() {
 	c.mu.Unlock()
 }
 
-// tell returns when the guest has made the call.
+// tell sends a call, and returns when the guest has made it.
 func (c *callClient) tell(m *callMessage) {
 	b, err := json.Marshal(m)
 	if err != nil || len(b) > maxPacket {

@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -17,15 +19,15 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 )
 
-// finding is one thing that a machine must have, and whether it has it.
+// finding is the result of one check of the machine.
 type finding struct {
 	what   string // "/dev/fuse"
-	err    error  // why not; nil: it is there
-	remedy string // what to do about err
-	note   string // what else to know; printed where err is nil
+	err    error  // what is missing, or nil
+	remedy string // how to repair err
+	note   string // further information, printed when err is nil
 }
 
-// print writes a finding as a line, or as two with the remedy.
+// print writes a finding as a line, with a second line for the remedy.
 func (f finding) print(w io.Writer) {
 	switch {
 	case f.err != nil:
@@ -40,8 +42,8 @@ func (f finding) print(w io.Writer) {
 func checkCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [MNT]",
-		Short: "Tell what this machine lacks, and what to do about it",
-		Long: `Look whether 'kprobefs exec' and 'kprobefs mount MNT' can work here: /dev/fuse, a
+		Short: "Report what this machine lacks, and how to repair it",
+		Long: `Check whether 'kprobefs exec' and 'kprobefs mount MNT' can work here: /proc, /sys, /dev/fuse, a
 private namespace in which a mount is allowed, fusermount3 for mounts of an
 ordinary user, and whether something is in the way at the directory MNT. Each
 thing that is missing comes with a remedy. Nothing is changed.
@@ -50,7 +52,7 @@ The exit status is 0 if nothing is missing, else 1.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list := append([]finding{checkDevice()}, checkExec(), checkMount())
+			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount()}
 			for _, dir := range args {
 				list = append(list, checkPlace(dir))
 			}
@@ -64,7 +66,7 @@ The exit status is 0 if nothing is missing, else 1.`,
 	}
 }
 
-// report prints all findings; what is missing makes the status 1.
+// report prints all findings. If anything is missing, the exit status is 1.
 func report(w io.Writer, list []finding) error {
 	var missing error
 	for _, f := range list {
@@ -75,6 +77,29 @@ func report(w io.Writer, list []finding) error {
 		return &exitError{err: missing, said: true}
 	}
 	return nil
+}
+
+// procRemedy tells how to repair an error of needProc.
+const procRemedy = "mount -t proc proc /proc; with bwrap: --proc /proc"
+
+// needProc checks for the host's /proc, with which this program starts itself again,
+// finds its mounts, and identifies its callers.
+func needProc() error {
+	if err := checkProc().err; err != nil {
+		return fmt.Errorf("no /proc is mounted here: %w; %s", err, procRemedy)
+	}
+	return nil
+}
+
+func checkProc() finding {
+	_, err := os.Readlink(self)
+	return finding{what: "/proc", err: errors.Unwrap(err), remedy: procRemedy}
+}
+
+// checkSys checks for the directories that exec mounts on, or copies.
+func checkSys() finding {
+	_, err := os.Stat("/sys/kernel")
+	return finding{what: "exec: /sys/kernel", err: errors.Unwrap(err), remedy: "mount -t sysfs sysfs /sys; with bwrap: --ro-bind /sys /sys"}
 }
 
 func checkDevice() finding {
@@ -89,7 +114,7 @@ func checkDevice() finding {
 	return f
 }
 
-// deviceRemedy says what helps against an error of opening /dev/fuse.
+// deviceRemedy tells how to repair an error of opening /dev/fuse.
 func deviceRemedy(err error) string {
 	switch {
 	case errors.Is(err, syscall.EACCES):
@@ -102,8 +127,7 @@ func deviceRemedy(err error) string {
 	return "modprobe fuse (as root)"
 }
 
-// checkExec tries what exec needs: a namespace of one's own that FUSE can be
-// mounted in.
+// checkExec tries what exec needs: a private namespace in which FUSE can be mounted.
 func checkExec() finding {
 	f := finding{what: "exec: a private namespace with a FUSE mount"}
 	cmd := exec.Command(self, "try-mount")
@@ -111,6 +135,8 @@ func checkExec() finding {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:
+	case cmd.ProcessState == nil && errors.Is(err, os.ErrNotExist): // /proc/self/exe or /dev/null
+		f.err, f.remedy = err, "a /proc and a /dev; with bwrap: --proc /proc --dev /dev"
 	case cmd.ProcessState == nil:
 		f.err, f.remedy = err, namespaceRemedy
 	default:
@@ -120,7 +146,7 @@ func checkExec() finding {
 	return f
 }
 
-// checkMount looks for what mounting in the caller's own namespace needs.
+// checkMount checks what a mount in the caller's namespace needs.
 func checkMount() finding {
 	f := finding{what: "mount: CAP_SYS_ADMIN, or fusermount3"}
 	if mayMount() {
@@ -133,9 +159,13 @@ func checkMount() finding {
 		return f
 	}
 	st, err := os.Stat(path)
+	_, nameless := user.LookupId(strconv.Itoa(os.Getuid()))
 	switch {
 	case err != nil:
 		f.err, f.remedy = err, "apt-get install --reinstall fuse3"
+	case nameless != nil: // fusermount3: could not determine username
+		f.err = fmt.Errorf("uid %d has no name, without which fusermount3 does not mount", os.Getuid())
+		f.remedy = "a line for it in /etc/passwd; or below unshare -Urm"
 	case st.Mode()&os.ModeSetuid == 0:
 		f.err = fmt.Errorf("%s is not set-user-ID root", path)
 		f.remedy = "chmod u+s " + path + " (as root); or mount as root, or below unshare -Urm"
@@ -145,7 +175,7 @@ func checkMount() finding {
 	return f
 }
 
-// mayMount says whether this process has CAP_SYS_ADMIN.
+// mayMount reports whether this process has CAP_SYS_ADMIN.
 func mayMount() bool {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -153,12 +183,12 @@ func mayMount() bool {
 	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// checkPlace looks whether a tree can be mounted on dir.
+// checkPlace checks whether a tree can be mounted on dir.
 func checkPlace(dir string) finding {
 	f := finding{what: dir}
-	abs, err := filepath.Abs(dir)
+	abs, err := absolute(dir)
 	if err != nil {
-		f.err, f.remedy = err, "go to a directory that exists"
+		f.err, f.remedy = err, "name a directory"
 		return f
 	}
 	st, err := os.Stat(abs)
@@ -181,7 +211,7 @@ func checkPlace(dir string) finding {
 	return f
 }
 
-// mountedCommand is what a container's probes call: its image has no shell.
+// mountedCommand is for the probes of a container, whose image has no shell.
 func mountedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "mounted MNT",
@@ -192,7 +222,7 @@ three seconds).`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := filepath.Abs(args[0])
+			dir, err := absolute(args[0])
 			if err != nil {
 				return err
 			}
@@ -201,7 +231,7 @@ three seconds).`,
 	}
 }
 
-// answerTime is how long a tree may take to answer.
+// answerTime bounds the time in which a tree must answer.
 const answerTime = 3 * time.Second
 
 // answers reads a file that everybody may read.
@@ -222,7 +252,7 @@ func answers(dir string) error {
 	}
 }
 
-// tryCommand is what checkExec runs in a new namespace.
+// tryCommand is the command that checkExec runs in a new namespace.
 func tryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "try-mount",
@@ -232,7 +262,7 @@ func tryCommand() *cobra.Command {
 	}
 }
 
-// tryMount mounts a FUSE that nobody serves; it goes with the namespace.
+// tryMount mounts a FUSE that nobody serves; it disappears with the namespace.
 func tryMount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)

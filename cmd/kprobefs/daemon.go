@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"syscall"
@@ -14,10 +15,10 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 )
 
-// self is this program's file, also when it has been replaced on disk.
+// self names this program's file, even after it has been replaced on disk.
 const self = "/proc/self/exe"
 
-// background starts the mount again without a terminal, and returns when its
+// background starts this mount command again without a terminal, and returns when its
 // files are there.
 func (p *program) background(f *mountFlags, dir string) error {
 	r, w, err := os.Pipe()
@@ -51,7 +52,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 		_ = cmd.Process.Release()
 		return writeReady(f.readyFD)
 	}
-	_, _ = io.Copy(os.Stderr, stderr) // says why
+	_, _ = io.Copy(os.Stderr, stderr) // with the reason
 	err = cmd.Wait()
 	var e *exec.ExitError
 	if errors.As(err, &e) {
@@ -60,27 +61,36 @@ func (p *program) background(f *mountFlags, dir string) error {
 	return errors.Join(errors.New("the daemon ended at once"), err)
 }
 
-// watch starts a process that detaches the mounts if this one is killed: the
-// host's kernel would keep them, dead. stop tells it that there is nothing to do.
+// watch starts a process that detaches the mounts if this one is killed: the host's
+// kernel would keep them without a server. stop tells it to do nothing.
 func watch(mounts []*fs.Mount) (stop func(), err error) {
+	var dirs []string
+	for _, m := range mounts {
+		dirs = append(dirs, m.Dir)
+	}
+	_, stop, err = startWatcher(dirs...)
+	return stop, err
+}
+
+// startWatcher starts the watch command, which acts when all processes that hold alive
+// have ended: this one, and those that it passes alive to. stop tells it to do nothing.
+// It has its own session, so that a signal to the process group, such as timeout(1)
+// sends, does not kill it.
+func startWatcher(args ...string) (alive *os.File, stop func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer r.Close()
-	args := []string{"watch"}
-	for _, m := range mounts {
-		args = append(args, m.Dir)
-	}
-	cmd := exec.Command(self, args...)
+	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
 	cmd.Dir = "/"
 	cmd.Stdin = r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		_ = w.Close()
-		return nil, fmt.Errorf("start of the watcher: %w", err)
+		return nil, nil, fmt.Errorf("start of the watcher: %w", err)
 	}
-	return func() {
+	return w, func() {
 		_, _ = w.WriteString("q")
 		_ = w.Close()
 		_ = cmd.Wait()
@@ -88,19 +98,44 @@ func watch(mounts []*fs.Mount) (stop func(), err error) {
 }
 
 func watchCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:    "watch MNT...",
+	remove := false
+	c := &cobra.Command{
+		Use:    "watch DIR...",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
 			if n, _ := io.ReadFull(os.Stdin, make([]byte, 1)); n == 1 {
 				return nil
 			}
+			act := fs.DetachDead
+			if remove {
+				act = os.Remove
+			}
 			var errs []error
 			for _, d := range dirs {
-				errs = append(errs, fs.DetachDead(d))
+				errs = append(errs, act(d))
 			}
 			return errors.Join(errs...)
 		},
 	}
+	c.Flags().BoolVar(&remove, "remove", false, "remove the directories, which exec made; else take dead mounts off them")
+	return c
+}
+
+// notify sends a state ("READY=1") to the service manager, as sd_notify(3) does. It does
+// nothing without one. A socket name that begins with @ is abstract.
+func notify(state string) error {
+	name := os.Getenv("NOTIFY_SOCKET")
+	if name == "" {
+		return nil
+	}
+	c, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: name, Net: "unixgram"})
+	if err != nil {
+		return fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	defer c.Close()
+	if _, err := c.Write([]byte(state)); err != nil {
+		return fmt.Errorf("NOTIFY_SOCKET: %w", err)
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -16,15 +17,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The exec command is three processes. The first one stays in the caller's
-// namespaces and passes signals and the exit status on. The second one is root
-// of a namespace of its own: it starts the third, which serves the files, puts
-// them into their places, and runs the command as its child.
+// The exec command consists of three processes. The first stays in the caller's
+// namespaces, and passes on signals and the exit status. The second is root of a
+// private namespace: it starts the third, which serves the files, mounts them at their
+// places, and runs the command as its child.
 
-// treeVar tells the command where the whole tree is.
+// treeVar is the environment variable with the mount point of the whole tree.
 const treeVar = "KPROBEFS_MNT"
 
-// stopGrace is how long the serving process may take to end.
+// stopGrace bounds the time in which the serving process must end.
 const stopGrace = 2500 * time.Millisecond
 
 func (p *program) execCommand() *cobra.Command {
@@ -37,7 +38,8 @@ stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
 /sys/kernel/tracing, and /proc/sys/debug, /proc/kallsyms, /proc/modules,
 /proc/version, /proc/cmdline, /dev/kmsg and some files of /proc/sys/kernel. The
 rest of the machine does not see them, and nothing is left when CMD ends. The
-exit status is that of CMD; signals are passed on to it.
+exit status is that of CMD, 126 where CMD may not be executed and 127 where it is
+not found; signals are passed on to it.
 
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
 them. The whole tree, with machine/, is at $` + treeVar + `.`,
@@ -58,14 +60,23 @@ them. The whole tree, with machine/, is at $` + treeVar + `.`,
 
 // exec is the first process.
 func (p *program) exec(f *machineFlags, args []string) error {
+	if err := needProc(); err != nil {
+		return err
+	}
 	dir, err := tempDir()
 	if err != nil {
 		return err
 	}
 	defer os.Remove(dir)
+	alive, over, err := startWatcher("--remove", dir)
+	if err != nil {
+		return err
+	}
+	defer over()
 	args = slices.Concat(p.logging.args(), []string{"inside"}, f.args(), []string{dir, "--"}, args)
 	cmd := exec.Command(self, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.ExtraFiles = []*os.File{alive}
 	privateNamespace(cmd)
 	err = runChild(cmd)
 	if cmd.ProcessState == nil && err != nil {
@@ -74,8 +85,8 @@ func (p *program) exec(f *machineFlags, args []string) error {
 	return err
 }
 
-// privateNamespace gives a command a mount namespace of its own, and a user
-// namespace where the caller is not root.
+// privateNamespace gives a command a private mount namespace, and a user namespace if
+// the caller is not root.
 func privateNamespace(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
 	if os.Geteuid() != 0 {
@@ -85,7 +96,7 @@ func privateNamespace(cmd *exec.Cmd) {
 	}
 }
 
-// tempDir makes a place for the whole tree, wherever this user may make one.
+// tempDir creates a mount point for the whole tree, wherever this user may create one.
 func tempDir() (string, error) {
 	dir, err := os.MkdirTemp("", "kprobefs-")
 	for _, other := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/var/tmp", os.Getenv("HOME"), "."} {
@@ -102,7 +113,7 @@ func tempDir() (string, error) {
 	return dir, err
 }
 
-// namespaceRemedy is what helps where no namespace can be made.
+// namespaceRemedy tells what to do when no namespace can be created.
 const namespaceRemedy = "run as root, or allow user namespaces: sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; " +
 	"in a container CAP_SYS_ADMIN or another seccomp profile"
@@ -114,7 +125,7 @@ func namespaceError(err error) error {
 	return err
 }
 
-// runChild runs a command, passes signals on to it and returns its end as an
+// runChild runs a command, passes signals on to it and returns its exit status as an
 // *exitError.
 func runChild(cmd *exec.Cmd) error {
 	sig := make(chan os.Signal, 16)
@@ -145,8 +156,8 @@ func runChild(cmd *exec.Cmd) error {
 	return err
 }
 
-// fromTerminal says whether a signal will have reached the command already: what
-// a terminal sends goes to its whole foreground process group.
+// fromTerminal reports whether the command has received a signal already: a terminal
+// sends it to the whole foreground process group.
 func fromTerminal(s os.Signal) bool {
 	if s != syscall.SIGINT && s != syscall.SIGQUIT && s != syscall.SIGWINCH {
 		return false
@@ -160,18 +171,18 @@ func fromTerminal(s os.Signal) bool {
 	return err == nil && foreground == unix.Getpgrp()
 }
 
-// exitError is an end that has its own status.
+// exitError is an error with an exit status.
 type exitError struct {
 	err    error
-	said   bool // the reason has been printed
+	said   bool // the error has been printed
 	status syscall.WaitStatus
 }
 
 func (e *exitError) Error() string { return e.err.Error() }
 func (e *exitError) Unwrap() error { return e.err }
 
-// exit gives the status to exit with; a command that died by a signal is
-// followed by that signal.
+// exit returns the exit status. If the command died by a signal, this process dies by
+// the same signal.
 func (e *exitError) exit() int {
 	if !e.said {
 		fmt.Fprintln(os.Stderr, "kprobefs:", e.err)
@@ -185,7 +196,7 @@ func (e *exitError) exit() int {
 	return 1
 }
 
-// dieBy ends this process by s where that leaves no core and no stack traces.
+// dieBy kills this process with s, unless s leaves a core or stack traces.
 func dieBy(s syscall.Signal) int {
 	if slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL}, s) {
 		signal.Reset(s)
@@ -202,6 +213,7 @@ func (p *program) insideCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
+			unix.CloseOnExec(3) // the watcher notices by it that this process has ended
 			return p.inside(f, args[0], args[1:])
 		},
 	}
@@ -211,7 +223,7 @@ func (p *program) insideCommand() *cobra.Command {
 }
 
 // inside is the second process.
-func (p *program) inside(f *machineFlags, dir string, args []string) error {
+func (p *program) inside(f *machineFlags, dir string, args []string) (err error) {
 	if args[0] == "--" {
 		args = args[1:]
 	}
@@ -229,14 +241,18 @@ func (p *program) inside(f *machineFlags, dir string, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer stop(server)
+	defer func() {
+		if stop(server) == panicStatus {
+			err = errPanicked
+		}
+	}()
 	if err := untilSignal(sig, server, ns.cover); err != nil {
 		return err
 	}
 	signal.Stop(sig)
-	name, err := exec.LookPath(args[0])
+	name, err := findCommand(args[0])
 	if err != nil {
-		return &exitError{err: err, status: 127 << 8}
+		return cannotRun(err)
 	}
 	cmd, end, err := p.supervised(name, args, ns.covered(f.debugfs()), calls)
 	if err != nil {
@@ -248,14 +264,43 @@ func (p *program) inside(f *machineFlags, dir string, args []string) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err = runChild(cmd)
 	if cmd.ProcessState == nil && err != nil {
-		return &exitError{err: err, status: 126 << 8}
+		return cannotRun(err)
 	}
 	return err
 }
 
-// untilSignal runs f, which touches the files. Should they not answer, a signal
-// ends the server, and so f. It must not run on the main thread: that is where
-// the host's kernel would leave the signal, unseen while it waits for a file.
+// findCommand searches for a command as execvp(3) does. A file in PATH that may not be
+// executed is EACCES.
+func findCommand(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	switch {
+	case errors.Is(err, exec.ErrDot): // a restriction of Go's
+		return path, nil
+	case err == nil || !errors.Is(err, exec.ErrNotFound) || name == "" || strings.Contains(name, "/"):
+		return path, err
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		at := filepath.Join(dir, name)
+		if st, serr := os.Stat(at); serr == nil && !st.IsDir() {
+			return "", &os.PathError{Op: "exec", Path: at, Err: syscall.EACCES}
+		}
+	}
+	return "", err
+}
+
+// cannotRun returns the error of a command that did not start, with the status that
+// shells use: 127 if it does not exist, 126 if it cannot be executed.
+func cannotRun(err error) error {
+	status := 126
+	if errors.Is(err, os.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
+		status = 127
+	}
+	return &exitError{err: err, status: syscall.WaitStatus(status << 8)}
+}
+
+// untilSignal runs f, which uses the files. If they do not answer, a signal ends the
+// server, and so f. f must not run on the main thread: the host's kernel would deliver
+// the signal there, where it stays pending while the thread waits for a file.
 func untilSignal(sig <-chan os.Signal, server *exec.Cmd, f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -270,12 +315,13 @@ func untilSignal(sig <-chan os.Signal, server *exec.Cmd, f func() error) error {
 	}
 }
 
-// stop ends the serving process.
-func stop(server *exec.Cmd) {
+// stop ends the serving process and returns its exit status.
+func stop(server *exec.Cmd) int {
 	_ = server.Process.Signal(syscall.SIGTERM)
 	kill := time.AfterFunc(stopGrace, func() { _ = server.Process.Kill() })
 	defer kill.Stop()
 	_ = server.Wait()
+	return server.ProcessState.ExitCode()
 }
 
 // serve starts the third process, and waits until its files are there.
@@ -293,7 +339,7 @@ func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cm
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = append([]*os.File{w}, calls...)
-	// A group of its own keeps the terminal's ^C from it.
+	// In its own group the terminal's ^C does not reach it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, err
@@ -303,7 +349,7 @@ func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cm
 		_ = f.Close()
 	}
 	if line, _ := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
-		err := cmd.Wait() // it has said why
+		err := cmd.Wait() // it has printed why
 		if err == nil {
 			err = errors.New("the serving process ended at once")
 		}
@@ -312,7 +358,7 @@ func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cm
 	return cmd, nil
 }
 
-// exists says whether something has that name.
+// exists reports whether a file with that name exists.
 func exists(path string) bool {
 	_, err := os.Lstat(path)
 	return err == nil

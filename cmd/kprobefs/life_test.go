@@ -152,8 +152,8 @@ func TestDaemonStatus(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-o", "cpus=99", dir}, "no machine has 99 vCPUs"},
-		{[]string{"--face", "nothing=" + dir, dir}, "no face"},
+		{[]string{"-o", "cpus=13", dir}, "no machine has 13 vCPUs"},
+		{[]string{"--face", "nothing=" + dir, dir}, "unknown face"},
 		{[]string{"--ready-fd", "77", dir}, "--ready-fd 77"},
 	} {
 		out, st := output(t, append([]string{"mount", "--daemon"}, c.args...)...)
@@ -224,7 +224,7 @@ func TestLogIsFull(t *testing.T) {
 func TestCheck(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
-	if out, st := output(t, "check", dir); !st.Success() || strings.Count(out, "ok  ") != 4 {
+	if out, st := output(t, "check", dir); !st.Success() || strings.Count(out, "ok  ") != 6 {
 		t.Errorf("where nothing is missing: %q, %v", out, st)
 	}
 	mounted(t, dir)

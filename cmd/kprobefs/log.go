@@ -9,13 +9,13 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// logging is how the program's own log is written. What the emulated kernel says
-// is not in it: that is in dev/kmsg.
+// logging configures the program's log. The log of the emulated kernel is not part of
+// it: that is in dev/kmsg.
 type logging struct {
 	level, format, file string
 }
 
-// newLog logs as the flags' defaults say.
+// newLog returns a logger with the flags' defaults.
 func newLog() *logrus.Logger {
 	l := logrus.New()
 	l.SetLevel(logrus.WarnLevel)
@@ -25,9 +25,9 @@ func newLog() *logrus.Logger {
 
 func (g *logging) flags(c *cobra.Command) {
 	f := c.PersistentFlags()
-	f.StringVar(&g.level, "log-level", logrus.WarnLevel.String(), "what is logged: error, warning, info or debug")
-	f.StringVar(&g.format, "log-format", "text", "how: text, or json, one object a line")
-	f.StringVar(&g.file, "log-file", "", "where to, instead of stderr; --daemon has no other place")
+	f.StringVar(&g.level, "log-level", logrus.WarnLevel.String(), "the least severe level to log: error, warning, info or debug")
+	f.StringVar(&g.format, "log-format", "text", "the format of the log: text, or json with one object per line")
+	f.StringVar(&g.file, "log-file", "", "log to this file instead of stderr; with --daemon the only way to get a log")
 	for name, values := range map[string][]string{
 		"log-level":  {"error", "warning", "info", "debug"},
 		"log-format": {"text", "json"},
@@ -36,8 +36,8 @@ func (g *logging) flags(c *cobra.Command) {
 	}
 }
 
-// apply sets l up. A log that cannot be written is no reason to stop serving: of
-// the file only the opening is checked.
+// apply configures l. It checks only that the file can be opened: a log that cannot be
+// written later is no reason to stop serving.
 func (g *logging) apply(l *logrus.Logger) error {
 	level, err := logrus.ParseLevel(g.level)
 	if err != nil {
@@ -49,7 +49,7 @@ func (g *logging) apply(l *logrus.Logger) error {
 	case "json":
 		l.SetFormatter(&logrus.JSONFormatter{})
 	default:
-		return fmt.Errorf("--log-format %q: there are text and json", g.format)
+		return fmt.Errorf("--log-format %q: the formats are text and json", g.format)
 	}
 	if g.file == "" {
 		return nil
@@ -65,7 +65,7 @@ func (g *logging) apply(l *logrus.Logger) error {
 	return nil
 }
 
-// args are the flags that make another process of this program log alike.
+// args returns the flags for another process of this program.
 func (g *logging) args() []string {
 	args := []string{"--log-level", g.level, "--log-format", g.format}
 	if g.file != "" {

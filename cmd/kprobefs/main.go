@@ -3,11 +3,11 @@
 //
 //	kprobefs mount MNT        serve the tree at MNT
 //	kprobefs exec -- CMD      run CMD with the files in their usual places
-//	kprobefs umount MNT       take the tree away
-//	kprobefs check            tell what this machine lacks for that
+//	kprobefs umount MNT       unmount the tree
+//	kprobefs check            report what this machine lacks for that
 //
-// It is also what `mount -t fuse.kprobefs none MNT -o OPTIONS` calls, and, under
-// the name mount.kprobefs, what `mount -t kprobefs none MNT -o OPTIONS` calls.
+// `mount -t fuse.kprobefs none MNT -o OPTIONS` also calls it and, under the name
+// mount.kprobefs, so does `mount -t kprobefs none MNT -o OPTIONS`.
 package main
 
 import (
@@ -21,19 +21,19 @@ import (
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
 
-	sys "github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 )
 
-// The main goroutine keeps the main thread: a parent-death signal comes when the
-// thread ends that started the child, and signals to the process go to the main
-// thread first, so that it must not wait for our own files (see untilSignal).
+// The main goroutine keeps the main thread, for two reasons: a parent-death signal is
+// sent when the thread that started the child ends, and signals to the process go to the
+// main thread first, so it must not wait for our own files (see untilSignal).
 func init() { runtime.LockOSThread() }
 
 func main() {
 	os.Exit(run(os.Args, boot))
 }
 
-// run is the program, with its name as args[0]: it returns the exit status.
+// run is the whole program, with its name as args[0]. It returns the exit status.
 func run(args []string, boot bootFunc) int {
 	p := &program{boot: boot, log: newLog()}
 	root := p.command()
@@ -49,11 +49,32 @@ func run(args []string, boot bootFunc) int {
 	case errors.As(err, &e):
 		return e.exit()
 	}
-	fmt.Fprintln(os.Stderr, "kprobefs:", err)
+	fmt.Fprintln(os.Stderr, "kprobefs:", strings.TrimSpace(err.Error()))
+	var u *usageError
+	if errors.As(err, &u) {
+		fmt.Fprint(os.Stderr, "\n", u.usage)
+	}
 	return 1
 }
 
-// program is what the commands share.
+// usageError is the error of a command with invalid arguments.
+type usageError struct {
+	err   error
+	usage string // how to call it
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// withUsage adds the usage of a command to an error about its arguments.
+func withUsage(c *cobra.Command, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &usageError{err, fmt.Sprintf("Usage:\n  %s\n\n'%s --help' tells more.\n", c.UseLine(), c.CommandPath())}
+}
+
+// program holds what the commands share.
 type program struct {
 	boot bootFunc
 	log  *logrus.Logger
@@ -87,22 +108,30 @@ func (p *program) command() *cobra.Command {
 		Use:           "kprobefs",
 		Short:         "Linux's kprobes files, with an emulated kernel behind them",
 		Long:          longHelp,
+		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			return p.logging.apply(p.log)
 		},
 	}
+	root.SetVersionTemplate("{{.Version}}")
+	root.SetFlagErrorFunc(withUsage)
 	p.logging.flags(root)
 	root.AddCommand(p.mountCommand(), p.execCommand(), umountCommand(), checkCommand(), mountedCommand(), versionCommand(),
 		p.insideCommand(), p.supervisedCommand(), lingerCommand(), watchCommand(), tryCommand())
+	for _, c := range root.Commands() {
+		if takes := c.Args; takes != nil {
+			c.Args = func(c *cobra.Command, args []string) error { return withUsage(c, takes(c, args)) }
+		}
+	}
 	return root
 }
 
 func versionCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
-		Short: "Tell what program this is and what kernel it emulates",
+		Short: "Show the version of the program and the kernels that it emulates",
 		Args:  cobra.NoArgs,
 		Run: func(cmd *cobra.Command, _ []string) {
 			fmt.Fprint(cmd.OutOrStdout(), versionText())
@@ -110,12 +139,23 @@ func versionCommand() *cobra.Command {
 	}
 }
 
+// Of what Linux's documents of kprobes name, these architectures are not emulated, and
+// these options cannot be switched off.
+const (
+	otherArchitectures = "i386, ppc64, sparc64, ia64, arm, ppc, mips, s390, parisc, loongarch"
+	fixedOptions       = "CONFIG_KPROBES, CONFIG_MODULES, CONFIG_MODULE_UNLOAD, CONFIG_KALLSYMS"
+)
+
 func versionText() string {
-	return fmt.Sprintf("%s (%s %s/%s)\nemulates Linux %s, x86_64\n", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
-		strings.Join(sys.ReleaseNames(), ", "))
+	return fmt.Sprintf(`%s (%s %s/%s)
+emulates Linux %s, x86_64
+does not emulate %s
+has %s always on; --config changes %s
+`, programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH,
+		strings.Join(kprobefs.ReleaseNames(), ", "), otherArchitectures, fixedOptions, strings.Join(kprobefs.ConfigNames(), ", "))
 }
 
-// programVersion names this program as its build does.
+// programVersion returns this program's name and version, as recorded in the build.
 func programVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return "kprobefs " + info.Main.Version

@@ -2,16 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -24,6 +25,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/debugfs"
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/integration/unshare"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kprobes"
@@ -34,45 +36,18 @@ import (
 // behind it, in a mount namespace of their own.
 const (
 	roleVar     = "KPROBEFS_TEST_ROLE"
-	roleTests   = "tests"
 	roleProgram = "program"
+	roleReal    = "real" // the program with the machine
 )
 
 func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case roleProgram:
 		os.Exit(run(os.Args, bootFake))
-	case roleTests:
-		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			os.Exit(1)
-		}
-		os.Exit(m.Run())
+	case roleReal:
+		os.Exit(run(os.Args, boot))
 	}
-	cmd := exec.Command(self, os.Args[1:]...)
-	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
-	runtime.LockOSThread()
-	if err := cmd.Start(); err != nil {
-		fmt.Fprintln(os.Stderr, "no private namespace to test in:", err)
-		os.Exit(0)
-	}
-	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by one
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for s := range interrupts {
-			_ = cmd.Process.Signal(s)
-		}
-	}()
-	_ = cmd.Wait()
-	os.Exit(cmd.ProcessState.ExitCode())
+	os.Exit(unshare.Main(m.Run))
 }
 
 // fakeSystem is a tree whose files say their own names, and one whose reads wait.
@@ -122,7 +97,7 @@ func (s *fakeSystem) setOptimization(on bool) {
 }
 
 func bootFake(o bootOptions) (system, error) {
-	if o.CPUs == 99 {
+	if o.CPUs == 13 {
 		return nil, fmt.Errorf("no machine has %d vCPUs: %w", o.CPUs, syscall.EINVAL)
 	}
 	return &fakeSystem{cpus: o.CPUs, opt: true, enabled: true}, nil
@@ -133,9 +108,12 @@ const hangVar = "KPROBEFS_TEST_HANG"
 
 type hungGuest struct{}
 
-func (hungGuest) Do(context.Context, host.Caller, host.Call, host.Leaf) (int64, []byte, error) {
+func (hungGuest) Do(context.Context, host.Caller, host.Call, host.FileOp) (int64, []byte, error) {
 	select {}
 }
+
+func (hungGuest) Closing(func(context.Context)) {}
+func (hungGuest) Stopped() <-chan struct{}      { return nil }
 
 func (s *fakeSystem) Guest() fs.Guest {
 	if os.Getenv(hangVar) != "" {
@@ -143,7 +121,11 @@ func (s *fakeSystem) Guest() fs.Guest {
 	}
 	return nil
 }
-func (s *fakeSystem) Close() error { return nil }
+func (s *fakeSystem) Died() <-chan struct{} { return nil }
+func (s *fakeSystem) LastWords() []string   { return nil }
+func (s *fakeSystem) Halt()                 {}
+func (s *fakeSystem) Close() error          { return nil }
+func (s *fakeSystem) Retire() error         { return nil }
 
 // pipeFile waits in reads.
 type pipeFile struct{ seqfile.Value }
@@ -239,13 +221,19 @@ func wantFile(t *testing.T, path, want string) {
 }
 
 func TestMountArgs(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := errors.Join(os.Mkdir("d", 0o755), os.WriteFile("x.ko", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ args, want string }{
-		{"none /mnt -o rw,dev", "mount --daemon -o rw,dev /mnt"},
-		{"-o rw none /mnt", "mount --daemon -o rw /mnt"},
-		{"none /mnt", "mount --daemon /mnt"},
-		{"/mnt -o rw", "mount --daemon -o rw /mnt"},
-		{"/mnt -orw", "mount --daemon -orw /mnt"},
-		{"mount /mnt -o rw", "mount /mnt -o rw"},
+		{"none d -o rw,dev", "mount --daemon -o rw,dev d"},
+		{"-o rw none d", "mount --daemon -o rw d"},
+		{"d -o rw", "mount --daemon -o rw d"},
+		{"d -orw", "mount --daemon -orw d"},
+		{"none d", "none d"}, // mount(8) always gives options
+		{"insmod x.ko -o rw", `unknown command "insmod" for "kprobefs", x.ko: not a directory`},
+		{"mont e -o rw", `unknown command "mont" for "kprobefs", Did you mean this?, mount, umount, e: no such file or directory`},
+		{"mount d -o rw", "mount d -o rw"},
 		{"exec ls", "exec ls"},
 		{"version", "version"},
 		{"--help", "--help"},
@@ -253,7 +241,12 @@ func TestMountArgs(t *testing.T) {
 		{"frob", "frob"},
 	} {
 		root := (&program{log: newLog()}).command()
-		if got := strings.Join(mountArgs(root, strings.Fields(c.args)), " "); got != c.want {
+		args, err := mountArgs(root, strings.Fields(c.args))
+		got := strings.Join(args, " ")
+		if err != nil {
+			got = regexp.MustCompile(`\s*\n\s*(Nor can .*: stat )?`).ReplaceAllString(err.Error(), ", ")
+		}
+		if got != c.want {
 			t.Errorf("%q: %q, want %q", c.args, got, c.want)
 		}
 	}
@@ -358,15 +351,36 @@ func serverOf(t *testing.T, dir string) int {
 }
 
 func TestMountFails(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "x.ko")
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Chdir(dir)
 	for _, c := range []struct {
 		args []string
 		want string
 	}{
+		{[]string{"mount", file}, "not a directory"},
+		{[]string{"mount", "--daemon", file}, "not a directory"},
+		{[]string{"none", file, "-o", "rw"}, "not a directory"},
+		{[]string{"insmod", file}, `unknown command "insmod"`},
+		{[]string{"mont", dir}, "Did you mean this?\n\tmount\n"},
+		{[]string{"mount", ""}, "no directory is named"},
+		{[]string{"umount", ""}, "no directory is named"},
+		{[]string{"mounted", ""}, "no directory is named"},
+		{[]string{"mount", dir, dir}, "accepts 1 arg(s), received 2\n\nUsage:\n  kprobefs mount [flags] MNT\n"},
+		{[]string{"exec"}, "Usage:\n  kprobefs exec [flags] [--] CMD [ARG]..."},
+		{[]string{"mount", "--frob", dir}, "unknown flag: --frob\n\nUsage:\n  kprobefs mount"},
+		{[]string{"mount", "--cpus", "99999", dir}, "99999 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"exec", "--cpus", "65", "true"}, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "-o", "cpus=65", dir}, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "--cpus", "-1", dir}, "-1 CPUs"},
 		{[]string{"mount", "/nonexistent/place"}, "no such file"},
 		{[]string{"mount", "--daemon", "/nonexistent/place"}, "no such file"},
-		{[]string{"mount", "-o", "cpus=99", "/nonexistent/place"}, "no machine has 99"},
+		{[]string{"mount", "-o", "cpus=13", dir}, "no machine has 13"},
 		{[]string{"mount", "-o", "cpus=x", "/tmp"}, "not a number"},
-		{[]string{"mount", "--config", "FOO=n", "/tmp"}, "there are CONFIG_"},
+		{[]string{"mount", "--config", "FOO=n", "/tmp"}, "the known names are CONFIG_"},
 		{[]string{"exec", "--config", "NR_CPUS=0", "true"}, "does not have this value"},
 		{[]string{"mount", "-o", "frob", "/tmp"}, `unknown mount option "frob"`},
 		{[]string{"mount"}, "accepts 1 arg"},
@@ -375,6 +389,28 @@ func TestMountFails(t *testing.T) {
 		out, st := output(t, c.args...)
 		if st.ExitCode() != 1 || !strings.Contains(out, c.want) {
 			t.Errorf("%v: %q, %v; want %q", c.args, out, st, c.want)
+		}
+		if at := fs.MountedOn(dir) + fs.MountedOn(file); at != "" {
+			t.Fatalf("%v: %s is mounted", c.args, at)
+		}
+	}
+}
+
+// Without /proc the program cannot start itself again, which it says.
+func TestNoProc(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"exec true", "mount /mnt", "check"} {
+		cmd := exec.Command("unshare", "-m", "sh", "-c", "mount -t tmpfs tmpfs /proc && exec "+exe+" "+args)
+		cmd.Env = append(os.Environ(), roleVar+"="+roleProgram)
+		out, err := cmd.CombinedOutput()
+		if cmd.ProcessState == nil {
+			t.Skip(err)
+		}
+		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "--proc /proc") {
+			t.Errorf("%s: %q, %v", args, out, err)
 		}
 	}
 }
@@ -426,6 +462,16 @@ ours kmsg
 
 func TestExecStatus(t *testing.T) {
 	needFuse(t)
+	dir := t.TempDir()
+	t.Setenv("PATH", os.Getenv("PATH")+":"+dir)
+	for name, text := range map[string]string{"plain": "", "lost": "#!/nonexistent/sh\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Chmod(filepath.Join(dir, "lost"), 0o755); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct {
 		args []string
 		want syscall.WaitStatus
@@ -434,14 +480,19 @@ func TestExecStatus(t *testing.T) {
 		{[]string{"sh", "-c", "exit 7"}, 7 << 8},
 		{[]string{"sh", "-c", "kill -TERM $$"}, syscall.WaitStatus(syscall.SIGTERM)},
 		{[]string{"/nonexistent/command"}, 127 << 8},
-		{[]string{"/dev/null"}, 127 << 8},
+		{[]string{"no-such-command"}, 127 << 8},
+		{[]string{"/dev/null"}, 126 << 8},
+		{[]string{dir}, 126 << 8},
+		{[]string{dir + "/plain"}, 126 << 8},
+		{[]string{"plain"}, 126 << 8},
+		{[]string{"lost"}, 126 << 8},
 	} {
 		out, st := output(t, append([]string{"exec", "--"}, c.args...)...)
 		if got := st.Sys().(syscall.WaitStatus); got != c.want {
 			t.Errorf("%v: status %#x, want %#x\n%s", c.args, got, c.want, out)
 		}
 	}
-	if out, st := output(t, "exec", "--cpus", "99", "true"); st.ExitCode() != 1 || !strings.Contains(out, "no machine has 99") {
+	if out, st := output(t, "exec", "--cpus", "13", "true"); st.ExitCode() != 1 || !strings.Contains(out, "no machine has 13") {
 		t.Errorf("a failing boot: %q, %v", out, st)
 	}
 }
@@ -465,10 +516,49 @@ func TestExecEndsWhileMachineHangs(t *testing.T) {
 	}
 }
 
-// Nothing goes on when the first process is killed.
+// Nothing goes on, and nothing is left, when processes of exec are killed.
 func TestExecKilled(t *testing.T) {
 	needFuse(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	for name, kill := range map[string]func(first int){
+		"first":  func(first int) { _ = syscall.Kill(first, syscall.SIGKILL) },
+		"second": func(first int) { _ = syscall.Kill(childOf(t, first, "inside"), syscall.SIGKILL) },
+		"third": func(first int) {
+			_ = syscall.Kill(childOf(t, childOf(t, first, "inside"), "mount"), syscall.SIGKILL)
+			_ = syscall.Kill(first, syscall.SIGTERM)
+		},
+		"watcher": func(first int) {
+			_ = syscall.Kill(childOf(t, first, "watch"), syscall.SIGKILL)
+			_ = syscall.Kill(first, syscall.SIGTERM)
+		},
+		"group": func(first int) { _ = syscall.Kill(-first, syscall.SIGKILL) },
+	} {
+		t.Run(name, func(t *testing.T) { execKilled(t, kill) })
+	}
+}
+
+// childOf finds the child of a process that was started for a command of ours.
+func childOf(t *testing.T, parent int, command string) int {
+	t.Helper()
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range strings.Fields(string(b)) {
+		line, _ := os.ReadFile("/proc/" + pid + "/cmdline")
+		if slices.Contains(strings.Split(string(line), "\x00"), command) {
+			n, _ := strconv.Atoi(pid)
+			return n
+		}
+	}
+	t.Fatalf("%d has no child for %q", parent, command)
+	return 0
+}
+
+// execKilled starts a command by exec, kills, and looks whether all ends.
+func execKilled(t *testing.T, kill func(first int)) {
 	cmd := runProgram("exec", "sh", "-c", "echo $$; exec sleep 60")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -480,11 +570,21 @@ func TestExecKilled(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Process.Kill()
+	kill(cmd.Process.Pid)
 	_ = cmd.Wait()
-	if !ends(func() bool { return errors.Is(syscall.Kill(pid, 0), syscall.ESRCH) }) {
+	if !ends(func() bool { return gone(pid) }) {
 		t.Error("the command goes on")
 	}
+	left := func() []string { l, _ := filepath.Glob(filepath.Join(os.TempDir(), "kprobefs-*")); return l }
+	if !ends(func() bool { return len(left()) == 0 }) {
+		t.Errorf("left behind: %v", left())
+	}
+}
+
+// gone says whether a process has ended. Its zombie may stay where nobody reaps it.
+func gone(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err != nil || bytes.Contains(b, []byte(") Z "))
 }
 
 func TestExecPassesSignalsAndStdin(t *testing.T) {
@@ -527,7 +627,9 @@ func TestHelpAndVersion(t *testing.T) {
 			t.Errorf("help tells of %q", hidden)
 		}
 	}
-	if out, st := output(t, "version"); !st.Success() || !strings.Contains(out, "emulates Linux 6.1") {
-		t.Errorf("version: %q, %v", out, st)
+	for _, version := range []string{"version", "--version"} {
+		if out, st := output(t, version); !st.Success() || !strings.HasPrefix(out, "kprobefs") || !strings.Contains(out, "\nemulates Linux 6.12, 6.1,") {
+			t.Errorf("%s: %q, %v", version, out, st)
+		}
 	}
 }

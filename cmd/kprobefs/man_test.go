@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -40,6 +41,51 @@ func TestManPages(t *testing.T) {
 			t.Errorf("docs/man/%s is not what the command says: make man\n%s", name, d)
 		}
 	}
+}
+
+// commandsPage has the help of all commands on one page.
+const commandsPage = "../../docs/reference/commands.md"
+
+// docs/reference/commands.md is what "kprobefs COMMAND --help" prints.
+func TestCommandsPage(t *testing.T) {
+	want := helpPage(t)
+	if *updateMan {
+		if err := os.WriteFile(commandsPage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	got, err := os.ReadFile(commandsPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(want, string(got)); d != "" {
+		t.Errorf("docs/reference/commands.md is not what the commands say: make man\n%s", d)
+	}
+}
+
+// helpPage gives the page: a heading and the help of each command that help lists.
+func helpPage(t *testing.T) string {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("# Commands\n\nWhat `kprobefs COMMAND --help` prints, written by `make man`. The manual pages are in [docs/man](../man).\n")
+	names := []string{"exec", "mount", "umount", "mounted", "check", "version"}
+	for _, name := range append([]string{""}, names...) {
+		root := (&program{log: newLog()}).command()
+		args := []string{"--help"}
+		title := "kprobefs"
+		if name != "" {
+			args, title = []string{name, "--help"}, title+" "+name
+		}
+		var out bytes.Buffer
+		root.SetArgs(args)
+		root.SetOut(&out)
+		if err := root.Execute(); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&b, "\n## %s\n\n```text\n%s```\n", title, out.String())
+	}
+	return b.String()
 }
 
 func writePages(t *testing.T, pages map[string]string) {

@@ -18,12 +18,13 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel"
 )
 
-// endGrace is how long those who use the files are waited for at the end.
+// endGrace is how long the end waits for users of the files.
 const endGrace = 500 * time.Millisecond
 
-// closeGrace is how long the machine may take to stop.
+// closeGrace bounds the time in which the machine must stop.
 const closeGrace = time.Second
 
 // mountFlags are the flags of the mount command.
@@ -50,17 +51,26 @@ func (p *program) mountCommand() *cobra.Command {
 SIGINT, SIGTERM or 'kprobefs umount MNT'; with --daemon it returns when the files
 are there, or with the reason and a status that is not 0.
 
-To a service manager (Type=notify) it says that it is ready, and that it ends. At
-SIGUSR1 it logs what it holds (level info).
+It tells a service manager (Type=notify) when it is ready and when it ends. On
+SIGUSR1 it logs the sizes of what it holds (level info).
 
 Mounted by root the files are there for all users, with Linux's modes. An
-ordinary user needs fusermount3, or a user namespace (unshare -Urm).
+ordinary user needs fusermount3, or a user namespace (unshare -Urm); the files
+are then theirs, to whom they answer as to root, and nobody else may enter.
 
-Should the program be killed, a process that watches it takes the mount away; and
-whatever a killed one left is taken away by the next one that mounts there. Other
-trees of this program are not touched: each has a kernel of its own.
+If the program is killed, a process that watches it unmounts the tree; a tree that
+is left nevertheless is unmounted by the next kprobefs that mounts there. Other trees
+of this program are not affected: each has its own kernel.
 
-Options (-o, separated by commas): cpus=N, release=NAME, lockdown=LEVEL, config=NAME=VALUE, ro, and mount(8)'s
+When the emulated kernel panics, its last messages go to standard error. With
+--panic=stop, the default, its log (dev/kmsg) and machine/ can still be read and
+names be listed; requests to all other files fail with EIO, and the program ends,
+when it is told to, with status ` + strconv.Itoa(panicStatus) + `. With --panic=reboot the machine boots again
+behind the same mount, without probes, events, buffers and modules; files that
+were open give EIO.
+
+Options (-o, separated by commas): cpus=N, release=NAME, memory=SIZE, lockdown=LEVEL,
+watchdog=ACTION[:SECONDS], config=NAME=VALUE, panic=stop|reboot, ro, and mount(8)'s
 usual ones. Others are refused.`,
 		Example: `  kprobefs mount /mnt
   kprobefs mount --daemon --cpus 2 /mnt && cat /mnt/kprobes/list
@@ -73,7 +83,7 @@ usual ones. Others are refused.`,
 	}
 	c.Flags().StringArrayVarP(&f.options, "options", "o", nil, "mount options")
 	c.Flags().BoolVar(&f.daemon, "daemon", false, "go to the background once the files are there")
-	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "make the directory MNT where there is none")
+	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.faces, "face", nil, "mount a part as well, under its Linux name: debugfs=DIR or tracefs=DIR")
@@ -87,7 +97,7 @@ usual ones. Others are refused.`,
 	return c
 }
 
-// apply takes our own options out of the -o lists and returns those for mount(2).
+// apply removes our options from the -o lists and returns those for mount(2).
 func (f *mountFlags) apply() ([]string, error) {
 	var rest []string
 	for _, list := range f.options {
@@ -97,8 +107,8 @@ func (f *mountFlags) apply() ([]string, error) {
 			case "", "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail",
 				"allow_other", "default_permissions", "relatime", "norelatime", "strictatime", "noatime", "atime",
 				"diratime", "nodiratime", "async":
-				// allow_other is so already; permissions are checked by the daemon;
-				// the files have no access times.
+				// allow_other is the default, the daemon checks permissions,
+				// and the files have no access times.
 			case "cpus":
 				n, err := strconv.Atoi(value)
 				if err != nil || n < 1 {
@@ -107,15 +117,21 @@ func (f *mountFlags) apply() ([]string, error) {
 				f.cpus = n
 			case "lockdown":
 				f.locked = value
+			case "watchdog":
+				f.dog = value
+			case "memory":
+				f.memory = value
 			case "release":
 				f.release = value
+			case "panic":
+				f.panics = value
 			case "config":
 				f.config = append(f.config, value)
 			case "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
 				rest = append(rest, name)
 			default:
 				if strings.HasPrefix(name, "x-") || name == "comment" {
-					continue // what fstab(5) tells other programs
+					continue // options in fstab(5) for other programs
 				}
 				return nil, fmt.Errorf("unknown mount option %q", o)
 			}
@@ -129,8 +145,10 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err != nil {
 		return err
 	}
-	dir, err = filepath.Abs(dir)
-	if err != nil {
+	if dir, err = absolute(dir); err != nil {
+		return err
+	}
+	if err := needProc(); err != nil {
 		return err
 	}
 	machine, err := f.machineFlags.options()
@@ -143,7 +161,16 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	case f.daemon:
 		return p.background(f, dir)
 	}
-	if f.mkdir && !fs.Ours(dir) { // a dead mount of ours stands on a directory
+	if err := f.place(dir); err != nil {
+		return err
+	}
+	return p.run(f, dir, options, machine)
+}
+
+// place creates the directory if --mkdir is set. It fails with EBUSY if a kprobefs is
+// mounted there.
+func (f *mountFlags) place(dir string) error {
+	if f.mkdir && !fs.Ours(dir) { // a dead mount of ours covers a directory
 		if err := os.MkdirAll(dir, 0o755); err != nil {
 			return err
 		}
@@ -151,6 +178,12 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if !f.noWatch && fs.Served(dir) {
 		return fmt.Errorf("%s: a kprobefs is mounted there: %w; kprobefs umount takes it away", dir, syscall.EBUSY)
 	}
+	return nil
+}
+
+// run boots the machine, mounts its files at dir and serves them until a signal
+// or an unmount ends it.
+func (p *program) run(f *mountFlags, dir string, options []string, machine bootOptions) (err error) {
 	end := make(chan os.Signal, 2)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	state := make(chan os.Signal, 1)
@@ -161,15 +194,22 @@ func (p *program) mount(f *mountFlags, dir string) error {
 			return err
 		}
 	}
-	sys, err := p.boot(machine)
-	if err != nil {
+	live := &served{boot: p.boot, options: machine, log: p.log, faces: f.faces}
+	if live.reboots, err = parsePanic(f.panics); err != nil {
 		return err
 	}
-	defer closeInTime(sys)
-	mounts, err := p.mountAll(sys, dir, options, f.faces)
+	if live.sys, err = p.boot(machine); err != nil {
+		return err
+	}
+	defer live.close()
+	if os.Getenv("GOMEMLIMIT") == "" {
+		machine.Limit.Guide()
+	}
+	err = live.mount(dir, options)
+	mounts := live.mounts
 	grace := endGrace
 	if f.noWatch {
-		grace = 0 // the namespace ends with us
+		grace = 0 // the namespace ends with this process
 	}
 	defer func() { detachAll(mounts, grace) }()
 	if err != nil {
@@ -185,22 +225,40 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err := ready(f); err != nil {
 		return err
 	}
-	for ended := false; !ended; {
-		select {
-		case s := <-end:
-			ended = true
-			p.log.WithField("signal", s.String()).Info("ending")
-		case <-mounts[0].Done():
-			ended = true
-			p.log.Info("unmounted")
-		case <-state:
-			p.logState(mounts)
-		}
+	p.follow(live, end, state)
+	if live.hasDied() { // just before the end: nobody will ask for another machine
+		live.reboots = false
+		live.afterPanic()
 	}
-	return notify("STOPPING=1")
+	if err := notify("STOPPING=1"); err != nil {
+		return err
+	}
+	if live.panicked {
+		return errPanicked
+	}
+	return nil
 }
 
-// logState logs what the program holds: it must not grow with use.
+// follow returns when a signal or an unmount ends the program. It logs the program's
+// state on request, and handles a panic of the machine.
+func (p *program) follow(live *served, end, state <-chan os.Signal) {
+	for {
+		select {
+		case s := <-end:
+			p.log.WithField("signal", s.String()).Info("ending")
+			return
+		case <-live.mounts[0].Done():
+			p.log.Info("unmounted")
+			return
+		case <-live.died():
+			live.afterPanic()
+		case <-state:
+			p.logState(live.mounts)
+		}
+	}
+}
+
+// logState logs the sizes of what the program holds; they must not grow with use.
 func (p *program) logState(mounts []*fs.Mount) {
 	var mem runtime.MemStats
 	runtime.ReadMemStats(&mem)
@@ -213,14 +271,24 @@ func (p *program) logState(mounts []*fs.Mount) {
 	}).Info("state")
 }
 
+// checkCPUs checks whether a kernel can have n vCPUs; 0 means as many as this machine.
 func checkCPUs(n int) error {
-	if n < 0 {
-		return fmt.Errorf("%d vCPUs: at least one is needed", n)
+	if n < 0 || n > kernel.MaxCPUs {
+		return fmt.Errorf("%d CPUs: the emulated kernel can have 1 to %d", n, kernel.MaxCPUs)
 	}
 	return nil
 }
 
-// closeInTime stops the machine; one that does not stop is left to the exit.
+// absolute returns the absolute path of a directory argument. An empty argument, most
+// often an unset variable, does not mean the current directory: it is ENOENT.
+func absolute(dir string) (string, error) {
+	if dir == "" {
+		return "", fmt.Errorf("no directory is named: the argument is empty: %w", syscall.ENOENT)
+	}
+	return filepath.Abs(dir)
+}
+
+// closeInTime stops the machine. If that takes too long, the process exits anyway.
 func closeInTime(s system) {
 	done := make(chan struct{})
 	go func() {
@@ -233,33 +301,8 @@ func closeInTime(s system) {
 	}
 }
 
-// mountAll mounts the tree, and faces of it.
-func (p *program) mountAll(sys system, dir string, options, faces []string) ([]*fs.Mount, error) {
-	tree := fs.New(sys.Guest(), p.log)
-	rows := sys.Tree()
-	root := &seqfile.Row{Mode: 0o755, Kind: seqfile.Ours, Dir: rows}
-	m, err := tree.Mount(root, dir, fs.MountOptions{Options: options})
-	if err != nil {
-		return nil, err
-	}
-	mounts := []*fs.Mount{m}
-	for _, face := range faces {
-		name, at, _ := strings.Cut(face, "=")
-		row, err := faceRow(rows, name)
-		if err != nil {
-			return mounts, err
-		}
-		m, err := tree.Mount(row, at, fs.MountOptions{Options: options, Source: name})
-		if err != nil {
-			return mounts, err
-		}
-		mounts = append(mounts, m)
-	}
-	return mounts, nil
-}
-
-// faceRow gives the root of a face: a debugfs with kprobes and tracing in it, or
-// tracing alone as a tracefs.
+// faceRow returns the root of a face: a debugfs with kprobes and tracing, or tracing
+// alone as a tracefs.
 func faceRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 	tracing := seqfile.Find(tree, "tracing")
 	switch {
@@ -274,10 +317,10 @@ func faceRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 	case name == "tracefs" && tracing != nil:
 		return tracing, nil
 	}
-	return nil, fmt.Errorf("no face %q: there are debugfs and tracefs", name)
+	return nil, fmt.Errorf("unknown face %q; the faces are debugfs and tracefs", name)
 }
 
-// detachAll ends all mounts, within the grace time together.
+// detachAll ends all mounts, within the grace time in total.
 func detachAll(mounts []*fs.Mount, grace time.Duration) {
 	for _, m := range mounts {
 		_ = m.Detach()
@@ -288,7 +331,7 @@ func detachAll(mounts []*fs.Mount, grace time.Duration) {
 	}
 }
 
-// ready tells who started us that the files are there.
+// ready tells the process that started this one that the files are there.
 func ready(f *mountFlags) error {
 	if err := notify("READY=1"); err != nil {
 		return err
@@ -307,7 +350,7 @@ func ready(f *mountFlags) error {
 	return unix.Dup3(int(null.Fd()), 2, 0)
 }
 
-// writeReady writes a line to a descriptor that was handed to us; -1 is none.
+// writeReady writes a line to a descriptor that was passed to this process, unless it is -1.
 func writeReady(fd int) error {
 	if fd < 0 {
 		return nil
@@ -325,15 +368,15 @@ func writeReady(fd int) error {
 func umountCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "umount MNT",
-		Short: "Take a tree away at once, even while it is in use",
-		Long: `Take the tree at the directory MNT away at once, even while it is in use: files
-that are open, and other places where the tree is bound, stay usable for half a
-second, then the program that serves it ends. A tree whose program has been killed
-is taken away too. What is no mount of this program is left alone.`,
+		Short: "Unmount a tree at once, even while it is in use",
+		Long: `Unmount the tree at the directory MNT at once, even while it is in use: open files,
+and other places where the tree is bound, stay usable for half a second, then the
+program that serves it ends. A tree whose program has been killed is unmounted, too.
+Mounts of other programs are not touched.`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := filepath.Abs(args[0])
+			dir, err := absolute(args[0])
 			if err != nil {
 				return err
 			}
@@ -345,7 +388,7 @@ is taken away too. What is no mount of this program is left alone.`,
 	}
 }
 
-// completeDir completes an argument with the names of directories.
+// completeDir completes an argument with names of directories.
 func completeDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 	if len(args) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp

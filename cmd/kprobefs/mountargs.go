@@ -7,10 +7,12 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/kprobefs/kprobefs/fs"
 )
 
-// commandArgs gives the arguments of our commands for those that the program was
-// called with; args[0] is the name it was called by.
+// commandArgs converts the arguments that the program was called with to those of our
+// commands; args[0] is the name under which it was called.
 func commandArgs(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, nil
@@ -19,11 +21,11 @@ func commandArgs(root *cobra.Command, args []string) ([]string, error) {
 	case "mount.kprobefs", "mount.fuse.kprobefs":
 		return helperArgs(args[1:])
 	}
-	return mountArgs(root, args[1:]), nil
+	return mountArgs(root, args[1:])
 }
 
-// helperArgs turns those that mount(8) gives its helpers, `SOURCE MNT [-sfnv]
-// [-N NAMESPACE] [-o OPTIONS] [-t TYPE.SUBTYPE]`, into those of the mount command.
+// helperArgs converts the arguments that mount(8) passes to its helpers, `SOURCE MNT
+// [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE.SUBTYPE]`, to those of the mount command.
 func helperArgs(args []string) ([]string, error) {
 	var dirs, flags []string
 	for i := 0; i < len(args); i++ {
@@ -39,7 +41,7 @@ func helperArgs(args []string) ([]string, error) {
 		case a == "-f":
 			flags = append(flags, "--fake")
 		case len(a) > 1 && strings.Trim(a, "-nsv") == "":
-			// -n: there is no mtab; -s: unknown options are refused all the same.
+			// -n: there is no mtab; -s: unknown options are refused nevertheless.
 		case strings.HasPrefix(a, "-"):
 			return nil, fmt.Errorf("unknown flag %q; mount.kprobefs takes SOURCE MNT [-o OPTIONS]", a)
 		default:
@@ -52,9 +54,11 @@ func helperArgs(args []string) ([]string, error) {
 	return append(append([]string{"mount", "--daemon"}, flags...), dirs[1]), nil
 }
 
-// mountArgs turns the arguments that mount(8) passes through mount.fuse3,
-// `SOURCE MNT -o OPTIONS` or `MNT -o OPTIONS`, into those of the mount command.
-func mountArgs(root *cobra.Command, args []string) []string {
+// mountArgs converts the arguments that mount(8) passes through mount.fuse3,
+// `SOURCE MNT -o OPTIONS` or `MNT -o OPTIONS`, to those of the mount command. There
+// always are options. Arguments without them, or whose last one is not a directory, are a
+// misspelt command, and must not mount anything.
+func mountArgs(root *cobra.Command, args []string) ([]string, error) {
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
@@ -68,13 +72,21 @@ func mountArgs(root *cobra.Command, args []string) []string {
 		case strings.HasPrefix(a, "-o"):
 			flags = append(flags, a)
 		case strings.HasPrefix(a, "-"):
-			return args
+			return args, nil
 		default:
 			dirs = append(dirs, a)
 		}
 	}
-	if len(dirs) == 0 || len(dirs) > 2 || slices.Contains(names, dirs[0]) || len(dirs) == 1 && len(flags) == 0 {
-		return args
+	if len(dirs) == 0 || len(dirs) > 2 || slices.Contains(names, dirs[0]) || len(flags) == 0 {
+		return args, nil
 	}
-	return append(append([]string{"mount", "--daemon"}, flags...), dirs[len(dirs)-1])
+	dir := dirs[len(dirs)-1]
+	if err := fs.MountPlace(dir); err != nil {
+		why := fmt.Sprintf("unknown command %q", dirs[0])
+		if _, _, unknown := root.Find(dirs[:1]); unknown != nil { // cobra finds the root for some words, such as a line feed
+			why = strings.TrimSpace(unknown.Error())
+		}
+		return nil, fmt.Errorf("%s\n\nNor can this be mount(8)'s [SOURCE] MNT -o OPTIONS: %w", why, err)
+	}
+	return append(append([]string{"mount", "--daemon"}, flags...), dir), nil
 }

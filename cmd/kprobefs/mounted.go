@@ -9,12 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Programs that look for "tracefs" in /proc/mounts, and find there a FUSE of
-// that name, mount one themselves: the host's would hide ours. So a mount(2) of
-// tracefs or debugfs on a place of ours is answered by the supervisor with
-// success, and nothing is mounted: what was asked for is there.
+// Programs that look for "tracefs" in /proc/mounts, and find a FUSE of another type,
+// mount a tracefs themselves: the host's, which would hide ours. So the supervisor
+// answers a mount(2) of tracefs or debugfs on one of our mount points with success,
+// without mounting anything: ours is there already.
 
-// mounted says whether a mount(2) asks for what already is there.
+// mounted reports whether a mount(2) asks for what is mounted already.
 func (s *supervisor) mounted(n *seccompNotif) bool {
 	const other = unix.MS_REMOUNT | unix.MS_BIND | unix.MS_MOVE | unix.MS_SHARED | unix.MS_PRIVATE | unix.MS_SLAVE | unix.MS_UNBINDABLE
 	tid, target, kind, flags := int(n.pid), n.args[1], n.args[2], n.args[3]
@@ -31,7 +31,7 @@ func (s *supervisor) mounted(n *seccompNotif) bool {
 	if !filepath.IsAbs(path) {
 		from = "cwd"
 	}
-	// In a namespace or a root of its own the command's path may mean another place.
+	// In another namespace or root the command's path may mean another place.
 	there, err := placeOf(fmt.Sprintf("/proc/%d/%s/%s", tid, from, path))
 	if err != nil {
 		return false
@@ -43,7 +43,7 @@ func (s *supervisor) mounted(n *seccompNotif) bool {
 	})
 }
 
-// place says which directory something is, under whatever name.
+// place identifies a directory, whatever its name.
 type place struct{ dev, ino uint64 }
 
 func placeOf(path string) (place, error) {
@@ -54,7 +54,7 @@ func placeOf(path string) (place, error) {
 	return place{uint64(st.Dev), st.Ino}, nil //nolint:unconvert // Dev is narrower on some architectures
 }
 
-// succeed answers a call with 0; it is not made.
+// succeed answers a call with 0, without making it.
 func succeed(listener int, id uint64) {
 	r := seccompNotifResp{id: id}
 	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))

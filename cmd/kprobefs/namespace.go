@@ -12,14 +12,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where Linux has them.
+// The paths of the files on Linux.
 const (
 	debugfsDir = "/sys/kernel/debug"
 	tracefsDir = "/sys/kernel/tracing"
 )
 
-// binds are the files and directories of the tree that stand for others of the
-// host. All files of sys/kernel come with them.
+// binds are the files and directories of the tree that are mounted over the host's.
+// In addition there are all files of sys/kernel.
 var binds = []struct{ from, to string }{
 	{"sys/debug", "/proc/sys/debug"},
 	{"proc/kallsyms", "/proc/kallsyms"},
@@ -35,15 +35,18 @@ type namespace struct {
 	tree string // where the whole tree is mounted
 }
 
-// prepare makes the namespace private, takes the host's own tracefs and debugfs
-// away (tools would find them by /proc/mounts and trace the host), and sees to it
-// that there are directories to mount on.
+// prepare makes the namespace private, unmounts the host's tracefs and debugfs (tools
+// would find them in /proc/mounts and trace the host), and makes sure that the
+// directories to mount on exist.
 func (ns *namespace) prepare() error {
+	if f := checkSys(); f.err != nil {
+		return fmt.Errorf("no /sys/kernel is here for the files to stand in: %w; %s", f.err, f.remedy)
+	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)
 	}
 	for _, dir := range mountsOf("tracefs", "debugfs") {
-		// Refused in a user namespace; then ours covers it.
+		// In a user namespace this is refused; then our mount covers it.
 		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
 			ns.log.WithFields(logrus.Fields{"dir": dir, "err": err}).Debug("umount of the host's")
 		}
@@ -51,7 +54,7 @@ func (ns *namespace) prepare() error {
 	return ns.need("/sys/kernel", true, "debug", "tracing")
 }
 
-// mountsOf lists where filesystems of these types are mounted, the last one first.
+// mountsOf returns the mount points of filesystems of these types, the last one first.
 func mountsOf(types ...string) []string {
 	b, err := os.ReadFile("/proc/self/mounts")
 	if err != nil {
@@ -67,12 +70,12 @@ func mountsOf(types ...string) []string {
 	return dirs
 }
 
-// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts
-// use. Where it is missing it is not put there, for that takes another file
-// system in the place of the whole directory.
+// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts use.
+// Where it is missing it is not added, because that needs another file system in place
+// of the whole directory.
 const rareKnob = "stack_tracer_enabled"
 
-// cover binds files of the mounted tree over those of the host.
+// cover bind-mounts files of the tree over those of the host.
 func (ns *namespace) cover() error {
 	list := slices.Clone(binds)
 	knobs, err := os.ReadDir(filepath.Join(ns.tree, "sys/kernel"))
@@ -100,15 +103,15 @@ func (ns *namespace) cover() error {
 			continue
 		}
 		if err := unix.Mount(from, b.to, "", unix.MS_BIND, ""); err != nil {
-			// A file of /proc that the host has not (modules, kallsyms) has no place.
+			// A file of /proc that the host lacks (modules, kallsyms) cannot be added.
 			ns.log.WithFields(logrus.Fields{"file": b.to, "err": err}).Info("not covered")
 		}
 	}
 	return nil
 }
 
-// covered lists where files of the tree may be, for who knows them by path; more is
-// another place of debugfs, or "".
+// covered returns the paths at which files of the tree may be mounted; more is another
+// path of debugfs, or "".
 func (ns *namespace) covered(more string) []string {
 	places := []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/dev/kmsg"}
 	if more != "" {
@@ -117,9 +120,9 @@ func (ns *namespace) covered(more string) []string {
 	return places
 }
 
-// need makes names exist in a directory that nothing can be created in, as /sys
-// and /proc are: a tmpfs with binds of all that is there, and with the names,
-// takes its place. It does nothing where they exist.
+// need makes names exist in a directory in which nothing can be created, such as /sys
+// and /proc: it covers the directory with a tmpfs that has bind mounts of all present
+// entries, and the names. It does nothing if they exist.
 func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	missing := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return exists(filepath.Join(dir, n)) })
 	if len(missing) == 0 {
@@ -149,8 +152,8 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	return nil
 }
 
-// tmpfs mounts an empty one. The tree's own place serves until it is moved away
-// or covered.
+// tmpfs mounts an empty tmpfs, at the tree's mount point until it is moved away or
+// covered.
 func (ns *namespace) tmpfs() (string, error) {
 	if err := unix.Mount("tmpfs", ns.tree, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 		return "", fmt.Errorf("tmpfs: %w", err)

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -18,26 +17,30 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
 )
 
-// exec runs its command under a seccomp filter that has the host's kernel ask
-// before some system calls, by a user notification; all of them are then made.
+// exec runs its command under a seccomp filter that sends a user notification before
+// some system calls. All of them are then made, except as said below.
 //
-// Before an lseek(2) that wants to know the position (SEEK_CUR), the supervisor
-// puts the position of a file of ours right: writes to some files leave it where
-// it is, but FUSE has no word for that and the host's kernel moves it.
+// Before an lseek(2) that asks for the position (SEEK_CUR), the supervisor corrects the
+// position of a file of ours: writes to some files do not move it, but FUSE cannot
+// express that, and the host's kernel moves it.
 //
-// Before a call of tracedCalls, while somebody watches, the guest makes the same
-// call, so that probes see it (traced.go, calls.go).
+// Before a call of tracedCalls, while somebody watches, the guest makes the same call,
+// so that probes see it (traced.go, calls.go).
 //
-// A mount(2) of tracefs or debugfs where ours stands succeeds and does nothing
+// A mount(2) of tracefs or debugfs on one of our mount points succeeds and does nothing
 // (mounted.go).
 //
-// Other calls are not touched, and where the filter cannot be had the command
-// runs without. The filter stays with processes that outlive the command, so
-// someone must stay who answers them: linger.
+// Calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
+// probes are refused (refused.go).
+//
+// Other calls are not affected, and if the filter cannot be installed the command runs
+// without it. The filter stays with processes that outlive the command, so a process
+// must remain that answers them: linger.
 
 // seccompNotif is struct seccomp_notif.
 type seccompNotif struct {
@@ -57,7 +60,7 @@ type seccompNotifResp struct {
 	flags uint32
 }
 
-// auditArch is how a filter knows the system call's numbers.
+// auditArch returns the architecture's number in filters, and whether it is known.
 func auditArch() (uint32, bool) {
 	switch runtime.GOARCH {
 	case "amd64":
@@ -68,40 +71,56 @@ func auditArch() (uint32, bool) {
 	return 0, false
 }
 
-// callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME
-// and PR_SET_MEMORY_MERGE, of mount(2) and of calls, and allows all else. Offsets are those of struct
-// seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
+// callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
+// PR_SET_MEMORY_MERGE, of mount(2), of calls, of perf_event_open(2), and of bpf(2) with
+// one of bpfCommands, and allows everything else. In the other system call tables that
+// programs on this machine may use it knows only the last two. Offsets are those of
+// struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
 		answer = unix.BPF_RET | unix.BPF_K
 	)
-	n := uint8(len(calls))
-	f := []unix.SockFilter{
-		{Code: load, K: 4},
-		{Code: equal, K: arch, Jf: n + 9},
-		{Code: load, K: 0},
+	ask := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF}
+	allow := unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW}
+	// only notifies when the call has the number nr, and its argument is one of the values, if there are any.
+	only := func(f []unix.SockFilter, nr uint32, argument int, values ...uint32) []unix.SockFilter {
+		if len(values) == 0 {
+			return append(f, unix.SockFilter{Code: equal, K: nr, Jf: 1}, ask)
+		}
+		n := uint8(len(values))
+		f = append(f, unix.SockFilter{Code: equal, K: nr, Jf: n + 3}, unix.SockFilter{Code: load, K: 16 + 8*uint32(argument)})
+		for i, v := range values {
+			f = append(f, unix.SockFilter{Code: equal, K: v, Jt: n - uint8(i)})
+		}
+		return append(f, allow, ask)
 	}
-	for i, c := range calls {
-		f = append(f, unix.SockFilter{Code: equal, K: c.host, Jt: n - uint8(i) + 8})
+	f := []unix.SockFilter{{Code: load, K: 4}, {Code: equal, K: arch, Jt: 1}, {Code: unix.BPF_JMP | unix.BPF_JA}, {Code: load, K: 0}}
+	const skip = 2 // the jump to the other tables
+	for _, c := range calls {
+		f = only(f, c.host, 0)
 	}
-	return append(f,
-		unix.SockFilter{Code: equal, K: unix.SYS_MOUNT, Jt: 8},
-		unix.SockFilter{Code: equal, K: unix.SYS_PRCTL, Jf: 3},
-		unix.SockFilter{Code: load, K: 16},
-		unix.SockFilter{Code: equal, K: unix.PR_SET_NAME, Jt: 5},
-		unix.SockFilter{Code: equal, K: unix.PR_SET_MEMORY_MERGE, Jt: 4, Jf: 3},
-		unix.SockFilter{Code: equal, K: unix.SYS_LSEEK, Jf: 2},
-		unix.SockFilter{Code: load, K: 16 + 2*8},
-		unix.SockFilter{Code: equal, K: unix.SEEK_CUR, Jt: 1},
-		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_ALLOW},
-		unix.SockFilter{Code: answer, K: unix.SECCOMP_RET_USER_NOTIF},
-	)
+	f = only(f, unix.SYS_MOUNT, 0)
+	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
+	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
+	others := []unix.SockFilter{}
+	for _, k := range kernelNumbers {
+		if k.arch == arch {
+			f = only(only(f, k.perf, 0), k.bpf, 0, bpfCommands...)
+			continue
+		}
+		of := only(only([]unix.SockFilter{{Code: load, K: 0}}, k.perf, 0), k.bpf, 0, bpfCommands...)
+		others = append(others, unix.SockFilter{Code: load, K: 4}, unix.SockFilter{Code: equal, K: k.arch, Jf: uint8(len(of))})
+		others = append(others, of...)
+	}
+	f = append(f, allow)
+	f[skip].K = uint32(len(f) - skip - 1)
+	return append(append(f, others...), allow)
 }
 
-// supervised gives a command that becomes args under the filter, and starts to
-// supervise once it runs; end is called when it has ended.
+// supervised returns a command that runs args under the filter, and supervises it once
+// it runs; end is called when it has ended.
 func (p *program) supervised(name string, args, dirs []string, calls *callClient) (cmd *exec.Cmd, end func(), err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
@@ -125,18 +144,18 @@ func (p *program) supervised(name string, args, dirs []string, calls *callClient
 		_ = theirs.Close()
 		_ = ours.Close()
 		select {
-		case <-over: // nobody has the filter any more, or nobody ever had
+		case <-over: // no process has the filter any more, or none ever had
 		case <-time.After(lingerGrace):
 			p.linger(<-listener)
 		}
 	}, nil
 }
 
-// lingerGrace is how long the filter's last process may take to end after the command.
+// lingerGrace is how long the last process with the filter may outlive the command.
 const lingerGrace = 20 * time.Millisecond
 
-// linger leaves a process behind that lets all calls go on for those who outlive
-// the command.
+// linger leaves a process behind that allows all calls of processes that outlive the
+// command.
 func (p *program) linger(listener int) {
 	cmd := exec.Command(self, "linger")
 	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(listener), "listener")}
@@ -149,7 +168,7 @@ func (p *program) linger(listener int) {
 	_ = cmd.Process.Release()
 }
 
-// lingerCommand is that process. Its descriptor 3 is the listener.
+// lingerCommand is the command of that process. Its descriptor 3 is the listener.
 func lingerCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "linger",
@@ -201,21 +220,24 @@ func receiveFD(f *os.File) (int, error) {
 	return fds[0], nil
 }
 
-// supervisor answers for one filter.
+// supervisor answers the notifications of one filter.
 type supervisor struct {
 	log      *logrus.Logger
 	listener int
-	dirs     []string    // where our files are
-	calls    *callClient // to who serves them
+	dirs     []string    // where our files are mounted
+	calls    *callClient // to the serving process
 	traced   map[int32]*tracedCall
+	refuser  *refuser
+	groups   threadGroups
 }
 
 func newSupervisor(log *logrus.Logger, listener int, dirs []string, calls *callClient) *supervisor {
 	s := &supervisor{log: log, listener: listener, dirs: dirs, calls: calls, traced: map[int32]*tracedCall{}}
-	for i := range tracedCalls {
-		s.traced[int32(tracedCalls[i].host)] = &tracedCalls[i]
+	s.refuser = newRefuser(func(why string) { log.Warn(why) })
+	for _, c := range append(slices.Clone(tracedCalls), tracedCall{unix.SYS_PRCTL, guestPrctl, -1, -1, -1, false, 0}) {
+		c.bit = kprobefs.CallBit(c.guest)
+		s.traced[int32(c.host)] = &c
 	}
-	s.traced[unix.SYS_PRCTL] = &tracedCall{unix.SYS_PRCTL, guestPrctl, -1, -1, -1, false}
 	return s
 }
 
@@ -226,23 +248,22 @@ func (s *supervisor) run() {
 	}
 }
 
-// hurry has the notifications of a listener taken as fast as this machine can.
-// Until one is taken a signal interrupts the call, which then fails with EINTR
-// where the signal's handler does not restart calls; open(2) and fork(2) never do
-// so on their own. What is not allowed, or not known to the host's kernel, is
-// left out.
+// hurry makes the kernel deliver a listener's notifications as fast as possible. Until
+// one is received, a signal interrupts the call, which then fails with EINTR if the
+// signal's handler does not restart calls; open(2) and fork(2) never do that otherwise.
+// Settings that are not allowed, or that the host's kernel does not know, are skipped.
 func hurry(listener int) {
 	runtime.LockOSThread()
 	soon := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	if unix.SchedSetAttr(0, soon, 0) != nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 	}
-	// Who notifies hands its processor over at once; since Linux 6.6.
+	// The notifying task hands its processor over at once; since Linux 6.6.
 	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, syncWakeUp)
 }
 
-// receive takes one notification; false: there will be none.
+// receive handles one notification. It returns false when there will be no more.
 func receive(listener int, answer func(*seccompNotif)) bool {
 	poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	if _, err := unix.Poll(poll, -1); err != nil {
@@ -254,15 +275,21 @@ func receive(listener int, answer func(*seccompNotif)) bool {
 	var n seccompNotif
 	if err := seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err == nil {
 		answer(&n)
-	} // else who asked has been killed
+	} // otherwise the notifying task has been killed
 	return true
 }
 
-// answer lets the call go on, at once if there is nothing to do before. What
-// there is must not hold up others.
+// answer allows the call, at once if there is nothing to do before. Work before it must
+// not delay other notifications.
 func (s *supervisor) answer(n *seccompNotif) {
 	call := s.traced[n.nr]
 	switch {
+	case call == nil && n.nr != unix.SYS_MOUNT && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
+		if errno := s.refuser.refuse(n); errno != 0 {
+			fail(s.listener, n.id, errno)
+		} else {
+			goOn(s.listener, n.id)
+		}
 	case n.nr == unix.SYS_MOUNT:
 		go func() {
 			if s.mounted(n) {
@@ -271,7 +298,7 @@ func (s *supervisor) answer(n *seccompNotif) {
 				goOn(s.listener, n.id)
 			}
 		}()
-	case call != nil && s.calls.watched():
+	case call != nil && s.calls.wants(call):
 		go func() {
 			s.trace(n, call)
 			goOn(s.listener, n.id)
@@ -289,15 +316,21 @@ func (s *supervisor) answer(n *seccompNotif) {
 	}
 }
 
-// ours says whether a descriptor is one of our files.
+// ours reports whether a descriptor is one of our files.
 func (s *supervisor) ours(tid, fd int) bool {
 	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
 	return err == nil && below(path, s.dirs)
 }
 
-// goOn lets the call be made. It fails only where the caller has been killed.
+// goOn allows the call. It fails only if the caller has been killed.
 func goOn(listener int, id uint64) {
 	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// fail answers a call with an errno, without making it.
+func fail(listener int, id uint64, errno syscall.Errno) {
+	r := seccompNotifResp{id: id, err: -int32(errno)}
 	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
@@ -308,8 +341,8 @@ func seccompIoctl(fd int, command uintptr, arg unsafe.Pointer) error {
 	return nil
 }
 
-// rightPosition sets the position of a thread's descriptor to the one that Linux
-// would have. ENOTTY: it is not of our tree, or a directory.
+// rightPosition sets the position of a thread's descriptor to the one on Linux. It fails
+// with ENOTTY when the file is a directory, or not in our tree.
 func rightPosition(tid, fd int) error {
 	f, err := borrow(tid, fd)
 	if err != nil {
@@ -337,7 +370,7 @@ func below(path string, dirs []string) bool {
 	return false
 }
 
-// borrow gives a descriptor of the same open file.
+// borrow returns a descriptor of the same open file.
 func borrow(tid, fd int) (int, error) {
 	pid, err := threadGroup(tid)
 	if err != nil {
@@ -349,17 +382,6 @@ func borrow(tid, fd int) (int, error) {
 	}
 	defer unix.Close(process)
 	return unix.PidfdGetfd(process, fd, 0)
-}
-
-// threadGroup gives the process that a thread belongs to.
-func threadGroup(tid int) (int, error) {
-	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", tid))
-	if err != nil {
-		return 0, err
-	}
-	_, rest, _ := strings.Cut(string(b), "\nTgid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	return strconv.Atoi(strings.TrimSpace(line))
 }
 
 // supervisedCommand is the process that becomes the command. Its descriptor 3
@@ -376,26 +398,29 @@ func (p *program) supervisedCommand() *cobra.Command {
 			}
 			_ = unix.Close(3)
 			err := syscall.Exec(args[0], args[1:], os.Environ())
-			return &exitError{err: fmt.Errorf("%s: %w", args[0], err), status: 126 << 8}
+			if errors.Is(err, syscall.ENOENT) && exists(args[0]) {
+				err = errors.New("the interpreter that it asks for is not there")
+			}
+			return cannotRun(fmt.Errorf("%s: %w", args[0], err))
 		},
 	}
 }
 
-// filterSelf puts the filter on this thread, which runs the command at the end,
-// and sends the listener.
+// filterSelf installs the filter on this thread, which will execute the command, and
+// sends the listener.
 func filterSelf() error {
 	arch, ok := auditArch()
 	if !ok {
 		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
 	}
 	calls := tracedCalls
-	if c, err := connector.Open(); err == nil { // the host's kernel tells of them
+	if c, err := connector.Open(); err == nil { // the host's kernel reports those calls
 		c.Close()
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c tracedCall) bool { return c.life() })
 	}
 	filter := callFilter(arch, calls)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
-	// A call that has been told must not be told again because of a signal.
+	// A call that has been reported must not be reported again because of a signal.
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since Linux 5.19
 	listener, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER,
 		unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|waitKillable, uintptr(unsafe.Pointer(&prog)))

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -30,9 +31,13 @@ func TestBelow(t *testing.T) {
 }
 
 // The filter asks for the processor's own lseek with SEEK_CUR, prctl with
-// PR_SET_NAME or PR_SET_MEMORY_MERGE, mount and the traced calls, and for nothing else.
+// PR_SET_NAME or PR_SET_MEMORY_MERGE, mount, perf_event_open, bpf with what attaches
+// and the traced calls, and for nothing else.
 func TestCallFilter(t *testing.T) {
-	const arch = 0xc000003e
+	arch, ok := auditArch()
+	if !ok {
+		t.Skip("no filter here")
+	}
 	type call struct {
 		name     string
 		arch, nr uint32
@@ -40,6 +45,7 @@ func TestCallFilter(t *testing.T) {
 		arg2     uint32
 		ask      bool
 	}
+	last := kernelNumbers[len(kernelNumbers)-1]
 	calls := []call{
 		{"position", arch, unix.SYS_LSEEK, 0, unix.SEEK_CUR, true},
 		{"set", arch, unix.SYS_LSEEK, 0, unix.SEEK_SET, false},
@@ -51,6 +57,15 @@ func TestCallFilter(t *testing.T) {
 		{"read", arch, unix.SYS_READ, unix.PR_SET_NAME, unix.SEEK_CUR, false},
 		{"write", arch, unix.SYS_WRITE, 0, unix.SEEK_CUR, false},
 		{"32 bit", 0x40000003, unix.SYS_LSEEK, 0, unix.SEEK_CUR, false},
+		{"perf", arch, unix.SYS_PERF_EVENT_OPEN, 0, 0, true},
+		{"a map of bpf", arch, unix.SYS_BPF, unix.BPF_MAP_CREATE, unix.SEEK_CUR, false},
+		{"a program of bpf", arch, unix.SYS_BPF, unix.BPF_PROG_LOAD, 0, true},
+		{"a raw tracepoint of bpf", arch, unix.SYS_BPF, unix.BPF_RAW_TRACEPOINT_OPEN, 0, true},
+		{"a link of bpf", arch, unix.SYS_BPF, unix.BPF_LINK_CREATE, 0, true},
+		{"32 bit perf", last.arch, last.perf, 0, 0, true},
+		{"32 bit map of bpf", last.arch, last.bpf, unix.BPF_MAP_CREATE, 0, false},
+		{"32 bit program of bpf", last.arch, last.bpf, unix.BPF_PROG_LOAD, 0, true},
+		{"perf's number elsewhere", 0x40000028 ^ 0xff, last.perf, 0, 0, false},
 		{"32 bit open", 0x40000003, tracedCalls[0].host, 0, 0, false},
 	}
 	for _, c := range tracedCalls {
@@ -116,11 +131,57 @@ func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
 		case unix.BPF_RET:
 			return in.K
 		case unix.BPF_JMP:
-			if a == in.K {
+			if in.Code&0xf0 == unix.BPF_JA {
+				pc += int(in.K)
+			} else if a == in.K {
 				pc += int(in.Jt)
 			} else {
 				pc += int(in.Jf)
 			}
 		}
 	}
+}
+
+// FuzzCallMessage: what comes by the supervisor's socket is a call in the guest's
+// words, or is dropped; it has no more text than the packet.
+func FuzzCallMessage(f *testing.F) {
+	for _, m := range []callMessage{
+		{ID: 1, TID: 2, PID: 2, Comm: "sh", Nr: 257, Args: [6]uint64{0xffffff9c, 1}, Text: [6][]byte{1: []byte("/etc/passwd")}},
+		{ID: 2, TID: 2, PID: 2, Nr: guestExecve, Vector: [6][][]byte{1: {[]byte("sh"), []byte("-c")}, 2: {}}, Head: [][]byte{[]byte("#!/bin/sh\n")}},
+		{ID: 3, TID: 2, PID: 2, Nr: guestClone3, Text: [6][]byte{0: make([]byte, 64)}},
+		{ID: 4, Nr: guestClone3, Text: [6][]byte{0: make([]byte, 13)}},
+		{ID: 5, Nr: guestFork},
+		{ID: 6, Nr: guestClone, Args: [6]uint64{0x11}},
+	} {
+		b, err := json.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(b)
+	}
+	f.Fuzz(func(t *testing.T, b []byte) {
+		var m callMessage
+		if json.Unmarshal(b, &m) != nil {
+			return
+		}
+		if f, ok := m.fork(); ok && f.Nr != m.Nr {
+			t.Errorf("a fork by call %d, not %d", f.Nr, m.Nr)
+		}
+		s := m.syscall()
+		size := 0
+		for i := range s.Args {
+			if (s.Text[i] == nil) != (m.Text[i] == nil) || len(s.Vector[i]) != len(m.Vector[i]) {
+				t.Errorf("argument %d is lost", i)
+			}
+			if s.Text[i] != nil {
+				size += len(*s.Text[i])
+			}
+			for _, v := range s.Vector[i] {
+				size += len(v)
+			}
+		}
+		if size > len(b) {
+			t.Errorf("%d bytes of text in a packet of %d", size, len(b))
+		}
+	})
 }

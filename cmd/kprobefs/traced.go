@@ -3,56 +3,67 @@ package main
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// tracedCall is a system call that the guest makes, too.
+// tracedCall is a system call that the guest repeats.
 type tracedCall struct {
-	host  uint32 // this machine's number
-	guest uint64 // x86-64's
-	name  int    // the argument that names the file, -1: none
-	dir   int    // the argument that it is relative to, -1: the current directory
-	text  int    // another argument that is a string, -1: none
-	made  bool   // the name itself matters, not what a symbolic link there leads to
+	host  uint32 // the number on this machine
+	guest uint64 // the number on x86-64
+	name  int    // index of the argument with the file's name, or -1
+	dir   int    // index of the argument with its directory; -1 means the current directory
+	text  int    // index of another string argument, or -1
+	made  bool   // the name is not followed if it is a symbolic link
+	bit   uint32 // in the shared word: somebody could see it
 }
 
-// tracedCalls are those that exist on each architecture; x86-64 has older ones, too.
+// tracedCalls are the calls that exist on each architecture; x86-64 has older ones in addition.
 var tracedCalls = append([]tracedCall{
-	{unix.SYS_OPENAT, 257, 1, 0, -1, false},
-	{unix.SYS_OPENAT2, guestOpenat2, 1, 0, -1, false},
-	{unix.SYS_CHDIR, 80, 0, -1, -1, false},
-	{unix.SYS_SYMLINKAT, 266, 2, 1, 0, true},
-	{unix.SYS_UNLINKAT, 263, 1, 0, -1, true},
-	{unix.SYS_MKDIRAT, 258, 1, 0, -1, true},
-	{unix.SYS_EXECVE, guestExecve, 0, -1, -1, false},
-	{unix.SYS_CLONE, guestClone, -1, -1, -1, false},
-	{unix.SYS_CLONE3, guestClone3, -1, -1, -1, false},
-	{unix.SYS_EXIT, guestExit, -1, -1, -1, false},
-	{unix.SYS_EXIT_GROUP, guestExitGroup, -1, -1, -1, false},
+	{unix.SYS_OPENAT, 257, 1, 0, -1, false, 0},
+	{unix.SYS_OPENAT2, guestOpenat2, 1, 0, -1, false, 0},
+	{unix.SYS_CHDIR, 80, 0, -1, -1, false, 0},
+	{unix.SYS_SYMLINKAT, 266, 2, 1, 0, true, 0},
+	{unix.SYS_UNLINKAT, 263, 1, 0, -1, true, 0},
+	{unix.SYS_MKDIRAT, 258, 1, 0, -1, true, 0},
+	{unix.SYS_EXECVE, guestExecve, 0, -1, -1, false, 0},
+	{unix.SYS_CLONE, guestClone, -1, -1, -1, false, 0},
+	{unix.SYS_CLONE3, guestClone3, -1, -1, -1, false, 0},
+	{unix.SYS_EXIT, guestExit, -1, -1, -1, false, 0},
+	{unix.SYS_EXIT_GROUP, guestExitGroup, -1, -1, -1, false, 0},
+	{unix.SYS_KILL, guestKill, -1, -1, -1, false, 0},
+	{unix.SYS_TKILL, guestTkill, -1, -1, -1, false, 0},
+	{unix.SYS_TGKILL, guestTgkill, -1, -1, -1, false, 0},
 }, oldCalls...)
 
-// x86-64's numbers of calls that need something else than a name.
+// Numbers on x86-64 of calls that need special treatment.
 const (
 	guestClone     = 56
 	guestFork      = 57
 	guestVfork     = 58
 	guestExecve    = 59
 	guestExit      = 60
+	guestKill      = 62
 	guestPrctl     = 157
+	guestTkill     = 200
 	guestExitGroup = 231
+	guestTgkill    = 234
 	guestClone3    = 435
 	guestOpenat2   = 437
 )
 
-// life says whether a call begins or ends a thread. The host's kernel may tell of
-// those by itself, and a call that is not notified cannot be interrupted there.
+// life reports whether a call creates or ends a thread. The host's kernel may report
+// these itself, and a call without a notification cannot be interrupted there.
 func (c *tracedCall) life() bool {
 	switch c.guest {
 	case guestClone, guestClone3, guestFork, guestVfork, guestExit, guestExitGroup:
@@ -61,42 +72,41 @@ func (c *tracedCall) life() bool {
 	return false
 }
 
-// headSize is how much of a program the guest looks at.
-const headSize = 256
-
-// maxVector bounds the strings of argv and envp that are told, bytes.
+// maxVector is the largest size in bytes of the strings of argv and envp that are sent.
 const maxVector = 32 << 10
 
-// opens says whether a call opens a file.
+// opens reports whether a call opens a file.
 func opens(guest uint64) bool { return guest == 2 || guest == 257 || guest == guestOpenat2 }
 
-// trace tells of a call, unless it opens one of our files: that comes by itself.
+// trace reports a call, unless it opens one of our files: that arrives as a request.
 func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	tid := int(n.pid)
 	m := &callMessage{ID: n.id, TID: tid, Nr: call.guest, Args: n.args}
-	if pid, err := threadGroup(tid); err == nil {
-		m.PID = pid
-	}
-	if b, err := os.ReadFile(fmt.Sprintf("/proc/%d/comm", tid)); err == nil {
-		m.Comm = strings.TrimSuffix(string(b), "\n")
-	}
+	m.PID, _ = s.groups.of(tid)
+	m.Comm = threadName(tid)
 	for _, i := range []int{call.name, call.text} {
 		if i >= 0 && n.args[i] != 0 {
 			m.Text[i] = readString(tid, n.args[i])
 		}
 	}
 	if call.name >= 0 {
-		path := hostPath(tid, call, n.args, string(m.Text[call.name]), s.dirs)
-		if opens(call.guest) && below(path, s.dirs) {
-			return
+		path, mode := hostPath(tid, call, n.args, string(m.Text[call.name]), s.dirs)
+		if below(path, s.dirs) {
+			if opens(call.guest) {
+				return
+			}
+			mode = modeOf(path, call.made)
 		}
-		m.Mode = modeOf(path, call.made)
+		m.Mode = mode
 		if call.dir >= 0 && int32(n.args[call.dir]) != unix.AT_FDCWD {
-			m.Args[call.dir] = 0xffffff9c // AT_FDCWD: the guest knows no other
+			m.Args[call.dir] = 0xffffff9c // AT_FDCWD: the guest has no other directory descriptors
 		}
 		if call.guest == guestExecve {
 			m.Vector[1], m.Vector[2] = readVector(tid, n.args[1]), readVector(tid, n.args[2])
-			m.Head = heads(path)
+			var err error
+			if m.Head, err = heads(tid, path, s.dirs); err != nil {
+				_ = errors.As(err, &m.HeadErr)
+			}
 		}
 	}
 	switch call.guest {
@@ -104,43 +114,82 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		m.Text[2] = readMemory(tid, n.args[2], make([]byte, 24))
 	case guestClone3:
 		m.Text[0] = readMemory(tid, n.args[0], make([]byte, 64))
+	case guestKill, guestTkill, guestTgkill:
+		if !sameSpace(tid, "pid") {
+			return // its process ids are different
+		}
 	case guestPrctl:
 		m.Text[1] = readString(tid, n.args[1])
 	}
 	s.calls.tell(m)
 }
 
-// hostPath is where a thread's path leads to, as far as that can be said. What
-// stands below one of ours is not looked at: that would be a request for the
-// file, which the guest would see.
-func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []string) string {
+// sameSpace reports whether a thread is in this process's namespace of a kind.
+func sameSpace(tid int, kind string) bool {
+	here, err := os.Readlink("/proc/self/ns/" + kind)
+	there, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", tid, kind))
+	return err == nil && terr == nil && here == there
+}
+
+// hostPath is where a thread's path leads to, as far as that can be said, and what
+// stands there (modeOf), unless it is below one of ours: to look at that is a request
+// for the file, which the guest would see, and which makes a task of its own there.
+func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []string) (path string, mode uint64) {
 	base := ""
 	if !strings.HasPrefix(name, "/") {
 		from := "cwd"
 		if call.dir >= 0 && int32(args[call.dir]) != unix.AT_FDCWD {
-			from = fmt.Sprintf("fd/%d", int32(args[call.dir]))
+			from = "fd/" + strconv.Itoa(int(int32(args[call.dir])))
 		}
-		base, _ = os.Readlink(fmt.Sprintf("/proc/%d/%s", tid, from))
+		base, _ = os.Readlink(procFile(tid, from))
 	} else if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok {
-		name = fmt.Sprintf("/proc/%d/%s", tid, rest)
+		name = procFile(tid, rest)
 	}
-	path := filepath.Join(base, name)
+	path = filepath.Join(base, name)
 	if below(path, ours) {
-		return path
+		return path, abi.CallModeNone
 	}
-	if call.made {
-		if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
-			return filepath.Join(dir, filepath.Base(path))
-		}
-		return path
+	if !call.made {
+		return follow(path, ours)
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+		path = filepath.Join(dir, filepath.Base(path))
 	}
-	return path
+	if below(path, ours) {
+		return path, abi.CallModeNone
+	}
+	return path, modeOf(path, true)
 }
 
-// modeOf is what stands at a path: its type and permissions.
+// follow is where a path leads to through symbolic links, and the mode of what
+// stands there, unless it is ours. The host's kernel walks the path, once, and does
+// not open the file.
+func follow(path string, ours []string) (string, uint64) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	for errors.Is(err, unix.EINTR) {
+		fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	}
+	if err != nil {
+		return path, abi.CallModeNone
+	}
+	defer unix.Close(fd)
+	var b [unix.PathMax]byte
+	n, err := unix.Readlink("/proc/self/fd/"+strconv.Itoa(fd), b[:])
+	real := string(b[:max(n, 0)])
+	if err == nil && below(real, ours) {
+		return real, abi.CallModeNone
+	}
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return path, abi.CallModeNone
+	}
+	if err == nil && st.Nlink > 0 && strings.HasPrefix(real, "/") { // else it has no name any more, or never had one
+		path = real
+	}
+	return path, uint64(st.Mode)
+}
+
+// modeOf returns the type and permissions of the file at a path.
 func modeOf(path string, link bool) uint64 {
 	var st unix.Stat_t
 	stat := unix.Stat
@@ -153,37 +202,41 @@ func modeOf(path string, link bool) uint64 {
 	return uint64(st.Mode)
 }
 
-// heads gives the beginnings of a program, and of the interpreters that it and
-// they ask for.
-func heads(path string) (all [][]byte) {
+// heads returns the beginnings of a program and of its chain of interpreters, and the
+// error of the first that cannot be read. It does not read files of ours: they are not
+// programs, and reading one would be a request that the guest sees.
+func heads(tid int, path string, ours []string) (all [][]byte, err error) {
 	for range 4 {
-		f, err := os.Open(path)
-		if err != nil {
-			return all
+		if below(path, ours) {
+			return all, syscall.EACCES
 		}
-		b := make([]byte, headSize)
-		n, _ := f.Read(b)
-		_ = f.Close()
-		all = append(all, b[:n])
-		line, ok := bytes.CutPrefix(b[:n], []byte("#!"))
+		head, err := kprobefs.Head(path)
+		if err != nil {
+			return all, err
+		}
+		all = append(all, head)
+		line, ok := bytes.CutPrefix(head, []byte("#!"))
 		if !ok {
-			return all
+			break
 		}
 		line, _, _ = bytes.Cut(line, []byte("\n"))
 		words := bytes.Fields(line)
 		if len(words) == 0 {
-			return all
+			break
 		}
-		path = string(words[0])
+		path, _ = hostPath(tid, &interpreter, [6]uint64{}, string(words[0]), ours)
 	}
-	return all
+	return all, nil
 }
 
-// readMemory reads what it can of a thread's memory.
+// interpreter resolves a file's name as execve(2) does.
+var interpreter = tracedCall{dir: -1}
+
+// readMemory reads as much as it can of a thread's memory.
 func readMemory(tid int, addr uint64, b []byte) []byte {
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
-	// A transfer ends at the first page that is not there.
+	// A transfer ends at the first page that is not mapped.
 	remote := []unix.RemoteIovec{}
 	for rest := len(b); rest > 0; {
 		n := min(rest, os.Getpagesize()-int(addr)&(os.Getpagesize()-1))
@@ -197,7 +250,7 @@ func readMemory(tid int, addr uint64, b []byte) []byte {
 	return b[:n]
 }
 
-// readString reads a string of at most PATH_MAX bytes; nil when it is not there.
+// readString reads a string of at most PATH_MAX bytes. It returns nil if it cannot be read.
 func readString(tid int, addr uint64) []byte {
 	b := readMemory(tid, addr, make([]byte, unix.PathMax))
 	text, _, ended := bytes.Cut(b, []byte{0})
@@ -207,7 +260,7 @@ func readString(tid int, addr uint64) []byte {
 	return text
 }
 
-// readVector reads an array of strings that ends with NULL.
+// readVector reads a NULL-terminated array of strings.
 func readVector(tid int, addr uint64) [][]byte {
 	if addr == 0 {
 		return nil

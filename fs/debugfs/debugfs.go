@@ -1,5 +1,5 @@
-// Package debugfs is the directory kprobes of debugfs: the list of probes, the
-// switch for all of them, and the addresses where none may be.
+// Package debugfs is the directory kprobes of debugfs: the list of probes, the switch
+// for all of them, and the blacklist.
 package debugfs
 
 import (
@@ -21,15 +21,15 @@ type Probes interface {
 // Config ties the files to the probes.
 type Config struct {
 	Probes Probes
-	// ShowAddr is kallsyms_show_value: whether who opened a file sees addresses.
+	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
 	ShowAddr func(c *seqfile.Caller) bool
-	// ParseBool is kstrtobool as write_enabled_file_bool uses it: EINVAL for
-	// what is no truth value.
+	// ParseBool is kstrtobool as write_enabled_file_bool uses it. It fails with EINVAL
+	// if p is not a truth value.
 	ParseBool func(p []byte) (bool, error)
-	// LockedDown is security_locked_down for debugfs: EPERM where the kernel is
-	// locked down; nil: it never is.
+	// LockedDown is security_locked_down for debugfs: it returns EPERM if the kernel is
+	// locked down. If it is nil, the kernel never is.
 	LockedDown func(c *seqfile.Caller) error
-	// NoBlacklist is a release whose kernel keeps the list to itself.
+	// NoBlacklist says that the release has no file blacklist.
 	NoBlacklist bool
 }
 
@@ -47,9 +47,9 @@ func Kprobes(c Config) *seqfile.Row {
 	})
 }
 
-// guard has a directory and its files ask whether the kernel is locked down, as
-// debugfs_locked_down does: files with no more than read bits may be read, modes
-// and owners may not be changed at all.
+// guard makes a directory and its files check for kernel lockdown, as
+// debugfs_locked_down does: files without write bits may be read, and modes and owners
+// must not be changed at all.
 func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
 	if c.LockedDown == nil {
 		return dir
@@ -70,8 +70,9 @@ func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
 	return dir
 }
 
-// openList is kprobes_open: a record is a bucket of the hash table. What is
-// hidden is decided by who opened the file and by the sysctls as each is printed.
+// openList is kprobes_open: a record is a bucket of the hash table. The credentials of
+// the opener and the sysctls at the time of each record decide whether addresses are
+// hidden.
 func (c Config) openList(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	opener := o.Cred(seqfile.CapSyslog)
 	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
@@ -86,8 +87,8 @@ func (c Config) openList(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, 
 	}}, nil
 }
 
-// openBlacklist is kprobe_blacklist_open. The list is looked at once for each
-// pass, as it only changes with modules.
+// openBlacklist is kprobe_blacklist_open. Each pass reads the list once, because it
+// only changes with modules.
 func (c Config) openBlacklist(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	opener := o.Cred(seqfile.CapSyslog)
 	var list []kprobes.BlacklistRecord
@@ -102,8 +103,7 @@ func (c Config) openBlacklist(_ context.Context, o *seqfile.OpenInfo) (seqfile.F
 	}}, nil
 }
 
-// enabled is the bool file. Its writes act wherever the position is, and do not
-// move it.
+// enabled is the bool file. Writes ignore the position and do not change it.
 func (c Config) enabled() seqfile.Value {
 	v := seqfile.Bool(c.Probes.Enabled, func(_ context.Context, p []byte) (int, error) {
 		on, err := c.ParseBool(p)

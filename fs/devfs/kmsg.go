@@ -1,5 +1,5 @@
-// Package devfs is what the tree has of /dev: kmsg, the kernel's log with one
-// record a read.
+// Package devfs is the part of /dev in the tree: kmsg, the kernel's log, which returns
+// one record for each read.
 package devfs
 
 import (
@@ -22,7 +22,7 @@ type Log interface {
 	Append(facility, level int, text string)
 }
 
-// What a write without a prefix is logged as, and how long one may be.
+// The priority of a write without a prefix, and the maximum length of a write.
 const (
 	facilityUser = 1
 	defaultLevel = kernel.LogWarning
@@ -32,14 +32,14 @@ const (
 // Dev is the directory that stands for /dev.
 func Dev(log Log) *seqfile.Row {
 	return &seqfile.Row{
-		Name: "dev", Mode: 0o755, Kind: seqfile.Devtmpfs, At: "/dev",
+		Name: "dev", Mode: 0o755, Kind: seqfile.Devtmpfs, At: "/dev", Lasts: true,
 		Dir: seqfile.Table{
 			{Name: "kmsg", Mode: 0o644, FOps: abi.FOpsDev, Open: openKmsg(log)},
 		},
 	}
 }
 
-// openKmsg is devkmsg_open. To read takes CAP_SYSLOG, as kernel.dmesg_restrict
+// openKmsg is devkmsg_open. Reading requires CAP_SYSLOG, because kernel.dmesg_restrict
 // is 1 on Debian.
 func openKmsg(log Log) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
@@ -58,7 +58,7 @@ type kmsg struct {
 
 	mu  sync.Mutex
 	seq uint64 // the next record to read
-	pos int64  // where the host's kernel believes the position to be
+	pos int64  // the position according to the host's kernel
 }
 
 var (
@@ -67,9 +67,10 @@ var (
 	_ seqfile.Poller = (*kmsg)(nil)
 )
 
-// Read is devkmsg_read: one record, EINVAL if it does not fit, EPIPE once when
-// records were overwritten before they were read. The position means nothing but
-// that one which goes back to 0 is lseek(SEEK_SET).
+// Read is devkmsg_read: it returns one record. It fails with EINVAL if the record does
+// not fit, and once with EPIPE if records were overwritten before they were read. The
+// position has no meaning, except that a position of 0 after another one means
+// lseek(SEEK_SET).
 func (k *kmsg) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,7 +91,7 @@ func (k *kmsg) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	return n, nil
 }
 
-// next gives the text of the record to read, and waits for it.
+// next waits for the next record and returns its text.
 func (k *kmsg) next(ctx context.Context) ([]byte, error) {
 	for {
 		r, ok, first, more := k.log.Get(k.seq)
@@ -110,7 +111,7 @@ func (k *kmsg) next(ctx context.Context) ([]byte, error) {
 	}
 }
 
-// wait lets others use the file meanwhile.
+// wait releases the lock while it waits, so that others can use the file.
 func (k *kmsg) wait(ctx context.Context, more <-chan struct{}) error {
 	k.mu.Unlock()
 	defer k.mu.Lock()
@@ -122,8 +123,8 @@ func (k *kmsg) wait(ctx context.Context, more <-chan struct{}) error {
 	}
 }
 
-// Poll is devkmsg_poll: readable when there is a record, and an error besides
-// when one was overwritten before it was read.
+// Poll is devkmsg_poll: the file is readable if there is a record, and has an error too
+// if one was overwritten before it was read.
 func (k *kmsg) Poll() (ready uint32, changed <-chan struct{}, end func()) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -139,8 +140,8 @@ func (k *kmsg) Poll() (ready uint32, changed <-chan struct{}, end func()) {
 	return ready, more, func() {}
 }
 
-// Seek is devkmsg_llseek: SEEK_END goes behind the last record, SEEK_DATA to the
-// first one after the last clearing, of which there is none here.
+// Seek is devkmsg_llseek: SEEK_END goes to the end, SEEK_DATA to the first record after
+// the last clear, which does not exist here.
 func (k *kmsg) Seek(off int64, whence int) (int64, error) {
 	if off != 0 {
 		return 0, fmt.Errorf("kmsg has no offsets: %w", syscall.ESPIPE)
@@ -190,7 +191,7 @@ func ParsePrefix(line string) (facility, level int, text string) {
 	return facility, int(n & 7), rest
 }
 
-// AppendRecord adds a record as /dev/kmsg shows it: priority, number,
+// AppendRecord appends a record in the format of /dev/kmsg: priority, number,
 // microseconds, no flags, and the text with unprintable bytes as \xNN.
 func AppendRecord(b []byte, r kernel.Record) []byte {
 	b = fmt.Appendf(b, "%d,%d,%d,-;", r.Facility<<3|r.Level, r.Seq, r.Time/1000)

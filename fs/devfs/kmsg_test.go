@@ -13,7 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel"
 )
 
-// fakeLog keeps records from first on.
+// fakeLog is a log whose records before first were overwritten.
 type fakeLog struct {
 	mu    sync.Mutex
 	first uint64

@@ -1,13 +1,14 @@
-// Package locks is fs/locks.c: who holds which advisory locks of a file, and who
-// waits for one. It knows the two kinds, ranges of bytes (fcntl(2): those of a
-// process and those of an open file description) and whole files (flock(2)),
-// which do not see each other: a file of the tree has a File for each.
+// Package locks is fs/locks.c: the owners of the advisory locks of a file and the
+// requests that wait for one. There are two kinds of locks: ranges of bytes (fcntl(2):
+// those of a process and those of an open file description) and whole files (flock(2)).
+// The kinds do not conflict with each other, so a file of the tree has a File for each.
 //
-// Who waits is served by whoever gives a lock up, in the order of arrival. A
-// wait that would close a ring of waits is refused, as fcntl(2) says (EDEADLK).
+// Whoever releases a lock wakes the waiting requests in the order of their arrival. A
+// request that would close a cycle of waits fails with EDEADLK, as described in
+// fcntl(2).
 //
-// A Table has one lock for all its files: locks are few, and a ring of waits may
-// go through several files.
+// A Table has one mutex for all its files: locks are few, and a cycle of waits may span
+// several files.
 package locks
 
 import (
@@ -21,33 +22,33 @@ import (
 // Type is l_type of struct flock.
 type Type uint32
 
-// What a lock does to others. Unlock is none: it gives up.
+// What a lock does to others. Unlock releases the range.
 const (
 	Read   Type = syscall.F_RDLCK
 	Write  Type = syscall.F_WRLCK
 	Unlock Type = syscall.F_UNLCK
 )
 
-// EOF is the End of a lock that has none.
+// EOF is the End of a lock that extends to the end of the file.
 const EOF = math.MaxInt64
 
-// maxChain is how many waits are followed to find a ring: Linux's
+// maxChain is how many waits are followed to find a cycle: Linux's
 // MAX_DEADLK_ITERATIONS.
 const maxChain = 10
 
-// Owner is who holds a lock. The host's kernel gives one process another number
-// on each mount, so that there the process itself has to tell.
+// Owner is the owner of a lock. The host's kernel gives a process another number
+// on each mount, so that owners on different mounts are compared by process.
 type Owner struct {
-	Face any    // the mount that the request came through
-	ID   uint64 // its lock_owner
-	PID  int    // the process; 0: not to be seen from here
+	Mount any    // the mount that the request came through
+	ID    uint64 // its lock_owner
+	PID   int    // the process, or 0 if it cannot be seen from here
 	// OFD says that the owner is an open file description rather than a process.
 	OFD bool
 }
 
-// is says whether o and p are one owner.
+// is reports whether o and p are the same owner.
 func (o Owner) is(p Owner) bool {
-	if o.Face == p.Face {
+	if o.Mount == p.Mount {
 		return o.ID == p.ID
 	}
 	return !o.OFD && !p.OFD && o.PID != 0 && o.PID == p.PID
@@ -56,21 +57,22 @@ func (o Owner) is(p Owner) bool {
 // Lock is a lock that is held or asked for.
 type Lock struct {
 	Type
-	Start, End uint64 // bytes, both inside
+	Start, End uint64 // bytes, both included
 	Owner      Owner
-	Handle     any // the open file that it was made through
+	Handle     any // the open file that it was requested through
 }
 
 func (l Lock) overlaps(m Lock) bool { return l.Start <= m.End && m.Start <= l.End }
 
-// against says whether l and m cannot be held at the same time.
+// against says whether l and m conflict.
 func (l Lock) against(m Lock) bool {
 	return l.overlaps(m) && (l.Type == Write || m.Type == Write) && !l.Owner.is(m.Owner)
 }
 
-// File is the locks of one kind of one file. Its Table guards it; the zero value has none.
+// File is the locks of one kind of one file. Its Table guards it; the zero value has no
+// locks.
 type File struct {
-	held    []Lock    // those of one owner in a row, by Start
+	held    []Lock    // grouped by owner, sorted by Start
 	waiting []*waiter // in the order of arrival
 }
 
@@ -78,14 +80,14 @@ type File struct {
 type waiter struct {
 	file    *File
 	lock    Lock
-	blocker Owner      // who it waits for
+	blocker Owner      // the owner it waits for
 	done    chan error // holds one
 }
 
 // Table guards the Files of a tree. The zero value is ready.
 type Table struct {
 	mu      sync.Mutex
-	blocked []*waiter // of fcntl(2)
+	blocked []*waiter // waiters of fcntl(2)
 }
 
 // ConflictError is EAGAIN, with the lock that is in the way.
@@ -98,21 +100,21 @@ func (e *ConflictError) Error() string {
 // Unwrap gives EAGAIN.
 func (e *ConflictError) Unwrap() error { return syscall.EAGAIN }
 
-// Get is F_GETLK: the first lock that l would have to wait for.
+// Get is F_GETLK: it returns the first lock that conflicts with l.
 func (t *Table) Get(f *File, l Lock) (held Lock, ok bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return f.conflict(l)
 }
 
-// Set is F_SETLK, and F_SETLKW with a cancel that is not nil: it then waits,
-// until cancel is closed (EINTR). EAGAIN is a *ConflictError.
+// Set is F_SETLK, or F_SETLKW if cancel is not nil: it then waits until cancel is
+// closed (EINTR). EAGAIN is a *ConflictError.
 func (t *Table) Set(cancel <-chan struct{}, f *File, l Lock) error {
 	return t.take(cancel, f, l, true)
 }
 
-// Flock is flock(2), cancel as for Set. A lock of the same owner is given up
-// first, also when the new one then cannot be had.
+// Flock is flock(2); cancel is as for Set. A lock of the same owner is released first,
+// even if the new one then fails.
 func (t *Table) Flock(cancel <-chan struct{}, f *File, l Lock) error {
 	l.Start, l.End, l.Owner.OFD = 0, EOF, true
 	return t.take(cancel, f, l, false)
@@ -131,7 +133,7 @@ func (t *Table) take(cancel <-chan struct{}, f *File, l Lock, posix bool) error 
 	}
 }
 
-// begin does what can be done at once; else it gives a waiter.
+// begin does what can be done at once; if the request has to wait, it returns a waiter.
 func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -159,8 +161,8 @@ func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
 
 var errRing = fmt.Errorf("all would wait for each other: %w", syscall.EDEADLK)
 
-// gives drops what l's owner holds with flock, unless it is as l; it says
-// whether something was dropped.
+// gives releases the flock of l's owner unless it has the type of l; it says whether it
+// released one.
 func (f *File) gives(l Lock) bool {
 	i := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) && h.Type != l.Type })
 	if i < 0 {
@@ -170,7 +172,7 @@ func (f *File) gives(l Lock) bool {
 	return true
 }
 
-// giveUp ends a wait; it may have come to its end in the meantime.
+// giveUp cancels a wait, which may have ended in the meantime.
 func (t *Table) giveUp(w *waiter) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -188,12 +190,13 @@ func (t *Table) unblock(w *waiter) {
 	t.blocked = slices.DeleteFunc(t.blocked, func(o *waiter) bool { return o == w })
 }
 
-// ReleaseOwner drops the locks of o: what close(2) does to those of a process.
+// ReleaseOwner releases the locks of o, as close(2) does for those of a process.
 func (t *Table) ReleaseOwner(f *File, o Owner) {
 	t.release(f, func(l Lock) bool { return l.Owner.is(o) && !l.Owner.OFD })
 }
 
-// ReleaseHandle drops the locks made through an open file, at its end.
+// ReleaseHandle releases the locks that were requested through an open file, when that
+// is released.
 func (t *Table) ReleaseHandle(f *File, handle any) {
 	t.release(f, func(l Lock) bool { return l.Handle == handle })
 }
@@ -214,7 +217,7 @@ func (t *Table) Held(f *File) []Lock {
 	return slices.Clone(f.held)
 }
 
-// conflict finds the first lock in the way of l.
+// conflict returns the first lock that conflicts with l.
 func (f *File) conflict(l Lock) (Lock, bool) {
 	if l.Type == Unlock {
 		return Lock{}, false
@@ -226,7 +229,7 @@ func (f *File) conflict(l Lock) (Lock, bool) {
 	return f.held[i], true
 }
 
-// put makes l what its owner holds of its range.
+// put replaces what l's owner holds in its range by l.
 func (f *File) put(l Lock) {
 	first := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) })
 	if first < 0 {
@@ -242,7 +245,8 @@ func (f *File) put(l Lock) {
 	f.held = slices.Replace(f.held, first, end, merge(f.held[first:end], l)...)
 }
 
-// merge lays l over the locks of one owner. Neighbours of l's type become one with it.
+// merge applies l to the sorted locks of one owner and joins it with neighbours of the
+// same type.
 func merge(held []Lock, l Lock) []Lock {
 	var list []Lock
 	for _, h := range held {
@@ -265,7 +269,7 @@ func merge(held []Lock, l Lock) []Lock {
 	return slices.Insert(list, i, l)
 }
 
-// outside is what l leaves of h.
+// outside returns the parts of l that are not in m.
 func (l Lock) outside(m Lock) []Lock {
 	var list []Lock
 	if l.Start < m.Start {
@@ -281,8 +285,8 @@ func (l Lock) outside(m Lock) []Lock {
 	return list
 }
 
-// retry serves those who wait for f. Who gets a lock may change one that he has,
-// and so let another go on.
+// retry grants waiting requests of f where possible. A granted request may downgrade a
+// lock that its owner holds, and so unblock another one.
 func (t *Table) retry(f *File) {
 	for again := true; again; {
 		again = false
@@ -292,7 +296,7 @@ func (t *Table) retry(f *File) {
 	}
 }
 
-// serve says whether the wait is over.
+// serve tries to grant a waiting request and says whether its wait is over.
 func (t *Table) serve(w *waiter) bool {
 	held, blocked := w.file.conflict(w.lock)
 	var err error
@@ -311,8 +315,8 @@ func (t *Table) serve(w *waiter) bool {
 	return true
 }
 
-// ring is posix_locks_deadlock: whether blocker waits, by way of others, for o.
-// Open file descriptions do not count, as any process may give their locks up.
+// ring is posix_locks_deadlock: whether blocker waits, directly or through others, for
+// o. Open file descriptions do not count, as any process may release their locks.
 func (t *Table) ring(o, blocker Owner) bool {
 	for range maxChain {
 		if o.OFD || blocker.OFD {

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func owner(id int) Owner { return Owner{Face: "a", ID: uint64(id), PID: 100 + id} }
+func owner(id int) Owner { return Owner{Mount: "a", ID: uint64(id), PID: 100 + id} }
 
 func lock(typ Type, start, end uint64, id int) Lock {
 	return Lock{Type: typ, Start: start, End: end, Owner: owner(id)}
@@ -82,7 +82,7 @@ func TestFaces(t *testing.T) {
 	var tab Table
 	var f File
 	a, b := lock(Write, 0, 9, 1), lock(Write, 0, 9, 7)
-	b.Owner.Face = "b"
+	b.Owner.Mount = "b"
 	must(t, tab.Set(nil, &f, a))
 	if _, ok := tab.Get(&f, b); !ok {
 		t.Error("a lock of another process on another mount is not seen")
@@ -117,7 +117,7 @@ func TestFlock(t *testing.T) {
 	must(t, tab.Flock(nil, &f, lock(Write, 0, EOF, 1)))
 }
 
-// TestWait has a waiter go on when the lock in its way goes, and not before.
+// TestWait: a waiter continues when the lock in its way is released, and not before.
 func TestWait(t *testing.T) {
 	var tab Table
 	var f File
@@ -145,8 +145,8 @@ func TestInterrupt(t *testing.T) {
 	waiters(t, &tab, &f, 0)
 }
 
-// TestDeadlock makes rings of 2 to 10 owners over as many files; the last one to
-// wait is refused, and once it gives its lock up all others go on.
+// TestDeadlock builds cycles of 2 to 10 owners over as many files; the last one to wait
+// is refused, and after it releases its lock all others continue.
 func TestDeadlock(t *testing.T) {
 	for n := 2; n <= 10; n++ {
 		var tab Table
@@ -173,7 +173,7 @@ func TestDeadlock(t *testing.T) {
 	}
 }
 
-// TestDeadlockLater has a ring come about when a waiter's blocker changes.
+// TestDeadlockLater creates a cycle by changing the blocker of a waiter.
 func TestDeadlockLater(t *testing.T) {
 	var tab Table
 	var f, g File
@@ -217,7 +217,7 @@ func waiters(t *testing.T, tab *Table, f *File, n int) {
 	}
 }
 
-// TestModel compares with a model that knows for each byte who holds it how.
+// TestModel compares with a model that records the type and owner of each byte.
 func TestModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const size, owners = 12, 3
@@ -278,8 +278,8 @@ func TestModel(t *testing.T) {
 	})
 }
 
-// TestRace has owners take, wait for, cancel and drop locks of two files; no two
-// are ever in a range that one of them writes, and nobody is left waiting.
+// TestRace has owners lock, wait for, cancel and release ranges of two files; no two
+// owners are ever in a range that one of them writes, and nobody waits forever.
 func TestRace(t *testing.T) {
 	const owners, rounds, size = 8, 300, 4
 	var tab Table

@@ -13,10 +13,10 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
-// load is the file machine/load/call. Writing "SYMBOL N [ARG]..." calls a
-// function N times on each vCPU at the same time and returns when all is done;
-// an argument is a number, or a symbol whose address is meant. Reading tells
-// what the last write did.
+// load is the file machine/load/call. A write of "SYMBOL N [ARG]..." calls a function N
+// times on each vCPU in parallel and returns when all calls are done; an argument is a
+// number, or a symbol that stands for its address. A read returns the results of the
+// last write.
 type load struct {
 	c Config
 
@@ -27,7 +27,7 @@ type load struct {
 // maxArgs is how many arguments a call may have.
 const maxArgs = 5
 
-// maxCalls bounds N, which no one could wait for.
+// maxCalls bounds N; more calls would not end in reasonable time.
 const maxCalls = 1 << 40
 
 func (l *load) file() seqfile.File {
@@ -95,7 +95,7 @@ func (c Config) argument(s string) (uint64, error) {
 	return 0, fmt.Errorf("argument %q is neither a number nor a symbol: %w", s, syscall.EINVAL)
 }
 
-// result is what came of the calls on one vCPU.
+// result is the outcome of the calls on one vCPU.
 type result struct {
 	cpu  int
 	ret  uint64

@@ -1,8 +1,7 @@
-// Package machinefs is the directory machine: what the emulated kernel has to
-// show and Linux has not. text/ holds the bytes of each function as they are
-// now, disassembled; probes/ tells of each probed address how its probes are
-// carried out and why not better; load/ calls functions of the kernel as often
-// as one likes.
+// Package machinefs is the directory machine: files about the emulated kernel that
+// Linux does not have. text/ has the current code of each function, disassembled;
+// probes/ says for each probed address how its probes are implemented and why not
+// faster; load/ calls functions of the kernel.
 package machinefs
 
 import (
@@ -23,27 +22,29 @@ type Symbols interface {
 // Config ties the files to the machine.
 type Config struct {
 	Symbols Symbols
-	// Read gives the bytes at an address as they are now.
+	// Read reads the current bytes at an address.
 	Read func(addr uint64, p []byte) error
-	// Original gives them as they are without probes.
+	// Original reads the bytes without probes.
 	Original func(addr uint64, p []byte) error
-	// Points gives what is probed.
+	// Points returns the probed addresses.
 	Points func() []kprobes.PointInfo
+	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
+	ShowAddr func(c *seqfile.Caller) bool
 	// CPUs is the number of vCPUs.
 	CPUs int
-	// CallOn calls a function on a kernel thread of a vCPU, count times with the
-	// same arguments, and gives its last result.
+	// CallOn calls a function on a kernel thread of a vCPU, count times with the same
+	// arguments, and returns its last result.
 	CallOn func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
-	// About is the text of the file kernel: what machine this is.
+	// About returns the text of the file kernel, a description of the machine.
 	About func() string
-	// More are further rows: modules/, clock, ...
+	// More are additional rows: modules/, clock, ...
 	More []*seqfile.Row
 }
 
 // Machine is the directory machine.
 func Machine(c Config) *seqfile.Row {
 	return &seqfile.Row{
-		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine",
+		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine", Lasts: true,
 		Dir: append(seqfile.Table{
 			{Name: "kernel", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return c.About(), nil })},
 			{Name: "text", Mode: 0o755, Dir: text{c}},
@@ -52,5 +53,15 @@ func Machine(c Config) *seqfile.Row {
 				{Name: "call", Mode: 0o600, Open: seqfile.Opens((&load{c: c}).file())},
 			}},
 		}, c.More...),
+	}
+}
+
+// openShown is the Open of a file with one record that contains addresses. As in
+// kprobes/list, the credentials of the opener and the sysctls at the time of the read
+// decide whether they are hidden.
+func (c Config) openShown(show func(hide bool) (string, error)) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		opener := o.Cred(seqfile.CapSyslog)
+		return seqfile.OpenSingle(func() (string, error) { return show(!c.ShowAddr(opener)) })(ctx, o)
 	}
 }

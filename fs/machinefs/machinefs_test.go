@@ -1,6 +1,7 @@
 package machinefs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func TestDisassemble(t *testing.T) {
 		{"jump", patch(5, 0xe9, 0xf6, 0x00, 0x00, 0x00), []string{"  +0x0 nopl", "* +0x5 jmp was: 55 push 48 89 e5 mov 31 c0 xor", "  +0xb pop", "  +0xc ret"}},
 		{"ftrace", patch(0, 0xe8, 0, 1, 0, 0), []string{"* +0x0 call was: 0f 1f 44 00 00", "  +0x5 push", "  +0x6 mov", "  +0x9 xor", "  +0xb pop", "  +0xc ret"}},
 	} {
-		lines := strings.Split(strings.TrimSpace(Disassemble(base, c.now, fn, noName)+"x"), "\n")
+		lines := strings.Split(strings.TrimSpace(Disassemble(base, c.now, fn, noName, false)+"x"), "\n")
 		lines = lines[:len(lines)-1]
 		if len(lines) != len(c.want) {
 			t.Errorf("%s: %d lines, want %d:\n%s", c.name, len(lines), len(c.want), strings.Join(lines, "\n"))
@@ -58,14 +59,84 @@ func TestDisassemble(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, the disassembly ends and tells each of them.
+// TestHidden: a reader who may not see addresses sees none, neither before an
+// instruction nor in its bytes or operands, but sees offsets, names and distances.
+func TestHidden(t *testing.T) {
+	// The constants contain the address of data, base + 0x345678.
+	text := func(parts ...[]byte) []byte { return slices.Concat(parts...) }
+	lea := []byte{0x48, 0xc7, 0xc7, 0x78, 0x56, 0x34, 0x81}                      // mov $data,%rdi
+	table := []byte{0x48, 0x8b, 0x04, 0xc5, 0x78, 0x56, 0x34, 0x81}              // mov data(,%rax,8),%rax
+	movabs := []byte{0x48, 0xb8, 0x78, 0x56, 0x34, 0x81, 0xff, 0xff, 0xff, 0xff} // movabs $data,%rax
+	errno := []byte{0x48, 0xc7, 0xc0, 0xea, 0xff, 0xff, 0xff}                    // mov $-22,%rax
+	call := []byte{0xe8, 0xdb, 0xff, 0xff, 0xff}                                 // call base
+	was := text(lea, table, movabs, errno, call, []byte{0xc3})
+	name := func(uint64) (string, uint64) { return "", 0 }
+	for _, now := range [][]byte{was, text([]byte{0xe9, 0, 1, 0, 0}, was[5:]), text([]byte{0xcc}, was[1:])} {
+		shown, hidden := Disassemble(base, now, was, name, false), Disassemble(base, now, was, name, true)
+		for _, leak := range []string{"78 56", "34 81", "81345678", "ffffffff8"} {
+			if !strings.Contains(shown, leak) {
+				t.Errorf("%q is not there to be hidden:\n%s", leak, shown)
+			}
+			if strings.Contains(hidden, leak) {
+				t.Errorf("%q is shown:\n%s", leak, hidden)
+			}
+		}
+		for _, want := range []string{"+0x0 ", "+0x7 ", "48 8b 04 c5 00 00 00 00", "ea ff ff ff", "$-0x16", "e8 db ff ff ff", "ret"} {
+			if !strings.Contains(hidden, want) {
+				t.Errorf("no %q in\n%s", want, hidden)
+			}
+		}
+	}
+	c := testConfig()
+	c.ShowAddr = func(*seqfile.Caller) bool { return false }
+	for _, path := range []string{"text/fn", "probes/fn+0x5"} {
+		if got := read(t, open(t, c, path)); strings.Contains(got, "ffffffff") || !strings.Contains(got, "0000000000000000") {
+			t.Errorf("%s shows addresses:\n%s", path, got)
+		}
+	}
+}
+
+// The disassembly of any bytes ends and covers all of them.
 func FuzzDisassemble(f *testing.F) {
 	f.Add(fn, fn)
 	f.Add([]byte{0x0f}, []byte{0xcc})
 	f.Fuzz(func(t *testing.T, now, was []byte) {
 		n := min(len(now), len(was), 256)
-		Disassemble(base, now[:n], was[:n], func(uint64) (string, uint64) { return "", 0 })
+		noName := func(uint64) (string, uint64) { return "", 0 }
+		wantAllBytes(t, now[:n], was[:n], Disassemble(base, now[:n], was[:n], noName, false))
+		hidden := Disassemble(base, now[:n], was[:n], noName, true)
+		if strings.Count(hidden, "\n") != strings.Count(Disassemble(base, now[:n], was[:n], noName, false), "\n") || strings.Contains(hidden, fmt.Sprintf("%x", uint64(base))) {
+			t.Errorf("without addresses:\n%s", hidden)
+		}
 	})
+}
+
+// wantAllBytes checks that the lines of a disassembly follow one upon the other, that
+// each has the bytes that stand there, and that those which have changed begin with a star.
+func wantAllBytes(t *testing.T, now, was []byte, text string) {
+	t.Helper()
+	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+	if len(now) == 0 {
+		lines = nil
+	}
+	offset := func(i int) (off int) {
+		if i == len(lines) {
+			return len(now)
+		}
+		if _, err := fmt.Sscanf(lines[i][2:], "%x +%v", new(uint64), &off); err != nil {
+			t.Fatalf("%q: %v", lines[i], err)
+		}
+		return off
+	}
+	for i, line := range lines {
+		off, end := offset(i), offset(i+1)
+		if i == 0 && off != 0 || off >= end || !strings.HasPrefix(line[2:], fmt.Sprintf("%016x  +%#x ", base+uint64(off), off)) {
+			t.Fatalf("line %d is from %d to %d:\n%s", i, off, end, text)
+		}
+		if changed := !bytes.Equal(now[off:end], was[off:end]); strings.HasPrefix(line, "* ") != changed || !strings.Contains(line, fmt.Sprintf(" % x ", now[off:end])) {
+			t.Errorf("%q: changed: %v, and the bytes are % x", line, changed, now[off:end])
+		}
+	}
 }
 
 func testConfig() Config {
@@ -84,7 +155,8 @@ func testConfig() Config {
 	}
 	return Config{
 		Symbols: syms, Read: read, Original: read, CPUs: 2,
-		About: func() string { return "a machine\n" },
+		ShowAddr: func(*seqfile.Caller) bool { return true },
+		About:    func() string { return "a machine\n" },
 		Points: func() []kprobes.PointInfo {
 			return []kprobes.PointInfo{{
 				Addr: base + 5, Armed: true, Flags: kprobes.FlagOptimized, Carried: "boost", Slot: 0xffffffffc0000000, Length: 1,
@@ -190,4 +262,23 @@ func TestLoad(t *testing.T) {
 			t.Errorf("%q: %v, want %v", line, err, errno)
 		}
 	}
+}
+
+// FuzzCall: a line of machine/load/call is accepted or fails with an errno; if
+// accepted, it calls an existing function a bounded number of times.
+func FuzzCall(f *testing.F) {
+	for _, s := range []string{"fn 1", "fn 0x10 1 -2 data", "twice 1", "data 1", "none 1", "fn 0", "fn 18446744073709551615", "fn 1 1 2 3 4 5 6", "fn", "", "fn\x001"} {
+		f.Add(s)
+	}
+	c := testConfig()
+	f.Fuzz(func(t *testing.T, line string) {
+		addr, count, args, err := c.parseCall(line)
+		var errno syscall.Errno
+		switch {
+		case err != nil && !errors.As(err, &errno):
+			t.Errorf("%q: an error without errno: %v", line, err)
+		case err == nil && (addr != base || count == 0 || count > maxCalls || len(args) > maxArgs):
+			t.Errorf("%q calls %#x, %d times, with %d arguments", line, addr, count, len(args))
+		}
+	})
 }

@@ -2,13 +2,17 @@ package machinefs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/memcg"
+	"github.com/kprobefs/kprobefs/kernel/module"
 )
 
 // Modules loads objects into the kernel: *module.Loader.
@@ -17,15 +21,16 @@ type Modules interface {
 	Delete(ctx context.Context, name string) error
 }
 
-// maxModule is the most bytes that an object may have.
+// maxModule is the maximum size of an object in bytes.
 const maxModule = 16 << 20
 
-// modules is the directory machine/modules: copying an object there is insmod,
-// and close(2) of the copy fails with insmod's errno; removing it is rmmod.
+// modules is the directory machine/modules. Copying an object there is insmod: the
+// close(2) of the copy fails with insmod's errno. Removing it is rmmod.
 type modules struct {
 	loader Modules
+	limit  *memcg.Limit // limit for the copies
 
-	mu    sync.Mutex // guards all below and what is below moduleFile; not held while modules come and go
+	mu    sync.Mutex // guards all below and the fields of moduleFile; not held while modules are loaded or unloaded
 	files []*moduleFile
 	gen   uint64
 }
@@ -33,18 +38,19 @@ type modules struct {
 // moduleFile is an object in the directory.
 type moduleFile struct {
 	dir  *modules
-	name string // of the file
+	name string // name of the file
 	gen  uint64
 	data []byte
 
 	loading sync.Mutex // one attempt at a time
-	tried   int        // bytes that the last attempt had; guarded by loading
-	module  string     // what was loaded; "": nothing yet
+	tried   int        // size of the object at the last attempt; guarded by loading
+	module  string     // name of the loaded module, "" before that
 }
 
-// ModulesDir is the row modules.
-func ModulesDir(l Modules) *seqfile.Row {
-	return &seqfile.Row{Name: "modules", Mode: 0o700, Dir: &modules{loader: l}}
+// ModulesDir is the row modules. limit bounds the memory of the copies together with
+// its other users; nil means no limit.
+func ModulesDir(l Modules, limit *memcg.Limit) *seqfile.Row {
+	return &seqfile.Row{Name: "modules", Mode: 0o700, Dir: &modules{loader: l, limit: limit}}
 }
 
 // Rows lists the objects.
@@ -58,7 +64,7 @@ func (d *modules) Rows() []*seqfile.Row {
 	return rows
 }
 
-// Create begins a copy. EINVAL: its name does not end in ".ko".
+// Create starts a copy. It fails with EINVAL if the name does not end in ".ko".
 func (d *modules) Create(_ context.Context, _ *seqfile.OpenInfo, name string) (seqfile.File, error) {
 	if !strings.HasSuffix(name, ".ko") {
 		return nil, fmt.Errorf("%s: a module's file ends in .ko: %w", name, syscall.EINVAL)
@@ -85,10 +91,17 @@ func (d *modules) drop(f *moduleFile) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.files = slices.DeleteFunc(d.files, func(x *moduleFile) bool { return x == f })
+	f.data = nil // the host's kernel may keep the file in its cache for a long time
+	d.limit.Freed()
 }
 
-// Unlink unloads the module. The errnos are the loader's; EBUSY: it is not
-// loaded yet.
+// unloadTime is how long Unlink waits for an exit function: the host's kernel locks the
+// directory until the removal is over.
+const unloadTime = 5 * time.Second
+
+// Unlink unloads the module. It fails with the loader's errnos, and with EBUSY if the
+// module is not loaded yet or its exit function is still running; it is then removed
+// after that.
 func (d *modules) Unlink(ctx context.Context, name string) error {
 	d.mu.Lock()
 	f := d.find(name)
@@ -96,19 +109,27 @@ func (d *modules) Unlink(ctx context.Context, name string) error {
 	if f == nil {
 		return fmt.Errorf("no module %s: %w", name, syscall.ENOENT)
 	}
-	f.loading.Lock()
+	if !f.loading.TryLock() { // its init function may never end
+		return fmt.Errorf("%s is being loaded: %w", name, syscall.EBUSY)
+	}
 	defer f.loading.Unlock()
 	if f.module == "" {
 		return fmt.Errorf("%s is being copied: %w", name, syscall.EBUSY)
 	}
-	if err := d.loader.Delete(ctx, f.module); err != nil {
+	ctx, cancel := context.WithTimeout(ctx, unloadTime)
+	defer cancel()
+	err := d.loader.Delete(ctx, f.module)
+	if errors.Is(err, module.ErrStays) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return fmt.Errorf("%s has not ended after %v: %w", name, unloadTime, syscall.EBUSY)
+	}
+	if err != nil && !errors.Is(err, syscall.ENOENT) { // ENOENT: it was unloaded after another rm had stopped waiting
 		return err
 	}
 	d.drop(f)
 	return nil
 }
 
-// open reads an object that is there; it cannot be written again.
+// open opens an existing object for reading; it cannot be written again.
 func (f *moduleFile) open(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	if o.Writes() {
 		return nil, fmt.Errorf("%s is loaded: %w", f.name, syscall.ETXTBSY)
@@ -120,14 +141,15 @@ func (f *moduleFile) open(_ context.Context, o *seqfile.OpenInfo) (seqfile.File,
 	}}, nil
 }
 
-// moduleCopy is the descriptor that a copy is written through.
+// moduleCopy is the open file of a copy being written.
 type moduleCopy struct{ f *moduleFile }
 
 func (c *moduleCopy) Read(context.Context, []byte, int64) (int, error) {
 	return 0, fmt.Errorf("%s is being copied: %w", c.f.name, syscall.EBADF)
 }
 
-// Write takes a part of the object. EFBIG: it is larger than an object may be.
+// Write adds a part of the object. It fails with EFBIG if the object is too large, and
+// with ENOMEM.
 func (c *moduleCopy) Write(_ context.Context, p []byte, off int64) (int, error) {
 	if off < 0 || off > maxModule || int64(len(p)) > maxModule-off {
 		return 0, fmt.Errorf("a module of more than %d bytes: %w", maxModule, syscall.EFBIG)
@@ -136,33 +158,49 @@ func (c *moduleCopy) Write(_ context.Context, p []byte, off int64) (int, error) 
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if need := int(off) + len(p); need > len(c.f.data) {
+		if need > cap(c.f.data) { // the old array also exists until it is copied
+			if err := d.limit.Room(need + need/4); err != nil {
+				return 0, err
+			}
+		}
 		c.f.data = append(c.f.data, make([]byte, need-len(c.f.data))...)
 	}
 	return copy(c.f.data[off:], p), nil
 }
 
-// Flush is close(2) of a descriptor: it loads what is there. A descriptor may
-// be closed before all was written (by a child that had it too), so one that was
-// refused is tried again when there is more.
+// clone returns a copy to load from; the loader may modify it. It fails with ENOMEM.
+func (d *modules) clone(data []byte) ([]byte, error) {
+	if err := d.limit.Room(len(data)); err != nil {
+		return nil, err
+	}
+	return slices.Clone(data), nil
+}
+
+// Flush is close(2) of a descriptor: it loads the object. A descriptor may be closed
+// before all was written (by a child that inherited it), so after a failure it tries
+// again when there is more data.
 func (c *moduleCopy) Flush(ctx context.Context) error {
 	f := c.f
 	f.loading.Lock()
 	defer f.loading.Unlock()
 	f.dir.mu.Lock()
-	data := slices.Clone(f.data)
+	data, err := f.dir.clone(f.data)
 	f.dir.mu.Unlock()
+	if err != nil {
+		return err
+	}
 	if f.module != "" || len(data) == f.tried {
 		return nil
 	}
 	f.tried = len(data)
 	name, err := f.dir.loader.Load(ctx, data)
-	if err == nil {
+	if err == nil || errors.Is(err, module.ErrStays) {
 		f.module = name
 	}
 	return err
 }
 
-// Release forgets a copy that was not loaded.
+// Release drops a copy that was not loaded.
 func (c *moduleCopy) Release() {
 	c.f.loading.Lock()
 	loaded := c.f.module != ""

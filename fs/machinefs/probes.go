@@ -19,13 +19,14 @@ func (p probes) Rows() []*seqfile.Row {
 	for _, pt := range points {
 		rows = append(rows, &seqfile.Row{
 			Name: p.c.place(pt.Addr), Mode: 0o444, Gen: pt.Addr,
-			Open: seqfile.OpenSingle(func() (string, error) { return p.c.point(pt.Addr) }),
+			Open: p.c.openShown(func(hide bool) (string, error) { return p.c.point(pt.Addr, hide) }),
 		})
 	}
 	return rows
 }
 
-// place names an address: SYMBOL+0xOFFSET, MODULE:SYMBOL+0xOFFSET, or 0xADDRESS.
+// place returns the name of an address: SYMBOL+0xOFFSET, MODULE:SYMBOL+0xOFFSET, or
+// 0xADDRESS.
 func (c Config) place(addr uint64) string {
 	s, off, ok := c.Symbols.Lookup(addr)
 	if !ok {
@@ -38,16 +39,21 @@ func (c Config) place(addr uint64) string {
 	return name
 }
 
-func (c Config) point(addr uint64) (string, error) {
+func (c Config) point(addr uint64, hide bool) (string, error) {
 	for _, pt := range c.Points() {
-		if pt.Addr == addr {
-			return PointText(pt, c.place(addr)), nil
+		if pt.Addr != addr {
+			continue
 		}
+		text := PointText(pt, c.place(addr))
+		if hide {
+			text = hideAddresses(text)
+		}
+		return text, nil
 	}
 	return "", fmt.Errorf("nothing is probed at %#x any more: %w", addr, syscall.ENOENT)
 }
 
-// PointText tells of one probed address.
+// PointText describes one probed address.
 func PointText(pt kprobes.PointInfo, place string) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {

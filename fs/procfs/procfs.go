@@ -1,5 +1,5 @@
-// Package procfs is what the tree has of /proc: kallsyms, modules, version,
-// cmdline, and the files of /proc/sys that act on kprobes.
+// Package procfs is the part of /proc in the tree: kallsyms, modules, version, cmdline,
+// and the files of /proc/sys that act on kprobes.
 package procfs
 
 import (
@@ -19,16 +19,16 @@ type Module struct {
 	Users  []string // modules that use it
 	State  string   // Live, Loading, Unloading
 	Addr   uint64
-	Taints string // "OE"; "": none
+	Taints string // "OE", or "" if there are none
 }
 
-// Config says what the files show.
+// Config has the contents of the files.
 type Config struct {
 	Symbols func() []abi.Symbol // in the order of kallsyms
-	Modules func() []Module     // newest first; nil: there are none
+	Modules func() []Module     // newest first; may be nil
 	Version string              // of /proc/version, without a newline
 	Cmdline string              // of /proc/cmdline, without a newline
-	// ShowAddr is kallsyms_show_value: whether who opened a file sees addresses.
+	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
 	ShowAddr func(c *seqfile.Caller) bool
 }
 
@@ -110,8 +110,9 @@ func (m Module) Append(b []byte, hide bool) []byte {
 }
 
 // ShowValue is kallsyms_show_value for a caller, given kernel.kptr_restrict and
-// kernel.perf_event_paranoid: 0 shows addresses to all if perf may use them, 1
-// (and 0 otherwise) to those with CAP_SYSLOG, any other value to nobody.
+// kernel.perf_event_paranoid. With 0, everybody sees addresses if perf may use them;
+// with 1 (and otherwise with 0), callers with CAP_SYSLOG do; with any other value
+// nobody does.
 func ShowValue(kptrRestrict, perfEventParanoid int, c *seqfile.Caller) bool {
 	switch kptrRestrict {
 	case 0:

@@ -31,7 +31,7 @@ func Sys(t *sysctl.Table) *seqfile.Row {
 	return root
 }
 
-// subdir gives a directory of that name in dir, and makes it if there is none.
+// subdir returns the directory of that name in dir, and creates it if necessary.
 func subdir(dir *seqfile.Row, name string) *seqfile.Row {
 	if r := seqfile.Find(dir.Dir, name); r != nil {
 		return r
@@ -41,8 +41,8 @@ func subdir(dir *seqfile.Row, name string) *seqfile.Row {
 	return r
 }
 
-// knob is a file of /proc/sys. It asks for the mode at each call, not only at
-// open: a descriptor that root has opened does not let others write.
+// knob is a file of /proc/sys. It checks the mode at each call, not only at open:
+// another user cannot write through a descriptor that root has opened.
 type knob struct{ row sysctl.Row }
 
 var _ seqfile.File = knob{}

@@ -51,7 +51,7 @@ func TestSys(t *testing.T) {
 		err  error
 		on   bool
 	}{
-		{65534, "0\n", 0, 0, syscall.EPERM, true}, // root's descriptor in other hands
+		{65534, "0\n", 0, 0, syscall.EPERM, true}, // root's descriptor used by another user
 		{0, "0\n", 0, 2, nil, false},
 		{0, "1\n", 2, 2, nil, false}, // strict: dropped
 		{0, "1 0", 0, 2, nil, true},

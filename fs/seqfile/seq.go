@@ -10,30 +10,30 @@ import (
 // PageSize is the size in bytes of a Seq's buffer.
 const PageSize = 4096
 
-// ShowFunc appends the text of record i (from 0) to b, as start, next and show
-// of seq_operations do. more is false when there is no record i; a record may be
-// empty. It is called again for a record that did not fit.
+// ShowFunc appends the text of record i (from 0) to b, like start, next and show of
+// seq_operations. more is false if there is no record i; a record may be empty. It is
+// called again for a record that did not fit.
 type ShowFunc func(ctx context.Context, b []byte, i int64) (text []byte, more bool, err error)
 
 // WriteFunc is f_op->write.
 type WriteFunc func(ctx context.Context, p []byte, off int64) (int, error)
 
-// Seq is an open seq_file: read(2) gets as many whole records as fit into one
-// page, at least one, whatever it asked for; what it did not take stays for the
-// next. Between reads only the record's number is kept, so a file that changes
-// under a reader neither tears nor repeats a record. A read that takes the last
-// of what was left shows the next record at once, though it has no room for it:
-// that is what a loop of read -r sees that deletes each event it reads.
+// Seq is an open seq_file: read(2) renders as many whole records as fit into one page,
+// at least one, whatever size it asked for; text that it did not return stays for the
+// next read. Between reads only the record's number is kept, so a file that changes
+// under a reader neither tears nor repeats a record. A read that returns the last of
+// the remaining text renders the next record at once, even if it has no room for it: a
+// loop of read -r that deletes each event it reads sees this on Linux too.
 type Seq struct {
 	Show  ShowFunc
-	Store WriteFunc // nil: writing gives EINVAL
+	Store WriteFunc // if nil, writes fail with EINVAL
 	Close func()    // may be nil
 
 	mu    sync.Mutex
 	index int64  // the next record
-	pos   int64  // the position that index and left belong to
-	left  []byte // what is shown and not yet read
-	size  int    // of the kernel's buffer, bytes
+	pos   int64  // the file position that index and left belong to
+	left  []byte // rendered text that is not yet read
+	size  int    // size of the kernel's buffer, bytes
 	buf   []byte // for left, and for the record after it, which may not fit
 }
 
@@ -42,12 +42,12 @@ var (
 	_ Seeker = (*Seq)(nil)
 )
 
-// OpenSeq is a Row's Open for records that need nothing of the opener.
+// OpenSeq is a Row's Open for records that do not depend on the opener.
 func OpenSeq(show ShowFunc) func(context.Context, *OpenInfo) (File, error) {
 	return func(context.Context, *OpenInfo) (File, error) { return &Seq{Show: show}, nil }
 }
 
-// OpenSingle is single_open: one record, made at the first read.
+// OpenSingle is single_open: one record, rendered at the first read.
 func OpenSingle(show func() (string, error)) func(context.Context, *OpenInfo) (File, error) {
 	return OpenSeq(func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 		if i > 0 {
@@ -80,7 +80,7 @@ func (s *Seq) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	if len(s.left) > 0 {
 		return n, nil
 	}
-	// As seq_read does, an error after some bytes is kept for the next read.
+	// Like seq_read, it keeps an error after some bytes for the next read.
 	if err := s.fill(ctx, len(p)-n); err != nil {
 		if n > 0 {
 			return n, nil
@@ -94,7 +94,7 @@ func (s *Seq) rewind() {
 	s.index, s.pos, s.left = 0, 0, nil
 }
 
-// take moves shown text to p.
+// take moves rendered text to p.
 func (s *Seq) take(p []byte) int {
 	n := copy(p, s.left)
 	s.left = s.left[n:]
@@ -102,8 +102,8 @@ func (s *Seq) take(p []byte) int {
 	return n
 }
 
-// fill shows the next record that is not empty and then those that fit into the
-// page with it, until want bytes are there.
+// fill renders the next record that is not empty and then those that fit into the page
+// with it, until there are want bytes.
 func (s *Seq) fill(ctx context.Context, want int) error {
 	b := s.buf[:0]
 	for len(b) == 0 {
@@ -114,8 +114,8 @@ func (s *Seq) fill(ctx context.Context, want int) error {
 		b = text
 		s.index++
 	}
-	// A record larger than the buffer makes the buffer larger, by doubling; one
-	// that does not leave room for a final byte counts as too large.
+	// A buffer that is too small for a record is doubled until the record and one more
+	// byte fit.
 	s.size = max(s.size, PageSize)
 	for s.size <= len(b) {
 		s.size *= 2
@@ -137,7 +137,7 @@ func (s *Seq) fill(ctx context.Context, want int) error {
 	return nil
 }
 
-// traverse shows everything from the first record again, up to off.
+// traverse renders everything from the first record on, up to off.
 func (s *Seq) traverse(ctx context.Context, off int64) error {
 	s.rewind()
 	for s.pos < off {
@@ -145,7 +145,7 @@ func (s *Seq) traverse(ctx context.Context, off int64) error {
 			return err
 		}
 		if len(s.left) == 0 {
-			s.pos = off // past the end: reads give nothing
+			s.pos = off // past the end: reads return 0
 			return nil
 		}
 		n := min(int64(len(s.left)), off-s.pos)
@@ -163,7 +163,7 @@ func (s *Seq) Write(ctx context.Context, p []byte, off int64) (int, error) {
 	return s.Store(ctx, p, off)
 }
 
-// Seek is seq_lseek: only SEEK_SET and SEEK_CUR are known.
+// Seek is seq_lseek: it supports only SEEK_SET and SEEK_CUR.
 func (s *Seq) Seek(int64, int) (int64, error) {
 	return 0, fmt.Errorf("seq_lseek: %w", syscall.EINVAL)
 }

@@ -1,14 +1,13 @@
-// Package seqfile says what a file of the tree is, without saying how it is
-// mounted: a Row names it, Open gives a File, a File answers read(2) and
-// write(2) at a position. Directories are lists of rows, which may change while
-// they are looked at.
+// Package seqfile defines the files of the tree, independently of how it is mounted: a
+// Row has a name, its Open returns a File, and a File handles read(2) and write(2) at a
+// position. Directories are lists of rows, which may change while they are read.
 //
-// It also holds the ways in which the kernel lets a file be read, each with its
-// own rules for positions and short reads: Seq is seq_file, Value is
-// simple_read_from_buffer. Packages above it choose one and hand in what to show.
+// It also has the kernel's ways to implement read, each with its own rules for
+// positions and short reads: Seq is seq_file, Value is simple_read_from_buffer.
+// Packages above choose one and supply the contents.
 //
-// The package knows nothing of FUSE; package fs serves its rows, and tests call
-// them.
+// The package does not depend on FUSE; package fs serves its rows, and tests call them
+// directly.
 package seqfile
 
 import (
@@ -16,9 +15,9 @@ import (
 	"syscall"
 )
 
-// Kind is the filesystem of Linux that a directory and what is below it stand
-// for. It decides the errnos of refused operations, the block size, and who may
-// change modes. 0 takes the parent's.
+// Kind is the filesystem of Linux that a directory and everything below it belong to.
+// It decides the errnos of refused operations, the block size, and whether modes can be
+// changed. 0 inherits the parent's.
 type Kind uint8
 
 // The filesystems that the tree has parts of.
@@ -42,26 +41,31 @@ type Row struct {
 	// Dir makes the row a directory.
 	Dir  Dir
 	Kind Kind
-	// OneLink is for a directory that has one link whatever is in it.
+	// OneLink is set for a directory whose link count is always 1.
 	OneLink bool
-	// At is where the directory stands in the guest ("/sys/kernel/debug/kprobes");
-	// "" puts it below its parent's place.
+	// At is the path of the directory in the guest ("/sys/kernel/debug/kprobes"); ""
+	// means its place below its parent.
 	At string
-	// OthersRead lets everybody read the files of the directory, and of those below
-	// it, that their owner may read.
+	// OthersRead allows everybody to read the files in and below the directory that
+	// their owner may read.
 	OthersRead bool
 
-	// Open is f_op->open of a file: checks of the mode bits are over, the flags
-	// are as the caller gave them (O_TRUNC included: this is the place to clear).
+	// Lasts says that the file, or the files in and below the directory, do not depend
+	// on code of the guest: they work after its kernel has died.
+	Lasts bool
+
+	// Open is f_op->open of a file: mode bits have been checked, and the flags are as
+	// the caller passed them (including O_TRUNC, which Open has to handle).
 	Open func(ctx context.Context, o *OpenInfo) (File, error)
-	// SetAttr is asked before the mode or the owner changes; nil: they may.
+	// SetAttr is called before the mode or the owner changes. If it is nil, they may
+	// change.
 	SetAttr func(c *Caller) error
 	// FOps is the guest's file operations that a call on the file goes through
 	// (abi.FOps*).
 	FOps uint64
 
-	// Gen tells files apart that bear the same name one after the other: a row
-	// with another Gen is another inode.
+	// Gen distinguishes successive files of the same name: a row with another Gen is
+	// another inode.
 	Gen uint64
 }
 
@@ -76,15 +80,15 @@ func (r *Row) FileMode() uint32 {
 	return syscall.S_IFREG | r.Mode
 }
 
-// Dir is what a directory holds at the moment, in the order of creation.
-// Rows that stay the same keep their name and Gen; the pointer may change.
+// Dir returns the current rows of a directory, in the order of creation. Rows that stay
+// the same keep their name and Gen; the pointer may change.
 type Dir interface {
 	Rows() []*Row
 }
 
-// Finder is a Dir that finds one row faster than by going through all.
+// Finder is a Dir that can find a row by name without listing all.
 type Finder interface {
-	Find(name string) *Row // nil: none
+	Find(name string) *Row // nil if there is none
 }
 
 // Creator is a Dir in which files can be created by open(O_CREAT).
@@ -97,7 +101,7 @@ type Unlinker interface {
 	Unlink(ctx context.Context, name string) error
 }
 
-// Mkdirer is a Dir in which mkdir(2) and rmdir(2) work, as tracefs' instances.
+// Mkdirer is a Dir in which mkdir(2) and rmdir(2) work, like instances of tracefs.
 type Mkdirer interface {
 	Mkdir(ctx context.Context, name string) error
 	Rmdir(ctx context.Context, name string) error
@@ -106,10 +110,10 @@ type Mkdirer interface {
 // Table is a directory that does not change.
 type Table []*Row
 
-// Rows gives the table itself.
+// Rows returns the table itself.
 func (t Table) Rows() []*Row { return t }
 
-// DirFunc is a directory whose rows are made anew at each look.
+// DirFunc is a directory whose rows are created at each call.
 type DirFunc func() []*Row
 
 // Rows calls the function.
@@ -120,7 +124,7 @@ var (
 	_ Dir = DirFunc(nil)
 )
 
-// Find gives d's row of that name, or nil.
+// Find returns d's row of that name, or nil.
 func Find(d Dir, name string) *Row {
 	if f, ok := d.(Finder); ok {
 		return f.Find(name)
@@ -133,20 +137,20 @@ func Find(d Dir, name string) *Row {
 	return nil
 }
 
-// File is an open file: what struct file and its private data are. Calls may
-// come at the same time from several threads.
+// File is an open file: struct file and its private data. Several threads may call it
+// at the same time.
 type File interface {
-	// Read is f_op->read at off: it fills p from the front and returns how many
-	// bytes; 0 is the end. It returns EINTR when ctx ends while it waits.
+	// Read is f_op->read at off: it fills p from the front and returns how many bytes;
+	// 0 is the end. It fails with EINTR if ctx ends while it waits.
 	Read(ctx context.Context, p []byte, off int64) (int, error)
-	// Write is f_op->write at off. It may take fewer bytes than it is given.
+	// Write is f_op->write at off. It may consume fewer bytes than it is given.
 	Write(ctx context.Context, p []byte, off int64) (int, error)
-	// Release is the end of the last reference.
+	// Release is called after the last reference is gone.
 	Release()
 }
 
-// As finds a File that is a T, such as a Flusher: f, or the one that it wraps.
-// A File that wraps another gives it by Unwrap() File.
+// As returns a File as a T, such as a Flusher: f itself, or one that it wraps. A File
+// that wraps another has the method Unwrap() File.
 func As[T any](f File) (as T, ok bool) {
 	for {
 		if as, ok = f.(T); ok {
@@ -170,27 +174,27 @@ type PosKeeper interface {
 	KeepsPos() bool
 }
 
-// Seeker is a File with an llseek of its own, as far as a FUSE daemon is asked:
-// SEEK_END, SEEK_DATA and SEEK_HOLE (SEEK_SET and SEEK_CUR are only seen by the
-// position of the next read). It returns the new position.
+// Seeker is a File with its own llseek, as far as the kernel asks a FUSE server:
+// SEEK_END, SEEK_DATA and SEEK_HOLE (SEEK_SET and SEEK_CUR only change the position of
+// the next read). Seek returns the new position.
 type Seeker interface {
 	Seek(off int64, whence int) (int64, error)
 }
 
-// Poller is a File with a poll of its own. Others are ready for all at any time.
+// Poller is a File with its own poll. Other files are always ready.
 type Poller interface {
-	// Poll is f_op->poll: what is ready now, and a channel that gets a value, or
-	// is closed, when that may have changed. end is called when nobody looks at
-	// the channel any more.
+	// Poll is f_op->poll: it returns the events that are ready now, and a channel that
+	// gets a value or is closed when that may have changed. The caller calls end when
+	// it no longer uses the channel.
 	Poll() (ready uint32, changed <-chan struct{}, end func())
 }
 
-// What a Poller tells: POLLIN and so on of poll(2).
+// The events that a Poller returns, as in poll(2).
 const (
 	PollIn     = 0x0041 // POLLIN, POLLRDNORM
 	PollOut    = 0x0104 // POLLOUT, POLLWRNORM
 	PollLost   = 0x000a // POLLERR, POLLPRI
-	PollNone   = 0x0028 // POLLERR, POLLNVAL: the file is not for this
+	PollNone   = 0x0028 // POLLERR, POLLNVAL: the file cannot be polled
 	PollAlways = PollIn | PollOut
 )
 
@@ -201,19 +205,20 @@ const (
 	SeekHole = 4
 )
 
-// Caller is who makes a system call. Its functions are asked only when the
-// answer matters, since each looks into the host's /proc.
+// Caller is the process that makes a system call. Its functions are called only when
+// needed, because each reads the host's /proc.
 type Caller struct {
-	PID, TID int // process and thread; 0: not to be seen from here
+	PID, TID int // process and thread, or 0 if not visible here
 	UID, GID uint32
 	// FileFlags is f_flags of the open file at this call: fcntl(2) may have
 	// changed them since the open. 0 in calls that are not on an open file.
 	FileFlags uint32
-	// CommFunc gives current->comm; nil: unknown.
+	// CommFunc returns current->comm; it may be nil.
 	CommFunc func() string
-	// CapableFunc says whether a capability (CAP_*) is effective; nil: root has all.
+	// CapableFunc says whether a capability (CAP_*) is effective. If it is nil, root
+	// has all.
 	CapableFunc func(capability int) bool
-	// GroupsFunc gives the supplementary groups; nil: none.
+	// GroupsFunc returns the supplementary groups; it may be nil.
 	GroupsFunc func() []uint32
 }
 
@@ -242,9 +247,9 @@ func (c *Caller) Capable(capability int) bool {
 	return c.CapableFunc(capability)
 }
 
-// Cred is f_cred of a file that the caller opens now, as far as one capability
-// goes: it answers for that one as the caller is at this moment, whoever reads
-// the file later and whether the opener still lives. It has no other.
+// Cred is f_cred of a file that the caller opens now, reduced to one capability: it
+// keeps the answer of this moment, even if someone else reads the file later or the
+// opener has exited. It has no other capability.
 func (c *Caller) Cred(capability int) *Caller {
 	has := c.Capable(capability)
 	return &Caller{
@@ -253,14 +258,14 @@ func (c *Caller) Cred(capability int) *Caller {
 	}
 }
 
-// OpenInfo is what an open(2) brings with it.
+// OpenInfo is the input of an open(2).
 type OpenInfo struct {
 	Caller
 	Flags uint32 // O_RDONLY, O_TRUNC, O_APPEND, O_NONBLOCK, ...
 }
 
-// Reads and Writes say for what the file is opened. Access mode 3 does neither,
-// as in Linux.
+// Reads says whether the file is opened for reading. Access mode 3 neither reads nor
+// writes, as on Linux.
 func (o *OpenInfo) Reads() bool {
 	return o.Flags&syscall.O_ACCMODE == syscall.O_RDONLY || o.Flags&syscall.O_ACCMODE == syscall.O_RDWR
 }
@@ -273,18 +278,15 @@ func (o *OpenInfo) Writes() bool {
 // Truncates says whether the open empties the file.
 func (o *OpenInfo) Truncates() bool { return o.Flags&syscall.O_TRUNC != 0 }
 
-// Nonblock says whether reads return EAGAIN instead of waiting.
-func (o *OpenInfo) Nonblock() bool { return o.Flags&syscall.O_NONBLOCK != 0 }
-
 type callerKey struct{}
 
-// WithCaller hands the caller of a request down to File's methods.
+// WithCaller passes the caller of a request to File's methods.
 func WithCaller(ctx context.Context, c *Caller) context.Context {
 	return context.WithValue(ctx, callerKey{}, c)
 }
 
-// CallerOf gives the caller of the request that ctx belongs to: root of an
-// unknown process when none was set.
+// CallerOf returns the caller of the request that ctx belongs to, or root of an unknown
+// process if none was set.
 func CallerOf(ctx context.Context) *Caller {
 	if c, ok := ctx.Value(callerKey{}).(*Caller); ok {
 		return c
@@ -292,7 +294,7 @@ func CallerOf(ctx context.Context) *Caller {
 	return &Caller{}
 }
 
-// Opens is a Row's Open for a file that keeps nothing between open and close.
+// Opens is a Row's Open for a file without state between open and close.
 func Opens(f File) func(context.Context, *OpenInfo) (File, error) {
 	return func(context.Context, *OpenInfo) (File, error) { return f, nil }
 }

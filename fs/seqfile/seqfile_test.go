@@ -112,8 +112,8 @@ func TestSeqPosition(t *testing.T) {
 	}
 }
 
-// Records that go away or come while a reader stands between two others are
-// neither repeated nor torn.
+// Records that are added or removed while a reader is between two others are neither
+// repeated nor torn.
 func TestSeqChangesWhileRead(t *testing.T) {
 	list := []string{"a1\n", "b1\n", "c1\n"}
 	s := &Seq{Show: records(&list)}
@@ -132,7 +132,7 @@ func TestSeqChangesWhileRead(t *testing.T) {
 	}
 }
 
-// TestSeqReadAhead: a reader of single bytes has the next record before it acts
+// TestSeqReadAhead: a reader of single bytes already has the next record when it acts
 // on this one; sh_delete_while_reading shows the same on Linux.
 func TestSeqReadAhead(t *testing.T) {
 	list := []string{"1\n", "2\n", "3\n", "4\n", "5\n", "6\n", "7\n", "8\n"}

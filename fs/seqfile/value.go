@@ -6,16 +6,16 @@ import (
 	"syscall"
 )
 
-// Value is a file whose text is made at each read and cut at the position:
-// simple_read_from_buffer, as debugfs' bool files and most small files of
-// tracefs have it.
+// Value is a file whose text is produced at each read and cut at the position:
+// simple_read_from_buffer, as for debugfs' bool files and most small files of tracefs.
 type Value struct {
-	// Get gives the text; nil: reading gives EINVAL.
+	// Get returns the text. If it is nil, reads fail with EINVAL.
 	Get func(ctx context.Context) (string, error)
-	// Set takes what is written; the position is ignored. nil: EINVAL.
+	// Set handles a write; the position is ignored. If it is nil, writes fail with
+	// EINVAL.
 	Set func(ctx context.Context, p []byte) (int, error)
-	// KeepPos says that a write does not move the position, as with the bool
-	// files of debugfs.
+	// KeepPos says that a write does not move the position, as for the bool files of
+	// debugfs.
 	KeepPos bool
 }
 
@@ -24,10 +24,10 @@ var (
 	_ PosKeeper = Value{}
 )
 
-// KeepsPos gives KeepPos.
+// KeepsPos returns KeepPos.
 func (v Value) KeepsPos() bool { return v.KeepPos }
 
-// Read gives the text from off on.
+// Read returns the text from off on.
 func (v Value) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	if v.Get == nil {
 		return 0, fmt.Errorf("the file has no read: %w", syscall.EINVAL)
@@ -42,7 +42,7 @@ func (v Value) Read(ctx context.Context, p []byte, off int64) (int, error) {
 	return copy(p, text[off:]), nil
 }
 
-// Write hands p to Set.
+// Write calls Set.
 func (v Value) Write(ctx context.Context, p []byte, _ int64) (int, error) {
 	if v.Set == nil {
 		return 0, fmt.Errorf("the file has no write: %w", syscall.EINVAL)

@@ -16,7 +16,7 @@ const modeWO = 0o220
 
 type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
 
-// arrayRows is the files that each array has: init_tracer_tracefs.
+// arrayRows are the files that each array has: init_tracer_tracefs.
 func arrayRows(a *tracing.Array) seqfile.Table {
 	rows := seqfile.Table{
 		hold(a, seq("set_event", modeRW, openSetEvent(a))),
@@ -54,8 +54,8 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 	return rows
 }
 
-// percentMode is the mode of buffer_percent and of the buffer_size_kb of one CPU,
-// which Linux has once made without write permission: root may write all the same.
+// percentMode is the mode of buffer_percent and of the buffer_size_kb of one CPU, which
+// older releases created without write permission; root may write nevertheless.
 func percentMode(a *tracing.Array) uint32 {
 	if a.Features().OthersRead {
 		return modeRO
@@ -63,7 +63,7 @@ func percentMode(a *tracing.Array) uint32 {
 	return modeRW
 }
 
-// allCPUs stands for the number of a vCPU in files that are about all of them.
+// allCPUs is the vCPU number of files that cover all vCPUs.
 const allCPUs = -1
 
 // perCPU is the directory per_cpu.
@@ -95,7 +95,7 @@ func bit(on bool) string {
 	return "0\n"
 }
 
-// hold has an instance stay as long as the file is open.
+// hold keeps an instance from being removed while the file is open.
 func hold(a *tracing.Array, row *seqfile.Row) *seqfile.Row {
 	open := row.Open
 	row.Open = func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
@@ -122,7 +122,7 @@ func (h held) Release() {
 	h.array.Put()
 }
 
-// Unwrap has seqfile.As find what else the file can do.
+// Unwrap lets seqfile.As find the other interfaces of the file.
 func (h held) Unwrap() seqfile.File { return h.File }
 
 func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
@@ -135,7 +135,8 @@ func bufferSize(a *tracing.Array, cpu int) *seqfile.Row {
 	return value("buffer_size_kb", mode, get, set)
 }
 
-// openText is a seq_file of one text that takes whole writes; nil: it takes none.
+// openText is a seq_file of one text that accepts whole writes, or none if write is
+// nil.
 func openText(show func() string, write func([]byte) error) opener {
 	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 		s := &seqfile.Seq{Show: lines(func() []string { return []string{show()} })}
@@ -146,7 +147,7 @@ func openText(show func() string, write func([]byte) error) opener {
 	}
 }
 
-// whole is a write that takes all or nothing.
+// whole turns a function that consumes a whole write into one that returns a count.
 func whole(write func([]byte) error) func([]byte) (int, error) {
 	return func(p []byte) (int, error) {
 		if err := write(p); err != nil {
@@ -156,7 +157,7 @@ func whole(write func([]byte) error) func([]byte) (int, error) {
 	}
 }
 
-// optionRows is the directory options.
+// optionRows are the files of the directory options.
 func optionRows(a *tracing.Array) []*seqfile.Row {
 	var rows []*seqfile.Row
 	for _, o := range a.Options() {
@@ -165,7 +166,7 @@ func optionRows(a *tracing.Array) []*seqfile.Row {
 	return rows
 }
 
-// openPIDs is ftrace_event_set_pid_open: emptying the file forgets the list.
+// openPIDs is ftrace_event_set_pid_open: O_TRUNC clears the list.
 func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
@@ -176,8 +177,7 @@ func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
 	}
 }
 
-// openTrace is tracing_open: emptying the file empties the buffer; a write
-// without that does nothing.
+// openTrace is tracing_open: O_TRUNC empties the buffer; writes do nothing.
 func openTrace(a *tracing.Array, cpu int) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
@@ -208,8 +208,8 @@ func traceFile(r *tracing.TraceReader, o *seqfile.OpenInfo, write seqfile.WriteF
 	return s
 }
 
-// traceShow hands the records of a TraceReader, which goes only forward, to a
-// seq_file, which may ask for a record again when it did not fit.
+// traceShow adapts a TraceReader, which only goes forward, to a seq_file, which may ask
+// again for a record that did not fit.
 type traceShow struct {
 	reader *tracing.TraceReader
 	last   int64 // the record in line
@@ -249,8 +249,8 @@ func openRaw(a *tracing.Array, cpu int, snapshot bool) opener {
 	}
 }
 
-// pipe is an open trace_pipe or trace_pipe_raw: reads take what is there, whatever
-// their position.
+// pipe is an open trace_pipe or trace_pipe_raw: reads consume entries and ignore the
+// position.
 type pipe struct {
 	name   string
 	reader interface {
@@ -279,7 +279,7 @@ func (p pipe) Poll() (ready uint32, changed <-chan struct{}, end func()) {
 	return ready, next, end
 }
 
-// openFreeBuffer is the file free_buffer: what counts is that it is closed.
+// openFreeBuffer is the file free_buffer, which acts when it is closed.
 func openFreeBuffer(a *tracing.Array) opener {
 	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 		return freeBuffer{seqfile.Value{Set: func(_ context.Context, p []byte) (int, error) { return len(p), nil }}, a}, nil
@@ -293,7 +293,7 @@ type freeBuffer struct {
 
 func (f freeBuffer) Release() { f.array.FreeBuffer() }
 
-// openMarker is the files trace_marker and trace_marker_raw.
+// openMarker opens trace_marker and trace_marker_raw.
 func openMarker(a *tracing.Array, write func(tracing.Task, []byte) (int, error)) opener {
 	return seqfile.Opens(seqfile.Value{Set: func(ctx context.Context, p []byte) (int, error) {
 		c := seqfile.CallerOf(ctx)
@@ -301,7 +301,7 @@ func openMarker(a *tracing.Array, write func(tracing.Task, []byte) (int, error))
 	}})
 }
 
-// instances is the directory of that name.
+// instances is the directory instances.
 type instances struct{ t *tracing.Tracer }
 
 var _ seqfile.Mkdirer = instances{}
@@ -332,7 +332,7 @@ func instanceRow(a *tracing.Array) *seqfile.Row {
 	})}
 }
 
-// Mkdir makes an instance.
+// Mkdir creates an instance.
 func (d instances) Mkdir(_ context.Context, name string) error {
 	if strings.ContainsRune(name, 0) {
 		return fmt.Errorf("instance %q: %w", name, syscall.EINVAL)

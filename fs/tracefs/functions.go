@@ -8,7 +8,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
-// functionRows is the files about functions that there are once.
+// functionRows are the files about functions that exist only once.
 func functionRows(t *tracing.Tracer) []*seqfile.Row {
 	rows := []*seqfile.Row{
 		{Name: "available_filter_functions", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.AvailableFunctions)},
@@ -33,7 +33,7 @@ func openFunctions(a *tracing.Array, notrace bool) opener {
 	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return a.EditFunctions(notrace, truncate) })
 }
 
-// openFunctionSet is ftrace_regex_open: who writes works on a copy of the set.
+// openFunctionSet is ftrace_regex_open: writers work on a copy of the set.
 func openFunctionSet(set func() []string, open func(truncate bool) *tracing.FunctionEdit) opener {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		show := lines(set)

@@ -6,9 +6,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
-// readmeBTF is what the grammar has more where the arguments of functions are known,
-// readmeFprobes where there are fprobes, readmeNoHitcount where histograms can hide their hits, and readmeStacks where stacks
-// can be variables and members.
+// Replacements in readme: readmeBTF for kernels that know the arguments of functions,
+// readmeFprobes for fprobes, readmeNoHitcount for histograms that can hide hitcount,
+// and readmeStacks for stacks as variables and members.
 var (
 	readmeBTF = strings.NewReplacer(
 		"$arg<N>,\n", "$arg<N>,\n\t           <argname>[->field[->field|.field...]],\n",
@@ -28,8 +28,8 @@ var (
 		".usecs .percent .graph", ".usecs .percent .graph .stacktrace")
 )
 
-// readmeOf is the text of the file README on a release: without what that has not, and
-// with what it has more.
+// readmeOf returns the text of the file README of a release, adapted to what the
+// release has.
 func readmeOf(f tracing.Features, btf bool) string {
 	var out []string
 	add := func(has bool, old, other string) {
@@ -66,8 +66,8 @@ func readmeOf(f tracing.Features, btf bool) string {
 	return text
 }
 
-// readme is the text of the file README. Its grammar is Linux's, which tools
-// look for; what does not work here is left out.
+// readme is the text of the file README. Its grammar is Linux's, which tools look for;
+// features that do not exist here are left out.
 const readme = `tracing: what the files of this directory do
 
   tracing_on		- 0 stops the recording of events, any other number goes on

@@ -1,6 +1,6 @@
 // Package tracefs is the directory tracing: a table of rows over package
-// kprobes/tracing. What a file means is decided there; here is which file has
-// which mode, how it is read, and what O_TRUNC does to it.
+// kprobes/tracing, which implements the files. This package decides the mode of each
+// file, how it is read, and what O_TRUNC does.
 package tracefs
 
 import (
@@ -20,9 +20,8 @@ const (
 	modeRO   = 0o440
 )
 
-// Tracing is the root of tracefs, as it stands on /sys/kernel/tracing and
-// as tracing in debugfs: the files of the global array, and those that there
-// are only once.
+// Tracing is the root of tracefs, which is at /sys/kernel/tracing and at tracing in
+// debugfs: the files of the global array, and those that exist only once.
 func Tracing(t *tracing.Tracer) *seqfile.Row {
 	a, features := t.Global(), t.Features()
 	once := seqfile.Table{
@@ -50,8 +49,8 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 	}
 }
 
-// value is a file of simple_read_from_buffer; set takes whole writes, nil
-// refuses them.
+// value is a file of simple_read_from_buffer. set handles whole writes; if it is nil,
+// writes fail.
 func value(name string, mode uint32, get func() (string, error), set func([]byte) error) *seqfile.Row {
 	v := seqfile.Value{Get: func(context.Context) (string, error) { return get() }}
 	if set != nil {
@@ -65,7 +64,7 @@ func value(name string, mode uint32, get func() (string, error), set func([]byte
 	return &seqfile.Row{Name: name, Mode: mode, FOps: abi.FOpsTracefs, Open: seqfile.Opens(v)}
 }
 
-// text is a seq_file of one text that is only read.
+// text is a read-only seq_file of one text.
 func text(name string, show func() string) *seqfile.Row {
 	return &seqfile.Row{Name: name, Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(text1(show))}
 }
@@ -74,8 +73,8 @@ func text1(show func() string) func() (string, error) {
 	return func() (string, error) { return show(), nil }
 }
 
-// records is a seq_file whose i-th record is looked up when it is read, so that
-// events may come and go meanwhile.
+// records is a seq_file whose i-th record is looked up when it is read, so that events
+// may be added and removed meanwhile.
 func records(record func(i int) (string, bool)) seqfile.ShowFunc {
 	return func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 		line, ok := record(int(i))
@@ -83,7 +82,7 @@ func records(record func(i int) (string, bool)) seqfile.ShowFunc {
 	}
 }
 
-// lines is a seq_file whose lines are those of the moment when the reading begins.
+// lines is a seq_file whose lines are determined when the reading starts.
 func lines(show func() []string) seqfile.ShowFunc {
 	var all []string
 	return func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
@@ -103,8 +102,8 @@ func openLines(show func() []string) func(context.Context, *seqfile.OpenInfo) (s
 	}
 }
 
-// openProbes is probes_open: emptying the file deletes all events, or fails
-// with EBUSY while one of them is enabled.
+// openProbes is probes_open: O_TRUNC deletes all events, or fails with EBUSY if one of
+// them is enabled.
 func openProbes(release func() error, line func(int) (string, bool), write func([]byte) (int, error)) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
@@ -120,10 +119,10 @@ func store(write func([]byte) (int, error)) seqfile.WriteFunc {
 	return func(_ context.Context, p []byte, _ int64) (int, error) { return write(p) }
 }
 
-// stub is tracing_write_stub: the write is taken and does nothing.
+// stub is tracing_write_stub: it accepts a write and does nothing.
 func stub(p []byte) (int, error) { return len(p), nil }
 
-// openSetEvent is ftrace_event_set_open: emptying the file disables all events.
+// openSetEvent is ftrace_event_set_open: O_TRUNC disables all events.
 func openSetEvent(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
@@ -133,7 +132,7 @@ func openSetEvent(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (se
 	}
 }
 
-// openErrorLog is tracing_err_log_open: emptying the file forgets the errors.
+// openErrorLog is tracing_err_log_open: O_TRUNC clears the errors.
 func openErrorLog(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
@@ -143,7 +142,7 @@ func openErrorLog(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (se
 	}
 }
 
-// eventsMode is that of the directory events and of those below.
+// eventsMode is the mode of the directory events and of those below it.
 func eventsMode(a *tracing.Array) uint32 {
 	if a.Eventfs() {
 		return 0o755
@@ -151,7 +150,7 @@ func eventsMode(a *tracing.Array) uint32 {
 	return modeDir
 }
 
-// eventsRows is what the directory events holds now.
+// eventsRows returns the current contents of the directory events.
 func eventsRows(a *tracing.Array) []*seqfile.Row {
 	files := []*seqfile.Row{
 		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
@@ -167,8 +166,8 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 	return filesAndDirs(a, files, dirs)
 }
 
-// filesAndDirs is the rows of a directory of events: with eventfs, a directory has a
-// name before a file (script rows_collisions of 6.12).
+// filesAndDirs joins the rows of a directory of events: with eventfs, a directory hides
+// a file of the same name (script rows_collisions of 6.12).
 func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
 	if a.Eventfs() {
 		return append(dirs, files...)
@@ -176,8 +175,8 @@ func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
 	return append(files, dirs...)
 }
 
-// systemRows is what the directory of a group of events holds. That of the
-// tracing itself has only events.
+// systemRows returns the contents of a subsystem's directory. That of ftrace itself has
+// only events.
 func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	var files, dirs []*seqfile.Row
 	if s.Name != "ftrace" || a.Features().OwnSwitch {
@@ -198,7 +197,7 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	return filesAndDirs(a, files, dirs)
 }
 
-// eventRows is the files of an event.
+// eventRows returns the files of an event.
 func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
 	rows := []*seqfile.Row{{Name: "format", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Format)}}
 	if !a.Features().NoHist {
@@ -209,11 +208,30 @@ func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
 	}
 	rows = append(rows, value("id", modeRO, e.IDText, nil))
 	if e.Internal {
-		return append(rows, triggerRow(e)) // of trace_marker
+		return append(rows, triggerRow(e)) // its hits are writes to trace_marker
 	}
 	return append(rows,
 		hold(a, value("enable", modeRW, e.EnableText, e.Enable)),
 		hold(a, value("filter", modeRW, e.FilterText, e.SetFilter)),
 		triggerRow(e),
 	)
+}
+
+// settling wraps the open of a file that can define and delete events, by writes or
+// O_TRUNC: the directories of these events change before the call returns.
+func settling(t *tracing.Tracer, open func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(ctx context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
+		f, err := open(ctx, o)
+		if o.Writes() {
+			t.SettleDirs(ctx)
+		}
+		if s, ok := f.(*seqfile.Seq); ok && s.Store != nil {
+			write := s.Store
+			s.Store = func(ctx context.Context, p []byte, pos int64) (int, error) {
+				defer t.SettleDirs(ctx)
+				return write(ctx, p, pos)
+			}
+		}
+		return f, err
+	}
 }

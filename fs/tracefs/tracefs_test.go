@@ -176,8 +176,8 @@ func TestEventDirectories(t *testing.T) {
 	}
 }
 
-// TestEventsComeBack: an event of the same name is another inode, and files
-// that are still open on the old one say ENODEV.
+// TestEventsComeBack: a new event of the same name is another inode, and files that are
+// still open on the old one fail with ENODEV.
 func TestEventsComeBack(t *testing.T) {
 	root, _ := newTree(t)
 	mustEcho(t, root, "kprobe_events", "p:a f1", 0)
@@ -241,7 +241,7 @@ func TestTruncate(t *testing.T) {
 	}
 }
 
-// TestSmallReads: whatever the size of the reads, the text is the same.
+// TestSmallReads: the text does not depend on the size of the reads.
 func TestSmallReads(t *testing.T) {
 	root, f := newTree(t)
 	mustEcho(t, root, "kprobe_events", "p:a f1\nr:b f2\n", 0)
@@ -295,7 +295,7 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestReadWhileDeleting: events that go while kprobe_events is read neither
+// TestReadWhileDeleting: events that are deleted while kprobe_events is read neither
 // tear nor repeat a line.
 func TestReadWhileDeleting(t *testing.T) {
 	root, _ := newTree(t)
@@ -325,4 +325,4 @@ func TestReadWhileDeleting(t *testing.T) {
 	}
 }
 
-func (f *fakeKernel) Callers(*abi.Trap) []string { return nil }
+func (f *fakeKernel) Via(*abi.Trap) kprobes.Via { return kprobes.ViaCall }

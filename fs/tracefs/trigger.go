@@ -25,8 +25,7 @@ func triggerRow(e *tracing.EventFile) *seqfile.Row {
 	return &seqfile.Row{Name: "trigger", Mode: modeRW, FOps: abi.FOpsSeq, Open: open}
 }
 
-// linesOf is a seq_file whose lines are those of the moment when the reading
-// begins, or an error then.
+// linesOf is a seq_file whose lines, or error, are determined when the reading starts.
 func linesOf(show func() ([]string, error)) seqfile.ShowFunc {
 	var all []string
 	return func(_ context.Context, b []byte, i int64) (_ []byte, _ bool, err error) {
@@ -45,8 +44,8 @@ func histRow(e *tracing.EventFile) *seqfile.Row {
 	return &seqfile.Row{Name: "hist", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Hist)}
 }
 
-// openSynthetic is synth_events_open: emptying the file deletes all synthetic
-// events, or fails with EBUSY while one of them is needed.
+// openSynthetic is synth_events_open: O_TRUNC deletes all synthetic events, or fails
+// with EBUSY if one of them is in use.
 func openSynthetic(t *tracing.Tracer) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {

@@ -13,7 +13,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -99,7 +99,7 @@ func serveGoFuse(dir string) error {
 
 // serveSystem mounts a whole kprobefs and sets probes as it is told.
 func serveSystem(dir string) error {
-	s, err := system.New(system.Options{CPUs: 2})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func serveSystem(dir string) error {
 	return nil
 }
 
-func obey(s *system.System, command string) (string, error) {
+func obey(s *kprobefs.Kernel, command string) (string, error) {
 	name, arg, _ := strings.Cut(command, " ")
 	switch name {
 	case "register":
@@ -131,14 +131,14 @@ func obey(s *system.System, command string) (string, error) {
 		took, err := registerMany(s, n)
 		return fmt.Sprint(float64(took) / float64(n)), err
 	case "wait":
-		s.Optimizer.Wait()
+		s.Kprobes.WaitOptimizer()
 		return "done", nil
 	}
 	return "", fmt.Errorf("command %q: %w", name, syscall.EINVAL)
 }
 
 // registerMany sets n probes, one by one, at n addresses all over the kernel.
-func registerMany(s *system.System, n int) (time.Duration, error) {
+func registerMany(s *kprobefs.Kernel, n int) (time.Duration, error) {
 	addrs, err := probeable(s, n)
 	if err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func registerMany(s *system.System, n int) (time.Duration, error) {
 
 // probeable finds addresses where a probe may stand: every function's
 // instructions in turn, the first ones first.
-func probeable(s *system.System, n int) ([]uint64, error) {
+func probeable(s *kprobefs.Kernel, n int) ([]uint64, error) {
 	var addrs []uint64
 	for _, sym := range s.Machine.Symbols().All() {
 		for _, at := range instructions(s, sym) {
@@ -167,7 +167,7 @@ func probeable(s *system.System, n int) ([]uint64, error) {
 			}
 			s.Kprobes.Unregister(&p)
 			if addrs = append(addrs, at); len(addrs) == n {
-				s.Optimizer.Wait()
+				s.Kprobes.WaitOptimizer()
 				return addrs, nil
 			}
 		}
@@ -175,7 +175,7 @@ func probeable(s *system.System, n int) ([]uint64, error) {
 	return nil, fmt.Errorf("%d addresses can be probed, not %d: %w", len(addrs), n, syscall.ENOSPC)
 }
 
-func instructions(s *system.System, sym abi.Symbol) (addrs []uint64) {
+func instructions(s *kprobefs.Kernel, sym abi.Symbol) (addrs []uint64) {
 	if tab := s.Machine.Tables(); sym.Size == 0 || !tab.KernelText(sym.Addr) || !tab.KernelText(sym.Addr+sym.Size-1) {
 		return nil
 	}

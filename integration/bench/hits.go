@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -30,7 +30,7 @@ type hitCase struct {
 
 // hitBench is a machine whose function is called.
 type hitBench struct {
-	sys   *system.System
+	sys   *kprobefs.Kernel
 	addr  uint64
 	cpus  int
 	calls uint64
@@ -87,7 +87,7 @@ func (b *bench) addHit(name string, ns float64, one bool, cpus int) {
 }
 
 func newHitBench(boost bool) (*hitBench, error) {
-	h, err := newHitMachine("", system.Config{NoPreempt: boost})
+	h, err := newHitMachine("", kprobefs.Config{NoPreempt: boost})
 	if err != nil {
 		return nil, err
 	}
@@ -95,12 +95,12 @@ func newHitBench(boost bool) (*hitBench, error) {
 }
 
 // newHitMachine boots a release, "" the default, with a configuration.
-func newHitMachine(release string, conf system.Config) (*hitBench, error) {
-	r, err := system.ParseRelease(release)
+func newHitMachine(release string, conf kprobefs.Config) (*hitBench, error) {
+	r, err := kprobefs.ParseRelease(release)
 	if err != nil {
 		return nil, err
 	}
-	s, err := system.New(system.Options{CPUs: max(2, cpusHere()), Release: r, Config: conf})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: max(2, cpusHere()), Release: r, Config: conf})
 	if err != nil {
 		return nil, err
 	}
@@ -209,15 +209,15 @@ func (h *hitBench) jprobe(with bool) (func(), error) {
 
 // settle lets the optimizer end what it does, where there is one.
 func (h *hitBench) settle() {
-	if h.sys.Optimizer != nil {
-		h.sys.Optimizer.Wait()
+	if h.sys.Kprobes.HasOptprobes() {
+		h.sys.Kprobes.WaitOptimizer()
 	}
 }
 
 // allowJumps says whether probes may be optimized, where they may be at all.
 func (h *hitBench) allowJumps(on bool) {
-	if h.sys.Optimizer != nil {
-		h.sys.Optimizer.SetAllowed(on)
+	if h.sys.Kprobes.HasOptprobes() {
+		h.sys.Kprobes.SetOptimization(on)
 	}
 }
 

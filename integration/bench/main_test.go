@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 )
 
 func TestMedianOf(t *testing.T) {
@@ -49,7 +49,7 @@ func TestPrint(t *testing.T) {
 // TestOverheadRows: the probes of each row can be set, and each call hits them once.
 func TestOverheadRows(t *testing.T) {
 	for _, of := range overheadMachines {
-		h, err := newHitMachine(of.release, system.Config{NoFtrace: true, NoPreempt: of.boost})
+		h, err := newHitMachine(of.release, kprobefs.Config{NoFtrace: true, NoPreempt: of.boost})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"syscall"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 )
 
 // The table of the kernel document's section "Probe Overhead", in the words of
@@ -65,7 +65,7 @@ var overheadMachines = []struct {
 func overhead(b *bench) error {
 	var ts []timed
 	for _, of := range overheadMachines {
-		h, err := newHitMachine(of.release, system.Config{NoFtrace: true, NoPreempt: of.boost})
+		h, err := newHitMachine(of.release, kprobefs.Config{NoFtrace: true, NoPreempt: of.boost})
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kprobefs/kprobefs/cmd/kprobefs/system"
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
@@ -29,7 +29,7 @@ const (
 // recording measures what an event with two arguments costs: above the hit of a
 // kprobe alone, and under load while its buffer is read.
 func recording(b *bench) error {
-	h, err := newHitMachine("", system.Config{})
+	h, err := newHitMachine("", kprobefs.Config{})
 	if err != nil {
 		return err
 	}
@@ -82,33 +82,33 @@ func (h *hitBench) perCall(c hitCase) (float64, error) {
 
 // record defines and enables an event at the same place.
 func (h *hitBench) record() (func(), error) {
-	h.sys.Optimizer.SetAllowed(true)
+	h.sys.Kprobes.SetOptimization(true)
 	return recordHits(h.sys)
 }
 
-func recordHits(s *system.System) (undo func(), err error) {
+func recordHits(s *kprobefs.Kernel) (undo func(), err error) {
 	a := s.Tracer.Global()
 	if _, err := s.Tracer.WriteKprobeEvents(fmt.Appendf(nil, "p:e %s+%d %%di %%sp\n", hitFunction, recordedAt)); err != nil {
 		return nil, err
 	}
 	undo = func() {
 		_ = a.EnableSystem("kprobes", []byte("0"))
-		s.Optimizer.Wait() // a probe that is enabled before its jump is gone stays a breakpoint, as on Linux
+		s.Kprobes.WaitOptimizer() // a probe that is enabled before its jump is gone stays a breakpoint, as on Linux
 		_, _ = s.Tracer.WriteKprobeEvents([]byte("-:e\n"))
-		s.Optimizer.Wait()
+		s.Kprobes.WaitOptimizer()
 	}
 	if err := a.EnableSystem("kprobes", []byte("1")); err != nil {
 		undo()
 		return nil, err
 	}
-	s.Optimizer.Wait()
+	s.Kprobes.WaitOptimizer()
 	return undo, nil
 }
 
 // loadAndRead has all vCPUs hit the event while it is read: millions of hits a
 // second, and where they are. EIO: not every hit is accounted for.
 func loadAndRead() (rate float64, account string, err error) {
-	s, err := system.New(system.Options{CPUs: recordingCPUs})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: recordingCPUs})
 	if err != nil {
 		return 0, "", err
 	}

@@ -34,6 +34,11 @@ import (
 // dirs are the directories whose tests are run.
 var dirs = []string{"00basic", "kprobe", "event", "filter", "instances", "dynevent", "trigger"}
 
+// notRun are the suite's other directories, with the number of their tests: for the
+// function tracer and its graph, direct calls, a module that turns interrupts off, what
+// the kernel tests at boot, and the tracers wakeup and hwlat.
+var notRun = map[string]int{"ftrace": 15, "direct": 2, "preemptirq": 1, "selftest": 1, "tracer": 2}
+
 // recording is a line for each test: its result on Linux, its name.
 //
 //go:embed linux-6.1.txt

@@ -2,11 +2,13 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 )
@@ -32,6 +34,53 @@ func TestRecording(t *testing.T) {
 	}
 	if passed < 70 {
 		t.Errorf("%d tests pass on Linux", passed)
+	}
+}
+
+// TestReadme: what README.md says of how much of the suite is run is so, by the
+// recording and by notRun, which are what the suite has where it was fetched.
+func TestReadme(t *testing.T) {
+	files, all := 0, 0
+	for name := range recorded() {
+		if !strings.HasSuffix(name, " (instance)") {
+			files++
+		}
+	}
+	for _, n := range notRun {
+		all += n
+	}
+	all += files
+	page, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := fmt.Sprintf("%d of the %d files of the kernel's own test suite", files, all); !strings.Contains(string(page), want) {
+		t.Errorf("README.md does not say %q", want)
+	}
+	dir, err := cached()
+	if err != nil {
+		t.Skip(err)
+	}
+	suite := filepath.Join(dir, filepath.FromSlash(suitePath))
+	if _, err := os.Stat(filepath.Join(suite, "ftracetest")); err != nil {
+		return
+	}
+	entries, err := os.ReadDir(filepath.Join(suite, "test.d"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !e.IsDir() || slices.Contains(dirs, e.Name()) {
+			continue
+		}
+		names, err := tests(suite, []string{e.Name()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		names = slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, " (instance)") })
+		if len(names) != notRun[e.Name()] {
+			t.Errorf("%s has %d tests, not %d", e.Name(), len(names), notRun[e.Name()])
+		}
 	}
 }
 

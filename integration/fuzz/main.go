@@ -160,12 +160,12 @@ func fuzzAll(ctx context.Context, out io.Writer, targets []*target, length time.
 	for range max(1, jobs) {
 		wg.Go(func() {
 			for t := range queue {
-				n, err := t.fuzz(ctx, length)
+				did, err := t.fuzz(ctx, length)
 				if errors.Is(err, errEnded) {
 					mu.Lock()
 					fmt.Fprintf(out, "once more %s: %v\n", t, err)
 					mu.Unlock()
-					n, err = t.fuzz(ctx, length)
+					did, err = t.fuzz(ctx, length)
 				}
 				mu.Lock()
 				switch {
@@ -174,8 +174,11 @@ func fuzzAll(ctx context.Context, out io.Writer, targets []*target, length time.
 				case err != nil:
 					failed = append(failed, t.String())
 					fmt.Fprintf(out, "FAIL %s: %v\n", t, err)
+				case did.inputs < fewInputs:
+					failed = append(failed, t.String())
+					fmt.Fprintf(out, "FAIL %-44s %v: fewer than %d find nothing\n", t, did, fewInputs)
 				default:
-					fmt.Fprintf(out, "ok   %-40s %9d inputs\n", t, n)
+					fmt.Fprintf(out, "ok   %-44s %v\n", t, did)
 				}
 				mu.Unlock()
 			}
@@ -206,20 +209,35 @@ const (
 	endLimit = time.Minute
 )
 
-// fuzz runs one target, and gives how many inputs it tried.
-func (t *target) fuzz(ctx context.Context, length time.Duration) (inputs int, err error) {
-	// An input that reaches new code is made smaller before the next is tried: with
-	// the usual minute, a target that does not always take the same way does nothing
-	// else.
+// fewInputs is how few a target must not try, however busy the machine is: with
+// fewer, what it reports is only that its seeds pass.
+const fewInputs = 50
+
+// done is what an engine did.
+type done struct {
+	inputs int // that it tried
+	found  int // of these, those that reached new code
+	known  int // inputs that it has now, each with code of its own
+}
+
+func (d done) String() string {
+	return fmt.Sprintf("%9d executions, %5d new interesting, %6d in all", d.inputs, d.found, d.known)
+}
+
+// fuzz runs one target, and gives what it did.
+func (t *target) fuzz(ctx context.Context, length time.Duration) (did done, err error) {
+	// An input that reaches new code is made smaller before the next is tried. A target
+	// with a machine behind it does not always take the same way: it would do nothing
+	// else for half a second each time. So an input is tried only that often.
 	cmd := exec.Command(t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzzcachedir="+t.cache,
-		"-test.parallel=1", "-test.fuzzminimizetime=500ms", "-test.timeout=0")
+		"-test.parallel=1", "-test.fuzzminimizetime=10x", "-test.timeout=0")
 	cmd.Dir = t.dir
 	text := newLog(begun)
 	cmd.Stdout, cmd.Stderr = text, text
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its workers are in its group
 	if err := cmd.Start(); err != nil {
-		return 0, err
+		return did, err
 	}
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
 	ended := make(chan error, 1)
@@ -235,17 +253,17 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (inputs int, er
 			<-ended
 		}
 	}
-	inputs = executed(text.String())
+	did = executed(text.String())
 	if err != nil && strings.Contains(text.String(), "fuzzing process hung or terminated unexpectedly") {
 		err = fmt.Errorf("%w: %w", errEnded, err)
 	}
 	switch {
 	case err != nil:
-		return inputs, fmt.Errorf("%w\n%s%s", err, text.String(), t.failing(text.String()))
-	case inputs == 0 && ctx.Err() == nil:
-		return 0, fmt.Errorf("no input was tried\n%s", text.String())
+		return did, fmt.Errorf("%w\n%s%s", err, text.String(), t.failing(text.String()))
+	case did.inputs == 0 && ctx.Err() == nil:
+		return did, fmt.Errorf("no input was tried\n%s", text.String())
 	}
-	return inputs, nil
+	return did, nil
 }
 
 // wait lets the engine try all inputs that it has, and then new ones for a time.
@@ -326,18 +344,21 @@ func (t *target) whyNone() error {
 }
 
 var (
-	execs   = regexp.MustCompile(`execs: (\d+) `)
+	execs   = regexp.MustCompile(`execs: (\d+) .*new interesting: (\d+) \(total: (\d+)\)`)
 	written = regexp.MustCompile(`Failing input written to (\S+)`)
 )
 
-// executed gives the last count of inputs that the engine has told.
-func executed(text string) int {
+// executed gives the last counts that the engine has told.
+func executed(text string) (d done) {
 	m := execs.FindAllStringSubmatch(text, -1)
 	if m == nil {
-		return 0
+		return d
 	}
-	n, _ := strconv.Atoi(m[len(m)-1][1])
-	return n
+	last := m[len(m)-1]
+	for i, n := range []*int{&d.inputs, &d.found, &d.known} {
+		*n, _ = strconv.Atoi(last[i+1])
+	}
+	return d
 }
 
 // failing gives the inputs that the engine has written down.

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ var module = map[string]string{
 import (
 	"os"
 	"testing"
+	"time"
 )
 
 func FuzzOnce(f *testing.F) {
@@ -42,6 +44,10 @@ func FuzzGood(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {})
 }
 
+func FuzzSlow(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) { time.Sleep(time.Second) })
+}
+
 func FuzzSkipped(f *testing.F) {
 	f.Skip("not here")
 }
@@ -64,8 +70,12 @@ func TestRun(t *testing.T) {
 	if err := run(t.Context(), &out, 2*time.Second, 1, "Good"); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
-	if s := out.String(); !strings.HasPrefix(s, "ok   example.org/m.FuzzGood ") || strings.Contains(s, "Bad") {
-		t.Errorf("one target: %s", s)
+	if ok, _ := regexp.MatchString(`^ok   example.org/m.FuzzGood +\d{2,} executions, +\d+ new interesting, +\d+ in all\n$`, out.String()); !ok {
+		t.Errorf("one target: %s", &out)
+	}
+	out.Reset()
+	if err := run(t.Context(), &out, 5*time.Second, 1, "Slow"); err == nil || !strings.Contains(out.String(), "fewer than 50 find nothing") {
+		t.Errorf("a target that hardly tries: %v\n%s", err, &out)
 	}
 	out.Reset()
 	if err := run(t.Context(), &out, 2*time.Second, 1, "Once"); err != nil || !strings.Contains(out.String(), "once more example.org/m.FuzzOnce: ") {
@@ -89,12 +99,12 @@ func TestRun(t *testing.T) {
 }
 
 func TestExecuted(t *testing.T) {
-	for text, want := range map[string]int{
-		"": 0,
-		"fuzz: elapsed: 3s, execs: 1503 (501/sec), new interesting: 1 (total: 9)\nfuzz: elapsed: 6s, execs: 2000 (166/sec)\n": 2000,
+	for text, want := range map[string]done{
+		"": {},
+		"fuzz: elapsed: 3s, execs: 1503 (501/sec), new interesting: 1 (total: 9)\nfuzz: elapsed: 6s, execs: 2000 (166/sec), new interesting: 5 (total: 13)\n": {2000, 5, 13},
 	} {
 		if got := executed(text); got != want {
-			t.Errorf("%q: %d, want %d", text, got, want)
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -11,7 +11,7 @@ import (
 // Cell names the calls of one name in one case on one file.
 type Cell struct{ File, Case, Call string }
 
-// String is how docs/differences.md names a cell.
+// String is how docs/reference/differences.md names a cell.
 func (c Cell) String() string { return c.File + " | " + c.Case + " | " + c.Call }
 
 // Table holds the results of each cell.

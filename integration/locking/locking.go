@@ -1,7 +1,7 @@
 // Package locking plays fcntl(2) and flock(2) locks between several processes
 // and prints what each call gave. integration/testdata/locks.txt is what it
 // printed on Linux 6.1, where F and G are one file seen through two mounts of
-// debugfs; the tests compare it with our files, seen through two faces.
+// debugfs; the tests compare it with our files, seen through two mounts.
 package locking
 
 import (

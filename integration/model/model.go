@@ -309,7 +309,7 @@ func (m *tree) writeEnabled(r *rapid.T) {
 		}
 		if value != nil {
 			// The host's kernel has moved the position, Linux has not: what offset a
-			// read means is a guess from here on (docs/differences.md).
+			// read means is a guess from here on (docs/reference/differences.md).
 			m.drop(r, o)
 		}
 	}

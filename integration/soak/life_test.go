@@ -17,9 +17,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// startLimit is what a start may take, endLimit what an end may on a busy machine.
+// What a start and an end may take. A start works for some 0.2 s and an end for less;
+// with 20 others on the CPU that is 5 s. The rest is for hosts that are slower. A start
+// that waits for the mount of the one before, or an end that waits for a user, waits
+// until a timeout of its own or for ever.
 const (
-	startLimit = time.Second
+	startLimit = 20 * time.Second
 	endLimit   = 20 * time.Second
 )
 
@@ -44,8 +47,8 @@ func TestKillAndRestart(t *testing.T) {
 	slices.Sort(starts)
 	median, longest := starts[len(starts)/2], starts[len(starts)-1]
 	t.Logf("%d starts: %v in the middle, the longest %v", len(starts), median, longest)
-	if median > startLimit || longest > 5*startLimit { // others use this machine, too
-		t.Errorf("starts take %v, up to %v", median, longest)
+	if longest > startLimit {
+		t.Errorf("a start took %v", longest)
 	}
 }
 

@@ -11,23 +11,23 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"os/signal"
 	"path/filepath"
-	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/integration/unshare"
 )
 
 // The tests run in a mount namespace of their own: this binary again, told by a
 // variable. As a client it is one more process that uses the files.
 const (
 	roleVar    = "KPROBEFS_TEST_ROLE"
-	roleTests  = "tests"
 	roleClient = "client"
 )
 
@@ -38,40 +38,15 @@ func TestMain(m *testing.M) {
 	switch os.Getenv(roleVar) {
 	case roleClient:
 		os.Exit(client(os.Args[1], os.Args[2]))
-	case roleTests:
-		os.Exit(inNamespace(m))
+	case roleHolder:
+		times, _ := strconv.Atoi(os.Args[2])
+		os.Exit(hold(os.Args[1], times))
 	}
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Env = append(os.Environ(), roleVar+"="+roleTests)
-	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL // of this thread, which lives as long as the process
-	runtime.LockOSThread()
-	if err := cmd.Start(); err != nil {
-		fmt.Println("no private namespace to test in:", err)
-		os.Exit(0)
-	}
-	interrupts := make(chan os.Signal, 1)
-	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
-	go func() {
-		for s := range interrupts {
-			_ = cmd.Process.Signal(s)
-		}
-	}()
-	_ = cmd.Wait()
-	os.Exit(cmd.ProcessState.ExitCode())
+	os.Exit(unshare.Main(func() int { return withProgram(m) }))
 }
 
-func inNamespace(m *testing.M) int {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		fmt.Println(err)
-		return 1
-	}
+// withProgram builds the program, which the tests run.
+func withProgram(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "kprobefs-soak")
 	if err != nil {
 		fmt.Println(err)
@@ -183,7 +158,7 @@ func (d *daemon) stop() {
 				return false
 			}
 		}
-		return true
+		return len(files) > 0
 	})
 }
 
@@ -253,7 +228,7 @@ func (d *daemon) state() state {
 	before := d.logLines()
 	d.signal(syscall.SIGUSR1)
 	for range 500 {
-		if lines := d.logLines(); len(lines) > len(before) {
+		if lines := d.logLines(); len(lines) > len(before) && strings.HasSuffix(lines[len(lines)-1], "\n") {
 			var s state
 			if err := json.Unmarshal([]byte(lines[len(lines)-1]), &s); err != nil {
 				d.t.Fatal(err)
@@ -275,6 +250,9 @@ func (s *state) ofProcess(d *daemon) {
 	for line := range strings.Lines(string(b)) {
 		_, _ = fmt.Sscanf(line, "VmRSS: %d", &s.resident)
 		_, _ = fmt.Sscanf(line, "Threads: %d", &s.threads)
+	}
+	if s.files == 0 || s.resident == 0 || s.threads == 0 {
+		d.t.Fatalf("%s tells nothing: %d descriptors, %d kB, %d threads", proc, s.files, s.resident, s.threads)
 	}
 }
 

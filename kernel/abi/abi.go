@@ -19,6 +19,15 @@ type Regs struct {
 // RegsSize is sizeof(struct pt_regs) in bytes.
 const RegsSize = 168
 
+// Offsets in pt_regs, bytes.
+const (
+	RegsIP    = 128
+	RegsCS    = 136
+	RegsFlags = 144
+	RegsSP    = 152
+	RegsSS    = 160
+)
+
 // ReturnValue is regs_return_value: what the function that just returned gave.
 func (r *Regs) ReturnValue() uint64 { return r.AX }
 
@@ -96,10 +105,16 @@ type Trap struct {
 	IRQsOff   bool         // the handler runs with interrupts off, whatever they were before
 	Now       func() int64 // nanoseconds since boot
 
-	// AddPreempt changes the guest's preempt_count on this vCPU; nil: there is no guest.
+	// AddPreempt changes the guest's preempt_count on this vCPU. It is nil without a guest.
 	AddPreempt func(n int32)
-	Depth      int // traps handled inside another one on this vCPU
 }
+
+// Nop5 is the five-byte nop, which an fentry site and a jump label hold while nobody
+// uses them.
+const Nop5 = "\x0f\x1f\x44\x00\x00"
+
+// Hash64 is hash_64 (and hash_ptr): a number of the given count of bits.
+func Hash64(v uint64, bits uint) uint64 { return v * 0x61c8864680b583eb >> (64 - bits) }
 
 // Errnos of Linux that package syscall does not name on every system, or that
 // never reach user space.
@@ -115,19 +130,16 @@ const (
 	ThreadSize  = 16384
 	TaskCommLen = 16
 
-	KernelBase   = 0xffffffff80000000 // virtual address of physical address 0 in the kernel mapping
-	TextBase     = 0xffffffff81000000 // _text, _stext; physical 0x1000000
-	DirectMap    = 0xffff888000000000 // PAGE_OFFSET: all of RAM
-	ModulesBase  = 0xffffffffc0000000 // MODULES_VADDR
-	SlotsBase    = 0xffffffffe0000000 // above it in the module area: insn slots, detours
-	ModulesEnd   = 0xffffffffff000000
-	UserBase     = 0x00007f0000000000 // windows of host tasks, UserWindow bytes each
-	UserWindow   = 0x0000000000400000
-	KernelCS     = 0x10
-	KernelSS     = 0x18
-	UserCS       = 0x33
-	UserSS       = 0x2b
-	CanaryOffset = 0x28 // gs:0x28, the stack protector's
+	KernelBase  = 0xffffffff80000000 // virtual address of physical address 0 in the kernel mapping
+	TextBase    = 0xffffffff81000000 // _text, _stext; physical 0x1000000
+	DirectMap   = 0xffff888000000000 // PAGE_OFFSET: all of RAM
+	ModulesBase = 0xffffffffc0000000 // MODULES_VADDR
+	SlotsBase   = 0xffffffffe0000000 // above it in the module area: insn slots, detours
+	ModulesEnd  = 0xffffffffff000000
+	UserBase    = 0x00007f0000000000 // windows of host tasks, UserWindow bytes each
+	UserWindow  = 0x0000000000400000
+	KernelCS    = 0x10
+	KernelSS    = 0x18
 )
 
 // Bits of RFLAGS.
@@ -149,7 +161,6 @@ const (
 	VecDB = 1
 	VecBP = 3
 	VecUD = 6
-	VecDF = 8
 	VecGP = 13
 	VecPF = 14
 
@@ -180,11 +191,7 @@ const (
 	TaskTGID       = 2420
 	TaskRealParent = 2432
 	TaskParent     = 2440
-	TaskLeader     = 2480
-	TaskStartTime  = 2776
 	TaskComm       = 2976
-	TaskFS         = 3040
-	TaskFiles      = 3048
-	TaskRethooks   = 5312
+	TaskYields     = 2992 // ours: how often it has let others run, had there been any
 	TaskSize       = 9792
 )

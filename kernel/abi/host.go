@@ -18,7 +18,7 @@ const (
 	HCUnmap      = 8  // (va, pages)
 	HCNext       = 9  // (call): the host task asks for its next call. → 1: call is filled in; 0 (or an error, when the host does not know the task yet): none, sleep until woken; -1: exit
 	HCDone       = 10 // (call): the call is over, call.ret is what it returned
-	HCLeaf       = 11 // (call, op): start the host's part of the call. It ends by call.leafDone = 1 and a wake-up
+	HCFileOp     = 11 // (call, op): start the host's part of a file operation. It ends with call.op_done = 1 and a wake-up
 	HCPopWake    = 12 // () → a task_struct to wake, 0: no more. Called in VecAsyncPF's handler until it gives 0
 	HCPanic      = 14 // (buf, len): the guest gives up; the machine stops
 	HCBooted     = 15 // (array, n): init is done; array holds the n addresses of host_call structs: the manager, then load/0, load/1, ...
@@ -32,6 +32,7 @@ const (
 	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints (the guest then kills the task or goes on)
 	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. It ends by request.done = 1 and a wake-up of the current task
 	HCStack      = 25 // (): dump_stack: Go logs who is running and the stack, as Linux prints them
+	HCSymbol     = 30 // (addr, buf, kind, size) → bytes: what %pS ('S'), %ps or %pB shows of an address, as far as it fits
 )
 
 // Layout of struct probe_request, bytes.
@@ -60,7 +61,7 @@ const (
 // it, or one of these.
 const (
 	HostCallFunc  = 0x10000 // call the function at args[0] with args[1..5], count times: ret is the last result
-	HostNewTask   = 0x10001 // args: pid, tgid, address of comm; ret: task_struct of a new host task (no kernel_clone)
+	HostNewTask   = 0x10001 // args: pid, tgid, address of comm, 1 + the only vCPU it may run on or 0; ret: host_call of a new host task (no kernel_clone)
 	HostExitTask  = 0x10002 // the task ends (do_exit is not called: the host's process is merely forgotten)
 	HostFilpClose = 0x10003 // filp_close of the file behind descriptor args[0]; the descriptor stays (FLUSH)
 	HostRelease   = 0x10004 // the descriptor args[0] is given back and its file's last reference dropped (RELEASE)
@@ -68,40 +69,44 @@ const (
 	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal
 )
 
-// What a leaf does: HCLeaf's op, the f_op that the guest came to.
+// File operations that the guest leaves to the host: HCFileOp's op.
 const (
-	LeafOpen    = 1
-	LeafRead    = 2
-	LeafWrite   = 3
-	LeafStat    = 4
-	LeafReaddir = 5
-	LeafFlush   = 6
-	LeafRelease = 7
-	LeafSetattr = 9
-	LeafCalled  = 10 // the function that the leaf asked for has returned: CallLeafRet
+	OpOpen    = 1
+	OpRead    = 2
+	OpWrite   = 3
+	OpStat    = 4
+	OpReaddir = 5
+	OpFlush   = 6
+	OpRelease = 7
+	OpCalled  = 10 // the function that the operation asked for has returned, with CallOpRet
 )
 
 // Layout of struct host_call, bytes. It lies in kernel memory of the guest, one
 // for each host task, and belongs to the guest between HCNext's 1 and HCDone.
 const (
-	CallID       = 0   // u64: the request's number, 0: none
-	CallNr       = 8   // u64: system call or Host*
-	CallArgs     = 16  // u64[6]
-	CallCount    = 64  // u64: repetitions of HostCallFunc
-	CallRet      = 72  // u64: result
-	CallBuf      = 80  // u64: kernel address of the bounce buffer, where a leaf's data lies
-	CallBufLen   = 88  // u64: its size, bytes
-	CallLeafDone = 96  // u32: 1 when the leaf is over, 2 when CallFunc is to be called (release store by Go, then a wake-up)
-	CallLeafOp   = 100 // u32
-	CallLeafRet  = 104 // s64: its result: bytes in CallBuf, or -errno
-	CallLeafArg  = 112 // u64[2]: what the guest gives the leaf: count, position
-	CallTask     = 128 // u64: the task_struct it belongs to
-	CallMode     = 136 // u64: S_IF* and mode of the file that the path in args names
-	CallFOps     = 144 // u64: which file operations the opened file gets: FOps*
-	CallTID      = 152 // u64: the pid that a task which this call makes is to have, or CallTIDAny; 0: it is not the host's
-	CallChild    = 160 // u64: the struct host_call of the task that this call has made, or 0
-	CallFunc     = 168 // u64[3]: a function that the leaf has the task call, and its arguments
-	CallSize     = 192
+	CallID     = 0   // u64: the request's number, 0: none
+	CallNr     = 8   // u64: system call or Host*
+	CallArgs   = 16  // u64[6]
+	CallCount  = 64  // u64: repetitions of HostCallFunc
+	CallRet    = 72  // u64: result
+	CallBuf    = 80  // u64: kernel address of the bounce buffer, which holds the data of a read or write
+	CallBufLen = 88  // u64: its size, bytes
+	CallOpDone = 96  // u32: 1 when the file operation is over, 2 when CallFunc is to be called (release store by Go, then a wake-up)
+	CallOp     = 100 // u32: which operation, Op*
+	CallOpRet  = 104 // s64: its result: bytes in CallBuf, or -errno
+	CallOpArg  = 112 // u64[2]: the operation's count and position
+	CallTask   = 128 // u64: the task_struct it belongs to
+	CallMode   = 136 // u64: S_IF* and mode of the file that the path in args names
+	CallFOps   = 144 // u64: which file operations the opened file gets: FOps*
+	CallTID    = 152 // u64: the host's pid of the task that this call creates, CallTIDAny, or 0 for a task without one
+	CallChild  = 160 // u64: the struct host_call of the task that this call has made, or 0
+	CallFunc   = 168 // u64[3]: a function that the operation has the task call, and its arguments
+	CallFiles  = 192 // u64: the host's process whose descriptors the call is about, 0: one that is not known
+	CallSize   = 200
+
+	// What follows is not of one call. From 200 on there is what is the guest's own.
+	CallCPUs = 208 // u64: the vCPUs on which the task may run from its next wake-up on, 0: as it is
+	CallCPU  = 216 // u64: and the one that is best
 )
 
 // Which of the guest's file_operations an opened file uses: CallFOps.
@@ -134,9 +139,9 @@ const (
 	BootCmdline = 40  // char[256]
 	BootRelease = 296 // char[64]: uname -r
 	BootVersion = 360 // char[256]: linux_banner
+	BootPtrKey  = 616 // u64[2]: what %p hashes addresses with
 	BootSize    = 1024
 
 	BootMagicValue = 0x6b70726f62656673 // "kprobefs"
 	BootParamsPA   = 0x10000            // where they stand, physical
-	ImagePA        = 0x1000000
 )

@@ -27,9 +27,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Nop is the five-byte nop that an idle site holds.
-var nop = [5]byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
-
 // SiteSize is the length of a site in bytes.
 const SiteSize = 5
 
@@ -56,7 +53,7 @@ type Ops struct {
 	Function string
 	// Regs is FTRACE_OPS_FL_SAVE_REGS: Func sees all registers.
 	Regs bool
-	// Func is called in atomic Go. Regs.IP is the site, Arg the return address of
+	// Func is called in handler context. Regs.IP is the site, Arg the return address of
 	// the function that is entered; what it leaves in Regs is ignored.
 	Func func(t *abi.Trap)
 	// Allocated: the kernel allocates it, so that a call without a trampoline of its
@@ -73,7 +70,7 @@ type Site struct {
 	Addr     uint64
 	Count    int    // listeners
 	Regs     bool   // one of them, as a kprobe, sees all registers
-	Tramp    uint64 // where the call goes when there is one; 0: through the list
+	Tramp    uint64 // the target of its call, or 0 to go through the list
 	Function string // what is called then
 }
 
@@ -314,7 +311,7 @@ func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops, regs bool) {
 	return n, only, regs
 }
 
-// target is what the site calls; 0: nothing.
+// target returns the address that the site calls, or 0.
 func (s *Sites) target(addr uint64, x *site) uint64 {
 	n, only, regs := s.listeners(addr, x)
 	switch {
@@ -361,13 +358,13 @@ func (s *Sites) patches(addrs []uint64, on bool) (patches []abi.Patch) {
 		if x == nil {
 			continue
 		}
-		b := nop
+		b := []byte(abi.Nop5)
 		if to := s.target(a, x); on && to != 0 {
 			x.touched = true
 			b[0] = 0xe8
 			binary.LittleEndian.PutUint32(b[1:], uint32(to-(a+SiteSize)))
 		}
-		patches = append(patches, abi.Patch{Addr: a, Bytes: b[:]})
+		patches = append(patches, abi.Patch{Addr: a, Bytes: b})
 	}
 	return patches
 }
@@ -449,7 +446,7 @@ func (s *Sites) site(a uint64, x *site) Site {
 	return e
 }
 
-// HitRegs is called at a site with a kprobe, in atomic Go: Regs are all there,
+// HitRegs is called at a site with a kprobe, in handler context: Regs are all there,
 // and where they lead is where the vCPU goes on.
 func (s *Sites) HitRegs(t *abi.Trap) {
 	kprobe := s.kprobe.Load()
@@ -477,7 +474,7 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 	t.Regs.IP, t.Preempt = next, preempt
 }
 
-// Hit is called at a site without a kprobe, in atomic Go.
+// Hit is called at a site without a kprobe, in handler context.
 func (s *Sites) Hit(t *abi.Trap) {
 	at := t.Regs.IP
 	for _, o := range s.at(at) {

@@ -27,7 +27,7 @@ func (f *fakeText) Poke(patches ...abi.Patch) error {
 func TestSites(t *testing.T) {
 	const base, caller = 0x1000, 0x2000
 	text := &fakeText{base: base, b: bytes.Repeat([]byte{0x90}, 64)}
-	copy(text.b[16:], nop[:])
+	copy(text.b[16:], []byte(abi.Nop5))
 	s := New(text, []uint64{base + 16}, Callers{Regs: caller})
 	at := func() []byte { return text.b[16:21] }
 	// e8 rel32, relative to the end of the site: 0x2000 - 0x1015.
@@ -45,11 +45,11 @@ func TestSites(t *testing.T) {
 	step("arm", s.Arm(base+16), call)
 	step("arm again", s.Arm(base+16), call)
 	step("disarm one of two", s.Disarm(base+16), call)
-	step("ftrace_enabled=0", s.SetEnabled(false), nop[:])
-	step("arm while off", s.Arm(base+16), nop[:])
+	step("ftrace_enabled=0", s.SetEnabled(false), []byte(abi.Nop5))
+	step("arm while off", s.Arm(base+16), []byte(abi.Nop5))
 	step("ftrace_enabled=1", s.SetEnabled(true), call)
 	step("disarm", s.Disarm(base+16), call)
-	step("disarm the last", s.Disarm(base+16), nop[:])
+	step("disarm the last", s.Disarm(base+16), []byte(abi.Nop5))
 
 	for _, bad := range []uint64{base, base + 17} {
 		if err := s.Arm(bad); !errors.Is(err, syscall.EINVAL) {

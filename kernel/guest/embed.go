@@ -13,6 +13,12 @@ import (
 	"strings"
 )
 
+//go:embed vmlinux-2.6
+var vmlinux26 []byte
+
+//go:embed vmlinux-4.15
+var vmlinux415 []byte
+
 //go:embed vmlinux-5.10
 var vmlinux510 []byte
 
@@ -38,10 +44,11 @@ func BTF(release string) []byte {
 // or "6.1.0-50-amd64"), or nil when there is none. They are of one source: 5.10's
 // and 6.12's have that release's arguments, calls and records of static events as
 // far as it matters, and in 6.12's what can be called by its address begins with
-// endbr64. The bytes are shared: they must not be
+// endbr64. 2.6's and 4.15's are 6.1's but for do_fork's arguments, %p, and what
+// kprobes refuse. The bytes are shared: they must not be
 // written.
 func Image(release string) []byte {
-	for name, image := range map[string][]byte{"5.10": vmlinux510, "6.1": vmlinux61, "6.12": vmlinux612} {
+	for name, image := range map[string][]byte{"2.6": vmlinux26, "4.15": vmlinux415, "5.10": vmlinux510, "6.1": vmlinux61, "6.12": vmlinux612} {
 		if release == name || strings.HasPrefix(release, name+".") {
 			return image
 		}

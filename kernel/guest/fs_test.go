@@ -14,7 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// hostFile is a file of the host as its leaves see it.
+// hostFile is a file of the host.
 type hostFile struct {
 	path  string
 	mode  uint64
@@ -29,27 +29,26 @@ type hostFile struct {
 
 var caller = host.Caller{TID: 4242, PID: 4242, Comm: func() string { return "cat" }}
 
-func (f *hostFile) leaf(_ context.Context, op int, data []byte, count int, pos int64) ([]byte, int64, error) {
-	f.ops = append(f.ops, op)
-	if err := f.opErr[op]; err != nil {
-		return nil, 0, err
+func (f *hostFile) op(_ context.Context, op host.Op) (int, error) {
+	f.ops = append(f.ops, op.Kind)
+	if err := f.opErr[op.Kind]; err != nil {
+		return 0, err
 	}
-	switch op {
-	case abi.LeafRead:
-		out := f.data[min(int(pos), len(f.data)):]
-		return []byte(out[:min(count, len(out))]), 0, nil
-	case abi.LeafWrite:
-		f.written += string(data)
-		return nil, int64(len(data)), nil
+	switch op.Kind {
+	case abi.OpRead:
+		return copy(op.Buf, f.data[min(int(op.Pos), len(f.data)):]), nil
+	case abi.OpWrite:
+		f.written += string(op.Buf)
+		return len(op.Buf), nil
 	}
-	return nil, 0, nil
+	return 0, nil
 }
 
 // do makes a system call on f as the host would.
 func (m *machine) do(f *hostFile, nr uint64, call host.Call) (int64, string) {
 	m.t.Helper()
 	call.Nr, call.Path, call.Mode, call.FOps, call.FD = nr, f.path, f.mode, f.fops, f.fd
-	ret, out, err := m.Host().Do(context.Background(), caller, call, f.leaf)
+	ret, out, err := m.Host().Do(context.Background(), caller, call, f.op)
 	if err != nil {
 		m.t.Fatalf("call %d on %s: %v", nr, f.path, err)
 	}
@@ -63,7 +62,7 @@ func (m *machine) open(f *hostFile, flags uint64) int64 {
 	return ret
 }
 
-// Every kind of file goes its own way to the same leaves.
+// Every kind of file goes its own way to the same operations.
 func TestHostFiles(t *testing.T) {
 	m := watch(t, 2)
 	long := strings.Repeat("0123456789abcdef", 4096)
@@ -112,8 +111,8 @@ func TestHostFiles(t *testing.T) {
 				if n, _ := m.do(f, abi.HostRelease, host.Call{}); n != 0 {
 					t.Errorf("release: %d", n)
 				}
-				if want := []int{abi.LeafFlush, abi.LeafRelease}; !bytes.Equal([]byte(fmt.Sprint(f.ops[len(f.ops)-2:])), []byte(fmt.Sprint(want))) {
-					t.Errorf("leaves %v, want %v at the end", f.ops, want)
+				if want := []int{abi.OpFlush, abi.OpRelease}; !bytes.Equal([]byte(fmt.Sprint(f.ops[len(f.ops)-2:])), []byte(fmt.Sprint(want))) {
+					t.Errorf("operations %v, want %v at the end", f.ops, want)
 				}
 				if n, _ := m.do(f, syscall.SYS_READ, host.Call{Count: 10}); n != -int64(syscall.EBADF) {
 					t.Errorf("read after release: %d", n)
@@ -128,12 +127,12 @@ func TestHostErrors(t *testing.T) {
 	m := watch(t, 1)
 	f := &hostFile{
 		path: "/sys/kernel/debug/kprobes/enabled", mode: syscall.S_IFREG | 0o600, fops: abi.FOpsDebugBool, data: "1\n",
-		opErr: map[int]error{abi.LeafOpen: syscall.EACCES},
+		opErr: map[int]error{abi.OpOpen: syscall.EACCES},
 	}
 	if n := m.open(f, syscall.O_RDONLY); n != -int64(syscall.EACCES) {
 		t.Errorf("open: %d", n)
 	}
-	f.opErr = map[int]error{abi.LeafWrite: syscall.EINVAL, abi.LeafRead: syscall.EPERM, abi.LeafFlush: syscall.EBUSY}
+	f.opErr = map[int]error{abi.OpWrite: syscall.EINVAL, abi.OpRead: syscall.EPERM, abi.OpFlush: syscall.EBUSY}
 	if fd := m.open(f, syscall.O_RDWR); fd < 0 {
 		t.Fatalf("open: %d", fd)
 	}
@@ -160,11 +159,11 @@ func TestHostStatAndDirectories(t *testing.T) {
 		if n, _ := m.do(f, syscall.SYS_NEWFSTATAT, host.Call{}); n != 0 {
 			t.Errorf("stat: %d", n)
 		}
-		if fmt.Sprint(f.ops) != fmt.Sprint([]int{abi.LeafStat}) {
-			t.Errorf("leaves of stat: %v", f.ops)
+		if fmt.Sprint(f.ops) != fmt.Sprint([]int{abi.OpStat}) {
+			t.Errorf("operations of stat: %v", f.ops)
 		}
 	}
-	f.opErr = map[int]error{abi.LeafStat: syscall.ENOENT}
+	f.opErr = map[int]error{abi.OpStat: syscall.ENOENT}
 	if n, _ := m.do(f, syscall.SYS_NEWFSTATAT, host.Call{}); n != -int64(syscall.ENOENT) {
 		t.Errorf("stat of a file that has gone: %d", n)
 	}
@@ -245,7 +244,7 @@ func TestHostThreads(t *testing.T) {
 				f.mode, f.data = syscall.S_IFREG|0o600, data
 				do := func(nr uint64, call host.Call) (int64, []byte) {
 					call.Nr, call.Path, call.Mode, call.FOps, call.FD = nr, f.path, f.mode, f.fops, f.fd
-					ret, out, err := m.Host().Do(context.Background(), c, call, f.leaf)
+					ret, out, err := m.Host().Do(context.Background(), c, call, f.op)
 					if err != nil {
 						t.Error(err)
 					}

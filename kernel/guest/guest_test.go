@@ -28,7 +28,7 @@ func boot(t *testing.T, cpus int) *machine {
 	return bootClock(t, cpus, nil)
 }
 
-// bootClock boots with a clock; nil: the real one.
+// bootClock boots with a clock; nil means the real one.
 func bootClock(t *testing.T, cpus int, clock kernel.Clock) *machine {
 	t.Helper()
 	return bootRelease(t, "6.1", cpus, clock)
@@ -239,21 +239,21 @@ func TestABI(t *testing.T) {
 		"HC_PRINTK": abi.HCPrintk, "HC_CLOCK": abi.HCClock, "HC_WALL_CLOCK": abi.HCWallClock,
 		"HC_SET_TIMER": abi.HCSetTimer, "HC_SEND_IPI": abi.HCSendIPI, "HC_START_CPU": abi.HCStartCPU,
 		"HC_MAP": abi.HCMap, "HC_UNMAP": abi.HCUnmap, "HC_NEXT": abi.HCNext, "HC_DONE": abi.HCDone,
-		"HC_LEAF": abi.HCLeaf, "HC_POP_WAKE": abi.HCPopWake,
+		"HC_FILE_OP": abi.HCFileOp, "HC_POP_WAKE": abi.HCPopWake,
 		"HC_PANIC": abi.HCPanic, "HC_BOOTED": abi.HCBooted, "HC_RANDOM": abi.HCRandom,
 		"HC_FUNCTION": abi.HCFunction, "HC_TRACEPOINT": abi.HCTracepoint, "HC_OPTIMIZED": abi.HCOptimized, "HC_FTRACE": abi.HCFtrace, "HC_RETHOOK": abi.HCRethook,
 		"HC_BUG": abi.HCBug, "HC_TASK_DEAD": abi.HCTaskDead,
 		"HOST_CALL_FUNC": abi.HostCallFunc, "HOST_NEW_TASK": abi.HostNewTask, "HOST_EXIT_TASK": abi.HostExitTask,
 		"HOST_FILP_CLOSE": abi.HostFilpClose, "HOST_RELEASE": abi.HostRelease, "HOST_NOP": abi.HostNop,
-		"LEAF_OPEN": abi.LeafOpen, "LEAF_READ": abi.LeafRead, "LEAF_WRITE": abi.LeafWrite, "LEAF_STAT": abi.LeafStat,
-		"LEAF_READDIR": abi.LeafReaddir, "LEAF_FLUSH": abi.LeafFlush, "LEAF_RELEASE": abi.LeafRelease,
-		"LEAF_SETATTR": abi.LeafSetattr,
-		"FOPS_SEQ":     abi.FOpsSeq, "FOPS_DEBUG_BOOL": abi.FOpsDebugBool, "FOPS_PROC_SYS": abi.FOpsProcSys,
+		"FILE_OP_OPEN": abi.OpOpen, "FILE_OP_READ": abi.OpRead, "FILE_OP_WRITE": abi.OpWrite, "FILE_OP_STAT": abi.OpStat,
+		"FILE_OP_READDIR": abi.OpReaddir, "FILE_OP_FLUSH": abi.OpFlush, "FILE_OP_RELEASE": abi.OpRelease,
+		"FILE_OP_CALLED": abi.OpCalled,
+		"FOPS_SEQ":       abi.FOpsSeq, "FOPS_DEBUG_BOOL": abi.FOpsDebugBool, "FOPS_PROC_SYS": abi.FOpsProcSys,
 		"FOPS_TRACEFS": abi.FOpsTracefs, "FOPS_PROBES": abi.FOpsProbes, "FOPS_DEV": abi.FOpsDev, "FOPS_DIR": abi.FOpsDir,
 		"FOPS_OTHER": abi.FOpsOther, "FOPS_MARKER": abi.FOpsMarker, "FOPS_RAW_MARKER": abi.FOpsRawMarker,
 		"BOOT_MAGIC": abi.BootMagic, "BOOT_CPUS": abi.BootCPUs, "BOOT_RAM": abi.BootRAM, "BOOT_WALL": abi.BootWall,
 		"BOOT_SEED": abi.BootSeed, "BOOT_CMDLINE": abi.BootCmdline, "BOOT_RELEASE": abi.BootRelease,
-		"BOOT_VERSION": abi.BootVersion, "BOOT_MAGIC_VALUE": abi.BootMagicValue,
+		"BOOT_VERSION": abi.BootVersion, "BOOT_PTR_KEY": abi.BootPtrKey, "BOOT_MAGIC_VALUE": abi.BootMagicValue,
 		"LOCAL_TIMER_VECTOR": abi.VecTimer, "HYPERVISOR_CALLBACK_VECTOR": abi.VecAsyncPF, "REBOOT_VECTOR": abi.VecReboot,
 		"CALL_FUNCTION_SINGLE_VECTOR": abi.VecCallFunc, "RESCHEDULE_VECTOR": abi.VecReschedule,
 	} {

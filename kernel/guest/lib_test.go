@@ -441,7 +441,10 @@ func TestPrintf(t *testing.T) {
 		{"%*d", []uint64{u(-4), 7}, "7   "},
 		{"%px", []uint64{0x1234}, "0000000000001234"},
 		{"%p", []uint64{0}, "0000000000000000"},
-		{"%pS", []uint64{0xffffffff81000000}, "0xffffffff81000000"},
+		{"%pS", []uint64{s.sym("int_sqrt") + 3}, s.Describe(s.sym("int_sqrt") + 3)},
+		{"%40ps|%-12ps|", []uint64{s.sym("int_sqrt") + 3, s.sym("int_sqrt")}, strings.Repeat(" ", 32) + "int_sqrt|int_sqrt    |"},
+		{"%pB", []uint64{s.sym("int_sqrt") + 1}, s.Describe(s.sym("int_sqrt") + 1)},
+		{"%pSR.%ps7", []uint64{0xffffc8fffffff123, 0x1234}, "0xffffc8fffffff123.0x1234"},
 		{"%pe", []uint64{u(-2)}, "-ENOENT"},
 		{"%pM %pI4", []uint64{mac, mac}, "01:ab:03:04:05:06 1.171.3.4"},
 		{"%*phC", []uint64{3, mac}, "01:ab:03"},
@@ -464,8 +467,15 @@ func TestPrintf(t *testing.T) {
 			t.Errorf("sprintf(%q) = %q, %d", c.format, got, n)
 		}
 	}
-	if h := s.call("snprintf", s.a, 40, s.str(s.b, "%p"), 0x123456789); h != 16 || s.string(s.a) == "0000000123456789" {
-		t.Errorf("%%p shows the address: %q", s.string(s.a))
+	for _, ptr := range []uint64{0x123456789, 0xffffffff81000000, u(-4096), u(-4095)} {
+		want := fmt.Sprintf("%016x", s.HashPtr(ptr))
+		if ptr == u(-4095) { // an error pointer
+			want = "fffffffffffff001"
+		}
+		s.call("snprintf", s.a, 40, s.str(s.b, "%p"), ptr)
+		if got := s.string(s.a); got != want {
+			t.Errorf("%%p of %#x is %q, want %q", ptr, got, want)
+		}
 	}
 	s.want(2, "sscanf", s.str(s.a, "12 abc 0x1f"), s.str(s.b, "%d %s"), s.c, s.c+16)
 	if s.u32(s.c) != 12 || s.string(s.c+16) != "abc" {

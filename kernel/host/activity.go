@@ -12,16 +12,37 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// What the host's processes do elsewhere than in our files: they fork, exec and
-// exit, and make system calls on other files. The host's kernel does it; the
-// guest's does it, too, so that probes see it.
+// The host's processes also fork, exec and exit, and make system calls on other
+// files. The host's kernel carries these out; the guest repeats them, so that probes
+// see them.
 
-// activityPatience is how long a process may be kept waiting for the guest.
-const activityPatience = time.Second
+// How long a process waits for the guest in such a call. When the last one took too
+// long, the next ones wait less, since a process makes many calls.
+const (
+	activityPatience = time.Second
+	deafPatience     = 5 * time.Millisecond
+)
 
-// Watch has begin called at the beginning of each Do, before the guest sees the
-// call: what happened earlier on the host comes first. end is called when the
-// call is over, before its caller is answered. nil takes them away.
+// activityTime limits ctx to the time that the guest has for such a call. end takes
+// the call's error.
+func (h *Host) activityTime(ctx context.Context) (_ context.Context, end func(error)) {
+	d := activityPatience
+	if h.deaf.Load() {
+		d = deafPatience
+	}
+	ctx, cancel := context.WithTimeout(ctx, d)
+	return ctx, func(err error) {
+		late := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
+		if late || err == nil {
+			h.deaf.Store(late)
+		}
+		cancel()
+	}
+}
+
+// Watch has each Do call begin before the guest sees its call, so that the guest can
+// repeat first what happened earlier on the host, and end when the call is over,
+// before its caller is answered. A nil begin ends this.
 func (h *Host) Watch(begin func(Caller), end func()) {
 	if begin == nil {
 		h.watch.Store(nil)
@@ -38,11 +59,11 @@ type watcher struct {
 // Fork is a thread that the host's kernel has made.
 type Fork struct {
 	Nr    uint64    // the system call: SYS_clone, SYS_fork, SYS_vfork or SYS_clone3
-	Args  [5]uint64 // clone's: flags, stack, and pointers, of which only being nil matters; for clone3 flags and exit_signal are in the first
-	Child Caller    // the new thread; TID 0: not known, the guest chooses its pid, and ends it
+	Args  [5]uint64 // clone's flags, stack and pointers, which count only as nil or not; clone3's flags and exit_signal are both in the first
+	Child Caller    // the new thread; with TID 0, which means not known, the guest chooses a pid and ends the task
 }
 
-// Linux's clone flags that say that an argument is a pointer.
+// Clone flags that make an argument a pointer, and the mask of the exit signal.
 const (
 	cloneParentSettid  = 0x100000
 	cloneChildCleartid = 0x200000
@@ -50,14 +71,14 @@ const (
 	csignal            = 0xff
 )
 
-// clone3 is Linux's number of the call, on each architecture.
+// clone3 is SYS_clone3, which package syscall does not have.
 const clone3 = 435
 
-// Fork runs the system call by which c has made a thread, and makes the guest's
-// task for it: its pid is what the call returns.
-func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, activityPatience)
-	defer cancel()
+// Fork repeats the system call by which c has made a thread. The guest's new task
+// stands for that thread, and its pid is the result.
+func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (_ int64, err error) {
+	ctx, end := h.activityTime(ctx)
+	defer func() { end(err) }()
 	if f.Child.TID != 0 {
 		h.retire(f.Child.TID)
 	}
@@ -66,7 +87,7 @@ func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (int64, error) {
 		return 0, err
 	}
 	r := t.request(f.Nr)
-	r.tid = uint64(f.Child.TID)
+	r.tid, r.files = uint64(f.Child.TID), c.files()
 	if f.Child.TID == 0 {
 		r.tid = abi.CallTIDAny
 	}
@@ -75,8 +96,8 @@ func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (int64, error) {
 		return 0, err
 	}
 	ret, err := t.run(ctx, r, nil)
-	if errors.Is(err, errAbandoned) {
-		go t.outlive(r)
+	if errors.Is(err, ErrAbandoned) {
+		go t.releaseLater(r)
 		return 0, err
 	}
 	if err == nil && ret > 0 {
@@ -86,7 +107,8 @@ func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (int64, error) {
 	return ret, err
 }
 
-// forkArgs puts what the arguments point to into the task's window.
+// forkArgs returns the arguments of f's system call, and writes the memory that they
+// point to into the task's window.
 func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 	if err := t.needWindow(); err != nil {
 		return a, err
@@ -117,8 +139,8 @@ func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 	return a, nil
 }
 
-// adoptChild takes over the task that the call on t has just made. One that
-// nobody on the host is known to be ends at once.
+// adoptChild takes over the task that the call on t has just made. If the thread that
+// it stands for is not known, the task ends at once.
 func (t *Task) adoptChild(ctx context.Context, tid int) {
 	addr, err := t.h.g.ReadU64(t.addr + abi.CallChild)
 	if err != nil || addr == 0 {
@@ -138,15 +160,36 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 		return
 	}
 	t.h.put(child)
-	t.h.wake(task) // it may have asked for work before it was known
+	t.h.wake(task) // it may have asked for work before it was in the table
 }
 
-// Exit ends the guest's task of c, as exit_group does; code is what wait(2)
-// tells of the process: the exit status times 256, or the signal that killed it.
-// When it returns the task has left its CPU for the last time.
-func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
+// Know makes a task for c if there is none.
+func (h *Host) Know(ctx context.Context, c Caller) error {
+	of := func(t *Task) bool { return t.tid == c.TID }
+	h.mu.Lock()
+	known := slices.ContainsFunc(h.idle, of)
+	for t := range h.held {
+		known = known || of(t)
+	}
+	h.mu.Unlock()
+	if known {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, activityPatience)
 	defer cancel()
+	t, err := h.take(ctx, c)
+	if err == nil {
+		h.put(t)
+	}
+	return err
+}
+
+// Exit ends the guest's task of c by exit_group. code is wait(2)'s status of the
+// process: the exit status times 256, or the signal that killed it. When Exit
+// returns, the task has left its CPU for the last time.
+func (h *Host) Exit(ctx context.Context, c Caller, code int) (err error) {
+	ctx, end := h.activityTime(ctx)
+	defer func() { end(err) }()
 	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return err
@@ -156,7 +199,7 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 	h.mu.Unlock()
 	ends := append(h.retire(c.TID), h.end(t))
 	r := t.request(syscall.SYS_EXIT_GROUP)
-	r.args[0] = uint64(code >> 8 & 0xff)
+	r.args[0], r.files = uint64(code>>8&0xff), c.files()
 	if code&0x7f != 0 {
 		r.nr, r.args[0] = abi.HostKilled, uint64(code&0xff)
 	}
@@ -175,7 +218,7 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
 	return nil
 }
 
-// end gives a channel that TaskDied closes.
+// end returns a channel that TaskDied closes for t.
 func (h *Host) end(t *Task) <-chan struct{} {
 	c := make(chan struct{})
 	h.mu.Lock()
@@ -184,8 +227,8 @@ func (h *Host) end(t *Task) <-chan struct{} {
 	return c
 }
 
-// retire gives up the idle tasks that stand for a thread which is no more, and
-// tells of the end of each.
+// retire gives up the idle tasks of a thread that has ended. Each of the channels that
+// it returns is closed at the end of one task.
 func (h *Host) retire(tid int) (ends []<-chan struct{}) {
 	h.mu.Lock()
 	var old []*Task
@@ -204,7 +247,7 @@ func (h *Host) retire(tid int) (ends []<-chan struct{}) {
 	return ends
 }
 
-// giveUp has a task without a call leave.
+// giveUp ends a task that is in no call.
 func (t *Task) giveUp() {
 	t.mu.Lock()
 	t.quit = true
@@ -212,33 +255,35 @@ func (t *Task) giveUp() {
 	t.h.wake(t.task)
 }
 
-// Syscall is a system call of the host's process that is not about our files.
-// The host's kernel does what it asks for.
+// Syscall is a system call of a process of the host that is not about our files. The
+// host's kernel carries it out.
 type Syscall struct {
 	Nr     uint64
 	Args   [6]uint64
 	Text   [6]*string  // arguments that point to strings
 	Vector [6][]string // arguments that point to arrays of them: argv, envp
-	Mode   uint64      // S_IFMT and permissions of what the path names: abi.CallModeNone for nothing
-	Head   [][]byte    // how the files begin that the call reads, in turn
+	Mode   uint64      // S_IFMT and permissions of the file that the path names, or abi.CallModeNone if there is none
+	Head   [][]byte    // the beginnings of the files that the call reads, in turn
+
+	HeadErr syscall.Errno // the error of reading the next file; 0 means that there is none
 }
 
-// headSize is how much of a file the call may read.
+// headSize is how much of a file the call may read: BINPRM_BUF_SIZE.
 const headSize = 256
 
-// Other runs s in the guest's task of c, and returns what it returned. A
-// descriptor that it gave is closed again.
-func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (int64, error) {
-	ctx, cancel := context.WithTimeout(ctx, activityPatience)
-	defer cancel()
+// Other makes system call s on the guest's task of c and returns its result. It
+// closes the descriptor that an open has returned.
+func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err error) {
+	ctx, end := h.activityTime(ctx)
+	defer func() { end(err) }()
 	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return 0, err
 	}
 	r := t.request(s.Nr)
-	r.args, r.mode, r.fops = s.Args, s.Mode, abi.FOpsOther
-	err = t.lay(r, s)
-	if err == nil && len(s.Head) > 0 {
+	r.args, r.mode, r.fops, r.files = s.Args, s.Mode, abi.FOpsOther, c.files()
+	err = t.setStrings(r, s)
+	if err == nil && (len(s.Head) > 0 || s.HeadErr != 0) {
 		err = t.growBounce(1)
 		r.buf, r.pages = t.bounce, 1
 	}
@@ -246,15 +291,15 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (int64, error) {
 		t.release(r)
 		return 0, err
 	}
-	ret, err := t.run(ctx, r, s.leaf())
-	if errors.Is(err, errAbandoned) {
-		go t.outlive(r)
+	ret, err := t.run(ctx, r, s.fileOp())
+	if errors.Is(err, ErrAbandoned) {
+		go t.releaseLater(r)
 		return 0, err
 	}
 	if err == nil && ret >= 0 && opens(s.Nr) {
-		c := newRequest(syscall.SYS_CLOSE)
-		c.args[0], c.fops = uint64(ret), abi.FOpsOther
-		_, _ = t.run(ctx, c, nil)
+		shut := newRequest(syscall.SYS_CLOSE)
+		shut.args[0], shut.fops, shut.files = uint64(ret), abi.FOpsOther, c.files()
+		_, _ = t.run(ctx, shut, nil)
 	}
 	t.release(r)
 	return ret, err
@@ -265,24 +310,30 @@ func opens(nr uint64) bool {
 	return nr == syscall.SYS_OPEN || nr == syscall.SYS_OPENAT || nr == openat2
 }
 
-// leaf gives the beginnings of files to who reads them.
-func (s *Syscall) leaf() Leaf {
-	return func(_ context.Context, op int, _ []byte, count int, _ int64) ([]byte, int64, error) {
-		if op != abi.LeafRead || len(s.Head) == 0 {
-			return nil, 0, nil
+// fileOp answers the reads of the call with the heads of the files, one after the other.
+func (s *Syscall) fileOp() FileOp {
+	return func(_ context.Context, op Op) (int, error) {
+		if op.Kind != abi.OpRead {
+			return 0, nil
+		}
+		if len(s.Head) == 0 {
+			if s.HeadErr != 0 {
+				return 0, s.HeadErr
+			}
+			return 0, nil
 		}
 		head := s.Head[0]
 		s.Head = s.Head[1:]
-		return head[:min(len(head), count, headSize)], 0, nil
+		return copy(op.Buf, head[:min(len(head), headSize)]), nil
 	}
 }
 
-// maxStrings is how many bytes of strings a call may have; what is more is cut off.
+// maxStrings limits the strings of a call, bytes. More than that is cut off.
 const maxStrings = 64 << 10
 
-// lay puts strings and arrays into the user buffer, and their addresses into
-// the arguments.
-func (t *Task) lay(r *request, s Syscall) error {
+// setStrings puts strings and arrays of them into the user buffer, and their addresses
+// into the arguments.
+func (t *Task) setStrings(r *request, s Syscall) error {
 	var b []byte
 	type ref struct{ at, to int } // words that hold addresses within b
 	var refs []ref
@@ -332,38 +383,35 @@ func (t *Task) lay(r *request, s Syscall) error {
 	return nil
 }
 
-// leafKey is where a leaf's context has the task that waits for it.
-type leafKey struct{}
+// fileOpKey is the key of a FileOp's context for the task that waits for it.
+type fileOpKey struct{}
 
-type leafOf struct {
+type fileOpTask struct {
 	t *Task
 	r *request
 }
 
-// CallIn calls a guest function with at most two arguments in the task whose
-// leaf ctx belongs to; it may sleep. EINVAL: ctx belongs to none, or to one that
-// only reads.
+// CallIn calls a guest function with at most two arguments, which may sleep, in the
+// task that waits for a FileOp. ctx is the FileOp's context. Only operations that open
+// or write can do so: with another context CallIn gives EINVAL.
 func CallIn(ctx context.Context, addr uint64, args ...string) (uint64, error) {
-	l, ok := ctx.Value(leafKey{}).(leafOf)
+	w, ok := ctx.Value(fileOpKey{}).(fileOpTask)
 	if !ok || len(args) > 2 {
 		return 0, fmt.Errorf("no task waits that could call a function: %w", syscall.EINVAL)
 	}
-	return l.t.callIn(l.r, addr, args)
+	return w.t.callIn(w.r, addr, args)
 }
 
-// CPUIn is the vCPU on which the task runs whose leaf ctx belongs to; 0: ctx
-// belongs to none, or to one that only reads.
+// CPUIn returns the vCPU of the task that waits for a FileOp. ctx is the FileOp's
+// context. CPUIn returns 0 where CallIn gives EINVAL.
 func CPUIn(ctx context.Context) int {
-	l, ok := ctx.Value(leafKey{}).(leafOf)
+	w, ok := ctx.Value(fileOpKey{}).(fileOpTask)
 	if !ok {
 		return 0
 	}
-	v, _ := l.t.h.g.ReadU64(l.t.task + abi.TaskStatus) // thread_info.cpu
+	v, _ := w.t.h.g.ReadU64(w.t.task + abi.TaskStatus) // thread_info.cpu
 	return int(v >> 32)
 }
-
-// leafCalls is what CallLeafDone is when a function is to be called.
-var leafCalls = []byte{2, 0, 0, 0}
 
 func (t *Task) callIn(r *request, addr uint64, args []string) (uint64, error) {
 	g := t.h.g
@@ -380,17 +428,17 @@ func (t *Task) callIn(r *request, addr uint64, args []string) (uint64, error) {
 		copy(text[off:off+abi.PageSize/2-1], a)
 		_ = g.WriteU64(t.addr+abi.CallFunc+8+8*uint64(i), abi.DirectMap+pa+uint64(off))
 	}
-	t.answerLeaf(r, leafCalls)
+	t.answer(r, opCalls)
 	select {
 	case e := <-r.events:
 		switch {
 		case e.ended: // it was killed
 			r.events <- e
-			return 0, errAbandoned
-		case e.op != abi.LeafCalled:
+			return 0, ErrAbandoned
+		case e.op != abi.OpCalled:
 			return 0, fmt.Errorf("the task does something else (%d): %w", e.op, syscall.EIO)
 		}
-		return g.ReadU64(t.addr + abi.CallLeafRet)
+		return g.ReadU64(t.addr + abi.CallOpRet)
 	case <-t.h.done:
 		return 0, ErrStopped
 	}

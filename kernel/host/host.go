@@ -1,15 +1,15 @@
-// Package host turns what the host does into work of the guest. Each thread of
-// the host that uses the files has a task in the guest; a FUSE request of that
-// thread is a system call of that task, which runs through the guest's own
-// code down to the file operation that stands for the file. There, at the
-// leaf, the guest asks for the host's part and sleeps; the request's goroutine
-// does it and wakes the task, and what the guest's system call then returns is
-// the answer.
+// Package host makes system calls of the host's threads in the guest. Each thread
+// that uses the files has a task in the guest; a FUSE request of that thread is a
+// system call of that task, which runs through the guest's own
+// code down to the file's operation (file_operations.read, .write, ...). That
+// operation asks for the host's part, a FileOp, and sleeps; the request's
+// goroutine runs the FileOp and wakes the task, and the result of the guest's
+// system call is the answer.
 //
 // A task of the guest asks for work by hypercalls on its struct host_call
-// (package abi, Call*); the methods Next, Done, StartLeaf and PopWake answer
-// them. They run between two runs of a vCPU, so they take only locks that
-// nobody holds for long.
+// (package abi, Call*); the methods Next, Done, StartFileOp and PopWake answer
+// them. The vCPU that made the hypercall runs them, so they take only locks that
+// are held briefly.
 package host
 
 import (
@@ -18,6 +18,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -31,17 +32,17 @@ type Guest interface {
 	abi.Memory
 	// Phys is a view of RAM by physical address.
 	Phys(pa, n uint64) []byte
-	// MapUser makes pages at va, writable, of the RAM at pa.
+	// MapUser maps pages of the RAM at pa, writable, at va.
 	MapUser(va, pa, pages uint64) error
-	// UnmapUser takes them away again; when it returns no vCPU sees them.
+	// UnmapUser unmaps pages. When it returns, no vCPU has them in its TLB.
 	UnmapUser(va, pages uint64)
-	// Wake tells a vCPU that PopWake has something.
+	// Wake has a vCPU call PopWake.
 	Wake()
 }
 
-// Caller is the host's thread that makes a call.
+// Caller is the thread of the host that makes a call.
 type Caller struct {
-	TID, PID int           // 0 when the host does not tell: task "unknown"
+	TID, PID int           // 0 when the daemon cannot see the thread; its task is then named "unknown"
 	Comm     func() string // asked once, when the thread is first seen
 }
 
@@ -53,31 +54,74 @@ type Call struct {
 	Mode  uint64 // S_IFMT and permission bits of the file that Path names
 	FOps  uint64 // abi.FOps*
 	FD    int    // the guest's descriptor; for calls on an open file
+	Files int    // the process that opened FD; 0 means the caller's, and a negative number one that is not known
 	Count int    // bytes wanted by a read
 	Data  []byte // bytes to write
-	Into  []byte // where the result of a read goes, if it has room; else Do makes room
+	Into  []byte // buffer for the result of a read; Do allocates one if it is too small
 }
 
-// Leaf is the host's part of a call. op is abi.Leaf*; for a write data is what
-// arrived (it may be less, or other, than what the caller wrote), for a read
-// count is how much may come. It returns the data or the count of bytes taken,
-// or an error that carries a syscall.Errno. It may sleep; ctx ends when the
-// caller is interrupted.
-type Leaf func(ctx context.Context, op int, data []byte, count int, pos int64) (out []byte, n int64, err error)
+// files is the process whose descriptors a call of c uses, or 0 if that is not known.
+func (c Caller) files() uint64 {
+	if c.PID > 0 {
+		return uint64(c.PID)
+	}
+	return uint64(max(c.TID, 0))
+}
 
-// patience is how long a caller that has been interrupted is kept waiting for
-// guest code that does not end. It is real time: the caller's.
-const patience = 2 * time.Second
+// FileOp is what a file of the host does when the guest's system call has come
+// to the file's operation. It returns the number of bytes that it has read into
+// op.Buf or taken from it, or an error that wraps a syscall.Errno. It may sleep;
+// ctx ends when the caller is interrupted. One call can run it more than once.
+type FileOp func(ctx context.Context, op Op) (n int, err error)
+
+// Op tells a FileOp which operation the guest asks for.
+type Op struct {
+	Kind int    // abi.Op*
+	Buf  []byte // guest memory: the room for a read, or the data of a write, which a probe may have changed
+	Pos  int64  // the guest's file position
+}
+
+// How long an interrupted caller waits, in real time, for the guest to end its
+// call. After a signal with a handler the call has time to end by itself. After one
+// that kills, nobody wants its result.
+const (
+	patience       = 2 * time.Second
+	killedPatience = 50 * time.Millisecond
+)
+
+// killedKey is the key of WithKilled's function in a context.
+type killedKey struct{}
+
+// WithKilled returns a context for a caller. killed reports whether a signal has
+// killed that caller.
+func WithKilled(ctx context.Context, killed func() bool) context.Context {
+	return context.WithValue(ctx, killedKey{}, killed)
+}
+
+// Patience is how much longer a caller waits for the guest after the end of its
+// context ctx.
+func Patience(ctx context.Context) time.Duration {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return 0
+	}
+	if killed, ok := ctx.Value(killedKey{}).(func() bool); ok && killed() {
+		return killedPatience
+	}
+	return patience
+}
 
 // Limits of one call.
 const (
 	MaxIO    = 1 << 20 // bytes of one read or write
 	pathMax  = 4096
-	maxTasks = 192 // tasks kept for host threads that are not calling now
+	maxTasks = 192 // tasks kept for threads of the host that are in no call
 )
 
-// ErrStopped is what calls give after the machine has ended.
+// ErrStopped is the error of calls after Stop.
 var ErrStopped = fmt.Errorf("the machine has stopped: %w", syscall.EIO)
+
+// ErrDied is the error of Func when the task has died in the call, as after an oops.
+var ErrDied = fmt.Errorf("the task has died: %w", syscall.EIO)
 
 // Host knows the tasks of the guest that stand for the host's threads.
 type Host struct {
@@ -90,19 +134,24 @@ type Host struct {
 	ends    map[uint64]chan struct{} // by task_struct: closed when the task has left its CPU for the last time
 	idle    []*Task                  // host threads' tasks without a call, least recently used first
 	held    map[*Task]struct{}       // those in a call
-	unheld  chan struct{}            // closed when one of them has ended its call; nil: nobody waits
+	unheld  chan struct{}            // closed at the end of one of those calls; nil while nobody waits for that
 	manager *Task
-	slots   []bool // user windows in use
+	makers  []*Task // make tasks when manager is stuck
+	slots   []bool  // user windows in use
 	stopped bool
 
-	nextID atomic.Uint64
-	watch  atomic.Pointer[watcher]
+	cpus int // number of vCPUs over which tasks are placed like their threads; 0 leaves it to the guest
+
+	nextID  atomic.Uint64
+	deaf    atomic.Bool // the guest was too slow for the last call of activity.go
+	watch   atomic.Pointer[watcher]
+	closing atomic.Pointer[func(context.Context)]
 
 	wakeMu sync.Mutex
 	wakes  []uint64 // task_structs to wake
 }
 
-// New makes the table; pool is the RAM for buffers.
+// New returns a Host without tasks. Its buffers come from pool.
 func New(g Guest, pool *Pool) *Host {
 	return &Host{
 		g: g, pool: pool, done: make(chan struct{}),
@@ -111,20 +160,21 @@ func New(g Guest, pool *Pool) *Host {
 	}
 }
 
-// Task is a task of the guest that takes calls from the host, one after the other.
+// Task is a task of the guest that makes the host's calls, one after the other.
 type Task struct {
 	h    *Host
 	addr uint64 // of struct host_call
 	task uint64 // of task_struct
 	tid  int
-	slot int // of its user window; -1: none
+	slot int // number of its user window, or -1
 
 	bufVA, bufPA uint64 // the user buffer, in the window
 	bufPages     int
 	pathPA       uint64   // the window's first page
-	bounce       uint64   // the buffer between the leaf and the guest, physical
-	bouncePages  int      // 0: there is none
-	call         *request // of the last call, to be used again
+	bounce       uint64   // physical address of the buffer that a FileOp reads into or writes from
+	bouncePages  int      // 0 means that there is no such buffer
+	call         *request // the last call's, for the next one
+	place        place    // where the task runs
 
 	mu      sync.Mutex
 	queue   []*request
@@ -132,14 +182,14 @@ type Task struct {
 	quit    bool
 	encoded [abi.CallSize]byte // the struct host_call of cur
 
-	// A task that was asked again soon after its last answer waits a moment for
-	// the next call instead of sleeping.
-	ended time.Time // the last answer
-	soon  bool      // the call that came last came soon after it
-	waits bool      // a vCPU looks at asked: the task needs no waking
+	// After a call that came soon after the one before, the vCPU waits a moment
+	// for the next one before the task sleeps.
+	ended time.Time // end of the last call
+	soon  bool      // the newest call came soon after ended
+	waits bool      // a vCPU polls asked, so the task needs no wake-up
 
-	// asked is set with each new element of queue. Who waits for it must not take
-	// mu over and over: others would not get it.
+	// asked is set when a request is queued. A vCPU polls it without mu, so that
+	// it does not keep others from the lock.
 	asked atomic.Bool
 }
 
@@ -151,41 +201,44 @@ type request struct {
 	mode  uint64
 	fops  uint64
 	tid   uint64 // of the task that it makes
-	buf   uint64 // bounce buffer, physical; 0: none
+	files uint64 // the process whose descriptors it is about
+	cut   bool   // the repetitions that are left are not wanted
+	buf   uint64 // physical address of the bounce buffer, or 0
 	pages int
 
-	events       chan event // what the guest has come to
-	leafUnderWay atomic.Bool
+	events chan event // what the guest asks for or answers
+	died   bool       // the task has ended inside the call; set before the last event
 
-	patience atomic.Int32 // of the vCPU for the leaf that is under way
+	inFileOp atomic.Bool
+	vcpu     atomic.Int32 // what the vCPU does during the FileOp
 }
 
-// What a vCPU does while the host has a leaf.
+// What a vCPU does while a FileOp runs.
 const (
-	sleeping int32 = iota // the guest's task sleeps, or is about to: it must be woken
-	waiting               // the vCPU stands still
-	over                  // the leaf has come back while it did
+	sleeping int32 = iota // it has left the task, which sleeps or is about to and must be woken
+	waiting               // it waits for the FileOp
+	over                  // it waits, and the FileOp has returned
 )
 
-// leafPatience is how long a vCPU stands still for a leaf. Most are done sooner
-// than the guest would have put its task to sleep and woken it.
-const leafPatience = 20 * time.Microsecond
+// fileOpPatience is how long a vCPU waits for a FileOp. Most return sooner than
+// the guest would have put its task to sleep and woken it.
+const fileOpPatience = 20 * time.Microsecond
 
-// nextPatience is how long it stands still for the next call.
+// nextPatience is how long a vCPU waits for a task's next call.
 const nextPatience = 50 * time.Microsecond
 
-// event is a leaf or, with ended, the end of a call.
+// event is a file operation that the guest asks for or, with ended, the end of a call.
 type event struct {
-	op    int
+	op    int // abi.Op*
 	count uint64
 	pos   uint64
 	ended bool
-	ret   int64 // what the guest's call returned
+	ret   int64 // result of the guest's call
 }
 
 func newRequest(nr uint64) *request { return &request{nr: nr, events: make(chan event, 2)} }
 
-// request makes a request, or takes the one of the task's last call.
+// request returns a request for a call: that of the last call, or a new one.
 func (t *Task) request(nr uint64) *request {
 	r := t.call
 	if r == nil {
@@ -196,18 +249,20 @@ func (t *Task) request(nr uint64) *request {
 	return r
 }
 
-// again keeps r for the task's next call. Nothing may be under way in it.
-func (t *Task) again(r *request) {
+// recycle clears r, whose call has ended, for the task's next call.
+func (t *Task) recycle(r *request) {
 	for len(r.events) > 0 {
 		<-r.events
 	}
-	r.args, r.count, r.mode, r.fops, r.tid, r.buf, r.pages = [6]uint64{}, 0, 0, 0, 0, 0, 0
-	r.leafUnderWay.Store(false)
+	r.args, r.count, r.mode, r.fops, r.tid, r.files, r.buf, r.pages = [6]uint64{}, 0, 0, 0, 0, 0, 0, 0
+	r.cut = false
+	r.inFileOp.Store(false)
+	r.died = false
 	t.call = r
 }
 
-// Booted is told by the guest once: the call structs of the tasks that it made
-// itself, the manager first.
+// Booted takes the addresses of the struct host_call of each task that the guest
+// made while it booted, the manager's first.
 func (h *Host) Booted(calls []uint64) []*Task {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -221,6 +276,14 @@ func (h *Host) Booted(calls []uint64) []*Task {
 	return ts
 }
 
+// SetMakers names the tasks that are asked in turn for a new one when the manager is
+// stuck.
+func (h *Host) SetMakers(ts []*Task) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.makers = slices.Clone(ts)
+}
+
 // add needs h.mu.
 func (h *Host) add(addr uint64) *Task {
 	task, _ := h.g.ReadU64(addr + abi.CallTask)
@@ -229,7 +292,7 @@ func (h *Host) add(addr uint64) *Task {
 	return t
 }
 
-// Stop ends all calls with ErrStopped, now and later.
+// Stop ends all calls, present and future, with ErrStopped.
 func (h *Host) Stop() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -239,11 +302,16 @@ func (h *Host) Stop() {
 	}
 }
 
+// Stopped is closed by Stop.
+func (h *Host) Stopped() <-chan struct{} { return h.done }
+
 // TaskAddr is the task's task_struct.
 func (t *Task) TaskAddr() uint64 { return t.task }
 
-// Func calls a guest function on the task, count times with the same
-// arguments (at most five), and gives its last result.
+// Func has the task call a guest function count times with the same arguments (at
+// most five), and returns its last result. The end of ctx ends the repetitions with
+// EINTR, or with ErrAbandoned if a call does not return; the task is then still in
+// it. ErrDied means that the task has died in a call.
 func (t *Task) Func(ctx context.Context, addr, count uint64, args ...uint64) (uint64, error) {
 	if len(args) > 5 {
 		return 0, fmt.Errorf("%d arguments, at most five: %w", len(args), syscall.EINVAL)
@@ -253,17 +321,43 @@ func (t *Task) Func(ctx context.Context, addr, count uint64, args ...uint64) (ui
 	r.args[0] = addr
 	copy(r.args[1:], args)
 	ret, err := t.run(ctx, r, nil)
+	if err == nil && r.died {
+		err = ErrDied
+	}
+	if err == nil && t.wasCut(r) {
+		err = fmt.Errorf("not all calls were made: %w", syscall.EINTR)
+	}
 	return uint64(ret), err
 }
 
-// run queues r, wakes the task, does the leaves and waits for the end. The
-// leaf hears of the end of ctx. A guest that has not come to an end patience
-// after that is left behind: errAbandoned, and r is still under way.
-func (t *Task) run(ctx context.Context, r *request, leaf Leaf) (int64, error) {
+// cutShort makes the call of a function that is under way the last repetition.
+func (t *Task) cutShort(r *request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if r.nr != abi.HostCallFunc || r.count < 2 {
+		return
+	}
+	r.cut, r.count = true, 0
+	if t.cur == r {
+		_ = t.h.g.WriteU64(t.addr+abi.CallCount, 0)
+	}
+}
+
+func (t *Task) wasCut(r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return r.cut
+}
+
+// Leave ends a task that Kthread has made.
+func (t *Task) Leave() { t.giveUp() }
+
+// submit queues r and wakes the task.
+func (t *Task) submit(r *request) error {
 	t.mu.Lock()
 	if t.quit {
 		t.mu.Unlock()
-		return 0, ErrStopped
+		return ErrDied
 	}
 	t.queue = append(t.queue, r)
 	t.soon = time.Since(t.ended) < nextPatience
@@ -273,74 +367,105 @@ func (t *Task) run(ctx context.Context, r *request, leaf Leaf) (int64, error) {
 	if !waits {
 		t.h.wake(t.task)
 	}
-	return t.await(ctx, r, leaf)
+	return nil
 }
 
-// errAbandoned is for a call that nobody waits for any more.
-var errAbandoned = fmt.Errorf("the guest does not come back: %w", syscall.EINTR)
+// ErrAbandoned is the error of a call whose caller no longer waits for its end.
+var ErrAbandoned = fmt.Errorf("the guest does not come back: %w", syscall.EINTR)
 
-func (t *Task) await(ctx context.Context, r *request, leaf Leaf) (int64, error) {
+// run submits r, runs op for each file operation that the guest comes to, and
+// waits for the end of the call. When ctx ends, the guest has some more time
+// (Patience). After that run returns EINTR if the task has not begun with r, else
+// ErrAbandoned: r is still under way then, and outlive waits for its end.
+func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
+	if err := t.submit(r); err != nil {
+		return 0, err
+	}
 	interrupted := ctx.Done()
 	var late <-chan time.Time
 	for {
 		select {
 		case <-interrupted:
-			interrupted, late = nil, time.After(patience)
+			t.cutShort(r)
+			interrupted, late = nil, time.After(Patience(ctx))
 		case <-late:
-			return 0, errAbandoned
+			if t.withdraw(r) {
+				return 0, fmt.Errorf("the guest has not begun: %w", syscall.EINTR)
+			}
+			return 0, ErrAbandoned
 		case e := <-r.events:
 			if e.ended {
 				return e.ret, nil
 			}
-			t.doLeaf(ctx, r, e, leaf)
+			t.fileOp(ctx, r, e, op)
 		case <-t.h.done:
 			return 0, ErrStopped
 		}
 	}
 }
 
-// leafDone is 1 in a word of the guest.
-var leafDone = []byte{1, 0, 0, 0}
-
-func (t *Task) doLeaf(ctx context.Context, r *request, lc event, leaf Leaf) {
-	ret := -int64(syscall.EINVAL)
-	if leaf != nil {
-		ret = t.callLeaf(ctx, r, lc, leaf)
+// withdraw takes r out of the queue. It returns false if the task has begun with r.
+func (t *Task) withdraw(r *request) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	i := slices.Index(t.queue, r)
+	if i < 0 {
+		return false
 	}
-	_ = t.h.g.WriteU64(t.addr+abi.CallLeafRet, uint64(ret))
-	t.answerLeaf(r, leafDone)
+	t.queue = slices.Delete(t.queue, i, i+1)
+	return true
 }
 
-// answerLeaf sets CallLeafDone and has the task see it.
-func (t *Task) answerLeaf(r *request, done []byte) {
-	r.leafUnderWay.Store(false)
-	_ = t.h.g.WriteAt(t.addr+abi.CallLeafDone, done)
-	if !r.patience.CompareAndSwap(waiting, over) {
+// outlive waits for the end of a call that run has abandoned. The file
+// operations that the guest still comes to fail.
+func (t *Task) outlive(r *request) (int64, error) {
+	abandoned := func(context.Context, Op) (int, error) { return 0, ErrAbandoned }
+	for {
+		select {
+		case e := <-r.events:
+			if e.ended {
+				return e.ret, nil
+			}
+			t.fileOp(context.Background(), r, e, abandoned)
+		case <-t.h.done:
+			return 0, ErrStopped
+		}
+	}
+}
+
+// Values of CallOpDone.
+var (
+	opDone  = []byte{1, 0, 0, 0} // the operation is over
+	opCalls = []byte{2, 0, 0, 0} // the task is to call a function first
+)
+
+// fileOp runs op for the operation that the guest has come to and hands the
+// guest its result.
+func (t *Task) fileOp(ctx context.Context, r *request, e event, op FileOp) {
+	ret := -int64(syscall.EINVAL)
+	if op != nil {
+		buf := t.h.g.Phys(r.buf, uint64(r.pages)*abi.PageSize)
+		buf = buf[:min(e.count, uint64(len(buf)))]
+		if e.op == abi.OpWrite || e.op == abi.OpOpen {
+			ctx = context.WithValue(ctx, fileOpKey{}, fileOpTask{t, r})
+		}
+		n, err := op(ctx, Op{Kind: e.op, Buf: buf, Pos: int64(e.pos)})
+		ret = int64(min(n, len(buf)))
+		if err != nil {
+			ret = -int64(errno(err))
+		}
+	}
+	_ = t.h.g.WriteU64(t.addr+abi.CallOpRet, uint64(ret))
+	t.answer(r, opDone)
+}
+
+// answer sets CallOpDone and has the task see it.
+func (t *Task) answer(r *request, done []byte) {
+	r.inFileOp.Store(false)
+	_ = t.h.g.WriteAt(t.addr+abi.CallOpDone, done)
+	if !r.vcpu.CompareAndSwap(waiting, over) {
 		t.h.wake(t.task)
 	}
-}
-
-func (t *Task) callLeaf(ctx context.Context, r *request, lc event, leaf Leaf) int64 {
-	var buf []byte
-	if r.buf != 0 {
-		buf = t.h.g.Phys(r.buf, uint64(r.pages)*abi.PageSize)
-	}
-	count := min(lc.count, uint64(len(buf)))
-	var data []byte
-	if lc.op == abi.LeafWrite {
-		data = buf[:count]
-	}
-	if lc.op == abi.LeafWrite || lc.op == abi.LeafOpen {
-		ctx = context.WithValue(ctx, leafKey{}, leafOf{t, r})
-	}
-	out, n, err := leaf(ctx, lc.op, data, int(count), int64(lc.pos))
-	if err != nil {
-		return -int64(errno(err))
-	}
-	if lc.op == abi.LeafRead || lc.op == abi.LeafReaddir || lc.op == abi.LeafStat {
-		return int64(copy(buf[:count], out))
-	}
-	return n
 }
 
 func errno(err error) syscall.Errno {
@@ -351,14 +476,15 @@ func errno(err error) syscall.Errno {
 	return syscall.EIO
 }
 
-// find gives the task whose struct host_call is at addr, or nil.
+// find returns the task whose struct host_call is at addr, or nil.
 func (h *Host) find(addr uint64) *Task {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.calls[addr]
 }
 
-// Next answers HCNext: 1 and the call filled in, 0 for none, -1 to leave.
+// Next answers HCNext. It fills in the struct host_call and returns 1, or returns 0
+// when there is no call, and -1 when the task is to end.
 func (h *Host) Next(addr uint64) int64 {
 	t := h.find(addr)
 	if t == nil {
@@ -386,9 +512,9 @@ func (h *Host) Next(addr uint64) int64 {
 	return 1
 }
 
-// AwaitNext is Next that waits a moment for a call where one is likely to come:
-// a caller that makes one call after the other is served without putting the
-// task to sleep and waking it. It stops waiting when stop says so.
+// AwaitNext is Next, but waits a moment for a call if one is likely to come. Thus a
+// caller that makes one call after the other is served without putting the task to
+// sleep and waking it. It stops waiting when stop returns true.
 func (h *Host) AwaitNext(addr uint64, stop func() bool) int64 {
 	t := h.find(addr)
 	if t == nil || !t.expects() {
@@ -398,16 +524,17 @@ func (h *Host) AwaitNext(addr uint64, stop func() bool) int64 {
 		runtime.Gosched()
 	}
 	t.mu.Lock()
-	t.waits = false // whoever comes from now on wakes the task
+	t.waits = false // from now on callers wake the task
 	t.mu.Unlock()
 	return h.Next(addr)
 }
 
-// expects says whether the task should wait for its next call, and that it does.
+// expects reports whether a vCPU should wait for the task's next call, and notes that
+// it does.
 func (t *Task) expects() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.waits = t.soon && !t.quit && len(t.queue) == 0
+	t.waits = t.soon && !t.quit && len(t.queue) == 0 && t.inPlace()
 	t.asked.Store(!t.waits)
 	return t.waits
 }
@@ -429,6 +556,7 @@ func (r *request) encode(b *[abi.CallSize]byte, id, task uint64) {
 	put(abi.CallMode, r.mode)
 	put(abi.CallFOps, r.fops)
 	put(abi.CallTID, r.tid)
+	put(abi.CallFiles, r.files)
 }
 
 // Done answers HCDone.
@@ -461,64 +589,70 @@ func (h *Host) finish(addr uint64, ret int64) int64 {
 
 func (r *request) finish(ret int64) { r.events <- event{ended: true, ret: ret} }
 
-// claim gives a new task's host_call a number before the guest makes the next
-// task. The guest hands out a task without one to whoever asks for its thread:
-// two requests of one thread (an open and an earlier file's release) would get
-// the same, and one of them would wait for ever.
+// die is finish for a call whose task has ended.
+func (r *request) die() {
+	r.died = true
+	r.finish(-int64(syscall.EIO))
+}
+
+// claim gives a new task's struct host_call a number before the guest makes the
+// next task. When the guest is asked for a task of a thread, it returns one that has
+// no number yet if there is one: two requests of one thread (an open and the release
+// of an earlier file) would get the same task, and one would wait for ever.
 func (h *Host) claim(call uint64) {
 	var id [8]byte
 	binary.LittleEndian.PutUint64(id[:], h.nextID.Add(1))
 	_ = h.g.WriteAt(call+abi.CallID, id[:])
 }
 
-// StartLeaf answers HCLeaf: the request's goroutine does the host's part.
-func (h *Host) StartLeaf(addr, op uint64) int64 {
-	_, ret := h.startLeaf(addr, op, sleeping)
-	return ret
-}
-
-// RunLeaf is StartLeaf that waits a moment for the end of it: a task whose leaf
-// is over does not sleep, as it would not on Linux.
-func (h *Host) RunLeaf(addr, op uint64) int64 {
-	r, ret := h.startLeaf(addr, op, waiting)
-	if r == nil {
-		return ret
+// StartFileOp answers HCFileOp: it has the goroutine of the task's call run its
+// FileOp. With wait it waits a moment for the end, so that the task, as on Linux,
+// does not sleep in an operation that is over at once.
+func (h *Host) StartFileOp(addr, op uint64, wait bool) int64 {
+	t := h.find(addr)
+	if t == nil {
+		return -int64(syscall.EINVAL)
 	}
-	for start := time.Now(); time.Since(start) < leafPatience; {
-		runtime.Gosched() // to the request's goroutine
-		if r.patience.Load() == over {
-			return 0
-		}
+	count, err := h.g.ReadU64(addr + abi.CallOpArg)
+	if err != nil {
+		return -int64(syscall.EFAULT)
 	}
-	r.patience.CompareAndSwap(waiting, sleeping)
+	pos, _ := h.g.ReadU64(addr + abi.CallOpArg + 8)
+	t.mu.Lock()
+	r := t.cur
+	switch {
+	case r == nil:
+		t.mu.Unlock()
+		return -int64(syscall.EINVAL)
+	case r.inFileOp.Swap(true): // the task sleeps in its operation, so the guest lies
+		t.mu.Unlock()
+		return -int64(syscall.EBUSY)
+	}
+	r.vcpu.Store(sleeping)
+	if wait {
+		r.vcpu.Store(waiting)
+	}
+	r.events <- event{op: int(op), count: count, pos: pos}
+	t.mu.Unlock()
+	if wait {
+		r.awaitFileOp()
+	}
 	return 0
 }
 
-func (h *Host) startLeaf(addr, op uint64, patience int32) (*request, int64) {
-	t := h.find(addr)
-	if t == nil {
-		return nil, -int64(syscall.EINVAL)
+// awaitFileOp has a vCPU wait for the end of a FileOp, for fileOpPatience.
+func (r *request) awaitFileOp() {
+	for start := time.Now(); time.Since(start) < fileOpPatience; {
+		runtime.Gosched() // to the request's goroutine
+		if r.vcpu.Load() == over {
+			return
+		}
 	}
-	count, err := h.g.ReadU64(addr + abi.CallLeafArg)
-	if err != nil {
-		return nil, -int64(syscall.EFAULT)
-	}
-	pos, _ := h.g.ReadU64(addr + abi.CallLeafArg + 8)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.cur == nil {
-		return nil, -int64(syscall.EINVAL)
-	}
-	if t.cur.leafUnderWay.Swap(true) { // a task sleeps in its leaf, so the guest lies
-		return nil, -int64(syscall.EBUSY)
-	}
-	t.cur.patience.Store(patience)
-	t.cur.events <- event{op: int(op), count: count, pos: pos}
-	return t.cur, 0
+	r.vcpu.CompareAndSwap(waiting, sleeping)
 }
 
-// TaskDied is told when a task has ended. One that did so inside a call (an
-// oops) is forgotten; the call fails with EIO.
+// TaskDied is called when a task of the guest has ended. The call that it was in, if
+// any, fails with EIO.
 func (h *Host) TaskDied(task uint64) {
 	h.mu.Lock()
 	if c := h.ends[task]; c != nil {
@@ -535,20 +669,22 @@ func (h *Host) TaskDied(task uint64) {
 	if t == nil {
 		return
 	}
-	h.finish(t.addr, -int64(syscall.EIO))
 	h.drop(t)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.quit = true
-	for _, r := range t.queue {
-		r.finish(-int64(syscall.EIO))
+	if t.cur != nil {
+		t.cur.die()
 	}
-	t.queue = nil
+	for _, r := range t.queue {
+		r.die()
+	}
+	t.cur, t.queue = nil, nil
 	go h.forget(t)
 }
 
 // drop takes a task that ends out of the table before the guest uses its
-// struct host_call again: the next owner must not find this one's entry.
+// struct host_call again, so that its next owner does not find this entry.
 func (h *Host) drop(t *Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -567,7 +703,14 @@ func (h *Host) wake(task uint64) {
 	h.g.Wake()
 }
 
-// PopWake answers HCPopWake: the next task to wake, or 0.
+// Waking reports whether there are tasks that the guest has yet to wake.
+func (h *Host) Waking() bool {
+	h.wakeMu.Lock()
+	defer h.wakeMu.Unlock()
+	return len(h.wakes) > 0
+}
+
+// PopWake answers HCPopWake with the next task to wake, or 0.
 func (h *Host) PopWake() uint64 {
 	h.wakeMu.Lock()
 	defer h.wakeMu.Unlock()

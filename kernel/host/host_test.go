@@ -16,7 +16,7 @@ import (
 )
 
 // fakeGuest answers as the guest's kernel would, in one goroutine: RAM is a
-// slice, tasks are numbered, and system calls go straight to their leaf.
+// slice, tasks are numbered, and system calls go straight to the file's operation.
 type fakeGuest struct {
 	t    *testing.T
 	h    *Host
@@ -27,9 +27,10 @@ type fakeGuest struct {
 	mu   sync.Mutex
 	maps map[uint64]uint64 // user page to physical page
 
-	waiting map[uint64]bool // tasks in a leaf, by task
+	waiting map[uint64]bool // tasks in a file operation, by task
 	dead    bool            // a task has died: its call is over already
 	before  func(nr uint64) (ret int64, stop bool)
+	stuck   sync.Map // tasks that do not go on, by task
 }
 
 const (
@@ -76,12 +77,15 @@ func (g *fakeGuest) u64(addr uint64) uint64 {
 	return v
 }
 
-// schedule lets a task go on: to the end of its call when its leaf is done, or
+// schedule lets a task go on: to the end of its call when its file operation is over, or
 // to the next call.
 func (g *fakeGuest) schedule(call uint64) {
+	if _, stuck := g.stuck.Load(call); stuck {
+		return
+	}
 	if g.waiting[call] {
 		g.waiting[call] = false
-		g.finishLeaf(call)
+		g.finishOp(call)
 	}
 	for g.h.AwaitNext(call, func() bool { return false }) == 1 {
 		if !g.syscall(call) {
@@ -90,7 +94,7 @@ func (g *fakeGuest) schedule(call uint64) {
 	}
 }
 
-// syscall says whether the call is over.
+// syscall runs a system call and reports whether it is over.
 func (g *fakeGuest) syscall(call uint64) bool {
 	nr := g.u64(call + abi.CallNr)
 	if g.before != nil {
@@ -106,13 +110,13 @@ func (g *fakeGuest) syscall(call uint64) bool {
 		g.done(call, int64(g.u64(call+abi.CallArgs+8)+g.u64(call+abi.CallCount)))
 	case syscall.SYS_READ, syscall.SYS_WRITE:
 		count := g.u64(call + abi.CallArgs + 16)
-		op := uint64(abi.LeafRead)
+		op := uint64(abi.OpRead)
 		if nr == syscall.SYS_WRITE {
-			op = abi.LeafWrite
+			op = abi.OpWrite
 			copy(g.phys(g.u64(call+abi.CallBuf)), g.user(g.u64(call+abi.CallArgs+8), count))
 		}
-		_ = g.WriteU64(call+abi.CallLeafArg, count)
-		if ret := g.h.StartLeaf(call, op); ret != 0 {
+		_ = g.WriteU64(call+abi.CallOpArg, count)
+		if ret := g.h.StartFileOp(call, op, false); ret != 0 {
 			g.done(call, ret)
 			return true
 		}
@@ -124,8 +128,8 @@ func (g *fakeGuest) syscall(call uint64) bool {
 	return true
 }
 
-func (g *fakeGuest) finishLeaf(call uint64) {
-	ret := int64(g.u64(call + abi.CallLeafRet))
+func (g *fakeGuest) finishOp(call uint64) {
+	ret := int64(g.u64(call + abi.CallOpRet))
 	if g.u64(call+abi.CallNr) == syscall.SYS_READ && ret > 0 {
 		copy(g.user(g.u64(call+abi.CallArgs+8), uint64(ret)), g.phys(g.u64(call+abi.CallBuf)))
 	}
@@ -194,12 +198,12 @@ func caller(tid int) Caller {
 
 func TestRead(t *testing.T) {
 	g := newFakeGuest(t)
-	leaf := func(_ context.Context, op int, _ []byte, count int, _ int64) ([]byte, int64, error) {
-		return []byte(fmt.Sprintf("op %d count %d", op, count)), 0, nil
+	read := func(_ context.Context, op Op) (int, error) {
+		return copy(op.Buf, fmt.Sprintf("op %d count %d", op.Kind, len(op.Buf))), nil
 	}
 	for _, count := range []int{100, 5000, 200000, 64} {
-		ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: count}, leaf)
-		want := fmt.Sprintf("op %d count %d", abi.LeafRead, count)
+		ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: count}, read)
+		want := fmt.Sprintf("op %d count %d", abi.OpRead, count)
 		if err != nil || string(out) != want || ret != int64(len(want)) {
 			t.Errorf("read(%d) gave %d %q %v, want %q", count, ret, out, err, want)
 		}
@@ -208,48 +212,44 @@ func TestRead(t *testing.T) {
 
 func TestReadCutToCount(t *testing.T) {
 	g := newFakeGuest(t)
-	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-		return make([]byte, 9000), 0, nil
-	}
-	ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, leaf)
+	read := func(context.Context, Op) (int, error) { return 9000, nil }
+	ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, read)
 	if err != nil || ret != 10 || len(out) != 10 {
-		t.Errorf("a leaf that gives too much: %d, %d bytes, %v", ret, len(out), err)
+		t.Errorf("an operation that claims too much: %d, %d bytes, %v", ret, len(out), err)
 	}
 }
 
 func TestWrite(t *testing.T) {
 	g := newFakeGuest(t)
 	var got string
-	leaf := func(_ context.Context, op int, data []byte, _ int, _ int64) ([]byte, int64, error) {
-		got = fmt.Sprint(op, string(data))
-		return nil, int64(len(data)), nil
+	write := func(_ context.Context, op Op) (int, error) {
+		got = fmt.Sprint(op.Kind, string(op.Buf))
+		return len(op.Buf), nil
 	}
-	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_WRITE, Data: []byte("p vfs_read")}, leaf)
-	if want := fmt.Sprint(abi.LeafWrite, "p vfs_read"); err != nil || ret != 10 || got != want {
-		t.Errorf("write gave %d %v, the leaf got %q, want %q", ret, err, got, want)
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_WRITE, Data: []byte("p vfs_read")}, write)
+	if want := fmt.Sprint(abi.OpWrite, "p vfs_read"); err != nil || ret != 10 || got != want {
+		t.Errorf("write gave %d %v, the operation got %q, want %q", ret, err, got, want)
 	}
 }
 
 func TestErrnos(t *testing.T) {
 	g := newFakeGuest(t)
-	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-		return nil, 0, fmt.Errorf("not there: %w", syscall.ENOENT)
-	}
-	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, leaf)
+	read := func(context.Context, Op) (int, error) { return 0, fmt.Errorf("not there: %w", syscall.ENOENT) }
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, read)
 	if err != nil || ret != -int64(syscall.ENOENT) {
-		t.Errorf("a leaf's ENOENT came as %d, %v", ret, err)
+		t.Errorf("an operation's ENOENT came as %d, %v", ret, err)
 	}
 	g.before = func(nr uint64) (int64, bool) { return -int64(syscall.EIO), nr == syscall.SYS_READ }
-	ret, _, err = g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-		t.Error("the leaf ran although the guest returned before it")
-		return nil, 0, nil
+	ret, _, err = g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, Op) (int, error) {
+		t.Error("the operation ran although the guest returned before it")
+		return 0, nil
 	})
 	if err != nil || ret != -int64(syscall.EIO) {
 		t.Errorf("the guest's own -EIO came as %d, %v", ret, err)
 	}
 }
 
-// TestSleepers shows that calls which sleep in their leaf stop nobody else,
+// TestSleepers shows that calls which sleep in their file operation stop nobody else,
 // even when the host cannot tell the callers apart.
 func TestSleepers(t *testing.T) {
 	g := newFakeGuest(t)
@@ -257,17 +257,17 @@ func TestSleepers(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			_, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+			_, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(_ context.Context, op Op) (int, error) {
 				<-release
-				return []byte("x"), 0, nil
+				return copy(op.Buf, "x"), nil
 			})
 			if err != nil {
 				t.Error(err)
 			}
 		})
 	}
-	ret, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-		return []byte("y"), 0, nil
+	ret, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(_ context.Context, op Op) (int, error) {
+		return copy(op.Buf, "y"), nil
 	})
 	if err != nil || ret != 1 {
 		t.Errorf("a call beside sleepers gave %d, %v", ret, err)
@@ -280,8 +280,8 @@ func TestSleepers(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	g := newFakeGuest(t)
 	for tid := range 2 * maxTasks {
-		ret, out, err := g.h.Do(t.Context(), caller(1000+tid), Call{Nr: syscall.SYS_READ, Count: 8}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
-			return []byte("ok"), 0, nil
+		ret, out, err := g.h.Do(t.Context(), caller(1000+tid), Call{Nr: syscall.SYS_READ, Count: 8}, func(_ context.Context, op Op) (int, error) {
+			return copy(op.Buf, "ok"), nil
 		})
 		if err != nil || ret != 2 || string(out) != "ok" {
 			t.Fatalf("thread %d: %d %q %v", tid, ret, out, err)
@@ -333,10 +333,10 @@ func TestAbandoned(t *testing.T) {
 
 func TestTaskDied(t *testing.T) {
 	g := newFakeGuest(t)
-	ret, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+	ret, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, Op) (int, error) {
 		g.dead = true
 		g.h.TaskDied(g.next - abi.CallSize + abi.DirectMap)
-		return nil, 0, nil
+		return 0, nil
 	})
 	if err != nil || ret != -int64(syscall.EIO) {
 		t.Errorf("a call whose task died gave %d, %v, want -EIO", ret, err)
@@ -346,8 +346,8 @@ func TestTaskDied(t *testing.T) {
 // TestExit: it is over when the task has left its CPU, not when the call ends.
 func TestExit(t *testing.T) {
 	g := newFakeGuest(t)
-	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) { return nil, 0, nil }
-	if _, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, leaf); err != nil {
+	read := func(context.Context, Op) (int, error) { return 0, nil }
+	if _, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, read); err != nil {
 		t.Fatal(err)
 	}
 	task := g.next - abi.CallSize + abi.DirectMap
@@ -380,14 +380,14 @@ func TestExit(t *testing.T) {
 func TestExitAfterCall(t *testing.T) {
 	g := newFakeGuest(t)
 	inCall, closed := make(chan struct{}), make(chan struct{})
-	leaf := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) {
+	read := func(context.Context, Op) (int, error) {
 		close(inCall)
 		<-closed
-		return nil, 0, nil
+		return 0, nil
 	}
 	done := make(chan error)
 	go func() {
-		_, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, leaf)
+		_, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, read)
 		done <- err
 	}()
 	<-inCall
@@ -457,5 +457,109 @@ func TestAwaitNext(t *testing.T) {
 		if ret, err := task.Func(t.Context(), 0, 1); err != nil || ret != uint64(i) {
 			t.Fatal(i, ret, err)
 		}
+	}
+}
+
+// A manager that does not answer keeps nobody from having a task, and what it was
+// asked for is taken back.
+func TestStuckManager(t *testing.T) {
+	g := newFakeGuest(t)
+	g.stuck.Store(g.h.manager.task, true)
+	g.h.mu.Lock()
+	makers := []*Task{g.h.add(g.newTask()), g.h.add(g.newTask())}
+	g.h.mu.Unlock()
+	g.stuck.Store(makers[0].task, true)
+	g.h.SetMakers(makers)
+	read := func(_ context.Context, op Op) (int, error) { return copy(op.Buf, "x"), nil }
+	begin := time.Now()
+	ret, _, err := g.h.Do(context.Background(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, read)
+	if ret != 1 || err != nil {
+		t.Errorf("%d, %v", ret, err)
+	}
+	if took := time.Since(begin); took < 2*makerPatience {
+		t.Errorf("two tasks that are stuck were waited for %v", took)
+	}
+	for begin := time.Now(); !makers[0].free() && time.Since(begin) < 2*patience; {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if !g.h.manager.free() || !makers[0].free() {
+		t.Error("those that were stuck still have the request")
+	}
+}
+
+// A caller that is killed is not waited for as long as one that got a signal: for
+// killedPatience, 50 ms, and not for patience, 2 s, which is the bound. The host is busy
+// where 50 ms become two seconds.
+func TestKilledCaller(t *testing.T) {
+	g := newFakeGuest(t)
+	g.stuck.Store(g.h.manager.task, true)
+	for _, killed := range []bool{true, false} {
+		ctx, cancel := context.WithCancel(WithKilled(context.Background(), func() bool { return killed }))
+		cancel()
+		begin := time.Now()
+		_, _, err := g.h.Do(ctx, caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, nil)
+		took := time.Since(begin)
+		if !errors.Is(err, syscall.EINTR) || killed != (took < patience) {
+			t.Errorf("killed %v: %v after %v", killed, err, took)
+		}
+	}
+}
+
+// What processes do elsewhere waits for a mute guest once, and then hardly.
+func TestMuteGuest(t *testing.T) {
+	g := newFakeGuest(t)
+	g.stuck.Store(g.h.manager.task, true)
+	const calls = 20
+	begin := time.Now()
+	for i := range calls {
+		if _, err := g.h.Other(context.Background(), caller(7), Syscall{Nr: syscall.SYS_CHDIR}); err == nil {
+			t.Fatalf("call %d was made", i)
+		}
+	}
+	// The first waits for activityPatience, 1 s, the others for 5 ms each. If each waited
+	// for as long as the first, that would be 20 s; what is between is for a busy host.
+	if took := time.Since(begin); took < activityPatience || took > calls/2*activityPatience {
+		t.Errorf("%d calls took %v", calls, took)
+	}
+	g.stuck.Delete(g.h.manager.task)
+	g.h.wake(g.h.manager.task)
+	for begin := time.Now(); g.h.deaf.Load() && time.Since(begin) < endOfTest; time.Sleep(time.Millisecond) {
+		_, _ = g.h.Other(context.Background(), caller(7), Syscall{Nr: syscall.SYS_CHDIR})
+	}
+	if g.h.deaf.Load() {
+		t.Error("a guest that answers again is still taken for mute")
+	}
+}
+
+// endOfTest is how long a test waits for what happens at once.
+const endOfTest = 5 * time.Second
+
+// The repetitions of a function end with their caller.
+func TestFuncCutShort(t *testing.T) {
+	g := newFakeGuest(t)
+	task, err := g.h.Kthread(context.Background(), "load/0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	begun := make(chan struct{})
+	g.before = func(nr uint64) (int64, bool) {
+		if nr != abi.HostCallFunc {
+			return 0, false
+		}
+		close(begun)
+		left := func() int64 {
+			task.mu.Lock() // the real guest's memory needs none
+			defer task.mu.Unlock()
+			return int64(g.u64(task.addr + abi.CallCount))
+		}
+		for begin := time.Now(); left() != 0 && time.Since(begin) < endOfTest; {
+			time.Sleep(time.Millisecond)
+		}
+		return left(), true
+	}
+	go func() { <-begun; cancel() }()
+	if left, err := task.Func(ctx, 1, 1<<40); left != 0 || !errors.Is(err, syscall.EINTR) || errors.Is(err, ErrAbandoned) {
+		t.Errorf("%d left, %v", left, err)
 	}
 }

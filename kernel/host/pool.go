@@ -8,14 +8,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Pool hands out pages of the RAM that the guest was not told of: buffers of
-// host calls, and executable slots. Pieces are runs of pages, first fit.
+// Pool allocates runs of pages, first fit, from RAM that the guest does not use: for
+// buffers of host calls and for executable slots.
 type Pool struct {
 	base uint64 // physical
 
 	mu   sync.Mutex
 	used []bool
-	hint int // no free page lies below it
+	hint int // all pages below it are used
 }
 
 // NewPool manages [base, base+pages*PageSize), physical addresses.
@@ -23,8 +23,8 @@ func NewPool(base uint64, pages int) *Pool {
 	return &Pool{base: base, used: make([]bool, pages)}
 }
 
-// Alloc gives the physical address of n pages in a row, whatever they hold;
-// ENOMEM when there is no such run.
+// Alloc returns the physical address of n contiguous pages, which are not cleared, or
+// ENOMEM.
 func (p *Pool) Alloc(n int) (uint64, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -46,7 +46,7 @@ func (p *Pool) Alloc(n int) (uint64, error) {
 	return 0, fmt.Errorf("%d pages of host buffers: %w", n, syscall.ENOMEM)
 }
 
-// Free gives n pages back.
+// Free frees n pages.
 func (p *Pool) Free(pa uint64, n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

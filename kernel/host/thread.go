@@ -1,38 +1,44 @@
 package host
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Do makes call on the guest's task of the caller and waits for its end. ret
-// is what the system call returned: a count, a descriptor, or -errno. out is
-// what the caller's buffer holds after a read. err is set only when the guest
-// could not be asked at all.
-func (h *Host) Do(ctx context.Context, c Caller, call Call, leaf Leaf) (ret int64, out []byte, err error) {
-	if w := h.watch.Load(); w != nil {
-		w.begin(c)
-		defer w.end()
-	}
-	t, err := h.take(ctx, c)
+// Do makes a system call on the guest's task of the caller, runs op when the guest
+// comes to the file's operation, and waits for the end. ret is the result of the
+// system call: a count, a descriptor, or -errno. out is what a read has left in the
+// caller's buffer. err is set only when there is no such result.
+func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int64, out []byte, err error) {
+	t, err := h.taskFor(ctx, c, call.Nr)
 	if err != nil {
 		return 0, nil, err
 	}
+	if w := h.watch.Load(); w != nil && call.Nr != abi.HostRelease {
+		defer w.end()
+	}
 	r := t.request(call.Nr)
-	r.mode, r.fops = call.Mode, call.FOps
+	r.mode, r.fops, r.files = call.Mode, call.FOps, c.files()
+	if call.Files != 0 {
+		r.files = uint64(max(call.Files, 0))
+	}
 	if err := t.prepare(r, call); err != nil {
 		t.release(r)
 		return 0, nil, err
 	}
-	ret, err = t.run(ctx, r, leaf)
-	if errors.Is(err, errAbandoned) {
-		go t.outlive(r)
+	ret, err = t.run(ctx, r, op)
+	if errors.Is(err, ErrAbandoned) {
+		go t.releaseLater(r)
 		return 0, nil, err
 	}
 	if err == nil {
@@ -42,22 +48,74 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, leaf Leaf) (ret int6
 	return ret, out, err
 }
 
-// release gives a task back when its call has come to an end.
+// taskFor returns the task for a call of c. Before a call the watcher learns what
+// happened on the host, but not before the release of a file: the watcher may wait
+// for just that (AwaitClosed). The thread that closed a file may have ended before
+// the release if the file was on its way to another process; the call is then one of
+// an unknown thread.
+func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) {
+	if nr == abi.HostRelease {
+		if c.TID != 0 && !h.knows(c.TID) && !lives(c.TID) {
+			c = Caller{}
+		}
+		return h.takeNext(ctx, c)
+	}
+	if w := h.watch.Load(); w != nil {
+		w.begin(c)
+	}
+	return h.take(ctx, c)
+}
+
+// knows reports whether a thread has a task.
+func (h *Host) knows(tid int) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for t := range h.held {
+		if t.tid == tid {
+			return true
+		}
+	}
+	return slices.ContainsFunc(h.idle, func(t *Task) bool { return t.tid == tid })
+}
+
+// lives reports whether a thread of the host has not ended.
+func lives(tid int) bool {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/stat")
+	if err != nil {
+		return false
+	}
+	_, rest, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
+	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+}
+
+// Closing sets the function with which AwaitClosed waits.
+func (h *Host) Closing(wait func(context.Context)) { h.closing.Store(&wait) }
+
+// AwaitClosed waits until the files whose last close(2) has returned are released.
+// On Linux they are when close(2) returns, and before the end of a process that had
+// them open; FUSE does not wait for its RELEASE.
+func (h *Host) AwaitClosed(ctx context.Context) {
+	if wait := h.closing.Load(); wait != nil {
+		(*wait)(ctx)
+	}
+}
+
+// release gives a task back at the end of its call.
 func (t *Task) release(r *request) {
-	t.again(r)
+	t.recycle(r)
 	t.h.put(t)
 }
 
-// outlive waits for the end of a call whose caller has gone.
-func (t *Task) outlive(r *request) {
-	gone := func(context.Context, int, []byte, int, int64) ([]byte, int64, error) { return nil, 0, errAbandoned }
-	_, _ = t.await(context.Background(), r, gone)
+// releaseLater waits for the end of a call that run has abandoned, and gives the task
+// back.
+func (t *Task) releaseLater(r *request) {
+	_, _ = t.outlive(r)
 	t.release(r)
 }
 
-// take gives a free task of the caller's thread. A thread has one, but callers
-// that the host cannot tell apart (TID 0) may be in many calls at once, and so
-// may requests that the host's kernel makes in a thread's name.
+// take returns a free task of the caller's thread. A thread has one task, or more
+// where it has several requests at once: the host's kernel makes requests in a
+// thread's name, and callers that cannot be told apart share the TID 0.
 func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 	h.mu.Lock()
 	if h.stopped {
@@ -70,24 +128,26 @@ func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 		h.idle = slices.Delete(h.idle, i, i+1)
 		h.held[t] = struct{}{}
 		h.mu.Unlock()
+		t.follow()
 		return t, nil
 	}
 	h.mu.Unlock()
-	t, err := h.create(ctx, c)
+	t, err := h.create(ctx, c, anyCPU)
 	if err == nil {
 		h.mu.Lock()
 		h.held[t] = struct{}{}
 		h.mu.Unlock()
+		t.follow()
 	}
 	return t, err
 }
 
-// closing is how long what a thread does next may wait for the end of its last call.
+// closing is how long a thread's next call may wait for the end of its last one.
 const closing = 200 * time.Millisecond
 
-// takeNext is take for what the thread itself does, which it does one after the
-// other: the host does not wait for the end of a close(2) before it lets the thread
-// go on, so this waits for it.
+// takeNext is take for the calls that a thread makes itself, one after the other. It
+// waits for the end of the one before, since the host lets a thread go on before the
+// release after its close(2) is over.
 func (h *Host) takeNext(ctx context.Context, c Caller) (*Task, error) {
 	late := time.NewTimer(closing)
 	defer late.Stop()
@@ -106,8 +166,8 @@ func (h *Host) takeNext(ctx context.Context, c Caller) (*Task, error) {
 	}
 }
 
-// inCall gives a channel that is closed when some call ends; nil: the thread has no
-// task, or one without a call.
+// inCall returns a channel that is closed when the next call ends, or nil if the
+// thread has no task or a free one.
 func (h *Host) inCall(tid int) <-chan struct{} {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -125,7 +185,7 @@ func (h *Host) inCall(tid int) <-chan struct{} {
 	return nil
 }
 
-// unhold says that a task's call has ended. It needs mu.
+// unhold notes the end of a task's call. It needs mu.
 func (h *Host) unhold(t *Task) {
 	delete(h.held, t)
 	if h.unheld != nil {
@@ -134,7 +194,8 @@ func (h *Host) unhold(t *Task) {
 	}
 }
 
-// put ends a call's hold; the longest unused tasks are given up when there are too many.
+// put gives a task back. When too many are idle, the one that was not used for the
+// longest time is given up.
 func (h *Host) put(t *Task) {
 	t.mu.Lock()
 	dead := t.quit
@@ -157,27 +218,100 @@ func (h *Host) put(t *Task) {
 	}
 }
 
-// Kthread makes a task of the guest for the machine's own use: Func calls
-// functions on it, which may sleep.
+// Kthread makes a task of the guest for the machine's own use. The functions that
+// Func calls on it may sleep.
 func (h *Host) Kthread(ctx context.Context, name string) (*Task, error) {
-	return h.create(ctx, Caller{TID: kthreadTID, Comm: func() string { return name }})
+	return h.create(ctx, Caller{TID: kthreadTID, Comm: func() string { return name }}, anyCPU)
 }
 
-// kthreadTID is no thread of the host; the guest gives such a task a pid of its own.
-const kthreadTID = -1
+// KthreadOn is Kthread for a task that runs on one vCPU only.
+func (h *Host) KthreadOn(ctx context.Context, name string, cpu int) (*Task, error) {
+	return h.create(ctx, Caller{TID: kthreadTID, Comm: func() string { return name }}, cpu)
+}
 
-// create asks the guest's manager for a task.
-func (h *Host) create(ctx context.Context, c Caller) (*Task, error) {
+const (
+	kthreadTID = -1 // no thread of the host; the guest gives such a task a pid of its own
+	anyCPU     = -1
+)
+
+// makerPatience is how long one task of the guest may take to make a new one before
+// another is asked as well.
+const makerPatience = 100 * time.Millisecond
+
+// created is a new task, or the reason why there is none.
+type created struct {
+	t   *Task
+	err error
+}
+
+// create has the guest's manager make a task, or the makers if the manager is stuck.
+func (h *Host) create(ctx context.Context, c Caller, cpu int) (*Task, error) {
 	comm := "unknown"
 	if c.TID != 0 && c.Comm != nil {
 		comm = c.Comm()
 	}
 	h.mu.Lock()
-	manager := h.manager
+	manager, makers := h.manager, h.makers
 	h.mu.Unlock()
 	if manager == nil {
 		return nil, fmt.Errorf("the guest has not booted: %w", syscall.EIO)
 	}
+	making, enough := context.WithCancel(context.WithoutCancel(ctx))
+	made := make(chan created, 1+len(makers))
+	asked := 0
+	ask := func(maker *Task) {
+		asked++
+		go func() {
+			t, err := h.make(making, maker, c, comm, cpu)
+			made <- created{t, err}
+		}()
+	}
+	defer func() {
+		enough()
+		go dismiss(made, asked)
+	}()
+	ask(manager)
+	slow := time.NewTicker(makerPatience)
+	defer slow.Stop()
+	interrupted := ctx.Done()
+	var late <-chan time.Time
+	for {
+		select {
+		case m := <-made:
+			asked--
+			return m.t, m.err
+		case <-slow.C:
+			if len(makers) > 0 && makers[0].free() {
+				ask(makers[0])
+			}
+			makers = makers[min(1, len(makers)):]
+		case <-interrupted:
+			interrupted, late = nil, time.After(Patience(ctx))
+		case <-late:
+			return nil, fmt.Errorf("the guest makes no task: %w", syscall.EINTR)
+		}
+	}
+}
+
+// dismiss gives up the tasks that n makers make too late.
+func dismiss(made <-chan created, n int) {
+	for range n {
+		if m := <-made; m.t != nil {
+			m.t.giveUp()
+		}
+	}
+}
+
+// free reports that the task has nothing to do.
+func (t *Task) free() bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.cur == nil && len(t.queue) == 0 && !t.quit
+}
+
+// make has maker make a task. When ctx ends after the guest has begun, make still
+// waits for the end: the guest reads the name, and the new task needs an owner.
+func (h *Host) make(ctx context.Context, maker *Task, c Caller, comm string, cpu int) (*Task, error) {
 	pa, err := h.alloc(1)
 	if err != nil {
 		return nil, err
@@ -187,8 +321,11 @@ func (h *Host) create(ctx context.Context, c Caller) (*Task, error) {
 	copy(name[:abi.TaskCommLen-1], comm)
 	copy(h.g.Phys(pa, abi.TaskCommLen), name)
 	r := newRequest(abi.HostNewTask)
-	r.args = [6]uint64{uint64(max(c.TID, 0)), uint64(c.PID), abi.DirectMap + pa}
-	ret, err := manager.run(ctx, r, nil)
+	r.args = [6]uint64{uint64(max(c.TID, 0)), uint64(c.PID), abi.DirectMap + pa, uint64(cpu + 1)}
+	ret, err := maker.run(ctx, r, nil)
+	if errors.Is(err, ErrAbandoned) {
+		ret, err = maker.outlive(r)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -212,8 +349,8 @@ func (h *Host) adopt(t *Task, addr uint64) error {
 	return t.needWindow()
 }
 
-// needWindow gives t a user window if it has none yet: a task that stands for a
-// thread which never calls needs none.
+// needWindow gives t a user window if it has none. The task of a thread that makes no
+// call needs none.
 func (t *Task) needWindow() error {
 	if t.slot >= 0 {
 		return nil
@@ -241,8 +378,8 @@ func (h *Host) takeSlot() int {
 
 func (t *Task) window() uint64 { return abi.UserBase + uint64(t.slot)*abi.UserWindow }
 
-// forget frees what belongs to a task that has left. It waits for all vCPUs
-// (UnmapUser), so it has a goroutine of its own.
+// forget frees the memory of a task that has ended. UnmapUser waits for all vCPUs, so
+// forget runs in a goroutine of its own.
 func (h *Host) forget(t *Task) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -260,7 +397,7 @@ func (h *Host) forget(t *Task) {
 	t.slot = -1
 }
 
-// prepare lays out arguments and buffers.
+// prepare sets up the arguments and buffers of a call.
 func (t *Task) prepare(r *request, call Call) error {
 	size := call.Count
 	if call.Nr == syscall.SYS_WRITE {
@@ -288,8 +425,8 @@ func (t *Task) prepare(r *request, call Call) error {
 		r.buf = t.bounce
 	}
 	if call.Nr == syscall.SYS_WRITE && t.bufPages > 0 {
-		// What the caller has behind the data nobody tells us; zeros, so that a
-		// probe sees where a text ends and not what the last call left there.
+		// FUSE does not say what the caller's memory holds behind the data. Zeros
+		// end the text for a probe that reads a string there.
 		room := min(size/abi.PageSize+1, t.bufPages) * abi.PageSize
 		b := t.h.g.Phys(t.bufPA, uint64(room))
 		clear(b[copy(b, call.Data):])
@@ -298,7 +435,7 @@ func (t *Task) prepare(r *request, call Call) error {
 	return nil
 }
 
-// args are those of the system call, as user space would pass them.
+// args returns the arguments of the system call as user space would pass them.
 func (t *Task) args(call Call, size int) [6]uint64 {
 	const atFDCWD = 0xffffff9c // -100, in an int: what user code loads into edi
 	switch call.Nr {
@@ -322,8 +459,8 @@ func (t *Task) setPath(path string) error {
 	return nil
 }
 
-// alloc gives n pages of RAM for buffers. When there are none left, tasks that
-// are not in a call give theirs up.
+// alloc returns n pages of RAM for buffers. If there are none left, it takes those of
+// idle tasks.
 func (h *Host) alloc(n int) (uint64, error) {
 	for {
 		pa, err := h.pool.Alloc(n)
@@ -343,7 +480,7 @@ func (h *Host) alloc(n int) (uint64, error) {
 	}
 }
 
-// freeBuf takes the user buffer away; nobody may be using it.
+// freeBuf frees the user buffer of a task that is in no call.
 func (t *Task) freeBuf() {
 	if t.bufPages > 0 {
 		t.h.g.UnmapUser(t.bufVA, uint64(t.bufPages))
@@ -359,7 +496,7 @@ func (t *Task) freeBounce() {
 	}
 }
 
-// growBounce makes the bounce buffer hold so many pages.
+// growBounce makes the bounce buffer at least so many pages long.
 func (t *Task) growBounce(pages int) error {
 	if pages <= t.bouncePages {
 		return nil
@@ -373,9 +510,8 @@ func (t *Task) growBounce(pages int) error {
 	return nil
 }
 
-// growBuf makes the user buffer hold n bytes. A larger one gets new addresses,
-// so that a vCPU cannot have seen them with other memory; unmapping clears what
-// vCPUs remember.
+// growBuf makes the user buffer at least n bytes long. A larger one gets addresses of
+// its own, which no TLB can have with other memory; unmapping flushes the old ones.
 func (t *Task) growBuf(n int) error {
 	pages := (n + abi.PageSize - 1) / abi.PageSize
 	if pages <= t.bufPages {
@@ -389,7 +525,7 @@ func (t *Task) growBuf(n int) error {
 	if err != nil {
 		return err
 	}
-	clear(t.h.g.Phys(pa, uint64(size)*abi.PageSize)) // other tasks' data has been there
+	clear(t.h.g.Phys(pa, uint64(size)*abi.PageSize)) // of other tasks' data
 	va := t.window() + uint64(size)*abi.PageSize     // sizes are powers of two: no two overlap
 	if err := t.h.g.MapUser(va, pa, uint64(size)); err != nil {
 		t.h.pool.Free(pa, size)
@@ -400,7 +536,7 @@ func (t *Task) growBuf(n int) error {
 	return nil
 }
 
-// result copies what a read left in the user buffer.
+// result copies the data of a read out of the user buffer.
 func (t *Task) result(call Call, ret int64) []byte {
 	if call.Nr != syscall.SYS_READ && call.Nr != syscall.SYS_GETDENTS64 || ret <= 0 {
 		return nil

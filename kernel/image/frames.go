@@ -23,7 +23,7 @@ type Frames struct {
 // frameRow holds from addr to the next row.
 type frameRow struct {
 	addr uint64
-	size int32 // from the stack pointer to above the return address, bytes; 0: not known
+	size int32 // bytes from the stack pointer to above the return address, or 0 if unknown
 }
 
 // Size gives the bytes from the stack pointer at addr to above the return

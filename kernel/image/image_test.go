@@ -189,6 +189,7 @@ func TestModules(t *testing.T) {
 	mine := &Sites{
 		Module: "kpt", Text: []abi.Range{{Start: mod, End: mod + 0x1000}}, InitText: abi.Range{Start: mod + 0x2000, End: mod + 0x3000},
 		Mcount: []uint64{mod + 0x2000, mod}, Blacklist: []abi.Range{{Start: mod + 16, End: mod + 32}},
+		Bugs: []Bug{{Addr: mod + 0x2010}}, ExTable: []Ex{{Insn: mod + 0x2020}},
 	}
 	if err := tab.AddModule(mine); err != nil {
 		t.Fatal(err)
@@ -196,7 +197,7 @@ func TestModules(t *testing.T) {
 	if err := tab.AddModule(mine); !errors.Is(err, syscall.EEXIST) {
 		t.Errorf("a second time: %v", err)
 	}
-	if !tab.KernelText(mod) || !tab.KernelText(mod+0x2000) || !tab.FtraceSite(mod) || !tab.FtraceSite(mod+0x2000) {
+	if !tab.KernelText(mod) || !tab.KernelText(mod+0x2000) || !tab.FtraceSite(mod) || !tab.FtraceSite(mod+0x2000) || !tab.Bug(mod+0x2010) || !tab.ExTable(mod+0x2020) {
 		t.Error("a coming module's text")
 	}
 	tab.InitDone("kpt")
@@ -206,6 +207,16 @@ func TestModules(t *testing.T) {
 	if b := tab.Blacklist(); b[len(b)-1] != mine.Blacklist[0] {
 		t.Errorf("blacklist %#x", b)
 	}
+	later := &Sites{
+		Module: "later", Text: []abi.Range{{Start: mod + 0x2000, End: mod + 0x3000}}, Mcount: []uint64{mod + 0x2000},
+	}
+	if err := tab.AddModule(later); err != nil {
+		t.Fatal(err)
+	}
+	if !tab.KernelText(mod+0x2000) || !tab.FtraceSite(mod+0x2000) || tab.Bug(mod+0x2010) || tab.ExTable(mod+0x2020) {
+		t.Error("text where another module's init text was")
+	}
+	tab.RemoveModule("later")
 	tab.RemoveModule("kpt")
 	if tab.KernelText(mod) || tab.FtraceSite(mod) || len(tab.Blacklist()) != 4 {
 		t.Error("a removed module is still there")

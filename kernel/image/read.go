@@ -15,7 +15,7 @@ type Source interface {
 	// Table gives the bytes of a section of table entries and where they lie;
 	// none: there is no such table.
 	Table(section string) (addr uint64, b []byte, err error)
-	// Code gives n bytes of text; nil: they are not all text.
+	// Code returns n bytes of text, or nil if they are not all text.
 	Code(addr, n uint64) []byte
 	// CString gives the string at addr, "" when there is none.
 	CString(addr uint64) string

@@ -114,30 +114,29 @@ func findSites(sites []*Sites, module string) int {
 	return -1
 }
 
-// live says whether addr is not in init text that is gone.
+// live says whether addr is not in init text that is gone. Where a module's was,
+// another module may lie.
 func (s *Sites) live(addr uint64) bool { return !s.initDone.Load() || !s.InitText.Contains(addr) }
+
+// holds says whether addr is in the object's text, or in its init text while that is
+// there.
+func (s *Sites) holds(addr uint64) bool {
+	return s.InitText.Contains(addr) && !s.initDone.Load() ||
+		slices.ContainsFunc(s.Text, func(r abi.Range) bool { return r.Contains(addr) && s.live(addr) })
+}
 
 // KernelText is kernel_text_address: core text, init text while it is there,
 // and modules' text.
 func (t *Tables) KernelText(addr uint64) bool {
-	for _, s := range t.sites() {
-		if s.InitText.Contains(addr) {
-			return !s.initDone.Load()
-		}
-		for _, r := range s.Text {
-			if r.Contains(addr) {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.sites(), func(s *Sites) bool { return s.holds(addr) })
 }
 
 // FrameSize is Frames.Size for the code at addr, in the kernel or a module, also in
-// init text that is being left.
+// init text of the kernel that is being left.
 func (t *Tables) FrameSize(addr uint64) (uint64, bool) {
-	for _, s := range t.sites() {
-		if s.InitText.Contains(addr) || slices.ContainsFunc(s.Text, func(r abi.Range) bool { return r.Contains(addr) }) {
+	sites := t.sites()
+	for i, s := range sites {
+		if s.holds(addr) || i == 0 && s.InitText.Contains(addr) {
 			return s.Frames.Size(addr)
 		}
 	}
@@ -182,6 +181,9 @@ func (t *Tables) SMPLock(start, end uint64) bool {
 	}
 	for _, s := range t.sites() {
 		i := from(s.SMPLocks, start, 1, func(a *uint64) uint64 { return *a })
+		for i < len(s.SMPLocks) && !s.live(s.SMPLocks[i]) {
+			i++
+		}
 		if i < len(s.SMPLocks) && s.SMPLocks[i] < end {
 			return true
 		}
@@ -199,7 +201,7 @@ func (t *Tables) Bug(addr uint64) bool {
 func (t *Tables) FindBug(addr uint64) (Bug, bool) {
 	for _, s := range t.sites() {
 		i := from(s.Bugs, addr, 1, func(b *Bug) uint64 { return b.Addr })
-		if i < len(s.Bugs) && s.Bugs[i].Addr == addr {
+		if i < len(s.Bugs) && s.Bugs[i].Addr == addr && s.live(addr) {
 			return s.Bugs[i], true
 		}
 	}
@@ -210,7 +212,7 @@ func (t *Tables) FindBug(addr uint64) (Bug, bool) {
 func (t *Tables) ExTable(addr uint64) bool {
 	for _, s := range t.sites() {
 		i := from(s.ExTable, addr, 1, func(x *Ex) uint64 { return x.Insn })
-		if i < len(s.ExTable) && s.ExTable[i].Insn == addr {
+		if i < len(s.ExTable) && s.ExTable[i].Insn == addr && s.live(addr) {
 			return true
 		}
 	}

@@ -17,13 +17,16 @@ import (
 	"bytes"
 	"context"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
 )
 
@@ -84,8 +87,9 @@ type Config struct {
 	Sites   Sites
 	// Export gives a symbol of the core kernel that modules may use.
 	Export func(name string) (addr uint64, ok bool)
-	// Call runs a function on a task of the guest and gives what it returns.
-	Call func(ctx context.Context, addr uint64, args ...uint64) (uint64, error)
+	// Call runs a function on a task of the guest made for it, by the name comm, and
+	// gives what the function returns. ErrStays: the task has died in it.
+	Call func(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error)
 	// InitCall is the address of do_one_initcall, which calls init functions.
 	InitCall uint64
 	// Notify is told of states, in this order: Coming before init runs, Live
@@ -97,6 +101,10 @@ type Config struct {
 	// Vermagic is what a module's vermagic must be.
 	Vermagic string
 }
+
+// ErrStays says that an init or exit function has not come to its end, and that
+// the module therefore stays, for good if the function died.
+var ErrStays = errors.New("the module stays")
 
 // Loader is the list of modules.
 type Loader struct {
@@ -122,6 +130,8 @@ type module struct {
 	syms    []abi.Symbol // all, until init is freed
 	core    []abi.Symbol // those that stay
 	taints  string
+	refs    int  // besides those of users: 1 while init is not done, -1 while it is being deleted
+	dead    bool // its init or exit function has died
 }
 
 // Info is a line of /proc/modules.
@@ -144,7 +154,7 @@ func (l *Loader) List() []Info {
 	defer l.mu.Unlock()
 	var all []Info
 	for _, m := range slices.Backward(l.mods) {
-		i := Info{Name: m.name, Refs: len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints}
+		i := Info{Name: m.name, Refs: m.refs + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints}
 		for a := range m.at {
 			i.Size += m.at[a].pages() * abi.PageSize
 		}
@@ -178,14 +188,16 @@ func (l *Loader) find(name string) *module {
 
 // Load is init_module: it puts the object in place and runs its init function.
 // The name is the object's own. ENOEXEC: no module, or one for another kernel;
-// ENOENT: it needs a symbol that nobody exports; EEXIST: it is loaded; ENOMEM: no
-// room; else what its init function returned, and the module is gone again.
+// ENOENT: it needs a symbol that nobody exports; EEXIST: it is loaded; EBUSY: it is
+// on its way out, or its init function has died; ENOMEM: no room; ErrStays: its init
+// function dies, or ctx has ended and the function has not; else what the function
+// returned, and the module is gone again.
 func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 	o, err := parse(ko)
 	if err != nil {
 		return "", err
 	}
-	m := &module{name: o.name(), state: Coming, exports: map[string]uint64{}}
+	m := &module{name: o.name(), state: Coming, refs: 1, exports: map[string]uint64{}}
 	if m.name == "" || len(m.name) > maxName || strings.ContainsAny(m.name, "/ \n") {
 		return "", fmt.Errorf("a module without a name: %w", syscall.ENOEXEC)
 	}
@@ -196,7 +208,25 @@ func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 		l.release(m)
 		return m.name, err
 	}
-	return m.name, l.run(ctx, m)
+	return m.name, toTheEnd(ctx, func(ctx context.Context) error { return l.run(ctx, m) })
+}
+
+// toTheEnd runs f, whoever waits for it: memory in which code may run is not given
+// back because a caller has gone. ErrStays and EINTR: that one has not waited.
+func toTheEnd(ctx context.Context, f func(context.Context) error) error {
+	done := make(chan error, 1)
+	go func() { done <- f(context.WithoutCancel(ctx)) }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(host.Patience(ctx)):
+		return fmt.Errorf("%w: its init or exit function still runs: %w", ErrStays, syscall.EINTR)
+	}
 }
 
 // maxName is MODULE_NAME_LEN less the final zero.
@@ -225,7 +255,10 @@ func (l *Loader) admit(m *module, o *object) error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.find(m.name) != nil {
+	if old := l.find(m.name); old != nil {
+		if old.dead || old.state == Going {
+			return fmt.Errorf("%s is %s: %w", m.name, old.state, syscall.EBUSY)
+		}
 		return fmt.Errorf("%s is loaded: %w", m.name, syscall.EEXIST)
 	}
 	l.mods = append(l.mods, m)
@@ -389,9 +422,6 @@ func (m *module) code(addr, n uint64) []byte {
 	return nil
 }
 
-// nop is what an idle fentry site holds.
-var nop = []byte{0x0f, 0x1f, 0x44, 0x00, 0x00}
-
 // tables reads the module's own tables. Its fentry sites become nops, whatever
 // the compiler left there.
 func (m *module) tables(o *object, textOnly bool) error {
@@ -401,7 +431,7 @@ func (m *module) tables(o *object, textOnly bool) error {
 		return fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
 	}
 	for _, site := range m.sites.Mcount {
-		copy(m.code(site, uint64(len(nop))), nop)
+		copy(m.code(site, uint64(len(abi.Nop5))), abi.Nop5)
 	}
 	if addr, b, _ := (source{m, o}).Table(".eh_frame"); b != nil {
 		m.sites.Frames, _ = image.ReadFrames(addr, b) // not understood: stacks end in the module
@@ -567,7 +597,11 @@ func (l *Loader) notify(m *module, s State) {
 func (l *Loader) run(ctx context.Context, m *module) error {
 	l.notify(m, Coming)
 	if m.init != 0 {
-		ret, err := l.conf.Call(ctx, l.conf.InitCall, m.init)
+		ret, err := l.conf.Call(ctx, "insmod", l.conf.InitCall, m.init)
+		if errors.Is(err, ErrStays) {
+			l.died(m)
+			return fmt.Errorf("%s: init: %w", m.name, err)
+		}
 		if e := int32(ret); err == nil && e < 0 {
 			err = fmt.Errorf("%s: init: %w", m.name, syscall.Errno(-e))
 		} else if err == nil && e > 0 {
@@ -594,6 +628,7 @@ func (l *Loader) freeInit(m *module) {
 	l.conf.Machine.SynchronizeRCU()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	m.refs = 0
 	for _, a := range []area{initText, initData} {
 		if m.at[a].size > 0 {
 			l.conf.Machine.FreeModule(m.at[a].start)
@@ -602,17 +637,39 @@ func (l *Loader) freeInit(m *module) {
 	}
 }
 
+// died leaves a module as it is whose init or exit function has died: nobody can
+// say what of it is still in use.
+func (l *Loader) died(m *module) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.dead = true
+}
+
 // Delete is delete_module. ENOENT: no such module; EWOULDBLOCK: another one uses
-// it; EBUSY: it is being loaded or unloaded, or has an init and no exit.
+// it; EBUSY: it is being loaded or unloaded, or was when its init or exit function
+// died, or has an init and no exit; ErrStays: its exit function dies, or ctx has
+// ended and the function has not.
 func (l *Loader) Delete(ctx context.Context, name string) error {
 	m, err := l.leave(name)
 	if err != nil {
 		return err
 	}
+	return toTheEnd(ctx, func(ctx context.Context) error { return l.delete(ctx, m) })
+}
+
+func (l *Loader) delete(ctx context.Context, m *module) error {
 	if m.exit != 0 {
-		if _, err := l.conf.Call(ctx, m.exit); err != nil {
-			l.conf.Machine.Printk(4, "%s: its exit function did not end: %v", name, err)
-			return fmt.Errorf("%s: exit: %w", name, err)
+		_, err := l.conf.Call(ctx, "rmmod", m.exit)
+		switch {
+		case errors.Is(err, ErrStays):
+			l.died(m)
+		case err != nil: // it has not been called
+			l.mu.Lock()
+			m.state, m.refs = Live, 0
+			l.mu.Unlock()
+		}
+		if err != nil {
+			return fmt.Errorf("%s: exit: %w", m.name, err)
 		}
 	}
 	l.goAway(m)
@@ -633,24 +690,47 @@ func (l *Loader) leave(name string) (*module, error) {
 	case m.init != 0 && m.exit == 0:
 		return nil, fmt.Errorf("%s has no exit function: %w", name, syscall.EBUSY)
 	}
-	m.state = Going
+	m.state, m.refs = Going, -1
 	return m, nil
 }
 
 // goAway takes a module whose code runs no more out of everything.
 func (l *Loader) goAway(m *module) {
+	l.mu.Lock()
+	m.refs = min(m.refs, 0)
+	l.mu.Unlock()
 	l.notify(m, Going)
 	l.conf.Symbols.RemoveModule(m.name)
 	for _, r := range append(ranges(m, coreText), ranges(m, initText)...) {
 		l.conf.Sites.Remove(r)
 	}
 	l.conf.Tables.RemoveModule(m.name)
-	l.conf.Machine.SynchronizeRCUTasks()
-	l.release(m)
+	freed := make(chan struct{})
+	go func() {
+		defer close(freed)
+		l.conf.Machine.SynchronizeRCUTasks()
+		l.free(m)
+	}()
+	select {
+	case <-freed:
+	case <-time.After(freeTime):
+	}
+	l.unlist(m)
 }
+
+// freeTime is how long an unloading waits until the module's memory is given back.
+// A task that never sleeps may keep that from happening: then it is done when that
+// one has ended.
+const freeTime = time.Second
 
 // release frees a module's memory and takes it from the list.
 func (l *Loader) release(m *module) {
+	l.free(m)
+	l.unlist(m)
+}
+
+// free gives a module's memory back.
+func (l *Loader) free(m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for a := range m.at {
@@ -658,6 +738,12 @@ func (l *Loader) release(m *module) {
 			l.conf.Machine.FreeModule(m.at[a].start)
 		}
 	}
+}
+
+// unlist takes a module from the list.
+func (l *Loader) unlist(m *module) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	for _, owner := range m.uses {
 		owner.users = slices.DeleteFunc(owner.users, func(u *module) bool { return u == m })
 	}

@@ -19,7 +19,7 @@ type section struct {
 	data []byte // nil for SHT_NOBITS
 	area area
 	off  uint64 // in its area
-	addr uint64 // once areas have addresses; 0: it is not loaded
+	addr uint64 // set once areas have addresses; 0 if it is not loaded
 }
 
 // object is a parsed relocatable ELF. What it says has been checked against its
@@ -104,7 +104,7 @@ func (o *object) define(s *elf.Symbol) (uint64, error) {
 	return sec.addr + s.Value, nil
 }
 
-// symbol gives the address of a defined symbol by name; false: there is none.
+// symbol returns the address of a defined symbol by name, and whether there is one.
 func (o *object) symbol(name string) (uint64, bool) {
 	for i := range o.symbols {
 		s := &o.symbols[i]

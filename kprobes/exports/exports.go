@@ -1,8 +1,8 @@
 // Package exports is register_kprobe and its kin for code of the guest: what
 // modules of the kernel call. It reads struct kprobe and struct kretprobe, with
 // the layout that 6.1 has, out of guest memory, registers a probe with the same
-// handlers, which are then functions of the guest, and writes back what Linux
-// changes in the struct.
+// handlers, which are then functions of the guest, and writes what Linux changes in
+// the struct there when it changes.
 //
 // The guest's own register_kprobe (kernel/guest/kernel/kprobes.c) says what the
 // caller may not do, has the memory of a return probe's instances, and waits for
@@ -30,11 +30,19 @@ type Machine interface {
 	Handler(t *abi.Trap, fn, first, third uint64) (uint64, error)
 }
 
+// Memory is the guest's.
+type Memory interface {
+	abi.Memory
+	// Add32 and Add64 add to an aligned word in one piece; EFAULT where it is none.
+	Add32(addr uint64, d uint32) (uint32, error)
+	Add64(addr, d uint64) (uint64, error)
+}
+
 // Config is what Exports works on.
 type Config struct {
 	Kprobes *kprobes.Kprobes
 	Machine Machine
-	Memory  abi.Memory // of the guest
+	Memory  Memory
 }
 
 // Exports is the probes that guest code has registered.
@@ -57,6 +65,8 @@ type probe struct {
 	uses   []uint64 // its struct, and its handlers
 }
 
+var _ kprobes.Mirror = (*probe)(nil)
+
 // Offsets in struct kprobe, bytes.
 const (
 	kpMissed  = 32 // unsigned long
@@ -65,6 +75,7 @@ const (
 	kpOffset  = 56 // u32
 	kpPre     = 64
 	kpPost    = 72
+	kpOpcode  = 80 // u8
 	kpFault   = 88 // on releases that have it: of 6.1's ainsn, 32 bytes
 	kpBreak   = 96
 	kpFlags   = 120 // u32
@@ -87,12 +98,21 @@ const (
 	jprobeLen = 136
 )
 
-// And in struct kretprobe_instance.
+// And in struct kretprobe_instance. Those of older releases lie where 6.1 has
+// something that only the machine needs.
 const (
+	riTask    = 0
+	riRP      = 8
 	riRetAddr = 32
 	riFrame   = 40
 	riData    = 48
 )
+
+// ReturnTo names the functions of Linux that call a probe's handler: what the
+// handlers of modules return to, by the callback (kernel.Handlers.ReturnTo).
+var ReturnTo = map[uint64]string{
+	0: "aggr_pre_handler", abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
+}
 
 // maxName is the longest name that is read: KSYM_NAME_LEN and MODULE_NAME_LEN.
 const maxName = 512 + 64
@@ -164,6 +184,7 @@ func (e *Exports) register(at, size, nodes uint64) error {
 		p.init(f)
 		p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
 		p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
+		p.kp.Mirror = p
 	} // else it is registered, and stays what it is, whatever the struct says now
 	switch {
 	case p.ret != nil:
@@ -270,9 +291,8 @@ func (p *probe) initRet(f fields) {
 	}
 }
 
-// handle calls a handler of a kprobe, which may look at its nmissed.
+// handle calls a handler of a kprobe.
 func (p *probe) handle(h *kprobes.Hit, fn, flags uint64) uint64 {
-	must(h.Mem.WriteU64(p.at+kpMissed, p.kp.Missed()))
 	ret, err := p.c.Machine.Handler(h.Trap, fn, p.at, flags)
 	must(err)
 	return ret
@@ -283,6 +303,10 @@ func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64
 	node := p.nodes + uint64(ri.Index)*p.stride
 	must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
 	must(h.Mem.WriteU64(node+riFrame, frame))
+	if p.c.Kprobes.Features().OldInstances {
+		must(h.Mem.WriteU64(node+riTask, ri.Task))
+		must(h.Mem.WriteU64(node+riRP, p.at))
+	}
 	ret, err := p.c.Machine.Handler(h.Trap, fn, node, 0)
 	must(err)
 	return int(int32(ret))
@@ -295,19 +319,44 @@ func must(err error) {
 	}
 }
 
-// writeBack writes what Linux changes in the struct.
+// writeBack writes what registering changes in the struct besides what a Mirror is
+// told of.
 func (p *probe) writeBack() error {
-	m := p.c.Memory
-	err := errors.Join(
-		m.WriteU64(p.at+kpMissed, p.kp.Missed()),
-		m.WriteU64(p.at+kpAddr, p.kp.Addr),
-		put32(m, p.at+kpFlags, uint32(p.kp.State())))
+	err := p.c.Memory.WriteU64(p.at+kpAddr, p.kp.Addr)
 	if p.ret != nil {
-		err = errors.Join(err,
-			put32(m, p.at+rpMaxActive, uint32(p.ret.MaxActive)),
-			put32(m, p.at+rpMissed, uint32(p.ret.Missed())))
+		err = errors.Join(err, put32(p.c.Memory, p.at+rpMaxActive, uint32(p.ret.MaxActive)))
 	}
 	return err
+}
+
+// SetFlags and what follows are kprobes.Mirror. That the struct was there, register has
+// seen; where it no longer is, nothing is written.
+func (p *probe) SetFlags(f kprobes.Flags) { _ = put32(p.c.Memory, p.at+kpFlags, uint32(f)) }
+
+// SetOpcode writes kprobe.opcode.
+func (p *probe) SetOpcode(b byte) { _ = p.c.Memory.WriteAt(p.at+kpOpcode, []byte{b}) }
+
+// Missed counts in kprobe.nmissed.
+func (p *probe) Missed(n uint64) {
+	m, at := p.c.Memory, p.at+kpMissed
+	if n == 0 {
+		_ = m.WriteU64(at, 0)
+	} else if _, err := m.Add64(at, n); err != nil { // no aligned word
+		v, _ := m.ReadU64(at)
+		_ = m.WriteU64(at, v+n)
+	}
+}
+
+// RetMissed counts in kretprobe.nmissed.
+func (p *probe) RetMissed(n uint64) {
+	m, at := p.c.Memory, p.at+rpMissed
+	if n == 0 {
+		_ = put32(m, at, 0)
+	} else if _, err := m.Add32(at, uint32(n)); err != nil {
+		var b [4]byte
+		_ = m.ReadAt(at, b[:])
+		_ = put32(m, at, binary.LittleEndian.Uint32(b[:])+uint32(n))
+	}
 }
 
 func put32(m abi.Memory, at uint64, v uint32) error {
@@ -352,9 +401,6 @@ func (e *Exports) remove(gone []*probe) error {
 		}
 	}
 	err := errors.Join(e.conf.Kprobes.UnregisterAll(kps), e.conf.Kprobes.UnregisterRetprobes(rps))
-	for _, p := range gone {
-		err = errors.Join(err, p.writeBack())
-	}
 	return err
 }
 
@@ -379,5 +425,5 @@ func (e *Exports) change(at uint64, f func(*kprobes.Kprobes, *kprobes.Kprobe, ..
 	if p == nil {
 		return fmt.Errorf("no probe is registered by %#x: %w", at, syscall.EINVAL)
 	}
-	return errors.Join(f(e.conf.Kprobes, p.kp), p.writeBack())
+	return f(e.conf.Kprobes, p.kp)
 }

@@ -203,6 +203,32 @@ func overlaps(rs []abi.Range, start, end uint64) bool {
 	return slices.ContainsFunc(rs, func(r abi.Range) bool { return r.Overlaps(start, end) })
 }
 
+// Add32 is Memory.Add32.
+func (k *Kernel) Add32(addr uint64, d uint32) (uint32, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b, err := k.view(addr, 4)
+	if err != nil {
+		return 0, err
+	}
+	v := binary.LittleEndian.Uint32(b) + d
+	binary.LittleEndian.PutUint32(b, v)
+	return v, nil
+}
+
+// Add64 is Memory.Add64.
+func (k *Kernel) Add64(addr, d uint64) (uint64, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	b, err := k.view(addr, 8)
+	if err != nil {
+		return 0, err
+	}
+	v := binary.LittleEndian.Uint64(b) + d
+	binary.LittleEndian.PutUint64(b, v)
+	return v, nil
+}
+
 // KernelText and what follows are Tables.
 func (k *Kernel) KernelText(addr uint64) bool {
 	return Text <= addr && addr < Text+TextSize && !overlaps(k.Gone, addr, addr+1)
@@ -255,7 +281,7 @@ func (s Sites5) Arm(addr uint64) error {
 
 // Disarm makes it a nop.
 func (s Sites5) Disarm(addr uint64) error {
-	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte{0x0f, 0x1f, 0x44, 0, 0}})
+	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte(abi.Nop5)})
 }
 
 // Alloc is Slots.Alloc.

@@ -11,22 +11,22 @@ import (
 // errorLogSize is how many errors error_log keeps: TRACING_LOG_ERRS_MAX.
 const errorLogSize = 8
 
-// shortError is MAX_FILTER_STR_VAL without the NUL, bytes.
+// shortError is the longest command line in bytes: MAX_FILTER_STR_VAL without the NUL.
 const shortError = 255
 
 // commandPrefix stands before the command in error_log; the caret's column
 // counts from its end.
 const commandPrefix = "  Command: "
 
-// errorLog is what the file error_log shows: the last errors that a written
-// command gave, each with a caret under what is wrong.
+// errorLog is the contents of the file error_log: the errors of the last commands, each
+// with a caret below the column where the error is.
 type errorLog struct {
 	mu      sync.Mutex // guards entries
 	entries []string
 }
 
-// add keeps one error; now is in nanoseconds, caret the column in command, of whose
-// line as it is shown there is room for limit bytes.
+// add appends an error. now is in nanoseconds, caret is the column in command, and
+// limit is the number of bytes that the command's line may take.
 func (l *errorLog) add(now int64, subsystem, text, command string, caret, limit int) {
 	usec := now / 1000
 	line := "\n" + commandPrefix + command + "\n"
@@ -40,7 +40,7 @@ func (l *errorLog) add(now int64, subsystem, text, command string, caret, limit 
 	l.entries = append(l.entries[:len(l.entries):len(l.entries)], entry)
 }
 
-// logError is tracing_log_err: command is shown with a caret below its column.
+// logError is tracing_log_err: it logs command with a caret below the given column.
 func (a *Array) logError(subsystem, text, command string, column int) {
 	limit := math.MaxInt
 	if a.tracer.conf.ShortErrors {
@@ -49,14 +49,15 @@ func (a *Array) logError(subsystem, text, command string, column int) {
 	a.errors.add(a.tracer.conf.Machine.Now(), subsystem, text, command, column, limit)
 }
 
-// ErrorLog is the records of the file error_log, the oldest first.
+// ErrorLog returns the records of the file error_log, the oldest first.
 func (a *Array) ErrorLog() []string {
 	a.errors.mu.Lock()
 	defer a.errors.mu.Unlock()
 	return a.errors.entries
 }
 
-// ErrorRecord is record i (from 0) of error_log as it is now; false: there is none.
+// ErrorRecord returns record i (from 0) of error_log; ok is false if there is no such
+// record.
 func (a *Array) ErrorRecord(i int) (string, bool) {
 	entries := a.ErrorLog()
 	if i < 0 || i >= len(entries) {
@@ -65,7 +66,7 @@ func (a *Array) ErrorRecord(i int) (string, bool) {
 	return entries[i], true
 }
 
-// ClearErrorLog empties error_log: opening it for writing with O_TRUNC does so.
+// ClearErrorLog empties error_log, as an open for writing with O_TRUNC does.
 func (a *Array) ClearErrorLog() {
 	a.errors.mu.Lock()
 	defer a.errors.mu.Unlock()
@@ -159,8 +160,9 @@ var (
 	errBadFetchArg     = probeError{"Invalid fetch argument", syscall.EINVAL}
 )
 
-// definitionError says where in a command what is wrong: word index of argv,
-// and the offset in it. The word after the last one stands for what is missing.
+// definitionError says where the error is in a command: the index of the word in argv
+// and the offset in that word. The index after the last word means that something is
+// missing.
 type definitionError struct {
 	probeError
 	index, offset int
@@ -172,8 +174,8 @@ func (e *definitionError) Error() string {
 
 func (e *definitionError) Unwrap() error { return e.errno }
 
-// caret is the command as error_log shows it, its words one blank apart, and
-// the column of the error in it.
+// caret returns the command as error_log shows it, with one blank between its words,
+// and the column of the error.
 func (e *definitionError) caret(argv []string) (command string, column int) {
 	command = strings.Join(argv, " ")
 	if e.index >= len(argv) {

@@ -38,7 +38,8 @@ type fakeKernel struct {
 	probes  []*kprobes.Kprobe
 	rets    []*kprobes.Retprobe
 	enabled map[*kprobes.Kprobe]bool
-	refuse  error  // what Enable returns
+	refuse  error // what Enable returns
+	via     kprobes.Via
 	synced  []bool // see SynchronizeRCU
 }
 
@@ -374,4 +375,4 @@ func (f *fakeKernel) hitOf(tk *traceKprobe, t *abi.Trap) *kprobes.Hit {
 	return &kprobes.Hit{Trap: t, Probe: tk.kprobe()}
 }
 
-func (f *fakeKernel) Callers(*abi.Trap) []string { return nil }
+func (f *fakeKernel) Via(*abi.Trap) kprobes.Via { return f.via }

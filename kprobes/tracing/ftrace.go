@@ -15,7 +15,7 @@ import (
 type Functions interface {
 	// All gives the sites by address.
 	All() []uint64
-	// Listen makes a listener, which at first listens to no function.
+	// Listen creates a listener that does not listen to any function yet.
 	Listen(by FunctionHandler) FunctionListener
 	// Listened gives the sites that somebody listens to, by address.
 	Listened() []ListenedFunction
@@ -23,35 +23,37 @@ type Functions interface {
 	Touched() []ListenedFunction
 }
 
-// FunctionHandler is who listens to functions.
+// FunctionHandler is the callback of a FunctionListener.
 type FunctionHandler struct {
-	// Function is the kernel's that stands for it.
+	// Function is the kernel function that stands for the callback in files and stack
+	// traces.
 	Function string
-	// Hit is called in atomic Go: trap.Regs.IP is the function's site, trap.Arg what
-	// it will return to.
+	// Hit is called in handler context. trap.Regs.IP is the function's site, and
+	// trap.Arg is the function's return address.
 	Hit func(trap *abi.Trap)
-	// Regs: it is told all registers.
+	// Regs says that the callback gets all registers (FTRACE_OPS_FL_SAVE_REGS).
 	Regs bool
-	// Allocated: it is not the kernel's only one.
+	// Allocated says that the ftrace_ops is allocated rather than static, so it gets a
+	// trampoline of its own.
 	Allocated bool
 }
 
 // FunctionListener is ftrace_ops.
 type FunctionListener interface {
-	// Set says to which functions it listens from now on.
+	// Set replaces the functions that it listens to.
 	Set(sites []uint64) error
 }
 
-// ListenedFunction is what enabled_functions tells of a function.
+// ListenedFunction is one function in enabled_functions.
 type ListenedFunction struct {
 	Addr  uint64
-	Count int    // listeners, of which kprobes together are one
-	Regs  bool   // one of them sees all registers
-	Tramp uint64 // where the call goes when there is one listener, else 0
-	Func  string // what is called there
+	Count int    // listeners; all kprobes together are one
+	Regs  bool   // a listener gets all registers
+	Tramp uint64 // the trampoline if there is one listener, otherwise 0
+	Func  string // the function that the trampoline calls
 }
 
-// functions are the sites, none where the kernel has none.
+// sites returns the fentry sites; there are none if the kernel has no function tracer.
 func (t *Tracer) sites() []uint64 {
 	if t.conf.Functions == nil {
 		return nil
@@ -68,7 +70,7 @@ func (t *Tracer) functionName(site uint64) (name, module string) {
 	return sym.Name, sym.Module
 }
 
-// functionLine is a function as the files list it.
+// functionLine returns a function as the files list it.
 func (t *Tracer) functionLine(site uint64) string {
 	name, module := t.functionName(site)
 	if module != "" {
@@ -77,7 +79,7 @@ func (t *Tracer) functionLine(site uint64) string {
 	return name + "\n"
 }
 
-// AvailableFunctions is the lines of available_filter_functions.
+// AvailableFunctions returns the lines of available_filter_functions.
 func (t *Tracer) AvailableFunctions() []string {
 	var lines []string
 	for _, site := range t.sites() {
@@ -86,8 +88,8 @@ func (t *Tracer) AvailableFunctions() []string {
 	return lines
 }
 
-// FunctionAddrs is the lines of available_filter_functions_addrs; false: the release
-// has no such file.
+// FunctionAddrs returns the lines of available_filter_functions_addrs; ok is false if
+// the release has no such file.
 func (t *Tracer) FunctionAddrs() (lines func() []string, ok bool) {
 	return func() []string {
 		var lines []string
@@ -98,7 +100,7 @@ func (t *Tracer) FunctionAddrs() (lines func() []string, ok bool) {
 	}, t.conf.FunctionAddrs
 }
 
-// EnabledFunctions is the lines of enabled_functions.
+// EnabledFunctions returns the lines of enabled_functions.
 func (t *Tracer) EnabledFunctions() []string {
 	if t.conf.Functions == nil {
 		return nil
@@ -106,8 +108,8 @@ func (t *Tracer) EnabledFunctions() []string {
 	return t.listenedLines(t.conf.Functions.Listened())
 }
 
-// TouchedFunctions is the lines of touched_functions; false: the release has no such
-// file.
+// TouchedFunctions returns the lines of touched_functions; ok is false if the release
+// has no such file.
 func (t *Tracer) TouchedFunctions() (func() []string, bool) {
 	return func() []string {
 		if t.conf.Functions == nil {
@@ -117,7 +119,8 @@ func (t *Tracer) TouchedFunctions() (func() []string, bool) {
 	}, t.conf.TouchedFunctions
 }
 
-// listenedLines is t_func_show: a column for each flag, of which only R is ever there.
+// listenedLines is t_show of enabled_functions: a column for each flag, of which only R
+// is ever set.
 func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 	columns := 6
 	if t.conf.TouchedFunctions {
@@ -147,27 +150,27 @@ func (t *Tracer) symbolAddr(name string) uint64 {
 	return 0
 }
 
-// FunctionTotals is the text of dyn_ftrace_total_info: functions, pages of their
-// records, and groups of such pages.
+// FunctionTotals returns the text of dyn_ftrace_total_info: the numbers of functions,
+// of pages for their records, and of groups of such pages.
 func (t *Tracer) FunctionTotals() string {
 	const perPage = abi.PageSize / 16 // sizeof(struct dyn_ftrace)
 	n := len(t.sites())
 	return fmt.Sprintf("%d pages:%d groups: 1\n", n, (n+perPage-1)/perPage)
 }
 
-// functionSet is ftrace_hash: the functions of a filter. An empty one stands for
-// all of them, or, of those not to be traced, for none.
+// functionSet is ftrace_hash: the functions of a filter. An empty set_ftrace_filter
+// means all functions, an empty set_ftrace_notrace means none.
 type functionSet struct {
 	sites map[uint64]bool
-	mods  []string // lines for modules that are not there
+	mods  []string // lines for modules that are not loaded
 }
 
 func (s *functionSet) clone() functionSet {
 	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods)}
 }
 
-// lines lists the set; empty stands for one without functions, with always even
-// where modules are waited for.
+// lines lists the set. The line empty stands for a set without functions; always has it
+// shown even if the set waits for modules.
 func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
 	var lines []string
 	for _, site := range slices.Sorted(maps.Keys(s.sites)) {
@@ -185,14 +188,17 @@ func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
 // functionMatch is ftrace_glob and what match_records does with it.
 type functionMatch struct {
 	name   stringMatch
-	index  int // of a function in available_filter_functions, from 1; -1: there is none; 0: by name
+	index  int // line in available_filter_functions, from 1; -1 matches nothing, 0 means by name
 	module *stringMatch
 }
 
-// newFunctionMatch parses a pattern, whose "!" has been taken away.
-func newFunctionMatch(pattern string) functionMatch {
-	if isDigit(pattern) { // what follows the number is not looked at
-		n, _ := simpleUint(pattern)
+// newFunctionMatch parses a pattern without its "!".
+func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
+	if isDigit(pattern) {
+		n, _ := simpleUint(pattern) // what follows the number is ignored
+		if t.conf.WholeIndex {
+			n, _ = parseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number
+		}
 		if n == 0 || n > math.MaxInt32 {
 			return functionMatch{index: -1}
 		}
@@ -201,7 +207,7 @@ func newFunctionMatch(pattern string) functionMatch {
 	return functionMatch{name: newStringMatch(pattern)}
 }
 
-// find gives the functions that match.
+// findFunctions returns the functions that match.
 func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 	for i, site := range t.sites() {
 		if m.index != 0 {
@@ -221,7 +227,8 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 	return found
 }
 
-// inModule says whether a function of that module ("": of the kernel) is meant.
+// inModule says whether the match covers functions of that module ("" for the kernel
+// itself).
 func (m *functionMatch) inModule(module string) bool {
 	if module == "" {
 		return m.module.not
@@ -229,7 +236,7 @@ func (m *functionMatch) inModule(module string) bool {
 	return m.module.holds([]byte(module), []byte(module)) != m.module.not
 }
 
-// wanted is the functions that the set stands for as a filter.
+// wanted returns the functions that the set selects as a filter.
 func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 	for _, site := range t.sites() {
 		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 {
@@ -243,7 +250,7 @@ func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 // EINVAL: no function is meant.
 func (s *functionSet) change(t *Tracer, pattern string, module *stringMatch) error {
 	pattern, remove := strings.CutPrefix(pattern, "!")
-	m := newFunctionMatch(pattern)
+	m := t.newFunctionMatch(pattern)
 	m.module = module
 	found := t.findFunctions(m)
 	if len(found) == 0 {
@@ -259,12 +266,12 @@ func (s *functionSet) change(t *Tracer, pattern string, module *stringMatch) err
 	return nil
 }
 
-// changeMod is ftrace_mod_callback: "PATTERN:mod:MODULE". Functions of a module
-// that is not there are remembered for when it comes.
+// changeMod is ftrace_mod_callback: "PATTERN:mod:MODULE". If the module is not loaded,
+// the line is kept until it is.
 func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string) error {
 	if module == nil {
 		if pattern == "" {
-			return fmt.Errorf("neither function nor module: %w", syscall.ENOMEM) // the kernel says so
+			return fmt.Errorf("neither function nor module: %w", syscall.ENOMEM) // as on Linux
 		}
 		return s.change(t, pattern, nil)
 	}
@@ -276,7 +283,7 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 	if err := s.change(t, all, &m); err == nil {
 		return nil
 	}
-	// The kernel has cut the pattern while it looked.
+	// The kernel has cut the pattern in place while it searched.
 	if m.kind == matchFront || m.kind == matchMiddle {
 		line = strings.TrimSuffix(line, "*")
 	}
@@ -294,8 +301,8 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 	return nil
 }
 
-// come is process_mod_list: lines for a module that is there now become its
-// functions. False: there were none.
+// come is process_mod_list: it replaces the lines for a module that is now loaded by
+// the module's functions. It returns false if there were no such lines.
 func (s *functionSet) come(t *Tracer, module string) bool {
 	waiting := len(s.mods)
 	s.mods = slices.DeleteFunc(slices.Clone(s.mods), func(line string) bool {
@@ -306,7 +313,7 @@ func (s *functionSet) come(t *Tracer, module string) bool {
 		if pattern == "" {
 			pattern = "*"
 		}
-		m := newFunctionMatch(pattern)
+		m := t.newFunctionMatch(pattern)
 		m.module = &stringMatch{pattern: module}
 		for _, site := range t.findFunctions(m) {
 			if s.sites == nil {
@@ -319,8 +326,8 @@ func (s *functionSet) come(t *Tracer, module string) bool {
 	return len(s.mods) != waiting
 }
 
-// functionsCame is ftrace_module_enable: a module's functions are there. The caller
-// holds mu.
+// functionsCame is ftrace_module_enable: it is called after the functions of a module
+// have been added. The caller holds mu.
 func (t *Tracer) functionsCame(module string) {
 	for _, a := range t.arrays {
 		for _, notrace := range []bool{false, true} {
@@ -334,8 +341,8 @@ func (t *Tracer) functionsCame(module string) {
 	t.sayFunctions(t.updateStackTracer())
 }
 
-// ModuleGoing is ftrace_release_mod: functions that are about to go leave the sets
-// that name them.
+// ModuleGoing is ftrace_release_mod: it removes functions that are about to be unloaded
+// from all sets.
 func (t *Tracer) ModuleGoing(areas []abi.Range) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -355,15 +362,15 @@ func (t *Tracer) sayFunctions(err error) {
 	}
 }
 
-// FunctionEdit is an open set_ftrace_filter, or another file of its kind: a copy
-// of the set that takes effect when the file is closed.
+// FunctionEdit is an open set_ftrace_filter or set_ftrace_notrace: a copy of the set,
+// which takes effect when the file is closed.
 type FunctionEdit struct {
 	tracer *Tracer
-	array  *Array // whose commands are taken; nil: there are none
+	array  *Array // the array that runs commands; nil if none are accepted
 	set    functionSet
 	into   *functionSet
 	update func() error
-	word   []byte // the beginning of one that the next write goes on with
+	word   []byte // the start of a word that the next write continues
 }
 
 // functionWordMax is FTRACE_BUFF_MAX, bytes.
@@ -391,9 +398,10 @@ func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool,
 	return e
 }
 
-// Write is ftrace_regex_write: it takes one word, and gives how many bytes that
-// was. Commands act at once, sets of functions when the file is closed. EINVAL: no
-// such function or command; ENODEV: no such command to take away.
+// Write is ftrace_regex_write: it accepts one word and returns how many bytes that was.
+// Commands act at once, sets of functions when the file is closed. It fails with EINVAL
+// if there is no such function or command, and with ENODEV if there is no such command
+// to remove.
 func (e *FunctionEdit) Write(data []byte) (int, error) {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
@@ -445,18 +453,19 @@ func (e *FunctionEdit) take(line string) error {
 	return e.array.functionCommand(functionCommands[i], pattern, param)
 }
 
-// Close is told of the last close(2) of a descriptor: what was written takes effect.
+// Close runs at the last close(2) of a descriptor: the set that was written takes
+// effect.
 func (e *FunctionEdit) Close() {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
 	if len(e.word) > 0 {
-		_ = e.set.change(e.tracer, string(e.word), nil) // nobody is there to be told
+		_ = e.set.change(e.tracer, string(e.word), nil) // no writer is left to report the error to
 	}
 	*e.into = e.set
 	e.tracer.sayFunctions(e.update())
 }
 
-// FunctionFilter is the lines of set_ftrace_filter, or set_ftrace_notrace.
+// FunctionFilter returns the lines of set_ftrace_filter or set_ftrace_notrace.
 func (a *Array) FunctionFilter(notrace bool) []string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()

@@ -7,9 +7,10 @@ import (
 	"syscall"
 )
 
-// parseUint is kstrtoull: an optional plus sign, digits of the base (0: by the
-// prefix, as in C) and at most one newline at the end. Nonsense gives EINVAL, a
-// value above limit ERANGE, as do digits for more than 64 bits with nonsense behind.
+// parseUint is kstrtoull: an optional plus sign, digits of the base (0 takes the base
+// from the prefix, as in C) and at most one newline at the end. It fails with EINVAL if
+// s is not a number, and with ERANGE if the value is above limit or the digits overflow
+// 64 bits, even if garbage follows them.
 func parseUint(s string, base uint64, limit uint64) (uint64, error) {
 	digits := strings.TrimSuffix(strings.TrimPrefix(s, "+"), "\n")
 	base, digits = radix(digits, base)
@@ -42,7 +43,7 @@ func parseInt(s string, base uint64) (int64, error) {
 	return int64(v), err
 }
 
-// radix is _parse_integer_fixup_radix: the base that a number's prefix asks for.
+// radix is _parse_integer_fixup_radix: it takes the base from the prefix of a number.
 func radix(s string, base uint64) (uint64, string) {
 	hex := len(s) > 2 && s[0] == '0' && s[1]|0x20 == 'x' && digit(s[2]) < 16
 	switch {
@@ -69,8 +70,8 @@ func digit(c byte) uint64 {
 	return 255
 }
 
-// userNumber is kstrtoul_from_user with base 10: it looks at no more of a
-// write than the longest number takes.
+// userNumber is kstrtoul_from_user with base 10: it only looks at as many bytes of a
+// write as the longest number takes.
 func userNumber(data []byte) (uint64, error) {
 	const longest = 1 + 64 + 1 // sign, bits, newline
 	s := string(data[:min(len(data), longest)])
@@ -80,12 +81,12 @@ func userNumber(data []byte) (uint64, error) {
 	return parseUint(s, 10, math.MaxUint64)
 }
 
-// isSpace is the kernel's isspace: blanks, and Latin-1's no-break space.
+// isSpace is the kernel's isspace: ASCII white space and the no-break space of Latin-1.
 func isSpace(c byte) bool {
 	return c == ' ' || '\t' <= c && c <= '\r' || c == 0xa0
 }
 
-// isAlpha is the kernel's isalpha, which knows Latin-1's letters, too.
+// isAlpha is the kernel's isalpha, which includes the letters of Latin-1.
 func isAlpha(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0xc0 && c != 0xd7 && c != 0xf7
 }
@@ -117,4 +118,24 @@ func trimSpace(s string) string {
 		s = s[:len(s)-1]
 	}
 	return s
+}
+
+// nextWord is trace_get_user, for files that accept a list of words: one write consumes
+// one word and returns how many bytes that was; the program writes the rest again.
+// Leading blanks and one trailing blank or NUL are consumed with the word. The word is
+// empty if there are only blanks, or at a NUL. It fails with EINVAL if the word and a
+// NUL do not fit into size bytes.
+func nextWord(data []byte, size int) (word string, used int, err error) {
+	i := 0
+	for i < len(data) && isSpace(data[i]) {
+		i++
+	}
+	start := i
+	for i < len(data) && !isSpace(data[i]) && data[i] != 0 {
+		i++
+	}
+	if i-start >= size {
+		return "", 0, fmt.Errorf("a word of %d bytes: %w", i-start, syscall.EINVAL)
+	}
+	return string(data[start:i]), min(i+1, len(data)), nil
 }

@@ -9,10 +9,10 @@ import (
 	"syscall"
 )
 
-// The ring buffer's binary format, which trace_pipe_raw hands to tools as it
-// is: events/header_page and events/header_event describe it.
+// The ring buffer's binary format, which trace_pipe_raw passes to tools unchanged;
+// events/header_page and events/header_event describe it.
 const (
-	pageSize   = 4096                  // but for a buffer whose pages are larger: buffer_subbuf_size_kb
+	pageSize   = 4096                  // unless buffer_subbuf_size_kb made the pages larger
 	pageHeader = 16                    // u64 time stamp of the first event, u64 commit
 	pageData   = pageSize - pageHeader // BUF_PAGE_SIZE
 
@@ -24,27 +24,28 @@ const (
 	typeStamp    = 31 // an absolute time
 	smallDataMax = typeLenMax * 4
 
-	maxEntry = pageData - eventHeader - 4 // data of one event, bytes; larger pages have no larger ones
+	maxEntry = pageData - eventHeader - 4 // data of one event, bytes; the same for larger pages
 
 	deltaBits = 27
 	deltaMax  = 1<<deltaBits - 1
 )
 
-// cpuBuffer is ring_buffer_per_cpu. An event takes only the lock of those who
-// write, which is the vCPU's own but for writes to trace_marker; readers it meets
-// where a page begins. Who changes all takes both locks, writing first.
+// cpuBuffer is ring_buffer_per_cpu. Writing an event takes only the lock writing, which
+// no other vCPU takes except for writes to trace_marker; the writer also takes mu,
+// which readers hold, when it starts a page. Changes to everything take both locks,
+// writing first.
 type cpuBuffer struct {
-	resized int        // bytes that it had when its pages were last counted out; guarded by Tracer.mu
-	writing sync.Mutex // guards what says so in cpuPages; held for one event
+	resized int        // its size in bytes when it was last resized; guarded by Tracer.mu
+	writing sync.Mutex // guards the fields of cpuPages that say so; held for one event
 	mu      sync.Mutex // guards the rest; held for one page, never across a wait
-	access  sync.Mutex // held by who takes events of this vCPU out; see Hold
+	access  sync.Mutex // held while events of this vCPU are consumed; see Hold
 	*cpuPages
 
 	off atomic.Bool // this vCPU is not in tracing_cpumask
-	_   [64]byte    // a neighbour's lock must not share a cache line
+	_   [64]byte    // keeps the next vCPU's locks in another cache line
 }
 
-// lock keeps writers and readers out.
+// lock locks out writers and readers.
 func (c *cpuBuffer) lock() {
 	c.writing.Lock()
 	c.mu.Lock()
@@ -55,26 +56,26 @@ func (c *cpuBuffer) unlock() {
 	c.writing.Unlock()
 }
 
-// bufferPage is a page as header_page describes it; its commit is written when a
-// reader gets a copy. Whoever sees that an event has entered sees its bytes too:
-// they are written before filled.
+// bufferPage is a page as header_page describes it. Its commit field is only filled in
+// when a reader gets a copy. The bytes of an event are written before filled is, so a
+// reader that sees an event in filled also sees its bytes.
 type bufferPage struct {
-	filled atomic.Uint64 // bytes of events, and above entersShift how many events
+	filled atomic.Uint64 // bytes of events; from bit entersShift up, the number of events
 	data   []byte
 }
 
-// room is what a page has for events, bytes.
+// room returns how many bytes of events fit on a page.
 func (p *bufferPage) room() int { return len(p.data) - pageHeader }
 
 const entersShift = 32
 
-// used is how many bytes of events the page has.
+// used returns how many bytes of events the page has.
 func (p *bufferPage) used() int { return int(uint32(p.filled.Load())) }
 
-// entered is how many events.
+// entered returns how many events the page has.
 func (p *bufferPage) entered() uint64 { return p.filled.Load() >> entersShift }
 
-// stamp is the time of the first event, or 0.
+// stamp returns the time of the first event, or 0.
 func (p *bufferPage) stamp() int64 {
 	if p.used() == 0 {
 		return 0
@@ -82,59 +83,61 @@ func (p *bufferPage) stamp() int64 {
 	return int64(binary.LittleEndian.Uint64(p.data))
 }
 
-// cpuPages is the pages that one vCPU writes, and their counters: what a
-// snapshot exchanges. Page n (counted from the buffer's beginning) lies in slot
-// n mod len(pages); the pages head to tail hold events, tail is the one that is
-// written to. A consuming reader takes the page head out of the ring, and what it
-// holds can no longer be overrun: then the page is reader, its number head-1. That
-// may be tail: the writing goes on there.
+// cpuPages are the pages that one vCPU writes, with their counters; a snapshot swaps
+// them as a whole. Page n (counted since the buffer was created) is in slot n mod
+// len(pages). The pages head to tail hold events, and tail is the page being written. A
+// consuming reader takes page head out of the ring, after which its events can no
+// longer be overwritten: the page is then reader, and its number is head-1. It may be
+// tail too, in which case writing continues on it.
 type cpuPages struct {
-	current *bufferPage // page tail: its events and the next two are of writing's lock
+	current *bufferPage // page tail; writing guards its events and the next two fields
 	stamp   int64       // time of the last event
-	full    atomic.Bool // an event has found no room, and no page was taken since
+	full    atomic.Bool // an event found no room, and no page was consumed since
 
 	pages   []*bufferPage
 	head    uint64
-	tail    uint64        // changed with both locks
+	tail    uint64        // changed under both locks
 	written uint64        // events that entered pages before tail
-	ghosts  uint64        // of those: they were in pages that others have replaced
+	retired uint64        // of written: events in pages that setPageBytes replaced
 	overrun uint64        // events lost because their page was needed again
 	dropped atomic.Uint64 // events refused because the buffer was full and must not overwrite
-	bytes   uint64        // of pages before tail, less what was read and given up
+	bytes   uint64        // of pages before tail, less those that were read or overwritten
 
-	reader    *bufferPage // the reader's page, or the one that it will give in exchange
+	reader    *bufferPage // the reader's page, or the spare one that it will exchange
 	held      bool        // reader is a page with events
-	taken     int         // bytes of it that were read
-	takenTime int64       // time of the last of these events
+	taken     int         // bytes of reader that were read
+	takenTime int64       // time of the last event that was read
 	consumed  uint64      // events ever read
-	reported  uint64      // of overrun: before the reader's page was taken
-	lost      uint64      // of overrun: right before the next event that is read
+	reported  uint64      // of overrun: lost before the reader's page was taken
+	lost      uint64      // of overrun: lost right before the next event that is read
+
+	home atomic.Pointer[cpuBuffer] // the buffer they belong to; changed under the locks of the old and the new one
 }
 
-// RingBuffer is the kernel's trace ring buffer: for each vCPU a fixed number of
-// pages in the binary format of Linux. One vCPU writes to its own pages;
-// readers copy whole pages. When it is full the oldest page is given up, and
-// its events are counted as overrun, or, with overwrite off, the new event is
-// counted as dropped: every event is in the buffer or in a counter.
+// RingBuffer is the kernel's trace ring buffer: for each vCPU, a fixed number of pages
+// in Linux's binary format. Each vCPU writes to its own pages; readers copy whole
+// pages. When all pages are full, the oldest one is overwritten and its events are
+// counted as overrun, or, without overwrite, the new event is counted as dropped: every
+// event is in the buffer or in a counter.
 type RingBuffer struct {
 	cpus      []cpuBuffer
 	overwrite atomic.Bool
-	access    sync.RWMutex  // written by who takes events of any vCPU out, read by who does of one; before all else
+	access    sync.RWMutex  // write-locked to consume events of all vCPUs, read-locked for those of one; taken before all other locks
 	disabled  atomic.Bool   // tracing_on is 0
-	swaps     atomic.Uint32 // how many times it changed places with the snapshot
-	paused    atomic.Int32  // record_disabled: how many want it to pause
+	swaps     atomic.Uint32 // number of swaps with the snapshot
+	paused    atomic.Int32  // record_disabled: recording is off while it is above 0
 	waiters   waiters
-	copies    sync.Pool // of *[]byte: memory for what a reader of trace sees of a vCPU
+	copies    sync.Pool // of *[]byte with room for two pages, for readers of trace
 }
 
-// waiters is the consuming readers that wait for an event. A writer takes no
-// lock to wake them: the list is replaced whole.
+// waiters are the consuming readers that wait for an event. A writer wakes them without
+// a lock, because changes replace the whole list.
 type waiters struct {
 	mu   sync.Mutex // guards the replacing of list
 	list atomic.Pointer[[]chan struct{}]
 }
 
-// add gives a channel that becomes ready at the next event, until remove.
+// add returns a channel that becomes ready at the next event. Call remove when done.
 func (w *waiters) add() chan struct{} {
 	c := make(chan struct{}, 1)
 	w.change(func(list []chan struct{}) []chan struct{} { return append(list, c) })
@@ -158,7 +161,7 @@ func (w *waiters) change(f func([]chan struct{}) []chan struct{}) {
 	w.list.Store(&list)
 }
 
-// wake is rb_wake_up_waiters, in atomic Go.
+// wake is rb_wake_up_waiters. It runs in handler context.
 func (w *waiters) wake() {
 	list := w.list.Load()
 	if list == nil {
@@ -167,7 +170,7 @@ func (w *waiters) wake() {
 	for _, c := range *list {
 		select {
 		case c <- struct{}{}:
-		default: // it is awake
+		default: // it is already woken
 		}
 	}
 }
@@ -185,21 +188,28 @@ type Stats struct {
 // NewRingBuffer makes a buffer of pages pages (at least 2) for each of cpus vCPUs.
 func NewRingBuffer(cpus, pages int) *RingBuffer { return newRingBuffer(cpus, pages, pageSize) }
 
-// newRingBuffer does so with pages of that many bytes.
+// newRingBuffer is NewRingBuffer with pages of size bytes.
 func newRingBuffer(cpus, pages, size int) *RingBuffer {
 	b := &RingBuffer{cpus: make([]cpuBuffer, cpus)}
 	b.overwrite.Store(true)
 	for i := range b.cpus {
-		b.cpus[i].cpuPages = newCPUPages(pages, size)
+		b.cpus[i].take(newCPUPages(pages, size))
 		b.cpus[i].resized = pages * (size - pageHeader)
 	}
 	return b
 }
 
-// pagesFor is how many pages of 4 KiB hold size bytes of events; never fewer than 2.
+// take installs pages as those of this vCPU. The caller holds both locks.
+func (c *cpuBuffer) take(pages *cpuPages) {
+	c.cpuPages = pages
+	pages.home.Store(c)
+}
+
+// pagesFor returns how many pages of 4 KiB hold size bytes of events, at least 2.
 func pagesFor(size uint64) int { return pagesOf(pageData, size) }
 
-// pagesOf is how many pages with room for so many bytes each do.
+// pagesOf returns how many pages hold size bytes of events if each has room for that
+// many bytes, at least 2.
 func pagesOf(room int, size uint64) int {
 	return int(max((size+uint64(room)-1)/uint64(room), 2))
 }
@@ -214,7 +224,7 @@ func newPages(n, size int) []*bufferPage {
 	return pages
 }
 
-// newCPUPages is the empty pages of one vCPU.
+// newCPUPages returns empty pages for one vCPU.
 func newCPUPages(n, size int) *cpuPages {
 	c := &cpuPages{reader: newPages(1, size)[0]}
 	c.adopt(newPages(n, size))
@@ -222,9 +232,9 @@ func newCPUPages(n, size int) *cpuPages {
 	return c
 }
 
-// adopt takes empty pages in place of those that the ring has, and keeps the
-// newest of their contents; the events of the others count as overrun. It needs both
-// locks, as reset does.
+// adopt replaces the pages of the ring by empty ones and copies the newest contents
+// over; events that do not fit count as overrun. The caller holds both locks, as for
+// reset.
 func (c *cpuPages) adopt(pages []*bufferPage) {
 	before, after := uint64(len(c.pages)), uint64(len(pages))
 	for before > 0 && c.head <= c.tail && c.tail-c.head >= after {
@@ -236,26 +246,46 @@ func (c *cpuPages) adopt(pages []*bufferPage) {
 		to.filled.Store(from.filled.Load())
 	}
 	c.pages = pages
+	if before > 0 { // the reader's page is one of the old pages, which go away
+		reader := newPages(1, len(c.reader.data))[0]
+		copy(reader.data, c.reader.data)
+		reader.filled.Store(c.reader.filled.Load())
+		c.reader = reader
+	}
 	c.current = c.page(c.tail)
 	c.full.Store(false)
+}
+
+// free releases the buffer's memory. Nothing is written to the buffer afterwards, and
+// readers find it empty.
+func (b *RingBuffer) free() {
+	for i := range b.cpus {
+		c := &b.cpus[i]
+		c.off.Store(true)
+		fresh := newCPUPages(1, pageHeader)
+		c.lock()
+		c.take(fresh)
+		c.unlock()
+	}
 }
 
 // reset empties the buffer and its counters. As in the kernel, the first slot is
 // the first to be used again.
 func (c *cpuPages) reset() {
 	n := uint64(len(c.pages))
-	c.head = (c.tail/n + 1) * n // page numbers go on: a reader of old ones finds them gone
+	c.head = (c.tail/n + 1) * n // page numbers keep growing, so that a reader of old pages finds them gone
 	c.tail = c.head
 	c.current = c.pages[0]
 	c.current.filled.Store(0)
 	c.full.Store(false)
 	c.held, c.taken = false, 0
-	c.stamp, c.written, c.ghosts, c.overrun, c.bytes = 0, 0, 0, 0, 0
+	c.stamp, c.written, c.retired, c.overrun, c.bytes = 0, 0, 0, 0, 0
 	c.dropped.Store(0)
 	c.consumed, c.reported, c.lost = 0, 0, 0
 }
 
-// first is the oldest page that has not been given up or read whole.
+// first returns the number of the oldest page that has neither been overwritten nor
+// read to its end.
 func (c *cpuPages) first() uint64 {
 	if c.held {
 		return c.head - 1
@@ -263,7 +293,7 @@ func (c *cpuPages) first() uint64 {
 	return c.head
 }
 
-// page is page n, between first and tail.
+// page returns page n, which must be between first and tail.
 func (c *cpuPages) page(n uint64) *bufferPage {
 	if c.held && n == c.head-1 {
 		return c.reader
@@ -271,7 +301,7 @@ func (c *cpuPages) page(n uint64) *bufferPage {
 	return c.pages[n%uint64(len(c.pages))]
 }
 
-// giveUpHead loses the oldest page of the ring, which is not tail.
+// giveUpHead drops the oldest page of the ring, which must not be tail.
 func (c *cpuPages) giveUpHead() {
 	page := c.page(c.head)
 	c.overrun += page.entered()
@@ -279,7 +309,7 @@ func (c *cpuPages) giveUpHead() {
 	c.head++
 }
 
-// startPage makes the page after tail the one that is written to.
+// startPage makes the page after tail the one being written.
 func (c *cpuPages) startPage() {
 	c.written += c.current.entered()
 	c.bytes += uint64(c.current.used())
@@ -288,8 +318,8 @@ func (c *cpuPages) startPage() {
 	c.current.filled.Store(0)
 }
 
-// takeHead is rb_get_reader_page: the reader leaves its page and gets the oldest
-// one of the ring. False: there is none with events.
+// takeHead is rb_get_reader_page: the reader exchanges its page for the oldest page of
+// the ring. It returns false if no page has events.
 func (c *cpuPages) takeHead() bool {
 	if c.head > c.tail {
 		return false
@@ -310,13 +340,13 @@ func (c *cpuPages) takeHead() bool {
 	return true
 }
 
-// entries is how many events can be read.
+// entries returns how many events can be read.
 func (c *cpuPages) entries() uint64 {
 	return c.written + c.current.entered() - c.overrun - c.consumed
 }
 
-// Resize gives one vCPU, or with -1 each, pages pages. The newest events stay, as
-// many as fit.
+// Resize sets the number of pages of one vCPU, or of all if cpu is -1. It keeps as many
+// of the newest events as fit.
 func (b *RingBuffer) Resize(cpu, pages int) {
 	for i := range b.cpus {
 		if cpu >= 0 && i != cpu {
@@ -324,7 +354,7 @@ func (b *RingBuffer) Resize(cpu, pages int) {
 		}
 		c := &b.cpus[i]
 		size := b.pageBytes()
-		fresh := newPages(pages, size) // made before the lock, which vCPUs wait for
+		fresh := newPages(pages, size) // allocated before locking, because vCPUs wait for the lock
 		c.lock()
 		if len(c.pages) != pages {
 			c.adopt(fresh)
@@ -334,7 +364,7 @@ func (b *RingBuffer) Resize(cpu, pages int) {
 	}
 }
 
-// pageBytes is how large the pages are; Tracer.mu guards that.
+// pageBytes returns the size of the pages, which Tracer.mu guards.
 func (b *RingBuffer) pageBytes() int {
 	c := &b.cpus[0]
 	c.mu.Lock()
@@ -342,9 +372,9 @@ func (b *RingBuffer) pageBytes() int {
 	return len(c.reader.data)
 }
 
-// setPageBytes is ring_buffer_subbuf_order_set: all vCPUs get empty pages of that
-// size, as many as have the room of those before, rounded up. Nobody can read the
-// events of the old ones any more, but the counters still have them: subbuf_size.
+// setPageBytes is ring_buffer_subbuf_order_set: all vCPUs get empty pages of that size,
+// with at least as much room in total as before. The old events can no longer be read,
+// but the counters still include them: subbuf_size.
 func (b *RingBuffer) setPageBytes(size int) {
 	for i := range b.cpus {
 		c := &b.cpus[i]
@@ -355,13 +385,14 @@ func (b *RingBuffer) setPageBytes(size int) {
 		fresh.reported = old.overrun
 		fresh.dropped.Store(old.dropped.Load())
 		fresh.written, fresh.bytes = old.written+old.current.entered(), old.bytes+uint64(old.current.used())
-		fresh.ghosts = old.entries()
-		c.cpuPages = fresh
+		fresh.retired = old.entries()
+		c.take(fresh)
 		c.unlock()
 	}
 }
 
-// Reset empties the buffer of one vCPU, or with -1 of all, and its counters.
+// Reset empties the buffer of one vCPU, or of all if cpu is -1, and resets its
+// counters.
 func (b *RingBuffer) Reset(cpu int) {
 	for i := range b.cpus {
 		if cpu >= 0 && i != cpu {
@@ -374,9 +405,9 @@ func (b *RingBuffer) Reset(cpu int) {
 	}
 }
 
-// swap is ring_buffer_swap_cpu of all vCPUs at once, in atomic Go: the pages
-// change places with those of another buffer. Whoever swaps the same two names
-// them in the same order.
+// swap is ring_buffer_swap_cpu for all vCPUs at once: it swaps the pages with those of
+// another buffer. It runs in handler context. All callers that swap the same two
+// buffers must name them in the same order.
 func (b *RingBuffer) swap(other *RingBuffer) {
 	for i := range b.cpus {
 		b.cpus[i].lock()
@@ -384,26 +415,33 @@ func (b *RingBuffer) swap(other *RingBuffer) {
 	}
 	b.swaps.Add(1)
 	for i := range b.cpus {
-		b.cpus[i].cpuPages, other.cpus[i].cpuPages = other.cpus[i].cpuPages, b.cpus[i].cpuPages
+		b.cpus[i].exchange(&other.cpus[i])
 		other.cpus[i].unlock()
 		b.cpus[i].unlock()
 	}
 }
 
-// swapCPU does so for one vCPU: ring_buffer_swap_cpu.
+// swapCPU is ring_buffer_swap_cpu: it swaps the pages of one vCPU.
 func (b *RingBuffer) swapCPU(other *RingBuffer, cpu int) {
 	mine, its := &b.cpus[cpu], &other.cpus[cpu]
 	mine.lock()
 	defer mine.unlock()
 	its.lock()
 	defer its.unlock()
-	mine.cpuPages, its.cpuPages = its.cpuPages, mine.cpuPages
+	mine.exchange(its)
 }
 
-// CPUs is how many vCPUs have a buffer.
+// exchange swaps the pages of two buffers. The caller holds the locks of both.
+func (c *cpuBuffer) exchange(other *cpuBuffer) {
+	mine := c.cpuPages
+	c.take(other.cpuPages)
+	other.take(mine)
+}
+
+// CPUs returns the number of vCPUs that have a buffer.
 func (b *RingBuffer) CPUs() int { return len(b.cpus) }
 
-// Stats reads one vCPU's counters.
+// Stats returns the counters of one vCPU.
 func (b *RingBuffer) Stats(cpu int) Stats {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
@@ -414,25 +452,25 @@ func (b *RingBuffer) Stats(cpu int) Stats {
 	}
 }
 
-// Write adds one event of data to a vCPU's buffer; now is its time in
-// nanoseconds (or the trace clock's unit). It is atomic Go: it allocates
-// nothing, and readers do not keep it waiting but at a page's end, for as long as
-// one copies a page. False: the event is in no page; the counters know it unless
-// recording is off.
+// Write adds one event of data to a vCPU's buffer; now is its time in nanoseconds (or
+// the trace clock's unit). It runs in handler context and allocates nothing; a reader
+// delays it only at the end of a page, while it copies one page. It returns false if
+// the event was not stored; the counters include it unless recording is off.
 func (b *RingBuffer) Write(cpu int, now int64, data []byte) bool {
 	return !b.disabled.Load() && b.paused.Load() == 0 && b.commit(cpu, now, data)
 }
 
-// commit is Write of an event that was begun before recording was switched off.
+// commit is Write for an event that was started before recording was switched off.
 func (b *RingBuffer) commit(cpu int, now int64, data []byte) bool {
 	if len(data) > maxEntry {
 		return false
 	}
 	c := &b.cpus[cpu]
-	if c.off.Load() {
+	c.writing.Lock()
+	if c.off.Load() { // checked under the lock, because after free there is no page to write to
+		c.writing.Unlock()
 		return false
 	}
-	c.writing.Lock()
 	ok := c.write(now, data, b.overwrite.Load())
 	c.writing.Unlock()
 	b.waiters.wake()
@@ -474,8 +512,7 @@ func (c *cpuBuffer) write(now int64, data []byte, overwrite bool) bool {
 	return true
 }
 
-// pad is rb_reset_tail: what is left of a page becomes an event of its own, if
-// that has room.
+// pad is rb_reset_tail: it fills the rest of a page with a padding event if that fits.
 func (p *bufferPage) pad(used int) {
 	room := p.room() - used
 	if room < eventHeader+4 {
@@ -488,8 +525,8 @@ func (p *bufferPage) pad(used int) {
 	p.filled.Add(uint64(room))
 }
 
-// nextPage moves on to the next page; when all are in use it gives up the
-// oldest one, if it may.
+// nextPage moves on to the next page. If all are in use it overwrites the oldest one,
+// unless overwrite is off.
 func (c *cpuBuffer) nextPage(overwrite bool) bool {
 	if !overwrite && c.full.Load() {
 		return false
@@ -508,7 +545,7 @@ func (c *cpuBuffer) nextPage(overwrite bool) bool {
 	return true
 }
 
-// eventSize is what an event of n bytes of data takes in a page, without a time
+// eventSize returns the size in a page of an event with n bytes of data, without a time
 // extension: rb_calculate_event_length.
 func eventSize(n int) int {
 	if n > smallDataMax {
@@ -534,41 +571,69 @@ func putEvent(page []byte, at int, delta uint32, data []byte) int {
 	return at + words*4
 }
 
-// pagePlace is how far a reader has come: to which byte of the events of which page,
-// and to the time of the event before that.
+// pagePlace is a reader's position: a page, the byte in its events, and the time of the
+// event before that.
 type pagePlace struct {
-	of   *cpuPages // others are there after a swap
+	of   *cpuPages // a swap replaces them
 	page uint64
 	used int
 	time int64
 }
 
-// copyPage copies the page of a place from there on, or the oldest one after it,
-// into p (of a page's bytes), and gives the place at its end, but for the time;
-// false: there is nothing in it yet, or pages have another size by now. What
-// consuming readers have taken is left out.
-func (c *cpuBuffer) copyPage(from pagePlace, p []byte) (pagePlace, bool) {
+// end returns the place after the newest event.
+func (c *cpuBuffer) end() pagePlace {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := max(from.page, c.first())
-	if n > c.tail || len(c.reader.data) != len(p) {
-		return pagePlace{of: c.cpuPages, page: max(n, c.tail+1)}, false
-	}
-	src := c.page(n)
-	used, start, time := src.used(), 0, src.stamp()
-	if n < c.head && c.taken > 0 {
-		start, time = c.taken, c.takenTime
-	}
-	if from.of == c.cpuPages && n == from.page && from.used > start {
-		start, time = from.used, from.time
-	}
-	copy(p[pageHeader:], src.data[pageHeader+start:pageHeader+used])
-	binary.LittleEndian.PutUint64(p, uint64(time))
-	binary.LittleEndian.PutUint64(p[8:], uint64(used-start))
-	return pagePlace{of: c.cpuPages, page: n, used: used}, used > start
+	return pagePlace{of: c.cpuPages, page: c.tail, used: c.current.used()}
 }
 
-// rest is what is left to read of the reader's page now.
+// copyPage copies the page at the place from, or, if that page is gone, the oldest one
+// after it, into p (which has room for a page), up to the place end. It returns the
+// place at the end of the copy, without the time, and the total number of overwritten
+// events; ok is false if there is nothing between the two places. Events that consuming
+// readers took are left out.
+func (c *cpuPages) copyPage(from, end pagePlace, p []byte) (to pagePlace, overrun uint64, ok bool) {
+	for n := max(from.page, c.first()); n <= min(end.page, c.tail) && len(c.reader.data) == len(p); n++ {
+		src := c.page(n)
+		used, start, time := src.used(), 0, src.stamp()
+		if n == end.page {
+			used = min(used, end.used)
+		}
+		if n < c.head && c.taken > 0 {
+			start, time = c.taken, c.takenTime
+		}
+		if n == from.page && from.used > start {
+			start, time = from.used, from.time
+		}
+		if used <= start {
+			continue
+		}
+		copy(p[pageHeader:], src.data[pageHeader+start:pageHeader+used])
+		binary.LittleEndian.PutUint64(p, uint64(time))
+		binary.LittleEndian.PutUint64(p[8:], uint64(used-start))
+		return pagePlace{of: c, page: n, used: used}, c.overrun, true
+	}
+	return from, c.overrun, false
+}
+
+// look calls f under the lock that guards the pages for readers, in whichever buffer
+// they are after a swap. It returns false if no buffer has them any more.
+func (c *cpuPages) look(f func()) bool {
+	for {
+		at := c.home.Load()
+		at.mu.Lock()
+		there := at.cpuPages == c
+		if there {
+			f()
+		}
+		at.mu.Unlock()
+		if there || c.home.Load() == at {
+			return there
+		}
+	}
+}
+
+// rest returns what is left to read of the reader's page.
 func (c *cpuPages) rest() pageReader {
 	r := pageReader{c.reader.data[pageHeader+c.taken : pageHeader+c.reader.used()], c.takenTime}
 	if c.taken == 0 {
@@ -577,8 +642,8 @@ func (c *cpuPages) rest() pageReader {
 	return r
 }
 
-// next is the oldest event that no consuming reader has taken, and how many
-// bytes of its page are done with it.
+// next returns the oldest event that no consuming reader has taken; done is how many
+// bytes of its page are consumed with it.
 func (c *cpuPages) next() (data []byte, time int64, done int, ok bool) {
 	for {
 		if c.held {
@@ -594,14 +659,14 @@ func (c *cpuPages) next() (data []byte, time int64, done int, ok bool) {
 	}
 }
 
-// advance is rb_advance_reader: the event that next gave is read.
+// advance is rb_advance_reader: it consumes the event that next returned.
 func (c *cpuPages) advance(time int64, done int) {
 	c.bytes -= uint64(done - c.taken)
 	c.taken, c.takenTime = done, time
 	c.consumed++
 }
 
-// nextTime is the time of the event that peek would give.
+// nextTime returns the time of the event that peek would return.
 func (c *cpuBuffer) nextTime() (int64, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -609,7 +674,7 @@ func (c *cpuBuffer) nextTime() (int64, bool) {
 	return time, ok
 }
 
-// peek gives the oldest event; lost is how many were overrun right before it.
+// peek returns the oldest event; lost is how many were overwritten right before it.
 func (c *cpuBuffer) peek(into []byte) (data []byte, time int64, lost uint64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -620,7 +685,7 @@ func (c *cpuBuffer) peek(into []byte) (data []byte, time int64, lost uint64, ok 
 	return append(into[:0], event...), time, c.lost, true
 }
 
-// drop takes the next event out if it is of that time.
+// drop consumes the next event if it has that time.
 func (c *cpuBuffer) drop(time int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -630,18 +695,18 @@ func (c *cpuBuffer) drop(time int64) {
 	}
 }
 
-// Bits of a page's commit that say that events were lost before it, and that
-// their number stands after the last event.
+// Bits of a page's commit field: events were lost before the page, and their number
+// follows the last event.
 const (
 	missedEvents = 1 << 31
 	missedStored = 1 << 30
 )
 
-// ReadPage is ring_buffer_read_page: it takes the oldest events of a vCPU out of
-// the buffer, as many as a page has and go into size bytes of one, and makes them
-// a page in p, which gets a page's size. Not ok: there are none (empty), or size has no
-// room for the first. Both are seen in one look, so that a reader does not take an
-// event that comes just then for one that has no room.
+// ReadPage is ring_buffer_read_page: it consumes the oldest events of a vCPU, as many
+// as one page holds and as fit into size bytes, and builds a page of them in p, which
+// is resized to the page size. If ok is false, there are no events (empty), or size has
+// no room for the first one. Both are determined at once, so that an event that arrives
+// in between does not look as if it had no room.
 func (b *RingBuffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
 	b.Hold(cpu)
 	defer b.Leave(cpu)
@@ -698,7 +763,7 @@ func (b *RingBuffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) 
 	return true, false
 }
 
-// empty says whether a vCPU, or with -1 all, have no event to read.
+// empty says whether a vCPU, or all of them if cpu is -1, have no event to read.
 func (b *RingBuffer) empty(cpu int) bool {
 	for i := range b.cpus {
 		if (cpu < 0 || i == cpu) && b.cpus[i].some() {
@@ -712,10 +777,10 @@ func (b *RingBuffer) empty(cpu int) bool {
 func (c *cpuBuffer) some() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.entries() > c.ghosts
+	return c.entries() > c.retired
 }
 
-// Consume takes the event that Peek gives out of the buffer.
+// Consume removes the event that Peek would return from the buffer.
 func (b *RingBuffer) Consume(cpu int, into []byte) (r Record, lost uint64, ok bool) {
 	b.Hold(cpu)
 	defer b.Leave(cpu)
@@ -725,8 +790,8 @@ func (b *RingBuffer) Consume(cpu int, into []byte) (r Record, lost uint64, ok bo
 	return r, lost, ok
 }
 
-// Hold is trace_access_lock: nobody else takes events of a vCPU, or with -1 of any,
-// out of the buffer until Leave.
+// Hold is trace_access_lock: until Leave, nobody else consumes events of the vCPU, or
+// of any vCPU if cpu is -1.
 func (b *RingBuffer) Hold(cpu int) {
 	if cpu < 0 {
 		b.access.Lock()
@@ -746,9 +811,9 @@ func (b *RingBuffer) Leave(cpu int) {
 	b.access.RUnlock()
 }
 
-// Peek gives the oldest event of all vCPUs, or of one where cpu is not negative,
-// which the caller holds. Its data stand in into, which should have room for a page.
-// lost is how many older events of that vCPU no reader will get.
+// Peek returns the oldest event of all vCPUs, or of one if cpu is not negative. The
+// caller holds the vCPUs (Hold). The data are in into, which should have room for a
+// page. lost is how many events of that vCPU were lost right before it.
 func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool) {
 	first, oldest := cpu, int64(0)
 	for i := range b.cpus {
@@ -766,25 +831,27 @@ func (b *RingBuffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool)
 	return Record{CPU: first, Time: time, Data: data}, lost, ok
 }
 
-// Drop takes an event out of the buffer that Peek has given since Hold. It does
-// nothing where that is gone: the buffer has been emptied meanwhile.
+// Drop consumes an event that Peek has returned since Hold. It does nothing if the
+// buffer has been emptied in the meantime.
 func (b *RingBuffer) Drop(r Record) { b.cpus[r.CPU].drop(r.Time) }
 
-// Record is one event as it stands in a page.
+// Record is one event as it is stored in a page.
 type Record struct {
 	CPU  int
 	Time int64
-	Data []byte // padded to whole words; belongs to the page it was read from
+	Data []byte // padded to whole words; a slice of the page that it was read from
+
+	Missed bool // set by an Iterator if events right before it were overwritten during the iteration
 }
 
 // pageReader walks the events of one page.
 type pageReader struct {
-	data []byte // what is left of the committed events
+	data []byte // the committed events that are not read yet
 	time int64
 }
 
-// newPageReader begins at the page's first event; a page that says it holds
-// more than it can is refused with EINVAL.
+// newPageReader starts at the page's first event. It fails with EINVAL if the page
+// claims to hold more than it can.
 func newPageReader(page []byte) (pageReader, error) {
 	if len(page) < pageHeader {
 		return pageReader{}, fmt.Errorf("a page of %d bytes: %w", len(page), syscall.EINVAL)
@@ -796,8 +863,8 @@ func newPageReader(page []byte) (pageReader, error) {
 	return pageReader{data: page[pageHeader : pageHeader+commit], time: int64(binary.LittleEndian.Uint64(page))}, nil
 }
 
-// next is the page's next data event; false at its end, or where the page
-// makes no sense.
+// next returns the page's next data event. ok is false at the end of the page and if
+// the page is malformed.
 func (r *pageReader) next() (data []byte, time int64, ok bool) {
 	for len(r.data) >= eventHeader {
 		head := binary.LittleEndian.Uint32(r.data)
@@ -824,8 +891,8 @@ func (r *pageReader) next() (data []byte, time int64, ok bool) {
 	return nil, 0, false
 }
 
-// extent is the size of the event at hand, with its header, and where its data
-// begin; 0: the page does not hold it.
+// extent returns the size of the current event with its header, and the offset of its
+// data. size is 0 if the event exceeds the page.
 func (r *pageReader) extent(typ uint32) (size, skip int) {
 	size, skip = eventHeader+int(typ)*4, eventHeader
 	switch {
@@ -847,96 +914,111 @@ func (r *pageReader) extent(typ uint32) (size, skip int) {
 	return size, skip
 }
 
-// Iterator walks the events of all vCPUs in the order of time, without
-// consuming them: what was in the buffer when it was made.
+// Iterator walks the events of all vCPUs in the order of time without consuming them.
+// It covers the events that were in the buffer when it was created or at the last call
+// of More, except those that are overwritten before it gets to their page. It holds two
+// pages for each vCPU, however large the buffer is.
 type Iterator struct {
-	cpu    int // -1: all
+	cpu    int // -1 means all
 	cpus   []cpuIterator
 	buffer *RingBuffer
 }
 
 type cpuIterator struct {
-	all   *[]byte // copies of the buffer's spare memory, size bytes each
-	size  int
-	pages []byte // those of them that page has not come to
-	page  pageReader
-	to    pagePlace // the end of what was copied
-	next  Record
-	ok    bool
+	room    *[]byte // two pages, used in turn, because the event that Next returned may be in the previous one
+	second  bool    // the second page is next
+	page    pageReader
+	to      pagePlace // the end of the last copy
+	end     pagePlace // where the iteration ends
+	overrun uint64    // events that had been overwritten when the last page was copied
+	next    Record
+	ok      bool
 }
 
-// Iterate copies what is in the buffer of one vCPU, or with -1 of all, now, page
-// by page, and gives an iterator over it. Events that a vCPU overwrites meanwhile
-// are left out.
+// Iterate returns an iterator over the events that are now in the buffer of one vCPU,
+// or of all if cpu is -1.
 func (b *RingBuffer) Iterate(cpu int) *Iterator {
 	it := &Iterator{cpu: cpu, cpus: make([]cpuIterator, len(b.cpus)), buffer: b}
 	it.More()
 	return it
 }
 
-// More has an iterator that is at its end go on with what has come since.
+// More extends an iterator that has reached its end to the events that were added
+// since.
 func (it *Iterator) More() {
-	b := it.buffer
-	for i := range b.cpus {
+	for i := range it.buffer.cpus {
+		if it.cpu < 0 || i == it.cpu {
+			it.cpus[i].end = it.buffer.cpus[i].end()
+		}
+	}
+	for i := range it.cpus {
+		c := &it.cpus[i]
 		if it.cpu >= 0 && i != it.cpu {
 			continue
 		}
-		all, _ := b.copies.Get().(*[]byte)
-		if all == nil {
-			all = new([]byte)
+		if c.to.of != c.end.of { // a swap has exchanged them for the snapshot's
+			c.to = pagePlace{of: c.end.of}
 		}
-		c := &it.cpus[i]
-		*all, c.size, c.to = b.cpus[i].copyAll((*all)[:0], c.to)
-		c.all, c.pages = all, *all
-		c.advance(i)
+		it.advance(i)
 	}
 }
 
-// copyAll appends copies of the pages from a place on to all, and says how large each
-// is and how far it came.
-func (c *cpuBuffer) copyAll(all []byte, to pagePlace) (copies []byte, size int, end pagePlace) {
-	c.mu.Lock()
-	if to.of != c.cpuPages {
-		to = pagePlace{of: c.cpuPages}
-	}
-	n, last := max(to.page, c.first()), c.tail
-	size = len(c.reader.data)
-	c.mu.Unlock()
-	if n > last {
-		return all, size, to
-	}
-	all = slices.Grow(all, int(last+1-n)*size)[:int(last+1-n)*size]
-	have := 0
-	from := to
-	// A swap may put pages with lower numbers in their place meanwhile.
-	for ; from.page <= last && have < len(all); from = (pagePlace{of: from.of, page: from.page + 1}) {
-		var ok bool
-		if from, ok = c.copyPage(from, all[have:have+size]); ok && from.page <= last {
-			have += size
-			to = from
-		}
-	}
-	return all[:have], size, to
-}
-
-func (c *cpuIterator) advance(cpu int) {
+// advance prepares the next event of a vCPU.
+func (it *Iterator) advance(cpu int) {
+	c := &it.cpus[cpu]
+	missed := false
 	for {
 		data, time, ok := c.page.next()
 		if ok {
-			c.next, c.ok = Record{CPU: cpu, Time: time, Data: data}, true
+			c.next, c.ok = Record{CPU: cpu, Time: time, Data: data, Missed: missed}, true
 			return
 		}
-		if len(c.pages) == 0 {
-			c.ok, c.to.time = false, max(c.to.time, c.page.time)
+		c.to.time = max(c.to.time, c.page.time)
+		var more bool
+		if missed, more = it.copyNext(c); !more {
+			c.ok = false
 			return
 		}
-		page := c.pages[:c.size]
-		c.pages = c.pages[c.size:]
-		c.page, _ = newPageReader(page) // our own pages make sense
 	}
 }
 
-// first is the vCPU whose event is next; of two at the same time the lower one.
+// copyNext copies the next page of a vCPU. missed is set if events were overwritten
+// between it and the previous page.
+func (it *Iterator) copyNext(c *cpuIterator) (missed, ok bool) {
+	before := c.to
+	there := before.of.look(func() {
+		size := len(before.of.reader.data)
+		page := it.room(c, size)
+		var overrun uint64
+		if c.to, overrun, ok = before.of.copyPage(before, c.end, page); ok {
+			missed = before.used > 0 && c.to.page > before.page+1 && overrun > c.overrun
+			c.overrun = overrun
+			c.page, _ = newPageReader(page) // pages of the buffer itself are well-formed
+		}
+	})
+	return missed, there && ok
+}
+
+// room returns the memory for the next copy of a page of that size.
+func (it *Iterator) room(c *cpuIterator, size int) []byte {
+	if c.room != nil && len(*c.room) != 2*size {
+		c.room = nil
+	}
+	if c.room == nil {
+		c.room, _ = it.buffer.copies.Get().(*[]byte)
+	}
+	if c.room == nil || len(*c.room) != 2*size {
+		room := make([]byte, 2*size)
+		c.room = &room
+	}
+	c.second = !c.second
+	if c.second {
+		return (*c.room)[size:]
+	}
+	return (*c.room)[:size]
+}
+
+// first returns the vCPU whose event is next; if two have the same time, the lower one.
 func (it *Iterator) first() int {
 	first := -1
 	for i := range it.cpus {
@@ -948,7 +1030,7 @@ func (it *Iterator) first() int {
 	return first
 }
 
-// peek is the time of the event that Next gives.
+// peek returns the time of the event that Next would return.
 func (it *Iterator) peek() (int64, bool) {
 	i := it.first()
 	if i < 0 {
@@ -957,8 +1039,8 @@ func (it *Iterator) peek() (int64, bool) {
 	return it.cpus[i].next.Time, true
 }
 
-// Next is the oldest event that has not been returned yet. At the end the records
-// that it gave are no more.
+// Next returns the oldest event that was not returned yet. Its data are valid until the
+// next call of Next.
 func (it *Iterator) Next() (Record, bool) {
 	i := it.first()
 	if i < 0 {
@@ -966,21 +1048,21 @@ func (it *Iterator) Next() (Record, bool) {
 		return Record{}, false
 	}
 	r := it.cpus[i].next
-	it.cpus[i].advance(i)
+	it.advance(i)
 	return r, true
 }
 
-// release gives the memory of the copies back.
+// release frees the memory of the copies. More may still be called afterwards.
 func (it *Iterator) release() {
 	for i := range it.cpus {
-		if c := &it.cpus[i]; c.all != nil {
-			it.buffer.copies.Put(c.all)
-			*c = cpuIterator{to: c.to}
+		if c := &it.cpus[i]; c.room != nil {
+			it.buffer.copies.Put(c.room)
+			*c = cpuIterator{to: c.to, end: c.end, overrun: c.overrun}
 		}
 	}
 }
 
-// count is how many pages a vCPU has, the reader's not counted.
+// count returns how many pages a vCPU has, not counting the reader's page.
 func (b *RingBuffer) count(cpu int) int {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
@@ -988,7 +1070,7 @@ func (b *RingBuffer) count(cpu int) int {
 	return len(c.pages)
 }
 
-// size is what a vCPU's pages hold, bytes: ring_buffer_size.
+// size returns how many bytes a vCPU's pages hold: ring_buffer_size.
 func (b *RingBuffer) size(cpu int) int {
 	c := &b.cpus[cpu]
 	c.mu.Lock()

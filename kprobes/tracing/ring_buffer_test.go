@@ -32,7 +32,7 @@ func TestPageFormat(t *testing.T) {
 	body = append(body, 0, 0, 0)
 	want := append(u64(u64(nil, 1000), uint64(len(body))), body...)
 	page := make([]byte, pageSize)
-	if _, ok := b.cpus[0].copyPage(pagePlace{}, page); !ok {
+	if _, _, ok := b.cpus[0].copyPage(pagePlace{}, b.cpus[0].end(), page); !ok {
 		t.Fatal("no page")
 	}
 	if diff := cmp.Diff(want, page[:len(want)]); diff != "" {
@@ -280,7 +280,7 @@ func FuzzPage(f *testing.F) {
 	b.Write(0, 1, numbered(1))
 	b.Write(0, 1<<40, bytes.Repeat([]byte{1}, 200))
 	seed := make([]byte, pageSize)
-	b.cpus[0].copyPage(pagePlace{}, seed)
+	b.cpus[0].copyPage(pagePlace{}, b.cpus[0].end(), seed)
 	f.Add(seed[:300])
 	f.Fuzz(func(t *testing.T, page []byte) {
 		r, err := newPageReader(page)

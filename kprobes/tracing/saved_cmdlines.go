@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	savedCmdlines = 128     // SAVED_CMDLINES_DEFAULT; more fit into the pages that it takes
+	savedCmdlines = 128     // SAVED_CMDLINES_DEFAULT; the allocated pages hold more
 	pidMapSize    = 32768   // PID_MAX_DEFAULT
 	pidLimit      = 4 << 20 // PID_MAX_LIMIT
 
@@ -22,19 +22,19 @@ const (
 
 type comm [abi.TaskCommLen]byte
 
-// cmdlines is saved_cmdlines: the names of tasks by pid, as far as they fit;
-// the oldest give way. The kernel saves a task's name when it is switched out
-// after an event; here it is saved with the event, and again when it changes.
+// cmdlines is saved_cmdlines: the names of tasks by pid; when it is full, the oldest
+// are replaced. The kernel saves a task's name when the task is switched out after an
+// event; here it is saved with the event and again when it changes.
 type cmdlines struct {
 	mu    sync.Mutex         // guards all below; held for one look-up
-	byPID [pidMapSize]uint32 // 1 + index of the entry, by pid modulo its size
+	byPID [pidMapSize]uint32 // 1 + index of the entry, by pid modulo pidMapSize
 	pids  []int32
 	names []comm
 	next  int
 }
 
-// cmdlinesFor is how many names the kernel's buffer has that is asked for n: it
-// fills whole pages, a power of two of them.
+// cmdlinesFor returns how many names the kernel's buffer holds if n are requested: it
+// fills a power of two of whole pages.
 func (f Features) cmdlinesFor(n int) int {
 	each := cmdlineSize
 	if f.ShortCmdlines {
@@ -47,7 +47,7 @@ func (f Features) cmdlinesFor(n int) int {
 	return (size - cmdlinesFixed) / each
 }
 
-// resize makes room for n names and forgets those that there are.
+// resize makes room for n names and forgets the present ones.
 func (c *cmdlines) resize(n int) {
 	pids, names := make([]int32, n), make([]comm, n)
 	c.mu.Lock()
@@ -56,11 +56,11 @@ func (c *cmdlines) resize(n int) {
 	clear(c.byPID[:])
 }
 
-// save is trace_save_cmdline, in atomic Go: rather than wait for a reader it
-// lets the name go and says so.
+// save is trace_save_cmdline. It runs in handler context: if the lock is taken it does
+// not wait, does not save the name and returns false.
 func (c *cmdlines) save(pid int32, name *comm) bool {
 	if pid <= 0 {
-		return true // idle tasks are known by their pid
+		return true // pid 0 is always shown as <idle>
 	}
 	if !c.mu.TryLock() {
 		return false
@@ -78,7 +78,7 @@ func (c *cmdlines) save(pid int32, name *comm) bool {
 	return true
 }
 
-// renamed is for a task that has a name here and gives itself another.
+// renamed updates the name of a task that is saved here.
 func (c *cmdlines) renamed(pid int32, name string) {
 	if pid <= 0 {
 		return
@@ -91,7 +91,8 @@ func (c *cmdlines) renamed(pid int32, name string) {
 	}
 }
 
-// known is the name of a task, pid above 0; nil: it has none here. The caller holds mu.
+// known returns the saved name of a task with a pid above 0, or nil. The caller holds
+// mu.
 func (c *cmdlines) known(pid int32) *comm {
 	slot := c.byPID[pid%pidMapSize]
 	if slot == 0 || c.pids[slot-1] != pid {
@@ -100,11 +101,11 @@ func (c *cmdlines) known(pid int32) *comm {
 	return &c.names[slot-1]
 }
 
-// Renamed tells that a task has another name now. Lines of trace that it had before
-// show that, too: they are named when they are read.
+// Renamed records that a task has changed its name. Earlier lines of trace show the new
+// name too, because names are looked up when trace is read.
 func (t *Tracer) Renamed(pid int32, name string) { t.cmdlines.renamed(pid, name) }
 
-// find is trace_find_cmdline: "<...>" where the name is not known.
+// find is trace_find_cmdline: it returns "<...>" if the name is not saved.
 func (c *cmdlines) find(pid int32) (name comm) {
 	switch {
 	case pid == 0:
@@ -123,8 +124,8 @@ func (c *cmdlines) find(pid int32) (name comm) {
 	return name
 }
 
-// load is the name of the task of a hit, in atomic Go: two words, which is faster
-// than bytes.
+// load reads the name of the task of a hit, in handler context. It reads two words,
+// which is faster than bytes.
 func (n *comm) load(trap *abi.Trap) {
 	low, err := trap.Mem.ReadU64(trap.Task + abi.TaskComm)
 	high, err2 := trap.Mem.ReadU64(trap.Task + abi.TaskComm + 8)
@@ -137,7 +138,7 @@ func (n *comm) load(trap *abi.Trap) {
 
 func (n *comm) String() string { return string(n.text()) }
 
-// text is the name up to its NUL.
+// text returns the name up to its NUL.
 func (n *comm) text() []byte {
 	if end := bytes.IndexByte(n[:], 0); end >= 0 {
 		return n[:end]
@@ -145,7 +146,7 @@ func (n *comm) text() []byte {
 	return n[:]
 }
 
-// SavedCmdlines is the lines of the file saved_cmdlines: pid and name.
+// SavedCmdlines returns the lines of the file saved_cmdlines: pid and name.
 func (t *Tracer) SavedCmdlines() []string {
 	c := &t.cmdlines
 	c.mu.Lock()
@@ -159,15 +160,16 @@ func (t *Tracer) SavedCmdlines() []string {
 	return lines
 }
 
-// SavedCmdlinesSize is the text of saved_cmdlines_size.
+// SavedCmdlinesSize returns the text of saved_cmdlines_size.
 func (t *Tracer) SavedCmdlinesSize() string {
 	t.cmdlines.mu.Lock()
 	defer t.cmdlines.mu.Unlock()
 	return fmt.Sprintf("%d\n", len(t.cmdlines.pids))
 }
 
-// SetSavedCmdlinesSize takes a write to saved_cmdlines_size, which forgets the
-// names. EINVAL: not a number, 0, or more than there are pids by default.
+// SetSavedCmdlinesSize handles a write to saved_cmdlines_size, which forgets the saved
+// names. It fails with EINVAL if the value is not a number, 0, or more than
+// PID_MAX_DEFAULT.
 func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
 	n, err := userNumber(data)
 	if err == nil && (n == 0 || n > pidMapSize) {
@@ -180,10 +182,10 @@ func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
 	return nil
 }
 
-// tgids is tgid_map: the process of each task that hit an event while the option
-// record-tgid was on.
+// tgids is tgid_map: the thread group ID of each task that hit an event while the
+// option record-tgid was on.
 type tgids struct {
-	byPID atomic.Pointer[[pidLimit + 1]atomic.Int32] // nil: the option was never on
+	byPID atomic.Pointer[[pidLimit + 1]atomic.Int32] // nil until the option is first set
 }
 
 func (m *tgids) grow() {
@@ -192,7 +194,7 @@ func (m *tgids) grow() {
 	}
 }
 
-// save is trace_save_tgid, in atomic Go.
+// save is trace_save_tgid. It runs in handler context.
 func (m *tgids) save(pid, tgid int32) {
 	if all := m.byPID.Load(); all != nil && pid > 0 && pid <= pidLimit {
 		all[pid].Store(tgid)
@@ -206,7 +208,7 @@ func (m *tgids) find(pid int32) int32 {
 	return 0
 }
 
-// SavedTGIDs is the lines of saved_tgids: task and process.
+// SavedTGIDs returns the lines of saved_tgids: pid and thread group ID.
 func (t *Tracer) SavedTGIDs() []string {
 	all := t.tgids.byPID.Load()
 	if all == nil {

@@ -1,28 +1,28 @@
-// Package tracing is the part of Linux's tracing that kprobes need: events
-// defined by writing to kprobe_events, the ring buffer that their hits go to,
-// and the text that the files of tracefs show of both. Its files are named as
-// those of kernel/trace that they stand for.
+// Package tracing is the part of Linux's tracing that kprobes need: events defined by
+// writes to kprobe_events, the ring buffer that stores their hits, and the text that
+// the files of tracefs show of both. Its files are named after the files of
+// kernel/trace that they correspond to.
 //
-// What there is once is the Tracer: the events, the definitions, the names of
-// tasks. What an instance has too is an Array (trace_array): a ring buffer with
-// its clock and switches, and for each event an EventFile, which says whether
-// this array wants the event's hits and which of them. The files of tracing
-// itself are those of the array Tracer.Global.
+// The Tracer holds what exists once: the events, the definitions, the names of tasks.
+// An Array (trace_array) holds what each instance has: a ring buffer with its clock and
+// switches, and for each event an EventFile, which says whether and with which filter
+// this array records the event. The files in the tracing directory itself belong to the
+// array Tracer.Global.
 //
-// An Event (trace_event_call) has a number, a format and an eventClass, which is
-// all that is different between the kinds of events: the fields and the text of
-// an entry, and what is to be done when the first EventFile wants hits, and when
-// none does any more. A kind of event is a file of this package that makes
-// Events with Tracer.newEvent, and whose hits call, in atomic Go:
+// An Event (trace_event_call) has an ID, a format and an eventClass. The eventClass is
+// all that differs between the kinds of events: the fields and the text of an entry,
+// and how to start and stop the event when the first EventFile enables it and the last
+// one disables it. Each kind of event is a file of this package that creates Events
+// with Tracer.newEvent. Its hits call, in handler context:
 //
-//	if en := event.begin(trap); en != nil { // somebody wants the hit
+//	if en := event.begin(trap); en != nil { // an array records the hit
 //		en.word(...)                // the fields after the common ones
 //		event.commit(trap, en)      // or tracer.discard(en)
 //	}
 //
-// commit goes through the EventFiles that are on: triggers, filter, pids, and
-// then the array's buffer. Nothing there allocates or takes a lock but those of the
-// vCPU's own buffer, of which readers take only one, for a page at a time.
+// commit goes through the enabled EventFiles: triggers, filter, pids, and then the
+// array's buffer. It allocates nothing and takes no lock except those of the vCPU's own
+// buffer; readers take only one of these, for one page at a time.
 //
 // A definition (trace_kprobe.go) becomes a kprobe or kretprobe of package
 // kprobes and joins an Event (trace_events.go). Its arguments
@@ -31,14 +31,14 @@
 // (ring_buffer.go); readers copy pages and turn them into text
 // (trace_output.go), or take entries out of them as text (trace_pipe.go).
 //
-// A file's triggers (trace_events_trigger.go) run at its hits. Those of hist
-// (trace_events_hist.go) count hits in a table of their own (tracing_map.go), keep
-// variables there that others read, and by their actions hit synthetic events
-// (trace_events_synth.go), which are Events as others are.
+// A file's triggers (trace_events_trigger.go) run at its hits. Histograms
+// (trace_events_hist.go) count hits in a table (tracing_map.go), store variables there
+// that other histograms read, and their actions hit synthetic events
+// (trace_events_synth.go), which are ordinary Events.
 //
-// Lock order: Tracer.mu (event_mutex), then package kprobes' lock; errorLog.mu,
-// cmdlines.mu and cpuBuffer.writing are each taken last, but for cpuBuffer.mu, which
-// comes after writing.
+// Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu,
+// cmdlines.mu and cpuBuffer.writing are taken last, except that cpuBuffer.mu comes
+// after writing.
 package tracing
 
 import (
@@ -51,10 +51,11 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// Kprobes is what tracing needs of package kprobes; *kprobes.Kprobes has it.
+// Kprobes is what tracing needs of package kprobes; *kprobes.Kprobes implements it.
 type Kprobes interface {
 	Register(p *kprobes.Kprobe, by ...*kprobes.Hit) error
 	Unregister(p *kprobes.Kprobe, by ...*kprobes.Hit) error
@@ -64,7 +65,7 @@ type Kprobes interface {
 	Disable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
 	OnFuncEntry(addr uint64, name string, offset uint32) error
 	NewRethook(calls int, dataSize uint64, exit func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error)
-	Callers(t *abi.Trap) []string
+	Via(t *abi.Trap) kprobes.Via
 }
 
 // Symbols is kallsyms. Its look-ups take no lock.
@@ -73,12 +74,13 @@ type Symbols interface {
 	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
 }
 
-// Sites knows the fentry sites: which functions tracing may touch.
+// Sites says which functions have a fentry site, that is, which functions tracing may
+// modify.
 type Sites interface {
 	FtraceOverlap(start, end uint64) bool
 }
 
-// Machine is time and the log.
+// Machine is the clock and the kernel log.
 type Machine interface {
 	CPUs() int
 	Now() int64 // nanoseconds since boot
@@ -93,55 +95,65 @@ type Config struct {
 	Symbols Symbols
 	Sites   Sites
 	Machine Machine
-	// Module says whether a module of that name is loaded; nil: none ever is.
+	// Module says whether a module of that name is loaded. If it is nil, no module is.
 	Module func(name string) bool
 	// Release is uname -r.
 	Release string
+	// Limit bounds the memory that the tracer and others keep for their clients. If it
+	// is nil, the limit is 1 GiB.
+	Limit *memcg.Limit
 	Features
-	// PtrKey makes the hashed addresses that Linux prints for %p; 0: they show as
-	// (____ptrval____), as on Linux before its random numbers are ready.
-	PtrKey uint64
-	// Tracepoints are those of the kernel; nil: it has none, and so no static events.
+	// HashPtr returns the number that %p prints for an address. If it is nil, all
+	// addresses show as (____ptrval____), as on Linux before its random key is ready.
+	HashPtr func(addr uint64) uint32
+	// Tracepoints are the kernel's tracepoints. If it is nil, there are no static
+	// events.
 	Tracepoints Tracepoints
-	// Syscalls are the names of the kernel's system calls by number ("openat"); "":
-	// it has not got it.
+	// Syscalls are the names of the kernel's system calls by number ("openat"), "" for
+	// numbers without one.
 	Syscalls []string
-	// Functions are the fentry sites; nil: functions cannot be traced.
+	// Functions are the fentry sites. If it is nil, functions cannot be traced.
 	Functions Functions
-	// Unwind gives the kernel stack of a task from the instruction that begins past
-	// bytes before ip, and from a stack pointer on, innermost first, and if sps is not
-	// nil the stack pointers; nil: it is not known. Atomic.
+	// Unwind writes the kernel stack of a task into ips, innermost first, and returns
+	// its length. The stack starts with the instruction that begins past bytes before
+	// ip and with stack pointer sp. If sps is not nil, it gets the stack pointers. If
+	// Unwind is nil, there are no stack traces. It runs in handler context.
 	Unwind func(task, ip, past, sp uint64, ips, sps []uint64) int
-	// UnwindCallback is the same from where the vCPU's code calls the machine.
+	// UnwindCallback is Unwind from where the vCPU's code called the machine.
 	UnwindCallback func(cpu int, task uint64, ips []uint64) int
-	// BTF gives the types of the kernel's functions; nil: it has none, as 6.1. With
-	// them there are the arguments NAME, NAME->FIELD, $arg*, %pd and %pD, return probes
-	// have the function's arguments, and what has a type need not be given one.
+	// BTF returns the types of the kernel's functions. If it is nil, as on 6.1, there
+	// are none. With types, definitions may use the arguments NAME, NAME->FIELD, $arg*,
+	// %pd and %pD, return probes can fetch the function's arguments, and an argument
+	// whose type is known needs no :TYPE.
 	BTF func() *btf.Types
-	// Memory is the kernel's, for strings that entries point to.
+	// Memory is the kernel's memory, for strings that entries point to.
 	Memory abi.Memory
-	// TAIOffset is what trace clock "tai" adds to the time since boot, ns.
+	// TAIOffset is what trace clock "tai" adds to the time since boot, in ns.
 	TAIOffset int64
-	// Dirs is told which directories below events have come and gone; nil: nobody is.
+	// Dirs is called with the directories below events that were created and removed.
+	// It may be nil.
 	Dirs func(ctx context.Context, changes []DirChange)
-	// TaskCPU is the vCPU of the guest's task whose write(2) ctx belongs to; nil: 0.
+	// TaskCPU returns the vCPU of the guest's task whose write(2) ctx belongs to. If it
+	// is nil, that is vCPU 0.
 	TaskCPU func(ctx context.Context) int
-	// TSC turns the time since boot into the time-stamp counter; nil: 1 GHz.
+	// TSC converts the time since boot to the time-stamp counter. If it is nil, the
+	// counter runs at 1 GHz.
 	TSC func(now int64) uint64
-	// RegularFile says whether a path of the host's is that of a regular file, for
-	// uprobe_events; nil: there are no files.
+	// RegularFile says whether a path of the host is a regular file, for uprobe_events.
+	// If it is nil, there are no files.
 	RegularFile func(path string) (bool, error)
 }
 
 const (
-	// initialPages is a vCPU's buffer before tracing is first used.
+	// initialPages is the size of a vCPU's buffer until tracing is first used.
 	initialPages = 2
-	// expandedSize is TRACE_BUF_SIZE_DEFAULT, bytes: what it grows to then.
+	// expandedSize is TRACE_BUF_SIZE_DEFAULT, bytes: the size of the buffer from then
+	// on.
 	expandedSize = 1441792
 	maxEventType = 1<<16 - 1
 )
 
-// Tracer is what all arrays share.
+// Tracer is the state that all arrays share.
 type Tracer struct {
 	conf     Config
 	global   *Array
@@ -151,18 +163,19 @@ type Tracer struct {
 	cpus     []cpuScratch
 
 	tasksMu sync.Mutex // guards tasks
-	tasks   cpuScratch // of the triggers of trace_marker, which run on no vCPU
+	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU
 
-	listening atomic.Int64 // event files that are on
+	listening atomic.Int64 // enabled event files
+	elsewhere atomic.Int64 // of these, those of events that are not of probes
 
-	mu          sync.Mutex // event_mutex: guards all below, and what is below Event, EventFile and Array
+	mu          sync.Mutex // event_mutex: guards all below, and fields of Event, EventFile and Array
 	arrays      []*Array   // the global one first
 	probes      []*traceKprobe
-	uprobesTold bool       // the log has said that uprobes have no hits
-	dynamic     []dynEvent // these and the others that dynamic_events shows
+	uprobesTold bool       // the message that uprobes have no hits was logged
+	dynamic     []dynEvent // all definitions that dynamic_events shows
 	nextType    int
-	expanded    bool        // tracing was used, the global array's buffer has its full size
-	dumping     atomic.Bool // dump runs
+	expanded    bool        // tracing was used, so the global array's buffer has its full size
+	dumping     atomic.Bool // dump is running
 	savesNames  atomic.Bool // an event is on in an array that has the option record-cmd
 	threshold   uint64      // tracing_thresh, ns
 	namesInUse  map[eventName]*Event
@@ -171,15 +184,15 @@ type Tracer struct {
 
 	dirs []DirChange
 
-	events atomic.Pointer[eventTable] // by number, for readers of the buffer
+	events atomic.Pointer[eventTable] // by ID, for readers of the buffer
 
 	tracepoints map[uint64]*tracepoint // by address; fixed
-	probestubs  map[uint64]bool        // of which tracepoints an fprobe is at the stub; guarded by mu
+	probestubs  map[uint64]bool        // tracepoints that have an fprobe at their stub; guarded by mu
 	stacks      stackTracer
 }
 
-// DirChange is a directory below events that was made or removed: a
-// subsystem's, or, if Event is not empty, an event's.
+// DirChange says that a directory below events was created or removed: that of a
+// subsystem, or, if Event is not empty, that of an event.
 type DirChange struct {
 	Made          bool
 	System, Event string
@@ -188,15 +201,15 @@ type DirChange struct {
 // maxDirs bounds how many changes are remembered.
 const maxDirs = 1024
 
-// dirChanged needs mu.
+// dirChanged remembers a change for SettleDirs. The caller holds mu.
 func (t *Tracer) dirChanged(made bool, system, event string) {
 	if t.conf.Dirs != nil && !t.conf.Eventfs && len(t.dirs) < maxDirs {
 		t.dirs = append(t.dirs, DirChange{made, system, event})
 	}
 }
 
-// SettleDirs tells Config.Dirs what has changed, in the caller's context: the
-// end of a write that may have defined or deleted events.
+// SettleDirs calls Config.Dirs with the changes, in the context of the caller. It is
+// called at the end of a write that may have defined or deleted events.
 func (t *Tracer) SettleDirs(ctx context.Context) {
 	t.mu.Lock()
 	changes := t.dirs
@@ -207,34 +220,40 @@ func (t *Tracer) SettleDirs(ctx context.Context) {
 	}
 }
 
-// Features are those of the release.
+// Features returns the features of the release.
 func (t *Tracer) Features() Features { return t.conf.Features }
 
-// Features are those of the release.
+// Features returns the features of the release.
 func (a *Array) Features() Features { return a.tracer.conf.Features }
 
-// Listening says whether the hits of any event are wanted.
+// Listening says whether any event is enabled.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
 
-// cpuScratch is what the trap side of one vCPU keeps between hits.
+// ListeningElsewhere says whether any event is enabled that is not of a probe.
+func (t *Tracer) ListeningElsewhere() bool { return t.elsewhere.Load() > 0 }
+
+// cpuScratch is the state that the trap side of one vCPU keeps between hits.
 type cpuScratch struct {
 	pid  int32
 	name comm // as last saved for pid
 	read comm
 
-	entries [maxNesting]entry // at hand: those from depth on are free
+	entries [maxNesting]entry // those from depth on are free
 	depth   int
 	hists   [maxNesting]histHit
 	stack   [maxStack]uint64
 	_       [64]byte
 }
 
-// maxNesting is how many entries of a vCPU may be in the making at once: a hit's
-// own, and those of the events that its triggers make.
+// maxNesting is how many entries of a vCPU may be under construction at once: that of a
+// hit, and those of the events that its triggers hit.
 const maxNesting = 4
 
-// New gives a tracer without events, switched on.
+// New creates a tracer without events, with recording on.
 func New(c Config) *Tracer {
+	if c.Limit == nil {
+		c.Limit = memcg.New(1 << 30)
+	}
 	t := &Tracer{
 		conf:       c,
 		cpus:       make([]cpuScratch, c.Machine.CPUs()),
@@ -255,12 +274,12 @@ func New(c Config) *Tracer {
 	return t
 }
 
-// writeBufferSize is WRITE_BUFSIZE: commands are taken in pieces of it.
+// writeBufferSize is WRITE_BUFSIZE: commands are processed in chunks of that size.
 const writeBufferSize = 4096
 
-// runCommands is trace_parse_run_command: it runs each line of data, without
-// its comment, and returns how many bytes were done. The first line that fails
-// ends it with that line's error, whatever came before.
+// runCommands is trace_parse_run_command: it runs each line of data, without its
+// comment, and returns how many bytes were processed. It stops at the first line that
+// fails and returns that line's error, whatever came before.
 func (t *Tracer) runCommands(data []byte, run func(line string) error) (int, error) {
 	done := 0
 	for done < len(data) {
@@ -272,7 +291,7 @@ func (t *Tracer) runCommands(data []byte, run func(line string) error) (int, err
 				size--
 				if done+size < len(data) {
 					if !first {
-						break // the line goes on in the next piece
+						break // the line continues in the next chunk
 					}
 					t.conf.Machine.Printk(4, "Line length is too long: Should be less than %d", writeBufferSize-2)
 					return 0, fmt.Errorf("a line of more than %d bytes: %w", writeBufferSize-2, syscall.EINVAL)

@@ -14,36 +14,36 @@ import (
 type Array struct {
 	tracer   *Tracer
 	buffer   *RingBuffer
-	snapshot atomic.Pointer[RingBuffer] // max_buffer: nil until it is asked for; replaced under Tracer.mu
-	pids     [4]atomic.Pointer[pidList] // by PIDFile; nil: no filter. Replaced under Tracer.mu
+	snapshot atomic.Pointer[RingBuffer] // max_buffer: nil until it is allocated; replaced under Tracer.mu
+	pids     [4]atomic.Pointer[pidList] // by PIDFile; nil means no filter. Replaced under Tracer.mu
 	clock    clockPointer
 	errors   errorLog
 
-	timestamps atomic.Int32 // no_filter_buffering_ref: histograms that take time stamps
+	timestamps atomic.Int32 // no_filter_buffering_ref: number of histograms that use time stamps
 
 	// The instance's name; "" for the global array.
 	Name string
-	// Gen differs between instances of the same name, one after the other.
+	// Gen differs between successive instances of the same name.
 	Gen uint64
 
 	options       atomic.Uint64 // a set of option; changed under Tracer.mu
 	tracerOptions []atomic.Bool // by index of tracerOptions
-	timeStart     atomic.Int64  // when the buffer was last emptied: what latency-format counts from
+	timeStart     atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
 
 	// Guarded by Tracer.mu.
-	expanded        *bool  // ring_buffer_expanded: tracing was used; one for all arrays, or see OwnExpansion
-	users           int    // trace_array.ref: open files, and triggers of others that name it
-	gone            bool   // an instance that was removed
+	expanded        *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
+	users           int    // trace_array.ref: open files, and triggers of other arrays that name it
+	gone            bool   // the instance was removed
 	staticOn        bool   // see EnableAll
 	pipes           []bool // for each vCPU, whether trace_pipe or its own is open
 	allPiped        bool
-	clearTrace      bool   // an event that had been enabled is gone: its entries must go too
+	clearTrace      bool   // an event that had been enabled was deleted: its entries must be dropped
 	cpumask         []bool // tracing_cpumask
 	percent         uint64 // buffer_percent
 	maxLatency      uint64 // tracing_max_latency, ns
-	readers         []int  // for each vCPU, how many have trace open for reading: its buffer keeps its size
+	readers         []int  // for each vCPU, how many have trace open for reading; they prevent resizing
 	snapshotReaders int
-	condSnapshot    bool // a histogram's action takes snapshots, nobody else does
+	condSnapshot    bool // a histogram's action takes snapshots, which excludes other users
 	files           map[*Event]*EventFile
 	functions       arrayFunctions
 
@@ -65,21 +65,22 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 	return a
 }
 
-// Global is the array whose files stand in tracing itself.
+// Global returns the array whose files are in the tracing directory itself.
 func (t *Tracer) Global() *Array { return t.global }
 
-// Buffer is the array's ring buffer.
+// Buffer returns the array's ring buffer.
 func (a *Array) Buffer() *RingBuffer { return a.buffer }
 
-// recording says whether hits are recorded now: tracing_on, and no reader of trace
-// for whom they pause.
+// recording says whether hits are recorded now: tracing_on is 1, and no reader of trace
+// pauses the recording.
 func (a *Array) recording() bool { return !a.buffer.disabled.Load() && a.buffer.paused.Load() == 0 }
 
-// On is what tracing_on shows.
+// On returns what tracing_on shows.
 func (a *Array) On() bool { return a.recording() }
 
-// SetOn takes a write to tracing_on: any number but 0 switches on. EINVAL: not
-// a number; ERANGE: one of more than 64 bits.
+// SetOn handles a write to tracing_on: any number except 0 switches recording on. It
+// fails with EINVAL if data is not a number, and with ERANGE if it needs more than 64
+// bits.
 func (a *Array) SetOn(data []byte) error {
 	v, err := userNumber(data)
 	if err != nil {
@@ -92,12 +93,12 @@ func (a *Array) SetOn(data []byte) error {
 func (a *Array) setOn(on bool) {
 	a.buffer.disabled.Store(!on)
 	if on || !a.tracer.conf.PipesSleepOn {
-		a.buffer.waiters.wake() // for some this is the end
+		a.buffer.waiters.wake() // some readers return when recording stops
 	}
 }
 
-// ClearTrace empties the buffer of a vCPU, or with -1 of all: opening trace with
-// O_TRUNC does so.
+// ClearTrace empties the buffer of a vCPU, or of all if cpu is -1, as an open of trace
+// with O_TRUNC does.
 func (a *Array) ClearTrace(cpu int) {
 	a.buffer.Reset(cpu)
 	if cpu < 0 {
@@ -108,10 +109,10 @@ func (a *Array) ClearTrace(cpu int) {
 // reset is tracing_reset_online_cpus.
 func (a *Array) reset() { a.ClearTrace(-1) }
 
-// now is the time by the array's clock.
+// now returns the time of the array's clock.
 func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf.Machine.Now()) }
 
-// expand is tracing_update_buffers: the global array's buffer gets its full size
+// expand is tracing_update_buffers: the global array's buffer grows to its full size
 // when tracing is first used. The caller holds mu.
 func (a *Array) expand() {
 	if !*a.expanded {
@@ -120,8 +121,8 @@ func (a *Array) expand() {
 	}
 }
 
-// resize is __tracing_resize_ring_buffer; cpu -1: all. ENOMEM: the buffers of all
-// arrays together would take more than the machine has. The caller holds mu.
+// resize is __tracing_resize_ring_buffer for one vCPU, or for all if cpu is -1. It
+// fails with ENOMEM if there is not enough memory. The caller holds mu.
 func (a *Array) resize(cpu int, size uint64) error {
 	t := a.tracer
 	*a.expanded = true
@@ -140,15 +141,25 @@ func (a *Array) resize(cpu int, size uint64) error {
 			return fmt.Errorf("trace is being read: %w", errno)
 		}
 	}
-	if err := t.afford(a, cpus*want*page); err != nil {
+	more := cpus*want*page - a.buffer.bytes()
+	if cpu >= 0 {
+		more = (want - a.buffer.count(cpu)) * page
+	}
+	if a.snapshot.Load() != nil {
+		more *= 2
+	}
+	if err := t.afford(more); err != nil {
 		return err
 	}
 	a.resizeBuffers(cpu, size)
+	if more < 0 {
+		t.conf.Limit.Freed()
+	}
 	return nil
 }
 
 // resizeBuffers gives the buffer and the snapshot room for size bytes of events on one
-// vCPU, or with -1 on each. The caller holds mu.
+// vCPU, or on each if cpu is -1. The caller holds mu.
 func (a *Array) resizeBuffers(cpu int, size uint64) {
 	pages := pagesOf(a.buffer.pageBytes()-pageHeader, size)
 	a.buffer.Resize(cpu, pages)
@@ -157,33 +168,32 @@ func (a *Array) resizeBuffers(cpu int, size uint64) {
 	}
 }
 
-// afford refuses bytes more for a buffer than there is memory for, beside those of
-// all other arrays.
-func (t *Tracer) afford(a *Array, bytes int) error {
-	for _, other := range t.arrays {
-		if other != a {
-			bytes += other.buffer.bytes() + other.snapshot.Load().bytes()
-		}
+// afford returns an error if there is no memory for more additional bytes of buffers.
+func (t *Tracer) afford(more int) error {
+	if more <= 0 {
+		return nil
 	}
-	if bytes > maxBufferKB<<10 {
-		return fmt.Errorf("buffers of %d bytes: %w", bytes, syscall.ENOMEM)
+	if err := t.conf.Limit.Room(more); err != nil {
+		return fmt.Errorf("buffers: %w", err)
 	}
 	return nil
 }
 
-// SubBufferSizeKB is the text of buffer_subbuf_size_kb: how large a page of the buffer is.
+// SubBufferSizeKB returns the text of buffer_subbuf_size_kb, the size of a page of the
+// buffer.
 func (a *Array) SubBufferSizeKB() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	return fmt.Sprintf("%d\n", a.buffer.pageBytes()>>10)
 }
 
-// maxSubBuffer is RB_SUBBUF_SIZE_MAX: of 128 pages.
+// maxSubBuffer is RB_SUBBUF_SIZE_MAX: 128 pages.
 const maxSubBuffer = 128 * pageSize
 
-// SetSubBufferSizeKB takes a write to buffer_subbuf_size_kb: the next power of 2 is
-// taken, at least 4. What the buffer holds is gone then. EINVAL: 0, more than 512, or
-// not a number; EBUSY: trace is being read; ENOMEM: the buffers would be too large.
+// SetSubBufferSizeKB handles a write to buffer_subbuf_size_kb. The size is rounded up
+// to a power of 2, at least 4. The contents of the buffer are lost. It fails with
+// EINVAL if the value is 0, more than 512, or not a number, with EBUSY if trace is
+// being read, and with ENOMEM if the buffers would be too large.
 func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	kb, err := userNumber(data)
 	if bytes := kb << 10; err == nil && (bytes == 0 || bytes > maxSubBuffer) {
@@ -205,7 +215,11 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	for i := range a.buffer.cpus {
 		need += size * pagesOf(size-pageHeader, uint64(a.buffer.size(i)))
 	}
-	if err := a.tracer.afford(a, need); err != nil {
+	need -= a.buffer.bytes()
+	if a.snapshot.Load() != nil {
+		need *= 2
+	}
+	if err := a.tracer.afford(need); err != nil {
 		return err
 	}
 	a.buffer.setPageBytes(size)
@@ -215,7 +229,8 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	return nil
 }
 
-// bytes is what the buffer's pages take, those of its readers not counted; nil takes none.
+// bytes returns the size of the buffer's pages, not counting those of its readers, and
+// 0 for nil.
 func (b *RingBuffer) bytes() int {
 	if b == nil {
 		return 0
@@ -223,8 +238,8 @@ func (b *RingBuffer) bytes() int {
 	return b.pages() * b.pageBytes()
 }
 
-// pages is how many pages the buffer has, those of its readers not counted; nil
-// has none.
+// pages returns the number of the buffer's pages, not counting those of its readers,
+// and 0 for nil.
 func (b *RingBuffer) pages() (n int) {
 	for i := 0; b != nil && i < len(b.cpus); i++ {
 		n += b.count(i)
@@ -232,7 +247,7 @@ func (b *RingBuffer) pages() (n int) {
 	return n
 }
 
-// BufferSizeKB is the text of buffer_size_kb of one vCPU, or with -1 of all.
+// BufferSizeKB returns the text of buffer_size_kb of one vCPU, or of all if cpu is -1.
 func (a *Array) BufferSizeKB(cpu int) string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -248,7 +263,7 @@ func (a *Array) BufferSizeKB(cpu int) string {
 	return a.sizeText(size>>10, expandedSize>>10)
 }
 
-// BufferTotalSizeKB is the text of buffer_total_size_kb.
+// BufferTotalSizeKB returns the text of buffer_total_size_kb.
 func (a *Array) BufferTotalSizeKB() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -266,22 +281,19 @@ func (a *Array) sizeText(kb, expanded int) string {
 	return fmt.Sprintf("%d (expanded: %d)\n", kb, expanded)
 }
 
-// maxBufferKB bounds what the buffers may take together: the kernel fails with
-// ENOMEM where memory ends.
-const maxBufferKB = 1 << 20
-
-// SetBufferSizeKB takes a write to buffer_size_kb, of one vCPU or with -1 of all.
-// EINVAL: 0 or not a number; ENOMEM: all buffers together would be more than a GiB.
+// SetBufferSizeKB handles a write to buffer_size_kb of one vCPU, or of all if cpu is
+// -1. It fails with EINVAL if data is 0 or not a number, and with ENOMEM if there is
+// not enough memory (Config.Limit).
 func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
 	kb, err := userNumber(data)
 	if err == nil && kb == 0 {
 		err = fmt.Errorf("a buffer has at least 1 entry: %w", syscall.EINVAL)
 	}
-	bytes := kb << 10 // 64 bits of it: what is above nobody looks at
+	bytes := kb << 10 // wraps at 64 bits, as on Linux
 	if bytes > math.MaxUint64-pageData {
-		bytes = 0 // nor at what is lost by rounding up: the smallest buffer
+		bytes = 0 // rounding up overflows on Linux, which gives the smallest buffer
 	}
-	if err == nil && bytes > maxBufferKB<<10 {
+	if err == nil && bytes > uint64(a.tracer.conf.Limit.Max()) {
 		err = fmt.Errorf("%d KiB: %w", kb, syscall.ENOMEM)
 	}
 	if err != nil {
@@ -292,18 +304,18 @@ func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
 	return a.resize(cpu, bytes)
 }
 
-// FreeBuffer is tracing_free_buffer_release: the buffer shrinks to nothing, and with
-// the option disable_on_free recording ends.
+// FreeBuffer is tracing_free_buffer_release: the buffer shrinks to its minimum, and
+// with the option disable_on_free recording stops.
 func (a *Array) FreeBuffer() {
 	if a.has(optDisableOnFree) {
 		a.setOn(false)
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	_ = a.resize(-1, 0) // less than it was
+	_ = a.resize(-1, 0) // shrinking needs no memory
 }
 
-// Stats is the text of a vCPU's file stats.
+// Stats returns the text of a vCPU's file stats.
 func (a *Array) Stats(cpu int) string {
 	s := a.buffer.Stats(cpu)
 	var b []byte
@@ -322,7 +334,7 @@ func (a *Array) Stats(cpu int) string {
 	return string(fmt.Appendf(b, "dropped events: %d\nread events: %d\n", s.Dropped, s.Read))
 }
 
-// CPUMask is the text of tracing_cpumask.
+// CPUMask returns the text of tracing_cpumask.
 func (a *Array) CPUMask() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -338,9 +350,10 @@ func (a *Array) CPUMask() string {
 	return text + "\n"
 }
 
-// SetCPUMask takes a write to tracing_cpumask: hits of the other vCPUs are not
-// recorded. EINVAL: what is no hexadecimal digit in a group; EOVERFLOW: a group of
-// more than 8, more groups than there are for the vCPUs, a vCPU that there is not.
+// SetCPUMask handles a write to tracing_cpumask: hits of vCPUs outside the mask are not
+// recorded. It fails with EINVAL if a group contains anything but hexadecimal digits,
+// and with EOVERFLOW if a group has more than 8 digits, if there are more groups than
+// the vCPUs need, or if a bit names a vCPU that does not exist.
 func (a *Array) SetCPUMask(data []byte) error {
 	mask, err := parseCPUMask(cString(data), len(a.cpumask))
 	if err != nil {
@@ -358,8 +371,8 @@ func (a *Array) SetCPUMask(data []byte) error {
 	return nil
 }
 
-// parseCPUMask is bitmap_parse: groups of up to 8 hexadecimal digits, between
-// commas or blanks, read from the end, as far as the first newline. Nothing is no
+// parseCPUMask is bitmap_parse: groups of up to 8 hexadecimal digits, separated by
+// commas or blanks, the lowest last, up to the first newline. An empty mask selects no
 // vCPU.
 func parseCPUMask(s string, cpus int) ([]bool, error) {
 	mask := make([]bool, (cpus+31)/32*32)
@@ -397,41 +410,42 @@ func parseCPUMask(s string, cpus int) ([]bool, error) {
 	return mask[:cpus], nil
 }
 
-// BufferPercent is the text of buffer_percent: how full a buffer must be for
-// poll(2) of trace_pipe_raw to say so.
+// BufferPercent returns the text of buffer_percent: how full a buffer must be before
+// poll(2) reports trace_pipe_raw as readable.
 func (a *Array) BufferPercent() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	return fmt.Sprintf("%d\n", a.percent)
 }
 
-// SetBufferPercent takes a write to buffer_percent. EINVAL: more than 100.
+// SetBufferPercent handles a write to buffer_percent. It fails with EINVAL above 100.
 func (a *Array) SetBufferPercent(data []byte) error {
 	return a.setNumber(data, 100, func(v uint64) { a.percent = v })
 }
 
-// Threshold is the text of tracing_thresh, MaxLatency that of tracing_max_latency:
-// microseconds, kept in 64 bits of nanoseconds. There is no latency tracer that
-// would look at them.
+// Threshold returns the text of tracing_thresh in microseconds, kept as 64 bits of
+// nanoseconds. There is no latency tracer that would use it.
 func (t *Tracer) Threshold() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return fmt.Sprintf("%d\n", t.threshold/1000)
 }
 
-// SetThreshold takes a write to tracing_thresh. EINVAL: not a number.
+// SetThreshold handles a write to tracing_thresh. It fails with EINVAL if data is not a
+// number.
 func (t *Tracer) SetThreshold(data []byte) error {
 	return t.global.setNumber(data, math.MaxUint64, func(v uint64) { t.threshold = v * 1000 })
 }
 
-// MaxLatency is the text of tracing_max_latency.
+// MaxLatency returns the text of tracing_max_latency, as Threshold.
 func (a *Array) MaxLatency() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	return fmt.Sprintf("%d\n", a.maxLatency/1000)
 }
 
-// SetMaxLatency takes a write to tracing_max_latency. EINVAL: not a number.
+// SetMaxLatency handles a write to tracing_max_latency. It fails with EINVAL if data is
+// not a number.
 func (a *Array) SetMaxLatency(data []byte) error {
 	return a.setNumber(data, math.MaxUint64, func(v uint64) { a.maxLatency = v * 1000 })
 }
@@ -450,8 +464,8 @@ func (a *Array) setNumber(data []byte, most uint64, set func(uint64)) error {
 	return nil
 }
 
-// TimestampMode is the text of timestamp_mode.
+// TimestampMode returns the text of timestamp_mode.
 func (a *Array) TimestampMode() string { return "[delta] absolute\n" }
 
-// Eventfs says whether the directories below events are made when they are looked at.
+// Eventfs says whether the directories below events are created on lookup.
 func (a *Array) Eventfs() bool { return a.tracer.conf.Eventfs }

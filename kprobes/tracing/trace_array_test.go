@@ -6,6 +6,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/memcg"
 )
 
 func TestParseCPUMask(t *testing.T) {
@@ -289,5 +291,30 @@ func TestExpansion(t *testing.T) {
 		if got := [2]string{before, sizes()}; got != want {
 			t.Errorf("own %v: %q, want %q", own, got, want)
 		}
+	}
+}
+
+// TestLimit: where there is no memory left, nothing is made that would take some, and
+// what gives some back goes on.
+func TestLimit(t *testing.T) {
+	f := newFakeKernel()
+	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Limit: memcg.New(1)})
+	global := tr.Global()
+	_, definition := tr.WriteKprobeEvents([]byte("p:x vfs_read\n"))
+	for what, err := range map[string]error{
+		"instance":   tr.MakeInstance("i"),
+		"buffer":     global.SetBufferSizeKB(-1, []byte("4096\n")),
+		"snapshot":   global.WriteSnapshot(-1, []byte("1\n")),
+		"definition": definition,
+	} {
+		if !errors.Is(err, syscall.ENOMEM) {
+			t.Errorf("%s: %v, want ENOMEM", what, err)
+		}
+	}
+	tr.mu.Lock()
+	err := global.resize(-1, 1)
+	tr.mu.Unlock()
+	if err != nil {
+		t.Errorf("a smaller buffer: %v", err)
 	}
 }

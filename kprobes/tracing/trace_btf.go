@@ -10,15 +10,15 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 )
 
-// returns says whether the probe is known to be on a function's return: where types
-// are known, one that is given by an address is not.
+// returns says whether the probe is known to be on a function's return. On a kernel
+// with types, a return probe given by address is not.
 func (d *definition) returns() bool { return d.ret && (d.conf.BTF == nil || !d.byAddr) }
 
-// atFunction says whether the probe is at a function's entry, or on its return, so
-// that the function's arguments can be had.
+// atFunction says whether the probe is at a function's entry or on its return, so that
+// the function's arguments can be fetched.
 func (d *definition) atFunction() bool { return d.fentry || d.returns() }
 
-// argSource is where an argument is at the probe: a return probe keeps it from the
+// argSource returns where the probe finds an argument: a return probe saves it at the
 // entry.
 func (d *definition) argSource() fetchOp {
 	if d.ret {
@@ -28,9 +28,9 @@ func (d *definition) argSource() fetchOp {
 }
 
 // expandArgs is traceprobe_expand_meta_args and traceprobe_expand_dentry_args: $arg*
-// becomes the names of all arguments, $argN the name of one; WHAT:%pd and WHAT:%pD the
-// name that a dentry and a file have. Without an argument's name among them, the words
-// themselves change, and error_log shows them so.
+// becomes the names of all arguments, $argN the name of one, and WHAT:%pd and WHAT:%pD
+// the name of a dentry and of a file. If no word names an argument, the words are
+// changed in place, and error_log shows them changed.
 func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
 	if d.conf.BTF == nil || d.user || d.fields != nil {
 		return words, nil
@@ -54,7 +54,7 @@ func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
 
 func isAllArgs(word string) bool { return strings.HasPrefix(word, "$arg*") }
 
-// expandNames expands one word; again: $arg* stands among those before it.
+// expandNames expands one word; again says that a word before it was $arg*.
 func (d *definition) expandNames(word string, again bool) ([]string, *probeError) {
 	nth, isArg := strings.CutPrefix(word, "$arg")
 	star := isAllArgs(word)
@@ -81,7 +81,7 @@ func (d *definition) expandNames(word string, again bool) ([]string, *probeError
 	digits := strings.TrimSuffix(nth, rest)
 	n := uint64(0)
 	for i := range len(digits) {
-		n = n*10 + digit(digits[i]) // modulo 2^64, as simple_strtoul
+		n = n*10 + digit(digits[i]) // wraps at 2^64, as in simple_strtoul
 	}
 	switch {
 	case digits == "":
@@ -96,7 +96,7 @@ func (d *definition) expandNames(word string, again bool) ([]string, *probeError
 	return []string{d.params()[n-1].Name + rest}, nil
 }
 
-// params are the function's arguments; nil: it has none, or is not known.
+// params returns the function's arguments, or nil if it has none or they are not known.
 func (d *definition) params() []btf.Param {
 	if d.proto == nil {
 		return nil
@@ -126,8 +126,8 @@ func (d *definition) expandDentry(word string) string {
 	return fmt.Sprintf("%s+0x0(+0x%x(%s)):string", name, types.Offset("dentry", "d_name", "name"), body)
 }
 
-// generateName is generate_probe_arg_name: an argument that is only a variable's name
-// has that, others have their number.
+// generateName is generate_probe_arg_name: an argument that is just a variable is named
+// after it, others are numbered.
 func (d *definition) generateName(word string, n int) string {
 	if d.conf.BTF != nil && (isAlpha(word[0]) || word[0] == '_') {
 		if name, _, _ := strings.Cut(word, ":"); goodName(name, false) {
@@ -137,8 +137,8 @@ func (d *definition) generateName(word string, n int) string {
 	return fmt.Sprintf("arg%d", n)
 }
 
-// splitField is split_next_field: it takes off what stands before the first "." or
-// "->". At is where the rest begins; -1: there is none.
+// splitField is split_next_field: it splits off the part before the first "." or "->".
+// at is where the rest begins, or -1.
 func splitField(s string) (name string, at int, arrow bool, bad bool) {
 	i := strings.IndexAny(s, ".-")
 	switch {
@@ -177,7 +177,7 @@ func (p *fetchParser) parseBTF(arg string, offset int) *argError {
 	return p.parseFields(arg[at:], offset+at, typ)
 }
 
-// variable is the first part of it: where the value comes from.
+// variable parses the first part: the variable that the value comes from.
 func (p *fetchParser) variable(name string, offset int) (*btf.Type, *argError) {
 	d := p.d
 	if name == "$retval" {
@@ -242,9 +242,9 @@ func (p *fetchParser) parseFields(s string, offset int, typ *btf.Type) *argError
 	}
 }
 
-// applyType is what a value's own type does to an argument: it is its type, if none
-// was written; a string is read from where a char * points to. It gives the type as
-// if it had been written.
+// applyType applies a value's own type to an argument: it is the argument's type if
+// none was written, and a string is read from where a char * points. It returns the
+// type as if it had been written.
 func (p *fetchParser) applyType(a *probeArg, typ string, offset int) (string, *argError) {
 	m := p.last
 	if m == nil || m.Type == nil {
@@ -283,8 +283,8 @@ func typeName(m *btf.Member) string {
 	return "u" + strconv.Itoa(8*t.Size)
 }
 
-// keepArgs finds which of the function's arguments a return probe keeps, and tells
-// each of its arguments where.
+// keepArgs determines which of the function's arguments a return probe saves, and tells
+// each probe argument where they are.
 func (d *definition) keepArgs() {
 	for i := range d.args {
 		c := &d.args[i].code
@@ -305,5 +305,5 @@ func (d *definition) keepArgs() {
 	}
 }
 
-// HasBTF says whether the arguments of functions are known.
+// HasBTF says whether the kernel has types for the arguments of functions.
 func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

@@ -7,15 +7,15 @@ import (
 	"syscall"
 )
 
-// traceClock is one of trace_clocks: what stamps the events.
+// traceClock is one of trace_clocks: a source of time stamps.
 type traceClock struct {
 	name string
 	inNS bool // shown as seconds.microseconds, not as a plain number
 	read func(t *Tracer, now int64) int64
 }
 
-// traceClocks in the order of the file trace_clock. The machine has one clock:
-// all that count nanoseconds since boot are the same here.
+// traceClocks are listed in the order of the file trace_clock. The machine has a single
+// clock, so all that count nanoseconds since boot agree here.
 var traceClocks = [...]traceClock{
 	{"local", true, boottime},
 	{"global", true, boottime},
@@ -29,7 +29,7 @@ var traceClocks = [...]traceClock{
 	{"x86-tsc", false, func(t *Tracer, now int64) int64 { return int64(t.tsc(now)) }},
 }
 
-// defaultClock is what Debian's kernel takes where the TSC is not known to be
+// defaultClock is the one that Debian's kernel uses if the TSC is not known to be
 // stable, as on the reference kernel.
 const defaultClock = 1 // global
 
@@ -42,7 +42,7 @@ func (t *Tracer) defaultClock() int {
 
 func boottime(_ *Tracer, now int64) int64 { return now }
 
-// tsc is the time-stamp counter: by default one that counts nanoseconds.
+// tsc is the time-stamp counter; by default it counts nanoseconds.
 func (t *Tracer) tsc(now int64) uint64 {
 	if t.conf.TSC == nil {
 		return uint64(now)
@@ -50,7 +50,7 @@ func (t *Tracer) tsc(now int64) uint64 {
 	return t.conf.TSC(now)
 }
 
-// TraceClock is the text of the file trace_clock: all clocks, the one in use in
+// TraceClock returns the text of the file trace_clock: all clocks, the current one in
 // brackets.
 func (a *Array) TraceClock() string {
 	var names []string
@@ -69,8 +69,9 @@ func (a *Array) TraceClock() string {
 
 func (t *Tracer) hasClock(name string) bool { return name != "tai" || !t.conf.NoTAI }
 
-// SetTraceClock takes a write to trace_clock; EINVAL for an unknown clock. It
-// empties the buffer, whose stamps could not be compared with new ones.
+// SetTraceClock handles a write to trace_clock. It fails with EINVAL for an unknown
+// clock. It empties the buffer, because the old stamps cannot be compared with new
+// ones.
 func (a *Array) SetTraceClock(data []byte) error {
 	if len(data) >= 64 {
 		return fmt.Errorf("a clock's name of %d bytes: %w", len(data), syscall.EINVAL)
@@ -84,14 +85,14 @@ func (a *Array) setClock(name string) error {
 		if traceClocks[i].name == name && a.tracer.hasClock(name) {
 			a.clock.Store(&traceClocks[i])
 			a.reset()
-			a.now() // the snapshot's time is looked at too: the clock "counter" has counted it
+			a.now() // resetting the snapshot reads the clock too, which advances the clock "counter"
 			return nil
 		}
 	}
 	return fmt.Errorf("no trace clock %q: %w", name, syscall.EINVAL)
 }
 
-// cString is a write as the kernel sees it once copied: up to the first NUL.
+// cString returns the data of a write up to the first NUL, as the kernel sees them.
 func cString(data []byte) string {
 	s, _, _ := strings.Cut(string(data), "\x00")
 	return s

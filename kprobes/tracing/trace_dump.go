@@ -2,12 +2,12 @@ package tracing
 
 import "strings"
 
-// dumpLine is TRACE_MAX_PRINT: what the log takes of an entry, bytes.
+// dumpLine is TRACE_MAX_PRINT: how many bytes of an entry go to the log.
 const dumpLine = 1000
 
-// dump is ftrace_dump, in atomic Go: recording stops, and what the global buffer
-// holds, of one vCPU or with -1 of all, goes to the kernel's log as lines of
-// latency-format. Who reads trace afterwards finds it gone.
+// dump is ftrace_dump. It runs in handler context: recording stops, and the contents of
+// the global buffer, of one vCPU or of all if cpu is -1, go to the kernel's log as
+// lines of latency-format. They are consumed: a later read of trace does not show them.
 func (t *Tracer) dump(cpu int) {
 	if !t.dumping.CompareAndSwap(false, true) {
 		return

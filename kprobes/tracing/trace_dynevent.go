@@ -8,18 +8,18 @@ import (
 	"syscall"
 )
 
-// dynEvent is dyn_event: what a line of dynamic_events defined.
+// dynEvent is dyn_event: what one line of dynamic_events defined.
 type dynEvent interface {
 	line() string // of dynamic_events
-	// matches says whether a deletion means it: group and event may be empty, argv
-	// is what stands after them.
+	// matches says whether a deletion matches it: group and event may be empty, argv
+	// are the words after them.
 	matches(group, event string, argv []string) bool
-	busy() error    // EBUSY: something needs it
-	release() error // EBUSY, or it is gone; Tracer.dynamic still has it
+	busy() error    // EBUSY if it is in use
+	release() error // deletes it, or EBUSY; the caller removes it from Tracer.dynamic
 }
 
-// WriteKprobeEvents takes a write to kprobe_events: definitions and deletions,
-// one in a line. It returns how many bytes were taken, or the first error.
+// WriteKprobeEvents handles a write to kprobe_events: definitions and deletions, one in
+// each line. It returns how many bytes were processed, or the first error.
 func (t *Tracer) WriteKprobeEvents(data []byte) (int, error) {
 	return t.runCommands(data, func(line string) error {
 		if strings.HasPrefix(line, "-") {
@@ -29,8 +29,8 @@ func (t *Tracer) WriteKprobeEvents(data []byte) (int, error) {
 	})
 }
 
-// WriteDynamicEvents takes a write to dynamic_events, which takes the lines of all
-// kinds of events, and knows one more way to delete: "!p:EVENT ...".
+// WriteDynamicEvents handles a write to dynamic_events, which accepts the lines of all
+// kinds of events and one more form of deletion: "!p:EVENT ...".
 func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
 	return t.runCommands(data, func(line string) error {
 		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
@@ -40,8 +40,8 @@ func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
 	})
 }
 
-// creators are the kinds of events that dynamic_events takes, in the order in which
-// they are asked.
+// creators are the kinds of events that dynamic_events accepts, in the order in which
+// they are tried.
 func (t *Tracer) creators() []func(line string) (bool, error) {
 	kinds := []func(line string) (bool, error){t.createKprobe, t.createUprobe}
 	if t.conf.Fprobes && t.conf.Functions != nil {
@@ -63,11 +63,19 @@ func isKprobe(d dynEvent) bool {
 	return ok
 }
 
-// createOne gives a line to the kinds of events in turn, until one takes it: create
-// returns false where the line is none of its own. EINVAL: nobody takes it.
+// definitionRoom is an estimate of the bytes that a definition takes: arguments,
+// format, its kprobe and an EventFile in each array.
+const definitionRoom = 32 << 10
+
+// createOne tries the kinds of events in turn until one accepts the line; create
+// returns false if the line is not of its kind. It fails with EINVAL if none accepts
+// it.
 func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)) error {
 	if len(argvSplit(line)) == 0 {
 		return nil
+	}
+	if err := t.afford(definitionRoom); err != nil {
+		return err
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -79,8 +87,7 @@ func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)
 	return fmt.Errorf("%q is no definition: %w", line, syscall.EINVAL)
 }
 
-// createKprobe is trace_kprobe_create: a definition that is refused is remembered
-// in error_log.
+// createKprobe is trace_kprobe_create: error_log records why a definition was refused.
 func (t *Tracer) createKprobe(line string) (bool, error) {
 	argv := argvSplit(line)
 	derr, err := t.define(argv)
@@ -90,8 +97,8 @@ func (t *Tracer) createKprobe(line string) (bool, error) {
 	return true, t.refuse("trace_kprobe", derr, argv)
 }
 
-// refuse is trace_probe_log_err: error_log says why a definition is refused. It gives
-// the error as the release has it.
+// refuse is trace_probe_log_err: error_log says why a definition was refused. It
+// returns the error as the release reports it.
 func (t *Tracer) refuse(subsystem string, derr *definitionError, argv []string) error {
 	derr.probeError = t.conf.releaseError(derr.probeError)
 	command, column := derr.caret(argv)
@@ -99,9 +106,10 @@ func (t *Tracer) refuse(subsystem string, derr *definitionError, argv []string) 
 	return fmt.Errorf("%s: %w", command, derr)
 }
 
-// release is dyn_event_release: "-:[GROUP/][EVENT] [PLACE]" deletes all of a kind
-// that fit. EINVAL: no colon or no name; ENOENT: none fits; EBUSY: an event
-// with no other probe is enabled.
+// release is dyn_event_release: "-:[GROUP/][EVENT] [PLACE]" deletes all matching
+// definitions of a kind. It fails with EINVAL if the colon or the name is missing, with
+// ENOENT if nothing matches, and with EBUSY if an event that has no other probe is
+// enabled.
 func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
 	argv := argvSplit(line)
 	colon := strings.IndexByte(argv[0], ':')
@@ -130,7 +138,8 @@ func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
 	return err
 }
 
-// removeDynamic deletes one. The caller holds mu, and calls resetCleared.
+// removeDynamic deletes one definition. The caller holds mu and calls resetCleared
+// afterwards.
 func (t *Tracer) removeDynamic(d dynEvent) error {
 	if err := d.release(); err != nil {
 		return err
@@ -139,8 +148,8 @@ func (t *Tracer) removeDynamic(d dynEvent) error {
 	return nil
 }
 
-// ReleaseKprobes deletes all probes: opening kprobe_events with O_TRUNC does so.
-// EBUSY, and nothing happens, when one of their events is enabled.
+// ReleaseKprobes deletes all probes, as an open of kprobe_events with O_TRUNC does. If
+// one of their events is enabled, it deletes nothing and returns EBUSY.
 func (t *Tracer) ReleaseKprobes() error { return t.releaseAll(isKprobe) }
 
 // ReleaseSynthetic does the same for synthetic_events.
@@ -172,8 +181,8 @@ func (t *Tracer) releaseAll(kind func(dynEvent) bool) error {
 	return nil
 }
 
-// resetCleared is tracing_reset_all_online_cpus: entries of events that are gone
-// cannot be shown any more.
+// resetCleared is tracing_reset_all_online_cpus: it drops the entries of deleted
+// events, which can no longer be shown.
 func (t *Tracer) resetCleared() {
 	for _, a := range t.arrays {
 		if !a.clearTrace {
@@ -187,11 +196,11 @@ func (t *Tracer) resetCleared() {
 	}
 }
 
-// KprobeEvent is line i (from 0) of kprobe_events, the oldest definition first;
-// false: there is none.
+// KprobeEvent returns line i (from 0) of kprobe_events, the oldest definition first; ok
+// is false if there is no such line.
 func (t *Tracer) KprobeEvent(i int) (string, bool) { return t.show(i, (*traceKprobe).line) }
 
-// KprobeProfile is line i (from 0) of kprobe_profile: event, hits, misses.
+// KprobeProfile returns line i (from 0) of kprobe_profile: event, hits, misses.
 func (t *Tracer) KprobeProfile(i int) (string, bool) { return t.show(i, (*traceKprobe).profile) }
 
 func (t *Tracer) show(i int, line func(*traceKprobe) string) (string, bool) {
@@ -203,8 +212,8 @@ func (t *Tracer) show(i int, line func(*traceKprobe) string) (string, bool) {
 	return line(t.probes[i]), true
 }
 
-// DynamicEvent is line i (from 0) of dynamic_events, the oldest definition first;
-// false: there is none.
+// DynamicEvent returns line i (from 0) of dynamic_events, the oldest definition first;
+// ok is false if there is no such line.
 func (t *Tracer) DynamicEvent(i int) (string, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

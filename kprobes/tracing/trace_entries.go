@@ -12,7 +12,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Numbers of ftrace's own events: enum trace_type.
+// IDs of the events of group ftrace: enum trace_type.
 const (
 	typeStack     = 4
 	typePrint     = 5
@@ -20,8 +20,8 @@ const (
 	typeRawData   = 18
 )
 
-// ownEvents makes the events of group ftrace: they can be neither enabled nor
-// filtered, only read in the buffer and looked up.
+// ownEvents creates the events of group ftrace. They can be neither enabled nor
+// filtered, only found in the buffer and listed.
 func (t *Tracer) ownEvents() {
 	for _, own := range []struct {
 		name  string
@@ -43,20 +43,20 @@ func (t *Tracer) ownEvents() {
 
 func (f Features) rawDataID() uint16 { return cmp.Or(f.RawDataID, typeRawData) }
 
-// own is what the classes of group ftrace have in common: nothing enables them.
+// own is embedded in the classes of group ftrace: they cannot be enabled.
 type own struct{}
 
 func (own) enable() error { return nil }
 func (own) disable()      {}
 
-// Task is who writes to a file, as far as an entry tells.
+// Task is the task that writes to a file, as far as an entry records it.
 type Task struct {
 	PID, TGID int32
 	CPU       int
 	Comm      func() string
 }
 
-// TaskCPU is the vCPU of who writes, by the context of the write.
+// TaskCPU returns the vCPU of the task whose write has the context ctx.
 func (a *Array) TaskCPU(ctx context.Context) int {
 	f := a.tracer.conf.TaskCPU
 	if f == nil {
@@ -65,17 +65,16 @@ func (a *Array) TaskCPU(ctx context.Context) int {
 	return min(f(ctx), a.buffer.CPUs()-1)
 }
 
-// markerMax is TRACE_BUF_SIZE: what one write to trace_marker or trace_marker_raw
-// gives to the buffer; rawMax is RAW_DATA_MAX_SIZE: beyond that a raw one is
-// refused.
+// markerMax is TRACE_BUF_SIZE: how many bytes one write to trace_marker or
+// trace_marker_raw records; rawMax is RAW_DATA_MAX_SIZE: larger raw writes are refused.
 const (
 	markerMax = 1024
 	rawMax    = 3 * 1024
-	rawMin    = 13 // bytes that an entry always has room for
+	rawMin    = 13 // bytes that every entry has room for
 )
 
-// markerMax is how long the data of such an entry may be, with head bytes before it:
-// of 6.1 usual, else what fits in an entry.
+// markerMax returns how long the data of such an entry may be after head bytes: usual
+// on 6.1, otherwise what fits in an entry.
 func (t *Tracer) markerMax(head, usual int) int {
 	if t.conf.LongMarkers {
 		return maxEntry - head
@@ -83,9 +82,9 @@ func (t *Tracer) markerMax(head, usual int) int {
 	return usual
 }
 
-// WriteMarker is tracing_mark_write: the text becomes an entry. What is beyond its room
-// (markerMax) is not taken. EINVAL: the option markers is off; EBADF: nothing is
-// recorded.
+// WriteMarker is tracing_mark_write: the text becomes an entry, cut to its maximum
+// (markerMax). It fails with EINVAL if the option markers is off, and with EBADF if
+// recording is off.
 func (a *Array) WriteMarker(task Task, data []byte) (int, error) {
 	if !a.has(optMarkers) {
 		return 0, fmt.Errorf("markers are off: %w", syscall.EINVAL)
@@ -105,8 +104,9 @@ func (a *Array) WriteMarker(task Task, data []byte) (int, error) {
 	return len(data), nil
 }
 
-// WriteRawMarker is tracing_mark_raw_write: a number of 4 bytes and data. EINVAL:
-// fewer than 4 bytes or more than there is room for; else as WriteMarker.
+// WriteRawMarker is tracing_mark_raw_write: a number of 4 bytes and data. It fails with
+// EINVAL if there are fewer than 4 bytes or more than there is room for, and otherwise
+// as WriteMarker does.
 func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
 	if !a.has(optMarkers) || len(data) < 4 || len(data) > a.tracer.markerMax(12, rawMax) {
 		return 0, fmt.Errorf("a raw marker of %d bytes: %w", len(data), syscall.EINVAL)
@@ -140,18 +140,18 @@ func (a *Array) writeEntry(buffer *RingBuffer, task Task, id uint16, entry []byt
 	return nil
 }
 
-// markerName is the function of the kernel that the entries of trace_marker say
-// they come from.
+// markerName is the kernel function that the entries of trace_marker name as their
+// origin.
 const markerName = "tracing_mark_write"
 
-// snapshotIP is the address in entries that say why no snapshot was taken. They
-// come from a function that the guest does not have, snapshotName.
+// snapshotIP is the address in entries that say why no snapshot was taken. It stands
+// for a function that the guest does not have, snapshotName.
 const (
 	snapshotIP   = 1
 	snapshotName = "tracing_snapshot_instance_cond"
 )
 
-// markerIP is the address that they carry; 0 where the guest has no such function.
+// markerIP returns the address of markerName, or 0 if the guest has no such function.
 func (t *Tracer) markerIP() uint64 {
 	if syms := t.conf.Symbols.LookupName(markerName); len(syms) > 0 {
 		return syms[0].Addr + syms[0].Size - 1
@@ -159,7 +159,7 @@ func (t *Tracer) markerIP() uint64 {
 	return 0
 }
 
-// printClass is the event print: what trace_marker writes.
+// printClass is the class of the event print, which trace_marker writes.
 type printClass struct{ own }
 
 func (printClass) fields() []field {
@@ -191,7 +191,7 @@ func (printClass) raw(b, entry []byte) []byte {
 	return printClass{}.message(fmt.Appendf(b, "# %x ", binary.LittleEndian.Uint64(entry[8:])), entry)
 }
 
-// rawDataClass is the event raw_data: what trace_marker_raw writes.
+// rawDataClass is the class of the event raw_data, which trace_marker_raw writes.
 type rawDataClass struct{ own }
 
 func (rawDataClass) fields() []field {
@@ -210,16 +210,17 @@ func (rawDataClass) raw(b, entry []byte) []byte {
 	return append(b, '\n')
 }
 
-// stackClass is the events kernel_stack and user_stack: where a hit came from.
+// stackClass is the class of the events kernel_stack and user_stack: the stack trace of
+// a hit.
 type stackClass struct {
 	own
 	title string
-	first field // what stands before the addresses
+	first field // the field before the addresses
 	user  bool
 }
 
-// stackCallers is FTRACE_STACK_ENTRIES: what the format says of the number of
-// addresses. An entry of kernel_stack has as many as it needs.
+// stackCallers is FTRACE_STACK_ENTRIES: the number of addresses that the format file
+// declares. An entry of kernel_stack has as many as it needs.
 const stackCallers = 8
 
 func (c stackClass) fields() []field {
@@ -245,7 +246,7 @@ func (c stackClass) print(a *Array, b, entry []byte) []byte {
 		}
 		b = append(b, " => "...)
 		if c.user {
-			b = fmt.Appendf(b, " <%016x>\n", ip) // of which file is not known
+			b = fmt.Appendf(b, " <%016x>\n", ip) // the file it belongs to is not known
 			continue
 		}
 		b = append(a.appendSymbol(b, ip, a.has(optSymOffset)), '\n')

@@ -9,9 +9,9 @@ import (
 
 const eprobeGroup = "eprobes"
 
-// traceEprobe is trace_eprobe: an event that is hit when another one is, and takes
-// its arguments from that one's entry. It hangs on the other event as a trigger of
-// the global array.
+// traceEprobe is trace_eprobe: an event that is hit when another event is, and fetches
+// its arguments from that event's entry. It is attached to the other event as a trigger
+// of the global array.
 type traceEprobe struct {
 	*Event
 	tracer   *Tracer
@@ -27,11 +27,11 @@ var (
 	_ dynEvent   = (*traceEprobe)(nil)
 )
 
-// eprobeCommand is the kind of trigger that an eprobe is; no file shows it.
+// eprobeCommand is the trigger command of eprobes; no file shows it.
 var eprobeCommand = &triggerCommand{name: "eprobe", typ: triggerEprobe, needsEntry: true}
 
 // createEprobe is trace_eprobe_create: "e[:[GROUP/][EVENT]] GROUP.EVENT [ARG...] [if
-// FILTER]". False: the line is no such definition. The caller holds mu.
+// FILTER]". It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createEprobe(line string) (bool, error) {
 	argv := argvSplit(line)
 	if argv[0][0] != 'e' || len(argv) < 2 {
@@ -64,8 +64,7 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 	return true, t.addEprobe(ep, eventName{group, name}, eventName{attachedGroup, attachedName}, argv, fail)
 }
 
-// addEprobe is the second half of trace_eprobe_create, once it is known what is
-// attached to what.
+// addEprobe is the second half of trace_eprobe_create, after both names are known.
 func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []string, fail func(*definitionError) error) error {
 	ep.attached = t.attachable(attached)
 	if ep.attached == nil {
@@ -105,8 +104,8 @@ func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []str
 	return nil
 }
 
-// attachable is find_and_get_event: neither kprobes, uprobes nor eprobes can be
-// attached to, nor the events of group ftrace.
+// attachable is find_and_get_event: an eprobe cannot be attached to kprobes, uprobes,
+// eprobes and the events of group ftrace.
 func (t *Tracer) attachable(name eventName) *Event {
 	e := t.namesInUse[name]
 	if e == nil || e.Internal {
@@ -134,8 +133,8 @@ func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*definit
 	return nil
 }
 
-// resolveField is trace_eprobe_tp_arg_update: it looks up the field that the
-// argument begins with.
+// resolveField is trace_eprobe_tp_arg_update: it looks up the field that the argument
+// starts with.
 func (c *fetchCode) resolveField(fields map[string]*eventField) *argError {
 	if c.source != fetchField {
 		return nil
@@ -152,13 +151,13 @@ func (c *fetchCode) resolveField(fields map[string]*eventField) *argError {
 	return nil
 }
 
-// line is one of dynamic_events.
+// line returns the eprobe's line of dynamic_events.
 func (ep *traceEprobe) line() string {
 	return fmt.Sprintf("e:%s/%s %s.%s%s\n", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name, definitions(ep.args))
 }
 
-// matches is eprobe_dyn_event_match: after the name may stand the attached event,
-// and the first of the arguments.
+// matches is eprobe_dyn_event_match: the attached event and the first arguments may
+// follow the name.
 func (ep *traceEprobe) matches(group, event string, argv []string) bool {
 	place := ep.attached.Group + "/" + ep.attached.Name
 	if dot := ep.attached.Group + "." + ep.attached.Name; len(argv) > 0 && argv[0] == dot {
@@ -176,7 +175,7 @@ func (ep *traceEprobe) release() error {
 	return nil
 }
 
-// eprobeClass is a traceEprobe's eventClass.
+// eprobeClass is the eventClass of a traceEprobe.
 type eprobeClass struct{ *traceEprobe }
 
 func (c eprobeClass) fields() []field { return argFields(c.args, entryHeader) }
@@ -193,7 +192,7 @@ func (c eprobeClass) print(a *Array, b, entry []byte) []byte {
 	return append(a.tracer.appendArgs(b, entry, c.args, entryHeader), '\n')
 }
 
-// enable is enable_eprobe: the trigger on the attached event.
+// enable is enable_eprobe: it adds the trigger to the attached event.
 func (c eprobeClass) enable() error {
 	file := c.tracer.global.files[c.attached]
 	t := &trigger{command: eprobeCommand, file: file, filter: c.filter, eprobe: c.traceEprobe}
@@ -212,7 +211,8 @@ func (c eprobeClass) disable() {
 	}
 }
 
-// hit is __eprobe_trace_func, in atomic Go: s is the hit of the attached event.
+// hit is __eprobe_trace_func; s is the hit of the attached event. It runs in handler
+// context.
 func (ep *traceEprobe) hit(s *filterSubject) {
 	if s.trap == nil {
 		return
@@ -229,7 +229,7 @@ func (ep *traceEprobe) hit(s *filterSubject) {
 	}
 }
 
-// hasField says whether an eprobe's $NAME means something.
+// hasField says whether the $NAME of an eprobe is a field of its event.
 func (d *definition) hasField(name string) bool {
 	c := fetchCode{source: fetchField, symbol: name}
 	return c.resolveField(d.fields) == nil

@@ -10,38 +10,38 @@ import (
 
 type eventName struct{ group, name string }
 
-// Event is trace_event_call: what all arrays share of an event. What is exported
-// does not change.
+// Event is trace_event_call: the part of an event that all arrays share. The exported
+// fields never change.
 type Event struct {
 	Group, Name string
 	ID          uint16 // common_type of its entries
-	Gen         uint64 // differs between events of the same name, one after the other
-	Hidden      bool   // it has no directory, since its name is that of a file there
+	Gen         uint64 // differs between successive events of the same name
+	Hidden      bool   // it has no directory, because a file has its name
 	Internal    bool   // TRACE_EVENT_FL_IGNORE_ENABLE: it can be neither enabled nor filtered (those of group ftrace)
 
 	tracer *Tracer
 	class  eventClass
 	fields []field                      // those of the class
-	size   int                          // bytes that an entry has at least
-	files  atomic.Pointer[[]*EventFile] // those that are on; replaced under Tracer.mu
+	size   int                          // minimum size of an entry, bytes
+	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
 	gone   atomic.Bool
 
-	eprobes int // that are attached to it; guarded by Tracer.mu
+	eprobes int // number of eprobes attached to it; guarded by Tracer.mu
 }
 
 // eventClass is what differs between kinds of events: trace_event_class and
 // trace_event_functions.
 type eventClass interface {
-	// fields are the members of an entry after commonFields. It is asked once.
+	// fields returns the members of an entry after commonFields. It is called once.
 	fields() []field
-	// printFmt is what the file format says after "print fmt: ".
+	// printFmt returns what the file format shows after "print fmt: ".
 	printFmt() string
-	// print appends what a line of a's trace says after the time, with its end.
-	// The entry is at least as long as its fields say; all else in it may be
-	// anything.
+	// print appends the part of a line of a's trace that follows the time, with its
+	// newline. The entry is at least as long as its fields say; its contents are not to
+	// be trusted otherwise.
 	print(a *Array, b, entry []byte) []byte
-	// enable is called when the first EventFile wants hits, disable when none does
-	// any more; Tracer.mu is held. disable need not wait for handlers.
+	// enable is called when the first EventFile is enabled, disable when the last one
+	// is disabled; Tracer.mu is held. disable need not wait for handlers.
 	enable() error
 	disable()
 }
@@ -55,58 +55,59 @@ type EventFile struct {
 	triggers atomic.Pointer[fileTriggers]
 
 	// Guarded by Tracer.mu.
-	softRefs   int // who needs the event on but not recorded
+	softRefs   int // sm_ref: users that need the hits but no records
 	wasEnabled bool
 }
 
 // Bits of EventFile.flags.
 const (
-	fileEnabled      = 1 << iota // hits come
-	fileSoftMode                 // somebody besides the file enable wants them
-	fileSoftDisabled             // they are not to be recorded
+	fileEnabled      = 1 << iota // the event is on
+	fileSoftMode                 // a trigger or command needs the hits
+	fileSoftDisabled             // hits are not recorded
 )
 
 // Subsystem is a directory below events of one array.
 type Subsystem struct {
 	Name   string
 	Gen    uint64
-	Hidden bool         // it has no directory, since its name is that of a file there
+	Hidden bool         // it has no directory, because a file has its name
 	Events []*EventFile // the oldest first
 }
 
-// subsystem is event_subsystem: it lives as long as it has events.
+// subsystem is event_subsystem: it exists as long as it has events.
 type subsystem struct {
 	gen    uint64
 	hidden bool
 	events []*Event
 }
 
-// What Linux has as files in events and in a directory there: an event or group
+// The names of files in events and in the directory of a subsystem. An event or group
 // of such a name works, but gets no directory.
 var (
 	eventsFiles = [...]string{"enable", "header_event", "header_page"}
 	systemFiles = [...]string{"enable", "filter"}
 )
 
-// eventTable finds events by number for the readers of the buffer, which take
-// no lock: it is replaced whole.
+// eventTable finds events by ID for the readers of the buffer, which take no lock,
+// because every change replaces the table.
 type eventTable map[uint16]*Event
 
-// Enabled says whether hits of the event come to this array, if only softly.
+// Enabled says whether hits of the event come to this array, even if it does not record
+// them.
 func (f *EventFile) Enabled() bool { return f.flags.Load()&fileEnabled != 0 }
 
-// wanted says whether the event is on in any array, if only softly.
+// wanted says whether the event is on in any array, even if none records it.
 func (e *Event) wanted() bool {
 	files := e.files.Load()
 	return files != nil && len(*files) > 0
 }
 
-// named says whether e has this group and name; "" stands for any.
+// named says whether e has this group and name; "" matches any.
 func (e *Event) named(group, name string) bool {
 	return (group == "" || e.Group == group) && (name == "" || e.Name == name)
 }
 
-// busy is EBUSY while hits of e are wanted.
+// busy returns EBUSY while e is on in any array.
 func (e *Event) busy() error {
 	if e.wanted() {
 		return e.busyError()
@@ -118,9 +119,9 @@ func (e *Event) busyError() error {
 	return fmt.Errorf("%s/%s is enabled: %w", e.Group, e.Name, syscall.EBUSY)
 }
 
-// newEvent is trace_add_event_call: it gives the event a number, unless id is
-// one, and in each array a file. The class must not be called before. nil: no
-// number is left. The caller holds mu.
+// newEvent is trace_add_event_call: it creates the event with an ID (id, or a new one
+// if that is 0) and its file in each array. The class must not be called before. It
+// returns nil if no ID is left. The caller holds mu.
 func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Event {
 	if id == 0 {
 		var ok bool
@@ -162,8 +163,8 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	return e
 }
 
-// newEventType is the number of a new event: the next one, and once all were
-// used the lowest that is free.
+// newEventType returns the ID of a new event: the next one, or the lowest free one
+// after all have been used.
 func (t *Tracer) newEventType() (uint16, bool) {
 	if t.nextType <= maxEventType && !t.conf.ReuseIDs {
 		t.nextType++
@@ -178,7 +179,7 @@ func (t *Tracer) newEventType() (uint16, bool) {
 	return 0, false
 }
 
-// forgetEvent is trace_remove_event_call, of an event that no array wants.
+// forgetEvent is trace_remove_event_call for an event that is off in all arrays.
 func (t *Tracer) forgetEvent(e *Event) {
 	e.gone.Store(true)
 	delete(t.namesInUse, eventName{e.Group, e.Name})
@@ -196,7 +197,7 @@ func (t *Tracer) forgetEvent(e *Event) {
 	t.publish()
 }
 
-// publish gives readers the events as they are now.
+// publish makes the current events visible to readers.
 func (t *Tracer) publish() {
 	table := eventTable{}
 	for _, s := range t.subsystems {
@@ -223,10 +224,10 @@ func (a *Array) publish() {
 	a.systems.Store(&systems)
 }
 
-// Subsystems is the directories below events, the oldest first.
+// Subsystems returns the directories below events, the oldest first.
 func (a *Array) Subsystems() []Subsystem { return *a.systems.Load() }
 
-// newestFirst is all events in the kernel's order.
+// newestFirst returns all events in the kernel's order.
 func (a *Array) newestFirst() []*EventFile {
 	var all []*EventFile
 	for _, s := range a.Subsystems() {
@@ -236,12 +237,12 @@ func (a *Array) newestFirst() []*EventFile {
 	return slices.DeleteFunc(all, func(f *EventFile) bool { return f.Internal })
 }
 
-// AvailableEvents is the lines of the file of that name, the newest event first.
+// AvailableEvents returns the lines of available_events, the newest event first.
 func (a *Array) AvailableEvents() []string {
 	return eventLines(a.newestFirst(), func(*EventFile) bool { return true })
 }
 
-// SetEvents is the lines of set_event: the events that are enabled.
+// SetEvents returns the lines of set_event: the enabled events.
 func (a *Array) SetEvents() []string {
 	return eventLines(a.newestFirst(), (*EventFile).Enabled)
 }
@@ -256,8 +257,8 @@ func eventLines(events []*EventFile, want func(*EventFile) bool) []string {
 	return lines
 }
 
-// EnableText is the text of the event's file enable: 0 or 1, and "*" where
-// triggers have a say. ENODEV: the event is gone.
+// EnableText returns the text of the event's file enable: 0 or 1, and "*" if triggers
+// need the event. It fails with ENODEV if the event is gone.
 func (f *EventFile) EnableText() (string, error) {
 	if f.gone.Load() {
 		return "", f.goneError()
@@ -276,7 +277,7 @@ func (e *Event) goneError() error {
 	return fmt.Errorf("%s/%s is gone: %w", e.Group, e.Name, syscall.ENODEV)
 }
 
-// enableText is 1, 0, or X where some events are on and some off.
+// enableText returns 1, 0, or X if some events are on and some are off.
 func enableText(on []bool) string {
 	switch {
 	case !slices.Contains(on, true):
@@ -287,8 +288,8 @@ func enableText(on []bool) string {
 	return "X\n"
 }
 
-// Enable takes a write to the event's file enable: 0 or 1. EINVAL: anything
-// else; ENODEV: the event is gone.
+// Enable handles a write to the event's file enable: 0 or 1. It fails with EINVAL for
+// anything else, and with ENODEV if the event is gone.
 func (f *EventFile) Enable(data []byte) error {
 	on, err := enableValue(data)
 	if err != nil {
@@ -311,8 +312,8 @@ func enableValue(data []byte) (bool, error) {
 	return v == 1, err
 }
 
-// set is ftrace_event_enable_disable: it begins or ends the recording of hits. An
-// event that somebody needs softly stays on when it ends. The caller holds mu.
+// set is ftrace_event_enable_disable: it starts or stops the recording of hits. An
+// event that is in soft mode stays on when recording stops. The caller holds mu.
 func (f *EventFile) set(on bool) error {
 	soft := f.flags.Load()&fileSoftMode != 0
 	switch {
@@ -328,9 +329,9 @@ func (f *EventFile) set(on bool) error {
 	return nil
 }
 
-// setSoft is __ftrace_event_enable_disable with soft_disable: a trigger needs the
-// event's hits, or no longer does. They are recorded only if the file enable says
-// so. The caller holds mu.
+// setSoft is __ftrace_event_enable_disable with soft_disable: a trigger starts or stops
+// needing the event's hits. They are recorded only if the file enable says so. The
+// caller holds mu.
 func (f *EventFile) setSoft(on bool) error {
 	if !on {
 		if f.softRefs--; f.softRefs > 0 {
@@ -353,7 +354,7 @@ func (f *EventFile) setSoft(on bool) error {
 	return f.start()
 }
 
-// start has hits come to the file.
+// start turns the event on for the file.
 func (f *EventFile) start() error {
 	if f.flags.Load()&fileEnabled != 0 {
 		return nil
@@ -374,7 +375,7 @@ func (f *EventFile) start() error {
 	return nil
 }
 
-// stop ends it; when it returns no hit is under way to the file.
+// stop turns it off; when it returns, no handler is using the file.
 func (f *EventFile) stop() {
 	if f.flags.Load()&fileEnabled == 0 {
 		return
@@ -388,7 +389,7 @@ func (f *EventFile) stop() {
 	f.tracer.conf.Machine.SynchronizeRCU()
 }
 
-// updateSaving notes whether names of tasks are being saved: tracing_start_cmdline_record.
+// updateSaving updates savesNames: tracing_start_cmdline_record.
 func (t *Tracer) updateSaving() {
 	saves := false
 	for _, a := range t.arrays {
@@ -406,7 +407,7 @@ func (f *EventFile) without(files []*EventFile) []*EventFile {
 	return slices.DeleteFunc(files, func(x *EventFile) bool { return x == f })
 }
 
-// change replaces the list that hits go through.
+// change replaces the list of enabled files.
 func (e *Event) change(do func([]*EventFile) []*EventFile) {
 	var files []*EventFile
 	if old := e.files.Load(); old != nil {
@@ -416,9 +417,13 @@ func (e *Event) change(do func([]*EventFile) []*EventFile) {
 	files = do(files)
 	e.files.Store(&files)
 	e.tracer.listening.Add(int64(len(files) - before))
+	if _, ok := e.class.(*kprobeEvent); !ok {
+		e.tracer.elsewhere.Add(int64(len(files) - before))
+	}
 }
 
-// SystemEnableText is the text of a subsystem's file enable. ENODEV: it is gone.
+// SystemEnableText returns the text of a subsystem's file enable. It fails with ENODEV
+// if the subsystem is gone.
 func (a *Array) SystemEnableText(name string) (string, error) {
 	var on []bool
 	found := false
@@ -434,12 +439,12 @@ func (a *Array) SystemEnableText(name string) (string, error) {
 	case !found:
 		return "", fmt.Errorf("subsystem %s is gone: %w", name, syscall.ENODEV)
 	case on == nil:
-		return "?\n", nil // group ftrace
+		return "?\n", nil // group ftrace has no events that can be enabled
 	}
 	return enableText(on), nil
 }
 
-// EnableSystem takes a write to a subsystem's file enable.
+// EnableSystem handles a write to a subsystem's file enable.
 func (a *Array) EnableSystem(name string, data []byte) error {
 	on, err := enableValue(data)
 	if err != nil {
@@ -451,9 +456,9 @@ func (a *Array) EnableSystem(name string, data []byte) error {
 	return a.setEvents("", name, "", on)
 }
 
-// EnableAllText is the text of events/enable. Linux counts its static events
-// there: in a kernel without tracepoints they stand in it as one event that only
-// events/enable and set_event's ":" switch.
+// EnableAllText returns the text of events/enable. Linux counts its static events
+// there. In a kernel without tracepoints, one imaginary event stands for them, which
+// only events/enable and the ":" of set_event switch.
 func (a *Array) EnableAllText() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -467,7 +472,7 @@ func (a *Array) EnableAllText() string {
 	return enableText(on)
 }
 
-// EnableAll takes a write to events/enable.
+// EnableAll handles a write to events/enable.
 func (a *Array) EnableAll(data []byte) error {
 	on, err := enableValue(data)
 	if err != nil {
@@ -487,16 +492,16 @@ func (a *Array) setAll(on bool) error {
 	return nil
 }
 
-// ClearSetEvent disables all events: opening set_event with O_TRUNC does so.
+// ClearSetEvent disables all events, as an open of set_event with O_TRUNC does.
 func (a *Array) ClearSetEvent() {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	_ = a.setAll(false)
 }
 
-// WriteSetEvent takes the first word of a write to set_event, and says how much
-// of the write that was: "EVENT", "GROUP", "GROUP:EVENT", "GROUP:", "*:EVENT",
-// with "!" in front to disable. EINVAL: the word fits no event.
+// WriteSetEvent handles the first word of a write to set_event and returns how many
+// bytes it consumed: "EVENT", "GROUP", "GROUP:EVENT", "GROUP:" or "*:EVENT", with "!"
+// in front to disable. It fails with EINVAL if the word matches no event.
 func (a *Array) WriteSetEvent(data []byte) (int, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -536,9 +541,9 @@ func (a *Array) setNamed(name string, on bool) error {
 	return a.setEvents("", group, event, on)
 }
 
-// setEvents is __ftrace_set_clr_event: either names an event or a group, ""
-// stands for any. EINVAL: none fits. All that fit are tried; the first error is
-// returned.
+// setEvents is __ftrace_set_clr_event: either names an event or a group, and "" matches
+// any. It fails with EINVAL if nothing matches. It tries all that match and returns the
+// first error.
 func (a *Array) setEvents(either, group, event string, on bool) error {
 	result := fmt.Errorf("no such event: %w", syscall.EINVAL)
 	found := false
@@ -556,7 +561,8 @@ func (a *Array) setEvents(either, group, event string, on bool) error {
 	return result
 }
 
-// Format is the text of the event's file format. ENODEV: the event is gone.
+// Format returns the text of the event's file format. It fails with ENODEV if the event
+// is gone.
 func (e *Event) Format() (string, error) {
 	if e.gone.Load() {
 		return "", e.goneError()
@@ -585,7 +591,7 @@ type field struct {
 	signed       bool
 }
 
-// plainChar says whether it is a char, or an array of them.
+// plainChar says whether the field is a char or an array of them.
 func (f field) plainChar() bool {
 	return strings.HasPrefix(f.decl, "char ") || strings.HasPrefix(f.decl, "__data_loc char[] ")
 }
@@ -615,7 +621,8 @@ var commonFields = [...]field{
 	{"int common_pid", 4, 4, true},
 }
 
-// IDText is the text of the event's file id. ENODEV: the event is gone.
+// IDText returns the text of the event's file id. It fails with ENODEV if the event is
+// gone.
 func (e *Event) IDText() (string, error) {
 	if e.gone.Load() {
 		return "", e.goneError()

@@ -12,17 +12,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// eventFilter is event_filter: the text of an event's file filter and, unless
-// the text was refused, what its entries are held against.
+// eventFilter is event_filter: the text of an event's file filter and, unless the text
+// was refused, the parsed filter.
 type eventFilter struct {
 	text string
-	root *filterNode // nil: all entries pass
+	root *filterNode // nil lets all entries pass
 }
 
-// filterNode is an operator of a filter (&&, ||) with its operands, or a
-// predicate.
+// filterNode is an operator of a filter (&& or ||) with its operands, or a predicate.
 type filterNode struct {
-	op       byte // '&', '|', or 0: a predicate
+	op       byte // '&', '|', or 0 for a predicate
 	not      bool
 	operands []*filterNode
 	pred     predicate
@@ -36,8 +35,8 @@ type predicate struct {
 	match stringMatch
 }
 
-// filterField is a field that a filter may name: a member of the entry, or the
-// vCPU or the task's name at the hit.
+// filterField is a field that a filter may name: a member of the entry, or the CPU or
+// the task's name at the hit.
 type filterField struct {
 	kind   fieldKind
 	offset int
@@ -54,14 +53,14 @@ const (
 	textField  // a __data_loc
 	charField  // a char NAME[SIZE]
 	ptrField   // a const char *
-	arrayField // which the kernel compares with nothing
+	arrayField // any other array, which the kernel cannot compare
 )
 
 func (f *filterField) isText() bool {
 	return f.kind == commField || f.kind == textField || f.kind == charField || f.kind == ptrField
 }
 
-// stringMatch is struct regex: how a name is compared.
+// stringMatch is struct regex: a pattern for strings.
 type stringMatch struct {
 	kind    matchKind
 	pattern string
@@ -78,26 +77,26 @@ const (
 	matchGlob
 )
 
-// filterSubject is what a filter is held against.
+// filterSubject is the hit that a filter is applied to.
 type filterSubject struct {
 	entry []byte
 	cpu   int
 	comm  *comm
 
-	// What triggers take besides.
+	// For triggers.
 	trap          *abi.Trap
 	time          int64 // of the array's clock
 	inNanoseconds bool
-	pointed       *[maxPointed]byte // room for a string that an entry points to
+	pointed       *[maxPointed]byte // buffer for a string that an entry points to
 }
 
-// maxPointed is how much of such a string is looked at, bytes.
+// maxPointed is how many bytes of such a string are compared.
 const maxPointed = 256
 
-// pid is the task of the hit.
+// pid returns the task of the hit.
 func (s *filterSubject) pid() int32 { return int32(binary.LittleEndian.Uint32(s.entry[4:])) }
 
-// passes says whether an entry may be recorded, in atomic Go.
+// passes says whether an entry may be recorded. It runs in handler context.
 func (f *eventFilter) passes(s *filterSubject) bool {
 	return f == nil || f.root == nil || f.root.holds(s)
 }
@@ -132,7 +131,7 @@ func (p *predicate) holds(s *filterSubject) bool {
 		return p.match.matches(text) == (p.op != "!=")
 	case charField:
 		room := s.entry[p.field.offset:]
-		if p.field.size > 0 { // 0: all that is there
+		if p.field.size > 0 { // 0 means the whole string
 			room = room[:min(p.field.size, len(room))]
 		}
 		return p.match.matches(room) == (p.op != "!=")
@@ -151,15 +150,15 @@ func (p *predicate) holds(s *filterSubject) bool {
 	return compareUnsigned(v, p.op, want)
 }
 
-// holdsPointed is filter_pred_pchar: the field is the address of a string of the
-// kernel. What cannot be read fits nothing.
+// holdsPointed is filter_pred_pchar: the field is the address of a kernel string. A
+// string that cannot be read matches nothing.
 func (p *predicate) holdsPointed(s *filterSubject) bool {
 	if s.trap == nil || s.pointed == nil {
 		return false
 	}
 	b := s.pointed
 	addr := p.field.load(s.entry)
-	if addr>>47 == 0 || !readString(s.trap.Mem, addr, b[:]) { // of a user's string the type would say so
+	if addr>>47 == 0 || !readString(s.trap.Mem, addr, b[:]) { // user strings have a type of their own
 		return false
 	}
 	n := bytes.IndexByte(b[:], 0)
@@ -169,14 +168,15 @@ func (p *predicate) holdsPointed(s *filterSubject) bool {
 	return p.match.matches(b[:n]) == (p.op != "!=")
 }
 
-// load reads the field of an entry, extended to 64 bits.
+// load returns the field of an entry, extended to 64 bits.
 func (f *filterField) load(entry []byte) uint64 {
 	var b [8]byte
 	copy(b[:f.size], entry[f.offset:])
 	return f.extend(binary.LittleEndian.Uint64(b[:]))
 }
 
-// extend cuts v to the field's size and extends it as the field's type does.
+// extend truncates v to the field's size and extends it according to the field's
+// signedness.
 func (f *filterField) extend(v uint64) uint64 {
 	shift := 64 - 8*f.size
 	if f.signed {
@@ -219,9 +219,9 @@ func compareUnsigned(v uint64, op string, want uint64) bool {
 	return false
 }
 
-// matches holds a text against the pattern; room is the bytes that it may
-// have. As in the kernel, a pattern for the end is held against the end of the
-// room, not of the text: of a task's name that is 15 bytes.
+// matches compares the text in room with the pattern; room is the whole array, not only
+// the text. As in the kernel, a pattern for the end is compared with the end of the
+// array, not of the text: for a task's name these are bytes up to the 15th.
 func (m *stringMatch) matches(room []byte) bool {
 	text := room
 	if i := bytes.IndexByte(text, 0); i >= 0 {
@@ -251,7 +251,8 @@ func (m *stringMatch) holds(name, room []byte) bool {
 	return string(name) == m.pattern
 }
 
-// newStringMatch is filter_parse_regex: which kind of pattern a "~" has.
+// newStringMatch is filter_parse_regex: it determines the kind of the pattern after
+// "~".
 func newStringMatch(pattern string) stringMatch {
 	m := stringMatch{}
 	pattern, m.not = strings.CutPrefix(pattern, "!")
@@ -271,9 +272,9 @@ func newStringMatch(pattern string) stringMatch {
 	return m
 }
 
-// globMatch is glob_match: "*" any text, "?" any byte, "[a-z]" and "[!a-z]" one
-// of a set, "\" the next byte itself. A "*" need only ever be tried again at the
-// last one.
+// globMatch is glob_match: "*" matches any text, "?" any byte, "[a-z]" and "[!a-z]" one
+// byte in or not in a set, and "\" takes the next byte literally. After a mismatch,
+// only the last "*" needs to be tried again.
 func globMatch(pattern string, s []byte) bool {
 	star, resume := -1, 0
 	for p, i := 0, 0; ; {
@@ -299,8 +300,8 @@ func globMatch(pattern string, s []byte) bool {
 	}
 }
 
-// globByte holds one byte against what the pattern begins with, and says how
-// much of the pattern that was.
+// globByte compares one byte with the start of the pattern and returns the length of
+// that part of the pattern.
 func globByte(pattern string, c byte) (n int, ok bool) {
 	switch pattern[0] {
 	case '?':
@@ -317,7 +318,8 @@ func globByte(pattern string, c byte) (n int, ok bool) {
 	return 1, pattern[0] == c
 }
 
-// globSet is a set in brackets; one that is not closed is no set.
+// globSet compares c with a set in brackets; valid is false if the bracket is not
+// closed.
 func globSet(pattern string, c byte) (n int, ok, valid bool) {
 	i := 1
 	not := i < len(pattern) && pattern[i] == '!'
@@ -339,9 +341,9 @@ func globSet(pattern string, c byte) (n int, ok, valid bool) {
 	return 0, false, false
 }
 
-// filterError is why a filter's text is refused: what the file then says, at
-// which column, and the errno. The kernel gives back the numbers of its own
-// enumeration as errnos for some of them.
+// filterError says why a filter was refused: the text and the column that the file then
+// shows, and the errno. For some errors the kernel returns values of its own
+// enumeration as errnos.
 type filterError struct {
 	text  string
 	pos   int
@@ -351,10 +353,10 @@ type filterError struct {
 func (e *filterError) Error() string { return fmt.Sprintf("%s at %d: %v", e.text, e.pos, e.errno) }
 func (e *filterError) Unwrap() error { return e.errno }
 
-// errorOnly is a refusal that the kernel gives no reason for.
+// errorOnly is the text of a refusal for which the kernel gives no reason.
 const errorOnly = "Error"
 
-// show is append_filter_err: the text of the file filter after a refusal.
+// show is append_filter_err: it returns the text of the file filter after a refusal.
 func (e *filterError) show(text string) string {
 	if e.text == errorOnly {
 		return text + "\nError: (0)\n"
@@ -362,7 +364,7 @@ func (e *filterError) show(text string) string {
 	return fmt.Sprintf("%s\n%s^\nparse_error: %s\n", text, strings.Repeat(" ", min(e.pos, len(text))), e.text)
 }
 
-// maxOperand is MAX_FILTER_STR_VAL, maxNumber the room for a number's digits.
+// maxOperand is MAX_FILTER_STR_VAL; maxNumber is the limit for the digits of a number.
 const (
 	maxOperand = 256
 	maxNumber  = 24
@@ -389,8 +391,8 @@ func parseFilter(text string, fields map[string]filterField) (*filterNode, *filt
 	return n, nil
 }
 
-// checkParens is calc_stack: quotes and parentheses come in pairs, and there is
-// something between them. Its errnos are -1, -2, -3 read as such.
+// checkParens is calc_stack: quotes and parentheses must be balanced and not empty. The
+// kernel returns its results -1, -2 and -3 as errnos.
 func checkParens(text string) *filterError {
 	var open []int
 	quote, something := -1, false
@@ -424,16 +426,16 @@ func checkParens(text string) *filterError {
 	return nil
 }
 
-// filterParser is predicate_parse and parse_pred over a text whose parentheses
-// match. Parentheses may be nested as deep as a text of one page allows.
+// filterParser is predicate_parse and parse_pred over a text whose parentheses are
+// balanced. The size of a page limits their nesting.
 type filterParser struct {
 	text   string
 	fields map[string]filterField
 	pos    int
-	terms  int // predicates so far
+	terms  int // number of predicates so far
 }
 
-// peek skips blanks and gives the next byte, 0 at the end.
+// peek skips blanks and returns the next byte, or 0 at the end.
 func (p *filterParser) peek() byte {
 	for p.pos < len(p.text) && isSpace(p.text[p.pos]) {
 		p.pos++
@@ -448,7 +450,7 @@ func (p *filterParser) at(i int) byte {
 	return 0
 }
 
-// operator takes "&&" or "||".
+// operator consumes "&&" or "||" and says whether it did.
 func (p *filterParser) operator(c byte) bool {
 	if p.peek() != c || p.at(p.pos+1) != c {
 		return false
@@ -461,8 +463,8 @@ func (p *filterParser) parseOr() (*filterNode, *filterError) { return p.parseLis
 
 func (p *filterParser) parseAnd() (*filterNode, *filterError) { return p.parseList('&', p.parseTerm) }
 
-// parseList parses operands between operators. A text that ends with an operator
-// means nothing (6.1.192 says so; 6.1.176 let it pass).
+// parseList parses operands between operators. A text must not end with an operator
+// (6.1.192 refuses it; 6.1.176 accepted it).
 func (p *filterParser) parseList(op byte, operand func() (*filterNode, *filterError)) (*filterNode, *filterError) {
 	list := &filterNode{op: op}
 	for {
@@ -489,7 +491,8 @@ func (p *filterParser) parseList(op byte, operand func() (*filterNode, *filterEr
 	return list, nil
 }
 
-// parseTerm parses "!"s and a predicate or a group; nil at the end of the text.
+// parseTerm parses any "!" and then a predicate or a group. It returns nil at the end
+// of the text.
 func (p *filterParser) parseTerm() (*filterNode, *filterError) {
 	not := false
 	for p.peek() == '!' && p.at(p.pos+1) != '=' {
@@ -507,7 +510,8 @@ func (p *filterParser) parseTerm() (*filterNode, *filterError) {
 	return n, p.checkEnd()
 }
 
-// checkEnd: after an operand come an operator, a closing parenthesis or the end.
+// checkEnd checks that an operator, a closing parenthesis or the end follows an
+// operand.
 func (p *filterParser) checkEnd() *filterError {
 	c := p.peek()
 	if c == 0 || c == ')' || (c == '&' || c == '|') && p.at(p.pos+1) == c {
@@ -530,7 +534,7 @@ func (p *filterParser) parseOperand() (*filterNode, *filterError) {
 	return n, err
 }
 
-// filterOps in the order in which they are tried.
+// filterOps are listed in the order in which they are tried.
 var filterOps = [...]string{"~", "!=", "==", "<=", "<", ">=", ">", "&"}
 
 // parsePredicate is parse_pred. Its columns count from 1.
@@ -570,7 +574,8 @@ func isWord(c byte) bool {
 	return isAlpha(c) || '0' <= c && c <= '9' || c == '_'
 }
 
-// parseString parses a value in quotes, which checkParens knows to be closed.
+// parseString parses a value in quotes; checkParens has checked that the quotes are
+// closed.
 func (p *filterParser) parseString(pred predicate, quote byte) (predicate, *filterError) {
 	start := p.pos
 	switch {
@@ -624,7 +629,7 @@ func (p *filterParser) parseNumber(pred predicate) (predicate, *filterError) {
 	return pred, nil
 }
 
-// filterFields is the fields that a filter of the event may name.
+// filterFields returns the fields that a filter of the event may name.
 func (e *Event) filterFields() map[string]filterField {
 	fields := map[string]filterField{
 		"CPU": {kind: cpuField, signed: true}, "cpu": {kind: cpuField, signed: true}, "common_cpu": {kind: cpuField, signed: true},
@@ -637,7 +642,7 @@ func (e *Event) filterFields() map[string]filterField {
 			kind = ptrField
 		case strings.HasPrefix(f.decl, "__data_loc ") && strings.Contains(f.decl, "char"):
 			kind = textField
-		case strings.HasPrefix(f.decl, "__data_loc "): // a stack's, or the like
+		case strings.HasPrefix(f.decl, "__data_loc "): // of a stack, for example
 		case strings.HasSuffix(name, "]"):
 			kind = arrayField
 			if strings.HasPrefix(strings.TrimPrefix(f.decl, "unsigned "), "char ") {
@@ -650,7 +655,8 @@ func (e *Event) filterFields() map[string]filterField {
 	return fields
 }
 
-// FilterText is the text of the event's file filter. ENODEV: the event is gone.
+// FilterText returns the text of the event's file filter. It fails with ENODEV if the
+// event is gone.
 func (f *EventFile) FilterText() (string, error) {
 	if f.gone.Load() {
 		return "", f.goneError()
@@ -661,9 +667,10 @@ func (f *EventFile) FilterText() (string, error) {
 	return "none\n", nil
 }
 
-// SetFilter takes a write to the event's file filter; "0" removes the filter.
-// A text that is refused is shown there with the reason, and all entries pass.
-// EINVAL: a page or more; ENODEV: the event is gone; and the parser's errnos.
+// SetFilter handles a write to the event's file filter; "0" removes the filter. If a
+// text is refused, the file shows it with the reason, and all entries pass. It fails
+// with EINVAL for a page or more, with ENODEV if the event is gone, and with the
+// parser's errnos.
 func (f *EventFile) SetFilter(data []byte) error {
 	text, err := filterText(data)
 	if err != nil {
@@ -687,7 +694,7 @@ func (f *EventFile) SetFilter(data []byte) error {
 	return nil
 }
 
-// filterText is what a write of a filter says, without the blanks at its end.
+// filterText returns the filter in a write, without trailing blanks.
 func filterText(data []byte) (string, error) {
 	if len(data) >= abi.PageSize {
 		return "", fmt.Errorf("a filter of %d bytes: %w", len(data), syscall.EINVAL)
@@ -704,14 +711,15 @@ func (f *EventFile) refuseFilter(text string, err *filterError) {
 	f.filter.Store(&eventFilter{text: err.show(text)})
 }
 
-// systemFilterText is what a group's file filter always shows.
+// systemFilterText is the constant text of a subsystem's file filter.
 const systemFilterText = `### global filter ###
 # Use this to set filters for multiple events.
 # Only events with the given fields will be affected.
 # If no events are modified, an error message will be displayed here
 `
 
-// SystemFilterText is the text of a subsystem's file filter. ENODEV: it is gone.
+// SystemFilterText returns the text of a subsystem's file filter. It fails with ENODEV
+// if the subsystem is gone.
 func (a *Array) SystemFilterText(name string) (string, error) {
 	if _, err := a.SystemEnableText(name); err != nil {
 		return "", err
@@ -719,9 +727,10 @@ func (a *Array) SystemFilterText(name string) (string, error) {
 	return systemFilterText, nil
 }
 
-// SetSystemFilter takes a write to a subsystem's file filter: it goes to each
-// event. Those that it does not fit show so; the write succeeds all the same.
-// EINVAL: a page or more; ENODEV: the subsystem is gone.
+// SetSystemFilter handles a write to a subsystem's file filter, which sets the filter
+// of each event. The files of events that refuse it show the reason; the write succeeds
+// nevertheless. It fails with EINVAL for a page or more, and with ENODEV if the
+// subsystem is gone.
 func (a *Array) SetSystemFilter(name string, data []byte) error {
 	text, err := filterText(data)
 	if err != nil {

@@ -63,7 +63,7 @@ func TestFilterErrorLog(t *testing.T) {
 	}
 }
 
-// TestFilterHits: the first rows are what Linux let through and what not.
+// TestFilterHits: the first rows were recorded on Linux.
 func TestFilterHits(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:o vfs_open")

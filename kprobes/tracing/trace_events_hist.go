@@ -11,7 +11,7 @@ import (
 
 // Limits of a histogram.
 const (
-	histValsMax   = 3 // TRACING_MAP_VALS_MAX: hitcount is one of them
+	histValsMax   = 3 // TRACING_MAP_VALS_MAX, including hitcount
 	histKeysMax   = 3
 	histVarsMax   = 16
 	histSortMax   = 2
@@ -25,13 +25,14 @@ const (
 	histOpsMax    = 3  // operators of an expression
 )
 
-// histStackType is the type of a stack, and histCommonStack the name of that of a hit.
+// histStackType is the type of a stack trace; histCommonStack is the field name of a
+// hit's own.
 const (
 	histStackType   = "unsigned long[]"
 	histCommonStack = "common_stacktrace"
 )
 
-// What error_log says of a hist trigger that is refused.
+// The error_log texts for hist triggers that are refused.
 const (
 	histErrDuplicateVar   = "Variable already defined"
 	histErrVarNotUnique   = "Variable name not unique, need to use fully qualified name (subsys.event.var) for variable"
@@ -86,7 +87,7 @@ const (
 	histGraph
 )
 
-// histModifiers in the order in which a field shows them.
+// histModifiers are listed in the order in which a field shows them.
 var histModifiers = [...]struct {
 	flag histFlags
 	name string
@@ -104,7 +105,7 @@ var histModifiers = [...]struct {
 	{histGraph, "graph"},
 }
 
-// eventField is a member of an entry as a histogram or an eprobe takes it.
+// eventField is a member of an entry, as histograms and eprobes use it.
 type eventField struct {
 	name, typ    string
 	offset, size int
@@ -112,7 +113,7 @@ type eventField struct {
 	kind         fieldKind
 }
 
-// eventFields is the members of the event's entries by name.
+// eventFields returns the members of the event's entries by name.
 func (e *Event) eventFields() map[string]*eventField {
 	fields := map[string]*eventField{}
 	for _, f := range append(commonFields[:], e.fields...) {
@@ -138,48 +139,47 @@ func (e *Event) eventFields() map[string]*eventField {
 // isText says whether the member is a string.
 func (f *eventField) isText() bool { return f.kind == textField || f.kind == charField }
 
-// histField is hist_field: a key, a value, a variable, or what an expression is
-// made of.
+// histField is hist_field: a key, a value, a variable, or an operand of an expression.
 type histField struct {
 	flags  histFlags
-	event  *eventField // nil: it is no member of the entry
-	cpu    string      // the name that an older alias of common_cpu was given
+	event  *eventField // nil if it is not a member of the entry
+	cpu    string      // the alias that was written for common_cpu
 	name   string      // of an expression or a reference
 	typ    string
 	size   int
 	signed bool
-	offset int // of a key, in the element's key
+	offset int // of a key: its offset in the element's key
 
-	varName string // what is assigned to; only with histVar
+	varName string // the variable that is assigned; only with histVar
 	varIdx  int
-	textIdx int // of a variable that holds a string: which one of the element's
+	textIdx int // of a string variable: the index of its text in the element
 
 	op       byte // + - * / or '_': unary minus
 	operands [2]*histField
 	constant uint64
-	mult     uint64 // division by a constant: what is multiplied with instead; 0: divide
+	mult     uint64 // division by a constant is a multiplication by this; 0 if it is a real division
 	buckets  uint64
 
-	ref           *histData // of a reference: whose variable
+	ref           *histData // of a reference: the histogram that sets the variable
 	refVar        *histField
-	refIdx        int // in histData.refs
+	refIdx        int // index in histData.refs
 	once          bool
-	system, group string // as it was qualified
+	system, group string // qualifiers of the name
 }
 
-// histSortKey is one of the sort parameters.
+// histSortKey is a sort key.
 type histSortKey struct {
-	idx        int // in fields, with the variables left out
+	idx        int // index in fields without the variables
 	descending bool
 }
 
-// histData is hist_trigger_data: a hist trigger and, unless it shares that of
-// another of its name, its table.
+// histData is hist_trigger_data: a hist trigger and its table, unless it shares the
+// table of another trigger of its name.
 type histData struct {
 	file    *EventFile
 	attrs   histAttrs
 	fields  []*histField // hitcount, values, variables, keys
-	nVals   int          // without the keys
+	nVals   int          // number of fields before the keys
 	nVars   int
 	nTexts  int
 	keySize int
@@ -188,20 +188,20 @@ type histData struct {
 	actions []*histAction
 
 	fieldVars []fieldVar // set at each hit, for actions
-	saveVars  []fieldVar // set when an action says so
-	timed     bool       // it takes time stamps
+	saveVars  []fieldVar // set by save()
+	timed     bool       // it uses time stamps
 	usecs     bool
 	remove    bool
 
-	bytes      int        // of the table
-	snapshots  *Array     // whose snapshots its action takes; nil: it has no such action
-	fieldHists []*trigger // made on other events, for onmatch's parameters
+	bytes      int        // size of the table
+	snapshots  *Array     // the array whose snapshots its action takes, or nil
+	fieldHists []*trigger // created on other events for onmatch's parameters
 
 	table  *tracingMap
-	shared int // triggers that use it; guarded by Tracer.mu
+	shared int // number of triggers that use it; guarded by Tracer.mu
 }
 
-// stamps is how many histograms that take time stamps it is.
+// stamps returns how many users of time stamps the histogram counts as: 0 or 1.
 func (d *histData) stamps() int32 {
 	if d.timed {
 		return 1
@@ -217,26 +217,26 @@ type histAttrs struct {
 	actions                       []string
 	bits                          int
 	pause, cont, clear            bool
-	noHitcount                    bool // the table does not show it
+	noHitcount                    bool // the table does not show hitcount
 	vars                          []histAssignment
 }
 
-// histAssignment is a VAR=EXPRESSION.
+// histAssignment is VAR=EXPRESSION.
 type histAssignment struct{ name, expr string }
 
 // histParser parses one command.
 type histParser struct {
 	file    *EventFile
-	command string // as error_log shows it
+	command string // the command as error_log shows it
 	fields  map[string]*eventField
 	data    *histData
-	// reportTo is the file that error_log names: that of the command, also where it
-	// has made a trigger of another event.
+	// reportTo is the file whose error_log is written: that of the command, even while
+	// a trigger is created on another event.
 	reportTo *EventFile
 }
 
-// fail says in error_log what is wrong, with the caret at the first place where
-// the command has what was being looked at, and gives EINVAL.
+// fail adds an entry to error_log with the caret at the first occurrence of at in the
+// command, and returns EINVAL.
 func (p *histParser) fail(text, at string) error { return p.failWith(syscall.EINVAL, text, at) }
 
 func (p *histParser) failWith(errno syscall.Errno, text, at string) error {
@@ -245,7 +245,7 @@ func (p *histParser) failWith(errno syscall.Errno, text, at string) error {
 	return fmt.Errorf("%s: %s (%q): %w", p.command, text, at, errno)
 }
 
-// quiet is an error that error_log does not tell.
+// quiet returns an error that error_log does not report.
 func (p *histParser) quiet(errno syscall.Errno) error { return fmt.Errorf("%s: %w", p.command, errno) }
 
 // parseHistTrigger is event_hist_trigger_parse:
@@ -289,8 +289,7 @@ func (p *histParser) run(c *triggerCommand, args string, remove bool) error {
 	return p.add(t)
 }
 
-// splitHistFilter cuts the filter off: what follows the first "if" that stands
-// between blanks.
+// splitHistFilter splits off the filter: the text after the first "if" between blanks.
 func splitHistFilter(args string) (text, filter string, err error) {
 	for i := 0; ; {
 		n := strings.Index(args[i:], "if")
@@ -391,7 +390,7 @@ func (p *histParser) parse() error {
 	if d := p.data; d.attrs.noHitcount && d.nVals-d.nVars == 1 {
 		return p.failWith(syscall.ENOENT, histErrNoHitcount, "")
 	}
-	p.data.attrs.vars = nil // actions do not know them
+	p.data.attrs.vars = nil // actions do not see them
 	return nil
 }
 
@@ -413,7 +412,7 @@ func (p *histParser) parseVars() error {
 	return nil
 }
 
-// addVals is create_val_fields: hitcount comes first, whatever is said.
+// addVals is create_val_fields: hitcount always comes first.
 func (p *histParser) addVals() error {
 	d := p.data
 	d.fields = []*histField{{flags: histHitcount, typ: "u64", size: 8}}
@@ -439,7 +438,7 @@ func (p *histParser) addVals() error {
 	return nil
 }
 
-// notInVals are the modifiers that neither a value nor a variable may have.
+// notInVals returns the modifiers that neither a value nor a variable may have.
 func (t *Tracer) notInVals(flags histFlags) histFlags {
 	if flags&histVar != 0 {
 		return histPercent | histGraph | histBucket | histLog2
@@ -483,7 +482,8 @@ func (p *histParser) addVars() error {
 	return nil
 }
 
-// giveText gives a variable that holds a string or a stack one of the elements' texts.
+// giveText assigns one of the element's texts to a variable that holds a string or a
+// stack.
 func (d *histData) giveText(v *histField) {
 	if v.flags&histString != 0 || v.holdsStack() {
 		v.textIdx = d.nTexts
@@ -491,8 +491,8 @@ func (d *histData) giveText(v *histField) {
 	}
 }
 
-// leftmost is what the kernel's parser has left of an expression: it puts a NUL in
-// the place of each operator, so that a later "$VAR" stands for the first operand.
+// leftmost returns what the kernel's parser leaves of an expression: it replaces each
+// operator by a NUL, so that a later "$VAR" refers to the first operand.
 func leftmost(expr string) string {
 	for {
 		op, at := rootOperator(expr)
@@ -571,7 +571,7 @@ func (p *histParser) addSort() error {
 	return nil
 }
 
-// sortIndex finds a key or value by its name; -1: there is none.
+// sortIndex returns the index of a key or value by its name, or -1.
 func (d *histData) sortIndex(name string) int {
 	if name == "hitcount" {
 		return 0
@@ -589,7 +589,7 @@ func (d *histData) sortIndex(name string) int {
 	return -1
 }
 
-// sorted is the field of a sort key.
+// sorted returns the field of a sort key.
 func (d *histData) sorted(k histSortKey) *histField {
 	idx := 0
 	for _, f := range d.fields {
@@ -604,7 +604,7 @@ func (d *histData) sorted(k histSortKey) *histField {
 	return d.fields[0]
 }
 
-// findVar is the variable of that name that the trigger sets.
+// findVar returns the variable of that name that the trigger sets.
 func (d *histData) findVar(name string) *histField {
 	for _, f := range d.fields {
 		if f.flags&histVar != 0 && f.varName == name {
@@ -614,7 +614,8 @@ func (d *histData) findVar(name string) *histField {
 	return nil
 }
 
-// findVar is find_file_var: the variable that one of the file's triggers sets.
+// findVar is find_file_var: it returns the variable of that name that one of the file's
+// triggers sets.
 func (f *EventFile) findVar(name string) *histField {
 	for _, t := range f.triggerList() {
 		if t.hist != nil {
@@ -626,8 +627,8 @@ func (f *EventFile) findVar(name string) *histField {
 	return nil
 }
 
-// remove takes away the trigger that is like t. EBUSY: another one refers to a
-// variable of it.
+// remove removes the trigger that matches t. It fails with EBUSY if another trigger
+// refers to one of its variables.
 func (p *histParser) remove(t *trigger) error {
 	fits := func(x *trigger) bool { return x.hist != nil && x.likeHist(t, t.namedHist(), false) }
 	list := p.file.triggerList()
@@ -643,8 +644,8 @@ func (p *histParser) remove(t *trigger) error {
 	return nil
 }
 
-// referred is check_var_refs: whether a trigger of this array refers to one of
-// the variables.
+// referred is check_var_refs: whether a trigger of this array refers to one of the
+// variables.
 func (d *histData) referred() bool {
 	for _, f := range d.file.array.files {
 		for _, t := range f.triggerList() {
@@ -661,8 +662,8 @@ func (d *histData) referred() bool {
 	return false
 }
 
-// ClearTriggers removes the hist triggers: opening the file trigger with O_TRUNC
-// does so, unless one of them is referred to. The others stay.
+// ClearTriggers removes the hist triggers, as an open of the file trigger with O_TRUNC
+// does, unless another trigger refers to one of them. Other triggers stay.
 func (f *EventFile) ClearTriggers() {
 	f.tracer.mu.Lock()
 	defer f.tracer.mu.Unlock()
@@ -677,8 +678,8 @@ func (f *EventFile) ClearTriggers() {
 	}
 }
 
-// update is existing_hist_update_only: pause, cont and clear act on the trigger
-// that is like t.
+// update is existing_hist_update_only: pause, cont and clear act on the existing
+// trigger that matches t.
 func (p *histParser) update(t *trigger) bool {
 	a := &p.data.attrs
 	named := t.namedHist()
@@ -704,7 +705,7 @@ func (p *histParser) update(t *trigger) bool {
 	return false
 }
 
-// add is hist_register_trigger and what follows it.
+// add is hist_register_trigger and the steps after it.
 func (p *histParser) add(t *trigger) error {
 	d, f := p.data, p.file
 	a := &d.attrs
@@ -742,8 +743,8 @@ func (p *histParser) add(t *trigger) error {
 	return f.addTrigger(t)
 }
 
-// makeTable is tracing_map_init: the table has room for all that a hit sets. ENOMEM:
-// it would be too large beside the others.
+// makeTable is tracing_map_init: it allocates the whole table, so that hits need no
+// memory. It fails with ENOMEM if all tables together would be too large.
 func (d *histData) makeTable() error {
 	vars := 0
 	number := func(f *histField) {
@@ -770,15 +771,18 @@ func (d *histData) makeTable() error {
 	if have := d.file.tracer.histBytes(); size > maxHistBytes-have {
 		return fmt.Errorf("a table of %d bytes beside %d: %w", size, have, syscall.ENOMEM)
 	}
+	if err := d.file.tracer.afford(size); err != nil {
+		return err
+	}
 	d.table = newTracingMap(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
 	d.bytes = size
 	return nil
 }
 
-// maxHistBytes is how much memory the tables of all histograms have.
+// maxHistBytes is the limit for the tables of all histograms.
 const maxHistBytes = 512 << 20
 
-// histBytes is how much they take. The caller holds mu.
+// histBytes returns the size of the tables of all histograms. The caller holds mu.
 func (t *Tracer) histBytes() (sum int) {
 	seen := map[*histData]bool{}
 	for _, a := range t.arrays {
@@ -794,7 +798,8 @@ func (t *Tracer) histBytes() (sum int) {
 	return sum
 }
 
-// namedHist is find_named_trigger: the first trigger anywhere that has the name.
+// namedHist is find_named_trigger: it returns the first trigger of all events that has
+// the name.
 func (t *trigger) namedHist() *trigger {
 	name := t.hist.attrs.name
 	if name == "" {
@@ -812,7 +817,7 @@ func (t *trigger) namedHist() *trigger {
 	return nil
 }
 
-// likeHist is hist_trigger_match: whether t, which is there, is what x asks for.
+// likeHist is hist_trigger_match: whether the existing trigger t matches the new one x.
 // named is the trigger whose table x shares.
 func (t *trigger) likeHist(x *trigger, named *trigger, anyFilter bool) bool {
 	a, b := t.hist, x.hist
@@ -833,9 +838,9 @@ func (t *trigger) likeHist(x *trigger, named *trigger, anyFilter bool) bool {
 	return slices.EqualFunc(a.actions, b.actions, (*histAction).same)
 }
 
-// sameMember is compatible_field: whether members of the entries of two events are
-// alike. Where they stand does not matter: a named histogram takes them where its
-// first event has them.
+// sameMember is compatible_field: whether members of the entries of two events have the
+// same type. Their offsets do not matter: a named histogram reads all entries at the
+// offsets of its first event.
 func sameMember(f, g *histField) bool {
 	a, b := f.event, g.event
 	if a == nil || b == nil {
@@ -880,17 +885,7 @@ func (t *trigger) histText() string {
 	}
 	b.WriteString(":vals=" + strings.Join(vals, ","))
 	list(":", vars, (*histField).show)
-	for i, k := range d.sort {
-		b.WriteString([]string{":sort=", ","}[min(i, 1)])
-		if k.idx == 0 {
-			b.WriteString("hitcount")
-		} else {
-			b.WriteString(d.sorted(k).show(common))
-		}
-		if k.descending {
-			b.WriteString(".descending")
-		}
-	}
+	d.writeSort(&b, common)
 	fmt.Fprintf(&b, ":size=%d", 1<<d.attrs.bits)
 	if d.timed {
 		b.WriteString(":clock=" + d.attrs.clock)
@@ -910,7 +905,22 @@ func (t *trigger) histText() string {
 	return b.String() + " [active]\n"
 }
 
-// show is hist_field_print; common: a stack trace is common_stacktrace.
+// writeSort writes the sort keys of a histogram as its trigger shows them.
+func (d *histData) writeSort(b *strings.Builder, common bool) {
+	for i, k := range d.sort {
+		b.WriteString([]string{":sort=", ","}[min(i, 1)])
+		if k.idx == 0 {
+			b.WriteString("hitcount")
+		} else {
+			b.WriteString(d.sorted(k).show(common))
+		}
+		if k.descending {
+			b.WriteString(".descending")
+		}
+	}
+}
+
+// show is hist_field_print. common says that a stack trace shows as common_stacktrace.
 func (f *histField) show(common bool) string {
 	text := ""
 	if f.flags&histVar != 0 {
@@ -937,7 +947,8 @@ func (f *histField) show(common bool) string {
 	return text
 }
 
-// showKey is show of a key, which tells that a member is taken for a stack.
+// showKey is show for a key, which includes the modifier of a member that is used as a
+// stack.
 func (f *histField) showKey(common bool) string {
 	if f.flags&histStacktrace != 0 && !f.isCommonStack() {
 		return f.fieldName(0) + f.modifier()
@@ -945,10 +956,10 @@ func (f *histField) showKey(common bool) string {
 	return f.show(common)
 }
 
-// modifier is what follows the field's name.
+// modifier returns the modifier after the field's name.
 func (f *histField) modifier() string {
 	if f.flags&histStacktrace != 0 {
-		return ".stacktrace" // whatever else it has
+		return ".stacktrace" // hides the other modifiers
 	}
 	for _, m := range histModifiers {
 		if f.flags&m.flag == 0 {
@@ -991,14 +1002,14 @@ func (f *histField) fieldName(level int) string {
 	return ""
 }
 
-// syscallNames are those that Linux's metadata has under another name than the
-// call's own.
+// syscallNames are the system calls whose metadata on Linux has another name than the
+// call itself.
 var syscallNames = map[string]string{
 	"stat": "newstat", "fstat": "newfstat", "lstat": "newlstat", "uname": "newuname", "newfstatat": "newfstatat", "umount2": "umount",
 	"sendfile": "sendfile64",
 }
 
-// syscallName is what .syscall shows of a number.
+// syscallName returns the text of .syscall for a number.
 func (t *Tracer) syscallName(nr uint64) string {
 	if nr >= uint64(len(t.conf.Syscalls)) || t.conf.Syscalls[nr] == "" {
 		return "unknown_syscall"

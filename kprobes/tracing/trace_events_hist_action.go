@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// What error_log says of actions.
+// The error_log texts for actions.
 const (
 	histErrTooManyFieldVars = "Too many field variables defined"
 	histErrNoEventFile      = "Event file not found"
@@ -40,7 +40,7 @@ const (
 	savedTextColumn = 32
 )
 
-// histHandler is what must happen for an action.
+// histHandler is the condition of an action.
 type histHandler byte
 
 const (
@@ -49,7 +49,7 @@ const (
 	handlerChange
 )
 
-// histDoes is what an action does.
+// histDoes is the kind of an action.
 type histDoes byte
 
 const (
@@ -70,15 +70,14 @@ type histAction struct {
 	params        []string
 
 	synth *synthEvent
-	args  []*histField // references, one for each field of synth
+	args  []*histField // references to variables, one for each field of synth
 
-	ref   *histField // of the variable of onmax or onchange
-	track *histField // the largest or last value that was seen
+	ref   *histField // reference to the variable of onmax or onchange
+	track *histField // the largest value, or the last one
 	snap  snapshotTrack
 }
 
-// snapshotTrack is track_data: what the last snapshot was taken for. One stands
-// for all keys.
+// snapshotTrack is track_data: the values at the last snapshot, for all keys together.
 type snapshotTrack struct {
 	taken bool
 	value uint64
@@ -86,10 +85,10 @@ type snapshotTrack struct {
 	comm  comm
 }
 
-// fieldVar is field_var: a variable that is made for a field.
+// fieldVar is field_var: a variable that is created for a field.
 type fieldVar struct {
 	field *histField // the variable
-	value *histField // what it is set to
+	value *histField // its value
 }
 
 // parseActions is parse_actions.
@@ -173,7 +172,7 @@ func (p *histParser) parseAction(x *histAction, text string) error {
 	return nil
 }
 
-// parseParams is parse_action_params. No parameter has fewer than two bytes.
+// parseParams is parse_action_params. Each parameter has at least two bytes.
 func (p *histParser) parseParams(x *histAction, text string) error {
 	for i, param := range strings.Split(text, ",") {
 		if len(x.params) == synthFieldsMax {
@@ -257,8 +256,8 @@ func (p *histParser) createSave(x *histAction) error {
 	return nil
 }
 
-// createFieldVar is create_field_var: a variable with the name of a field of this
-// event, and its value.
+// createFieldVar is create_field_var: it creates a variable named after a field of this
+// event, with the field as its value.
 func (p *histParser) createFieldVar(name string) (fieldVar, error) {
 	d := p.data
 	if len(d.fieldVars) == synthFieldsMax {
@@ -270,19 +269,19 @@ func (p *histParser) createFieldVar(name string) (fieldVar, error) {
 		return fieldVar{}, err
 	}
 	if strings.Count(name, ".") > 1 {
-		name, _, _ = strings.Cut(name, ".") // the kernel's parser cuts it there
+		name, _, _ = strings.Cut(name, ".") // as the kernel's parser does
 	}
 	if d.findVar(name) != nil || d.file.findVar(name) != nil {
 		return fieldVar{}, p.fail(histErrFieldVarFind, name)
 	}
-	// The kernel leaves the variable unsigned, whatever the field is.
+	// The kernel leaves the variable unsigned, even if the field is signed.
 	v := &histField{flags: histVar | value.flags&(histString|histStacktrace), varName: name, typ: value.typ, size: value.size}
 	d.giveText(v)
 	return fieldVar{v, value}, nil
 }
 
-// createTrace is trace_action_create: each parameter becomes a reference to a
-// variable, which is made where it is the name of a field.
+// createTrace is trace_action_create: each parameter becomes a reference to a variable;
+// if it names a field, a variable is created for it.
 func (p *histParser) createTrace(x *histAction) error {
 	synth := p.file.tracer.synthEvent(x.synthName)
 	if synth == nil {
@@ -316,7 +315,7 @@ func (p *histParser) createTrace(x *histAction) error {
 	return nil
 }
 
-// traceParam finds or makes the variable of a parameter.
+// traceParam finds or creates the variable of a parameter.
 func (p *histParser) traceParam(x *histAction, system, event, param string) (*histField, *histData, error) {
 	ours := system == "" || system == p.file.Group && event == p.file.Name
 	name, isVar := strings.CutPrefix(param, "$")
@@ -346,8 +345,8 @@ func (p *histParser) traceParam(x *histAction, system, event, param string) (*hi
 	return p.createFieldHist(system, event, param)
 }
 
-// createFieldHist is create_field_var_hist: a trigger cannot be given a further
-// variable, so a new one like it is made for the field.
+// createFieldHist is create_field_var_hist: an existing trigger cannot get another
+// variable, so a new trigger with the same keys is created for the field.
 func (p *histParser) createFieldHist(system, event, field string) (*histField, *histData, error) {
 	d := p.data
 	if len(d.fieldHists) == synthFieldsMax {
@@ -399,7 +398,7 @@ func sameKeys(a, b *histData) bool {
 	})
 }
 
-// dropActions undoes what createActions has done.
+// dropActions undoes createActions.
 func (d *histData) dropActions() {
 	for _, x := range d.actions {
 		if x.synth != nil {
@@ -425,7 +424,7 @@ func (x *histAction) same(y *histAction) bool {
 		slices.Equal(x.params, y.params) && x.system == y.system && x.event == y.event && x.varText == y.varText
 }
 
-// text is the action as the trigger shows it.
+// text returns the action as the trigger shows it.
 func (x *histAction) text() string {
 	b := ":" + x.handlerText() + "."
 	switch {
@@ -450,7 +449,7 @@ func (x *histAction) handlerText() string {
 	return "onmatch(" + x.system + "." + x.event + ")"
 }
 
-// act is one of hist_trigger_actions, in atomic Go.
+// act is one of hist_trigger_actions. It runs in handler context.
 func (h *histHit) act(x *histAction, e *mapElt) {
 	if x.handler != handlerMatch && !h.track(x, e) {
 		return
@@ -470,9 +469,9 @@ func (h *histHit) act(x *histAction, e *mapElt) {
 	}
 }
 
-// track says whether the variable of an onmax or onchange is larger than all
-// before, or another than the last one, and remembers it: for each key, or, for
-// snapshots, for all together.
+// track says whether the variable of onmax or onchange is larger than all previous
+// values or different from the last one, and saves it. There is one saved value for
+// each key, and a single one for snapshots.
 func (h *histHit) track(x *histAction, e *mapElt) bool {
 	m := h.data.table
 	m.mu.Lock()
@@ -493,9 +492,9 @@ func (h *histHit) track(x *histAction, e *mapElt) bool {
 	return true
 }
 
-// trace is action_trace: the hit of a synthetic event.
+// trace is action_trace: it hits a synthetic event.
 func (h *histHit) trace(x *histAction) {
-	depth := uint32(2) // the room that is kept is one that others may be nested in
+	depth := uint32(2) // an entry is reserved, in which others may nest
 	if h.tracer.conf.HistPad {
 		depth++
 	}

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// parseExpr is parse_expr: operators of one rank act from the left, which is why
-// the last one of the lowest rank is the root. ops counts them.
+// parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
+// last one of the lowest precedence is the root. ops counts them.
 func (p *histParser) parseExpr(text string, flags histFlags, varName string, ops *int) (*histField, error) {
 	op, at := rootOperator(text)
 	if op == 0 {
@@ -37,8 +37,9 @@ func (p *histParser) parseExpr(text string, flags histFlags, varName string, ops
 	return p.combine(op, a, b, right, flags, varName)
 }
 
-// rootOperator is contains_operator; 0: there is none. A minus that is both the
-// first byte and the last minus is unary, and the one of ".sym-offset" is none.
+// rootOperator is contains_operator: it returns 0 if there is no operator. A minus that
+// is the first byte and also the last minus is unary; the one in ".sym-offset" does not
+// count.
 func rootOperator(s string) (op byte, at int) {
 	minus, plus := strings.LastIndexByte(s, '-'), strings.LastIndexByte(s, '+')
 	if minus == 0 {
@@ -68,7 +69,7 @@ func (p *histParser) parseOperand(text string, ops *int) (*histField, error) {
 	return f, nil
 }
 
-// parseMinus is parse_unary: "-(EXPRESSION)" and nothing else.
+// parseMinus is parse_unary, which accepts only "-(EXPRESSION)".
 func (p *histParser) parseMinus(text string, flags histFlags, varName string, ops *int) (*histField, error) {
 	_, inner, found := strings.Cut(text, "(")
 	if !found {
@@ -95,7 +96,7 @@ func (p *histParser) parseMinus(text string, flags histFlags, varName string, op
 	return f, nil
 }
 
-// combine makes a node of an expression, or, of two numbers, a number.
+// combine creates the node of an operator, or, if both operands are numbers, a number.
 func (p *histParser) combine(op byte, a, b *histField, right string, flags histFlags, varName string) (*histField, error) {
 	if a.timeUnit() != b.timeUnit() {
 		return nil, p.fail(histErrTimestamps, "")
@@ -122,8 +123,8 @@ func (p *histParser) combine(op byte, a, b *histField, right string, flags histF
 	return f, nil
 }
 
-// timeUnit tells time stamps in microseconds from all else; a reference has what
-// its variable has.
+// timeUnit distinguishes time stamps in microseconds from all other values; a reference
+// has the unit of its variable.
 func (f *histField) timeUnit() bool {
 	if f.refVar != nil {
 		return f.refVar.flags&histUsecs != 0
@@ -131,8 +132,8 @@ func (f *histField) timeUnit() bool {
 	return f.flags&histUsecs != 0
 }
 
-// constantOf is the number that a field always has; nil: it has none. A variable
-// that was assigned a number counts as that.
+// constantOf returns the constant value of a field, or nil. A variable that was
+// assigned a number counts as constant.
 func (f *histField) constantOf() *uint64 {
 	switch {
 	case f.flags&histConst != 0:
@@ -143,8 +144,8 @@ func (f *histField) constantOf() *uint64 {
 	return nil
 }
 
-// calculate is what an operator does. Division by a number that is no power of 2
-// is done, as on Linux, by a multiplication that rounds up.
+// calculate applies the operator. A division by a number that is not a power of 2 is a
+// multiplication that rounds up, as on Linux.
 func (f *histField) calculate(a, b uint64) uint64 {
 	switch f.op {
 	case '+':
@@ -166,7 +167,7 @@ func (f *histField) calculate(a, b uint64) uint64 {
 	return a / b
 }
 
-// exprText is expr_str: the name of an expression.
+// exprText is expr_str: it returns the name of an expression.
 func (f *histField) exprText() string {
 	operand := func(x *histField) string {
 		switch {
@@ -215,8 +216,8 @@ func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*h
 	return p.parseField(ref, flags, varName)
 }
 
-// localVar is local_field_var_ref: a reference to a variable that the command
-// itself assigns a mere field to stands for that field.
+// localVar is local_field_var_ref: a reference to a variable to which the command
+// itself assigns a plain field stands for that field.
 func (p *histParser) localVar(system, event, ref string) (string, bool) {
 	if !strings.HasPrefix(ref, "$") || system != "" && (system != p.file.Group || event != p.file.Name) {
 		return "", false
@@ -232,8 +233,8 @@ func (p *histParser) localVar(system, event, ref string) (string, bool) {
 	return "", false
 }
 
-// parseRef is parse_var_ref; nil without an error: there is no such variable,
-// which error_log then says.
+// parseRef is parse_var_ref. It returns nil without an error if there is no such
+// variable, which the caller reports in error_log.
 func (p *histParser) parseRef(system, event, name string) (*histField, error) {
 	v, hist := p.findVar(system, event, name)
 	if v == nil {
@@ -262,8 +263,8 @@ func (p *histParser) reference(v *histField, hist *histData, system, event strin
 	return r, nil
 }
 
-// findVar is find_event_var: the variable of that name of the event, or of the
-// one that an action's handler names, or of any.
+// findVar is find_event_var: it looks for the variable in the given event, in the event
+// that an action's handler names, and then everywhere.
 func (p *histParser) findVar(system, event, name string) (*histField, *histData) {
 	a := p.file.array
 	if system != "" {
@@ -353,7 +354,7 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 	return p.shape(f)
 }
 
-// parseModifier takes the word after a field's dot.
+// parseModifier parses the word after a field's dot.
 func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 	bad := func(at string) error { return p.fail(histErrModifier, at) }
 	if rest, ok := strings.CutPrefix(modifier, "bucket"); ok {
@@ -382,8 +383,8 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 	return bad(modifier)
 }
 
-// shape says what the field's value looks like. ENOMEM: the kernel has no
-// function that reads such a member, and takes that for a lack of memory.
+// shape sets the type of the field's value. It fails with ENOMEM, as the kernel does,
+// if no function can read such a member.
 func (p *histParser) shape(f *histField) (*histField, error) {
 	common := p.file.tracer.conf.CommonStacktrace
 	switch {
@@ -420,19 +421,19 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 	return f, nil
 }
 
-// histHit is what one hit is to one histogram: the trap side's scratch. Each vCPU
-// has one for each entry that may be in the making.
+// histHit is the state of one hit of a histogram, scratch memory of the trap side. Each
+// vCPU has one for each entry that may be under construction.
 type histHit struct {
 	*filterSubject
 	data   *histData
 	tracer *Tracer
 	key    [histKeySize + 8]byte
-	values [histValsMax + 2*histVarsMax]uint64 // of the fields; of a string: unused
+	values [histValsMax + 2*histVarsMax]uint64 // of the fields; unused for strings
 	refs   [histVarsMax]uint64
 	texts  [histVarsMax][mapTextSize]byte // of references to strings
 }
 
-// value is hist_field.fn: the value of a number.
+// value is hist_field.fn: it returns the value of a number.
 func (h *histHit) value(f *histField) uint64 {
 	switch {
 	case f.flags&histHitcount != 0:
@@ -442,7 +443,7 @@ func (h *histHit) value(f *histField) uint64 {
 	case f.flags&(histVarRef|histAlias) != 0:
 		return h.refs[f.refIdx]
 	case f.flags&histStacktrace != 0:
-		return 0 // the kernel has an address here
+		return 0 // on Linux this is an address
 	case f.op == '_':
 		return -h.value(f.operands[0])
 	case f.op != 0:
@@ -460,7 +461,7 @@ func (h *histHit) value(f *histField) uint64 {
 	case f.flags&histCPU != 0:
 		return uint64(h.cpu)
 	case f.flags&histString != 0:
-		return uint64(f.event.offset) // the kernel has an address here
+		return uint64(f.event.offset) // on Linux this is an address
 	}
 	if !f.event.within(h.entry) {
 		return 0
@@ -469,8 +470,8 @@ func (h *histHit) value(f *histField) uint64 {
 	return m.load(h.entry)
 }
 
-// log2Ceil is ilog2(roundup_pow_of_two(v)); of what has no such power it is 0, as
-// the kernel's shift makes it.
+// log2Ceil is ilog2(roundup_pow_of_two(v)). If there is no such power it is 0, as with
+// the kernel's shift.
 func log2Ceil(v uint64) int {
 	if v <= 1 || v > 1<<63 {
 		return 0
@@ -478,7 +479,7 @@ func log2Ceil(v uint64) int {
 	return bits.Len64(v - 1)
 }
 
-// text is the string of a field, without its NUL.
+// text returns the string of a field, without its NUL.
 func (h *histHit) text(f *histField) []byte {
 	switch {
 	case f.flags&(histVarRef|histAlias) != 0:
@@ -487,11 +488,11 @@ func (h *histHit) text(f *histField) []byte {
 	return f.event.text(h.entry)
 }
 
-// within says whether the entry has the member. That of another event, which counts
-// in the same named histogram, may end before: the kernel reads what stands behind it.
+// within says whether the entry contains the member. The entry of another event that
+// shares the named histogram may be shorter; the kernel then reads what follows it.
 func (f *eventField) within(entry []byte) bool { return f.offset+f.size <= len(entry) }
 
-// text is the string of an entry's member, without its NUL.
+// text returns the string in a member of the entry, without its NUL.
 func (f *eventField) text(entry []byte) []byte {
 	if !f.within(entry) {
 		return nil
@@ -503,7 +504,7 @@ func (f *eventField) text(entry []byte) []byte {
 	return cutNUL(entry[f.offset : f.offset+f.size])
 }
 
-// stack is where the hit came from, without the two functions that record it.
+// stack returns the stack trace of the hit, without the two functions that record it.
 func (h *histHit) stack() []uint64 {
 	if isTask(h.trap) {
 		return nil
@@ -512,10 +513,10 @@ func (h *histHit) stack() []uint64 {
 	return ips[min(2, len(ips)):]
 }
 
-// putStack puts the stack that a field stands for into room: how many functions, and
-// each of them. It gives the bytes that it takes. A variable takes the hit's, also
-// where it is given a field; a key of a field takes what the field holds, which is
-// none in a field that is no stack (the kernel takes its value for a place then).
+// putStack writes the stack of a field into room, its length first, and returns how
+// many bytes that takes. A variable always gets the stack of the hit, even if a field
+// is assigned to it. A key of a field gets the stack in the field; a field that is not
+// a stack has none (the kernel uses its value as a location then).
 func (h *histHit) putStack(room []byte, f *histField) int {
 	var stack []byte
 	switch {
@@ -541,21 +542,21 @@ func (h *histHit) putStack(room []byte, f *histField) int {
 	return 8 + 8*n
 }
 
-// stackAt is the stack of an entry's member: how many functions, and each of them.
+// stackAt returns the stack in a member of an entry, its length first.
 func stackAt(entry []byte, offset int) []byte {
 	from, n := stringAt(entry, offset)
 	return from[:n]
 }
 
-// isStack says whether the member is a stack: long[] of a synthetic event.
+// isStack says whether the member is a stack: a long[] of a synthetic event.
 func (f *eventField) isStack() bool {
 	return strings.HasPrefix(f.typ, "__data_loc ") && strings.Contains(f.typ, "long[")
 }
 
-// isCommonStack says whether the field is the stack of the hit, and not that of a member.
+// isCommonStack says whether the field is the stack of the hit rather than of a member.
 func (f *histField) isCommonStack() bool { return f.event == nil && f.cpu == "" }
 
-// holdsStack says whether the field is a stack, or a variable that has one.
+// holdsStack says whether the field is a stack or a variable that holds one.
 func (f *histField) holdsStack() bool {
 	if f.refVar != nil {
 		return f.refVar.holdsStack()
@@ -570,7 +571,7 @@ func cutNUL(b []byte) []byte {
 	return b
 }
 
-// hitHist is event_hist_trigger, in atomic Go.
+// hitHist is event_hist_trigger. It runs in handler context.
 func (t *Tracer) hitHist(d *histData, s *filterSubject) {
 	c := t.scratch(s.trap)
 	h := &c.hists[max(c.depth, 1)-1]
@@ -601,7 +602,7 @@ func (t *Tracer) hitHist(d *histData, s *filterSubject) {
 	}
 }
 
-// putKey puts a key's value at its place.
+// putKey writes a key's value at its offset.
 func (h *histHit) putKey(f *histField) {
 	at := h.key[f.offset : f.offset+f.size]
 	switch {
@@ -617,9 +618,10 @@ func (h *histHit) putKey(f *histField) {
 	}
 }
 
-// resolve is resolve_var_refs: it reads the variables that are referred to from
-// the elements of the same key, of other triggers before this one's element is
-// set, of this one after. False: one is not set.
+// resolve is resolve_var_refs: it reads the referenced variables from the elements of
+// the same key. It is called for the variables of other triggers before this trigger's
+// element is updated (self is false), and for its own afterwards. It returns false if a
+// variable is not set.
 func (h *histHit) resolve(self bool) bool {
 	d := h.data
 	for i, r := range d.refs {

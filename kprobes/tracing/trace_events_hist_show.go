@@ -13,8 +13,8 @@ import (
 
 func uintText(v uint64) string { return strconv.FormatUint(v, 10) }
 
-// Hist is the text of the file hist: the table of each hist trigger. ENODEV: the
-// event is gone.
+// Hist returns the text of the file hist: the table of each hist trigger. It fails with
+// ENODEV if the event is gone.
 func (f *EventFile) Hist() (string, error) {
 	f.tracer.mu.Lock()
 	defer f.tracer.mu.Unlock()
@@ -55,10 +55,9 @@ func (d *histData) appendTable(b []byte) []byte {
 	return fmt.Appendf(b, "\nTotals:\n    Hits: %d\n    Entries: %d\n    Dropped: %d\n", d.table.hits.Load(), len(entries), d.table.drops.Load())
 }
 
-// sortEntries is tracing_map_sort_entries: by the first sort key, and those that
-// are equal then by the second. The kernel looks for equal keys before and sorts
-// by the keys' bytes for that, which has a say in the order of what the sort keys
-// do not tell apart.
+// sortEntries is tracing_map_sort_entries: it sorts by the first sort key and then by
+// the second. Like the kernel, which looks for duplicates that way, it first sorts by
+// the bytes of the keys; this determines the order of elements with equal sort keys.
 func (d *histData) sortEntries(entries []mapEntry) {
 	slices.SortFunc(entries, func(x, y mapEntry) int { return bytes.Compare(x.key, y.key) })
 	first := d.comparer(d.sort[0])
@@ -94,7 +93,7 @@ func (d *histData) comparer(k histSortKey) func(x, y *mapEntry) int {
 	return compare
 }
 
-// sumIndex is which sum of an element a value is; -1: it is a key.
+// sumIndex returns the index of a value in an element's sums, or -1 if it is a key.
 func (d *histData) sumIndex(f *histField) int {
 	for i, x := range d.fields[:d.nVals] {
 		if x == f {
@@ -104,7 +103,7 @@ func (d *histData) sumIndex(f *histField) int {
 	return -1
 }
 
-// compareKeys compares one key of two elements as its type does.
+// compareKeys compares one key of two elements according to its type.
 func compareKeys(f *histField, x, y []byte) int {
 	switch {
 	case f.flags&histStacktrace != 0:
@@ -123,11 +122,11 @@ func compareKeys(f *histField, x, y []byte) int {
 	return cmp.Compare(a, b)
 }
 
-// histTotal is hist_val_stat: what .percent and .graph compare a value with.
+// histTotal is hist_val_stat: the reference for .percent and .graph.
 type histTotal struct{ sum, max uint64 }
 
-// percentOf is __get_percentage: hundredths of a per cent; false: there is nothing
-// to compare with.
+// percentOf is __get_percentage, in hundredths of a percent; ok is false if the total
+// is 0.
 func percentOf(v, total uint64) (uint64, bool) {
 	if total > 0 && v < math.MaxUint64/10000 {
 		return v * 10000 / total, true
@@ -138,10 +137,10 @@ func percentOf(v, total uint64) (uint64, bool) {
 	return 0, v == 0
 }
 
-// histBar is how many characters a bar has.
+// histBar is the length of a bar in characters.
 const histBar = 20
 
-// appendShare is what .percent and .graph show of a value.
+// appendShare appends the text of .percent or .graph for a value.
 func appendShare(b []byte, f *histField, v uint64, total histTotal) []byte {
 	if f.flags&histPercent != 0 {
 		if p, ok := percentOf(v, total.sum); ok {
@@ -260,7 +259,7 @@ func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *comm
 	return fmt.Appendf(b, "%10d", v)
 }
 
-// appendHistSymbol is what .sym and .sym-offset show of an address.
+// appendHistSymbol appends the text of .sym or .sym-offset for an address.
 func (t *Tracer) appendHistSymbol(b []byte, addr uint64, offset bool) []byte {
 	sym, off, ok := t.conf.Symbols.Lookup(addr)
 	if offset {

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// What error_log says of the definition of a synthetic event that is refused.
+// The error_log texts for definitions of synthetic events that are refused.
 const (
 	synthErrName       = "Illegal name"
 	synthErrCommand    = "Command must be of the form: <name> field[;field] ..."
@@ -23,16 +23,16 @@ const (
 // synthGroup is SYNTH_SYSTEM.
 const synthGroup = "synthetic"
 
-// synthSlot is the room that a number has in an entry.
+// synthSlot is the size of a number in an entry.
 const synthSlot = 8
 
-// synthEvent is synth_event: an event that is hit by the actions of hist triggers.
+// synthEvent is synth_event: an event that actions of hist triggers hit.
 type synthEvent struct {
 	*Event
 	tracer *Tracer
 	fields []synthField
-	fixed  int // bytes of an entry without its strings of any length
-	refs   int // actions that hit it; guarded by Tracer.mu
+	fixed  int // bytes of an entry without its dynamic strings
+	refs   int // number of actions that hit it; guarded by Tracer.mu
 }
 
 // synthField is synth_field.
@@ -41,7 +41,7 @@ type synthField struct {
 	size      int
 	signed    bool
 	text      bool
-	dynamic   bool // of any length, at the end of the entry
+	dynamic   bool // a string of any length, at the end of the entry
 	stack     bool // long[]
 	offset    int
 }
@@ -51,7 +51,7 @@ var (
 	_ dynEvent   = (*synthEvent)(nil)
 )
 
-// synthTypes is the sizes and formats of the types that a field may have.
+// synthTypes are the sizes and formats of the types that a field may have.
 var synthTypes = map[string]struct {
 	size   int
 	format string
@@ -62,7 +62,7 @@ var synthTypes = map[string]struct {
 	"gfp_t": {4, "%x"},
 }
 
-// synthEvent finds a synthetic event; nil: there is none of that name.
+// synthEvent returns the synthetic event of that name, or nil.
 func (t *Tracer) synthEvent(name string) *synthEvent {
 	for _, d := range t.dynamic {
 		if s, ok := d.(*synthEvent); ok && s.Name == name {
@@ -75,7 +75,7 @@ func (t *Tracer) synthEvent(name string) *synthEvent {
 // synthParser parses the definition of a synthetic event.
 type synthParser struct {
 	tracer  *Tracer
-	command string // as error_log shows it
+	command string // the command as error_log shows it
 }
 
 func (p *synthParser) fail(text, at string) error { return p.failWith(syscall.EINVAL, text, at) }
@@ -85,8 +85,8 @@ func (p *synthParser) failWith(errno syscall.Errno, text, at string) error {
 	return fmt.Errorf("%s: %s (%q): %w", p.command, text, at, errno)
 }
 
-// WriteSyntheticEvents takes a write to synthetic_events: "NAME TYPE FIELD;..." in
-// a line defines an event, "!NAME" deletes it.
+// WriteSyntheticEvents handles a write to synthetic_events: a line "NAME TYPE
+// FIELD;..." defines an event, "!NAME" deletes it.
 func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
 	return t.runCommands(data, func(line string) error {
 		line = trimLeft(line)
@@ -107,8 +107,8 @@ func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
 	})
 }
 
-// createSynth is create_synth_event: "s:[synthetic/]NAME TYPE FIELD;...". False: the
-// line is no such definition. The caller holds mu.
+// createSynth is create_synth_event: "s:[synthetic/]NAME TYPE FIELD;...". It returns
+// false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createSynth(line string) (bool, error) {
 	line = trimLeft(line)
 	rest, ok := strings.CutPrefix(line, "s:")
@@ -129,7 +129,7 @@ func (t *Tracer) createSynth(line string) (bool, error) {
 	return true, p.create(rest, name, fields)
 }
 
-// cutAtBlank cuts s at its first blank or tab; found says whether it has one.
+// cutAtBlank splits s at its first blank or tab; found says whether it has one.
 func cutAtBlank(s string) (before, after string, found bool) {
 	i := strings.IndexAny(s, " \t")
 	if i < 0 {
@@ -178,7 +178,7 @@ func (p *synthParser) create(command, name, fields string) error {
 	return p.tracer.addSynth(s, name)
 }
 
-// parseField is parse_synth_field: it takes two words, or three with "unsigned".
+// parseField is parse_synth_field: a field is two words, or three with "unsigned".
 func (p *synthParser) parseField(argv []string) (f synthField, used int, err error) {
 	prefix, used := "", 2
 	if argv[0] == "unsigned" {
@@ -206,8 +206,8 @@ func (p *synthParser) parseField(argv []string) (f synthField, used int, err err
 	return f, used, nil
 }
 
-// shape is synth_field_size and what follows from a type. False: it is a string's
-// whose length makes no sense; size 0: it is none.
+// shape is synth_field_size and sets what follows from the type. It returns false for a
+// string with an invalid length; size is 0 if there is no such type.
 func (f *synthField) shape() bool {
 	f.signed = !strings.HasPrefix(f.typ, "u") && f.typ != "gfp_t" || strings.Contains(f.typ, "long[")
 	if known, ok := synthTypes[f.typ]; ok {
@@ -237,7 +237,7 @@ func (f *synthField) shape() bool {
 	return err == nil
 }
 
-// takes is check_synth_field: whether a variable may be given for the field.
+// takes is check_synth_field: whether a variable can be the value of the field.
 func (f *synthField) takes(v *histField) bool {
 	switch {
 	case f.text && f.dynamic && strings.Contains(v.typ, "char["):
@@ -250,8 +250,8 @@ func (f *synthField) takes(v *histField) bool {
 	return f.size == v.size && (f.text || f.signed == v.signed)
 }
 
-// addSynth makes the event: its numbers have 8 bytes each, strings the largest
-// room that one may have, or a place at the end.
+// addSynth creates the event: numbers have 8 bytes each, strings the maximum length or
+// a place at the end of the entry.
 func (t *Tracer) addSynth(s *synthEvent, name string) error {
 	at := entryHeader
 	for i := range s.fields {
@@ -271,7 +271,7 @@ func (t *Tracer) addSynth(s *synthEvent, name string) error {
 	return nil
 }
 
-// definition is a line of synthetic_events.
+// definition returns the event's line of synthetic_events.
 func (s *synthEvent) definition() string {
 	var fields []string
 	for _, f := range s.fields {
@@ -280,7 +280,7 @@ func (s *synthEvent) definition() string {
 	return s.Name + "\t" + strings.Join(fields, "; ")
 }
 
-// SyntheticEvents is the lines of synthetic_events, the oldest first.
+// SyntheticEvents returns the lines of synthetic_events, the oldest first.
 func (t *Tracer) SyntheticEvents() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -293,7 +293,7 @@ func (t *Tracer) SyntheticEvents() []string {
 	return lines
 }
 
-// synthClass is a synthEvent's eventClass.
+// synthClass is the eventClass of a synthEvent.
 type synthClass struct{ *synthEvent }
 
 func (s synthClass) fields() []field {
@@ -363,7 +363,7 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 	return append(b, '\n')
 }
 
-// appendSynthStack shows a stack: hist_stack of 6.12.
+// appendSynthStack appends a stack: hist_stack of 6.12.
 func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
 	b = append(b, "STACK:\n"...)
 	stack := stackAt(entry, offset)
@@ -390,8 +390,8 @@ func (f *synthField) appendNumber(b, data []byte) []byte {
 func (s synthClass) enable() error { return nil }
 func (s synthClass) disable()      {}
 
-// put is trace_event_raw_event_synth: it fills in the entry of a hit, in atomic
-// Go. False: it does not fit on a page.
+// put is trace_event_raw_event_synth: it fills in the entry of a hit, in handler
+// context. It returns false if the entry does not fit on a page.
 func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 	base := en.n
 	if base+s.fixed+len(s.fields)*mapTextSize > len(en.buf) && base+s.fixed > len(en.buf) {
@@ -428,7 +428,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 	return true
 }
 
-// busy says whether nothing needs the event any more.
+// busy returns EBUSY if the event is on or actions refer to it.
 func (s *synthEvent) busy() error {
 	if s.refs > 0 || s.eprobes > 0 || s.wanted() {
 		return s.busyError()
@@ -436,7 +436,7 @@ func (s *synthEvent) busy() error {
 	return nil
 }
 
-// matches: what stands after the name does not matter.
+// matches compares group and event only; a deletion may have anything after the name.
 func (s *synthEvent) matches(group, event string, _ []string) bool {
 	return (group == "" || group == synthGroup) && event == s.Name
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// triggerType is event_trigger_type: of two commands of one type a file takes
-// only one.
+// triggerType is event_trigger_type: a file accepts only one trigger of each type.
 type triggerType byte
 
 const (
@@ -25,27 +24,28 @@ const (
 	triggerEprobe
 )
 
-// triggerCommand is event_command: a word that the file trigger begins with.
+// triggerCommand is event_command: the first word of a line of the file trigger.
 type triggerCommand struct {
 	name string
 	typ  triggerType
-	// needsEntry: it looks at what the hit recorded, so that it runs once that is
-	// there.
+	// needsEntry says that the command reads the entry of the hit, so that it runs
+	// after the entry is filled in.
 	needsEntry bool
-	// parse makes and adds a trigger, or, where remove is set, takes one away.
-	// args is what stands after the word. The caller holds Tracer.mu.
+	// parse creates and adds a trigger, or, if remove is set, removes one. args is the
+	// text after the command. The caller holds Tracer.mu.
 	parse func(f *EventFile, c *triggerCommand, args string, remove bool) error
-	// needs makes what the command needs of the array; nil: nothing.
+	// needs prepares what the command needs of the array; it may be nil.
 	needs func(a *Array) error
-	// after acts once the hit has been recorded or has not, in atomic Go.
+	// after acts after the hit has been recorded or filtered out, in handler context.
 	after func(f *EventFile, s *filterSubject)
-	// hit acts, in atomic Go; nil: it is a histogram.
+	// hit acts, in handler context. It is nil for histograms.
 	hit func(t *trigger, h triggerHit)
-	// idle says that there is nothing to do, so that the count stays.
+	// idle says that the command has nothing to do, so the count is not decremented.
 	idle func(t *trigger) bool
 }
 
-// triggerCommands in the order in which they are tried; an empty file names them.
+// triggerCommands are listed in the order in which they are tried and in which an empty
+// file names them.
 var triggerCommands = [...]*triggerCommand{
 	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(false) }},
 	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(true) }},
@@ -66,40 +66,41 @@ func isNotRecorded(t *trigger) bool       { return !isRecorded(t) }
 func record(t *trigger, _ triggerHit)     { t.target.flags.And(^uint32(fileSoftDisabled)) }
 func dontRecord(t *trigger, _ triggerHit) { t.target.flags.Or(fileSoftDisabled) }
 
-// unlimited is the count of a trigger that has none.
+// unlimited is the count of a trigger without one.
 const unlimited = math.MaxUint64
 
 // trigger is event_trigger_data: a line of the file trigger.
 type trigger struct {
 	command *triggerCommand
 	file    *EventFile
-	count   atomic.Uint64 // how many times it will still act
-	filter  *eventFilter  // nil: all hits count
-	target  *EventFile    // of enable_event and its like
+	count   atomic.Uint64 // how many more times it acts
+	filter  *eventFilter  // nil matches all hits
+	target  *EventFile    // of enable_event, disable_event, enable_hist and disable_hist
 
-	eprobe *traceEprobe // that it stands for; the file does not show it
+	eprobe *traceEprobe // the eprobe that the trigger runs; the file does not show it
 
-	hist   *histData   // of a histogram; several triggers of one name share it
-	name   string      // of it
-	paused atomic.Bool // it does not act
+	hist   *histData   // of a hist trigger; triggers of one name share it
+	name   string      // name= of a hist trigger
+	paused atomic.Bool // pause: it does nothing
 }
 
-// fileTriggers is the triggers of a file, replaced whole under Tracer.mu.
+// fileTriggers are the triggers of a file. Changes replace the whole struct under
+// Tracer.mu.
 type fileTriggers struct {
 	list []*trigger
-	// cond is EVENT_FILE_FL_TRIGGER_COND: one of them wants to see the entry.
-	// Without it they run before there is one.
+	// cond is EVENT_FILE_FL_TRIGGER_COND: one of them needs the entry. Otherwise all
+	// run before there is an entry.
 	cond bool
 }
 
-// triggerHit is the hit that a trigger or a command acts at.
+// triggerHit is the hit at which a trigger or a command runs.
 type triggerHit struct {
 	trap *abi.Trap
-	held bool // room for the entry is taken meanwhile, with preemption off
+	held bool // the entry is reserved, with preemption off
 }
 
-// run is event_triggers_call, in atomic Go. s is nil where no entry is made. post
-// says that there is something to do after the recording.
+// run is event_triggers_call. It runs in handler context. s is nil if there is no
+// entry. post says that after must be called after the recording.
 func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
 	h := triggerHit{trap, s != nil}
 	for _, t := range ts.list {
@@ -118,7 +119,7 @@ func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
 	return post
 }
 
-// after is event_triggers_post_call, in atomic Go.
+// after is event_triggers_post_call. It runs in handler context.
 func (ts *fileTriggers) after(s *filterSubject) {
 	for _, t := range ts.list {
 		if t.command.after != nil && t.filter.passes(s) && t.counts() {
@@ -136,7 +137,7 @@ func (t *trigger) hit(h triggerHit) {
 	}
 }
 
-// counts takes one of what is left of the trigger's count; false: nothing is.
+// counts decrements the trigger's count; it returns false if the count is used up.
 func (t *trigger) counts() bool {
 	for {
 		switch n := t.count.Load(); {
@@ -148,8 +149,8 @@ func (t *trigger) counts() bool {
 	}
 }
 
-// stackTrigger is stacktrace_trigger. Of a task's system call, which no vCPU runs,
-// there is no stack.
+// stackTrigger is stacktrace_trigger. A task's system call, which no vCPU runs, has no
+// stack.
 func (f *EventFile) stackTrigger(s *filterSubject) {
 	a := f.array
 	if !isTask(s.trap) && a.recording() {
@@ -160,8 +161,8 @@ func (f *EventFile) stackTrigger(s *filterSubject) {
 	}
 }
 
-// Triggers is the lines of the file trigger; one that has none names the
-// commands. ENODEV: the event is gone.
+// Triggers returns the lines of the file trigger, or the names of the commands if it
+// has no trigger. It fails with ENODEV if the event is gone.
 func (f *EventFile) Triggers() ([]string, error) {
 	f.tracer.mu.Lock()
 	defer f.tracer.mu.Unlock()
@@ -180,7 +181,7 @@ func (f *EventFile) Triggers() ([]string, error) {
 	return lines, nil
 }
 
-// triggerCommands are those that the release has.
+// triggerCommands returns the commands of the release.
 func (t *Tracer) triggerCommands() []*triggerCommand {
 	if !t.conf.NoHist {
 		return triggerCommands[:]
@@ -225,10 +226,11 @@ func (t *trigger) text() string {
 	return text + "\n"
 }
 
-// WriteTrigger takes a write to the file trigger, which is one command:
-// "COMMAND[:ARGS] [if FILTER]" adds a trigger, with "!" in front it removes one.
-// EINVAL: no such command, or it makes no sense; EEXIST: the file has one of its
-// kind; ERANGE: a count of more than 64 bits; ENODEV: the event is gone.
+// WriteTrigger handles a write to the file trigger, which is one command:
+// "COMMAND[:ARGS] [if FILTER]" adds a trigger, with "!" in front it removes one. It
+// fails with EINVAL if there is no such command or its arguments are invalid, with
+// EEXIST if the file has a trigger of its type, with ERANGE if the count needs more
+// than 64 bits, and with ENODEV if the event is gone.
 func (f *EventFile) WriteTrigger(data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -255,13 +257,13 @@ func (f *EventFile) WriteTrigger(data []byte) error {
 	return fmt.Errorf("no trigger %q: %w", name, syscall.EINVAL)
 }
 
-// errTrigger is EINVAL where the kernel says no more.
+// errTrigger returns EINVAL for an error that the kernel does not describe.
 func errTrigger(args string) error {
 	return fmt.Errorf("trigger argument %q: %w", args, syscall.EINVAL)
 }
 
-// parseTrigger is event_trigger_parse: "[:COUNT] [if FILTER]". What is to be
-// removed goes by the command alone.
+// parseTrigger is event_trigger_parse: "[:COUNT] [if FILTER]". A removal only compares
+// the command.
 func parseTrigger(f *EventFile, c *triggerCommand, args string, remove bool) error {
 	if remove {
 		f.removeTrigger(func(t *trigger) bool { return t.command.typ == c.typ })
@@ -336,13 +338,13 @@ func (a *Array) findFile(group, event string) *EventFile {
 	return nil
 }
 
-// findAnyFile is __find_event_file: those of group ftrace are found too.
+// findAnyFile is __find_event_file, which also finds events of group ftrace.
 func (a *Array) findAnyFile(group, event string) *EventFile {
 	e := a.tracer.namesInUse[eventName{group, event}]
 	return a.files[e]
 }
 
-// cutBlank cuts s at its first blank or tab; what follows begins without any.
+// cutBlank splits s at its first blanks or tabs, which belong to neither part.
 func cutBlank(s string) (before, after string) {
 	if i := strings.IndexAny(s, " \t"); i >= 0 {
 		return s[:i], trimLeft(s[i+1:])
@@ -357,8 +359,7 @@ func trimLeft(s string) string {
 	return s
 }
 
-// parseCount is event_trigger_parse_num; what comes after a colon is not looked
-// at.
+// parseCount is event_trigger_parse_num; anything after a colon is ignored.
 func (t *trigger) parseCount(text string) error {
 	t.count.Store(unlimited)
 	text, _, _ = strings.Cut(text, ":")
@@ -373,8 +374,8 @@ func (t *trigger) parseCount(text string) error {
 	return nil
 }
 
-// parseFilter is set_trigger_filter: "if FILTER", or nothing. What is wrong with a
-// filter is said by the errno alone.
+// parseFilter is set_trigger_filter: "if FILTER", or nothing. An error in the filter is
+// reported as an errno only.
 func (t *trigger) parseFilter(text string) error {
 	if text == "" {
 		return nil
@@ -397,8 +398,9 @@ func (t *trigger) parseFilter(text string) error {
 	return nil
 }
 
-// addTrigger is register_trigger: the file's event comes on, softly. Histograms
-// stand in the order in which they came, all else before them, the newest first.
+// addTrigger is register_trigger: it puts the file's event into soft mode. Histograms
+// are listed in the order of their creation, after all others, of which the newest is
+// first.
 func (f *EventFile) addTrigger(t *trigger) error {
 	if err := f.setSoft(true); err != nil {
 		return err
@@ -415,7 +417,7 @@ func (f *EventFile) addTrigger(t *trigger) error {
 	return nil
 }
 
-// removeTrigger is unregister_trigger: it removes the first trigger that fits.
+// removeTrigger is unregister_trigger: it removes the first trigger that matches.
 func (f *EventFile) removeTrigger(fits func(*trigger) bool) {
 	list := slices.Clone(f.triggerList())
 	i := slices.IndexFunc(list, fits)
@@ -449,8 +451,8 @@ func (f *EventFile) setTriggers(list []*trigger) {
 	f.triggers.Store(ts)
 }
 
-// pauseHists is hist_enable_trigger: it pauses the file's histograms, or ends that,
-// in atomic Go.
+// pauseHists is hist_enable_trigger: it pauses or continues the file's histograms. It
+// runs in handler context.
 func (f *EventFile) pauseHists(pause bool) {
 	for _, t := range f.triggerList() {
 		if t.hist != nil {

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// appendFields is print_event_fields, the option fields: what the entry's members hold,
-// by name, and not in the event's own words.
+// appendFields is print_event_fields, for the option fields: it prints the members of
+// the entry by name instead of the event's print format.
 func (e *Event) appendFields(b, entry []byte) []byte {
 	if e.Internal {
 		return fmt.Appendf(b, "UNKNOWN TYPE %d\n", e.ID)
@@ -21,7 +21,7 @@ func (e *Event) appendFields(b, entry []byte) []byte {
 	return append(b, '\n')
 }
 
-// appendRaw is print_fields of one member.
+// appendRaw is print_fields for one member.
 func (f *eventField) appendRaw(b, entry []byte) []byte {
 	if f.isText() {
 		return append(b, f.text(entry)...)

@@ -18,25 +18,25 @@ import (
 const (
 	fprobeGroup = "fprobes"
 	tprobeGroup = "tracepoints"
-	// probestub is what the function begins with that a tracepoint calls for fprobes.
+	// probestub is the prefix of the functions that tracepoints call for fprobes.
 	probestub = "__probestub_"
 )
 
-// traceFprobe is trace_fprobe: a line of dynamic_events that begins with f or t. It
-// listens to the functions that a name or pattern stands for, or to the stub of a
-// tracepoint, from when it is defined.
+// traceFprobe is trace_fprobe: a line of dynamic_events that starts with f or t. From
+// its definition on it listens to the functions that a name or pattern matches, or to
+// the stub of a tracepoint.
 type traceFprobe struct {
 	tracer    *Tracer
 	event     *fprobeEvent
 	symbol    string
 	maxActive int
 	args      []probeArg
-	entryArgs []int  // the arguments that are kept for the return
-	stub      uint64 // the tracepoint whose stub it has called; 0: none
+	entryArgs []int  // the arguments that are saved for the return
+	stub      uint64 // the tracepoint whose stub it enabled, or 0
 
-	on       atomic.Bool // hits count
+	on       atomic.Bool // the event is enabled
 	listener FunctionListener
-	rethook  *kprobes.Rethook // of one at returns
+	rethook  *kprobes.Rethook // of a return probe
 }
 
 // fprobeEvent is the event of one or more fprobes.
@@ -56,7 +56,7 @@ var (
 //	f[MAXACTIVE][:[GROUP/][EVENT]] SYM[%return] [ARG...]
 //	t[:[GROUP/][EVENT]] TRACEPOINT [ARG...]
 //
-// False: the line is no such definition. The caller holds mu.
+// It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createFprobe(line string) (bool, error) {
 	argv := argvSplit(line)
 	head := argv[0]
@@ -66,7 +66,7 @@ func (t *Tracer) createFprobe(line string) (bool, error) {
 	d := definition{conf: &t.conf, fprobe: true, group: fprobeGroup}
 	tracepoint := head[0] == 't'
 	if tracepoint {
-		d.group, d.hidden = tprobeGroup, 1 // the stub's first argument is the listener's own
+		d.group, d.hidden = tprobeGroup, 1 // the stub's first argument is the data pointer of the tracepoint's probe
 	}
 	derr, err := t.parseFprobe(&d, tracepoint, argv)
 	if derr != nil && d.first != nil {
@@ -82,8 +82,8 @@ func (t *Tracer) createFprobe(line string) (bool, error) {
 	return true, t.refuse("trace_fprobe", derr, argv)
 }
 
-// parseFprobe parses the words of a definition, in the order in which Linux finds
-// what is wrong with them.
+// parseFprobe parses the words of a definition and finds errors in the same order as
+// Linux.
 func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*definitionError, error) {
 	head := argv[0]
 	colon := strings.IndexByte(head, ':')
@@ -116,8 +116,8 @@ func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*de
 	return d.parseArgs(argv[2:])
 }
 
-// parseFunction is parse_symbol_and_return. An argument $retval makes a probe at the
-// return, too.
+// parseFunction is parse_symbol_and_return. An argument $retval makes it a return
+// probe, too.
 func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionError {
 	fail := func(e probeError, offset int) *definitionError { return &definitionError{e, 1, offset} }
 	d.symbol = argv[1]
@@ -138,13 +138,13 @@ func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionEr
 	return nil
 }
 
-// hasRetval says whether $retval is a part of an argument.
+// hasRetval says whether an argument contains $retval.
 func hasRetval(word string) bool {
 	_, rest, found := strings.Cut(word, "$retval")
 	return found && (rest == "" || rest[0] != '_' && !isAlpha(rest[0]) && !isDigit(rest))
 }
 
-// fprobeName makes the name of an event that was given none.
+// fprobeName makes a name for an event that was given none.
 func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
 	name := d.symbol
 	switch {
@@ -159,7 +159,7 @@ func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
 	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
 }
 
-// fprobeProto is the type of a function, or of what a tracepoint passes.
+// fprobeProto returns the prototype of a function, or of a tracepoint.
 func fprobeProto(types *btf.Types, symbol string, tracepoint bool) *btf.Func {
 	if !tracepoint {
 		return types.Func(symbol)
@@ -171,8 +171,8 @@ func fprobeProto(types *btf.Types, symbol string, tracepoint bool) *btf.Func {
 	return &btf.Func{Name: stub.Name, Return: stub.Return, Params: stub.Params[1:]}
 }
 
-// register is register_trace_fprobe: the probe gets an event of its own, or joins
-// the one that has its name.
+// register is register_trace_fprobe: the probe gets a new event or joins the event of
+// its name.
 func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionError, error) {
 	t := tf.tracer
 	named := t.namesInUse[eventName{d.group, d.name}]
@@ -196,7 +196,7 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionErro
 		if old == nil {
 			t.forgetEvent(tf.event.Event)
 		}
-		if errors.Is(err, syscall.EEXIST) { // error_log says nothing of it
+		if errors.Is(err, syscall.EEXIST) { // error_log does not report it
 			return nil, err
 		}
 		return registerError(err), nil
@@ -206,7 +206,7 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionErro
 	return nil, nil
 }
 
-// accepts says whether a further probe may join the event.
+// accepts says whether another probe may join the event.
 func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitionError {
 	if ev.ret != ret || ev.tracepoint != tracepoint {
 		return &definitionError{errDiffProbeType, 0, 0}
@@ -223,9 +223,9 @@ func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitio
 	return nil
 }
 
-// attach is __register_trace_fprobe. A tracepoint that is not there may come with a
-// module: its probe waits. EINVAL: no function is meant; EEXIST: another probe is at the
-// tracepoint.
+// attach is __register_trace_fprobe. A tracepoint that does not exist may come with a
+// module: its probe waits. It fails with EINVAL if no function matches, and with EEXIST
+// if another probe is at the tracepoint.
 func (tf *traceFprobe) attach() error {
 	for i := range tf.args {
 		if err := tf.args[i].code.resolve(tf.tracer.conf.Symbols); err != nil {
@@ -258,7 +258,7 @@ func (tf *traceFprobe) attach() error {
 	return nil
 }
 
-// listen is register_fprobe: pattern is as in set_ftrace_filter.
+// listen is register_fprobe; pattern is as in set_ftrace_filter.
 func (tf *traceFprobe) listen(pattern string) error {
 	t := tf.tracer
 	set := functionSet{sites: map[uint64]bool{}}
@@ -291,7 +291,7 @@ func (tf *traceFprobe) listen(pattern string) error {
 // detach is __unregister_trace_fprobe.
 func (tf *traceFprobe) detach() {
 	if tf.stub != 0 {
-		_ = tf.tracer.conf.Tracepoints.SetProbestub(tf.stub, false) // text that was written once can be written again
+		_ = tf.tracer.conf.Tracepoints.SetProbestub(tf.stub, false) // cannot fail: the same text was patched before
 		delete(tf.tracer.probestubs, tf.stub)
 		tf.stub = 0
 	}
@@ -304,7 +304,7 @@ func (tf *traceFprobe) detach() {
 	}
 }
 
-// line is one of dynamic_events.
+// line returns the probe's line of dynamic_events.
 func (tf *traceFprobe) line() string {
 	kind, place := "f", tf.symbol
 	switch {
@@ -319,15 +319,15 @@ func (tf *traceFprobe) line() string {
 	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.Group, tf.event.Name, place, definitions(tf.args))
 }
 
-// matches is trace_fprobe_match: "%return" is no part of the place.
+// matches is trace_fprobe_match: "%return" is not compared.
 func (tf *traceFprobe) matches(group, event string, argv []string) bool {
 	return tf.event.named(group, event) && matchesProbe(argv, tf.symbol, tf.args)
 }
 
 func (tf *traceFprobe) busy() error { return tf.event.busy() }
 
-// release is unregister_trace_fprobe. EBUSY: the event is enabled, or something is
-// attached to it, and this is its last probe.
+// release is unregister_trace_fprobe. It fails with EBUSY if this is the event's last
+// probe and the event is enabled or has something attached.
 func (tf *traceFprobe) release() error {
 	ev := tf.event
 	if len(ev.probes) == 1 {
@@ -357,7 +357,7 @@ func (ev *fprobeEvent) disable() {
 	}
 }
 
-// entered is fentry_dispatcher, in atomic Go.
+// entered is fentry_dispatcher. It runs in handler context.
 func (tf *traceFprobe) entered(trap *abi.Trap) {
 	if !tf.on.Load() {
 		return
@@ -369,8 +369,8 @@ func (tf *traceFprobe) entered(trap *abi.Trap) {
 	}
 }
 
-// hook is fprobe_handler and trace_fprobe_entry_handler of a probe at returns, in
-// atomic Go: what is kept is where the function is, and arguments.
+// hook is fprobe_handler and trace_fprobe_entry_handler of a return probe: it saves the
+// function's address and arguments. It runs in handler context.
 func (tf *traceFprobe) hook(trap *abi.Trap) {
 	if !tf.on.Load() {
 		return
@@ -386,8 +386,8 @@ func (tf *traceFprobe) hook(trap *abi.Trap) {
 	tf.rethook.Hook(ri, trap)
 }
 
-// returned is fexit_dispatcher, in atomic Go. The kernel counts preemption off once
-// more than where a return probe's handler is called.
+// returned is fexit_dispatcher. It runs in handler context. The kernel's preemption
+// count is one higher here than in a return probe's handler.
 func (tf *traceFprobe) returned(ri *kprobes.Instance, trap *abi.Trap) {
 	if !tf.on.Load() {
 		return

@@ -12,13 +12,13 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// arrayFunctions is what an array does with functions: its tracer "function" and
-// the commands of its set_ftrace_filter. Guarded by Tracer.mu.
+// arrayFunctions is the state of an array's function tracer and of the commands in its
+// set_ftrace_filter. Guarded by Tracer.mu.
 type arrayFunctions struct {
-	tracing         bool // the tracer is current
+	tracing         bool // the current tracer is function
 	stacks          bool // func_stack_trace
 	filter, notrace functionSet
-	listener        FunctionListener // nil: not yet used
+	listener        FunctionListener // nil until it is first used
 	stackListener   FunctionListener
 	probes          []*functionProbe // the newest first
 }
@@ -30,7 +30,7 @@ func (f *arrayFunctions) set(notrace bool) *functionSet {
 	return &f.filter
 }
 
-// traced is the functions that the tracer is for.
+// traced returns the functions that the tracer traces.
 func (a *Array) traced() []uint64 {
 	f := &a.functions
 	if !f.tracing {
@@ -40,8 +40,8 @@ func (a *Array) traced() []uint64 {
 	return slices.DeleteFunc(sites, func(site uint64) bool { return f.notrace.sites[site] })
 }
 
-// updateFunctions has the tracer listen to the functions that it is for. The
-// caller holds mu.
+// updateFunctions makes the tracer listen to the functions that it traces. The caller
+// holds mu.
 func (a *Array) updateFunctions() error {
 	f, functions := &a.functions, a.tracer.conf.Functions
 	if functions == nil {
@@ -64,7 +64,7 @@ func (a *Array) updateFunctions() error {
 	return on.Set(a.traced())
 }
 
-// functionTracer switches the tracer "function" on and off. The caller holds mu.
+// functionTracer switches the function tracer on or off. The caller holds mu.
 func (a *Array) functionTracer(on bool) error {
 	a.functions.tracing = on
 	return a.updateFunctions()
@@ -73,7 +73,7 @@ func (a *Array) functionTracer(on bool) error {
 // typeFunction is TRACE_FN.
 const typeFunction = 1
 
-// functionHit is function_trace_call, in atomic Go.
+// functionHit is function_trace_call. It runs in handler context.
 func (a *Array) functionHit(trap *abi.Trap, stack bool) {
 	t := a.tracer
 	pid := t.currentPID(trap)
@@ -93,7 +93,7 @@ func (a *Array) functionHit(trap *abi.Trap, stack bool) {
 	}
 }
 
-// functionClass is the event function of group ftrace.
+// functionClass is the class of the event function of group ftrace.
 type functionClass struct{}
 
 func (functionClass) enable() error { return nil }
@@ -116,21 +116,23 @@ func (functionClass) print(a *Array, b, entry []byte) []byte {
 	return append(b, '\n')
 }
 
-// functionCommand is a ftrace_func_command: what a line "FUNCTION:NAME[:PARAM]" in
-// set_ftrace_filter has done when the function is entered.
+// functionCommand is ftrace_func_command: the command of a line "FUNCTION:NAME[:PARAM]"
+// in set_ftrace_filter, which runs when the function is entered.
 type functionCommand struct {
 	name string
-	// event: PARAM begins with GROUP:EVENT, the event that it is about.
+	// event says that PARAM starts with GROUP:EVENT, the event that the command acts
+	// on.
 	event bool
-	// fixed: PARAM says nothing. The command acts as often as always says: any
-	// number of times if it is negative.
+	// fixed says that PARAM is ignored. The command then acts always times, or without
+	// limit if always is negative.
 	fixed  bool
 	always int64
-	// needs makes what the command needs of the array; nil: nothing.
+	// needs prepares what the command needs of the array; it may be nil.
 	needs func(a *Array) error
-	// idle says that there is nothing to do, so that the count stays; nil: never.
+	// idle says that the command has nothing to do, so the count is not decremented. It
+	// may be nil.
 	idle func(e *functionProbeEntry) bool
-	// hit acts, in atomic Go.
+	// hit acts, in handler context.
 	hit func(e *functionProbeEntry, trap *abi.Trap)
 }
 
@@ -175,7 +177,7 @@ var functionCommands = []*functionCommand{
 	},
 }
 
-// functionProbe is ftrace_func_probe: a command, with counts or without, at some
+// functionProbe is ftrace_func_probe: a command, with counts or without, on a set of
 // functions.
 type functionProbe struct {
 	array    *Array
@@ -185,15 +187,15 @@ type functionProbe struct {
 	entries  atomic.Pointer[map[uint64]*functionProbeEntry] // by site; replaced whole
 }
 
-// functionProbeEntry is the command at one function.
+// functionProbeEntry is the command on one function.
 type functionProbeEntry struct {
 	array *Array
 	file  *EventFile
-	count atomic.Int64 // how many times it will still act; negative: always
+	count atomic.Int64 // how many more times it acts; negative means without limit
 }
 
-// functionCommand takes a line with a command. param is what stands after the
-// command, nil: nothing does. The caller holds mu.
+// functionCommand handles a line with a command. param is the text after the command,
+// or nil if there is none. The caller holds mu.
 func (a *Array) functionCommand(c *functionCommand, pattern string, param *string) error {
 	var file *EventFile
 	if c.event {
@@ -203,7 +205,7 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 		}
 	}
 	pattern, remove := strings.CutPrefix(pattern, "!")
-	m := newFunctionMatch(pattern)
+	m := a.tracer.newFunctionMatch(pattern)
 	counted := param != nil
 	if c.fixed {
 		counted, param = c.always >= 0, nil
@@ -249,7 +251,7 @@ func noSuchProbe(c *functionCommand) error {
 	return fmt.Errorf("no such %s: %w", c.name, syscall.ENODEV)
 }
 
-// commandEvent takes GROUP:EVENT from the front of a parameter.
+// commandEvent splits GROUP:EVENT off the front of a parameter.
 func (a *Array) commandEvent(param *string) (*EventFile, *string, error) {
 	if param == nil {
 		return nil, nil, fmt.Errorf("no event: %w", syscall.EINVAL)
@@ -266,8 +268,8 @@ func (a *Array) commandEvent(param *string) (*EventFile, *string, error) {
 	return a.files[e], &rest, nil
 }
 
-// add has the command act at the functions that match and have none yet. EINVAL:
-// there are none.
+// add adds the command to the matching functions that do not have it. It fails with
+// EINVAL if there are none.
 func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error {
 	entries := maps.Clone(*p.entries.Load())
 	before := len(entries)
@@ -294,8 +296,8 @@ func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error
 	return p.store(entries)
 }
 
-// remove takes the command away from the functions that match. ENODEV: it is at
-// none of them.
+// remove removes the command from the matching functions. It fails with ENODEV if none
+// has it.
 func (p *functionProbe) remove(m functionMatch) error {
 	entries := maps.Clone(*p.entries.Load())
 	var gone []*functionProbeEntry
@@ -328,7 +330,7 @@ func (p *functionProbe) store(entries map[uint64]*functionProbeEntry) error {
 	return p.listener.Set(slices.Sorted(maps.Keys(entries)))
 }
 
-// hit is function_trace_probe_call, in atomic Go.
+// hit is function_trace_probe_call. It runs in handler context.
 func (p *functionProbe) hit(trap *abi.Trap) {
 	e := (*p.entries.Load())[trap.Regs.IP]
 	if e == nil || p.command.idle != nil && p.command.idle(e) {
@@ -346,7 +348,7 @@ func (p *functionProbe) hit(trap *abi.Trap) {
 	p.command.hit(e, trap)
 }
 
-// lines lists the command's functions in set_ftrace_filter.
+// lines returns the command's lines of set_ftrace_filter.
 func (p *functionProbe) lines() []string {
 	var lines []string
 	entries := *p.entries.Load()
@@ -366,14 +368,15 @@ func (p *functionProbe) lines() []string {
 	return lines
 }
 
-// newFunctionEvent makes the event of functionHit's entries.
+// newFunctionEvent creates the event for the entries of functionHit.
 func (t *Tracer) newFunctionEvent() {
 	if t.conf.Functions != nil {
 		t.newEvent("ftrace", "function", typeFunction, functionClass{}).Internal = true
 	}
 }
 
-// recordOwn writes an entry of the tracer's own to a's buffer, in atomic Go.
+// recordOwn writes an entry of the function tracer to a's buffer. It runs in handler
+// context.
 func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
 	t := a.tracer
 	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
@@ -387,7 +390,7 @@ func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
 	return true
 }
 
-// saveName remembers the name of the task, in atomic Go.
+// saveName saves the name of the task. It runs in handler context.
 func (a *Array) saveName(trap *abi.Trap) {
 	if !a.has(optRecordCmd) {
 		return
@@ -399,7 +402,8 @@ func (a *Array) saveName(trap *abi.Trap) {
 	a.tracer.saveCmdline(c, a.tracer.currentPID(trap))
 }
 
-// stopFunctions ends what an array that is going away does with functions.
+// stopFunctions stops the function tracer and the commands of an array that is being
+// removed.
 func (a *Array) stopFunctions() error {
 	f := &a.functions
 	f.tracing = false

@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"unsafe"
 )
 
-// localClock is what an instance's clock is until it is set.
+// localClock is the initial clock of an instance.
 const localClock = 0
 
-// Instances is the arrays below instances, the oldest first.
+// Instances returns the arrays below instances, the oldest first.
 func (t *Tracer) Instances() []*Array {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return slices.Clone(t.arrays[1:])
 }
 
-// MakeInstance is instance_mkdir: an array of that name, with the buffer size, the
-// options and the events of the global one, but all events off. EEXIST: there is
-// one; ENOMEM: its buffers would be too much beside the others.
+// MakeInstance is instance_mkdir: it creates an array of that name, with the buffer
+// size, the options and the events of the global one, but with all events disabled. It
+// fails with EEXIST if the name is in use, and with ENOMEM if there is no memory for
+// the buffers.
 func (t *Tracer) MakeInstance(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -26,7 +28,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := pagesFor(expandedSize)
-	if err := t.afford(nil, pageSize*pages*t.conf.Machine.CPUs()); err != nil {
+	if err := t.afford(pageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
@@ -47,13 +49,13 @@ func (t *Tracer) MakeInstance(name string) error {
 	return nil
 }
 
-// instance is the index in arrays of the one of that name, or -1.
+// instance returns the index in arrays of the instance of that name, or -1.
 func (t *Tracer) instance(name string) int {
 	return slices.IndexFunc(t.arrays, func(a *Array) bool { return a != t.global && a.Name == name })
 }
 
-// RemoveInstance is instance_rmdir. ENOENT: there is none of that name; EBUSY: a
-// file of it is open.
+// RemoveInstance is instance_rmdir. It fails with ENOENT if there is no such instance,
+// and with EBUSY if one of its files is open.
 func (t *Tracer) RemoveInstance(name string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -72,15 +74,19 @@ func (t *Tracer) RemoveInstance(name string) error {
 		f.remove()
 	}
 	if a.has(optPrintkDest) {
-		_ = a.setPrintkDest(false) // only the global one is refused
+		_ = a.setPrintkDest(false) // fails only for the global array
 	}
 	t.arrays = slices.Delete(slices.Clone(t.arrays), i, i+1)
 	a.gone = true
+	// The host's kernel may keep the directory in its cache for a long time.
+	a.buffer.free()
+	a.freeSnapshot()
+	a.files = map[*Event]*EventFile{}
 	a.systems.Store(&[]Subsystem{})
 	return nil
 }
 
-// remove is __trace_remove_event_dirs for one event.
+// remove is __trace_remove_event_dirs for one event's file.
 func (f *EventFile) remove() {
 	f.setTriggers(nil)
 	f.softRefs = 0
@@ -88,8 +94,8 @@ func (f *EventFile) remove() {
 	f.stop()
 }
 
-// Get is trace_array_get, which the open of most files of an array begins with:
-// while it is held the instance cannot be removed. ENODEV: it is gone.
+// Get is trace_array_get, with which the open of most files of an array starts: it
+// prevents the removal of the instance. It fails with ENODEV if the instance is gone.
 func (a *Array) Get() error {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -107,7 +113,7 @@ func (a *Array) Put() {
 	a.users--
 }
 
-// Gone says whether the instance was removed.
+// Gone says whether the instance has been removed.
 func (a *Array) Gone() bool {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()

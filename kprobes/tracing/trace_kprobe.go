@@ -21,7 +21,7 @@ const (
 	maxMaxActive = 4096 // KRETPROBE_MAXACTIVE_MAX
 )
 
-// place is where a definition wants its probe: a symbol and an offset, or an
+// place is the location of a probe in its definition: a symbol and an offset, or an
 // address.
 type place struct {
 	symbol string // "SYM" or "MOD:SYM"
@@ -38,45 +38,50 @@ func (p *place) symbolName() string {
 	return p.symbol
 }
 
-// text is the place as the listing shows it.
-func (p *place) text(t *Tracer) string {
+// placeText returns the place as the listing shows it. An address is that of the probe
+// itself, which is after an endbr64: hash_ptr of 6.12.
+func (tk *traceKprobe) placeText() string {
 	switch {
-	case p.byAddr:
-		return t.hashedPtr(p.addr)
-	case p.offset != 0:
-		return fmt.Sprintf("%s+%d", p.symbol, p.offset)
+	case tk.byAddr && tk.registered:
+		return "0x" + tk.tracer.hashedPtr(tk.kprobe().Addr)
+	case tk.byAddr:
+		return "0x" + tk.tracer.hashedPtr(tk.addr)
+	case tk.offset != 0:
+		return fmt.Sprintf("%s+%d", tk.symbol, tk.offset)
 	}
-	return p.symbol
+	return tk.symbol
 }
 
-// hashedPtr is "0x%p": the address must not leak, but the same one prints the
-// same. Without a key there is nothing to hash with, and Linux, too, says so
-// until its random numbers are ready.
+// hashedPtr is %p: it hides the address, but prints the same address always the same.
+// NULL and error pointers are not hidden. Without a hash it prints what Linux prints
+// before its random key is ready.
 func (t *Tracer) hashedPtr(addr uint64) string {
-	if t.conf.PtrKey == 0 {
-		return "0x(____ptrval____)"
+	switch {
+	case addr == 0 || addr > maxErrPtr:
+		return fmt.Sprintf("%016x", addr)
+	case t.conf.HashPtr == nil:
+		return "(____ptrval____)"
 	}
-	x := addr ^ t.conf.PtrKey
-	for range 3 {
-		x = (x ^ x>>32) * 0x9fb21c651e98df25
-	}
-	return fmt.Sprintf("0x%016x", x>>32)
+	return fmt.Sprintf("%016x", t.conf.HashPtr(addr))
 }
 
-// hitCounter is one vCPU's share of trace_kprobe.nhit.
+// maxErrPtr is the last address that is not an error pointer: -MAX_ERRNO is the first.
+const maxErrPtr = ^uint64(4095)
+
+// hitCounter is the per-CPU counter trace_kprobe.nhit.
 type hitCounter struct {
 	n atomic.Uint64
 	_ [56]byte
 }
 
-// traceKprobe is trace_kprobe: one line of kprobe_events. Several may share an
+// traceKprobe is trace_kprobe: one line of kprobe_events. Several may belong to one
 // event.
 type traceKprobe struct {
 	tracer *Tracer
 	event  *kprobeEvent
 	place
 	args       []probeArg
-	entryArgs  []int            // the arguments that a return probe keeps from the entry
+	entryArgs  []int            // the arguments that a return probe saves at the entry
 	ret        kprobes.Retprobe // of a "p" definition only its Kprobe is used
 	registered bool
 	hits       []hitCounter
@@ -90,7 +95,7 @@ type kprobeEvent struct {
 
 var _ eventClass = (*kprobeEvent)(nil)
 
-// newKprobeEvent is register_kprobe_event. nil: no number is left.
+// newKprobeEvent is register_kprobe_event. It returns nil if no event ID is left.
 func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
 	ev := &kprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}}
 	if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
@@ -99,7 +104,7 @@ func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
 	return ev
 }
 
-// kprobeEvent is e if it is an event of kprobes.
+// kprobeEvent returns e as a kprobeEvent if it is one.
 func (t *Tracer) kprobeEvent(e *Event) (*kprobeEvent, bool) {
 	if e == nil {
 		return nil, false
@@ -108,7 +113,7 @@ func (t *Tracer) kprobeEvent(e *Event) (*kprobeEvent, bool) {
 	return ev, ok
 }
 
-// enable is enable_trace_kprobe: when one probe cannot be enabled none is.
+// enable is enable_trace_kprobe: it enables all probes or, if one fails, none.
 func (ev *kprobeEvent) enable() error {
 	for _, tk := range ev.probes {
 		if err := tk.enable(); err != nil {
@@ -125,7 +130,7 @@ func (ev *kprobeEvent) disable() {
 	}
 }
 
-// accepts says whether a further probe may join the event.
+// accepts says whether another probe may join the event.
 func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *definitionError {
 	if ev.ret != d.ret {
 		return &definitionError{errDiffProbeType, 0, 0}
@@ -142,8 +147,8 @@ func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *definitionError {
 	return nil
 }
 
-// differentArg is trace_probe_compare_arg_type: the first argument of another
-// name or type, or that only one of them has; -1: there is none.
+// differentArg is trace_probe_compare_arg_type: it returns the first argument whose
+// name or type differs or that only one of the probes has, or -1.
 func differentArg(a, b []probeArg) int {
 	if len(a) != len(b) {
 		return min(len(a), len(b))
@@ -158,7 +163,7 @@ func differentArg(a, b []probeArg) int {
 
 func (tk *traceKprobe) kprobe() *kprobes.Kprobe { return &tk.ret.Kprobe }
 
-// line is one of kprobe_events: trace_kprobe_show.
+// line returns the probe's line of kprobe_events: trace_kprobe_show.
 func (tk *traceKprobe) line() string {
 	kind := "p"
 	if tk.event.ret {
@@ -167,10 +172,10 @@ func (tk *traceKprobe) line() string {
 			kind += strconv.Itoa(tk.ret.MaxActive)
 		}
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.text(tk.tracer), definitions(tk.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.placeText(), definitions(tk.args))
 }
 
-// profile is a line of kprobe_profile.
+// profile returns the probe's line of kprobe_profile.
 func (tk *traceKprobe) profile() string {
 	missed := tk.kprobe().Missed()
 	if tk.event.ret {
@@ -188,36 +193,36 @@ func (tk *traceKprobe) hitCount() (n uint64) {
 
 // matches is trace_kprobe_match.
 func (tk *traceKprobe) matches(group, event string, argv []string) bool {
-	return tk.event.named(group, event) && matchesProbe(argv, tk.text(tk.tracer), tk.args)
+	return tk.event.named(group, event) && matchesProbe(argv, tk.placeText(), tk.args)
 }
 
-// definitionOf is what the words of a definition say.
+// definition is a parsed definition.
 type definition struct {
 	place
 	ret         bool
 	maxActive   int
 	group, name string
-	fentry      bool // $argN can be had: the probe is at the symbol's first instruction
+	fentry      bool // the probe is at the symbol's first instruction, where $argN is available
 	args        []probeArg
-	argsSize    int // bytes of them in an entry, without strings
+	argsSize    int // size of the arguments in an entry, without strings
 
 	conf      *Config
-	proto     *btf.Func   // of the function at whose entry or exit it is
-	entryArgs []int       // the arguments that a return probe keeps
-	user      bool        // of a uprobe
-	fprobe    bool        // there are no registers
-	hidden    uint64      // arguments of the function that stand before those of proto
-	first     *probeError // what error_log says before that an argument is wrong
+	proto     *btf.Func   // of the function at whose entry or exit the probe is
+	entryArgs []int       // the arguments that a return probe saves
+	user      bool        // it defines a uprobe
+	fprobe    bool        // it defines an fprobe, which has no registers
+	hidden    uint64      // number of arguments of the function before those of proto
+	first     *probeError // the entry of error_log that precedes one about an argument
 
-	fields map[string]*eventField // of an eprobe: those of the event that it is attached to
+	fields map[string]*eventField // of an eprobe: the fields of the event that it is attached to
 }
 
-// errCanceled is ECANCELED: the words are no definition of a kprobe, and no
-// entry of error_log is due.
+// errCanceled is ECANCELED: the words are not a definition of a kprobe, and error_log
+// gets no entry.
 var errCanceled = errors.New("no definition of a kprobe")
 
-// define is __trace_kprobe_create: it parses a definition and registers its
-// probe. The first result is an error that error_log shows. The caller holds mu.
+// define is __trace_kprobe_create: it parses a definition and registers its probe. The
+// first result is an error for error_log. The caller holds mu.
 func (t *Tracer) define(argv []string) (*definitionError, error) {
 	d, derr, err := t.parseDefinition(argv)
 	if derr != nil && d.first != nil {
@@ -237,8 +242,8 @@ func (t *Tracer) define(argv []string) (*definitionError, error) {
 //	p[:[GROUP/][EVENT]] [MOD:]SYM[+OFFSET]|ADDR [ARG...]
 //	r[MAXACTIVE][:[GROUP/][EVENT]] [MOD:]SYM[+0]|ADDR [ARG...]
 //
-// where a symbol with "%return" makes an r of a p. The checks come in the
-// kernel's order, so that of several errors the same one is told.
+// A symbol with "%return" turns a p into an r. The checks are in the kernel's order, so
+// that of several errors the same one is reported.
 func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionError, _ error) {
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {
@@ -269,11 +274,11 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 	return d, derr, err
 }
 
-// maxArgsSize is MAX_PROBE_EVENT_SIZE: how much the arguments of an event may take in
-// an entry, without the strings.
+// maxArgsSize is MAX_PROBE_EVENT_SIZE: the limit for the arguments of an event in an
+// entry, without the strings.
 const maxArgsSize = 3072
 
-// parseArgs parses the arguments. What comes after the 128th is not looked at.
+// parseArgs parses the arguments. Those after the 128th are ignored.
 func (d *definition) parseArgs(words []string) (*definitionError, error) {
 	if len(words) > maxTraceArgs && d.conf.ArgsE2BIG {
 		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
@@ -310,13 +315,13 @@ func (d *definition) parseArgs(words []string) (*definitionError, error) {
 	return nil, nil
 }
 
-// parseMaxActive parses the digits between r and the colon. What does not
-// begin with a digit is not looked at: "r-1:" and "pp:" are fine.
+// parseMaxActive parses the digits between r and the colon. Anything that does not
+// start with a digit is ignored: "r-1:" and "pp:" are accepted.
 func (d *definition) parseMaxActive(head string, colon int) *definitionError {
 	if len(head) < 2 || head[1] < '0' || '9' < head[1] {
 		return nil
 	}
-	if !d.ret && !d.fprobe { // of which it is known later
+	if !d.ret && !d.fprobe { // an fprobe is only known to be a return probe later
 		return &definitionError{errMaxActNoKprobe, 0, 1}
 	}
 	digits := head[1:]
@@ -379,7 +384,7 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 	return nil, nil
 }
 
-// eventNameFor makes the name of an event that was given none.
+// eventNameFor makes a name for an event that was given none.
 func (t *Tracer) eventNameFor(d *definition) string {
 	kind := 'p'
 	if d.ret {
@@ -387,13 +392,13 @@ func (t *Tracer) eventNameFor(d *definition) string {
 	}
 	name := fmt.Sprintf("%c_%s_%d", kind, d.symbol, d.offset)
 	if d.byAddr {
-		name = fmt.Sprintf("%c_%s", kind, t.hashedPtr(d.addr))
+		name = fmt.Sprintf("%c_0x%s", kind, t.hashedPtr(d.addr))
 	}
 	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
 }
 
-// register is register_trace_kprobe: the probe gets an event of its own, or
-// joins the one that has its name. The caller holds mu.
+// register is register_trace_kprobe: the probe gets a new event or joins the event of
+// its name. The caller holds mu.
 func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
 	named := t.namesInUse[eventName{d.group, d.name}]
 	old, ours := t.kprobeEvent(named)
@@ -426,7 +431,7 @@ func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
 	return nil
 }
 
-// registerError is what error_log says of an error of register_kprobe.
+// registerError returns the entry of error_log for an error of register_kprobe.
 func registerError(err error) *definitionError {
 	errno := errnoOf(err)
 	reason := errFailRegProbe
@@ -440,7 +445,7 @@ func registerError(err error) *definitionError {
 	return &definitionError{reason, 1, 0}
 }
 
-// errnoOf is the errno that an error has, or EINVAL.
+// errnoOf returns the errno of an error, or EINVAL.
 func errnoOf(err error) syscall.Errno {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {
@@ -449,8 +454,9 @@ func errnoOf(err error) syscall.Errno {
 	return errno
 }
 
-// moduleExists is trace_kprobe_module_exist: whether a symbol that was not found
-// could have been. An address may be in a module that is still to come.
+// moduleExists is trace_kprobe_module_exist: whether the module that the symbol names is
+// loaded, so that a symbol that was not found is an error. An address may belong to a
+// module that is not loaded yet.
 func (t *Tracer) moduleExists(tk *traceKprobe) bool {
 	if tk.byAddr {
 		return false
@@ -459,8 +465,8 @@ func (t *Tracer) moduleExists(tk *traceKprobe) bool {
 	return !found || t.conf.Module != nil && t.conf.Module(module)
 }
 
-// registerKprobe is __register_trace_kprobe. The probe starts disabled unless
-// its event is enabled.
+// registerKprobe is __register_trace_kprobe. The probe is disabled at first unless its
+// event is enabled.
 func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 	if t.withinNotrace(tk) {
 		name := tk.symbolName()
@@ -475,7 +481,7 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 			return err
 		}
 	}
-	if !tk.byAddr && tk.symbol == "" { // which kprobes would take for no symbol at all
+	if !tk.byAddr && tk.symbol == "" { // kprobes would treat the empty symbol as no symbol
 		return fmt.Errorf("no symbol: %w", syscall.ENOENT)
 	}
 	p := tk.kprobe()
@@ -513,9 +519,9 @@ func (t *Tracer) unregisterKprobe(tk *traceKprobe) {
 	tk.kprobe().Addr = 0
 }
 
-// withinNotrace is within_notrace_func: a function without an fentry site is
-// not to be traced (CONFIG_KPROBE_EVENTS_ON_NOTRACE is off). A part of a
-// function ("x.part.0") counts as that function.
+// withinNotrace is within_notrace_func: a function without an fentry site must not be
+// traced (CONFIG_KPROBE_EVENTS_ON_NOTRACE is off). A part of a function ("x.part.0")
+// counts as that function.
 func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
 	addr := tk.addr
 	if !tk.byAddr {
@@ -541,7 +547,7 @@ func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
 	return notrace
 }
 
-// nameAt is what the kernel's %ps has for the probe's address.
+// nameAt returns what the kernel's %ps prints for the probe's address.
 func (t *Tracer) nameAt(tk *traceKprobe) string {
 	addr := tk.addr
 	if !tk.byAddr {
@@ -565,8 +571,8 @@ func (t *Tracer) notraceFunc(addr uint64) (abi.Symbol, bool) {
 // busy is trace_kprobe_is_busy.
 func (tk *traceKprobe) busy() error { return tk.event.busy() }
 
-// release is unregister_trace_kprobe. EBUSY: the event is enabled and this is
-// its last probe. The caller holds mu.
+// release is unregister_trace_kprobe. It fails with EBUSY if the event is enabled and
+// this is its last probe. The caller holds mu.
 func (tk *traceKprobe) release() error {
 	t, e := tk.tracer, tk.event
 	if len(e.probes) == 1 {
@@ -581,9 +587,9 @@ func (tk *traceKprobe) release() error {
 	return nil
 }
 
-// ModuleComing is trace_kprobe_module_callback: the probes that wait for the
-// module, or whose text went with it, are registered anew. Functions of it that
-// set_ftrace_filter waits for are traced.
+// ModuleComing is trace_kprobe_module_callback: it registers the probes that wait for
+// the module, or whose text was unloaded with it. It also traces functions of the
+// module that set_ftrace_filter waits for.
 func (t *Tracer) ModuleComing(module string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -601,8 +607,8 @@ func (t *Tracer) ModuleComing(module string) {
 	t.functionsCame(module)
 }
 
-// enable is __enable_trace_kprobe: a probe that waits for its module, or whose
-// text is gone, has nothing to enable.
+// enable is __enable_trace_kprobe. It does nothing for a probe that waits for its
+// module or whose text is gone.
 func (tk *traceKprobe) enable() error {
 	if !tk.registered || tk.gone() {
 		return nil
@@ -612,13 +618,13 @@ func (tk *traceKprobe) enable() error {
 
 func (tk *traceKprobe) disable() {
 	if tk.registered {
-		_ = tk.tracer.conf.Kprobes.Disable(tk.kprobe()) // as the kernel does: nothing can be done about it
+		_ = tk.tracer.conf.Kprobes.Disable(tk.kprobe()) // like the kernel, ignore the error
 	}
 }
 
 func (tk *traceKprobe) gone() bool { return tk.kprobe().State()&kprobes.FlagGone != 0 }
 
-// entered is kprobe_dispatcher, in atomic Go.
+// entered is kprobe_dispatcher. It runs in handler context.
 func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {
@@ -628,7 +634,7 @@ func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	return 0
 }
 
-// keep is trace_kprobe_entry_handler, in atomic Go.
+// keep is trace_kprobe_entry_handler. It runs in handler context.
 func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
 	for i, n := range tk.entryArgs {
 		binary.LittleEndian.PutUint64(ri.Data[8*i:], argument(h.Trap, uint64(n)))
@@ -636,7 +642,7 @@ func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
 	return 0
 }
 
-// returned is kretprobe_dispatcher, in atomic Go.
+// returned is kretprobe_dispatcher. It runs in handler context.
 func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {

@@ -262,7 +262,7 @@ func TestSuffixedNotrace(t *testing.T) {
 
 func TestHashedAddress(t *testing.T) {
 	tr, _ := newTestTracer(t)
-	tr.conf.PtrKey = 0x1234567890abcdef
+	tr.conf.HashPtr = func(addr uint64) uint32 { return uint32(addr * 0x9e3779b97f4a7c15 >> 32) }
 	write(t, tr, "p 0xffffffff81363790", "p 0xffffffff81363795")
 	lines := all(tr.KprobeEvent)
 	form := regexp.MustCompile(`^p:kprobes/p_(0x0{8}[0-9a-f]{8}) (0x0{8}[0-9a-f]{8})\n$`)

@@ -8,8 +8,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// taskMemory is the memory of a trap that there was none of: a task's system call
-// that runs triggers. All that they read is the task's struct, at address 0.
+// taskMemory is the memory that triggers see when a task's system call runs them. There
+// is no trap then, and all that they read is the task's task_struct, at address 0.
 type taskMemory struct{ task [abi.TaskSize]byte }
 
 var _ abi.Memory = (*taskMemory)(nil)
@@ -23,7 +23,7 @@ func (m *taskMemory) ReadAt(addr uint64, p []byte) error {
 	return nil
 }
 
-// ReadU64 fails as ReadAt does.
+// ReadU64 fails like ReadAt.
 func (m *taskMemory) ReadU64(addr uint64) (uint64, error) {
 	var b [8]byte
 	err := m.ReadAt(addr, b[:])
@@ -36,8 +36,8 @@ func (m *taskMemory) WriteAt(uint64, []byte) error { return syscall.EFAULT }
 // WriteU64 fails with EFAULT.
 func (m *taskMemory) WriteU64(uint64, uint64) error { return syscall.EFAULT }
 
-// scratch is what the trap side of a hit may use: its vCPU's, or, of a task's
-// system call, that of all of these, whose lock is held.
+// scratch returns the scratch memory for a hit: that of its vCPU, or, for a task's
+// system call, the one that all system calls share, whose lock must be held.
 func (t *Tracer) scratch(trap *abi.Trap) *cpuScratch {
 	if isTask(trap) {
 		return &t.tasks
@@ -45,15 +45,16 @@ func (t *Tracer) scratch(trap *abi.Trap) *cpuScratch {
 	return &t.cpus[trap.CPU]
 }
 
-// isTask tells the trap that stands for a task's system call from those of vCPUs.
+// isTask says whether the trap stands for a task's system call rather than for a hit on
+// a vCPU.
 func isTask(trap *abi.Trap) bool {
 	_, ok := trap.Mem.(*taskMemory)
 	return ok
 }
 
-// markerTriggers runs the triggers of event print for an entry whose text has not
-// got its newline yet, and says which buffer the entry belongs to then: room for it
-// was there before.
+// markerTriggers runs the triggers of event print for an entry, whose text has no
+// newline yet. It returns the buffer that the entry belongs to: as on Linux, its room
+// was reserved before the triggers ran, and one of them may have swapped the buffers.
 func (a *Array) markerTriggers(task Task, entry []byte) *RingBuffer {
 	t := a.tracer
 	event := (*t.events.Load())[typePrint]

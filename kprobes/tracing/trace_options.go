@@ -10,7 +10,7 @@ import (
 // option is a bit of Array.options: TRACE_ITER_*.
 type option uint64
 
-// The options that act here.
+// The options that are implemented.
 const (
 	optPrintParent option = 1 << iota
 	optSymOffset
@@ -45,11 +45,11 @@ const (
 
 	defaultOptions = optPrintParent | optPrintk | optAnnotate | optContextInfo | optRecordCmd | optOverwrite |
 		optIRQInfo | optMarkers | optHashPtr | optFunctionTrace
-	// globalOptions are TOP_LEVEL_TRACE_FLAGS: an instance has no file for them.
+	// globalOptions are TOP_LEVEL_TRACE_FLAGS: an instance has no files for them.
 	globalOptions = optPrintk | optPrintkMsgOnly | optRecordCmd
-	// forkOptions are ZEROED_TRACE_FLAGS: an instance does not take them over.
+	// forkOptions are ZEROED_TRACE_FLAGS: a new instance does not inherit them.
 	forkOptions = optEventFork | optFunctionFork | optPrintkDest
-	// newOptions came after 6.1.
+	// newOptions do not exist on 6.1.
 	newOptions = optFields | optPrintkDest
 )
 
@@ -61,11 +61,11 @@ var optionNames = [...]string{
 	"function-fork", "display-graph", "stacktrace",
 }
 
-// tracerOption is tracer_opt: an option of one tracer. The file trace_options
-// knows it while that tracer is current; the directory options always has it.
+// tracerOption is tracer_opt: an option of one tracer. The file trace_options shows it
+// while that tracer is current; the directory options always has it.
 type tracerOption struct {
 	tracer, name string
-	// set is set_flag; nil: every value will do. Tracer.mu is held.
+	// set is set_flag; if it is nil, the option accepts any value. Tracer.mu is held.
 	set func(a *Array, on bool) error
 }
 
@@ -93,7 +93,7 @@ func bit(on bool) int {
 
 func (a *Array) has(o option) bool { return option(a.options.Load())&o != 0 }
 
-// optionLine is a word of trace_options.
+// optionLine returns a line of trace_options.
 func optionLine(name string, on bool) string {
 	if on {
 		return name + "\n"
@@ -101,8 +101,8 @@ func optionLine(name string, on bool) string {
 	return "no" + name + "\n"
 }
 
-// TraceOptions is the text of trace_options: each option, with "no" before those
-// that are off.
+// TraceOptions returns the text of trace_options: each option, with "no" in front if it
+// is off.
 func (a *Array) TraceOptions() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -121,8 +121,9 @@ func (a *Array) TraceOptions() string {
 	return b.String()
 }
 
-// WriteTraceOptions takes a write to trace_options: an option, with "no" before it
-// to switch it off. EINVAL: there is none of that name; and what the option says.
+// WriteTraceOptions handles a write to trace_options: an option, with "no" in front to
+// switch it off. It fails with EINVAL if there is no such option, or with the option's
+// own error.
 func (a *Array) WriteTraceOptions(data []byte) error {
 	if len(data) >= 64 {
 		return fmt.Errorf("an option of %d bytes: %w", len(data), syscall.EINVAL)
@@ -166,9 +167,9 @@ func (t *Tracer) hasOption(o option) bool {
 	return (o != optHashPtr || !t.conf.NoHashPtr) && (o&newOptions == 0 || t.conf.FieldsOption)
 }
 
-// setPrintkDest is update_printk_trace: one array at a time has what trace_printk
-// writes, and that is the global one again when another has it no more. EINVAL: the
-// global one is not to have it, and no other has said that it wants it.
+// setPrintkDest is update_printk_trace: trace_printk writes to one array at a time. If
+// another array gives that up, it is the global one again. It fails with EINVAL if the
+// global array is to give it up without another one having claimed it.
 func (a *Array) setPrintkDest(on bool) error {
 	t := a.tracer
 	to := a
@@ -185,7 +186,7 @@ func (a *Array) setPrintkDest(on bool) error {
 	return nil
 }
 
-// optionActs is what options do when they change.
+// optionActs are run when an option changes.
 var optionActs = map[option]func(a *Array, on bool){
 	optOverwrite:  func(a *Array, on bool) { a.buffer.overwrite.Store(on) },
 	optRecordCmd:  func(a *Array, _ bool) { a.tracer.updateSaving() },
@@ -212,10 +213,10 @@ type Option struct {
 
 	array  *Array
 	bit    option
-	tracer int // index of tracerOptions, where bit is 0
+	tracer int // index in tracerOptions if bit is 0
 }
 
-// Options is the files of the directory options.
+// Options returns the files of the directory options.
 func (a *Array) Options() []Option {
 	var all []Option
 	for i, name := range optionNames {
@@ -229,7 +230,7 @@ func (a *Array) Options() []Option {
 	return all
 }
 
-// Text is what the file shows: 0 or 1.
+// Text returns the text of the file: 0 or 1.
 func (o Option) Text() string {
 	on := o.array.has(o.bit)
 	if o.bit == 0 {
@@ -238,8 +239,8 @@ func (o Option) Text() string {
 	return fmt.Sprintf("%d\n", bit(on))
 }
 
-// Set takes a write to the file: 0 or 1. EINVAL: anything else, or the tracer
-// refuses.
+// Set handles a write to the file: 0 or 1. It fails with EINVAL for anything else, or
+// if the tracer refuses.
 func (o Option) Set(data []byte) error {
 	on, err := enableValue(data)
 	if err != nil {

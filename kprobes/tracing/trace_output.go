@@ -22,28 +22,28 @@ const (
 
 const (
 	entryHeader     = 8   // struct trace_entry
-	softirqOffset   = 256 // SOFTIRQ_OFFSET: a softirq is being served
+	softirqOffset   = 256 // SOFTIRQ_OFFSET: a softirq is running
 	tifNeedResched  = 1 << 3
 	threadInfoFlags = 0 // offset of thread_info.flags in task_struct
 )
 
-// entry is an event's entry while it is put together. Each vCPU has one.
+// entry is an event's entry under construction. Each vCPU has maxNesting of them.
 type entry struct {
 	buf    [maxEntry]byte
 	n      int
-	unused int // bytes that its strings were given and did not take
+	unused int // bytes that were reserved for its strings and not used
 
-	attached []byte // of an eprobe: the entry of the event that it is attached to
+	attached []byte // for an eprobe: the entry of the event that it is attached to
 
-	kept []byte // of a return probe: the arguments that it kept, 8 bytes each
+	kept []byte // for a return probe: the arguments that it saved, 8 bytes each
 
 	pointed [maxPointed]byte
-	subject filterSubject // itself, as filters and triggers see it
+	subject filterSubject // the entry as filters and triggers see it
 }
 
-// begin begins the entry of a hit in atomic Go: struct trace_entry but for the
-// pid. nil: nobody wants the hit. The caller adds the fields and calls commit or
-// discard.
+// begin starts the entry of a hit, in handler context: it fills in struct trace_entry
+// without the pid. It returns nil if no array records the event. The caller adds the
+// fields and calls commit or discard.
 func (e *Event) begin(trap *abi.Trap) *entry {
 	if !e.wantsHit() {
 		return nil
@@ -51,8 +51,8 @@ func (e *Event) begin(trap *abi.Trap) *entry {
 	return e.tracer.newEntry(trap, e.ID)
 }
 
-// beginInside is begin for a hit inside that of another event, whose room is being
-// kept with preemption off, so many times.
+// beginInside is begin for a hit inside the hits of depth other events, whose entries
+// are reserved with preemption off.
 func (e *Event) beginInside(trap *abi.Trap, depth uint32) *entry {
 	trap.Preempt += depth
 	defer func() { trap.Preempt -= depth }()
@@ -87,7 +87,7 @@ func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
 	return e
 }
 
-// discard gives up the entry that was begun last.
+// discard drops the entry that was started last.
 func (t *Tracer) discard(trap *abi.Trap) { t.scratch(trap).depth-- }
 
 func (e *entry) word(v uint64) {
@@ -95,11 +95,10 @@ func (e *entry) word(v uint64) {
 	e.n += 8
 }
 
-// traceContext is tracing_gen_ctx_dec: what the five columns between CPU and
-// time show. The kernel subtracts from the packed word the one that it thinks
-// its own preempt_disable has added. An int3's handler has done none, so the
-// subtraction borrows from the flags next to the count and clears
-// TRACE_FLAG_IRQS_OFF: such hits show as "..Zff".
+// traceContext is tracing_gen_ctx_dec: it returns the five columns between CPU and
+// time. The kernel subtracts one from the packed word to undo its own preempt_disable.
+// An int3's handler has not called that, so the subtraction borrows from the flags next
+// to the count and clears TRACE_FLAG_IRQS_OFF: such hits show as "..Zff".
 func (t *Tracer) traceContext(trap *abi.Trap) (flags, preempt byte) {
 	flags, preempt = t.traceContextHere(trap)
 	if t.conf.FourFlags {
@@ -110,8 +109,7 @@ func (t *Tracer) traceContext(trap *abi.Trap) (flags, preempt byte) {
 	return byte(packed >> 16), byte(packed)
 }
 
-// traceContextHere is tracing_gen_ctx: the same for a place that the kernel takes
-// as it is.
+// traceContextHere is tracing_gen_ctx: the same without the subtraction.
 func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 	if trap.Vector == abi.VecBP || trap.IRQsOff || trap.Regs.Flags&abi.FlagIF == 0 {
 		flags |= flagIRQsOff // an int3 comes through an interrupt gate
@@ -137,7 +135,7 @@ func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 	return flags, byte(min(trap.Preempt&abi.PreemptMask, 0xf))
 }
 
-// commit gives a hit to the arrays that want it, in atomic Go.
+// commit passes a hit to the arrays that record the event. It runs in handler context.
 func (e *Event) commit(trap *abi.Trap, en *entry) {
 	t := e.tracer
 	defer t.discard(trap)
@@ -145,7 +143,7 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
 	c := t.scratch(trap)
 	c.read.load(trap)
-	s := &en.subject // field by field: a struct with pointers costs more while the collector runs
+	s := &en.subject // field by field: assigning a struct with pointers is slower while the garbage collector runs
 	s.entry, s.cpu, s.comm, s.trap, s.pointed = en.buf[:en.n], trap.CPU, &c.read, trap, &en.pointed
 	saved := false
 	for _, f := range *e.files.Load() {
@@ -157,10 +155,11 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 }
 
 // take is what trace_event_buffer_commit and its callers do with a hit: triggers,
-// filter, and the array's buffer. Triggers that look at no entry come first, so
-// that what they switch is already so for this hit; for the others the entry is
-// reserved before, so that it stands before what they record, but where a filter has
-// it put aside. True: the entry is in the buffer, and its task's name is wanted.
+// filter, and the array's buffer. Triggers that do not need the entry run first, so
+// that what they switch already applies to this hit. For the others the entry is
+// reserved before they run, so that it precedes what they record, unless a filter makes
+// the kernel use trace_buffered_event. It returns true if the entry is in the buffer
+// and its task's name should be saved.
 func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	triggers := f.triggers.Load()
 	cond := triggers != nil && triggers.cond
@@ -188,7 +187,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 		if direct && !recorded {
 			return false
 		}
-		on = on && a.recording() // what is put aside comes when that has been switched off, perhaps
+		on = on && a.recording() // a trace_buffered_event is only committed now, after a trigger may have switched recording off
 	}
 	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).commit(trap.CPU, now, s.entry)) {
 		return false
@@ -205,7 +204,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	return a.has(optRecordCmd)
 }
 
-// records says whether a hit is recorded where its array records.
+// records says whether the file records a hit while its array is recording.
 func (f *EventFile) records(s *filterSubject) bool {
 	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().passes(s)
 }
@@ -218,15 +217,15 @@ func (t *Tracer) currentPID(trap *abi.Trap) int32 {
 	return int32(uint32(v))
 }
 
-// saveTGID remembers which process the task belongs to.
+// saveTGID saves which process the task belongs to.
 func (t *Tracer) saveTGID(trap *abi.Trap) {
 	if v, err := trap.Mem.ReadU64(trap.Task + abi.TaskTGID); err == nil {
 		t.tgids.save(t.currentPID(trap), int32(uint32(v)))
 	}
 }
 
-// saveCmdline remembers the name of the task, unless it is the one that this
-// vCPU saved last.
+// saveCmdline saves the name of the task, unless it is the one that this vCPU saved
+// last.
 func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
 	if pid == c.pid && c.read == c.name {
 		return
@@ -236,17 +235,16 @@ func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
 	}
 }
 
-// line is what print_trace_line knows of an entry besides its record: where in
-// the reading it stands.
+// line is an entry's position in the reading, for print_trace_line.
 type line struct {
 	Record
 	index int   // from 0
-	next  int64 // time of the entry after it; the same as Time where there is none
-	dump  bool  // for the kernel's log, which always has the columns of latency-format
+	next  int64 // time of the next entry, or Time if there is none
+	dump  bool  // it goes to the kernel's log, which always has the columns of latency-format
 }
 
-// appendHeader is what trace begins with: tracer, counts, and what the columns
-// are. b is the buffer that is shown.
+// appendHeader appends the header of trace: the tracer, the counts and the names of the
+// columns. from is the buffer that is shown.
 func (a *Array) appendHeader(b []byte, from *RingBuffer) []byte {
 	b = fmt.Appendf(b, "# tracer: %s\n#\n", a.currentTracer())
 	entries, overrun := from.totals()
@@ -263,7 +261,7 @@ func (a *Array) appendHeader(b []byte, from *RingBuffer) []byte {
 	return b
 }
 
-// totals counts the entries of all vCPUs that can be read, and those overrun.
+// totals counts the readable entries and the overwritten ones of all vCPUs.
 func (b *RingBuffer) totals() (entries, overrun uint64) {
 	for cpu := range b.CPUs() {
 		s := b.Stats(cpu)
@@ -303,8 +301,8 @@ var contextColumns = [...]string{
 	"  || / _--=> preempt-depth", "  ||| / _-=> migrate-disable", "  |||| /     delay",
 }
 
-// appendLatencyHeader is print_trace_header and print_lat_help_header. The values
-// of a latency tracer stay 0: there is none.
+// appendLatencyHeader is print_trace_header and print_lat_help_header. The values are
+// 0, because there is no latency tracer.
 func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
 	b = fmt.Appendf(b, "# %s latency trace v1.1.5 on %s\n", a.currentTracer(), a.tracer.conf.Release)
 	b = append(b, "# --------------------------------------------------------------------\n"...)
@@ -341,12 +339,12 @@ const latencyColumns = "" +
 	"#  cmd     pid     |||||| time  |   caller     \n" +
 	"#     \\   /        ||||||  \\    |    /       \n"
 
-// lineMax is how long a line may be where TRACE_SEQ_BUFFER_SIZE is 8 KiB less a header:
-// releases with LongMarkers.
+// lineMax is the maximum length of a line where TRACE_SEQ_BUFFER_SIZE is 8 KiB less a
+// header, that is, on releases with LongMarkers.
 const lineMax = 8155
 
-// appendLine is print_trace_line. Of raw data that are too long for a line the bytes
-// that fit are shown, without an end of the line: trace_marker of 6.12.
+// appendLine is print_trace_line. Raw data that are too long for a line are cut, and
+// the newline is missing: trace_marker of 6.12.
 func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 	start := len(b)
 	b = a.appendWhole(b, l, clock)
@@ -378,31 +376,11 @@ func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	}
 	switch {
 	case a.has(optBin):
-		if a.has(optContextInfo) {
-			b = binary.LittleEndian.AppendUint32(b, uint32(pid))
-			b = binary.LittleEndian.AppendUint32(b, uint32(l.CPU))
-			b = binary.LittleEndian.AppendUint64(b, uint64(l.Time))
-		}
-		if c, ok := classOf(e).(binaryClass); ok {
-			return c.binary(b, d)
-		}
-		return appendType(b, id, e)
+		return a.appendBinary(b, l, pid, e)
 	case a.has(optHex):
-		if a.has(optContextInfo) {
-			b = fmt.Appendf(b, "%08x %08x %016x ", uint32(pid), uint32(l.CPU), uint64(l.Time))
-		}
-		if c, ok := classOf(e).(hexClass); ok {
-			return append(c.hex(b, d), '\n')
-		}
-		return append(appendType(b, id, e), '\n')
+		return a.appendHex(b, l, pid, e)
 	case a.has(optRaw):
-		if a.has(optContextInfo) {
-			b = fmt.Appendf(b, "%d %d %d ", pid, l.CPU, uint64(l.Time))
-		}
-		if c, ok := classOf(e).(rawClass); ok {
-			return c.raw(b, d)
-		}
-		return appendType(b, id, e)
+		return a.appendRaw(b, l, pid, e)
 	}
 	if a.has(optContextInfo) {
 		if l.dump || a.has(optLatencyFormat) {
@@ -420,14 +398,48 @@ func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	return e.class.print(a, b, d) //nolint:forbidigo // an entry's line, not the builtin
 }
 
-// messageClass is an event that the option printk-msg-only shows without the
-// columns and without where it comes from.
+// appendBinary is print_bin_fmt: the line under the option bin.
+func (a *Array) appendBinary(b []byte, l line, pid int32, e *Event) []byte {
+	if a.has(optContextInfo) {
+		b = binary.LittleEndian.AppendUint32(b, uint32(pid))
+		b = binary.LittleEndian.AppendUint32(b, uint32(l.CPU))
+		b = binary.LittleEndian.AppendUint64(b, uint64(l.Time))
+	}
+	if c, ok := classOf(e).(binaryClass); ok {
+		return c.binary(b, l.Data)
+	}
+	return appendType(b, binary.LittleEndian.Uint16(l.Data), e)
+}
+
+// appendHex is print_hex_fmt: the line under the option hex.
+func (a *Array) appendHex(b []byte, l line, pid int32, e *Event) []byte {
+	if a.has(optContextInfo) {
+		b = fmt.Appendf(b, "%08x %08x %016x ", uint32(pid), uint32(l.CPU), uint64(l.Time))
+	}
+	if c, ok := classOf(e).(hexClass); ok {
+		return append(c.hex(b, l.Data), '\n')
+	}
+	return append(appendType(b, binary.LittleEndian.Uint16(l.Data), e), '\n')
+}
+
+// appendRaw is print_raw_fmt: the line under the option raw.
+func (a *Array) appendRaw(b []byte, l line, pid int32, e *Event) []byte {
+	if a.has(optContextInfo) {
+		b = fmt.Appendf(b, "%d %d %d ", pid, l.CPU, uint64(l.Time))
+	}
+	if c, ok := classOf(e).(rawClass); ok {
+		return c.raw(b, l.Data)
+	}
+	return appendType(b, binary.LittleEndian.Uint16(l.Data), e)
+}
+
+// messageClass is an event that the option printk-msg-only shows as its text only.
 type messageClass interface {
 	message(b, entry []byte) []byte
 }
 
-// rawClass, hexClass and binaryClass are events that have a form of their own for
-// the options raw, hex and bin. Of the others only the number is shown.
+// rawClass, hexClass and binaryClass are events that have a format of their own for the
+// options raw, hex and bin. Other events only show their number.
 type (
 	rawClass    interface{ raw(b, entry []byte) []byte }
 	hexClass    interface{ hex(b, entry []byte) []byte }
@@ -441,7 +453,7 @@ func classOf(e *Event) eventClass {
 	return e.class
 }
 
-// appendType is trace_nop_print, and what is said of an entry whose event is gone.
+// appendType is trace_nop_print; it also prints entries whose event is gone.
 func appendType(b []byte, id uint16, e *Event) []byte {
 	if e == nil {
 		return fmt.Appendf(b, "%d ?\n", id)
@@ -497,7 +509,7 @@ func (a *Array) appendLatencyContext(b []byte, l line, pid int32, clock *traceCl
 
 func usecs(ns int64) int64 { return (ns + 500) / 1000 }
 
-// delayMark is trace_find_mark: how long it is to the next entry.
+// delayMark is trace_find_mark: a mark for the time until the next entry.
 func delayMark(ns int64) byte {
 	for _, m := range delayMarks {
 		if ns > m.longer {
@@ -566,7 +578,7 @@ func appendTime(b []byte, time int64, clock *traceClock) []byte {
 	return append(appendSeconds(append(b, ' '), time), ": "...)
 }
 
-// appendSeconds is a time in nanoseconds as seconds, 5 places wide.
+// appendSeconds appends a time in nanoseconds as seconds, 5 columns wide.
 func appendSeconds(b []byte, ns int64) []byte {
 	usec := (uint64(ns) + 500) / 1000
 	return appendUint(append(appendUint(b, usec/1e6, 5, ' '), '.'), usec%1e6, 6, '0')
@@ -589,8 +601,8 @@ func appendBlanks(b []byte, n int) []byte {
 	return b
 }
 
-// appendSymbol is seq_print_ip_sym: "sym+0x1/0x20 [module]", or without offset
-// only the name; an address that belongs to no symbol in hex.
+// appendSymbol is seq_print_ip_sym: "sym+0x1/0x20 [module]", without offset only the
+// name, or the address in hex if it belongs to no symbol.
 func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 	if addr == 0 {
 		return append(b, '0')
@@ -610,7 +622,8 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 	return b
 }
 
-// HeaderPage is the text of events/header_page: how a page of the buffer looks.
+// HeaderPage returns the text of events/header_page: the layout of a page of the
+// buffer.
 func (a *Array) HeaderPage() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -618,8 +631,8 @@ func (a *Array) HeaderPage() string {
 		field{" int overwrite", 8, 1, true}.String() + field{" char data", pageHeader, a.buffer.pageBytes() - pageHeader, !a.tracer.conf.UnsignedChar}.String()
 }
 
-// HeaderEvent is the text of events/header_event: how the header of an event
-// in a page looks.
+// HeaderEvent returns the text of events/header_event: the layout of an event's header
+// in a page.
 func HeaderEvent() string {
 	return strings.Join([]string{
 		"# compressed entry header",

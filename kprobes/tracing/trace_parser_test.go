@@ -36,7 +36,7 @@ func TestNextWord(t *testing.T) {
 	}
 }
 
-// TestParseUintBoth: a number that is too big is told before what stands behind it.
+// TestParseUintBoth: an overflow is reported before the garbage after the number.
 func TestParseUintBoth(t *testing.T) {
 	for _, c := range []struct {
 		text  string

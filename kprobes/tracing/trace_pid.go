@@ -7,17 +7,17 @@ import (
 	"syscall"
 )
 
-// pidList is trace_pid_list: a set of tasks, replaced whole.
+// pidList is trace_pid_list: a set of tasks. It is never modified, only replaced.
 type pidList map[int32]struct{}
 
-// maxFilteredPID is what trace_pid_list takes.
+// maxFilteredPID is the limit of trace_pid_list.
 const maxFilteredPID = 1 << 30
 
-// ignores is trace_ignore_this_task: whether hits of the task are not for this
-// array, in atomic Go.
+// ignores is trace_ignore_this_task: whether the array ignores hits of the task. It
+// runs in handler context.
 func (a *Array) ignores(pid int32) bool { return a.ignoresIn(pid, pidOnly, pidNot) }
 
-// ignoresFunctions says the same of the functions that the task enters.
+// ignoresFunctions is the same for functions that the task enters.
 func (a *Array) ignoresFunctions(pid int32) bool {
 	return a.ignoresIn(pid, pidFunctionOnly, pidFunctionNot)
 }
@@ -35,7 +35,7 @@ func (a *Array) ignoresIn(pid int32, onlyFile, notFile PIDFile) bool {
 	return false
 }
 
-// PIDFile is one of the files that name tasks.
+// PIDFile is one of the files that list tasks.
 type PIDFile int
 
 // The files.
@@ -51,7 +51,7 @@ const (
 	SetFtraceNotracePID = pidFunctionNot
 )
 
-// PIDs is the lines of the file, in rising order.
+// PIDs returns the lines of the file, in ascending order.
 func (a *Array) PIDs(which PIDFile) []string {
 	list := a.pids[which].Load()
 	if list == nil && which >= pidFunctionOnly {
@@ -67,17 +67,17 @@ func (a *Array) PIDs(which PIDFile) []string {
 	return lines
 }
 
-// ClearPIDs is ftrace_clear_event_pids: opening the file with O_TRUNC empties it.
+// ClearPIDs is ftrace_clear_event_pids, which an open with O_TRUNC calls.
 func (a *Array) ClearPIDs(which PIDFile) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	a.pids[which].Store(nil)
 }
 
-// WritePIDs is trace_pid_write: the numbers, with blanks between them, join those
-// that are there; what it took of the write ends with the first NUL that has no
-// number before it. EINVAL: something is no number; EPERM: one is 2^30 or more.
-// Either way nothing has changed.
+// WritePIDs is trace_pid_write: it adds the numbers, separated by blanks, to the list,
+// and returns how many bytes it consumed, which ends with the first NUL that has no
+// number before it. It fails with EINVAL if a word is not a number, and with EPERM if a
+// number is 2^30 or more; the list then stays as it was.
 func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -126,7 +126,7 @@ func (a *Array) storePIDs(which PIDFile, list pidList) {
 	a.pids[which].Store(&list)
 }
 
-// Forked is event_filter_pid_sched_process_fork: with the option event-fork a list
+// Forked is event_filter_pid_sched_process_fork: with the option event-fork, a list
 // that has a task gets its children.
 func (t *Tracer) Forked(parent, child int32) {
 	t.followFork(func(list pidList) bool {
@@ -136,9 +136,9 @@ func (t *Tracer) Forked(parent, child int32) {
 	})
 }
 
-// Exited is event_filter_pid_sched_process_exit: with the option event-fork a task
-// that has ended leaves the lists. It must not run any more: Linux calls this when
-// it frees the task.
+// Exited is event_filter_pid_sched_process_exit: with the option event-fork, a task
+// that has ended is removed from the lists. The task must not run any more, as Linux
+// calls this when it frees the task.
 func (t *Tracer) Exited(pid int32) {
 	t.followFork(func(list pidList) bool {
 		_, ok := list[pid]
@@ -147,8 +147,8 @@ func (t *Tracer) Exited(pid int32) {
 	})
 }
 
-// followFork changes a copy of each list of the arrays that have the option, and
-// takes the copy if change says so.
+// followFork calls change with a copy of each list of the arrays that have the option,
+// and installs the copy if change returns true.
 func (t *Tracer) followFork(change func(pidList) bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -8,10 +8,10 @@ import (
 	"syscall"
 )
 
-// pipeRead is TRACE_SEQ_BUFFER_SIZE: one read of trace_pipe gives less.
+// pipeRead is TRACE_SEQ_BUFFER_SIZE: one read of trace_pipe returns less.
 const pipeRead = 4096
 
-// maxRead is pipeRead of the pipe's release.
+// maxRead is pipeRead on the pipe's release.
 func (p *Pipe) maxRead() int {
 	if p.array.tracer.conf.LongMarkers {
 		return lineMax + 1
@@ -19,21 +19,22 @@ func (p *Pipe) maxRead() int {
 	return pipeRead
 }
 
-// Pipe is an open trace_pipe: it takes entries out of the buffer and gives them
-// as the lines of trace.
+// Pipe is an open trace_pipe: it consumes entries of the buffer and returns them as
+// lines of trace.
 type Pipe struct {
 	array *Array
-	cpu   int // -1: all
+	cpu   int // -1 means all
 
 	mu      sync.Mutex // one reader at a time; not held while it waits
 	event   []byte
 	index   int    // of the next entry
-	text    []byte // what no read has had
-	started bool   // a read has got past its wait: the end may come
+	text    []byte // text that no read has returned yet
+	started bool   // a read has returned text, so an end of file is possible
 }
 
-// OpenPipe is tracing_open_pipe, of one vCPU's trace_pipe or with -1 of the one of
-// all. EBUSY: it, or one that would take the same entries, is open already.
+// OpenPipe is tracing_open_pipe, for one vCPU's trace_pipe or, if cpu is -1, that of
+// all. It fails with EBUSY if the file, or another one that would consume the same
+// entries, is already open.
 func (a *Array) OpenPipe(cpu int) (*Pipe, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
@@ -53,18 +54,18 @@ func (a *Array) setPiped(cpu int, open bool) {
 	}
 }
 
-// Close lets others open trace_pipe.
+// Close allows trace_pipe to be opened again.
 func (p *Pipe) Close() {
 	p.array.tracer.mu.Lock()
 	defer p.array.tracer.mu.Unlock()
 	p.array.setPiped(p.cpu, false)
 }
 
-// Read is tracing_read_pipe: it waits for an entry and gives whole lines, as
-// many as b takes; of a line that b is too small for it gives a part, and the
-// next read goes on with it. 0: an earlier read came to an entry, none is left,
-// and tracing_on is 0. EAGAIN: it would wait, and nonblock is set; EINTR: ctx
-// ended.
+// Read is tracing_read_pipe: it waits for an entry and returns whole lines, as many as
+// fit into b. If b is too small for one line, it returns a part, and the next read
+// continues with the rest. It returns 0 if an earlier read has returned entries, none
+// is left, and tracing_on is 0. It fails with EAGAIN if it would wait and nonblock is
+// set, and with EINTR if ctx ends.
 func (p *Pipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -79,8 +80,8 @@ func (p *Pipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	return n, nil
 }
 
-// await is tracing_wait_pipe and what follows it: it waits until there is text.
-// False: there will be none.
+// await is tracing_wait_pipe and the code after it: it waits until there is text. It
+// returns false at the end of the file.
 func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
 	if p.fill(size) {
 		return true, nil
@@ -101,8 +102,8 @@ func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error)
 	return true, nil
 }
 
-// awaitEntry waits until wake is ready and lets others read meanwhile: the reader's
-// lock mu is held before and after. EINTR: ctx ended.
+// awaitEntry waits until wake is ready. It releases mu, the reader's lock, while it
+// waits, and holds it on return. It fails with EINTR if ctx ends.
 func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error {
 	mu.Unlock()
 	defer mu.Lock()
@@ -114,9 +115,9 @@ func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error
 	}
 }
 
-// Poll is tracing_poll_pipe: whether there is an entry, or of one vCPU as many as
-// buffer_percent asks for, and a channel that gets a value at the next one, until
-// end.
+// Poll is tracing_poll_pipe: it says whether there is an entry (for one vCPU, as many
+// as buffer_percent requires), and returns a channel that gets a value at the next
+// entry, until end is called.
 func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	wake := p.array.buffer.waiters.add()
 	p.mu.Lock()
@@ -125,7 +126,7 @@ func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	return ready, wake, func() { p.array.buffer.waiters.remove(wake) }
 }
 
-// appendLost says that a vCPU's entries were lost.
+// appendLost appends the line about lost entries of a vCPU.
 func appendLost(b []byte, cpu int, lost uint64) []byte {
 	if lost == 0 {
 		return b
@@ -133,8 +134,8 @@ func appendLost(b []byte, cpu int, lost uint64) []byte {
 	return fmt.Appendf(b, "CPU:%d [LOST %d EVENTS]\n", cpu, lost)
 }
 
-// fill makes text of entries until there are size bytes; false: there is none.
-// An entry whose line goes beyond what one read may give stays in the buffer.
+// fill renders entries until there are size bytes of text; it returns false if there is
+// none. An entry whose line would exceed the limit of one read stays in the buffer.
 func (p *Pipe) fill(size int) bool {
 	b := p.array.buffer
 	clock := p.array.clock.Load()

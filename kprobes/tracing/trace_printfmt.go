@@ -10,42 +10,42 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// A printFormat is the text after "print fmt: " in an event's file format, which
-// says in C how an entry becomes text: a format of printk, and expressions over
-// the entry's fields. It is parsed once and run for each line of trace.
+// printFormat is the text after "print fmt: " in an event's file format. It describes
+// in C how an entry becomes text: a printk format, and expressions over the fields of
+// the entry. It is parsed once and run for each line of trace.
 type printFormat struct {
 	pieces []formatPiece
 }
 
-// formatPiece is literal text and one conversion behind it.
+// formatPiece is literal text followed by at most one conversion.
 type formatPiece struct {
 	text string
-	verb byte   // 0: none
-	conv string // what stands between % and the verb
+	verb byte   // 0 if there is no conversion
+	conv string // the text between % and the verb
 	arg  expr
 }
 
 // expr is an expression of a print format.
 type expr func(*printState) value
 
-// printState is what an expression is run on.
+// printState is the input of an expression.
 type printState struct {
 	array *Array
 	entry []byte
 }
 
-// value is what an expression gives: a number, or bytes that end at the first 0.
+// value is the result of an expression: a number, or bytes that end at the first 0.
 type value struct {
 	n     uint64
 	text  []byte
 	isStr bool
-	scale uint64 // of a pointer: what adding 1 adds; 0: 1
+	scale uint64 // of a pointer: the size of what it points to; 0 means 1
 }
 
 // structPageSize is sizeof(struct page), bytes.
 const structPageSize = 64
 
-// printConstants are the names that print formats use for numbers.
+// printConstants are constants that print formats refer to by name.
 var printConstants = map[string]uint64{
 	"vmemmap_base":                 0xffffea0000000000,
 	"HRTIMER_MODE_ABS":             0,
@@ -85,14 +85,14 @@ func parsePrintFormat(text string, fields []field) (*printFormat, error) {
 	return splitFormat(format, args)
 }
 
-// name is the field's name without its type and what an array adds.
+// name returns the field's name without its type and the array brackets.
 func (f field) name() string {
 	name := f.decl[strings.LastIndexByte(f.decl, ' ')+1:]
 	name, _, _ = strings.Cut(name, "[")
 	return name
 }
 
-// splitFormat joins the conversions of a format with their arguments.
+// splitFormat pairs the conversions of a format with their arguments.
 func splitFormat(format string, args []expr) (*printFormat, error) {
 	f := &printFormat{}
 	for {
@@ -165,7 +165,7 @@ func (p *formatPiece) convert(s *printState, b []byte) []byte {
 	return fmt.Appendf(b, "%"+flags+string(verb), n)
 }
 
-// sized cuts n to what the length modifier of a conversion says.
+// sized truncates n according to the length modifier of a conversion.
 func sized(n uint64, length string, verb byte) uint64 {
 	signed := verb == 'd' || verb == 'i'
 	bits := 32
@@ -184,7 +184,7 @@ func sized(n uint64, length string, verb byte) uint64 {
 	return n << shift >> shift
 }
 
-// pointer is %p with what may follow.
+// pointer is %p with its extensions.
 func (s *printState) pointer(b []byte, kind string, v value) []byte {
 	switch kind {
 	case "S":
@@ -200,13 +200,13 @@ func (s *printState) pointer(b []byte, kind string, v value) []byte {
 		copy(ip[:], v.text)
 		return netip.AddrFrom16(ip).AppendTo(b)
 	}
-	if v.n == 0 {
-		return append(b, "0000000000000000"...)
+	if !s.array.has(optHashPtr) || s.array.tracer.conf.NoHashPtr {
+		return fmt.Appendf(b, "%016x", v.n)
 	}
-	return append(b, strings.TrimPrefix(s.array.tracer.hashedPtr(v.n), "0x")...)
+	return append(b, s.array.tracer.hashedPtr(v.n)...)
 }
 
-// kernelString is what a pointer into the kernel's read-only data points to.
+// kernelString returns the string at an address in the kernel's read-only data.
 func (s *printState) kernelString(addr uint64) []byte {
 	if addr == 0 {
 		return []byte("(null)")
@@ -218,8 +218,8 @@ func (s *printState) kernelString(addr uint64) []byte {
 	return []byte(cString(b[:]))
 }
 
-// readString reads a string of the kernel into b, which it leaves without an end
-// when the string is longer. False: the memory cannot be read.
+// readString reads a string of the kernel into b; a longer string has no NUL in b. It
+// returns false if the memory cannot be read.
 func readString(m abi.Memory, addr uint64, b []byte) bool {
 	for i := 0; i < len(b); {
 		n := min(len(b)-i, int(abi.PageSize-addr%abi.PageSize), 64)
@@ -234,8 +234,8 @@ func readString(m abi.Memory, addr uint64, b []byte) bool {
 	return true
 }
 
-// printParser parses the C of print formats, as far as 6.1's use it: its
-// operators, casts, and the helpers that begin with two underscores.
+// printParser parses the C of print formats as far as 6.1 uses it: its operators,
+// casts, and the helpers whose names start with two underscores.
 type printParser struct {
 	text   string
 	pos    int
@@ -251,7 +251,7 @@ func (p *printParser) fail(what string) expr {
 	return func(*printState) value { return value{} }
 }
 
-// skip goes past blanks and gives the byte that stands there, 0 at the end.
+// skip skips blanks and returns the next byte, or 0 at the end.
 func (p *printParser) skip() byte {
 	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
 		p.pos++
@@ -262,7 +262,7 @@ func (p *printParser) skip() byte {
 	return p.text[p.pos]
 }
 
-// next goes past a token when it stands here.
+// next consumes token if it is the next one.
 func (p *printParser) next(token string) bool {
 	p.skip()
 	if !strings.HasPrefix(p.text[p.pos:], token) {
@@ -278,7 +278,7 @@ func (p *printParser) expect(token string) {
 	}
 }
 
-// quoted is a string in quotes.
+// quoted parses a string literal.
 func (p *printParser) quoted() (string, error) {
 	p.skip()
 	q, err := strconv.QuotedPrefix(p.text[p.pos:])
@@ -307,7 +307,7 @@ func number(b bool) value {
 	return value{}
 }
 
-// expression is a conditional expression.
+// expression parses a conditional expression.
 func (p *printParser) expression() expr {
 	cond := p.binary(0)
 	if !p.next("?") {
@@ -324,8 +324,8 @@ func (p *printParser) expression() expr {
 	}
 }
 
-// binaryOps are C's operators on two operands, from the loosest to the tightest.
-// A longer one stands before the one that it begins with.
+// binaryOps are C's binary operators by increasing precedence. An operator precedes
+// those that are a prefix of it.
 var binaryOps = [...][]struct {
 	token string
 	do    func(a, b value) value
@@ -400,7 +400,7 @@ func (p *printParser) unary() expr {
 	return p.named()
 }
 
-// castTypes are the types that a cast may name, and the scale of pointers.
+// castTypes are the types of casts, with the element size of pointers.
 var castTypes = map[string]struct {
 	bits  int
 	scale uint64
@@ -409,7 +409,7 @@ var castTypes = map[string]struct {
 	"void *": {64, 0}, "struct page *": {64, structPageSize}, "gfp_t": {32, 0}, "unsigned int": {32, 0}, "u32": {32, 0},
 }
 
-// paren is a cast, or an expression in parentheses.
+// paren parses a cast, or an expression in parentheses.
 func (p *printParser) paren() expr {
 	p.pos++
 	if end := strings.IndexByte(p.text[p.pos:], ')'); end >= 0 {
@@ -429,7 +429,7 @@ func (p *printParser) paren() expr {
 	return x
 }
 
-// constant is a number with its suffix.
+// constant parses a number with its suffix.
 func (p *printParser) constant() expr {
 	w := p.word()
 	n, err := strconv.ParseUint(strings.TrimRight(w, "uUlL"), 0, 64)
@@ -439,7 +439,7 @@ func (p *printParser) constant() expr {
 	return func(*printState) value { return value{n: n} }
 }
 
-// named is what begins with a name: a field, a helper or a constant.
+// named parses what starts with a name: a field, a helper or a constant.
 func (p *printParser) named() expr {
 	name := p.word()
 	switch name {
@@ -469,7 +469,7 @@ func (p *printParser) named() expr {
 	return p.fail("unknown name " + name)
 }
 
-// member is REC->name, or REC->name[i].
+// member parses REC->name or REC->name[i].
 func (p *printParser) member(name string) expr {
 	f, ok := p.fields[name]
 	if !ok {
@@ -500,7 +500,7 @@ type bitName struct {
 	name  string
 }
 
-// pairs is the rest of a helper: {value, "name"}, ...
+// pairs parses the rest of a helper's arguments: {value, "name"}, ...
 func (p *printParser) pairs() (list []bitName) {
 	for p.err == nil && p.next(",") {
 		p.expect("{")
@@ -514,8 +514,8 @@ func (p *printParser) pairs() (list []bitName) {
 	return list
 }
 
-// flags is __print_flags: the names of the bits that are set, and in hex those
-// that have none.
+// flags is __print_flags: the names of the bits that are set, and the remaining bits in
+// hex.
 func (p *printParser) flags() expr {
 	p.expect("(")
 	x := p.expression()

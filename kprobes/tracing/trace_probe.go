@@ -10,9 +10,9 @@ import (
 // maxNameLen is MAX_EVENT_NAME_LEN: the size of a name with its NUL.
 const maxNameLen = 64
 
-// parseEventName is traceprobe_parse_event_name: "EVENT", "GROUP/EVENT",
-// "GROUP.EVENT" or "GROUP/", which leaves the event's name to be made up.
-// offset is where s begins in the command's first word.
+// parseEventName is traceprobe_parse_event_name: "EVENT", "GROUP/EVENT", "GROUP.EVENT"
+// or "GROUP/", for which a name is generated. offset is the position of s in the
+// command's first word.
 func (f Features) parseEventName(s string, offset int) (group, event string, err *definitionError) {
 	fail := func(e probeError) (string, string, *definitionError) {
 		return "", "", &definitionError{e, 0, offset}
@@ -46,8 +46,8 @@ func (f Features) parseEventName(s string, offset int) (group, event string, err
 	return group, s, nil
 }
 
-// goodName is is_good_name, C's rule for identifiers, and with dash
-// is_good_system_name, which lets groups have '-' as well.
+// goodName is is_good_name, C's rule for identifiers, or, with dash,
+// is_good_system_name, which also allows '-'.
 func goodName(s string, dash bool) bool {
 	for i := range len(s) {
 		c := s[i]
@@ -69,29 +69,29 @@ func splitSymbolOffset(s string) (symbol string, offset int64, err error) {
 	return s[:i], offset, err
 }
 
-// sanitizeEventName makes a name of a symbol that has ':' or '.', and, where there are
-// fprobes, of a pattern.
+// sanitizeEventName makes a valid name of a symbol that contains ':' or '.', and, on
+// releases with fprobes, of a pattern.
 func (f Features) sanitizeEventName(s string) string {
 	if s == "" {
 		return s
 	}
-	rest := s[1:] // the first one stays
+	rest := s[1:] // the first byte stays
 	if f.Fprobes {
 		rest = strings.ReplaceAll(rest, "*", "_")
 	}
 	return s[:1] + strings.NewReplacer(":", "_", ".", "_").Replace(rest)
 }
 
-// probeEvent is the event of kprobes, uprobes or fprobes: what differs between those
-// is where they are.
+// probeEvent is the part that events of kprobes, uprobes and fprobes have in common;
+// they differ in the location of their probes.
 type probeEvent struct {
 	*Event
 	ret      bool       // entries have __probe_func and __probe_ret_ip, not __probe_ip
-	args     []probeArg // those of its first probe: all have the same names and types
+	args     []probeArg // those of its first probe; all probes have the same names and types
 	argsSize int
 }
 
-// headSize is what an entry has before the arguments.
+// headSize returns the size of an entry before the arguments.
 func (ev *probeEvent) headSize() int {
 	if ev.ret {
 		return entryHeader + 16
@@ -115,7 +115,7 @@ func (ev *probeEvent) printFmt() string {
 	return `"(%lx)` + format + `", REC->__probe_ip` + values
 }
 
-// print is print_kprobe_event and print_kretprobe_event, and those of fprobes.
+// print is print_kprobe_event, print_kretprobe_event and the fprobe versions.
 func (ev *probeEvent) print(a *Array, b, entry []byte) []byte {
 	b = append(append(b, ev.Name...), ": ("...)
 	ip := binary.LittleEndian.Uint64(entry[8:])
@@ -129,7 +129,7 @@ func (ev *probeEvent) print(a *Array, b, entry []byte) []byte {
 	return append(b, '\n')
 }
 
-// record adds the arguments to an entry and gives it to the arrays.
+// record adds the arguments to an entry and commits it.
 func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probeArg) {
 	if !ev.tracer.storeArgs(en, trap, args, ev.argsSize) {
 		ev.tracer.discard(trap)
@@ -138,7 +138,7 @@ func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probeArg) {
 	ev.commit(trap, en)
 }
 
-// definitions is the arguments as a line lists them, each behind a blank.
+// definitions returns the arguments as the listing shows them, each after a blank.
 func definitions(args []probeArg) (text string) {
 	for i := range args {
 		text += " " + args[i].definition()
@@ -146,8 +146,8 @@ func definitions(args []probeArg) (text string) {
 	return text
 }
 
-// matchesProbe is trace_kprobe_match and the like: the rest of a deletion, as far as
-// there is one, must be what the listing shows.
+// matchesProbe is trace_kprobe_match and the like: the words after the name in a
+// deletion, if any, must equal what the listing shows.
 func matchesProbe(argv []string, place string, args []probeArg) bool {
 	if len(argv) == 0 {
 		return true

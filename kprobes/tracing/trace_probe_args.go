@@ -13,28 +13,28 @@ import (
 )
 
 const (
-	maxTraceArgs = 128 // MAX_TRACE_ARGS: what comes after is not looked at
+	maxTraceArgs = 128 // MAX_TRACE_ARGS: further arguments are ignored
 	maxArgName   = 32  // MAX_ARG_NAME_LEN
 	maxArgText   = 63  // MAX_ARGSTR_LEN
 	maxArray     = 64  // MAX_ARRAY_LEN
-	maxFetchOps  = 15  // FETCH_INSN_MAX without the one that ends a program
+	maxFetchOps  = 15  // FETCH_INSN_MAX without the final FETCH_OP_END
 	maxStackNth  = abi.ThreadSize / 8
 )
 
-// fetchType is struct fetch_type: how a fetched value is stored and shown.
+// fetchType is struct fetch_type: how a fetched value is stored and printed.
 type fetchType struct {
 	name   string // in a definition
 	decl   string // in a format file
 	size   int    // bytes in the entry
 	signed bool
-	text   bool   // a __data_loc: where the entry has the string
+	text   bool   // a __data_loc: the location of the string in the entry
 	format string // in a format file
 	hex    bool
 	symbol bool
 	char   bool
 }
 
-// fetchTypes is probe_fetch_types without those that only uprobes have.
+// fetchTypes is probe_fetch_types without the types that only uprobes have.
 var fetchTypes = makeFetchTypes()
 
 func makeFetchTypes() []fetchType {
@@ -57,8 +57,8 @@ func makeFetchTypes() []fetchType {
 	return append(types, fetchType{name: "symbol", decl: "u64", size: 8, symbol: true, format: "%pS"})
 }
 
-// findFetchType is find_fetch_type: a bitfield is stored as the unsigned number
-// that it is cut from. nil: no such type.
+// findFetchType is find_fetch_type. A bitfield is stored as the unsigned number that
+// contains it. It returns nil if there is no such type.
 func findFetchType(name string) *fetchType {
 	if strings.HasPrefix(name, "b") {
 		_, bits, _ := strings.Cut(name, "/")
@@ -78,27 +78,27 @@ func findFetchType(name string) *fetchType {
 // probeArg is struct probe_arg: an argument of a definition.
 type probeArg struct {
 	name   string
-	text   string // as it was written, without the name
+	text   string // as it was written, without NAME=
 	typ    *fetchType
-	count  int  // elements of an array; 0: no array
-	sized  bool // the file format says how many
-	offset int  // in the entry, from the end of its head
-	column int  // of the argument itself in its word, for errors
+	count  int  // number of elements of an array; 0 if it is not an array
+	sized  bool // the file format shows the number of elements
+	offset int  // offset in the entry, after headSize
+	column int  // column of FETCHARG in its word, for errors
 	code   fetchCode
 }
 
-// size is what the argument takes in the entry, without strings.
+// size returns the size of the argument in the entry, without strings.
 func (a *probeArg) size() int { return a.typ.size * max(a.count, 1) }
 
-// definition is the argument as the listing shows it.
+// definition returns the argument as the listing shows it.
 func (a *probeArg) definition() string { return a.name + "=" + a.text }
 
-// sameArg says whether two probes of one event may differ by these arguments.
+// sameArg says whether two probes of one event count as the same in this argument.
 func sameArg(a, b *probeArg) bool {
 	return a.name == b.name && a.typ == b.typ && a.count == b.count
 }
 
-// argError says that an argument is wrong: where in its word, and why.
+// argError says what is wrong in an argument, and where in its word.
 type argError struct {
 	probeError
 	offset int
@@ -106,13 +106,13 @@ type argError struct {
 
 func failArg(e probeError, offset int) *argError { return &argError{e, offset} }
 
-// errno gives a refused number's own errno instead of the reason's.
+// because replaces the errno by that of err, the error of parsing a number.
 func (e *argError) because(err error) *argError {
 	e.errno = errnoOf(err)
 	return e
 }
 
-// errQuietArg is a refusal that error_log says nothing about.
+// errQuietArg is an error that error_log does not report.
 var errQuietArg = &argError{probeError: probeError{errno: syscall.EINVAL}}
 
 // reservedFields is reserved_field_names.
@@ -121,8 +121,8 @@ var reservedFields = []string{
 	"__probe_ip", "__probe_ret_ip", "__probe_func",
 }
 
-// parseArg is traceprobe_parse_probe_arg: "[NAME=]FETCHARG[:TYPE]". before is
-// the arguments that the definition already has.
+// parseArg is traceprobe_parse_probe_arg: "[NAME=]FETCHARG[:TYPE]". before are the
+// preceding arguments of the definition.
 func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *argError) {
 	name, body, named := strings.Cut(word, "=")
 	start := len(name) + 1
@@ -145,8 +145,8 @@ func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *ar
 	return a, d.parseArgBody(&a, body, start)
 }
 
-// parseArgBody is traceprobe_parse_probe_arg_body: FETCHARG[:TYPE] at offset of
-// its word.
+// parseArgBody is traceprobe_parse_probe_arg_body: FETCHARG[:TYPE], at offset in its
+// word.
 func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argError {
 	switch {
 	case len(body) > maxArgText:
@@ -155,7 +155,7 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 		return failArg(errNoArgBody, offset)
 	}
 	fetch, typ, typed := strings.Cut(body, ":")
-	at := offset // of the type, for the errors about it
+	at := offset // offset of the type, for errors
 	if typed {
 		at += len(fetch) + 1
 		base, array, isArray := strings.Cut(typ, "[")
@@ -225,17 +225,17 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 	return nil
 }
 
-// fetchParser makes the program of one argument. slots counts the operations
-// as the kernel does, which has room for few.
+// fetchParser builds the program of one argument. slots counts the operations like the
+// kernel, which limits them.
 type fetchParser struct {
 	d     *definition
 	code  *fetchCode
 	slots int
-	moved int // columns that dereferences took
+	moved int // columns by which dereferences shift the carets (DerefColumn)
 	typed bool
 
-	last   *btf.Member // what the value is, where that is known
-	member bool        // last is that of a structure
+	last   *btf.Member // the type of the value, if it is known
+	member bool        // last is a member of a structure
 }
 
 func (p *fetchParser) take(offset int) *argError {
@@ -246,13 +246,13 @@ func (p *fetchParser) take(offset int) *argError {
 	return nil
 }
 
-// source sets what the program begins with.
+// source sets the source of the program's value.
 func (p *fetchParser) source(op fetchOp, value uint64) *argError {
 	p.code.source, p.code.value = op, value
 	return p.take(0)
 }
 
-// deref adds a load from offset bytes after the value.
+// deref adds a load at an offset from the value.
 func (p *fetchParser) deref(user bool, by int64, offset int) *argError {
 	if err := p.take(offset); err != nil {
 		return err
@@ -298,7 +298,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		if p.d.conf.FieldBadVar && !p.d.hasField(name) {
 			return failArg(errBadVar, offset)
 		}
-		p.code.symbol = name // to be looked up when the argument is whole
+		p.code.symbol = name // looked up after the whole argument is parsed
 		return p.source(fetchField, 0)
 	}
 	stack, isStack := strings.CutPrefix(name, "stack")
@@ -375,8 +375,8 @@ func (p *fetchParser) parseMemory(place string, offset int) *argError {
 	return p.deref(false, 0, offset)
 }
 
-// parseDeref parses "+|-[u]OFFSET(FETCHARG)". As in the kernel, after a "u" the
-// columns of what is in the brackets are one too low.
+// parseDeref parses "+|-[u]OFFSET(FETCHARG)". As in the kernel, columns inside the
+// parentheses are one too low after a "u".
 func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 	user := strings.HasPrefix(arg[1:], "u")
 	if user {
@@ -406,7 +406,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 	if p.code.source == fetchComm || p.code.source == fetchData {
 		return failArg(errCommCantDeref, offset)
 	}
-	p.moved, p.last = width, nil // the inner one's columns do not count
+	p.moved, p.last = width, nil // the shift of inner dereferences does not count
 	return p.deref(user, by, offset)
 }
 
@@ -438,9 +438,9 @@ func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	return p.source(fetchImmediate, v)
 }
 
-// finish is the second half of traceprobe_parse_probe_arg_body: how the value
-// gets into the entry. The last load and the store are one operation where a
-// number or a string is read from memory.
+// finish is the second half of traceprobe_parse_probe_arg_body: it determines how the
+// value is stored in the entry. If a number or a string is read from memory, the last
+// load and the store are one operation.
 func (p *fetchParser) finish(a *probeArg, typ string, offset, at int) *argError {
 	c := p.code
 	c.size, c.count = a.typ.size, a.count
@@ -468,7 +468,7 @@ func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
 		last = &c.derefs[n-1]
 	}
 	fromUser := last != nil && last.user
-	keep := last == nil // the store is an operation of its own
+	keep := last == nil // the store is a separate operation
 	switch {
 	case a.typ.name == "symstr":
 		if fromUser || last == nil && !c.source.isRegister() {
@@ -499,7 +499,7 @@ func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
 	return nil
 }
 
-// parseBitfield parses b<width>@<offset>/<size of the number, bits>.
+// parseBitfield parses b<width>@<offset>/<size of the number in bits>.
 func (p *fetchParser) parseBitfield(typ string, bits int) bool {
 	width, rest := simpleUint(typ[1:])
 	from, ok := strings.CutPrefix(rest, "@")
@@ -519,7 +519,7 @@ func (p *fetchParser) parseBitfield(typ string, bits int) bool {
 	return true
 }
 
-// simpleUint is simple_strtoul with base 0: the number that s begins with, and
+// simpleUint is simple_strtoul with base 0: it returns the number at the start of s and
 // the rest.
 func simpleUint(s string) (v uint64, rest string) {
 	base, digits := radix(s, 0)
@@ -533,8 +533,8 @@ func simpleUint(s string) (v uint64, rest string) {
 	return v, digits[i:]
 }
 
-// resolve is traceprobe_update_arg: it looks up the symbol of an "@SYM". ENOENT:
-// there is none.
+// resolve is traceprobe_update_arg: it looks up the symbol of an "@SYM". It fails with
+// ENOENT if there is no such symbol.
 func (c *fetchCode) resolve(symbols Symbols) error {
 	if !c.hasSymbol {
 		return nil
@@ -551,8 +551,8 @@ func (c *fetchCode) resolve(symbols Symbols) error {
 	return nil
 }
 
-// argFields is the members of an entry that hold arguments; base is where the
-// entry's head ends.
+// argFields returns the members of an entry that hold arguments; base is the offset of
+// the first one.
 func argFields(args []probeArg, base int) []field {
 	var fields []field
 	for i := range args {
@@ -571,8 +571,8 @@ func argFields(args []probeArg, base int) []field {
 	return fields
 }
 
-// argsPrintFmt is print_probe_args's part of a format file's last line: the
-// format and the values that it takes.
+// argsPrintFmt is the part of print fmt that print_probe_args writes: the format and
+// its arguments.
 func argsPrintFmt(args []probeArg) (format, values string) {
 	for i := range args {
 		a := &args[i]

@@ -8,30 +8,30 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// fetchCode is the program that fetches one argument: a value is taken from
-// source, goes through loads from memory, and is stored in the entry. It is made
-// when the probe is defined and runs in atomic Go: it allocates nothing, takes no
-// lock, and memory that is not there is only a fault.
+// fetchCode is the program that fetches one argument: it takes a value from source,
+// loads from memory any number of times, and stores the result in the entry. It is
+// built when the probe is defined and runs in handler context: it allocates nothing and
+// takes no lock, and unmapped memory only makes it fail.
 type fetchCode struct {
 	source fetchOp
 	value  uint64 // the register, the number, ...
-	data   []byte // of fetchData, with its NUL
+	data   []byte // the string of fetchData, with its NUL
 	derefs []deref
 
 	store    storeOp
-	storeAt  uint64 // added to the address that the store reads
-	size     int    // bytes of one element
-	count    int    // elements of an array; 0: no array
+	storeAt  uint64 // offset of the load that the store does
+	size     int    // size of one element, bytes
+	count    int    // number of elements of an array; 0 if it is not an array
 	bitfield bool
 	left     uint // shifts of a bitfield, bits
 	right    uint
 
-	symbol    string // SYM[+-OFFSET] that value is looked up from, or the name of field
+	symbol    string // SYM[+-OFFSET], whose address is value, or the name of field
 	field     *eventField
 	hasSymbol bool
 }
 
-// fetchOp is where a value comes from.
+// fetchOp is the source of a value.
 type fetchOp byte
 
 const (
@@ -40,19 +40,19 @@ const (
 	fetchStackPointer
 	fetchRetval
 	fetchArg
-	fetchEntryArg // that a return probe has kept
+	fetchEntryArg // saved by a return probe at the entry
 	fetchImmediate
 	fetchComm
 	fetchData
-	fetchField // of the event that an eprobe is attached to
+	fetchField // field of the event that an eprobe is attached to
 )
 
-// isRegister says whether symstr takes the value without a load.
+// isRegister says whether symstr uses the value without a load.
 func (o fetchOp) isRegister() bool {
 	return o == fetchReg || o == fetchStack || o == fetchRetval || o == fetchArg || o == fetchEntryArg || o == fetchField
 }
 
-// storeOp is how a value gets into the entry.
+// storeOp is how a value is stored in the entry.
 type storeOp byte
 
 const (
@@ -76,7 +76,7 @@ var registerNames = [...]string{
 	"orig_ax", "ip", "cs", "flags", "sp", "ss",
 }
 
-// register reads the register of that index in registerNames.
+// register reads the register with that index in registerNames.
 func register(r *abi.Regs, i uint64) uint64 {
 	switch i {
 	case 0:
@@ -127,19 +127,19 @@ const (
 	taskSize      = 0x7ffffffff000 // TASK_SIZE_MAX: where user space ends
 	maxString     = 4096           // MAX_STRING_SIZE, with the NUL
 	registerArgs  = 6
-	dataLocOffset = 0xffff // the part of a __data_loc that is not the length
+	dataLocOffset = 0xffff // the offset part of a __data_loc
 )
 
-// fetchError is why an argument has no value.
+// fetchError is the reason why an argument has no value.
 type fetchError byte
 
 const (
 	fetched  fetchError = iota
-	faulted             // the memory is not there
+	faulted             // the memory cannot be read
 	overflow            // the entry would not fit on a page: the kernel drops the hit
 )
 
-// stackNth is regs_get_kernel_stack_nth: 0 outside the stack at hand.
+// stackNth is regs_get_kernel_stack_nth: it returns 0 outside the current stack.
 func stackNth(t *abi.Trap, n uint64) uint64 {
 	addr := t.Regs.SP + n*8
 	if addr&^(abi.ThreadSize-1) != t.Regs.SP&^(abi.ThreadSize-1) {
@@ -152,7 +152,7 @@ func stackNth(t *abi.Trap, n uint64) uint64 {
 	return v
 }
 
-// start is the value that the program begins with.
+// start returns the value that the program starts with.
 func (c *fetchCode) start(t *abi.Trap) uint64 {
 	switch c.source {
 	case fetchReg:
@@ -172,16 +172,16 @@ func (c *fetchCode) start(t *abi.Trap) uint64 {
 	return c.value
 }
 
-// argument is regs_get_kernel_argument, at a function's entry.
+// argument is regs_get_kernel_argument, valid at a function's entry.
 func argument(t *abi.Trap, n uint64) uint64 {
 	if n < registerArgs {
 		return t.Regs.Arg(int(n))
 	}
-	return stackNth(t, n-registerArgs+1) // above the return address
+	return stackNth(t, n-registerArgs+1) // the first one is above the return address
 }
 
-// mayRead says whether size bytes at addr may be read as user memory, or,
-// without user, as either: probe_mem_read goes by the address.
+// mayRead says whether size bytes at addr may be read as user memory, or, if user is
+// false, as memory of either kind: probe_mem_read decides by the address.
 func mayRead(addr, size uint64, user bool) bool {
 	if !user && addr >= taskSize {
 		return addr+size >= addr
@@ -197,8 +197,8 @@ func readWord(m abi.Memory, addr uint64, user bool) (uint64, bool) {
 	return v, err == nil
 }
 
-// storeArgs is store_trace_args: it fetches the arguments into the entry, the
-// numbers at their places and the strings after all of them. False: the entry
+// storeArgs is store_trace_args: it fetches the arguments into the entry, the numbers
+// at their offsets and the strings after all of them. It returns false if the entry
 // does not fit on a page.
 func (t *Tracer) storeArgs(e *entry, trap *abi.Trap, args []probeArg, size int) bool {
 	base := e.n
@@ -230,7 +230,7 @@ func (t *Tracer) storeArgs(e *entry, trap *abi.Trap, args []probeArg, size int) 
 	return true
 }
 
-// fetch is process_fetch_insn: at is where in the entry the value belongs.
+// fetch is process_fetch_insn; at is the offset of the value in the entry.
 func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchError {
 	value := c.start(trap)
 	if c.source == fetchField && !c.field.isText() {
@@ -240,7 +240,7 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 	if c.source == fetchEntryArg {
 		value = binary.LittleEndian.Uint64(e.kept[8*c.value:])
 	}
-	from := value // the address of the last load
+	from := value // the address for the last load
 	for _, d := range c.derefs {
 		from = value + d.by
 		var ok bool
@@ -250,7 +250,7 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 	}
 	for i := range max(c.count, 1) {
 		if i > 0 && (c.store == storeString || c.store == storeUserString) {
-			// An array of strings is one of pointers to them.
+			// An array of strings is an array of pointers to them.
 			if len(c.derefs) == 0 {
 				return faulted
 			}
@@ -268,7 +268,7 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 	return fetched
 }
 
-// storeValue puts one value, or what it points to, into the entry.
+// storeValue stores one value, or the memory that it points to, in the entry.
 func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, value uint64) fetchError {
 	addr := value + c.storeAt
 	switch c.store {
@@ -302,15 +302,15 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 	return fetched
 }
 
-// dataLoc says at a place of the entry that the last n bytes of it are its
-// string; 0 is a fault.
+// dataLoc writes a __data_loc for the string in the last n bytes of the entry; n is 0
+// after a fault.
 func (e *entry) dataLoc(at, n int) {
 	binary.LittleEndian.PutUint32(e.buf[at:], uint32(n)<<16|uint32(e.n))
 	e.n += n
 }
 
-// copyString reads a string to the end of the entry, without making it longer,
-// and gives its length with the NUL; 0: it is not there.
+// copyString reads a string into the room after the entry without extending the entry,
+// and returns its length with the NUL, or 0 if it cannot be read.
 func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchError) {
 	if c.source == fetchData {
 		if e.n+len(c.data) > len(e.buf) {
@@ -338,7 +338,7 @@ func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchE
 	return 0, overflow
 }
 
-// copyField is copyString of a string of the attached event's entry.
+// copyField is copyString for a string in the attached event's entry.
 func (e *entry) copyField(f *eventField) (int, fetchError) {
 	text := f.text(e.attached)
 	if e.n+len(text)+1 > len(e.buf) {
@@ -349,9 +349,9 @@ func (e *entry) copyField(f *eventField) (int, fetchError) {
 	return n + 1, fetched
 }
 
-// copySymbol writes what sprint_symbol does to the end of the entry. As in the
-// kernel, the length leaves out the NUL: the next string overwrites it, and
-// shows as a part of this one.
+// copySymbol writes the text of sprint_symbol after the entry. As in the kernel, the
+// length does not include the NUL: the next string overwrites it and appears as a part
+// of this one.
 func (t *Tracer) copySymbol(e *entry, addr uint64) (int, fetchError) {
 	sym, offset, ok := t.conf.Symbols.Lookup(addr)
 	if e.n+len(sym.Name)+len(sym.Module)+64 > len(e.buf) {
@@ -361,7 +361,7 @@ func (t *Tracer) copySymbol(e *entry, addr uint64) (int, fetchError) {
 	return len(b) - 1, fetched
 }
 
-// appendSprint is sprint_symbol, in atomic Go.
+// appendSprint is sprint_symbol. It runs in handler context.
 func appendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte {
 	if !ok {
 		return strconv.AppendUint(append(b, "0x"...), addr, 16)
@@ -375,7 +375,7 @@ func appendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte
 }
 
 func putNumber(b []byte, v uint64) {
-	if len(b) == 8 { // nearly always
+	if len(b) == 8 { // the usual case
 		binary.LittleEndian.PutUint64(b, v)
 		return
 	}
@@ -394,9 +394,9 @@ func getNumber(b []byte) (v uint64) {
 	return v
 }
 
-// stringAt is what a __data_loc at a place of the entry names: all from the
-// string's beginning on, and its length with the NUL. 0: it could not be read, or
-// the entry makes no sense.
+// stringAt returns the entry from the start of the string that a __data_loc refers to,
+// and the string's length with the NUL. n is 0 if the string could not be read or the
+// entry is malformed.
 func stringAt(entry []byte, at int) (from []byte, n int) {
 	if at+4 > len(entry) {
 		return nil, 0

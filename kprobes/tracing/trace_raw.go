@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// RawPipe is an open trace_pipe_raw or snapshot_raw: it takes entries out of the
-// buffer of a vCPU as pages of its binary format.
+// RawPipe is an open trace_pipe_raw or snapshot_raw: it consumes entries of a vCPU's
+// buffer as pages in the binary format.
 type RawPipe struct {
 	array    *Array
 	cpu      int
@@ -16,20 +16,20 @@ type RawPipe struct {
 
 	mu   sync.Mutex // one reader at a time; not held while it waits
 	page []byte
-	read int // of page: what reads have had
+	read int // bytes of page that reads have returned
 }
 
-// OpenRaw is tracing_buffers_open of a vCPU, and with snapshot snapshot_raw_open.
-// Several may be open: each entry goes to one of them.
+// OpenRaw is tracing_buffers_open for a vCPU, or snapshot_raw_open with snapshot. There
+// may be several readers; each entry goes to one of them.
 func (a *Array) OpenRaw(cpu int, snapshot bool) *RawPipe {
 	return &RawPipe{array: a, cpu: cpu, snapshot: snapshot}
 }
 
-// Read is tracing_buffers_read: it gives a page with the oldest entries, or as much
-// of one as b takes, with as many entries as b has room for; the next read goes on
-// with that page. 0: b has no room for an entry. EAGAIN: it would wait for one, and
-// nonblock is set; EINTR: ctx ended. What is left of a page is lost when the buffer
-// gets pages of another size.
+// Read is tracing_buffers_read: it returns a page with the oldest entries, or its first
+// part with as many entries as fit into b; the next read continues with that page. It
+// returns 0 if b has no room for an entry. It fails with EAGAIN if it would wait and
+// nonblock is set, and with EINTR if ctx ends. The rest of a page is lost if the
+// buffer's page size changes.
 func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -52,7 +52,7 @@ func (p *RawPipe) buffer() *RingBuffer {
 	return p.array.buffer
 }
 
-// pageBytes is how large a page of the buffer is.
+// pageBytes returns the size of the buffer's pages.
 func (p *RawPipe) pageBytes() int {
 	if b := p.buffer(); b != nil {
 		return b.pageBytes()
@@ -60,8 +60,8 @@ func (p *RawPipe) pageBytes() int {
 	return len(p.page)
 }
 
-// await waits until there is a page. False: size has no room for one, or there is
-// an error.
+// await waits until there is a page. It returns false on an error or if size has no
+// room for an entry.
 func (p *RawPipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
 	if ok, wait := p.fill(size); ok || !wait || p.array.tracer.conf.RawEnds && !p.snapshot {
 		return ok, nil
@@ -82,7 +82,7 @@ func (p *RawPipe) await(ctx context.Context, size int, nonblock bool) (bool, err
 	}
 }
 
-// fill makes a page; wait: there is nothing to make it of.
+// fill builds a page. wait says that there are no entries for it.
 func (p *RawPipe) fill(size int) (ok, wait bool) {
 	b := p.buffer()
 	if b == nil {
@@ -91,16 +91,17 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 	return b.ReadPage(p.cpu, &p.page, size)
 }
 
-// Poll is tracing_buffers_poll: whether the buffer is as full as buffer_percent asks
-// for, and a channel that gets a value at the next entry, until end.
+// Poll is tracing_buffers_poll: it says whether the buffer is as full as buffer_percent
+// requires, and returns a channel that gets a value at the next entry, until end is
+// called.
 func (p *RawPipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	wake := p.array.buffer.waiters.add()
 	b := p.buffer()
 	return b != nil && p.array.ready(b, p.cpu), wake, func() { p.array.buffer.waiters.remove(wake) }
 }
 
-// ready is ring_buffer_poll_wait: whether there is an entry in a buffer of the array,
-// or of one vCPU as many as buffer_percent asks for.
+// ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or that
+// of one vCPU as many as buffer_percent requires.
 func (a *Array) ready(b *RingBuffer, cpu int) bool {
 	if b.empty(cpu) {
 		return false
@@ -111,7 +112,7 @@ func (a *Array) ready(b *RingBuffer, cpu int) bool {
 	return cpu < 0 || b.fullHit(cpu, percent)
 }
 
-// fullHit is full_hit: that percentage of a vCPU's pages has entries.
+// fullHit is full_hit: whether that percentage of a vCPU's pages has entries.
 func (b *RingBuffer) fullHit(cpu int, percent uint64) bool {
 	c := &b.cpus[cpu]
 	c.mu.Lock()

@@ -2,30 +2,30 @@ package tracing
 
 import "fmt"
 
-// TraceReader gives the records of the file trace, one after the other: the
-// header, then a line for each entry in the order of time. Who comes to the end of
-// what was in the buffer gets what has come since.
+// TraceReader returns the records of the file trace: the header, then a line for each
+// entry in the order of time. At the end of what was in the buffer, it continues with
+// the entries that were added since.
 type TraceReader struct {
 	array      *Array
 	ofSnapshot bool
-	cpu        int // -1: all
+	cpu        int // -1 means all
 	pauses     bool
 
 	buffer   *RingBuffer
 	clock    *traceClock
 	it       *Iterator
-	rounds   int // how often it went on at the end of what was there
+	rounds   int // how often it has continued at the end
 	index    int
 	annotate bool
-	started  []bool // per vCPU: it has had an entry, or needs no announcement
+	started  []bool // per vCPU: an entry was shown, or no announcement is needed
 }
 
-// Trace begins to read the file trace of one vCPU, or with -1 of all. It consumes
+// Trace starts to read the file trace of one vCPU, or of all if cpu is -1. It consumes
 // nothing.
 func (a *Array) Trace(cpu int) *TraceReader { return &TraceReader{array: a, cpu: cpu} }
 
-// Open is what __tracing_open does while the file is open: the buffer keeps its
-// size, and with the option pause-on-trace recording stands still until Close.
+// Open is what __tracing_open does for as long as the file is open: the buffer cannot
+// be resized, and with the option pause-on-trace recording pauses until Close.
 func (r *TraceReader) Open() {
 	a := r.array
 	a.tracer.mu.Lock()
@@ -42,6 +42,7 @@ func (r *TraceReader) Close() {
 	r.array.tracer.mu.Lock()
 	defer r.array.tracer.mu.Unlock()
 	r.count(-1)
+	r.Rewind()
 	if r.pauses {
 		r.array.buffer.paused.Add(-1)
 	}
@@ -59,10 +60,15 @@ func (r *TraceReader) count(n int) {
 	}
 }
 
-// Rewind has the next record be the first one, of the buffer as it then is.
-func (r *TraceReader) Rewind() { r.it, r.index, r.rounds, r.buffer = nil, 0, 0, nil }
+// Rewind makes the next record the first one again, of the buffer as it is then.
+func (r *TraceReader) Rewind() {
+	if r.it != nil {
+		r.it.release()
+	}
+	r.it, r.index, r.rounds, r.buffer = nil, 0, 0, nil
+}
 
-// begin is the start of a reading: the header, or the help of an empty snapshot.
+// begin returns the first record: the header, or the help text of an empty snapshot.
 func (r *TraceReader) begin(b []byte) []byte {
 	r.buffer, r.clock = r.array.buffer, r.array.clock.Load()
 	if r.ofSnapshot {
@@ -79,7 +85,8 @@ func (r *TraceReader) begin(b []byte) []byte {
 	return r.array.appendHeader(b, r.buffer)
 }
 
-// Next appends the next record to b; false: there is none, but there may be later.
+// Next appends the next record to b; ok is false if there is none, but there may be
+// more later.
 func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	if r.it == nil {
 		return r.begin(b), true
@@ -91,6 +98,9 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	if !ok {
 		return b, false
 	}
+	if rec.Missed {
+		b = fmt.Appendf(b, "CPU:%d [LOST EVENTS]\n", rec.CPU)
+	}
 	b = r.appendStarted(b, rec.CPU)
 	l := line{Record: rec, index: r.index, next: rec.Time}
 	if next, ok := r.it.peek(); ok {
@@ -100,14 +110,14 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	return r.array.appendLine(b, l, r.clock), true
 }
 
-// maxRounds is how often a reader looks whether more has come before it is told that
-// this is the end. On Linux it looks always, and under load may never find the end.
+// maxRounds is how often a reader looks for new entries before it gets an end of file.
+// Linux looks every time, so under load a reader may never reach the end.
 const maxRounds = 16
 
-// goOn has the iterator look for what has come since. Once it has done that too often
-// it does not for the next two calls: a read that ends there, and one that gives nothing.
+// goOn makes the iterator look for new entries. After maxRounds it refuses for the next
+// two calls: one that ends a read, and one whose read returns 0.
 func (r *TraceReader) goOn() bool {
-	if r.it.buffer == nil { // the help of an empty snapshot
+	if r.it.buffer == nil { // only the help text of an empty snapshot
 		return false
 	}
 	r.rounds++
@@ -124,8 +134,8 @@ func (r *TraceReader) goOn() bool {
 	return true
 }
 
-// appendStarted is test_cpu_buff_start: where entries were lost, it says from where
-// on a vCPU's are there. The first line of a trace goes without saying.
+// appendStarted is test_cpu_buff_start: after lost entries, it announces where the
+// entries of a vCPU start. The first line of a trace needs no announcement.
 func (r *TraceReader) appendStarted(b []byte, cpu int) []byte {
 	if !r.annotate || !r.array.has(optAnnotate) || r.started[cpu] {
 		return b

@@ -8,14 +8,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Snapshot begins to read the file snapshot of one vCPU, or with -1 of all.
+// Snapshot starts to read the file snapshot of one vCPU, or of all if cpu is -1.
 func (a *Array) Snapshot(cpu int) *TraceReader {
 	r := a.Trace(cpu)
 	r.ofSnapshot = true
 	return r
 }
 
-// snapshotText is print_snapshot_help: what snapshot shows while there is none.
+// snapshotText is print_snapshot_help: the text of snapshot while there is none.
 func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 	state := "freed"
 	if allocated {
@@ -42,10 +42,11 @@ func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 		"#                       is not a '0' or '1')\n"
 }
 
-// WriteSnapshot takes a write to snapshot: 1 exchanges the buffer with the
-// snapshot, which is made if there is none, 0 frees it, any other number empties
-// it. EINVAL: no number, or 0, and but for SwapsCPU 1, for one vCPU; EBUSY: somebody
-// reads snapshot, or a histogram's action takes it; ENOMEM.
+// WriteSnapshot handles a write to snapshot: 1 swaps the buffer with the snapshot,
+// which is allocated if necessary, 0 frees it, any other number empties it. It fails
+// with EINVAL if data is not a number, or if it is 0 (or 1, without SwapsCPU) for a
+// single vCPU, with EBUSY if snapshot is being read or a histogram's action uses it,
+// and with ENOMEM.
 func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	v, err := userNumber(data)
 	if err != nil {
@@ -62,7 +63,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	}
 	switch v {
 	case 0:
-		a.snapshot.Store(nil)
+		a.freeSnapshot()
 	case 1:
 		if err := a.allocSnapshot(); err != nil {
 			return err
@@ -76,17 +77,17 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	return nil
 }
 
-// allocSnapshot is tracing_arm_snapshot: there is a buffer for the snapshot, of the
-// same sizes as the main one. The caller holds mu.
+// allocSnapshot is tracing_arm_snapshot: it allocates the snapshot with the same sizes
+// as the main buffer, unless it exists. The caller holds mu.
 func (a *Array) allocSnapshot() error {
 	s := a.snapshot.Load()
+	if err := a.tracer.afford(a.buffer.bytes() - s.bytes()); err != nil {
+		return err
+	}
 	if a.snapshotReaders > 0 && (s == nil || s.pages() != a.buffer.pages()) {
 		return fmt.Errorf("the snapshot is being read: %w", syscall.EBUSY)
 	}
 	if s == nil {
-		if err := a.tracer.afford(nil, a.buffer.bytes()); err != nil {
-			return err
-		}
 		s = newRingBuffer(a.buffer.CPUs(), initialPages, a.buffer.pageBytes())
 	}
 	for cpu := range a.buffer.CPUs() {
@@ -97,8 +98,15 @@ func (a *Array) allocSnapshot() error {
 	return nil
 }
 
-// swapSnapshot is update_max_tr, in atomic Go: the buffer and the snapshot change
-// places, or of one vCPU their parts do (-1: all). False: there is none.
+// freeSnapshot is free_snapshot. The caller holds mu.
+func (a *Array) freeSnapshot() {
+	a.snapshot.Store(nil)
+	a.tracer.conf.Limit.Freed()
+}
+
+// swapSnapshot is update_max_tr: it swaps the buffer and the snapshot, or only the
+// pages of one vCPU unless cpu is -1. It runs in handler context. It returns false if
+// there is no snapshot.
 func (a *Array) swapSnapshot(cpu int) bool {
 	s := a.snapshot.Load()
 	if s == nil || a.buffer.paused.Load() > 0 {
@@ -112,9 +120,9 @@ func (a *Array) swapSnapshot(cpu int) bool {
 	return true
 }
 
-// reservedIn is the buffer that an event's room was in when the buffer had changed
-// places with the snapshot so many times: one that a trigger of its own hit takes
-// away ends in the snapshot.
+// reservedIn returns the buffer in which an entry was reserved when the buffer had been
+// swapped that many times: if a trigger of the same hit has swapped it since, the entry
+// is in the snapshot.
 func (a *Array) reservedIn(swaps uint32) *RingBuffer {
 	if s := a.snapshot.Load(); s != nil && (a.buffer.swaps.Load()-swaps)&1 == 1 {
 		return s
@@ -123,7 +131,7 @@ func (a *Array) reservedIn(swaps uint32) *RingBuffer {
 }
 
 // condSnapshotEnable is tracing_snapshot_cond_enable: from now on only a histogram's
-// action takes snapshots. EBUSY: another one does. The caller holds mu.
+// action takes snapshots. It fails with EBUSY if another one does. The caller holds mu.
 func (a *Array) condSnapshotEnable() error {
 	if a.condSnapshot {
 		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
@@ -135,11 +143,12 @@ func (a *Array) condSnapshotEnable() error {
 	return nil
 }
 
-// takeSnapshot is tracing_snapshot_instance_cond, in atomic Go: a snapshot for a
-// trigger or a command, or, with cond, for a histogram's action. Where somebody
-// has freed the buffer for it, recording stops; in an int3's handler it cannot be.
+// takeSnapshot is tracing_snapshot_instance_cond: it takes a snapshot for a trigger or
+// a command, or, with cond, for a histogram's action. It runs in handler context. If
+// the snapshot buffer was freed, recording stops; an int3's handler cannot take a
+// snapshot.
 func (a *Array) takeSnapshot(h triggerHit, cond bool) {
-	to := a // who is told
+	to := a // the array that gets the messages
 	if a.tracer.conf.SnapshotSaysGlobally {
 		to = a.tracer.global
 	}
@@ -156,7 +165,8 @@ func (a *Array) takeSnapshot(h triggerHit, cond bool) {
 	}
 }
 
-// putString is __trace_array_puts, in atomic Go: an entry print of the kernel's own.
+// putString is __trace_array_puts: it writes an entry print of the kernel's own. It
+// runs in handler context.
 func (a *Array) putString(h triggerHit, text string) {
 	t, trap := a.tracer, h.trap
 	if !a.has(optPrintk) || !a.recording() {

@@ -9,23 +9,23 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// stackTracer is the tracer that looks for the deepest kernel stack: at each entry
-// of a function it measures how much of the task's stack is used.
+// stackTracer looks for the deepest kernel stack: at each function entry it measures
+// how much of the task's stack is used.
 type stackTracer struct {
-	max atomic.Uint64 // bytes: what must be exceeded
+	max atomic.Uint64 // stack_max_size, bytes
 
 	// Guarded by Tracer.mu.
 	on       bool // kernel.stack_tracer_enabled
 	filter   functionSet
 	listener FunctionListener
 
-	mu    sync.Mutex // one vCPU at a time; guards what follows, the deepest stack
+	mu    sync.Mutex // guards the rest, the deepest stack
 	n     int
 	ips   [maxStack]uint64
-	depth [maxStack]uint64 // bytes from the stack's top
+	depth [maxStack]uint64 // distance from the stack's top, bytes
 }
 
-// StackTracer is kernel.stack_tracer_enabled.
+// StackTracer sets kernel.stack_tracer_enabled.
 func (t *Tracer) StackTracer(on bool) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -33,8 +33,8 @@ func (t *Tracer) StackTracer(on bool) error {
 	return t.updateStackTracer()
 }
 
-// updateStackTracer has it listen to the functions of its filter. The caller holds
-// mu.
+// updateStackTracer makes the tracer listen to the functions of its filter. The caller
+// holds mu.
 func (t *Tracer) updateStackTracer() error {
 	s := &t.stacks
 	if t.conf.Functions == nil || t.conf.Unwind == nil || !s.on && s.listener == nil {
@@ -49,9 +49,9 @@ func (t *Tracer) updateStackTracer() error {
 	return s.listener.Set(s.filter.wanted(t))
 }
 
-// measureStack is stack_trace_call, in atomic Go.
+// measureStack is stack_trace_call. It runs in handler context.
 func (t *Tracer) measureStack(trap *abi.Trap) {
-	const word = 8 // the call of the tracer has pushed where it goes on
+	const word = 8 // the call of the tracer has pushed its return address
 	s := &t.stacks
 	at := trap.Regs.SP - word
 	top := at&^uint64(abi.ThreadSize-1) + abi.ThreadSize
@@ -67,18 +67,20 @@ func (t *Tracer) measureStack(trap *abi.Trap) {
 	s.max.Store(top - at)
 	s.ips[0] += fentrySize
 	for i := range s.n {
-		// What a function returns to stands below its caller's stack pointer.
+		// A return address is right below its caller's stack pointer.
 		s.depth[i] = top - (sps[i] - word)
 	}
 }
 
-// fentrySize is the length of an fentry site: the call there returns behind it.
+// fentrySize is the length of an fentry site; the call there returns to the address
+// after it.
 const fentrySize = 5
 
-// StackMaxSize is the text of stack_max_size.
+// StackMaxSize returns the text of stack_max_size.
 func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", t.stacks.max.Load()) }
 
-// SetStackMaxSize takes a write to stack_max_size. EINVAL: not a number.
+// SetStackMaxSize handles a write to stack_max_size. It fails with EINVAL if data is
+// not a number.
 func (t *Tracer) SetStackMaxSize(data []byte) error {
 	v, err := userNumber(data)
 	if err != nil {
@@ -90,7 +92,7 @@ func (t *Tracer) SetStackMaxSize(data []byte) error {
 	return nil
 }
 
-// StackTrace is the lines of stack_trace: the deepest stack that was seen.
+// StackTrace returns the lines of stack_trace: the deepest stack so far.
 func (t *Tracer) StackTrace() []string {
 	t.mu.Lock()
 	on := t.stacks.on
@@ -115,7 +117,7 @@ func (t *Tracer) StackTrace() []string {
 	return lines
 }
 
-// StackFilter is the lines of stack_trace_filter.
+// StackFilter returns the lines of stack_trace_filter.
 func (t *Tracer) StackFilter() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

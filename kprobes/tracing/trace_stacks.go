@@ -6,12 +6,12 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// maxStack is how many addresses of a stack are recorded.
+// maxStack is the maximum number of recorded addresses of a stack.
 const maxStack = 128
 
-// unwindRegs is the stack of the hit that trap is of, in atomic Go: it begins with
-// the function that the hit is in, or, for a return probe's, the one that is returned
-// to. The result is the vCPU's until its next hit.
+// unwindRegs returns the stack of a hit. It starts with the function that was hit, or,
+// for a return probe, with the function that it returns to. It runs in handler context.
+// The result is valid until the vCPU's next hit.
 func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
 	if t.conf.Unwind == nil {
 		return nil
@@ -20,18 +20,9 @@ func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
 	return ips[:t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)]
 }
 
-// What stands on Linux between the handler that is called for an event and the
-// function that the handler is, the innermost first.
-var (
-	wayOfKprobe    = []string{"kprobe_trace_func", "kprobe_dispatcher"}
-	wayOfKretprobe = []string{"kretprobe_trace_func", "kretprobe_dispatcher"}
-	wayOfFentry    = []string{"fentry_trace_func", "fentry_dispatcher"}
-	wayOfFexit     = []string{"fexit_trace_func", "fexit_dispatcher", "fprobe_exit_handler", "rethook_trampoline_handler"}
-	wayOfEprobe    = []string{"eprobe_trigger_func", "event_triggers_call", "trace_event_buffer_commit"}
-)
-
-// unwindEvent is the stack that the option stacktrace shows of a hit of e: for
-// kprobes and fprobes that of the pt_regs which their handler got, in atomic Go.
+// unwindEvent returns the stack that the option stacktrace shows for a hit of e: for
+// kprobes and fprobes that of the pt_regs which their handler got. It runs in handler
+// context.
 func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
 	switch e.class.(type) {
 	case *kprobeEvent, *fprobeEvent:
@@ -40,75 +31,60 @@ func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
 	return t.unwindHandler(trap, e)
 }
 
-// unwindHandler is the stack of the handler which is called for a hit of e, in
-// atomic Go: the kernel's functions that deal with the hit are its first. The result
-// is the vCPU's until its next hit.
+// unwindHandler returns the stack of the handler of a hit of e: first the kernel's
+// functions that handle the hit (renderedFrames), then the guest's stack. It runs in
+// handler context. The result is valid until the vCPU's next hit.
 func (t *Tracer) unwindHandler(trap *abi.Trap, e *Event) []uint64 {
 	if t.conf.Unwind == nil {
 		return nil
 	}
-	ips := t.cpus[trap.CPU].stack[:]
+	ips, n := t.cpus[trap.CPU].stack[:], 0
 	switch c := e.class.(type) {
 	case *kprobeEvent:
-		way := wayOfKprobe
-		if c.ret {
-			way = wayOfKretprobe
+		n = t.appendRendered(ips, n, either(c.ret, ofKretprobe, ofKprobe))
+		if r, ok := renderingOf[t.conf.Kprobes.Via(trap)]; ok {
+			n = t.appendRendered(ips, n, r)
 		}
-		return t.unwindWay(trap, ips, way, t.conf.Kprobes.Callers(trap))
 	case *fprobeEvent:
-		way := wayOfFentry
-		if c.ret {
-			way = wayOfFexit
-		}
-		return t.unwindWay(trap, ips, way)
+		n = t.appendRendered(ips, n, either(c.ret, ofFexit, ofFentry))
 	case eprobeClass:
-		return t.unwindWay(trap, ips, wayOfEprobe)
+		n = t.appendRendered(ips, n, ofEprobe)
 	}
-	return t.unwindWay(trap, ips)
+	return ips[:n+t.unwindOwn(trap, ips[n:])]
 }
 
-// unwindWay puts functions of these names before the stack that leads to the trap.
-func (t *Tracer) unwindWay(trap *abi.Trap, ips []uint64, ways ...[]string) []uint64 {
-	n := 0
-	for _, way := range ways {
-		for _, name := range way {
-			if s := t.conf.Symbols.LookupName(name); len(s) > 0 && n < len(ips) {
-				ips[n] = inside(s[0])
-				n++
-			}
-		}
+func either(first bool, a, b rendering) rendering {
+	if first {
+		return a
 	}
-	rest := ips[n:]
+	return b
+}
+
+// unwindOwn writes the part of that stack that the guest has into ips, as far as it
+// fits.
+func (t *Tracer) unwindOwn(trap *abi.Trap, ips []uint64) int {
 	if trap.RegsAddr == 0 {
-		return ips[:n+t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, rest, nil)]
+		return t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)
 	}
-	m := t.conf.UnwindCallback(trap.CPU, trap.Task, rest)
-	if t.conf.AssistFunc && m > 1 && m < len(rest) {
-		if s, _, _ := t.conf.Symbols.Lookup(rest[0]); s.Name == "kprobe_ftrace_handler" {
-			copy(rest[2:], rest[1:m])
-			rest[1] = t.assistFunc()
+	m := t.conf.UnwindCallback(trap.CPU, trap.Task, ips)
+	if t.conf.AssistFunc && m > 1 && m < len(ips) {
+		if s, _, _ := t.conf.Symbols.Lookup(ips[0]); s.Name == "kprobe_ftrace_handler" {
+			copy(ips[2:], ips[1:m])
+			t.appendRendered(ips, 1, byTrampoline510)
 			m++
 		}
 	}
-	return ips[:n+m]
+	return m
 }
 
-// assistFunc is where trampolines call their listener, with Features.AssistFunc.
-func (t *Tracer) assistFunc() uint64 {
-	if s := t.conf.Symbols.LookupName("ftrace_ops_assist_func"); len(s) > 0 {
-		return inside(s[0])
-	}
-	return 0
-}
-
-// inside is an address in a function that might be returned to.
+// inside returns an address in a function that could be a return address.
 func inside(s abi.Symbol) uint64 {
 	const callLen = 5
 	return s.Addr + min(callLen, max(s.Size, 1)-1)
 }
 
-// unwindFunction is the stack of a function that is traced, in atomic Go: the
-// trampoline comes first.
+// unwindFunction returns the stack of a traced function, with the trampoline first. It
+// runs in handler context.
 func (t *Tracer) unwindFunction(trap *abi.Trap) []uint64 {
 	if t.conf.UnwindCallback == nil {
 		return nil
@@ -116,23 +92,23 @@ func (t *Tracer) unwindFunction(trap *abi.Trap) []uint64 {
 	ips := t.cpus[trap.CPU].stack[:]
 	ips = ips[:t.conf.UnwindCallback(trap.CPU, trap.Task, ips)]
 	if t.conf.AssistFunc && len(ips) > 0 {
-		ips[0] = t.assistFunc() // for the listener itself, which is left out
+		t.appendRendered(ips, 0, byTrampoline510) // for the listener itself, which the kernel leaves out
 		return ips
 	}
 	return ips[min(1, len(ips)):]
 }
 
-// ipPast is how far Regs.IP is past the instruction that an event's hit is at: a
-// probe's handler sees it one past the probed address.
+// ipPast returns how far Regs.IP is past the instruction of the hit: for a probe's
+// handler, it is one past the probed address.
 func ipPast(trap *abi.Trap) uint64 {
 	if trap.Data != nil {
-		return 0 // a tracepoint's record
+		return 0 // a tracepoint
 	}
 	return 1
 }
 
-// recordStack is __ftrace_trace_stack: the stack of a hit becomes an entry of its
-// own, in atomic Go. flags and preempt are those of the hit's entry.
+// recordStack is __ftrace_trace_stack: it records the stack of a hit as an entry of its
+// own. flags and preempt are those of the hit's entry. It runs in handler context.
 func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, preempt byte) {
 	t := a.tracer
 	en := t.newEntry(trap, typeStack)
@@ -149,11 +125,10 @@ func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, pre
 	a.buffer.commit(trap.CPU, time, en.buf[:en.n])
 }
 
-// recordUserStack is ftrace_trace_userstack, in atomic Go: where the task entered
-// the kernel. What called that code is the host's to know. An int3's hit, which
-// counts as an NMI, has none.
+// recordUserStack is ftrace_trace_userstack: it records where the task entered the
+// kernel; the frames below that are only known to the host. An int3's hit counts as an
+// NMI, which has no user stack. It runs in handler context.
 func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte) {
-	const userIP = 128 // of ip in pt_regs
 	t := a.tracer
 	if trap.Preempt&abi.NMIMask != 0 {
 		return
@@ -168,7 +143,7 @@ func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte)
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 	en.word(uint64(uint32(tgid)))
 	stack, err := trap.Mem.ReadU64(trap.Task + abi.TaskStack)
-	ip, err2 := trap.Mem.ReadU64(stack + abi.ThreadSize - abi.RegsSize + userIP)
+	ip, err2 := trap.Mem.ReadU64(stack + abi.ThreadSize - abi.RegsSize + abi.RegsIP)
 	if err != nil || err2 != nil || ip >= taskSize {
 		ip = 0 // a kernel thread
 	}

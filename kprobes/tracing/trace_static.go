@@ -10,19 +10,18 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Tracepoints are places in the kernel that tell of themselves while they are
-// on: kernel's Machine.
+// Tracepoints are the kernel's tracepoints; kernel.Machine implements it.
 type Tracepoints interface {
-	// Tracepoint gives the address of a tracepoint that the kernel has.
+	// Tracepoint returns the address of a tracepoint of the kernel.
 	Tracepoint(name string) (addr uint64, ok bool)
-	// SetTracepoint switches one on and off. While it is on Tracer.Tracepoint is
-	// called at each hit.
+	// SetTracepoint switches a tracepoint on or off. While it is on, Tracer.Tracepoint
+	// is called at each hit.
 	SetTracepoint(addr uint64, on bool) error
-	// SetProbestub has one call the function __probestub_NAME, or not any more.
+	// SetProbestub makes a tracepoint call the function __probestub_NAME, or stops it.
 	SetProbestub(addr uint64, on bool) error
 }
 
-// What Linux's files format say.
+// The format files of Linux's static events.
 var (
 	//go:embed formats-5.10.txt
 	formats510 string
@@ -32,10 +31,10 @@ var (
 	formats612 string
 )
 
-// static is what a release has of static events.
+// static describes the static events of a release.
 type static struct {
 	formats string
-	first   uint16 // the number of the first event that is defined at run time: those of Debian's kernel are below
+	first   uint16 // the ID of the first event defined at run time, after those of all static events of Debian's kernel
 }
 
 func (f Features) static() static {
@@ -48,7 +47,7 @@ func (f Features) static() static {
 	return static{formats61, 1338}
 }
 
-// staticFormat is an event of a file of formats.
+// staticFormat is one event of a formats file.
 type staticFormat struct {
 	group, name string
 	id          uint16
@@ -56,8 +55,8 @@ type staticFormat struct {
 	text        string // the print fmt
 }
 
-// parseFormats parses a file of formats: for each event a line "GROUP:NAME ID", lines
-// of fields as in the file format, and the print fmt.
+// parseFormats parses a formats file: for each event a line "GROUP:NAME ID", lines of
+// fields as in the file format, and the print fmt.
 func parseFormats(text string) (list []staticFormat, _ error) {
 	for _, line := range strings.Split(text, "\n") {
 		switch {
@@ -85,7 +84,7 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 	return list, nil
 }
 
-// parseField is field.String the other way round.
+// parseField is the inverse of field.String.
 func parseField(line string) (f field, _ error) {
 	parts := strings.Split(strings.TrimPrefix(line, "\tfield:"), ";\t")
 	if len(parts) != 4 {
@@ -100,16 +99,16 @@ func parseField(line string) (f field, _ error) {
 	return f, nil
 }
 
-// tracepoint is one of the kernel's, with the events that its hits are for.
+// tracepoint is a tracepoint of the kernel, with the events that use it.
 type tracepoint struct {
 	tracer *Tracer
 	addr   uint64
-	users  int             // events that are on; guarded by Tracer.mu
-	event  *staticEvent    // the one of its own name
-	calls  []*syscallEvent // of sys_enter and sys_exit: by number
+	users  int             // number of enabled events; guarded by Tracer.mu
+	event  *staticEvent    // the event of the same name
+	calls  []*syscallEvent // of sys_enter and sys_exit: events by system call number
 }
 
-// use counts the events of the tracepoint that are on. The caller holds
+// use adds d to the number of enabled events of the tracepoint. The caller holds
 // Tracer.mu.
 func (tp *tracepoint) use(d int) error {
 	was := tp.users > 0
@@ -120,8 +119,7 @@ func (tp *tracepoint) use(d int) error {
 	return nil
 }
 
-// staticEvent is an event that TRACE_EVENT defines: its entries are what the
-// kernel filled in.
+// staticEvent is an event of TRACE_EVENT: the kernel fills in its entries.
 type staticEvent struct {
 	*Event
 	staticFormat
@@ -134,15 +132,15 @@ var _ eventClass = (*staticEvent)(nil)
 func (ev *staticEvent) fields() []field  { return ev.members }
 func (ev *staticEvent) printFmt() string { return ev.text }
 func (ev *staticEvent) enable() error    { return ev.tp.use(1) }
-func (ev *staticEvent) disable()         { _ = ev.tp.use(-1) } // text that was written once can be written again
+func (ev *staticEvent) disable()         { _ = ev.tp.use(-1) } // cannot fail: the same text was patched before
 
 func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 	b = append(append(b, ev.Name...), ": "...)
 	return append(ev.format.append(a, b, entry), '\n')
 }
 
-// newStaticEvents makes the events of the tracepoints that the kernel has, in
-// the order in which Linux does.
+// newStaticEvents creates the events of the kernel's tracepoints, in the same order as
+// Linux.
 func (t *Tracer) newStaticEvents() {
 	t.tracepoints, t.probestubs = map[uint64]*tracepoint{}, map[uint64]bool{}
 	if t.conf.Tracepoints == nil {
@@ -171,7 +169,7 @@ func (t *Tracer) newStaticEvents() {
 	}
 }
 
-// tracepoint finds a tracepoint; nil: the kernel has not got it.
+// tracepoint returns a tracepoint, or nil if the kernel does not have it.
 func (t *Tracer) tracepoint(name string) *tracepoint {
 	addr, ok := t.conf.Tracepoints.Tracepoint(name)
 	if !ok {
@@ -185,8 +183,8 @@ func (t *Tracer) tracepoint(name string) *tracepoint {
 	return tp
 }
 
-// Tracepoint is told of each hit of a tracepoint that is on, in atomic Go:
-// trap.Arg is its address, trap.Data what it tells.
+// Tracepoint is called at each hit of an enabled tracepoint, in handler context:
+// trap.Arg is its address, trap.Data its data.
 func (t *Tracer) Tracepoint(trap *abi.Trap) {
 	tp := t.tracepoints[trap.Arg]
 	if tp == nil || len(trap.Data) < entryHeader {

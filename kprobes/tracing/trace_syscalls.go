@@ -12,8 +12,8 @@ import (
 // syscallGroup is the group of the events sys_enter_NAME and sys_exit_NAME.
 const syscallGroup = "syscalls"
 
-// syscallEvent is an event of one system call, syscall_metadata: its hits are
-// those of the tracepoints sys_enter and sys_exit with its number.
+// syscallEvent is the event of one system call (syscall_metadata): it is hit when the
+// tracepoint sys_enter or sys_exit is hit with its number.
 type syscallEvent struct {
 	*Event
 	staticFormat
@@ -25,7 +25,7 @@ type syscallEvent struct {
 
 var _ eventClass = (*syscallEvent)(nil)
 
-// newSyscallEvent makes the event when the kernel has the call.
+// newSyscallEvent creates the event if the kernel has the system call.
 func (t *Tracer) newSyscallEvent(f staticFormat) {
 	name, exit := strings.CutPrefix(f.name, "sys_exit_")
 	point := "sys_exit"
@@ -50,8 +50,8 @@ func (ev *syscallEvent) printFmt() string { return ev.text }
 func (ev *syscallEvent) enable() error    { return ev.tp.use(1) }
 func (ev *syscallEvent) disable()         { _ = ev.tp.use(-1) }
 
-// hit records the number, and the arguments or the result, in atomic Go. data is
-// what the tracepoint tells: the number, then these.
+// hit records the number and the arguments, or the result. data is the data of the
+// tracepoint: the number, then these. It runs in handler context.
 func (ev *syscallEvent) hit(trap *abi.Trap, data []byte) {
 	words := data[8:]
 	if len(words) < 8*ev.args {

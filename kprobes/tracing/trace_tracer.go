@@ -9,17 +9,17 @@ import (
 // tracerKind is struct tracer: a value of current_tracer.
 type tracerKind struct {
 	name string
-	// set begins or ends it; nil: nothing is to be done. Tracer.mu is held.
+	// set starts or stops the tracer; it may be nil. Tracer.mu is held.
 	set func(a *Array, on bool) error
 }
 
-// tracers in the order of available_tracers; the last one is current at first.
+// tracers are in the order of available_tracers; the last one is current at first.
 var tracers = [...]tracerKind{
 	{"function", (*Array).functionTracer},
 	{"nop", nil},
 }
 
-// availableTracers are those that this kernel can do.
+// availableTracers returns the tracers that this kernel supports.
 func (t *Tracer) availableTracers() []tracerKind {
 	if t.conf.Functions == nil {
 		return tracers[len(tracers)-1:]
@@ -27,7 +27,7 @@ func (t *Tracer) availableTracers() []tracerKind {
 	return tracers[:]
 }
 
-// AvailableTracers is the text of the file of that name.
+// AvailableTracers returns the text of available_tracers.
 func (a *Array) AvailableTracers() string {
 	var names []string
 	for _, k := range a.tracer.availableTracers() {
@@ -36,13 +36,13 @@ func (a *Array) AvailableTracers() string {
 	return strings.Join(names, " ") + "\n"
 }
 
-// CurrentTracer is the text of the file of that name.
+// CurrentTracer returns the text of current_tracer.
 func (a *Array) CurrentTracer() string { return a.currentTracer() + "\n" }
 
 func (a *Array) currentTracer() string { return a.current.Load().name }
 
-// SetCurrentTracer takes a write to current_tracer; EINVAL for an unknown one.
-// What the tracer before has recorded is gone.
+// SetCurrentTracer handles a write to current_tracer. It fails with EINVAL if there is
+// no such tracer. The entries of the previous tracer are dropped.
 func (a *Array) SetCurrentTracer(data []byte) error {
 	const longest = 100 // MAX_TRACER_SIZE
 	name := trimSpace(cString(data[:min(len(data), longest)]))

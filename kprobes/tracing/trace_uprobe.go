@@ -11,10 +11,10 @@ import (
 
 const uprobeGroup = "uprobes"
 
-// traceUprobe is trace_uprobe: one line of uprobe_events. The programs that such a
-// probe would be in are the host's, which nothing here can put a breakpoint into:
-// definitions are taken and refused as Linux does, their events have all files,
-// and enabling one says in the log that there will be no hits.
+// traceUprobe is trace_uprobe: one line of uprobe_events. The programs that it would
+// probe belong to the host, in which kprobefs cannot set breakpoints. Definitions are
+// accepted and refused as on Linux, and their events have all files, but an event that
+// is enabled logs that it will have no hits.
 type traceUprobe struct {
 	tracer       *Tracer
 	event        *uprobeEvent
@@ -34,8 +34,8 @@ var (
 	_ dynEvent   = (*traceUprobe)(nil)
 )
 
-// WriteUprobeEvents takes a write to uprobe_events: definitions and deletions, one
-// in a line.
+// WriteUprobeEvents handles a write to uprobe_events: definitions and deletions, one in
+// each line.
 func (t *Tracer) WriteUprobeEvents(data []byte) (int, error) {
 	return t.runCommands(data, func(line string) error {
 		if strings.HasPrefix(line, "-") {
@@ -50,14 +50,14 @@ func isUprobe(d dynEvent) bool {
 	return ok
 }
 
-// ReleaseUprobes deletes all uprobes: opening uprobe_events with O_TRUNC does so.
-// EBUSY, and nothing happens, when one of their events is enabled.
+// ReleaseUprobes deletes all uprobes, as an open of uprobe_events with O_TRUNC does. If
+// one of their events is enabled, it deletes nothing and returns EBUSY.
 func (t *Tracer) ReleaseUprobes() error { return t.releaseAll(isUprobe) }
 
-// UprobeEvents is the lines of uprobe_events, the oldest first.
+// UprobeEvents returns the lines of uprobe_events, the oldest first.
 func (t *Tracer) UprobeEvents() []string { return t.uprobes((*traceUprobe).line) }
 
-// UprobeProfile is the lines of uprobe_profile: file, event, hits.
+// UprobeProfile returns the lines of uprobe_profile: file, event, hits.
 func (t *Tracer) UprobeProfile() []string { return t.uprobes((*traceUprobe).profile) }
 
 func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
@@ -76,7 +76,7 @@ func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
 //
 //	p|r[:[GROUP/][EVENT]] PATH:OFFSET[%return][(REF)] [ARG...]
 //
-// False: the line is no such definition. The caller holds mu.
+// It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createUprobe(line string) (bool, error) {
 	argv := argvSplit(line)
 	head := argv[0]
@@ -200,7 +200,7 @@ func (u *traceUprobe) register(d *definition) (*definitionError, error) {
 	return nil, nil
 }
 
-// accepts says whether a further probe may join the event.
+// accepts says whether another probe may join the event.
 func (ev *uprobeEvent) accepts(u *traceUprobe, d *definition) *definitionError {
 	if ev.ret != d.ret {
 		return &definitionError{errDiffProbeType, 0, 0}
@@ -225,7 +225,7 @@ func (u *traceUprobe) place() string {
 	return text
 }
 
-// line is one of uprobe_events.
+// line returns the uprobe's line of uprobe_events.
 func (u *traceUprobe) line() string {
 	kind := "p"
 	if u.event.ret {
@@ -267,8 +267,8 @@ func (ev *uprobeEvent) enable() error {
 
 func (ev *uprobeEvent) disable() {}
 
-// regularFile says whether a path of the host's is that of a regular file; where
-// nobody tells, there is none.
+// regularFile says whether a path of the host is a regular file; without
+// Config.RegularFile there are no files.
 func (c *Config) regularFile(path string) (bool, error) {
 	if c.RegularFile == nil {
 		return false, fmt.Errorf("%s: %w", path, syscall.ENOENT)

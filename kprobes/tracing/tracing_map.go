@@ -8,21 +8,21 @@ import (
 	"unsafe"
 )
 
-// tracingMap is tracing_map: the table of a histogram. All its elements are made
-// at once, so that a hit allocates nothing; a key that finds no element left
-// counts as a drop.
+// tracingMap is tracing_map: the table of a histogram. All elements are allocated in
+// advance, so that a hit allocates nothing; a key that finds no free element counts as
+// a drop.
 type tracingMap struct {
 	seed    maphash.Seed
 	keySize int
-	sums    int // of each element
+	sums    int // number of sums of each element
 	vars    int
 	texts   int // strings of mapTextSize bytes
 
 	hits, drops atomic.Uint64
 
-	mu    sync.Mutex // guards all below; held for one element, in atomic Go
-	slots []mapSlot  // twice as many as elements
-	used  int        // elements that have a key
+	mu    sync.Mutex // guards all below; held for one element, in handler context
+	slots []mapSlot  // twice as many as there are elements
+	used  int        // number of elements that have a key
 	keys  []byte
 	elts  []mapElt
 }
@@ -31,7 +31,7 @@ type tracingMap struct {
 const mapTextSize = 256
 
 type mapSlot struct {
-	hash uint64 // of the key; 0: free
+	hash uint64 // hash of the key; 0 marks a free slot
 	elt  int32
 }
 
@@ -41,16 +41,16 @@ type mapElt struct {
 	vars []uint64
 	set  []bool // which vars have a value
 	text []byte
-	comm comm // of the task that made the element
+	comm comm // name of the task that created the element
 }
 
-// tracingMapBytes is how large such a table is.
+// tracingMapBytes returns the size of such a table.
 func tracingMapBytes(mapBits, keySize, sums, vars, texts int) int {
 	element := 2*int(unsafe.Sizeof(mapSlot{})) + int(unsafe.Sizeof(mapElt{})) + keySize + 8*(sums+vars) + vars + texts*mapTextSize
 	return element << mapBits
 }
 
-// newTracingMap makes a table of 1<<bits elements.
+// newTracingMap creates a table of 1<<mapBits elements.
 func newTracingMap(mapBits, keySize, sums, vars, texts int) *tracingMap {
 	n := 1 << mapBits
 	m := &tracingMap{seed: maphash.MakeSeed(), keySize: keySize, sums: sums, vars: vars, texts: texts}
@@ -68,8 +68,8 @@ func newTracingMap(mapBits, keySize, sums, vars, texts int) *tracingMap {
 	return m
 }
 
-// lookup finds the element of a key; make takes a new one where there is none,
-// unless all are in use. It is counted as a hit or a drop then. The caller holds mu.
+// lookup returns the element of a key. With makeIt, it takes a free element for a new
+// key, and counts a hit, or a drop if no element is free. The caller holds mu.
 func (m *tracingMap) lookup(key []byte, makeIt bool) (e *mapElt, isNew bool) {
 	hash := max(maphash.Bytes(m.seed, key[:m.keySize]), 1)
 	for i := int(hash); ; i++ {
@@ -122,8 +122,8 @@ type mapEntry struct {
 	mapElt
 }
 
-// entries copies what is in the table, the oldest element first. Hits may come
-// meanwhile: each element is copied whole.
+// entries copies the contents of the table, the oldest element first. Hits may happen
+// meanwhile; each element is copied under the lock.
 func (m *tracingMap) entries() []mapEntry {
 	var all []mapEntry
 	for i := 0; ; i++ {
@@ -140,9 +140,8 @@ func (m *tracingMap) entries() []mapEntry {
 	}
 }
 
-// heapSort sorts as Linux does: with a heap whose hole first goes all the way
-// down and then up again, so that elements that compare as equal end in the same
-// order as there.
+// heapSort sorts like Linux's sort(): siftDown goes all the way down first and then up
+// again, so that elements that compare as equal end in the same order as on Linux.
 func heapSort[T any](a []T, compare func(x, y *T) int) {
 	for i := len(a)/2 - 1; i >= 0; i-- {
 		siftDown(a, i, compare, false)
@@ -153,8 +152,8 @@ func heapSort[T any](a []T, compare func(x, y *T) int) {
 	}
 }
 
-// heapSortTwo is heapSort as 6.12 does it: it takes the two largest elements out at
-// a time, the second one from below the top.
+// heapSortTwo is heapSort as 6.12 does it: it removes the two largest elements at a
+// time, the second of which is a child of the root.
 func heapSortTwo[T any](a []T, compare func(x, y *T) int) {
 	for i := len(a)/2 - 1; i >= 0; i-- {
 		siftDown(a, i, compare, true)
@@ -181,9 +180,9 @@ func heapSortTwo[T any](a []T, compare func(x, y *T) int) {
 	}
 }
 
-// siftDown puts a[root] at its place in the heap below it: of two equal children
-// the left one is followed, or the right one, and the element stays above what it
-// equals not.
+// siftDown moves a[root] to its place in the heap below it. It follows the larger child
+// down to the last level (of equal children the left one, or the right one if right is
+// set) and then climbs back to the first element that is larger than a[root].
 func siftDown[T any](a []T, root int, compare func(x, y *T) int, right bool) {
 	leaf := root
 	for 2*leaf+2 < len(a) {
@@ -194,7 +193,7 @@ func siftDown[T any](a []T, root int, compare func(x, y *T) int, right bool) {
 		leaf = child
 	}
 	if 2*leaf+1 < len(a) {
-		leaf = 2*leaf + 1 // the last one has no sibling
+		leaf = 2*leaf + 1 // an only child
 	}
 	for leaf != root && compare(&a[root], &a[leaf]) >= 0 {
 		leaf = (leaf - 1) / 2

@@ -47,7 +47,7 @@ func TestHeapSortEqual(t *testing.T) {
 	}
 }
 
-// TestMapFull: what finds no element is a drop, what is there still counts.
+// TestMapFull: a new key in a full table is a drop; existing keys still count.
 func TestMapFull(t *testing.T) {
 	m := newTracingMap(7, 8, 1, 0, 0)
 	key := make([]byte, 16)

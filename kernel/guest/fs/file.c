@@ -7,7 +7,8 @@
 #include <linux/rcupdate.h>
 
 #define NR_OPEN_DEFAULT 64
-#define NR_OPEN_MAX 65536
+#define NR_OPEN_MAX (1 << 20) // sysctl_nr_open; how many a process may have is for the host to say
+#define NR_STD 3 // 0 to 2 are the standard streams, which the host keeps
 
 struct files_struct init_files = {
 	.count = ATOMIC_INIT(1),
@@ -348,6 +349,26 @@ static struct files_struct *new_files(void)
 	files->fdtab.fd = &files->fd_array[0];
 	files->fdt = &files->fdtab;
 	return files;
+}
+
+// host_files_new makes the table of a process of the host: what is opened begins at 3.
+struct files_struct *host_files_new(void)
+{
+	struct files_struct *files = new_files();
+
+	if (files) {
+		files->open_fds_init[0] = (1 << NR_STD) - 1;
+		files->next_fd = NR_STD;
+	}
+	return files;
+}
+
+// host_files_used says whether a table that nobody changes has open files.
+bool host_files_used(struct files_struct *files)
+{
+	struct fdtable *fdt = files->fdt;
+
+	return find_next_bit(fdt->open_fds, fdt->max_fds, NR_STD) < fdt->max_fds;
 }
 
 // dup_fd copies a table for a new task; reserved descriptors are left out.

@@ -677,8 +677,15 @@ static __noipa int may_open(IDMAP_PARAM const struct path *path, int acc_mode, i
 		if (acc_mode & MAY_WRITE)
 			return -EISDIR;
 		break;
+	case S_IFBLK:
+	case S_IFCHR:
+		if (acc_mode & MAY_EXEC)
+			return -EACCES;
+		break;
 	case S_IFIFO:
 	case S_IFSOCK:
+		if (acc_mode & MAY_EXEC)
+			return -EACCES;
 		if (flag & O_PATH)
 			break;
 		return -ENXIO;

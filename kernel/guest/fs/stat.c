@@ -146,7 +146,7 @@ SYSCALL_DEFINE4(newfstatat, int, dfd, const char __user *, filename, struct stat
 	struct kstat stat;
 	int err = stat_at(dfd, filename, &stat, flag);
 
-	// The host's GETATTR has no buffer: it takes what the leaf gave.
+	// The host's GETATTR has no buffer: it takes what the operation gave.
 	if (err || !statbuf)
 		return err;
 	return cp_new_stat(&stat, statbuf);

@@ -27,6 +27,7 @@ void do_task_dead(void) __noreturn;
 void task_work_run(void);
 void host_task_exit(struct task_struct *tsk, long code);
 void release_thread(struct task_struct *dead_task);
+void exit_rcu(void);
 void __wake_up_parent(struct task_struct *p, struct task_struct *parent);
 
 static void __unhash_process(struct task_struct *p, bool group_dead)
@@ -186,6 +187,7 @@ void __noreturn make_task_dead(int signr)
 		pr_info("note: %s[%d] exited with preempt_count %d\n", tsk->comm, tsk->pid, preempt_count());
 		this_cpu_write(__preempt_count, this_cpu_read(__preempt_count) & PREEMPT_NEED_RESCHED);
 	}
+	exit_rcu();
 	__set_current_state(TASK_RUNNING);
 	if (unlikely(tsk->flags & PF_EXITING)) {
 		pr_err("Fixing recursive fault but reboot is needed!\n");

@@ -416,8 +416,15 @@ static int wait_for_vfork_done(struct task_struct *child, struct completion *vfo
 	return killed;
 }
 
-/* Makes a task and starts it; gives its pid or -errno. */
+/*
+ * What makes a task and starts it; it gives its pid or -errno. On older releases that
+ * is do_fork, whose arguments are those of its time.
+ */
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+static __always_inline pid_t clone_task(struct kernel_clone_args *args)
+#else
 pid_t kernel_clone(struct kernel_clone_args *args)
+#endif
 {
 	u64 clone_flags = args->flags;
 	struct completion vfork;
@@ -446,6 +453,65 @@ pid_t kernel_clone(struct kernel_clone_args *args)
 	put_pid(pid);
 	return nr;
 }
+
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+/* A thread of the kernel: its function stands where a program has its stack. The first one becomes a program. */
+static void kernel_args(struct kernel_clone_args *args, unsigned long fn, unsigned long arg)
+{
+	args->fn = (int (*)(void *))fn;
+	args->fn_arg = (void *)arg;
+	args->kthread = current->pid || args->flags & CLONE_FILES;
+	args->stack = args->stack_size = 0;
+}
+#endif
+
+#ifdef KERNEL_2_6
+/* regs are what the child begins with. */
+noinline long do_fork(unsigned long clone_flags, unsigned long stack_start, struct pt_regs *regs,
+		      unsigned long stack_size, int __user *parent_tidptr, int __user *child_tidptr)
+{
+	struct kernel_clone_args args = {
+		.flags = clone_flags & ~CSIGNAL, .exit_signal = clone_flags & CSIGNAL, .stack = stack_start,
+		.stack_size = stack_size, .parent_tid = parent_tidptr, .child_tid = child_tidptr, .tls = regs->r8,
+	};
+
+	if (regs != task_pt_regs(current))
+		kernel_args(&args, regs->si, regs->di);
+	return clone_task(&args);
+}
+
+static pid_t fork_by(struct kernel_clone_args *args)
+{
+	struct pt_regs *regs = task_pt_regs(current), of_kernel = { .si = (unsigned long)args->fn, .di = (unsigned long)args->fn_arg };
+
+	if (args->flags & CLONE_SETTLS)
+		regs->r8 = args->tls;
+	return do_fork(args->flags | args->exit_signal, args->fn ? 0 : args->stack ?: regs->sp,
+		       args->fn ? &of_kernel : regs, args->stack_size, args->parent_tid, args->child_tid);
+}
+#elif defined(KERNEL_4_15)
+noinline long do_fork(unsigned long clone_flags, unsigned long stack_start, unsigned long stack_size,
+		      int __user *parent_tidptr, int __user *child_tidptr, unsigned long tls)
+{
+	struct kernel_clone_args args = {
+		.flags = clone_flags & ~CSIGNAL, .exit_signal = clone_flags & CSIGNAL, .stack = stack_start,
+		.stack_size = stack_size, .parent_tid = parent_tidptr, .child_tid = child_tidptr, .tls = tls,
+	};
+
+	if ((long)stack_start < 0)
+		kernel_args(&args, stack_start, stack_size);
+	return clone_task(&args);
+}
+
+static pid_t fork_by(struct kernel_clone_args *args)
+{
+	return do_fork(args->flags | args->exit_signal, args->fn ? (unsigned long)args->fn : args->stack,
+		       args->fn ? (unsigned long)args->fn_arg : args->stack_size, args->parent_tid, args->child_tid, args->tls);
+}
+#endif
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+#define kernel_clone fork_by
+#endif
 
 pid_t kernel_thread(int (*fn)(void *), void *arg, unsigned long flags)
 {

@@ -21,7 +21,22 @@ long host_release(unsigned int fd) __weak;
 void do_task_dead(void) __noreturn;
 void rcu_tasks_qs(struct task_struct *t);
 
-static struct files_struct *host_files;
+/*
+ * The descriptors of a process of the host. All tasks that stand for its threads
+ * share them, as threads do; and so does a task of another process for the time
+ * of a call on a file that this one has opened (it has the file from its parent).
+ */
+struct host_files {
+	struct hlist_node node;
+	u64 owner;	/* the process' number there */
+	struct files_struct *files;	/* one of its references is ours */
+};
+
+#define HOST_FILES_BUCKETS 256
+static struct hlist_head host_files[HOST_FILES_BUCKETS];
+static DEFINE_SPINLOCK(host_files_lock);
+static unsigned int nr_host_files, sweep_host_files = 64;
+static struct host_files host_files_unknown;	/* of processes that the host cannot tell apart */
 static u64 host_calls[NR_CPUS + 1];
 
 struct host_call *current_host_call(void)
@@ -30,41 +45,41 @@ struct host_call *current_host_call(void)
 }
 
 /* The host's part needs something done by the task that waits for it. */
-static void host_leaf_func(struct host_call *call)
+static void host_file_op_func(struct host_call *call)
 {
 	u64 (*fn)(u64, u64) = (u64 (*)(u64, u64))call->func[0];
 
 	u64 nr = call->nr;
 
-	smp_store_release(&call->leaf_done, 0);
+	smp_store_release(&call->op_done, 0);
 	call->nr = HOST_CALL_FUNC;	/* it is not the call that looks names up */
-	call->leaf_ret = fn(call->func[1], call->func[2]);
+	call->op_ret = fn(call->func[1], call->func[2]);
 	call->nr = nr;
-	hypercall2(HC_LEAF, call, LEAF_CALLED);
+	hypercall2(HC_FILE_OP, call, FILE_OP_CALLED);
 }
 
-ssize_t host_leaf(struct host_call *call, int op, u64 a, u64 b)
+ssize_t host_file_op(struct host_call *call, int op, u64 a, u64 b)
 {
 	ssize_t ret;
 	u32 done;
 
-	call->leaf_arg[0] = a;
-	call->leaf_arg[1] = b;
-	call->leaf_op = op;
-	smp_store_release(&call->leaf_done, 0);
-	ret = hypercall2(HC_LEAF, call, op);
+	call->op_arg[0] = a;
+	call->op_arg[1] = b;
+	call->op = op;
+	smp_store_release(&call->op_done, 0);
+	ret = hypercall2(HC_FILE_OP, call, op);
 	if (ret < 0)
 		return ret;
 	for (;;) {
 		set_current_state(TASK_KILLABLE);
-		done = smp_load_acquire(&call->leaf_done);
+		done = smp_load_acquire(&call->op_done);
 		if (done == 1) {
-			ret = call->leaf_ret;
+			ret = call->op_ret;
 			break;
 		}
 		if (done) {
 			__set_current_state(TASK_RUNNING);
-			host_leaf_func(call);
+			host_file_op_func(call);
 			continue;
 		}
 		if (fatal_signal_pending(current)) {
@@ -82,7 +97,7 @@ static u64 host_call_func(struct host_call *call)
 	host_func_t fn = (host_func_t)call->args[0];
 	u64 i, ret = 0;
 
-	for (i = 0; i < call->count; i++) {
+	for (i = 0; i < READ_ONCE(call->count); i++) {	/* the host sets it to 0 when nobody waits any more */
 		ret = fn(call->args[1], call->args[2], call->args[3], call->args[4], call->args[5]);
 		cond_resched();
 		rcu_tasks_qs(current);	/* as a return to user mode */
@@ -111,9 +126,130 @@ static u64 host_syscall(struct host_call *call)
 
 static u64 host_new_task(struct host_call *call);
 
+/* Tables without tasks and without open files go. Called with host_files_lock held; what it takes out is put into gone. */
+static void take_unused_files(struct hlist_head *gone)
+{
+	struct host_files *t;
+	struct hlist_node *next;
+	unsigned int i;
+
+	for (i = 0; i < HOST_FILES_BUCKETS; i++)
+		hlist_for_each_entry_safe(t, next, &host_files[i], node) {
+			if (atomic_read(&t->files->count) > 1 || host_files_used(t->files))
+				continue;
+			hlist_del(&t->node);
+			hlist_add_head(&t->node, gone);
+			nr_host_files--;
+		}
+	sweep_host_files = 2 * nr_host_files + 64;
+}
+
+static void free_host_files(struct host_files *t)
+{
+	put_files_struct(t->files);
+	kfree(t);
+}
+
+/* Called with host_files_lock held, which keeps the table from being given up until its count says that it is used. */
+static struct host_files *find_host_files(u64 owner)
+{
+	struct host_files *t;
+
+	hlist_for_each_entry(t, &host_files[owner % HOST_FILES_BUCKETS], node)
+		if (t->owner == owner) {
+			atomic_inc(&t->files->count);
+			return t;
+		}
+	return NULL;
+}
+
+static struct host_files *alloc_host_files(u64 owner)
+{
+	struct host_files *t = kzalloc(sizeof(*t), GFP_KERNEL);
+
+	if (!t)
+		return NULL;
+	t->owner = owner;
+	t->files = host_files_new();
+	if (!t->files) {
+		kfree(t);
+		return NULL;
+	}
+	return t;
+}
+
+/* The table of a process, with a reference for the caller's task; NULL: memory is short. */
+static struct host_files *get_host_files(u64 owner)
+{
+	struct host_files *t, *fresh;
+	struct hlist_head gone = HLIST_HEAD_INIT;
+	struct hlist_node *next;
+
+	if (!owner) {
+		atomic_inc(&host_files_unknown.files->count);
+		return &host_files_unknown;
+	}
+	spin_lock(&host_files_lock);
+	t = find_host_files(owner);
+	spin_unlock(&host_files_lock);
+	if (t)
+		return t;
+	fresh = alloc_host_files(owner);
+	if (!fresh)
+		return NULL;
+	spin_lock(&host_files_lock);
+	t = find_host_files(owner);
+	if (!t) {
+		if (nr_host_files >= sweep_host_files)
+			take_unused_files(&gone);
+		t = fresh;
+		fresh = NULL;
+		atomic_inc(&t->files->count);
+		hlist_add_head(&t->node, &host_files[owner % HOST_FILES_BUCKETS]);
+		nr_host_files++;
+	}
+	spin_unlock(&host_files_lock);
+	if (fresh)
+		free_host_files(fresh);
+	hlist_for_each_entry_safe(fresh, next, &gone, node)
+		free_host_files(fresh);
+	return t;
+}
+
+/* Has the current task use the descriptors of a process of the host: -ENOMEM. */
+static int use_host_files(struct host_call *call, u64 owner)
+{
+	struct files_struct *old = current->files;
+	struct host_files *t;
+
+	if (call->table && call->table->owner == owner)
+		return 0;
+	t = get_host_files(owner);
+	if (!t)
+		return -ENOMEM;
+	task_lock(current);
+	current->files = t->files;
+	task_unlock(current);
+	call->table = t;
+	if (old)
+		put_files_struct(old);
+	return 0;
+}
+
+/* Whether a call may open, use or close descriptors. */
+static bool host_needs_files(struct host_call *call)
+{
+	return call->nr < HOST_CALL_FUNC || call->nr == HOST_FILP_CLOSE || call->nr == HOST_RELEASE;
+}
+
 /* Runs one call. False: the task is to leave. */
 static bool host_run(struct host_call *call)
 {
+	if (host_needs_files(call)) {
+		call->ret = use_host_files(call, call->files);
+		if (call->ret)
+			return true;
+	}
 	switch (call->nr) {
 	case HOST_CALL_FUNC:
 		call->ret = host_call_func(call);
@@ -229,20 +365,6 @@ void host_task_exit(struct task_struct *tsk, long code)
 	hypercall1(HC_DONE, call);
 }
 
-/* Descriptors are the host's: all its tasks share them. */
-static void share_host_files(void)
-{
-	struct files_struct *old = current->files;
-
-	if (old == host_files || !host_files)
-		return;
-	atomic_inc(&host_files->count);
-	task_lock(current);
-	current->files = host_files;
-	task_unlock(current);
-	if (old)
-		put_files_struct(old);
-}
 
 /* Where a task of the host is while it is not in a call. */
 void host_user_mode(void)
@@ -251,14 +373,16 @@ void host_user_mode(void)
 
 	if (!call)
 		call = alloc_host_call(current);
-	if (call) {
-		share_host_files();
+	/* What fork has copied are its parent's; files would never end that were open in two tables. */
+	if (call && !use_host_files(call, 0))
 		host_loop(call);
-	}
 	host_forget();
 }
 
-/* args: pid, tgid, comm. A task with this pid that fork made already is taken over. */
+/*
+ * args: pid, tgid, comm, and 1 + the only CPU that it may run on, or 0. A task
+ * with this pid that fork made already is taken over.
+ */
 static u64 host_new_task(struct host_call *call)
 {
 	pid_t tid = call->args[0];
@@ -281,6 +405,10 @@ static u64 host_new_task(struct host_call *call)
 	p->mm = p->active_mm = mm_alloc();
 	if (p->mm)
 		p->mm->owner = p;
+	p->cpus_mask = *cpu_possible_mask;
+	if (call->args[3])
+		p->cpus_mask.bits[0] = 1UL << (call->args[3] - 1);
+	p->nr_cpus_allowed = cpumask_weight(&p->cpus_mask);
 	if (tid > 0) {
 		p->pid = tid;
 		p->tgid = call->args[1] ?: tid;
@@ -314,15 +442,10 @@ static struct host_call * __init spawn_host_thread(int cpu, const char *name)
 void __init host_init(void)
 {
 	unsigned int cpu;
-	int fd;
 
-	host_files = current->files;
-	if (host_files)
-		atomic_inc(&host_files->count);
-	/* 0 to 2 are the standard streams, which the host keeps: what it opens here begins at 3. */
-	do
-		fd = get_unused_fd_flags(0);
-	while (fd >= 0 && fd < 2);
+	host_files_unknown.files = host_files_new();
+	if (!host_files_unknown.files)
+		panic("no memory for the host's descriptors");
 	host_calls[0] = (u64)spawn_host_thread(-1, "khostd");
 	for_each_online_cpu(cpu)
 		host_calls[1 + cpu] = (u64)spawn_host_thread(cpu, "load/%u");

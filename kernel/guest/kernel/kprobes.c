@@ -15,9 +15,16 @@ struct probe_request {
 	s64 ret;
 	u32 done;
 };
+/* On 2.6 none of this could be probed. */
+#ifdef KERNEL_2_6
+#define __kprobes_2_6	noinline __kprobes
+#else
+#define __kprobes_2_6
+#endif
+
 static_assert(offsetof(struct probe_request, done) == 32, "probe_request");
 
-static int probe_request(u64 nr, void *probe, u64 arg)
+static int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 {
 	struct probe_request r = { .nr = nr, .addr = (u64)probe, .arg = arg };
 	int err;
@@ -37,19 +44,19 @@ static int probe_request(u64 nr, void *probe, u64 arg)
 	return r.ret;
 }
 
-int register_kprobe(struct kprobe *p)
+int __kprobes_2_6 register_kprobe(struct kprobe *p)
 {
 	return probe_request(PROBE_REGISTER, p, 0);
 }
 EXPORT_SYMBOL_GPL(register_kprobe);
 
-void unregister_kprobe(struct kprobe *p)
+void __kprobes_2_6 unregister_kprobe(struct kprobe *p)
 {
 	unregister_kprobes(&p, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobe);
 
-int register_kprobes(struct kprobe **kps, int num)
+int __kprobes_2_6 register_kprobes(struct kprobe **kps, int num)
 {
 	int i, err;
 
@@ -66,32 +73,32 @@ int register_kprobes(struct kprobe **kps, int num)
 }
 EXPORT_SYMBOL_GPL(register_kprobes);
 
-void unregister_kprobes(struct kprobe **kps, int num)
+void __kprobes_2_6 unregister_kprobes(struct kprobe **kps, int num)
 {
 	if (num > 0)
 		probe_request(PROBE_UNREGISTER, kps, num);
 }
 EXPORT_SYMBOL_GPL(unregister_kprobes);
 
-int disable_kprobe(struct kprobe *kp)
+int __kprobes_2_6 disable_kprobe(struct kprobe *kp)
 {
 	return probe_request(PROBE_DISABLE, kp, 0);
 }
 EXPORT_SYMBOL_GPL(disable_kprobe);
 
-int enable_kprobe(struct kprobe *kp)
+int __kprobes_2_6 enable_kprobe(struct kprobe *kp)
 {
 	return probe_request(PROBE_ENABLE, kp, 0);
 }
 EXPORT_SYMBOL_GPL(enable_kprobe);
 
-static size_t instance_size(struct kretprobe *rp)
+static size_t __kprobes_2_6 instance_size(struct kretprobe *rp)
 {
 	return sizeof(struct kretprobe_instance) + ALIGN(rp->data_size, sizeof(long));
 }
 
 /* The instances stand behind the rethook in one piece. */
-static struct rethook *alloc_rethook(struct kretprobe *rp, int n)
+static struct rethook *__kprobes_2_6 alloc_rethook(struct kretprobe *rp, int n)
 {
 	size_t size = instance_size(rp);
 	struct rethook *rh = kvzalloc(sizeof(*rh) + n * size, GFP_KERNEL);
@@ -105,7 +112,7 @@ static struct rethook *alloc_rethook(struct kretprobe *rp, int n)
 	return rh;
 }
 
-int register_kretprobe(struct kretprobe *rp)
+int __kprobes_2_6 register_kretprobe(struct kretprobe *rp)
 {
 	int n = rp->maxactive > 0 ? rp->maxactive : max(10, 2 * (int)num_possible_cpus());
 	struct rethook *rh = NULL;
@@ -125,13 +132,13 @@ int register_kretprobe(struct kretprobe *rp)
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 
-void unregister_kretprobe(struct kretprobe *rp)
+void __kprobes_2_6 unregister_kretprobe(struct kretprobe *rp)
 {
 	unregister_kretprobes(&rp, 1);
 }
 EXPORT_SYMBOL_GPL(unregister_kretprobe);
 
-int register_kretprobes(struct kretprobe **rps, int num)
+int __kprobes_2_6 register_kretprobes(struct kretprobe **rps, int num)
 {
 	int i, err;
 
@@ -149,7 +156,7 @@ int register_kretprobes(struct kretprobe **rps, int num)
 EXPORT_SYMBOL_GPL(register_kretprobes);
 
 /* Calls under way have no more use for their instances: their handlers do not run. */
-void unregister_kretprobes(struct kretprobe **rps, int num)
+void __kprobes_2_6 unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	int i;
 

@@ -2,6 +2,9 @@
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
+#include <linux/host.h>
+#include <linux/security.h>
+#include <linux/string.h>
 #include <trace/events/signal.h>
 
 static bool sig_pending_in(u64 set, int sig)
@@ -50,8 +53,22 @@ static bool sig_ignored(struct task_struct *t, int sig)
 	return sig == SIGCHLD || sig == 23 || sig == 28 || sig == 18 || (t->flags & PF_KTHREAD && sig != SIGKILL);
 }
 
+/*
+ * A process of the host sends a signal to another one, or to itself. What comes
+ * of it is decided there: here the task sees it and goes on, and ends when the
+ * host tells that it has. Tasks that are not the host's do not mind.
+ */
+static bool host_sends(void)
+{
+	struct host_call *call = current->host_call;
+
+	return call && (call->nr == __NR_kill || call->nr == __NR_tkill || call->nr == __NR_tgkill);
+}
+
 bool prepare_signal(int sig, struct task_struct *p, bool force)
 {
+	if (host_sends() && !p->host_call)
+		return false;
 	if (p->signal->flags & SIGNAL_GROUP_EXIT)
 		return sig == SIGKILL;
 	return !sig_ignored(p, sig);
@@ -63,7 +80,10 @@ void complete_signal(int sig, struct task_struct *p, enum pid_type type)
 
 	if (p->flags & PF_EXITING)
 		return;
-	if (fatal) {
+	if (host_sends()) {
+		p->pending.signal &= ~(1ULL << (SIGKILL - 1));
+		signal_wake_up(p, 0);
+	} else if (fatal) {
 		p->pending.signal |= 1ULL << (SIGKILL - 1);
 		signal_wake_up(p, 1);
 	} else {
@@ -89,12 +109,12 @@ ret:
 	return 0;
 }
 
-int send_signal_locked(int sig, struct kernel_siginfo *info, struct task_struct *t, enum pid_type type)
+noinline __noclone int send_signal_locked(int sig, struct kernel_siginfo *info, struct task_struct *t, enum pid_type type)
 {
 	return __send_signal_locked(sig, info, t, type, info == SEND_SIG_PRIV);
 }
 
-int do_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type)
+noinline __noclone int do_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type)
 {
 	unsigned long flags;
 	int ret = -ESRCH;
@@ -120,15 +140,15 @@ int send_sig(int sig, struct task_struct *p, int priv)
 }
 EXPORT_SYMBOL(send_sig);
 
-int check_kill_permission(int sig, struct kernel_siginfo *info, struct task_struct *t)
+noinline __noclone int check_kill_permission(int sig, struct kernel_siginfo *info, struct task_struct *t)
 {
 	const struct cred *cred = current_cred(), *tcred = t->cred;
 
 	if (sig < 0 || sig > _NSIG)
 		return -EINVAL;
-	if (cred->euid.val == 0 || cred->euid.val == tcred->uid.val || cred->uid.val == tcred->uid.val)
-		return 0;
-	return -EPERM;
+	if (cred->euid.val != 0 && cred->euid.val != tcred->uid.val && cred->uid.val != tcred->uid.val)
+		return -EPERM;
+	return security_task_kill(t, info, sig, NULL);
 }
 
 int group_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type)
@@ -140,7 +160,7 @@ int group_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct
 	return ret;
 }
 
-int kill_pid_info(int sig, struct kernel_siginfo *info, struct pid *pid)
+noinline __noclone int kill_pid_info(int sig, struct kernel_siginfo *info, struct pid *pid)
 {
 	struct task_struct *p;
 	int error = -ESRCH;
@@ -153,16 +173,68 @@ int kill_pid_info(int sig, struct kernel_siginfo *info, struct pid *pid)
 	return error;
 }
 
-static int kill_something_info(int sig, struct kernel_siginfo *info, pid_t pid)
+static __noipa int kill_something_info(int sig, struct kernel_siginfo *info, pid_t pid)
 {
+	int ret;
+
 	if (pid <= 0)
-		return -ESRCH;
-	return kill_pid_info(sig, info, find_vpid(pid));
+		return -ESRCH;	/* there are no groups of processes */
+	rcu_read_lock();
+	ret = kill_pid_info(sig, info, find_vpid(pid));
+	rcu_read_unlock();
+	return ret;
+}
+
+static void user_siginfo(struct kernel_siginfo *info, int sig, int code)
+{
+	memset(info, 0, sizeof(*info));
+	info->si_signo = sig;
+	info->si_code = code;
+	info->si_pid = task_tgid_nr(current);
+	info->si_uid = current_cred()->uid.val;
 }
 
 SYSCALL_DEFINE2(kill, pid_t, pid, int, sig)
 {
-	return kill_something_info(sig, SEND_SIG_NOINFO, pid);
+	struct kernel_siginfo info;
+
+	user_siginfo(&info, sig, SI_USER);
+	return kill_something_info(sig, &info, pid);
+}
+
+/* Sends to one thread; tgid 0: of whatever process. */
+static __noipa int do_send_specific(pid_t tgid, pid_t pid, int sig, struct kernel_siginfo *info)
+{
+	struct task_struct *p;
+	int error = -ESRCH;
+
+	rcu_read_lock();
+	p = find_task_by_vpid(pid);
+	if (p && (!tgid || task_tgid_nr(p) == tgid)) {
+		error = check_kill_permission(sig, info, p);
+		if (!error && sig && do_send_sig_info(sig, info, p, PIDTYPE_PID) == -EINVAL)
+			error = -EINVAL;	/* ESRCH: the thread is about to end, which is as good as sent */
+	}
+	rcu_read_unlock();
+	return error;
+}
+
+static __noipa int do_tkill(pid_t tgid, pid_t pid, int sig)
+{
+	struct kernel_siginfo info;
+
+	user_siginfo(&info, sig, SI_TKILL);
+	return do_send_specific(tgid, pid, sig, &info);
+}
+
+SYSCALL_DEFINE2(tkill, pid_t, pid, int, sig)
+{
+	return pid <= 0 ? -EINVAL : do_tkill(0, pid, sig);
+}
+
+SYSCALL_DEFINE3(tgkill, pid_t, tgid, pid_t, pid, int, sig)
+{
+	return pid <= 0 || tgid <= 0 ? -EINVAL : do_tkill(tgid, pid, sig);
 }
 
 /* Forgets all pending signals of the task. */

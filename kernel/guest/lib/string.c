@@ -5,6 +5,7 @@
 #include <linux/errno.h>
 #include <linux/ctype.h>
 #include <linux/string.h>
+#include <linux/export.h>
 
 // The compiler must not turn these loops into calls of the functions they are.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
@@ -362,3 +363,13 @@ void *memset64(u64 *p, u64 v, size_t count)
 		p[i] = v;
 	return p;
 }
+
+EXPORT_SYMBOL(strlen);
+EXPORT_SYMBOL(strnlen);
+EXPORT_SYMBOL(strcmp);
+EXPORT_SYMBOL(strncmp);
+EXPORT_SYMBOL(strchr);
+EXPORT_SYMBOL(strstr);
+EXPORT_SYMBOL(strcpy);
+EXPORT_SYMBOL(strscpy);
+EXPORT_SYMBOL(memcmp);

@@ -5,12 +5,15 @@
 #include <linux/errno.h>
 #include <linux/ctype.h>
 #include <linux/string.h>
+#include <linux/export.h>
 #include <linux/hex.h>
 #include <linux/sprintf.h>
 #include <linux/kstrtox.h>
 #include <linux/siphash.h>
 #include <linux/errname.h>
 #include <linux/dcache.h>
+#include <asm/traps.h>
+#include <asm/host.h>
 
 #define LEFT 1
 #define PLUS 2
@@ -140,25 +143,40 @@ static void pointer_digits(struct out *o, unsigned long value, struct spec spec)
 	number(o, value, &spec);
 }
 
-// A plain %p shows a hash: equal for equal pointers, of no use for finding
-// them. NULL and error pointers hide nothing and are shown.
+// Before 4.15 a %p shows the address.
+#ifdef KERNEL_2_6
 static void ptr_to_id(struct out *o, const void *p, struct spec spec)
 {
-	static const siphash_key_t key = { { 0x6b70726f62656673ULL, 0x7074722d746f2d69ULL } };
+	pointer_digits(o, (unsigned long)p, spec);
+}
+#else
+// A plain %p shows a hash: equal for equal pointers, of no use for finding
+// them. NULL and error pointers hide nothing and are shown. The machine makes the
+// key at boot, and hashes with it what the tracing files show.
+static void ptr_to_id(struct out *o, const void *p, struct spec spec)
+{
+	const siphash_key_t *key = (const siphash_key_t *)(boot_params + BOOT_PTR_KEY);
 	unsigned long value = (unsigned long)p;
 
+#ifdef KERNEL_4_15
+	value = (u32)siphash_1u64(value, key);
+#else
 	if (value && value < -4095UL)
-		value = (u32)siphash_1u64(value, &key);
+		value = (u32)siphash_1u64(value, key);
+#endif
 	pointer_digits(o, value, spec);
 }
+#endif
 
-// The symbol table stands outside the guest, so %pS and its like show the
-// address, as Linux without CONFIG_KALLSYMS does.
-static void symbol_string(struct out *o, unsigned long addr)
+// The symbol table stands outside the guest: the machine looks into it.
+static void symbol_string(struct out *o, unsigned long addr, char kind, const struct spec *spec)
 {
-	struct spec spec = { .flags = ALT | ZERO, .base = 16, .width = 18, .precision = -1 };
+	char name[256];
+	long n = hypercall4(HC_SYMBOL, addr, name, kind, sizeof(name));
 
-	number(o, addr, &spec);
+	if (n < 0)
+		n = 0;
+	text(o, name, spec->precision >= 0 && spec->precision < n ? spec->precision : n, spec);
 }
 
 static void error_string(struct out *o, const void *p, const struct spec *spec)
@@ -227,15 +245,32 @@ static void va_format(struct out *o, const struct va_format *vaf)
 	va_end(copy);
 }
 
-// pointer writes %p and its extension, and gives the format behind them.
-static const char *pointer(struct out *o, const char *fmt, const void *p, const struct spec *spec)
+// pointer writes %p and its extension.
+static void pointer(struct out *o, const char *fmt, const void *p, const struct spec *spec)
 {
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+	if (!p && *fmt != 'K') {	/* whatever it is */
+		struct spec wide = *spec;
+
+#ifdef KERNEL_4_15
+		if (!wide.width)
+			wide.width = 2 * sizeof(void *);
+#endif
+		string(o, NULL, &wide);
+		return;
+	}
+#endif
 	switch (*fmt) {
 	case 'S': case 's': case 'B':
-		symbol_string(o, (unsigned long)p);
+		symbol_string(o, (unsigned long)p, *fmt, spec);
 		break;
-	case 'x':
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+	case 'F': case 'f':	// of functions, which are their address on x86
+		symbol_string(o, (unsigned long)p, *fmt == 'F' ? 'S' : 's', spec);
+		break;
 	case 'K':
+#endif
+	case 'x':
 		pointer_digits(o, (unsigned long)p, *spec);
 		break;
 	case 'e':
@@ -253,23 +288,19 @@ static const char *pointer(struct out *o, const char *fmt, const void *p, const 
 	case 'h':
 		if (fmt[1] == 'C' || fmt[1] == 'D' || fmt[1] == 'N') {
 			hex_string(o, p, spec, fmt[1] == 'C' ? ':' : fmt[1] == 'D' ? '-' : 0);
-			return fmt + 2;
+			break;
 		}
 		hex_string(o, p, spec, ' ');
 		break;
 	case 'I':
 		ip4_string(o, p);
-		return fmt + 2;
+		break;
 	case 'U':
 		uuid_string(o, p, fmt[1]);
-		if (fmt[1] && strchr("bBlL", fmt[1]))
-			return fmt + 2;
 		break;
-	default:
+	default:	// of %pK, too: kptr_restrict is 0 for the log
 		ptr_to_id(o, p, *spec);
-		return fmt;
 	}
-	return fmt + 1;
 }
 
 static const char *read_flags(const char *fmt, struct spec *spec)
@@ -373,7 +404,9 @@ static void format(struct out *o, const char *fmt, va_list args)
 		case 'p': {
 			const void *p = va_arg(args, const void *);
 
-			fmt = pointer(o, fmt + 1, p, &spec);
+			pointer(o, ++fmt, p, &spec);
+			while (isalnum(*fmt))	// whatever they mean
+				fmt++;
 			continue;
 		}
 		case 'd': case 'i':
@@ -412,6 +445,8 @@ noinline int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
 
 	if (size > 0x7fffffff)
 		return 0;
+	if (o.end < buf)	/* sprintf into a module, whose memory lies near the end of all */
+		o.end = (char *)-1;
 	format(&o, fmt, args);
 	if (size)
 		*(o.at < o.end ? o.at : o.end) = 0;
@@ -657,3 +692,10 @@ int sscanf(const char *s, const char *fmt, ...)
 	va_end(args);
 	return n;
 }
+
+EXPORT_SYMBOL(vsnprintf);
+EXPORT_SYMBOL(vscnprintf);
+EXPORT_SYMBOL(vsprintf);
+EXPORT_SYMBOL(snprintf);
+EXPORT_SYMBOL(scnprintf);
+EXPORT_SYMBOL(sprintf);

@@ -1,6 +1,6 @@
 /*
- * jprobe_example.c: the documents' example of a jprobe: each fork is told, with
- * its flags. For releases that have jprobes, where kernel_clone is do_fork.
+ * jprobe_example.c: the documents' example of a jprobe: each fork is told, with what
+ * do_fork of that time is called with. For releases that have jprobes.
  */
 #define KPROBES_BEFORE_5_11
 #include <linux/module.h>
@@ -10,9 +10,10 @@
 #include <linux/sched.h>
 
 /* As the probed function. */
-static pid_t forks(struct kernel_clone_args *args)
+static long forks(unsigned long clone_flags, unsigned long stack_start, struct pt_regs *regs,
+		  unsigned long stack_size, int __user *parent_tidptr, int __user *child_tidptr)
 {
-	pr_info("jprobe: clone_flags=0x%llx, stack_size=0x%lx\n", (unsigned long long)args->flags, (unsigned long)args->stack_size);
+	pr_info("jprobe: clone_flags=0x%lx, stack_size=0x%lx, regs=0x%p\n", clone_flags, stack_size, regs);
 	jprobe_return();
 	return 0;
 }
@@ -29,7 +30,7 @@ static int __init plant(void)
 	if (err)
 		pr_err("register_jprobe failed, returned %d\n", err);
 	else
-		pr_info("Planted jprobe at %px, handler addr %px\n", probe.kp.addr, probe.entry);
+		pr_info("Planted jprobe at %p, handler addr %p\n", probe.kp.addr, probe.entry);
 	return err;
 }
 

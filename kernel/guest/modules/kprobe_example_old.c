@@ -10,20 +10,20 @@
 
 static int before(struct kprobe *p, struct pt_regs *regs)
 {
-	pr_info("pre_handler: p->addr=0x%px, ip=%lx, flags=0x%lx\n", p->addr, regs->ip, regs->flags);
+	pr_info("pre_handler: p->addr=0x%p, ip=%lx, flags=0x%lx\n", p->addr, regs->ip, regs->flags);
 	dump_stack();
 	return 0;
 }
 
 static void after(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
-	pr_info("post_handler: p->addr=0x%px, flags=0x%lx\n", p->addr, flags);
+	pr_info("post_handler: p->addr=0x%p, flags=0x%lx\n", p->addr, flags);
 }
 
 /* Of the handlers above, or of the probed instruction. The fault stays one. */
 static int fault(struct kprobe *p, struct pt_regs *regs, int trapnr)
 {
-	pr_info("fault_handler: p->addr=0x%px, trap #%d\n", p->addr, trapnr);
+	pr_info("fault_handler: p->addr=0x%p, trap #%d\n", p->addr, trapnr);
 	return 0;
 }
 

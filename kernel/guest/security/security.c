@@ -27,6 +27,7 @@ LSM_HOOK(inode_create, struct inode *dir, struct dentry *dentry, umode_t mode)
 LSM_HOOK(inode_rmdir, struct inode *dir, struct dentry *dentry)
 LSM_HOOK(inode_follow_link, struct dentry *dentry, struct inode *inode, bool rcu)
 LSM_HOOK(locked_down, enum lockdown_reason what)
+LSM_HOOK(task_kill, struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
 LSM_HOOK(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *skb)
 
 noinline void bpf_lsm_d_instantiate(struct dentry *dentry, struct inode *inode)
@@ -47,6 +48,11 @@ noinline void bpf_lsm_bprm_committed_creds(struct linux_binprm *bprm)
 noinline void bpf_lsm_file_free_security(struct file *file)
 {
 	__asm__ volatile("");
+}
+
+int security_task_kill(struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
+{
+	return bpf_lsm_task_kill(p, info, sig, cred);
 }
 
 int security_file_alloc(struct file *file)

@@ -49,7 +49,11 @@ type Event struct {
 }
 
 // Conn is a subscription.
-type Conn struct{ fd int }
+type Conn struct {
+	fd      int
+	next    map[uint32]uint32 // by CPU: the number of the event that comes next
+	waiting *Event            // taken already: what was lost before it is told first
+}
 
 // Open subscribes. Errors: EPERM, ECONNREFUSED, EPROTONOSUPPORT where it cannot be had.
 func Open() (*Conn, error) {
@@ -57,7 +61,7 @@ func Open() (*Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connector: %w", err)
 	}
-	c := &Conn{fd: fd}
+	c := &Conn{fd: fd, next: map[uint32]uint32{}}
 	if err := c.begin(); err != nil {
 		unix.Close(fd)
 		return nil, fmt.Errorf("connector: %w", err)
@@ -98,31 +102,65 @@ func (c *Conn) Close() {
 	unix.Close(c.fd)
 }
 
-// ErrLost says that events were dropped because nobody read them.
-var ErrLost = errors.New("process events were lost")
+// LostError says that the host's kernel has dropped events, because nobody read
+// them in time.
+type LostError struct{ Events uint64 }
 
-// Next gives the next event that is there; ok is false when there is none.
+func (e *LostError) Error() string { return fmt.Sprintf("%d process events were lost", e.Events) }
+
+// Next gives the next event that is there; ok is false when there is none. What was
+// lost is told, as a LostError, when the next event of the same CPU comes: the
+// host's kernel says that something was, but only the events' numbers how many.
 func (c *Conn) Next() (e Event, ok bool, err error) {
+	if c.waiting != nil {
+		e, c.waiting = *c.waiting, nil
+		return e, true, nil
+	}
 	var b [256]byte
 	for {
 		n, from, err := unix.Recvfrom(c.fd, b[:], 0)
 		switch {
-		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.ENOBUFS):
 			continue
 		case errors.Is(err, unix.EAGAIN):
 			return Event{}, false, nil
-		case errors.Is(err, unix.ENOBUFS):
-			return Event{}, false, ErrLost
 		case err != nil:
 			return Event{}, false, fmt.Errorf("connector: %w", err)
 		}
 		if a, isNetlink := from.(*unix.SockaddrNetlink); !isNetlink || a.Pid != 0 {
 			continue // not the kernel's
 		}
-		if e, ok := parse(b[:n]); ok {
+		lost := c.gap(b[:n])
+		e, ok := parse(b[:n])
+		if ok && lost > 0 {
+			c.waiting = &e
+		}
+		if lost > 0 {
+			return Event{}, false, &LostError{uint64(lost)}
+		}
+		if ok {
 			return e, true, nil
 		}
 	}
+}
+
+// noCPU is the CPU of an answer to opListen on kernels that do not number it.
+const noCPU = ^uint32(0)
+
+// gap is how many events of a message's CPU were lost before it: each CPU numbers
+// its own, and the answers that anybody's opListen gets there.
+func (c *Conn) gap(b []byte) (lost uint32) {
+	le := binary.NativeEndian
+	if len(b) < headerSize+eventOffset || le.Uint32(b[headerSize+4:]) == noCPU {
+		return 0
+	}
+	cpu, number := le.Uint32(b[headerSize+4:]), le.Uint32(b[unix.SizeofNlMsghdr+8:])
+	next, known := c.next[cpu]
+	c.next[cpu] = number + 1
+	if lost = number - next; !known || lost > 1<<31 {
+		return 0
+	}
+	return lost
 }
 
 // Wait returns when an event is there, or when stop can be read.

@@ -2,8 +2,12 @@ package connector
 
 import (
 	"encoding/binary"
+	"errors"
 	"os/exec"
+	"runtime"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // message makes one as the kernel sends it.
@@ -68,5 +72,148 @@ func TestListen(t *testing.T) {
 	}
 	if !forked || code != 3<<8 {
 		t.Errorf("forked %v, exit code %#x", forked, code)
+	}
+}
+
+// TestGap: each CPU numbers its events, and what is missing has been lost.
+func TestGap(t *testing.T) {
+	c := &Conn{next: map[uint32]uint32{}}
+	for i, tt := range []struct{ what, cpu, number, want uint32 }{
+		{whatFork, 0, 100, 0}, // the first that is seen
+		{whatExec, 0, 101, 0},
+		{whatFork, 1, 7, 0},
+		{0, noCPU, 0, 0}, // an answer to opListen
+		{0, 1, 8, 0},     // and one that is numbered
+		{whatExit, 0, 105, 3},
+		{4, 1, 11, 2}, // of a kind that is not told
+		{whatExit, 0, 104, 0},
+		{whatExit, 1, ^uint32(0), 0},
+		{whatFork, 2, ^uint32(0), 0},
+		{whatFork, 2, 1, 1}, // the number 0 is missing
+	} {
+		b := message(tt.what, 1, 2, 3, 4)
+		binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr+8:], tt.number)
+		binary.NativeEndian.PutUint32(b[headerSize+4:], tt.cpu)
+		if got := c.gap(b); got != tt.want {
+			t.Errorf("%d: %d lost, want %d", i, got, tt.want)
+		}
+	}
+}
+
+// TestLost has more happen than fits into a small buffer: what is seen and what is
+// said to be lost are all that there was.
+func TestLost(t *testing.T) {
+	c, err := Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.Close()
+	onEachCPU(t) // so that the numbers are known
+	seen, lost := drained(t, c)
+	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 4096); err != nil {
+		t.Fatal(err)
+	}
+	if err := exec.Command("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do (:); done; done").Run(); err != nil {
+		t.Fatal(err)
+	}
+	n, more := drained(t, c) // nothing is kept before all has been read
+	seen, lost = seen+n, lost+more
+	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSize); err != nil {
+		t.Fatal(err)
+	}
+	onEachCPU(t)
+	n, more = drained(t, c)
+	seen, lost = seen+n, lost+more
+	if lost == 0 || seen+lost < 200 {
+		t.Errorf("%d events are seen and %d lost of 100 forks and exits", seen, lost)
+	}
+}
+
+// onEachCPU has an event happen on each processor.
+func onEachCPU(t *testing.T) {
+	t.Helper()
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var all unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &all); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.SchedSetaffinity(0, &all) }()
+	for cpu := range 1024 {
+		if !all.IsSet(cpu) {
+			continue
+		}
+		var one unix.CPUSet
+		one.Set(cpu)
+		if err := unix.SchedSetaffinity(0, &one); err != nil {
+			t.Fatal(err)
+		}
+		if err := exec.Command("true").Run(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// drained counts what is there.
+func drained(t *testing.T, c *Conn) (seen, lost uint64) {
+	t.Helper()
+	for {
+		_, ok, err := c.Next()
+		var l *LostError
+		switch {
+		case errors.As(err, &l):
+			lost += l.Events
+		case err != nil:
+			t.Fatal(err)
+		case !ok:
+			return seen, lost
+		default:
+			seen++
+		}
+	}
+}
+
+// FuzzPacket: whatever comes from the socket, it is an event of a known kind or none.
+func FuzzPacket(f *testing.F) {
+	f.Add(message(whatFork, 1, 2, 3, 4))
+	f.Add(message(whatExec, 5, 6))
+	f.Add(message(whatExit, 7, 8, 0x900, 17))
+	f.Add(message(whatExec, 5))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		c := &Conn{next: map[uint32]uint32{}}
+		if first, again := c.gap(b), c.gap(b); first != 0 || again != 0 {
+			t.Errorf("%x: events are lost before the first one, or between one and itself", b)
+		}
+		e, ok := parse(b)
+		if !ok {
+			return
+		}
+		if e.Kind > Exit || e.Kind != Fork && (e.ChildTID != 0 || e.ChildPID != 0) || e.Kind != Exit && e.Code != 0 {
+			t.Errorf("%x is %+v", b, e)
+		}
+		if len(b) < headerSize+eventOffset+8 {
+			t.Errorf("%d bytes have a thread and a process", len(b))
+		}
+	})
+}
+
+// TestOthersListen: what other listeners are answered is not taken for lost events.
+func TestOthersListen(t *testing.T) {
+	c, err := Open()
+	if err != nil {
+		t.Skip(err)
+	}
+	defer c.Close()
+	for range 5 {
+		onEachCPU(t)
+		other, err := Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		other.Close()
+	}
+	onEachCPU(t)
+	if seen, lost := drained(t, c); seen == 0 || lost != 0 {
+		t.Errorf("%d events are seen and %d lost, want some and none", seen, lost)
 	}
 }

@@ -19,16 +19,22 @@ void scheduler_ipi(void)
 		set_preempt_need_resched();
 }
 
-/* With preempt=voluntary, which is Debian's default, an interrupt switches no tasks. */
+bool rcu_preempt_depth(void);
+void preempt_schedule_irq(void);
+
 void raw_irqentry_exit_cond_resched(void)
 {
-	if (!preempt_count() && need_resched())
-		schedule();
+	if (!preempt_count() && need_resched() && !rcu_preempt_depth())
+		preempt_schedule_irq();
 }
 
+/*
+ * With preempt=voluntary, which is Debian's default, an interrupt switches no
+ * tasks. One that does not let go of its CPU would be all that this machine does.
+ */
 void dynamic_irqentry_exit_cond_resched(void)
 {
-	if (!static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched))
+	if (!static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched) && !current->overran)
 		return;
 	raw_irqentry_exit_cond_resched();
 }
@@ -70,13 +76,32 @@ DEFINE_IDTENTRY_SYSVEC(sysvec_call_function_single)
 	trace_call_function_single_exit(CALL_FUNCTION_SINGLE_VECTOR);
 }
 
+/* A task that stands for a thread of the host runs where that one does. One that runs already stays where it is. */
+static __always_inline void host_place(struct task_struct *p)
+{
+	struct host_call *call = READ_ONCE(p->host_call);
+	unsigned long flags, cpus = call ? READ_ONCE(call->cpus) & cpu_online_mask->bits[0] : 0;
+
+	if (!cpus)
+		return;
+	raw_spin_lock_irqsave(&p->pi_lock, flags);
+	if (!p->on_rq) {
+		p->cpus_mask.bits[0] = cpus;
+		p->nr_cpus_allowed = cpumask_weight(&p->cpus_mask);
+		p->wake_cpu = call->cpu;
+	}
+	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+}
+
 /* kvm_async_pf_task_wake: the host has something for these tasks. */
 void kvm_async_pf_task_wake(void)
 {
 	struct task_struct *p;
 
-	while ((p = (struct task_struct *)hypercall0(HC_POP_WAKE)))
+	while ((p = (struct task_struct *)hypercall0(HC_POP_WAKE))) {
+		host_place(p);
 		wake_up_process(p);
+	}
 }
 
 DEFINE_IDTENTRY_SYSVEC(sysvec_kvm_asyncpf_interrupt)

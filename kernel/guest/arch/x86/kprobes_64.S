@@ -17,7 +17,10 @@ _ASM_NOKPROBE \name
 
 /*
  * What Linux has between the trap and whom an event tells of it. Here the machine
- * does their work: they are names for its stack traces.
+ * does their work, and they never run: they give an address to names that its
+ * stack traces write in (kprobes/tracing/rendered_frames.go). The call makes that
+ * address one behind a call, as a return address is; who comes here all the same
+ * ends by running out of stack.
  */
 .macro ON_THE_WAY name
 	.type \name, @function

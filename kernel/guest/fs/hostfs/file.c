@@ -1,6 +1,6 @@
 // The operations of the host's files. Which chain of functions a call goes
 // through is the one that Linux has for that kind of file; at its end the host
-// is asked, by a leaf, for the data or for the fate of what is written.
+// is asked for the data, or told what is written (host_file_op).
 #include <linux/hostfs.h>
 #include <linux/seq_file.h>
 #include <linux/host.h>
@@ -9,7 +9,7 @@
 int hostfs_open(struct inode *inode, struct file *file)
 {
 	struct host_call *call = current_host_call();
-	ssize_t ret = call ? host_leaf(call, LEAF_OPEN, file->f_flags, 0) : -EIO;
+	ssize_t ret = call ? host_file_op(call, FILE_OP_OPEN, file->f_flags, 0) : -EIO;
 
 	return ret < 0 ? ret : 0;
 }
@@ -18,7 +18,7 @@ int hostfs_flush(struct file *file, fl_owner_t id)
 {
 	struct host_call *call = current_host_call();
 
-	return call && call->nr == HOST_FILP_CLOSE ? host_leaf(call, LEAF_FLUSH, 0, 0) : 0;
+	return call && call->nr == HOST_FILP_CLOSE ? host_file_op(call, FILE_OP_FLUSH, 0, 0) : 0;
 }
 
 // hostfs_release tells the host that the last reference has gone, if it is the
@@ -28,7 +28,7 @@ int hostfs_release(struct inode *inode, struct file *file)
 	struct host_call *call = current_host_call();
 
 	if (call && call->nr == HOST_RELEASE)
-		host_leaf(call, LEAF_RELEASE, 0, 0);
+		host_file_op(call, FILE_OP_RELEASE, 0, 0);
 	return 0;
 }
 
@@ -41,7 +41,7 @@ ssize_t hostfs_read_iter(struct kiocb *iocb, struct iov_iter *iter)
 	if (!call || !call->buf)
 		return -EIO;
 	want = min(iter->count, (size_t)call->buf_len);
-	ret = host_leaf(call, LEAF_READ, want, iocb->ki_pos);
+	ret = host_file_op(call, FILE_OP_READ, want, iocb->ki_pos);
 	if (ret <= 0)
 		return ret;
 	copied = copy_to_iter((void *)call->buf, ret, iter);
@@ -64,7 +64,7 @@ ssize_t hostfs_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 		n = min(iter->count, (size_t)call->buf_len);
 		if (n && copy_from_iter((void *)call->buf, n, iter) != n)
 			return done ? (ssize_t)done : -EFAULT;
-		ret = host_leaf(call, LEAF_WRITE, n, iocb->ki_pos);
+		ret = host_file_op(call, FILE_OP_WRITE, n, iocb->ki_pos);
 		if (ret < 0)
 			return done ? (ssize_t)done : ret;
 		done += ret;
@@ -129,7 +129,7 @@ static __noipa ssize_t read_enabled_file_bool(struct file *file, char __user *us
 
 	if (!call || !call->buf)
 		return -EIO;
-	ret = host_leaf(call, LEAF_READ, min(count, (size_t)call->buf_len), *ppos);
+	ret = host_file_op(call, FILE_OP_READ, min(count, (size_t)call->buf_len), *ppos);
 	if (ret <= 0)
 		return ret;
 	ret = simple_read_from_buffer(user_buf, count, &from, (void *)call->buf, ret);
@@ -213,7 +213,7 @@ static __noipa notrace int probes_open(struct inode *inode, struct file *file)
 // One write is one call, however many lines it has.
 static __noipa notrace ssize_t create_or_delete_trace_kprobe(struct host_call *call, size_t count, loff_t pos)
 {
-	return host_leaf(call, LEAF_WRITE, count, pos);
+	return host_file_op(call, FILE_OP_WRITE, count, pos);
 }
 
 noinline __noclone notrace ssize_t trace_parse_run_command(struct file *file, const char __user *buffer, size_t count, loff_t *ppos)
@@ -304,7 +304,7 @@ static bool ours(struct host_call *call)
 static int hostfs_readdir(struct file *file, struct dir_context *ctx)
 {
 	struct host_call *call = current_host_call();
-	ssize_t ret = ours(call) ? host_leaf(call, LEAF_READDIR, ctx->pos, ctx->pos) : 0;
+	ssize_t ret = ours(call) ? host_file_op(call, FILE_OP_READDIR, ctx->pos, ctx->pos) : 0;
 
 	return ret < 0 ? ret : dcache_readdir(file, ctx);
 }

@@ -150,7 +150,7 @@ static int hostfs_unlink(struct inode *dir, struct dentry *dentry)
 static int hostfs_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {
 	struct host_call *call = calling();
-	ssize_t ret = call && !foreign(call) ? host_leaf(call, LEAF_STAT, 0, 0) : 0;
+	ssize_t ret = call && !foreign(call) ? host_file_op(call, FILE_OP_STAT, 0, 0) : 0;
 
 	if (ret < 0)
 		return ret;

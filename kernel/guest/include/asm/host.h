@@ -11,7 +11,7 @@
 #define HC_UNMAP 8
 #define HC_NEXT 9
 #define HC_DONE 10
-#define HC_LEAF 11
+#define HC_FILE_OP 11
 #define HC_POP_WAKE 12
 #define HC_PANIC 14
 #define HC_BOOTED 15
@@ -25,6 +25,7 @@
 #define HC_BUG 23
 #define HC_PROBE 24
 #define HC_STACK 25
+#define HC_SYMBOL 30
 
 #define PROBE_REGISTER 1
 #define PROBE_UNREGISTER 2
@@ -48,15 +49,14 @@
 #define HOST_NOP 0x10005
 #define HOST_KILLED 0x10006
 
-#define LEAF_OPEN 1
-#define LEAF_READ 2
-#define LEAF_WRITE 3
-#define LEAF_STAT 4
-#define LEAF_READDIR 5
-#define LEAF_FLUSH 6
-#define LEAF_RELEASE 7
-#define LEAF_SETATTR 9
-#define LEAF_CALLED 10
+#define FILE_OP_OPEN 1
+#define FILE_OP_READ 2
+#define FILE_OP_WRITE 3
+#define FILE_OP_STAT 4
+#define FILE_OP_READDIR 5
+#define FILE_OP_FLUSH 6
+#define FILE_OP_RELEASE 7
+#define FILE_OP_CALLED 10
 
 #define FOPS_SEQ 0
 #define FOPS_DEBUG_BOOL 1
@@ -81,6 +81,7 @@
 #define BOOT_CMDLINE 40
 #define BOOT_RELEASE 296
 #define BOOT_VERSION 360
+#define BOOT_PTR_KEY 616
 #define BOOT_MAGIC_VALUE 0x6b70726f62656673
 
 #define LOCAL_TIMER_VECTOR 0xec

@@ -22,6 +22,8 @@ struct files_struct {
 } __aligned(64);
 static_assert(sizeof(struct files_struct) == 704, "files_struct");
 extern struct files_struct init_files;
+struct files_struct *host_files_new(void);
+bool host_files_used(struct files_struct *files);
 struct files_struct *dup_fd(struct files_struct *oldf, unsigned int max_fds, int *errorp);
 void put_files_struct(struct files_struct *files);
 void exit_files(struct task_struct *tsk);

@@ -8,6 +8,10 @@
 #include <linux/compiler.h>
 #ifndef __ASSEMBLY__
 #include <linux/types.h>
+#ifdef KERNEL_5_10
+#define KPROBES_BEFORE_5_11
+#define NO_JPROBES
+#endif
 /* One address in _kprobe_blacklist; the range is the symbol's. */
 #define NOKPROBE_SYMBOL(fname) \
 	static unsigned long __used __section("_kprobe_blacklist") \
@@ -15,6 +19,7 @@
 struct pt_regs;
 struct kprobe;
 struct kretprobe_instance;
+struct task_struct;
 int kprobe_int3_handler(struct pt_regs *regs);
 
 typedef u8 kprobe_opcode_t;
@@ -81,7 +86,20 @@ struct rethook_node {
 };
 
 struct kretprobe_instance {
+#ifdef KPROBES_BEFORE_5_11	/* their fields, where 6.1's have none that the machine needs */
+	union {
+		struct {
+			struct task_struct *task;
+			struct kretprobe *rp;
+			void *hlist, *rethook;
+			kprobe_opcode_t *ret_addr;
+			void *fp;
+		};
+		struct rethook_node node;
+	};
+#else
 	struct rethook_node node;
+#endif
 	char data[];
 };
 static_assert(sizeof(struct kretprobe_instance) == 48, "struct kretprobe_instance");
@@ -109,7 +127,7 @@ void unregister_kretprobes(struct kretprobe **rps, int num);
 static inline int disable_kretprobe(struct kretprobe *rp) { return disable_kprobe(&rp->kp); }
 static inline int enable_kretprobe(struct kretprobe *rp) { return enable_kprobe(&rp->kp); }
 
-#ifdef KPROBES_BEFORE_5_11
+#if defined(KPROBES_BEFORE_5_11) && !defined(NO_JPROBES)
 /* entry is the handler: a function with the probed one's signature that ends in jprobe_return(). */
 struct jprobe {
 	struct kprobe kp;

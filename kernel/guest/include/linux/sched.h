@@ -143,7 +143,9 @@ struct task_struct {
 	const struct cred *ptracer_cred, *real_cred, *cred; /* 2944.. */
 	void *cached_requested_key;
 	char comm[TASK_COMM_LEN];		/* 2976 */
-	char __before_fs[3040 - 2992];
+	unsigned long yields;			/* 2992: how often it has let others run, had there been any */
+	unsigned int overran;			/* it keeps its CPU from others: an interrupt switches it away */
+	char __before_fs[3040 - 3004];
 	struct fs_struct *fs;			/* 3040 */
 	struct files_struct *files;		/* 3048 */
 	void *io_uring;
@@ -167,7 +169,7 @@ struct task_struct {
 __TS(__state, 24); __TS(stack, 32); __TS(flags, 44); __TS(on_cpu, 52); __TS(mm, 2272);
 __TS(pid, 2416); __TS(tgid, 2420); __TS(real_parent, 2432); __TS(parent, 2440);
 __TS(group_leader, 2480); __TS(thread_pid, 2520); __TS(start_time, 2776); __TS(ptracer_cred, 2944);
-__TS(cred, 2960); __TS(comm, 2976); __TS(fs, 3040); __TS(files, 3048); __TS(nsproxy, 3064);
+__TS(cred, 2960); __TS(comm, 2976); __TS(yields, 2992); __TS(fs, 3040); __TS(files, 3048); __TS(nsproxy, 3064);
 __TS(signal, 3072); __TS(sighand, 3080); __TS(kretprobe_instances, 5304); __TS(rethooks, 5312);
 __TS(thread, 5376);
 static_assert(sizeof(struct task_struct) == 9792, "task_struct");
@@ -281,7 +283,15 @@ long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru);
 #define SIGTERM 15
 #define SIGCHLD 17
 #define SIGSTOP 19
-struct kernel_siginfo;
+#define SI_USER 0
+#define SI_KERNEL 0x80
+#define SI_TKILL (-6)
+struct kernel_siginfo {
+	int si_signo, si_errno, si_code, __pad;
+	pid_t si_pid;
+	unsigned int si_uid;
+	u64 __rest[3];
+};
 #define SEND_SIG_NOINFO ((struct kernel_siginfo *)0)
 #define SEND_SIG_PRIV ((struct kernel_siginfo *)1)
 struct k_sigaction { void *handler; unsigned long flags; void *restorer; u64 mask; };

@@ -39,6 +39,18 @@ void __rcu_read_unlock(void)
 }
 EXPORT_SYMBOL(__rcu_read_unlock);
 
+/* A reader of this CPU is under way: it may not be switched away. */
+bool rcu_preempt_depth(void)
+{
+	return this_cpu_read(rcu_data.nesting) > 0;
+}
+
+/* The current task ends in the middle of whatever it did. */
+void exit_rcu(void)
+{
+	this_cpu_write(rcu_data.nesting, 0);
+}
+
 static void rcu_report_qs(unsigned int cpu)
 {
 	unsigned long flags;

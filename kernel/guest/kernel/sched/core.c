@@ -218,6 +218,7 @@ void __sched_fork(unsigned long clone_flags, struct task_struct *p)
 	p->se.load.weight = NICE_0_LOAD;
 	INIT_LIST_HEAD(&p->se.group_node);
 	p->nvcsw = p->nivcsw = 0;
+	p->yields = p->overran = 0;
 }
 
 int sched_fork(unsigned long clone_flags, struct task_struct *p)
@@ -338,6 +339,10 @@ static void __schedule(bool preempt)
 	rq_lock(rq);
 	update_rq_clock(rq);
 	prev_state = READ_ONCE(prev->__state);
+	if (!preempt) {
+		prev->yields++;
+		prev->overran = 0;
+	}
 	if (!preempt && prev_state) {
 		if (signal_pending_state(prev_state, prev))
 			WRITE_ONCE(prev->__state, TASK_RUNNING);
@@ -406,8 +411,21 @@ static void preempt_schedule_common(void)
 	} while (need_resched());
 }
 
+/* At the end of an interrupt, which interrupted nothing that may not be switched away. */
+void preempt_schedule_irq(void)
+{
+	do {
+		preempt_disable();
+		local_irq_enable();
+		__schedule(true);
+		local_irq_disable();
+		preempt_enable_no_resched();
+	} while (need_resched());
+}
+
 int __cond_resched(void)
 {
+	current->yields++;
 	if (should_resched(0)) {
 		preempt_schedule_common();
 		return 1;
@@ -468,6 +486,7 @@ void scheduler_tick(void)
 	if (rq->curr != rq->idle)
 		task_tick_fair(rq, rq->curr, 0);
 	calc_global_load_tick(rq);
+	trigger_load_balance(rq);
 	rq_unlock(rq);
 }
 

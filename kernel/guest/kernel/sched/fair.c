@@ -6,6 +6,7 @@
 #define SCHED_LATENCY 6000000ULL	/* ns: in which each task runs once */
 #define SCHED_MIN_GRANULARITY 750000ULL
 #define SCHED_WAKEUP_GRANULARITY 1000000ULL
+#define SCHED_OVERRUN 50000000ULL	/* who runs so long while others wait does not let go by itself */
 
 void init_cfs_rq(struct cfs_rq *cfs_rq)
 {
@@ -224,8 +225,12 @@ void check_preempt_wakeup(struct rq *rq, struct task_struct *p, int wake_flags)
 
 void check_preempt_tick(struct cfs_rq *cfs_rq, struct sched_entity *curr)
 {
-	if (curr->sum_exec_runtime - curr->prev_sum_exec_runtime > sched_slice(cfs_rq, curr))
+	u64 ran = curr->sum_exec_runtime - curr->prev_sum_exec_runtime;
+
+	if (ran > sched_slice(cfs_rq, curr))
 		resched_curr(rq_of(cfs_rq));
+	if (ran > SCHED_OVERRUN)
+		task_of(curr)->overran = 1;
 }
 
 void task_tick_fair(struct rq *rq, struct task_struct *curr, int queued)
@@ -273,6 +278,40 @@ int select_task_rq_fair(struct task_struct *p, int prev_cpu, int wake_flags)
 	return best;
 }
 
+static bool can_migrate_task(struct task_struct *p, int cpu)
+{
+	return !p->on_cpu && cpumask_test_cpu(cpu, &p->cpus_mask);
+}
+
+static bool can_help(struct rq *rq, int cpu)
+{
+	struct sched_entity *se;
+
+	list_for_each_entry(se, &rq->cfs.tasks_timeline, group_node)
+		if (can_migrate_task(task_of(se), cpu))
+			return true;
+	return false;
+}
+
+/* In the tick of a CPU where tasks wait: an idle CPU looks for work, and takes one of them. */
+void trigger_load_balance(struct rq *rq)
+{
+	unsigned int cpu;
+
+	if (rq->nr_running < 2)
+		return;
+	for_each_online_cpu(cpu) {
+		struct rq *idle = cpu_rq(cpu);
+
+		if (idle == rq || !idle_cpu(cpu) || !can_help(rq, cpu) || !raw_spin_trylock(&idle->__lock))
+			continue;
+		if (idle->curr == idle->idle)
+			resched_curr(idle);
+		raw_spin_unlock(&idle->__lock);
+		return;
+	}
+}
+
 /* Takes one waiting task from src. Both queues are locked. */
 static int detach_one_task(struct rq *src, struct rq *dst)
 {
@@ -281,7 +320,7 @@ static int detach_one_task(struct rq *src, struct rq *dst)
 
 	list_for_each_entry(se, &src->cfs.tasks_timeline, group_node) {
 		p = task_of(se);
-		if (p->on_cpu || !cpumask_test_cpu(dst->cpu, &p->cpus_mask))
+		if (!can_migrate_task(p, dst->cpu))
 			continue;
 		p->on_rq = TASK_ON_RQ_MIGRATING; /* who wakes it waits for the lock */
 		dequeue_task(src, p, 0);

@@ -55,6 +55,7 @@ void task_fork_fair(struct task_struct *p);
 void yield_task_fair(struct rq *rq);
 void update_curr(struct cfs_rq *cfs_rq);
 int select_task_rq_fair(struct task_struct *p, int prev_cpu, int wake_flags);
+void trigger_load_balance(struct rq *rq);
 int sched_balance_newidle(struct rq *this_rq, struct rq_flags *rf);
 void init_cfs_rq(struct cfs_rq *cfs_rq);
 struct task_struct *pick_next_task_idle(struct rq *rq);

@@ -470,12 +470,16 @@ TRACE_EVENT(task_rename, TP_PROTO(struct task_struct *task, const char *comm),
 	strscpy(rec.newcomm, comm, TASK_COMM_LEN);
 )
 
-#define SI_USER 0
-#define SI_KERNEL 0x80
+static bool has_siginfo(const struct kernel_siginfo *info)
+{
+	return info != SEND_SIG_NOINFO && info != SEND_SIG_PRIV;
+}
+
 TRACE_EVENT(signal_generate, TP_PROTO(int sig, struct kernel_siginfo *info, struct task_struct *task, int group, int result),
 	TRACE_FIELDS(int sig, errno_, code; char comm[TASK_COMM_LEN]; pid_t pid; int group, result;),
 	rec.sig = sig;
-	rec.code = info == SEND_SIG_PRIV ? SI_KERNEL : SI_USER;
+	rec.errno_ = has_siginfo(info) ? info->si_errno : 0;
+	rec.code = has_siginfo(info) ? info->si_code : info == SEND_SIG_PRIV ? SI_KERNEL : SI_USER;
 	copy_comm(comm, task);
 	rec.pid = task->pid;
 	rec.group = group;

@@ -1,0 +1,501 @@
+package kprobefs
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/connector"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// Activity repeats in the guest what the host's processes do: their forks, execs
+// and exits, which the host's kernel reports, and the system calls that a supervisor
+// reports. The guest does the same in the tasks that stand for these processes. It
+// does so only while somebody could see it: while a probe is armed or an event is
+// enabled.
+//
+// Only processes in this process's mount namespace count, since they have the files;
+// this process and others that serve the files never count.
+type Activity struct {
+	host    *host.Host
+	tracer  *tracing.Tracer
+	wanted  func() uint32
+	say     func(string, error)
+	sayLost func(uint64)
+	state   *atomic.Uint32 // 0 while nobody watches, else the bits of the calls that somebody could see
+
+	mu         sync.Mutex
+	conn       *connector.Conn // nil while nobody watches, or when there is no connector
+	stop       *os.File        // closed to end the goroutine that waits for events
+	refused    bool            // the host reports nothing
+	supervised bool            // a supervisor reports execs
+	lost       uint64          // lost events that have not been reported yet
+	saidLost   time.Time       // the time of the last such report
+	namespace  string
+	apart      map[int]bool // processes that serve the files
+	known      map[int]bool // by process id: whether it counts
+	calls      map[int]host.Fork
+	forks      []fork
+	endings    []*ending
+	closed     bool
+}
+
+// maxDrain is the number of our processes' events that are handled before a request,
+// and maxForeign the number of others' that are skipped. Further events are handled
+// after the request, and are lost if the host's kernel cannot queue them meanwhile.
+const (
+	maxDrain   = 512
+	maxForeign = 1 << 15
+)
+
+// ActivityOptions name the others that are involved with the files.
+type ActivityOptions struct {
+	// Apart are other processes that serve the files; the guest does not see them.
+	Apart []int
+	// Supervised means that Call is called for execs.
+	Supervised bool
+	// State, if not nil, is kept at 0 while nobody watches, and otherwise at the bits
+	// (CallBit) of the calls that somebody could see.
+	State *atomic.Uint32
+	// Say, if not nil, is called with the reason when the host reports nothing.
+	Say func(what string, err error)
+	// Lost, if not nil, is called at most once a second and at the end with the number
+	// of events that the host's kernel has lost since the last call.
+	Lost func(events uint64)
+}
+
+// Watch starts repeating the host's activity in the guest.
+func (k *Kernel) Watch(o ActivityOptions) *Activity {
+	a := &Activity{
+		host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, say: o.Say, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
+		apart: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
+	}
+	for _, pid := range o.Apart {
+		a.apart[pid] = true
+	}
+	if a.say == nil {
+		a.say = func(string, error) {}
+	}
+	if a.sayLost == nil {
+		a.sayLost = func(uint64) {}
+	}
+	if a.state == nil {
+		a.state = new(atomic.Uint32)
+	}
+	a.namespace, _ = os.Readlink("/proc/self/ns/mnt")
+	a.host.Watch(a.begin, a.end)
+	k.activity = a
+	return a
+}
+
+// watched reports whether anybody could see what the guest does.
+func (k *Kernel) watched() bool {
+	return k.Kprobes.Armed() > 0 || k.Tracer.Listening() || k.Machine.Sites().Listening()
+}
+
+// Close stops it.
+func (a *Activity) Close() {
+	a.host.Watch(nil, nil)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed {
+		return
+	}
+	a.closed = true
+	a.unlisten()
+	a.forgetEnds()
+	a.state.Store(0)
+}
+
+// begin is called before each request of the files.
+func (a *Activity) begin(c host.Caller) {
+	if a.state.Load() != 0 {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		a.drain()
+		a.settle(c)
+		a.settleEnds()
+	}
+}
+
+// end is called after each request, which may have armed the first probe or disarmed
+// the last one.
+func (a *Activity) end() {
+	on := a.wanted()
+	if a.state.Load() == on {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.closed { // the state may belong to a successor now
+		return
+	}
+	on = a.wanted() // another request may have changed it meanwhile
+	if was := a.state.Swap(on); was != 0 && on != 0 {
+		return
+	}
+	if on != 0 {
+		a.listen()
+	} else {
+		a.unlisten()
+		a.forks = nil
+		a.forgetEnds()
+		clear(a.calls)
+	}
+}
+
+// drain makes the guest repeat what has happened. The caller holds mu.
+func (a *Activity) drain() {
+	if !a.listen() {
+		return
+	}
+	for own, foreign := 0, 0; own < maxDrain && foreign < maxForeign; {
+		e, ok, err := a.conn.Next()
+		if lost := (*connector.LostError)(nil); errors.As(err, &lost) {
+			a.lose(lost.Events)
+			continue
+		}
+		if !ok {
+			return
+		}
+		if a.handle(e) {
+			own++
+		} else {
+			foreign++
+		}
+	}
+}
+
+// listen subscribes to events, and starts a goroutine for those that come while there
+// are no requests. The caller holds mu.
+func (a *Activity) listen() bool {
+	if a.conn != nil || a.refused {
+		return a.conn != nil
+	}
+	c, err := connector.Open()
+	if err != nil {
+		a.refused = true
+		a.say("what processes do is not seen", err)
+		return false
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		c.Close()
+		return false
+	}
+	a.conn, a.stop = c, w
+	go a.wait(c, r)
+	return true
+}
+
+// lose counts events that the host's kernel has lost. The caller holds mu.
+func (a *Activity) lose(events uint64) {
+	a.lost += events
+	if time.Since(a.saidLost) >= time.Second {
+		a.tellLost()
+	}
+}
+
+func (a *Activity) tellLost() {
+	if a.lost > 0 {
+		a.sayLost(a.lost)
+		a.lost, a.saidLost = 0, time.Now()
+	}
+}
+
+// unlisten ends the subscription. The caller holds mu.
+func (a *Activity) unlisten() {
+	a.tellLost()
+	if a.conn != nil {
+		_ = a.stop.Close() // the waiting goroutine closes the rest
+		a.conn, a.stop = nil, nil
+		clear(a.known)
+	}
+}
+
+// wait handles the events that come while there are no requests.
+func (a *Activity) wait(c *connector.Conn, stop *os.File) {
+	defer stop.Close()
+	defer c.Close()
+	for {
+		if err := c.Wait(int(stop.Fd())); err != nil {
+			return
+		}
+		a.mu.Lock()
+		if a.conn != c {
+			a.mu.Unlock()
+			return
+		}
+		a.drain()
+		a.mu.Unlock()
+	}
+}
+
+// handle repeats an event, and reports whether its process counts.
+func (a *Activity) handle(e connector.Event) bool {
+	switch e.Kind {
+	case connector.Fork:
+		return a.forked(e)
+	case connector.Exec:
+		if !a.counts(e.PID) {
+			return false
+		}
+		if !a.supervised {
+			_, _ = a.host.Other(context.Background(), caller(e.TID, e.PID), execOf(e.PID))
+		}
+		return true
+	case connector.Exit:
+		yes := a.counts(e.PID)
+		if yes {
+			a.host.AwaitClosed(context.Background()) // which happened before the exec
+			a.exit(caller(e.TID, e.PID), e.Code)
+		}
+		if e.TID == e.PID {
+			delete(a.known, e.PID)
+		}
+		return yes
+	}
+	return false
+}
+
+func (a *Activity) forked(e connector.Event) bool {
+	creator := e.TID
+	if e.ChildTID != e.ChildPID {
+		creator = e.ChildPID // the event names the parent of the process
+	}
+	yes := a.counts(creator)
+	if e.ChildTID == e.ChildPID && (yes || !a.apart[e.PID]) {
+		a.known[e.ChildPID] = yes // a child is in its parent's namespace
+	}
+	if !yes {
+		return false
+	}
+	f := forkOf(e)
+	if told, ok := a.calls[creator]; ok && e.ChildTID == e.ChildPID {
+		f.Nr, f.Args = told.Nr, told.Args
+		delete(a.calls, creator)
+	}
+	a.fork(caller(creator, creator), f)
+	return true
+}
+
+// fork makes the guest fork. Fork's listeners learn of the child before it runs.
+func (a *Activity) fork(by host.Caller, f host.Fork) {
+	if f.Child.TID != 0 {
+		a.tracer.Forked(int32(by.TID), int32(f.Child.TID))
+	}
+	_, _ = a.host.Fork(context.Background(), by, f)
+}
+
+// exit makes the guest exit. Lists of tasks keep the task until it has run for the
+// last time, as Linux's do until sched_process_free.
+func (a *Activity) exit(c host.Caller, code int) {
+	_ = a.host.Exit(context.Background(), c, code)
+	a.tracer.Exited(int32(c.TID))
+}
+
+// maxKnown is the largest number of processes to remember.
+const maxKnown = 1 << 16
+
+// counts reports whether the guest repeats what a process does.
+func (a *Activity) counts(pid int) bool {
+	if a.apart[pid] {
+		return false
+	}
+	yes, ok := a.known[pid]
+	if !ok {
+		ns, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/mnt")
+		yes = err == nil && ns == a.namespace
+		if len(a.known) > maxKnown {
+			clear(a.known)
+		}
+		a.known[pid] = yes
+	}
+	return yes
+}
+
+func caller(tid, pid int) host.Caller {
+	return host.Caller{TID: tid, PID: pid, Comm: func() string { return procLine(tid, "comm") }}
+}
+
+// procLine reads a file of /proc/PID; the result is empty if there is none.
+func procLine(pid int, name string) string {
+	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
+	return strings.TrimSuffix(string(b), "\n")
+}
+
+// Flags of clone(2) as the C library passes them.
+const (
+	forkFlags   = unix.CLONE_CHILD_SETTID | unix.CLONE_CHILD_CLEARTID | uint64(syscall.SIGCHLD)
+	threadFlags = unix.CLONE_VM | unix.CLONE_FS | unix.CLONE_FILES | unix.CLONE_SIGHAND | unix.CLONE_THREAD | unix.CLONE_SYSVSEM |
+		unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID
+)
+
+// System call numbers of Linux on x86-64, which the guest uses.
+const (
+	sysClone     = 56
+	sysExecve    = 59
+	sysExit      = 60
+	sysKill      = 62
+	sysPrctl     = 157
+	sysTkill     = 200
+	sysTgkill    = 234
+	sysExitGroup = 231
+)
+
+// forkOf returns the call that must have created the thread.
+func forkOf(e connector.Event) host.Fork {
+	f := host.Fork{Nr: sysClone, Child: host.Caller{TID: e.ChildTID, PID: e.ChildPID}}
+	f.Args[0] = forkFlags
+	if e.ChildTID != e.ChildPID {
+		f.Args[0] = threadFlags
+		f.Args[1] = 16 // any stack
+	}
+	return f
+}
+
+// execOf returns the execve that must have started the process's program.
+func execOf(pid int) host.Syscall {
+	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	if err != nil {
+		path = procLine(pid, "comm") // it has ended meanwhile
+	}
+	argv := strings.Split(procLine(pid, "cmdline"), "\x00")
+	s := host.Syscall{Nr: sysExecve, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{head(path)}}
+	s.Text[0], s.Vector[1], s.Vector[2] = &path, argv[:max(0, len(argv)-1)], []string{}
+	return s
+}
+
+// elfMagic starts a program that Linux runs without an interpreter.
+const elfMagic = "\x7fELF\x02\x01\x01"
+
+// head returns the start of a program. A file that cannot be read is taken for an ELF program.
+func head(path string) []byte {
+	if b, err := Head(path); err == nil {
+		return b
+	}
+	return []byte(elfMagic)
+}
+
+// Call makes the guest repeat a system call that a process of the host is about to
+// make, after everything that has happened before it.
+func (a *Activity) Call(c host.Caller, s host.Syscall) {
+	if a.state.Load() == 0 {
+		return
+	}
+	a.host.AwaitClosed(context.Background())
+	a.mu.Lock()
+	a.drain()
+	a.settle(c)
+	a.settleEnds()
+	here := a.conn != nil
+	a.mu.Unlock()
+	switch s.Nr {
+	case sysExit, sysExitGroup:
+		if !here { // otherwise the host's kernel reports it
+			a.exits(c, s.Nr, int(s.Args[0]&0xff)<<8)
+		}
+		return
+	}
+	if tid, pid, ok := signalled(s); ok && !a.know(tid, pid) {
+		return
+	}
+	_, _ = a.host.Other(context.Background(), c, s)
+	if name := s.Text[1]; s.Nr == sysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
+		a.tracer.Renamed(int32(c.TID), *name)
+	}
+}
+
+// signalled returns the thread that a kill(2), tkill(2) or tgkill(2) is for.
+func signalled(s host.Syscall) (tid, pid int, ok bool) {
+	first, second := int(int32(s.Args[0])), int(int32(s.Args[1]))
+	switch s.Nr {
+	case sysKill:
+		return first, first, true
+	case sysTkill:
+		return first, 0, true
+	case sysTgkill:
+		return second, first, true
+	}
+	return 0, 0, false
+}
+
+// know makes the guest create the task of a thread that is about to get a signal. It
+// returns false when the guest cannot answer for that thread: it has no process
+// groups, and no tasks for processes that do not count.
+func (a *Activity) know(tid, pid int) bool {
+	if tid <= 0 {
+		return false
+	}
+	if _, err := os.Stat("/proc/" + strconv.Itoa(tid)); err != nil {
+		return true // ESRCH
+	}
+	if pid == 0 {
+		pid = threadGroup(tid)
+	}
+	a.mu.Lock()
+	yes := a.counts(pid)
+	a.mu.Unlock()
+	return yes && a.host.Know(context.Background(), caller(tid, pid)) == nil
+}
+
+// threadGroup returns the process of a thread, or 0 if that has ended.
+func threadGroup(tid int) int {
+	_, rest, _ := strings.Cut(procLine(tid, "status"), "\nTgid:")
+	line, _, _ := strings.Cut(rest, "\n")
+	pid, _ := strconv.Atoi(strings.TrimSpace(line))
+	return pid
+}
+
+// Fork reports a call of a supervised process that is about to create a process or a
+// thread. Its id is found later.
+func (a *Activity) Fork(c host.Caller, f host.Fork) {
+	if a.state.Load() == 0 {
+		return
+	}
+	a.host.AwaitClosed(context.Background())
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.drain()
+	a.settle(c)
+	a.settleEnds()
+	if a.conn != nil {
+		a.calls[c.TID] = f // the host's kernel will report the rest
+		return
+	}
+	a.forks = append(a.forks, fork{c, f, bootTicks()})
+}
+
+// dirs makes the guest create and remove the directories of events as Linux does, in
+// the task whose write caused it, if anybody could see that.
+func (k *Kernel) dirs(ctx context.Context, changes []tracing.DirChange) {
+	if !k.watched() {
+		return
+	}
+	for _, c := range changes {
+		do, names := "host_remove_", []string{c.System}
+		if c.Made {
+			do = "host_make_"
+		}
+		if c.Event == "" {
+			do += "system"
+		} else {
+			do += "event"
+			names = append(names, c.Event)
+		}
+		if sym := k.Machine.Symbols().LookupName(do); len(sym) > 0 {
+			_, _ = host.CallIn(ctx, sym[0].Addr, names...)
+		}
+	}
+}

@@ -1,0 +1,167 @@
+package kprobefs_test
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// BenchmarkHit tells what a probe adds to a call of a small guest function, by
+// kind of probe, in nanoseconds a hit. The call alone is the first line.
+func BenchmarkHit(b *testing.B) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const fn = "int_sqrt"
+	kprobe := func(offset uint32, post bool) func() func() {
+		return func() func() {
+			p := &kprobes.Kprobe{SymbolName: fn, Offset: offset, PreHandler: func(*kprobes.Hit) int { return 0 }}
+			if post {
+				p.PostHandler = func(*kprobes.Hit, uint64) {}
+			}
+			if err := s.Kprobes.Register(p); err != nil {
+				b.Fatal(err)
+			}
+			return func() { s.Kprobes.Unregister(p) }
+		}
+	}
+	int3 := func(setup func() func()) func() func() {
+		return func() func() {
+			s.Kprobes.SetOptimization(false)
+			undo := setup()
+			return func() { undo(); s.Kprobes.SetOptimization(true) }
+		}
+	}
+	optimized := func(setup func() func()) func() func() {
+		return func() func() {
+			undo := setup()
+			s.Kprobes.WaitOptimizer()
+			return undo
+		}
+	}
+	base := callTime(b, s, fn)
+	b.Run("call", func(b *testing.B) { report(b, s, fn, 0, nil) })
+	for _, c := range []struct {
+		name  string
+		setup func() func()
+	}{
+		{"int3", int3(kprobe(5, false))},
+		{"int3+post", int3(kprobe(5, true))},
+		{"ftrace", kprobe(0, false)},
+		{"optimized", optimized(kprobe(5, false))},
+		{"return", func() func() {
+			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: fn}, Handler: func(*kprobes.Instance, *kprobes.Hit) int { return 0 }}
+			if err := s.Kprobes.RegisterRetprobe(rp); err != nil {
+				b.Fatal(err)
+			}
+			return func() { s.Kprobes.UnregisterRetprobe(rp) }
+		}},
+	} {
+		b.Run(c.name, func(b *testing.B) { report(b, s, fn, base, c.setup) })
+	}
+}
+
+// callTime is the nanoseconds of one call without probes.
+func callTime(b *testing.B, s *kprobefs.Kernel, fn string) float64 {
+	const n = 200000
+	addr := s.Machine.Symbols().LookupName(fn)[0].Addr
+	best := time.Duration(1 << 62)
+	for range 5 {
+		start := time.Now()
+		if _, err := s.Machine.CallOn(b.Context(), 0, addr, n, 0); err != nil {
+			b.Fatal(err)
+		}
+		best = min(best, time.Since(start))
+	}
+	return float64(best.Nanoseconds()) / n
+}
+
+func report(b *testing.B, s *kprobefs.Kernel, fn string, base float64, setup func() func()) {
+	if setup != nil {
+		defer setup()()
+	}
+	addr := s.Machine.Symbols().LookupName(fn)[0].Addr
+	b.ResetTimer()
+	if _, err := s.Machine.CallOn(b.Context(), 0, addr, uint64(b.N), 0); err != nil {
+		b.Fatal(err)
+	}
+	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)-base, "ns/hit")
+}
+
+// BenchmarkGuestRead is a read(2) of the guest: what a READ costs
+// beside FUSE.
+func BenchmarkGuestRead(b *testing.B) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: benchCPUs()})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	caller := host.Caller{TID: 4711, PID: 4711, Comm: func() string { return "bench" }}
+	read := func(_ context.Context, op host.Op) (int, error) { return copy(op.Buf, "1\n"), nil }
+	fd, _, err := s.Guest().Do(b.Context(), caller, host.Call{
+		Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+	}, func(context.Context, host.Op) (int, error) { return 0, nil })
+	if err != nil || fd < 0 {
+		b.Fatal(fd, err)
+	}
+	before := s.Machine.Retired()
+	b.ReportAllocs()
+	for b.Loop() {
+		n, _, err := s.Guest().Do(b.Context(), caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, read)
+		if err != nil || n != 2 {
+			b.Fatal(n, err)
+		}
+	}
+	b.ReportMetric(float64(s.Machine.Retired()-before)/float64(b.N), "insns/op")
+}
+
+// BenchmarkGuestOther is an open(2) of another file than ours, with the close that
+// follows: what a supervised command's call costs beside its supervisor, nothing
+// armed and with a probe that each open comes to. Calls that are apart, whose ns/op
+// has that time in it, take more instructions: the task has gone to sleep meanwhile.
+func BenchmarkGuestOther(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		armed bool
+		apart time.Duration
+	}{{"nothing", false, 0}, {"armed", true, 0}, {"apart", true, 300 * time.Microsecond}} {
+		b.Run(c.name, func(b *testing.B) {
+			s, err := kprobefs.Boot(kprobefs.Options{CPUs: benchCPUs()})
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer s.Close()
+			if c.armed {
+				p := &kprobes.Kprobe{SymbolName: "do_sys_openat2", PreHandler: func(*kprobes.Hit) int { return 0 }}
+				if err := s.Kprobes.Register(p); err != nil {
+					b.Fatal(err)
+				}
+			}
+			caller := host.Caller{TID: os.Getpid(), PID: os.Getpid(), Comm: func() string { return "bench" }}
+			path := "/etc/passwd"
+			call := host.Syscall{Nr: syscall.SYS_OPENAT, Mode: syscall.S_IFREG | 0o644, Text: [6]*string{1: &path}}
+			call.Args[0] = 0xffffff9c // AT_FDCWD
+			before := s.Machine.Retired()
+			b.ReportAllocs()
+			for b.Loop() {
+				time.Sleep(c.apart)
+				if fd, err := s.Machine.Host().Other(b.Context(), caller, call); err != nil || fd < 0 {
+					b.Fatal(fd, err)
+				}
+			}
+			b.ReportMetric(float64(s.Machine.Retired()-before)/float64(b.N), "insns/op")
+		})
+	}
+}
+
+func benchCPUs() int { n, _ := strconv.Atoi(os.Getenv("CPUS")); return n }

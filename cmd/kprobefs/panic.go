@@ -1,0 +1,159 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+)
+
+// panicStatus is the exit status of exec and mount when the emulated kernel has
+// panicked and was not rebooted, whatever the command's status is. Shells, env(1),
+// timeout(1), xargs(1) and sysexits.h use other numbers.
+const panicStatus = 119
+
+// The actions when the emulated kernel panics.
+const (
+	panicStop   = "stop"
+	panicReboot = "reboot"
+)
+
+var panicWords = []string{panicStop, panicReboot}
+
+// errPanicked is returned after the panic has been reported.
+var errPanicked = &exitError{err: errors.New("the emulated kernel has panicked"), said: true, status: panicStatus << 8}
+
+// served is what a mount serves: a machine, and after a panic another one.
+type served struct {
+	boot    bootFunc
+	options bootOptions
+	log     *logrus.Logger
+	reboots bool // after a panic
+
+	sys      system
+	tree     *fs.Tree
+	faces    []string // NAME=DIR
+	mounts   []*fs.Mount
+	panicked bool // and was not rebooted
+}
+
+// died is closed when the machine has died, unless that has been handled.
+func (s *served) died() <-chan struct{} {
+	if s.panicked {
+		return nil
+	}
+	return s.sys.Died()
+}
+
+// hasDied reports whether died is closed.
+func (s *served) hasDied() bool {
+	select {
+	case <-s.died():
+		return true
+	default:
+		return false
+	}
+}
+
+// afterPanic reports a panic and takes the configured action. Files that do not need
+// the machine stay usable.
+func (s *served) afterPanic() {
+	words := s.sys.LastWords()
+	next := "its log and machine/ can be read, all else is EIO; --panic=reboot would boot it again"
+	if s.reboots {
+		next = "it is booted again, without its probes, events, buffers and modules"
+	}
+	s.log.Errorf("the emulated kernel has panicked; %s", next)
+	for _, line := range words {
+		s.log.Error(line)
+	}
+	s.sys.Halt()
+	if s.reboots {
+		err := s.reboot()
+		if err == nil {
+			return
+		}
+		s.log.WithField("err", err).Error("the emulated kernel does not boot again")
+	}
+	s.panicked = true
+}
+
+// reboot boots a new machine for the files.
+func (s *served) reboot() error {
+	next, err := s.boot(s.options)
+	if err != nil {
+		return err
+	}
+	rows, err := rootRows(next.Tree(), s.faces)
+	if err != nil {
+		return errors.Join(err, next.Close())
+	}
+	roots := map[*fs.Mount]*seqfile.Row{}
+	for i, m := range s.mounts {
+		roots[m] = rows[i]
+	}
+	s.tree.Replace(next.Guest(), roots)
+	old := s.sys
+	s.sys = next
+	go func() { _ = old.Retire() }()
+	return nil
+}
+
+// mount mounts the tree at dir, and its faces.
+func (s *served) mount(dir string, options []string) error {
+	s.tree = fs.New(s.sys.Guest(), s.log)
+	s.tree.Bound(s.options.Limit)
+	rows, err := rootRows(s.sys.Tree(), s.faces)
+	if err != nil {
+		return err
+	}
+	for i, row := range rows {
+		o := fs.MountOptions{Options: options}
+		if i > 0 {
+			o.Source, dir, _ = strings.Cut(s.faces[i-1], "=")
+		}
+		m, err := s.tree.Mount(row, dir, o)
+		if err != nil {
+			return err
+		}
+		s.mounts = append(s.mounts, m)
+	}
+	return nil
+}
+
+// close stops the machine.
+func (s *served) close() {
+	if s.tree != nil {
+		s.tree.End()
+	}
+	closeInTime(s.sys)
+}
+
+// rootRows returns the roots of the mount, which is the whole tree, and of its faces.
+func rootRows(tree seqfile.Dir, faces []string) ([]*seqfile.Row, error) {
+	rows := []*seqfile.Row{{Mode: 0o755, Kind: seqfile.Ours, Dir: tree}}
+	for _, face := range faces {
+		name, _, _ := strings.Cut(face, "=")
+		row, err := faceRow(tree, name)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// parsePanic parses the value of --panic.
+func parsePanic(word string) (reboots bool, err error) {
+	switch word {
+	case "", panicStop:
+		return false, nil
+	case panicReboot:
+		return true, nil
+	}
+	return false, fmt.Errorf("--panic %q: the values are %s", word, strings.Join(panicWords, " and "))
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"encoding/binary"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// The files show events, ids and functions of the emulated kernel, but
+// perf_event_open(2) and bpf(2) reach the host's kernel: there our ids belong to other
+// events, and a probe would be set in the host. So below exec such calls fail as on a
+// kernel that has neither tracepoints nor kprobes nor uprobes for perf and bpf:
+// perf_event_open with ENOENT, as for any unregistered type; types of programs that
+// attach there, and their links, with EINVAL, as unknown ones; and a raw tracepoint with
+// ENOENT, as for an unknown name. All other events and programs are the host's, and are
+// not affected.
+//
+// The checks read memory of the caller, which the host's kernel reads again later. A
+// caller that changes it meanwhile deceives only itself: the checks protect programs from
+// wrong results, and do not protect the host's kernel.
+
+// kernelCalls are the numbers of perf_event_open(2) and bpf(2) in one of the kernel's
+// system call tables.
+type kernelCalls struct {
+	arch      uint32
+	perf, bpf uint32
+}
+
+// bpfCommands are the commands of bpf(2) that attach a program to the kernel.
+var bpfCommands = []uint32{unix.BPF_PROG_LOAD, unix.BPF_RAW_TRACEPOINT_OPEN, unix.BPF_LINK_CREATE}
+
+// bpfTypes are the types of programs for tracepoints and probes.
+var bpfTypes = map[uint32]bool{
+	unix.BPF_PROG_TYPE_KPROBE: true, unix.BPF_PROG_TYPE_TRACEPOINT: true,
+	unix.BPF_PROG_TYPE_RAW_TRACEPOINT: true, unix.BPF_PROG_TYPE_RAW_TRACEPOINT_WRITABLE: true,
+	unix.BPF_PROG_TYPE_TRACING: true,
+}
+
+// bpfLinks are the types of links between a program and a function or tracepoint.
+var bpfLinks = map[uint32]bool{
+	unix.BPF_TRACE_RAW_TP: true, unix.BPF_TRACE_FENTRY: true, unix.BPF_TRACE_FEXIT: true, unix.BPF_MODIFY_RETURN: true,
+	unix.BPF_TRACE_KPROBE_MULTI: true, bpfTraceUprobeMulti: true, bpfTraceKprobeSession: true, bpfTraceUprobeSession: true,
+}
+
+// Types of links that were added after 6.1.
+const (
+	bpfTraceUprobeMulti   = 48
+	bpfTraceKprobeSession = 56
+	bpfTraceUprobeSession = 57
+)
+
+// refuser decides which calls must not reach the host's kernel.
+type refuser struct {
+	warn    func(string) // gets the reason, once for each kind of call
+	probes  map[uint32]bool
+	unknown bool // the host does not show the types of probes
+
+	mu   sync.Mutex
+	told map[string]bool
+}
+
+func newRefuser(warn func(string)) *refuser {
+	r := &refuser{warn: warn, told: map[string]bool{}}
+	r.probes, r.unknown = probeTypes("/sys/bus/event_source/devices")
+	return r
+}
+
+// probeTypes reads which types of perf_event_open(2) are kprobes and uprobes.
+func probeTypes(dir string) (types map[uint32]bool, unknown bool) {
+	types = map[uint32]bool{}
+	if _, err := os.Stat(filepath.Join(dir, "software")); err != nil {
+		return types, true
+	}
+	for _, name := range []string{"kprobe", "uprobe"} {
+		b, err := os.ReadFile(filepath.Join(dir, name, "type"))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
+		if err != nil {
+			return types, true
+		}
+		types[uint32(n)] = true
+	}
+	return types, false
+}
+
+// refuse returns the errno of a call that must not be made, or 0 if it may be made.
+func (r *refuser) refuse(n *seccompNotif) syscall.Errno {
+	tid := int(n.pid)
+	for _, k := range kernelNumbers {
+		switch {
+		case n.arch != k.arch:
+		case uint32(n.nr) == k.perf:
+			return r.perf(readMemory(tid, pointer(n, 0), make([]byte, 8)))
+		case uint32(n.nr) == k.bpf:
+			size := min(uint32(n.args[2]), 128)
+			if size == 0 {
+				return 0
+			}
+			return r.bpf(uint32(n.args[0]), readMemory(tid, pointer(n, 1), make([]byte, size)))
+		}
+	}
+	return 0
+}
+
+// pointer returns an argument as an address; in a 32-bit program it has 32 bits.
+func pointer(n *seccompNotif, i int) uint64 {
+	if n.arch != kernelNumbers[0].arch {
+		return n.args[i] & 0xffffffff
+	}
+	return n.args[i]
+}
+
+// perf checks struct perf_event_attr: type, size.
+func (r *refuser) perf(attr []byte) syscall.Errno {
+	const tail = "the events shown here are of the emulated kernel, and the host's would answer with its own; " +
+		"count and record with the files of /sys/kernel/tracing"
+	if len(attr) < 4 {
+		return 0 // EFAULT
+	}
+	const dynamic = 6 // PERF_TYPE_MAX
+	switch kind := binary.NativeEndian.Uint32(attr); {
+	case kind == unix.PERF_TYPE_TRACEPOINT:
+		r.tell("perf_event_open(2) of a tracepoint is refused: " + tail)
+	case r.probes[kind] || r.unknown && kind >= dynamic:
+		r.tell("perf_event_open(2) of a kprobe or uprobe is refused: " + tail)
+	default:
+		return 0
+	}
+	return unix.ENOENT
+}
+
+// bpf checks union bpf_attr.
+func (r *refuser) bpf(command uint32, attr []byte) syscall.Errno {
+	word := func(at int) uint32 {
+		if len(attr) < at+4 {
+			return 0 // the kernel treats missing fields as 0
+		}
+		return binary.NativeEndian.Uint32(attr[at:])
+	}
+	errno := unix.EINVAL
+	switch command {
+	case unix.BPF_PROG_LOAD:
+		const attachType = 68
+		if kind := word(0); !bpfTypes[kind] || kind == unix.BPF_PROG_TYPE_TRACING && word(attachType) == unix.BPF_TRACE_ITER {
+			return 0
+		}
+	case unix.BPF_RAW_TRACEPOINT_OPEN:
+		errno = unix.ENOENT
+	case unix.BPF_LINK_CREATE:
+		const attachType = 8
+		if !bpfLinks[word(attachType)] {
+			return 0
+		}
+	default:
+		return 0
+	}
+	r.tell("bpf(2) with a program for tracepoints or probes is refused: the functions and events shown here are of the emulated kernel, and the program would run in the host's")
+	return errno
+}
+
+func (r *refuser) tell(why string) {
+	r.mu.Lock()
+	said := r.told[why]
+	r.told[why] = true
+	r.mu.Unlock()
+	if !said {
+		r.warn(why)
+	}
+}

@@ -1,0 +1,31 @@
+package kprobefs_test
+
+import (
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/image"
+)
+
+// nowhere is module memory that holds nothing.
+type nowhere struct{ next uint64 }
+
+func (n *nowhere) AllocModule(pages uint64) (uint64, error) {
+	at := abi.ModulesBase + n.next
+	n.next += (pages + 1) * abi.PageSize
+	return at, nil
+}
+func (*nowhere) MapModule(uint64, []byte, image.Perm) error { return nil }
+func (*nowhere) FreeModule(uint64)                          {}
+func (*nowhere) SynchronizeRCU()                            {}
+func (*nowhere) SynchronizeRCUTasks()                       {}
+func (*nowhere) Printk(int, string, ...any)                 {}
+func (*nowhere) Taint(byte)                                 {}
+
+// nothing takes what it is told.
+type nothing struct{}
+
+func (nothing) SetModule(string, []abi.Range, []abi.Symbol) {}
+func (nothing) RemoveModule(string)                         {}
+func (nothing) AddModule(*image.Sites) error                { return nil }
+func (nothing) InitDone(string)                             {}
+func (nothing) Add([]uint64)                                {}
+func (nothing) Remove(abi.Range)                            {}

@@ -1,0 +1,118 @@
+package kprobefs
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/host"
+)
+
+// Where the host's kernel does not report forks, a supervisor does, but it can only
+// report that a fork begins. The new process is found afterwards: when it makes a call
+// or a request, at the latest at its exit, or among the children of a parent that
+// makes its next call.
+
+// fork is a fork whose child is not known yet.
+type fork struct {
+	by    host.Caller
+	call  host.Fork
+	since uint64 // the time of its start, in ticks since boot
+}
+
+// settle looks for the children of forks that have begun. c, which makes a call now,
+// has returned from its own fork. The caller holds mu.
+func (a *Activity) settle(c host.Caller) {
+	if len(a.forks) == 0 {
+		return
+	}
+	a.forks = slices.DeleteFunc(a.forks, func(f fork) bool {
+		child := a.child(f, c)
+		if child.TID == 0 && f.by.TID != c.TID {
+			return false
+		}
+		// A fork without a child has failed, or the child was killed at once.
+		if child.TID != 0 {
+			a.known[child.TID] = true
+		}
+		f.call.Child = child
+		a.fork(f.by, f.call)
+		return true
+	})
+}
+
+// child finds the thread that a fork has created; TID is 0 if there is none yet.
+func (a *Activity) child(f fork, c host.Caller) host.Caller {
+	if f.call.Args[0]&unix.CLONE_THREAD != 0 {
+		return a.newest(f, filepath.Join("/proc", strconv.Itoa(f.by.PID), "task"), func(tid int, _ procStat) (int, bool) {
+			return f.by.PID, tid != f.by.TID
+		})
+	}
+	if s, ok := stat(c.PID); ok && c.PID != 0 && a.isChild(f, c.PID, s) {
+		return host.Caller{TID: c.PID, PID: c.PID}
+	}
+	return a.newest(f, "/proc", func(pid int, s procStat) (int, bool) { return pid, a.isChild(f, pid, s) })
+}
+
+func (a *Activity) isChild(f fork, pid int, s procStat) bool {
+	parent := f.by.PID
+	return s.parent == parent && pid != parent && s.start+1 >= f.since && !a.known[pid]
+}
+
+// newest searches a directory of /proc for the first thread that was created after f
+// began and is one of its children.
+func (a *Activity) newest(f fork, dir string, is func(int, procStat) (pid int, ok bool)) (found host.Caller) {
+	names, _ := os.ReadDir(dir)
+	for _, e := range names {
+		tid, err := strconv.Atoi(e.Name())
+		if err != nil || a.known[tid] || found.TID != 0 && tid > found.TID {
+			continue
+		}
+		s, ok := statAt(filepath.Join(dir, e.Name()))
+		if !ok || s.start+1 < f.since {
+			continue
+		}
+		if pid, ok := is(tid, s); ok {
+			found = host.Caller{TID: tid, PID: pid}
+		}
+	}
+	return found
+}
+
+// procStat holds the fields of /proc/PID/stat that are used.
+type procStat struct {
+	parent int
+	start  uint64 // in ticks since boot
+}
+
+func stat(pid int) (procStat, bool) { return statAt(filepath.Join("/proc", strconv.Itoa(pid))) }
+
+func statAt(dir string) (s procStat, ok bool) {
+	b, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return s, false
+	}
+	// The name may contain anything; after it come state, ppid, ..., starttime.
+	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
+	f := strings.Fields(rest)
+	const parent, start = 1, 19
+	if len(f) <= start {
+		return s, false
+	}
+	s.parent, _ = strconv.Atoi(f[parent])
+	s.start, err = strconv.ParseUint(f[start], 10, 64)
+	return s, err == nil
+}
+
+// userHZ is the number of ticks in a second in /proc.
+const userHZ = 100
+
+func bootTicks() uint64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_BOOTTIME, &t)
+	return uint64(t.Nano()) / (1e9 / userHZ)
+}

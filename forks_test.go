@@ -1,0 +1,68 @@
+package kprobefs
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/host"
+)
+
+func TestStatAt(t *testing.T) {
+	for _, tt := range []struct {
+		text string
+		want procStat
+		ok   bool
+	}{
+		{"42 (a) b) c) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2\n", procStat{7, 98765}, true},
+		{"42 (sh) S 7 42\n", procStat{}, false},
+		{"", procStat{}, false},
+	} {
+		dir := t.TempDir()
+		if err := os.WriteFile(filepath.Join(dir, "stat"), []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := statAt(dir); ok != tt.ok || ok && got != tt.want {
+			t.Errorf("%q: %+v, %v", tt.text, got, ok)
+		}
+	}
+}
+
+// TestChild: the child of a fork is found among the processes, and one that is
+// known already is not taken for it.
+func TestChild(t *testing.T) {
+	a := &Activity{known: map[int]bool{}}
+	f := fork{by: host.Caller{TID: os.Getpid(), PID: os.Getpid()}, since: bootTicks()}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	if got := a.child(f, host.Caller{}); got.PID != cmd.Process.Pid {
+		t.Errorf("found %+v, want %d", got, cmd.Process.Pid)
+	}
+	if got := a.child(f, host.Caller{TID: cmd.Process.Pid, PID: cmd.Process.Pid}); got.PID != cmd.Process.Pid {
+		t.Errorf("found %+v for its own call, want %d", got, cmd.Process.Pid)
+	}
+	a.known[cmd.Process.Pid] = true
+	if got := a.child(f, host.Caller{}); got.TID != 0 {
+		t.Errorf("a known child is found again: %+v", got)
+	}
+}
+
+// TestLostEvents: who is told hears how many events were lost, at once, and the
+// rest at the end.
+func TestLostEvents(t *testing.T) {
+	var told []uint64
+	a := &Activity{sayLost: func(n uint64) { told = append(told, n) }}
+	for _, n := range []uint64{3, 4, 5} {
+		a.lose(n)
+	}
+	a.unlisten()
+	a.unlisten()
+	if !slices.Equal(told, []uint64{3, 9}) {
+		t.Errorf("told of %v lost events, want 3 and 9", told)
+	}
+}

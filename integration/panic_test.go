@@ -1,0 +1,355 @@
+package integration
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// panicStatus is the exit status of exec and mount whose kernel has panicked.
+const panicStatus = 119
+
+// daemon is a kprobefs mount in a mount namespace of its own.
+type daemon struct {
+	t   *testing.T
+	cmd *exec.Cmd
+	dir string // as the tests see it
+	err *lockedBuffer
+}
+
+// lockedBuffer is what a process writes, and another goroutine reads.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}
+
+func mountDaemon(t *testing.T, flags ...string) *daemon {
+	t.Helper()
+	needFUSE(t)
+	if os.Getuid() != 0 {
+		t.Skip("another namespace's files are root's to see")
+	}
+	dir := t.TempDir()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	args := append([]string{"-m", filepath.Join(built, "kprobefs"), "mount", "--ready-fd", "3"}, flags...)
+	d := &daemon{t: t, cmd: exec.Command("unshare", append(args, dir)...), err: &lockedBuffer{}}
+	d.cmd.Stderr, d.cmd.ExtraFiles = d.err, []*os.File{w}
+	if err := d.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = d.cmd.Process.Kill() })
+	_ = w.Close()
+	if _, err := r.Read(make([]byte, 10)); err != nil {
+		t.Fatalf("no mount: %v %s", err, d.err)
+	}
+	d.dir = fmt.Sprintf("/proc/%d/root%s", d.cmd.Process.Pid, dir)
+	return d
+}
+
+// end ends the daemon and gives its exit status.
+func (d *daemon) end() int {
+	d.t.Helper()
+	_ = d.cmd.Process.Signal(syscall.SIGTERM)
+	late := time.AfterFunc(20*time.Second, func() { _ = d.cmd.Process.Kill() })
+	defer late.Stop()
+	_ = d.cmd.Wait()
+	return d.cmd.ProcessState.ExitCode()
+}
+
+// readPatience is how long a read may take after the panic. It is answered without the
+// guest, in milliseconds; the rest is for a busy host. One that waits for the guest
+// waits for ever.
+const readPatience = 20 * time.Second
+
+// read gives a file's content, of dev/kmsg what there is; it takes readPatience at most.
+func (d *daemon) read(name string) (string, error) {
+	type result struct {
+		text string
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		fd, err := syscall.Open(filepath.Join(d.dir, name), syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			done <- result{"", err}
+			return
+		}
+		defer syscall.Close(fd)
+		var text strings.Builder
+		for buf := make([]byte, 65536); ; {
+			n, err := syscall.Read(fd, buf)
+			if n <= 0 || err != nil {
+				if errors.Is(err, syscall.EAGAIN) {
+					err = nil
+				}
+				done <- result{text.String(), err}
+				return
+			}
+			text.Write(buf[:n])
+		}
+	}()
+	select {
+	case r := <-done:
+		return r.text, r.err
+	case <-time.After(readPatience):
+		return "", fmt.Errorf("no answer in %v", readPatience)
+	}
+}
+
+func (d *daemon) write(name, text string) error {
+	return os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0)
+}
+
+// ticks is the CPU time that the daemon has used, in hundredths of a second.
+func (d *daemon) ticks() int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	f := strings.Fields(string(b[bytes.LastIndexByte(b, ')')+1:]))
+	user, _ := strconv.Atoi(f[11])
+	sys, _ := strconv.Atoi(f[12])
+	return user + sys
+}
+
+// midInstruction has the idle task come to a breakpoint in the middle of an
+// instruction, which 2.6.25 does not refuse: the idle task dies.
+func (d *daemon) midInstruction() {
+	d.t.Helper()
+	text, err := d.read("machine/text/do_idle")
+	m := regexp.MustCompile(`\+0x([0-9a-f]+) .*mov +%gs:`).FindStringSubmatch(text)
+	if err != nil || m == nil {
+		d.t.Fatalf("%v, do_idle is\n%s", err, text)
+	}
+	at, _ := strconv.ParseUint(m[1], 16, 64)
+	if err := d.write("tracing/kprobe_events", fmt.Sprintf("p:m do_idle+%d\n", at+1)); err != nil {
+		d.t.Fatal(err)
+	}
+	_ = d.write("tracing/events/kprobes/m/enable", "1") // EIO where the machine is dead already
+}
+
+// handlerDies has a handler that a module registered write where nothing is mapped,
+// in a breakpoint.
+func (d *daemon) handlerDies() {
+	d.t.Helper()
+	ko, err := os.ReadFile("../kernel/guest/modules/kprobe_oops_handler.ko")
+	if err == nil {
+		err = os.WriteFile(filepath.Join(d.dir, "machine/modules/kprobe_oops_handler.ko"), ko, 0o600)
+	}
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	_ = d.write("machine/load/call", "kernel_clone 1")
+}
+
+// panics are ways to a panic, and what is told of it.
+var panics = []struct {
+	name  string
+	flags []string
+	do    func(*daemon)
+	says  []string
+}{
+	{"mid_instruction", []string{"--release", "2.6.25", "--cpus", "4"}, (*daemon).midInstruction, []string{
+		"BUG: kernel NULL pointer dereference, address: ", "Comm: swapper/", "Kernel panic - not syncing: Attempted to kill the idle task!",
+	}},
+	{"handler", []string{"--cpus", "4"}, (*daemon).handlerDies, []string{
+		"BUG: kernel NULL pointer dereference, address: 0000000000000008", "RIP: 0010:before+", " Comm: ", " kernel_clone+0x",
+		"Kernel panic - not syncing: Fatal exception in interrupt",
+	}},
+}
+
+// says waits until standard error tells of the panic, with what led to it.
+func (d *daemon) says(want []string) {
+	d.t.Helper()
+	want = append([]string{"the emulated kernel has panicked", "RIP: 0010:", "Code: ", "RAX: ", "Call Trace:", "---[ end Kernel panic - not syncing: "}, want...)
+	for _, w := range want {
+		for end := time.Now().Add(5 * time.Second); !strings.Contains(d.err.String(), w); time.Sleep(time.Millisecond) {
+			if time.Now().After(end) {
+				d.t.Fatalf("standard error does not say %q:\n%s", w, d.err)
+			}
+		}
+	}
+}
+
+// TestPanicStop: a panic is told on standard error; the log, machine/ and the names
+// stay, all other files are EIO at once, and the machine uses no CPU.
+func TestPanicStop(t *testing.T) {
+	for _, p := range panics {
+		t.Run(p.name, func(t *testing.T) {
+			d := mountDaemon(t, p.flags...)
+			follow := exec.Command("cat", filepath.Join(d.dir, "tracing/trace_pipe")) // waits
+			if err := follow.Start(); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(50 * time.Millisecond)
+			p.do(d)
+			d.says(p.says)
+			for _, name := range []string{"kprobes/list", "tracing/trace", "tracing/kprobe_events", "proc/kallsyms", "sys/kernel/kptr_restrict"} {
+				if text, err := d.read(name); !errors.Is(err, syscall.EIO) {
+					t.Errorf("%s: %q, %v", name, text, err)
+				}
+			}
+			if err := d.write("tracing/kprobe_events", "p vfs_read\n"); !errors.Is(err, syscall.EIO) {
+				t.Errorf("a definition: %v", err)
+			}
+			for name, want := range map[string]string{
+				"dev/kmsg": p.says[len(p.says)-1], "machine/kernel": "\npanic ", "machine/text/vfs_read": "vfs_read:\n",
+			} {
+				if text, err := d.read(name); err != nil || !strings.Contains(text, want) {
+					t.Errorf("%s: no %q, %v in\n%s", name, want, err, text)
+				}
+			}
+			for dir, want := range map[string]string{".": "tracing", "kprobes": "list", "machine/probes": "+0x"} {
+				names, err := os.ReadDir(filepath.Join(d.dir, dir))
+				if err != nil || !strings.Contains(fmt.Sprint(names), want) {
+					t.Errorf("%s lists %v, %v", dir, names, err)
+				}
+			}
+			late := time.AfterFunc(5*time.Second, func() { _ = follow.Process.Kill() })
+			if err := follow.Wait(); !late.Stop() || err == nil {
+				t.Errorf("a reader of trace_pipe that waited: %v", err)
+			}
+			before := d.ticks()
+			time.Sleep(time.Second)
+			if used := d.ticks() - before; used > 5 {
+				t.Errorf("the dead machine uses %d ms of CPU a second", 10*used)
+			}
+			if status := d.end(); status != panicStatus {
+				t.Errorf("exit status %d, want %d", status, panicStatus)
+			}
+		})
+	}
+}
+
+// TestPanicReboot: the machine boots again behind the same mount, as often as it
+// dies; what was open is EIO.
+func TestPanicReboot(t *testing.T) {
+	for _, p := range panics {
+		t.Run(p.name, func(t *testing.T) {
+			d := mountDaemon(t, append([]string{"--panic", "reboot"}, p.flags...)...)
+			for round := 1; round <= 2; round++ {
+				old := map[string]*os.File{}
+				for _, name := range []string{"kprobes/list", "machine/kernel", "dev/kmsg"} {
+					f, err := os.Open(filepath.Join(d.dir, name))
+					if err != nil {
+						t.Fatal(err)
+					}
+					old[name] = f
+				}
+				p.do(d)
+				d.says(p.says)
+				for end := time.Now().Add(10 * time.Second); ; time.Sleep(5 * time.Millisecond) {
+					text, err := d.read("kprobes/list")
+					if err == nil && text == "" {
+						break
+					}
+					if time.Now().After(end) {
+						t.Fatalf("round %d: list is %q, %v; standard error:\n%s", round, text, err, d.err)
+					}
+				}
+				for name, f := range old {
+					if _, err := f.Read(make([]byte, 8192)); !errors.Is(err, syscall.EIO) {
+						t.Errorf("round %d: %s of the old machine: %v", round, name, err)
+					}
+					_ = f.Close()
+				}
+				if text, err := d.read("tracing/kprobe_events"); text != "" || err != nil {
+					t.Errorf("round %d: kprobe_events is %q, %v", round, text, err)
+				}
+				if text, err := d.read("proc/modules"); text != "" || err != nil {
+					t.Errorf("round %d: modules are %q, %v", round, text, err)
+				}
+				if text, err := d.read("dev/kmsg"); strings.Contains(text, "panic") || !strings.Contains(text, "Linux version") || err != nil {
+					t.Errorf("round %d: the log is %q, %v", round, text, err)
+				}
+				if got := strings.Count(d.err.String(), "it is booted again"); got != round {
+					t.Errorf("round %d: it is said %d times that the machine is booted again", round, got)
+				}
+			}
+			if err := d.write("tracing/kprobe_events", "p:again vfs_read\n"); err != nil {
+				t.Error(err)
+			}
+			for _, on := range []string{"1", "0"} {
+				if err := d.write("tracing/events/kprobes/again/enable", on); err != nil {
+					t.Error(err)
+				}
+				_, _ = d.read("kprobes/enabled")
+			}
+			if text, err := d.read("tracing/trace"); !strings.Contains(text, "again: (vfs_read+0x0/") {
+				t.Errorf("no hits: %v\n%s", err, text)
+			}
+			if status := d.end(); status != 0 {
+				t.Errorf("exit status %d", status)
+			}
+		})
+	}
+}
+
+// panicScript has the machine below exec panic; its own status is 0.
+const panicScript = `cd $KPROBEFS_MNT
+cp $1/kprobe_oops_handler.ko machine/modules
+echo "kernel_clone 1" > machine/load/call
+sleep 0.5
+cat kprobes/list
+echo "p vfs_read" > /sys/kernel/tracing/kprobe_events && cat /sys/kernel/tracing/kprobe_events
+true
+`
+
+// TestPanicExec: exec ends with a status of its own after a panic, whatever its
+// command's is, unless the machine was booted again.
+func TestPanicExec(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	modules, err := filepath.Abs("../kernel/guest/modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		flag   string
+		status int
+		list   string
+	}{
+		{"--panic=stop", panicStatus, "cat: can't open 'kprobes/list': Input/output error\n"},
+		{"--panic=reboot", 0, "p:kprobes/p_vfs_read_0 vfs_read\n"},
+	} {
+		dir := publicDir(t)
+		put(t, dir, "script", panicScript)
+		out, status := asUser(nil).exec(t, dir, nil, []string{c.flag}, "busybox", "sh", "script", modules)
+		if status != c.status || !strings.Contains(out, c.list) || strings.Count(out, "Kernel panic - not syncing: Fatal exception in interrupt") != 2 {
+			t.Errorf("%s: status %d, it printed\n%s", c.flag, status, out)
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(built, "kprobefs"), "exec", "--panic=halt", "true").CombinedOutput()
+	if err == nil || !strings.Contains(string(out), "stop and reboot") {
+		t.Errorf("--panic=halt: %v %s", err, out)
+	}
+}

@@ -1,0 +1,76 @@
+package integration
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// privateMasks are the reasons for which a script may change, by sed, what is compared:
+// what an expression is like, and why it is there. The masks for all scripts are in the
+// file masks; one of these is only for what those cannot say. A flag, an errno, a count
+// or an order may not be hidden by any.
+var privateMasks = []struct{ like, why string }{
+	{`^s/\^ *[ >]*/ *[ >]*/|^s/\^ \*//$|^s/  \*\$//$|^s/ \*\[\^ \]\*\$//$`, "blanks, with which a list is indented or padded"},
+	{`^s/\.\*: //$|^s/\^\[\^:\]\*: //$|^s/:\.\*:/:/|^s/'|kprobe_events\[A-Za-z0-9\]`, "the name of a program or of its temporary file in an error message"},
+	{`^s/\^\\\[\[\^\]\]\*\\\] //|^s/\.\*error: //p$`, "the time in error_log, where the script counts lines"},
+	{` T [a-z_]+\$//p|\[dDbB\]|\[Tt\] \$1|^s/\.\* 0x//p|_\\\(0x\[0-9a-f\]\*\\\)|ptr=\\\(|vfs_read\+0x\\\(|forked:\.\*pid=\\\(`, "takes a number out of a file to use it"},
+	{`^s/\^\[?[.e]|^s/\^\.:|^s/\^\\\(\[pr\]\\\)|^s/\^\.\\\(|^s/vfs_read/vfs_open/$|^s/\^ \*\\\(\.\*\[\^\]\]`, "edits a listed definition, to write it back or to delete it"},
+	{`VFS_READ|NUMBER|_ADDRESS|ADDR|PTR|/hash/|/IP/|/AUTO/|TRAMP|\+FAR|/USER|CODE`, "an address in a form that masks does not have: decimal, in a name, hashed, of data"},
+	{`OUTER|OFF|0x\./\+0x|\+0x0/0x|path_openat| ->\.\*`, "the offset or size of a function of another kernel"},
+	{`^s/\.\* ?\$?[a-z0-9]*:? ?/?|^s/\^?\.\*: ?(\\\(|[a-z\\])|^s/\.\*\b(leave|fork|lat|n=|error|write|trigger)|^s/\.\*TIME: `, "the columns before an event, which trace_entry, trace_int3, trace_optimized and trace_return compare"},
+	{`^s/\^ \*[\[b].*busybox_reader|^s/\^ \*\.\*-|^s/\^ \*\[\^ \]|busybox_reader|\[00\[01\]\]|\[01\]|TASK|PID|-\[0-9\]\*|^s/\^ \*\[0-9\]\* //|^s/\^ \*//;s/-|<\\\.\\\.\\\.>`, "a pid, a CPU or a time in a layout that masks does not have (latency, raw, hex, one column)"},
+	{`SEQ,USEC|\^0,\[0-9\]|usec|us |DATE`, "the number and the time of a line of the log, a date"},
+	{`pid=N|ret=FD|\(TGID\)|CPU:N|total|entries-in|COUNT|V/; |ID:`, "a number that another run has otherwise: of a process, a descriptor, a CPU, an event, a buffer's size"},
+	{`\[2-9\]/1|/all/`, "how often a symbol is listed, and how many symbols there are: docs/reference/differences.md"},
+	{`\\\[\\?\(?\.\*|\.\*\\\[//|\\\]\.\*//|^s/=\[\^ \]\*/=|vfs_\[a-z\]|/\^ \*vfs_/d|/x/|Totals|s/\^entries: `, "one part of a line, where the script compares that part only"},
+}
+
+// substitution finds the expressions of sed that replace something.
+var substitution = regexp.MustCompile(`\bsed\b(?:\s+-\w+)*\s+(?:-e\s+)?(?:'((?:[^']|'\\'')*)'|\\?"((?:[^"\\]|\\.)*)"|(s/\S+))`)
+
+// TestPrivateMasks: each script that changes its output by sed does it for one of the
+// reasons above, and each of them is still one.
+func TestPrivateMasks(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob("testdata/*/*.txtar")
+	if err != nil || len(more) == 0 {
+		t.Fatal(err, len(more))
+	}
+	used := make([]int, len(privateMasks))
+	for _, file := range append(files, more...) {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, script, _ := strings.Cut(string(b), "-- script --\n")
+		script, _, _ = strings.Cut(script, "-- want --\n")
+		for _, m := range substitution.FindAllStringSubmatch(script, -1) {
+			expr := m[1] + m[2] + m[3]
+			if !strings.Contains(expr, "s/") && !strings.Contains(expr, "s,") {
+				continue
+			}
+			found := false
+			for i, mask := range privateMasks {
+				if regexp.MustCompile(mask.like).MatchString(expr) {
+					used[i]++
+					found = true
+					break
+				}
+			}
+			if !found {
+				t.Errorf("%s: sed %q is like none of privateMasks: what does it hide, and why?", file, expr)
+			}
+		}
+	}
+	for i, n := range used {
+		if n == 0 {
+			t.Errorf("no script does so any more: %s", privateMasks[i].why)
+		}
+	}
+}

@@ -1,0 +1,297 @@
+package soak
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// roleHolder is this binary as a client that opens a file many times, says how often
+// it could and what it got then, and holds what it has until its input ends.
+const roleHolder = "holder"
+
+func hold(file string, times int) int {
+	limit := unix.Rlimit{Cur: uint64(times) + 100, Max: uint64(times) + 100}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		var errno syscall.Errno
+		_ = errors.As(err, &errno)
+		fmt.Println(0, int(errno))
+		return 1
+	}
+	n, errno := 0, syscall.Errno(0)
+	for ; n < times; n++ {
+		if _, err := unix.Open(file, unix.O_RDONLY, 0); err != nil {
+			errors.As(err, &errno)
+			break
+		}
+	}
+	fmt.Println(n, int(errno))
+	_, _ = io.Copy(io.Discard, os.Stdin)
+	return 0
+}
+
+// holder starts a client of another user that opens a file many times, and gives how
+// often it could, and the errno of the first open that failed.
+func (d *daemon) holder(uid uint32, file string, times int) (result func() (opened int, errno syscall.Errno), end func()) {
+	d.t.Helper()
+	cmd := exec.Command("/proc/self/exe", d.path(file), strconv.Itoa(times))
+	cmd.Env = append(os.Environ(), roleVar+"="+roleHolder)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = dieWithUs()
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uid, Gid: uid}
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	end = func() { _ = in.Close(); _ = cmd.Wait() }
+	d.t.Cleanup(func() { _ = cmd.Process.Kill(); end() })
+	return func() (int, syscall.Errno) {
+		d.t.Helper()
+		var n, errno int
+		if _, err := fmt.Fscan(bufio.NewReader(out), &n, &errno); err != nil {
+			d.t.Fatal(err)
+		}
+		return n, syscall.Errno(errno)
+	}, end
+}
+
+// publicDir is a directory that all users can come to.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for at := dir; len(at) > len(os.TempDir()); at = filepath.Dir(at) {
+		if err := os.Chmod(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// A user who opens all he can keeps root from nothing: each process has descriptors
+// of its own, and what all users but root have open together has an end (ENFILE) before
+// the guest's memory has one.
+func TestOpenFiles(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be another user")
+	}
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil || limit.Max < 16100 {
+		t.Skipf("a process may have %d files here: %v", limit.Max, err)
+	}
+	if testing.Short() {
+		t.Skip("opens 67,536 files")
+	}
+	d := start(t, publicDir(t))
+	defer func() { _ = d.cmd.Process.Kill() }() // before its users, who would have to close all that
+	const file, processes, each, most = "proc/version", 5, 16000, 1 << 16
+	var results []func() (int, syscall.Errno)
+	for range processes {
+		r, _ := d.holder(4242, file, each)
+		results = append(results, r)
+	}
+	opened := 0
+	for _, r := range results {
+		n, errno := r()
+		opened += n
+		if n < each && errno != syscall.ENFILE {
+			t.Errorf("after %d files of a process: %v", n, errno)
+		}
+	}
+	if opened < most-100 || opened > most+100 {
+		t.Errorf("the user has %d files open, want about %d", opened, most)
+	}
+	const more = 2000
+	root, _ := d.holder(0, file, more)
+	if n, errno := root(); n != more {
+		t.Errorf("root has opened %d of %d files, then: %v", n, more, errno)
+	}
+	d.works()
+}
+
+// Removed instances leave nothing behind: neither their buffers, which are full here,
+// nor the inodes that the host's kernel remembers.
+func TestInstancesGo(t *testing.T) {
+	d := start(t, t.TempDir())
+	before := d.state()
+	const times, bytes = 30, 4 << 20
+	line := []byte(strings.Repeat("x", 4000) + "\n")
+	for n := range times {
+		name := fmt.Sprintf("tracing/instances/i%d", n)
+		dir := d.path(name)
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		fd, err := unix.Open(dir, unix.O_RDONLY, 0) // the host's kernel keeps the inode of what is open
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.write(name+"/buffer_size_kb", fmt.Sprint(bytes>>10)); err != nil {
+			t.Fatal(err)
+		}
+		marker, err := os.OpenFile(dir+"/trace_marker", os.O_WRONLY, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range bytes / len(line) {
+			if _, err := marker.Write(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = marker.Close()
+		within(t, endLimit, "rmdir", func() bool { return unix.Rmdir(dir) == nil }) // the marker's release may be on its way
+		_ = unix.Close(fd)
+	}
+	var after state
+	within(t, endLimit, "inodes are forgotten", func() bool { after = d.state(); return after.Inodes <= before.Inodes+5 })
+	// What one instance had, and as much again before the collector runs; 30 of them had 240 MB.
+	if grown := after.resident - before.resident; grown > 64<<10 {
+		t.Errorf("%d KiB more than before", grown)
+	}
+	if grown := after.Heap - before.Heap; grown > 32<<20 {
+		t.Errorf("%d bytes of heap more than before", grown)
+	}
+}
+
+// Readers of trace that stop half-way hold two pages of each vCPU, not what is in the
+// buffer; the writers go on meanwhile, and a reader that goes on is told what it missed.
+func TestHalfRead(t *testing.T) {
+	d := start(t, t.TempDir())
+	const bytes, readers = 32 << 20, 28
+	if err := d.write("tracing/buffer_size_kb", fmt.Sprint(bytes>>10)); err != nil {
+		t.Fatal(err)
+	}
+	marker, err := os.OpenFile(d.path("tracing/trace_marker"), os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer marker.Close()
+	line := []byte(strings.Repeat("x", 4000) + "\n")
+	write := func(n int) {
+		t.Helper()
+		for range n / len(line) {
+			if _, err := marker.Write(line); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(2 * bytes)
+	before := d.state()
+	var open []*os.File
+	part := make([]byte, 64<<10)
+	for range readers {
+		f, err := os.Open(d.path("tracing/trace"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if _, err := io.ReadFull(f, part); err != nil {
+			t.Fatal(err)
+		}
+		open = append(open, f)
+	}
+	// A MiB each for the calls and the text; copies of the buffer would be 900 MiB.
+	if grown := d.state().resident - before.resident; grown > readers<<10 {
+		t.Errorf("%d half-read files hold %d KiB", readers, grown)
+	}
+	write(2 * bytes) // over all that they have not read
+	rest, err := io.ReadAll(open[0])
+	if err != nil || !strings.Contains(string(rest), " [LOST EVENTS]\n") {
+		t.Errorf("%d bytes are left to read, with no word of what was lost: %v", len(rest), err)
+	}
+	d.works()
+}
+
+// What clients have the program hold ends with ENOMEM, whatever it is: buffers,
+// instances, copies of modules that are never closed. The program goes on,
+// and has the memory back when they let go.
+func TestMemory(t *testing.T) {
+	const limit = 128 << 20
+	d := start(t, t.TempDir(), "--memory", "128M")
+	d.works()
+	before := d.state()
+	full := func(what string, until int, more func(n int) error) {
+		t.Helper()
+		n := 0
+		var err error
+		for ; n < until && err == nil; n++ {
+			err = more(n)
+		}
+		if !errors.Is(err, syscall.ENOMEM) {
+			t.Errorf("%s: %d times, then %v, want ENOMEM", what, n, err)
+		}
+		// 64 MiB are garbage that the collector has not come to, and what the host's
+		// kernel counts of Go's own.
+		if grown := d.state().resident - before.resident; grown > (limit+64<<20)>>10 {
+			t.Errorf("%s: %d KiB more than before", what, grown)
+		}
+		if b, err := os.ReadFile(d.path("kprobes/enabled")); err != nil || string(b) != "1\n" {
+			t.Errorf("%s: then a file reads %q, %v", what, b, err)
+		}
+	}
+	empty := func(what string) {
+		t.Helper()
+		within(t, endLimit, "memory comes back after "+what, func() bool {
+			s := d.state()
+			return s.Heap < before.Heap+16<<20 && s.resident < before.resident+48<<10
+		})
+		d.works()
+	}
+
+	full("a buffer", 1, func(int) error { return d.write("tracing/buffer_size_kb", "1000000") })
+	if err := d.write("tracing/buffer_size_kb", "1408"); err != nil {
+		t.Error(err)
+	}
+
+	instance := func(n int) string { return d.path(fmt.Sprintf("tracing/instances/i%d", n)) }
+	made := 0
+	full("instances", 10000, func(n int) error {
+		if err := unix.Mkdir(instance(n), 0o755); err != nil {
+			return err
+		}
+		made = n + 1
+		return nil
+	})
+	for n := range made {
+		if err := unix.Rmdir(instance(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	empty("instances")
+
+	var copies []*os.File
+	part := make([]byte, 1<<20)
+	full("copies of modules", 1000, func(n int) error {
+		f, err := os.OpenFile(d.path(fmt.Sprintf("machine/modules/m%d.ko", n)), os.O_CREATE|os.O_WRONLY, 0o644)
+		if err != nil {
+			return err
+		}
+		copies = append(copies, f)
+		for range 16 {
+			if _, err := f.Write(part); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for _, f := range copies {
+		_ = f.Close()
+	}
+	empty("copies of modules")
+}

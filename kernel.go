@@ -1,0 +1,190 @@
+// Package kprobefs is Linux's kprobes for Go programs: an emulated x86-64 kernel, probes
+// in its text, and the files by which Linux controls and shows them.
+//
+// Boot starts a kernel. Register and its siblings set probes whose handlers are Go
+// functions; Call runs a function of the kernel, which hits the probes. ReadFile and
+// WriteFile use the files (kprobes/list, tracing/kprobe_events, ...), and Mount serves
+// them by FUSE. A process may run several kernels; they share nothing.
+//
+//	k, err := kprobefs.Boot(kprobefs.Options{})
+//	...
+//	defer k.Close()
+//	err = k.Register(&kprobefs.Kprobe{SymbolName: "vfs_read", PreHandler: func(h *kprobefs.Hit) int {
+//		log.Print("a read of ", h.Regs.Arg(2), " bytes")
+//		return 0
+//	}})
+//
+// This package also connects the parts: the machine (package kernel), the probes
+// (kprobes, optimizer), the tracer (kprobes/tracing) and the files (fs). They are fields
+// of Kernel for programs that need more than its methods.
+package kprobefs
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/memcg"
+	"github.com/kprobefs/kprobefs/kernel/module"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/exports"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/optimizer"
+)
+
+// Options choose the kernel. The zero value is Debian's 6.1 on as many vCPUs as the
+// host has. Set Config to the Release's Config when choosing another release.
+type Options struct {
+	CPUs          int             // number of vCPUs; 0 means as many as the host has
+	Clock         kernel.Clock    // nil means real time
+	Deterministic bool            // run the vCPUs in turn, by instruction count
+	Seed          uint64          // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
+	Release       Release         // without a name it is 6.1
+	Config        Config          // the kernel's configuration
+	Lockdown      Lockdown        // what root may not do
+	Watchdog      kernel.Watchdog // stops guest code that does not end
+	Limit         *memcg.Limit    // what clients may allocate; nil means 1 GiB for tracing and no limit for the rest
+	Program       string          // name of the program in proc/version: "kprobefs 0.1"
+}
+
+// Kernel is one emulated kernel with its probes.
+type Kernel struct {
+	Machine *kernel.Machine
+	Kprobes *kprobes.Kprobes
+	Tracer  *tracing.Tracer
+	Modules *module.Loader
+
+	opts     Options
+	exports  *exports.Exports
+	activity *Activity // nil if the guest does not repeat the host's activity
+
+	reachMu   sync.Mutex // taken before the probes' locks
+	reach     *reach     // created when a probe is first armed
+	reached   uint32     // the result of wanted until an address is armed or disarmed
+	reachedAt uint64     // Kprobes.ArmedChanges at that time
+}
+
+// Boot boots a machine and adds probes and files. Its errors are those of kernel.Boot.
+func Boot(o Options) (*Kernel, error) {
+	if o.Program == "" {
+		o.Program = "kprobefs"
+	}
+	if o.Release.Name == "" {
+		o.Release, _ = ParseRelease(DefaultRelease)
+	}
+	o.Release.configure(o.Config)
+	m, err := kernel.Boot(kernel.Options{
+		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic,
+		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
+		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("boot: %w", err)
+	}
+	s := &Kernel{Machine: m, opts: o}
+	s.wire()
+	s.sayLockdown()
+	return s, nil
+}
+
+// cmdline returns the contents of /proc/cmdline.
+func (o Options) cmdline() string {
+	line := "BOOT_IMAGE=" + o.Program
+	if o.Lockdown != Unlocked {
+		line += " lockdown=" + o.Lockdown.String()
+	}
+	return line
+}
+
+// wire connects the machine's exits to the probes, and the probes to the machine.
+func (k *Kernel) wire() {
+	m := k.Machine
+	var tables kprobes.Tables = m.Tables()
+	if k.opts.Config.NoFtrace {
+		tables = noFtrace{tables}
+	}
+	conf := kprobes.Config{
+		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
+		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Features: k.opts.Release.Kprobes,
+	}
+	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || !k.opts.Release.Kprobes.PreemptNoJumps) {
+		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}})
+	}
+	k.Kprobes = kprobes.New(conf)
+	own, names := k.Kprobes.OwnCode()
+	if len(names) > 0 {
+		m.Symbols().SetModule("", []abi.Range{own}, names)
+	}
+	k.Modules = k.newModules()
+	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem()})
+	var sites tracing.Functions
+	if !k.opts.Config.NoFtrace {
+		sites = functions{m.Sites()}
+	}
+	k.Tracer = tracing.New(tracing.Config{
+		Functions: sites, Unwind: m.Unwind, UnwindCallback: m.UnwindCallback,
+		Kprobes: k.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Features: k.opts.Release.Tracing,
+		BTF: k.opts.Release.btf(), Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
+		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
+	})
+	m.Sites().OnKprobe(k.Kprobes.Ftrace)
+	m.SetHandlers(kernel.Handlers{
+		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
+		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.Kprobes.FlushTask, Return: k.Kprobes.Return, Last: k.Kprobes.LastFrame, ReturnTo: exports.ReturnTo,
+		Tracepoint: k.Tracer.Tracepoint,
+		Probe:      k.exports.Request,
+	})
+}
+
+// Died is closed when the guest's kernel has panicked.
+func (k *Kernel) Died() <-chan struct{} { return k.Machine.Died() }
+
+// LastWords returns the log's records of the panic, and of the oops that led to it, in
+// dmesg's form. It may be called once Died is closed.
+func (k *Kernel) LastWords() []string {
+	var lines []string
+	for _, r := range k.Machine.LastWords() {
+		lines = append(lines, fmt.Sprintf("[%5d.%06d] %s", r.Time/1e9, r.Time%1e9/1e3, r.Text))
+	}
+	return lines
+}
+
+// Halt stops the background work for the guest: it no longer repeats the host's
+// activity, and optimizes no probes. The files stay.
+func (k *Kernel) Halt() {
+	if k.activity != nil {
+		k.activity.Close()
+	}
+	k.Kprobes.Stop()
+}
+
+// Close stops the machine. Its files must not be in use.
+func (k *Kernel) Close() error {
+	k.Halt()
+	return k.Machine.Close()
+}
+
+// Retire stops the machine and gives its RAM back while its files may be in use.
+func (k *Kernel) Retire() error {
+	k.Halt()
+	return k.Machine.Retire()
+}
+
+// slots adapts the machine's executable memory to package kprobes.
+type slots struct{ m *kernel.Machine }
+
+func (s slots) Alloc(n int) (uint64, error) { return s.m.AllocSlot(n) }
+func (s slots) Free(addr uint64)            { s.m.FreeSlot(addr) }
+
+// regularFile reports whether a path of the host names a regular file.
+func regularFile(path string) (bool, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false, err
+	}
+	return info.Mode().IsRegular(), nil
+}

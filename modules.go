@@ -1,0 +1,112 @@
+package kprobefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/kprobefs/kprobefs/fs/procfs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/module"
+)
+
+// newModules creates the module loader, whose events go to the probes.
+func (k *Kernel) newModules() *module.Loader {
+	m := k.Machine
+	exported := exportedBy(m.Image())
+	_, own := k.Kprobes.OwnCode()
+	for _, sym := range own {
+		exported[sym.Name] = sym.Addr
+	}
+	var initCall uint64
+	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
+		initCall = syms[0].Addr
+	}
+	return module.New(module.Config{
+		Machine: m, Symbols: m.Symbols(), Tables: m.Tables(), Sites: m.Sites(),
+		Export:      func(name string) (uint64, bool) { addr := exported[name]; return addr, addr != 0 },
+		Call:        k.callModule,
+		InitCall:    initCall,
+		Notify:      k.moduleChanged,
+		TextSymbols: k.opts.Config.NoKallsymsAll,
+		Vermagic:    k.opts.Release.modules(),
+	})
+}
+
+// exportedBy returns the addresses of the symbols that modules may use; they need not
+// be in kallsyms. Of a duplicate name it is the first one's.
+func exportedBy(img *image.Image) map[string]uint64 {
+	addrs := make(map[string]uint64, len(img.Exports))
+	for _, name := range img.Exports {
+		addrs[name] = 0
+	}
+	for _, s := range slices.Backward(img.Symbols) {
+		if _, ok := addrs[s.Name]; ok {
+			addrs[s.Name] = s.Addr
+		}
+	}
+	return addrs
+}
+
+// moduleChanged does the work of the module notifiers of the probes and the tracer.
+func (k *Kernel) moduleChanged(e module.Event) {
+	switch e.State {
+	case module.Coming:
+		k.Tracer.ModuleComing(e.Name)
+	case module.Live:
+		_ = k.exports.Gone(e.Init) // EFAULT: a struct that has been removed is not written
+		for _, r := range e.Init {
+			k.Kprobes.Kill(r.Start, r.End)
+		}
+	case module.Going:
+		_ = k.exports.Gone(append(slices.Clone(e.Core), e.Init...))
+		k.Tracer.ModuleGoing(append(slices.Clone(e.Core), e.Init...))
+		for _, r := range append(e.Core, e.Init...) {
+			k.Kprobes.Kill(r.Start, r.End)
+		}
+	}
+}
+
+// callModule runs an init or exit function on a task created for it, as Linux does on
+// the task that loads or unloads. If that task dies, or does not end, other modules can
+// still be loaded.
+func (k *Kernel) callModule(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error) {
+	t, err := k.Machine.Host().Kthread(ctx, comm)
+	if err != nil {
+		return 0, err
+	}
+	ret, err := t.Func(ctx, addr, 1, args...)
+	if errors.Is(err, host.ErrDied) || errors.Is(err, host.ErrStopped) {
+		return 0, fmt.Errorf("%w: %w", module.ErrStays, err)
+	}
+	t.Leave()
+	return ret, err
+}
+
+// lockedModules is the loader under lockdown: it refuses modules without a signature.
+type lockedModules struct {
+	*module.Loader
+	system *Kernel
+}
+
+// Load is module.Loader's Load. It fails with EPERM when the kernel is locked down.
+func (l lockedModules) Load(ctx context.Context, ko []byte) (string, error) {
+	if err := l.system.lockedDown(Integrity, "unsigned module loading", seqfile.CallerOf(ctx)); err != nil {
+		return "", err
+	}
+	return l.Loader.Load(ctx, ko)
+}
+
+// moduleLines returns the lines of /proc/modules.
+func (k *Kernel) moduleLines() []procfs.Module {
+	var all []procfs.Module
+	for _, i := range k.Modules.List() {
+		all = append(all, procfs.Module{
+			Name: i.Name, Size: i.Size, Refs: i.Refs, Users: i.Users, State: string(i.State), Addr: i.Addr, Taints: i.Taints,
+		})
+	}
+	return all
+}

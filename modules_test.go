@@ -1,0 +1,453 @@
+package kprobefs_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/module"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// ko reads one of the guest's modules.
+func ko(t testing.TB, name string) []byte {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join("kernel/guest/modules", name+".ko"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func load(t testing.TB, s *kprobefs.Kernel, name string) {
+	t.Helper()
+	if got, err := s.Modules.Load(context.Background(), ko(t, name)); err != nil || got != filepath.Base(name) {
+		t.Fatalf("Load(%s) = %q, %v", name, got, err)
+	}
+}
+
+// list is kprobes/list with addresses.
+func list(s *kprobefs.Kernel) string {
+	var b []byte
+	for i := range kprobes.Buckets {
+		for _, r := range s.Kprobes.Bucket(i) {
+			b = r.Append(b, false)
+		}
+	}
+	return string(b)
+}
+
+// TestModules loads modules that use each other, and what is refused.
+func TestModules(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	fails := func(what string, got, want error) {
+		t.Helper()
+		if !errors.Is(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
+	}
+	try := func(name string) error { _, err := s.Modules.Load(ctx, ko(t, name)); return err }
+
+	fails("a user before what it uses", try("kprobe_user"), syscall.ENOENT)
+	load(t, s, "kprobe_target")
+	fails("loaded twice", try("kprobe_target"), syscall.EEXIST)
+	fails("init fails", try("kprobe_fails"), syscall.ENODEV)
+	load(t, s, "kprobe_user")
+	other := bytes.Replace(ko(t, "kprobe_fails"), []byte("vermagic=6.1"), []byte("vermagic=6.2"), 1)
+	_, err = s.Modules.Load(ctx, other)
+	fails("another vermagic", err, syscall.ENOEXEC)
+	_, err = s.Modules.Load(ctx, []byte("#!/bin/sh\n"))
+	fails("no ELF", err, syscall.ENOEXEC)
+
+	if got, err := s.Machine.Call(ctx, "kprobe_user_twice", 10); err != nil || got != 110 {
+		t.Errorf("kprobe_user_twice(10) = %d, %v", got, err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); err != nil || got != 3628800 {
+		t.Errorf("kprobe_target_fact(10) = %d, %v", got, err)
+	}
+	mods := s.Modules.List()
+	if len(mods) != 2 || mods[0].Name != "kprobe_user" || mods[1].Refs != 1 || !slices.Equal(mods[1].Users, []string{"kprobe_user"}) || mods[1].Taints != "OE" {
+		t.Errorf("List() = %+v", mods)
+	}
+	fails("removing what is used", s.Modules.Delete(ctx, "kprobe_target"), syscall.EWOULDBLOCK)
+	fails("removing what is not there", s.Modules.Delete(ctx, "kprobe_fails"), syscall.ENOENT)
+	for _, name := range []string{"kprobe_user", "kprobe_target"} {
+		if err := s.Modules.Delete(ctx, name); err != nil {
+			t.Errorf("Delete(%s): %v", name, err)
+		}
+	}
+	if syms := s.Machine.Symbols().LookupName("kprobe_target_sum"); len(syms) > 0 {
+		t.Errorf("symbols of a module that is gone: %+v", syms)
+	}
+	if b := make([]byte, 1); s.Machine.Read(0xffffffffc0000000, b) == nil {
+		t.Error("text of a module that is gone is mapped")
+	}
+}
+
+// TestModuleProbes has probes in a module: refused and taken ones, in init text,
+// through unloading and loading again.
+func TestModuleProbes(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx := context.Background()
+	slots := s.Machine.SlotsInUse()
+	define := func(line string) {
+		t.Helper()
+		if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+	define("p:once kprobe_target:kprobe_target_once") // waits for the module
+	define("p:sum kprobe_target:kprobe_target_sum")
+	if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s, "kprobe_target")
+	if got := list(s); !strings.Contains(got, "kprobe_target_sum+0x0  kprobe_target [FTRACE]") || !strings.Contains(got, "[GONE]") {
+		t.Errorf("after init:\n%s", got)
+	}
+	hits := map[string]string{}
+	for i := 0; ; i++ {
+		line, ok := s.Tracer.KprobeProfile(i)
+		if !ok {
+			break
+		}
+		f := strings.Fields(line)
+		hits[f[0]] = f[1]
+	}
+	if hits["once"] != "1" || hits["sum"] != "1" {
+		t.Errorf("init made hits %v, want one each", hits)
+	}
+
+	step := &kprobes.Kprobe{SymbolName: "kprobe_target_sum", Offset: 5}
+	ret := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_fact"}, Handler: func(*kprobes.Instance, *kprobes.Hit) int { return 0 }}
+	if err := s.Kprobes.Register(step); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kprobes.RegisterRetprobe(ret); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Kprobes.Register(&kprobes.Kprobe{SymbolName: "kprobe_target_blacklisted"}); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a probe on a blacklisted function of a module: %v", err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); err != nil || got != 3628800 {
+		t.Errorf("kprobe_target_fact(10) = %d, %v", got, err)
+	}
+	if got, err := s.Machine.Call(ctx, "kprobe_target_sum", 1, 100); err != nil || got != 5050 {
+		t.Errorf("kprobe_target_sum(1, 100) = %d, %v", got, err)
+	}
+	if err := s.Modules.Delete(ctx, "kprobe_target"); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(list(s)) {
+		if !strings.Contains(line, "[GONE]") {
+			t.Errorf("after unloading: %s", line)
+		}
+	}
+	if err := s.Kprobes.Enable(step); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("enabling a probe that is gone: %v", err)
+	}
+	load(t, s, "kprobe_target") // only those named after the module come back
+	if got := list(s); strings.Count(got, "[GONE]") != 3 {
+		t.Errorf("after loading again:\n%s", got)
+	}
+	s.Kprobes.Unregister(step)
+	s.Kprobes.UnregisterRetprobe(ret)
+	if err := s.Tracer.Global().EnableAll([]byte("0")); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Tracer.ReleaseAll(); err != nil {
+		t.Fatal(err)
+	}
+	s.Kprobes.WaitOptimizer()
+	if got := list(s); got != "" {
+		t.Errorf("after all is unregistered:\n%s", got)
+	}
+	if n := s.Machine.SlotsInUse(); n != slots {
+		t.Errorf("%d slots in use, %d at the start", n, slots)
+	}
+}
+
+// TestInterruptedLoad: who is interrupted while an init or exit function runs does
+// not wait for its end, and the module's memory is given back only after that.
+func TestInterruptedLoad(t *testing.T) {
+	t.Parallel()
+	runs, end := make(chan string), make(chan uint64)
+	l := module.New(module.Config{
+		Machine: &nowhere{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
+		Export: func(string) (uint64, bool) { return 0xffffffff81000000, true },
+		Call: func(_ context.Context, comm string, _ uint64, _ ...uint64) (uint64, error) {
+			runs <- comm
+			return <-end, nil
+		},
+		Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+	})
+	state := func() string {
+		for _, m := range l.List() {
+			return fmt.Sprint(m.State, m.Refs)
+		}
+		return "gone"
+	}
+	for _, c := range []struct{ comm, during, after string }{
+		{"insmod", "Loading1", "Live0"},
+		{"rmmod", "Unloading-1", "gone"},
+	} {
+		ctx, interrupt := context.WithCancel(context.Background())
+		go func() {
+			if comm := <-runs; comm != c.comm {
+				t.Errorf("%s: its function runs in %s", c.comm, comm)
+			}
+			interrupt()
+		}()
+		var err error
+		if c.comm == "insmod" {
+			_, err = l.Load(ctx, ko(t, "kprobe_target"))
+		} else {
+			err = l.Delete(ctx, "kprobe_target")
+		}
+		if !errors.Is(err, module.ErrStays) || !errors.Is(err, syscall.EINTR) || state() != c.during {
+			t.Errorf("%s, interrupted: %v, the module is %s", c.comm, err, state())
+		}
+		end <- 0
+		for i := 0; state() != c.after && i < 1000; i++ {
+			time.Sleep(time.Millisecond)
+		}
+		if state() != c.after {
+			t.Errorf("%s, at the end: the module is %s", c.comm, state())
+		}
+	}
+}
+
+// fuzzedModules are those whose edited copies are loaded.
+var fuzzedModules = []string{"kprobe_target", "kprobe_user", "kprobe_fails", "kprobe_example"}
+
+// areas is a machine without one, which counts the memory of modules.
+type areas struct {
+	nowhere
+	held map[uint64]bool
+}
+
+func (a *areas) AllocModule(pages uint64) (uint64, error) {
+	at, err := a.nowhere.AllocModule(pages)
+	a.held[at] = true
+	return at, err
+}
+
+func (a *areas) FreeModule(at uint64) { delete(a.held, at) }
+
+// loadEdited loads an object: it is refused and leaves nothing, or it is loaded,
+// listed under its name, and can be unloaded, which leaves nothing either.
+func loadEdited(t *testing.T, b []byte) (loaded bool) {
+	t.Helper()
+	m := &areas{held: map[uint64]bool{}}
+	l := module.New(module.Config{
+		Machine: m, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
+		Export:   func(string) (uint64, bool) { return 0xffffffff81000000, true },
+		Call:     func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
+		Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+	})
+	ctx := context.Background()
+	name, err := l.Load(ctx, b)
+	switch {
+	case err != nil && len(l.List()) != 0:
+		t.Fatalf("refused (%v), and listed: %+v", err, l.List())
+	case err == nil && (len(l.List()) != 1 || l.List()[0].Name != name):
+		t.Fatalf("%q is loaded, listed is %+v", name, l.List())
+	}
+	var errno syscall.Errno
+	if err != nil && !errors.As(err, &errno) {
+		t.Fatalf("an error without errno: %v", err)
+	}
+	if err == nil {
+		if uerr := l.Delete(ctx, name); errors.Is(uerr, syscall.EBUSY) {
+			return true // it has no exit
+		} else if uerr != nil || len(l.List()) != 0 {
+			t.Fatalf("unloading %q: %v, listed is %+v", name, uerr, l.List())
+		}
+	}
+	if len(m.held) != 0 {
+		t.Fatalf("load: %v; %d areas are held", err, len(m.held))
+	}
+	return err == nil
+}
+
+// FuzzModule loads modules whose tables, symbols, relocations and bytes have been
+// changed (mutate), and, without edits, what is no module at all.
+func FuzzModule(f *testing.F) {
+	var seeds [][]byte
+	for i, name := range fuzzedModules {
+		seeds = append(seeds, ko(f, name))
+		for kind := range byte(8) {
+			f.Add(uint8(i), []byte{kind, 7, 1, kind, 1, 2, 0, 0})
+		}
+	}
+	f.Add(uint8(255), ko(f, "kprobe_target")[:512])
+	f.Fuzz(func(t *testing.T, which uint8, edits []byte) {
+		b := edits
+		if which != 255 {
+			b = mutate(t, seeds[int(which)%len(seeds)], edits)
+		}
+		loadEdited(t, b)
+	})
+}
+
+// TestEditedModules: of edited modules at least a fifth is taken, without which
+// FuzzModule would show nothing but the parser; and a fifth is refused.
+func TestEditedModules(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	const tries = 1000
+	loaded := 0
+	for i := range tries {
+		edits := make([]byte, editSize*(1+random.IntN(maxEdits)))
+		for j := range edits {
+			edits[j] = byte(random.Uint32())
+		}
+		if loadEdited(t, mutate(t, ko(t, fuzzedModules[i%len(fuzzedModules)]), edits)) {
+			loaded++
+		}
+	}
+	t.Logf("%d of %d are loaded", loaded, tries)
+	if loaded < tries/5 || loaded > tries*4/5 {
+		t.Errorf("%d of %d are loaded", loaded, tries)
+	}
+}
+
+// TestModuleFunctions: set_ftrace_filter's lines for a module become its functions
+// when it comes, and go with it.
+func TestModuleFunctions(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	a := s.Tracer.Global()
+	filter := func(notrace bool) string { return strings.Join(a.FunctionFilter(notrace), "") }
+	edit := func(notrace bool, lines ...string) {
+		t.Helper()
+		e := a.EditFunctions(notrace, true)
+		for _, l := range lines {
+			if _, err := e.Write([]byte(l + "\n")); err != nil {
+				t.Fatal(err)
+			}
+		}
+		e.Close()
+	}
+	edit(false, "*_fact:mod:kprobe_target", ":mod:kprobe_target2", "kprobe_target_sum:mod:kprobe_target")
+	edit(true, ":mod:kprobe_target")
+	if err := a.SetCurrentTracer([]byte("function")); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := filter(false), "kprobe_target_sum:mod:kprobe_target\n:mod:kprobe_target2\n*_fact:mod:kprobe_target\n"; got != want {
+		t.Errorf("before: %q, want %q", got, want)
+	}
+	load(t, s, "kprobe_target")
+	got := filter(false)
+	for _, want := range []string{"kprobe_target_fact [kprobe_target]\n", "kprobe_target_sum [kprobe_target]\n", ":mod:kprobe_target2\n"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%q is not among\n%s", want, got)
+		}
+	}
+	if strings.Count(got, "\n") != 3 {
+		t.Errorf("the filter is\n%s", got)
+	}
+	if not := filter(true); strings.Count(not, " [kprobe_target]\n") < 5 || strings.Contains(not, ":mod:") {
+		t.Errorf("not traced are\n%s", not)
+	}
+	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+		t.Errorf("traced although they are in both files: %q", on)
+	}
+	edit(true)
+	if on := s.Tracer.EnabledFunctions(); len(on) != 2 {
+		t.Errorf("traced are %q", on)
+	}
+	if err := s.Modules.Delete(context.Background(), "kprobe_target"); err != nil {
+		t.Fatal(err)
+	}
+	if got := filter(false); got != ":mod:kprobe_target2\n" {
+		t.Errorf("after: %q", got)
+	}
+	if on := s.Tracer.EnabledFunctions(); len(on) != 0 {
+		t.Errorf("traced are %q", on)
+	}
+	edit(false)
+	load(t, s, "kprobe_target")
+	if on := strings.Join(s.Tracer.EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
+		t.Error("functions of a module that has come are not traced by a tracer of all")
+	}
+}
+
+// TestModuleStack: stacks lead through the functions of modules, also through those
+// of init text while it runs.
+func TestModuleStack(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	var mu sync.Mutex
+	var stacks [][]string
+	seen := func() (of [][]string) {
+		mu.Lock()
+		defer mu.Unlock()
+		of, stacks = stacks, nil
+		return of
+	}
+	stack := func(h *kprobes.Hit) {
+		var ips [16]uint64
+		n := s.Machine.Unwind(h.Task, h.Regs.IP, 0, h.Regs.SP, ips[:], nil)
+		var names []string
+		for _, ip := range ips[:n] {
+			sym, _, _ := s.Machine.Symbols().Lookup(ip)
+			names = append(names, sym.Name)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		stacks = append(stacks, names)
+	}
+	begins := func(what string, got []string, want ...string) {
+		t.Helper()
+		if len(got) < len(want)+2 || !slices.Equal(got[:len(want)], want) || got[len(got)-1] != "ret_from_fork" {
+			t.Errorf("%s: the stack is %q, want it to begin with %q", what, got, want)
+		}
+	}
+	probe := &kprobes.Kprobe{SymbolName: "_printk", PreHandler: func(h *kprobes.Hit) int { stack(h); return 0 }}
+	if err := s.Kprobes.Register(probe, nil); err != nil {
+		t.Fatal(err)
+	}
+	load(t, s, "kprobe_target")
+	of := seen()
+	begins("init", of[len(of)-1], "_printk", "kprobe_target_init", "do_one_initcall")
+	load(t, s, "kprobe_user")
+	inner := &kprobes.Kprobe{SymbolName: "kprobe_target_fact", PreHandler: probe.PreHandler}
+	if err := s.Kprobes.Register(inner, nil); err != nil {
+		t.Fatal(err)
+	}
+	seen()
+	if _, err := s.Machine.Call(context.Background(), "kprobe_target_fact", 3); err != nil {
+		t.Fatal(err)
+	}
+	of = seen()
+	if len(of) != 3 {
+		t.Fatalf("kprobe_target_fact(3) gave the stacks %q", of)
+	}
+	begins("three deep", of[2], "kprobe_target_fact", "kprobe_target_fact", "kprobe_target_fact")
+}

@@ -1,0 +1,265 @@
+package kprobefs_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kprobes"
+)
+
+// moduleFor is the name of a module as it was built for a release.
+func moduleFor(release, name string) string {
+	switch release {
+	case "5.10", "6.12":
+		return path.Join(release, name)
+	case "2.6.25", "2.6.32", "4.15":
+		if name == "kprobe_example" || name == "kretprobe_example" {
+			return name + "_old"
+		}
+	}
+	return name
+}
+
+// TestModulesOfEach: on each release modules bring functions that can be probed and
+// probes of their own. list has the module's name; a probe in the init section is
+// gone when that has run, and all others in it are when it is unloaded.
+func TestModulesOfEach(t *testing.T) {
+	for _, release := range kprobefs.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			for _, line := range []string{"p:once kprobe_target:kprobe_target_once", "p:sum kprobe_target:kprobe_target_sum"} {
+				if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
+				t.Fatal(err)
+			}
+			load(t, s, moduleFor(release, "kprobe_target"))
+			returned := uint64(0)
+			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_sum"}, Handler: func(_ *kprobes.Instance, h *kprobes.Hit) int {
+				returned = h.Regs.ReturnValue()
+				return 0
+			}}
+			if err := s.Kprobes.RegisterRetprobe(rp); err != nil {
+				t.Fatal(err)
+			}
+			if v, err := s.Machine.Call(ctx, "kprobe_target_sum", 1, 100); v != 5050 || err != nil || returned != v {
+				t.Errorf("kprobe_target_sum(1, 100) = %d, %v; the handler saw %d", v, err, returned)
+			}
+			gone := 1 // kprobe_target_once
+			if s.Kprobes.Features().HideFlags == kprobes.AllFlags {
+				gone = -100
+			}
+			text := list(s)
+			if strings.Count(strings.ReplaceAll(text, "\n", " \n"), "  kprobe_target ") != 2 || !strings.Contains(text, "  r  kprobe_target_sum+0x") || strings.Count(text, "[GONE]") != max(gone, 0) {
+				t.Errorf("list:\n%s", text)
+			}
+			if err := s.Modules.Delete(ctx, "kprobe_target"); err != nil {
+				t.Fatal(err)
+			}
+			text = list(s)
+			if strings.Contains(text, "kprobe_target") || strings.Count(text, "[GONE]") != max(gone+2, 0) {
+				t.Errorf("list after unloading:\n%s", text)
+			}
+			if err := s.Kprobes.UnregisterRetprobe(rp); err != nil {
+				t.Error(err)
+			}
+			load(t, s, moduleFor(release, "kprobe_target"))
+			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // its init has run twice
+				t.Errorf("loaded again: %q", line)
+			}
+		})
+	}
+}
+
+// TestNestedReturns: of a function that calls itself ten times maxactive calls are
+// hooked, the others missed, from 0 on at each registration; each return finds the
+// data of its own entry, the innermost first, whatever the calls' depth.
+func TestNestedReturns(t *testing.T) {
+	for _, release := range kprobefs.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			load(t, s, moduleFor(release, "kprobe_target"))
+			var entries, returns []uint64
+			rp := &kprobes.Retprobe{
+				Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_fact"}, DataSize: 8,
+				EntryHandler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+					entries = append(entries, h.Regs.DI)
+					ri.Data[0] = byte(h.Regs.DI)
+					if h.Regs.DI == 9 {
+						return 1 // not hooked, and its instance free again
+					}
+					return 0
+				},
+				Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
+					returns = append(returns, uint64(ri.Data[0]), h.Regs.ReturnValue())
+					return 5 // ignored
+				},
+			}
+			for _, tc := range []struct {
+				room             int
+				entries, returns []uint64
+				missed           uint64
+			}{
+				{1, []uint64{10}, []uint64{10, 3628800}, 9},
+				{3, []uint64{10, 9, 8, 7}, []uint64{7, 5040, 8, 40320, 10, 3628800}, 6},
+				{20, []uint64{10, 9, 8, 7, 6, 5, 4, 3, 2, 1}, []uint64{1, 1, 2, 2, 3, 6, 4, 24, 5, 120, 6, 720, 7, 5040, 8, 40320, 10, 3628800}, 0},
+			} {
+				rp.MaxActive, rp.Kprobe.Addr = tc.room, 0
+				if err := s.Kprobes.RegisterRetprobe(rp); err != nil || rp.Missed() != 0 {
+					t.Fatalf("%v, %d missed at once", err, rp.Missed())
+				}
+				for range 2 {
+					entries, returns = nil, nil
+					if v, err := s.Machine.Call(ctx, "kprobe_target_fact", 10); v != 3628800 || err != nil {
+						t.Errorf("kprobe_target_fact(10) = %d, %v", v, err)
+					}
+					if !slices.Equal(entries, tc.entries) || !slices.Equal(returns, tc.returns) {
+						t.Errorf("maxactive %d: entered with %d, returned %d", tc.room, entries, returns)
+					}
+				}
+				if rp.Missed() != 2*tc.missed || rp.Kprobe.Missed() != 0 {
+					t.Errorf("maxactive %d: %d missed, want %d", tc.room, rp.Missed(), 2*tc.missed)
+				}
+				if err := s.Kprobes.UnregisterRetprobe(rp); err != nil || rp.Kprobe.Addr == 0 {
+					t.Errorf("%v, address %#x", err, rp.Kprobe.Addr)
+				}
+				if err := s.Kprobes.UnregisterRetprobe(rp); err != nil || rp.Kprobe.Addr != 0 {
+					t.Errorf("unregistered twice: %v, address %#x", err, rp.Kprobe.Addr)
+				}
+			}
+		})
+	}
+}
+
+// TestForgottenProbes: probes that a module leaves behind are gone with it, those that
+// need its init section with that, and the kernel goes on.
+func TestForgottenProbes(t *testing.T) {
+	for _, release := range kprobefs.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			call := func() {
+				t.Helper()
+				if v, err := s.Machine.Call(ctx, "int_sqrt", 100); v != 10 || err != nil {
+					t.Fatalf("int_sqrt(100) = %d, %v", v, err)
+				}
+			}
+			for range 3 {
+				load(t, s, moduleFor(release, "kprobe_forgets"))
+				call()
+				at := s.Machine.Symbols().LookupName("kprobe_forgets_hits")[0].Addr
+				if n, err := s.Machine.Mem().ReadU64(at); n != 2 || err != nil {
+					t.Errorf("%d handlers ran (%v), want that of the slab's probe and the return probe's", n, err)
+				}
+				if got := strings.Count(list(s), "int_sqrt+0x"); got != 3 {
+					t.Errorf("list:\n%s", list(s))
+				}
+				if err := s.Modules.Delete(ctx, "kprobe_forgets"); err != nil {
+					t.Fatal(err)
+				}
+				if got := list(s); got != "" {
+					t.Errorf("list after unloading:\n%s", got)
+				}
+				call()
+			}
+		})
+	}
+}
+
+// TestExamplesOfEach is TestExamples, as far as the documents of a release have them.
+func TestExamplesOfEach(t *testing.T) {
+	for _, release := range kprobefs.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s, ctx := bootRelease(t, release), context.Background()
+			examples := []string{moduleFor(release, "kprobe_example"), moduleFor(release, "kretprobe_example")}
+			for _, name := range examples {
+				load(t, s, name)
+			}
+			fork, open := "kernel_clone", "do_sys_openat2"
+			if s.Kprobes.Features().AnyByte {
+				fork, open = "do_fork", "sys_open"
+			}
+			if got := list(s); !strings.Contains(got, "k  "+fork+"+0x") || !strings.Contains(got, "r  "+open+"+0x") {
+				t.Errorf("list has %q", got)
+			}
+			forkAndOpen(t, s)
+			nofile := "/nofile"
+			old := host.Syscall{Nr: syscall.SYS_OPEN, Text: [6]*string{&nofile}, Mode: abi.CallModeNone}
+			if ret, err := s.Machine.Host().Other(ctx, host.Caller{TID: 4000, PID: 4000}, old); ret != -int64(syscall.ENOENT) || err != nil {
+				t.Errorf("open: %d, %v", ret, err)
+			}
+			for _, name := range slices.Backward(examples) {
+				if err := s.Modules.Delete(ctx, path.Base(name)); err != nil {
+					t.Error(err)
+				}
+			}
+			got := strings.Join(says(s, "kprobe registered"), "\n") + "\n"
+			wants := map[string]int{"pre_handler: p->addr=0x": 1, " dump_stack+": 1, "post_handler: p->addr=0x": 1, "kprobe unregistered": 1}
+			if s.Kprobes.Features().TrampolineProbe { // the fork is one by fork(2)
+				wants["sys_open returns -2 to "], wants["\nkretprobe unregistered\nMissed probing 0 instances of sys_open\n"] = 1, 1
+			} else {
+				wants["do_sys_openat2 returns -2\n"], wants["Missed probing 0 instances of do_sys_openat2\n"] = 2, 1
+			}
+			if addr := s.Machine.Symbols().LookupName("do_fork"); s.Kprobes.Features().Jprobes && !strings.Contains(got, fmt.Sprintf("pre_handler: p->addr=0x%016x, ip=%x,", addr[0].Addr, addr[0].Addr+1)) {
+				t.Errorf("%%p hides the address of do_fork in\n%s", got)
+			}
+			for want, n := range wants {
+				if strings.Count(got, want) != n {
+					t.Errorf("not %d times %q in\n%s", n, want, got)
+				}
+			}
+		})
+	}
+}
+
+// TestNamesOfEach: functions that the documents name are found by these names, and
+// by no newer ones; those of page faults and notifiers take no probe.
+func TestNamesOfEach(t *testing.T) {
+	names := map[string][2]string{ // those that are there, and those that are not
+		"2.6.25": {"do_fork do_execve do_exit sys_open printk tcp_v4_rcv vfs_read -do_page_fault -notifier_call_chain -__switch_to", "kernel_clone _printk exc_page_fault __x64_sys_open"},
+		"5.10":   {"kernel_clone printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork _printk do_page_fault sys_open"},
+		"6.1":    {"kernel_clone _printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork printk do_page_fault sys_open"},
+	}
+	names["4.15"], names["6.12"] = names["2.6.25"], names["6.1"]
+	// What registers probes was __kprobes then.
+	for _, release := range []string{"2.6.25", "2.6.32"} {
+		refused := " -register_kprobe -unregister_kprobe -register_kprobes -unregister_kprobes -enable_kprobe -disable_kprobe" +
+			" -register_kretprobe -unregister_kretprobe -register_kretprobes -unregister_kretprobes -probe_request" +
+			" -register_jprobe -unregister_jprobe -jprobe_return"
+		names[release] = [2]string{names["4.15"][0] + refused, names["4.15"][1]}
+	}
+	for _, release := range []string{"4.15", "5.10", "6.1", "6.12"} {
+		names[release] = [2]string{names[release][0] + " register_kprobe unregister_kprobe enable_kprobe register_kretprobe", names[release][1]}
+	}
+	for _, release := range kprobefs.ReleaseNames() {
+		t.Run(release, func(t *testing.T) {
+			s := bootRelease(t, release)
+			for _, name := range strings.Fields(names[release][0]) {
+				bare, refused := strings.CutPrefix(name, "-")
+				p := &kprobes.Kprobe{SymbolName: bare, Flags: kprobes.FlagDisabled}
+				err := s.Kprobes.Register(p)
+				if refused && !errors.Is(err, syscall.EINVAL) || !refused && err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			for _, name := range strings.Fields(names[release][1]) {
+				if err := s.Kprobes.Register(&kprobes.Kprobe{SymbolName: name}); !errors.Is(err, syscall.ENOENT) {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+			if calls := s.Machine.Syscalls(); calls[0] != "read" || calls[59] != "execve" {
+				t.Errorf("system calls %.5q", calls)
+			}
+		})
+	}
+}
