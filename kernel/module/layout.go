@@ -9,8 +9,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// area is one piece of a module's memory. Linux has two, core and init, each
-// with text, read-only data and data on pages of their own.
+// area is one part of a module's memory. Linux has two, core and init, each with
+// text, read-only data and data on separate pages.
 type area int
 
 const (
@@ -23,18 +23,18 @@ const (
 	noArea area = -1
 )
 
-// placed is where an area lies.
+// placed is an area with its address.
 type placed struct {
 	start uint64
-	size  uint64 // bytes that sections take
-	bytes []byte // contents, before they are given to the machine
+	size  uint64 // bytes used by sections
+	bytes []byte // contents, until they are mapped
 }
 
 func (p *placed) pages() uint64 { return (p.size + abi.PageSize - 1) / abi.PageSize }
 
-// layout sorts the sections that take memory into areas and gives each its
-// offset there. ENOEXEC: sizes that cannot be; ENOMEM: per-CPU data, for which
-// modules have no room here.
+// layout assigns each section that occupies memory to an area and to an offset there.
+// It returns ENOEXEC for invalid sizes, and ENOMEM for per-CPU data, which is not
+// supported in modules.
 func (o *object) layout(at *[areas]placed) error {
 	for i := range o.sections {
 		s := &o.sections[i]
@@ -59,7 +59,7 @@ func (o *object) layout(at *[areas]placed) error {
 	return nil
 }
 
-// areaOf is where a section belongs, by its flags and its name as Linux does.
+// areaOf returns the area of a section. It depends on flags and name, as on Linux.
 func areaOf(s *section) area {
 	init := strings.HasPrefix(s.Name, ".init")
 	switch {
@@ -75,7 +75,7 @@ func areaOf(s *section) area {
 	return coreRodata
 }
 
-// place gives areas and sections their addresses and the areas their contents.
+// place sets the addresses of areas and sections, and copies the sections' contents.
 func (o *object) place(at *[areas]placed, base [areas]uint64) {
 	for i := range at {
 		at[i].start = base[i]

@@ -1,16 +1,15 @@
-// Package module loads relocatable objects (.ko) into the running guest kernel
-// and takes them out again, as load_module and delete_module do: sections go to
-// the core and init areas of the module, symbols are resolved against what the
-// kernel and other modules export, relocations are applied, the module's own
-// fentry sites, bugs and blacklist join the kernel's, its symbols join kallsyms,
-// and its init and exit functions run on a task of the guest.
+// Package module loads relocatable objects (.ko) into the running guest kernel and
+// takes them out again, as load_module and delete_module do: sections go to the core
+// and init areas of the module, symbols are resolved against what the kernel and
+// other modules export, relocations are applied, the module's own fentry sites, bugs
+// and blacklist join the kernel's, its symbols join kallsyms, and a guest task runs
+// its init and exit functions.
 //
-// An object is hostile: what it says is checked, and a refused one leaves
-// nothing behind. Once its init runs it is kernel code.
+// An object file is untrusted input: it is checked, and loading one that is refused
+// has no effect. From the call of its init function on, a module is kernel code.
 //
-// Left out: jump labels and static calls of modules are not patched (they do
-// what they were compiled to), per-CPU data is refused, fixups of faults are the
-// core kernel's only, parameters cannot be given.
+// Not supported: jump labels and static calls in modules (they keep their compiled
+// state), per-CPU data (refused), exception table entries, and module parameters.
 package module
 
 import (
@@ -30,7 +29,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/image"
 )
 
-// Machine is memory, the log and waiting.
+// Machine is what a Loader needs of the virtual machine.
 type Machine interface {
 	AllocModule(pages uint64) (uint64, error)
 	MapModule(addr uint64, p []byte, perm image.Perm) error
@@ -41,20 +40,20 @@ type Machine interface {
 	Taint(letter byte)
 }
 
-// Symbols is kallsyms.
+// Symbols is the part of kallsyms that a Loader changes.
 type Symbols interface {
 	SetModule(name string, areas []abi.Range, syms []abi.Symbol)
 	RemoveModule(name string)
 }
 
-// Tables is what the kernel knows of text.
+// Tables are the kernel's tables about text: fentry sites, bugs, the blacklist.
 type Tables interface {
 	AddModule(s *image.Sites) error
 	InitDone(module string)
 	RemoveModule(name string)
 }
 
-// Sites are the fentry sites that can be armed.
+// Sites is the set of fentry sites that can be armed.
 type Sites interface {
 	Add(addrs []uint64)
 	Remove(r abi.Range)
@@ -75,45 +74,45 @@ const (
 type Event struct {
 	Name  string
 	State State
-	Core  []abi.Range // its memory, but for what init leaves behind
-	Init  []abi.Range // what is freed after init
+	Core  []abi.Range // its memory, without the init areas
+	Init  []abi.Range // the init areas, freed once init is done
 }
 
-// Config is what a Loader works on.
+// Config holds what a Loader needs.
 type Config struct {
 	Machine Machine
 	Symbols Symbols
 	Tables  Tables
 	Sites   Sites
-	// Export gives a symbol of the core kernel that modules may use.
+	// Export returns the address of a symbol that the core kernel exports.
 	Export func(name string) (addr uint64, ok bool)
-	// Call runs a function on a task of the guest made for it, by the name comm, and
-	// gives what the function returns. ErrStays: the task has died in it.
+	// Call runs a function on a new guest task named comm and returns the function's
+	// result. The error is ErrStays if the task died in it.
 	Call func(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error)
 	// InitCall is the address of do_one_initcall, which calls init functions.
 	InitCall uint64
-	// Notify is told of states, in this order: Coming before init runs, Live
-	// after, Going before the module's memory is freed. It may wait.
+	// Notify is called when a module enters a state: Coming before init runs, Live
+	// after it, Going before the module's memory is freed. It may sleep.
 	Notify func(Event)
-	// TextSymbols keeps the symbols of text only, once init is done:
+	// TextSymbols drops all symbols but those of text once init is done, as with
 	// CONFIG_KALLSYMS_ALL=n.
 	TextSymbols bool
-	// Vermagic is what a module's vermagic must be.
+	// Vermagic is the vermagic that a module must have.
 	Vermagic string
 }
 
-// ErrStays says that an init or exit function has not come to its end, and that
-// the module therefore stays, for good if the function died.
+// ErrStays means that an init or exit function has not returned. The module stays
+// loaded until it does; if the function died, forever.
 var ErrStays = errors.New("the module stays")
 
 // Loader is the list of modules.
 type Loader struct {
 	conf Config
 
-	mu      sync.Mutex // guards all below; not held while guest code runs
-	mods    []*module  // the oldest first
-	tainted bool       // it was said that an out-of-tree module taints the kernel
-	unsign  bool       // it was said that a module has no signature
+	mu      sync.Mutex // guards the fields below; not held while guest code runs
+	mods    []*module  // oldest first
+	tainted bool       // the message about out-of-tree modules has been logged
+	unsign  bool       // the message about missing signatures has been logged
 }
 
 // module is one loaded module.
@@ -124,13 +123,13 @@ type module struct {
 	sites   *image.Sites
 	exports map[string]uint64
 	uses    []*module
-	users   []*module // the newest first
-	init    uint64    // its functions, 0: none
+	users   []*module // newest first
+	init    uint64    // addresses of init_module and cleanup_module; 0 if there is none
 	exit    uint64
-	syms    []abi.Symbol // all, until init is freed
-	core    []abi.Symbol // those that stay
+	syms    []abi.Symbol // all symbols; nil once init is freed
+	core    []abi.Symbol // the symbols that stay
 	taints  string
-	refs    int  // besides those of users: 1 while init is not done, -1 while it is being deleted
+	refs    int  // not counting users: 1 until init is done, -1 while the module is being deleted
 	dead    bool // its init or exit function has died
 }
 
@@ -145,10 +144,10 @@ type Info struct {
 	Taints string // "OE"
 }
 
-// New gives a loader without modules.
+// New returns a Loader with no modules.
 func New(c Config) *Loader { return &Loader{conf: c} }
 
-// List is the modules, the newest first.
+// List returns the modules, newest first.
 func (l *Loader) List() []Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -171,7 +170,7 @@ func (l *Loader) List() []Info {
 	return all
 }
 
-// Loaded says whether a module of that name is there and not on its way out.
+// Loaded reports whether a module of that name is loaded and not being unloaded.
 func (l *Loader) Loaded(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -186,12 +185,12 @@ func (l *Loader) find(name string) *module {
 	return nil
 }
 
-// Load is init_module: it puts the object in place and runs its init function.
-// The name is the object's own. ENOEXEC: no module, or one for another kernel;
-// ENOENT: it needs a symbol that nobody exports; EEXIST: it is loaded; EBUSY: it is
-// on its way out, or its init function has died; ENOMEM: no room; ErrStays: its init
-// function dies, or ctx has ended and the function has not; else what the function
-// returned, and the module is gone again.
+// Load is init_module: it loads the object and runs its init function. It returns the
+// name that the object gives itself. Errors: ENOEXEC if it is not a module or was
+// built for another kernel; ENOENT if a symbol is exported nowhere; EEXIST if it is
+// loaded; EBUSY if it is being unloaded or its init function has died; ENOMEM if
+// there is no room; ErrStays if its init function dies, or still runs when ctx ends.
+// Any other error is what the init function returned; the module is unloaded again.
 func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 	o, err := parse(ko)
 	if err != nil {
@@ -199,7 +198,7 @@ func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 	}
 	m := &module{name: o.name(), state: Coming, refs: 1, exports: map[string]uint64{}}
 	if m.name == "" || len(m.name) > maxName || strings.ContainsAny(m.name, "/ \n") {
-		return "", fmt.Errorf("a module without a name: %w", syscall.ENOEXEC)
+		return "", fmt.Errorf("the module has no valid name: %w", syscall.ENOEXEC)
 	}
 	if err := l.admit(m, o); err != nil {
 		return m.name, err
@@ -211,8 +210,9 @@ func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 	return m.name, toTheEnd(ctx, func(ctx context.Context) error { return l.run(ctx, m) })
 }
 
-// toTheEnd runs f, whoever waits for it: memory in which code may run is not given
-// back because a caller has gone. ErrStays and EINTR: that one has not waited.
+// toTheEnd runs f to its end even if ctx ends before: code may still run in the
+// module's memory, so the caller's death must not free it. In that case the error is
+// both ErrStays and EINTR.
 func toTheEnd(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- f(context.WithoutCancel(ctx)) }()
@@ -232,8 +232,8 @@ func toTheEnd(ctx context.Context, f func(context.Context) error) error {
 // maxName is MODULE_NAME_LEN less the final zero.
 const maxName = 64 - 8 - 1
 
-// name is the module's own: of .modinfo, or of struct module, whose name lies 24
-// bytes behind its start.
+// name returns the module's name from .modinfo, or else from struct module, where it
+// is at offset 24.
 func (o *object) name() string {
 	if n := o.info["name"]; n != "" {
 		return n
@@ -247,11 +247,11 @@ func (o *object) name() string {
 	return string(n)
 }
 
-// admit checks the module's words about itself and puts it on the list.
+// admit checks the module's vermagic and name and puts it on the list.
 func (l *Loader) admit(m *module, o *object) error {
 	if v := strings.TrimRight(o.info["vermagic"], " "); v != l.conf.Vermagic {
 		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, o.info["vermagic"], l.conf.Vermagic+" ")
-		return fmt.Errorf("%s is for %q: %w", m.name, v, syscall.ENOEXEC)
+		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -266,7 +266,8 @@ func (l *Loader) admit(m *module, o *object) error {
 	return nil
 }
 
-// taint notes, and says once each, what Debian's kernel minds.
+// taint sets the module's taint letters and logs Debian's message for each; those
+// about out-of-tree and unsigned modules once only.
 func (l *Loader) taint(m *module, info map[string]string) {
 	if lic := info["license"]; lic == "" || !gplCompatible(lic) {
 		if lic == "" {
@@ -296,7 +297,7 @@ func gplCompatible(license string) bool {
 	return slices.Contains([]string{"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"}, license)
 }
 
-// build places, resolves and maps the module, and tells the kernel's tables.
+// build lays out, relocates and maps the module, and adds it to the kernel's tables.
 func (l *Loader) build(m *module, o *object) error {
 	if err := o.layout(&m.at); err != nil {
 		return err
@@ -313,7 +314,7 @@ func (l *Loader) build(m *module, o *object) error {
 	m.exit, _ = o.symbol("cleanup_module")
 	for _, f := range []*uint64{&m.init, &m.exit} {
 		if *f != 0 && m.code(*f, 1) == nil {
-			return fmt.Errorf("%s: its init or exit is not text: %w", m.name, syscall.ENOEXEC)
+			return fmt.Errorf("%s: its init or exit function is not in text: %w", m.name, syscall.ENOEXEC)
 		}
 	}
 	if err := m.tables(o, l.conf.TextSymbols); err != nil {
@@ -322,7 +323,7 @@ func (l *Loader) build(m *module, o *object) error {
 	return l.publish(m)
 }
 
-// alloc gets memory: the areas of core, and those of init, each in one piece.
+// alloc allocates memory for each area that is not empty.
 func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
 	for a := range m.at {
 		if m.at[a].size == 0 {
@@ -336,7 +337,7 @@ func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
 	return base, nil
 }
 
-// value resolves symbol i of the ELF.
+// value resolves symbol i of the ELF file.
 func (l *Loader) value(m *module, o *object, i uint32) (uint64, error) {
 	if i == 0 {
 		return 0, nil
@@ -365,7 +366,8 @@ func (l *Loader) value(m *module, o *object, i uint32) (uint64, error) {
 	return 0, fmt.Errorf("%s: unknown symbol %s: %w", m.name, s.Name, syscall.ENOENT)
 }
 
-// ofModules finds what another module exports, and notes that m uses it.
+// ofModules looks name up in the exports of other modules, and notes that m uses its
+// owner.
 func (l *Loader) ofModules(m *module, name string) (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -383,7 +385,7 @@ func (l *Loader) ofModules(m *module, name string) (uint64, bool) {
 	return 0, false
 }
 
-// source is the relocated module as tables are read from it: an image.Source.
+// source implements image.Source on a relocated module.
 type source struct {
 	m *module
 	o *object
@@ -411,7 +413,7 @@ func (s source) CString(addr uint64) string {
 	return ""
 }
 
-// code gives n bytes of the module's text.
+// code returns n bytes of the module's text at addr, or nil.
 func (m *module) code(addr, n uint64) []byte {
 	for _, a := range []area{coreText, initText} {
 		p := &m.at[a]
@@ -422,8 +424,8 @@ func (m *module) code(addr, n uint64) []byte {
 	return nil
 }
 
-// tables reads the module's own tables. Its fentry sites become nops, whatever
-// the compiler left there.
+// tables reads the module's own tables, and replaces the instructions at its fentry
+// sites by nops.
 func (m *module) tables(o *object, textOnly bool) error {
 	m.sites = &image.Sites{Module: m.name, Text: ranges(m, coreText), InitText: m.span(initText)}
 	listed, err := m.sites.Read(source{m, o})
@@ -434,7 +436,7 @@ func (m *module) tables(o *object, textOnly bool) error {
 		copy(m.code(site, uint64(len(abi.Nop5))), abi.Nop5)
 	}
 	if addr, b, _ := (source{m, o}).Table(".eh_frame"); b != nil {
-		m.sites.Frames, _ = image.ReadFrames(addr, b) // not understood: stacks end in the module
+		m.sites.Frames, _ = image.ReadFrames(addr, b) // if it cannot be read, stack traces end in the module
 	}
 	m.takeSymbols(o, textOnly)
 	m.sites.Blacklist = blacklist(listed, m.syms)
@@ -452,7 +454,7 @@ func (m *module) span(a area) abi.Range {
 	return abi.Range{Start: p.start, End: p.start + p.size}
 }
 
-// ranges gives those of the areas that hold something.
+// ranges returns the ranges of the areas that are not empty.
 func ranges(m *module, list ...area) []abi.Range {
 	var all []abi.Range
 	for _, a := range list {
@@ -466,8 +468,8 @@ func ranges(m *module, list ...area) []abi.Range {
 func (m *module) coreRanges() []abi.Range { return ranges(m, coreText, coreRodata, coreData) }
 func (m *module) initRanges() []abi.Range { return ranges(m, initText, initData) }
 
-// takeSymbols takes the module's symbols as kallsyms has them, sizes not yet
-// set, and its exports. With textOnly those of data stay until init is done.
+// takeSymbols collects the module's exports and its symbols as kallsyms has them,
+// without sizes. With textOnly, symbols of data are kept only until init is done.
 func (m *module) takeSymbols(o *object, textOnly bool) {
 	for i := range o.symbols {
 		if name, ok := strings.CutPrefix(o.symbols[i].Name, "__ksymtab_"); ok && o.symbols[i].Section != elf.SHN_UNDEF {
@@ -498,7 +500,7 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 	}
 }
 
-// ignored says whether it is a name that assemblers make.
+// ignored reports whether name was generated by the assembler.
 func ignored(name string) bool {
 	for _, p := range []string{".L", "$"} {
 		if strings.HasPrefix(name, p) {
@@ -508,7 +510,7 @@ func ignored(name string) bool {
 	return false
 }
 
-// letter is nm's letter for a symbol, in lower case.
+// letter returns nm's letter for a symbol, in lower case.
 func (o *object) letter(s *elf.Symbol) byte {
 	sec := &o.sections[s.Section]
 	switch {
@@ -526,7 +528,7 @@ func (o *object) letter(s *elf.Symbol) byte {
 	return 'r'
 }
 
-// blacklist gives the whole functions that begin at the listed addresses.
+// blacklist returns the ranges of the functions that begin at the listed addresses.
 func blacklist(listed []uint64, syms []abi.Symbol) []abi.Range {
 	var list []abi.Range
 	for _, addr := range listed {
@@ -535,7 +537,7 @@ func blacklist(listed []uint64, syms []abi.Symbol) []abi.Range {
 	return list
 }
 
-// within gives the functions of a section, one range each.
+// within returns the ranges of the functions in r, a section.
 func within(r abi.Range, syms []abi.Symbol) []abi.Range {
 	var list []abi.Range
 	for addr := r.Start; addr < r.End; {
@@ -546,7 +548,7 @@ func within(r abi.Range, syms []abi.Symbol) []abi.Range {
 	return list
 }
 
-// next is the address of the symbol behind addr.
+// next returns the address of the first symbol after addr, at most a page further on.
 func next(addr uint64, syms []abi.Symbol) uint64 {
 	end := addr + abi.PageSize
 	for _, s := range syms {
@@ -557,13 +559,13 @@ func next(addr uint64, syms []abi.Symbol) uint64 {
 	return end
 }
 
-// perms is how the areas are mapped.
+// perms are the permissions that the areas are mapped with.
 var perms = [areas]image.Perm{
 	coreText: image.Read | image.Exec, coreRodata: image.Read, coreData: image.Read | image.Write,
 	initText: image.Read | image.Exec, initData: image.Read | image.Write,
 }
 
-// publish maps the module and makes it known.
+// publish maps the module and adds it to kallsyms and the kernel's tables.
 func (l *Loader) publish(m *module) error {
 	for a := range m.at {
 		if m.at[a].size == 0 {
@@ -617,7 +619,7 @@ func (l *Loader) run(ctx context.Context, m *module) error {
 	return nil
 }
 
-// freeInit gives init's memory back.
+// freeInit frees the init areas.
 func (l *Loader) freeInit(m *module) {
 	l.conf.Tables.InitDone(m.name)
 	l.conf.Symbols.SetModule(m.name, m.coreRanges(), m.core)
@@ -637,18 +639,18 @@ func (l *Loader) freeInit(m *module) {
 	}
 }
 
-// died leaves a module as it is whose init or exit function has died: nobody can
-// say what of it is still in use.
+// died marks a module whose init or exit function has died. It stays loaded, since it
+// cannot be known what of it is still in use.
 func (l *Loader) died(m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.dead = true
 }
 
-// Delete is delete_module. ENOENT: no such module; EWOULDBLOCK: another one uses
-// it; EBUSY: it is being loaded or unloaded, or was when its init or exit function
-// died, or has an init and no exit; ErrStays: its exit function dies, or ctx has
-// ended and the function has not.
+// Delete is delete_module. Errors: ENOENT if there is no such module; EWOULDBLOCK if
+// another module uses it; EBUSY if it is being loaded or unloaded, if its init or
+// exit function has died, or if it has an init function and no exit function;
+// ErrStays if its exit function dies, or still runs when ctx ends.
 func (l *Loader) Delete(ctx context.Context, name string) error {
 	m, err := l.leave(name)
 	if err != nil {
@@ -663,7 +665,7 @@ func (l *Loader) delete(ctx context.Context, m *module) error {
 		switch {
 		case errors.Is(err, ErrStays):
 			l.died(m)
-		case err != nil: // it has not been called
+		case err != nil: // the exit function was not called
 			l.mu.Lock()
 			m.state, m.refs = Live, 0
 			l.mu.Unlock()
@@ -694,7 +696,8 @@ func (l *Loader) leave(name string) (*module, error) {
 	return m, nil
 }
 
-// goAway takes a module whose code runs no more out of everything.
+// goAway removes a module whose code does not run any more from the kernel's tables
+// and from the list, and frees its memory.
 func (l *Loader) goAway(m *module) {
 	l.mu.Lock()
 	m.refs = min(m.refs, 0)
@@ -718,18 +721,18 @@ func (l *Loader) goAway(m *module) {
 	l.unlist(m)
 }
 
-// freeTime is how long an unloading waits until the module's memory is given back.
-// A task that never sleeps may keep that from happening: then it is done when that
-// one has ended.
+// freeTime is how long goAway waits for the module's memory to be freed. A task that
+// never sleeps may delay the RCU grace period; the memory is then freed once that
+// task has ended.
 const freeTime = time.Second
 
-// release frees a module's memory and takes it from the list.
+// release frees a module's memory and removes it from the list.
 func (l *Loader) release(m *module) {
 	l.free(m)
 	l.unlist(m)
 }
 
-// free gives a module's memory back.
+// free frees a module's memory.
 func (l *Loader) free(m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -740,7 +743,7 @@ func (l *Loader) free(m *module) {
 	}
 }
 
-// unlist takes a module from the list.
+// unlist removes a module from the list.
 func (l *Loader) unlist(m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

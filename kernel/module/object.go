@@ -10,28 +10,28 @@ import (
 	"syscall"
 )
 
-// maxSize is the most bytes that a module may take in memory.
+// maxSize is the largest size of a section and of an area, in bytes.
 const maxSize = 16 << 20
 
-// section is a section of a relocatable object and where it goes.
+// section is a section of a relocatable object and its place in memory.
 type section struct {
 	*elf.SectionHeader
 	data []byte // nil for SHT_NOBITS
 	area area
-	off  uint64 // in its area
-	addr uint64 // set once areas have addresses; 0 if it is not loaded
+	off  uint64 // offset in its area
+	addr uint64 // set by place; 0 if the section is not loaded
 }
 
-// object is a parsed relocatable ELF. What it says has been checked against its
-// own size only.
+// object is a parsed relocatable ELF file. Only its offsets and sizes have been
+// checked, against the size of the file.
 type object struct {
 	sections []section
-	symbols  []elf.Symbol // from index 1 on; symbols[i] is the ELF's i+1
+	symbols  []elf.Symbol // symbols[i] is symbol i+1 of the ELF file
 	info     map[string]string
 }
 
-// parse reads a .ko. The sections' data are the file's own bytes. ENOEXEC: it
-// is no relocatable object for x86-64, or says what cannot be.
+// parse reads a .ko file. The sections' data refer to b. It returns ENOEXEC if b is
+// not a valid relocatable object for x86-64.
 func parse(b []byte) (*object, error) {
 	o, err := parseELF(b)
 	if err != nil {
@@ -69,8 +69,8 @@ func parseELF(b []byte) (*object, error) {
 	return o, nil
 }
 
-// readInfo takes .modinfo: words "key=value", each with a zero behind it. Of
-// several with one key the first counts.
+// readInfo reads .modinfo: zero-terminated strings "key=value". If a key occurs more
+// than once, the first one counts.
 func (o *object) readInfo() {
 	i := slices.IndexFunc(o.sections, func(s section) bool { return s.Name == ".modinfo" })
 	if i < 0 {
@@ -84,7 +84,7 @@ func (o *object) readInfo() {
 	}
 }
 
-// define gives the address of a symbol that the object itself defines.
+// define returns the address of a symbol that the object defines.
 func (o *object) define(s *elf.Symbol) (uint64, error) {
 	switch {
 	case s.Section == elf.SHN_ABS:
@@ -96,7 +96,7 @@ func (o *object) define(s *elf.Symbol) (uint64, error) {
 	}
 	sec := &o.sections[s.Section]
 	if sec.addr == 0 {
-		return 0, nil // in a section that is not loaded: nothing that is loaded needs it
+		return 0, nil // in a section that is not loaded
 	}
 	if s.Value > sec.Size {
 		return 0, fmt.Errorf("%s is %#x bytes behind the start of %s, which has %#x", s.Name, s.Value, sec.Name, sec.Size)

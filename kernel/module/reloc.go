@@ -10,9 +10,9 @@ import (
 // relaSize is the size of an Elf64_Rela, bytes.
 const relaSize = 24
 
-// relocate applies every SHT_RELA section of a loaded section. value gives the
-// address of the symbol with that index (of the ELF). ENOEXEC: a relocation that
-// does not fit or is not known.
+// relocate applies the SHT_RELA sections of all loaded sections. value returns the
+// address of the symbol with that ELF index. The error is ENOEXEC if a value does not
+// fit or a relocation's type is unknown.
 func (o *object) relocate(at *[areas]placed, value func(sym uint32) (uint64, error)) error {
 	for i := range o.sections {
 		r := &o.sections[i]
@@ -46,7 +46,7 @@ type relocation struct{ off, info, addend uint64 }
 
 func (r relocation) symbol() uint32 { return uint32(r.info >> 32) }
 
-// apply writes one relocation into the section that lies at addr.
+// apply writes one relocation into text, a section at address addr.
 func (r relocation) apply(text []byte, addr, value uint64) error {
 	kind := elf.R_X86_64(uint32(r.info))
 	v, place := value+r.addend, addr+r.off
