@@ -1,10 +1,9 @@
-// Package abi holds what the guest kernel, the machine under it and the probes
-// above it must agree on: Linux 6.1's pt_regs, the constants of its x86-64
-// build, the layouts that tools can see, and the calls between the guest's C
-// code and the Go code that stands in for hardware.
+// Package abi defines the interface between the guest kernel, the machine that runs
+// it and the probes: Linux 6.1's pt_regs, constants of its x86-64 build, layouts of
+// structures in guest memory, and the hypercalls by which the guest's C code calls
+// Go.
 //
-// It is the lowest package of the tree: it imports nothing of ours, and has no
-// state.
+// It imports no other package of kprobefs, and has no state.
 package abi
 
 // Regs is pt_regs of x86-64, field for field and in memory order: 21 words,
@@ -28,11 +27,13 @@ const (
 	RegsSS    = 160
 )
 
-// ReturnValue is regs_return_value: what the function that just returned gave.
+// ReturnValue is regs_return_value: the return value of the function that has just
+// returned.
 func (r *Regs) ReturnValue() uint64 { return r.AX }
 
-// Arg returns the n-th (from 0) integer argument of a function that has just
-// been entered: di, si, dx, cx, r8, r9; 0 for others, which are on the stack.
+// Arg returns the n-th (from 0) integer argument of a function that has just been
+// entered: di, si, dx, cx, r8, r9. It returns 0 for further ones, which are on the
+// stack.
 func (r *Regs) Arg(n int) uint64 {
 	switch n {
 	case 0:
@@ -54,19 +55,19 @@ func (r *Regs) Arg(n int) uint64 {
 // Symbol is one line of kallsyms.
 type Symbol struct {
 	Addr   uint64 // first byte
-	Size   uint64 // bytes to the next symbol with a higher address, as kallsyms reckons
+	Size   uint64 // bytes up to the next symbol with a higher address, as kallsyms computes it
 	Type   byte   // nm's letter: t T d D b B r R A V W ...
 	Name   string
 	Module string // "" for the core kernel
 }
 
-// Range is the addresses [Start, End).
+// Range is the address range [Start, End).
 type Range struct{ Start, End uint64 }
 
-// Contains says whether addr lies in the range.
+// Contains reports whether addr is in the range.
 func (r Range) Contains(addr uint64) bool { return r.Start <= addr && addr < r.End }
 
-// Overlaps says whether any byte of [start, end) lies in the range.
+// Overlaps reports whether any byte of [start, end) is in the range.
 func (r Range) Overlaps(start, end uint64) bool { return r.Start < end && start < r.End }
 
 // Patch is one change of kernel text: Bytes are written at Addr.
@@ -75,10 +76,10 @@ type Patch struct {
 	Bytes []byte
 }
 
-// Memory is guest memory as Go code that handles a trap sees it: by kernel
-// virtual address, whatever the write permission of the page (text is the
-// exception: writing it is Text.Poke's work and gives EFAULT here). An address
-// that is not mapped gives syscall.EFAULT and transfers nothing.
+// Memory is guest memory as a trap handler in Go sees it, addressed by kernel virtual
+// addresses. Read-only pages can be written too, but text cannot (EFAULT): it is
+// written by Poke. If an address is not mapped, the error is syscall.EFAULT and
+// nothing is transferred.
 type Memory interface {
 	ReadAt(addr uint64, p []byte) error
 	WriteAt(addr uint64, p []byte) error
@@ -86,34 +87,32 @@ type Memory interface {
 	WriteU64(addr uint64, v uint64) error
 }
 
-// Trap is what a vCPU hands to the Go code that handles a breakpoint, a fault
-// or a callback from guest text. There is one for each vCPU, used again for
-// every trap: nothing may keep a pointer to it. What the handler leaves in Regs
-// is what the vCPU goes on with.
+// Trap describes a breakpoint, a fault or a callback from guest text to its handler
+// in Go. Each vCPU has one Trap that it reuses, so no pointer to it may be kept. The
+// vCPU goes on with the registers that the handler leaves in Regs.
 type Trap struct {
 	CPU       int    // the vCPU's number, from 0
 	Vector    uint8  // VecBP, VecPF, ...; 0 in callbacks
-	ErrorCode uint64 // as the processor pushes it
+	ErrorCode uint64 // as pushed by the processor
 	Addr      uint64 // CR2 of a page fault
-	Regs      *Regs  // as the processor pushes them: after an int3, IP is one past it
-	RegsAddr  uint64 // in a callback (optimized_callback, ftrace, rethook) Regs are words of guest memory, and this is their address; 0 in a trap
-	Arg       uint64 // the callback's other argument (optimized_callback: the op pointer that the detour loads)
+	Regs      *Regs  // as pushed by the processor: after an int3, IP is one past it
+	RegsAddr  uint64 // guest address of Regs in a callback (optimized_callback, ftrace, rethook), where Regs are in guest memory; 0 in a trap
+	Arg       uint64 // the callback's second argument (for optimized_callback, the op pointer that the detour loads)
 	Task      uint64 // address of the current task_struct
-	Data      []byte // a tracepoint's record, in guest memory: valid until the handler returns
+	Data      []byte // a tracepoint's record, in guest memory; valid until the handler returns
 	Mem       Memory
-	Preempt   uint32       // the guest's preempt_count, as Linux would show it to the handler
-	IRQsOff   bool         // the handler runs with interrupts off, whatever they were before
+	Preempt   uint32       // the guest's preempt_count as the handler would see it on Linux
+	IRQsOff   bool         // the handler runs with interrupts off, even if they were on before
 	Now       func() int64 // nanoseconds since boot
 
 	// AddPreempt changes the guest's preempt_count on this vCPU. It is nil without a guest.
 	AddPreempt func(n int32)
 }
 
-// Nop5 is the five-byte nop, which an fentry site and a jump label hold while nobody
-// uses them.
+// Nop5 is the five-byte nop at fentry sites and jump labels that are not in use.
 const Nop5 = "\x0f\x1f\x44\x00\x00"
 
-// Hash64 is hash_64 (and hash_ptr): a number of the given count of bits.
+// Hash64 is hash_64 (and hash_ptr). The result has the given number of bits.
 func Hash64(v uint64, bits uint) uint64 { return v * 0x61c8864680b583eb >> (64 - bits) }
 
 // Errnos of Linux that package syscall does not name on every system, or that
@@ -134,7 +133,7 @@ const (
 	TextBase    = 0xffffffff81000000 // _text, _stext; physical 0x1000000
 	DirectMap   = 0xffff888000000000 // PAGE_OFFSET: all of RAM
 	ModulesBase = 0xffffffffc0000000 // MODULES_VADDR
-	SlotsBase   = 0xffffffffe0000000 // above it in the module area: insn slots, detours
+	SlotsBase   = 0xffffffffe0000000 // upper part of the module area: insn slots, detours
 	ModulesEnd  = 0xffffffffff000000
 	UserBase    = 0x00007f0000000000 // windows of host tasks, UserWindow bytes each
 	UserWindow  = 0x0000000000400000
@@ -165,7 +164,7 @@ const (
 	VecPF = 14
 
 	VecTimer      = 0xec // LOCAL_TIMER_VECTOR
-	VecAsyncPF    = 0xf3 // HYPERVISOR_CALLBACK_VECTOR: the host tells that tasks may go on
+	VecAsyncPF    = 0xf3 // HYPERVISOR_CALLBACK_VECTOR: the host has tasks to wake up
 	VecCallFunc   = 0xfb // CALL_FUNCTION_SINGLE_VECTOR
 	VecReschedule = 0xfd // RESCHEDULE_VECTOR
 	VecReboot     = 0xf8 // REBOOT_VECTOR
@@ -192,6 +191,6 @@ const (
 	TaskRealParent = 2432
 	TaskParent     = 2440
 	TaskComm       = 2976
-	TaskYields     = 2992 // ours: how often it has let others run, had there been any
+	TaskYields     = 2992 // not in Linux: number of voluntary yields, even if no other task was runnable
 	TaskSize       = 9792
 )

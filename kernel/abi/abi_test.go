@@ -5,8 +5,7 @@ import (
 	"unsafe"
 )
 
-// TestRegsOffsets: the offsets that code and guest memory are read by are those of
-// Regs, which pt_regs is laid over.
+// TestRegsOffsets: the constants equal the offsets of Regs' fields.
 func TestRegsOffsets(t *testing.T) {
 	var r Regs
 	for name, at := range map[string][2]uintptr{
@@ -19,7 +18,7 @@ func TestRegsOffsets(t *testing.T) {
 	}
 }
 
-// TestHash64 has values of Linux's hash_64, by its definition.
+// TestHash64 checks values computed by the definition of Linux's hash_64.
 func TestHash64(t *testing.T) {
 	for _, test := range []struct {
 		v    uint64

@@ -1,7 +1,7 @@
-// Package btf holds the types of the guest's functions: what they take and return,
-// and the layouts of the structures that these point to. Linux keeps them as BTF;
-// here they come as text from the guest's debug info (kernel/guest/btfgen, which
-// says what the lines are).
+// Package btf holds the types of the guest's functions: parameters, return types, and
+// the layouts of the structures that they refer to. Linux has them as BTF; here
+// kernel/guest/btfgen makes a text from the guest's debug info, and documents its
+// format.
 package btf
 
 import (
@@ -13,10 +13,10 @@ import (
 	"syscall"
 )
 
-// Kind is what a type is. Typedefs and qualifiers are none.
+// Kind is the kind of a type. Typedefs and qualifiers are resolved.
 type Kind uint8
 
-// The kinds of types. A union is a Struct, the target of a function pointer a Proto.
+// Kinds of types. A union is a Struct; a function pointer points to a Proto.
 const (
 	Void Kind = iota
 	Int
@@ -27,7 +27,7 @@ const (
 	Proto
 )
 
-// Type is one type.
+// Type is a type of C.
 type Type struct {
 	Kind    Kind
 	Name    string // of numbers, structures and enums; may be empty
@@ -38,12 +38,13 @@ type Type struct {
 	Members []Member
 }
 
-// Member is one of a Struct. Those of a member without a name are the structure's.
+// Member is a member of a Struct. It has no name if it is an anonymous structure or
+// union.
 type Member struct {
 	Name string
 	Type *Type
-	Bit  int // where it begins
-	Bits int // its width, if it is a bitfield; else 0
+	Bit  int // offset in bits
+	Bits int // width of a bitfield, 0 for other members
 }
 
 // Func is a function's prototype.
@@ -59,13 +60,13 @@ type Param struct {
 	Type *Type
 }
 
-// Types are those of one kernel.
+// Types are the types of one kernel release.
 type Types struct {
 	funcs map[string]*Func
 	all   []*Type
 }
 
-// Func gives a function by its name, or nil.
+// Func returns the prototype of the named function, or nil.
 func (t *Types) Func(name string) *Func {
 	if t == nil {
 		return nil
@@ -73,8 +74,8 @@ func (t *Types) Func(name string) *Func {
 	return t.funcs[name]
 }
 
-// Member finds a member, also one of a structure without a name in it: its type, and
-// the bit at which it begins. False: there is none.
+// Member looks a member up by name, also in anonymous members. Bit is then its offset
+// in t.
 func (t *Type) Member(name string) (Member, bool) {
 	for _, m := range t.Members {
 		if m.Name == name && name != "" {
@@ -91,20 +92,19 @@ func (t *Type) Member(name string) (Member, bool) {
 	return Member{}, false
 }
 
-// IsChars says whether it is a pointer to characters, or to bytes, or an array of
-// them.
+// IsChars reports whether t is an array of or a pointer to one-byte integers.
 func (t *Type) IsChars() bool {
 	return (t.Kind == Pointer || t.Kind == Array) && t.Elem.Kind == Int && t.Elem.Size == 1
 }
 
-// Parse reads the text that btfgen writes. EINVAL: it is not that.
+// Parse reads the text that btfgen writes. It returns EINVAL for anything else.
 func Parse(text []byte) (*Types, error) {
 	p := parser{Types: Types{funcs: map[string]*Func{}}}
 	if n := bytes.Count(text, []byte("\n")) - bytes.Count(text, []byte("\n. ")) - bytes.Count(text, []byte("\nfunc ")); n > 0 {
 		p.all = make([]*Type, 0, n+1)
 	}
 	p.all = append(p.all, &Type{})
-	// Types are named before they are there: all of them are made first.
+	// Lines refer to later types, so all types are created first.
 	for _, read := range []func([]string) error{p.declare, p.define} {
 		lines := bufio.NewScanner(bytes.NewReader(text))
 		for p.at = 0; lines.Scan(); {
@@ -122,8 +122,8 @@ func Parse(text []byte) (*Types, error) {
 
 type parser struct {
 	Types
-	at  int   // the type that was last begun
-	bad error // the first number or type that made no sense
+	at  int   // index of the current type
+	bad error // the first error in a number or type reference
 }
 
 var kinds = map[string]Kind{"int": Int, "ptr": Pointer, "array": Array, "struct": Struct, "enum": Enum, "proto": Proto}
@@ -204,8 +204,8 @@ func (p *parser) typ(s string) *Type {
 	return p.all[n]
 }
 
-// Offset is where in a structure a member of a member is, bytes; 0 where it is not
-// there.
+// Offset returns the offset in bytes of a member, given as a path of names, in a
+// structure. It returns 0 if there is none.
 func (t *Types) Offset(structure string, members ...string) int {
 	for _, typ := range t.all {
 		if typ.Kind != Struct || typ.Name != structure || len(typ.Members) == 0 {

@@ -47,7 +47,7 @@ func 0 none
 		}
 	}
 	if types.Func("none").Return.Kind != btf.Void || types.Func("no") != nil {
-		t.Error("a function that returns nothing, or one that is not there")
+		t.Error("a void function has a return type, or a function that does not exist was found")
 	}
 }
 
@@ -69,7 +69,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// TestGuest: the guest's functions have Linux's arguments.
+// TestGuest: functions of the guest have Linux's parameters.
 func TestGuest(t *testing.T) {
 	types, err := btf.Parse(guest.BTF("6.12"))
 	if err != nil {

@@ -1,17 +1,15 @@
-// Package ftrace keeps the fentry sites of the guest: the five bytes at the
-// start of each traced function that are a nop, or a call while somebody wants
-// to be told.
+// Package ftrace patches the fentry sites of the guest: the five bytes at the start
+// of each traceable function, which are a nop, or a call while the function has
+// listeners.
 //
-// Who wants to be told is an Ops (ftrace_ops) with a set of sites, or kprobes,
-// which arm and disarm site by site and see all registers. What a site calls
-// follows from who is there: one Ops alone, and kprobes alone, have a trampoline of
-// their own, several share ftrace_caller, or ftrace_regs_caller with a kprobe. All of
-// them end in a hypercall, and that in Hit or HitRegs here, which call everybody
-// who listens at the site, the newest first.
+// A listener is an Ops (ftrace_ops) with a set of sites, or a kprobe, which is armed
+// at one site and sees all registers. If a site has one Ops only, or kprobes only, it
+// calls a trampoline of theirs. With more listeners it calls ftrace_caller, or
+// ftrace_regs_caller if one of them needs registers. Each of these ends in a
+// hypercall that calls Hit or HitRegs, which call the site's listeners, newest first.
 //
-// kernel.ftrace_enabled=0 turns all sites back into nops and keeps who listens,
-// as Linux does (reference: control-files, section 1, last paragraph); turning it
-// on again patches those that have listeners.
+// As on Linux, kernel.ftrace_enabled=0 turns all sites into nops and keeps the
+// listeners; kernel.ftrace_enabled=1 patches the sites that have listeners again.
 package ftrace
 
 import (
@@ -30,7 +28,7 @@ import (
 // SiteSize is the length of a site in bytes.
 const SiteSize = 5
 
-// Poker writes text: kernel's Machine.
+// Poker writes text. It is implemented by kernel.Machine.
 type Poker interface {
 	Poke(patches ...abi.Patch) error
 }
@@ -39,75 +37,76 @@ type Poker interface {
 type Callers struct {
 	Regs uint64 // ftrace_regs_caller
 	List uint64 // ftrace_caller
-	// Trampoline gives a copy of ftrace_caller, or with regs of ftrace_regs_caller,
-	// that calls the function of that name. It may fail with ENOMEM. nil: there are
-	// none, List or Regs is called instead.
+	// Trampoline returns the address of a new copy of ftrace_caller, or with regs of
+	// ftrace_regs_caller, that calls the named function. It may fail with ENOMEM. If
+	// it is nil, List and Regs are used instead.
 	Trampoline func(function string, regs bool) (uint64, error)
 }
 
-// Ops is ftrace_ops: somebody who is told when functions are entered. Only the
-// fields that are exported are set by its owner, before it is first used.
+// Ops is ftrace_ops: a listener that is called when functions are entered. Its owner
+// sets the exported fields before its first use.
 type Ops struct {
-	// Function is the kernel's function that is called for it, by which
-	// enabled_functions names it.
+	// Function is the name of the kernel function that Linux calls for it, as
+	// enabled_functions shows it.
 	Function string
 	// Regs is FTRACE_OPS_FL_SAVE_REGS: Func sees all registers.
 	Regs bool
-	// Func is called in handler context. Regs.IP is the site, Arg the return address of
-	// the function that is entered; what it leaves in Regs is ignored.
+	// Func is called in handler context. Regs.IP is the address of the site, Arg the
+	// return address of the entered function. Changes to Regs are ignored.
 	Func func(t *abi.Trap)
-	// Allocated: the kernel allocates it, so that a call without a trampoline of its
-	// own goes through the list, also when it is alone.
+	// Allocated is set if Linux allocates the ftrace_ops dynamically: without a
+	// trampoline of its own, it is then called through arch_ftrace_ops_list_func even
+	// if it is the only one.
 	Allocated bool
 
 	tramp uint64
 	sites map[uint64]bool
 }
 
-// Site is what enabled_functions tells of a site with listeners, and touched_functions
-// of one that had some.
+// Site is a line of enabled_functions (sites with listeners) or of touched_functions
+// (sites that had any).
 type Site struct {
 	Addr     uint64
 	Count    int    // listeners
-	Regs     bool   // one of them, as a kprobe, sees all registers
-	Tramp    uint64 // the target of its call, or 0 to go through the list
-	Function string // what is called then
+	Regs     bool   // a listener sees all registers
+	Tramp    uint64 // address of the trampoline that the site calls, 0 for a shared one
+	Function string // name of the function that is called then
 }
 
 // site is dyn_ftrace.
 type site struct {
 	kprobes  int // users of Arm
 	touched  bool
-	regs     bool // FTRACE_FL_REGS, which may outlive its kprobe: see updateRegs
-	regsLeft bool // an Ops with registers has just left, of whom nothing stays
+	regs     bool // FTRACE_FL_REGS, which may stay when the kprobe is gone: see updateRegs
+	regsLeft bool // an Ops with Regs has just been removed, so FTRACE_FL_REGS does not stay
 	ops      atomic.Pointer[[]*Ops]
 }
 
-// Sites is all fentry sites of a kernel.
+// Sites are the fentry sites of a kernel.
 type Sites struct {
 	text    Poker
 	callers Callers
 	kprobe  atomic.Pointer[func(*abi.Trap)]
-	index   atomic.Pointer[map[uint64]*site] // replaced whole
+	index   atomic.Pointer[map[uint64]*site] // replaced as a whole
 	others  atomic.Int32                     // Ops in ops
 
 	mu      sync.Mutex
-	ops     []*Ops            // that are told of anything, the newest first
-	probed  Ops               // stands for kprobes in ops
+	ops     []*Ops            // those with sites, newest first
+	probed  Ops               // stands for all kprobes in ops
 	kprobes int               // sites with kprobes
 	off     bool              // kernel.ftrace_enabled is 0
-	called  string            // ftrace_trace_function: what a call without a trampoline is to
-	tramps  map[string]uint64 // those that all Ops with registers of a function share
+	called  string            // ftrace_trace_function: the function that shared trampolines call
+	tramps  map[string]uint64 // by Function: the trampoline shared by all Ops with Regs
 }
 
-// The names of functions that calls may go to.
+// Functions that a site may call, as enabled_functions names them.
 const (
 	listFunc   = "arch_ftrace_ops_list_func"
 	kprobeFunc = "kprobe_ftrace_handler"
 	stubFunc   = "ftrace_stub"
 )
 
-// New takes the addresses of the sites and of what they may call.
+// New returns the sites at the given addresses, which hold nops.
 func New(text Poker, sites []uint64, callers Callers) *Sites {
 	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}, probed: Ops{Function: kprobeFunc, Regs: true}}
 	index := make(map[uint64]*site, len(sites))
@@ -118,10 +117,10 @@ func New(text Poker, sites []uint64, callers Callers) *Sites {
 	return s
 }
 
-// OnKprobe sets what HitRegs calls for kprobes.
+// OnKprobe sets the function that HitRegs calls for kprobes.
 func (s *Sites) OnKprobe(f func(*abi.Trap)) { s.kprobe.Store(&f) }
 
-// Add adds sites that hold nops, those of a module.
+// Add adds the sites of a module, which hold nops.
 func (s *Sites) Add(addrs []uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -132,7 +131,8 @@ func (s *Sites) Add(addrs []uint64) {
 	s.index.Store(&index)
 }
 
-// Remove forgets the sites in r, whose text goes away, and who uses them.
+// Remove removes the sites in r, whose text is going to be freed, with their
+// listeners.
 func (s *Sites) Remove(r abi.Range) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,16 +153,17 @@ func (s *Sites) Remove(r abi.Range) {
 	s.index.Store(&index)
 }
 
-// Listening says whether anybody but kprobes is told of functions.
+// Listening reports whether there are listeners other than kprobes.
 func (s *Sites) Listening() bool { return s.others.Load() > 0 }
 
-// All gives the addresses of the sites in order.
+// All returns the addresses of the sites in ascending order.
 func (s *Sites) All() []uint64 { return slices.Sorted(maps.Keys(*s.index.Load())) }
 
-// Arm adds a kprobe to the site at addr; EINVAL when there is no site.
+// Arm adds a kprobe to the site at addr. It returns EINVAL if there is no site.
 func (s *Sites) Arm(addr uint64) error { return s.arm(addr, 1) }
 
-// Disarm takes a kprobe away; EINVAL when there is no site or it has none.
+// Disarm removes a kprobe from the site at addr. It returns EINVAL if there is no
+// site or no kprobe.
 func (s *Sites) Disarm(addr uint64) error { return s.arm(addr, -1) }
 
 func (s *Sites) arm(addr uint64, d int) error {
@@ -170,7 +171,7 @@ func (s *Sites) arm(addr uint64, d int) error {
 	defer s.mu.Unlock()
 	x := (*s.index.Load())[addr]
 	if x == nil || x.kprobes+d < 0 {
-		return fmt.Errorf("no such user of an ftrace site at %#x: %w", addr, syscall.EINVAL)
+		return fmt.Errorf("no ftrace site, or no kprobe at it, at %#x: %w", addr, syscall.EINVAL)
 	}
 	if err := s.trampoline(&s.probed); err != nil {
 		return err
@@ -178,7 +179,7 @@ func (s *Sites) arm(addr uint64, d int) error {
 	s.count(addr, x, d)
 	defer s.updateRegs(addr, x)
 	if x.kprobes > 1 || x.kprobes == 1 && d < 0 {
-		return nil // it was armed and is
+		return nil // it stays armed
 	}
 	if err := s.poke(addr); err != nil {
 		s.count(addr, x, -d)
@@ -187,9 +188,9 @@ func (s *Sites) arm(addr uint64, d int) error {
 	return nil
 }
 
-// updateRegs says whether the site is shown to want all registers. Where others listen
-// there when its kprobe goes, it goes on to do so as long as kprobes are anywhere:
-// script touched_functions. Nothing is cleared while kernel.ftrace_enabled is 0.
+// updateRegs sets or clears FTRACE_FL_REGS of a site. If a site has other listeners
+// when its kprobe is removed, the flag stays as long as there are kprobes at any site
+// (script touched_functions). While kernel.ftrace_enabled is 0 it is not cleared.
 func (s *Sites) updateRegs(addr uint64, x *site) {
 	if x == nil {
 		return
@@ -199,8 +200,8 @@ func (s *Sites) updateRegs(addr uint64, x *site) {
 	x.regs, x.regsLeft = regs || stays, false
 }
 
-// count counts a site's kprobes and, where that makes a difference, who hits are
-// for.
+// count adds d to the number of kprobes at a site, and updates the lists of
+// listeners.
 func (s *Sites) count(addr uint64, x *site, d int) {
 	was := x.kprobes > 0
 	x.kprobes += d
@@ -219,8 +220,8 @@ func (s *Sites) count(addr uint64, x *site, d int) {
 	s.publish(addr, x)
 }
 
-// Set says of which sites o is told from now on; addresses that are no sites are
-// left out. With none o is forgotten.
+// Set sets the sites at which o listens. Addresses without a site are ignored. With
+// no sites left, o is removed.
 func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +266,7 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	return s.poke(patched...)
 }
 
-// trampoline gives o its own, or the shared one where there are none.
+// trampoline sets o's trampoline, if it has none yet.
 func (s *Sites) trampoline(o *Ops) (err error) {
 	switch {
 	case o.tramp != 0:
@@ -273,7 +274,7 @@ func (s *Sites) trampoline(o *Ops) (err error) {
 		o.tramp = s.callers.Regs
 	case s.callers.Trampoline == nil:
 		o.tramp = s.callers.List
-	case o.Regs && s.tramps[o.Function] != 0: // such Ops come and go
+	case o.Regs && s.tramps[o.Function] != 0: // Ops with Regs are often made: the trampoline is reused
 		o.tramp = s.tramps[o.Function]
 	default:
 		if o.tramp, err = s.callers.Trampoline(o.Function, o.Regs); o.Regs && err == nil {
@@ -283,7 +284,7 @@ func (s *Sites) trampoline(o *Ops) (err error) {
 	return err
 }
 
-// publish makes the list that hits at x go through.
+// publish builds the list of listeners that a hit at x calls.
 func (s *Sites) publish(addr uint64, x *site) {
 	if x == nil {
 		return
@@ -297,8 +298,8 @@ func (s *Sites) publish(addr uint64, x *site) {
 	x.ops.Store(&list)
 }
 
-// listeners is the number of listeners of a site, the one when it is alone, and
-// whether any, as a kprobe, sees all registers.
+// listeners returns the number of listeners of a site, one of them, and whether any
+// sees all registers.
 func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops, regs bool) {
 	for _, o := range s.ops {
 		if o != &s.probed && o.sites[addr] {
@@ -327,7 +328,7 @@ func (s *Sites) target(addr uint64, x *site) uint64 {
 	return s.callers.List
 }
 
-// poke makes sites what they are to be.
+// poke writes nops or calls to the sites at addrs, according to their listeners.
 func (s *Sites) poke(addrs ...uint64) error {
 	if s.off {
 		return nil
@@ -369,15 +370,15 @@ func (s *Sites) patches(addrs []uint64, on bool) (patches []abi.Patch) {
 	return patches
 }
 
-// Enabled says whether kernel.ftrace_enabled is on.
+// Enabled reports whether kernel.ftrace_enabled is on.
 func (s *Sites) Enabled() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return !s.off
 }
 
-// SetEnabled is kernel.ftrace_enabled: it patches all sites that have listeners
-// in one go.
+// SetEnabled sets kernel.ftrace_enabled. It patches all sites that have listeners at
+// once.
 func (s *Sites) SetEnabled(on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -402,7 +403,7 @@ func (s *Sites) SetEnabled(on bool) error {
 	return nil
 }
 
-// Listened gives the sites with listeners, by address; none while
+// Listened returns the sites with listeners by address, none while
 // kernel.ftrace_enabled is 0.
 func (s *Sites) Listened() (list []Site) {
 	s.mu.Lock()
@@ -413,14 +414,14 @@ func (s *Sites) Listened() (list []Site) {
 	return s.sites(func(e Site, _ *site) bool { return e.Count > 0 })
 }
 
-// Touched gives the sites that have ever called anything, by address.
+// Touched returns the sites that have ever had listeners, by address.
 func (s *Sites) Touched() (list []Site) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.sites(func(_ Site, x *site) bool { return x.touched })
 }
 
-// sites gives those that wanted takes.
+// sites returns the sites for which wanted returns true, by address.
 func (s *Sites) sites(wanted func(Site, *site) bool) (list []Site) {
 	for a, x := range *s.index.Load() {
 		if e := s.site(a, x); wanted(e, x) {
@@ -446,8 +447,8 @@ func (s *Sites) site(a uint64, x *site) Site {
 	return e
 }
 
-// HitRegs is called at a site with a kprobe, in handler context: Regs are all there,
-// and where they lead is where the vCPU goes on.
+// HitRegs handles a hit of a site with a kprobe, in handler context. All registers
+// are in t.Regs, and the vCPU continues with them.
 func (s *Sites) HitRegs(t *abi.Trap) {
 	kprobe := s.kprobe.Load()
 	if s.others.Load() == 0 && kprobe != nil {
@@ -461,7 +462,7 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 	for _, o := range ops {
 		t.Regs.IP, t.Preempt = at, preempt
 		if len(ops) > 1 && (o == &s.probed || o.Regs) {
-			t.Preempt++ // the list has counted, and these do once more
+			t.Preempt++ // arch_ftrace_ops_list_func disables preemption, and these functions do so again
 		}
 		switch {
 		case o != &s.probed:
@@ -474,11 +475,11 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 	t.Regs.IP, t.Preempt = next, preempt
 }
 
-// Hit is called at a site without a kprobe, in handler context.
+// Hit handles a hit of a site without a kprobe, in handler context.
 func (s *Sites) Hit(t *abi.Trap) {
 	at := t.Regs.IP
 	for _, o := range s.at(at) {
-		if o != &s.probed && !o.Regs { // one that has just come wants what is not there
+		if o != &s.probed && !o.Regs { // one with Regs was added after this call: there are no registers for it
 			t.Regs.IP = at
 			o.Func(t)
 		}

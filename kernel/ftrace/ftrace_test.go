@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// fakeText is text at base.
+// fakeText is text that begins at base.
 type fakeText struct {
 	base uint64
 	b    []byte
@@ -60,13 +60,13 @@ func TestSites(t *testing.T) {
 		t.Errorf("Disarm of an idle site gave %v, want EINVAL", err)
 	}
 	if !bytes.Equal(text.b[:16], bytes.Repeat([]byte{0x90}, 16)) || !bytes.Equal(text.b[21:], bytes.Repeat([]byte{0x90}, 43)) {
-		t.Error("bytes beside the site have changed")
+		t.Error("bytes outside of the site have changed")
 	}
 }
 
-// TestRegs: an Ops that sees registers has a trampoline of its own, which all of its
-// function share, and beside others the caller that saves registers. Sites that were
-// patched stay touched; what shared trampolines call follows from who is there.
+// TestRegs: Ops with Regs share a trampoline if they have the same function. With
+// other listeners at a site, ftrace_regs_caller is called. A site that was once
+// patched stays in touched_functions, with the function that shared trampolines call.
 func TestRegs(t *testing.T) {
 	const base = 0x1000
 	text := &fakeText{base: base, b: bytes.Repeat([]byte{0x90}, 64)}
@@ -95,7 +95,7 @@ func TestRegs(t *testing.T) {
 		name    string
 		do      func() error
 		target  uint64
-		touched string // what is called at the first site
+		touched string // function of the first site in touched_functions
 	}{
 		{"regs", set(regs, base), 0x5000, "fprobe_handler"},
 		{"two with regs", set(again, base), 0x2000, "arch_ftrace_ops_list_func"},
@@ -124,8 +124,8 @@ func TestRegs(t *testing.T) {
 	}
 }
 
-// TestListPreempt: who sees registers is called with preemption off once more when
-// there are others.
+// TestListPreempt: if a site has several listeners, preempt_count is one higher in
+// those that see registers.
 func TestListPreempt(t *testing.T) {
 	const base = 0x1000
 	s := New(&fakeText{base: base, b: make([]byte, 64)}, []uint64{base}, Callers{Regs: 0x2000, List: 0x3000})

@@ -10,24 +10,24 @@ import (
 	"sort"
 )
 
-// Frames tells of each place in C code how far above the stack pointer the
-// function was entered: the call frame information of .eh_frame, which the guest
-// is built with and does not load. It stands for Linux's ORC tables.
+// Frames gives the distance from the stack pointer to the return address for each
+// address in C code. It is made from the call frame information in .eh_frame, which
+// the guest is built with but does not load, and serves as Linux's ORC tables do.
 //
-// Only frames that the stack pointer leads to are known, as those of all our
-// code are: it is built without frame pointers.
+// Only frames relative to the stack pointer are supported: the guest is built without
+// frame pointers.
 type Frames struct {
 	rows []frameRow // by address
 }
 
-// frameRow holds from addr to the next row.
+// frameRow is valid from addr up to the next row.
 type frameRow struct {
 	addr uint64
-	size int32 // bytes from the stack pointer to above the return address, or 0 if unknown
+	size int32 // bytes from the stack pointer to the end of the return address, 0 if unknown
 }
 
-// Size gives the bytes from the stack pointer at addr to above the return
-// address of the function that addr lies in. False: addr is not in C code.
+// Size returns the number of bytes from the stack pointer at addr to the end of the
+// return address of addr's function. It returns false if addr is not in C code.
 func (f *Frames) Size(addr uint64) (uint64, bool) {
 	i := sort.Search(len(f.rows), func(i int) bool { return f.rows[i].addr > addr }) - 1
 	if i < 0 || f.rows[i].size == 0 {
@@ -36,8 +36,8 @@ func (f *Frames) Size(addr uint64) (uint64, bool) {
 	return uint64(f.rows[i].size), true
 }
 
-// ReadFrames reads an .eh_frame that is linked to be at addr. Only what gcc makes
-// of the guest's sources is understood.
+// ReadFrames reads an .eh_frame section that is linked at addr. It supports only the
+// forms that gcc emits for the guest's sources.
 func ReadFrames(addr uint64, b []byte) (Frames, error) {
 	r := frameReader{b: b, base: addr}
 	rows, err := r.read()
@@ -65,16 +65,16 @@ func (l *loader) frames(f *elf.File) error {
 type frameReader struct {
 	b    []byte
 	base uint64
-	pos  int // of the entry that is read
+	pos  int // offset of the current entry
 	rows []frameRow
 }
 
-var errFrame = errors.New("call frame information that our guest has not")
+var errFrame = errors.New("unsupported call frame information")
 
 func (r *frameReader) read() ([]frameRow, error) {
 	for r.pos+4 <= len(r.b) {
 		n := int(binary.LittleEndian.Uint32(r.b[r.pos:]))
-		if n == 0 { // the end of one file's
+		if n == 0 { // end of one object file's entries
 			r.pos += 4
 			continue
 		}
@@ -91,21 +91,20 @@ func (r *frameReader) read() ([]frameRow, error) {
 		r.pos += 4 + n
 	}
 	slices.SortFunc(r.rows, func(a, b frameRow) int {
-		// One function may begin where another ends.
+		// A function may begin where another one ends.
 		return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size))
 	})
 	return r.rows, nil
 }
 
-// cie is the one form of common information that gcc makes: version 1, "zR",
-// addresses relative to where they stand, in 4 bytes; at entry the frame is 8
-// bytes from rsp.
+// cie is the only common information entry that gcc emits: version 1, augmentation
+// "zR", 4-byte pc-relative addresses; at function entry the CFA is rsp + 8.
 var cie = []byte{1, 'z', 'R', 0, 1, 0x78, 16, 1, 0x1b, cfaDef, regRSP, 8, cfaOffset | 16, 1}
 
 // Opcodes of call frame instructions, and registers.
 const (
-	cfaAdvance   = 0x40 // and the bytes
-	cfaOffset    = 0x80 // and the register
+	cfaAdvance   = 0x40 // low 6 bits: bytes
+	cfaOffset    = 0x80 // low 6 bits: register
 	cfaRestore   = 0xc0
 	cfaNop       = 0x00
 	cfaAdvance1  = 0x02
@@ -119,7 +118,7 @@ const (
 	regRSP = 7
 )
 
-// fde reads one function's entry. id is how far before it its CIE stands.
+// fde reads the entry of one function. id is the distance back to its CIE in bytes.
 func (r *frameReader) fde(body []byte, id int) error {
 	at := r.pos + 4 - id // of the CIE
 	if at < 0 || at+8+len(cie) > len(r.b) || string(r.b[at+8:at+8+len(cie)]) != string(cie) || len(body) < 13 {
@@ -139,7 +138,7 @@ func (r *frameReader) fde(body []byte, id int) error {
 	return nil
 }
 
-// frameProgram runs the instructions of a function.
+// frameProgram executes the call frame instructions of a function.
 type frameProgram struct {
 	addr  uint64
 	size  uint64

@@ -1,12 +1,12 @@
-// Package image reads the guest kernel's ELF: what to put where in memory, the
-// symbols, and the tables that Linux keeps about its own text (fentry sites,
-// jump labels, static calls, bugs, exception fixups, LOCK prefixes, functions
-// that must not be probed), found by the bound symbols that Linux has for them.
+// Package image reads the guest kernel's ELF file: segments, symbols, and the tables
+// that Linux keeps about its text (fentry sites, jump labels, static calls, bugs,
+// exception fixups, LOCK prefixes, functions that must not be probed). It finds these
+// by the start and stop symbols that Linux has for them.
 //
-// Tables answers kprobes' questions about addresses from them.
+// Tables looks addresses up in them.
 //
-// An ELF is hostile: whatever it says is checked against the segments it loads.
-// Nothing is relocated; the image is linked at its address.
+// The file is untrusted: tables are checked against the loaded segments. The image is
+// not relocated; it is linked at its address.
 package image
 
 import (
@@ -23,11 +23,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
 )
 
-// maxSize is the most bytes that an image may take in memory: the kernel
-// mapping of x86-64, 512 MB.
+// maxSize is the maximum size of an image in memory: the kernel mapping of x86-64,
+// 512 MB.
 const maxSize = 512 << 20
 
-// Perm is what a segment's pages allow, with the bits of kernel/mem.
+// Perm are the permissions of a segment's pages, with the bits of kernel/mem.
 type Perm uint8
 
 // Bits of Perm.
@@ -37,10 +37,10 @@ const (
 	Exec  Perm = 4
 )
 
-// Segment is a piece of memory. Its physical address is Addr - abi.KernelBase.
+// Segment is a loadable segment. Its physical address is Addr - abi.KernelBase.
 type Segment struct {
-	Addr    uint64 // in the kernel mapping, also for the per-CPU template, whose symbols begin at 0
-	MemSize uint64 // bytes; zero behind Data
+	Addr    uint64 // in the kernel mapping, even for the per-CPU template, whose symbols begin at 0
+	MemSize uint64 // bytes; those after Data are zero
 	Data    []byte
 	Perm    Perm
 }
@@ -71,8 +71,8 @@ type Bug struct {
 
 // Ex is an entry of __ex_table.
 type Ex struct {
-	Insn  uint64 // where a fault may happen
-	Fixup uint64 // where to go on
+	Insn  uint64 // instruction that may fault
+	Fixup uint64 // address to continue at
 	Type  int32  // EX_TYPE_* and its operands
 }
 
@@ -88,8 +88,8 @@ type Image struct {
 	ExTable     []Ex
 	SMPLocks    []uint64
 	NoKprobe    []uint64 // _kprobe_blacklist, in the table's order
-	Frames      Frames   // where a function's return address is
-	Exports     []string // symbols that modules may use (__ksymtab_strings)
+	Frames      Frames   // stack frames of C functions
+	Exports     []string // exported symbols (__ksymtab_strings)
 
 	Text        abi.Range // _stext, _etext
 	InitText    abi.Range // _sinittext, _einittext
@@ -98,18 +98,17 @@ type Image struct {
 	EntryText   abi.Range
 	Thunk       abi.Range // __indirect_thunk_start, __indirect_thunk_end
 	Percpu      abi.Range // __per_cpu_start, __per_cpu_end: from 0
-	PercpuLoad  uint64    // __per_cpu_load: where the template lies
+	PercpuLoad  uint64    // __per_cpu_load: address of the template
 }
 
-// loader is an Image in the making.
+// loader is an Image that is being read.
 type loader struct {
 	Image
-	addr map[string]uint64 // symbols by name; the first of several
+	addr map[string]uint64 // symbols by name; the first one if there are several
 }
 
-// Load reads an ELF executable for x86-64. The segments' data are the ELF's own
-// bytes, which must not change afterwards. What
-// cannot be loaded gives ENOEXEC.
+// Load reads an ELF executable for x86-64. The segments' data refer to b, which must
+// not be changed afterwards. Load returns ENOEXEC for an invalid file.
 func Load(b []byte) (*Image, error) {
 	f, err := elf.NewFile(bytes.NewReader(b))
 	if err != nil {
@@ -161,8 +160,8 @@ func (l *loader) segments(f *elf.File, b []byte) error {
 	return nil
 }
 
-// segment checks a program header. One that is linked outside of the kernel
-// mapping is per-CPU data, linked at 0: it lies at its physical address.
+// segment checks a program header. A segment outside of the kernel mapping is per-CPU
+// data, linked at 0: it is loaded at its physical address.
 func segment(p *elf.ProgHeader, b []byte) (Segment, error) {
 	addr := p.Vaddr
 	if addr < abi.KernelBase {
@@ -185,7 +184,7 @@ func segment(p *elf.ProgHeader, b []byte) (Segment, error) {
 	return Segment{Addr: addr, MemSize: p.Memsz, Data: b[p.Off : p.Off+p.Filesz : p.Off+p.Filesz], Perm: perm}, nil
 }
 
-// symbols takes the symbol table, without what kallsyms leaves out.
+// symbols reads the symbol table, without the symbols that kallsyms omits.
 func (l *loader) symbols(f *elf.File) error {
 	syms, err := f.Symbols()
 	if err != nil {
@@ -208,18 +207,18 @@ func (l *loader) symbols(f *elf.File) error {
 		}
 		l.Symbols = append(l.Symbols, abi.Symbol{Addr: s.Value, Type: letter(f, s), Name: s.Name})
 	}
-	l.Symbols = kallsyms.New(l.Symbols).All() // in order, with sizes
+	l.Symbols = kallsyms.New(l.Symbols).All() // sorted, with sizes
 	return nil
 }
 
-// ignored says whether scripts/kallsyms leaves out a symbol of that name.
+// ignored reports whether scripts/kallsyms omits a symbol of that name.
 func ignored(name string) bool {
 	return strings.HasPrefix(name, ".L") || strings.HasPrefix(name, "$") ||
 		strings.HasPrefix(name, "__crc_") || strings.HasPrefix(name, "__kstrtab_") || strings.HasPrefix(name, "__kstrtabns_")
 }
 
-// letter gives nm's letter, and A for what lies below the kernel: kallsyms
-// calls per-CPU symbols absolute.
+// letter returns nm's letter, or A for per-CPU symbols, which kallsyms shows as
+// absolute.
 func letter(f *elf.File, s *elf.Symbol) byte {
 	if s.Value < abi.KernelBase {
 		return 'A'
@@ -253,7 +252,7 @@ func sectionLetter(f *elf.File, i elf.SectionIndex) byte {
 	return 'r'
 }
 
-// bounds gives the range between two symbols; empty when the image has neither.
+// bounds returns the range between two symbols. It is empty if the image has neither.
 func (l *loader) bounds(start, end string) (abi.Range, error) {
 	a, okA := l.addr[start]
 	b, okB := l.addr[end]
@@ -288,8 +287,8 @@ func (l *loader) ranges() error {
 	return nil
 }
 
-// Bytes gives the n bytes that the image loads at addr, nil if it does not load
-// them all. The slice is the image's.
+// Bytes returns the n bytes that the image loads at addr, or nil if it does not load
+// all of them. The slice must not be modified.
 func (m *Image) Bytes(addr, n uint64) []byte {
 	for i := range m.Segments {
 		s := &m.Segments[i]
@@ -300,7 +299,7 @@ func (m *Image) Bytes(addr, n uint64) []byte {
 	return nil
 }
 
-// cstring gives the string at addr; "" if there is none.
+// cstring returns the string at addr, or "".
 func (m *Image) cstring(addr uint64) string {
 	for i := range m.Segments {
 		s := &m.Segments[i]
@@ -313,7 +312,7 @@ func (m *Image) cstring(addr uint64) string {
 	return ""
 }
 
-// bounds of the core kernel's tables, by their section.
+// tableBounds are the start and stop symbols of the core kernel's tables, by section.
 var tableBounds = map[string][2]string{
 	"__mcount_loc":       {"__start_mcount_loc", "__stop_mcount_loc"},
 	"__jump_table":       {"__start___jump_table", "__stop___jump_table"},
@@ -332,7 +331,7 @@ func (l *loader) tables() error {
 	return err
 }
 
-// Table gives the table of that section, found by its bound symbols.
+// Table returns the table of that section and its address.
 func (l *loader) Table(section string) (addr uint64, b []byte, err error) {
 	names := tableBounds[section]
 	r, err := l.bounds(names[0], names[1])
@@ -345,7 +344,7 @@ func (l *loader) Table(section string) (addr uint64, b []byte, err error) {
 	return r.Start, b, nil
 }
 
-// Code gives the n bytes of text at addr, nil: they are not all text.
+// Code returns the n bytes at addr, or nil if not all of them are text.
 func (l *loader) Code(addr, n uint64) []byte {
 	for i := range l.Segments {
 		s := &l.Segments[i]
@@ -356,10 +355,10 @@ func (l *loader) Code(addr, n uint64) []byte {
 	return nil
 }
 
-// CString gives the string at addr; "" if there is none.
+// CString returns the string at addr, or "".
 func (l *loader) CString(addr uint64) string { return l.cstring(addr) }
 
-// exports reads the names in __ksymtab_strings, each with a zero behind it.
+// exports reads the zero-terminated names in __ksymtab_strings.
 func (l *loader) exports() error {
 	r, err := l.bounds("__start___ksymtab_strings", "__stop___ksymtab_strings")
 	if err != nil || r.Start == r.End {

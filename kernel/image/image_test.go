@@ -95,7 +95,7 @@ func TestSegments(t *testing.T) {
 		t.Errorf("per-CPU data % x", b)
 	}
 	if b := m.Bytes(text+0x4005, 2); b != nil {
-		t.Errorf("bytes behind the segment's data: % x", b)
+		t.Errorf("bytes after the segment's data: % x", b)
 	}
 }
 

@@ -9,15 +9,15 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/insn"
 )
 
-// Source is linked text and data whose tables Sites.Read reads: the core
-// kernel's image, or a module once it is relocated.
+// Source is linked text and data from which Sites.Read reads tables: the core
+// kernel's image, or a relocated module.
 type Source interface {
-	// Table gives the bytes of a section of table entries and where they lie;
-	// none: there is no such table.
+	// Table returns the contents and the address of a table's section; both are zero
+	// if there is no such table.
 	Table(section string) (addr uint64, b []byte, err error)
 	// Code returns n bytes of text, or nil if they are not all text.
 	Code(addr, n uint64) []byte
-	// CString gives the string at addr, "" when there is none.
+	// CString returns the string at addr, or "".
 	CString(addr uint64) string
 }
 
@@ -27,7 +27,8 @@ type entry struct {
 	b    []byte
 }
 
-// rel32 and rel64 give the address that a field points to, relative to itself.
+// rel32 and rel64 return the address that a field, which is relative to its own
+// address, points to.
 func (e entry) rel32(off int) uint64 {
 	return e.addr + uint64(off) + uint64(int64(int32(binary.LittleEndian.Uint32(e.b[off:]))))
 }
@@ -43,9 +44,9 @@ type reader struct {
 	noKprobe []uint64
 }
 
-// Read fills in the site lists, each in the order of addresses, and gives the
-// addresses in _kprobe_blacklist in the table's order. What a table says is
-// checked: each site lies in text.
+// Read fills the lists of sites, each sorted by address, and returns the addresses of
+// _kprobe_blacklist in the table's order. It returns an error if a site is not in
+// text.
 func (s *Sites) Read(src Source) (noKprobe []uint64, err error) {
 	r := reader{Source: src, Sites: s}
 	for _, step := range []struct {
@@ -69,7 +70,7 @@ func (s *Sites) Read(src Source) (noKprobe []uint64, err error) {
 	return r.noKprobe, nil
 }
 
-// sort puts the lists into the order of addresses.
+// sort sorts the lists by address.
 func (s *Sites) sort() {
 	slices.Sort(s.Mcount)
 	slices.SortStableFunc(s.Jumps, func(a, b Jump) int { return cmp.Compare(a.Code, b.Code) })
@@ -125,7 +126,7 @@ func (r *reader) jump(e entry) error {
 	return nil
 }
 
-// upTo gives at most n bytes of text at addr.
+// upTo returns at most n bytes of text at addr.
 func (r *reader) upTo(addr, n uint64) []byte {
 	for ; n > 0; n-- {
 		if b := r.Code(addr, n); b != nil {

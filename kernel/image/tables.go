@@ -11,13 +11,13 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Symbols is what Tables needs of kallsyms.
+// Symbols is the part of kallsyms that Tables needs.
 type Symbols interface {
 	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
 }
 
-// Tables says what kprobes must know of an address: what Linux asks its own
-// tables before it patches text. Questions take no lock. Modules come and go.
+// Tables holds what Linux looks up about an address before it patches text there, for
+// the kernel and for modules. Look-ups take no lock.
 type Tables struct {
 	mu      sync.Mutex // serializes writers
 	snap    atomic.Pointer[[]*Sites]
@@ -26,12 +26,12 @@ type Tables struct {
 	core    *Image
 }
 
-// Sites is one object's text and what is special in it, each list sorted by
-// address but the blacklist.
+// Sites describes the text of the kernel or of a module. The lists are sorted by
+// address, except for the blacklist.
 type Sites struct {
 	Module      string
 	Text        []abi.Range
-	InitText    abi.Range // its sites count only until InitDone, the core's until Booted
+	InitText    abi.Range // its sites are valid until InitDone, the core kernel's until Booted
 	Mcount      []uint64
 	Jumps       []Jump
 	StaticCalls []StaticCall
@@ -44,8 +44,8 @@ type Sites struct {
 	initDone atomic.Bool
 }
 
-// NewTables makes the tables of an image. syms, which has the image's symbols,
-// is read at once only. The machine is booting: init text counts as text.
+// NewTables returns the tables of an image. syms has the image's symbols and is not
+// used after NewTables returns. Until Booted is called, init text is text.
 func NewTables(m *Image, syms Symbols) *Tables {
 	t := &Tables{core: m}
 	t.snap.Store(&[]*Sites{{
@@ -59,26 +59,26 @@ func NewTables(m *Image, syms Symbols) *Tables {
 	return t
 }
 
-// Booted ends booting: init text is freed, its sites no longer count.
+// Booted marks the kernel's init text, and the sites in it, as freed.
 func (t *Tables) Booted() {
 	t.booted.Store(true)
 	t.sites()[0].initDone.Store(true)
 }
 
-// SetSMPAlternatives says whether Linux would still remember its LOCK prefixes,
-// as it does when one CPU of several possible ones is online. Else SMPLock is
-// always false.
+// SetSMPAlternatives sets whether Linux keeps its list of LOCK prefixes, as it does
+// while one of several possible CPUs is online. Otherwise SMPLock is always false.
 func (t *Tables) SetSMPAlternatives(on bool) { t.smpAlts.Store(on) }
 
 func (t *Tables) sites() []*Sites { return *t.snap.Load() }
 
-// AddModule adds a module's sites, which Tables keeps. EEXIST if it is there.
+// AddModule adds a module's sites and keeps s. It returns EEXIST if the module was
+// added before.
 func (t *Tables) AddModule(s *Sites) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	old := t.sites()
 	if findSites(old, s.Module) >= 0 {
-		return fmt.Errorf("module %s is known: %w", s.Module, syscall.EEXIST)
+		return fmt.Errorf("module %s was added before: %w", s.Module, syscall.EEXIST)
 	}
 	s.sort()
 	sites := append(slices.Clip(old), s)
@@ -86,14 +86,14 @@ func (t *Tables) AddModule(s *Sites) error {
 	return nil
 }
 
-// InitDone says that a module's init text is gone.
+// InitDone marks a module's init text, and the sites in it, as freed.
 func (t *Tables) InitDone(module string) {
 	if i := findSites(t.sites(), module); i >= 0 {
 		t.sites()[i].initDone.Store(true)
 	}
 }
 
-// RemoveModule forgets a module; unknown names do nothing.
+// RemoveModule removes a module's sites, if there are any.
 func (t *Tables) RemoveModule(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -104,7 +104,7 @@ func (t *Tables) RemoveModule(name string) {
 	}
 }
 
-// findSites gives the index of a module's sites, -1: none.
+// findSites returns the index of a module's sites, or -1.
 func findSites(sites []*Sites, module string) int {
 	for i := 1; i < len(sites); i++ {
 		if sites[i].Module == module {
@@ -114,25 +114,24 @@ func findSites(sites []*Sites, module string) int {
 	return -1
 }
 
-// live says whether addr is not in init text that is gone. Where a module's was,
-// another module may lie.
+// live reports whether addr is not in freed init text, where another module may be
+// loaded by now.
 func (s *Sites) live(addr uint64) bool { return !s.initDone.Load() || !s.InitText.Contains(addr) }
 
-// holds says whether addr is in the object's text, or in its init text while that is
-// there.
+// holds reports whether addr is in the text, or in init text that is not yet freed.
 func (s *Sites) holds(addr uint64) bool {
 	return s.InitText.Contains(addr) && !s.initDone.Load() ||
 		slices.ContainsFunc(s.Text, func(r abi.Range) bool { return r.Contains(addr) && s.live(addr) })
 }
 
-// KernelText is kernel_text_address: core text, init text while it is there,
-// and modules' text.
+// KernelText is kernel_text_address: it reports whether addr is in core text, in init
+// text that is not yet freed, or in the text of a module.
 func (t *Tables) KernelText(addr uint64) bool {
 	return slices.ContainsFunc(t.sites(), func(s *Sites) bool { return s.holds(addr) })
 }
 
-// FrameSize is Frames.Size for the code at addr, in the kernel or a module, also in
-// init text of the kernel that is being left.
+// FrameSize is Frames.Size of the kernel or module whose text contains addr. It also
+// knows the kernel's freed init text, which the boot task still returns through.
 func (t *Tables) FrameSize(addr uint64) (uint64, bool) {
 	sites := t.sites()
 	for i, s := range sites {
@@ -143,7 +142,7 @@ func (t *Tables) FrameSize(addr uint64) (uint64, bool) {
 	return 0, false
 }
 
-// JumpLabel says whether a jump label overlaps [start, end).
+// JumpLabel reports whether a jump label overlaps [start, end).
 func (t *Tables) JumpLabel(start, end uint64) bool {
 	for _, s := range t.sites() {
 		for i := from(s.Jumps, start, 5, func(j *Jump) uint64 { return j.Code }); i < len(s.Jumps) && s.Jumps[i].Code < end; i++ {
@@ -155,13 +154,13 @@ func (t *Tables) JumpLabel(start, end uint64) bool {
 	return false
 }
 
-// from gives the index of the first site that a range from start could
-// overlap, if none is longer than size bytes.
+// from returns the index of the first site that may overlap a range from start on;
+// size is the maximum size of a site in bytes.
 func from[T any](sites []T, start, size uint64, addr func(*T) uint64) int {
 	return sort.Search(len(sites), func(i int) bool { return addr(&sites[i])+size > start })
 }
 
-// StaticCall says whether a 5-byte static call site overlaps [start, end).
+// StaticCall reports whether a 5-byte static call site overlaps [start, end).
 func (t *Tables) StaticCall(start, end uint64) bool {
 	for _, s := range t.sites() {
 		i := from(s.StaticCalls, start, 5, func(c *StaticCall) uint64 { return c.Addr })
@@ -174,7 +173,7 @@ func (t *Tables) StaticCall(start, end uint64) bool {
 	return false
 }
 
-// SMPLock says whether a LOCK prefix that may be patched lies in [start, end).
+// SMPLock reports whether a LOCK prefix that may be patched is in [start, end).
 func (t *Tables) SMPLock(start, end uint64) bool {
 	if !t.smpAlts.Load() {
 		return false
@@ -191,13 +190,13 @@ func (t *Tables) SMPLock(start, end uint64) bool {
 	return false
 }
 
-// Bug says whether addr is exactly the ud2 of a BUG or WARN.
+// Bug reports whether the ud2 of a BUG or WARN is at addr.
 func (t *Tables) Bug(addr uint64) bool {
 	_, ok := t.FindBug(addr)
 	return ok
 }
 
-// FindBug is find_bug: the bug table's entry for addr.
+// FindBug is find_bug: it returns the bug table's entry for addr.
 func (t *Tables) FindBug(addr uint64) (Bug, bool) {
 	for _, s := range t.sites() {
 		i := from(s.Bugs, addr, 1, func(b *Bug) uint64 { return b.Addr })
@@ -208,7 +207,7 @@ func (t *Tables) FindBug(addr uint64) (Bug, bool) {
 	return Bug{}, false
 }
 
-// ExTable says whether a fault at addr has a fixup.
+// ExTable reports whether a fault at addr has a fixup.
 func (t *Tables) ExTable(addr uint64) bool {
 	for _, s := range t.sites() {
 		i := from(s.ExTable, addr, 1, func(x *Ex) uint64 { return x.Insn })
@@ -219,17 +218,17 @@ func (t *Tables) ExTable(addr uint64) bool {
 	return false
 }
 
-// EntryText says whether addr is in .entry.text, where nothing is optimized.
+// EntryText reports whether addr is in .entry.text, where probes are not optimized.
 func (t *Tables) EntryText(addr uint64) bool { return t.core.EntryText.Contains(addr) }
 
-// Thunk says whether addr is in the indirect thunks; the end counts, as Linux's
-// comparison has it.
+// Thunk reports whether addr is in the indirect thunks or at their end, as Linux's
+// comparison does.
 func (t *Tables) Thunk(addr uint64) bool {
 	r := t.core.Thunk
 	return r.Start != r.End && r.Start <= addr && addr <= r.End
 }
 
-// FtraceSite says whether addr is exactly a fentry site.
+// FtraceSite reports whether an fentry site begins at addr.
 func (t *Tables) FtraceSite(addr uint64) bool {
 	for _, s := range t.sites() {
 		if _, ok := slices.BinarySearch(s.Mcount, addr); ok && s.live(addr) {
@@ -239,7 +238,7 @@ func (t *Tables) FtraceSite(addr uint64) bool {
 	return false
 }
 
-// FtraceOverlap says whether a 5-byte fentry site overlaps [start, end).
+// FtraceOverlap reports whether a 5-byte fentry site overlaps [start, end).
 func (t *Tables) FtraceOverlap(start, end uint64) bool {
 	for _, s := range t.sites() {
 		i := from(s.Mcount, start, 5, func(a *uint64) uint64 { return *a })
@@ -252,9 +251,9 @@ func (t *Tables) FtraceOverlap(start, end uint64) bool {
 	return false
 }
 
-// Blacklist gives the ranges that refuse probes in the order in which Linux
-// fills its list: NOKPROBE_SYMBOL functions, __kprobes, noinstr and entry text,
-// then modules'. A symbol that is in several of them appears several times.
+// Blacklist returns the ranges that must not be probed, in the order of Linux's list:
+// NOKPROBE_SYMBOL functions, __kprobes, noinstr and entry text, then those of
+// modules. A symbol for which several of these apply is listed several times.
 func (t *Tables) Blacklist() []abi.Range {
 	var all []abi.Range
 	for _, s := range t.sites() {

@@ -1,17 +1,16 @@
-// Package insn finds where an x86-64 instruction ends and which bytes of it are
-// prefixes, opcode, ModRM, SIB, displacement and immediate, and answers what
-// kprobes asks of an instruction: may it be copied, must it be emulated, may it
-// stand in a detour.
+// Package insn decodes the length of an x86-64 instruction and its parts (prefixes,
+// opcode, ModRM, SIB, displacement, immediate), and decides for kprobes whether it
+// may be copied, must be emulated, or may be part of a detour.
 //
-// The decoder is a table of one letter for each opcode of each map: what follows
-// the opcode. It knows lengths and fields only; what an instruction computes is
-// kernel/cpu's business, and operand names are x86asm's. It accepts what Linux
-// 6.1's decoder accepts, so an opcode that no processor has may decode as the
-// bare opcode byte: the boundaries are those that register_kprobe goes by.
+// The decoder has a table for each opcode map, with one letter for each opcode that
+// tells what follows it. Instructions are executed by kernel/cpu and disassembled by
+// x86asm. The decoder accepts what Linux 6.1's decoder accepts, since register_kprobe
+// uses that one to find instruction boundaries: so some opcodes that no processor has
+// are decoded as one byte.
 //
-// Differences from Linux's decoder, none of them in text that gcc emits: a REX
-// prefix that is not the last prefix is ignored as processors do, XOP is known,
-// and an opcode of the maps 0f38 and 0f3a always has a ModRM byte.
+// It differs from Linux's decoder in instructions that gcc does not emit: a REX
+// prefix that is not the last prefix is ignored, as by processors; XOP is supported;
+// all opcodes of the maps 0f38 and 0f3a have a ModRM byte.
 package insn
 
 import (
@@ -19,19 +18,19 @@ import (
 	"errors"
 )
 
-// MaxLen is the most bytes an instruction may have.
+// MaxLen is the maximum length of an instruction in bytes.
 const MaxLen = 15
 
-// Why Decode fails.
+// Errors of Decode.
 var (
 	ErrTruncated = errors.New("insn: instruction goes past the end of the bytes, or past 15")
-	ErrInvalid   = errors.New("insn: no such instruction")
+	ErrInvalid   = errors.New("insn: invalid instruction")
 )
 
 // Prefix is a set of legacy prefixes.
 type Prefix uint16
 
-// Legacy prefixes, as Insn.Prefixes has them.
+// Bits of Insn.Prefixes.
 const (
 	OpSize   Prefix = 1 << iota // 66
 	AddrSize                    // 67
@@ -46,7 +45,7 @@ const (
 	GS                          // 65
 )
 
-// Bits of Insn.REX. For VEX, EVEX and XOP the same bits stand there, upright.
+// Bits of Insn.REX. For VEX, EVEX and XOP the same bits are used, not inverted.
 const (
 	RexB = 1 << iota
 	RexX
@@ -54,7 +53,7 @@ const (
 	RexW
 )
 
-// Opcode maps, as Insn.Map has them.
+// Values of Insn.Map, the opcode map.
 const (
 	Map1    = 1 // one byte
 	Map0F   = 2
@@ -71,7 +70,7 @@ const (
 type Insn struct {
 	Len        int
 	Prefixes   Prefix
-	REX        byte // 40..4f, 0: none; of VEX, EVEX and XOP the bits W R X B alone
+	REX        byte // 40..4f, or 0 if there is none; for VEX, EVEX and XOP only the bits W R X B
 	Map        uint8
 	Opcode     byte
 	OpcodeOff  int
@@ -86,18 +85,18 @@ type Insn struct {
 	Disp       int64 // sign-extended
 	Imm        int64 // sign-extended
 	VEX        bool  // VEX, EVEX or XOP
-	ForcedEmul bool  // begins with ud2 and "xen" or "kvm", which Linux's decoder takes for a prefix
+	ForcedEmul bool  // begins with ud2 and "xen" or "kvm", which Linux's decoder treats as a prefix
 }
 
-// decoder is a cursor over the bytes.
+// decoder is an instruction that is being decoded.
 type decoder struct {
 	Insn
 	b   []byte
 	pos int
 }
 
-// Decode decodes the instruction that begins at b[0]. It looks at no more bytes
-// than the instruction has. The error is ErrTruncated or ErrInvalid.
+// Decode decodes the instruction at the beginning of b. It reads only the bytes of
+// the instruction. The error is ErrTruncated or ErrInvalid.
 func Decode(b []byte) (Insn, error) {
 	if len(b) > MaxLen {
 		b = b[:MaxLen]
@@ -126,7 +125,7 @@ func (d *decoder) decode() error {
 	return d.immediate(form)
 }
 
-// next takes one byte.
+// next consumes one byte.
 func (d *decoder) next() (byte, error) {
 	if d.pos >= len(d.b) {
 		return 0, ErrTruncated
@@ -136,7 +135,7 @@ func (d *decoder) next() (byte, error) {
 	return c, nil
 }
 
-// prefixes takes a forced-emulation prefix, the legacy prefixes and REX.
+// prefixes consumes a forced-emulation prefix, the legacy prefixes and REX.
 func (d *decoder) prefixes() error {
 	if len(d.b) >= 5 {
 		switch string(d.b[:5]) {
@@ -188,7 +187,7 @@ func legacyPrefix(c byte) Prefix {
 	return 0
 }
 
-// opcode takes the opcode with its escapes and gives its form.
+// opcode consumes the opcode with its escapes and returns its form.
 func (d *decoder) opcode() (form, error) {
 	c, err := d.next()
 	if err != nil {
@@ -216,7 +215,7 @@ func (d *decoder) setOpcode(opmap uint8, c byte, f form) form {
 	return f
 }
 
-// escape takes what follows 0f.
+// escape consumes what follows 0f, up to the opcode, and returns its form.
 func (d *decoder) escape() (form, error) {
 	c, err := d.next()
 	if err != nil {
@@ -238,7 +237,7 @@ func (d *decoder) escape() (form, error) {
 	return d.setOpcode(opmap, c, f), nil
 }
 
-// take takes n bytes.
+// take consumes n bytes.
 func (d *decoder) take(n int) ([]byte, error) {
 	if d.pos+n > len(d.b) {
 		return nil, ErrTruncated
@@ -305,7 +304,7 @@ func (d *decoder) xop() (form, error) {
 	return 0, ErrInvalid
 }
 
-// vectorOpcode gives the form of an opcode behind VEX or EVEX.
+// vectorOpcode returns the form of an opcode after VEX or EVEX.
 func (d *decoder) vectorOpcode(opmap uint8, c byte) (form, error) {
 	switch opmap {
 	case Map0F:
@@ -320,7 +319,7 @@ func (d *decoder) vectorOpcode(opmap uint8, c byte) (form, error) {
 	return d.setOpcode(opmap, c, modRM), nil
 }
 
-// modRM takes ModRM, SIB and displacement.
+// modRM consumes ModRM, SIB and displacement.
 func (d *decoder) modRM() error {
 	c, err := d.next()
 	if err != nil {
@@ -350,7 +349,8 @@ func (d *decoder) modRM() error {
 	return err
 }
 
-// signed takes a little-endian number of 1, 2, 4 or 8 bytes.
+// signed consumes a little-endian displacement or immediate of size bytes. Those of
+// 1, 2, 4 and 8 bytes are sign-extended.
 func (d *decoder) signed(size int) (int64, error) {
 	p, err := d.take(size)
 	if err != nil {
@@ -371,7 +371,7 @@ func (d *decoder) signed(size int) (int64, error) {
 	return int64(binary.LittleEndian.Uint64(p)), nil
 }
 
-// immediate takes what the form has behind ModRM.
+// immediate consumes the form's immediate.
 func (d *decoder) immediate(f form) (err error) {
 	if f == moffs {
 		d.DispOff, d.DispSize = d.pos, 8
@@ -390,7 +390,7 @@ func (d *decoder) immediate(f form) (err error) {
 	return err
 }
 
-// immSize gives the bytes of the immediate of a form.
+// immSize returns the size of a form's immediate in bytes.
 func (d *decoder) immSize(f form) (int, error) {
 	wide, short := d.REX&RexW != 0, d.Prefixes&OpSize != 0
 	word := 4

@@ -22,7 +22,8 @@ func unhex(t *testing.T, s string) []byte {
 	return b
 }
 
-// decode decodes the instruction with other text behind it, alone, and cut short.
+// decode decodes the instruction followed by other text, alone, and without its last
+// byte.
 func decode(t *testing.T, b []byte) Insn {
 	t.Helper()
 	i, err := Decode(append(bytes.Clone(b), 0xcc, 0x90, 0x05, 0x84))
@@ -33,7 +34,7 @@ func decode(t *testing.T, b []byte) Insn {
 		t.Fatalf("% x: length %d, want %d", b, i.Len, len(b))
 	}
 	if alone, err := Decode(b); err != nil || alone != i {
-		t.Fatalf("% x: %+v, %v without text behind it, %+v with", b, alone, err, i)
+		t.Fatalf("% x: %+v, %v alone, %+v followed by text", b, alone, err, i)
 	}
 	if _, err := Decode(b[:len(b)-1]); !errors.Is(err, ErrTruncated) {
 		t.Fatalf("% x without its last byte: %v", b, err)
@@ -41,7 +42,8 @@ func decode(t *testing.T, b []byte) Insn {
 	return i
 }
 
-// TestVerdicts holds the decoder against what a running Linux said of its own text.
+// TestVerdicts compares with what a running Linux decided about instructions of its
+// text.
 func TestVerdicts(t *testing.T) {
 	data, err := os.ReadFile("testdata/verdicts.tsv")
 	if err != nil {
@@ -233,22 +235,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// x86asmWrong says whether x86asm's length of an instruction is not to be
-// believed: what reference notes and the comparison below found.
+// x86asmWrong reports whether the length that x86asm returns is known to be wrong, or
+// differs from Linux's.
 func x86asmWrong(i Insn, x x86asm.Inst, err error) bool {
 	switch {
-	case err != nil || x.Op == 0: // a prefixed unknown has Len 1 and no error
+	case err != nil || x.Op == 0: // for an unknown opcode with a prefix it returns Len 1 and no error
 		return true
-	case i.VEX: // vzeroupper's length, c4 and c5 in Prefix
+	case i.VEX: // vzeroupper's length is wrong, and Prefix has c4 and c5
 		return true
-	case i.ForcedEmul: // a prefix to Linux only
+	case i.ForcedEmul: // a prefix in Linux's decoder only
 		return true
 	case i.Map == Map0F && (i.Opcode == 0x24 || i.Opcode == 0x26): // test registers: not in 64-bit mode
 		return true
-	case i.Map == Map0F && i.Opcode == 0xff: // ud0: a ModRM for Intel, none for AMD and Linux
+	case i.Map == Map0F && i.Opcode == 0xff: // ud0: has a ModRM byte on Intel, none on AMD and in Linux
 		return true
 	case i.Map == Map0F && i.Opcode&0xf0 == 0x80, i.Map == Map1 && (i.Opcode == 0xe8 || i.Opcode == 0xe9):
-		return i.Prefixes&OpSize != 0 // rel16 to AMD, rel32 to Intel and Linux
+		return i.Prefixes&OpSize != 0 // rel16 on AMD, rel32 on Intel and in Linux
 	}
 	return false
 }

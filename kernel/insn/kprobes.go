@@ -5,13 +5,13 @@ import (
 	"syscall"
 )
 
-// Emul says how a probed instruction is carried out.
+// Emul is how kprobes executes or emulates a probed instruction.
 type Emul uint8
 
 // Emulation kinds.
 const (
-	EmulNone         Emul = iota // step a copy
-	EmulIF                       // cli sti pushf popf: would see the interrupt flag that stepping clears
+	EmulNone         Emul = iota // not emulated: a copy is single-stepped
+	EmulIF                       // cli sti pushf popf: they would use the interrupt flag, which is cleared during single-stepping
 	EmulRet                      // c2 c3 ca cb; Linux ignores the immediate: sp += 8
 	EmulCall                     // e8
 	EmulJmp                      // e9 eb
@@ -21,7 +21,7 @@ const (
 	EmulJmpIndirect              // ff /4, register
 )
 
-// String gives the kind's name in the words of the reference table.
+// String returns the kind's name as in testdata/verdicts.tsv.
 func (e Emul) String() string {
 	names := [...]string{"-", "ifmodifiers", "ret", "call", "jmp", "jcc", "loop", "call_indirect", "jmp_indirect"}
 	if int(e) < len(names) {
@@ -30,7 +30,7 @@ func (e Emul) String() string {
 	return fmt.Sprintf("Emul(%d)", uint8(e))
 }
 
-// legacy1 says whether i is a one-byte opcode.
+// legacy1 reports whether i has a one-byte opcode.
 func (i *Insn) legacy1() bool { return i.Map == Map1 }
 
 // Mod is ModRM's mod field.
@@ -42,13 +42,12 @@ func (i *Insn) Reg() byte { return i.ModRM >> 3 & 7 }
 // RM is ModRM's rm field, without REX.B.
 func (i *Insn) RM() byte { return i.ModRM & 7 }
 
-// RIPRelative says whether the memory operand is addressed from the end of the
-// instruction: its displacement, DispSize bytes at DispOff, must change when
-// the instruction is copied elsewhere.
+// RIPRelative reports whether the memory operand is relative to rip. Its displacement
+// (DispSize bytes at DispOff) must then be adjusted in a copy.
 func (i *Insn) RIPRelative() bool { return i.HasModRM && i.ModRM&0xc7 == 0x05 }
 
-// RelBranch gives the displacement of a relative call, jmp, jcc, loop or jrcxz,
-// in bytes from the end of the instruction.
+// RelBranch returns the displacement of a relative call, jmp, jcc, loop or jrcxz, in
+// bytes from the end of the instruction.
 func (i *Insn) RelBranch() (rel int64, ok bool) {
 	if i.legacy1() && i.Opcode == 0xe8 {
 		return i.Imm, true
@@ -56,7 +55,7 @@ func (i *Insn) RelBranch() (rel int64, ok bool) {
 	return i.RelJump()
 }
 
-// RelJump is RelBranch without calls, as can_optimize looks for jumps.
+// RelJump is RelBranch without calls: the jumps that can_optimize looks for.
 func (i *Insn) RelJump() (rel int64, ok bool) {
 	switch i.emul() {
 	case EmulJmp, EmulJcc, EmulLoop:
@@ -66,18 +65,18 @@ func (i *Insn) RelJump() (rel int64, ok bool) {
 	}
 }
 
-// IndirectJump says whether i is jmp through a register or memory, near or far,
-// or the far jmp ea: a function with one is not optimized.
+// IndirectJump reports whether i is an indirect jmp, near or far, or the direct far
+// jmp (ea). Probes in functions that have one are not optimized.
 func (i *Insn) IndirectJump() bool {
 	return i.legacy1() && (i.Opcode == 0xea || i.Opcode == 0xff && i.Reg()&6 == 4)
 }
 
-// Int3 says whether i is cc.
+// Int3 reports whether i is int3 (cc).
 func (i *Insn) Int3() bool { return i.legacy1() && i.Opcode == 0xcc }
 
-// Copyable says whether the instruction may be executed from a slot: not int3,
-// not forced emulation, not pop ss or mov ss, which hold off the breakpoint
-// behind them. register_kprobe gives EINVAL for the others.
+// Copyable reports whether a copy of the instruction may be executed in a slot.
+// register_kprobe returns EINVAL for the others: int3, forced emulation, and pop ss
+// and mov ss, which delay exceptions to after the next instruction.
 func Copyable(i Insn) bool {
 	if i.ForcedEmul {
 		return false
@@ -88,13 +87,13 @@ func Copyable(i Insn) bool {
 	return i.Opcode != 0xcc && i.Opcode != 0x17 && (i.Opcode != 0x8e || i.Reg() != 2)
 }
 
-// CanBoost is can_boost: whether a copy of the instruction may be followed by a
-// jump back, in a boosted slot or in a detour. The caller has looked into the
-// exception table (an address there is never boosted). b, the bytes of the
-// instruction, is not needed.
+// CanBoost is can_boost: it reports whether a copy of the instruction may be followed
+// by a jump back, in a boosted slot or in a detour. The caller checks the exception
+// table (instructions there are never boosted). The second argument, the
+// instruction's bytes, is not used.
 func CanBoost(i Insn, _ []byte) bool {
 	switch {
-	case i.VEX: // Linux sees the vector opcode as if it were of one byte
+	case i.VEX: // Linux treats the opcode as a one-byte opcode
 	case i.Map == Map0F:
 		return boostable0F.has(i.Opcode)
 	case i.Map != Map1:
@@ -109,7 +108,7 @@ func CanBoost(i Insn, _ []byte) bool {
 	return !unboostable1.has(i.Opcode)
 }
 
-// emul classifies without errors.
+// emul is Emulation without the check for unsupported instructions.
 func (i *Insn) emul() Emul {
 	if i.Map == Map0F && !i.VEX && i.Opcode&0xf0 == 0x80 {
 		return EmulJcc
@@ -143,12 +142,12 @@ func (i *Insn) emul() Emul {
 	return EmulNone
 }
 
-// Emulation is prepare_emulation: how the instruction is carried out, or
-// EOPNOTSUPP for what can be neither stepped nor emulated: far calls and jumps,
-// iret, int3, indirect calls and jumps through memory, and vmcall and its
-// neighbours (0f 01 /0 with registers). Unlike Linux 6.1, whose switch sees only
-// the opcode byte, it does not take a VEX instruction for the one-byte opcode
-// of the same number. b, the bytes of the instruction, is not needed.
+// Emulation is prepare_emulation. It returns EOPNOTSUPP for instructions that can be
+// neither single-stepped nor emulated: far calls and jumps, iret, int3, indirect
+// calls and jumps through memory, and 0f 01 /0 with a register operand (vmcall and
+// others). Linux 6.1 looks at the opcode byte only, and so takes some VEX
+// instructions for one-byte opcodes; this function does not. The second argument, the
+// instruction's bytes, is not used.
 func Emulation(i Insn, _ []byte) (Emul, error) {
 	if i.unsupported() {
 		return EmulNone, fmt.Errorf("instruction %#02x cannot be stepped: %w", i.Opcode, syscall.EOPNOTSUPP)

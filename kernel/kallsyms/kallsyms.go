@@ -1,12 +1,12 @@
-// Package kallsyms knows the kernel's symbols by name and by address, as
-// /proc/kallsyms shows them: the core kernel's in kallsyms order, then those of
-// each module, the newest module first.
+// Package kallsyms looks up the kernel's symbols by name and by address, and lists
+// them as /proc/kallsyms does: the core kernel's in kallsyms order, then those of
+// each module, newest module first.
 //
-// A look-up reads one published snapshot and takes no lock, so it may be made
-// from a trap on a vCPU. Adding and removing a module makes a new snapshot.
+// A look-up reads an immutable snapshot and takes no lock, so a trap handler on a
+// vCPU may use it. Adding and removing a module creates a new snapshot.
 //
-// Sizes are not the ELF's: a symbol reaches to the next one with a higher
-// address, padding included, as Linux reckons them.
+// Sizes are not those of the ELF file: as on Linux, a symbol extends to the next one
+// with a higher address, padding included.
 package kallsyms
 
 import (
@@ -22,16 +22,17 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// Table is the symbols of one machine.
+// Table holds the symbols of one machine.
 type Table struct {
 	mu   sync.Mutex // serializes writers
 	snap atomic.Pointer[snapshot]
 }
 
-// snapshot is immutable: the core first, then modules, the newest first.
+// snapshot is immutable: the core kernel's symbols, then those of modules, newest
+// first.
 type snapshot struct{ tables []*symbols }
 
-// symbols is one object's symbols, immutable.
+// symbols are the symbols of the core kernel or of a module. They are immutable.
 type symbols struct {
 	module string
 	listed []abi.Symbol            // in /proc/kallsyms' order
@@ -39,8 +40,8 @@ type symbols struct {
 	byName map[string][]abi.Symbol // in the order of all
 }
 
-// New makes a table of the core kernel's symbols. Module must be empty in all
-// of them. They are put into kallsyms order (Sort) and their sizes set.
+// New returns a table of the core kernel's symbols, which must have an empty Module.
+// It sorts a copy of them (Sort) and sets the sizes.
 func New(syms []abi.Symbol) *Table {
 	all := slices.Clone(syms)
 	Sort(all)
@@ -50,9 +51,9 @@ func New(syms []abi.Symbol) *Table {
 	return t
 }
 
-// NewText makes the table of a kernel without CONFIG_KALLSYMS_ALL: it has the
-// symbols of text only, which is the ranges. At the end of one there is only the
-// symbol that names it, and that has no size.
+// NewText returns the table of a kernel without CONFIG_KALLSYMS_ALL: only symbols in
+// the given ranges of text. Of the symbols at the end of a range only _etext and
+// _einittext are kept, with size 0.
 func NewText(syms []abi.Symbol, text ...abi.Range) *Table {
 	var kept []abi.Symbol
 	for _, s := range syms {
@@ -73,9 +74,9 @@ func NewText(syms []abi.Symbol, text ...abi.Range) *Table {
 
 func isEnd(name string) bool { return name == "_etext" || name == "_einittext" }
 
-// Sort puts symbols into kallsyms order: by address; among aliases weak ones
-// last, then section bounds (__start_, __stop_, __end_), then by the number of
-// leading underscores, then by name.
+// Sort sorts symbols into kallsyms order: by address, then weak symbols last, section
+// bounds (__start_, __stop_, __end_) last, by the number of leading underscores, and
+// by name.
 func Sort(syms []abi.Symbol) {
 	slices.SortStableFunc(syms, func(a, b abi.Symbol) int {
 		return cmp.Or(
@@ -101,8 +102,8 @@ func isBound(name string) bool {
 
 func underscores(name string) int { return len(name) - len(strings.TrimLeft(name, "_")) }
 
-// setSizes sets the sizes of sorted symbols. A symbol inside one of the areas
-// ends with it at the latest; the last one of all has size 0 outside of areas.
+// setSizes sets the sizes of sorted symbols. A symbol in one of the areas ends at the
+// area's end at the latest. Outside of areas the last symbol has size 0.
 func setSizes(all []abi.Symbol, areas []abi.Range) {
 	var next uint64 // the lowest address above the current one
 	for i := len(all) - 1; i >= 0; i-- {
@@ -123,7 +124,7 @@ func setSizes(all []abi.Symbol, areas []abi.Range) {
 	}
 }
 
-// newSymbols takes symbols in kallsyms order.
+// newSymbols indexes a list of symbols, given in the order of /proc/kallsyms.
 func newSymbols(module string, listed []abi.Symbol) *symbols {
 	s := &symbols{module: module, listed: listed, all: listed, byName: make(map[string][]abi.Symbol, len(listed))}
 	if !slices.IsSortedFunc(listed, byAddr) {
@@ -138,28 +139,28 @@ func newSymbols(module string, listed []abi.Symbol) *symbols {
 
 func byAddr(a, b abi.Symbol) int { return cmp.Compare(a.Addr, b.Addr) }
 
-// AddModule adds a module's symbols, in the order of its symbol table. areas are its pieces of memory: a symbol
-// ends at the next one in its area, or with the area. EEXIST if the module is
-// there.
+// AddModule adds a module's symbols, in the order of its symbol table. areas are its
+// parts of memory: a symbol ends at the next one in its area, or at the area's end.
+// It returns EEXIST if the module was added before.
 func (t *Table) AddModule(name string, areas []abi.Range, syms []abi.Symbol) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if find(t.snap.Load().tables, name) >= 0 {
-		return fmt.Errorf("module %s has symbols already: %w", name, syscall.EEXIST)
+		return fmt.Errorf("module %s was added before: %w", name, syscall.EEXIST)
 	}
 	t.set(name, areas, syms)
 	return nil
 }
 
-// SetModule gives a module these symbols, in place of those that it has.
+// SetModule sets a module's symbols, replacing those that it had.
 func (t *Table) SetModule(name string, areas []abi.Range, syms []abi.Symbol) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.set(name, areas, syms)
 }
 
-// set publishes a module's symbols, which stay in the order of its symbol table. The
-// caller holds mu.
+// set publishes a module's symbols in the order of its symbol table. The caller holds
+// mu.
 func (t *Table) set(name string, areas []abi.Range, syms []abi.Symbol) {
 	all := slices.Clone(syms)
 	slices.SortStableFunc(all, byAddr)
@@ -181,7 +182,7 @@ func (t *Table) set(name string, areas []abi.Range, syms []abi.Symbol) {
 	t.snap.Store(&snapshot{tables: tables})
 }
 
-// RemoveModule forgets a module's symbols; unknown names do nothing.
+// RemoveModule removes a module's symbols, if there are any.
 func (t *Table) RemoveModule(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,7 +192,7 @@ func (t *Table) RemoveModule(name string) {
 	}
 }
 
-// find gives the index of a module's table, -1: none.
+// find returns the index of a module's symbols, or -1.
 func find(tables []*symbols, module string) int {
 	for i := 1; i < len(tables); i++ {
 		if tables[i].module == module {
@@ -201,9 +202,9 @@ func find(tables []*symbols, module string) int {
 	return -1
 }
 
-// LookupName gives all symbols of that name, the core kernel's first (Linux's
-// kallsyms_lookup_name takes the first), or with "module:name" that module's.
-// The slice belongs to the table.
+// LookupName returns all symbols of that name, the core kernel's first (Linux's
+// kallsyms_lookup_name returns the first one), or for "module:name" only that
+// module's. The slice must not be modified.
 func (t *Table) LookupName(name string) []abi.Symbol {
 	tables := t.snap.Load().tables
 	if mod, sym, ok := strings.Cut(name, ":"); ok {
@@ -223,8 +224,8 @@ func (t *Table) LookupName(name string) []abi.Symbol {
 	return found
 }
 
-// Lookup gives the symbol that addr lies in, the first of aliases, and the
-// offset from it. Absolute symbols, which are the per-CPU ones, hold no address.
+// Lookup returns the symbol that contains addr, the first one if there are aliases,
+// and addr's offset in it. It never returns absolute (per-CPU) symbols.
 func (t *Table) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) {
 	for _, s := range t.snap.Load().tables {
 		if sym, offset, ok = s.lookup(addr); ok {
@@ -250,7 +251,7 @@ func (s *symbols) lookup(addr uint64) (abi.Symbol, uint64, bool) {
 	return sym, addr - at, true
 }
 
-// All gives every symbol in /proc/kallsyms' order. The slice is the caller's.
+// All returns all symbols in the order of /proc/kallsyms, in a new slice.
 func (t *Table) All() []abi.Symbol {
 	var all []abi.Symbol
 	for _, s := range t.snap.Load().tables {

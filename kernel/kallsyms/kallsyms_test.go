@@ -56,9 +56,9 @@ func TestLookup(t *testing.T) {
 		{base + 0x40, "name_show", 0, 0x20},
 		{base + 0x65, "__do_sys_getpid", 5, 0x20},
 		{base + 0xfff, "name_show", 0xf7f, 0xf80},
-		{base + 0x1000, "", 0, 0}, // _end is none of the kernel's
+		{base + 0x1000, "", 0, 0}, // _end has size 0
 		{base - 1, "", 0, 0},
-		{0x28, "", 0, 0}, // per-CPU symbols are no addresses
+		{0x28, "", 0, 0}, // per-CPU symbols contain no addresses
 		{0x7f0000000000, "", 0, 0},
 		{^uint64(0), "", 0, 0},
 	} {
@@ -107,10 +107,10 @@ func TestModules(t *testing.T) {
 		t.Errorf("end of the module: %v+%#x %v", sym, off, ok)
 	}
 	if sym, _, ok := tab.Lookup(mod + 0x100); ok {
-		t.Errorf("behind the module: %v", sym)
+		t.Errorf("after the module: %v", sym)
 	}
 	if all := tab.All(); all[len(all)-1].Module != "one" {
-		t.Errorf("the older module is not the last: %v", all[len(all)-1])
+		t.Errorf("the older module is not listed last: %v", all[len(all)-1])
 	}
 	tab.RemoveModule("one")
 	tab.RemoveModule("one")
@@ -125,7 +125,7 @@ func TestModules(t *testing.T) {
 	}
 }
 
-// TestConcurrent lets look-ups run beside changes; the race detector looks on.
+// TestConcurrent runs look-ups and changes at the same time, for the race detector.
 func TestConcurrent(t *testing.T) {
 	tab := core()
 	var wg sync.WaitGroup
@@ -160,8 +160,8 @@ func TestLookupAllocatesNothing(t *testing.T) {
 }
 
 // TestModuleOrder: a module's symbols are listed in the order of its symbol table,
-// and the first of aliases there is the name of their address (seen on 6.1 with a
-// module whose init function is init_module, too).
+// and an address is shown by the first of its aliases there (as seen on 6.1 with a
+// module whose init function has the alias init_module).
 func TestModuleOrder(t *testing.T) {
 	tab := New(nil)
 	syms := []abi.Symbol{
@@ -186,6 +186,6 @@ func TestModuleOrder(t *testing.T) {
 		}
 	}
 	if _, _, ok := tab.Lookup(0x2008); ok {
-		t.Error("behind the module's text is a symbol")
+		t.Error("a symbol was found after the module's text")
 	}
 }

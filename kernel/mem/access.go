@@ -12,8 +12,8 @@ func fault(what string, va uint64) error {
 	return fmt.Errorf("%s at %#x: %w", what, va, syscall.EFAULT)
 }
 
-// mapped says whether every page of [va, va+n) is mapped and has none of the
-// bits of not.
+// mapped reports whether every page of [va, va+n) is mapped and has none of the
+// permissions in not.
 func (m *Memory) mapped(va, n uint64, not Perm) bool {
 	if n == 0 {
 		return true
@@ -32,8 +32,8 @@ func (m *Memory) mapped(va, n uint64, not Perm) bool {
 	}
 }
 
-// each calls f for the piece of RAM behind each page of [va, va+n), which is
-// mapped; i is the piece's offset from va.
+// each calls f for the part of RAM behind each page of [va, va+n), which must be
+// mapped. i is the part's offset from va.
 func (m *Memory) each(va, n uint64, f func(ram []byte, i uint64)) {
 	for i := uint64(0); i < n; {
 		pa, _, ok := m.Lookup(va + i)
@@ -46,8 +46,8 @@ func (m *Memory) each(va, n uint64, f func(ram []byte, i uint64)) {
 	}
 }
 
-// ReadAt fills p with what is at va. A page that is not mapped gives EFAULT and
-// leaves p alone.
+// ReadAt reads len(p) bytes at va into p. If a page is not mapped, it returns EFAULT
+// and does not change p.
 func (m *Memory) ReadAt(va uint64, p []byte) error {
 	n := uint64(len(p))
 	if !m.mapped(va, n, 0) {
@@ -57,8 +57,8 @@ func (m *Memory) ReadAt(va uint64, p []byte) error {
 	return nil
 }
 
-// WriteAt writes p at va, to read-only pages as well. A page that is not mapped,
-// or executable (PokeText is for those), gives EFAULT and changes nothing.
+// WriteAt writes p at va, to read-only pages too. If a page is not mapped, or is
+// executable (use PokeText), it returns EFAULT and writes nothing.
 func (m *Memory) WriteAt(va uint64, p []byte) error {
 	n := uint64(len(p))
 	if !m.mapped(va, n, Exec) {
@@ -68,8 +68,8 @@ func (m *Memory) WriteAt(va uint64, p []byte) error {
 	return nil
 }
 
-// PokeText writes p at va whatever the pages allow, and has decoded copies of
-// executable ones dropped. All vCPUs are out of Run. EFAULT: not mapped.
+// PokeText writes p at va, to pages with any permissions, and calls the functions set
+// by OnText. No vCPU may be in Run. It returns EFAULT if a page is not mapped.
 func (m *Memory) PokeText(va uint64, p []byte) error {
 	n := uint64(len(p))
 	if !m.mapped(va, n, 0) {
@@ -85,8 +85,8 @@ func (m *Memory) PokeText(va uint64, p []byte) error {
 	return nil
 }
 
-// ptr is where the n bytes at va lie in the host, when they are mapped, in one
-// page, aligned to n, and without the bits of not.
+// ptr returns the host address of the n bytes at va, or nil if va is not aligned to n
+// or not mapped, or if the page has a permission in not.
 func (m *Memory) ptr(va, n uint64, not Perm) unsafe.Pointer {
 	if va&(n-1) != 0 {
 		return nil
@@ -98,7 +98,7 @@ func (m *Memory) ptr(va, n uint64, not Perm) unsafe.Pointer {
 	return unsafe.Add(m.base, pa)
 }
 
-// ReadU64 reads the little-endian word at va; when that is aligned, in one piece.
+// ReadU64 reads the little-endian word at va, atomically if va is aligned.
 func (m *Memory) ReadU64(va uint64) (uint64, error) {
 	if p := m.ptr(va, 8, 0); p != nil {
 		return atomic.LoadUint64((*uint64)(p)), nil
@@ -108,8 +108,8 @@ func (m *Memory) ReadU64(va uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(b[:]), err
 }
 
-// WriteU64 writes the little-endian word at va; when that is aligned, in one
-// piece. EFAULT as WriteAt.
+// WriteU64 writes the little-endian word at va, atomically if va is aligned. It
+// returns EFAULT as WriteAt does.
 func (m *Memory) WriteU64(va, v uint64) error {
 	if p := m.ptr(va, 8, Exec); p != nil {
 		atomic.StoreUint64((*uint64)(p), v)
@@ -120,7 +120,7 @@ func (m *Memory) WriteU64(va, v uint64) error {
 	return m.WriteAt(va, b[:])
 }
 
-// Load32 reads the aligned 32-bit word at va in one piece.
+// Load32 atomically reads the aligned 32-bit word at va.
 func (m *Memory) Load32(va uint64) (uint32, error) {
 	p := m.ptr(va, 4, 0)
 	if p == nil {
@@ -129,8 +129,8 @@ func (m *Memory) Load32(va uint64) (uint32, error) {
 	return atomic.LoadUint32((*uint32)(p)), nil
 }
 
-// Store32 writes the aligned 32-bit word at va in one piece, after all that the
-// caller wrote before (smp_store_release).
+// Store32 atomically writes the aligned 32-bit word at va, with release ordering
+// (smp_store_release).
 func (m *Memory) Store32(va uint64, v uint32) error {
 	p := m.ptr(va, 4, Exec)
 	if p == nil {
@@ -140,7 +140,7 @@ func (m *Memory) Store32(va uint64, v uint32) error {
 	return nil
 }
 
-// Add32 adds d to the aligned 32-bit word at va, and returns the sum.
+// Add32 atomically adds d to the aligned 32-bit word at va, and returns the sum.
 func (m *Memory) Add32(va uint64, d uint32) (uint32, error) {
 	p := m.ptr(va, 4, Exec)
 	if p == nil {
@@ -149,7 +149,7 @@ func (m *Memory) Add32(va uint64, d uint32) (uint32, error) {
 	return atomic.AddUint32((*uint32)(p), d), nil
 }
 
-// Add64 adds d to the aligned 64-bit word at va, and returns the sum.
+// Add64 atomically adds d to the aligned 64-bit word at va, and returns the sum.
 func (m *Memory) Add64(va, d uint64) (uint64, error) {
 	p := m.ptr(va, 8, Exec)
 	if p == nil {
@@ -158,8 +158,8 @@ func (m *Memory) Add64(va, d uint64) (uint64, error) {
 	return atomic.AddUint64((*uint64)(p), d), nil
 }
 
-// Split runs f while no other split access of any vCPU runs: for locked
-// accesses that cross an 8-byte word, and 16-byte ones.
+// Split runs f under a lock shared by all vCPUs. It is for locked accesses that cross
+// an 8-byte boundary, and those of 16 bytes.
 func (m *Memory) Split(f func()) {
 	m.splitMu.Lock()
 	defer m.splitMu.Unlock()

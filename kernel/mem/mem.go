@@ -1,17 +1,16 @@
-// Package mem is the guest's RAM and its one address space.
+// Package mem implements the guest's RAM and its single address space.
 //
-// RAM is a single mmap'ed region outside the Go heap, so that the garbage
-// collector never looks at it and several vCPU goroutines can read and write it
-// as processors do: plain accesses are plain Go accesses of that width, locked
-// ones go through sync/atomic. Virtual pages point into RAM through a four-level
-// table of atomic words that is walked without a lock.
+// RAM is one mmap'ed region outside of the Go heap. The garbage collector does not
+// scan it, and vCPU goroutines read and write it as processors do: plain accesses are
+// plain Go accesses of the same width, locked ones use sync/atomic. Virtual addresses
+// are translated by a four-level table of atomic words that is walked without a lock.
 //
-// Text is special. A page is writable or executable, never both, and only
-// PokeText changes an executable one; whoever keeps decoded instructions is told
-// of each change (OnText).
+// A page is writable or executable, never both. Executable pages are changed by
+// PokeText only, and functions set by OnText are called for each change, so that
+// decoded instructions can be dropped.
 //
-// Locks: mu (the tables' shape), then splitMu (accesses that no atomic word can
-// hold).
+// Lock order: mu (changes of the page table), then splitMu (accesses that do not fit
+// into an atomic word).
 package mem
 
 import (
@@ -24,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Perm is what a page allows, as bits.
+// Perm are the permissions of a page.
 type Perm uint8
 
 // Bits of Perm.
@@ -41,7 +40,7 @@ const (
 	PageMask  = PageSize - 1
 )
 
-// Memory is the RAM of one machine and the mapping that all its vCPUs share.
+// Memory is the RAM of one machine and the address space that all its vCPUs share.
 type Memory struct {
 	ram   []byte
 	base  unsafe.Pointer
@@ -54,8 +53,8 @@ type Memory struct {
 	splitMu sync.Mutex
 }
 
-// New returns a memory of size bytes (a multiple of the page size), all zero
-// and with nothing mapped. The host gives pages as they are first touched.
+// New returns a memory of size bytes (a multiple of the page size), zeroed and with
+// nothing mapped. The host allocates pages when they are first accessed.
 func New(size uint64) (*Memory, error) {
 	if size == 0 || size&PageMask != 0 || size > 1<<40 {
 		return nil, fmt.Errorf("memory of %#x bytes: %w", size, syscall.EINVAL)
@@ -68,7 +67,7 @@ func New(size uint64) (*Memory, error) {
 	return &Memory{ram: ram, base: unsafe.Pointer(unsafe.SliceData(ram))}, nil
 }
 
-// Close gives the RAM back to the host. Nothing may use the memory afterwards.
+// Close unmaps the RAM. The memory must not be used afterwards.
 func (m *Memory) Close() error {
 	ram := m.ram
 	m.ram, m.base = nil, nil
@@ -78,30 +77,31 @@ func (m *Memory) Close() error {
 	return unix.Munmap(ram)
 }
 
-// Discard gives the pages back to the host; the memory stays, full of zeros, and
-// with it the addresses that it takes in the process.
+// Discard frees the RAM's pages. The memory stays mapped in the process and reads as
+// zeros.
 func (m *Memory) Discard() error { return unix.Madvise(m.ram, unix.MADV_DONTNEED) }
 
-// Size is how many bytes of RAM there are.
+// Size returns the size of the RAM in bytes.
 func (m *Memory) Size() uint64 { return uint64(len(m.ram)) }
 
-// Base is where physical address 0 lies in the host: what a vCPU's TLB adds to.
+// Base returns the host address of physical address 0. A vCPU's TLB adds to it.
 func (m *Memory) Base() unsafe.Pointer { return m.base }
 
-// Epoch grows whenever a mapping that existed changes. A TLB filled in an older
+// Epoch is incremented when an existing mapping changes. A TLB filled in an older
 // epoch must be flushed.
 func (m *Memory) Epoch() uint64 { return m.epoch.Load() }
 
-// OnText has f called with the physical range of each change of executable
-// bytes: by PokeText, and when an executable page is unmapped or mapped anew.
+// OnText has f called for each change of executable bytes, with their physical
+// address and length: by PokeText, and when an executable page is unmapped or
+// remapped.
 func (m *Memory) OnText(f func(pa, n uint64)) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.onText = append(m.onText, f)
 }
 
-// Phys is a view of n bytes of RAM from physical address pa; nil when the range
-// is not all RAM.
+// Phys returns the n bytes of RAM at physical address pa, not a copy, or nil if not
+// all of the range is RAM.
 func (m *Memory) Phys(pa, n uint64) []byte {
 	size := m.Size()
 	if pa > size || n > size-pa {

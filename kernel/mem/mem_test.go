@@ -66,7 +66,7 @@ func TestUnmap(t *testing.T) {
 	m.OnText(func(pa, n uint64) { gone = append(gone, pa, n) })
 	e := m.Epoch()
 	m.Unmap(va+PageSize, 1)
-	m.Unmap(0x1000, 1<<30) // nothing there
+	m.Unmap(0x1000, 1<<30) // nothing is mapped
 	if _, _, ok := m.Lookup(va + PageSize); ok || m.Epoch() == e {
 		t.Error("still mapped, or no new epoch")
 	}
@@ -92,7 +92,7 @@ func TestAccess(t *testing.T) {
 		t.Errorf("%q %v", got, err)
 	}
 	if !bytes.Equal(m.Phys(0x2000, 9), want[4:]) {
-		t.Error("second page's bytes are not where they belong")
+		t.Error("the second page's bytes are not at its physical address")
 	}
 	if err := m.WriteAt(va+2*PageSize-4, want); !errors.Is(err, syscall.EFAULT) {
 		t.Errorf("write into text: %v", err)
@@ -136,9 +136,9 @@ func TestPokeText(t *testing.T) {
 func TestPhys(t *testing.T) {
 	m := newMemory(t)
 	if m.Phys(1<<20, 1) != nil || m.Phys(0, 1<<20+1) != nil || m.Phys(^uint64(0), 2) != nil {
-		t.Error("a view of what is not RAM")
+		t.Error("Phys returned bytes that are not RAM")
 	}
 	if len(m.Phys(1<<20-1, 1)) != 1 {
-		t.Error("no view of the last byte")
+		t.Error("Phys did not return the last byte")
 	}
 }

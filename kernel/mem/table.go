@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// A page table entry is the physical address with the page's Perm in its low
-// bits; 0 is no page.
+// A page table entry is the physical address with the page's Perm in the low bits, or
+// 0 if no page is mapped.
 type (
 	pml4 [512]atomic.Pointer[pdpt]
 	pdpt [512]atomic.Pointer[pd]
@@ -15,10 +15,10 @@ type (
 	pt   [512]atomic.Uint64
 )
 
-// Canonical says whether va is an address at all: bits 47 to 63 are equal.
+// Canonical reports whether va is a canonical address: bits 47 to 63 are equal.
 func Canonical(va uint64) bool { return uint64(int64(va<<16)>>16) == va }
 
-// entry finds va's page table entry; nil when its table does not exist.
+// entry returns va's page table entry, or nil if its table does not exist.
 func (m *Memory) entry(va uint64) *atomic.Uint64 {
 	l3 := m.root[va>>39&511].Load()
 	if l3 == nil {
@@ -35,7 +35,7 @@ func (m *Memory) entry(va uint64) *atomic.Uint64 {
 	return &l1[va>>12&511]
 }
 
-// makeEntry is entry that makes the tables on the way. m.mu is held.
+// makeEntry returns va's page table entry and creates missing tables. m.mu is held.
 func (m *Memory) makeEntry(va uint64) *atomic.Uint64 {
 	l3 := child(&m.root[va>>39&511])
 	l2 := child(&l3[va>>30&511])
@@ -52,7 +52,7 @@ func child[T any](p *atomic.Pointer[T]) *T {
 	return t
 }
 
-// Lookup walks the tables: the physical address of va and what its page allows.
+// Lookup translates va to a physical address and the page's permissions.
 func (m *Memory) Lookup(va uint64) (pa uint64, p Perm, ok bool) {
 	if !Canonical(va) {
 		return 0, 0, false
@@ -68,10 +68,10 @@ func (m *Memory) Lookup(va uint64) (pa uint64, p Perm, ok bool) {
 	return v&^PageMask | va&PageMask, Perm(v & 7), true
 }
 
-// Map maps pages pages from va to the RAM at pa. Both are page aligned; a page
-// that is writable and executable is refused, as is one that cannot be read.
-// Executable pages may change only while no vCPU is in Run; of other live
-// mappings a vCPU may use the old one until it enters Run again.
+// Map maps the given number of pages at va to the RAM at pa. It returns EINVAL if an
+// address is not page aligned, or if pages would be both writable and executable, or
+// not readable. Executable pages may be changed only while no vCPU is in Run. When
+// other mappings are changed, a vCPU may use the old one until it enters Run again.
 func (m *Memory) Map(va, pa, pages uint64, p Perm) error {
 	size := m.Size()
 	switch {
@@ -88,7 +88,8 @@ func (m *Memory) Map(va, pa, pages uint64, p Perm) error {
 	return nil
 }
 
-// Unmap takes away pages pages from va; those that are not mapped are skipped.
+// Unmap unmaps the given number of pages at va. Pages that are not mapped are
+// skipped.
 func (m *Memory) Unmap(va, pages uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -104,7 +105,8 @@ func (m *Memory) Unmap(va, pages uint64) {
 	}
 }
 
-// set changes the entry of one page and tells of what that spoils. m.mu is held.
+// set changes a page's entry, increments the epoch and calls OnText's functions if
+// needed. m.mu is held.
 func (m *Memory) set(va, v uint64) {
 	old := m.makeEntry(va).Swap(v)
 	if old == 0 || old == v {

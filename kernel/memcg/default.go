@@ -11,18 +11,18 @@ import (
 	"syscall"
 )
 
-// defaultMost is the most that a limit is which nobody has asked for.
+// defaultMost is the highest default limit.
 const defaultMost = 1 << 30
 
-// Default is half of what the cgroup allows, or of the RAM where that is less, but not
-// more than a GiB.
+// Default returns the default limit in bytes: half of the cgroup's limit or of the
+// RAM, whichever is less, but at most 1 GiB.
 func Default() int64 {
 	allowed := min(cgroupMax("/proc/self/cgroup", "/sys/fs/cgroup"), ram("/proc/meminfo"))
 	return max(min(allowed/2, defaultMost), Minimum)
 }
 
-// cgroupMax is the least of the limits of the process' cgroup and those above it, of
-// either version.
+// cgroupMax returns the lowest limit of the process's cgroup and its ancestors, for
+// cgroup v1 and v2.
 func cgroupMax(self, root string) int64 {
 	least := int64(math.MaxInt64)
 	f, err := os.Open(self)
@@ -56,7 +56,7 @@ func cgroupMax(self, root string) int64 {
 	return least
 }
 
-// ram is MemTotal.
+// ram returns MemTotal of /proc/meminfo in bytes.
 func ram(meminfo string) int64 {
 	b, err := os.ReadFile(meminfo)
 	var kb int64
@@ -66,8 +66,8 @@ func ram(meminfo string) int64 {
 	return kb << 10
 }
 
-// Parse reads a size in bytes, or with K, M or G behind the number in KiB, MiB or GiB.
-// EINVAL: it is none, or less than Minimum.
+// Parse parses a size in bytes, or in KiB, MiB or GiB with the suffix K, M or G. It
+// returns EINVAL if s is not a size or is less than Minimum.
 func Parse(s string) (int64, error) {
 	shift := 0
 	digits := s
@@ -79,9 +79,9 @@ func Parse(s string) (int64, error) {
 	v, err := strconv.ParseInt(digits, 10, 64)
 	switch {
 	case err != nil || v < 0 || v > math.MaxInt64>>shift:
-		return 0, fmt.Errorf("%q is no size: a number of bytes, or one with K, M or G behind it: %w", s, syscall.EINVAL)
+		return 0, fmt.Errorf("%q is not a size (a number of bytes, or a number with K, M or G): %w", s, syscall.EINVAL)
 	case v<<shift < Minimum:
-		return 0, fmt.Errorf("%s is too little: at least %dM are needed: %w", s, Minimum>>20, syscall.EINVAL)
+		return 0, fmt.Errorf("%s is too small, at least %dM are needed: %w", s, Minimum>>20, syscall.EINVAL)
 	}
 	return v << shift, nil
 }

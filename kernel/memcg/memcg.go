@@ -1,13 +1,13 @@
-// Package memcg bounds what clients can make the daemon hold, as a memory cgroup
-// bounds a container. There is one limit for all of it: ring buffers, snapshots,
-// instances, definitions and their filters, triggers and histograms, copies of
-// modules, open files and what their readers have before them, inodes, locks, and
-// requests under way.
+// Package memcg limits the memory that clients can make the daemon use, as a memory
+// cgroup limits a container. One limit applies to ring buffers, snapshots, instances,
+// definitions with their filters, triggers and histograms, copies of modules, open
+// files with the text that they still have to return, inodes, locks, and pending
+// requests.
 //
-// What is held is not counted piece by piece: the Go runtime knows it. Who is about
-// to hold more asks for Room first, and is refused with ENOMEM where what lives and
-// what he wants are more than the limit; what is garbage is collected before anybody
-// is refused. The guest's RAM lies outside of Go's heap and has a size of its own.
+// Allocations are not counted one by one; the Go runtime knows how much memory is in
+// use. Code that is about to use more calls Room first, which fails with ENOMEM if
+// the memory in use, after a garbage collection, and the requested amount exceed the
+// limit. The guest's RAM is not in Go's heap and does not count.
 package memcg
 
 import (
@@ -21,45 +21,45 @@ import (
 	"time"
 )
 
-// Limit is such a limit. A nil one is none.
+// Limit is a limit on memory. A nil Limit allows everything.
 type Limit struct {
 	max     int64
 	reserve int64 // see Small
 
-	seen   atomic.Int64 // what was in use when somebody last looked
-	looked atomic.Int64 // and when, in ns since start
+	seen   atomic.Int64 // bytes in use at the time looked
+	looked atomic.Int64 // ns since start
 	start  time.Time
 
-	mu           sync.Mutex // held for a collection
-	began, ended time.Time  // of the last one
+	mu           sync.Mutex // held during a garbage collection
+	began, ended time.Time  // times of the last collection
 
-	returning atomic.Bool // memory is about to be given back to the host
+	returning atomic.Bool // a timer to return memory to the host is set
 }
 
-// Minimum is the least that a limit may be: what the program itself holds, and room to
-// work with.
+// Minimum is the lowest limit that Parse accepts, in bytes: what the program itself
+// needs, and some room to work with.
 const Minimum = 64 << 20
 
-// New makes a limit of max bytes.
+// New returns a limit of max bytes.
 func New(max int64) *Limit {
 	return &Limit{max: max, reserve: max/16 + 8<<20, start: time.Now()}
 }
 
-// Max is how many bytes may be held.
+// Max returns the limit in bytes.
 func (l *Limit) Max() int64 { return l.max }
 
-// Guide has the Go runtime collect garbage in time: GOMEMLIMIT. It stands above the
-// limit, so that a limit that has been reached does not keep the collector busy.
+// Guide sets the Go runtime's memory limit (GOMEMLIMIT), so that it collects garbage
+// in time. It is above l, so that the collector is not kept busy while l is reached.
 func (l *Limit) Guide() {
-	debug.SetMemoryLimit(l.max + 4*l.reserve + 64<<20) // what the runtime needs for itself
+	debug.SetMemoryLimit(l.max + 4*l.reserve + 64<<20) // 64 MiB for the runtime itself
 }
 
-// Room says whether n bytes more may be held: ENOMEM.
+// Room returns ENOMEM if n more bytes would exceed the limit.
 func (l *Limit) Room(n int) error { return l.within(int64(n), func() int64 { return l.max }) }
 
-// Small is Room for what is needed to do anything at all, such as to open a file by
-// which memory is given back. There is a reserve for that beyond the limit, and one
-// more for root.
+// Small is Room for small amounts that every request needs, such as opening a file by
+// which memory can be freed. They may use a reserve beyond the limit, and those of
+// root a second one.
 func (l *Limit) Small(root bool) error {
 	return l.within(0, func() int64 {
 		if root {
@@ -69,10 +69,11 @@ func (l *Limit) Small(root bool) error {
 	})
 }
 
-// lookEvery is how old the number may be that small requests go by.
+// lookEvery is how long small requests may use the last number of bytes in use.
 const lookEvery = 2 * time.Millisecond
 
-// lump is what is looked at closely however often it comes.
+// lump is the size in bytes from which a request always reads the number of bytes in
+// use.
 const lump = 64 << 10
 
 func (l *Limit) within(n int64, most func() int64) error {
@@ -87,10 +88,10 @@ func (l *Limit) within(n int64, most func() int64) error {
 	if l.look()+n <= most() || l.collect(l.start.Add(now))+n <= most() {
 		return nil
 	}
-	return fmt.Errorf("%d bytes beside %d are more than --memory allows (%d): %w", n, l.seen.Load(), most(), syscall.ENOMEM)
+	return fmt.Errorf("%d bytes more than the %d in use would exceed --memory (%d): %w", n, l.seen.Load(), most(), syscall.ENOMEM)
 }
 
-// look asks the runtime what is in use: objects, garbage among them, and stacks.
+// look asks the runtime for the bytes in use: objects, including garbage, and stacks.
 func (l *Limit) look() int64 {
 	samples := [...]metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples[:])
@@ -103,11 +104,12 @@ func (l *Limit) look() int64 {
 	return used
 }
 
-// idle is how long there is no other collection after one: who asks at the limit
-// without end must not keep the CPUs busy with it.
+// idle is the minimum time between collections, so that a client that keeps asking at
+// the limit does not keep the CPUs busy.
 const idle = 20 * time.Millisecond
 
-// collect is look without garbage: one collection serves all who asked before it began.
+// collect is look after a garbage collection. One collection serves all callers that
+// asked before it began.
 func (l *Limit) collect(asked time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,10 +122,12 @@ func (l *Limit) collect(asked time.Time) int64 {
 	return l.look()
 }
 
-// returnAfter is how long what was freed is kept for who may need it next.
+// returnAfter is how long freed memory is kept for reuse before it is returned to the
+// host.
 const returnAfter = time.Second
 
-// Freed says that much has been given back: the host gets it soon.
+// Freed is called when much memory has been freed. It returns the memory to the host
+// soon.
 func (l *Limit) Freed() {
 	if l == nil || l.returning.Swap(true) {
 		return

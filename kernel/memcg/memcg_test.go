@@ -10,19 +10,19 @@ import (
 	"testing"
 )
 
-// What lives counts, what is garbage does not.
+// TestRoom: live objects count, garbage does not.
 func TestRoom(t *testing.T) {
 	l := New(l0(t) + 64<<20)
 	held := make([]byte, 48<<20)
 	if err := l.Room(32 << 20); !errors.Is(err, syscall.ENOMEM) {
-		t.Errorf("32 MiB beside 48 of 64: %v", err)
+		t.Errorf("32 MiB with 48 of 64 in use: %v", err)
 	}
 	if err := l.Small(false); err != nil {
 		t.Errorf("a small request: %v", err)
 	}
-	runtime.KeepAlive(held) // to here; then it is garbage
+	runtime.KeepAlive(held) // garbage from here on
 	if err := l.Room(32 << 20); err != nil {
-		t.Errorf("32 MiB beside garbage: %v", err)
+		t.Errorf("32 MiB with garbage: %v", err)
 	}
 	var none *Limit
 	if none.Room(math.MaxInt64) != nil || none.Small(false) != nil {
@@ -30,7 +30,8 @@ func TestRoom(t *testing.T) {
 	}
 }
 
-// Beyond the limit there is a reserve for all, and beyond that one for root.
+// TestSmall: beyond the limit there is a reserve for everybody, and then one for
+// root.
 func TestSmall(t *testing.T) {
 	l := New(l0(t))
 	l.reserve = 32 << 20
@@ -50,7 +51,7 @@ func TestSmall(t *testing.T) {
 	}
 }
 
-// l0 is what is in use before a test.
+// l0 returns the number of bytes in use before a test.
 func l0(t *testing.T) int64 {
 	t.Helper()
 	runtime.GC()

@@ -1,13 +1,11 @@
-// Package exports is register_kprobe and its kin for code of the guest: what
-// modules of the kernel call. It reads struct kprobe and struct kretprobe, with
-// the layout that 6.1 has, out of guest memory, registers a probe with the same
-// handlers, which are then functions of the guest, and writes what Linux changes in
-// the struct there when it changes.
+// Package exports implements register_kprobe and the related functions that kernel
+// modules in the guest call. It reads struct kprobe and struct kretprobe (in 6.1's
+// layout) from guest memory, registers a probe whose handlers are the guest functions
+// named there, and updates the fields of the struct that Linux updates.
 //
-// The guest's own register_kprobe (kernel/guest/kernel/kprobes.c) says what the
-// caller may not do, has the memory of a return probe's instances, and waits for
-// Request. What it passes is hostile: it is read with care, and a pointer that is
-// none is EFAULT.
+// The guest's register_kprobe (kernel/guest/kernel/kprobes.c) checks the caller's
+// arguments, allocates the instances of a return probe, and waits for Request. What
+// it passes is untrusted: bad pointers are EFAULT.
 package exports
 
 import (
@@ -23,29 +21,30 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// Machine runs handlers.
+// Machine calls handlers.
 type Machine interface {
-	// Handler calls fn(first, regs, third) in the middle of the hit t, where regs
-	// is its pt_regs; it gives what fn returns.
+	// Handler calls the guest function fn(first, regs, third) during the hit t, where
+	// regs is the address of t's pt_regs, and returns its result.
 	Handler(t *abi.Trap, fn, first, third uint64) (uint64, error)
 }
 
-// Memory is the guest's.
+// Memory is guest memory.
 type Memory interface {
 	abi.Memory
-	// Add32 and Add64 add to an aligned word in one piece; EFAULT where it is none.
+	// Add32 and Add64 atomically add to an aligned word. They return EFAULT if addr
+	// is not aligned or not mapped.
 	Add32(addr uint64, d uint32) (uint32, error)
 	Add64(addr, d uint64) (uint64, error)
 }
 
-// Config is what Exports works on.
+// Config holds what Exports needs.
 type Config struct {
 	Kprobes *kprobes.Kprobes
 	Machine Machine
 	Memory  Memory
 }
 
-// Exports is the probes that guest code has registered.
+// Exports holds the probes that guest code has registered.
 type Exports struct {
 	conf Config
 
@@ -53,16 +52,16 @@ type Exports struct {
 	probes map[uint64]*probe
 }
 
-// probe is one registration, found by the address of its struct.
+// probe is a registered probe.
 type probe struct {
 	c      *Config
 	at     uint64
 	kp     *kprobes.Kprobe
-	ret    *kprobes.Retprobe // nil: a kprobe, or a jprobe
+	ret    *kprobes.Retprobe // nil for a kprobe or jprobe
 	jp     *kprobes.Jprobe
-	nodes  uint64 // of a return probe: its instances
+	nodes  uint64 // return probe: address of its instances, stride bytes each
 	stride uint64
-	uses   []uint64 // its struct, and its handlers
+	uses   []uint64 // addresses of its struct and of its handlers
 }
 
 var _ kprobes.Mirror = (*probe)(nil)
@@ -76,13 +75,13 @@ const (
 	kpPre     = 64
 	kpPost    = 72
 	kpOpcode  = 80 // u8
-	kpFault   = 88 // on releases that have it: of 6.1's ainsn, 32 bytes
+	kpFault   = 88 // in releases that have it; in 6.1 part of ainsn, 32 bytes
 	kpBreak   = 96
 	kpFlags   = 120 // u32
 	kprobeLen = 128
 )
 
-// And in struct kretprobe, which begins with one.
+// Offsets in struct kretprobe, which begins with a struct kprobe.
 const (
 	rpHandler    = 128
 	rpEntry      = 136
@@ -92,14 +91,14 @@ const (
 	kretprobeLen = 168
 )
 
-// And in struct jprobe, which begins with a kprobe too.
+// Offsets in struct jprobe, which begins with a struct kprobe.
 const (
 	jpEntry   = 128
 	jprobeLen = 136
 )
 
-// And in struct kretprobe_instance. Those of older releases lie where 6.1 has
-// something that only the machine needs.
+// Offsets in struct kretprobe_instance. The first two are fields of older releases,
+// where 6.1 has internals of rethook_node.
 const (
 	riTask    = 0
 	riRP      = 8
@@ -108,26 +107,29 @@ const (
 	riData    = 48
 )
 
-// ReturnTo names the functions of Linux that call a probe's handler: what the
-// handlers of modules return to, by the callback (kernel.Handlers.ReturnTo).
+// ReturnTo maps a callback (an abi.HC* number, 0 for int3) to the Linux function that
+// calls probes' handlers there. Stack traces in handlers of modules show it
+// (kernel.Handlers.ReturnTo).
 var ReturnTo = map[uint64]string{
 	0: "aggr_pre_handler", abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
 }
 
-// maxName is the longest name that is read: KSYM_NAME_LEN and MODULE_NAME_LEN.
+// maxName is the maximum length of a symbol's name: KSYM_NAME_LEN plus
+// MODULE_NAME_LEN.
 const maxName = 512 + 64
 
-// maxBatch bounds the number of probes of one request.
+// maxBatch is the maximum number of probes of a request.
 const maxBatch = 1 << 20
 
-// maxInstances bounds the instances of a return probe: no guest has memory for more.
+// maxInstances is the maximum number of instances of a return probe. No guest has
+// memory for more.
 const maxInstances = 1 << 20
 
-// New gives an Exports without probes.
+// New returns an Exports without probes.
 func New(c Config) *Exports { return &Exports{conf: c, probes: map[uint64]*probe{}} }
 
-// Request does what guest code asks for (abi.ProbeNr) and gives 0 or -errno. It
-// may wait.
+// Request executes a request of guest code (abi.ProbeNr) and returns 0 or -errno. It
+// may sleep.
 func (e *Exports) Request(nr, addr, arg uint64) int64 {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -160,7 +162,7 @@ func (e *Exports) Request(nr, addr, arg uint64) int64 {
 	return -int64(syscall.EIO)
 }
 
-// fields is the bytes of a struct.
+// fields are the bytes of a struct.
 type fields []byte
 
 func (f fields) u64(at int) uint64 { return binary.LittleEndian.Uint64(f[at:]) }
@@ -185,7 +187,7 @@ func (e *Exports) register(at, size, nodes uint64) error {
 		p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
 		p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
 		p.kp.Mirror = p
-	} // else it is registered, and stays what it is, whatever the struct says now
+	} // otherwise it is registered already: the struct is not read again
 	switch {
 	case p.ret != nil:
 		err = e.conf.Kprobes.RegisterRetprobe(p.ret)
@@ -203,7 +205,8 @@ func (e *Exports) register(at, size, nodes uint64) error {
 	return err
 }
 
-// registerJprobes is register_jprobes of an array of n addresses, n an int.
+// registerJprobes is register_jprobes. array is the address of n pointers; n is an
+// int.
 func (e *Exports) registerJprobes(array, n uint64) error {
 	if int32(n) <= 0 || n > maxBatch {
 		return fmt.Errorf("%d probes at once: %w", int32(n), syscall.EINVAL)
@@ -220,7 +223,7 @@ func (e *Exports) registerJprobes(array, n uint64) error {
 	return nil
 }
 
-// name reads a symbol's name; none at 0.
+// name reads a symbol's name. It returns "" if at is 0.
 func (e *Exports) name(at uint64) (string, error) {
 	if at == 0 {
 		return "", nil
@@ -236,12 +239,12 @@ func (e *Exports) name(at uint64) (string, error) {
 	}
 	name, _, ended := bytes.Cut(b[:], []byte{0})
 	if !ended || len(name) == 0 {
-		return "", fmt.Errorf("a probe at the symbol %q: %w", name, syscall.ENOENT)
+		return "", fmt.Errorf("symbol %q: %w", name, syscall.ENOENT)
 	}
 	return string(name), nil
 }
 
-// init takes the handlers.
+// init sets the handlers.
 func (p *probe) init(f fields) {
 	p.uses = []uint64{p.at, f.u64(kpPre), f.u64(kpPost), f.u64(kpFault), f.u64(kpBreak)}
 	if len(f) > kprobeLen {
@@ -298,7 +301,8 @@ func (p *probe) handle(h *kprobes.Hit, fn, flags uint64) uint64 {
 	return ret
 }
 
-// handleRet calls one of a return probe; frame is where the return address lies.
+// handleRet calls a handler of a return probe. frame is the address of the return
+// address.
 func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64) int {
 	node := p.nodes + uint64(ri.Index)*p.stride
 	must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
@@ -312,15 +316,15 @@ func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64
 	return int(int32(ret))
 }
 
-// must disables the probe whose handler cannot go on: kprobes takes a panic so.
+// must panics on an error, whereupon kprobes disables the probe.
 func must(err error) {
 	if err != nil {
 		panic(err)
 	}
 }
 
-// writeBack writes what registering changes in the struct besides what a Mirror is
-// told of.
+// writeBack writes the fields of the struct that registering changes, except for
+// those that Mirror's methods write.
 func (p *probe) writeBack() error {
 	err := p.c.Memory.WriteU64(p.at+kpAddr, p.kp.Addr)
 	if p.ret != nil {
@@ -329,25 +333,25 @@ func (p *probe) writeBack() error {
 	return err
 }
 
-// SetFlags and what follows are kprobes.Mirror. That the struct was there, register has
-// seen; where it no longer is, nothing is written.
+// SetFlags and the methods below implement kprobes.Mirror. Errors are ignored: the
+// memory of the struct may have been freed since register read it.
 func (p *probe) SetFlags(f kprobes.Flags) { _ = put32(p.c.Memory, p.at+kpFlags, uint32(f)) }
 
 // SetOpcode writes kprobe.opcode.
 func (p *probe) SetOpcode(b byte) { _ = p.c.Memory.WriteAt(p.at+kpOpcode, []byte{b}) }
 
-// Missed counts in kprobe.nmissed.
+// Missed adds n to kprobe.nmissed, or sets it to 0 if n is 0.
 func (p *probe) Missed(n uint64) {
 	m, at := p.c.Memory, p.at+kpMissed
 	if n == 0 {
 		_ = m.WriteU64(at, 0)
-	} else if _, err := m.Add64(at, n); err != nil { // no aligned word
+	} else if _, err := m.Add64(at, n); err != nil { // not aligned
 		v, _ := m.ReadU64(at)
 		_ = m.WriteU64(at, v+n)
 	}
 }
 
-// RetMissed counts in kretprobe.nmissed.
+// RetMissed adds n to kretprobe.nmissed, or sets it to 0 if n is 0.
 func (p *probe) RetMissed(n uint64) {
 	m, at := p.c.Memory, p.at+rpMissed
 	if n == 0 {
@@ -363,9 +367,9 @@ func put32(m abi.Memory, at uint64, v uint32) error {
 	return m.WriteAt(at, binary.LittleEndian.AppendUint32(nil, v))
 }
 
-// unregister takes an array of n addresses of structs. Of those that are not
-// registered the address of the probe is cleared. EFAULT: the array or a struct is not
-// there; those before it are unregistered.
+// unregister unregisters the probes of an array of n pointers to structs. In structs
+// that are not registered it clears the address. It returns EFAULT if the array or a
+// struct is not mapped; the probes before it are unregistered then.
 func (e *Exports) unregister(array, n uint64) error {
 	if n > maxBatch {
 		return fmt.Errorf("%d probes at once: %w", n, syscall.EINVAL)
@@ -389,7 +393,7 @@ func (e *Exports) unregister(array, n uint64) error {
 	return errors.Join(bad, e.remove(gone))
 }
 
-// remove unregisters probes that e no longer has.
+// remove unregisters probes that have been removed from e.probes.
 func (e *Exports) remove(gone []*probe) error {
 	var kps []*kprobes.Kprobe
 	var rps []*kprobes.Retprobe
@@ -404,8 +408,9 @@ func (e *Exports) remove(gone []*probe) error {
 	return err
 }
 
-// Gone unregisters the probes whose struct, or a handler of which, lies in memory of
-// a module that is about to be freed. Linux leaves them, and calls what is there then.
+// Gone unregisters the probes whose struct or one of whose handlers is in memory of a
+// module that is about to be freed. Linux does not, and later calls whatever is at
+// these addresses.
 func (e *Exports) Gone(freed []abi.Range) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -419,11 +424,12 @@ func (e *Exports) Gone(freed []abi.Range) error {
 	return e.remove(gone)
 }
 
-// change enables or disables a probe. EINVAL: it is not registered.
+// change enables or disables a probe. It returns EINVAL if the probe is not
+// registered.
 func (e *Exports) change(at uint64, f func(*kprobes.Kprobes, *kprobes.Kprobe, ...*kprobes.Hit) error) error {
 	p := e.probes[at]
 	if p == nil {
-		return fmt.Errorf("no probe is registered by %#x: %w", at, syscall.EINVAL)
+		return fmt.Errorf("no probe is registered for the struct at %#x: %w", at, syscall.EINVAL)
 	}
 	return f(e.conf.Kprobes, p.kp)
 }

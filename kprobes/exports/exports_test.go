@@ -12,7 +12,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
-// noted is a machine that runs nothing.
+// noted is a Machine that only records the calls.
 type noted struct{ calls [][3]uint64 }
 
 func (n *noted) Handler(_ *abi.Trap, fn, first, third uint64) (uint64, error) {
@@ -27,7 +27,8 @@ type world struct {
 	m noted
 }
 
-// Where in the kernel's only data, a stack, the structs of the tests lie.
+// Addresses of the tests' structs, on a stack, which is the only data of the test
+// kernel.
 const (
 	at    = kprobetest.Stack + 0x100
 	array = kprobetest.Stack + 0x300
@@ -44,8 +45,7 @@ func newWorld() *world {
 	return w
 }
 
-// probe is the bytes of a struct kretprobe, of which a struct kprobe is the
-// first 128.
+// probe returns the bytes of a struct kretprobe. The first 128 are a struct kprobe.
 func probe(symbol, addr uint64, offset uint32, pre, post uint64, flags uint32, maxactive int32) []byte {
 	b := make([]byte, 168)
 	le := binary.LittleEndian
@@ -71,8 +71,8 @@ func (w *world) list() string {
 	return string(b)
 }
 
-// TestRequest: the struct's fields are understood and written back, and its
-// handlers called with it.
+// TestRequest: a struct's fields are read and updated, and its handlers are called
+// with its address.
 func TestRequest(t *testing.T) {
 	w := newWorld()
 	write := func(at uint64, b []byte) {
@@ -97,7 +97,7 @@ func TestRequest(t *testing.T) {
 	want(0, abi.ProbeEnable, at, 0)
 	tr := w.Trap(0, kprobetest.Text+0x1005)
 	w.k.Int3(tr)
-	tr.Regs.IP += 3 // behind the copy, whose int3 is next
+	tr.Regs.IP += 3 // after the copy, at the slot's int3
 	w.k.Int3(tr)
 	if calls := [][3]uint64{{0xaaa, at, 0}, {0xbbb, at, 0}}; len(w.m.calls) != 2 || w.m.calls[0] != calls[0] || w.m.calls[1] != calls[1] {
 		t.Errorf("calls %x", w.m.calls)
@@ -122,8 +122,8 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// FuzzRequest: whatever stands in the structs, a request is done or refused, and
-// what was registered can be unregistered.
+// FuzzRequest: with any contents of the structs, a request succeeds or returns an
+// errno, and registered probes can be unregistered.
 func FuzzRequest(f *testing.F) {
 	for _, b := range [][]byte{
 		probe(name, 0, 0, 1, 0, 0, 0), probe(name, 0, 5, 1, 2, 2, 3),
@@ -147,7 +147,7 @@ func FuzzRequest(f *testing.F) {
 				}
 			}
 		}
-		for i, p := range structs { // what a registration writes may have come over the array
+		for i, p := range structs { // a registration may have overwritten the array
 			_ = w.WriteU64(array+8*uint64(i), p)
 			w.e.Request(abi.ProbeUnregister, array+8*uint64(i), 1)
 		}

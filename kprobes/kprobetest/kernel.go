@@ -1,6 +1,5 @@
-// Package kprobetest has a kernel for tests of probes: a slice of bytes for its
-// text, a slice of symbols, and a clock that moves when the test says so. It
-// executes nothing.
+// Package kprobetest provides a fake kernel for tests of probes: bytes of text, a
+// list of symbols, and a clock that the test advances. It does not execute code.
 package kprobetest
 
 import (
@@ -16,7 +15,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// Where things are.
+// Addresses.
 const (
 	Text     = abi.TextBase
 	TextSize = 1 << 16
@@ -26,8 +25,8 @@ const (
 	StackEnd = Stack + abi.ThreadSize
 )
 
-// Kernel meets all interfaces of package kprobes but Optimizer. The exported
-// fields are for the test to fill in before it is used.
+// Kernel implements all interfaces of package kprobes except Optimizer. Tests set the
+// exported fields before they use it.
 type Kernel struct {
 	Symtab     []abi.Symbol
 	Sites      map[uint64]bool // fentry
@@ -39,7 +38,7 @@ type Kernel struct {
 	Entry      abi.Range
 	Thunks     abi.Range
 	Black      []abi.Range
-	Gone       []abi.Range // text that is no longer there
+	Gone       []abi.Range // freed text
 	Processors int
 	OnRCUTasks func() // called by SynchronizeRCUTasks
 
@@ -48,8 +47,8 @@ type Kernel struct {
 	slots    []byte
 	stack    []byte
 	nextSlot uint64
-	live     map[uint64]uint64   // slots in use, and their sizes
-	freed    map[uint64][]uint64 // the others, by size: used again when nothing else is left
+	live     map[uint64]uint64   // slots in use, with their sizes
+	freed    map[uint64][]uint64 // freed slots, by size; reused when no other is left
 	log      []string
 	now      int64
 	timers   []*timer
@@ -62,8 +61,8 @@ type timer struct {
 	f  func()
 }
 
-// New gives a kernel of two CPUs whose text is int3 padding and nops up to the
-// functions that Func adds.
+// New returns a kernel with two CPUs. Its text is filled with int3 and nops; Func
+// adds functions.
 func New() *Kernel {
 	k := &Kernel{
 		Sites: map[uint64]bool{}, Bugs: map[uint64]bool{}, Ex: map[uint64]bool{},
@@ -76,8 +75,8 @@ func New() *Kernel {
 	return k
 }
 
-// Func puts code at an offset from the start of text and gives it a symbol,
-// whose size is that of the code. It gives the address.
+// Func writes code at an offset from the start of text, adds a symbol of that size,
+// and returns the address.
 func (k *Kernel) Func(off uint64, name string, code ...byte) uint64 {
 	copy(k.text[off:], code)
 	k.Symtab = append(k.Symtab, abi.Symbol{Addr: Text + off, Size: uint64(len(code)), Type: 't', Name: name})
@@ -88,7 +87,7 @@ func (k *Kernel) Func(off uint64, name string, code ...byte) uint64 {
 // Site marks an fentry site.
 func (k *Kernel) Site(addr uint64) { k.Sites[addr] = true }
 
-// Bytes gives n bytes of text.
+// Bytes returns n bytes of text.
 func (k *Kernel) Bytes(addr uint64, n int) []byte {
 	b := make([]byte, n)
 	if err := k.Read(addr, b); err != nil {
@@ -153,7 +152,7 @@ func (k *Kernel) WriteU64(addr, v uint64) error {
 	return nil
 }
 
-// FailPokes makes Poke fail with EFAULT from now on, or no longer.
+// FailPokes sets whether Poke fails with EFAULT.
 func (k *Kernel) FailPokes(fail bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -189,7 +188,8 @@ func (k *Kernel) LookupName(name string) []abi.Symbol {
 	return found
 }
 
-// Lookup is Symbols.Lookup. A symbol reaches to its size, as if a gap followed.
+// Lookup is Symbols.Lookup. Unlike in kallsyms, symbols do not extend up to the next
+// one.
 func (k *Kernel) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
 	for _, s := range k.Symtab {
 		if s.Addr <= addr && addr < s.Addr+s.Size {
@@ -229,36 +229,36 @@ func (k *Kernel) Add64(addr, d uint64) (uint64, error) {
 	return v, nil
 }
 
-// KernelText and what follows are Tables.
+// KernelText and the methods below implement Tables.
 func (k *Kernel) KernelText(addr uint64) bool {
 	return Text <= addr && addr < Text+TextSize && !overlaps(k.Gone, addr, addr+1)
 }
 
-// JumpLabel says whether a range of Jumps is touched.
+// JumpLabel reports whether a range of Jumps overlaps [start, end).
 func (k *Kernel) JumpLabel(start, end uint64) bool { return overlaps(k.Jumps, start, end) }
 
-// StaticCall says whether a range of Calls is touched.
+// StaticCall reports whether a range of Calls overlaps [start, end).
 func (k *Kernel) StaticCall(start, end uint64) bool { return overlaps(k.Calls, start, end) }
 
-// SMPLock says whether a range of Locks is touched.
+// SMPLock reports whether a range of Locks overlaps [start, end).
 func (k *Kernel) SMPLock(start, end uint64) bool { return overlaps(k.Locks, start, end) }
 
-// Bug looks into Bugs.
+// Bug looks addr up in Bugs.
 func (k *Kernel) Bug(addr uint64) bool { return k.Bugs[addr] }
 
-// ExTable looks into Ex.
+// ExTable looks addr up in Ex.
 func (k *Kernel) ExTable(addr uint64) bool { return k.Ex[addr] }
 
-// EntryText looks into Entry.
+// EntryText looks addr up in Entry.
 func (k *Kernel) EntryText(addr uint64) bool { return k.Entry.Contains(addr) }
 
-// Thunk looks into Thunks.
+// Thunk looks addr up in Thunks.
 func (k *Kernel) Thunk(addr uint64) bool { return k.Thunks.Contains(addr) }
 
-// FtraceSite looks into Sites.
+// FtraceSite looks addr up in Sites.
 func (k *Kernel) FtraceSite(addr uint64) bool { return k.Sites[addr] }
 
-// FtraceOverlap looks into Sites.
+// FtraceOverlap looks the range up in Sites.
 func (k *Kernel) FtraceOverlap(start, end uint64) bool {
 	for a := range k.Sites {
 		if a < end && start < a+5 {
@@ -268,18 +268,18 @@ func (k *Kernel) FtraceOverlap(start, end uint64) bool {
 	return false
 }
 
-// Blacklist gives Black.
+// Blacklist returns Black.
 func (k *Kernel) Blacklist() []abi.Range { return k.Black }
 
-// Sites5 is Ftrace: it writes e8 and zeros for a call.
+// Sites5 implements kprobes.Ftrace. It writes e8 and zeros for a call.
 type Sites5 struct{ K *Kernel }
 
-// Arm makes a site a call.
+// Arm writes a call to a site.
 func (s Sites5) Arm(addr uint64) error {
 	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte{0xe8, 0, 0, 0, 0}})
 }
 
-// Disarm makes it a nop.
+// Disarm writes a nop to a site.
 func (s Sites5) Disarm(addr uint64) error {
 	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte(abi.Nop5)})
 }
@@ -302,7 +302,7 @@ func (k *Kernel) Alloc(n int) (uint64, error) {
 	return a, nil
 }
 
-// Free is Slots.Free; a slot that is not in use panics.
+// Free is Slots.Free. It panics if the slot is not in use.
 func (k *Kernel) Free(addr uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -314,7 +314,7 @@ func (k *Kernel) Free(addr uint64) {
 	k.freed[size] = append(k.freed[size], addr)
 }
 
-// SlotsInUse counts them.
+// SlotsInUse returns the number of slots in use.
 func (k *Kernel) SlotsInUse() int {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -341,7 +341,7 @@ func (k *Kernel) Now() int64 {
 	return k.now
 }
 
-// AfterFunc is Machine.AfterFunc: Advance runs f.
+// AfterFunc is Machine.AfterFunc. f runs in Advance.
 func (k *Kernel) AfterFunc(d time.Duration, f func()) func() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -356,7 +356,7 @@ func (k *Kernel) AfterFunc(d time.Duration, f func()) func() bool {
 	}
 }
 
-// Advance moves the clock by d and runs, one after the other, what is due.
+// Advance advances the clock by d and runs the functions that are due, in order.
 func (k *Kernel) Advance(d time.Duration) {
 	end := k.Now() + int64(d)
 	for t := k.due(end); t != nil; t = k.due(end) {
@@ -395,7 +395,7 @@ func (k *Kernel) Printk(_ int, format string, args ...any) {
 	k.log = append(k.log, fmt.Sprintf(format, args...))
 }
 
-// Log gives what was printed since the last call of Log.
+// Log returns the lines printed since the last call of Log.
 func (k *Kernel) Log() []string {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -404,13 +404,13 @@ func (k *Kernel) Log() []string {
 	return l
 }
 
-// Config gives what kprobes.New takes, without an optimizer.
+// Config returns a configuration for kprobes.New, without an optimizer.
 func (k *Kernel) Config() kprobes.Config {
 	return kprobes.Config{Text: k, Symbols: k, Tables: k, Ftrace: Sites5{k}, Slots: k, Machine: k}
 }
 
-// Trap gives the trap of an int3 at addr on a CPU, with the stack pointer in
-// the middle of the stack.
+// Trap returns the trap of an int3 at addr on a CPU, with the stack pointer in the
+// middle of the stack.
 func (k *Kernel) Trap(cpu int, addr uint64) *abi.Trap {
 	return &abi.Trap{
 		CPU: cpu, Vector: abi.VecBP, Mem: k, Task: abi.DirectMap + uint64(cpu+1)*0x4000,

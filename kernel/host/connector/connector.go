@@ -1,9 +1,8 @@
-// Package connector listens to Linux's process events connector (cn_proc): what
-// forks, execs and exits on this machine. The host's kernel queues a fork's
-// event before fork(2) returns, so whoever reads what is there before it
-// answers a process knows all that this process has done. It needs
-// CAP_NET_ADMIN in the first user, pid and network namespaces, and
-// CONFIG_PROC_EVENTS.
+// Package connector receives forks, execs and exits of this machine's processes from
+// Linux's process events connector (cn_proc). The host's kernel queues a fork's event
+// before fork(2) returns: after all queued events are read, everything that a process
+// did before its current request is known. The connector needs CAP_NET_ADMIN in the
+// initial user, pid and network namespaces, and CONFIG_PROC_EVENTS.
 package connector
 
 import (
@@ -15,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What of linux/cn_proc.h and linux/connector.h is used.
+// Constants of linux/cn_proc.h and linux/connector.h.
 const (
 	idxProc, valProc = 1, 1
 	opListen         = 1
@@ -26,36 +25,37 @@ const (
 	whatExit = 0x80000000
 
 	headerSize  = unix.SizeofNlMsghdr + 20 // nlmsghdr, cn_msg
-	eventOffset = 16                       // of event_data in proc_event
+	eventOffset = 16                       // offset of event_data in proc_event
 )
 
-// Kind is what has happened.
+// Kind is the kind of an event.
 type Kind uint8
 
-// The kinds of events that are told.
+// Kinds of events.
 const (
 	Fork Kind = iota
 	Exec
 	Exit
 )
 
-// Event is one of them. IDs are those of the first pid namespace.
+// Event is a process event. IDs are those of the initial pid namespace.
 type Event struct {
 	Kind     Kind
-	TID, PID int // of the thread; for Fork of who is the new thread's parent
+	TID, PID int // thread and process; for Fork, those of the parent
 
 	ChildTID, ChildPID int // Fork: the new thread
-	Code               int // Exit: as wait(2) tells it
+	Code               int // Exit: status as wait(2) returns it
 }
 
 // Conn is a subscription.
 type Conn struct {
 	fd      int
-	next    map[uint32]uint32 // by CPU: the number of the event that comes next
-	waiting *Event            // taken already: what was lost before it is told first
+	next    map[uint32]uint32 // by CPU: sequence number of the next event
+	waiting *Event            // an event that was read, held back until the loss before it has been returned
 }
 
-// Open subscribes. Errors: EPERM, ECONNREFUSED, EPROTONOSUPPORT where it cannot be had.
+// Open subscribes to process events. It returns EPERM, ECONNREFUSED or
+// EPROTONOSUPPORT if they are not available.
 func Open() (*Conn, error) {
 	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, unix.NETLINK_CONNECTOR)
 	if err != nil {
@@ -69,7 +69,8 @@ func Open() (*Conn, error) {
 	return c, nil
 }
 
-// queueSize is how much of events the host's kernel may keep for us, bytes: some ten thousand.
+// queueSize is the size of the socket's receive buffer in bytes, enough for about ten
+// thousand events.
 const queueSize = 4 << 20
 
 func (c *Conn) begin() error {
@@ -81,7 +82,7 @@ func (c *Conn) begin() error {
 	return c.send(opListen)
 }
 
-// send asks the host's kernel to begin or to end.
+// send sends opListen or opIgnore to the host's kernel.
 func (c *Conn) send(op uint32) error {
 	b := make([]byte, headerSize+4)
 	le := binary.NativeEndian
@@ -102,15 +103,15 @@ func (c *Conn) Close() {
 	unix.Close(c.fd)
 }
 
-// LostError says that the host's kernel has dropped events, because nobody read
-// them in time.
+// LostError means that the host's kernel has dropped events because they were not
+// read in time.
 type LostError struct{ Events uint64 }
 
 func (e *LostError) Error() string { return fmt.Sprintf("%d process events were lost", e.Events) }
 
-// Next gives the next event that is there; ok is false when there is none. What was
-// lost is told, as a LostError, when the next event of the same CPU comes: the
-// host's kernel says that something was, but only the events' numbers how many.
+// Next returns the next queued event; ok is false if there is none. Lost events are
+// reported by a LostError when the next event of the same CPU is read, since only the
+// sequence numbers tell how many were lost.
 func (c *Conn) Next() (e Event, ok bool, err error) {
 	if c.waiting != nil {
 		e, c.waiting = *c.waiting, nil
@@ -128,7 +129,7 @@ func (c *Conn) Next() (e Event, ok bool, err error) {
 			return Event{}, false, fmt.Errorf("connector: %w", err)
 		}
 		if a, isNetlink := from.(*unix.SockaddrNetlink); !isNetlink || a.Pid != 0 {
-			continue // not the kernel's
+			continue // not sent by the kernel
 		}
 		lost := c.gap(b[:n])
 		e, ok := parse(b[:n])
@@ -144,11 +145,11 @@ func (c *Conn) Next() (e Event, ok bool, err error) {
 	}
 }
 
-// noCPU is the CPU of an answer to opListen on kernels that do not number it.
+// noCPU is the CPU in replies to opListen on kernels that do not number these.
 const noCPU = ^uint32(0)
 
-// gap is how many events of a message's CPU were lost before it: each CPU numbers
-// its own, and the answers that anybody's opListen gets there.
+// gap returns how many events of a message's CPU were lost before it. Each CPU
+// numbers its messages: events, and replies to any listener's opListen.
 func (c *Conn) gap(b []byte) (lost uint32) {
 	le := binary.NativeEndian
 	if len(b) < headerSize+eventOffset || le.Uint32(b[headerSize+4:]) == noCPU {
@@ -163,7 +164,7 @@ func (c *Conn) gap(b []byte) (lost uint32) {
 	return lost
 }
 
-// Wait returns when an event is there, or when stop can be read.
+// Wait returns when an event is queued or the descriptor stop is readable.
 func (c *Conn) Wait(stop int) error {
 	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}, {Fd: int32(stop), Events: unix.POLLIN}}
 	for {
@@ -173,7 +174,7 @@ func (c *Conn) Wait(stop int) error {
 	}
 }
 
-// parse reads one message: ok is false for what is not told.
+// parse parses a message. ok is false if it is not an event of a known kind.
 func parse(b []byte) (e Event, ok bool) {
 	le := binary.NativeEndian
 	if len(b) < headerSize+eventOffset+8 {

@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// message makes one as the kernel sends it.
+// message returns a message as the kernel sends it.
 func message(what uint32, data ...uint32) []byte {
 	b := make([]byte, headerSize+eventOffset)
 	binary.NativeEndian.PutUint32(b[16:], idxProc)
@@ -45,7 +45,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// TestListen: a child's fork and exit are told, before it has been waited for.
+// TestListen: a child's fork and exit are reported before the child has been waited
+// for.
 func TestListen(t *testing.T) {
 	c, err := Open()
 	if err != nil {
@@ -75,21 +76,21 @@ func TestListen(t *testing.T) {
 	}
 }
 
-// TestGap: each CPU numbers its events, and what is missing has been lost.
+// TestGap: each CPU numbers its events, and missing numbers are lost events.
 func TestGap(t *testing.T) {
 	c := &Conn{next: map[uint32]uint32{}}
 	for i, tt := range []struct{ what, cpu, number, want uint32 }{
-		{whatFork, 0, 100, 0}, // the first that is seen
+		{whatFork, 0, 100, 0}, // the first event
 		{whatExec, 0, 101, 0},
 		{whatFork, 1, 7, 0},
-		{0, noCPU, 0, 0}, // an answer to opListen
-		{0, 1, 8, 0},     // and one that is numbered
+		{0, noCPU, 0, 0}, // a reply to opListen
+		{0, 1, 8, 0},     // a reply that is numbered
 		{whatExit, 0, 105, 3},
-		{4, 1, 11, 2}, // of a kind that is not told
+		{4, 1, 11, 2}, // of another kind
 		{whatExit, 0, 104, 0},
 		{whatExit, 1, ^uint32(0), 0},
 		{whatFork, 2, ^uint32(0), 0},
-		{whatFork, 2, 1, 1}, // the number 0 is missing
+		{whatFork, 2, 1, 1}, // number 0 is missing
 	} {
 		b := message(tt.what, 1, 2, 3, 4)
 		binary.NativeEndian.PutUint32(b[unix.SizeofNlMsghdr+8:], tt.number)
@@ -100,15 +101,15 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestLost has more happen than fits into a small buffer: what is seen and what is
-// said to be lost are all that there was.
+// TestLost causes more events than fit into a small buffer: the events read and those
+// reported as lost add up to all of them.
 func TestLost(t *testing.T) {
 	c, err := Open()
 	if err != nil {
 		t.Skip(err)
 	}
 	defer c.Close()
-	onEachCPU(t) // so that the numbers are known
+	onEachCPU(t) // so that the sequence numbers are known
 	seen, lost := drained(t, c)
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, 4096); err != nil {
 		t.Fatal(err)
@@ -116,7 +117,7 @@ func TestLost(t *testing.T) {
 	if err := exec.Command("sh", "-c", "for i in 1 2 3 4 5 6 7 8 9 0; do for j in 1 2 3 4 5 6 7 8 9 0; do (:); done; done").Run(); err != nil {
 		t.Fatal(err)
 	}
-	n, more := drained(t, c) // nothing is kept before all has been read
+	n, more := drained(t, c) // an overrun socket queues nothing before it has been drained
 	seen, lost = seen+n, lost+more
 	if err := unix.SetsockoptInt(c.fd, unix.SOL_SOCKET, unix.SO_RCVBUF, queueSize); err != nil {
 		t.Fatal(err)
@@ -129,7 +130,7 @@ func TestLost(t *testing.T) {
 	}
 }
 
-// onEachCPU has an event happen on each processor.
+// onEachCPU causes an event on each processor.
 func onEachCPU(t *testing.T) {
 	t.Helper()
 	runtime.LockOSThread()
@@ -154,7 +155,7 @@ func onEachCPU(t *testing.T) {
 	}
 }
 
-// drained counts what is there.
+// drained reads all queued events and counts them.
 func drained(t *testing.T, c *Conn) (seen, lost uint64) {
 	t.Helper()
 	for {
@@ -173,7 +174,7 @@ func drained(t *testing.T, c *Conn) (seen, lost uint64) {
 	}
 }
 
-// FuzzPacket: whatever comes from the socket, it is an event of a known kind or none.
+// FuzzPacket: any packet is parsed as an event of a known kind, or not as an event.
 func FuzzPacket(f *testing.F) {
 	f.Add(message(whatFork, 1, 2, 3, 4))
 	f.Add(message(whatExec, 5, 6))
@@ -197,7 +198,7 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// TestOthersListen: what other listeners are answered is not taken for lost events.
+// TestOthersListen: replies to other listeners do not count as lost events.
 func TestOthersListen(t *testing.T) {
 	c, err := Open()
 	if err != nil {
