@@ -16,7 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// What the documents on kprobes say that only a kernel that runs can show.
+// Tests of statements in the documents on kprobes that need a running kernel.
 // docs/reference/coverage.md names the statements.
 
 func (m *machine) register(p *kprobes.Kprobe) *kprobes.Kprobe {
@@ -37,8 +37,8 @@ func (m *machine) registerRet(rp *kprobes.Retprobe) *kprobes.Retprobe {
 	return rp
 }
 
-// TestContext: what a handler sees of its surroundings, measured on Linux 6.1
-// (int3: in_nmi, preempt_count 110000; the others: preemption off and no more).
+// TestContext: the context that handlers run in, as measured on Linux 6.1. After an
+// int3 in_nmi is true and preempt_count 110000; otherwise only preemption is off.
 func TestContext(t *testing.T) { onEachRelease(t, testContext) }
 
 func testContext(t *testing.T, m *machine) {
@@ -121,15 +121,15 @@ func testContext(t *testing.T, m *machine) {
 	})
 }
 
-// TestChangePathOfEach: a pre-handler that sets the instruction pointer and
-// returns 1 sends int3 and ftrace hits there, without step or post-handler; of
-// an optimized one it is ignored, unless optimization is suppressed by a
-// post-handler or the sysctl.
+// TestChangePathOfEach: if a pre-handler sets the instruction pointer and returns 1,
+// execution continues there after int3 and ftrace hits, without single-step or
+// post-handler. If the probe is optimized this has no effect, unless a post-handler
+// or the sysctl suppresses optimization.
 func TestChangePathOfEach(t *testing.T) { onEachRelease(t, testChangePathOfEach) }
 
 func testChangePathOfEach(t *testing.T, m *machine) {
 	inner := m.inside("int_sqrt")
-	ret := m.addr("int_sqrt") // where the ret is
+	ret := m.addr("int_sqrt") // address of the ret
 	for _, off := range m.starts("int_sqrt") {
 		var b [1]byte
 		if m.Machine.Read(m.addr("int_sqrt")+uint64(off), b[:]) == nil && b[0] == 0xc3 {
@@ -175,7 +175,7 @@ func testChangePathOfEach(t *testing.T, m *machine) {
 	}
 }
 
-// TestAtOnce: instances of one handler run on several vCPUs at once.
+// TestAtOnce: a handler may run on several vCPUs at the same time.
 func TestAtOnce(t *testing.T) { onEachRelease(t, testAtOnce) }
 
 func testAtOnce(t *testing.T, m *machine) {
@@ -199,11 +199,11 @@ func testAtOnce(t *testing.T, m *machine) {
 		t.Fatal(err)
 	}
 	if met != [2]bool{true, true} {
-		t.Errorf("handlers that met another one: %v", met)
+		t.Errorf("handlers that ran at the same time as another: %v", met)
 	}
 }
 
-// TestInterruptHandlers: probes inside interrupt handlers are hit, in their context.
+// TestInterruptHandlers: probes in interrupt handlers are hit in hardirq context.
 func TestInterruptHandlers(t *testing.T) { onEachRelease(t, testInterruptHandlers) }
 
 func testInterruptHandlers(t *testing.T, m *machine) {
@@ -226,8 +226,8 @@ func testInterruptHandlers(t *testing.T, m *machine) {
 	}
 }
 
-// TestOnePlace: a probe changes the named instance of a function only, not what
-// the compiler has inlined elsewhere.
+// TestOnePlace: a probe changes only the named function, not copies of it that the
+// compiler has inlined.
 func TestOnePlace(t *testing.T) { onEachRelease(t, testOnePlace) }
 
 func testOnePlace(t *testing.T, m *machine) {
@@ -236,7 +236,7 @@ func testOnePlace(t *testing.T, m *machine) {
 	after := m.text()
 	at := p.Addr - m.Machine.Image().Text.Start
 	if !bytes.Equal(before[:at], after[:at]) || !bytes.Equal(before[at+5:], after[at+5:]) || bytes.Equal(before, after) {
-		t.Error("text changed elsewhere, or nowhere")
+		t.Error("text was changed at another place, or not at all")
 	}
 }
 
@@ -260,8 +260,9 @@ func testBacktrace(t *testing.T, m *machine) {
 	}
 }
 
-// TestInstances: entry and return of each call share its data, on both vCPUs at
-// once, and calls beyond maxactive are counted as missed and not entered.
+// TestInstances: the entry and return handlers of a call share an instance's data,
+// with calls on both vCPUs. Calls beyond maxactive are counted as missed and the
+// entry handler is not called.
 func TestInstances(t *testing.T) { onEachRelease(t, testInstances) }
 
 func testInstances(t *testing.T, m *machine) {
@@ -312,8 +313,8 @@ func testInstances(t *testing.T, m *machine) {
 	}
 }
 
-// TestRetprobeSwitches: disabled, enabled and switched off for all, a return
-// probe is heard or not.
+// TestRetprobeSwitches: handlers of a return probe run only while it is enabled and
+// kprobes/enabled is 1.
 func TestRetprobeSwitches(t *testing.T) { onEachRelease(t, testRetprobeSwitches) }
 
 func testRetprobeSwitches(t *testing.T, m *machine) {
@@ -344,12 +345,12 @@ func testRetprobeSwitches(t *testing.T, m *machine) {
 	}
 }
 
-// TestBadAddresses: what is no place for a probe in a kernel that runs.
+// TestBadAddresses: addresses of a running kernel that cannot be probed.
 func TestBadAddresses(t *testing.T) {
 	m := boot(t)
 	text := m.Machine.Image().Text
 	padding := uint64(0)
-	for _, s := range m.Machine.Symbols().All() { // behind a function, before the next
+	for _, s := range m.Machine.Symbols().All() { // after a function, before the next
 		var b [1]byte
 		if s.Size%16 != 0 && s.Type == 'T' && m.Machine.Read(s.Addr+s.Size, b[:]) == nil && b[0] == 0xcc {
 			padding = s.Addr + s.Size
@@ -392,8 +393,8 @@ func TestBadAddresses(t *testing.T) {
 	wantErr(t, m.Kprobes.RegisterRetprobe(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "__switch_to"}}), syscall.EINVAL)
 }
 
-// TestPanicOnMachine: a handler that panics on a vCPU takes its probe with it,
-// and the kernel runs on.
+// TestPanicOnMachine: if a handler panics on a vCPU, its probe is disabled and the
+// kernel goes on.
 func TestPanicOnMachine(t *testing.T) { onEachRelease(t, testPanicOnMachine) }
 
 func testPanicOnMachine(t *testing.T, m *machine) {
@@ -415,15 +416,15 @@ func testPanicOnMachine(t *testing.T, m *machine) {
 	}
 }
 
-// soaking says whether this is the long run, "make soak".
+// soaking reports whether this is the long run, "make soak".
 func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
 
-// manyLimit is how long it may take to register or unregister manyProbes, 0.2 ms for
-// each: that is 20 s with a load of 14 on two CPUs. A registration that walks a list of
-// all probes several times takes a millisecond and more.
+// manyLimit is the time allowed for registering or unregistering manyProbes. Usually
+// a probe takes 0.2 ms: 20 s for all of them with a load of 14 on two CPUs. If each
+// registration walked a list of all probes, it would take a millisecond and more.
 const manyLimit = 2 * time.Minute
 
-// Test100000: very many probes at once, on all instructions that take one.
+// Test100000: 100,000 probes at once, on all instructions that can be probed.
 func Test100000(t *testing.T) {
 	const total = manyProbes
 	m := boot(t)
@@ -457,8 +458,8 @@ func Test100000(t *testing.T) {
 	}
 }
 
-// everywhere registers n probes on the instructions of the guest, one after the
-// other, and begins again at its end.
+// everywhere registers n probes on consecutive instructions of the guest's text,
+// starting over at its end.
 func (m *machine) everywhere(n int) []*kprobes.Kprobe {
 	var ps []*kprobes.Kprobe
 	for len(ps) < n {
@@ -476,7 +477,8 @@ func (m *machine) everywhere(n int) []*kprobes.Kprobe {
 	return ps
 }
 
-// probeAll probes all instructions of a function, until there are n probes.
+// probeAll registers probes on all instructions of a function, until there are n
+// probes.
 func (m *machine) probeAll(ps []*kprobes.Kprobe, s abi.Symbol, n int) []*kprobes.Kprobe {
 	text := make([]byte, s.Size)
 	err := m.Kprobes.Original(s.Addr, text)

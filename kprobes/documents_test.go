@@ -9,8 +9,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestBreakHandlerOptimization: up to 4.15 a probe that would be optimized is not while
-// it has a break handler.
+// TestBreakHandlerOptimization: up to 4.15 a probe with a break handler is not
+// optimized.
 func TestBreakHandlerOptimization(t *testing.T) {
 	m := bootRelease(t, "4.15", "CONFIG_PREEMPT=n")
 	for _, tc := range []struct {
@@ -32,8 +32,8 @@ func TestBreakHandlerOptimization(t *testing.T) {
 	}
 }
 
-// TestInjectedFault: on each release a fault that a handler brings about ends as one that
-// the caller brings about: nothing that the kernel says of it tells one from the other.
+// TestInjectedFault: on each release, a fault caused by a handler's change of
+// registers is handled and logged like one caused by the caller.
 func TestInjectedFault(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) {

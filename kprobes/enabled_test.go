@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestParseEnabled replays what Linux answered to each write to kprobes/enabled.
+// TestParseEnabled compares with Linux's result for each write to kprobes/enabled.
 func TestParseEnabled(t *testing.T) {
 	table, err := os.ReadFile("testdata/enabled.tsv")
 	if err != nil {
@@ -49,7 +49,8 @@ func TestParseEnabled(t *testing.T) {
 	}
 }
 
-// FuzzParseEnabled: the first byte decides, after an o the second (kstrtobool).
+// FuzzParseEnabled: the first byte determines the value, or the second one if the
+// first is an o (kstrtobool).
 func FuzzParseEnabled(f *testing.F) {
 	for _, s := range []string{"", "1", "oN", "o", "no\n"} {
 		f.Add([]byte(s))

@@ -15,14 +15,15 @@ import (
 )
 
 const (
-	execData  = kprobetest.Text + kprobetest.TextSize // one writable page behind text
+	execData  = kprobetest.Text + kprobetest.TextSize // one writable page after text
 	execStack = abi.DirectMap + 0x80000
 	execLeaf  = kprobetest.Text + 0x400
 	execDone  = kprobetest.Text + 0x500 // hlt
 	execFunc  = kprobetest.Text + 0x1000
 )
 
-// saveRegs pushes what the rethook trampoline of the guest pushes, exitRegs takes it back.
+// saveRegs pushes the registers as the guest's rethook trampoline does, exitRegs pops
+// them.
 var (
 	saveRegs = []byte{
 		0x6a, 0x18, 0x54, 0x9c, 0x48, 0x83, 0xec, 0x18, 0x57, 0x56, 0x52, 0x51, 0x50, 0x41, 0x50, 0x41, 0x51, 0x41, 0x52,
@@ -36,8 +37,8 @@ var (
 
 func hypercall(n byte) []byte { return []byte{0xb8, n, 0, 0, 0, 0x0f, 0x01, 0xc1} }
 
-// board is a processor that runs the text of a kprobetest.Kernel, with the
-// probes of w.
+// board is a processor that executes the text of a kprobetest.Kernel, with w's
+// probes.
 type board struct {
 	*world
 	t     *testing.T
@@ -47,7 +48,7 @@ type board struct {
 	start cpu.State
 }
 
-// boardText is the Text of a board: its memory.
+// boardText implements kprobes.Text on a board's memory.
 type boardText struct{ m *mem.Memory }
 
 func (b boardText) Read(addr uint64, p []byte) error { return b.m.ReadAt(addr, p) }
@@ -61,7 +62,8 @@ func (b boardText) Poke(patches ...abi.Patch) error {
 	return nil
 }
 
-// boardSites makes calls of the stub at Text+0x600 from fentry sites.
+// boardSites implements kprobes.Ftrace: armed fentry sites call the stub at
+// Text+0x600.
 type boardSites struct{ boardText }
 
 func (s boardSites) Arm(addr uint64) error {
@@ -115,8 +117,9 @@ func newBoard(t *testing.T, code []byte, boost bool) *board {
 	return b
 }
 
-// run calls the function with random registers made from seed and returns when
-// it has come back, or fails. step, if not nil, is told each instruction's address.
+// run calls the function with random registers made from seed, and returns when it
+// has returned, or fails. step, if not nil, is called with each instruction's
+// address.
 func (b *board) run(seed int64, step func(ip uint64)) (cpu.State, string) {
 	r := rand.New(rand.NewSource(seed))
 	data := make([]byte, abi.PageSize)
@@ -161,7 +164,7 @@ func (b *board) run(seed int64, step func(ip uint64)) (cpu.State, string) {
 			b.t.Fatalf("exit %+v at %#x", e, c.RIP)
 		}
 	}
-	b.t.Fatal("it does not end")
+	b.t.Fatal("the function does not return")
 	panic("unreachable")
 }
 
@@ -218,8 +221,7 @@ func (b *board) withRegs(f func(*abi.Trap)) {
 	}
 }
 
-// writeFunc makes a function of about n random instructions, and gives the
-// offsets at which they begin.
+// writeFunc returns a function of about n random instructions and their offsets.
 func writeFunc(r *rand.Rand, n int) (code []byte, starts []int) {
 	pos := func() uint64 { return execFunc + uint64(len(code)) }
 	rel := func(to, size uint64) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(to-(pos()+size))) }
@@ -295,9 +297,9 @@ func writeFunc(r *rand.Rand, n int) (code []byte, starts []int) {
 	return code, starts
 }
 
-// TestProbedRunsTheSame runs random functions without and with probes at many of
-// their instructions: registers, flags and memory come out the same, and
-// each probe counts each time its instruction was executed.
+// TestProbedRunsTheSame runs random functions without probes, and with probes at many
+// of their instructions. Registers, flags and memory must be the same afterwards, and
+// a probe must be hit each time its instruction is executed.
 func TestProbedRunsTheSame(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
@@ -339,7 +341,7 @@ func TestProbedRunsTheSame(t *testing.T) {
 		}
 		for _, i := range b.k.Points() {
 			if i.Probes[len(i.Probes)-1].Ret {
-				continue // there is no kprobe besides
+				continue // there is no kprobe at this address
 			}
 			if hits[i.Addr] != counts[i.Addr] {
 				t.Errorf("seed %d: +%#x was hit %d times, executed %d", seed, i.Addr-execFunc, hits[i.Addr], counts[i.Addr])

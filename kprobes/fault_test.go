@@ -18,12 +18,12 @@ const (
 	nonCanonical = 1 << 60
 )
 
-// TestFaultHandler: a fault of the stepped copy is the fault handler's, with its
-// vector; the handler mends the registers and the instruction is executed again,
-// or it goes on elsewhere.
+// TestFaultHandler: a fault of the single-stepped copy calls the fault handler with
+// the vector. The handler corrects the registers, so that the instruction is executed
+// again, or continues at another address.
 func TestFaultHandler(t *testing.T) {
 	m := bootRelease(t, "4.15")
-	name := m.addr("linux_banner") // 'L', then more
+	name := m.addr("linux_banner") // begins with 'L'
 	for _, tc := range []struct {
 		name, symbol string
 		args         []uint64
@@ -74,16 +74,16 @@ func TestFaultHandler(t *testing.T) {
 	}
 }
 
-// TestFaultUnhandled: with a 0 the fault goes on to the kernel's own fixup, at the
-// probed instruction, or is its oops.
+// TestFaultUnhandled: if the fault handler returns 0, the kernel handles the fault as
+// one of the probed instruction: by a fixup, or with an oops.
 func TestFaultUnhandled(t *testing.T) {
-	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n") // a detour is no step
+	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n") // a detour is not single-stepped
 	asked := 0
 	faults := func(*kprobes.Hit, int) int { asked++; return 0 }
 	for _, off := range m.starts("__copy_nofault") {
 		m.register(&kprobes.Kprobe{SymbolName: "__copy_nofault", Offset: off, FaultHandler: faults})
 	}
-	to := m.addr("linux_proc_banner") // not written, as the read fails first
+	to := m.addr("linux_proc_banner") // not written, since the read fails first
 	if got := int64(m.call("copy_from_kernel_nofault", to, unmapped, 8)); got != -int64(syscall.EFAULT) || asked == 0 {
 		t.Errorf("copy_from_kernel_nofault gives %d, the handler was asked %d times", got, asked)
 	}
@@ -97,8 +97,9 @@ func TestFaultUnhandled(t *testing.T) {
 	}
 }
 
-// TestFaultInHandler: a handler that touches what is not there, or divides by
-// zero, is mended by the fault handler, or given up and its probe disabled.
+// TestFaultInHandler: if a handler accesses unmapped memory or divides by zero, the
+// fault handler is called. If it returns 0, the handler is aborted and its probe
+// disabled.
 func TestFaultInHandler(t *testing.T) {
 	zero := 0
 	var none *int
@@ -106,7 +107,7 @@ func TestFaultInHandler(t *testing.T) {
 		name string
 		does func(h *kprobes.Hit, w *world)
 		nr   int
-		goes bool // the handler goes on when the fault is dealt with
+		goes bool // the handler continues after the fault is handled
 	}{
 		{"load", func(h *kprobes.Hit, _ *world) { h.Load(0x1000) }, abi.VecPF, true},
 		{"store", func(h *kprobes.Hit, _ *world) { h.Store(0x1000, 1) }, abi.VecPF, true},
@@ -163,8 +164,9 @@ func newOldWorld(t testing.TB, f kprobes.Features) *world {
 	return w
 }
 
-// TestFaultNested: a fault of the fault handler is not for itself; a probe that is
-// hit inside another one's handler and faults when stepped has its own asked.
+// TestFaultNested: a fault in a fault handler does not call it again. If a probe that
+// is hit in another probe's handler faults when single-stepped, its own fault handler
+// is called.
 func TestFaultNested(t *testing.T) {
 	w := newOldWorld(t, kprobes.Features{FaultHandlers: true, StepFaults: true})
 	asked := 0
@@ -203,7 +205,7 @@ func TestFaultNested(t *testing.T) {
 	}
 }
 
-// TestFaultAccess: Read and Write have a fixup.
+// TestFaultAccess: faults in Hit.Read and Hit.Write have a fixup.
 func TestFaultAccess(t *testing.T) {
 	w := newOldWorld(t, kprobes.Features{FaultHandlers: true})
 	asked := 0
@@ -213,7 +215,7 @@ func TestFaultAccess(t *testing.T) {
 			b := make([]byte, 4)
 			for _, err := range []error{h.Read(0x1000, b), h.Write(0x1000, b)} {
 				if !errors.Is(err, syscall.EFAULT) {
-					t.Errorf("what is not there: %v", err)
+					t.Errorf("unmapped memory: %v", err)
 				}
 			}
 			h.Store(h.Regs.SP, 0x0807060504030201)
@@ -231,8 +233,9 @@ func TestFaultAccess(t *testing.T) {
 	wantErr(t, newWorld(t).k.Register(&kprobes.Kprobe{SymbolName: "vfs_read", FaultHandler: p.FaultHandler}), syscall.ENOSYS)
 }
 
-// TestFault510 is what a module saw on Debian's 5.10: a fault handler is asked about
-// its handlers' faults, which nmissed counts, and not about those of the step.
+// TestFault510: as seen by a module on Debian's 5.10, the fault handler is called for
+// faults in handlers, which nmissed counts, and not for faults of the single-stepped
+// copy.
 func TestFault510(t *testing.T) {
 	w := newOldWorld(t, kprobes.Features{FaultHandlers: true})
 	var nrs []int

@@ -13,7 +13,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
-// TestFromHandler: from a handler no call is made that may wait, and nothing changes.
+// TestFromHandler: functions that may sleep fail when a handler calls them, and
+// change nothing.
 func TestFromHandler(t *testing.T) {
 	w := newWorld(t)
 	other := &kprobes.Kprobe{SymbolName: "vfs_read"}
@@ -47,7 +48,7 @@ func TestFromHandler(t *testing.T) {
 	}
 }
 
-// TestNilHandlers: any or all handlers may be missing.
+// TestNilHandlers: any or all handlers may be nil.
 func TestNilHandlers(t *testing.T) {
 	w := newWorld(t)
 	w.k.SetOptimization(false)
@@ -57,7 +58,7 @@ func TestNilHandlers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if rp.Kprobe.PostHandler != nil {
-		t.Error("a return probe keeps its entry's post-handler")
+		t.Error("a return probe keeps its kprobe's post-handler")
 	}
 	tr := w.Trap(0, p.Addr)
 	w.k.Int3(tr)
@@ -68,7 +69,7 @@ func TestNilHandlers(t *testing.T) {
 	callAndReturn(t, w, 0)
 }
 
-// callAndReturn is a call of vfs_read on a vCPU that comes back.
+// callAndReturn makes a call of vfs_read on a vCPU, and its return.
 func callAndReturn(t *testing.T, w *world, cpu int) *abi.Trap {
 	t.Helper()
 	tr := w.Trap(cpu, 0)
@@ -86,9 +87,8 @@ func callAndReturn(t *testing.T, w *world, cpu int) *abi.Trap {
 	return tr
 }
 
-// TestPanics: a handler that panics costs its probe and nothing else: the
-// registers go on as without it, the log says so, the probe ends disabled, and
-// enabling it gives it another chance.
+// TestPanics: if a handler panics, its probe is disabled and the panic is logged.
+// Execution continues with unchanged registers, and the probe can be enabled again.
 func TestPanics(t *testing.T) {
 	oops := func() { panic("boom") }
 	pre := func(*kprobes.Hit) int { oops(); return 1 }
@@ -138,7 +138,7 @@ func TestPanics(t *testing.T) {
 				return len(slices.DeleteFunc(w.Log(), func(l string) bool { return !strings.Contains(l, "boom") }))
 			}
 			tc.hit(t, w)
-			tc.hit(t, w) // muted by now
+			tc.hit(t, w) // its handlers are not called any more
 			if n := said(); n != 1 {
 				t.Errorf("%d panics in the log", n)
 			}
@@ -156,7 +156,7 @@ func TestPanics(t *testing.T) {
 				t.Errorf("enabled again: %d panics in the log", n)
 			}
 			wantErr(t, w.k.Unregister(p), 0)
-			w.Advance(1 << 30) // what the second panic left finds no probe
+			w.Advance(1 << 30) // the disabling queued by the second panic finds no probe
 			if tc.rp != nil && tc.rp.Missed() != 0 {
 				t.Errorf("%d calls missed: an instance is lost", tc.rp.Missed())
 			}
@@ -164,8 +164,7 @@ func TestPanics(t *testing.T) {
 	}
 }
 
-// TestHitAllocatesNothing: memory is allocated during registration and
-// unregistration only.
+// TestHitAllocatesNothing: memory is allocated only by registering and unregistering.
 func TestHitAllocatesNothing(t *testing.T) {
 	w := newWorld(t)
 	n := 0
@@ -200,8 +199,8 @@ func TestHitAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestReturnsTwice: a call that comes back once more finds nothing to go on
-// with, and 6.1 says so; one that never does keeps its instance.
+// TestReturnsTwice: if a call returns a second time, there is no return address for
+// it, and the log says so as on 6.1. A call that never returns keeps its instance.
 func TestReturnsTwice(t *testing.T) {
 	w := newWorld(t)
 	returns := 0
@@ -226,7 +225,8 @@ func TestReturnsTwice(t *testing.T) {
 	}
 }
 
-// TestRetprobeBatch: as with kprobes, all or none, and bad ones are cleared.
+// TestRetprobeBatch: as with kprobes, all probes are registered or none, and
+// unregistering clears the address of those that are not registered.
 func TestRetprobeBatch(t *testing.T) {
 	w := newWorld(t)
 	w.Func(0x2000, "other", 0x90, 0xc3)
@@ -257,7 +257,7 @@ func TestRetprobeBatch(t *testing.T) {
 	}
 }
 
-// TestUserFlags: KPROBE_FLAG_DISABLED is the one flag that a user may pass.
+// TestUserFlags: KPROBE_FLAG_DISABLED is the only flag that callers may pass.
 func TestUserFlags(t *testing.T) {
 	w := newWorld(t)
 	hits := 0

@@ -16,7 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
-// bootJprobes boots a release that has jprobes, with the module jprobe_target.
+// bootJprobes boots a release that has jprobes and loads the module jprobe_target.
 func bootJprobes(t *testing.T, release string) *machine {
 	t.Helper()
 	m := bootRelease(t, release)
@@ -35,7 +35,7 @@ func (m *machine) loadModule(name string) {
 	}
 }
 
-// seen is what the module's handlers have seen, and clears it.
+// seen returns and clears what the module's handlers have recorded.
 func (m *machine) seen() (vs [8]int64) {
 	m.t.Helper()
 	at := m.addr("jprobe_target_seen")
@@ -65,7 +65,7 @@ func (m *machine) jprobe(symbol, entry string) *kprobes.Jprobe {
 	return jp
 }
 
-// lines is kprobes/list without addresses.
+// lines returns kprobes/list without addresses.
 func (m *machine) lines() string {
 	var b []byte
 	for i := range kprobes.Buckets {
@@ -76,9 +76,9 @@ func (m *machine) lines() string {
 	return string(b)
 }
 
-// TestJprobe: the handler is guest code with the function's signature; it sees
-// the arguments in registers and on the stack, may change them, and the function
-// runs as if nothing had been.
+// TestJprobe: the handler is guest code with the function's signature. It sees the
+// arguments in registers and on the stack; its changes to them are undone before the
+// function runs.
 func TestJprobe(t *testing.T) {
 	m := bootJprobes(t, "2.6.25")
 	for _, tc := range []struct {
@@ -117,7 +117,7 @@ func TestJprobe(t *testing.T) {
 	m.empty1()
 }
 
-// empty1 waits for slots, but for the one with the release's own code.
+// empty1 waits until all slots are free except the one with the release's own code.
 func (m *machine) empty1() {
 	m.t.Helper()
 	if n := m.Machine.SlotsInUse(); n != 1 {
@@ -125,8 +125,8 @@ func (m *machine) empty1() {
 	}
 }
 
-// TestJprobeGo: the handler is a Go function. It has interrupts and preemption
-// off, and what it does to the registers is undone.
+// TestJprobeGo: the handler is a Go function. It runs with interrupts and preemption
+// off, and its changes to registers are undone.
 func TestJprobeGo(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	var log []string
@@ -178,10 +178,10 @@ func TestJprobeGo(t *testing.T) {
 			t.Fatal("it is not disabled")
 		}
 	}
-	wantErr(t, m.Kprobes.UnregisterJprobe(panics), 0) // waits for who disables it
+	wantErr(t, m.Kprobes.UnregisterJprobe(panics), 0) // waits until the disabling has finished
 }
 
-// TestJprobeCalls: hits are exact on both vCPUs, and preempt_count comes back.
+// TestJprobeCalls: each call on both vCPUs is a hit, and preempt_count is restored.
 func TestJprobeCalls(t *testing.T) {
 	const n = 5000
 	m := bootJprobes(t, "2.6.32")
@@ -221,7 +221,7 @@ func TestJprobeCalls(t *testing.T) {
 	m.call("int_sqrt", 100)
 }
 
-// TestJprobeErrors is what register_jprobe refuses.
+// TestJprobeErrors: probes that register_jprobe refuses.
 func TestJprobeErrors(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	entry := m.addr("jprobe_target_sum_seen")
@@ -260,8 +260,9 @@ func TestJprobeErrors(t *testing.T) {
 	}
 }
 
-// TestJprobeBatch: register_jprobes is all or none, unregister_jprobes clears bad
-// ones; enable_jprobe and disable_jprobe are as for kprobes.
+// TestJprobeBatch: register_jprobes registers all probes or none, unregister_jprobes
+// clears the address of those that are not registered; enable_jprobe and
+// disable_jprobe do the same as for kprobes.
 func TestJprobeBatch(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	hits := 0
@@ -304,8 +305,8 @@ func TestJprobeBatch(t *testing.T) {
 	}
 }
 
-// TestJprobeTogether: a kprobe, a jprobe and a return probe share a function. The
-// jprobe's handler comes behind the others, whenever it was registered.
+// TestJprobeTogether: a kprobe, a jprobe and a return probe are registered at the
+// same function. The jprobe's handler runs last, in any order of registration.
 func TestJprobeTogether(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	var log []string
@@ -340,7 +341,8 @@ func TestJprobeTogether(t *testing.T) {
 	}
 }
 
-// TestJprobeReenter: what the handler calls is not probed meanwhile, and counted.
+// TestJprobeReenter: a probe that is hit in the handler counts a miss, and its
+// handlers do not run.
 func TestJprobeReenter(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	m.set("jprobe_target_bad", m.addr("jprobe_target_seen"))
@@ -363,8 +365,8 @@ func (m *machine) set(symbol string, v uint64) {
 	}
 }
 
-// TestJprobeForgets: a handler that returns has ended the call, and the log says
-// so as soon as the next probe is hit; the kernel goes on.
+// TestJprobeForgets: a handler that returns without jprobe_return ends the call. The
+// log says so when the next probe is hit; the kernel goes on.
 func TestJprobeForgets(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	jp := m.jprobe("jprobe_target_fold", "jprobe_target_forgets")
@@ -388,8 +390,7 @@ func TestJprobeForgets(t *testing.T) {
 	}
 }
 
-// TestJprobeFaults: a fault in the handler's own code is its fault handler's, or
-// ends the task.
+// TestJprobeFaults: a fault in the handler calls the fault handler, or ends the task.
 func TestJprobeFaults(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	var nrs []int
@@ -421,7 +422,7 @@ func TestJprobeFaults(t *testing.T) {
 	}
 }
 
-// TestJprobeStack: 64 bytes of the stack are restored, or what is left of it.
+// TestJprobeStack: 64 bytes of the stack are restored, or less at the stack's end.
 func TestJprobeStack(t *testing.T) {
 	w := newOldWorld(t, kprobes.Features{Jprobes: true})
 	w.Func(0x2000, "f", 0x90, 0xc3)
@@ -444,7 +445,7 @@ func TestJprobeStack(t *testing.T) {
 		}
 		for _, at := range []uint64{tr.Regs.IP, w.k.JprobeReturn()} {
 			if tr.Regs.IP = at + 1; !w.k.Int3(tr) {
-				t.Fatalf("the int3 at %#x is nobody's", at)
+				t.Fatalf("the int3 at %#x was not handled", at)
 			}
 		}
 		stepOnce(t, w, tr, 1)

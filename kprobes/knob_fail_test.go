@@ -6,8 +6,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestKnobFailsPartly: what the log says when text cannot be patched; see the
-// row of the log's lines in docs/reference/linux/files.md.
+// TestKnobFailsPartly: messages in the log when text cannot be patched; see
+// docs/reference/linux/files.md.
 func TestKnobFailsPartly(t *testing.T) {
 	w := newWorld(t)
 	if err := w.k.SetEnabled(false); err != nil {

@@ -61,7 +61,7 @@ func (w *world) register(t testing.TB, p *kprobes.Kprobe) *kprobes.Kprobe {
 	return p
 }
 
-// list is the text of kprobes/list without the addresses.
+// list returns the text of kprobes/list without the addresses.
 func (w *world) list() string {
 	var b []byte
 	for i := range kprobes.Buckets {
@@ -216,7 +216,7 @@ func TestStates(t *testing.T) {
 	w.k.SetOptimization(true)
 	w.Advance(kprobes.OptimizeDelay)
 
-	// Unregistered while optimized, and again within the delay.
+	// Unregister while optimized, and within the optimizer's delay.
 	w.k.Unregister(p)
 	w.wantList(t, "unregistered")
 	w.wantText(t, "unregistered", readInner, "jump")
@@ -246,8 +246,8 @@ func TestStates(t *testing.T) {
 	}
 }
 
-// TestInnerProbe: a probe inside an optimized region takes the jump away for
-// good; see the rows "2nd probe inside region" and "inner disabled or removed".
+// TestInnerProbe: a probe inside an optimized region removes the jump for good; see
+// the rows "2nd probe inside region" and "inner disabled or removed".
 func TestInnerProbe(t *testing.T) {
 	w := newWorld(t)
 	outer := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
@@ -286,8 +286,8 @@ func TestInnerProbe(t *testing.T) {
 	w.wantText(t, "outer revived", readInner, "jump")
 }
 
-// TestPostHandlerBlocks: a second probe with a post-handler takes the jump away
-// even when it is disabled; the jump comes back when it is unregistered.
+// TestPostHandlerBlocks: a second probe with a post-handler removes the jump, even if
+// that probe is disabled. The jump is made again when it is unregistered.
 func TestPostHandlerBlocks(t *testing.T) {
 	w := newWorld(t)
 	w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
@@ -414,7 +414,7 @@ func TestListOrder(t *testing.T) {
 				t.Errorf("f%d comes after f%d", n, last)
 			}
 			if r.Addr == second.Addr && n != last && r.Flags != kprobes.FlagDisabled {
-				t.Error("the newer probe of one address is not first")
+				t.Error("of two probes at an address, the newer one is not listed first")
 			}
 			last, bucket = n, i
 		}
@@ -466,7 +466,7 @@ func TestGone(t *testing.T) {
 	if got := old.State() | jump.State(); got != 0x19 {
 		t.Errorf("flags %#x", got)
 	}
-	w.Poke(abi.Patch{Addr: vfsReadAt, Bytes: vfsRead}) // loaded again
+	w.Poke(abi.Patch{Addr: vfsReadAt, Bytes: vfsRead}) // the module is loaded again
 	fresh := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read"})
 	again := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
 	w.wantText(t, "new probe", vfsReadAt, "e8")
@@ -489,8 +489,8 @@ func TestGone(t *testing.T) {
 	}
 }
 
-// TestGoneUnused: text goes away before the optimizer got to jumps of probes
-// that are unregistered: nothing of them stays.
+// TestGoneUnused: text is freed before the optimizer has removed the jumps of
+// unregistered probes. No point and no slot must be left.
 func TestGoneUnused(t *testing.T) {
 	w := newWorld(t)
 	first := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
@@ -512,7 +512,7 @@ func TestGoneUnused(t *testing.T) {
 	}
 }
 
-// wantErr looks for an errno in err; 0 is no error.
+// wantErr checks that err wraps the errno want, or that it is nil if want is 0.
 func wantErr(t testing.TB, err error, want syscall.Errno) {
 	t.Helper()
 	if want == 0 && err == nil {
@@ -523,8 +523,8 @@ func wantErr(t testing.TB, err error, want syscall.Errno) {
 	}
 }
 
-// TestRegisteredAgain: a probe that is registered and given by address and offset
-// stays where it is when it is registered once more.
+// TestRegisteredAgain: registering a registered probe that was given by address and
+// offset fails and does not change its address.
 func TestRegisteredAgain(t *testing.T) {
 	w := newWorld(t)
 	p := w.register(t, &kprobes.Kprobe{Addr: vfsReadAt, Offset: 5})

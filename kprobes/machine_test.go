@@ -21,21 +21,22 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// machine is a whole kernel that runs.
+// machine is a running kernel.
 type machine struct {
 	*kprobefs.Kernel
 	t   *testing.T
 	ctx context.Context
 }
 
-// onEachRelease plays a test on a machine of each release.
+// onEachRelease runs a test on a machine of each release.
 func onEachRelease(t *testing.T, test func(t *testing.T, m *machine)) {
 	for _, name := range kprobefs.ReleaseNames() {
 		t.Run(name, func(t *testing.T) { test(t, bootRelease(t, name)) })
 	}
 }
 
-// allow switches the optimizer. It returns false when there should be jumps and are none.
+// allow switches the optimizer on or off. It returns false if jumps is true and the
+// release has none.
 func (m *machine) allow(jumps bool) bool {
 	if !m.Kprobes.HasOptprobes() {
 		return !jumps
@@ -44,7 +45,8 @@ func (m *machine) allow(jumps bool) bool {
 	return true
 }
 
-// inside is where the code of a function begins, behind endbr64 and fentry site.
+// inside returns the offset of a function's first instruction after endbr64 and the
+// fentry site.
 func (m *machine) inside(name string) uint32 {
 	m.t.Helper()
 	for _, off := range m.starts(name) {
@@ -58,7 +60,7 @@ func (m *machine) inside(name string) uint32 {
 
 func boot(t *testing.T) *machine { return bootRelease(t, kprobefs.DefaultRelease) }
 
-// bootRelease boots another release, with lines of its configuration.
+// bootRelease boots a release with the given lines of its configuration.
 func bootRelease(t *testing.T, name string, lines ...string) *machine {
 	t.Helper()
 	r, err := kprobefs.ParseRelease(name)
@@ -104,7 +106,7 @@ func (m *machine) call(name string, args ...uint64) uint64 {
 	return v
 }
 
-// starts gives the offsets of the instructions of a function.
+// starts returns the offsets of a function's instructions.
 func (m *machine) starts(name string) []uint32 {
 	m.t.Helper()
 	sym := m.Machine.Symbols().LookupName(name)[0]
@@ -125,9 +127,9 @@ func (m *machine) starts(name string) []uint32 {
 	return offs
 }
 
-// empty waits until all slots but n have been given back: what was let go waits for
-// the optimizer's next run and a grace period. It gives up on a busy machine's
-// account after ten seconds; what is then still in use is for the test to find.
+// empty waits until only n slots are in use: others are freed after the optimizer's
+// next run and a grace period. It waits ten seconds at most, which allows for a busy
+// machine; the test then finds the slots in use.
 func (m *machine) empty(n int) {
 	m.settle()
 	for end := time.Now().Add(10 * time.Second); m.Machine.SlotsInUse() != n && time.Now().Before(end); {
@@ -136,7 +138,7 @@ func (m *machine) empty(n int) {
 	}
 }
 
-// settle waits until the optimizer has nothing left to do.
+// settle waits until the optimizer has no work left.
 func (m *machine) settle() {
 	if m.Kprobes.HasOptprobes() {
 		m.Kprobes.WaitOptimizer()
@@ -153,8 +155,8 @@ var pureCalls = []struct {
 	{"hex_to_bin", []uint64{'c'}},
 }
 
-// TestEveryInstruction probes every instruction of a function that may be
-// probed: it computes what it did, by breakpoints and by jumps.
+// TestEveryInstruction probes all instructions of a function that can be probed, with
+// breakpoints and with jumps. Its results must stay the same.
 func TestEveryInstruction(t *testing.T) { onEachRelease(t, testEveryInstruction) }
 
 func testEveryInstruction(t *testing.T, m *machine) {
@@ -168,7 +170,7 @@ func testEveryInstruction(t *testing.T, m *machine) {
 				var ps []*kprobes.Kprobe
 				for i, off := range m.starts(c.name) {
 					if jumps && i%3 == 2 {
-						continue // leave room for jumps
+						continue // leave space for jumps
 					}
 					p := &kprobes.Kprobe{SymbolName: c.name, Offset: off, PreHandler: func(*kprobes.Hit) int { hits.Add(1); return 0 }}
 					if err := m.Kprobes.Register(p); err != nil {
@@ -196,7 +198,8 @@ func testEveryInstruction(t *testing.T, m *machine) {
 	}
 }
 
-// TestExactHits: N calls on each of two vCPUs are 2N hits, however the probe is armed.
+// TestExactHits: N calls on each of two vCPUs are 2N hits, for each way of arming a
+// probe.
 func TestExactHits(t *testing.T) { onEachRelease(t, testExactHits) }
 
 func testExactHits(t *testing.T, m *machine) {
@@ -246,7 +249,8 @@ func testExactHits(t *testing.T, m *machine) {
 	}
 }
 
-// TestChangePath: a handler changes what the function returns, at its entry and at its return.
+// TestChangePath: handlers change a function's argument, its return value, and skip
+// it.
 func TestChangePath(t *testing.T) { onEachRelease(t, testChangePath) }
 
 func testChangePath(t *testing.T, m *machine) {
@@ -281,8 +285,8 @@ func testChangePath(t *testing.T, m *machine) {
 	if err := m.Kprobes.Register(skip); err != nil {
 		t.Fatal(err)
 	}
-	// ftrace_regs_caller goes on at regs->ip with the stack as it was, so a
-	// handler that skips a function does it from an int3.
+	// ftrace_regs_caller continues at regs->ip with an unchanged stack, so a function
+	// can be skipped only by a handler of an int3.
 	m.Kprobes.Unregister(skip)
 	skip = &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: m.inside("int_sqrt"), PreHandler: skip.PreHandler, PostHandler: func(*kprobes.Hit, uint64) {}}
 	if err := m.Kprobes.Register(skip); err != nil {
@@ -294,7 +298,7 @@ func testChangePath(t *testing.T, m *machine) {
 	}
 }
 
-// TestChangeMemory: a handler changes what the probed function works on.
+// TestChangeMemory: a handler changes memory that the probed function reads.
 func TestChangeMemory(t *testing.T) { onEachRelease(t, testChangeMemory) }
 
 func testChangeMemory(t *testing.T, m *machine) {
@@ -320,8 +324,8 @@ func testChangeMemory(t *testing.T, m *machine) {
 	}
 }
 
-// TestWholeKernel registers a probe at every symbol that takes one, and at the
-// instruction behind its fentry nop, and lets the kernel run with them.
+// TestWholeKernel registers a probe at each symbol that can be probed, and at the
+// instruction after its fentry nop, and runs the kernel with them.
 func TestWholeKernel(t *testing.T) { onEachRelease(t, testWholeKernel) }
 
 func testWholeKernel(t *testing.T, m *machine) {
@@ -335,7 +339,7 @@ func testWholeKernel(t *testing.T, m *machine) {
 		}
 		for _, off := range []uint32{0, 5} {
 			if m.Kprobes.Features().AnyByte && !m.begins(s, off) {
-				continue // it would be taken, and not be survived
+				continue // it would be registered, and a hit would be fatal
 			}
 			p := &kprobes.Kprobe{Addr: s.Addr, Offset: off, PreHandler: func(*kprobes.Hit) int { hits.Add(1); return 0 }}
 			if seen[s.Addr+uint64(off)] {
@@ -375,7 +379,7 @@ func testWholeKernel(t *testing.T, m *machine) {
 	}
 }
 
-// begins says whether an instruction of a function begins at off.
+// begins reports whether an instruction of a function begins at off.
 func (m *machine) begins(s abi.Symbol, off uint32) bool {
 	text := make([]byte, int(off)+insn.MaxLen)
 	err := m.Kprobes.Original(s.Addr, text)
@@ -388,7 +392,7 @@ func (m *machine) begins(s abi.Symbol, off uint32) bool {
 	return err == nil && at == off
 }
 
-// text gives the whole text of the guest.
+// text returns the guest's text.
 func (m *machine) text() []byte {
 	m.t.Helper()
 	r := m.Machine.Image().Text
@@ -399,9 +403,9 @@ func (m *machine) text() []byte {
 	return b
 }
 
-// TestChurn registers and unregisters probes in the scheduler, the timers and
-// the allocator while both vCPUs run through them. Nothing is lost: the calls
-// end with the right results, and the text comes back.
+// TestChurn registers and unregisters probes in the scheduler, the timers and the
+// allocator while both vCPUs execute them. Calls must return the right results, and
+// the text must be restored.
 func TestChurn(t *testing.T) { onEachRelease(t, testChurn) }
 
 func testChurn(t *testing.T, m *machine) {
@@ -464,7 +468,7 @@ func testChurn(t *testing.T, m *machine) {
 		t.Errorf("%d hits", hits.Load())
 	}
 	if !bytes.Equal(m.text(), before) {
-		t.Error("the text is not what it was")
+		t.Error("the text is not restored")
 	}
 	if n := m.Machine.SlotsInUse(); n != slots {
 		t.Errorf("%d slots are still in use", n)
@@ -498,7 +502,7 @@ func (m *machine) load(cpu int, stop chan struct{}) error {
 	}
 }
 
-// dmesg is the guest's log.
+// dmesg returns the guest's log.
 func dmesg(s *kprobefs.Kernel) string {
 	var b strings.Builder
 	log := s.Machine.Log()
@@ -511,7 +515,7 @@ func dmesg(s *kprobefs.Kernel) string {
 	return b.String()
 }
 
-// TestDeadTask: a task that ends inside a hooked call gives its instance back.
+// TestDeadTask: the instance of a task that ends inside a hooked call is freed.
 func TestDeadTask(t *testing.T) { onEachRelease(t, testDeadTask) }
 
 func testDeadTask(t *testing.T, m *machine) {
@@ -544,9 +548,9 @@ func testDeadTask(t *testing.T, m *machine) {
 	}
 }
 
-// TestForkAndExec: return probes on the way of a fork and of a program that is
-// started see each call return once, to the task that made it: the child and the
-// new program do not come back through the trampoline.
+// TestForkAndExec: return probes in the path of fork and execve see each call return
+// once, in the task that made it. The child and the new program do not return through
+// the trampoline.
 func TestForkAndExec(t *testing.T) { onEachRelease(t, testForkAndExec) }
 
 func testForkAndExec(t *testing.T, m *machine) {
@@ -602,7 +606,7 @@ func testForkAndExec(t *testing.T, m *machine) {
 			want = make([]int64, rounds)
 		}
 		if name == "copy_process" && len(returns) == rounds+1 {
-			returns = want // tasks; the first is that of the shell itself
+			returns = want // tasks; the first one is the shell's
 		}
 		if !slices.Equal(returns, want) || rp.Missed() != 0 || wrong != 0 {
 			t.Errorf("%s returned %d, want %d; %d missed, %d in another task", name, returns, want, rp.Missed(), wrong)

@@ -13,12 +13,12 @@ import (
 	"github.com/kprobefs/kprobefs/optimizer"
 )
 
-// modelCode is a function that may be probed at every second byte, and
-// optimized nearly everywhere.
+// modelCode is a function that can be probed at every second byte, and optimized at
+// nearly all of these.
 var modelCode = append([]byte{0x0f, 0x1f, 0x44, 0, 0, 0x90}, bytes.Repeat([]byte{0x41, 0x57}, 20)...)
 
-// TestAnyOrder does whatever may be done to probes in any order, and looks at
-// the text after each step.
+// TestAnyOrder does random operations on probes in random order, and checks the text
+// after each one.
 func TestAnyOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newRapidWorld()
@@ -104,16 +104,16 @@ func remove(ps []*kprobes.Kprobe, p *kprobes.Kprobe) []*kprobes.Kprobe {
 	return rest
 }
 
-// check holds at any time: what is not overwritten by a breakpoint, a jump or a
-// call is as it was, an enabled probe's instruction is overwritten, and the
-// text without probes can be told.
+// check checks what must be true at any time: bytes that are not part of a
+// breakpoint, a jump or a call are unchanged, the instruction of each enabled probe
+// is overwritten, and the original text can be read.
 func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 	text := w.Bytes(vfsReadAt, len(modelCode))
 	covered := make([]bool, len(text))
 	for i := 0; i < len(text); i++ {
 		n := map[byte]int{0xcc: 1, 0xe9: 5, 0xe8: 5}[text[i]]
 		if text[i] == 0xcc && i+5 <= len(text) {
-			// Enabled while its jump was still there: int3 over the jump's first byte.
+			// Enabled before its jump was removed: an int3 on the jump's first byte.
 			to := vfsReadAt + uint64(i+5) + uint64(int64(int32(binary.LittleEndian.Uint32(text[i+1:]))))
 			if kprobetest.Slots <= to && to < kprobetest.Slots+kprobetest.SlotSize {
 				n = 5
@@ -134,7 +134,7 @@ func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 	got := make([]byte, len(modelCode))
 	err := w.k.Original(vfsReadAt, got)
 	if err != nil || !bytes.Equal(got, modelCode) {
-		t.Fatalf("the original text is said to be % x (%v)", got, err)
+		t.Fatalf("Original returns % x (%v)", got, err)
 	}
 	lines := 0
 	for i := range kprobes.Buckets {
@@ -145,8 +145,8 @@ func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 	}
 }
 
-// checkQuiet holds when the optimizer has nothing to do: what a point's flags
-// say is what stands in the text.
+// checkQuiet checks what must be true when the optimizer has no work: the text agrees
+// with the points' flags.
 func (w *world) checkQuiet(t *rapid.T) {
 	for _, i := range w.k.Points() {
 		b := w.Bytes(i.Addr, 1)[0]

@@ -12,13 +12,13 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// errno is a call's result as an int.
+// errno returns a call's result as an int.
 func (m *machine) errno(name string, args ...uint64) int { return int(int32(m.call(name, args...))) }
 
-// TestJprobeModule: a module of the guest registers jprobes, one and several, with
-// the functions and the struct that 2.6.32 has.
+// TestJprobeModule: a module of the guest registers one and several jprobes, with
+// 2.6.32's functions and struct.
 func TestJprobeModule(t *testing.T) {
-	const one, all = 0, 2 // jprobe_target_register: the first, or as many as all - 2 says
+	const one, all = 0, 2 // arguments of jprobe_target_register: the first probe, or n probes for all + n
 	m := bootJprobes(t, "2.6.32")
 	hit := func(want bool) {
 		t.Helper()
@@ -53,7 +53,7 @@ func TestJprobeModule(t *testing.T) {
 		t.Errorf("list is %q", m.lines())
 	}
 	hit(true)
-	does(syscall.EINVAL, "jprobe_target_register", one) // symbol and address by now
+	does(syscall.EINVAL, "jprobe_target_register", one) // it has a symbol and an address by now
 	does(0, "jprobe_target_unregister", all+2)
 	if m.lines() != "" {
 		t.Errorf("list is %q", m.lines())
@@ -62,7 +62,7 @@ func TestJprobeModule(t *testing.T) {
 	does(syscall.EFAULT, "register_jprobe", 0x1000)
 	does(syscall.EINVAL, "register_jprobes", m.addr("jprobe_target_seen"), 1<<32-1)
 
-	does(0, "jprobe_target_register", one) // the second is in the way of itself
+	does(0, "jprobe_target_register", one)
 	other := m.jprobe("jprobe_target_fold", "jprobe_target_fold_seen")
 	does(0, "jprobe_target_unregister", one)
 	does(syscall.EEXIST, "jprobe_target_register", all+2)
@@ -75,7 +75,7 @@ func TestJprobeModule(t *testing.T) {
 	}
 }
 
-// TestJprobeExample is document 002's module: it tells of each fork.
+// TestJprobeExample: document 002's module logs each fork.
 func TestJprobeExample(t *testing.T) {
 	m := bootRelease(t, "2.6.25")
 	m.loadModule("jprobe_example")
@@ -103,7 +103,7 @@ func TestJprobeExample(t *testing.T) {
 	}
 }
 
-// TestJprobeModuleRefused: 6.1 has neither the functions nor the module's probes.
+// TestJprobeModuleRefused: 6.1 does not have the functions, and refuses the module.
 func TestJprobeModuleRefused(t *testing.T) {
 	m := boot(t)
 	for _, name := range []string{"register_jprobe", "jprobe_return", "kretprobe_trampoline"} {
@@ -113,7 +113,7 @@ func TestJprobeModuleRefused(t *testing.T) {
 	}
 }
 
-// TestFaultHandlerModule: the fault handler of a module's probe is guest code, too.
+// TestFaultHandlerModule: the fault handler of a module's probe is guest code.
 func TestFaultHandlerModule(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	if got := m.errno("jprobe_target_plant"); got != 0 {
@@ -122,7 +122,7 @@ func TestFaultHandlerModule(t *testing.T) {
 	seen := m.addr("jprobe_target_seen")
 	for i, tc := range []struct {
 		bad  uint64
-		want [3]int64 // what was read, the trap, nmissed when it was handled
+		want [3]int64 // the value read, the trap's number, nmissed in the fault handler
 	}{
 		{seen + 56, [3]int64{0, 0, 0}},
 		{unmapped, [3]int64{-1, abi.VecPF, 1}},
@@ -141,8 +141,8 @@ func TestFaultHandlerModule(t *testing.T) {
 	}
 }
 
-// TestOldExample: the documents' module with a return probe, whose handler is guest
-// code, where calls return to kretprobe_trampoline.
+// TestOldExample: the documents' module with a return probe, on releases where calls
+// return to kretprobe_trampoline.
 func TestOldExample(t *testing.T) {
 	for _, release := range []string{"2.6.25", "4.15"} {
 		m := bootRelease(t, release)
@@ -169,8 +169,8 @@ func TestOldExample(t *testing.T) {
 	}
 }
 
-// TestOldNotifier: a probe's breakpoint is kprobes', who is asked first; others on
-// the chain are told of breakpoints that are nobody's.
+// TestOldNotifier: kprobes is first on the die notifier chain and handles probes'
+// breakpoints. Other notifiers are called only for breakpoints without a probe.
 func TestOldNotifier(t *testing.T) {
 	for _, release := range []string{"2.6.25", "6.1"} {
 		m := bootRelease(t, release)
@@ -189,18 +189,18 @@ func TestOldNotifier(t *testing.T) {
 		p := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5, PreHandler: func(*kprobes.Hit) int { hits++; return 0 }, PostHandler: func(*kprobes.Hit, uint64) {}}
 		wantErr(t, m.Kprobes.Register(p), 0)
 		if got := m.call("int_sqrt", 100); got != 10 || hits != 1 || told() {
-			t.Errorf("%s: int_sqrt(100) = %d, %d hits, told: %v", release, got, hits, told())
+			t.Errorf("%s: int_sqrt(100) = %d, %d hits, notified: %v", release, got, hits, told())
 		}
 		wantErr(t, m.Kprobes.Unregister(p), 0)
 		_, err := m.Machine.CallOn(m.ctx, 0, m.addr("int_sqrt")-1, 1) // padding; the task dies
 		if !told() {
-			t.Errorf("%s: nobody was told of a breakpoint (%v)", release, err)
+			t.Errorf("%s: no notifier was called for a breakpoint (%v)", release, err)
 		}
 	}
 }
 
-// TestJprobeDies: a handler that faults, and nobody deals with that, costs its task;
-// the CPU goes on, with preemption as it was, and its probes are hit.
+// TestJprobeDies: an unhandled fault in a jprobe's handler kills the task. Its CPU
+// goes on with the right preempt_count, and its probes are hit.
 func TestJprobeDies(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	m.set("jprobe_target_bad", unmapped)

@@ -14,7 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// oldProbe is a probe of TestOldRandom, and what is known of it.
+// oldProbe is a probe of TestOldRandom with its expected state.
 type oldProbe struct {
 	kind     byte
 	fn       int
@@ -34,7 +34,7 @@ var oldFunctions = []struct {
 	want uint64
 }{{"int_sqrt", []uint64{100}, 10}, {"gcd", []uint64{12, 18}, 6}, {"int_pow", []uint64{3, 4}, 81}}
 
-// oldWorld is a machine of an older release and all that is registered on it.
+// oldWorld is a machine of an older release and the probes registered on it.
 type oldWorld struct {
 	*machine
 	jprobes bool
@@ -74,7 +74,7 @@ func (w *oldWorld) unregister(p *oldProbe) error {
 	return w.Kprobes.Unregister(p.k)
 }
 
-// step does something, and notes what is to be seen of it.
+// step does a random operation and updates the expected state.
 func (w *oldWorld) step(r *rand.Rand) error {
 	if len(w.probes) == 0 || r.Intn(3) == 0 && len(w.probes) < 12 {
 		return w.add(r)
@@ -89,7 +89,7 @@ func (w *oldWorld) step(r *rand.Rand) error {
 		p.disabled = true
 		return w.Kprobes.Disable(p.k)
 	case 3:
-		if w.off { // it would stay disabled
+		if w.off { // it would never be armed
 			return nil
 		}
 		p.disabled = false
@@ -110,7 +110,7 @@ func (w *oldWorld) add(r *rand.Rand) error {
 	err := w.register(p)
 	if p.kind == 'j' && slices.ContainsFunc(w.probes, func(q *oldProbe) bool { return q.kind == 'j' && q.fn == p.fn }) {
 		if !errors.Is(err, syscall.EEXIST) {
-			return errors.Join(errors.New("a second jprobe is taken"), err)
+			return errors.Join(errors.New("a second jprobe was registered"), err)
 		}
 		return nil
 	}
@@ -148,7 +148,7 @@ func (w *oldWorld) call(n uint64) error {
 	return err
 }
 
-// check compares hits and list with what they are to be.
+// check compares hits and kprobes/list with the expected state.
 func (w *oldWorld) check() error {
 	var want []string
 	for _, p := range w.probes {
@@ -177,9 +177,10 @@ func (w *oldWorld) check() error {
 	return nil
 }
 
-// TestOldRandom: on the older releases probes of all kinds come and go in any
-// order at the same places. Each that is on is hit by each call once, jprobes do
-// not change what functions compute, and list tells what there is.
+// TestOldRandom: on the older releases, probes of all kinds are registered and
+// unregistered in random order at the same addresses. Each call hits each enabled
+// probe once, jprobes do not change the functions' results, and kprobes/list shows
+// the probes.
 func TestOldRandom(t *testing.T) {
 	steps := 1000
 	if testing.Short() {
@@ -207,8 +208,8 @@ func TestOldRandom(t *testing.T) {
 	}
 }
 
-// TestJprobeEverywhere registers a jprobe at every function that takes one, and lets
-// the kernel run with them: the scheduler, interrupts and all.
+// TestJprobeEverywhere registers a jprobe at each function that can have one,
+// including the scheduler's and interrupt handlers, and runs the kernel with them.
 func TestJprobeEverywhere(t *testing.T) {
 	m := bootRelease(t, "2.6.32")
 	text := m.text()
@@ -222,7 +223,7 @@ func TestJprobeEverywhere(t *testing.T) {
 		seen[s.Addr] = true
 		jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{Addr: s.Addr}, Handler: func(h *kprobes.Hit) {
 			hits.Add(1)
-			*h.Regs = abi.Regs{} // all of it is undone
+			*h.Regs = abi.Regs{} // all changes are undone
 		}}
 		if err := m.Kprobes.RegisterJprobe(jp); err == nil {
 			jps = append(jps, jp)
@@ -251,7 +252,7 @@ func TestJprobeEverywhere(t *testing.T) {
 	}
 	wantErr(t, m.Kprobes.UnregisterJprobes(jps), 0)
 	if string(text) != string(m.text()) || m.lines() != "" {
-		t.Error("the text is not as before")
+		t.Error("the text is not restored")
 	}
 	if log := dmesg(m.Kernel); hits.Load() < 1000 || strings.Contains(log, "BUG") {
 		t.Errorf("%d hits, log\n%s", hits.Load(), log)

@@ -13,11 +13,12 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// What the documents of 2.6.25, 2.6.32 and 4.15 say that is no longer so on 6.1.
+// Tests of statements in the documents of 2.6.25, 2.6.32 and 4.15 that are no longer
+// true on 6.1.
 
-// TestTrampolineProbe: a hooked call returns to a nop with a probe that kprobes has
-// put there itself, which list does not show. Its handlers run, the newest hook
-// first, and it stays armed while all probes are switched off.
+// TestTrampolineProbe: a hooked call returns to a nop with a probe of kprobes itself,
+// which kprobes/list does not show. Handlers of return probes run there, newest probe
+// first. It stays armed while all probes are switched off.
 func TestTrampolineProbe(t *testing.T) {
 	const n = 2000
 	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n")
@@ -70,7 +71,7 @@ func TestTrampolineProbe(t *testing.T) {
 	<-entered
 	wantErr(t, m.Kprobes.SetEnabled(false), 0)
 	if err := <-done; err != nil || returns.Load() != 1 || rp.Missed() != 0 {
-		t.Errorf("switched off meanwhile: %v, %d returns, %d missed", err, returns.Load(), rp.Missed())
+		t.Errorf("switched off during the calls: %v, %d returns, %d missed", err, returns.Load(), rp.Missed())
 	}
 	wantErr(t, m.Kprobes.SetEnabled(true), 0)
 
@@ -87,8 +88,8 @@ func TestTrampolineProbe(t *testing.T) {
 	}
 }
 
-// TestTrampolineInBacktrace: the trampoline stands in the place of the caller of a
-// hooked call; behind it the stack goes on.
+// TestTrampolineInBacktrace: in a stack trace inside a hooked call, the trampoline
+// replaces the caller; the frames after it are shown.
 func TestTrampolineInBacktrace(t *testing.T) {
 	m := bootRelease(t, "4.15", "CONFIG_OPTPROBES=n")
 	stack := func(hooked bool) (names []string) {
@@ -122,8 +123,8 @@ func TestTrampolineInBacktrace(t *testing.T) {
 	}
 }
 
-// TestKretprobeBUG: a call that returns once more than it was made is told of with
-// the return probe and its address.
+// TestKretprobeBUG: if a call returns a second time, the log names the return probe
+// and its address.
 func TestKretprobeBUG(t *testing.T) {
 	w := newOldWorld(t, kprobes.Features{TrampolineProbe: true})
 	returns := 0
@@ -145,19 +146,19 @@ func TestKretprobeBUG(t *testing.T) {
 	w.Log()
 	want := fmt.Sprintf("kretprobe BUG!: Processing kretprobe %016s @ %016x", fmt.Sprintf("%p", rp)[2:], uint64(vfsReadAt))
 	if back() || returns != 1 {
-		t.Errorf("a second return is taken, %d returns", returns)
+		t.Errorf("a second return was handled, %d returns", returns)
 	}
 	if log := w.Log(); !slices.Equal(log, []string{want}) {
 		t.Errorf("log %q, want %q", log, want)
 	}
 	rp.Struct = 0xffffffffc0001000 // of a module
 	if back(); !slices.Equal(w.Log(), []string{fmt.Sprintf("kretprobe BUG!: Processing kretprobe ffffffffc0001000 @ %016x", uint64(vfsReadAt))}) {
-		t.Error("it is not named by its struct")
+		t.Error("the log does not name its struct")
 	}
 }
 
-// TestKretprobeBUGOnMachine: the task that comes to the trampoline without a hooked
-// call dies, and the kernel goes on. What 6.1 says was seen there.
+// TestKretprobeBUGOnMachine: a task that reaches the trampoline without a hooked call
+// dies, and the kernel goes on. 6.1's message was seen on Linux.
 func TestKretprobeBUGOnMachine(t *testing.T) {
 	for _, tc := range []struct {
 		release, trampoline string
@@ -169,7 +170,7 @@ func TestKretprobeBUGOnMachine(t *testing.T) {
 		{"6.1", "arch_rethook_trampoline", "kernel BUG at kernel/trace/rethook.c:300!\n"},
 	} {
 		m := bootRelease(t, tc.release)
-		m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}) // looks the trampoline up
+		m.registerRet(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}) // so that the trampoline exists
 		_, err := m.Machine.CallOn(m.ctx, 0, m.addr(tc.trampoline), 1)
 		log := dmesg(m.Kernel)
 		if !strings.Contains(log, tc.says) || strings.Count(log, "RIP: 0010:"+tc.trampoline+"+") != 1 {
@@ -181,9 +182,9 @@ func TestKretprobeBUGOnMachine(t *testing.T) {
 	}
 }
 
-// TestOldMaxActive: NR_CPUS instances without CONFIG_PREEMPT, max(10, 2*NR_CPUS) with
-// it. Up to 4.15 that is NR_CPUS as configured, here on two CPUs; later the CPUs
-// that there are.
+// TestOldMaxActive: the default is NR_CPUS instances without CONFIG_PREEMPT and
+// max(10, 2*NR_CPUS) with it. Up to 4.15 NR_CPUS is the configured number; later
+// releases use the number of possible CPUs, here two.
 func TestOldMaxActive(t *testing.T) {
 	for _, tc := range []struct {
 		release, config string
@@ -218,13 +219,14 @@ func TestOldMaxActive(t *testing.T) {
 	}
 }
 
-// TestOldAddresses: no look at where instructions begin; none of __switch_to.
+// TestOldAddresses: older releases do not check for instruction boundaries, nor for
+// __switch_to.
 func TestOldAddresses(t *testing.T) {
 	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
 		m := bootRelease(t, release)
 		p := &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 6, Flags: kprobes.FlagDisabled}
 		if slices.Contains(m.starts("vfs_read"), p.Offset) {
-			t.Fatal("an instruction begins there")
+			t.Fatal("an instruction begins at this address")
 		}
 		wantErr(t, m.Kprobes.Register(p), 0)
 		wantErr(t, m.Kprobes.Unregister(p), 0)
@@ -244,8 +246,8 @@ func TestOldAddresses(t *testing.T) {
 	}
 }
 
-// TestOldInsideProbe: a probe inside an instruction stays a breakpoint, also where
-// jumps are made, for a probe at the instruction goes on behind it.
+// TestOldInsideProbe: a probe inside an instruction is not optimized, since a probe
+// at the instruction itself continues after it.
 func TestOldInsideProbe(t *testing.T) {
 	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
 		m := bootRelease(t, release)
@@ -259,7 +261,7 @@ func TestOldInsideProbe(t *testing.T) {
 			wantErr(t, m.Kprobes.RegisterAll([]*kprobes.Kprobe{inside, outside}), 0)
 			m.settle()
 			if got := m.call("int_sqrt", 100); got != 10 {
-				t.Errorf("%s: probed at and behind +%#x: int_sqrt(100) = %d", release, at, got)
+				t.Errorf("%s: probed at and after +%#x: int_sqrt(100) = %d", release, at, got)
 			}
 			wantErr(t, m.Kprobes.UnregisterAll([]*kprobes.Kprobe{outside, inside}), 0)
 			m.settle()
@@ -273,9 +275,9 @@ func TestOldInsideProbe(t *testing.T) {
 	}
 }
 
-// TestBreakHandler: what a pre-handler leads the CPU to comes back by an int3, and
-// the probe's instruction is executed; there can be one such probe at an address,
-// and it is not optimized.
+// TestBreakHandler: a pre-handler sets the instruction pointer to an int3, whose hit
+// calls the break handler; then the probed instruction is executed. An address can
+// have one such probe, and it is not optimized.
 func TestBreakHandler(t *testing.T) {
 	m := bootRelease(t, "4.15")
 	pad := m.addr("int_sqrt") - 1
@@ -319,7 +321,7 @@ func TestBreakHandler(t *testing.T) {
 	wantErr(t, boot(t).Kprobes.Register(&kprobes.Kprobe{SymbolName: "gcd", BreakHandler: p.BreakHandler}), syscall.ENOSYS)
 }
 
-// TestOldList: the columns of each release.
+// TestOldList: the columns of kprobes/list in each release.
 func TestOldList(t *testing.T) {
 	for release, want := range map[string]string{
 		"2.6.25": "k  int_sqrt+0x0   \n",
@@ -347,8 +349,8 @@ func TestOldList(t *testing.T) {
 	}
 }
 
-// TestOldInnerProbe: a probe in the region of another one keeps that from being
-// optimized while it is enabled, and no longer (6.1: TestInnerProbe).
+// TestOldInnerProbe: a probe in another one's region prevents its optimization only
+// while the inner probe is enabled (on 6.1 for good: TestInnerProbe).
 func TestOldInnerProbe(t *testing.T) {
 	m := bootRelease(t, "4.15")
 	starts := m.starts("int_sqrt")

@@ -2,8 +2,8 @@
 
 package kprobes_test
 
-// stateSteps is how many steps TestStateMachine does, manyProbes how many probes
-// Test100000 has at once.
+// stateSteps is the number of steps of TestStateMachine, manyProbes the number of
+// probes of Test100000.
 const (
 	stateSteps = 100000
 	manyProbes = 10000

@@ -19,12 +19,12 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// What docs/reference/linux/control-files.md sections 2 and 3 say of an address, as a model: which
-// handlers run, what list shows and what stands in the text, when the optimizer
-// has nothing left to do; also of text that goes away with its module and comes
-// back, and of calls that are under way when their return probe changes.
+// A model of docs/reference/linux/control-files.md sections 2 and 3: which handlers
+// of an address run, what kprobes/list shows and what is written to the text once the
+// optimizer has no work left. It includes text of modules that are unloaded and
+// loaded again, and pending calls whose return probe changes.
 
-// modelProbe is a probe as the model has it.
+// modelProbe is a probe of the model.
 type modelProbe struct {
 	*kprobes.Kprobe
 	site     *modelSite
@@ -34,16 +34,16 @@ type modelProbe struct {
 	want     uint64
 	byCPU    perCPU
 
-	ret      *kprobes.Retprobe // nil: not a return probe
-	skip     bool              // its entry handler wants no return
-	held     int               // calls under way that it has hooked
-	serial   int               // of its registration
-	entries  uint64            // wanted calls of handlers, and misses
+	ret      *kprobes.Retprobe // nil if it is not a return probe
+	skip     bool              // its entry handler returns 1
+	held     int               // pending calls that it has hooked
+	serial   int               // number of its registration
+	entries  uint64            // expected calls of handlers, and misses
 	returns  uint64
 	missed   uint64
-	sawEntry perCPU // seen ones
+	sawEntry perCPU // actual calls of handlers
 	sawRet   perCPU
-	bad      atomic.Uint64 // an instance was not as the entry handler left it
+	bad      atomic.Uint64 // calls whose instance was not as the entry handler left it
 }
 
 // perCPU is a counter of each vCPU. The test reads one while a call sleeps.
@@ -52,10 +52,10 @@ type perCPU [2]atomic.Uint64
 func (c *perCPU) add(cpu int) { c[cpu].Add(1) }
 func (c *perCPU) sum() uint64 { return c[0].Load() + c[1].Load() }
 
-// ahead is how many more vCPU 0 has than 1, modulo 2^64.
+// ahead returns the difference between vCPU 0 and vCPU 1, modulo 2^64.
 func (c *perCPU) ahead() uint64 { return c[0].Load() - c[1].Load() }
 
-// modelSite is an address.
+// modelSite is a probed address.
 type modelSite struct {
 	fn      *modelFunc
 	offset  uint32
@@ -65,16 +65,16 @@ type modelSite struct {
 	probes  []*modelProbe // newest first
 	aggr    bool
 	off     bool // the point's own FlagDisabled
-	gone    bool // and FlagGone
+	gone    bool // the point's FlagGone
 }
 
-// modelFunc is a function that is probed.
+// modelFunc is a probed function.
 type modelFunc struct {
 	name   string
-	module string // "": the kernel's own
+	module string // "" for the kernel
 	args   []uint64
-	depth  int  // how often a call enters it
-	sleeps bool // a call waits for the completion that is its argument
+	depth  int  // how often a call enters it, by recursion
+	sleeps bool // a call waits for the completion given as argument
 	at     uint64
 	orig   []byte
 	result uint64
@@ -94,7 +94,7 @@ type hooked struct {
 	serial int
 }
 
-// model is all sites of some functions.
+// model has all sites of some functions.
 type model struct {
 	*machine
 	r      *rand.Rand
@@ -102,19 +102,19 @@ type model struct {
 	allOff bool
 	jumps  bool // debug.kprobes-optimization
 	target bool // kprobe_target is loaded
-	user   bool // and kprobe_user, which needs it
+	user   bool // kprobe_user, which depends on it, is loaded
 	calls  []*inFlight
-	parked []*modelProbe // unregistered, to be used again
+	parked []*modelProbe // unregistered, for reuse
 	serial int
 	loads  int
 
 	trampoline uint64
-	lines      map[uint64][]kprobes.Record // checkList's, used again
+	lines      map[uint64][]kprobes.Record // checkList's buffer
 }
 
-// What is probed: int_pow's instructions from +5 on are pushes and moves;
-// kprobe_target's functions are a loop and a recursion, and go with the module;
-// nobody but the test calls wait_for_completion_interruptible.
+// modelFuncs returns the probed functions. int_pow's instructions from +5 on are
+// pushes and moves. kprobe_target's functions are a loop and a recursion in a module.
+// Only the test calls wait_for_completion_interruptible.
 func modelFuncs() []*modelFunc {
 	return []*modelFunc{
 		{name: "int_pow", args: []uint64{3, 4}, depth: 1},
@@ -157,8 +157,8 @@ func (m *model) addFunc(f *modelFunc) {
 	}
 }
 
-// measure finds out whether the optimizer takes a probe there at all, and how
-// often a call comes by.
+// measure determines whether a probe at the site can be optimized, and how often a
+// call hits it.
 func (m *model) measure(s *modelSite) {
 	p := &kprobes.Kprobe{SymbolName: s.fn.name, Offset: s.offset, PreHandler: func(*kprobes.Hit) int { s.perCall++; return 0 }}
 	wantErr(m.t, m.Kprobes.Register(p), 0)
@@ -178,7 +178,7 @@ func (m *model) addTask(i int) {
 	m.calls = append(m.calls, c)
 }
 
-// load loads a module of the guest's, or is refused with errno.
+// load loads a guest module, and expects errno.
 func (m *model) load(name string, errno syscall.Errno) {
 	m.t.Helper()
 	ko, err := os.ReadFile("../kernel/guest/modules/" + name + ".ko")
@@ -199,7 +199,7 @@ func (m *model) sites() (all []*modelSite) {
 	return all
 }
 
-// probes gives all registered ones.
+// probes returns all registered probes.
 func (m *model) probes() (ps []*modelProbe) {
 	for _, s := range m.sites() {
 		ps = append(ps, s.probes...)
@@ -207,7 +207,7 @@ func (m *model) probes() (ps []*modelProbe) {
 	return ps
 }
 
-// step does one thing at random, to the kernel and to the model.
+// step does a random operation on the kernel and on the model.
 func (m *model) step() string {
 	ps := m.probes()
 	var p *modelProbe
@@ -265,7 +265,7 @@ func (m *model) doRegister() string {
 	if n := len(m.parked); n > 0 && m.r.Intn(3) == 0 {
 		p = m.parked[n-1]
 		m.parked = m.parked[:n-1]
-		p.Addr = 0 // a probe that keeps it has two places
+		p.Addr = 0 // otherwise it would have both a symbol and an address
 	}
 	p.disabled = m.r.Intn(4) == 0
 	p.Flags = 0
@@ -312,7 +312,8 @@ func (m *model) newProbe(s *modelSite) *modelProbe {
 	return p
 }
 
-// newRetprobe: both handlers see the same place of the stack in the instance's data.
+// newRetprobe makes a return probe whose handlers check that both see the same stack
+// address in the instance's data.
 func (m *model) newRetprobe(p *modelProbe) *kprobes.Retprobe {
 	trampoline := m.trampoline
 	p.skip = m.r.Intn(4) == 0
@@ -331,7 +332,8 @@ func (m *model) newRetprobe(p *modelProbe) *kprobes.Retprobe {
 		},
 		Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
 			p.sawRet.add(h.CPU)
-			// Where an older return probe has hooked the call, the trampoline is what it returned to.
+			// If an older return probe has hooked the call, its return address is the
+			// trampoline.
 			if binary.LittleEndian.Uint64(ri.Data) != h.Regs.SP || ri.Task != h.Task || ri.RetAddr != h.Regs.IP && ri.RetAddr != trampoline {
 				p.bad.Add(1)
 			}
@@ -357,7 +359,7 @@ func (m *model) drop(p *modelProbe) {
 	m.parked = append(m.parked, p)
 }
 
-// unregisterSome unregisters a batch, of which one is not registered.
+// unregisterSome unregisters a batch that contains a probe that is not registered.
 func (m *model) unregisterSome(ps []*modelProbe) string {
 	batch := []*kprobes.Kprobe{{Addr: ps[0].site.fn.at}}
 	for _, p := range ps {
@@ -368,7 +370,7 @@ func (m *model) unregisterSome(ps []*modelProbe) string {
 	}
 	err := m.Kprobes.UnregisterAll(batch)
 	if batch[0].Addr != 0 {
-		m.t.Fatal("of a probe that is not registered the address stays")
+		m.t.Fatal("the address of a probe that is not registered was not cleared")
 	}
 	return m.did(fmt.Sprintf("unregister %d", len(batch)), nil, err)
 }
@@ -383,16 +385,16 @@ func (m *model) doEnable(p *modelProbe) string {
 	return m.did("enable", p, err)
 }
 
-// misuse does to a probe that is not registered what wants one that is.
+// misuse calls functions for registered probes with one that is not registered.
 func (m *model) misuse(p *modelProbe) string {
 	wantErr(m.t, m.Kprobes.Enable(p.Kprobe), syscall.EINVAL)
 	wantErr(m.t, m.Kprobes.Disable(p.Kprobe), syscall.EINVAL)
 	if p.Addr != 0 {
-		wantErr(m.t, m.register(p), syscall.EINVAL) // symbol and address
+		wantErr(m.t, m.register(p), syscall.EINVAL) // it has a symbol and an address
 	}
 	wantErr(m.t, m.Kprobes.Unregister(p.Kprobe), 0)
 	if p.Addr != 0 {
-		m.t.Fatalf("%s: unregistered twice, its address stays", p.site)
+		m.t.Fatalf("%s: unregistered twice, its address was not cleared", p.site)
 	}
 	return "misuse"
 }
@@ -406,7 +408,7 @@ func (m *model) doModule() string {
 		return "load kprobe_fails"
 	case !m.target:
 		m.load("kprobe_user", syscall.ENOENT)
-		m.load("kprobe_target", 0) // its init calls functions whose probes are gone
+		m.load("kprobe_target", 0) // its init calls functions, with their probes removed
 		m.target = true
 		return "load kprobe_target"
 	case m.user && m.r.Intn(2) == 0:
@@ -417,7 +419,7 @@ func (m *model) doModule() string {
 	case !m.user && m.r.Intn(2) == 0:
 		m.load("kprobe_user", 0)
 		m.user = true
-		m.called(m.funcs[1], 1) // by its init
+		m.called(m.funcs[1], 1) // by the module's init
 		m.checkHits()
 		return "load kprobe_user"
 	case m.user:
@@ -434,9 +436,9 @@ func (m *model) doModule() string {
 	return "unload kprobe_target"
 }
 
-// register: the point of a first probe has the probe's flags. A site that can
-// be optimized has an aggregate from the start, another from its second probe
-// on. A point that was gone comes back disabled, its old probes do not.
+// register: the point of a first probe has the probe's flags. A site that can be
+// optimized has an aggregate from the first probe on, others from the second one on.
+// A point that was gone is disabled afterwards, and its old probes stay gone.
 func (s *modelSite) register(p *modelProbe) {
 	if len(s.probes) == 0 {
 		s.off, s.aggr, s.gone = p.disabled, s.canJump, false
@@ -448,7 +450,8 @@ func (s *modelSite) register(p *modelProbe) {
 	s.probes = append([]*modelProbe{p}, s.probes...)
 }
 
-// remove disables first, and so switches off the point with its last enabled probe.
+// remove disables the probe first, and so disables the point with its last enabled
+// probe.
 func (s *modelSite) remove(p *modelProbe) {
 	s.disable(p)
 	rest := make([]*modelProbe, 0, len(s.probes))
@@ -467,7 +470,7 @@ func (s *modelSite) disable(p *modelProbe) {
 	p.disabled = true
 	for _, q := range s.probes {
 		if !q.disabled && !q.gone {
-			return // the point stays as it is: off, too, after "Knob-off quirks"
+			return // the point stays as it is, even if "Knob-off quirks" have left it off
 		}
 	}
 	s.off = true
@@ -480,8 +483,8 @@ func (s *modelSite) kill() {
 	}
 }
 
-// enable while all is off clears the flag of an aggregate's probe only: it, and
-// a lone probe, stay unarmed for good ("Knob-off quirks").
+// enable while kprobes/enabled is 0 only clears the flag of an aggregate's probe.
+// That probe, and a lone one, stay unarmed for good ("Knob-off quirks").
 func (m *model) enable(p *modelProbe) {
 	s := p.site
 	if s.aggr {
@@ -498,12 +501,12 @@ func (m *model) enable(p *modelProbe) {
 	}
 }
 
-// armed says whether hits come to the site's probes.
+// armed reports whether hits reach the site's probes.
 func (m *model) armed(s *modelSite) bool {
 	return len(s.probes) > 0 && !m.allOff && !s.off && !s.gone
 }
 
-// called says what calls of f, one after the other, are to give its probes.
+// called adds the hits expected from consecutive calls of f.
 func (m *model) called(f *modelFunc, calls int) {
 	for _, s := range f.sites {
 		for _, p := range s.probes {
@@ -518,8 +521,9 @@ func (m *model) called(f *modelFunc, calls int) {
 	}
 }
 
-// calledRet: of the calls that nest in one, as many are hooked as there are
-// instances. A call that is not hooked gives its instance back at once.
+// calledRet adds the handler calls expected of a return probe: of nested calls, as
+// many are hooked as there are instances. If the entry handler returns 1, the
+// instance is freed at once.
 func (p *modelProbe) calledRet(calls, depth uint64) {
 	taken := min(uint64(p.ret.MaxActive), depth)
 	if p.skip {
@@ -531,8 +535,8 @@ func (p *modelProbe) calledRet(calls, depth uint64) {
 	p.missed += calls * (depth - taken)
 }
 
-// hit calls a function on one or both vCPUs: each armed probe that is not
-// disabled sees each call.
+// hit calls a function on one or both vCPUs. Each armed probe that is not disabled is
+// hit by each call.
 func (m *model) hit() string {
 	const calls = 3
 	f := m.funcs[m.r.Intn(3)]
@@ -573,9 +577,9 @@ func (m *model) hit() string {
 	return "hit"
 }
 
-// shareOut: calls on two vCPUs at once that nest take instances from each other.
-// How many are missed is then up to them, but each call is hooked or missed, and
-// there is room for as many as MaxActive at a time.
+// shareOut: nested calls on two vCPUs compete for instances. The number of misses
+// depends on timing, but each call is hooked or missed, and up to MaxActive calls at
+// a time are hooked.
 func (m *model) shareOut(f *modelFunc) {
 	for _, p := range f.sites[0].probes {
 		if p.ret == nil || p.ret.MaxActive >= 2*f.depth {
@@ -584,7 +588,7 @@ func (m *model) shareOut(f *modelFunc) {
 		saw := p.sawEntry.sum()
 		fewer := p.entries - saw
 		if saw > p.entries {
-			continue // too many, for checkRet
+			continue // too many; checkRet reports it
 		}
 		p.entries, p.missed = saw, p.missed+fewer
 		if !p.skip {
@@ -593,7 +597,7 @@ func (m *model) shareOut(f *modelFunc) {
 	}
 }
 
-// checkBoth: each vCPU has seen as many hits as the other.
+// checkBoth checks that both vCPUs had the same number of hits.
 func (m *model) checkBoth(f *modelFunc, ahead map[*modelProbe]uint64) {
 	for _, s := range f.sites {
 		for _, p := range s.probes {
@@ -622,9 +626,9 @@ func (m *model) checkRet(p *modelProbe) {
 	}
 }
 
-// doCall lets a task go into the function that sleeps, or come out of it. What
-// hooks the call is what is there when it begins, and may be unregistered, or
-// used for another registration, before it ends.
+// doCall has a task call the function that sleeps, or return from it. The call is
+// hooked by the return probes registered when it begins, which may be unregistered or
+// registered again before it returns.
 func (m *model) doCall() string {
 	c := m.calls[m.r.Intn(len(m.calls))]
 	if c.done == nil {
@@ -655,7 +659,7 @@ func (m *model) beginCall(c *inFlight) {
 	for end := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Microsecond) {
 		first, err := m.Machine.Mem().ReadU64(list)
 		if err != nil || time.Now().After(end) {
-			m.t.Fatalf("a call does not wait: %v", err)
+			m.t.Fatalf("a call does not sleep: %v", err)
 		}
 		if first != list {
 			break
@@ -695,8 +699,8 @@ func (m *model) endCall(c *inFlight) {
 	m.checkHits()
 }
 
-// checkList compares each line of list with the model. [OPTIMIZED] is looked
-// at in checkFunc.
+// checkList compares the lines of kprobes/list with the model. checkFunc checks
+// [OPTIMIZED].
 func (m *model) checkList() error {
 	clear(m.lines)
 	n := 0
@@ -725,7 +729,7 @@ func (m *model) checkList() error {
 	return nil
 }
 
-// line is what list says of a probe, without [OPTIMIZED].
+// line returns a probe's line of kprobes/list, without [OPTIMIZED].
 func (m *model) line(p *modelProbe) kprobes.Record {
 	s := p.site
 	r := kprobes.Record{Addr: s.fn.at + uint64(s.offset), Ret: p.ret != nil, Known: m.present(s.fn)}
@@ -744,14 +748,13 @@ func (m *model) line(p *modelProbe) kprobes.Record {
 	return r
 }
 
-// sameLine says whether two records make the same line.
+// sameLine reports whether two records make the same line.
 func sameLine(a, b kprobes.Record) bool {
 	a.Symbol = abi.Symbol{Name: a.Symbol.Name, Module: a.Symbol.Module}
 	return a == b
 }
 
-// checkText looks at all functions, and, when nothing is queued, at how many
-// places there are.
+// checkText checks all functions and, if nothing is queued, the counts of points.
 func (m *model) checkText(settled bool) error {
 	for _, f := range m.funcs {
 		if err := m.checkFunc(f, settled); err != nil {
@@ -777,9 +780,9 @@ func (m *model) checkText(settled bool) error {
 	return nil
 }
 
-// checkFunc: where nothing is armed the function's own bytes stand, but for the
-// rest of a jump that the optimizer has not yet taken away; where something is,
-// a call, a breakpoint or a jump, and a jump only where nothing speaks against it.
+// checkFunc checks a function's text. Where no probe is armed it has the original
+// bytes, or the rest of a jump that the optimizer has not yet removed. Where one is
+// armed it has a call, a breakpoint, or a jump if optimization is possible.
 func (m *model) checkFunc(f *modelFunc, settled bool) error {
 	text := make([]byte, len(f.orig))
 	if err := m.Machine.Read(f.at, text); (err == nil) != m.present(f) {
@@ -788,7 +791,7 @@ func (m *model) checkFunc(f *modelFunc, settled bool) error {
 	if !m.present(f) {
 		return nil
 	}
-	var covered uint64 // no byte below it is looked at: a jump covers it
+	var covered uint64 // bytes below it are part of a jump
 	own := bytes.Clone(text)
 	for _, s := range f.sites {
 		b := text[s.offset]
@@ -796,7 +799,7 @@ func (m *model) checkFunc(f *modelFunc, settled bool) error {
 		switch {
 		case uint64(s.offset) < covered:
 			if armed {
-				return fmt.Errorf("+%d: an armed probe lies under a jump: % x", s.offset, text)
+				return fmt.Errorf("+%d: an armed probe inside a jump: % x", s.offset, text)
 			}
 			continue
 		case s.ftrace:
@@ -824,16 +827,15 @@ func (m *model) checkFunc(f *modelFunc, settled bool) error {
 	return nil
 }
 
-// overJump says whether the breakpoint stands on the first byte of a jump: of a
-// probe that was enabled while its jump had not yet been taken away. Hits go by
-// the detour, as in Linux.
+// overJump reports whether the breakpoint is on the first byte of a jump: the probe
+// was enabled before its jump was removed. Hits go through the detour, as on Linux.
 func (f *modelFunc) overJump(text []byte, offset uint32) bool {
 	if text[offset] != 0xcc || int(offset)+5 > len(text) {
 		return false
 	}
 	rel := int32(binary.LittleEndian.Uint32(text[offset+1:]))
 	to := f.at + uint64(offset) + 5 + uint64(int64(rel))
-	return abi.SlotsBase <= to && to < abi.SlotsBase+1<<20 // where the detours are
+	return abi.SlotsBase <= to && to < abi.SlotsBase+1<<20 // the range of detours
 }
 
 func (s *modelSite) hasPost() bool {
@@ -845,7 +847,7 @@ func (s *modelSite) hasPost() bool {
 	return false
 }
 
-// finish unregisters all, ends all calls and unloads the modules.
+// finish unregisters all probes, ends all calls and unloads the modules.
 func (m *model) finish() {
 	for _, p := range m.probes() {
 		m.doUnregister(p)
@@ -861,15 +863,15 @@ func (m *model) finish() {
 		m.t.Error(err)
 	}
 	if n := m.Machine.SlotsInUse(); n != 0 {
-		m.t.Errorf("%d slots and detours stay in use", n)
+		m.t.Errorf("%d slots and detours are still in use", n)
 	}
 }
 
-// TestStateMachine does whatever may be done to the probes and return probes of
-// some functions in any order, with hits on both vCPUs, calls that sleep inside
-// and modules that come and go, and compares list, text and hit counts with the
-// model after each step: 100,000 steps under the race detector. KPROBEFS_SOAK
-// makes it 500,000 others each time.
+// TestStateMachine does random operations on probes and return probes of some
+// functions, with hits on both vCPUs, calls that sleep, and modules that are loaded
+// and unloaded. After each step it compares kprobes/list, text and hit counts with
+// the model: 100,000 steps under the race detector, or 500,000 with a new seed if
+// KPROBEFS_SOAK is set.
 func TestStateMachine(t *testing.T) {
 	steps, seed := stateSteps, int64(1)
 	if soaking() {
@@ -894,12 +896,12 @@ func TestStateMachine(t *testing.T) {
 	m.finish()
 	t.Logf("%d steps, %d rounds of hits, %d calls that slept, %d modules loaded", steps, did["hit"], did["end a call"], m.loads)
 	if !testing.Short() && (did["hit"] < steps/20 || did["end a call"] < steps/100 || did["unload kprobe_target"] < steps/1000) {
-		t.Error("that is too few")
+		t.Error("too few")
 	}
 }
 
-// TestWitness: probes that stay enabled see every call, while both vCPUs run
-// through a function whose other probes, and the jumps of all, come and go.
+// TestWitness: probes that stay enabled are hit by every call on both vCPUs, while
+// other probes of the function and the jumps of all are made and removed.
 func TestWitness(t *testing.T) {
 	rounds := 50
 	if soaking() {
@@ -909,7 +911,7 @@ func TestWitness(t *testing.T) {
 	f := m.funcs[0]
 	var witnesses []*kprobes.Kprobe
 	hits := make([][2]uint64, 3)
-	for i := range hits { // an fentry site, one that can be optimized, one that can not
+	for i := range hits { // an fentry site, an instruction that can be optimized, one that cannot
 		p := &kprobes.Kprobe{SymbolName: "int_pow", Offset: f.sites[i].offset, PreHandler: func(h *kprobes.Hit) int {
 			hits[i][h.CPU]++
 			return 0
@@ -957,7 +959,7 @@ func (m *model) callUntil(stop chan struct{}, cpu int, calls *uint64) error {
 	}
 }
 
-// disturb puts a probe somewhere, lets it live for a moment, and takes it away.
+// disturb registers a probe somewhere, waits a moment, and unregisters it.
 func (m *model) disturb() {
 	f := m.funcs[0]
 	p := &kprobes.Kprobe{SymbolName: f.name, Offset: f.sites[m.r.Intn(len(f.sites))].offset}

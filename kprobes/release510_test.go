@@ -12,7 +12,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
-// TestShortWords: what 5.10 takes for kprobes/enabled (script enabled_words).
+// TestShortWords: the words that 5.10 accepts for kprobes/enabled (script
+// enabled_words).
 func TestShortWords(t *testing.T) {
 	short := kprobes.Features{ShortWords: true}
 	for _, c := range []struct {
@@ -31,15 +32,15 @@ func TestShortWords(t *testing.T) {
 		}
 	}
 	if _, err := short.ParseEnabled(nil); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("nothing: %v", err)
+		t.Errorf("an empty word: %v", err)
 	}
 	if on, err := (kprobes.Features{}).ParseEnabled([]byte("on")); err != nil || !on {
 		t.Errorf("6.1's on: %v, %v", on, err)
 	}
 }
 
-// TestAnyAddress: an address where nothing is, on 6.1 and on 5.10, which takes the
-// highest ones for errnos (script events_far_addresses).
+// TestAnyAddress: unmapped addresses on 6.1 and on 5.10, where the highest ones are
+// taken for errnos (script events_far_addresses).
 func TestAnyAddress(t *testing.T) {
 	for _, c := range []struct {
 		addr       uint64
@@ -66,8 +67,8 @@ func TestAnyAddress(t *testing.T) {
 	}
 }
 
-// TestReturns510: 5.10 runs return handlers with interrupts off and the trampoline
-// in pt_regs' ip; the call returns to where it came from all the same.
+// TestReturns510: on 5.10 return handlers run with interrupts off and with the
+// trampoline as regs->ip. The call still returns to its caller.
 func TestReturns510(t *testing.T) {
 	const slot = kprobetest.Stack + 0x2000
 	w := newOldWorld(t, kprobes.Features{ReturnsIRQsOff: true, TrampolineIP: true})

@@ -13,10 +13,10 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// What is bad input to every release, on a kernel that runs.
+// Tests of bad input on a running kernel of each release.
 
-// TestPanicsOfEach: a handler that panics, having led the CPU astray, is reported, its probe disarmed, and the
-// kernel and what it calls go on.
+// TestPanicsOfEach: a handler sets the instruction pointer and panics. The panic is
+// reported, the probe disarmed, and the call returns its result.
 func TestPanicsOfEach(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, m *machine) {
 		f := m.Kprobes.Features()
@@ -94,8 +94,8 @@ func TestPanicsOfEach(t *testing.T) {
 	})
 }
 
-// TestFromHandlerOfEach: no handler of any kind makes a call that may wait, and
-// nothing changes by it.
+// TestFromHandlerOfEach: functions that may sleep fail in handlers of all kinds, and
+// change nothing.
 func TestFromHandlerOfEach(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, m *machine) {
 		f := m.Kprobes.Features()
@@ -156,9 +156,9 @@ func TestFromHandlerOfEach(t *testing.T) {
 	})
 }
 
-// TestBadAddressesOfEach: where no release takes a probe, and where some do: up to
-// 4.15 inside an instruction, from 5.10 on in __switch_to. Nothing is left of a
-// probe that was refused, and the kernel runs on.
+// TestBadAddressesOfEach: addresses that cannot be probed in any release, or only in
+// some: up to 4.15 the inside of an instruction, from 5.10 on __switch_to. A refused
+// probe leaves no point, and the kernel goes on.
 func TestBadAddressesOfEach(t *testing.T) {
 	const einval, enoent, eilseq = syscall.EINVAL, syscall.ENOENT, syscall.EILSEQ
 	onEachRelease(t, func(t *testing.T, m *machine) {
@@ -174,7 +174,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 		for _, tc := range []struct {
 			name      string
 			at        *kprobes.Kprobe
-			want, ret syscall.Errno // of a kprobe, and of a return probe
+			want, ret syscall.Errno // for a kprobe, and for a return probe
 		}{
 			{"neither", &kprobes.Kprobe{}, einval, einval},
 			{"both", &kprobes.Kprobe{SymbolName: "gcd", Addr: m.addr("gcd")}, einval, einval},
@@ -219,7 +219,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 	})
 }
 
-// padding is an int3 between two functions that may be probed.
+// padding returns the address of an int3 between two functions that can be probed.
 func (m *machine) padding() uint64 {
 	m.t.Helper()
 	for _, s := range m.Machine.Symbols().All() {

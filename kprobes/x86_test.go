@@ -13,7 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
 
-// stepOnce finishes a step: the int3 behind a copy of n bytes.
+// stepOnce finishes a single-step: the int3 after a copy of n bytes.
 func stepOnce(t *testing.T, w *world, tr *abi.Trap, n uint64) {
 	t.Helper()
 	slot := tr.Regs.IP
@@ -21,7 +21,7 @@ func stepOnce(t *testing.T, w *world, tr *abi.Trap, n uint64) {
 		t.Fatalf("ip %#x flags %#x: not stepping", slot, tr.Regs.Flags)
 	}
 	if b := w.Bytes(slot+n, 1); b[0] != 0xcc {
-		t.Fatalf("no int3 behind the copy: %x", b)
+		t.Fatalf("no int3 after the copy: %x", b)
 	}
 	tr.Regs.IP = slot + n + 1
 	if !w.k.Int3(tr) {
@@ -88,7 +88,7 @@ func TestEmulate(t *testing.T) {
 		name string
 		code []byte
 		in   regs // IP is set by the test
-		want regs // IP counts from the instruction
+		want regs // IP is relative to the instruction
 		top  uint64
 	}{
 		{"cli", []byte{0xfa}, regs{Flags: f}, regs{Flags: 2, IP: 1, SP: sp}, 0},
@@ -223,8 +223,8 @@ func TestFtraceGoesOn(t *testing.T) {
 	}
 }
 
-// TestReenter: a probe hit inside a handler is stepped without its handlers and
-// counted; hit inside that step it is beyond help.
+// TestReenter: a probe that is hit in a handler is single-stepped without calling its
+// handlers, and counted as missed. A hit during that single-step is not handled.
 func TestReenter(t *testing.T) {
 	w := newWorld(t)
 	w.Func(0x2000, "inner", 0x48, 0x89, 0xf8, 0x90)
@@ -266,7 +266,7 @@ func TestReenter(t *testing.T) {
 	}
 }
 
-// TestFault: a fault of a stepped copy is a fault at the probed address, and
+// TestFault: a fault of a single-stepped copy is reported at the probed address, and
 // the probe can be hit again.
 func TestFault(t *testing.T) {
 	w := newWorld(t)
@@ -281,15 +281,15 @@ func TestFault(t *testing.T) {
 	}
 	tr := w.Trap(0, 0x1234)
 	if w.k.Fault(tr) || tr.Regs.IP != 0x1235 {
-		t.Error("somebody else's fault was touched")
+		t.Error("a fault outside of a single-step was changed")
 	}
 	if p.Missed() != 0 {
 		t.Errorf("missed %d", p.Missed())
 	}
 }
 
-// TestStaleInt3: an int3 that is gone by the time it is handled is executed
-// again; one that is nobody's is the guest's.
+// TestStaleInt3: if the int3 has been removed before it is handled, the instruction
+// is executed again. An int3 without a probe is left to the guest.
 func TestStaleInt3(t *testing.T) {
 	w := newWorld(t)
 	p := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 15})
@@ -304,7 +304,8 @@ func TestStaleInt3(t *testing.T) {
 	}
 }
 
-// TestOptimizedInt3: an int3 at a point that waits for its jump goes on in the detour.
+// TestOptimizedInt3: an int3 at an optimized point whose jump is not yet written
+// continues in the detour.
 func TestOptimizedInt3(t *testing.T) {
 	w := newWorld(t)
 	w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", Offset: 5})
@@ -326,7 +327,7 @@ func TestRetprobe(t *testing.T) {
 		return func(ri *kprobes.Instance, h *kprobes.Hit) int {
 			log = append(log, fmt.Sprintf("ret %s %x ax=%d ip=%x sp=%x", name, ri.Data, h.Regs.ReturnValue(), h.Regs.IP, h.Regs.SP-slot))
 			h.Regs.AX++
-			h.Regs.IP = 1 // has no effect
+			h.Regs.IP = 1 // ignored
 			return 7
 		}
 	}
@@ -365,7 +366,8 @@ func TestRetprobe(t *testing.T) {
 	want := []string{
 		"entry r1", "entry r0",
 		"ret r0 7230 ax=5 ip=abc sp=8",
-		// Its handler sees what the one before left, ip included.
+		// The next handler sees the registers as the previous one left them,
+		// including ip.
 		"ret r1 7231 ax=6 ip=1 sp=8",
 	}
 	if !slices.Equal(log, want) {
@@ -375,7 +377,7 @@ func TestRetprobe(t *testing.T) {
 		t.Errorf("slot %#x ax %d ip %#x", v, tr.Regs.AX, tr.Regs.IP)
 	}
 
-	// Unregistered while a call is inside: it returns, unheard.
+	// Unregistered during a call: it returns without calling the handler.
 	log = nil
 	tr = call(1)
 	w.k.UnregisterRetprobes([]*kprobes.Retprobe{r0, r1})
@@ -417,7 +419,7 @@ func TestMaxActive(t *testing.T) {
 		t.Errorf("entries %d returns %d nmissed %d %d", entries, returns, rp.Missed(), rp.Kprobe.Missed())
 	}
 
-	// A task that dies inside gives its instance back.
+	// The instance of a task that dies during the call is freed.
 	hit := func() {
 		tr := w.Trap(0, vfsReadAt)
 		tr.Regs.IP = vfsReadAt
@@ -452,7 +454,7 @@ func TestRetprobeErrors(t *testing.T) {
 	w.register(t, &kprobes.Kprobe{SymbolName: "__switch_to"}) // a plain one is accepted
 }
 
-// TestConcurrent hits probes on all CPUs while they come and go.
+// TestConcurrent hits probes on all CPUs while they are registered and unregistered.
 func TestConcurrent(t *testing.T) {
 	w := newWorld(t)
 	w.Func(0x2000, "inner", 0x48, 0x89, 0xf8, 0x90)

@@ -42,7 +42,7 @@ func (w *world) register(t testing.TB, addr uint64) *kprobes.Kprobe {
 	return p
 }
 
-// refusal is why the point at addr cannot be optimized.
+// refusal returns why the point at addr cannot be optimized.
 func (w *world) refusal(addr uint64) error {
 	for _, i := range w.k.Points() {
 		if i.Addr == addr {
@@ -66,7 +66,7 @@ func TestRefusals(t *testing.T) {
 		code   []byte
 		off    uint64
 		setup  func(m *kprobetest.Kernel)
-		reason optimizer.Reason // 0: it is optimized
+		reason optimizer.Reason // 0 if it is optimized
 		where  uint64           // from the function's start
 	}{
 		{name: "good", code: nops},
@@ -130,7 +130,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestErrnos checks the numbers of docs/reference/linux/x86-kprobes.md section 3.
+// TestErrnos checks the errnos of docs/reference/linux/x86-kprobes.md section 3.
 func TestErrnos(t *testing.T) {
 	for reason, want := range map[optimizer.Reason]syscall.Errno{
 		optimizer.TooShort: syscall.EILSEQ, optimizer.IndirectJump: syscall.EILSEQ,
@@ -145,7 +145,8 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
-// TestDetour reads a detour as docs/reference/linux/x86-kprobes.md section 3 describes it.
+// TestDetour checks that a detour is as docs/reference/linux/x86-kprobes.md section 3
+// describes it.
 func TestDetour(t *testing.T) {
 	w := newWorld(t)
 	at := w.Func(0x1000, "f", 0x53, 0x48, 0x8b, 0x05, 0x10, 0, 0, 0, 0x5b, 0xc3) // push rbx; mov 0x10(%rip),rax
@@ -187,8 +188,8 @@ func TestDetour(t *testing.T) {
 	}
 }
 
-// TestGrace: what is queued during a grace period does not get its jump at the
-// end of it, and the bytes behind the breakpoint stay as they are until then.
+// TestGrace: a probe that is queued during a grace period does not get its jump at
+// the end of that one, and the bytes after its breakpoint are unchanged until then.
 func TestGrace(t *testing.T) {
 	w := newWorld(t)
 	nops := []byte(strings.Repeat("\x90", 8))
@@ -213,9 +214,9 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestOldJumpInside: a probe that gets a jump does not leave the jump of one
-// that has just gone, or was disabled, inside its region: int3s that are sent
-// through the detour come back there.
+// TestOldJumpInside: when a probe gets a jump, the jump of a probe inside its region
+// that was just unregistered or disabled is removed first, since int3s that continue
+// in a detour return there.
 func TestOldJumpInside(t *testing.T) {
 	for name, away := range map[string]func(w *world, p *kprobes.Kprobe) error{
 		"unregistered": func(w *world, p *kprobes.Kprobe) error { w.k.Unregister(p); return nil },
@@ -244,8 +245,8 @@ func TestOldJumpInside(t *testing.T) {
 	}
 }
 
-// TestDequeued: a probe that is disabled, or switched off, during the grace
-// period never gets its jump.
+// TestDequeued: a probe that is disabled or switched off during the grace period does
+// not get its jump.
 func TestDequeued(t *testing.T) {
 	for name, stop := range map[string]func(w *world, p *kprobes.Kprobe) error{
 		"disabled": func(w *world, p *kprobes.Kprobe) error { return w.k.Disable(p) },
@@ -255,7 +256,7 @@ func TestDequeued(t *testing.T) {
 			return w.k.Register(&kprobes.Kprobe{Addr: p.Addr, PostHandler: func(*kprobes.Hit, uint64) {}})
 		},
 		"enabled=0": func(w *world, p *kprobes.Kprobe) error {
-			go w.k.SetEnabled(false) // which waits for the optimizer, and so for us
+			go w.k.SetEnabled(false) // waits for the optimizer, and so for this test
 			for w.k.Enabled() {
 				time.Sleep(time.Millisecond)
 			}
@@ -283,8 +284,8 @@ func TestDequeued(t *testing.T) {
 	}
 }
 
-// TestMany registers probes at every second byte of a long function and takes
-// them away in another order: the text comes back, no slot is lost.
+// TestMany registers probes at every second byte of a long function and unregisters
+// them in another order. The text must be restored and all slots freed.
 func TestMany(t *testing.T) {
 	w := newWorld(t)
 	code := []byte(strings.Repeat("\x41\x57", 100))
