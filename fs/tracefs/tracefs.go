@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // Modes of Linux's tracefs.
@@ -155,7 +156,7 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 	files := []*seqfile.Row{
 		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
 		value("header_page", modeRO, text1(a.HeaderPage), nil),
-		value("header_event", modeRO, text1(tracing.HeaderEvent), nil),
+		value("header_event", modeRO, text1(ring.HeaderEvent), nil),
 	}
 	var dirs []*seqfile.Row
 	for _, s := range a.Subsystems() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 const (
@@ -136,7 +137,7 @@ func loadAndRead() (rate float64, account string, err error) {
 	if err := errors.Join(append(errs, end())...); err != nil {
 		return 0, "", err
 	}
-	var sum tracing.Stats
+	var sum ring.Stats
 	for cpu := range recordingCPUs {
 		c := s.Tracer.Global().Buffer().Stats(cpu)
 		sum.Read, sum.Entries, sum.Overrun, sum.Dropped = sum.Read+c.Read, sum.Entries+c.Entries, sum.Overrun+c.Overrun, sum.Dropped+c.Dropped

@@ -28,7 +28,7 @@
 // kprobes and joins an Event (trace_events.go). Its arguments
 // (trace_probe_args.go) are small programs (trace_probe_tmpl.go). A hit runs them
 // and writes an entry in the kernel's binary format to the pages of its vCPU
-// (ring_buffer.go); readers copy pages and turn them into text
+// (package ring); readers copy pages and turn them into text
 // (trace_output.go), or take entries out of them as text (trace_pipe.go).
 //
 // A file's triggers (trace_events_trigger.go) run at its hits. Histograms
@@ -36,9 +36,10 @@
 // that other histograms read, and their actions hit synthetic events
 // (trace_events_synth.go), which are ordinary Events.
 //
+// Package ring knows bytes and times, not what they mean.
+//
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu,
-// cmdlines.mu and cpuBuffer.writing are taken last, except that cpuBuffer.mu comes
-// after writing.
+// cmdlines.mu and the locks of package ring are taken last.
 package tracing
 
 import (

@@ -8,14 +8,16 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // Array is a trace_array: the global one, or an instance.
 type Array struct {
 	tracer   *Tracer
-	buffer   *RingBuffer
-	snapshot atomic.Pointer[RingBuffer] // max_buffer: nil until it is allocated; replaced under Tracer.mu
-	pids     [4]atomic.Pointer[pidList] // by PIDFile; nil means no filter. Replaced under Tracer.mu
+	buffer   *ring.Buffer
+	snapshot atomic.Pointer[ring.Buffer] // max_buffer: nil until it is allocated; replaced under Tracer.mu
+	pids     [4]atomic.Pointer[pidList]  // by PIDFile; nil means no filter. Replaced under Tracer.mu
 	clock    clockPointer
 	errors   errorLog
 
@@ -54,7 +56,7 @@ type Array struct {
 func (t *Tracer) newArray(pages, clock int) *Array {
 	cpus := t.conf.Machine.CPUs()
 	a := &Array{
-		tracer: t, buffer: NewRingBuffer(cpus, pages), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
+		tracer: t, buffer: ring.New(cpus, pages, ring.PageSize), files: map[*Event]*EventFile{}, pipes: make([]bool, cpus), readers: make([]int, cpus),
 		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
 	a.tracerOptions = make([]atomic.Bool, len(tracerOptions))
@@ -69,11 +71,11 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 func (t *Tracer) Global() *Array { return t.global }
 
 // Buffer returns the array's ring buffer.
-func (a *Array) Buffer() *RingBuffer { return a.buffer }
+func (a *Array) Buffer() *ring.Buffer { return a.buffer }
 
 // recording says whether hits are recorded now: tracing_on is 1, and no reader of trace
 // pauses the recording.
-func (a *Array) recording() bool { return !a.buffer.disabled.Load() && a.buffer.paused.Load() == 0 }
+func (a *Array) recording() bool { return a.buffer.Recording() }
 
 // On returns what tracing_on shows.
 func (a *Array) On() bool { return a.recording() }
@@ -91,9 +93,9 @@ func (a *Array) SetOn(data []byte) error {
 }
 
 func (a *Array) setOn(on bool) {
-	a.buffer.disabled.Store(!on)
+	a.buffer.SetOn(on)
 	if on || !a.tracer.conf.PipesSleepOn {
-		a.buffer.waiters.wake() // some readers return when recording stops
+		a.buffer.Wake() // some readers return when recording stops
 	}
 }
 
@@ -130,10 +132,10 @@ func (a *Array) resize(cpu int, size uint64) error {
 	if cpu < 0 {
 		cpus = a.buffer.CPUs()
 	}
-	page := a.buffer.pageBytes()
-	want := pagesOf(page-pageHeader, size)
+	page := a.buffer.PageBytes()
+	want := ring.PagesFor(page, size)
 	for i, n := range a.readers {
-		if n > 0 && (cpu < 0 || i == cpu && a.buffer.size(i) != want*(page-pageHeader)) {
+		if n > 0 && (cpu < 0 || i == cpu && a.buffer.Pages(i) != want) {
 			errno := syscall.ENOMEM
 			if t.conf.ResizeEBUSY {
 				errno = syscall.EBUSY
@@ -141,9 +143,9 @@ func (a *Array) resize(cpu int, size uint64) error {
 			return fmt.Errorf("trace is being read: %w", errno)
 		}
 	}
-	more := cpus*want*page - a.buffer.bytes()
+	more := cpus*want*page - a.buffer.Bytes()
 	if cpu >= 0 {
-		more = (want - a.buffer.count(cpu)) * page
+		more = (want - a.buffer.Pages(cpu)) * page
 	}
 	if a.snapshot.Load() != nil {
 		more *= 2
@@ -161,7 +163,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 // resizeBuffers gives the buffer and the snapshot room for size bytes of events on one
 // vCPU, or on each if cpu is -1. The caller holds mu.
 func (a *Array) resizeBuffers(cpu int, size uint64) {
-	pages := pagesOf(a.buffer.pageBytes()-pageHeader, size)
+	pages := ring.PagesFor(a.buffer.PageBytes(), size)
 	a.buffer.Resize(cpu, pages)
 	if s := a.snapshot.Load(); s != nil {
 		s.Resize(cpu, pages)
@@ -184,11 +186,11 @@ func (t *Tracer) afford(more int) error {
 func (a *Array) SubBufferSizeKB() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	return fmt.Sprintf("%d\n", a.buffer.pageBytes()>>10)
+	return fmt.Sprintf("%d\n", a.buffer.PageBytes()>>10)
 }
 
 // maxSubBuffer is RB_SUBBUF_SIZE_MAX: 128 pages.
-const maxSubBuffer = 128 * pageSize
+const maxSubBuffer = 128 * ring.PageSize
 
 // SetSubBufferSizeKB handles a write to buffer_subbuf_size_kb. The size is rounded up
 // to a power of 2, at least 4. The contents of the buffer are lost. It fails with
@@ -202,58 +204,40 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("buffer_subbuf_size_kb: %w", err)
 	}
-	size := pageSize << bits.Len64((kb<<10-1)/pageSize)
+	size := ring.PageSize << bits.Len64((kb<<10-1)/ring.PageSize)
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	if size == a.buffer.pageBytes() {
+	if size == a.buffer.PageBytes() {
 		return nil
 	}
 	if slices.ContainsFunc(a.readers, func(n int) bool { return n > 0 }) {
 		return fmt.Errorf("trace is being read: %w", syscall.EBUSY)
 	}
 	need := 0
-	for i := range a.buffer.cpus {
-		need += size * pagesOf(size-pageHeader, uint64(a.buffer.size(i)))
+	for i := range a.buffer.CPUs() {
+		need += size * ring.PagesFor(size, uint64(a.buffer.Size(i)))
 	}
-	need -= a.buffer.bytes()
+	need -= a.buffer.Bytes()
 	if a.snapshot.Load() != nil {
 		need *= 2
 	}
 	if err := a.tracer.afford(need); err != nil {
 		return err
 	}
-	a.buffer.setPageBytes(size)
+	a.buffer.SetPageBytes(size)
 	if s := a.snapshot.Load(); s != nil {
-		s.setPageBytes(size)
+		s.SetPageBytes(size)
 	}
 	return nil
-}
-
-// bytes returns the size of the buffer's pages, not counting those of its readers, and
-// 0 for nil.
-func (b *RingBuffer) bytes() int {
-	if b == nil {
-		return 0
-	}
-	return b.pages() * b.pageBytes()
-}
-
-// pages returns the number of the buffer's pages, not counting those of its readers,
-// and 0 for nil.
-func (b *RingBuffer) pages() (n int) {
-	for i := 0; b != nil && i < len(b.cpus); i++ {
-		n += b.count(i)
-	}
-	return n
 }
 
 // BufferSizeKB returns the text of buffer_size_kb of one vCPU, or of all if cpu is -1.
 func (a *Array) BufferSizeKB(cpu int) string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	size := a.buffer.cpus[max(cpu, 0)].resized
+	size := a.buffer.Resized(max(cpu, 0))
 	for i := range a.buffer.CPUs() {
-		if cpu < 0 && a.buffer.cpus[i].resized != size {
+		if cpu < 0 && a.buffer.Resized(i) != size {
 			return "X\n"
 		}
 	}
@@ -269,7 +253,7 @@ func (a *Array) BufferTotalSizeKB() string {
 	defer a.tracer.mu.Unlock()
 	size := 0
 	for i := range a.buffer.CPUs() {
-		size += a.buffer.cpus[i].resized >> 10
+		size += a.buffer.Resized(i) >> 10
 	}
 	return a.sizeText(size, expandedSize>>10*a.buffer.CPUs())
 }
@@ -290,7 +274,7 @@ func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
 		err = fmt.Errorf("a buffer has at least 1 entry: %w", syscall.EINVAL)
 	}
 	bytes := kb << 10 // wraps at 64 bits, as on Linux
-	if bytes > math.MaxUint64-pageData {
+	if bytes > math.MaxUint64-(ring.PageSize-ring.PageHeader) {
 		bytes = 0 // rounding up overflows on Linux, which gives the smallest buffer
 	}
 	if err == nil && bytes > uint64(a.tracer.conf.Limit.Max()) {
@@ -363,9 +347,9 @@ func (a *Array) SetCPUMask(data []byte) error {
 	defer a.tracer.mu.Unlock()
 	a.cpumask = mask
 	for i, on := range mask {
-		a.buffer.cpus[i].off.Store(!on)
+		a.buffer.SetCPU(i, on)
 		if s := a.snapshot.Load(); s != nil {
-			s.cpus[i].off.Store(!on)
+			s.SetCPU(i, on)
 		}
 	}
 	return nil

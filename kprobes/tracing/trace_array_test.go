@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"encoding/binary"
 	"errors"
 	"strings"
 	"syscall"
@@ -39,122 +38,6 @@ func TestParseCPUMask(t *testing.T) {
 		if !errors.Is(err, c.errno) || got != c.want {
 			t.Errorf("%q: %s, %v, want %s, %v", c.text, got, err, c.want, c.errno)
 		}
-	}
-}
-
-// TestReaderPage: what a reader has begun to read is not overrun, and it is told
-// of the loss where it is.
-func TestReaderPage(t *testing.T) {
-	b := NewRingBuffer(1, 3)
-	for n := range 10 {
-		b.Write(0, int64(n), numbered(n))
-	}
-	if r, lost, ok := b.Consume(-1, nil); !ok || lost != 0 || r.Time != 0 {
-		t.Fatalf("first: %+v, %d, %v", r, lost, ok)
-	}
-	const n = 6 * perPage
-	for i := 10; i < n; i++ {
-		b.Write(0, int64(i), numbered(i))
-	}
-	s := b.Stats(0)
-	if s.Entries+s.Overrun+s.Read != n || s.Overrun != 2*perPage || s.Bytes != 20*s.Entries {
-		t.Errorf("stats %+v", s)
-	}
-	for i := range uint64(4*perPage - 1) {
-		r, lost, ok := b.Consume(-1, nil)
-		if !ok {
-			t.Fatalf("%d events, want %d", i, 4*perPage-1)
-		}
-		got := int(binary.LittleEndian.Uint64(r.Data[8:]))
-		want, wantLost := int(i)+1, uint64(0)
-		if i >= perPage-1 {
-			want += 2 * perPage
-		}
-		if i == perPage-1 {
-			wantLost = 2 * perPage
-		}
-		if got != want || lost != wantLost {
-			t.Fatalf("event %d after %d lost, want %d after %d", got, lost, want, wantLost)
-		}
-	}
-	if !b.empty(-1) {
-		t.Error("something is left")
-	}
-}
-
-// TestReadPage: a page is given whole when it is full and untouched, else as far as
-// the reader has room.
-func TestReadPage(t *testing.T) {
-	b := NewRingBuffer(1, 4)
-	var p []byte
-	if ok, empty := b.ReadPage(0, &p, pageSize); ok || !empty {
-		t.Error("a page of nothing")
-	}
-	for n := range perPage + 5 {
-		b.Write(0, int64(100+n), numbered(n))
-	}
-	for _, c := range []struct {
-		size, commit int
-		stamp        uint64
-		ok           bool
-	}{
-		{pageHeader, 0, 0, false},
-		{pageHeader + 19, 0, 0, false},
-		{pageHeader + 20, 20, 100, true},
-		{pageHeader + 59, 40, 100, true},
-		{pageSize, 20 * (perPage - 3), 102, true},
-		{pageSize, 100, 100 + perPage, true},
-		{pageSize, 0, 0, false},
-	} {
-		left := b.Stats(0).Entries
-		ok, empty := b.ReadPage(0, &p, c.size)
-		if ok != c.ok || empty != (left == 0) {
-			t.Fatalf("%d bytes, %d events: %v, empty %v", c.size, left, ok, empty)
-		}
-		if ok && (binary.LittleEndian.Uint64(p[8:]) != uint64(c.commit) || binary.LittleEndian.Uint64(p[:]) != c.stamp) {
-			t.Errorf("%d bytes: commit %d at %d, want %d at %d", c.size, binary.LittleEndian.Uint64(p[8:]), binary.LittleEndian.Uint64(p[:]), c.commit, c.stamp)
-		}
-	}
-	if s := b.Stats(0); s.Read != perPage+5 || s.Entries != 0 || s.Bytes != 0 {
-		t.Errorf("stats %+v", s)
-	}
-}
-
-// TestPageBytes: a buffer gets pages of another size. The counters keep what was in
-// the old ones, which no reader finds.
-func TestPageBytes(t *testing.T) {
-	b := NewRingBuffer(1, 26)
-	for n := range 3 * perPage {
-		b.Write(0, int64(n), numbered(n))
-	}
-	b.setPageBytes(4 * pageSize)
-	if n, s := b.count(0), b.Stats(0); n != 7 || s.Entries != 3*perPage || !b.empty(0) {
-		t.Errorf("%d pages, stats %+v, empty %v", n, s, b.empty(0))
-	}
-	if _, ok := b.Iterate(0).Next(); ok {
-		t.Error("there is an event in empty pages")
-	}
-	for n := range 5 * perPage {
-		b.Write(0, int64(1000+n), numbered(n))
-	}
-	var p []byte
-	const perLarge = (4*pageSize - pageHeader) / 20
-	if ok, _ := b.ReadPage(0, &p, 4*pageSize); !ok || len(p) != 4*pageSize || binary.LittleEndian.Uint64(p[8:]) != 20*perLarge+8 { // with what fills it
-		t.Errorf("a page of %d bytes, commit %d", len(p), binary.LittleEndian.Uint64(p[8:]))
-	}
-	seen, it := 0, b.Iterate(0)
-	for r, ok := it.Next(); ok; r, ok = it.Next() {
-		if r.Time != int64(1000+perLarge+seen) {
-			t.Fatalf("event %d: time %d", seen, r.Time)
-		}
-		seen++
-	}
-	if s := b.Stats(0); seen != 5*perPage-perLarge || s.Entries != uint64(3*perPage+seen) || s.Read != perLarge {
-		t.Errorf("%d events are left, stats %+v", seen, s)
-	}
-	b.Reset(0)
-	if s := b.Stats(0); s.Entries != 0 || s.Bytes != 0 {
-		t.Errorf("after a reset: %+v", s)
 	}
 }
 

@@ -1,6 +1,10 @@
 package tracing
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
+)
 
 // dumpLine is TRACE_MAX_PRINT: how many bytes of an entry go to the log.
 const dumpLine = 1000
@@ -15,10 +19,10 @@ func (t *Tracer) dump(cpu int) {
 	defer t.dumping.Store(false)
 	const emerg = 0
 	a, printk := t.global, t.conf.Machine.Printk
-	a.buffer.disabled.Store(true)
+	a.buffer.SetOn(false)
 	printk(emerg, "Dumping ftrace buffer:")
 	var text []byte
-	into, clock, n := make([]byte, 0, pageSize), a.clock.Load(), 0
+	into, clock, n := make([]byte, 0, ring.PageSize), a.clock.Load(), 0
 	for ; ; n++ {
 		r, lost, ok := a.buffer.Consume(cpu, into)
 		if !ok {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // IDs of the events of group ftrace: enum trace_type.
@@ -77,7 +78,7 @@ const (
 // on 6.1, otherwise what fits in an entry.
 func (t *Tracer) markerMax(head, usual int) int {
 	if t.conf.LongMarkers {
-		return maxEntry - head
+		return ring.MaxData - head
 	}
 	return usual
 }
@@ -123,7 +124,7 @@ func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
 }
 
 // writeEntry puts an entry of a task's system call into the buffer.
-func (a *Array) writeEntry(buffer *RingBuffer, task Task, id uint16, entry []byte) error {
+func (a *Array) writeEntry(buffer *ring.Buffer, task Task, id uint16, entry []byte) error {
 	binary.LittleEndian.PutUint16(entry, id)
 	binary.LittleEndian.PutUint32(entry[4:], uint32(task.PID))
 	if !buffer.Write(task.CPU, a.now(), entry) {

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // TestEnableValues is the section "values for enable file" of the transcript.
@@ -255,7 +257,7 @@ func TestHeaderFiles(t *testing.T) {
 	}
 	const event = "# compressed entry header\n\ttype_len    :    5 bits\n\ttime_delta  :   27 bits\n\tarray       :   32 bits\n\n" +
 		"\tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\tdata max type_len  == 28\n"
-	if got := HeaderEvent(); got != event {
+	if got := ring.HeaderEvent(); got != event {
 		t.Errorf("header_event:\n%s", got)
 	}
 }

@@ -47,8 +47,8 @@ type triggerCommand struct {
 // triggerCommands are listed in the order in which they are tried and in which an empty
 // file names them.
 var triggerCommands = [...]*triggerCommand{
-	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(false) }},
-	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.disabled.Store(true) }},
+	{name: "traceon", typ: triggerOnOff, parse: parseTrigger, idle: isOn, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.SetOn(true) }},
+	{name: "traceoff", typ: triggerOnOff, parse: parseTrigger, idle: isOff, hit: func(t *trigger, _ triggerHit) { t.file.array.buffer.SetOn(false) }},
 	{name: "snapshot", typ: triggerSnapshot, parse: parseTrigger, needs: (*Array).allocSnapshot, hit: func(t *trigger, h triggerHit) { t.file.array.takeSnapshot(h, false) }},
 	{name: "stacktrace", typ: triggerStacktrace, parse: parseTrigger, after: (*EventFile).stackTrigger},
 	{name: "enable_event", typ: triggerEnableEvent, parse: parseEnableTrigger, idle: isRecorded, hit: record},

@@ -139,11 +139,11 @@ type functionCommand struct {
 var functionCommands = []*functionCommand{
 	{
 		name: "traceon", idle: func(e *functionProbeEntry) bool { return e.array.recording() },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.disabled.Store(false) },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.SetOn(true) },
 	},
 	{
 		name: "traceoff", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
-		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.disabled.Store(true) },
+		hit: func(e *functionProbeEntry, _ *abi.Trap) { e.array.buffer.SetOn(false) },
 	},
 	{
 		name: "stacktrace", idle: func(e *functionProbeEntry) bool { return !e.array.recording() },
@@ -380,7 +380,7 @@ func (t *Tracer) newFunctionEvent() {
 func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
 	t := a.tracer
 	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
-	if !a.buffer.commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) {
+	if !a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) {
 		return false
 	}
 	if a.has(optRecordTGID) {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"syscall"
 	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // localClock is the initial clock of an instance.
@@ -27,8 +29,8 @@ func (t *Tracer) MakeInstance(name string) error {
 	if t.instance(name) >= 0 {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
-	pages := pagesFor(expandedSize)
-	if err := t.afford(pageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
+	pages := ring.PagesFor(ring.PageSize, expandedSize)
+	if err := t.afford(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
@@ -79,7 +81,7 @@ func (t *Tracer) RemoveInstance(name string) error {
 	t.arrays = slices.Delete(slices.Clone(t.arrays), i, i+1)
 	a.gone = true
 	// The host's kernel may keep the directory in its cache for a long time.
-	a.buffer.free()
+	a.buffer.Free()
 	a.freeSnapshot()
 	a.files = map[*Event]*EventFile{}
 	a.systems.Store(&[]Subsystem{})

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // taskMemory is the memory that triggers see when a task's system call runs them. There
@@ -55,7 +56,7 @@ func isTask(trap *abi.Trap) bool {
 // markerTriggers runs the triggers of event print for an entry, whose text has no
 // newline yet. It returns the buffer that the entry belongs to: as on Linux, its room
 // was reserved before the triggers ran, and one of them may have swapped the buffers.
-func (a *Array) markerTriggers(task Task, entry []byte) *RingBuffer {
+func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	t := a.tracer
 	event := (*t.events.Load())[typePrint]
 	if event == nil {
@@ -78,7 +79,7 @@ func (a *Array) markerTriggers(task Task, entry []byte) *RingBuffer {
 	text := append(append([]byte(nil), entry...), 0)
 	binary.LittleEndian.PutUint16(text, typePrint)
 	binary.LittleEndian.PutUint32(text[4:], uint32(task.PID))
-	swaps := a.buffer.swaps.Load()
+	swaps := a.buffer.Swaps()
 	clock := a.clock.Load()
 	t.tasksMu.Lock()
 	defer t.tasksMu.Unlock()

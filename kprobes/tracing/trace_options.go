@@ -188,7 +188,7 @@ func (a *Array) setPrintkDest(on bool) error {
 
 // optionActs are run when an option changes.
 var optionActs = map[option]func(a *Array, on bool){
-	optOverwrite:  func(a *Array, on bool) { a.buffer.overwrite.Store(on) },
+	optOverwrite:  func(a *Array, on bool) { a.buffer.SetOverwrite(on) },
 	optRecordCmd:  func(a *Array, _ bool) { a.tracer.updateSaving() },
 	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.grow() },
 }

@@ -4,9 +4,9 @@ import (
 	"encoding/binary"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // Bits of trace_entry.flags.
@@ -29,7 +29,7 @@ const (
 
 // entry is an event's entry under construction. Each vCPU has maxNesting of them.
 type entry struct {
-	buf    [maxEntry]byte
+	buf    [ring.MaxData]byte
 	n      int
 	unused int // bytes that were reserved for its strings and not used
 
@@ -173,12 +173,12 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	}
 	clock := a.clock.Load()
 	now := clock.read(a.tracer, trap.Now())
-	swaps := a.buffer.swaps.Load()
+	swaps := a.buffer.Swaps()
 	recorded := false
 	if cond {
 		direct := f.filter.Load() == nil || a.timestamps.Load() > 0
 		if direct {
-			recorded = on && f.records(s) && a.reservedIn(swaps).commit(trap.CPU, now, s.entry)
+			recorded = on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.entry)
 		}
 		s.time, s.inNanoseconds = now, clock.inNS
 		if triggers.run(trap, s) {
@@ -189,7 +189,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 		}
 		on = on && a.recording() // a trace_buffered_event is only committed now, after a trigger may have switched recording off
 	}
-	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).commit(trap.CPU, now, s.entry)) {
+	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.entry)) {
 		return false
 	}
 	if a.has(optStacktrace) {
@@ -237,7 +237,7 @@ func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
 
 // line is an entry's position in the reading, for print_trace_line.
 type line struct {
-	Record
+	ring.Record
 	index int   // from 0
 	next  int64 // time of the next entry, or Time if there is none
 	dump  bool  // it goes to the kernel's log, which always has the columns of latency-format
@@ -245,9 +245,9 @@ type line struct {
 
 // appendHeader appends the header of trace: the tracer, the counts and the names of the
 // columns. from is the buffer that is shown.
-func (a *Array) appendHeader(b []byte, from *RingBuffer) []byte {
+func (a *Array) appendHeader(b []byte, from *ring.Buffer) []byte {
 	b = fmt.Appendf(b, "# tracer: %s\n#\n", a.currentTracer())
-	entries, overrun := from.totals()
+	entries, overrun := from.Totals()
 	switch {
 	case !a.has(optContextInfo):
 	case a.has(optLatencyFormat):
@@ -259,15 +259,6 @@ func (a *Array) appendHeader(b []byte, from *RingBuffer) []byte {
 		b = a.appendColumns(b)
 	}
 	return b
-}
-
-// totals counts the readable entries and the overwritten ones of all vCPUs.
-func (b *RingBuffer) totals() (entries, overrun uint64) {
-	for cpu := range b.CPUs() {
-		s := b.Stats(cpu)
-		entries, overrun = entries+s.Entries, overrun+s.Overrun
-	}
-	return entries, overrun
 }
 
 // appendColumns is print_func_help_header and print_func_help_header_irq.
@@ -628,22 +619,5 @@ func (a *Array) HeaderPage() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	return field{" u64 timestamp", 0, 8, false}.String() + field{" local_t commit", 8, 8, true}.String() +
-		field{" int overwrite", 8, 1, true}.String() + field{" char data", pageHeader, a.buffer.pageBytes() - pageHeader, !a.tracer.conf.UnsignedChar}.String()
-}
-
-// HeaderEvent returns the text of events/header_event: the layout of an event's header
-// in a page.
-func HeaderEvent() string {
-	return strings.Join([]string{
-		"# compressed entry header",
-		"\ttype_len    :    5 bits",
-		"\ttime_delta  :   27 bits",
-		"\tarray       :   32 bits",
-		"",
-		fmt.Sprintf("\tpadding     : type == %d", typePadding),
-		fmt.Sprintf("\ttime_extend : type == %d", typeExtend),
-		fmt.Sprintf("\ttime_stamp : type == %d", typeStamp),
-		fmt.Sprintf("\tdata max type_len  == %d", typeLenMax),
-		"",
-	}, "\n")
+		field{" int overwrite", 8, 1, true}.String() + field{" char data", ring.PageHeader, a.buffer.PageBytes() - ring.PageHeader, !a.tracer.conf.UnsignedChar}.String()
 }

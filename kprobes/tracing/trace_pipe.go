@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // pipeRead is TRACE_SEQ_BUFFER_SIZE: one read of trace_pipe returns less.
@@ -43,7 +45,7 @@ func (a *Array) OpenPipe(cpu int) (*Pipe, error) {
 		return nil, fmt.Errorf("trace_pipe has a reader: %w", syscall.EBUSY)
 	}
 	a.setPiped(cpu, true)
-	return &Pipe{array: a, cpu: cpu, event: make([]byte, 0, pageSize)}, nil
+	return &Pipe{array: a, cpu: cpu, event: make([]byte, 0, ring.PageSize)}, nil
 }
 
 func (a *Array) setPiped(cpu int, open bool) {
@@ -86,8 +88,8 @@ func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error)
 	if p.fill(size) {
 		return true, nil
 	}
-	wake := p.array.buffer.waiters.add()
-	defer p.array.buffer.waiters.remove(wake)
+	wake, end := p.array.buffer.Notify()
+	defer end()
 	for !p.fill(size) {
 		switch {
 		case nonblock:
@@ -119,11 +121,11 @@ func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error
 // as buffer_percent requires), and returns a channel that gets a value at the next
 // entry, until end is called.
 func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {
-	wake := p.array.buffer.waiters.add()
+	next, end = p.array.buffer.Notify()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	ready = p.array.ready(p.array.buffer, p.cpu)
-	return ready, wake, func() { p.array.buffer.waiters.remove(wake) }
+	return ready, next, end
 }
 
 // appendLost appends the line about lost entries of a vCPU.

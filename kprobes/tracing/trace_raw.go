@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"sync"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // RawPipe is an open trace_pipe_raw or snapshot_raw: it consumes entries of a vCPU's
@@ -45,7 +47,7 @@ func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error
 	return n, nil
 }
 
-func (p *RawPipe) buffer() *RingBuffer {
+func (p *RawPipe) buffer() *ring.Buffer {
 	if p.snapshot {
 		return p.array.snapshot.Load()
 	}
@@ -55,7 +57,7 @@ func (p *RawPipe) buffer() *RingBuffer {
 // pageBytes returns the size of the buffer's pages.
 func (p *RawPipe) pageBytes() int {
 	if b := p.buffer(); b != nil {
-		return b.pageBytes()
+		return b.PageBytes()
 	}
 	return len(p.page)
 }
@@ -66,8 +68,8 @@ func (p *RawPipe) await(ctx context.Context, size int, nonblock bool) (bool, err
 	if ok, wait := p.fill(size); ok || !wait || p.array.tracer.conf.RawEnds && !p.snapshot {
 		return ok, nil
 	}
-	wake := p.array.buffer.waiters.add()
-	defer p.array.buffer.waiters.remove(wake)
+	wake, end := p.array.buffer.Notify()
+	defer end()
 	for {
 		ok, wait := p.fill(size)
 		switch {
@@ -95,31 +97,19 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 // requires, and returns a channel that gets a value at the next entry, until end is
 // called.
 func (p *RawPipe) Poll() (ready bool, next <-chan struct{}, end func()) {
-	wake := p.array.buffer.waiters.add()
+	next, end = p.array.buffer.Notify()
 	b := p.buffer()
-	return b != nil && p.array.ready(b, p.cpu), wake, func() { p.array.buffer.waiters.remove(wake) }
+	return b != nil && p.array.ready(b, p.cpu), next, end
 }
 
 // ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or that
 // of one vCPU as many as buffer_percent requires.
-func (a *Array) ready(b *RingBuffer, cpu int) bool {
-	if b.empty(cpu) {
+func (a *Array) ready(b *ring.Buffer, cpu int) bool {
+	if b.Empty(cpu) {
 		return false
 	}
 	a.tracer.mu.Lock()
 	percent := a.percent
 	a.tracer.mu.Unlock()
-	return cpu < 0 || b.fullHit(cpu, percent)
-}
-
-// fullHit is full_hit: whether that percentage of a vCPU's pages has entries.
-func (b *RingBuffer) fullHit(cpu int, percent uint64) bool {
-	c := &b.cpus[cpu]
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	dirty := uint64(0)
-	if c.head <= c.tail {
-		dirty = c.tail - c.head
-	}
-	return percent == 0 || dirty*100 >= percent*uint64(len(c.pages))
+	return cpu < 0 || b.FullHit(cpu, percent)
 }

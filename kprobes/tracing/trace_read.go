@@ -1,6 +1,10 @@
 package tracing
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
+)
 
 // TraceReader returns the records of the file trace: the header, then a line for each
 // entry in the order of time. At the end of what was in the buffer, it continues with
@@ -11,9 +15,10 @@ type TraceReader struct {
 	cpu        int // -1 means all
 	pauses     bool
 
-	buffer   *RingBuffer
+	buffer   *ring.Buffer
+	onlyHelp bool // the help text of an empty snapshot is all there is
 	clock    *traceClock
-	it       *Iterator
+	it       *ring.Iterator
 	rounds   int // how often it has continued at the end
 	index    int
 	annotate bool
@@ -32,7 +37,7 @@ func (r *TraceReader) Open() {
 	defer a.tracer.mu.Unlock()
 	r.count(1)
 	if !r.ofSnapshot && a.has(optPauseOnTrace) {
-		a.buffer.paused.Add(1)
+		a.buffer.Pause()
 		r.pauses = true
 	}
 }
@@ -44,7 +49,7 @@ func (r *TraceReader) Close() {
 	r.count(-1)
 	r.Rewind()
 	if r.pauses {
-		r.array.buffer.paused.Add(-1)
+		r.array.buffer.Resume()
 	}
 }
 
@@ -63,9 +68,9 @@ func (r *TraceReader) count(n int) {
 // Rewind makes the next record the first one again, of the buffer as it is then.
 func (r *TraceReader) Rewind() {
 	if r.it != nil {
-		r.it.release()
+		r.it.Release()
 	}
-	r.it, r.index, r.rounds, r.buffer = nil, 0, 0, nil
+	r.it, r.index, r.rounds, r.buffer, r.onlyHelp = nil, 0, 0, nil, false
 }
 
 // begin returns the first record: the header, or the help text of an empty snapshot.
@@ -74,12 +79,12 @@ func (r *TraceReader) begin(b []byte) []byte {
 	if r.ofSnapshot {
 		r.buffer = r.array.snapshot.Load()
 	}
-	if r.ofSnapshot && (r.buffer == nil || r.buffer.empty(r.cpu)) {
-		r.it = &Iterator{}
+	if r.ofSnapshot && (r.buffer == nil || r.buffer.Empty(r.cpu)) {
+		r.it, r.onlyHelp = &ring.Iterator{}, true
 		b = fmt.Appendf(b, "# tracer: %s\n#\n", r.array.currentTracer())
 		return append(b, r.array.tracer.snapshotText(r.buffer != nil, r.cpu)...)
 	}
-	_, overrun := r.buffer.totals()
+	_, overrun := r.buffer.Totals()
 	r.annotate, r.started = overrun > 0, make([]bool, r.buffer.CPUs())
 	r.it = r.buffer.Iterate(r.cpu)
 	return r.array.appendHeader(b, r.buffer)
@@ -103,7 +108,7 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	}
 	b = r.appendStarted(b, rec.CPU)
 	l := line{Record: rec, index: r.index, next: rec.Time}
-	if next, ok := r.it.peek(); ok {
+	if next, ok := r.it.Peek(); ok {
 		l.next = next
 	}
 	r.index++
@@ -117,7 +122,7 @@ const maxRounds = 16
 // goOn makes the iterator look for new entries. After maxRounds it refuses for the next
 // two calls: one that ends a read, and one whose read returns 0.
 func (r *TraceReader) goOn() bool {
-	if r.it.buffer == nil { // only the help text of an empty snapshot
+	if r.onlyHelp {
 		return false
 	}
 	r.rounds++
@@ -128,7 +133,7 @@ func (r *TraceReader) goOn() bool {
 		return false
 	}
 	r.it.More()
-	if _, ok := r.it.peek(); !ok {
+	if _, ok := r.it.Peek(); !ok {
 		r.rounds = 0
 	}
 	return true

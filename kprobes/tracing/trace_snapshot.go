@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // Snapshot starts to read the file snapshot of one vCPU, or of all if cpu is -1.
@@ -81,18 +82,18 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 // as the main buffer, unless it exists. The caller holds mu.
 func (a *Array) allocSnapshot() error {
 	s := a.snapshot.Load()
-	if err := a.tracer.afford(a.buffer.bytes() - s.bytes()); err != nil {
+	if err := a.tracer.afford(a.buffer.Bytes() - s.Bytes()); err != nil {
 		return err
 	}
-	if a.snapshotReaders > 0 && (s == nil || s.pages() != a.buffer.pages()) {
+	if a.snapshotReaders > 0 && (s == nil || s.TotalPages() != a.buffer.TotalPages()) {
 		return fmt.Errorf("the snapshot is being read: %w", syscall.EBUSY)
 	}
 	if s == nil {
-		s = newRingBuffer(a.buffer.CPUs(), initialPages, a.buffer.pageBytes())
+		s = ring.New(a.buffer.CPUs(), initialPages, a.buffer.PageBytes())
 	}
 	for cpu := range a.buffer.CPUs() {
-		s.cpus[cpu].off.Store(!a.cpumask[cpu])
-		s.Resize(cpu, a.buffer.count(cpu))
+		s.SetCPU(cpu, a.cpumask[cpu])
+		s.Resize(cpu, a.buffer.Pages(cpu))
 	}
 	a.snapshot.Store(s)
 	return nil
@@ -109,13 +110,13 @@ func (a *Array) freeSnapshot() {
 // there is no snapshot.
 func (a *Array) swapSnapshot(cpu int) bool {
 	s := a.snapshot.Load()
-	if s == nil || a.buffer.paused.Load() > 0 {
+	if s == nil || a.buffer.Paused() {
 		return false
 	}
 	if cpu >= 0 {
-		a.buffer.swapCPU(s, cpu)
+		a.buffer.SwapCPU(s, cpu)
 	} else {
-		a.buffer.swap(s)
+		a.buffer.Swap(s)
 	}
 	return true
 }
@@ -123,8 +124,8 @@ func (a *Array) swapSnapshot(cpu int) bool {
 // reservedIn returns the buffer in which an entry was reserved when the buffer had been
 // swapped that many times: if a trigger of the same hit has swapped it since, the entry
 // is in the snapshot.
-func (a *Array) reservedIn(swaps uint32) *RingBuffer {
-	if s := a.snapshot.Load(); s != nil && (a.buffer.swaps.Load()-swaps)&1 == 1 {
+func (a *Array) reservedIn(swaps uint32) *ring.Buffer {
+	if s := a.snapshot.Load(); s != nil && (a.buffer.Swaps()-swaps)&1 == 1 {
 		return s
 	}
 	return a.buffer
@@ -159,7 +160,7 @@ func (a *Array) takeSnapshot(h triggerHit, cond bool) {
 	case a.snapshot.Load() == nil:
 		to.putString(h, "*** SNAPSHOT NOT ALLOCATED ***\n")
 		to.putString(h, "*** stopping trace here!   ***\n")
-		to.buffer.disabled.Store(true)
+		to.buffer.SetOn(false)
 	case cond || !a.condSnapshot:
 		a.swapSnapshot(-1)
 	}
@@ -187,7 +188,7 @@ func (a *Array) putString(h triggerHit, text string) {
 	en.n++
 	pid := t.currentPID(trap)
 	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
-	if a.buffer.commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) && t.savesNames.Load() {
+	if a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) && t.savesNames.Load() {
 		a.saveName(trap)
 	}
 }

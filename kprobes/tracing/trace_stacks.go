@@ -122,7 +122,7 @@ func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, pre
 	for _, ip := range ips {
 		en.word(ip)
 	}
-	a.buffer.commit(trap.CPU, time, en.buf[:en.n])
+	a.buffer.Commit(trap.CPU, time, en.buf[:en.n])
 }
 
 // recordUserStack is ftrace_trace_userstack: it records where the task entered the
@@ -151,5 +151,5 @@ func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte)
 	for range stackCallers - 1 {
 		en.word(0)
 	}
-	a.buffer.commit(trap.CPU, time, en.buf[:en.n])
+	a.buffer.Commit(trap.CPU, time, en.buf[:en.n])
 }

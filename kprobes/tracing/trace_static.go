@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
 // Tracepoints are the kernel's tracepoints; kernel.Machine implements it.
@@ -191,7 +192,7 @@ func (t *Tracer) Tracepoint(trap *abi.Trap) {
 		return
 	}
 	data := trap.Data[entryHeader:]
-	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= maxEntry {
+	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= ring.MaxData {
 		if en := ev.begin(trap); en != nil {
 			en.n += copy(en.buf[en.n:], data)
 			ev.commit(trap, en)

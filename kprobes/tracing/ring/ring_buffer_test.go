@@ -1,4 +1,4 @@
-package tracing
+package ring
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // header_event, with a small event, one after 27 bits of time, and one of more
 // than 112 bytes.
 func TestPageFormat(t *testing.T) {
-	b := NewRingBuffer(1, 2)
+	b := New(1, 2, PageSize)
 	large := bytes.Repeat([]byte{7}, 113)
 	b.Write(0, 1000, []byte("12345678"))
 	b.Write(0, 1005, []byte("abcde"))
@@ -31,7 +31,7 @@ func TestPageFormat(t *testing.T) {
 	body = append(u32(u32(body, 1<<5), 116+4), large...)
 	body = append(body, 0, 0, 0)
 	want := append(u64(u64(nil, 1000), uint64(len(body))), body...)
-	page := make([]byte, pageSize)
+	page := make([]byte, PageSize)
 	if _, _, ok := b.cpus[0].copyPage(pagePlace{}, b.cpus[0].end(), page); !ok {
 		t.Fatal("no page")
 	}
@@ -56,7 +56,7 @@ func numbered(n int) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(n))
 }
 
-func numbers(b *RingBuffer) (got []int) {
+func numbers(b *Buffer) (got []int) {
 	for it := b.Iterate(-1); ; {
 		r, ok := it.Next()
 		if !ok {
@@ -70,7 +70,7 @@ func numbers(b *RingBuffer) (got []int) {
 const perPage = pageData / 20
 
 func TestOverwrite(t *testing.T) {
-	b := NewRingBuffer(1, 3)
+	b := New(1, 3, PageSize)
 	for n := range 4*perPage + 1 {
 		b.Write(0, int64(n), numbered(n))
 	}
@@ -89,7 +89,7 @@ func TestOverwrite(t *testing.T) {
 }
 
 func TestNoOverwrite(t *testing.T) {
-	b := NewRingBuffer(1, 2)
+	b := New(1, 2, PageSize)
 	b.overwrite.Store(false)
 	for n := range 2*perPage + 5 {
 		if ok := b.Write(0, int64(n), numbered(n)); ok != (n < 2*perPage) {
@@ -105,7 +105,7 @@ func TestNoOverwrite(t *testing.T) {
 }
 
 func TestResize(t *testing.T) {
-	b := NewRingBuffer(1, 4)
+	b := New(1, 4, PageSize)
 	n := 0
 	fill := func(events int) {
 		for range events {
@@ -128,7 +128,7 @@ func TestResize(t *testing.T) {
 }
 
 func TestClockGoesBack(t *testing.T) {
-	b := NewRingBuffer(1, 2)
+	b := New(1, 2, PageSize)
 	for n, now := range []int64{500, 400, 600} {
 		b.Write(0, now, numbered(n))
 	}
@@ -146,7 +146,7 @@ func TestClockGoesBack(t *testing.T) {
 }
 
 func TestMerge(t *testing.T) {
-	b := NewRingBuffer(3, 2)
+	b := New(3, 2, PageSize)
 	for n, cpu := range []int{2, 0, 1, 1, 0, 2, 2, 0} {
 		b.Write(cpu, int64(100+n), numbered(n))
 	}
@@ -160,7 +160,7 @@ func TestMerge(t *testing.T) {
 // and every event is in the buffer or counted.
 func TestConcurrent(t *testing.T) {
 	const events = 20000
-	b := NewRingBuffer(2, 4)
+	b := New(2, 4, PageSize)
 	var writers, readers sync.WaitGroup
 	done := make(chan struct{})
 	for cpu := range b.CPUs() {
@@ -199,7 +199,7 @@ func TestConcurrent(t *testing.T) {
 func TestConcurrentChanges(t *testing.T) {
 	const events = 10000
 	for _, overwrite := range []bool{true, false} {
-		b, other := NewRingBuffer(1, 4), NewRingBuffer(1, 4)
+		b, other := New(1, 4, PageSize), New(1, 4, PageSize)
 		b.overwrite.Store(overwrite)
 		other.overwrite.Store(overwrite)
 		var writers, others sync.WaitGroup
@@ -220,9 +220,9 @@ func TestConcurrentChanges(t *testing.T) {
 		}
 		var page []byte
 		until(func(int) { b.Consume(0, nil) })
-		until(func(int) { b.ReadPage(0, &page, pageSize) })
+		until(func(int) { b.ReadPage(0, &page, PageSize) })
 		until(func(n int) { b.Resize(-1, 2+n%4) })
-		until(func(int) { b.swap(other) })
+		until(func(int) { b.Swap(other) })
 		until(func(int) {
 			for it := b.Iterate(-1); ; {
 				r, ok := it.Next()
@@ -244,7 +244,7 @@ func TestConcurrentChanges(t *testing.T) {
 		if n := sum.Entries + sum.Overrun + sum.Dropped + sum.Read; n != 2*events {
 			t.Errorf("overwrite %v: %d of %d events: %+v", overwrite, n, 2*events, sum)
 		}
-		for _, b := range []*RingBuffer{b, other} {
+		for _, b := range []*Buffer{b, other} {
 			left := b.Stats(0)
 			for range left.Entries {
 				if _, _, ok := b.Consume(0, nil); !ok {
@@ -258,7 +258,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-func checkRuns(t *testing.T, b *RingBuffer) {
+func checkRuns(t *testing.T, b *Buffer) {
 	last := map[int]int{}
 	for it := b.Iterate(-1); ; {
 		r, ok := it.Next()
@@ -276,10 +276,10 @@ func checkRuns(t *testing.T, b *RingBuffer) {
 
 func FuzzPage(f *testing.F) {
 	f.Add([]byte{})
-	b := NewRingBuffer(1, 2)
+	b := New(1, 2, PageSize)
 	b.Write(0, 1, numbered(1))
 	b.Write(0, 1<<40, bytes.Repeat([]byte{1}, 200))
-	seed := make([]byte, pageSize)
+	seed := make([]byte, PageSize)
 	b.cpus[0].copyPage(pagePlace{}, b.cpus[0].end(), seed)
 	f.Add(seed[:300])
 	f.Fuzz(func(t *testing.T, page []byte) {
@@ -287,19 +287,19 @@ func FuzzPage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for range pageSize {
+		for range PageSize {
 			if _, _, ok := r.next(); !ok {
 				return
 			}
 		}
-		if len(page) <= pageSize {
+		if len(page) <= PageSize {
 			t.Error("a page of more events than bytes")
 		}
 	})
 }
 
 func BenchmarkWrite(b *testing.B) {
-	buf := NewRingBuffer(1, pagesFor(expandedSize))
+	buf := New(1, PagesFor(PageSize, 1408<<10), PageSize)
 	data := numbered(1)
 	b.ReportAllocs()
 	for n := range b.N {
@@ -310,7 +310,7 @@ func BenchmarkWrite(b *testing.B) {
 // TestIterateMore: an iterator at its end goes on with what has come since, also on
 // other pages, beside a consuming reader, and after the buffer was emptied.
 func TestIterateMore(t *testing.T) {
-	b := NewRingBuffer(2, 3)
+	b := New(2, 3, PageSize)
 	next := 0
 	write := func(n int) {
 		for range n {
@@ -351,7 +351,7 @@ func TestIterateMore(t *testing.T) {
 	read(before, next)
 
 	// The other buffer's pages have the same numbers, and other events.
-	other := NewRingBuffer(2, 3)
+	other := New(2, 3, PageSize)
 	for b.cpus[0].tail != other.cpus[0].tail {
 		other.Reset(-1)
 	}
@@ -359,7 +359,7 @@ func TestIterateMore(t *testing.T) {
 	b, other = other, b
 	write(6)
 	b, other = other, b
-	b.swap(other)
+	b.Swap(other)
 	it.More()
 	read(before, next)
 }
