@@ -14,8 +14,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// BenchmarkHit tells what a probe adds to a call of a small guest function, by
-// kind of probe, in nanoseconds a hit. The call alone is the first line.
+// BenchmarkHit measures the time that a probe adds to a call of a small guest
+// function, by kind of probe, in nanoseconds per hit. The first line is the call
+// alone.
 func BenchmarkHit(b *testing.B) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {
@@ -71,7 +72,7 @@ func BenchmarkHit(b *testing.B) {
 	}
 }
 
-// callTime is the nanoseconds of one call without probes.
+// callTime returns the duration of a call without probes in nanoseconds.
 func callTime(b *testing.B, s *kprobefs.Kernel, fn string) float64 {
 	const n = 200000
 	addr := s.Machine.Symbols().LookupName(fn)[0].Addr
@@ -98,8 +99,8 @@ func report(b *testing.B, s *kprobefs.Kernel, fn string, base float64, setup fun
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)-base, "ns/hit")
 }
 
-// BenchmarkGuestRead is a read(2) of the guest: what a READ costs
-// beside FUSE.
+// BenchmarkGuestRead measures a read(2) in the guest: the cost of a READ without
+// FUSE.
 func BenchmarkGuestRead(b *testing.B) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: benchCPUs()})
 	if err != nil {
@@ -125,10 +126,10 @@ func BenchmarkGuestRead(b *testing.B) {
 	b.ReportMetric(float64(s.Machine.Retired()-before)/float64(b.N), "insns/op")
 }
 
-// BenchmarkGuestOther is an open(2) of another file than ours, with the close that
-// follows: what a supervised command's call costs beside its supervisor, nothing
-// armed and with a probe that each open comes to. Calls that are apart, whose ns/op
-// has that time in it, take more instructions: the task has gone to sleep meanwhile.
+// BenchmarkGuestOther measures open(2) and close(2) of a file that kprobefs does not
+// serve: the cost of a supervised command's call without its supervisor, with nothing
+// armed and with a probe that each open hits. With a pause between calls, which ns/op
+// includes, the task goes to sleep, so a call takes more instructions.
 func BenchmarkGuestOther(b *testing.B) {
 	for _, c := range []struct {
 		name  string

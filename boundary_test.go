@@ -21,14 +21,14 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// strideVar is every how many instructions TestEveryBoundary probes; 1 is all
-// of them (`make soak`).
+// strideVar sets the step in which TestEveryBoundary goes through the instructions;
+// with 1 it probes all of them (`make soak`).
 const strideVar = "KPROBEFS_BOUNDARY_STRIDE"
 
-// TestEveryBoundary puts a probe on instruction after instruction of all of the
-// guest's text, one at a time, as a breakpoint and, where it may be, as a jump,
-// and lets the kernel work: no result changes. The clock is virtual. Of 6.12's text,
-// which is the same with endbr64, fewer instructions are enough.
+// TestEveryBoundary probes the instructions of the guest's text one at a time, by a
+// breakpoint and, if possible, by a jump, and runs some work in the kernel: its
+// results must not change. The clock is virtual. 6.12's text differs only by endbr64,
+// so fewer instructions are enough there.
 func TestEveryBoundary(t *testing.T) {
 	stride := 61
 	if n, err := strconv.Atoi(os.Getenv(strideVar)); err == nil && n > 0 {
@@ -63,19 +63,19 @@ func everyBoundary(t *testing.T, release string, stride int) {
 	}
 	t.Logf("%d of %d instructions probed, %d by jumps, %d hits", probed, i, jumps, w.hits.Load())
 	if probed == 0 || jumps == 0 || w.hits.Load() == 0 {
-		t.Error("there was nothing to see")
+		t.Error("nothing was probed or hit")
 	}
 	if !slices.Equal(before, w.text()) {
 		t.Error("text has changed")
 	}
 }
 
-// work is a system and what it is given to do.
+// work is a kernel with some work to run on it.
 type work struct {
 	t     *testing.T
 	s     *kprobefs.Kernel
 	clock *kernel.VirtualClock
-	buf   uint64 // guest memory, from its own allocator
+	buf   uint64 // guest memory, from __kmalloc
 	hits  atomic.Uint64
 }
 
@@ -92,7 +92,7 @@ func newWork(t *testing.T, release string) *work {
 	}
 	stop := make(chan struct{})
 	var wg sync.WaitGroup
-	wg.Go(func() { // time goes by
+	wg.Go(func() { // the clock goes on
 		for {
 			select {
 			case <-stop:
@@ -122,7 +122,7 @@ func (w *work) call(name string, args ...uint64) uint64 {
 	return v
 }
 
-// run does some of everything and gives the results.
+// run does some of each kind of work and returns the results.
 func (w *work) run() []uint64 {
 	w.t.Helper()
 	text := []byte("the quick brown fox jumps over the lazy dog 0123456789\x00")
@@ -148,7 +148,7 @@ func (w *work) run() []uint64 {
 	return append(res, w.files()...)
 }
 
-// files opens, reads, writes and closes a file as the host does.
+// files opens, reads, writes and closes a file through system calls of the host.
 func (w *work) files() []uint64 {
 	w.t.Helper()
 	h := w.s.Machine.Host()
@@ -192,7 +192,7 @@ func (w *work) text() []byte {
 	return b
 }
 
-// functions are the symbols of text, one for each address.
+// functions returns the symbols of text, one for each address.
 func (w *work) functions() []abi.Symbol {
 	text := w.s.Machine.Image().Text
 	var fs []abi.Symbol
@@ -204,7 +204,7 @@ func (w *work) functions() []abi.Symbol {
 	return fs
 }
 
-// boundaries are where the instructions of a function begin.
+// boundaries returns the addresses of a function's instructions.
 func (w *work) boundaries(f abi.Symbol) []uint64 {
 	b := make([]byte, f.Size)
 	if err := w.s.Machine.Read(f.Addr, b); err != nil {
@@ -222,8 +222,8 @@ func (w *work) boundaries(f abi.Symbol) []uint64 {
 	return addrs
 }
 
-// probe lets the work run with a probe at addr, and says whether there could be
-// one, and whether it became a jump.
+// probe runs the work with a probe at addr. It reports whether addr can be probed,
+// and whether the probe became a jump.
 func (w *work) probe(addr uint64, want []uint64) (armed, jump bool) {
 	w.t.Helper()
 	p := &kprobes.Kprobe{Addr: addr, PreHandler: func(*kprobes.Hit) int { w.hits.Add(1); return 0 }}

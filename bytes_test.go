@@ -11,9 +11,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestBytes follows the bytes at a probe through its life: int3, jump to the
-// detour, the detour with the copied instructions and the way back, and the
-// original again, with nothing left behind.
+// TestBytes checks the bytes at a probe: int3, the jump to the detour, the detour
+// with the copied instructions and the jump back, and the original bytes after
+// unregistering, with all slots freed.
 func TestBytes(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -32,7 +32,7 @@ func TestBytes(t *testing.T) {
 		t.Helper()
 		b := read(addr, 5)
 		if b[0] != 0xe9 {
-			t.Fatalf("at %#x stand % x, want e9 rel32", addr, b)
+			t.Fatalf("at %#x: % x, want e9 rel32", addr, b)
 		}
 		return addr + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
 	}
@@ -81,11 +81,11 @@ func TestBytes(t *testing.T) {
 		t.Errorf("afterwards % x, want % x", got, original)
 	}
 	for end := time.Now().Add(10 * time.Second); s.Machine.SlotsInUse() != slots; time.Sleep(time.Millisecond) {
-		if time.Now().After(end) { // they are given back after a grace period
+		if time.Now().After(end) { // they are freed after a grace period
 			t.Fatalf("%d slots in use, want %d as before", s.Machine.SlotsInUse(), slots)
 		}
 	}
 }
 
-// notJump says that this byte does not begin a jmp rel32.
+// notJump reports whether b does not begin with a jmp rel32.
 func notJump(b []byte) bool { return b[0] != 0xe9 }

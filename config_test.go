@@ -43,7 +43,7 @@ func TestParseConfig(t *testing.T) {
 	}
 }
 
-// hasFile says whether the tree has a file below sys.
+// hasFile reports whether the tree has a file below sys.
 func hasFile(s *Kernel, path ...string) bool {
 	dir := s.Tree()
 	for _, name := range path {
@@ -61,8 +61,8 @@ func hasFile(s *Kernel, path ...string) bool {
 	return true
 }
 
-// TestConfig: what each setting does to a probe at an entry, one inside, and
-// the sysctl. Each is hit once.
+// TestConfig: the effect of each setting on a probe at an entry, on one inside a
+// function, and on the sysctl. Each probe is hit once.
 func TestConfig(t *testing.T) {
 	for _, tc := range []struct {
 		line         string
@@ -108,14 +108,14 @@ func TestConfig(t *testing.T) {
 				t.Errorf("int_pow(3, 4) is %d (%v), %d hits", v, err, hits)
 			}
 			if got := hasFile(s, "sys", "debug", "kprobes-optimization"); got != tc.sysctl {
-				t.Errorf("sys/debug/kprobes-optimization is there: %v", got)
+				t.Errorf("sys/debug/kprobes-optimization exists: %v", got)
 			}
 		})
 	}
 }
 
-// TestKallsymsAll: without CONFIG_KALLSYMS_ALL names of data are not known: not
-// for probes, not for what they fetch, not of modules. Those of text are.
+// TestKallsymsAll: without CONFIG_KALLSYMS_ALL there are only symbols of text, for
+// probes, for fetch arguments, and for modules.
 func TestKallsymsAll(t *testing.T) {
 	all, err := Boot(Options{CPUs: 1})
 	if err != nil {
@@ -190,8 +190,8 @@ func find(name string) func(*Kernel) error {
 	}
 }
 
-// TestNRCPUS: the kernel has no more vCPUs than NR_CPUS, and a return probe's
-// default room follows what it has.
+// TestNRCPUS: the kernel has at most NR_CPUS vCPUs, and a return probe's default
+// maxactive depends on their number.
 func TestNRCPUS(t *testing.T) {
 	for _, tc := range []struct{ nr, ask, cpus, room int }{{1, 4, 1, 10}, {8, 6, 6, 12}, {0, 6, 6, 12}} {
 		s, err := Boot(Options{CPUs: tc.ask, Config: Config{NRCPUs: tc.nr}})
@@ -211,7 +211,7 @@ func TestNRCPUS(t *testing.T) {
 	}
 }
 
-// TestPreemptVersion: what uname -v and /proc/version say of preemption.
+// TestPreemptVersion: the preemption model in uname -v and /proc/version.
 func TestPreemptVersion(t *testing.T) {
 	for _, tc := range []struct{ release, config, want string }{
 		{"6.1", "CONFIG_PREEMPT=y", "#1 SMP PREEMPT_DYNAMIC emulating"},

@@ -11,8 +11,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestDeterministic boots the same machine twice with a virtual clock and finds
-// it after the same number of instructions at each step.
+// TestDeterministic runs the same machine twice with a virtual clock. Both must have
+// retired the same number of instructions at each step.
 func TestDeterministic(t *testing.T) {
 	run := func() (counts []uint64, hits int) {
 		clock := kernel.NewVirtualClock(1_700_000_000_000_000_000)
@@ -43,7 +43,8 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// settled gives the number of retired instructions when all vCPUs are idle.
+// settled waits until all vCPUs are idle and returns the number of retired
+// instructions.
 func settled(s *kprobefs.Kernel) uint64 {
 	for !s.Machine.Idle() {
 		time.Sleep(time.Millisecond)
@@ -51,9 +52,9 @@ func settled(s *kprobefs.Kernel) uint64 {
 	return s.Machine.Retired()
 }
 
-// TestHashedPointers defines a probe by its address on several machines: two have
-// hashes of their own, deterministic ones the same, and none says that its random
-// numbers are not ready.
+// TestHashedPointers defines a probe by its address on several machines. The hashed
+// addresses differ between machines, and are the same on deterministic ones. No
+// machine shows that its random numbers are not ready.
 func TestHashedPointers(t *testing.T) {
 	listed := func(o kprobefs.Options) string {
 		o.CPUs = 1

@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs"
 )
 
-// boot gives a small kernel that ends with the example.
+// boot returns a small kernel, and a function that closes it.
 func boot(o kprobefs.Options) (k *kprobefs.Kernel, end func()) {
 	o.CPUs = 1
 	k, err := kprobefs.Boot(o)
@@ -21,7 +21,7 @@ func boot(o kprobefs.Options) (k *kprobefs.Kernel, end func()) {
 	return k, func() { _ = k.Close() }
 }
 
-// A kprobe calls a Go function when the kernel comes to its place.
+// A kprobe calls a Go function when the kernel reaches its address.
 func ExampleKernel_Register() {
 	k, end := boot(kprobefs.Options{})
 	defer end()
@@ -59,7 +59,7 @@ func ExampleKernel_Register_changeArgument() {
 	// Output: 9
 }
 
-// A place that takes no probe is refused, with Linux's errno and the reason.
+// An address that cannot be probed is refused with Linux's errno and the reason.
 func ExampleKernel_Register_refused() {
 	k, end := boot(kprobefs.Options{})
 	defer end()
@@ -68,7 +68,7 @@ func ExampleKernel_Register_refused() {
 	// Output: no symbol no_such_function: no such file or directory
 }
 
-// A return probe sees what a function returns, and may change it.
+// A return probe sees a function's return value and may change it.
 func ExampleKernel_RegisterRetprobe() {
 	k, end := boot(kprobefs.Options{})
 	defer end()
@@ -90,7 +90,7 @@ func ExampleKernel_RegisterRetprobe() {
 	// 42
 }
 
-// A jprobe is a function with the arguments of the probed one. Only old releases have
+// A jprobe's handler has the arguments of the probed function. Only old releases have
 // jprobes.
 func ExampleKernel_RegisterJprobe() {
 	release, _ := kprobefs.ParseRelease("2.6.32")
@@ -118,7 +118,7 @@ func ExampleKernel_optimization() {
 	if err := k.Register(p); err != nil {
 		log.Fatal(err)
 	}
-	k.Kprobes.WaitOptimizer() // or as long as Linux takes
+	k.Kprobes.WaitOptimizer() // or wait as long as on Linux
 	list, _ := k.ReadFile("kprobes/list")
 	fmt.Println(strings.Join(strings.Fields(string(list))[2:], " "))
 
@@ -149,7 +149,7 @@ func ExampleKernel_WriteFile() {
 	// Output: x=49
 }
 
-// A mounted tree is used by other processes as Linux's files are.
+// Other processes use a mounted tree as they use Linux's files.
 func ExampleKernel_Mount() {
 	k, end := boot(kprobefs.Options{})
 	defer end()
@@ -160,7 +160,7 @@ func ExampleKernel_Mount() {
 	defer os.Remove(dir)
 	m, err := k.Mount(dir)
 	if err != nil {
-		log.Fatal(err) // no /dev/fuse, or not the right to mount
+		log.Fatal(err) // no /dev/fuse, or no permission to mount
 	}
 	defer m.Detach()
 	fmt.Println("serving", filepath.Join(dir, "kprobes", "list"))

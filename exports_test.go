@@ -19,8 +19,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// caller is guest code that registers probes whose handlers are the module
-// kprobe_handlers'.
+// caller calls the guest's functions that register probes. Handlers are those of the
+// module kprobe_handlers.
 type caller struct {
 	*kprobefs.Kernel
 	t *testing.T
@@ -47,14 +47,15 @@ func newCallerOn(t *testing.T, release string) *caller {
 	return &caller{s, t}
 }
 
-// onEachCaller plays a test on each release.
+// onEachCaller runs a test on each release.
 func onEachCaller(t *testing.T, test func(t *testing.T, c *caller)) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) { test(t, newCallerOn(t, release)) })
 	}
 }
 
-// inside is the first instruction of a function behind endbr64 and the fentry site.
+// inside returns the offset of a function's first instruction after endbr64 and the
+// fentry site.
 func (c *caller) inside(name string) uint64 {
 	const site = 5
 	for _, at := range c.Machine.Image().Mcount {
@@ -66,7 +67,7 @@ func (c *caller) inside(name string) uint64 {
 	return 0
 }
 
-// call calls a guest function and gives its int.
+// call calls a guest function and returns its int result.
 func (c *caller) call(name string, args ...uint64) int64 {
 	c.t.Helper()
 	v, err := c.Machine.Call(context.Background(), name, args...)
@@ -76,7 +77,7 @@ func (c *caller) call(name string, args ...uint64) int64 {
 	return int64(int32(v))
 }
 
-// does wants an errno of a call, 0: none.
+// does calls a guest function and checks that it returns -want.
 func (c *caller) does(want syscall.Errno, name string, args ...uint64) {
 	c.t.Helper()
 	if got := c.call(name, args...); got != -int64(want) {
@@ -125,7 +126,7 @@ const (
 	rpHandler, rpEntry, rpMaxActive, rpMissed, rpDataSize        = 128, 136, 144, 148, 152
 )
 
-// kprobe makes a struct kprobe, with room for a struct kretprobe.
+// kprobe allocates and fills a struct kprobe, with space for a struct kretprobe.
 func (c *caller) kprobe(symbol string, offset uint64, pre, post string) uint64 {
 	c.t.Helper()
 	at, name := c.alloc(168), c.alloc(64)
@@ -151,7 +152,7 @@ func (c *caller) kretprobe(symbol string, maxactive, size uint64) uint64 {
 	return at
 }
 
-// seen is struct seen of the module.
+// seen is the module's struct seen.
 type seen struct {
 	Pre, Post, Entry, Ret        uint64
 	IP, Flags, Preempt, P        uint64
@@ -171,9 +172,9 @@ func (c *caller) seen() (s seen) {
 	return s
 }
 
-// TestGuestHandlers: probes that guest code registers call its handlers with
-// their struct and the registers, whichever way the probe is armed, and what
-// these change is so.
+// TestGuestHandlers: probes registered by guest code call its handlers with their
+// struct and the registers, for each way of arming, and the handlers' changes take
+// effect.
 func TestGuestHandlers(t *testing.T) {
 	c := newCaller(t)
 	sqrt := c.symbol("int_sqrt")
@@ -210,7 +211,7 @@ func TestGuestHandlers(t *testing.T) {
 			if posts == 1 && tc.offset == 0 {
 				ip = next
 			} else if posts == 1 {
-				ip = s.IP // of the next instruction
+				ip = s.IP // address of the next instruction
 			}
 			if s.Pre != before.Pre+1 || s.Post != before.Post+posts || s.P != p || s.IP != ip || s.Preempt != tc.preempt || s.IRQsOff != tc.irqsOff || s.Flags != 0 {
 				t.Errorf("saw %+v, before %+v; ip %#x, want %#x", s, before, s.IP, ip)
@@ -243,7 +244,7 @@ func TestGuestHandlers(t *testing.T) {
 	}
 }
 
-// TestGuestHandlersChange: registers and the way to go on.
+// TestGuestHandlersChange: handlers change registers and the instruction pointer.
 func TestGuestHandlersChange(t *testing.T) { onEachCaller(t, testGuestHandlersChange) }
 
 func testGuestHandlersChange(t *testing.T, c *caller) {
@@ -256,7 +257,7 @@ func testGuestHandlersChange(t *testing.T, c *caller) {
 		{"change", c.inside("int_sqrt"), 7},
 		{"skip", c.inside("int_sqrt"), 42},
 	} {
-		p := c.kprobe("int_sqrt", tc.offset, tc.handler, "post") // the post-handler keeps it a breakpoint
+		p := c.kprobe("int_sqrt", tc.offset, tc.handler, "post") // the post-handler prevents optimization
 		c.does(0, "register_kprobe", p)
 		posts := c.seen().Post
 		if got := c.call("int_sqrt", 100); got != tc.want {
@@ -269,8 +270,8 @@ func testGuestHandlersChange(t *testing.T, c *caller) {
 	}
 }
 
-// TestGuestHandlersNest: what a handler calls may be probed, and is then missed;
-// it cannot wait for another registration.
+// TestGuestHandlersNest: a probe on a function that a handler calls counts a miss. A
+// handler cannot wait for a registration.
 func TestGuestHandlersNest(t *testing.T) { onEachCaller(t, testGuestHandlersNest) }
 
 func testGuestHandlersNest(t *testing.T, c *caller) {
@@ -309,8 +310,8 @@ func testGuestHandlersNest(t *testing.T, c *caller) {
 	}
 }
 
-// TestGuestRetprobe: entry and return handlers of guest code with an instance. But on
-// 5.10 they run with interrupts on, and preemption off.
+// TestGuestRetprobe: entry and return handlers in guest code get an instance. Except
+// on 5.10 they run with interrupts on and preemption off.
 func TestGuestRetprobe(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) { testGuestRetprobe(t, release) })
@@ -331,7 +332,7 @@ func testGuestRetprobe(t *testing.T, release string) {
 		t.Errorf("int_sqrt(144) is %d", got)
 	}
 	s := c.seen()
-	ip, off := s.Flags, uint64(0) // flags is the return address
+	ip, off := s.Flags, uint64(0) // Flags is the return address
 	if f.TrampolineProbe {
 		ip = c.symbol("kretprobe_trampoline") + 1
 	}
@@ -356,7 +357,8 @@ func testGuestRetprobe(t *testing.T, release string) {
 	deep := c.kretprobe("kprobe_target_fact", 3, 0x10)
 	c.does(0, "register_kretprobe", deep)
 	before := c.seen()
-	// fact(6): 6, 5 and 4 are hooked and get 1000 times their argument, the others not.
+	// fact(6): the calls with 6, 5 and 4 are hooked, and 1000 times the argument is
+	// added to their results.
 	if got, want := c.call("kprobe_target_fact", 6), int64(6*(5*(4*6+4000)+5000)+6000); got != want {
 		t.Errorf("fact(6) is %d, want %d", got, want)
 	}
@@ -369,7 +371,8 @@ func testGuestRetprobe(t *testing.T, release string) {
 	c.does(syscall.EINVAL, "register_kretprobe", c.kretprobe("__switch_to", 1, 0))
 }
 
-// TestGuestBatch: all or none, and bad ones cleared; wrong pointers are refused.
+// TestGuestBatch: all probes are registered or none, unregistering clears the address
+// of those that are not registered, bad pointers are refused.
 func TestGuestBatch(t *testing.T) { onEachCaller(t, testGuestBatch) }
 
 func testGuestBatch(t *testing.T, c *caller) {
@@ -412,11 +415,11 @@ func testGuestBatch(t *testing.T, c *caller) {
 	}
 }
 
-// TestGuestHandlerSpins: a handler that does not come back loses its probe, and
-// the kernel goes on.
+// TestGuestHandlerSpins: a handler that does not return is aborted, its probe is
+// disabled, and the kernel goes on.
 func TestGuestHandlerSpins(t *testing.T) {
 	if testing.Short() {
-		t.Skip("it takes the handler's whole time")
+		t.Skip("it takes as long as a handler may run")
 	}
 	c := newCaller(t)
 	p := c.kprobe("int_sqrt", c.inside("int_sqrt"), "spin", "post")
@@ -432,8 +435,8 @@ func TestGuestHandlerSpins(t *testing.T) {
 	c.call("unregister_kprobe", p)
 }
 
-// TestGuestHandlerFaults: a handler that faults ends the machine, as an oops in an
-// interrupt does, and so does one that sleeps; it can be closed then.
+// TestGuestHandlerFaults: a handler that faults or sleeps makes the machine panic, as
+// an oops in an interrupt does. The machine can be closed then.
 func TestGuestHandlerFaults(t *testing.T) {
 	for _, tc := range []struct {
 		handler string
@@ -454,7 +457,7 @@ func TestGuestHandlerFaults(t *testing.T) {
 				<-c.Machine.Died()
 				cancel()
 			}()
-			_, _ = c.Machine.Call(ctx, "int_sqrt", 100) // it may come back, as if it had no probe
+			_, _ = c.Machine.Call(ctx, "int_sqrt", 100) // it may return as if there were no probe
 			<-ctx.Done()
 			if got := c.Machine.Panic(); !strings.Contains(got, "Fatal exception in interrupt") {
 				t.Errorf("panic %q", got)
@@ -469,10 +472,10 @@ func TestGuestHandlerFaults(t *testing.T) {
 			text := strings.Join(words, "\n")
 			for _, want := range []string{" Comm: ", "Call Trace:\n", "\n int_sqrt+", "\nKernel panic - not syncing: Fatal exception in interrupt", "\n---[ end Kernel panic - not syncing: "} {
 				if !strings.Contains(text, want) {
-					t.Errorf("no %q in the last words:\n%s", want, text)
+					t.Errorf("no %q in the log:\n%s", want, text)
 				}
 			}
-			c.Machine.SynchronizeRCU() // nothing runs any more that it would wait for
+			c.Machine.SynchronizeRCU() // returns, since no task runs any more
 			if !standsStill(c.Machine) {
 				t.Error("the dead machine goes on executing instructions")
 			}
@@ -480,9 +483,9 @@ func TestGuestHandlerFaults(t *testing.T) {
 	}
 }
 
-// standsStill says whether the machine comes to execute nothing. What the vCPUs had
-// executed when it died is counted a moment later, when they leave Run; one that goes on
-// executes some million instructions in each of the pauses.
+// standsStill reports whether the machine stops executing. Instructions that were
+// executed before it died are counted a moment later, when the vCPUs leave Run. A
+// machine that goes on executes some million instructions in each pause.
 func standsStill(m *kernel.Machine) bool {
 	for range 50 {
 		n := m.Retired()
@@ -494,8 +497,8 @@ func standsStill(m *kernel.Machine) bool {
 	return false
 }
 
-// TestGuestHandlersPrintk: a handler on the way into printk prints, as the
-// documents warn of: that comes by without a handler.
+// TestGuestHandlersPrintk: a handler of a probe in printk calls printk, as the
+// documents warn. The nested hit does not call the handler.
 func TestGuestHandlersPrintk(t *testing.T) { onEachCaller(t, testGuestHandlersPrintk) }
 
 func testGuestHandlersPrintk(t *testing.T, c *caller) {
@@ -513,7 +516,7 @@ func testGuestHandlersPrintk(t *testing.T, c *caller) {
 	c.call(printk, text)
 	var got []string
 	for _, l := range says(c.Kernel, "kprobe_handlers: at") {
-		if !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") { // of the stacks
+		if !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") { // lines of stack traces
 			got = append(got, l)
 		}
 	}
@@ -529,9 +532,9 @@ func testGuestHandlersPrintk(t *testing.T, c *caller) {
 	}
 }
 
-// TestGuestHandlersAtOnce: handlers of guest code, armed in every way, run on both
-// vCPUs at once, and print, while text is changed all the time: each hit is
-// handled, or counted in nmissed.
+// TestGuestHandlersAtOnce: handlers in guest code, for each way of arming, run and
+// print on both vCPUs at the same time, while text is patched. Each hit is handled or
+// counted in nmissed.
 func TestGuestHandlersAtOnce(t *testing.T) { onEachCaller(t, testGuestHandlersAtOnce) }
 
 func testGuestHandlersAtOnce(t *testing.T, c *caller) {
@@ -602,7 +605,7 @@ func testGuestHandlersAtOnce(t *testing.T, c *caller) {
 	}
 }
 
-// says is the lines of the log, from the one that begins with the first word on.
+// says returns the lines of the log, from the first one that begins with from on.
 func says(s *kprobefs.Kernel, from string) (lines []string) {
 	log := s.Machine.Log()
 	first, next := log.Bounds()
@@ -614,8 +617,8 @@ func says(s *kprobefs.Kernel, from string) (lines []string) {
 	return lines
 }
 
-// forkAndOpen does what the examples probe: a shell forks, and opens a file that is
-// not there.
+// forkAndOpen does what the examples probe: a shell forks, and opens a file that does
+// not exist.
 func forkAndOpen(t *testing.T, s *kprobefs.Kernel) {
 	t.Helper()
 	ctx := context.Background()
@@ -632,8 +635,8 @@ func forkAndOpen(t *testing.T, s *kprobefs.Kernel) {
 	}
 }
 
-// TestExamples: the documents' example modules say what the documents have them
-// say: of a fork its registers and the stack, of failing opens what they return.
+// TestExamples: the documents' example modules log what the documents show: registers
+// and stack of a fork, return values of failing opens.
 func TestExamples(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -670,6 +673,6 @@ kretprobe unregistered after 1 calls
 Missed probing 0 instances of do_sys_openat2
 kprobe unregistered, 0 missed
 `) + "\n$").MatchString(got) {
-		t.Errorf("the modules say\n%s", got)
+		t.Errorf("the modules log\n%s", got)
 	}
 }

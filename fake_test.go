@@ -5,7 +5,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/image"
 )
 
-// nowhere is module memory that holds nothing.
+// nowhere is a fake of module memory that stores nothing.
 type nowhere struct{ next uint64 }
 
 func (n *nowhere) AllocModule(pages uint64) (uint64, error) {
@@ -20,7 +20,7 @@ func (*nowhere) SynchronizeRCUTasks()                       {}
 func (*nowhere) Printk(int, string, ...any)                 {}
 func (*nowhere) Taint(byte)                                 {}
 
-// nothing takes what it is told.
+// nothing is a fake that ignores all calls.
 type nothing struct{}
 
 func (nothing) SetModule(string, []abi.Range, []abi.Symbol) {}

@@ -30,8 +30,8 @@ func TestStatAt(t *testing.T) {
 	}
 }
 
-// TestChild: the child of a fork is found among the processes, and one that is
-// known already is not taken for it.
+// TestChild: the child of a fork is found among the processes; children that are
+// known already are not.
 func TestChild(t *testing.T) {
 	a := &Activity{known: map[int]bool{}}
 	f := fork{by: host.Caller{TID: os.Getpid(), PID: os.Getpid()}, since: bootTicks()}
@@ -48,12 +48,12 @@ func TestChild(t *testing.T) {
 	}
 	a.known[cmd.Process.Pid] = true
 	if got := a.child(f, host.Caller{}); got.TID != 0 {
-		t.Errorf("a known child is found again: %+v", got)
+		t.Errorf("a known child was found again: %+v", got)
 	}
 }
 
-// TestLostEvents: who is told hears how many events were lost, at once, and the
-// rest at the end.
+// TestLostEvents: the number of lost events is reported at once, and the rest at the
+// end.
 func TestLostEvents(t *testing.T) {
 	var told []uint64
 	a := &Activity{sayLost: func(n uint64) { told = append(told, n) }}
@@ -63,6 +63,6 @@ func TestLostEvents(t *testing.T) {
 	a.unlisten()
 	a.unlisten()
 	if !slices.Equal(told, []uint64{3, 9}) {
-		t.Errorf("told of %v lost events, want 3 and 9", told)
+		t.Errorf("%v lost events reported, want 3 and 9", told)
 	}
 }

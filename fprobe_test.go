@@ -18,7 +18,7 @@ func define(t *testing.T, s *kprobefs.Kernel, lines ...string) {
 	}
 }
 
-// enable switches an event of the global array.
+// enable enables or disables an event of the global array.
 func enable(t *testing.T, s *kprobefs.Kernel, group, name, value string) {
 	t.Helper()
 	for _, sub := range s.Tracer.Global().Subsystems() {
@@ -34,7 +34,7 @@ func enable(t *testing.T, s *kprobefs.Kernel, group, name, value string) {
 	t.Fatalf("no event %s/%s", group, name)
 }
 
-// lines counts those of the trace that have the text.
+// lines returns the number of lines of the trace that contain the text.
 func lines(s *kprobefs.Kernel, text string) (n int) {
 	var b []byte
 	for r, more := s.Tracer.Global().Trace(-1), true; more; {
@@ -48,9 +48,9 @@ func lines(s *kprobefs.Kernel, text string) (n int) {
 	return n
 }
 
-// TestFprobeInstances: as many calls at a time have their return seen as maxactive
-// says, without it two for each vCPU and function. What is still in the function when
-// the probe goes returns as if there had been none.
+// TestFprobeInstances: the returns of up to maxactive calls at a time are seen; the
+// default is two for each vCPU and function. A call that is in the function when the
+// probe is removed returns normally.
 func TestFprobeInstances(t *testing.T) {
 	s := bootRelease(t, "6.12")
 	ctx := context.Background()
@@ -81,7 +81,7 @@ func TestFprobeInstances(t *testing.T) {
 			t.Errorf("%s: %d hits, want %d", tt.def, got, tt.want)
 		}
 		if ret := strings.Contains(tt.def, "%return"); ret && lines(s, "<- kprobe_target_fact) arg1=0x375f00 n=0xa") != 1 || lines(s, " n=0x9") != 1 {
-			t.Errorf("%s: the values", tt.def)
+			t.Errorf("%s: wrong values", tt.def)
 		}
 		call()
 		define(t, s, "-:x")
@@ -96,14 +96,14 @@ func TestFprobeInstances(t *testing.T) {
 	before := lines(s, " x: ")
 	call()
 	if got := lines(s, " x: ") - before; got != 0 {
-		t.Errorf("%d hits of a function that has gone and come", got)
+		t.Errorf("%d hits of a function of a module that was unloaded and loaded again", got)
 	}
 	enable(t, s, "fprobes", "x", "0")
 	define(t, s, "-:x")
 }
 
-// TestProbestubs: the event of a tracepoint and a probe there are told of the same
-// hits, whichever comes and goes first, and the sites are nops in the end.
+// TestProbestubs: a tracepoint's event and a probe on the tracepoint record the same
+// hits, in any order of enabling and disabling. In the end the sites are nops.
 func TestProbestubs(t *testing.T) {
 	s := bootRelease(t, "6.12")
 	work := func(event, probe bool) {
@@ -123,7 +123,7 @@ func TestProbestubs(t *testing.T) {
 			t.Errorf("%d hits of the probe", got)
 		}
 		if probe && lines(s, " t: (__probestub_kmalloc+0x4/0x10) bytes_req=12345") == 0 {
-			t.Error("the size is not there")
+			t.Error("the size is missing")
 		}
 	}
 	work(false, false)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHead reads the beginnings of programs, and opens nothing else: a FIFO would
-// make it wait.
+// TestHead: the beginnings of programs are read. Other files are not opened: opening
+// a FIFO would block.
 func TestHead(t *testing.T) {
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
@@ -39,7 +39,7 @@ func TestHead(t *testing.T) {
 		{"/proc/self/status", syscall.EACCES},
 	} {
 		head, err := Head(tt.path)
-		if err != tt.err || err == nil && !bytes.Equal(head, long[:headSize]) { //nolint:errorlint // an errno as it comes
+		if err != tt.err || err == nil && !bytes.Equal(head, long[:headSize]) { //nolint:errorlint // an errno, not wrapped
 			t.Errorf("%s: %d bytes, %v, want %v", tt.path, len(head), err, tt.err)
 		}
 	}

@@ -37,7 +37,7 @@ func load(t testing.TB, s *kprobefs.Kernel, name string) {
 	}
 }
 
-// list is kprobes/list with addresses.
+// list returns kprobes/list with addresses.
 func list(s *kprobefs.Kernel) string {
 	var b []byte
 	for i := range kprobes.Buckets {
@@ -48,7 +48,7 @@ func list(s *kprobefs.Kernel) string {
 	return string(b)
 }
 
-// TestModules loads modules that use each other, and what is refused.
+// TestModules loads modules that use each other, and some that are refused.
 func TestModules(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -93,15 +93,15 @@ func TestModules(t *testing.T) {
 		}
 	}
 	if syms := s.Machine.Symbols().LookupName("kprobe_target_sum"); len(syms) > 0 {
-		t.Errorf("symbols of a module that is gone: %+v", syms)
+		t.Errorf("symbols of an unloaded module: %+v", syms)
 	}
 	if b := make([]byte, 1); s.Machine.Read(0xffffffffc0000000, b) == nil {
-		t.Error("text of a module that is gone is mapped")
+		t.Error("text of an unloaded module is mapped")
 	}
 }
 
-// TestModuleProbes has probes in a module: refused and taken ones, in init text,
-// through unloading and loading again.
+// TestModuleProbes: probes in a module, refused ones and some in init text, when the
+// module is unloaded and loaded again.
 func TestModuleProbes(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -116,7 +116,7 @@ func TestModuleProbes(t *testing.T) {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
-	define("p:once kprobe_target:kprobe_target_once") // waits for the module
+	define("p:once kprobe_target:kprobe_target_once") // armed when the module is loaded
 	define("p:sum kprobe_target:kprobe_target_sum")
 	if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
 		t.Fatal(err)
@@ -166,7 +166,7 @@ func TestModuleProbes(t *testing.T) {
 	if err := s.Kprobes.Enable(step); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("enabling a probe that is gone: %v", err)
 	}
-	load(t, s, "kprobe_target") // only those named after the module come back
+	load(t, s, "kprobe_target") // only probes that name the module are armed again
 	if got := list(s); strings.Count(got, "[GONE]") != 3 {
 		t.Errorf("after loading again:\n%s", got)
 	}
@@ -187,8 +187,9 @@ func TestModuleProbes(t *testing.T) {
 	}
 }
 
-// TestInterruptedLoad: who is interrupted while an init or exit function runs does
-// not wait for its end, and the module's memory is given back only after that.
+// TestInterruptedLoad: a load or unload that is interrupted does not wait for the
+// init or exit function, and the module's memory is freed only after that function
+// has returned.
 func TestInterruptedLoad(t *testing.T) {
 	t.Parallel()
 	runs, end := make(chan string), make(chan uint64)
@@ -237,10 +238,10 @@ func TestInterruptedLoad(t *testing.T) {
 	}
 }
 
-// fuzzedModules are those whose edited copies are loaded.
+// fuzzedModules are the modules whose edited copies are loaded.
 var fuzzedModules = []string{"kprobe_target", "kprobe_user", "kprobe_fails", "kprobe_example"}
 
-// areas is a machine without one, which counts the memory of modules.
+// areas is a fake machine that counts modules' memory.
 type areas struct {
 	nowhere
 	held map[uint64]bool
@@ -254,8 +255,8 @@ func (a *areas) AllocModule(pages uint64) (uint64, error) {
 
 func (a *areas) FreeModule(at uint64) { delete(a.held, at) }
 
-// loadEdited loads an object: it is refused and leaves nothing, or it is loaded,
-// listed under its name, and can be unloaded, which leaves nothing either.
+// loadEdited loads an object. Either it is refused, or it is loaded, listed under its
+// name, and can be unloaded. Nothing is left in both cases.
 func loadEdited(t *testing.T, b []byte) (loaded bool) {
 	t.Helper()
 	m := &areas{held: map[uint64]bool{}}
@@ -279,19 +280,19 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 	}
 	if err == nil {
 		if uerr := l.Delete(ctx, name); errors.Is(uerr, syscall.EBUSY) {
-			return true // it has no exit
+			return true // it has no exit function
 		} else if uerr != nil || len(l.List()) != 0 {
 			t.Fatalf("unloading %q: %v, listed is %+v", name, uerr, l.List())
 		}
 	}
 	if len(m.held) != 0 {
-		t.Fatalf("load: %v; %d areas are held", err, len(m.held))
+		t.Fatalf("load: %v; %d areas are in use", err, len(m.held))
 	}
 	return err == nil
 }
 
 // FuzzModule loads modules whose tables, symbols, relocations and bytes have been
-// changed (mutate), and, without edits, what is no module at all.
+// changed (mutate), and arbitrary bytes.
 func FuzzModule(f *testing.F) {
 	var seeds [][]byte
 	for i, name := range fuzzedModules {
@@ -310,8 +311,8 @@ func FuzzModule(f *testing.F) {
 	})
 }
 
-// TestEditedModules: of edited modules at least a fifth is taken, without which
-// FuzzModule would show nothing but the parser; and a fifth is refused.
+// TestEditedModules: at least a fifth of the edited modules is loaded, since
+// otherwise FuzzModule would test the parser only, and at least a fifth is refused.
 func TestEditedModules(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const tries = 1000
@@ -331,8 +332,8 @@ func TestEditedModules(t *testing.T) {
 	}
 }
 
-// TestModuleFunctions: set_ftrace_filter's lines for a module become its functions
-// when it comes, and go with it.
+// TestModuleFunctions: lines for a module in set_ftrace_filter become the module's
+// functions when it is loaded, and are removed when it is unloaded.
 func TestModuleFunctions(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {
@@ -363,7 +364,7 @@ func TestModuleFunctions(t *testing.T) {
 	got := filter(false)
 	for _, want := range []string{"kprobe_target_fact [kprobe_target]\n", "kprobe_target_sum [kprobe_target]\n", ":mod:kprobe_target2\n"} {
 		if !strings.Contains(got, want) {
-			t.Errorf("%q is not among\n%s", want, got)
+			t.Errorf("%q is missing in\n%s", want, got)
 		}
 	}
 	if strings.Count(got, "\n") != 3 {
@@ -391,12 +392,12 @@ func TestModuleFunctions(t *testing.T) {
 	edit(false)
 	load(t, s, "kprobe_target")
 	if on := strings.Join(s.Tracer.EnabledFunctions(), ""); !strings.Contains(on, "kprobe_target_sum [kprobe_target] (1)") {
-		t.Error("functions of a module that has come are not traced by a tracer of all")
+		t.Error("a tracer of all functions does not trace those of a module loaded later")
 	}
 }
 
-// TestModuleStack: stacks lead through the functions of modules, also through those
-// of init text while it runs.
+// TestModuleStack: stack traces contain functions of modules, and those in init text
+// while it runs.
 func TestModuleStack(t *testing.T) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {

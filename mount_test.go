@@ -25,11 +25,11 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// The daemon is this binary in another process and mount namespace; the tests
-// look into that namespace through /proc/PID/root.
+// serveVar makes this binary the daemon, in another process and mount namespace.
+// Tests access that namespace through /proc/PID/root.
 const serveVar = "KPROBEFS_TEST_SERVE"
 
-// watchVar has the daemon bring what processes do to the guest.
+// watchVar makes the daemon forward processes' activity to the guest.
 const watchVar = "KPROBEFS_TEST_WATCH"
 
 func TestMain(m *testing.M) {
@@ -43,7 +43,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serve mounts a system at dir and takes commands from stdin until it ends.
+// serve mounts a kernel's tree at dir and executes commands from stdin until its end.
 func serve(dir string) error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return err
@@ -65,7 +65,7 @@ func serve(dir string) error {
 	return obey(s)
 }
 
-// obey does what the test says, a line each, and answers each with a line.
+// obey executes commands, one per line, and answers each with a line.
 func obey(s *kprobefs.Kernel) error {
 	commands := map[string]func(string) error{
 		"":     func(string) error { return nil },
@@ -80,9 +80,9 @@ func obey(s *kprobefs.Kernel) error {
 	return nil
 }
 
-// failCalls makes the function at place (SYMBOL or SYMBOL+OFFSET before its
-// stack changes) return -EIO, as fault injection does on Linux: the registers
-// hold the result, and execution goes on at just_return_func.
+// failCalls makes the function at place (SYMBOL, or SYMBOL+OFFSET before the stack
+// pointer changes) return -EIO as fault injection does on Linux: a probe sets the
+// result and continues at just_return_func.
 func failCalls(s *kprobefs.Kernel, place string) error {
 	name, off, _ := strings.Cut(place, "+")
 	offset, _ := strconv.ParseUint(off, 0, 32)
@@ -97,11 +97,11 @@ func failCalls(s *kprobefs.Kernel, place string) error {
 			h.Regs.AX, h.Regs.IP = uint64(-eio), ret[0].Addr
 			return 1
 		},
-		PostHandler: func(*kprobes.Hit, uint64) {}, // keeps it from being optimized: a jump would ignore the new IP
+		PostHandler: func(*kprobes.Hit, uint64) {}, // prevents optimization: an optimized probe ignores the new IP
 	})
 }
 
-// daemon is a served system.
+// daemon is a kernel that is mounted by another process.
 type daemon struct {
 	t   *testing.T
 	dir string // the mount, as seen from here
@@ -114,7 +114,7 @@ func startDaemon(t *testing.T) *daemon {
 	return startDaemonIn(t, 0)
 }
 
-// startDaemonIn starts it in more namespaces of its own, CLONE_NEW*.
+// startDaemonIn starts it in further private namespaces, CLONE_NEW*.
 func startDaemonIn(t *testing.T, namespaces uintptr, env ...string) *daemon {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil || os.Geteuid() != 0 {
@@ -157,7 +157,7 @@ func (d *daemon) answer() string {
 	return d.out.Text()
 }
 
-// do has the daemon obey a command.
+// do has the daemon execute a command.
 func (d *daemon) do(command string) {
 	d.t.Helper()
 	fmt.Fprintln(d.in, command)
@@ -168,9 +168,9 @@ func (d *daemon) do(command string) {
 
 func (d *daemon) path(name string) string { return filepath.Join(d.dir, name) }
 
-// TestProbeFailsRead shows that a file's content is made inside the
-// guest's own vfs_read: a probe that makes vfs_read return -EIO makes the
-// caller's read(2) fail with EIO, and the file's code is not reached.
+// TestProbeFailsRead shows that reads go through the guest's vfs_read: with a probe
+// that makes vfs_read return -EIO, read(2) fails with EIO and the file's code is not
+// called.
 func TestProbeFailsRead(t *testing.T) {
 	for _, place := range []string{"vfs_read", "vfs_read+5"} {
 		t.Run(place, func(t *testing.T) {
@@ -198,7 +198,7 @@ func TestProbeFailsRead(t *testing.T) {
 	}
 }
 
-// TestProbeFailsOpenAndWrite does the same with the other calls.
+// TestProbeFailsOpenAndWrite does the same for open(2) and write(2).
 func TestProbeFailsOpenAndWrite(t *testing.T) {
 	d := startDaemon(t)
 	f, err := os.OpenFile(d.path("kprobes/enabled"), os.O_RDWR, 0)
@@ -220,8 +220,8 @@ func TestProbeFailsOpenAndWrite(t *testing.T) {
 	}
 }
 
-// TestParallelClients reads and writes from many threads; each answer must be
-// one that the file can give.
+// TestParallelClients reads and writes from many threads. Each result must be one of
+// the file's possible contents.
 func TestParallelClients(t *testing.T) {
 	d := startDaemon(t)
 	stop := time.Now().Add(2 * time.Second)
@@ -246,10 +246,10 @@ func TestParallelClients(t *testing.T) {
 	t.Logf("%d reads", reads.Load())
 }
 
-// TestNothingIsInvented: where the host's kernel does not tell of forks and exits,
-// and no supervisor does, none are seen, however many there are.
+// TestNothingIsInvented: without the proc connector and without a supervisor, forks
+// and exits of the host's processes are not seen in the guest.
 func TestNothingIsInvented(t *testing.T) {
-	d := startDaemonIn(t, syscall.CLONE_NEWNET, watchVar+"=1") // there the connector is refused
+	d := startDaemonIn(t, syscall.CLONE_NEWNET, watchVar+"=1") // in a network namespace the connector is refused
 	definitions := "p:fork kernel_clone\np:leave do_exit\np:read vfs_read\n"
 	if err := os.WriteFile(d.path("tracing/kprobe_events"), []byte(definitions), 0); err != nil {
 		t.Fatal(err)
@@ -277,7 +277,7 @@ func TestNothingIsInvented(t *testing.T) {
 	for line := range strings.Lines(string(trace)) {
 		switch {
 		case strings.Contains(line, ": fork: "), strings.Contains(line, ": leave: "):
-			t.Errorf("nobody has told of this: %s", line)
+			t.Errorf("this was not reported to the daemon: %s", line)
 		case strings.Contains(line, ": read: "):
 			reads++
 		}
@@ -287,8 +287,8 @@ func TestNothingIsInvented(t *testing.T) {
 	}
 }
 
-// TestFollowsAffinity: what a thread does that may run on one CPU only, is done on the
-// vCPU of that number.
+// TestFollowsAffinity: the calls of a thread that is bound to one CPU are executed on
+// the vCPU of that number.
 func TestFollowsAffinity(t *testing.T) {
 	var all unix.CPUSet
 	if err := unix.SchedGetaffinity(0, &all); err != nil || !all.IsSet(0) || !all.IsSet(1) {
@@ -307,7 +307,7 @@ func TestFollowsAffinity(t *testing.T) {
 		if err := unix.SchedSetaffinity(0, &one); err != nil {
 			t.Fatal(err)
 		}
-		fd, err := unix.Open(d.path("kprobes/enabled"), unix.O_RDONLY, 0) // not by Go's poller: its threads are others
+		fd, err := unix.Open(d.path("kprobes/enabled"), unix.O_RDONLY, 0) // not through os.File, whose poller uses other threads
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -315,7 +315,7 @@ func TestFollowsAffinity(t *testing.T) {
 		if err := os.WriteFile(enable, []byte("1"), 0); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // the task sleeps meanwhile, and wakes where it may run
+		time.Sleep(time.Millisecond) // so that the task sleeps, and is woken on an allowed vCPU
 		for range 10 {
 			if _, err := unix.Pread(fd, make([]byte, 8), 0); err != nil {
 				t.Fatal(err)

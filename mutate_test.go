@@ -8,11 +8,12 @@ import (
 	"testing"
 )
 
-// editSize is how many bytes describe one edit of mutate: its kind, two that
-// choose where, one that chooses a field, four of value.
+// editSize is the number of bytes that describe an edit: one for its kind, two for
+// the place, one for the field, four for the value.
 const editSize = 8
 
-// maxEdits is how many edits an object gets. With many, hardly one is taken.
+// maxEdits is the maximum number of edits of an object. With more, nearly all objects
+// would be refused.
 const maxEdits = 4
 
 // Sizes and offsets of ELF64's tables.
@@ -23,16 +24,15 @@ const (
 	symbolEntry   = 24
 )
 
-// mutator edits a relocatable object, which stays one: tables keep their sizes or
-// get new ones, and edits mostly change what a table's entry says, so that the
-// loader has to judge it and not only the ELF's shape.
+// mutator edits a relocatable object. Most edits change fields of table entries, so
+// that they get past the ELF parser and test the loader.
 type mutator struct {
 	b        []byte
 	sections []*elf.Section
 	shoff    uint64
 }
 
-// mutate gives a copy of the object b with edits made to it.
+// mutate returns a copy of the object b with edits.
 func mutate(tb testing.TB, b, edits []byte) []byte {
 	tb.Helper()
 	f, err := elf.NewFile(bytes.NewReader(b))
@@ -80,7 +80,7 @@ func (m *mutator) do(e edit) {
 	}
 }
 
-// of gives the sections of a type.
+// of returns the sections of a type.
 func (m *mutator) of(kind elf.SectionType) (list []int) {
 	for i, s := range m.sections {
 		if s.Type == kind && s.Size > 0 {
@@ -90,7 +90,7 @@ func (m *mutator) of(kind elf.SectionType) (list []int) {
 	return list
 }
 
-// place chooses an entry of so many bytes in a section of a type.
+// place chooses a section of a type, and an entry of size bytes in it.
 func (m *mutator) place(e edit, kind elf.SectionType, size uint64) (*elf.Section, uint64) {
 	list := m.of(kind)
 	if len(list) == 0 {
@@ -170,7 +170,7 @@ func (m *mutator) header(e edit) {
 	}
 }
 
-// grow moves a section behind all others and makes it longer.
+// grow moves a section to the end of the file and makes it longer.
 func (m *mutator) grow(e edit) {
 	i := int(e.where) % len(m.sections)
 	s := m.sections[i]

@@ -32,7 +32,8 @@ func bootOld(t *testing.T, name string, lines ...string) *Kernel {
 	return s
 }
 
-// TestOldFiles: which files the older releases have, as far as probes go.
+// TestOldFiles: files about probes that the older releases have, and those that they
+// do not.
 func TestOldFiles(t *testing.T) {
 	for _, tc := range []struct {
 		release, config string
@@ -68,8 +69,8 @@ func TestOldFiles(t *testing.T) {
 	}
 }
 
-// TestOldOptimizationWord: sysctl -w debug.kprobes_optimization=n, as document 001
-// has it, takes the jumps away, and a handler's way is gone.
+// TestOldOptimizationWord: sysctl -w debug.kprobes_optimization=n, as in document
+// 001, removes the jumps.
 func TestOldOptimizationWord(t *testing.T) {
 	s := bootOld(t, "4.15")
 	p := &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: 5}

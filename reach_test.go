@@ -15,8 +15,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestReach: what the text says of who calls whom. A name that is missing would be
-// hits that nobody sees, and one too many processes that wait for nothing.
+// TestReach: the call graph read from the text. A missing system call would lose
+// hits; one too many would make processes wait for nothing.
 func TestReach(t *testing.T) {
 	for _, release := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(release, func(t *testing.T) { testReach(t, release) })
@@ -68,11 +68,11 @@ func testReach(t *testing.T, release string) {
 			known++
 		}
 	}
-	t.Logf("of %d functions it is known which calls come to %d", len(m.Image().Mcount), known)
+	t.Logf("of %d functions, %d have known system calls", len(m.Image().Mcount), known)
 	reachHolds(t, m, r)
 }
 
-// reachHolds makes calls and compares the functions that run with what is said of them.
+// reachHolds makes calls and checks the functions that run against r.
 func reachHolds(t *testing.T, m *kernel.Machine, r *reach) {
 	var mu sync.Mutex
 	hits := map[uint64]bool{}
@@ -117,7 +117,7 @@ func reachHolds(t *testing.T, m *kernel.Machine, r *reach) {
 		for site := range maps.Clone(hits) {
 			if calls, ok := r.from(site); ok && !slices.ContainsFunc(calls, func(c string) bool { return bits(c)&CallBit(nr) != 0 }) {
 				sym, _, _ := m.Symbols().Lookup(site)
-				t.Errorf("%s comes to %s, which is said to be of %q", names[nr], sym.Name, calls)
+				t.Errorf("%s calls %s, which reach has only for %q", names[nr], sym.Name, calls)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func reachHolds(t *testing.T, m *kernel.Machine, r *reach) {
 	}
 }
 
-// BenchmarkReach is what the first armed probe costs.
+// BenchmarkReach measures the cost of the first armed probe.
 func BenchmarkReach(b *testing.B) {
 	rel, _ := ParseRelease(DefaultRelease)
 	m, err := kernel.Boot(kernel.Options{Image: rel.image(), CPUs: 1, Release: rel.Uname()})
@@ -163,7 +163,7 @@ func BenchmarkReach(b *testing.B) {
 	}
 }
 
-// TestWanted: which calls are told while probes are armed.
+// TestWanted: the system calls that are forwarded while probes are armed.
 func TestWanted(t *testing.T) {
 	s, err := Boot(Options{CPUs: 1})
 	if err != nil {

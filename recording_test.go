@@ -17,15 +17,15 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
-// taken is what the consuming readers have got.
+// taken counts what the consuming readers have read.
 type taken struct {
 	events, lost, pages, untold atomic.Uint64
 }
 
-// TestEveryHitIsAccounted: hits from all vCPUs at once go into one event while
-// trace, trace_pipe and trace_pipe_raw are read. Each hit was read, is still to be
-// read, or is in a counter; and what the counters say was lost the readers were told,
-// but for full pages, which have no room for the number.
+// TestEveryHitIsAccounted: all vCPUs hit an event while trace, trace_pipe and
+// trace_pipe_raw are read. Each hit was read, is still in the buffer, or is counted
+// as lost. The readers learn of all lost events, except after full pages, which have
+// no space for their number.
 func TestEveryHitIsAccounted(t *testing.T) {
 	const fn, cpus = "int_sqrt", 4
 	hits := uint64(manyHits)
@@ -94,14 +94,14 @@ func countHits(t *testing.T, s *kprobefs.Kernel, fn string, hits uint64, kb int,
 	cancel()
 	readers.Wait()
 	must(a.EnableSystem("kprobes", []byte("0")))
-	s.Kprobes.WaitOptimizer() // a probe that is enabled before its jump is gone stays a breakpoint, as on Linux
+	s.Kprobes.WaitOptimizer() // as on Linux, a probe that is enabled before its jump is removed stays a breakpoint
 
 	all := hits * uint64(a.Buffer().CPUs())
 	left, overrun, dropped, consumed := sums(a)
 	if sum := consumed + left + overrun + dropped; sum != all {
 		t.Errorf("%d hits; %d read, %d left, %d overrun, %d dropped: %d", all, consumed, left, overrun, dropped, sum)
 	}
-	// What is left is what further readers get, and the loss that they are told of is all.
+	// Further readers get what is left, and are told of all lost events.
 	for cpu := range a.Buffer().CPUs() {
 		if withRaw {
 			readPages(t.Context(), t, a.OpenRaw(cpu, false), &got, true)
@@ -110,7 +110,7 @@ func countHits(t *testing.T, s *kprobefs.Kernel, fn string, hits uint64, kb int,
 	readLines(t.Context(), t, pipe, &got, true)
 	pipe.Close()
 	if got.events.Load() != consumed+left || got.lost.Load() != overrun && got.untold.Load() == 0 || got.lost.Load() > overrun {
-		t.Errorf("readers have %d events and know of %d lost; the counters say %d and %d",
+		t.Errorf("readers have %d events and were told of %d lost; the counters are %d and %d",
 			got.events.Load(), got.lost.Load(), consumed+left, overrun)
 	}
 	profile, _ := s.Tracer.KprobeProfile(0)
@@ -133,7 +133,8 @@ func sums(a *tracing.Array) (left, overrun, dropped, consumed uint64) {
 
 func ended(err error) bool { return errors.Is(err, syscall.EINTR) || errors.Is(err, syscall.EAGAIN) }
 
-// readLines reads a trace_pipe to the end of ctx, or with drain to that of the buffer.
+// readLines reads a trace_pipe until ctx ends, or with drain until the buffer is
+// empty.
 func readLines(ctx context.Context, t *testing.T, p *tracing.Pipe, got *taken, drain bool) {
 	b := make([]byte, 4096)
 	for {
@@ -185,7 +186,7 @@ func readPages(ctx context.Context, t *testing.T, p *tracing.RawPipe, got *taken
 	}
 }
 
-// noNumber is for a page that only says that events were lost before it.
+// noNumber is the number of lost events in a page that has only the flag for them.
 const noNumber = 1<<64 - 1
 
 // parsePage reads a page as header_page and header_event describe it.
@@ -195,12 +196,12 @@ func parsePage(t *testing.T, page []byte) (events, lost uint64) {
 	data := page[16:]
 	end := int(head & (1<<27 - 1))
 	if head&(1<<30) != 0 {
-		end -= 8 // the number of those lost stands there
+		end -= 8 // the number of lost events
 		lost = le.Uint64(data[end:])
 	} else if head&(1<<31) != 0 {
 		lost = noNumber
 		if end <= 4096-16-8 {
-			t.Error("a page has room to say how many events were lost before it, and does not")
+			t.Error("a page has space for the number of lost events, but does not have it")
 		}
 	}
 	for at := 0; at < end; {
@@ -211,7 +212,7 @@ func parsePage(t *testing.T, page []byte) (events, lost uint64) {
 		case typ >= 30:
 			at += 8
 		case typ == 0:
-			t.Fatal("an event too long for what it is")
+			t.Fatal("an event is too long for its type")
 		default:
 			if size := int(typ) * 4; size != 32 {
 				t.Fatalf("an event of %d bytes", size)
@@ -223,7 +224,7 @@ func parsePage(t *testing.T, page []byte) (events, lost uint64) {
 	return events, lost
 }
 
-// readTrace reads trace, or that of one vCPU, again and again.
+// readTrace reads trace, or that of one vCPU, repeatedly.
 func readTrace(ctx context.Context, a *tracing.Array, cpu int) {
 	var b []byte
 	for ctx.Err() == nil {
@@ -234,15 +235,15 @@ func readTrace(ctx context.Context, a *tracing.Array, cpu int) {
 	}
 }
 
-// processorTime is what the process has used.
+// processorTime returns the processor time that the process has used.
 func processorTime() time.Duration {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u)
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// BenchmarkRecord tells what the recording of a hit with two arguments adds to the
-// hit, in nanoseconds.
+// BenchmarkRecord measures the time that recording an event with two arguments adds
+// to a hit, in nanoseconds.
 func BenchmarkRecord(b *testing.B) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {

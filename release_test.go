@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestReleases: each release boots, and says which it is.
+// TestReleases: each release boots and has its version.
 func TestReleases(t *testing.T) {
 	for _, name := range kprobefs.ReleaseNames() {
 		t.Run(name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// bootRelease boots a release as it was configured, until the test ends.
+// bootRelease boots a release with its default configuration, until the test ends.
 func bootRelease(t *testing.T, name string) *kprobefs.Kernel {
 	t.Helper()
 	r, err := kprobefs.ParseRelease(name)
@@ -54,12 +54,13 @@ func bootRelease(t *testing.T, name string) *kprobefs.Kernel {
 	return s
 }
 
-// TestEntryPlaces: on 6.12 a probe on a function that begins with endbr64 goes behind
-// it, where the fentry nop is, by the names of both places; on 6.1 none does.
+// TestEntryPlaces: on 6.12 a probe at the endbr64 that a function begins with, or at
+// the fentry nop after it, is placed at the nop. On 6.1 functions do not begin with
+// endbr64.
 func TestEntryPlaces(t *testing.T) {
 	for _, tt := range []struct {
 		release string
-		most    bool // begin with endbr64
+		most    bool // most functions begin with endbr64
 	}{{"6.1", false}, {"6.12", true}} {
 		t.Run(tt.release, func(t *testing.T) {
 			s := bootRelease(t, tt.release)
@@ -98,8 +99,8 @@ func TestEntryPlaces(t *testing.T) {
 	}
 }
 
-// TestModule612: 6.12 has modules of its own, whose functions begin with endbr64, too;
-// 6.1's are not for it.
+// TestModule612: functions of 6.12's modules begin with endbr64. 6.1's modules are
+// refused.
 func TestModule612(t *testing.T) {
 	s := bootRelease(t, "6.12")
 	ctx := context.Background()

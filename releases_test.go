@@ -16,7 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// moduleFor is the name of a module as it was built for a release.
+// moduleFor returns the name of a module's build for a release.
 func moduleFor(release, name string) string {
 	switch release {
 	case "5.10", "6.12":
@@ -29,9 +29,9 @@ func moduleFor(release, name string) string {
 	return name
 }
 
-// TestModulesOfEach: on each release modules bring functions that can be probed and
-// probes of their own. list has the module's name; a probe in the init section is
-// gone when that has run, and all others in it are when it is unloaded.
+// TestModulesOfEach: on each release, modules have functions that can be probed, and
+// register probes. kprobes/list shows the module's name. A probe in init text is gone
+// once init has run, the others in the module when it is unloaded.
 func TestModulesOfEach(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) {
@@ -75,16 +75,16 @@ func TestModulesOfEach(t *testing.T) {
 				t.Error(err)
 			}
 			load(t, s, moduleFor(release, "kprobe_target"))
-			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // its init has run twice
+			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // init has run twice
 				t.Errorf("loaded again: %q", line)
 			}
 		})
 	}
 }
 
-// TestNestedReturns: of a function that calls itself ten times maxactive calls are
-// hooked, the others missed, from 0 on at each registration; each return finds the
-// data of its own entry, the innermost first, whatever the calls' depth.
+// TestNestedReturns: of ten nested calls of a function, maxactive are hooked and the
+// others are counted as missed, from 0 on at each registration. Each return handler
+// gets the data of its own entry, innermost first.
 func TestNestedReturns(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) {
@@ -97,7 +97,7 @@ func TestNestedReturns(t *testing.T) {
 					entries = append(entries, h.Regs.DI)
 					ri.Data[0] = byte(h.Regs.DI)
 					if h.Regs.DI == 9 {
-						return 1 // not hooked, and its instance free again
+						return 1 // not hooked; the instance is freed
 					}
 					return 0
 				},
@@ -142,8 +142,8 @@ func TestNestedReturns(t *testing.T) {
 	}
 }
 
-// TestForgottenProbes: probes that a module leaves behind are gone with it, those that
-// need its init section with that, and the kernel goes on.
+// TestForgottenProbes: probes that a module does not unregister are removed when it
+// is unloaded, or when init has run if they use init memory. The kernel goes on.
 func TestForgottenProbes(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestForgottenProbes(t *testing.T) {
 				call()
 				at := s.Machine.Symbols().LookupName("kprobe_forgets_hits")[0].Addr
 				if n, err := s.Machine.Mem().ReadU64(at); n != 2 || err != nil {
-					t.Errorf("%d handlers ran (%v), want that of the slab's probe and the return probe's", n, err)
+					t.Errorf("%d handlers ran (%v), want those of the probe in slab memory and of the return probe", n, err)
 				}
 				if got := strings.Count(list(s), "int_sqrt+0x"); got != 3 {
 					t.Errorf("list:\n%s", list(s))
@@ -176,7 +176,8 @@ func TestForgottenProbes(t *testing.T) {
 	}
 }
 
-// TestExamplesOfEach is TestExamples, as far as the documents of a release have them.
+// TestExamplesOfEach is TestExamples for the examples in the documents of each
+// release.
 func TestExamplesOfEach(t *testing.T) {
 	for _, release := range kprobefs.ReleaseNames() {
 		t.Run(release, func(t *testing.T) {
@@ -205,7 +206,7 @@ func TestExamplesOfEach(t *testing.T) {
 			}
 			got := strings.Join(says(s, "kprobe registered"), "\n") + "\n"
 			wants := map[string]int{"pre_handler: p->addr=0x": 1, " dump_stack+": 1, "post_handler: p->addr=0x": 1, "kprobe unregistered": 1}
-			if s.Kprobes.Features().TrampolineProbe { // the fork is one by fork(2)
+			if s.Kprobes.Features().TrampolineProbe { // the fork is made by fork(2)
 				wants["sys_open returns -2 to "], wants["\nkretprobe unregistered\nMissed probing 0 instances of sys_open\n"] = 1, 1
 			} else {
 				wants["do_sys_openat2 returns -2\n"], wants["Missed probing 0 instances of do_sys_openat2\n"] = 2, 1
@@ -222,16 +223,16 @@ func TestExamplesOfEach(t *testing.T) {
 	}
 }
 
-// TestNamesOfEach: functions that the documents name are found by these names, and
-// by no newer ones; those of page faults and notifiers take no probe.
+// TestNamesOfEach: functions that the documents name have these names and not the
+// newer ones. Those of page faults and notifiers cannot be probed.
 func TestNamesOfEach(t *testing.T) {
-	names := map[string][2]string{ // those that are there, and those that are not
+	names := map[string][2]string{ // names that exist (- for not probeable), and names that do not
 		"2.6.25": {"do_fork do_execve do_exit sys_open printk tcp_v4_rcv vfs_read -do_page_fault -notifier_call_chain -__switch_to", "kernel_clone _printk exc_page_fault __x64_sys_open"},
 		"5.10":   {"kernel_clone printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork _printk do_page_fault sys_open"},
 		"6.1":    {"kernel_clone _printk __x64_sys_open do_exit -exc_page_fault -notifier_call_chain", "do_fork printk do_page_fault sys_open"},
 	}
 	names["4.15"], names["6.12"] = names["2.6.25"], names["6.1"]
-	// What registers probes was __kprobes then.
+	// In these releases, functions that register probes are __kprobes.
 	for _, release := range []string{"2.6.25", "2.6.32"} {
 		refused := " -register_kprobe -unregister_kprobe -register_kprobes -unregister_kprobes -enable_kprobe -disable_kprobe" +
 			" -register_kretprobe -unregister_kretprobe -register_kretprobes -unregister_kretprobes -probe_request" +

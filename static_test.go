@@ -11,7 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// TestEvents612 hits the static events that 6.12 has and 6.1 has not.
+// TestEvents612 hits static events that 6.12 has and 6.1 does not.
 func TestEvents612(t *testing.T) {
 	r, err := kprobefs.ParseRelease("6.12")
 	if err != nil {
