@@ -13,7 +13,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: help build run docs docs-check map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest bench man fuzz release clean
+.PHONY: help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest bench man fuzz release clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -34,6 +34,9 @@ docs-check: ## fail where README, the tutorial or a guide does not say what its 
 	$(GO) run ./integration/docs check $(PAGES)
 	$(GO) test ./docs
 	$(GO) test -run 'TestManPages|TestCommandsPage' ./cmd/kprobefs
+
+releases: ## write docs/reference/releases.md from the table of kernel/release
+	$(GO) test ./docs -run TestReleasesPage -args -update-releases
 
 map: ## draw the packages by their imports: docs/packages.svg
 	$(GO) run ./integration/pkgmap write docs/packages.svg

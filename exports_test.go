@@ -16,6 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -28,9 +29,9 @@ type caller struct {
 
 func newCaller(t *testing.T) *caller { return newCallerOn(t, kprobefs.DefaultRelease) }
 
-func newCallerOn(t *testing.T, release string) *caller {
+func newCallerOn(t *testing.T, rel string) *caller {
 	t.Helper()
-	r, err := kprobefs.ParseRelease(release)
+	r, err := kprobefs.ParseRelease(rel)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,14 +44,14 @@ func newCallerOn(t *testing.T, release string) *caller {
 			t.Error(err)
 		}
 	})
-	load(t, s, moduleFor(release, "kprobe_handlers"))
+	load(t, s, moduleFor(rel, "kprobe_handlers"))
 	return &caller{s, t}
 }
 
 // onEachCaller runs a test on each release.
 func onEachCaller(t *testing.T, test func(t *testing.T, c *caller)) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) { test(t, newCallerOn(t, release)) })
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) { test(t, newCallerOn(t, rel)) })
 	}
 }
 
@@ -313,16 +314,15 @@ func testGuestHandlersNest(t *testing.T, c *caller) {
 // TestGuestRetprobe: entry and return handlers in guest code get an instance. Except
 // on 5.10 they run with interrupts on and preemption off.
 func TestGuestRetprobe(t *testing.T) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) { testGuestRetprobe(t, release) })
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) { testGuestRetprobe(t, rel) })
 	}
 }
 
-func testGuestRetprobe(t *testing.T, release string) {
-	c := newCallerOn(t, release)
-	f := c.Kprobes.Features()
-	room := map[bool]uint32{true: 2, false: 10}[f.FewInstances]
-	load(t, c.Kernel, moduleFor(release, "kprobe_target"))
+func testGuestRetprobe(t *testing.T, rel string) {
+	c := newCallerOn(t, rel)
+	room := map[bool]uint32{false: 2, true: 10}[c.Kprobes.Has(release.MaxActiveTwicePerCPU)]
+	load(t, c.Kernel, moduleFor(rel, "kprobe_target"))
 	p := c.kretprobe("int_sqrt", 0, 8)
 	c.does(0, "register_kretprobe", p)
 	if got := c.get32(p + rpMaxActive); got != room {
@@ -333,10 +333,10 @@ func testGuestRetprobe(t *testing.T, release string) {
 	}
 	s := c.seen()
 	ip, off := s.Flags, uint64(0) // Flags is the return address
-	if f.TrampolineProbe {
+	if !c.Kprobes.Has(release.TrampolineCode) {
 		ip = c.symbol("kretprobe_trampoline") + 1
 	}
-	if f.ReturnsIRQsOff {
+	if !c.Kprobes.Has(release.ReturnsIRQsOn) {
 		ip, off = c.symbol("kretprobe_trampoline"), 1
 	}
 	if s.Entry != 1 || s.Ret != 1 || s.P != p || s.IP != ip || s.Frame != 0 || s.Flags < abi.TextBase || s.Preempt != 1 || s.IRQsOff != off {

@@ -30,6 +30,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/module"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -43,7 +44,7 @@ type Options struct {
 	Clock         kernel.Clock    // nil means real time
 	Deterministic bool            // run the vCPUs in turn, by instruction count
 	Seed          uint64          // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
-	Release       Release         // without a name it is 6.1
+	Release       Release         // if Linux is 0, it is DefaultRelease
 	Config        Config          // the kernel's configuration
 	Lockdown      Lockdown        // what root may not do
 	Watchdog      kernel.Watchdog // stops guest code that does not end
@@ -73,7 +74,7 @@ func Boot(o Options) (*Kernel, error) {
 	if o.Program == "" {
 		o.Program = "kprobefs"
 	}
-	if o.Release.Name == "" {
+	if o.Release.Linux == 0 {
 		o.Release, _ = ParseRelease(DefaultRelease)
 	}
 	o.Release.configure(o.Config)
@@ -109,9 +110,9 @@ func (k *Kernel) wire() {
 	}
 	conf := kprobes.Config{
 		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
-		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Features: k.opts.Release.Kprobes,
+		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Linux: k.opts.Release.Linux,
 	}
-	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || !k.opts.Release.Kprobes.PreemptNoJumps) {
+	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || k.opts.Release.Linux.Has(release.JumpsWithPreempt)) {
 		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}})
 	}
 	k.Kprobes = kprobes.New(conf)

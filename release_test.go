@@ -3,11 +3,13 @@ package kprobefs_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -33,6 +35,13 @@ func TestReleases(t *testing.T) {
 				t.Error("the guest has no linux_proc_banner")
 			}
 		})
+	}
+	var names []string
+	for _, v := range slices.Backward(release.Versions) {
+		names = append(names, v.String())
+	}
+	if got := kprobefs.ReleaseNames(); !slices.Equal(got, names) {
+		t.Errorf("releases %q, package release has %q", got, names)
 	}
 	if _, err := kprobefs.ParseRelease("6.2"); !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "6.1") {
 		t.Errorf("6.2: %v", err)

@@ -13,14 +13,15 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
 // moduleFor returns the name of a module's build for a release.
-func moduleFor(release, name string) string {
-	switch release {
+func moduleFor(rel, name string) string {
+	switch rel {
 	case "5.10", "6.12":
-		return path.Join(release, name)
+		return path.Join(rel, name)
 	case "2.6.25", "2.6.32", "4.15":
 		if name == "kprobe_example" || name == "kretprobe_example" {
 			return name + "_old"
@@ -33,9 +34,9 @@ func moduleFor(release, name string) string {
 // register probes. kprobes/list shows the module's name. A probe in init text is gone
 // once init has run, the others in the module when it is unloaded.
 func TestModulesOfEach(t *testing.T) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) {
-			s, ctx := bootRelease(t, release), context.Background()
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) {
+			s, ctx := bootRelease(t, rel), context.Background()
 			for _, line := range []string{"p:once kprobe_target:kprobe_target_once", "p:sum kprobe_target:kprobe_target_sum"} {
 				if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
 					t.Fatal(err)
@@ -44,7 +45,7 @@ func TestModulesOfEach(t *testing.T) {
 			if err := s.Tracer.Global().EnableAll([]byte("1")); err != nil {
 				t.Fatal(err)
 			}
-			load(t, s, moduleFor(release, "kprobe_target"))
+			load(t, s, moduleFor(rel, "kprobe_target"))
 			returned := uint64(0)
 			rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_sum"}, Handler: func(_ *kprobes.Instance, h *kprobes.Hit) int {
 				returned = h.Regs.ReturnValue()
@@ -57,7 +58,7 @@ func TestModulesOfEach(t *testing.T) {
 				t.Errorf("kprobe_target_sum(1, 100) = %d, %v; the handler saw %d", v, err, returned)
 			}
 			gone := 1 // kprobe_target_once
-			if s.Kprobes.Features().HideFlags == kprobes.AllFlags {
+			if !s.Kprobes.Has(release.ListFlags) {
 				gone = -100
 			}
 			text := list(s)
@@ -74,7 +75,7 @@ func TestModulesOfEach(t *testing.T) {
 			if err := s.Kprobes.UnregisterRetprobe(rp); err != nil {
 				t.Error(err)
 			}
-			load(t, s, moduleFor(release, "kprobe_target"))
+			load(t, s, moduleFor(rel, "kprobe_target"))
 			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // init has run twice
 				t.Errorf("loaded again: %q", line)
 			}
@@ -86,10 +87,10 @@ func TestModulesOfEach(t *testing.T) {
 // others are counted as missed, from 0 on at each registration. Each return handler
 // gets the data of its own entry, innermost first.
 func TestNestedReturns(t *testing.T) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) {
-			s, ctx := bootRelease(t, release), context.Background()
-			load(t, s, moduleFor(release, "kprobe_target"))
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) {
+			s, ctx := bootRelease(t, rel), context.Background()
+			load(t, s, moduleFor(rel, "kprobe_target"))
 			var entries, returns []uint64
 			rp := &kprobes.Retprobe{
 				Kprobe: kprobes.Kprobe{SymbolName: "kprobe_target_fact"}, DataSize: 8,
@@ -145,9 +146,9 @@ func TestNestedReturns(t *testing.T) {
 // TestForgottenProbes: probes that a module does not unregister are removed when it
 // is unloaded, or when init has run if they use init memory. The kernel goes on.
 func TestForgottenProbes(t *testing.T) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) {
-			s, ctx := bootRelease(t, release), context.Background()
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) {
+			s, ctx := bootRelease(t, rel), context.Background()
 			call := func() {
 				t.Helper()
 				if v, err := s.Machine.Call(ctx, "int_sqrt", 100); v != 10 || err != nil {
@@ -155,7 +156,7 @@ func TestForgottenProbes(t *testing.T) {
 				}
 			}
 			for range 3 {
-				load(t, s, moduleFor(release, "kprobe_forgets"))
+				load(t, s, moduleFor(rel, "kprobe_forgets"))
 				call()
 				at := s.Machine.Symbols().LookupName("kprobe_forgets_hits")[0].Addr
 				if n, err := s.Machine.Mem().ReadU64(at); n != 2 || err != nil {
@@ -179,15 +180,15 @@ func TestForgottenProbes(t *testing.T) {
 // TestExamplesOfEach is TestExamples for the examples in the documents of each
 // release.
 func TestExamplesOfEach(t *testing.T) {
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) {
-			s, ctx := bootRelease(t, release), context.Background()
-			examples := []string{moduleFor(release, "kprobe_example"), moduleFor(release, "kretprobe_example")}
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) {
+			s, ctx := bootRelease(t, rel), context.Background()
+			examples := []string{moduleFor(rel, "kprobe_example"), moduleFor(rel, "kretprobe_example")}
 			for _, name := range examples {
 				load(t, s, name)
 			}
 			fork, open := "kernel_clone", "do_sys_openat2"
-			if s.Kprobes.Features().AnyByte {
+			if !s.Kprobes.Has(release.InsnBoundary) {
 				fork, open = "do_fork", "sys_open"
 			}
 			if got := list(s); !strings.Contains(got, "k  "+fork+"+0x") || !strings.Contains(got, "r  "+open+"+0x") {
@@ -206,12 +207,12 @@ func TestExamplesOfEach(t *testing.T) {
 			}
 			got := strings.Join(says(s, "kprobe registered"), "\n") + "\n"
 			wants := map[string]int{"pre_handler: p->addr=0x": 1, " dump_stack+": 1, "post_handler: p->addr=0x": 1, "kprobe unregistered": 1}
-			if s.Kprobes.Features().TrampolineProbe { // the fork is made by fork(2)
+			if !s.Kprobes.Has(release.TrampolineCode) { // the fork is made by fork(2)
 				wants["sys_open returns -2 to "], wants["\nkretprobe unregistered\nMissed probing 0 instances of sys_open\n"] = 1, 1
 			} else {
 				wants["do_sys_openat2 returns -2\n"], wants["Missed probing 0 instances of do_sys_openat2\n"] = 2, 1
 			}
-			if addr := s.Machine.Symbols().LookupName("do_fork"); s.Kprobes.Features().Jprobes && !strings.Contains(got, fmt.Sprintf("pre_handler: p->addr=0x%016x, ip=%x,", addr[0].Addr, addr[0].Addr+1)) {
+			if addr := s.Machine.Symbols().LookupName("do_fork"); !s.Kprobes.Has(release.NoJprobes) && !strings.Contains(got, fmt.Sprintf("pre_handler: p->addr=0x%016x, ip=%x,", addr[0].Addr, addr[0].Addr+1)) {
 				t.Errorf("%%p hides the address of do_fork in\n%s", got)
 			}
 			for want, n := range wants {
@@ -233,19 +234,19 @@ func TestNamesOfEach(t *testing.T) {
 	}
 	names["4.15"], names["6.12"] = names["2.6.25"], names["6.1"]
 	// In these releases, functions that register probes are __kprobes.
-	for _, release := range []string{"2.6.25", "2.6.32"} {
+	for _, rel := range []string{"2.6.25", "2.6.32"} {
 		refused := " -register_kprobe -unregister_kprobe -register_kprobes -unregister_kprobes -enable_kprobe -disable_kprobe" +
 			" -register_kretprobe -unregister_kretprobe -register_kretprobes -unregister_kretprobes -probe_request" +
 			" -register_jprobe -unregister_jprobe -jprobe_return"
-		names[release] = [2]string{names["4.15"][0] + refused, names["4.15"][1]}
+		names[rel] = [2]string{names["4.15"][0] + refused, names["4.15"][1]}
 	}
-	for _, release := range []string{"4.15", "5.10", "6.1", "6.12"} {
-		names[release] = [2]string{names[release][0] + " register_kprobe unregister_kprobe enable_kprobe register_kretprobe", names[release][1]}
+	for _, rel := range []string{"4.15", "5.10", "6.1", "6.12"} {
+		names[rel] = [2]string{names[rel][0] + " register_kprobe unregister_kprobe enable_kprobe register_kretprobe", names[rel][1]}
 	}
-	for _, release := range kprobefs.ReleaseNames() {
-		t.Run(release, func(t *testing.T) {
-			s := bootRelease(t, release)
-			for _, name := range strings.Fields(names[release][0]) {
+	for _, rel := range kprobefs.ReleaseNames() {
+		t.Run(rel, func(t *testing.T) {
+			s := bootRelease(t, rel)
+			for _, name := range strings.Fields(names[rel][0]) {
 				bare, refused := strings.CutPrefix(name, "-")
 				p := &kprobes.Kprobe{SymbolName: bare, Flags: kprobes.FlagDisabled}
 				err := s.Kprobes.Register(p)
@@ -253,7 +254,7 @@ func TestNamesOfEach(t *testing.T) {
 					t.Errorf("%s: %v", name, err)
 				}
 			}
-			for _, name := range strings.Fields(names[release][1]) {
+			for _, name := range strings.Fields(names[rel][1]) {
 				if err := s.Kprobes.Register(&kprobes.Kprobe{SymbolName: name}); !errors.Is(err, syscall.ENOENT) {
 					t.Errorf("%s: %v", name, err)
 				}

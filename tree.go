@@ -16,6 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/fs/tracefs"
 	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
@@ -28,7 +29,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 	m := k.Machine
 	rows := sysctl.Config{
 		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: k.Tracer.StackTracer,
-		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Features: k.opts.Release.Sysctl,
+		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
 	}
 	if k.Kprobes.HasOptprobes() {
 		rows.Optimization, rows.SetOptimization = k.Kprobes.Optimization, k.Kprobes.SetOptimization
@@ -38,8 +39,8 @@ func (k *Kernel) Tree() seqfile.Dir {
 		return procfs.ShowValue(table.Int("kernel/kptr_restrict"), table.Int("kernel/perf_event_paranoid"), c)
 	}
 	probes := debugfs.Kprobes(debugfs.Config{
-		Probes: k.Kprobes, ShowAddr: show, ParseBool: k.opts.Release.Kprobes.ParseEnabled,
-		NoBlacklist: k.opts.Release.Old,
+		Probes: k.Kprobes, ShowAddr: show, ParseBool: k.Kprobes.ParseEnabled,
+		NoBlacklist: !k.Kprobes.Has(release.BlacklistFile),
 		LockedDown:  func(c *seqfile.Caller) error { return k.lockedDown(Integrity, "debugfs access", c) },
 	})
 	tree := seqfile.Table{
@@ -56,7 +57,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 			CPUs: m.CPUs(), CallOn: m.CallOn, About: k.about, More: k.moreFiles(),
 		}),
 	}
-	if at := k.opts.Release.Debugfs; at != "" {
+	if at := k.opts.Release.Debugfs(); at != "" {
 		probes.At = at + "/kprobes"
 		tree = append(tree, &seqfile.Row{
 			Name: strings.TrimPrefix(at, "/"), Mode: 0o755, Kind: seqfile.Debugfs, At: at, Dir: seqfile.Table{probes},

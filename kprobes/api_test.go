@@ -13,6 +13,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -53,7 +54,7 @@ func testContext(t *testing.T, m *machine) {
 		r := h.Regs
 		return context{r.IP - h.Probe.Addr, r.CS, r.SS, r.OrigAX, h.Preempt, r.Flags&abi.FlagIF != 0}
 	}
-	inner, f := m.inside("int_sqrt"), m.Kprobes.Features()
+	inner, k := m.inside("int_sqrt"), m.Kprobes
 	next := uint64(m.starts("int_sqrt")[slices.Index(m.starts("int_sqrt"), inner)+1])
 	for _, tc := range []struct {
 		name   string
@@ -102,12 +103,12 @@ func testContext(t *testing.T, m *machine) {
 			got, ip, value, task = of(h), ri.RetAddr, h.Regs.ReturnValue(), ri.Task-h.Task
 			want := ri.RetAddr
 			switch {
-			case f.TrampolineProbe:
+			case !k.Has(release.TrampolineCode):
 				want = m.addr("kretprobe_trampoline") + 1
-			case f.TrampolineIP:
+			case !k.Has(release.ReturnIP):
 				want = m.addr("kretprobe_trampoline")
 			}
-			if h.Regs.IP != want || h.IRQsOff != f.ReturnsIRQsOff {
+			if h.Regs.IP != want || h.IRQsOff == k.Has(release.ReturnsIRQsOn) {
 				t.Errorf("ip %#x, want %#x; interrupts off: %v", h.Regs.IP, want, h.IRQsOff)
 			}
 			return 1 // ignored
@@ -115,7 +116,7 @@ func testContext(t *testing.T, m *machine) {
 		if v := m.call("int_sqrt", 100); v != 10 || value != 10 || task != 0 {
 			t.Errorf("int_sqrt(100) is %d, the handler saw %d", v, value)
 		}
-		if !m.Machine.Tables().KernelText(ip) || got.preempt&(abi.NMIOffset|abi.HardirqOffset) != 0 || got.preempt == 0 && f.TrampolineProbe || !got.interruptsSaved {
+		if !m.Machine.Tables().KernelText(ip) || got.preempt&(abi.NMIOffset|abi.HardirqOffset) != 0 || got.preempt == 0 && !k.Has(release.TrampolineCode) || !got.interruptsSaved {
 			t.Errorf("returned to %#x in %+v", ip, got)
 		}
 	})
@@ -252,7 +253,7 @@ func testBacktrace(t *testing.T, m *machine) {
 		return 0
 	}})
 	trampoline := "arch_rethook_trampoline"
-	if f := m.Kprobes.Features(); f.TrampolineProbe || f.TrampolineIP {
+	if !m.Kprobes.Has(release.TrampolineCode) || !m.Kprobes.Has(release.ReturnIP) {
 		trampoline = "kretprobe_trampoline"
 	}
 	if got := m.call("int_sqrt", 100); got != 10 || seen != m.addr(trampoline) {

@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // checkAddress is check_kprobe_address_safe: it returns EINVAL when addr must not be probed.
@@ -21,7 +22,7 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 		return errf(syscall.EINVAL, "%#x is in a static call", addr)
 	case t.Bug(addr):
 		return errf(syscall.EINVAL, "%#x is a BUG or WARN", addr)
-	case k.cfg.NoSwitchTo && sym.Name == "__switch_to":
+	case !k.has[release.ProbesSwitchTo] && sym.Name == "__switch_to":
 		return errf(syscall.EINVAL, "__switch_to runs on two stacks")
 	case strings.HasPrefix(sym.Name, "__cfi_"), strings.HasPrefix(sym.Name, "__pfx_"):
 		return errf(syscall.EINVAL, "%s is no code", sym.Name)

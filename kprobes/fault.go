@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // A handler is Go code. Where a handler on Linux would raise an exception, a Go
@@ -80,7 +81,7 @@ func (h *Hit) mustHandle(addr, code uint64) {
 
 // faulted calls the fault handler for an access by its probe's handler.
 func (h *Hit) faulted(addr, code uint64) bool {
-	if h.k == nil || !h.k.cfg.FaultHandlers {
+	if h.k == nil || h.k.has[release.NoFaultHandlers] {
 		return false
 	}
 	h.k.missFault(h)

@@ -1,6 +1,7 @@
 package kprobes_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
@@ -118,7 +120,7 @@ func TestFaultInHandler(t *testing.T) {
 		for _, where := range []string{"pre", "post", "return", "entry"} {
 			for _, handled := range []int{0, 1} {
 				t.Run(fmt.Sprint(tc.name, " ", where, " ", handled), func(t *testing.T) {
-					w := newOldWorld(t, kprobes.Features{FaultHandlers: true})
+					w := newOldWorld(t, release.Linux5_10)
 					var nrs []int
 					done := 0
 					does := func(h *kprobes.Hit) int { tc.does(h, w); done++; return 0 }
@@ -155,11 +157,16 @@ func TestFaultInHandler(t *testing.T) {
 	}
 }
 
-func newOldWorld(t testing.TB, f kprobes.Features) *world {
+// newOldWorld returns newWorld as a release, without jump optimization.
+func newOldWorld(t testing.TB, v release.Version) *world {
 	t.Helper()
 	w := newWorld(t)
+	names := release.Rename(v)
+	for i := range w.Symtab {
+		w.Symtab[i].Name = cmp.Or(names[w.Symtab[i].Name], w.Symtab[i].Name)
+	}
 	c := w.Config()
-	c.Features = f
+	c.Linux = v
 	w.k = kprobes.New(c)
 	return w
 }
@@ -168,7 +175,7 @@ func newOldWorld(t testing.TB, f kprobes.Features) *world {
 // is hit in another probe's handler faults when single-stepped, its own fault handler
 // is called.
 func TestFaultNested(t *testing.T) {
-	w := newOldWorld(t, kprobes.Features{FaultHandlers: true, StepFaults: true})
+	w := newOldWorld(t, release.Linux4_15)
 	asked := 0
 	p := w.register(t, &kprobes.Kprobe{
 		SymbolName: "vfs_read", Offset: 15, PreHandler: func(h *kprobes.Hit) int { h.Load(0x1000); return 0 },
@@ -207,7 +214,7 @@ func TestFaultNested(t *testing.T) {
 
 // TestFaultAccess: faults in Hit.Read and Hit.Write have a fixup.
 func TestFaultAccess(t *testing.T) {
-	w := newOldWorld(t, kprobes.Features{FaultHandlers: true})
+	w := newOldWorld(t, release.Linux5_10)
 	asked := 0
 	p := w.register(t, &kprobes.Kprobe{
 		SymbolName: "vfs_read", Offset: 15,
@@ -237,7 +244,7 @@ func TestFaultAccess(t *testing.T) {
 // faults in handlers, which nmissed counts, and not for faults of the single-stepped
 // copy.
 func TestFault510(t *testing.T) {
-	w := newOldWorld(t, kprobes.Features{FaultHandlers: true})
+	w := newOldWorld(t, release.Linux5_10)
 	var nrs []int
 	p := w.register(t, &kprobes.Kprobe{
 		SymbolName: "vfs_read", Offset: 15,

@@ -4,6 +4,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // The calls that register, unregister, enable or disable a probe may wait, but a
@@ -42,7 +43,7 @@ func (k *Kprobes) Via(t *abi.Trap) Via {
 	switch pt := c.point; {
 	case pt == nil:
 		return ViaCall
-	case pt == &k.returns && k.cfg.TrampolineIP:
+	case pt == &k.returns && !k.has[release.ReturnIP]:
 		return ViaReturnOld
 	case pt == &k.returns:
 		return ViaReturn
@@ -143,7 +144,7 @@ func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 	if why == nil {
 		return false
 	}
-	if nr, ok := trapOf(why); ok && k.cfg.FaultHandlers {
+	if nr, ok := trapOf(why); ok && !k.has[release.NoFaultHandlers] {
 		if k.missFault(h); k.callFault(p, h, nr) {
 			return true
 		}

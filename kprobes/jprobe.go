@@ -5,6 +5,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // MaxStackSize is MAX_STACK_SIZE: the number of bytes of the stack that are saved
@@ -80,7 +81,7 @@ func (k *Kprobes) RegisterJprobe(jp *Jprobe, by ...*Hit) error {
 func (k *Kprobes) checkJprobe(jp *Jprobe) error {
 	p := &jp.Kprobe
 	switch {
-	case !k.cfg.Jprobes:
+	case k.has[release.NoJprobes]:
 		return errf(syscall.ENOSYS, "this release has no jprobes")
 	case (jp.Entry != 0) == (jp.Handler != nil):
 		return errf(syscall.EINVAL, "a jprobe needs the address of a handler, or a handler, and not both")
@@ -102,7 +103,7 @@ func (k *Kprobes) checkJprobe(jp *Jprobe) error {
 // guest's function. It fails with ENOENT when there is no such function, and with
 // ENOSYS when the release has no jprobes.
 func (k *Kprobes) JprobeEntry(name string) (uint64, error) {
-	if !k.cfg.Jprobes {
+	if k.has[release.NoJprobes] {
 		return 0, errf(syscall.ENOSYS, "this release has no jprobes")
 	}
 	addr := k.symbol(name)

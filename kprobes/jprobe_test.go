@@ -12,6 +12,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
@@ -424,7 +425,7 @@ func TestJprobeFaults(t *testing.T) {
 
 // TestJprobeStack: 64 bytes of the stack are restored, or less at the stack's end.
 func TestJprobeStack(t *testing.T) {
-	w := newOldWorld(t, kprobes.Features{Jprobes: true})
+	w := newOldWorld(t, release.Linux2_6_32)
 	w.Func(0x2000, "f", 0x90, 0xc3)
 	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "f"}, Handler: func(h *kprobes.Hit) {
 		for at := h.Regs.SP; at < min(h.Regs.SP+2*kprobes.MaxStackSize, kprobetest.StackEnd); at += 8 {

@@ -72,7 +72,7 @@ type Kprobe struct {
 
 	Mirror Mirror // may be nil
 
-	// These fields have no effect on 6.1 (Features).
+	// These fields have no effect on 6.1 (release.NoFaultHandlers, NoBreakHandlers).
 	FaultHandler FaultHandler
 	BreakHandler BreakHandler // prevents optimization; at most one per address
 
@@ -157,7 +157,7 @@ type Retprobe struct {
 	Kprobe       Kprobe
 	Handler      RetHandler
 	EntryHandler RetHandler
-	MaxActive    int    // number of calls hooked at a time; if <= 0, RegisterRetprobe sets it to max(10, 2*CPUs), or to what Features say
+	MaxActive    int    // number of calls hooked at a time; if <= 0, RegisterRetprobe sets it to max(10, 2*CPUs), without CONFIG_PREEMPTION up to 5.10 to the number of CPUs
 	DataSize     uint64 // bytes of Instance.Data; at most 4096
 	Struct       uint64 // address of the struct of the guest code that registers it; 0 for a Go caller
 

@@ -25,6 +25,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Text is kernel text.
@@ -100,15 +101,13 @@ type Config struct {
 
 	NRCPUs int // CONFIG_NR_CPUS; 0 means the number of vCPUs
 
-	Features
+	Linux release.Version // whose behaviour it is; 0 means release.Default
 }
-
-// AllFlags are the flags that kprobes/list of 6.1 can show.
-const AllFlags = FlagGone | FlagDisabled | FlagOptimized | FlagFtrace
 
 // Kprobes holds all probes of one kernel.
 type Kprobes struct {
 	cfg Config
+	has release.Set // what cfg.Linux does
 
 	knob sync.Mutex // kprobe_sysctl_mutex: serializes SetOptimization
 	work sync.Mutex // serializes the optimizer's work
@@ -135,7 +134,7 @@ type Kprobes struct {
 // New returns a kernel's Kprobes, without probes and switched on. It panics when there
 // is no executable memory for the code that an older release adds (ownCode).
 func New(c Config) *Kprobes {
-	k := &Kprobes{cfg: c, cpus: make([]ctlblk, c.Machine.CPUs())}
+	k := &Kprobes{cfg: c, has: c.Linux.Set(), cpus: make([]ctlblk, c.Machine.CPUs())}
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
 	}
@@ -148,6 +147,23 @@ func New(c Config) *Kprobes {
 // errf wraps errno with a message.
 func errf(errno syscall.Errno, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, errno)...)
+}
+
+// errPtr is IS_ERR: an address in the last page is an errno.
+func errPtr(addr uint64) error {
+	const maxErrno = 4095
+	if e := -addr; 0 < e && e <= maxErrno {
+		return errf(syscall.Errno(e), "%#x is an error", addr)
+	}
+	return nil
+}
+
+// printk does what pr_info and the like do in the sources of kprobes.
+func (k *Kprobes) printk(level int, format string, args ...any) {
+	if k.has[release.LogPrefix] {
+		format = "kprobes: " + format
+	}
+	k.cfg.Machine.Printk(level, format, args...)
 }
 
 // resolve is _kprobe_addr: it returns the probe's address, and whether that is a function's entry.
@@ -187,7 +203,7 @@ func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 // a function, ENOENT when there is no such place, and otherwise EINVAL.
 func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 	at, entry, err := k.resolve(addr, name, offset)
-	if e := errPtr(at); err != nil && e != nil && k.cfg.AnyAddress {
+	if e := errPtr(at); err != nil && e != nil && !k.has[release.SymbolNeeded] {
 		return e
 	}
 	if err != nil {
@@ -217,7 +233,7 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 		return err
 	}
 	at, entry, err := k.resolve(p.Addr, p.SymbolName, p.Offset)
-	if at != 0 && err != nil && k.cfg.AnyAddress {
+	if at != 0 && err != nil && !k.has[release.SymbolNeeded] {
 		err = errPtr(at)
 	}
 	if err != nil {
@@ -239,7 +255,7 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	if err := k.checkAddress(at); err != nil {
 		return err
 	}
-	if entry && !k.cfg.NoEntryFlag {
+	if entry && k.has[release.OnFuncEntryFlag] {
 		p.set(FlagOnFuncEntry)
 	}
 	if pt := k.table.get(at); pt != nil {
@@ -252,9 +268,9 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 // has no field.
 func (k *Kprobes) checkHandlers(p *Kprobe) error {
 	switch {
-	case p.FaultHandler != nil && !k.cfg.FaultHandlers:
+	case p.FaultHandler != nil && k.has[release.NoFaultHandlers]:
 		return errf(syscall.ENOSYS, "this release has no fault handlers")
-	case p.BreakHandler != nil && !k.cfg.BreakHandlers:
+	case p.BreakHandler != nil && k.has[release.NoBreakHandlers]:
 		return errf(syscall.ENOSYS, "this release has no break handlers")
 	}
 	return nil
@@ -433,7 +449,7 @@ func (k *Kprobes) disable(p *Kprobe) (*point, error) {
 		}
 	}
 	pt.set(FlagDisabled)
-	if k.cfg.OuterAgain && !k.allOff {
+	if !k.has[release.OuterStaysBreakpoint] && !k.allOff {
 		for _, outer := range k.table.within(pt.addr-maxOptimized, pt.addr) {
 			if outer.detour.covers(outer.addr, pt.addr) {
 				k.optimize(outer)
@@ -500,7 +516,7 @@ func (k *Kprobes) unregisterTop(p *Kprobe) (*point, error) {
 	if err != nil {
 		return nil, err
 	}
-	if enabled && k.cfg.KeepsEnabled {
+	if enabled && !k.has[release.UnregisterDisables] {
 		defer p.clear(FlagDisabled)
 	}
 	last := len(pt.list.Load().probes) == 1
@@ -705,10 +721,10 @@ func (k *Kprobes) saySwitched(on bool, total, failed int) {
 		did, could, kept = "enabled", "enable", "disabled"
 	}
 	if failed == 0 {
-		k.cfg.Printk(k.cfg.Machine, 6, "Kprobes globally %s", did)
+		k.printk(6, "Kprobes globally %s", did)
 		return
 	}
-	k.cfg.Printk(k.cfg.Machine, 4, "Kprobes globally %s, but failed to %s %d out of %d probes. "+
+	k.printk(4, "Kprobes globally %s, but failed to %s %d out of %d probes. "+
 		"Please check which kprobes are kept %s via debugfs.", did, could, failed, total, kept)
 }
 

@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // maxRetData is KRETPROBE_MAX_DATA_SIZE, in bytes.
@@ -18,9 +19,6 @@ const maxPool = 256 << 20
 
 // instanceSize is sizeof(struct kretprobe_instance), without data.
 const instanceSize = 48
-
-// trampolineName is the guest function to which hooked calls return.
-const trampolineName = "arch_rethook_trampoline"
 
 // RegisterRetprobe is register_kretprobe.
 //
@@ -57,10 +55,10 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 
 func (k *Kprobes) defaultMaxActive() int {
 	cpus := k.cfg.Machine.CPUs()
-	if k.cfg.CountNRCPUS && k.cfg.NRCPUs != 0 {
+	if !k.has[release.MaxActivePresentCPUs] && k.cfg.NRCPUs != 0 {
 		cpus = k.cfg.NRCPUs
 	}
-	if k.cfg.FewInstances && k.cfg.NoPreempt {
+	if !k.has[release.MaxActiveTwicePerCPU] && k.cfg.NoPreempt {
 		return cpus
 	}
 	return max(10, 2*cpus)
@@ -95,7 +93,7 @@ func (k *Kprobes) findTrampoline() error {
 	if k.trampoline.Load() != 0 {
 		return nil
 	}
-	name := cmp.Or(k.cfg.Trampoline, trampolineName)
+	name := release.Trampoline.Of(k.cfg.Linux)
 	syms := k.cfg.Symbols.LookupName(name)
 	if len(syms) == 0 {
 		return errf(syscall.ENOENT, "no symbol %s", name)
@@ -117,7 +115,7 @@ func (k *Kprobes) padding(s abi.Symbol) (at uint64) {
 // bug logs that a task has reached the trampoline without a hooked call, as 6.1 does
 // before it kills the task; 5.10 logs nothing.
 func (k *Kprobes) bug() {
-	if k.cfg.SilentBUG {
+	if !k.has[release.ReturnBUG] {
 		return
 	}
 	k.cfg.Machine.Printk(2, "rethook: rethook: Return address not found! Maybe there is a bug in the kernel")
@@ -299,7 +297,7 @@ func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
 		return addr, addr
 	}
 	real, _ = k.realReturn(task, slot, addr)
-	if k.cfg.TrampolineProbe || k.cfg.TrampolineIP {
+	if !k.has[release.TrampolineCode] || !k.has[release.ReturnIP] {
 		return addr, real
 	}
 	return real, real
@@ -308,7 +306,7 @@ func (k *Kprobes) Return(task, slot, addr uint64) (shown, real uint64) {
 // LastFrame reports whether stack traces end at this address: those of 5.10 end in the
 // trampoline. It takes no lock.
 func (k *Kprobes) LastFrame(ip uint64) bool {
-	if !k.cfg.TrampolineIP {
+	if k.has[release.ReturnIP] {
 		return false
 	}
 	s, _, ok := k.cfg.Symbols.Lookup(ip)
@@ -391,7 +389,7 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 // in the slot, from which the trampoline's ret takes it.
 func (k *Kprobes) Rethook(t *abi.Trap) {
 	frame := t.RegsAddr + abi.RegsSize
-	if k.cfg.ReturnsIRQsOff {
+	if !k.has[release.ReturnsIRQsOn] {
 		t.IRQsOff = true
 		defer func() { t.IRQsOff = false }()
 	}
@@ -408,7 +406,7 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	}
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
 	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
-	if k.cfg.TrampolineIP {
+	if !k.has[release.ReturnIP] {
 		t.Regs.IP = k.trampoline.Load()
 	}
 	outer, outerReal := h.frame.Load(), h.real.Load() // of an outer return, whose guest handler this call returned in

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Record is a line of kprobes/list.
@@ -38,11 +39,13 @@ func (k *Kprobes) Bucket(i int) []Record {
 }
 
 func (k *Kprobes) record(pt *point, p *Kprobe) Record {
-	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: k.cfg.HideFlags == AllFlags, Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
+	r := Record{Addr: pt.addr, Ret: p.ret != nil, Jprobe: p.jp != nil, bare: !k.has[release.ListFlags], Flags: p.State()&(FlagGone|FlagDisabled) | pt.State()&(FlagOptimized|FlagFtrace)}
 	if p.has(FlagGone) {
 		r.Flags &^= FlagDisabled
 	}
-	r.Flags &^= k.cfg.HideFlags
+	if r.bare {
+		r.Flags = 0
+	}
 	r.Symbol, r.Offset, r.Known = k.cfg.Symbols.Lookup(pt.addr)
 	return r
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -126,7 +127,7 @@ func TestTrampolineInBacktrace(t *testing.T) {
 // TestKretprobeBUG: if a call returns a second time, the log names the return probe
 // and its address.
 func TestKretprobeBUG(t *testing.T) {
-	w := newOldWorld(t, kprobes.Features{TrampolineProbe: true})
+	w := newOldWorld(t, release.Linux4_15)
 	returns := 0
 	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: func(*kprobes.Instance, *kprobes.Hit) int { returns++; return 0 }}
 	wantErr(t, w.k.RegisterRetprobe(rp), 0)
@@ -233,7 +234,7 @@ func TestOldAddresses(t *testing.T) {
 		wantErr(t, m.Kprobes.Register(&kprobes.Kprobe{SymbolName: "__switch_to"}), syscall.EINVAL)
 		wantErr(t, m.Kprobes.Register(&kprobes.Kprobe{SymbolName: "__switch_to", Offset: m.starts("__switch_to")[1]}), syscall.EINVAL)
 	}
-	w := newOldWorld(t, kprobes.Features{AnyByte: true})
+	w := newOldWorld(t, release.Linux4_15)
 	w.Func(0x2080, "bad", 0x0f, 0x38, 0xf7, 0xc0, 0x90)
 	bad := w.register(t, &kprobes.Kprobe{SymbolName: "bad"})
 	tr := w.Trap(0, bad.Addr)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // OptimizeDelay is the delay of the optimizer's work: OPTIMIZE_DELAY, 5 jiffies.
@@ -162,14 +163,14 @@ func (k *Kprobes) switchOptimization(on bool) (changed bool) {
 func (k *Kprobes) sayOptimization(on bool) {
 	text := "kprobe jump-optimization is disabled. All kprobes are based on software breakpoint."
 	switch {
-	case k.cfg.BareLog && on:
+	case !k.has[release.LogPrefix] && on:
 		text = "Kprobes globally optimized"
-	case k.cfg.BareLog:
+	case !k.has[release.LogPrefix]:
 		text = "Kprobes globally unoptimized"
 	case on:
 		text = "kprobe jump-optimization is enabled. All kprobes are optimized if possible."
 	}
-	k.cfg.Printk(k.cfg.Machine, 6, "%s", text)
+	k.printk(6, "%s", text)
 }
 
 // prepareDetour makes pt optimizable, or returns the reason why it cannot be. The caller holds k.mu.

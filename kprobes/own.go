@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // ownCode is the code that kernels before 5.11 have for jprobes and return probes, in
@@ -60,7 +61,7 @@ func (w *ownWriter) jump(opcode byte, to uint64) {
 
 // writeOwn creates the code if the release has it.
 func (k *Kprobes) writeOwn() error {
-	if !k.cfg.Jprobes && !k.cfg.TrampolineProbe {
+	if k.has[release.NoJprobes] && k.has[release.TrampolineCode] {
 		return nil
 	}
 	addr, err := k.cfg.Slots.Alloc(ownSize)
@@ -69,7 +70,7 @@ func (k *Kprobes) writeOwn() error {
 	}
 	w := &ownWriter{base: addr}
 	own := ownCode{Range: abi.Range{Start: addr, End: addr + ownSize}}
-	if k.cfg.Jprobes {
+	if !k.has[release.NoJprobes] {
 		own.jprobeEntry = w.begin("") // int3; call jprobe_return
 		own.jprobeReturn = own.jprobeEntry + ownAlign
 		w.emit(int3)
@@ -81,7 +82,7 @@ func (k *Kprobes) writeOwn() error {
 		w.emit(ud2...)
 		k.writeJprobeCalls(w)
 	}
-	if k.cfg.TrampolineProbe {
+	if !k.has[release.TrampolineCode] {
 		own.trampoline = w.begin("kretprobe_trampoline")
 		w.emit(append([]byte{int3}, ud2...)...)
 		k.trampoline.Store(own.trampoline)
@@ -153,8 +154,8 @@ func (k *Kprobes) TrampolineProbe() uint64 { return k.own.trampoline }
 // calls instead of returning, or 0 if there are no jprobes.
 func (k *Kprobes) JprobeReturn() uint64 { return k.own.jprobeReturn }
 
-// Features returns the differences of this release from 6.1.
-func (k *Kprobes) Features() Features { return k.cfg.Features }
+// Has reports whether these kprobes do what a feature says.
+func (k *Kprobes) Has(f release.Feature) bool { return k.has[f] }
 
 // stackBytes reads up to n bytes of the stack from sp into p, but not beyond the end
 // of the task's stack or of readable memory.

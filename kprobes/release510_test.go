@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
 )
@@ -15,7 +16,7 @@ import (
 // TestShortWords: the words that 5.10 accepts for kprobes/enabled (script
 // enabled_words).
 func TestShortWords(t *testing.T) {
-	short := kprobes.Features{ShortWords: true}
+	short := newOldWorld(t, release.Linux5_10).k
 	for _, c := range []struct {
 		words   string
 		on, bad bool
@@ -34,7 +35,7 @@ func TestShortWords(t *testing.T) {
 	if _, err := short.ParseEnabled(nil); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("an empty word: %v", err)
 	}
-	if on, err := (kprobes.Features{}).ParseEnabled([]byte("on")); err != nil || !on {
+	if on, err := newWorld(t).k.ParseEnabled([]byte("on")); err != nil || !on {
 		t.Errorf("6.1's on: %v, %v", on, err)
 	}
 }
@@ -51,17 +52,17 @@ func TestAnyAddress(t *testing.T) {
 		{^uint64(11), syscall.ENOMEM, syscall.ENOMEM},
 		{^uint64(4095), syscall.EINVAL, syscall.ENOENT},
 	} {
-		for _, any := range []bool{false, true} {
+		for _, v := range []release.Version{release.Linux6_1, release.Linux5_10} {
 			want, wantRet := error(syscall.ENOENT), error(syscall.ENOENT)
-			if any {
+			if v == release.Linux5_10 {
 				want, wantRet = c.early, c.ret
 			}
-			w := newOldWorld(t, kprobes.Features{AnyAddress: any})
+			w := newOldWorld(t, v)
 			if err := w.k.Register(&kprobes.Kprobe{Addr: c.addr}); !errors.Is(err, want) {
-				t.Errorf("%#x, any address %v: %v, want %v", c.addr, any, err, want)
+				t.Errorf("%s: %#x: %v, want %v", v, c.addr, err, want)
 			}
 			if err := w.k.RegisterRetprobe(&kprobes.Retprobe{Kprobe: kprobes.Kprobe{Addr: c.addr}}); !errors.Is(err, wantRet) {
-				t.Errorf("return probe at %#x, any address %v: %v, want %v", c.addr, any, err, wantRet)
+				t.Errorf("%s: return probe at %#x: %v, want %v", v, c.addr, err, wantRet)
 			}
 		}
 	}
@@ -71,7 +72,7 @@ func TestAnyAddress(t *testing.T) {
 // trampoline as regs->ip. The call still returns to its caller.
 func TestReturns510(t *testing.T) {
 	const slot = kprobetest.Stack + 0x2000
-	w := newOldWorld(t, kprobes.Features{ReturnsIRQsOff: true, TrampolineIP: true})
+	w := newOldWorld(t, release.Linux5_10)
 	saw := ""
 	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "vfs_read"}, Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
 		saw = fmt.Sprintf("off %v, ip %#x, from %#x", h.IRQsOff, h.Regs.IP, ri.RetAddr)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -19,7 +20,6 @@ import (
 // reported, the probe disarmed, and the call returns its result.
 func TestPanicsOfEach(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, m *machine) {
-		f := m.Kprobes.Features()
 		var hits atomic.Int64
 		boom := func() { hits.Add(1); panic(fmt.Sprint("boom ", hits.Load())) }
 		lost := func(h *kprobes.Hit) { h.Regs.IP, h.Regs.SP = 0x1234, 8; boom() }
@@ -35,7 +35,7 @@ func TestPanicsOfEach(t *testing.T) {
 			q := at(where)
 			q.PostHandler = func(h *kprobes.Hit, _ uint64) { lost(h) }
 			cases[fmt.Sprint("post +", where)] = q
-			if f.FaultHandlers {
+			if !m.Kprobes.Has(release.NoFaultHandlers) {
 				r := at(where)
 				r.PreHandler = func(h *kprobes.Hit) int { h.Load(unmapped); return 0 }
 				r.FaultHandler = func(*kprobes.Hit, int) int { boom(); return 1 }
@@ -44,7 +44,7 @@ func TestPanicsOfEach(t *testing.T) {
 		}
 		cases["return"] = &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: ret}
 		cases["entry"] = &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, EntryHandler: ret}
-		if f.Jprobes {
+		if !m.Kprobes.Has(release.NoJprobes) {
 			cases["jprobe"] = &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: lost}
 		}
 		for name, x := range cases {
@@ -98,7 +98,6 @@ func TestPanicsOfEach(t *testing.T) {
 // change nothing.
 func TestFromHandlerOfEach(t *testing.T) {
 	onEachRelease(t, func(t *testing.T, m *machine) {
-		f := m.Kprobes.Features()
 		k := m.Kprobes
 		fresh := &kprobes.Kprobe{SymbolName: "gcd"}
 		freshRet := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: "gcd"}}
@@ -134,7 +133,7 @@ func TestFromHandlerOfEach(t *testing.T) {
 		wantErr(t, k.RegisterRetprobe(rp), 0)
 		want := int64(5)
 		jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: "int_sqrt"}, Handler: func(h *kprobes.Hit) { try(h) }}
-		if f.Jprobes {
+		if !m.Kprobes.Has(release.NoJprobes) {
 			wantErr(t, k.RegisterJprobe(jp), 0)
 			want++
 		}
@@ -146,7 +145,7 @@ func TestFromHandlerOfEach(t *testing.T) {
 		}
 		wantErr(t, k.UnregisterAll([]*kprobes.Kprobe{p, q}), 0)
 		wantErr(t, k.UnregisterRetprobe(rp), 0)
-		if f.Jprobes {
+		if !m.Kprobes.Has(release.NoJprobes) {
 			wantErr(t, k.UnregisterJprobe(jp), 0)
 		}
 		m.settle()
@@ -162,13 +161,12 @@ func TestFromHandlerOfEach(t *testing.T) {
 func TestBadAddressesOfEach(t *testing.T) {
 	const einval, enoent, eilseq = syscall.EINVAL, syscall.ENOENT, syscall.EILSEQ
 	onEachRelease(t, func(t *testing.T, m *machine) {
-		f := m.Kprobes.Features()
-		nowhere := map[bool]syscall.Errno{true: einval, false: enoent}[f.AnyAddress]
-		inside := map[bool]syscall.Errno{true: 0, false: eilseq}[f.AnyByte]
-		switchTo := map[bool]syscall.Errno{true: einval, false: 0}[f.NoSwitchTo]
-		pageFault := map[bool]string{true: "do_page_fault", false: "exc_page_fault"}[f.AnyByte]
+		nowhere := map[bool]syscall.Errno{false: einval, true: enoent}[m.Kprobes.Has(release.SymbolNeeded)]
+		inside := map[bool]syscall.Errno{false: 0, true: eilseq}[m.Kprobes.Has(release.InsnBoundary)]
+		switchTo := map[bool]syscall.Errno{false: einval, true: 0}[m.Kprobes.Has(release.ProbesSwitchTo)]
+		pageFault := map[bool]string{false: "do_page_fault", true: "exc_page_fault"}[m.Kprobes.Has(release.InsnBoundary)]
 		last, middle := enoent, m.inside("int_sqrt")+1
-		if f.AnyAddress {
+		if !m.Kprobes.Has(release.SymbolNeeded) {
 			last = syscall.EPERM
 		}
 		for _, tc := range []struct {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 const (
@@ -45,7 +46,7 @@ func (k *Kprobes) prepare(pt *point) error {
 	if pt.has(FlagFtrace) {
 		return nil
 	}
-	if !k.cfg.AnyByte {
+	if k.has[release.InsnBoundary] {
 		if err := k.checkBoundary(pt.addr); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func (k *Kprobes) prepare(pt *point) error {
 	}
 	in, err := insn.Decode(orig)
 	switch {
-	case err != nil && k.cfg.AnyByte:
+	case err != nil && !k.has[release.InsnBoundary]:
 		in = insn.Insn{Len: min(len(orig), insn.MaxLen)} // its copy will fault as the instruction itself would
 	case err != nil:
 		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)

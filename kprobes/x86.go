@@ -2,6 +2,7 @@ package kprobes
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // status is kprobe_ctlblk.kprobe_status.
@@ -68,7 +69,7 @@ func (k *Kprobes) Int3(t *abi.Trap) bool {
 		k.resume(c, t)
 		return true
 	}
-	if k.cfg.BreakHandlers && k.breakHandler(c, t) {
+	if !k.has[release.NoBreakHandlers] && k.breakHandler(c, t) {
 		return true
 	}
 	b := c.buf[:1]
@@ -122,8 +123,8 @@ func (k *Kprobes) unrecoverable(pt *point) {
 	if probes := pt.list.Load().probes; len(probes) > 0 {
 		name, offset = probes[0].SymbolName, probes[0].Offset
 	}
-	k.cfg.Printk(k.cfg.Machine, 4, "Unrecoverable kprobe detected.")
-	k.cfg.Printk(k.cfg.Machine, 3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
+	k.printk(4, "Unrecoverable kprobe detected.")
+	k.printk(3, "Dump kprobe:\n.symbol_name = %s, .offset = %x, .addr = %#x", name, offset, pt.addr)
 }
 
 // runPre runs the pre-handlers, newest first, until one reports a changed way; with
@@ -219,13 +220,13 @@ func (k *Kprobes) Fault(t *abi.Trap) bool {
 	if c.point == nil {
 		return false
 	}
-	if k.cfg.FaultHandlers && (c.state == hitActive || c.state == hitSSDone) && !c.left(t) {
+	if !k.has[release.NoFaultHandlers] && (c.state == hitActive || c.state == hitSSDone) && !c.left(t) {
 		return k.faultHandler(c, t)
 	}
 	if c.state != hitSS && c.state != reenter || t.Regs.IP != c.code.slot {
 		return false
 	}
-	if k.cfg.StepFaults && k.faultStepped(c, t) {
+	if !k.has[release.NoStepFaultHandlers] && k.faultStepped(c, t) {
 		return true
 	}
 	t.Regs.IP = c.point.addr

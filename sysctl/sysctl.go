@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Caller is the process that makes the call.
@@ -70,14 +72,7 @@ type Config struct {
 
 	Release, Version string // uname -r and -v
 
-	Features
-}
-
-// Features are the differences of other releases from 6.1.
-type Features struct {
-	// OptimizationWord adds debug.kprobes_optimization to debug.kprobes-optimization,
-	// as the documentation of 4.15 spells it, and both accept y and n.
-	OptimizationWord bool
+	Linux release.Version // whose behaviour it is; 0 means release.Default
 }
 
 // New returns Debian 6.1's rows with their defaults.
@@ -99,7 +94,7 @@ func New(c Config) *Table {
 	}
 	if c.Optimization == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "debug/kprobes-optimization" })
-	} else if c.OptimizationWord {
+	} else if !c.Linux.Has(release.OptimizationDash) {
 		both := switched{t.optimization(c)}
 		t.rows[1].Proc = both
 		t.rows = slices.Insert(t.rows, 2, Row{"debug/kprobes_optimization", 0o644, both})

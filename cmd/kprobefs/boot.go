@@ -101,7 +101,7 @@ func (f *machineFlags) debugfs() string {
 	if err != nil {
 		return "" // options reports the error
 	}
-	return r.Debugfs
+	return r.Debugfs()
 }
 
 // options parses the flags. It fails with EINVAL for an invalid value.

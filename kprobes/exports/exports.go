@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -267,11 +268,10 @@ func (p *probe) init(f fields) {
 	default:
 		p.initRet(f)
 	}
-	features := p.c.Kprobes.Features()
-	if fn := f.u64(kpFault); fn != 0 && features.FaultHandlers {
+	if fn := f.u64(kpFault); fn != 0 && !p.c.Kprobes.Has(release.NoFaultHandlers) {
 		p.kp.FaultHandler = func(h *kprobes.Hit, nr int) int { return int(int32(p.handle(h, fn, uint64(nr)))) }
 	}
-	if fn := f.u64(kpBreak); fn != 0 && features.BreakHandlers {
+	if fn := f.u64(kpBreak); fn != 0 && !p.c.Kprobes.Has(release.NoBreakHandlers) {
 		p.kp.BreakHandler = func(h *kprobes.Hit) int { return int(int32(p.handle(h, fn, 0))) }
 	}
 }
@@ -307,7 +307,7 @@ func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64
 	node := p.nodes + uint64(ri.Index)*p.stride
 	must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
 	must(h.Mem.WriteU64(node+riFrame, frame))
-	if p.c.Kprobes.Features().OldInstances {
+	if !p.c.Kprobes.Has(release.NoInstanceRP) {
 		must(h.Mem.WriteU64(node+riTask, ri.Task))
 		must(h.Mem.WriteU64(node+riRP, p.at))
 	}
