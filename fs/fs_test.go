@@ -75,7 +75,8 @@ func TestInodesFollowCreation(t *testing.T) {
 	}
 }
 
-// sendfile(2) must fail as on debugfs, or busybox' cat prints nothing.
+// TestSendfileIsRefused: sendfile(2) must fail as on debugfs, otherwise busybox's cat
+// prints nothing.
 func TestSendfileIsRefused(t *testing.T) {
 	d := start(t)
 	for _, c := range []struct {
@@ -121,8 +122,8 @@ func TestBusyboxCat(t *testing.T) {
 	}
 }
 
-// A bind of one file gets no more look-ups: its inode must stay readable for
-// sendfile users whatever stat, SEEK_END and O_TRUNC do.
+// TestBoundFileStaysReadable: the inode of a bind-mounted file is not looked up
+// again. It must stay readable by sendfile after stat, SEEK_END and O_TRUNC.
 func TestBoundFileStaysReadable(t *testing.T) {
 	d := start(t)
 	target := filepath.Join(t.TempDir(), "enabled")
@@ -227,7 +228,7 @@ func TestSysctlAppend(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for _, s := range []string{"0", "1"} { // the second is at position 1, and so dropped
+	for _, s := range []string{"0", "1"} { // the second write is at position 1, and is dropped
 		if _, err := f.Write([]byte(s)); err != nil {
 			t.Error(err)
 		}
@@ -280,7 +281,8 @@ func TestDirectories(t *testing.T) {
 	}
 }
 
-// names keeps the order, and "." and "..", which os.ReadDir does not.
+// names returns the entries of a directory in order with "." and "..", unlike
+// os.ReadDir.
 func names(b []byte) (list []string) {
 	for len(b) > 0 {
 		size := int(b[16]) | int(b[17])<<8
@@ -314,7 +316,7 @@ func TestDynamicDirectory(t *testing.T) {
 		t.Errorf("id of the new b: %q", got)
 	}
 	if p, _ := io.ReadAll(held); string(p) != "1\n" {
-		t.Errorf("the held file of the old b says %q", p)
+		t.Errorf("the open file of the old b reads %q", p)
 	}
 	list, err := os.ReadDir(events)
 	if err != nil || len(list) != 1 || list[0].Name() != "b" {
@@ -476,7 +478,7 @@ func TestChmodLasts(t *testing.T) {
 	}
 }
 
-// as runs a shell as an ordinary user.
+// as runs a shell script as an ordinary user.
 func as(t *testing.T, uid uint32, script string) string {
 	t.Helper()
 	if !manyUsers() {
@@ -496,7 +498,7 @@ func manyUsers() bool {
 
 func TestOrdinaryUser(t *testing.T) {
 	d := start(t)
-	for p := d.dir; p != "/"; p = filepath.Dir(p) { // the way there
+	for p := d.dir; p != "/"; p = filepath.Dir(p) { // all parents
 		_ = os.Chmod(p, 0o755)
 	}
 	got := as(t, 65534, "cd "+d.dir+` && cat kprobes/list; cat kprobes/enabled; ls tracing; cat tracing/kprobe_events
@@ -512,7 +514,8 @@ func TestOrdinaryUser(t *testing.T) {
 	}
 }
 
-// A process that root gave a descriptor reads with root's view.
+// TestDescriptorHandedDown: with a descriptor opened by root, another user sees what
+// root sees.
 func TestDescriptorHandedDown(t *testing.T) {
 	if !manyUsers() {
 		t.Skip("only one user here")
@@ -531,7 +534,8 @@ func TestDescriptorHandedDown(t *testing.T) {
 	}
 }
 
-// endLimit is what an end may take on a busy machine: less than what is waited for.
+// endLimit is the time allowed for ending on a busy machine. It is less than the
+// duration of the sleeps in these tests.
 const endLimit = 20 * time.Second
 
 func TestBlockedReadEndsBySignal(t *testing.T) {
@@ -564,8 +568,8 @@ func TestBlockedReadGetsLine(t *testing.T) {
 	}
 }
 
-// The daemon ends in time with a blocked reader, a working directory inside and
-// a bind elsewhere, and leaves nothing at its place.
+// TestEndsWhileInUse: the daemon ends in time with a blocked reader, a process whose
+// working directory is in the mount, and a bind mount, and leaves no mount.
 func TestEndsWhileInUse(t *testing.T) {
 	d := start(t)
 	reader := exec.Command("cat", d.path("tracing/trace_pipe"))
@@ -607,7 +611,8 @@ func TestStartsOverDeadMount(t *testing.T) {
 	}
 }
 
-// A write that waits does not keep others from writing to the same file.
+// TestWritersDoNotWaitForEachOther: a blocked write does not block other writes to
+// the same file.
 func TestWritersDoNotWaitForEachOther(t *testing.T) {
 	d := start(t)
 	name := d.path("tracing/trace_pipe")

@@ -27,7 +27,8 @@ func lockFile(t *testing.T, name string) *os.File {
 	return f
 }
 
-// Who waits for a lock when the daemon is killed gets an error; nobody hangs.
+// TestLockWaitersSurviveTheDaemon: when the daemon is killed, processes that wait for
+// a lock get an error.
 func TestLockWaitersSurviveTheDaemon(t *testing.T) {
 	d := start(t)
 	name := d.path("kprobes/enabled")
@@ -46,7 +47,7 @@ func TestLockWaitersSurviveTheDaemon(t *testing.T) {
 		defer f.Close()
 		go func() { got <- wait(f) }()
 	}
-	if err := <-got; err != nil { // the one of fcntl, which nothing is in the way of
+	if err := <-got; err != nil { // the fcntl lock, which has no conflict
 		t.Fatal(err)
 	}
 	time.Sleep(50 * time.Millisecond)
@@ -62,8 +63,8 @@ func TestLockWaitersSurviveTheDaemon(t *testing.T) {
 	want(t, "a lock of the dead mount", unix.Flock(int(held.Fd()), unix.LOCK_SH), syscall.ENOTCONN)
 }
 
-// A signal whose handler does not restart calls ends a wait with EINTR, and what
-// was asked for is not granted later.
+// TestLockWaitIsInterrupted: a signal whose handler does not restart calls ends a
+// wait with EINTR, and the lock is not granted later.
 func TestLockWaitIsInterrupted(t *testing.T) {
 	d := start(t)
 	name := d.path("kprobes/enabled")
@@ -89,12 +90,12 @@ func TestLockWaitIsInterrupted(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	want(t, "unlock", unix.Flock(int(held.Fd()), unix.LOCK_UN), nil)
-	lockFile(t, name) // the one who was interrupted still has the file open
+	lockFile(t, name) // the interrupted process still has the file open
 	_ = in.Close()
 	_ = cmd.Wait()
 }
 
-// A lock that ends with close(2) is free when close has returned.
+// TestLockEndsWithClose: a lock released by close(2) is free when close has returned.
 func TestLockEndsWithClose(t *testing.T) {
 	d := start(t)
 	name := d.path("kprobes/enabled")

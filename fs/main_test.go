@@ -23,9 +23,9 @@ import (
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
-// The tests run in a mount namespace of their own, and the daemon in a process
-// of its own: whoever serves a mount must not wait for it. Both are this binary
-// again, told apart by a variable.
+// The tests run in a private mount namespace, and the daemon in a separate process,
+// since a process that serves a mount must not wait for it. Both are this binary; an
+// environment variable tells which.
 const (
 	roleVar   = "KPROBEFS_TEST_ROLE"
 	roleServe = "serve"
@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(unshare.Main(m.Run))
 }
 
-// fake is a tree with one file for each kind.
+// fake is a tree with one file of each kind.
 type fake struct {
 	mu      sync.Mutex
 	enabled bool
@@ -106,7 +106,7 @@ func (s *fake) eventRows() []*seqfile.Row {
 	return rows
 }
 
-// waiting is a file whose read waits for a line.
+// waiting is a file whose reads wait for a line.
 type waiting struct{ s *fake }
 
 func (w waiting) Read(ctx context.Context, p []byte, _ int64) (int, error) {
@@ -125,7 +125,7 @@ func (w waiting) Write(_ context.Context, p []byte, _ int64) (int, error) {
 
 func (waiting) Release() {}
 
-// slow is a file that takes its time to be closed.
+// slow is a file whose close takes long.
 type slow struct{ s *fake }
 
 func (f slow) Read(_ context.Context, p []byte, off int64) (int, error) {
@@ -146,7 +146,7 @@ func (f slow) Release() {
 	f.s.closed++
 }
 
-// failing has a read and a close that fail.
+// failing is a file whose read and close fail.
 type failing struct{ read, flush error }
 
 func (f failing) Read(context.Context, []byte, int64) (int, error)  { return 0, f.read }
@@ -205,7 +205,7 @@ func (s *fake) root() *seqfile.Row {
 	}}
 }
 
-// serveFake serves a fake at several places.
+// serveFake serves a fake, mounted at dirs.
 func serveFake(dirs ...string) {
 	tree, root := New(nil, nil), newFake().root()
 	var m *Mount
@@ -233,13 +233,13 @@ func serveFake(dirs ...string) {
 	os.Exit(0)
 }
 
-// daemon is a served fake.
+// daemon is a process that serves a fake.
 type daemon struct {
 	dir string
 	cmd *exec.Cmd
 }
 
-// start serves a fake at a new place, or at those given.
+// start starts a daemon, mounted at a new directory or at those given.
 func start(t *testing.T, dir ...string) *daemon {
 	t.Helper()
 	if _, err := os.Stat("/dev/fuse"); err != nil {
@@ -252,7 +252,7 @@ func start(t *testing.T, dir ...string) *daemon {
 	d.cmd = exec.Command("/proc/self/exe", dir...)
 	d.cmd.Env = append(os.Environ(), roleVar+"="+roleServe)
 	d.cmd.Stderr = os.Stderr
-	if _, err := d.cmd.StdinPipe(); err != nil { // ends with us
+	if _, err := d.cmd.StdinPipe(); err != nil { // so that it ends with this process
 		t.Fatal(err)
 	}
 	out, err := d.cmd.StdoutPipe()

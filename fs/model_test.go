@@ -20,16 +20,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel"
 )
 
-// unmounted is a whole system and the host's kernel's part of its mount: it makes
-// the requests, one at a time. Time goes by fast in it, or a sequence would mostly
-// wait for grace periods and the optimizer.
+// unmounted is a kernel whose tree is not mounted: it makes the requests that the
+// host's kernel would make, one at a time. Its clock is fast, since sequences would
+// otherwise mostly wait for grace periods and the optimizer.
 type unmounted struct {
 	fs  fuse.RawFileSystem
 	tid uint32
 }
 
-// newUnmounted makes one. The requests come straight to the files, not as the
-// guest's system calls: soak.TestMountedSequences has those.
+// newUnmounted boots one. Requests go directly to the files, not through system calls
+// of the guest: soak.TestMountedSequences does that.
 func newUnmounted(t testing.TB) *unmounted {
 	t.Helper()
 	clock := kernel.NewVirtualClock(1_700_000_000_000_000_000)
@@ -45,8 +45,8 @@ func newUnmounted(t testing.TB) *unmounted {
 			case <-stop:
 				return
 			default:
-				// Not a timer: Go's wake an idle process a millisecond late, and the
-				// sequences would wait for nothing else.
+				// Not a Go timer: in an idle process these are a millisecond late,
+				// which would make up most of the test's time.
 				_ = unix.Nanosleep(&unix.Timespec{Nsec: 20_000}, nil)
 				clock.Advance(10 * time.Millisecond)
 			}
@@ -63,16 +63,16 @@ func newUnmounted(t testing.TB) *unmounted {
 	return &unmounted{fs: fs.NewFilesystem(fs.New(nil, nil), root), tid: uint32(os.Getpid())}
 }
 
-// TestSequences does random sequences of operations and compares with the model.
+// TestSequences executes random sequences of operations and compares with the model.
 func TestSequences(t *testing.T) {
 	u := newUnmounted(t)
 	rapid.Check(t, func(r *rapid.T) { model.Sequence(r, u) })
 }
 
-// FuzzSequences does the sequences that the fuzzer thinks of.
+// FuzzSequences executes sequences made from the fuzzer's bytes.
 func FuzzSequences(f *testing.F) {
 	for seed := range byte(8) {
-		b := make([]byte, 1<<10) // some ten operations
+		b := make([]byte, 1<<10) // about ten operations
 		_, _ = rand.NewChaCha8([32]byte{seed}).Read(b)
 		f.Add(b)
 	}
@@ -84,7 +84,7 @@ func (u *unmounted) header(node uint64) fuse.InHeader {
 	return fuse.InHeader{NodeId: node, Caller: fuse.Caller{Pid: u.tid}}
 }
 
-// errno gives what a system call would.
+// errno returns the error that a system call would return.
 func errno(s fuse.Status) error {
 	if s.Ok() {
 		return nil
@@ -92,7 +92,7 @@ func errno(s fuse.Status) error {
 	return syscall.Errno(s)
 }
 
-// Open looks the names up one by one and opens the last.
+// Open looks up the names of the path and opens the last one.
 func (u *unmounted) Open(name string, flags int) (model.File, error) {
 	node := uint64(fuse.FUSE_ROOT_ID)
 	for part := range strings.SplitSeq(name, "/") {
@@ -120,7 +120,7 @@ func (u *unmounted) forget(node uint64) {
 	}
 }
 
-// openFile is an open file as the host's kernel has it.
+// openFile is an open file of the host's kernel.
 type openFile struct {
 	u        *unmounted
 	node, fh uint64

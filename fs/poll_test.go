@@ -14,7 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
-// lines is a file that gives what was written to it, as dev/kmsg does.
+// lines is a file from which written lines can be read, as from dev/kmsg.
 type lines struct {
 	mu   sync.Mutex
 	text []byte
@@ -63,7 +63,7 @@ func (l *lines) Poll() (ready uint32, changed <-chan struct{}, end func()) {
 
 func (*lines) Release() {}
 
-// pollOf sleeps in poll(2) and tells what woke it.
+// pollOf sleeps in poll(2) and sends the returned events.
 func pollOf(t *testing.T, name string) <-chan int16 {
 	t.Helper()
 	fd, err := unix.Open(name, unix.O_RDONLY|unix.O_NONBLOCK, 0)
@@ -84,7 +84,7 @@ func pollOf(t *testing.T, name string) <-chan int16 {
 	return got
 }
 
-// readOf has Go's os.File read a line, which waits by epoll(7).
+// readOf reads a line by os.File, which waits by epoll(7).
 func readOf(t *testing.T, name string) <-chan error {
 	t.Helper()
 	f, err := os.Open(name)
@@ -116,8 +116,8 @@ func within[T any](t *testing.T, what string, c <-chan T) T {
 	}
 }
 
-// Who polls a file that has a poll of its own sleeps until there is something,
-// each time, and no longer.
+// TestPollWakes: poll(2) of a file with a Poll method sleeps until there is something
+// to read, each time.
 func TestPollWakes(t *testing.T) {
 	d := start(t)
 	name := d.path("tracing/lines")
@@ -154,7 +154,7 @@ func TestPollWakes(t *testing.T) {
 	}
 }
 
-// Files without one are ready for all at once.
+// TestPollIsAlwaysReady: files without a Poll method are always ready.
 func TestPollIsAlwaysReady(t *testing.T) {
 	d := start(t)
 	if r := within(t, "poll", pollOf(t, d.path("kprobes/enabled"))); r != unix.POLLIN {
@@ -162,7 +162,7 @@ func TestPollIsAlwaysReady(t *testing.T) {
 	}
 }
 
-// Who polls hears of the end of the daemon, however it comes.
+// TestPollHearsOfTheEnd: poll(2) returns when the daemon ends or is killed.
 func TestPollHearsOfTheEnd(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {

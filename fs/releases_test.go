@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// What a file does when it is closed is done when close(2) has returned, or the
-// process has ended that had it open, whichever mount one looks through.
+// TestClosedBeforeTheNext: a file's release is done, as seen through all mounts, when
+// close(2) has returned or the process that had it open has ended.
 func TestClosedBeforeTheNext(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	start(t, here, there)
@@ -44,7 +44,8 @@ func TestClosedBeforeTheNext(t *testing.T) {
 	}
 }
 
-// A request waits for what has begun before it, and no longer than its caller.
+// TestReleasesWait: a request waits for releases that began before it, and not longer
+// than its caller.
 func TestReleasesWait(t *testing.T) {
 	var r releases
 	first, second := r.begin(), r.begin()
@@ -66,6 +67,6 @@ func TestReleasesWait(t *testing.T) {
 	<-over
 	r.wait(nil, nil)
 	if len(r.underWay) != 0 {
-		t.Errorf("%d are under way", len(r.underWay))
+		t.Errorf("%d are pending", len(r.underWay))
 	}
 }

@@ -12,17 +12,17 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// axOff and diOff are where ax and di are in pt_regs.
+// axOff and diOff are the offsets of ax and di in pt_regs.
 const (
 	axOff = 80
 	diOff = 112
 )
 
-// hitCode is a function that is hit by an int3 and gives what rax then is.
+// hitCode is a function with an int3 that then returns rax.
 var hitCode = []byte{0xcc, 0xc3}
 
-// sumHandler sets regs->ax to its first argument plus the third, and regs->di is what it
-// returns. It spoils each register that it can.
+// sumHandler sets regs->ax to the sum of its first and third argument, and returns
+// regs->di. It clobbers all other registers.
 var sumHandler = []byte{
 	0x48, 0x01, 0xd7, // add %rdx,%rdi
 	0x48, 0x89, 0x7e, axOff, // mov %rdi,ax(%rsi)
@@ -33,10 +33,11 @@ var sumHandler = []byte{
 	0xc3,
 }
 
-// returnTo is where the handlers of these tests return to.
+// returnTo is the Handlers.ReturnTo of these tests.
 var returnTo = map[uint64]string{0: "aggr_pre_handler"}
 
-// hitting has f called at each hit of an int3 in hitCode, and gives its address.
+// hitting has f called at each hit of the int3 in hitCode, and returns hitCode's
+// address.
 func (m *testMachine) hitting(f func(tr *abi.Trap)) uint64 {
 	m.t.Helper()
 	at := m.coreCode(hitCode...)
@@ -51,7 +52,7 @@ func (m *testMachine) hitting(f func(tr *abi.Trap)) uint64 {
 }
 
 // TestHandlerCall: a handler in the guest gets its arguments and the registers of the
-// hit, may change those, and nothing else of what it does to registers is left.
+// hit and may change these. Its other changes to registers are undone.
 func TestHandlerCall(t *testing.T) {
 	m := boot(t, 2)
 	fn := m.slotCode(sumHandler...)
@@ -80,12 +81,12 @@ func TestHandlerCall(t *testing.T) {
 	}
 }
 
-// TestHandlerNested: a handler that is hit itself has its own registers, and those of
-// the first hit are what they were.
+// TestHandlerNested: a hit inside a handler has its own registers, and does not
+// change those of the first hit.
 func TestHandlerNested(t *testing.T) {
 	m := boot(t, 1)
 	inner := m.slotCode(sumHandler...)
-	outer := m.slotCode(0xcc, 0xc3) // int3, which is no single-stepping: Stepped is not set
+	outer := m.slotCode(0xcc, 0xc3) // int3 without single-stepping: Stepped is not set
 	depth, deepest := 0, 0
 	at := m.coreCode(hitCode...)
 	m.SetHandlers(Handlers{ReturnTo: returnTo, Int3: func(tr *abi.Trap) bool {
@@ -118,8 +119,8 @@ func TestHandlerNested(t *testing.T) {
 	}
 }
 
-// TestHandlerNoStack: a hit whose stack cannot hold the handler's frame is an error,
-// and the vCPU is as it was.
+// TestHandlerNoStack: if the stack has no space for the handler's frame, the call
+// fails and the vCPU is unchanged.
 func TestHandlerNoStack(t *testing.T) {
 	m := boot(t, 1)
 	fn := m.slotCode(sumHandler...)
@@ -148,19 +149,19 @@ func TestHandlerNoStack(t *testing.T) {
 	}
 }
 
-// TestHandlerStops: a handler that runs for long lets others stop the machine, holds up
-// a grace period, and gets no interrupts; what has come meanwhile is taken after it.
+// TestHandlerStops: while a handler runs for long, the machine can be stopped, grace
+// periods do not end, and interrupts are taken only after it.
 func TestHandlerStops(t *testing.T) {
 	m := boot(t, 2)
 	page := m.page()
 	ram := m.mem.Phys(page-abi.DirectMap, abi.PageSize)
-	fn := m.slotCode( // with a pause, which makes its budget last for seconds
+	fn := m.slotCode( // the pause makes its budget last for seconds
 		0x48, 0x8d, 0xb7, 0x00, 0x08, 0x00, 0x00, // lea 2048(%rdi),%rsi
 		0x48, 0xff, 0x07, // 1: incq (%rdi)
 		0xf3, 0x90, // pause
 		0x48, 0x83, 0x3e, 0x00, // cmpq $0,(%rsi)
 		0x74, 0xf5, // je 1b
-		0xfb, // sti: this is no time for interrupts yet
+		0xfb, // sti: interrupts stay off nevertheless
 		0xc3,
 	)
 	var handled error
@@ -193,7 +194,7 @@ func TestHandlerStops(t *testing.T) {
 	soon(t, "the interrupt is taken", func() bool { return !m.cpus[1].pending() })
 }
 
-// TestHandlerClose: Close ends a handler that does not come back.
+// TestHandlerClose: Close ends a handler that does not return.
 func TestHandlerClose(t *testing.T) {
 	m := boot(t, 2)
 	fn := m.slotCode(0xf3, 0x90, 0xeb, 0xfc) // 1: pause; jmp 1b

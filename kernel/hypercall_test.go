@@ -49,7 +49,7 @@ func TestHypercallPlace(t *testing.T) {
 		t.Errorf("a vmcall in a slot: %#x, %v; want the death of the task", v, err)
 	}
 	if vector.Load() != abi.VecUD {
-		t.Errorf("the probes have seen vector %d", vector.Load())
+		t.Errorf("the probes were called with vector %d", vector.Load())
 	}
 	if log := m.logText(); !strings.Contains(log, "invalid opcode: 0000 [#1]") {
 		t.Errorf("no oops for it:\n%s", log)

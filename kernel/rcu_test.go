@@ -9,11 +9,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// holdTime is how long a test looks whether a grace period ends too early. A longer
-// one finds more; on a slow machine a test cannot fail by it.
+// holdTime is how long a test watches for a grace period that ends too early. A
+// longer time finds more errors; a slow machine cannot make a test fail.
 const holdTime = 50 * time.Millisecond
 
-// holds checks that what ends c does not end yet.
+// holds checks that c is not closed yet.
 func holds(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
@@ -23,14 +23,16 @@ func holds(t *testing.T, what string, c <-chan struct{}) {
 	}
 }
 
-// background runs f; the channel is closed when it has returned.
+// background runs f in a goroutine and returns a channel that is closed when f has
+// returned.
 func background(f func()) <-chan struct{} {
 	c := make(chan struct{})
 	go func() { f(); close(c) }()
 	return c
 }
 
-// readerCode counts at rdi with the preempt count one up until the word at rsi is not 0.
+// readerCode increments the word at rdi with preemption off until the word at rsi is
+// not 0.
 func (m *testMachine) readerCode() []byte {
 	count := m.symbol("__preempt_count")
 	code := []byte{0x65, 0xff, 0x04, 0x25} // incl %gs:count
@@ -41,8 +43,8 @@ func (m *testMachine) readerCode() []byte {
 	return append(code, 0xc3)
 }
 
-// TestSynchronizeRCU: a grace period waits for vCPUs that are where handlers and
-// copies of instructions may be, and not for others.
+// TestSynchronizeRCU: a grace period waits for vCPUs that may execute handlers or
+// copies of instructions, and not for others.
 func TestSynchronizeRCU(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -97,8 +99,8 @@ func TestSynchronizeRCU(t *testing.T) {
 	}
 }
 
-// TestSynchronizeRCUHandler: a grace period waits for a Go handler that was under way,
-// and not for one that has begun after it.
+// TestSynchronizeRCUHandler: a grace period waits for a Go handler that is running,
+// and not for one that begins later.
 func TestSynchronizeRCUHandler(t *testing.T) {
 	m := boot(t, 2)
 	var rcu <-chan struct{}
@@ -109,7 +111,8 @@ func TestSynchronizeRCUHandler(t *testing.T) {
 	within(t, "SynchronizeRCU", rcu)
 }
 
-// TestSynchronizeRCUAtOnce: many who wait at once, for both kinds, all come back.
+// TestSynchronizeRCUAtOnce: many concurrent waits for both kinds of grace period all
+// return.
 func TestSynchronizeRCUAtOnce(t *testing.T) {
 	m := boot(t, 2)
 	_, end := m.spinning(0)
@@ -128,7 +131,8 @@ func TestSynchronizeRCUAtOnce(t *testing.T) {
 	within(t, "SynchronizeRCUTasks", background(wg.Wait))
 }
 
-// TestSynchronizeRCUNotStarted: a vCPU that the guest has not started holds up nobody.
+// TestSynchronizeRCUNotStarted: a vCPU that the guest has not started does not delay
+// grace periods.
 func TestSynchronizeRCUNotStarted(t *testing.T) {
 	v := bareVCPU(t)
 	within(t, "SynchronizeRCU", background(v.m.SynchronizeRCU))

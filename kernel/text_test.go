@@ -11,8 +11,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// TestPokeRefusals: a patch that is not all in text is EFAULT, and none of those with
-// it is written, before or behind it.
+// TestPokeRefusals: if a patch is not entirely in text, Poke returns EFAULT and
+// writes no patch of the batch.
 func TestPokeRefusals(t *testing.T) {
 	m := boot(t, 1)
 	good := m.slotCode(bytes.Repeat([]byte{0x90}, 16)...)
@@ -45,7 +45,7 @@ func TestPokeRefusals(t *testing.T) {
 	}
 	var now [2]byte
 	if err := m.Read(good, now[:]); err != nil || now != [2]byte{0x90, 0x90} {
-		t.Errorf("% x, %v: a patch of a batch that was refused is there", now, err)
+		t.Errorf("% x, %v: a patch of a refused batch was written", now, err)
 	}
 	if err := m.Poke(); err != nil {
 		t.Errorf("no patches: %v", err)
@@ -58,8 +58,8 @@ func TestPokeRefusals(t *testing.T) {
 	}
 }
 
-// TestPokeOrder: patches of the same bytes are written in their order, also when they
-// take several stops.
+// TestPokeOrder: patches of the same bytes are written in order, even if they take
+// several stops of the machine.
 func TestPokeOrder(t *testing.T) {
 	m := boot(t, 1)
 	at := m.slotCode(make([]byte, 8)...)
@@ -85,8 +85,7 @@ func TestPokeOrder(t *testing.T) {
 	}
 }
 
-// TestPokeIsExecuted: a vCPU that is in a loop executes what is written there from
-// then on.
+// TestPokeIsExecuted: a vCPU in a loop executes patched instructions of the loop.
 func TestPokeIsExecuted(t *testing.T) {
 	m := boot(t, 2)
 	page := m.page()
@@ -118,8 +117,8 @@ func TestPokeIsExecuted(t *testing.T) {
 	}
 }
 
-// TestSlots: slots of all sizes do not overlap, begin at 16 bytes, hold int3 when they
-// are given and when they are given back, and their memory is used again.
+// TestSlots: slots of all sizes do not overlap, are aligned to 16 bytes, are filled
+// with int3 when allocated and when freed, and are reused.
 func TestSlots(t *testing.T) {
 	m := boot(t, 1)
 	const largest = abi.PageSize - 2*slotAlign
@@ -153,14 +152,14 @@ func TestSlots(t *testing.T) {
 	if got := m.SlotsInUse() - before; got != len(all) {
 		t.Errorf("%d slots are in use, want %d", got, len(all))
 	}
-	m.FreeSlot(all[8].addr + slotAlign) // in the middle of one: nothing happens
+	m.FreeSlot(all[8].addr + slotAlign) // inside a slot: no effect
 	m.FreeSlot(abi.SlotsBase - abi.PageSize)
 	if got := m.SlotsInUse() - before; got != len(all) {
 		t.Errorf("%d slots are in use, want %d", got, len(all))
 	}
 	for _, s := range all {
 		m.FreeSlot(s.addr)
-		m.FreeSlot(s.addr) // it is free: nothing happens
+		m.FreeSlot(s.addr) // already freed: no effect
 		if s.size > slotAlign {
 			m.FreeSlot(s.addr + slotAlign) // the same
 		}
@@ -179,8 +178,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestSlotsRunOut: ENOMEM when all memory for slots is used up, and one that is freed
-// then can be had again.
+// TestSlotsRunOut: ENOMEM when all memory for slots is in use. A slot that is then
+// freed can be allocated again.
 func TestSlotsRunOut(t *testing.T) {
 	m := boot(t, 1)
 	const size = abi.PageSize - 2*slotAlign
@@ -208,8 +207,8 @@ func TestSlotsRunOut(t *testing.T) {
 	}
 }
 
-// TestSlotsAtOnce: many goroutines take and give back slots; each finds in its slots
-// what it has written, while the others write theirs.
+// TestSlotsAtOnce: many goroutines allocate, write and free slots. Each reads from
+// its slots what it has written.
 func TestSlotsAtOnce(t *testing.T) {
 	m := boot(t, 2)
 	before := m.SlotsInUse()

@@ -8,14 +8,13 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// codeAt is an address in code of the guest, and how far above the stack pointer its
-// function was entered there.
+// codeAt is an address in guest code with the size of its stack frame.
 type codeAt struct{ at, size uint64 }
 
-// ret is a return address to it.
+// ret returns a return address for it.
 func (c codeAt) ret() uint64 { return c.at + 1 }
 
-// deep is a place in a function where something is on the stack.
+// deep returns a place in a function where something is on the stack.
 func (m *testMachine) deep(sym string) codeAt {
 	m.t.Helper()
 	s := m.own.LookupName(sym)
@@ -31,7 +30,7 @@ func (m *testMachine) deep(sym string) codeAt {
 	return codeAt{}
 }
 
-// bareCode is a function of core text without frame information.
+// bareCode returns the address of a function in core text without frame information.
 func (m *testMachine) bareCode() uint64 {
 	m.t.Helper()
 	for _, s := range m.img.Symbols {
@@ -43,8 +42,9 @@ func (m *testMachine) bareCode() uint64 {
 	return 0
 }
 
-// lastCall is a function that ends with a call: of one that does not come back. Its
-// return address is in what follows, which has another stack frame.
+// lastCall returns a place at the end of a function whose last instruction is a call
+// of a noreturn function. The return address is in the next function, which has
+// another stack frame.
 func (m *testMachine) lastCall() codeAt {
 	m.t.Helper()
 	for _, s := range m.img.Symbols {
@@ -59,8 +59,8 @@ func (m *testMachine) lastCall() codeAt {
 	return codeAt{}
 }
 
-// TestUnwindStacks follows stacks that are made up, word by word: through calls,
-// through what an exception came over, and up to where they are broken.
+// TestUnwindStacks unwinds made-up stacks: through calls, exceptions, and up to
+// broken frames.
 func TestUnwindStacks(t *testing.T) {
 	m := boot(t, 1)
 	a, b, c := m.deep("vfs_read"), m.deep("vfs_write"), m.deep("path_openat")
@@ -68,7 +68,7 @@ func TestUnwindStacks(t *testing.T) {
 	bare, last := m.bareCode(), m.lastCall()
 	page := m.page()
 	slot := m.slotCode(0x90, 0x90)
-	top := page + abi.PageSize // not the test's
+	top := page + abi.PageSize // not on the test's stack
 	type words map[uint64]uint64
 	type frame struct{ ip, sp uint64 }
 	regs := func(at, ip, cs, sp uint64) words {
@@ -78,7 +78,7 @@ func TestUnwindStacks(t *testing.T) {
 		name  string
 		ip    uint64
 		stack []words
-		want  []frame // after the first
+		want  []frame // after the first frame
 	}{
 		{
 			"calls", a.at,
@@ -155,7 +155,7 @@ func TestUnwindStacks(t *testing.T) {
 			if !slices.Equal(got, want) {
 				t.Errorf("%x\nwant %x", got, want)
 			}
-			for room := range n { // as many as there is room for
+			for room := range n { // with less space than frames
 				var few [32]uint64
 				if k := m.Unwind(0, tc.ip, 0, page, few[:room], nil); k != room || !slices.Equal(few[:room], ips[:room]) {
 					t.Errorf("with room for %d: %x", room, few[:k])
@@ -165,8 +165,8 @@ func TestUnwindStacks(t *testing.T) {
 	}
 }
 
-// TestUnwindHooked: Handlers.Return says what a return address that somebody has
-// replaced stands for and how it shows, and Handlers.Last where stacks end.
+// TestUnwindHooked: Handlers.Return returns the original of a replaced return address
+// and how to show it, Handlers.Last the function where stacks end.
 func TestUnwindHooked(t *testing.T) {
 	m := boot(t, 1)
 	a, b, c := m.deep("vfs_read"), m.deep("vfs_write"), m.deep("path_openat")
@@ -193,7 +193,7 @@ func TestUnwindHooked(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		h     Handlers
-		holds uint64 // in the place of the return address
+		holds uint64 // in place of the return address
 		want  []uint64
 		asked []uint64
 	}{
@@ -222,9 +222,8 @@ func TestUnwindHooked(t *testing.T) {
 	}
 }
 
-// TestUnwindBroken: stacks that lead back to themselves, that are not there, or that
-// hold anything, end where there is no more room. Nothing behind that is written, and
-// nothing is allocated.
+// TestUnwindBroken: stacks with loops, unmapped ones, and ones with random contents
+// do not write beyond the given space, and nothing is allocated.
 func TestUnwindBroken(t *testing.T) {
 	m := boot(t, 1)
 	a, gate, page := m.deep("vfs_read"), m.symbol("asm_exc_page_fault"), m.page()
@@ -236,7 +235,7 @@ func TestUnwindBroken(t *testing.T) {
 	put(a.size-8, gate+1)
 	put(a.size+128, a.at)
 	put(a.size+abi.RegsCS, abi.KernelCS)
-	put(a.size+152, page) // to where it began
+	put(a.size+152, page) // a loop to the first frame
 	var ips, sps [64]uint64
 	if n := m.Unwind(0, a.at, 0, page, ips[:], sps[:]); n != len(ips) || ips[62] != a.at || sps[62] != page || ips[63] != gate+1 {
 		t.Errorf("a loop has %d frames: %x", n, ips)

@@ -101,7 +101,8 @@ func TestRecorded(t *testing.T) {
 	})
 }
 
-// TestStrict follows reference control-files section 1, "offset of the write".
+// TestStrict follows docs/reference/linux/control-files.md section 1, "offset of the
+// write".
 func TestStrict(t *testing.T) {
 	for _, tc := range []struct {
 		strict string
@@ -138,7 +139,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestRanges has the results of Debian's 6.1.176.
+// TestRanges compares with the results of Debian's 6.1.176.
 func TestRanges(t *testing.T) {
 	all := []int{-2147483649, -2147483648, -2, -1, 0, 1, 2, 3, 1000000, 1000001, 2147483647, 2147483648}
 	for _, tc := range []struct {

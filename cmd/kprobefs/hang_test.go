@@ -18,9 +18,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What kprobe_loops.ko does, see its source.
+// Arguments of kprobe_loops.ko, see its source.
 const (
-	loopsNowhere    = 0x5eed1009 // what its object says
+	loopsNowhere    = 0x5eed1009 // the value in the object file
 	loopsInit       = 1
 	loopsExit       = 2
 	loopsPreemptOff = 3
@@ -29,17 +29,18 @@ const (
 	loopsHandler    = 6
 )
 
-// answerLimit is how long a file may take that is read while guest code loops. Reading
-// it makes a new task and four system calls. Each may find the looping task at work,
-// which is switched away after 50 ms at the latest, and a tick later: that is 0.3 s.
-// The rest is for a busy host. A reader that waits for the loop waits for ever.
+// answerLimit is the time allowed for reading a file while guest code loops. Reading
+// it creates a task and makes four system calls. Each may have to wait until the
+// looping task is switched away, after 50 ms and a tick at most: 0.3 s together. The
+// rest allows for a busy host. A reader that waited for the loop would wait forever.
 const answerLimit = 5 * time.Second
 
-// freedLimit is how long a vCPU may be held when the watchdog's threshold is a second:
-// five looks at it, 0.4 s apart, must agree; and a busy host.
+// freedLimit is the time allowed for freeing a stuck vCPU with a watchdog threshold
+// of one second: the watchdog samples it five times, 0.4 s apart. The rest allows for
+// a busy host.
 const freedLimit = 15 * time.Second
 
-// loopsModule is the module as a file, told where to loop.
+// loopsModule returns the module's file with the place where it loops.
 func loopsModule(t *testing.T, where uint32) string {
 	t.Helper()
 	b, err := os.ReadFile("../../kernel/guest/modules/kprobe_loops.ko")
@@ -50,7 +51,7 @@ func loopsModule(t *testing.T, where uint32) string {
 
 	data := bytes.Index(b, word)
 	if data < 0 || data%4 != 0 || bytes.Count(b, word) != 1 {
-		t.Fatalf("no single word of the module says where it loops: %d", data)
+		t.Fatalf("the word for the place of the loop is not unique in the module: %d", data)
 	}
 	binary.LittleEndian.PutUint32(b[data:], where)
 	name := filepath.Join(t.TempDir(), "kprobe_loops.ko")
@@ -60,13 +61,13 @@ func loopsModule(t *testing.T, where uint32) string {
 	return name
 }
 
-// looping is a mount whose kernel is the real one, and the log of its program.
+// looping is a mount with a real machine, and the log of its program.
 type looping struct {
 	dir string
 	log string // the file
 }
 
-// mountLooping mounts the whole program, not the tests' fake.
+// mountLooping starts the program with a machine instead of the tests' fake.
 func mountLooping(t *testing.T, flags ...string) *looping {
 	t.Helper()
 	needFuse(t)
@@ -101,7 +102,7 @@ func mountLooping(t *testing.T, flags ...string) *looping {
 	return l
 }
 
-// start runs a command in a process of its own, which ends with the test.
+// start starts a command that is killed at the test's end.
 func start(t *testing.T, args ...string) (*exec.Cmd, <-chan error) {
 	t.Helper()
 	cmd := exec.Command(args[0], args[1:]...)
@@ -139,13 +140,13 @@ func (l *looping) list(t *testing.T) {
 	}
 }
 
-// insert copies the module to where that is insmod.
+// insert copies the module into machine/modules, which loads it.
 func (l *looping) insert(t *testing.T, where uint32) (*exec.Cmd, <-chan error) {
 	t.Helper()
 	return start(t, "cp", loopsModule(t, where), l.dir+"/machine/modules/kprobe_loops.ko")
 }
 
-// kill ends a command that waits for the loop: it must be gone at once.
+// kill kills a command that waits for the loop. It must end at once.
 func kill(t *testing.T, cmd *exec.Cmd, done <-chan error, what string) {
 	t.Helper()
 	_ = cmd.Process.Kill()
@@ -172,8 +173,8 @@ func (l *looping) wantLines(t *testing.T, lines ...string) {
 	t.Error(strings.Join(missing, "\n"))
 }
 
-// A loop in a module's init with interrupts on keeps nobody from the files, and the
-// log says what Debian's kernel says of it (preempt=voluntary).
+// TestEndlessInit: while a module's init function loops with interrupts on, files can
+// be used. The log has the messages of Debian's kernel (preempt=voluntary).
 func TestEndlessInit(t *testing.T) {
 	for _, cpus := range []string{"1", "2", "4"} {
 		t.Run(cpus, func(t *testing.T) {
@@ -195,7 +196,8 @@ func TestEndlessInit(t *testing.T) {
 	}
 }
 
-// Neither does one in its exit; its removal is given up, and other modules come and go.
+// TestEndlessExit: the same for a loop in an exit function. The removal is given up,
+// and other modules can be loaded and unloaded.
 func TestEndlessExit(t *testing.T) {
 	l := mountLooping(t, "--cpus", "1", "--watchdog", "kill:1")
 	_, done := l.insert(t, loopsExit)
@@ -206,7 +208,7 @@ func TestEndlessExit(t *testing.T) {
 	_, done = start(t, "rm", name)
 	time.Sleep(100 * time.Millisecond)
 	l.list(t)
-	if err := within(t, 2*answerLimit, done, "rm"); err == nil { // it waits for the exit function for one of them
+	if err := within(t, 2*answerLimit, done, "rm"); err == nil { // it waits for the exit function for one answerLimit
 		t.Error("the module was unloaded")
 	}
 	if err := os.Remove(name); !errors.Is(err, syscall.EBUSY) {
@@ -224,8 +226,8 @@ func TestEndlessExit(t *testing.T) {
 	l.wantLines(t, `watchdog: BUG: soft lockup - CPU#0 stuck for [2-9]s! \[rmmod:\d+\]`)
 }
 
-// A loop that cannot be switched away is ended by the watchdog, whose lines are
-// Linux's. On the only vCPU everything waits until then.
+// TestLockup: a loop that cannot be preempted is ended by the watchdog, which logs
+// Linux's messages. With one vCPU everything waits until then.
 func TestLockup(t *testing.T) {
 	const soft = `watchdog: BUG: soft lockup - CPU#\d stuck for [2-9]s! \[insmod:\d+\]`
 	const hard = `NMI watchdog: Watchdog detected hard LOCKUP on cpu \d`
@@ -251,7 +253,8 @@ func TestLockup(t *testing.T) {
 	}
 }
 
-// With --watchdog panic the machine ends, as after softlockup_panic.
+// TestLockupPanic: with --watchdog panic the machine panics, as with
+// softlockup_panic.
 func TestLockupPanic(t *testing.T) {
 	for where, line := range map[uint32]string{
 		loopsPreemptOff: "watchdog: BUG: soft lockup - CPU#",
@@ -271,7 +274,7 @@ func TestLockupPanic(t *testing.T) {
 	}
 }
 
-// A handler that loops is disabled.
+// TestEndlessHandler: a probe whose handler loops is disabled.
 func TestEndlessHandler(t *testing.T) {
 	l := mountLooping(t, "--cpus", "1")
 	_, done := l.insert(t, loopsHandler)
@@ -285,7 +288,8 @@ func TestEndlessHandler(t *testing.T) {
 	}
 }
 
-// Calls that nobody waits for any more are not made, and the next one's are.
+// TestLoadInterrupted: calls whose caller was interrupted are not repeated further,
+// and later calls are made.
 func TestLoadInterrupted(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
 		t.Run(signal.String(), func(t *testing.T) {
@@ -309,8 +313,8 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// Below exec, with a probe armed, what processes do elsewhere does not wait for a
-// machine that does not answer, more than once.
+// TestExecGoesOn: below exec, with a probe armed, other activity of processes waits
+// only once for a machine that does not answer.
 func TestExecGoesOn(t *testing.T) {
 	needFuse(t)
 	for where, limit := range map[uint32]time.Duration{loopsInit: 2 * answerLimit, loopsIRQsOff: 2 * answerLimit} {

@@ -23,7 +23,7 @@ func TestHelperArgs(t *testing.T) {
 		{"none /mnt -o rw -n -s -v -t kprobefs", "mount --daemon -o rw /mnt"},
 		{"none /mnt -nv -orw", "mount --daemon -orw /mnt"},
 		{"none /mnt -f", "mount --daemon --fake /mnt"},
-		{"mount umount", "mount --daemon umount"}, // names of commands mean nothing here
+		{"mount umount", "mount --daemon umount"}, // names of commands have no special meaning here
 		{"none /mnt --frob", `unknown flag "--frob"; mount.kprobefs takes SOURCE MNT [-o OPTIONS]`},
 		{"none /mnt -N /proc/1/ns/mnt", "-N /proc/1/ns/mnt: use nsenter(1)"},
 		{"/mnt", `mount.kprobefs takes SOURCE MNT [-o OPTIONS], not ["/mnt"]`},
@@ -39,8 +39,8 @@ func TestHelperArgs(t *testing.T) {
 	}
 }
 
-// FuzzOptions: whatever the -o options are, they are taken or refused, and what
-// goes on to mount(2) are only the flags that it is meant to get.
+// FuzzOptions: any -o options are accepted or refused, and only known flags are
+// passed to mount(2).
 func FuzzOptions(f *testing.F) {
 	for _, s := range []string{"", "rw", "cpus=2,ro", "cpus=0", "cpus=99999999999999999999", ",,", "x-systemd.automount", "nosuid,nodev", "frob", "cpus", "ro=1"} {
 		f.Add(s)
@@ -63,7 +63,7 @@ func FuzzOptions(f *testing.F) {
 	})
 }
 
-// FuzzArgs: any argument vector becomes one of ours or an error, without a crash.
+// FuzzArgs: any argument vector is translated or gives an error.
 func FuzzArgs(f *testing.F) {
 	for _, s := range []string{"kprobefs\nnone\n/mnt\n-o\nrw", "mount.kprobefs\nnone\n/mnt\n-o", "kprobefs\n-o", "mount.kprobefs\n-", "/sbin/mount.kprobefs\na\nb\n-nsv"} {
 		f.Add(s)
@@ -79,7 +79,7 @@ func FuzzArgs(f *testing.F) {
 	})
 }
 
-// mount(8) starts mount.kprobefs; here that name is a link to the program.
+// TestMountHelper: mount(8) starts mount.kprobefs, here a link to the program.
 func TestMountHelper(t *testing.T) {
 	needFuse(t)
 	helper := filepath.Join(t.TempDir(), "mount.kprobefs")
@@ -112,7 +112,7 @@ func TestMountHelper(t *testing.T) {
 	}
 }
 
-// A service manager hears of the beginning and of the end.
+// TestNotify: the service manager is notified of start and end.
 func TestNotify(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "notify")
 	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
@@ -144,7 +144,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// --daemon returns the status that the daemon ended with, and its reason.
+// TestDaemonStatus: --daemon returns the daemon's exit status and error message.
 func TestDaemonStatus(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
@@ -164,7 +164,8 @@ func TestDaemonStatus(t *testing.T) {
 	}
 }
 
-// Two programs side by side have a kernel each; the end of one is none of the other.
+// TestTwoInstances: two programs have a kernel each, and one goes on when the other
+// ends.
 func TestTwoInstances(t *testing.T) {
 	a, b := t.TempDir(), t.TempDir()
 	first := mounted(t, a, "--cpus", "1")
@@ -181,7 +182,7 @@ func TestTwoInstances(t *testing.T) {
 	}
 	wantFile(t, b+"/machine/kernel", "2 cpus\n")
 	if out, st := output(t, "mount", b); st.ExitCode() != 1 || !strings.Contains(out, "a kprobefs is mounted there") {
-		t.Errorf("on one that is there: %q, %v", out, st)
+		t.Errorf("on a mount that is still there: %q, %v", out, st)
 	}
 }
 
@@ -210,7 +211,8 @@ func TestLogFormat(t *testing.T) {
 	}
 }
 
-// The log of a daemon whose disk is full is lost, the files are not.
+// TestLogIsFull: when the disk is full, a daemon's log is lost, but the files can be
+// used.
 func TestLogIsFull(t *testing.T) {
 	dir := t.TempDir()
 	cmd := mounted(t, dir, "--log-level", "debug", "--log-file", "/dev/full")
@@ -245,7 +247,8 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Each thing that a machine may lack is found, in a namespace that lacks it.
+// TestCheckFindsWhatIsMissing: check reports each missing requirement, in a namespace
+// without it.
 func TestCheckFindsWhatIsMissing(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("needs root")
@@ -305,7 +308,7 @@ func TestMounted(t *testing.T) {
 	if out, st := output(t, "mounted", dir); st.ExitCode() != 1 || !strings.Contains(out, "not connected") {
 		t.Errorf("killed: %q, %v", out, st)
 	}
-	mounted(t, dir, "--mkdir") // takes the dead one away
+	mounted(t, dir, "--mkdir") // removes the dead mount
 	wantFile(t, dir+"/kprobes/list", listText)
 }
 

@@ -32,8 +32,8 @@ import (
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
-// The tests run this binary as the program, with a tree that has no machine
-// behind it, in a mount namespace of their own.
+// The tests run this binary as the program, with a tree without a machine, in a
+// private mount namespace.
 const (
 	roleVar     = "KPROBEFS_TEST_ROLE"
 	roleProgram = "program"
@@ -50,7 +50,8 @@ func TestMain(m *testing.M) {
 	os.Exit(unshare.Main(m.Run))
 }
 
-// fakeSystem is a tree whose files say their own names, and one whose reads wait.
+// fakeSystem is a tree whose files contain their own names, except for one whose
+// reads block.
 type fakeSystem struct {
 	cpus int
 
@@ -81,7 +82,7 @@ func (s *fakeSystem) Bucket(i int) []kprobes.Record {
 	return []kprobes.Record{{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}}}
 }
 
-// listText is what kprobes/list says then.
+// listText is the text of kprobes/list in the fake.
 const listText = "ffffffff81000000  k  vfs_read+0x0    \n"
 
 func (s *fakeSystem) optimization() bool {
@@ -103,7 +104,7 @@ func bootFake(o bootOptions) (system, error) {
 	return &fakeSystem{cpus: o.CPUs, opt: true, enabled: true}, nil
 }
 
-// hangVar makes the machine one that never answers.
+// hangVar makes a machine that never answers.
 const hangVar = "KPROBEFS_TEST_HANG"
 
 type hungGuest struct{}
@@ -127,7 +128,7 @@ func (s *fakeSystem) Halt()                 {}
 func (s *fakeSystem) Close() error          { return nil }
 func (s *fakeSystem) Retire() error         { return nil }
 
-// pipeFile waits in reads.
+// pipeFile blocks in Read.
 type pipeFile struct{ seqfile.Value }
 
 func (pipeFile) Read(ctx context.Context, _ []byte, _ int64) (int, error) {
@@ -252,11 +253,11 @@ func TestMountArgs(t *testing.T) {
 	}
 }
 
-// endLimit is what an end may take on a busy machine. What would not come to one
-// is waited for in vain.
+// endLimit is the time allowed for ending on a busy machine. It only turns a hang
+// into a failure.
 const endLimit = 20 * time.Second
 
-// ends waits until over says so.
+// ends waits until over returns true, at most endLimit, and returns its result.
 func ends(over func() bool) bool {
 	for begin := time.Now(); time.Since(begin) < endLimit; time.Sleep(5 * time.Millisecond) {
 		if over() {
@@ -316,8 +317,8 @@ func TestUmount(t *testing.T) {
 	}
 }
 
-// mount(8)'s argument form, in the background, and a killed daemon, whose mount
-// the watcher takes away.
+// TestDaemonAndWatcher: mount(8)'s form of arguments, in the background. When the
+// daemon is killed, the watcher removes its mount.
 func TestDaemonAndWatcher(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
@@ -396,7 +397,7 @@ func TestMountFails(t *testing.T) {
 	}
 }
 
-// Without /proc the program cannot start itself again, which it says.
+// TestNoProc: without /proc the program cannot start itself again, and says so.
 func TestNoProc(t *testing.T) {
 	exe, err := os.Executable()
 	if err != nil {
@@ -516,7 +517,8 @@ func TestExecEndsWhileMachineHangs(t *testing.T) {
 	}
 }
 
-// Nothing goes on, and nothing is left, when processes of exec are killed.
+// TestExecKilled: when processes of exec are killed, the others end and no mount is
+// left.
 func TestExecKilled(t *testing.T) {
 	needFuse(t)
 	t.Setenv("TMPDIR", t.TempDir())
@@ -537,7 +539,7 @@ func TestExecKilled(t *testing.T) {
 	}
 }
 
-// childOf finds the child of a process that was started for a command of ours.
+// childOf finds the child of a process that runs the given command of the program.
 func childOf(t *testing.T, parent int, command string) int {
 	t.Helper()
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", parent, parent))
@@ -555,7 +557,7 @@ func childOf(t *testing.T, parent int, command string) int {
 	return 0
 }
 
-// execKilled starts a command by exec, kills, and looks whether all ends.
+// execKilled starts a command by exec, calls kill, and checks that everything ends.
 func execKilled(t *testing.T, kill func(first int)) {
 	cmd := runProgram("exec", "sh", "-c", "echo $$; exec sleep 60")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -581,7 +583,7 @@ func execKilled(t *testing.T, kill func(first int)) {
 	}
 }
 
-// gone says whether a process has ended. Its zombie may stay where nobody reaps it.
+// gone reports whether a process has ended, even if its zombie is not reaped.
 func gone(pid int) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	return err != nil || bytes.Contains(b, []byte(") Z "))

@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/cobra/doc"
 )
 
-// updateMan is what "make man" gives.
+// updateMan is set by "make man".
 var updateMan = flag.Bool("update-man", false, "write docs/man instead of comparing it")
 
 const manDir = "../../docs/man"
 
-// The manual pages in docs/man are what the commands' own help says.
+// TestManPages: the manual pages in docs/man are those made from the commands' help.
 func TestManPages(t *testing.T) {
 	pages := manPages(t)
 	if *updateMan {
@@ -46,7 +46,8 @@ func TestManPages(t *testing.T) {
 // commandsPage has the help of all commands on one page.
 const commandsPage = "../../docs/reference/commands.md"
 
-// docs/reference/commands.md is what "kprobefs COMMAND --help" prints.
+// TestCommandsPage: docs/reference/commands.md is what "kprobefs COMMAND --help"
+// prints.
 func TestCommandsPage(t *testing.T) {
 	want := helpPage(t)
 	if *updateMan {
@@ -64,7 +65,7 @@ func TestCommandsPage(t *testing.T) {
 	}
 }
 
-// helpPage gives the page: a heading and the help of each command that help lists.
+// helpPage returns the page: a heading and the help text of each visible command.
 func helpPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
@@ -103,7 +104,7 @@ func writePages(t *testing.T, pages map[string]string) {
 	}
 }
 
-// manPages makes a page for each command that help lists, by file name.
+// manPages returns the manual pages of all visible commands, by file name.
 func manPages(t *testing.T) map[string]string {
 	t.Helper()
 	root := (&program{log: newLog()}).command()
@@ -131,7 +132,7 @@ func manPage(t *testing.T, c *cobra.Command, name string) string {
 		c.Long = c.Short + "."
 	}
 	c.Long = markdown(c.Long)
-	date := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) // no page changes with the day it is made
+	date := time.Date(2026, 11, 1, 0, 0, 0, 0, time.UTC) // fixed, so that pages do not depend on the day
 	var b bytes.Buffer
 	err := doc.GenMan(c, &doc.GenManHeader{Title: strings.ToUpper(name), Section: "1", Date: &date, Source: "kprobefs", Manual: "kprobefs"}, &b)
 	if err != nil {
@@ -140,8 +141,9 @@ func manPage(t *testing.T, c *cobra.Command, name string) string {
 	return b.String()
 }
 
-// markdown makes help text what package doc takes: paragraphs that begin with
-// blanks are shown as they are, in others nothing is emphasized.
+// markdown converts help text to the Markdown that package doc expects: paragraphs
+// that begin with blanks become preformatted, in others special characters are
+// escaped.
 func markdown(help string) string {
 	plain := strings.NewReplacer("_", `\_`, "*", `\*`)
 	paragraphs := strings.Split(help, "\n\n")

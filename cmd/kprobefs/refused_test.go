@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestRefuser tells what would reach the host's tracepoints and probes from what is
-// the host's own.
+// TestRefuser: calls that would use the host's tracepoints and probes are refused,
+// others are not.
 func TestRefuser(t *testing.T) {
 	pmus := t.TempDir()
 	for name, kind := range map[string]string{"software": "1", "kprobe": "8", "uprobe": "9", "msr": "10"} {
@@ -85,6 +85,6 @@ func TestRefuser(t *testing.T) {
 		}
 	}
 	if told != 3 {
-		t.Errorf("told %d times, want once for each of tracepoints, probes and programs", told)
+		t.Errorf("logged %d times, want once for each of tracepoints, probes and programs", told)
 	}
 }

@@ -30,13 +30,13 @@ func TestBelow(t *testing.T) {
 	}
 }
 
-// The filter asks for the processor's own lseek with SEEK_CUR, prctl with
-// PR_SET_NAME or PR_SET_MEMORY_MERGE, mount, perf_event_open, bpf with what attaches
-// and the traced calls, and for nothing else.
+// TestCallFilter: the filter notifies the supervisor of native lseek with SEEK_CUR,
+// prctl with PR_SET_NAME or PR_SET_MEMORY_MERGE, mount, perf_event_open, bpf commands
+// that attach, and the traced calls, and of no others.
 func TestCallFilter(t *testing.T) {
 	arch, ok := auditArch()
 	if !ok {
-		t.Skip("no filter here")
+		t.Skip("no filter for this architecture")
 	}
 	type call struct {
 		name     string
@@ -102,8 +102,8 @@ func TestReadMemory(t *testing.T) {
 	runtime.KeepAlive(vector)
 }
 
-// TestOutlives: processes that outlive their command can still open, fork and exec;
-// nothing of ours stays when they have ended.
+// TestOutlives: processes that outlive their command can still open, fork and exec.
+// When they have ended, no process of the program is left.
 func TestOutlives(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
@@ -114,13 +114,13 @@ func TestOutlives(t *testing.T) {
 	}
 	var wrote []byte
 	if !ends(func() (over bool) { var err error; wrote, err = os.ReadFile(done); return err == nil }) {
-		t.Error("it has not come to its end")
+		t.Error("it has not ended")
 	} else if !strings.HasSuffix(string(wrote), "more\n") {
 		t.Errorf("it wrote %q", wrote)
 	}
 }
 
-// runFilter is the part of BPF that the filter uses.
+// runFilter interprets the part of BPF that the filter uses.
 func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
 	var a uint32
 	for pc := 0; ; pc++ {
@@ -142,8 +142,8 @@ func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
 	}
 }
 
-// FuzzCallMessage: what comes by the supervisor's socket is a call in the guest's
-// words, or is dropped; it has no more text than the packet.
+// FuzzCallMessage: a packet from the supervisor's socket is a valid call of the
+// guest, or is dropped. Its texts are not longer than the packet.
 func FuzzCallMessage(f *testing.F) {
 	for _, m := range []callMessage{
 		{ID: 1, TID: 2, PID: 2, Comm: "sh", Nr: 257, Args: [6]uint64{0xffffff9c, 1}, Text: [6][]byte{1: []byte("/etc/passwd")}},

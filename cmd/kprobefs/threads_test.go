@@ -15,12 +15,12 @@ func TestThreadGroups(t *testing.T) {
 	defer runtime.UnlockOSThread()
 	me, tid := os.Getpid(), syscall.Gettid()
 	var g threadGroups
-	for range 2 { // the second time it is remembered
+	for range 2 { // the second time from the cache
 		if pid, err := g.of(tid); err != nil || pid != me {
 			t.Fatalf("thread %d is of process %d, %v; want %d", tid, pid, err, me)
 		}
 	}
-	g.known[tid] = 1 // the number was another thread's before
+	g.known[tid] = 1 // as if the ID had belonged to another thread before
 	if pid, err := g.of(tid); err != nil || pid != me {
 		t.Errorf("thread %d is of process %d, %v; want %d", tid, pid, err, me)
 	}
@@ -29,7 +29,8 @@ func TestThreadGroups(t *testing.T) {
 	}
 }
 
-// A path is followed to its end; what is ours is not looked at.
+// TestFollow: symbolic links in a path are resolved. Files of the mount are not
+// accessed.
 func TestFollow(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {

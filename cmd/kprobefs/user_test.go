@@ -15,17 +15,17 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 )
 
-// ordinary is a user without privileges, and their group.
+// ordinary and ordinaryGroup are the IDs of a user without privileges.
 const ordinary, ordinaryGroup = 4242, 4243
 
-// asUser has a command run as an ordinary user.
+// asUser makes cmd run as an ordinary user.
 func asUser(cmd *exec.Cmd, uid, gid uint32) *exec.Cmd {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uid, Gid: gid}}
 	return cmd
 }
 
-// openForUsers makes this mount namespace one in which an ordinary user may
-// mount: /dev/fuse is open to them, and they have a name, for fusermount3 asks.
+// openForUsers lets an ordinary user mount in this mount namespace: it makes
+// /dev/fuse accessible and gives the user a name, which fusermount3 requires.
 func openForUsers(t *testing.T) {
 	t.Helper()
 	needFuse(t)
@@ -52,15 +52,15 @@ func openForUsers(t *testing.T) {
 		}
 	}
 	if err != nil {
-		t.Skip(err) // a user namespace makes no devices
+		t.Skip(err) // device nodes cannot be made in a user namespace
 	}
 	if out, err := asUser(exec.Command("sh", "-c", ": <>/dev/fuse"), ordinary, ordinaryGroup).CombinedOutput(); err != nil {
 		t.Skipf("%s: no devices here", out)
 	}
 }
 
-// The files of a mount by an ordinary user are theirs, who may do with them what
-// root does, and nobody else's.
+// TestMountAsUser: files of a mount by an ordinary user belong to that user, who can
+// do with them what root can, and are not accessible to others.
 func TestMountAsUser(t *testing.T) {
 	openForUsers(t)
 	top := t.TempDir()
@@ -100,7 +100,7 @@ func TestMountAsUser(t *testing.T) {
 77:4243 400 kprobes/blacklist
 `
 	if got != want {
-		t.Errorf("their owner gets\n%s\nwant\n%s", got, want)
+		t.Errorf("the owner gets\n%s\nwant\n%s", got, want)
 	}
 	for _, other := range [][2]uint32{{0, 0}, {ordinary + 5, ordinaryGroup}} {
 		if out := sh(other[0], other[1], "cat mnt/kprobes/list; echo 1 > mnt/kprobes/enabled"); strings.Count(out, "ermission denied") != 2 || strings.Contains(out, listText) {
@@ -112,7 +112,8 @@ func TestMountAsUser(t *testing.T) {
 	}
 }
 
-// fusermount3 refuses a user without a name, which check says.
+// TestCheckNamelessUser: check reports that fusermount3 refuses a user without a
+// name.
 func TestCheckNamelessUser(t *testing.T) {
 	openForUsers(t)
 	out, err := asUser(runProgram("check"), ordinary+1000, ordinaryGroup).CombinedOutput()

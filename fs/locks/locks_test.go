@@ -20,7 +20,7 @@ func lock(typ Type, start, end uint64, id int) Lock {
 	return Lock{Type: typ, Start: start, End: end, Owner: owner(id)}
 }
 
-// held shows the locks of f as "owner type start-end".
+// held returns the locks of f as "owner type start-end".
 func held(t *Table, f *File) []string {
 	var list []string
 	for _, l := range t.Held(f) {
@@ -72,7 +72,7 @@ func TestConflict(t *testing.T) {
 		t.Errorf("Get: %v %v", l, ok)
 	}
 	if _, ok := tab.Get(&f, lock(Read, 0, EOF, 3)); ok {
-		t.Error("a read lock is in the way of a read lock")
+		t.Error("a read lock conflicts with a read lock")
 	}
 	tab.ReleaseOwner(&f, owner(1))
 	must(t, tab.Set(nil, &f, lock(Write, 15, 15, 2)))
@@ -89,12 +89,12 @@ func TestFaces(t *testing.T) {
 	}
 	b.Owner.PID = a.Owner.PID
 	if _, ok := tab.Get(&f, b); ok {
-		t.Error("a process is in its own way on another mount")
+		t.Error("a process conflicts with itself on another mount")
 	}
 	ofd := b
 	ofd.Owner.OFD = true
 	if _, ok := tab.Get(&f, ofd); !ok {
-		t.Error("an open file description has what its process has")
+		t.Error("an open file description owns the locks of its process")
 	}
 	tab.ReleaseOwner(&f, b.Owner)
 	if got := held(&tab, &f); got != nil {
@@ -267,7 +267,7 @@ func TestModel(t *testing.T) {
 						got[b][l.Owner.ID] = l.Type
 					}
 					if i > 0 && list[i-1].Owner == l.Owner && list[i-1].Type == l.Type && list[i-1].End+1 >= l.Start {
-						t.Fatalf("neighbours are apart: %v", held(&tab, &f))
+						t.Fatalf("adjacent locks are not merged: %v", held(&tab, &f))
 					}
 				}
 				if got != model {
@@ -298,19 +298,19 @@ func TestRace(t *testing.T) {
 				stop.Stop()
 				if err != nil {
 					if !errors.Is(err, syscall.EINTR) {
-						t.Error(err) // one lock at a time: no ring
+						t.Error(err) // no cycle is possible with one lock at a time
 					}
 					continue
 				}
 				if typ == Write {
 					if writers[n][b].Add(1) != 1 || readers[n][b].Load() != 0 {
-						t.Error("a writer is not alone")
+						t.Error("a write lock is not exclusive")
 					}
 					writers[n][b].Add(-1)
 				} else {
 					readers[n][b].Add(1)
 					if writers[n][b].Load() != 0 {
-						t.Error("a reader beside a writer")
+						t.Error("a read lock and a write lock at once")
 					}
 					readers[n][b].Add(-1)
 				}

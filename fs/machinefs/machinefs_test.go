@@ -19,7 +19,7 @@ import (
 
 const base = 0xffffffff81000000
 
-// fn is nopl; push rbp; mov rsp,rbp; xor eax,eax; pop rbp; ret.
+// fn is: nopl; push rbp; mov rsp,rbp; xor eax,eax; pop rbp; ret.
 var fn = []byte{0x0f, 0x1f, 0x44, 0x00, 0x00, 0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0x5d, 0xc3}
 
 func TestDisassemble(t *testing.T) {
@@ -75,7 +75,7 @@ func TestHidden(t *testing.T) {
 		shown, hidden := Disassemble(base, now, was, name, false), Disassemble(base, now, was, name, true)
 		for _, leak := range []string{"78 56", "34 81", "81345678", "ffffffff8"} {
 			if !strings.Contains(shown, leak) {
-				t.Errorf("%q is not there to be hidden:\n%s", leak, shown)
+				t.Errorf("%q is not shown to privileged readers:\n%s", leak, shown)
 			}
 			if strings.Contains(hidden, leak) {
 				t.Errorf("%q is shown:\n%s", leak, hidden)
@@ -96,7 +96,7 @@ func TestHidden(t *testing.T) {
 	}
 }
 
-// The disassembly of any bytes ends and covers all of them.
+// FuzzDisassemble: the disassembly of any bytes ends and covers all of them.
 func FuzzDisassemble(f *testing.F) {
 	f.Add(fn, fn)
 	f.Add([]byte{0x0f}, []byte{0xcc})
@@ -111,8 +111,8 @@ func FuzzDisassemble(f *testing.F) {
 	})
 }
 
-// wantAllBytes checks that the lines of a disassembly follow one upon the other, that
-// each has the bytes that stand there, and that those which have changed begin with a star.
+// wantAllBytes checks that the lines of a disassembly are contiguous, show the right
+// bytes, and begin with a star if these have changed.
 func wantAllBytes(t *testing.T, now, was []byte, text string) {
 	t.Helper()
 	lines := strings.Split(strings.TrimSuffix(text, "\n"), "\n")

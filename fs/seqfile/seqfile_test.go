@@ -11,7 +11,8 @@ import (
 	"testing"
 )
 
-// records shows each string of a slice that may change between reads.
+// records returns a ShowFunc for the strings of a slice that may change between
+// reads.
 func records(list *[]string) ShowFunc {
 	return func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 		if i >= int64(len(*list)) {
@@ -78,7 +79,8 @@ func TestSeqLargeRecord(t *testing.T) {
 	}
 }
 
-// A record that exactly fills the buffer counts as overflow, as seq_has_overflowed says.
+// TestSeqOverflowAtSize: a record that exactly fills the buffer counts as overflow,
+// as in seq_has_overflowed.
 func TestSeqOverflowAtSize(t *testing.T) {
 	list := []string{strings.Repeat("a", 4000), strings.Repeat("b", 96), "c"}
 	_, sizes := readAll(t, &Seq{Show: records(&list)}, 65536)
@@ -95,7 +97,7 @@ func TestSeqPosition(t *testing.T) {
 		err  error
 	}{
 		{0, "first\nsecond\nthird\n", nil},
-		{3, "st\n", nil}, // what is left of the traversed buffer comes first ...
+		{3, "st\n", nil}, // the rest of the traversed buffer comes first ...
 		{6, "second\nthird\n", nil},
 		{19, "", nil},
 		{1 << 40, "", nil},
@@ -112,8 +114,8 @@ func TestSeqPosition(t *testing.T) {
 	}
 }
 
-// Records that are added or removed while a reader is between two others are neither
-// repeated nor torn.
+// TestSeqChangesWhileRead: when records are added or removed between two reads, no
+// record is repeated or cut.
 func TestSeqChangesWhileRead(t *testing.T) {
 	list := []string{"a1\n", "b1\n", "c1\n"}
 	s := &Seq{Show: records(&list)}

@@ -17,7 +17,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
-// fakeKernel has functions of 64 bytes named f0, f1, ... and lets all be probed.
+// fakeKernel has functions of 64 bytes named f0, f1, ... that can all be probed.
 type fakeKernel struct {
 	probes []*kprobes.Kprobe
 	log    []string
@@ -84,7 +84,7 @@ func newTree(t *testing.T) (*seqfile.Row, *fakeKernel) {
 	return Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f})), f
 }
 
-// find gives the row at a path below root.
+// find returns the row at a path below root.
 func find(t *testing.T, root *seqfile.Row, path string) *seqfile.Row {
 	t.Helper()
 	for _, name := range strings.Split(path, "/") {
@@ -172,12 +172,12 @@ func TestEventDirectories(t *testing.T) {
 	}
 	mustEcho(t, root, "kprobe_events", "-:a\n", syscall.O_APPEND)
 	if seqfile.Find(find(t, root, "events").Dir, "kprobes") != nil {
-		t.Error("events/kprobes outlives its last event")
+		t.Error("events/kprobes is left after its last event")
 	}
 }
 
-// TestEventsComeBack: a new event of the same name is another inode, and files that are
-// still open on the old one fail with ENODEV.
+// TestEventsComeBack: a new event of the same name has another inode, and open files
+// of the old one fail with ENODEV.
 func TestEventsComeBack(t *testing.T) {
 	root, _ := newTree(t)
 	mustEcho(t, root, "kprobe_events", "p:a f1", 0)
@@ -188,10 +188,10 @@ func TestEventsComeBack(t *testing.T) {
 		t.Error("the new event has the old one's Gen")
 	}
 	if _, err := old.Write(context.Background(), []byte("1"), 0); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("write to a file of an event that is gone: %v", err)
+		t.Errorf("write to a file of a deleted event: %v", err)
 	}
 	if _, err := old.Read(context.Background(), make([]byte, 9), 0); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("read of a file of an event that is gone: %v", err)
+		t.Errorf("read of a file of a deleted event: %v", err)
 	}
 }
 
@@ -295,8 +295,8 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// TestReadWhileDeleting: events that are deleted while kprobe_events is read neither
-// tear nor repeat a line.
+// TestReadWhileDeleting: when events are deleted while kprobe_events is read, no line
+// is cut or repeated.
 func TestReadWhileDeleting(t *testing.T) {
 	root, _ := newTree(t)
 	for i := range 300 {

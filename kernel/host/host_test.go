@@ -15,8 +15,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// fakeGuest answers as the guest's kernel would, in one goroutine: RAM is a
-// slice, tasks are numbered, and system calls go straight to the file's operation.
+// fakeGuest replaces the guest's kernel by one goroutine: RAM is a slice, tasks are
+// numbered, and system calls only call the file operation.
 type fakeGuest struct {
 	t    *testing.T
 	h    *Host
@@ -28,9 +28,9 @@ type fakeGuest struct {
 	maps map[uint64]uint64 // user page to physical page
 
 	waiting map[uint64]bool // tasks in a file operation, by task
-	dead    bool            // a task has died: its call is over already
+	dead    bool            // a task has died, which has ended its call
 	before  func(nr uint64) (ret int64, stop bool)
-	stuck   sync.Map // tasks that do not go on, by task
+	stuck   sync.Map // tasks that do not continue, by task
 }
 
 const (
@@ -55,7 +55,7 @@ func newFakeGuest(t *testing.T) *fakeGuest {
 func (g *fakeGuest) newTask() uint64 {
 	call := abi.DirectMap + g.next
 	g.next += abi.CallSize
-	_ = g.WriteU64(call+abi.CallTask, call) // a task_struct's address that is easy to turn back
+	_ = g.WriteU64(call+abi.CallTask, call) // used as the task_struct's address
 	return call
 }
 
@@ -77,8 +77,8 @@ func (g *fakeGuest) u64(addr uint64) uint64 {
 	return v
 }
 
-// schedule lets a task go on: to the end of its call when its file operation is over, or
-// to the next call.
+// schedule lets a task continue: to the end of its call if its file operation is
+// done, or with the next call.
 func (g *fakeGuest) schedule(call uint64) {
 	if _, stuck := g.stuck.Load(call); stuck {
 		return
@@ -94,7 +94,7 @@ func (g *fakeGuest) schedule(call uint64) {
 	}
 }
 
-// syscall runs a system call and reports whether it is over.
+// syscall runs a system call and reports whether it has returned.
 func (g *fakeGuest) syscall(call uint64) bool {
 	nr := g.u64(call + abi.CallNr)
 	if g.before != nil {
@@ -143,7 +143,7 @@ func (g *fakeGuest) done(call uint64, ret int64) {
 	}
 }
 
-// user is n bytes of user space, which the mappings must make one piece.
+// user returns n bytes of user memory, which must be mapped contiguously.
 func (g *fakeGuest) user(va, n uint64) []byte {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -249,8 +249,8 @@ func TestErrnos(t *testing.T) {
 	}
 }
 
-// TestSleepers shows that calls which sleep in their file operation stop nobody else,
-// even when the host cannot tell the callers apart.
+// TestSleepers: calls that sleep in a file operation do not block others, even if the
+// callers cannot be told apart.
 func TestSleepers(t *testing.T) {
 	g := newFakeGuest(t)
 	release := make(chan struct{})
@@ -276,7 +276,7 @@ func TestSleepers(t *testing.T) {
 	wg.Wait()
 }
 
-// TestManyThreads makes more callers than tasks are kept.
+// TestManyThreads has more callers than tasks are kept for.
 func TestManyThreads(t *testing.T) {
 	g := newFakeGuest(t)
 	for tid := range 2 * maxTasks {
@@ -307,8 +307,8 @@ func TestFuncAndStop(t *testing.T) {
 	}
 }
 
-// TestAbandoned interrupts the caller of a guest that does not come back; when
-// it does after all, its task is used again.
+// TestAbandoned interrupts a call that the guest does not finish. When it does
+// finish, its task is reused.
 func TestAbandoned(t *testing.T) {
 	g := newFakeGuest(t)
 	stuck := make(chan struct{})
@@ -343,7 +343,7 @@ func TestTaskDied(t *testing.T) {
 	}
 }
 
-// TestExit: it is over when the task has left its CPU, not when the call ends.
+// TestExit: Exit returns when the task has left its CPU, not when the call ends.
 func TestExit(t *testing.T) {
 	g := newFakeGuest(t)
 	read := func(context.Context, Op) (int, error) { return 0, nil }
@@ -361,7 +361,7 @@ func TestExit(t *testing.T) {
 	var died atomic.Bool
 	go func() {
 		<-done
-		time.Sleep(10 * time.Millisecond) // it is on its way to the last schedule
+		time.Sleep(10 * time.Millisecond) // the task is before its last call of schedule
 		died.Store(true)
 		g.h.TaskDied(task)
 	}()
@@ -371,12 +371,12 @@ func TestExit(t *testing.T) {
 	g.h.mu.Lock()
 	defer g.h.mu.Unlock()
 	if n := len(g.h.ends); n != 0 {
-		t.Errorf("%d ends are still waited for", n)
+		t.Errorf("%d exits are still pending", n)
 	}
 }
 
-// TestExitAfterCall: a thread that ends while its last call, a close that nobody waits
-// for, is still under way has that call's task, not another one.
+// TestExitAfterCall: if a thread ends while its last call, a close without a waiter,
+// is pending, the exit uses that call's task.
 func TestExitAfterCall(t *testing.T) {
 	g := newFakeGuest(t)
 	inCall, closed := make(chan struct{}), make(chan struct{})
@@ -426,8 +426,8 @@ func TestExitAfterCall(t *testing.T) {
 	}
 }
 
-// TestAwaitNext: calls one right after the other find the task waiting and do
-// not wake it; one that comes later does. None is lost in between.
+// TestAwaitNext: a call right after another one finds the task still polling and does
+// not wake it; a later call wakes it. No call is lost.
 func TestAwaitNext(t *testing.T) {
 	h := New(newFakeGuest(t), NewPool(fakeRAM/2, fakeRAM/2/abi.PageSize))
 	const addr = abi.DirectMap + fakeRAM/4
@@ -460,8 +460,8 @@ func TestAwaitNext(t *testing.T) {
 	}
 }
 
-// A manager that does not answer keeps nobody from having a task, and what it was
-// asked for is taken back.
+// TestStuckManager: if khostd does not answer, tasks are created by another thread,
+// and the request to khostd is withdrawn.
 func TestStuckManager(t *testing.T) {
 	g := newFakeGuest(t)
 	g.stuck.Store(g.h.manager.task, true)
@@ -477,19 +477,19 @@ func TestStuckManager(t *testing.T) {
 		t.Errorf("%d, %v", ret, err)
 	}
 	if took := time.Since(begin); took < 2*makerPatience {
-		t.Errorf("two tasks that are stuck were waited for %v", took)
+		t.Errorf("waited %v for two stuck tasks", took)
 	}
 	for begin := time.Now(); !makers[0].free() && time.Since(begin) < 2*patience; {
 		time.Sleep(10 * time.Millisecond)
 	}
 	if !g.h.manager.free() || !makers[0].free() {
-		t.Error("those that were stuck still have the request")
+		t.Error("the stuck tasks still have the request")
 	}
 }
 
-// A caller that is killed is not waited for as long as one that got a signal: for
-// killedPatience, 50 ms, and not for patience, 2 s, which is the bound. The host is busy
-// where 50 ms become two seconds.
+// TestKilledCaller: a killed caller is released after killedPatience (50 ms), one
+// that got another signal after patience (2 s). The bound of 2 s allows for a busy
+// host.
 func TestKilledCaller(t *testing.T) {
 	g := newFakeGuest(t)
 	g.stuck.Store(g.h.manager.task, true)
@@ -505,7 +505,8 @@ func TestKilledCaller(t *testing.T) {
 	}
 }
 
-// What processes do elsewhere waits for a mute guest once, and then hardly.
+// TestMuteGuest: if the guest does not answer, the first forwarded call waits, later
+// ones hardly.
 func TestMuteGuest(t *testing.T) {
 	g := newFakeGuest(t)
 	g.stuck.Store(g.h.manager.task, true)
@@ -516,8 +517,9 @@ func TestMuteGuest(t *testing.T) {
 			t.Fatalf("call %d was made", i)
 		}
 	}
-	// The first waits for activityPatience, 1 s, the others for 5 ms each. If each waited
-	// for as long as the first, that would be 20 s; what is between is for a busy host.
+	// The first call waits for activityPatience (1 s), the others for 5 ms each. If
+	// all waited as long as the first, that would take 20 s. The rest allows for a
+	// busy host.
 	if took := time.Since(begin); took < activityPatience || took > calls/2*activityPatience {
 		t.Errorf("%d calls took %v", calls, took)
 	}
@@ -527,14 +529,14 @@ func TestMuteGuest(t *testing.T) {
 		_, _ = g.h.Other(context.Background(), caller(7), Syscall{Nr: syscall.SYS_CHDIR})
 	}
 	if g.h.deaf.Load() {
-		t.Error("a guest that answers again is still taken for mute")
+		t.Error("the guest answers again, but calls are not made")
 	}
 }
 
-// endOfTest is how long a test waits for what happens at once.
+// endOfTest is how long a test waits for something that should happen at once.
 const endOfTest = 5 * time.Second
 
-// The repetitions of a function end with their caller.
+// TestFuncCutShort: repeated calls of a function end when their caller is cancelled.
 func TestFuncCutShort(t *testing.T) {
 	g := newFakeGuest(t)
 	task, err := g.h.Kthread(context.Background(), "load/0")
