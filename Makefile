@@ -49,11 +49,11 @@ cover: ## print how much of each package its own tests and those of the packages
 	@$(GO) run ./integration/cover out.cover; rm -f out.cover
 
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
-	$(GO) test $(RACE) -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
+	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
 	$(GO) test -run '^Test100000$$' ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	$(GO) test -parallel 4 -timeout 25m ./integration
+	$(GO) test -parallel 8 -timeout 25m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	$(GO) test -timeout 10m ./integration/ftracetest
 
