@@ -232,7 +232,7 @@ func TestPanicStop(t *testing.T) {
 					t.Errorf("%s lists %v, %v", dir, names, err)
 				}
 			}
-			late := time.AfterFunc(5*time.Second, func() { _ = follow.Process.Kill() })
+			late := time.AfterFunc(readPatience, func() { _ = follow.Process.Kill() })
 			if err := follow.Wait(); !late.Stop() || err == nil {
 				t.Errorf("a reader of trace_pipe that waited: %v", err)
 			}

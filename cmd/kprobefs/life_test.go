@@ -122,7 +122,7 @@ func TestNotify(t *testing.T) {
 	defer l.Close()
 	hear := func() string {
 		b := make([]byte, 100)
-		_ = l.SetReadDeadline(time.Now().Add(5 * time.Second))
+		_ = l.SetReadDeadline(time.Now().Add(endLimit))
 		n, err := l.Read(b)
 		if err != nil {
 			t.Fatal(err)
