@@ -1,14 +1,14 @@
-// Package integration proves that kprobefs prints what Linux prints.
+// Package integration tests that kprobefs prints what Linux prints.
 //
-// Each testdata/*.txtar is one shell script (script) and the text that a real
-// Linux kernel printed for it (want), masked. Linux is the specification: want
-// is recorded by "make golden" (command integration/golden, which boots
-// Debian's kernel package under QEMU by package integration/linux) and never
-// typed. The tests run the same script under "kprobefs exec" and compare.
+// Each testdata/*.txtar has a shell script (script) and the masked text that a real
+// Linux kernel printed for it (want). Linux is the specification: want is recorded by
+// "make golden" (command integration/golden, which boots Debian's kernel package
+// under QEMU with package integration/linux), and never typed. The tests run the same
+// script under "kprobefs exec" and compare.
 //
-// What cannot be the same on two kernels is replaced on both sides by the rules
-// of the file masks: addresses, times, pids, sizes of functions. An errno, a
-// flag, a count or an order is never masked.
+// The rules of the file masks replace, on both sides, what must differ between two
+// kernels: addresses, times, pids, sizes of functions. Errnos, flags, counts and
+// orders are never masked.
 package integration
 
 import (
@@ -28,23 +28,23 @@ import (
 //go:embed masks lib.sh
 var shared embed.FS
 
-// A Case is one script and what Linux printed for it.
+// A Case is a script with what Linux printed for it.
 type Case struct {
 	Name    string // file name without .txtar
 	File    string // path of the .txtar
 	Comment string // what the script shows
 	Script  string // busybox sh
-	Want    string // masked; empty before the first recording
-	Kernel  string // "PACKAGE VERSION" that Want was recorded from; empty as Want
+	Want    string // masked; empty if not yet recorded
+	Kernel  string // "PACKAGE VERSION" of the kernel that Want was recorded from; empty if not yet recorded
 	Status  int    // exit status on Linux
-	Release string // of that kernel, when it is not the default's: the recording has a file of its own
-	Default *Case  // what the default release printed, when Release is another one; nil: it does not play it
+	Release string // that kernel's release, if it is not the default one
+	Default *Case  // if Release is set: the default release's case, or nil if there is none
 }
 
-// recorded matches the comment's last line, which the recorder writes.
+// recorded matches the last line of the comment, which Save writes.
 var recorded = regexp.MustCompile(`(?m)^recorded from (\S+ \S+), exit status (\d+)\n?`)
 
-// Load reads the cases of a folder, in the order of their names.
+// Load reads the cases of a directory, sorted by name.
 func Load(dir string) ([]*Case, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
@@ -61,11 +61,11 @@ func Load(dir string) ([]*Case, error) {
 	return cases, nil
 }
 
-// LoadRelease reads the cases of a folder with what a kernel of another release
-// printed for them, which stands in the folder RELEASE below it: a file NAME.txtar
-// of comment and want, or, where that is what the default release printed, a line
-// of the file same. Cases that were not recorded on it have no Want and no Kernel. A
-// file there that has a script, too, is a case of that release only.
+// LoadRelease reads the cases of a directory with the recordings of another release,
+// which are in its subdirectory RELEASE: a file NAME.txtar of comment and want, or a
+// line of the file same if the text is that of the default release. Cases that were
+// not recorded on that release have no Want and no Kernel. A file in the subdirectory
+// that has a script is a case of that release only.
 func LoadRelease(dir, release string) ([]*Case, error) {
 	cases, err := Load(dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func LoadRelease(dir, release string) ([]*Case, error) {
 	return append(cases, own...), nil
 }
 
-// ownCases reads the cases of a release's folder that are not recordings of others.
+// ownCases reads the cases that exist in a release's directory only.
 func ownCases(dir, release string, others []*Case) (own []*Case, _ error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
 	if err != nil {
@@ -113,7 +113,7 @@ func ownCases(dir, release string, others []*Case) (own []*Case, _ error) {
 	return own, nil
 }
 
-// readWant reads what another release printed.
+// readWant reads the recording of another release.
 func (c *Case) readWant() error {
 	c.Want, c.Status = "", 0
 	b, err := os.ReadFile(c.File)
@@ -128,19 +128,19 @@ func (c *Case) readWant() error {
 		return err
 	}
 	if len(parts) != 1 || parts[0].name != "want" {
-		return fmt.Errorf("%s: a recording of another release is one part, want", c.File)
+		return fmt.Errorf("%s: a recording of another release must have one part, want", c.File)
 	}
 	c.Want = parts[0].data
 	return nil
 }
 
-// sameHead says at the top of a file same what it is.
+// sameHead begins a file same.
 const sameHead = `# For these scripts the kernel prints what is recorded for the default release.
 # A line is NAME PACKAGE VERSION, made by: golden -release R record
 `
 
-// readSame reads the file same of a release's folder: the kernel of each script
-// that it names.
+// readSame reads the file same of a release's directory and returns the kernel by
+// script.
 func readSame(dir string) (map[string]string, error) {
 	b, err := os.ReadFile(filepath.Join(dir, "same"))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -155,7 +155,8 @@ func readSame(dir string) (map[string]string, error) {
 	return same, nil
 }
 
-// keepSame writes kernel into the file same beside c.File, or takes c out of it.
+// keepSame sets c's kernel in the file same in c.File's directory, or removes c from
+// it if kernel is empty.
 func (c *Case) keepSame(kernel string) error {
 	dir := filepath.Dir(c.File)
 	same, err := readSame(dir)
@@ -173,7 +174,7 @@ func (c *Case) keepSame(kernel string) error {
 	return os.WriteFile(filepath.Join(dir, "same"), []byte(text), 0o644)
 }
 
-// takeRecording reads the line that says where want comes from.
+// takeRecording parses the comment's line about the recording.
 func (c *Case) takeRecording(comment string) (err error) {
 	c.Kernel, c.Status = "", 0
 	if m := recorded.FindStringSubmatch(comment); m != nil {
@@ -212,8 +213,8 @@ func read(file string) (*Case, error) {
 	return c, nil
 }
 
-// Save writes the case back to its file. A recording of another release goes to
-// the file same instead, where it is that of the default release.
+// Save writes the case to its file. If another release printed the same as the
+// default one, it writes to the file same instead.
 func (c *Case) Save() error {
 	if c.Default != nil {
 		return c.saveRelease()
@@ -226,7 +227,7 @@ func (c *Case) Save() error {
 	return os.WriteFile(c.File, []byte(formatTxtar(comment, parts)), 0o644)
 }
 
-// recording is the line that says where want comes from.
+// recording returns the comment's line about the recording.
 func (c *Case) recording() string {
 	return fmt.Sprintf("recorded from %s, exit status %d\n", c.Kernel, c.Status)
 }
@@ -250,7 +251,7 @@ func (c *Case) saveRelease() error {
 	return os.WriteFile(c.File, []byte(formatTxtar(c.recording(), []part{{"want", c.Want}})), 0o644)
 }
 
-// Lib is the shell file that a script may source as ./lib.sh.
+// Lib returns the shell library that scripts may source as ./lib.sh.
 func Lib() string {
 	b, err := shared.ReadFile("lib.sh")
 	if err != nil {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestRelease holds what a recording of another release is: a name in the file
-// same while it is that of 6.1, a file of its own otherwise.
+// TestRelease: a recording of another release is a line of the file same if it is the
+// same as 6.1's, and a separate file otherwise.
 func TestRelease(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
@@ -29,13 +29,13 @@ func TestRelease(t *testing.T) {
 		}
 	}
 	if c := load()[0]; c.Kernel != "" {
-		t.Fatalf("recorded from %s before it is", c.Kernel)
+		t.Fatalf("recorded from %s before it was recorded", c.Kernel)
 	}
 	for _, tt := range []struct {
 		name   string
 		want   string
 		status int
-		stored bool // in a file of its own
+		stored bool // in a separate file
 	}{
 		{"same", "a\n", 0, false},
 		{"other text", "A\n", 0, true},
@@ -61,8 +61,8 @@ func TestRelease(t *testing.T) {
 	}
 }
 
-// TestOwnCase: a file of a release's folder that has a script is a case of that release
-// only, and is saved whole.
+// TestOwnCase: a file with a script in a release's directory is a case of that
+// release only, and is saved with its script.
 func TestOwnCase(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "a.txtar", "shows\n-- script --\ntrue\n")

@@ -14,9 +14,9 @@ import (
 	"github.com/kprobefs/kprobefs/integration/grammar"
 )
 
-// claims are the numbers of the pages that can be counted here: a sentence with its
-// numbers in parentheses, and what counts them. integration/ftracetest has that of the
-// kernel's suite, integration/bench writes those of docs/performance.md.
+// claims are sentences of the documentation whose numbers (groups of the pattern) the
+// tests can count. integration/ftracetest checks the one about the kernel's test
+// suite; those of docs/performance.md are written by integration/bench.
 var claims = []struct {
 	page, sentence string
 	count          func(t *testing.T) []int
@@ -28,7 +28,8 @@ var claims = []struct {
 	{"docs/reference/differences.md", `has (\d+) calls on a file of each kind`, cells("testdata/io.txt", true), exactly},
 }
 
-// moreThan: the number said is not far below the one counted, either.
+// moreThan checks "more than": the counted number is larger, but less than twice as
+// large.
 func moreThan(said, counted int) bool { return counted > said && counted < 2*said }
 
 func exactly(said, counted int) bool { return said == counted }
@@ -37,7 +38,7 @@ func toTheHundred(said, counted int) bool {
 	return said == int(math.Round(float64(counted)/100))*100
 }
 
-// TestClaims: the numbers are so.
+// TestClaims checks the numbers in claims.
 func TestClaims(t *testing.T) {
 	for _, c := range claims {
 		t.Run(c.sentence, func(t *testing.T) {
@@ -47,7 +48,7 @@ func TestClaims(t *testing.T) {
 			}
 			m := regexp.MustCompile(c.sentence).FindStringSubmatch(string(page))
 			if m == nil {
-				t.Fatalf("%s has no such sentence", c.page)
+				t.Fatalf("%s does not have this sentence", c.page)
 			}
 			for i, counted := range c.count(t) {
 				said, err := strconv.Atoi(strings.ReplaceAll(m[i+1], ",", ""))
@@ -62,7 +63,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// played counts the scripts, of all releases, and the cases of the random tables.
+// played counts the scripts of all releases, and the cases of the random tables.
 func played(t *testing.T) []int {
 	scripts := map[string]bool{}
 	for _, release := range releases {
@@ -90,8 +91,8 @@ func played(t *testing.T) []int {
 	return []int{len(scripts), random}
 }
 
-// probedNames has a shell set a probe at each function that kallsyms names, and counts
-// those that were taken, and all.
+// probedNames has a shell define a probe at each function in kallsyms, and returns
+// the numbers of those that were accepted and of all.
 func probedNames(t *testing.T) []int {
 	needFUSE(t)
 	needBusybox(t)
@@ -111,8 +112,8 @@ done 2>/dev/null | sort | uniq -c`)
 	return []int{yes, yes + no}
 }
 
-// cells counts the cells of a recorded table; those of each file, which must have
-// equally many.
+// cells returns the number of cells of a recorded table, or with ofEach the number
+// for each file, which must all be equal.
 func cells(name string, ofEach bool) func(t *testing.T) []int {
 	return func(t *testing.T) []int {
 		table := recordedTable(t, name)

@@ -31,7 +31,8 @@ func copyFile(from, to string) error {
 	return err
 }
 
-// clients are commands that copy "$1" to "$2". What each needs is its first word.
+// clients are commands that copy "$1" to "$2". needs is the program that must be
+// installed.
 var clients = []struct{ name, needs, script string }{
 	{"busybox cat (sendfile)", "busybox", `busybox cat "$1" > "$2"`},
 	{"busybox cp (sendfile)", "busybox", `busybox cp "$1" "$2"`},
@@ -68,8 +69,8 @@ open(sys.argv[2], "wb").write(f.read())' "$1" "$2"`},
 	{"io.Copy", "sh", copyVar + `=1 "$TESTBIN" "$1" "$2"`},
 }
 
-// TestClients has each client copy files that say they are empty, and compares
-// with what read(2) gives.
+// TestClients has each client copy files of size 0, and compares with what read(2)
+// returns.
 func TestClients(t *testing.T) {
 	needFUSE(t)
 	self, err := os.Executable()
@@ -103,7 +104,7 @@ done`
 	}
 }
 
-// sameFiles compares a copy with what read(2) gave, which must be something.
+// sameFiles compares a copy with what read(2) returned, which must not be empty.
 func sameFiles(want, got string) error {
 	a, err := os.ReadFile(want)
 	if err != nil {

@@ -11,11 +11,11 @@ import (
 	"github.com/kprobefs/kprobefs/integration/knobs"
 )
 
-// grammarVar tells the test binary that it runs inside "kprobefs exec" as the
-// player of a table of package grammar; it has the table's name.
+// grammarVar tells the test binary that it runs inside "kprobefs exec" and plays a
+// table of package grammar. Its value is the table's name.
 const grammarVar = "KPROBEFS_INTEGRATION_GRAMMAR"
 
-// playGrammar is that player.
+// playGrammar plays that table.
 func playGrammar() int {
 	if err := grammar.Play(os.Stdout, os.Getenv(grammarVar), grammar.Seed, 0, 1<<30); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -24,8 +24,8 @@ func playGrammar() int {
 	return 0
 }
 
-// TestGrammar plays each recorded table on our files: each case answers as on
-// Linux, or docs/reference/differences.md has it.
+// TestGrammar plays each recorded table on kprobefs. The results of each case are
+// those of Linux, or docs/reference/differences.md lists it.
 func TestGrammar(t *testing.T) {
 	needFUSE(t)
 	if os.Getuid() != 0 {
@@ -51,15 +51,15 @@ func TestGrammar(t *testing.T) {
 	}
 }
 
-// TestGrammarInputs: the recorded cases are those that the package makes, and as
-// many as there should be.
+// TestGrammarInputs: the recorded cases are those that package grammar generates, and
+// at least as many as expected.
 func TestGrammarInputs(t *testing.T) {
 	atLeast := map[string]int{"definitions": 2000, "values": 300, "filters": 500, "words": 300, "options": 300}
 	ops := map[string][]string{"definitions": {"kprobe", "trunc", "dynamic"}, "values": {"setup"}, "filters": {"filter"}}
 	for _, name := range grammar.Names {
 		want := recordedGrammar(t, name)
 		if !grammar.New(name, grammar.Seed).SameInputs(want) {
-			t.Errorf("%s.table is not what package grammar makes; run golden tables record %s", name, name)
+			t.Errorf("%s.table does not have the cases that package grammar generates; run golden tables record %s", name, name)
 		}
 		n := len(want.Cases)
 		if ops[name] != nil {
@@ -85,8 +85,8 @@ func recordedGrammar(t *testing.T, name string) *grammar.Table {
 	return table
 }
 
-// compareGrammar fails for each case that differs without being listed, and for
-// each listed one that does not.
+// compareGrammar fails for each case that differs and is not listed, and for each
+// listed case that does not differ.
 func compareGrammar(t *testing.T, name string, want, got *grammar.Table) {
 	t.Helper()
 	if len(want.Cases) != len(got.Cases) {

@@ -17,9 +17,9 @@ import (
 // program whose calls are counted. Its value: NAME OFFSET KNOB CALLS THREADS.
 const clientVar = "KPROBEFS_INTEGRATION_CLIENT"
 
-// TestExactHits counts: a program on the mount makes N read(2) calls, and the
-// probe on the way of each says N, not one more or less, however it is armed
-// and on however many vCPUs and threads.
+// TestExactHits: a program makes N read(2) calls on the mount, and a probe in the
+// read path must count exactly N hits, for each way of arming and several numbers of
+// vCPUs and threads.
 func TestExactHits(t *testing.T) {
 	needFUSE(t)
 	self, err := os.Executable()
@@ -30,7 +30,7 @@ func TestExactHits(t *testing.T) {
 		name     string
 		place    string
 		optimize string // kprobes-optimization
-		flag     string // what list says
+		flag     string // flag in kprobes/list
 	}{
 		{"fentry", "vfs_read", "1", "[FTRACE]"},
 		{"int3", "vfs_read+5", "0", ""},
@@ -55,8 +55,8 @@ func TestExactHits(t *testing.T) {
 	}
 }
 
-// client is the program inside: it arms one probe, reads a file as often as
-// asked, and prints how often the probe was hit.
+// client is the program that is run inside: it arms a probe, makes the reads, and
+// prints the number of hits.
 func client() int {
 	var place, optimize string
 	var calls, threads int
@@ -84,7 +84,7 @@ func count(place, optimize string, calls, threads int) error {
 	); err != nil {
 		return err
 	}
-	time.Sleep(700 * time.Millisecond) // the optimizer has placed its jump
+	time.Sleep(700 * time.Millisecond) // until the optimizer has written the jump
 	flag, err := flags()
 	if err != nil {
 		return err
@@ -100,12 +100,14 @@ func count(place, optimize string, calls, threads int) error {
 	if err != nil {
 		return err
 	}
-	// Each reading of the profile is one read(2) too; its hit comes before the file's content is made.
+	// Reading kprobe_profile is a read(2) too; its hit is counted before the file's
+	// content is generated.
 	fmt.Printf("flag %q hits %d missed %d\n", flag, after-before-1, missed)
 	return nil
 }
 
-// reads makes calls pread(2) calls on kprobes/enabled, shared out to threads.
+// reads makes the given number of pread(2) calls on kprobes/enabled, distributed over
+// threads.
 func reads(calls, threads int) error {
 	errs := make([]error, threads)
 	var wg sync.WaitGroup
@@ -138,7 +140,7 @@ func readTimes(n int) error {
 	return nil
 }
 
-// flags is what list says of the one probe behind its place.
+// flags returns the flags of the only probe in kprobes/list.
 func flags() (string, error) {
 	line, err := readOnce(debugfs + "list")
 	if err != nil {

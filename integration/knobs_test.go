@@ -10,11 +10,11 @@ import (
 	"github.com/kprobefs/kprobefs/integration/knobs"
 )
 
-// knobsVar tells the test binary that it runs inside "kprobefs exec" as the
-// program that plays the cases of package knobs.
+// knobsVar tells the test binary that it runs inside "kprobefs exec" and plays the
+// cases of package knobs.
 const knobsVar = "KPROBEFS_INTEGRATION_KNOBS"
 
-// playKnobs is that program.
+// playKnobs plays these cases.
 func playKnobs() int {
 	record := func() error { return knobs.Record(os.Stdout, knobs.Files[:]) }
 	if os.Getenv(knobsVar) == "io" {
@@ -32,13 +32,13 @@ func playKnobs() int {
 	return 0
 }
 
-// TestKnobs makes the calls of testdata/knobs.txt, which Linux's answers are
-// in, on our files: each cell is the same, or docs/reference/differences.md has it.
+// TestKnobs makes the calls of testdata/knobs.txt, which has Linux's results, on
+// kprobefs's files. Each cell is the same, or docs/reference/differences.md lists it.
 func TestKnobs(t *testing.T) {
 	compareTables(t, "testdata/knobs.txt", playInside(t, "knobs"), 0.95)
 }
 
-// TestIO does so with testdata/io.txt: the same calls on a file of each kind.
+// TestIO does the same with testdata/io.txt: some calls on a file of each kind.
 func TestIO(t *testing.T) {
 	compareTables(t, "testdata/io.txt", playInside(t, "io"), 0.8)
 }
@@ -79,10 +79,10 @@ func recordedTable(t *testing.T, name string) *knobs.Table {
 	return want
 }
 
-// compareTables fails for each cell that differs without being listed, for each cell
-// that is listed and does not differ, and when fewer than share are equal. A row of the
-// list in which * stands for anything lists every cell that it matches, so none can hide
-// a cell that is as on Linux.
+// compareTables fails for each cell that differs and is not listed, for each listed
+// cell that does not differ, and if the share of equal cells is less than share. A
+// row of the list with the wildcard * lists all cells that it matches, so it cannot
+// hide equal ones.
 func compareTables(t *testing.T, recorded string, got *knobs.Table, share float64) {
 	t.Helper()
 	want := recordedTable(t, recorded)
@@ -96,7 +96,7 @@ func compareTables(t *testing.T, recorded string, got *knobs.Table, share float6
 	for _, r := range rows {
 		for _, c := range want.Order {
 			if matches(r, c) && !slices.Contains(differ, c) {
-				t.Errorf("docs/reference/differences.md lists %q by the row %q, and it is as on Linux", c, r)
+				t.Errorf("docs/reference/differences.md lists %q by the row %q, but it is as on Linux", c, r)
 			}
 		}
 	}
@@ -107,14 +107,15 @@ func compareTables(t *testing.T, recorded string, got *knobs.Table, share float6
 	t.Logf("%d of %d cells are equal", len(want.Order)-len(differ), len(want.Order))
 }
 
-// matches says whether a row of the list, in which * stands for anything, means c.
+// matches reports whether a row of the list, which may have the wildcard *, matches
+// c.
 func matches(row, c knobs.Cell) bool {
 	part := func(pattern, text string) bool { return pattern == "*" || pattern == text }
 	return part(row.File, c.File) && part(row.Case, c.Case) && part(row.Call, c.Call)
 }
 
-// listedCells reads the rows "| `file` | `case` | `call` | why |" of the page of
-// differences.
+// listedCells reads the rows "| `file` | `case` | `call` | why |" of
+// docs/reference/differences.md.
 func listedCells(t *testing.T) []knobs.Cell {
 	t.Helper()
 	page, err := os.ReadFile("../docs/reference/differences.md")

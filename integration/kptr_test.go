@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestMachineAddresses: the files of machine/ that show addresses show them to whom
-// kprobes/list shows them, and when; what list does is kptr_restrict and kptr_user.
+// TestMachineAddresses: the files in machine/ hide addresses under the same
+// conditions as kprobes/list (scripts kptr_restrict and kptr_user).
 func TestMachineAddresses(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)
@@ -40,7 +40,7 @@ echo 2 >/proc/sys/kernel/kptr_restrict
 grep 'ffffffff[89a-f]' <&5
 `)
 	out, status := asUser(nil).kprobefs(t, dir, nil, 1, "busybox", "sh", "script")
-	if status != 1 { // grep's, which finds none
+	if status != 1 { // grep's status if nothing matches
 		t.Errorf("exit status %d", status)
 	}
 	want := `3 0 : shown shown shown

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// lockdownScript is what was done on Linux with lockdown=confidentiality.
+// lockdownScript was run on Linux with lockdown=confidentiality.
 const lockdownScript = `cat /sys/kernel/debug/kprobes/enabled
 head -1 /sys/kernel/debug/kprobes/blacklist
 echo 0 > /sys/kernel/debug/kprobes/enabled
@@ -18,8 +18,8 @@ echo 0 > /proc/sys/debug/kprobes-optimization && cat /proc/sys/debug/kprobes-opt
 /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | grep -o 'Kernel is locked down.*\|Lockdown: cat.*\|Tracing disabled.*'
 `
 
-// lockdownWant is what Linux printed: with confidentiality, and with integrity,
-// which leaves tracefs alone. Its last lines are of the log.
+// What Linux printed: with confidentiality, and with integrity, which does not affect
+// tracefs. The last lines are from the log.
 const (
 	closedDebugfs = `cat: can't open '/sys/kernel/debug/kprobes/enabled': Operation not permitted
 ADDR-ADDR	NAME
@@ -43,7 +43,7 @@ Kernel is locked down from command line; see man kernel_lockdown.7
 	refusedLine = "Lockdown: cat: debugfs access is restricted; see man kernel_lockdown.7\n"
 )
 
-// TestLockdown compares with the transcript of Linux.
+// TestLockdown compares with Linux's output.
 func TestLockdown(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)

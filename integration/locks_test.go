@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// locksVar tells the test binary that it plays the steps of package locking on
-// the two mounts that are its arguments. testdata/locks.txt comes from
+// locksVar tells the test binary to play the steps of package locking on the two
+// mounts given as arguments. testdata/locks.txt was made on Linux by
 //
 //	CGO_ENABLED=0 go test -c -o locks.test ./integration
 //	linux-run -d locks.test SCRIPT
@@ -18,7 +18,7 @@ import (
 // KPROBEFS_INTEGRATION_LOCKS=1 ./locks.test /sys/kernel/debug /tmp/d
 const locksVar = "KPROBEFS_INTEGRATION_LOCKS"
 
-// TestLocks plays them on our files, seen through two mounts.
+// TestLocks plays the steps on kprobefs's files, seen through two mounts.
 func TestLocks(t *testing.T) {
 	needFUSE(t)
 	self, err := os.Executable()

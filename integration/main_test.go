@@ -23,7 +23,7 @@ import (
 // scriptTimeout bounds one script, boot of the machine included.
 const scriptTimeout = 2 * time.Minute
 
-// built is the folder with the kprobefs binary, empty where none was built.
+// built is the directory of the kprobefs binary, empty if none was built.
 var built string
 
 func TestMain(m *testing.M) {
@@ -75,7 +75,7 @@ func TestMain(m *testing.M) {
 	os.Exit(status)
 }
 
-// build makes the binary once for all tests, where an ordinary user may run it.
+// build builds the binary for all tests, at a place where ordinary users may run it.
 func build(dir string) error {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		return err
@@ -87,7 +87,7 @@ func build(dir string) error {
 	return nil
 }
 
-// needFUSE skips where this machine cannot mount.
+// needFUSE skips the test if this machine cannot mount.
 func needFUSE(t *testing.T) {
 	t.Helper()
 	f, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
@@ -100,7 +100,8 @@ func needFUSE(t *testing.T) {
 	}
 }
 
-// needUnshare skips where even root gets no mount namespace, as in a plain container.
+// needUnshare skips the test if not even root can create a mount namespace, as in a
+// plain container.
 func needUnshare(t *testing.T) {
 	t.Helper()
 	out, err := exec.Command("unshare", "-m", "true").CombinedOutput()
@@ -116,11 +117,12 @@ func needBusybox(t *testing.T) {
 	}
 }
 
-// asUser is an argv prefix that runs what follows as an ordinary user in a mount
-// namespace whose /dev/fuse that user may open; empty: as the user who runs the tests.
+// asUser is an argv prefix that runs a command as an ordinary user in a mount
+// namespace whose /dev/fuse that user may open. If empty, the command runs as the
+// current user.
 type asUser []string
 
-// ordinary makes such a prefix; it needs root, for the device node.
+// ordinary returns such a prefix. It needs root to create the device node.
 func ordinary(t *testing.T) asUser {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -144,7 +146,7 @@ func ordinary(t *testing.T) asUser {
 	return user
 }
 
-// publicDir is a new folder that every user may write.
+// publicDir returns a new directory that every user may write to.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "kprobefs-case")
@@ -158,14 +160,14 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// kprobefs runs "kprobefs exec --cpus CPUS -- ARGS" in dir and gives what it
-// printed, as one stream, and its exit status.
+// kprobefs runs "kprobefs exec --cpus CPUS -- ARGS" in dir and returns its combined
+// output and exit status.
 func (user asUser) kprobefs(t *testing.T, dir string, env []string, cpus int, args ...string) (string, int) {
 	t.Helper()
 	return user.exec(t, dir, env, []string{"--cpus", fmt.Sprint(cpus)}, args...)
 }
 
-// exec does so with other flags than --cpus.
+// exec does the same with other flags than --cpus.
 func (user asUser) exec(t *testing.T, dir string, env, flags []string, args ...string) (string, int) {
 	t.Helper()
 	argv := slices.Concat(user, []string{filepath.Join(built, "kprobefs"), "exec"}, flags, []string{"--"}, args)
@@ -190,7 +192,7 @@ func (user asUser) exec(t *testing.T, dir string, env, flags []string, args ...s
 	return out.String(), cmd.ProcessState.ExitCode()
 }
 
-// noMountsLeft fails when a mount of ours stands in the tests' own namespace.
+// noMountsLeft fails if a mount of kprobefs is left in the tests' namespace.
 func noMountsLeft(t *testing.T) {
 	t.Helper()
 	mounts, err := os.ReadFile("/proc/self/mounts")

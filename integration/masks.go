@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// maxMasks is how many rules the file masks may hold. Each one hides a
-// difference; who needs an eleventh should ask why.
+// maxMasks is the maximum number of rules in the file masks. Each rule hides
+// differences; there should be few.
 const maxMasks = 10
 
 // A Mask replaces what must differ between two kernels, or two runs.
@@ -16,7 +16,7 @@ type Mask struct {
 	with string
 }
 
-// Masks gives the rules of the file masks, in its order.
+// Masks returns the rules of the file masks in order.
 func Masks() ([]Mask, error) {
 	b, err := shared.ReadFile("masks")
 	if err != nil {
@@ -47,7 +47,8 @@ func parseMasks(text string) ([]Mask, error) {
 	return masks, nil
 }
 
-// Apply masks a text and ends it with a newline, as txtar keeps it.
+// Apply masks a text, and appends a newline if it does not end with one, as txtar
+// requires.
 func Apply(masks []Mask, text string) string {
 	for _, m := range masks {
 		text = m.re.ReplaceAllString(text, m.with)

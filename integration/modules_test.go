@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// modulesScript is the documents' examples as a user has them: two modules are
-// loaded, list has their lines, a fork and an open that fails are told of, and
-// nothing is left when they are gone.
+// modulesScript uses the documents' examples: two modules are loaded, kprobes/list
+// has their probes, a fork and a failing open are logged, and nothing is left after
+// they are unloaded.
 const modulesScript = `cd $KPROBEFS_MNT
 for m in kprobe_example kretprobe_example; do cp $1/$m.ko machine/modules; done
 cut -d' ' -f1,3 proc/modules
@@ -37,11 +37,11 @@ post_handler
 pre_handler
 `
 
-// oopsModulesScript loads a module whose init function dies and one whose exit
-// function does, and then others. On Debian 6.1 the insmod and rmmod that die are
-// killed, the modules stay, "Loading" with one reference and "Unloading" with -1,
-// rmmod of both and insmod of the second are EBUSY, and other modules come and go. An
-// insmod of the first waits there until it is killed.
+// oopsModulesScript loads a module whose init function oopses, one whose exit
+// function does, and then others. On Debian 6.1 the insmod and rmmod are killed and
+// the modules stay, "Loading" with one reference and "Unloading" with -1. rmmod of
+// both and insmod of the second return EBUSY; other modules can be loaded and
+// unloaded. Another insmod of the first one waits on Debian until it is killed.
 const oopsModulesScript = `cd $KPROBEFS_MNT
 for k in init exit; do
 	cp $1/kprobe_oops_$k.ko machine/modules
@@ -74,14 +74,14 @@ kprobe_oops_init.ko
 4
 `
 
-// TestOopsInModules plays it.
+// TestOopsInModules runs oopsModulesScript.
 func TestOopsInModules(t *testing.T) { playModules(t, oopsModulesScript, oopsModulesWant) }
 
-// TestExampleModules plays it.
+// TestExampleModules runs modulesScript.
 func TestExampleModules(t *testing.T) { playModules(t, modulesScript, modulesWant) }
 
-// playModules plays a script below exec, on two vCPUs, with flags; its argument is the
-// folder of the guest's modules.
+// playModules runs a script below exec on two vCPUs with further flags. The script's
+// argument is the directory of the guest's modules.
 func playModules(t *testing.T, script, want string, flags ...string) {
 	t.Helper()
 	needFUSE(t)
@@ -98,9 +98,9 @@ func playModules(t *testing.T, script, want string, flags ...string) {
 	}
 }
 
-// reuseScript loads a module whose text comes to lie where the init text of the one
-// before it was, which a probe tells that is gone with that. Its function can be
-// probed, and stacks lead through it.
+// reuseScript loads a module whose text reuses the memory of another module's init
+// text, where a probe was. A function there can be probed, and stack traces contain
+// it.
 const reuseScript = `cd $KPROBEFS_MNT/tracing
 echo p:once kprobe_target:kprobe_target_once > kprobe_events
 echo 1 > events/kprobes/enable
@@ -126,12 +126,12 @@ const reuseWant = `its init text was there
       4 => kprobe_user_twice
 `
 
-// TestModuleTextAgain plays it on each release.
+// TestModuleTextAgain runs reuseScript on each release.
 func TestModuleTextAgain(t *testing.T) {
 	playModulesOfEach(t, func(string) (script, want string) { return reuseScript, reuseWant })
 }
 
-// playModulesOfEach plays a script on each release, with the folder of its modules.
+// playModulesOfEach runs a script on each release with the directory of its modules.
 func playModulesOfEach(t *testing.T, of func(release string) (script, want string)) {
 	for release, folder := range map[string]string{"2.6.25": "", "2.6.32": "", "4.15": "", "5.10": "/5.10", "6.1": "", "6.12": "/6.12"} {
 		t.Run(release, func(t *testing.T) {
@@ -141,30 +141,30 @@ func playModulesOfEach(t *testing.T, of func(release string) (script, want strin
 	}
 }
 
-// sayingScript prints what a module says.
+// sayingScript prints a module's lines in the log.
 const sayingScript = `cd $KPROBEFS_MNT
 cp $1/MODULE.ko machine/modules
 /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 | grep '^fields\|^prints'
 `
 
-// TestModuleFields: what modules find in struct kprobe and struct kretprobe, nmissed
-// while probes are registered above all. The texts of 5.10 and 6.1 are what the module,
-// built with Debian's headers, said on its kernels; that of 2.6 is 5.10's but for the
-// flags, which unregistering leaves alone there, and the probe at an entry, which is one
-// as any other.
+// TestModuleFields: the fields of struct kprobe and struct kretprobe as modules see
+// them, in particular nmissed while probes are registered. The texts of 5.10 and 6.1
+// were logged by the module on Debian's kernels. That of 2.6 is 5.10's, except for
+// the flags, which unregistering does not change there, and for the probe at an
+// entry, which is not special.
 func TestModuleFields(t *testing.T) {
 	playSaying(t, "kprobe_fields", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "5.10", "5.10": "5.10", "6.1": "6.1", "6.12": "6.1"})
 }
 
-// TestModulePrints: what printk shows of pointers. The text of 5.10 and 6.1 is what the
-// module said on Debian's kernels; 4.15 and 2.6 are as their releases had it, which
-// hashed NULL and errors otherwise, or nothing.
+// TestModulePrints: pointers in printk. The text of 5.10 and 6.1 was logged by the
+// module on Debian's kernels. 4.15 hashed NULL and error pointers too, 2.6 hashed
+// nothing.
 func TestModulePrints(t *testing.T) {
 	playSaying(t, "kprobe_prints", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "4.15", "5.10": "6.1", "6.1": "6.1", "6.12": "6.1"})
 }
 
-// playSaying loads a module on each release; its lines in the log are those of a file of
-// testdata/modules.
+// playSaying loads a module on each release and compares its lines in the log with a
+// file in testdata/modules.
 func playSaying(t *testing.T, module string, recorded map[string]string) {
 	playModulesOfEach(t, func(release string) (script, want string) {
 		b, err := os.ReadFile("testdata/modules/" + module + "." + recorded[release])

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// oldScript is document 002's example of a jprobe, as a user of 2.6.25 has it: a
-// module is loaded, list has its line, and a fork is told of. $KPROBEFS_MNT/debug
-// stands for /debug.
+// oldScript is document 002's example of a jprobe on 2.6.25: a module is loaded,
+// kprobes/list has its probe, and a fork is logged. $KPROBEFS_MNT/debug stands for
+// /debug.
 const oldScript = `cd $KPROBEFS_MNT
 cp $1/jprobe_example.ko machine/modules
 cut -d' ' -f2- debug/kprobes/list
@@ -30,10 +30,10 @@ jprobe: clone_flags=0x1200011, stack_size=0x0, regs=an address
 jprobe unregistered
 `
 
-// TestOldRelease plays it.
+// TestOldRelease runs oldScript.
 func TestOldRelease(t *testing.T) { playModules(t, oldScript, oldWant, "--release", "2.6.25") }
 
-// breakScript prints what kprobe_break_old tells of its probes with break handlers.
+// breakScript prints what kprobe_break_old logs about its probes with break handlers.
 const breakScript = `cd $KPROBEFS_MNT
 cp $1/kprobe_break_old.ko machine/modules
 /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 | grep '^break\|atomic\|BUG\|returned without'
@@ -46,16 +46,16 @@ break: back: 103 104, preempt 0, others 3, missed 0, breaks 2, missed 0
 break: gone: 3 4, preempt 0, others 1, missed 0, breaks 0, missed 0
 `
 
-// TestOldBreakHandler: with an empty break handler, too, a pre-handler changes where
-// execution goes on at each hit, and probes go on being hit (document 001); one that
-// is not empty brings the task back.
+// TestOldBreakHandler: with an empty break handler, a pre-handler can change the
+// execution path at each hit, and probes are still hit afterwards (document 001). One
+// that is not empty leads execution back.
 func TestOldBreakHandler(t *testing.T) {
 	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
 		t.Run(release, func(t *testing.T) { playModules(t, breakScript, breakWant, "--release", release) })
 	}
 }
 
-// examplesScript loads the examples of document 002 in its order.
+// examplesScript loads the examples of document 002 in the document's order.
 const examplesScript = `cd $KPROBEFS_MNT
 for m in kprobe_example_old jprobe_example kretprobe_example_old; do cp $1/$m.ko machine/modules; done
 cut -d' ' -f2- kprobes/list | sed 's/ *$//' | sort
@@ -80,16 +80,16 @@ post_handler: p->addr=0xffffffff8
 pre_handler: p->addr=0xffffffff8
 `
 
-// TestOldExamples plays it: each module's text lies where the init text of the one
-// before it was, and all see the fork.
+// TestOldExamples runs examplesScript: each module's text reuses the memory of the
+// previous one's init text, and all modules see the fork.
 func TestOldExamples(t *testing.T) {
 	for _, release := range []string{"2.6.25", "2.6.32"} {
 		t.Run(release, func(t *testing.T) { playModules(t, examplesScript, examplesWant, "--release", release) })
 	}
 }
 
-// oldShell is what a shell does with probes on releases that follow their documents:
-// what list has of them, who is refused, and what the knobs change.
+// oldShell uses probes from a shell on the older releases: lines of kprobes/list,
+// refused probes, and the effect of the knobs.
 const oldShell = `cd /sys/kernel/tracing
 L=/sys/kernel/debug/kprobes/list
 list() { cut -d' ' -f2- $L | sort; }
@@ -120,7 +120,8 @@ echo 0 > events/kprobes/enable; echo > kprobe_events; list
 ls /sys/kernel/debug/kprobes
 `
 
-// oldRefused are do_page_fault, __switch_to, notifier_call_chain, and a name that is newer.
+// oldRefused is the output for refused probes: on do_page_fault, __switch_to,
+// notifier_call_chain, and a newer name.
 const oldRefused = `sh: write error: Invalid argument
 sh: write error: Invalid argument
 sh: write error: Invalid argument
@@ -136,7 +137,7 @@ r2:kprobes/d do_execve
 const oldHit = `: d: (<- do_execve)
 `
 
-// TestOldShell plays it.
+// TestOldShell runs oldShell.
 func TestOldShell(t *testing.T) {
 	list := func(entry, inner, back string) string {
 		return " k  vfs_read+0x0   " + entry + "\n k  vfs_read+0x5   " + inner + "\n r  do_execve+0x0   " + back + "\n"
@@ -155,7 +156,7 @@ func TestOldShell(t *testing.T) {
 	}
 }
 
-// forkScript has do_fork's arguments at an entry, as they are on older releases.
+// forkScript prints do_fork's arguments at its entry, as older releases have them.
 const forkScript = `cd /sys/kernel/tracing
 echo 'p:f do_fork flags=%di:x64 start=%si:x64 third=%dx:x64 fourth=%cx:x64' > kprobe_events
 echo 1 > events/kprobes/f/enable
@@ -164,8 +165,8 @@ echo 0 > events/kprobes/f/enable
 grep -o 'flags=.*' trace | head -n 1 | sed 's/=0xffff[0-9a-f]*/=an address/g; s/start=0x7f[0-9a-f]*/start=a stack/'
 `
 
-// TestOldFork plays it: 2.6 has the stack and the registers of the child, 4.15 nothing
-// for what the caller leaves out.
+// TestOldFork runs forkScript: 2.6 passes the child's stack and registers, 4.15 zeros
+// for what the caller omits.
 func TestOldFork(t *testing.T) {
 	for release, want := range map[string]string{
 		"2.6.25": "flags=0x1200011 start=0x0 third=an address fourth=0x0\n",

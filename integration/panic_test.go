@@ -24,11 +24,11 @@ const panicStatus = 119
 type daemon struct {
 	t   *testing.T
 	cmd *exec.Cmd
-	dir string // as the tests see it
+	dir string // the mount as seen by the tests
 	err *lockedBuffer
 }
 
-// lockedBuffer is what a process writes, and another goroutine reads.
+// lockedBuffer collects a process's output, which another goroutine reads.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -50,7 +50,7 @@ func mountDaemon(t *testing.T, flags ...string) *daemon {
 	t.Helper()
 	needFUSE(t)
 	if os.Getuid() != 0 {
-		t.Skip("another namespace's files are root's to see")
+		t.Skip("only root can see another namespace's files")
 	}
 	dir := t.TempDir()
 	r, w, err := os.Pipe()
@@ -73,7 +73,7 @@ func mountDaemon(t *testing.T, flags ...string) *daemon {
 	return d
 }
 
-// end ends the daemon and gives its exit status.
+// end ends the daemon and returns its exit status.
 func (d *daemon) end() int {
 	d.t.Helper()
 	_ = d.cmd.Process.Signal(syscall.SIGTERM)
@@ -83,12 +83,13 @@ func (d *daemon) end() int {
 	return d.cmd.ProcessState.ExitCode()
 }
 
-// readPatience is how long a read may take after the panic. It is answered without the
-// guest, in milliseconds; the rest is for a busy host. One that waits for the guest
-// waits for ever.
+// readPatience is the time allowed for a read after the panic. It is answered without
+// the guest in milliseconds; the rest allows for a busy host. A read that waited for
+// the guest would wait forever.
 const readPatience = 20 * time.Second
 
-// read gives a file's content, of dev/kmsg what there is; it takes readPatience at most.
+// read returns a file's content, of dev/kmsg the records that exist. It takes at most
+// readPatience.
 func (d *daemon) read(name string) (string, error) {
 	type result struct {
 		text string
@@ -127,7 +128,7 @@ func (d *daemon) write(name, text string) error {
 	return os.WriteFile(filepath.Join(d.dir, name), []byte(text), 0)
 }
 
-// ticks is the CPU time that the daemon has used, in hundredths of a second.
+// ticks returns the CPU time that the daemon has used, in hundredths of a second.
 func (d *daemon) ticks() int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", d.cmd.Process.Pid))
 	if err != nil {
@@ -139,8 +140,8 @@ func (d *daemon) ticks() int {
 	return user + sys
 }
 
-// midInstruction has the idle task come to a breakpoint in the middle of an
-// instruction, which 2.6.25 does not refuse: the idle task dies.
+// midInstruction sets a probe in the middle of an instruction of the idle task, which
+// 2.6.25 does not refuse. The idle task dies.
 func (d *daemon) midInstruction() {
 	d.t.Helper()
 	text, err := d.read("machine/text/do_idle")
@@ -152,11 +153,10 @@ func (d *daemon) midInstruction() {
 	if err := d.write("tracing/kprobe_events", fmt.Sprintf("p:m do_idle+%d\n", at+1)); err != nil {
 		d.t.Fatal(err)
 	}
-	_ = d.write("tracing/events/kprobes/m/enable", "1") // EIO where the machine is dead already
+	_ = d.write("tracing/events/kprobes/m/enable", "1") // EIO if the machine is dead already
 }
 
-// handlerDies has a handler that a module registered write where nothing is mapped,
-// in a breakpoint.
+// handlerDies makes a module's handler write to unmapped memory during a breakpoint.
 func (d *daemon) handlerDies() {
 	d.t.Helper()
 	ko, err := os.ReadFile("../kernel/guest/modules/kprobe_oops_handler.ko")
@@ -169,7 +169,7 @@ func (d *daemon) handlerDies() {
 	_ = d.write("machine/load/call", "kernel_clone 1")
 }
 
-// panics are ways to a panic, and what is told of it.
+// panics are ways to cause a panic, with the expected messages.
 var panics = []struct {
 	name  string
 	flags []string
@@ -185,21 +185,22 @@ var panics = []struct {
 	}},
 }
 
-// says waits until standard error tells of the panic, with what led to it.
+// says waits until the messages of the panic are on standard error.
 func (d *daemon) says(want []string) {
 	d.t.Helper()
 	want = append([]string{"the emulated kernel has panicked", "RIP: 0010:", "Code: ", "RAX: ", "Call Trace:", "---[ end Kernel panic - not syncing: "}, want...)
 	for _, w := range want {
 		for end := time.Now().Add(5 * time.Second); !strings.Contains(d.err.String(), w); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
-				d.t.Fatalf("standard error does not say %q:\n%s", w, d.err)
+				d.t.Fatalf("standard error lacks %q:\n%s", w, d.err)
 			}
 		}
 	}
 }
 
-// TestPanicStop: a panic is told on standard error; the log, machine/ and the names
-// stay, all other files are EIO at once, and the machine uses no CPU.
+// TestPanicStop: a panic is reported on standard error. The log, machine/ and all
+// names can still be read, other files return EIO at once, and the machine uses no
+// CPU time.
 func TestPanicStop(t *testing.T) {
 	for _, p := range panics {
 		t.Run(p.name, func(t *testing.T) {
@@ -248,8 +249,8 @@ func TestPanicStop(t *testing.T) {
 	}
 }
 
-// TestPanicReboot: the machine boots again behind the same mount, as often as it
-// dies; what was open is EIO.
+// TestPanicReboot: the machine boots again behind the same mount each time it panics.
+// Files that were open return EIO.
 func TestPanicReboot(t *testing.T) {
 	for _, p := range panics {
 		t.Run(p.name, func(t *testing.T) {
@@ -290,7 +291,7 @@ func TestPanicReboot(t *testing.T) {
 					t.Errorf("round %d: the log is %q, %v", round, text, err)
 				}
 				if got := strings.Count(d.err.String(), "it is booted again"); got != round {
-					t.Errorf("round %d: it is said %d times that the machine is booted again", round, got)
+					t.Errorf("round %d: %d messages that the machine is booted again", round, got)
 				}
 			}
 			if err := d.write("tracing/kprobe_events", "p:again vfs_read\n"); err != nil {
@@ -312,7 +313,7 @@ func TestPanicReboot(t *testing.T) {
 	}
 }
 
-// panicScript has the machine below exec panic; its own status is 0.
+// panicScript makes the machine below exec panic, and exits with 0.
 const panicScript = `cd $KPROBEFS_MNT
 cp $1/kprobe_oops_handler.ko machine/modules
 echo "kernel_clone 1" > machine/load/call
@@ -322,8 +323,8 @@ echo "p vfs_read" > /sys/kernel/tracing/kprobe_events && cat /sys/kernel/tracing
 true
 `
 
-// TestPanicExec: exec ends with a status of its own after a panic, whatever its
-// command's is, unless the machine was booted again.
+// TestPanicExec: after a panic the exit status of exec is panicStatus instead of its
+// command's, unless the machine was booted again.
 func TestPanicExec(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)

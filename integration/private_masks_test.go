@@ -8,10 +8,10 @@ import (
 	"testing"
 )
 
-// privateMasks are the reasons for which a script may change, by sed, what is compared:
-// what an expression is like, and why it is there. The masks for all scripts are in the
-// file masks; one of these is only for what those cannot say. A flag, an errno, a count
-// or an order may not be hidden by any.
+// privateMasks are the sed expressions by which scripts may change the compared
+// output, as patterns, each with a reason. They are only for what the file masks,
+// which applies to all scripts, cannot express. No mask may hide a flag, an errno, a
+// count or an order.
 var privateMasks = []struct{ like, why string }{
 	{`^s/\^ *[ >]*/ *[ >]*/|^s/\^ \*//$|^s/  \*\$//$|^s/ \*\[\^ \]\*\$//$`, "blanks, with which a list is indented or padded"},
 	{`^s/\.\*: //$|^s/\^\[\^:\]\*: //$|^s/:\.\*:/:/|^s/'|kprobe_events\[A-Za-z0-9\]`, "the name of a program or of its temporary file in an error message"},
@@ -28,11 +28,11 @@ var privateMasks = []struct{ like, why string }{
 	{`\\\[\\?\(?\.\*|\.\*\\\[//|\\\]\.\*//|^s/=\[\^ \]\*/=|vfs_\[a-z\]|/\^ \*vfs_/d|/x/|Totals|s/\^entries: `, "one part of a line, where the script compares that part only"},
 }
 
-// substitution finds the expressions of sed that replace something.
+// substitution matches sed commands that replace something.
 var substitution = regexp.MustCompile(`\bsed\b(?:\s+-\w+)*\s+(?:-e\s+)?(?:'((?:[^']|'\\'')*)'|\\?"((?:[^"\\]|\\.)*)"|(s/\S+))`)
 
-// TestPrivateMasks: each script that changes its output by sed does it for one of the
-// reasons above, and each of them is still one.
+// TestPrivateMasks: each sed expression in a script matches one of privateMasks, and
+// each of privateMasks is used.
 func TestPrivateMasks(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
@@ -64,13 +64,13 @@ func TestPrivateMasks(t *testing.T) {
 				}
 			}
 			if !found {
-				t.Errorf("%s: sed %q is like none of privateMasks: what does it hide, and why?", file, expr)
+				t.Errorf("%s: sed %q matches none of privateMasks: what does it hide, and why?", file, expr)
 			}
 		}
 	}
 	for i, n := range used {
 		if n == 0 {
-			t.Errorf("no script does so any more: %s", privateMasks[i].why)
+			t.Errorf("no script uses this any more: %s", privateMasks[i].why)
 		}
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refusedVar tells the test binary that it is the client of TestHostKernel. Its
-// value is an event's id.
+// refusedVar makes the test binary the client of TestHostKernel. Its value is an
+// event's id.
 const refusedVar = "KPROBEFS_INTEGRATION_REFUSED"
 
 // refusedClient makes calls that reach the host's kernel, and prints their errnos.
@@ -72,7 +72,7 @@ func refusedClient() int {
 	} {
 		bpf(unix.BPF_PROG_LOAD, 0, kind, kind)
 	}
-	const nobody = 1 << 20 // a descriptor that is not there: of a program, of a link
+	const nobody = 1 << 20 // a descriptor that is not open, for a program and for a link
 	bpf(unix.BPF_RAW_TRACEPOINT_OPEN, 8, nobody, 0)
 	bpf(unix.BPF_LINK_CREATE, 8, unix.BPF_TRACE_KPROBE_MULTI, nobody)
 	bpf(unix.BPF_LINK_CREATE, 8, unix.BPF_CGROUP_INET_INGRESS, nobody)
@@ -87,9 +87,9 @@ func errno(err error) string {
 	return "ok"
 }
 
-// TestHostKernel: with an event's id, perf_event_open and bpf do not reach the event
-// of the host's kernel that has the same number; what has nothing to do with events
-// of ours the host answers as it does outside.
+// TestHostKernel: perf_event_open and bpf with an event's id do not reach the host's
+// event of the same number. Calls that are not about events have the same result as
+// outside.
 func TestHostKernel(t *testing.T) {
 	needFUSE(t)
 	self, err := os.Executable()
@@ -141,7 +141,8 @@ func TestHostKernel(t *testing.T) {
 	}
 }
 
-// TestPerf: perf says that it cannot count our events, and counts the host's own.
+// TestPerf: perf reports that it cannot count kprobefs's events, and counts the
+// host's own.
 func TestPerf(t *testing.T) {
 	needFUSE(t)
 	if _, err := exec.LookPath("perf"); err != nil {
@@ -153,9 +154,9 @@ perf stat -x, -e task-clock true; echo "status $?"`
 	out, _ := asUser(nil).kprobefs(t, publicDir(t), nil, 1, "sh", "-c", script)
 	count, clock, _ := strings.Cut(out, "status ")
 	if !strings.Contains(count, "not supported") || !strings.Contains(count, "perf_event_open(2) of a tracepoint is refused") {
-		t.Errorf("of our event perf says\n%s", count)
+		t.Errorf("for a kprobefs event perf prints\n%s", count)
 	}
 	if !strings.Contains(clock, ",msec,task-clock,") || strings.Contains(clock, "not supported") {
-		t.Errorf("of the host's clock perf says\n%s", clock)
+		t.Errorf("for the host's clock perf prints\n%s", clock)
 	}
 }

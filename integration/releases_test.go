@@ -9,19 +9,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// releases are those other than 6.1 of which there are recordings: of every script.
+// releases are the releases other than 6.1 on which all scripts were recorded.
 var releases = [...]string{"5.10", "6.12"}
 
-// A difference is a script that gives here, as another release, what 6.1 gives, and
-// not what that release gives. docs/reference/differences.md has it too.
+// A difference is a script whose output here, as another release, is that of 6.1
+// instead of that release's. docs/reference/differences.md lists it too.
 type difference struct {
 	why string
-	// is says whether the reason holds on this machine; nil: everywhere.
+	// is reports whether the difference exists on this machine. If nil, it exists on
+	// all.
 	is func(t *testing.T) bool
 }
 
-// asDefault are these scripts, by release. Each is held to what 6.1 printed, so that it
-// leaves the list when it gives anything else, be it what the release gives.
+// asDefault are these scripts, by release. They are compared with what 6.1 printed,
+// so that the test fails when a script prints anything else, even what that release
+// prints, and must be removed here.
 var asDefault = map[string]map[string]difference{
 	"5.10": {
 		"activity_kill":      {"kill(2) does not come by kill_pid_info there", nil},
@@ -33,8 +35,8 @@ var asDefault = map[string]map[string]difference{
 	},
 }
 
-// hostRefusesDirectory tells whether this machine's kernel refuses to create a directory
-// by open(2) without looking at what has the name, as since 6.4.
+// hostRefusesDirectory reports whether this machine's kernel refuses to create a
+// directory by open(2) before it looks the name up, as since 6.4.
 func hostRefusesDirectory(t *testing.T) bool {
 	fd, err := unix.Open("/dev/null", unix.O_CREAT|unix.O_DIRECTORY, 0)
 	if err == nil {
@@ -46,7 +48,7 @@ func hostRefusesDirectory(t *testing.T) bool {
 	return errors.Is(err, unix.EINVAL)
 }
 
-// expected gives the case with what it gives here.
+// expected returns the case with the output expected here.
 func expected(t *testing.T, c *Case) *Case {
 	d, differs := asDefault[c.Release][c.Name]
 	if !differs || d.is != nil && !d.is(t) {
@@ -58,8 +60,8 @@ func expected(t *testing.T, c *Case) *Case {
 	return &as
 }
 
-// TestReleases plays the scripts as other releases of Linux, and compares with
-// what those printed.
+// TestReleases runs the scripts as other releases, and compares with what these
+// releases of Linux printed.
 func TestReleases(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)
@@ -81,8 +83,8 @@ func TestReleases(t *testing.T) {
 	}
 }
 
-// TestReleasesRecorded holds what the recordings of other releases must be: of each
-// script one, and masked.
+// TestReleasesRecorded: each script has one recording of each release, and recordings
+// are masked.
 func TestReleasesRecorded(t *testing.T) {
 	_, masks := cases(t)
 	page, err := os.ReadFile("../docs/reference/differences.md")

@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// rowsPage says for each row of what was observed on Linux where it is shown.
+// rowsPage lists what was observed on Linux. The last column of its rows says which
+// test shows it.
 const rowsPage = "../docs/reference/linux/files.md"
 
-// TestRows holds docs/reference/linux/files.md to the tree: each row of its tables names, in its
-// last column, a script of testdata or a Go test that exists, or links to the
-// page of differences.
+// TestRows: the last column of each row in docs/reference/linux/files.md names an
+// existing script or Go test, or links to differences.md.
 func TestRows(t *testing.T) {
 	page, err := os.ReadFile(rowsPage)
 	if err != nil {
@@ -54,7 +54,8 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// lastColumn gives the last column of a table's line, but not of its heading.
+// lastColumn returns the last column of a table's row. ok is false for headings and
+// other lines.
 func lastColumn(line string) (string, bool) {
 	line, ok := strings.CutPrefix(strings.TrimSuffix(line, " |"), "| ")
 	if !ok || strings.HasPrefix(line, "---") || strings.HasSuffix(line, "| shown by") {
@@ -63,7 +64,7 @@ func lastColumn(line string) (string, bool) {
 	return line[strings.LastIndex(line, " | ")+1:], true
 }
 
-// quoted gives what stands in backquotes.
+// quoted returns the texts in backquotes.
 func quoted(text string) []string {
 	var names []string
 	for i, part := range strings.Split(text, "`") {
@@ -74,7 +75,7 @@ func quoted(text string) []string {
 	return names
 }
 
-// testFuncs gives the names of the module's tests.
+// testFuncs returns the names of the module's tests.
 func testFuncs(t *testing.T) map[string]bool {
 	t.Helper()
 	tests := map[string]bool{}

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// rootOnly are the scripts that an ordinary user's namespace cannot play, for
-// the host's kernel refuses what they do before a file of ours is asked.
+// rootOnly are the scripts that cannot run in an ordinary user's namespace, because
+// the host's kernel refuses a call before it reaches a file of kprobefs.
 var rootOnly = map[string]string{
 	"access":        "needs a second user",
 	"access_matrix": "needs a second user",
@@ -36,8 +36,8 @@ func cases(t *testing.T) ([]*Case, []Mask) {
 	return cases, masks
 }
 
-// TestScripts plays each script behind "kprobefs exec" and compares what it
-// prints with what Linux printed.
+// TestScripts runs each script below "kprobefs exec" and compares its output with
+// Linux's.
 func TestScripts(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)
@@ -45,7 +45,7 @@ func TestScripts(t *testing.T) {
 	play(t, nil, nil, all, masks)
 }
 
-// TestScriptsUser does so as an ordinary user, in a user namespace.
+// TestScriptsUser does the same as an ordinary user in a user namespace.
 func TestScriptsUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("TestScripts runs as an ordinary user already")
@@ -60,8 +60,7 @@ func TestScriptsUser(t *testing.T) {
 	play(t, user, rootOnly, all, masks)
 }
 
-// play plays all scripts, as many at once as there are processors: they sleep
-// most of the time.
+// play runs all scripts, as many at a time as there are processors.
 func play(t *testing.T, user asUser, skip map[string]string, all []*Case, masks []Mask) {
 	t.Cleanup(func() { noMountsLeft(t) }) // when all have ended
 	for _, c := range all {
@@ -85,7 +84,7 @@ func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
 	dir := publicDir(t)
 	put(t, dir, "script", c.Script)
 	put(t, dir, "lib.sh", Lib())
-	tmp := "TMPDIR=" + publicDir(t) // /tmp need not be open to the user
+	tmp := "TMPDIR=" + publicDir(t) // /tmp may not be accessible to the user
 	flags := []string{"--cpus", "2"}
 	if c.Release != "" {
 		flags = append(flags, "--release", c.Release)
@@ -106,12 +105,14 @@ func put(t *testing.T, dir, name, text string) {
 	}
 }
 
-// diff shows the lines that differ, each under the script's command that printed it.
+// diff returns the lines that differ, each below the script's command that printed
+// it.
 func diff(want, got string) string {
 	return cmp.Diff(strings.Split(want, "\n"), strings.Split(got, "\n"))
 }
 
-// TestRecorded holds what the recordings must be: masked, and of one script each.
+// TestRecorded: all recordings are masked and name their kernel, and all scripts have
+// a description.
 func TestRecorded(t *testing.T) {
 	all, masks := cases(t)
 	for _, c := range all {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// tracerScript plays a script that calls other people's tracing programs, as
-// root, and gives what it printed.
+// tracerScript runs a script that uses third-party tracing programs, as root, and
+// returns its output.
 func tracerScript(t *testing.T, script string, needs ...string) string {
 	t.Helper()
 	needFUSE(t)
@@ -27,8 +27,7 @@ func tracerScript(t *testing.T, script string, needs ...string) string {
 	return out
 }
 
-// expect fails unless each pattern matches the output, the later ones behind the
-// earlier ones.
+// expect fails unless the patterns match parts of the output in the given order.
 func expect(t *testing.T, out string, patterns ...string) {
 	t.Helper()
 	rest := out
@@ -42,7 +41,7 @@ func expect(t *testing.T, out string, patterns ...string) {
 	}
 }
 
-// TestPerfTools is Brendan Gregg's kprobe and reset-ftrace, unmodified.
+// TestPerfTools runs Brendan Gregg's kprobe and reset-ftrace, unmodified.
 func TestPerfTools(t *testing.T) {
 	out := tracerScript(t, `. ./lib.sh
 reader() { (sleep 1; head -c 50 $T/README >/dev/null) & }
@@ -82,9 +81,9 @@ clean
 	}
 }
 
-// TestTraceCmd is trace-cmd, unmodified: it finds our files (it mounts tracefs,
-// which must not hide them), and its trace.dat, made from the pages of the ring
-// buffer, says what trace says.
+// TestTraceCmd runs trace-cmd, unmodified. It must find kprobefs's files (it mounts
+// tracefs, which must not hide them), and its trace.dat, made from pages of the ring
+// buffer, must have the same events as trace.
 func TestTraceCmd(t *testing.T) {
 	out := tracerScript(t, `. ./lib.sh
 echo 'p:v vfs_read n=%dx:s32 c=$comm' >$E
@@ -121,7 +120,7 @@ clean
 		`^== snapshot\n6\n`, `^== reset\n0\n0\nkprobes:x\n`)
 }
 
-// TestPerfProbe is perf probe, unmodified.
+// TestPerfProbe runs perf probe, unmodified.
 func TestPerfProbe(t *testing.T) {
 	out := tracerScript(t, `. ./lib.sh
 perf probe -q -a vfs_read; echo "added: $?"

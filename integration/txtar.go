@@ -28,7 +28,7 @@ func partName(line string) (string, bool) {
 	return strings.CutSuffix(name, " --")
 }
 
-// formatTxtar puts an archive together. Each text ends with a newline or is empty.
+// formatTxtar formats an archive. Each text ends with a newline or is empty.
 func formatTxtar(comment string, parts []part) string {
 	var b strings.Builder
 	b.WriteString(comment)

@@ -21,12 +21,12 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// childVar says that this process is a server of the bench, and which.
+// childVar makes this process a server for the benchmarks; its value says which.
 const childVar = "KPROBEFS_BENCH_SERVE"
 
 var errNoChild = errors.New("not a server")
 
-// serveAsChild serves a tree until stdin ends, if that is what this process is for.
+// serveAsChild serves a tree until the end of stdin, if childVar is set.
 func serveAsChild() error {
 	serve := map[string]func(dir string) error{"go-fuse": serveGoFuse, "system": serveSystem}[os.Getenv(childVar)]
 	if serve == nil {
@@ -38,8 +38,9 @@ func serveAsChild() error {
 	return serve(os.Args[1])
 }
 
-// plainFS is kprobes/enabled with nothing behind it: node 1 is the root, 2 the
-// directory, 3 the file. Nothing is cached and FLUSH is answered, as in ours.
+// plainFS is a minimal file system with the file kprobes/enabled: node 1 is the root,
+// 2 the directory, 3 the file. As in kprobefs, nothing is cached and FLUSH is
+// answered.
 type plainFS struct{ fuse.RawFileSystem }
 
 func (plainFS) attr(node uint64, a *fuse.Attr) {
@@ -49,7 +50,7 @@ func (plainFS) attr(node uint64, a *fuse.Attr) {
 	}
 }
 
-// Lookup knows one path.
+// Lookup finds the one path.
 func (p plainFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *fuse.EntryOut) fuse.Status {
 	if want := map[uint64]string{1: "kprobes", 2: "enabled"}[h.NodeId]; name != want {
 		return fuse.ENOENT
@@ -59,19 +60,19 @@ func (p plainFS) Lookup(_ <-chan struct{}, h *fuse.InHeader, name string, out *f
 	return fuse.OK
 }
 
-// GetAttr gives the modes.
+// GetAttr returns the modes.
 func (p plainFS) GetAttr(_ <-chan struct{}, in *fuse.GetAttrIn, out *fuse.AttrOut) fuse.Status {
 	p.attr(in.NodeId, &out.Attr)
 	return fuse.OK
 }
 
-// Open reads past the page cache, as ours does.
+// Open bypasses the page cache, as kprobefs does.
 func (plainFS) Open(_ <-chan struct{}, _ *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
 	out.OpenFlags = fuse.FOPEN_DIRECT_IO
 	return fuse.OK
 }
 
-// Read gives two bytes.
+// Read returns two bytes.
 func (plainFS) Read(_ <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResult, fuse.Status) {
 	if in.Offset > 0 {
 		return fuse.ReadResultData(nil), fuse.OK
@@ -79,12 +80,12 @@ func (plainFS) Read(_ <-chan struct{}, in *fuse.ReadIn, _ []byte) (fuse.ReadResu
 	return fuse.ReadResultData([]byte("1\n")), fuse.OK
 }
 
-// Write takes all.
+// Write accepts everything.
 func (plainFS) Write(_ <-chan struct{}, _ *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
 	return uint32(len(data)), fuse.OK
 }
 
-// Flush answers.
+// Flush succeeds.
 func (plainFS) Flush(<-chan struct{}, *fuse.FlushIn) fuse.Status { return fuse.OK }
 
 func serveGoFuse(dir string) error {
@@ -97,7 +98,7 @@ func serveGoFuse(dir string) error {
 	return unix.Unmount(dir, unix.MNT_DETACH)
 }
 
-// serveSystem mounts a whole kprobefs and sets probes as it is told.
+// serveSystem mounts a complete kprobefs and registers probes on command.
 func serveSystem(dir string) error {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -137,7 +138,7 @@ func obey(s *kprobefs.Kernel, command string) (string, error) {
 	return "", fmt.Errorf("command %q: %w", name, syscall.EINVAL)
 }
 
-// registerMany sets n probes, one by one, at n addresses all over the kernel.
+// registerMany registers n probes, one by one, at n addresses all over the kernel.
 func registerMany(s *kprobefs.Kernel, n int) (time.Duration, error) {
 	addrs, err := probeable(s, n)
 	if err != nil {
@@ -155,8 +156,8 @@ func registerMany(s *kprobefs.Kernel, n int) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// probeable finds addresses where a probe may stand: every function's
-// instructions in turn, the first ones first.
+// probeable returns n addresses that can be probed: the first instruction of each
+// function, then the second ones, and so on.
 func probeable(s *kprobefs.Kernel, n int) ([]uint64, error) {
 	var addrs []uint64
 	for _, sym := range s.Machine.Symbols().All() {

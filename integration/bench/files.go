@@ -19,20 +19,20 @@ import (
 
 func cpusHere() int { return min(runtime.NumCPU(), 8) }
 
-// mounted is a server of a tree, in a process and a mount namespace of its own.
+// mounted is a process that serves a tree in a private mount namespace.
 type mounted struct {
 	name string
-	root string // the tree, as seen from here
+	root string // path of the tree in this namespace
 	cmd  *exec.Cmd
 	in   io.WriteCloser
 	out  *bufio.Scanner
-	took time.Duration // from the start of the process until a file was there
+	took time.Duration // from the start of the process until its files exist
 }
 
-// enabled is the file that all trees have.
+// enabled returns the path of the file that all trees have.
 func (m *mounted) enabled() string { return filepath.Join(m.root, "kprobes/enabled") }
 
-// start runs a server and waits until its tree is there.
+// start starts a server and waits until its tree is mounted.
 func (b *bench) start(name string, args ...string) (*mounted, error) {
 	dir, err := os.MkdirTemp(b.dir, "mnt")
 	if err != nil {
@@ -71,7 +71,7 @@ func (b *bench) start(name string, args ...string) (*mounted, error) {
 	return nil, fmt.Errorf("%s does not mount: %w", name, syscall.ETIMEDOUT)
 }
 
-// stop ends the server; its mount goes with its namespace.
+// stop ends the server, and with its namespace the mount.
 func (m *mounted) stop() {
 	_ = m.in.Close()
 	_ = m.cmd.Process.Signal(syscall.SIGTERM)
@@ -80,7 +80,7 @@ func (m *mounted) stop() {
 	_ = m.cmd.Wait()
 }
 
-// ask sends a command to a server of ours and gives its answer.
+// ask sends a command to a server and returns its answer.
 func (m *mounted) ask(command string) (string, error) {
 	if _, err := fmt.Fprintln(m.in, command); err != nil {
 		return "", err
@@ -94,7 +94,7 @@ func (m *mounted) ask(command string) (string, error) {
 	return m.out.Text(), nil
 }
 
-// build makes the program itself.
+// build builds the program.
 func (b *bench) build() (string, error) {
 	out := filepath.Join(b.dir, "kprobefs")
 	text, err := exec.Command("go", "build", "-o", out, "./cmd/kprobefs").CombinedOutput()
@@ -104,8 +104,8 @@ func (b *bench) build() (string, error) {
 	return out, nil
 }
 
-// files compares operations on kprobes/enabled with those on files that have
-// nothing behind them.
+// files compares operations on kprobes/enabled with those on files of minimal file
+// systems.
 func files(b *bench) error {
 	program, err := b.build()
 	if err != nil {
@@ -204,10 +204,10 @@ func pwrites(path string, n int) error {
 	return nil
 }
 
-// manyProbes is how many the section "many" sets.
+// manyProbes is the number of probes in the section "many".
 const manyProbes = 10_000
 
-// many measures what 10,000 probes cost those who look after them.
+// many measures operations with 10,000 registered probes.
 func many(b *bench) error {
 	m, err := b.start("system", "/proc/self/exe", "DIR")
 	if err != nil {
@@ -284,7 +284,7 @@ func catList(m *mounted) error {
 	return nil
 }
 
-// size is what the program needs before it has done anything.
+// size measures what the program needs at start.
 func size(b *bench) error {
 	program, err := b.build()
 	if err != nil {
@@ -309,7 +309,7 @@ func size(b *bench) error {
 	return b.idle(program)
 }
 
-// idle is the share of a processor that an unused mount takes.
+// idle measures the share of a processor that an unused mount uses.
 func (b *bench) idle(program string) error {
 	m, err := b.start("kprobefs", program, "mount", "DIR")
 	if err != nil {
@@ -328,7 +328,7 @@ func (b *bench) idle(program string) error {
 	return err
 }
 
-// residentKiB is VmRSS: all memory of a process that is in RAM.
+// residentKiB returns VmRSS, the memory of a process that is in RAM.
 func residentKiB(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -340,7 +340,7 @@ func residentKiB(pid int) (float64, error) {
 	return kib, err
 }
 
-// ticksOf is the processor time of a process, in nanoseconds (schedstat counts exactly).
+// ticksOf returns the processor time of a process in nanoseconds, from schedstat.
 func ticksOf(pid int) (sum int64, err error) {
 	tasks, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", pid))
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// hitFunction is what is called: a small leaf, whose argument 0 skips its loop.
+// hitFunction is the function that is called: a small leaf function, whose loop is
+// skipped if its argument is 0.
 const hitFunction = "int_sqrt"
 
 // The kernel document's table "Probe Overhead" and its optimization section, ns
@@ -22,23 +23,24 @@ var documented = map[string]float64{
 	"r": 1240, "kr": 820,
 }
 
-// hitCase is a way to be probed: set gives what takes the probes away again.
+// hitCase is a kind of probe. set registers it and returns a function that
+// unregisters it.
 type hitCase struct {
 	name string
 	set  func(h *hitBench) (undo func(), err error)
 }
 
-// hitBench is a machine whose function is called.
+// hitBench is a machine on which hitFunction is called.
 type hitBench struct {
 	sys   *kprobefs.Kernel
 	addr  uint64
 	cpus  int
 	calls uint64
-	at    map[string]uint32 // an offset whose instruction is carried out so: "step", "boost", an emulation, "optimized"
+	at    map[string]uint32 // offset of an instruction that is handled so: "step", "boost", an emulation, "optimized"
 	count []counter
 }
 
-// counter is a vCPU's, on its own cache line.
+// counter is a vCPU's counter, on its own cache line.
 type counter struct {
 	n uint64
 	_ [120]byte
@@ -94,7 +96,7 @@ func newHitBench(boost bool) (*hitBench, error) {
 	return h, h.survey(h.sys.Machine.Symbols().LookupName(hitFunction)[0].Size)
 }
 
-// newHitMachine boots a release, "" the default, with a configuration.
+// newHitMachine boots a release (the default one if it is "") with a configuration.
 func newHitMachine(release string, conf kprobefs.Config) (*hitBench, error) {
 	r, err := kprobefs.ParseRelease(release)
 	if err != nil {
@@ -110,7 +112,8 @@ func newHitMachine(release string, conf kprobefs.Config) (*hitBench, error) {
 	return h, nil
 }
 
-// survey finds offsets for the kinds of probes that one call hits once.
+// survey finds offsets for the kinds of probes, at instructions that a call executes
+// once.
 func (h *hitBench) survey(size uint64) error {
 	h.at = map[string]uint32{}
 	for off := uint32(1); uint64(off) < size; off++ {
@@ -149,7 +152,7 @@ func (h *hitBench) pre(hit *kprobes.Hit) int {
 	return 0
 }
 
-// probes registers n kprobes at an offset; jumps says whether they may be optimized.
+// probes registers n kprobes at an offset. jumps tells whether they may be optimized.
 func (h *hitBench) probes(n int, off uint32, post, jumps bool) (func(), error) {
 	h.allowJumps(jumps)
 	ps := make([]*kprobes.Kprobe, n)
@@ -169,7 +172,7 @@ func (h *hitBench) probes(n int, off uint32, post, jumps bool) (func(), error) {
 	return func() { h.sys.Kprobes.UnregisterAll(ps); h.settle() }, nil
 }
 
-// ret registers a return probe, and a kprobe at the same place if with.
+// ret registers a return probe, and if with is set a kprobe at the same address.
 func (h *hitBench) ret(with, jumps bool) (func(), error) {
 	h.allowJumps(jumps)
 	rp := &kprobes.Retprobe{Kprobe: kprobes.Kprobe{SymbolName: hitFunction}, Handler: func(_ *kprobes.Instance, hit *kprobes.Hit) int { return h.pre(hit) }}
@@ -186,7 +189,7 @@ func (h *hitBench) ret(with, jumps bool) (func(), error) {
 	return func() { h.sys.Kprobes.Unregister(p); undo() }, err
 }
 
-// jprobe registers a jprobe, and a return probe at the same place if with.
+// jprobe registers a jprobe, and if with is set a return probe at the same address.
 func (h *hitBench) jprobe(with bool) (func(), error) {
 	jp := &kprobes.Jprobe{Kprobe: kprobes.Kprobe{SymbolName: hitFunction}, Handler: func(*kprobes.Hit) {}}
 	if !with {
@@ -195,7 +198,7 @@ func (h *hitBench) jprobe(with bool) (func(), error) {
 	if err := h.sys.Kprobes.RegisterJprobe(jp); err != nil {
 		return nil, err
 	}
-	undo := func() { _ = h.sys.Kprobes.UnregisterJprobe(jp) } // outside of handlers
+	undo := func() { _ = h.sys.Kprobes.UnregisterJprobe(jp) } // cannot fail outside of handlers
 	if !with {
 		return undo, nil
 	}
@@ -207,21 +210,22 @@ func (h *hitBench) jprobe(with bool) (func(), error) {
 	return func() { ret(); undo() }, nil
 }
 
-// settle lets the optimizer end what it does, where there is one.
+// settle waits for the optimizer, if there is one.
 func (h *hitBench) settle() {
 	if h.sys.Kprobes.HasOptprobes() {
 		h.sys.Kprobes.WaitOptimizer()
 	}
 }
 
-// allowJumps says whether probes may be optimized, where they may be at all.
+// allowJumps sets whether probes may be optimized, if the configuration has
+// optimization.
 func (h *hitBench) allowJumps(on bool) {
 	if h.sys.Kprobes.HasOptprobes() {
 		h.sys.Kprobes.SetOptimization(on)
 	}
 }
 
-// cases are those that the machine has: one with boosting shows just that.
+// cases returns the kinds of probes that are measured on the machine.
 func (h *hitBench) cases() []hitCase {
 	kprobe := func(n int, kind string, post, jumps bool) func(h *hitBench) (func(), error) {
 		return func(h *hitBench) (func(), error) {
@@ -249,8 +253,8 @@ func (h *hitBench) cases() []hitCase {
 	}
 }
 
-// measure is the nanoseconds that a hit adds, the call without the probe taken
-// off right before. On all vCPUs it is wall time.
+// measure returns the time that a hit adds in nanoseconds; the call without the probe
+// is measured right before and subtracted. With all vCPUs it is wall time.
 func (h *hitBench) measure(c hitCase, one bool) (float64, error) {
 	base, err := h.call(one)
 	if err != nil {

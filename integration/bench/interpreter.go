@@ -15,11 +15,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// programDir holds the programs' bytes and the harness for the bare processor;
-// the program is run in the project's root.
+// programDir has the programs' bytes and the harness for the host's processor. bench
+// must be run in the project's root.
 const programDir = "kernel/cpu/testdata/programs"
 
-// programs and how much each is to do.
+// programs with their arguments.
 var programs = []struct {
 	name string
 	n    uint64
@@ -31,8 +31,8 @@ var programs = []struct {
 	{"sort", 300},
 }
 
-// interpreter runs each program on the interpreter, on the bare processor and
-// in Unicorn: millions of instructions a second.
+// interpreter runs each program in the interpreter, on the host's processor and in
+// Unicorn, and compares millions of instructions per second.
 func interpreter(b *bench) error {
 	native := b.compile("native", filepath.Join(programDir, "native.c"))
 	unicorn := b.compile("unicorn", "integration/bench/testdata/unicorn.c", "-lunicorn")
@@ -62,7 +62,7 @@ func interpreter(b *bench) error {
 	return nil
 }
 
-// compile builds a C program, and says in a note when it could not be.
+// compile builds a C program. If that fails, it adds a note.
 func (b *bench) compile(name, source string, flags ...string) string {
 	out := filepath.Join(b.dir, name)
 	args := append([]string{"-O2", "-o", out, source}, flags...)
@@ -73,7 +73,7 @@ func (b *bench) compile(name, source string, flags ...string) string {
 	return out
 }
 
-// Where a program lies; kernel/cpu's tests have it at other addresses.
+// Addresses of a program; kernel/cpu's tests use others.
 const (
 	progText  = abi.TextBase
 	progHalt  = progText + abi.PageSize // a hlt, what it returns to
@@ -123,7 +123,8 @@ func (p *program) run() (mips float64, err error) {
 	return float64(n) * 1000 / float64(took), nil
 }
 
-// elsewhere runs the same bytes with a tool that prints result and nanoseconds.
+// elsewhere runs the same bytes with another tool, which prints the result and the
+// nanoseconds.
 func (p *program) elsewhere(tool, file string, n uint64) (mips float64, err error) {
 	out, err := exec.Command(tool, file, fmt.Sprint(n)).Output()
 	if err != nil {

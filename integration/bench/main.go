@@ -1,12 +1,12 @@
-// Command bench measures the program and prints tables of what it costs, with
-// ratios to what else does such work on this machine: the bare processor and
-// Unicorn for the interpreter, minimal file systems and /proc for the files, the
-// kernel's document for hits. What is not installed is left out.
+// Command bench measures the program and prints tables, with ratios to other programs
+// on this machine: the processor itself and Unicorn for the interpreter, minimal file
+// systems and /proc for files, the kernel's document for hits. Programs that are not
+// installed are left out.
 //
-// The measurements of a table are interleaved: each round makes all of them,
-// and what is printed is the median of the rounds, so that a change of the
-// machine's load meets all alike. Hits on one vCPU are measured in processor
-// time, which other processes do not count in.
+// The measurements of a table are interleaved: each round makes all of them, and the
+// medians of the rounds are printed, so that a change of the machine's load affects
+// all of them. Hits on one vCPU are measured in processor time, which other processes
+// do not affect.
 //
 //	go run ./integration/bench [-rounds n] [-only section] [-json file]
 package main
@@ -26,8 +26,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Row is one line of a table: what was measured, and what else there is to
-// compare it with, by name.
+// Row is a line of a table: the measured value, and others to compare it with, by
+// name.
 type Row struct {
 	Section string             `json:"section"`
 	Name    string             `json:"name"`
@@ -53,12 +53,12 @@ var sections = []section{
 	{"size", size},
 }
 
-// bench is one run of the program.
+// bench is a run of the command.
 type bench struct {
 	rounds int
-	dir    string // for what is built
+	dir    string // for built programs
 	rows   []Row
-	notes  []string // what was left out
+	notes  []string // printed at the end
 
 	printed int // rows
 }
@@ -66,13 +66,13 @@ type bench struct {
 func (b *bench) add(r Row)                    { b.rows = append(b.rows, r) }
 func (b *bench) note(format string, a ...any) { b.notes = append(b.notes, fmt.Sprintf(format, a...)) }
 
-// timed is one of several measurements that belong side by side.
+// timed is one of several measurements that are compared.
 type timed struct {
 	name string
 	run  func() (float64, error)
 }
 
-// medians runs all of ts in each round and gives the median of each.
+// medians runs all of ts in each round and returns the median of each.
 func (b *bench) medians(ts []timed) (map[string]float64, error) {
 	got := map[string][]float64{}
 	for range b.rounds {
@@ -100,7 +100,7 @@ func medianOf(vs []float64) float64 {
 	return (vs[(n-1)/2] + vs[n/2]) / 2
 }
 
-// cpuTime is the processor time of this process.
+// cpuTime returns the processor time of this process.
 func cpuTime() time.Duration {
 	var u unix.Rusage
 	if unix.Getrusage(unix.RUSAGE_SELF, &u) != nil {
@@ -109,8 +109,8 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// print writes the tables that were not printed yet. A ratio is the row's value over the other's: what
-// this program needs for each unit of theirs; of speeds it is the other way.
+// print writes the tables that were not printed yet. A ratio is the row's value
+// divided by the other one, or the inverse for speeds.
 func (b *bench) print(w io.Writer) error {
 	tw := tabwriter.NewWriter(w, 2, 8, 2, ' ', 0)
 	last := ""
@@ -136,7 +136,7 @@ func (b *bench) print(w io.Writer) error {
 	return tw.Flush()
 }
 
-// ratio is how many times as much time this program needs.
+// ratio returns how many times as much time this program needs.
 func (r *Row) ratio(name string) float64 {
 	if strings.HasSuffix(r.Unit, "/s") || r.Unit == "MIPS" {
 		return r.Beside[name] / r.Value

@@ -46,7 +46,8 @@ func TestPrint(t *testing.T) {
 	}
 }
 
-// TestOverheadRows: the probes of each row can be set, and each call hits them once.
+// TestOverheadRows: the probes of each row can be registered, and each call hits them
+// once.
 func TestOverheadRows(t *testing.T) {
 	for _, of := range overheadMachines {
 		h, err := newHitMachine(of.release, kprobefs.Config{NoFtrace: true, NoPreempt: of.boost})

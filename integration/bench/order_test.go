@@ -10,9 +10,9 @@ import (
 	"github.com/kprobefs/kprobefs"
 )
 
-// TestOverheadOrder: which of the documents' rows cost more than others is so here, where
-// docs/performance.md does not say otherwise. Other load may hide it in some of the rounds,
-// not in all.
+// TestOverheadOrder: the rows of the documents' table have the same order of costs
+// here, except where docs/performance.md says otherwise. Other load may change the
+// order in some rounds, not in all.
 func TestOverheadOrder(t *testing.T) {
 	var cases []*leastOf
 	for _, of := range overheadMachines {
@@ -65,7 +65,7 @@ func TestOverheadOrder(t *testing.T) {
 	}
 }
 
-// leastOf is a row, or the bare call (bare is nil), with the least time that its calls took.
+// leastOf is a row, or the call without a probe, with the shortest time of its calls.
 type leastOf struct {
 	name  string
 	h     *hitBench

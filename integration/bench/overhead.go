@@ -7,13 +7,13 @@ import (
 	"github.com/kprobefs/kprobefs"
 )
 
-// The table of the kernel document's section "Probe Overhead", in the words of
-// its legend: every probe stands at a function's entry, as a breakpoint that is
-// stepped, boosted, or a jump. fentry sites are not used for it
-// (CONFIG_KPROBES_ON_FTRACE=n), as in the kernels that were measured there. j and
-// jr are measured on 2.6.32, which has jprobes.
+// The table of the kernel document's section "Probe Overhead", in the words of its
+// legend. Probes are at a function's entry, by a breakpoint that is single-stepped or
+// boosted, or by a jump. They do not use fentry sites (CONFIG_KPROBES_ON_FTRACE=n),
+// like the kernels that the document measured. j and jr are measured on 2.6.32, which
+// has jprobes.
 
-// overheadRow is a line of it: what the documents say, us, 0 where they do not.
+// overheadRow is a line of the table, with the documents' numbers in us, or 0.
 type overheadRow struct {
 	name              string
 	xeon, opteron     float64 // E5410 2.33 GHz; Opteron 246 1.99 GHz
@@ -34,8 +34,8 @@ var overheadRows = []overheadRow{
 	{name: "jr", opteron: 1.07, jprobe: true, kretprobe: true},
 }
 
-// overheadOrder is what the documents' figures have in common: a costs at most
-// so many times as much as b. why is what there is to say where it does not.
+// overheadOrder are relations that all figures of the documents satisfy: a costs at
+// most so many times as much as b. why is printed if this is not so here.
 var overheadOrder = []struct {
 	a, b string
 	most float64
@@ -55,13 +55,13 @@ var overheadOrder = []struct {
 
 const whyJumps = "a breakpoint and all that it calls is Go here, a jump's detour is guest code that the interpreter executes"
 
-// overheadMachines are what its rows are measured on.
+// overheadMachines are the configurations that the rows are measured on.
 var overheadMachines = []struct {
 	release        string
 	boost, jprobes bool
 }{{}, {boost: true}, {release: "2.6.32", jprobes: true}}
 
-// overhead measures it, on one vCPU.
+// overhead measures the table on one vCPU.
 func overhead(b *bench) error {
 	var ts []timed
 	for _, of := range overheadMachines {
@@ -90,7 +90,7 @@ func overhead(b *bench) error {
 	return nil
 }
 
-// brokenOrder says where the documents' order does not hold.
+// brokenOrder returns a line for each relation of overheadOrder that does not hold.
 func brokenOrder(ns map[string]float64) (lines []string) {
 	for _, o := range overheadOrder {
 		if ratio := ns[o.a] / ns[o.b]; ratio > o.most {
@@ -104,7 +104,7 @@ func brokenOrder(ns map[string]float64) (lines []string) {
 	return lines
 }
 
-// row is the line with its ratios to k, here and in the documents.
+// row returns the line with its ratios to k, here and in the documents.
 func (o *overheadRow) row(us, k float64) Row {
 	r := Row{Section: "probe overhead", Name: o.name, Unit: "us", Value: us, Beside: map[string]float64{}}
 	r.Note = fmt.Sprintf("x%.2f of k", us/k)
@@ -120,7 +120,7 @@ func (o *overheadRow) row(us, k float64) Row {
 	return r
 }
 
-// set puts the probes of a row in place.
+// set registers the probes of a row.
 func (o *overheadRow) set(h *hitBench) (func(), error) {
 	undo, err := o.register(h)
 	if err != nil {

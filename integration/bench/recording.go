@@ -14,21 +14,21 @@ import (
 )
 
 const (
-	// recordedAt is an instruction of hitFunction that takes a jump, and that a call
-	// comes to once.
+	// recordedAt is the offset of an instruction of hitFunction that can be optimized
+	// and is executed once per call.
 	recordedAt = 5
-	// recordingReaders is how many read while all vCPUs hit: one of trace_pipe, for
-	// each vCPU one of trace_pipe_raw, the others of trace.
+	// recordingReaders is the number of readers during the load: one of trace_pipe,
+	// one of trace_pipe_raw for each vCPU, the others of trace.
 	recordingReaders = 8
 	recordingCPUs    = 4
-	loadCalls        = 500_000 // of each vCPU
+	loadCalls        = 500_000 // per vCPU
 
 	recordingGoal = 150 // ns
 	loadGoal      = 1   // M hits/s
 )
 
-// recording measures what an event with two arguments costs: above the hit of a
-// kprobe alone, and under load while its buffer is read.
+// recording measures the cost of an event with two arguments: in addition to the hit
+// of a kprobe, and under load while its buffer is read.
 func recording(b *bench) error {
 	h, err := newHitMachine("", kprobefs.Config{})
 	if err != nil {
@@ -67,7 +67,7 @@ func recording(b *bench) error {
 	return nil
 }
 
-// perCall is the processor time of a call, ns, with a probe in its way.
+// perCall returns the processor time of a call with a probe in nanoseconds.
 func (h *hitBench) perCall(c hitCase) (float64, error) {
 	undo, err := c.set(h)
 	if err != nil {
@@ -81,7 +81,7 @@ func (h *hitBench) perCall(c hitCase) (float64, error) {
 	return float64(took) / float64(h.calls), err
 }
 
-// record defines and enables an event at the same place.
+// record defines and enables an event at recordedAt.
 func (h *hitBench) record() (func(), error) {
 	h.sys.Kprobes.SetOptimization(true)
 	return recordHits(h.sys)
@@ -94,7 +94,7 @@ func recordHits(s *kprobefs.Kernel) (undo func(), err error) {
 	}
 	undo = func() {
 		_ = a.EnableSystem("kprobes", []byte("0"))
-		s.Kprobes.WaitOptimizer() // a probe that is enabled before its jump is gone stays a breakpoint, as on Linux
+		s.Kprobes.WaitOptimizer() // as on Linux, a probe that is enabled before its jump is removed stays a breakpoint
 		_, _ = s.Tracer.WriteKprobeEvents([]byte("-:e\n"))
 		s.Kprobes.WaitOptimizer()
 	}
@@ -106,8 +106,9 @@ func recordHits(s *kprobefs.Kernel) (undo func(), err error) {
 	return undo, nil
 }
 
-// loadAndRead has all vCPUs hit the event while it is read: millions of hits a
-// second, and where they are. EIO: not every hit is accounted for.
+// loadAndRead has all vCPUs hit the event while its buffer is read. It returns the
+// rate in millions of hits per second, and a line that accounts for the hits. The
+// error is EIO if hits are missing.
 func loadAndRead() (rate float64, account string, err error) {
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: recordingCPUs})
 	if err != nil {
@@ -150,7 +151,7 @@ func loadAndRead() (rate float64, account string, err error) {
 	return hits / 1e6 / took.Seconds(), account, nil
 }
 
-// readAll begins to read the buffer; end ends that and gives what went wrong.
+// readAll starts readers of the buffer. end stops them and returns their errors.
 func readAll(a *tracing.Array) (end func() error, err error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	pipe, err := a.OpenPipe(-1)

@@ -1,5 +1,5 @@
-// Command cover prints how much of each package a coverage profile has seen executed,
-// the least covered first.
+// Command cover prints the coverage of each package in a coverage profile, lowest
+// first.
 //
 //	go test -coverpkg=./... -coverprofile=FILE ./... && go run ./integration/cover FILE
 package main
@@ -32,7 +32,7 @@ func main() {
 	}
 }
 
-// block is a run of statements; a profile names it once for each test binary.
+// block is a sequence of statements. A profile has it once for each test binary.
 type block struct {
 	statements int
 	executed   bool
@@ -42,7 +42,7 @@ type count struct{ executed, all int }
 
 func (c count) percent() float64 { return 100 * float64(c.executed) / float64(c.all) }
 
-// report reads lines "FILE:BLOCK STATEMENTS COUNT" behind one that says the mode.
+// report reads the mode's line and then lines "FILE:BLOCK STATEMENTS COUNT".
 func report(profile io.Reader, out io.Writer) error {
 	blocks := map[string]block{}
 	lines := bufio.NewScanner(profile)

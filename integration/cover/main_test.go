@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A block that any test binary has executed counts as executed, once.
+// TestReport: a block that any test binary has executed counts once, as executed.
 func TestReport(t *testing.T) {
 	profile := `mode: set
 m/a/x.go:1.1,2.2 3 0
@@ -21,6 +21,6 @@ m/b/z.go:1.1,2.2 2 0
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if err := report(strings.NewReader("mode: set\na b c\n"), &out); err == nil {
-		t.Error("a count that is no number is taken")
+		t.Error("an invalid count was accepted")
 	}
 }

@@ -1,21 +1,20 @@
-// Command docs plays the commands of a page of documentation and compares what
-// they print with what the page says they print.
+// Command docs runs the commands on a page of documentation and compares their output
+// with the page.
 //
-//	docs check PAGE...     fail where a page says something else than its commands print
-//	docs update PAGE...    write into the pages what their commands print
+//	docs check PAGE...     fail if the output on a page is not what its commands print
+//	docs update PAGE...    write the commands' output into the pages
 //
-// A page's commands stand in fenced blocks of the kind "console". A line that
-// begins with "$ " is played in bash as the user who runs this program. Lines that
-// begin with "# " after "$ kprobefs exec ... -- bash" are played in that shell,
-// which lives until the next "$ " line. "> " continues a command. All other lines
-// are output. All blocks of a page share one directory and, where a block goes on
-// with "# ", one shell: a page reads as one session.
+// Commands are in fenced blocks of the kind "console". A line that begins with "$ "
+// is run by bash. Lines that begin with "# " after "$ kprobefs exec ... -- bash" are
+// run in that shell, which lives until the next "$ " line. "> " continues a command.
+// All other lines are output. The blocks of a page are one session: they share a
+// directory, and the shell if a block continues with "# ".
 //
-// What differs between two runs is masked by integration/masks before the two are
-// compared, so that a page can show real addresses, times and process ids.
+// Outputs are masked by integration/masks before they are compared, so that a page
+// can show real addresses, times and process ids.
 //
-// A block that cannot be played has another kind than console (sh, yaml, text). A
-// block of kind sh needs a reason in a comment above it: <!-- not played: REASON -->.
+// Blocks that cannot be run have another kind (sh, yaml, text). A block of kind sh
+// needs a reason in a comment above it: <!-- not played: REASON -->.
 package main
 
 import (
@@ -39,13 +38,13 @@ import (
 	"github.com/kprobefs/kprobefs/integration"
 )
 
-// home is what a page calls the directory in which its commands run.
+// home is the name that pages have for the directory in which their commands run.
 const home = "/home/me"
 
-// commandTimeout bounds one command of a page, on a busy machine.
+// commandTimeout is the time limit for a command of a page, on a busy machine.
 const commandTimeout = 2 * time.Minute
 
-// endTimeout bounds how long a shell takes to end.
+// endTimeout is the time limit for the end of a shell.
 const endTimeout = 20 * time.Second
 
 func main() {
@@ -88,7 +87,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return nil
 }
 
-// build makes the program in a new folder, which it returns.
+// build builds the program in a new directory, which it returns.
 func build(ctx context.Context) (string, error) {
 	dir, err := os.MkdirTemp("", "kprobefs-docs")
 	if err != nil {
@@ -102,8 +101,8 @@ func build(ctx context.Context) (string, error) {
 	return dir, nil
 }
 
-// onePage plays one page. The difference is empty where the page is right, or has
-// been written anew.
+// onePage runs the commands of a page. The difference is empty if the page is right,
+// or has been updated.
 func onePage(ctx context.Context, page, bin string, masks []integration.Mask, update bool) (diff string, err error) {
 	text, err := os.ReadFile(page)
 	if err != nil {
@@ -143,14 +142,14 @@ func onePage(ctx context.Context, page, bin string, masks []integration.Mask, up
 	return cmp.Diff(normal(masks, string(text)), normal(masks, got)), nil
 }
 
-// shellLine is how bash names the place of an error when it reads a script.
+// shellLine matches bash's prefix of error messages in scripts.
 var shellLine = regexp.MustCompile(`(?m)^bash: line \d+: `)
 
-// distance is a call's or a jump's, in the bytes that machine/text shows: it follows
-// from addresses.
+// distance matches the bytes of a call or jmp in machine/text. Its displacement
+// depends on addresses.
 var distance = regexp.MustCompile(`\b(e[89])(?: [0-9a-f]{2}){4}\b`)
 
-// normal is a text without what differs between two runs, or two builds of the guest.
+// normal masks what differs between two runs, or between two builds of the guest.
 func normal(masks []integration.Mask, text string) string {
 	text = shellLine.ReplaceAllString(text, "bash: ")
 	return integration.Apply(masks, distance.ReplaceAllString(text, "$1 DISTANCE"))
@@ -165,16 +164,16 @@ type part struct {
 // command is a command of a block and what it prints.
 type command struct {
 	line    int
-	inner   bool   // in the shell below kprobefs exec
-	text    string // without the prompts, lines joined by newlines
-	output  string // as the page has it
-	printed string // as it was played
+	inner   bool   // run in the shell below kprobefs exec
+	text    string // without the prompts; may have several lines
+	output  string // on the page
+	printed string // actual output
 }
 
 const fence = "```"
 
-// parse cuts a page into texts and blocks. Where a block of kind sh has no reason
-// not to be played, it is an error.
+// parse splits a page into texts and blocks. It returns an error if a block of kind
+// sh has no reason.
 func parse(text string) (parts []part, err error) {
 	cur := part{}
 	var inBlock string
@@ -215,7 +214,7 @@ func parse(text string) (parts []part, err error) {
 	return append(parts, cur), nil
 }
 
-// take adds a line of a block.
+// take adds a line to a block.
 func (p *part) take(n int, line string) error {
 	prompt, rest := "", ""
 	if len(line) >= 2 {
@@ -238,7 +237,7 @@ func (p *part) take(n int, line string) error {
 	return nil
 }
 
-// render is the page with what was printed.
+// render returns the page with the printed output.
 func render(parts []part) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -256,16 +255,16 @@ func render(parts []part) string {
 	return b.String()
 }
 
-// session plays the commands of a page.
+// session runs the commands of a page.
 type session struct {
 	ctx      context.Context
-	dir, bin string // where its commands run, and where kprobefs is
-	source   string // this repository, which a page calls $KPROBEFS
+	dir, bin string // the commands' working directory, and the directory of kprobefs
+	source   string // this repository, $KPROBEFS on pages
 	outer    *shell
 	inner    *shell // below kprobefs exec, or nil
 }
 
-// play gives what a command prints, on both its outputs.
+// play runs a command and returns its output.
 func (s *session) play(c command) (string, error) {
 	if c.inner {
 		if s.inner == nil {
@@ -342,7 +341,7 @@ func (s *session) start(script string) (*shell, error) {
 	return &shell{cmd: cmd, in: in, out: r, read: bufio.NewReader(r)}, nil
 }
 
-// play hands one command to the shell and gives what is printed until it has ended.
+// play runs a command in the shell and returns its output.
 func (s *shell) play(text string) (string, error) {
 	s.n++
 	mark := fmt.Sprintf("\x01%d\x01", s.n)
@@ -359,18 +358,18 @@ func (s *shell) play(text string) (string, error) {
 		b.WriteString(before)
 		if done {
 			if before != "" {
-				b.WriteByte('\n') // the output had no end of line
+				b.WriteByte('\n') // the output does not end with a newline
 			}
 			return b.String(), nil
 		}
 		if err != nil {
-			_ = s.cmd.Process.Signal(syscall.SIGTERM) // close waits for its end
+			_ = s.cmd.Process.Signal(syscall.SIGTERM) // close waits for it
 			return b.String(), fmt.Errorf("after %.200q: %w", b.String(), err)
 		}
 	}
 }
 
-// close ends the shell. Its status says nothing: it is that of the last command.
+// close ends the shell. Its exit status is ignored: it is that of the last command.
 func (s *shell) close() error {
 	defer s.out.Close()
 	s.in.Close()

@@ -15,7 +15,7 @@ const page = "# A page\n\n" +
 	"```console\n$ echo one\none\n$ cat <<EOF\n> two\n> EOF\ntwo\n```\n\n" +
 	"<!-- not played: a reason -->\n```sh\nrm -rf /\n```\n\n```yaml\na: $ b\n```\n"
 
-// A page that is parsed and written again is the same.
+// TestRender: parsing and rendering does not change a page.
 func TestRender(t *testing.T) {
 	parts, err := parse(page)
 	if err != nil {
@@ -43,7 +43,7 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// What a page says wrongly is told, and update mends it.
+// TestOnePage: wrong output on a page is reported, and corrected by update.
 func TestOnePage(t *testing.T) {
 	masks, err := integration.Masks()
 	if err != nil {
@@ -71,7 +71,7 @@ func TestOnePage(t *testing.T) {
 	}
 }
 
-// A "# " line without a shell below kprobefs exec is an error, not a hang.
+// TestNoInner: a "# " line without a shell below kprobefs exec is an error.
 func TestNoInner(t *testing.T) {
 	file := t.TempDir() + "/page.md"
 	if err := os.WriteFile(file, []byte("```console\n# ls\n```\n"), 0o644); err != nil {

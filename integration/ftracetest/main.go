@@ -34,12 +34,12 @@ import (
 // dirs are the directories whose tests are run.
 var dirs = []string{"00basic", "kprobe", "event", "filter", "instances", "dynevent", "trigger"}
 
-// notRun are the suite's other directories, with the number of their tests: for the
-// function tracer and its graph, direct calls, a module that turns interrupts off, what
-// the kernel tests at boot, and the tracers wakeup and hwlat.
+// notRun are the suite's other directories with their numbers of tests: for the
+// function and function_graph tracers, direct calls, a module that disables
+// interrupts, boot-time tests, and the tracers wakeup and hwlat.
 var notRun = map[string]int{"ftrace": 15, "direct": 2, "preemptirq": 1, "selftest": 1, "tracer": 2}
 
-// recording is a line for each test: its result on Linux, its name.
+// recording has a line for each test: its result on Linux and its name.
 //
 //go:embed linux-6.1.txt
 var recording string
@@ -79,16 +79,17 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("unknown command %q", args[0])
 }
 
-// suitePath is where the suite is in the kernel's source.
+// suitePath is the suite's path in the kernel's source.
 const suitePath = "linux-source-6.1/tools/testing/selftests/ftrace"
 
-// cached is where the suite is kept.
+// cached returns the directory where the suite is kept.
 func cached() (string, error) {
 	cache, err := os.UserCacheDir()
 	return filepath.Join(cache, "kprobefs", "ftrace-6.1"), err
 }
 
-// fetch gives the folder of the suite, from Debian's archive the first time.
+// fetch returns the suite's directory, and downloads it from Debian's archive the
+// first time.
 func fetch(ctx context.Context) (string, error) {
 	dir, err := cached()
 	if err != nil {
@@ -115,11 +116,11 @@ dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-
 	return suite, nil
 }
 
-// result is what came of one test.
+// result is the result of a test.
 type result struct{ name, what string }
 
-// tests are the names of a run's tests, in the order in which ftracetest numbers
-// them: the directories' tests, and once more those that are also for an instance.
+// tests returns the names of a run's tests in ftracetest's order: the directories'
+// tests, then those that also run in an instance.
 func tests(suite string, chosen []string) (names []string, err error) {
 	var again []string
 	for _, dir := range chosen {
@@ -152,7 +153,7 @@ func tests(suite string, chosen []string) (names []string, err error) {
 
 var resultLine = regexp.MustCompile(`^\[(\d+)\].*\[([A-Z]+)\]$`)
 
-// results reads what ftracetest printed. A test without a result was not run.
+// results parses the output of ftracetest. A test without a result was not run.
 func results(names []string, output string) []result {
 	all := make([]result, len(names))
 	for i, n := range names {
@@ -170,10 +171,10 @@ func results(names []string, output string) []result {
 	return all
 }
 
-// good are the results of a test that found nothing wrong.
+// good reports whether a result is a success.
 func good(what string) bool { return what == "PASS" || what == "XFAIL" }
 
-// recorded gives Linux's results by name.
+// recorded returns Linux's results by name.
 func recorded() map[string]string {
 	all := map[string]string{}
 	for line := range strings.Lines(recording) {
@@ -185,7 +186,7 @@ func recorded() map[string]string {
 	return all
 }
 
-// compare prints a table, and tells which tests pass on Linux only.
+// compare prints a table, and returns the tests that pass on Linux only.
 func compare(all []result, out io.Writer) (worse []string) {
 	want := recorded()
 	for _, r := range all {
@@ -199,7 +200,7 @@ func compare(all []result, out io.Writer) (worse []string) {
 	return worse
 }
 
-// build makes the program.
+// build builds the program.
 func build(ctx context.Context, dir string) (string, error) {
 	bin := filepath.Join(dir, "kprobefs")
 	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "github.com/kprobefs/kprobefs/cmd/kprobefs")
@@ -207,7 +208,8 @@ func build(ctx context.Context, dir string) (string, error) {
 	return bin, cmd.Run()
 }
 
-// play runs the tests of some directories below kprobefs exec; the logs are in logs.
+// play runs the tests of some directories below kprobefs exec. Their logs are written
+// to logs.
 func play(ctx context.Context, suite string, chosen []string, bin, logs string, out io.Writer) ([]result, error) {
 	names, err := tests(suite, chosen)
 	if err != nil {
@@ -225,17 +227,17 @@ func play(ctx context.Context, suite string, chosen []string, bin, logs string, 
 	cmd.Stdout, cmd.Stderr = io.MultiWriter(&text, out), &noise
 	err = cmd.Run()
 	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) { // a failed test is a status, too
+	if err != nil && !errors.As(err, &exit) { // also if a test fails
 		return nil, err
 	}
 	all := results(names, text.String())
-	if slices.ContainsFunc(all, func(r result) bool { return r.what == "-" }) { // it did not come to its end
+	if slices.ContainsFunc(all, func(r result) bool { return r.what == "-" }) { // it did not finish
 		fmt.Fprintf(out, "\n%v\n%s", err, tail(noise.String(), 40))
 	}
 	return all, ctx.Err()
 }
 
-// tail gives the last n lines.
+// tail returns the last n lines.
 func tail(s string, n int) string {
 	lines := strings.SplitAfter(s, "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "")
@@ -265,7 +267,7 @@ func runHere(ctx context.Context, suite string, chosen []string, out io.Writer) 
 	return nil
 }
 
-// record runs all tests on Linux and writes what came of them.
+// record runs all tests on Linux and writes their results.
 func record(ctx context.Context, suite string, out io.Writer) error {
 	if err := linux.Check(); err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestRecording: Linux's results are there for each test of the suite.
+// TestRecording: there is a result of Linux for each test of the suite.
 func TestRecording(t *testing.T) {
 	passed := 0
 	for _, what := range recorded() {
@@ -37,8 +37,8 @@ func TestRecording(t *testing.T) {
 	}
 }
 
-// TestReadme: what README.md says of how much of the suite is run is so, by the
-// recording and by notRun, which are what the suite has where it was fetched.
+// TestReadme: the numbers of tests in README.md are those of the recording and of
+// notRun. If the suite has been fetched, these are compared with it.
 func TestReadme(t *testing.T) {
 	files, all := 0, 0
 	for name := range recorded() {
@@ -84,9 +84,9 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// TestSuite plays the suite, where "make ftracetest" has fetched it: what passes on
-// Linux passes here. Its tests look at what happens within tenths of a second, so
-// the race detector's run of all packages leaves them out.
+// TestSuite runs the suite if "make ftracetest" has fetched it. Tests that pass on
+// Linux must pass here. They depend on times of tenths of a second, so they are not
+// run with the race detector.
 func TestSuite(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
