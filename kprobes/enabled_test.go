@@ -8,7 +8,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // TestParseEnabled compares with Linux's result for each write to kprobes/enabled.
@@ -32,7 +32,7 @@ func TestParseEnabled(t *testing.T) {
 		}
 		times, _ := strconv.Atoi(f[3])
 		data := part[0] + strings.Repeat(part[1], times) + part[3]
-		on, err := kprobes.ParseEnabled([]byte(data))
+		on, err := kstrtox.ParseBool([]byte(data))
 		n, after := strconv.Itoa(len(data)), "0"
 		if on {
 			after = "1"
@@ -56,7 +56,7 @@ func FuzzParseEnabled(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		on, err := kprobes.ParseEnabled(data)
+		on, err := kstrtox.ParseBool(data)
 		two := string(data[:min(2, len(data))])
 		isOn := strings.ContainsAny(two[:min(1, len(two))], "1yYtT") || strings.EqualFold(two, "on")
 		isOff := strings.ContainsAny(two[:min(1, len(two))], "0nNfF") || strings.EqualFold(two, "of")

@@ -28,6 +28,7 @@ import (
 	"github.com/kprobefs/kprobefs/integration/unshare"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
@@ -152,7 +153,7 @@ func (s *fakeSystem) Tree() seqfile.Dir {
 	kernel := seqfile.OpenSingle(func() (string, error) { return fmt.Sprintf("%d cpus\n", s.cpus), nil })
 	return seqfile.Table{
 		debugfs.Kprobes(debugfs.Config{
-			Probes: s, ShowAddr: func(*seqfile.Caller) bool { return true }, ParseBool: kprobes.ParseEnabled,
+			Probes: s, ShowAddr: func(*seqfile.Caller) bool { return true }, ParseBool: kstrtox.ParseBool,
 		}),
 		dir("tracing", seqfile.Tracefs, file("kprobe_events", 0o640), &seqfile.Row{Name: "trace_pipe", Mode: 0o440, Open: seqfile.Opens(pipeFile{})}),
 		procfs.Sys(table),

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // Functions are the kernel's fentry sites, at which functions can be traced.
@@ -195,9 +196,9 @@ type functionMatch struct {
 // newFunctionMatch parses a pattern without its "!".
 func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
 	if isDigit(pattern) {
-		n, _ := simpleUint(pattern) // what follows the number is ignored
+		n, _ := kstrtox.SimpleUint(pattern, 0) // what follows the number is ignored
 		if t.conf.WholeIndex {
-			n, _ = parseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number
+			n, _ = kstrtox.ParseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number
 		}
 		if n == 0 || n > math.MaxInt32 {
 			return functionMatch{index: -1}
@@ -405,7 +406,7 @@ func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool,
 func (e *FunctionEdit) Write(data []byte) (int, error) {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
-	isEnd := func(c byte) bool { return c == 0 || isSpace(c) }
+	isEnd := func(c byte) bool { return c == 0 || kstrtox.IsSpace(c) }
 	i := 0
 	if len(e.word) == 0 {
 		for i < len(data) && isEnd(data[i]) {

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 const (
@@ -171,7 +172,7 @@ func (t *Tracer) SavedCmdlinesSize() string {
 // names. It fails with EINVAL if the value is not a number, 0, or more than
 // PID_MAX_DEFAULT.
 func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
-	n, err := userNumber(data)
+	n, err := kstrtox.FromUser(data)
 	if err == nil && (n == 0 || n > pidMapSize) {
 		err = fmt.Errorf("%d names: %w", n, syscall.EINVAL)
 	}

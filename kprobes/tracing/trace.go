@@ -52,6 +52,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
@@ -284,7 +285,7 @@ const writeBufferSize = 4096
 func (t *Tracer) runCommands(data []byte, run func(line string) error) (int, error) {
 	done := 0
 	for done < len(data) {
-		chunk := cString(data[done:min(len(data), done+writeBufferSize-1)])
+		chunk := kstrtox.CString(data[done:min(len(data), done+writeBufferSize-1)])
 		for first := true; ; first = false {
 			line, _, whole := strings.Cut(chunk, "\n")
 			size := len(line) + 1
@@ -310,4 +311,24 @@ func (t *Tracer) runCommands(data []byte, run func(line string) error) (int, err
 		}
 	}
 	return done, nil
+}
+
+// nextWord is trace_get_user, for files that accept a list of words: one write consumes
+// one word and returns how many bytes that was; the program writes the rest again.
+// Leading blanks and one trailing blank or NUL are consumed with the word. The word is
+// empty if there are only blanks, or at a NUL. It fails with EINVAL if the word and a
+// NUL do not fit into size bytes.
+func nextWord(data []byte, size int) (word string, used int, err error) {
+	i := 0
+	for i < len(data) && kstrtox.IsSpace(data[i]) {
+		i++
+	}
+	start := i
+	for i < len(data) && !kstrtox.IsSpace(data[i]) && data[i] != 0 {
+		i++
+	}
+	if i-start >= size {
+		return "", 0, fmt.Errorf("a word of %d bytes: %w", i-start, syscall.EINVAL)
+	}
+	return string(data[start:i]), min(i+1, len(data)), nil
 }

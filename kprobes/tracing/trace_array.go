@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -84,7 +85,7 @@ func (a *Array) On() bool { return a.recording() }
 // fails with EINVAL if data is not a number, and with ERANGE if it needs more than 64
 // bits.
 func (a *Array) SetOn(data []byte) error {
-	v, err := userNumber(data)
+	v, err := kstrtox.FromUser(data)
 	if err != nil {
 		return fmt.Errorf("tracing_on: %w", err)
 	}
@@ -197,7 +198,7 @@ const maxSubBuffer = 128 * ring.PageSize
 // EINVAL if the value is 0, more than 512, or not a number, with EBUSY if trace is
 // being read, and with ENOMEM if the buffers would be too large.
 func (a *Array) SetSubBufferSizeKB(data []byte) error {
-	kb, err := userNumber(data)
+	kb, err := kstrtox.FromUser(data)
 	if bytes := kb << 10; err == nil && (bytes == 0 || bytes > maxSubBuffer) {
 		err = fmt.Errorf("%d KiB: %w", kb, syscall.EINVAL)
 	}
@@ -269,7 +270,7 @@ func (a *Array) sizeText(kb, expanded int) string {
 // -1. It fails with EINVAL if data is 0 or not a number, and with ENOMEM if there is
 // not enough memory (Config.Limit).
 func (a *Array) SetBufferSizeKB(cpu int, data []byte) error {
-	kb, err := userNumber(data)
+	kb, err := kstrtox.FromUser(data)
 	if err == nil && kb == 0 {
 		err = fmt.Errorf("a buffer has at least 1 entry: %w", syscall.EINVAL)
 	}
@@ -339,7 +340,7 @@ func (a *Array) CPUMask() string {
 // and with EOVERFLOW if a group has more than 8 digits, if there are more groups than
 // the vCPUs need, or if a bit names a vCPU that does not exist.
 func (a *Array) SetCPUMask(data []byte) error {
-	mask, err := parseCPUMask(cString(data), len(a.cpumask))
+	mask, err := parseCPUMask(kstrtox.CString(data), len(a.cpumask))
 	if err != nil {
 		return fmt.Errorf("tracing_cpumask: %w", err)
 	}
@@ -362,7 +363,7 @@ func parseCPUMask(s string, cpus int) ([]bool, error) {
 	mask := make([]bool, (cpus+31)/32*32)
 	fail := func(errno syscall.Errno) ([]bool, error) { return nil, fmt.Errorf("mask %q: %w", s, errno) }
 	text, _, _ := strings.Cut(s, "\n")
-	separates := func(c byte) bool { return c == ',' || isSpace(c) }
+	separates := func(c byte) bool { return c == ',' || kstrtox.IsSpace(c) }
 	for end, group := len(text), 0; ; group++ {
 		for end > 0 && separates(text[end-1]) {
 			end--
@@ -375,7 +376,7 @@ func parseCPUMask(s string, cpus int) ([]bool, error) {
 		}
 		digits := 0
 		for ; end > 0 && !separates(text[end-1]); digits++ {
-			d := digit(text[end-1])
+			d := kstrtox.Digit(text[end-1])
 			switch {
 			case d >= 16:
 				return fail(syscall.EINVAL)
@@ -435,7 +436,7 @@ func (a *Array) SetMaxLatency(data []byte) error {
 }
 
 func (a *Array) setNumber(data []byte, most uint64, set func(uint64)) error {
-	v, err := userNumber(data)
+	v, err := kstrtox.FromUser(data)
 	if err == nil && v > most {
 		err = fmt.Errorf("%d is more than %d: %w", v, most, syscall.EINVAL)
 	}

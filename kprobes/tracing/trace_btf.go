@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // returns says whether the probe is known to be on a function's return. On a kernel
@@ -77,14 +78,9 @@ func (d *definition) expandNames(word string, again bool) ([]string, *probeError
 		}
 		return names, nil
 	}
-	rest := strings.TrimLeft(nth, "0123456789")
-	digits := strings.TrimSuffix(nth, rest)
-	n := uint64(0)
-	for i := range len(digits) {
-		n = n*10 + digit(digits[i]) // wraps at 2^64, as in simple_strtoul
-	}
+	n, rest := kstrtox.SimpleUint(nth, 10)
 	switch {
-	case digits == "":
+	case rest == nth:
 		return nil, &errBadVar
 	case rest != "" && rest[0] != ':':
 		return nil, &errBadVarENOENT
@@ -129,7 +125,7 @@ func (d *definition) expandDentry(word string) string {
 // generateName is generate_probe_arg_name: an argument that is just a variable is named
 // after it, others are numbered.
 func (d *definition) generateName(word string, n int) string {
-	if d.conf.BTF != nil && (isAlpha(word[0]) || word[0] == '_') {
+	if d.conf.BTF != nil && (kstrtox.IsAlpha(word[0]) || word[0] == '_') {
 		if name, _, _ := strings.Cut(word, ":"); goodName(name, false) {
 			return name
 		}

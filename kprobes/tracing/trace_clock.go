@@ -5,6 +5,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // traceClock is one of trace_clocks: a source of time stamps.
@@ -76,7 +78,7 @@ func (a *Array) SetTraceClock(data []byte) error {
 	if len(data) >= 64 {
 		return fmt.Errorf("a clock's name of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	return a.setClock(trimSpace(cString(data)))
+	return a.setClock(kstrtox.Strip(kstrtox.CString(data)))
 }
 
 // setClock is tracing_set_clock.
@@ -90,12 +92,6 @@ func (a *Array) setClock(name string) error {
 		}
 	}
 	return fmt.Errorf("no trace clock %q: %w", name, syscall.EINVAL)
-}
-
-// cString returns the data of a write up to the first NUL, as the kernel sees them.
-func cString(data []byte) string {
-	s, _, _ := strings.Cut(string(data), "\x00")
-	return s
 }
 
 type clockPointer = atomic.Pointer[traceClock]

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // dynEvent is dyn_event: what one line of dynamic_events defined.
@@ -71,7 +73,7 @@ const definitionRoom = 32 << 10
 // returns false if the line is not of its kind. It fails with EINVAL if none accepts
 // it.
 func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)) error {
-	if len(argvSplit(line)) == 0 {
+	if len(kstrtox.ArgvSplit(line)) == 0 {
 		return nil
 	}
 	if err := t.afford(definitionRoom); err != nil {
@@ -89,7 +91,7 @@ func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)
 
 // createKprobe is trace_kprobe_create: error_log records why a definition was refused.
 func (t *Tracer) createKprobe(line string) (bool, error) {
-	argv := argvSplit(line)
+	argv := kstrtox.ArgvSplit(line)
 	derr, err := t.define(argv)
 	if derr == nil {
 		return !errors.Is(err, errCanceled), err
@@ -111,7 +113,7 @@ func (t *Tracer) refuse(subsystem string, derr *definitionError, argv []string) 
 // ENOENT if nothing matches, and with EBUSY if an event that has no other probe is
 // enabled.
 func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
-	argv := argvSplit(line)
+	argv := kstrtox.ArgvSplit(line)
 	colon := strings.IndexByte(argv[0], ':')
 	if colon < 0 || argv[0][0] == '-' && colon != 1 {
 		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 const eprobeGroup = "eprobes"
@@ -33,7 +35,7 @@ var eprobeCommand = &triggerCommand{name: "eprobe", typ: triggerEprobe, needsEnt
 // createEprobe is trace_eprobe_create: "e[:[GROUP/][EVENT]] GROUP.EVENT [ARG...] [if
 // FILTER]". It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createEprobe(line string) (bool, error) {
-	argv := argvSplit(line)
+	argv := kstrtox.ArgvSplit(line)
 	if argv[0][0] != 'e' || len(argv) < 2 {
 		return false, nil
 	}

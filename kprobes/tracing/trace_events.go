@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 type eventName struct{ group, name string }
@@ -305,7 +307,7 @@ func (f *EventFile) Enable(data []byte) error {
 }
 
 func enableValue(data []byte) (bool, error) {
-	v, err := userNumber(data)
+	v, err := kstrtox.FromUser(data)
 	if err == nil && v > 1 {
 		err = fmt.Errorf("%d is neither 0 nor 1: %w", v, syscall.EINVAL)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // eventFilter is event_filter: the text of an event's file filter and, unless the text
@@ -411,7 +412,7 @@ func checkParens(text string) *filterError {
 			return &filterError{"Too few '('", i, syscall.Errno(1)}
 		case c == ')':
 			open = open[:len(open)-1]
-		case !isSpace(c):
+		case !kstrtox.IsSpace(c):
 			something = true
 		}
 	}
@@ -437,7 +438,7 @@ type filterParser struct {
 
 // peek skips blanks and returns the next byte, or 0 at the end.
 func (p *filterParser) peek() byte {
-	for p.pos < len(p.text) && isSpace(p.text[p.pos]) {
+	for p.pos < len(p.text) && kstrtox.IsSpace(p.text[p.pos]) {
 		p.pos++
 	}
 	return p.at(p.pos)
@@ -571,7 +572,7 @@ func (p *filterParser) parsePredicate() (pred predicate, _ *filterError) {
 }
 
 func isWord(c byte) bool {
-	return isAlpha(c) || '0' <= c && c <= '9' || c == '_'
+	return kstrtox.IsAlpha(c) || '0' <= c && c <= '9' || c == '_'
 }
 
 // parseString parses a value in quotes; checkParens has checked that the quotes are
@@ -618,10 +619,10 @@ func (p *filterParser) parseNumber(pred predicate) (predicate, *filterError) {
 	var err error
 	if pred.field.signed {
 		var v int64
-		v, err = parseInt(digits, 0)
+		v, err = kstrtox.ParseInt(digits, 0)
 		pred.value = uint64(v)
 	} else {
-		pred.value, err = parseUint(digits, 0, math.MaxUint64)
+		pred.value, err = kstrtox.ParseUint(digits, 0, math.MaxUint64)
 	}
 	if err != nil {
 		return pred, &filterError{"Illegal integer value", start + 1, syscall.EINVAL}
@@ -681,7 +682,7 @@ func (f *EventFile) SetFilter(data []byte) error {
 	if f.gone.Load() {
 		return f.goneError()
 	}
-	if trimSpace(text) == "0" {
+	if kstrtox.Strip(text) == "0" {
 		f.filter.Store(nil)
 		return nil
 	}
@@ -699,8 +700,8 @@ func filterText(data []byte) (string, error) {
 	if len(data) >= abi.PageSize {
 		return "", fmt.Errorf("a filter of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	text := cString(data)
-	for text != "" && isSpace(text[len(text)-1]) {
+	text := kstrtox.CString(data)
+	for text != "" && kstrtox.IsSpace(text[len(text)-1]) {
 		text = text[:len(text)-1]
 	}
 	return text, nil
@@ -751,7 +752,7 @@ func (a *Array) SetSystemFilter(name string, data []byte) error {
 }
 
 func (f *EventFile) setFromSystem(text string) {
-	if trimSpace(text) == "0" {
+	if kstrtox.Strip(text) == "0" {
 		f.filter.Store(nil)
 		return
 	}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // Limits of a histogram.
@@ -307,7 +309,7 @@ func splitHistFilter(args string) (text, filter string, err error) {
 		case args[at+2] != ' ' && args[at+2] != '\t':
 			i = at + 1
 		default:
-			return trimSpace(args[:at-1]), args[at+3:], nil
+			return kstrtox.Strip(args[:at-1]), args[at+3:], nil
 		}
 	}
 }
@@ -361,9 +363,9 @@ func (p *histParser) assign(name, rhs, part string) error {
 	case "name":
 		a.name = rhs
 	case "clock":
-		a.clock = trimSpace(rhs)
+		a.clock = kstrtox.Strip(rhs)
 	case "size":
-		n, err := parseUint(rhs, 0, math.MaxUint64)
+		n, err := kstrtox.ParseUint(rhs, 0, math.MaxUint64)
 		if err != nil {
 			return p.quiet(syscall.EINVAL)
 		}

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // The error_log texts for actions.
@@ -178,7 +180,7 @@ func (p *histParser) parseParams(x *histAction, text string) error {
 		if len(x.params) == synthFieldsMax {
 			return p.fail(histErrTooManyParams, "")
 		}
-		param = trimSpace(param)
+		param = kstrtox.Strip(param)
 		if len(param) < 2 {
 			return p.fail(histErrParam, param)
 		}

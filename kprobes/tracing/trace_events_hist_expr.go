@@ -7,6 +7,8 @@ import (
 	"math/bits"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
@@ -187,7 +189,7 @@ func (f *histField) exprText() string {
 // parseAtom is parse_atom: a number, a variable, or a field.
 func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*histField, error) {
 	if isDigit(text) {
-		n, err := parseUint(text, 0, math.MaxUint64)
+		n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 		if err != nil {
 			return nil, p.fail(histErrExpectNumber, text)
 		}
@@ -362,7 +364,7 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 		if !ok {
 			return bad(rest)
 		}
-		n, err := parseUint(rest, 0, math.MaxUint64)
+		n, err := kstrtox.ParseUint(rest, 0, math.MaxUint64)
 		if err != nil || n == 0 {
 			return bad(rest)
 		}

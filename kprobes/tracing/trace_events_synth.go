@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // The error_log texts for definitions of synthetic events that are refused.
@@ -89,7 +91,7 @@ func (p *synthParser) failWith(errno syscall.Errno, text, at string) error {
 // FIELD;..." defines an event, "!NAME" deletes it.
 func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
 	return t.runCommands(data, func(line string) error {
-		line = trimLeft(line)
+		line = kstrtox.SkipSpaces(line)
 		if line == "" {
 			return nil
 		}
@@ -110,7 +112,7 @@ func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
 // createSynth is create_synth_event: "s:[synthetic/]NAME TYPE FIELD;...". It returns
 // false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createSynth(line string) (bool, error) {
-	line = trimLeft(line)
+	line = kstrtox.SkipSpaces(line)
 	rest, ok := strings.CutPrefix(line, "s:")
 	if !ok {
 		return false, nil
@@ -135,7 +137,7 @@ func cutAtBlank(s string) (before, after string, found bool) {
 	if i < 0 {
 		return s, "", false
 	}
-	return s[:i], trimLeft(s[i:]), true
+	return s[:i], kstrtox.SkipSpaces(s[i:]), true
 }
 
 func (t *Tracer) deleteSynth(name string) error {
@@ -151,7 +153,7 @@ func (t *Tracer) deleteSynth(name string) error {
 func (p *synthParser) create(command, name, fields string) error {
 	first, _, _ := strings.Cut(command, ";")
 	switch {
-	case len(argvSplit(first)) < 3:
+	case len(kstrtox.ArgvSplit(first)) < 3:
 		return p.fail(synthErrCommand, "")
 	case !goodName(name, false):
 		return p.fail(synthErrName, name)
@@ -160,7 +162,7 @@ func (p *synthParser) create(command, name, fields string) error {
 	}
 	s := &synthEvent{tracer: p.tracer}
 	for _, part := range strings.Split(fields, ";") {
-		for argv := argvSplit(part); len(argv) > 0; {
+		for argv := kstrtox.ArgvSplit(part); len(argv) > 0; {
 			f, used, err := p.parseField(argv)
 			if err != nil {
 				return err
@@ -229,7 +231,7 @@ func (f *synthField) shape() bool {
 	f.text = true
 	n, err := uint64(0), error(nil)
 	if length != "" {
-		n, err = parseUint(length, 0, mapTextSize)
+		n, err = kstrtox.ParseUint(length, 0, mapTextSize)
 	}
 	if f.size = int(n); n == 0 {
 		f.size, f.dynamic = synthSlot, true

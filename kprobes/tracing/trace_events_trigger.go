@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // triggerType is event_trigger_type: a file accepts only one trigger of each type.
@@ -238,7 +239,7 @@ func (f *EventFile) WriteTrigger(data []byte) error {
 	if len(data) >= abi.PageSize {
 		return fmt.Errorf("a trigger of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	text := trimSpace(cString(data))
+	text := kstrtox.Strip(kstrtox.CString(data))
 	f.tracer.mu.Lock()
 	defer f.tracer.mu.Unlock()
 	if f.gone.Load() {
@@ -246,7 +247,7 @@ func (f *EventFile) WriteTrigger(data []byte) error {
 	}
 	word, args := text, ""
 	if i := strings.IndexAny(text, ": \t"); i >= 0 {
-		word, args = text[:i], trimLeft(text[i+1:])
+		word, args = text[:i], kstrtox.SkipSpaces(text[i+1:])
 	}
 	name, remove := strings.CutPrefix(word, "!")
 	for _, c := range f.tracer.triggerCommands() {
@@ -347,16 +348,9 @@ func (a *Array) findAnyFile(group, event string) *EventFile {
 // cutBlank splits s at its first blanks or tabs, which belong to neither part.
 func cutBlank(s string) (before, after string) {
 	if i := strings.IndexAny(s, " \t"); i >= 0 {
-		return s[:i], trimLeft(s[i+1:])
+		return s[:i], kstrtox.SkipSpaces(s[i+1:])
 	}
 	return s, ""
-}
-
-func trimLeft(s string) string {
-	for s != "" && isSpace(s[0]) {
-		s = s[1:]
-	}
-	return s
 }
 
 // parseCount is event_trigger_parse_num; anything after a colon is ignored.
@@ -366,7 +360,7 @@ func (t *trigger) parseCount(text string) error {
 	if text == "" {
 		return nil
 	}
-	n, err := parseUint(text, 0, math.MaxUint64)
+	n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 	if err != nil {
 		return fmt.Errorf("count: %w", err)
 	}

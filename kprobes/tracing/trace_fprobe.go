@@ -12,6 +12,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -58,7 +59,7 @@ var (
 //
 // It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createFprobe(line string) (bool, error) {
-	argv := argvSplit(line)
+	argv := kstrtox.ArgvSplit(line)
 	head := argv[0]
 	if head[0] != 'f' && head[0] != 't' || len(argv) < 2 {
 		return false, nil
@@ -128,7 +129,7 @@ func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionEr
 		d.symbol, d.ret = argv[1][:i], true
 	}
 	if tracepoint {
-		word := func(r rune) bool { return r != '_' && (r > 0x7f || !isAlpha(byte(r)) && (r < '0' || '9' < r)) }
+		word := func(r rune) bool { return r != '_' && (r > 0x7f || !kstrtox.IsAlpha(byte(r)) && (r < '0' || '9' < r)) }
 		if i := strings.IndexFunc(d.symbol, word); i >= 0 {
 			return fail(errBadTPName, i)
 		}
@@ -141,7 +142,7 @@ func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionEr
 // hasRetval says whether an argument contains $retval.
 func hasRetval(word string) bool {
 	_, rest, found := strings.Cut(word, "$retval")
-	return found && (rest == "" || rest[0] != '_' && !isAlpha(rest[0]) && !isDigit(rest))
+	return found && (rest == "" || rest[0] != '_' && !kstrtox.IsAlpha(rest[0]) && !isDigit(rest))
 }
 
 // fprobeName makes a name for an event that was given none.

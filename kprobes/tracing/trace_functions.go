@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // arrayFunctions is the state of an array's function tracer and of the commands in its
@@ -222,7 +223,7 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 		count = c.always
 	}
 	if param != nil && *param != "" {
-		n, err := parseUint(*param, 0, 1<<63-1)
+		n, err := kstrtox.ParseUint(*param, 0, 1<<63-1)
 		if err != nil {
 			return fmt.Errorf("count %q: %w", *param, syscall.EINVAL)
 		}

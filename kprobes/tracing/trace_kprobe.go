@@ -13,6 +13,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -328,7 +329,7 @@ func (d *definition) parseMaxActive(head string, colon int) *definitionError {
 	if colon >= 0 {
 		digits = head[1:colon]
 	}
-	n, err := parseUint(digits, 0, math.MaxUint32)
+	n, err := kstrtox.ParseUint(digits, 0, math.MaxUint32)
 	if err != nil || n == 0 || len(digits) > maxNameLen-1 {
 		return &definitionError{errBadMaxAct, 0, 1}
 	}
@@ -343,7 +344,7 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 	fail := func(e probeError, offset int) (*definitionError, error) {
 		return &definitionError{e, 1, offset}, nil
 	}
-	addr, err := parseUint(argv[1], 0, math.MaxUint64)
+	addr, err := kstrtox.ParseUint(argv[1], 0, math.MaxUint64)
 	if err == nil {
 		d.addr, d.byAddr = addr, true
 		return nil, nil

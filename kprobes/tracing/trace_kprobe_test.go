@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 var errnos = map[string]error{
@@ -75,7 +77,7 @@ func testDefinition(t *testing.T, tr *Tracer, line string, want []string) {
 		t.Fatalf("error_log %q, want one entry", log)
 	}
 	text, command, column := errorText(t, log[0])
-	if strconv.Itoa(column) != want[3] || text != want[2] || command != strings.Join(argvSplit(line), " ") {
+	if strconv.Itoa(column) != want[3] || text != want[2] || command != strings.Join(kstrtox.ArgvSplit(line), " ") {
 		t.Errorf("error %q at %d of %q, want %q at %s", text, column, command, want[2], want[3])
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // option is a bit of Array.options: TRACE_ITER_*.
@@ -128,7 +130,7 @@ func (a *Array) WriteTraceOptions(data []byte) error {
 	if len(data) >= 64 {
 		return fmt.Errorf("an option of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	word := trimSpace(cString(data))
+	word := kstrtox.Strip(kstrtox.CString(data))
 	name, off := strings.CutPrefix(word, "no")
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()

@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // pidList is trace_pid_list: a set of tasks. It is never modified, only replaced.
@@ -99,7 +101,7 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if word == "" {
 			break
 		}
-		v, err := parseUint(word, 0, 1<<64-1)
+		v, err := kstrtox.ParseUint(word, 0, 1<<64-1)
 		if err != nil {
 			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // printFormat is the text after "print fmt: " in an event's file format. It describes
@@ -149,7 +150,7 @@ func (p *formatPiece) convert(s *printState, b []byte) []byte {
 		if !v.isStr {
 			v.text = s.kernelString(v.n)
 		}
-		return append(b, cString(v.text)...)
+		return append(b, kstrtox.CString(v.text)...)
 	case 'c':
 		return append(b, byte(v.n))
 	}
@@ -215,7 +216,7 @@ func (s *printState) kernelString(addr uint64) []byte {
 	if m := s.array.tracer.conf.Memory; m == nil || !readString(m, addr, b[:]) {
 		return fmt.Appendf(nil, "[UNSAFE-MEMORY]")
 	}
-	return []byte(cString(b[:]))
+	return []byte(kstrtox.CString(b[:]))
 }
 
 // readString reads a string of the kernel into b; a longer string has no NUL in b. It

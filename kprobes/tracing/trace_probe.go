@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // maxNameLen is MAX_EVENT_NAME_LEN: the size of a name with its NUL.
@@ -51,7 +52,7 @@ func (f Features) parseEventName(s string, offset int) (group, event string, err
 func goodName(s string, dash bool) bool {
 	for i := range len(s) {
 		c := s[i]
-		letter := isAlpha(c) || c == '_' || dash && c == '-'
+		letter := kstrtox.IsAlpha(c) || c == '_' || dash && c == '-'
 		if !letter && (i == 0 || c < '0' || '9' < c) {
 			return false
 		}
@@ -65,7 +66,7 @@ func splitSymbolOffset(s string) (symbol string, offset int64, err error) {
 	if i < 0 {
 		return s, 0, nil
 	}
-	offset, err = parseInt(s[i:], 0)
+	offset, err = kstrtox.ParseInt(s[i:], 0)
 	return s[:i], offset, err
 }
 

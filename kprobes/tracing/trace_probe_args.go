@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 const (
@@ -62,7 +63,7 @@ func makeFetchTypes() []fetchType {
 func findFetchType(name string) *fetchType {
 	if strings.HasPrefix(name, "b") {
 		_, bits, _ := strings.Cut(name, "/")
-		n, err := parseUint(bits, 0, 64)
+		n, err := kstrtox.ParseUint(bits, 0, 64)
 		if err != nil {
 			return nil
 		}
@@ -194,7 +195,7 @@ func (a *probeArg) parseArray(s string, offset int) *argError {
 	case rest != "":
 		return failArg(errBadArraySuffix, offset+len(n)+1)
 	}
-	count, err := parseUint(n, 0, math.MaxUint32)
+	count, err := kstrtox.ParseUint(n, 0, math.MaxUint32)
 	switch {
 	case err != nil || count == 0:
 		return failArg(errBadArrayNum, offset)
@@ -286,7 +287,7 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 	case '\\':
 		return p.parseImmediate(arg[1:], offset)
 	}
-	if p.d.conf.BTF != nil && (isAlpha(kind) || kind == '_') {
+	if p.d.conf.BTF != nil && (kstrtox.IsAlpha(kind) || kind == '_') {
 		return p.parseBTF(arg, offset)
 	}
 	return failArg(errBadFetchArg, offset)
@@ -313,7 +314,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	case name == "stack":
 		return p.source(fetchStackPointer, 0)
 	case isStack && isDigit(stack):
-		n, err := parseUint(stack, 10, math.MaxUint64)
+		n, err := kstrtox.ParseUint(stack, 10, math.MaxUint64)
 		switch {
 		case err != nil:
 			return failArg(errBadVar, offset)
@@ -324,7 +325,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	case name == "comm" || name == "COMM":
 		return p.source(fetchComm, 0)
 	case isArg && (p.d.fentry || p.d.conf.BTF != nil):
-		n, err := parseUint(nth, 10, math.MaxUint64)
+		n, err := kstrtox.ParseUint(nth, 10, math.MaxUint64)
 		switch {
 		case err != nil:
 			return failArg(errBadVar, offset)
@@ -344,7 +345,7 @@ func isDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
 func (p *fetchParser) parseMemory(place string, offset int) *argError {
 	switch {
 	case isDigit(place):
-		addr, err := parseUint(place, 0, math.MaxUint64)
+		addr, err := kstrtox.ParseUint(place, 0, math.MaxUint64)
 		if err != nil {
 			return failArg(errBadMemAddr, offset).because(err)
 		}
@@ -352,7 +353,7 @@ func (p *fetchParser) parseMemory(place string, offset int) *argError {
 			return err
 		}
 	case strings.HasPrefix(place, "+") && p.d.user:
-		at, err := parseUint(place[1:], 0, math.MaxUint64)
+		at, err := kstrtox.ParseUint(place[1:], 0, math.MaxUint64)
 		if err != nil {
 			return failArg(errBadFileOffs, offset)
 		}
@@ -387,7 +388,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 	if !open {
 		return failArg(errDerefNeedBrace, offset)
 	}
-	by, err := parseInt(number, 0)
+	by, err := kstrtox.ParseInt(number, 0)
 	if err != nil {
 		return failArg(errBadDerefOffs, offset).because(err)
 	}
@@ -424,12 +425,12 @@ func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	err := fmt.Errorf("%q is no number: %w", s, syscall.EINVAL)
 	switch {
 	case isDigit(s):
-		v, err = parseUint(s, 0, math.MaxUint64)
+		v, err = kstrtox.ParseUint(s, 0, math.MaxUint64)
 	case strings.HasPrefix(s, "-"):
-		n, err = parseInt(s, 0)
+		n, err = kstrtox.ParseInt(s, 0)
 		v = uint64(n)
 	case strings.HasPrefix(s, "+"):
-		n, err = parseInt(s[1:], 0)
+		n, err = kstrtox.ParseInt(s[1:], 0)
 		v = uint64(n)
 	}
 	if err != nil {
@@ -501,12 +502,12 @@ func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
 
 // parseBitfield parses b<width>@<offset>/<size of the number in bits>.
 func (p *fetchParser) parseBitfield(typ string, bits int) bool {
-	width, rest := simpleUint(typ[1:])
+	width, rest := kstrtox.SimpleUint(typ[1:], 0)
 	from, ok := strings.CutPrefix(rest, "@")
 	if width == 0 || !ok {
 		return false
 	}
-	first, rest := simpleUint(from)
+	first, rest := kstrtox.SimpleUint(from, 0)
 	if rest == from || !strings.HasPrefix(rest, "/") || p.take(0) != nil {
 		return false
 	}
@@ -517,20 +518,6 @@ func (p *fetchParser) parseBitfield(typ string, bits int) bool {
 	p.code.left = uint(uint64(bits) - width - first)
 	p.code.right = uint(uint64(bits) - width)
 	return true
-}
-
-// simpleUint is simple_strtoul with base 0: it returns the number at the start of s and
-// the rest.
-func simpleUint(s string) (v uint64, rest string) {
-	base, digits := radix(s, 0)
-	i := 0
-	for ; i < len(digits) && digit(digits[i]) < base; i++ {
-		v = v*base + digit(digits[i])
-	}
-	if i == 0 && len(digits) < len(s) {
-		return 0, s[1:]
-	}
-	return v, digits[i:]
 }
 
 // resolve is traceprobe_update_arg: it looks up the symbol of an "@SYM". It fails with

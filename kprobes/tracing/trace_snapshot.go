@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -49,7 +50,7 @@ func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 // single vCPU, with EBUSY if snapshot is being read or a histogram's action uses it,
 // and with ENOMEM.
 func (a *Array) WriteSnapshot(cpu int, data []byte) error {
-	v, err := userNumber(data)
+	v, err := kstrtox.FromUser(data)
 	if err != nil {
 		return fmt.Errorf("snapshot: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // stackTracer looks for the deepest kernel stack: at each function entry it measures
@@ -82,7 +83,7 @@ func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", t.stacks.max
 // SetStackMaxSize handles a write to stack_max_size. It fails with EINVAL if data is
 // not a number.
 func (t *Tracer) SetStackMaxSize(data []byte) error {
-	v, err := userNumber(data)
+	v, err := kstrtox.FromUser(data)
 	if err != nil {
 		return fmt.Errorf("stack_max_size: %w", err)
 	}

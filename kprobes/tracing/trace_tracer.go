@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // tracerKind is struct tracer: a value of current_tracer.
@@ -45,8 +47,8 @@ func (a *Array) currentTracer() string { return a.current.Load().name }
 // no such tracer. The entries of the previous tracer are dropped.
 func (a *Array) SetCurrentTracer(data []byte) error {
 	const longest = 100 // MAX_TRACER_SIZE
-	name := trimSpace(cString(data[:min(len(data), longest)]))
-	if a.tracer.conf.StrictTracer && name != "" && isSpace(data[0]) {
+	name := kstrtox.Strip(kstrtox.CString(data[:min(len(data), longest)]))
+	if a.tracer.conf.StrictTracer && name != "" && kstrtox.IsSpace(data[0]) {
 		return fmt.Errorf("%q is no tracer: %w", data, syscall.EINVAL)
 	}
 	a.tracer.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 const uprobeGroup = "uprobes"
@@ -78,7 +80,7 @@ func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
 //
 // It returns false if the line is not such a definition. The caller holds mu.
 func (t *Tracer) createUprobe(line string) (bool, error) {
-	argv := argvSplit(line)
+	argv := kstrtox.ArgvSplit(line)
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 || len(head) > 1 && head[1] != ':' && !isDigit(head[1:]) {
 		return false, nil
@@ -146,7 +148,7 @@ func (u *traceUprobe) parseOffset(d *definition, text string, at int) *definitio
 		case rest != "":
 			return fail(errBadRefCntSuffix, refAt+len(digits)+1)
 		}
-		n, err := parseUint(digits, 0, math.MaxUint64)
+		n, err := kstrtox.ParseUint(digits, 0, math.MaxUint64)
 		if err != nil {
 			return fail(errBadRefCnt, refAt)
 		}
@@ -158,7 +160,7 @@ func (u *traceUprobe) parseOffset(d *definition, text string, at int) *definitio
 		}
 		d.ret, text = true, number
 	}
-	n, err := parseUint(text, 0, math.MaxUint64)
+	n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 	if err != nil {
 		return fail(probeError{errBadUprobeOffs.text, errnoOf(err)}, at)
 	}
