@@ -7,8 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // TestParseEnabled compares with Linux's result for each write to kprobes/enabled.
@@ -17,7 +15,7 @@ func TestParseEnabled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lines := 0
+	k, lines := newWorld(t).k, 0
 	for line := range strings.Lines(string(table)) {
 		if line[0] == '#' {
 			continue
@@ -32,7 +30,7 @@ func TestParseEnabled(t *testing.T) {
 		}
 		times, _ := strconv.Atoi(f[3])
 		data := part[0] + strings.Repeat(part[1], times) + part[3]
-		on, err := kstrtox.ParseBool([]byte(data))
+		on, err := k.ParseEnabled([]byte(data))
 		n, after := strconv.Itoa(len(data)), "0"
 		if on {
 			after = "1"
@@ -55,8 +53,9 @@ func FuzzParseEnabled(f *testing.F) {
 	for _, s := range []string{"", "1", "oN", "o", "no\n"} {
 		f.Add([]byte(s))
 	}
+	k := newWorld(f).k
 	f.Fuzz(func(t *testing.T, data []byte) {
-		on, err := kstrtox.ParseBool(data)
+		on, err := k.ParseEnabled(data)
 		two := string(data[:min(2, len(data))])
 		isOn := strings.ContainsAny(two[:min(1, len(two))], "1yYtT") || strings.EqualFold(two, "on")
 		isOff := strings.ContainsAny(two[:min(1, len(two))], "0nNfF") || strings.EqualFold(two, "of")
