@@ -128,7 +128,7 @@ func (k *Kernel) wire() {
 	}
 	k.Tracer = tracing.New(tracing.Config{
 		Functions: sites, Unwind: m.Unwind, UnwindCallback: m.UnwindCallback,
-		Kprobes: k.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Features: k.opts.Release.Tracing,
+		Kprobes: k.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux,
 		BTF: k.opts.Release.btf(), Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
 	})

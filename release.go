@@ -10,7 +10,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/release"
-	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
 // Release is a kernel that kprobefs can emulate. What it does otherwise than other
@@ -22,16 +21,15 @@ type Release struct {
 	Vermagic string          // vermagic of its modules, after uname -r
 	Modules  release.Version // the release whose modules it loads; 0 means its own
 	Config   Config          // its default configuration
-	Tracing  tracing.Features
 }
 
 // releases are all releases, the newest first. 6.1 behaves as Debian's 6.1 was observed
 // to behave. Those before 5.10 behave as their documentation says, boot 6.1's guest
 // otherwise, and are not preemptible unless CONFIG_PREEMPT=y is set.
 var releases = []Release{
-	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", Tracing: tracing612},
+	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 	{Linux: release.Linux6_1, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
-	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}, Tracing: tracing510},
+	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
 	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
 	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},
 	{Linux: release.Linux2_6_25, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},
@@ -53,22 +51,6 @@ func (r Release) rename() func(string) string {
 		}
 		return cmp.Or(names[name], name)
 	}
-}
-
-// tracing510 is the differences of Debian's 5.10 from its 6.1.
-var tracing510 = tracing.Features{
-	AssistFunc: true, OthersRead: true, FourFlags: true, NoPreemptCount: true, NoHist: true, NoEprobes: true, PlainNames: true, LateSymbols: true,
-	BadVariable: "Invalid $-valiable specified", NoSymstr: true, OpenString: true, SizedArrays: true, NoTAI: true, NoHashPtr: true,
-	StrictTracer: true, AnySize: true, SwapsCPU: true, ShortCmdlines: true, OwnSwitch: true, MaxPID: 32768, BlanksNotTaken: true, SnapshotSaysGlobally: true, RawDataID: 16, ShortErrors: true, PipesSleepOn: true, Static: "5.10", Kretprobed: "kretprobe_trampoline",
-}
-
-// tracing612 is the differences of Debian's 6.12 from its 6.1.
-var tracing612 = tracing.Features{
-	SymbolEINVAL: true, MaxActiveExit: true, LogStringType: true, LongArgE2BIG: true, DerefColumn: true,
-	FieldBadVar: true, NotraceAtAddress: true, Char: true, ArgsE2BIG: true,
-	NoUprobeSymbols: true, Eventfs: true, ReuseIDs: true, UnsignedChar: true, LocalClock: true, ResizeEBUSY: true,
-	LogTriggerFilter: true, LongMarkers: true, NoHitcount: true, PlainVals: true, CommonStacktrace: true, OwnExpansion: true, SortTwo: true, FieldsOption: true, FunctionAddrs: true, TouchedFunctions: true, WholeIndex: true, PipesSleepOn: true, RawEnds: true, SubBuffers: true, KeepFieldHists: true,
-	Static: "6.12", Kretprobed: "arch_rethook_trampoline", KretprobedStart: true, HistPad: true, Fprobes: true,
 }
 
 // DefaultRelease is the release that is emulated when none is chosen.

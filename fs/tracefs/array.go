@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
@@ -20,7 +21,7 @@ type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
 func arrayRows(a *tracing.Array) seqfile.Table {
 	rows := seqfile.Table{
 		hold(a, seq("set_event", modeRW, openSetEvent(a))),
-		{Name: "events", Mode: eventsMode(a), OneLink: a.Eventfs(), Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
+		{Name: "events", Mode: eventsMode(a), OneLink: a.Has(release.Eventfs), Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
 		hold(a, seq("set_event_pid", modeRW, openPIDs(a, tracing.SetEventPID))),
 		hold(a, seq("set_event_notrace_pid", modeRW, openPIDs(a, tracing.SetEventNotracePID))),
 		text("available_tracers", a.AvailableTracers),
@@ -48,7 +49,7 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 		hold(a, seq("error_log", modeRW, openErrorLog(a))),
 		{Name: "per_cpu", Mode: modeDir, Dir: perCPU(a)},
 	}
-	if a.Features().SubBuffers {
+	if a.Has(release.SubBuffers) {
 		rows = append(rows, hold(a, value("buffer_subbuf_size_kb", modeRW, text1(a.SubBufferSizeKB), a.SetSubBufferSizeKB)))
 	}
 	return rows
@@ -57,7 +58,7 @@ func arrayRows(a *tracing.Array) seqfile.Table {
 // percentMode is the mode of buffer_percent and of the buffer_size_kb of one CPU, which
 // older releases created without write permission; root may write nevertheless.
 func percentMode(a *tracing.Array) uint32 {
-	if a.Features().OthersRead {
+	if !a.Has(release.RootOnlyFiles) {
 		return modeRO
 	}
 	return modeRW

@@ -3,6 +3,7 @@ package tracefs
 import (
 	"strings"
 
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
@@ -30,37 +31,37 @@ var (
 
 // readmeOf returns the text of the file README of a release, adapted to what the
 // release has.
-func readmeOf(f tracing.Features, btf bool) string {
+func readmeOf(t *tracing.Tracer) string {
 	var out []string
 	add := func(has bool, old, other string) {
 		if !has {
 			out = append(out, old, other)
 		}
 	}
-	add(!f.NoHist, readmeHist, "")
-	add(!f.NoHist, readmeSynth, "")
-	add(!f.NoHist, readmeField, "")
-	add(!f.NoHist, "      hist\t\t- the tables that its hist triggers fill\n", "")
-	add(!f.NoHist, "\t           s:[synthetic/]<event> <field> [<field>]\n", "")
-	add(!f.NoEprobes, "\t           e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]\n", "")
-	add(!f.NoEprobes, "\t    efield: a field of the event that an event probe is attached to\n", "")
-	add(!f.NoEprobes, "(%<register>|$<efield>)", "%<register>")
-	add(!f.PlainNames, "[<group>/][<event>]", "[<group>/]<event>")
-	add(!f.NoSymstr, "symstr, <type>", "<type>")
+	add(t.Has(release.HistTriggers), readmeHist, "")
+	add(t.Has(release.HistTriggers), readmeSynth, "")
+	add(t.Has(release.HistTriggers), readmeField, "")
+	add(t.Has(release.HistTriggers), "      hist\t\t- the tables that its hist triggers fill\n", "")
+	add(t.Has(release.HistTriggers), "\t           s:[synthetic/]<event> <field> [<field>]\n", "")
+	add(t.Has(release.Eprobes), "\t           e[:[<group>/][<event>]] <attached-group>.<attached-event> [<args>] [if <filter>]\n", "")
+	add(t.Has(release.Eprobes), "\t    efield: a field of the event that an event probe is attached to\n", "")
+	add(t.Has(release.Eprobes), "(%<register>|$<efield>)", "%<register>")
+	add(t.Has(release.GroupNames), "[<group>/][<event>]", "[<group>/]<event>")
+	add(t.Has(release.Symstr), "symstr, <type>", "<type>")
 	text := strings.NewReplacer(out...).Replace(readme)
-	if btf {
+	if t.HasBTF() {
 		text = readmeBTF.Replace(text)
 	}
-	if f.Fprobes {
+	if t.Has(release.Fprobes) {
 		text = readmeFprobes.Replace(text)
 	}
-	if f.TouchedFunctions {
+	if t.Has(release.TouchedFunctions) {
 		text = readmeTouched.Replace(text)
 	}
-	if f.NoHitcount {
+	if t.Has(release.NoHitcount) {
 		text = readmeNoHitcount.Replace(text)
 	}
-	if f.CommonStacktrace {
+	if t.Has(release.CommonStacktrace) {
 		text = readmeStacks.Replace(text)
 	}
 	return text

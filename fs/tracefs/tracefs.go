@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
@@ -24,7 +25,7 @@ const (
 // Tracing is the root of tracefs, which is at /sys/kernel/tracing and at tracing in
 // debugfs: the files of the global array, and those that exist only once.
 func Tracing(t *tracing.Tracer) *seqfile.Row {
-	a, features := t.Global(), t.Features()
+	a := t.Global()
 	once := seqfile.Table{
 		{Name: "kprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseKprobes, t.KprobeEvent, t.WriteKprobeEvents))},
 		{Name: "kprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSeq(records(t.KprobeProfile))},
@@ -32,7 +33,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(t))},
 		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.UprobeProfile)},
 		{Name: "available_events", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(a.AvailableEvents)},
-		value("README", modeRO, text1(func() string { return readmeOf(features, t.HasBTF()) }), nil),
+		value("README", modeRO, text1(func() string { return readmeOf(t) }), nil),
 		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
 		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
 		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},
@@ -40,12 +41,12 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		value("tracing_thresh", modeRW, text1(t.Threshold), t.SetThreshold),
 		{Name: "instances", Mode: modeDir, Dir: instances{t}},
 	}
-	if !features.NoHist {
+	if t.Has(release.HistTriggers) {
 		once = append(once, seq("synthetic_events", modeRW, settling(t, openSynthetic(t))))
 		once[len(once)-1].FOps = abi.FOpsProbes
 	}
 	return &seqfile.Row{
-		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing", OthersRead: features.OthersRead,
+		Name: "tracing", Mode: modeRoot, Kind: seqfile.Tracefs, At: "/sys/kernel/tracing", OthersRead: !t.Has(release.RootOnlyFiles),
 		Dir: slices.Concat(once, functionRows(t), arrayRows(a)),
 	}
 }
@@ -145,7 +146,7 @@ func openErrorLog(a *tracing.Array) func(context.Context, *seqfile.OpenInfo) (se
 
 // eventsMode is the mode of the directory events and of those below it.
 func eventsMode(a *tracing.Array) uint32 {
-	if a.Eventfs() {
+	if a.Has(release.Eventfs) {
 		return 0o755
 	}
 	return modeDir
@@ -161,7 +162,7 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 	var dirs []*seqfile.Row
 	for _, s := range a.Subsystems() {
 		if !s.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Has(release.Eventfs), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
 		}
 	}
 	return filesAndDirs(a, files, dirs)
@@ -170,7 +171,7 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 // filesAndDirs joins the rows of a directory of events: with eventfs, a directory hides
 // a file of the same name (script rows_collisions of 6.12).
 func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
-	if a.Eventfs() {
+	if a.Has(release.Eventfs) {
 		return append(dirs, files...)
 	}
 	return append(files, dirs...)
@@ -180,7 +181,7 @@ func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
 // only events.
 func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	var files, dirs []*seqfile.Row
-	if s.Name != "ftrace" || a.Features().OwnSwitch {
+	if s.Name != "ftrace" || !a.Has(release.NoFtraceGroupSwitch) {
 		get := func() (string, error) { return a.SystemEnableText(s.Name) }
 		set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
 		filter := func() (string, error) { return a.SystemFilterText(s.Name) }
@@ -192,7 +193,7 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	}
 	for _, e := range s.Events {
 		if !e.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Eventfs(), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Has(release.Eventfs), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
 		}
 	}
 	return filesAndDirs(a, files, dirs)
@@ -201,7 +202,7 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 // eventRows returns the files of an event.
 func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
 	rows := []*seqfile.Row{{Name: "format", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSingle(e.Format)}}
-	if !a.Features().NoHist {
+	if a.Has(release.HistTriggers) {
 		rows = append(rows, histRow(e))
 	}
 	if e.Internal && e.Name != "print" {

@@ -41,6 +41,76 @@ const (
 	OptimizationDash
 	LogPrefix
 
+	// Features of tracefs.
+
+	RootOnlyFiles
+	NoFtraceGroupSwitch
+	Eventfs
+	FunctionAddrs
+	TouchedFunctions
+	SubBuffers
+	ClockTAI
+	LocalClock
+	HashPtrOption
+	FieldsOption
+	TracerAfterBlanks
+	WholeIndex
+	BlanksTaken
+
+	// Features of definitions of events.
+
+	Eprobes
+	Fprobes
+	GroupNames
+	EarlySymbols
+	SymbolEINVAL
+	Symstr
+	CharType
+	NoUprobeSymbols
+	ClosedStrings
+	ArgsSizeLimit
+	ArgsE2BIG
+	LongArgE2BIG
+	FieldBadVar
+	UnsizedArrays
+	UnsignedChar
+	ReuseIDs
+
+	// Features of error_log.
+
+	LongErrors
+	MaxActiveExit
+	LogStringType
+	LogTriggerFilter
+	DerefColumn
+	NotraceAtAddress
+
+	// Features of trace, its pipes and buffers.
+
+	MigrateDisableColumn
+	PreemptCount
+	NoAssistFunc
+	KretprobedFirstByte
+	CmdlinesWithPIDs
+	LongMarkers
+	PipesWake
+	PipesSleepOn
+	RawEnds
+	ResizeEBUSY
+	OwnExpansion
+	NoCPUSnapshots
+	SnapshotSaysInArray
+
+	// Features of histograms.
+
+	HistTriggers
+	HistHoldsPreempt
+	NoHitcount
+	PlainVals
+	SortTwo
+	KeepFieldHists
+	CommonStacktrace
+
 	features // the number of features
 )
 
@@ -51,6 +121,11 @@ const (
 	jumps   = "Jump optimization, kprobes on ftrace"
 	files   = "Files of kprobes, sysctl, log"
 	names   = "Names of functions"
+	tracefs = "Files of tracefs"
+	defs    = "Definitions of events"
+	errlog  = "error_log"
+	trace   = "trace, its pipes and buffers"
+	hist    = "Histograms"
 )
 
 // Versions of Linux between our releases in which something is known to have changed.
@@ -64,6 +139,10 @@ const (
 	linux5_14   Version = 5<<16 | 14<<8
 	linux5_15   Version = 5<<16 | 15<<8
 	linux5_18   Version = 5<<16 | 18<<8
+	linux6_2    Version = 6<<16 | 2<<8
+	linux6_5    Version = 6<<16 | 5<<8
+	linux6_6    Version = 6<<16 | 6<<8
+	linux6_8    Version = 6<<16 | 8<<8
 )
 
 // Changes are all features.
@@ -195,5 +274,285 @@ var Changes = [features]Change{
 		Subject: files, Since: Linux6_1,
 		What:   "log lines about probes begin with \"kprobes: \"; before, they do not, and the optimizer's sysctl logs \"Kprobes globally optimized\" or \"unoptimized\"",
 		Source: "`5.10/kmsg.txtar`; `5.10/optimization_log.txtar`",
+	},
+
+	RootOnlyFiles: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "only root may read the files of tracing, and root may write buffer_percent and the buffer_size_kb of a single CPU; before, everybody may read what root may, and nobody may write these",
+		Source: "`5.10/per_cpu.txtar`; `5.10/small_files.txtar`",
+	},
+	NoFtraceGroupSwitch: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "the group events/ftrace has no files enable and filter",
+		Source: "`5.10/static_files.txtar`",
+	},
+	Eventfs: {
+		Subject: tracefs, Since: Linux6_12, Linux: linux6_6,
+		What:   "the directories below events are created on lookup, with mode 0755; before, when an event is defined, with mode 0750",
+		Source: "`6.12/event_files_io.txtar`",
+	},
+	FunctionAddrs: {
+		Subject: tracefs, Since: Linux6_12, Linux: linux6_5,
+		What:   "there is available_filter_functions_addrs",
+		Source: `"ftrace: Show all functions with addresses in available_filter_functions_addrs"; ` + "`6.12/sh_functions.txtar`",
+	},
+	TouchedFunctions: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "there is touched_functions, and enabled_functions has more columns",
+		Source: "`6.12/touched_functions.txtar`",
+	},
+	SubBuffers: {
+		Subject: tracefs, Since: Linux6_12, Linux: linux6_8,
+		What:   "there is buffer_subbuf_size_kb",
+		Source: `"tracing: Update subbuffer with kilobytes not page order"; ` + "`6.12/subbuf_size.txtar`",
+	},
+	ClockTAI: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "there is the trace clock tai",
+		Source: "`5.10/sh_clock.txtar`",
+	},
+	LocalClock: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "trace_clock is local at first; before, global",
+		Source: "`6.12/sh_clock.txtar`",
+	},
+	HashPtrOption: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "there is the option hash-ptr, and the trace shows hashed pointers; before, addresses",
+		Source: "`5.10/rows_options.txtar`; `5.10/hash_ptr.txtar`",
+	},
+	FieldsOption: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "there are the options fields and trace_printk_dest",
+		Source: "`6.12/options_fields.txtar`",
+	},
+	TracerAfterBlanks: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "current_tracer skips blanks before a name",
+		Source: "`5.10/function_tracer.txtar`",
+	},
+	WholeIndex: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "a number in set_ftrace_filter is a function's index only if nothing follows it",
+		Source: "`6.12/function_index.txtar`",
+	},
+	BlanksTaken: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "a write to set_event_pid or a file like it consumes the blanks after the last number; before, where the list is not empty, a write of nothing but blanks consumes nothing",
+		Source: "`5.10/set_event_pid_blank.txtar`",
+	},
+
+	Eprobes: {
+		Subject: defs, Since: Linux6_1, Linux: linux5_15,
+		What:   "dynamic_events takes event probes (e:)",
+		Source: `"tracing: Add a probe that attaches to trace events"; ` + "`5.10/eprobe_definitions.txtar`",
+	},
+	Fprobes: {
+		Subject: defs, Since: Linux6_12, Linux: linux6_5,
+		What:   "dynamic_events takes probes of functions without registers (f:) and of tracepoints (t:); a generated name has _ for each * of the pattern",
+		Source: `"tracing/probes: Add fprobe events for tracing function entry and exit."; ` + "`6.12/fprobe_definitions.txtar`; `6.12/tprobe_definitions.txtar`",
+	},
+	GroupNames: {
+		Subject: defs, Since: Linux6_1,
+		What:   "the head of a definition may be GROUP/, GROUP/EVENT or GROUP.EVENT, a group may have dashes, and -:GROUP/ deletes the group; before, only GROUP/EVENT, both C identifiers, and -:GROUP/ is EINVAL",
+		Source: "`5.10/rows_forms.txtar`; `5.10/events_group_names.txtar`",
+	},
+	EarlySymbols: {
+		Subject: defs, Since: Linux6_1,
+		What:   "a symbol that is missing or not unique is an error of the definition; before, a missing one is found when the probe is registered, after errors in the arguments, and the first of several is used",
+		Source: "`5.10/events_not_unique.txtar`",
+	},
+	SymbolEINVAL: {
+		Subject: defs, Since: Linux6_12,
+		What:   "a symbol that is missing or not unique is EINVAL; before, ENOENT or EADDRNOTAVAIL",
+		Source: "`6.12/releases.txtar`; `6.12/events_not_unique.txtar`",
+	},
+	Symstr: {
+		Subject: defs, Since: Linux6_1,
+		What:   "there is the type symstr",
+		Source: "`5.10/rows_args_types.txtar`",
+	},
+	CharType: {
+		Subject: defs, Since: Linux6_12,
+		What:   "there is the type char",
+		Source: "`6.12/rows_args_types.txtar`",
+	},
+	NoUprobeSymbols: {
+		Subject: defs, Since: Linux6_12,
+		What:   "uprobes do not have the types symbol and symstr",
+		Source: "`6.12/uprobe_definitions.txtar`",
+	},
+	ClosedStrings: {
+		Subject: defs, Since: Linux6_1,
+		What:   "a string must end with a quote; before, a lone quote is an empty string",
+		Source: "`5.10/args_errors.txtar`",
+	},
+	ArgsSizeLimit: {
+		Subject: defs, Since: Linux6_1,
+		What:   "the arguments of an event may take at most 3,072 bytes",
+		Source: "`5.10/args_size.txtar`",
+	},
+	ArgsE2BIG: {
+		Subject: defs, Since: Linux6_12,
+		What:   "a definition of more than 128 arguments is E2BIG; before, the arguments after the 128th are ignored",
+		Source: "`6.12/rows_args_many.txtar`",
+	},
+	LongArgE2BIG: {
+		Subject: defs, Since: Linux6_12,
+		What:   "an argument that is too long is E2BIG; before, EINVAL",
+		Source: "`6.12/rows_errors_args.txtar`",
+	},
+	FieldBadVar: {
+		Subject: defs, Since: Linux6_12,
+		What:   "if the event of an event probe has no field NAME, $NAME is an invalid variable (EINVAL); before, an attached event without this field (ENOENT)",
+		Source: "`6.12/eprobe_definitions.txtar`",
+	},
+	UnsizedArrays: {
+		Subject: defs, Since: Linux6_1,
+		What:   "the file format shows an array without the number of its elements",
+		Source: "`5.10/args_format.txtar`",
+	},
+	UnsignedChar: {
+		Subject: defs, Since: Linux6_12, Linux: linux6_2,
+		What:   "the kernel's char is unsigned, as the format files of static events show",
+		Source: `"kbuild: treat char as always unsigned"; ` + "`6.12/static_formats.txtar`",
+	},
+	ReuseIDs: {
+		Subject: defs, Since: Linux6_12,
+		What:   "a new event gets the lowest free ID; before, the next one",
+		Source: "`6.12/rows_event_ids.txtar`",
+	},
+
+	LongErrors: {
+		Subject: errlog, Since: Linux6_1,
+		What:   "error_log stores the whole line of the command; before, 255 bytes with prefix and newline, and 8 bits of the caret's column",
+		Source: "`5.10/releases.txtar`",
+	},
+	MaxActiveExit: {
+		Subject: errlog, Since: Linux6_12,
+		What:   "the text for maxactive on an entry probe is \"Maxactive is only for function exit\"",
+		Source: "`6.12/events_maxactive.txtar`",
+	},
+	LogStringType: {
+		Subject: errlog, Since: Linux6_12,
+		What:   "there is an entry where $comm or a text has a type other than string; before, the write fails without one",
+		Source: "`6.12/args_errors.txtar`",
+	},
+	LogTriggerFilter: {
+		Subject: errlog, Since: Linux6_12,
+		What:   "there is an entry for errors in the filter of a trigger",
+		Source: "`6.12/trigger_commands.txtar`",
+	},
+	DerefColumn: {
+		Subject: errlog, Since: Linux6_12,
+		What:   "after a dereference, carets are too far to the right by the length of its offset",
+		Source: "`6.12/args_errors.txtar`",
+	},
+	NotraceAtAddress: {
+		Subject: errlog, Since: Linux6_12,
+		What:   "the log names the symbol at the address of a probe on a notrace function, even if the definition has a number",
+		Source: "`6.12/events_far_addresses.txtar`",
+	},
+
+	MigrateDisableColumn: {
+		Subject: trace, Since: Linux6_1,
+		What:   "lines of trace have a column for migrate-disable and show that bottom halves are disabled",
+		Source: "`5.10/trace_header.txtar`",
+	},
+	PreemptCount: {
+		Subject: trace, Since: Linux6_1,
+		What:   "the column preempt-depth shows preempt_count; 5.10 is without CONFIG_PREEMPT_COUNT, its column is a dot",
+		Source: "`5.10/trace_lines.txtar`",
+	},
+	NoAssistFunc: {
+		Subject: trace, Since: Linux6_1,
+		What:   "trampolines of fentry sites call the listener itself; before, ftrace_ops_assist_func, which stack traces show",
+		Source: "`5.10/stack_handlers.txtar`",
+	},
+	KretprobedFirstByte: {
+		Subject: trace, Since: Linux6_12,
+		What:   "only the first byte's address of the trampoline is shown as \"[unknown/kretprobe'd]\"; before, each address in it",
+		Source: "`6.12/stack_handlers.txtar`",
+	},
+	CmdlinesWithPIDs: {
+		Subject: trace, Since: Linux6_1,
+		What:   "saved_cmdlines has its pids in the same memory as the names, which leaves room for other numbers of names",
+		Source: "`5.10/small_files.txtar`",
+	},
+	LongMarkers: {
+		Subject: trace, Since: Linux6_12, Linux: linux6_8,
+		What:   "a write to trace_marker or trace_marker_raw is one entry up to what fits on a page; before, up to 1,024 and 3,072 bytes",
+		Source: `"tracing: Allow for max buffer data size trace_marker writes"; ` + "`6.12/trace_marker.txtar`",
+	},
+	PipesWake: {
+		Subject: trace, Since: Linux6_1,
+		What:   "a blocked reader of trace_pipe is woken when recording stops",
+		Source: "`5.10/trace_pipe.txtar`",
+	},
+	PipesSleepOn: {
+		Subject: trace, Since: Linux6_12,
+		What:   "it is no longer woken",
+		Source: "`6.12/trace_pipe.txtar`",
+	},
+	RawEnds: {
+		Subject: trace, Since: Linux6_12,
+		What:   "a read of an empty trace_pipe_raw returns 0 bytes; before, it waits",
+		Source: "`6.12/per_cpu.txtar`",
+	},
+	ResizeEBUSY: {
+		Subject: trace, Since: Linux6_12,
+		What:   "resizing a buffer whose trace is being read is EBUSY; before, ENOMEM",
+		Source: "`6.12/buffer_sizes.txtar`",
+	},
+	OwnExpansion: {
+		Subject: trace, Since: Linux6_12,
+		What:   "each array records by itself whether its buffer has its full size, and instances have it from the start; before, an event in an instance gives the global array its full size",
+		Source: "`6.12/instances.txtar`",
+	},
+	NoCPUSnapshots: {
+		Subject: trace, Since: Linux6_1,
+		What:   "the snapshot file of a single CPU does not take a 1; before, it does",
+		Source: "`5.10/snapshot.txtar`",
+	},
+	SnapshotSaysInArray: {
+		Subject: trace, Since: Linux6_1,
+		What:   "if a trigger of an instance cannot take a snapshot, the instance stops recording and gets the message; before, the global array",
+		Source: "`5.10/snapshot_refused.txtar`",
+	},
+
+	HistTriggers: {
+		Subject: hist, Since: Linux6_1,
+		What:   "there are histograms, synthetic events and their files; 5.10 is without CONFIG_HIST_TRIGGERS",
+		Source: "`5.10/rows_triggers.txtar`",
+	},
+	HistHoldsPreempt: {
+		Subject: hist, Since: Linux6_12,
+		What:   "hist triggers run with preemption disabled, as the column preempt-depth of synthetic events shows",
+		Source: "`6.12/nested_events.txtar`",
+	},
+	NoHitcount: {
+		Subject: hist, Since: Linux6_12,
+		What:   "hist triggers have nohitcount",
+		Source: "`6.12/hist_params.txtar`",
+	},
+	PlainVals: {
+		Subject: hist, Since: Linux6_12,
+		What:   "values do not take the modifiers percent and graph",
+		Source: "`6.12/hist_vals.txtar`",
+	},
+	SortTwo: {
+		Subject: hist, Since: Linux6_12,
+		What:   "sorting leaves equal elements in another order",
+		Source: "`6.12/hist_tables.txtar`",
+	},
+	KeepFieldHists: {
+		Subject: hist, Since: Linux6_12,
+		What:   "if a hist trigger is refused, the triggers that were created on other events for its actions stay",
+		Source: "`6.12/hist_trace_params.txtar`",
+	},
+	CommonStacktrace: {
+		Subject: hist, Since: Linux6_12,
+		What:   "common_stacktrace is accepted for stacktrace and shown for it; variables can hold it, synthetic events have members for it (long[]), there is a modifier stacktrace, and hitcount is a field",
+		Source: "`6.12/hist_stack.txtar`",
 	},
 }

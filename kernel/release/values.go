@@ -19,6 +19,38 @@ var (
 	}
 )
 
+// Values of tracing.
+var (
+	// StaticEvents is the release of Debian's kernel whose static events exist, with
+	// their IDs, fields and print formats.
+	StaticEvents = Value[Version]{
+		Subject: trace, What: "whose static events exist, with IDs, fields and print formats", Source: "`5.10/static_formats.txtar`; `6.12/static_formats.txtar`",
+		By: []At[Version]{{Linux5_10, Linux5_10, 0}, {Linux6_1, Linux6_1, 0}, {Linux6_12, Linux6_12, 0}},
+	}
+	// RawDataID is the ID of the event ftrace/raw_data.
+	RawDataID = Value[uint16]{
+		Subject: trace, What: "the ID of ftrace/raw_data", Source: "`5.10/trace_marker.txtar`",
+		By: []At[uint16]{{Linux5_10, 16, 0}, {Linux6_1, 18, 0}},
+	}
+	// Kretprobed is the function whose addresses trace lines show as
+	// "[unknown/kretprobe'd]". If it is empty, there is none.
+	Kretprobed = Value[string]{
+		Subject: trace, What: "the function that trace lines show as \"[unknown/kretprobe'd]\"", Source: "`5.10/stack_option.txtar`; `6.12/stack_option.txtar`",
+		By: []At[string]{{Linux5_10, "kretprobe_trampoline", 0}, {Linux6_1, "", 0}, {Linux6_12, "arch_rethook_trampoline", 0}},
+	}
+	// PIDMax is pid_max where set_event_pid and files like it refuse numbers from there
+	// on (EINVAL). If it is 0, they refuse numbers from 2^30 on (EPERM).
+	PIDMax = Value[uint64]{
+		Subject: tracefs, What: "the number from which on set_event_pid refuses with EINVAL; with 0, it refuses from 2^30 on with EPERM", Source: "`5.10/set_event_pid.txtar`",
+		By: []At[uint64]{{Linux5_10, 32768, 0}, {Linux6_1, 0, 0}},
+	}
+	// BadVariable is error_log's text for an unknown $-variable.
+	BadVariable = Value[string]{
+		Subject: errlog, What: "the text for an unknown $-variable (6.1's until 6.1.176 was 5.10's)", Source: "`5.10/args_errors.txtar`",
+		By: []At[string]{{Linux5_10, "Invalid $-valiable specified", 0}, {Linux6_1, "Invalid $-variable specified", 0}},
+	}
+)
+
 // FunctionNames are functions that have had other names in older kernels.
 var FunctionNames = []*Value[string]{
 	&Trampoline,
@@ -58,7 +90,9 @@ func Rename(v Version) map[string]string {
 
 // Values returns all values.
 func Values() []ValueRow {
-	rows := []ValueRow{DebugfsDir.Row(), SyscallPrefix.Row()}
+	rows := []ValueRow{
+		DebugfsDir.Row(), PIDMax.Row(), BadVariable.Row(), StaticEvents.Row(), RawDataID.Row(), Kretprobed.Row(), SyscallPrefix.Row(),
+	}
 	for _, x := range FunctionNames {
 		rows = append(rows, x.Row())
 	}

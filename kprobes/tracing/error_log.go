@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // errorLogSize is how many errors error_log keeps: TRACING_LOG_ERRS_MAX.
@@ -43,7 +45,7 @@ func (l *errorLog) add(now int64, subsystem, text, command string, caret, limit 
 // logError is tracing_log_err: it logs command with a caret below the given column.
 func (a *Array) logError(subsystem, text, command string, column int) {
 	limit := math.MaxInt
-	if a.tracer.conf.ShortErrors {
+	if !a.tracer.conf.has[release.LongErrors] {
 		limit, column = shortError, column&0xff
 	}
 	a.errors.add(a.tracer.conf.Machine.Now(), subsystem, text, command, column, limit)
@@ -185,4 +187,19 @@ func (e *definitionError) caret(argv []string) (command string, column int) {
 		column += len(word) + 1
 	}
 	return command, column + e.offset
+}
+
+// releaseError returns the error as the release reports it.
+func (c *config) releaseError(e probeError) probeError {
+	switch {
+	case c.has[release.MaxActiveExit] && e == errMaxActNoKprobe:
+		e.text = "Maxactive is only for function exit"
+	case c.has[release.SymbolEINVAL] && e == errNonUniqSymbol:
+		e.errno = syscall.EINVAL
+	case c.has[release.LongArgE2BIG] && e == errArgTooLong:
+		e.errno = syscall.E2BIG
+	case e == errBadVar:
+		e.text = release.BadVariable.Of(c.Linux)
+	}
+	return e
 }

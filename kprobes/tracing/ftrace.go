@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Functions are the kernel's fentry sites, at which functions can be traced.
@@ -98,7 +99,7 @@ func (t *Tracer) FunctionAddrs() (lines func() []string, ok bool) {
 			lines = append(lines, fmt.Sprintf("%x %s", site, t.functionLine(site)))
 		}
 		return lines
-	}, t.conf.FunctionAddrs
+	}, t.conf.has[release.FunctionAddrs]
 }
 
 // EnabledFunctions returns the lines of enabled_functions.
@@ -117,14 +118,14 @@ func (t *Tracer) TouchedFunctions() (func() []string, bool) {
 			return nil
 		}
 		return t.listenedLines(t.conf.Functions.Touched())
-	}, t.conf.TouchedFunctions
+	}, t.conf.has[release.TouchedFunctions]
 }
 
 // listenedLines is t_show of enabled_functions: a column for each flag, of which only R
 // is ever set.
 func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 	columns := 6
-	if t.conf.TouchedFunctions {
+	if t.conf.has[release.TouchedFunctions] {
 		columns = 11
 	}
 	var lines []string
@@ -197,7 +198,7 @@ type functionMatch struct {
 func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
 	if isDigit(pattern) {
 		n, _ := kstrtox.SimpleUint(pattern, 0) // what follows the number is ignored
-		if t.conf.WholeIndex {
+		if t.conf.has[release.WholeIndex] {
 			n, _ = kstrtox.ParseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number
 		}
 		if n == 0 || n > math.MaxInt32 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 const (
@@ -36,9 +37,9 @@ type cmdlines struct {
 
 // cmdlinesFor returns how many names the kernel's buffer holds if n are requested: it
 // fills a power of two of whole pages.
-func (f Features) cmdlinesFor(n int) int {
+func (c *config) cmdlinesFor(n int) int {
 	each := cmdlineSize
-	if f.ShortCmdlines {
+	if !c.has[release.CmdlinesWithPIDs] {
 		each = abi.TaskCommLen
 	}
 	size := abi.PageSize

@@ -54,6 +54,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -104,7 +105,8 @@ type Config struct {
 	// Limit bounds the memory that the tracer and others keep for their clients. If it
 	// is nil, the limit is 1 GiB.
 	Limit *memcg.Limit
-	Features
+	// Linux is the version whose behaviour it is; 0 means release.Default.
+	Linux release.Version
 	// HashPtr returns the number that %p prints for an address. If it is nil, all
 	// addresses show as (____ptrval____), as on Linux before its random key is ready.
 	HashPtr func(addr uint64) uint32
@@ -146,6 +148,17 @@ type Config struct {
 	RegularFile func(path string) (bool, error)
 }
 
+// config is a Config and what follows from its version.
+type config struct {
+	Config
+	has        release.Set
+	kretprobed string // release.Kretprobed
+}
+
+func newConfig(c Config) config {
+	return config{c, c.Linux.Set(), release.Kretprobed.Of(c.Linux)}
+}
+
 const (
 	// initialPages is the size of a vCPU's buffer until tracing is first used.
 	initialPages = 2
@@ -157,7 +170,7 @@ const (
 
 // Tracer is the state that all arrays share.
 type Tracer struct {
-	conf     Config
+	conf     config
 	global   *Array
 	counter  atomic.Int64 // trace clock "counter"
 	cmdlines cmdlines
@@ -205,7 +218,7 @@ const maxDirs = 1024
 
 // dirChanged remembers a change for SettleDirs. The caller holds mu.
 func (t *Tracer) dirChanged(made bool, system, event string) {
-	if t.conf.Dirs != nil && !t.conf.Eventfs && len(t.dirs) < maxDirs {
+	if t.conf.Dirs != nil && !t.conf.has[release.Eventfs] && len(t.dirs) < maxDirs {
 		t.dirs = append(t.dirs, DirChange{made, system, event})
 	}
 }
@@ -222,11 +235,11 @@ func (t *Tracer) SettleDirs(ctx context.Context) {
 	}
 }
 
-// Features returns the features of the release.
-func (t *Tracer) Features() Features { return t.conf.Features }
+// Has reports whether this tracer does what a feature says.
+func (t *Tracer) Has(f release.Feature) bool { return t.conf.has[f] }
 
-// Features returns the features of the release.
-func (a *Array) Features() Features { return a.tracer.conf.Features }
+// Has reports whether this array's tracer does what a feature says.
+func (a *Array) Has(f release.Feature) bool { return a.tracer.Has(f) }
 
 // Listening says whether any event is enabled.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
@@ -257,16 +270,16 @@ func New(c Config) *Tracer {
 		c.Limit = memcg.New(1 << 30)
 	}
 	t := &Tracer{
-		conf:       c,
+		conf:       newConfig(c),
 		cpus:       make([]cpuScratch, c.Machine.CPUs()),
-		nextType:   int(c.static().first),
 		namesInUse: map[eventName]*Event{},
 		subsystems: map[string]*subsystem{},
 	}
+	t.nextType = int(t.conf.static().first)
 	t.events.Store(&eventTable{})
-	t.cmdlines.resize(c.cmdlinesFor(savedCmdlines))
+	t.cmdlines.resize(t.conf.cmdlinesFor(savedCmdlines))
 	t.global = t.newArray(initialPages, t.defaultClock())
-	if t.conf.FieldsOption {
+	if t.conf.has[release.FieldsOption] {
 		t.global.options.Or(uint64(optPrintkDest))
 	}
 	t.arrays = []*Array{t.global}

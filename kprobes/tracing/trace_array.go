@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -95,7 +96,7 @@ func (a *Array) SetOn(data []byte) error {
 
 func (a *Array) setOn(on bool) {
 	a.buffer.SetOn(on)
-	if on || !a.tracer.conf.PipesSleepOn {
+	if c := &a.tracer.conf; on || c.has[release.PipesWake] && !c.has[release.PipesSleepOn] {
 		a.buffer.Wake() // some readers return when recording stops
 	}
 }
@@ -138,7 +139,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 	for i, n := range a.readers {
 		if n > 0 && (cpu < 0 || i == cpu && a.buffer.Pages(i) != want) {
 			errno := syscall.ENOMEM
-			if t.conf.ResizeEBUSY {
+			if t.conf.has[release.ResizeEBUSY] {
 				errno = syscall.EBUSY
 			}
 			return fmt.Errorf("trace is being read: %w", errno)
@@ -451,6 +452,3 @@ func (a *Array) setNumber(data []byte, most uint64, set func(uint64)) error {
 
 // TimestampMode returns the text of timestamp_mode.
 func (a *Array) TimestampMode() string { return "[delta] absolute\n" }
-
-// Eventfs says whether the directories below events are created on lookup.
-func (a *Array) Eventfs() bool { return a.tracer.conf.Eventfs }

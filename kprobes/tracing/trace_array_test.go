@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/memcg"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 func TestParseCPUMask(t *testing.T) {
@@ -154,9 +155,10 @@ func TestPIDs(t *testing.T) {
 // TestExpansion: an event in an instance gives the global array its full size on 6.1;
 // on 6.12 it does not, as recorded there.
 func TestExpansion(t *testing.T) {
-	for _, own := range []bool{false, true} {
+	for _, v := range []release.Version{release.Linux6_1, release.Linux6_12} {
+		own := v == release.Linux6_12
 		f := newFakeKernel()
-		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Features: Features{OwnExpansion: own}})
+		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Linux: v})
 		write(t, tr, "p:a vfs_read")
 		if err := tr.MakeInstance("i"); err != nil {
 			t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -39,7 +40,7 @@ func newBTFTracer(t testing.TB) (*Tracer, *fakeKernel) {
 	}
 	tr, f := newTestTracer(t)
 	tr.conf.BTF = func() *btf.Types { return types }
-	tr.conf.Char, tr.conf.DerefColumn = true, true
+	tr.conf.has[release.CharType], tr.conf.has[release.DerefColumn] = true, true
 	return tr, f
 }
 

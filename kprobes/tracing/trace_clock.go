@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // traceClock is one of trace_clocks: a source of time stamps.
@@ -36,7 +37,7 @@ var traceClocks = [...]traceClock{
 const defaultClock = 1 // global
 
 func (t *Tracer) defaultClock() int {
-	if t.conf.LocalClock {
+	if t.conf.has[release.LocalClock] {
 		return 0
 	}
 	return defaultClock
@@ -69,7 +70,7 @@ func (a *Array) TraceClock() string {
 	return strings.Join(names, " ") + "\n"
 }
 
-func (t *Tracer) hasClock(name string) bool { return name != "tai" || !t.conf.NoTAI }
+func (t *Tracer) hasClock(name string) bool { return name != "tai" || t.conf.has[release.ClockTAI] }
 
 // SetTraceClock handles a write to trace_clock. It fails with EINVAL for an unknown
 // clock. It empties the buffer, because the old stamps cannot be compared with new

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // dynEvent is dyn_event: what one line of dynamic_events defined.
@@ -46,13 +47,13 @@ func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
 // they are tried.
 func (t *Tracer) creators() []func(line string) (bool, error) {
 	kinds := []func(line string) (bool, error){t.createKprobe, t.createUprobe}
-	if t.conf.Fprobes && t.conf.Functions != nil {
+	if t.conf.has[release.Fprobes] && t.conf.Functions != nil {
 		kinds = append(kinds, t.createFprobe)
 	}
-	if !t.conf.NoEprobes {
+	if t.conf.has[release.Eprobes] {
 		kinds = append([]func(line string) (bool, error){t.createEprobe}, kinds...)
 	}
-	if !t.conf.NoHist {
+	if t.conf.has[release.HistTriggers] {
 		kinds = append([]func(line string) (bool, error){t.createSynth}, kinds...)
 	}
 	return kinds
@@ -122,7 +123,7 @@ func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
 	if !found {
 		group, event = "", group
 	}
-	if event == "" && (!found || t.conf.PlainNames) {
+	if event == "" && (!found || !t.conf.has[release.GroupNames]) {
 		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
 	}
 	t.mu.Lock()

@@ -2,7 +2,6 @@ package tracing
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -10,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -42,7 +42,7 @@ func (t *Tracer) ownEvents() {
 	}
 }
 
-func (f Features) rawDataID() uint16 { return cmp.Or(f.RawDataID, typeRawData) }
+func (c *config) rawDataID() uint16 { return release.RawDataID.Of(c.Linux) }
 
 // own is embedded in the classes of group ftrace: they cannot be enabled.
 type own struct{}
@@ -77,7 +77,7 @@ const (
 // markerMax returns how long the data of such an entry may be after head bytes: usual
 // on 6.1, otherwise what fits in an entry.
 func (t *Tracer) markerMax(head, usual int) int {
-	if t.conf.LongMarkers {
+	if t.conf.has[release.LongMarkers] {
 		return ring.MaxData - head
 	}
 	return usual
@@ -112,7 +112,7 @@ func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
 	if !a.has(optMarkers) || len(data) < 4 || len(data) > a.tracer.markerMax(12, rawMax) {
 		return 0, fmt.Errorf("a raw marker of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	if !a.tracer.conf.LongMarkers {
+	if !a.tracer.conf.has[release.LongMarkers] {
 		data = data[:min(len(data), markerMax)]
 	}
 	entry := make([]byte, 12+max(len(data), rawMin))

@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 type eventName struct{ group, name string }
@@ -138,7 +139,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	}
 	s := t.subsystems[group]
 	if s == nil {
-		s = &subsystem{gen: t.generations, hidden: !t.conf.Eventfs && slices.Contains(eventsFiles[:], group)}
+		s = &subsystem{gen: t.generations, hidden: !t.conf.has[release.Eventfs] && slices.Contains(eventsFiles[:], group)}
 		t.subsystems[group] = s
 		if !s.hidden {
 			t.dirChanged(true, group, "")
@@ -147,9 +148,9 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	switch {
 	case s.hidden:
 		t.conf.Machine.Printk(4, "Failed to create system directory %s", group)
-	case strings.Contains(name, "/") && t.conf.Eventfs:
+	case strings.Contains(name, "/") && t.conf.has[release.Eventfs]:
 		e.Hidden = true
-	case (slices.Contains(systemFiles[:], name) || strings.Contains(name, "/")) && !t.conf.Eventfs:
+	case (slices.Contains(systemFiles[:], name) || strings.Contains(name, "/")) && !t.conf.has[release.Eventfs]:
 		e.Hidden = true
 		t.conf.Machine.Printk(4, "Could not create tracefs '%s' directory", name)
 	}
@@ -168,7 +169,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 // newEventType returns the ID of a new event: the next one, or the lowest free one
 // after all have been used.
 func (t *Tracer) newEventType() (uint16, bool) {
-	if t.nextType <= maxEventType && !t.conf.ReuseIDs {
+	if t.nextType <= maxEventType && !t.conf.has[release.ReuseIDs] {
 		t.nextType++
 		return uint16(t.nextType - 1), true
 	}
@@ -576,7 +577,7 @@ func (e *Event) Format() (string, error) {
 	}
 	b.WriteByte('\n')
 	for _, f := range e.fields {
-		if e.tracer.conf.UnsignedChar && f.plainChar() && !e.dynamic() {
+		if e.tracer.conf.has[release.UnsignedChar] && f.plainChar() && !e.dynamic() {
 			f.signed = false
 		}
 		b.WriteString(f.String())

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Limits of a histogram.
@@ -333,7 +334,7 @@ func (p *histParser) parseAttrs(text string) error {
 			a.cont = true
 		case part == "clear":
 			a.clear = true
-		case (part == "nohitcount" || part == "NOHC") && p.file.tracer.conf.NoHitcount:
+		case (part == "nohitcount" || part == "NOHC") && p.file.tracer.conf.has[release.NoHitcount]:
 			a.noHitcount = true
 		case strings.HasPrefix(part, "onmatch(") || strings.HasPrefix(part, "onmax(") || strings.HasPrefix(part, "onchange("):
 			if len(a.actions) == histActionsMax {
@@ -445,7 +446,7 @@ func (t *Tracer) notInVals(flags histFlags) histFlags {
 	if flags&histVar != 0 {
 		return histPercent | histGraph | histBucket | histLog2
 	}
-	if t.conf.PlainVals {
+	if t.conf.has[release.PlainVals] {
 		return histPercent | histGraph | histBucket | histLog2 | histSym | histSymOffset | histSyscall | histStacktrace
 	}
 	return histBucket | histLog2 | histSym | histSymOffset | histSyscall | histStacktrace
@@ -513,10 +514,10 @@ func (p *histParser) addKeys() error {
 			return p.quiet(syscall.EINVAL)
 		}
 		f := &histField{flags: histKey | histStacktrace, size: histStackSize}
-		if p.file.tracer.conf.CommonStacktrace {
+		if p.file.tracer.conf.has[release.CommonStacktrace] {
 			f.name = histCommonStack
 		}
-		if word != "stacktrace" && (word != histCommonStack || !p.file.tracer.conf.CommonStacktrace) {
+		if word != "stacktrace" && (word != histCommonStack || !p.file.tracer.conf.has[release.CommonStacktrace]) {
 			var err error
 			if f, err = p.parseExpr(word, histKey, "", new(int)); err != nil {
 				return err
@@ -860,7 +861,7 @@ func (t *trigger) filterText() string {
 
 // histText is event_hist_trigger_print.
 func (t *trigger) histText() string {
-	d, common := t.hist, t.file.tracer.conf.CommonStacktrace
+	d, common := t.hist, t.file.tracer.conf.has[release.CommonStacktrace]
 	var b strings.Builder
 	b.WriteString("hist:")
 	if t.name != "" {

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // The error_log texts for actions.
@@ -411,7 +412,7 @@ func (d *histData) dropActions() {
 	if d.snapshots != nil {
 		d.snapshots.condSnapshot, d.snapshots = false, nil
 	}
-	if d.file.tracer.conf.KeepFieldHists {
+	if d.file.tracer.conf.has[release.KeepFieldHists] {
 		return
 	}
 	for _, t := range d.fieldHists {
@@ -497,7 +498,7 @@ func (h *histHit) track(x *histAction, e *mapElt) bool {
 // trace is action_trace: it hits a synthetic event.
 func (h *histHit) trace(x *histAction) {
 	depth := uint32(2) // an entry is reserved, in which others may nest
-	if h.tracer.conf.HistPad {
+	if h.tracer.conf.has[release.HistHoldsPreempt] {
 		depth++
 	}
 	en := x.synth.beginInside(h.trap, depth)

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
@@ -338,15 +339,15 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 	default:
 		f.event = p.fields[name]
 		switch {
-		case name == histCommonStack && p.file.tracer.conf.CommonStacktrace:
+		case name == histCommonStack && p.file.tracer.conf.has[release.CommonStacktrace]:
 			f.flags |= histStacktrace
 		case f.event != nil && f.event.size > 0:
 		case name == "cpu" || name == "CPU":
 			f.flags |= histCPU
 			f.cpu = name
-		case name == "hitcount" && p.file.tracer.conf.CommonStacktrace:
+		case name == "hitcount" && p.file.tracer.conf.has[release.CommonStacktrace]:
 			f.flags |= histHitcount
-		case name == "stacktrace" && p.file.tracer.conf.CommonStacktrace:
+		case name == "stacktrace" && p.file.tracer.conf.has[release.CommonStacktrace]:
 			f.flags |= histStacktrace
 			f.event = &eventField{name: name}
 		default:
@@ -373,7 +374,7 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 		return nil
 	}
 	for _, m := range histModifiers {
-		if m.name != modifier || m.flag == histBucket || m.flag == histStacktrace && !p.file.tracer.conf.CommonStacktrace {
+		if m.name != modifier || m.flag == histBucket || m.flag == histStacktrace && !p.file.tracer.conf.has[release.CommonStacktrace] {
 			continue
 		}
 		if m.flag == histExecname && name != "common_pid" || m.flag&(histPercent|histGraph) != 0 && f.flags&(histVar|histKey) != 0 {
@@ -388,7 +389,7 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 // shape sets the type of the field's value. It fails with ENOMEM, as the kernel does,
 // if no function can read such a member.
 func (p *histParser) shape(f *histField) (*histField, error) {
-	common := p.file.tracer.conf.CommonStacktrace
+	common := p.file.tracer.conf.has[release.CommonStacktrace]
 	switch {
 	case f.flags&histStacktrace != 0:
 		f.typ, f.size, f.name = histStackType, histStackSize, histCommonStack

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 func uintText(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -62,7 +64,7 @@ func (d *histData) sortEntries(entries []mapEntry) {
 	slices.SortFunc(entries, func(x, y mapEntry) int { return bytes.Compare(x.key, y.key) })
 	first := d.comparer(d.sort[0])
 	sort := heapSort[mapEntry]
-	if d.file.tracer.conf.SortTwo {
+	if d.file.tracer.conf.has[release.SortTwo] {
 		sort = heapSortTwo[mapEntry]
 	}
 	sort(entries, first)
@@ -277,7 +279,7 @@ func (t *Tracer) appendHistSymbol(b []byte, addr uint64, offset bool) []byte {
 
 // appendStack is hist_trigger_stacktrace_print.
 func (d *histData) appendStack(b []byte, f *histField, stack []byte) []byte {
-	b = append(b, f.showKey(d.file.tracer.conf.CommonStacktrace)...)
+	b = append(b, f.showKey(d.file.tracer.conf.has[release.CommonStacktrace])...)
 	if f.isCommonStack() {
 		b = append(b, ":\n"...)
 	}

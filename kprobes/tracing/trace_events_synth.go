@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // The error_log texts for definitions of synthetic events that are refused.
@@ -347,7 +348,7 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 		f := &s.synthEvent.fields[i]
 		b = append(append(b, f.name...), '=')
 		switch {
-		case f.stack && s.tracer.conf.CommonStacktrace:
+		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
 			b = s.tracer.appendSynthStack(b, entry, f.offset)
 			continue
 		case f.dynamic:
@@ -405,7 +406,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 		f := &s.fields[i]
 		at := base - entryHeader + f.offset
 		switch {
-		case f.stack && s.tracer.conf.CommonStacktrace:
+		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
 			if en.n+8+histStackSize > len(en.buf) {
 				return false
 			}

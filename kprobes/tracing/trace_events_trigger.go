@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // triggerType is event_trigger_type: a file accepts only one trigger of each type.
@@ -184,7 +185,7 @@ func (f *EventFile) Triggers() ([]string, error) {
 
 // triggerCommands returns the commands of the release.
 func (t *Tracer) triggerCommands() []*triggerCommand {
-	if !t.conf.NoHist {
+	if t.conf.has[release.HistTriggers] {
 		return triggerCommands[:]
 	}
 	return slices.DeleteFunc(slices.Clone(triggerCommands[:]), func(c *triggerCommand) bool {
@@ -383,7 +384,7 @@ func (t *trigger) parseFilter(text string) error {
 	}
 	root, err := parseFilter(rest, t.file.filterFields())
 	if err != nil {
-		if t.file.tracer.conf.LogTriggerFilter {
+		if t.file.tracer.conf.has[release.LogTriggerFilter] {
 			t.file.array.logError("event filter parse error", err.text, rest, err.pos)
 		}
 		return fmt.Errorf("filter %q: %w", rest, err)

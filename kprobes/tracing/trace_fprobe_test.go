@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // fakeFunctions has an fentry site at each symbol of a fakeKernel.
@@ -23,7 +24,7 @@ func (f fakeFunctions) Touched() []ListenedFunction             { return nil }
 func newFprobeTracer(t testing.TB) *Tracer {
 	t.Helper()
 	tr, f := newBTFTracer(t)
-	tr.conf.Fprobes, tr.conf.MaxActiveExit = true, true
+	tr.conf.has[release.Fprobes], tr.conf.has[release.MaxActiveExit] = true, true
 	tr.conf.Functions = fakeFunctions{[]uint64{f.symbol("vfs_read"), f.symbol("vfs_open")}}
 	return tr
 }
@@ -77,7 +78,7 @@ func TestHasRetval(t *testing.T) {
 // TestNoFprobes: other releases know neither f nor t.
 func TestNoFprobes(t *testing.T) {
 	tr := newFprobeTracer(t)
-	tr.conf.Fprobes = false
+	tr.conf.has[release.Fprobes] = false
 	for _, def := range []string{"f vfs_read", "t sched_switch"} {
 		if _, err := tr.WriteDynamicEvents([]byte(def + "\n")); !errors.Is(err, syscall.EINVAL) || len(tr.global.ErrorLog()) > 0 {
 			t.Errorf("%q: %v, %q", def, err, tr.global.ErrorLog())

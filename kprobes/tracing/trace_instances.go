@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -34,7 +35,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
-	if t.conf.OwnExpansion {
+	if t.conf.has[release.OwnExpansion] {
 		full := true
 		a.expanded = &full
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -207,7 +208,7 @@ type definition struct {
 	args        []probeArg
 	argsSize    int // size of the arguments in an entry, without strings
 
-	conf      *Config
+	conf      *config
 	proto     *btf.Func   // of the function at whose entry or exit the probe is
 	entryArgs []int       // the arguments that a return probe saves
 	user      bool        // it defines a uprobe
@@ -281,7 +282,7 @@ const maxArgsSize = 3072
 
 // parseArgs parses the arguments. Those after the 128th are ignored.
 func (d *definition) parseArgs(words []string) (*definitionError, error) {
-	if len(words) > maxTraceArgs && d.conf.ArgsE2BIG {
+	if len(words) > maxTraceArgs && d.conf.has[release.ArgsE2BIG] {
 		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
 	}
 	given := len(words)
@@ -307,7 +308,7 @@ func (d *definition) parseArgs(words []string) (*definitionError, error) {
 		}
 		a.offset = d.argsSize
 		d.argsSize += a.size()
-		if d.argsSize > maxArgsSize && !d.conf.AnySize {
+		if d.argsSize > maxArgsSize && d.conf.has[release.ArgsSizeLimit] {
 			return &definitionError{errEventTooBig, i + 2, a.column}, nil
 		}
 		d.args = append(d.args, a)
@@ -364,11 +365,11 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		return fail(errBadProbeAddr, 0)
 	}
 	d.symbol, d.offset = symbol, uint32(offset)
-	if !strings.Contains(symbol, ":") && !t.conf.LateSymbols {
+	if !strings.Contains(symbol, ":") && t.conf.has[release.EarlySymbols] {
 		switch n := len(t.conf.Symbols.LookupName(symbol)); {
 		case n > 1:
 			return fail(errNonUniqSymbol, 0)
-		case n == 0 && t.conf.SymbolEINVAL:
+		case n == 0 && t.conf.has[release.SymbolEINVAL]:
 			return fail(errBadProbeAddr, 0)
 		case n == 0:
 			return fail(errNoProbeAddr, 0)
@@ -471,7 +472,7 @@ func (t *Tracer) moduleExists(tk *traceKprobe) bool {
 func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 	if t.withinNotrace(tk) {
 		name := tk.symbolName()
-		if t.conf.NotraceAtAddress {
+		if t.conf.has[release.NotraceAtAddress] {
 			name = t.nameAt(tk)
 		}
 		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", name)

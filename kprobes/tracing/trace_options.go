@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // option is a bit of Array.options: TRACE_ITER_*.
@@ -166,7 +167,7 @@ func (a *Array) setOption(o option, on bool) error {
 
 // hasOption says whether the release has an option.
 func (t *Tracer) hasOption(o option) bool {
-	return (o != optHashPtr || !t.conf.NoHashPtr) && (o&newOptions == 0 || t.conf.FieldsOption)
+	return (o != optHashPtr || t.conf.has[release.HashPtrOption]) && (o&newOptions == 0 || t.conf.has[release.FieldsOption])
 }
 
 // setPrintkDest is update_printk_trace: trace_printk writes to one array at a time. If

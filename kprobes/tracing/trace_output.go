@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -101,7 +102,7 @@ func (e *entry) word(v uint64) {
 // to the count and clears TRACE_FLAG_IRQS_OFF: such hits show as "..Zff".
 func (t *Tracer) traceContext(trap *abi.Trap) (flags, preempt byte) {
 	flags, preempt = t.traceContextHere(trap)
-	if t.conf.FourFlags {
+	if !t.conf.has[release.MigrateDisableColumn] {
 		return flags, preempt
 	}
 	packed := uint32(flags)<<16 | uint32(preempt)
@@ -123,13 +124,13 @@ func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 	if trap.Preempt&softirqOffset != 0 {
 		flags |= flagSoftirq
 	}
-	if trap.Preempt&abi.SoftirqMask > softirqOffset && !t.conf.FourFlags {
+	if trap.Preempt&abi.SoftirqMask > softirqOffset && t.conf.has[release.MigrateDisableColumn] {
 		flags |= flagBHOff
 	}
 	if v, err := trap.Mem.ReadU64(trap.Task + threadInfoFlags); err == nil && v&tifNeedResched != 0 {
 		flags |= flagNeedResched | flagPreemptNeeded
 	}
-	if t.conf.NoPreemptCount {
+	if !t.conf.has[release.PreemptCount] {
 		return flags, 0
 	}
 	return flags, byte(min(trap.Preempt&abi.PreemptMask, 0xf))
@@ -272,7 +273,7 @@ func (a *Array) appendColumns(b []byte) []byte {
 		return fmt.Appendf(b, "#              | |      %s   |         |         |\n", bar)
 	}
 	columns, bars, time := contextColumns[:], "|||||", "  "
-	if a.tracer.conf.FourFlags {
+	if !a.tracer.conf.has[release.MigrateDisableColumn] {
 		columns, bars, time = fourColumns[:], "||||", "   "
 	}
 	for _, row := range columns {
@@ -303,7 +304,7 @@ func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
 	if a.has(optVerbose) {
 		return b
 	}
-	if a.tracer.conf.FourFlags {
+	if !a.tracer.conf.has[release.MigrateDisableColumn] {
 		return append(b, fourLatencyColumns...)
 	}
 	return append(b, latencyColumns...)
@@ -341,7 +342,7 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 	b = a.appendWhole(b, l, clock)
 	over := len(b) - start - lineMax
 	isRaw := len(l.Data) >= entryHeader && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID()
-	if over <= 0 || !isRaw || !a.tracer.conf.LongMarkers {
+	if over <= 0 || !isRaw || !a.tracer.conf.has[release.LongMarkers] {
 		return b
 	}
 	const digits = len(" 00")
@@ -548,7 +549,7 @@ func (t *Tracer) appendContext(b []byte, flags, preempt byte) []byte {
 		irq = 's'
 	}
 	b = append(b, irqs, resched, irq, nibble(preempt&0xf))
-	if t.conf.FourFlags {
+	if !t.conf.has[release.MigrateDisableColumn] {
 		return b
 	}
 	return append(b, nibble(preempt>>4))
@@ -600,7 +601,7 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 	}
 	sym, off, ok := a.tracer.conf.Symbols.Lookup(addr)
 	switch {
-	case ok && sym.Name == a.tracer.conf.Kretprobed && (off == 0 || !a.tracer.conf.KretprobedStart):
+	case ok && sym.Name == a.tracer.conf.kretprobed && (off == 0 || !a.tracer.conf.has[release.KretprobedFirstByte]):
 		b = append(b, "[unknown/kretprobe'd]"...)
 	case ok && !offset:
 		b = append(b, sym.Name...)
@@ -619,5 +620,5 @@ func (a *Array) HeaderPage() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	return field{" u64 timestamp", 0, 8, false}.String() + field{" local_t commit", 8, 8, true}.String() +
-		field{" int overwrite", 8, 1, true}.String() + field{" char data", ring.PageHeader, a.buffer.PageBytes() - ring.PageHeader, !a.tracer.conf.UnsignedChar}.String()
+		field{" int overwrite", 8, 1, true}.String() + field{" char data", ring.PageHeader, a.buffer.PageBytes() - ring.PageHeader, !a.tracer.conf.has[release.UnsignedChar]}.String()
 }

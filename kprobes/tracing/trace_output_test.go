@@ -80,6 +80,7 @@ func TestContext(t *testing.T) {
 	busy := newFakeTask(0, "")
 	busy.bytes[threadInfoFlags] = tifNeedResched
 	const irqsOn = abi.FlagIF
+	tr := &Tracer{conf: newConfig(Config{})}
 	for _, c := range []struct {
 		name    string
 		vector  uint8
@@ -99,8 +100,8 @@ func TestContext(t *testing.T) {
 		{"int3, preemption off", abi.VecBP, irqsOn, abi.NMIOffset | abi.HardirqOffset | 1, idle, "d.Z.."},
 		{"deep", 0, irqsOn, 200, idle, "...e."},
 	} {
-		flags, preempt := new(Tracer).traceContext(&abi.Trap{Vector: c.vector, Regs: &abi.Regs{Flags: c.flags}, Preempt: c.preempt, Mem: c.task})
-		if got := string(new(Tracer).appendContext(nil, flags, preempt)); got != c.want {
+		flags, preempt := tr.traceContext(&abi.Trap{Vector: c.vector, Regs: &abi.Regs{Flags: c.flags}, Preempt: c.preempt, Mem: c.task})
+		if got := string(tr.appendContext(nil, flags, preempt)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}
@@ -263,7 +264,8 @@ func TestConcurrentHits(t *testing.T) {
 func TestSavedCmdlinesWrap(t *testing.T) {
 	const room = 6552 // what Linux says of the default 128
 	var c cmdlines
-	c.resize(Features{}.cmdlinesFor(savedCmdlines))
+	conf := newConfig(Config{})
+	c.resize(conf.cmdlinesFor(savedCmdlines))
 	for pid := int32(1); pid <= room+2; pid++ {
 		name := comm{'n'}
 		c.save(pid, &name)

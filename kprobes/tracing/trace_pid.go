@@ -7,6 +7,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // pidList is trace_pid_list: a set of tasks. It is never modified, only replaced.
@@ -94,7 +95,7 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if err != nil {
 			return 0, err
 		}
-		if word == "" && a.tracer.conf.BlanksNotTaken && len(list) > 0 {
+		if word == "" && !a.tracer.conf.has[release.BlanksTaken] && len(list) > 0 {
 			break
 		}
 		taken += used
@@ -105,7 +106,7 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 		if err != nil {
 			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
 		}
-		if limit := a.tracer.conf.MaxPID; limit != 0 && v >= limit {
+		if limit := release.PIDMax.Of(a.tracer.conf.Linux); limit != 0 && v >= limit {
 			return 0, fmt.Errorf("pid %q: %w", word, syscall.EINVAL)
 		}
 		if uint32(v) >= maxFilteredPID {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -15,7 +16,7 @@ const pipeRead = 4096
 
 // maxRead is pipeRead on the pipe's release.
 func (p *Pipe) maxRead() int {
-	if p.array.tracer.conf.LongMarkers {
+	if p.array.tracer.conf.has[release.LongMarkers] {
 		return lineMax + 1
 	}
 	return pipeRead

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 func newPipe(t *testing.T) (*Tracer, *fakeKernel, *Pipe) {
@@ -140,7 +141,7 @@ func TestPipeWaits(t *testing.T) {
 // not wake them; a hit after it has begun again does.
 func TestPipeSleepsOn(t *testing.T) {
 	tr, f, p := newPipe(t)
-	tr.conf.PipesSleepOn = true
+	tr.conf.has[release.PipesSleepOn] = true
 	f.hitWith(0, 1e9, 1)
 	readPipe(t, p, 4096)
 	lines := make(chan string)

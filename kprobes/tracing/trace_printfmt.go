@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // printFormat is the text after "print fmt: " in an event's file format. It describes
@@ -201,7 +202,7 @@ func (s *printState) pointer(b []byte, kind string, v value) []byte {
 		copy(ip[:], v.text)
 		return netip.AddrFrom16(ip).AppendTo(b)
 	}
-	if !s.array.has(optHashPtr) || s.array.tracer.conf.NoHashPtr {
+	if !s.array.has(optHashPtr) || !s.array.tracer.conf.has[release.HashPtrOption] {
 		return fmt.Appendf(b, "%016x", v.n)
 	}
 	return append(b, s.array.tracer.hashedPtr(v.n)...)

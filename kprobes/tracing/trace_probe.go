@@ -6,6 +6,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // maxNameLen is MAX_EVENT_NAME_LEN: the size of a name with its NUL.
@@ -14,12 +15,12 @@ const maxNameLen = 64
 // parseEventName is traceprobe_parse_event_name: "EVENT", "GROUP/EVENT", "GROUP.EVENT"
 // or "GROUP/", for which a name is generated. offset is the position of s in the
 // command's first word.
-func (f Features) parseEventName(s string, offset int) (group, event string, err *definitionError) {
+func (c *config) parseEventName(s string, offset int) (group, event string, err *definitionError) {
 	fail := func(e probeError) (string, string, *definitionError) {
 		return "", "", &definitionError{e, 0, offset}
 	}
 	slash := strings.IndexByte(s, '/')
-	if slash < 0 && !f.PlainNames {
+	if slash < 0 && c.has[release.GroupNames] {
 		slash = strings.IndexByte(s, '.')
 	}
 	if slash >= 0 {
@@ -29,17 +30,17 @@ func (f Features) parseEventName(s string, offset int) (group, event string, err
 			return fail(errNoGroupName)
 		case len(group)+1 > maxNameLen:
 			return fail(errGroupTooLong)
-		case !goodName(group, !f.PlainNames):
+		case !goodName(group, c.has[release.GroupNames]):
 			return fail(errBadGroupName)
 		}
 		s, offset = s[slash+1:], offset+slash+1
 	}
 	switch {
-	case s == "" && slash >= 0 && !f.PlainNames:
+	case s == "" && slash >= 0 && c.has[release.GroupNames]:
 		return group, "", nil
 	case s == "":
 		return fail(errNoEventName)
-	case len(s) > maxNameLen || len(s) == maxNameLen && !f.PlainNames:
+	case len(s) > maxNameLen || len(s) == maxNameLen && c.has[release.GroupNames]:
 		return fail(errEventTooLong)
 	case !goodName(s, false):
 		return fail(errBadEventName)
@@ -72,12 +73,12 @@ func splitSymbolOffset(s string) (symbol string, offset int64, err error) {
 
 // sanitizeEventName makes a valid name of a symbol that contains ':' or '.', and, on
 // releases with fprobes, of a pattern.
-func (f Features) sanitizeEventName(s string) string {
+func (c *config) sanitizeEventName(s string) string {
 	if s == "" {
 		return s
 	}
 	rest := s[1:] // the first byte stays
-	if f.Fprobes {
+	if c.has[release.Fprobes] {
 		rest = strings.ReplaceAll(rest, "*", "_")
 	}
 	return s[:1] + strings.NewReplacer(":", "_", ".", "_").Replace(rest)

@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 const (
@@ -142,7 +143,7 @@ func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *ar
 	if slices.Contains(reservedFields, name) || slices.ContainsFunc(before, same) {
 		return a, failArg(errUsedArgName, 0)
 	}
-	a = probeArg{name: name, text: body, sized: d.conf.SizedArrays}
+	a = probeArg{name: name, text: body, sized: !d.conf.has[release.UnsizedArrays]}
 	return a, d.parseArgBody(&a, body, start)
 }
 
@@ -178,7 +179,7 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 	if err != nil {
 		return err
 	}
-	if d.conf.DerefColumn {
+	if d.conf.has[release.DerefColumn] {
 		at += p.moved
 		offset += p.moved
 	}
@@ -209,7 +210,7 @@ func (a *probeArg) parseArray(s string, offset int) *argError {
 func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition) *argError {
 	switch {
 	case d.fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
-		if (a.count != 0 || typed && typ != "string") && d.conf.LogStringType {
+		if (a.count != 0 || typed && typ != "string") && d.conf.has[release.LogStringType] {
 			return failArg(errStringType, at)
 		}
 		if a.count != 0 || typed && typ != "string" {
@@ -220,7 +221,7 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 		typ = "x64"
 	}
 	a.typ = findFetchType(typ)
-	if a.typ == nil || a.typ.char && !d.conf.Char || d.conf.NoSymstr && typ == "symstr" || d.user && d.conf.NoUprobeSymbols && (a.typ.symbol || typ == "symstr") {
+	if a.typ == nil || a.typ.char && !d.conf.has[release.CharType] || !d.conf.has[release.Symstr] && typ == "symstr" || d.user && d.conf.has[release.NoUprobeSymbols] && (a.typ.symbol || typ == "symstr") {
 		return failArg(errBadType, at)
 	}
 	return nil
@@ -296,7 +297,7 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 // parseVariable is parse_probe_vars.
 func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	if p.d.fields != nil {
-		if p.d.conf.FieldBadVar && !p.d.hasField(name) {
+		if p.d.conf.has[release.FieldBadVar] && !p.d.hasField(name) {
 			return failArg(errBadVar, offset)
 		}
 		p.code.symbol = name // looked up after the whole argument is parsed
@@ -414,7 +415,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 // parseImmediate parses what follows a backslash: a number or a string.
 func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	if text, ok := strings.CutPrefix(s, `"`); ok {
-		if !strings.HasSuffix(text, `"`) && !(text == "" && p.d.conf.OpenString) {
+		if !strings.HasSuffix(text, `"`) && !(text == "" && !p.d.conf.has[release.ClosedStrings]) {
 			return failArg(errImmStrNoClose, offset+2+len(text))
 		}
 		p.code.data = append([]byte(strings.TrimSuffix(text, `"`)), 0)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 const (
@@ -234,7 +235,7 @@ func TestFetchSymbolText(t *testing.T) {
 // TestFetchTooMuch: a hit whose strings fill more than a page is not recorded.
 func TestFetchTooMuch(t *testing.T) {
 	tr, f := newTestTracer(t)
-	tr.conf.AnySize = true
+	tr.conf.has[release.ArgsSizeLimit] = false
 	write(t, tr, "p:a vfs_read +0(%si):string +0(%dx):x64[64] +0(%dx):x64[64] +0(%dx):x64[64] +0(%dx):x64[64] +0(%dx):x64[64] "+
 		"+0(%dx):x64[64] +0(%dx):x64[64] +0(%dx):x64[64]", "p:b vfs_write +0(%si):string")
 	if err := tr.global.EnableAll([]byte("1")); err != nil {

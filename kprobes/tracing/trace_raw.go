@@ -6,6 +6,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -65,7 +66,7 @@ func (p *RawPipe) pageBytes() int {
 // await waits until there is a page. It returns false on an error or if size has no
 // room for an entry.
 func (p *RawPipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
-	if ok, wait := p.fill(size); ok || !wait || p.array.tracer.conf.RawEnds && !p.snapshot {
+	if ok, wait := p.fill(size); ok || !wait || p.array.tracer.conf.has[release.RawEnds] && !p.snapshot {
 		return ok, nil
 	}
 	wake, end := p.array.buffer.Notify()

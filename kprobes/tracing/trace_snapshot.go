@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -27,7 +28,7 @@ func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 	if cpu >= 0 {
 		one := "# echo 1 > snapshot : Not supported with this kernel.\n" +
 			"#                     Must use main snapshot file to allocate.\n"
-		if t.conf.SwapsCPU {
+		if !t.conf.has[release.NoCPUSnapshots] {
 			one = "# echo 1 > snapshot : Allocates snapshot buffer, if not already allocated.\n" +
 				"#                      Takes a snapshot of the main buffer for this cpu.\n"
 		}
@@ -60,7 +61,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	if a.condSnapshot {
 		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
 	}
-	if v < 2 && cpu >= 0 && (v == 0 || !a.tracer.conf.SwapsCPU) {
+	if v < 2 && cpu >= 0 && (v == 0 || a.tracer.conf.has[release.NoCPUSnapshots]) {
 		return fmt.Errorf("snapshot of one vCPU: %w", syscall.EINVAL)
 	}
 	switch v {
@@ -151,7 +152,7 @@ func (a *Array) condSnapshotEnable() error {
 // snapshot.
 func (a *Array) takeSnapshot(h triggerHit, cond bool) {
 	to := a // the array that gets the messages
-	if a.tracer.conf.SnapshotSaysGlobally {
+	if !a.tracer.conf.has[release.SnapshotSaysInArray] {
 		to = a.tracer.global
 	}
 	switch {
@@ -180,7 +181,7 @@ func (a *Array) putString(h triggerHit, text string) {
 	}
 	defer t.discard(trap)
 	en.buf[2], en.buf[3] = t.traceContextHere(trap)
-	if h.held && !t.conf.NoPreemptCount {
+	if h.held && t.conf.has[release.PreemptCount] {
 		en.buf[3]++
 	}
 	en.word(snapshotIP)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // maxStack is the maximum number of recorded addresses of a stack.
@@ -67,7 +68,7 @@ func (t *Tracer) unwindOwn(trap *abi.Trap, ips []uint64) int {
 		return t.conf.Unwind(trap.Task, trap.Regs.IP, ipPast(trap), trap.Regs.SP, ips, nil)
 	}
 	m := t.conf.UnwindCallback(trap.CPU, trap.Task, ips)
-	if t.conf.AssistFunc && m > 1 && m < len(ips) {
+	if !t.conf.has[release.NoAssistFunc] && m > 1 && m < len(ips) {
 		if s, _, _ := t.conf.Symbols.Lookup(ips[0]); s.Name == "kprobe_ftrace_handler" {
 			copy(ips[2:], ips[1:m])
 			t.appendRendered(ips, 1, byTrampoline510)
@@ -91,7 +92,7 @@ func (t *Tracer) unwindFunction(trap *abi.Trap) []uint64 {
 	}
 	ips := t.cpus[trap.CPU].stack[:]
 	ips = ips[:t.conf.UnwindCallback(trap.CPU, trap.Task, ips)]
-	if t.conf.AssistFunc && len(ips) > 0 {
+	if !t.conf.has[release.NoAssistFunc] && len(ips) > 0 {
 		t.appendRendered(ips, 0, byTrampoline510) // for the listener itself, which the kernel leaves out
 		return ips
 	}

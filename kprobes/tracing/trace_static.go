@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -38,14 +39,16 @@ type static struct {
 	first   uint16 // the ID of the first event defined at run time, after those of all static events of Debian's kernel
 }
 
-func (f Features) static() static {
-	switch f.Static {
-	case "5.10":
+// static returns the static events of the release.
+func (c *config) static() static {
+	switch release.StaticEvents.Of(c.Linux) {
+	case release.Linux5_10:
 		return static{formats510, 1270}
-	case "6.12":
+	case release.Linux6_12:
 		return static{formats612, 1496}
+	default:
+		return static{formats61, 1338}
 	}
-	return static{formats61, 1338}
 }
 
 // staticFormat is one event of a formats file.

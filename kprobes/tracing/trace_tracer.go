@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // tracerKind is struct tracer: a value of current_tracer.
@@ -48,7 +49,7 @@ func (a *Array) currentTracer() string { return a.current.Load().name }
 func (a *Array) SetCurrentTracer(data []byte) error {
 	const longest = 100 // MAX_TRACER_SIZE
 	name := kstrtox.Strip(kstrtox.CString(data[:min(len(data), longest)]))
-	if a.tracer.conf.StrictTracer && name != "" && kstrtox.IsSpace(data[0]) {
+	if !a.tracer.conf.has[release.TracerAfterBlanks] && name != "" && kstrtox.IsSpace(data[0]) {
 		return fmt.Errorf("%q is no tracer: %w", data, syscall.EINVAL)
 	}
 	a.tracer.mu.Lock()
