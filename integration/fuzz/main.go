@@ -1,11 +1,11 @@
-// Command fuzz runs the module's fuzz targets, each for a time, several at once.
-// It fails where one finds an input that fails, prints that input, and leaves it
+// Command fuzz runs the module's fuzz targets, each for a given time, several in
+// parallel. It fails if one finds a failing input, prints that input, and leaves it
 // in the package's testdata/fuzz, where `go test` finds it.
 //
-// `go test -fuzz X -fuzztime T` can fail by itself with "context deadline exceeded"
-// and no input: when T is over, its engine may see the end before the context that
-// it compares the end with. So targets get no time limit here but an interrupt,
-// which ends an engine without that race; whatever it then says is a failure.
+// `go test -fuzz X -fuzztime T` sometimes fails with "context deadline exceeded" and
+// no input, because of a race in the fuzzing engine when T is over. Here engines are
+// ended by an interrupt instead, which does not have that race. An error that an
+// engine then reports is a failure.
 package main
 
 import (
@@ -67,17 +67,17 @@ func run(ctx context.Context, out io.Writer, length time.Duration, jobs int, onl
 	return fuzzAll(ctx, out, targets, length, jobs)
 }
 
-// target is one fuzz function.
+// target is a fuzz function.
 type target struct {
 	pkg, dir string
 	name     string
-	binary   string // the package's tests, built
-	cache    string // where the engine keeps what it finds interesting
+	binary   string // the package's test binary
+	cache    string // the engine's cache of interesting inputs
 }
 
 func (t *target) String() string { return t.pkg + "." + t.name }
 
-// find gives the targets of the module that match, package by package.
+// find returns the module's targets that match, by package.
 func find(ctx context.Context, pattern *regexp.Regexp) ([]*target, error) {
 	list := exec.CommandContext(ctx, "go", "list", "-json=Dir,ImportPath,Module,TestGoFiles,XTestGoFiles", "./...")
 	list.Stderr = os.Stderr
@@ -119,7 +119,7 @@ func find(ctx context.Context, pattern *regexp.Regexp) ([]*target, error) {
 	}
 }
 
-// fuzzFuncs gives the fuzz targets of a file.
+// fuzzFuncs returns the fuzz targets in a file.
 func fuzzFuncs(file string) (names []string, err error) {
 	tree, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -133,8 +133,8 @@ func fuzzFuncs(file string) (names []string, err error) {
 	return names, nil
 }
 
-// build makes the tests of each target's package, with what the engine needs to
-// see which code an input reaches.
+// build builds the test binary of each target's package with the engine's coverage
+// instrumentation.
 func build(ctx context.Context, dir string, targets []*target) error {
 	built := map[string]string{}
 	for _, t := range targets {
@@ -151,7 +151,7 @@ func build(ctx context.Context, dir string, targets []*target) error {
 	return nil
 }
 
-// fuzzAll runs all, and says of each how it went.
+// fuzzAll runs all targets, and prints a line for each.
 func fuzzAll(ctx context.Context, out io.Writer, targets []*target, length time.Duration, jobs int) error {
 	var mu sync.Mutex
 	var failed []string
@@ -202,40 +202,40 @@ func fuzzAll(ctx context.Context, out io.Writer, targets []*target, length time.
 }
 
 const (
-	// beginLimit is how long an engine may take for the inputs that it has.
+	// beginLimit is the time limit for the inputs that an engine has at the start.
 	beginLimit = 5 * time.Minute
-	// endLimit is how long it may take to end once it is asked to: it waits for the
-	// input that it is at.
+	// endLimit is the time limit for ending after the interrupt: the engine finishes
+	// its current input.
 	endLimit = time.Minute
 )
 
-// fewInputs is how few a target must not try, however busy the machine is: with
-// fewer, what it reports is only that its seeds pass.
+// fewInputs is the minimum number of inputs that a target must try, even on a busy
+// machine. With fewer, the run would show only that the seeds pass.
 const fewInputs = 50
 
-// done is what an engine did.
+// done are an engine's counts.
 type done struct {
-	inputs int // that it tried
-	found  int // of these, those that reached new code
-	known  int // inputs that it has now, each with code of its own
+	inputs int // inputs tried
+	found  int // inputs that reached new code
+	known  int // inputs in the corpus
 }
 
 func (d done) String() string {
 	return fmt.Sprintf("%9d executions, %5d new interesting, %6d in all", d.inputs, d.found, d.known)
 }
 
-// fuzz runs one target, and gives what it did.
+// fuzz runs a target and returns its counts.
 func (t *target) fuzz(ctx context.Context, length time.Duration) (did done, err error) {
-	// An input that reaches new code is made smaller before the next is tried. A target
-	// with a machine behind it does not always take the same way: it would do nothing
-	// else for half a second each time. So an input is tried only that often.
+	// The engine minimizes inputs that reach new code. The coverage of targets that
+	// run a machine is not deterministic, so they would spend half a second on each.
+	// This limits the number of attempts.
 	cmd := exec.Command(t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzzcachedir="+t.cache,
 		"-test.parallel=1", "-test.fuzzminimizetime=10x", "-test.timeout=0")
 	cmd.Dir = t.dir
 	text := newLog(begun)
 	cmd.Stdout, cmd.Stderr = text, text
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // its workers are in its group
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // a process group for it and its workers
 	if err := cmd.Start(); err != nil {
 		return did, err
 	}
@@ -266,7 +266,7 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (did done, err 
 	return did, nil
 }
 
-// wait lets the engine try all inputs that it has, and then new ones for a time.
+// wait lets the engine try its corpus, and then new inputs for a time.
 func (t *target) wait(ctx context.Context, ended <-chan error, seen <-chan struct{}, length time.Duration) error {
 	timer := time.NewTimer(beginLimit)
 	defer timer.Stop()
@@ -291,11 +291,11 @@ func (t *target) wait(ctx context.Context, ended <-chan error, seen <-chan struc
 	}
 }
 
-// begun is what an engine says once it has tried the inputs that it has. Where it has
-// none, there is no such line: only the count of others, every three seconds.
+// begun matches what an engine prints once it has tried its corpus. If the corpus is
+// empty, there is only the count of inputs, every three seconds.
 var begun = regexp.MustCompile(`now fuzzing with|execs: `)
 
-// log keeps what a process says, and tells when it has said something.
+// log collects a process's output, and signals when phrase matches.
 type log struct {
 	phrase *regexp.Regexp
 	seen   chan struct{}
@@ -324,15 +324,15 @@ func (l *log) String() string {
 	return l.text.String()
 }
 
-// errEnded is a worker that has ended while it tried an input. The engine ends one
-// that takes ten seconds, which on a machine with much else to do need not be the
-// input's fault: the target gets a second chance, and tries that input first.
+// errEnded means that a worker has ended while it tried an input. The engine kills
+// workers after ten seconds, which may be due to other load: the target is run a
+// second time, and tries that input first.
 var errEnded = errors.New("a worker ended")
 
-// errSkipped is a target that does not run on this machine.
+// errSkipped means that a target does not run on this machine.
 var errSkipped = errors.New("not on this machine")
 
-// whyNone says why a target has ended by itself without an error.
+// whyNone returns why a target has ended without an error.
 func (t *target) whyNone() error {
 	cmd := exec.Command(t.binary, "-test.run=^$", "-test.fuzz=^"+t.name+"$", "-test.fuzzcachedir="+t.cache, "-test.fuzztime=1x", "-test.v")
 	cmd.Dir = t.dir
@@ -348,7 +348,7 @@ var (
 	written = regexp.MustCompile(`Failing input written to (\S+)`)
 )
 
-// executed gives the last counts that the engine has told.
+// executed returns the last counts that the engine has printed.
 func executed(text string) (d done) {
 	m := execs.FindAllStringSubmatch(text, -1)
 	if m == nil {
@@ -361,7 +361,7 @@ func executed(text string) (d done) {
 	return d
 }
 
-// failing gives the inputs that the engine has written down.
+// failing returns the failing inputs that the engine has written.
 func (t *target) failing(text string) string {
 	var b strings.Builder
 	for _, m := range written.FindAllStringSubmatch(text, -1) {

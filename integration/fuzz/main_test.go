@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// module is a module with a target that fails for some input, one that does not,
-// one that is skipped, and one whose process ends once.
+// module is a module with a target that fails for some input, one that does not fail,
+// one that is skipped, and one whose process exits once.
 var module = map[string]string{
 	"go.mod": "module example.org/m\n\ngo 1.24\n",
 	"m.go":   "package m\n",

@@ -13,7 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/integration/linux"
 )
 
-// formatsHead is what a file of formats begins with.
+// formatsHead is the head of a file of formats.
 const formatsHead = `# The files format of %s, as far as its events can be passed in
 # our kernel: events/SYSTEM/NAME/format, with the id, the fields after the common
 # ones and the print fmt, in the order in which Linux registers them (the other
@@ -21,8 +21,8 @@ const formatsHead = `# The files format of %s, as far as its events can be passe
 # integration/testdata/static_formats compares them with Linux.
 `
 
-// formats writes kprobes/tracing/formats-RELEASE.txt anew: what the release's Linux
-// says of the static events that any of these files names, and of those in names
+// formats rewrites kprobes/tracing/formats-RELEASE.txt: the format files of the
+// release's Linux for the static events in any of these files, and for those in names
 // ("GROUP:NAME").
 func (g *golden) formats(ctx context.Context, names []string) error {
 	if err := linux.Check(); err != nil {
@@ -66,7 +66,7 @@ func (g *golden) formats(ctx context.Context, names []string) error {
 	return nil
 }
 
-// formatNames are the events of a file of formats.
+// formatNames returns the events in a file of formats.
 func formatNames(file string) (names []string, _ error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -80,11 +80,11 @@ func formatNames(file string) (names []string, _ error) {
 	return names, nil
 }
 
-// formatsOf turns what Linux printed, the list of all events and the format files of
-// some of them, into the text that package tracing reads.
+// formatsOf converts Linux's list of all events and the format files of some of them
+// to the text that package tracing reads.
 func formatsOf(output string, names []string) (string, error) {
-	var listed []string           // those of names that there are, as Linux lists them
-	byName := map[string]string{} // without the group: the events of ours have different names
+	var listed []string           // those of names that exist, in Linux's order
+	byName := map[string]string{} // without the group: names are unique
 	name, id, body := "", "", ""
 	keep := func() {
 		if name != "" {
@@ -110,14 +110,14 @@ func formatsOf(output string, names []string) (string, error) {
 	}
 	keep()
 	if len(listed) == 0 {
-		return "", errors.New("none of the events is listed by Linux")
+		return "", errors.New("Linux lists none of the events")
 	}
 	slices.Reverse(listed)
 	var text strings.Builder
 	for _, full := range listed {
 		_, name, _ := strings.Cut(full, ":")
 		if byName[name] == "" {
-			return "", fmt.Errorf("%s: Linux lists it and gives no format", full)
+			return "", fmt.Errorf("%s: Linux lists it, but it has no format", full)
 		}
 		fmt.Fprintf(&text, "%s %s", full, byName[name])
 	}

@@ -8,20 +8,19 @@
 //	golden tables record|check [NAME]...     the same for the tables of package grammar
 //	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
 //
-// Before these words, -release 5.10 or 6.12 takes the kernel of Debian 11 or 13,
-// whose recordings stand in a folder of their own, as far as they are not what 6.1
-// prints; what cannot be recorded there is left out. A file there that has a script is
-// for that release only. Of tables other releases can
-// be explored only. There is one word more:
+// With -release 5.10 or 6.12 before the subcommand, the kernel is that of Debian 11
+// or 13. Its recordings are in a subdirectory, unless they are the same as 6.1's.
+// Scripts that cannot be recorded there are skipped. A file there that has a script
+// is for that release only. Tables can only be explored on other releases. There is
+// one more subcommand:
 //
 //	golden -release R fold    keep those recordings only that are not what 6.1 prints
 //
-// record runs all scripts in one boot and again, in the opposite order, in
-// another: a script that prints something else the second time depends on its
-// neighbours or on luck, and nothing is written. check never writes. Where the
-// archive has no longer the kernel that a recording names, check says so and
-// leaves that recording unchecked; it fails on a text that Linux does not print
-// in either of two runs.
+// record runs all scripts in one boot, and again in the opposite order in another
+// one. If a script's output differs, it depends on other scripts or on chance, and is
+// not written. check never writes. If the archive no longer has the kernel that a
+// recording names, check says so and skips the recording. It fails if Linux does not
+// print a recorded text in either of two runs.
 package main
 
 import (
@@ -55,7 +54,7 @@ func main() {
 	}
 }
 
-// golden is one run of the command.
+// golden is a run of the command.
 type golden struct {
 	release string
 	out     io.Writer
@@ -84,13 +83,13 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.formats(ctx, args[1:])
 	case "tables":
 		return tables(ctx, g.release, args[1:], out)
-	case "play": // on Linux
+	case "play": // run on Linux by tables
 		return playPart(args[1:], out)
 	}
 	return fmt.Errorf("unknown command %q", args[0])
 }
 
-// load gives the cases of testdata, or those named.
+// load returns the cases of testdata, or those named.
 func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, error) {
 	masks, err := integration.Masks()
 	if err != nil {
@@ -115,7 +114,7 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	return chosen, masks, nil
 }
 
-// play runs the cases in one boot and gives the results, masked, by name.
+// play runs the cases in one boot and returns the masked results by name.
 func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
 	var scripts []linux.Script
 	for _, c := range cases {
@@ -133,8 +132,8 @@ func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks
 	return byName, nil
 }
 
-// playApart is play with the cases dealt out to as many boots at once as there
-// are processors: QEMU uses one each.
+// playApart is play with the cases distributed over as many parallel boots as there
+// are processors, since QEMU uses one processor.
 func playApart(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
 	boots := min(runtime.NumCPU(), len(cases))
 	hands := make([][]*integration.Case, boots)
@@ -201,7 +200,7 @@ func (g *golden) record(ctx context.Context, names []string) error {
 	return nil
 }
 
-// fold saves the recordings of another release anew: 6.1's may have changed.
+// fold saves the recordings of another release again, since 6.1's may have changed.
 func (g *golden) fold() error {
 	cases, _, err := g.load(nil)
 	if err != nil {
@@ -215,7 +214,7 @@ func (g *golden) fold() error {
 	return nil
 }
 
-// unfit tells why two runs of a script make no recording; empty: they do.
+// unfit returns why two results of a script cannot be recorded, or "".
 func unfit(a, b linux.Result) string {
 	switch {
 	case a.Left+b.Left != "":
@@ -269,7 +268,7 @@ func (g *golden) check(ctx context.Context, names []string) error {
 	return nil
 }
 
-// differing plays the cases and gives those that are not as recorded.
+// differing runs the cases and returns those whose output is not as recorded.
 func (g *golden) differing(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) ([]*integration.Case, error) {
 	results, err := playApart(ctx, k, cases, masks)
 	if err != nil {
@@ -286,7 +285,8 @@ func (g *golden) differing(ctx context.Context, k *linux.Kernel, cases []*integr
 	return differ, nil
 }
 
-// checkOn compares the cases that name this kernel, and gives the names of those that differ.
+// checkOn runs the cases that name this kernel, and returns the names of those that
+// differ.
 func (g *golden) checkOn(ctx context.Context, kernel string, cases []*integration.Case, masks []integration.Mask) ([]string, error) {
 	k, err := linux.Fetch(ctx, kernel)
 	if err != nil {

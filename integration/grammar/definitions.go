@@ -50,7 +50,7 @@ func (g *gen) argument() string {
 	return head + " " + g.one("vfs_read", "vfs_read", "vfs_read", "vfs_read+5") + " " + g.arg()
 }
 
-// brokenArgument is one with changed bytes.
+// brokenArgument is a definition with changed bytes.
 func (g *gen) brokenArgument() string {
 	return g.one("p:a vfs_read ", "p:a vfs_read ", "r:a vfs_read ", "p:a vfs_write+5 %ax ") + g.mutate(g.arg(), "$%@+-(),:[]{}=\\\"'/#;.!*x09baus_ \t\r\x00\xa0\xff")
 }
@@ -63,7 +63,7 @@ func (g *gen) brokenPlace() string {
 	return g.one("p", "r", "p:a") + " " + g.mutate(g.word(functions)+g.one("", "", "%return", "+0%return"), ":/.%+-$@!#~,^ \t\x00\xa0\xff")
 }
 
-// join puts words into a line, as people and programs do.
+// join joins words to a line, with the blanks that people and programs write.
 func (g *gen) join(words []string) string {
 	line := ""
 	for i, w := range words {
@@ -88,7 +88,7 @@ func (g *gen) blank() string {
 	return g.one("  ", "\t", " \t ", "\v", "\f", "\r", "\xa0")
 }
 
-// head is the word before the place.
+// head is the word before the probe's place.
 func (g *gen) head() string {
 	kind, maxactive := "p", ""
 	if g.percent(35) {
@@ -135,7 +135,7 @@ func (g *gen) identifier() string {
 // one2 is a number from low to high.
 func (g *gen) one2(low, high int) int { return low + g.IntN(high-low+1) }
 
-// place is where the probe is to be.
+// place is the place of a probe.
 func (g *gen) place() string {
 	switch g.IntN(20) {
 	case 0:
@@ -193,7 +193,7 @@ func (g *gen) argName() string {
 
 const registers = "%di %si %dx %cx %r8 %r9 %r10 %r11 %r12 %r13 %r14 %r15 %ax %bx %bp %sp %ip %flags %cs %ss %orig_ax"
 
-// fetch is a FETCHARG; depth is how many brackets it stands in.
+// fetch is a FETCHARG. depth is the number of enclosing brackets.
 func (g *gen) fetch(depth int) string {
 	switch g.IntN(16) {
 	case 0, 1, 2:
@@ -272,10 +272,11 @@ func (g *gen) array() string {
 	return g.one("[", "[", "[", "[", "[", "[", "[[", "(", "]", "") + n + g.one("]", "]", "]", "]", "]", "]", "", "]x", "][2]", "] ", ")")
 }
 
-// long is a line at one of the limits: arguments, names, texts, the line itself.
+// long is a line at one of the limits: number or length of arguments, names, strings,
+// length of the line.
 func (g *gen) long() string {
 	switch g.IntN(6) {
-	case 0: // as many arguments as there may be, and some more
+	case 0: // the maximum number of arguments, or some more
 		line := "p:a vfs_read"
 		for i := range g.one2(124, 132) {
 			line += fmt.Sprintf(" %s", g.one("%ax", "%di", fmt.Sprintf("n%d=%%si:u8", i)))
@@ -296,7 +297,7 @@ func (g *gen) long() string {
 	return g.word("p p:a r") + " " + strings.Repeat("f", g.one2(50, 140)) + g.one("", "+5", "%return", ":f", "+x")
 }
 
-// lines is several definitions in one write, or one in several.
+// lines is several definitions in one write, or one definition in several writes.
 func (g *gen) lines() []Step {
 	var lines []string
 	for range g.one2(2, 5) {
@@ -307,7 +308,7 @@ func (g *gen) lines() []Step {
 		text += "\n"
 	}
 	op := g.one(opKprobe, opKprobe, opKprobe, opTrunc, opDynamic)
-	if g.percent(15) { // a line does not go on in the next write
+	if g.percent(15) { // a line does not continue in the next write
 		cut := g.IntN(len(text))
 		return []Step{{Op: op, Data: text[:cut]}, {Op: op, Data: text[cut:]}}
 	}

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// store opens a file of tracefs for writing, writes once, and gives what came of
-// it: a number of bytes or an errno. Nothing is not written: FUSE does not ask.
+// store opens a file of tracefs for writing, writes once, and returns the number of
+// bytes or an errno. Empty data is not written, since FUSE does not pass empty writes
+// on.
 func store(name string, flags int, data string) string {
 	fd, err := unix.Open(tracefs+name, unix.O_WRONLY|flags, 0)
 	if err != nil {
@@ -18,7 +19,7 @@ func store(name string, flags int, data string) string {
 	if data == "" {
 		return "0"
 	}
-	room := append([]byte(data), make([]byte, 64)...) // so that a probe sees where a text ends
+	room := append([]byte(data), make([]byte, 64)...) // so that a probe sees the end of the text
 	n, err := unix.Write(fd, room[:len(data)])
 	if err != nil {
 		return errno(err)
@@ -26,7 +27,7 @@ func store(name string, flags int, data string) string {
 	return strconv.Itoa(n)
 }
 
-// load is what a file of tracefs has, or an errno.
+// load returns the contents of a file of tracefs, or an errno.
 func load(name string) string {
 	fd, err := unix.Open(tracefs+name, unix.O_RDONLY, 0)
 	if err != nil {
@@ -54,11 +55,11 @@ func read(name string, count int) {
 		return
 	}
 	defer unix.Close(fd)
-	_, _ = unix.Read(fd, make([]byte, count)) // what it did the trace tells
+	_, _ = unix.Read(fd, make([]byte, count)) // the trace shows its result
 }
 
 func errno(err error) string {
-	if e, ok := err.(unix.Errno); ok { //nolint:errorlint // unix.Read and its like return nothing else
+	if e, ok := err.(unix.Errno); ok { //nolint:errorlint // functions of unix return errnos only
 		if name := unix.ErrnoName(e); name != "" {
 			return name
 		}
@@ -67,5 +68,5 @@ func errno(err error) string {
 	return err.Error()
 }
 
-// cString is the address of a text as system calls take it.
+// cString returns the address of a zero-terminated copy of s.
 func cString(s string) uintptr { return uintptr(unsafe.Pointer(unsafe.StringData(s + "\x00"))) }

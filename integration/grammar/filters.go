@@ -2,14 +2,14 @@ package grammar
 
 import "strings"
 
-// opFilter writes to the file filter of events/kprobes/a, and then reads as
-// many bytes as readCounts says, each time: which reads were recorded.
+// opFilter writes to the file filter of events/kprobes/a, and then makes reads with
+// the counts in readCounts. The answer tells which reads were recorded.
 const opFilter = "filter"
 
-// filtered is the event that filters are tried on: fields of all kinds.
+// filtered is the event that filters are tested with. It has fields of all kinds.
 const filtered = `p:a vfs_read n=$arg3:u32 s=$arg3:s8 h=$arg3:s16 big=$arg3:x64 bit=$arg3:b4@2/16 c=$comm t=\"hello" arr=+0(%si):u8[2] sym=%ip:symbol neg=\-5:s32`
 
-// readCounts are the counts of the reads that a filter is held against.
+// readCounts are the counts of the reads that filters are tested with.
 var readCounts = [...]int{1, 2, 5, 10, 100, 127, 128, 200, 255, 256, 300}
 
 // filters are more than 500 filters.
@@ -51,7 +51,7 @@ func (g *gen) predicate() string {
 
 func (g *gen) textField() string { return g.word("c t c t COMM comm c t n") }
 
-// text is a value in quotes, most of them patterns of "player" and "hello".
+// text is a quoted value, mostly a pattern for "player" or "hello".
 func (g *gen) text() string {
 	text := g.one("player", "hello", "play*", "*er", "*lay*", "h?llo", "h*o", "[a-h]ello", "[!h]ello", "*", "", "**", "*l*l*", "!hello", "!*lo", "play", "hell", "Hello", `h\ello`, `\*`,
 		"he[l]lo", "he[lo", "*ll?", "?*", "hello*", "*hello", "pl*y*r", "p[k-m]ayer", "*[r]", "a b", strings.Repeat("x", g.one2(250, 260)), "h*", "?????", "p??y*")

@@ -1,13 +1,13 @@
-// Package grammar makes random inputs for the files of tracefs that parse text,
-// plays them, and keeps what Linux answered: definitions for kprobe_events and
-// dynamic_events, values that probes fetch, filters, and words for the small
-// files and for those that say how tracing is done.
+// Package grammar generates random inputs for the files of tracefs that parse text,
+// plays them, and stores Linux's answers: definitions for kprobe_events and
+// dynamic_events, values fetched by probes, filters, and words for small files and
+// for those that configure tracing.
 //
-// A Table is a list of cases; a case is a few steps, each an operation with its
-// data, and what it printed. The inputs come from a seed, so that a table can be
-// made again; "golden tables" records them on Linux into integration/testdata,
-// TestGrammar plays them behind "kprobefs exec". A table's text has a line for a
-// step, its answers below it behind a tab, and an empty line between cases.
+// A Table is a list of cases. A case has a few steps, each an operation with its data
+// and its answer. Inputs are generated from a seed and so are reproducible. "golden
+// tables" records the answers on Linux into integration/testdata; TestGrammar plays
+// the cases below "kprobefs exec". A table's text has a line for each step, followed
+// by its answers, indented by a tab, and an empty line between cases.
 package grammar
 
 import (
@@ -22,27 +22,28 @@ import (
 
 // Step is one operation on a file.
 type Step struct {
-	Op     string // what is done: see the player's ops
-	Data   string // what is written
+	Op     string // the operation, see the player's ops
+	Data   string // the data written
 	Answer []string
 }
 
-// Case is steps that begin with the files empty.
+// Case is a sequence of steps that begins with empty files.
 type Case struct{ Steps []Step }
 
-// Table is the cases of one kind, and the kernel that answered.
+// Table holds the cases of one kind, and the kernel that gave the answers.
 type Table struct {
-	Kernel string // "PACKAGE VERSION"; empty: none has answered yet
+	Kernel string // "PACKAGE VERSION", or empty if there are no answers yet
 	Cases  []Case
 }
 
-// Names are the tables.
+// Names are the names of the tables.
 var Names = [...]string{"definitions", "values", "filters", "words", "options"}
 
-// Seed is that of the recorded tables.
+// Seed is the seed of the recorded tables.
 const Seed = 2026
 
-// New makes the cases of a table, without answers. nil: there is no such table.
+// New returns the cases of a table, without answers, or nil if there is no such
+// table.
 func New(name string, seed uint64) *Table {
 	make := map[string]func(*gen) []Case{
 		"definitions": definitions, "values": values, "filters": filters, "words": words, "options": options,
@@ -53,13 +54,13 @@ func New(name string, seed uint64) *Table {
 	return &Table{Cases: make(&gen{rand.New(rand.NewPCG(seed, uint64(slices.Index(Names[:], name))))})}
 }
 
-// SameInputs says whether two tables ask the same.
+// SameInputs reports whether two tables have the same inputs.
 func (t *Table) SameInputs(u *Table) bool {
 	same := func(a, b Step) bool { return a.Op == b.Op && a.Data == b.Data }
 	return slices.EqualFunc(t.Cases, u.Cases, func(a, b Case) bool { return slices.EqualFunc(a.Steps, b.Steps, same) })
 }
 
-// Steps is how many steps of the operation op the table has.
+// Steps returns how many steps the table has with one of these operations.
 func (t *Table) Steps(ops ...string) (n int) {
 	for _, c := range t.Cases {
 		for _, s := range c.Steps {
@@ -74,7 +75,7 @@ func (t *Table) Steps(ops ...string) (n int) {
 // kernelPrefix begins a table's first line.
 const kernelPrefix = "# recorded from "
 
-// Write prints the table as Parse reads it.
+// Write writes the table in the form that Parse reads.
 func (t *Table) Write(w io.Writer) error {
 	out := bufio.NewWriter(w)
 	if t.Kernel != "" {
@@ -96,7 +97,7 @@ func (c *Case) write(w io.Writer) {
 	fmt.Fprintln(w)
 }
 
-// String is the case as the table has it.
+// String returns the case as in a table's text.
 func (c *Case) String() string {
 	var b strings.Builder
 	c.write(&b)
@@ -136,10 +137,11 @@ func Parse(r io.Reader) (*Table, error) {
 	return t, lines.Err()
 }
 
-// minRun is how many equal bytes are written as a number and a byte.
+// minRun is the number of equal bytes from which they are written as a count and a
+// byte.
 const minRun = 12
 
-// escape writes data in one line of printable bytes; \*20*a is twenty a's.
+// escape returns data as a line of printable bytes. \*20*a is twenty a's.
 func escape(data string) string {
 	var s strings.Builder
 	for i := 0; i < len(data); {
@@ -167,7 +169,7 @@ func escape(data string) string {
 	return s.String()
 }
 
-// unescape reads what escape wrote.
+// unescape is the inverse of escape.
 func unescape(s string) (string, error) {
 	var b strings.Builder
 	repeat := 1
@@ -203,19 +205,19 @@ func unescape(s string) (string, error) {
 	return b.String(), nil
 }
 
-// gen chooses.
+// gen makes random choices.
 type gen struct{ *rand.Rand }
 
-// one is one of the choices.
+// one returns one of the choices.
 func (g *gen) one(choices ...string) string { return choices[g.IntN(len(choices))] }
 
-// word is one of the words of a text.
+// word returns one of the words of a text.
 func (g *gen) word(words string) string { return g.one(strings.Fields(words)...) }
 
-// percent is true so often.
+// percent returns true with a probability of n percent.
 func (g *gen) percent(n int) bool { return g.IntN(100) < n }
 
-// number is a number as somebody may write it, most of them small.
+// number is a number in various notations, mostly small.
 func (g *gen) number() string {
 	switch g.IntN(12) {
 	case 0:
@@ -231,7 +233,7 @@ func (g *gen) number() string {
 	return strconv.Itoa(g.IntN(40))
 }
 
-// mutate changes some bytes.
+// mutate returns s with some bytes changed.
 func (g *gen) mutate(s, alphabet string) string {
 	b := []byte(s)
 	for range 1 + g.IntN(2) {

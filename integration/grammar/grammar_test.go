@@ -26,7 +26,8 @@ func TestEscape(t *testing.T) {
 	}
 }
 
-// TestTable: what is written is read again, and a seed always makes the same.
+// TestTable: a table can be written and read back, and a seed always gives the same
+// table.
 func TestTable(t *testing.T) {
 	for _, name := range Names {
 		table := New(name, Seed)
@@ -53,9 +54,9 @@ func TestTable(t *testing.T) {
 		}
 	}
 	if New("none", Seed) != nil {
-		t.Error("there is a table none")
+		t.Error("New returned a table for an unknown name")
 	}
 	if _, err := Parse(strings.NewReader("\tan answer to nothing\n")); err == nil {
-		t.Error("an answer without a step is no table")
+		t.Error("an answer without a step was accepted")
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// tracefs is where the files stand on Linux, and under "kprobefs exec".
+// tracefs is the files' directory, on Linux and below "kprobefs exec".
 const tracefs = "/sys/kernel/tracing/"
 
-// playerName is the task's name during the play: $comm.
+// playerName is the task's name while playing: $comm.
 const playerName = "player"
 
-// player makes the steps of cases, on the thread that it is locked to.
+// player executes the steps of cases on the thread that it is locked to.
 type player struct {
-	setup string // what kprobe_events holds for the cases
-	kmsg  int    // a descriptor of /dev/kmsg at its end
+	setup string // contents of kprobe_events before each case
+	kmsg  int    // a descriptor of /dev/kmsg, positioned at the end
 
-	words, options bool // small files were written to
+	words, options bool // files of these tables were written to
 }
 
-// Play makes the cases from number first up to before last, fills in the
-// answers, and prints the cases.
+// Play executes the cases from number first to last-1 and prints them with their
+// answers.
 func Play(w io.Writer, name string, seed uint64, first, last int) error {
 	t := New(name, seed)
 	if t == nil {
@@ -46,7 +46,7 @@ func Play(w io.Writer, name string, seed uint64, first, last int) error {
 	t.Cases = t.Cases[min(first, len(t.Cases)):min(last, len(t.Cases))]
 	_, clock, _ := strings.Cut(load("trace_clock"), "[")
 	clock, _, _ = strings.Cut(clock, "]")
-	store("trace_clock", 0, "local") // as reset leaves it, wherever the cases begin
+	store("trace_clock", 0, "local") // as reset leaves it, so that all cases begin with the same state
 	for i := range t.Cases {
 		p.play(&t.Cases[i])
 	}
@@ -55,7 +55,7 @@ func Play(w io.Writer, name string, seed uint64, first, last int) error {
 	return t.Write(w)
 }
 
-// play makes one case.
+// play executes a case.
 func (p *player) play(c *Case) {
 	if c.Steps[0].Op != opSetup || c.Steps[0].Data != p.setup || p.words || p.options {
 		p.reset()
@@ -69,7 +69,7 @@ func (p *player) play(c *Case) {
 	}
 }
 
-// reset leaves no event, and the small files as they were found.
+// reset removes all events, and restores the small files.
 func (p *player) reset() {
 	p.setup = ""
 	store("events/enable", 0, "0")
@@ -91,7 +91,7 @@ func (p *player) reset() {
 	}
 }
 
-// step makes one step and gives its answers.
+// step executes a step and returns its answers.
 func (p *player) step(s *Step) []string {
 	switch s.Op {
 	case opKprobe:
@@ -133,8 +133,8 @@ func (p *player) setUp(definitions string) []string {
 	return nil
 }
 
-// state is the events that are defined, with the fields of their arguments,
-// what error_log has, and what was logged.
+// state returns the defined events with the fields of their arguments, error_log, and
+// the lines that were logged.
 func (p *player) state() []string {
 	var answer []string
 	for line := range strings.Lines(load("kprobe_events")) {
@@ -149,12 +149,12 @@ func (p *player) state() []string {
 	return append(append(answer, errorLog()...), p.log()...)
 }
 
-// pointer is what %p makes of an address.
+// pointer matches addresses as printed by %p.
 var pointer = regexp.MustCompile(`0x(\(____ptrval____\)|[0-9a-f]{16})`)
 
 func hidePointers(s string) string { return pointer.ReplaceAllString(s, "PTR") }
 
-// format is the fields of an event's arguments and how they are printed.
+// format returns the fields of an event's arguments and their print format.
 func format(event string) []string {
 	var answer []string
 	for line := range strings.Lines(load("events/" + event + "/format")) {
@@ -170,8 +170,8 @@ func format(event string) []string {
 	return answer
 }
 
-// errorLog is error_log without the times; of a line that has only a caret, its
-// column.
+// errorLog returns error_log without the times, and with the column instead of lines
+// that only have a caret.
 func errorLog() []string {
 	var answer []string
 	for line := range strings.Lines(load("error_log")) {
@@ -187,10 +187,10 @@ func errorLog() []string {
 	return answer
 }
 
-// logged are the lines of the kernel's log that are about these files.
+// logged matches lines of the kernel's log that are about these files.
 var logged = regexp.MustCompile(`^[^;]*;((?:trace_kprobe: |Line length|Could not create|Failed to create|event trace|Could not enable).*)`)
 
-// log is what was logged since the last time.
+// log returns the lines logged since its last call.
 func (p *player) log() []string {
 	var answer []string
 	b := make([]byte, 8192)
@@ -209,10 +209,10 @@ func (p *player) log() []string {
 	}
 }
 
-// byChance are fields whose values differ from run to run.
+// byChance matches fields whose values differ from run to run.
 var byChance = regexp.MustCompile(`(?i)cpu|pid|sym|__probe`)
 
-// filter writes a filter; one that is taken is held against reads.
+// filter writes a filter. If it is accepted, it is tested with reads.
 func (p *player) filter(text string) []string {
 	answer := []string{store("events/kprobes/a/filter", 0, text)}
 	for line := range strings.Lines(load("events/kprobes/a/filter")) {
@@ -241,7 +241,7 @@ func isOption(path string) bool {
 	return slices.ContainsFunc(optionFiles, func(f wordFile) bool { return f.path == path })
 }
 
-// showWords is what a small file shows.
+// showWords returns the contents of a small file.
 func showWords(path string) []string {
 	var answer []string
 	switch path {
@@ -249,7 +249,7 @@ func showWords(path string) []string {
 		return nil
 	}
 	text := load(path)
-	if path == "trace_options" { // of all that a kernel may have those that are written
+	if path == "trace_options" { // only the options that are written
 		words := strings.Fields(text)
 		text = strings.Join(slices.DeleteFunc(words, func(w string) bool {
 			return !slices.Contains([]string{"raw", "hex", "print-parent", "sym-addr", "overwrite"}, strings.TrimPrefix(w, "no"))
@@ -268,9 +268,9 @@ func showWords(path string) []string {
 	return answer
 }
 
-// recorded runs f and gives what the event a recorded of it, without what stands
-// before the arguments. Of a probe on vfs_write the last hit is our own, which
-// ends the recording.
+// recorded runs f and returns the arguments that the event a recorded during it. With
+// a probe on vfs_write, the last hit is the player's own write, which ends the
+// recording.
 func recorded(f func()) []string {
 	store("tracing_on", 0, "0")
 	store("trace", unix.O_TRUNC, "")

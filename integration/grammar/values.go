@@ -7,13 +7,14 @@ import (
 
 // Operations of the table of values.
 const (
-	opSetup = "setup" // make kprobe_events hold just this
+	opSetup = "setup" // set the contents of kprobe_events
 	opOn    = "on"    // arm events/kprobes/a
-	opRead  = "read"  // read(2) of so many bytes, and what the event recorded
-	opWrite = "write" // write(2) of the data to a file that takes anything, and what the event recorded
+	opRead  = "read"  // read(2) with this count; the answer is what the event recorded
+	opWrite = "write" // write(2) of the data to a file that accepts anything; the answer is what the event recorded
 )
 
-// values are probes on calls whose registers and user memory are known.
+// values returns cases with probes on calls whose registers and user memory are
+// known.
 func values(g *gen) []Case {
 	var cases []Case
 	for range 150 {
@@ -34,7 +35,7 @@ func values(g *gen) []Case {
 	return cases
 }
 
-// valuesOf is a probe with some arguments, and two hits of it.
+// valuesOf is a case of a probe with some arguments, and two hits.
 func (g *gen) valuesOf(head string, source func() string, hit func() Step) Case {
 	for range g.one2(1, 5) {
 		head += " " + source()
@@ -42,7 +43,7 @@ func (g *gen) valuesOf(head string, source func() string, hit func() Step) Case 
 	return Case{[]Step{{Op: opSetup, Data: head}, {Op: opOn}, hit(), hit()}}
 }
 
-// bytes is text that a program may write, and now and then what no text has.
+// bytes is text as programs write it, and sometimes bytes that are not text.
 func (g *gen) bytes(n int) string {
 	b := make([]byte, n)
 	for i := range b {
@@ -57,7 +58,7 @@ func (g *gen) bytes(n int) string {
 	return string(b)
 }
 
-// numberSource is what has the count of a read, or is a constant.
+// numberSource is a fetch argument that has the count of a read, or is a constant.
 func (g *gen) numberSource() string {
 	source := g.one("%dx", "%dx", "$arg3", "$arg3", "$comm", `\`+strconv.Itoa(g.IntN(1<<20)), fmt.Sprintf(`\%#x`, g.Uint64()), `\-`+strconv.Itoa(g.IntN(1<<20)), `\"`+g.word("a str x_y, (fault) %d")+`"`)
 	if source[0] == '$' && source[1] == 'c' || len(source) > 1 && source[1] == '"' {
@@ -69,7 +70,7 @@ func (g *gen) numberSource() string {
 	return source + ":" + g.goodType()
 }
 
-// memorySource reads what a program writes.
+// memorySource is a fetch argument that reads the data of a write.
 func (g *gen) memorySource() string {
 	at := g.one("+", "+u") + strconv.Itoa(g.IntN(16)) + "(" + g.one("%si", "%si", "$arg2") + ")"
 	switch g.IntN(4) {
@@ -78,7 +79,7 @@ func (g *gen) memorySource() string {
 	case 1:
 		return at + ":" + g.goodNumberType() + "[" + strconv.Itoa(g.one2(1, 4)) + "]"
 	case 2:
-		return "+0(+0(%si)):" + g.word("string ustring") // no address: a fault; numbers would be what the buffer had before
+		return "+0(+0(%si)):" + g.word("string ustring") // a fault, since this is not an address; with numbers it would show the buffer's old contents
 	}
 	return at + ":" + g.goodNumberType()
 }

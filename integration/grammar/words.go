@@ -5,11 +5,11 @@ import (
 	"strings"
 )
 
-// wordsSetup is the events that the small files act on.
+// wordsSetup defines the events that the small files act on.
 const wordsSetup = "p:a vfs_read\np:b vfs_write\np:g/a vfs_open"
 
-// wordFile is a file that takes a word, with words that mean something to it. The
-// operation is the file's path below tracing.
+// wordFile is a file to which a word is written, with valid words. The operation is
+// the file's path below tracing.
 type wordFile struct {
 	path  string
 	words []string
@@ -31,8 +31,7 @@ var smallFiles = []wordFile{
 	{"error_log", []string{"0", "x"}},
 }
 
-// optionFiles are those that say how tracing is done, with what they are set to
-// again after each case.
+// optionFiles are the files that configure tracing, with their valid words.
 var optionFiles = []wordFile{
 	{"trace_options", []string{"raw", "noraw", "no raw", "print-parent", "noprint-parent", "nosym-addr", "RAW", "raw hex", "raw,hex", "nonoraw", "sym_addr", "overwrite", "nooverwrite", "stacktracex", "irq", "no-raw", "none"}},
 	{"options/raw", []string{"0", "1", "2", "01", "+1", "0x1"}},
@@ -58,7 +57,7 @@ var optionDefaults = [...][2]string{
 	{"tracing_thresh", "0"},
 }
 
-// oddWords are written to all of them.
+// oddWords are written to all files.
 var oddWords = []string{
 	"", "\n", " ", "x", "-1", "+0", "00", " 0", "0 ", "0\n", "0\n\n", "0 x", "0\x00", "\x000", "0\t", "\t0", "0,1", "1e0", "0.0", "off", "on", "y", "N", "0x", "0xg", "08", "2147483648",
 	"9223372036854775808", "18446744073709551616", "99999999999999999999999", "--0", "#", "!", "*", ":", "/", "é", "\xa0", "'0'", "\"0\"", "$x", "-",
@@ -67,13 +66,13 @@ var oddWords = []string{
 	strings.Repeat(" ", 70), strings.Repeat("x", 4095), strings.Repeat("x", 4096), strings.Repeat("x", 5000),
 }
 
-// blankWords are what may stand around a word.
+// blankWords are blanks and other characters around a word.
 var blankWords = []string{" %", "% ", "%\n", "%\n\n", "\t%", "% %", "%\x00", "%\x00x", "%;", "%\r\n", "%#", "%\xa0", "\n%", "!%"}
 
-// words are writes to the small files, each on its own, and a few after another.
+// words returns cases of single writes to the small files, and of a few in sequence.
 func words(g *gen) []Case {
 	cases, add := g.wordCases(smallFiles)
-	for range 60 { // the files that switch events, together
+	for range 60 { // combinations of files that switch events
 		var steps []Step
 		for range g.one2(3, 6) {
 			f := smallFiles[g.one2(1, 4)]
@@ -84,14 +83,14 @@ func words(g *gen) []Case {
 	return *cases
 }
 
-// options are such writes to the files that say how tracing is done.
+// options does the same for the files that configure tracing.
 func options(g *gen) []Case {
 	cases, _ := g.wordCases(optionFiles)
 	return *cases
 }
 
-// wordCases is the words of each file, odd ones, and some with blanks around;
-// add adds another case.
+// wordCases returns cases for the words of each file, odd words, and words with
+// blanks around; add adds another case.
 func (g *gen) wordCases(files []wordFile) (cases *[]Case, add func(...Step)) {
 	cases = new([]Case)
 	add = func(steps ...Step) {
@@ -100,7 +99,7 @@ func (g *gen) wordCases(files []wordFile) (cases *[]Case, add func(...Step)) {
 	for _, f := range files {
 		for _, w := range slices.Concat(f.words, oddWords) {
 			if f.path == "set_event" && w == ":" {
-				continue // all of Linux's events: another time
+				continue // would enable all of Linux's events
 			}
 			add(Step{Op: f.path, Data: w})
 		}

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// word is what is written, and how the table names it: as C writes it.
+// word is a text that is written, and its name in the table, in C notation.
 type word struct{ name, text string }
 
-// words are what a user, or a broken program, writes to a switch.
+// words returns what users, or broken programs, write to a switch.
 func words() []word {
 	var list []word
 	for text := range strings.SplitSeq("0 1 y n Y N on off ON OFF oN oF o of ofx t f T F true false True False yes no enable disable "+
@@ -35,7 +35,7 @@ func words() []word {
 	)
 }
 
-// bigs are writes of many bytes: the kind, and the text of n bytes.
+// bigs are long writes: their name, and a function that returns a text of n bytes.
 var bigs = [...]struct {
 	kind string
 	text func(n int) string
@@ -49,7 +49,7 @@ var bigs = [...]struct {
 	{"nl*n", func(n int) string { return strings.Repeat("\n", n) }},
 }
 
-// all plays the cases. What a case changes is put back by the next one's reset.
+// all plays the cases. The next case's reset undoes a case's changes.
 func (r *recorder) all() {
 	for _, start := range []string{"1", "0"} {
 		for _, w := range words() {
@@ -84,7 +84,7 @@ func (r *recorder) writeWord(start string, w word) {
 	r.after()
 }
 
-// writeAndAfter writes text, does then, and records what the file says.
+// writeAndAfter writes text, calls then, and records the file's contents.
 func (r *recorder) writeAndAfter(text string, then func(fd int)) {
 	fd := r.open(unix.O_WRONLY)
 	r.write(fd, text)
@@ -93,7 +93,7 @@ func (r *recorder) writeAndAfter(text string, then func(fd int)) {
 	r.after()
 }
 
-// with opens the file, plays, and closes it.
+// with returns a case that opens the file, calls play, and closes the file.
 func with(flags int, play func(r *recorder, fd int)) func(r *recorder) {
 	return func(r *recorder) {
 		fd := r.open(flags)
@@ -102,7 +102,7 @@ func with(flags int, play func(r *recorder, fd int)) func(r *recorder) {
 	}
 }
 
-// opened does so with an open that is recorded.
+// opened is with, but records the open.
 func opened(flags int, play func(r *recorder, fd int)) func(r *recorder) {
 	return func(r *recorder) {
 		fd := r.opens(flags)
@@ -111,7 +111,7 @@ func opened(flags int, play func(r *recorder, fd int)) func(r *recorder) {
 	}
 }
 
-// andAfter adds what the file says at the end.
+// andAfter also records the file's contents at the end.
 func andAfter(play func(r *recorder)) func(r *recorder) {
 	return func(r *recorder) { play(r); r.after() }
 }
@@ -124,7 +124,7 @@ const (
 	rdwr = unix.O_RDWR
 )
 
-// cases are all but the plain writes.
+// cases are all cases except plain writes.
 var cases = [...]struct {
 	name string
 	play func(r *recorder)
@@ -333,7 +333,7 @@ var cases = [...]struct {
 		r.fcntl("F_GETLK", fd, unix.F_GETLK, pointer(r, &l))
 		r.value("l_type", int64(l.Type))
 		r.fcntl("F_SETLEASE R", fd, unix.F_SETLEASE, unix.F_RDLCK)
-		l = unix.Flock_t{Type: unix.F_WRLCK, Whence: unix.SEEK_CUR} // what lockf(3) makes of F_TLOCK
+		l = unix.Flock_t{Type: unix.F_WRLCK, Whence: unix.SEEK_CUR} // as lockf(3) does for F_TLOCK
 		r.fcntl("lockf", fd, unix.F_SETLK, pointer(r, &l))
 	})},
 	{"fcntl", with(rd, func(r *recorder, fd int) {
@@ -372,7 +372,7 @@ var cases = [...]struct {
 		r.path("chown back", unix.SYS_CHOWN, r.Path, 0, 0)
 	}},
 
-	// Others than root.
+	// Other users.
 	{"non-root uid 65534", func(r *recorder) { asUser(nobody, r.ordinaryUser) }},
 	{"fd opened by root, used by uid 65534", andAfter(with(rdwr, func(r *recorder, fd int) {
 		asUser(nobody, func() {
@@ -386,7 +386,7 @@ var cases = [...]struct {
 	{"dir ops", func(r *recorder) { r.directory(); r.after() }},
 }
 
-// nobody is the other user of the table.
+// nobody is the ID of the table's ordinary user.
 const nobody = 65534
 
 func pwriteAt(off int64) func(r *recorder) {
@@ -442,7 +442,7 @@ func truncate(size int64) func(r *recorder) {
 	}
 }
 
-// mmap records 0 or -1: the address says nothing.
+// mmap records 0 or -1 instead of the address.
 func (r *recorder) mmap(call string, fd, prot, flags int) {
 	addr, errno := syscall(unix.SYS_MMAP, 0, 4096, uintptr(prot), uintptr(flags), uintptr(fd), 0)
 	if errno == 0 {
@@ -506,7 +506,7 @@ func (r *recorder) xattrs() {
 	write("setxattr security.x", "security.x")
 }
 
-// inotify records what an open, a read, a write and a close make a watcher see.
+// inotify records the events of an open, a read, a write and a close.
 func (r *recorder) inotify() {
 	n := int(quiet(unix.SYS_INOTIFY_INIT1, unix.IN_NONBLOCK))
 	r.path2("inotify_add_watch", unix.SYS_INOTIFY_ADD_WATCH, uintptr(n), r.Path, unix.IN_ALL_EVENTS)
@@ -531,7 +531,7 @@ func (r *recorder) path2(call string, nr, first uintptr, path string, args ...ui
 
 func (r *recorder) stat() unix.Stat_t {
 	var s unix.Stat_t
-	_ = unix.Stat(r.Path, &s) // zeros are recorded, and differ
+	_ = unix.Stat(r.Path, &s) // if it fails, zeros are recorded, which differ from Linux
 	return s
 }
 
@@ -550,8 +550,8 @@ func (r *recorder) modes() {
 	r.value("pathconf LINK_MAX", linkMax(f.Type))
 }
 
-// linkMax is what libc's pathconf says of a filesystem that it does not know:
-// it asks statfs(2) alone.
+// linkMax returns what libc's pathconf returns for an unknown filesystem, for which
+// it only calls statfs(2).
 func linkMax(kind int64) int64 {
 	switch kind {
 	case unix.EXT4_SUPER_MAGIC:
@@ -566,9 +566,10 @@ func (r *recorder) access(call string, mode uintptr) {
 	r.path(call, unix.SYS_ACCESS, r.Path, mode)
 }
 
-// times records which times a write, a truncating open and a read change.
+// times records which of the file's times are changed by a write, a truncating open
+// and a read.
 func (r *recorder) times() {
-	const tick = 20 * time.Millisecond // Linux's time stamps move with its timer
+	const tick = 20 * time.Millisecond // Linux's time stamps have the resolution of its timer
 	a := r.stat()
 	time.Sleep(tick)
 	fd := r.open(rdwr)
@@ -620,7 +621,7 @@ func (r *recorder) ordinaryUser() {
 	r.path("truncate", unix.SYS_TRUNCATE, r.Path, 0)
 }
 
-// directory records what can be done to the directory of the file: nothing.
+// directory records that the directory of the file cannot be changed.
 func (r *recorder) directory() {
 	dir := path.Dir(r.Path)
 	name := dir + "/xx"

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IOFiles are the files of the second table, of each kind one or more. The
-// event kprobes/a must be there: a probe at the entry of vfs_read, not enabled.
+// IOFiles are the files of the second table, at least one of each kind. The event
+// kprobes/a, a probe at the entry of vfs_read, must exist and be disabled.
 var IOFiles = [...]string{
 	"/sys/kernel/debug/kprobes/list",
 	"/sys/kernel/debug/kprobes/blacklist",
@@ -30,14 +30,14 @@ var IOFiles = [...]string{
 	"/sys/kernel/tracing/error_log",
 }
 
-// RecordIO makes the same few calls on each of IOFiles and prints their table. tree is
-// where the whole tree is mounted.
+// RecordIO makes the same few calls on each of IOFiles and prints their table. tree
+// is the mount of the whole tree.
 func RecordIO(w io.Writer, tree string) error {
 	out := bufio.NewWriter(w)
 	for _, path := range IOFiles {
 		r := &recorder{File: File{Name: path, Path: path}, out: out}
 		if err := unix.Access(path, unix.F_OK); err != nil && strings.HasPrefix(path, "/proc/") {
-			r.Path = tree + path // the host has no such file that ours could stand on
+			r.Path = tree + path // the host has no file that this one could be mounted on
 		}
 		fmt.Fprintf(out, "== %s\n", path)
 		r.begin("io")

@@ -1,12 +1,12 @@
-// Package knobs makes the system calls whose results on Linux 6.1 are recorded
-// in integration/testdata/knobs.txt: everything that a program can do to the
-// files kprobes/enabled, debug/kprobes-optimization and kernel/ftrace_enabled,
-// the senseless things too.
+// Package knobs makes the system calls whose results on Linux 6.1 are recorded in
+// integration/testdata/knobs.txt: everything that a program can do, sensible or not,
+// with the files kprobes/enabled, debug/kprobes-optimization and
+// kernel/ftrace_enabled.
 //
-// A Recorder plays cases on one file and prints a line for each call. A Table is
-// such a print, read again: a cell (file, case, call) holds the results of its
-// calls in their order. A descriptor is printed as "fd", for its number says
-// nothing about the file.
+// A recorder plays cases on one file and prints a line for each call. A Table is
+// parsed from these lines: a cell (file, case, call) has the results of its calls in
+// order. Descriptors are printed as "fd", since their numbers do not depend on the
+// file.
 package knobs
 
 import (
@@ -20,17 +20,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxData is how many bytes of what a call read are printed.
+// maxData is the maximum number of read bytes that are printed.
 const maxData = 200
 
 // File is a file that cases are played on.
 type File struct {
 	Name string // its name in the table
 	Path string
-	Proc bool // of /proc/sys: the mode it has is 0644, not 0600
+	Proc bool // in /proc/sys: its mode is 0644, not 0600
 }
 
-// Files are those of the table, at their places on Linux.
+// Files are the files of the table, with their paths on Linux.
 var Files = [...]File{
 	{"kprobes/enabled", "/sys/kernel/debug/kprobes/enabled", false},
 	{"debug/kprobes-optimization", "/proc/sys/debug/kprobes-optimization", true},
@@ -53,16 +53,16 @@ func Record(w io.Writer, files []File) error {
 type recorder struct {
 	File
 	out  *bufio.Writer
-	keep []any // what the kernel has pointers to, for the length of a case
+	keep []any // objects to which the kernel has pointers during a case
 }
 
-// begin names the case that the next calls belong to.
+// begin sets the case that the next calls belong to.
 func (r *recorder) begin(name string) {
 	r.keep = nil
 	fmt.Fprintln(r.out, name)
 }
 
-// row prints the result of a call, and what it read.
+// row prints the result of a call, and the data that it read.
 func (r *recorder) row(call string, ret int64, errno unix.Errno, data []byte) {
 	text := fmt.Sprint(ret)
 	if errno != 0 {
@@ -74,7 +74,7 @@ func (r *recorder) row(call string, ret int64, errno unix.Errno, data []byte) {
 	fmt.Fprintf(r.out, "\t%s\t%s\n", call, text)
 }
 
-// escape prints bytes as the table has them.
+// escape returns bytes as shown in the table.
 func escape(b []byte) string {
 	var s strings.Builder
 	for _, c := range b {
@@ -101,7 +101,7 @@ func (r *recorder) sys(call string, nr uintptr, args ...uintptr) int64 {
 	return ret
 }
 
-// fd makes a system call that gives a descriptor.
+// fd makes a system call that returns a descriptor.
 func (r *recorder) fd(call string, nr uintptr, args ...uintptr) int {
 	ret, errno := syscall(nr, args...)
 	if errno != 0 {
@@ -112,8 +112,8 @@ func (r *recorder) fd(call string, nr uintptr, args ...uintptr) int {
 	return int(ret)
 }
 
-// syscall makes a system call, past the wrappers, which would look at the
-// arguments: -1 and an errno where it fails.
+// syscall makes a system call directly, since wrappers might check the arguments. If
+// it fails, it returns -1 and the errno.
 func syscall(nr uintptr, args ...uintptr) (int64, unix.Errno) {
 	var a [6]uintptr
 	copy(a[:], args)
@@ -130,20 +130,20 @@ func quiet(nr uintptr, args ...uintptr) int64 {
 	return ret
 }
 
-// pointer is the address of a variable, which the recorder keeps: the variable
-// is on the heap then, where it does not move.
+// pointer returns the address of a variable and keeps a reference to it, so that it
+// is on the heap and is not moved.
 func pointer[T any](r *recorder, v *T) uintptr {
 	r.keep = append(r.keep, v)
 	return uintptr(unsafe.Pointer(v))
 }
 
-// at is the address of a buffer.
+// at returns the address of a buffer.
 func (r *recorder) at(b []byte) uintptr { return pointer(r, unsafe.SliceData(b)) }
 
-// cstring is a path as system calls take it.
+// cstring returns a path with a final zero.
 func cstring(path string) []byte { return append([]byte(path), 0) }
 
-// badAddress is one that no program has mapped.
+// badAddress is an address that is not mapped.
 const badAddress = 1
 
 // open opens the file; its result is not recorded.
@@ -178,13 +178,13 @@ func (r *recorder) writes(call string, fd int, text string) {
 	r.sys(call, unix.SYS_WRITE, uintptr(fd), r.at(b), uintptr(len(b)))
 }
 
-// put writes to a descriptor, unrecorded.
+// put writes to a descriptor without recording it.
 func (r *recorder) put(fd int, text string) {
 	b := []byte(text)
 	quiet(unix.SYS_WRITE, uintptr(fd), r.at(b), uintptr(len(b)))
 }
 
-// get reads n bytes, unrecorded.
+// get reads n bytes without recording it.
 func (r *recorder) get(fd, n int) []byte {
 	b := make([]byte, n)
 	return b[:max(quiet(unix.SYS_READ, uintptr(fd), r.at(b), uintptr(n)), 0)]
@@ -207,7 +207,7 @@ func (r *recorder) lseek(call string, fd int, off int64, whence int) {
 	r.sys(call, unix.SYS_LSEEK, uintptr(fd), uintptr(off), uintptr(whence))
 }
 
-// after records what the file says now.
+// after records the file's contents.
 func (r *recorder) after() {
 	fd := r.open(unix.O_RDONLY)
 	if fd < 0 {
@@ -218,14 +218,14 @@ func (r *recorder) after() {
 	r.read("after", fd, 63)
 }
 
-// set writes to the file with an open of its own.
+// set opens the file, writes to it and closes it.
 func (r *recorder) set(text string) {
 	fd := r.open(unix.O_WRONLY)
 	r.put(fd, text)
 	shut(fd)
 }
 
-// value records a number that no call returned.
+// value records a number that is not the result of a call.
 func (r *recorder) value(name string, v int64) { r.row(name, v, 0, nil) }
 
 func (r *recorder) truth(name string, v bool) {
@@ -236,13 +236,13 @@ func (r *recorder) truth(name string, v bool) {
 	}
 }
 
-// asUser runs f with the ids of another user, on a thread that ends with it.
-// Linux has ids for each thread; libc is who keeps them equal.
+// asUser runs f with another user's IDs, on a thread of its own: Linux has IDs for
+// each thread.
 func asUser(id int, f func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and never unlocked: the thread must not be used again
+		runtime.LockOSThread() // never unlocked, so that the thread is not reused
 		quiet(unix.SYS_SETGID, uintptr(id))
 		quiet(unix.SYS_SETUID, uintptr(id))
 		f()
@@ -250,7 +250,8 @@ func asUser(id int, f func()) {
 	<-done
 }
 
-// errnoName is the kernel's name: x/sys calls EOPNOTSUPP by its other one.
+// errnoName returns the kernel's name of an errno: x/sys has another name for
+// EOPNOTSUPP.
 func errnoName(e unix.Errno) string {
 	if e == unix.EOPNOTSUPP {
 		return "EOPNOTSUPP"

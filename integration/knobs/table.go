@@ -8,19 +8,19 @@ import (
 	"strings"
 )
 
-// Cell names the calls of one name in one case on one file.
+// Cell identifies the calls of one name in a case on a file.
 type Cell struct{ File, Case, Call string }
 
-// String is how docs/reference/differences.md names a cell.
+// String returns the cell as docs/reference/differences.md writes it.
 func (c Cell) String() string { return c.File + " | " + c.Case + " | " + c.Call }
 
 // Table holds the results of each cell.
 type Table struct {
 	Results map[Cell][]string
-	Order   []Cell // as they came
+	Order   []Cell // in order of occurrence
 }
 
-// Parse reads what Record prints.
+// Parse parses the output of Record.
 func Parse(r io.Reader) (*Table, error) {
 	t := &Table{Results: map[Cell][]string{}}
 	var at Cell
@@ -53,7 +53,7 @@ func (t *Table) add(c Cell, result string) {
 	t.Results[c] = append(t.Results[c], result)
 }
 
-// Differ gives the cells of t that got has not, or has otherwise.
+// Differ returns the cells of t that got lacks, or has with other results.
 func (t *Table) Differ(got *Table) []Cell {
 	var list []Cell
 	for _, c := range t.Order {

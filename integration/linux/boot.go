@@ -18,7 +18,7 @@ import (
 //go:embed init.sh
 var initScript []byte
 
-// bootTimeout and scriptTimeout bound one boot with all its scripts.
+// bootTimeout and scriptTimeout limit the time of a boot with its scripts.
 const (
 	bootTimeout   = 2 * time.Minute
 	scriptTimeout = 15 * time.Second
@@ -27,8 +27,8 @@ const (
 // Script is one shell script for busybox sh.
 type Script struct {
 	Name, Text string
-	Files      map[string][]byte // what stands beside it, by path; all can be run
-	Limit      time.Duration     // how long it may take; 0: a minute
+	Files      map[string][]byte // executable files beside it, by path
+	Limit      time.Duration     // time limit, 0 for a minute
 }
 
 func (s Script) limit() time.Duration {
@@ -38,16 +38,16 @@ func (s Script) limit() time.Duration {
 	return s.Limit
 }
 
-// Result is what a script did.
+// Result is the result of a script.
 type Result struct {
 	Name   string
 	Output string // standard output and error, as one pipe
 	Status int    // exit status; 137 after the limit
-	Left   string // what differs in the kernel's files from before it, as diff prints it
+	Left   string // changes that the script left in the kernel's files, as diff prints them
 }
 
-// Run boots the kernel and runs the scripts one after the other. lib is put
-// beside each as lib.sh; programs of this machine are in /usr/bin.
+// Run boots the kernel and runs the scripts in order. lib is stored beside each
+// script as lib.sh, and the given programs of this machine in /usr/bin.
 func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs ...string) ([]Result, error) {
 	dir, err := os.MkdirTemp("", "kprobefs-linux")
 	if err != nil {
@@ -108,11 +108,11 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 	return t.cpio(), nil
 }
 
-// boots is how often a boot is tried. On a busy machine Linux now and then dies under
-// QEMU before it has come to a script.
+// boots is how often a boot is tried. On a busy machine Linux sometimes dies under
+// QEMU before it runs a script.
 const boots = 3
 
-// bootUp is boot, again when nothing came of it. It gives what init.sh sent.
+// bootUp is boot with retries. It returns what init.sh has sent.
 func (k *Kernel) bootUp(ctx context.Context, dir string, timeout time.Duration) (out []byte, err error) {
 	for range boots {
 		err = k.boot(ctx, dir, timeout)
@@ -124,10 +124,9 @@ func (k *Kernel) bootUp(ctx context.Context, dir string, timeout time.Duration) 
 	return out, err
 }
 
-// boot runs QEMU until the guest powers off. One thread runs both vCPUs in turn:
-// with one each, QEMU 7.2 now and then executes stale code after a text_poke,
-// and Linux locks up. Linux's check whether the timer ticks would give up when the
-// machine is busy (no_timer_check).
+// boot runs QEMU until the guest powers off. Both vCPUs run in one thread: otherwise
+// QEMU 7.2 sometimes executes stale code after a text_poke, and Linux locks up.
+// no_timer_check: Linux's check of the timer may fail on a busy machine.
 func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -142,7 +141,7 @@ func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) er
 	return nil
 }
 
-// parse reads what init.sh sent.
+// parse parses what init.sh has sent.
 func parse(out []byte) ([]Result, error) {
 	r := bufio.NewReader(bytes.NewReader(out))
 	var results []Result
@@ -172,7 +171,7 @@ func parse(out []byte) ([]Result, error) {
 	}
 }
 
-// tail gives the last n lines.
+// tail returns the last n lines.
 func tail(b []byte, n int) string {
 	lines := strings.Split(string(b), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")

@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// gnuTools stand in the initrd at these paths, with their libraries, so that
-// scripts call the same programs there and here.
+// gnuTools are put into the initrd with their libraries, so that scripts call the
+// same programs there and here.
 var gnuTools = []string{
 	"/usr/bin/cat", "/usr/bin/cp", "/usr/bin/dd", "/usr/bin/stat", "/usr/bin/find", "/usr/bin/tar",
 	"/usr/bin/touch", "/usr/bin/mkdir", "/usr/bin/rm", "/usr/bin/ls", "/usr/bin/wc", "/usr/bin/head",
@@ -21,10 +21,10 @@ var gnuTools = []string{
 	"/usr/bin/grep", "/usr/bin/setpriv", "/usr/sbin/sysctl",
 }
 
-// libDirs is where the dynamic loader of Debian finds libraries.
+// libDirs are the directories in which Debian's dynamic loader finds libraries.
 var libDirs = []string{"/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib"}
 
-// tree is the initrd's content: a file by its path without the leading slash.
+// tree is the initrd's content, by path without the leading slash.
 type tree map[string]node
 
 type node struct {
@@ -39,7 +39,7 @@ const (
 	linkMode = 0o120777
 )
 
-// add puts a node and the folders above it.
+// add adds a node and its parent directories.
 func (t tree) add(path string, mode uint32, data []byte) {
 	path = strings.TrimPrefix(path, "/")
 	for dir := filepath.Dir(path); dir != "."; dir = filepath.Dir(dir) {
@@ -48,10 +48,10 @@ func (t tree) add(path string, mode uint32, data []byte) {
 	t[path] = node{mode, data}
 }
 
-// addProgram puts a program of this machine with its loader and libraries.
+// addProgram adds a program of this machine with its loader and libraries.
 func (t tree) addProgram(path string) error { return t.addProgramAt(path, path) }
 
-// addProgramAt puts it at another path.
+// addProgramAt adds a program at another path.
 func (t tree) addProgramAt(at, path string) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -106,7 +106,7 @@ func (t tree) addLibrary(name string) error {
 	return t.addLibraries(data)
 }
 
-// addBusybox puts busybox at /bin/busybox and its applets as links beside it.
+// addBusybox adds /bin/busybox, and its applets as links.
 func (t tree) addBusybox() error {
 	path, err := exec.LookPath("busybox")
 	if err != nil {
@@ -128,13 +128,13 @@ func (t tree) addBusybox() error {
 	return nil
 }
 
-// cpio is the tree in the newc format, which the kernel unpacks into its root.
+// cpio returns the tree in the newc format, which the kernel unpacks into its root.
 func (t tree) cpio() []byte {
 	paths := make([]string, 0, len(t))
 	for path := range t {
 		paths = append(paths, path)
 	}
-	sort.Strings(paths) // a folder stands before what is in it
+	sort.Strings(paths) // directories come before their contents
 	var b bytes.Buffer
 	for i, path := range paths {
 		entry(&b, i+1, path, t[path])
@@ -157,7 +157,7 @@ func entry(b *bytes.Buffer, ino int, path string, n node) {
 	pad(b)
 }
 
-// pad fills up to a multiple of four, as newc wants after name and data.
+// pad pads to a multiple of four, as newc requires after name and data.
 func pad(b *bytes.Buffer) {
 	for b.Len()%4 != 0 {
 		b.WriteByte(0)

@@ -1,12 +1,11 @@
-// Package linux runs shell scripts on a real Linux: the stock kernel package of
-// Debian 12 (6.1), 11 (5.10) or 13 (6.12), booted by QEMU without KVM from an
-// initrd that is made here. One boot runs many scripts, each in turn, and tells of each what it
-// printed, its exit status, and whether it left the kernel's files as it found
-// them.
+// Package linux runs shell scripts on a real Linux: the kernel package of Debian 12
+// (6.1), 11 (5.10) or 13 (6.12), booted by QEMU without KVM from an initrd that this
+// package makes. A boot runs many scripts in order, and returns the output and the
+// exit status of each, and the changes that it left in the kernel's files.
 //
-// The kernel comes from "apt-get download" and is kept in the user's cache
-// folder; QEMU, busybox (static) and the GNU tools are those of this machine.
-// Addresses do not move (nokaslr), there are two vCPUs.
+// The kernel comes from "apt-get download" and is kept in the user's cache directory.
+// QEMU, busybox (static) and the GNU tools are those of this machine. Addresses are
+// fixed (nokaslr), and there are two vCPUs.
 package linux
 
 import (
@@ -23,10 +22,11 @@ import (
 	"strings"
 )
 
-// ErrNoKernel says that the archive does not have that kernel package, or not in that version (any more).
+// ErrNoKernel means that the archive does not have that kernel package or version
+// (any more).
 var ErrNoKernel = errors.New("the Debian archive does not have this kernel")
 
-// ErrNoTools says what this machine lacks to run Linux.
+// ErrNoTools means that this machine lacks something needed to run Linux.
 var ErrNoTools = errors.New("cannot run Linux here")
 
 // Kernel is a kernel package of Debian on this machine.
@@ -37,10 +37,10 @@ type Kernel struct {
 	Image   string // path of its vmlinuz
 }
 
-// String is what a recording names.
+// String returns the kernel's name in recordings.
 func (k *Kernel) String() string { return k.Package + " " + k.Version }
 
-// Check tells whether this machine has what it takes, wrapping ErrNoTools.
+// Check returns an error that wraps ErrNoTools if this machine lacks something.
 func Check() error {
 	for _, tool := range []string{"qemu-system-x86_64", "busybox", "apt-get", "dpkg-deb"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -54,13 +54,14 @@ func Check() error {
 	return nil
 }
 
-// Default is the release whose kernel this machine's own archive has.
+// Default is the release whose kernel is in this machine's own archive.
 const Default = "6.1"
 
-// suites are Debian's names for the systems that have a release's kernel.
+// suites are the Debian suites that have a release's kernel.
 var suites = map[string]string{"5.10": "bullseye", Default: "bookworm", "6.12": "trixie"}
 
-// release is the release ("6.1") of a package's name, linux-image-6.1.0-56-amd64.
+// release returns the release ("6.1") in a package's name,
+// linux-image-6.1.0-56-amd64.
 func release(pkg string) string {
 	for r := range suites {
 		if strings.HasPrefix(pkg, "linux-image-"+r+".") {
@@ -70,8 +71,8 @@ func release(pkg string) string {
 	return ""
 }
 
-// archive is apt for one release: the machine's own, or the same mirror's other
-// suite with lists of its own in the cache folder.
+// archive is apt for one release: the machine's own, or another suite of the same
+// mirror with separate lists in the cache directory.
 type archive struct{ opts []string }
 
 func openArchive(release string) (*archive, error) {
@@ -111,7 +112,7 @@ func openArchive(release string) (*archive, error) {
 	return a, nil
 }
 
-// mirror is where this machine gets its packages from.
+// mirror returns the mirror from which this machine gets its packages.
 func mirror() (string, error) {
 	files, _ := filepath.Glob("/etc/apt/sources.list.d/*") // the pattern is good
 	for _, file := range append(files, "/etc/apt/sources.list") {
@@ -136,7 +137,7 @@ func (a *archive) cache(ctx context.Context, args ...string) (string, error) {
 	return output(ctx, "apt-cache", a.args(args)...)
 }
 
-// Newest fetches the newest kernel of a release ("6.1") that Debian has.
+// Newest fetches Debian's newest kernel of a release ("6.1").
 func Newest(ctx context.Context, release string) (*Kernel, error) {
 	a, err := openArchive(release)
 	if err != nil {
@@ -160,7 +161,8 @@ func Newest(ctx context.Context, release string) (*Kernel, error) {
 	return Fetch(ctx, m[1]+" "+version)
 }
 
-// Fetch gives the kernel that a recording names ("PACKAGE VERSION"), from the cache or from the archive.
+// Fetch returns the kernel that a recording names ("PACKAGE VERSION"), from the cache
+// or from the archive.
 func Fetch(ctx context.Context, name string) (*Kernel, error) {
 	pkg, version, ok := strings.Cut(name, " ")
 	if !ok {
@@ -181,7 +183,7 @@ func Fetch(ctx context.Context, name string) (*Kernel, error) {
 	return k, k.download(ctx, dir)
 }
 
-// download puts the package's vmlinuz at k.Image.
+// download stores the package's vmlinuz at k.Image.
 func (k *Kernel) download(ctx context.Context, dir string) error {
 	a, err := openArchive(k.Release)
 	if err != nil {
@@ -192,7 +194,7 @@ func (k *Kernel) download(ctx context.Context, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	if err := k.get(ctx, a, tmp); err != nil { // perhaps only the lists are old
+	if err := k.get(ctx, a, tmp); err != nil { // apt's lists may be old
 		if err := a.update(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoTools, err)
 		}
@@ -227,7 +229,7 @@ func (k *Kernel) get(ctx context.Context, a *archive, dir string) error {
 	return nil
 }
 
-// candidate is the version of a package that apt would install.
+// candidate returns the version of a package that apt would install.
 func (a *archive) candidate(ctx context.Context, pkg string) (string, error) {
 	out, err := a.cache(ctx, "policy", pkg)
 	if err != nil {
@@ -240,7 +242,7 @@ func (a *archive) candidate(ctx context.Context, pkg string) (string, error) {
 	return m[1], nil
 }
 
-// known tells whether apt has the package in that version.
+// known reports whether apt has the package in that version.
 func (a *archive) known(ctx context.Context, pkg, version string) bool {
 	out, err := a.cache(ctx, "madison", pkg)
 	return err == nil && strings.Contains(out, " "+version+" |")

@@ -1,7 +1,7 @@
-// Package locking plays fcntl(2) and flock(2) locks between several processes
-// and prints what each call gave. integration/testdata/locks.txt is what it
-// printed on Linux 6.1, where F and G are one file seen through two mounts of
-// debugfs; the tests compare it with our files, seen through two mounts.
+// Package locking makes fcntl(2) and flock(2) calls in several processes and prints
+// their results. integration/testdata/locks.txt was printed on Linux 6.1, where F and
+// G are one file seen through two mounts of debugfs; tests compare it with kprobefs's
+// files, seen through two mounts.
 package locking
 
 import (
@@ -18,15 +18,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ActorVar makes, when it is set, the program that imports this package an actor: it
-// must call Act.
+// ActorVar is set in actors: a program that imports this package must then call Act.
 const ActorVar = "KPROBEFS_LOCKING_ACTOR"
 
-// asleep is after how long a call that has not returned counts as waiting.
+// asleep is the time after which a call that has not returned counts as waiting.
 const asleep = 500 * time.Millisecond
 
-// steps are lines "ACTOR COMMAND ARGUMENTS". An actor comes into being when it is
-// first named and is gone at the end of its case, "--".
+// steps are lines "ACTOR COMMAND ARGUMENTS". An actor is started when it is first
+// named, and ended at the end of the case, "--".
 //
 //	open N F|G|H     descriptor N is the file seen through a mount (H: another file)
 //	dup N M          descriptor M is a copy of N
@@ -219,7 +218,7 @@ type play struct {
 	actors map[string]*actor
 }
 
-// actor is a process that makes calls.
+// actor is a process that makes the calls.
 type actor struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -255,7 +254,7 @@ func (p *play) step(f []string) (string, error) {
 	return p.answer(a), nil
 }
 
-// answer gives what a call came to, with processes by their names.
+// answer returns the result of a call, with process IDs replaced by names.
 func (p *play) answer(a *actor) string {
 	select {
 	case s := <-a.answers:
@@ -293,7 +292,7 @@ func (p *play) actor(name string) (*actor, error) {
 		}
 	}()
 	p.actors[name] = a
-	// Let it come up: what it does next is meant to take no time.
+	// Wait until it runs, since its next call must be immediate.
 	if _, err := fmt.Fprintln(in, "hello"); err != nil {
 		return nil, err
 	}
@@ -301,8 +300,8 @@ func (p *play) actor(name string) (*actor, error) {
 	return a, nil
 }
 
-// Act does what the lines of standard input say and prints what each came to. A
-// line that comes while a call waits is done beside it.
+// Act executes the lines of standard input and prints the results. A line that is
+// read while a call waits is executed concurrently.
 func Act() {
 	fds := newDescriptors()
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {

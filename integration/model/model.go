@@ -1,6 +1,6 @@
-// Package model says what the files should say after a sequence of operations,
-// and does random sequences to compare. Tests hand it the files: those of a mount,
-// or of a tree in their own process.
+// Package model predicts the contents of files after a sequence of operations, and
+// executes random sequences to compare. Tests pass it the files: those of a mount, or
+// of a tree in the same process.
 package model
 
 import (
@@ -21,8 +21,8 @@ type Files interface {
 	Open(name string, flags int) (File, error)
 }
 
-// File is an open file; its methods are the system calls. The end of a file is 0
-// bytes and no error.
+// File is an open file. Its methods are system calls: at the end of the file they
+// return 0 bytes and no error.
 type File interface {
 	Read(p []byte) (int, error)
 	Pread(p []byte, off int64) (int, error)
@@ -44,14 +44,14 @@ const (
 	eventsDir   = "tracing/events/kprobes/"
 )
 
-// tree is what the files should say.
+// tree is the expected state of the files.
 type tree struct {
 	files Files
 
 	enabled      bool // kprobes/enabled
 	optimization bool
 	ftrace       bool
-	events       []event // in the order of their definition
+	events       []event // in order of definition
 	open         []*openFile
 }
 
@@ -72,14 +72,16 @@ var (
 	places  = []string{"vfs_read", "vfs_read+5", "vfs_write+5", "kfree", "kfree+5"}
 	returns = []string{"vfs_open", "vfs_read"}
 	names   = []string{"a", "b", "c", "d"}
-	// words are values of kprobes/enabled, numbers of kprobes-optimization; nil: EINVAL.
+	// words are values for kprobes/enabled, numbers for kprobes-optimization. nil
+	// means EINVAL.
 	words   = map[string]*bool{"1": yes, "0": no, "y": yes, "N": no, "on": yes, "oFF\n": no, "1junk": yes, "2": nil, "o": nil, "\n": nil}
 	numbers = map[string]*bool{"1\n": yes, "0": no, "0x1 ": yes, " 00\n": no, "2": nil, "-1": nil, "x": nil}
 	yes, no = new(true), new(false)
 )
 
-// Sequence does operations, drawn from r, on a tree that is as after the boot, and
-// compares the files with the model after each. Then it leaves the tree as it was.
+// Sequence executes operations drawn from r on a tree in its state after boot, and
+// compares the files with the model after each one. In the end it restores the tree's
+// state.
 func Sequence(r *rapid.T, files Files) {
 	m := &tree{files: files, enabled: true, optimization: true, ftrace: true}
 	defer m.reset(r)
@@ -102,7 +104,7 @@ func Sequence(r *rapid.T, files Files) {
 	})
 }
 
-// reset brings the tree back to how it was.
+// reset restores the state after boot.
 func (m *tree) reset(r *rapid.T) {
 	for _, o := range m.open {
 		_ = o.file.Close()
@@ -127,7 +129,7 @@ func (m *tree) truncate(r *rapid.T, want error) {
 	}
 }
 
-// mustWrite writes text as it is, and wants this error.
+// mustWrite writes text and checks the error.
 func (m *tree) mustWrite(r *rapid.T, name, text string, want error) {
 	f, err := m.files.Open(name, os.O_WRONLY)
 	if err != nil {
@@ -142,7 +144,8 @@ func (m *tree) mustWrite(r *rapid.T, name, text string, want error) {
 	}
 }
 
-// whole makes one read(2): between two of them a file may change, also on Linux.
+// whole makes one read(2), since the file may change between two reads, also on
+// Linux.
 func (m *tree) whole(r *rapid.T, name string) string {
 	f, err := m.files.Open(name, os.O_RDONLY)
 	if err != nil {
@@ -184,7 +187,7 @@ func (m *tree) check(r *rapid.T) {
 		}
 		got[fmt.Sprintf("%s %s %v", f[2], f[3], !strings.Contains(f[4], "[DISABLED]"))]++
 		if !m.optimization && strings.Contains(f[4], "[OPTIMIZED]") {
-			r.Fatalf("optimized while that is off: %q", line)
+			r.Fatalf("optimized while optimization is off: %q", line)
 		}
 	}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
@@ -192,8 +195,8 @@ func (m *tree) check(r *rapid.T) {
 	}
 }
 
-// listed is the event's line in kprobe_events. Registered, a return probe has the
-// default maxactive.
+// listed returns the event's line in kprobe_events. After registration a return probe
+// has the default maxactive.
 func (e *event) listed() string {
 	kind := "p"
 	if e.ret {
@@ -202,7 +205,7 @@ func (e *event) listed() string {
 	return kind + ":kprobes/" + e.name + " " + e.place
 }
 
-// inList is the probe's kind and place in list.
+// inList returns the probe's kind and place in kprobes/list.
 func (e *event) inList() string {
 	kind := "k "
 	if e.ret {
@@ -215,7 +218,7 @@ func (e *event) inList() string {
 	return kind + sym + "+0x" + off
 }
 
-// definition is what is written for it.
+// definition returns the event's definition.
 func (e *event) definition() string {
 	kind := "p:"
 	if e.ret {
@@ -282,7 +285,7 @@ func (m *tree) preadEnabled(r *rapid.T) {
 	}
 }
 
-// rest is what n bytes at pos of a text are.
+// rest returns n bytes of a text at pos.
 func rest(text string, pos, n int) string {
 	pos = min(pos, len(text))
 	return text[pos:min(pos+n, len(text))]
@@ -308,8 +311,8 @@ func (m *tree) writeEnabled(r *rapid.T) {
 			r.Fatalf("write of %q: %d, %v", text, n, err)
 		}
 		if value != nil {
-			// The host's kernel has moved the position, Linux has not: what offset a
-			// read means is a guess from here on (docs/reference/differences.md).
+			// The host's kernel has advanced the position, unlike Linux, so the
+			// offset of later reads is not defined (docs/reference/differences.md).
 			m.drop(r, o)
 		}
 	}
@@ -320,7 +323,8 @@ func (m *tree) writeEnabled(r *rapid.T) {
 
 func (m *tree) writeKnob(r *rapid.T) {
 	text := rapid.SampledFrom(sorted(numbers)).Draw(r, "text")
-	// The row takes a number and the blanks after it; what follows is another write.
+	// The sysctl consumes a number and the blanks after it; the rest is another
+	// write.
 	m.mustWrite(r, knobFile, text, refusal(numbers[text]))
 	if v := numbers[text]; v != nil {
 		m.optimization = *v
@@ -348,12 +352,12 @@ func sorted(m map[string]*bool) []string {
 	return keys
 }
 
-// find gives the index of an event, -1 where there is none.
+// find returns the index of an event, or -1.
 func (m *tree) find(name string) int {
 	return slices.IndexFunc(m.events, func(e event) bool { return e.name == name })
 }
 
-// draw makes up an event.
+// draw draws an event.
 func draw(r *rapid.T) event {
 	e := event{name: rapid.SampledFrom(names).Draw(r, "name"), ret: rapid.IntRange(0, 3).Draw(r, "return") == 3}
 	if e.ret {
@@ -373,13 +377,13 @@ func (m *tree) define(r *rapid.T) {
 		m.events = append(m.events, e)
 	case m.events[i].ret != e.ret, m.events[i].place == e.place:
 		m.mustWrite(r, eventsFile, e.definition(), syscall.EEXIST)
-	default: // another place would make a second probe of the event
+	default: // with another place it would be a second probe of the event
 		r.Skip()
 	}
 }
 
-// definePair writes two lines at once; where the second is refused, the first has
-// been done.
+// definePair writes two lines in one write. If the second is refused, the first has
+// been executed.
 func (m *tree) definePair(r *rapid.T) {
 	a, b := draw(r), draw(r)
 	if m.find(a.name) >= 0 || m.find(b.name) >= 0 || a.name == b.name && a.ret == b.ret && a.place != b.place {
@@ -409,7 +413,7 @@ func (m *tree) delete(r *rapid.T) {
 	}
 }
 
-// clear removes all events, or none where one is in use.
+// clear removes all events, or none if one is in use.
 func (m *tree) clear(r *rapid.T) {
 	if slices.ContainsFunc(m.events, func(e event) bool { return e.on }) {
 		m.truncate(r, syscall.EBUSY)
@@ -419,11 +423,10 @@ func (m *tree) clear(r *rapid.T) {
 	m.events = nil
 }
 
-// enable switches one event.
+// enable enables or disables an event.
 //
-// While all probes are off, enable_kprobe leaves a probe of its own address
-// [DISABLED] and one of a shared address not; scripts show it, the model leaves
-// it out.
+// While kprobes/enabled is 0, enable_kprobe leaves a lone probe [DISABLED], but not
+// one at a shared address. Scripts show this; the model omits it.
 func (m *tree) enable(r *rapid.T) {
 	if len(m.events) == 0 || !m.enabled {
 		r.Skip()
@@ -433,7 +436,7 @@ func (m *tree) enable(r *rapid.T) {
 	m.mustWrite(r, eventsDir+e.name+"/enable", digit(e.on), nil)
 }
 
-// enableAll switches the group.
+// enableAll enables or disables the group.
 func (m *tree) enableAll(r *rapid.T) {
 	if len(m.events) == 0 || !m.enabled {
 		r.Skip()

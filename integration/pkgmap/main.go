@@ -1,9 +1,9 @@
-// Command pkgmap draws which package of the project imports which, as an SVG:
-// in layers, of which none imports a higher one. Imports that follow from others
-// (a imports b, b imports c, a imports c) are left out.
+// Command pkgmap draws the imports of the project's packages as an SVG, in layers. No
+// layer imports a higher one. Imports that follow from others (a imports b, b imports
+// c, a imports c) are left out.
 //
 //	pkgmap write FILE    draw
-//	pkgmap check FILE    fail if FILE is not what would be drawn
+//	pkgmap check FILE    fail if FILE differs from the drawing
 package main
 
 import (
@@ -44,17 +44,17 @@ func run(args []string) error {
 		return err
 	}
 	if !bytes.Equal(old, svg) {
-		return fmt.Errorf("%s is not what the imports are: make map", args[1])
+		return fmt.Errorf("%s does not show the current imports: run make map", args[1])
 	}
 	return nil
 }
 
-// graph is the imports of each package, by their paths below the module. The
-// module's own package is ".".
+// graph maps each package to its imports, by path below the module. The module's root
+// package is ".".
 type graph map[string][]string
 
-// load asks the go command. Tools and tests of integration are left out: nothing
-// imports them.
+// load gets the imports from the go command. Packages below integration are left out:
+// nothing imports them.
 func load() (graph, error) {
 	const format = `{{.Module.Path}} {{.ImportPath}} {{join .Imports " "}}`
 	cmd := exec.Command("go", "list", "-f", format, "./...")
@@ -81,7 +81,8 @@ func load() (graph, error) {
 	return g, nil
 }
 
-// below gives a package's path below the module; false: it is of another module.
+// below returns a package's path below the module, and false if it is in another
+// module.
 func below(module, path string) (string, bool) {
 	if path == module {
 		return ".", true
@@ -89,7 +90,8 @@ func below(module, path string) (string, bool) {
 	return strings.CutPrefix(path, module+"/")
 }
 
-// height is how far a package stands above those that import nothing of the project.
+// height returns the length of the longest chain of imports within the project from a
+// package.
 func (g graph) height(name string, known map[string]int) int {
 	if h, ok := known[name]; ok {
 		return h
@@ -102,7 +104,7 @@ func (g graph) height(name string, known map[string]int) int {
 	return h
 }
 
-// reaches says whether from imports to, also by way of others.
+// reaches reports whether from imports to, directly or indirectly.
 func (g graph) reaches(from, to string) bool {
 	for _, next := range g[from] {
 		if next == to || g.reaches(next, to) {
@@ -112,7 +114,7 @@ func (g graph) reaches(from, to string) bool {
 	return false
 }
 
-// direct are the imports of a package that follow from no other one.
+// direct returns the imports of a package that do not follow from others.
 func (g graph) direct(name string) (found []string) {
 	for _, to := range g[name] {
 		follows := slices.ContainsFunc(g[name], func(other string) bool { return g.reaches(other, to) })
@@ -123,20 +125,20 @@ func (g graph) direct(name string) (found []string) {
 	return found
 }
 
-// Sizes of the picture, in its units.
+// Sizes in the picture's units.
 const (
 	boxHeight = 26
 	rowHeight = 74
 	charWidth = 7.2
 	gap       = 18
 	margin    = 30
-	bandSpace = 24 // between a row's boxes and the upper end of its band
+	bandSpace = 24 // between a row's boxes and the upper edge of its band
 )
 
 type box struct{ x, y, w float64 }
 
-// bands are the parts of the project from below; a package imports none of a higher
-// one.
+// bands are the project's layers, from below. A package does not import one of a
+// higher layer.
 var bands = []struct {
 	title, color string
 	roots        []string
@@ -147,7 +149,7 @@ var bands = []struct {
 	{"library and command", "#f1e6f7", []string{".", "cmd"}},
 }
 
-// band gives the index of a package's part.
+// band returns the index of a package's layer.
 func band(name string) int {
 	root, _, _ := strings.Cut(name, "/")
 	for i, b := range bands {
@@ -158,7 +160,7 @@ func band(name string) int {
 	return len(bands) - 1
 }
 
-// upwards are the imports that lead to a higher band.
+// upwards returns the imports that lead to a higher layer.
 func (g graph) upwards() (found []string) {
 	for _, from := range slices.Sorted(maps.Keys(g)) {
 		for _, to := range g[from] {
@@ -170,8 +172,8 @@ func (g graph) upwards() (found []string) {
 	return found
 }
 
-// rows gives the packages from below: band by band, in each by height among those of
-// the band, in the order of their names. first[i] is the lowest row of band i.
+// rows returns the packages in rows from below: by band, then by height in the band,
+// sorted by name. first[i] is the lowest row of band i.
 func (g graph) rows() (rows [][]string, first []int) {
 	for i := range bands {
 		within := graph{}
@@ -193,7 +195,7 @@ func (g graph) rows() (rows [][]string, first []int) {
 	return rows, first
 }
 
-// draw lays the packages out in rows, and the bands behind them.
+// draw draws the packages in rows, on the bands.
 func draw(g graph) []byte {
 	rows, first := g.rows()
 	boxes := map[string]box{}
@@ -231,7 +233,7 @@ func draw(g graph) []byte {
 
 func boxWidth(name string) float64 { return float64(len(label(name)))*charWidth + 16 }
 
-// label is a package's name in the picture.
+// label returns a package's name in the picture.
 func label(name string) string {
 	if name == "." {
 		return "kprobefs"

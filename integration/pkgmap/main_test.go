@@ -26,14 +26,15 @@ func TestUpwards(t *testing.T) {
 	}
 }
 
-// An import that follows from others is not drawn.
+// TestDirect: an import that follows from others is not drawn.
 func TestDirect(t *testing.T) {
 	if got := small.direct("."); !slices.Equal(got, []string{"kernel", "fs"}) {
 		t.Errorf("%q", got)
 	}
 }
 
-// Whatever the map's order, the drawing is the same, and has each package once.
+// TestDraw: the drawing does not depend on the map's order, and has each package
+// once.
 func TestDraw(t *testing.T) {
 	first := draw(small)
 	for range 20 {

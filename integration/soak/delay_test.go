@@ -9,34 +9,34 @@ import (
 	"time"
 )
 
-// delay is one that users can see, as measured on Linux (reference kernel, two
-// CPUs, HZ=250).
+// delay is a delay that users can see, as measured on Linux (Debian's 6.1, two CPUs,
+// HZ=250).
 type delay struct {
 	what  string
-	linux time.Duration // that it takes there
-	least time.Duration // that it takes at least, by the five jiffies of its timer
+	linux time.Duration // duration on Linux
+	least time.Duration // minimum, from the five jiffies of its timer
 	runs  []time.Duration
-	begin time.Time // of the last
+	begin time.Time // beginning of the last round
 }
 
 const delayRounds = 10
 
-// patience is how much longer than on Linux the fastest of all rounds may take. What
-// is measured is one to twenty system calls on our files, some 50 times that a process
-// must be scheduled; with 20 others on the CPU each of these may take 60 ms. What goes
-// wrong here (a timer that is not set, a kick of the optimizer that is lost) makes a
-// delay of seconds, or one that does not end. BenchmarkKnobDelays gives the times.
+// patience is how much longer than on Linux the fastest of all rounds may take. A
+// measurement is one to twenty system calls on the files, for which processes are
+// scheduled about 50 times; with 20 other processes on the CPU each of these may take
+// 60 ms. A bug (a timer that is not set, a lost kick of the optimizer) causes a delay
+// of seconds, or one that does not end. BenchmarkKnobDelays measures the delays.
 const patience = 3 * time.Second
 
-// TestKnobDelays: a probe becomes a jump, and a breakpoint again, five jiffies after
-// what makes it so or later, as on Linux, and all delays end.
+// TestKnobDelays: a probe becomes a jump, or a breakpoint again, at least five
+// jiffies after its cause, as on Linux, and all delays end.
 func TestKnobDelays(t *testing.T) {
 	for _, w := range knobDelays(t, start(t, t.TempDir())) {
 		w.check(t)
 	}
 }
 
-// BenchmarkKnobDelays is how long these delays are at best, and how long on Linux.
+// BenchmarkKnobDelays logs the shortest of these delays, and those on Linux.
 func BenchmarkKnobDelays(b *testing.B) {
 	d := start(b, b.TempDir())
 	var all []*delay
@@ -50,7 +50,7 @@ func BenchmarkKnobDelays(b *testing.B) {
 	}
 }
 
-// knobDelays goes through a probe's states, round by round.
+// knobDelays goes through a probe's states in each round.
 func knobDelays(t testing.TB, d *daemon) []*delay {
 	t.Helper()
 	p := &probed{d}
@@ -88,7 +88,7 @@ func knobDelays(t testing.TB, d *daemon) []*delay {
 		p.is(t, "e9", "[DISABLED][OPTIMIZED]")
 		unjump.since(disarm, func() { p.marked(t, "[DISABLED]") })
 		remove.takes(func() { p.write(t, "tracing/kprobe_events", "-:delay") })
-		time.Sleep(3 * jiffies5) // a kick of the optimizer that is under way serves who comes meanwhile
+		time.Sleep(3 * jiffies5) // a pending run of the optimizer would also handle the next change
 	}
 	return []*delay{define, arm, jump, knobOff, knobOn, knobJump, allOff, allOn, allJump, disarm, unjump, remove}
 }
@@ -99,7 +99,7 @@ func (w *delay) takes(f func()) {
 	w.runs = append(w.runs, time.Since(w.begin))
 }
 
-// since measures from the begin of another.
+// since measures from the beginning of another delay.
 func (w *delay) since(other *delay, f func()) {
 	f()
 	w.runs = append(w.runs, time.Since(other.begin))
@@ -119,7 +119,7 @@ func (w *delay) check(t *testing.T) {
 	}
 }
 
-// probed is vfs_read+5, where one probe is.
+// probed is vfs_read+5, which has one probe.
 type probed struct{ d *daemon }
 
 func (p *probed) write(t testing.TB, name, text string) {
@@ -129,7 +129,7 @@ func (p *probed) write(t testing.TB, name, text string) {
 	}
 }
 
-// text is the first byte that stands there, "" if no probe has changed it.
+// text returns the first byte of its text, or "" if no probe has changed it.
 func (p *probed) text(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(p.d.path("machine/text/vfs_read"))
@@ -144,7 +144,7 @@ func (p *probed) text(t testing.TB) string {
 	return ""
 }
 
-// marks is the end of the probe's line in list.
+// marks returns the end of the probe's line in kprobes/list.
 func (p *probed) marks(t testing.TB) string {
 	t.Helper()
 	b, err := os.ReadFile(p.d.path("kprobes/list"))
@@ -158,7 +158,7 @@ func (p *probed) marks(t testing.TB) string {
 	return marks
 }
 
-// is looks at once. On a machine that is slow just now, "cc" may have become "e9".
+// is checks the state at once. On a slow machine, "cc" may have become "e9".
 func (p *probed) is(t testing.TB, text, marks string) {
 	t.Helper()
 	if got := p.marks(t); got != marks && !(marks == "[DISABLED][OPTIMIZED]" && got == "[DISABLED]") {
@@ -169,7 +169,7 @@ func (p *probed) is(t testing.TB, text, marks string) {
 	}
 }
 
-// becomes waits until the text begins with a byte.
+// becomes waits until the text begins with this byte.
 func (p *probed) becomes(t testing.TB, text string) {
 	t.Helper()
 	within(t, hangLimit, "text becomes "+text, func() bool { return p.text(t) == text })

@@ -17,17 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a start and an end may take. A start works for some 0.2 s and an end for less;
-// with 20 others on the CPU that is 5 s. The rest is for hosts that are slower. A start
-// that waits for the mount of the one before, or an end that waits for a user, waits
-// until a timeout of its own or for ever.
+// Time limits for starting and ending. Starting takes about 0.2 s of CPU time, ending
+// less; with 20 other processes on the CPU that is 5 s. The rest allows for slower
+// hosts. A start that waited for the previous mount, or an end that waited for a
+// user, would take until a timeout or forever.
 const (
 	startLimit = 20 * time.Second
 	endLimit   = 20 * time.Second
 )
 
-// A killed daemon leaves nothing that anyone has to clean up: users get an error,
-// the next start works at once, whether its watcher has been there or not.
+// TestKillAndRestart: after a daemon is killed, its users get an error and a new
+// daemon can be started at once, even before the watcher has removed the mount.
 func TestKillAndRestart(t *testing.T) {
 	dir := t.TempDir()
 	var starts []time.Duration
@@ -52,7 +52,7 @@ func TestKillAndRestart(t *testing.T) {
 	}
 }
 
-// reader waits in a read of a file.
+// reader is a blocked read of a file.
 type reader struct {
 	done chan error
 }
@@ -60,7 +60,7 @@ type reader struct {
 // waitingReader reads dev/kmsg to its end, and waits for more.
 func waitingReader(t *testing.T, d *daemon) *reader {
 	t.Helper()
-	// Not by package os, which polls where a file can be polled.
+	// Not by package os, which would use poll.
 	fd, err := unix.Open(d.path("dev/kmsg"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +88,7 @@ func waitingReader(t *testing.T, d *daemon) *reader {
 	return r
 }
 
-// fails is how the read ends when the daemon does.
+// fails checks that the read fails when the daemon ends.
 func (r *reader) fails(t *testing.T) {
 	t.Helper()
 	select {
@@ -101,8 +101,8 @@ func (r *reader) fails(t *testing.T) {
 	}
 }
 
-// SIGTERM ends the daemon while a reader waits, a process stands in the tree, and
-// another namespace has a bind of it.
+// TestTermWhileBusy: SIGTERM ends the daemon while a reader waits, a process has its
+// working directory in the tree, and another namespace has a bind mount of it.
 func TestTermWhileBusy(t *testing.T) {
 	dir := t.TempDir()
 	for range times() {
@@ -119,7 +119,8 @@ func TestTermWhileBusy(t *testing.T) {
 	}
 }
 
-// The same by `kprobefs umount`, and by umount(2) of a tree that nobody uses.
+// TestUmountWhileBusy: the same by `kprobefs umount`. umount(2) works only if the
+// tree is not in use.
 func TestUmountWhileBusy(t *testing.T) {
 	dir := t.TempDir()
 	for range times() {
@@ -134,7 +135,7 @@ func TestUmountWhileBusy(t *testing.T) {
 		if mountedAt(dir) {
 			t.Error("still mounted")
 		}
-		release() // the daemon serves whom it has, and ends with the last
+		release() // the daemon serves its users and ends after the last one
 		d.ends(endLimit)
 
 		d = start(t, dir)
@@ -143,8 +144,8 @@ func TestUmountWhileBusy(t *testing.T) {
 	}
 }
 
-// occupy starts users of the tree in processes of their own: one with its working
-// directory inside and an open file, one in another namespace with a bind.
+// occupy starts processes that use the tree: one with its working directory and an
+// open file in it, one in another namespace with a bind mount.
 func occupy(t *testing.T, d *daemon) (release func()) {
 	t.Helper()
 	place := t.TempDir()
@@ -177,14 +178,14 @@ func occupy(t *testing.T, d *daemon) (release func()) {
 	return release
 }
 
-// A stopped daemon makes its users wait; they can be killed, and who waits gets
-// the answer when it goes on.
+// TestStopAndContinue: users of a stopped daemon wait and can be killed. The others
+// get their answers when the daemon continues.
 func TestStopAndContinue(t *testing.T) {
 	d := start(t, t.TempDir())
 	for range times() {
 		d.stop()
-		// In another directory: who looks up a name that somebody is looking up
-		// already waits for that one, in the host's kernel, and is not killed there.
+		// In another directory: a lookup of a name that is being looked up already
+		// waits in the host's kernel for the first one, and cannot be killed there.
 		victim := clientOf(t, d, "open")
 		answer := make(chan string, 1)
 		go func() {
@@ -216,7 +217,7 @@ func TestStopAndContinue(t *testing.T) {
 	d.works()
 }
 
-// operations are what a client does over and over until it is killed.
+// operations are what a client repeats until it is killed.
 var operations = map[string]func(dir string) error{
 	"open": func(dir string) error {
 		f, err := os.Open(dir + "/tracing/kprobe_events")
@@ -226,7 +227,7 @@ var operations = map[string]func(dir string) error{
 		return err
 	},
 	"read": func(dir string) error { _, err := os.ReadFile(dir + "/kprobes/list"); return err },
-	"wait": func(dir string) error { // for a message that does not come
+	"wait": func(dir string) error { // for a message that never comes
 		f, err := os.Open(dir + "/dev/kmsg")
 		if err != nil {
 			return err
@@ -256,7 +257,7 @@ func toggle(file string) error {
 	return errors.Join(os.WriteFile(file, []byte("0\n"), 0), os.WriteFile(file, []byte("1\n"), 0))
 }
 
-// client does one thing until it is killed.
+// client repeats an operation until it is killed.
 func client(op, dir string) int {
 	for {
 		if err := operations[op](dir); err != nil && !strings.Contains(err.Error(), "killed") {
@@ -281,7 +282,8 @@ func clientOf(t *testing.T, d *daemon, op string) *exec.Cmd {
 	return cmd
 }
 
-// Callers are killed in the middle of each operation; nothing of theirs stays.
+// TestCallerKilled: callers are killed in the middle of each operation. Nothing of
+// them is left.
 func TestCallerKilled(t *testing.T) {
 	d := start(t, t.TempDir())
 	d.works()
@@ -315,7 +317,7 @@ func TestCallerKilled(t *testing.T) {
 	flat(t, before, d.state())
 }
 
-// restore brings the tree back to what it was after the boot.
+// restore restores the tree's state after boot.
 func restore(t *testing.T, d *daemon) {
 	t.Helper()
 	events, _ := filepath.Glob(d.path("tracing/events/kprobes/*/enable"))
@@ -336,8 +338,8 @@ func restore(t *testing.T, d *daemon) {
 	}
 }
 
-// flat fails where the program holds more than it did. Go keeps threads, and the
-// host's kernel inodes, for a while: some are allowed.
+// flat fails if the program uses more resources than before. Some more are allowed,
+// since Go keeps threads, and the host's kernel inodes, for a while.
 func flat(t *testing.T, before, after state) {
 	t.Helper()
 	t.Logf("before %+v, after %+v", before, after)
@@ -358,8 +360,8 @@ func flat(t *testing.T, before, after state) {
 	}
 }
 
-// A daemon that gets no descriptor more (EMFILE) goes on serving whom it can, and
-// all when it gets some again.
+// TestNoDescriptors: a daemon that runs out of descriptors (EMFILE) still serves
+// requests that need none, and all requests when there are descriptors again.
 func TestNoDescriptors(t *testing.T) {
 	d := start(t, t.TempDir())
 	d.works()
@@ -389,7 +391,8 @@ func TestNoDescriptors(t *testing.T) {
 	d.ends(endLimit)
 }
 
-// Started with too few descriptors the program says so and leaves no mount.
+// TestStartWithoutDescriptors: if started with too few descriptors, the program
+// reports it and leaves no mount.
 func TestStartWithoutDescriptors(t *testing.T) {
 	if _, err := exec.LookPath("prlimit"); err != nil {
 		t.Skip(err)
@@ -416,8 +419,8 @@ func TestStartWithoutDescriptors(t *testing.T) {
 	}
 }
 
-// Neither a full disk below the log nor one below TMPDIR keeps the program from
-// serving.
+// TestNoSpace: the program serves requests even if the file system of its log or of
+// TMPDIR is full.
 func TestNoSpace(t *testing.T) {
 	full := t.TempDir()
 	if err := unix.Mount("none", full, "tmpfs", 0, "size=4k,nr_inodes=3"); err != nil {
@@ -437,8 +440,8 @@ func TestNoSpace(t *testing.T) {
 	}
 }
 
-// The static binary alone is enough: no /tmp, no fusermount3, no shell, as in the
-// image that contrib/Containerfile makes.
+// TestFromScratch: the static binary runs without /tmp, fusermount3 and a shell, as
+// in the image of contrib/Containerfile.
 func TestFromScratch(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("CGO_ENABLED", "0")
@@ -473,14 +476,14 @@ func TestFromScratch(t *testing.T) {
 	}
 }
 
-// Of tests that are killed, no process stays, and so no mount: theirs are in a
-// namespace of their own.
+// TestKilledTestsLeaveNothing: when tests are killed, no process is left, and so no
+// mount, since mounts are in a private namespace.
 func TestKilledTestsLeaveNothing(t *testing.T) {
 	mark := fmt.Sprintf("KPROBEFS_TEST_MARK=%d", os.Getpid())
 	cmd := exec.Command("/proc/self/exe", "-test.run=^TestLoad$")
 	cmd.SysProcAttr = dieWithUs()
 	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, roleVar+"=") }),
-		mark, "TMPDIR="+t.TempDir()) // which the killed ones leave full
+		mark, "TMPDIR="+t.TempDir()) // killed tests leave files in it
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -496,7 +499,7 @@ func TestKilledTestsLeaveNothing(t *testing.T) {
 	}
 	mounts := func(line string) bool { return strings.Contains(line, "kprobefs mount ") }
 	within(t, time.Minute, "the tests mount", func() bool { return slices.ContainsFunc(marked(), mounts) })
-	time.Sleep(time.Second) // until they use it
+	time.Sleep(time.Second) // until the tests use it
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for end := time.Now().Add(endLimit); ; time.Sleep(20 * time.Millisecond) {

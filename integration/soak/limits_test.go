@@ -16,8 +16,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// roleHolder is this binary as a client that opens a file many times, says how often
-// it could and what it got then, and holds what it has until its input ends.
+// roleHolder makes this binary a client that opens a file many times, prints the
+// number of successes and the first error, and keeps the files open until its input
+// ends.
 const roleHolder = "holder"
 
 func hold(file string, times int) int {
@@ -40,8 +41,8 @@ func hold(file string, times int) int {
 	return 0
 }
 
-// holder starts a client of another user that opens a file many times, and gives how
-// often it could, and the errno of the first open that failed.
+// holder starts a client of another user that opens a file many times. result returns
+// the number of successes and the errno of the first failure.
 func (d *daemon) holder(uid uint32, file string, times int) (result func() (opened int, errno syscall.Errno), end func()) {
 	d.t.Helper()
 	cmd := exec.Command("/proc/self/exe", d.path(file), strconv.Itoa(times))
@@ -72,7 +73,7 @@ func (d *daemon) holder(uid uint32, file string, times int) (result func() (open
 	}, end
 }
 
-// publicDir is a directory that all users can come to.
+// publicDir returns a directory that all users can access.
 func publicDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -84,9 +85,9 @@ func publicDir(t *testing.T) string {
 	return dir
 }
 
-// A user who opens all he can keeps root from nothing: each process has descriptors
-// of its own, and what all users but root have open together has an end (ENFILE) before
-// the guest's memory has one.
+// TestOpenFiles: a user who opens as many files as possible does not affect root.
+// Each process has its own descriptor table, and the total of files opened by all
+// other users is limited (ENFILE) before the guest's memory is used up.
 func TestOpenFiles(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be another user")
@@ -99,7 +100,7 @@ func TestOpenFiles(t *testing.T) {
 		t.Skip("opens 67,536 files")
 	}
 	d := start(t, publicDir(t))
-	defer func() { _ = d.cmd.Process.Kill() }() // before its users, who would have to close all that
+	defer func() { _ = d.cmd.Process.Kill() }() // before its clients, which would have to close all files
 	const file, processes, each, most = "proc/version", 5, 16000, 1 << 16
 	var results []func() (int, syscall.Errno)
 	for range processes {
@@ -125,8 +126,8 @@ func TestOpenFiles(t *testing.T) {
 	d.works()
 }
 
-// Removed instances leave nothing behind: neither their buffers, which are full here,
-// nor the inodes that the host's kernel remembers.
+// TestInstancesGo: removed instances leave nothing in memory, neither their buffers,
+// which are full here, nor inodes that the host's kernel remembers.
 func TestInstancesGo(t *testing.T) {
 	d := start(t, t.TempDir())
 	before := d.state()
@@ -138,7 +139,7 @@ func TestInstancesGo(t *testing.T) {
 		if err := os.Mkdir(dir, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		fd, err := unix.Open(dir, unix.O_RDONLY, 0) // the host's kernel keeps the inode of what is open
+		fd, err := unix.Open(dir, unix.O_RDONLY, 0) // the host's kernel keeps the inode of an open directory
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -155,12 +156,13 @@ func TestInstancesGo(t *testing.T) {
 			}
 		}
 		_ = marker.Close()
-		within(t, endLimit, "rmdir", func() bool { return unix.Rmdir(dir) == nil }) // the marker's release may be on its way
+		within(t, endLimit, "rmdir", func() bool { return unix.Rmdir(dir) == nil }) // the RELEASE of the marker may still be pending
 		_ = unix.Close(fd)
 	}
 	var after state
 	within(t, endLimit, "inodes are forgotten", func() bool { after = d.state(); return after.Inodes <= before.Inodes+5 })
-	// What one instance had, and as much again before the collector runs; 30 of them had 240 MB.
+	// Twice the size of an instance, since garbage may not be collected yet; 30
+	// instances had 240 MB.
 	if grown := after.resident - before.resident; grown > 64<<10 {
 		t.Errorf("%d KiB more than before", grown)
 	}
@@ -169,8 +171,9 @@ func TestInstancesGo(t *testing.T) {
 	}
 }
 
-// Readers of trace that stop half-way hold two pages of each vCPU, not what is in the
-// buffer; the writers go on meanwhile, and a reader that goes on is told what it missed.
+// TestHalfRead: readers of trace that stop half-way hold two pages per vCPU, not the
+// contents of the buffer. Writers continue, and a reader that continues is told of
+// lost events.
 func TestHalfRead(t *testing.T) {
 	d := start(t, t.TempDir())
 	const bytes, readers = 32 << 20, 28
@@ -206,21 +209,21 @@ func TestHalfRead(t *testing.T) {
 		}
 		open = append(open, f)
 	}
-	// A MiB each for the calls and the text; copies of the buffer would be 900 MiB.
+	// 1 MiB each for requests and text; copies of the buffer would be 900 MiB.
 	if grown := d.state().resident - before.resident; grown > readers<<10 {
 		t.Errorf("%d half-read files hold %d KiB", readers, grown)
 	}
-	write(2 * bytes) // over all that they have not read
+	write(2 * bytes) // overwrites all that they have not read
 	rest, err := io.ReadAll(open[0])
 	if err != nil || !strings.Contains(string(rest), " [LOST EVENTS]\n") {
-		t.Errorf("%d bytes are left to read, with no word of what was lost: %v", len(rest), err)
+		t.Errorf("%d bytes are left to read, without a line about lost events: %v", len(rest), err)
 	}
 	d.works()
 }
 
-// What clients have the program hold ends with ENOMEM, whatever it is: buffers,
-// instances, copies of modules that are never closed. The program goes on,
-// and has the memory back when they let go.
+// TestMemory: what clients make the program allocate is limited by ENOMEM: buffers,
+// instances, copies of modules that are never closed. The program continues, and the
+// memory is freed when clients release it.
 func TestMemory(t *testing.T) {
 	const limit = 128 << 20
 	d := start(t, t.TempDir(), "--memory", "128M")
@@ -236,8 +239,7 @@ func TestMemory(t *testing.T) {
 		if !errors.Is(err, syscall.ENOMEM) {
 			t.Errorf("%s: %d times, then %v, want ENOMEM", what, n, err)
 		}
-		// 64 MiB are garbage that the collector has not come to, and what the host's
-		// kernel counts of Go's own.
+		// 64 MiB for garbage that is not yet collected, and for the Go runtime.
 		if grown := d.state().resident - before.resident; grown > (limit+64<<20)>>10 {
 			t.Errorf("%s: %d KiB more than before", what, grown)
 		}

@@ -18,19 +18,19 @@ import (
 	"github.com/kprobefs/kprobefs/integration/model"
 )
 
-// The load: many more readers and writers than a machine has CPUs.
+// The load: many more readers and writers than CPUs.
 const (
 	readers = 64
 	writers = 16
 )
 
-// hangLimit is how long one operation may take while all the others run, in a
-// program without the race detector. A write may wait for the 15 other writers, each
-// of which may wait for the optimizer, 0.25 s: that is 4 s. The rest is for a busy
-// host. An operation that hangs takes for ever.
+// hangLimit is the time limit for an operation during the load, without the race
+// detector. A write may wait for the 15 other writers, each of which may wait 0.25 s
+// for the optimizer: 4 s together. The rest allows for a busy host. An operation that
+// hangs would take forever.
 const hangLimit = time.Minute
 
-// loadTime is how long the load runs.
+// loadTime returns how long the load runs.
 func loadTime() time.Duration {
 	switch {
 	case soaking():
@@ -41,16 +41,16 @@ func loadTime() time.Duration {
 	return 30 * time.Second
 }
 
-// lasting are the definitions that stay for all the time: each list that is read
-// has all of them, once. Two are at one address, on a function's entry and inside.
+// lasting are definitions that exist during the whole load: each list that is read
+// has all of them once. Two share an address, at a function's entry and inside it.
 var lasting = []string{
 	"p:kprobes/last0 vfs_read", "p:kprobes/last1 vfs_read", "p:kprobes/last2 vfs_read+5",
 	"p:kprobes/last3 vfs_write+5", "p:kprobes/last4 vfs_write+5", "r:kprobes/last5 vfs_open",
 	"p:kprobes/last6 kfree+5", "p:kprobes/last7 kfree",
 }
 
-// TestLoad has readers and writers at all files at once. What is read is always
-// one state of the file.
+// TestLoad has concurrent readers and writers of all files. A read must always return
+// a consistent state of the file.
 func TestLoad(t *testing.T) {
 	load(t, start(t, t.TempDir()), loadTime(), hangLimit)
 }
@@ -65,8 +65,8 @@ func TestLoadRace(t *testing.T) {
 		t.Skip(err)
 	}
 	t.Setenv("GORACE", "halt_on_error=1 exitcode=66")
-	// It takes ten times as long there, and on a machine that others use, too, the
-	// four writes of one definition have taken 20 s.
+	// It takes ten times as long. On a shared machine the four writes of a definition
+	// have taken 20 s.
 	load(t, startProgram(t, file, t.TempDir()), loadTime()/3, 2*hangLimit)
 }
 
@@ -112,14 +112,14 @@ func load(t *testing.T, d *daemon, length, limit time.Duration) {
 type run struct {
 	t      *testing.T
 	d      *daemon
-	limit  time.Duration // of one operation
+	limit  time.Duration // for an operation
 	end    time.Time
 	wg     sync.WaitGroup
 	failed atomic.Bool
 
 	mu     sync.Mutex
 	counts map[string]*atomic.Int64
-	busy   map[int]operation // what each thread is at
+	busy   map[int]operation // the current operation of each thread
 }
 
 type operation struct {
@@ -149,7 +149,7 @@ func (l *run) begin(length time.Duration) {
 	}
 }
 
-// loop does one thing until the end, or until something has failed.
+// loop repeats an operation until the end, or until something has failed.
 func (l *run) loop(thread int, name string, f func(n int) error) {
 	l.mu.Lock()
 	count := l.counts[name]
@@ -178,7 +178,7 @@ func (l *run) at(thread int, o operation) {
 	l.busy[thread] = o
 }
 
-// join waits for all; an operation that hangs ends the test.
+// join waits for all threads. An operation that hangs fails the test.
 func (l *run) join() {
 	l.t.Helper()
 	done := make(chan struct{})
@@ -212,15 +212,15 @@ func (l *run) join() {
 					}
 				}
 				l.logKernel()
-				_ = l.d.cmd.Process.Signal(syscall.SIGABRT) // shows what its goroutines wait for
+				_ = l.d.cmd.Process.Signal(syscall.SIGABRT) // prints its goroutines' stacks
 				_ = l.d.cmd.Wait()
-				l.t.Fatal("not all end")
+				l.t.Fatal("some threads do not end")
 			}
 		}
 	}
 }
 
-// logKernel shows what the emulated kernel has said last: it may have had an oops.
+// logKernel logs the last lines of the emulated kernel's log, which may have an oops.
 func (l *run) logKernel() {
 	fd, err := syscall.Open(l.d.path("dev/kmsg"), syscall.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -236,7 +236,7 @@ func (l *run) logKernel() {
 	l.t.Logf("kmsg:\n%s", strings.Join(lines[max(0, len(lines)-60):], ""))
 }
 
-// read reads a file and checks what it says.
+// read reads a file and checks its contents.
 func (l *run) read(name string) error {
 	b, err := readOnce(l.d.path(name))
 	if err != nil {
@@ -248,8 +248,8 @@ func (l *run) read(name string) error {
 	return nil
 }
 
-// readOnce makes one read(2): between two of them a file may change, also on
-// Linux. One gives a page of a seq_file, which holds all that is here.
+// readOnce makes one read(2), since the file may change between two reads, also on
+// Linux. It returns up to a page of a seq_file, which is enough here.
 func readOnce(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
@@ -261,7 +261,7 @@ func readOnce(name string) ([]byte, error) {
 	return b[:n], err
 }
 
-// checks say whether a text can be one state of the file.
+// checks test whether a text is a consistent state of the file.
 var checks = map[string]func(string) error{
 	"kprobes/list":                   checkList,
 	"kprobes/enabled":                oneOf("0\n", "1\n"),
@@ -277,12 +277,12 @@ func oneOf(texts ...string) func(string) error {
 		if slices.Contains(texts, s) {
 			return nil
 		}
-		return fmt.Errorf("%q is none of %q", s, texts)
+		return fmt.Errorf("%q is not one of %q", s, texts)
 	}
 }
 
-// checkList: the lasting probes are all there, once; those of one address share
-// the state of their point; no probe is there that nobody defines.
+// checkList: the list has all lasting probes once, probes at one address have the
+// same state, and no probe is listed that is never defined.
 func checkList(s string) error {
 	places := map[string]int{}
 	marks := map[string]string{}
@@ -302,13 +302,13 @@ func checkList(s string) error {
 			last = b
 		}
 		places[f[2]+" "+f[3]]++
-		mark := strings.Replace(f[4], "[DISABLED]", "", 1) // each probe's own
+		mark := strings.Replace(f[4], "[DISABLED]", "", 1) // a flag of each probe
 		if m, ok := marks[f[1]]; ok && m != mark {
-			return fmt.Errorf("at %s both %q and %q", f[1], m, mark)
+			return fmt.Errorf("address %s has both %q and %q", f[1], m, mark)
 		}
 		marks[f[1]] = mark
 	}
-	// Those of the writers come and go: each has its own function.
+	// Probes of writers may exist or not; each writer has its own function.
 	for place, n := range map[string]int{
 		"k vfs_read+0x0": 2, "k vfs_read+0x5": 1, "k vfs_write+0x5": 2, "r vfs_open+0x0": 1, "k kfree+0x0": 1, "k kfree+0x5": 1,
 	} {
@@ -328,14 +328,15 @@ func checkList(s string) error {
 // bucket is hash_ptr(addr, 6) as kprobe_table is indexed.
 func bucket(addr uint64) uint64 { return addr * 0x61C8864680B583EB >> 58 }
 
-// checkEvents: each definition is one that somebody makes, once, whole.
+// checkEvents: each line is a complete definition made by a writer or lasting, and
+// occurs once.
 func checkEvents(s string) error {
 	seen := map[string]int{}
 	for line := range strings.Lines(s) {
 		seen[strings.TrimSuffix(line, "\n")]++
 	}
 	for _, def := range lasting {
-		def = strings.Replace(def, "r:", "r10:", 1) // registered, it has a maxactive
+		def = strings.Replace(def, "r:", "r10:", 1) // after registration it has a maxactive
 		if seen[def] != 1 {
 			return fmt.Errorf("%q is there %d times", def, seen[def])
 		}
@@ -354,7 +355,7 @@ var (
 	profileLine = regexp.MustCompile(`^  (last\d|w\d+_[ab]) +\d+ +\d+$`)
 )
 
-// comingAndGoing are the places of the writers' probes in list.
+// comingAndGoing are the places of the writers' probes.
 var comingAndGoing = []string{"vfs_getattr+0x5", "vfs_statx+0x5"}
 
 func checkProfile(s string) error {
@@ -389,7 +390,7 @@ func checkBlacklist(s string) error {
 	return nil
 }
 
-// writes are what writers do; each has definitions of its own.
+// writes are the writers' operations. Each writer has its own definitions.
 var writes = []struct {
 	name  string
 	write func(d *daemon, writer, n int) error
@@ -412,7 +413,7 @@ var writes = []struct {
 	}},
 }
 
-// defineAndDelete makes two probes, arms one, and takes both away.
+// defineAndDelete defines two probes, enables one, and deletes both.
 func defineAndDelete(d *daemon, writer, _ int) error {
 	a, b := fmt.Sprintf("w%d_a", writer), fmt.Sprintf("w%d_b", writer)
 	steps := []struct{ file, text string }{
@@ -429,9 +430,9 @@ func defineAndDelete(d *daemon, writer, _ int) error {
 	return nil
 }
 
-// BenchmarkReadLatency is reads by four clients, with nothing else to do: how long the
-// one in the middle takes, and what 99 of 100 take at most. It is no test, because a
-// host that does other work delays a hundredth of all reads by a time slice or more.
+// BenchmarkReadLatency measures the median and the 99th percentile of reads by four
+// clients without other load. It is not a test, because other work on the host delays
+// one percent of the reads by a time slice or more.
 func BenchmarkReadLatency(b *testing.B) {
 	d := start(b, b.TempDir())
 	for _, def := range lasting {
@@ -449,7 +450,7 @@ func BenchmarkReadLatency(b *testing.B) {
 	}
 }
 
-// readTimes is how long each of 4,000 reads by four clients takes.
+// readTimes returns the durations of 4,000 reads by four clients.
 func (d *daemon) readTimes() []time.Duration {
 	var mu sync.Mutex
 	var all []time.Duration

@@ -1,5 +1,5 @@
-// Package soak uses the built program hard: it is killed, stopped, unmounted and
-// restarted while in use, and read and written by many at once.
+// Package soak stress-tests the built program: it is killed, stopped, unmounted and
+// restarted while in use, and has many concurrent readers and writers.
 //
 // A plain `go test` takes about a minute. -short is shorter; with KPROBEFS_SOAK
 // set ("make soak") each loop runs 100 times and the load for ten minutes.
@@ -24,8 +24,8 @@ import (
 	"github.com/kprobefs/kprobefs/integration/unshare"
 )
 
-// The tests run in a mount namespace of their own: this binary again, told by a
-// variable. As a client it is one more process that uses the files.
+// The tests run in a private mount namespace. An environment variable makes this
+// binary a client, another process that uses the files.
 const (
 	roleVar    = "KPROBEFS_TEST_ROLE"
 	roleClient = "client"
@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 	os.Exit(unshare.Main(func() int { return withProgram(m) }))
 }
 
-// withProgram builds the program, which the tests run.
+// withProgram builds the program and runs the tests.
 func withProgram(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "kprobefs-soak")
 	if err != nil {
@@ -60,7 +60,7 @@ func withProgram(m *testing.M) int {
 	return m.Run()
 }
 
-// build makes the program, with these flags of go build.
+// build builds the program with these flags of go build.
 func build(dir string, flags ...string) (string, error) {
 	file := filepath.Join(dir, "kprobefs")
 	args := append(append([]string{"build", "-o", file}, flags...), "../../cmd/kprobefs")
@@ -70,13 +70,13 @@ func build(dir string, flags ...string) (string, error) {
 	return file, nil
 }
 
-// dieWithUs has a child end when these tests are killed.
+// dieWithUs makes a child end when this process is killed.
 func dieWithUs() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
-// soaking says whether this is the long run.
+// soaking reports whether this is the long run.
 func soaking() bool { return os.Getenv("KPROBEFS_SOAK") != "" }
 
-// times is how often a loop runs.
+// times returns how often a loop runs.
 func times() int {
 	switch {
 	case soaking():
@@ -95,7 +95,7 @@ type daemon struct {
 	cmd *exec.Cmd
 }
 
-// start runs `kprobefs mount` in the foreground until its files are there.
+// start starts `kprobefs mount` in the foreground and waits until its files exist.
 func start(t testing.TB, dir string, flags ...string) *daemon {
 	t.Helper()
 	return startProgram(t, program, dir, flags...)
@@ -146,7 +146,7 @@ func (d *daemon) signal(s syscall.Signal) {
 	}
 }
 
-// stop stops the program and waits until each of its threads has heard of it.
+// stop stops the program and waits until all its threads are stopped.
 func (d *daemon) stop() {
 	d.t.Helper()
 	d.signal(syscall.SIGSTOP)
@@ -162,7 +162,7 @@ func (d *daemon) stop() {
 	})
 }
 
-// ends waits for the program's end, which must be a good one.
+// ends waits until the program ends, and checks its status.
 func (d *daemon) ends(limit time.Duration) {
 	d.t.Helper()
 	begin := time.Now()
@@ -183,7 +183,7 @@ func (d *daemon) write(name, text string) error {
 	return err
 }
 
-// works looks whether everything still does: reading, a probe, its hits.
+// works checks that the mount still works: reading, a probe, its hits.
 func (d *daemon) works() {
 	d.t.Helper()
 	for _, step := range []struct{ file, text string }{
@@ -215,14 +215,14 @@ func (d *daemon) works() {
 	}
 }
 
-// state is what the program holds, by its own word and by /proc.
+// state is the program's use of resources, as it logs it and by /proc.
 type state struct {
 	Msg                            string
 	Goroutines, Heap, Inodes, Open int
 	threads, files, resident       int
 }
 
-// state asks the program.
+// state returns the program's use of resources.
 func (d *daemon) state() state {
 	d.t.Helper()
 	before := d.logLines()
@@ -252,7 +252,7 @@ func (s *state) ofProcess(d *daemon) {
 		_, _ = fmt.Sscanf(line, "Threads: %d", &s.threads)
 	}
 	if s.files == 0 || s.resident == 0 || s.threads == 0 {
-		d.t.Fatalf("%s tells nothing: %d descriptors, %d kB, %d threads", proc, s.files, s.resident, s.threads)
+		d.t.Fatalf("%s is incomplete: %d descriptors, %d kB, %d threads", proc, s.files, s.resident, s.threads)
 	}
 }
 
@@ -261,13 +261,13 @@ func (d *daemon) logLines() []string {
 	return slices.Collect(strings.Lines(string(b)))
 }
 
-// mountedAt says what /proc/self/mountinfo has on dir.
+// mountedAt reports whether /proc/self/mountinfo has a mount on dir.
 func mountedAt(dir string) bool {
 	b, _ := os.ReadFile("/proc/self/mountinfo")
 	return strings.Contains(string(b), " "+dir+" ")
 }
 
-// within waits until cond holds.
+// within waits until cond returns true.
 func within(t testing.TB, limit time.Duration, what string, cond func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {

@@ -11,14 +11,14 @@ import (
 	"github.com/kprobefs/kprobefs/integration/model"
 )
 
-// TestMountedSequences does random sequences of operations through one mount.
-// fs.FuzzSequences does many more, without one.
+// TestMountedSequences executes random sequences of operations through a mount.
+// fs.FuzzSequences executes many more without a mount.
 func TestMountedSequences(t *testing.T) {
 	d := start(t, t.TempDir())
 	rapid.Check(t, func(r *rapid.T) { model.Sequence(r, mounted(d.dir)) })
 }
 
-// mounted is the files of a mount.
+// mounted implements model.Files on a mount.
 type mounted string
 
 func (dir mounted) Open(name string, flags int) (model.File, error) {
@@ -26,7 +26,7 @@ func (dir mounted) Open(name string, flags int) (model.File, error) {
 	return descriptor(fd), err
 }
 
-// again makes a system call until no signal comes between: Go's runtime sends some.
+// again repeats a system call while it is interrupted by signals of Go's runtime.
 func again(call func() (int, error)) (int, error) {
 	for {
 		if n, err := call(); !errors.Is(err, unix.EINTR) {

@@ -1,5 +1,5 @@
-// Package unshare runs the tests of a package in a mount namespace of their own, so
-// that no mount that they make is seen outside, or survives them.
+// Package unshare runs the tests of a package in a private mount namespace, so that
+// their mounts are not seen outside and do not outlive them.
 package unshare
 
 import (
@@ -15,21 +15,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// insideVar says which part of this package a process plays: in the private namespace,
-// or where there is none and only the names of the tests are wanted.
+// insideVar tells a process whether it is in the private namespace, or has to list
+// the names of the tests because there is none.
 const (
 	insideVar = "KPROBEFS_TEST_NAMESPACE"
 	inside    = "inside"
 	names     = "names"
 )
 
-// Main is for TestMain: it runs this test binary again in a private mount namespace
-// (of a user namespace, if the user is not root), and there run, which is m.Run or
-// calls it. The result is the exit status.
+// Main is called by TestMain. It runs this test binary again in a private mount
+// namespace (and in a user namespace if the user is not root), where it calls run,
+// which is m.Run or calls it. It returns the exit status.
 //
-// Where no such namespace can be had, each test is reported as skipped with the
-// reason; with CI set in the environment this is a failure, so that a CI that lost
-// its namespaces does not stay green.
+// If no such namespace can be created, each test is reported as skipped with the
+// reason. If CI is set in the environment this is a failure.
 func Main(run func() int) int {
 	switch os.Getenv(insideVar) {
 	case names:
@@ -49,7 +48,7 @@ func Main(run func() int) int {
 	if err := cmd.Start(); err != nil {
 		return without(os.Stdout, err)
 	}
-	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by one
+	interrupts := make(chan os.Signal, 1) // a fuzzer is ended by an interrupt
 	signal.Notify(interrupts, os.Interrupt, syscall.SIGTERM)
 	go func() {
 		for s := range interrupts {
@@ -60,8 +59,8 @@ func Main(run func() int) int {
 	return cmd.ProcessState.ExitCode()
 }
 
-// private asks for a mount namespace; an ordinary user becomes root of a user
-// namespace, which may have one.
+// private returns the attributes for a private mount namespace, with a user namespace
+// for ordinary users.
 func private() *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
 	if os.Geteuid() != 0 {
@@ -72,7 +71,7 @@ func private() *syscall.SysProcAttr {
 	return attr
 }
 
-// without says of each test that it is skipped, as the testing package says it.
+// without reports each test as skipped, in the testing package's format.
 func without(out io.Writer, cause error) int {
 	if os.Getenv("CI") != "" {
 		fmt.Fprintln(out, "FAIL: no private mount namespace, and this is CI:", cause)

@@ -11,8 +11,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(Main(m.Run)) }
 
-// A mount is possible here, also for an ordinary user, and this is not the namespace of
-// the process that started the tests.
+// TestMain_private: a mount is possible, also for an ordinary user, and is not seen
+// in the namespace of the process that started the tests.
 func TestMain_private(t *testing.T) {
 	dir := t.TempDir()
 	if err := unix.Mount("unshare", dir, "tmpfs", 0, ""); err != nil {
@@ -28,14 +28,15 @@ func TestMain_private(t *testing.T) {
 	}
 }
 
-// parent is the process outside of the namespace.
+// parent returns the PID of the parent process, which is outside of the namespace.
 func parent() string {
 	stat, _ := os.ReadFile("/proc/self/stat")
 	_, rest, _ := strings.Cut(string(stat), ") ")
 	return strings.Fields(rest)[1]
 }
 
-// Without a namespace each test is reported as skipped; in CI that is a failure.
+// TestWithout: without a namespace each test is reported as skipped; in CI this is a
+// failure.
 func TestWithout(t *testing.T) {
 	t.Setenv("CI", "")
 	var out strings.Builder
