@@ -1141,13 +1141,30 @@ func TestSmallSyscalls(t *testing.T) {
 	}
 	// By number, through do_syscall_64 and the table.
 	c := host.Caller{TID: 4242, PID: 4242, Comm: func() string { return "tool" }}
-	for nr, want := range map[uint64]int64{syscall.SYS_GETPID: 4242, syscall.SYS_GETTID: 4242, 9999: -int64(syscall.ENOSYS), 100: -int64(syscall.ENOSYS)} {
+	for nr, want := range map[uint64]int64{abi.SysGetpid: 4242, abi.SysGettid: 4242, 9999: -int64(syscall.ENOSYS), 100: -int64(syscall.ENOSYS)} {
 		if got, _, err := m.Host().Do(context.Background(), c, host.Call{Nr: nr}, nil); err != nil || got != want {
 			t.Errorf("system call %d: %d, %v; want %d", nr, got, err, want)
 		}
 	}
 	if got := m.string(m.call("find_task_by_vpid", 4242) + abi.TaskComm); got != "tool" {
 		t.Errorf("the caller's task is named %q", got)
+	}
+}
+
+// TestSyscallNumbers: package abi and the guest's table agree on the system calls.
+func TestSyscallNumbers(t *testing.T) {
+	calls := boot(t, 1).Syscalls()
+	for nr, want := range map[int]string{
+		abi.SysRead: "read", abi.SysWrite: "write", abi.SysOpen: "open", abi.SysClose: "close", abi.SysGetpid: "getpid", abi.SysClone: "clone",
+		abi.SysFork: "fork", abi.SysVfork: "vfork", abi.SysExecve: "execve", abi.SysExit: "exit", abi.SysKill: "kill", abi.SysChdir: "chdir",
+		abi.SysMkdir: "mkdir", abi.SysRmdir: "rmdir", abi.SysUnlink: "unlink", abi.SysSymlink: "symlink", abi.SysPrctl: "prctl",
+		abi.SysGettid: "gettid", abi.SysTkill: "tkill", abi.SysGetdents64: "getdents64", abi.SysExitGroup: "exit_group", abi.SysTgkill: "tgkill",
+		abi.SysOpenat: "openat", abi.SysMkdirat: "mkdirat", abi.SysNewfstatat: "newfstatat", abi.SysUnlinkat: "unlinkat",
+		abi.SysSymlinkat: "symlinkat", abi.SysClone3: "clone3", abi.SysOpenat2: "openat2",
+	} {
+		if nr >= len(calls) || calls[nr] != want {
+			t.Errorf("system call %d is %q, want %q", nr, calls[nr], want)
+		}
 	}
 }
 
