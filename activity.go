@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -342,21 +343,9 @@ const (
 		unix.CLONE_SETTLS | unix.CLONE_PARENT_SETTID | unix.CLONE_CHILD_CLEARTID
 )
 
-// System call numbers of Linux on x86-64, which the guest uses.
-const (
-	sysClone     = 56
-	sysExecve    = 59
-	sysExit      = 60
-	sysKill      = 62
-	sysPrctl     = 157
-	sysTkill     = 200
-	sysTgkill    = 234
-	sysExitGroup = 231
-)
-
 // forkOf returns the call that must have created the thread.
 func forkOf(e connector.Event) host.Fork {
-	f := host.Fork{Nr: sysClone, Child: host.Caller{TID: e.ChildTID, PID: e.ChildPID}}
+	f := host.Fork{Nr: abi.SysClone, Child: host.Caller{TID: e.ChildTID, PID: e.ChildPID}}
 	f.Args[0] = forkFlags
 	if e.ChildTID != e.ChildPID {
 		f.Args[0] = threadFlags
@@ -372,7 +361,7 @@ func execOf(pid int) host.Syscall {
 		path = procLine(pid, "comm") // it has ended meanwhile
 	}
 	argv := strings.Split(procLine(pid, "cmdline"), "\x00")
-	s := host.Syscall{Nr: sysExecve, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{head(path)}}
+	s := host.Syscall{Nr: abi.SysExecve, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{head(path)}}
 	s.Text[0], s.Vector[1], s.Vector[2] = &path, argv[:max(0, len(argv)-1)], []string{}
 	return s
 }
@@ -402,7 +391,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	here := a.conn != nil
 	a.mu.Unlock()
 	switch s.Nr {
-	case sysExit, sysExitGroup:
+	case abi.SysExit, abi.SysExitGroup:
 		if !here { // otherwise the host's kernel reports it
 			a.exits(c, s.Nr, int(s.Args[0]&0xff)<<8)
 		}
@@ -412,7 +401,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 		return
 	}
 	_, _ = a.host.Other(context.Background(), c, s)
-	if name := s.Text[1]; s.Nr == sysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
+	if name := s.Text[1]; s.Nr == abi.SysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
 		a.tracer.Renamed(int32(c.TID), *name)
 	}
 }
@@ -421,11 +410,11 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 func signalled(s host.Syscall) (tid, pid int, ok bool) {
 	first, second := int(int32(s.Args[0])), int(int32(s.Args[1]))
 	switch s.Nr {
-	case sysKill:
+	case abi.SysKill:
 		return first, first, true
-	case sysTkill:
+	case abi.SysTkill:
 		return first, 0, true
-	case sysTgkill:
+	case abi.SysTgkill:
 		return second, first, true
 	}
 	return 0, 0, false

@@ -110,7 +110,7 @@ func BenchmarkGuestRead(b *testing.B) {
 	caller := host.Caller{TID: 4711, PID: 4711, Comm: func() string { return "bench" }}
 	read := func(_ context.Context, op host.Op) (int, error) { return copy(op.Buf, "1\n"), nil }
 	fd, _, err := s.Guest().Do(b.Context(), caller, host.Call{
-		Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+		Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
 	}, func(context.Context, host.Op) (int, error) { return 0, nil })
 	if err != nil || fd < 0 {
 		b.Fatal(fd, err)
@@ -118,7 +118,7 @@ func BenchmarkGuestRead(b *testing.B) {
 	before := s.Machine.Retired()
 	b.ReportAllocs()
 	for b.Loop() {
-		n, _, err := s.Guest().Do(b.Context(), caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, read)
+		n, _, err := s.Guest().Do(b.Context(), caller, host.Call{Nr: abi.SysRead, FD: int(fd), Count: 64}, read)
 		if err != nil || n != 2 {
 			b.Fatal(n, err)
 		}
@@ -150,7 +150,7 @@ func BenchmarkGuestOther(b *testing.B) {
 			}
 			caller := host.Caller{TID: os.Getpid(), PID: os.Getpid(), Comm: func() string { return "bench" }}
 			path := "/etc/passwd"
-			call := host.Syscall{Nr: syscall.SYS_OPENAT, Mode: syscall.S_IFREG | 0o644, Text: [6]*string{1: &path}}
+			call := host.Syscall{Nr: abi.SysOpenat, Mode: syscall.S_IFREG | 0o644, Text: [6]*string{1: &path}}
 			call.Args[0] = 0xffffff9c // AT_FDCWD
 			before := s.Machine.Retired()
 			b.ReportAllocs()

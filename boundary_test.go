@@ -172,12 +172,12 @@ func (w *work) files() []uint64 {
 		res = append(res, uint64(ret), uint64(len(out)))
 		return ret
 	}
-	fd := do(host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Flags: syscall.O_RDWR, Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsDebugBool})
+	fd := do(host.Call{Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/enabled", Flags: syscall.O_RDWR, Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsDebugBool})
 	if fd < 0 {
 		w.t.Fatalf("open gave %v", syscall.Errno(-fd))
 	}
-	do(host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 100})
-	do(host.Call{Nr: syscall.SYS_WRITE, FD: int(fd), Data: []byte("1\n")})
+	do(host.Call{Nr: abi.SysRead, FD: int(fd), Count: 100})
+	do(host.Call{Nr: abi.SysWrite, FD: int(fd), Data: []byte("1\n")})
 	do(host.Call{Nr: abi.HostFilpClose, FD: int(fd)})
 	do(host.Call{Nr: abi.HostRelease, FD: int(fd)})
 	return res

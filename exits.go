@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
@@ -41,7 +42,7 @@ func (a *Activity) exits(c host.Caller, nr uint64, code int) {
 // endingOf returns the ending of a process, or nil when only one of its threads ends, or
 // when the host's kernel cannot tell when the process has ended.
 func endingOf(c host.Caller, nr uint64, code int) *ending {
-	if nr == sysExit {
+	if nr == abi.SysExit {
 		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(c.PID), "task"))
 		if err != nil || len(threads) != 1 {
 			return nil

@@ -623,10 +623,10 @@ func forkAndOpen(t *testing.T, s *kprobefs.Kernel) {
 	t.Helper()
 	ctx := context.Background()
 	shell := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
-	if pid, err := s.Machine.Host().Fork(ctx, shell, host.Fork{Nr: 57, Child: host.Caller{TID: 4001, PID: 4001}}); pid != 4001 || err != nil {
+	if pid, err := s.Machine.Host().Fork(ctx, shell, host.Fork{Nr: abi.SysFork, Child: host.Caller{TID: 4001, PID: 4001}}); pid != 4001 || err != nil {
 		t.Fatalf("fork gives %d, %v", pid, err)
 	}
-	absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
+	absent := host.Call{Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
 	ret, _, err := s.Machine.Host().Do(ctx, shell, absent, func(context.Context, host.Op) (int, error) {
 		return 0, syscall.ENOENT
 	})

@@ -196,7 +196,7 @@ func TestExamplesOfEach(t *testing.T) {
 			}
 			forkAndOpen(t, s)
 			nofile := "/nofile"
-			old := host.Syscall{Nr: syscall.SYS_OPEN, Text: [6]*string{&nofile}, Mode: abi.CallModeNone}
+			old := host.Syscall{Nr: abi.SysOpen, Text: [6]*string{&nofile}, Mode: abi.CallModeNone}
 			if ret, err := s.Machine.Host().Other(ctx, host.Caller{TID: 4000, PID: 4000}, old); ret != -int64(syscall.ENOENT) || err != nil {
 				t.Errorf("open: %d, %v", ret, err)
 			}

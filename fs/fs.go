@@ -240,7 +240,7 @@ func (f *filesystem) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fu
 		return f.tree.status(f.seekEnd(n, in.Fh(), out))
 	}
 	// Attributes and names do not come from the guest, so they outlast it.
-	_, _, err = f.tree.boot.Load().do(ctx, c, n.call(syscall.SYS_NEWFSTATAT), true,
+	_, _, err = f.tree.boot.Load().do(ctx, c, n.call(abi.SysNewfstatat), true,
 		func(context.Context, host.Op) (int, error) {
 			n.attr(&out.Attr)
 			return 0, nil
@@ -381,7 +381,7 @@ func (f *filesystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.
 		return f.tree.status(err)
 	}
 	h := f.newHandle(n, c, in.Flags)
-	call := n.call(syscall.SYS_OPENAT)
+	call := n.call(abi.SysOpenat)
 	call.Flags, call.FOps = uint64(in.Flags), abi.FOpsDir
 	h.fd, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
 		return 0, n.permission(c, mayRead)
@@ -402,7 +402,7 @@ func (f *filesystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 	if err := f.tree.room(c); err != nil {
 		return f.tree.status(err)
 	}
-	call := n.call(syscall.SYS_GETDENTS64)
+	call := n.call(abi.SysGetdents64)
 	call.FD, call.Files, call.Count, call.FOps = h.fd, h.owner(), int(in.Size), abi.FOpsDir
 	_, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
 		for _, e := range h.entries(f.tree, in.Offset) {

@@ -2,7 +2,6 @@ package fs
 
 import (
 	"context"
-	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -41,7 +40,7 @@ func (direct) Do(ctx context.Context, _ host.Caller, call host.Call, op host.Fil
 // directly runs the FileOp of a call without a guest.
 func directly(ctx context.Context, call host.Call, op host.FileOp) (int, error) {
 	buf := call.Data
-	if call.Nr == syscall.SYS_READ {
+	if call.Nr == abi.SysRead {
 		buf = call.Into[:call.Count]
 	}
 	return op(ctx, host.Op{Kind: opOf(call.Nr), Buf: buf})
@@ -52,15 +51,15 @@ func (direct) Stopped() <-chan struct{} { return nil }
 // opOf returns the operation that a system call comes to.
 func opOf(nr uint64) int {
 	switch nr {
-	case syscall.SYS_OPENAT:
+	case abi.SysOpenat:
 		return abi.OpOpen
-	case syscall.SYS_READ:
+	case abi.SysRead:
 		return abi.OpRead
-	case syscall.SYS_WRITE:
+	case abi.SysWrite:
 		return abi.OpWrite
-	case syscall.SYS_NEWFSTATAT:
+	case abi.SysNewfstatat:
 		return abi.OpStat
-	case syscall.SYS_GETDENTS64:
+	case abi.SysGetdents64:
 		return abi.OpReaddir
 	case abi.HostFilpClose:
 		return abi.OpFlush

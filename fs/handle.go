@@ -85,7 +85,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 		return f.tree.status(err)
 	}
 	h := f.newHandle(n, c, in.Flags)
-	call := n.call(syscall.SYS_OPENAT)
+	call := n.call(abi.SysOpenat)
 	call.Flags = uint64(in.Flags)
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
 		row := n.rowNow()
@@ -162,7 +162,7 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 	}
 	h := f.newHandle(nil, c, in.Flags)
 	h.lasts = dir.lasts
-	call := dir.call(syscall.SYS_OPENAT)
+	call := dir.call(abi.SysOpenat)
 	call.Path, call.Flags, call.Mode = dir.at+"/"+name, uint64(in.Flags), uint64(syscall.S_IFREG|in.Mode)
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
 		return creator.Create(ctx, &seqfile.OpenInfo{Caller: *c, Flags: in.Flags}, name)
@@ -195,7 +195,7 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	}
 	c.FileFlags = in.Flags
 	pos := h.position(int64(in.Offset))
-	call := n.call(syscall.SYS_READ)
+	call := n.call(abi.SysRead)
 	call.FD, call.Files, call.Count, call.Into = h.fd, h.owner(), min(int(in.Size), len(buf)), buf
 	done := 0 // the guest may read more than once
 	ret, data, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {
@@ -224,7 +224,7 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 	}
 	c.FileFlags = in.Flags
 	pos := h.position(int64(in.Offset))
-	call := n.call(syscall.SYS_WRITE)
+	call := n.call(abi.SysWrite)
 	call.FD, call.Files, call.Data = h.fd, h.owner(), data
 	done := 0
 	ret, _, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {

@@ -585,10 +585,10 @@ func testForkAndExec(t *testing.T, m *machine) {
 	path := "/bin/true"
 	for i := range rounds {
 		child := host.Caller{TID: 5000 + i, PID: 5000 + i, Comm: shell.Comm}
-		if pid, err := m.Machine.Host().Fork(m.ctx, shell, host.Fork{Nr: 57, Child: child}); err != nil || pid != int64(child.PID) {
+		if pid, err := m.Machine.Host().Fork(m.ctx, shell, host.Fork{Nr: abi.SysFork, Child: child}); err != nil || pid != int64(child.PID) {
 			t.Fatalf("fork gives %d, %v", pid, err)
 		}
-		exec := host.Syscall{Nr: 59, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)}}
+		exec := host.Syscall{Nr: abi.SysExecve, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{append([]byte("\x7fELF\x02\x01\x01"), make([]byte, 57)...)}}
 		exec.Text[0], exec.Vector[1] = &path, []string{"true"}
 		if ret, err := m.Machine.Host().Other(m.ctx, child, exec); err != nil || ret != 0 {
 			t.Fatalf("execve gives %d, %v", ret, err)

@@ -150,7 +150,7 @@ func TestOldExample(t *testing.T) {
 		if !strings.Contains(m.lines(), "r  do_sys_openat2+0x0  ") {
 			t.Errorf("%s: list is %q", release, m.lines())
 		}
-		absent := host.Call{Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
+		absent := host.Call{Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/nofile", Mode: syscall.S_IFREG | 0o600}
 		caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
 		for range 2 {
 			ret, _, err := m.Machine.Host().Do(m.ctx, caller, absent, func(context.Context, host.Op) (int, error) {
@@ -221,13 +221,13 @@ func TestJprobeDies(t *testing.T) {
 	caller := host.Caller{TID: 4000, PID: 4000, Comm: func() string { return "shell" }}
 	op := func(_ context.Context, op host.Op) (int, error) { return copy(op.Buf, "1\n"), nil }
 	fd, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{
-		Nr: syscall.SYS_OPENAT, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
+		Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
 	}, op)
 	if err != nil || fd < 0 {
 		t.Fatal(fd, err)
 	}
 	for range 200 {
-		if n, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{Nr: syscall.SYS_READ, FD: int(fd), Count: 64}, op); n != 2 || err != nil {
+		if n, _, err := m.Machine.Host().Do(m.ctx, caller, host.Call{Nr: abi.SysRead, FD: int(fd), Count: 64}, op); n != 2 || err != nil {
 			t.Fatal(n, err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
@@ -62,9 +63,9 @@ func (m *callMessage) syscall() host.Syscall {
 func (m *callMessage) fork() (f host.Fork, ok bool) {
 	f.Nr = m.Nr
 	switch m.Nr {
-	case guestClone:
+	case abi.SysClone:
 		copy(f.Args[:], m.Args[:])
-	case guestClone3: // struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls
+	case abi.SysClone3: // struct clone_args: flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls
 		var args [8]uint64
 		for i := range args {
 			if len(m.Text[0]) >= 8*i+8 {
@@ -72,7 +73,7 @@ func (m *callMessage) fork() (f host.Fork, ok bool) {
 			}
 		}
 		f.Args = [5]uint64{args[0] | args[4], args[5], 0, 0, args[7]}
-	case guestFork, guestVfork:
+	case abi.SysFork, abi.SysVfork:
 	default:
 		return f, false
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
 )
 
@@ -234,7 +235,7 @@ type supervisor struct {
 func newSupervisor(log *logrus.Logger, listener int, dirs []string, calls *callClient) *supervisor {
 	s := &supervisor{log: log, listener: listener, dirs: dirs, calls: calls, traced: map[int32]*tracedCall{}}
 	s.refuser = newRefuser(func(why string) { log.Warn(why) })
-	for _, c := range append(slices.Clone(tracedCalls), tracedCall{unix.SYS_PRCTL, guestPrctl, -1, -1, -1, false, 0}) {
+	for _, c := range append(slices.Clone(tracedCalls), tracedCall{unix.SYS_PRCTL, abi.SysPrctl, -1, -1, -1, false, 0}) {
 		c.bit = kprobefs.CallBit(c.guest)
 		s.traced[int32(c.host)] = &c
 	}

@@ -12,6 +12,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
 func TestBelow(t *testing.T) {
@@ -147,11 +149,11 @@ func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
 func FuzzCallMessage(f *testing.F) {
 	for _, m := range []callMessage{
 		{ID: 1, TID: 2, PID: 2, Comm: "sh", Nr: 257, Args: [6]uint64{0xffffff9c, 1}, Text: [6][]byte{1: []byte("/etc/passwd")}},
-		{ID: 2, TID: 2, PID: 2, Nr: guestExecve, Vector: [6][][]byte{1: {[]byte("sh"), []byte("-c")}, 2: {}}, Head: [][]byte{[]byte("#!/bin/sh\n")}},
-		{ID: 3, TID: 2, PID: 2, Nr: guestClone3, Text: [6][]byte{0: make([]byte, 64)}},
-		{ID: 4, Nr: guestClone3, Text: [6][]byte{0: make([]byte, 13)}},
-		{ID: 5, Nr: guestFork},
-		{ID: 6, Nr: guestClone, Args: [6]uint64{0x11}},
+		{ID: 2, TID: 2, PID: 2, Nr: abi.SysExecve, Vector: [6][][]byte{1: {[]byte("sh"), []byte("-c")}, 2: {}}, Head: [][]byte{[]byte("#!/bin/sh\n")}},
+		{ID: 3, TID: 2, PID: 2, Nr: abi.SysClone3, Text: [6][]byte{0: make([]byte, 64)}},
+		{ID: 4, Nr: abi.SysClone3, Text: [6][]byte{0: make([]byte, 13)}},
+		{ID: 5, Nr: abi.SysFork},
+		{ID: 6, Nr: abi.SysClone, Args: [6]uint64{0x11}},
 	} {
 		b, err := json.Marshal(m)
 		if err != nil {

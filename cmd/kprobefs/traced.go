@@ -30,43 +30,27 @@ type tracedCall struct {
 
 // tracedCalls are the calls that exist on each architecture; x86-64 has older ones in addition.
 var tracedCalls = append([]tracedCall{
-	{unix.SYS_OPENAT, 257, 1, 0, -1, false, 0},
-	{unix.SYS_OPENAT2, guestOpenat2, 1, 0, -1, false, 0},
-	{unix.SYS_CHDIR, 80, 0, -1, -1, false, 0},
-	{unix.SYS_SYMLINKAT, 266, 2, 1, 0, true, 0},
-	{unix.SYS_UNLINKAT, 263, 1, 0, -1, true, 0},
-	{unix.SYS_MKDIRAT, 258, 1, 0, -1, true, 0},
-	{unix.SYS_EXECVE, guestExecve, 0, -1, -1, false, 0},
-	{unix.SYS_CLONE, guestClone, -1, -1, -1, false, 0},
-	{unix.SYS_CLONE3, guestClone3, -1, -1, -1, false, 0},
-	{unix.SYS_EXIT, guestExit, -1, -1, -1, false, 0},
-	{unix.SYS_EXIT_GROUP, guestExitGroup, -1, -1, -1, false, 0},
-	{unix.SYS_KILL, guestKill, -1, -1, -1, false, 0},
-	{unix.SYS_TKILL, guestTkill, -1, -1, -1, false, 0},
-	{unix.SYS_TGKILL, guestTgkill, -1, -1, -1, false, 0},
+	{unix.SYS_OPENAT, abi.SysOpenat, 1, 0, -1, false, 0},
+	{unix.SYS_OPENAT2, abi.SysOpenat2, 1, 0, -1, false, 0},
+	{unix.SYS_CHDIR, abi.SysChdir, 0, -1, -1, false, 0},
+	{unix.SYS_SYMLINKAT, abi.SysSymlinkat, 2, 1, 0, true, 0},
+	{unix.SYS_UNLINKAT, abi.SysUnlinkat, 1, 0, -1, true, 0},
+	{unix.SYS_MKDIRAT, abi.SysMkdirat, 1, 0, -1, true, 0},
+	{unix.SYS_EXECVE, abi.SysExecve, 0, -1, -1, false, 0},
+	{unix.SYS_CLONE, abi.SysClone, -1, -1, -1, false, 0},
+	{unix.SYS_CLONE3, abi.SysClone3, -1, -1, -1, false, 0},
+	{unix.SYS_EXIT, abi.SysExit, -1, -1, -1, false, 0},
+	{unix.SYS_EXIT_GROUP, abi.SysExitGroup, -1, -1, -1, false, 0},
+	{unix.SYS_KILL, abi.SysKill, -1, -1, -1, false, 0},
+	{unix.SYS_TKILL, abi.SysTkill, -1, -1, -1, false, 0},
+	{unix.SYS_TGKILL, abi.SysTgkill, -1, -1, -1, false, 0},
 }, oldCalls...)
-
-// Numbers on x86-64 of calls that need special treatment.
-const (
-	guestClone     = 56
-	guestFork      = 57
-	guestVfork     = 58
-	guestExecve    = 59
-	guestExit      = 60
-	guestKill      = 62
-	guestPrctl     = 157
-	guestTkill     = 200
-	guestExitGroup = 231
-	guestTgkill    = 234
-	guestClone3    = 435
-	guestOpenat2   = 437
-)
 
 // life reports whether a call creates or ends a thread. The host's kernel may report
 // these itself, and a call without a notification cannot be interrupted there.
 func (c *tracedCall) life() bool {
 	switch c.guest {
-	case guestClone, guestClone3, guestFork, guestVfork, guestExit, guestExitGroup:
+	case abi.SysClone, abi.SysClone3, abi.SysFork, abi.SysVfork, abi.SysExit, abi.SysExitGroup:
 		return true
 	}
 	return false
@@ -76,7 +60,9 @@ func (c *tracedCall) life() bool {
 const maxVector = 32 << 10
 
 // opens reports whether a call opens a file.
-func opens(guest uint64) bool { return guest == 2 || guest == 257 || guest == guestOpenat2 }
+func opens(guest uint64) bool {
+	return guest == abi.SysOpen || guest == abi.SysOpenat || guest == abi.SysOpenat2
+}
 
 // trace reports a call, unless it opens one of our files: that arrives as a request.
 func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
@@ -101,7 +87,7 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		if call.dir >= 0 && int32(n.args[call.dir]) != unix.AT_FDCWD {
 			m.Args[call.dir] = 0xffffff9c // AT_FDCWD: the guest has no other directory descriptors
 		}
-		if call.guest == guestExecve {
+		if call.guest == abi.SysExecve {
 			m.Vector[1], m.Vector[2] = readVector(tid, n.args[1]), readVector(tid, n.args[2])
 			var err error
 			if m.Head, err = heads(tid, path, s.dirs); err != nil {
@@ -110,15 +96,15 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		}
 	}
 	switch call.guest {
-	case guestOpenat2: // struct open_how
+	case abi.SysOpenat2: // struct open_how
 		m.Text[2] = readMemory(tid, n.args[2], make([]byte, 24))
-	case guestClone3:
+	case abi.SysClone3:
 		m.Text[0] = readMemory(tid, n.args[0], make([]byte, 64))
-	case guestKill, guestTkill, guestTgkill:
+	case abi.SysKill, abi.SysTkill, abi.SysTgkill:
 		if !sameSpace(tid, "pid") {
 			return // its process ids are different
 		}
-	case guestPrctl:
+	case abi.SysPrctl:
 		m.Text[1] = readString(tid, n.args[1])
 	}
 	s.calls.tell(m)

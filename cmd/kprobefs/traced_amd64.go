@@ -1,16 +1,20 @@
 package main
 
-import "golang.org/x/sys/unix"
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
 
 // oldCalls are calls that newer architectures lack.
 var oldCalls = []tracedCall{
-	{unix.SYS_OPEN, 2, 0, -1, -1, false, 0},
-	{unix.SYS_SYMLINK, 88, 1, -1, 0, true, 0},
-	{unix.SYS_UNLINK, 87, 0, -1, -1, true, 0},
-	{unix.SYS_MKDIR, 83, 0, -1, -1, true, 0},
-	{unix.SYS_FORK, guestFork, -1, -1, -1, false, 0},
-	{unix.SYS_VFORK, guestVfork, -1, -1, -1, false, 0},
-	{unix.SYS_RMDIR, 84, 0, -1, -1, true, 0},
+	{unix.SYS_OPEN, abi.SysOpen, 0, -1, -1, false, 0},
+	{unix.SYS_SYMLINK, abi.SysSymlink, 1, -1, 0, true, 0},
+	{unix.SYS_UNLINK, abi.SysUnlink, 0, -1, -1, true, 0},
+	{unix.SYS_MKDIR, abi.SysMkdir, 0, -1, -1, true, 0},
+	{unix.SYS_FORK, abi.SysFork, -1, -1, -1, false, 0},
+	{unix.SYS_VFORK, abi.SysVfork, -1, -1, -1, false, 0},
+	{unix.SYS_RMDIR, abi.SysRmdir, 0, -1, -1, true, 0},
 }
 
 // x32 is a bit in the call numbers of the x32 ABI, which the host's kernel may support.

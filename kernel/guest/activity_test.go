@@ -71,7 +71,7 @@ func TestHostFork(t *testing.T) {
 	m := boot(t, 2)
 	ctx := context.Background()
 	parent := named(5000, "shell")
-	if _, err := m.Host().Fork(ctx, parent, host.Fork{Nr: 57}); err != nil { // the parent has a task now
+	if _, err := m.Host().Fork(ctx, parent, host.Fork{Nr: abi.SysFork}); err != nil { // the parent has a task now
 		t.Fatal(err)
 	}
 	for i, tt := range []struct {
@@ -127,7 +127,7 @@ func TestHostFork(t *testing.T) {
 func TestHostForkUnknown(t *testing.T) {
 	m := boot(t, 1)
 	seen := sees(t, m, func() {
-		if ret, err := m.Host().Fork(context.Background(), named(5000, "shell"), host.Fork{Nr: 57}); ret <= 0 || err != nil {
+		if ret, err := m.Host().Fork(context.Background(), named(5000, "shell"), host.Fork{Nr: abi.SysFork}); ret <= 0 || err != nil {
 			t.Errorf("%d, %v", ret, err)
 		} else {
 			eventually(t, "the child has gone", func() bool { return m.call("find_task_by_vpid", uint64(ret)) == 0 })
@@ -142,7 +142,7 @@ func TestHostForkUnknown(t *testing.T) {
 func TestHostThread(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
-	f := host.Fork{Nr: 56, Child: host.Caller{TID: 7001, PID: 7000}}
+	f := host.Fork{Nr: abi.SysClone, Child: host.Caller{TID: 7001, PID: 7000}}
 	f.Args = [5]uint64{cloneVM | cloneSighand | cloneThread, 16}
 	if ret, err := m.Host().Fork(ctx, named(7000, "server"), f); ret != 7001 || err != nil {
 		t.Fatalf("a thread: %d, %v", ret, err)
@@ -165,7 +165,7 @@ func TestHostPidsComeBack(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
 	for i := range 300 { // more than tasks are kept
-		f := host.Fork{Nr: 57, Child: host.Caller{TID: 8000 + i%250, PID: 8000 + i%250}}
+		f := host.Fork{Nr: abi.SysFork, Child: host.Caller{TID: 8000 + i%250, PID: 8000 + i%250}}
 		if ret, err := m.Host().Fork(ctx, named(5000, "shell"), f); ret <= 0 || err != nil {
 			t.Fatalf("fork %d: %d, %v", i, ret, err)
 		}
@@ -214,7 +214,7 @@ func TestHostExec(t *testing.T) {
 			if tt.mode == 0 {
 				tt.mode = syscall.S_IFREG | 0o755
 			}
-			s := host.Syscall{Nr: 59, Mode: tt.mode}
+			s := host.Syscall{Nr: abi.SysExecve, Mode: tt.mode}
 			for _, h := range tt.heads {
 				s.Head = append(s.Head, []byte(h))
 			}
@@ -344,7 +344,7 @@ func TestHostOtherLeaks(t *testing.T) {
 			before = free()
 		}
 		path := "/var/" + strings.Repeat("d", i%200+1) + "/" + strings.Repeat("f", (i*7)%250+1)
-		s := host.Syscall{Nr: 257, Mode: syscall.S_IFREG | 0o644, Args: [6]uint64{^uint64(99)}}
+		s := host.Syscall{Nr: abi.SysOpenat, Mode: syscall.S_IFREG | 0o644, Args: [6]uint64{^uint64(99)}}
 		s.Text[1] = &path
 		if ret, err := m.Host().Other(ctx, named(4000, "sh"), s); ret < 0 || err != nil {
 			t.Fatalf("%d: %d, %v", i, ret, err)

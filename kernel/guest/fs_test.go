@@ -57,7 +57,7 @@ func (m *machine) do(f *hostFile, nr uint64, call host.Call) (int64, string) {
 
 func (m *machine) open(f *hostFile, flags uint64) int64 {
 	m.t.Helper()
-	ret, _ := m.do(f, syscall.SYS_OPENAT, host.Call{Flags: flags})
+	ret, _ := m.do(f, abi.SysOpenat, host.Call{Flags: flags})
 	f.fd = int(ret)
 	return ret
 }
@@ -87,7 +87,7 @@ func TestHostFiles(t *testing.T) {
 				}
 				var got string
 				for {
-					n, out := m.do(f, syscall.SYS_READ, host.Call{Count: 10000})
+					n, out := m.do(f, abi.SysRead, host.Call{Count: 10000})
 					if n < 0 {
 						t.Fatalf("read: %d", n)
 					}
@@ -102,7 +102,7 @@ func TestHostFiles(t *testing.T) {
 				if got != data {
 					t.Errorf("read %d bytes %.20q, want %d", len(got), got, len(data))
 				}
-				if n, _ := m.do(f, syscall.SYS_WRITE, host.Call{Data: []byte(data)}); int(n) != len(data) || f.written != data {
+				if n, _ := m.do(f, abi.SysWrite, host.Call{Data: []byte(data)}); int(n) != len(data) || f.written != data {
 					t.Errorf("write of %d gave %d; %d arrived", len(data), n, len(f.written))
 				}
 				if n, _ := m.do(f, abi.HostFilpClose, host.Call{}); n != 0 {
@@ -114,7 +114,7 @@ func TestHostFiles(t *testing.T) {
 				if want := []int{abi.OpFlush, abi.OpRelease}; !bytes.Equal([]byte(fmt.Sprint(f.ops[len(f.ops)-2:])), []byte(fmt.Sprint(want))) {
 					t.Errorf("operations %v, want %v at the end", f.ops, want)
 				}
-				if n, _ := m.do(f, syscall.SYS_READ, host.Call{Count: 10}); n != -int64(syscall.EBADF) {
+				if n, _ := m.do(f, abi.SysRead, host.Call{Count: 10}); n != -int64(syscall.EBADF) {
 					t.Errorf("read after release: %d", n)
 				}
 			}
@@ -136,10 +136,10 @@ func TestHostErrors(t *testing.T) {
 	if fd := m.open(f, syscall.O_RDWR); fd < 0 {
 		t.Fatalf("open: %d", fd)
 	}
-	if n, _ := m.do(f, syscall.SYS_READ, host.Call{Count: 4}); n != -int64(syscall.EPERM) {
+	if n, _ := m.do(f, abi.SysRead, host.Call{Count: 4}); n != -int64(syscall.EPERM) {
 		t.Errorf("read: %d", n)
 	}
-	if n, _ := m.do(f, syscall.SYS_WRITE, host.Call{Data: []byte("1")}); n != -int64(syscall.EINVAL) {
+	if n, _ := m.do(f, abi.SysWrite, host.Call{Data: []byte("1")}); n != -int64(syscall.EINVAL) {
 		t.Errorf("write: %d", n)
 	}
 	if n, _ := m.do(f, abi.HostFilpClose, host.Call{}); n != -int64(syscall.EBUSY) {
@@ -156,7 +156,7 @@ func TestHostStatAndDirectories(t *testing.T) {
 	f := &hostFile{path: "/sys/kernel/debug/kprobes/list", mode: syscall.S_IFREG | 0o400}
 	for range 2 {
 		f.ops = nil
-		if n, _ := m.do(f, syscall.SYS_NEWFSTATAT, host.Call{}); n != 0 {
+		if n, _ := m.do(f, abi.SysNewfstatat, host.Call{}); n != 0 {
 			t.Errorf("stat: %d", n)
 		}
 		if fmt.Sprint(f.ops) != fmt.Sprint([]int{abi.OpStat}) {
@@ -164,18 +164,18 @@ func TestHostStatAndDirectories(t *testing.T) {
 		}
 	}
 	f.opErr = map[int]error{abi.OpStat: syscall.ENOENT}
-	if n, _ := m.do(f, syscall.SYS_NEWFSTATAT, host.Call{}); n != -int64(syscall.ENOENT) {
+	if n, _ := m.do(f, abi.SysNewfstatat, host.Call{}); n != -int64(syscall.ENOENT) {
 		t.Errorf("stat of a file that has gone: %d", n)
 	}
 	d := &hostFile{path: "/sys/kernel/debug/kprobes", mode: syscall.S_IFDIR | 0o755, fops: abi.FOpsDir}
 	if fd := m.open(d, syscall.O_RDONLY|syscall.O_DIRECTORY); fd < 0 {
 		t.Fatalf("open: %d", fd)
 	}
-	n, out := m.do(d, syscall.SYS_GETDENTS64, host.Call{Count: 4096})
+	n, out := m.do(d, abi.SysGetdents64, host.Call{Count: 4096})
 	if n <= 0 || !strings.Contains(out, "list") {
 		t.Errorf("getdents64: %d, %q", n, out)
 	}
-	if n, _ := m.do(d, syscall.SYS_GETDENTS64, host.Call{Count: 4096}); n != 0 {
+	if n, _ := m.do(d, abi.SysGetdents64, host.Call{Count: 4096}); n != 0 {
 		t.Errorf("getdents64 at the end: %d", n)
 	}
 	m.do(d, abi.HostRelease, host.Call{})
@@ -212,7 +212,7 @@ func TestManyOpenFiles(t *testing.T) {
 		open = append(open, f)
 	}
 	for i, f := range open {
-		if _, out := m.do(f, syscall.SYS_READ, host.Call{Count: 8}); out != fmt.Sprint(i) {
+		if _, out := m.do(f, abi.SysRead, host.Call{Count: 8}); out != fmt.Sprint(i) {
 			t.Errorf("file %d holds %q", i, out)
 		}
 		m.do(f, abi.HostRelease, host.Call{})
@@ -250,19 +250,19 @@ func TestHostThreads(t *testing.T) {
 					}
 					return ret, out
 				}
-				fd, _ := do(syscall.SYS_OPENAT, host.Call{Flags: syscall.O_RDWR})
+				fd, _ := do(abi.SysOpenat, host.Call{Flags: syscall.O_RDWR})
 				if fd < 0 {
 					t.Errorf("open(%s): %d", p, fd)
 					return
 				}
 				f.fd = int(fd)
-				if n, out := do(syscall.SYS_READ, host.Call{Count: 100}); string(out) != data {
+				if n, out := do(abi.SysRead, host.Call{Count: 100}); string(out) != data {
 					t.Errorf("read(%s): %d, %q, want %q", p, n, out, data)
 				}
-				if n, _ := do(syscall.SYS_WRITE, host.Call{Data: []byte(data)}); int(n) != len(data) || f.written != data {
+				if n, _ := do(abi.SysWrite, host.Call{Data: []byte(data)}); int(n) != len(data) || f.written != data {
 					t.Errorf("write(%s): %d, %q", p, n, f.written)
 				}
-				do(syscall.SYS_NEWFSTATAT, host.Call{})
+				do(abi.SysNewfstatat, host.Call{})
 				do(abi.HostFilpClose, host.Call{})
 				do(abi.HostRelease, host.Call{})
 			}

@@ -87,8 +87,8 @@ func TestNoLeakOfHostCalls(t *testing.T) {
 		if fd := m.open(f, syscall.O_RDONLY); fd < 0 {
 			t.Fatalf("open: %d", fd)
 		}
-		m.do(f, syscall.SYS_READ, host.Call{Count: 100})
-		m.do(f, syscall.SYS_NEWFSTATAT, host.Call{})
+		m.do(f, abi.SysRead, host.Call{Count: 100})
+		m.do(f, abi.SysNewfstatat, host.Call{})
 		m.do(f, abi.HostFilpClose, host.Call{})
 		m.do(f, abi.HostRelease, host.Call{})
 	})

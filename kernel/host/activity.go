@@ -71,9 +71,6 @@ const (
 	csignal            = 0xff
 )
 
-// clone3 is SYS_clone3, which package syscall does not have.
-const clone3 = 435
-
 // Fork repeats the system call by which c has made a thread. The guest's new task
 // stands for that thread, and its pid is the result.
 func (h *Host) Fork(ctx context.Context, c Caller, f Fork) (_ int64, err error) {
@@ -122,9 +119,9 @@ func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 		child = t.window() + 8
 	}
 	switch f.Nr {
-	case syscall.SYS_CLONE:
+	case abi.SysClone:
 		return [6]uint64{flags, f.Args[1], parent, child, f.Args[4]}, nil
-	case clone3:
+	case abi.SysClone3:
 		const size = 88 // of struct clone_args
 		args := [size / 8]uint64{flags &^ csignal, 0, child, parent, flags & csignal, 0, 0, f.Args[4]}
 		if f.Args[1] != 0 {
@@ -156,7 +153,7 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 	t.h.calls[addr] = child
 	t.h.mu.Unlock()
 	if tid == 0 {
-		_, _ = child.run(ctx, newRequest(syscall.SYS_EXIT_GROUP), nil)
+		_, _ = child.run(ctx, newRequest(abi.SysExitGroup), nil)
 		return
 	}
 	t.h.put(child)
@@ -198,7 +195,7 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) (err error) {
 	h.unhold(t)
 	h.mu.Unlock()
 	ends := append(h.retire(c.TID), h.end(t))
-	r := t.request(syscall.SYS_EXIT_GROUP)
+	r := t.request(abi.SysExitGroup)
 	r.args[0], r.files = uint64(code>>8&0xff), c.files()
 	if code&0x7f != 0 {
 		r.nr, r.args[0] = abi.HostKilled, uint64(code&0xff)
@@ -297,7 +294,7 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 		return 0, err
 	}
 	if err == nil && ret >= 0 && opens(s.Nr) {
-		shut := newRequest(syscall.SYS_CLOSE)
+		shut := newRequest(abi.SysClose)
 		shut.args[0], shut.fops, shut.files = uint64(ret), abi.FOpsOther, c.files()
 		_, _ = t.run(ctx, shut, nil)
 	}
@@ -306,8 +303,7 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 }
 
 func opens(nr uint64) bool {
-	const openat2 = 437
-	return nr == syscall.SYS_OPEN || nr == syscall.SYS_OPENAT || nr == openat2
+	return nr == abi.SysOpen || nr == abi.SysOpenat || nr == abi.SysOpenat2
 }
 
 // fileOp answers the reads of the call with the heads of the files, one after the other.

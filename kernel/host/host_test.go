@@ -108,10 +108,10 @@ func (g *fakeGuest) syscall(call uint64) bool {
 		g.done(call, int64(g.newTask()))
 	case abi.HostCallFunc:
 		g.done(call, int64(g.u64(call+abi.CallArgs+8)+g.u64(call+abi.CallCount)))
-	case syscall.SYS_READ, syscall.SYS_WRITE:
+	case abi.SysRead, abi.SysWrite:
 		count := g.u64(call + abi.CallArgs + 16)
 		op := uint64(abi.OpRead)
-		if nr == syscall.SYS_WRITE {
+		if nr == abi.SysWrite {
 			op = abi.OpWrite
 			copy(g.phys(g.u64(call+abi.CallBuf)), g.user(g.u64(call+abi.CallArgs+8), count))
 		}
@@ -130,7 +130,7 @@ func (g *fakeGuest) syscall(call uint64) bool {
 
 func (g *fakeGuest) finishOp(call uint64) {
 	ret := int64(g.u64(call + abi.CallOpRet))
-	if g.u64(call+abi.CallNr) == syscall.SYS_READ && ret > 0 {
+	if g.u64(call+abi.CallNr) == abi.SysRead && ret > 0 {
 		copy(g.user(g.u64(call+abi.CallArgs+8), uint64(ret)), g.phys(g.u64(call+abi.CallBuf)))
 	}
 	g.done(call, ret)
@@ -202,7 +202,7 @@ func TestRead(t *testing.T) {
 		return copy(op.Buf, fmt.Sprintf("op %d count %d", op.Kind, len(op.Buf))), nil
 	}
 	for _, count := range []int{100, 5000, 200000, 64} {
-		ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: count}, read)
+		ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: abi.SysRead, Count: count}, read)
 		want := fmt.Sprintf("op %d count %d", abi.OpRead, count)
 		if err != nil || string(out) != want || ret != int64(len(want)) {
 			t.Errorf("read(%d) gave %d %q %v, want %q", count, ret, out, err, want)
@@ -213,7 +213,7 @@ func TestRead(t *testing.T) {
 func TestReadCutToCount(t *testing.T) {
 	g := newFakeGuest(t)
 	read := func(context.Context, Op) (int, error) { return 9000, nil }
-	ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, read)
+	ret, out, err := g.h.Do(t.Context(), caller(7), Call{Nr: abi.SysRead, Count: 10}, read)
 	if err != nil || ret != 10 || len(out) != 10 {
 		t.Errorf("an operation that claims too much: %d, %d bytes, %v", ret, len(out), err)
 	}
@@ -226,7 +226,7 @@ func TestWrite(t *testing.T) {
 		got = fmt.Sprint(op.Kind, string(op.Buf))
 		return len(op.Buf), nil
 	}
-	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_WRITE, Data: []byte("p vfs_read")}, write)
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: abi.SysWrite, Data: []byte("p vfs_read")}, write)
 	if want := fmt.Sprint(abi.OpWrite, "p vfs_read"); err != nil || ret != 10 || got != want {
 		t.Errorf("write gave %d %v, the operation got %q, want %q", ret, err, got, want)
 	}
@@ -235,12 +235,12 @@ func TestWrite(t *testing.T) {
 func TestErrnos(t *testing.T) {
 	g := newFakeGuest(t)
 	read := func(context.Context, Op) (int, error) { return 0, fmt.Errorf("not there: %w", syscall.ENOENT) }
-	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, read)
+	ret, _, err := g.h.Do(t.Context(), caller(7), Call{Nr: abi.SysRead, Count: 1}, read)
 	if err != nil || ret != -int64(syscall.ENOENT) {
 		t.Errorf("an operation's ENOENT came as %d, %v", ret, err)
 	}
-	g.before = func(nr uint64) (int64, bool) { return -int64(syscall.EIO), nr == syscall.SYS_READ }
-	ret, _, err = g.h.Do(t.Context(), caller(7), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, Op) (int, error) {
+	g.before = func(nr uint64) (int64, bool) { return -int64(syscall.EIO), nr == abi.SysRead }
+	ret, _, err = g.h.Do(t.Context(), caller(7), Call{Nr: abi.SysRead, Count: 1}, func(context.Context, Op) (int, error) {
 		t.Error("the operation ran although the guest returned before it")
 		return 0, nil
 	})
@@ -257,7 +257,7 @@ func TestSleepers(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 20 {
 		wg.Go(func() {
-			_, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(_ context.Context, op Op) (int, error) {
+			_, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: abi.SysRead, Count: 1}, func(_ context.Context, op Op) (int, error) {
 				<-release
 				return copy(op.Buf, "x"), nil
 			})
@@ -266,7 +266,7 @@ func TestSleepers(t *testing.T) {
 			}
 		})
 	}
-	ret, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: syscall.SYS_READ, Count: 1}, func(_ context.Context, op Op) (int, error) {
+	ret, _, err := g.h.Do(t.Context(), Caller{}, Call{Nr: abi.SysRead, Count: 1}, func(_ context.Context, op Op) (int, error) {
 		return copy(op.Buf, "y"), nil
 	})
 	if err != nil || ret != 1 {
@@ -280,7 +280,7 @@ func TestSleepers(t *testing.T) {
 func TestManyThreads(t *testing.T) {
 	g := newFakeGuest(t)
 	for tid := range 2 * maxTasks {
-		ret, out, err := g.h.Do(t.Context(), caller(1000+tid), Call{Nr: syscall.SYS_READ, Count: 8}, func(_ context.Context, op Op) (int, error) {
+		ret, out, err := g.h.Do(t.Context(), caller(1000+tid), Call{Nr: abi.SysRead, Count: 8}, func(_ context.Context, op Op) (int, error) {
 			return copy(op.Buf, "ok"), nil
 		})
 		if err != nil || ret != 2 || string(out) != "ok" {
@@ -302,7 +302,7 @@ func TestFuncAndStop(t *testing.T) {
 		t.Errorf("six arguments gave %v, want EINVAL", err)
 	}
 	g.h.Stop()
-	if _, _, err := g.h.Do(t.Context(), caller(1), Call{Nr: syscall.SYS_READ}, nil); !errors.Is(err, ErrStopped) {
+	if _, _, err := g.h.Do(t.Context(), caller(1), Call{Nr: abi.SysRead}, nil); !errors.Is(err, ErrStopped) {
 		t.Errorf("a call after Stop gave %v", err)
 	}
 }
@@ -313,19 +313,19 @@ func TestAbandoned(t *testing.T) {
 	g := newFakeGuest(t)
 	stuck := make(chan struct{})
 	g.before = func(nr uint64) (int64, bool) {
-		if nr == syscall.SYS_GETDENTS64 {
+		if nr == abi.SysGetdents64 {
 			<-stuck
 		}
-		return 0, nr == syscall.SYS_GETDENTS64
+		return 0, nr == abi.SysGetdents64
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _, err := g.h.Do(ctx, caller(3), Call{Nr: syscall.SYS_GETDENTS64, Count: 8}, nil)
+	_, _, err := g.h.Do(ctx, caller(3), Call{Nr: abi.SysGetdents64, Count: 8}, nil)
 	if !errors.Is(err, syscall.EINTR) {
 		t.Errorf("a call to a guest that is stuck gave %v, want EINTR", err)
 	}
 	close(stuck)
-	ret, _, err := g.h.Do(t.Context(), caller(3), Call{Nr: syscall.SYS_GETDENTS64, Count: 8}, nil)
+	ret, _, err := g.h.Do(t.Context(), caller(3), Call{Nr: abi.SysGetdents64, Count: 8}, nil)
 	if err != nil || ret != 0 {
 		t.Errorf("the next call gave %d, %v", ret, err)
 	}
@@ -333,7 +333,7 @@ func TestAbandoned(t *testing.T) {
 
 func TestTaskDied(t *testing.T) {
 	g := newFakeGuest(t)
-	ret, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, func(context.Context, Op) (int, error) {
+	ret, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: abi.SysRead, Count: 1}, func(context.Context, Op) (int, error) {
 		g.dead = true
 		g.h.TaskDied(g.next - abi.CallSize + abi.DirectMap)
 		return 0, nil
@@ -347,16 +347,16 @@ func TestTaskDied(t *testing.T) {
 func TestExit(t *testing.T) {
 	g := newFakeGuest(t)
 	read := func(context.Context, Op) (int, error) { return 0, nil }
-	if _, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, read); err != nil {
+	if _, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: abi.SysRead, Count: 1}, read); err != nil {
 		t.Fatal(err)
 	}
 	task := g.next - abi.CallSize + abi.DirectMap
 	done := make(chan struct{})
 	g.before = func(nr uint64) (int64, bool) {
-		if nr == syscall.SYS_EXIT_GROUP {
+		if nr == abi.SysExitGroup {
 			close(done)
 		}
-		return 0, nr == syscall.SYS_EXIT_GROUP
+		return 0, nr == abi.SysExitGroup
 	}
 	var died atomic.Bool
 	go func() {
@@ -387,16 +387,16 @@ func TestExitAfterCall(t *testing.T) {
 	}
 	done := make(chan error)
 	go func() {
-		_, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: syscall.SYS_READ, Count: 1}, read)
+		_, _, err := g.h.Do(t.Context(), caller(5), Call{Nr: abi.SysRead, Count: 1}, read)
 		done <- err
 	}()
 	<-inCall
 	task := g.next - abi.CallSize + abi.DirectMap
 	g.before = func(nr uint64) (int64, bool) {
-		if nr == syscall.SYS_EXIT_GROUP {
+		if nr == abi.SysExitGroup {
 			go g.h.TaskDied(task)
 		}
-		return 0, nr == syscall.SYS_EXIT_GROUP
+		return 0, nr == abi.SysExitGroup
 	}
 	gone := Caller{TID: 5, PID: 5, Comm: func() string {
 		t.Error("a thread that is known was asked for its name")
@@ -472,7 +472,7 @@ func TestStuckManager(t *testing.T) {
 	g.h.SetMakers(makers)
 	read := func(_ context.Context, op Op) (int, error) { return copy(op.Buf, "x"), nil }
 	begin := time.Now()
-	ret, _, err := g.h.Do(context.Background(), caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, read)
+	ret, _, err := g.h.Do(context.Background(), caller(7), Call{Nr: abi.SysRead, Count: 10}, read)
 	if ret != 1 || err != nil {
 		t.Errorf("%d, %v", ret, err)
 	}
@@ -497,7 +497,7 @@ func TestKilledCaller(t *testing.T) {
 		ctx, cancel := context.WithCancel(WithKilled(context.Background(), func() bool { return killed }))
 		cancel()
 		begin := time.Now()
-		_, _, err := g.h.Do(ctx, caller(7), Call{Nr: syscall.SYS_READ, Count: 10}, nil)
+		_, _, err := g.h.Do(ctx, caller(7), Call{Nr: abi.SysRead, Count: 10}, nil)
 		took := time.Since(begin)
 		if !errors.Is(err, syscall.EINTR) || killed != (took < patience) {
 			t.Errorf("killed %v: %v after %v", killed, err, took)
@@ -513,7 +513,7 @@ func TestMuteGuest(t *testing.T) {
 	const calls = 20
 	begin := time.Now()
 	for i := range calls {
-		if _, err := g.h.Other(context.Background(), caller(7), Syscall{Nr: syscall.SYS_CHDIR}); err == nil {
+		if _, err := g.h.Other(context.Background(), caller(7), Syscall{Nr: abi.SysChdir}); err == nil {
 			t.Fatalf("call %d was made", i)
 		}
 	}
@@ -526,7 +526,7 @@ func TestMuteGuest(t *testing.T) {
 	g.stuck.Delete(g.h.manager.task)
 	g.h.wake(g.h.manager.task)
 	for begin := time.Now(); g.h.deaf.Load() && time.Since(begin) < endOfTest; time.Sleep(time.Millisecond) {
-		_, _ = g.h.Other(context.Background(), caller(7), Syscall{Nr: syscall.SYS_CHDIR})
+		_, _ = g.h.Other(context.Background(), caller(7), Syscall{Nr: abi.SysChdir})
 	}
 	if g.h.deaf.Load() {
 		t.Error("the guest answers again, but calls are not made")

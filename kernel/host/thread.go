@@ -400,7 +400,7 @@ func (h *Host) forget(t *Task) {
 // prepare sets up the arguments and buffers of a call.
 func (t *Task) prepare(r *request, call Call) error {
 	size := call.Count
-	if call.Nr == syscall.SYS_WRITE {
+	if call.Nr == abi.SysWrite {
 		size = len(call.Data)
 	}
 	if size > MaxIO {
@@ -424,7 +424,7 @@ func (t *Task) prepare(r *request, call Call) error {
 		}
 		r.buf = t.bounce
 	}
-	if call.Nr == syscall.SYS_WRITE && t.bufPages > 0 {
+	if call.Nr == abi.SysWrite && t.bufPages > 0 {
 		// FUSE does not say what the caller's memory holds behind the data. Zeros
 		// end the text for a probe that reads a string there.
 		room := min(size/abi.PageSize+1, t.bufPages) * abi.PageSize
@@ -439,11 +439,11 @@ func (t *Task) prepare(r *request, call Call) error {
 func (t *Task) args(call Call, size int) [6]uint64 {
 	const atFDCWD = 0xffffff9c // -100, in an int: what user code loads into edi
 	switch call.Nr {
-	case syscall.SYS_OPENAT:
+	case abi.SysOpenat:
 		return [6]uint64{atFDCWD, t.window(), call.Flags, 0}
-	case syscall.SYS_NEWFSTATAT:
+	case abi.SysNewfstatat:
 		return [6]uint64{atFDCWD, t.window(), t.bufVA, 0}
-	case syscall.SYS_READ, syscall.SYS_WRITE, syscall.SYS_GETDENTS64:
+	case abi.SysRead, abi.SysWrite, abi.SysGetdents64:
 		return [6]uint64{uint64(call.FD), t.bufVA, uint64(size)}
 	}
 	return [6]uint64{uint64(call.FD)}
@@ -538,7 +538,7 @@ func (t *Task) growBuf(n int) error {
 
 // result copies the data of a read out of the user buffer.
 func (t *Task) result(call Call, ret int64) []byte {
-	if call.Nr != syscall.SYS_READ && call.Nr != syscall.SYS_GETDENTS64 || ret <= 0 {
+	if call.Nr != abi.SysRead && call.Nr != abi.SysGetdents64 || ret <= 0 {
 		return nil
 	}
 	return append(call.Into[:0], t.h.g.Phys(t.bufPA, uint64(min(ret, int64(call.Count))))...)
