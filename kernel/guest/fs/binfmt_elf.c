@@ -1,5 +1,5 @@
-// Programs of this machine. Their segments stay with the host: the task gets
-// the stack that the program would begin with.
+// ELF programs. Their segments are not loaded, since they run on the host: the task
+// only gets the program's initial stack.
 #include <linux/binfmts.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -11,7 +11,7 @@
 
 void start_thread(struct pt_regs *regs, unsigned long new_ip, unsigned long new_sp);
 
-// put_strings writes pointers to n strings that stand in a row, and NULL.
+// put_strings writes pointers to n consecutive strings, and NULL.
 static unsigned long __user *put_strings(unsigned long __user *sp, unsigned long *p, int n)
 {
 	while (n-- > 0) {

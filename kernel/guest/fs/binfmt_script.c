@@ -1,4 +1,4 @@
-// Programs that begin with #! and the name of another.
+// Scripts: programs that begin with #! and an interpreter's name.
 #include <linux/binfmts.h>
 #include <linux/err.h>
 #include <linux/string.h>
@@ -8,8 +8,8 @@ static bool blank(char c)
 	return c == ' ' || c == '\t';
 }
 
-// load_script has the program that the first line names run the file: argv[0] is
-// its name, then comes the line's one argument, if any, and then the file's name.
+// load_script runs the interpreter named in the first line, with its name as argv[0],
+// then the line's argument, if any, then the file's name.
 noinline __noclone int load_script(struct linux_binprm *bprm)
 {
 	char *name = bprm->buf + 2, *arg, *end = bprm->buf + sizeof(bprm->buf) - 1;

@@ -1,10 +1,9 @@
 // The dentry cache: a tree of names, hashed by parent and name.
 //
-// A dentry is found by its hash under RCU, and is taken with its own lock; it
-// is in the hash only while its bucket's lock was held. Its children hang on
-// d_subdirs under the parent's d_lock. Dentries whose last user goes stay in
-// the cache unless their filesystem does not want that, or they are unhashed.
-// Lock order: parent's d_lock, child's d_lock, bucket.
+// A dentry is looked up in the hash under RCU, and referenced under its own lock. The
+// hash is changed under the bucket's lock, d_subdirs under the parent's d_lock.
+// Unused dentries stay in the cache unless they are unhashed or their filesystem does
+// not want it. Lock order: parent's d_lock, child's d_lock, bucket.
 #include <linux/fs.h>
 #include <linux/rcupdate.h>
 
@@ -36,7 +35,7 @@ unsigned int full_name_hash(const void *salt, const char *name, unsigned int len
 	return h ^ h >> 32;
 }
 
-// hashlen_string gives the hash in the low word and the length in the high one.
+// hashlen_string returns the hash in the low word and the length in the high one.
 noinline u64 hashlen_string(const void *salt, const char *name)
 {
 	unsigned int len = strlen(name);
@@ -76,8 +75,8 @@ void d_rehash(struct dentry *entry)
 	spin_unlock(&entry->d_lock);
 }
 
-// __d_drop takes a dentry, whose d_lock is held, out of the hash. Its own next
-// stays, for those who walk.
+// __d_drop removes a dentry, whose d_lock is held, from the hash. Its next pointer is
+// kept for concurrent readers.
 noinline void __d_drop(struct dentry *dentry)
 {
 	struct bucket *b;
@@ -101,7 +100,7 @@ void d_drop(struct dentry *dentry)
 	spin_unlock(&dentry->d_lock);
 }
 
-// matches says whether a hashed dentry is the one that is looked for.
+// matches reports whether a hashed dentry has this parent and name.
 static bool matches(struct dentry *d, const struct dentry *parent, const struct qstr *name)
 {
 	return d->d_name.hash == name->hash && READ_ONCE(d->d_parent) == parent;
@@ -111,7 +110,8 @@ static bool matches(struct dentry *d, const struct dentry *parent, const struct 
 	for (struct hlist_bl_node *__n = READ_ONCE((b)->head.first);				\
 	     __n && (d = container_of(__n, struct dentry, d_hash), true); __n = READ_ONCE(__n->next))
 
-// __d_lookup finds a child and takes a reference; NULL: it is not in the cache.
+// __d_lookup finds a child in the cache and takes a reference. It returns NULL if
+// there is none.
 struct dentry *__d_lookup(const struct dentry *parent, const struct qstr *name)
 {
 	struct bucket *b = d_hash(parent, name->hash);
@@ -135,7 +135,7 @@ struct dentry *__d_lookup(const struct dentry *parent, const struct qstr *name)
 }
 
 // __d_lookup_rcu finds a child without taking a reference. The caller holds
-// rcu_read_lock, and compares *seqp with d_seq before it trusts what it saw.
+// rcu_read_lock, and must compare *seqp with d_seq to validate what it has read.
 struct dentry *__d_lookup_rcu(const struct dentry *parent, const struct qstr *name, unsigned int *seqp)
 {
 	struct bucket *b = d_hash(parent, name->hash);
@@ -235,8 +235,8 @@ struct dentry *d_alloc_name(struct dentry *parent, const char *name)
 	return d_alloc(parent, &q);
 }
 
-// d_alloc_parallel makes a child, or gives the one that another task has made
-// meanwhile. Both come with a reference; a new one is unhashed and negative.
+// d_alloc_parallel makes a child, or returns the one that another task has just made.
+// Both come with a reference; a new one is unhashed and negative.
 struct dentry *d_alloc_parallel(struct dentry *parent, const struct qstr *name, wait_queue_head_t *wq)
 {
 	struct dentry *new = d_alloc(parent, name);
@@ -277,7 +277,7 @@ static __noipa unsigned int d_flags_for_inode(struct inode *inode)
 	return S_ISREG(inode->i_mode) ? DCACHE_REGULAR_TYPE : DCACHE_SPECIAL_TYPE;
 }
 
-// __d_instantiate gives a dentry, whose d_lock is held, its inode.
+// __d_instantiate returns a dentry, whose d_lock is held, its inode.
 noinline void __d_instantiate(struct dentry *dentry, struct inode *inode)
 {
 	unsigned int type = d_flags_for_inode(inode);
@@ -301,7 +301,7 @@ void d_instantiate(struct dentry *entry, struct inode *inode)
 	spin_unlock(&entry->d_lock);
 }
 
-// __d_lookup_unhash ends the state in which others wait for a lookup.
+// __d_lookup_unhash marks a parallel lookup as finished.
 wait_queue_head_t *__d_lookup_unhash(struct dentry *dentry)
 {
 	wait_queue_head_t *wq = list_empty(&dentry->d_lru) ? NULL : dentry->d_wait;
@@ -327,8 +327,8 @@ void d_add(struct dentry *entry, struct inode *inode)
 	spin_unlock(&entry->d_lock);
 }
 
-// d_splice_alias is d_add for a lookup: when another task has added the name
-// first, its dentry is given (with a reference) and inode is dropped.
+// d_splice_alias is d_add for a lookup. If another task has added the name first, it
+// returns that dentry with a reference and drops inode.
 struct dentry *d_splice_alias(struct inode *inode, struct dentry *dentry)
 {
 	struct dentry *other;
@@ -382,8 +382,8 @@ static void dentry_unlink_inode(struct dentry *dentry)
 		iput(inode);
 }
 
-// __dentry_kill ends a dentry without users, whose d_lock and whose parent's are
-// held; it drops both.
+// __dentry_kill frees an unused dentry. Its d_lock and its parent's are held, and
+// dropped.
 static void __dentry_kill(struct dentry *dentry)
 {
 	struct dentry *parent = dentry->d_parent;
@@ -403,7 +403,7 @@ static void __dentry_kill(struct dentry *dentry)
 	call_rcu(&dentry->d_u.d_rcu, d_free);
 }
 
-// retain_dentry says whether an unused dentry stays in the cache.
+// retain_dentry reports whether an unused dentry stays in the cache.
 static bool retain_dentry(struct dentry *dentry)
 {
 	if (d_unhashed(dentry))
@@ -411,8 +411,8 @@ static bool retain_dentry(struct dentry *dentry)
 	return !(dentry->d_flags & DCACHE_OP_DELETE) || !dentry->d_op->d_delete(dentry);
 }
 
-// lock_for_kill takes the parent's d_lock, too, in the right order; false:
-// someone has taken a reference meanwhile.
+// lock_for_kill also takes the parent's d_lock, in the right order. It returns false
+// if another task has taken a reference meanwhile.
 static bool lock_for_kill(struct dentry *dentry)
 {
 	struct dentry *parent = dentry->d_parent;
@@ -428,8 +428,8 @@ static bool lock_for_kill(struct dentry *dentry)
 	return false;
 }
 
-// dput drops a reference. With the last one the dentry may go, and then its
-// parent's reference, and so on.
+// dput drops a reference. If it was the last one, the dentry may be freed, which
+// drops its reference to its parent, and so on.
 noinline void dput(struct dentry *dentry)
 {
 	while (dentry) {
@@ -460,8 +460,8 @@ struct dentry *dget_parent(struct dentry *dentry)
 	return parent;
 }
 
-// d_delete is for a name that has gone: nobody else's dentry becomes negative,
-// one in use leaves the hash.
+// d_delete is called after a name was removed. An otherwise unused dentry becomes
+// negative, one in use is unhashed.
 void d_delete(struct dentry *dentry)
 {
 	spin_lock(&dentry->d_lock);
@@ -473,7 +473,7 @@ void d_delete(struct dentry *dentry)
 	spin_unlock(&dentry->d_lock);
 }
 
-// prepend writes text before *at; false: it does not fit.
+// prepend writes text before *at. It returns false if it does not fit.
 static bool prepend(char **at, char *start, const char *text, int len)
 {
 	if (*at - start < len)
@@ -500,7 +500,7 @@ char *dentry_path_raw(const struct dentry *dentry, char *buf, int buflen)
 	return at;
 }
 
-// d_path writes the path from the global root to buf's end and gives its start.
+// d_path writes the path from the global root to buf's end and returns its start.
 char *d_path(const struct path *path, char *buf, int buflen)
 {
 	struct path p = *path;

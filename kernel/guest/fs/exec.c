@@ -1,5 +1,5 @@
-// A new program in an old task. What a host's program does is the host's: here
-// are its name, its arguments and the memory that they stand in.
+// execve. Programs run on the host; the guest has only their names and arguments, and
+// the memory with these.
 #include <linux/binfmts.h>
 #include <linux/sched.h>
 #include <linux/slab.h>
@@ -24,7 +24,7 @@ int vma_populate(struct vm_area_struct *vma, unsigned long addr, struct page **p
 struct vm_area_struct *stack_vma(struct mm_struct *mm, unsigned long len);
 void exec_mm_release(struct task_struct *tsk, struct mm_struct *mm);
 
-// The argument nr, or NULL after the last, or an error.
+// Returns argument nr, NULL after the last one, or an error.
 static const char __user *get_user_arg_ptr(struct user_arg_ptr argv, int nr)
 {
 	const char __user *p;
@@ -34,7 +34,7 @@ static const char __user *get_user_arg_ptr(struct user_arg_ptr argv, int nr)
 	return p;
 }
 
-// count gives how many strings an array has, at most max.
+// count returns how many strings an array has, at most max.
 static noinline int count(struct user_arg_ptr argv, int max)
 {
 	int i;
@@ -62,7 +62,7 @@ static noinline __noclone struct page *get_arg_page(struct linux_binprm *bprm, u
 	return vma_populate(bprm->vma, pos & PAGE_MASK, &page) ? NULL : page;
 }
 
-// push_bytes puts n bytes, of user space or of the kernel, below what is on the stack.
+// push_bytes copies n bytes from user or kernel memory to the stack.
 static int push_bytes(struct linux_binprm *bprm, const char *from, size_t n, bool user)
 {
 	if (bprm->p - n < bprm->argmin)
@@ -87,7 +87,7 @@ static int push_bytes(struct linux_binprm *bprm, const char *from, size_t n, boo
 	return 0;
 }
 
-// copy_strings puts the strings of an array on the new stack, the last one first.
+// copy_strings pushes the strings of an array onto the new stack, last one first.
 static noinline int copy_strings(int argc, struct user_arg_ptr argv, struct linux_binprm *bprm)
 {
 	while (argc-- > 0) {
@@ -115,7 +115,7 @@ noinline int copy_string_kernel(const char *arg, struct linux_binprm *bprm)
 	return push_bytes(bprm, arg, strnlen(arg, MAX_ARG_STRLEN) + 1, false);
 }
 
-// remove_arg_zero takes the first argument off the stack.
+// remove_arg_zero removes the first argument from the stack.
 int remove_arg_zero(struct linux_binprm *bprm)
 {
 	while (bprm->argc) {
@@ -172,8 +172,8 @@ static noinline __noclone void free_bprm(struct linux_binprm *bprm)
 	kfree(bprm);
 }
 
-// alloc_bprm gives a program with an empty stack in an mm of its own. Before 6.12 it
-// has no file yet: what cannot be opened comes to bprm_execve.
+// alloc_bprm returns a program with an empty stack in a new mm. Before 6.12 the file
+// is not opened here but in bprm_execve.
 #ifdef KERNEL_6_12
 static noinline __noclone struct linux_binprm *alloc_bprm(int fd, struct filename *filename, int flags)
 {
@@ -221,7 +221,7 @@ int bprm_change_interp(const char *interp, struct linux_binprm *bprm)
 	return 0;
 }
 
-// would_dump keeps what cannot be read from being dumped.
+// would_dump disables core dumps of programs that the user may not read.
 void would_dump(struct linux_binprm *bprm, struct file *file)
 {
 	if (inode_permission(IDMAP_OF(file->f_path.mnt) file->f_inode, MAY_READ) < 0)
@@ -243,7 +243,7 @@ static int exec_mmap(struct mm_struct *mm)
 	return 0;
 }
 
-// begin_new_exec makes the task the program's: from here there is no way back.
+// begin_new_exec replaces the task's program. After it execve cannot fail.
 int begin_new_exec(struct linux_binprm *bprm)
 {
 	struct task_struct *me = current;
@@ -315,7 +315,7 @@ static int search_binary_handler(struct linux_binprm *bprm)
 	return ret;
 }
 
-// exec_binprm goes from script to interpreter to a program.
+// exec_binprm follows scripts' interpreters up to a program.
 static int exec_binprm(struct linux_binprm *bprm)
 {
 	pid_t old_pid = current->pid;
@@ -393,7 +393,7 @@ static noinline int do_execveat_common(int fd, struct filename *filename, struct
 	ret = copy_strings(bprm->envc, envp, bprm);
 	if (!ret)
 		ret = copy_strings(bprm->argc, argv, bprm);
-	if (!ret && !bprm->argc) { // Linux gives a program at least an empty name
+	if (!ret && !bprm->argc) { // Linux returns a program at least an empty name
 		ret = copy_string_kernel("", bprm);
 		bprm->argc = 1;
 	}

@@ -1,14 +1,14 @@
-// Descriptors: the table of open files that tasks share or own.
+// Descriptors: tables of open files, shared by tasks or private.
 //
-// Readers look into the table under RCU; changes are made under file_lock. A
-// table that is too small is replaced by a larger copy.
+// The table is read under RCU and changed under file_lock. If it is too small, it is
+// replaced by a larger copy.
 #include <linux/fs.h>
 #include <linux/bitmap.h>
 #include <linux/rcupdate.h>
 
 #define NR_OPEN_DEFAULT 64
-#define NR_OPEN_MAX (1 << 20) // sysctl_nr_open; how many a process may have is for the host to say
-#define NR_STD 3 // 0 to 2 are the standard streams, which the host keeps
+#define NR_OPEN_MAX (1 << 20) // sysctl_nr_open; the limit of a process is enforced by the host
+#define NR_STD 3 // 0 to 2 are the standard streams, which only the host has
 
 struct files_struct init_files = {
 	.count = ATOMIC_INIT(1),
@@ -71,8 +71,8 @@ static struct fdtable *alloc_fdtable(unsigned int nr)
 	return fdt;
 }
 
-// expand_fdtable is called with file_lock, drops it for the allocation, and
-// gives 1 when the table may have changed.
+// expand_fdtable is called with file_lock held, drops it during the allocation, and
+// returns 1 if the table may have changed.
 static int expand_fdtable(struct files_struct *files, unsigned int nr)
 {
 	struct fdtable *nfdt, *cur;
@@ -94,8 +94,9 @@ static int expand_fdtable(struct files_struct *files, unsigned int nr)
 	return 1;
 }
 
-// expand_files makes room for descriptor nr: 0 there is, 1 there is now, -EMFILE
-// or -ENOMEM. One task at a time does it.
+// expand_files makes space for descriptor nr. It returns 0 if there was space, 1 if
+// the table was expanded, -EMFILE or -ENOMEM. Only one task at a time expands the
+// table.
 static __noipa int expand_files(struct files_struct *files, unsigned int nr)
 {
 	int ret = 0;
@@ -133,7 +134,7 @@ static void __clear_open_fd(unsigned int fd, struct fdtable *fdt)
 	__clear_bit(fd / 64, fdt->full_fds_bits);
 }
 
-// find_next_fd skips words that are full.
+// find_next_fd skips full words of the bitmap.
 static unsigned int find_next_fd(struct fdtable *fdt, unsigned int start)
 {
 	unsigned int max = fdt->max_fds, words = max / 64;
@@ -199,7 +200,7 @@ void put_unused_fd(unsigned int fd)
 	spin_unlock(&files->file_lock);
 }
 
-// fd_install makes a reserved descriptor mean file, whose reference it takes over.
+// fd_install stores file in a reserved descriptor and takes over its reference.
 noinline void fd_install(unsigned int fd, struct file *file)
 {
 	struct files_struct *files = current->files;
@@ -210,7 +211,7 @@ noinline void fd_install(unsigned int fd, struct file *file)
 	spin_unlock(&files->file_lock);
 }
 
-// pick_file empties a descriptor and gives what it meant, or NULL.
+// pick_file empties a descriptor and returns its file, or NULL.
 static struct file *pick_file(struct files_struct *files, unsigned int fd)
 {
 	struct fdtable *fdt = files->fdt;
@@ -224,8 +225,8 @@ static struct file *pick_file(struct files_struct *files, unsigned int fd)
 	return file;
 }
 
-// close_fd_get_file empties a descriptor; the caller gets its reference. NULL:
-// it was empty.
+// close_fd_get_file empties a descriptor and returns its file, whose reference the
+// caller takes over, or NULL.
 struct file *close_fd_get_file(unsigned int fd)
 {
 	struct files_struct *files = current->files;
@@ -244,7 +245,8 @@ int close_fd(unsigned int fd)
 	return file ? filp_close(file, current->files) : -EBADF;
 }
 
-// __fget_files takes a reference to what fd means, unless its mode has a bit of mask.
+// __fget_files returns the file of fd with a new reference, unless its mode has a bit
+// of mask.
 static struct file *__fget_files(struct files_struct *files, unsigned int fd, fmode_t mask)
 {
 	struct fdtable *fdt;
@@ -258,7 +260,7 @@ static struct file *__fget_files(struct files_struct *files, unsigned int fd, fm
 			file = NULL;
 			break;
 		}
-		// The last reference may just have gone, and the descriptor with it.
+		// The last reference may just have been dropped, and the descriptor closed.
 		if (atomic_long_inc_not_zero(&file->f_count))
 			break;
 	}
@@ -276,7 +278,7 @@ struct file *fget_raw(unsigned int fd)
 	return __fget_files(current->files, fd, 0);
 }
 
-// __fget_light takes no reference when nobody else can close the descriptor.
+// __fget_light takes no reference if no other task can close the descriptor.
 noinline unsigned long __fget_light(unsigned int fd, fmode_t mask)
 {
 	struct files_struct *files = current->files;
@@ -318,7 +320,7 @@ void __f_unlock_pos(struct file *f)
 	mutex_unlock(&f->f_pos_lock);
 }
 
-// f_dupfd gives file another descriptor, from the number from on.
+// f_dupfd adds a descriptor for file, with a number not below from.
 int f_dupfd(unsigned int from, struct file *file, unsigned int flags)
 {
 	int fd;
@@ -351,7 +353,8 @@ static struct files_struct *new_files(void)
 	return files;
 }
 
-// host_files_new makes the table of a process of the host: what is opened begins at 3.
+// host_files_new makes the table of a process of the host. Its descriptors begin at
+// 3.
 struct files_struct *host_files_new(void)
 {
 	struct files_struct *files = new_files();
@@ -363,7 +366,8 @@ struct files_struct *host_files_new(void)
 	return files;
 }
 
-// host_files_used says whether a table that nobody changes has open files.
+// host_files_used reports whether a table, which must not be changed meanwhile, has
+// open files.
 bool host_files_used(struct files_struct *files)
 {
 	struct fdtable *fdt = files->fdt;
@@ -409,7 +413,7 @@ struct files_struct *dup_fd(struct files_struct *oldf, unsigned int max_fds, int
 	return newf;
 }
 
-// close_files closes all that is open in a table without users.
+// close_files closes all files in an unused table.
 static struct fdtable *close_files(struct files_struct *files)
 {
 	struct fdtable *fdt = files->fdt;

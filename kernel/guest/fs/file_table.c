@@ -1,5 +1,5 @@
-// Open files. A file goes with its last reference: in a task's own time, just
-// before it leaves the kernel, or in a worker when the last user is no task.
+// Open files. A file is released after its last reference is dropped: by task work
+// when the task leaves the kernel, or by a worker.
 #include <linux/fs.h>
 #include <linux/task_work.h>
 #include <linux/workqueue.h>
@@ -50,7 +50,7 @@ noinline struct file *__alloc_file(int flags, const struct cred *cred)
 	return f;
 }
 
-// alloc_empty_file is __alloc_file within the limit: -ENFILE above it.
+// alloc_empty_file is __alloc_file with the limit: it returns -ENFILE above it.
 noinline struct file *alloc_empty_file(int flags, const struct cred *cred)
 {
 	struct file *f;
@@ -63,8 +63,8 @@ noinline struct file *alloc_empty_file(int flags, const struct cred *cred)
 	return f;
 }
 
-// alloc_file_pseudo opens an inode that has no name anywhere (a pipe, a
-// socket). It takes over the inode's reference unless it fails.
+// alloc_file_pseudo opens an inode without a name (a pipe or socket). It takes over
+// the inode's reference unless it fails.
 struct file *alloc_file_pseudo(struct inode *inode, struct vfsmount *mnt, const char *name, int flags, const struct file_operations *fops)
 {
 	struct qstr q = QSTR_INIT(name, strlen(name));
@@ -97,7 +97,7 @@ struct file *alloc_file_pseudo(struct inode *inode, struct vfsmount *mnt, const 
 	return f;
 }
 
-// __fput ends a file that nobody refers to.
+// __fput releases a file without references.
 static void __fput(struct file *file)
 {
 	struct dentry *dentry = file->f_path.dentry;
@@ -141,9 +141,8 @@ void flush_delayed_fput(void)
 	flush_delayed_work(&delayed_fput_work);
 }
 
-// runs_task_work says whether the current task comes by task_work_run: tasks of
-// user space do, and those that make the host's calls, whose releases must
-// happen within the call.
+// runs_task_work reports whether the current task calls task_work_run: user tasks do,
+// and tasks that make the host's calls, since releases must be done within the call.
 static bool runs_task_work(void)
 {
 	return !in_interrupt() && (!(current->flags & PF_KTHREAD) || current_host_call());

@@ -7,7 +7,7 @@ struct fs_struct init_fs = {
 	.umask = 0022,
 };
 
-// replace puts path, with references of its own, where *at stands.
+// replace sets *at to path with new references.
 static void replace(struct fs_struct *fs, struct path *at, const struct path *path)
 {
 	struct path old;

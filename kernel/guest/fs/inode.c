@@ -7,7 +7,7 @@ static struct kmem_cache *inode_cachep;
 static const struct inode_operations empty_iops;
 static const struct file_operations no_open_fops;
 
-// inode_init_once sets what an inode keeps from one use to the next.
+// inode_init_once initializes the fields that an inode keeps when it is reused.
 void inode_init_once(struct inode *inode)
 {
 	memset(inode, 0, sizeof(*inode));
@@ -23,7 +23,7 @@ static void init_once(void *foo)
 	inode_init_once(foo);
 }
 
-// inode_init_always sets what each use begins with.
+// inode_init_always initializes the other fields for each use.
 int inode_init_always(struct super_block *sb, struct inode *inode)
 {
 	inode->i_sb = sb;
@@ -123,7 +123,7 @@ noinline void clear_inode(struct inode *inode)
 	inode->i_state = I_FREEING | I_CLEAR;
 }
 
-// evict takes an inode without users and names apart.
+// evict frees an inode without users and names.
 static void evict(struct inode *inode)
 {
 	if (!list_empty(&inode->i_sb_list)) {
@@ -137,8 +137,8 @@ static void evict(struct inode *inode)
 	destroy_inode(inode);
 }
 
-// iput drops a reference. All filesystems here live in memory, where an inode
-// is kept by its dentries: with the last reference it goes.
+// iput drops a reference. All filesystems here are in memory, and dentries hold
+// references to their inodes, so an inode is freed with its last reference.
 noinline void iput(struct inode *inode)
 {
 	if (inode && atomic_dec_and_test(&inode->i_count))
@@ -178,7 +178,7 @@ noinline void inc_nlink(struct inode *inode)
 static DEFINE_PER_CPU(unsigned int, last_ino);
 static atomic_t shared_last_ino;
 
-// get_next_ino gives a number that is not 0. Each CPU takes a batch at a time.
+// get_next_ino returns a number that is not 0. Each CPU takes a batch at a time.
 unsigned int get_next_ino(void)
 {
 	unsigned int *p = &get_cpu_var(last_ino);

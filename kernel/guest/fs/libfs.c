@@ -1,4 +1,4 @@
-// What filesystems that live in memory have in common.
+// Common functions of filesystems in memory.
 #include <linux/fs.h>
 #include <linux/hostfs.h>
 #include <linux/uaccess.h>
@@ -12,7 +12,7 @@ const struct dentry_operations simple_dentry_operations = {
 	.d_delete = always_delete_dentry,
 };
 
-// simple_lookup knows that what is not in the cache is not there.
+// simple_lookup: a name that is not in the cache does not exist.
 struct dentry *simple_lookup(struct inode *dir, struct dentry *dentry, unsigned int flags)
 {
 	if (dentry->d_name.len > NAME_MAX)
@@ -23,7 +23,8 @@ struct dentry *simple_lookup(struct inode *dir, struct dentry *dentry, unsigned 
 	return NULL;
 }
 
-// An open directory has a cursor: a nameless child, behind which listing goes on.
+// An open directory has a cursor, an unnamed child after which the next listing
+// continues.
 int dcache_dir_open(struct inode *inode, struct file *file)
 {
 	static const struct qstr dot = QSTR_INIT(".", 1);
@@ -41,8 +42,8 @@ int dcache_dir_close(struct inode *inode, struct file *file)
 	return 0;
 }
 
-// scan_positives gives the count-th positive child behind p, with a reference,
-// and puts last.
+// scan_positives returns the count-th positive child after p, with a reference, and
+// puts last.
 static __noipa struct dentry *scan_positives(struct dentry *dir, struct list_head *p, loff_t count, struct dentry *last)
 {
 	struct dentry *found = NULL;
@@ -67,7 +68,7 @@ static __noipa struct dentry *scan_positives(struct dentry *dir, struct list_hea
 	return found;
 }
 
-// put_cursor moves the cursor behind d; NULL: to the end.
+// put_cursor moves the cursor after d, or to the end if d is NULL.
 static void put_cursor(struct dentry *dir, struct dentry *cursor, struct dentry *d)
 {
 	spin_lock(&dir->d_lock);
@@ -118,7 +119,7 @@ int dcache_readdir(struct file *file, struct dir_context *ctx)
 		ctx->pos++;
 		p = &d->d_child;
 	}
-	// The cursor goes before what has not been given yet.
+	// The cursor goes before the first entry that was not returned.
 	spin_lock(&dir->d_lock);
 	if (d)
 		list_move_tail(&cursor->d_child, &d->d_child);
@@ -180,7 +181,7 @@ int simple_link(struct dentry *old_dentry, struct inode *dir, struct dentry *den
 	return 0;
 }
 
-// simple_empty says whether a directory has no children that are files.
+// simple_empty reports whether a directory has no children that are files.
 noinline int simple_empty(struct dentry *dentry)
 {
 	struct dentry *child;
@@ -217,7 +218,8 @@ int simple_rmdir(struct inode *dir, struct dentry *dentry)
 	return 0;
 }
 
-// simple_read_from_buffer gives what of available bytes lies at *ppos.
+// simple_read_from_buffer copies the bytes at *ppos, of available ones, to user
+// space.
 ssize_t simple_read_from_buffer(void __user *to, size_t count, loff_t *ppos, const void *from, size_t available)
 {
 	loff_t pos = *ppos;
@@ -305,7 +307,7 @@ void simple_release_fs(struct vfsmount **mount, int *count)
 	mntput(mnt);
 }
 
-// start_creating_in locks parent and gives a negative dentry for name, or an
+// start_creating_in locks parent and returns a negative dentry for name, or an
 // error (-EEXIST) and no lock.
 struct dentry *start_creating_in(const char *name, struct dentry *parent)
 {
@@ -330,15 +332,15 @@ struct dentry *end_creating_in(struct dentry *dentry)
 	return dentry;
 }
 
-// any_child gives a positive child with a reference, or NULL.
+// any_child returns a positive child with a reference, or NULL.
 static struct dentry *any_child(struct dentry *dir)
 {
 	return scan_positives(dir, &dir->d_subdirs, 1, NULL);
 }
 
-// simple_recursive_removal takes dentry and all below it away, deepest first;
-// callback is called for each before it goes. The reference that keeps a
-// dentry in the cache is dropped with it.
+// simple_recursive_removal removes dentry and everything below it, deepest first, and
+// calls callback before each removal. It drops the references that keep dentries in
+// the cache.
 void simple_recursive_removal(struct dentry *dentry, void (*callback)(struct dentry *))
 {
 	struct inode *dir = dentry->d_parent->d_inode, *inode = dentry->d_inode;

@@ -1,9 +1,9 @@
 // Paths: from names to dentries.
 //
-// A walk begins in RCU mode: it takes no references, looks into the hash only,
-// and compares d_seq of what it passed. At the first thing that needs more (a
-// miss, a revalidation, a symbolic link, the end) try_to_unlazy takes the
-// references; when it cannot, the walk begins anew without RCU mode.
+// A walk begins in RCU mode: it takes no references, uses the dentry cache only, and
+// validates dentries by d_seq. If that is not enough (a miss, a revalidation, a
+// symbolic link, the end of the path), try_to_unlazy takes the references. If it
+// fails, the walk is restarted without RCU mode.
 #include <linux/namei.h>
 #include <linux/rcupdate.h>
 #include <linux/syscalls.h>
@@ -14,8 +14,8 @@ static struct kmem_cache *names_cachep;
 #define WALK_MORE 2 // there are components after this one
 #define WALK_NOFOLLOW 4
 
-// getname_flags copies a path from user space: -EFAULT, -ENAMETOOLONG, or
-// -ENOENT when it is empty and flags has no LOOKUP_EMPTY.
+// getname_flags copies a path from user space. It returns -EFAULT, -ENAMETOOLONG, or
+// -ENOENT if the path is empty and flags lacks LOOKUP_EMPTY.
 noinline struct filename *getname_flags(const char __user *filename, int flags, int *empty)
 {
 	struct filename *name = kmem_cache_alloc(names_cachep, GFP_KERNEL);
@@ -86,7 +86,7 @@ noinline void path_put(const struct path *path)
 	mntput(path->mnt);
 }
 
-// acl_permission_check looks at the mode bits alone.
+// acl_permission_check checks the mode bits only.
 static int acl_permission_check(struct inode *inode, int mask)
 {
 	unsigned int mode = inode->i_mode;
@@ -107,13 +107,13 @@ int generic_permission(IDMAP_PARAM struct inode *inode, int mask)
 
 	if (ret != -EACCES || !capable(CAP_DAC_OVERRIDE))
 		return ret;
-	// Even root runs only what someone may run.
+	// Root too may execute only files with an x bit.
 	if (mask & MAY_EXEC && !S_ISDIR(inode->i_mode) && !(inode->i_mode & 0111))
 		return -EACCES;
 	return 0;
 }
 
-// inode_permission says whether the current task may do mask (MAY_*).
+// inode_permission checks that the current task has the permissions in mask (MAY_*).
 int inode_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	int ret;
@@ -125,7 +125,7 @@ int inode_permission(IDMAP_PARAM struct inode *inode, int mask)
 	return ret ? ret : security_inode_permission(inode, mask);
 }
 
-// __legitimize_path takes references to a path that RCU mode has come to.
+// __legitimize_path takes references to a path reached in RCU mode.
 static __noipa bool __legitimize_path(struct path *path, unsigned int seq)
 {
 	struct dentry *d = path->dentry;
@@ -141,7 +141,8 @@ static __noipa bool __legitimize_path(struct path *path, unsigned int seq)
 	return alive;
 }
 
-// try_to_unlazy ends RCU mode where the walk stands; false: begin anew.
+// try_to_unlazy leaves RCU mode at the current position. It returns false if the walk
+// must be restarted.
 static __noipa bool try_to_unlazy(struct nameidata *nd)
 {
 	bool ok = __legitimize_path(&nd->path, nd->seq);
@@ -181,7 +182,7 @@ static __noipa void terminate_walk(struct nameidata *nd)
 	nd->path = (struct path){ NULL, NULL };
 }
 
-// complete_walk leaves the walk with references to where it ended.
+// complete_walk leaves RCU mode at the end of the walk.
 static __noipa int complete_walk(struct nameidata *nd)
 {
 	struct dentry *d = nd->path.dentry;
@@ -210,7 +211,7 @@ static __noipa int set_root(struct nameidata *nd)
 	return 0;
 }
 
-// go_to makes path, to which RCU mode needs no reference, the walk's place.
+// go_to sets the walk's position to path. In RCU mode no reference is needed.
 static void go_to(struct nameidata *nd, const struct path *path)
 {
 	nd->path = *path;
@@ -233,7 +234,7 @@ static __noipa int nd_jump_root(struct nameidata *nd)
 	return 0;
 }
 
-// path_init finds the directory that the walk begins in and gives the name.
+// path_init sets the directory in which the walk begins and returns the name.
 static __noipa const char *path_init(struct nameidata *nd, unsigned int flags)
 {
 	const char *s = nd->name->name;
@@ -271,7 +272,7 @@ static __noipa const char *path_init(struct nameidata *nd, unsigned int flags)
 		fdput(f);
 		return ERR_PTR(-ENOTDIR);
 	}
-	// The descriptor may be closed as soon as it is put: take references now.
+	// The descriptor may be closed after fdput: take references now.
 	if (nd->flags & LOOKUP_RCU) {
 		nd->flags &= ~LOOKUP_RCU;
 		rcu_read_unlock();
@@ -288,8 +289,8 @@ static int d_revalidate(struct dentry *dentry, unsigned int flags)
 	return dentry->d_op->d_revalidate(dentry, flags);
 }
 
-// lookup_fast looks into the cache: a dentry, with a reference unless in RCU
-// mode, NULL, or -ECHILD.
+// lookup_fast looks the name up in the cache. It returns the dentry (with a reference
+// unless in RCU mode), NULL, or -ECHILD.
 static __noipa struct dentry *lookup_fast(struct nameidata *nd)
 {
 	struct dentry *d, *parent = nd->path.dentry;
@@ -347,8 +348,8 @@ static struct dentry *lookup_slow(const struct qstr *name, struct dentry *dir, u
 	return d;
 }
 
-// __traverse_mounts goes on to the root of what is mounted on path, whose
-// references it holds.
+// __traverse_mounts continues to the root of the mount on path, whose references it
+// holds.
 static __noipa int __traverse_mounts(struct path *path)
 {
 	while (path->dentry->d_flags & DCACHE_MOUNTED) {
@@ -378,8 +379,8 @@ static bool grow_stack(struct nameidata *nd)
 	return true;
 }
 
-// pick_link takes over references to the symbolic link at *link and gives its
-// text. The link stays on the stack until the walk ends.
+// pick_link takes over references to the symbolic link at *link and returns its
+// target. The link is on the stack until the walk ends.
 static __noipa const char *pick_link(struct nameidata *nd, struct path *link, struct inode *inode)
 {
 	struct saved *last;
@@ -412,7 +413,7 @@ static __noipa const char *pick_link(struct nameidata *nd, struct path *link, st
 
 struct vfsmount *__lookup_mnt(struct vfsmount *mnt, struct dentry *dentry);
 
-// step_rcu is step_into while in RCU mode: 1 done, 0 leave RCU mode first.
+// step_rcu is step_into in RCU mode. It returns 0 if RCU mode must be left first.
 static int step_rcu(struct nameidata *nd, int flags, struct dentry *dentry)
 {
 	struct path p = { nd->path.mnt, dentry };
@@ -435,9 +436,9 @@ static int step_rcu(struct nameidata *nd, int flags, struct dentry *dentry)
 	return 1;
 }
 
-// step_into moves the walk to dentry, whose reference it takes over, and to what
-// is mounted there. It gives the text of a symbolic link that is to be walked
-// first, NULL, or an error.
+// step_into moves the walk to dentry, whose reference it takes over, and to mounts on
+// it. It returns the target of a symbolic link that is to be walked first, NULL, or
+// an error.
 static __noipa const char *step_into(struct nameidata *nd, int flags, struct dentry *dentry)
 {
 	struct path path = { nd->path.mnt, dentry };
@@ -448,7 +449,7 @@ static __noipa const char *step_into(struct nameidata *nd, int flags, struct den
 			return NULL;
 		if (!try_to_unlazy(nd))
 			return ERR_PTR(-ECHILD);
-		// What the cache holds now counts.
+		// Use what is in the cache now.
 		dentry = __d_lookup(nd->path.dentry, &nd->last);
 		if (!dentry)
 			return ERR_PTR(-ECHILD);
@@ -470,7 +471,7 @@ static __noipa const char *step_into(struct nameidata *nd, int flags, struct den
 	return NULL;
 }
 
-// handle_dots is for . and .., which no directory is asked for.
+// handle_dots handles . and .., which are not looked up.
 static __noipa const char *handle_dots(struct nameidata *nd, int type)
 {
 	struct path up;
@@ -538,8 +539,8 @@ static int may_lookup(struct nameidata *nd)
 	return inode_permission(IDMAP_OF(nd->path.mnt) nd->inode, MAY_EXEC);
 }
 
-// continue_with makes the name that is walked after a symbolic link in the
-// middle of a path: its text, and what was left.
+// continue_with makes the name to walk after a symbolic link in the middle of a path:
+// its target and the rest of the path.
 static const char *continue_with(struct nameidata *nd, const char *text, const char *rest)
 {
 	struct saved *last = &nd->stack[nd->depth - 1];
@@ -555,7 +556,8 @@ static const char *continue_with(struct nameidata *nd, const char *text, const c
 	return name;
 }
 
-// link_path_walk walks all components of name but the last, which is left in nd->last.
+// link_path_walk walks all components of name except the last one, which it stores in
+// nd->last.
 static __noipa int link_path_walk(const char *name, struct nameidata *nd)
 {
 	nd->last_type = LAST_ROOT;
@@ -596,7 +598,8 @@ static __noipa int link_path_walk(const char *name, struct nameidata *nd)
 	return 0;
 }
 
-// lookup_last walks the last component; the text of a link is to be walked on.
+// lookup_last walks the last component. It returns the target of a symbolic link that
+// is to be walked.
 static const char *lookup_last(struct nameidata *nd)
 {
 	nd->flags &= ~LOOKUP_PARENT;
@@ -605,7 +608,7 @@ static const char *lookup_last(struct nameidata *nd)
 	return walk_component(nd, nd->flags & LOOKUP_DIRECTORY ? WALK_MORE : 0);
 }
 
-// path_lookupat finds nd->name: references to what it names are in *path.
+// path_lookupat looks up nd->name and returns references in *path.
 static __noipa int path_lookupat(struct nameidata *nd, unsigned int flags, struct path *path)
 {
 	const char *s = path_init(nd, flags);
@@ -665,7 +668,7 @@ int user_path_at_empty(int dfd, const char __user *name, unsigned int flags, str
 	return err;
 }
 
-// may_open says whether what was found may be opened this way.
+// may_open checks that path may be opened with these flags.
 static __noipa int may_open(IDMAP_PARAM const struct path *path, int acc_mode, int flag)
 {
 	struct inode *inode = path->dentry->d_inode;
@@ -693,7 +696,7 @@ static __noipa int may_open(IDMAP_PARAM const struct path *path, int acc_mode, i
 	return inode_permission(IDMAP_ARG(idmap) inode, MAY_OPEN | acc_mode);
 }
 
-// lookup_dcache is the part of a lookup that asks nobody.
+// lookup_dcache is the part of a lookup that only uses the cache.
 static __noipa struct dentry *lookup_dcache(const struct qstr *name, struct dentry *dir, unsigned int flags)
 {
 	struct dentry *d = d_lookup(dir, name);
@@ -706,8 +709,8 @@ static __noipa struct dentry *lookup_dcache(const struct qstr *name, struct dent
 	return d;
 }
 
-// lookup_open looks the last component up with the directory locked, and makes
-// the file if it is to be made.
+// lookup_open looks up the last component with the directory locked, and creates the
+// file if required.
 static __noipa struct dentry *lookup_open(struct nameidata *nd, struct file *file, const struct open_flags *op)
 {
 	struct dentry *dir = nd->path.dentry, *d;
@@ -768,7 +771,7 @@ static __noipa const char *open_last_lookups(struct nameidata *nd, struct file *
 	return step_into(nd, 0, d);
 }
 
-// do_open opens what the walk has come to.
+// do_open opens the file at the end of the walk.
 static __noipa int do_open(struct nameidata *nd, struct file *file, const struct open_flags *op)
 {
 	int acc_mode = file->f_mode & FMODE_CREATED ? 0 : op->acc_mode;
@@ -784,7 +787,8 @@ static __noipa int do_open(struct nameidata *nd, struct file *file, const struct
 	return err ? err : vfs_open(&nd->path, file);
 }
 
-// path_openat opens nd->name, or gives -ECHILD: once more without RCU mode.
+// path_openat opens nd->name. It returns -ECHILD if the walk must be restarted
+// without RCU mode.
 static __noipa struct file *path_openat(struct nameidata *nd, const struct open_flags *op, unsigned int flags)
 {
 	struct file *file = alloc_empty_file(op->open_flag, current_cred());
@@ -857,8 +861,8 @@ static int path_parentat(struct nameidata *nd, struct path *parent)
 	return err;
 }
 
-// filename_create finds the place of a new file: the directory in *path, locked,
-// and a negative dentry; -EEXIST when there is such a file.
+// filename_create prepares a new file: it returns a negative dentry, and the locked
+// directory in *path, or -EEXIST if the file exists.
 static struct dentry *filename_create(int dfd, struct filename *name, struct path *path, unsigned int lookup_flags)
 {
 	struct nameidata nd;
@@ -916,7 +920,7 @@ static __noipa int may_create(IDMAP_PARAM struct inode *dir, struct dentry *chil
 	return inode_permission(IDMAP_ARG(idmap) dir, MAY_WRITE | MAY_EXEC);
 }
 
-// may_delete says whether victim, which is there, may be taken out of dir.
+// may_delete checks that victim, which exists, may be removed from dir.
 static __noipa int may_delete(IDMAP_PARAM struct inode *dir, struct dentry *victim, bool isdir)
 {
 	struct inode *inode = victim->d_inode;
@@ -1016,7 +1020,7 @@ int vfs_unlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, struct inod
 	return err;
 }
 
-// remove_dir is vfs_rmdir, which 5.10's do_rmdir has within itself.
+// remove_dir calls vfs_rmdir. In 5.10 it is inlined into do_rmdir.
 static __always_inline int remove_dir(IDMAP_PARAM struct inode *dir, struct dentry *dentry)
 {
 	int err = may_delete(IDMAP_ARG(idmap) dir, dentry, true);
@@ -1043,7 +1047,7 @@ noinline int vfs_rmdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry)
 	return remove_dir(IDMAP_ARG(idmap) dir, dentry);
 }
 
-// What the kernel's own functions of paths return, and what do_rmdir calls.
+// Calls of vfs_rmdir and vfs_unlink by do_rmdir and the kernel's own functions.
 #ifdef KERNEL_5_10
 #define PATH_RET long
 #define do_vfs_rmdir remove_dir
@@ -1083,8 +1087,8 @@ noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_ar
 	return err;
 }
 
-// do_remove takes a name away: a directory's or another file's. Its callers have it
-// within themselves, so that they are who calls vfs_rmdir and vfs_unlink.
+// do_remove removes a directory or another file. It is inlined into its callers, so
+// that these call vfs_rmdir and vfs_unlink directly.
 static __always_inline int do_remove(int dfd, struct filename *name, bool isdir)
 {
 	struct nameidata nd;
@@ -1175,7 +1179,7 @@ SYSCALL_DEFINE3(symlinkat, const char __user *, oldname, int, newdfd, const char
 	return do_symlinkat(PATH_ARG(oldname), newdfd, PATH_ARG(newname));
 }
 
-// readlink_copy gives the number of bytes copied; the text is not terminated.
+// readlink_copy returns the number of bytes copied; the text is not terminated.
 int readlink_copy(char __user *buffer, int buflen, const char *link)
 {
 	int len = strlen(link);

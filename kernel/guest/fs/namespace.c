@@ -1,11 +1,10 @@
-// Mounts: which filesystem stands where. There is one namespace, in which
-// mounts are made while the kernel boots, and none is taken away.
+// Mounts. There is one mount namespace. Mounts are made at boot and never removed.
 #include <linux/fs.h>
 #include <linux/rcupdate.h>
 
 struct mount {
 	struct hlist_node mnt_hash;
-	struct mount *mnt_parent; // itself: mounted nowhere
+	struct mount *mnt_parent; // points to itself if not mounted
 	struct dentry *mnt_mountpoint;
 	struct vfsmount mnt;
 	atomic_t mnt_count, mnt_writers;
@@ -36,8 +35,8 @@ static struct hlist_head *m_hash(struct vfsmount *mnt, struct dentry *dentry)
 	return &mount_hashtable[(h ^ h >> 6) % ARRAY_SIZE(mount_hashtable)];
 }
 
-// __lookup_mnt gives what is mounted on dentry of mnt, without a reference. The
-// caller holds rcu_read_lock or mount_lock.
+// __lookup_mnt returns the mount on dentry of mnt, without a reference. The caller
+// holds rcu_read_lock or mount_lock.
 noinline struct vfsmount *__lookup_mnt(struct vfsmount *mnt, struct dentry *dentry)
 {
 	struct mount *m;
@@ -59,8 +58,8 @@ struct vfsmount *lookup_mnt(const struct path *path)
 	return m;
 }
 
-// follow_up_mount goes from a mount to the directory that it covers: false at
-// the root. It counts no references.
+// follow_up_mount goes from a mount to the directory that it is mounted on. It
+// returns false at the root, and takes no references.
 bool follow_up_mount(struct path *path)
 {
 	struct mount *m = real_mount(path->mnt);
@@ -79,8 +78,8 @@ noinline struct vfsmount *mntget(struct vfsmount *mnt)
 	return mnt;
 }
 
-// mntput_no_expire drops a reference; a mount that is mounted somewhere keeps
-// one of its own, so only unmounted ones go.
+// mntput_no_expire drops a reference. A mounted mount has a reference to itself, so
+// only unmounted ones are freed.
 static __noipa void mntput_no_expire(struct mount *mnt)
 {
 	rcu_read_lock();
@@ -99,7 +98,7 @@ noinline void mntput(struct vfsmount *mnt)
 		mntput_no_expire(real_mount(mnt));
 }
 
-// __mnt_want_write counts a writer: -EROFS on a read-only mount.
+// __mnt_want_write counts a writer. It returns -EROFS on a read-only mount.
 noinline int __mnt_want_write(struct vfsmount *mnt)
 {
 	if (mnt->mnt_flags & 0x40)
@@ -169,7 +168,7 @@ struct vfsmount *kern_mount(struct file_system_type *type)
 	return vfs_kern_mount(type);
 }
 
-// mount_at puts a mount on a directory.
+// mount_at mounts mnt on a directory.
 int mount_at(struct vfsmount *mnt, const char *name)
 {
 	struct mount *m = real_mount(mnt);
@@ -190,7 +189,7 @@ int mount_at(struct vfsmount *mnt, const char *name)
 struct vfsmount *hostfs_init_root(void);
 void hostfs_init_mounts(void);
 
-// mnt_init mounts the root, which is where tasks begin, and all the rest.
+// mnt_init mounts the root filesystem and all others.
 void __init mnt_init(void)
 {
 	struct vfsmount *mnt = hostfs_init_root();

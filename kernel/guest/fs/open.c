@@ -7,8 +7,8 @@
 			  O_LARGEFILE | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_PATH | 0x1000 /* O_DSYNC */ |   \
 			  0x101000 /* O_SYNC */ | 0x40000 /* O_NOATIME */ | 0x2000 /* FASYNC */)
 
-// build_open_flags turns what user space gives into what path_openat works
-// with; -EINVAL for what contradicts itself.
+// build_open_flags converts flags and mode from user space for path_openat. It
+// returns -EINVAL for invalid combinations.
 noinline int build_open_flags(const struct open_how *how, struct open_flags *op)
 {
 	u64 flags = how->flags;
@@ -36,7 +36,7 @@ noinline int build_open_flags(const struct open_how *how, struct open_flags *op)
 	return 0;
 }
 
-// do_dentry_open makes f an open file of inode by calling its f_op's open.
+// do_dentry_open opens inode as f, by its f_op's open.
 int do_dentry_open(struct file *f, struct inode *inode, int (*open)(struct inode *, struct file *))
 {
 	static const struct file_operations empty_fops;
@@ -94,7 +94,7 @@ out_path:
 	return err;
 }
 
-// vfs_open opens path as file, which holds no path yet.
+// vfs_open opens path as file, whose path is not yet set.
 int vfs_open(const struct path *path, struct file *file)
 {
 	file->f_path = *path;
@@ -116,7 +116,7 @@ struct file *dentry_open(const struct path *path, int flags, const struct cred *
 	return f;
 }
 
-// filp_open opens a path of the kernel's own.
+// filp_open opens a path for the kernel itself.
 struct file *filp_open(const char *filename, int flags, umode_t mode)
 {
 	struct open_how how = { .flags = flags, .mode = flags & O_CREAT ? mode & S_IALLUGO : 0 };
@@ -133,7 +133,7 @@ struct file *filp_open(const char *filename, int flags, umode_t mode)
 	return f;
 }
 
-// do_sys_openat2 gives the new descriptor, or -errno.
+// do_sys_openat2 returns the new descriptor, or -errno.
 long do_sys_openat2(int dfd, const char __user *filename, struct open_how *how)
 {
 	struct open_flags op;
@@ -199,7 +199,7 @@ SYSCALL_DEFINE4(openat2, int, dfd, const char __user *, filename, struct open_ho
 
 void dnotify_flush(struct file *filp, fl_owner_t id);
 
-// filp_close is close(2) of one descriptor: flush, and one reference less.
+// filp_close calls flush and drops a reference, for close(2) of a descriptor.
 noinline int filp_close(struct file *filp, fl_owner_t id)
 {
 	int ret = 0;
@@ -214,8 +214,8 @@ noinline int filp_close(struct file *filp, fl_owner_t id)
 	return ret;
 }
 
-// dnotify_flush ends a directory's notifications to this owner. Nothing asks
-// for any here, so there is only the look.
+// dnotify_flush removes a directory's notifications for this owner. There are never
+// any, so it only checks.
 noinline __noclone void dnotify_flush(struct file *filp, fl_owner_t id)
 {
 	struct inode *inode = filp->f_inode;

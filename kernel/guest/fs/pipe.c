@@ -57,7 +57,8 @@ noinline __noclone void free_pipe_info(struct pipe_inode_info *p)
 	kfree(p);
 }
 
-// drain moves what is there to the reader: the bytes, or -EFAULT.
+// drain copies the data in the pipe to the reader, and returns the number of bytes or
+// -EFAULT.
 static ssize_t drain(struct pipe_inode_info *p, struct iov_iter *to)
 {
 	ssize_t done = 0;
@@ -80,7 +81,8 @@ static ssize_t drain(struct pipe_inode_info *p, struct iov_iter *to)
 	return done;
 }
 
-// pipe_read gives what there is; without writers 0, and -EAGAIN for O_NONBLOCK.
+// pipe_read returns the available bytes. If the pipe is empty it sleeps, or returns 0
+// without writers, or -EAGAIN with O_NONBLOCK.
 static __noipa ssize_t pipe_read(struct kiocb *iocb, struct iov_iter *to)
 {
 	struct file *filp = iocb->ki_filp;
@@ -111,7 +113,8 @@ static __noipa ssize_t pipe_read(struct kiocb *iocb, struct iov_iter *to)
 	return ret;
 }
 
-// fill takes what fits: the bytes, or an error for the first.
+// fill copies as much as fits into the pipe, and returns the number of bytes, or an
+// error if there are none.
 static ssize_t fill(struct pipe_inode_info *p, struct iov_iter *from)
 {
 	ssize_t done = 0;
@@ -142,8 +145,8 @@ static ssize_t fill(struct pipe_inode_info *p, struct iov_iter *from)
 	return done;
 }
 
-// pipe_write takes everything, and sleeps while the ring is full; -EPIPE and
-// SIGPIPE without readers.
+// pipe_write writes all data and sleeps while the ring is full. Without readers it
+// returns -EPIPE and sends SIGPIPE.
 static __noipa ssize_t pipe_write(struct kiocb *iocb, struct iov_iter *from)
 {
 	struct file *filp = iocb->ki_filp;
@@ -238,7 +241,7 @@ static struct file *one_end(struct inode *inode, int flags)
 	return f;
 }
 
-// create_pipe_files gives the end to read from in res[0], the other in res[1].
+// create_pipe_files returns the read end in res[0] and the write end in res[1].
 int create_pipe_files(struct file **res, int flags)
 {
 	struct inode *inode = get_pipe_inode();
@@ -262,7 +265,7 @@ int create_pipe_files(struct file **res, int flags)
 	return 0;
 }
 
-// do_pipe_flags gives two descriptors: to read from, to write to.
+// do_pipe_flags returns two descriptors: the read end and the write end.
 int do_pipe_flags(int *fd, int flags)
 {
 	struct file *files[2];

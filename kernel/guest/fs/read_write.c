@@ -76,7 +76,7 @@ SYSCALL_DEFINE3(lseek, unsigned int, fd, loff_t, offset, unsigned int, whence)
 	return ret;
 }
 
-// rw_verify_area says whether count bytes at *ppos may be read or written.
+// rw_verify_area checks that count bytes at *ppos may be read or written.
 noinline int rw_verify_area(int read_write, struct file *file, const loff_t *ppos, size_t count)
 {
 	if (unlikely((ssize_t)count < 0))
@@ -125,8 +125,8 @@ static __noipa ssize_t new_sync_write(struct file *filp, const char __user *buf,
 	return ret;
 }
 
-// vfs_read gives the bytes read: 0 at the end, -EBADF when the file is not open
-// for reading, -EINVAL when it cannot be read, -EFAULT for a bad buffer.
+// vfs_read returns the number of bytes read, 0 at the end, -EBADF if the file is not
+// open for reading, -EINVAL if it cannot be read, -EFAULT for a bad buffer.
 ssize_t vfs_read(struct file *file, char __user *buf, size_t count, loff_t *pos)
 {
 	ssize_t ret;

@@ -3,8 +3,8 @@
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
-// iterate_dir calls the file's own listing, with the directory locked against
-// changes: -ENOTDIR, -EINTR, -ENOENT for a directory that has been removed.
+// iterate_dir calls the file's iterate_shared with the directory locked. It returns
+// -ENOTDIR, -EINTR, or -ENOENT if the directory has been removed.
 int iterate_dir(struct file *file, struct dir_context *ctx)
 {
 	struct inode *inode = file->f_inode;
@@ -40,7 +40,7 @@ struct getdents_callback64 {
 	int prev_reclen, count, error;
 };
 
-// verify_dirent_name: a filesystem that gives such a name is broken.
+// verify_dirent_name detects invalid names from a broken filesystem.
 static __noipa int verify_dirent_name(const char *name, int len)
 {
 	if (len <= 0 || len >= PATH_MAX || memchr(name, '/', len))
@@ -48,7 +48,7 @@ static __noipa int verify_dirent_name(const char *name, int len)
 	return 0;
 }
 
-// filldir64 takes one name. false: no more, be it full or an error.
+// filldir64 stores one name. It returns false if the buffer is full or on an error.
 static bool filldir64(struct dir_context *ctx, const char *name, int namlen, loff_t offset, u64 ino, unsigned int d_type)
 {
 	struct getdents_callback64 *buf = container_of(ctx, struct getdents_callback64, ctx);

@@ -1,6 +1,6 @@
-// Files whose text is made record by record, in a buffer that grows until one
-// record fits. A seq_file without operations belongs to the host, which has made
-// its text already.
+// Files whose text is generated record by record, in a buffer that grows until a
+// record fits. A seq_file without operations is the host's, which has generated the
+// text already.
 #include <linux/seq_file.h>
 #include <linux/string_helpers.h>
 #include <linux/sprintf.h>
@@ -43,8 +43,8 @@ static void seq_set_overflow(struct seq_file *m)
 	m->count = m->size;
 }
 
-// first_record makes the record at m->index and leaves the iterator at it; NULL
-// is the end. Records that show nothing are passed over.
+// first_record generates the record at m->index and returns the iterator, or NULL at
+// the end. Empty records are skipped.
 static void *first_record(struct seq_file *m, int *err)
 {
 	void *p = m->op->start(m, &m->index);
@@ -71,7 +71,7 @@ static void *first_record(struct seq_file *m, int *err)
 		}
 		if (!seq_has_overflowed(m))
 			return p;
-		// The record does not fit: once more with twice the room.
+		// The record does not fit: try again with a buffer of twice the size.
 		m->op->stop(m, p);
 		m->count = 0;
 		if (!seq_buf_alloc(m, m->size * 2)) {
@@ -85,7 +85,7 @@ static void *first_record(struct seq_file *m, int *err)
 	return NULL;
 }
 
-// more_records adds records behind the first while the reader wants them and
+// more_records appends records after the first one while the reader wants more and
 // they fit.
 static void more_records(struct seq_file *m, void *p, size_t wanted)
 {
@@ -110,7 +110,7 @@ static void more_records(struct seq_file *m, void *p, size_t wanted)
 	m->op->stop(m, p);
 }
 
-// drain gives the reader what the buffer holds.
+// drain copies the buffer's contents to the reader.
 static size_t drain(struct seq_file *m, struct iov_iter *iter)
 {
 	size_t n = copy_to_iter(m->buf + m->from, min(m->count, iter->count), iter);
@@ -120,7 +120,8 @@ static size_t drain(struct seq_file *m, struct iov_iter *iter)
 	return n;
 }
 
-// traverse makes everything up to offset again, so that the next read begins there.
+// traverse generates everything up to offset again, so that the next read begins
+// there.
 static int traverse(struct seq_file *m, loff_t offset)
 {
 	loff_t pos = 0;
@@ -256,7 +257,7 @@ noinline void seq_putc(struct seq_file *m, char c)
 		m->buf[m->count++] = c;
 }
 
-// seq_write gives 0, or -1 when the data does not fit.
+// seq_write returns 0, or -1 if the data does not fit.
 noinline int seq_write(struct seq_file *m, const void *data, size_t len)
 {
 	if (m->count + len >= m->size) {

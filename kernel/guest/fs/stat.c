@@ -1,9 +1,9 @@
-// What stat tells.
+// stat and its variants.
 #include <linux/fs.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
-// generic_fillattr takes everything from the inode.
+// generic_fillattr fills in all attributes from the inode.
 noinline void generic_fillattr(IDMAP_PARAM REQUEST_PARAM struct inode *inode, struct kstat *stat)
 {
 	stat->dev = inode->i_sb->s_dev;
@@ -42,7 +42,7 @@ int vfs_getattr(const struct path *path, struct kstat *stat, u32 request_mask, u
 	return err ? err : vfs_getattr_nosec(path, stat, request_mask, query_flags);
 }
 
-// vfs_statx looks a path up and asks for its attributes.
+// vfs_statx looks up a path and gets its attributes.
 noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *stat, u32 request_mask)
 {
 	unsigned int lookup = flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW;
@@ -63,7 +63,7 @@ noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *st
 	return err;
 }
 
-// statx_at is vfs_statx with a name of user space.
+// statx_at is vfs_statx with a name from user space.
 static __always_inline int statx_at(int dfd, const char __user *filename, int flags, struct kstat *stat, u32 request_mask)
 {
 #ifdef KERNEL_5_10
@@ -82,7 +82,7 @@ noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *sta
 	return statx_at(dfd, filename, flags, stat, STATX_BASIC_STATS);
 }
 
-// stat_at is what stat and its kin call: in 5.10 vfs_fstatat is none of it.
+// stat_at is called by the stat system calls. In 5.10 it is not vfs_fstatat.
 #ifdef KERNEL_5_10
 #define stat_at(dfd, filename, stat, flags) vfs_statx(dfd, filename, flags, stat, STATX_BASIC_STATS)
 #else
@@ -146,7 +146,8 @@ SYSCALL_DEFINE4(newfstatat, int, dfd, const char __user *, filename, struct stat
 	struct kstat stat;
 	int err = stat_at(dfd, filename, &stat, flag);
 
-	// The host's GETATTR has no buffer: it takes what the operation gave.
+	// The host's GETATTR has no buffer: it takes the attributes from the file
+	// operation.
 	if (err || !statbuf)
 		return err;
 	return cp_new_stat(&stat, statbuf);

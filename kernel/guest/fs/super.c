@@ -1,4 +1,4 @@
-// Superblocks and the kinds of filesystems.
+// Superblocks and filesystem types.
 #include <linux/fs.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
@@ -18,7 +18,7 @@ static struct file_system_type **find_filesystem(const char *name)
 	return p;
 }
 
-// register_filesystem gives -EBUSY when there is one of this name.
+// register_filesystem returns -EBUSY if the name is in use.
 int register_filesystem(struct file_system_type *fs)
 {
 	struct file_system_type **p;

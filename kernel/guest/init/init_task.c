@@ -1,4 +1,4 @@
-/* init_task.c: the first task, which becomes CPU 0's idle one. */
+/* init_task.c: the first task, which becomes CPU 0's idle task. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/fdtable.h>

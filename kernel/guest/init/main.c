@@ -27,7 +27,7 @@ struct task_struct *fork_idle(int cpu);
 
 bool initcall_debug;
 
-/* Also what a module's init runs in. */
+/* Also calls modules' init functions. */
 noinline int do_one_initcall(initcall_t fn)
 {
 	int ret = fn();
@@ -66,7 +66,7 @@ static void __init kernel_init_freeable(void)
 	host_init();
 }
 
-/* Process 1: brings up the rest, then waits for the children that others leave behind. */
+/* Process 1: initializes the rest, then reaps orphans. */
 static int __ref kernel_init(void *unused)
 {
 	extern struct completion kthreadd_done;

@@ -1,4 +1,4 @@
-/* exit.c: the end of tasks, and waiting for it. */
+/* exit.c: exit and wait. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -12,7 +12,7 @@
 #define WNOHANG 1
 struct wait_opts {
 	int wo_flags;
-	pid_t wo_pid;	/* -1: any child */
+	pid_t wo_pid;	/* -1 for any child */
 	int wo_stat;
 	struct rusage *wo_rusage;
 	wait_queue_entry_t child_wait;
@@ -59,7 +59,7 @@ static void __exit_signal(struct task_struct *tsk)
 	clear_tsk_thread_flag(tsk, TIF_SIGPENDING);
 }
 
-/* The task's last trace goes: nobody will ask for it any more. */
+/* Frees a zombie that nobody will wait for any more. */
 void release_task(struct task_struct *p)
 {
 	write_lock_irq(&tasklist_lock);
@@ -109,7 +109,7 @@ static void exit_mm(void)
 	mmput(mm);
 }
 
-/* Children of a dead task become init's. */
+/* Reparents children of a dead task to init. */
 static void forget_original_parent(struct task_struct *father)
 {
 	struct task_struct *p, *n, *reaper = find_task_by_vpid(1) ?: &init_task;
@@ -172,7 +172,7 @@ void __noreturn do_exit(long code)
 }
 EXPORT_SYMBOL(do_exit);
 
-/* A task that cannot go on: its context is made good, then it ends. */
+/* Ends a task that cannot continue, after correcting preempt_count and the like. */
 void __noreturn make_task_dead(int signr)
 {
 	struct task_struct *tsk = current;
@@ -249,7 +249,8 @@ static int wait_task_zombie(struct wait_opts *wo, struct task_struct *p)
 	return pid;
 }
 
-/* Gives the pid of a child that is gone, with tasklist_lock released; 0: look on. */
+/* Returns the pid of a reaped child, with tasklist_lock released, or 0 to continue
+ * the search. */
 int wait_consider_task(struct wait_opts *wo, int ptrace, struct task_struct *p)
 {
 	if (wo->wo_pid > 0 && p->pid != wo->wo_pid)
@@ -305,7 +306,7 @@ long do_wait(struct wait_opts *wo)
 	return retval;
 }
 
-/* The pid of a child that ended, 0 with WNOHANG when none did, -ECHILD when there is none. */
+/* Returns the pid of an ended child, 0 with WNOHANG if none has ended, or -ECHILD. */
 long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru)
 {
 	struct wait_opts wo = { .wo_flags = options, .wo_pid = upid };

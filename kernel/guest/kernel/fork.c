@@ -53,7 +53,8 @@ static void __put_task_struct_rcu(struct callback_head *rcu)
 	free_task(tsk);
 }
 
-/* The last reference is gone; an interrupt may still look at the task for a moment. */
+/* The last reference was dropped. An interrupt may still use the task, so it is freed
+ * by RCU. */
 void __put_task_struct(struct task_struct *tsk)
 {
 	exit_creds(tsk);
@@ -77,7 +78,7 @@ static struct task_struct *dup_task_struct(struct task_struct *orig, int node)
 		goto free_tsk;
 	tsk->stack_canary = get_random_u64() & ~0xffUL;
 	tsk->thread_info.flags = 0;
-	refcount_set(&tsk->usage, 2);	/* the scheduler's, and who reaps it */
+	refcount_set(&tsk->usage, 2);	/* references: the scheduler's and the reaper's */
 	tsk->on_cpu = 0;
 	init_llist_head(&tsk->kretprobe_instances);
 	init_llist_head(&tsk->rethooks);
@@ -270,7 +271,7 @@ static void init_task_lists(struct task_struct *p)
 	p->exit_state = 0;
 }
 
-/* Puts the finished task into the lists that others find it by. */
+/* Adds the new task to the lists. */
 static void link_task(struct task_struct *p, struct pid *pid, u64 clone_flags)
 {
 	write_lock_irq(&tasklist_lock);
@@ -295,7 +296,8 @@ static void link_task(struct task_struct *p, struct pid *pid, u64 clone_flags)
 	write_unlock_irq(&tasklist_lock);
 }
 
-/* A number for a new task: the host's own for a task that stands for one of its threads. */
+/* Allocates a pid. A task that stands for a thread of the host gets the thread's ID.
+ * */
 static struct pid *new_pid(struct kernel_clone_args *args)
 {
 	pid_t tid = host_chosen_tid();
@@ -417,8 +419,8 @@ static int wait_for_vfork_done(struct task_struct *child, struct completion *vfo
 }
 
 /*
- * What makes a task and starts it; it gives its pid or -errno. On older releases that
- * is do_fork, whose arguments are those of its time.
+ * Makes a task, starts it and returns its pid or -errno. In older releases this is
+ * do_fork, with that function's arguments.
  */
 #if defined(KERNEL_2_6) || defined(KERNEL_4_15)
 static __always_inline pid_t clone_task(struct kernel_clone_args *args)
@@ -441,7 +443,7 @@ pid_t kernel_clone(struct kernel_clone_args *args)
 	if (clone_flags & CLONE_PARENT_SETTID)
 		put_user(nr, args->parent_tid);
 	if (host_chosen_tid())
-		clone_flags &= ~CLONE_VFORK;	/* the host's process waits by itself */
+		clone_flags &= ~CLONE_VFORK;	/* the host's process does the waiting */
 	if (clone_flags & CLONE_VFORK) {
 		p->vfork_done = &vfork;
 		init_completion(&vfork);
@@ -455,7 +457,8 @@ pid_t kernel_clone(struct kernel_clone_args *args)
 }
 
 #if defined(KERNEL_2_6) || defined(KERNEL_4_15)
-/* A thread of the kernel: its function stands where a program has its stack. The first one becomes a program. */
+/* A kernel thread: its function is passed as the stack. The first one becomes a
+ * program. */
 static void kernel_args(struct kernel_clone_args *args, unsigned long fn, unsigned long arg)
 {
 	args->fn = (int (*)(void *))fn;
@@ -466,7 +469,7 @@ static void kernel_args(struct kernel_clone_args *args, unsigned long fn, unsign
 #endif
 
 #ifdef KERNEL_2_6
-/* regs are what the child begins with. */
+/* regs are the child's initial registers. */
 noinline long do_fork(unsigned long clone_flags, unsigned long stack_start, struct pt_regs *regs,
 		      unsigned long stack_size, int __user *parent_tidptr, int __user *child_tidptr)
 {
@@ -580,7 +583,7 @@ SYSCALL_DEFINE5(clone, unsigned long, clone_flags, unsigned long, newsp, int __u
 	return kernel_clone(&args);
 }
 
-/* Linux's interface of clone3. */
+/* Arguments of clone3. */
 struct clone_args {
 	u64 flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
 	u64 set_tid, set_tid_size, cgroup;

@@ -1,7 +1,7 @@
 /*
- * host.c: tasks that stand for threads of the host. What is user mode on a
- * machine with user programs is a loop here: it asks the host for the next
- * call, makes it as a system call or calls a function, and reports the result.
+ * host.c: tasks that stand for threads of the host. Instead of user mode they have a
+ * loop that gets the next call from the host, executes it as a system call or a
+ * function call, and reports the result.
  */
 #include <linux/sched.h>
 #include <linux/host.h>
@@ -23,20 +23,20 @@ void rcu_tasks_qs(struct task_struct *t);
 
 /*
  * The descriptors of a process of the host. All tasks that stand for its threads
- * share them, as threads do; and so does a task of another process for the time
- * of a call on a file that this one has opened (it has the file from its parent).
+ * share them. A task of another process shares them for the time of a call on an
+ * inherited file that this process has opened.
  */
 struct host_files {
 	struct hlist_node node;
-	u64 owner;	/* the process' number there */
-	struct files_struct *files;	/* one of its references is ours */
+	u64 owner;	/* the process's ID on the host */
+	struct files_struct *files;	/* the list holds a reference */
 };
 
 #define HOST_FILES_BUCKETS 256
 static struct hlist_head host_files[HOST_FILES_BUCKETS];
 static DEFINE_SPINLOCK(host_files_lock);
 static unsigned int nr_host_files, sweep_host_files = 64;
-static struct host_files host_files_unknown;	/* of processes that the host cannot tell apart */
+static struct host_files host_files_unknown;	/* for processes that the host cannot tell apart */
 static u64 host_calls[NR_CPUS + 1];
 
 struct host_call *current_host_call(void)
@@ -44,7 +44,7 @@ struct host_call *current_host_call(void)
 	return current->host_call;
 }
 
-/* The host's part needs something done by the task that waits for it. */
+/* The host's part asks the waiting task to call a function. */
 static void host_file_op_func(struct host_call *call)
 {
 	u64 (*fn)(u64, u64) = (u64 (*)(u64, u64))call->func[0];
@@ -52,7 +52,7 @@ static void host_file_op_func(struct host_call *call)
 	u64 nr = call->nr;
 
 	smp_store_release(&call->op_done, 0);
-	call->nr = HOST_CALL_FUNC;	/* it is not the call that looks names up */
+	call->nr = HOST_CALL_FUNC;	/* the function must not look names up by the call */
 	call->op_ret = fn(call->func[1], call->func[2]);
 	call->nr = nr;
 	hypercall2(HC_FILE_OP, call, FILE_OP_CALLED);
@@ -97,10 +97,10 @@ static u64 host_call_func(struct host_call *call)
 	host_func_t fn = (host_func_t)call->args[0];
 	u64 i, ret = 0;
 
-	for (i = 0; i < READ_ONCE(call->count); i++) {	/* the host sets it to 0 when nobody waits any more */
+	for (i = 0; i < READ_ONCE(call->count); i++) {	/* the host sets it to 0 when the caller no longer waits */
 		ret = fn(call->args[1], call->args[2], call->args[3], call->args[4], call->args[5]);
 		cond_resched();
-		rcu_tasks_qs(current);	/* as a return to user mode */
+		rcu_tasks_qs(current);	/* as on a return to user mode */
 	}
 	return ret;
 }
@@ -126,7 +126,8 @@ static u64 host_syscall(struct host_call *call)
 
 static u64 host_new_task(struct host_call *call);
 
-/* Tables without tasks and without open files go. Called with host_files_lock held; what it takes out is put into gone. */
+/* Moves tables without tasks and without open files to gone. Called with
+ * host_files_lock held. */
 static void take_unused_files(struct hlist_head *gone)
 {
 	struct host_files *t;
@@ -150,7 +151,8 @@ static void free_host_files(struct host_files *t)
 	kfree(t);
 }
 
-/* Called with host_files_lock held, which keeps the table from being given up until its count says that it is used. */
+/* Called with host_files_lock held, so that the table is not freed before its count
+ * is increased. */
 static struct host_files *find_host_files(u64 owner)
 {
 	struct host_files *t;
@@ -178,7 +180,8 @@ static struct host_files *alloc_host_files(u64 owner)
 	return t;
 }
 
-/* The table of a process, with a reference for the caller's task; NULL: memory is short. */
+/* Returns the table of a process with a new reference, or NULL if there is no memory.
+ * */
 static struct host_files *get_host_files(u64 owner)
 {
 	struct host_files *t, *fresh;
@@ -216,7 +219,8 @@ static struct host_files *get_host_files(u64 owner)
 	return t;
 }
 
-/* Has the current task use the descriptors of a process of the host: -ENOMEM. */
+/* Makes the current task use the descriptors of a process of the host. Returns 0 or
+ * -ENOMEM. */
 static int use_host_files(struct host_call *call, u64 owner)
 {
 	struct files_struct *old = current->files;
@@ -236,13 +240,13 @@ static int use_host_files(struct host_call *call, u64 owner)
 	return 0;
 }
 
-/* Whether a call may open, use or close descriptors. */
+/* Reports whether a call may open, use or close descriptors. */
 static bool host_needs_files(struct host_call *call)
 {
 	return call->nr < HOST_CALL_FUNC || call->nr == HOST_FILP_CLOSE || call->nr == HOST_RELEASE;
 }
 
-/* Runs one call. False: the task is to leave. */
+/* Runs a call. Returns false if the task must exit. */
 static bool host_run(struct host_call *call)
 {
 	if (host_needs_files(call)) {
@@ -278,8 +282,8 @@ static bool host_run(struct host_call *call)
 }
 
 /*
- * Sleeps until the host has a call; false when there will be none. An error
- * means that the host does not know the task yet.
+ * Sleeps until the host has a call. Returns false if the task must exit. HC_NEXT
+ * returns an error while the host does not know the task yet.
  */
 static bool host_next(struct host_call *call)
 {
@@ -320,7 +324,8 @@ static struct host_call *alloc_host_call(struct task_struct *p)
 	return call;
 }
 
-/* The pid that the host wants the task to have that this call makes, -1: any; 0: it is not the host's. */
+/* Returns the pid that the host wants for the task created by this call, -1 for any,
+ * or 0 if the task is not the host's. */
 pid_t host_chosen_tid(void)
 {
 	struct host_call *call = current->host_call;
@@ -334,7 +339,8 @@ void host_fork(struct task_struct *p)
 		current->host_call->child = (u64)alloc_host_call(p);
 }
 
-/* A host thread is forgotten: no do_exit, as the thread itself may live on. */
+/* Forgets a host thread. It does not call do_exit, since the thread may still live.
+ * */
 static void __noreturn host_forget(void)
 {
 	struct task_struct *tsk = current;
@@ -354,7 +360,8 @@ static void __noreturn host_forget(void)
 	do_task_dead();
 }
 
-/* From do_exit: a call that ends its task is over; one that an oops ended fails in the host. */
+/* Called by do_exit. If the call was to end the task, it is done; after an oops it
+ * fails on the host. */
 void host_task_exit(struct task_struct *tsk, long code)
 {
 	struct host_call *call = tsk->host_call;
@@ -366,22 +373,23 @@ void host_task_exit(struct task_struct *tsk, long code)
 }
 
 
-/* Where a task of the host is while it is not in a call. */
+/* The loop of a host task. */
 void host_user_mode(void)
 {
 	struct host_call *call = current->host_call;
 
 	if (!call)
 		call = alloc_host_call(current);
-	/* What fork has copied are its parent's; files would never end that were open in two tables. */
+	/* fork has copied the parent's descriptors. They are dropped: files that were
+	 * open in two tables would never be released. */
 	if (call && !use_host_files(call, 0))
 		host_loop(call);
 	host_forget();
 }
 
 /*
- * args: pid, tgid, comm, and 1 + the only CPU that it may run on, or 0. A task
- * with this pid that fork made already is taken over.
+ * args: pid, tgid, comm, and 1 + the only CPU that it may run on, or 0. If fork has
+ * already made a task with this pid, that one is used.
  */
 static u64 host_new_task(struct host_call *call)
 {
@@ -396,7 +404,7 @@ static u64 host_new_task(struct host_call *call)
 		return (u64)p->host_call;
 	p = copy_process(NULL, 0, -1, &args);
 	if (IS_ERR(p) && PTR_ERR(p) == -EEXIST) {
-		args.set_tid_size = 0;	/* a kernel thread has the number */
+		args.set_tid_size = 0;	/* the ID belongs to a kernel thread */
 		p = copy_process(NULL, 0, -1, &args);
 	}
 	if (IS_ERR(p))
@@ -438,7 +446,8 @@ static struct host_call * __init spawn_host_thread(int cpu, const char *name)
 	return call;
 }
 
-/* The manager and one load/N for each CPU; the host learns where their calls stand. */
+/* Starts khostd and a load/N for each CPU, and tells the host the addresses of their
+ * calls. */
 void __init host_init(void)
 {
 	unsigned int cpu;
@@ -450,7 +459,7 @@ void __init host_init(void)
 	for_each_online_cpu(cpu)
 		host_calls[1 + cpu] = (u64)spawn_host_thread(cpu, "load/%u");
 	hypercall2(HC_BOOTED, host_calls, 1 + num_online_cpus());
-	/* Only now does the host know their calls. */
+	/* The host knows their calls from here on. */
 	for (cpu = 0; cpu <= num_online_cpus(); cpu++)
 		wake_up_process((struct task_struct *)((struct host_call *)host_calls[cpu])->task);
 }

@@ -1,4 +1,5 @@
-/* jump_label.c: the table of patched branches. Text is the machine's to write: keys stay as linked. */
+/* jump_label.c: the table of patched branches. Only the machine writes text; keys
+ * stay as linked. */
 #include <linux/kernel.h>
 #include <linux/jump_label.h>
 
@@ -20,13 +21,13 @@ static bool jump_entry_is_branch(const struct jump_entry *e)
 	return ((unsigned long)&e->key + e->key) & 1;
 }
 
-/* A branch is a jump when its key's value and its likely side differ, as in 6.1. */
+/* A branch is a jump if its key's value and its likely side differ, as in 6.1. */
 static bool jump_label_should_jump(const struct jump_entry *e)
 {
 	return static_key_enabled(jump_entry_key(e)) ^ jump_entry_is_branch(e);
 }
 
-/* The entry whose instruction covers [start, end), or NULL. */
+/* Returns the entry whose instruction overlaps [start, end), or NULL. */
 struct jump_entry *jump_label_find(unsigned long start, unsigned long end)
 {
 	struct jump_entry *e;
@@ -42,7 +43,7 @@ int jump_label_text_reserved(void *start, void *end)
 	return jump_label_find((unsigned long)start, (unsigned long)end + 1) != NULL;
 }
 
-/* The text must be what the keys say. */
+/* Checks that the text agrees with the keys. */
 void __init jump_label_init(void)
 {
 	struct jump_entry *e;

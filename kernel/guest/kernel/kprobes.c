@@ -1,7 +1,7 @@
 /*
- * kprobes.c: probes that modules register. The machine has the probes: it reads
- * the structs when it is asked to, calls their handlers, and writes back what
- * Linux would have changed. Who asks sleeps until it is done.
+ * kprobes.c: probes that modules register. The machine does the work: it reads the
+ * structs, calls the handlers, and updates the fields that Linux updates. The caller
+ * sleeps until a request is done.
  */
 #include <linux/sched.h>
 #include <linux/kprobes.h>
@@ -9,13 +9,13 @@
 #include <linux/cpumask.h>
 #include <asm/host.h>
 
-/* The layout is kernel/abi's. */
+/* The layout is that in kernel/abi. */
 struct probe_request {
 	u64 nr, addr, arg;
 	s64 ret;
 	u32 done;
 };
-/* On 2.6 none of this could be probed. */
+/* On 2.6 these functions could not be probed. */
 #ifdef KERNEL_2_6
 #define __kprobes_2_6	noinline __kprobes
 #else
@@ -30,7 +30,7 @@ static int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 	int err;
 
 	if (!preemptible())
-		return -EDEADLK;	/* a handler: Linux would hang */
+		return -EDEADLK;	/* called by a handler: Linux would hang */
 	err = hypercall1(HC_PROBE, &r);
 	if (err)
 		return err;
@@ -97,7 +97,7 @@ static size_t __kprobes_2_6 instance_size(struct kretprobe *rp)
 	return sizeof(struct kretprobe_instance) + ALIGN(rp->data_size, sizeof(long));
 }
 
-/* The instances stand behind the rethook in one piece. */
+/* The instances are allocated in one piece, after the rethook. */
 static struct rethook *__kprobes_2_6 alloc_rethook(struct kretprobe *rp, int n)
 {
 	size_t size = instance_size(rp);
@@ -155,7 +155,8 @@ int __kprobes_2_6 register_kretprobes(struct kretprobe **rps, int num)
 }
 EXPORT_SYMBOL_GPL(register_kretprobes);
 
-/* Calls under way have no more use for their instances: their handlers do not run. */
+/* Pending calls do not use their instances any more, since their handlers do not run.
+ * */
 void __kprobes_2_6 unregister_kretprobes(struct kretprobe **rps, int num)
 {
 	int i;

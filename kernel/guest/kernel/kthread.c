@@ -82,7 +82,7 @@ void kthread_exit(long result)
 }
 EXPORT_SYMBOL(kthread_exit);
 
-/* Every kernel thread begins here, and sleeps until it is first woken. */
+/* Kernel threads begin here, and sleep until they are woken up. */
 static int kthread(void *_create)
 {
 	struct kthread_create_info *create = _create;
@@ -166,7 +166,7 @@ struct task_struct *kthread_create_on_cpu(int (*threadfn)(void *data), void *dat
 }
 EXPORT_SYMBOL(kthread_create_on_cpu);
 
-/* Tells the thread to end, waits for it, and gives what its function returned. */
+/* Stops the thread, waits for its end, and returns the result of its function. */
 int kthread_stop(struct task_struct *k)
 {
 	struct kthread *kthread;

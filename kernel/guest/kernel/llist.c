@@ -2,7 +2,7 @@
 #include <linux/kernel.h>
 #include <linux/llist.h>
 
-/* True when the list was empty. */
+/* Returns true if the list was empty. */
 bool llist_add_batch(struct llist_node *new_first, struct llist_node *new_last, struct llist_head *head)
 {
 	struct llist_node *first = READ_ONCE(head->first);

@@ -1,4 +1,4 @@
-/* notifier.c: lists of functions that are told of something, highest priority first. */
+/* notifier.c: notifier chains, sorted by priority, highest first. */
 #include <linux/kernel.h>
 #include <linux/notifier.h>
 #include <linux/sched.h>
@@ -97,7 +97,7 @@ int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned lon
 }
 EXPORT_SYMBOL(blocking_notifier_call_chain);
 
-/* Who is told of exceptions that nothing else explains. */
+/* The die notifier chain. */
 static RAW_NOTIFIER_HEAD(die_chain);
 
 notrace int notify_die(enum die_val val, const char *str, struct pt_regs *regs, long err, int trap, int sig)

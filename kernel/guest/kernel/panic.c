@@ -1,4 +1,4 @@
-/* panic.c: the end of the machine. */
+/* panic.c: panic. */
 #include <linux/sched.h>
 #include <linux/notifier.h>
 #include <asm/host.h>

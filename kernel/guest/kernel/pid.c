@@ -1,4 +1,4 @@
-/* pid.c: numbers of tasks, in a hash table. */
+/* pid.c: pids, in a hash table. */
 #include <linux/sched.h>
 #include <linux/slab.h>
 
@@ -19,7 +19,7 @@ static struct hlist_head *pid_bucket(int nr)
 	return &pid_hash[nr & (PID_HASH_SIZE - 1)];
 }
 
-/* The hash chain uses the words of `rcu`, which a live pid does not need. */
+/* The hash chain uses the words of `rcu`, which is not used while the pid exists. */
 static struct pid *find_pid_locked(int nr)
 {
 	struct hlist_node *n;
@@ -44,7 +44,7 @@ static int next_pid_nr(struct pid_namespace *ns)
 	return nr;
 }
 
-/* The next free number, or the one in set_tid: -EEXIST when it is taken. */
+/* Allocates the next free number, or the one in set_tid (-EEXIST if it is in use). */
 struct pid *alloc_pid(struct pid_namespace *ns, pid_t *set_tid, size_t set_tid_size)
 {
 	struct pid *pid = kmem_cache_alloc(ns->pid_cachep, GFP_KERNEL);

@@ -19,7 +19,8 @@ u32 get_random_u32(void)
 }
 EXPORT_SYMBOL(get_random_u32);
 
-/* Uniform below ceil, by throwing away what would make small numbers likelier. */
+/* Uniformly distributed below ceil: numbers that would make small results more likely
+ * are discarded. */
 u32 __get_random_u32_below(u32 ceil)
 {
 	u64 mult;

@@ -1,4 +1,5 @@
-/* signal.c: signals end sleeps, and kill; there is no user code that could handle one. */
+/* signal.c: signals end sleeps and kill tasks. There is no user code that could
+ * handle them. */
 #include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
@@ -47,16 +48,16 @@ void signal_wake_up_state(struct task_struct *t, unsigned int state)
 		kick_process(t);
 }
 
-/* Signals that nobody minds, as their default action has it. */
+/* Signals that are ignored by default. */
 static bool sig_ignored(struct task_struct *t, int sig)
 {
 	return sig == SIGCHLD || sig == 23 || sig == 28 || sig == 18 || (t->flags & PF_KTHREAD && sig != SIGKILL);
 }
 
 /*
- * A process of the host sends a signal to another one, or to itself. What comes
- * of it is decided there: here the task sees it and goes on, and ends when the
- * host tells that it has. Tasks that are not the host's do not mind.
+ * A process of the host sends a signal to another one, or to itself. Its effect is
+ * the host's: here the task sees it and goes on, and ends when the host reports its
+ * end. Tasks that are not the host's ignore it.
  */
 static bool host_sends(void)
 {
@@ -178,7 +179,7 @@ static __noipa int kill_something_info(int sig, struct kernel_siginfo *info, pid
 	int ret;
 
 	if (pid <= 0)
-		return -ESRCH;	/* there are no groups of processes */
+		return -ESRCH;	/* there are no process groups */
 	rcu_read_lock();
 	ret = kill_pid_info(sig, info, find_vpid(pid));
 	rcu_read_unlock();
@@ -202,7 +203,7 @@ SYSCALL_DEFINE2(kill, pid_t, pid, int, sig)
 	return kill_something_info(sig, &info, pid);
 }
 
-/* Sends to one thread; tgid 0: of whatever process. */
+/* Sends a signal to a thread, of any process if tgid is 0. */
 static __noipa int do_send_specific(pid_t tgid, pid_t pid, int sig, struct kernel_siginfo *info)
 {
 	struct task_struct *p;
@@ -213,7 +214,7 @@ static __noipa int do_send_specific(pid_t tgid, pid_t pid, int sig, struct kerne
 	if (p && (!tgid || task_tgid_nr(p) == tgid)) {
 		error = check_kill_permission(sig, info, p);
 		if (!error && sig && do_send_sig_info(sig, info, p, PIDTYPE_PID) == -EINVAL)
-			error = -EINVAL;	/* ESRCH: the thread is about to end, which is as good as sent */
+			error = -EINVAL;	/* ESRCH: the thread is exiting, which counts as sent */
 	}
 	rcu_read_unlock();
 	return error;
@@ -237,7 +238,7 @@ SYSCALL_DEFINE3(tgkill, pid_t, tgid, pid_t, pid, int, sig)
 	return pid <= 0 || tgid <= 0 ? -EINVAL : do_tkill(tgid, pid, sig);
 }
 
-/* Forgets all pending signals of the task. */
+/* Discards all pending signals of the task. */
 void flush_signals(struct task_struct *t)
 {
 	unsigned long flags;
@@ -263,7 +264,8 @@ void exit_signals(struct task_struct *tsk)
 	tsk->flags |= PF_EXITING;
 }
 
-/* Tells the parent that a child is gone. True when nobody will ask for it. */
+/* Notifies the parent that a child has ended. Returns true if nobody will wait for
+ * the child. */
 bool do_notify_parent(struct task_struct *tsk, int sig)
 {
 	struct task_struct *parent = tsk->parent;

@@ -34,7 +34,7 @@ noinline void __smp_call_single_queue(int cpu, struct llist_node *node)
 	}
 }
 
-/* Calls what csd, which 6.12 tells of, is for. */
+/* Calls csd's function. 6.12 traces it. */
 static __always_inline void csd_do_func(smp_call_func_t func, void *info, struct call_single_data *csd)
 {
 #ifdef KERNEL_6_12
@@ -46,7 +46,7 @@ static __always_inline void csd_do_func(smp_call_func_t func, void *info, struct
 #endif
 }
 
-/* Runs what other CPUs asked for. Interrupts are off. */
+/* Runs functions requested by other CPUs. Interrupts are off. */
 void flush_smp_call_function_queue(void)
 {
 	struct llist_node *n, *next;
@@ -86,7 +86,7 @@ static noinline int generic_exec_single(int cpu, struct call_single_data *csd)
 	return 0;
 }
 
-/* Calls func on cpu, in an interrupt there. -ENXIO when the CPU is not online. */
+/* Calls func on cpu in an interrupt. Returns -ENXIO if the CPU is not online. */
 int smp_call_function_single(int cpu, smp_call_func_t func, void *info, int wait)
 {
 	struct call_single_data csd_stack = { .flags = CSD_FLAG_LOCK, .func = func, .info = info };

@@ -1,4 +1,4 @@
-/* softirq.c: work that interrupts leave for when they are over; irq_work. */
+/* softirq.c: softirqs, tasklets and irq_work. */
 #include <linux/sched.h>
 #include <linux/interrupt.h>
 #include <linux/kthread.h>
@@ -43,7 +43,8 @@ void raise_softirq(unsigned int nr)
 }
 EXPORT_SYMBOL(raise_softirq);
 
-/* Runs what is pending, with interrupts on; what is raised meanwhile a few times more, then ksoftirqd. */
+/* Runs pending softirqs with interrupts on. If new ones are raised meanwhile it
+ * repeats this a few times, and then wakes up ksoftirqd. */
 asmlinkage void __do_softirq(void)
 {
 	int restart = MAX_SOFTIRQ_RESTART, nr;
@@ -142,7 +143,7 @@ static __init int spawn_ksoftirqd(void)
 }
 early_initcall(spawn_ksoftirqd);
 
-/* Runs func soon on this CPU, from a softirq. */
+/* Runs func soon on this CPU, in a softirq. */
 bool irq_work_queue(struct irq_work *work)
 {
 	unsigned long flags;

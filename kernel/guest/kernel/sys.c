@@ -44,7 +44,8 @@ SYSCALL_DEFINE3(getcpu, unsigned int __user *, cpup, unsigned int __user *, node
 	return err ? -EFAULT : 0;
 }
 
-/* The largest value of a resource, as in include/uapi/asm-generic/resource.h's order. */
+/* The largest value of each resource, in the order of
+ * include/uapi/asm-generic/resource.h. */
 static long rlimit_check(unsigned int resource, const struct rlimit64 *rlim)
 {
 	if (resource >= 16)

@@ -1,9 +1,9 @@
-// Work that a task does for itself on its way out of the kernel. Whoever adds
-// some needs no lock of the task's; the list is closed when the task exits.
+// Work that a task does before it leaves the kernel. It is added without a lock of
+// the task; the list is closed when the task exits.
 #include <linux/sched.h>
 #include <linux/task_work.h>
 
-static struct callback_head work_exited; // stands in task_works of a task that takes no more
+static struct callback_head work_exited; // marks task_works of a task that accepts no more work
 
 int task_work_add(struct task_struct *task, struct callback_head *twork, enum task_work_notify_mode mode)
 {
@@ -22,8 +22,8 @@ int task_work_add(struct task_struct *task, struct callback_head *twork, enum ta
 	return 0;
 }
 
-// task_work_run calls what was added, the latest first, until there is none. In
-// a task that exits it closes the list then.
+// task_work_run calls the added functions, newest first, until there are none left.
+// In an exiting task it then closes the list.
 void task_work_run(void)
 {
 	struct task_struct *task = current;

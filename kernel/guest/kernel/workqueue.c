@@ -1,6 +1,6 @@
 /*
- * workqueue.c: a pool of kworkers for each CPU and one that is bound to none.
- * A pool has one worker at work at a time; when that one sleeps, another goes on.
+ * workqueue.c: a pool of kworkers for each CPU, and an unbound one. One worker of a
+ * pool runs at a time; when it sleeps, another one continues.
  */
 #include <linux/sched.h>
 #include <linux/workqueue.h>
@@ -12,7 +12,7 @@
 
 struct worker_pool {
 	raw_spinlock_t lock;
-	int cpu;			/* -1: unbound */
+	int cpu;			/* -1 if unbound */
 	struct list_head worklist, idle_list;
 	int nr_workers, nr_idle, nr_running;
 	bool creating;
@@ -91,7 +91,7 @@ static void __queue_work(int cpu, struct workqueue_struct *wq, struct work_struc
 	raw_spin_unlock_irqrestore(&pool->lock, flags);
 }
 
-/* False when the work was pending already. */
+/* Returns false if the work was pending already. */
 bool queue_work_on(int cpu, struct workqueue_struct *wq, struct work_struct *work)
 {
 	bool ret = false;
@@ -151,7 +151,7 @@ static struct worker_pool *all_pools(int i)
 	return (unsigned int)i == nr_cpu_ids ? &unbound_pool : per_cpu_ptr(&cpu_worker_pools, i);
 }
 
-/* Takes a work that waits in a pool's list away. */
+/* Removes a work from its pool's list. */
 static bool remove_queued(struct work_struct *work)
 {
 	struct work_struct *pos;
@@ -177,7 +177,7 @@ static bool remove_queued(struct work_struct *work)
 
 static bool work_is_running(struct work_struct *work);
 
-/* True when the work was pending and is not any more. */
+/* Returns true if the work was pending. */
 static bool try_to_grab_pending(struct work_struct *work, bool is_dwork)
 {
 	if (is_dwork && del_timer(&to_delayed_work(work)->timer)) {
@@ -221,7 +221,7 @@ static bool work_is_running(struct work_struct *work)
 	return false;
 }
 
-/* Waits until the work has run; false when it was idle already. */
+/* Waits until the work has run. Returns false if it was idle. */
 bool flush_work(struct work_struct *work)
 {
 	if (!work_pending(work) && !work_is_running(work))
@@ -293,7 +293,7 @@ static void process_one_work(struct worker *worker, struct work_struct *work)
 
 static int create_worker(struct worker_pool *pool);
 
-/* There is always an idle worker left for when the running ones sleep. */
+/* Keeps an idle worker for when the running ones sleep. */
 static void manage_workers(struct worker *worker)
 {
 	struct worker_pool *pool = worker->pool;
@@ -347,7 +347,7 @@ static int worker_thread(void *__worker)
 	return 0;
 }
 
-/* From schedule(): a worker goes to sleep inside a work. */
+/* Called by schedule(): a worker sleeps in a work's function. */
 void wq_worker_sleeping(struct task_struct *task)
 {
 	struct worker *worker = task->worker_private;

@@ -1,4 +1,4 @@
-// Words between white space as an argv.
+// Splitting a string at white space.
 #include <linux/types.h>
 #include <linux/ctype.h>
 #include <linux/string.h>
@@ -17,8 +17,8 @@ static int count_argc(const char *s)
 	return n;
 }
 
-// argv_split gives an array that ends in a NULL; argv[-1] is the copy that the
-// words stand in. NULL: no memory.
+// argv_split returns an array that ends with NULL, or NULL if there is no memory.
+// argv[-1] is the copy that contains the words.
 char **argv_split(gfp_t gfp, const char *str, int *argcp)
 {
 	char *copy = kstrdup(str, gfp), *at;

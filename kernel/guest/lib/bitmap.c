@@ -1,4 +1,4 @@
-// Sets of small numbers as arrays of words.
+// Bitmaps.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -9,7 +9,7 @@
 
 #define WORDS(bits) (((bits) + 63) / 64)
 
-// last_mask keeps the bits of the last word that belong to the map.
+// last_mask is the mask of used bits in the last word.
 static unsigned long last_mask(unsigned int i, unsigned int bits)
 {
 	return i == bits / 64 ? (1UL << bits % 64) - 1 : ~0UL;
@@ -152,8 +152,8 @@ void __bitmap_shift_left(unsigned long *dst, const unsigned long *src, unsigned 
 	}
 }
 
-// bitmap_find_next_zero_area_off gives the first bit of nr zero bits from start
-// on, aligned as asked, or something above size.
+// bitmap_find_next_zero_area_off returns the first bit of nr zero bits from start on
+// with the requested alignment, or a number above size.
 unsigned long bitmap_find_next_zero_area_off(unsigned long *map, unsigned long size, unsigned long start, unsigned int nr, unsigned long align_mask, unsigned long align_offset)
 {
 	unsigned long at, used;
@@ -170,8 +170,8 @@ unsigned long bitmap_find_next_zero_area_off(unsigned long *map, unsigned long s
 	}
 }
 
-// bitmap_parse reads hexadecimal chunks of 32 bits with commas between them,
-// the highest first. -EOVERFLOW: a chunk or the map is too small.
+// bitmap_parse reads comma-separated hexadecimal chunks of 32 bits, highest first. It
+// returns -EOVERFLOW if a chunk or the bitmap is too small.
 int bitmap_parse(const char *start, unsigned int buflen, unsigned long *dst, int bits)
 {
 	const char *end = strnchrnul(start, buflen, '\n'), *at = end;
@@ -222,8 +222,8 @@ static const char *read_number(const char *s, unsigned int *n)
 	return s + digits;
 }
 
-// bitmap_parselist reads 0-3,8,10-20:2/4 (of each group of four the first two).
-// -EINVAL: not such a list. -ERANGE: above the map.
+// bitmap_parselist reads 0-3,8,10-20:2/4 (the first two of each group of four). It
+// returns -EINVAL for other text, -ERANGE for numbers beyond the bitmap.
 int bitmap_parselist(const char *buf, unsigned long *dst, int bits)
 {
 	unsigned int first, last, used, group, i;
@@ -265,7 +265,7 @@ int bitmap_parselist(const char *buf, unsigned long *dst, int bits)
 	}
 }
 
-// bitmap_print_list writes the list form, 0-3,8, and gives its length.
+// bitmap_print_list writes a list (0-3,8) and returns its length.
 int bitmap_print_list(char *buf, size_t size, const unsigned long *map, int bits)
 {
 	unsigned long first, end;

@@ -3,7 +3,7 @@
 #include <linux/string.h>
 #include <linux/checksum.h>
 
-// add64 is an addition whose carry comes in again below.
+// add64 is an addition with end-around carry.
 static inline u64 add64(u64 a, u64 b)
 {
 	a += b;

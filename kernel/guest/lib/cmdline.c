@@ -5,8 +5,8 @@
 #include <linux/kstrtox.h>
 #include <linux/cmdline.h>
 
-// get_option reads one number off *str. It gives 0: none, 1: one and the end,
-// 2: one and a comma, 3: one and a hyphen (a range).
+// get_option reads a number from *str. It returns 0 if there is none, 1 if nothing
+// follows, 2 if a comma follows, 3 if a hyphen follows (a range).
 int get_option(char **str, int *pint)
 {
 	char *at = *str;
@@ -26,8 +26,9 @@ int get_option(char **str, int *pint)
 	return **str == '-' ? 3 : 1;
 }
 
-// get_options reads a comma-separated list with ranges into ints[1...]; ints[0]
-// becomes their number. nints 0 only counts. It gives what is left.
+// get_options reads a comma-separated list with ranges into ints[1...] and sets
+// ints[0] to their number. If nints is 0 it only counts. It returns the rest of the
+// string.
 char *get_options(const char *str, int nints, int *ints)
 {
 	bool count_only = !nints;
@@ -49,7 +50,7 @@ char *get_options(const char *str, int nints, int *ints)
 					ints[i] = first;
 				first++;
 			}
-			// The range's end is read by the next round.
+			// The next iteration reads the range's end.
 			continue;
 		}
 		i++;
@@ -77,7 +78,7 @@ unsigned long long memparse(const char *s, char **end)
 	return value;
 }
 
-// parse_option_str says whether option is one of the comma-separated words of s.
+// parse_option_str reports whether option is one of the comma-separated words of s.
 bool parse_option_str(const char *s, const char *option)
 {
 	size_t n = strlen(option);
@@ -92,8 +93,8 @@ bool parse_option_str(const char *s, const char *option)
 	return false;
 }
 
-// next_arg cuts one word off a command line, splits it at its first =, takes
-// quotes off, and gives the rest.
+// next_arg takes one word from a command line, splits it at the first =, removes
+// quotes, and returns the rest.
 char *next_arg(char *args, char **param, char **val)
 {
 	bool quoted = *args == '"', in_quote = quoted;

@@ -1,5 +1,5 @@
-// CRC-32 by table, one byte a step: little-endian (Ethernet, zlib), big-endian,
-// and Castagnoli's. None of them inverts the value before or after.
+// CRC-32 by table, byte by byte: little-endian (Ethernet, zlib), big-endian, and
+// Castagnoli's. The value is not inverted before or after.
 #include <linux/types.h>
 #include <linux/crc32.h>
 
@@ -137,7 +137,7 @@ u32 crc32_be(u32 crc, const unsigned char *p, size_t len)
 	return crc;
 }
 
-// crc32_le_shift gives what len zero bytes behind it make of crc.
+// crc32_le_shift returns the CRC after len further zero bytes.
 u32 crc32_le_shift(u32 crc, size_t len)
 {
 	static const unsigned char zero;

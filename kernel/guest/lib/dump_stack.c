@@ -1,4 +1,4 @@
-/* dump_stack.c: who is running, and how it came there, for the log. */
+/* dump_stack.c: logs the current task and its stack trace. */
 #include <linux/kernel.h>
 #include <linux/export.h>
 #include <linux/printk.h>

@@ -2,8 +2,8 @@
 #include <linux/types.h>
 #include <linux/glob.h>
 
-// match_class reads the class behind its [; it gives the address of what
-// follows its ], or NULL when there is none (the [ is then plain).
+// match_class reads a class after its [. It returns the address after the ], or NULL
+// if there is none (the [ is then literal).
 static const char *match_class(const char *pat, u8 c, bool *match)
 {
 	bool inverted = *pat == '!', found = false;
@@ -26,7 +26,8 @@ static const char *match_class(const char *pat, u8 c, bool *match)
 	return at + 1;
 }
 
-// match_one matches one character with one pattern element; NULL: it does not.
+// match_one matches a character with a pattern element. It returns NULL if it does
+// not match.
 static const char *match_one(const char *pat, u8 c)
 {
 	const char *next;
@@ -48,8 +49,8 @@ static const char *match_one(const char *pat, u8 c)
 	return c && c == (u8)*pat ? pat + 1 : NULL;
 }
 
-// glob_match says whether all of str matches pat. Only the last * needs to be
-// gone back to: what an earlier one took can stay as short as it is.
+// glob_match reports whether all of str matches pat. On a mismatch it goes back to
+// the last * only: longer matches of an earlier one need not be tried.
 bool glob_match(const char *pat, const char *str)
 {
 	const char *star_pat = NULL, *star_str = NULL, *next;

@@ -10,7 +10,7 @@
 const char hex_asc[] = "0123456789abcdef";
 const char hex_asc_upper[] = "0123456789ABCDEF";
 
-// hex_to_bin gives a digit's value or -1.
+// hex_to_bin returns a digit's value or -1.
 int hex_to_bin(unsigned char c)
 {
 	if (isdigit(c))
@@ -19,7 +19,7 @@ int hex_to_bin(unsigned char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-// hex2bin reads 2*count digits; -EINVAL when one is none.
+// hex2bin reads 2*count digits. It returns -EINVAL if a character is not a digit.
 int hex2bin(u8 *dst, const char *src, size_t count)
 {
 	for (; count; count--, src += 2) {
@@ -33,7 +33,7 @@ int hex2bin(u8 *dst, const char *src, size_t count)
 	return 0;
 }
 
-// bin2hex writes 2*count digits and no NUL, and gives their end.
+// bin2hex writes 2*count digits without a NUL, and returns their end.
 char *bin2hex(char *dst, const void *src, size_t count)
 {
 	const u8 *p = src;
@@ -57,7 +57,7 @@ static void put(struct line *l, char c)
 	l->at++;
 }
 
-// A group is one number of size bytes in the machine's order.
+// A group is a number of size bytes in native byte order.
 static void put_group(struct line *l, const u8 *p, int size)
 {
 	int i;
@@ -68,9 +68,9 @@ static void put_group(struct line *l, const u8 *p, int size)
 	}
 }
 
-// hex_dump_to_buffer writes one line: rowsize (16 or 32) bytes in groups of 1,
-// 2, 4 or 8, and the same as text behind them if ascii. It gives the length
-// that the whole line has, whatever fitted.
+// hex_dump_to_buffer writes a line: rowsize (16 or 32) bytes in groups of 1, 2, 4 or
+// 8, followed by the same as text if ascii is set. It returns the length of the whole
+// line, even if it does not fit.
 noinline int hex_dump_to_buffer(const void *buf, size_t len, int rowsize, int groupsize, char *linebuf, size_t linebuflen, bool ascii)
 {
 	struct line l = { linebuf, linebuflen, 0 };

@@ -1,6 +1,6 @@
 // __sw_hweight32 and __sw_hweight64: the number of set bits of edi, rdi in eax.
-// Alternatives call them in place of popcnt, so all other registers keep their
-// values, and there is no fentry site.
+// Alternatives call them in place of popcnt, so all other registers are preserved and
+// there is no fentry site.
 #include <linux/linkage.h>
 
 	.text
@@ -24,7 +24,7 @@ __sw_hweight32:
 	add %edi, %eax
 	and $0x0f0f0f0f, %eax		// bytes
 	imul $0x01010101, %eax, %eax
-	shr $24, %eax			// their sum stands in the top one
+	shr $24, %eax			// the top byte has their sum
 	pop %rdi
 	ret
 	.size __sw_hweight32, . - __sw_hweight32

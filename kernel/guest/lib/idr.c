@@ -1,4 +1,4 @@
-// Handing out small numbers for pointers.
+// Allocating small numbers for pointers.
 #include <linux/radix-tree.h>
 #include <linux/slab.h>
 #include <linux/errno.h>
@@ -9,8 +9,8 @@ void idr_init(struct idr *idr)
 	idr->idr_base = idr->idr_next = 0;
 }
 
-// idr_alloc gives the lowest free number in [start, end), end 0 being INT_MAX:
-// -ENOSPC, -ENOMEM, -EINVAL.
+// idr_alloc returns the lowest free number in [start, end), where end 0 means
+// INT_MAX, or -ENOSPC, -ENOMEM, -EINVAL.
 int idr_alloc(struct idr *idr, void *ptr, int start, int end, gfp_t gfp)
 {
 	unsigned long limit = end > 0 ? (unsigned long)end : 0x80000000UL;
@@ -28,7 +28,8 @@ int idr_alloc(struct idr *idr, void *ptr, int start, int end, gfp_t gfp)
 	return err ? err : (int)id;
 }
 
-// idr_alloc_cyclic goes on from the number given last, and begins anew at the end.
+// idr_alloc_cyclic continues after the number allocated last, and wraps around at the
+// end.
 int idr_alloc_cyclic(struct idr *idr, void *ptr, int start, int end, gfp_t gfp)
 {
 	int from = idr->idr_next > (unsigned int)start ? (int)idr->idr_next : start;
@@ -51,7 +52,7 @@ void *idr_remove(struct idr *idr, unsigned long id)
 	return radix_tree_delete(&idr->idr_rt, id);
 }
 
-// idr_replace gives what stood there, or -ENOENT as a pointer.
+// idr_replace returns the old pointer, or ERR_PTR(-ENOENT).
 void *idr_replace(struct idr *idr, void *ptr, unsigned long id)
 {
 	void *old = radix_tree_replace(&idr->idr_rt, id, ptr);
@@ -69,7 +70,7 @@ void *idr_get_next(struct idr *idr, int *nextid)
 	return p;
 }
 
-// idr_for_each calls fn for all in order, until it gives something else than 0.
+// idr_for_each calls fn for all in order, until it returns nonzero.
 int idr_for_each(const struct idr *idr, int (*fn)(int id, void *p, void *data), void *data)
 {
 	unsigned long id = 0;

@@ -1,4 +1,4 @@
-// Where a read's data goes and a write's comes from: user or kernel memory.
+// The memory of a read or write: user or kernel memory.
 #include <linux/fs.h>
 #include <linux/uaccess.h>
 
@@ -26,7 +26,7 @@ noinline void iov_iter_kvec(struct iov_iter *i, unsigned int direction, const st
 	};
 }
 
-// segment gives the memory that comes next, and its length.
+// segment returns the next piece of memory and its length.
 static char *segment(struct iov_iter *i, size_t *len)
 {
 	if (i->iter_type == ITER_UBUF) {
@@ -48,7 +48,8 @@ static void moved(struct iov_iter *i, size_t n)
 	i->count -= n;
 }
 
-// Both copies give the bytes copied; less than asked for means a fault.
+// Both copy functions return the number of bytes copied, which is less than requested
+// on a fault.
 noinline size_t _copy_to_iter(const void *addr, size_t bytes, struct iov_iter *i)
 {
 	size_t done = 0, n, left;
@@ -116,7 +117,7 @@ void iov_iter_advance(struct iov_iter *i, size_t bytes)
 	moved(i, min(bytes, i->count));
 }
 
-// iov_iter_revert takes back bytes of the last copy, within its segment.
+// iov_iter_revert goes back by bytes of the last copy, within its segment.
 void iov_iter_revert(struct iov_iter *i, size_t bytes)
 {
 	i->iov_offset -= bytes;

@@ -1,5 +1,5 @@
-// Text to integers, strictly: the kstrto* family refuses what is left over
-// after the number (one newline is allowed) and what does not fit.
+// Strict parsing of integers: the kstrto* functions refuse text after the number,
+// except for a newline, and numbers that do not fit.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -7,8 +7,8 @@
 #include <linux/kstrtox.h>
 #include <linux/uaccess.h>
 
-// _parse_integer_fixup_radix finds the base when it is 0 (0x: 16, 0: 8, else
-// 10) and skips a 0x of base 16.
+// _parse_integer_fixup_radix determines the base if it is 0 (0x: 16, 0: 8, else 10),
+// and skips 0x for base 16.
 noinline const char *_parse_integer_fixup_radix(const char *s, unsigned int *base)
 {
 	bool hex = s[0] == '0' && tolower(s[1]) == 'x' && isxdigit(s[2]);
@@ -28,8 +28,8 @@ static unsigned int digit_value(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : 255;
 }
 
-// _parse_integer_limit reads digits, at most max_chars, and gives their number,
-// with KSTRTOX_OVERFLOW set when the value does not fit in 64 bits.
+// _parse_integer_limit reads at most max_chars digits and returns their number, with
+// KSTRTOX_OVERFLOW set if the value does not fit into 64 bits.
 noinline unsigned int _parse_integer_limit(const char *s, unsigned int base, unsigned long long *p, size_t max_chars)
 {
 	unsigned long long value = 0;
@@ -113,7 +113,8 @@ int _kstrtol(const char *s, unsigned int base, long *res)
 	return err;
 }
 
-// NARROW makes kstrto<what> of the 64-bit parser: -ERANGE for what is cut.
+// NARROW defines kstrto<what> by the 64-bit parser, with -ERANGE if the value does
+// not fit.
 #define NARROW(name, type, wide, parse)					\
 int name(const char *s, unsigned int base, type *res)			\
 {									\
@@ -135,7 +136,7 @@ NARROW(kstrtos16, s16, long long, kstrtoll)
 NARROW(kstrtou8, u8, unsigned long long, kstrtoull)
 NARROW(kstrtos8, s8, long long, kstrtoll)
 
-// kstrtobool knows y, 1, n, 0, on and off, in either case, by their first letters.
+// kstrtobool accepts y, 1, n, 0, on and off in either case, by their first letters.
 int kstrtobool(const char *s, bool *res)
 {
 	char c, d;

@@ -5,7 +5,7 @@
 #include <linux/hex.h>
 #include <linux/inet.h>
 
-// mac_pton reads xx:xx:xx:xx:xx:xx; mac is untouched when that is not what s is.
+// mac_pton reads xx:xx:xx:xx:xx:xx. It does not change mac if s is not an address.
 bool mac_pton(const char *s, u8 *mac)
 {
 	int i;

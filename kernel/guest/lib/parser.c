@@ -1,4 +1,4 @@
-// Options as words: uid=%u and the like.
+// Parsing of options such as uid=%u.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -7,7 +7,7 @@
 #include <linux/slab.h>
 #include <linux/parser.h>
 
-// match_arg reads what one %-conversion takes: s, d, u, o or x.
+// match_arg reads the argument of a %-conversion: s, d, u, o or x.
 static bool match_arg(char **s, char kind, substring_t *arg)
 {
 	static const unsigned int bases[] = { ['d'] = 10, ['u'] = 10, ['o'] = 8, ['x'] = 16 };
@@ -49,7 +49,7 @@ static bool match_one(char *s, const char *p, substring_t args[])
 	return !*s;
 }
 
-// match_token gives the token of the first pattern that s matches as a whole.
+// match_token returns the token of the first pattern that s matches as a whole.
 int match_token(char *s, const struct match_token *table, substring_t args[])
 {
 	while (!match_one(s, table->pattern, args))
@@ -90,7 +90,7 @@ int match_u64(substring_t *s, u64 *result)
 	return kstrtoull(buf, 0, result);
 }
 
-// match_strlcpy gives the length of the whole.
+// match_strlcpy returns the length of the whole argument.
 size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
 {
 	size_t len = src->to - src->from, n = len < size ? len : size - 1;

@@ -1,5 +1,5 @@
-// Radix trees: 64 ways a level, as high as the largest number in them needs.
-// Look-ups take no lock: nodes go by RCU.
+// Radix trees with 64 slots per node, as high as the largest index requires. Lookups
+// take no lock: nodes are freed by RCU.
 #include <linux/radix-tree.h>
 #include <linux/rcupdate.h>
 #include <linux/slab.h>
@@ -24,7 +24,7 @@ void radix_tree_init_root(struct radix_tree_root *root, gfp_t gfp)
 	root->gfp = gfp;
 }
 
-// fits says whether a tree of this height has a place for index.
+// fits reports whether index fits into a tree of this height.
 static bool fits(unsigned int height, unsigned long index)
 {
 	return height * SHIFT >= 64 || !(index >> (height * SHIFT));
@@ -66,7 +66,7 @@ static int extend(struct radix_tree_root *root, unsigned long index)
 	return 0;
 }
 
-// slot_of finds the slot of index, and makes the nodes on the way if make is set.
+// slot_of returns the slot of index. If make is set, it creates missing nodes.
 static void **slot_of(struct radix_tree_root *root, unsigned long index, bool make, struct radix_tree_node **leaf)
 {
 	struct radix_tree_node *n = root->node;
@@ -89,8 +89,8 @@ static void **slot_of(struct radix_tree_root *root, unsigned long index, bool ma
 	return n ? &n->slots[way(index, 0)] : NULL;
 }
 
-// store puts item at index and gives what stood there, or ERR_PTR(-ENOMEM). An
-// item that is NULL empties the slot.
+// store stores item at index and returns the old item, or ERR_PTR(-ENOMEM). A NULL
+// item empties the slot.
 static void *store(struct radix_tree_root *root, unsigned long index, void *item)
 {
 	struct radix_tree_node *leaf = NULL;
@@ -109,7 +109,7 @@ static void *store(struct radix_tree_root *root, unsigned long index, void *item
 	return old;
 }
 
-// prune frees the nodes on the way to index that have become empty.
+// prune frees empty nodes on the path to index.
 static bool prune(struct radix_tree_node *n, unsigned int level, unsigned long index)
 {
 	if (level) {
@@ -126,7 +126,7 @@ static bool prune(struct radix_tree_node *n, unsigned int level, unsigned long i
 	return true;
 }
 
-// radix_tree_insert: -EEXIST when there is an item at index.
+// radix_tree_insert returns -EEXIST if there is an item at index.
 int radix_tree_insert(struct radix_tree_root *root, unsigned long index, void *item)
 {
 	void *old;
@@ -161,7 +161,8 @@ void *radix_tree_lookup(const struct radix_tree_root *root, unsigned long index)
 	return item;
 }
 
-// radix_tree_replace gives what stood at index; NULL and no change if nothing did.
+// radix_tree_replace returns the old item at index. If there was none, it returns
+// NULL and changes nothing.
 void *radix_tree_replace(struct radix_tree_root *root, unsigned long index, void *item)
 {
 	void *old;
@@ -188,7 +189,7 @@ void *radix_tree_delete(struct radix_tree_root *root, unsigned long index)
 	return old;
 }
 
-// radix_tree_next gives the first item at *index or above, and its place.
+// radix_tree_next returns the first item at *index or above, and its index.
 void *radix_tree_next(const struct radix_tree_root *root, unsigned long *index)
 {
 	unsigned long at = *index;
@@ -203,7 +204,7 @@ void *radix_tree_next(const struct radix_tree_root *root, unsigned long *index)
 			*index = at;
 			return n->slots[way(at, 0)];
 		}
-		// On to what the next slot of this level covers.
+		// Continue with the next slot of this level.
 		at = ((at >> (level * SHIFT)) + 1) << (level * SHIFT);
 		if (!at)
 			break;
@@ -211,7 +212,7 @@ void *radix_tree_next(const struct radix_tree_root *root, unsigned long *index)
 	return NULL;
 }
 
-// radix_tree_free_index gives the first index in [start, end) without an item, or -ENOSPC.
+// radix_tree_free_index returns the first index in [start, end) without an item, or -ENOSPC.
 long radix_tree_free_index(const struct radix_tree_root *root, unsigned long start, unsigned long end)
 {
 	unsigned long at;

@@ -1,5 +1,4 @@
-// L'Ecuyer's four combined Tausworthe generators (LFSR113): fast, and of no use
-// where someone may want to guess.
+// L'Ecuyer's four combined Tausworthe generators (LFSR113): fast, but predictable.
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/prandom.h>
@@ -18,7 +17,7 @@ u32 prandom_u32_state(struct rnd_state *state)
 	return state->s1 ^ state->s2 ^ state->s3 ^ state->s4;
 }
 
-// The seeds of the four have lower bounds.
+// Each of the four seeds has a lower bound.
 static u32 at_least(u32 x, u32 m)
 {
 	return x < m ? x + m : x;

@@ -1,6 +1,6 @@
-// Red-black trees. The user walks and links; what stands here keeps the
-// balance: no red node has a red child, and every way down to a leaf passes
-// equally many black nodes. A node's colour is bit 0 of its parent word.
+// Red-black trees. Callers search and link nodes; these functions rebalance: a red
+// node has no red child, and all paths to leaves have the same number of black nodes.
+// A node's colour is bit 0 of its parent word.
 #include <linux/types.h>
 #include <linux/rbtree.h>
 
@@ -26,7 +26,7 @@ static void set_red(struct rb_node *n)
 	n->__rb_parent_color &= ~BLACK;
 }
 
-// change_child hangs new where old hung below parent.
+// change_child replaces old by new below parent.
 static void change_child(struct rb_node *old, struct rb_node *new, struct rb_node *parent, struct rb_root *root)
 {
 	if (!parent)
@@ -37,13 +37,13 @@ static void change_child(struct rb_node *old, struct rb_node *new, struct rb_nod
 		parent->rb_right = new;
 }
 
-// A child of n by side: left, or right if right is true.
+// Returns the right child of n if right is true, else the left one.
 static struct rb_node **child(struct rb_node *n, bool right)
 {
 	return right ? &n->rb_right : &n->rb_left;
 }
 
-// rotate moves n down to the side given, and its other child up.
+// rotate moves n down to the given side, and its other child up.
 static void rotate(struct rb_node *n, bool right, struct rb_root *root)
 {
 	struct rb_node *up = *child(n, !right), *across = *child(up, right), *parent = rb_parent(n);
@@ -85,8 +85,8 @@ void rb_insert_color(struct rb_node *node, struct rb_root *root)
 	set_black(root->rb_node);
 }
 
-// rebalance repairs the way through node (which may be NULL) below parent: it
-// passes one black node too few.
+// rebalance repairs the tree after the paths through node (which may be NULL), a
+// child of parent, have lost a black node.
 static void rebalance(struct rb_node *node, struct rb_node *parent, struct rb_root *root)
 {
 	struct rb_node *sibling;
@@ -138,7 +138,7 @@ void rb_erase(struct rb_node *node, struct rb_root *root)
 		if (below)
 			set_parent(below, parent);
 	} else {
-		// The next node takes its place and colour.
+		// The next node gets its place and colour.
 		for (next = node->rb_right; next->rb_left; next = next->rb_left)
 			;
 		black = !is_red(next);

@@ -1,5 +1,5 @@
-// Text in a buffer of fixed size. All give 0, or -1 when the text did not fit:
-// the buffer is full then.
+// Text in a buffer of fixed size. All functions return 0, or -1 if the text did not
+// fit; the buffer is full then.
 #include <linux/seq_buf.h>
 #include <linux/string.h>
 #include <linux/hex.h>
@@ -69,7 +69,8 @@ int seq_buf_putc(struct seq_buf *s, unsigned char c)
 
 #define WORD 8
 
-// seq_buf_putmem_hex writes words of up to 8 bytes as numbers, a space behind each.
+// seq_buf_putmem_hex writes words of up to 8 bytes as numbers, each followed by a
+// space.
 int seq_buf_putmem_hex(struct seq_buf *s, const void *mem, unsigned int len)
 {
 	const u8 *p = mem;
@@ -91,8 +92,8 @@ int seq_buf_putmem_hex(struct seq_buf *s, const void *mem, unsigned int len)
 	return 0;
 }
 
-// seq_buf_to_user gives the bytes that went out: -EBUSY when all had gone before,
-// -EFAULT.
+// seq_buf_to_user returns the number of bytes copied, -EBUSY if all were copied
+// before, or -EFAULT.
 int seq_buf_to_user(struct seq_buf *s, char __user *ubuf, int cnt)
 {
 	size_t used = s->len < s->size ? s->len : s->size;

@@ -1,4 +1,4 @@
-// SHA-1's compression (FIPS 180-4), for the few that still need it.
+// SHA-1's compression function (FIPS 180-4).
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
@@ -32,7 +32,7 @@ static u32 mixed(int t, u32 b, u32 c, u32 d)
 	return (b ^ c ^ d) + 0xca62c1d6;
 }
 
-// sha1_transform takes one block of 64 bytes; the workspace is 16 words.
+// sha1_transform processes a block of 64 bytes. The workspace is 16 words.
 void sha1_transform(u32 *digest, const char *data, u32 *workspace)
 {
 	u32 a = digest[0], b = digest[1], c = digest[2], d = digest[3], e = digest[4], next;

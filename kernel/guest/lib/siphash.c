@@ -1,5 +1,5 @@
-// SipHash, a keyed hash of short inputs (Aumasson and Bernstein): 2-4 rounds
-// for tables that an enemy may fill, 1-3 where speed counts more.
+// SipHash, a keyed hash of short inputs (Aumasson and Bernstein): 2-4 rounds for hash
+// tables with untrusted keys, 1-3 for speed.
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/siphash.h>
@@ -51,7 +51,7 @@ static inline u64 finish(struct state *s, int rounds)
 	return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
-// The last word is what is left of the input, with the length in its top byte.
+// The last word is the rest of the input, with the length in its top byte.
 static inline u64 hash(const u8 *p, size_t len, const u64 *key, int each, int last)
 {
 	struct state s;

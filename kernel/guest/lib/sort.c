@@ -3,7 +3,7 @@
 #include <linux/string.h>
 #include <linux/sort.h>
 
-// A job is what one sort_r works on; the elements are numbered from 0.
+// A job holds the arguments of a sort_r. Elements are numbered from 0.
 struct job {
 	char *base;
 	size_t size;
@@ -51,7 +51,7 @@ static int compare(const struct job *j, size_t x, size_t y)
 	return j->cmp(j->base + x * j->size, j->base + y * j->size, j->priv);
 }
 
-// sift_down lets the element at root sink until the heap of n is one again.
+// sift_down moves the element at root down until the n elements are a heap.
 static void sift_down(const struct job *j, size_t root, size_t n)
 {
 	size_t child;

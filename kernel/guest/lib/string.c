@@ -1,13 +1,13 @@
-// String and memory functions by their C library meaning, plus the kernel's
-// own (strscpy, strsep, memchr_inv, ...). Every one of them is notrace, as all
-// of Linux's lib/*.c is, since the tracer itself uses them.
+// String and memory functions of the C library and the kernel (strscpy, strsep,
+// memchr_inv, ...). All are notrace, as in Linux's lib/*.c, since the tracer uses
+// them.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
 #include <linux/string.h>
 #include <linux/export.h>
 
-// The compiler must not turn these loops into calls of the functions they are.
+// The compiler must not replace these loops by calls of the same functions.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
 size_t strlen(const char *s)
@@ -28,7 +28,7 @@ size_t strnlen(const char *s, size_t count)
 	return n;
 }
 
-// strcmp and strncmp give exactly -1, 0 or 1, by unsigned characters.
+// strcmp and strncmp return exactly -1, 0 or 1, by unsigned characters.
 static int order(unsigned char a, unsigned char b)
 {
 	return a < b ? -1 : a > b;
@@ -80,7 +80,7 @@ char *strcpy(char *dest, const char *src)
 	return dest;
 }
 
-// stpcpy gives the address of the NUL that it wrote.
+// stpcpy returns the address of the NUL that it wrote.
 char *stpcpy(char *dest, const char *src)
 {
 	while ((*dest = *src++))
@@ -88,7 +88,7 @@ char *stpcpy(char *dest, const char *src)
 	return dest;
 }
 
-// strncpy fills what the source leaves of count bytes with NULs.
+// strncpy fills the rest of count bytes with NULs.
 char *strncpy(char *dest, const char *src, size_t count)
 {
 	size_t i;
@@ -101,7 +101,7 @@ char *strncpy(char *dest, const char *src, size_t count)
 	return dest;
 }
 
-// strlcpy gives the source's length, whatever fitted.
+// strlcpy returns the source's length, even if it did not fit.
 size_t strlcpy(char *dest, const char *src, size_t size)
 {
 	size_t len = strlen(src);
@@ -115,8 +115,8 @@ size_t strlcpy(char *dest, const char *src, size_t size)
 	return len;
 }
 
-// strscpy gives the number of characters copied, or -E2BIG when it had to cut;
-// the result always ends in a NUL.
+// strscpy returns the number of characters copied, or -E2BIG if it had to truncate.
+// The result always ends with a NUL.
 ssize_t strscpy(char *dest, const char *src, size_t count)
 {
 	size_t i;
@@ -148,7 +148,8 @@ char *strncat(char *dest, const char *src, size_t count)
 	return dest;
 }
 
-// strlcat gives the length it tried to make. dest must be terminated within size.
+// strlcat returns the length that it tried to create. dest must be terminated within
+// size.
 size_t strlcat(char *dest, const char *src, size_t size)
 {
 	size_t have = strlen(dest);
@@ -231,7 +232,7 @@ char *strpbrk(const char *s, const char *accept)
 	return *s ? (char *)s : NULL;
 }
 
-// strsep cuts the next token off *s; empty tokens are given, too.
+// strsep returns the next token of *s. Tokens may be empty.
 char *strsep(char **s, const char *delimiters)
 {
 	char *token = *s;
@@ -289,7 +290,7 @@ int bcmp(const void *a, const void *b, size_t count)
 	return memcmp(a, b, count);
 }
 
-// memscan gives the first byte that is c, or the end.
+// memscan returns the first byte that is c, or the end.
 void *memscan(void *p, int c, size_t size)
 {
 	unsigned char *s = p;
@@ -319,7 +320,7 @@ static void *first_other(const u8 *s, u8 c, size_t n)
 	return NULL;
 }
 
-// memchr_inv gives the first byte that is not c, or NULL. It goes by words.
+// memchr_inv returns the first byte that is not c, or NULL. It goes by words.
 void *memchr_inv(const void *p, int c, size_t n)
 {
 	const u8 *s = p;

@@ -1,5 +1,4 @@
-// String functions above the C library's: trimming, matching, sizes for
-// people, escapes.
+// Further string functions: trimming, matching, human-readable sizes, escapes.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -15,7 +14,7 @@ char *skip_spaces(const char *s)
 	return (char *)s;
 }
 
-// strim cuts white space off the end of s and skips it at the front.
+// strim removes white space at the end of s and skips it at the beginning.
 char *strim(char *s)
 {
 	size_t n = strlen(s);
@@ -26,7 +25,7 @@ char *strim(char *s)
 	return skip_spaces(s);
 }
 
-// sysfs_streq says whether a and b are equal but for one newline at the end.
+// sysfs_streq reports whether a and b are equal except for a newline at the end.
 bool sysfs_streq(const char *a, const char *b)
 {
 	while (*a && *a == *b)
@@ -38,8 +37,8 @@ bool sysfs_streq(const char *a, const char *b)
 	return !*b && a[0] == '\n' && !a[1];
 }
 
-// match_string gives the index of string in array (n entries, or up to a NULL)
-// or -EINVAL.
+// match_string returns the index of string in array (n entries, or up to a NULL), or
+// -EINVAL.
 int match_string(const char *const *array, size_t n, const char *string)
 {
 	size_t i;
@@ -62,7 +61,7 @@ int __sysfs_match_string(const char *const *array, size_t n, const char *string)
 	return -EINVAL;
 }
 
-// strreplace changes every from to to, and gives the end of s.
+// strreplace replaces the character from by to, and returns the end of s.
 char *strreplace(char *s, char from, char to)
 {
 	for (; *s; s++) {
@@ -95,8 +94,8 @@ void string_lower(char *dst, const char *src)
 	} while (*src++);
 }
 
-// scale divides a product of two 64-bit numbers by divisor until less than
-// divisor is left of it. It gives the number of steps and the last remainder.
+// scale divides a product of two 64-bit numbers by divisor until it is less than
+// divisor. It returns the number of steps and the last remainder.
 static u32 scale(unsigned __int128 *value, u32 divisor, u32 *rem)
 {
 	u32 steps = 0;
@@ -179,8 +178,8 @@ static bool unescape_hex(char **src, char *out)
 	return true;
 }
 
-// string_unescape undoes the escapes that flags name, at most size bytes with
-// the NUL (size 0: as many as there are), and gives the length.
+// string_unescape replaces the escapes selected by flags, writes at most size bytes
+// with the NUL (any number if size is 0), and returns the length.
 int string_unescape(char *src, char *dst, size_t size, unsigned int flags)
 {
 	char *out = dst;
@@ -204,7 +203,7 @@ int string_unescape(char *src, char *dst, size_t size, unsigned int flags)
 	return out - dst;
 }
 
-// A sink counts what it is given, and keeps what fits.
+// A sink counts the bytes written to it, and stores those that fit.
 struct sink {
 	char *at, *end;
 };
@@ -243,8 +242,9 @@ static void escape_hex(struct sink *s, u8 c)
 	put(s, hex_asc[c & 15]);
 }
 
-// wanted says whether c is to be escaped at all. A character in only always is,
-// unless flags restrict it (ESCAPE_APPEND adds only to what the flags escape).
+// wanted reports whether c must be escaped. Characters in only always are, unless
+// flags restrict this (with ESCAPE_APPEND they are escaped in addition to those
+// selected by flags).
 static bool wanted(u8 c, unsigned int flags, const char *only)
 {
 	bool in_only = only && *only && c && strchr(only, c);
@@ -282,8 +282,8 @@ static void escape_one(struct sink *s, u8 c, unsigned int flags)
 		put(s, c);
 }
 
-// string_escape_mem escapes isz bytes into dst, without a NUL, and gives the
-// length that it takes, which may be more than osz.
+// string_escape_mem escapes isz bytes into dst, without a NUL, and returns the full
+// length, which may be more than osz.
 int string_escape_mem(const char *src, size_t isz, char *dst, size_t osz, unsigned int flags, const char *only)
 {
 	struct sink s = { dst, dst + osz };

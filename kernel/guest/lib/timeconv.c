@@ -1,6 +1,5 @@
-// Dates and seconds since 1970, in the Gregorian calendar for all years.
-// A year is counted from March, so that the leap day ends it; 400 years are
-// 146097 days.
+// Dates and seconds since 1970, in the Gregorian calendar for all years. Years are
+// counted from March, so that they end with the leap day. 400 years are 146097 days.
 #include <linux/types.h>
 #include <linux/timeconv.h>
 
@@ -12,7 +11,8 @@ static s64 floor_div(s64 a, s64 b)
 	return a / b - (a % b < 0);
 }
 
-// days_from_civil gives the days between 1970-01-01 and a date; months from 1.
+// days_from_civil returns the days between 1970-01-01 and a date. Months count from
+// 1.
 static s64 days_from_civil(s64 year, unsigned int month, unsigned int day)
 {
 	s64 era;
@@ -25,7 +25,7 @@ static s64 days_from_civil(s64 year, unsigned int month, unsigned int day)
 	return era * DAYS_400 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - DAYS_BEFORE_1970;
 }
 
-// mktime64 gives the seconds since 1970; mon is from 1.
+// mktime64 returns the seconds since 1970; mon is from 1.
 time64_t mktime64(const unsigned int year, const unsigned int mon, const unsigned int day, const unsigned int hour, const unsigned int min, const unsigned int sec)
 {
 	return ((days_from_civil(year, mon, day) * 24 + hour) * 60 + min) * 60 + sec;
@@ -48,7 +48,7 @@ static void set_date(s64 days, struct tm *result)
 	result->tm_year = year - 1900;
 }
 
-// time64_to_tm breaks totalsecs + offset down.
+// time64_to_tm converts totalsecs + offset to a date.
 void time64_to_tm(time64_t totalsecs, int offset, struct tm *result)
 {
 	s64 total = totalsecs + offset, days = floor_div(total, 86400);

@@ -5,7 +5,7 @@
 #include <linux/hex.h>
 #include <linux/uuid.h>
 
-// Where each byte's digits stand, and in which order guid_t keeps the bytes.
+// Position of each byte's digits, and the order of bytes in guid_t.
 static const u8 digits_at[UUID_SIZE] = { 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
 static const u8 uuid_order[UUID_SIZE] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 static const u8 guid_order[UUID_SIZE] = { 3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15 };

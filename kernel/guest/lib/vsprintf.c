@@ -23,15 +23,15 @@
 #define SIGNED 32
 #define UPPER 64
 
-// An out takes characters, keeps what fits before end, and counts all.
+// An out counts the characters written to it, and stores those that fit before end.
 struct out {
 	char *at, *end;
 };
 
-// A spec is what stands between % and the conversion.
+// A spec holds the flags, width, precision and length of a conversion.
 struct spec {
 	unsigned int flags, base;
-	int width, precision; // precision -1: none
+	int width, precision; // -1 if there is no precision
 	char length;          // 'H' hh, 'h', 0, 'l', 'L' ll, 'z', 't'
 };
 
@@ -48,7 +48,8 @@ static void pad(struct out *o, char c, int n)
 		put(o, c);
 }
 
-// put_dec writes the decimal digits of value, least first, and gives their end.
+// put_dec writes the decimal digits of value, least significant first, and returns
+// their end.
 static char *put_dec(char *buf, unsigned long long value)
 {
 	do {
@@ -143,16 +144,15 @@ static void pointer_digits(struct out *o, unsigned long value, struct spec spec)
 	number(o, value, &spec);
 }
 
-// Before 4.15 a %p shows the address.
+// Before 4.15 %p shows the address.
 #ifdef KERNEL_2_6
 static void ptr_to_id(struct out *o, const void *p, struct spec spec)
 {
 	pointer_digits(o, (unsigned long)p, spec);
 }
 #else
-// A plain %p shows a hash: equal for equal pointers, of no use for finding
-// them. NULL and error pointers hide nothing and are shown. The machine makes the
-// key at boot, and hashes with it what the tracing files show.
+// A plain %p shows a hash of the pointer. NULL and error pointers are shown as they
+// are. The machine makes the key at boot, and uses it in the tracing files too.
 static void ptr_to_id(struct out *o, const void *p, struct spec spec)
 {
 	const siphash_key_t *key = (const siphash_key_t *)(boot_params + BOOT_PTR_KEY);
@@ -168,7 +168,7 @@ static void ptr_to_id(struct out *o, const void *p, struct spec spec)
 }
 #endif
 
-// The symbol table stands outside the guest: the machine looks into it.
+// The symbol table is outside of the guest: the machine looks it up.
 static void symbol_string(struct out *o, unsigned long addr, char kind, const struct spec *spec)
 {
 	char name[256];
@@ -265,7 +265,7 @@ static void pointer(struct out *o, const char *fmt, const void *p, const struct 
 		symbol_string(o, (unsigned long)p, *fmt, spec);
 		break;
 #if defined(KERNEL_2_6) || defined(KERNEL_4_15)
-	case 'F': case 'f':	// of functions, which are their address on x86
+	case 'F': case 'f':	// function pointers, which are plain addresses on x86
 		symbol_string(o, (unsigned long)p, *fmt == 'F' ? 'S' : 's', spec);
 		break;
 	case 'K':
@@ -298,7 +298,7 @@ static void pointer(struct out *o, const char *fmt, const void *p, const struct 
 	case 'U':
 		uuid_string(o, p, fmt[1]);
 		break;
-	default:	// of %pK, too: kptr_restrict is 0 for the log
+	default:	// also for %pK: kptr_restrict does not apply to the log
 		ptr_to_id(o, p, *spec);
 	}
 }
@@ -341,7 +341,7 @@ static const char *read_length(const char *fmt, struct spec *spec)
 	return fmt + 1;
 }
 
-// widen cuts an argument to the length that its conversion names.
+// widen truncates an argument to the conversion's length.
 static unsigned long long widen(unsigned long long v, const struct spec *spec)
 {
 	bool sign = spec->flags & SIGNED;
@@ -428,7 +428,7 @@ static void format(struct out *o, const char *fmt, va_list args)
 			number(o, widen(va_arg(args, unsigned long long), &spec), &spec);
 			break;
 		default:
-			// An unknown conversion stops all, as its argument's size is unknown.
+			// Stop at an unknown conversion, since its argument's size is unknown.
 			put(o, '%');
 			put(o, *fmt);
 			return;
@@ -437,15 +437,15 @@ static void format(struct out *o, const char *fmt, va_list args)
 	}
 }
 
-// vsnprintf gives the length of the whole text, whatever fitted into size bytes
-// with the NUL. A size above INT_MAX is refused with 0.
+// vsnprintf returns the length of the whole text, even if it did not fit into size
+// bytes with the NUL, or 0 if size is above INT_MAX.
 noinline int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
 {
 	struct out o = { buf, size ? buf + size - 1 : buf };
 
 	if (size > 0x7fffffff)
 		return 0;
-	if (o.end < buf)	/* sprintf into a module, whose memory lies near the end of all */
+	if (o.end < buf)	/* sprintf to a module's memory, near the end of the address space */
 		o.end = (char *)-1;
 	format(&o, fmt, args);
 	if (size)
@@ -453,7 +453,7 @@ noinline int vsnprintf(char *buf, size_t size, const char *fmt, va_list args)
 	return o.at - buf;
 }
 
-// vscnprintf gives the length that is in buf.
+// vscnprintf returns the length of the text in buf.
 noinline int vscnprintf(char *buf, size_t size, const char *fmt, va_list args)
 {
 	int n = vsnprintf(buf, size, fmt, args);
@@ -501,8 +501,8 @@ int sprintf(char *buf, const char *fmt, ...)
 	return n;
 }
 
-// num_to_str writes num without a NUL, with spaces before it up to width, and
-// gives the length; 0 when it does not fit.
+// num_to_str writes num without a NUL, padded with spaces up to width, and returns
+// the length, or 0 if it does not fit.
 int num_to_str(char *buf, int size, unsigned long long num, unsigned int width)
 {
 	char digits[24];
@@ -568,7 +568,8 @@ static void store(void *to, unsigned long long v, char length)
 	}
 }
 
-// scan_number reads one number of at most width characters; false: there is none.
+// scan_number reads a number of at most width characters. It returns false if there
+// is none.
 static bool scan_number(const char **s, int width, unsigned int base, bool sign, unsigned long long *v)
 {
 	const char *at = *s;
@@ -587,7 +588,7 @@ static bool scan_number(const char **s, int width, unsigned int base, bool sign,
 	return true;
 }
 
-// scan_set reads characters of a %[...] set, and moves *fmt behind it.
+// scan_set reads characters of a %[...] set, and moves *fmt past it.
 static int scan_set(const char **fmt, const char **s, int width, char *to)
 {
 	bool set[256] = { false }, negate = *++*fmt == '^';
@@ -612,7 +613,7 @@ static int scan_set(const char **fmt, const char **s, int width, char *to)
 	return n;
 }
 
-// vsscanf gives the number of conversions stored.
+// vsscanf returns the number of conversions stored.
 noinline int vsscanf(const char *s, const char *fmt, va_list args)
 {
 	const char *start = s;

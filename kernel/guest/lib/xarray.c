@@ -13,7 +13,7 @@ void *xa_load(struct xarray *xa, unsigned long index)
 	return radix_tree_lookup(&xa->rt, index);
 }
 
-// xa_store gives what stood at index; storing NULL erases.
+// xa_store returns the old entry at index. Storing NULL erases the entry.
 void *xa_store(struct xarray *xa, unsigned long index, void *entry, gfp_t gfp)
 {
 	void *old;
@@ -31,7 +31,7 @@ void *xa_erase(struct xarray *xa, unsigned long index)
 	return radix_tree_delete(&xa->rt, index);
 }
 
-// xa_find gives the first entry from *index to max, and its place.
+// xa_find returns the first entry from *index to max, and its index.
 void *xa_find(struct xarray *xa, unsigned long *index, unsigned long max, unsigned int filter)
 {
 	unsigned long at = *index;

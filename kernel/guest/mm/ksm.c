@@ -1,4 +1,4 @@
-/* ksm.c: which processes want pages that are alike to be one (prctl, from 6.4 on). Nothing looks for such pages. */
+/* ksm.c: prctl(2)'s PR_SET_MEMORY_MERGE, from 6.4 on. Pages are not merged. */
 #ifdef KERNEL_6_12
 #include <linux/mm.h>
 #include <linux/sched.h>

@@ -1,4 +1,4 @@
-/* memblock.c: memory before the page allocator: taken from the end of the image upwards, never given back. */
+/* memblock.c: early allocations, from the end of the image upwards, never freed. */
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -19,7 +19,7 @@ void __init memblock_init(unsigned long ram)
 	mem_map = memblock_alloc(max_pfn * sizeof(struct page), PAGE_SIZE);
 }
 
-/* Cleared memory; the machine's RAM is clear where nobody has written. */
+/* Returns zeroed memory. The machine's RAM is zero where it has not been written. */
 void * __init memblock_alloc(size_t size, size_t align)
 {
 	unsigned long pa = ALIGN(memblock_next, align);
@@ -42,7 +42,8 @@ static void __init free_range(unsigned long start, unsigned long end)
 	}
 }
 
-/* All that is left becomes the page allocator's: above the first megabyte, without the image. */
+/* Frees the remaining memory to the page allocator: above the first megabyte, without
+ * the image. */
 void __init memblock_free_all(void)
 {
 	mem_init();

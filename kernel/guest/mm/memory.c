@@ -1,4 +1,4 @@
-/* memory.c: page faults of mapped areas: a page comes when it is first touched. */
+/* memory.c: page faults of mapped areas. Pages are allocated at the first access. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -43,7 +43,7 @@ static vm_fault_t do_anonymous_page(struct vm_fault *vmf)
 	return 0;
 }
 
-/* The page at addr of an area, which need not be the current task's. */
+/* Returns the page at addr of an area, which need not be the current task's. */
 int vma_populate(struct vm_area_struct *vma, unsigned long addr, struct page **page)
 {
 	struct anon_page *ap = find_anon_page(vma, addr);
@@ -101,7 +101,8 @@ void unmap_page_range(struct vm_area_struct *vma, unsigned long start, unsigned 
 	}
 }
 
-/* The child's copy of an area: the same contents at once, as two windows never share an address. */
+/* Copies an area's contents for the child at once, since each mm has its own window.
+ * */
 int copy_page_range(struct vm_area_struct *dst_vma, struct vm_area_struct *src_vma)
 {
 	struct anon_page *ap;

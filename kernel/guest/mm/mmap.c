@@ -1,6 +1,6 @@
 /*
- * mmap.c: areas of an mm. All tasks live in one set of page tables: each mm
- * has a window of addresses of its own, in which brk and mmap find room.
+ * mmap.c: areas of an mm. All tasks share the page tables. Each mm has its own window
+ * of addresses for brk and mmap.
  */
 #include <linux/sched.h>
 #include <linux/mm.h>
@@ -49,7 +49,7 @@ static void mm_unplace(struct mm_struct *mm)
 	spin_unlock(&mm_windows_lock);
 }
 
-/* The first area that ends above addr. */
+/* Returns the first area that ends above addr. */
 struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long addr)
 {
 	struct vm_area_struct *vma;
@@ -87,7 +87,7 @@ static void vma_link(struct mm_struct *mm, struct vm_area_struct *vma)
 	mm->total_vm += (vma->vm_end - vma->vm_start) >> PAGE_SHIFT;
 }
 
-/* Room for len bytes in [low, high), or -ENOMEM. */
+/* Returns the address of a gap of len bytes in [low, high), or -ENOMEM. */
 unsigned long vm_unmapped_area(struct mm_struct *mm, unsigned long low, unsigned long high, unsigned long len)
 {
 	struct vm_area_struct *vma;
@@ -137,7 +137,7 @@ static struct vm_area_struct *__vma_new(struct mm_struct *mm, unsigned long addr
 	return vma;
 }
 
-/* The area of a new program's stack, at the end of its mm's window. */
+/* Makes the area of a new program's stack, at the end of the mm's window. */
 struct vm_area_struct *stack_vma(struct mm_struct *mm, unsigned long len)
 {
 	return __vma_new(mm, mm->task_size - len, len, VM_READ | VM_WRITE);
@@ -170,7 +170,7 @@ unsigned long do_mmap(struct file *file, unsigned long addr, unsigned long len, 
 	return mmap_region(mm, addr, len, prot & (PROT_READ | PROT_WRITE));
 }
 
-/* Cuts an area in two at addr. */
+/* Splits an area at addr. */
 static int __split_vma(struct mm_struct *mm, struct vm_area_struct *vma, unsigned long addr)
 {
 	struct vm_area_struct *new = vm_area_alloc(mm);
@@ -240,7 +240,7 @@ int check_brk_limits(unsigned long addr, unsigned long len)
 	return in_window(current->mm, addr, len) && addr + len <= current->mm->mmap_base ? 0 : -ENOMEM;
 }
 
-/* Gives the new end, or the old one when it cannot be moved. */
+/* Returns the new end, or the old one if it cannot be moved. */
 SYSCALL_DEFINE1(brk, unsigned long, brk)
 {
 	struct mm_struct *mm = current->mm;
@@ -331,7 +331,7 @@ static int dup_mmap(struct mm_struct *mm, struct mm_struct *oldmm)
 	return 0;
 }
 
-/* The child's areas stand at the same places of its own window. */
+/* The child's areas are at the same offsets in its own window. */
 struct mm_struct *dup_mm(struct task_struct *tsk, struct mm_struct *oldmm)
 {
 	struct mm_struct *mm = mm_alloc();

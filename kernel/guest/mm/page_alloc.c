@@ -45,7 +45,7 @@ static bool page_is_buddy(struct page *buddy, unsigned int order)
 	return PageBuddy(buddy) && buddy->private == order;
 }
 
-/* Gives a block back, joined with its neighbour as long as that is free too. */
+/* Frees a block, and merges it with its buddy as long as that is free too. */
 static void __free_one_page(struct page *page, unsigned long pfn, struct zone *zone, unsigned int order)
 {
 	zone->nr_free_pages += 1UL << order;
@@ -104,7 +104,7 @@ static struct page *rmqueue(struct zone *zone, unsigned int order)
 	return page;
 }
 
-/* Whether so many pages are free above the reserve. */
+/* Reports whether this many pages are free above the reserve. */
 bool __zone_watermark_ok(struct zone *z, unsigned int order, unsigned long mark, int highest_zoneidx,
 			 unsigned int alloc_flags, long free_pages)
 {
@@ -212,7 +212,7 @@ void free_pages(unsigned long addr, unsigned int order)
 }
 EXPORT_SYMBOL(free_pages);
 
-/* A block of the next power of two, without its tail. */
+/* Allocates a block of the next power of two, and frees its tail. */
 void *alloc_pages_exact(size_t size, gfp_t gfp_mask)
 {
 	unsigned int order = get_order(size);

@@ -1,8 +1,8 @@
 /*
- * slub.c: objects of one size, cut from pages. Each CPU has a page of its own
- * whose free objects it takes and gives back without a lock: one cmpxchg16b
- * changes the list and a transaction number together. Pages that are neither a
- * CPU's nor full stand in the cache's partial list.
+ * slub.c: caches of objects of one size. Each CPU has its own slab, from which it
+ * allocates and to which it frees without a lock: a cmpxchg16b changes the freelist
+ * together with a transaction number. Slabs that are neither a CPU's nor full are in
+ * the cache's partial list.
  */
 #include <linux/sched.h>
 #include <linux/mm.h>
@@ -57,7 +57,7 @@ static inline void **freeptr(struct kmem_cache *s, void *object)
 	return (void **)((char *)object + s->offset);
 }
 
-/* this_cpu_cmpxchg_double: true when freelist and tid were the old ones. */
+/* this_cpu_cmpxchg_double: returns true if freelist and tid were the old ones. */
 static __always_inline bool cpu_slab_cmpxchg(struct kmem_cache_cpu *c, void *ofree, unsigned long otid,
 					      void *nfree, unsigned long ntid)
 {
@@ -87,7 +87,7 @@ static void *setup_object(struct kmem_cache *s, void *object)
 	return object;
 }
 
-/* A new slab: its objects linked in order. */
+/* Makes a new slab, with its objects linked in order. */
 static struct page *allocate_slab(struct kmem_cache *s, gfp_t flags)
 {
 	struct page *page = alloc_pages((flags & ~__GFP_ZERO) | s->allocflags, s->order);
@@ -127,7 +127,7 @@ static void discard_slab(struct kmem_cache *s, struct page *page)
 	__free_pages(page, s->order);
 }
 
-/* Gives the rest of this CPU's slab back. Interrupts are off. */
+/* Returns this CPU's slab to the cache. Interrupts are off. */
 static void deactivate_slab(struct kmem_cache *s, struct kmem_cache_cpu *c)
 {
 	struct page *page = c->slab;
@@ -167,7 +167,7 @@ static struct page *get_partial(struct kmem_cache *s)
 	return page;
 }
 
-/* This CPU takes all free objects of page; PG_locked says that the page is a CPU's. */
+/* This CPU takes all free objects of page. PG_locked marks a CPU's slab. */
 static void *take_slab(struct kmem_cache *s, struct kmem_cache_cpu *c, struct page *page)
 {
 	void *object;
@@ -202,7 +202,7 @@ again:
 		goto out;
 	}
 	if (c->slab && READ_ONCE(c->slab->freelist)) {
-		/* Other CPUs gave objects back to this CPU's slab. */
+		/* Other CPUs have freed objects of this CPU's slab. */
 		object = take_slab(s, c, c->slab);
 		goto out;
 	}
@@ -260,7 +260,7 @@ static __always_inline void *slab_alloc_node(struct kmem_cache *s, gfp_t gfpflag
 	return object;
 }
 
-/* What is told of an allocation: 5.10 has events apart for those on a certain node. */
+/* Traces an allocation. 5.10 has separate events for those on a given node. */
 #ifdef KERNEL_5_10
 #define trace_cache_alloc(caller, ret, s, flags) trace_kmem_cache_alloc(caller, ret, (s)->object_size, (s)->size, flags)
 #define trace_cache_alloc_node(caller, ret, s, flags, node) trace_kmem_cache_alloc_node(caller, ret, (s)->object_size, (s)->size, flags, node)
@@ -306,7 +306,7 @@ void *__kmem_cache_alloc_node(struct kmem_cache *s, gfp_t gfpflags, int node, si
 	return slab_alloc_node(s, gfpflags, node, caller, orig_size);
 }
 
-/* An object of a slab that is not this CPU's. */
+/* Frees an object of a slab that is not this CPU's. */
 void __slab_free(struct kmem_cache *s, struct page *page, void *head, void *tail, int cnt, unsigned long addr)
 {
 	unsigned long flags;
@@ -417,7 +417,8 @@ static void free_large_kmalloc(struct page *page, void *object)
 	__free_pages(page, page->private);
 }
 
-/* Its prologue comes first, as in Debian's build, so that kfree+5 can be optimized. */
+/* The prologue comes first, as in Debian's build, so that a probe at kfree+5 can be
+ * optimized. */
 __attribute__((optimize("no-shrink-wrap"))) void kfree(const void *object)
 {
 	struct page *page;
@@ -434,7 +435,7 @@ __attribute__((optimize("no-shrink-wrap"))) void kfree(const void *object)
 }
 EXPORT_SYMBOL(kfree);
 
-/* Bytes that the object may really use. */
+/* Returns the usable size of the object. */
 size_t __ksize(const void *object)
 {
 	struct page *page;
@@ -471,7 +472,7 @@ void kfree_sensitive(const void *p)
 }
 EXPORT_SYMBOL(kfree_sensitive);
 
-/* What the tracepoints tell of a cache. */
+/* The cache's data for tracepoints. */
 const char *kmem_cache_name(const struct kmem_cache *s);
 notrace const char *kmem_cache_name(const struct kmem_cache *s)
 {
@@ -492,7 +493,7 @@ unsigned int kmem_cache_size(struct kmem_cache *s)
 }
 EXPORT_SYMBOL(kmem_cache_size);
 
-/* The fewest pages that waste at most an eighth. */
+/* Returns the smallest order that wastes at most an eighth. */
 static unsigned int calculate_order(unsigned int size)
 {
 	unsigned int order;
@@ -517,7 +518,7 @@ static int kmem_cache_open(struct kmem_cache *s, const char *name, unsigned int 
 	s->ctor = ctor;
 	s->flags = flags;
 	s->inuse = ALIGN(size, 8U);
-	s->offset = ctor ? s->inuse : 0;	/* the free pointer must not touch what ctor made */
+	s->offset = ctor ? s->inuse : 0;	/* the free pointer must not overwrite what ctor has initialized */
 	s->size = ALIGN(s->inuse + (ctor ? 8 : 0), s->align);
 	s->order = calculate_order(s->size);
 	s->objects = (PAGE_SIZE << s->order) / s->size;
@@ -562,7 +563,7 @@ static void flush_cpu_slab(void *d)
 
 void on_each_cpu(void (*func)(void *), void *info, int wait);
 
-/* All objects must have been given back. */
+/* All objects must have been freed. */
 void kmem_cache_destroy(struct kmem_cache *s)
 {
 	struct page *page, *n;
@@ -586,7 +587,7 @@ void kmem_cache_destroy(struct kmem_cache *s)
 }
 EXPORT_SYMBOL(kmem_cache_destroy);
 
-/* -1 when no cache has this name, else the slabs that it has. */
+/* Returns the number of slabs of the named cache, or -1. */
 long kmem_cache_slabs(const char *name)
 {
 	struct kmem_cache *s;

@@ -1,4 +1,4 @@
-/* usercopy.c: checks that a copy to or from user space stays inside one object. */
+/* usercopy.c: checks that a copy to or from user space is within one object. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/slab.h>

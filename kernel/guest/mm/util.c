@@ -27,7 +27,7 @@ static bool is_kernel_rodata(unsigned long addr)
 	return addr >= (unsigned long)__start_rodata && addr < (unsigned long)__end_rodata;
 }
 
-/* Constants of the kernel are not copied. */
+/* Constants in the kernel image are not copied. */
 const char *kstrdup_const(const char *s, gfp_t gfp)
 {
 	if (is_kernel_rodata((unsigned long)s))

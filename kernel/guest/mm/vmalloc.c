@@ -1,4 +1,5 @@
-/* vmalloc.c: memory of single pages in a row of addresses, with a hole behind each area. */
+/* vmalloc.c: virtually contiguous memory of single pages, with a guard page after
+ * each area. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
@@ -9,7 +10,7 @@ struct vm_struct { struct list_head list; void *addr; unsigned long size; struct
 static LIST_HEAD(vmap_area_list);
 static DEFINE_SPINLOCK(vmap_area_lock);
 
-/* The lowest hole that is large enough; the list is by address. */
+/* Finds the lowest gap that is large enough. The list is sorted by address. */
 static struct list_head *find_hole(unsigned long size, unsigned long *addr)
 {
 	struct vm_struct *va;

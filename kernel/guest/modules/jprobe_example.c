@@ -1,6 +1,6 @@
 /*
- * jprobe_example.c: the documents' example of a jprobe: each fork is told, with what
- * do_fork of that time is called with. For releases that have jprobes.
+ * jprobe_example.c: the documents' example of a jprobe. It logs each fork with
+ * do_fork's arguments. For releases that have jprobes.
  */
 #define KPROBES_BEFORE_5_11
 #include <linux/module.h>
@@ -9,7 +9,7 @@
 #include <linux/printk.h>
 #include <linux/sched.h>
 
-/* As the probed function. */
+/* With the probed function's signature. */
 static long forks(unsigned long clone_flags, unsigned long stack_start, struct pt_regs *regs,
 		  unsigned long stack_size, int __user *parent_tidptr, int __user *child_tidptr)
 {

@@ -1,4 +1,5 @@
-/* jprobe_target.c: functions with arguments on their stack, and handlers of jprobes for them. For releases that have jprobes. */
+/* jprobe_target.c: functions with arguments on the stack, and handlers of jprobes for
+ * them. For releases that have jprobes. */
 #define KPROBES_BEFORE_5_11
 #include <linux/module.h>
 #include <linux/kernel.h>
@@ -9,18 +10,18 @@ struct jprobe_target_args {
 	long v[5];
 };
 
-/* What the handlers have seen, and what the address is that jprobe_target_faults reads. */
+/* Recorded by the handlers, and the address that jprobe_target_faults reads. */
 long jprobe_target_seen[8];
 long *jprobe_target_bad = (long *)0xffffc8fffffff000;
 
-/* Eight arguments: two lie on the stack. */
+/* Eight arguments: two are on the stack. */
 __noipa long jprobe_target_sum(long a, long b, long c, long d, long e, long f, long g, long h)
 {
 	barrier();
 	return a + 2 * b + 3 * c + 4 * d + 5 * e + 6 * f + 7 * g + 8 * h;
 }
 
-/* The callee owns its arguments: this one changes those on the stack. */
+/* The callee owns its arguments; this one changes those on the stack. */
 __noipa long jprobe_target_sum_seen(long a, long b, long c, long d, long e, long f, long g, long h)
 {
 	long seen[8] = { a, b, c, d, e, f, g, h };
@@ -34,7 +35,7 @@ __noipa long jprobe_target_sum_seen(long a, long b, long c, long d, long e, long
 	return 0;
 }
 
-/* A structure by value: forty bytes of the stack. */
+/* A structure by value: forty bytes on the stack. */
 __noipa long jprobe_target_fold(struct jprobe_target_args args, long last)
 {
 	long sum = last;
@@ -60,7 +61,7 @@ __noipa long jprobe_target_fold_seen(struct jprobe_target_args args, long last)
 	return 0;
 }
 
-/* Calls it, as a caller that has something on its own stack. */
+/* Calls jprobe_target_sum with something on its own stack. */
 __noipa long jprobe_target_call(long from)
 {
 	struct jprobe_target_args args = { { from, from + 1, from + 2, from + 3, from + 4 } };
@@ -73,14 +74,15 @@ __noipa long jprobe_target_call_sum(long from)
 	return jprobe_target_sum(from, from + 1, from + 2, from + 3, from + 4, from + 5, from + 6, from + 7);
 }
 
-/* A handler that forgets jprobe_return. */
+/* A handler that does not call jprobe_return. */
 __noipa long jprobe_target_forgets(struct jprobe_target_args args, long last)
 {
 	jprobe_target_seen[0]++;
 	return 4711;
 }
 
-/* One that reads what may not be there, and calls a function that may be probed. */
+/* A handler that reads memory that may be unmapped, and calls a function that may be
+ * probed. */
 __noipa long jprobe_target_faults(struct jprobe_target_args args, long last)
 {
 	jprobe_target_seen[6] = *(volatile long *)jprobe_target_bad;
@@ -89,7 +91,7 @@ __noipa long jprobe_target_faults(struct jprobe_target_args args, long last)
 	return 0;
 }
 
-/* Jprobes that are registered from here, one by one or both at once. */
+/* Jprobes registered by this module, one by one or both at once. */
 static struct jprobe jprobe_target_jps[2] = {
 	{ .kp.symbol_name = "jprobe_target_sum", .entry = JPROBE_ENTRY(jprobe_target_sum_seen) },
 	{ .kp.symbol_name = "jprobe_target_fold", .entry = JPROBE_ENTRY(jprobe_target_fold_seen) },
@@ -107,7 +109,7 @@ int jprobe_target_unregister(int i)
 		unregister_jprobe(&jprobe_target_jps[i]);
 	else
 		unregister_jprobes(jprobe_target_all, i - 2);
-	jprobe_target_jps[0].kp.addr = jprobe_target_jps[1].kp.addr = NULL;	/* to be used again */
+	jprobe_target_jps[0].kp.addr = jprobe_target_jps[1].kp.addr = NULL;	/* for reuse */
 	jprobe_target_jps[0].kp.flags = jprobe_target_jps[1].kp.flags = 0;
 	return 0;
 }
@@ -122,7 +124,8 @@ int jprobe_target_enable(int i)
 	return enable_jprobe(&jprobe_target_jps[i]);
 }
 
-/* A probe whose pre-handler reads jprobe_target_bad, with a fault handler that goes on behind it. */
+/* A probe whose pre-handler reads jprobe_target_bad, with a fault handler that
+ * continues after the read. */
 static long jprobe_target_read(void)
 {
 	long v = -1;

@@ -1,7 +1,7 @@
 /*
- * kprobe_break_old.c: probes that change where execution goes on, and have a break
- * handler: an empty one, so that they are not optimized, and one that brings the CPU
- * back from where the pre-handler has led it. For releases that have break handlers.
+ * kprobe_break_old.c: probes that change the execution path and have a break handler:
+ * an empty one, to prevent optimization, and one that returns from where the
+ * pre-handler has led the CPU. For releases that have break handlers.
  */
 #define KPROBES_BEFORE_5_11
 #include <linux/module.h>
@@ -14,7 +14,7 @@
 
 extern kprobe_opcode_t kprobe_break_at[];
 
-/* The probed instruction stands behind the return address and nothing else on the stack. */
+/* At the probed instruction only the return address is on the stack. */
 asm(".pushsection .text\n"
     ".type kprobe_break_sum, @function\n"
     "kprobe_break_sum: mov %rdi, %rax\n"
@@ -42,7 +42,7 @@ static int count(struct kprobe *p, struct pt_regs *regs)
 
 static struct kprobe other = { .symbol_name = "kprobe_break_other", .offset = 0, .pre_handler = count };
 
-/* The function is as if it had returned 42. */
+/* Makes the function return 42. */
 static int skip(struct kprobe *p, struct pt_regs *regs)
 {
 	regs->ip = *(unsigned long *)regs->sp;

@@ -1,6 +1,6 @@
 /*
- * kprobe_example.c: the documents' example of a probe: each fork is told, with
- * the registers before and after the probed instruction, and who forked.
+ * kprobe_example.c: the documents' example of a probe. It logs each fork with the
+ * registers before and after the probed instruction, and a stack trace.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>

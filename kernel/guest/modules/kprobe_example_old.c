@@ -20,7 +20,8 @@ static void after(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 	pr_info("post_handler: p->addr=0x%p, flags=0x%lx\n", p->addr, flags);
 }
 
-/* Of the handlers above, or of the probed instruction. The fault stays one. */
+/* Called for faults in the handlers above and of the probed instruction. It does not
+ * handle the fault. */
 static int fault(struct kprobe *p, struct pt_regs *regs, int trapnr)
 {
 	pr_info("fault_handler: p->addr=0x%p, trap #%d\n", p->addr, trapnr);

@@ -1,7 +1,6 @@
 /*
- * kprobe_fields.c: what stands in the fields of struct kprobe and struct kretprobe
- * from registration on, told step by step. It is built for Linux's own headers, too,
- * so that what it says there and here can be compared.
+ * kprobe_fields.c: logs the fields of struct kprobe and struct kretprobe step by
+ * step. It can be built with Linux's headers too, to compare its output.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>
@@ -14,7 +13,7 @@
 
 static unsigned long hits, seen;
 
-/* At kprobe_fields_at an instruction of two bytes stands, which begins with 0x89. */
+/* kprobe_fields_at is a two-byte instruction that begins with 0x89. */
 static __noipa long kprobe_fields_inner(long n)
 {
 	long v;
@@ -29,7 +28,7 @@ static __noipa long kprobe_fields_outer(long n)
 	return n ^ 1;
 }
 
-/* It calls itself: its return probes nest. */
+/* Recursive, so that return probes nest. */
 static __noipa long kprobe_fields_deep(long n)
 {
 	long v = n ? kprobe_fields_deep(n - 1) : 0;
@@ -63,7 +62,7 @@ static void tell(const char *what, struct kprobe *p, int err)
 		!p->addr ? "nowhere" : p->addr == kprobe_fields_at ? "at" : "elsewhere", p->nmissed, hits);
 }
 
-/* Through a probe's life, and another one. */
+/* The states of a probe, with a second one. */
 static void life(struct kprobe *p, bool named)
 {
 	tell("registered", p, register_kprobe(p));
@@ -101,7 +100,7 @@ static void two(void)
 	at.flags = too.flags = 0;
 }
 
-/* Its handler comes to three probes, which are missed: their counts have grown when it looks. */
+/* Its handler hits three probes, whose miss counts it then reads. */
 static struct kretprobe inner_ret;
 
 static int come(struct kprobe *p, struct pt_regs *regs)

@@ -1,6 +1,6 @@
 /*
- * kprobe_forgets.c: a module that leaves its probes behind when it goes, of each
- * kind: by its struct, by its handler, and one that only its init function knew.
+ * kprobe_forgets.c: a module that does not unregister its probes: one with its struct
+ * in the module, one with its handler in the module, one in init memory.
  */
 #include <linux/module.h>
 #include <linux/errno.h>

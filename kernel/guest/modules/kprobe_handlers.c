@@ -1,6 +1,6 @@
 /*
  * kprobe_handlers.c: handlers for probes that a test registers by calling
- * register_kprobe itself. What they have seen stands in kprobe_handlers_seen.
+ * register_kprobe. They record to kprobe_handlers_seen.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>
@@ -13,12 +13,12 @@
 
 struct seen {
 	u64 pre, post, entry, ret;	/* calls */
-	u64 ip, flags, preempt, p;	/* of the last */
+	u64 ip, flags, preempt, p;	/* of the last call */
 	u64 frame, missed, task, irqs_off;
 	s64 err;
 } kprobe_handlers_seen;
 
-/* They run on all CPUs at once. */
+/* Handlers run on several CPUs at once. */
 #define COUNT(what) __atomic_fetch_add(&kprobe_handlers_seen.what, 1, __ATOMIC_RELAXED)
 
 static void see(struct pt_regs *regs, void *p)
@@ -45,14 +45,14 @@ void kprobe_handlers_post(struct kprobe *p, struct pt_regs *regs, unsigned long 
 	kprobe_handlers_seen.flags = flags;
 }
 
-/* The argument becomes another. */
+/* Changes the argument. */
 int kprobe_handlers_change(struct kprobe *p, struct pt_regs *regs)
 {
 	regs->di = 49;
 	return 0;
 }
 
-/* The function is not executed: it is as if it had returned 42. */
+/* Skips the function and returns 42. */
 int kprobe_handlers_skip(struct kprobe *p, struct pt_regs *regs)
 {
 	regs->ip = *(unsigned long *)regs->sp;
@@ -61,7 +61,7 @@ int kprobe_handlers_skip(struct kprobe *p, struct pt_regs *regs)
 	return 1;
 }
 
-/* It comes to a probe, and wants to register one. */
+/* Hits a probe, and tries to register one. */
 int kprobe_handlers_nest(struct kprobe *p, struct pt_regs *regs)
 {
 	static struct kprobe other;
@@ -80,7 +80,7 @@ int kprobe_handlers_print(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* It comes back never. */
+/* Never returns. */
 int kprobe_handlers_spin(struct kprobe *p, struct pt_regs *regs)
 {
 	COUNT(pre);
@@ -108,7 +108,7 @@ int kprobe_handlers_entry(struct kretprobe_instance *ri, struct pt_regs *regs)
 	return regs->di == 7;
 }
 
-/* The result has 1000 times the argument added. */
+/* Adds 1000 times the argument to the result. */
 int kprobe_handlers_ret(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
 	COUNT(ret);

@@ -1,6 +1,6 @@
 /*
- * kprobe_loops.c: a module that does not come back. What it does is in
- * kprobe_loops_how, whose value a test writes into the object.
+ * kprobe_loops.c: a module that loops forever. Tests write the place of the loop to
+ * kprobe_loops_how in the object file.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>
@@ -10,7 +10,7 @@
 #include <linux/kprobes.h>
 #include <linux/rcupdate.h>
 
-#define LOOPS_NOWHERE 0x5eed1009	/* what stands there first: no other word of the object is like it */
+#define LOOPS_NOWHERE 0x5eed1009	/* initial value, which occurs only once in the object file */
 #define LOOPS_INIT 1
 #define LOOPS_EXIT 2
 #define LOOPS_PREEMPT_OFF 3

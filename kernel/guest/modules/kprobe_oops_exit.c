@@ -1,4 +1,4 @@
-/* kprobe_oops_exit.c: a module whose exit function writes where nothing is mapped. */
+/* kprobe_oops_exit.c: a module whose exit function writes to unmapped memory. */
 #include <linux/module.h>
 
 static int *volatile nowhere = (int *)8;

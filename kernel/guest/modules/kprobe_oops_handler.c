@@ -1,4 +1,4 @@
-/* kprobe_oops_handler.c: a probe by int3, whose handler writes where nothing is mapped. */
+/* kprobe_oops_handler.c: an int3 probe whose handler writes to unmapped memory. */
 #include <linux/module.h>
 #include <linux/kprobes.h>
 
@@ -10,7 +10,7 @@ static int before(struct kprobe *p, struct pt_regs *regs)
 	return 0;
 }
 
-/* Keeps the probe from becoming a jump. */
+/* Prevents optimization. */
 static void after(struct kprobe *p, struct pt_regs *regs, unsigned long flags)
 {
 }

@@ -1,6 +1,6 @@
 /*
- * kprobe_prints.c: what printk makes of pointers. It is built for Linux's own headers,
- * too, so that what it says there and here can be compared.
+ * kprobe_prints.c: logs pointers by printk. It can be built with Linux's headers too,
+ * to compare its output.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>
@@ -8,7 +8,7 @@
 #include <linux/err.h>
 #include <linux/string.h>
 
-/* Two functions whose sizes are what they are wherever this is built. */
+/* Two functions whose sizes are the same in all builds. */
 asm(".pushsection .text\n"
     "	.balign 16\n"
     ".type kprobe_prints_one, @function\n"
@@ -25,7 +25,8 @@ extern char kprobe_prints_one[], kprobe_prints_two[];
 
 static char a[64], b[64];
 
-/* What it looks like: with letters for digits of a number that begins as an address does. */
+/* Logs the form of a text, with letters instead of digits in numbers that look like
+ * addresses. */
 static const char *shape(char *s)
 {
 	static char hidden[64];

@@ -1,4 +1,4 @@
-/* kprobe_target.c: a module with functions to put probes on, of each kind that matters to them. */
+/* kprobe_target.c: a module with various functions to probe. */
 #include <linux/module.h>
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
@@ -6,7 +6,7 @@
 #include <linux/slab.h>
 #include <linux/list.h>
 
-/* A call of it passes the fentry site and a loop. */
+/* A function with an fentry site and a loop. */
 noinline int kprobe_target_sum(int from, int to)
 {
 	int sum = 0;
@@ -19,7 +19,7 @@ noinline int kprobe_target_sum(int from, int to)
 }
 EXPORT_SYMBOL_GPL(kprobe_target_sum);
 
-/* It calls itself: its return probes nest. */
+/* Recursive, so that return probes nest. */
 __noipa unsigned long kprobe_target_fact(unsigned long n)
 {
 	unsigned long less;
@@ -32,7 +32,7 @@ __noipa unsigned long kprobe_target_fact(unsigned long n)
 }
 EXPORT_SYMBOL_GPL(kprobe_target_fact);
 
-/* Not to be probed. */
+/* Not probeable. */
 noinline int kprobe_target_blacklisted(int x)
 {
 	barrier();
@@ -54,7 +54,7 @@ struct node {
 
 static struct node *nodes;
 
-/* It uses the kernel's slab and the module's own data. */
+/* Uses kmalloc and the module's own data. */
 noinline int kprobe_target_push(int value)
 {
 	struct node *n = kmalloc(sizeof(*n), GFP_KERNEL);

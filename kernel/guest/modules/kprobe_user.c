@@ -1,4 +1,4 @@
-/* kprobe_user.c: a module that needs kprobe_target. */
+/* kprobe_user.c: a module that depends on kprobe_target. */
 #include <linux/module.h>
 #include <linux/kernel.h>
 #include <linux/printk.h>

@@ -1,6 +1,6 @@
 /*
- * kretprobe_example.c: the documents' example of a return probe: opens that
- * fail are told. How long they took is kept in each call's own data.
+ * kretprobe_example.c: the documents' example of a return probe. It logs failing
+ * opens with their duration, whose start is kept in the instance's data.
  */
 #include <linux/module.h>
 #include <linux/kernel.h>

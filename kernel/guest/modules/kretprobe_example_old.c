@@ -1,7 +1,6 @@
 /*
- * kretprobe_example_old.c: kretprobe_example as the documents of older releases have
- * it: opens by open(2) that fail are told. The fields of the call's instance are looked
- * at, too.
+ * kretprobe_example_old.c: kretprobe_example as in the documents of older releases.
+ * It logs failing calls of open(2), and checks the fields of the instance.
  */
 #define KPROBES_BEFORE_5_11
 #include <linux/module.h>

@@ -3,7 +3,7 @@
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
-// A socket_alloc is a socket and its inode; both go together.
+// A socket_alloc is a socket with its inode.
 struct socket_alloc {
 	struct socket socket;
 	struct inode vfs_inode;
@@ -82,7 +82,7 @@ noinline __noclone void __sock_release(struct socket *sock, struct inode *inode)
 		sock->ops->release(sock);
 		sock->ops = NULL;
 	}
-	// A socket with a file goes with the file's inode.
+	// A socket with a file is freed with the file's inode.
 	if (!sock->file)
 		iput(SOCK_INODE(sock));
 }
@@ -92,7 +92,7 @@ void sock_release(struct socket *sock)
 	__sock_release(sock, NULL);
 }
 
-// __sock_create: -EAFNOSUPPORT for all but the Internet.
+// __sock_create returns -EAFNOSUPPORT except for the Internet family.
 int __sock_create(void *net, int family, int type, int protocol, struct socket **res, int kern)
 {
 	struct socket *sock;
@@ -183,7 +183,7 @@ int kernel_accept(struct socket *sock, struct socket **newsock, int flags)
 	return 0;
 }
 
-// sock_alloc_file makes the file of a socket, which is released if it cannot be made.
+// sock_alloc_file makes the file of a socket. If it fails, it releases the socket.
 noinline __noclone struct file *sock_alloc_file(struct socket *sock, int flags)
 {
 	struct file *file = alloc_file_pseudo(SOCK_INODE(sock), sock_mnt, "TCP", O_RDWR | (flags & O_NONBLOCK), &socket_file_ops);
@@ -249,7 +249,7 @@ static const struct file_operations socket_file_ops = {
 	.release = sock_close,
 };
 
-// sockfd_lookup_light: -EBADF, or -ENOTSOCK for another kind of file.
+// sockfd_lookup_light returns -EBADF, or -ENOTSOCK for other files.
 static __noipa struct socket *sockfd_lookup_light(int fd, int *err, struct fd *f)
 {
 	*f = fdget(fd);
@@ -272,7 +272,7 @@ noinline __noclone int move_addr_to_kernel(void __user *uaddr, int ulen, void *k
 	return ulen && copy_from_user(kaddr, uaddr, ulen) ? -EFAULT : 0;
 }
 
-// move_addr_to_user copies what fits, and tells the whole length.
+// move_addr_to_user copies as much as fits, and stores the full length.
 static __noipa int move_addr_to_user(void *kaddr, int klen, void __user *uaddr, int __user *ulen)
 {
 	int len;
@@ -327,7 +327,7 @@ noinline int __sys_listen(int fd, int backlog)
 	return err;
 }
 
-// do_accept gives the file of a new connection.
+// do_accept returns the file of an accepted connection.
 noinline __noclone struct file *do_accept(struct file *file, struct sockaddr __user *upeer_sockaddr, int __user *upeer_addrlen, int flags)
 {
 	struct socket *sock = file->private_data, *newsock = sock_alloc();

@@ -1,9 +1,9 @@
-// The hooks by which security modules may refuse. The list of modules holds one,
-// as Debian's kernel always has it: BPF's, which lets everything pass.
+// The hooks of security modules. There is one module, as always in Debian's kernel:
+// BPF's, which allows everything.
 #include <linux/fs.h>
 #include <linux/security.h>
 
-// Each hook of the BPF module is a function of its own, so that it can be traced.
+// Each hook of the BPF module is a separate function, so that it can be traced.
 #define LSM_HOOK(name, ...)						\
 noinline int bpf_lsm_##name(__VA_ARGS__);				\
 noinline int bpf_lsm_##name(__VA_ARGS__)				\

@@ -1,4 +1,5 @@
-/* entry_64.S: gates of exceptions and interrupts, the switch of stacks, and a new task's first steps. */
+/* entry_64.S: entry points of system calls, exceptions and interrupts, the switch of
+ * stacks, and the start of new tasks. */
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
 
@@ -85,8 +86,8 @@ idtentry asm_sysvec_reboot			sysvec_reboot			0
 idtentry asm_spurious_interrupt			spurious_interrupt		0
 
 /*
- * rdi: pt_regs, esi: number. Where a system call comes into the kernel: what
- * calls it stands for user mode, so that stacks end here.
+ * rdi: pt_regs, esi: number. Entry point of system calls. Its callers stand for user
+ * mode, so stack traces end here.
  */
 	.section .entry.text, "ax"
 SYM_FUNC_START entry_SYSCALL_64
@@ -99,7 +100,7 @@ entry_SYSCALL_64_after_hwframe:
 	ret
 SYM_FUNC_END entry_SYSCALL_64
 
-/* A function that gives 0 and has no room for a jump. */
+/* A function that returns 0 and is too short for an optimized probe. */
 	.section .entry.text, "ax"
 SYM_FUNC_START paravirt_ret0
 	xorl	%eax, %eax
@@ -116,7 +117,7 @@ SYM_FUNC_START native_save_fl
 	.cfi_endproc
 SYM_FUNC_END native_save_fl
 
-/* rdi: prev, rsi: next. Gives prev, seen from next's stack. */
+/* rdi: prev, rsi: next. Returns prev, on next's stack. */
 	.text
 SYM_FUNC_START __switch_to_asm
 	pushq	%rbp
@@ -144,7 +145,7 @@ SYM_CODE_START ret_from_fork
 	call	schedule_tail
 	testq	%rbx, %rbx
 	jnz	1f
-	/* What would be user mode here is the loop of a host task. */
+	/* The loop of a host task stands for user mode. */
 2:	movq	%rsp, %rdi
 	call	syscall_exit_to_user_mode
 	call	host_user_mode
@@ -156,7 +157,7 @@ SYM_CODE_START ret_from_fork
 	jmp	2b
 SYM_FUNC_END ret_from_fork
 
-/* edi: signal. The stack may be bad: begin again at its top. */
+/* edi: signal. The stack may be corrupt: restart at its top. */
 SYM_CODE_START rewind_stack_and_make_dead
 	xorl	%ebp, %ebp
 	movq	%gs:current_task, %rax

@@ -1,6 +1,6 @@
 /*
- * error-inject_64.S: where a handler sends a function that is not to run:
- * its return value is in rax already, the stack is as at its entry.
+ * error-inject_64.S: a handler sets ip to this function to skip the probed one. The
+ * return value is in rax, and the stack is as at the function's entry.
  */
 #include <linux/linkage.h>
 

@@ -1,4 +1,4 @@
-/* extable.c: instructions that may fault, and where to go on when they do. */
+/* extable.c: instructions that may fault, and the addresses of their fixups. */
 #include <linux/kernel.h>
 #include <asm/traps.h>
 
@@ -14,7 +14,8 @@ static unsigned long ex_fixup_addr(const struct exception_table_entry *e)
 	return (unsigned long)&e->fixup + e->fixup;
 }
 
-/* The table is in the order of the object files: it is short, and searched from its start. */
+/* The table is in the order of the object files. It is short enough for a linear
+ * search. */
 const struct exception_table_entry *search_extable(const struct exception_table_entry *base,
 						   const size_t num, unsigned long value)
 {

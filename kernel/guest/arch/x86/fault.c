@@ -1,4 +1,5 @@
-/* fault.c: page faults: of user addresses through the areas of the mm, of kernel addresses through __ex_table. */
+/* fault.c: page faults. Those of user addresses are handled by the mm's areas, those
+ * of kernel addresses by __ex_table. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/interrupt.h>

@@ -1,6 +1,6 @@
 /*
- * ftrace_64.S: what probed code calls: an armed fentry site, and a return
- * through the rethook trampoline.
+ * ftrace_64.S: the trampolines that armed fentry sites call, and the rethook
+ * trampoline that hooked functions return to.
  */
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
@@ -41,9 +41,9 @@
 .endm
 
 /*
- * Called by `call` in place of a function's first nop: (rsp) is the site plus
- * five, 8(rsp) what the function will return to. Goes on at regs->ip. Where nobody
- * else listens a copy of it is called, as of ftrace_caller.
+ * Called by an armed fentry site: (rsp) is the site plus five, 8(rsp) the function's
+ * return address. Continues at regs->ip. A site with a single listener calls a copy
+ * of this function.
  */
 SYM_FUNC_START ftrace_regs_caller
 	.cfi_startproc
@@ -87,9 +87,9 @@ _ASM_NOKPROBE ftrace_regs_call
 _ASM_NOKPROBE ftrace_regs_caller_end
 
 /*
- * The same for those that do not look at registers: only what the function
- * may change is kept, in the places of pt_regs. A site with one such listener
- * calls a copy of this, in which the call at ftrace_call is the listener's.
+ * The same for listeners that do not need all registers: only caller-saved ones are
+ * saved, at their offsets in pt_regs. A site with a single listener calls a copy in
+ * which the call at ftrace_call goes to the listener's function.
  */
 SYM_FUNC_START ftrace_caller
 	.cfi_startproc
@@ -133,8 +133,7 @@ _ASM_NOKPROBE ftrace_call
 _ASM_NOKPROBE ftrace_caller_end
 
 /*
- * A function that was entered with a return probe returns to here. What it
- * pushes first is in the place of the return address that is gone.
+ * A hooked function returns here. The first push replaces the popped return address.
  */
 SYM_CODE_START arch_rethook_trampoline
 	.cfi_startproc
@@ -154,7 +153,8 @@ SYM_CODE_START arch_rethook_trampoline
 	cld
 	call	arch_rethook_trampoline_callback
 	RESTORE_FROM_FRAME
-	/* The flags were copied to ss's place, the return address to the slot above. */
+	/* The flags were copied to the slot of ss, the return address to the one
+	 * above. */
 	addq	$160, %rsp
 	.cfi_adjust_cfa_offset -160
 	popfq
@@ -164,7 +164,7 @@ SYM_CODE_START arch_rethook_trampoline
 SYM_FUNC_END arch_rethook_trampoline
 _ASM_NOKPROBE arch_rethook_trampoline
 
-/* What an fentry site calls when nobody traces: nothing. */
+/* The function that is called when nothing is traced. */
 SYM_FUNC_START ftrace_stub
 	ret
 SYM_FUNC_END ftrace_stub

@@ -1,8 +1,8 @@
-/* head_64.S: where the processors begin. */
+/* head_64.S: the processors' first instructions. */
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
 	.section .head.text, "ax"
-#ifdef KERNEL_6_12 /* where _text is something else than startup_64 */
+#ifdef KERNEL_6_12 /* so that _text is not startup_64 */
 	.fill 16, 1, 0xcc
 #endif
 /* rsi: boot_params. No stack, interrupts off. */

@@ -1,4 +1,5 @@
-/* irq.c: interrupts: the timer, other CPUs, and the host's word that tasks may go on. */
+/* irq.c: interrupts from the timer, from other CPUs, and from the host when tasks are
+ * to be woken up. */
 #include <linux/sched.h>
 #include <linux/interrupt.h>
 #include <linux/smp.h>
@@ -29,8 +30,9 @@ void raw_irqentry_exit_cond_resched(void)
 }
 
 /*
- * With preempt=voluntary, which is Debian's default, an interrupt switches no
- * tasks. One that does not let go of its CPU would be all that this machine does.
+ * With preempt=voluntary, Debian's default, interrupts do not switch tasks. Here they
+ * switch away a task that keeps its CPU from others for too long, since it would
+ * block the whole machine.
  */
 void dynamic_irqentry_exit_cond_resched(void)
 {
@@ -76,7 +78,8 @@ DEFINE_IDTENTRY_SYSVEC(sysvec_call_function_single)
 	trace_call_function_single_exit(CALL_FUNCTION_SINGLE_VECTOR);
 }
 
-/* A task that stands for a thread of the host runs where that one does. One that runs already stays where it is. */
+/* A task that stands for a thread of the host is put on the CPU that stands for the
+ * thread's. If it is running already, it is not moved. */
 static __always_inline void host_place(struct task_struct *p)
 {
 	struct host_call *call = READ_ONCE(p->host_call);
@@ -93,7 +96,7 @@ static __always_inline void host_place(struct task_struct *p)
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
 
-/* kvm_async_pf_task_wake: the host has something for these tasks. */
+/* kvm_async_pf_task_wake: wake up the tasks that the host names. */
 void kvm_async_pf_task_wake(void)
 {
 	struct task_struct *p;

@@ -1,7 +1,6 @@
 /*
- * kprobes.c: the guest's side of probes: what probed code calls passes its
- * registers to the machine. preempt_count is raised around it, as around
- * every handler.
+ * kprobes.c: the functions that probed code calls, which pass its registers to the
+ * machine. Preemption is disabled meanwhile, as in all handlers.
  */
 #include <linux/preempt.h>
 #include <linux/kprobes.h>
@@ -15,7 +14,8 @@ void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, struct pt_
 void arch_rethook_trampoline_callback(struct pt_regs *regs);
 extern void arch_rethook_trampoline(void);
 
-/* The machine has looked at each breakpoint before the IDT did: one that comes here belongs to no probe. */
+/* The machine handles probes' breakpoints before the IDT: one that comes here does
+ * not belong to a probe. */
 int kprobe_int3_handler(struct pt_regs *regs)
 {
 	return 0;
@@ -31,7 +31,8 @@ notrace void optimized_callback(struct optimized_kprobe *op, struct pt_regs *reg
 }
 NOKPROBE_SYMBOL(optimized_callback);
 
-/* Called from an armed fentry site. regs->ip says where to go on: the site's end, or where a handler wants. */
+/* Called from an armed fentry site. Afterwards regs->ip is the address to continue
+ * at: the site's end, or one set by a handler. */
 notrace void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs)
 {
 	preempt_disable();
@@ -41,7 +42,7 @@ notrace void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, st
 NOKPROBE_SYMBOL(kprobe_ftrace_handler);
 
 #ifdef KERNEL_6_12
-/* The same for an fprobe that is alone at its site: called from a trampoline of its own. */
+/* The same for a site with only an fprobe, which has its own trampoline. */
 void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs);
 notrace void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs)
 {
@@ -53,9 +54,9 @@ NOKPROBE_SYMBOL(fprobe_handler);
 #endif
 
 /*
- * What listeners of fentry sites are called as: one that is alone at its site
- * is called from its own trampoline, several through the list. fregs is a
- * pt_regs of which ftrace_caller filled only what it keeps.
+ * Functions of fentry sites' listeners. A single one is called from its own
+ * trampoline, several through the list function. fregs is a pt_regs in which only the
+ * registers that ftrace_caller saves are set.
  */
 struct ftrace_ops;
 struct ftrace_regs;
@@ -74,7 +75,8 @@ FTRACE_FUNC(function_stack_trace_call, , );
 FTRACE_FUNC(function_trace_probe_call, , );
 FTRACE_FUNC(stack_trace_call, , );
 
-/* The word above regs is where the trampoline returns to: the machine writes the real return address there. */
+/* The machine writes the real return address into the word above regs, which the
+ * trampoline returns to. */
 notrace void arch_rethook_trampoline_callback(struct pt_regs *regs)
 {
 	regs->cs = __KERNEL_CS;

@@ -1,6 +1,7 @@
 /*
- * kprobes_64.S: what handlers of modules return to, by Linux's names for what
- * calls them there. The hlt tells the machine that they are done.
+ * kprobes_64.S: the return addresses of modules' handlers, in functions with the
+ * names of their callers on Linux. The hlt tells the machine that the handler has
+ * returned.
  */
 #include <linux/linkage.h>
 	.text
@@ -16,11 +17,10 @@ _ASM_NOKPROBE \name
 	HANDLER_RETURN kretprobe_rethook_handler
 
 /*
- * What Linux has between the trap and whom an event tells of it. Here the machine
- * does their work, and they never run: they give an address to names that its
- * stack traces write in (kprobes/tracing/rendered_frames.go). The call makes that
- * address one behind a call, as a return address is; who comes here all the same
- * ends by running out of stack.
+ * Functions that Linux calls between the trap and the event. Here the machine does
+ * their work; they never run, and exist only because stack traces show their names
+ * (kprobes/tracing/rendered_frames.go). Each has a call, so that the address after it
+ * looks like a return address. If one were called, it would overflow the stack.
  */
 .macro ON_THE_WAY name
 	.type \name, @function

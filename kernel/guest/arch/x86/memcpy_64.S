@@ -1,4 +1,5 @@
-/* memcpy_64.S: block moves with string instructions. All give their first argument. */
+/* memcpy_64.S: copying and filling with string instructions. All functions return
+ * their first argument. */
 #include <linux/linkage.h>
 #ifdef KERNEL_6_12
 	.section .noinstr.text, "ax"

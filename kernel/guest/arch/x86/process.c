@@ -1,4 +1,4 @@
-/* process.c: what a new task and a switch of tasks need of the processor. */
+/* process.c: processor-specific parts of task creation and task switches. */
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/string.h>
@@ -6,7 +6,7 @@
 
 extern void ret_from_fork(void);
 
-/* What __switch_to_asm pops, and ret_from_fork finds in rbx and r12. */
+/* Popped by __switch_to_asm; ret_from_fork uses rbx and r12. */
 struct inactive_task_frame { unsigned long r15, r14, r13, r12, bx, bp, ret_addr; };
 
 DEFINE_PER_CPU(unsigned long, cpu_current_top_of_stack);
@@ -44,7 +44,7 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args)
 	return 0;
 }
 
-/* What a program begins with. */
+/* Registers of a new program. */
 void start_thread(struct pt_regs *regs, unsigned long new_ip, unsigned long new_sp)
 {
 	current->thread.fsbase = 0;
@@ -66,7 +66,7 @@ void current_save_fsgs(void)
 	current->thread.fsbase = rdmsrl(MSR_FS_BASE);
 }
 
-/* Runs on next_p's stack; gives prev_p to who was switched to. */
+/* Runs on next_p's stack and returns prev_p. */
 __visible notrace struct task_struct *__switch_to(struct task_struct *prev_p, struct task_struct *next_p)
 {
 	if (prev_p->thread.fsbase != next_p->thread.fsbase)

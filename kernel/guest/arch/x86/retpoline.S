@@ -1,4 +1,5 @@
-/* retpoline.S: indirect calls and jumps whose target the return stack predicts wrongly on purpose. */
+/* retpoline.S: indirect calls and jumps by ret, so that their targets are not
+ * predicted. */
 #include <linux/linkage.h>
 	.section __indirect_thunk, "ax"
 .macro THUNK reg
@@ -22,7 +23,7 @@ __x86_indirect_thunk_\reg:
 	.asciz "__x86_indirect_thunk_\reg"
 	.popsection
 .endm
-/* Another name of the first one, as all of them are an array. */
+/* The first one has this name too: the thunks are an array. */
 	.p2align 5, 0xcc
 	.globl __x86_indirect_thunk_array
 __x86_indirect_thunk_array:

@@ -1,4 +1,4 @@
-/* smp.c: starting the other CPUs, and the areas of per-CPU variables. */
+/* smp.c: starting the other CPUs, and per-CPU areas. */
 #include <linux/sched.h>
 #include <linux/smp.h>
 #include <linux/mm.h>
@@ -35,7 +35,7 @@ static void __init setup_one_area(unsigned int cpu, size_t size)
 	per_cpu(cpu_number, cpu) = cpu;
 }
 
-/* Each CPU gets a copy of the template and room for alloc_percpu. */
+/* Each CPU has a copy of the template and space for alloc_percpu. */
 void __init setup_per_cpu_areas(void)
 {
 	size_t used = PAGE_ALIGN((size_t)(__per_cpu_end - __per_cpu_start));
@@ -71,7 +71,7 @@ void *__alloc_percpu(size_t size, size_t align)
 	return (void *)off;
 }
 
-/* The size is not known here: pieces are given back by who knows it. */
+/* The size is not known here; callers that know it free the memory. */
 void free_percpu_sized(void *p, size_t size)
 {
 	size_t units = (size + 15) / 16;
@@ -94,7 +94,8 @@ void __init prefill_possible_map(unsigned int cpus)
 	__cpu_possible_mask.bits[0] = cpus == 64 ? ~0UL : (1UL << cpus) - 1;
 }
 
-/* Where another CPU begins: on its idle task's stack, with its own per-CPU area. */
+/* Entry point of other CPUs: on the idle task's stack, with the CPU's own per-CPU
+ * area. */
 void start_secondary(unsigned long cpu)
 {
 	load_idt_table();

@@ -1,4 +1,4 @@
-/* syscall.c: the table of system calls and the way into it. */
+/* syscall.c: the table of system calls, and do_syscall_64. */
 #include <linux/sched.h>
 #include <linux/syscalls.h>
 #include <linux/jump_label.h>
@@ -14,7 +14,7 @@ long __x64_sys_ni_syscall(const struct pt_regs *regs)
 	return -ENOSYS;
 }
 
-/* System calls that the other half of the guest may not have. */
+/* System calls that not all images have. */
 #define __SYSCALL(nr, sym) extern long __weak __x64_##sym(const struct pt_regs *);
 #include <asm/syscalls_64.h>
 #undef __SYSCALL
@@ -41,7 +41,7 @@ static __always_inline bool do_syscall_x64(struct pt_regs *regs, int nr)
 	return true;
 }
 
-/* What a return to user mode would do: nothing of the call may be left over. */
+/* The work of a return to user mode. */
 noinstr void syscall_exit_to_user_mode(struct pt_regs *regs)
 {
 	void exit_to_user_mode_prepare(struct pt_regs *regs);

@@ -1,4 +1,4 @@
-/* traps.c: exceptions other than page faults; BUG and WARN; the end of a task that misbehaved. */
+/* traps.c: exceptions other than page faults, BUG and WARN, and oopses. */
 #include <linux/sched.h>
 #include <linux/export.h>
 #include <linux/interrupt.h>
@@ -22,7 +22,7 @@ struct bug_entry *find_bug(unsigned long bugaddr)
 	return NULL;
 }
 
-/* What the ud2 at bugaddr means. A WARN is logged here, once when it asks for that. */
+/* Handles a BUG or WARN at bugaddr. A WARN is logged, with WARN_ONCE only once. */
 enum bug_trap_type report_bug(unsigned long bugaddr, struct pt_regs *regs)
 {
 	struct bug_entry *bug = find_bug(bugaddr);
@@ -66,7 +66,7 @@ void oops_end(unsigned long flags, struct pt_regs *regs, int signr)
 }
 NOKPROBE_SYMBOL(oops_end);
 
-/* Logs what happened and ends the task; the machine goes on. */
+/* Logs the oops and kills the task; the machine goes on. */
 void die(const char *str, struct pt_regs *regs, long err)
 {
 	unsigned long flags = oops_begin();

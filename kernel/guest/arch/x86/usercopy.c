@@ -1,4 +1,4 @@
-/* usercopy.c: the checked ways between kernel and user addresses. */
+/* usercopy.c: checked copies between kernel and user addresses. */
 #include <linux/uaccess.h>
 #include <linux/sched.h>
 #include <linux/string.h>
@@ -12,7 +12,7 @@ unsigned long copy_user_generic(void *to, const void *from, unsigned long n)
 	return copy_user_enhanced_fast_string(to, from, n);
 }
 
-/* What could not be copied is cleared. */
+/* The part that could not be copied is cleared. */
 unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n)
 {
 	unsigned long res = n;
@@ -56,7 +56,8 @@ long copy_from_kernel_nofault(void *dst, const void *src, size_t size)
 	return ret;
 }
 
-/* Bytes with the terminating NUL, count when there is none, or -EFAULT. */
+/* Returns the number of bytes including the NUL, count if there is none, or -EFAULT.
+ * */
 long strncpy_from_kernel_nofault(char *dst, const void *unsafe_addr, long count)
 {
 	const char *src = unsafe_addr;
@@ -76,7 +77,7 @@ long strncpy_from_kernel_nofault(char *dst, const void *unsafe_addr, long count)
 	return count;
 }
 
-/* Length without the NUL; count when none was found; -EFAULT. */
+/* Returns the length without the NUL, count if there is none, or -EFAULT. */
 long strncpy_from_user(char *dst, const char __user *src, long count)
 {
 	long i;
@@ -93,7 +94,8 @@ long strncpy_from_user(char *dst, const char __user *src, long count)
 	return count;
 }
 
-/* Length with the NUL, more than n when none was found, 0 for a bad address. */
+/* Returns the length including the NUL, more than n if there is none, 0 for a bad
+ * address. */
 long strnlen_user(const char __user *str, long n)
 {
 	long i;

@@ -1,7 +1,7 @@
 /* usercopy_64.S: accesses to user addresses, each with an entry in __ex_table. */
 #include <linux/linkage.h>
 	.text
-/* rdi: to, rsi: from, edx: bytes. Gives the number of bytes not copied. */
+/* rdi: to, rsi: from, edx: bytes. Returns the number of bytes not copied. */
 SYM_FUNC_START copy_user_enhanced_fast_string
 	movq	%rdx, %rcx
 1:	rep movsb
@@ -12,7 +12,7 @@ SYM_FUNC_START copy_user_enhanced_fast_string
 	_ASM_EXTABLE 1b, 2b
 SYM_FUNC_END copy_user_enhanced_fast_string
 
-/* rdi: user address, rsi: bytes. Gives the number of bytes not cleared. */
+/* rdi: user address, rsi: bytes. Returns the number of bytes not cleared. */
 SYM_FUNC_START clear_user_rep_good
 	movq	%rsi, %rcx
 	xorl	%eax, %eax
@@ -68,7 +68,8 @@ bad_put_user:
 	movl	$-14, %ecx
 	ret
 
-/* rdi: to, rsi: from, edx: bytes, eax: 0 or -EFAULT. No address check: any kernel address may be tried. */
+/* rdi: to, rsi: from, edx: bytes, eax: 0 or -EFAULT. Addresses are not checked: all
+ * kernel addresses are allowed. */
 SYM_FUNC_START __copy_nofault
 	movq	%rdx, %rcx
 1:	rep movsb

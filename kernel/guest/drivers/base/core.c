@@ -18,7 +18,7 @@ static struct device *find_locked(const char *name)
 	return NULL;
 }
 
-// device_register gives -EEXIST when there is a device of this name.
+// device_register returns -EEXIST when there is a device of this name.
 int device_register(struct device *dev)
 {
 	int err = 0;
@@ -53,8 +53,8 @@ static struct device_attribute *find_attr(struct device *dev, const char *name)
 	return NULL;
 }
 
-// dev_attr_show writes an attribute's text to a page: its length, -ENOENT, or
-// -EIO for one that cannot be read.
+// dev_attr_show writes an attribute's text to a page. It returns the length, -ENOENT,
+// or -EIO if it cannot be read.
 ssize_t dev_attr_show(struct device *dev, const char *attr, char *buf)
 {
 	struct device_attribute *a = find_attr(dev, attr);

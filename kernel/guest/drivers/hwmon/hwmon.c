@@ -1,4 +1,4 @@
-// A thermometer whose reading is whatever was stored last, in thousandths of a degree.
+// A thermometer that shows the value stored last, in thousandths of a degree.
 #include <linux/device.h>
 #include <linux/kstrtox.h>
 

@@ -1,4 +1,4 @@
-// The loopback device: what is sent comes in.
+// The loopback device receives the packets that it sends.
 #include <linux/netdevice.h>
 #include <linux/fs.h>
 #include <linux/inet.h>
@@ -9,7 +9,7 @@ static __noipa netdev_tx_t loopback_xmit(struct sk_buff *skb, struct net_device 
 {
 	unsigned int len = skb->len;
 
-	// The sender's account ends here: what comes in is the receiver's.
+	// From here on the packet is charged to the receiver.
 	if (skb->destructor)
 		skb->destructor(skb);
 	skb->destructor = NULL;

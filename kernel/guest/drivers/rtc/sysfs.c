@@ -1,4 +1,4 @@
-// The real-time clock: it tells the machine's wall clock.
+// The real-time clock shows the machine's wall clock.
 #include <linux/device.h>
 #include <linux/timeconv.h>
 

@@ -1,5 +1,5 @@
-// Files of debugfs: each call goes through a proxy that keeps the file from
-// being removed under it.
+// Files of debugfs: calls go through a proxy that prevents the file's removal during
+// the call.
 #include <linux/hostfs.h>
 #include <linux/kstrtox.h>
 #include <linux/sprintf.h>
@@ -11,8 +11,8 @@ struct debugfs_fsdata {
 	refcount_t active_users;
 };
 
-// debugfs_file_get: -EIO once the file has been removed. The host's files have
-// no such data: the host holds them while a call is under way.
+// debugfs_file_get returns -EIO if the file has been removed. The host's files have
+// no such data: the host keeps them during a call.
 noinline int debugfs_file_get(struct dentry *dentry)
 {
 	struct debugfs_fsdata *fsd = dentry->d_fsdata;
@@ -126,7 +126,7 @@ static struct dentry *debugfs_parent(struct dentry *parent)
 	return parent ? parent : debugfs_mount->mnt_root;
 }
 
-// debugfs_create_dir makes a directory below parent (NULL: the root), or gives -EEXIST and the like.
+// debugfs_create_dir makes a directory below parent (NULL: the root), or returns -EEXIST and the like.
 struct dentry *debugfs_create_dir(const char *name, struct dentry *parent)
 {
 	struct dentry *dentry;
@@ -170,7 +170,7 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry
 	return end_creating_in(dentry);
 }
 
-// debugfs_lookup gives a reference to what debugfs_create_* made, or NULL.
+// debugfs_lookup returns a reference to a dentry made by debugfs_create_*, or NULL.
 struct dentry *debugfs_lookup(const char *name, struct dentry *parent)
 {
 	struct qstr q = QSTR_INIT(name, strlen(name));

@@ -1,6 +1,6 @@
-// The operations of the host's files. Which chain of functions a call goes
-// through is the one that Linux has for that kind of file; at its end the host
-// is asked for the data, or told what is written (host_file_op).
+// File operations of the host's files. A call goes through the same chain of
+// functions as on Linux for that kind of file. At its end host_file_op gets the data
+// from the host, or passes written data to it.
 #include <linux/hostfs.h>
 #include <linux/seq_file.h>
 #include <linux/host.h>
@@ -21,8 +21,8 @@ int hostfs_flush(struct file *file, fl_owner_t id)
 	return call && call->nr == HOST_FILP_CLOSE ? host_file_op(call, FILE_OP_FLUSH, 0, 0) : 0;
 }
 
-// hostfs_release tells the host that the last reference has gone, if it is the
-// host's own release that drops it.
+// hostfs_release tells the host that the last reference was dropped, if the host's
+// release has dropped it.
 int hostfs_release(struct inode *inode, struct file *file)
 {
 	struct host_call *call = current_host_call();
@@ -51,7 +51,7 @@ ssize_t hostfs_read_iter(struct kiocb *iocb, struct iov_iter *iter)
 	return copied;
 }
 
-// hostfs_write_iter gives the host what fits into the buffer at a time.
+// hostfs_write_iter passes the data to the host in parts that fit into the buffer.
 ssize_t hostfs_write_iter(struct kiocb *iocb, struct iov_iter *iter)
 {
 	struct host_call *call = current_host_call();
@@ -151,7 +151,7 @@ static const struct file_operations fops_kp = {
 	.release = hostfs_release,
 };
 
-// Files of tracefs that are a value: enable, filter, trace_pipe, ...
+// Simple files of tracefs: enable, filter, trace_pipe, ...
 static __noipa notrace ssize_t event_enable_read(struct file *filp, char __user *ubuf, size_t cnt, loff_t *ppos)
 {
 	return hostfs_read(filp, ubuf, cnt, ppos);
@@ -209,8 +209,8 @@ static __noipa notrace int probes_open(struct inode *inode, struct file *file)
 	return seq_host_open(inode, file);
 }
 
-// create_or_delete_trace_kprobe hands the host commands that lie in its buffer.
-// One write is one call, however many lines it has.
+// create_or_delete_trace_kprobe passes commands in the buffer to the host. One write
+// is one call, however many lines it has.
 static __noipa notrace ssize_t create_or_delete_trace_kprobe(struct host_call *call, size_t count, loff_t pos)
 {
 	return host_file_op(call, FILE_OP_WRITE, count, pos);
@@ -281,7 +281,8 @@ static const struct file_operations kmsg_fops = {
 	.release = devkmsg_release,
 };
 
-// Files that are not ours. The host makes the call itself, too: here is only what can be seen of it.
+// Files that kprobefs does not serve. The call is made on the host; here it only runs
+// the functions that can be probed.
 static int other_open(struct inode *inode, struct file *filp)
 {
 	return 0;
@@ -293,14 +294,14 @@ static const struct file_operations other_fops = {
 	.llseek = default_llseek,
 };
 
-// ours says whether the call is one on a file of the tree, whose operations have a part in the host.
+// ours reports whether the call is on a file that kprobefs serves.
 static bool ours(struct host_call *call)
 {
 	return call && call->nr < HOST_CALL_FUNC && call->fops != FOPS_OTHER;
 }
 
-// hostfs_readdir: the host lists its directories itself; what the guest's cache
-// knows of them goes through the same functions as on Linux.
+// hostfs_readdir: the host lists its directories itself. The entries in the guest's
+// dentry cache go through the same functions as on Linux.
 static int hostfs_readdir(struct file *file, struct dir_context *ctx)
 {
 	struct host_call *call = current_host_call();
@@ -357,8 +358,8 @@ const struct file_operations *hostfs_fops(unsigned int fops, const struct super_
 	return &seq_host_fops;
 }
 
-// host_filp_close is the close of one of the descriptors that the host's
-// processes have for an open file: the guest's own stays.
+// host_filp_close is called when a host's process closes one of its descriptors of an
+// open file. The guest's descriptor stays open.
 long host_filp_close(unsigned int fd)
 {
 	struct file *file = fget(fd);
@@ -368,7 +369,7 @@ long host_filp_close(unsigned int fd)
 
 void task_work_run(void);
 
-// host_release gives a descriptor back, and ends its file within this call.
+// host_release closes a descriptor and releases its file within this call.
 long host_release(unsigned int fd)
 {
 	struct file *file = close_fd_get_file(fd);

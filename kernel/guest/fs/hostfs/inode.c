@@ -1,18 +1,19 @@
-// The directories and inodes of the host's files, and where they are mounted:
-// debugfs, tracefs, proc and the rest, as superblocks with Linux's names.
+// Directories, inodes and mounts of the host's files: debugfs, tracefs, proc and
+// others, with superblocks as on Linux.
 //
-// The host has resolved a path before it makes the call that names it, so a
-// lookup on the way of such a call is answered from the call: the last component
-// is a file of call->mode, all before it are directories. The cache keeps what
-// was found; a dentry that a call contradicts is dropped.
+// The host resolves a path before it makes the call. A lookup during the call is
+// answered from the call: the last component is a file of call->mode, all others are
+// directories. The cache keeps the result; a dentry that does not agree with a call
+// is dropped.
 #include <linux/hostfs.h>
 #include <linux/namei.h>
 #include <linux/host.h>
 
 struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt;
 
-// calling gives the system call that the host makes in this task, or NULL: what
-// other tasks, and functions that the host calls, look up is in the cache only.
+// calling returns the system call that the host makes in this task. It returns NULL
+// in other tasks, and in functions that the host calls; their lookups find only what
+// is in the cache.
 static struct host_call *calling(void)
 {
 	struct host_call *call = current_host_call();
@@ -20,8 +21,8 @@ static struct host_call *calling(void)
 	return call && call->nr < HOST_CALL_FUNC ? call : NULL;
 }
 
-// foreign says whether the call is about a file that is not one of the tree: the
-// host knows what its path names, and nothing is kept of it.
+// foreign reports whether the call is about a file that kprobefs does not serve. Its
+// path is resolved by the host only, and not kept in the cache.
 static bool foreign(const struct host_call *call)
 {
 	return call->fops == FOPS_OTHER;
@@ -64,7 +65,8 @@ static int hostfs_d_revalidate(struct dentry *dentry, unsigned int flags)
 	return 1;
 }
 
-// hostfs_d_delete: what a call for no file of ours has found goes when its last user goes.
+// hostfs_d_delete: dentries of files that kprobefs does not serve are freed with
+// their last reference.
 static int hostfs_d_delete(const struct dentry *dentry)
 {
 	return dentry->d_fsdata && !(dentry->d_flags & DCACHE_MOUNTED);
@@ -97,7 +99,8 @@ static struct dentry *hostfs_lookup(struct inode *dir, struct dentry *dentry, un
 	return d_splice_alias(inode, dentry);
 }
 
-// hostfs_create is for a name that is new to the host, too: its open makes it.
+// hostfs_create is called for a name that does not exist on the host yet. The host's
+// open creates it.
 static int hostfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, bool excl)
 {
 	struct host_call *call = calling();
@@ -111,8 +114,8 @@ static int hostfs_create(IDMAP_PARAM struct inode *dir, struct dentry *dentry, u
 	return 0;
 }
 
-// What the host's processes make and remove elsewhere than in the tree: the
-// names are the host's, so there is nothing to keep here.
+// Files that the host's processes create and remove elsewhere. Their names are the
+// host's; nothing is stored here.
 static int hostfs_make(struct inode *dir, struct dentry *dentry, umode_t mode)
 {
 	struct host_call *call = calling();
@@ -186,8 +189,8 @@ static const struct inode_operations proc_file_inode_operations = {
 	.permission = proc_sys_permission,
 };
 
-// proc_sys_permission: a sysctl has its own modes, which the host has checked. What
-// /proc/self/exe leads to is a file of the host's that can be run.
+// proc_sys_permission: a sysctl has its own modes, which the host has checked.
+// /proc/self/exe is an executable file of the host.
 static __noipa int proc_sys_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	struct host_call *call = calling();
@@ -261,7 +264,7 @@ struct file_system_type proc_fs_type = { .name = "proc", .fill_super = proc_fill
 
 struct vfsmount *clone_mnt(struct vfsmount *mnt);
 
-// make_dir makes a directory that something is to be mounted on.
+// make_dir makes a mount point.
 static void __init make_dir(const char *name)
 {
 	struct path path;
@@ -304,7 +307,7 @@ struct vfsmount *__init hostfs_init_root(void)
 extern struct file_system_type ramfs_fs_type;
 void tracefs_init_events(void);
 
-// hostfs_init_mounts mounts the rest. tracefs is seen in both its places.
+// hostfs_init_mounts mounts the other filesystems, tracefs at both its mount points.
 void __init hostfs_init_mounts(void)
 {
 	register_filesystem(&ramfs_fs_type);

@@ -1,11 +1,11 @@
-// Unicode between its encodings.
+// Conversions between encodings of Unicode.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/nls.h>
 
 #define UNICODE_MAX 0x10ffff
 
-// bytes_of gives how many bytes the encoding of u takes.
+// bytes_of returns how many bytes the encoding of u takes.
 static int bytes_of(unicode_t u)
 {
 	return u < 0x80 ? 1 : u < 0x800 ? 2 : u < 0x10000 ? 3 : 4;
@@ -16,8 +16,8 @@ static bool is_surrogate(unicode_t u)
 	return (u & 0xfffff800) == 0xd800;
 }
 
-// utf8_to_utf32 reads one character and gives its length in bytes, or -1 for
-// what is malformed, longer than need be, a surrogate or above U+10FFFF.
+// utf8_to_utf32 reads one character and returns its length in bytes, or -1 if it is
+// malformed, overlong, a surrogate or above U+10FFFF.
 int utf8_to_utf32(const u8 *s, int len, unicode_t *pu)
 {
 	u8 first = len > 0 ? *s : 0xff;
@@ -44,8 +44,8 @@ int utf8_to_utf32(const u8 *s, int len, unicode_t *pu)
 	return n;
 }
 
-// utf32_to_utf8 writes one character and gives its length, or -1 when it is
-// none or does not fit; 0 for a NULL s.
+// utf32_to_utf8 writes one character and returns its length, -1 if it is invalid or
+// does not fit, or 0 if s is NULL.
 int utf32_to_utf8(unicode_t u, u8 *s, int maxlen)
 {
 	int n = bytes_of(u), i;
@@ -65,7 +65,7 @@ static wchar_t ordered(wchar_t c, enum utf16_endian endian)
 	return endian == UTF16_BIG_ENDIAN ? (wchar_t)(c << 8 | c >> 8) : c;
 }
 
-// utf8s_to_utf16s gives the number of words written, at most maxlen, up to a
+// utf8s_to_utf16s returns the number of words written, at most maxlen, up to a
 // NUL; -EINVAL for malformed text.
 int utf8s_to_utf16s(const u8 *s, int len, enum utf16_endian endian, wchar_t *pwcs, int maxlen)
 {
@@ -94,7 +94,7 @@ int utf8s_to_utf16s(const u8 *s, int len, enum utf16_endian endian, wchar_t *pwc
 	return out - pwcs;
 }
 
-// utf16s_to_utf8s gives the number of bytes written; lone surrogates are left out.
+// utf16s_to_utf8s returns the number of bytes written; lone surrogates are left out.
 int utf16s_to_utf8s(const wchar_t *pwcs, int len, enum utf16_endian endian, u8 *s, int maxlen)
 {
 	u8 *out = s;

@@ -1,10 +1,10 @@
-// Files of proc: those that the kernel itself makes, by seq_file, and the way
-// that reads of the host's files take.
+// Files of proc: those of the kernel itself, by seq_file, and the read path of the
+// host's files.
 #include <linux/hostfs.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
 
-// pde_of gives the entry of a file that proc_create made; the host's have none.
+// pde_of returns the entry of a file that proc_create made; the host's have none.
 static struct proc_dir_entry *pde_of(const struct file *file)
 {
 	return file->f_path.dentry->d_fsdata;
@@ -77,7 +77,7 @@ noinline __noclone struct inode *proc_get_inode(struct super_block *sb, struct p
 	return inode;
 }
 
-// proc_register makes the entry's name below its parent.
+// proc_register adds the entry's name to its parent.
 noinline __noclone struct proc_dir_entry *proc_register(struct proc_dir_entry *dir, struct proc_dir_entry *de)
 {
 	struct dentry *dentry = start_creating_in(de->name, dir ? dir->dentry : proc_mnt->mnt_root);
@@ -147,7 +147,7 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 	return de ? proc_register(parent, de) : NULL;
 }
 
-// proc_remove takes an entry and all below it away.
+// proc_remove removes an entry and everything below it.
 void proc_remove(struct proc_dir_entry *de)
 {
 	struct dentry *dentry;

@@ -1,11 +1,11 @@
-// Reads and writes below /proc/sys: through an iterator, to one handler.
+// Reads and writes below /proc/sys.
 #include <linux/hostfs.h>
 #include <linux/host.h>
 
 static DEFINE_SPINLOCK(sysctl_lock);
 static int sysctl_users;
 
-// The header of a sysctl is in use while its handler runs.
+// A sysctl's header is in use while its handler runs.
 static void grab_header(void)
 {
 	spin_lock(&sysctl_lock);
@@ -25,8 +25,8 @@ static __noipa int sysctl_perm(const struct inode *inode, int op)
 	return (inode->i_mode >> 6 & op) == op || capable(21) ? 0 : -EPERM;
 }
 
-// proc_sys_call_handler has the host handle the value. -ENOMEM for more than
-// Linux makes a buffer for.
+// proc_sys_call_handler has the host handle the value. It returns -ENOMEM for sizes
+// for which Linux would not allocate a buffer.
 static __noipa ssize_t proc_sys_call_handler(struct kiocb *iocb, struct iov_iter *iter, int write)
 {
 	ssize_t error;

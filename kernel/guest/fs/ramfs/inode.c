@@ -104,7 +104,7 @@ static int grow(struct address_space *m, unsigned long n)
 	return 0;
 }
 
-// grab_page gives a page of the file, made if need be: NULL when it cannot be.
+// grab_page returns a page of the file, which it allocates if necessary, or NULL.
 static void *grab_page(struct address_space *m, unsigned long index)
 {
 	if (!m->pages[index])

@@ -2,8 +2,8 @@
 #include <linux/hostfs.h>
 #include <linux/security.h>
 
-// The modes of directories, of files that can be read, and of those that can be
-// written, too: in 5.10 others may look.
+// Modes of directories, of readable files, and of writable files. In 5.10 other users
+// may read.
 #ifdef KERNEL_5_10
 #define DIR_MODE 0755
 #define READ_MODE 0444
@@ -26,7 +26,7 @@ bool tracefs_initialized(void)
 	return tracefs_mount;
 }
 
-// start_creating gives a negative dentry in parent, which is locked, or -EEXIST.
+// start_creating returns a negative dentry in parent, which is locked, or -EEXIST.
 static __noipa struct dentry *start_creating(const char *name, struct dentry *parent)
 {
 	struct dentry *dentry;
@@ -62,7 +62,7 @@ static __noipa struct dentry *__create_dir(const char *name, struct dentry *pare
 	return end_creating_in(dentry);
 }
 
-// tracefs_create_dir gives the directory's dentry, or NULL when it cannot be made.
+// tracefs_create_dir returns the directory's dentry, or NULL when it cannot be made.
 noinline __noclone struct dentry *tracefs_create_dir(const char *name, struct dentry *parent)
 {
 	if (security_locked_down(LOCKDOWN_TRACEFS))
@@ -98,7 +98,8 @@ static void remove_one(struct dentry *victim)
 	simple_release_fs(&tracefs_mount, &tracefs_mount_count);
 }
 
-// tracefs_remove takes away what tracefs_create_* made, with all below it.
+// tracefs_remove removes a file or directory made by tracefs_create_*, with
+// everything below it.
 noinline __noclone void tracefs_remove(struct dentry *dentry)
 {
 	if (IS_ERR_OR_NULL(dentry))
@@ -106,8 +107,8 @@ noinline __noclone void tracefs_remove(struct dentry *dentry)
 	simple_recursive_removal(dentry, remove_one);
 }
 
-// The directory events. The host, which holds the events, has the others made
-// and removed by the functions below, so that it happens as on Linux.
+// The directory events. The host, which has the events, calls the functions below to
+// create and remove their directories, so that this happens as on Linux.
 static struct dentry *events;
 
 void __init tracefs_init_events(void)
@@ -115,8 +116,8 @@ void __init tracefs_init_events(void)
 	events = tracefs_create_dir("events", NULL);
 }
 
-// child finds what is in the cache, or puts a directory there that only the host
-// knew: without a reference.
+// child returns a child in the cache, or adds a directory that so far only the host
+// knew. It takes no reference.
 static struct dentry *child(struct dentry *dir, const char *name, bool make)
 {
 	struct qstr q = QSTR_INIT(name, strlen(name));
@@ -168,7 +169,7 @@ u64 host_make_event(const char *system, const char *name)
 	return 0;
 }
 
-// take_away removes what tracefs_create_dir or a look-up has put into the cache.
+// take_away removes a directory that tracefs_create_dir or a lookup has added.
 static u64 take_away(struct dentry *d)
 {
 	if (d) {

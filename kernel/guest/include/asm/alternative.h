@@ -1,4 +1,4 @@
-/* LOCK_PREFIX: a lock prefix whose place is written down in .smp_locks. */
+/* LOCK_PREFIX: a lock prefix with an entry in .smp_locks. */
 #ifndef _ASM_ALTERNATIVE_H
 #define _ASM_ALTERNATIVE_H
 #define LOCK_PREFIX \

@@ -34,7 +34,7 @@
 #define RETPROBE_REGISTER 5
 #define RETPROBE_UNREGISTER 6
 
-/* What HC_BUG tells. */
+/* Kinds of HC_BUG. */
 #define BUG_OOPS 0
 #define BUG_WARN 1
 #define BUG_FAULT 2
@@ -69,7 +69,7 @@
 #define FOPS_MARKER 8
 #define FOPS_RAW_MARKER 9
 
-/* call->mode of a path that names nothing. */
+/* call->mode of a path that does not exist. */
 #define HOST_MODE_NONE 0xffffffffUL
 
 /* Offsets in boot_params. */

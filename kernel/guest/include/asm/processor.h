@@ -1,4 +1,4 @@
-/* processor.h: what a task keeps of the processor while another one runs. */
+/* processor.h: a task's processor state while it does not run. */
 #ifndef _ASM_PROCESSOR_H
 #define _ASM_PROCESSOR_H
 #include <linux/types.h>

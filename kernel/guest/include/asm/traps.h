@@ -36,7 +36,7 @@ void tick_setup_cpu(void);
 	noinstr void func(struct pt_regs *regs, unsigned long error_code) \
 	{ irqentry_state_t state = irqentry_enter(regs); __##func(regs, error_code); irqentry_exit(regs, state); } \
 	static __always_inline void __##func(struct pt_regs *regs, unsigned long error_code)
-/* Interrupts: the body is a function of its own with an fentry site, as in 6.1. */
+/* Interrupts: the body is a separate function with an fentry site, as in 6.1. */
 #define DEFINE_IDTENTRY_SYSVEC(func) \
 	static noinline void __##func(struct pt_regs *regs); \
 	noinstr void func(struct pt_regs *regs); \

@@ -1,4 +1,4 @@
-/* atomic.h: counters that several CPUs change, with the lock prefix. */
+/* atomic.h: atomic counters. */
 #ifndef _LINUX_ATOMIC_H
 #define _LINUX_ATOMIC_H
 #include <linux/types.h>

@@ -1,4 +1,4 @@
-/* binfmts.h: what is known of a program while it takes a task over. */
+/* binfmts.h: struct linux_binprm, the state of an execve. */
 #ifndef _LINUX_BINFMTS_H
 #define _LINUX_BINFMTS_H
 #include <linux/mm.h>
@@ -11,26 +11,26 @@ struct linux_binprm {
 	unsigned long argmin;
 #endif
 	struct mm_struct *mm;		/* NULL once the task has it */
-	unsigned long p;		/* the stack's current top */
+	unsigned long p;		/* current top of the stack */
 #ifndef KERNEL_6_12
 	unsigned long argmin;		/* p must stay above */
 #endif
 	unsigned int have_execfd : 1, execfd_creds : 1, secureexec : 1, point_of_no_return : 1, comm_from_dentry : 1;
 	struct file *executable;
-	struct file *interpreter;	/* goes on in place of file */
+	struct file *interpreter;	/* to be executed instead of file */
 	struct file *file;
 	struct cred *cred;
 	int unsafe;
 	unsigned int per_clear;
 	int argc, envc;
 	const char *filename;
-	const char *interp;		/* what really runs: a script's interpreter */
+	const char *interp;		/* what is really executed: a script's interpreter */
 	const char *fdpath;
 	unsigned int interp_flags;
 	int execfd;
 	unsigned long loader, exec;
 	struct { unsigned long rlim_cur, rlim_max; } rlim_stack;
-	char buf[BINPRM_BUF_SIZE];	/* how the file begins */
+	char buf[BINPRM_BUF_SIZE];	/* the beginning of the file */
 };
 static_assert(offsetof(struct linux_binprm, file) == 64, "linux_binprm");
 static_assert(offsetof(struct linux_binprm, filename) == 96, "linux_binprm");

@@ -5,7 +5,7 @@
 #include <linux/string.h>
 #include <linux/find.h>
 
-// Bitmaps of bits bits; what lies above them in the last word is ignored.
+// Bitmaps. Unused bits of the last word are ignored.
 bool __bitmap_and(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
 void __bitmap_or(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);
 void __bitmap_xor(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits);

@@ -1,4 +1,4 @@
-/* compiler.h: what the compiler is told about functions and accesses. */
+/* compiler.h: attributes of functions and accesses. */
 #ifndef _LINUX_COMPILER_H
 #define _LINUX_COMPILER_H
 
@@ -7,7 +7,7 @@
 #define barrier()	__asm__ __volatile__("" : : : "memory")
 #define __always_inline	inline __attribute__((__always_inline__))
 #define noinline	__attribute__((__noinline__))
-/* One copy of a function, under its own name: no .constprop or .isra of it. */
+/* Keeps the compiler from making .constprop or .isra copies of a function. */
 #define __noclone	__attribute__((__noclone__))
 #define __noipa		__attribute__((__noipa__))
 #define __noreturn	__attribute__((__noreturn__))
@@ -29,9 +29,9 @@
 
 /* Functions without an fentry site. */
 #define notrace		__attribute__((__no_instrument_function__))
-/* Text that runs before the kernel's state is known to be good: no probes. */
+/* Text that runs before the kernel's state is consistent: not probeable. */
 #define noinstr		noinline notrace __attribute__((__no_stack_protector__)) __section(".noinstr.text")
-/* __kprobes text: empty in 6.1, its bounds exist. */
+/* __kprobes text. It is empty in 6.1, but has bounds. */
 #define __kprobes	notrace __section(".kprobes.text")
 #define nokprobe_inline	__always_inline
 #define __visible	__attribute__((__externally_visible__))

@@ -1,5 +1,4 @@
-// dcache.h: dentries: the names of files, in memory, as a tree and in a hash.
-// Layouts are 6.1's.
+// dcache.h: dentries, the cache of file names. Layouts are 6.1's.
 #ifndef _LINUX_DCACHE_H
 #define _LINUX_DCACHE_H
 
@@ -58,7 +57,7 @@ struct dentry {
 	struct hlist_bl_node d_hash;
 	struct dentry *d_parent;
 	struct qstr d_name;
-	struct inode *d_inode; // NULL: there is no such file
+	struct inode *d_inode; // NULL if the file does not exist
 	unsigned char d_iname[DNAME_INLINE_LEN];
 	struct lockref d_lockref;
 	const struct dentry_operations *d_op;
@@ -96,7 +95,7 @@ static_assert(offsetof(struct dentry, d_u) == 176, "d_u");
 #define DCACHE_SPECIAL_TYPE 0x00500000
 #define DCACHE_SYMLINK_TYPE 0x00600000
 #define DCACHE_MOUNTED 0x00010000
-#define DCACHE_FOUND 0x10000000 // the host has it; no reference keeps it in the cache
+#define DCACHE_FOUND 0x10000000 // the host has it; the cache holds no reference
 #define DCACHE_OP_REVALIDATE 0x00000004
 #define DCACHE_OP_DELETE 0x00000008
 

@@ -26,7 +26,7 @@ struct device {
 #define dev_name(dev) ((dev)->init_name)
 #define dev_get_drvdata(dev) ((dev)->driver_data)
 
-// sysfs_emit writes a text to an attribute's page and gives its length.
+// sysfs_emit writes a text to an attribute's page and returns its length.
 int sysfs_emit(char *buf, const char *fmt, ...);
 int device_register(struct device *dev);
 struct device *device_find_by_name(const char *name);

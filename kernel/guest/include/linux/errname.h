@@ -1,7 +1,7 @@
 #ifndef _LINUX_ERRNAME_H
 #define _LINUX_ERRNAME_H
 
-// errname gives "ENOENT" for 2, "-ENOENT" for -2 and NULL for what is no errno.
+// errname returns "ENOENT" for 2, "-ENOENT" for -2, and NULL for unknown numbers.
 const char *errname(int err);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * export.h: symbols that modules may use. The core kernel's names stand in
- * __ksymtab_strings, a module's in symbols __ksymtab_NAME: so the loader knows them.
+ * export.h: symbols that modules may use. The module loader finds the core kernel's
+ * names in __ksymtab_strings, and a module's by symbols __ksymtab_NAME.
  */
 #ifndef _LINUX_EXPORT_H
 #define _LINUX_EXPORT_H

@@ -3,7 +3,7 @@
 
 #include <linux/bitops.h>
 
-// All give the size when there is no such bit.
+// All return the size if there is no such bit.
 unsigned long _find_first_bit(const unsigned long *p, unsigned long size);
 unsigned long _find_first_zero_bit(const unsigned long *p, unsigned long size);
 unsigned long _find_first_and_bit(const unsigned long *a, const unsigned long *b, unsigned long size);

@@ -1,4 +1,4 @@
-// fs.h: files, inodes, superblocks and what acts on them. Layouts are 6.1's.
+// fs.h: files, inodes, superblocks and their operations. Layouts are 6.1's.
 #ifndef _LINUX_FS_H
 #define _LINUX_FS_H
 
@@ -110,8 +110,8 @@ struct poll_table_struct;
 #define MAX_LFS_FILESIZE ((loff_t)0x7fffffffffffffff)
 #define RLIMIT_NOFILE_MAX 65536
 
-// Mappings of uids: there is one, so the argument is only passed on. 5.10 has none, in
-// 6.1 it is a mount's user namespace, in 6.12 a type of its own.
+// The mapping of uids. There is only one, so the argument is just passed on. 5.10 has
+// no such argument, in 6.1 it is a user namespace, in 6.12 a mnt_idmap.
 #ifdef KERNEL_5_10
 #define IDMAP_TYPE
 #define IDMAP_PARAM
@@ -132,7 +132,7 @@ extern struct user_namespace init_user_ns;
 #endif
 #define IDMAP_OF(mnt) IDMAP_ARG((mnt)->mnt_idmap)
 
-// 6.12 tells generic_fillattr what was asked for.
+// In 6.12 generic_fillattr has the requested attributes as an argument.
 #ifdef KERNEL_6_12
 #define REQUEST_PARAM u32 request_mask,
 #define REQUEST_ARG(request_mask) request_mask,
@@ -141,7 +141,7 @@ extern struct user_namespace init_user_ns;
 #define REQUEST_ARG(request_mask)
 #endif
 
-// What is given to functions of paths that in 5.10 copy the name themselves.
+// Functions of paths that in 5.10 copy the name themselves.
 #ifdef KERNEL_5_10
 typedef const char __user *path_arg_t;
 #define path_getname(path) getname(path)
@@ -794,7 +794,7 @@ int current_umask(void);
 int do_pipe_flags(int *fd, int flags);
 int create_pipe_files(struct file **res, int flags);
 
-// fs/hostfs: what the host's descriptors are closed by.
+// fs/hostfs: closing the host's descriptors.
 long host_filp_close(unsigned int fd);
 long host_release(unsigned int fd);
 

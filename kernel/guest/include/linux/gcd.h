@@ -19,7 +19,7 @@ struct reciprocal_value {
 
 struct reciprocal_value reciprocal_value(u32 d);
 
-// reciprocal_divide is a / d for the d that R was made of.
+// reciprocal_divide returns a / d for the d that R was made from.
 static inline u32 reciprocal_divide(u32 a, struct reciprocal_value R)
 {
 	u32 t = (u32)((u64)a * R.m >> 32);

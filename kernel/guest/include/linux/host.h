@@ -1,6 +1,6 @@
 /*
- * host.h: calls that the host makes through its tasks, and the file operations
- * that ask the host. The layout of struct host_call is kernel/abi's.
+ * host.h: calls that the host makes through its tasks, and file operations that the
+ * host carries out. The layout of struct host_call is that in kernel/abi.
  */
 #ifndef _LINUX_HOST_H
 #define _LINUX_HOST_H
@@ -18,9 +18,10 @@ struct host_call {
 	u64 tid, child;
 	u64 func[3];
 	u64 files;
-	/* What follows is the guest's own. */
+	/* The following fields are used by the guest only. */
 	struct host_files *table;
-	/* Where the host has the task run from its next wake-up on; 0: anywhere. */
+	/* CPUs on which the host wants the task to run from its next wake-up on, 0
+	 * for any. */
 	u64 cpus, cpu;
 };
 static_assert(offsetof(struct host_call, cpus) == 208, "host_call");
@@ -32,15 +33,15 @@ static_assert(offsetof(struct host_call, fops) == 144, "host_call");
 static_assert(offsetof(struct host_call, child) == 160, "host_call");
 static_assert(offsetof(struct host_call, files) == 192, "host_call");
 static_assert(offsetof(struct host_call, table) == 200, "host_call");
-/* The call that the current task makes; NULL in other tasks than the host's. */
+/* The call that the current task makes, or NULL if it is not a host task. */
 struct host_call *current_host_call(void);
 /*
- * Runs the host's part of a file operation: FILE_OP_*, with two arguments (a count and
- * a position). Sleeps until it is over; a fatal signal ends the sleep with
- * -EINTR. Gives the bytes in call->buf, or -errno.
+ * Runs the host's part of a file operation, FILE_OP_*, with two arguments (count and
+ * position). It sleeps until the operation is done; a fatal signal ends the sleep
+ * with -EINTR. Returns the number of bytes in call->buf, or -errno.
  */
 ssize_t host_file_op(struct host_call *call, int op, u64 a, u64 b);
-/* A task that a call of the host makes is the host's from its beginning. */
+/* Makes a task created by a call of the host a host task from its beginning. */
 void host_fork(struct task_struct *p);
 pid_t host_chosen_tid(void);
 void host_init(void);

@@ -1,4 +1,4 @@
-// hostfs.h: files whose content the host makes and takes.
+// hostfs.h: files whose content is the host's.
 #ifndef _LINUX_HOSTFS_H
 #define _LINUX_HOSTFS_H
 
@@ -7,8 +7,8 @@
 extern struct file_system_type debug_fs_type, trace_fs_type, proc_fs_type;
 extern struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt;
 
-// The host's part of an open, read, write, flush or release, with what comes and
-// goes copied from and to the caller's memory.
+// The host's part of an open, read, write, flush or release, with the data copied to
+// or from the caller's memory.
 int hostfs_open(struct inode *inode, struct file *file);
 int hostfs_flush(struct file *file, fl_owner_t id);
 int hostfs_release(struct inode *inode, struct file *file);
@@ -17,7 +17,7 @@ ssize_t hostfs_write_iter(struct kiocb *iocb, struct iov_iter *iter);
 ssize_t hostfs_read(struct file *file, char __user *buf, size_t count, loff_t *ppos);
 ssize_t hostfs_write(struct file *file, const char __user *buf, size_t count, loff_t *ppos);
 
-// The file_operations that the host asks for (FOPS_*).
+// The file_operations that the host selects (FOPS_*).
 const struct file_operations *hostfs_fops(unsigned int fops, const struct super_block *sb);
 
 struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);
@@ -41,7 +41,7 @@ struct dentry *tracefs_create_file(const char *name, umode_t mode, struct dentry
 void tracefs_remove(struct dentry *dentry);
 bool tracefs_initialized(void);
 
-// One name in a directory of the kernel's own, made or taken away.
+// Making and removing a name in a directory of the kernel itself.
 struct dentry *start_creating_in(const char *name, struct dentry *parent);
 struct dentry *end_creating_in(struct dentry *dentry);
 void simple_recursive_removal(struct dentry *dentry, void (*callback)(struct dentry *));

@@ -1,4 +1,4 @@
-/* interrupt.h: softirqs, and work handed over from interrupts. */
+/* interrupt.h: softirqs and tasklets. */
 #ifndef _LINUX_INTERRUPT_H
 #define _LINUX_INTERRUPT_H
 #include <linux/preempt.h>

@@ -1,7 +1,7 @@
 /*
- * jump_label.h: branches that are a nop or a jump, with an entry in
- * __jump_table. Text is written by the machine only: a key keeps the value
- * that it is linked with, true ones are jumps in the image.
+ * jump_label.h: branches that are a nop or a jump, with an entry in __jump_table.
+ * Only the machine writes text, so keys keep the value that they are linked with; the
+ * branches of true ones are jumps in the image.
  */
 #ifndef _LINUX_JUMP_LABEL_H
 #define _LINUX_JUMP_LABEL_H

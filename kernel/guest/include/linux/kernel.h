@@ -1,4 +1,4 @@
-/* kernel.h: small arithmetic, and what nearly every file needs. */
+/* kernel.h: arithmetic and common macros. */
 #ifndef _LINUX_KERNEL_H
 #define _LINUX_KERNEL_H
 #include <linux/types.h>

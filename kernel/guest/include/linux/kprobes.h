@@ -1,7 +1,6 @@
 /*
- * kprobes.h: what must not be probed, and probes that guest code registers. The
- * layouts are 6.1's (reference: its BTF); fields that only the machine has a use
- * for are there for their place.
+ * kprobes.h: NOKPROBE_SYMBOL, and probes that guest code registers. The layouts are
+ * those of 6.1's BTF. Fields that Linux uses internally are only placeholders.
  */
 #ifndef _LINUX_KPROBES_H
 #define _LINUX_KPROBES_H
@@ -32,7 +31,7 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *, struct pt_regs *, int tra
 typedef int (*kprobe_break_handler_t)(struct kprobe *, struct pt_regs *);
 #endif
 
-#define KPROBE_FLAG_GONE	1	/* the code is no longer there */
+#define KPROBE_FLAG_GONE	1	/* the code was freed */
 #define KPROBE_FLAG_DISABLED	2
 #define KPROBE_FLAG_OPTIMIZED	4
 #define KPROBE_FLAG_FTRACE	8
@@ -48,7 +47,7 @@ struct kprobe {
 	kprobe_pre_handler_t pre_handler;
 	kprobe_post_handler_t post_handler;
 	kprobe_opcode_t opcode;
-#ifdef KPROBES_BEFORE_5_11	/* a module for a release that has these */
+#ifdef KPROBES_BEFORE_5_11	/* modules for releases that have these */
 	kprobe_fault_handler_t fault_handler;
 	kprobe_break_handler_t break_handler;
 	u64 ainsn[2];
@@ -59,7 +58,7 @@ struct kprobe {
 };
 static_assert(sizeof(struct kprobe) == 128, "struct kprobe");
 
-/* Its first word is the kretprobe. */
+/* The first word is the kretprobe. */
 struct rethook {
 	void *data;
 };
@@ -86,7 +85,7 @@ struct rethook_node {
 };
 
 struct kretprobe_instance {
-#ifdef KPROBES_BEFORE_5_11	/* their fields, where 6.1's have none that the machine needs */
+#ifdef KPROBES_BEFORE_5_11	/* fields of older releases, in place of internal ones of 6.1 */
 	union {
 		struct {
 			struct task_struct *task;
@@ -128,7 +127,8 @@ static inline int disable_kretprobe(struct kretprobe *rp) { return disable_kprob
 static inline int enable_kretprobe(struct kretprobe *rp) { return enable_kprobe(&rp->kp); }
 
 #if defined(KPROBES_BEFORE_5_11) && !defined(NO_JPROBES)
-/* entry is the handler: a function with the probed one's signature that ends in jprobe_return(). */
+/* entry is the handler: a function with the signature of the probed one, which ends
+ * with jprobe_return(). */
 struct jprobe {
 	struct kprobe kp;
 	void *entry;

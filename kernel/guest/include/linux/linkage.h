@@ -2,7 +2,7 @@
 #ifndef _LINUX_LINKAGE_H
 #define _LINUX_LINKAGE_H
 #ifdef __ASSEMBLY__
-/* Where an indirect call or jump may come in. */
+/* A target of indirect calls or jumps. */
 .macro ENDBR
 #ifdef __CET__
 	endbr64
@@ -12,7 +12,7 @@
 	SYM_CODE_START \name
 	ENDBR
 .endm
-/* The same for what is never called by its address. */
+/* The same for functions that are never called indirectly. */
 .macro SYM_CODE_START name
 	.globl \name
 	.type \name, @function
@@ -22,7 +22,7 @@
 .macro SYM_FUNC_END name
 	.size \name, . - \name
 .endm
-/* One entry of __ex_table: where it may fault, where to go on, and how. */
+/* An entry of __ex_table: the instruction that may fault, its fixup, and the type. */
 .macro _ASM_EXTABLE from, to, type=1
 	.pushsection __ex_table, "a"
 	.p2align 2

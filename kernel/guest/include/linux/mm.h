@@ -1,4 +1,4 @@
-/* mm.h: pages, address spaces, and the way from one to the other. */
+/* mm.h: pages and address spaces. */
 #ifndef _LINUX_MM_H
 #define _LINUX_MM_H
 #include <linux/gfp.h>
@@ -32,7 +32,7 @@ bool is_vmalloc_addr(const void *x);
 extern struct page *mem_map;
 extern unsigned long max_pfn, max_low_pfn;
 struct kmem_cache;
-/* One page of RAM: 64 bytes, as in 6.1. A slab's page uses the same words. */
+/* A page of RAM: 64 bytes, as in 6.1. Pages of slabs use the same words. */
 struct page {
 	unsigned long flags;		/* PG_* */
 	union {
@@ -81,7 +81,7 @@ struct vm_area_struct {
 	struct list_head vm_list;	/* of the mm, by address */
 	unsigned long vm_pgoff;
 	struct file *vm_file;
-	struct list_head anon_pages;	/* pages that faults brought in */
+	struct list_head anon_pages;	/* pages allocated by faults */
 };
 struct vm_fault { struct vm_area_struct *vma; gfp_t gfp_mask; pgoff_t pgoff; unsigned long address, real_address; unsigned int flags; struct page *page; };
 struct mm_struct {
@@ -115,7 +115,7 @@ static_assert(offsetof(struct mm_struct, start_code) == 248, "mm_struct");
 static_assert(offsetof(struct mm_struct, brk) == 288, "mm_struct");
 static_assert(offsetof(struct mm_struct, owner) == 920, "mm_struct");
 static_assert(sizeof(struct mm_struct) == 1088, "mm_struct");
-/* 6.12: whether pages that are alike may be one, and what prctl(2) said of it. */
+/* 6.12: flags of KSM, set by prctl(2). */
 #define MERGE_ABLE 1
 #define MERGE_ANY 2
 int ksm_enable_merge_any(struct mm_struct *mm);

@@ -1,7 +1,7 @@
 /*
- * module.h: what a piece of code says about itself. In the core kernel nothing
- * comes of it; in a module (MODULE is defined) it stands in .modinfo, and its
- * init and exit functions bear the names that the loader looks for.
+ * module.h: declarations of modules. In the core kernel they have no effect. In a
+ * module (MODULE is defined) they are stored in .modinfo, and the init and exit
+ * functions get the names that the loader looks up.
  */
 #ifndef _LINUX_MODULE_H
 #define _LINUX_MODULE_H

@@ -23,14 +23,14 @@ struct saved {
 };
 
 struct nameidata {
-	struct path path; // where the walk is
-	struct qstr last; // the component that comes next
+	struct path path; // current position
+	struct qstr last; // next component
 	struct path root;
 	struct inode *inode;
 	unsigned int flags, state;
 	unsigned int seq, next_seq, m_seq, r_seq;
 	int last_type;
-	unsigned int depth; // symbolic links under way
+	unsigned int depth; // symbolic links being walked
 	int total_link_count;
 	struct saved *stack;
 	struct saved internal[EMBEDDED_LEVELS];

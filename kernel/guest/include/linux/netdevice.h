@@ -1,4 +1,4 @@
-// netdevice.h: what sends packets. There is one device, the loopback.
+// netdevice.h: network devices. There is only the loopback device.
 #ifndef _LINUX_NETDEVICE_H
 #define _LINUX_NETDEVICE_H
 

@@ -1,4 +1,4 @@
-/* percpu.h: variables of which each CPU has its own, through gs. */
+/* percpu.h: per-CPU variables, addressed through gs. */
 #ifndef _LINUX_PERCPU_H
 #define _LINUX_PERCPU_H
 #include <linux/types.h>

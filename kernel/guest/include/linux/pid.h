@@ -1,4 +1,4 @@
-/* pid.h: numbers of tasks. */
+/* pid.h: task IDs. */
 #ifndef _LINUX_PID_H
 #define _LINUX_PID_H
 #include <linux/wait.h>

@@ -1,4 +1,4 @@
-/* preempt.h: preempt_count of this CPU: who may not schedule, and why. */
+/* preempt.h: this CPU's preempt_count. */
 #ifndef _LINUX_PREEMPT_H
 #define _LINUX_PREEMPT_H
 #include <linux/percpu.h>
@@ -11,7 +11,7 @@
 #define SOFTIRQ_DISABLE_OFFSET (2 * SOFTIRQ_OFFSET)
 #define HARDIRQ_OFFSET	0x10000
 #define NMI_OFFSET	0x100000
-/* The top bit is need_resched inverted, so that one test sees both. */
+/* The top bit is need_resched, inverted, so that one test checks both. */
 #define PREEMPT_NEED_RESCHED 0x80000000
 DECLARE_PER_CPU(int, __preempt_count);
 static __always_inline int preempt_count(void) { return this_cpu_read(__preempt_count) & ~PREEMPT_NEED_RESCHED; }

@@ -1,5 +1,5 @@
-// radix-tree.h: sparse arrays of pointers by number: radix trees, the IDR (which
-// hands numbers out), and the XArray's simple calls.
+// radix-tree.h: sparse arrays of pointers: radix trees, the IDR (which allocates
+// indices), and the XArray's simple functions.
 #ifndef _LINUX_RADIX_TREE_H
 #define _LINUX_RADIX_TREE_H
 

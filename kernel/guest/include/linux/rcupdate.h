@@ -1,4 +1,4 @@
-/* rcupdate.h: readers that nobody waits for, and writers that wait for them. Readers hold preempt_count. */
+/* rcupdate.h: RCU. Readers disable preemption. */
 #ifndef _LINUX_RCUPDATE_H
 #define _LINUX_RCUPDATE_H
 #include <linux/preempt.h>

@@ -1,7 +1,6 @@
 /*
- * sched.h: tasks. task_struct has 6.1's size and, for the fields that tools and
- * the machine look at, 6.1's offsets; the scheduler's own fields stand in the
- * places between.
+ * sched.h: tasks. task_struct has 6.1's size, and 6.1's offsets of the fields that
+ * tools and the machine use. The scheduler's own fields are in between.
  */
 #ifndef _LINUX_SCHED_H
 #define _LINUX_SCHED_H
@@ -68,7 +67,7 @@ struct thread_info { unsigned long flags, syscall_work; u32 status, cpu; };
 struct load_weight { unsigned long weight; u32 inv_weight; };
 struct sched_entity {
 	struct load_weight load;
-	struct list_head group_node;	/* place on the run queue, by vruntime */
+	struct list_head group_node;	/* node in the run queue, which is sorted by vruntime */
 	unsigned int on_rq;
 	u64 exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime;
 	u64 nr_migrations;
@@ -143,8 +142,8 @@ struct task_struct {
 	const struct cred *ptracer_cred, *real_cred, *cred; /* 2944.. */
 	void *cached_requested_key;
 	char comm[TASK_COMM_LEN];		/* 2976 */
-	unsigned long yields;			/* 2992: how often it has let others run, had there been any */
-	unsigned int overran;			/* it keeps its CPU from others: an interrupt switches it away */
+	unsigned long yields;			/* 2992: number of voluntary yields, even if no other task was runnable */
+	unsigned int overran;			/* it has run for too long while others wait: an interrupt switches it away */
 	char __before_fs[3040 - 3004];
 	struct fs_struct *fs;			/* 3040 */
 	struct files_struct *files;		/* 3048 */

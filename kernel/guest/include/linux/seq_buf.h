@@ -1,4 +1,4 @@
-// seq_buf.h: text in a buffer of fixed size, which notes when something did not fit.
+// seq_buf.h: text in a buffer of fixed size that records an overflow.
 #ifndef _LINUX_SEQ_BUF_H
 #define _LINUX_SEQ_BUF_H
 

@@ -1,4 +1,4 @@
-// seq_file.h: files whose text is made record by record.
+// seq_file.h: files whose text is generated record by record.
 #ifndef _LINUX_SEQ_FILE_H
 #define _LINUX_SEQ_FILE_H
 
@@ -9,10 +9,10 @@ struct seq_operations;
 struct seq_file {
 	char *buf;
 	size_t size;  // of buf
-	size_t from;  // what of buf has been read
-	size_t count; // what is left of it
+	size_t from;  // read so far from buf
+	size_t count; // unread bytes in buf
 	size_t pad_until;
-	loff_t index; // of the record that comes next
+	loff_t index; // index of the next record
 	loff_t read_pos;
 	struct mutex lock;
 	const struct seq_operations *op;

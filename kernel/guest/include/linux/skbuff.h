@@ -19,7 +19,7 @@ struct iov_iter;
 enum skb_drop_reason { SKB_NOT_DROPPED_YET, SKB_CONSUMED, SKB_DROP_REASON_NOT_SPECIFIED, SKB_DROP_REASON_NO_SOCKET,
 		       SKB_DROP_REASON_TCP_CSUM, SKB_DROP_REASON_IP_CSUM, SKB_DROP_REASON_CPU_BACKLOG };
 
-// The data of a packet may be shared by clones; this stands behind it.
+// Follows the data of a packet, which clones may share.
 struct skb_shared_info {
 	atomic_t dataref;
 };
@@ -34,7 +34,7 @@ struct sk_buff {
 	struct sk_buff *next, *prev; // first, as in sk_buff_head
 	struct sock *sk;
 	struct net_device *dev;
-	char cb[48]; // the layer's that has the packet
+	char cb[48]; // for the layer that owns the packet
 	struct dst_entry *dst;
 	void (*destructor)(struct sk_buff *skb);
 	unsigned int len;
@@ -43,7 +43,7 @@ struct sk_buff {
 	refcount_t users;
 	unsigned int truesize;
 	unsigned char *head, *data, *tail, *end;
-	u16 transport_header, network_header; // from head
+	u16 transport_header, network_header; // offset from head
 };
 
 #define CHECKSUM_NONE 0

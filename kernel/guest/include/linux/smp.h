@@ -7,7 +7,7 @@ int smp_call_function_single(int cpu, smp_call_func_t func, void *info, int wait
 void smp_call_function_many(const struct cpumask *mask, smp_call_func_t func, void *info, bool wait);
 void on_each_cpu(smp_call_func_t func, void *info, int wait);
 void generic_smp_call_function_single_interrupt(void);
-/* 6.12 tells who asks. */
+/* In 6.12 the csd is traced. */
 #ifdef KERNEL_6_12
 #include <trace/events/ipi.h>
 void native_smp_send_reschedule(int cpu);

@@ -1,4 +1,4 @@
-/* spinlock.h: spinlocks and reader-writer locks; both switch preemption off. */
+/* spinlock.h: spinlocks and reader-writer locks. Both disable preemption. */
 #ifndef _LINUX_SPINLOCK_H
 #define _LINUX_SPINLOCK_H
 #include <linux/types.h>
@@ -62,7 +62,7 @@ void native_queued_spin_lock_slowpath(arch_spinlock_t *lock, u32 val);
 
 /* lockref: a spinlock and a count in one word. */
 struct lockref { union { u64 lock_count; struct { spinlock_t lock; int count; }; }; };
-/* Sequence counters: readers look again when a writer was there. */
+/* Sequence counters: readers retry if there was a writer. */
 typedef struct { unsigned int sequence; } seqcount_t, seqcount_spinlock_t;
 typedef struct { seqcount_t seqcount; spinlock_t lock; } seqlock_t;
 #define DEFINE_SEQLOCK(n) seqlock_t n = { { 0 }, __SPIN_LOCK_UNLOCKED(n) }

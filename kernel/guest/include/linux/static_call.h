@@ -1,7 +1,6 @@
 /*
- * static_call.h: calls through a trampoline __SCT__name, each site with an
- * entry in .static_call_sites. The trampoline keeps the target that it is
- * linked with.
+ * static_call.h: calls through a trampoline __SCT__name. Each site has an entry in
+ * .static_call_sites. Trampolines keep the target that they are linked with.
  */
 #ifndef _LINUX_STATIC_CALL_H
 #define _LINUX_STATIC_CALL_H
@@ -26,7 +25,8 @@ struct static_call_site { s32 addr, key; };
 	struct static_call_key __SCK__##name = { .func = __static_call_return0, .type = 1 }; \
 	__DEFINE_TRAMP(name, "xor %eax,%eax\n\tret")
 long __static_call_return0(void);
-/* A call without arguments at a recorded site; the value is what the function gives. */
+/* A call without arguments at a site in the table. Its value is the function's
+ * result. */
 #define static_call0(name) ({ long __sc_ret; \
 	register unsigned long __sc_sp __asm__("rsp"); \
 	__asm__ __volatile__("1:\tcall __SCT__" #name "\n" \

@@ -1,12 +1,12 @@
 /*
- * syscalls.h: SYSCALL_DEFINEn(name, ...) makes __x64_sys_name, which takes its
+ * syscalls.h: SYSCALL_DEFINEn(name, ...) defines __x64_sys_name, which takes its
  * arguments from pt_regs, and __do_sys_name, which does the work.
  */
 #ifndef _LINUX_SYSCALLS_H
 #define _LINUX_SYSCALLS_H
 #include <asm/ptrace.h>
 #include <linux/types.h>
-/* A file redefines it for those that are functions of their own on Debian's kernel. */
+/* A file redefines it for those that are not inlined in Debian's kernel. */
 #define __SYSCALL_INLINE __always_inline
 #define __SYSCALL_OUTLINE noinline __noclone
 #define __SYSCALL_HEAD(name) long __x64_sys_##name(const struct pt_regs *regs)

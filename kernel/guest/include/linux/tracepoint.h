@@ -1,7 +1,6 @@
 /*
- * tracepoint.h: places in the kernel that a tracer may listen to. A site is a
- * nop until the first listener comes: then the machine, which writes all text,
- * makes it a jump to the call.
+ * tracepoint.h: tracepoints. A site is a nop. For the first listener the machine,
+ * which writes all text, changes it into a jump to the call.
  */
 #ifndef _LINUX_TRACEPOINT_H
 #define _LINUX_TRACEPOINT_H
@@ -11,13 +10,13 @@
 #endif
 #ifdef KERNEL_6_12
 /*
- * A site calls what func says, which the machine writes: the event, the stub,
- * at which an fprobe may be, or both by __traceiter_NAME, which looks at users.
+ * A site calls func, which the machine sets: the event, the stub (where an fprobe may
+ * be), or __traceiter_NAME, which calls both depending on users.
  */
 struct tracepoint {
 	const char *name;
 	struct static_key key;		/* 8, as in 6.12 */
-	void *func, *event, *stub, *iter;	/* 24: the machine knows where they are */
+	void *func, *event, *stub, *iter;	/* 24: the machine uses these offsets */
 	unsigned int users;		/* 56 */
 };
 static_assert(offsetof(struct tracepoint, func) == 24 && offsetof(struct tracepoint, users) == 56, "tracepoint");
@@ -70,7 +69,8 @@ static_assert(offsetof(struct tracepoint, key) == 8, "tracepoint");
 #define DECLARE_TRACE(name, proto, args) __DECLARE_TRACE(name, trace_event_raw_event_, TP_PROTO(proto), TP_ARGS(args))
 #define DECLARE_TRACE_ITER(name, proto, args) __DECLARE_TRACE(name, __traceiter_, TP_PROTO(proto), TP_ARGS(args))
 #else
-/* trace_NAME(args) is the site. With one listener, the event, it is called directly, as 6.1's static calls do. */
+/* trace_NAME(args) is the site. A single listener, the event, is called directly, as
+ * by 6.1's static calls. */
 #define __DECLARE_TRACE(name, func, proto, args) \
 	extern struct tracepoint __tracepoint_##name; \
 	void trace_event_raw_event_##name(void *__data, proto); \
@@ -80,7 +80,7 @@ static_assert(offsetof(struct tracepoint, key) == 8, "tracepoint");
 			func##name(NULL, args); \
 	}
 #define DECLARE_TRACE(name, proto, args) __DECLARE_TRACE(name, trace_event_raw_event_, TP_PROTO(proto), TP_ARGS(args))
-/* Those that 6.1's tracer listens to besides, to learn the names of tasks. */
+/* Tracepoints that 6.1's tracer also uses to record the names of tasks. */
 #define DECLARE_TRACE_ITER(name, proto, args) \
 	int __traceiter_##name(void *__data, proto); \
 	__DECLARE_TRACE(name, __traceiter_, TP_PROTO(proto), TP_ARGS(args))

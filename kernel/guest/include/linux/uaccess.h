@@ -4,7 +4,7 @@
 #include <linux/types.h>
 #include <linux/mm.h>
 #define access_ok(addr, size) ((unsigned long)(size) <= TASK_SIZE_MAX && (unsigned long)(addr) <= TASK_SIZE_MAX - (unsigned long)(size))
-/* Both give the number of bytes that were not copied. */
+/* Both return the number of bytes not copied. */
 unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n);
 unsigned long _copy_to_user(void __user *to, const void *from, unsigned long n);
 unsigned long copy_user_generic(void *to, const void *from, unsigned long n);

@@ -9,7 +9,7 @@ typedef void (*work_func_t)(struct work_struct *work);
 struct work_struct { atomic_long_t data; struct list_head entry; work_func_t func; };
 struct delayed_work { struct work_struct work; struct timer_list timer; struct workqueue_struct *wq; int cpu; };
 #define WORK_STRUCT_PENDING_BIT 0
-#define WORK_CPU_UNBOUND 8192	/* NR_CPUS of Debian's kernel: events show it */
+#define WORK_CPU_UNBOUND 8192	/* NR_CPUS of Debian's kernel, shown by events */
 #define __WORK_INITIALIZER(n, f) { .entry = { &(n).entry, &(n).entry }, .func = (f) }
 #define DECLARE_WORK(n, f) struct work_struct n = __WORK_INITIALIZER(n, f)
 #define DECLARE_DELAYED_WORK(n, f) struct delayed_work n = { .work = __WORK_INITIALIZER((n).work, f), .timer = __TIMER_INITIALIZER(delayed_work_timer_fn, TIMER_IRQSAFE) }

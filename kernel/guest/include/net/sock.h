@@ -1,5 +1,5 @@
-// sock.h: sockets: the file's side (struct socket), the protocol's (struct
-// sock), and TCP's state.
+// sock.h: sockets (struct socket for the file, struct sock for the protocol) and
+// TCP's state.
 #ifndef _NET_SOCK_H
 #define _NET_SOCK_H
 
@@ -63,8 +63,8 @@ struct proto_ops {
 	int (*recvmsg)(struct socket *sock, struct msghdr *m, size_t len, int flags);
 };
 
-// The lock of a sock: a task owns it, and may sleep; softirqs that come
-// meanwhile put their packets on the backlog, which the owner works off.
+// The lock of a sock. A task that owns it may sleep. Softirqs meanwhile add their
+// packets to the backlog, which the owner processes.
 typedef struct {
 	spinlock_t slock;
 	int owned;
@@ -78,8 +78,8 @@ enum {
 
 #define TCPF(state) (1 << (state))
 
-// A sock of TCP over IPv4; addresses and ports are in network order, but for
-// num, the local port.
+// A sock of TCP over IPv4. Addresses and ports are in network order, except for num,
+// the local port.
 struct sock {
 	refcount_t sk_refcnt;
 	volatile unsigned char sk_state;
@@ -89,7 +89,7 @@ struct sock {
 	struct sk_buff_head sk_receive_queue, sk_backlog, sk_write_queue;
 	struct socket *sk_socket;
 	wait_queue_head_t *sk_wq;
-	bool dead; // no file any more
+	bool dead; // has no file any more
 	void (*sk_data_ready)(struct sock *sk);
 	void (*sk_state_change)(struct sock *sk);
 	void (*sk_write_space)(struct sock *sk);
@@ -105,15 +105,15 @@ struct sock {
 
 	// A listener's connections that wait for accept.
 	struct list_head accept_queue, accept_link;
-	spinlock_t accept_lock; // of the queue, against softirqs
+	spinlock_t accept_lock; // lock of the queue, against softirqs
 	int sk_ack_backlog, sk_max_ack_backlog;
 	struct sock *listener;
 
 	u32 rcv_nxt, copied_seq;          // next byte expected; next byte for the user
 	u32 snd_una, snd_nxt, write_seq;  // oldest byte not acknowledged; next to send; next the user writes
 	u32 snd_wnd, mss_cache;
-	u32 rcv_wup;                      // rcv_nxt as the other side last heard it
-	u32 rcv_wnd;                      // and the window
+	u32 rcv_wup;                      // rcv_nxt as last acknowledged
+	u32 rcv_wnd;                      // last advertised window
 	bool fin_queued;
 	u8 icsk_retransmits;
 	u64 bytes_received, bytes_sent;
@@ -143,7 +143,7 @@ static_assert(sizeof(struct iphdr) == 20 && sizeof(struct tcphdr) == 20, "header
 #define MAX_TCP_HEADER 128
 
 struct tcp_skb_cb {
-	u32 seq, end_seq; // of the data; SYN and FIN count one
+	u32 seq, end_seq; // sequence numbers of the data; SYN and FIN count as one
 	u8 tcp_flags;
 	u32 ack_seq;
 };
@@ -191,8 +191,8 @@ void sk_reset_timer(struct sock *sk, struct timer_list *timer, unsigned long exp
 void sk_stop_timer(struct sock *sk, struct timer_list *timer);
 void sock_orphan(struct sock *sk);
 
-// Waits, with the sock's lock given up meanwhile, until condition holds; gives
-// the time left, or -ERESTARTSYS.
+// Waits with the sock's lock released until condition is true. Returns the remaining
+// time or -ERESTARTSYS.
 #define sk_wait_event(sk, timeo, condition) ({						\
 	long __left = (timeo);								\
 	DEFINE_WAIT(__wait);								\

@@ -1,4 +1,5 @@
-/* mutex.c: the owner's task_struct, with the low bit set when somebody waits. */
+/* mutex.c: mutexes. The owner field is the owner's task_struct, with the low bit set
+ * if there are waiters. */
 #include <linux/sched.h>
 
 #define MUTEX_FLAG_WAITERS 1UL
@@ -81,7 +82,7 @@ void mutex_lock(struct mutex *lock)
 }
 EXPORT_SYMBOL(mutex_lock);
 
-/* -EINTR when a signal came first. */
+/* Returns -EINTR if interrupted by a signal. */
 int mutex_lock_interruptible(struct mutex *lock)
 {
 	might_sleep();

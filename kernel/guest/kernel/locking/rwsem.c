@@ -22,7 +22,8 @@ static bool rwsem_grant(struct rw_semaphore *sem, bool write)
 	return true;
 }
 
-/* Gives the lock to as many of the first waiters as may hold it together. Needs wait_lock. */
+/* Grants the lock to the first waiter, and if it is a reader to the readers after it.
+ * Called with wait_lock held. */
 static void rwsem_mark_wake(struct rw_semaphore *sem)
 {
 	struct rwsem_waiter *w;

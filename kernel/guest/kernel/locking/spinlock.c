@@ -1,4 +1,4 @@
-/* spinlock.c: locks that are waited for by spinning; the wait is a pause, which lets another vCPU run. */
+/* spinlock.c: spinlocks. Waiting executes pause, which lets another vCPU run. */
 #include <linux/spinlock.h>
 #include <linux/interrupt.h>
 #include <linux/kernel.h>

@@ -1,4 +1,5 @@
-/* printk.c: lines of the log go to the machine, which keeps and stamps them. */
+/* printk.c: passes lines of the log to the machine, which timestamps and stores them.
+ * */
 #include <linux/sched.h>
 #include <linux/printk.h>
 #include <linux/string.h>
@@ -8,7 +9,7 @@
 #define LOG_LINE_MAX 1024
 int console_loglevel = 7;
 
-/* The level that a format begins with, or -1. */
+/* Returns the level at the beginning of a format, or -1. */
 int printk_get_level(const char *buffer)
 {
 	if (buffer[0] != KERN_SOH[0] || !buffer[1])
@@ -35,7 +36,7 @@ u16 printk_parse_prefix(const char *text, int *level)
 
 asmlinkage int vprintk(const char *fmt, va_list args)
 {
-	char printk_buf[LOG_LINE_MAX];	/* a probe's handler may print while others do */
+	char printk_buf[LOG_LINE_MAX];	/* a probe's handler may print during another printk */
 	int level = 4, len;
 	u16 prefix;
 

@@ -1,7 +1,7 @@
 /*
- * tree.c: RCU. A reader holds its task's nesting count, and is not switched
- * away; a grace period is over when each CPU has been seen outside readers: at
- * a switch, in a tick, or idle. One thread, rcu_preempt, drives them.
+ * tree.c: RCU. A reader increments its task's nesting count and is not switched away.
+ * A grace period ends when each CPU has passed a quiescent state: a task switch, a
+ * tick outside of readers, or idle. The thread rcu_preempt drives grace periods.
  */
 #include <linux/sched.h>
 #include <linux/kthread.h>
@@ -13,9 +13,9 @@ struct rcu_data { bool idle, need_qs; int nesting; };
 struct rcu_state {
 	raw_spinlock_t lock;
 	unsigned long gp_seq;
-	unsigned long qsmask;			/* CPUs not yet seen */
+	unsigned long qsmask;			/* CPUs without a quiescent state so far */
 	struct callback_head *next, **next_tail; /* wait for the next grace period */
-	struct callback_head *done, **done_tail; /* theirs is over */
+	struct callback_head *done, **done_tail; /* their grace period has ended */
 	wait_queue_head_t gp_wq;
 	unsigned long n_queued, n_invoked;
 };
@@ -39,13 +39,13 @@ void __rcu_read_unlock(void)
 }
 EXPORT_SYMBOL(__rcu_read_unlock);
 
-/* A reader of this CPU is under way: it may not be switched away. */
+/* Reports whether this CPU is in a reader, which must not be switched away. */
 bool rcu_preempt_depth(void)
 {
 	return this_cpu_read(rcu_data.nesting) > 0;
 }
 
-/* The current task ends in the middle of whatever it did. */
+/* The current task is killed at an arbitrary place. */
 void exit_rcu(void)
 {
 	this_cpu_write(rcu_data.nesting, 0);
@@ -67,7 +67,7 @@ static void rcu_report_qs(unsigned int cpu)
 
 static struct task_struct *rcu_tasks_waiter;
 
-/* The task stands in no text that was reachable before. Who waits for it need not ask the clock. */
+/* A quiescent state of Tasks RCU for the current task. */
 void rcu_tasks_qs(struct task_struct *t)
 {
 	struct task_struct *waiter;
@@ -81,7 +81,7 @@ void rcu_tasks_qs(struct task_struct *t)
 		wake_up_process(waiter);
 }
 
-/* A switch of tasks: no reader of this CPU is under way. */
+/* Called at a task switch, a quiescent state. */
 void rcu_note_context_switch(bool preempt)
 {
 	trace_rcu_utilization("Start context switch");
@@ -92,7 +92,8 @@ void rcu_note_context_switch(bool preempt)
 	trace_rcu_utilization("End context switch");
 }
 
-/* The tick: the count tells whether it interrupted a reader. */
+/* Called in the tick, which is a quiescent state unless it has interrupted a reader.
+ * */
 void rcu_sched_clock_irq(int user)
 {
 	trace_rcu_utilization("Start scheduler-tick");
@@ -131,7 +132,7 @@ void call_rcu(struct callback_head *head, rcu_callback_t func)
 }
 EXPORT_SYMBOL(call_rcu);
 
-/* Asks each CPU that is not idle to be seen. */
+/* Requests a quiescent state from each CPU that is not idle. */
 static void rcu_gp_init(void)
 {
 	unsigned int cpu;
@@ -147,7 +148,7 @@ static void rcu_gp_init(void)
 	smp_mb();
 }
 
-/* CPUs that are idle now have no reader; interrupts there that have readers end by themselves. */
+/* Idle CPUs have no readers, except in short interrupts. */
 static void rcu_gp_fqs(void)
 {
 	unsigned int cpu;
@@ -248,7 +249,7 @@ static void __wait_rcu_gp(void (*crf)(struct callback_head *, rcu_callback_t))
 	wait_for_completion(&rs.completion);
 }
 
-/* Returns when all readers that were there when it was called are gone. */
+/* Waits for a grace period. */
 void synchronize_rcu(void)
 {
 	might_sleep();
@@ -256,7 +257,8 @@ void synchronize_rcu(void)
 }
 EXPORT_SYMBOL(synchronize_rcu);
 
-/* Callbacks run in order: when one that is queued now has run, so have all before. */
+/* Callbacks run in order: when one that is queued now has run, all earlier ones have
+ * run. */
 void rcu_barrier(void)
 {
 	__wait_rcu_gp(call_rcu);
@@ -269,8 +271,8 @@ unsigned long get_completed_gp_seq(void)
 }
 
 /*
- * Tasks RCU: a task that was running, or could run, is waited for until it has
- * switched of its own accord. Idle tasks hold nothing.
+ * Tasks RCU: waits until each running or runnable task has voluntarily switched. Idle
+ * tasks are ignored.
  */
 static bool task_is_holdout(struct task_struct *t)
 {

@@ -1,4 +1,4 @@
-/* completion.c: waiting for an event that happens once. */
+/* completion.c: completions. */
 #include <linux/sched.h>
 
 void complete(struct completion *x)
@@ -25,7 +25,7 @@ void complete_all(struct completion *x)
 }
 EXPORT_SYMBOL(complete_all);
 
-/* Gives what is left of the timeout, 0 when it ran out, -ERESTARTSYS for a signal. */
+/* Returns the remaining time, 0 on a timeout, or -ERESTARTSYS on a signal. */
 static long do_wait_for_common(struct completion *x, long timeout, int state)
 {
 	if (!x->done) {

@@ -1,4 +1,4 @@
-/* core.c: schedule() and the ways onto and off a run queue. */
+/* core.c: schedule(), and adding tasks to run queues and removing them. */
 #include "sched.h"
 #include <linux/smp.h>
 #include <linux/slab.h>
@@ -66,7 +66,7 @@ void set_task_cpu(struct task_struct *p, unsigned int new_cpu)
 	__set_task_cpu(p, new_cpu);
 }
 
-/* Asks the CPU of rq to call schedule() soon. Needs the queue's lock. */
+/* Makes the CPU of rq call schedule() soon. Called with the queue's lock held. */
 void resched_curr(struct rq *rq)
 {
 	struct task_struct *curr = rq->curr;
@@ -102,7 +102,7 @@ void ttwu_do_activate(struct rq *rq, struct task_struct *p, int wake_flags, stru
 	ttwu_do_wakeup(rq, p, wake_flags, rf);
 }
 
-/* Locks the queue that p stands in; an idle CPU may take p to its own meanwhile. */
+/* Locks p's queue, which changes if an idle CPU takes p meanwhile. */
 struct rq *__task_rq_lock(struct task_struct *p, struct rq_flags *rf)
 {
 	for (;;) {
@@ -115,7 +115,7 @@ struct rq *__task_rq_lock(struct task_struct *p, struct rq_flags *rf)
 	}
 }
 
-/* p is still on its queue: it only needs its state back. */
+/* p is still on its queue: only its state must be set. */
 static int ttwu_runnable(struct task_struct *p, int wake_flags)
 {
 	struct rq_flags rf;
@@ -153,7 +153,7 @@ static int select_task_rq(struct task_struct *p, int cpu, int wake_flags)
 	return cpu;
 }
 
-/* Puts p on a run queue if it sleeps in one of the given states. Gives 1 when it did. */
+/* Wakes up p if it sleeps in one of the given states. Returns 1 if it did. */
 int try_to_wake_up(struct task_struct *p, unsigned int state, int wake_flags)
 {
 	unsigned long flags;
@@ -178,7 +178,7 @@ int try_to_wake_up(struct task_struct *p, unsigned int state, int wake_flags)
 	smp_rmb();
 	if (READ_ONCE(p->on_rq) && ttwu_runnable(p, wake_flags))
 		goto unlock;
-	/* It may not have left its stack yet. */
+	/* p may still run on its stack. */
 	while (smp_load_acquire(&p->on_cpu))
 		cpu_relax();
 	cpu = select_task_rq(p, p->wake_cpu, wake_flags);
@@ -261,7 +261,7 @@ void wake_up_new_task(struct task_struct *p)
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 }
 
-/* Runs on the new task's stack: the old one has left its own. */
+/* Runs on the new task's stack. */
 static struct rq *finish_task_switch(struct task_struct *prev)
 {
 	struct rq *rq = this_rq();
@@ -270,7 +270,7 @@ static struct rq *finish_task_switch(struct task_struct *prev)
 	smp_store_release(&prev->on_cpu, 0);
 	rq_unlock(rq);
 	local_irq_enable();
-	/* Who waits for prev may have asked after it had passed rcu_note_context_switch. */
+	/* A Tasks RCU grace period may have begun after rcu_note_context_switch. */
 	smp_mb();
 	if (unlikely(READ_ONCE(prev->rcu_tasks_holdout)) && !READ_ONCE(prev->on_rq))
 		rcu_tasks_qs(prev);
@@ -387,7 +387,7 @@ void schedule(void)
 }
 EXPORT_SYMBOL(schedule);
 
-/* From the idle task, which runs with preemption off. */
+/* Called by the idle task, which runs with preemption off. */
 void schedule_idle(void)
 {
 	do {
@@ -411,7 +411,7 @@ static void preempt_schedule_common(void)
 	} while (need_resched());
 }
 
-/* At the end of an interrupt, which interrupted nothing that may not be switched away. */
+/* Called at the end of an interrupt of preemptible code. */
 void preempt_schedule_irq(void)
 {
 	do {
@@ -476,7 +476,7 @@ int default_wake_function(wait_queue_entry_t *curr, unsigned int mode, int wake_
 }
 EXPORT_SYMBOL(default_wake_function);
 
-/* Once a tick, in the timer interrupt. */
+/* Called in each tick. */
 void scheduler_tick(void)
 {
 	struct rq *rq = this_rq();
@@ -541,7 +541,8 @@ void __init sched_init(void)
 	init_idle(current, smp_processor_id());
 }
 
-/* Moves p to a CPU of new_mask; a running task moves when it next sleeps or yields. */
+/* Moves p to a CPU of new_mask. A running task is moved when it next sleeps or
+ * yields. */
 int set_cpus_allowed_ptr(struct task_struct *p, const struct cpumask *new_mask)
 {
 	unsigned long flags, mask = new_mask->bits[0] & cpu_online_mask->bits[0];
@@ -569,7 +570,7 @@ int set_cpus_allowed_ptr(struct task_struct *p, const struct cpumask *new_mask)
 	rq_unlock(rq);
 	raw_spin_unlock_irqrestore(&p->pi_lock, flags);
 	if (p == current && !cpumask_test_cpu(smp_processor_id(), new_mask))
-		schedule_timeout_uninterruptible(1); /* wakes on an allowed CPU */
+		schedule_timeout_uninterruptible(1); /* will be woken up on an allowed CPU */
 	return 0;
 }
 EXPORT_SYMBOL(set_cpus_allowed_ptr);
@@ -585,7 +586,7 @@ long sched_setaffinity(pid_t pid, const struct cpumask *in_mask)
 	return set_cpus_allowed_ptr(p, in_mask);
 }
 
-/* Number of tasks on all queues. */
+/* Returns the number of tasks on all queues. */
 unsigned int nr_running(void)
 {
 	unsigned int cpu, n = 0;

@@ -1,12 +1,13 @@
-/* fair.c: the task that has run least runs next: entities stand in a list by virtual run time. */
+/* fair.c: fair scheduling. Run queues are lists sorted by virtual run time; the first
+ * task runs next. */
 #include "sched.h"
 #include <linux/smp.h>
 #include <trace/events/sched.h>
 
-#define SCHED_LATENCY 6000000ULL	/* ns: in which each task runs once */
+#define SCHED_LATENCY 6000000ULL	/* ns: period in which each task runs once */
 #define SCHED_MIN_GRANULARITY 750000ULL
 #define SCHED_WAKEUP_GRANULARITY 1000000ULL
-#define SCHED_OVERRUN 50000000ULL	/* who runs so long while others wait does not let go by itself */
+#define SCHED_OVERRUN 50000000ULL	/* a task that runs longer than this while others wait is switched away by an interrupt */
 
 void init_cfs_rq(struct cfs_rq *cfs_rq)
 {
@@ -61,7 +62,7 @@ void update_min_vruntime(struct cfs_rq *cfs_rq)
 	cfs_rq->min_vruntime = max_vruntime(cfs_rq->min_vruntime, v);
 }
 
-/* delta of run time as virtual time of an entity with this weight. */
+/* Converts run time to virtual time for a weight. */
 u64 __calc_delta(u64 delta_exec, unsigned long weight, struct load_weight *lw)
 {
 	return lw->weight == weight ? delta_exec : delta_exec * weight / (lw->weight ?: 1);
@@ -181,7 +182,8 @@ struct sched_entity *pick_next_entity(struct cfs_rq *cfs_rq, struct sched_entity
 	return left;
 }
 
-/* The next task, put in place; NULL when this queue and the others have none to give. */
+/* Picks the next task. Returns NULL if there is none on this queue and none can be
+ * taken from others. */
 struct task_struct *pick_next_task_fair(struct rq *rq, struct task_struct *prev, struct rq_flags *rf)
 {
 	struct cfs_rq *cfs_rq = &rq->cfs;
@@ -245,7 +247,7 @@ void task_fork_fair(struct task_struct *p)
 	p->se.vruntime = current->se.vruntime;
 }
 
-/* An idle CPU among those allowed, the one it slept on first. */
+/* Returns an allowed idle CPU, preferably the one on which p slept. */
 static int select_idle_sibling(struct task_struct *p, int prev)
 {
 	unsigned int cpu;
@@ -258,7 +260,7 @@ static int select_idle_sibling(struct task_struct *p, int prev)
 	return -1;
 }
 
-/* Where p should run: on an idle CPU, or where the fewest others wait. */
+/* Selects a CPU for p: an idle one, or the one with the fewest waiting tasks. */
 int select_task_rq_fair(struct task_struct *p, int prev_cpu, int wake_flags)
 {
 	unsigned int cpu, least = ~0U;
@@ -293,7 +295,8 @@ static bool can_help(struct rq *rq, int cpu)
 	return false;
 }
 
-/* In the tick of a CPU where tasks wait: an idle CPU looks for work, and takes one of them. */
+/* Called in the tick of a CPU with waiting tasks: wakes up an idle CPU, which takes
+ * one of them. */
 void trigger_load_balance(struct rq *rq)
 {
 	unsigned int cpu;
@@ -322,7 +325,7 @@ static int detach_one_task(struct rq *src, struct rq *dst)
 		p = task_of(se);
 		if (!can_migrate_task(p, dst->cpu))
 			continue;
-		p->on_rq = TASK_ON_RQ_MIGRATING; /* who wakes it waits for the lock */
+		p->on_rq = TASK_ON_RQ_MIGRATING; /* a wake-up of the task waits for the lock */
 		dequeue_task(src, p, 0);
 		p->se.vruntime += dst->cfs.min_vruntime - src->cfs.min_vruntime;
 		set_task_cpu(p, dst->cpu);
@@ -332,7 +335,8 @@ static int detach_one_task(struct rq *src, struct rq *dst)
 	return 0;
 }
 
-/* A CPU that is about to be idle takes a task that waits elsewhere. Gives how many. */
+/* A CPU that is about to be idle takes a waiting task from another one. Returns the
+ * number of tasks taken. */
 int sched_balance_newidle(struct rq *this_rq, struct rq_flags *rf)
 {
 	unsigned int cpu;

@@ -1,4 +1,4 @@
-/* idle.c: what a CPU does when nothing is to be done: halt until the next interrupt. */
+/* idle.c: the idle loop, which halts until the next interrupt. */
 #include "sched.h"
 #include <linux/irqflags.h>
 #include <linux/interrupt.h>
@@ -21,7 +21,7 @@ void set_next_task_idle(struct rq *rq, struct task_struct *next, bool first)
 	rq->idle_stamp = rq->clock;
 }
 
-/* No probe may stand here: a halt that is stepped with interrupts off never ends. */
+/* Not probeable: a hlt that is single-stepped with interrupts off would never end. */
 noinstr void default_idle(void)
 {
 	__asm__ __volatile__("sti; hlt; cli" : : : "memory");

@@ -1,4 +1,5 @@
-/* loadavg.c: how many tasks wanted to run, averaged over 1, 5 and 15 minutes, in 1/2048. */
+/* loadavg.c: the number of runnable tasks, averaged over 1, 5 and 15 minutes, in
+ * units of 1/2048. */
 #include "sched.h"
 
 #define FSHIFT 11
@@ -59,7 +60,7 @@ void calc_global_load_tick(struct rq *this_rq)
 	this_rq->calc_load_update = jiffies + LOAD_FREQ;
 }
 
-/* Every five seconds, by the CPU that counts jiffies. */
+/* Called every five seconds by the CPU that counts jiffies. */
 void calc_global_load(void)
 {
 	long active;

@@ -40,7 +40,8 @@ void remove_wait_queue(struct wait_queue_head *wq_head, struct wait_queue_entry 
 }
 EXPORT_SYMBOL(remove_wait_queue);
 
-/* Calls each entry's function until nr_exclusive exclusive ones were woken; 0 wakes all. */
+/* Calls the entries' functions until nr_exclusive exclusive waiters have been woken
+ * up, or all if it is 0. */
 int __wake_up_common(struct wait_queue_head *wq_head, unsigned int mode, int nr_exclusive,
 		     int wake_flags, void *key, wait_queue_entry_t *bookmark)
 {
@@ -100,7 +101,7 @@ void prepare_to_wait(struct wait_queue_head *wq_head, struct wait_queue_entry *w
 }
 EXPORT_SYMBOL(prepare_to_wait);
 
-/* Says whether the queue was empty. */
+/* Returns whether the queue was empty. */
 bool prepare_to_wait_exclusive(struct wait_queue_head *wq_head, struct wait_queue_entry *wq_entry, int state)
 {
 	bool was_empty = false;
@@ -127,7 +128,7 @@ void init_wait_entry(struct wait_queue_entry *wq_entry, int flags)
 }
 EXPORT_SYMBOL(init_wait_entry);
 
-/* -ERESTARTSYS when a signal is pending that the state does not sleep through. */
+/* Returns -ERESTARTSYS if a signal is pending that ends a sleep in this state. */
 long prepare_to_wait_event(struct wait_queue_head *wq_head, struct wait_queue_entry *wq_entry, int state)
 {
 	unsigned long flags;

@@ -1,7 +1,6 @@
 /*
- * hrtimer.c: timers of nanosecond resolution, in a list by expiry for each
- * CPU; the CPU's timer interrupt comes at the first of them. The tick is one
- * of these timers.
+ * hrtimer.c: timers of nanosecond resolution. Each CPU has a list sorted by expiry,
+ * and its timer interrupt is set to the first one. The tick is one of these timers.
  */
 #include <linux/sched.h>
 #include <linux/hrtimer.h>
@@ -17,7 +16,7 @@ struct hrtimer_clock_base {
 	unsigned int cpu;
 	struct hrtimer *running;
 	struct list_head active;	/* by expiry */
-	ktime_t next_event;		/* what the hardware is armed for; 0: nothing */
+	ktime_t next_event;		/* time for which the hardware is armed, 0 if disarmed */
 };
 static DEFINE_PER_CPU(struct hrtimer_clock_base, hrtimer_bases);
 
@@ -56,7 +55,7 @@ void hrtimer_reprogram(struct hrtimer_clock_base *base)
 	tick_program_event(base, t ? t->node.expires : 0);
 }
 
-/* Says whether the timer became the first. */
+/* Returns whether the timer became the first one. */
 bool enqueue_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, enum hrtimer_mode mode, bool was_armed)
 {
 	struct hrtimer *pos;
@@ -82,7 +81,7 @@ static void __remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *b
 	timer->state = newstate;
 }
 
-/* Says whether the timer was waiting. */
+/* Returns whether the timer was queued. */
 static bool remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base)
 {
 	if (!(timer->state & HRTIMER_STATE_ENQUEUED))
@@ -130,7 +129,7 @@ void hrtimer_start_range_ns(struct hrtimer *timer, ktime_t tim, u64 delta_ns, co
 }
 EXPORT_SYMBOL(hrtimer_start_range_ns);
 
-/* 1: was active, 0: was not, -1: its function runs. */
+/* Returns 1 if the timer was active, 0 if not, -1 if its function is running. */
 int hrtimer_try_to_cancel(struct hrtimer *timer)
 {
 	struct hrtimer_clock_base *base;
@@ -161,7 +160,7 @@ bool hrtimer_active(const struct hrtimer *timer)
 }
 EXPORT_SYMBOL(hrtimer_active);
 
-/* Moves the expiry past now by whole intervals; gives their number. */
+/* Advances the expiry past now by whole intervals and returns their number. */
 u64 hrtimer_forward(struct hrtimer *timer, ktime_t now, ktime_t interval)
 {
 	s64 delta = now - timer->node.expires;
@@ -225,7 +224,7 @@ static enum hrtimer_restart hrtimer_wakeup(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* 1 when the time came, 0 when a signal did. */
+/* Returns 1 on expiry, 0 on a signal. */
 static int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
 {
 	do {

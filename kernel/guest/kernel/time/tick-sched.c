@@ -1,4 +1,4 @@
-/* tick-sched.c: the tick, 250 times a second on a CPU that has work, and none on one that has not. */
+/* tick-sched.c: the tick, 250 times a second on busy CPUs, none on idle ones. */
 #include <linux/sched.h>
 #include <linux/hrtimer.h>
 #include <linux/interrupt.h>
@@ -17,7 +17,7 @@ void calc_global_load(void);
 void run_local_timers(void);
 unsigned long get_next_timer_jiffy(bool idle);
 
-/* Brings jiffies up to now. Any CPU may. */
+/* Updates jiffies. Any CPU may call it. */
 void tick_do_update_jiffies64(ktime_t now)
 {
 	s64 delta;
@@ -52,7 +52,7 @@ void account_process_tick(struct task_struct *p, int user_tick)
 		account_system_time(p, HARDIRQ_OFFSET, TICK_NSEC);
 }
 
-/* What each tick does for the task that it interrupted. */
+/* Per-task work of a tick. */
 void update_process_times(int user_tick)
 {
 	struct task_struct *p = current;
@@ -93,13 +93,14 @@ void tick_setup_cpu(void)
 	hrtimer_start(&ts->sched_timer, ktime_get() + TICK_NSEC, HRTIMER_MODE_ABS);
 }
 
-/* Time that the wheel's jiffy stands for. */
+/* Time of the wheel's jiffy. */
 static ktime_t jiffy_to_ktime(unsigned long j)
 {
 	return last_jiffies_update + (long)(j - jiffies) * TICK_NSEC;
 }
 
-/* Before a halt: the next interrupt is the first timer's, not the tick's. */
+/* Called before a halt: sets the next interrupt to the first timer instead of the
+ * tick. */
 void tick_nohz_idle_stop_tick(void)
 {
 	struct tick_sched *ts = this_cpu_ptr(&tick_cpu_sched);
@@ -117,7 +118,7 @@ void tick_nohz_idle_stop_tick(void)
 		hrtimer_cancel(&ts->sched_timer);
 }
 
-/* In an interrupt of a CPU that was idle. */
+/* Called in an interrupt of an idle CPU. */
 void tick_irq_enter(void)
 {
 	tick_do_update_jiffies64(ktime_get());

@@ -1,4 +1,5 @@
-/* timekeeping.c: the clocks, all from the machine's nanoseconds since boot; and units of time. */
+/* timekeeping.c: clocks, derived from the machine's nanoseconds since boot, and
+ * conversions of units. */
 #include <linux/ktime.h>
 #include <linux/export.h>
 #include <linux/kernel.h>
@@ -101,7 +102,7 @@ unsigned int jiffies_to_usecs(const unsigned long j)
 }
 EXPORT_SYMBOL(jiffies_to_usecs);
 
-/* Rounds up; a negative number of milliseconds is for ever. */
+/* Rounds up. A negative number of milliseconds means forever. */
 unsigned long __msecs_to_jiffies(const unsigned int m)
 {
 	if ((int)m < 0)
@@ -164,7 +165,8 @@ u64 nsec_to_clock_t(u64 x)
 	return x / (NSEC_PER_SEC / 100);
 }
 
-/* j moved to a whole second, so that timers of many CPUs run together, but not at once. */
+/* Rounds j to a full second, so that timers expire together, with an offset for each
+ * CPU. */
 unsigned long round_jiffies(unsigned long j)
 {
 	unsigned long original = j;

@@ -1,7 +1,7 @@
 /*
- * timer.c: timers that expire at a jiffy. Each CPU has a wheel: levels of 64
- * slots, each eight times coarser than the one below; a timer expires at the
- * end of its slot, so far ones may be late by an eighth of their time.
+ * timer.c: timers in jiffies. Each CPU has a wheel: levels of 64 slots, each level
+ * eight times coarser than the one below. A timer expires at the end of its slot, so
+ * it may be late by an eighth of its time.
  */
 #include <linux/sched.h>
 #include <linux/timer.h>
@@ -42,7 +42,7 @@ static unsigned int calc_index(unsigned long expires, unsigned int lvl, unsigned
 	return LVL_OFFS(lvl) + (expires & LVL_MASK);
 }
 
-/* The slot of a timer, and the jiffy at which the slot is run. */
+/* Returns a timer's slot, and the jiffy at which the slot expires. */
 int calc_wheel_index(unsigned long expires, unsigned long clk, unsigned long *bucket_expiry)
 {
 	unsigned long delta = expires - clk;
@@ -124,7 +124,7 @@ static struct timer_base *get_timer_base(u32 tflags)
 	return per_cpu_ptr(&timer_bases, tflags & TIMER_CPUMASK);
 }
 
-/* Locks the base that the timer stands in; it may move meanwhile. */
+/* Locks the timer's base, which may change meanwhile. */
 struct timer_base *lock_timer_base(struct timer_list *timer, unsigned long *flags)
 {
 	for (;;) {
@@ -141,7 +141,7 @@ struct timer_base *lock_timer_base(struct timer_list *timer, unsigned long *flag
 	}
 }
 
-/* A base that slept catches up, but not past its next timer. */
+/* Advances the clock of an idle base, but not past its next timer. */
 static void forward_timer_base(struct timer_base *base)
 {
 	unsigned long now = READ_ONCE(jiffies);
@@ -181,7 +181,7 @@ out_unlock:
 	return ret;
 }
 
-/* Sets when the timer expires; says whether it was pending. */
+/* Sets when the timer expires; reports whether it was pending. */
 int mod_timer(struct timer_list *timer, unsigned long expires)
 {
 	return __mod_timer(timer, expires, false);
@@ -215,7 +215,7 @@ void add_timer_on(struct timer_list *timer, int cpu)
 }
 EXPORT_SYMBOL(add_timer_on);
 
-/* Says whether the timer was pending. Its function may still run. */
+/* Returns whether the timer was pending. Its function may still be running. */
 int timer_delete(struct timer_list *timer)
 {
 	struct timer_base *base;
@@ -231,7 +231,7 @@ int timer_delete(struct timer_list *timer)
 }
 EXPORT_SYMBOL(timer_delete);
 
-/* -1 while the function runs. */
+/* Returns -1 while the function is running. */
 int try_to_del_timer_sync(struct timer_list *timer)
 {
 	struct timer_base *base;
@@ -293,7 +293,7 @@ static void expire_timers(struct timer_base *base, struct hlist_head *head)
 	}
 }
 
-/* Slots that end at base->clk, of all levels. */
+/* Collects the slots of all levels that expire at base->clk. */
 static int collect_expired_timers(struct timer_base *base, struct hlist_head *heads)
 {
 	unsigned long clk = base->clk;
@@ -317,7 +317,7 @@ static int collect_expired_timers(struct timer_base *base, struct hlist_head *he
 	return levels;
 }
 
-/* Slots from offset+start on to the first that has timers; -1: none. */
+/* Returns the distance from offset+start to the first slot with timers, or -1. */
 static int next_pending_bucket(struct timer_base *base, unsigned int offset, unsigned int clk)
 {
 	unsigned int i;
@@ -328,7 +328,7 @@ static int next_pending_bucket(struct timer_base *base, unsigned int offset, uns
 	return -1;
 }
 
-/* The first jiffy at which a slot with timers ends. */
+/* Returns the first jiffy at which a slot with timers expires. */
 unsigned long __next_timer_interrupt(struct timer_base *base)
 {
 	unsigned long clk = base->clk, next = base->clk + NEXT_TIMER_MAX_DELTA, adj;
@@ -375,7 +375,7 @@ static __used void run_timer_softirq(struct softirq_action *h)
 	__run_timers(this_cpu_ptr(&timer_bases));
 }
 
-/* From the tick. */
+/* Called in the tick. */
 void run_local_timers(void)
 {
 	struct timer_base *base = this_cpu_ptr(&timer_bases);
@@ -384,7 +384,8 @@ void run_local_timers(void)
 		raise_softirq(TIMER_SOFTIRQ);
 }
 
-/* The next jiffy at which this CPU's wheel has work, or 0 for none; idle says whether the tick stops. */
+/* Returns the next jiffy at which this CPU's wheel has work, or 0. idle tells whether
+ * the tick stops. */
 unsigned long get_next_timer_jiffy(bool idle)
 {
 	struct timer_base *base = this_cpu_ptr(&timer_bases);
@@ -409,7 +410,7 @@ static void process_timeout(struct timer_list *t)
 	wake_up_process(timeout->task);
 }
 
-/* Sleeps in the state that the caller has set; gives the jiffies that are left. */
+/* Sleeps in the state that the caller has set, and returns the remaining jiffies. */
 signed long schedule_timeout(signed long timeout)
 {
 	struct process_timer timer;
@@ -471,7 +472,7 @@ void msleep(unsigned int msecs)
 }
 EXPORT_SYMBOL(msleep);
 
-/* Gives the milliseconds that a signal cut off. */
+/* Returns the remaining milliseconds if interrupted by a signal. */
 unsigned long msleep_interruptible(unsigned int msecs)
 {
 	unsigned long timeout = msecs_to_jiffies(msecs) + 1;

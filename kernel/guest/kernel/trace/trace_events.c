@@ -1,9 +1,9 @@
 /*
- * trace_events.c: what each tracepoint tells. trace_event_raw_event_NAME, called
- * only while somebody listens, fills a record and gives it to the machine. A
- * record begins with room for struct trace_entry and has the release's layout,
- * which the event's file format shows (kprobes/tracing/formats-RELEASE.txt,
- * recorded): the machine takes no record that is shorter.
+ * trace_events.c: the records of tracepoints. trace_event_raw_event_NAME, called only
+ * if there is a listener, fills a record and passes it to the machine. A record
+ * begins with space for struct trace_entry and has the release's layout as in the
+ * event's format file (recorded in kprobes/tracing/formats-RELEASE.txt). The machine
+ * refuses shorter records.
  */
 #define CREATE_TRACE_POINTS
 #include <linux/sched.h>
@@ -41,8 +41,8 @@ const char *kmem_cache_name(const struct kmem_cache *s);
 void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *size, slab_flags_t *flags);
 
 /*
- * TRACE_EVENT(name, proto, fields, fill): fill sets the members of rec. More
- * than the fixed part is sent when it adds to len.
+ * TRACE_EVENT(name, proto, fields, fill): fill sets the members of rec, and adds the
+ * size of dynamic data to len.
  */
 #define TRACE_EVENT(name, proto, fields, fill) \
 	DEFINE_TRACE(name) \
@@ -59,7 +59,7 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
 #define DEFINE_TRACEITER(name, proto, args)
 #else
 #define DEFINE_TRACE(_name) struct tracepoint __tracepoint_##_name = { #_name };
-/* Calls all listeners, where the site does not know that there is one. */
+/* Calls all listeners. */
 #define DEFINE_TRACEITER(name, proto, args) \
 	int __traceiter_##name(void *__data, proto) \
 	{ \
@@ -69,7 +69,7 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
 #endif
 #define TRACE_FIELDS(args...) args
 
-/* A string behind the record: its length and where it begins, as __data_loc has it. */
+/* A string after the record, with length and offset as in __data_loc. */
 #define MAX_STRING 256
 #define put_string(field, buf, s) do { \
 	size_t __n = strscpy(buf, (s) ?: "(null)", MAX_STRING) + 1; \
@@ -116,7 +116,8 @@ SCHED_WAKEUP(sched_wakeup_new)
 #define TASK_REPORT_IDLE 0x80
 #define TASK_REPORT_MAX 0x100
 
-/* One bit for why a task is switched away from; 0: it could run on. */
+/* Returns a bit for the state of a task that is switched away, 0 if it is runnable.
+ * */
 static long sched_switch_state(bool preempt, unsigned int prev_state, struct task_struct *p)
 {
 	unsigned int state = (prev_state | p->exit_state) & TASK_REPORT;
@@ -189,7 +190,7 @@ TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime),
 	rec.runtime = runtime;
 )
 
-/* Three strings stand behind one another, each right behind the one before. */
+/* Three consecutive strings. */
 TRACE_EVENT(sched_prepare_exec, TP_PROTO(struct task_struct *task, struct linux_binprm *bprm),
 	TRACE_FIELDS(u32 interp, filename; pid_t pid; u32 comm; char text[3 * MAX_STRING];),
 	char *at = rec.text;
@@ -212,7 +213,7 @@ TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u
 #endif
 
 #ifdef KERNEL_5_10
-/* Allocations on any node, and those on a certain one, are events apart. */
+/* Allocations with and without a given node have separate events. */
 #define KMEM_ALLOC(name) \
 TRACE_EVENT(name, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags), \
 	TRACE_FIELDS(unsigned long call_site; const void *ptr; size_t bytes_req, bytes_alloc; gfp_t gfp_flags;), \

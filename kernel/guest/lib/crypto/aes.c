@@ -49,7 +49,7 @@ static u32 mix_word(u32 w)
 	return out;
 }
 
-// inv_mix_word is its inverse: MixColumns three times more.
+// inv_mix_word is its inverse: MixColumns applied three more times.
 static u32 inv_mix_word(u32 w)
 {
 	return mix_word(mix_word(mix_word(w)));

@@ -43,7 +43,8 @@ static void mix_round(u32 *v, const u32 *m, const u8 *s)
 		mix(v, i, 4 + ((i + 1) & 3), 8 + ((i + 2) & 3), 12 + ((i + 3) & 3), m[s[8 + 2 * i]], m[s[9 + 2 * i]]);
 }
 
-// blake2s_compress_generic takes nblocks blocks; inc is how many bytes of each count.
+// blake2s_compress_generic processes nblocks blocks. inc is the number of bytes that
+// each adds to the counter.
 noinline void blake2s_compress_generic(struct blake2s_state *s, const u8 *block, size_t nblocks, u32 inc)
 {
 	u32 m[16], v[16];
@@ -78,7 +79,7 @@ void blake2s_init(struct blake2s_state *s, size_t outlen, const u8 *key, size_t 
 	}
 }
 
-// The last block is held back, full or not: it is compressed with f set.
+// The last block, full or not, is kept: it is compressed with f set.
 void blake2s_update(struct blake2s_state *s, const u8 *in, size_t len)
 {
 	while (len) {

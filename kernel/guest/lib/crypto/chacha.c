@@ -28,7 +28,7 @@ static noinline void chacha_permute(u32 *x, int nrounds)
 	}
 }
 
-// chacha_block_generic makes 64 bytes of key stream and counts state[12] up.
+// chacha_block_generic generates 64 bytes of key stream and increments state[12].
 noinline void chacha_block_generic(u32 *state, u8 *stream, int nrounds)
 {
 	u32 x[16];
@@ -42,7 +42,7 @@ noinline void chacha_block_generic(u32 *state, u8 *stream, int nrounds)
 	state[12]++;
 }
 
-// hchacha_block_generic gives the eight words that XChaCha makes its key of.
+// hchacha_block_generic returns eight words from which XChaCha makes its key.
 void hchacha_block_generic(const u32 *state, u32 *out, int nrounds)
 {
 	u32 x[16];

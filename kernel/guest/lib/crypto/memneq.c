@@ -1,9 +1,9 @@
-// Comparing and mixing bytes in a time that depends on their number only.
+// Comparing and mixing bytes in constant time.
 #include <linux/types.h>
 #include <linux/compiler.h>
 #include <crypto/hash.h>
 
-// __crypto_memneq gives 0 when size bytes are equal.
+// __crypto_memneq returns 0 if size bytes are equal.
 unsigned long __crypto_memneq(const void *a, const void *b, size_t size)
 {
 	const u8 *x = a, *y = b;

@@ -1,9 +1,9 @@
-// LZ4's block format: literals, then a copy from what was written, in turn.
+// LZ4's block format: sequences of literals and a copy of earlier output.
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/lz4.h>
 
-// A reader of the compressed bytes; bad once something was missing.
+// A reader of the compressed bytes. bad is set if bytes are missing.
 struct in {
 	const u8 *at, *end;
 	bool bad;
@@ -32,7 +32,7 @@ static size_t length(struct in *in, size_t n)
 	return n;
 }
 
-// LZ4_decompress_safe gives the number of bytes written, or a negative number
+// LZ4_decompress_safe returns the number of bytes written, or a negative number
 // when the block is malformed or does not fit.
 int LZ4_decompress_safe(const char *source, char *dest, int compressed_size, int max_decompressed_size)
 {
@@ -64,7 +64,8 @@ int LZ4_decompress_safe(const char *source, char *dest, int compressed_size, int
 	return -(int)(in.at - (const u8 *)source) - 1;
 }
 
-// LZ4_compressBound is the most that size bytes take; 0 when they are too many.
+// LZ4_compressBound returns the maximum compressed size of size bytes, 0 if they are
+// too many.
 int LZ4_compressBound(int size)
 {
 	return (unsigned int)size > 0x7e000000U ? 0 : size + size / 255 + 16;

@@ -1,4 +1,4 @@
-// a * b / c with a 128-bit product in between; what does not fit is cut.
+// a * b / c with a 128-bit product. The result is truncated.
 #include <linux/types.h>
 #include <linux/gcd.h>
 

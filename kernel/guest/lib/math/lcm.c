@@ -7,7 +7,7 @@ unsigned long lcm(unsigned long a, unsigned long b)
 	return a && b ? a / gcd(a, b) * b : 0;
 }
 
-// lcm_not_zero takes a 0 for "no matter".
+// lcm_not_zero ignores an argument that is 0.
 unsigned long lcm_not_zero(unsigned long a, unsigned long b)
 {
 	unsigned long l = lcm(a, b);

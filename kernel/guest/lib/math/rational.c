@@ -3,8 +3,8 @@
 #include <linux/kernel.h>
 #include <linux/gcd.h>
 
-// semiconvergent says whether (t*n1+n0)/(t*d1+d0) is nearer to the value than
-// n1/d1, where the convergent that would come next has quotient a > t.
+// semiconvergent reports whether (t*n1+n0)/(t*d1+d0) is nearer to the value than
+// n1/d1. The next convergent has the quotient a > t.
 static bool semiconvergent_is_better(unsigned long t, unsigned long a, unsigned long d0, unsigned long d1, unsigned long rest, unsigned long divisor)
 {
 	return 2 * t > a || (2 * t == a && d0 * divisor > d1 * rest);
@@ -28,7 +28,7 @@ void rational_best_approximation(unsigned long given_numerator, unsigned long gi
 				t = (max_denominator - d0) / d1;
 			if (n1)
 				t = min(t, (max_numerator - n0) / n1);
-			// A first term that is too large already can only be cut.
+			// If the first term is too large already, it is clamped.
 			if (!d1 || semiconvergent_is_better(t, a, d0, d1, rest, d)) {
 				n1 = n0 + t * n1;
 				d1 = d0 + t * d1;

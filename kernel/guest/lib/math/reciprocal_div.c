@@ -1,5 +1,4 @@
-// Division by a constant that is known at run time only, as a multiplication
-// (Granlund and Montgomery).
+// Division by a run-time constant as a multiplication (Granlund and Montgomery).
 #include <linux/types.h>
 #include <linux/bitops.h>
 #include <linux/gcd.h>

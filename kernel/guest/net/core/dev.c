@@ -1,12 +1,12 @@
-// Sending packets to devices and taking them in: each CPU has a backlog of
-// packets that have come, which NET_RX_SOFTIRQ works off.
+// Sending packets to devices and receiving them. Each CPU has a backlog of received
+// packets, which NET_RX_SOFTIRQ processes.
 #include <linux/netdevice.h>
 #include <linux/fs.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
 
 #define BACKLOG_MAX 1000 // net.core.netdev_max_backlog
-#define WEIGHT 64        // packets of one poll
+#define WEIGHT 64        // packets per poll
 
 struct softnet_data {
 	struct sk_buff_head input_pkt_queue;
@@ -18,7 +18,7 @@ static LIST_HEAD(dev_base_head);
 static DEFINE_SPINLOCK(dev_base_lock);
 static struct packet_type *ptype_ip;
 
-// register_netdevice gives the device its index.
+// register_netdevice assigns the device's index.
 int register_netdevice(struct net_device *dev)
 {
 	static int last_index;
@@ -51,8 +51,8 @@ noinline __noclone int dev_hard_start_xmit(struct sk_buff *skb, struct net_devic
 	return dev->netdev_ops->ndo_start_xmit(skb, dev);
 }
 
-// __dev_queue_xmit sends a packet on skb->dev. Softirqs are off meanwhile, so
-// what it causes comes when it is done.
+// __dev_queue_xmit sends a packet on skb->dev with softirqs off, so that its
+// reception is processed afterwards.
 int __dev_queue_xmit(struct sk_buff *skb, struct net_device *sb_dev)
 {
 	int rc;
@@ -91,7 +91,7 @@ static __noipa int netif_rx_internal(struct sk_buff *skb)
 	return enqueue_to_backlog(skb);
 }
 
-// __netif_rx takes in a packet that a device has received, with softirqs off.
+// __netif_rx queues a packet received by a device. Softirqs are off.
 int __netif_rx(struct sk_buff *skb)
 {
 	return netif_rx_internal(skb);
@@ -121,7 +121,7 @@ static __noipa int __netif_receive_skb(struct sk_buff *skb)
 	return __netif_receive_skb_one_core(skb, false);
 }
 
-// process_backlog takes in up to quota packets and gives their number.
+// process_backlog processes up to quota packets and returns their number.
 static __noipa int process_backlog(struct softnet_data *sd, int quota)
 {
 	struct sk_buff *skb;

@@ -1,11 +1,10 @@
-// Packets. The header part (struct sk_buff) belongs to one user; the data may be
-// shared by clones.
+// Packets. A struct sk_buff has one owner; its data may be shared by clones.
 #include <linux/skbuff.h>
 #include <linux/fs.h>
 
 static struct kmem_cache *skbuff_head_cache;
 
-// __build_skb_around makes an empty packet of a block of memory.
+// __build_skb_around makes an empty packet from a block of memory.
 noinline __noclone void __build_skb_around(struct sk_buff *skb, void *data, unsigned int size)
 {
 	memset(skb, 0, sizeof(*skb));
@@ -22,7 +21,7 @@ static __noipa void *kmalloc_reserve(unsigned int *size, gfp_t flags)
 	return kmalloc(*size + sizeof(struct skb_shared_info), flags);
 }
 
-// __alloc_skb makes a packet with room for size bytes, or gives NULL.
+// __alloc_skb returns a packet with space for size bytes, or NULL.
 struct sk_buff *__alloc_skb(unsigned int size, gfp_t gfp_mask, int flags, int node)
 {
 	struct sk_buff *skb = kmem_cache_alloc_node(skbuff_head_cache, gfp_mask, node);
@@ -70,14 +69,14 @@ noinline void __kfree_skb(struct sk_buff *skb)
 	kfree_skbmem(skb);
 }
 
-// kfree_skb_reason drops a reference to a packet that did not arrive.
+// kfree_skb_reason drops a reference to a dropped packet.
 void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason)
 {
 	if (skb && refcount_dec_and_test(&skb->users))
 		__kfree_skb(skb);
 }
 
-// consume_skb drops a reference to a packet that has served.
+// consume_skb drops a reference to a processed packet.
 void consume_skb(struct sk_buff *skb)
 {
 	if (skb && refcount_dec_and_test(&skb->users))
@@ -109,7 +108,7 @@ struct sk_buff *skb_clone(struct sk_buff *skb, gfp_t gfp_mask)
 	return n ? __skb_clone(n, skb) : NULL;
 }
 
-// skb_copy makes a packet with data of its own.
+// skb_copy makes another packet with a copy of the data.
 struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask)
 {
 	unsigned int headroom = skb->data - skb->head;
@@ -126,8 +125,8 @@ struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask)
 	return n;
 }
 
-// skb_put makes room at the end, skb_push at the front: both give its address,
-// and are only called when there is such room.
+// skb_put adds space at the end, skb_push at the front. Both return its address, and
+// must be called only if there is enough space.
 void *skb_put(struct sk_buff *skb, unsigned int len)
 {
 	void *at = skb->tail;
@@ -146,7 +145,7 @@ void *skb_push(struct sk_buff *skb, unsigned int len)
 	return skb->data;
 }
 
-// skb_pull takes bytes off the front: NULL when there are not as many.
+// skb_pull removes bytes at the front. It returns NULL if there are not enough.
 void *skb_pull(struct sk_buff *skb, unsigned int len)
 {
 	if (len > skb->len)
@@ -183,8 +182,8 @@ noinline __wsum __skb_checksum(const struct sk_buff *skb, int offset, int len, _
 	return csum_partial(skb->data + offset, len, csum);
 }
 
-// __skb_checksum_complete gives 0 when the packet's sum, pseudo header
-// included (in ip_summed's place: the caller has put it into cb), is right.
+// __skb_checksum_complete returns 0 if the packet's checksum is right. The caller has
+// stored the pseudo header's sum in cb.
 __sum16 __skb_checksum_complete(struct sk_buff *skb)
 {
 	__wsum pseudo;

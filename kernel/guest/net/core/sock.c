@@ -1,4 +1,4 @@
-// What all sockets have in common.
+// Common functions of sockets.
 #include <net/sock.h>
 #include <linux/security.h>
 
@@ -43,7 +43,7 @@ void sk_error_report(struct sock *sk)
 	sock_def_error_report(sk);
 }
 
-// sk_stream_write_space wakes writers once a third of the room is free.
+// sk_stream_write_space wakes up writers if a third of the buffer is free.
 void sk_stream_write_space(struct sock *sk)
 {
 	if (atomic_read(&sk->sk_wmem_alloc) < sk->sk_sndbuf * 2 / 3 && sk->sk_wq && waitqueue_active(sk->sk_wq))
@@ -64,7 +64,7 @@ noinline __noclone void sk_init_common(struct sock *sk)
 	INIT_HLIST_NODE(&sk->bind_node);
 }
 
-#define BUFFER 262144 // bytes of either direction
+#define BUFFER 262144 // bytes in each direction
 
 void sock_init_data(struct socket *sock, struct sock *sk)
 {
@@ -81,7 +81,7 @@ void sock_init_data(struct socket *sock, struct sock *sk)
 	}
 }
 
-// sock_orphan parts a sock from its file.
+// sock_orphan detaches a sock from its file.
 void sock_orphan(struct sock *sk)
 {
 	sk->dead = true;
@@ -114,7 +114,8 @@ noinline void lock_sock_nested(struct sock *sk, int subclass)
 	spin_unlock_bh(&sk->sk_lock.slock);
 }
 
-// __release_sock works the backlog off, with the spinlock held at both ends.
+// __release_sock processes the backlog. It is called and returns with the spinlock
+// held.
 noinline __noclone void __release_sock(struct sock *sk)
 {
 	struct sk_buff *skb;
@@ -168,7 +169,7 @@ void skb_set_owner_r(struct sk_buff *skb, struct sock *sk)
 	atomic_add(skb->truesize, &sk->sk_rmem_alloc);
 }
 
-// sk_wait_data sleeps until there is something to read, or the end.
+// sk_wait_data sleeps until there is data or the end of the stream.
 int sk_wait_data(struct sock *sk, long *timeo)
 {
 	*timeo = sk_wait_event(sk, *timeo, !skb_queue_empty(&sk->sk_receive_queue) || sk->sk_err ||
@@ -176,7 +177,7 @@ int sk_wait_data(struct sock *sk, long *timeo)
 	return *timeo < 0 ? (int)*timeo : 0;
 }
 
-// sk_stream_wait_memory sleeps until there is room to write.
+// sk_stream_wait_memory sleeps until there is space to write.
 int sk_stream_wait_memory(struct sock *sk, long *timeo)
 {
 	*timeo = sk_wait_event(sk, *timeo, atomic_read(&sk->sk_wmem_alloc) < sk->sk_sndbuf || sk->sk_err ||
@@ -191,7 +192,7 @@ int sk_filter_trim_cap(struct sock *sk, struct sk_buff *skb, unsigned int cap)
 	return security_sock_rcv_skb(sk, skb);
 }
 
-// A pending timer holds its sock.
+// A pending timer holds a reference to its sock.
 void sk_reset_timer(struct sock *sk, struct timer_list *timer, unsigned long expires)
 {
 	if (!mod_timer(timer, expires))

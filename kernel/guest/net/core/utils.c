@@ -4,7 +4,7 @@
 #include <linux/string.h>
 #include <linux/inet.h>
 
-// in_aton reads a.b.c.d without any check; the result is in network order.
+// in_aton reads a.b.c.d without checks. The result is in network order.
 u32 in_aton(const char *str)
 {
 	u32 addr = 0;
@@ -22,8 +22,8 @@ u32 in_aton(const char *str)
 	return htonl(addr);
 }
 
-// in4_pton reads a.b.c.d out of at most srclen characters (-1: up to the NUL)
-// that end there or at delim. It gives 1, or 0 when it is no address; *end is
+// in4_pton reads a.b.c.d from at most srclen characters (-1: up to the NUL), up to
+// their end or delim. It returns 1, or 0 if it is not an address, and sets *end to
 // where it stopped.
 int in4_pton(const char *src, int srclen, u8 *dst, int delim, const char **end)
 {

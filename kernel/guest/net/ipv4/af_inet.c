@@ -1,4 +1,4 @@
-// Sockets of the Internet family: streams.
+// Stream sockets of the Internet family.
 #include <net/sock.h>
 
 static const struct proto_ops inet_stream_ops;
@@ -14,7 +14,7 @@ noinline __noclone int inet_release(struct socket *sock)
 	return 0;
 }
 
-// __inet_bind: -EADDRNOTAVAIL for what is no address of ours, -EADDRINUSE.
+// __inet_bind returns -EADDRNOTAVAIL if the address is not local, or -EADDRINUSE.
 noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 {
 	int err = -EINVAL;
@@ -66,8 +66,8 @@ static __noipa long inet_wait_for_connect(struct sock *sk, long timeo)
 	return sk_wait_event(sk, timeo, !connecting(sk) || sk->sk_err);
 }
 
-// __inet_stream_connect: the sock is locked. -EISCONN, -EALREADY, -EINPROGRESS,
-// -ECONNREFUSED, ...
+// __inet_stream_connect is called with the sock locked. It returns -EISCONN,
+// -EALREADY, -EINPROGRESS, -ECONNREFUSED, ...
 noinline __noclone int __inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
 {
 	struct sock *sk = sock->sk;
@@ -113,7 +113,7 @@ int inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_le
 	return err;
 }
 
-// sock_graft gives a connection that was accepted its socket.
+// sock_graft attaches an accepted connection to its socket.
 static void sock_graft(struct sock *sk, struct socket *newsock)
 {
 	spin_lock_bh(&sk->sk_lock.slock);
@@ -192,7 +192,7 @@ static const struct proto_ops inet_stream_ops = {
 	.recvmsg = inet_recvmsg,
 };
 
-// inet_create: -ESOCKTNOSUPPORT or -EPROTONOSUPPORT for all but TCP.
+// inet_create returns -ESOCKTNOSUPPORT or -EPROTONOSUPPORT except for TCP.
 int inet_create(void *net, struct socket *sock, int protocol, int kern)
 {
 	struct sock *sk;

@@ -1,7 +1,7 @@
 // Listening and accepting.
 #include <net/sock.h>
 
-// inet_csk_wait_for_connect sleeps until a connection waits to be accepted.
+// inet_csk_wait_for_connect sleeps until there is a connection to accept.
 static __noipa int inet_csk_wait_for_connect(struct sock *sk, long timeo)
 {
 	timeo = sk_wait_event(sk, timeo, !list_empty(&sk->accept_queue) || sk->sk_state != TCP_LISTEN);
@@ -26,7 +26,7 @@ static struct sock *reqsk_queue_remove(struct sock *sk)
 	return child;
 }
 
-// inet_csk_accept gives the next connection, or NULL and *err: -EINVAL (not
+// inet_csk_accept returns the next connection, or NULL and *err: -EINVAL (not
 // listening), -EAGAIN (O_NONBLOCK), -ERESTARTSYS.
 struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
 {
@@ -54,8 +54,8 @@ int inet_csk_listen_start(struct sock *sk)
 	return 0;
 }
 
-// inet_csk_reqsk_queue_add puts an established connection into its listener's
-// queue, with the connection's first reference: false when nobody listens any more.
+// inet_csk_reqsk_queue_add adds an established connection, with its first reference,
+// to its listener's queue. It returns false if the listener is closed.
 bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child)
 {
 	bool listening;

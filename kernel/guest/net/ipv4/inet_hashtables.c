@@ -1,5 +1,5 @@
-// Which sock a segment is for: connections by both addresses, listeners by
-// their port, and who has which local port.
+// Tables of socks: connections by both addresses, listeners by port, and the users of
+// local ports.
 #include <net/sock.h>
 #include <linux/siphash.h>
 #include <linux/random.h>
@@ -23,8 +23,8 @@ static struct hlist_head *chain(__be32 laddr, u16 lport, __be32 faddr, __be16 fp
 	return &ehash[inet_ehashfn(NULL, laddr, lport, faddr, fport) % BUCKETS];
 }
 
-// __inet_lookup_established finds the sock whose other side is saddr:sport,
-// with a reference.
+// __inet_lookup_established returns the sock whose peer is saddr:sport, with a
+// reference.
 struct sock *__inet_lookup_established(void *net, const __be32 saddr, const __be16 sport, const __be32 daddr, const u16 hnum)
 {
 	struct sock *sk, *found = NULL;
@@ -68,7 +68,7 @@ struct sock *__inet_lookup_listener(void *net, const __be32 daddr, const u16 hnu
 	return sk;
 }
 
-// inet_ehash_insert: false when there is such a connection already.
+// inet_ehash_insert returns false if there is such a connection already.
 noinline __noclone bool inet_ehash_insert(struct sock *sk)
 {
 	struct hlist_head *head = chain(sk->inet_saddr, sk->inet_num, sk->inet_daddr, sk->inet_dport);
@@ -79,12 +79,13 @@ noinline __noclone bool inet_ehash_insert(struct sock *sk)
 		    other->inet_saddr == sk->inet_saddr && other->inet_num == sk->inet_num)
 			return false;
 	}
-	sock_hold(sk); // the table's own
+	sock_hold(sk); // the table's reference
 	hlist_add_head(&sk->hash_node, head);
 	return true;
 }
 
-// inet_hash makes a sock findable: a listener by its port, others by all.
+// inet_hash adds a sock to the tables: a listener by its port, others by both
+// addresses.
 void inet_hash(struct sock *sk)
 {
 	spin_lock_bh(&hash_lock);
@@ -134,7 +135,8 @@ noinline __noclone void inet_sk_get_local_port_range(const struct sock *sk, int 
 	*high = PORT_HIGH;
 }
 
-// inet_csk_get_port binds to snum, or to any free port if it is 0: -EADDRINUSE.
+// inet_csk_get_port binds to snum, or to any free port if it is 0. It returns 0 or
+// -EADDRINUSE.
 int inet_csk_get_port(struct sock *sk, unsigned short snum)
 {
 	int low, high, i, offset, err = -EADDRINUSE;
@@ -184,8 +186,8 @@ noinline __noclone int __inet_hash_connect(struct sock *sk)
 	return inserted ? 0 : -EADDRNOTAVAIL;
 }
 
-// inet_hash_connect gives a sock that connects a port, if it has none, and
-// makes it findable.
+// inet_hash_connect binds a connecting sock to a port, if it has none, and adds it to
+// the tables.
 int inet_hash_connect(struct sock *sk)
 {
 	return __inet_hash_connect(sk);

@@ -1,4 +1,4 @@
-// Taking in IPv4.
+// Receiving IPv4.
 #include <net/sock.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
@@ -26,7 +26,8 @@ noinline __noclone int ip_local_deliver(struct sk_buff *skb)
 	return ip_local_deliver_finish(skb);
 }
 
-// ip_rcv_core checks the header: NULL, and the packet is gone, when it is bad.
+// ip_rcv_core checks the header. If it is invalid, it frees the packet and returns
+// NULL.
 static __noipa struct sk_buff *ip_rcv_core(struct sk_buff *skb)
 {
 	const struct iphdr *iph = ip_hdr(skb);

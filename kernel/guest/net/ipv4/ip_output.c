@@ -50,8 +50,8 @@ noinline __noclone int ip_local_out(struct sk_buff *skb)
 	return ip_output(skb);
 }
 
-// ip_send_unicast_reply puts an IP header before a segment and sends it:
-// -EHOSTUNREACH when there is no way.
+// ip_send_unicast_reply prepends an IP header to a segment and sends it. It returns
+// -EHOSTUNREACH if there is no route.
 noinline int ip_send_unicast_reply(struct sk_buff *skb, __be32 daddr, __be32 saddr)
 {
 	struct iphdr *iph;

@@ -1,4 +1,4 @@
-// Routes: 127.0.0.0/8 is on the loopback, and there is nothing else.
+// Routes: only 127.0.0.0/8, on the loopback device.
 #include <net/sock.h>
 #include <linux/netdevice.h>
 #include <linux/rcupdate.h>
@@ -34,7 +34,7 @@ noinline __noclone struct dst_entry *ip_route_output_key_hash(void *net, __be32 
 	return dst;
 }
 
-// ip_route_output_flow gives the way to daddr, and *saddr if it is not set yet.
+// ip_route_output_flow returns the route to daddr, and sets *saddr if it is not set.
 struct dst_entry *ip_route_output_flow(void *net, __be32 daddr, __be32 *saddr)
 {
 	return ip_route_output_key_hash(net, daddr, saddr);

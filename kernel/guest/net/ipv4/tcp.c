@@ -1,11 +1,11 @@
-// TCP's user side: the stream.
+// TCP's interface to sockets.
 //
-// What this TCP leaves out: options, congestion control (a loopback has none),
-// out-of-order queues (a segment that comes too early is dropped and sent
-// again), urgent data and TIME_WAIT.
+// Not supported: options, congestion control (not needed on the loopback device),
+// out-of-order queues (such segments are dropped and retransmitted), urgent data and
+// TIME_WAIT.
 #include <net/sock.h>
 
-#define TCP_MSS 8192 // bytes of one segment
+#define TCP_MSS 8192 // bytes per segment
 
 unsigned int tcp_current_mss(struct sock *sk)
 {
@@ -19,7 +19,7 @@ int tcp_v4_init_sock(struct sock *sk)
 	return 0;
 }
 
-// tcp_set_state also takes a sock that closes out of the tables.
+// tcp_set_state also removes a closed sock from the tables.
 void tcp_set_state(struct sock *sk, int state)
 {
 	if (state == TCP_CLOSE) {
@@ -49,7 +49,7 @@ void tcp_done(struct sock *sk)
 	sk->sk_state_change(sk);
 }
 
-// tcp_stream_alloc_skb makes a segment with room for headers and size bytes.
+// tcp_stream_alloc_skb makes a segment with space for headers and size bytes.
 struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool force_schedule)
 {
 	struct sk_buff *skb = alloc_skb(size + MAX_TCP_HEADER, gfp);
@@ -59,7 +59,7 @@ struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool 
 	return skb;
 }
 
-// tcp_skb_entail puts a segment at the end of what is to be sent.
+// tcp_skb_entail appends a segment to the write queue.
 noinline __noclone void tcp_skb_entail(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
@@ -70,7 +70,7 @@ noinline __noclone void tcp_skb_entail(struct sock *sk, struct sk_buff *skb)
 	__skb_queue_tail(&sk->sk_write_queue, skb);
 }
 
-// unsent_tail gives the last segment if it has not been sent and has room.
+// unsent_tail returns the last segment if it has not been sent and has space.
 static struct sk_buff *unsent_tail(struct sock *sk)
 {
 	struct sk_buff *skb = sk->sk_write_queue.prev;
@@ -85,7 +85,8 @@ noinline __noclone bool tcp_stream_memory_free(const struct sock *sk)
 	return atomic_read(&sk->sk_wmem_alloc) < sk->sk_sndbuf;
 }
 
-// sk_stream_wait_connect: -EPIPE for a sock that is neither connected nor about to be.
+// sk_stream_wait_connect returns -EPIPE if the sock is neither connected nor
+// connecting.
 noinline __noclone int sk_stream_wait_connect(struct sock *sk, long *timeo)
 {
 	*timeo = sk_wait_event(sk, *timeo, sk->sk_err || !(TCPF(sk->sk_state) & (TCPF(TCP_SYN_SENT) | TCPF(TCP_SYN_RECV))));
@@ -104,7 +105,7 @@ noinline void tcp_push(struct sock *sk, int flags, int mss_now, int nonagle, int
 	__tcp_push_pending_frames(sk, mss_now, nonagle);
 }
 
-// append copies what fits into skb and gives the bytes, or -EFAULT.
+// append copies as much as fits into skb and returns the number of bytes, or -EFAULT.
 static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from)
 {
 	size_t n = min_t(size_t, tcp_current_mss(sk) - skb->len, from->count);
@@ -155,7 +156,7 @@ noinline __noclone int tcp_sendmsg_locked(struct sock *sk, struct msghdr *msg, s
 	return copied ? copied : err;
 }
 
-// tcp_sendmsg gives the bytes taken, or -EPIPE, -EAGAIN and the like.
+// tcp_sendmsg returns the number of bytes accepted, or -EPIPE, -EAGAIN and the like.
 int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size)
 {
 	int ret;
@@ -166,7 +167,7 @@ int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size)
 	return ret;
 }
 
-// tcp_cleanup_rbuf tells the other side of the room that reading has made.
+// tcp_cleanup_rbuf sends a window update after a read.
 void tcp_cleanup_rbuf(struct sock *sk, int copied)
 {
 	u32 told = sk->rcv_wup + sk->rcv_wnd - sk->rcv_nxt;
@@ -176,7 +177,7 @@ void tcp_cleanup_rbuf(struct sock *sk, int copied)
 		tcp_send_ack(sk);
 }
 
-// take copies from the first segment that has not been read whole.
+// take copies from the first segment that has unread data.
 static int take(struct sock *sk, struct msghdr *msg, size_t len)
 {
 	struct sk_buff *skb = skb_peek(&sk->sk_receive_queue);
@@ -227,7 +228,7 @@ static __noipa int tcp_recvmsg_locked(struct sock *sk, struct msghdr *msg, size_
 	return copied;
 }
 
-// tcp_recvmsg gives at least one byte unless the other side has closed: then 0.
+// tcp_recvmsg returns at least one byte, or 0 if the peer has closed.
 int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	int ret;
@@ -238,8 +239,8 @@ int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 	return ret;
 }
 
-// tcp_close_state moves to the state in which a FIN is on its way: true if one
-// is to be sent.
+// tcp_close_state changes to the state after a FIN. It returns true if one must be
+// sent.
 static __noipa int tcp_close_state(struct sock *sk)
 {
 	switch (sk->sk_state) {
@@ -260,7 +261,7 @@ void tcp_shutdown(struct sock *sk, int how)
 		tcp_send_fin(sk);
 }
 
-// inet_csk_listen_stop ends a listener and the connections that nobody has accepted.
+// inet_csk_listen_stop closes a listener and the connections that were not accepted.
 noinline __noclone void inet_csk_listen_stop(struct sock *sk)
 {
 	struct sock *child;
@@ -280,8 +281,8 @@ noinline __noclone void inet_csk_listen_stop(struct sock *sk)
 
 #define FIN_TIMEOUT (60 * HZ)
 
-// tcp_close ends the user's side. What was written is sent yet; what was not
-// read makes it a reset.
+// tcp_close closes the socket. Written data is still sent. If there is unread data,
+// the connection is reset.
 void tcp_close(struct sock *sk, long timeout)
 {
 	lock_sock(sk);

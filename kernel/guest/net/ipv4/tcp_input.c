@@ -1,7 +1,7 @@
-// TCP: what segments that come do to a connection.
+// TCP: processing of received segments.
 #include <net/sock.h>
 
-// tcp_reset ends a connection that the other side has broken off.
+// tcp_reset ends a connection that the peer has reset.
 noinline __noclone void tcp_reset(struct sock *sk, struct sk_buff *skb)
 {
 	sk->sk_err = sk->sk_state == TCP_SYN_SENT ? ECONNREFUSED : sk->sk_state == TCP_CLOSE_WAIT ? EPIPE : ECONNRESET;
@@ -10,8 +10,8 @@ noinline __noclone void tcp_reset(struct sock *sk, struct sk_buff *skb)
 	sk_error_report(sk);
 }
 
-// tcp_ack drops what the other side has, and notes its window: false for an
-// acknowledgement of what has not been sent.
+// tcp_ack frees acknowledged segments and records the peer's window. It returns false
+// if data is acknowledged that has not been sent.
 static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
 {
 	u32 ack = TCP_SKB_CB(skb)->ack_seq;
@@ -38,7 +38,7 @@ noinline __noclone void tcp_data_ready(struct sock *sk)
 	sk->sk_data_ready(sk);
 }
 
-// tcp_fin is for the other side's end.
+// tcp_fin processes the peer's FIN.
 noinline __noclone void tcp_fin(struct sock *sk)
 {
 	sk->sk_shutdown |= RCV_SHUTDOWN;
@@ -58,8 +58,8 @@ noinline __noclone void tcp_fin(struct sock *sk)
 	sk->sk_state_change(sk);
 }
 
-// tcp_queue_rcv puts the data of a segment, whose header has gone, into the
-// queue for the user.
+// tcp_queue_rcv adds the data of a segment, whose header was removed, to the receive
+// queue.
 noinline __noclone int tcp_queue_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	skb_set_owner_r(skb, sk);
@@ -68,8 +68,8 @@ noinline __noclone int tcp_queue_rcv(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-// tcp_data_queue takes a segment over: what is next in the stream goes to the
-// user, all else is dropped and answered with what we expect.
+// tcp_data_queue consumes a segment. Data that is next in the stream is queued; other
+// data is dropped and answered by an acknowledgement.
 static __noipa void tcp_data_queue(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
@@ -97,7 +97,7 @@ static __noipa void tcp_data_queue(struct sock *sk, struct sk_buff *skb)
 		tcp_fin(sk);
 }
 
-// tcp_validate_incoming takes away, and answers, what must not go further.
+// tcp_validate_incoming drops and answers invalid segments.
 static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th, int syn_inerr)
 {
 	if (th->rst) {
@@ -112,8 +112,8 @@ static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, 
 	return false;
 }
 
-// after_ack: a FIN of ours that has been acknowledged moves the state on.
-// false: the connection has ended.
+// after_ack changes the state if our FIN has been acknowledged. It returns false if
+// the connection has ended.
 static bool after_ack(struct sock *sk)
 {
 	if (!sk->fin_queued || sk->snd_una != sk->write_seq)
@@ -130,7 +130,7 @@ static bool after_ack(struct sock *sk)
 	return true;
 }
 
-// tcp_rcv_established takes a segment over, in the states after the handshake.
+// tcp_rcv_established consumes a segment in the states after the handshake.
 void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
 {
 	if (!tcp_validate_incoming(sk, skb, tcp_hdr(skb), 1))
@@ -143,7 +143,7 @@ void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
 	__tcp_push_pending_frames(sk, tcp_current_mss(sk), 0);
 }
 
-// tcp_rcv_synsent_state_process: the answer to our SYN.
+// tcp_rcv_synsent_state_process processes the answer to our SYN.
 static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th)
 {
 	if (th->ack && TCP_SKB_CB(skb)->ack_seq != sk->snd_nxt) {
@@ -162,7 +162,8 @@ static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff
 	return 0;
 }
 
-// tcp_check_req: the third step of a handshake: the connection goes to its listener.
+// tcp_check_req processes the third segment of a handshake: the connection is passed
+// to its listener.
 noinline __noclone void tcp_check_req(struct sock *sk)
 {
 	struct sock *listener = sk->listener;
@@ -177,7 +178,7 @@ noinline __noclone void tcp_check_req(struct sock *sk)
 	sock_put(listener);
 }
 
-// tcp_rcv_state_process takes a segment over in all other states.
+// tcp_rcv_state_process consumes a segment in all other states.
 int tcp_rcv_state_process(struct sock *sk, struct sk_buff *skb)
 {
 	const struct tcphdr *th = tcp_hdr(skb);

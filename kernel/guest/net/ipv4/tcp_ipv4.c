@@ -1,12 +1,11 @@
-// TCP over IPv4: finding the sock of a segment, and both beginnings of a
-// connection.
+// TCP over IPv4: finding the sock of a segment, active and passive opens.
 #include <net/sock.h>
 #include <linux/siphash.h>
 #include <linux/random.h>
 #include <linux/rcupdate.h>
 
-// secure_tcp_seq is where a connection's numbers begin: not to be guessed, and
-// moving on with time (64 ns).
+// secure_tcp_seq returns the initial sequence number: unpredictable, and increasing
+// with time (every 64 ns).
 noinline u32 secure_tcp_seq(__be32 saddr, __be32 daddr, __be16 sport, __be16 dport)
 {
 	static siphash_key_t key;
@@ -32,7 +31,7 @@ void tcp_v4_send_check(struct sock *sk, struct sk_buff *skb)
 	set_check(tcp_hdr(skb), skb->len, sk->inet_saddr, sk->inet_daddr);
 }
 
-// tcp_v4_send_reset refuses a segment that belongs to nothing.
+// tcp_v4_send_reset resets the sender of a segment without a sock.
 void tcp_v4_send_reset(const struct sock *sk, struct sk_buff *skb)
 {
 	const struct tcphdr *th = tcp_hdr(skb);
@@ -58,7 +57,7 @@ void tcp_v4_send_reset(const struct sock *sk, struct sk_buff *skb)
 	ip_send_unicast_reply(reply, ip_hdr(skb)->saddr, ip_hdr(skb)->daddr);
 }
 
-// tcp_v4_connect begins a connection: -EAFNOSUPPORT, -ENETUNREACH, ...
+// tcp_v4_connect starts a connection. It returns -EAFNOSUPPORT, -ENETUNREACH, ...
 int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 {
 	struct sockaddr_in *usin = (struct sockaddr_in *)uaddr;
@@ -89,7 +88,7 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	return err;
 }
 
-// tcp_v4_syn_recv_sock makes the sock of a connection that begins with skb.
+// tcp_v4_syn_recv_sock makes the sock of a new connection, whose SYN is skb.
 noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_buff *skb)
 {
 	struct sock *child = sk_alloc(AF_INET, GFP_ATOMIC);
@@ -112,8 +111,8 @@ noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_
 	return child;
 }
 
-// tcp_v4_conn_request answers a SYN. When the queue is full it is dropped: the
-// other side tries again.
+// tcp_v4_conn_request answers a SYN. If the queue is full, the SYN is dropped; the
+// peer will retransmit it.
 noinline int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb)
 {
 	struct sock *child;
@@ -128,7 +127,7 @@ noinline int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb)
 	return 0;
 }
 
-// tcp_v4_do_rcv takes a segment for a sock whose lock is held.
+// tcp_v4_do_rcv processes a segment for a sock whose lock is held.
 int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	if (sk->sk_state == TCP_ESTABLISHED)
@@ -153,7 +152,7 @@ noinline __noclone int tcp_filter(struct sock *sk, struct sk_buff *skb)
 	return sk_filter_trim_cap(sk, skb, tcp_hdr(skb)->doff * 4);
 }
 
-// tcp_add_backlog keeps a segment for the task that has the sock.
+// tcp_add_backlog queues a segment for the task that owns the sock.
 noinline __noclone bool tcp_add_backlog(struct sock *sk, struct sk_buff *skb)
 {
 	__skb_queue_tail(&sk->sk_backlog, skb);
@@ -172,7 +171,7 @@ static bool header_is_good(struct sk_buff *skb)
 	return !__skb_checksum_complete(skb);
 }
 
-// tcp_v4_rcv takes in a segment, its TCP header first.
+// tcp_v4_rcv receives a segment, which begins with its TCP header.
 int tcp_v4_rcv(struct sk_buff *skb)
 {
 	const struct iphdr *iph = ip_hdr(skb);

@@ -4,8 +4,8 @@
 #define TCP_RTO_MIN (HZ / 5)
 #define TCP_RETRIES 8
 
-// __tcp_select_window is what we let the other side send: half of the room that
-// is free, and nothing rather than little.
+// __tcp_select_window returns the window to advertise: half of the free space, or 0
+// if that is small.
 noinline u32 __tcp_select_window(struct sock *sk)
 {
 	int room = (sk->sk_rcvbuf - atomic_read(&sk->sk_rmem_alloc)) / 2;
@@ -15,8 +15,8 @@ noinline u32 __tcp_select_window(struct sock *sk)
 	return min(room, 65535);
 }
 
-// __tcp_transmit_skb sends a segment that may be sent again: what goes out is a
-// clone, or a copy while an earlier clone is still under way.
+// __tcp_transmit_skb sends a segment that may have to be retransmitted: it sends a
+// clone, or a copy if an earlier clone is still in use.
 static __noipa int __tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int clone_it, gfp_t gfp_mask, u32 rcv_nxt)
 {
 	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
@@ -50,7 +50,8 @@ noinline __noclone int tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, in
 	return __tcp_transmit_skb(sk, skb, clone_it, gfp_mask, sk->rcv_nxt);
 }
 
-// tcp_rearm_rto starts the timer for what is not acknowledged, or stops it.
+// tcp_rearm_rto starts the retransmission timer, or stops it if everything is
+// acknowledged.
 void tcp_rearm_rto(struct sock *sk)
 {
 	if (sk->snd_una == sk->snd_nxt)
@@ -59,7 +60,7 @@ void tcp_rearm_rto(struct sock *sk)
 		sk_reset_timer(sk, &sk->sk_timer, jiffies + (TCP_RTO_MIN << sk->icsk_retransmits));
 }
 
-// tcp_event_new_data_sent notes that skb has gone.
+// tcp_event_new_data_sent records that skb has been sent.
 static __noipa void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb)
 {
 	sk->snd_nxt = TCP_SKB_CB(skb)->end_seq;
@@ -77,7 +78,7 @@ static struct sk_buff *tcp_send_head(struct sock *sk)
 	return NULL;
 }
 
-// tcp_write_xmit sends what the other side's window allows.
+// tcp_write_xmit sends as much as the peer's window allows.
 noinline bool tcp_write_xmit(struct sock *sk, unsigned int mss_now, int nonagle, int push_one, gfp_t gfp)
 {
 	struct sk_buff *skb;
@@ -98,7 +99,7 @@ noinline void __tcp_push_pending_frames(struct sock *sk, unsigned int cur_mss, i
 		tcp_write_xmit(sk, cur_mss, nonagle, 0, GFP_ATOMIC);
 }
 
-// queue_control puts a SYN or FIN into the stream, where it takes one number.
+// queue_control adds a SYN or FIN, which takes one sequence number, to the stream.
 static struct sk_buff *queue_control(struct sock *sk, u8 flags)
 {
 	struct sk_buff *skb = tcp_stream_alloc_skb(sk, 0, GFP_ATOMIC, true);
@@ -165,8 +166,8 @@ noinline void tcp_send_active_reset(struct sock *sk, gfp_t priority)
 	send_bare(sk, TCPHDR_RST | TCPHDR_ACK, priority);
 }
 
-// tcp_retransmit_timer sends the oldest segment again; after TCP_RETRIES times
-// the connection ends with ETIMEDOUT.
+// tcp_retransmit_timer retransmits the oldest segment. After TCP_RETRIES times the
+// connection ends with ETIMEDOUT.
 noinline __noclone void tcp_retransmit_timer(struct sock *sk)
 {
 	struct sk_buff *skb = skb_peek(&sk->sk_write_queue);

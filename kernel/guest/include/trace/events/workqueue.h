@@ -2,7 +2,7 @@
 #define _TRACE_WORKQUEUE_H
 #include <linux/tracepoint.h>
 #include <linux/workqueue.h>
-/* In Linux there is a pool_workqueue, of which the queue, its name and the CPU are taken. */
+/* On Linux the queue, its name and the CPU are taken from a pool_workqueue. */
 DECLARE_TRACE(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, struct workqueue_struct *wq, const char *name, int cpu),
 	      TP_ARGS(req_cpu, work, wq, name, cpu))
 DECLARE_TRACE(workqueue_activate_work, TP_PROTO(struct work_struct *work), TP_ARGS(work))
