@@ -119,7 +119,9 @@ var documents = regexp.MustCompile(`\bdocuments? (\d{3})(?: and (\d{3}))?`)
 // exists, and quotes a commit only of a version that it names.
 func TestReleaseSources(t *testing.T) {
 	have := tests(t)
-	check := func(what, source string, linux release.Version) {
+	// differs is the recorded release that a change shows on: the one before it, or its own.
+	differs := map[release.Version]string{release.Linux6_1: "5.10", release.Linux6_12: "6.12"}
+	check := func(what, source string, since, linux release.Version) {
 		t.Helper()
 		refs := codeSpan.FindAllStringSubmatch(source, -1)
 		if len(refs) == 0 {
@@ -129,6 +131,9 @@ func TestReleaseSources(t *testing.T) {
 			_, err := os.Stat(filepath.Join("..", "integration", "testdata", ref[1]))
 			if err != nil && !have[ref[1]] {
 				t.Errorf("%s: there is no %s", what, ref[1])
+			}
+			if dir, _, found := strings.Cut(ref[1], "/"); found && since != 0 && dir != "modules" && dir != differs[since] {
+				t.Errorf("%s: %s cannot show a change of %s", what, ref[1], since)
 			}
 		}
 		for _, m := range documents.FindAllStringSubmatch(source, -1) {
@@ -142,9 +147,9 @@ func TestReleaseSources(t *testing.T) {
 	}
 	names := featureNames(t)
 	for i, c := range release.Changes {
-		check(names[i], c.Source, c.Linux)
+		check(names[i], c.Source, c.Since, c.Linux)
 	}
 	for _, r := range release.Values() {
-		check(r.What, r.Source, 0)
+		check(r.What, r.Source, 0, 0)
 	}
 }

@@ -284,7 +284,7 @@ var Changes = [features]Change{
 	NoFtraceGroupSwitch: {
 		Subject: tracefs, Since: Linux6_1,
 		What:   "the group events/ftrace has no files enable and filter",
-		Source: "`5.10/static_files.txtar`",
+		Source: "`5.10/releases.txtar`",
 	},
 	Eventfs: {
 		Subject: tracefs, Since: Linux6_12, Linux: linux6_6,
@@ -294,7 +294,7 @@ var Changes = [features]Change{
 	FunctionAddrs: {
 		Subject: tracefs, Since: Linux6_12, Linux: linux6_5,
 		What:   "there is available_filter_functions_addrs",
-		Source: `"ftrace: Show all functions with addresses in available_filter_functions_addrs"; ` + "`6.12/sh_functions.txtar`",
+		Source: `"ftrace: Show all functions with addresses in available_filter_functions_addrs"; ` + "`6.12/releases_newer.txtar`",
 	},
 	TouchedFunctions: {
 		Subject: tracefs, Since: Linux6_12,
@@ -319,7 +319,7 @@ var Changes = [features]Change{
 	HashPtrOption: {
 		Subject: tracefs, Since: Linux6_1,
 		What:   "there is the option hash-ptr, and the trace shows hashed pointers; before, addresses",
-		Source: "`5.10/rows_options.txtar`; `5.10/hash_ptr.txtar`",
+		Source: "`5.10/hash_ptr.txtar`",
 	},
 	FieldsOption: {
 		Subject: tracefs, Since: Linux6_12,
@@ -395,7 +395,7 @@ var Changes = [features]Change{
 	ArgsE2BIG: {
 		Subject: defs, Since: Linux6_12,
 		What:   "a definition of more than 128 arguments is E2BIG; before, the arguments after the 128th are ignored",
-		Source: "`6.12/rows_args_many.txtar`",
+		Source: "`6.12/releases_newer.txtar`",
 	},
 	LongArgE2BIG: {
 		Subject: defs, Since: Linux6_12,
@@ -507,7 +507,7 @@ var Changes = [features]Change{
 	OwnExpansion: {
 		Subject: trace, Since: Linux6_12,
 		What:   "each array records by itself whether its buffer has its full size, and instances have it from the start; before, an event in an instance gives the global array its full size",
-		Source: "`6.12/instances.txtar`",
+		Source: "Debian's 6.12 from its boot on: `tracing.TestExpansion`",
 	},
 	NoCPUSnapshots: {
 		Subject: trace, Since: Linux6_1,
