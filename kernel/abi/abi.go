@@ -6,6 +6,8 @@
 // It imports no other package of kprobefs, and has no state.
 package abi
 
+import "bytes"
+
 // Regs is pt_regs of x86-64, field for field and in memory order: 21 words,
 // 168 bytes.
 type Regs struct {
@@ -85,6 +87,22 @@ type Memory interface {
 	WriteAt(addr uint64, p []byte) error
 	ReadU64(addr uint64) (uint64, error)
 	WriteU64(addr uint64, v uint64) error
+}
+
+// ReadString is strncpy_from_kernel_nofault: it reads a string into b; a longer string
+// has no NUL in b. It returns false if the memory cannot be read.
+func ReadString(m Memory, addr uint64, b []byte) bool {
+	for i := 0; i < len(b); {
+		n := min(len(b)-i, int(PageSize-addr%PageSize), 64)
+		if m.ReadAt(addr, b[i:i+n]) != nil {
+			return false
+		}
+		if bytes.IndexByte(b[i:i+n], 0) >= 0 {
+			return true
+		}
+		i, addr = i+n, addr+uint64(n)
+	}
+	return true
 }
 
 // Trap describes a breakpoint, a fault or a callback from guest text to its handler

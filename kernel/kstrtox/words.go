@@ -10,6 +10,9 @@ func IsAlpha(c byte) bool {
 	return 'a' <= c|0x20 && c|0x20 <= 'z' || c >= 0xc0 && c != 0xd7 && c != 0xf7
 }
 
+// IsAlnum is isalnum: isalpha and isdigit.
+func IsAlnum(c byte) bool { return IsAlpha(c) || '0' <= c && c <= '9' }
+
 // CString returns the data of a write up to the first NUL, as the kernel's functions for
 // strings see them.
 func CString(data []byte) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 // Functions are the kernel's fentry sites, at which functions can be traced.
@@ -189,9 +190,9 @@ func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
 
 // functionMatch is ftrace_glob and what match_records does with it.
 type functionMatch struct {
-	name   stringMatch
+	name   filter.Pattern
 	index  int // line in available_filter_functions, from 1; -1 matches nothing, 0 means by name
-	module *stringMatch
+	module *filter.Pattern
 }
 
 // newFunctionMatch parses a pattern without its "!".
@@ -206,7 +207,7 @@ func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
 		}
 		return functionMatch{index: int(n)}
 	}
-	return functionMatch{name: newStringMatch(pattern)}
+	return functionMatch{name: filter.NewPattern(pattern)}
 }
 
 // findFunctions returns the functions that match.
@@ -222,7 +223,7 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 		if m.module != nil && !m.inModule(module) {
 			continue
 		}
-		if m.name.holds([]byte(name), []byte(name)) {
+		if m.name.Covers([]byte(name)) {
 			found = append(found, site)
 		}
 	}
@@ -233,9 +234,9 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 // itself).
 func (m *functionMatch) inModule(module string) bool {
 	if module == "" {
-		return m.module.not
+		return m.module.Not
 	}
-	return m.module.holds([]byte(module), []byte(module)) != m.module.not
+	return m.module.Covers([]byte(module)) != m.module.Not
 }
 
 // wanted returns the functions that the set selects as a filter.
@@ -250,7 +251,7 @@ func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 
 // change is what a word of set_ftrace_filter that is no command does to the set.
 // EINVAL: no function is meant.
-func (s *functionSet) change(t *Tracer, pattern string, module *stringMatch) error {
+func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) error {
 	pattern, remove := strings.CutPrefix(pattern, "!")
 	m := t.newFunctionMatch(pattern)
 	m.module = module
@@ -277,7 +278,7 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 		}
 		return s.change(t, pattern, nil)
 	}
-	m := newStringMatch(*module)
+	m := filter.NewPattern(*module)
 	all := pattern
 	if all == "" || all == "!" {
 		all += "*"
@@ -286,7 +287,7 @@ func (s *functionSet) changeMod(t *Tracer, line, pattern string, module *string)
 		return nil
 	}
 	// The kernel has cut the pattern in place while it searched.
-	if m.kind == matchFront || m.kind == matchMiddle {
+	if m.OpenEnd() {
 		line = strings.TrimSuffix(line, "*")
 	}
 	if strings.HasPrefix(line, "!") {
@@ -316,7 +317,8 @@ func (s *functionSet) come(t *Tracer, module string) bool {
 			pattern = "*"
 		}
 		m := t.newFunctionMatch(pattern)
-		m.module = &stringMatch{pattern: module}
+		exact := filter.Exact(module)
+		m.module = &exact
 		for _, site := range t.findFunctions(m) {
 			if s.sites == nil {
 				s.sites = map[uint64]bool{}

@@ -82,7 +82,7 @@ func TestBTFDefinitions(t *testing.T) {
 			}
 			var decls []string
 			for _, f := range tr.event("kprobes", "a").fields {
-				if decl := f.decl[:strings.LastIndexByte(f.decl, ' ')]; decl != "unsigned long" {
+				if decl := f.Decl[:strings.LastIndexByte(f.Decl, ' ')]; decl != "unsigned long" {
 					decls = append(decls, decl)
 				}
 			}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -29,9 +30,9 @@ func (t *Tracer) ownEvents() {
 		id    uint16
 		class eventClass
 	}{
-		{"kernel_stack", typeStack, stackClass{own{}, "<stack trace>", field{"int size", 8, 4, true}, false}},
+		{"kernel_stack", typeStack, stackClass{own{}, "<stack trace>", field.New("int size", 8, 4, true), false}},
 		{"print", typePrint, printClass{}},
-		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field{"unsigned int tgid", 8, 4, false}, true}},
+		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field.New("unsigned int tgid", 8, 4, false), true}},
 		{"raw_data", t.conf.rawDataID(), rawDataClass{}},
 	} {
 		e := t.newEvent("ftrace", own.name, own.id, own.class)
@@ -163,8 +164,8 @@ func (t *Tracer) markerIP() uint64 {
 // printClass is the class of the event print, which trace_marker writes.
 type printClass struct{ own }
 
-func (printClass) fields() []field {
-	return []field{{"unsigned long ip", 8, 8, false}, {"char buf[]", 16, 0, true}}
+func (printClass) fields() []field.Field {
+	return []field.Field{field.New("unsigned long ip", 8, 8, false), field.New("char buf[]", 16, 0, true)}
 }
 
 func (printClass) printFmt() string { return `"%ps: %s", (void *)REC->ip, REC->buf` }
@@ -195,8 +196,8 @@ func (printClass) raw(b, entry []byte) []byte {
 // rawDataClass is the class of the event raw_data, which trace_marker_raw writes.
 type rawDataClass struct{ own }
 
-func (rawDataClass) fields() []field {
-	return []field{{"unsigned int id", 8, 4, false}, {"char buf[]", 12, 0, true}}
+func (rawDataClass) fields() []field.Field {
+	return []field.Field{field.New("unsigned int id", 8, 4, false), field.New("char buf[]", 12, 0, true)}
 }
 
 func (rawDataClass) printFmt() string { return `"id:%04x %08x", REC->id, (int)REC->buf[0]` }
@@ -216,7 +217,7 @@ func (rawDataClass) raw(b, entry []byte) []byte {
 type stackClass struct {
 	own
 	title string
-	first field // the field before the addresses
+	first field.Field // the field before the addresses
 	user  bool
 }
 
@@ -224,8 +225,8 @@ type stackClass struct {
 // declares. An entry of kernel_stack has as many as it needs.
 const stackCallers = 8
 
-func (c stackClass) fields() []field {
-	return []field{c.first, {"unsigned long caller[8]", 16, 8 * stackCallers, false}}
+func (c stackClass) fields() []field.Field {
+	return []field.Field{c.first, field.New("unsigned long caller[8]", 16, 8*stackCallers, false)}
 }
 
 func (c stackClass) printFmt() string {

@@ -7,6 +7,8 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 const eprobeGroup = "eprobes"
@@ -20,7 +22,7 @@ type traceEprobe struct {
 	attached *Event
 	args     []probeArg
 	argsSize int
-	filter   *eventFilter
+	filter   *filter.Filter
 	trigger  *trigger // while the event is on
 }
 
@@ -79,7 +81,7 @@ func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []str
 		}
 		words = words[:i]
 	}
-	d := definition{fields: ep.attached.eventFields(), conf: &t.conf}
+	d := definition{fields: ep.attached.entryMembers(), conf: &t.conf}
 	derr, err := d.parseArgs(words)
 	switch {
 	case err != nil:
@@ -126,24 +128,24 @@ func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*definit
 		return fail(&definitionError{errNoEventFilter, index, 0})
 	}
 	text := strings.Join(words, " ")
-	root, err := parseFilter(text, ep.attached.filterFields())
+	parsed, err := filter.Parse(text, ep.attached.entryMembers())
 	if err != nil {
-		ep.tracer.global.logError("event filter parse error", err.text, text, err.pos)
-		return fmt.Errorf("filter %q: %s: %w", text, err.text, syscall.EINVAL)
+		ep.tracer.global.logError("event filter parse error", err.Text, text, err.Pos)
+		return fmt.Errorf("filter %q: %s: %w", text, err.Text, syscall.EINVAL)
 	}
-	ep.filter = &eventFilter{text, root}
+	ep.filter = parsed
 	return nil
 }
 
 // resolveField is trace_eprobe_tp_arg_update: it looks up the field that the argument
 // starts with.
-func (c *fetchCode) resolveField(fields map[string]*eventField) *argError {
+func (c *fetchCode) resolveField(fields map[string]*field.Member) *argError {
 	if c.source != fetchField {
 		return nil
 	}
 	f := fields[c.symbol]
 	switch {
-	case f != nil && f.offset >= entryHeader:
+	case f != nil && f.Offset >= field.HeaderSize:
 		c.field = f
 	case c.symbol == "comm" || c.symbol == "COMM":
 		c.source = fetchComm
@@ -180,7 +182,7 @@ func (ep *traceEprobe) release() error {
 // eprobeClass is the eventClass of a traceEprobe.
 type eprobeClass struct{ *traceEprobe }
 
-func (c eprobeClass) fields() []field { return argFields(c.args, entryHeader) }
+func (c eprobeClass) fields() []field.Field { return argFields(c.args, field.HeaderSize) }
 
 func (c eprobeClass) printFmt() string {
 	format, values := argsPrintFmt(c.args)
@@ -191,7 +193,7 @@ func (c eprobeClass) printFmt() string {
 func (c eprobeClass) print(a *Array, b, entry []byte) []byte {
 	b = append(append(append(b, c.Name...), ": ("...), c.attached.Group...)
 	b = append(append(append(b, '.'), c.attached.Name...), ')')
-	return append(a.tracer.appendArgs(b, entry, c.args, entryHeader), '\n')
+	return append(a.tracer.appendArgs(b, entry, c.args, field.HeaderSize), '\n')
 }
 
 // enable is enable_eprobe: it adds the trigger to the attached event.
@@ -215,19 +217,19 @@ func (c eprobeClass) disable() {
 
 // hit is __eprobe_trace_func; s is the hit of the attached event. It runs in handler
 // context.
-func (ep *traceEprobe) hit(s *filterSubject) {
-	if s.trap == nil {
+func (ep *traceEprobe) hit(s *subject) {
+	if s.Trap == nil {
 		return
 	}
-	en := ep.beginInside(s.trap, 1)
+	en := ep.beginInside(s.Trap, 1)
 	if en == nil {
 		return
 	}
-	en.attached = s.entry
-	if ep.tracer.storeArgs(en, s.trap, ep.args, ep.argsSize) {
-		ep.commit(s.trap, en)
+	en.attached = s.Entry
+	if ep.tracer.storeArgs(en, s.Trap, ep.args, ep.argsSize) {
+		ep.commit(s.Trap, en)
 	} else {
-		ep.tracer.discard(s.trap)
+		ep.tracer.discard(s.Trap)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 type eventName struct{ group, name string }
@@ -24,7 +26,7 @@ type Event struct {
 
 	tracer *Tracer
 	class  eventClass
-	fields []field                      // those of the class
+	fields []field.Field                // those of the class
 	size   int                          // minimum size of an entry, bytes
 	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
 	gone   atomic.Bool
@@ -32,11 +34,14 @@ type Event struct {
 	eprobes int // number of eprobes attached to it; guarded by Tracer.mu
 }
 
+// entryMembers returns the members of the event's entries by name.
+func (e *Event) entryMembers() map[string]*field.Member { return field.Members(e.fields) }
+
 // eventClass is what differs between kinds of events: trace_event_class and
 // trace_event_functions.
 type eventClass interface {
 	// fields returns the members of an entry after commonFields. It is called once.
-	fields() []field
+	fields() []field.Field
 	// printFmt returns what the file format shows after "print fmt: ".
 	printFmt() string
 	// print appends the part of a line of a's trace that follows the time, with its
@@ -54,7 +59,7 @@ type EventFile struct {
 	*Event
 	array    *Array
 	flags    atomic.Uint32 // fileFlags; changed under Tracer.mu
-	filter   atomic.Pointer[eventFilter]
+	filter   atomic.Pointer[filter.Filter]
 	triggers atomic.Pointer[fileTriggers]
 
 	// Guarded by Tracer.mu.
@@ -133,9 +138,9 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 		}
 	}
 	t.generations++
-	e := &Event{Group: group, Name: name, ID: id, Gen: t.generations, tracer: t, class: class, fields: class.fields(), size: entryHeader}
+	e := &Event{Group: group, Name: name, ID: id, Gen: t.generations, tracer: t, class: class, fields: class.fields(), size: field.HeaderSize}
 	for _, f := range e.fields {
-		e.size = max(e.size, f.offset+f.size)
+		e.size = max(e.size, f.Offset+f.Size)
 	}
 	s := t.subsystems[group]
 	if s == nil {
@@ -572,31 +577,19 @@ func (e *Event) Format() (string, error) {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "name: %s\nID: %d\nformat:\n", e.Name, e.ID)
-	for _, f := range commonFields {
+	for _, f := range field.Common {
 		b.WriteString(f.String())
 	}
 	b.WriteByte('\n')
 	for _, f := range e.fields {
-		if e.tracer.conf.has[release.UnsignedChar] && f.plainChar() && !e.dynamic() {
-			f.signed = false
+		if e.tracer.conf.has[release.UnsignedChar] && f.PlainChar() && !e.dynamic() {
+			f.Signed = false
 		}
 		b.WriteString(f.String())
 	}
 	b.WriteByte('\n')
 	fmt.Fprintf(&b, "print fmt: %s\n", e.class.printFmt())
 	return b.String(), nil
-}
-
-// field is ftrace_event_field: a member of an entry.
-type field struct {
-	decl         string // type and name
-	offset, size int
-	signed       bool
-}
-
-// plainChar says whether the field is a char or an array of them.
-func (f field) plainChar() bool {
-	return strings.HasPrefix(f.decl, "char ") || strings.HasPrefix(f.decl, "__data_loc char[] ")
 }
 
 // dynamic says whether the event was defined by a write.
@@ -606,22 +599,6 @@ func (e *Event) dynamic() bool {
 		return true
 	}
 	return false
-}
-
-func (f field) String() string {
-	signed := 0
-	if f.signed {
-		signed = 1
-	}
-	return fmt.Sprintf("\tfield:%s;\toffset:%d;\tsize:%d;\tsigned:%d;\n", f.decl, f.offset, f.size, signed)
-}
-
-// commonFields is struct trace_entry.
-var commonFields = [...]field{
-	{"unsigned short common_type", 0, 2, false},
-	{"unsigned char common_flags", 2, 1, false},
-	{"unsigned char common_preempt_count", 3, 1, false},
-	{"int common_pid", 4, 4, true},
 }
 
 // IDText returns the text of the event's file id. It fails with ENODEV if the event is

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // Limits of a histogram.
@@ -108,46 +109,12 @@ var histModifiers = [...]struct {
 	{histGraph, "graph"},
 }
 
-// eventField is a member of an entry, as histograms and eprobes use it.
-type eventField struct {
-	name, typ    string
-	offset, size int
-	signed       bool
-	kind         fieldKind
-}
-
-// eventFields returns the members of the event's entries by name.
-func (e *Event) eventFields() map[string]*eventField {
-	fields := map[string]*eventField{}
-	for _, f := range append(commonFields[:], e.fields...) {
-		i := strings.LastIndexByte(f.decl, ' ')
-		ef := &eventField{name: f.decl[i+1:], typ: f.decl[:i], offset: f.offset, size: f.size, signed: f.signed}
-		name, array, isArray := strings.Cut(ef.name, "[")
-		switch {
-		case strings.HasPrefix(ef.typ, "__data_loc "):
-			ef.kind = textField
-		case isArray && (ef.typ == "char" || ef.typ == "unsigned char"):
-			ef.kind = charField
-			ef.typ = fmt.Sprintf("%s[%d]", ef.typ, f.size)
-		case isArray:
-			ef.kind = arrayField
-			ef.typ += "[" + array
-		}
-		ef.name = name
-		fields[name] = ef
-	}
-	return fields
-}
-
-// isText says whether the member is a string.
-func (f *eventField) isText() bool { return f.kind == textField || f.kind == charField }
-
 // histField is hist_field: a key, a value, a variable, or an operand of an expression.
 type histField struct {
 	flags  histFlags
-	event  *eventField // nil if it is not a member of the entry
-	cpu    string      // the alias that was written for common_cpu
-	name   string      // of an expression or a reference
+	event  *field.Member // nil if it is not a member of the entry
+	cpu    string        // the alias that was written for common_cpu
+	name   string        // of an expression or a reference
 	typ    string
 	size   int
 	signed bool
@@ -231,7 +198,7 @@ type histAssignment struct{ name, expr string }
 type histParser struct {
 	file    *EventFile
 	command string // the command as error_log shows it
-	fields  map[string]*eventField
+	fields  map[string]*field.Member
 	data    *histData
 	// reportTo is the file whose error_log is written: that of the command, even while
 	// a trigger is created on another event.
@@ -255,7 +222,7 @@ func (p *histParser) quiet(errno syscall.Errno) error { return fmt.Errorf("%s: %
 //
 //	keys=FIELDS[:vals=FIELDS][:sort=FIELDS][:size=N][:VAR=EXPR]...[:pause|cont|clear][:name=NAME][:clock=CLOCK][:HANDLER.ACTION]... [if FILTER]
 func parseHistTrigger(f *EventFile, c *triggerCommand, args string, remove bool) error {
-	p := &histParser{file: f, fields: f.eventFields(), command: "hist:" + args, reportTo: f}
+	p := &histParser{file: f, fields: f.entryMembers(), command: "hist:" + args, reportTo: f}
 	return p.run(c, args, remove)
 }
 
@@ -849,14 +816,14 @@ func sameMember(f, g *histField) bool {
 	if a == nil || b == nil {
 		return a == b && f.cpu == g.cpu
 	}
-	return a == b || a.name == b.name && a.typ == b.typ && a.size == b.size && a.signed == b.signed
+	return a == b || a.Name == b.Name && a.Type == b.Type && a.Size == b.Size && a.Signed == b.Signed
 }
 
 func (t *trigger) filterText() string {
 	if t.filter == nil {
 		return ""
 	}
-	return t.filter.text
+	return t.filter.Text
 }
 
 // histText is event_hist_trigger_print.
@@ -900,7 +867,7 @@ func (t *trigger) histText() string {
 		b.WriteString(x.text())
 	}
 	if t.filter != nil {
-		b.WriteString(" if " + t.filter.text)
+		b.WriteString(" if " + t.filter.Text)
 	}
 	if t.paused.Load() {
 		return b.String() + " [paused]\n"
@@ -982,7 +949,7 @@ func (f *histField) fieldName(level int) string {
 	case level > 1:
 		return ""
 	case f.event != nil:
-		return f.event.name
+		return f.event.Name
 	case f.cpu != "":
 		return f.cpu
 	case f.flags&histStacktrace != 0:

@@ -376,9 +376,9 @@ func (p *histParser) createFieldHist(system, event, field string) (*histField, *
 	}
 	text := "keys=" + strings.Join(keys, ",") + ":" + name + "=" + field
 	if like.filter != nil {
-		text += " if " + like.filter.text
+		text += " if " + like.filter.Text
 	}
-	sub := &histParser{file: f, fields: f.eventFields(), command: p.command, reportTo: p.reportTo}
+	sub := &histParser{file: f, fields: f.entryMembers(), command: p.command, reportTo: p.reportTo}
 	if err := sub.run(like.command, text, false); err != nil {
 		return nil, nil, p.fail(histErrNoFieldHist, field)
 	}
@@ -468,7 +468,7 @@ func (h *histHit) act(x *histAction, e *mapElt) {
 		}
 		m.mu.Unlock()
 	case doesSnapshot:
-		h.data.file.array.takeSnapshot(triggerHit{h.trap, true}, true)
+		h.data.file.array.takeSnapshot(triggerHit{h.Trap, true}, true)
 	}
 }
 
@@ -501,13 +501,13 @@ func (h *histHit) trace(x *histAction) {
 	if h.tracer.conf.has[release.HistHoldsPreempt] {
 		depth++
 	}
-	en := x.synth.beginInside(h.trap, depth)
+	en := x.synth.beginInside(h.Trap, depth)
 	if en == nil {
 		return
 	}
 	if x.synth.put(en, h, x.args) {
-		x.synth.commit(h.trap, en)
+		x.synth.commit(h.Trap, en)
 	} else {
-		h.tracer.discard(h.trap)
+		h.tracer.discard(h.Trap)
 	}
 }

@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"bytes"
 	"encoding/binary"
 	"math"
 	"math/bits"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
@@ -341,7 +341,7 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 		switch {
 		case name == histCommonStack && p.file.tracer.conf.has[release.CommonStacktrace]:
 			f.flags |= histStacktrace
-		case f.event != nil && f.event.size > 0:
+		case f.event != nil && f.event.Size > 0:
 		case name == "cpu" || name == "CPU":
 			f.flags |= histCPU
 			f.cpu = name
@@ -349,7 +349,7 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 			f.flags |= histHitcount
 		case name == "stacktrace" && p.file.tracer.conf.has[release.CommonStacktrace]:
 			f.flags |= histStacktrace
-			f.event = &eventField{name: name}
+			f.event = &field.Member{Name: name}
 		default:
 			return nil, p.fail(histErrFieldNotFound, name)
 		}
@@ -400,18 +400,18 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 		f.typ, f.size = "unsigned int", 4
 	case f.flags&histHitcount != 0:
 		f.typ, f.size = "u64", 8
-	case common && f.event.isStack():
+	case common && f.event.IsStack():
 		f.typ, f.size = histStackType, histStackSize
 		f.flags |= histStacktrace
-	case f.event.isText():
-		f.typ, f.size = f.event.typ, mapTextSize
+	case f.event.IsText():
+		f.typ, f.size = f.event.Type, mapTextSize
 		f.flags |= histString
-		if f.event.kind == charField {
-			f.size = f.event.size
+		if f.event.Kind == field.CharArray {
+			f.size = f.event.Size
 		}
 	default:
-		f.typ, f.size, f.signed = f.event.typ, f.event.size, f.event.signed
-		if s := f.size; f.event.kind == arrayField || s != 1 && s != 2 && s != 4 && s != 8 {
+		f.typ, f.size, f.signed = f.event.Type, f.event.Size, f.event.Signed
+		if s := f.size; f.event.Kind == field.Array || s != 1 && s != 2 && s != 4 && s != 8 {
 			return nil, p.quiet(syscall.ENOMEM)
 		}
 	}
@@ -427,7 +427,7 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 // histHit is the state of one hit of a histogram, scratch memory of the trap side. Each
 // vCPU has one for each entry that may be under construction.
 type histHit struct {
-	*filterSubject
+	*subject
 	data   *histData
 	tracer *Tracer
 	key    [histKeySize + 8]byte
@@ -462,15 +462,14 @@ func (h *histHit) value(f *histField) uint64 {
 		}
 		return uint64(h.time)
 	case f.flags&histCPU != 0:
-		return uint64(h.cpu)
+		return uint64(h.CPU)
 	case f.flags&histString != 0:
-		return uint64(f.event.offset) // on Linux this is an address
+		return uint64(f.event.Offset) // on Linux this is an address
 	}
-	if !f.event.within(h.entry) {
+	if !f.event.Within(h.Entry) {
 		return 0
 	}
-	m := filterField{offset: f.event.offset, size: f.event.size, signed: f.event.signed}
-	return m.load(h.entry)
+	return f.event.Load(h.Entry)
 }
 
 // log2Ceil is ilog2(roundup_pow_of_two(v)). If there is no such power it is 0, as with
@@ -486,33 +485,17 @@ func log2Ceil(v uint64) int {
 func (h *histHit) text(f *histField) []byte {
 	switch {
 	case f.flags&(histVarRef|histAlias) != 0:
-		return cutNUL(h.texts[f.refIdx][:])
+		return field.CutNUL(h.texts[f.refIdx][:])
 	}
-	return f.event.text(h.entry)
-}
-
-// within says whether the entry contains the member. The entry of another event that
-// shares the named histogram may be shorter; the kernel then reads what follows it.
-func (f *eventField) within(entry []byte) bool { return f.offset+f.size <= len(entry) }
-
-// text returns the string in a member of the entry, without its NUL.
-func (f *eventField) text(entry []byte) []byte {
-	if !f.within(entry) {
-		return nil
-	}
-	if f.kind == textField {
-		s, n := stringAt(entry, f.offset)
-		return cutNUL(s[:n])
-	}
-	return cutNUL(entry[f.offset : f.offset+f.size])
+	return f.event.Text(h.Entry)
 }
 
 // stack returns the stack trace of the hit, without the two functions that record it.
 func (h *histHit) stack() []uint64 {
-	if isTask(h.trap) {
+	if isTask(h.Trap) {
 		return nil
 	}
-	ips := h.tracer.unwindHandler(h.trap, h.data.file.Event)
+	ips := h.tracer.unwindHandler(h.Trap, h.data.file.Event)
 	return ips[min(2, len(ips)):]
 }
 
@@ -533,8 +516,8 @@ func (h *histHit) putStack(room []byte, f *histField) int {
 			binary.LittleEndian.PutUint64(room[8+8*i:], ip)
 		}
 		return 8 + 8*n
-	case f.event != nil && f.event.isStack() && f.event.within(h.entry):
-		stack = stackAt(h.entry, f.event.offset)
+	case f.event != nil && f.event.IsStack() && f.event.Within(h.Entry):
+		stack = field.StackAt(h.Entry, f.event.Offset)
 	}
 	n := 0
 	if len(stack) >= 8 {
@@ -543,17 +526,6 @@ func (h *histHit) putStack(room []byte, f *histField) int {
 	}
 	binary.LittleEndian.PutUint64(room, uint64(n))
 	return 8 + 8*n
-}
-
-// stackAt returns the stack in a member of an entry, its length first.
-func stackAt(entry []byte, offset int) []byte {
-	from, n := stringAt(entry, offset)
-	return from[:n]
-}
-
-// isStack says whether the member is a stack: a long[] of a synthetic event.
-func (f *eventField) isStack() bool {
-	return strings.HasPrefix(f.typ, "__data_loc ") && strings.Contains(f.typ, "long[")
 }
 
 // isCommonStack says whether the field is the stack of the hit rather than of a member.
@@ -567,18 +539,11 @@ func (f *histField) holdsStack() bool {
 	return f.flags&histStacktrace != 0
 }
 
-func cutNUL(b []byte) []byte {
-	if i := bytes.IndexByte(b, 0); i >= 0 {
-		return b[:i]
-	}
-	return b
-}
-
 // hitHist is event_hist_trigger. It runs in handler context.
-func (t *Tracer) hitHist(d *histData, s *filterSubject) {
-	c := t.scratch(s.trap)
+func (t *Tracer) hitHist(d *histData, s *subject) {
+	c := t.scratch(s.Trap)
 	h := &c.hists[max(c.depth, 1)-1]
-	h.filterSubject, h.data, h.tracer = s, d, t
+	h.subject, h.data, h.tracer = s, d, t
 	clear(h.key[:])
 	for _, f := range d.fields[d.nVals:] {
 		h.putKey(f)
@@ -660,8 +625,8 @@ func (e *mapElt) textAt(i int) []byte { return e.text[i*mapTextSize : (i+1)*mapT
 // update is hist_trigger_elt_update.
 func (h *histHit) update(e *mapElt, isNew bool) {
 	d := h.data
-	if isNew && h.comm != nil {
-		e.comm = *h.comm
+	if isNew && h.Comm != nil {
+		e.comm = comm(*h.Comm)
 	}
 	for i, f := range d.fields[:d.nVals] {
 		if f.flags&histVar == 0 {

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 func uintText(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -110,15 +111,15 @@ func compareKeys(f *histField, x, y []byte) int {
 	switch {
 	case f.flags&histStacktrace != 0:
 		return 0
-	case f.event != nil && f.event.isText():
-		return bytes.Compare(cutNUL(x[:f.size]), cutNUL(y[:f.size]))
+	case f.event != nil && f.event.IsText():
+		return bytes.Compare(field.CutNUL(x[:f.size]), field.CutNUL(y[:f.size]))
 	}
 	a, b := binary.LittleEndian.Uint64(x), binary.LittleEndian.Uint64(y)
-	m := filterField{size: 8, signed: f.signed}
+	m := field.Number{Size: 8, Signed: f.signed}
 	if f.event != nil && f.flags&histCPU == 0 {
-		m = filterField{size: f.event.size, signed: f.event.signed}
+		m = f.event.Number
 	}
-	if a, b = m.extend(a), m.extend(b); m.signed {
+	if a, b = m.Extend(a), m.Extend(b); m.Signed {
 		return cmp.Compare(int64(a), int64(b))
 	}
 	return cmp.Compare(a, b)
@@ -192,7 +193,7 @@ func (d *histData) appendTrack(b []byte, x *histAction, e *mapEntry) []byte {
 	b = fmt.Appendf(b, "\n\t%s: %10d", word, e.vars[x.track.varIdx])
 	for _, v := range d.saveVars {
 		if v.value.flags&histString != 0 {
-			b = fmt.Appendf(b, "  %s: %-*s", v.field.varName, savedTextColumn, cutNUL(e.textAt(v.field.textIdx)))
+			b = fmt.Appendf(b, "  %s: %-*s", v.field.varName, savedTextColumn, field.CutNUL(e.textAt(v.field.textIdx)))
 		} else {
 			b = fmt.Appendf(b, "  %s: %10d", v.field.varName, e.vars[v.field.varIdx])
 		}
@@ -248,7 +249,7 @@ func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *comm
 	case f.flags&(histSym|histSymOffset) != 0:
 		return t.appendHistSymbol(b, v, f.flags&histSymOffset != 0)
 	case f.flags&histExecname != 0:
-		return fmt.Appendf(b, "%-16s[%10d]", cutNUL(name[:]), v)
+		return fmt.Appendf(b, "%-16s[%10d]", field.CutNUL(name[:]), v)
 	case f.flags&histSyscall != 0:
 		return fmt.Appendf(b, "%-30s[%3d]", t.syscallName(v), v)
 	case f.flags&histLog2 != 0:
@@ -256,7 +257,7 @@ func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *comm
 	case f.flags&histBucket != 0:
 		return fmt.Appendf(b, "~ %d-%d", v, v+f.buckets-1)
 	case f.flags&histString != 0:
-		return fmt.Appendf(b, "%-50s", cutNUL(key))
+		return fmt.Appendf(b, "%-50s", field.CutNUL(key))
 	}
 	return fmt.Appendf(b, "%10d", v)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // The error_log texts for definitions of synthetic events that are refused.
@@ -256,7 +257,7 @@ func (f *synthField) takes(v *histField) bool {
 // addSynth creates the event: numbers have 8 bytes each, strings the maximum length or
 // a place at the end of the entry.
 func (t *Tracer) addSynth(s *synthEvent, name string) error {
-	at := entryHeader
+	at := field.HeaderSize
 	for i := range s.fields {
 		f := &s.fields[i]
 		f.offset = at
@@ -266,7 +267,7 @@ func (t *Tracer) addSynth(s *synthEvent, name string) error {
 			at += synthSlot
 		}
 	}
-	s.fixed = at - entryHeader
+	s.fixed = at - field.HeaderSize
 	if s.Event = t.newEvent(synthGroup, name, 0, synthClass{s}); s.Event == nil {
 		return fmt.Errorf("synthetic event %s: %w", name, syscall.ENODEV)
 	}
@@ -299,8 +300,8 @@ func (t *Tracer) SyntheticEvents() []string {
 // synthClass is the eventClass of a synthEvent.
 type synthClass struct{ *synthEvent }
 
-func (s synthClass) fields() []field {
-	var fields []field
+func (s synthClass) fields() []field.Field {
+	var fields []field.Field
 	for _, f := range s.synthEvent.fields {
 		decl := f.typ + " " + f.name
 		switch {
@@ -310,7 +311,7 @@ func (s synthClass) fields() []field {
 			base, _, _ := strings.Cut(f.typ, "[")
 			decl = base + " " + f.name + "[]"
 		}
-		fields = append(fields, field{decl, f.offset, f.size, f.signed})
+		fields = append(fields, field.New(decl, f.offset, f.size, f.signed))
 	}
 	return fields
 }
@@ -352,10 +353,10 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 			b = s.tracer.appendSynthStack(b, entry, f.offset)
 			continue
 		case f.dynamic:
-			text, n := stringAt(entry, f.offset)
-			b = append(b, cutNUL(text[:n])...)
+			text, n := field.StringAt(entry, f.offset)
+			b = append(b, field.CutNUL(text[:n])...)
 		case f.text:
-			b = append(b, cutNUL(entry[f.offset:f.offset+min(f.size, mapTextSize)])...)
+			b = append(b, field.CutNUL(entry[f.offset:f.offset+min(f.size, mapTextSize)])...)
 		default:
 			b = f.appendNumber(b, entry[f.offset:f.offset+f.size])
 		}
@@ -369,7 +370,7 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 // appendSynthStack appends a stack: hist_stack of 6.12.
 func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
 	b = append(b, "STACK:\n"...)
-	stack := stackAt(entry, offset)
+	stack := field.StackAt(entry, offset)
 	for i := 8; i+8 <= len(stack); i += 8 {
 		ip := binary.LittleEndian.Uint64(stack[i:])
 		sym, off, ok := t.conf.Symbols.Lookup(ip)
@@ -379,8 +380,8 @@ func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
 }
 
 func (f *synthField) appendNumber(b, data []byte) []byte {
-	m := filterField{size: f.size, signed: f.signed}
-	v := m.load(data)
+	m := field.Number{Size: f.size, Signed: f.signed}
+	v := m.Load(data)
 	switch {
 	case f.typ == "gfp_t":
 		return fmt.Appendf(b, "%x", v)
@@ -404,7 +405,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 	en.n += s.fixed
 	for i := range s.fields {
 		f := &s.fields[i]
-		at := base - entryHeader + f.offset
+		at := base - field.HeaderSize + f.offset
 		switch {
 		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
 			if en.n+8+histStackSize > len(en.buf) {

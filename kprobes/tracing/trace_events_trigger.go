@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 // triggerType is event_trigger_type: a file accepts only one trigger of each type.
@@ -39,7 +40,7 @@ type triggerCommand struct {
 	// needs prepares what the command needs of the array; it may be nil.
 	needs func(a *Array) error
 	// after acts after the hit has been recorded or filtered out, in handler context.
-	after func(f *EventFile, s *filterSubject)
+	after func(f *EventFile, s *subject)
 	// hit acts, in handler context. It is nil for histograms.
 	hit func(t *trigger, h triggerHit)
 	// idle says that the command has nothing to do, so the count is not decremented.
@@ -75,9 +76,9 @@ const unlimited = math.MaxUint64
 type trigger struct {
 	command *triggerCommand
 	file    *EventFile
-	count   atomic.Uint64 // how many more times it acts
-	filter  *eventFilter  // nil matches all hits
-	target  *EventFile    // of enable_event, disable_event, enable_hist and disable_hist
+	count   atomic.Uint64  // how many more times it acts
+	filter  *filter.Filter // nil matches all hits
+	target  *EventFile     // of enable_event, disable_event, enable_hist and disable_hist
 
 	eprobe *traceEprobe // the eprobe that the trigger runs; the file does not show it
 
@@ -103,11 +104,11 @@ type triggerHit struct {
 
 // run is event_triggers_call. It runs in handler context. s is nil if there is no
 // entry. post says that after must be called after the recording.
-func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
+func (ts *fileTriggers) run(trap *abi.Trap, s *subject) (post bool) {
 	h := triggerHit{trap, s != nil}
 	for _, t := range ts.list {
 		switch {
-		case t.paused.Load() || s != nil && !t.filter.passes(s):
+		case t.paused.Load() || s != nil && !t.filter.Passes(&s.Subject):
 		case t.command.after != nil:
 			post = true
 		case t.eprobe != nil:
@@ -122,9 +123,9 @@ func (ts *fileTriggers) run(trap *abi.Trap, s *filterSubject) (post bool) {
 }
 
 // after is event_triggers_post_call. It runs in handler context.
-func (ts *fileTriggers) after(s *filterSubject) {
+func (ts *fileTriggers) after(s *subject) {
 	for _, t := range ts.list {
-		if t.command.after != nil && t.filter.passes(s) && t.counts() {
+		if t.command.after != nil && t.filter.Passes(&s.Subject) && t.counts() {
 			t.command.after(t.file, s)
 		}
 	}
@@ -153,13 +154,13 @@ func (t *trigger) counts() bool {
 
 // stackTrigger is stacktrace_trigger. A task's system call, which no vCPU runs, has no
 // stack.
-func (f *EventFile) stackTrigger(s *filterSubject) {
+func (f *EventFile) stackTrigger(s *subject) {
 	a := f.array
-	if !isTask(s.trap) && a.recording() {
+	if !isTask(s.Trap) && a.recording() {
 		if a.has(optRecordCmd) {
-			a.tracer.saveCmdline(a.tracer.scratch(s.trap), a.tracer.currentPID(s.trap))
+			a.tracer.saveCmdline(a.tracer.scratch(s.Trap), a.tracer.currentPID(s.Trap))
 		}
-		a.recordStack(s.trap, a.tracer.unwindHandler(s.trap, f.Event), a.now(), s.entry[2], s.entry[3])
+		a.recordStack(s.Trap, a.tracer.unwindHandler(s.Trap, f.Event), a.now(), s.Entry[2], s.Entry[3])
 	}
 }
 
@@ -223,7 +224,7 @@ func (t *trigger) text() string {
 		text += fmt.Sprintf(":count=%d", int64(n))
 	}
 	if t.filter != nil {
-		text += " if " + t.filter.text
+		text += " if " + t.filter.Text
 	}
 	return text + "\n"
 }
@@ -382,14 +383,14 @@ func (t *trigger) parseFilter(text string) error {
 	if word != "if" || rest == "" {
 		return errTrigger(text)
 	}
-	root, err := parseFilter(rest, t.file.filterFields())
+	parsed, err := filter.Parse(rest, t.file.entryMembers())
 	if err != nil {
 		if t.file.tracer.conf.has[release.LogTriggerFilter] {
-			t.file.array.logError("event filter parse error", err.text, rest, err.pos)
+			t.file.array.logError("event filter parse error", err.Text, rest, err.Pos)
 		}
 		return fmt.Errorf("filter %q: %w", rest, err)
 	}
-	t.filter = &eventFilter{rest, root}
+	t.filter = parsed
 	return nil
 }
 

@@ -3,6 +3,8 @@ package tracing
 import (
 	"fmt"
 	"strings"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // appendFields is print_event_fields, for the option fields: it prints the members of
@@ -12,34 +14,34 @@ func (e *Event) appendFields(b, entry []byte) []byte {
 		return fmt.Appendf(b, "UNKNOWN TYPE %d\n", e.ID)
 	}
 	b = append(append(b, e.Name...), ':')
-	fields := e.eventFields()
+	fields := e.entryMembers()
 	for _, f := range e.fields {
-		name, _, _ := strings.Cut(f.decl[strings.LastIndexByte(f.decl, ' ')+1:], "[")
+		name, _, _ := strings.Cut(f.Decl[strings.LastIndexByte(f.Decl, ' ')+1:], "[")
 		b = append(append(append(b, ' '), name...), '=')
-		b = fields[name].appendRaw(b, entry)
+		b = appendMember(b, entry, fields[name])
 	}
 	return append(b, '\n')
 }
 
-// appendRaw is print_fields for one member.
-func (f *eventField) appendRaw(b, entry []byte) []byte {
-	if f.isText() {
-		return append(b, f.text(entry)...)
+// appendMember is print_fields for one member.
+func appendMember(b, entry []byte, f *field.Member) []byte {
+	if f.IsText() {
+		return append(b, f.Text(entry)...)
 	}
-	if f.offset+f.size > len(entry) {
+	if !f.Within(entry) {
 		return append(b, "<OVERFLOW>"...)
 	}
-	v := getNumber(entry[f.offset : f.offset+f.size])
+	v := field.Uint(entry[f.Offset : f.Offset+f.Size])
 	switch {
-	case f.size == 8 && strings.Contains(f.typ, "*"):
+	case f.Size == 8 && strings.Contains(f.Type, "*"):
 		return fmt.Appendf(b, "(0x%016x)", v)
-	case f.size == 8:
+	case f.Size == 8:
 		return fmt.Appendf(b, "0x%x (%d)", v, int64(v))
-	case f.size == 4:
+	case f.Size == 4:
 		return fmt.Appendf(b, "0x%x (%d)", v, int32(v))
-	case f.size == 2:
+	case f.Size == 2:
 		return fmt.Appendf(b, "0x%x (%d)", v, v)
-	case f.size == 1:
+	case f.Size == 1:
 		if v >= 0x20 && v < 0x7f || v >= 0xa0 { // isprint, Latin 1
 			b = append(b, '\'', byte(v), '\'')
 		}

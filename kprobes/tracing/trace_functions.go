@@ -11,6 +11,8 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
 
 // arrayFunctions is the state of an array's function tracer and of the commands in its
@@ -100,8 +102,8 @@ type functionClass struct{}
 func (functionClass) enable() error { return nil }
 func (functionClass) disable()      {}
 
-func (functionClass) fields() []field {
-	return []field{{"unsigned long ip", 8, 8, false}, {"unsigned long parent_ip", 16, 8, false}}
+func (functionClass) fields() []field.Field {
+	return []field.Field{field.New("unsigned long ip", 8, 8, false), field.New("unsigned long parent_ip", 16, 8, false)}
 }
 
 func (functionClass) printFmt() string {
@@ -409,7 +411,7 @@ func (a *Array) stopFunctions() error {
 	f := &a.functions
 	f.tracing = false
 	for _, p := range slices.Clone(f.probes) {
-		if err := p.remove(functionMatch{name: newStringMatch("*")}); err != nil {
+		if err := p.remove(functionMatch{name: filter.NewPattern("*")}); err != nil {
 			return err
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 const (
@@ -216,7 +217,7 @@ type definition struct {
 	hidden    uint64      // number of arguments of the function before those of proto
 	first     *probeError // the entry of error_log that precedes one about an argument
 
-	fields map[string]*eventField // of an eprobe: the fields of the event that it is attached to
+	fields map[string]*field.Member // of an eprobe: the fields of the event that it is attached to
 }
 
 // errCanceled is ECANCELED: the words are not a definition of a kprobe, and error_log

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -83,6 +84,9 @@ func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	clock := a.clock.Load()
 	t.tasksMu.Lock()
 	defer t.tasksMu.Unlock()
-	triggers.run(trap, &filterSubject{entry: text, cpu: task.CPU, comm: &name, trap: trap, time: clock.read(t, now), inNanoseconds: clock.inNS})
+	triggers.run(trap, &subject{
+		Subject: filter.Subject{Entry: text, CPU: task.CPU, Comm: (*[abi.TaskCommLen]byte)(&name), Trap: trap},
+		time:    clock.read(t, now), inNanoseconds: clock.inNS,
+	})
 	return a.reservedIn(swaps)
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -22,11 +24,17 @@ const (
 )
 
 const (
-	entryHeader     = 8   // struct trace_entry
 	softirqOffset   = 256 // SOFTIRQ_OFFSET: a softirq is running
 	tifNeedResched  = 1 << 3
 	threadInfoFlags = 0 // offset of thread_info.flags in task_struct
 )
+
+// subject is a hit as filters and triggers see it.
+type subject struct {
+	filter.Subject
+	time          int64 // of the array's clock
+	inNanoseconds bool
+}
 
 // entry is an event's entry under construction. Each vCPU has maxNesting of them.
 type entry struct {
@@ -38,8 +46,8 @@ type entry struct {
 
 	kept []byte // for a return probe: the arguments that it saved, 8 bytes each
 
-	pointed [maxPointed]byte
-	subject filterSubject // the entry as filters and triggers see it
+	pointed [filter.MaxPointed]byte
+	subject subject // the entry as filters and triggers see it
 }
 
 // begin starts the entry of a hit, in handler context: it fills in struct trace_entry
@@ -81,7 +89,7 @@ func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
 	}
 	e := &c.entries[c.depth]
 	c.depth++
-	e.n = entryHeader
+	e.n = field.HeaderSize
 	flags, preempt := t.traceContext(trap)
 	binary.LittleEndian.PutUint16(e.buf[:], id)
 	e.buf[2], e.buf[3] = flags, preempt
@@ -145,7 +153,7 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	c := t.scratch(trap)
 	c.read.load(trap)
 	s := &en.subject // field by field: assigning a struct with pointers is slower while the garbage collector runs
-	s.entry, s.cpu, s.comm, s.trap, s.pointed = en.buf[:en.n], trap.CPU, &c.read, trap, &en.pointed
+	s.Entry, s.CPU, s.Comm, s.Trap, s.Pointed = en.buf[:en.n], trap.CPU, (*[abi.TaskCommLen]byte)(&c.read), trap, &en.pointed
 	saved := false
 	for _, f := range *e.files.Load() {
 		if f.take(trap, s) && !saved {
@@ -161,7 +169,7 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 // reserved before they run, so that it precedes what they record, unless a filter makes
 // the kernel use trace_buffered_event. It returns true if the entry is in the buffer
 // and its task's name should be saved.
-func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
+func (f *EventFile) take(trap *abi.Trap, s *subject) bool {
 	triggers := f.triggers.Load()
 	cond := triggers != nil && triggers.cond
 	if triggers != nil && !cond {
@@ -179,7 +187,7 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 	if cond {
 		direct := f.filter.Load() == nil || a.timestamps.Load() > 0
 		if direct {
-			recorded = on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.entry)
+			recorded = on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)
 		}
 		s.time, s.inNanoseconds = now, clock.inNS
 		if triggers.run(trap, s) {
@@ -190,14 +198,14 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 		}
 		on = on && a.recording() // a trace_buffered_event is only committed now, after a trigger may have switched recording off
 	}
-	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.entry)) {
+	if !recorded && !(on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)) {
 		return false
 	}
 	if a.has(optStacktrace) {
-		a.recordStack(trap, a.tracer.unwindEvent(trap, f.Event), now, s.entry[2], s.entry[3])
+		a.recordStack(trap, a.tracer.unwindEvent(trap, f.Event), now, s.Entry[2], s.Entry[3])
 	}
 	if a.has(optUserStacktrace) {
-		a.recordUserStack(trap, now, s.entry[2], s.entry[3])
+		a.recordUserStack(trap, now, s.Entry[2], s.Entry[3])
 	}
 	if a.has(optRecordTGID) {
 		a.tracer.saveTGID(trap)
@@ -206,8 +214,8 @@ func (f *EventFile) take(trap *abi.Trap, s *filterSubject) bool {
 }
 
 // records says whether the file records a hit while its array is recording.
-func (f *EventFile) records(s *filterSubject) bool {
-	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().passes(s)
+func (f *EventFile) records(s *subject) bool {
+	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().Passes(&s.Subject)
 }
 
 func (t *Tracer) currentPID(trap *abi.Trap) int32 {
@@ -341,7 +349,7 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 	start := len(b)
 	b = a.appendWhole(b, l, clock)
 	over := len(b) - start - lineMax
-	isRaw := len(l.Data) >= entryHeader && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID()
+	isRaw := len(l.Data) >= field.HeaderSize && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID()
 	if over <= 0 || !isRaw || !a.tracer.conf.has[release.LongMarkers] {
 		return b
 	}
@@ -352,7 +360,7 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 
 func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	d := l.Data
-	if len(d) < entryHeader {
+	if len(d) < field.HeaderSize {
 		return b
 	}
 	id := binary.LittleEndian.Uint16(d)
@@ -619,6 +627,6 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 func (a *Array) HeaderPage() string {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	return field{" u64 timestamp", 0, 8, false}.String() + field{" local_t commit", 8, 8, true}.String() +
-		field{" int overwrite", 8, 1, true}.String() + field{" char data", ring.PageHeader, a.buffer.PageBytes() - ring.PageHeader, !a.tracer.conf.has[release.UnsignedChar]}.String()
+	return field.New(" u64 timestamp", 0, 8, false).String() + field.New(" local_t commit", 8, 8, true).String() +
+		field.New(" int overwrite", 8, 1, true).String() + field.New(" char data", ring.PageHeader, a.buffer.PageBytes()-ring.PageHeader, !a.tracer.conf.has[release.UnsignedChar]).String()
 }

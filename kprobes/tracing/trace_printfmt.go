@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"bytes"
 	"fmt"
 	"net/netip"
 	"strconv"
@@ -10,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // printFormat is the text after "print fmt: " in an event's file format. It describes
@@ -65,10 +65,10 @@ var printConstants = map[string]uint64{
 }
 
 // parsePrintFormat parses a print format over the given fields.
-func parsePrintFormat(text string, fields []field) (*printFormat, error) {
-	p := &printParser{text: text, fields: map[string]field{}}
-	for _, f := range append(commonFields[:], fields...) {
-		p.fields[f.name()] = f
+func parsePrintFormat(text string, fields []field.Field) (*printFormat, error) {
+	p := &printParser{text: text, fields: map[string]field.Field{}}
+	for _, f := range append(field.Common[:], fields...) {
+		p.fields[f.Name()] = f
 	}
 	format, err := p.quoted()
 	if err != nil {
@@ -85,13 +85,6 @@ func parsePrintFormat(text string, fields []field) (*printFormat, error) {
 		return nil, p.err
 	}
 	return splitFormat(format, args)
-}
-
-// name returns the field's name without its type and the array brackets.
-func (f field) name() string {
-	name := f.decl[strings.LastIndexByte(f.decl, ' ')+1:]
-	name, _, _ = strings.Cut(name, "[")
-	return name
 }
 
 // splitFormat pairs the conversions of a format with their arguments.
@@ -116,7 +109,7 @@ func splitFormat(format string, args []expr) (*printFormat, error) {
 		format, args = rest[n+1:], args[1:]
 		if piece.verb == 'p' { // %ps, %pI4, ...
 			n := 0
-			for n < len(format) && (isWord(format[n]) && format[n] != '_') {
+			for n < len(format) && kstrtox.IsAlnum(format[n]) {
 				n++
 			}
 			piece.conv, format = format[:n], format[n:]
@@ -214,26 +207,10 @@ func (s *printState) kernelString(addr uint64) []byte {
 		return []byte("(null)")
 	}
 	var b [256]byte
-	if m := s.array.tracer.conf.Memory; m == nil || !readString(m, addr, b[:]) {
+	if m := s.array.tracer.conf.Memory; m == nil || !abi.ReadString(m, addr, b[:]) {
 		return fmt.Appendf(nil, "[UNSAFE-MEMORY]")
 	}
 	return []byte(kstrtox.CString(b[:]))
-}
-
-// readString reads a string of the kernel into b; a longer string has no NUL in b. It
-// returns false if the memory cannot be read.
-func readString(m abi.Memory, addr uint64, b []byte) bool {
-	for i := 0; i < len(b); {
-		n := min(len(b)-i, int(abi.PageSize-addr%abi.PageSize), 64)
-		if m.ReadAt(addr, b[i:i+n]) != nil {
-			return false
-		}
-		if bytes.IndexByte(b[i:i+n], 0) >= 0 {
-			return true
-		}
-		i, addr = i+n, addr+uint64(n)
-	}
-	return true
 }
 
 // printParser parses the C of print formats as far as 6.1 uses it: its operators,
@@ -241,7 +218,7 @@ func readString(m abi.Memory, addr uint64, b []byte) bool {
 type printParser struct {
 	text   string
 	pos    int
-	fields map[string]field
+	fields map[string]field.Field
 	err    error
 }
 
@@ -294,11 +271,13 @@ func (p *printParser) quoted() (string, error) {
 
 func (p *printParser) word() string {
 	start := p.pos
-	for p.pos < len(p.text) && isWord(p.text[p.pos]) {
+	for p.pos < len(p.text) && isNameByte(p.text[p.pos]) {
 		p.pos++
 	}
 	return p.text[start:p.pos]
 }
+
+func isNameByte(c byte) bool { return kstrtox.IsAlnum(c) || c == '_' }
 
 func truth(v value) bool { return v.isStr || v.n != 0 }
 
@@ -457,7 +436,7 @@ func (p *printParser) named() expr {
 			return p.fail("no such field")
 		}
 		return func(s *printState) value {
-			text, _ := stringAt(s.entry, f.offset)
+			text, _ := field.StringAt(s.entry, f.Offset)
 			return value{text: text, isStr: true}
 		}
 	case "__print_flags":
@@ -477,13 +456,12 @@ func (p *printParser) member(name string) expr {
 	if !ok {
 		return p.fail("no field " + name)
 	}
-	_, dims, array := strings.Cut(f.decl, "[")
+	_, dims, array := strings.Cut(f.Decl, "[")
 	if !array {
-		load := filterField{kind: memberField, offset: f.offset, size: f.size, signed: f.signed}
-		return func(s *printState) value { return value{n: load.load(s.entry)} }
+		return func(s *printState) value { return value{n: f.Load(s.entry)} }
 	}
 	if !p.next("[") {
-		return func(s *printState) value { return value{text: s.entry[f.offset : f.offset+f.size], isStr: true} }
+		return func(s *printState) value { return value{text: s.entry[f.Offset : f.Offset+f.Size], isStr: true} }
 	}
 	i, err := strconv.Atoi(p.word())
 	p.expect("]")
@@ -491,9 +469,9 @@ func (p *printParser) member(name string) expr {
 	if err != nil || err2 != nil || i >= count {
 		return p.fail("index of " + name)
 	}
-	size := f.size / count
-	load := filterField{kind: memberField, offset: f.offset + i*size, size: size, signed: f.signed}
-	return func(s *printState) value { return value{n: load.load(s.entry)} }
+	size := f.Size / count
+	load := field.Number{Offset: f.Offset + i*size, Size: size, Signed: f.Signed}
+	return func(s *printState) value { return value{n: load.Load(s.entry)} }
 }
 
 // bitName is a pair of __print_flags and __print_symbolic.

@@ -7,6 +7,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // maxNameLen is MAX_EVENT_NAME_LEN: the size of a name with its NUL.
@@ -96,15 +97,15 @@ type probeEvent struct {
 // headSize returns the size of an entry before the arguments.
 func (ev *probeEvent) headSize() int {
 	if ev.ret {
-		return entryHeader + 16
+		return field.HeaderSize + 16
 	}
-	return entryHeader + 8
+	return field.HeaderSize + 8
 }
 
-func (ev *probeEvent) fields() []field {
-	head := []field{{"unsigned long __probe_ip", 8, 8, false}}
+func (ev *probeEvent) fields() []field.Field {
+	head := []field.Field{field.New("unsigned long __probe_ip", 8, 8, false)}
 	if ev.ret {
-		head = []field{{"unsigned long __probe_func", 8, 8, false}, {"unsigned long __probe_ret_ip", 16, 8, false}}
+		head = []field.Field{field.New("unsigned long __probe_func", 8, 8, false), field.New("unsigned long __probe_ret_ip", 16, 8, false)}
 	}
 	return append(head, argFields(ev.args, ev.headSize())...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 const (
@@ -541,8 +542,8 @@ func (c *fetchCode) resolve(symbols Symbols) error {
 
 // argFields returns the members of an entry that hold arguments; base is the offset of
 // the first one.
-func argFields(args []probeArg, base int) []field {
-	var fields []field
+func argFields(args []probeArg, base int) []field.Field {
+	var fields []field.Field
 	for i := range args {
 		a := &args[i]
 		decl := a.typ.decl + " " + a.name
@@ -554,7 +555,7 @@ func argFields(args []probeArg, base int) []field {
 		case a.count != 0:
 			decl += "[]"
 		}
-		fields = append(fields, field{decl, base + a.offset, a.size(), a.typ.signed})
+		fields = append(fields, field.New(decl, base+a.offset, a.size(), a.typ.signed))
 	}
 	return fields
 }

@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // fetchCode is the program that fetches one argument: it takes a value from source,
@@ -27,7 +28,7 @@ type fetchCode struct {
 	right    uint
 
 	symbol    string // SYM[+-OFFSET], whose address is value, or the name of field
-	field     *eventField
+	field     *field.Member
 	hasSymbol bool
 }
 
@@ -124,10 +125,9 @@ func register(r *abi.Regs, i uint64) uint64 {
 }
 
 const (
-	taskSize      = 0x7ffffffff000 // TASK_SIZE_MAX: where user space ends
-	maxString     = 4096           // MAX_STRING_SIZE, with the NUL
-	registerArgs  = 6
-	dataLocOffset = 0xffff // the offset part of a __data_loc
+	taskSize     = 0x7ffffffff000 // TASK_SIZE_MAX: where user space ends
+	maxString    = 4096           // MAX_STRING_SIZE, with the NUL
+	registerArgs = 6
 )
 
 // fetchError is the reason why an argument has no value.
@@ -217,7 +217,7 @@ func (t *Tracer) storeArgs(e *entry, trap *abi.Trap, args []probeArg, size int) 
 		case faulted:
 			clear(e.buf[at : at+a.size()])
 			if a.typ.text {
-				binary.LittleEndian.PutUint32(e.buf[at:], uint32(e.n)&dataLocOffset)
+				field.PutDataLoc(e.buf[at:], e.n, 0)
 			}
 		case fetched:
 		}
@@ -233,9 +233,8 @@ func (t *Tracer) storeArgs(e *entry, trap *abi.Trap, args []probeArg, size int) 
 // fetch is process_fetch_insn; at is the offset of the value in the entry.
 func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchError {
 	value := c.start(trap)
-	if c.source == fetchField && !c.field.isText() {
-		m := filterField{offset: c.field.offset, size: c.field.size, signed: c.field.signed}
-		value = m.load(e.attached)
+	if c.source == fetchField && !c.field.IsText() {
+		value = c.field.Load(e.attached)
 	}
 	if c.source == fetchEntryArg {
 		value = binary.LittleEndian.Uint64(e.kept[8*c.value:])
@@ -273,7 +272,7 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 	addr := value + c.storeAt
 	switch c.store {
 	case storeRaw:
-		putNumber(e.buf[at:at+c.size], value)
+		field.PutUint(e.buf[at:at+c.size], value)
 	case storeMemory, storeUserMemory:
 		dest := e.buf[at : at+c.size]
 		if !mayRead(addr, uint64(c.size), c.store == storeUserMemory) || trap.Mem.ReadAt(addr, dest) != nil {
@@ -296,8 +295,8 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 	if c.bitfield {
 		dest := e.buf[at : at+c.size]
 		shift := 64 - 8*uint(c.size)
-		v := getNumber(dest) << c.left << shift >> shift >> c.right
-		putNumber(dest, v)
+		v := field.Uint(dest) << c.left << shift >> shift >> c.right
+		field.PutUint(dest, v)
 	}
 	return fetched
 }
@@ -305,7 +304,7 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 // dataLoc writes a __data_loc for the string in the last n bytes of the entry; n is 0
 // after a fault.
 func (e *entry) dataLoc(at, n int) {
-	binary.LittleEndian.PutUint32(e.buf[at:], uint32(n)<<16|uint32(e.n))
+	field.PutDataLoc(e.buf[at:], e.n, n)
 	e.n += n
 }
 
@@ -318,7 +317,7 @@ func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchE
 		}
 		return copy(e.buf[e.n:], c.data), fetched
 	}
-	if c.source == fetchField && c.field.isText() {
+	if c.source == fetchField && c.field.IsText() {
 		return e.copyField(c.field)
 	}
 	for n := 0; n < maxString; {
@@ -339,8 +338,8 @@ func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchE
 }
 
 // copyField is copyString for a string in the attached event's entry.
-func (e *entry) copyField(f *eventField) (int, fetchError) {
-	text := f.text(e.attached)
+func (e *entry) copyField(f *field.Member) (int, fetchError) {
+	text := f.Text(e.attached)
 	if e.n+len(text)+1 > len(e.buf) {
 		return 0, overflow
 	}
@@ -374,41 +373,6 @@ func appendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte
 	return b
 }
 
-func putNumber(b []byte, v uint64) {
-	if len(b) == 8 { // the usual case
-		binary.LittleEndian.PutUint64(b, v)
-		return
-	}
-	for i := range b {
-		b[i] = byte(v >> (8 * i))
-	}
-}
-
-func getNumber(b []byte) (v uint64) {
-	if len(b) == 8 {
-		return binary.LittleEndian.Uint64(b)
-	}
-	for i := range b {
-		v |= uint64(b[i]) << (8 * i)
-	}
-	return v
-}
-
-// stringAt returns the entry from the start of the string that a __data_loc refers to,
-// and the string's length with the NUL. n is 0 if the string could not be read or the
-// entry is malformed.
-func stringAt(entry []byte, at int) (from []byte, n int) {
-	if at+4 > len(entry) {
-		return nil, 0
-	}
-	loc := binary.LittleEndian.Uint32(entry[at:])
-	start, n := int(loc&dataLocOffset), int(loc>>16)
-	if start+n > len(entry) {
-		return nil, 0
-	}
-	return entry[start:], n
-}
-
 // appendArgs is print_probe_args.
 func (t *Tracer) appendArgs(b, entry []byte, args []probeArg, base int) []byte {
 	for i := range args {
@@ -429,14 +393,14 @@ func (t *Tracer) appendArgs(b, entry []byte, args []probeArg, base int) []byte {
 
 func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
 	if typ.text {
-		s, n := stringAt(entry, at)
+		s, n := field.StringAt(entry, at)
 		if n == 0 {
 			return append(b, "(fault)"...)
 		}
 		s, _, _ = bytes.Cut(s, []byte{0})
 		return append(append(append(b, '"'), s...), '"')
 	}
-	v := getNumber(entry[at : at+typ.size])
+	v := field.Uint(entry[at : at+typ.size])
 	switch {
 	case typ.symbol:
 		sym, offset, ok := t.conf.Symbols.Lookup(v)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -55,7 +56,7 @@ func (c *config) static() static {
 type staticFormat struct {
 	group, name string
 	id          uint16
-	members     []field
+	members     []field.Field
 	text        string // the print fmt
 }
 
@@ -75,7 +76,7 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 			f.group, f.name, _ = strings.Cut(name, ":")
 			list = append(list, f)
 		case strings.HasPrefix(line, "\tfield:"):
-			f, err := parseField(line)
+			f, err := field.Parse(line)
 			if err != nil {
 				return nil, err
 			}
@@ -86,21 +87,6 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 		}
 	}
 	return list, nil
-}
-
-// parseField is the inverse of field.String.
-func parseField(line string) (f field, _ error) {
-	parts := strings.Split(strings.TrimPrefix(line, "\tfield:"), ";\t")
-	if len(parts) != 4 {
-		return f, fmt.Errorf("formats: field %q", line)
-	}
-	var signed int
-	_, err := fmt.Sscanf(strings.Join(parts[1:], " "), "offset:%d size:%d signed:%d;", &f.offset, &f.size, &signed)
-	f.decl, f.signed = parts[0], signed == 1
-	if err != nil {
-		return f, fmt.Errorf("formats: field %q: %w", line, err)
-	}
-	return f, nil
 }
 
 // tracepoint is a tracepoint of the kernel, with the events that use it.
@@ -133,10 +119,10 @@ type staticEvent struct {
 
 var _ eventClass = (*staticEvent)(nil)
 
-func (ev *staticEvent) fields() []field  { return ev.members }
-func (ev *staticEvent) printFmt() string { return ev.text }
-func (ev *staticEvent) enable() error    { return ev.tp.use(1) }
-func (ev *staticEvent) disable()         { _ = ev.tp.use(-1) } // cannot fail: the same text was patched before
+func (ev *staticEvent) fields() []field.Field { return ev.members }
+func (ev *staticEvent) printFmt() string      { return ev.text }
+func (ev *staticEvent) enable() error         { return ev.tp.use(1) }
+func (ev *staticEvent) disable()              { _ = ev.tp.use(-1) } // cannot fail: the same text was patched before
 
 func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 	b = append(append(b, ev.Name...), ": "...)
@@ -191,10 +177,10 @@ func (t *Tracer) tracepoint(name string) *tracepoint {
 // trap.Arg is its address, trap.Data its data.
 func (t *Tracer) Tracepoint(trap *abi.Trap) {
 	tp := t.tracepoints[trap.Arg]
-	if tp == nil || len(trap.Data) < entryHeader {
+	if tp == nil || len(trap.Data) < field.HeaderSize {
 		return
 	}
-	data := trap.Data[entryHeader:]
+	data := trap.Data[field.HeaderSize:]
 	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= ring.MaxData {
 		if en := ev.begin(trap); en != nil {
 			en.n += copy(en.buf[en.n:], data)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
 // syscallGroup is the group of the events sys_enter_NAME and sys_exit_NAME.
@@ -45,10 +46,10 @@ func (t *Tracer) newSyscallEvent(f staticFormat) {
 	tp.calls[nr] = ev
 }
 
-func (ev *syscallEvent) fields() []field  { return ev.members }
-func (ev *syscallEvent) printFmt() string { return ev.text }
-func (ev *syscallEvent) enable() error    { return ev.tp.use(1) }
-func (ev *syscallEvent) disable()         { _ = ev.tp.use(-1) }
+func (ev *syscallEvent) fields() []field.Field { return ev.members }
+func (ev *syscallEvent) printFmt() string      { return ev.text }
+func (ev *syscallEvent) enable() error         { return ev.tp.use(1) }
+func (ev *syscallEvent) disable()              { _ = ev.tp.use(-1) }
 
 // hit records the number and the arguments, or the result. data is the data of the
 // tracepoint: the number, then these. It runs in handler context.
@@ -78,7 +79,7 @@ func (ev *syscallEvent) print(_ *Array, b, entry []byte) []byte {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = fmt.Appendf(b, "%s: %x", f.name(), binary.LittleEndian.Uint64(entry[f.offset:]))
+		b = fmt.Appendf(b, "%s: %x", f.Name(), binary.LittleEndian.Uint64(entry[f.Offset:]))
 	}
 	return append(b, ")\n"...)
 }

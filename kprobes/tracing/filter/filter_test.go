@@ -1,0 +1,121 @@
+package filter
+
+import (
+	"encoding/binary"
+	"errors"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+)
+
+// fields are the members of the entry of hit.
+var fields = Fields(field.Members([]field.Field{
+	field.New("u64 n", 8, 8, false), field.New("s8 small", 16, 1, true), field.New("char s[7]", 17, 7, true),
+	field.New("__data_loc char[] path", 24, 4, true), field.New("u16 list[2]", 28, 4, false), field.New("const char * p", 32, 8, false),
+}))
+
+func hit() *Subject {
+	entry := make([]byte, 40, 60)
+	binary.LittleEndian.PutUint32(entry[4:], 43)
+	binary.LittleEndian.PutUint64(entry[8:], 1<<63)
+	entry[16] = 0xfe
+	copy(entry[17:], "short")
+	field.PutDataLoc(entry[24:], 40, 9)
+	return &Subject{Entry: append(entry, "/dev/nul\x00"...), CPU: 1, Comm: &[abi.TaskCommLen]byte{'c', 'a', 't'}}
+}
+
+func TestPasses(t *testing.T) {
+	s := hit()
+	for text, want := range map[string]bool{
+		"n == 0x8000000000000000": true, "n > 0": true, "n < 0x8000000000000000": false, "n & 1": false,
+		"small == -2": true, "small < 0": true, "small == 254": true, "common_pid >= 43": true,
+		`s == "short"`: true, `s ~ "sh*"`: true, `s ~ "*ort"`: false, `s != "shor"`: true,
+		`path ~ "/dev/*"`: true, `path == "/dev/null"`: false, `path ~ "*nul"`: true, `path ~ "!*x*"`: true,
+		"list == 1": false, "list != 1": true,
+		`p == "x"`: false, `p != "x"`: false, // without memory to read the string from
+		"CPU == 1": true, "cpu != 1": false, "common_cpu < 0": false, `COMM == "cat"`: true, `comm ~ "c?t"`: true,
+		"!n == 0 && (small == 1 || small == -2)": true, "!(CPU == 1 && n == 1) || n == 0": true,
+	} {
+		f, err := Parse(text, fields)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := f.Passes(s); got != want || f.Text != text {
+			t.Errorf("%s: %v, shows %s", text, got, f.Text)
+		}
+	}
+	var none *Filter
+	if !none.Passes(s) {
+		t.Error("no filter lets nothing pass")
+	}
+}
+
+func TestRefused(t *testing.T) {
+	for text, want := range map[string]Error{
+		"bogus == 1":                {"Field not found", 6, syscall.EINVAL},
+		"n == ":                     {"Invalid value (did you forget quotes)?", 6, syscall.EINVAL},
+		"n":                         {"Invalid operator", 2, syscall.EINVAL},
+		`n == "x"`:                  {"Expecting numeric field", 6, syscall.EINVAL},
+		"s == 1":                    {"Expecting string field", 6, syscall.EINVAL},
+		"n == 1 &&":                 {"Meaningless filter expression", 9, syscall.EINVAL},
+		"(n == 1":                   {"Too many '('", 0, syscall.Errno(2)},
+		"n == 1)":                   {"Too few '('", 6, syscall.Errno(1)},
+		`s == "x`:                   {"Missing matching quote", 5, syscall.Errno(3)},
+		"":                          {errorOnly, 0, syscall.EINVAL},
+		"n == 1 n == 2":             {"Too many terms in predicate expression", 7, syscall.Errno(1)},
+		"n == 99999999999999999999": {"Illegal integer value", 6, syscall.EINVAL},
+	} {
+		_, err := Parse(text, fields)
+		if err == nil || *err != want || !errors.Is(err, want.Errno) {
+			t.Errorf("%q: %v, want %v", text, err, &want)
+			continue
+		}
+		if f := Refused(text, err); !f.Passes(hit()) || f.Text == text {
+			t.Errorf("%q, refused, does not let all pass, or shows %q", text, f.Text)
+		}
+	}
+}
+
+func TestPattern(t *testing.T) {
+	for _, c := range []struct {
+		pattern, name             string
+		covers, matches, openEnds bool
+	}{
+		{"vfs_*", "vfs_read", true, true, true},
+		{"*read*", "vfs_read", true, true, true},
+		{"*read", "vfs_read", true, true, false},
+		{"vfs_read", "vfs_read", true, true, false},
+		{"!vfs_*", "vfs_read", true, false, true},
+		{"v*d", "vfs_read", true, true, false},
+		{"vfs", "vfs_read", false, false, false},
+	} {
+		p := NewPattern(c.pattern)
+		if got := p.Covers([]byte(c.name)); got != c.covers || p.Matches([]byte(c.name)) != c.matches || p.OpenEnd() != c.openEnds {
+			t.Errorf("%q and %q: %v, %v, %v", c.pattern, c.name, got, p.Matches([]byte(c.name)), p.OpenEnd())
+		}
+	}
+}
+
+// FuzzParse: a text is refused with an errno, or can be applied to an entry, however
+// short that is behind its members.
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{`COMM == "cat" && (CPU == 0 || !common_pid < -5)`, "((((", `s ~ "[!a-"`, "0", "! =", "n && || b", `path ~ "*x*"`} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		s := hit()
+		parsed, err := Parse(text, fields)
+		if err != nil {
+			if err.Errno == 0 {
+				t.Errorf("%q: %v", text, err)
+			}
+			parsed = Refused(text, err)
+		}
+		parsed.Passes(s)
+		s.Entry = s.Entry[:40]
+		parsed.Passes(s)
+	})
+}
