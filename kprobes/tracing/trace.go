@@ -32,7 +32,7 @@
 // (trace_output.go), or take entries out of them as text (trace_pipe.go).
 //
 // A file's triggers (trace_events_trigger.go) run at its hits. Histograms
-// (trace_events_hist.go) count hits in a table (tracing_map.go), store variables there
+// (trace_events_hist.go) count hits in a table (package tracingmap), store variables there
 // that other histograms read, and their actions hit synthetic events
 // (trace_events_synth.go), which are ordinary Events.
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // Limits of a histogram.
@@ -24,7 +25,7 @@ const (
 	histBitsMax   = 17
 	histDepth     = 16            // HIST_STACKTRACE_DEPTH
 	histStackSize = histDepth * 8 // bytes
-	histKeySize   = mapTextSize + histStackSize
+	histKeySize   = tracingmap.TextSize + histStackSize
 	histDivShift  = 20 // HIST_DIV_SHIFT
 	histOpsMax    = 3  // operators of an expression
 )
@@ -167,7 +168,7 @@ type histData struct {
 	snapshots  *Array     // the array whose snapshots its action takes, or nil
 	fieldHists []*trigger // created on other events for onmatch's parameters
 
-	table  *tracingMap
+	table  *tracingmap.Map
 	shared int // number of triggers that use it; guarded by Tracer.mu
 }
 
@@ -666,7 +667,7 @@ func (p *histParser) update(t *trigger) bool {
 		case a.cont:
 			old.paused.Store(false)
 		case a.clear:
-			old.hist.table.clear()
+			old.hist.table.Clear()
 		default:
 			continue
 		}
@@ -737,14 +738,14 @@ func (d *histData) makeTable() error {
 			number(x.track)
 		}
 	}
-	size := tracingMapBytes(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
+	size := tracingmap.Bytes(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
 	if have := d.file.tracer.histBytes(); size > maxHistBytes-have {
 		return fmt.Errorf("a table of %d bytes beside %d: %w", size, have, syscall.ENOMEM)
 	}
 	if err := d.file.tracer.afford(size); err != nil {
 		return err
 	}
-	d.table = newTracingMap(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
+	d.table = tracingmap.New(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)
 	d.bytes = size
 	return nil
 }

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // The error_log texts for actions.
@@ -85,7 +87,7 @@ type snapshotTrack struct {
 	taken bool
 	value uint64
 	key   [histKeySize + 8]byte
-	comm  comm
+	comm  [abi.TaskCommLen]byte
 }
 
 // fieldVar is field_var: a variable that is created for a field.
@@ -453,7 +455,7 @@ func (x *histAction) handlerText() string {
 }
 
 // act is one of hist_trigger_actions. It runs in handler context.
-func (h *histHit) act(x *histAction, e *mapElt) {
+func (h *histHit) act(x *histAction, e *tracingmap.Elt) {
 	if x.handler != handlerMatch && !h.track(x, e) {
 		return
 	}
@@ -462,11 +464,11 @@ func (h *histHit) act(x *histAction, e *mapElt) {
 		h.trace(x)
 	case doesSave:
 		m := h.data.table
-		m.mu.Lock()
+		m.Lock()
 		for _, v := range h.data.saveVars {
 			h.setVar(e, v.field, v.value, h.valueOrZero(v.value))
 		}
-		m.mu.Unlock()
+		m.Unlock()
 	case doesSnapshot:
 		h.data.file.array.takeSnapshot(triggerHit{h.Trap, true}, true)
 	}
@@ -475,12 +477,12 @@ func (h *histHit) act(x *histAction, e *mapElt) {
 // track says whether the variable of onmax or onchange is larger than all previous
 // values or different from the last one, and saves it. There is one saved value for
 // each key, and a single one for snapshots.
-func (h *histHit) track(x *histAction, e *mapElt) bool {
+func (h *histHit) track(x *histAction, e *tracingmap.Elt) bool {
 	m := h.data.table
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.Lock()
+	defer m.Unlock()
 	value := h.refs[x.ref.refIdx]
-	last := e.vars[x.track.varIdx]
+	last := e.Vars[x.track.varIdx]
 	if x.does == doesSnapshot {
 		last = x.snap.value
 	}
@@ -488,10 +490,10 @@ func (h *histHit) track(x *histAction, e *mapElt) bool {
 		return false
 	}
 	if x.does != doesSnapshot {
-		e.vars[x.track.varIdx], e.set[x.track.varIdx] = value, true
+		e.Vars[x.track.varIdx], e.Set[x.track.varIdx] = value, true
 		return true
 	}
-	x.snap.taken, x.snap.value, x.snap.key, x.snap.comm = true, value, h.key, e.comm
+	x.snap.taken, x.snap.value, x.snap.key, x.snap.comm = true, value, h.key, e.Comm
 	return true
 }
 

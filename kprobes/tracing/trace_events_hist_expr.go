@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
@@ -404,7 +405,7 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 		f.typ, f.size = histStackType, histStackSize
 		f.flags |= histStacktrace
 	case f.event.IsText():
-		f.typ, f.size = f.event.Type, mapTextSize
+		f.typ, f.size = f.event.Type, tracingmap.TextSize
 		f.flags |= histString
 		if f.event.Kind == field.CharArray {
 			f.size = f.event.Size
@@ -433,7 +434,7 @@ type histHit struct {
 	key    [histKeySize + 8]byte
 	values [histValsMax + 2*histVarsMax]uint64 // of the fields; unused for strings
 	refs   [histVarsMax]uint64
-	texts  [histVarsMax][mapTextSize]byte // of references to strings
+	texts  [histVarsMax][tracingmap.TextSize]byte // of references to strings
 }
 
 // value is hist_field.fn: it returns the value of a number.
@@ -557,12 +558,12 @@ func (t *Tracer) hitHist(d *histData, s *subject) {
 		}
 	}
 	m := d.table
-	m.mu.Lock()
-	e, isNew := m.lookup(h.key[:], true)
+	m.Lock()
+	e, isNew := m.Lookup(h.key[:], true)
 	if e != nil {
 		h.update(e, isNew)
 	}
-	m.mu.Unlock()
+	m.Unlock()
 	if e != nil && len(d.actions) > 0 && h.resolve(true) {
 		for _, x := range d.actions {
 			h.act(x, e)
@@ -600,19 +601,19 @@ func (h *histHit) resolve(self bool) bool {
 		if m == nil {
 			return false
 		}
-		m.mu.Lock()
-		e, _ := m.lookup(h.key[:], false)
-		ok := e != nil && e.set[r.refVar.varIdx]
+		m.Lock()
+		e, _ := m.Lookup(h.key[:], false)
+		ok := e != nil && e.Set[r.refVar.varIdx]
 		if ok {
-			h.refs[i] = e.vars[r.refVar.varIdx]
+			h.refs[i] = e.Vars[r.refVar.varIdx]
 			if r.flags&histString != 0 || r.holdsStack() {
-				copy(h.texts[i][:], e.textAt(r.refVar.textIdx))
+				copy(h.texts[i][:], e.TextAt(r.refVar.textIdx))
 			}
 			if r.once && !self {
-				e.set[r.refVar.varIdx] = false
+				e.Set[r.refVar.varIdx] = false
 			}
 		}
-		m.mu.Unlock()
+		m.Unlock()
 		if !ok {
 			return false
 		}
@@ -620,17 +621,15 @@ func (h *histHit) resolve(self bool) bool {
 	return true
 }
 
-func (e *mapElt) textAt(i int) []byte { return e.text[i*mapTextSize : (i+1)*mapTextSize] }
-
 // update is hist_trigger_elt_update.
-func (h *histHit) update(e *mapElt, isNew bool) {
+func (h *histHit) update(e *tracingmap.Elt, isNew bool) {
 	d := h.data
 	if isNew && h.Comm != nil {
-		e.comm = comm(*h.Comm)
+		e.Comm = *h.Comm
 	}
 	for i, f := range d.fields[:d.nVals] {
 		if f.flags&histVar == 0 {
-			e.sums[i] += h.values[i]
+			e.Sums[i] += h.values[i]
 			continue
 		}
 		h.setVar(e, f, f, h.values[i])
@@ -648,15 +647,15 @@ func (h *histHit) valueOrZero(f *histField) uint64 {
 }
 
 // setVar sets a variable of an element to the value of a field.
-func (h *histHit) setVar(e *mapElt, v, from *histField, value uint64) {
+func (h *histHit) setVar(e *tracingmap.Elt, v, from *histField, value uint64) {
 	if from.flags&histString != 0 {
-		room := e.textAt(v.textIdx)
+		room := e.TextAt(v.textIdx)
 		s := h.text(from)
-		n := copy(room[:min(from.size, mapTextSize)-1], s)
+		n := copy(room[:min(from.size, tracingmap.TextSize)-1], s)
 		clear(room[n:])
 	} else if from.holdsStack() {
-		h.putStack(e.textAt(v.textIdx), from)
+		h.putStack(e.TextAt(v.textIdx), from)
 	}
-	e.vars[v.varIdx] = value
-	e.set[v.varIdx] = true
+	e.Vars[v.varIdx] = value
+	e.Set[v.varIdx] = true
 }

@@ -10,8 +10,10 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 func uintText(v uint64) string { return strconv.FormatUint(v, 10) }
@@ -40,11 +42,11 @@ func (f *EventFile) Hist() (string, error) {
 
 // appendTable is print_entries and the totals.
 func (d *histData) appendTable(b []byte) []byte {
-	entries := d.table.entries()
+	entries := d.table.Entries()
 	d.sortEntries(entries)
 	totals := make([]histTotal, d.nVals)
 	for i := range entries {
-		for k, v := range entries[i].sums {
+		for k, v := range entries[i].Sums {
 			totals[k].sum += v
 			totals[k].max = max(totals[k].max, v)
 		}
@@ -55,18 +57,18 @@ func (d *histData) appendTable(b []byte) []byte {
 	for _, x := range d.actions {
 		b = d.appendSnapshot(b, x)
 	}
-	return fmt.Appendf(b, "\nTotals:\n    Hits: %d\n    Entries: %d\n    Dropped: %d\n", d.table.hits.Load(), len(entries), d.table.drops.Load())
+	return fmt.Appendf(b, "\nTotals:\n    Hits: %d\n    Entries: %d\n    Dropped: %d\n", d.table.Hits.Load(), len(entries), d.table.Drops.Load())
 }
 
 // sortEntries is tracing_map_sort_entries: it sorts by the first sort key and then by
 // the second. Like the kernel, which looks for duplicates that way, it first sorts by
 // the bytes of the keys; this determines the order of elements with equal sort keys.
-func (d *histData) sortEntries(entries []mapEntry) {
-	slices.SortFunc(entries, func(x, y mapEntry) int { return bytes.Compare(x.key, y.key) })
+func (d *histData) sortEntries(entries []tracingmap.Entry) {
+	slices.SortFunc(entries, func(x, y tracingmap.Entry) int { return bytes.Compare(x.Key, y.Key) })
 	first := d.comparer(d.sort[0])
-	sort := heapSort[mapEntry]
+	sort := tracingmap.Sort[tracingmap.Entry]
 	if d.file.tracer.conf.has[release.SortTwo] {
-		sort = heapSortTwo[mapEntry]
+		sort = tracingmap.SortTwo[tracingmap.Entry]
 	}
 	sort(entries, first)
 	if len(d.sort) == 1 {
@@ -83,15 +85,15 @@ func (d *histData) sortEntries(entries []mapEntry) {
 	}
 }
 
-func (d *histData) comparer(k histSortKey) func(x, y *mapEntry) int {
+func (d *histData) comparer(k histSortKey) func(x, y *tracingmap.Entry) int {
 	f := d.sorted(k)
 	sum := d.sumIndex(f)
-	compare := func(x, y *mapEntry) int { return compareKeys(f, x.key[f.offset:], y.key[f.offset:]) }
+	compare := func(x, y *tracingmap.Entry) int { return compareKeys(f, x.Key[f.offset:], y.Key[f.offset:]) }
 	if sum >= 0 {
-		compare = func(x, y *mapEntry) int { return cmp.Compare(x.sums[sum], y.sums[sum]) }
+		compare = func(x, y *tracingmap.Entry) int { return cmp.Compare(x.Sums[sum], y.Sums[sum]) }
 	}
 	if k.descending {
-		return func(x, y *mapEntry) int { return -compare(x, y) }
+		return func(x, y *tracingmap.Entry) int { return -compare(x, y) }
 	}
 	return compare
 }
@@ -160,20 +162,20 @@ func appendShare(b []byte, f *histField, v uint64, total histTotal) []byte {
 }
 
 // appendEntry is hist_trigger_entry_print.
-func (d *histData) appendEntry(b []byte, e *mapEntry, totals []histTotal) []byte {
-	b = d.appendKey(b, e.key, &e.comm)
+func (d *histData) appendEntry(b []byte, e *tracingmap.Entry, totals []histTotal) []byte {
+	b = d.appendKey(b, e.Key, &e.Comm)
 	if !d.attrs.noHitcount {
-		b = fmt.Appendf(b, " hitcount: %10d", e.sums[0])
+		b = fmt.Appendf(b, " hitcount: %10d", e.Sums[0])
 	}
 	for i, f := range d.fields[1:d.nVals] {
 		switch {
 		case f.flags&(histVar|histExpr) != 0:
 		case f.flags&(histPercent|histGraph) != 0:
-			b = appendShare(b, f, e.sums[i+1], totals[i+1])
+			b = appendShare(b, f, e.Sums[i+1], totals[i+1])
 		case f.flags&histHex != 0:
-			b = fmt.Appendf(b, "  %s: %10x", f.fieldName(0), e.sums[i+1])
+			b = fmt.Appendf(b, "  %s: %10x", f.fieldName(0), e.Sums[i+1])
 		default:
-			b = fmt.Appendf(b, "  %s: %10d", f.fieldName(0), e.sums[i+1])
+			b = fmt.Appendf(b, "  %s: %10d", f.fieldName(0), e.Sums[i+1])
 		}
 	}
 	for _, x := range d.actions {
@@ -185,17 +187,17 @@ func (d *histData) appendEntry(b []byte, e *mapEntry, totals []histTotal) []byte
 }
 
 // appendTrack is track_data_print.
-func (d *histData) appendTrack(b []byte, x *histAction, e *mapEntry) []byte {
+func (d *histData) appendTrack(b []byte, x *histAction, e *tracingmap.Entry) []byte {
 	word := "max"
 	if x.handler == handlerChange {
 		word = "changed"
 	}
-	b = fmt.Appendf(b, "\n\t%s: %10d", word, e.vars[x.track.varIdx])
+	b = fmt.Appendf(b, "\n\t%s: %10d", word, e.Vars[x.track.varIdx])
 	for _, v := range d.saveVars {
 		if v.value.flags&histString != 0 {
-			b = fmt.Appendf(b, "  %s: %-*s", v.field.varName, savedTextColumn, field.CutNUL(e.textAt(v.field.textIdx)))
+			b = fmt.Appendf(b, "  %s: %-*s", v.field.varName, savedTextColumn, field.CutNUL(e.TextAt(v.field.textIdx)))
 		} else {
-			b = fmt.Appendf(b, "  %s: %10d", v.field.varName, e.vars[v.field.varIdx])
+			b = fmt.Appendf(b, "  %s: %10d", v.field.varName, e.Vars[v.field.varIdx])
 		}
 	}
 	return b
@@ -206,9 +208,9 @@ func (d *histData) appendSnapshot(b []byte, x *histAction) []byte {
 	if x.does != doesSnapshot {
 		return b
 	}
-	d.table.mu.Lock()
+	d.table.Lock()
 	s := x.snap
-	d.table.mu.Unlock()
+	d.table.Unlock()
 	if !s.taken {
 		return b
 	}
@@ -219,7 +221,7 @@ func (d *histData) appendSnapshot(b []byte, x *histAction) []byte {
 }
 
 // appendKey is hist_trigger_print_key.
-func (d *histData) appendKey(b, key []byte, name *comm) []byte {
+func (d *histData) appendKey(b, key []byte, name *[abi.TaskCommLen]byte) []byte {
 	b = append(b, "{ "...)
 	multiline := false
 	for i, f := range d.fields[d.nVals:] {
@@ -240,7 +242,7 @@ func (d *histData) appendKey(b, key []byte, name *comm) []byte {
 	return append(b, '}')
 }
 
-func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *comm) []byte {
+func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *[abi.TaskCommLen]byte) []byte {
 	v := binary.LittleEndian.Uint64(key)
 	t := d.file.tracer
 	switch {

@@ -156,11 +156,11 @@ func TestHistLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits, drops := a.triggerList()[0].hist.table.hits.Load(), a.triggerList()[0].hist.table.drops.Load()
+	hits, drops := a.triggerList()[0].hist.table.Hits.Load(), a.triggerList()[0].hist.table.Drops.Load()
 	if hits+drops != 2*each || strings.Count(text, "hitcount: ") != 128 || drops != 2*each/200*72 {
 		t.Errorf("%d hits and %d drops:\n%s", hits, drops, text)
 	}
-	a.triggerList()[0].hist.table.clear() // a trigger with variables cannot be named again to say so
+	a.triggerList()[0].hist.table.Clear() // a trigger with variables cannot be named again to say so
 	if text, _ := a.Hist(); !strings.Contains(text, "    Hits: 0\n    Entries: 0\n    Dropped: 0\n") {
 		t.Errorf("after clear:\n%s", text)
 	}
@@ -213,7 +213,7 @@ func TestHistNamedShort(t *testing.T) {
 		trap := trapWithArgs(f)
 		tr.probes[0].entered(f.hitOf(tr.probes[0], trap))
 		tr.probes[1].entered(f.hitOf(tr.probes[1], trap))
-		if hits := a.triggerList()[0].hist.table.hits.Load(); hits != 2 {
+		if hits := a.triggerList()[0].hist.table.Hits.Load(); hits != 2 {
 			t.Errorf("%s: %d hits of two events", text, hits)
 		}
 		for _, e := range []*EventFile{a, b} {

@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // The error_log texts for definitions of synthetic events that are refused.
@@ -233,7 +234,7 @@ func (f *synthField) shape() bool {
 	f.text = true
 	n, err := uint64(0), error(nil)
 	if length != "" {
-		n, err = kstrtox.ParseUint(length, 0, mapTextSize)
+		n, err = kstrtox.ParseUint(length, 0, tracingmap.TextSize)
 	}
 	if f.size = int(n); n == 0 {
 		f.size, f.dynamic = synthSlot, true
@@ -262,7 +263,7 @@ func (t *Tracer) addSynth(s *synthEvent, name string) error {
 		f := &s.fields[i]
 		f.offset = at
 		if f.text && !f.dynamic {
-			at += mapTextSize
+			at += tracingmap.TextSize
 		} else {
 			at += synthSlot
 		}
@@ -356,7 +357,7 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 			text, n := field.StringAt(entry, f.offset)
 			b = append(b, field.CutNUL(text[:n])...)
 		case f.text:
-			b = append(b, field.CutNUL(entry[f.offset:f.offset+min(f.size, mapTextSize)])...)
+			b = append(b, field.CutNUL(entry[f.offset:f.offset+min(f.size, tracingmap.TextSize)])...)
 		default:
 			b = f.appendNumber(b, entry[f.offset:f.offset+f.size])
 		}
@@ -398,7 +399,7 @@ func (s synthClass) disable()      {}
 // context. It returns false if the entry does not fit on a page.
 func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 	base := en.n
-	if base+s.fixed+len(s.fields)*mapTextSize > len(en.buf) && base+s.fixed > len(en.buf) {
+	if base+s.fixed+len(s.fields)*tracingmap.TextSize > len(en.buf) && base+s.fixed > len(en.buf) {
 		return false
 	}
 	clear(en.buf[base : base+s.fixed])
@@ -415,7 +416,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 			en.dataLoc(at, n)
 		case f.dynamic:
 			text := h.text(args[i])
-			n := min(len(text), mapTextSize-1)
+			n := min(len(text), tracingmap.TextSize-1)
 			if en.n+n+1 > len(en.buf) {
 				return false
 			}
@@ -424,7 +425,7 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 			en.dataLoc(at, n+1)
 		case f.text:
 			text := h.text(args[i])
-			copy(en.buf[at:at+mapTextSize-1], text)
+			copy(en.buf[at:at+tracingmap.TextSize-1], text)
 		default:
 			binary.LittleEndian.PutUint64(en.buf[at:], h.refs[args[i].refIdx])
 		}

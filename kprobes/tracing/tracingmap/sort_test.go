@@ -1,4 +1,4 @@
-package tracing
+package tracingmap
 
 import (
 	"math/rand/v2"
@@ -17,8 +17,8 @@ func TestHeapSort(t *testing.T) {
 		slices.Sort(want)
 		b := slices.Clone(a)
 		compare := func(x, y *int) int { return *x - *y }
-		heapSort(a, compare)
-		heapSortTwo(b, compare)
+		Sort(a, compare)
+		SortTwo(b, compare)
 		if !slices.Equal(a, want) || !slices.Equal(b, want) {
 			t.Fatalf("%v and %v, want %v", a, b, want)
 		}
@@ -37,35 +37,12 @@ func TestHeapSortEqual(t *testing.T) {
 	}
 	in := []pair{{3, 3}, {9, 1}, {17, 1}, {44, 1}, {45, 1}, {46, 1}, {47, 1}, {100, 1}, {200, 1}}
 	a, b := slices.Clone(in), slices.Clone(in)
-	heapSort(a, compare)
-	heapSortTwo(b, compare)
+	Sort(a, compare)
+	SortTwo(b, compare)
 	if got, want := keys(a), []int{9, 17, 44, 45, 46, 47, 100, 200, 3}; !slices.Equal(got, want) {
 		t.Errorf("6.1: %v, want %v", got, want)
 	}
 	if got, want := keys(b), []int{44, 9, 45, 46, 47, 100, 200, 17, 3}; !slices.Equal(got, want) {
 		t.Errorf("6.12: %v, want %v", got, want)
-	}
-}
-
-// TestMapFull: a new key in a full table is a drop; existing keys still count.
-func TestMapFull(t *testing.T) {
-	m := newTracingMap(7, 8, 1, 0, 0)
-	key := make([]byte, 16)
-	for i := range 200 {
-		key[0] = byte(i)
-		if e, isNew := m.lookup(key, true); (e != nil) != (i < 128) || isNew != (i < 128) {
-			t.Fatalf("key %d: %v, new %v", i, e, isNew)
-		}
-	}
-	key[0] = 5
-	if e, isNew := m.lookup(key, true); e == nil || isNew {
-		t.Error("a key that is there is not found in a full table")
-	}
-	if h, d := m.hits.Load(), m.drops.Load(); h != 129 || d != 72 {
-		t.Errorf("%d hits and %d drops", h, d)
-	}
-	m.clear()
-	if e, _ := m.lookup(key, false); e != nil || len(m.entries()) != 0 {
-		t.Error("a key is there after clear")
 	}
 }
