@@ -18,7 +18,7 @@ var (
 	known    = map[string]bool{"000": true, "001": true, "002": true, "003": true, "004": true}
 )
 
-// files gives the contents of the project's files whose names end in one of these ways,
+// files returns the contents of the project's files whose names end in one of these ways,
 // by their path from here.
 func files(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
@@ -44,7 +44,7 @@ func files(t *testing.T, endings ...string) map[string]string {
 	return found
 }
 
-// tests gives all tests of the project as package.Function, and the scripts as
+// tests returns all tests of the project as package.Function, and the scripts as
 // name.txtar.
 func tests(t *testing.T) map[string]bool {
 	t.Helper()
@@ -61,7 +61,7 @@ func tests(t *testing.T) map[string]bool {
 	return found
 }
 
-// packageOf gives the name by which pages call the package of a file.
+// packageOf returns the name by which pages call the package of a file.
 func packageOf(path string) string {
 	if filepath.Dir(path) == ".." {
 		return "kprobefs"

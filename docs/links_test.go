@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// pages gives all Markdown files of the project, by their path from its root.
+// pages returns all Markdown files of the project, by their path from its root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}

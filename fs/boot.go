@@ -149,7 +149,7 @@ func (t *Tree) End() {
 	}
 }
 
-// renew gives a node and those below it new rows.
+// renew sets new rows in a node and those below it.
 func (t *inodes) renew(n *node, row *seqfile.Row) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

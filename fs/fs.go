@@ -194,7 +194,8 @@ func (f *filesystem) entry(n *node, out *fuse.EntryOut) {
 	n.large(&out.Attr)
 }
 
-// large gives a regular file a size at which the page cache asks for its content.
+// large sets a regular file's size to one at which the page cache asks for its
+// content.
 func (n *node) large(a *fuse.Attr) {
 	if n.isDir() {
 		return
@@ -475,7 +476,7 @@ func (f *filesystem) StatFs(_ <-chan struct{}, _ *fuse.InHeader, out *fuse.Statf
 	return fuse.OK
 }
 
-// GetXAttr gives EOPNOTSUPP each time. After ENOSYS the host's kernel would no longer
+// GetXAttr returns EOPNOTSUPP each time. After ENOSYS the host's kernel would no longer
 // ask, and return ENODATA for access control lists.
 func (f *filesystem) GetXAttr(<-chan struct{}, *fuse.InHeader, string, []byte) (uint32, fuse.Status) {
 	return 0, fuse.Status(syscall.EOPNOTSUPP)

@@ -187,7 +187,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 	return n
 }
 
-// take gives the node a row's attributes, as if it were new.
+// take sets the node's attributes to those of a new node for a row.
 func (n *node) take(row *seqfile.Row) {
 	now := time.Now()
 	n.mu.Lock()

@@ -22,8 +22,8 @@ const (
 	bareHandler = abi.TextBase + 0x800
 )
 
-// withGates gives a bare vCPU an interrupt table in which every handler is inc %rax;
-// iretq, and enables its interrupts.
+// withGates sets an interrupt table in which every handler is inc %rax; iretq on a
+// bare vCPU, and enables its interrupts.
 func withGates(t *testing.T, v *vcpu) {
 	t.Helper()
 	copy(v.m.mem.Phys(bareHandler-abi.TextBase, 5), []byte{0x48, 0xff, 0xc0, 0x48, 0xcf})

@@ -224,7 +224,7 @@ func (i integer) Write(c Caller, data []byte, pos int64) (int, error) {
 	return n, nil
 }
 
-// name gives an integer the name of its row, for the warning.
+// name stores the name of its row in an integer, for the warning.
 func (r *Row) name() {
 	base := r.Path
 	for i := range r.Path {

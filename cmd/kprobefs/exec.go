@@ -85,8 +85,8 @@ func (p *program) exec(f *machineFlags, args []string) error {
 	return err
 }
 
-// privateNamespace gives a command a private mount namespace, and a user namespace if
-// the caller is not root.
+// privateNamespace sets up a command to run in a private mount namespace, and a user
+// namespace if the caller is not root.
 func privateNamespace(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGTERM}
 	if os.Geteuid() != 0 {

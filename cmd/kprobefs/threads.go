@@ -31,7 +31,7 @@ func threadName(tid int) string {
 	return strings.TrimSuffix(string(b[:n]), "\n")
 }
 
-// threadGroup gives the process that a thread belongs to.
+// threadGroup returns the process that a thread belongs to.
 func threadGroup(tid int) (int, error) {
 	b, err := os.ReadFile(procFile(tid, "status"))
 	if err != nil {

@@ -64,7 +64,7 @@ type Lock struct {
 
 func (l Lock) overlaps(m Lock) bool { return l.Start <= m.End && m.Start <= l.End }
 
-// against says whether l and m conflict.
+// against reports whether l and m conflict.
 func (l Lock) against(m Lock) bool {
 	return l.overlaps(m) && (l.Type == Write || m.Type == Write) && !l.Owner.is(m.Owner)
 }
@@ -97,7 +97,7 @@ func (e *ConflictError) Error() string {
 	return fmt.Sprintf("process %d holds a lock of %d-%d: %v", e.Held.Owner.PID, e.Held.Start, e.Held.End, syscall.EAGAIN)
 }
 
-// Unwrap gives EAGAIN.
+// Unwrap returns EAGAIN.
 func (e *ConflictError) Unwrap() error { return syscall.EAGAIN }
 
 // Get is F_GETLK: it returns the first lock that conflicts with l.
@@ -161,7 +161,7 @@ func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
 
 var errRing = fmt.Errorf("all would wait for each other: %w", syscall.EDEADLK)
 
-// gives releases the flock of l's owner unless it has the type of l; it says whether it
+// gives releases the flock of l's owner unless it has the type of l; it reports whether it
 // released one.
 func (f *File) gives(l Lock) bool {
 	i := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) && h.Type != l.Type })
@@ -296,7 +296,7 @@ func (t *Table) retry(f *File) {
 	}
 }
 
-// serve tries to grant a waiting request and says whether its wait is over.
+// serve tries to grant a waiting request and reports whether its wait is over.
 func (t *Table) serve(w *waiter) bool {
 	held, blocked := w.file.conflict(w.lock)
 	var err error

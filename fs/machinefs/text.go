@@ -214,7 +214,7 @@ func displacement(v uint64) uint64 {
 	return v
 }
 
-// isAddress says whether a number is in the kernel's half of the address space and not
+// isAddress reports whether a number is in the kernel's half of the address space and not
 // so close to its end that it is more likely a negative number.
 func isAddress(v uint64) bool { return v >= 0xffff800000000000 && v < 0xffffffffff000000 }
 

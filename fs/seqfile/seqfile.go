@@ -69,7 +69,7 @@ type Row struct {
 	Gen uint64
 }
 
-// IsDir says whether the row is a directory.
+// IsDir reports whether the row is a directory.
 func (r *Row) IsDir() bool { return r.Dir != nil }
 
 // FileMode is st_mode: type and permission bits.
@@ -215,7 +215,7 @@ type Caller struct {
 	FileFlags uint32
 	// CommFunc returns current->comm; it may be nil.
 	CommFunc func() string
-	// CapableFunc says whether a capability (CAP_*) is effective. If it is nil, root
+	// CapableFunc reports whether a capability (CAP_*) is effective. If it is nil, root
 	// has all.
 	CapableFunc func(capability int) bool
 	// GroupsFunc returns the supplementary groups; it may be nil.
@@ -264,18 +264,18 @@ type OpenInfo struct {
 	Flags uint32 // O_RDONLY, O_TRUNC, O_APPEND, O_NONBLOCK, ...
 }
 
-// Reads says whether the file is opened for reading. Access mode 3 neither reads nor
+// Reads reports whether the file is opened for reading. Access mode 3 neither reads nor
 // writes, as on Linux.
 func (o *OpenInfo) Reads() bool {
 	return o.Flags&syscall.O_ACCMODE == syscall.O_RDONLY || o.Flags&syscall.O_ACCMODE == syscall.O_RDWR
 }
 
-// Writes says whether the file is opened for writing.
+// Writes reports whether the file is opened for writing.
 func (o *OpenInfo) Writes() bool {
 	return o.Flags&syscall.O_ACCMODE == syscall.O_WRONLY || o.Flags&syscall.O_ACCMODE == syscall.O_RDWR
 }
 
-// Truncates says whether the open empties the file.
+// Truncates reports whether the open empties the file.
 func (o *OpenInfo) Truncates() bool { return o.Flags&syscall.O_TRUNC != 0 }
 
 type callerKey struct{}

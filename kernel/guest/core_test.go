@@ -31,14 +31,14 @@ func neg(e syscall.Errno) uint64 { return uint64(-int64(e)) }
 // list makes an empty list_head at a.
 func (m *machine) list(a uint64) { m.put64(a, a); m.put64(a+8, a) }
 
-// completion gives an empty struct completion.
+// completion returns an empty struct completion.
 func (m *machine) completion() uint64 {
 	x := m.zalloc(32)
 	m.list(x + 16)
 	return x
 }
 
-// page gives a page full of ones; a guest function of one argument that clears
+// page returns a page full of ones; a guest function of one argument that clears
 // it shows that it was called.
 func (m *machine) page() uint64 {
 	a := m.call("__get_free_pages", gfpKernel, 0)

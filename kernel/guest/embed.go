@@ -31,7 +31,7 @@ var vmlinux612 []byte
 //go:embed btf-6.12
 var btf612 []byte
 
-// BTF gives the types of a guest's functions, for kernel/btf, or nil when its kernel
+// BTF returns the types of a guest's functions, for kernel/btf, or nil when its kernel
 // has none. It must not be written.
 func BTF(release string) []byte {
 	if release == "6.12" {
@@ -40,7 +40,7 @@ func BTF(release string) []byte {
 	return nil
 }
 
-// Image gives the ELF of the guest that stands for a release of Linux ("6.1",
+// Image returns the ELF of the guest that stands for a release of Linux ("6.1",
 // or "6.1.0-50-amd64"), or nil when there is none. They are of one source: 5.10's
 // and 6.12's have that release's arguments, calls and records of static events as
 // far as it matters, and in 6.12's what can be called by its address begins with

@@ -80,7 +80,7 @@ func (m *machine) sym(name string) uint64 {
 	return s[0].Addr
 }
 
-// zalloc gives n bytes of cleared guest memory.
+// zalloc returns n bytes of cleared guest memory.
 func (m *machine) zalloc(n int) uint64 {
 	m.t.Helper()
 	const gfpZeroed = 0xcc0 | 0x100
@@ -216,7 +216,7 @@ func wait(t *testing.T, what string, c <-chan uint64) uint64 {
 	}
 }
 
-// sleeps says whether the task has reached a sleep in the given state. A task
+// sleeps reports whether the task has reached a sleep in the given state. A task
 // without a call sleeps interruptibly too: there the state must last.
 func (k *task) sleeps(state uint32) bool {
 	if state == 1 {

@@ -94,7 +94,7 @@ func TestNoLeakOfHostCalls(t *testing.T) {
 	})
 }
 
-// receiver gives a msghdr for n bytes, the same each time.
+// receiver returns a msghdr for n bytes, the same each time.
 func (s *sockets) receiver(n int) uint64 {
 	const at, iter = 2048, 16
 	msg, vec, buf := s.mem+at, s.mem+at+128, s.mem+at+256

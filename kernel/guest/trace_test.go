@@ -10,7 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// tracepoints gives the names of all tracepoints of the guest, by address.
+// tracepoints returns the names of all tracepoints of the guest, by address.
 func (m *machine) tracepoints() map[uint64]string {
 	names := map[uint64]string{}
 	for _, s := range m.Symbols().All() {

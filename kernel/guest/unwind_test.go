@@ -110,7 +110,7 @@ func TestUnwindTrampolines(t *testing.T) {
 	}
 }
 
-// frame gives how far above the stack pointer Unwind finds the return address at ip:
+// frame returns how far above the stack pointer Unwind finds the return address at ip:
 // the memory from there holds one function after the other.
 func (m *machine) frame(ip uint64) (size uint64, ok bool) {
 	m.t.Helper()

@@ -595,7 +595,7 @@ func (r *request) die() {
 	r.finish(-int64(syscall.EIO))
 }
 
-// claim gives a new task's struct host_call a number before the guest makes the
+// claim assigns a number to a new task's struct host_call before the guest makes the
 // next task. When the guest is asked for a task of a thread, it returns one that has
 // no number yet if there is one: two requests of one thread (an open and the release
 // of an earlier file) would get the same task, and one would wait for ever.

@@ -100,7 +100,7 @@ func (h *Host) AwaitClosed(ctx context.Context) {
 	}
 }
 
-// release gives a task back at the end of its call.
+// release puts a task back at the end of its call.
 func (t *Task) release(r *request) {
 	t.recycle(r)
 	t.h.put(t)
@@ -194,7 +194,7 @@ func (h *Host) unhold(t *Task) {
 	}
 }
 
-// put gives a task back. When too many are idle, the one that was not used for the
+// put puts a task back. When too many are idle, the one that was not used for the
 // longest time is given up.
 func (h *Host) put(t *Task) {
 	t.mu.Lock()
@@ -349,8 +349,8 @@ func (h *Host) adopt(t *Task, addr uint64) error {
 	return t.needWindow()
 }
 
-// needWindow gives t a user window if it has none. The task of a thread that makes no
-// call needs none.
+// needWindow allocates a user window for t if it has none. The task of a thread that
+// makes no call needs none.
 func (t *Task) needWindow() error {
 	if t.slot >= 0 {
 		return nil

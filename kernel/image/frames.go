@@ -10,7 +10,7 @@ import (
 	"sort"
 )
 
-// Frames gives the distance from the stack pointer to the return address for each
+// Frames returns the distance from the stack pointer to the return address for each
 // address in C code. It is made from the call frame information in .eh_frame, which
 // the guest is built with but does not load, and serves as Linux's ORC tables do.
 //

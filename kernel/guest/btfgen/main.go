@@ -65,7 +65,7 @@ func run(file string) error {
 	return w.Flush()
 }
 
-// functions gives the line of each function that has code.
+// functions returns the line of each function that has code.
 func (g *gen) functions() (map[string]string, error) {
 	funcs := map[string]string{}
 	for r := g.data.Reader(); ; {
@@ -195,7 +195,7 @@ func enumSign(t *dwarf.EnumType) string {
 	return "u"
 }
 
-// keep gives the text its number.
+// keep numbers the text.
 func (g *gen) keep(text string) int {
 	if n := g.byKey[text]; n != 0 {
 		return n
