@@ -16,13 +16,13 @@ import (
 
 // Functions are the kernel's fentry sites, at which functions can be traced.
 type Functions interface {
-	// All gives the sites by address.
+	// All returns the sites by address.
 	All() []uint64
 	// Listen creates a listener that does not listen to any function yet.
 	Listen(by FunctionHandler) FunctionListener
-	// Listened gives the sites that somebody listens to, by address.
+	// Listened returns the sites that somebody listens to, by address.
 	Listened() []ListenedFunction
-	// Touched gives the sites that somebody has ever listened to, by address.
+	// Touched returns the sites that somebody has ever listened to, by address.
 	Touched() []ListenedFunction
 }
 
@@ -230,7 +230,7 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 	return found
 }
 
-// inModule says whether the match covers functions of that module ("" for the kernel
+// inModule reports whether the match covers functions of that module ("" for the kernel
 // itself).
 func (m *functionMatch) inModule(module string) bool {
 	if module == "" {

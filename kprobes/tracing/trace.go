@@ -98,7 +98,7 @@ type Config struct {
 	Symbols Symbols
 	Sites   Sites
 	Machine Machine
-	// Module says whether a module of that name is loaded. If it is nil, no module is.
+	// Module reports whether a module of that name is loaded. If it is nil, no module is.
 	Module func(name string) bool
 	// Release is uname -r.
 	Release string
@@ -143,7 +143,7 @@ type Config struct {
 	// TSC converts the time since boot to the time-stamp counter. If it is nil, the
 	// counter runs at 1 GHz.
 	TSC func(now int64) uint64
-	// RegularFile says whether a path of the host is a regular file, for uprobe_events.
+	// RegularFile reports whether a path of the host is a regular file, for uprobe_events.
 	// If it is nil, there are no files.
 	RegularFile func(path string) (bool, error)
 }
@@ -241,10 +241,10 @@ func (t *Tracer) Has(f release.Feature) bool { return t.conf.has[f] }
 // Has reports whether this array's tracer does what a feature says.
 func (a *Array) Has(f release.Feature) bool { return a.tracer.Has(f) }
 
-// Listening says whether any event is enabled.
+// Listening reports whether any event is enabled.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
 
-// ListeningElsewhere says whether any event is enabled that is not of a probe.
+// ListeningElsewhere reports whether any event is enabled that is not of a probe.
 func (t *Tracer) ListeningElsewhere() bool { return t.elsewhere.Load() > 0 }
 
 // cpuScratch is the state that the trap side of one vCPU keeps between hits.

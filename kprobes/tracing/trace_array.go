@@ -75,7 +75,7 @@ func (t *Tracer) Global() *Array { return t.global }
 // Buffer returns the array's ring buffer.
 func (a *Array) Buffer() *ring.Buffer { return a.buffer }
 
-// recording says whether hits are recorded now: tracing_on is 1, and no reader of trace
+// recording reports whether hits are recorded now: tracing_on is 1, and no reader of trace
 // pauses the recording.
 func (a *Array) recording() bool { return a.buffer.Recording() }
 

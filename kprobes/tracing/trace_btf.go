@@ -11,11 +11,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
-// returns says whether the probe is known to be on a function's return. On a kernel
+// returns reports whether the probe is known to be on a function's return. On a kernel
 // with types, a return probe given by address is not.
 func (d *definition) returns() bool { return d.ret && (d.conf.BTF == nil || !d.byAddr) }
 
-// atFunction says whether the probe is at a function's entry or on its return, so that
+// atFunction reports whether the probe is at a function's entry or on its return, so that
 // the function's arguments can be fetched.
 func (d *definition) atFunction() bool { return d.fentry || d.returns() }
 
@@ -301,5 +301,5 @@ func (d *definition) keepArgs() {
 	}
 }
 
-// HasBTF says whether the kernel has types for the arguments of functions.
+// HasBTF reports whether the kernel has types for the arguments of functions.
 func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

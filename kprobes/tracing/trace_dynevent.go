@@ -14,7 +14,7 @@ import (
 // dynEvent is dyn_event: what one line of dynamic_events defined.
 type dynEvent interface {
 	line() string // of dynamic_events
-	// matches says whether a deletion matches it: group and event may be empty, argv
+	// matches reports whether a deletion matches it: group and event may be empty, argv
 	// are the words after them.
 	matches(group, event string, argv []string) bool
 	busy() error    // EBUSY if it is in use

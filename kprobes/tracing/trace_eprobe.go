@@ -233,7 +233,7 @@ func (ep *traceEprobe) hit(s *subject) {
 	}
 }
 
-// hasField says whether the $NAME of an eprobe is a field of its event.
+// hasField reports whether the $NAME of an eprobe is a field of its event.
 func (d *definition) hasField(name string) bool {
 	c := fetchCode{source: fetchField, symbol: name}
 	return c.resolveField(d.fields) == nil

@@ -100,17 +100,17 @@ var (
 // because every change replaces the table.
 type eventTable map[uint16]*Event
 
-// Enabled says whether hits of the event come to this array, even if it does not record
+// Enabled reports whether hits of the event come to this array, even if it does not record
 // them.
 func (f *EventFile) Enabled() bool { return f.flags.Load()&fileEnabled != 0 }
 
-// wanted says whether the event is on in any array, even if none records it.
+// wanted reports whether the event is on in any array, even if none records it.
 func (e *Event) wanted() bool {
 	files := e.files.Load()
 	return files != nil && len(*files) > 0
 }
 
-// named says whether e has this group and name; "" matches any.
+// named reports whether e has this group and name; "" matches any.
 func (e *Event) named(group, name string) bool {
 	return (group == "" || e.Group == group) && (name == "" || e.Name == name)
 }
@@ -592,7 +592,7 @@ func (e *Event) Format() (string, error) {
 	return b.String(), nil
 }
 
-// dynamic says whether the event was defined by a write.
+// dynamic reports whether the event was defined by a write.
 func (e *Event) dynamic() bool {
 	switch e.class.(type) {
 	case *kprobeEvent, *uprobeEvent, *fprobeEvent, eprobeClass, synthClass:

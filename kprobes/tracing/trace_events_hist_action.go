@@ -474,7 +474,7 @@ func (h *histHit) act(x *histAction, e *tracingmap.Elt) {
 	}
 }
 
-// track says whether the variable of onmax or onchange is larger than all previous
+// track reports whether the variable of onmax or onchange is larger than all previous
 // values or different from the last one, and saves it. There is one saved value for
 // each key, and a single one for snapshots.
 func (h *histHit) track(x *histAction, e *tracingmap.Elt) bool {

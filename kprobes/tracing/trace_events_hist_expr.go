@@ -529,10 +529,10 @@ func (h *histHit) putStack(room []byte, f *histField) int {
 	return 8 + 8*n
 }
 
-// isCommonStack says whether the field is the stack of the hit rather than of a member.
+// isCommonStack reports whether the field is the stack of the hit rather than of a member.
 func (f *histField) isCommonStack() bool { return f.event == nil && f.cpu == "" }
 
-// holdsStack says whether the field is a stack or a variable that holds one.
+// holdsStack reports whether the field is a stack or a variable that holds one.
 func (f *histField) holdsStack() bool {
 	if f.refVar != nil {
 		return f.refVar.holdsStack()

@@ -134,7 +134,7 @@ func (t *Tracer) createSynth(line string) (bool, error) {
 	return true, p.create(rest, name, fields)
 }
 
-// cutAtBlank splits s at its first blank or tab; found says whether it has one.
+// cutAtBlank splits s at its first blank or tab; found reports whether it has one.
 func cutAtBlank(s string) (before, after string, found bool) {
 	i := strings.IndexAny(s, " \t")
 	if i < 0 {

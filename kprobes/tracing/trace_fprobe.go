@@ -139,7 +139,7 @@ func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionEr
 	return nil
 }
 
-// hasRetval says whether an argument contains $retval.
+// hasRetval reports whether an argument contains $retval.
 func hasRetval(word string) bool {
 	_, rest, found := strings.Cut(word, "$retval")
 	return found && (rest == "" || rest[0] != '_' && !kstrtox.IsAlpha(rest[0]) && !isDigit(rest))
@@ -207,7 +207,7 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionErro
 	return nil, nil
 }
 
-// accepts says whether another probe may join the event.
+// accepts reports whether another probe may join the event.
 func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitionError {
 	if ev.ret != ret || ev.tracepoint != tracepoint {
 		return &definitionError{errDiffProbeType, 0, 0}

@@ -116,7 +116,7 @@ func (a *Array) Put() {
 	a.users--
 }
 
-// Gone says whether the instance has been removed.
+// Gone reports whether the instance has been removed.
 func (a *Array) Gone() bool {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()

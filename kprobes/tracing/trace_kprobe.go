@@ -133,7 +133,7 @@ func (ev *kprobeEvent) disable() {
 	}
 }
 
-// accepts says whether another probe may join the event.
+// accepts reports whether another probe may join the event.
 func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *definitionError {
 	if ev.ret != d.ret {
 		return &definitionError{errDiffProbeType, 0, 0}

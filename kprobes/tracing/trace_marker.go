@@ -47,7 +47,7 @@ func (t *Tracer) scratch(trap *abi.Trap) *cpuScratch {
 	return &t.cpus[trap.CPU]
 }
 
-// isTask says whether the trap stands for a task's system call rather than for a hit on
+// isTask reports whether the trap stands for a task's system call rather than for a hit on
 // a vCPU.
 func isTask(trap *abi.Trap) bool {
 	_, ok := trap.Mem.(*taskMemory)

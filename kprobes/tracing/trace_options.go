@@ -165,7 +165,7 @@ func (a *Array) setOption(o option, on bool) error {
 	return nil
 }
 
-// hasOption says whether the release has an option.
+// hasOption reports whether the release has an option.
 func (t *Tracer) hasOption(o option) bool {
 	return (o != optHashPtr || t.conf.has[release.HashPtrOption]) && (o&newOptions == 0 || t.conf.has[release.FieldsOption])
 }

@@ -68,7 +68,7 @@ func (e *Event) beginInside(trap *abi.Trap, depth uint32) *entry {
 	return e.begin(trap)
 }
 
-// wantsHit says whether an array would do anything with a hit now.
+// wantsHit reports whether an array would do anything with a hit now.
 func (e *Event) wantsHit() bool {
 	files := e.files.Load()
 	if files == nil {
@@ -213,7 +213,7 @@ func (f *EventFile) take(trap *abi.Trap, s *subject) bool {
 	return a.has(optRecordCmd)
 }
 
-// records says whether the file records a hit while its array is recording.
+// records reports whether the file records a hit while its array is recording.
 func (f *EventFile) records(s *subject) bool {
 	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().Passes(&s.Subject)
 }

@@ -118,7 +118,7 @@ func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error
 	}
 }
 
-// Poll is tracing_poll_pipe: it says whether there is an entry (for one vCPU, as many
+// Poll is tracing_poll_pipe: it reports whether there is an entry (for one vCPU, as many
 // as buffer_percent requires), and returns a channel that gets a value at the next
 // entry, until end is called.
 func (p *Pipe) Poll() (ready bool, next <-chan struct{}, end func()) {

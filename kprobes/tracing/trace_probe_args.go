@@ -96,7 +96,7 @@ func (a *probeArg) size() int { return a.typ.size * max(a.count, 1) }
 // definition returns the argument as the listing shows it.
 func (a *probeArg) definition() string { return a.name + "=" + a.text }
 
-// sameArg says whether two probes of one event count as the same in this argument.
+// sameArg reports whether two probes of one event count as the same in this argument.
 func sameArg(a, b *probeArg) bool {
 	return a.name == b.name && a.typ == b.typ && a.count == b.count
 }

@@ -48,7 +48,7 @@ const (
 	fetchField // field of the event that an eprobe is attached to
 )
 
-// isRegister says whether symstr uses the value without a load.
+// isRegister reports whether symstr uses the value without a load.
 func (o fetchOp) isRegister() bool {
 	return o == fetchReg || o == fetchStack || o == fetchRetval || o == fetchArg || o == fetchEntryArg || o == fetchField
 }
@@ -180,7 +180,7 @@ func argument(t *abi.Trap, n uint64) uint64 {
 	return stackNth(t, n-registerArgs+1) // the first one is above the return address
 }
 
-// mayRead says whether size bytes at addr may be read as user memory, or, if user is
+// mayRead reports whether size bytes at addr may be read as user memory, or, if user is
 // false, as memory of either kind: probe_mem_read decides by the address.
 func mayRead(addr, size uint64, user bool) bool {
 	if !user && addr >= taskSize {

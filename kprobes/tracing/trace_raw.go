@@ -94,7 +94,7 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 	return b.ReadPage(p.cpu, &p.page, size)
 }
 
-// Poll is tracing_buffers_poll: it says whether the buffer is as full as buffer_percent
+// Poll is tracing_buffers_poll: it reports whether the buffer is as full as buffer_percent
 // requires, and returns a channel that gets a value at the next entry, until end is
 // called.
 func (p *RawPipe) Poll() (ready bool, next <-chan struct{}, end func()) {

@@ -202,7 +202,7 @@ func (u *traceUprobe) register(d *definition) (*definitionError, error) {
 	return nil, nil
 }
 
-// accepts says whether another probe may join the event.
+// accepts reports whether another probe may join the event.
 func (ev *uprobeEvent) accepts(u *traceUprobe, d *definition) *definitionError {
 	if ev.ret != d.ret {
 		return &definitionError{errDiffProbeType, 0, 0}
@@ -269,7 +269,7 @@ func (ev *uprobeEvent) enable() error {
 
 func (ev *uprobeEvent) disable() {}
 
-// regularFile says whether a path of the host is a regular file; without
+// regularFile reports whether a path of the host is a regular file; without
 // Config.RegularFile there are no files.
 func (c *Config) regularFile(path string) (bool, error) {
 	if c.RegularFile == nil {

@@ -41,7 +41,7 @@ func (n Number) Extend(v uint64) uint64 {
 	return v << shift >> shift
 }
 
-// Within says whether the entry is long enough for the number.
+// Within reports whether the entry is long enough for the number.
 func (n Number) Within(entry []byte) bool { return n.Offset+n.Size <= len(entry) }
 
 // Field is ftrace_event_field: a member of an entry as the file format declares it.
@@ -94,7 +94,7 @@ func (f Field) Name() string {
 	return name
 }
 
-// PlainChar says whether the field is a char or an array of them.
+// PlainChar reports whether the field is a char or an array of them.
 func (f Field) PlainChar() bool {
 	return strings.HasPrefix(f.Decl, "char ") || strings.HasPrefix(f.Decl, "__data_loc char[] ")
 }
@@ -153,13 +153,13 @@ func Members(others []Field) map[string]*Member {
 	return byName
 }
 
-// IsText says whether the entry has the member's bytes as a string: a char array or a
+// IsText reports whether the entry has the member's bytes as a string: a char array or a
 // __data_loc.
 func (m *Member) IsText() bool {
 	return m.Kind == DataLocText || m.Kind == DataLoc || m.Kind == CharArray
 }
 
-// IsStack says whether the member is a stack: a long[] of a synthetic event.
+// IsStack reports whether the member is a stack: a long[] of a synthetic event.
 func (m *Member) IsStack() bool { return m.Kind == DataLoc && strings.Contains(m.Type, "long[") }
 
 // Text returns the string in a member of an entry, without its NUL, or nil if the entry

@@ -55,7 +55,7 @@ func Refused(text string, err *Error) *Filter {
 	return &Filter{Text: err.show(text)}
 }
 
-// Passes says whether the filter holds for a hit; a nil Filter holds for all. It runs in
+// Passes reports whether the filter holds for a hit; a nil Filter holds for all. It runs in
 // handler context.
 func (f *Filter) Passes(s *Subject) bool {
 	return f == nil || f.root == nil || f.root.holds(s)

@@ -141,7 +141,7 @@ func (p *parser) at(i int) byte {
 	return 0
 }
 
-// operator consumes "&&" or "||" and says whether it did.
+// operator consumes "&&" or "||" and reports whether it did.
 func (p *parser) operator(c byte) bool {
 	if p.peek() != c || p.at(p.pos+1) != c {
 		return false

@@ -78,10 +78,10 @@ func NewPattern(pattern string) Pattern {
 // Exact returns the pattern that only that text matches.
 func Exact(text string) Pattern { return Pattern{text: text} }
 
-// Covers says whether the name is like the pattern without its "!".
+// Covers reports whether the name is like the pattern without its "!".
 func (m *Pattern) Covers(name []byte) bool { return m.holds(name, name) }
 
-// OpenEnd says whether the pattern is a text and a "*" after it, which the kernel cuts
+// OpenEnd reports whether the pattern is a text and a "*" after it, which the kernel cuts
 // off where it parses the pattern.
 func (m *Pattern) OpenEnd() bool { return m.kind == matchFront || m.kind == matchMiddle }
 

@@ -127,7 +127,7 @@ func (b *Buffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
 	return true, false
 }
 
-// Empty says whether a vCPU, or all of them if cpu is -1, have no event to read.
+// Empty reports whether a vCPU, or all of them if cpu is -1, have no event to read.
 func (b *Buffer) Empty(cpu int) bool {
 	for i := range b.cpus {
 		if (cpu < 0 || i == cpu) && b.cpus[i].some() {
@@ -137,7 +137,7 @@ func (b *Buffer) Empty(cpu int) bool {
 	return true
 }
 
-// some says whether there is an event to read.
+// some reports whether there is an event to read.
 func (c *cpuBuffer) some() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

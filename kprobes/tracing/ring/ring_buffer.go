@@ -241,17 +241,17 @@ func (b *Buffer) Pause() { b.paused.Add(1) }
 // Resume ends a Pause.
 func (b *Buffer) Resume() { b.paused.Add(-1) }
 
-// Paused says whether a Pause has not ended.
+// Paused reports whether a Pause has not ended.
 func (b *Buffer) Paused() bool { return b.paused.Load() > 0 }
 
-// Recording says whether Write would record: the buffer is on and not paused.
+// Recording reports whether Write would record: the buffer is on and not paused.
 func (b *Buffer) Recording() bool { return !b.disabled.Load() && b.paused.Load() == 0 }
 
-// SetOverwrite says whether events overwrite the oldest ones when all pages are full,
+// SetOverwrite sets whether events overwrite the oldest ones when all pages are full,
 // as they do in a new buffer; otherwise new events are dropped.
 func (b *Buffer) SetOverwrite(on bool) { b.overwrite.Store(on) }
 
-// SetCPU says whether the events of a vCPU are recorded, as in a new buffer. Others are
+// SetCPU sets whether the events of a vCPU are recorded, as in a new buffer. Others are
 // neither stored nor counted.
 func (b *Buffer) SetCPU(cpu int, on bool) { b.cpus[cpu].off.Store(!on) }
 
