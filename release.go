@@ -139,10 +139,10 @@ func (r Release) Version(program string) string {
 // first needed, or nil if the kernel has none. The files are embedded and tested, so
 // loading does not fail.
 func (r Release) btf() func() *btf.Types {
-	text := guest.BTF(r.Image)
-	if text == nil {
+	if !r.Linux.Has(release.BTFArgs) {
 		return nil
 	}
+	text := guest.BTF(r.Image)
 	return sync.OnceValue(func() *btf.Types {
 		types, err := btf.Parse(text)
 		if err != nil {

@@ -61,6 +61,7 @@ const (
 
 	Eprobes
 	Fprobes
+	BTFArgs
 	GroupNames
 	EarlySymbols
 	SymbolEINVAL
@@ -351,6 +352,11 @@ var Changes = [features]Change{
 		Subject: defs, Since: Linux6_12, Linux: linux6_5,
 		What:   "dynamic_events takes probes of functions without registers (f:) and of tracepoints (t:); a generated name has _ for each * of the pattern",
 		Source: `"tracing/probes: Add fprobe events for tracing function entry and exit."; ` + "`6.12/fprobe_definitions.txtar`; `6.12/tprobe_definitions.txtar`",
+	},
+	BTFArgs: {
+		Subject: defs, Since: Linux6_12,
+		What:   "definitions know the types of functions: arguments by name, members of structures (NAME->FIELD), $arg*, %pd, %pD, and an argument's own type",
+		Source: "`6.12/args_btf.txtar`; `6.12/args_btf_hits.txtar`",
 	},
 	GroupNames: {
 		Subject: defs, Since: Linux6_1,

@@ -47,7 +47,7 @@ func (t *Tracer) snapshotText(allocated bool, cpu int) string {
 
 // WriteSnapshot handles a write to snapshot: 1 swaps the buffer with the snapshot,
 // which is allocated if necessary, 0 frees it, any other number empties it. It fails
-// with EINVAL if data is not a number, or if it is 0 (or 1, without SwapsCPU) for a
+// with EINVAL if data is not a number, or if it is 0 (or 1, with release.NoCPUSnapshots) for a
 // single vCPU, with EBUSY if snapshot is being read or a histogram's action uses it,
 // and with ENOMEM.
 func (a *Array) WriteSnapshot(cpu int, data []byte) error {
