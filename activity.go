@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +15,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
@@ -94,7 +93,7 @@ func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	if a.state == nil {
 		a.state = new(atomic.Uint32)
 	}
-	a.namespace, _ = os.Readlink("/proc/self/ns/mnt")
+	a.namespace, _ = proc.OwnNamespace("mnt")
 	a.host.Watch(a.begin, a.end)
 	k.activity = a
 	return a
@@ -316,7 +315,7 @@ func (a *Activity) counts(pid int) bool {
 	}
 	yes, ok := a.known[pid]
 	if !ok {
-		ns, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/ns/mnt")
+		ns, err := proc.Namespace(pid, "mnt")
 		yes = err == nil && ns == a.namespace
 		if len(a.known) > maxKnown {
 			clear(a.known)
@@ -327,13 +326,13 @@ func (a *Activity) counts(pid int) bool {
 }
 
 func caller(tid, pid int) host.Caller {
-	return host.Caller{TID: tid, PID: pid, Comm: func() string { return procLine(tid, "comm") }}
+	return host.Caller{TID: tid, PID: pid, Comm: func() string { return commOf(tid) }}
 }
 
-// procLine reads a file of /proc/PID; the result is empty if there is none.
-func procLine(pid int, name string) string {
-	b, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), name))
-	return strings.TrimSuffix(string(b), "\n")
+// commOf returns the name of a thread, or "" if it has ended.
+func commOf(tid int) string {
+	name, _ := proc.Comm(tid)
+	return name
 }
 
 // Flags of clone(2) as the C library passes them.
@@ -356,11 +355,12 @@ func forkOf(e connector.Event) host.Fork {
 
 // execOf returns the execve that must have started the process's program.
 func execOf(pid int) host.Syscall {
-	path, err := os.Readlink("/proc/" + strconv.Itoa(pid) + "/exe")
+	path, err := os.Readlink(proc.Path(pid, "exe"))
 	if err != nil {
-		path = procLine(pid, "comm") // it has ended meanwhile
+		path = commOf(pid) // it has ended meanwhile
 	}
-	argv := strings.Split(procLine(pid, "cmdline"), "\x00")
+	cmdline, _ := proc.Read(pid, "cmdline")
+	argv := strings.Split(cmdline, "\x00")
 	s := host.Syscall{Nr: abi.SysExecve, Mode: syscall.S_IFREG | 0o755, Head: [][]byte{head(path)}}
 	s.Text[0], s.Vector[1], s.Vector[2] = &path, argv[:max(0, len(argv)-1)], []string{}
 	return s
@@ -427,24 +427,16 @@ func (a *Activity) know(tid, pid int) bool {
 	if tid <= 0 {
 		return false
 	}
-	if _, err := os.Stat("/proc/" + strconv.Itoa(tid)); err != nil {
+	if _, err := os.Stat(proc.Path(tid, "")); err != nil {
 		return true // ESRCH
 	}
 	if pid == 0 {
-		pid = threadGroup(tid)
+		pid, _ = proc.Process(tid) // 0 if it has ended meanwhile
 	}
 	a.mu.Lock()
 	yes := a.counts(pid)
 	a.mu.Unlock()
 	return yes && a.host.Know(context.Background(), caller(tid, pid)) == nil
-}
-
-// threadGroup returns the process of a thread, or 0 if that has ended.
-func threadGroup(tid int) int {
-	_, rest, _ := strings.Cut(procLine(tid, "status"), "\nTgid:")
-	line, _, _ := strings.Cut(rest, "\n")
-	pid, _ := strconv.Atoi(strings.TrimSpace(line))
-	return pid
 }
 
 // Fork reports a call of a supervised process that is about to create a process or a

@@ -3,15 +3,14 @@ package kprobefs
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // Where the host's kernel does not report exits, a supervisor does, but it can only
@@ -43,7 +42,7 @@ func (a *Activity) exits(c host.Caller, nr uint64, code int) {
 // when the host's kernel cannot tell when the process has ended.
 func endingOf(c host.Caller, nr uint64, code int) *ending {
 	if nr == abi.SysExit {
-		threads, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(c.PID), "task"))
+		threads, err := os.ReadDir(proc.Path(c.PID, "task"))
 		if err != nil || len(threads) != 1 {
 			return nil
 		}

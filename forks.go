@@ -2,14 +2,13 @@ package kprobefs
 
 import (
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // Where the host's kernel does not report forks, a supervisor does, but it can only
@@ -48,32 +47,32 @@ func (a *Activity) settle(c host.Caller) {
 // child finds the thread that a fork has created; TID is 0 if there is none yet.
 func (a *Activity) child(f fork, c host.Caller) host.Caller {
 	if f.call.Args[0]&unix.CLONE_THREAD != 0 {
-		return a.newest(f, filepath.Join("/proc", strconv.Itoa(f.by.PID), "task"), func(tid int, _ procStat) (int, bool) {
+		return a.newest(f, proc.Path(f.by.PID, "task"), func(tid int, _ proc.Stat) (int, bool) {
 			return f.by.PID, tid != f.by.TID
 		})
 	}
-	if s, ok := stat(c.PID); ok && c.PID != 0 && a.isChild(f, c.PID, s) {
+	if s, err := proc.ReadStat(c.PID); err == nil && c.PID != 0 && a.isChild(f, c.PID, s) {
 		return host.Caller{TID: c.PID, PID: c.PID}
 	}
-	return a.newest(f, "/proc", func(pid int, s procStat) (int, bool) { return pid, a.isChild(f, pid, s) })
+	return a.newest(f, "/proc", func(pid int, s proc.Stat) (int, bool) { return pid, a.isChild(f, pid, s) })
 }
 
-func (a *Activity) isChild(f fork, pid int, s procStat) bool {
+func (a *Activity) isChild(f fork, pid int, s proc.Stat) bool {
 	parent := f.by.PID
-	return s.parent == parent && pid != parent && s.start+1 >= f.since && !a.known[pid]
+	return s.Parent == parent && pid != parent && s.Start+1 >= f.since && !a.known[pid]
 }
 
 // newest searches a directory of /proc for the first thread that was created after f
 // began and is one of its children.
-func (a *Activity) newest(f fork, dir string, is func(int, procStat) (pid int, ok bool)) (found host.Caller) {
+func (a *Activity) newest(f fork, dir string, is func(int, proc.Stat) (pid int, ok bool)) (found host.Caller) {
 	names, _ := os.ReadDir(dir)
 	for _, e := range names {
 		tid, err := strconv.Atoi(e.Name())
 		if err != nil || a.known[tid] || found.TID != 0 && tid > found.TID {
 			continue
 		}
-		s, ok := statAt(filepath.Join(dir, e.Name()))
-		if !ok || s.start+1 < f.since {
+		s, err := proc.ReadStat(tid)
+		if err != nil || s.Start+1 < f.since {
 			continue
 		}
 		if pid, ok := is(tid, s); ok {
@@ -81,31 +80,6 @@ func (a *Activity) newest(f fork, dir string, is func(int, procStat) (pid int, o
 		}
 	}
 	return found
-}
-
-// procStat holds the fields of /proc/PID/stat that are used.
-type procStat struct {
-	parent int
-	start  uint64 // in ticks since boot
-}
-
-func stat(pid int) (procStat, bool) { return statAt(filepath.Join("/proc", strconv.Itoa(pid))) }
-
-func statAt(dir string) (s procStat, ok bool) {
-	b, err := os.ReadFile(filepath.Join(dir, "stat"))
-	if err != nil {
-		return s, false
-	}
-	// The name may contain anything; after it come state, ppid, ..., starttime.
-	_, rest, _ := strings.Cut(string(b[strings.LastIndexByte(string(b), ')')+1:]), " ")
-	f := strings.Fields(rest)
-	const parent, start = 1, 19
-	if len(f) <= start {
-		return s, false
-	}
-	s.parent, _ = strconv.Atoi(f[parent])
-	s.start, err = strconv.ParseUint(f[start], 10, 64)
-	return s, err == nil
 }
 
 // userHZ is the number of ticks in a second in /proc.

@@ -3,32 +3,11 @@ package kprobefs
 import (
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
-
-func TestStatAt(t *testing.T) {
-	for _, tt := range []struct {
-		text string
-		want procStat
-		ok   bool
-	}{
-		{"42 (a) b) c) S 7 42 42 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 98765 1 2\n", procStat{7, 98765}, true},
-		{"42 (sh) S 7 42\n", procStat{}, false},
-		{"", procStat{}, false},
-	} {
-		dir := t.TempDir()
-		if err := os.WriteFile(filepath.Join(dir, "stat"), []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got, ok := statAt(dir); ok != tt.ok || ok && got != tt.want {
-			t.Errorf("%q: %+v, %v", tt.text, got, ok)
-		}
-	}
-}
 
 // TestChild: the child of a fork is found among the processes; children that are
 // known already are not.

@@ -1,7 +1,6 @@
 package fs
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -13,6 +12,7 @@ import (
 	"github.com/hanwen/go-fuse/v2/fuse"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // Bits of access(2), which are also those of each class in st_mode.
@@ -103,19 +103,19 @@ func (n *node) hasOver(c *seqfile.Caller, capability int) bool {
 // sameUserNS reports whether a thread is in the daemon's user namespace, to which the
 // files' ids belong. A thread that cannot be seen counts as in it.
 func sameUserNS(tid int) bool {
-	theirs, err := os.Readlink("/proc/" + strconv.Itoa(tid) + "/ns/user")
-	ours, oerr := os.Readlink("/proc/self/ns/user")
+	theirs, err := proc.Namespace(tid, "user")
+	ours, oerr := proc.OwnNamespace("user")
 	return err != nil || oerr != nil || theirs == ours
 }
 
 // mapped reports whether an id of the daemon's user namespace has one in the thread's.
 // A line of the map has an id inside, one outside, and how many follow from them.
 func mapped(tid int, file string, id uint32) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/" + file)
+	text, err := proc.Read(tid, file)
 	if err != nil {
 		return false
 	}
-	for line := range strings.Lines(string(b)) {
+	for line := range strings.Lines(text) {
 		var inside, outside, count uint64
 		if _, err := fmt.Sscan(line, &inside, &outside, &count); err == nil && uint64(id)-outside < count {
 			return true
@@ -187,10 +187,8 @@ func (t *tgids) of(tid int) int {
 		return k.pid
 	}
 	pid := tid // /proc is read without the lock: every request passes here
-	if v, ok := statusField(tid, "Tgid:"); ok {
-		if p, err := strconv.Atoi(v); err == nil {
-			pid = p
-		}
+	if p, err := proc.Process(tid); err == nil {
+		pid = p
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -201,28 +199,14 @@ func (t *tgids) of(tid int) int {
 	return pid
 }
 
-// statusField reads one line of /proc/TID/status.
-func statusField(tid int, name string) (string, bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/status")
-	if err != nil {
-		return "", false
-	}
-	for line := range bytes.Lines(b) {
-		if bytes.HasPrefix(line, []byte(name)) {
-			return strings.TrimSpace(string(line[len(name):])), true
-		}
-	}
-	return "", false
-}
-
 // killed reports whether a thread has a pending SIGKILL, which the host's kernel also
 // sends to a thread that another signal kills.
 func killed(tid int) bool {
 	if tid == 0 {
 		return false
 	}
-	for _, name := range []string{"SigPnd:", "ShdPnd:"} {
-		v, ok := statusField(tid, name)
+	for _, name := range []string{"SigPnd", "ShdPnd"} {
+		v, ok := proc.Status(tid, name)
 		if !ok {
 			return true // the thread has ended
 		}
@@ -255,18 +239,18 @@ func (t *Tree) capable(tid int, uid uint32, capability int) bool {
 }
 
 func commOf(tid int) string {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/comm")
+	name, err := proc.Comm(tid)
 	if err != nil {
 		return "unknown"
 	}
-	return strings.TrimSuffix(string(b), "\n")
+	return name
 }
 
 // hasCap is capable(): whether a thread has a capability in the daemon's user
 // namespace. If the thread cannot be seen (it is in another pid namespace), root has
 // all capabilities.
 func hasCap(tid int, uid uint32, capability int) bool {
-	if _, ok := statusField(tid, "CapEff:"); tid == 0 || !ok {
+	if _, ok := proc.Status(tid, "CapEff"); tid == 0 || !ok {
 		return uid == 0
 	}
 	return sameUserNS(tid) && effective(tid, capability)
@@ -274,14 +258,14 @@ func hasCap(tid int, uid uint32, capability int) bool {
 
 // effective reports whether a thread has a capability in its own user namespace.
 func effective(tid, capability int) bool {
-	v, _ := statusField(tid, "CapEff:")
+	v, _ := proc.Status(tid, "CapEff")
 	mask, err := strconv.ParseUint(v, 16, 64)
 	return err == nil && mask>>uint(capability)&1 != 0
 }
 
 // groupsOf returns a thread's supplementary groups, as ids of the guest.
 func (t *Tree) groupsOf(tid int) []uint32 {
-	v, _ := statusField(tid, "Groups:")
+	v, _ := proc.Status(tid, "Groups")
 	var list []uint32
 	for _, f := range strings.Fields(v) {
 		if g, err := strconv.ParseUint(f, 10, 32); err == nil {

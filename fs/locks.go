@@ -1,7 +1,6 @@
 package fs
 
 import (
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs/locks"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // GetLk is fcntl(2)'s F_GETLK.
@@ -76,11 +76,11 @@ func (f *filesystem) lock(in *fuse.LkIn) locks.Lock {
 // thread cannot be seen, the lock counts as one of its process.
 func callsOFD(tid int) bool {
 	for range 3 {
-		b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/syscall")
+		text, err := proc.Read(tid, "syscall")
 		if err != nil {
 			return false
 		}
-		args := strings.Fields(string(b)) // number, descriptor, command, ...
+		args := strings.Fields(text) // number, descriptor, command, ...
 		if len(args) > 2 {
 			cmd, _ := strconv.ParseUint(args[2], 0, 64)
 			return cmd >= unix.F_OFD_GETLK && cmd <= unix.F_OFD_SETLKW

@@ -1,12 +1,13 @@
 package main
 
 import (
-	"fmt"
 	"path/filepath"
 	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // Programs that look for "tracefs" in /proc/mounts, and find a FUSE of another type,
@@ -32,7 +33,7 @@ func (s *supervisor) mounted(n *seccompNotif) bool {
 		from = "cwd"
 	}
 	// In another namespace or root the command's path may mean another place.
-	there, err := placeOf(fmt.Sprintf("/proc/%d/%s/%s", tid, from, path))
+	there, err := placeOf(proc.Path(tid, from+"/"+path))
 	if err != nil {
 		return false
 	}

@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -21,6 +22,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // exec runs its command under a seccomp filter that sends a user notification before
@@ -319,7 +321,7 @@ func (s *supervisor) answer(n *seccompNotif) {
 
 // ours reports whether a descriptor is one of our files.
 func (s *supervisor) ours(tid, fd int) bool {
-	path, err := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", tid, fd))
+	path, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
 	return err == nil && below(path, s.dirs)
 }
 
@@ -373,7 +375,7 @@ func below(path string, dirs []string) bool {
 
 // borrow returns a descriptor of the same open file.
 func borrow(tid, fd int) (int, error) {
-	pid, err := threadGroup(tid)
+	pid, err := proc.Process(tid)
 	if err != nil {
 		return -1, err
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // tracedCall is a system call that the guest repeats.
@@ -69,7 +69,7 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	tid := int(n.pid)
 	m := &callMessage{ID: n.id, TID: tid, Nr: call.guest, Args: n.args}
 	m.PID, _ = s.groups.of(tid)
-	m.Comm = threadName(tid)
+	m.Comm, _ = proc.Comm(tid)
 	for _, i := range []int{call.name, call.text} {
 		if i >= 0 && n.args[i] != 0 {
 			m.Text[i] = readString(tid, n.args[i])
@@ -112,8 +112,8 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 
 // sameSpace reports whether a thread is in this process's namespace of a kind.
 func sameSpace(tid int, kind string) bool {
-	here, err := os.Readlink("/proc/self/ns/" + kind)
-	there, terr := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", tid, kind))
+	here, err := proc.OwnNamespace(kind)
+	there, terr := proc.Namespace(tid, kind)
 	return err == nil && terr == nil && here == there
 }
 
@@ -127,9 +127,9 @@ func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []str
 		if call.dir >= 0 && int32(args[call.dir]) != unix.AT_FDCWD {
 			from = "fd/" + strconv.Itoa(int(int32(args[call.dir])))
 		}
-		base, _ = os.Readlink(procFile(tid, from))
+		base, _ = os.Readlink(proc.Path(tid, from))
 	} else if rest, ok := strings.CutPrefix(name, "/proc/self/"); ok {
-		name = procFile(tid, rest)
+		name = proc.Path(tid, rest)
 	}
 	path = filepath.Join(base, name)
 	if below(path, ours) {

@@ -1,15 +1,13 @@
 package host
 
 import (
-	"bytes"
 	"math/bits"
-	"os"
-	"strconv"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // A task of the guest runs where its thread runs: CPU n of the host stands for vCPU n
@@ -48,8 +46,8 @@ func (t *Task) follow() {
 		p.cpu = uint64(bits.TrailingZeros64(p.cpus))
 	} else if now := time.Now(); now.Sub(p.looked) >= placeAge {
 		p.looked = now
-		if cpu, ok := processor(t.tid); ok {
-			p.cpu = uint64(cpu % t.h.cpus)
+		if s, err := proc.ReadStat(t.tid); err == nil && s.CPU >= 0 {
+			p.cpu = uint64(s.CPU % t.h.cpus)
 		}
 	}
 	if p.cpus != t.place.cpus || p.cpu != t.place.cpu {
@@ -79,20 +77,4 @@ func fold(set *unix.CPUSet, n int) (cpus uint64) {
 		}
 	}
 	return cpus
-}
-
-// processor returns the CPU on which a thread runs or has run last.
-func processor(tid int) (cpu int, ok bool) {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/stat")
-	if err != nil {
-		return 0, false
-	}
-	// It is the 37th word behind the name, which may hold any byte.
-	words := bytes.Fields(b[bytes.LastIndexByte(b, ')')+1:])
-	const at = 36
-	if len(words) <= at {
-		return 0, false
-	}
-	cpu, err = strconv.Atoi(string(words[at]))
-	return cpu, err == nil && cpu >= 0
 }

@@ -1,18 +1,15 @@
 package host
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // Do makes a system call on the guest's task of the caller, runs op when the guest
@@ -80,12 +77,8 @@ func (h *Host) knows(tid int) bool {
 
 // lives reports whether a thread of the host has not ended.
 func lives(tid int) bool {
-	b, err := os.ReadFile("/proc/" + strconv.Itoa(tid) + "/stat")
-	if err != nil {
-		return false
-	}
-	_, rest, _ := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " ")
-	return rest != "" && rest[0] != 'Z' && rest[0] != 'X'
+	s, err := proc.ReadStat(tid)
+	return err == nil && s.State != 'Z' && s.State != 'X'
 }
 
 // Closing sets the function with which AwaitClosed waits.
