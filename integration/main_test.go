@@ -65,7 +65,11 @@ func TestMain(m *testing.M) {
 			return
 		}
 		defer os.RemoveAll(dir)
-		if err := build(dir); err != nil {
+		if err := os.Chmod(dir, 0o755); err != nil { // ordinary users run the program
+			fmt.Fprintln(os.Stderr, err)
+			return
+		}
+		if _, err := Build(context.Background(), dir); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			return
 		}
@@ -73,18 +77,6 @@ func TestMain(m *testing.M) {
 		status = m.Run()
 	}()
 	os.Exit(status)
-}
-
-// build builds the binary for all tests, at a place where ordinary users may run it.
-func build(dir string) error {
-	if err := os.Chmod(dir, 0o755); err != nil {
-		return err
-	}
-	out, err := exec.Command("go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "kprobefs"), "../cmd/kprobefs").CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("building kprobefs: %w\n%s", err, out)
-	}
-	return nil
 }
 
 // needFUSE skips the test if this machine cannot mount.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/integration"
 )
 
 func cpusHere() int { return min(runtime.NumCPU(), 8) }
@@ -94,20 +97,10 @@ func (m *mounted) ask(command string) (string, error) {
 	return m.out.Text(), nil
 }
 
-// build builds the program.
-func (b *bench) build() (string, error) {
-	out := filepath.Join(b.dir, "kprobefs")
-	text, err := exec.Command("go", "build", "-o", out, "./cmd/kprobefs").CombinedOutput()
-	if err != nil {
-		return "", fmt.Errorf("go build: %w: %s", err, text)
-	}
-	return out, nil
-}
-
 // files compares operations on kprobes/enabled with those on files of minimal file
 // systems.
 func files(b *bench) error {
-	program, err := b.build()
+	program, err := integration.Build(context.Background(), b.dir)
 	if err != nil {
 		return err
 	}
@@ -286,7 +279,7 @@ func catList(m *mounted) error {
 
 // size measures what the program needs at start.
 func size(b *bench) error {
-	program, err := b.build()
+	program, err := integration.Build(context.Background(), b.dir)
 	if err != nil {
 		return err
 	}

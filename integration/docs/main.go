@@ -27,7 +27,6 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"syscall"
@@ -60,11 +59,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) < 2 || args[0] != "check" && args[0] != "update" {
 		return errors.New("usage: docs check|update PAGE [PAGE]")
 	}
-	bin, err := build(ctx)
+	bin, err := os.MkdirTemp("", "kprobefs-docs")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(bin)
+	if _, err := integration.Build(ctx, bin); err != nil {
+		return err
+	}
 	masks, err := integration.Masks()
 	if err != nil {
 		return err
@@ -85,20 +87,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	}
 	fmt.Fprintf(out, "docs: %d pages say what their commands print\n", len(args)-1)
 	return nil
-}
-
-// build builds the program in a new directory, which it returns.
-func build(ctx context.Context) (string, error) {
-	dir, err := os.MkdirTemp("", "kprobefs-docs")
-	if err != nil {
-		return "", err
-	}
-	out, err := exec.CommandContext(ctx, "go", "build", "-buildvcs=false", "-o", filepath.Join(dir, "kprobefs"), "./cmd/kprobefs").CombinedOutput()
-	if err != nil {
-		os.RemoveAll(dir)
-		return "", fmt.Errorf("building kprobefs: %w\n%s", err, out)
-	}
-	return dir, nil
 }
 
 // onePage runs the commands of a page. The difference is empty if the page is right,

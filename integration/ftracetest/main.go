@@ -28,6 +28,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/integration/linux"
 )
 
@@ -200,14 +201,6 @@ func compare(all []result, out io.Writer) (worse []string) {
 	return worse
 }
 
-// build builds the program.
-func build(ctx context.Context, dir string) (string, error) {
-	bin := filepath.Join(dir, "kprobefs")
-	cmd := exec.CommandContext(ctx, "go", "build", "-o", bin, "github.com/kprobefs/kprobefs/cmd/kprobefs")
-	cmd.Stderr = os.Stderr
-	return bin, cmd.Run()
-}
-
 // play runs the tests of some directories below kprobefs exec. Their logs are written
 // to logs.
 func play(ctx context.Context, suite string, chosen []string, bin, logs string, out io.Writer) ([]result, error) {
@@ -248,7 +241,7 @@ func runHere(ctx context.Context, suite string, chosen []string, out io.Writer) 
 	if err != nil {
 		return err
 	}
-	bin, err := build(ctx, dir)
+	bin, err := integration.Build(ctx, dir)
 	if err != nil {
 		return err
 	}

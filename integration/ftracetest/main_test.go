@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kprobefs/kprobefs/integration"
 )
 
 func TestResults(t *testing.T) {
@@ -109,7 +111,7 @@ func TestSuite(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 	t.Cleanup(cancel)
-	bin, err := build(ctx, t.TempDir())
+	bin, err := integration.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/integration"
 )
 
 // Time limits for starting and ending. Starting takes about 0.2 s of CPU time, ending
@@ -445,7 +447,7 @@ func TestNoSpace(t *testing.T) {
 func TestFromScratch(t *testing.T) {
 	root := t.TempDir()
 	t.Setenv("CGO_ENABLED", "0")
-	file, err := build(root)
+	file, err := integration.Build(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/integration/model"
 )
 
@@ -60,7 +61,7 @@ func TestLoadRace(t *testing.T) {
 	if testing.Short() {
 		t.Skip("short")
 	}
-	file, err := build(t.TempDir(), "-race")
+	file, err := integration.Build(t.Context(), t.TempDir(), "-race")
 	if err != nil {
 		t.Skip(err)
 	}

@@ -7,6 +7,7 @@ package soak
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,6 +22,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/integration/unshare"
 )
 
@@ -53,21 +55,11 @@ func withProgram(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if program, err = build(dir); err != nil {
+	if program, err = integration.Build(context.Background(), dir); err != nil {
 		fmt.Println(err)
 		return 1
 	}
 	return m.Run()
-}
-
-// build builds the program with these flags of go build.
-func build(dir string, flags ...string) (string, error) {
-	file := filepath.Join(dir, "kprobefs")
-	args := append(append([]string{"build", "-o", file}, flags...), "../../cmd/kprobefs")
-	if out, err := exec.Command("go", args...).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("building kprobefs: %w\n%s", err, out)
-	}
-	return file, nil
 }
 
 // dieWithUs makes a child end when this process is killed.
