@@ -43,7 +43,7 @@ type Activity struct {
 	lost       uint64          // lost events that have not been reported yet
 	saidLost   time.Time       // the time of the last such report
 	namespace  string
-	apart      map[int]bool // processes that serve the files
+	servers    map[int]bool // processes that serve the files
 	known      map[int]bool // by process id: whether it counts
 	calls      map[int]host.Fork
 	forks      []fork
@@ -61,8 +61,8 @@ const (
 
 // ActivityOptions name the others that are involved with the files.
 type ActivityOptions struct {
-	// Apart are other processes that serve the files; the guest does not see them.
-	Apart []int
+	// Servers are other processes that serve the files; the guest does not see them.
+	Servers []int
 	// Supervised means that Call is called for execs.
 	Supervised bool
 	// State, if not nil, is kept at 0 while nobody watches, and otherwise at the bits
@@ -79,10 +79,10 @@ type ActivityOptions struct {
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
 		host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, say: o.Say, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
-		apart: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
+		servers: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
 	}
-	for _, pid := range o.Apart {
-		a.apart[pid] = true
+	for _, pid := range o.Servers {
+		a.servers[pid] = true
 	}
 	if a.say == nil {
 		a.say = func(string, error) {}
@@ -124,7 +124,7 @@ func (a *Activity) begin(c host.Caller) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.drain()
-		a.settle(c)
+		a.resolveForks(c)
 		a.settleEnds()
 	}
 }
@@ -275,7 +275,7 @@ func (a *Activity) forked(e connector.Event) bool {
 		creator = e.ChildPID // the event names the parent of the process
 	}
 	yes := a.counts(creator)
-	if e.ChildTID == e.ChildPID && (yes || !a.apart[e.PID]) {
+	if e.ChildTID == e.ChildPID && (yes || !a.servers[e.PID]) {
 		a.known[e.ChildPID] = yes // a child is in its parent's namespace
 	}
 	if !yes {
@@ -310,7 +310,7 @@ const maxKnown = 1 << 16
 
 // counts reports whether the guest repeats what a process does.
 func (a *Activity) counts(pid int) bool {
-	if a.apart[pid] {
+	if a.servers[pid] {
 		return false
 	}
 	yes, ok := a.known[pid]
@@ -386,7 +386,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	a.host.AwaitClosed(context.Background())
 	a.mu.Lock()
 	a.drain()
-	a.settle(c)
+	a.resolveForks(c)
 	a.settleEnds()
 	here := a.conn != nil
 	a.mu.Unlock()
@@ -397,7 +397,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 		}
 		return
 	}
-	if tid, pid, ok := signalled(s); ok && !a.know(tid, pid) {
+	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
 		return
 	}
 	_, _ = a.host.Other(context.Background(), c, s)
@@ -420,10 +420,10 @@ func signalled(s host.Syscall) (tid, pid int, ok bool) {
 	return 0, 0, false
 }
 
-// know makes the guest create the task of a thread that is about to get a signal. It
-// returns false when the guest cannot answer for that thread: it has no process
-// groups, and no tasks for processes that do not count.
-func (a *Activity) know(tid, pid int) bool {
+// ensureTask makes the guest create the task of a thread that is about to get a
+// signal. It returns false when the guest cannot answer for that thread: it has no
+// process groups, and no tasks for processes that do not count.
+func (a *Activity) ensureTask(tid, pid int) bool {
 	if tid <= 0 {
 		return false
 	}
@@ -436,7 +436,7 @@ func (a *Activity) know(tid, pid int) bool {
 	a.mu.Lock()
 	yes := a.counts(pid)
 	a.mu.Unlock()
-	return yes && a.host.Know(context.Background(), caller(tid, pid)) == nil
+	return yes && a.host.EnsureTask(context.Background(), caller(tid, pid)) == nil
 }
 
 // Fork reports a call of a supervised process that is about to create a process or a
@@ -449,7 +449,7 @@ func (a *Activity) Fork(c host.Caller, f host.Fork) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.drain()
-	a.settle(c)
+	a.resolveForks(c)
 	a.settleEnds()
 	if a.conn != nil {
 		a.calls[c.TID] = f // the host's kernel will report the rest

@@ -134,8 +134,8 @@ func BenchmarkGuestOther(b *testing.B) {
 	for _, c := range []struct {
 		name  string
 		armed bool
-		apart time.Duration
-	}{{"nothing", false, 0}, {"armed", true, 0}, {"apart", true, 300 * time.Microsecond}} {
+		pause time.Duration
+	}{{"nothing", false, 0}, {"armed", true, 0}, {"with a pause", true, 300 * time.Microsecond}} {
 		b.Run(c.name, func(b *testing.B) {
 			s, err := kprobefs.Boot(kprobefs.Options{CPUs: benchCPUs()})
 			if err != nil {
@@ -155,7 +155,7 @@ func BenchmarkGuestOther(b *testing.B) {
 			before := s.Machine.Retired()
 			b.ReportAllocs()
 			for b.Loop() {
-				time.Sleep(c.apart)
+				time.Sleep(c.pause)
 				if fd, err := s.Machine.Host().Other(b.Context(), caller, call); err != nil || fd < 0 {
 					b.Fatal(fd, err)
 				}

@@ -23,9 +23,9 @@ type fork struct {
 	since uint64 // the time of its start, in ticks since boot
 }
 
-// settle looks for the children of forks that have begun. c, which makes a call now,
-// has returned from its own fork. The caller holds mu.
-func (a *Activity) settle(c host.Caller) {
+// resolveForks looks for the children of forks that have begun. c, which makes a call
+// now, has returned from its own fork. The caller holds mu.
+func (a *Activity) resolveForks(c host.Caller) {
 	if len(a.forks) == 0 {
 		return
 	}

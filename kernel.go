@@ -116,7 +116,7 @@ func (k *Kernel) wire() {
 		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}})
 	}
 	k.Kprobes = kprobes.New(conf)
-	own, names := k.Kprobes.OwnCode()
+	own, names := k.Kprobes.ReleaseCode()
 	if len(names) > 0 {
 		m.Symbols().SetModule("", []abi.Range{own}, names)
 	}

@@ -17,7 +17,7 @@ import (
 func (k *Kernel) newModules() *module.Loader {
 	m := k.Machine
 	exported := exportedBy(m.Image())
-	_, own := k.Kprobes.OwnCode()
+	_, own := k.Kprobes.ReleaseCode()
 	for _, sym := range own {
 		exported[sym.Name] = sym.Addr
 	}

@@ -18,9 +18,9 @@ import (
 // call it, and at a function without an fentry site, which may be assembly that other
 // code falls or jumps into.
 
-// told are the numbers of the calls that may be omitted. All other calls change what is
-// known of a task: its existence, and its name.
-var told = []uint64{
+// optionalCalls are the numbers of the calls that may be omitted. All other calls
+// change what is known of a task: its existence, and its name.
+var optionalCalls = []uint64{
 	abi.SysOpen, abi.SysOpenat, abi.SysOpenat2, abi.SysChdir, abi.SysSymlink, abi.SysSymlinkat, abi.SysUnlink, abi.SysUnlinkat,
 	abi.SysMkdir, abi.SysMkdirat, abi.SysRmdir, abi.SysKill, abi.SysTkill, abi.SysTgkill,
 }
@@ -33,7 +33,7 @@ const always uint32 = 1
 
 // CallBit returns the bit of a call, by its number, in ActivityOptions.State.
 func CallBit(nr uint64) uint32 {
-	return always << (1 + slices.Index(told, nr))
+	return always << (1 + slices.Index(optionalCalls, nr))
 }
 
 // reach holds the calls between the functions of an image.

@@ -137,7 +137,7 @@ func reachHolds(t *testing.T, m *kernel.Machine, r *reach) {
 			call(abi.SysSymlink, mode, 1)
 			call(abi.SysSymlinkat, mode, 2, 0, cwd)
 		}
-		if err := m.Host().Know(context.Background(), host.Caller{TID: 4343, PID: 4343}); err != nil {
+		if err := m.Host().EnsureTask(context.Background(), host.Caller{TID: 4343, PID: 4343}); err != nil {
 			t.Fatal(err)
 		}
 		for _, sig := range []uint64{0, 12, 28, 9, 65} {

@@ -136,7 +136,7 @@ func (t *Tree) Replace(guest Guest, roots map[*Mount]*seqfile.Row) {
 
 // put has the files use a guest, and returns the boot before.
 func (t *Tree) put(guest Guest) (old *boot) {
-	guest.Closing(func(ctx context.Context) { t.releases.wait(nil, ctx.Done()) })
+	guest.OnAwaitClosed(func(ctx context.Context) { t.releases.wait(nil, ctx.Done()) })
 	return t.boot.Swap(t.newBoot(guest))
 }
 
@@ -171,20 +171,20 @@ func (t *inodes) renewAll(n *node, row *seqfile.Row) {
 			t.renewAll(c, next)
 			continue
 		}
-		c.bury()
+		c.disconnect()
 		t.drop(n, c)
 	}
 }
 
-// bury takes away what a node that is gone stood for: it belongs to a machine
-// that is no more.
-func (n *node) bury() {
+// disconnect makes opens of a removed node and those below it fail: they belong to a
+// machine that has been replaced.
+func (n *node) disconnect() {
 	row := *n.key
 	row.Open = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) { return nil, errOver }
 	n.mu.Lock()
 	n.row = &row
 	n.mu.Unlock()
 	for _, c := range n.children {
-		c.bury()
+		c.disconnect()
 	}
 }

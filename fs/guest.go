@@ -14,9 +14,9 @@ type Guest interface {
 	// data of a read. err means that there is no result: host.ErrStopped when the
 	// guest has stopped, and Stopped is closed.
 	Do(ctx context.Context, c host.Caller, call host.Call, op host.FileOp) (ret int64, out []byte, err error)
-	// Closing sets a function that waits until the files whose last close(2) has
+	// OnAwaitClosed sets a function that waits until the files whose last close(2) has
 	// returned are released.
-	Closing(wait func(ctx context.Context))
+	OnAwaitClosed(wait func(ctx context.Context))
 	Stopped() <-chan struct{}
 }
 
@@ -27,7 +27,7 @@ type direct struct{}
 
 var _ Guest = direct{}
 
-func (direct) Closing(func(context.Context)) {}
+func (direct) OnAwaitClosed(func(context.Context)) {}
 
 func (direct) Do(ctx context.Context, _ host.Caller, call host.Call, op host.FileOp) (int64, []byte, error) {
 	n, err := directly(ctx, call, op)

@@ -270,7 +270,7 @@ func (t *inodes) lookup(dir *node, name string) *node {
 
 func (t *inodes) forget(id, n uint64) {
 	if c := t.unref(id, n); c != nil {
-		t.settle(c.parent, c.key.Name)
+		t.dropStale(c.parent, c.key.Name)
 	}
 }
 
@@ -294,8 +294,8 @@ func (t *inodes) unref(id, n uint64) *node {
 	return c
 }
 
-// settle drops the node of a name that its directory no longer has.
-func (t *inodes) settle(dir *node, name string) {
+// dropStale drops the node of a name that its directory no longer has.
+func (t *inodes) dropStale(dir *node, name string) {
 	c := t.known(dir, name)
 	if c == nil || seqfile.Find(dir.rowNow().Dir, name) != nil {
 		return

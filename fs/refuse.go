@@ -73,7 +73,7 @@ func (f *filesystem) change(cancel <-chan struct{}, h *fuse.InHeader, name strin
 		err = dir.refuse(o)
 	}
 	if err == nil && o == opRemove {
-		f.tree.inodes.settle(dir, name)
+		f.tree.inodes.dropStale(dir, name)
 	}
 	return f.tree.status(err)
 }

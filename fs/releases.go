@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// closing is how long a request waits for the release of a file. Only guest code that
-// does not end takes so long.
-const closing = 2 * time.Second
+// releasePatience is how long a request waits for the release of a file. Only guest
+// code that does not end takes so long.
+const releasePatience = 2 * time.Second
 
 // releases are the RELEASE requests under way. On Linux a file has been released when
 // its last close(2) returns. FUSE has only queued RELEASE by then, so the requests that
@@ -77,7 +77,7 @@ func (r *releases) wait(f *filesystem, cancel <-chan struct{}) {
 	if len(these) == 0 {
 		return
 	}
-	late := time.NewTimer(closing)
+	late := time.NewTimer(releasePatience)
 	defer late.Stop()
 	for _, over := range these {
 		select {

@@ -173,7 +173,7 @@ func (s *server) take(b []byte) (n int, over func(), err error) {
 
 // caughtUp waits until all queued requests have been read, or for cancel.
 func (s *server) caughtUp(cancel <-chan struct{}) {
-	for end := time.Now().Add(closing); s.unread() && time.Now().Before(end); {
+	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); {
 		select {
 		case <-time.After(20 * time.Microsecond): // the loops are reading them
 		case <-cancel:

@@ -122,7 +122,7 @@ type Machine struct {
 	opts    Options
 	mem     *mem.Memory
 	img     *image.Image
-	own     *kallsyms.Table // all symbols of the image, also those that syms lacks
+	allSyms *kallsyms.Table // all symbols of the image, also those that syms lacks
 	syms    *kallsyms.Table
 	sites   *ftrace.Sites
 	tab     *image.Tables
@@ -235,12 +235,12 @@ func newMachine(o Options) (*Machine, error) {
 	}
 	m := &Machine{
 		opts: o, mem: ram, img: img, clock: o.Clock, rand: newRandom(o.Seed),
-		own: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
+		allSyms: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
 		booted: make(chan struct{}), died: make(chan struct{}), ending: make(chan struct{}),
 		oopses: map[uint64]uint64{},
 		turn:   make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
 	}
-	m.syms = o.kallsyms(img, m.own)
+	m.syms = o.kallsyms(img, m.allSyms)
 	m.resume = sync.NewCond(&m.gate)
 	m.slots = slots{m: m, next: abi.SlotsBase, pool: host.NewPool(o.RAM+poolRAM, textRAM/abi.PageSize)}
 	m.handlers.Store(&Handlers{})
@@ -317,7 +317,7 @@ func (m *Machine) is612() bool { return m.stubs }
 
 // symbol returns the address of a symbol of the core kernel, or 0.
 func (m *Machine) symbol(name string) uint64 {
-	if s := m.own.LookupName(name); len(s) > 0 {
+	if s := m.allSyms.LookupName(name); len(s) > 0 {
 		return s[0].Addr
 	}
 	return 0
@@ -367,7 +367,7 @@ func (m *Machine) stop() (before bool) {
 	for _, v := range m.cpus {
 		v.setTimer(0)
 		v.cpu.Kick()
-		v.nudge()
+		v.wakeUp()
 	}
 	m.wg.Wait()
 	return false
@@ -551,7 +551,7 @@ func (m *Machine) Syscalls() []string {
 		if err != nil || table == 0 {
 			return nil
 		}
-		if s, off, ok := m.own.Lookup(addr); ok && off == 0 && s.Name != prefix+"ni_syscall" {
+		if s, off, ok := m.allSyms.Lookup(addr); ok && off == 0 && s.Name != prefix+"ni_syscall" {
 			names[nr], _ = strings.CutPrefix(s.Name, prefix)
 		}
 	}

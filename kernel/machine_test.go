@@ -40,7 +40,7 @@ func boot(t *testing.T, cpus int) *testMachine {
 // returns its address.
 func (m *testMachine) coreCode(code ...byte) uint64 {
 	m.t.Helper()
-	s := m.own.LookupName("int_sqrt")
+	s := m.allSyms.LookupName("int_sqrt")
 	if len(s) == 0 || s[0].Size < uint64(len(code)) {
 		m.t.Fatalf("the guest has no int_sqrt of %d bytes: %v", len(code), s)
 	}

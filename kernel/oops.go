@@ -95,7 +95,7 @@ func (v *vcpu) die(msg string) {
 		for _, c := range m.cpus {
 			c.setTimer(0)
 			c.cpu.Kick()
-			c.nudge()
+			c.wakeUp()
 		}
 	})
 	v.idle.Store(true)

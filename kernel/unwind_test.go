@@ -17,7 +17,7 @@ func (c codeAt) ret() uint64 { return c.at + 1 }
 // deep returns a place in a function where something is on the stack.
 func (m *testMachine) deep(sym string) codeAt {
 	m.t.Helper()
-	s := m.own.LookupName(sym)
+	s := m.allSyms.LookupName(sym)
 	if len(s) == 0 {
 		m.t.Fatalf("the guest has no %s", sym)
 	}

@@ -101,11 +101,11 @@ func (v *vcpu) begin(entry, stack uint64) {
 	v.cpu.R[4] = stack
 	v.cpu.R[7] = uint64(v.id)
 	v.started.Store(true)
-	v.nudge()
+	v.wakeUp()
 }
 
-// nudge wakes the loop if it waits.
-func (v *vcpu) nudge() {
+// wakeUp wakes the loop if it waits.
+func (v *vcpu) wakeUp() {
 	ch := v.wake
 	if v.m.opts.Deterministic {
 		ch = v.m.turn
@@ -120,7 +120,7 @@ func (v *vcpu) nudge() {
 func (v *vcpu) raise(vector uint8) {
 	v.irqs[vector/64].Or(1 << (vector % 64))
 	v.cpu.Kick()
-	v.nudge()
+	v.wakeUp()
 }
 
 func (v *vcpu) pending() bool {
@@ -377,7 +377,7 @@ func (v *vcpu) percpu() *percpu {
 }
 
 func (v *vcpu) percpuWord(name string, n uint64) []byte {
-	s := v.m.own.LookupName(name)
+	s := v.m.allSyms.LookupName(name)
 	if len(s) == 0 {
 		return nil
 	}

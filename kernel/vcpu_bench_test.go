@@ -18,8 +18,8 @@ func bareVCPU(tb testing.TB, code ...byte) *vcpu {
 		tb.Fatal(err)
 	}
 	tb.Cleanup(func() { ram.Close() })
-	m := &Machine{mem: ram, clock: NewRealClock(), own: kallsyms.New(nil)}
-	m.syms = m.own
+	m := &Machine{mem: ram, clock: NewRealClock(), allSyms: kallsyms.New(nil)}
+	m.syms = m.allSyms
 	m.tab = image.NewTables(&image.Image{}, m.syms)
 	m.handlers.Store(&Handlers{})
 	copy(ram.Phys(0, abi.PageSize), code)

@@ -135,7 +135,7 @@ func (k *Kprobes) callFault(p *Kprobe, h *Hit, nr int) (handled bool) {
 	defer func() {
 		c.faulting = false
 		if !done {
-			k.broke(p, recover())
+			k.handlerPanicked(p, recover())
 		}
 	}()
 	handled = p.FaultHandler(h, nr) != 0
@@ -172,7 +172,7 @@ func (k *Kprobes) faultStepped(c *ctlblk, t *abi.Trap) bool {
 // faultHandler calls the fault handler of a probe whose handler is guest code (a
 // jprobe's, or one that a module has registered) and has faulted.
 func (k *Kprobes) faultHandler(c *ctlblk, t *abi.Trap) bool {
-	p := c.away.p
+	p := c.jprobe.p
 	switch {
 	case p != nil:
 	case c.point == &k.returns:

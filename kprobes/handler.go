@@ -66,22 +66,22 @@ const flagBroken Flags = 1 << 31
 // muted reports whether the probe's handlers are skipped.
 func (p *Kprobe) muted() bool { return p.has(FlagDisabled | FlagGone | flagBroken) }
 
-// way is where the CPU continues. It is restored after a handler panics, since the
-// kernel could not continue with a half-changed one.
-type way struct{ ip, sp uint64 }
+// resumePoint is where the CPU continues. It is restored after a handler panics,
+// since the kernel could not continue with a half-changed one.
+type resumePoint struct{ ip, sp uint64 }
 
-func wayOf(t *abi.Trap) way { return way{t.Regs.IP, t.Regs.SP} }
+func resumePointOf(t *abi.Trap) resumePoint { return resumePoint{t.Regs.IP, t.Regs.SP} }
 
-func (w way) back(t *abi.Trap) { t.Regs.IP, t.Regs.SP = w.ip, w.sp }
+func (w resumePoint) restore(t *abi.Trap) { t.Regs.IP, t.Regs.SP = w.ip, w.sp }
 
 // preHandlers calls the pre-handlers of probes from index *at on. Unless all is set,
 // it stops after one that reports a changed way. When one panics, *at is its index.
 func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap, all bool) (changed bool) {
-	var before way
+	var before resumePoint
 	done := false
 	defer func() {
 		if !done && !k.caught(probes[*at], &c.hit, recover()) { // not called without a panic: recover is slow
-			before.back(t)
+			before.restore(t)
 		}
 	}()
 	for ; *at < len(probes); *at++ {
@@ -89,7 +89,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 		if p.PreHandler == nil || p.muted() {
 			continue
 		}
-		before = wayOf(t)
+		before = resumePointOf(t)
 		c.hit = Hit{Trap: t, Probe: p, k: k}
 		if p.PreHandler(&c.hit) != 0 && !all {
 			changed = true
@@ -102,16 +102,16 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 
 // postHandlers does the same for post-handlers.
 func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap) {
-	var before way
+	var before resumePoint
 	done := false
 	defer func() {
 		if !done && !k.caught(probes[*at], &c.hit, recover()) {
-			before.back(t)
+			before.restore(t)
 		}
 	}()
 	for ; *at < len(probes); *at++ {
 		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
-			before = wayOf(t)
+			before = resumePointOf(t)
 			c.hit = Hit{Trap: t, Probe: p, k: k}
 			p.PostHandler(&c.hit, 0)
 		}
@@ -122,14 +122,14 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 // callRet calls a handler of a return probe. The result is 1 for one that panics,
 // unless that was a fault that a fault handler has resolved.
 func (k *Kprobes) callRet(f RetHandler, ri *Instance, h *Hit) (ret int) {
-	done, before := false, wayOf(h.Trap)
+	done, before := false, resumePointOf(h.Trap)
 	defer func() {
 		switch {
 		case done:
 		case k.caught(&ri.Retprobe.Kprobe, h, recover()):
 			ret = 0
 		default:
-			before.back(h.Trap)
+			before.restore(h.Trap)
 		}
 	}()
 	ret = 1
@@ -149,13 +149,13 @@ func (k *Kprobes) caught(p *Kprobe, h *Hit, why any) (handled bool) {
 			return true
 		}
 	}
-	k.broke(p, why)
+	k.handlerPanicked(p, why)
 	return false
 }
 
-// broke handles a panic of a handler: it logs the panic and mutes the probe, and
-// disables the probe as soon as waiting is allowed. The kernel continues.
-func (k *Kprobes) broke(p *Kprobe, why any) {
+// handlerPanicked handles a panic of a handler: it logs the panic and mutes the
+// probe, and disables the probe as soon as waiting is allowed. The kernel continues.
+func (k *Kprobes) handlerPanicked(p *Kprobe, why any) {
 	if why == nil {
 		return
 	}

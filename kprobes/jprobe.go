@@ -32,9 +32,10 @@ type Jprobe struct {
 	Handler func(h *Hit)
 }
 
-// away is the state of a jprobe whose handler the CPU executes, until an int3 ends
-// the handler. The probe counts as being handled meanwhile, and preemption is off.
-type away struct {
+// jprobeState is the state of a jprobe whose handler the CPU executes, until an int3
+// ends the handler. The probe counts as being handled meanwhile, and preemption is
+// off.
+type jprobeState struct {
 	p     *Kprobe       // nil when no jprobe's handler runs
 	task  atomic.Uint64 // 0 after the task has died
 	regs  abi.Regs      // at the entry of the probed function
@@ -42,7 +43,7 @@ type away struct {
 	n     int // number of saved stack bytes
 }
 
-func (a *away) begin(p *Kprobe, t *abi.Trap) {
+func (a *jprobeState) begin(p *Kprobe, t *abi.Trap) {
 	a.p, a.regs = p, *t.Regs
 	a.task.Store(t.Task)
 	addPreempt(t, 1)
@@ -50,7 +51,7 @@ func (a *away) begin(p *Kprobe, t *abi.Trap) {
 
 // end enables preemption again, unless the scheduler has done so: it does when it is
 // called with preemption off, and when a task ends.
-func (a *away) end(t *abi.Trap) {
+func (a *jprobeState) end(t *abi.Trap) {
 	a.p = nil
 	if t.Task == a.task.Load() && t.Preempt&abi.PreemptMask != 0 {
 		addPreempt(t, -1)
@@ -150,31 +151,31 @@ func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error { return k.Disable
 // preJprobe is setjmp_pre_handler: it saves the probed function's registers and stack
 // and directs the CPU to the handler.
 func (k *Kprobes) preJprobe(h *Hit) int {
-	a, jp := &k.cpus[h.CPU].away, h.Probe.jp
+	a, jp := &k.cpus[h.CPU].jprobe, h.Probe.jp
 	a.begin(h.Probe, h.Trap)
 	a.n = stackBytes(h.Trap, a.stack[:])
 	h.Regs.Flags &^= abi.FlagIF
 	h.Regs.IP = jp.Entry
 	if jp.Handler != nil {
-		h.Regs.IP = k.own.jprobeEntry
+		h.Regs.IP = k.relCode.jprobeEntry
 	}
 	return 1
 }
 
 // jprobeEntry runs a jprobe's Go handler at the int3 that stands for the handler.
 func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
-	p := c.away.p
+	p := c.jprobe.p
 	if p == nil || p.jp == nil || p.jp.Handler == nil || c.state != hitActive {
 		return false
 	}
 	next := t.Regs.IP
-	t.Regs.IP = c.away.regs.IP
+	t.Regs.IP = c.jprobe.regs.IP
 	t.Vector, t.Preempt = 0, t.Preempt&^uint32(abi.NMIMask|abi.HardirqMask) // the handler stands for code that runs outside any trap
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	if !p.muted() {
 		k.callJprobe(p.jp, &c.hit)
 	}
-	*t.Regs = c.away.regs
+	*t.Regs = c.jprobe.regs
 	t.Regs.Flags &^= abi.FlagIF
 	t.Regs.IP = next
 	return true
@@ -194,7 +195,7 @@ func (k *Kprobes) callJprobe(jp *Jprobe, h *Hit) {
 // jprobeReturn is longjmp_break_handler: the handler has ended, the function's
 // registers and stack are restored, and its first instruction is executed.
 func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
-	a := &c.away
+	a := &c.jprobe
 	if a.p == nil || a.p.jp == nil || c.state != hitActive || c.left(t) {
 		return false
 	}
@@ -209,7 +210,7 @@ func (k *Kprobes) jprobeReturn(c *ctlblk, t *abi.Trap) bool {
 // probed function (then the return address is no longer on the stack), or its task has
 // died or sleeps.
 func (c *ctlblk) left(t *abi.Trap) bool {
-	a := &c.away
+	a := &c.jprobe
 	return a.p != nil && (t.Task != a.task.Load() || t.Regs.SP > a.regs.SP && t.Regs.SP-a.regs.SP < abi.ThreadSize)
 }
 
@@ -219,11 +220,11 @@ func (k *Kprobes) dropLeft(c *ctlblk, t *abi.Trap) {
 	if !c.left(t) {
 		return
 	}
-	if t.Task == c.away.task.Load() {
-		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without jprobe_return()", c.away.p.Addr)
+	if t.Task == c.jprobe.task.Load() {
+		k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x returned without jprobe_return()", c.jprobe.p.Addr)
 	}
 	c.point = nil
-	c.away.end(t)
+	c.jprobe.end(t)
 }
 
 // busy reports whether the CPU is handling a probe, so that another hit is missed.

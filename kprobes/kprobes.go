@@ -128,7 +128,7 @@ type Kprobes struct {
 	returns    point         // a dummy point for running return handlers
 	trampoline atomic.Uint64 // where hooked calls return to, once looked up
 	dead       atomic.Uint64 // address of an int3 after the trampoline, which kills the task that reaches it; 0 if there is none
-	own        ownCode
+	relCode    releaseCode
 }
 
 // New returns a kernel's Kprobes, without probes and switched on. It panics when there
@@ -138,7 +138,7 @@ func New(c Config) *Kprobes {
 	if c.Optimizer != nil {
 		k.sayOptimization(true)
 	}
-	if err := k.writeOwn(); err != nil {
+	if err := k.writeReleaseCode(); err != nil {
 		panic(err) // it is the first slot to be allocated
 	}
 	return k

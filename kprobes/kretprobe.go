@@ -339,7 +339,7 @@ func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
 // calls, or in a jprobe's handler. Their handlers do not run. It takes no lock.
 func (k *Kprobes) FlushTask(task uint64) {
 	for i := range k.cpus {
-		k.cpus[i].away.task.CompareAndSwap(task, 0)
+		k.cpus[i].jprobe.task.CompareAndSwap(task, 0)
 	}
 	h := k.rethooks.of(task)
 	if h == nil {

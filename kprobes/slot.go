@@ -195,7 +195,7 @@ func (k *Kprobes) original(addr uint64, p []byte) error {
 		}
 	}
 	k.overlayFtrace(addr, p)
-	k.overlayOwn(addr, p)
+	k.overlayReleaseCode(addr, p)
 	return nil
 }
 

@@ -31,7 +31,7 @@ type ctlblk struct {
 	ret  Hit // for return handlers, which may run during another probe's handling
 	buf  [8]byte
 
-	away     away
+	jprobe   jprobeState
 	fault    Hit      // for fault handlers, which may run during another handler
 	faulting bool     // a fault handler is running
 	_        [64]byte // keeps the next CPU's block on another cache line
@@ -57,8 +57,8 @@ func (c *ctlblk) end() {
 func (k *Kprobes) Int3(t *abi.Trap) bool {
 	c := &k.cpus[t.CPU]
 	addr := t.Regs.IP - 1
-	if k.own.Contains(addr) {
-		return k.int3Own(c, addr, t)
+	if k.relCode.Contains(addr) {
+		return k.int3ReleaseCode(c, addr, t)
 	}
 	if pt := k.table.get(addr); pt != nil {
 		if code := pt.code.Load(); code != nil {

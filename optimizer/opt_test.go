@@ -219,7 +219,7 @@ func TestGrace(t *testing.T) {
 // that was just unregistered or disabled is removed first, since int3s that continue
 // in a detour return there.
 func TestOldJumpInside(t *testing.T) {
-	for name, away := range map[string]func(w *world, p *kprobes.Kprobe) error{
+	for name, stop := range map[string]func(w *world, p *kprobes.Kprobe) error{
 		"unregistered": func(w *world, p *kprobes.Kprobe) error { w.k.Unregister(p); return nil },
 		"disabled":     func(w *world, p *kprobes.Kprobe) error { return w.k.Disable(p) },
 	} {
@@ -228,7 +228,7 @@ func TestOldJumpInside(t *testing.T) {
 			at := w.Func(0x1000, "f", []byte(strings.Repeat("\x90", 12))...)
 			inner := w.register(t, at+2)
 			w.Advance(kprobes.OptimizeDelay)
-			if err := away(w, inner); err != nil {
+			if err := stop(w, inner); err != nil {
 				t.Fatal(err)
 			}
 			if b := w.Bytes(at+2, 1)[0]; b != 0xe9 {
@@ -289,7 +289,7 @@ func TestDequeued(t *testing.T) {
 // them in another order. The text must be restored and all slots freed.
 func TestMany(t *testing.T) {
 	w := newWorld(t)
-	own := w.SlotsInUse()
+	before := w.SlotsInUse()
 	code := []byte(strings.Repeat("\x41\x57", 100))
 	at := w.Func(0x1000, "f", code...)
 	var ps []*kprobes.Kprobe
@@ -318,7 +318,7 @@ func TestMany(t *testing.T) {
 	if got := string(w.Bytes(at, len(code))); got != string(code) {
 		t.Errorf("text is % x", got)
 	}
-	if n := w.SlotsInUse(); n != own {
-		t.Errorf("%d slots are still in use", n-own)
+	if n := w.SlotsInUse(); n != before {
+		t.Errorf("%d slots are still in use", n-before)
 	}
 }

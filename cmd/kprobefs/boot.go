@@ -34,25 +34,25 @@ type system interface {
 
 // bootOptions describe the kernel to boot.
 type bootOptions struct {
-	CPUs    int              // number of vCPUs; 0 means as many as this machine has
-	Release kprobefs.Release // the kernel release
-	Config  kprobefs.Config  // the kernel's configuration
-	Locked  kprobefs.Lockdown
-	Dog     kernel.Watchdog
-	Limit   *memcg.Limit // what clients may allocate
-	Log     *logrus.Logger
-	Calls   *callServer // through which a supervisor reports its command's calls, or nil
+	CPUs     int              // number of vCPUs; 0 means as many as this machine has
+	Release  kprobefs.Release // the kernel release
+	Config   kprobefs.Config  // the kernel's configuration
+	Locked   kprobefs.Lockdown
+	Watchdog kernel.Watchdog
+	Limit    *memcg.Limit // what clients may allocate
+	Log      *logrus.Logger
+	Calls    *callServer // through which a supervisor reports its command's calls, or nil
 }
 
 // machineFlags are the flags that describe the machine; exec passes them to its processes.
 type machineFlags struct {
-	cpus    int
-	release string
-	config  []string
-	locked  string
-	dog     string
-	memory  string
-	panics  string // the action when its kernel panics
+	cpus     int
+	release  string
+	config   []string
+	locked   string
+	watchdog string
+	memory   string
+	panics   string // the action when its kernel panics
 }
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
@@ -61,7 +61,7 @@ func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.config, "config", nil, "change the kernel's configuration from Debian's, NAME=VALUE: "+strings.Join(kprobefs.ConfigNames(), ", "))
 	flags.StringVar(&f.panics, "panic", panicStop, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
 	flags.StringVar(&f.locked, "lockdown", "", "lock the kernel down: integrity closes debugfs, confidentiality also tracefs (default none)")
-	flags.StringVar(&f.dog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
+	flags.StringVar(&f.watchdog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
 	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
 }
 
@@ -71,8 +71,8 @@ func (f *machineFlags) args() []string {
 	for _, line := range f.config {
 		args = append(args, "--config", line)
 	}
-	if f.dog != "" {
-		args = append(args, "--watchdog", f.dog)
+	if f.watchdog != "" {
+		args = append(args, "--watchdog", f.watchdog)
 	}
 	if f.locked != "" {
 		args = append(args, "--lockdown", f.locked)
@@ -119,7 +119,7 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 	if o.Locked, err = kprobefs.ParseLockdown(f.locked); err != nil {
 		return o, err
 	}
-	if o.Dog, err = kernel.ParseWatchdog(f.dog); err != nil {
+	if o.Watchdog, err = kernel.ParseWatchdog(f.watchdog); err != nil {
 		return o, err
 	}
 	if o.Release, err = kprobefs.ParseRelease(f.release); err != nil {
@@ -135,8 +135,8 @@ type bootFunc func(bootOptions) (system, error)
 
 // boot boots the machine.
 func boot(o bootOptions) (system, error) {
-	o.Dog.Say = func(line string) { o.Log.Error("the emulated kernel: " + line) }
-	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Dog, Limit: o.Limit, Program: programVersion()})
+	o.Watchdog.Say = func(line string) { o.Log.Error("the emulated kernel: " + line) }
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Limit: o.Limit, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func boot(o bootOptions) (system, error) {
 		},
 	}
 	if o.Calls != nil {
-		watch.Apart, watch.Supervised, watch.State = []int{os.Getppid()}, true, o.Calls.state
+		watch.Servers, watch.Supervised, watch.State = []int{os.Getppid()}, true, o.Calls.state
 	}
 	a := s.Watch(watch)
 	if o.Calls != nil {

@@ -33,8 +33,8 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, o := range f.options {
 		args = append(args, "-o", o)
 	}
-	for _, face := range f.faces {
-		args = append(args, "--face", face)
+	for _, part := range f.parts {
+		args = append(args, "--part", part)
 	}
 	cmd := exec.Command(self, append(args, dir)...)
 	cmd.Dir = "/"

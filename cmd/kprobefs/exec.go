@@ -331,9 +331,9 @@ func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cm
 		return nil, err
 	}
 	defer r.Close()
-	places := []string{"--face", "debugfs=" + debugfsDir, "--face", "tracefs=" + tracefsDir}
+	places := []string{"--part", "debugfs=" + debugfsDir, "--part", "tracefs=" + tracefsDir}
 	if at := f.debugfs(); at != "" && exists(at) {
-		places = append(places, "--face", "debugfs="+at)
+		places = append(places, "--part", "debugfs="+at)
 	}
 	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), places, []string{dir})...)
 	cmd.Dir = "/"

@@ -153,7 +153,7 @@ func TestDaemonStatus(t *testing.T) {
 		want string
 	}{
 		{[]string{"-o", "cpus=13", dir}, "no machine has 13 vCPUs"},
-		{[]string{"--face", "nothing=" + dir, dir}, "unknown face"},
+		{[]string{"--part", "nothing=" + dir, dir}, "unknown part"},
 		{[]string{"--ready-fd", "77", dir}, "--ready-fd 77"},
 	} {
 		out, st := output(t, append([]string{"mount", "--daemon"}, c.args...)...)

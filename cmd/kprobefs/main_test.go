@@ -114,8 +114,8 @@ func (hungGuest) Do(context.Context, host.Caller, host.Call, host.FileOp) (int64
 	select {}
 }
 
-func (hungGuest) Closing(func(context.Context)) {}
-func (hungGuest) Stopped() <-chan struct{}      { return nil }
+func (hungGuest) OnAwaitClosed(func(context.Context)) {}
+func (hungGuest) Stopped() <-chan struct{}            { return nil }
 
 func (s *fakeSystem) Guest() fs.Guest {
 	if os.Getenv(hangVar) != "" {

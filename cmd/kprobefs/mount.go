@@ -34,7 +34,7 @@ type mountFlags struct {
 	daemon   bool
 	readyFD  int
 	callsFD  int
-	faces    []string
+	parts    []string
 	noWatch  bool
 	detached bool
 	mkdir    bool
@@ -86,7 +86,7 @@ usual ones. Others are refused.`,
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.addTo(c.Flags())
-	c.Flags().StringArrayVar(&f.faces, "face", nil, "mount a part as well, under its Linux name: debugfs=DIR or tracefs=DIR")
+	c.Flags().StringArrayVar(&f.parts, "part", nil, "mount a part as well, under its Linux name: debugfs=DIR or tracefs=DIR")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
@@ -118,7 +118,7 @@ func (f *mountFlags) apply() ([]string, error) {
 			case "lockdown":
 				f.locked = value
 			case "watchdog":
-				f.dog = value
+				f.watchdog = value
 			case "memory":
 				f.memory = value
 			case "release":
@@ -194,7 +194,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 			return err
 		}
 	}
-	live := &served{boot: p.boot, options: machine, log: p.log, faces: f.faces}
+	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}
 	if live.reboots, err = parsePanic(f.panics); err != nil {
 		return err
 	}
@@ -301,9 +301,9 @@ func closeInTime(s system) {
 	}
 }
 
-// faceRow returns the root of a face: a debugfs with kprobes and tracing, or tracing
+// partRow returns the root of a part: a debugfs with kprobes and tracing, or tracing
 // alone as a tracefs.
-func faceRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
+func partRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 	tracing := seqfile.Find(tree, "tracing")
 	switch {
 	case name == "debugfs":
@@ -317,7 +317,7 @@ func faceRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 	case name == "tracefs" && tracing != nil:
 		return tracing, nil
 	}
-	return nil, fmt.Errorf("unknown face %q; the faces are debugfs and tracefs", name)
+	return nil, fmt.Errorf("unknown part %q; the parts are debugfs and tracefs", name)
 }
 
 // detachAll ends all mounts, within the grace time in total.

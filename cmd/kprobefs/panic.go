@@ -36,7 +36,7 @@ type served struct {
 
 	sys      system
 	tree     *fs.Tree
-	faces    []string // NAME=DIR
+	parts    []string // NAME=DIR
 	mounts   []*fs.Mount
 	panicked bool // and was not rebooted
 }
@@ -88,7 +88,7 @@ func (s *served) reboot() error {
 	if err != nil {
 		return err
 	}
-	rows, err := rootRows(next.Tree(), s.faces)
+	rows, err := rootRows(next.Tree(), s.parts)
 	if err != nil {
 		return errors.Join(err, next.Close())
 	}
@@ -103,18 +103,18 @@ func (s *served) reboot() error {
 	return nil
 }
 
-// mount mounts the tree at dir, and its faces.
+// mount mounts the tree at dir, and its parts.
 func (s *served) mount(dir string, options []string) error {
 	s.tree = fs.New(s.sys.Guest(), s.log)
 	s.tree.Bound(s.options.Limit)
-	rows, err := rootRows(s.sys.Tree(), s.faces)
+	rows, err := rootRows(s.sys.Tree(), s.parts)
 	if err != nil {
 		return err
 	}
 	for i, row := range rows {
 		o := fs.MountOptions{Options: options}
 		if i > 0 {
-			o.Source, dir, _ = strings.Cut(s.faces[i-1], "=")
+			o.Source, dir, _ = strings.Cut(s.parts[i-1], "=")
 		}
 		m, err := s.tree.Mount(row, dir, o)
 		if err != nil {
@@ -133,12 +133,12 @@ func (s *served) close() {
 	closeInTime(s.sys)
 }
 
-// rootRows returns the roots of the mount, which is the whole tree, and of its faces.
-func rootRows(tree seqfile.Dir, faces []string) ([]*seqfile.Row, error) {
+// rootRows returns the roots of the mount, which is the whole tree, and of its parts.
+func rootRows(tree seqfile.Dir, parts []string) ([]*seqfile.Row, error) {
 	rows := []*seqfile.Row{{Mode: 0o755, Kind: seqfile.Ours, Dir: tree}}
-	for _, face := range faces {
-		name, _, _ := strings.Cut(face, "=")
-		row, err := faceRow(tree, name)
+	for _, part := range parts {
+		name, _, _ := strings.Cut(part, "=")
+		row, err := partRow(tree, name)
 		if err != nil {
 			return nil, err
 		}

@@ -178,8 +178,8 @@ func lingerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
-			hurry(3)
-			for receive(3, func(n *seccompNotif) { goOn(3, n.id) }) {
+			speedUpNotifications(3)
+			for receive(3, func(n *seccompNotif) { continueCall(3, n.id) }) {
 			}
 		},
 	}
@@ -246,16 +246,17 @@ func newSupervisor(log *logrus.Logger, listener int, dirs []string, calls *callC
 
 // run answers notifications until the last process with the filter ends.
 func (s *supervisor) run() {
-	hurry(s.listener)
+	speedUpNotifications(s.listener)
 	for receive(s.listener, s.answer) {
 	}
 }
 
-// hurry makes the kernel deliver a listener's notifications as fast as possible. Until
-// one is received, a signal interrupts the call, which then fails with EINTR if the
-// signal's handler does not restart calls; open(2) and fork(2) never do that otherwise.
-// Settings that are not allowed, or that the host's kernel does not know, are skipped.
-func hurry(listener int) {
+// speedUpNotifications makes the kernel deliver a listener's notifications as fast as
+// possible. Until one is received, a signal interrupts the call, which then fails
+// with EINTR if the signal's handler does not restart calls; open(2) and fork(2)
+// never do that otherwise. Settings that are not allowed, or that the host's kernel
+// does not know, are skipped.
+func speedUpNotifications(listener int) {
 	runtime.LockOSThread()
 	soon := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
 	if unix.SchedSetAttr(0, soon, 0) != nil {
@@ -291,20 +292,20 @@ func (s *supervisor) answer(n *seccompNotif) {
 		if errno := s.refuser.refuse(n); errno != 0 {
 			fail(s.listener, n.id, errno)
 		} else {
-			goOn(s.listener, n.id)
+			continueCall(s.listener, n.id)
 		}
 	case n.nr == unix.SYS_MOUNT:
 		go func() {
 			if s.mounted(n) {
 				succeed(s.listener, n.id)
 			} else {
-				goOn(s.listener, n.id)
+				continueCall(s.listener, n.id)
 			}
 		}()
 	case call != nil && s.calls.wants(call):
 		go func() {
 			s.trace(n, call)
-			goOn(s.listener, n.id)
+			continueCall(s.listener, n.id)
 		}()
 	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
 		go func() {
@@ -312,10 +313,10 @@ func (s *supervisor) answer(n *seccompNotif) {
 			if err := rightPosition(tid, fd); err != nil {
 				s.log.WithFields(logrus.Fields{"tid": tid, "fd": fd, "err": err}).Debug("lseek")
 			}
-			goOn(s.listener, n.id)
+			continueCall(s.listener, n.id)
 		}()
 	default:
-		goOn(s.listener, n.id)
+		continueCall(s.listener, n.id)
 	}
 }
 
@@ -325,8 +326,8 @@ func (s *supervisor) ours(tid, fd int) bool {
 	return err == nil && below(path, s.dirs)
 }
 
-// goOn allows the call. It fails only if the caller has been killed.
-func goOn(listener int, id uint64) {
+// continueCall allows the call. It fails only if the caller has been killed.
+func continueCall(listener int, id uint64) {
 	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
 	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }

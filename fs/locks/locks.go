@@ -64,8 +64,8 @@ type Lock struct {
 
 func (l Lock) overlaps(m Lock) bool { return l.Start <= m.End && m.Start <= l.End }
 
-// against reports whether l and m conflict.
-func (l Lock) against(m Lock) bool {
+// conflicts reports whether l and m conflict.
+func (l Lock) conflicts(m Lock) bool {
 	return l.overlaps(m) && (l.Type == Write || m.Type == Write) && !l.Owner.is(m.Owner)
 }
 
@@ -137,7 +137,7 @@ func (t *Table) take(cancel <-chan struct{}, f *File, l Lock, posix bool) error 
 func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !posix && f.gives(l) {
+	if !posix && f.releaseOther(l) {
 		t.retry(f)
 	}
 	held, blocked := f.conflict(l)
@@ -161,9 +161,9 @@ func (t *Table) begin(f *File, l Lock, posix, wait bool) (*waiter, error) {
 
 var errRing = fmt.Errorf("all would wait for each other: %w", syscall.EDEADLK)
 
-// gives releases the flock of l's owner unless it has the type of l; it reports whether it
-// released one.
-func (f *File) gives(l Lock) bool {
+// releaseOther releases the flock of l's owner unless it has the type of l; it
+// reports whether it released one.
+func (f *File) releaseOther(l Lock) bool {
 	i := slices.IndexFunc(f.held, func(h Lock) bool { return h.Owner.is(l.Owner) && h.Type != l.Type })
 	if i < 0 {
 		return false
@@ -222,7 +222,7 @@ func (f *File) conflict(l Lock) (Lock, bool) {
 	if l.Type == Unlock {
 		return Lock{}, false
 	}
-	i := slices.IndexFunc(f.held, l.against)
+	i := slices.IndexFunc(f.held, l.conflicts)
 	if i < 0 {
 		return Lock{}, false
 	}

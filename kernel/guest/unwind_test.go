@@ -75,16 +75,16 @@ func TestUnwindTrampolines(t *testing.T) {
 		t.Fatal(err)
 	}
 	caller, regs := m.sym("ftrace_caller"), m.sym("ftrace_regs_caller")
-	own := m.Sites().Listened()[0].Tramp
-	if own == 0 || own == caller {
-		t.Fatalf("the trampoline is at %#x", own)
+	tramp := m.Sites().Listened()[0].Tramp
+	if tramp == 0 || tramp == caller {
+		t.Fatalf("the trampoline is at %#x", tramp)
 	}
 	for _, x := range []struct {
 		at, end uint64
 		frames  []uint64 // bytes above the return address, in order
 	}{
 		{caller, m.sym("ftrace_stub"), []uint64{0, 168, 0}},
-		{own, own + m.sym("ftrace_caller_end") - caller + 1, []uint64{0, 168, 0}},
+		{tramp, tramp + m.sym("ftrace_caller_end") - caller + 1, []uint64{0, 168, 0}},
 		{regs, caller, []uint64{0, 8, 176, 8, 0}},
 	} {
 		var seen []uint64

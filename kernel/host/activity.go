@@ -20,21 +20,21 @@ import (
 // long, the next ones wait less, since a process makes many calls.
 const (
 	activityPatience = time.Second
-	deafPatience     = 5 * time.Millisecond
+	slowPatience     = 5 * time.Millisecond
 )
 
 // activityTime limits ctx to the time that the guest has for such a call. end takes
 // the call's error.
 func (h *Host) activityTime(ctx context.Context) (_ context.Context, end func(error)) {
 	d := activityPatience
-	if h.deaf.Load() {
-		d = deafPatience
+	if h.slow.Load() {
+		d = slowPatience
 	}
 	ctx, cancel := context.WithTimeout(ctx, d)
 	return ctx, func(err error) {
 		late := err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded)
 		if late || err == nil {
-			h.deaf.Store(late)
+			h.slow.Store(late)
 		}
 		cancel()
 	}
@@ -160,8 +160,8 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 	t.h.wake(task) // it may have asked for work before it was in the table
 }
 
-// Know makes a task for c if there is none.
-func (h *Host) Know(ctx context.Context, c Caller) error {
+// EnsureTask makes a task for c if there is none.
+func (h *Host) EnsureTask(ctx context.Context, c Caller) error {
 	of := func(t *Task) bool { return t.tid == c.TID }
 	h.mu.Lock()
 	known := slices.ContainsFunc(h.idle, of)

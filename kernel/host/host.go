@@ -142,10 +142,10 @@ type Host struct {
 
 	cpus int // number of vCPUs over which tasks are placed like their threads; 0 leaves it to the guest
 
-	nextID  atomic.Uint64
-	deaf    atomic.Bool // the guest was too slow for the last call of activity.go
-	watch   atomic.Pointer[watcher]
-	closing atomic.Pointer[func(context.Context)]
+	nextID      atomic.Uint64
+	slow        atomic.Bool // the guest was too slow for the last call of activity.go
+	watch       atomic.Pointer[watcher]
+	awaitClosed atomic.Pointer[func(context.Context)]
 
 	wakeMu sync.Mutex
 	wakes  []uint64 // task_structs to wake

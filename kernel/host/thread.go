@@ -81,14 +81,14 @@ func lives(tid int) bool {
 	return err == nil && s.State != 'Z' && s.State != 'X'
 }
 
-// Closing sets the function with which AwaitClosed waits.
-func (h *Host) Closing(wait func(context.Context)) { h.closing.Store(&wait) }
+// OnAwaitClosed sets the function with which AwaitClosed waits.
+func (h *Host) OnAwaitClosed(wait func(context.Context)) { h.awaitClosed.Store(&wait) }
 
 // AwaitClosed waits until the files whose last close(2) has returned are released.
 // On Linux they are when close(2) returns, and before the end of a process that had
 // them open; FUSE does not wait for its RELEASE.
 func (h *Host) AwaitClosed(ctx context.Context) {
-	if wait := h.closing.Load(); wait != nil {
+	if wait := h.awaitClosed.Load(); wait != nil {
 		(*wait)(ctx)
 	}
 }
@@ -135,14 +135,15 @@ func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 	return t, err
 }
 
-// closing is how long a thread's next call may wait for the end of its last one.
-const closing = 200 * time.Millisecond
+// lastCallPatience is how long a thread's next call may wait for the end of its last
+// one.
+const lastCallPatience = 200 * time.Millisecond
 
 // takeNext is take for the calls that a thread makes itself, one after the other. It
 // waits for the end of the one before, since the host lets a thread go on before the
 // release after its close(2) is over.
 func (h *Host) takeNext(ctx context.Context, c Caller) (*Task, error) {
-	late := time.NewTimer(closing)
+	late := time.NewTimer(lastCallPatience)
 	defer late.Stop()
 	for {
 		ended := h.inCall(c.TID)
@@ -261,7 +262,7 @@ func (h *Host) create(ctx context.Context, c Caller, cpu int) (*Task, error) {
 	}
 	defer func() {
 		enough()
-		go dismiss(made, asked)
+		go discardLate(made, asked)
 	}()
 	ask(manager)
 	slow := time.NewTicker(makerPatience)
@@ -286,8 +287,8 @@ func (h *Host) create(ctx context.Context, c Caller, cpu int) (*Task, error) {
 	}
 }
 
-// dismiss gives up the tasks that n makers make too late.
-func dismiss(made <-chan created, n int) {
+// discardLate gives up the tasks that n makers make too late.
+func discardLate(made <-chan created, n int) {
 	for range n {
 		if m := <-made; m.t != nil {
 			m.t.giveUp()

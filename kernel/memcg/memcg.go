@@ -27,7 +27,7 @@ type Limit struct {
 	reserve int64 // see Small
 
 	seen   atomic.Int64 // bytes in use at the time looked
-	looked atomic.Int64 // ns since start
+	seenAt atomic.Int64 // ns since start
 	start  time.Time
 
 	mu           sync.Mutex // held during a garbage collection
@@ -69,20 +69,20 @@ func (l *Limit) Small(root bool) error {
 	})
 }
 
-// lookEvery is how long small requests may use the last number of bytes in use.
-const lookEvery = 2 * time.Millisecond
+// maxAge is how long small requests may use the last number of bytes in use.
+const maxAge = 2 * time.Millisecond
 
-// lump is the size in bytes from which a request always reads the number of bytes in
-// use.
-const lump = 64 << 10
+// largeRequest is the size in bytes from which a request always reads the number of
+// bytes in use.
+const largeRequest = 64 << 10
 
 func (l *Limit) within(n int64, most func() int64) error {
 	if l == nil {
 		return nil
 	}
 	now := time.Since(l.start)
-	fresh := now-time.Duration(l.looked.Load()) < lookEvery
-	if fresh && n < lump && l.seen.Load()+n <= most() {
+	fresh := now-time.Duration(l.seenAt.Load()) < maxAge
+	if fresh && n < largeRequest && l.seen.Load()+n <= most() {
 		return nil
 	}
 	if l.look()+n <= most() || l.collect(l.start.Add(now))+n <= most() {
@@ -100,13 +100,13 @@ func (l *Limit) look() int64 {
 		used += int64(s.Value.Uint64())
 	}
 	l.seen.Store(used)
-	l.looked.Store(int64(time.Since(l.start)))
+	l.seenAt.Store(int64(time.Since(l.start)))
 	return used
 }
 
-// idle is the minimum time between collections, so that a client that keeps asking at
-// the limit does not keep the CPUs busy.
-const idle = 20 * time.Millisecond
+// gcInterval is the minimum time between collections, so that a client that keeps
+// asking at the limit does not keep the CPUs busy.
+const gcInterval = 20 * time.Millisecond
 
 // collect is look after a garbage collection. One collection serves all callers that
 // asked before it began.
@@ -114,7 +114,7 @@ func (l *Limit) collect(asked time.Time) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.began.After(asked) {
-		time.Sleep(time.Until(l.ended.Add(idle)))
+		time.Sleep(time.Until(l.ended.Add(gcInterval)))
 		l.began = time.Now()
 		runtime.GC()
 		l.ended = time.Now()

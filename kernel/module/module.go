@@ -109,10 +109,10 @@ var ErrStays = errors.New("the module stays")
 type Loader struct {
 	conf Config
 
-	mu      sync.Mutex // guards the fields below; not held while guest code runs
-	mods    []*module  // oldest first
-	tainted bool       // the message about out-of-tree modules has been logged
-	unsign  bool       // the message about missing signatures has been logged
+	mu       sync.Mutex // guards the fields below; not held while guest code runs
+	mods     []*module  // oldest first
+	tainted  bool       // the message about out-of-tree modules has been logged
+	unsigned bool       // the message about missing signatures has been logged
 }
 
 // module is one loaded module.
@@ -207,13 +207,13 @@ func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 		l.release(m)
 		return m.name, err
 	}
-	return m.name, toTheEnd(ctx, func(ctx context.Context) error { return l.run(ctx, m) })
+	return m.name, runDetached(ctx, func(ctx context.Context) error { return l.run(ctx, m) })
 }
 
-// toTheEnd runs f to its end even if ctx ends before: code may still run in the
+// runDetached runs f to its end even if ctx ends before: code may still run in the
 // module's memory, so the caller's death must not free it. In that case the error is
 // both ErrStays and EINTR.
-func toTheEnd(ctx context.Context, f func(context.Context) error) error {
+func runDetached(ctx context.Context, f func(context.Context) error) error {
 	done := make(chan error, 1)
 	go func() { done <- f(context.WithoutCancel(ctx)) }()
 	select {
@@ -283,10 +283,10 @@ func (l *Loader) taint(m *module, info map[string]string) {
 		l.tainted = true
 		m.taints += "O"
 	}
-	if !l.unsign {
+	if !l.unsigned {
 		l.conf.Machine.Printk(5, "%s: module verification failed: signature and/or required key missing - tainting kernel", m.name)
 	}
-	l.unsign = true
+	l.unsigned = true
 	m.taints += "E"
 	for i := range m.taints {
 		l.conf.Machine.Taint(m.taints[i])
@@ -610,7 +610,7 @@ func (l *Loader) run(ctx context.Context, m *module) error {
 			l.conf.Machine.Printk(4, "%s: '%s'->init suspiciously returned %d, it should follow 0/-E convention", "do_init_module", m.name, e)
 		}
 		if err != nil {
-			l.goAway(m)
+			l.unload(m)
 			return err
 		}
 	}
@@ -656,7 +656,7 @@ func (l *Loader) Delete(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	return toTheEnd(ctx, func(ctx context.Context) error { return l.delete(ctx, m) })
+	return runDetached(ctx, func(ctx context.Context) error { return l.delete(ctx, m) })
 }
 
 func (l *Loader) delete(ctx context.Context, m *module) error {
@@ -674,7 +674,7 @@ func (l *Loader) delete(ctx context.Context, m *module) error {
 			return fmt.Errorf("%s: exit: %w", m.name, err)
 		}
 	}
-	l.goAway(m)
+	l.unload(m)
 	return nil
 }
 
@@ -696,9 +696,9 @@ func (l *Loader) leave(name string) (*module, error) {
 	return m, nil
 }
 
-// goAway removes a module whose code does not run any more from the kernel's tables
+// unload removes a module whose code does not run any more from the kernel's tables
 // and from the list, and frees its memory.
-func (l *Loader) goAway(m *module) {
+func (l *Loader) unload(m *module) {
 	l.mu.Lock()
 	m.refs = min(m.refs, 0)
 	l.mu.Unlock()
@@ -721,7 +721,7 @@ func (l *Loader) goAway(m *module) {
 	l.unlist(m)
 }
 
-// freeTime is how long goAway waits for the module's memory to be freed. A task that
+// freeTime is how long unload waits for the module's memory to be freed. A task that
 // never sleeps may delay the RCU grace period; the memory is then freed once that
 // task has ended.
 const freeTime = time.Second

@@ -152,7 +152,7 @@ func (a *Array) resize(cpu int, size uint64) error {
 	if a.snapshot.Load() != nil {
 		more *= 2
 	}
-	if err := t.afford(more); err != nil {
+	if err := t.checkRoom(more); err != nil {
 		return err
 	}
 	a.resizeBuffers(cpu, size)
@@ -172,8 +172,9 @@ func (a *Array) resizeBuffers(cpu int, size uint64) {
 	}
 }
 
-// afford returns an error if there is no memory for more additional bytes of buffers.
-func (t *Tracer) afford(more int) error {
+// checkRoom returns an error if there is no memory for more additional bytes of
+// buffers.
+func (t *Tracer) checkRoom(more int) error {
 	if more <= 0 {
 		return nil
 	}
@@ -223,7 +224,7 @@ func (a *Array) SetSubBufferSizeKB(data []byte) error {
 	if a.snapshot.Load() != nil {
 		need *= 2
 	}
-	if err := a.tracer.afford(need); err != nil {
+	if err := a.tracer.checkRoom(need); err != nil {
 		return err
 	}
 	a.buffer.SetPageBytes(size)

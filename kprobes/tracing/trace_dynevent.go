@@ -77,7 +77,7 @@ func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)
 	if len(kstrtox.ArgvSplit(line)) == 0 {
 		return nil
 	}
-	if err := t.afford(definitionRoom); err != nil {
+	if err := t.checkRoom(definitionRoom); err != nil {
 		return err
 	}
 	t.mu.Lock()

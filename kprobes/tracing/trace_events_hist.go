@@ -742,7 +742,7 @@ func (d *histData) makeTable() error {
 	if have := d.file.tracer.histBytes(); size > maxHistBytes-have {
 		return fmt.Errorf("a table of %d bytes beside %d: %w", size, have, syscall.ENOMEM)
 	}
-	if err := d.file.tracer.afford(size); err != nil {
+	if err := d.file.tracer.checkRoom(size); err != nil {
 		return err
 	}
 	d.table = tracingmap.New(d.attrs.bits, d.keySize, d.nVals, vars, d.nTexts)

@@ -31,7 +31,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := ring.PagesFor(ring.PageSize, expandedSize)
-	if err := t.afford(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
+	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)

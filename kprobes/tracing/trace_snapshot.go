@@ -84,7 +84,7 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 // as the main buffer, unless it exists. The caller holds mu.
 func (a *Array) allocSnapshot() error {
 	s := a.snapshot.Load()
-	if err := a.tracer.afford(a.buffer.Bytes() - s.Bytes()); err != nil {
+	if err := a.tracer.checkRoom(a.buffer.Bytes() - s.Bytes()); err != nil {
 		return err
 	}
 	if a.snapshotReaders > 0 && (s == nil || s.TotalPages() != a.buffer.TotalPages()) {

@@ -7,11 +7,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
-// ownCode is the code that kernels before 5.11 have for jprobes and return probes, in
-// a slot: three places with an int3 each, which Int3 recognizes, and the functions for
-// jprobes that modules call, which make a request as register_kprobe does. It is empty
-// on releases without them.
-type ownCode struct {
+// releaseCode is the code that kernels before 5.11 have for jprobes and return
+// probes, in a slot: three places with an int3 each, which Int3 recognizes, and the
+// functions for jprobes that modules call, which make a request as register_kprobe
+// does. It is empty on releases without them.
+type releaseCode struct {
 	abi.Range
 	jprobeReturn uint64 // the end of each jprobe's handler
 	jprobeEntry  uint64 // the handler of a jprobe with a Go handler
@@ -20,25 +20,25 @@ type ownCode struct {
 }
 
 const (
-	ownSize  = 96
-	ownAlign = 8
-	nop      = 0x90
-	callSize = 5
+	releaseCodeSize  = 96
+	releaseCodeAlign = 8
+	nop              = 0x90
+	callSize         = 5
 )
 
 // ud2 follows code that does not return.
 var ud2 = []byte{0x0f, 0x0b}
 
-// ownWriter assembles code for the slot.
-type ownWriter struct {
+// codeWriter assembles code for the slot.
+type codeWriter struct {
 	base uint64
 	code []byte
 	syms []abi.Symbol
 }
 
 // begin returns the address of the next function, and adds a symbol if name is not "".
-func (w *ownWriter) begin(name string) uint64 {
-	for len(w.code)%ownAlign != 0 {
+func (w *codeWriter) begin(name string) uint64 {
+	for len(w.code)%releaseCodeAlign != 0 {
 		w.code = append(w.code, int3)
 	}
 	if name != "" {
@@ -47,32 +47,32 @@ func (w *ownWriter) begin(name string) uint64 {
 	return w.base + uint64(len(w.code))
 }
 
-func (w *ownWriter) name(name string) {
+func (w *codeWriter) name(name string) {
 	w.syms = append(w.syms, abi.Symbol{Addr: w.base + uint64(len(w.code)), Type: 't', Name: name})
 }
 
-func (w *ownWriter) emit(b ...byte) { w.code = append(w.code, b...) }
+func (w *codeWriter) emit(b ...byte) { w.code = append(w.code, b...) }
 
 // jump emits a jump (e9) or a call (e8).
-func (w *ownWriter) jump(opcode byte, to uint64) {
+func (w *codeWriter) jump(opcode byte, to uint64) {
 	from := w.base + uint64(len(w.code)) + callSize
 	w.code = binary.LittleEndian.AppendUint32(append(w.code, opcode), uint32(to-from))
 }
 
-// writeOwn creates the code if the release has it.
-func (k *Kprobes) writeOwn() error {
+// writeReleaseCode creates the code if the release has it.
+func (k *Kprobes) writeReleaseCode() error {
 	if k.has[release.NoJprobes] && k.has[release.TrampolineCode] {
 		return nil
 	}
-	addr, err := k.cfg.Slots.Alloc(ownSize)
+	addr, err := k.cfg.Slots.Alloc(releaseCodeSize)
 	if err != nil {
 		return err
 	}
-	w := &ownWriter{base: addr}
-	own := ownCode{Range: abi.Range{Start: addr, End: addr + ownSize}}
+	w := &codeWriter{base: addr}
+	own := releaseCode{Range: abi.Range{Start: addr, End: addr + releaseCodeSize}}
 	if !k.has[release.NoJprobes] {
 		own.jprobeEntry = w.begin("") // int3; call jprobe_return
-		own.jprobeReturn = own.jprobeEntry + ownAlign
+		own.jprobeReturn = own.jprobeEntry + releaseCodeAlign
 		w.emit(int3)
 		w.jump(0xe8, own.jprobeReturn)
 		w.emit(ud2...)
@@ -88,13 +88,13 @@ func (k *Kprobes) writeOwn() error {
 		k.trampoline.Store(own.trampoline)
 	}
 	own.syms = w.syms
-	k.own = own
+	k.relCode = own
 	return k.poke(nil, abi.Patch{Addr: addr, Bytes: w.code})
 }
 
 // writeJprobeCalls emits register_jprobe and its siblings. They call the guest's
 // probe_request(nr, probe, arg), and its functions for kprobes.
-func (k *Kprobes) writeJprobeCalls(w *ownWriter) {
+func (k *Kprobes) writeJprobeCalls(w *codeWriter) {
 	request, unregister, unregisterAll := k.symbol("probe_request"), k.symbol("unregister_kprobe"), k.symbol("unregister_kprobes")
 	if request == 0 || unregister == 0 || unregisterAll == 0 {
 		return // a kernel without modules
@@ -123,36 +123,41 @@ func (k *Kprobes) symbol(name string) uint64 {
 	return 0
 }
 
-// OwnCode returns the address range and the symbols of the code that this release has
-// in addition to the guest's. On 6.1 both are empty.
-func (k *Kprobes) OwnCode() (at abi.Range, syms []abi.Symbol) { return k.own.Range, k.own.syms }
+// ReleaseCode returns the address range and the symbols of the code that this release
+// has in addition to the guest's. On 6.1 both are empty.
+func (k *Kprobes) ReleaseCode() (at abi.Range, syms []abi.Symbol) {
+	return k.relCode.Range, k.relCode.syms
+}
 
-// int3Own handles the int3 at addr in ownCode. It returns false when the CPU should not be there.
-func (k *Kprobes) int3Own(c *ctlblk, addr uint64, t *abi.Trap) bool {
+// int3ReleaseCode handles the int3 at addr in ownCode. It returns false when the CPU
+// should not be there.
+func (k *Kprobes) int3ReleaseCode(c *ctlblk, addr uint64, t *abi.Trap) bool {
 	switch addr {
-	case k.own.jprobeEntry:
+	case k.relCode.jprobeEntry:
 		return k.jprobeEntry(c, t)
-	case k.own.jprobeReturn:
+	case k.relCode.jprobeReturn:
 		return k.jprobeReturn(c, t)
-	case k.own.trampoline:
+	case k.relCode.trampoline:
 		return k.trampolineHit(c, t)
 	}
 	return false
 }
 
-// overlayOwn restores the trampoline's nop over its int3 in p, which begins at addr.
-func (k *Kprobes) overlayOwn(addr uint64, p []byte) {
-	if k.own.trampoline != 0 {
-		overlay(p, addr, k.own.trampoline, []byte{nop})
+// overlayReleaseCode restores the trampoline's nop over its int3 in p, which begins
+// at addr.
+func (k *Kprobes) overlayReleaseCode(addr uint64, p []byte) {
+	if k.relCode.trampoline != 0 {
+		overlay(p, addr, k.relCode.trampoline, []byte{nop})
 	}
 }
 
-// TrampolineProbe returns the address of kretprobe_trampoline, or 0 if the release has none.
-func (k *Kprobes) TrampolineProbe() uint64 { return k.own.trampoline }
+// TrampolineProbe returns the address of kretprobe_trampoline, or 0 if the release
+// has none.
+func (k *Kprobes) TrampolineProbe() uint64 { return k.relCode.trampoline }
 
 // JprobeReturn returns the address of jprobe_return, which the handler of a jprobe
 // calls instead of returning, or 0 if there are no jprobes.
-func (k *Kprobes) JprobeReturn() uint64 { return k.own.jprobeReturn }
+func (k *Kprobes) JprobeReturn() uint64 { return k.relCode.jprobeReturn }
 
 // Has reports whether these kprobes do what a feature says.
 func (k *Kprobes) Has(f release.Feature) bool { return k.has[f] }
