@@ -36,7 +36,9 @@
 // that other histograms read, and their actions hit synthetic events
 // (trace_events_synth.go), which are ordinary Events.
 //
-// Package ring knows bytes and times, not what they mean.
+// What knows neither Tracer nor Array lies in packages of its own: ring (the buffer's
+// pages), field (the members of an entry), filter, tracingmap (the table of a
+// histogram) and output (the text of an entry).
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu,
 // cmdlines.mu and the locks of package ring are taken last.

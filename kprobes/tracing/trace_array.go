@@ -11,6 +11,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -313,8 +314,8 @@ func (a *Array) Stats(cpu int) string {
 		b = fmt.Appendf(b, "%s: %d\n", c.name, c.value)
 	}
 	if a.clock.Load().inNS {
-		b = append(appendSeconds(append(b, "oldest event ts: "...), s.Oldest), '\n')
-		b = append(appendSeconds(append(b, "now ts: "...), a.now()), '\n')
+		b = append(output.AppendSeconds(append(b, "oldest event ts: "...), s.Oldest), '\n')
+		b = append(output.AppendSeconds(append(b, "now ts: "...), a.now()), '\n')
 	} else {
 		b = fmt.Appendf(b, "oldest event ts: %d\nnow ts: %d\n", s.Oldest, a.now())
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
@@ -268,9 +269,9 @@ func (d *histData) appendKeyValue(b []byte, f *histField, key []byte, name *[abi
 func (t *Tracer) appendHistSymbol(b []byte, addr uint64, offset bool) []byte {
 	sym, off, ok := t.conf.Symbols.Lookup(addr)
 	if offset {
-		return fmt.Appendf(b, "[%x] %-55s", addr, appendSprint(nil, sym, off, addr, ok))
+		return fmt.Appendf(b, "[%x] %-55s", addr, output.AppendSprint(nil, sym, off, addr, ok))
 	}
-	text := string(appendSprint(nil, sym, off, addr, ok))
+	text := string(output.AppendSprint(nil, sym, off, addr, ok))
 	if ok {
 		text = sym.Name
 		if sym.Module != "" {
@@ -293,7 +294,7 @@ func (d *histData) appendStack(b []byte, f *histField, stack []byte) []byte {
 		}
 		sym, offset, ok := d.file.tracer.conf.Symbols.Lookup(ip)
 		b = append(b, strings.Repeat(" ", 9)...)
-		b = append(appendSprint(b, sym, offset, ip, ok), '\n')
+		b = append(output.AppendSprint(b, sym, offset, ip, ok), '\n')
 	}
 	return b
 }

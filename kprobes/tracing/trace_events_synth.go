@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
@@ -375,7 +376,7 @@ func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
 	for i := 8; i+8 <= len(stack); i += 8 {
 		ip := binary.LittleEndian.Uint64(stack[i:])
 		sym, off, ok := t.conf.Symbols.Lookup(ip)
-		b = append(appendSprint(append(b, "=> "...), sym, off, ip, ok), '\n')
+		b = append(output.AppendSprint(append(b, "=> "...), sym, off, ip, ok), '\n')
 	}
 	return b
 }

@@ -3,24 +3,13 @@ package tracing
 import (
 	"encoding/binary"
 	"fmt"
-	"strconv"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
-)
-
-// Bits of trace_entry.flags.
-const (
-	flagIRQsOff       = 0x01
-	flagNeedResched   = 0x04
-	flagHardirq       = 0x08
-	flagSoftirq       = 0x10
-	flagPreemptNeeded = 0x20
-	flagNMI           = 0x40
-	flagBHOff         = 0x80
 )
 
 const (
@@ -121,22 +110,22 @@ func (t *Tracer) traceContext(trap *abi.Trap) (flags, preempt byte) {
 // traceContextHere is tracing_gen_ctx: the same without the subtraction.
 func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 	if trap.Vector == abi.VecBP || trap.IRQsOff || trap.Regs.Flags&abi.FlagIF == 0 {
-		flags |= flagIRQsOff // an int3 comes through an interrupt gate
+		flags |= field.FlagIRQsOff // an int3 comes through an interrupt gate
 	}
 	if trap.Preempt&abi.NMIMask != 0 {
-		flags |= flagNMI
+		flags |= field.FlagNMI
 	}
 	if trap.Preempt&abi.HardirqMask != 0 {
-		flags |= flagHardirq
+		flags |= field.FlagHardirq
 	}
 	if trap.Preempt&softirqOffset != 0 {
-		flags |= flagSoftirq
+		flags |= field.FlagSoftirq
 	}
 	if trap.Preempt&abi.SoftirqMask > softirqOffset && t.conf.has[release.MigrateDisableColumn] {
-		flags |= flagBHOff
+		flags |= field.FlagBHOff
 	}
 	if v, err := trap.Mem.ReadU64(trap.Task + threadInfoFlags); err == nil && v&tifNeedResched != 0 {
-		flags |= flagNeedResched | flagPreemptNeeded
+		flags |= field.FlagNeedResched | field.FlagPreemptNeeded
 	}
 	if !t.conf.has[release.PreemptCount] {
 		return flags, 0
@@ -265,40 +254,9 @@ func (a *Array) appendHeader(b []byte, from *ring.Buffer) []byte {
 		}
 	case !a.has(optVerbose):
 		b = fmt.Appendf(b, "# entries-in-buffer/entries-written: %d/%d   #P:%d\n#\n", entries, entries+overrun, from.CPUs())
-		b = a.appendColumns(b)
+		b = a.columns(nil).AppendHeader(b)
 	}
 	return b
-}
-
-// appendColumns is print_func_help_header and print_func_help_header_irq.
-func (a *Array) appendColumns(b []byte) []byte {
-	tgid, gap, bar := "", "", ""
-	if a.has(optRecordTGID) {
-		tgid, gap, bar = "   TGID   ", "          ", "     |    "
-	}
-	if !a.has(optIRQInfo) {
-		b = fmt.Appendf(b, "#           TASK-PID    %s CPU#     TIMESTAMP  FUNCTION\n", tgid)
-		return fmt.Appendf(b, "#              | |      %s   |         |         |\n", bar)
-	}
-	columns, bars, time := contextColumns[:], "|||||", "  "
-	if !a.tracer.conf.has[release.MigrateDisableColumn] {
-		columns, bars, time = fourColumns[:], "||||", "   "
-	}
-	for _, row := range columns {
-		b = append(append(append(append(b, "#                            "...), gap...), row...), '\n')
-	}
-	b = fmt.Appendf(b, "#           TASK-PID    %s CPU#  %s%sTIMESTAMP  FUNCTION\n", tgid, bars, time)
-	return fmt.Appendf(b, "#              | |      %s   |   %s%s   |         |\n", bar, bars, time)
-}
-
-var fourColumns = [...]string{
-	"    _-----=> irqs-off", "   / _----=> need-resched", "  | / _---=> hardirq/softirq",
-	"  || / _--=> preempt-depth", "  ||| /     delay",
-}
-
-var contextColumns = [...]string{
-	"    _-----=> irqs-off/BH-disabled", "   / _----=> need-resched", "  | / _---=> hardirq/softirq",
-	"  || / _--=> preempt-depth", "  ||| / _-=> migrate-disable", "  |||| /     delay",
 }
 
 // appendLatencyHeader is print_trace_header and print_lat_help_header. The values are
@@ -312,32 +270,8 @@ func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
 	if a.has(optVerbose) {
 		return b
 	}
-	if !a.tracer.conf.has[release.MigrateDisableColumn] {
-		return append(b, fourLatencyColumns...)
-	}
-	return append(b, latencyColumns...)
+	return a.columns(nil).AppendLatencyHeader(b)
 }
-
-const fourLatencyColumns = "" +
-	"#                    _------=> CPU#            \n" +
-	"#                   / _-----=> irqs-off        \n" +
-	"#                  | / _----=> need-resched    \n" +
-	"#                  || / _---=> hardirq/softirq \n" +
-	"#                  ||| / _--=> preempt-depth   \n" +
-	"#                  |||| /     delay            \n" +
-	"#  cmd     pid     ||||| time  |   caller      \n" +
-	"#     \\   /        |||||  \\    |   /         \n"
-
-const latencyColumns = "" +
-	"#                    _------=> CPU#            \n" +
-	"#                   / _-----=> irqs-off/BH-disabled\n" +
-	"#                  | / _----=> need-resched    \n" +
-	"#                  || / _---=> hardirq/softirq \n" +
-	"#                  ||| / _--=> preempt-depth   \n" +
-	"#                  |||| / _-=> migrate-disable \n" +
-	"#                  ||||| /     delay           \n" +
-	"#  cmd     pid     |||||| time  |   caller     \n" +
-	"#     \\   /        ||||||  \\    |    /       \n"
 
 // lineMax is the maximum length of a line where TRACE_SEQ_BUFFER_SIZE is 8 KiB less a
 // header, that is, on releases with LongMarkers.
@@ -384,9 +318,11 @@ func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	}
 	if a.has(optContextInfo) {
 		if l.dump || a.has(optLatencyFormat) {
-			b = a.appendLatencyContext(b, l, pid, clock)
+			x := a.context(l, pid)
+			b = a.columns(clock).AppendLatency(b, &x)
 		} else {
-			b = a.appendTaskContext(b, l, pid, clock)
+			x := a.context(l, pid)
+			b = a.columns(clock).AppendTask(b, &x)
 		}
 	}
 	if e == nil {
@@ -396,6 +332,22 @@ func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 		return e.appendFields(b, d)
 	}
 	return e.class.print(a, b, d) //nolint:forbidigo // an entry's line, not the builtin
+}
+
+// columns returns the columns that lines show; clock may be nil for their header.
+func (a *Array) columns(clock *traceClock) output.Columns {
+	return output.Columns{
+		TGID: a.has(optRecordTGID), IRQInfo: a.has(optIRQInfo), Verbose: a.has(optVerbose),
+		MigrateDisable: a.tracer.conf.has[release.MigrateDisableColumn], Nanoseconds: clock != nil && clock.inNS,
+	}
+}
+
+// context returns what the columns of a line show.
+func (a *Array) context(l line, pid int32) output.Context {
+	return output.Context{
+		Comm: a.tracer.cmdlines.find(pid), PID: pid, TGID: a.tracer.tgids.find(pid), CPU: l.CPU, Flags: l.Data[2], Preempt: l.Data[3],
+		Time: l.Time, Index: l.index, Since: l.Time - a.timeStart.Load(), Delta: l.next - l.Time,
+	}
 }
 
 // appendBinary is print_bin_fmt: the line under the option bin.
@@ -461,146 +413,6 @@ func appendType(b []byte, id uint16, e *Event) []byte {
 	return fmt.Appendf(b, "type: %d\n", id)
 }
 
-// appendTaskContext is trace_print_context.
-func (a *Array) appendTaskContext(b []byte, l line, pid int32, clock *traceClock) []byte {
-	comm := a.tracer.cmdlines.find(pid)
-	name := comm.text()
-	b = append(append(appendBlanks(b, 16-len(name)), name...), '-')
-	begin := len(b)
-	b = strconv.AppendInt(b, int64(pid), 10)
-	b = append(appendBlanks(b, begin+7-len(b)), ' ')
-	if a.has(optRecordTGID) {
-		if tgid := a.tracer.tgids.find(pid); tgid != 0 {
-			b = fmt.Appendf(b, "(%7d) ", tgid)
-		} else {
-			b = append(b, "(-------) "...)
-		}
-	}
-	b = append(appendUint(append(b, '['), uint64(l.CPU), 3, '0'), "] "...)
-	if a.has(optIRQInfo) {
-		b = a.tracer.appendContext(b, l.Data[2], l.Data[3])
-	}
-	return appendTime(b, l.Time, clock)
-}
-
-// appendLatencyContext is trace_print_lat_context.
-func (a *Array) appendLatencyContext(b []byte, l line, pid int32, clock *traceClock) []byte {
-	name := a.tracer.cmdlines.find(pid)
-	comm := name.String()
-	since, delta := l.Time-a.timeStart.Load(), l.next-l.Time
-	if clock.inNS {
-		since, delta = usecs(since), usecs(delta)
-	}
-	if a.has(optVerbose) {
-		b = fmt.Appendf(b, "%16s %7d %3d %d %08x %08x ", comm, pid, l.CPU, l.Data[2], l.Data[3], l.index)
-		if clock.inNS {
-			return fmt.Appendf(b, "[%08x] %d.%03dms (+%d.%03dms): ",
-				usecs(l.Time), since/1000, since%1000, delta/1000, delta%1000)
-		}
-		return fmt.Appendf(b, "[%016x] %d (+%d): ", uint64(l.Time), since, delta)
-	}
-	b = fmt.Appendf(b, "%8.8s-%-7d %3d", comm, pid, l.CPU)
-	b = a.tracer.appendContext(b, l.Data[2], l.Data[3])
-	if !clock.inNS {
-		return fmt.Appendf(b, " %4d: ", since)
-	}
-	return fmt.Appendf(b, " %4dus%c: ", since, delayMark(l.next-l.Time))
-}
-
-func usecs(ns int64) int64 { return (ns + 500) / 1000 }
-
-// delayMark is trace_find_mark: a mark for the time until the next entry.
-func delayMark(ns int64) byte {
-	for _, m := range delayMarks {
-		if ns > m.longer {
-			return m.mark
-		}
-	}
-	return ' '
-}
-
-var delayMarks = [...]struct {
-	longer int64
-	mark   byte
-}{{1e9, '$'}, {1e8, '@'}, {1e7, '*'}, {1e6, '#'}, {1e5, '!'}, {1e4, '+'}}
-
-// appendContext is trace_print_lat_fmt: the five columns.
-func (t *Tracer) appendContext(b []byte, flags, preempt byte) []byte {
-	has := func(bits byte) bool { return flags&bits == bits }
-	irqs, resched, irq := byte('.'), byte('.'), byte('.')
-	switch {
-	case has(flagIRQsOff | flagBHOff):
-		irqs = 'D'
-	case has(flagIRQsOff):
-		irqs = 'd'
-	case has(flagBHOff):
-		irqs = 'b'
-	}
-	switch {
-	case has(flagNeedResched | flagPreemptNeeded):
-		resched = 'N'
-	case has(flagNeedResched):
-		resched = 'n'
-	case has(flagPreemptNeeded):
-		resched = 'p'
-	}
-	switch {
-	case has(flagNMI | flagHardirq):
-		irq = 'Z'
-	case has(flagNMI):
-		irq = 'z'
-	case has(flagHardirq | flagSoftirq):
-		irq = 'H'
-	case has(flagHardirq):
-		irq = 'h'
-	case has(flagSoftirq):
-		irq = 's'
-	}
-	b = append(b, irqs, resched, irq, nibble(preempt&0xf))
-	if !t.conf.has[release.MigrateDisableColumn] {
-		return b
-	}
-	return append(b, nibble(preempt>>4))
-}
-
-func nibble(n byte) byte {
-	if n == 0 {
-		return '.'
-	}
-	return "0123456789abcdef"[n]
-}
-
-// appendTime is trace_print_time.
-func appendTime(b []byte, time int64, clock *traceClock) []byte {
-	if !clock.inNS {
-		return append(appendUint(append(b, ' '), uint64(time), 12, ' '), ": "...)
-	}
-	return append(appendSeconds(append(b, ' '), time), ": "...)
-}
-
-// appendSeconds appends a time in nanoseconds as seconds, 5 columns wide.
-func appendSeconds(b []byte, ns int64) []byte {
-	usec := (uint64(ns) + 500) / 1000
-	return appendUint(append(appendUint(b, usec/1e6, 5, ' '), '.'), usec%1e6, 6, '0')
-}
-
-// appendUint is %*d, padded with blanks or zeroes.
-func appendUint(b []byte, v uint64, width int, pad byte) []byte {
-	var digits [20]byte
-	d := strconv.AppendUint(digits[:0], v, 10)
-	for n := len(d); n < width; n++ {
-		b = append(b, pad)
-	}
-	return append(b, d...)
-}
-
-func appendBlanks(b []byte, n int) []byte {
-	for range n {
-		b = append(b, ' ')
-	}
-	return b
-}
-
 // appendSymbol is seq_print_ip_sym: "sym+0x1/0x20 [module]", without offset only the
 // name, or the address in hex if it belongs to no symbol.
 func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
@@ -614,7 +426,7 @@ func (a *Array) appendSymbol(b []byte, addr uint64, offset bool) []byte {
 	case ok && !offset:
 		b = append(b, sym.Name...)
 	default:
-		b = appendSprint(b, sym, off, addr, ok)
+		b = output.AppendSprint(b, sym, off, addr, ok)
 	}
 	if a.has(optSymAddr) {
 		b = fmt.Appendf(b, " <%016x>", addr)
@@ -629,4 +441,29 @@ func (a *Array) HeaderPage() string {
 	defer a.tracer.mu.Unlock()
 	return field.New(" u64 timestamp", 0, 8, false).String() + field.New(" local_t commit", 8, 8, true).String() +
 		field.New(" int overwrite", 8, 1, true).String() + field.New(" char data", ring.PageHeader, a.buffer.PageBytes()-ring.PageHeader, !a.tracer.conf.has[release.UnsignedChar]).String()
+}
+
+// lineEnv is what print formats show of an array's symbols and addresses.
+type lineEnv struct{ array *Array }
+
+func (e lineEnv) AppendSymbol(b []byte, addr uint64, offset bool) []byte {
+	return e.array.appendSymbol(b, addr, offset)
+}
+
+func (e lineEnv) AppendPointer(b []byte, addr uint64) []byte {
+	if !e.array.has(optHashPtr) || !e.array.tracer.conf.has[release.HashPtrOption] {
+		return fmt.Appendf(b, "%016x", addr)
+	}
+	return append(b, e.array.tracer.hashedPtr(addr)...)
+}
+
+func (e lineEnv) Memory() abi.Memory { return e.array.tracer.conf.Memory }
+
+// appendFields is print_event_fields, for the option fields: it prints the members of
+// the entry by name instead of the event's print format.
+func (e *Event) appendFields(b, entry []byte) []byte {
+	if e.Internal {
+		return fmt.Appendf(b, "UNKNOWN TYPE %d\n", e.ID)
+	}
+	return output.AppendMembers(append(append(b, e.Name...), ':'), entry, e.fields)
 }

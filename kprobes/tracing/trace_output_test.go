@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 )
 
 const emptyTrace = `# tracer: nop
@@ -101,7 +102,7 @@ func TestContext(t *testing.T) {
 		{"deep", 0, irqsOn, 200, idle, "...e."},
 	} {
 		flags, preempt := tr.traceContext(&abi.Trap{Vector: c.vector, Regs: &abi.Regs{Flags: c.flags}, Preempt: c.preempt, Mem: c.task})
-		if got := string(tr.appendContext(nil, flags, preempt)); got != c.want {
+		if got := string(output.Columns{MigrateDisable: true}.AppendFlags(nil, flags, preempt)); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

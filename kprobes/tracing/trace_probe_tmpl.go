@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 )
 
 // fetchCode is the program that fetches one argument: it takes a value from source,
@@ -356,21 +357,8 @@ func (t *Tracer) copySymbol(e *entry, addr uint64) (int, fetchError) {
 	if e.n+len(sym.Name)+len(sym.Module)+64 > len(e.buf) {
 		return 0, overflow
 	}
-	b := append(appendSprint(e.buf[e.n:e.n], sym, offset, addr, ok), 0)
+	b := append(output.AppendSprint(e.buf[e.n:e.n], sym, offset, addr, ok), 0)
 	return len(b) - 1, fetched
-}
-
-// appendSprint is sprint_symbol. It runs in handler context.
-func appendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte {
-	if !ok {
-		return strconv.AppendUint(append(b, "0x"...), addr, 16)
-	}
-	b = strconv.AppendUint(append(append(b, sym.Name...), "+0x"...), offset, 16)
-	b = strconv.AppendUint(append(b, "/0x"...), sym.Size, 16)
-	if sym.Module != "" {
-		b = append(append(append(b, " ["...), sym.Module...), ']')
-	}
-	return b
 }
 
 // appendArgs is print_probe_args.
@@ -404,7 +392,7 @@ func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
 	switch {
 	case typ.symbol:
 		sym, offset, ok := t.conf.Symbols.Lookup(v)
-		return appendSprint(b, sym, offset, v, ok)
+		return output.AppendSprint(b, sym, offset, v, ok)
 	case typ.char:
 		return append(append(append(b, '\''), byte(v)), '\'')
 	case typ.hex:

@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -114,7 +115,7 @@ type staticEvent struct {
 	*Event
 	staticFormat
 	tp     *tracepoint
-	format *printFormat
+	format *output.Format
 }
 
 var _ eventClass = (*staticEvent)(nil)
@@ -126,7 +127,7 @@ func (ev *staticEvent) disable()              { _ = ev.tp.use(-1) } // cannot fa
 
 func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 	b = append(append(b, ev.Name...), ": "...)
-	return append(ev.format.append(a, b, entry), '\n')
+	return append(ev.format.Append(b, entry, lineEnv{a}), '\n')
 }
 
 // newStaticEvents creates the events of the kernel's tracepoints, in the same order as
@@ -149,7 +150,7 @@ func (t *Tracer) newStaticEvents() {
 		if tp == nil {
 			continue
 		}
-		format, err := parsePrintFormat(f.text, f.members)
+		format, err := output.ParseFormat(f.text, f.members)
 		if err != nil {
 			panic(fmt.Errorf("formats: %s: %w", f.name, err))
 		}

@@ -18,6 +18,17 @@ import (
 // HeaderSize is the size of struct trace_entry, with which each entry begins, bytes.
 const HeaderSize = 8
 
+// Bits of trace_entry.flags.
+const (
+	FlagIRQsOff       = 0x01
+	FlagNeedResched   = 0x04
+	FlagHardirq       = 0x08
+	FlagSoftirq       = 0x10
+	FlagPreemptNeeded = 0x20
+	FlagNMI           = 0x40
+	FlagBHOff         = 0x80
+)
+
 // Number is a number in an entry: Size bytes, at most 8, at Offset.
 type Number struct {
 	Offset, Size int

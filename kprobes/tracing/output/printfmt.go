@@ -1,4 +1,4 @@
-package tracing
+package output
 
 import (
 	"fmt"
@@ -8,14 +8,13 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
-	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
-// printFormat is the text after "print fmt: " in an event's file format. It describes
+// Format is the text after "print fmt: " in an event's file format. It describes
 // in C how an entry becomes text: a printk format, and expressions over the fields of
 // the entry. It is parsed once and run for each line of trace.
-type printFormat struct {
+type Format struct {
 	pieces []formatPiece
 }
 
@@ -28,11 +27,22 @@ type formatPiece struct {
 }
 
 // expr is an expression of a print format.
-type expr func(*printState) value
+type expr func(*state) value
 
-// printState is the input of an expression.
-type printState struct {
-	array *Array
+// Env is what a Format shows that is not in the entry.
+type Env interface {
+	// appendSymbol appends the symbol of an address, with the offset if that is asked for:
+	// %pS and %ps.
+	AppendSymbol(b []byte, addr uint64, offset bool) []byte
+	// appendPointer appends an address as %p does.
+	AppendPointer(b []byte, addr uint64) []byte
+	// memory returns the kernel's memory for the strings of %s, or nil.
+	Memory() abi.Memory
+}
+
+// state is the input of an expression.
+type state struct {
+	env   Env
 	entry []byte
 }
 
@@ -47,8 +57,8 @@ type value struct {
 // structPageSize is sizeof(struct page), bytes.
 const structPageSize = 64
 
-// printConstants are constants that print formats refer to by name.
-var printConstants = map[string]uint64{
+// constants are constants that print formats refer to by name.
+var constants = map[string]uint64{
 	"vmemmap_base":                 0xffffea0000000000,
 	"HRTIMER_MODE_ABS":             0,
 	"HRTIMER_MODE_REL":             1,
@@ -64,9 +74,10 @@ var printConstants = map[string]uint64{
 	"HRTIMER_MODE_REL_PINNED_HARD": 11,
 }
 
-// parsePrintFormat parses a print format over the given fields.
-func parsePrintFormat(text string, fields []field.Field) (*printFormat, error) {
-	p := &printParser{text: text, fields: map[string]field.Field{}}
+// ParseFormat parses a print format over the common fields and others. It fails with an
+// error that says what is not understood.
+func ParseFormat(text string, fields []field.Field) (*Format, error) {
+	p := &parser{text: text, fields: map[string]field.Field{}}
 	for _, f := range append(field.Common[:], fields...) {
 		p.fields[f.Name()] = f
 	}
@@ -88,8 +99,8 @@ func parsePrintFormat(text string, fields []field.Field) (*printFormat, error) {
 }
 
 // splitFormat pairs the conversions of a format with their arguments.
-func splitFormat(format string, args []expr) (*printFormat, error) {
-	f := &printFormat{}
+func splitFormat(format string, args []expr) (*Format, error) {
+	f := &Format{}
 	for {
 		text, rest, found := strings.Cut(format, "%")
 		if !found {
@@ -122,9 +133,9 @@ func splitFormat(format string, args []expr) (*printFormat, error) {
 	return f, nil
 }
 
-// append runs the format on an entry of a's buffer.
-func (f *printFormat) append(a *Array, b, entry []byte) []byte {
-	s := &printState{array: a, entry: entry}
+// Append appends the text of an entry.
+func (f *Format) Append(b, entry []byte, env Env) []byte {
+	s := &state{env: env, entry: entry}
 	for i := range f.pieces {
 		p := &f.pieces[i]
 		b = append(b, p.text...)
@@ -135,7 +146,7 @@ func (f *printFormat) append(a *Array, b, entry []byte) []byte {
 	return b
 }
 
-func (p *formatPiece) convert(s *printState, b []byte) []byte {
+func (p *formatPiece) convert(s *state, b []byte) []byte {
 	v := p.arg(s)
 	switch p.verb {
 	case 'p':
@@ -180,12 +191,12 @@ func sized(n uint64, length string, verb byte) uint64 {
 }
 
 // pointer is %p with its extensions.
-func (s *printState) pointer(b []byte, kind string, v value) []byte {
+func (s *state) pointer(b []byte, kind string, v value) []byte {
 	switch kind {
 	case "S":
-		return s.array.appendSymbol(b, v.n, true)
+		return s.env.AppendSymbol(b, v.n, true)
 	case "s":
-		return s.array.appendSymbol(b, v.n, false)
+		return s.env.AppendSymbol(b, v.n, false)
 	case "I4":
 		var ip [4]byte
 		copy(ip[:], v.text)
@@ -195,43 +206,40 @@ func (s *printState) pointer(b []byte, kind string, v value) []byte {
 		copy(ip[:], v.text)
 		return netip.AddrFrom16(ip).AppendTo(b)
 	}
-	if !s.array.has(optHashPtr) || !s.array.tracer.conf.has[release.HashPtrOption] {
-		return fmt.Appendf(b, "%016x", v.n)
-	}
-	return append(b, s.array.tracer.hashedPtr(v.n)...)
+	return s.env.AppendPointer(b, v.n)
 }
 
 // kernelString returns the string at an address in the kernel's read-only data.
-func (s *printState) kernelString(addr uint64) []byte {
+func (s *state) kernelString(addr uint64) []byte {
 	if addr == 0 {
 		return []byte("(null)")
 	}
 	var b [256]byte
-	if m := s.array.tracer.conf.Memory; m == nil || !abi.ReadString(m, addr, b[:]) {
+	if m := s.env.Memory(); m == nil || !abi.ReadString(m, addr, b[:]) {
 		return fmt.Appendf(nil, "[UNSAFE-MEMORY]")
 	}
 	return []byte(kstrtox.CString(b[:]))
 }
 
-// printParser parses the C of print formats as far as 6.1 uses it: its operators,
+// parser parses the C of print formats as far as 6.1 uses it: its operators,
 // casts, and the helpers whose names start with two underscores.
-type printParser struct {
+type parser struct {
 	text   string
 	pos    int
 	fields map[string]field.Field
 	err    error
 }
 
-func (p *printParser) fail(what string) expr {
+func (p *parser) fail(what string) expr {
 	if p.err == nil {
 		p.err = fmt.Errorf("print format, column %d: %s", p.pos, what)
 	}
 	p.pos = len(p.text)
-	return func(*printState) value { return value{} }
+	return func(*state) value { return value{} }
 }
 
 // skip skips blanks and returns the next byte, or 0 at the end.
-func (p *printParser) skip() byte {
+func (p *parser) skip() byte {
 	for p.pos < len(p.text) && p.text[p.pos] == ' ' {
 		p.pos++
 	}
@@ -242,7 +250,7 @@ func (p *printParser) skip() byte {
 }
 
 // next consumes token if it is the next one.
-func (p *printParser) next(token string) bool {
+func (p *parser) next(token string) bool {
 	p.skip()
 	if !strings.HasPrefix(p.text[p.pos:], token) {
 		return false
@@ -251,14 +259,14 @@ func (p *printParser) next(token string) bool {
 	return true
 }
 
-func (p *printParser) expect(token string) {
+func (p *parser) expect(token string) {
 	if !p.next(token) {
 		p.fail("no " + token)
 	}
 }
 
 // quoted parses a string literal.
-func (p *printParser) quoted() (string, error) {
+func (p *parser) quoted() (string, error) {
 	p.skip()
 	q, err := strconv.QuotedPrefix(p.text[p.pos:])
 	if err != nil {
@@ -269,7 +277,7 @@ func (p *printParser) quoted() (string, error) {
 	return strconv.Unquote(q)
 }
 
-func (p *printParser) word() string {
+func (p *parser) word() string {
 	start := p.pos
 	for p.pos < len(p.text) && isNameByte(p.text[p.pos]) {
 		p.pos++
@@ -289,7 +297,7 @@ func number(b bool) value {
 }
 
 // expression parses a conditional expression.
-func (p *printParser) expression() expr {
+func (p *parser) expression() expr {
 	cond := p.binary(0)
 	if !p.next("?") {
 		return cond
@@ -297,7 +305,7 @@ func (p *printParser) expression() expr {
 	yes := p.expression()
 	p.expect(":")
 	no := p.expression()
-	return func(s *printState) value {
+	return func(s *state) value {
 		if truth(cond(s)) {
 			return yes(s)
 		}
@@ -333,7 +341,7 @@ var binaryOps = [...][]struct {
 	},
 }
 
-func (p *printParser) binary(level int) expr {
+func (p *parser) binary(level int) expr {
 	if level == len(binaryOps) {
 		return p.unary()
 	}
@@ -348,7 +356,7 @@ next:
 			}
 			p.pos += len(op.token)
 			a, b := left, p.binary(level+1)
-			left = func(s *printState) value { return op.do(a(s), b(s)) }
+			left = func(s *state) value { return op.do(a(s), b(s)) }
 			continue next
 		}
 		break
@@ -356,25 +364,25 @@ next:
 	return left
 }
 
-func (p *printParser) unary() expr {
+func (p *parser) unary() expr {
 	switch c := p.skip(); {
 	case c == '!':
 		p.pos++
 		x := p.unary()
-		return func(s *printState) value { return number(!truth(x(s))) }
+		return func(s *state) value { return number(!truth(x(s))) }
 	case c == '~':
 		p.pos++
 		x := p.unary()
-		return func(s *printState) value { return value{n: ^x(s).n} }
+		return func(s *state) value { return value{n: ^x(s).n} }
 	case c == '-':
 		p.pos++
 		x := p.unary()
-		return func(s *printState) value { return value{n: -x(s).n} }
+		return func(s *state) value { return value{n: -x(s).n} }
 	case c == '(':
 		return p.paren()
 	case c == '"':
 		text, _ := p.quoted()
-		return func(*printState) value { return value{text: []byte(text), isStr: true} }
+		return func(*state) value { return value{text: []byte(text), isStr: true} }
 	case '0' <= c && c <= '9':
 		return p.constant()
 	}
@@ -391,14 +399,14 @@ var castTypes = map[string]struct {
 }
 
 // paren parses a cast, or an expression in parentheses.
-func (p *printParser) paren() expr {
+func (p *parser) paren() expr {
 	p.pos++
 	if end := strings.IndexByte(p.text[p.pos:], ')'); end >= 0 {
 		if cast, ok := castTypes[strings.TrimSpace(p.text[p.pos:p.pos+end])]; ok {
 			p.pos += end + 1
 			x := p.unary()
 			mask := ^uint64(0) >> (64 - cast.bits)
-			return func(s *printState) value {
+			return func(s *state) value {
 				v := x(s)
 				v.n, v.scale = v.n&mask, cast.scale
 				return v
@@ -411,17 +419,17 @@ func (p *printParser) paren() expr {
 }
 
 // constant parses a number with its suffix.
-func (p *printParser) constant() expr {
+func (p *parser) constant() expr {
 	w := p.word()
 	n, err := strconv.ParseUint(strings.TrimRight(w, "uUlL"), 0, 64)
 	if err != nil {
 		return p.fail("number " + w)
 	}
-	return func(*printState) value { return value{n: n} }
+	return func(*state) value { return value{n: n} }
 }
 
 // named parses what starts with a name: a field, a helper or a constant.
-func (p *printParser) named() expr {
+func (p *parser) named() expr {
 	name := p.word()
 	switch name {
 	case "REC":
@@ -435,7 +443,7 @@ func (p *printParser) named() expr {
 		if !ok {
 			return p.fail("no such field")
 		}
-		return func(s *printState) value {
+		return func(s *state) value {
 			text, _ := field.StringAt(s.entry, f.Offset)
 			return value{text: text, isStr: true}
 		}
@@ -444,24 +452,24 @@ func (p *printParser) named() expr {
 	case "__print_symbolic":
 		return p.symbolic()
 	}
-	if n, ok := printConstants[name]; ok {
-		return func(*printState) value { return value{n: n} }
+	if n, ok := constants[name]; ok {
+		return func(*state) value { return value{n: n} }
 	}
 	return p.fail("unknown name " + name)
 }
 
 // member parses REC->name or REC->name[i].
-func (p *printParser) member(name string) expr {
+func (p *parser) member(name string) expr {
 	f, ok := p.fields[name]
 	if !ok {
 		return p.fail("no field " + name)
 	}
 	_, dims, array := strings.Cut(f.Decl, "[")
 	if !array {
-		return func(s *printState) value { return value{n: f.Load(s.entry)} }
+		return func(s *state) value { return value{n: f.Load(s.entry)} }
 	}
 	if !p.next("[") {
-		return func(s *printState) value { return value{text: s.entry[f.Offset : f.Offset+f.Size], isStr: true} }
+		return func(s *state) value { return value{text: s.entry[f.Offset : f.Offset+f.Size], isStr: true} }
 	}
 	i, err := strconv.Atoi(p.word())
 	p.expect("]")
@@ -471,7 +479,7 @@ func (p *printParser) member(name string) expr {
 	}
 	size := f.Size / count
 	load := field.Number{Offset: f.Offset + i*size, Size: size, Signed: f.Signed}
-	return func(s *printState) value { return value{n: load.Load(s.entry)} }
+	return func(s *state) value { return value{n: load.Load(s.entry)} }
 }
 
 // bitName is a pair of __print_flags and __print_symbolic.
@@ -481,14 +489,14 @@ type bitName struct {
 }
 
 // pairs parses the rest of a helper's arguments: {value, "name"}, ...
-func (p *printParser) pairs() (list []bitName) {
+func (p *parser) pairs() (list []bitName) {
 	for p.err == nil && p.next(",") {
 		p.expect("{")
 		v := p.expression()
 		p.expect(",")
 		name, _ := p.quoted()
 		p.expect("}")
-		list = append(list, bitName{v(&printState{}).n, name})
+		list = append(list, bitName{v(&state{}).n, name})
 	}
 	p.expect(")")
 	return list
@@ -496,13 +504,13 @@ func (p *printParser) pairs() (list []bitName) {
 
 // flags is __print_flags: the names of the bits that are set, and the remaining bits in
 // hex.
-func (p *printParser) flags() expr {
+func (p *parser) flags() expr {
 	p.expect("(")
 	x := p.expression()
 	p.expect(",")
 	delim, _ := p.quoted()
 	list := p.pairs()
-	return func(s *printState) value {
+	return func(s *state) value {
 		v := x(s).n
 		text := []byte{}
 		add := func(name string) {
@@ -525,11 +533,11 @@ func (p *printParser) flags() expr {
 }
 
 // symbolic is __print_symbolic: the name of the value, or the value in hex.
-func (p *printParser) symbolic() expr {
+func (p *parser) symbolic() expr {
 	p.expect("(")
 	x := p.expression()
 	list := p.pairs()
-	return func(s *printState) value {
+	return func(s *state) value {
 		v := x(s).n
 		for _, f := range list {
 			if f.value == v {

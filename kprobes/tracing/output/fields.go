@@ -1,4 +1,4 @@
-package tracing
+package output
 
 import (
 	"fmt"
@@ -7,23 +7,17 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
 
-// appendFields is print_event_fields, for the option fields: it prints the members of
-// the entry by name instead of the event's print format.
-func (e *Event) appendFields(b, entry []byte) []byte {
-	if e.Internal {
-		return fmt.Appendf(b, "UNKNOWN TYPE %d\n", e.ID)
-	}
-	b = append(append(b, e.Name...), ':')
-	fields := e.entryMembers()
-	for _, f := range e.fields {
-		name, _, _ := strings.Cut(f.Decl[strings.LastIndexByte(f.Decl, ' ')+1:], "[")
-		b = append(append(append(b, ' '), name...), '=')
-		b = appendMember(b, entry, fields[name])
+// AppendMembers is print_fields: the members of an entry by name.
+func AppendMembers(b, entry []byte, fields []field.Field) []byte {
+	for _, f := range fields {
+		m := f.Member()
+		b = append(append(append(b, ' '), m.Name...), '=')
+		b = appendMember(b, entry, m)
 	}
 	return append(b, '\n')
 }
 
-// appendMember is print_fields for one member.
+// appendMember appends the value of one member.
 func appendMember(b, entry []byte, f *field.Member) []byte {
 	if f.IsText() {
 		return append(b, f.Text(entry)...)
