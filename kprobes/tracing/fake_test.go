@@ -15,16 +15,16 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// The kinds of symbols that make a difference to a definition.
+// Kinds of symbols that matter for a definition.
 const (
 	function    = iota // with an fentry site
-	notrace            // without
-	blacklisted        // with, but not to be probed
+	notrace            // without one
+	blacklisted        // with one, but blacklisted
 	data
 )
 
-// fakeKernel is a map of Debian's kernel with the symbols that the recorded
-// definitions name, and a registrar that refuses what register_kprobe refuses.
+// fakeKernel has the symbols of Debian's kernel that the recorded definitions use,
+// and refuses the probes that register_kprobe refuses.
 type fakeKernel struct {
 	syms    []abi.Symbol // by address
 	kind    map[uint64]int
@@ -43,8 +43,7 @@ type fakeKernel struct {
 	synced  []bool // see SynchronizeRCU
 }
 
-// boundaries are where instructions begin in every function of the fake, but
-// for its first byte.
+// boundaries are the offsets of instructions in each function of the fake.
 var boundaries = []uint64{0, 5, 7, 9, 11}
 
 func newFakeKernel() *fakeKernel {
@@ -144,7 +143,7 @@ func (f *fakeKernel) Printk(_ int, format string, args ...any) {
 	f.log = append(f.log, fmt.Sprintf(format, args...))
 }
 
-// SynchronizeRCU notes which probes were armed when it was called.
+// SynchronizeRCU records which probes are armed.
 func (f *fakeKernel) SynchronizeRCU() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -255,7 +254,7 @@ func (f *fakeKernel) Disable(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	return nil
 }
 
-// fakeTask is the guest memory that a hit looks at: one task_struct at address 0.
+// fakeTask is the guest memory of a hit: a task_struct at address 0.
 type fakeTask struct{ bytes []byte }
 
 func newFakeTask(pid int32, name string) *fakeTask {
@@ -285,8 +284,8 @@ func (m *fakeTask) WriteU64(uint64, uint64) error   { return syscall.EFAULT }
 func (f *fakeKernel) symbol(name string) uint64     { return f.LookupName(name)[0].Addr }
 func (f *fakeKernel) moduleLoaded(name string) bool { return slices.Contains(f.modules, name) }
 
-// hit runs the handlers of the enabled probes at addr, as an fentry call or,
-// with an int3's trap, as a breakpoint.
+// hit runs the handlers of the enabled probes at addr, as after an fentry call, or as
+// after an int3 if t is its trap.
 func (f *fakeKernel) hit(addr uint64, t *abi.Trap) {
 	f.mu.Lock()
 	var hits []*kprobes.Kprobe
@@ -354,7 +353,7 @@ func traceText(tr *Tracer) string {
 	return string(b)
 }
 
-// all is the lines of a file that is read line by line.
+// all returns the lines of a file that is read line by line.
 func all(line func(int) (string, bool)) (lines []string) {
 	for i := 0; ; i++ {
 		s, ok := line(i)
@@ -365,7 +364,7 @@ func all(line func(int) (string, bool)) (lines []string) {
 	}
 }
 
-// traceLines is the trace without its header.
+// traceLines returns the trace without its header.
 func traceLines(tr *Tracer) []string {
 	_, text, _ := strings.Cut(traceText(tr), "|         |\n")
 	return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")

@@ -11,8 +11,8 @@ import (
 // accepted or fails with an errno, that everything accepted can be shown and removed
 // again, and that nothing is left afterwards.
 
-// fuzzWrites makes a target of lines for one file. write gets each on a new
-// Tracer, and check looks at it then.
+// fuzzWrites makes a fuzz target for a file. It calls write with each input on a new
+// Tracer, and then check.
 func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string) error, check func(t *testing.T, tr *Tracer)) {
 	for _, s := range seeds {
 		f.Add(s)
@@ -28,7 +28,7 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 			t.Fatalf("an error without errno: %v", err)
 		}
 		check(t, tr)
-		for range len(tr.dynamic) + 1 { // an event that others use goes after them
+		for range len(tr.dynamic) + 1 { // an event is deleted after those that use it
 			_ = tr.ReleaseAll()
 		}
 		if len(tr.dynamic) != 0 || len(fake.probes) != 0 || len(tr.namesInUse) != names {
@@ -46,7 +46,7 @@ func listed(t *testing.T, tr *Tracer) []string {
 	}
 	for _, l := range lines {
 		if !strings.HasSuffix(l, "\n") || strings.Count(l, "\n") != 1 || strings.Contains(l, "\x00") {
-			t.Fatalf("a line that nobody can read: %q", l)
+			t.Fatalf("a line that cannot be parsed: %q", l)
 		}
 	}
 	return lines
@@ -134,7 +134,8 @@ func FuzzFunctionFilter(f *testing.F) {
 			}
 			tr.global.EditFunctions(notrace, true).Close()
 		}
-		// Commands stay when the sets are emptied: each can be taken away as it is shown.
+		// Commands remain when the sets are cleared. Each can be removed by the line
+		// that shows it.
 		for range 64 {
 			lines := tr.global.FunctionFilter(false)
 			i := 0
@@ -161,10 +162,10 @@ func FuzzPIDs(f *testing.F) {
 				before := strings.Join(tr.global.PIDs(which), "")
 				n, err := tr.global.WritePIDs(which, []byte(text))
 				if n < 0 || n > len(text) {
-					return errors.New("it took more than there is")
+					return errors.New("it consumed more than the whole text")
 				}
 				if err != nil && before != strings.Join(tr.global.PIDs(which), "") {
-					return errors.New("it was refused, and has changed the list")
+					return errors.New("a refused write has changed the list")
 				}
 				errs = append(errs, err)
 			}
@@ -192,7 +193,7 @@ func FuzzTraceOptions(f *testing.F) {
 			before := tr.global.TraceOptions()
 			err := tr.global.WriteTraceOptions([]byte(text))
 			if err != nil && tr.global.TraceOptions() != before {
-				return errors.New("it was refused, and has changed an option")
+				return errors.New("a refused write has changed an option")
 			}
 			return err
 		}, func(t *testing.T, tr *Tracer) {
@@ -219,7 +220,7 @@ func FuzzTrigger(f *testing.F) {
 		if _, err := file.Triggers(); err != nil {
 			t.Fatal(err)
 		}
-		file.ClearTriggers() // those of hist
+		file.ClearTriggers() // those with hist
 		for range 8 {
 			lines, _ := file.Triggers()
 			if len(lines) == 0 || strings.HasPrefix(lines[0], "#") {
@@ -234,8 +235,8 @@ func FuzzTrigger(f *testing.F) {
 	})
 }
 
-// undo is a command as it is taken away: without count and filter. at is where its
-// name stands among the fields.
+// undo returns a command as it is written to remove it: without count and filter. at
+// is the index of its name among the fields.
 func undo(line string, at int) string {
 	fields := strings.Split(strings.TrimSpace(line), ":")
 	n := at + 1

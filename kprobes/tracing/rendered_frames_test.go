@@ -11,8 +11,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestRenderedFramesAreDocumented: docs/reference/differences.md names all frames that stack
-// traces have without a function that runs, and no others.
+// TestRenderedFramesAreDocumented: docs/reference/differences.md lists exactly the
+// frames in stack traces whose function does not run.
 func TestRenderedFramesAreDocumented(t *testing.T) {
 	b, err := os.ReadFile("../../docs/reference/differences.md")
 	if err != nil {
@@ -37,8 +37,8 @@ func TestRenderedFramesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestRenderedFrames: a trigger's stack has the frames of the table, as far as the
-// kernel has such symbols, and behind them only what the guest's stack has.
+// TestRenderedFrames: a trigger's stack trace has the frames of the table for which
+// the kernel has symbols, followed by those of the guest's stack.
 func TestRenderedFrames(t *testing.T) {
 	tr, f := newTestTracer(t)
 	tr.conf.Unwind = func(_, _, _, _ uint64, ips, _ []uint64) int { return copy(ips, []uint64{1, 2}) }

@@ -83,7 +83,7 @@ func TestInstances(t *testing.T) {
 	}
 }
 
-// TestSnapshotSwaps: hits that go on meanwhile are in one of the two.
+// TestSnapshotSwaps: hits during swaps are recorded in one of the two buffers.
 func TestSnapshotSwaps(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read")
@@ -152,8 +152,8 @@ func TestPIDs(t *testing.T) {
 	}
 }
 
-// TestExpansion: an event in an instance gives the global array its full size on 6.1;
-// on 6.12 it does not, as recorded there.
+// TestExpansion: enabling an event in an instance expands the global array's buffer
+// on 6.1, but not on 6.12, as recorded there.
 func TestExpansion(t *testing.T) {
 	for _, v := range []release.Version{release.Linux6_1, release.Linux6_12} {
 		own := v == release.Linux6_12
@@ -179,8 +179,8 @@ func TestExpansion(t *testing.T) {
 	}
 }
 
-// TestLimit: where there is no memory left, nothing is made that would take some, and
-// what gives some back goes on.
+// TestLimit: without free memory, operations that need memory fail, and those that
+// free memory succeed.
 func TestLimit(t *testing.T) {
 	f := newFakeKernel()
 	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Limit: memcg.New(1)})

@@ -12,8 +12,8 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// testTypes has vfs_read(struct file *file, char *buf, size_t count) and vfs_write, which
-// returns nothing.
+// testTypes has vfs_read(struct file *file, char *buf, size_t count), and vfs_write,
+// which returns void.
 const testTypes = `int 1 s char
 ptr 1
 int 8 u size_t
@@ -93,7 +93,7 @@ func TestBTFDefinitions(t *testing.T) {
 	}
 }
 
-// TestBTFVoid: a function that returns nothing has no $retval.
+// TestBTFVoid: a void function has no $retval.
 func TestBTFVoid(t *testing.T) {
 	tr, _ := newBTFTracer(t)
 	if _, err := tr.WriteKprobeEvents([]byte("r:a vfs_write $retval\n")); !errors.Is(err, syscall.ENOENT) {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestEprobe: the hits of an event probe come with those of the event that it is
-// attached to, with values of its fields, and only those that its filter lets pass.
+// TestEprobe: an event probe is hit with the event that it is attached to if its
+// filter passes, and records values of that event's fields.
 func TestEprobe(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
@@ -17,7 +17,7 @@ func TestEprobe(t *testing.T) {
 	}
 	a := tr.global.findFile("kprobes", "a")
 	if err := a.WriteTrigger([]byte("hist:keys=common_pid:vv=n:onchange($vv).ev($vv,s)")); err == nil {
-		t.Fatal("a parameter of one byte is taken")
+		t.Fatal("a parameter of one byte was accepted")
 	}
 	if err := a.WriteTrigger([]byte("hist:keys=common_pid:vv=n:ss=s:onchange($vv).ev($vv,$ss)")); err != nil {
 		t.Fatal(err)

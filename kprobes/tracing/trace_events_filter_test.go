@@ -48,7 +48,7 @@ func TestFilterTexts(t *testing.T) {
 	}
 }
 
-// TestFilterErrorLog takes its columns from the transcript's section "filter".
+// TestFilterErrorLog: the columns are those that Linux printed.
 func TestFilterErrorLog(t *testing.T) {
 	for text, want := range map[string]string{
 		"bogus == 1":    "event filter parse error: error: Field not found\n  Command: bogus == 1\n                 ^\n",
@@ -96,7 +96,7 @@ func TestFilterHits(t *testing.T) {
 			t.Errorf("%s: counted %v", filter, got)
 		}
 	}
-	// A filter that is refused lets all through.
+	// A refused filter passes everything.
 	_ = e.SetFilter([]byte("bogus == 1"))
 	tr.global.ClearTrace(-1)
 	f.hit(f.symbol("vfs_open"), entered(1, 1, newFakeTask(43, "cat")))

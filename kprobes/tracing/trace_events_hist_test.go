@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestHistHit: a hit is counted under its key, and variables and a synthetic event
-// go through a second histogram.
+// TestHistHit: a hit is counted by its key, and variables and a synthetic event are
+// passed to a second histogram.
 func TestHistHit(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
@@ -70,8 +70,8 @@ func TestHistHit(t *testing.T) {
 	}
 }
 
-// TestHistDivision: Linux's division by a number that is no power of two rounds up
-// where the dividend is small.
+// TestHistDivision: Linux's division by a number that is not a power of two rounds up
+// small dividends.
 func TestHistDivision(t *testing.T) {
 	for _, c := range []struct {
 		expr string
@@ -87,8 +87,8 @@ func TestHistDivision(t *testing.T) {
 	}
 }
 
-// FuzzHistTrigger: no command makes the parser fail otherwise than by an errno, and
-// what it takes can be shown and taken away.
+// FuzzHistTrigger: errors of the parser have an errno, and accepted commands can be
+// shown and removed.
 func FuzzHistTrigger(f *testing.F) {
 	for _, seed := range []string{
 		"keys=n", "keys=n.log2,common_cpu:vals=n.hex:sort=n.descending", "keys=n:v=n+1,w=-(n)/3:size=128:name=x:pause if n > 3",
@@ -118,8 +118,8 @@ func FuzzHistTrigger(f *testing.F) {
 	})
 }
 
-// TestHistLoad: hits of both vCPUs while the table is read, cleared and triggers come
-// and go; what is left after the last clear is counted to the unit.
+// TestHistLoad: hits on both vCPUs while the table is read and cleared and triggers
+// are added and removed. After the last clear the counts are exact.
 func TestHistLoad(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
@@ -160,13 +160,14 @@ func TestHistLoad(t *testing.T) {
 	if hits+drops != 2*each || strings.Count(text, "hitcount: ") != 128 || drops != 2*each/200*72 {
 		t.Errorf("%d hits and %d drops:\n%s", hits, drops, text)
 	}
-	a.triggerList()[0].hist.table.Clear() // a trigger with variables cannot be named again to say so
+	a.triggerList()[0].hist.table.Clear() // a trigger with variables cannot be written again to clear it
 	if text, _ := a.Hist(); !strings.Contains(text, "    Hits: 0\n    Entries: 0\n    Dropped: 0\n") {
 		t.Errorf("after clear:\n%s", text)
 	}
 }
 
-// TestHistMemory: tables have so much memory together, and give it back.
+// TestHistMemory: the memory of all tables is limited, and freed when triggers are
+// removed.
 func TestHistMemory(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
@@ -197,8 +198,8 @@ func TestHistMemory(t *testing.T) {
 	}
 }
 
-// TestHistNamedShort: a named histogram takes its members where its first event has
-// them; an entry of another event may be shorter.
+// TestHistNamedShort: a named histogram reads members at the offsets of its first
+// event; an entry of another event may be shorter.
 func TestHistNamedShort(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")

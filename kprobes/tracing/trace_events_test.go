@@ -9,7 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
-// TestEnableValues is the section "values for enable file" of the transcript.
+// TestEnableValues: values for the file enable, as recorded on Linux.
 func TestEnableValues(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	write(t, tr, "p:a vfs_read", "p:b vfs_write")
@@ -83,8 +83,7 @@ func TestEnableAll(t *testing.T) {
 	}
 }
 
-// TestDisableWaits: hits that are under way when an event is disabled are over
-// when the write returns.
+// TestDisableWaits: disabling an event waits for running handlers.
 func TestDisableWaits(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read")
@@ -122,7 +121,7 @@ func TestJoinsEnabled(t *testing.T) {
 	}
 }
 
-// TestSetEvent was recorded on Linux.
+// TestSetEvent: writes to set_event with the results of Linux.
 func TestSetEvent(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	write(t, tr, "p:a vfs_read", "p:b vfs_write", "r:g2/c vfs_open", "p:a vfs_open")
@@ -163,8 +162,8 @@ func TestSetEvent(t *testing.T) {
 	}
 }
 
-// TestRemovalClearsTrace: on Linux an event that had been enabled takes the
-// buffer with it, one that never was does not.
+// TestRemovalClearsTrace: as on Linux, deleting an event that was ever enabled clears
+// the buffer.
 func TestRemovalClearsTrace(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:b vfs_write", "p:never vfs_open")

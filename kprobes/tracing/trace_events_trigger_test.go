@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// triggerFile is a tracer with two events of the group kprobes, and the file of
-// the first.
+// triggerFile returns a tracer with two events of the group kprobes, and the first
+// one's file.
 func triggerFile(t *testing.T) (*Tracer, *EventFile) {
 	t.Helper()
 	tr, _ := newTestTracer(t)
@@ -18,7 +18,7 @@ func triggerFile(t *testing.T) (*Tracer, *EventFile) {
 	return tr, tr.global.findFile("kprobes", "a")
 }
 
-// TestTriggerCommands: what Linux 6.1 said of these lines (trigger.txtar).
+// TestTriggerCommands: lines with the results of Linux 6.1 (trigger.txtar).
 func TestTriggerCommands(t *testing.T) {
 	for _, c := range []struct {
 		write string
@@ -63,8 +63,8 @@ func TestTriggerCommands(t *testing.T) {
 	}
 }
 
-// TestTriggerSoftMode: a trigger keeps its event on without recording it, and so
-// does one that may switch it on.
+// TestTriggerSoftMode: an event with a trigger is armed without being recorded, and
+// so is an event that a trigger may enable.
 func TestTriggerSoftMode(t *testing.T) {
 	tr, a := triggerFile(t)
 	b := tr.global.findFile("kprobes", "b")

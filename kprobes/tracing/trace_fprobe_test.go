@@ -75,7 +75,7 @@ func TestHasRetval(t *testing.T) {
 	}
 }
 
-// TestNoFprobes: other releases know neither f nor t.
+// TestNoFprobes: other releases accept neither f nor t.
 func TestNoFprobes(t *testing.T) {
 	tr := newFprobeTracer(t)
 	tr.conf.has[release.Fprobes] = false
@@ -86,7 +86,7 @@ func TestNoFprobes(t *testing.T) {
 	}
 }
 
-// TestFprobeHit: hits count while the event is on.
+// TestFprobeHit: hits are counted while the event is enabled.
 func TestFprobeHit(t *testing.T) {
 	tr := newFprobeTracer(t)
 	if _, err := tr.WriteDynamicEvents([]byte("f:a vfs_read n=$arg3\n")); err != nil {

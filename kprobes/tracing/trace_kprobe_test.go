@@ -21,7 +21,8 @@ var errnos = map[string]error{
 
 var errorStamp = regexp.MustCompile(`^\[ *\d+\.\d{6}\] `)
 
-// errorText splits an entry of error_log: its text and the caret's column.
+// errorText returns the text, the command and the caret's column of an entry of
+// error_log.
 func errorText(t *testing.T, entry string) (text, command string, column int) {
 	t.Helper()
 	lines := strings.Split(errorStamp.ReplaceAllString(entry, ""), "\n")
@@ -82,7 +83,7 @@ func testDefinition(t *testing.T, tr *Tracer, line string, want []string) {
 	}
 }
 
-// TestJoin is the section "dup, multiprobe" of the recorded transcript.
+// TestJoin: duplicates and several probes of an event, as recorded on Linux.
 func TestJoin(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	for _, c := range []struct {
@@ -119,7 +120,7 @@ func TestJoin(t *testing.T) {
 	}
 }
 
-// TestRelease is the section "delete forms" of the recorded transcript.
+// TestRelease: forms of deletion, as recorded on Linux.
 func TestRelease(t *testing.T) {
 	const a, g2a, b = "p:kprobes/a vfs_read;", "p:g2/a vfs_write;", "r10:kprobes/b vfs_read;"
 	for _, c := range []struct{ line, kprobe, dynamic, left, leftDynamic string }{
@@ -180,7 +181,7 @@ func TestBusy(t *testing.T) {
 	if len(all(tr.KprobeEvent)) != 3 {
 		t.Errorf("a refused clear left %q", listing(tr))
 	}
-	// A probe that leaves siblings behind may go.
+	// A probe may be deleted if others of its event remain.
 	write(t, tr, "-:a vfs_read")
 	if _, err := tr.WriteKprobeEvents([]byte("-:a")); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("delete while enabled: %v", err)
@@ -193,7 +194,7 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestWrites is the section "multi-line and partial writes".
+// TestWrites: writes of several lines and of parts of lines, as recorded on Linux.
 func TestWrites(t *testing.T) {
 	long := strings.Repeat("#", 4091)
 	for _, c := range []struct {
@@ -253,7 +254,8 @@ func TestModuleProbe(t *testing.T) {
 
 func TestSuffixedNotrace(t *testing.T) {
 	tr, _ := newTestTracer(t)
-	// cold.part.1 has no fentry site, but cold has: notrace does not refuse it.
+	// cold.part.1 has no fentry site, but cold has one, so it is not refused as
+	// notrace.
 	if tr.withinNotrace(&traceKprobe{place: place{symbol: "cold.part.1"}}) {
 		t.Error("cold.part.1 counts as notrace though cold is not")
 	}
@@ -314,8 +316,8 @@ func FuzzDefinition(f *testing.F) {
 	})
 }
 
-// checkConsistent: what is listed can be deleted by the name it is listed with,
-// and then nothing is left.
+// checkConsistent checks that all events can be deleted by the names in the list, and
+// that nothing is left then.
 func checkConsistent(t *testing.T, tr *Tracer, fake *fakeKernel) {
 	for _, line := range all(tr.KprobeEvent) {
 		head, _, _ := strings.Cut(line, " ")

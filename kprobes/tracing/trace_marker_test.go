@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestMarkerTriggers: a write to trace_marker runs the triggers of ftrace/print; the
-// entry whose snapshot is taken is in it.
+// TestMarkerTriggers: a write to trace_marker runs the triggers of ftrace/print. A
+// snapshot taken by a trigger contains the entry.
 func TestMarkerTriggers(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	a := tr.global

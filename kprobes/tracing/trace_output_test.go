@@ -34,8 +34,8 @@ func enable(t testing.TB, tr *Tracer, group, name, value string) {
 	}
 }
 
-// TestTrace renders the lines that Linux printed for such hits
-// (reference transcripts): fentry, int3, return, module, idle, unknown name.
+// TestTrace compares with lines that Linux printed for such hits: fentry, int3,
+// return, module, idle, unknown name.
 func TestTrace(t *testing.T) {
 	tr, f := newTestTracer(t)
 	if got := traceText(tr); got != emptyTrace {
@@ -108,8 +108,8 @@ func TestContext(t *testing.T) {
 	}
 }
 
-// TestClocks takes the shapes of the times from a run on Linux: plain numbers
-// where the clock does not count nanoseconds.
+// TestClocks: times are formatted as on Linux: plain numbers if the clock does not
+// count nanoseconds.
 func TestClocks(t *testing.T) {
 	tr, f := newTestTracer(t)
 	tr.conf.TAIOffset = 1795232267 * 1e9
@@ -188,7 +188,7 @@ func TestBufferSize(t *testing.T) {
 	}
 	check("boot", "7 (expanded: 1408)", "14 (expanded: 2816)")
 	if got := tr.global.BufferSizeKB(0); got != "7\n" {
-		t.Errorf("boot: one vCPU has %q", got) // Linux says no more of one
+		t.Errorf("boot: one vCPU has %q", got) // as on Linux
 	}
 	write(t, tr, "p:a vfs_read")
 	check("a definition", "7 (expanded: 1408)", "14 (expanded: 2816)")
@@ -263,7 +263,7 @@ func TestConcurrentHits(t *testing.T) {
 }
 
 func TestSavedCmdlinesWrap(t *testing.T) {
-	const room = 6552 // what Linux says of the default 128
+	const room = 6552 // Linux's value for the default 128
 	var c cmdlines
 	conf := newConfig(Config{})
 	c.resize(conf.cmdlinesFor(savedCmdlines))
@@ -271,7 +271,7 @@ func TestSavedCmdlinesWrap(t *testing.T) {
 		name := comm{'n'}
 		c.save(pid, &name)
 	}
-	for _, pid := range []int32{1, 4, 5 + pidMapSize} { // who has none here gets none
+	for _, pid := range []int32{1, 4, 5 + pidMapSize} { // tasks without a saved name
 		c.renamed(pid, "a name of more than 15")
 	}
 	for pid, want := range map[int32]string{1: "<...>", 2: "<...>", 3: "n", 4: "a name of more ", 5: "n", room + 2: "n", 3 + pidMapSize: "<...>", 0: "<idle>"} {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestNextWord: what of a write is taken, as set_event took it on Linux.
+// TestNextWord: the words of a write, as set_event on Linux splits it.
 func TestNextWord(t *testing.T) {
 	for _, c := range []struct {
 		data, word string

@@ -43,7 +43,7 @@ func readPipe(t *testing.T, p *Pipe, size int) string {
 	return string(b[:n])
 }
 
-// TestPipeTakes: entries come in the order of time, once, and leave trace.
+// TestPipeTakes: entries are read once, in order of time, and are removed from trace.
 func TestPipeTakes(t *testing.T) {
 	tr, f, p := newPipe(t)
 	f.hitWith(0, 1e9, 1)
@@ -65,7 +65,7 @@ func TestPipeTakes(t *testing.T) {
 	}
 }
 
-// TestPipeWholeLines: a large read ends with a line.
+// TestPipeWholeLines: a large read ends at the end of a line.
 func TestPipeWholeLines(t *testing.T) {
 	_, f, p := newPipe(t)
 	for i := range 200 {
@@ -99,15 +99,15 @@ func TestPipeOneReader(t *testing.T) {
 	}
 }
 
-// awaitReader returns when a reader of trace_pipe waits.
+// awaitReader waits until a reader of trace_pipe sleeps.
 func awaitReader(tr *Tracer) {
 	for waiting := false; !waiting; {
 		waiting = tr.global.buffer.Watched() == 1
 	}
 }
 
-// TestPipeWaits: a read waits for an entry, and ends with the caller or, once
-// something was read, with tracing_on.
+// TestPipeWaits: a read sleeps until there is an entry. It ends when it is
+// interrupted or, once something was read, when tracing_on becomes 0.
 func TestPipeWaits(t *testing.T) {
 	tr, f, p := newPipe(t)
 	got := make(chan string)
@@ -137,8 +137,8 @@ func TestPipeWaits(t *testing.T) {
 	}
 }
 
-// TestPipeSleepsOn: where releases let readers sleep on, the end of recording does
-// not wake them; a hit after it has begun again does.
+// TestPipeSleepsOn: on releases where readers continue to sleep, setting tracing_on
+// to 0 does not wake them up; a hit after setting it to 1 does.
 func TestPipeSleepsOn(t *testing.T) {
 	tr, f, p := newPipe(t)
 	tr.conf.has[release.PipesSleepOn] = true
@@ -151,8 +151,8 @@ func TestPipeSleepsOn(t *testing.T) {
 		lines <- string(b[:n])
 	}()
 	awaitReader(tr)
-	p.mu.Lock()   // free once it has seen that recording is on, and sleeps
-	p.mu.Unlock() //nolint:staticcheck // nothing to do meanwhile
+	p.mu.Lock()   // acquired once the reader has seen that recording is on, and sleeps
+	p.mu.Unlock() //nolint:staticcheck // only waits for the lock
 	for _, on := range []string{"0", "1"} {
 		if err := tr.global.SetOn([]byte(on)); err != nil {
 			t.Fatal(err)
@@ -169,7 +169,7 @@ func TestPipeSleepsOn(t *testing.T) {
 	}
 }
 
-// TestPipePoll: poll tells of an entry that is there, and of the next one.
+// TestPipePoll: poll reports an entry, and waits for the next one.
 func TestPipePoll(t *testing.T) {
 	_, f, p := newPipe(t)
 	ready, next, end := p.Poll()

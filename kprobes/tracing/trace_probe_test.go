@@ -17,7 +17,7 @@ const (
 )
 
 // fakeMemory is the guest memory of a hit with arguments: a task, a stack of
-// ThreadSize bytes, two pages of the kernel and one of a program.
+// ThreadSize bytes, two kernel pages and a user page.
 type fakeMemory map[uint64][]byte
 
 func newFakeMemory(f *fakeKernel) fakeMemory {
@@ -27,12 +27,12 @@ func newFakeMemory(f *fakeKernel) fakeMemory {
 		f.symbol("linux_proc_banner"): append([]byte("%s version %s"), make([]byte, abi.PageSize-14)...),
 	}
 	copy(m[pathAddr], "/etc/passwd")
-	copy(m[pathAddr][abi.PageSize-3:], "end") // without a NUL before memory ends
+	copy(m[pathAddr][abi.PageSize-3:], "end") // without a NUL at the end of memory
 	kernel := m[taskAddr+1<<20]
 	copy(kernel, "\x00\x80\x00\x00\xfe\xff\xff\xff")
 	binary.LittleEndian.PutUint64(kernel[8:], pathAddr)
 	binary.LittleEndian.PutUint64(kernel[16:], f.symbol("linux_proc_banner"))
-	binary.LittleEndian.PutUint64(kernel[24:], 1<<63) // nothing is there
+	binary.LittleEndian.PutUint64(kernel[24:], 1<<63) // a bad address
 	stack := m[stackAddr]
 	binary.LittleEndian.PutUint64(stack[0x3000:], f.symbol("vfs_read")+0x6a)
 	binary.LittleEndian.PutUint64(stack[0x3008:], 0x1234)
@@ -61,7 +61,8 @@ func (m fakeMemory) ReadU64(addr uint64) (uint64, error) {
 func (m fakeMemory) WriteAt(uint64, []byte) error  { return syscall.EFAULT }
 func (m fakeMemory) WriteU64(uint64, uint64) error { return syscall.EFAULT }
 
-// trapWithArgs is a call of f(-100 as an int, path, kernel memory, nothing, 5, 6, 0x1234).
+// trapWithArgs returns the trap of a call of f(-100 as an int, path, kernel memory,
+// nothing, 5, 6, 0x1234).
 func trapWithArgs(f *fakeKernel) *abi.Trap {
 	t := entered(0, 1e9, newFakeMemory(f))
 	t.Task = taskAddr
@@ -179,7 +180,7 @@ var fetches = []struct{ arg, want string }{
 	{"+8(+0(+8($stack0))):x64", "0x0"},
 }
 
-// TestFetch is the values that a hit records, as Linux prints them.
+// TestFetch: recorded values as Linux prints them.
 func TestFetch(t *testing.T) {
 	for _, c := range fetches {
 		t.Run(c.arg, func(t *testing.T) {
@@ -197,8 +198,8 @@ func TestFetch(t *testing.T) {
 	}
 }
 
-// TestFetchManyArgs: numbers that are not aligned, strings between them, and a
-// kretprobe's.
+// TestFetchManyArgs: unaligned numbers, strings between them, and arguments of a
+// kretprobe.
 func TestFetchManyArgs(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, `p:a vfs_read %di:s8 n=$arg2 $comm +0(%si):string x=+0(%dx):u16[2] \"end"`, "r:b vfs_read ret=$retval:s32 $comm")
@@ -218,7 +219,7 @@ func TestFetchManyArgs(t *testing.T) {
 	}
 }
 
-// TestFetchSymbolText: as on Linux, a symstr runs into the string after it.
+// TestFetchSymbolText: as on Linux, a symstr overlaps the string after it.
 func TestFetchSymbolText(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read %di:symstr %ip:symstr $comm %cx:symstr")
@@ -269,7 +270,7 @@ func TestFetchAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestArgsFormat is the lines of format files that Linux printed.
+// TestArgsFormat: lines of format files as on Linux.
 func TestArgsFormat(t *testing.T) {
 	for _, c := range []struct{ line, fields, print string }{
 		{

@@ -63,7 +63,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestText: the contents of an entry are not to be trusted.
+// TestText: contents of entries are untrusted.
 func TestText(t *testing.T) {
 	entry := append(make([]byte, 12), "name\x00rest"...)
 	PutDataLoc(entry[8:], 12, 5)

@@ -34,7 +34,7 @@ func TestPasses(t *testing.T) {
 		`s == "short"`: true, `s ~ "sh*"`: true, `s ~ "*ort"`: false, `s != "shor"`: true,
 		`path ~ "/dev/*"`: true, `path == "/dev/null"`: false, `path ~ "*nul"`: true, `path ~ "!*x*"`: true,
 		"list == 1": false, "list != 1": true,
-		`p == "x"`: false, `p != "x"`: false, // without memory to read the string from
+		`p == "x"`: false, `p != "x"`: false, // without memory from which to read the string
 		"CPU == 1": true, "cpu != 1": false, "common_cpu < 0": false, `COMM == "cat"`: true, `comm ~ "c?t"`: true,
 		"!n == 0 && (small == 1 || small == -2)": true, "!(CPU == 1 && n == 1) || n == 0": true,
 	} {
@@ -99,8 +99,8 @@ func TestPattern(t *testing.T) {
 	}
 }
 
-// FuzzParse: a text is refused with an errno, or can be applied to an entry, however
-// short that is behind its members.
+// FuzzParse: a text is refused with an errno, or the filter can be applied to entries
+// of any length.
 func FuzzParse(f *testing.F) {
 	for _, s := range []string{`COMM == "cat" && (CPU == 0 || !common_pid < -5)`, "((((", `s ~ "[!a-"`, "0", "! =", "n && || b", `path ~ "*x*"`} {
 		f.Add(s)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReaderPage: what a reader has begun to read is not overrun, and it is told
-// of the loss where it is.
+// TestReaderPage: a page that a reader has begun is not overwritten, and the reader
+// is told of lost events at the right place.
 func TestReaderPage(t *testing.T) {
 	b := New(1, 3, PageSize)
 	for n := range 10 {
@@ -46,8 +46,8 @@ func TestReaderPage(t *testing.T) {
 	}
 }
 
-// TestReadPage: a page is given whole when it is full and untouched, else as far as
-// the reader has room.
+// TestReadPage: a full page of which nothing was read is returned as a whole,
+// otherwise as many events as fit.
 func TestReadPage(t *testing.T) {
 	b := New(1, 4, PageSize)
 	var p []byte
@@ -84,8 +84,8 @@ func TestReadPage(t *testing.T) {
 	}
 }
 
-// TestPageBytes: a buffer gets pages of another size. The counters keep what was in
-// the old ones, which no reader finds.
+// TestPageBytes: the page size of a buffer is changed. The counters still include the
+// events of the old pages, which cannot be read any more.
 func TestPageBytes(t *testing.T) {
 	b := New(1, 26, PageSize)
 	for n := range 3 * perPage {

@@ -11,8 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPageFormat holds a page against the kernel's format: header_page and
-// header_event, with a small event, one after 27 bits of time, and one of more
+// TestPageFormat compares a page with the kernel's format (header_page and
+// header_event): a small event, one after more than 27 bits of time, and one of more
 // than 112 bytes.
 func TestPageFormat(t *testing.T) {
 	b := New(1, 2, PageSize)
@@ -51,7 +51,7 @@ func TestPageFormat(t *testing.T) {
 	}
 }
 
-// numbered is the n-th of a run of events of 16 bytes.
+// numbered returns the n-th of a sequence of 16-byte events.
 func numbered(n int) []byte {
 	return binary.LittleEndian.AppendUint64(make([]byte, 8), uint64(n))
 }
@@ -66,7 +66,7 @@ func numbers(b *Buffer) (got []int) {
 	}
 }
 
-// perPage is how many events of numbered fit into a page.
+// perPage is the number of these events that fit into a page.
 const perPage = pageData / 20
 
 func TestOverwrite(t *testing.T) {
@@ -113,7 +113,7 @@ func TestResize(t *testing.T) {
 			n++
 		}
 	}
-	fill(5*perPage + 3) // pages 2 to 5 are left, the last with 3 events
+	fill(5*perPage + 3) // pages 2 to 5 are left, the last one with 3 events
 	for _, c := range []struct {
 		pages, first int
 		overrun      uint64
@@ -155,9 +155,9 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// TestConcurrent writes from two vCPUs while readers iterate: what a reader
-// sees of a vCPU is a run without gaps or repetition that ends at the newest,
-// and every event is in the buffer or counted.
+// TestConcurrent writes from two vCPUs while readers iterate. A reader sees a vCPU's
+// events without gaps or repetition up to the newest one, and each event is in the
+// buffer or counted as lost.
 func TestConcurrent(t *testing.T) {
 	const events = 20000
 	b := New(2, 4, PageSize)
@@ -193,9 +193,9 @@ func TestConcurrent(t *testing.T) {
 	checkRuns(t, b)
 }
 
-// TestConcurrentChanges: while two write to a vCPU's buffer, as a vCPU and a write to
-// trace_marker do, it is read, changes its size and its place with another one. No
-// event is lost, and pages make sense.
+// TestConcurrentChanges: two writers write to a vCPU's buffer, like the vCPU and a
+// write to trace_marker, while the buffer is read, resized and swapped. No event is
+// lost, and pages are valid.
 func TestConcurrentChanges(t *testing.T) {
 	const events = 10000
 	for _, overwrite := range []bool{true, false} {
@@ -307,8 +307,8 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// TestIterateMore: an iterator at its end goes on with what has come since, also on
-// other pages, beside a consuming reader, and after the buffer was emptied.
+// TestIterateMore: an iterator at its end continues with new events, also on other
+// pages, concurrently with a consuming reader, and after the buffer was cleared.
 func TestIterateMore(t *testing.T) {
 	b := New(2, 3, PageSize)
 	next := 0
@@ -350,7 +350,7 @@ func TestIterateMore(t *testing.T) {
 	it.More()
 	read(before, next)
 
-	// The other buffer's pages have the same numbers, and other events.
+	// The other buffer's pages have the same numbers but other events.
 	other := New(2, 3, PageSize)
 	for b.cpus[0].tail != other.cpus[0].tail {
 		other.Reset(-1)

@@ -25,7 +25,7 @@ func TestHeapSort(t *testing.T) {
 	}
 }
 
-// TestHeapSortEqual: elements that are equal end as on 6.1 and on 6.12 (hist_tables).
+// TestHeapSortEqual: equal elements are ordered as on 6.1 and 6.12 (hist_tables).
 func TestHeapSortEqual(t *testing.T) {
 	type pair struct{ key, n int }
 	compare := func(x, y *pair) int { return x.n - y.n }

@@ -4,7 +4,8 @@ import (
 	"testing"
 )
 
-// TestMapFull: a new key in a full table is a drop; existing keys still count.
+// TestMapFull: a new key is dropped if the table is full; existing keys are still
+// counted.
 func TestMapFull(t *testing.T) {
 	m := New(7, 8, 1, 0, 0)
 	key := make([]byte, 16)
