@@ -246,9 +246,9 @@ func TestParallelClients(t *testing.T) {
 	t.Logf("%d reads", reads.Load())
 }
 
-// TestNothingIsInvented: without the proc connector and without a supervisor, forks
+// TestNoConnector: without the proc connector and without a supervisor, forks
 // and exits of the host's processes are not seen in the guest.
-func TestNothingIsInvented(t *testing.T) {
+func TestNoConnector(t *testing.T) {
 	d := startDaemonIn(t, syscall.CLONE_NEWNET, watchVar+"=1") // in a network namespace the connector is refused
 	definitions := "p:fork kernel_clone\np:leave do_exit\np:read vfs_read\n"
 	if err := os.WriteFile(d.path("tracing/kprobe_events"), []byte(definitions), 0); err != nil {

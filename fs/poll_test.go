@@ -162,8 +162,8 @@ func TestPollIsAlwaysReady(t *testing.T) {
 	}
 }
 
-// TestPollHearsOfTheEnd: poll(2) returns when the daemon ends or is killed.
-func TestPollHearsOfTheEnd(t *testing.T) {
+// TestPollAtEnd: poll(2) returns when the daemon ends or is killed.
+func TestPollAtEnd(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGKILL, syscall.SIGTERM} {
 		t.Run(sig.String(), func(t *testing.T) {
 			d := start(t)

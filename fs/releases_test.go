@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestClosedBeforeTheNext: a file's release is done, as seen through all mounts, when
+// TestReleaseBeforeNextRequest: a file's release is done, as seen through all mounts, when
 // close(2) has returned or the process that had it open has ended.
-func TestClosedBeforeTheNext(t *testing.T) {
+func TestReleaseBeforeNextRequest(t *testing.T) {
 	here, there := t.TempDir(), t.TempDir()
 	start(t, here, there)
 	closes := func(name string) {

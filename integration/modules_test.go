@@ -126,8 +126,8 @@ const reuseWant = `its init text was there
       4 => kprobe_user_twice
 `
 
-// TestModuleTextAgain runs reuseScript on each release.
-func TestModuleTextAgain(t *testing.T) {
+// TestModuleTextReused runs reuseScript on each release.
+func TestModuleTextReused(t *testing.T) {
 	playModulesOfEach(t, func(string) (script, want string) { return reuseScript, reuseWant })
 }
 

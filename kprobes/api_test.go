@@ -176,10 +176,10 @@ func testChangePathOfEach(t *testing.T, m *machine) {
 	}
 }
 
-// TestAtOnce: a handler may run on several vCPUs at the same time.
-func TestAtOnce(t *testing.T) { onEachRelease(t, testAtOnce) }
+// TestConcurrentHandlers: a handler may run on several vCPUs at the same time.
+func TestConcurrentHandlers(t *testing.T) { onEachRelease(t, testConcurrentHandlers) }
 
-func testAtOnce(t *testing.T, m *machine) {
+func testConcurrentHandlers(t *testing.T, m *machine) {
 	var inside atomic.Int32
 	met := [2]bool{}
 	m.register(&kprobes.Kprobe{SymbolName: "int_pow", Offset: m.inside("int_pow"), PostHandler: func(*kprobes.Hit, uint64) {}, PreHandler: func(h *kprobes.Hit) int {
@@ -227,11 +227,11 @@ func testInterruptHandlers(t *testing.T, m *machine) {
 	}
 }
 
-// TestOnePlace: a probe changes only the named function, not copies of it that the
+// TestInlinedCopies: a probe changes only the named function, not copies of it that the
 // compiler has inlined.
-func TestOnePlace(t *testing.T) { onEachRelease(t, testOnePlace) }
+func TestInlinedCopies(t *testing.T) { onEachRelease(t, testInlinedCopies) }
 
-func testOnePlace(t *testing.T, m *machine) {
+func testInlinedCopies(t *testing.T, m *machine) {
 	before := m.text()
 	p := m.register(&kprobes.Kprobe{SymbolName: "int_pow"})
 	after := m.text()

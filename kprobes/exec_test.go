@@ -297,10 +297,10 @@ func writeFunc(r *rand.Rand, n int) (code []byte, starts []int) {
 	return code, starts
 }
 
-// TestProbedRunsTheSame runs random functions without probes, and with probes at many
+// TestProbedFunctionUnchanged runs random functions without probes, and with probes at many
 // of their instructions. Registers, flags and memory must be the same afterwards, and
 // a probe must be hit each time its instruction is executed.
-func TestProbedRunsTheSame(t *testing.T) {
+func TestProbedFunctionUnchanged(t *testing.T) {
 	rounds := 60
 	if testing.Short() {
 		rounds = 10

@@ -306,9 +306,9 @@ func TestJprobeBatch(t *testing.T) {
 	}
 }
 
-// TestJprobeTogether: a kprobe, a jprobe and a return probe are registered at the
+// TestJprobeWithOtherProbes: a kprobe, a jprobe and a return probe are registered at the
 // same function. The jprobe's handler runs last, in any order of registration.
-func TestJprobeTogether(t *testing.T) {
+func TestJprobeWithOtherProbes(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	var log []string
 	say := func(s string) { log = append(log, s) }
@@ -366,9 +366,9 @@ func (m *machine) set(symbol string, v uint64) {
 	}
 }
 
-// TestJprobeForgets: a handler that returns without jprobe_return ends the call. The
+// TestJprobeWithoutReturn: a handler that returns without jprobe_return ends the call. The
 // log says so when the next probe is hit; the kernel goes on.
-func TestJprobeForgets(t *testing.T) {
+func TestJprobeWithoutReturn(t *testing.T) {
 	m := bootJprobes(t, "2.6.32")
 	jp := m.jprobe("jprobe_target_fold", "jprobe_target_forgets")
 	if got := m.call("jprobe_target_call", 1); got != 4711 {

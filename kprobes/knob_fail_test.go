@@ -6,9 +6,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// TestKnobFailsPartly: messages in the log when text cannot be patched; see
+// TestSetEnabledFails: messages in the log when text cannot be patched; see
 // docs/reference/linux/files.md.
-func TestKnobFailsPartly(t *testing.T) {
+func TestSetEnabledFails(t *testing.T) {
 	w := newWorld(t)
 	if err := w.k.SetEnabled(false); err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ import (
 // nearly all of these.
 var modelCode = append([]byte{0x0f, 0x1f, 0x44, 0, 0, 0x90}, bytes.Repeat([]byte{0x41, 0x57}, 20)...)
 
-// TestAnyOrder does random operations on probes in random order, and checks the text
+// TestRandomOperations does random operations on probes in random order, and checks the text
 // after each one.
-func TestAnyOrder(t *testing.T) {
+func TestRandomOperations(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newRapidWorld()
 		var ps []*kprobes.Kprobe

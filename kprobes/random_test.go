@@ -900,9 +900,9 @@ func TestStateMachine(t *testing.T) {
 	}
 }
 
-// TestWitness: probes that stay enabled are hit by every call on both vCPUs, while
+// TestEnabledProbesMissNothing: probes that stay enabled are hit by every call on both vCPUs, while
 // other probes of the function and the jumps of all are made and removed.
-func TestWitness(t *testing.T) {
+func TestEnabledProbesMissNothing(t *testing.T) {
 	rounds := 50
 	if soaking() {
 		rounds = 1000

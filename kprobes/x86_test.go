@@ -205,7 +205,7 @@ func TestHandlers(t *testing.T) {
 	}
 }
 
-func TestFtraceGoesOn(t *testing.T) {
+func TestFtraceResume(t *testing.T) {
 	w := newWorld(t)
 	post := uint64(0)
 	p := w.register(t, &kprobes.Kprobe{SymbolName: "vfs_read", PostHandler: func(h *kprobes.Hit, _ uint64) { post = h.Regs.IP }})

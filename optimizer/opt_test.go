@@ -189,9 +189,9 @@ func TestDetour(t *testing.T) {
 	}
 }
 
-// TestGrace: a probe that is queued during a grace period does not get its jump at
+// TestGracePeriod: a probe that is queued during a grace period does not get its jump at
 // the end of that one, and the bytes after its breakpoint are unchanged until then.
-func TestGrace(t *testing.T) {
+func TestGracePeriod(t *testing.T) {
 	w := newWorld(t)
 	nops := []byte(strings.Repeat("\x90", 8))
 	first, second := w.Func(0x1000, "f", nops...), w.Func(0x2000, "g", nops...)
@@ -215,10 +215,10 @@ func TestGrace(t *testing.T) {
 	}
 }
 
-// TestOldJumpInside: when a probe gets a jump, the jump of a probe inside its region
+// TestStaleJumpInRegion: when a probe gets a jump, the jump of a probe inside its region
 // that was just unregistered or disabled is removed first, since int3s that continue
 // in a detour return there.
-func TestOldJumpInside(t *testing.T) {
+func TestStaleJumpInRegion(t *testing.T) {
 	for name, stop := range map[string]func(w *world, p *kprobes.Kprobe) error{
 		"unregistered": func(w *world, p *kprobes.Kprobe) error { w.k.Unregister(p); return nil },
 		"disabled":     func(w *world, p *kprobes.Kprobe) error { return w.k.Disable(p) },
@@ -246,9 +246,9 @@ func TestOldJumpInside(t *testing.T) {
 	}
 }
 
-// TestDequeued: a probe that is disabled or switched off during the grace period does
+// TestDisabledInGracePeriod: a probe that is disabled or switched off during the grace period does
 // not get its jump.
-func TestDequeued(t *testing.T) {
+func TestDisabledInGracePeriod(t *testing.T) {
 	for name, stop := range map[string]func(w *world, p *kprobes.Kprobe) error{
 		"disabled": func(w *world, p *kprobes.Kprobe) error { return w.k.Disable(p) },
 		"gone":     func(w *world, p *kprobes.Kprobe) error { w.k.Unregister(p); return nil },

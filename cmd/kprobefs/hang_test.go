@@ -314,9 +314,9 @@ func TestLoadInterrupted(t *testing.T) {
 	}
 }
 
-// TestExecGoesOn: below exec, with a probe armed, other activity of processes waits
+// TestExecDoesNotWait: below exec, with a probe armed, other activity of processes waits
 // only once for a machine that does not answer.
-func TestExecGoesOn(t *testing.T) {
+func TestExecDoesNotWait(t *testing.T) {
 	needFuse(t)
 	const limit = 40 * time.Second // below the watchdog's
 	for _, where := range []uint32{loopsInit, loopsIRQsOff} {

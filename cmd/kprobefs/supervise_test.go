@@ -104,9 +104,9 @@ func TestReadMemory(t *testing.T) {
 	runtime.KeepAlive(vector)
 }
 
-// TestOutlives: processes that outlive their command can still open, fork and exec.
+// TestProcessesOutliveCommand: processes that outlive their command can still open, fork and exec.
 // When they have ended, no process of the program is left.
-func TestOutlives(t *testing.T) {
+func TestProcessesOutliveCommand(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
 	done := filepath.Join(dir, "done")

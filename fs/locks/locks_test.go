@@ -78,7 +78,7 @@ func TestConflict(t *testing.T) {
 	must(t, tab.Set(nil, &f, lock(Write, 15, 15, 2)))
 }
 
-func TestFaces(t *testing.T) {
+func TestTwoMounts(t *testing.T) {
 	var tab Table
 	var f File
 	a, b := lock(Write, 0, 9, 1), lock(Write, 0, 9, 7)

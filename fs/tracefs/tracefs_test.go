@@ -176,9 +176,9 @@ func TestEventDirectories(t *testing.T) {
 	}
 }
 
-// TestEventsComeBack: a new event of the same name has another inode, and open files
+// TestEventRecreated: a new event of the same name has another inode, and open files
 // of the old one fail with ENODEV.
-func TestEventsComeBack(t *testing.T) {
+func TestEventRecreated(t *testing.T) {
 	root, _ := newTree(t)
 	mustEcho(t, root, "kprobe_events", "p:a f1", 0)
 	gen := find(t, root, "events/kprobes/a").Gen

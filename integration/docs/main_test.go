@@ -43,8 +43,8 @@ func TestParseErrors(t *testing.T) {
 	}
 }
 
-// TestOnePage: wrong output on a page is reported, and corrected by update.
-func TestOnePage(t *testing.T) {
+// TestCheckAndUpdate: wrong output on a page is reported, and corrected by update.
+func TestCheckAndUpdate(t *testing.T) {
 	masks, err := integration.Masks()
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +71,8 @@ func TestOnePage(t *testing.T) {
 	}
 }
 
-// TestNoInner: a "# " line without a shell below kprobefs exec is an error.
-func TestNoInner(t *testing.T) {
+// TestNoShell: a "# " line without a shell below kprobefs exec is an error.
+func TestNoShell(t *testing.T) {
 	file := t.TempDir() + "/page.md"
 	if err := os.WriteFile(file, []byte("```console\n# ls\n```\n"), 0o644); err != nil {
 		t.Fatal(err)

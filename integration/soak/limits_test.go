@@ -126,9 +126,9 @@ func TestOpenFiles(t *testing.T) {
 	d.works()
 }
 
-// TestInstancesGo: removed instances leave nothing in memory, neither their buffers,
+// TestInstancesAreFreed: removed instances leave nothing in memory, neither their buffers,
 // which are full here, nor inodes that the host's kernel remembers.
-func TestInstancesGo(t *testing.T) {
+func TestInstancesAreFreed(t *testing.T) {
 	d := start(t, t.TempDir())
 	before := d.state()
 	const times, bytes = 30, 4 << 20

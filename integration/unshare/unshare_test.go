@@ -35,15 +35,15 @@ func parent() string {
 	return strings.Fields(rest)[1]
 }
 
-// TestWithout: without a namespace each test is reported as skipped; in CI this is a
+// TestWithoutNamespace: without a namespace each test is reported as skipped; in CI this is a
 // failure.
-func TestWithout(t *testing.T) {
+func TestWithoutNamespace(t *testing.T) {
 	t.Setenv("CI", "")
 	var out strings.Builder
 	if status := without(&out, errors.New("none here")); status != 0 {
 		t.Errorf("status %d", status)
 	}
-	for _, want := range []string{"--- SKIP: TestWithout (0.00s)\n", "--- SKIP: TestMain_private", "none here", "\nPASS\n"} {
+	for _, want := range []string{"--- SKIP: TestWithoutNamespace (0.00s)\n", "--- SKIP: TestMain_private", "none here", "\nPASS\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

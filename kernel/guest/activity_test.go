@@ -160,8 +160,8 @@ func TestHostThread(t *testing.T) {
 	}
 }
 
-// TestHostPidsComeBack: the host uses a pid again whose end was not seen.
-func TestHostPidsComeBack(t *testing.T) {
+// TestHostPIDsReused: the host uses a pid again whose end was not seen.
+func TestHostPIDsReused(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
 	for i := range 300 { // more than tasks are kept

@@ -505,9 +505,9 @@ func TestKilledCaller(t *testing.T) {
 	}
 }
 
-// TestMuteGuest: if the guest does not answer, the first forwarded call waits, later
+// TestUnresponsiveGuest: if the guest does not answer, the first forwarded call waits, later
 // ones hardly.
-func TestMuteGuest(t *testing.T) {
+func TestUnresponsiveGuest(t *testing.T) {
 	g := newFakeGuest(t)
 	g.stuck.Store(g.h.manager.task, true)
 	const calls = 20
@@ -536,8 +536,8 @@ func TestMuteGuest(t *testing.T) {
 // endOfTest is how long a test waits for something that should happen at once.
 const endOfTest = 20 * time.Second
 
-// TestFuncCutShort: repeated calls of a function end when their caller is cancelled.
-func TestFuncCutShort(t *testing.T) {
+// TestFuncCancelled: repeated calls of a function end when their caller is cancelled.
+func TestFuncCancelled(t *testing.T) {
 	g := newFakeGuest(t)
 	task, err := g.h.Kthread(context.Background(), "load/0")
 	if err != nil {

@@ -101,8 +101,8 @@ func TestBTFVoid(t *testing.T) {
 	}
 }
 
-// TestBTFKept: a return probe has the arguments of the call that returns.
-func TestBTFKept(t *testing.T) {
+// TestBTFArgsOnReturn: a return probe has the arguments of the call that returns.
+func TestBTFArgsOnReturn(t *testing.T) {
 	tr, f := newBTFTracer(t)
 	write(t, tr, "r:a vfs_read count $retval buf")
 	enable(t, tr, "kprobes", "a", "1")

@@ -43,8 +43,8 @@ func readPipe(t *testing.T, p *Pipe, size int) string {
 	return string(b[:n])
 }
 
-// TestPipeTakes: entries are read once, in order of time, and are removed from trace.
-func TestPipeTakes(t *testing.T) {
+// TestPipeConsumes: entries are read once, in order of time, and are removed from trace.
+func TestPipeConsumes(t *testing.T) {
 	tr, f, p := newPipe(t)
 	f.hitWith(0, 1e9, 1)
 	f.hitWith(1, 2e9, 2)

@@ -198,8 +198,8 @@ func FuzzPacket(f *testing.F) {
 	})
 }
 
-// TestOthersListen: replies to other listeners do not count as lost events.
-func TestOthersListen(t *testing.T) {
+// TestOtherListeners: replies to other listeners do not count as lost events.
+func TestOtherListeners(t *testing.T) {
 	c, err := Open()
 	if err != nil {
 		t.Skip(err)
