@@ -68,6 +68,7 @@ fmt:
 
 vet:
 	$(GO) vet ./...
+	GOARCH=arm64 $(GO) build $$($(GO) list ./... | grep -v -e /integration -e /docs$$)
 
 tidy:
 	$(GO) mod tidy -diff

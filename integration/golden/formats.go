@@ -110,7 +110,7 @@ func formatsOf(output string, names []string) (string, error) {
 	}
 	keep()
 	if len(listed) == 0 {
-		return "", errors.New("Linux lists none of the events")
+		return "", errors.New("none of the events is in Linux's list")
 	}
 	slices.Reverse(listed)
 	var text strings.Builder

@@ -155,10 +155,11 @@ type config struct {
 	Config
 	has        release.Set
 	kretprobed string // release.Kretprobed
+	rawDataID  uint16 // release.RawDataID
 }
 
 func newConfig(c Config) config {
-	return config{c, c.Linux.Set(), release.Kretprobed.Of(c.Linux)}
+	return config{c, c.Linux.Set(), release.Kretprobed.Of(c.Linux), release.RawDataID.Of(c.Linux)}
 }
 
 const (

@@ -19,7 +19,6 @@ const (
 	typeStack     = 4
 	typePrint     = 5
 	typeUserStack = 12
-	typeRawData   = 18
 )
 
 // ownEvents creates the events of group ftrace. They can be neither enabled nor
@@ -33,7 +32,7 @@ func (t *Tracer) ownEvents() {
 		{"kernel_stack", typeStack, stackClass{own{}, "<stack trace>", field.New("int size", 8, 4, true), false}},
 		{"print", typePrint, printClass{}},
 		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field.New("unsigned int tgid", 8, 4, false), true}},
-		{"raw_data", t.conf.rawDataID(), rawDataClass{}},
+		{"raw_data", t.conf.rawDataID, rawDataClass{}},
 	} {
 		e := t.newEvent("ftrace", own.name, own.id, own.class)
 		e.Internal = true
@@ -42,8 +41,6 @@ func (t *Tracer) ownEvents() {
 		}
 	}
 }
-
-func (c *config) rawDataID() uint16 { return release.RawDataID.Of(c.Linux) }
 
 // own is embedded in the classes of group ftrace: they cannot be enabled.
 type own struct{}
@@ -118,7 +115,7 @@ func (a *Array) WriteRawMarker(task Task, data []byte) (int, error) {
 	}
 	entry := make([]byte, 12+max(len(data), rawMin))
 	copy(entry[8:], data)
-	if err := a.writeEntry(a.buffer, task, a.tracer.conf.rawDataID(), entry); err != nil {
+	if err := a.writeEntry(a.buffer, task, a.tracer.conf.rawDataID, entry); err != nil {
 		return 0, err
 	}
 	return len(data), nil

@@ -283,7 +283,7 @@ func (a *Array) appendLine(b []byte, l line, clock *traceClock) []byte {
 	start := len(b)
 	b = a.appendWhole(b, l, clock)
 	over := len(b) - start - lineMax
-	isRaw := len(l.Data) >= field.HeaderSize && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID()
+	isRaw := len(l.Data) >= field.HeaderSize && binary.LittleEndian.Uint16(l.Data) == a.tracer.conf.rawDataID
 	if over <= 0 || !isRaw || !a.tracer.conf.has[release.LongMarkers] {
 		return b
 	}
