@@ -54,6 +54,7 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCProbe:     (*vcpu).hcProbe,
 	abi.HCStack:     (*vcpu).hcStack,
 	abi.HCSymbol:    (*vcpu).hcSymbol,
+	abi.HCStackSave: (*vcpu).hcStackSave,
 }
 
 // vmcallLen is the length of a vmcall in bytes.

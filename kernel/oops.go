@@ -17,6 +17,9 @@ const (
 	bugUnknown = 5
 )
 
+// bugNoCutHere is BUGFLAG_NO_CUT_HERE: __warn_printk has printed the first line.
+const bugNoCutHere = 8
+
 // oops logs what Linux prints for a BUG, a WARN or an unexpected exception: the
 // first line, the place, the registers, the stack and the end marker. code is the
 // exception's error code.
@@ -34,9 +37,12 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 			p("Kernel BUG at %s [verbose debug info unavailable]", where)
 		}
 	case bugWarn:
-		p("------------[ cut here ]------------")
+		b, _ := m.tab.FindBug(r.IP)
+		if b.Flags&bugNoCutHere == 0 {
+			p("------------[ cut here ]------------")
+		}
 		file, line := "unknown", uint(0)
-		if b, ok := m.tab.FindBug(r.IP); ok && b.File != "" {
+		if b.File != "" {
 			file, line = b.File, uint(b.Line)
 		}
 		p("WARNING: CPU: %d PID: %d at %s:%d %s", cpu, m.currentPID(cpu), file, line, where)
@@ -262,6 +268,20 @@ type hitPlace struct{ task, ip, sp uint64 }
 func (v *vcpu) hcStack(_, _, _ uint64) int64 {
 	v.dumpStack(LogWarning)
 	return 0
+}
+
+// hcStackSave is the hypercall of the guest's stack_trace_save. It stores the addresses
+// that stack returns, without the guest function's own and skip more.
+func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
+	ips := v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit)
+	ips = ips[min(uint64(uint32(skip))+1, uint64(len(ips))):]
+	ips = ips[:min(uint64(uint32(size)), uint64(len(ips)))]
+	for i, ip := range ips {
+		if v.m.mem.WriteU64(store+8*uint64(i), ip) != nil {
+			return int64(i)
+		}
+	}
+	return int64(len(ips))
 }
 
 // dumpStack logs the vCPU's stack, as show_stack does.

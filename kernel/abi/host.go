@@ -32,6 +32,7 @@ const (
 	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints; then the guest kills the task or goes on
 	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. When done, Go sets request.done to 1 and wakes up the current task
 	HCStack      = 25 // (): dump_stack: Go logs the current task and the stack trace as Linux prints them
+	HCStackSave  = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
 	HCSymbol     = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
 )
 

@@ -1289,7 +1289,7 @@ func TestPerCPU(t *testing.T) {
 	if b < a+100 {
 		t.Errorf("%#x and %#x overlap", a, b)
 	}
-	m.call("free_percpu_sized", a, 100)
+	m.call("free_percpu", a)
 	m.want(a, "__alloc_percpu", 100, 8)
 	m.want(0, "__alloc_percpu", 1<<20, 8)
 	if m.u64(m.u64(off)+a) != 0 {

@@ -34,6 +34,7 @@ unsigned int full_name_hash(const void *salt, const char *name, unsigned int len
 		h = (h ^ (u8)*name++) * 0x100000001b3ULL;
 	return h ^ h >> 32;
 }
+EXPORT_SYMBOL(full_name_hash);
 
 // hashlen_string returns the hash in the low word and the length in the high one.
 noinline u64 hashlen_string(const void *salt, const char *name)
@@ -42,6 +43,7 @@ noinline u64 hashlen_string(const void *salt, const char *name)
 
 	return (u64)len << 32 | full_name_hash(salt, name, len);
 }
+EXPORT_SYMBOL(hashlen_string);
 
 noinline bool d_same_name(const struct dentry *dentry, const struct dentry *parent, const struct qstr *name)
 {
@@ -449,6 +451,7 @@ noinline void dput(struct dentry *dentry)
 		dentry = parent == dentry ? NULL : parent;
 	}
 }
+EXPORT_SYMBOL(dput);
 
 struct dentry *dget_parent(struct dentry *dentry)
 {
@@ -459,6 +462,7 @@ struct dentry *dget_parent(struct dentry *dentry)
 	rcu_read_unlock();
 	return parent;
 }
+EXPORT_SYMBOL(dget_parent);
 
 // d_delete is called after a name was removed. An otherwise unused dentry becomes
 // negative, one in use is unhashed.
@@ -523,6 +527,7 @@ char *d_path(const struct path *path, char *buf, int buflen)
 		return ERR_PTR(-ENAMETOOLONG);
 	return at;
 }
+EXPORT_SYMBOL(d_path);
 
 void __init dcache_init(void)
 {

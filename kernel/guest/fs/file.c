@@ -272,11 +272,13 @@ struct file *fget(unsigned int fd)
 {
 	return __fget_files(current->files, fd, FMODE_PATH);
 }
+EXPORT_SYMBOL(fget);
 
 struct file *fget_raw(unsigned int fd)
 {
 	return __fget_files(current->files, fd, 0);
 }
+EXPORT_SYMBOL(fget_raw);
 
 // __fget_light takes no reference if no other task can close the descriptor.
 noinline unsigned long __fget_light(unsigned int fd, fmode_t mask)

@@ -160,6 +160,7 @@ noinline void fput(struct file *file)
 	if (llist_add(&file->f_llist, &delayed_fput_list))
 		schedule_delayed_work(&delayed_fput_work, 1);
 }
+EXPORT_SYMBOL(fput);
 
 // __fput_sync is for kernel threads that cannot wait for the worker.
 void __fput_sync(struct file *file)

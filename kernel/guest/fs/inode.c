@@ -117,6 +117,7 @@ void ihold(struct inode *inode)
 {
 	WARN_ON(atomic_inc_return(&inode->i_count) < 2);
 }
+EXPORT_SYMBOL(ihold);
 
 noinline void clear_inode(struct inode *inode)
 {
@@ -144,6 +145,7 @@ noinline void iput(struct inode *inode)
 	if (inode && atomic_dec_and_test(&inode->i_count))
 		evict(inode);
 }
+EXPORT_SYMBOL(iput);
 
 int generic_delete_inode(struct inode *inode)
 {

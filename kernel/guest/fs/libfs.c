@@ -162,6 +162,7 @@ int simple_open(struct inode *inode, struct file *file)
 		file->private_data = inode->i_private;
 	return 0;
 }
+EXPORT_SYMBOL(simple_open);
 
 int simple_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {
@@ -237,6 +238,7 @@ ssize_t simple_read_from_buffer(void __user *to, size_t count, loff_t *ppos, con
 	*ppos = pos + count;
 	return count;
 }
+EXPORT_SYMBOL(simple_read_from_buffer);
 
 ssize_t simple_write_to_buffer(void *to, size_t available, loff_t *ppos, const void __user *from, size_t count)
 {
@@ -255,6 +257,7 @@ ssize_t simple_write_to_buffer(void *to, size_t available, loff_t *ppos, const v
 	*ppos = pos + count;
 	return count;
 }
+EXPORT_SYMBOL(simple_write_to_buffer);
 
 ssize_t memory_read_from_buffer(void *to, size_t count, loff_t *ppos, const void *from, size_t available)
 {
@@ -269,6 +272,7 @@ ssize_t memory_read_from_buffer(void *to, size_t count, loff_t *ppos, const void
 	*ppos = pos + count;
 	return count;
 }
+EXPORT_SYMBOL(memory_read_from_buffer);
 
 static DEFINE_SPINLOCK(pin_fs_lock);
 

@@ -8,6 +8,7 @@
 #include <linux/rcupdate.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
+#include <linux/export.h>
 
 static struct kmem_cache *names_cachep;
 
@@ -79,12 +80,14 @@ noinline void path_get(const struct path *path)
 	mntget(path->mnt);
 	dget(path->dentry);
 }
+EXPORT_SYMBOL(path_get);
 
 noinline void path_put(const struct path *path)
 {
 	dput(path->dentry);
 	mntput(path->mnt);
 }
+EXPORT_SYMBOL(path_put);
 
 // acl_permission_check checks the mode bits only.
 static int acl_permission_check(struct inode *inode, int mask)
@@ -658,6 +661,7 @@ noinline int kern_path(const char *name, unsigned int flags, struct path *path)
 	putname(filename);
 	return err;
 }
+EXPORT_SYMBOL(kern_path);
 
 int user_path_at_empty(int dfd, const char __user *name, unsigned int flags, struct path *path, int *empty)
 {

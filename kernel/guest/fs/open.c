@@ -132,6 +132,7 @@ struct file *filp_open(const char *filename, int flags, umode_t mode)
 	putname(name);
 	return f;
 }
+EXPORT_SYMBOL(filp_open);
 
 // do_sys_openat2 returns the new descriptor, or -errno.
 long do_sys_openat2(int dfd, const char __user *filename, struct open_how *how)
@@ -213,6 +214,7 @@ noinline int filp_close(struct file *filp, fl_owner_t id)
 	fput(filp);
 	return ret;
 }
+EXPORT_SYMBOL(filp_close);
 
 // dnotify_flush removes a directory's notifications for this owner. There are never
 // any, so it only checks.
@@ -260,6 +262,7 @@ int nonseekable_open(struct inode *inode, struct file *filp)
 	filp->f_mode &= ~(FMODE_LSEEK | FMODE_PREAD | FMODE_PWRITE);
 	return 0;
 }
+EXPORT_SYMBOL(nonseekable_open);
 
 int stream_open(struct inode *inode, struct file *filp)
 {
@@ -267,3 +270,4 @@ int stream_open(struct inode *inode, struct file *filp)
 	filp->f_mode |= FMODE_STREAM;
 	return 0;
 }
+EXPORT_SYMBOL(stream_open);

@@ -36,6 +36,7 @@ loff_t generic_file_llseek(struct file *file, loff_t offset, int whence)
 {
 	return generic_file_llseek_size(file, offset, whence, MAX_LFS_FILESIZE, file->f_inode->i_size);
 }
+EXPORT_SYMBOL(generic_file_llseek);
 
 loff_t default_llseek(struct file *file, loff_t offset, int whence)
 {
@@ -46,6 +47,7 @@ loff_t default_llseek(struct file *file, loff_t offset, int whence)
 	inode_unlock(file->f_inode);
 	return ret;
 }
+EXPORT_SYMBOL(default_llseek);
 
 loff_t no_llseek(struct file *file, loff_t offset, int whence)
 {
@@ -56,6 +58,7 @@ loff_t noop_llseek(struct file *file, loff_t offset, int whence)
 {
 	return file->f_pos;
 }
+EXPORT_SYMBOL(noop_llseek);
 
 noinline loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
 {
@@ -63,6 +66,7 @@ noinline loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
 		return -ESPIPE;
 	return file->f_op->llseek(file, offset, whence);
 }
+EXPORT_SYMBOL(vfs_llseek);
 
 SYSCALL_DEFINE3(lseek, unsigned int, fd, loff_t, offset, unsigned int, whence)
 {
@@ -198,6 +202,7 @@ ssize_t kernel_read(struct file *file, void *buf, size_t count, loff_t *pos)
 		*pos = kiocb.ki_pos;
 	return ret;
 }
+EXPORT_SYMBOL(kernel_read);
 
 ssize_t kernel_write(struct file *file, const void *buf, size_t count, loff_t *pos)
 {
@@ -218,6 +223,7 @@ ssize_t kernel_write(struct file *file, const void *buf, size_t count, loff_t *p
 		*pos = kiocb.ki_pos;
 	return ret;
 }
+EXPORT_SYMBOL(kernel_write);
 
 // Streams have no position.
 static loff_t *file_ppos(struct file *file)

@@ -6,6 +6,7 @@
 #include <linux/sprintf.h>
 #include <linux/mm.h>
 #include <linux/hostfs.h>
+#include <linux/export.h>
 
 int seq_open(struct file *file, const struct seq_operations *op)
 {
@@ -20,6 +21,7 @@ int seq_open(struct file *file, const struct seq_operations *op)
 	file->f_mode &= ~FMODE_PWRITE;
 	return 0;
 }
+EXPORT_SYMBOL(seq_open);
 
 int seq_release(struct inode *inode, struct file *file)
 {
@@ -29,6 +31,7 @@ int seq_release(struct inode *inode, struct file *file)
 	kfree(m);
 	return 0;
 }
+EXPORT_SYMBOL(seq_release);
 
 static bool seq_buf_alloc(struct seq_file *m, size_t size)
 {
@@ -195,6 +198,7 @@ nomem:
 	mutex_unlock(&m->lock);
 	return -ENOMEM;
 }
+EXPORT_SYMBOL(seq_read_iter);
 
 ssize_t seq_read(struct file *file, char __user *buf, size_t size, loff_t *ppos)
 {
@@ -207,6 +211,7 @@ ssize_t seq_read(struct file *file, char __user *buf, size_t size, loff_t *ppos)
 	*ppos = kiocb.ki_pos;
 	return ret;
 }
+EXPORT_SYMBOL(seq_read);
 
 // seq_lseek allows SEEK_SET and SEEK_CUR.
 loff_t seq_lseek(struct file *file, loff_t offset, int whence)
@@ -230,6 +235,7 @@ loff_t seq_lseek(struct file *file, loff_t offset, int whence)
 	mutex_unlock(&m->lock);
 	return err ? err : offset;
 }
+EXPORT_SYMBOL(seq_lseek);
 
 noinline void seq_vprintf(struct seq_file *m, const char *fmt, va_list args)
 {
@@ -241,6 +247,7 @@ noinline void seq_vprintf(struct seq_file *m, const char *fmt, va_list args)
 	else
 		seq_set_overflow(m);
 }
+EXPORT_SYMBOL(seq_vprintf);
 
 void seq_printf(struct seq_file *m, const char *fmt, ...)
 {
@@ -250,12 +257,14 @@ void seq_printf(struct seq_file *m, const char *fmt, ...)
 	seq_vprintf(m, fmt, args);
 	va_end(args);
 }
+EXPORT_SYMBOL(seq_printf);
 
 noinline void seq_putc(struct seq_file *m, char c)
 {
 	if (m->count < m->size)
 		m->buf[m->count++] = c;
 }
+EXPORT_SYMBOL(seq_putc);
 
 // seq_write returns 0, or -1 if the data does not fit.
 noinline int seq_write(struct seq_file *m, const void *data, size_t len)
@@ -268,11 +277,13 @@ noinline int seq_write(struct seq_file *m, const void *data, size_t len)
 	m->count += len;
 	return 0;
 }
+EXPORT_SYMBOL(seq_write);
 
 noinline void seq_puts(struct seq_file *m, const char *s)
 {
 	seq_write(m, s, strlen(s));
 }
+EXPORT_SYMBOL(seq_puts);
 
 void seq_put_decimal_ull(struct seq_file *m, const char *delimiter, unsigned long long num)
 {
@@ -282,6 +293,7 @@ void seq_put_decimal_ull(struct seq_file *m, const char *delimiter, unsigned lon
 		seq_puts(m, delimiter);
 	seq_write(m, digits, num_to_str(digits, sizeof(digits), num, 0));
 }
+EXPORT_SYMBOL(seq_put_decimal_ull);
 
 // seq_put_hex_ll writes at least width digits.
 void seq_put_hex_ll(struct seq_file *m, const char *delimiter, unsigned long long v, unsigned int width)
@@ -296,6 +308,7 @@ void seq_escape_mem(struct seq_file *m, const char *src, size_t len, unsigned in
 
 	m->count = n < room ? m->count + n : m->size;
 }
+EXPORT_SYMBOL(seq_escape_mem);
 
 static void *single_start(struct seq_file *m, loff_t *pos)
 {
@@ -327,6 +340,7 @@ int single_open(struct file *file, int (*show)(struct seq_file *, void *), void 
 		((struct seq_file *)file->private_data)->private = data;
 	return err;
 }
+EXPORT_SYMBOL(single_open);
 
 int single_release(struct inode *inode, struct file *file)
 {
@@ -336,6 +350,7 @@ int single_release(struct inode *inode, struct file *file)
 	kfree(op);
 	return err;
 }
+EXPORT_SYMBOL(single_release);
 
 struct list_head *seq_list_start(struct list_head *head, loff_t pos)
 {
@@ -347,6 +362,7 @@ struct list_head *seq_list_start(struct list_head *head, loff_t pos)
 	}
 	return NULL;
 }
+EXPORT_SYMBOL(seq_list_start);
 
 struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos)
 {
@@ -355,3 +371,4 @@ struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos)
 	++*pos;
 	return next == head ? NULL : next;
 }
+EXPORT_SYMBOL(seq_list_next);

@@ -170,7 +170,6 @@ void __noreturn do_exit(long code)
 		release_task(tsk);
 	do_task_dead();
 }
-EXPORT_SYMBOL(do_exit);
 
 /* Ends a task that cannot continue, after correcting preempt_count and the like. */
 void __noreturn make_task_dead(int signr)

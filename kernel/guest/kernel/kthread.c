@@ -61,6 +61,7 @@ bool __kthread_should_park(struct task_struct *k)
 {
 	return test_bit(KTHREAD_SHOULD_PARK, &to_kthread(k)->flags);
 }
+EXPORT_SYMBOL(__kthread_should_park);
 
 void *kthread_data(struct task_struct *task)
 {
@@ -80,7 +81,14 @@ void kthread_exit(long result)
 	to_kthread(current)->result = result;
 	do_exit(0);
 }
-EXPORT_SYMBOL(kthread_exit);
+
+void kthread_complete_and_exit(struct completion *comp, long code)
+{
+	if (comp)
+		complete(comp);
+	kthread_exit(code);
+}
+EXPORT_SYMBOL(kthread_complete_and_exit);
 
 /* Kernel threads begin here, and sleep until they are woken up. */
 static int kthread(void *_create)

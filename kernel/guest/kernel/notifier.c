@@ -119,3 +119,39 @@ int unregister_die_notifier(struct notifier_block *nb)
 	return raw_notifier_chain_unregister(&die_chain, nb);
 }
 EXPORT_SYMBOL(unregister_die_notifier);
+
+int atomic_notifier_chain_register(struct atomic_notifier_head *nh, struct notifier_block *n)
+{
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&nh->lock, flags);
+	err = notifier_chain_register(&nh->head, n);
+	spin_unlock_irqrestore(&nh->lock, flags);
+	return err;
+}
+EXPORT_SYMBOL_GPL(atomic_notifier_chain_register);
+
+int atomic_notifier_chain_unregister(struct atomic_notifier_head *nh, struct notifier_block *n)
+{
+	unsigned long flags;
+	int err;
+
+	spin_lock_irqsave(&nh->lock, flags);
+	err = notifier_chain_unregister(&nh->head, n);
+	spin_unlock_irqrestore(&nh->lock, flags);
+	synchronize_rcu();
+	return err;
+}
+EXPORT_SYMBOL_GPL(atomic_notifier_chain_unregister);
+
+int atomic_notifier_call_chain(struct atomic_notifier_head *nh, unsigned long val, void *v)
+{
+	int ret;
+
+	rcu_read_lock();
+	ret = notifier_call_chain(&nh->head, val, v, -1, NULL);
+	rcu_read_unlock();
+	return ret;
+}
+EXPORT_SYMBOL_GPL(atomic_notifier_call_chain);

@@ -130,4 +130,34 @@ void on_each_cpu(smp_call_func_t func, void *info, int wait)
 	local_irq_restore(flags);
 	preempt_enable();
 }
-EXPORT_SYMBOL(on_each_cpu);
+
+void smp_call_function(smp_call_func_t func, void *info, int wait)
+{
+	preempt_disable();
+	smp_call_function_many(cpu_online_mask, func, info, wait);
+	preempt_enable();
+}
+EXPORT_SYMBOL(smp_call_function);
+
+/* Calls func on the online CPUs of mask for which cond, if there is one, says so. */
+void on_each_cpu_cond_mask(bool (*cond)(int cpu, void *info), smp_call_func_t func, void *info, bool wait,
+			   const struct cpumask *mask)
+{
+	unsigned long flags;
+	unsigned int cpu;
+
+	preempt_disable();
+	for_each_online_cpu(cpu) {
+		if (!cpumask_test_cpu(cpu, mask) || (cond && !cond(cpu, info)))
+			continue;
+		if (cpu != smp_processor_id()) {
+			smp_call_function_single(cpu, func, info, wait);
+			continue;
+		}
+		local_irq_save(flags);
+		csd_do_func(func, info, NULL);
+		local_irq_restore(flags);
+	}
+	preempt_enable();
+}
+EXPORT_SYMBOL(on_each_cpu_cond_mask);

@@ -41,7 +41,6 @@ void raise_softirq(unsigned int nr)
 	raise_softirq_irqoff(nr);
 	local_irq_restore(flags);
 }
-EXPORT_SYMBOL(raise_softirq);
 
 /* Runs pending softirqs with interrupts on. If new ones are raised meanwhile it
  * repeats this a few times, and then wakes up ksoftirqd. */
@@ -98,7 +97,6 @@ void __local_bh_disable_ip(unsigned long ip, unsigned int cnt)
 	preempt_count_add(cnt);
 	barrier();
 }
-EXPORT_SYMBOL(__local_bh_disable_ip);
 
 void __local_bh_enable_ip(unsigned long ip, unsigned int cnt)
 {

@@ -38,11 +38,17 @@ struct workqueue_struct {
 static DEFINE_PER_CPU(struct worker_pool, cpu_worker_pools);
 static struct worker_pool unbound_pool;
 struct workqueue_struct *system_wq, *system_unbound_wq, *system_long_wq;
+EXPORT_SYMBOL(system_wq);
+EXPORT_SYMBOL_GPL(system_unbound_wq);
+EXPORT_SYMBOL_GPL(system_long_wq);
 static DECLARE_WAIT_QUEUE_HEAD(flush_done);
 
+/* Work that was never queued has something else there than a workqueue's address. */
 static struct workqueue_struct *get_work_wq(struct work_struct *work)
 {
-	return (void *)(atomic_long_read(&work->data) & ~WORK_STRUCT_PENDING);
+	long data = atomic_long_read(&work->data);
+
+	return data < 0 ? (void *)(data & ~WORK_STRUCT_PENDING) : NULL;
 }
 
 static void init_worker_pool(struct worker_pool *pool, int cpu)

@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/slab.h>
 #include <linux/string_helpers.h>
+#include <linux/export.h>
 
 static int count_argc(const char *s)
 {
@@ -45,6 +46,7 @@ char **argv_split(gfp_t gfp, const char *str, int *argcp)
 		*argcp = argc;
 	return argv;
 }
+EXPORT_SYMBOL(argv_split);
 
 void argv_free(char **argv)
 {
@@ -52,3 +54,4 @@ void argv_free(char **argv)
 	kfree(argv[0]);
 	kfree(argv);
 }
+EXPORT_SYMBOL(argv_free);

@@ -24,6 +24,7 @@ bool __bitmap_and(unsigned long *dst, const unsigned long *a, const unsigned lon
 		any |= dst[i] = a[i] & b[i] & last_mask(i, bits);
 	return any;
 }
+EXPORT_SYMBOL(__bitmap_and);
 
 void __bitmap_or(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -32,6 +33,7 @@ void __bitmap_or(unsigned long *dst, const unsigned long *a, const unsigned long
 	for (i = 0; i < WORDS(bits); i++)
 		dst[i] = a[i] | b[i];
 }
+EXPORT_SYMBOL(__bitmap_or);
 
 void __bitmap_xor(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -40,6 +42,7 @@ void __bitmap_xor(unsigned long *dst, const unsigned long *a, const unsigned lon
 	for (i = 0; i < WORDS(bits); i++)
 		dst[i] = a[i] ^ b[i];
 }
+EXPORT_SYMBOL(__bitmap_xor);
 
 bool __bitmap_andnot(unsigned long *dst, const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -50,6 +53,7 @@ bool __bitmap_andnot(unsigned long *dst, const unsigned long *a, const unsigned 
 		any |= dst[i] = a[i] & ~b[i] & last_mask(i, bits);
 	return any;
 }
+EXPORT_SYMBOL(__bitmap_andnot);
 
 void __bitmap_complement(unsigned long *dst, const unsigned long *src, unsigned int bits)
 {
@@ -58,6 +62,7 @@ void __bitmap_complement(unsigned long *dst, const unsigned long *src, unsigned 
 	for (i = 0; i < WORDS(bits); i++)
 		dst[i] = ~src[i];
 }
+EXPORT_SYMBOL(__bitmap_complement);
 
 bool __bitmap_equal(const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -69,6 +74,7 @@ bool __bitmap_equal(const unsigned long *a, const unsigned long *b, unsigned int
 	}
 	return true;
 }
+EXPORT_SYMBOL(__bitmap_equal);
 
 bool __bitmap_intersects(const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -80,6 +86,7 @@ bool __bitmap_intersects(const unsigned long *a, const unsigned long *b, unsigne
 	}
 	return false;
 }
+EXPORT_SYMBOL(__bitmap_intersects);
 
 bool __bitmap_subset(const unsigned long *a, const unsigned long *b, unsigned int bits)
 {
@@ -91,6 +98,7 @@ bool __bitmap_subset(const unsigned long *a, const unsigned long *b, unsigned in
 	}
 	return true;
 }
+EXPORT_SYMBOL(__bitmap_subset);
 
 unsigned long __sw_hweight64(unsigned long w);
 
@@ -103,6 +111,7 @@ int __bitmap_weight(const unsigned long *p, unsigned int bits)
 		n += __sw_hweight64(p[i] & last_mask(i, bits));
 	return n;
 }
+EXPORT_SYMBOL(__bitmap_weight);
 
 void __bitmap_set(unsigned long *map, unsigned int start, int len)
 {
@@ -113,6 +122,7 @@ void __bitmap_set(unsigned long *map, unsigned int start, int len)
 		map[start / 64] |= ~0UL << start % 64 & (end < stop ? (1UL << end % 64) - 1 : ~0UL);
 	}
 }
+EXPORT_SYMBOL(__bitmap_set);
 
 void __bitmap_clear(unsigned long *map, unsigned int start, int len)
 {
@@ -123,6 +133,7 @@ void __bitmap_clear(unsigned long *map, unsigned int start, int len)
 		map[start / 64] &= ~(~0UL << start % 64 & (end < stop ? (1UL << end % 64) - 1 : ~0UL));
 	}
 }
+EXPORT_SYMBOL(__bitmap_clear);
 
 static unsigned long word_at(const unsigned long *src, long i, unsigned int bits)
 {
@@ -139,6 +150,7 @@ void __bitmap_shift_right(unsigned long *dst, const unsigned long *src, unsigned
 			dst[i] |= word_at(src, i + words + 1, bits) << (64 - rest);
 	}
 }
+EXPORT_SYMBOL(__bitmap_shift_right);
 
 void __bitmap_shift_left(unsigned long *dst, const unsigned long *src, unsigned int shift, unsigned int bits)
 {
@@ -151,6 +163,7 @@ void __bitmap_shift_left(unsigned long *dst, const unsigned long *src, unsigned 
 			dst[i] |= word_at(src, i - words - 1, bits) >> (64 - rest);
 	}
 }
+EXPORT_SYMBOL(__bitmap_shift_left);
 
 // bitmap_find_next_zero_area_off returns the first bit of nr zero bits from start on
 // with the requested alignment, or a number above size.
@@ -169,6 +182,7 @@ unsigned long bitmap_find_next_zero_area_off(unsigned long *map, unsigned long s
 		start = used + 1;
 	}
 }
+EXPORT_SYMBOL(bitmap_find_next_zero_area_off);
 
 // bitmap_parse reads comma-separated hexadecimal chunks of 32 bits, highest first. It
 // returns -EOVERFLOW if a chunk or the bitmap is too small.
@@ -210,6 +224,7 @@ int bitmap_parse(const char *start, unsigned int buflen, unsigned long *dst, int
 		at--;
 	return at == start ? 0 : -EINVAL;
 }
+EXPORT_SYMBOL(bitmap_parse);
 
 static const char *read_number(const char *s, unsigned int *n)
 {
@@ -264,6 +279,7 @@ int bitmap_parselist(const char *buf, unsigned long *dst, int bits)
 		}
 	}
 }
+EXPORT_SYMBOL(bitmap_parselist);
 
 // bitmap_print_list writes a list (0-3,8) and returns its length.
 int bitmap_print_list(char *buf, size_t size, const unsigned long *map, int bits)

@@ -1,6 +1,7 @@
 // Binary search in a sorted array.
 #include <linux/types.h>
 #include <linux/sort.h>
+#include <linux/export.h>
 
 void *bsearch(const void *key, const void *base, size_t num, size_t size, cmp_func_t cmp)
 {
@@ -20,3 +21,4 @@ void *bsearch(const void *key, const void *base, size_t num, size_t size, cmp_fu
 	}
 	return NULL;
 }
+EXPORT_SYMBOL(bsearch);

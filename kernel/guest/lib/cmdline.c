@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/kstrtox.h>
 #include <linux/cmdline.h>
+#include <linux/export.h>
 
 // get_option reads a number from *str. It returns 0 if there is none, 1 if nothing
 // follows, 2 if a comma follows, 3 if a hyphen follows (a range).
@@ -25,6 +26,7 @@ int get_option(char **str, int *pint)
 	}
 	return **str == '-' ? 3 : 1;
 }
+EXPORT_SYMBOL(get_option);
 
 // get_options reads a comma-separated list with ranges into ints[1...] and sets
 // ints[0] to their number. If nints is 0 it only counts. It returns the rest of the
@@ -60,6 +62,7 @@ char *get_options(const char *str, int nints, int *ints)
 	ints[0] = i - 1;
 	return (char *)str;
 }
+EXPORT_SYMBOL(get_options);
 
 // memparse reads a number with an optional binary suffix K, M, G, T, P or E.
 unsigned long long memparse(const char *s, char **end)
@@ -77,6 +80,7 @@ unsigned long long memparse(const char *s, char **end)
 		*end = stop;
 	return value;
 }
+EXPORT_SYMBOL(memparse);
 
 // parse_option_str reports whether option is one of the comma-separated words of s.
 bool parse_option_str(const char *s, const char *option)
@@ -127,3 +131,4 @@ char *next_arg(char *args, char **param, char **val)
 		args[i - 1] = 0;
 	return skip_spaces(next);
 }
+EXPORT_SYMBOL(next_arg);

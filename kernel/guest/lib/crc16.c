@@ -1,6 +1,7 @@
 // 16-bit and 8-bit CRCs.
 #include <linux/types.h>
 #include <linux/crc16.h>
+#include <linux/export.h>
 
 static const u16 crc16_table[256] = {
 	0x0000, 0xc0c1, 0xc181, 0x0140, 0xc301, 0x03c0, 0x0280, 0xc241, 0xc601, 0x06c0, 0x0780, 0xc741,
@@ -83,6 +84,7 @@ u16 crc16(u16 crc, const u8 *p, size_t len)
 		crc = crc >> 8 ^ crc16_table[(u8)crc ^ *p++];
 	return crc;
 }
+EXPORT_SYMBOL(crc16);
 
 u16 crc_ccitt(u16 crc, const u8 *p, size_t len)
 {
@@ -90,6 +92,7 @@ u16 crc_ccitt(u16 crc, const u8 *p, size_t len)
 		crc = crc >> 8 ^ crc_ccitt_table[(u8)crc ^ *p++];
 	return crc;
 }
+EXPORT_SYMBOL(crc_ccitt);
 
 u16 crc_itu_t(u16 crc, const u8 *p, size_t len)
 {
@@ -97,6 +100,7 @@ u16 crc_itu_t(u16 crc, const u8 *p, size_t len)
 		crc = crc << 8 ^ crc_itu_t_table[crc >> 8 ^ *p++];
 	return crc;
 }
+EXPORT_SYMBOL(crc_itu_t);
 
 void crc8_populate_msb(u8 table[256], u8 polynomial)
 {
@@ -108,6 +112,7 @@ void crc8_populate_msb(u8 table[256], u8 polynomial)
 			table[i] = table[i] << 1 ^ (table[i] & 0x80 ? polynomial : 0);
 	}
 }
+EXPORT_SYMBOL(crc8_populate_msb);
 
 void crc8_populate_lsb(u8 table[256], u8 polynomial)
 {
@@ -119,6 +124,7 @@ void crc8_populate_lsb(u8 table[256], u8 polynomial)
 			table[i] = table[i] >> 1 ^ (table[i] & 1 ? polynomial : 0);
 	}
 }
+EXPORT_SYMBOL(crc8_populate_lsb);
 
 u8 crc8(const u8 *table, const u8 *p, size_t len, u8 crc)
 {
@@ -126,3 +132,4 @@ u8 crc8(const u8 *table, const u8 *p, size_t len, u8 crc)
 		crc = table[crc ^ *p++];
 	return crc;
 }
+EXPORT_SYMBOL(crc8);

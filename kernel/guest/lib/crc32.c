@@ -2,6 +2,7 @@
 // Castagnoli's. The value is not inverted before or after.
 #include <linux/types.h>
 #include <linux/crc32.h>
+#include <linux/export.h>
 
 static const u32 crc32table_le[256] = {
 	0x00000000, 0x77073096, 0xee0e612c, 0x990951ba, 0x076dc419, 0x706af48f, 0xe963a535, 0x9e6495a3,
@@ -119,6 +120,7 @@ u32 crc32_le(u32 crc, const unsigned char *p, size_t len)
 {
 	return step_le(crc, p, len, crc32table_le);
 }
+EXPORT_SYMBOL(crc32_le);
 
 u32 __crc32c_le(u32 crc, const unsigned char *p, size_t len)
 {
@@ -136,6 +138,7 @@ u32 crc32_be(u32 crc, const unsigned char *p, size_t len)
 		crc = crc << 8 ^ crc32table_be[crc >> 24 ^ *p++];
 	return crc;
 }
+EXPORT_SYMBOL(crc32_be);
 
 // crc32_le_shift returns the CRC after len further zero bytes.
 u32 crc32_le_shift(u32 crc, size_t len)

@@ -1,5 +1,6 @@
 // The class of each Latin-1 character, as linux/ctype.h's macros read it.
 #include <linux/types.h>
+#include <linux/export.h>
 #include <linux/ctype.h>
 
 #define UP _U
@@ -20,3 +21,4 @@ const unsigned char _ctype[256] = {
 	[192 ... 214] = UP, [215] = _P, [216 ... 222] = UP,
 	[223 ... 246] = LO, [247] = _P, [248 ... 255] = LO,
 };
+EXPORT_SYMBOL(_ctype);

@@ -1,6 +1,7 @@
 // Searching bitmaps by words.
 #include <linux/types.h>
 #include <linux/find.h>
+#include <linux/export.h>
 
 // find looks for a set bit of (a[i] & b[i]) ^ invert from start; b may be NULL.
 static inline unsigned long find(const unsigned long *a, const unsigned long *b, unsigned long size, unsigned long start, unsigned long invert)
@@ -25,31 +26,37 @@ unsigned long _find_first_bit(const unsigned long *p, unsigned long size)
 {
 	return find(p, NULL, size, 0, 0);
 }
+EXPORT_SYMBOL(_find_first_bit);
 
 unsigned long _find_first_zero_bit(const unsigned long *p, unsigned long size)
 {
 	return find(p, NULL, size, 0, ~0UL);
 }
+EXPORT_SYMBOL(_find_first_zero_bit);
 
 unsigned long _find_first_and_bit(const unsigned long *a, const unsigned long *b, unsigned long size)
 {
 	return find(a, b, size, 0, 0);
 }
+EXPORT_SYMBOL(_find_first_and_bit);
 
 unsigned long _find_next_bit(const unsigned long *p, unsigned long size, unsigned long start)
 {
 	return find(p, NULL, size, start, 0);
 }
+EXPORT_SYMBOL(_find_next_bit);
 
 unsigned long _find_next_zero_bit(const unsigned long *p, unsigned long size, unsigned long start)
 {
 	return find(p, NULL, size, start, ~0UL);
 }
+EXPORT_SYMBOL(_find_next_zero_bit);
 
 unsigned long _find_next_and_bit(const unsigned long *a, const unsigned long *b, unsigned long size, unsigned long start)
 {
 	return find(a, b, size, start, 0);
 }
+EXPORT_SYMBOL(_find_next_and_bit);
 
 unsigned long _find_last_bit(const unsigned long *p, unsigned long size)
 {
@@ -64,3 +71,4 @@ unsigned long _find_last_bit(const unsigned long *p, unsigned long size)
 	}
 	return size;
 }
+EXPORT_SYMBOL(_find_last_bit);

@@ -1,6 +1,7 @@
 // Shell patterns: * ? [a-z] [!a-z] and a backslash before a special character.
 #include <linux/types.h>
 #include <linux/glob.h>
+#include <linux/export.h>
 
 // match_class reads a class after its [. It returns the address after the ], or NULL
 // if there is none (the [ is then literal).
@@ -77,3 +78,4 @@ bool glob_match(const char *pat, const char *str)
 		str = ++star_str;
 	}
 }
+EXPORT_SYMBOL(glob_match);

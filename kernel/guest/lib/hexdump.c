@@ -6,9 +6,12 @@
 #include <linux/hex.h>
 #include <linux/sprintf.h>
 #include <linux/printk.h>
+#include <linux/export.h>
 
 const char hex_asc[] = "0123456789abcdef";
+EXPORT_SYMBOL(hex_asc);
 const char hex_asc_upper[] = "0123456789ABCDEF";
+EXPORT_SYMBOL(hex_asc_upper);
 
 // hex_to_bin returns a digit's value or -1.
 int hex_to_bin(unsigned char c)
@@ -18,6 +21,7 @@ int hex_to_bin(unsigned char c)
 	c = tolower(c);
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
+EXPORT_SYMBOL(hex_to_bin);
 
 // hex2bin reads 2*count digits. It returns -EINVAL if a character is not a digit.
 int hex2bin(u8 *dst, const char *src, size_t count)
@@ -32,6 +36,7 @@ int hex2bin(u8 *dst, const char *src, size_t count)
 	}
 	return 0;
 }
+EXPORT_SYMBOL(hex2bin);
 
 // bin2hex writes 2*count digits without a NUL, and returns their end.
 char *bin2hex(char *dst, const void *src, size_t count)
@@ -44,6 +49,7 @@ char *bin2hex(char *dst, const void *src, size_t count)
 	}
 	return dst;
 }
+EXPORT_SYMBOL(bin2hex);
 
 struct line {
 	char *buf;
@@ -99,6 +105,7 @@ noinline int hex_dump_to_buffer(const void *buf, size_t len, int rowsize, int gr
 		linebuf[l.at < linebuflen ? l.at : linebuflen - 1] = 0;
 	return l.at;
 }
+EXPORT_SYMBOL(hex_dump_to_buffer);
 
 // print_hex_dump logs a block line by line, each with its address or offset
 // before it (prefix_type DUMP_PREFIX_*).
@@ -120,6 +127,7 @@ noinline void print_hex_dump(const char *level, const char *prefix_str, int pref
 			printk("%s%s%s\n", level, prefix_str, line);
 	}
 }
+EXPORT_SYMBOL(print_hex_dump);
 
 void print_hex_dump_bytes(const char *prefix_str, int prefix_type, const void *buf, size_t len)
 {

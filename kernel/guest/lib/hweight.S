@@ -28,6 +28,7 @@ __sw_hweight32:
 	pop %rdi
 	ret
 	.size __sw_hweight32, . - __sw_hweight32
+EXPORT_SYMBOL __sw_hweight32
 
 	.p2align 4
 	.globl __sw_hweight64
@@ -59,3 +60,4 @@ __sw_hweight64:
 	pop %rdi
 	ret
 	.size __sw_hweight64, . - __sw_hweight64
+EXPORT_SYMBOL __sw_hweight64

@@ -6,6 +6,7 @@
 #include <linux/string.h>
 #include <linux/kstrtox.h>
 #include <linux/uaccess.h>
+#include <linux/export.h>
 
 // _parse_integer_fixup_radix determines the base if it is 0 (0x: 16, 0: 8, else 10),
 // and skips 0x for base 16.
@@ -78,6 +79,7 @@ int kstrtoull(const char *s, unsigned int base, unsigned long long *res)
 		s++;
 	return _kstrtoull(s, base, res);
 }
+EXPORT_SYMBOL(kstrtoull);
 
 int kstrtoll(const char *s, unsigned int base, long long *res)
 {
@@ -92,6 +94,7 @@ int kstrtoll(const char *s, unsigned int base, long long *res)
 	*res = negative ? -value : value;
 	return 0;
 }
+EXPORT_SYMBOL(kstrtoll);
 
 int _kstrtoul(const char *s, unsigned int base, unsigned long *res)
 {
@@ -102,6 +105,7 @@ int _kstrtoul(const char *s, unsigned int base, unsigned long *res)
 		*res = value;
 	return err;
 }
+EXPORT_SYMBOL(_kstrtoul);
 
 int _kstrtol(const char *s, unsigned int base, long *res)
 {
@@ -112,6 +116,7 @@ int _kstrtol(const char *s, unsigned int base, long *res)
 		*res = value;
 	return err;
 }
+EXPORT_SYMBOL(_kstrtol);
 
 // NARROW defines kstrto<what> by the 64-bit parser, with -ERANGE if the value does
 // not fit.
@@ -127,14 +132,15 @@ int name(const char *s, unsigned int base, type *res)			\
 		return -ERANGE;						\
 	*res = value;							\
 	return 0;							\
-}
+}									\
+EXPORT_SYMBOL(name)
 
-NARROW(kstrtouint, unsigned int, unsigned long long, kstrtoull)
-NARROW(kstrtoint, int, long long, kstrtoll)
-NARROW(kstrtou16, u16, unsigned long long, kstrtoull)
-NARROW(kstrtos16, s16, long long, kstrtoll)
-NARROW(kstrtou8, u8, unsigned long long, kstrtoull)
-NARROW(kstrtos8, s8, long long, kstrtoll)
+NARROW(kstrtouint, unsigned int, unsigned long long, kstrtoull);
+NARROW(kstrtoint, int, long long, kstrtoll);
+NARROW(kstrtou16, u16, unsigned long long, kstrtoull);
+NARROW(kstrtos16, s16, long long, kstrtoll);
+NARROW(kstrtou8, u8, unsigned long long, kstrtoull);
+NARROW(kstrtos8, s8, long long, kstrtoll);
 
 // kstrtobool accepts y, 1, n, 0, on and off in either case, by their first letters.
 int kstrtobool(const char *s, bool *res)
@@ -153,6 +159,7 @@ int kstrtobool(const char *s, bool *res)
 		return -EINVAL;
 	return 0;
 }
+EXPORT_SYMBOL(kstrtobool);
 
 static int number_from_user(char *buf, size_t size, const char *s, size_t count)
 {
@@ -171,6 +178,7 @@ int kstrtobool_from_user(const char *s, size_t count, bool *res)
 
 	return err ? err : kstrtobool(buf, res);
 }
+EXPORT_SYMBOL(kstrtobool_from_user);
 
 int kstrtouint_from_user(const char *s, size_t count, unsigned int base, unsigned int *res)
 {
@@ -179,6 +187,7 @@ int kstrtouint_from_user(const char *s, size_t count, unsigned int base, unsigne
 
 	return err ? err : kstrtouint(buf, base, res);
 }
+EXPORT_SYMBOL(kstrtouint_from_user);
 
 int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned long long *res)
 {
@@ -187,3 +196,4 @@ int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned
 
 	return err ? err : kstrtoull(buf, base, res);
 }
+EXPORT_SYMBOL(kstrtoull_from_user);

@@ -3,6 +3,7 @@
 #include <linux/types.h>
 #include <linux/list.h>
 #include <linux/sort.h>
+#include <linux/export.h>
 
 // merge joins two NULL-terminated lists; equal elements of a come first.
 static struct list_head *merge(void *priv, list_cmp_func_t cmp, struct list_head *a, struct list_head *b)
@@ -56,3 +57,4 @@ void list_sort(void *priv, struct list_head *head, list_cmp_func_t cmp)
 	}
 	relink(head, run);
 }
+EXPORT_SYMBOL(list_sort);

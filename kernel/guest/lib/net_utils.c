@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/hex.h>
 #include <linux/inet.h>
+#include <linux/export.h>
 
 // mac_pton reads xx:xx:xx:xx:xx:xx. It does not change mac if s is not an address.
 bool mac_pton(const char *s, u8 *mac)
@@ -22,3 +23,4 @@ bool mac_pton(const char *s, u8 *mac)
 		mac[i] = hex_to_bin(s[3 * i]) << 4 | hex_to_bin(s[3 * i + 1]);
 	return true;
 }
+EXPORT_SYMBOL(mac_pton);

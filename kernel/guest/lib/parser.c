@@ -6,6 +6,7 @@
 #include <linux/kstrtox.h>
 #include <linux/slab.h>
 #include <linux/parser.h>
+#include <linux/export.h>
 
 // match_arg reads the argument of a %-conversion: s, d, u, o or x.
 static bool match_arg(char **s, char kind, substring_t *arg)
@@ -56,6 +57,7 @@ int match_token(char *s, const struct match_token *table, substring_t args[])
 		table++;
 	return table->token;
 }
+EXPORT_SYMBOL(match_token);
 
 static int match_number(substring_t *s, int *result, int base)
 {
@@ -70,16 +72,19 @@ int match_int(substring_t *s, int *result)
 {
 	return match_number(s, result, 0);
 }
+EXPORT_SYMBOL(match_int);
 
 int match_octal(substring_t *s, int *result)
 {
 	return match_number(s, result, 8);
 }
+EXPORT_SYMBOL(match_octal);
 
 int match_hex(substring_t *s, int *result)
 {
 	return match_number(s, result, 16);
 }
+EXPORT_SYMBOL(match_hex);
 
 int match_u64(substring_t *s, u64 *result)
 {
@@ -89,6 +94,7 @@ int match_u64(substring_t *s, u64 *result)
 		return -ERANGE;
 	return kstrtoull(buf, 0, result);
 }
+EXPORT_SYMBOL(match_u64);
 
 // match_strlcpy returns the length of the whole argument.
 size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
@@ -101,8 +107,10 @@ size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
 	}
 	return len;
 }
+EXPORT_SYMBOL(match_strlcpy);
 
 char *match_strdup(const substring_t *s)
 {
 	return kstrndup(s->from, s->to - s->from, GFP_KERNEL);
 }
+EXPORT_SYMBOL(match_strdup);

@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/prandom.h>
+#include <linux/export.h>
 
 static u32 step(u32 s, int a, int b, u32 c, int d)
 {
@@ -16,6 +17,7 @@ u32 prandom_u32_state(struct rnd_state *state)
 	state->s4 = step(state->s4, 3, 12, 0xffffff80, 13);
 	return state->s1 ^ state->s2 ^ state->s3 ^ state->s4;
 }
+EXPORT_SYMBOL(prandom_u32_state);
 
 // Each of the four seeds has a lower bound.
 static u32 at_least(u32 x, u32 m)
@@ -34,6 +36,7 @@ void prandom_seed_full_state(struct rnd_state *state, u64 seed)
 	for (i = 0; i < 10; i++)
 		prandom_u32_state(state);
 }
+EXPORT_SYMBOL(prandom_seed_full_state);
 
 void prandom_bytes_state(struct rnd_state *state, void *buf, size_t n)
 {
@@ -49,3 +52,4 @@ void prandom_bytes_state(struct rnd_state *state, void *buf, size_t n)
 		memcpy(p, &v, n);
 	}
 }
+EXPORT_SYMBOL(prandom_bytes_state);

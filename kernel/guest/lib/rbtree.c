@@ -3,6 +3,7 @@
 // A node's colour is bit 0 of its parent word.
 #include <linux/types.h>
 #include <linux/rbtree.h>
+#include <linux/export.h>
 
 #define BLACK 1UL
 
@@ -84,6 +85,7 @@ void rb_insert_color(struct rb_node *node, struct rb_root *root)
 	}
 	set_black(root->rb_node);
 }
+EXPORT_SYMBOL(rb_insert_color);
 
 // rebalance repairs the tree after the paths through node (which may be NULL), a
 // child of parent, have lost a black node.
@@ -161,6 +163,7 @@ void rb_erase(struct rb_node *node, struct rb_root *root)
 	if (black)
 		rebalance(below, parent, root);
 }
+EXPORT_SYMBOL(rb_erase);
 
 void rb_replace_node(struct rb_node *victim, struct rb_node *new, struct rb_root *root)
 {
@@ -171,6 +174,7 @@ void rb_replace_node(struct rb_node *victim, struct rb_node *new, struct rb_root
 		set_parent(new->rb_right, new);
 	change_child(victim, new, rb_parent(victim), root);
 }
+EXPORT_SYMBOL(rb_replace_node);
 
 struct rb_node *rb_first(const struct rb_root *root)
 {
@@ -180,6 +184,7 @@ struct rb_node *rb_first(const struct rb_root *root)
 		n = n->rb_left;
 	return n;
 }
+EXPORT_SYMBOL(rb_first);
 
 struct rb_node *rb_last(const struct rb_root *root)
 {
@@ -189,6 +194,7 @@ struct rb_node *rb_last(const struct rb_root *root)
 		n = n->rb_right;
 	return n;
 }
+EXPORT_SYMBOL(rb_last);
 
 struct rb_node *rb_next(const struct rb_node *node)
 {
@@ -205,6 +211,7 @@ struct rb_node *rb_next(const struct rb_node *node)
 		node = up;
 	return up;
 }
+EXPORT_SYMBOL(rb_next);
 
 struct rb_node *rb_prev(const struct rb_node *node)
 {
@@ -221,6 +228,7 @@ struct rb_node *rb_prev(const struct rb_node *node)
 		node = up;
 	return up;
 }
+EXPORT_SYMBOL(rb_prev);
 
 static struct rb_node *deepest(const struct rb_node *n)
 {
@@ -233,6 +241,7 @@ struct rb_node *rb_first_postorder(const struct rb_root *root)
 {
 	return root->rb_node ? deepest(root->rb_node) : NULL;
 }
+EXPORT_SYMBOL(rb_first_postorder);
 
 struct rb_node *rb_next_postorder(const struct rb_node *node)
 {
@@ -245,3 +254,4 @@ struct rb_node *rb_next_postorder(const struct rb_node *node)
 		return deepest(parent->rb_right);
 	return parent;
 }
+EXPORT_SYMBOL(rb_next_postorder);

@@ -4,6 +4,7 @@
 #include <linux/string.h>
 #include <linux/hex.h>
 #include <linux/uaccess.h>
+#include <linux/export.h>
 
 void seq_buf_init(struct seq_buf *s, char *buf, unsigned int size)
 {
@@ -40,6 +41,7 @@ int seq_buf_printf(struct seq_buf *s, const char *fmt, ...)
 	va_end(args);
 	return ret;
 }
+EXPORT_SYMBOL(seq_buf_printf);
 
 int seq_buf_putmem(struct seq_buf *s, const void *mem, unsigned int len)
 {

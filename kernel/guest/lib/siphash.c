@@ -3,6 +3,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/siphash.h>
+#include <linux/export.h>
 
 struct state {
 	u64 v0, v1, v2, v3;
@@ -91,11 +92,13 @@ u64 __siphash_unaligned(const void *data, size_t len, const siphash_key_t *key)
 {
 	return hash(data, len, key->key, 2, 4);
 }
+EXPORT_SYMBOL(__siphash_unaligned);
 
 u64 siphash_1u64(u64 a, const siphash_key_t *key)
 {
 	return hash_words(&a, 1, 8ULL << 56, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_1u64);
 
 u64 siphash_2u64(u64 a, u64 b, const siphash_key_t *key)
 {
@@ -103,6 +106,7 @@ u64 siphash_2u64(u64 a, u64 b, const siphash_key_t *key)
 
 	return hash_words(words, 2, 16ULL << 56, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_2u64);
 
 u64 siphash_3u64(u64 a, u64 b, u64 c, const siphash_key_t *key)
 {
@@ -110,6 +114,7 @@ u64 siphash_3u64(u64 a, u64 b, u64 c, const siphash_key_t *key)
 
 	return hash_words(words, 3, 24ULL << 56, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_3u64);
 
 u64 siphash_4u64(u64 a, u64 b, u64 c, u64 d, const siphash_key_t *key)
 {
@@ -117,11 +122,13 @@ u64 siphash_4u64(u64 a, u64 b, u64 c, u64 d, const siphash_key_t *key)
 
 	return hash_words(words, 4, 32ULL << 56, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_4u64);
 
 u64 siphash_1u32(u32 a, const siphash_key_t *key)
 {
 	return hash_words(NULL, 0, 4ULL << 56 | a, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_1u32);
 
 u64 siphash_3u32(u32 a, u32 b, u32 c, const siphash_key_t *key)
 {
@@ -129,6 +136,7 @@ u64 siphash_3u32(u32 a, u32 b, u32 c, const siphash_key_t *key)
 
 	return hash_words(&word, 1, 12ULL << 56 | c, key->key, 2, 4);
 }
+EXPORT_SYMBOL(siphash_3u32);
 
 static const u64 *words_of(const hsiphash_key_t *key)
 {
@@ -144,11 +152,13 @@ u32 __hsiphash_unaligned(const void *data, size_t len, const hsiphash_key_t *key
 {
 	return hash(data, len, words_of(key), 1, 3);
 }
+EXPORT_SYMBOL(__hsiphash_unaligned);
 
 u32 hsiphash_1u32(u32 a, const hsiphash_key_t *key)
 {
 	return hash_words(NULL, 0, 4ULL << 56 | a, words_of(key), 1, 3);
 }
+EXPORT_SYMBOL(hsiphash_1u32);
 
 u32 hsiphash_2u32(u32 a, u32 b, const hsiphash_key_t *key)
 {
@@ -156,6 +166,7 @@ u32 hsiphash_2u32(u32 a, u32 b, const hsiphash_key_t *key)
 
 	return hash_words(&word, 1, 8ULL << 56, words_of(key), 1, 3);
 }
+EXPORT_SYMBOL(hsiphash_2u32);
 
 u32 hsiphash_3u32(u32 a, u32 b, u32 c, const hsiphash_key_t *key)
 {
@@ -163,6 +174,7 @@ u32 hsiphash_3u32(u32 a, u32 b, u32 c, const hsiphash_key_t *key)
 
 	return hash_words(&word, 1, 12ULL << 56 | c, words_of(key), 1, 3);
 }
+EXPORT_SYMBOL(hsiphash_3u32);
 
 u32 hsiphash_4u32(u32 a, u32 b, u32 c, u32 d, const hsiphash_key_t *key)
 {
@@ -170,3 +182,4 @@ u32 hsiphash_4u32(u32 a, u32 b, u32 c, u32 d, const hsiphash_key_t *key)
 
 	return hash_words(words, 2, 16ULL << 56, words_of(key), 1, 3);
 }
+EXPORT_SYMBOL(hsiphash_4u32);

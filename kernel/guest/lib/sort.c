@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/sort.h>
+#include <linux/export.h>
 
 // A job holds the arguments of a sort_r. Elements are numbered from 0.
 struct job {
@@ -78,6 +79,7 @@ noinline void sort_r(void *base, size_t num, size_t size, cmp_r_func_t cmp_func,
 		sift_down(&j, 0, i);
 	}
 }
+EXPORT_SYMBOL(sort_r);
 
 struct plain {
 	cmp_func_t cmp;
@@ -100,3 +102,4 @@ void sort(void *base, size_t num, size_t size, cmp_func_t cmp_func, swap_func_t 
 
 	sort_r(base, num, size, plain_cmp, swap_func ? plain_swap : NULL, &p);
 }
+EXPORT_SYMBOL(sort);

@@ -60,6 +60,7 @@ int strcasecmp(const char *a, const char *b)
 	} while (x && x == y);
 	return x - y;
 }
+EXPORT_SYMBOL(strcasecmp);
 
 int strncasecmp(const char *a, const char *b, size_t n)
 {
@@ -73,6 +74,7 @@ int strncasecmp(const char *a, const char *b, size_t n)
 	}
 	return x - y;
 }
+EXPORT_SYMBOL(strncasecmp);
 
 char *strcpy(char *dest, const char *src)
 {
@@ -87,6 +89,7 @@ char *stpcpy(char *dest, const char *src)
 		dest++;
 	return dest;
 }
+EXPORT_SYMBOL(stpcpy);
 
 // strncpy fills the rest of count bytes with NULs.
 char *strncpy(char *dest, const char *src, size_t count)
@@ -100,6 +103,7 @@ char *strncpy(char *dest, const char *src, size_t count)
 	}
 	return dest;
 }
+EXPORT_SYMBOL(strncpy);
 
 // strlcpy returns the source's length, even if it did not fit.
 size_t strlcpy(char *dest, const char *src, size_t size)
@@ -114,6 +118,7 @@ size_t strlcpy(char *dest, const char *src, size_t size)
 	dest[n] = 0;
 	return len;
 }
+EXPORT_SYMBOL(strlcpy);
 
 // strscpy returns the number of characters copied, or -E2BIG if it had to truncate.
 // The result always ends with a NUL.
@@ -137,6 +142,7 @@ char *strcat(char *dest, const char *src)
 	strcpy(dest + strlen(dest), src);
 	return dest;
 }
+EXPORT_SYMBOL(strcat);
 
 char *strncat(char *dest, const char *src, size_t count)
 {
@@ -147,6 +153,7 @@ char *strncat(char *dest, const char *src, size_t count)
 	*end = 0;
 	return dest;
 }
+EXPORT_SYMBOL(strncat);
 
 // strlcat returns the length that it tried to create. dest must be terminated within
 // size.
@@ -162,6 +169,7 @@ size_t strlcat(char *dest, const char *src, size_t size)
 	dest[have + n] = 0;
 	return have + more;
 }
+EXPORT_SYMBOL(strlcat);
 
 char *strchr(const char *s, int c)
 {
@@ -178,6 +186,7 @@ char *strchrnul(const char *s, int c)
 		s++;
 	return (char *)s;
 }
+EXPORT_SYMBOL(strchrnul);
 
 char *strnchr(const char *s, size_t count, int c)
 {
@@ -189,6 +198,7 @@ char *strnchr(const char *s, size_t count, int c)
 	}
 	return NULL;
 }
+EXPORT_SYMBOL(strnchr);
 
 char *strnchrnul(const char *s, size_t count, int c)
 {
@@ -207,6 +217,7 @@ char *strrchr(const char *s, int c)
 	} while (*s++);
 	return (char *)last;
 }
+EXPORT_SYMBOL(strrchr);
 
 size_t strspn(const char *s, const char *accept)
 {
@@ -216,6 +227,7 @@ size_t strspn(const char *s, const char *accept)
 		n++;
 	return n;
 }
+EXPORT_SYMBOL(strspn);
 
 size_t strcspn(const char *s, const char *reject)
 {
@@ -225,12 +237,14 @@ size_t strcspn(const char *s, const char *reject)
 		n++;
 	return n;
 }
+EXPORT_SYMBOL(strcspn);
 
 char *strpbrk(const char *s, const char *accept)
 {
 	s += strcspn(s, accept);
 	return *s ? (char *)s : NULL;
 }
+EXPORT_SYMBOL(strpbrk);
 
 // strsep returns the next token of *s. Tokens may be empty.
 char *strsep(char **s, const char *delimiters)
@@ -246,6 +260,7 @@ char *strsep(char **s, const char *delimiters)
 	*s = end;
 	return token;
 }
+EXPORT_SYMBOL(strsep);
 
 char *strstr(const char *s, const char *what)
 {
@@ -273,6 +288,7 @@ char *strnstr(const char *s, const char *what, size_t len)
 	}
 	return NULL;
 }
+EXPORT_SYMBOL(strnstr);
 
 int memcmp(const void *a, const void *b, size_t count)
 {
@@ -289,6 +305,7 @@ int bcmp(const void *a, const void *b, size_t count)
 {
 	return memcmp(a, b, count);
 }
+EXPORT_SYMBOL(bcmp);
 
 // memscan returns the first byte that is c, or the end.
 void *memscan(void *p, int c, size_t size)
@@ -299,6 +316,7 @@ void *memscan(void *p, int c, size_t size)
 		s++, size--;
 	return s;
 }
+EXPORT_SYMBOL(memscan);
 
 void *memchr(const void *p, int c, size_t n)
 {
@@ -310,6 +328,7 @@ void *memchr(const void *p, int c, size_t n)
 	}
 	return NULL;
 }
+EXPORT_SYMBOL(memchr);
 
 static void *first_other(const u8 *s, u8 c, size_t n)
 {
@@ -337,6 +356,7 @@ void *memchr_inv(const void *p, int c, size_t n)
 		s += 8;
 	return first_other(s, c, n);
 }
+EXPORT_SYMBOL(memchr_inv);
 
 void *memset16(u16 *p, u16 v, size_t count)
 {

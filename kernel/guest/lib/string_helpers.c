@@ -1,4 +1,5 @@
 // Further string functions: trimming, matching, human-readable sizes, escapes.
+#include <linux/kernel.h>
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -6,6 +7,7 @@
 #include <linux/hex.h>
 #include <linux/sprintf.h>
 #include <linux/string_helpers.h>
+#include <linux/export.h>
 
 char *skip_spaces(const char *s)
 {
@@ -13,6 +15,7 @@ char *skip_spaces(const char *s)
 		s++;
 	return (char *)s;
 }
+EXPORT_SYMBOL(skip_spaces);
 
 // strim removes white space at the end of s and skips it at the beginning.
 char *strim(char *s)
@@ -24,6 +27,7 @@ char *strim(char *s)
 	s[n] = 0;
 	return skip_spaces(s);
 }
+EXPORT_SYMBOL(strim);
 
 // sysfs_streq reports whether a and b are equal except for a newline at the end.
 bool sysfs_streq(const char *a, const char *b)
@@ -36,6 +40,7 @@ bool sysfs_streq(const char *a, const char *b)
 		return b[0] == '\n' && !b[1];
 	return !*b && a[0] == '\n' && !a[1];
 }
+EXPORT_SYMBOL(sysfs_streq);
 
 // match_string returns the index of string in array (n entries, or up to a NULL), or
 // -EINVAL.
@@ -49,6 +54,7 @@ int match_string(const char *const *array, size_t n, const char *string)
 	}
 	return -EINVAL;
 }
+EXPORT_SYMBOL(match_string);
 
 int __sysfs_match_string(const char *const *array, size_t n, const char *string)
 {
@@ -60,6 +66,7 @@ int __sysfs_match_string(const char *const *array, size_t n, const char *string)
 	}
 	return -EINVAL;
 }
+EXPORT_SYMBOL(__sysfs_match_string);
 
 // strreplace replaces the character from by to, and returns the end of s.
 char *strreplace(char *s, char from, char to)
@@ -70,6 +77,7 @@ char *strreplace(char *s, char from, char to)
 	}
 	return s;
 }
+EXPORT_SYMBOL(strreplace);
 
 void memcpy_and_pad(void *dest, size_t dest_len, const void *src, size_t count, int pad)
 {
@@ -78,6 +86,7 @@ void memcpy_and_pad(void *dest, size_t dest_len, const void *src, size_t count, 
 	memcpy(dest, src, n);
 	memset((char *)dest + n, pad, dest_len - n);
 }
+EXPORT_SYMBOL(memcpy_and_pad);
 
 // string_upper and string_lower copy src with its NUL.
 void string_upper(char *dst, const char *src)
@@ -139,6 +148,7 @@ void string_get_size(u64 size, u64 blk_size, enum string_size_units units, char 
 	}
 	snprintf(buf, len, "%u%s %s", whole, fraction, unit);
 }
+EXPORT_SYMBOL(string_get_size);
 
 static bool unescape_char(char **src, char *out, const char *from, const char *to)
 {
@@ -202,6 +212,7 @@ int string_unescape(char *src, char *dst, size_t size, unsigned int flags)
 	*out = 0;
 	return out - dst;
 }
+EXPORT_SYMBOL(string_unescape);
 
 // A sink counts the bytes written to it, and stores those that fit.
 struct sink {
@@ -297,3 +308,12 @@ int string_escape_mem(const char *src, size_t isz, char *dst, size_t osz, unsign
 	}
 	return s.at - dst;
 }
+EXPORT_SYMBOL(string_escape_mem);
+
+// fortify_panic ends who is about to write or read past the end of an object.
+void fortify_panic(const char *name)
+{
+	pr_emerg("detected buffer overflow in %s\n", name);
+	BUG();
+}
+EXPORT_SYMBOL(fortify_panic);

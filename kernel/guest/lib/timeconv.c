@@ -2,6 +2,7 @@
 // counted from March, so that they end with the leap day. 400 years are 146097 days.
 #include <linux/types.h>
 #include <linux/timeconv.h>
+#include <linux/export.h>
 
 #define DAYS_400 146097
 #define DAYS_BEFORE_1970 719468 // from 0000-03-01
@@ -30,6 +31,7 @@ time64_t mktime64(const unsigned int year, const unsigned int mon, const unsigne
 {
 	return ((days_from_civil(year, mon, day) * 24 + hour) * 60 + min) * 60 + sec;
 }
+EXPORT_SYMBOL(mktime64);
 
 static void set_date(s64 days, struct tm *result)
 {
@@ -61,3 +63,4 @@ void time64_to_tm(time64_t totalsecs, int offset, struct tm *result)
 	set_date(days, result);
 	result->tm_yday = days - days_from_civil(result->tm_year + 1900, 1, 1);
 }
+EXPORT_SYMBOL(time64_to_tm);

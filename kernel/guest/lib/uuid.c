@@ -4,6 +4,7 @@
 #include <linux/ctype.h>
 #include <linux/hex.h>
 #include <linux/uuid.h>
+#include <linux/export.h>
 
 // Position of each byte's digits, and the order of bytes in guid_t.
 static const u8 digits_at[UUID_SIZE] = { 0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34 };
@@ -25,6 +26,7 @@ bool uuid_is_valid(const char *uuid)
 	}
 	return true;
 }
+EXPORT_SYMBOL(uuid_is_valid);
 
 static int parse(const char *uuid, u8 *to, const u8 *order)
 {
@@ -44,8 +46,10 @@ int uuid_parse(const char *uuid, uuid_t *u)
 {
 	return parse(uuid, u->b, uuid_order);
 }
+EXPORT_SYMBOL(uuid_parse);
 
 int guid_parse(const char *uuid, guid_t *u)
 {
 	return parse(uuid, u->b, guid_order);
 }
+EXPORT_SYMBOL(guid_parse);

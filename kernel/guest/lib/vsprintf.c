@@ -1,6 +1,6 @@
 // printf for the kernel: vsnprintf with flags, widths, precisions and the %p
 // extensions that the guest needs (%pS %ps %pB, %px, %pK, %pe, %pV,
-// %*ph bytes, %pM, %pI4, %pU, %pd), simple_strto* and sscanf.
+// %*ph bytes, %*pb bits, %pM, %pI4, %pU, %pd), simple_strto* and sscanf.
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -8,6 +8,7 @@
 #include <linux/export.h>
 #include <linux/hex.h>
 #include <linux/sprintf.h>
+#include <linux/find.h>
 #include <linux/kstrtox.h>
 #include <linux/siphash.h>
 #include <linux/errname.h>
@@ -245,6 +246,38 @@ static void va_format(struct out *o, const struct va_format *vaf)
 	va_end(copy);
 }
 
+// bitmap_string writes a bitmap of nbits bits: as hexadecimal numbers of 32 bits, the
+// highest first, or as a list of bits and ranges of them.
+static void bitmap_string(struct out *o, const unsigned long *bits, int nbits, bool list)
+{
+	static const struct spec plain = { .precision = -1 };
+	char buf[32];
+	int i, end, n;
+	bool first = true;
+
+	if (!list) {
+		for (i = (nbits - 1) / 32; i >= 0 && nbits; i--, first = false) {
+			int digits = ((nbits - i * 32 < 32 ? nbits - i * 32 : 32) + 3) / 4;
+			u32 word = bits[i / 2] >> (i % 2 * 32);
+
+			if (nbits - i * 32 < 32)
+				word &= (1U << (nbits - i * 32)) - 1;
+			n = snprintf(buf, sizeof(buf), "%s%0*x", first ? "" : ",", digits, word);
+			text(o, buf, n, &plain);
+		}
+		return;
+	}
+	for (i = 0; i < nbits; i = end + 1) {
+		i = _find_next_bit(bits, nbits, i);
+		end = i >= nbits ? nbits : (int)_find_next_zero_bit(bits, nbits, i);
+		if (i >= nbits)
+			break;
+		n = snprintf(buf, sizeof(buf), end - i == 1 ? "%s%d" : "%s%d-%d", first ? "" : ",", i, end - 1);
+		text(o, buf, n, &plain);
+		first = false;
+	}
+}
+
 // pointer writes %p and its extension.
 static void pointer(struct out *o, const char *fmt, const void *p, const struct spec *spec)
 {
@@ -291,6 +324,9 @@ static void pointer(struct out *o, const char *fmt, const void *p, const struct 
 			break;
 		}
 		hex_string(o, p, spec, ' ');
+		break;
+	case 'b':
+		bitmap_string(o, p, spec->width, fmt[1] == 'l');
 		break;
 	case 'I':
 		ip4_string(o, p);
@@ -540,11 +576,13 @@ unsigned long long simple_strtoull(const char *s, char **end, unsigned int base)
 {
 	return strntoull(s, 0x7fffffff, end, base);
 }
+EXPORT_SYMBOL(simple_strtoull);
 
 unsigned long simple_strtoul(const char *s, char **end, unsigned int base)
 {
 	return simple_strtoull(s, end, base);
 }
+EXPORT_SYMBOL(simple_strtoul);
 
 long long simple_strtoll(const char *s, char **end, unsigned int base)
 {
@@ -552,11 +590,13 @@ long long simple_strtoll(const char *s, char **end, unsigned int base)
 		return -simple_strtoull(s + 1, end, base);
 	return simple_strtoull(s, end, base);
 }
+EXPORT_SYMBOL(simple_strtoll);
 
 long simple_strtol(const char *s, char **end, unsigned int base)
 {
 	return simple_strtoll(s, end, base);
 }
+EXPORT_SYMBOL(simple_strtol);
 
 static void store(void *to, unsigned long long v, char length)
 {
@@ -682,6 +722,7 @@ noinline int vsscanf(const char *s, const char *fmt, va_list args)
 	}
 	return done;
 }
+EXPORT_SYMBOL(vsscanf);
 
 int sscanf(const char *s, const char *fmt, ...)
 {
@@ -693,6 +734,7 @@ int sscanf(const char *s, const char *fmt, ...)
 	va_end(args);
 	return n;
 }
+EXPORT_SYMBOL(sscanf);
 
 EXPORT_SYMBOL(vsnprintf);
 EXPORT_SYMBOL(vscnprintf);

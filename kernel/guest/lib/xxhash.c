@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/xxhash.h>
+#include <linux/export.h>
 
 #define P32_1 0x9E3779B1U
 #define P32_2 0x85EBCA77U
@@ -73,6 +74,7 @@ u32 xxh32(const void *input, size_t length, u32 seed)
 	h = (h ^ h >> 13) * P32_3;
 	return h ^ h >> 16;
 }
+EXPORT_SYMBOL(xxh32);
 
 u64 xxh64(const void *input, size_t length, u64 seed)
 {
@@ -103,3 +105,4 @@ u64 xxh64(const void *input, size_t length, u64 seed)
 	h = (h ^ h >> 29) * P64_3;
 	return h ^ h >> 32;
 }
+EXPORT_SYMBOL(xxh64);

@@ -17,6 +17,7 @@ void __init memblock_init(unsigned long ram)
 	if (memblock_next >= ram)
 		panic("no memory behind the kernel");
 	mem_map = memblock_alloc(max_pfn * sizeof(struct page), PAGE_SIZE);
+	vmemmap_base = (unsigned long)mem_map;
 }
 
 /* Returns zeroed memory. The machine's RAM is zero where it has not been written. */

@@ -219,7 +219,6 @@ int do_munmap(struct mm_struct *mm, unsigned long start, size_t len, struct list
 	}
 	return 0;
 }
-EXPORT_SYMBOL(do_munmap);
 
 int do_brk_flags(struct mm_struct *mm, unsigned long addr, unsigned long len, unsigned long flags)
 {

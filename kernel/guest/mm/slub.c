@@ -40,9 +40,15 @@ static LIST_HEAD(slab_caches);
 static DEFINE_MUTEX(slab_mutex);
 #define KMALLOC_SHIFT_LOW 3
 #define KMALLOC_SHIFT_HIGH 13
-struct kmem_cache *kmalloc_caches[KMALLOC_SHIFT_HIGH + 1];
+/*
+ * By type and size. A module's kmalloc of a constant size takes its cache from here
+ * itself. The types (normal, accounted, reclaimable, DMA) share their caches.
+ */
+#define NR_KMALLOC_TYPES 4
+struct kmem_cache *kmalloc_caches[NR_KMALLOC_TYPES][KMALLOC_SHIFT_HIGH + 1];
+EXPORT_SYMBOL(kmalloc_caches);
 static const char *const kmalloc_names[] = {
-	"", "", "", "kmalloc-8", "kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-128", "kmalloc-256",
+	"", "kmalloc-96", "kmalloc-192", "kmalloc-8", "kmalloc-16", "kmalloc-32", "kmalloc-64", "kmalloc-128", "kmalloc-256",
 	"kmalloc-512", "kmalloc-1k", "kmalloc-2k", "kmalloc-4k", "kmalloc-8k",
 };
 
@@ -372,7 +378,11 @@ struct kmem_cache *kmalloc_slab(size_t size, gfp_t flags)
 {
 	int index = size <= 8 ? KMALLOC_SHIFT_LOW : fls64(size - 1);
 
-	return kmalloc_caches[index];
+	if (size > 64 && size <= 96)
+		index = 1;
+	else if (size > 128 && size <= 192)
+		index = 2;
+	return kmalloc_caches[0][index];
 }
 
 static void *__kmalloc_large_node(size_t size, gfp_t flags, int node)
@@ -409,6 +419,49 @@ void *__kmalloc_node_track_caller(size_t size, gfp_t flags, int node, unsigned l
 	return __do_kmalloc_node(size, flags, node, caller, true);
 }
 EXPORT_SYMBOL(__kmalloc_node_track_caller);
+
+void *__kmalloc_node(size_t size, gfp_t flags, int node)
+{
+	return __do_kmalloc_node(size, flags, node, _RET_IP_, true);
+}
+EXPORT_SYMBOL(__kmalloc_node);
+
+/* What kmalloc of a size that the compiler knows calls. */
+void *kmalloc_node_trace(struct kmem_cache *s, gfp_t gfpflags, int node, size_t size)
+{
+	void *ret = __kmem_cache_alloc_node(s, gfpflags, node, size, _RET_IP_);
+
+	trace_kmalloc_of(true, _RET_IP_, ret, size, s->size, gfpflags, node);
+	return ret;
+}
+EXPORT_SYMBOL(kmalloc_node_trace);
+
+void *kmalloc_trace(struct kmem_cache *s, gfp_t gfpflags, size_t size)
+{
+	void *ret = __kmem_cache_alloc_node(s, gfpflags, -1, size, _RET_IP_);
+
+	trace_kmalloc_of(false, _RET_IP_, ret, size, s->size, gfpflags, -1);
+	return ret;
+}
+EXPORT_SYMBOL(kmalloc_trace);
+
+void *kmalloc_large_node(size_t size, gfp_t flags, int node)
+{
+	void *ret = __kmalloc_large_node(size, flags, node);
+
+	trace_kmalloc_of(true, _RET_IP_, ret, size, PAGE_SIZE << get_order(size), flags, node);
+	return ret;
+}
+EXPORT_SYMBOL(kmalloc_large_node);
+
+void *kmalloc_large(size_t size, gfp_t flags)
+{
+	void *ret = __kmalloc_large_node(size, flags, -1);
+
+	trace_kmalloc_of(false, _RET_IP_, ret, size, PAGE_SIZE << get_order(size), flags, -1);
+	return ret;
+}
+EXPORT_SYMBOL(kmalloc_large);
 
 static void free_large_kmalloc(struct page *page, void *object)
 {
@@ -600,10 +653,15 @@ long kmem_cache_slabs(const char *name)
 
 void __init kmem_cache_init(void)
 {
-	int i;
+	int i, type;
 
 	if (kmem_cache_open(&boot_cache, "kmem_cache", sizeof(struct kmem_cache), 64, SLAB_PANIC, NULL))
 		panic("kmem_cache_init");
-	for (i = KMALLOC_SHIFT_LOW; i <= KMALLOC_SHIFT_HIGH; i++)
-		kmalloc_caches[i] = kmem_cache_create(kmalloc_names[i], 1U << i, i >= 6 ? 64 : 8, SLAB_PANIC, NULL);
+	for (i = 1; i <= KMALLOC_SHIFT_HIGH; i++) {
+		unsigned int size = i == 1 ? 96 : i == 2 ? 192 : 1U << i;
+
+		for (type = 0; type < NR_KMALLOC_TYPES; type++)
+			kmalloc_caches[type][i] = type ? kmalloc_caches[0][i] :
+				kmem_cache_create(kmalloc_names[i], size, size % 64 ? 8 : 64, SLAB_PANIC, NULL);
+	}
 }

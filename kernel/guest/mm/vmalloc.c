@@ -54,7 +54,6 @@ struct vm_struct *find_vm_area(const void *addr)
 	spin_unlock(&vmap_area_lock);
 	return found;
 }
-EXPORT_SYMBOL(find_vm_area);
 
 int __vmap_pages_range_noflush(unsigned long addr, unsigned long end, struct page **pages)
 {

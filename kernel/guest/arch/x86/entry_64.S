@@ -116,6 +116,7 @@ SYM_FUNC_START native_save_fl
 	ret
 	.cfi_endproc
 SYM_FUNC_END native_save_fl
+EXPORT_SYMBOL native_save_fl
 
 /* rdi: prev, rsi: next. Returns prev, on next's stack. */
 	.text

@@ -5,6 +5,12 @@
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
 	.text
+/* What functions of modules are compiled to call first. The loader makes nops of the calls. */
+SYM_FUNC_START __fentry__
+	ret
+SYM_FUNC_END __fentry__
+EXPORT_SYMBOL __fentry__
+
 .macro SAVE_TO_FRAME
 	movq	%r15, 0(%rsp)
 	movq	%r14, 8(%rsp)

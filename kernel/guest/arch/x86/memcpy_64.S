@@ -21,6 +21,8 @@ memcpy:
 	ret
 SYM_FUNC_END __memcpy
 	.size memcpy, . - memcpy
+EXPORT_SYMBOL memcpy
+EXPORT_SYMBOL __memcpy
 
 	.globl memset
 	.type memset, @function
@@ -41,6 +43,8 @@ memset:
 	ret
 SYM_FUNC_END __memset
 	.size memset, . - memset
+EXPORT_SYMBOL memset
+EXPORT_SYMBOL __memset
 
 	.globl memmove
 	.type memmove, @function
@@ -63,6 +67,8 @@ memmove:
 	ret
 SYM_FUNC_END __memmove
 	.size memmove, . - memmove
+EXPORT_SYMBOL memmove
+EXPORT_SYMBOL __memmove
 
 	.text
 SYM_FUNC_START clear_page_rep

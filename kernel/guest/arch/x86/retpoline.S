@@ -42,4 +42,11 @@ __x86_indirect_thunk_array:
 	THUNK r13
 	THUNK r14
 	THUNK r15
+/* Where functions of modules are compiled to end. The loader makes returns of the jumps. */
+	.text
+SYM_CODE_START __x86_return_thunk
+	ret
+	int3
+SYM_FUNC_END __x86_return_thunk
+EXPORT_SYMBOL __x86_return_thunk
 	.section .note.GNU-stack,"",@progbits

@@ -10,6 +10,12 @@ char saved_command_line[256];
 void start_kernel(void);
 void prefill_possible_map(unsigned int cpus);
 
+unsigned long page_offset_base = PAGE_OFFSET, vmalloc_base = VMALLOC_START, vmemmap_base, phys_base;
+EXPORT_SYMBOL(page_offset_base);
+EXPORT_SYMBOL(vmalloc_base);
+EXPORT_SYMBOL(vmemmap_base);
+EXPORT_SYMBOL(phys_base);
+
 unsigned long __phys_addr(unsigned long x)
 {
 	if (x >= __START_KERNEL_map)

@@ -14,15 +14,26 @@ extern char __per_cpu_load[], __per_cpu_start[], __per_cpu_end[];
 #define PERCPU_DYNAMIC 65536
 DEFINE_PER_CPU_FIRST(struct fixed_percpu_data, fixed_percpu_data) = { .stack_canary = 0x5bd1e9955bd1e900UL };
 DEFINE_PER_CPU(int, cpu_number);
+EXPORT_SYMBOL(cpu_number);
 DEFINE_PER_CPU(unsigned long, this_cpu_off) = (unsigned long)__per_cpu_load;
+EXPORT_SYMBOL(this_cpu_off);
 unsigned long __per_cpu_offset[NR_CPUS];
+EXPORT_SYMBOL(__per_cpu_offset);
+/* A module's struct cpumask is longer, but only nr_cpu_ids bits of it mean something. */
 struct cpumask __cpu_possible_mask = { { 1 } }, __cpu_online_mask = { { 1 } };
+EXPORT_SYMBOL(__cpu_possible_mask);
+EXPORT_SYMBOL(__cpu_online_mask);
 unsigned int nr_cpu_ids = 1;
+EXPORT_SYMBOL(nr_cpu_ids);
+atomic_t __num_online_cpus = ATOMIC_INIT(1);
+EXPORT_SYMBOL(__num_online_cpus);
 
 static DEFINE_SPINLOCK(pcpu_lock);
 static unsigned long pcpu_next, pcpu_end;
-/* Freed pieces by size in units of 16 bytes, linked through CPU 0's copy. */
-static unsigned long pcpu_free[64];
+#define PCPU_UNIT 16
+/* Freed pieces by size in units, linked through CPU 0's copy; and the size of each piece. */
+static unsigned long pcpu_free[513];
+static u16 pcpu_units[PERCPU_DYNAMIC / PCPU_UNIT];
 
 static void __init setup_one_area(unsigned int cpu, size_t size)
 {
@@ -48,41 +59,49 @@ void __init setup_per_cpu_areas(void)
 	wrmsrl(MSR_GS_BASE, __per_cpu_offset[0]);
 }
 
+static u16 *pcpu_size_of(unsigned long off)
+{
+	return &pcpu_units[(off - (pcpu_end - PERCPU_DYNAMIC)) / PCPU_UNIT];
+}
+
 void *__alloc_percpu(size_t size, size_t align)
 {
-	size_t units = (size + 15) / 16;
+	size_t units = (size + PCPU_UNIT - 1) / PCPU_UNIT;
 	unsigned long off = 0;
 	unsigned int cpu;
 
-	if (units >= ARRAY_SIZE(pcpu_free))
+	if (!units || units >= ARRAY_SIZE(pcpu_free) || align > PAGE_SIZE)
 		return NULL;
 	spin_lock(&pcpu_lock);
-	if (pcpu_free[units]) {
+	if (pcpu_free[units] && IS_ALIGNED(pcpu_free[units], align)) {
 		off = pcpu_free[units];
 		pcpu_free[units] = *per_cpu_ptr((unsigned long *)off, 0);
-	} else if (pcpu_next + units * 16 <= pcpu_end) {
-		off = pcpu_next;
-		pcpu_next += units * 16;
+	} else if (ALIGN(pcpu_next, align) + units * PCPU_UNIT <= pcpu_end) {
+		off = ALIGN(pcpu_next, align);
+		pcpu_next = off + units * PCPU_UNIT;
+		*pcpu_size_of(off) = units;
 	}
 	spin_unlock(&pcpu_lock);
 	if (off)
 		for_each_possible_cpu(cpu)
-			memset(per_cpu_ptr((char *)off, cpu), 0, units * 16);
+			memset(per_cpu_ptr((char *)off, cpu), 0, units * PCPU_UNIT);
 	return (void *)off;
 }
+EXPORT_SYMBOL(__alloc_percpu);
 
-/* The size is not known here; callers that know it free the memory. */
-void free_percpu_sized(void *p, size_t size)
+void free_percpu(void *p)
 {
-	size_t units = (size + 15) / 16;
+	u16 units;
 
 	if (!p)
 		return;
 	spin_lock(&pcpu_lock);
+	units = *pcpu_size_of((unsigned long)p);
 	*per_cpu_ptr((unsigned long *)p, 0) = pcpu_free[units];
 	pcpu_free[units] = (unsigned long)p;
 	spin_unlock(&pcpu_lock);
 }
+EXPORT_SYMBOL(free_percpu);
 
 void __init prefill_possible_map(unsigned int cpus)
 {
@@ -103,6 +122,7 @@ void start_secondary(unsigned long cpu)
 	this_cpu_write(__preempt_count, PREEMPT_NEED_RESCHED | 1);
 	this_cpu_write(fixed_percpu_data.stack_canary, current->stack_canary);
 	tick_setup_cpu();
+	atomic_inc(&__num_online_cpus);
 	cpumask_set_cpu(cpu, &__cpu_online_mask);
 	local_irq_enable();
 	cpu_startup_entry(0);

@@ -3,6 +3,7 @@
 #include <linux/export.h>
 #include <linux/interrupt.h>
 #include <linux/kprobes.h>
+#include <linux/module.h>
 #include <linux/notifier.h>
 #include <asm/traps.h>
 #include <asm/host.h>
@@ -19,7 +20,7 @@ struct bug_entry *find_bug(unsigned long bugaddr)
 	for (b = __start___bug_table; b < __stop___bug_table; b++)
 		if ((unsigned long)&b->bug_addr_disp + b->bug_addr_disp == bugaddr)
 			return b;
-	return NULL;
+	return module_find_bug(bugaddr);
 }
 
 /* Handles a BUG or WARN at bugaddr. A WARN is logged, with WARN_ONCE only once. */

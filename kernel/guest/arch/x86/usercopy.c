@@ -23,6 +23,7 @@ unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n
 		memset((char *)to + (n - res), 0, res);
 	return res;
 }
+EXPORT_SYMBOL(_copy_from_user);
 
 unsigned long _copy_to_user(void __user *to, const void *from, unsigned long n)
 {
@@ -30,6 +31,7 @@ unsigned long _copy_to_user(void __user *to, const void *from, unsigned long n)
 		n = copy_user_generic(to, from, n);
 	return n;
 }
+EXPORT_SYMBOL(_copy_to_user);
 
 unsigned long clear_user(void __user *to, unsigned long n)
 {
@@ -55,6 +57,7 @@ long copy_from_kernel_nofault(void *dst, const void *src, size_t size)
 	current->pagefault_disabled--;
 	return ret;
 }
+EXPORT_SYMBOL(copy_from_kernel_nofault);
 
 /* Returns the number of bytes including the NUL, count if there is none, or -EFAULT.
  * */
@@ -93,6 +96,7 @@ long strncpy_from_user(char *dst, const char __user *src, long count)
 	}
 	return count;
 }
+EXPORT_SYMBOL(strncpy_from_user);
 
 /* Returns the length including the NUL, more than n if there is none, 0 for a bad
  * address. */
@@ -110,3 +114,4 @@ long strnlen_user(const char __user *str, long n)
 	}
 	return n + 1;
 }
+EXPORT_SYMBOL(strnlen_user);

@@ -11,6 +11,7 @@ SYM_FUNC_START copy_user_enhanced_fast_string
 	ret
 	_ASM_EXTABLE 1b, 2b
 SYM_FUNC_END copy_user_enhanced_fast_string
+EXPORT_SYMBOL copy_user_enhanced_fast_string
 
 /* rdi: user address, rsi: bytes. Returns the number of bytes not cleared. */
 SYM_FUNC_START clear_user_rep_good
@@ -36,6 +37,7 @@ SYM_FUNC_START __get_user_\n
 	ret
 	_ASM_EXTABLE 1b, bad_get_user
 SYM_FUNC_END __get_user_\n
+EXPORT_SYMBOL __get_user_\n
 _ASM_NOKPROBE __get_user_\n
 .endm
 	GET_USER 1 movzbl edx
@@ -58,6 +60,7 @@ SYM_FUNC_START __put_user_\n
 	ret
 	_ASM_EXTABLE 1b, bad_put_user
 SYM_FUNC_END __put_user_\n
+EXPORT_SYMBOL __put_user_\n
 _ASM_NOKPROBE __put_user_\n
 .endm
 	PUT_USER 1 movb al

@@ -3,6 +3,7 @@
 #include <linux/mutex.h>
 #include <linux/string.h>
 #include <linux/mm.h>
+#include <linux/export.h>
 
 static LIST_HEAD(devices);
 static DEFINE_MUTEX(device_mutex);
@@ -83,3 +84,4 @@ int sysfs_emit(char *buf, const char *fmt, ...)
 	va_end(args);
 	return n;
 }
+EXPORT_SYMBOL(sysfs_emit);

@@ -4,6 +4,7 @@
 #include <linux/kstrtox.h>
 #include <linux/sprintf.h>
 #include <linux/uaccess.h>
+#include <linux/export.h>
 
 // A debugfs_fsdata belongs to a file of the kernel's own.
 struct debugfs_fsdata {
@@ -23,6 +24,7 @@ noinline int debugfs_file_get(struct dentry *dentry)
 		return -EIO;
 	return 0;
 }
+EXPORT_SYMBOL(debugfs_file_get);
 
 noinline void debugfs_file_put(struct dentry *dentry)
 {
@@ -31,6 +33,7 @@ noinline void debugfs_file_put(struct dentry *dentry)
 	if (fsd)
 		refcount_dec_and_test(&fsd->active_users);
 }
+EXPORT_SYMBOL(debugfs_file_put);
 
 static const struct file_operations *debugfs_real_fops(const struct file *filp)
 {
@@ -141,6 +144,7 @@ struct dentry *debugfs_create_dir(const char *name, struct dentry *parent)
 	inc_nlink(parent->d_inode);
 	return end_creating_in(dentry);
 }
+EXPORT_SYMBOL(debugfs_create_dir);
 
 struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
 {
@@ -169,6 +173,7 @@ struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry
 	d_instantiate(dentry, inode);
 	return end_creating_in(dentry);
 }
+EXPORT_SYMBOL(debugfs_create_file);
 
 // debugfs_lookup returns a reference to a dentry made by debugfs_create_*, or NULL.
 struct dentry *debugfs_lookup(const char *name, struct dentry *parent)
@@ -182,12 +187,14 @@ struct dentry *debugfs_lookup(const char *name, struct dentry *parent)
 	}
 	return d;
 }
+EXPORT_SYMBOL(debugfs_lookup);
 
 void debugfs_remove(struct dentry *dentry)
 {
 	if (!IS_ERR_OR_NULL(dentry))
 		simple_recursive_removal(dentry, NULL);
 }
+EXPORT_SYMBOL(debugfs_remove);
 
 static ssize_t read_text(char __user *buf, size_t count, loff_t *ppos, const char *text)
 {
@@ -200,6 +207,7 @@ noinline __noclone ssize_t debugfs_read_file_bool(struct file *file, char __user
 
 	return read_text(user_buf, count, ppos, *value ? "Y\n" : "N\n");
 }
+EXPORT_SYMBOL(debugfs_read_file_bool);
 
 noinline __noclone ssize_t debugfs_write_file_bool(struct file *file, const char __user *user_buf, size_t count, loff_t *ppos)
 {
@@ -211,6 +219,7 @@ noinline __noclone ssize_t debugfs_write_file_bool(struct file *file, const char
 	*value = parsed;
 	return count;
 }
+EXPORT_SYMBOL(debugfs_write_file_bool);
 
 static const struct file_operations fops_bool = {
 	.open = simple_open,
@@ -223,6 +232,7 @@ void debugfs_create_bool(const char *name, umode_t mode, struct dentry *parent, 
 {
 	debugfs_create_file(name, mode, parent, value, &fops_bool);
 }
+EXPORT_SYMBOL(debugfs_create_bool);
 
 static __noipa ssize_t debugfs_u64_get(struct file *file, char __user *user_buf, size_t count, loff_t *ppos)
 {
@@ -266,8 +276,10 @@ void debugfs_create_u64(const char *name, umode_t mode, struct dentry *parent, u
 {
 	debugfs_create_file(name, mode, parent, value, &fops_u64);
 }
+EXPORT_SYMBOL(debugfs_create_u64);
 
 void debugfs_create_u32(const char *name, umode_t mode, struct dentry *parent, u32 *value)
 {
 	debugfs_create_file(name, mode, parent, value, &fops_u32);
 }
+EXPORT_SYMBOL(debugfs_create_u32);

@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/nls.h>
+#include <linux/export.h>
 
 #define UNICODE_MAX 0x10ffff
 
@@ -43,6 +44,7 @@ int utf8_to_utf32(const u8 *s, int len, unicode_t *pu)
 	*pu = u;
 	return n;
 }
+EXPORT_SYMBOL(utf8_to_utf32);
 
 // utf32_to_utf8 writes one character and returns its length, -1 if it is invalid or
 // does not fit, or 0 if s is NULL.
@@ -59,6 +61,7 @@ int utf32_to_utf8(unicode_t u, u8 *s, int maxlen)
 	s[0] = n == 1 ? u : (u8)(0xf00 >> n) | u;
 	return n;
 }
+EXPORT_SYMBOL(utf32_to_utf8);
 
 static wchar_t ordered(wchar_t c, enum utf16_endian endian)
 {
@@ -93,6 +96,7 @@ int utf8s_to_utf16s(const u8 *s, int len, enum utf16_endian endian, wchar_t *pwc
 	}
 	return out - pwcs;
 }
+EXPORT_SYMBOL(utf8s_to_utf16s);
 
 // utf16s_to_utf8s returns the number of bytes written; lone surrogates are left out.
 int utf16s_to_utf8s(const wchar_t *pwcs, int len, enum utf16_endian endian, u8 *s, int maxlen)
@@ -123,3 +127,4 @@ int utf16s_to_utf8s(const wchar_t *pwcs, int len, enum utf16_endian endian, u8 *
 	}
 	return out - s;
 }
+EXPORT_SYMBOL(utf16s_to_utf8s);

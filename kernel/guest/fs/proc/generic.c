@@ -3,6 +3,7 @@
 #include <linux/hostfs.h>
 #include <linux/proc_fs.h>
 #include <linux/seq_file.h>
+#include <linux/export.h>
 
 // pde_of returns the entry of a file that proc_create made; the host's have none.
 static struct proc_dir_entry *pde_of(const struct file *file)
@@ -123,11 +124,13 @@ struct proc_dir_entry *proc_create_data(const char *name, umode_t mode, struct p
 	de->data = data;
 	return proc_register(parent, de);
 }
+EXPORT_SYMBOL(proc_create_data);
 
 struct proc_dir_entry *proc_create(const char *name, umode_t mode, struct proc_dir_entry *parent, const struct proc_ops *proc_ops)
 {
 	return proc_create_data(name, mode, parent, proc_ops, NULL);
 }
+EXPORT_SYMBOL(proc_create);
 
 struct proc_dir_entry *proc_create_single_data(const char *name, umode_t mode, struct proc_dir_entry *parent, int (*show)(struct seq_file *, void *), void *data)
 {
@@ -139,6 +142,7 @@ struct proc_dir_entry *proc_create_single_data(const char *name, umode_t mode, s
 	de->data = data;
 	return proc_register(parent, de);
 }
+EXPORT_SYMBOL(proc_create_single_data);
 
 struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *parent)
 {
@@ -146,6 +150,7 @@ struct proc_dir_entry *proc_mkdir(const char *name, struct proc_dir_entry *paren
 
 	return de ? proc_register(parent, de) : NULL;
 }
+EXPORT_SYMBOL(proc_mkdir);
 
 // proc_remove removes an entry and everything below it.
 void proc_remove(struct proc_dir_entry *de)
@@ -158,3 +163,4 @@ void proc_remove(struct proc_dir_entry *de)
 	simple_recursive_removal(dentry, NULL);
 	kfree(de);
 }
+EXPORT_SYMBOL(proc_remove);

@@ -26,6 +26,7 @@
 #define HC_PROBE 24
 #define HC_STACK 25
 #define HC_SYMBOL 30
+#define HC_STACK_SAVE 31
 
 #define PROBE_REGISTER 1
 #define PROBE_UNREGISTER 2

@@ -14,6 +14,8 @@ void wait_for_completion(struct completion *x);
 unsigned long wait_for_completion_timeout(struct completion *x, unsigned long timeout);
 int wait_for_completion_interruptible(struct completion *x);
 int wait_for_completion_killable(struct completion *x);
+long wait_for_completion_interruptible_timeout(struct completion *x, unsigned long timeout);
+long wait_for_completion_killable_timeout(struct completion *x, unsigned long timeout);
 bool try_wait_for_completion(struct completion *x);
 bool completion_done(struct completion *x);
 #endif

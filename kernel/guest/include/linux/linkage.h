@@ -22,6 +22,12 @@
 .macro SYM_FUNC_END name
 	.size \name, . - \name
 .endm
+/* A symbol that modules may use. */
+.macro EXPORT_SYMBOL name
+	.pushsection __ksymtab_strings, "a"
+	.asciz "\name"
+	.popsection
+.endm
 /* An entry of __ex_table: the instruction that may fault, its fixup, and the type. */
 .macro _ASM_EXTABLE from, to, type=1
 	.pushsection __ex_table, "a"

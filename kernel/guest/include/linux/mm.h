@@ -30,6 +30,8 @@ bool __virt_addr_valid(unsigned long x);
 #define virt_addr_valid(x) __virt_addr_valid((unsigned long)(x))
 bool is_vmalloc_addr(const void *x);
 extern struct page *mem_map;
+/* What a module's __va, __pa and page_address are made of. */
+extern unsigned long page_offset_base, vmalloc_base, vmemmap_base, phys_base;
 extern unsigned long max_pfn, max_low_pfn;
 struct kmem_cache;
 /* A page of RAM: 64 bytes, as in 6.1. Pages of slabs use the same words. */

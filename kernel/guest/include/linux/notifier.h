@@ -5,6 +5,8 @@ struct notifier_block;
 typedef int (*notifier_fn_t)(struct notifier_block *nb, unsigned long action, void *data);
 struct notifier_block { notifier_fn_t notifier_call; struct notifier_block *next; int priority; };
 struct raw_notifier_head { struct notifier_block *head; };
+struct atomic_notifier_head { spinlock_t lock; struct notifier_block *head; };
+static_assert(sizeof(struct atomic_notifier_head) == 16, "struct atomic_notifier_head");
 struct blocking_notifier_head { struct rw_semaphore rwsem; struct notifier_block *head; };
 #define RAW_NOTIFIER_HEAD(n) struct raw_notifier_head n = { NULL }
 #define BLOCKING_NOTIFIER_HEAD(n) struct blocking_notifier_head n = { __RWSEM_INITIALIZER((n).rwsem), NULL }
@@ -21,6 +23,9 @@ int notify_die(enum die_val val, const char *str, struct pt_regs *regs, long err
 int raw_notifier_chain_register(struct raw_notifier_head *nh, struct notifier_block *n);
 int raw_notifier_chain_unregister(struct raw_notifier_head *nh, struct notifier_block *n);
 int raw_notifier_call_chain(struct raw_notifier_head *nh, unsigned long val, void *v);
+int atomic_notifier_chain_register(struct atomic_notifier_head *nh, struct notifier_block *n);
+int atomic_notifier_chain_unregister(struct atomic_notifier_head *nh, struct notifier_block *n);
+int atomic_notifier_call_chain(struct atomic_notifier_head *nh, unsigned long val, void *v);
 int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n);
 int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n);
 int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned long val, void *v);

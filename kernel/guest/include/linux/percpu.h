@@ -52,7 +52,6 @@ DECLARE_PER_CPU(int, cpu_number);
 #define put_cpu() preempt_enable()
 void setup_per_cpu_areas(void);
 void *__alloc_percpu(size_t size, size_t align);
-void free_percpu_sized(void *p, size_t size);
+void free_percpu(void *p);
 #define alloc_percpu(type) (__typeof__(type) *)__alloc_percpu(sizeof(type), __alignof__(type))
-#define free_percpu(p) free_percpu_sized(p, sizeof(*(p)))
 #endif

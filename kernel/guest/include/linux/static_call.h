@@ -20,6 +20,11 @@ struct static_call_site { s32 addr, key; };
 	DECLARE_STATIC_CALL(name, _func); \
 	struct static_call_key __SCK__##name = { .func = _func, .type = 1 }; \
 	__DEFINE_TRAMP(name, ".byte 0xe9\n\t.long " #_func " - (. + 4)")
+/* Nothing is called; all registers are kept. */
+#define DEFINE_STATIC_CALL_NOP(name) \
+	extern struct static_call_key __SCK__##name; \
+	struct static_call_key __SCK__##name = { .type = 1 }; \
+	__DEFINE_TRAMP(name, "ret")
 #define DEFINE_STATIC_CALL_RET0(name, _func) \
 	DECLARE_STATIC_CALL(name, _func); \
 	struct static_call_key __SCK__##name = { .func = __static_call_return0, .type = 1 }; \

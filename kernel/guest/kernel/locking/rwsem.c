@@ -102,6 +102,7 @@ int down_read_killable(struct rw_semaphore *sem)
 	might_sleep();
 	return rwsem_trylock(sem, false) ? 0 : rwsem_down_slowpath(sem, false, TASK_KILLABLE);
 }
+EXPORT_SYMBOL(down_read_killable);
 
 int down_read_trylock(struct rw_semaphore *sem)
 {
@@ -128,6 +129,7 @@ int down_write_killable(struct rw_semaphore *sem)
 		atomic_long_set(&sem->owner, (long)current);
 	return ret;
 }
+EXPORT_SYMBOL(down_write_killable);
 
 int down_write_trylock(struct rw_semaphore *sem)
 {

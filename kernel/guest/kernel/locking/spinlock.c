@@ -154,3 +154,59 @@ void _raw_write_unlock_irq(rwlock_t *lock)
 	preempt_enable();
 }
 EXPORT_SYMBOL(_raw_write_unlock_irq);
+
+int _raw_spin_trylock_bh(raw_spinlock_t *lock)
+{
+	__local_bh_disable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET);
+	if (_raw_spin_trylock(lock))
+		return 1;
+	__local_bh_enable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET);
+	return 0;
+}
+EXPORT_SYMBOL(_raw_spin_trylock_bh);
+
+/* The same locks with interrupts off, or with softirqs off. */
+#define RWLOCK_VARIANTS(side) \
+	unsigned long _raw_##side##_lock_irqsave(rwlock_t *lock) \
+	{ \
+		unsigned long flags; \
+\
+		local_irq_save(flags); \
+		_raw_##side##_lock(lock); \
+		return flags; \
+	} \
+	EXPORT_SYMBOL(_raw_##side##_lock_irqsave); \
+	void _raw_##side##_unlock_irqrestore(rwlock_t *lock, unsigned long flags) \
+	{ \
+		_raw_##side##_unlock(lock); \
+		local_irq_restore(flags); \
+	} \
+	EXPORT_SYMBOL(_raw_##side##_unlock_irqrestore); \
+	void _raw_##side##_lock_bh(rwlock_t *lock) \
+	{ \
+		__local_bh_disable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET); \
+		_raw_##side##_lock(lock); \
+	} \
+	EXPORT_SYMBOL(_raw_##side##_lock_bh); \
+	void _raw_##side##_unlock_bh(rwlock_t *lock) \
+	{ \
+		_raw_##side##_unlock(lock); \
+		__local_bh_enable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET); \
+	} \
+	EXPORT_SYMBOL(_raw_##side##_unlock_bh)
+RWLOCK_VARIANTS(read);
+RWLOCK_VARIANTS(write);
+
+void _raw_read_lock_irq(rwlock_t *lock)
+{
+	local_irq_disable();
+	_raw_read_lock(lock);
+}
+EXPORT_SYMBOL(_raw_read_lock_irq);
+
+void _raw_read_unlock_irq(rwlock_t *lock)
+{
+	_raw_read_unlock(lock);
+	local_irq_enable();
+}
+EXPORT_SYMBOL(_raw_read_unlock_irq);

@@ -3,6 +3,7 @@
  * A grace period ends when each CPU has passed a quiescent state: a task switch, a
  * tick outside of readers, or idle. The thread rcu_preempt drives grace periods.
  */
+#include <linux/slab.h>
 #include <linux/sched.h>
 #include <linux/kthread.h>
 #include <linux/interrupt.h>
@@ -116,6 +117,9 @@ void rcu_idle_exit(void)
 	smp_mb();
 }
 
+/* No function lies so low: it is how far behind its object's start a head of kfree_rcu() lies. */
+#define KVFREE_OFFSETS 4096
+
 void call_rcu(struct callback_head *head, rcu_callback_t func)
 {
 	unsigned long flags;
@@ -131,6 +135,18 @@ void call_rcu(struct callback_head *head, rcu_callback_t func)
 		wake_up_process(rcu_gp_task);
 }
 EXPORT_SYMBOL(call_rcu);
+
+/* kfree_rcu() and kvfree_rcu(): with a head, func is its offset; without one it is the object. */
+void kvfree_call_rcu(struct callback_head *head, rcu_callback_t func)
+{
+	if (head) {
+		call_rcu(head, func);
+		return;
+	}
+	synchronize_rcu();
+	kvfree((void *)func);
+}
+EXPORT_SYMBOL_GPL(kvfree_call_rcu);
 
 /* Requests a quiescent state from each CPU that is not idle. */
 static void rcu_gp_init(void)
@@ -217,7 +233,10 @@ void rcu_do_batch(void)
 	raw_spin_unlock_irq(&rcu_state.lock);
 	for (; list; list = next) {
 		next = list->next;
-		list->func(list);
+		if ((unsigned long)list->func < KVFREE_OFFSETS)
+			kvfree((char *)list - (unsigned long)list->func);
+		else
+			list->func(list);
 		rcu_state.n_invoked++;
 	}
 }

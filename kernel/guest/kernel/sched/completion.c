@@ -111,3 +111,15 @@ bool completion_done(struct completion *x)
 	return READ_ONCE(x->done) != 0;
 }
 EXPORT_SYMBOL(completion_done);
+
+long wait_for_completion_interruptible_timeout(struct completion *x, unsigned long timeout)
+{
+	return wait_for_common(x, timeout, TASK_INTERRUPTIBLE);
+}
+EXPORT_SYMBOL(wait_for_completion_interruptible_timeout);
+
+long wait_for_completion_killable_timeout(struct completion *x, unsigned long timeout)
+{
+	return wait_for_common(x, timeout, TASK_KILLABLE);
+}
+EXPORT_SYMBOL(wait_for_completion_killable_timeout);

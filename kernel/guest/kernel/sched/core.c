@@ -435,6 +435,16 @@ int __cond_resched(void)
 EXPORT_SYMBOL(__cond_resched);
 DEFINE_STATIC_CALL(cond_resched, __cond_resched);
 DEFINE_STATIC_CALL(might_resched, __cond_resched);
+EXPORT_SYMBOL(__SCT__cond_resched);
+EXPORT_SYMBOL(__SCT__might_resched);
+/*
+ * What the end of a section without preemption calls in a module where somebody is to
+ * be switched to. Voluntary preemption waits for the next cond_resched().
+ */
+DEFINE_STATIC_CALL_NOP(preempt_schedule);
+EXPORT_SYMBOL(__SCT__preempt_schedule);
+DEFINE_STATIC_CALL_NOP(preempt_schedule_notrace);
+EXPORT_SYMBOL(__SCT__preempt_schedule_notrace);
 
 void do_task_dead(void)
 {
@@ -469,6 +479,7 @@ void io_schedule(void)
 {
 	schedule();
 }
+EXPORT_SYMBOL(io_schedule);
 
 int default_wake_function(wait_queue_entry_t *curr, unsigned int mode, int wake_flags, void *key)
 {

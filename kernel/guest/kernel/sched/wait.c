@@ -29,6 +29,7 @@ void add_wait_queue_exclusive(struct wait_queue_head *wq_head, struct wait_queue
 	list_add_tail(&wq_entry->entry, &wq_head->head);
 	spin_unlock_irqrestore(&wq_head->lock, flags);
 }
+EXPORT_SYMBOL(add_wait_queue_exclusive);
 
 void remove_wait_queue(struct wait_queue_head *wq_head, struct wait_queue_entry *wq_entry)
 {
@@ -81,6 +82,7 @@ void __wake_up_locked(struct wait_queue_head *wq_head, unsigned int mode, int nr
 {
 	__wake_up_common(wq_head, mode, nr, 0, NULL, NULL);
 }
+EXPORT_SYMBOL(__wake_up_locked);
 
 void __wake_up_sync_key(struct wait_queue_head *wq_head, unsigned int mode, void *key)
 {
@@ -212,6 +214,7 @@ void swake_up_locked(struct swait_queue_head *q)
 	wake_up_process(curr->task);
 	list_del_init(&curr->task_list);
 }
+EXPORT_SYMBOL(swake_up_locked);
 
 void swake_up_one(struct swait_queue_head *q)
 {

@@ -17,7 +17,10 @@ struct hrtimer_clock_base {
 	struct hrtimer *running;
 	struct list_head active;	/* by expiry */
 	ktime_t next_event;		/* time for which the hardware is armed, 0 if disarmed */
+	unsigned long __pad;
+	ktime_t (*get_time)(void);	/* called by modules (hrtimer_cb_get_time): offset 48, as in 6.1 */
 };
+static_assert(offsetof(struct hrtimer_clock_base, get_time) == 48, "struct hrtimer_clock_base");
 static DEFINE_PER_CPU(struct hrtimer_clock_base, hrtimer_bases);
 
 static struct hrtimer *first_hrtimer(struct hrtimer_clock_base *base)
@@ -239,6 +242,26 @@ static int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
 	return !t->task;
 }
 
+/* Sleeps at least min microseconds, whatever wakes the task. */
+void usleep_range_state(unsigned long min, unsigned long max, unsigned int state)
+{
+	struct hrtimer_sleeper t;
+	ktime_t end = ktime_get() + min * NSEC_PER_USEC;
+
+	hrtimer_init(&t.timer, CLOCK_MONOTONIC, HRTIMER_MODE_ABS);
+	t.timer.function = hrtimer_wakeup;
+	t.task = current;
+	while (t.task) {
+		set_current_state(state);
+		hrtimer_start(&t.timer, end, HRTIMER_MODE_ABS);
+		if (t.task)
+			schedule();
+	}
+	hrtimer_cancel(&t.timer);
+	__set_current_state(TASK_RUNNING);
+}
+EXPORT_SYMBOL(usleep_range_state);
+
 long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid)
 {
 	struct hrtimer_sleeper t;
@@ -268,6 +291,7 @@ void __init hrtimers_init(void)
 	for_each_possible_cpu(cpu) {
 		struct hrtimer_clock_base *base = per_cpu_ptr(&hrtimer_bases, cpu);
 
+		base->get_time = ktime_get;
 		base->cpu = cpu;
 		raw_spin_lock_init(&base->lock);
 		INIT_LIST_HEAD(&base->active);

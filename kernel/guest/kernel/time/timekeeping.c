@@ -9,6 +9,7 @@
 #include <asm/host.h>
 
 unsigned long volatile jiffies __aligned(64) = INITIAL_JIFFIES;
+EXPORT_SYMBOL(jiffies);
 static s64 tk_offs_boot;
 
 ktime_t ktime_get(void)
@@ -21,6 +22,7 @@ u64 sched_clock(void)
 {
 	return hypercall0(HC_CLOCK);
 }
+EXPORT_SYMBOL(sched_clock);
 
 u64 local_clock(void)
 {
@@ -159,6 +161,7 @@ unsigned long clock_t_to_jiffies(unsigned long x)
 		return ~0UL;
 	return x * HZ / 100;
 }
+EXPORT_SYMBOL(clock_t_to_jiffies);
 
 u64 nsec_to_clock_t(u64 x)
 {
@@ -201,3 +204,46 @@ SYSCALL_DEFINE2(clock_gettime, clockid_t, which_clock, struct timespec64 __user 
 		return -EINVAL;
 	return copy_to_user(tp, &ts, sizeof(ts)) ? -EFAULT : 0;
 }
+
+/* The machine's clock is never adjusted: raw time is monotonic time, and coarse time is exact. */
+ktime_t ktime_get_raw(void)
+{
+	return ktime_get();
+}
+EXPORT_SYMBOL_GPL(ktime_get_raw);
+
+void ktime_get_ts64(struct timespec64 *ts)
+{
+	*ts = ns_to_timespec64(ktime_get());
+}
+EXPORT_SYMBOL_GPL(ktime_get_ts64);
+
+void ktime_get_raw_ts64(struct timespec64 *ts)
+{
+	ktime_get_ts64(ts);
+}
+EXPORT_SYMBOL(ktime_get_raw_ts64);
+
+void ktime_get_coarse_ts64(struct timespec64 *ts)
+{
+	ktime_get_ts64(ts);
+}
+EXPORT_SYMBOL(ktime_get_coarse_ts64);
+
+time64_t ktime_get_seconds(void)
+{
+	return ktime_get() / NSEC_PER_SEC;
+}
+EXPORT_SYMBOL_GPL(ktime_get_seconds);
+
+u64 notrace ktime_get_mono_fast_ns(void)
+{
+	return hypercall0(HC_CLOCK);
+}
+EXPORT_SYMBOL_GPL(ktime_get_mono_fast_ns);
+
+u64 notrace ktime_get_boot_fast_ns(void)
+{
+	return hypercall0(HC_CLOCK) + tk_offs_boot;
+}
+EXPORT_SYMBOL_GPL(ktime_get_boot_fast_ns);

@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
+#include <linux/export.h>
 #include <crypto/hash.h>
 
 // The first 32 bits of the fractions of the first 64 primes' cube roots.
@@ -114,6 +115,7 @@ noinline void sha256_update(struct sha256_state *s, const u8 *data, unsigned int
 	}
 	memcpy(s->buf + have, data, len);
 }
+EXPORT_SYMBOL(sha256_update);
 
 static void final(struct sha256_state *s, u8 *out, int words)
 {
@@ -135,11 +137,13 @@ noinline void sha256_final(struct sha256_state *s, u8 *out)
 {
 	final(s, out, 8);
 }
+EXPORT_SYMBOL(sha256_final);
 
 void sha224_final(struct sha256_state *s, u8 *out)
 {
 	final(s, out, 7);
 }
+EXPORT_SYMBOL(sha224_final);
 
 void sha256(const u8 *data, unsigned int len, u8 *out)
 {
@@ -149,3 +153,4 @@ void sha256(const u8 *data, unsigned int len, u8 *out)
 	sha256_update(&s, data, len);
 	sha256_final(&s, out);
 }
+EXPORT_SYMBOL(sha256);

@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/string.h>
 #include <linux/lz4.h>
+#include <linux/export.h>
 
 // A reader of the compressed bytes. bad is set if bytes are missing.
 struct in {
@@ -63,6 +64,7 @@ int LZ4_decompress_safe(const char *source, char *dest, int compressed_size, int
 	}
 	return -(int)(in.at - (const u8 *)source) - 1;
 }
+EXPORT_SYMBOL(LZ4_decompress_safe);
 
 // LZ4_compressBound returns the maximum compressed size of size bytes, 0 if they are
 // too many.

@@ -1,6 +1,7 @@
 // Greatest common divisor, by halving: no division.
 #include <linux/types.h>
 #include <linux/gcd.h>
+#include <linux/export.h>
 
 unsigned long gcd(unsigned long a, unsigned long b)
 {
@@ -22,3 +23,4 @@ unsigned long gcd(unsigned long a, unsigned long b)
 	}
 	return a << twos;
 }
+EXPORT_SYMBOL(gcd);

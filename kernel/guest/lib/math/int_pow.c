@@ -1,6 +1,7 @@
 // base to the power of exp, modulo 2^64.
 #include <linux/types.h>
 #include <linux/gcd.h>
+#include <linux/export.h>
 
 u64 int_pow(u64 base, unsigned int exp)
 {
@@ -12,3 +13,4 @@ u64 int_pow(u64 base, unsigned int exp)
 	}
 	return result;
 }
+EXPORT_SYMBOL(int_pow);

@@ -43,3 +43,4 @@ void rational_best_approximation(unsigned long given_numerator, unsigned long gi
 	*best_numerator = n1;
 	*best_denominator = d1;
 }
+EXPORT_SYMBOL(rational_best_approximation);

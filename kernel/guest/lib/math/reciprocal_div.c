@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/bitops.h>
 #include <linux/gcd.h>
+#include <linux/export.h>
 
 struct reciprocal_value reciprocal_value(u32 d)
 {
@@ -13,3 +14,4 @@ struct reciprocal_value reciprocal_value(u32 d)
 	R.sh2 = l > 1 ? l - 1 : 0;
 	return R;
 }
+EXPORT_SYMBOL(reciprocal_value);

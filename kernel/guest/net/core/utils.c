@@ -3,6 +3,7 @@
 #include <linux/ctype.h>
 #include <linux/string.h>
 #include <linux/inet.h>
+#include <linux/export.h>
 
 // in_aton reads a.b.c.d without checks. The result is in network order.
 u32 in_aton(const char *str)
@@ -21,6 +22,7 @@ u32 in_aton(const char *str)
 	}
 	return htonl(addr);
 }
+EXPORT_SYMBOL(in_aton);
 
 // in4_pton reads a.b.c.d from at most srclen characters (-1: up to the NUL), up to
 // their end or delim. It returns 1, or 0 if it is not an address, and sets *end to
@@ -53,3 +55,4 @@ out:
 		*end = at;
 	return ok;
 }
+EXPORT_SYMBOL(in4_pton);

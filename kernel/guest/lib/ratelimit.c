@@ -1,0 +1,49 @@
+// Messages that may come too often: so many in an interval, and the rest is counted.
+#include <linux/kernel.h>
+#include <linux/jiffies.h>
+#include <linux/spinlock.h>
+
+struct ratelimit_state {
+	raw_spinlock_t lock;
+	int interval;		// jiffies
+	int burst;
+	int printed;
+	int missed;
+	unsigned long begin;
+	unsigned long flags;
+};
+
+#define RATELIMIT_MSG_ON_RELEASE 1	// who has the state says how many were missed
+
+// ___ratelimit says whether one more may be printed now.
+int ___ratelimit(struct ratelimit_state *rs, const char *func)
+{
+	unsigned long flags;
+	int may;
+
+	if (!rs->interval)
+		return 1;
+	local_irq_save(flags);
+	if (!_raw_spin_trylock(&rs->lock)) {
+		local_irq_restore(flags);
+		return 0;	// somebody prints just now
+	}
+	if (!rs->begin)
+		rs->begin = jiffies;
+	if (time_after(jiffies, rs->begin + rs->interval)) {
+		if (rs->missed && !(rs->flags & RATELIMIT_MSG_ON_RELEASE)) {
+			pr_warn("%s: %d callbacks suppressed\n", func, rs->missed);
+			rs->missed = 0;
+		}
+		rs->begin = jiffies;
+		rs->printed = 0;
+	}
+	may = rs->burst > rs->printed;
+	if (may)
+		rs->printed++;
+	else
+		rs->missed++;
+	_raw_spin_unlock_irqrestore(&rs->lock, flags);
+	return may;
+}
+EXPORT_SYMBOL(___ratelimit);
