@@ -29,3 +29,12 @@ func (nothing) AddModule(*image.Sites) error                { return nil }
 func (nothing) InitDone(string)                             {}
 func (nothing) Add([]uint64)                                {}
 func (nothing) Remove(abi.Range)                            {}
+
+// noMemory is memory that holds zeros and keeps nothing.
+type noMemory struct{}
+
+func (noMemory) ReadAt(_ uint64, p []byte) error      { clear(p); return nil }
+func (noMemory) WriteAt(uint64, []byte) error         { return nil }
+func (noMemory) ReadU64(uint64) (uint64, error)       { return 0, nil }
+func (noMemory) WriteU64(uint64, uint64) error        { return nil }
+func (noMemory) Add32(uint64, uint32) (uint32, error) { return 0, nil }

@@ -110,6 +110,7 @@ func (k *Kernel) wire() {
 	}
 	conf := kprobes.Config{
 		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
+		Going:     func(name string) bool { return k.Modules.Going(name) },
 		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Linux: k.opts.Release.Linux,
 	}
 	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || k.opts.Release.Linux.Has(release.JumpsWithPreempt)) {

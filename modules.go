@@ -21,19 +21,24 @@ func (k *Kernel) newModules() *module.Loader {
 	for _, sym := range own {
 		exported[sym.Name] = sym.Addr
 	}
-	var initCall uint64
-	if syms := m.Symbols().LookupName("do_one_initcall"); len(syms) > 0 {
-		initCall = syms[0].Addr
-	}
 	return module.New(module.Config{
-		Machine: m, Symbols: m.Symbols(), Tables: m.Tables(), Sites: m.Sites(),
+		Machine: m, Memory: m.Mem(), Symbols: m.Symbols(), Tables: m.Tables(), Sites: m.Sites(),
 		Export:      func(name string) (uint64, bool) { addr := exported[name]; return addr, addr != 0 },
 		Call:        k.callModule,
-		InitCall:    initCall,
+		Func:        k.function,
 		Notify:      k.moduleChanged,
 		TextSymbols: k.opts.Config.NoKallsymsAll,
 		Vermagic:    k.opts.Release.modules(),
+		ABI:         k.opts.Release.ABI,
 	})
+}
+
+// function returns the address of a function of the guest, 0 if there is none.
+func (k *Kernel) function(name string) uint64 {
+	if syms := k.Machine.Symbols().LookupName(name); len(syms) > 0 {
+		return syms[0].Addr
+	}
+	return 0
 }
 
 // exportedBy returns the addresses of the symbols that modules may use; they need not
@@ -93,11 +98,11 @@ type lockedModules struct {
 }
 
 // Load is module.Loader's Load. It fails with EPERM when the kernel is locked down.
-func (l lockedModules) Load(ctx context.Context, ko []byte) (string, error) {
+func (l lockedModules) Load(ctx context.Context, ko []byte, args ...string) (string, error) {
 	if err := l.system.lockedDown(Integrity, "unsigned module loading", seqfile.CallerOf(ctx)); err != nil {
 		return "", err
 	}
-	return l.Loader.Load(ctx, ko)
+	return l.Loader.Load(ctx, ko, args...)
 }
 
 // moduleLines returns the lines of /proc/modules.
@@ -105,7 +110,7 @@ func (k *Kernel) moduleLines() []procfs.Module {
 	var all []procfs.Module
 	for _, i := range k.Modules.List() {
 		all = append(all, procfs.Module{
-			Name: i.Name, Size: i.Size, Refs: i.Refs, Users: i.Users, State: string(i.State), Addr: i.Addr, Taints: i.Taints,
+			Name: i.Name, Size: i.Size, Refs: i.Refs, Users: i.Users, State: string(i.State), Addr: i.Addr, Taints: i.Taints, Permanent: i.Permanent,
 		})
 	}
 	return all

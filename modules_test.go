@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
@@ -194,8 +196,9 @@ func TestInterruptedLoad(t *testing.T) {
 	t.Parallel()
 	runs, end := make(chan string), make(chan uint64)
 	l := module.New(module.Config{
-		Machine: &nowhere{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
+		Machine: &nowhere{}, Memory: noMemory{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
 		Export: func(string) (uint64, bool) { return 0xffffffff81000000, true },
+		Func:   func(string) uint64 { return 0xffffffff81000000 },
 		Call: func(_ context.Context, comm string, _ uint64, _ ...uint64) (uint64, error) {
 			runs <- comm
 			return <-end, nil
@@ -261,8 +264,10 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 	t.Helper()
 	m := &areas{held: map[uint64]bool{}}
 	l := module.New(module.Config{
-		Machine: m, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
+		Machine: m, Memory: noMemory{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
 		Export:   func(string) (uint64, bool) { return 0xffffffff81000000, true },
+		Func:     func(string) uint64 { return 0xffffffff81000000 },
+		ABI:      module.Debian61,
 		Call:     func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
 		Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
 	})
@@ -328,6 +333,35 @@ func TestEditedModules(t *testing.T) {
 	}
 	t.Logf("%d of %d are loaded", loaded, tries)
 	if loaded < tries/5 || loaded > tries*4/5 {
+		t.Errorf("%d of %d are loaded", loaded, tries)
+	}
+}
+
+// TestEditedDebianModules is TestEditedModules with modules built with Debian's headers.
+func TestEditedDebianModules(t *testing.T) {
+	objects, err := integration.BuildModules(filepath.Join("integration", integration.DebianModules))
+	if errors.Is(err, integration.ErrNoHeaders) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	const tries = 300
+	loaded := 0
+	for _, name := range slices.Sorted(maps.Keys(objects)) {
+		for range tries / len(objects) {
+			edits := make([]byte, editSize*(1+random.IntN(maxEdits)))
+			for j := range edits {
+				edits[j] = byte(random.Uint32())
+			}
+			if loadEdited(t, mutate(t, objects[name], edits)) {
+				loaded++
+			}
+		}
+	}
+	t.Logf("%d of %d are loaded", loaded, tries)
+	if loaded < tries/10 || loaded > tries*9/10 {
 		t.Errorf("%d of %d are loaded", loaded, tries)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
@@ -20,6 +21,7 @@ type Release struct {
 	Build    string          // the beginning of uname -v: "#1 SMP PREEMPT_DYNAMIC"
 	Vermagic string          // vermagic of its modules, after uname -r
 	Modules  release.Version // the release whose modules it loads; 0 means its own
+	ABI      *module.ABI     // a distribution's kernels whose modules it also loads; nil means none
 	Config   Config          // its default configuration
 }
 
@@ -28,7 +30,7 @@ type Release struct {
 // otherwise, and are not preemptible unless CONFIG_PREEMPT=y is set.
 var releases = []Release{
 	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
-	{Linux: release.Linux6_1, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+	{Linux: release.Linux6_1, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
 	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
 	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
 	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},

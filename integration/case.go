@@ -25,20 +25,21 @@ import (
 	"strings"
 )
 
-//go:embed masks lib.sh
+//go:embed masks lib.sh modules.sh
 var shared embed.FS
 
 // A Case is a script with what Linux printed for it.
 type Case struct {
-	Name    string // file name without .txtar
-	File    string // path of the .txtar
-	Comment string // what the script shows
-	Script  string // busybox sh
-	Want    string // masked; empty if not yet recorded
-	Kernel  string // "PACKAGE VERSION" of the kernel that Want was recorded from; empty if not yet recorded
-	Status  int    // exit status on Linux
-	Release string // that kernel's release, if it is not the default one
-	Default *Case  // if Release is set: the default release's case, or nil if there is none
+	Name    string            // file name without .txtar
+	File    string            // path of the .txtar
+	Comment string            // what the script shows
+	Script  string            // busybox sh
+	Want    string            // masked; empty if not yet recorded
+	Kernel  string            // "PACKAGE VERSION" of the kernel that Want was recorded from; empty if not yet recorded
+	Status  int               // exit status on Linux
+	Release string            // that kernel's release, if it is not the default one
+	Files   map[string][]byte // files in the same directory as the script, by name
+	Default *Case             // if Release is set: the default release's case, or nil if there is none
 }
 
 // recorded matches the last line of the comment, which Save writes.

@@ -84,6 +84,9 @@ func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
 	dir := publicDir(t)
 	put(t, dir, "script", c.Script)
 	put(t, dir, "lib.sh", Lib())
+	for name, b := range c.Files {
+		put(t, dir, name, string(b))
+	}
 	tmp := "TMPDIR=" + publicDir(t) // /tmp may not be accessible to the user
 	flags := []string{"--cpus", "2"}
 	if c.Release != "" {

@@ -8,7 +8,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
-// checkAddress is check_kprobe_address_safe: it returns EINVAL when addr must not be probed.
+// checkAddress is check_kprobe_address_safe: it returns EINVAL when addr must not be probed,
+// and ENOENT when it is in a module that is being unloaded.
 func (k *Kprobes) checkAddress(addr uint64) error {
 	sym, _, _ := k.cfg.Symbols.Lookup(addr)
 	switch t := k.cfg.Tables; {
@@ -26,6 +27,8 @@ func (k *Kprobes) checkAddress(addr uint64) error {
 		return errf(syscall.EINVAL, "__switch_to runs on two stacks")
 	case strings.HasPrefix(sym.Name, "__cfi_"), strings.HasPrefix(sym.Name, "__pfx_"):
 		return errf(syscall.EINVAL, "%s is no code", sym.Name)
+	case sym.Module != "" && k.cfg.Going != nil && k.cfg.Going(sym.Module):
+		return errf(syscall.ENOENT, "the module %s is being unloaded", sym.Module)
 	}
 	return nil
 }

@@ -102,6 +102,8 @@ type Config struct {
 	NRCPUs int // CONFIG_NR_CPUS; 0 means the number of vCPUs
 
 	Linux release.Version // whose behaviour it is; 0 means release.Default
+	// Going reports whether a module is being unloaded; nil if there are no modules.
+	Going func(module string) bool
 }
 
 // Kprobes holds all probes of one kernel.

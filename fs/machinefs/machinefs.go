@@ -1,7 +1,8 @@
 // Package machinefs is the directory machine: files about the emulated kernel that
 // Linux does not have. text/ has the current code of each function, disassembled;
 // probes/ says for each probed address how its probes are implemented and why not
-// faster; load/ calls functions of the kernel.
+// faster; load/ calls functions of the kernel; modules/ loads and unloads modules, with
+// the arguments that modprobe.conf has for them.
 package machinefs
 
 import (

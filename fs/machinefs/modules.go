@@ -17,7 +17,7 @@ import (
 
 // Modules loads objects into the kernel: *module.Loader.
 type Modules interface {
-	Load(ctx context.Context, ko []byte) (name string, err error)
+	Load(ctx context.Context, ko []byte, args ...string) (name string, err error)
 	Delete(ctx context.Context, name string) error
 }
 
@@ -33,6 +33,63 @@ type modules struct {
 	mu    sync.Mutex // guards all below and the fields of moduleFile; not held while modules are loaded or unloaded
 	files []*moduleFile
 	gen   uint64
+	opts  options
+}
+
+// options are the arguments of modules by the modules' names, as a file of modprobe.d
+// has them, in the order in which they were set.
+type options []moduleOptions
+
+type moduleOptions struct{ name, args string }
+
+// maxOptions bounds the text of all options in bytes.
+const maxOptions = 64 << 10
+
+// set returns o with the lines of text: "options NAME ARG...", where none of the
+// arguments takes them back. Empty lines and comments (#) mean nothing. EINVAL: another
+// line; ENOSPC: too much.
+func (o options) set(text string) (options, error) {
+	o = slices.Clone(o)
+	for line := range strings.Lines(text) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		name, args, _ := strings.Cut(strings.TrimSpace(rest), " ")
+		switch {
+		case word == "" || strings.HasPrefix(word, "#"):
+			continue
+		case word != "options" || name == "":
+			return nil, fmt.Errorf("%q is not options NAME ARG...: %w", line, syscall.EINVAL)
+		}
+		name = moduleName(name)
+		o = slices.DeleteFunc(o, func(m moduleOptions) bool { return m.name == name })
+		if args = strings.TrimSpace(args); args != "" {
+			o = append(o, moduleOptions{name, args})
+		}
+	}
+	if len(o.text()) > maxOptions {
+		return nil, fmt.Errorf("more than %d bytes of options: %w", maxOptions, syscall.ENOSPC)
+	}
+	return o, nil
+}
+
+func (o options) text() string {
+	var b strings.Builder
+	for _, m := range o {
+		fmt.Fprintf(&b, "options %s %s\n", m.name, m.args)
+	}
+	return b.String()
+}
+
+// of returns the arguments of a module.
+func (o options) of(name string) []string {
+	if i := slices.IndexFunc(o, func(m moduleOptions) bool { return m.name == name }); i >= 0 {
+		return []string{o[i].args}
+	}
+	return nil
+}
+
+// moduleName is a module's name for the name of its file or in its options.
+func moduleName(file string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(file, ".ko"), "-", "_")
 }
 
 // moduleFile is an object in the directory.
@@ -47,10 +104,35 @@ type moduleFile struct {
 	module  string     // name of the loaded module, "" before that
 }
 
-// ModulesDir is the row modules. limit bounds the memory of the copies together with
-// its other users; nil means no limit.
-func ModulesDir(l Modules, limit *memcg.Limit) *seqfile.Row {
-	return &seqfile.Row{Name: "modules", Mode: 0o700, Dir: &modules{loader: l, limit: limit}}
+// ModulesRows are the rows modules and modprobe.conf, which has the arguments of modules.
+// limit bounds the memory of the copies together with its other users; nil means no limit.
+func ModulesRows(l Modules, limit *memcg.Limit) []*seqfile.Row {
+	d := &modules{loader: l, limit: limit}
+	return []*seqfile.Row{
+		{Name: "modules", Mode: 0o700, Dir: d},
+		{Name: "modprobe.conf", Mode: 0o600, Open: seqfile.Opens(d.conf())},
+	}
+}
+
+// conf is the file modprobe.conf. A write sets the options of the modules that it names.
+func (d *modules) conf() seqfile.File {
+	return seqfile.Value{
+		Get: func(context.Context) (string, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			return d.opts.text(), nil
+		},
+		Set: func(_ context.Context, p []byte) (int, error) {
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			o, err := d.opts.set(string(p))
+			if err != nil {
+				return 0, err
+			}
+			d.opts = o
+			return len(p), nil
+		},
+	}
 }
 
 // Rows lists the objects.
@@ -185,6 +267,7 @@ func (c *moduleCopy) Flush(ctx context.Context) error {
 	defer f.loading.Unlock()
 	f.dir.mu.Lock()
 	data, err := f.dir.clone(f.data)
+	args := f.dir.opts.of(moduleName(f.name))
 	f.dir.mu.Unlock()
 	if err != nil {
 		return err
@@ -193,7 +276,7 @@ func (c *moduleCopy) Flush(ctx context.Context) error {
 		return nil
 	}
 	f.tried = len(data)
-	name, err := f.dir.loader.Load(ctx, data)
+	name, err := f.dir.loader.Load(ctx, data, args...)
 	if err == nil || errors.Is(err, module.ErrStays) {
 		f.module = name
 	}

@@ -5,6 +5,7 @@ package procfs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
@@ -20,6 +21,8 @@ type Module struct {
 	State  string   // Live, Loading, Unloading
 	Addr   uint64
 	Taints string // "OE", or "" if there are none
+	// Permanent modules have an init function and no exit function.
+	Permanent bool
 }
 
 // Config has the contents of the files.
@@ -98,9 +101,13 @@ func (m Module) Append(b []byte, hide bool) []byte {
 	if hide {
 		addr = 0
 	}
+	holders := slices.Clone(m.Users)
+	if m.Permanent {
+		holders = append(holders, "[permanent]")
+	}
 	users := "-"
-	if len(m.Users) > 0 {
-		users = strings.Join(m.Users, ",") + ","
+	if len(holders) > 0 {
+		users = strings.Join(holders, ",") + ","
 	}
 	b = fmt.Appendf(b, "%s %d %d %s %s 0x%016x", m.Name, m.Size, m.Refs, users, m.State, addr)
 	if m.Taints != "" {

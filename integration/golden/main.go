@@ -16,6 +16,9 @@
 //
 //	golden -release R fold    keep those recordings only that are not what 6.1 prints
 //
+// With -modules, record and check use the scripts of testdata/modules/debian, which
+// load modules built with the headers of Debian's kernel (linux-headers-amd64).
+//
 // record runs all scripts in one boot, and again in the opposite order in another
 // one. If a script's output differs, it depends on other scripts or on chance, and is
 // not written. check never writes. If the archive no longer has the kernel that a
@@ -40,6 +43,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/integration/linux"
@@ -57,6 +61,7 @@ func main() {
 // golden is a run of the command.
 type golden struct {
 	release string
+	modules bool // the scripts that load modules
 	out     io.Writer
 }
 
@@ -64,6 +69,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	g := golden{out: out}
 	flags := flag.NewFlagSet("golden", flag.ContinueOnError)
 	flags.StringVar(&g.release, "release", linux.Default, "the kernel's release")
+	flags.BoolVar(&g.modules, "modules", false, "record or check the scripts that load modules")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -83,6 +89,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.formats(ctx, args[1:])
 	case "tables":
 		return tables(ctx, g.release, args[1:], out)
+	case "insmod": // run on Linux by record and check
+		return insmod(args[1:])
 	case "play": // run on Linux by tables
 		return playPart(args[1:], out)
 	}
@@ -97,7 +105,10 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	}
 	dir := filepath.Join("integration", "testdata")
 	cases, err := integration.Load(dir)
-	if g.release != linux.Default {
+	switch {
+	case g.modules:
+		cases, err = loadModules()
+	case g.release != linux.Default:
 		cases, err = integration.LoadRelease(dir, g.release)
 	}
 	if err != nil || len(names) == 0 {
@@ -114,13 +125,48 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	return chosen, masks, nil
 }
 
+// loadModules returns the cases of testdata/modules/debian.
+func loadModules() ([]*integration.Case, error) {
+	objects, err := integration.BuildModules(filepath.Join("integration", integration.DebianModules))
+	if err != nil {
+		return nil, err
+	}
+	return integration.LoadModuleCases("integration", objects)
+}
+
+// insmod loads a module file with arguments.
+func insmod(args []string) error {
+	if len(args) == 0 {
+		return errors.New("usage: golden insmod FILE [ARG]... (on Linux)")
+	}
+	f, err := os.Open(args[0])
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := unix.FinitModule(int(f.Fd()), strings.Join(args[1:], " "), 0); err != nil {
+		return fmt.Errorf("%s: %s", args[0], strerror(err))
+	}
+	return nil
+}
+
+// strerror returns the text of the C library's strerror, which shell tools print.
+func strerror(err error) string {
+	text := err.Error()
+	return strings.ToUpper(text[:1]) + text[1:]
+}
+
 // play runs the cases in one boot and returns the masked results by name.
 func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
 	var scripts []linux.Script
 	for _, c := range cases {
-		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script})
+		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script, Files: c.Files})
 	}
-	results, err := k.Run(ctx, integration.Lib(), scripts)
+	self, err := os.Executable() // its insmod
+	if err != nil {
+		return nil, err
+	}
+	results, err := k.Run(ctx, integration.Lib(), scripts, self)
 	if err != nil {
 		return nil, err
 	}

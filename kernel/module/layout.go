@@ -33,16 +33,15 @@ type placed struct {
 func (p *placed) pages() uint64 { return (p.size + abi.PageSize - 1) / abi.PageSize }
 
 // layout assigns each section that occupies memory to an area and to an offset there.
-// It returns ENOEXEC for invalid sizes, and ENOMEM for per-CPU data, which is not
-// supported in modules.
+// It returns ENOEXEC for invalid sizes.
 func (o *object) layout(at *[areas]placed) error {
 	for i := range o.sections {
 		s := &o.sections[i]
 		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == ".modinfo" || s.Name == "__versions" || strings.HasPrefix(s.Name, ".note") {
 			continue
 		}
-		if s.Name == ".data..percpu" && s.Size > 0 {
-			return fmt.Errorf("%d bytes of per-CPU data in a module: %w", s.Size, syscall.ENOMEM)
+		if s.Name == percpuSection {
+			continue // see allocPercpu
 		}
 		s.area = areaOf(s)
 		a := &at[s.area]
@@ -56,8 +55,19 @@ func (o *object) layout(at *[areas]placed) error {
 		s.off = (a.size + align - 1) &^ (align - 1)
 		a.size = s.off + s.Size
 	}
+	if len(o.args) > maxArgs {
+		return fmt.Errorf("%d bytes of arguments: %w", len(o.args), syscall.EINVAL)
+	}
+	if o.section(descSection) != nil {
+		data := &at[coreData]
+		o.argsOff = data.size
+		data.size += uint64(len(o.args)) + 1
+	}
 	return nil
 }
+
+// maxArgs is the maximum length of all arguments of a module in bytes.
+const maxArgs = abi.PageSize
 
 // areaOf returns the area of a section. It depends on flags and name, as on Linux.
 func areaOf(s *section) area {
@@ -88,5 +98,8 @@ func (o *object) place(at *[areas]placed, base [areas]uint64) {
 		}
 		s.addr = at[s.area].start + s.off
 		copy(at[s.area].bytes[s.off:], s.data)
+	}
+	if o.section(descSection) != nil {
+		copy(at[coreData].bytes[o.argsOff:], o.args)
 	}
 }

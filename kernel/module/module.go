@@ -8,8 +8,13 @@
 // An object file is untrusted input: it is checked, and loading one that is refused
 // has no effect. From the call of its init function on, a module is kernel code.
 //
+// There are two kinds of objects. Those of kernel/guest/modules are built with the
+// guest's own headers and have no struct module. Those built with Debian's headers for
+// 6.1 have one (debian.go): the guest lists it, parses the module's arguments and counts
+// its references.
+//
 // Not supported: jump labels and static calls in modules (they keep their compiled
-// state), per-CPU data (refused), exception table entries, and module parameters.
+// state).
 package module
 
 import (
@@ -78,9 +83,17 @@ type Event struct {
 	Init  []abi.Range // the init areas, freed once init is done
 }
 
+// Memory is the guest's memory.
+type Memory interface {
+	abi.Memory
+	// Add32 adds to an aligned word atomically and returns the sum.
+	Add32(addr uint64, d uint32) (uint32, error)
+}
+
 // Config holds what a Loader needs.
 type Config struct {
 	Machine Machine
+	Memory  Memory
 	Symbols Symbols
 	Tables  Tables
 	Sites   Sites
@@ -89,16 +102,19 @@ type Config struct {
 	// Call runs a function on a new guest task named comm and returns the function's
 	// result. The error is ErrStays if the task died in it.
 	Call func(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error)
-	// InitCall is the address of do_one_initcall, which calls init functions.
-	InitCall uint64
+	// Func returns the address of a function of the core kernel, 0 if there is none.
+	Func func(name string) uint64
 	// Notify is called when a module enters a state: Coming before init runs, Live
 	// after it, Going before the module's memory is freed. It may sleep.
 	Notify func(Event)
 	// TextSymbols drops all symbols but those of text once init is done, as with
 	// CONFIG_KALLSYMS_ALL=n.
 	TextSymbols bool
-	// Vermagic is the vermagic that a module must have.
+	// Vermagic is the vermagic of modules that ABI does not accept.
 	Vermagic string
+	// ABI accepts modules that were built with the headers of a distribution's kernel.
+	// nil: there are none for this release.
+	ABI *ABI
 }
 
 // ErrStays means that an init or exit function has not returned. The module stays
@@ -124,6 +140,9 @@ type module struct {
 	exports map[string]uint64
 	uses    []*module
 	users   []*module // newest first
+	desc    uint64    // address of its struct module; 0 if it has none
+	percpu  uint64    // offset of its per-CPU variables; 0 if it has none
+	listed  bool      // load_module has been called with desc
 	init    uint64    // addresses of init_module and cleanup_module; 0 if there is none
 	exit    uint64
 	syms    []abi.Symbol // all symbols; nil once init is freed
@@ -142,6 +161,8 @@ type Info struct {
 	State  State
 	Addr   uint64
 	Taints string // "OE"
+	// Permanent modules have an init function and no exit function.
+	Permanent bool
 }
 
 // New returns a Loader with no modules.
@@ -153,7 +174,7 @@ func (l *Loader) List() []Info {
 	defer l.mu.Unlock()
 	var all []Info
 	for _, m := range slices.Backward(l.mods) {
-		i := Info{Name: m.name, Refs: m.refs + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints}
+		i := Info{Name: m.name, Refs: l.refs(m) + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints, Permanent: m.init != 0 && m.exit == 0}
 		for a := range m.at {
 			i.Size += m.at[a].pages() * abi.PageSize
 		}
@@ -191,11 +212,14 @@ func (l *Loader) find(name string) *module {
 // loaded; EBUSY if it is being unloaded or its init function has died; ENOMEM if
 // there is no room; ErrStays if its init function dies, or still runs when ctx ends.
 // Any other error is what the init function returned; the module is unloaded again.
-func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
+//
+// args are the module's arguments, each NAME or NAME=VALUE.
+func (l *Loader) Load(ctx context.Context, ko []byte, args ...string) (name string, err error) {
 	o, err := parse(ko)
 	if err != nil {
 		return "", err
 	}
+	o.args = strings.Join(args, " ")
 	m := &module{name: o.name(), state: Coming, refs: 1, exports: map[string]uint64{}}
 	if m.name == "" || len(m.name) > maxName || strings.ContainsAny(m.name, "/ \n") {
 		return "", fmt.Errorf("the module has no valid name: %w", syscall.ENOEXEC)
@@ -203,7 +227,8 @@ func (l *Loader) Load(ctx context.Context, ko []byte) (name string, err error) {
 	if err := l.admit(m, o); err != nil {
 		return m.name, err
 	}
-	if err := l.build(m, o); err != nil {
+	if err := l.build(ctx, m, o); err != nil {
+		l.freePercpu(context.WithoutCancel(ctx), m)
 		l.release(m)
 		return m.name, err
 	}
@@ -249,9 +274,12 @@ func (o *object) name() string {
 
 // admit checks the module's vermagic and name and puts it on the list.
 func (l *Loader) admit(m *module, o *object) error {
-	if v := strings.TrimRight(o.info["vermagic"], " "); v != l.conf.Vermagic {
+	if v := strings.TrimRight(o.info["vermagic"], " "); v != l.conf.Vermagic && !l.conf.ABI.accepts(v, o) {
 		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, o.info["vermagic"], l.conf.Vermagic+" ")
 		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
+	}
+	if !l.agrees(m, o, "module_layout") {
+		return fmt.Errorf("%s is for a kernel with another struct module: %w", m.name, syscall.ENOEXEC)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -298,7 +326,7 @@ func gplCompatible(license string) bool {
 }
 
 // build lays out, relocates and maps the module, and adds it to the kernel's tables.
-func (l *Loader) build(m *module, o *object) error {
+func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	if err := o.layout(&m.at); err != nil {
 		return err
 	}
@@ -306,12 +334,25 @@ func (l *Loader) build(m *module, o *object) error {
 	if err != nil {
 		return err
 	}
+	if err := l.allocPercpu(ctx, m, o); err != nil {
+		return err
+	}
 	o.place(&m.at, base)
-	if err := o.relocate(&m.at, func(i uint32) (uint64, error) { return l.value(m, o, i) }); err != nil {
+	values, err := l.resolve(m, o)
+	if err != nil {
+		return err
+	}
+	if err := o.relocate(&m.at, values); err != nil {
 		return err
 	}
 	m.init, _ = o.symbol("init_module")
 	m.exit, _ = o.symbol("cleanup_module")
+	if err := m.patch(o); err != nil {
+		return fmt.Errorf("%s: %w: %w", m.name, syscall.ENOEXEC, err)
+	}
+	if err := m.describe(o); err != nil {
+		return fmt.Errorf("%s: %w: %w", m.name, syscall.ENOEXEC, err)
+	}
 	for _, f := range []*uint64{&m.init, &m.exit} {
 		if *f != 0 && m.code(*f, 1) == nil {
 			return fmt.Errorf("%s: its init or exit function is not in text: %w", m.name, syscall.ENOEXEC)
@@ -320,7 +361,10 @@ func (l *Loader) build(m *module, o *object) error {
 	if err := m.tables(o, l.conf.TextSymbols); err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
-	return l.publish(m)
+	if err := l.publish(m); err != nil {
+		return err
+	}
+	return l.fillPercpu(m, o)
 }
 
 // alloc allocates memory for each area that is not empty.
@@ -337,33 +381,40 @@ func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
 	return base, nil
 }
 
-// value resolves symbol i of the ELF file.
-func (l *Loader) value(m *module, o *object, i uint32) (uint64, error) {
-	if i == 0 {
-		return 0, nil
-	}
-	if int(i) > len(o.symbols) {
-		return 0, fmt.Errorf("symbol %d of %d: %w", i, len(o.symbols), syscall.ENOEXEC)
-	}
-	s := &o.symbols[i-1]
-	if s.Section != elf.SHN_UNDEF {
-		addr, err := o.define(s)
-		if err != nil {
-			return 0, fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
+// resolve returns the values of the symbols by their ELF index. It logs each symbol that
+// is not exported.
+func (l *Loader) resolve(m *module, o *object) (values []uint64, err error) {
+	values = make([]uint64, len(o.symbols)+1)
+	for i := range o.symbols {
+		s := &o.symbols[i]
+		if s.Section != elf.SHN_UNDEF {
+			v, bad := o.define(s)
+			if bad != nil {
+				return nil, fmt.Errorf("%w: %w", syscall.ENOEXEC, bad)
+			}
+			values[i+1] = v
+			continue
 		}
-		return addr, nil
+		errno := syscall.ENOENT
+		addr, found := l.export(m, s.Name)
+		if found && !l.agrees(m, o, s.Name) {
+			found, errno = false, syscall.EINVAL
+		}
+		if !found && (errno == syscall.EINVAL || elf.ST_BIND(s.Info) != elf.STB_WEAK) {
+			l.conf.Machine.Printk(4, "%s: Unknown symbol %s (err %d)", m.name, s.Name, -int(errno))
+			err = fmt.Errorf("%s: unknown symbol %s: %w", m.name, s.Name, errno)
+		}
+		values[i+1] = addr
 	}
-	if addr, ok := l.conf.Export(s.Name); ok {
-		return addr, nil
+	return values, err
+}
+
+// export returns the address of a symbol that the kernel or a module exports.
+func (l *Loader) export(m *module, name string) (uint64, bool) {
+	if addr, ok := l.conf.Export(name); ok {
+		return addr, true
 	}
-	if addr, ok := l.ofModules(m, s.Name); ok {
-		return addr, nil
-	}
-	if elf.ST_BIND(s.Info) == elf.STB_WEAK {
-		return 0, nil
-	}
-	l.conf.Machine.Printk(4, "%s: Unknown symbol %s (err %d)", m.name, s.Name, -int(syscall.ENOENT))
-	return 0, fmt.Errorf("%s: unknown symbol %s: %w", m.name, s.Name, syscall.ENOENT)
+	return l.ofModules(m, name)
 }
 
 // ofModules looks name up in the exports of other modules, and notes that m uses its
@@ -437,6 +488,9 @@ func (m *module) tables(o *object, textOnly bool) error {
 	}
 	if addr, b, _ := (source{m, o}).Table(".eh_frame"); b != nil {
 		m.sites.Frames, _ = image.ReadFrames(addr, b) // if it cannot be read, stack traces end in the module
+	} else if addr, b, _ := (source{m, o}).Table(".orc_unwind_ip"); b != nil {
+		_, orc, _ := (source{m, o}).Table(".orc_unwind")
+		m.sites.Frames, _ = image.ReadORC(addr, b, orc) // as above
 	}
 	m.takeSymbols(o, textOnly)
 	m.sites.Blacklist = blacklist(listed, m.syms)
@@ -485,7 +539,7 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 			continue
 		}
 		addr, err := o.define(s)
-		if err != nil || addr == 0 || s.Section == elf.SHN_ABS {
+		if err != nil || addr == 0 || s.Section == elf.SHN_ABS || o.sections[s.Section].area == noArea {
 			continue
 		}
 		letter := o.letter(s)
@@ -590,6 +644,7 @@ func (l *Loader) notify(m *module, s State) {
 	l.mu.Lock()
 	m.state = s
 	l.mu.Unlock()
+	l.setState(m, s)
 	if l.conf.Notify != nil {
 		l.conf.Notify(Event{Name: m.name, State: s, Core: m.coreRanges(), Init: m.initRanges()})
 	}
@@ -598,25 +653,38 @@ func (l *Loader) notify(m *module, s State) {
 // run is do_init_module.
 func (l *Loader) run(ctx context.Context, m *module) error {
 	l.notify(m, Coming)
-	if m.init != 0 {
-		ret, err := l.conf.Call(ctx, "insmod", l.conf.InitCall, m.init)
-		if errors.Is(err, ErrStays) {
-			l.died(m)
-			return fmt.Errorf("%s: init: %w", m.name, err)
-		}
-		if e := int32(ret); err == nil && e < 0 {
-			err = fmt.Errorf("%s: init: %w", m.name, syscall.Errno(-e))
-		} else if err == nil && e > 0 {
-			l.conf.Machine.Printk(4, "%s: '%s'->init suspiciously returned %d, it should follow 0/-E convention", "do_init_module", m.name, e)
-		}
-		if err != nil {
-			l.unload(m)
-			return err
-		}
+	ret, err := l.callInit(ctx, m)
+	if errors.Is(err, ErrStays) {
+		l.died(m)
+		return fmt.Errorf("%s: init: %w", m.name, err)
+	}
+	if ret < 0 && err == nil {
+		err = fmt.Errorf("%s: init: %w", m.name, syscall.Errno(-ret))
+	}
+	if err != nil {
+		l.unload(ctx, m)
+		return err
 	}
 	l.notify(m, Live)
 	l.freeInit(m)
 	return nil
+}
+
+// callInit calls the init function and returns its result. If the module has a struct
+// module, the guest parses its arguments first.
+func (l *Loader) callInit(ctx context.Context, m *module) (ret int32, err error) {
+	var v uint64
+	switch {
+	case m.desc != 0:
+		m.listed = true
+		v, err = l.conf.Call(ctx, "insmod", l.conf.Func("load_module"), m.desc)
+	case m.init != 0:
+		v, err = l.conf.Call(ctx, "insmod", l.conf.Func("do_one_initcall"), m.init)
+		if e := int32(v); err == nil && e > 0 {
+			l.conf.Machine.Printk(4, "%s: '%s'->init suspiciously returned %d, it should follow 0/-E convention", "do_init_module", m.name, e)
+		}
+	}
+	return int32(v), err
 }
 
 // freeInit frees the init areas.
@@ -647,8 +715,16 @@ func (l *Loader) died(m *module) {
 	m.dead = true
 }
 
+// Going reports whether a module is being unloaded.
+func (l *Loader) Going(name string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m := l.find(name)
+	return m != nil && m.state == Going
+}
+
 // Delete is delete_module. Errors: ENOENT if there is no such module; EWOULDBLOCK if
-// another module uses it; EBUSY if it is being loaded or unloaded, if its init or
+// another module uses it or holds a reference; EBUSY if it is being loaded or unloaded, if its init or
 // exit function has died, or if it has an init function and no exit function;
 // ErrStays if its exit function dies, or still runs when ctx ends.
 func (l *Loader) Delete(ctx context.Context, name string) error {
@@ -669,12 +745,13 @@ func (l *Loader) delete(ctx context.Context, m *module) error {
 			l.mu.Lock()
 			m.state, m.refs = Live, 0
 			l.mu.Unlock()
+			l.unstop(m)
 		}
 		if err != nil {
 			return fmt.Errorf("%s: exit: %w", m.name, err)
 		}
 	}
-	l.unload(m)
+	l.unload(ctx, m)
 	return nil
 }
 
@@ -691,14 +768,17 @@ func (l *Loader) leave(name string) (*module, error) {
 		return nil, fmt.Errorf("%s is %s: %w", name, m.state, syscall.EBUSY)
 	case m.init != 0 && m.exit == 0:
 		return nil, fmt.Errorf("%s has no exit function: %w", name, syscall.EBUSY)
+	case !l.stop(m):
+		return nil, fmt.Errorf("%s is in use: %w", name, syscall.EWOULDBLOCK)
 	}
 	m.state, m.refs = Going, -1
+	l.setState(m, Going)
 	return m, nil
 }
 
 // unload removes a module whose code does not run any more from the kernel's tables
 // and from the list, and frees its memory.
-func (l *Loader) unload(m *module) {
+func (l *Loader) unload(ctx context.Context, m *module) {
 	l.mu.Lock()
 	m.refs = min(m.refs, 0)
 	l.mu.Unlock()
@@ -708,6 +788,7 @@ func (l *Loader) unload(m *module) {
 		l.conf.Sites.Remove(r)
 	}
 	l.conf.Tables.RemoveModule(m.name)
+	l.dismiss(ctx, m)
 	freed := make(chan struct{})
 	go func() {
 		defer close(freed)

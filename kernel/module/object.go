@@ -20,6 +20,7 @@ type section struct {
 	area area
 	off  uint64 // offset in its area
 	addr uint64 // set by place; 0 if the section is not loaded
+	own  []byte // contents of a section outside of the areas: per-CPU variables
 }
 
 // object is a parsed relocatable ELF file. Only its offsets and sizes have been
@@ -28,6 +29,9 @@ type object struct {
 	sections []section
 	symbols  []elf.Symbol // symbols[i] is symbol i+1 of the ELF file
 	info     map[string]string
+	args     string            // what its parameters are set to
+	argsOff  uint64            // where they lie in coreData
+	crcs     map[string]uint32 // of the symbols that it uses (__versions); nil: it has none
 }
 
 // parse reads a .ko file. The sections' data refer to b. It returns ENOEXEC if b is
@@ -66,6 +70,7 @@ func parseELF(b []byte) (*object, error) {
 		return nil, err
 	}
 	o.readInfo()
+	o.readVersions()
 	return o, nil
 }
 

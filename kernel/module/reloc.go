@@ -10,30 +10,36 @@ import (
 // relaSize is the size of an Elf64_Rela, bytes.
 const relaSize = 24
 
-// relocate applies the SHT_RELA sections of all loaded sections. value returns the
-// address of the symbol with that ELF index. The error is ENOEXEC if a value does not
-// fit or a relocation's type is unknown.
-func (o *object) relocate(at *[areas]placed, value func(sym uint32) (uint64, error)) error {
+// relocate applies the SHT_RELA sections of all loaded sections. values are the values
+// of the symbols by their ELF index. The error is ENOEXEC if a value does not fit or a
+// relocation's type is unknown.
+func (o *object) relocate(at *[areas]placed, values []uint64) error {
 	for i := range o.sections {
 		r := &o.sections[i]
-		if r.Type == elf.SHT_REL && int(r.Info) < len(o.sections) && o.sections[r.Info].area != noArea {
-			return fmt.Errorf("%s: relocations without addends: %w", r.Name, syscall.ENOEXEC)
-		}
-		if r.Type != elf.SHT_RELA || int(r.Info) >= len(o.sections) || o.sections[r.Info].area == noArea {
+		if r.Type != elf.SHT_RELA && r.Type != elf.SHT_REL || int(r.Info) >= len(o.sections) {
 			continue
 		}
 		s := &o.sections[r.Info]
-		text := at[s.area].bytes[s.off : s.off+s.Size]
+		text := s.own
+		if s.area != noArea {
+			text = at[s.area].bytes[s.off : s.off+s.Size]
+		}
+		if text == nil {
+			continue // not loaded
+		}
+		if r.Type == elf.SHT_REL {
+			return fmt.Errorf("%s: relocations without addends: %w", r.Name, syscall.ENOEXEC)
+		}
 		for b := r.data; len(b) >= relaSize; b = b[relaSize:] {
 			rel := relocation{
 				off: binary.LittleEndian.Uint64(b), info: binary.LittleEndian.Uint64(b[8:]),
 				addend: binary.LittleEndian.Uint64(b[16:]),
 			}
-			v, err := value(rel.symbol())
-			if err != nil {
-				return err
+			i := int(rel.symbol())
+			if i >= len(values) {
+				return fmt.Errorf("symbol %d of %d: %w", i, len(values), syscall.ENOEXEC)
 			}
-			if err := rel.apply(text, s.addr, v); err != nil {
+			if err := rel.apply(text, s.addr, values[i]); err != nil {
 				return fmt.Errorf("%s: %w: %w", s.Name, syscall.ENOEXEC, err)
 			}
 		}
@@ -63,7 +69,7 @@ func (r relocation) apply(text []byte, addr, value uint64) error {
 	case elf.R_X86_64_32S:
 		fits = v == uint64(int64(int32(v)))
 	case elf.R_X86_64_PC32, elf.R_X86_64_PLT32:
-		v -= place
+		v -= place // a module is near the kernel: no procedure linkage table
 		fits = v == uint64(int64(int32(v)))
 	default:
 		return fmt.Errorf("unknown relocation type %d", uint32(kind))

@@ -1,0 +1,69 @@
+package machinefs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+)
+
+func TestOptions(t *testing.T) {
+	for _, tt := range []struct {
+		name, text, want string
+		err              error
+	}{
+		{name: "one", text: "options a x=1 y\n", want: "options a x=1 y\n"},
+		{name: "no newline", text: "options a x=1", want: "options a x=1\n"},
+		{name: "two, a comment, an empty line", text: "# c\n\noptions a x\n  options  b  y=\"1 2\" \n", want: "options a x\noptions b y=\"1 2\"\n"},
+		{name: "set again", text: "options a x\noptions b y\noptions a z\n", want: "options b y\noptions a z\n"},
+		{name: "taken back", text: "options a x\noptions b y\noptions a\n", want: "options b y\n"},
+		{name: "hyphens", text: "options a-b.ko x\n", want: "options a_b x\n"},
+		{name: "another word", text: "options a x\nalias b a\n", err: syscall.EINVAL},
+		{name: "no name", text: "options\n", err: syscall.EINVAL},
+		{name: "too much", text: "options a " + strings.Repeat("x", maxOptions) + "\n", err: syscall.ENOSPC},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := options(nil).set(tt.text)
+			if got.text() != tt.want || !errors.Is(err, tt.err) {
+				t.Errorf("%q, %v", got.text(), err)
+			}
+		})
+	}
+}
+
+// loads is a loader that notes the arguments of loads.
+type loads struct{ args []string }
+
+func (l *loads) Load(_ context.Context, _ []byte, args ...string) (string, error) {
+	l.args = append(l.args, args...)
+	return "a_b", nil
+}
+func (*loads) Delete(context.Context, string) error { return nil }
+
+// TestOptionsAtLoad: a module gets the options of its file's name.
+func TestOptionsAtLoad(t *testing.T) {
+	ctx := context.Background()
+	var l loads
+	rows := ModulesRows(&l, nil)
+	conf, err := rows[1].Open(ctx, &seqfile.OpenInfo{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := conf.Write(ctx, []byte("options a_b x=1 y\noptions other z\n"), 0); err != nil {
+		t.Fatal(err)
+	}
+	copied, err := rows[0].Dir.(*modules).Create(ctx, &seqfile.OpenInfo{}, "a-b.ko")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := copied.Write(ctx, []byte("ELF"), 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := copied.(*moduleCopy).Flush(ctx); err != nil || !slices.Equal(l.args, []string{"x=1 y"}) {
+		t.Errorf("%q, %v", l.args, err)
+	}
+}

@@ -1,0 +1,117 @@
+package integration
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// DebianModules are the sources of modules that are built with the headers of Debian's
+// kernel, and the scripts that load them, below integration.
+const DebianModules = "testdata/modules/debian"
+
+// ErrNoHeaders says that the headers of Debian's kernel are not installed.
+var ErrNoHeaders = errors.New("no headers of Debian's kernel 6.1 here (linux-headers-amd64, gcc, make)")
+
+// ABINumber reads NN of the folder linux-headers-6.1.0-NN-amd64.
+var abiNumber = regexp.MustCompile(`linux-headers-6\.1\.0-(\d+)-amd64$`)
+
+// Headers returns the folder of the newest headers of Debian's 6.1 that are installed.
+// It fails with ErrNoHeaders.
+func Headers() (string, error) {
+	dirs, err := filepath.Glob("/usr/src/linux-headers-6.1.0-*-amd64")
+	if err != nil {
+		return "", err
+	}
+	newest, best := "", -1
+	for _, dir := range dirs {
+		if m := abiNumber.FindStringSubmatch(dir); m != nil {
+			if n, _ := strconv.Atoi(m[1]); n > best {
+				newest, best = dir, n
+			}
+		}
+	}
+	if newest == "" {
+		return "", ErrNoHeaders
+	}
+	return newest, nil
+}
+
+// BuildModules compiles the sources in dir as kernel modules and returns the objects by
+// their names ("x.ko"). It fails with ErrNoHeaders.
+func BuildModules(dir string) (map[string][]byte, error) {
+	headers, err := Headers()
+	if err != nil {
+		return nil, err
+	}
+	tmp, err := os.MkdirTemp("", "kprobefs-modules")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	makefile := "obj-m :="
+	for _, file := range sources {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		name := filepath.Base(file)
+		makefile += " " + strings.TrimSuffix(name, ".c") + ".o"
+		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o644); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(tmp, "Makefile"), []byte(makefile+"\n"), 0o644); err != nil {
+		return nil, err
+	}
+	// genksyms, which EXPORT_SYMBOL needs, can take all memory there is.
+	build := exec.Command("sh", "-c", `ulimit -v 4000000; exec make -s -j2 -C "$1" M="$2" modules`, "sh", headers, tmp)
+	var said bytes.Buffer
+	build.Stdout, build.Stderr = &said, &said
+	if err := build.Run(); err != nil {
+		return nil, fmt.Errorf("modules of %s: %w\n%s", dir, err, said.Bytes())
+	}
+	objects := map[string][]byte{}
+	for _, file := range sources {
+		name := strings.TrimSuffix(filepath.Base(file), ".c") + ".ko"
+		if objects[name], err = os.ReadFile(filepath.Join(tmp, name)); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// LoadModuleCases reads the cases of DebianModules in a folder of package integration.
+// Each has the modules beside it that its script names; objects are what BuildModules
+// returned.
+func LoadModuleCases(integration string, objects map[string][]byte) ([]*Case, error) {
+	cases, err := Load(filepath.Join(integration, DebianModules))
+	if err != nil {
+		return nil, err
+	}
+	lib, err := shared.ReadFile("modules.sh")
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range cases {
+		c.Files = map[string][]byte{"modules.sh": lib}
+		words := regexp.MustCompile(`\w+`).FindAllString(c.Script, -1)
+		for name, object := range objects {
+			if slices.Contains(words, strings.TrimSuffix(name, ".ko")) {
+				c.Files[name] = object
+			}
+		}
+	}
+	return cases, nil
+}

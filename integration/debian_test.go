@@ -1,0 +1,68 @@
+package integration
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// TestDebianModules builds the modules of testdata/modules/debian with the headers of
+// Debian's kernel, loads them as they are, and compares what the scripts print with what
+// they printed on that kernel.
+func TestDebianModules(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	masks, err := Masks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := BuildModules(DebianModules)
+	missing := errors.Is(err, ErrNoHeaders)
+	if err != nil && (!missing || os.Getenv("CI") == "true") {
+		t.Fatal(err)
+	}
+	cases, err := LoadModuleCases(".", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(cases) < 12 {
+		t.Fatalf("%d scripts, want at least 12", len(cases))
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			if missing {
+				t.Skip(ErrNoHeaders)
+			}
+			t.Parallel()
+			playOne(t, c, nil, masks)
+		})
+	}
+}
+
+// TestDebianModulesRecorded: each source has a script, and each script a recording.
+func TestDebianModulesRecorded(t *testing.T) {
+	sources, err := filepath.Glob(DebianModules + "/*.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects := map[string][]byte{}
+	for _, file := range sources {
+		objects[filepath.Base(file[:len(file)-len(".c")])+".ko"] = nil
+	}
+	cases, err := LoadModuleCases(".", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		if c.Kernel == "" || c.Comment == "" {
+			t.Errorf("%s is not recorded (golden -modules record), or does not say what it shows", c.Name)
+		}
+		for name := range c.Files {
+			delete(objects, name)
+		}
+	}
+	for name := range objects {
+		t.Errorf("no script loads %s", name)
+	}
+}

@@ -1,0 +1,46 @@
+# Helpers for the scripts of testdata/modules/debian, sourced as ./modules.sh.
+. ./lib.sh
+if [ -n "$KPROBEFS_MNT" ]; then
+	insert() {
+		file=$1.ko
+		shift
+		echo "options ${file%.ko} $*" >"$KPROBEFS_MNT/machine/modprobe.conf"
+		as=$file
+		[ -e "$KPROBEFS_MNT/machine/modules/$as" ] && as=again.ko
+		cp "$file" "$KPROBEFS_MNT/machine/modules/$as"
+	}
+	remove() { rm "$KPROBEFS_MNT/machine/modules/$1.ko"; }
+else
+	insert() {
+		file=$1.ko
+		shift
+		/usr/bin/golden insmod "./$file" "$@" # busybox's tries a second time when the first has failed
+	}
+	remove() { rmmod "$1"; }
+fi
+
+# why TEXT: the reason at the end of what cp, rm, insmod or rmmod says.
+why() { echo "[${1##*: }]"; }
+
+# load NAME [ARG]... and unload NAME print what they do, and the reason when it fails.
+load() {
+	echo "# load $*"
+	out=$(insert "$@" 2>&1) || why "$out"
+}
+unload() {
+	echo "# unload $1"
+	out=$(remove "$1" 2>&1) || why "$out"
+}
+
+# modules: the lines of /proc/modules without addresses and sizes.
+modules() { cut -d' ' -f1,3-5,7- "$KPROBEFS_MNT/proc/modules"; }
+
+# said NAME...: what modules of these names and the kernel's loader said since the last call.
+# What the kernel says about the first module only is left out.
+log() { /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^\([0-9]*\),[0-9]*,[0-9]*,[^;]*;/\1 /p' | grep -v 'taint'; }
+log_seen=$(log | wc -l)
+said() {
+	echo "# said"
+	log | tail -n +$((log_seen + 1)) | grep -E "^[0-9]+ ($(echo "$*" | tr ' ' '|'))[: ]"
+	log_seen=$(log | wc -l)
+}

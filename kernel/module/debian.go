@@ -1,0 +1,263 @@
+package module
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// Sections of a module that was built with a distribution's headers.
+const (
+	descSection   = ".gnu.linkonce.this_module"
+	percpuSection = ".data..percpu"
+)
+
+// Offsets in 6.1's struct module, bytes, and its size.
+const (
+	modState      = 0 // enum module_state
+	modKP         = 264
+	modNumKP      = 272 // unsigned int, as are the other numbers
+	modNumEx      = 300
+	modExTable    = 304
+	modInit       = 312
+	modNumBugs    = 512
+	modBugTable   = 536
+	modArgs       = 600
+	modPercpu     = 608
+	modPercpuSize = 616
+	modExit       = 848
+	modRefs       = 856 // atomic_t: 1, and one for each reference; 0 while it is unloaded
+	moduleLen     = 896
+)
+
+// states are the values of enum module_state.
+var states = map[State]uint32{Live: 0, Coming: 1, Going: 2}
+
+// section finds a section that takes memory; nil: there is none.
+func (o *object) section(name string) *section {
+	i := slices.IndexFunc(o.sections, func(s section) bool { return s.Name == name && s.Size > 0 })
+	if i < 0 {
+		return nil
+	}
+	return &o.sections[i]
+}
+
+// describe takes the functions from the module's struct module, if it has one, and
+// fills in what the kernel's code looks at. The struct must have 6.1's size.
+func (m *module) describe(o *object) error {
+	s := o.section(descSection)
+	if s == nil {
+		return nil
+	}
+	if s.Size != moduleLen || s.area != coreData {
+		return fmt.Errorf("a struct module of %d bytes; 6.1's has %d", s.Size, moduleLen)
+	}
+	m.desc = s.addr
+	b := m.at[coreData].bytes[s.off : s.off+s.Size]
+	m.init, m.exit = binary.LittleEndian.Uint64(b[modInit:]), binary.LittleEndian.Uint64(b[modExit:])
+	for _, t := range []struct {
+		section   string
+		size      uint64 // of an entry, bytes
+		at, count int
+	}{
+		{"__param", 40, modKP, modNumKP},
+		{"__ex_table", 12, modExTable, modNumEx},
+		{"__bug_table", 12, modBugTable, modNumBugs},
+	} {
+		if s := o.section(t.section); s != nil && s.area != noArea {
+			binary.LittleEndian.PutUint64(b[t.at:], s.addr)
+			binary.LittleEndian.PutUint32(b[t.count:], uint32(s.Size/t.size))
+		}
+	}
+	binary.LittleEndian.PutUint64(b[modArgs:], m.at[coreData].start+o.argsOff)
+	binary.LittleEndian.PutUint64(b[modPercpu:], m.percpu)
+	if s := o.section(percpuSection); s != nil {
+		binary.LittleEndian.PutUint32(b[modPercpuSize:], uint32(s.Size))
+	}
+	binary.LittleEndian.PutUint32(b[modRefs:], 1)
+	binary.LittleEndian.PutUint32(b[modState:], states[Coming])
+	return nil
+}
+
+// allocPercpu gets room for the module's per-CPU variables, at the same offset in
+// each CPU's area. ENOMEM: there is none.
+func (l *Loader) allocPercpu(ctx context.Context, m *module, o *object) error {
+	s := o.section(percpuSection)
+	if s == nil {
+		return nil
+	}
+	if s.Size > maxSize {
+		return fmt.Errorf("%s: %d bytes of per-CPU data: %w", m.name, s.Size, syscall.ENOMEM)
+	}
+	off, err := l.conf.Call(context.WithoutCancel(ctx), "insmod", l.conf.Func("__alloc_percpu"), s.Size, max(s.Addralign, 1))
+	if err == nil && off == 0 {
+		err = fmt.Errorf("%s: %d bytes of per-CPU data: %w", m.name, s.Size, syscall.ENOMEM)
+	}
+	if err != nil {
+		return err
+	}
+	m.percpu, s.addr, s.own = off, off, slices.Clone(s.data)
+	return nil
+}
+
+// fillPercpu gives each CPU's variables their first values.
+func (l *Loader) fillPercpu(m *module, o *object) error {
+	s := o.section(percpuSection)
+	if s == nil {
+		return nil
+	}
+	mem := l.conf.Memory
+	offsets, ok := l.conf.Export("__per_cpu_offset")
+	ids, found := l.conf.Export("nr_cpu_ids")
+	if !ok || !found {
+		return fmt.Errorf("%s: the kernel has no per-CPU areas: %w", m.name, syscall.ENOEXEC)
+	}
+	var n [4]byte
+	if err := mem.ReadAt(ids, n[:]); err != nil {
+		return err
+	}
+	for cpu := range uint64(binary.LittleEndian.Uint32(n[:])) {
+		area, err := mem.ReadU64(offsets + 8*cpu)
+		if err == nil {
+			err = mem.WriteAt(area+m.percpu, s.own)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dismiss takes the module from the guest's list.
+func (l *Loader) dismiss(ctx context.Context, m *module) {
+	if m.listed {
+		// If the call cannot be made the guest has died, or has no memory for a task.
+		_, _ = l.conf.Call(ctx, "rmmod", l.conf.Func("free_module"), m.desc)
+	}
+	l.freePercpu(ctx, m)
+}
+
+func (l *Loader) freePercpu(ctx context.Context, m *module) {
+	if m.percpu != 0 {
+		_, _ = l.conf.Call(ctx, "rmmod", l.conf.Func("free_percpu"), m.percpu)
+		m.percpu = 0
+	}
+}
+
+// setState tells the module's own code, which may look at its struct module. What it
+// has done to that itself is its own affair.
+func (l *Loader) setState(m *module, s State) {
+	if m.desc != 0 {
+		_ = l.conf.Memory.WriteAt(m.desc+modState, binary.LittleEndian.AppendUint32(nil, states[s]))
+	}
+}
+
+// refs returns the references besides those of users. The caller holds mu.
+func (l *Loader) refs(m *module) int {
+	var b [4]byte
+	if m.desc == 0 || l.conf.Memory.ReadAt(m.desc+modRefs, b[:]) != nil {
+		return m.refs
+	}
+	refs := int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
+	if m.state == Coming {
+		refs++
+	}
+	return refs
+}
+
+// stop takes the module's own reference (try_stop_module). False: there are others.
+func (l *Loader) stop(m *module) bool {
+	if m.desc == 0 {
+		return true
+	}
+	left, err := l.conf.Memory.Add32(m.desc+modRefs, ^uint32(0))
+	if err == nil && left != 0 {
+		l.unstop(m)
+		return false
+	}
+	return true
+}
+
+func (l *Loader) unstop(m *module) {
+	if m.desc != 0 {
+		_, _ = l.conf.Memory.Add32(m.desc+modRefs, 1)
+		l.setState(m, m.state)
+	}
+}
+
+// patch makes of the module's text what Linux makes of it when it is loaded on bare
+// metal: alternatives are chosen, and jumps to the return thunk are returns.
+func (m *module) patch(o *object) error {
+	src := source{m, o}
+	if err := m.alternatives(src); err != nil {
+		return err
+	}
+	addr, b, _ := src.Table(".return_sites")
+	for off := 0; off+4 <= len(b); off += 4 {
+		site := addr + uint64(off) + uint64(int64(int32(binary.LittleEndian.Uint32(b[off:]))))
+		text := m.code(site, 5)
+		if text == nil {
+			return fmt.Errorf("a return at %#x, which is not text", site)
+		}
+		if text[0] == 0xe9 {
+			copy(text, []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc})
+		}
+	}
+	return nil
+}
+
+// An entry of .altinstructions (struct alt_instr): its size, and the flag that says
+// that the replacement is for processors without the feature.
+const (
+	altLen = 12
+	altNot = 1 << 15
+)
+
+// featureAlways is X86_FEATURE_ALWAYS, the one feature that code may be written for
+// here: what gcc and the kernel's headers do for all others is slower only.
+const featureAlways = 3*32 + 21
+
+// alternatives is apply_alternatives.
+func (m *module) alternatives(src source) error {
+	addr, b, _ := src.Table(".altinstructions")
+	for off := 0; off+altLen <= len(b); off += altLen {
+		e := b[off : off+altLen]
+		at := addr + uint64(off)
+		site := at + uint64(int64(int32(binary.LittleEndian.Uint32(e))))
+		from := at + 4 + uint64(int64(int32(binary.LittleEndian.Uint32(e[4:]))))
+		feature, size, n := binary.LittleEndian.Uint16(e[8:]), uint64(e[10]), uint64(e[11])
+		text, with := m.code(site, size), m.code(from, n)
+		if text == nil || with == nil || n > size {
+			return fmt.Errorf("an alternative of %d bytes at %#x for %d at %#x", n, from, size, site)
+		}
+		if (feature&^altNot == featureAlways) == (feature&altNot != 0) {
+			continue
+		}
+		copy(text, with)
+		if n == 5 && (with[0] == 0xe8 || with[0] == 0xe9) { // a relative call or jump
+			to := from + uint64(int64(int32(binary.LittleEndian.Uint32(with[1:]))))
+			binary.LittleEndian.PutUint32(text[1:], uint32(to-site))
+		}
+		nops(text[n:])
+	}
+	return nil
+}
+
+// longNops are the no-operations of 1 to 8 bytes that Linux writes.
+var longNops = [...]string{
+	"\x90", "\x66\x90", "\x0f\x1f\x00", "\x0f\x1f\x40\x00", abi.Nop5, "\x66\x0f\x1f\x44\x00\x00",
+	"\x0f\x1f\x80\x00\x00\x00\x00", "\x0f\x1f\x84\x00\x00\x00\x00\x00",
+}
+
+// nops fills text with no-operations, as few as there can be.
+func nops(text []byte) {
+	for len(text) > 0 {
+		n := min(len(text), len(longNops))
+		copy(text, longNops[n-1])
+		text = text[n:]
+	}
+}

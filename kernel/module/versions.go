@@ -1,0 +1,100 @@
+package module
+
+import (
+	"bytes"
+	_ "embed" // crcs-6.1
+	"encoding/binary"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// ABI is a distribution's kernels of one release, whose modules can be loaded.
+type ABI struct {
+	uname *regexp.Regexp // of uname -r
+	flags string         // what stands behind that in vermagic
+	table func() map[string]map[string]uint32
+}
+
+// Debian61 is Debian 12's kernels: 6.1.0-NN-amd64, where NN counts the changes of what
+// modules can see.
+var Debian61 = &ABI{
+	uname: regexp.MustCompile(`^6\.1\.0-\d+-amd64$`),
+	flags: "SMP preempt mod_unload modversions",
+	table: sync.OnceValue(func() map[string]map[string]uint32 { return parseCRCs(crcs61) }),
+}
+
+// crcs61 has what Debian's Module.symvers says of the symbols that the guest exports.
+// Command gencrcs writes it, which needs Debian's headers.
+//
+//go:embed crcs-6.1
+var crcs61 string
+
+// parseCRCs reads a table whose first line names kernels and whose others are a symbol
+// and its CRC in each, in hexadecimal; = is that of the kernel before, - none.
+func parseCRCs(text string) map[string]map[string]uint32 {
+	of := map[string]map[string]uint32{}
+	var kernels []string
+	for line := range strings.Lines(text) {
+		words := strings.Fields(line)
+		if kernels == nil {
+			kernels = words[1:]
+			for _, k := range kernels {
+				of[k] = map[string]uint32{}
+			}
+			continue
+		}
+		var crc uint64
+		for i, w := range words[1:] {
+			if w == "-" {
+				continue
+			}
+			if w != "=" {
+				crc, _ = strconv.ParseUint(w, 16, 32) // a test reads all of them
+			}
+			of[kernels[i]][words[0]] = uint32(crc)
+		}
+	}
+	return of
+}
+
+// accepts says whether the object was built for one of the kernels. As Linux does, it
+// leaves it to the CRCs to tell one such kernel from another; an object without them
+// is for none.
+func (a *ABI) accepts(vermagic string, o *object) bool {
+	uname, flags, _ := strings.Cut(vermagic, " ")
+	return a != nil && o.crcs != nil && flags == a.flags && a.uname.MatchString(uname)
+}
+
+// readVersions takes __versions: a CRC in eight bytes and a name in 56, for each symbol.
+func (o *object) readVersions() {
+	const size, nameOff = 64, 8
+	i := slices.IndexFunc(o.sections, func(s section) bool { return s.Name == "__versions" })
+	if i < 0 {
+		return
+	}
+	o.crcs = map[string]uint32{}
+	for b := o.sections[i].data; len(b) >= size; b = b[size:] {
+		name, _, _ := bytes.Cut(b[nameOff:size], []byte{0})
+		o.crcs[string(name)] = uint32(binary.LittleEndian.Uint64(b))
+	}
+}
+
+// agrees is check_version: the CRC that the object has for a symbol is that of the
+// kernel that it names. Where the CRCs of that kernel are not known, or the object has
+// none for the symbol, nothing can be said against it.
+func (l *Loader) agrees(m *module, o *object, symbol string) bool {
+	if l.conf.ABI == nil || o.crcs == nil {
+		return true
+	}
+	uname, _, _ := strings.Cut(o.info["vermagic"], " ")
+	want, known := l.conf.ABI.table()[uname][symbol]
+	got, given := o.crcs[symbol]
+	if !known || !given || got == want {
+		return true
+	}
+	l.conf.Machine.Printk(4, "%s: disagrees about version of symbol %s", m.name, symbol)
+	return false
+}
