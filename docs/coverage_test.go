@@ -1,4 +1,5 @@
-// Package docs checks that what the documents name is there.
+// Package docs checks that files, functions, tests and flags named in the
+// documentation exist.
 package docs
 
 import (
@@ -18,8 +19,8 @@ var (
 	known    = map[string]bool{"000": true, "001": true, "002": true, "003": true, "004": true}
 )
 
-// files returns the contents of the project's files whose names end in one of these ways,
-// by their path from here.
+// files returns the contents of the project's files with one of these suffixes, by
+// path relative to this directory.
 func files(t *testing.T, endings ...string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -61,7 +62,7 @@ func tests(t *testing.T) map[string]bool {
 	return found
 }
 
-// packageOf returns the name by which pages call the package of a file.
+// packageOf returns the name of a file's package on the pages.
 func packageOf(path string) string {
 	if filepath.Dir(path) == ".." {
 		return "kprobefs"

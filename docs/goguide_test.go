@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGoGuide: the test that guide/go.md shows compiles and passes, as one more file of
-// this folder.
+// TestGoGuide: the test shown in guide/go.md compiles and passes when added to this
+// directory.
 func TestGoGuide(t *testing.T) {
 	page, err := os.ReadFile("guide/go.md")
 	if err != nil {

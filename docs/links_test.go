@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// pages returns all Markdown files of the project, by their path from its root.
+// pages returns all Markdown files of the project, by path relative to its root.
 func pages(t *testing.T) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -33,13 +33,14 @@ var (
 	flagUsed = regexp.MustCompile(`(?:^|\s)--([a-z][a-z-]*)`)
 )
 
-// anchor is what GitHub makes of a heading.
+// anchor returns GitHub's anchor of a heading.
 func anchor(title string) string {
 	title = strings.ToLower(notWord.ReplaceAllString(title, ""))
 	return strings.ReplaceAll(title, " ", "-")
 }
 
-// Each link to a file of the project leads to a file, and to a heading of it.
+// TestLinks: each link to a file of the project leads to an existing file and
+// heading.
 func TestLinks(t *testing.T) {
 	all := pages(t)
 	for page, text := range all {
@@ -70,7 +71,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// Each file of the project that a page names by its path exists.
+// TestFilesNamed: each file that a page names by its path exists.
 func TestFilesNamed(t *testing.T) {
 	for page, text := range pages(t) {
 		for _, m := range codeSpan.FindAllStringSubmatch(text, -1) {
@@ -114,8 +115,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// calls are what a page shows of calls of kprobefs, without the command that one of
-// them runs, and its code spans that are flags.
+// calls returns the calls of kprobefs on a page, without commands that they run, and
+// code spans that are flags.
 func calls(text string) (found []string) {
 	for line := range strings.Lines(text) {
 		line = strings.TrimLeft(line, " >$#-")
@@ -134,7 +135,7 @@ func calls(text string) (found []string) {
 	return found
 }
 
-// README says what "kprobefs version" says of what is not there.
+// What "kprobefs version" prints for missing parts is in README.
 func TestNotThere(t *testing.T) {
 	source, err := os.ReadFile("../cmd/kprobefs/main.go")
 	if err != nil {

@@ -14,8 +14,8 @@ var (
 	walkHop   = regexp.MustCompile("(?m)^\\d+\\. `([^`]+)` `(\\w+)`")
 )
 
-// Each step of the walks through the program in architecture.md names a file and a
-// function that is defined there, and a walk is no longer than it says.
+// TestWalks: each step of the walks in architecture.md names a file and a function
+// that is defined there, and a walk is not longer than its comment says.
 func TestWalks(t *testing.T) {
 	page, err := os.ReadFile("architecture.md")
 	if err != nil {
@@ -45,7 +45,8 @@ func TestWalks(t *testing.T) {
 	}
 }
 
-// defines is nil when a file of the project defines a function: in Go, C or assembly.
+// defines returns nil if a file of the project defines a function, in Go, C or
+// assembly.
 func defines(file, name string) error {
 	b, err := os.ReadFile(filepath.Join("..", file))
 	if err != nil {

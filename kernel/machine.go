@@ -201,7 +201,8 @@ func Boot(o Options) (*Machine, error) {
 	return nil, errors.Join(err, m.Close())
 }
 
-// complete replaces zero options by their defaults. EINVAL: they make no machine.
+// complete replaces zero options by their defaults. It fails with EINVAL if they are
+// invalid.
 func (o *Options) complete() error {
 	if o.CPUs == 0 {
 		o.CPUs = min(runtime.NumCPU(), MaxCPUs)

@@ -241,8 +241,8 @@ func (v *vcpu) step(budget uint64) {
 
 // onHit reports whether an int3 or a vmcall was a probe's hit, and handles it. For
 // speed it runs inside Run, without leaving the gate: StopMachine waits for such a
-// handler, as stop_machine does on Linux. Whoever wants the vCPU to stop has kicked
-// it, so Run ends right after.
+// handler, as stop_machine does on Linux. A goroutine that wants the vCPU to stop has
+// kicked it, so Run ends right after.
 func (v *vcpu) onHit(r cpu.Reason) bool {
 	h := v.m.handlers.Load()
 	if r == cpu.Hypercall {

@@ -117,9 +117,9 @@ func sameSpace(tid int, kind string) bool {
 	return err == nil && terr == nil && here == there
 }
 
-// hostPath is where a thread's path leads to, as far as that can be said, and what
-// stands there (modeOf), unless it is below one of ours: to look at that is a request
-// for the file, which the guest would see, and which makes a task of its own there.
+// hostPath resolves a thread's path as far as possible and returns the mode of the
+// file (modeOf). It does not access paths below ours: that would be a request for the
+// file, which the guest would see, and which would create a task there.
 func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []string) (path string, mode uint64) {
 	base := ""
 	if !strings.HasPrefix(name, "/") {
@@ -147,9 +147,9 @@ func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []str
 	return path, modeOf(path, true)
 }
 
-// follow is where a path leads to through symbolic links, and the mode of what
-// stands there, unless it is ours. The host's kernel walks the path, once, and does
-// not open the file.
+// follow resolves the symbolic links of a path and returns the mode of the file,
+// unless the path is below ours. The host's kernel walks the path once and does not
+// open the file.
 func follow(path string, ours []string) (string, uint64) {
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
 	for errors.Is(err, unix.EINTR) {

@@ -3,7 +3,7 @@
 // those of a process and those of an open file description) and whole files (flock(2)).
 // The kinds do not conflict with each other, so a file of the tree has a File for each.
 //
-// Whoever releases a lock wakes the waiting requests in the order of their arrival. A
+// A release of a lock wakes the waiting requests in the order of their arrival. A
 // request that would close a cycle of waits fails with EDEADLK, as described in
 // fcntl(2).
 //

@@ -45,9 +45,9 @@ type moduleOptions struct{ name, args string }
 // maxOptions bounds the text of all options in bytes.
 const maxOptions = 64 << 10
 
-// set returns o with the lines of text: "options NAME ARG...", where none of the
-// arguments takes them back. Empty lines and comments (#) mean nothing. EINVAL: another
-// line; ENOSPC: too much.
+// set returns o with the lines of text: "options NAME ARG...", or without arguments
+// to remove them. Empty lines and comments (#) are ignored. It fails with EINVAL for
+// other lines, and with ENOSPC if the text is too long.
 func (o options) set(text string) (options, error) {
 	o = slices.Clone(o)
 	for line := range strings.Lines(text) {

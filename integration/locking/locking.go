@@ -33,7 +33,7 @@ const asleep = 500 * time.Millisecond
 //	set, setw, get   N TYPE START LEN   F_SETLK, F_SETLKW, F_GETLK; TYPE is r, w or u
 //	oset, osetw, oget                   the same of an open file description
 //	flock N TYPE     with LOCK_NB; flockw without
-//	ends             gives what a call that was waiting has come to
+//	ends             prints the result of a call that was waiting
 //	kill             SIGKILL
 const steps = `
 -- ranges of bytes

@@ -26,8 +26,8 @@ func named(tid int, name string) host.Caller {
 	return host.Caller{TID: tid, PID: tid, Comm: func() string { return name }}
 }
 
-// sees runs do and gives the functions with an fentry site that ran meanwhile,
-// by name, with how often and in which task (pid and comm) last.
+// sees runs do and returns the functions with an fentry site that ran during it, by
+// name, with their number of calls and the task of the last one.
 func sees(t *testing.T, m *machine, do func()) map[string]sighting {
 	t.Helper()
 	var mu sync.Mutex
@@ -65,13 +65,13 @@ type sighting struct {
 	task uint64
 }
 
-// TestHostFork: a fork of the host makes a task with the host's pid, the parent's
-// name, and the way that Linux goes.
+// TestHostFork: a fork of the host makes a task with the host's pid and the parent's
+// name, by the functions that Linux calls.
 func TestHostFork(t *testing.T) {
 	m := boot(t, 2)
 	ctx := context.Background()
 	parent := named(5000, "shell")
-	if _, err := m.Host().Fork(ctx, parent, host.Fork{Nr: abi.SysFork}); err != nil { // the parent has a task now
+	if _, err := m.Host().Fork(ctx, parent, host.Fork{Nr: abi.SysFork}); err != nil { // so that the parent has a task
 		t.Fatal(err)
 	}
 	for i, tt := range []struct {
@@ -123,7 +123,7 @@ func TestHostFork(t *testing.T) {
 	}
 }
 
-// TestHostForkUnknown: a child of which the host knows nothing ends at once.
+// TestHostForkUnknown: a child that the host does not know ends at once.
 func TestHostForkUnknown(t *testing.T) {
 	m := boot(t, 1)
 	seen := sees(t, m, func() {
@@ -138,7 +138,8 @@ func TestHostForkUnknown(t *testing.T) {
 	}
 }
 
-// TestHostThread: a thread is one of its process, and ends alone; a kill ends by the signal.
+// TestHostThread: a thread belongs to its process and can end alone. A killed process
+// ends with the signal.
 func TestHostThread(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
@@ -160,11 +161,11 @@ func TestHostThread(t *testing.T) {
 	}
 }
 
-// TestHostPIDsReused: the host uses a pid again whose end was not seen.
+// TestHostPIDsReused: the host reuses a pid whose end was not seen.
 func TestHostPIDsReused(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
-	for i := range 300 { // more than tasks are kept
+	for i := range 300 { // more than the number of tasks that are kept
 		f := host.Fork{Nr: abi.SysFork, Child: host.Caller{TID: 8000 + i%250, PID: 8000 + i%250}}
 		if ret, err := m.Host().Fork(ctx, named(5000, "shell"), f); ret <= 0 || err != nil {
 			t.Fatalf("fork %d: %d, %v", i, ret, err)
@@ -175,8 +176,8 @@ func TestHostPIDsReused(t *testing.T) {
 	}
 }
 
-// TestHostExec: the way through bprm_execve to a new name, new memory and the
-// arguments that the program would find; and its errors.
+// TestHostExec: execve sets the new name, memory and arguments through bprm_execve.
+// Its errors.
 func TestHostExec(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
@@ -189,7 +190,7 @@ func TestHostExec(t *testing.T) {
 		heads      []string
 		want       syscall.Errno
 		comm       string
-		stack      []string // what stands at arg_start
+		stack      []string // strings at arg_start
 	}{
 		{
 			name: "program", path: "/usr/bin/env", argv: []string{"env", "two", long}, envp: []string{"A=b"}, heads: []string{elf},
@@ -257,8 +258,8 @@ func TestHostExec(t *testing.T) {
 	}
 }
 
-// TestHostOther: calls on files of the host go the way of Linux, with the string
-// that the caller gave, and leave nothing behind.
+// TestHostOther: calls on the host's files call the same functions as on Linux, with
+// the caller's string, and leave nothing in the guest.
 func TestHostOther(t *testing.T) {
 	for _, release := range []string{"5.10", "6.1", "6.12"} {
 		t.Run(release, func(t *testing.T) { hostOther(t, release) })
@@ -268,7 +269,7 @@ func TestHostOther(t *testing.T) {
 func hostOther(t *testing.T, release string) {
 	m := bootRelease(t, release, 1, nil)
 	rmdir := "vfs_rmdir"
-	if release == "5.10" { // which has it within do_rmdir
+	if release == "5.10" { // where it is inlined into do_rmdir
 		rmdir = "do_rmdir"
 	}
 	ctx := context.Background()
@@ -333,7 +334,7 @@ func positive(ret int64) bool { return ret >= 0 && ret < 1000 }
 
 func is(e syscall.Errno) func(int64) bool { return func(ret int64) bool { return ret == -int64(e) } }
 
-// TestHostOtherLeaks: paths of the host do not stay in the guest's memory.
+// TestHostOtherLeaks: paths of the host are not kept in the guest's memory.
 func TestHostOtherLeaks(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()

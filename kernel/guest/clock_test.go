@@ -9,8 +9,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/guest"
 )
 
-// TestVirtualClock: nothing in the guest needs time to pass while all CPUs are
-// idle, for there a virtual clock stands still.
+// TestVirtualClock: nothing in the guest waits for time to pass while all CPUs are
+// idle, since a virtual clock stands still then.
 func TestVirtualClock(t *testing.T) {
 	for _, deterministic := range []bool{false, true} {
 		m, err := kernel.Boot(kernel.Options{

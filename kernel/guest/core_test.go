@@ -38,15 +38,15 @@ func (m *machine) completion() uint64 {
 	return x
 }
 
-// page returns a page full of ones; a guest function of one argument that clears
-// it shows that it was called.
+// page returns a page filled with ones. A guest function that clears it shows that it
+// was called.
 func (m *machine) page() uint64 {
 	a := m.call("__get_free_pages", gfpKernel, 0)
 	m.put(a, bytes.Repeat([]byte{0xff}, abi.PageSize))
 	return a
 }
 
-// wantBool is want for a function that gives a bool, wantInt for an int.
+// wantBool is want for a function that returns a bool, wantInt for an int.
 func (m *machine) wantBool(want byte, sym string, args ...uint64) {
 	m.t.Helper()
 	if got := byte(m.call(sym, args...)); got != want {
@@ -144,7 +144,7 @@ func TestSlab(t *testing.T) {
 	if slabs < 5 || slabs > 20 {
 		t.Errorf("200 objects of 100 bytes in %d slabs", slabs)
 	}
-	// Half of them on the other CPU: its frees go to the page's list.
+	// Free half of them on the other CPU, to the page's list.
 	for i, o := range objs {
 		if _, err := m.CallOn(context.Background(), i%2, m.sym("kmem_cache_free"), 1, s, o); err != nil {
 			t.Fatal(err)
@@ -242,7 +242,7 @@ func TestVmalloc(t *testing.T) {
 	m.want(0, "vmalloc", 1<<40)
 }
 
-// TestUserMemory goes through mmap, brk and page faults of a task.
+// TestUserMemory tests mmap, brk and page faults of a task.
 func TestUserMemory(t *testing.T) {
 	m := boot(t, 2)
 	k := m.task("user")
@@ -456,7 +456,7 @@ func TestWaitQueue(t *testing.T) {
 		t.Error("the queue was empty")
 	}
 	a.call("finish_wait", wq, entry)
-	// A woken entry: wait_woken sleeps until woken_wake_function has run.
+	// wait_woken sleeps until woken_wake_function has run.
 	m.put64(entry+16, m.sym("woken_wake_function"))
 	a.call("add_wait_queue", wq, entry)
 	const forever = 1<<63 - 1
@@ -471,7 +471,7 @@ func TestWaitQueue(t *testing.T) {
 	if m.u64(wq+8) != wq+8 {
 		t.Error("remove_wait_queue")
 	}
-	// Exclusive entries: one wake-up, one entry. The others stay.
+	// A wake-up wakes one exclusive entry. The others stay.
 	var e [3]uint64
 	for i := range e {
 		e[i] = m.zalloc(40)
@@ -523,7 +523,7 @@ func TestTimers(t *testing.T) {
 	m.want(1, "timer_delete_sync", q)
 	m.want(0, "mod_timer_pending", q, before+1)
 	k := m.task("sleeper")
-	// passes lets time pass until a call of k comes back.
+	// passes advances the clock until a call of k returns.
 	passes := func(what string, w <-chan uint64) (ret uint64) {
 		eventually(t, what, func() bool {
 			clock.Advance(time.Millisecond)
@@ -571,8 +571,8 @@ func TestTimers(t *testing.T) {
 	}
 }
 
-// TestWheel: where a timer is put, and when its slot is run: never before its
-// time, and late by an eighth at most.
+// TestWheel: a timer's slot, and the time at which it expires: never too early, and
+// at most an eighth late.
 func TestWheel(t *testing.T) {
 	m := boot(t, 1)
 	out := m.zalloc(8)
@@ -723,8 +723,8 @@ func TestWorkqueue(t *testing.T) {
 	if !m.cleared(w) {
 		t.Error("destroy_workqueue did not wait for the work")
 	}
-	// A work that sleeps does not hold up those behind it: msleep takes the
-	// work's address for milliseconds.
+	// A work that sleeps does not delay those after it: msleep takes the work's
+	// address as milliseconds.
 	sleeper := m.zalloc(64)
 	m.list(sleeper + 8)
 	m.put64(sleeper+24, m.sym("msleep"))
@@ -747,7 +747,7 @@ func TestRCU(t *testing.T) {
 	if got := m.call("get_completed_gp_seq"); got <= gps {
 		t.Errorf("%d grace periods, there were %d", got, gps)
 	}
-	// A reader on CPU 1 holds it up.
+	// A reader on CPU 1 delays it.
 	q := m.page()
 	cpu1 := func(f string, args ...uint64) {
 		if _, err := m.CallOn(context.Background(), 1, m.sym(f), 1, args...); err != nil {
@@ -764,9 +764,9 @@ func TestRCU(t *testing.T) {
 	for range 20 {
 		m.call("synchronize_rcu")
 	}
-	// Each takes a few ticks of 4 ms at most, until both CPUs have been seen idle or
-	// between two tasks: 0.3 s in all. The rest is for a busy host. A grace period that
-	// waits for something else to wake an idle CPU takes seconds.
+	// Each takes a few ticks of 4 ms at most, until both CPUs have passed a quiescent
+	// state: 0.3 s in all. The rest allows for a busy host. A grace period that
+	// waited for something else to wake an idle CPU would take seconds.
 	if d := time.Since(start); d > 10*time.Second {
 		t.Errorf("20 grace periods took %v", d)
 	}
@@ -823,7 +823,8 @@ func TestNotifier(t *testing.T) {
 		m.put(a+16, binary.LittleEndian.AppendUint32(nil, prio))
 		return a
 	}
-	// Called as f(block, value, data): memcpy's and memset's results say who was last.
+	// Called as f(block, value, data): the results of memcpy and memset tell which
+	// was called last.
 	raw := m.zalloc(8)
 	low, high := block("int_sqrt", 1), block("int_sqrt", 5)
 	m.want(0, "raw_notifier_chain_register", raw, low)
@@ -887,7 +888,7 @@ func TestKthread(t *testing.T) {
 	k = m.call("kthread_create_on_cpu", m.sym("run_ksoftirqd"), 5, 1, m.cstr("one/%u"))
 	m.wantBool(1, "kthread_is_per_cpu", k)
 	m.want(5, "kthread_data", k)
-	m.wantInt(-int(syscall.EINTR), "kthread_stop", k) // it never ran
+	m.wantInt(-int(syscall.EINTR), "kthread_stop", k) // the thread never ran
 	ids := map[string]bool{}
 	for pid := range uint64(40) {
 		if p := m.call("find_task_by_vpid", pid); p != 0 {
@@ -932,7 +933,7 @@ func TestFork(t *testing.T) {
 	if got := m.u64(m.sym("total_forks")) - forks; got != 4 {
 		t.Errorf("%d forks counted, want 4", got)
 	}
-	// A child that lives: WNOHANG finds it, a wait sleeps until it is killed.
+	// A running child: WNOHANG returns 0, a wait sleeps until it is killed.
 	pid := k.call("user_mode_thread", m.sym("msleep_interruptible"), 60000, sigchld)
 	if got := k.call("kernel_wait4", ^uint64(0), 0, 1, 0); got != 0 {
 		t.Errorf("kernel_wait4(WNOHANG): %d", int64(got))
@@ -955,7 +956,7 @@ func TestFork(t *testing.T) {
 	}
 }
 
-// TestForkMemory: a child has a copy of its parent's memory.
+// TestForkMemory: a child gets a copy of its parent's memory.
 func TestForkMemory(t *testing.T) {
 	m := boot(t, 1)
 	m.call("vfree", m.call("vmalloc", 1))
@@ -1168,8 +1169,8 @@ func TestSyscallNumbers(t *testing.T) {
 	}
 }
 
-// TestOops: a task that faults dies, and the machine lives on. The log has what
-// happened, the code, the registers and the stack, as Linux prints them.
+// TestOops: a task that faults dies, and the machine goes on. The log has the cause,
+// the code, the registers and the stack, as Linux prints them.
 func TestOops(t *testing.T) {
 	m := boot(t, 2)
 	for n, c := range []struct {
@@ -1221,7 +1222,7 @@ func TestOops(t *testing.T) {
 	k.call("int_sqrt", 1)
 }
 
-// TestTables asks the guest's own functions about text.
+// TestTables calls the guest's functions about text.
 func TestTables(t *testing.T) {
 	m := boot(t, 1)
 	img := m.Image()
@@ -1271,7 +1272,7 @@ func TestPrintk(t *testing.T) {
 	m.wantInt(-int(syscall.EPERM), "printk_get_level", m.cstr("x"))
 }
 
-// TestPerCPU: what alloc_percpu gives is clear on each CPU, and apart.
+// TestPerCPU: memory of alloc_percpu is zeroed on each CPU, and separate.
 func TestPerCPU(t *testing.T) {
 	m := boot(t, 2)
 	a, b := m.call("__alloc_percpu", 100, 8), m.call("__alloc_percpu", 100, 8)
@@ -1336,7 +1337,7 @@ func TestScheduler(t *testing.T) {
 	m.want(5000, "__calc_delta", 5000, 1024, load)
 	m.put64(load, 2048)
 	m.want(2500, "__calc_delta", 5000, 1024, load)
-	// More busy tasks than CPUs: all come to their end.
+	// More busy tasks than CPUs: all of them finish.
 	var ends []<-chan uint64
 	addr := m.sym("int_sqrt")
 	for range 5 {

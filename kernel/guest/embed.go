@@ -1,11 +1,11 @@
-// Package guest holds the kernels that the machine boots: freestanding C and
-// assembly, built with `make guest` into ELFs that are checked in, so that
+// Package guest embeds the kernels that the machine boots: freestanding C and
+// assembly, built with `make guest` into ELF files that are checked in, so that
 // building this program needs no C compiler.
 //
-// What the guest is: Linux's names, signatures, call chains and, for what tools
-// look at, structure layouts, in our own text; a scheduler, memory, files, a
-// loopback network and the library functions, small, but at work. Its calls to
-// the machine are those of package abi.
+// The guest has Linux's names, signatures, call chains and, where tools depend on
+// them, structure layouts, but its own code: a small but working scheduler, memory
+// management, files, a loopback network and library functions. Its hypercalls are
+// those of package abi.
 package guest
 
 import (
@@ -31,8 +31,8 @@ var vmlinux612 []byte
 //go:embed btf-6.12
 var btf612 []byte
 
-// BTF returns the types of a guest's functions, for kernel/btf, or nil when its kernel
-// has none. It must not be written.
+// BTF returns the types of a guest's functions, for kernel/btf, or nil if its kernel
+// has none. The text must not be modified.
 func BTF(release string) []byte {
 	if release == "6.12" {
 		return btf612
@@ -40,13 +40,12 @@ func BTF(release string) []byte {
 	return nil
 }
 
-// Image returns the ELF of the guest that stands for a release of Linux ("6.1",
-// or "6.1.0-50-amd64"), or nil when there is none. They are of one source: 5.10's
-// and 6.12's have that release's arguments, calls and records of static events as
-// far as it matters, and in 6.12's what can be called by its address begins with
-// endbr64. 2.6's and 4.15's are 6.1's but for do_fork's arguments, %p, and what
-// kprobes refuse. The bytes are shared: they must not be
-// written.
+// Image returns the guest's ELF file for a release of Linux ("6.1", or
+// "6.1.0-50-amd64"), or nil if there is none. All are built from one source. Those of
+// 5.10 and 6.12 have that release's arguments, calls and records of static events
+// where it matters; in 6.12's, targets of indirect calls begin with endbr64. Those of
+// 2.6 and 4.15 differ from 6.1's in do_fork's arguments, %p, and the functions that
+// cannot be probed. The bytes must not be modified.
 func Image(release string) []byte {
 	for name, image := range map[string][]byte{"2.6": vmlinux26, "4.15": vmlinux415, "5.10": vmlinux510, "6.1": vmlinux61, "6.12": vmlinux612} {
 		if release == name || strings.HasPrefix(release, name+".") {

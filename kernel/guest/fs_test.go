@@ -62,7 +62,7 @@ func (m *machine) open(f *hostFile, flags uint64) int64 {
 	return ret
 }
 
-// Every kind of file goes its own way to the same operations.
+// TestHostFiles: each kind of file has its own call path to the same operations.
 func TestHostFiles(t *testing.T) {
 	m := watch(t, 2)
 	long := strings.Repeat("0123456789abcdef", 4096)
@@ -122,7 +122,7 @@ func TestHostFiles(t *testing.T) {
 	}
 }
 
-// Errors of the host are what the system call returns.
+// TestHostErrors: system calls return the host's errors.
 func TestHostErrors(t *testing.T) {
 	m := watch(t, 1)
 	f := &hostFile{
@@ -179,7 +179,7 @@ func TestHostStatAndDirectories(t *testing.T) {
 		t.Errorf("getdents64 at the end: %d", n)
 	}
 	m.do(d, abi.HostRelease, host.Call{})
-	// What was a file is a directory now.
+	// The file has become a directory.
 	g := &hostFile{path: "/sys/kernel/tracing/instances/a", mode: syscall.S_IFREG | 0o644}
 	if fd := m.open(g, syscall.O_RDONLY); fd < 0 {
 		t.Fatalf("open: %d", fd)
@@ -200,7 +200,7 @@ func TestHostStatAndDirectories(t *testing.T) {
 	}
 }
 
-// More descriptors than the first table has.
+// TestManyOpenFiles: more descriptors than fit into the first table.
 func TestManyOpenFiles(t *testing.T) {
 	m := watch(t, 1)
 	var open []*hostFile
@@ -219,7 +219,7 @@ func TestManyOpenFiles(t *testing.T) {
 	}
 }
 
-// Many threads of the host at once, on the same and on other files.
+// TestHostThreads: many threads of the host access the same and different files.
 func TestHostThreads(t *testing.T) {
 	m := boot(t, 2)
 	files := []hostFile{

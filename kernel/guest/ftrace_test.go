@@ -10,9 +10,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 )
 
-// TestFunctionSites: listeners with and without registers share sites; what they
-// see is the function and its caller, and the functions compute what they do
-// without them.
+// TestFunctionSites: listeners with and without registers share sites. They see the
+// function and its caller, and the functions' results stay the same.
 func TestFunctionSites(t *testing.T) {
 	m := boot(t, 2)
 	sites := m.Sites()
@@ -33,7 +32,7 @@ func TestFunctionSites(t *testing.T) {
 			if _, _, ok := m.Symbols().Lookup(tr.Arg); !ok || tr.Regs.IP != kfree && tr.Regs.IP != alloc {
 				t.Errorf("%s: %#x called from %#x", name, tr.Regs.IP, tr.Arg)
 			}
-			tr.Regs.IP = 0 // nobody looks at it
+			tr.Regs.IP = 0 // ignored
 		}}
 	}
 	one, two := listener("function_trace_call", &a), listener("function_trace_probe_call", &b)

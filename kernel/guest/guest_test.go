@@ -80,7 +80,7 @@ func (m *machine) sym(name string) uint64 {
 	return s[0].Addr
 }
 
-// zalloc returns n bytes of cleared guest memory.
+// zalloc returns n bytes of zeroed guest memory.
 func (m *machine) zalloc(n int) uint64 {
 	m.t.Helper()
 	const gfpZeroed = 0xcc0 | 0x100
@@ -91,7 +91,7 @@ func (m *machine) zalloc(n int) uint64 {
 	return a
 }
 
-// cstr puts a string into guest memory.
+// cstr stores a string in guest memory.
 func (m *machine) cstr(s string) uint64 {
 	m.t.Helper()
 	a := m.zalloc(len(s) + 1)
@@ -142,7 +142,7 @@ func (m *machine) string(a uint64) string {
 	}
 }
 
-// task is a task of the guest of its own, for calls that sleep.
+// task is a separate task of the guest, for calls that sleep.
 type task struct {
 	*host.Task
 	m *machine
@@ -166,7 +166,7 @@ func (k *task) call(sym string, args ...uint64) uint64 {
 	return v
 }
 
-// start calls a function that will sleep; the channel gives its result.
+// start calls a function that will sleep. The channel gets its result.
 func (k *task) start(sym string, args ...uint64) <-chan uint64 {
 	c, addr := make(chan uint64, 1), k.m.sym(sym)
 	go func() {
@@ -191,7 +191,7 @@ func (k *task) syscall(name string, args ...uint64) int64 {
 	return ret
 }
 
-// eventually waits until ok says so, or fails the test.
+// eventually waits until ok returns true, or fails the test.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(time.Millisecond) {
@@ -201,8 +201,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// patience is how long guest code may take, under the race detector and on a
-// busy machine too.
+// patience is the time limit for guest code, also under the race detector on a busy
+// machine.
 const patience = time.Minute
 
 func wait(t *testing.T, what string, c <-chan uint64) uint64 {
@@ -225,7 +225,7 @@ func (k *task) sleeps(state uint32) bool {
 	return k.m.u32(k.TaskAddr()+abi.TaskState) == state
 }
 
-// TestABI compares the guest's copy of the numbers with package abi's.
+// TestABI compares the guest's constants with those of package abi.
 func TestABI(t *testing.T) {
 	text, err := os.ReadFile("include/asm/host.h")
 	if err != nil {
@@ -263,7 +263,7 @@ func TestABI(t *testing.T) {
 	}
 }
 
-// TestImage checks what tools and probes look for in the ELF.
+// TestImage checks the properties of the ELF file that tools and probes need.
 func TestImage(t *testing.T) {
 	img, err := image.Load(guest.Image("6.1.0-50-amd64"))
 	if err != nil {
@@ -361,7 +361,7 @@ func TestBoot(t *testing.T) {
 	}
 }
 
-// TestIdle: a guest without work executes nothing, once what it began at boot is done.
+// TestIdle: a guest without work executes nothing after the work of boot is done.
 func TestIdle(t *testing.T) {
 	m := boot(t, 2)
 	m.want(12, "int_sqrt", 144)

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 )
 
-// The hashes that Go's standard library does not have.
+// Hashes that are not in Go's standard library.
 
 func siphash(p []byte, k0, k1 uint64, each, last int) uint64 {
 	v := [4]uint64{k0 ^ 0x736f6d6570736575, k1 ^ 0x646f72616e646f6d, k0 ^ 0x6c7967656e657261, k1 ^ 0x7465646279746573}

@@ -11,8 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
-// leaks says how many pages stay taken when f has run many times: all that it
-// makes must go again.
+// leaks checks that no pages stay allocated after f has run many times.
 func (m *machine) leaks(k *task, f func(i int)) {
 	m.t.Helper()
 	const warm, rounds, slack = 40, 400, 24
@@ -94,7 +93,7 @@ func TestNoLeakOfHostCalls(t *testing.T) {
 	})
 }
 
-// receiver returns a msghdr for n bytes, the same each time.
+// receiver returns a msghdr for n bytes, which it reuses.
 func (s *sockets) receiver(n int) uint64 {
 	const at, iter = 2048, 16
 	msg, vec, buf := s.mem+at, s.mem+at+128, s.mem+at+256

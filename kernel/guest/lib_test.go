@@ -26,7 +26,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// scratch is guest memory that calls of one test use again and again.
+// scratch is guest memory that the calls of a test reuse.
 type scratch struct {
 	*machine
 	a, b, c uint64 // 8 KiB each
@@ -36,10 +36,10 @@ func (m *machine) scratch() *scratch {
 	return &scratch{m, m.zalloc(8192), m.zalloc(8192), m.zalloc(8192)}
 }
 
-// at puts bytes at a and gives a.
+// at writes bytes at a and returns a.
 func (s *scratch) at(a uint64, p []byte) uint64 { s.put(a, p); return a }
 
-// str puts a string at a and gives a.
+// str writes a string at a and returns a.
 func (s *scratch) str(a uint64, v string) uint64 { return s.at(a, append([]byte(v), 0)) }
 
 func u(v int) uint64 { return uint64(int64(v)) }
@@ -365,7 +365,7 @@ func TestNumbers(t *testing.T) {
 	s.want(0, "num_to_str", s.a, 2, 1234, 0)
 }
 
-// parse is what Linux's kstrto* does, by strconv.
+// parse does by strconv what Linux's kstrto* does.
 func parse(text string, base, bitSize int, signed bool) (uint64, syscall.Errno) {
 	body := strings.TrimSuffix(text, "\n")
 	neg := signed && strings.HasPrefix(body, "-")
@@ -782,8 +782,8 @@ func TestSorting(t *testing.T) {
 			}
 		}
 	}
-	// list_sort's order is by a function of (priv, a, b). With one that gives 0
-	// always, all elements are equal, and must stay in their order.
+	// list_sort compares by a function of (priv, a, b). If it always returns 0, all
+	// elements are equal and must stay in order.
 	const node = 32
 	head := s.b
 	prev := head
@@ -1123,7 +1123,7 @@ func TestDates(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("time64_to_tm(%d) = %v, want %v", v, got, want)
 		}
-		if d.Year() >= 0 { // the seconds are a sixth argument, which calls of the host do not have: whatever r9 holds
+		if d.Year() >= 0 { // the seconds are the sixth argument, which calls of the host cannot set: they are whatever is in r9
 			minute := d.Truncate(time.Minute).Unix()
 			got := int64(s.call("mktime64", u(d.Year()), u(int(d.Month())), u(d.Day()), u(d.Hour()), u(d.Minute())))
 			if sec := got - minute; sec < 0 || sec >= 1<<32 {
@@ -1283,7 +1283,7 @@ func TestLZ4(t *testing.T) {
 	}
 	for n := range len(block) {
 		if n == 2 {
-			continue // one literal: a block of its own
+			continue // one literal is a valid block
 		}
 		if got := i32(s.call("LZ4_decompress_safe", s.a, s.b, u(n), 100)); got >= 0 {
 			t.Errorf("LZ4_decompress_safe of the first %d bytes: %d", n, got)
@@ -1295,8 +1295,8 @@ func TestLZ4(t *testing.T) {
 	s.want(1000+3+16, "LZ4_compressBound", 1000)
 }
 
-// call6 calls a function of six arguments: the handler of an armed function
-// fills the registers and goes on there.
+// call6 calls a function with six arguments: the handler of an armed function sets
+// the registers and continues there.
 func (m *machine) call6(sym string, args ...uint64) uint64 {
 	m.t.Helper()
 	const door = "int_pow"

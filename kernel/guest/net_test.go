@@ -10,7 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// A tcp test's memory: an address, a buffer for each side, and structs.
+// Memory of a TCP test: an address, a buffer for each side, and structs.
 type sockets struct {
 	*machine
 	a, b *task // two tasks, so that one can wait for the other
@@ -128,7 +128,7 @@ func TestTCP(t *testing.T) {
 		}
 		wait(t, "send back", sent)
 	}
-	// One side ends, the other can still send.
+	// One side closes; the other one can still send.
 	if e := s.b.call("kernel_sock_shutdown", c, 1); e != 0 {
 		t.Errorf("shutdown: %d", int32(e))
 	}
@@ -179,7 +179,7 @@ func TestTCPRefusals(t *testing.T) {
 	if e := errno(s.a.call("kernel_accept", l, s.mem, nonblock)); e != syscall.EAGAIN {
 		t.Errorf("accept of nothing: %v", e)
 	}
-	// A listener that goes takes those that wait with it.
+	// Closing a listener closes its connections that were not accepted.
 	if e := s.b.call("kernel_connect", c, s.addr(localhost, 5555), 16, 0); e != 0 {
 		t.Fatalf("connect: %v", errno(e))
 	}
@@ -250,7 +250,7 @@ func TestSocketCalls(t *testing.T) {
 	}
 }
 
-// userPage maps a page of user memory, writable, at an address of its own.
+// userPage maps a writable page of user memory.
 func (m *machine) userPage(k *task) uint64 {
 	m.t.Helper()
 	const at = abi.UserBase + 0x3000_0000

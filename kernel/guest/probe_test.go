@@ -8,8 +8,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// TestFtraceCaller arms a function's fentry site and looks at what the handler
-// sees, and whether what it changes is what the function goes on with.
+// TestFtraceCaller arms a function's fentry site and checks the registers that the
+// handler sees, and that its changes take effect.
 func TestFtraceCaller(t *testing.T) {
 	m := boot(t, 1)
 	site := m.sym("calc_load") // (load, exp, active)
@@ -39,14 +39,14 @@ func TestFtraceCaller(t *testing.T) {
 	if preempt != 1 {
 		t.Errorf("preempt_count %#x in the handler, want 1", preempt)
 	}
-	// Every register survives the caller, and so do the flags.
+	// All registers and flags are preserved.
 	m.SetHandlers(kernel.Handlers{Ftrace: func(t *abi.Trap) { t.Regs.IP = site + 5 }})
 	for range 100 {
 		if got := m.call("calc_load", 2048, 1884, 0); got != want {
 			t.Fatalf("%d, want %d", got, want)
 		}
 	}
-	// A handler may send the function away: to its return, with a value.
+	// A handler may skip the function and set its return value.
 	ret := m.sym("ftrace_stub")
 	m.SetHandlers(kernel.Handlers{Ftrace: func(t *abi.Trap) {
 		t.Regs.AX = 4711
@@ -95,7 +95,7 @@ func TestRethookTrampoline(t *testing.T) {
 	}
 }
 
-// TestOptimizedCallback calls what detours call.
+// TestOptimizedCallback calls the function that detours call.
 func TestOptimizedCallback(t *testing.T) {
 	m := boot(t, 1)
 	regs := m.zalloc(abi.RegsSize)

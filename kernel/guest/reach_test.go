@@ -11,11 +11,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// reached is the guest's functions that the tests have come to: those that they
-// called, and in machines that watch, those with an fentry site that ran.
+// reached are the guest's functions that tests have executed: those that they called,
+// and in machines of watch those with an fentry site that ran.
 var reached sync.Map // name → true
 
-// minReached is how many there must be when all tests have run.
+// minReached is the minimum number of them after all tests.
 const minReached = 400
 
 func TestMain(m *testing.M) {
@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// watch boots a machine in which every function with an fentry site is noted
-// when it runs.
+// watch boots a machine in which each function with an fentry site is recorded when
+// it runs.
 func watch(t *testing.T, cpus int) *machine {
 	t.Helper()
 	m := boot(t, cpus)

@@ -23,7 +23,7 @@ func (m *machine) tracepoints() map[uint64]string {
 	return names
 }
 
-// TestTracepoints: each tracepoint tells of what the guest does while it is on,
+// TestTracepoints: each tracepoint reports the guest's activity while it is enabled,
 // and nothing before and after.
 func TestTracepoints(t *testing.T) {
 	m := boot(t, 2)
@@ -66,7 +66,7 @@ func TestTracepoints(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	m.SynchronizeRCUTasks() // whoever was past the site may still tell of it
+	m.SynchronizeRCUTasks() // a task that has passed the site may still report
 	mu.Lock()
 	for _, want := range strings.Fields(`kmalloc kfree sched_switch sched_waking sched_wakeup sched_stat_runtime
 		timer_init timer_start timer_cancel timer_expire_entry timer_expire_exit softirq_raise softirq_entry softirq_exit

@@ -74,7 +74,7 @@ func TestRadixTree(t *testing.T) {
 	}
 }
 
-// One item far out leaves nothing behind.
+// An item with a large index leaves no nodes.
 func TestRadixTreeEmpties(t *testing.T) {
 	s := boot(t, 1).scratch()
 	s.call("radix_tree_init_root", s.a, gfpKernel)

@@ -12,8 +12,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 )
 
-// TestUnwind: at each function that runs, the stack leads from it through its
-// caller to where the task began; through interrupts to what they came over.
+// TestUnwind: stack traces go from each function that runs through its callers to the
+// beginning of the task, and from interrupts to the interrupted code.
 func TestUnwind(t *testing.T) {
 	m := boot(t, 2)
 	var mu sync.Mutex
@@ -65,9 +65,9 @@ func TestUnwind(t *testing.T) {
 	}
 }
 
-// TestUnwindTrampolines: an interrupt may come over what an fentry site calls, also
-// over a listener's own copy of it. From each of its instructions the stack leads
-// on to the traced function and its caller.
+// TestUnwindTrampolines: an interrupt may occur in a trampoline that an fentry site
+// calls. From each of its instructions, stack traces continue with the traced
+// function and its caller.
 func TestUnwindTrampolines(t *testing.T) {
 	m := boot(t, 1)
 	o := &ftrace.Ops{Function: "function_trace_call", Func: func(*abi.Trap) {}}
@@ -110,8 +110,8 @@ func TestUnwindTrampolines(t *testing.T) {
 	}
 }
 
-// frame returns how far above the stack pointer Unwind finds the return address at ip:
-// the memory from there holds one function after the other.
+// frame returns the distance from the stack pointer at which Unwind finds the return
+// address at ip.
 func (m *machine) frame(ip uint64) (size uint64, ok bool) {
 	m.t.Helper()
 	all := m.Sites().All()

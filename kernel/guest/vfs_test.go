@@ -22,7 +22,7 @@ type vfs struct {
 }
 
 const (
-	atData = 1024 // of the user page: data
+	atData = 1024 // offset of data in the user page
 	dataN  = 3072
 )
 
@@ -60,7 +60,7 @@ func (v *vfs) read(fd int64, n int) (string, int64) {
 	return string(v.bytes(v.user+atData, max(0, int(r)))), r
 }
 
-// all reads to the end.
+// all reads until the end.
 func (v *vfs) all(fd int64) string {
 	v.t.Helper()
 	var b strings.Builder
@@ -350,7 +350,7 @@ func TestPipes(t *testing.T) {
 	if s, _ := v.read(r, 100); s != "through the pipe" {
 		t.Errorf("read: %q", s)
 	}
-	// A reader waits for a writer; more than the pipe holds goes through in turn.
+	// A reader waits for a writer. More data is transferred than fits into the pipe.
 	other := v.task("reader")
 	buf := v.user + atData + 1024
 	got := other.start("ksys_read", uint64(r), buf, 100)
@@ -363,7 +363,7 @@ func TestPipes(t *testing.T) {
 	rand.New(rand.NewSource(1)).Read(data)
 	mem := v.zalloc(len(data))
 	v.put(mem, data)
-	// The writer's data is the kernel's: through kernel_write.
+	// The data is in kernel memory: written by kernel_write.
 	file := v.k.call("fget", uint64(w))
 	sent := other.start("kernel_write", file, mem, u(len(data)), 0)
 	var all []byte
@@ -420,7 +420,7 @@ func TestProcFile(t *testing.T) {
 	}
 	v.want1("lseek from the end", v.k.syscall("lseek", uint64(fd), 0, 2), syscall.EINVAL)
 	v.close(fd)
-	// Directories and files that the kernel makes and takes away.
+	// Directories and files that the kernel creates and removes.
 	dir := v.k.call("proc_mkdir", v.cstr("mine"), 0)
 	de := v.k.call("proc_create_single_data", v.cstr("f"), 0, dir, v.sym("filesystems_proc_show"), 0)
 	if dir == 0 || de == 0 {
@@ -495,7 +495,7 @@ func TestTracefs(t *testing.T) {
 	if d := v.k.call("tracefs_create_dir", v.cstr("group"), 0); d != 0 {
 		t.Errorf("tracefs_create_dir again: %#x", d)
 	}
-	// It is seen in both places.
+	// It is seen at both mount points.
 	for _, p := range []string{"/sys/kernel/tracing", "/sys/kernel/debug/tracing"} {
 		if got, want := v.list(p+"/group/event"), []string{".", "..", "id"}; !slices.Equal(got, want) {
 			t.Errorf("%s: %q", p, got)

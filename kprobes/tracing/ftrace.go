@@ -249,8 +249,8 @@ func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 	return sites
 }
 
-// change is what a word of set_ftrace_filter that is no command does to the set.
-// EINVAL: no function is meant.
+// change applies a word of set_ftrace_filter that is not a command to the set. It
+// fails with EINVAL if no function matches.
 func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) error {
 	pattern, remove := strings.CutPrefix(pattern, "!")
 	m := t.newFunctionMatch(pattern)

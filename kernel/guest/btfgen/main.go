@@ -10,7 +10,7 @@
 //	proto
 //	func TYPE NAME [TYPE:NAME]...   what it returns, its arguments
 //
-// Typedefs and qualifiers are left out. A type that is declared only is an empty
+// Typedefs and qualifiers are left out. A type that is only declared is an empty
 // struct.
 package main
 
@@ -32,10 +32,10 @@ func main() {
 	}
 }
 
-// gen numbers the types: those of the same text are one.
+// gen numbers the types. Types with the same text are the same type.
 type gen struct {
 	data  *dwarf.Data
-	out   []string // the text of each type, and its members
+	out   []string // the text of each type with its members
 	byKey map[string]int
 	seen  map[dwarf.Offset]int
 }
@@ -81,7 +81,7 @@ func (g *gen) functions() (map[string]string, error) {
 			if err != nil {
 				return nil, err
 			}
-			// Linux's are other names of __do_sys_NAME, and not there.
+			// On Linux these are other names of __do_sys_NAME, without types.
 			if !strings.HasPrefix(name, "__x64_sys_") || !strings.HasSuffix(text, ":__unused") {
 				funcs[name] = text
 			}
@@ -90,8 +90,8 @@ func (g *gen) functions() (map[string]string, error) {
 	}
 }
 
-// origin is the entry with the name and the type: a function that is also inlined
-// has them elsewhere.
+// origin returns the entry with the name and the type, which is another one if the
+// function is also inlined.
 func (g *gen) origin(e *dwarf.Entry) (*dwarf.Entry, error) {
 	for _, attr := range []dwarf.Attr{dwarf.AttrAbstractOrigin, dwarf.AttrSpecification} {
 		if off, ok := e.Val(attr).(dwarf.Offset); ok {
@@ -151,7 +151,7 @@ func (g *gen) typeOf(e *dwarf.Entry) (int, error) {
 	return g.number(t), nil
 }
 
-// number is that of the type's line.
+// number returns the number of the type's line.
 func (g *gen) number(t dwarf.Type) int {
 	switch t := t.(type) {
 	case *dwarf.TypedefType:
@@ -185,7 +185,7 @@ func (g *gen) number(t dwarf.Type) int {
 	return g.keep("proto")
 }
 
-// enumSign is as in the kernel's types: an enum is signed when it has a negative value.
+// enumSign: as in the kernel's BTF, an enum is signed if it has a negative value.
 func enumSign(t *dwarf.EnumType) string {
 	for _, v := range t.Val {
 		if v.Val < 0 {
@@ -195,7 +195,7 @@ func enumSign(t *dwarf.EnumType) string {
 	return "u"
 }
 
-// keep numbers the text.
+// keep returns the number of a text, and adds the text if it is new.
 func (g *gen) keep(text string) int {
 	if n := g.byKey[text]; n != 0 {
 		return n
@@ -205,7 +205,7 @@ func (g *gen) keep(text string) int {
 	return len(g.out)
 }
 
-// structure has its number before its members have theirs: they may point to it.
+// structure numbers a structure before its members, which may point to it.
 func (g *gen) structure(t *dwarf.StructType) int {
 	head := strings.TrimSpace(fmt.Sprintf("struct %d %s", max(t.ByteSize, 0), t.StructName))
 	key := head

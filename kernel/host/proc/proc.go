@@ -1,5 +1,5 @@
-// Package proc reads what the host's kernel tells of a thread: the files of /proc/TID.
-// A thread that has ended, or that is in another pid namespace, has none.
+// Package proc reads the host's files about a thread, /proc/TID. A thread that has
+// ended, or that is in another pid namespace, has none.
 package proc
 
 import (

@@ -3,8 +3,7 @@
 // names with patterns such as "vfs_*".
 //
 // It knows members (package field), the CPU and the task of a hit. It does not know
-// events, arrays or files: who refuses a text shows the Error, and who records a hit asks
-// Passes, which runs in handler context and allocates nothing.
+// events, arrays or files. Passes runs in handler context and allocates nothing.
 package filter
 
 import (
@@ -42,15 +41,15 @@ type Subject struct {
 	Entry   []byte
 	CPU     int
 	Comm    *[abi.TaskCommLen]byte // the task's name
-	Trap    *abi.Trap              // for strings that an entry points to; nil: these match nothing
+	Trap    *abi.Trap              // for strings that an entry points to; if nil, these match nothing
 	Pointed *[MaxPointed]byte      // memory to read them into
 }
 
 // MaxPointed is how many bytes of such a string are compared.
 const MaxPointed = 256
 
-// Refused is what the file filter holds after the text was refused: it shows why,
-// and lets all entries pass.
+// Refused is what the file filter holds after the text was refused: its text tells
+// why, and all entries pass.
 func Refused(text string, err *Error) *Filter {
 	return &Filter{Text: err.show(text)}
 }

@@ -2,9 +2,9 @@
 // columns with task, CPU, flags and time (context.go), the text after them by the event's
 // print format (printfmt.go) or member by member (fields.go), and symbols (symbols.go).
 //
-// It knows bytes and members (package field). It does not know events, arrays and their
-// options: whoever prints a line says which columns it has and what they show, and
-// answers for symbols, hashed addresses and memory (Env).
+// It knows bytes and members (package field). It does not know events, arrays and
+// their options: callers pass the columns to print with their values, and an Env for
+// symbols, hashed addresses and memory.
 package output
 
 import (
