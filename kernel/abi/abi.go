@@ -89,6 +89,9 @@ type Memory interface {
 	WriteU64(addr uint64, v uint64) error
 }
 
+// TaskSizeMax is TASK_SIZE_MAX: where user space ends.
+const TaskSizeMax = 0x7ffffffff000
+
 // ReadString is strncpy_from_kernel_nofault: it reads a string into b; a longer string
 // has no NUL in b. It returns false if the memory cannot be read.
 func ReadString(m Memory, addr uint64, b []byte) bool {

@@ -13,6 +13,9 @@ func IsAlpha(c byte) bool {
 // IsAlnum is isalnum: isalpha and isdigit.
 func IsAlnum(c byte) bool { return IsAlpha(c) || '0' <= c && c <= '9' }
 
+// DigitFirst reports whether s begins with a decimal digit.
+func DigitFirst(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
+
 // CString returns the data of a write up to the first NUL, as the kernel's functions for
 // strings see them.
 func CString(data []byte) string {

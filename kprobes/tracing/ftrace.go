@@ -197,7 +197,7 @@ type functionMatch struct {
 
 // newFunctionMatch parses a pattern without its "!".
 func (t *Tracer) newFunctionMatch(pattern string) functionMatch {
-	if isDigit(pattern) {
+	if kstrtox.DigitFirst(pattern) {
 		n, _ := kstrtox.SimpleUint(pattern, 0) // what follows the number is ignored
 		if t.conf.has[release.WholeIndex] {
 			n, _ = kstrtox.ParseUint(pattern, 0, math.MaxUint64) // 0 if it is not a number

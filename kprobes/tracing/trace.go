@@ -24,21 +24,20 @@
 // array's buffer. It allocates nothing and takes no lock except those of the vCPU's own
 // buffer; readers take only one of these, for one page at a time.
 //
-// A definition (trace_kprobe.go) becomes a kprobe or kretprobe of package
-// kprobes and joins an Event (trace_events.go). Its arguments
-// (trace_probe_args.go) are small programs (trace_probe_tmpl.go). A hit runs them
-// and writes an entry in the kernel's binary format to the pages of its vCPU
-// (package ring); readers copy pages and turn them into text
-// (trace_output.go), or take entries out of them as text (trace_pipe.go).
+// A definition (trace_kprobe.go) becomes a kprobe or kretprobe of package kprobes and
+// joins an Event (trace_events.go). Its arguments are small programs (package probe). A
+// hit runs them and writes an entry in the kernel's binary format to the pages of its
+// vCPU (package ring); readers copy pages and turn them into text (trace_output.go), or
+// take entries out of them as text (trace_pipe.go).
 //
 // A file's triggers (trace_events_trigger.go) run at its hits. Histograms
-// (trace_events_hist.go) count hits in a table (package tracingmap), store variables there
-// that other histograms read, and their actions hit synthetic events
+// (trace_events_hist.go) count hits in a table (package tracingmap), store variables
+// there that other histograms read, and their actions hit synthetic events
 // (trace_events_synth.go), which are ordinary Events.
 //
 // What knows neither Tracer nor Array lies in packages of its own: ring (the buffer's
-// pages), field (the members of an entry), filter, tracingmap (the table of a
-// histogram) and output (the text of an entry).
+// pages), field (the members of an entry), filter, probe (the arguments of definitions),
+// tracingmap (the table of a histogram) and output (the text of an entry).
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu,
 // cmdlines.mu and the locks of package ring are taken last.
@@ -58,6 +57,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 // Kprobes is what tracing needs of package kprobes; *kprobes.Kprobes implements it.
@@ -71,12 +71,6 @@ type Kprobes interface {
 	OnFuncEntry(addr uint64, name string, offset uint32) error
 	NewRethook(calls int, dataSize uint64, exit func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error)
 	Via(t *abi.Trap) kprobes.Via
-}
-
-// Symbols is kallsyms. Its look-ups take no lock.
-type Symbols interface {
-	LookupName(name string) []abi.Symbol // "symbol" or "module:symbol"
-	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
 }
 
 // Sites says which functions have a fentry site, that is, which functions tracing may
@@ -97,7 +91,7 @@ type Machine interface {
 // Config is what a Tracer is built from.
 type Config struct {
 	Kprobes Kprobes
-	Symbols Symbols
+	Symbols probe.Symbols
 	Sites   Sites
 	Machine Machine
 	// Module reports whether a module of that name is loaded. If it is nil, no module is.
@@ -160,6 +154,11 @@ type config struct {
 
 func newConfig(c Config) config {
 	return config{c, c.Linux.Set(), release.Kretprobed.Of(c.Linux), release.RawDataID.Of(c.Linux)}
+}
+
+// rules returns how the release parses definitions.
+func (c *config) rules() *probe.Rules {
+	return probe.NewRules(c.Linux, &c.has, c.BTF)
 }
 
 const (

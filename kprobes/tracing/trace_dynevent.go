@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 // dynEvent is dyn_event: what one line of dynamic_events defined.
@@ -102,10 +103,10 @@ func (t *Tracer) createKprobe(line string) (bool, error) {
 
 // refuse is trace_probe_log_err: error_log says why a definition was refused. It
 // returns the error as the release reports it.
-func (t *Tracer) refuse(subsystem string, derr *definitionError, argv []string) error {
-	derr.probeError = t.conf.releaseError(derr.probeError)
-	command, column := derr.caret(argv)
-	t.global.logError(subsystem, derr.text, command, column)
+func (t *Tracer) refuse(subsystem string, derr *probe.Error, argv []string) error {
+	derr.Reason = t.conf.releaseError(derr.Reason)
+	command, column := derr.Caret(argv)
+	t.global.logError(subsystem, derr.Text, command, column)
 	return fmt.Errorf("%s: %w", command, derr)
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 const eprobeGroup = "eprobes"
@@ -20,7 +21,7 @@ type traceEprobe struct {
 	*Event
 	tracer   *Tracer
 	attached *Event
-	args     []probeArg
+	args     []probe.Arg
 	argsSize int
 	filter   *filter.Filter
 	trigger  *trigger // while the event is on
@@ -41,11 +42,11 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 	if argv[0][0] != 'e' || len(argv) < 2 {
 		return false, nil
 	}
-	fail := func(derr *definitionError) error { return t.refuse("event_probe", derr, argv) }
+	fail := func(derr *probe.Error) error { return t.refuse("event_probe", derr, argv) }
 	ep := &traceEprobe{tracer: t}
 	group, name := eprobeGroup, ""
 	if colon := strings.IndexByte(argv[0], ':'); colon >= 0 {
-		g, n, derr := t.conf.parseEventName(argv[0][colon+1:], colon+1)
+		g, n, derr := t.conf.rules().ParseEventName(argv[0][colon+1:], colon+1)
 		if derr != nil {
 			return true, fail(derr)
 		}
@@ -54,13 +55,12 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 			group = g
 		}
 	}
-	attachedGroup, attachedName, derr := t.conf.parseEventName(argv[1], 0)
+	attachedGroup, attachedName, derr := t.conf.rules().ParseEventName(argv[1], 0)
 	if derr != nil {
-		derr.index = 1
-		_ = fail(derr)
+		_ = fail(derr.InWord(1))
 	}
 	if derr != nil || attachedGroup == "" || attachedName == "" {
-		return true, fail(&definitionError{errNoEventInfo, 1, 0})
+		return true, fail(probe.NewError(errNoEventInfo, 1, 0))
 	}
 	if name == "" {
 		name = attachedName
@@ -69,10 +69,10 @@ func (t *Tracer) createEprobe(line string) (bool, error) {
 }
 
 // addEprobe is the second half of trace_eprobe_create, after both names are known.
-func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []string, fail func(*definitionError) error) error {
+func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []string, fail func(*probe.Error) error) error {
 	ep.attached = t.attachable(attached)
 	if ep.attached == nil {
-		return fail(&definitionError{errBadAttachEvent, 1, 0})
+		return fail(probe.NewError(errBadAttachEvent, 1, 0))
 	}
 	words := argv[2:]
 	if i := slices.Index(words, "if"); i >= 0 {
@@ -81,24 +81,22 @@ func (t *Tracer) addEprobe(ep *traceEprobe, name, attached eventName, argv []str
 		}
 		words = words[:i]
 	}
-	d := definition{fields: ep.attached.entryMembers(), conf: &t.conf}
-	derr, err := d.parseArgs(words)
+	d := probe.Definition{Fields: ep.attached.entryMembers(), Rules: t.conf.rules()}
+	derr, err := d.ParseArgs(words)
 	switch {
 	case err != nil:
 		return err
 	case derr != nil:
-		if d.first != nil {
-			_ = fail(&definitionError{*d.first, derr.index, derr.offset})
+		if before := d.Preceding(derr); before != nil {
+			_ = fail(before)
 		}
 		return fail(derr)
 	case t.namesInUse[name] != nil:
-		return fail(&definitionError{errEventExists, 0, 0})
+		return fail(probe.NewError(errEventExists, 0, 0))
 	}
-	ep.args, ep.argsSize = d.args, d.argsSize
-	for i := range ep.args {
-		if err := ep.args[i].code.resolve(t.conf.Symbols); err != nil {
-			return err
-		}
+	ep.args, ep.argsSize = d.Args, d.ArgsSize
+	if err := probe.Resolve(ep.args, t.conf.Symbols); err != nil {
+		return err
 	}
 	if ep.Event = t.newEvent(name.group, name.name, 0, eprobeClass{ep}); ep.Event == nil {
 		return fmt.Errorf("eprobe %s: %w", name.name, syscall.ENODEV)
@@ -123,9 +121,9 @@ func (t *Tracer) attachable(name eventName) *Event {
 }
 
 // parseFilter is trace_eprobe_parse_filter; index is that of the first word.
-func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*definitionError) error) error {
+func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*probe.Error) error) error {
 	if len(words) == 0 {
-		return fail(&definitionError{errNoEventFilter, index, 0})
+		return fail(probe.NewError(errNoEventFilter, index, 0))
 	}
 	text := strings.Join(words, " ")
 	parsed, err := filter.Parse(text, ep.attached.entryMembers())
@@ -137,27 +135,9 @@ func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*definit
 	return nil
 }
 
-// resolveField is trace_eprobe_tp_arg_update: it looks up the field that the argument
-// starts with.
-func (c *fetchCode) resolveField(fields map[string]*field.Member) *argError {
-	if c.source != fetchField {
-		return nil
-	}
-	f := fields[c.symbol]
-	switch {
-	case f != nil && f.Offset >= field.HeaderSize:
-		c.field = f
-	case c.symbol == "comm" || c.symbol == "COMM":
-		c.source = fetchComm
-	default:
-		return failArg(errBadAttachArg, 0)
-	}
-	return nil
-}
-
 // line returns the eprobe's line of dynamic_events.
 func (ep *traceEprobe) line() string {
-	return fmt.Sprintf("e:%s/%s %s.%s%s\n", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name, definitions(ep.args))
+	return fmt.Sprintf("e:%s/%s %s.%s%s\n", ep.Group, ep.Name, ep.attached.Group, ep.attached.Name, probe.Texts(ep.args))
 }
 
 // matches is eprobe_dyn_event_match: the attached event and the first arguments may
@@ -167,7 +147,7 @@ func (ep *traceEprobe) matches(group, event string, argv []string) bool {
 	if dot := ep.attached.Group + "." + ep.attached.Name; len(argv) > 0 && argv[0] == dot {
 		place = dot
 	}
-	return ep.named(group, event) && matchesProbe(argv, place, ep.args)
+	return ep.named(group, event) && probe.Matches(argv, place, ep.args)
 }
 
 func (ep *traceEprobe) release() error {
@@ -182,10 +162,10 @@ func (ep *traceEprobe) release() error {
 // eprobeClass is the eventClass of a traceEprobe.
 type eprobeClass struct{ *traceEprobe }
 
-func (c eprobeClass) fields() []field.Field { return argFields(c.args, field.HeaderSize) }
+func (c eprobeClass) fields() []field.Field { return probe.Fields(c.args, field.HeaderSize) }
 
 func (c eprobeClass) printFmt() string {
-	format, values := argsPrintFmt(c.args)
+	format, values := probe.PrintFmt(c.args)
 	return `"` + format + `"` + values
 }
 
@@ -193,7 +173,7 @@ func (c eprobeClass) printFmt() string {
 func (c eprobeClass) print(a *Array, b, entry []byte) []byte {
 	b = append(append(append(b, c.Name...), ": ("...), c.attached.Group...)
 	b = append(append(append(b, '.'), c.attached.Name...), ')')
-	return append(a.tracer.appendArgs(b, entry, c.args, field.HeaderSize), '\n')
+	return append(probe.AppendArgs(b, entry, c.args, field.HeaderSize, a.tracer.conf.Symbols), '\n')
 }
 
 // enable is enable_eprobe: it adds the trigger to the attached event.
@@ -225,16 +205,10 @@ func (ep *traceEprobe) hit(s *subject) {
 	if en == nil {
 		return
 	}
-	en.attached = s.Entry
-	if ep.tracer.storeArgs(en, s.Trap, ep.args, ep.argsSize) {
+	en.Attached = s.Entry
+	if en.StoreArgs(ep.tracer.conf.Symbols, s.Trap, ep.args, ep.argsSize) {
 		ep.commit(s.Trap, en)
 	} else {
 		ep.tracer.discard(s.Trap)
 	}
-}
-
-// hasField reports whether the $NAME of an eprobe is a field of its event.
-func (d *definition) hasField(name string) bool {
-	c := fetchCode{source: fetchField, symbol: name}
-	return c.resolveField(d.fields) == nil
 }

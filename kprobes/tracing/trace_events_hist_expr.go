@@ -190,7 +190,7 @@ func (f *histField) exprText() string {
 
 // parseAtom is parse_atom: a number, a variable, or a field.
 func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*histField, error) {
-	if isDigit(text) {
+	if kstrtox.DigitFirst(text) {
 		n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 		if err != nil {
 			return nil, p.fail(histErrExpectNumber, text)

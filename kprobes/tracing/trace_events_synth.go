@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
@@ -159,7 +160,7 @@ func (p *synthParser) create(command, name, fields string) error {
 	switch {
 	case len(kstrtox.ArgvSplit(first)) < 3:
 		return p.fail(synthErrCommand, "")
-	case !goodName(name, false):
+	case !probe.GoodName(name, false):
 		return p.fail(synthErrName, name)
 	case p.tracer.synthEvent(name) != nil:
 		return p.failWith(syscall.EEXIST, synthErrExists, name)
@@ -198,7 +199,7 @@ func (p *synthParser) parseField(argv []string) (f synthField, used int, err err
 	}
 	typ, name := argv[used-2], argv[used-1]
 	base, _, isArray := strings.Cut(name, "[")
-	if !goodName(base, false) {
+	if !probe.GoodName(base, false) {
 		return f, 0, p.fail(synthErrName, name)
 	}
 	f = synthField{name: base, typ: prefix + typ + name[len(base):]}
@@ -399,36 +400,36 @@ func (s synthClass) disable()      {}
 // put is trace_event_raw_event_synth: it fills in the entry of a hit, in handler
 // context. It returns false if the entry does not fit on a page.
 func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
-	base := en.n
-	if base+s.fixed+len(s.fields)*tracingmap.TextSize > len(en.buf) && base+s.fixed > len(en.buf) {
+	base := en.N
+	if base+s.fixed+len(s.fields)*tracingmap.TextSize > len(en.Buf) && base+s.fixed > len(en.Buf) {
 		return false
 	}
-	clear(en.buf[base : base+s.fixed])
-	en.n += s.fixed
+	clear(en.Buf[base : base+s.fixed])
+	en.N += s.fixed
 	for i := range s.fields {
 		f := &s.fields[i]
 		at := base - field.HeaderSize + f.offset
 		switch {
 		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
-			if en.n+8+histStackSize > len(en.buf) {
+			if en.N+8+histStackSize > len(en.Buf) {
 				return false
 			}
-			n := h.putStack(en.buf[en.n:], args[i])
-			en.dataLoc(at, n)
+			n := h.putStack(en.Buf[en.N:], args[i])
+			en.DataLoc(at, n)
 		case f.dynamic:
 			text := h.text(args[i])
 			n := min(len(text), tracingmap.TextSize-1)
-			if en.n+n+1 > len(en.buf) {
+			if en.N+n+1 > len(en.Buf) {
 				return false
 			}
-			copy(en.buf[en.n:], text[:n])
-			en.buf[en.n+n] = 0
-			en.dataLoc(at, n+1)
+			copy(en.Buf[en.N:], text[:n])
+			en.Buf[en.N+n] = 0
+			en.DataLoc(at, n+1)
 		case f.text:
 			text := h.text(args[i])
-			copy(en.buf[at:at+tracingmap.TextSize-1], text)
+			copy(en.Buf[at:at+tracingmap.TextSize-1], text)
 		default:
-			binary.LittleEndian.PutUint64(en.buf[at:], h.refs[args[i].refIdx])
+			binary.LittleEndian.PutUint64(en.Buf[at:], h.refs[args[i].refIdx])
 		}
 	}
 	return true

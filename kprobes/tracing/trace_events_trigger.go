@@ -273,7 +273,7 @@ func parseTrigger(f *EventFile, c *triggerCommand, args string, remove bool) err
 		return nil
 	}
 	count, filter := "", args
-	if isDigit(args) {
+	if kstrtox.DigitFirst(args) {
 		count, filter = cutBlank(args)
 	}
 	t := &trigger{command: c, file: f}

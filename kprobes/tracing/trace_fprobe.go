@@ -14,6 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 const (
@@ -31,7 +32,7 @@ type traceFprobe struct {
 	event     *fprobeEvent
 	symbol    string
 	maxActive int
-	args      []probeArg
+	args      []probe.Arg
 	entryArgs []int  // the arguments that are saved for the return
 	stub      uint64 // the tracepoint whose stub it enabled, or 0
 
@@ -64,17 +65,17 @@ func (t *Tracer) createFprobe(line string) (bool, error) {
 	if head[0] != 'f' && head[0] != 't' || len(argv) < 2 {
 		return false, nil
 	}
-	d := definition{conf: &t.conf, fprobe: true, group: fprobeGroup}
+	d := definition{group: fprobeGroup, Definition: probe.Definition{Fprobe: true, Rules: t.conf.rules()}}
 	tracepoint := head[0] == 't'
 	if tracepoint {
-		d.group, d.hidden = tprobeGroup, 1 // the stub's first argument is the data pointer of the tracepoint's probe
+		d.group, d.Hidden = tprobeGroup, 1 // the stub's first argument is the data pointer of the tracepoint's probe
 	}
 	derr, err := t.parseFprobe(&d, tracepoint, argv)
-	if derr != nil && d.first != nil {
-		_ = t.refuse("trace_fprobe", &definitionError{*d.first, derr.index, derr.offset}, argv)
+	if before := d.Preceding(derr); before != nil {
+		_ = t.refuse("trace_fprobe", before, argv)
 	}
 	if derr == nil && err == nil {
-		tf := &traceFprobe{tracer: t, symbol: d.symbol, maxActive: d.maxActive, args: d.args, entryArgs: d.entryArgs}
+		tf := &traceFprobe{tracer: t, symbol: d.symbol, maxActive: d.maxActive, args: d.Args, entryArgs: d.EntryArgs}
 		derr, err = tf.register(&d, tracepoint)
 	}
 	if derr == nil {
@@ -85,7 +86,7 @@ func (t *Tracer) createFprobe(line string) (bool, error) {
 
 // parseFprobe parses the words of a definition and finds errors in the same order as
 // Linux.
-func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*definitionError, error) {
+func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*probe.Error, error) {
 	head := argv[0]
 	colon := strings.IndexByte(head, ':')
 	if derr := d.parseMaxActive(head, colon); derr != nil {
@@ -94,11 +95,11 @@ func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*de
 	if derr := d.parseFunction(argv, tracepoint); derr != nil {
 		return derr, nil
 	}
-	if !d.ret && d.maxActive != 0 {
-		return &definitionError{errMaxActNoKprobe, 0, 1}, nil
+	if !d.Return && d.maxActive != 0 {
+		return probe.NewError(errMaxActNoKprobe, 0, 1), nil
 	}
 	if colon >= 0 {
-		group, name, derr := t.conf.parseEventName(head[colon+1:], colon+1)
+		group, name, derr := t.conf.rules().ParseEventName(head[colon+1:], colon+1)
 		if derr != nil {
 			return derr, nil
 		}
@@ -110,23 +111,23 @@ func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*de
 	if d.name == "" {
 		d.name = t.fprobeName(d, tracepoint)
 	}
-	d.fentry = !d.ret
-	if d.conf.BTF != nil {
-		d.proto = fprobeProto(d.conf.BTF(), d.symbol, tracepoint)
+	d.Fentry = !d.Return
+	if t.conf.BTF != nil {
+		d.Proto = fprobeProto(t.conf.BTF(), d.symbol, tracepoint)
 	}
-	return d.parseArgs(argv[2:])
+	return d.ParseArgs(argv[2:])
 }
 
 // parseFunction is parse_symbol_and_return. An argument $retval makes it a return
 // probe, too.
-func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionError {
-	fail := func(e probeError, offset int) *definitionError { return &definitionError{e, 1, offset} }
+func (d *definition) parseFunction(argv []string, tracepoint bool) *probe.Error {
+	fail := func(e probe.Reason, offset int) *probe.Error { return probe.NewError(e, 1, offset) }
 	d.symbol = argv[1]
 	if i := strings.IndexByte(argv[1], '%'); i >= 0 {
 		if tracepoint || argv[1][i:] != "%return" {
 			return fail(errBadAddrSuffix, i)
 		}
-		d.symbol, d.ret = argv[1][:i], true
+		d.symbol, d.Return = argv[1][:i], true
 	}
 	if tracepoint {
 		word := func(r rune) bool { return r != '_' && (r > 0x7f || !kstrtox.IsAlpha(byte(r)) && (r < '0' || '9' < r)) }
@@ -135,29 +136,29 @@ func (d *definition) parseFunction(argv []string, tracepoint bool) *definitionEr
 		}
 		return nil
 	}
-	d.ret = d.ret || slices.ContainsFunc(argv[2:], hasRetval)
+	d.Return = d.Return || slices.ContainsFunc(argv[2:], hasRetval)
 	return nil
 }
 
 // hasRetval reports whether an argument contains $retval.
 func hasRetval(word string) bool {
 	_, rest, found := strings.Cut(word, "$retval")
-	return found && (rest == "" || rest[0] != '_' && !kstrtox.IsAlpha(rest[0]) && !isDigit(rest))
+	return found && (rest == "" || rest[0] != '_' && !kstrtox.IsAlpha(rest[0]) && !kstrtox.DigitFirst(rest))
 }
 
 // fprobeName makes a name for an event that was given none.
 func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
 	name := d.symbol
 	switch {
-	case tracepoint && isDigit(name):
+	case tracepoint && kstrtox.DigitFirst(name):
 		name = "_" + name
 	case tracepoint:
-	case d.ret:
+	case d.Return:
 		name += "__exit"
 	default:
 		name += "__entry"
 	}
-	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
+	return t.conf.rules().SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
 }
 
 // fprobeProto returns the prototype of a function, or of a tracepoint.
@@ -174,23 +175,23 @@ func fprobeProto(types *btf.Types, symbol string, tracepoint bool) *btf.Func {
 
 // register is register_trace_fprobe: the probe gets a new event or joins the event of
 // its name.
-func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionError, error) {
+func (tf *traceFprobe) register(d *definition, tracepoint bool) (*probe.Error, error) {
 	t := tf.tracer
 	named := t.namesInUse[eventName{d.group, d.name}]
 	var old *fprobeEvent
 	if named != nil {
 		var ours bool
 		if old, ours = named.class.(*fprobeEvent); !ours {
-			return &definitionError{errEventExists, 0, 0}, nil
+			return probe.NewError(errEventExists, 0, 0), nil
 		}
-		if derr := old.accepts(tf, d.ret, tracepoint); derr != nil {
+		if derr := old.accepts(tf, d.Return, tracepoint); derr != nil {
 			return derr, nil
 		}
 		tf.event = old
 	} else {
-		tf.event = &fprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}, tracepoint: tracepoint}
+		tf.event = &fprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args, argsSize: d.ArgsSize}, tracepoint: tracepoint}
 		if tf.event.Event = t.newEvent(d.group, d.name, 0, tf.event); tf.event.Event == nil {
-			return &definitionError{probeError{errFailRegProbe.text, syscall.ENODEV}, 1, 0}, nil
+			return probe.NewError(errFailRegProbe.Because(syscall.ENODEV), 1, 0), nil
 		}
 	}
 	if err := tf.attach(); err != nil {
@@ -208,17 +209,16 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*definitionErro
 }
 
 // accepts reports whether another probe may join the event.
-func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitionError {
+func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *probe.Error {
 	if ev.ret != ret || ev.tracepoint != tracepoint {
-		return &definitionError{errDiffProbeType, 0, 0}
+		return probe.NewError(errDiffProbeType, 0, 0)
 	}
-	if i := differentArg(ev.args, tf.args); i >= 0 {
-		return &definitionError{errDiffArgType, i + 2, 0}
+	if i := probe.DifferentArg(ev.args, tf.args); i >= 0 {
+		return probe.NewError(errDiffArgType, i+2, 0)
 	}
-	sameText := func(a, b probeArg) bool { return a.text == b.text }
 	for _, p := range ev.probes {
-		if p.symbol == tf.symbol && slices.EqualFunc(p.args, tf.args, sameText) {
-			return &definitionError{errSameProbe, 0, 0}
+		if p.symbol == tf.symbol && probe.SameTexts(p.args, tf.args) {
+			return probe.NewError(errSameProbe, 0, 0)
 		}
 	}
 	return nil
@@ -228,10 +228,8 @@ func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *definitio
 // module: its probe waits. It fails with EINVAL if no function matches, and with EEXIST
 // if another probe is at the tracepoint.
 func (tf *traceFprobe) attach() error {
-	for i := range tf.args {
-		if err := tf.args[i].code.resolve(tf.tracer.conf.Symbols); err != nil {
-			return err
-		}
+	if err := probe.Resolve(tf.args, tf.tracer.conf.Symbols); err != nil {
+		return err
 	}
 	tf.on.Store(tf.event.wanted())
 	if !tf.event.tracepoint {
@@ -317,12 +315,12 @@ func (tf *traceFprobe) line() string {
 			kind += strconv.Itoa(tf.maxActive)
 		}
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.Group, tf.event.Name, place, definitions(tf.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.Group, tf.event.Name, place, probe.Texts(tf.args))
 }
 
 // matches is trace_fprobe_match: "%return" is not compared.
 func (tf *traceFprobe) matches(group, event string, argv []string) bool {
-	return tf.event.named(group, event) && matchesProbe(argv, tf.symbol, tf.args)
+	return tf.event.named(group, event) && probe.Matches(argv, tf.symbol, tf.args)
 }
 
 func (tf *traceFprobe) busy() error { return tf.event.busy() }
@@ -364,7 +362,7 @@ func (tf *traceFprobe) entered(trap *abi.Trap) {
 		return
 	}
 	if en := tf.event.begin(trap); en != nil {
-		en.word(trap.Regs.IP)
+		en.Word(trap.Regs.IP)
 		trap.Regs.IP++ // as in a kprobe's handler: ipPast
 		tf.event.record(en, trap, tf.args)
 	}
@@ -381,9 +379,7 @@ func (tf *traceFprobe) hook(trap *abi.Trap) {
 		return
 	}
 	binary.LittleEndian.PutUint64(ri.Data, trap.Regs.IP)
-	for i, n := range tf.entryArgs {
-		binary.LittleEndian.PutUint64(ri.Data[8+8*i:], argument(trap, uint64(n)))
-	}
+	probe.KeepEntryArgs(ri.Data[8:], trap, tf.entryArgs)
 	tf.rethook.Hook(ri, trap)
 }
 
@@ -395,10 +391,13 @@ func (tf *traceFprobe) returned(ri *kprobes.Instance, trap *abi.Trap) {
 	}
 	trap.Preempt++
 	if en := tf.event.begin(trap); en != nil {
-		en.word(binary.LittleEndian.Uint64(ri.Data))
-		en.word(trap.Regs.IP)
-		en.kept = ri.Data[8:]
+		en.Word(binary.LittleEndian.Uint64(ri.Data))
+		en.Word(trap.Regs.IP)
+		en.Kept = ri.Data[8:]
 		tf.event.record(en, trap, tf.args)
 	}
 	trap.Preempt--
 }
+
+// HasBTF reports whether the kernel has types for the arguments of functions.
+func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

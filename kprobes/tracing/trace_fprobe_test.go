@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 // fakeFunctions has an fentry site at each symbol of a fakeKernel.
@@ -55,8 +56,8 @@ func TestFprobeDefinitions(t *testing.T) {
 		tr := newFprobeTracer(t)
 		_, err := tr.WriteDynamicEvents([]byte(tt.def + "\n"))
 		got, _ := tr.DynamicEvent(0)
-		if derr := (*definitionError)(nil); errors.As(err, &derr) {
-			got = derr.text
+		if derr := (*probe.Error)(nil); errors.As(err, &derr) {
+			got = derr.Text
 		}
 		if got != tt.want {
 			t.Errorf("%q gave %q, %v, want %q", tt.def, got, err, tt.want)

@@ -88,11 +88,11 @@ func (a *Array) functionHit(trap *abi.Trap, stack bool) {
 		return
 	}
 	defer t.discard(trap)
-	en.buf[2], en.buf[3] = t.traceContextHere(trap)
-	en.word(trap.Regs.IP)
-	en.word(trap.Arg)
+	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
+	en.Word(trap.Regs.IP)
+	en.Word(trap.Arg)
 	if a.recordOwn(trap, en, pid) && stack {
-		a.recordStack(trap, t.unwindFunction(trap), a.now(), en.buf[2], en.buf[3])
+		a.recordStack(trap, t.unwindFunction(trap), a.now(), en.Buf[2], en.Buf[3])
 	}
 }
 
@@ -382,8 +382,8 @@ func (t *Tracer) newFunctionEvent() {
 // context.
 func (a *Array) recordOwn(trap *abi.Trap, en *entry, pid int32) bool {
 	t := a.tracer
-	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
-	if !a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) {
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
+	if !a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.Buf[:en.N]) {
 		return false
 	}
 	if a.has(optRecordTGID) {

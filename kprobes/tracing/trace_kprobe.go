@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -12,11 +11,10 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
-	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 const (
@@ -83,7 +81,7 @@ type traceKprobe struct {
 	tracer *Tracer
 	event  *kprobeEvent
 	place
-	args       []probeArg
+	args       []probe.Arg
 	entryArgs  []int            // the arguments that a return probe saves at the entry
 	ret        kprobes.Retprobe // of a "p" definition only its Kprobe is used
 	registered bool
@@ -100,7 +98,7 @@ var _ eventClass = (*kprobeEvent)(nil)
 
 // newKprobeEvent is register_kprobe_event. It returns nil if no event ID is left.
 func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
-	ev := &kprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args, argsSize: d.argsSize}}
+	ev := &kprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args, argsSize: d.ArgsSize}}
 	if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
 		return nil
 	}
@@ -134,34 +132,19 @@ func (ev *kprobeEvent) disable() {
 }
 
 // accepts reports whether another probe may join the event.
-func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *definitionError {
-	if ev.ret != d.ret {
-		return &definitionError{errDiffProbeType, 0, 0}
+func (ev *kprobeEvent) accepts(tk *traceKprobe, d definition) *probe.Error {
+	if ev.ret != d.Return {
+		return probe.NewError(errDiffProbeType, 0, 0)
 	}
-	if i := differentArg(ev.args, tk.args); i >= 0 {
-		return &definitionError{errDiffArgType, i + 2, 0}
+	if i := probe.DifferentArg(ev.args, tk.args); i >= 0 {
+		return probe.NewError(errDiffArgType, i+2, 0)
 	}
-	sameText := func(a, b probeArg) bool { return a.text == b.text }
 	for _, p := range ev.probes {
-		if p.symbolName() == tk.symbolName() && p.offset == tk.offset && slices.EqualFunc(p.args, tk.args, sameText) {
-			return &definitionError{errSameProbe, 0, 0}
+		if p.symbolName() == tk.symbolName() && p.offset == tk.offset && probe.SameTexts(p.args, tk.args) {
+			return probe.NewError(errSameProbe, 0, 0)
 		}
 	}
 	return nil
-}
-
-// differentArg is trace_probe_compare_arg_type: it returns the first argument whose
-// name or type differs or that only one of the probes has, or -1.
-func differentArg(a, b []probeArg) int {
-	if len(a) != len(b) {
-		return min(len(a), len(b))
-	}
-	for i := range a {
-		if !sameArg(&a[i], &b[i]) {
-			return i
-		}
-	}
-	return -1
 }
 
 func (tk *traceKprobe) kprobe() *kprobes.Kprobe { return &tk.ret.Kprobe }
@@ -175,7 +158,7 @@ func (tk *traceKprobe) line() string {
 			kind += strconv.Itoa(tk.ret.MaxActive)
 		}
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.placeText(), definitions(tk.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.placeText(), probe.Texts(tk.args))
 }
 
 // profile returns the probe's line of kprobe_profile.
@@ -196,28 +179,15 @@ func (tk *traceKprobe) hitCount() (n uint64) {
 
 // matches is trace_kprobe_match.
 func (tk *traceKprobe) matches(group, event string, argv []string) bool {
-	return tk.event.named(group, event) && matchesProbe(argv, tk.placeText(), tk.args)
+	return tk.event.named(group, event) && probe.Matches(argv, tk.placeText(), tk.args)
 }
 
 // definition is a parsed definition.
 type definition struct {
 	place
-	ret         bool
+	probe.Definition
 	maxActive   int
 	group, name string
-	fentry      bool // the probe is at the symbol's first instruction, where $argN is available
-	args        []probeArg
-	argsSize    int // size of the arguments in an entry, without strings
-
-	conf      *config
-	proto     *btf.Func   // of the function at whose entry or exit the probe is
-	entryArgs []int       // the arguments that a return probe saves
-	user      bool        // it defines a uprobe
-	fprobe    bool        // it defines an fprobe, which has no registers
-	hidden    uint64      // number of arguments of the function before those of proto
-	first     *probeError // the entry of error_log that precedes one about an argument
-
-	fields map[string]*field.Member // of an eprobe: the fields of the event that it is attached to
 }
 
 // errCanceled is ECANCELED: the words are not a definition of a kprobe, and error_log
@@ -226,17 +196,17 @@ var errCanceled = errors.New("no definition of a kprobe")
 
 // define is __trace_kprobe_create: it parses a definition and registers its probe. The
 // first result is an error for error_log. The caller holds mu.
-func (t *Tracer) define(argv []string) (*definitionError, error) {
+func (t *Tracer) define(argv []string) (*probe.Error, error) {
 	d, derr, err := t.parseDefinition(argv)
-	if derr != nil && d.first != nil {
-		_ = t.refuse("trace_kprobe", &definitionError{*d.first, derr.index, derr.offset}, argv)
+	if before := d.Preceding(derr); before != nil {
+		_ = t.refuse("trace_kprobe", before, argv)
 	}
 	if derr != nil || err != nil {
 		return derr, err
 	}
-	tk := &traceKprobe{tracer: t, place: d.place, args: d.args, hits: make([]hitCounter, len(t.cpus))}
+	tk := &traceKprobe{tracer: t, place: d.place, args: d.Args, hits: make([]hitCounter, len(t.cpus))}
 	tk.ret.MaxActive = d.maxActive
-	tk.entryArgs = d.entryArgs
+	tk.entryArgs = d.EntryArgs
 	return t.register(tk, d), nil
 }
 
@@ -247,12 +217,12 @@ func (t *Tracer) define(argv []string) (*definitionError, error) {
 //
 // A symbol with "%return" turns a p into an r. The checks are in the kernel's order, so
 // that of several errors the same one is reported.
-func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionError, _ error) {
+func (t *Tracer) parseDefinition(argv []string) (d definition, _ *probe.Error, _ error) {
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {
 		return d, nil, errCanceled
 	}
-	d.ret, d.group, d.conf = head[0] == 'r', defaultGroup, &t.conf
+	d.Return, d.group, d.Rules = head[0] == 'r', defaultGroup, t.conf.rules()
 	colon := strings.IndexByte(head, ':')
 	if derr := d.parseMaxActive(head, colon); derr != nil {
 		return d, derr, nil
@@ -261,7 +231,7 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 		return d, derr, err
 	}
 	if colon >= 0 {
-		group, name, derr := t.conf.parseEventName(head[colon+1:], colon+1)
+		group, name, derr := t.conf.rules().ParseEventName(head[colon+1:], colon+1)
 		if derr != nil {
 			return d, derr, nil
 		}
@@ -273,82 +243,41 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *definitionErro
 	if d.name == "" {
 		d.name = t.eventNameFor(&d)
 	}
-	derr, err := d.parseArgs(argv[2:])
+	derr, err := d.ParseArgs(argv[2:])
 	return d, derr, err
-}
-
-// maxArgsSize is MAX_PROBE_EVENT_SIZE: the limit for the arguments of an event in an
-// entry, without the strings.
-const maxArgsSize = 3072
-
-// parseArgs parses the arguments. Those after the 128th are ignored.
-func (d *definition) parseArgs(words []string) (*definitionError, error) {
-	if len(words) > maxTraceArgs && d.conf.has[release.ArgsE2BIG] {
-		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
-	}
-	given := len(words)
-	words, derr := d.expandArgs(words)
-	if derr != nil {
-		return derr, nil
-	}
-	if len(words) > max(given, maxTraceArgs) {
-		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
-	}
-	for i, word := range words[:min(len(words), maxTraceArgs)] {
-		a, err := d.parseArg(word, d.args)
-		switch {
-		case err == errQuietArg:
-			return nil, fmt.Errorf("argument %q: %w", word, err.errno)
-		case err != nil:
-			return &definitionError{err.probeError, i + 2, err.offset}, nil
-		}
-		if d.fields != nil {
-			if err := a.code.resolveField(d.fields); err != nil {
-				return &definitionError{err.probeError, i + 2, err.offset}, nil
-			}
-		}
-		a.offset = d.argsSize
-		d.argsSize += a.size()
-		if d.argsSize > maxArgsSize && d.conf.has[release.ArgsSizeLimit] {
-			return &definitionError{errEventTooBig, i + 2, a.column}, nil
-		}
-		d.args = append(d.args, a)
-	}
-	d.keepArgs()
-	return nil, nil
 }
 
 // parseMaxActive parses the digits between r and the colon. Anything that does not
 // start with a digit is ignored: "r-1:" and "pp:" are accepted.
-func (d *definition) parseMaxActive(head string, colon int) *definitionError {
+func (d *definition) parseMaxActive(head string, colon int) *probe.Error {
 	if len(head) < 2 || head[1] < '0' || '9' < head[1] {
 		return nil
 	}
-	if !d.ret && !d.fprobe { // an fprobe is only known to be a return probe later
-		return &definitionError{errMaxActNoKprobe, 0, 1}
+	if !d.Return && !d.Fprobe { // an fprobe is only known to be a return probe later
+		return probe.NewError(errMaxActNoKprobe, 0, 1)
 	}
 	digits := head[1:]
 	if colon >= 0 {
 		digits = head[1:colon]
 	}
 	n, err := kstrtox.ParseUint(digits, 0, math.MaxUint32)
-	if err != nil || n == 0 || len(digits) > maxNameLen-1 {
-		return &definitionError{errBadMaxAct, 0, 1}
+	if err != nil || n == 0 || len(digits) > probe.MaxNameLen-1 {
+		return probe.NewError(errBadMaxAct, 0, 1)
 	}
 	if n > maxMaxActive {
-		return &definitionError{errMaxActTooBig, 0, 1}
+		return probe.NewError(errMaxActTooBig, 0, 1)
 	}
 	d.maxActive = int(n)
 	return nil
 }
 
-func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, error) {
-	fail := func(e probeError, offset int) (*definitionError, error) {
-		return &definitionError{e, 1, offset}, nil
+func (t *Tracer) parsePlace(d *definition, argv []string) (*probe.Error, error) {
+	fail := func(e probe.Reason, offset int) (*probe.Error, error) {
+		return probe.NewError(e, 1, offset), nil
 	}
 	addr, err := kstrtox.ParseUint(argv[1], 0, math.MaxUint64)
 	if err == nil {
-		d.addr, d.byAddr = addr, true
+		d.addr, d.byAddr, d.NoSymbol = addr, true, true
 		return nil, nil
 	}
 	if strings.Contains(argv[1], "/") && strings.Contains(argv[1], ":") {
@@ -359,9 +288,9 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		if place[i:] != "%return" {
 			return fail(errBadAddrSuffix, i)
 		}
-		d.ret, place = true, place[:i]
+		d.Return, place = true, place[:i]
 	}
-	symbol, offset, err := splitSymbolOffset(place)
+	symbol, offset, err := probe.SplitSymbolOffset(place)
 	if err != nil || offset < 0 || offset > math.MaxUint32 {
 		return fail(errBadProbeAddr, 0)
 	}
@@ -377,12 +306,12 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 		}
 	}
 	err = t.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
-	if d.ret && symbol != "" && errors.Is(err, syscall.EINVAL) {
+	if d.Return && symbol != "" && errors.Is(err, syscall.EINVAL) {
 		return fail(errBadRetprobe, 0)
 	}
-	d.fentry = err == nil && !d.ret
-	if d.conf.BTF != nil && err == nil {
-		d.proto = t.conf.BTF().Func(symbol)
+	d.Fentry = err == nil && !d.Return
+	if t.conf.BTF != nil && err == nil {
+		d.Proto = t.conf.BTF().Func(symbol)
 	}
 	return nil, nil
 }
@@ -390,23 +319,23 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*definitionError, err
 // eventNameFor makes a name for an event that was given none.
 func (t *Tracer) eventNameFor(d *definition) string {
 	kind := 'p'
-	if d.ret {
+	if d.Return {
 		kind = 'r'
 	}
 	name := fmt.Sprintf("%c_%s_%d", kind, d.symbol, d.offset)
 	if d.byAddr {
 		name = fmt.Sprintf("%c_0x%s", kind, t.hashedPtr(d.addr))
 	}
-	return t.conf.sanitizeEventName(name[:min(len(name), maxNameLen-1)])
+	return t.conf.rules().SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
 }
 
 // register is register_trace_kprobe: the probe gets a new event or joins the event of
 // its name. The caller holds mu.
-func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
+func (t *Tracer) register(tk *traceKprobe, d definition) *probe.Error {
 	named := t.namesInUse[eventName{d.group, d.name}]
 	old, ours := t.kprobeEvent(named)
 	if named != nil && !ours {
-		return &definitionError{errEventExists, 0, 0}
+		return probe.NewError(errEventExists, 0, 0)
 	}
 	if old != nil {
 		if derr := old.accepts(tk, d); derr != nil {
@@ -415,7 +344,7 @@ func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
 		tk.event = old
 	} else if tk.event = t.newKprobeEvent(d); tk.event == nil {
 		t.conf.Machine.Printk(4, "trace_kprobe: Failed to register probe event(%d)", -int(syscall.ENODEV))
-		return &definitionError{probeError{errFailRegProbe.text, syscall.ENODEV}, 1, 0}
+		return probe.NewError(errFailRegProbe.Because(syscall.ENODEV), 1, 0)
 	}
 	err := t.registerKprobe(tk)
 	if errors.Is(err, syscall.ENOENT) && !t.moduleExists(tk) {
@@ -435,26 +364,15 @@ func (t *Tracer) register(tk *traceKprobe, d definition) *definitionError {
 }
 
 // registerError returns the entry of error_log for an error of register_kprobe.
-func registerError(err error) *definitionError {
-	errno := errnoOf(err)
+func registerError(err error) *probe.Error {
 	reason := errFailRegProbe
-	switch errno {
-	case syscall.EILSEQ:
+	switch {
+	case errors.Is(err, syscall.EILSEQ):
 		reason = errBadInsnBoundary
-	case syscall.ENOENT:
+	case errors.Is(err, syscall.ENOENT):
 		reason = errNoProbeAddr
 	}
-	reason.errno = errno
-	return &definitionError{reason, 1, 0}
-}
-
-// errnoOf returns the errno of an error, or EINVAL.
-func errnoOf(err error) syscall.Errno {
-	var errno syscall.Errno
-	if !errors.As(err, &errno) {
-		return syscall.EINVAL
-	}
-	return errno
+	return probe.NewError(reason.Because(err), 1, 0)
 }
 
 // moduleExists is trace_kprobe_module_exist: whether the module that the symbol names is
@@ -479,10 +397,8 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", name)
 		return fmt.Errorf("%s has no fentry site: %w", tk.symbolName(), syscall.EINVAL)
 	}
-	for i := range tk.args {
-		if err := tk.args[i].code.resolve(t.conf.Symbols); err != nil {
-			return err
-		}
+	if err := probe.Resolve(tk.args, t.conf.Symbols); err != nil {
+		return err
 	}
 	if !tk.byAddr && tk.symbol == "" { // kprobes would treat the empty symbol as no symbol
 		return fmt.Errorf("no symbol: %w", syscall.ENOENT)
@@ -631,7 +547,7 @@ func (tk *traceKprobe) gone() bool { return tk.kprobe().State()&kprobes.FlagGone
 func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {
-		en.word(h.Probe.Addr)
+		en.Word(h.Probe.Addr)
 		tk.event.record(en, h.Trap, tk.args)
 	}
 	return 0
@@ -639,9 +555,7 @@ func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 
 // keep is trace_kprobe_entry_handler. It runs in handler context.
 func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
-	for i, n := range tk.entryArgs {
-		binary.LittleEndian.PutUint64(ri.Data[8*i:], argument(h.Trap, uint64(n)))
-	}
+	probe.KeepEntryArgs(ri.Data, h.Trap, tk.entryArgs)
 	return 0
 }
 
@@ -649,9 +563,9 @@ func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
 func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
 	if en := tk.event.begin(h.Trap); en != nil {
-		en.word(tk.kprobe().Addr)
-		en.word(ri.RetAddr)
-		en.kept = ri.Data
+		en.Word(tk.kprobe().Addr)
+		en.Word(ri.RetAddr)
+		en.Kept = ri.Data
 		tk.event.record(en, h.Trap, tk.args)
 	}
 	return 0

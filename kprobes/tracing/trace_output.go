@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -27,14 +28,7 @@ type subject struct {
 
 // entry is an event's entry under construction. Each vCPU has maxNesting of them.
 type entry struct {
-	buf    [ring.MaxData]byte
-	n      int
-	unused int // bytes that were reserved for its strings and not used
-
-	attached []byte // for an eprobe: the entry of the event that it is attached to
-
-	kept []byte // for a return probe: the arguments that it saved, 8 bytes each
-
+	probe.Entry
 	pointed [filter.MaxPointed]byte
 	subject subject // the entry as filters and triggers see it
 }
@@ -78,20 +72,15 @@ func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
 	}
 	e := &c.entries[c.depth]
 	c.depth++
-	e.n = field.HeaderSize
+	e.N = field.HeaderSize
 	flags, preempt := t.traceContext(trap)
-	binary.LittleEndian.PutUint16(e.buf[:], id)
-	e.buf[2], e.buf[3] = flags, preempt
+	binary.LittleEndian.PutUint16(e.Buf[:], id)
+	e.Buf[2], e.Buf[3] = flags, preempt
 	return e
 }
 
 // discard drops the entry that was started last.
 func (t *Tracer) discard(trap *abi.Trap) { t.scratch(trap).depth-- }
-
-func (e *entry) word(v uint64) {
-	binary.LittleEndian.PutUint64(e.buf[e.n:], v)
-	e.n += 8
-}
 
 // traceContext is tracing_gen_ctx_dec: it returns the five columns between CPU and
 // time. The kernel subtracts one from the packed word to undo its own preempt_disable.
@@ -138,11 +127,11 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	t := e.tracer
 	defer t.discard(trap)
 	pid := t.currentPID(trap)
-	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
 	c := t.scratch(trap)
 	c.read.load(trap)
 	s := &en.subject // field by field: assigning a struct with pointers is slower while the garbage collector runs
-	s.Entry, s.CPU, s.Comm, s.Trap, s.Pointed = en.buf[:en.n], trap.CPU, (*[abi.TaskCommLen]byte)(&c.read), trap, &en.pointed
+	s.Entry, s.CPU, s.Comm, s.Trap, s.Pointed = en.Buf[:en.N], trap.CPU, (*[abi.TaskCommLen]byte)(&c.read), trap, &en.pointed
 	saved := false
 	for _, f := range *e.files.Load() {
 		if f.take(trap, s) && !saved {

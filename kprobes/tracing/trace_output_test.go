@@ -281,10 +281,29 @@ func TestSavedCmdlinesWrap(t *testing.T) {
 	}
 }
 
-func BenchmarkHit(b *testing.B) {
+func BenchmarkHit(b *testing.B) { benchmarkHit(b, "p:a vfs_read", nil) }
+
+func BenchmarkHitArgs(b *testing.B) { benchmarkHit(b, "p:a vfs_read %di:s32 %si $stack0 $comm", nil) }
+
+// BenchmarkHitFiltered has a filter that passes and a histogram.
+func BenchmarkHitFiltered(b *testing.B) {
+	benchmarkHit(b, "p:a vfs_read n=%di:s32", func(e *EventFile) {
+		if err := e.SetFilter([]byte("n >= 0 && CPU == 0")); err != nil {
+			b.Fatal(err)
+		}
+		if err := e.WriteTrigger([]byte("hist:keys=n:vals=common_pid")); err != nil {
+			b.Fatal(err)
+		}
+	})
+}
+
+func benchmarkHit(b *testing.B, definition string, prepare func(*EventFile)) {
 	tr, f := newTestTracer(b)
-	write(b, tr, "p:a vfs_read")
+	write(b, tr, definition)
 	enable(b, tr, "kprobes", "a", "1")
+	if prepare != nil {
+		prepare(tr.event("kprobes", "a"))
+	}
 	trap := entered(0, 0, newFakeTask(100, "load"))
 	tk := tr.probes[0]
 	h := f.hitOf(tk, trap)

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"encoding/binary"
+	"errors"
 	"strings"
 	"syscall"
 	"testing"
@@ -338,7 +339,7 @@ func TestJoinArgs(t *testing.T) {
 		`p:t vfs_open`: 13, `p:t vfs_read abcd=\1`: 0,
 	} {
 		tr.global.ClearErrorLog()
-		if _, err := tr.WriteKprobeEvents([]byte(line)); err == nil || errnoOf(err) != syscall.EEXIST {
+		if _, err := tr.WriteKprobeEvents([]byte(line)); err == nil || !errors.Is(err, syscall.EEXIST) {
 			t.Errorf("%s: %v", line, err)
 		}
 		if _, _, got := errorText(t, tr.global.ErrorLog()[0]); got != column {

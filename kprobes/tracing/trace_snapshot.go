@@ -180,17 +180,17 @@ func (a *Array) putString(h triggerHit, text string) {
 		return
 	}
 	defer t.discard(trap)
-	en.buf[2], en.buf[3] = t.traceContextHere(trap)
+	en.Buf[2], en.Buf[3] = t.traceContextHere(trap)
 	if h.held && t.conf.has[release.PreemptCount] {
-		en.buf[3]++
+		en.Buf[3]++
 	}
-	en.word(snapshotIP)
-	en.n += copy(en.buf[en.n:], text)
-	en.buf[en.n] = 0
-	en.n++
+	en.Word(snapshotIP)
+	en.N += copy(en.Buf[en.N:], text)
+	en.Buf[en.N] = 0
+	en.N++
 	pid := t.currentPID(trap)
-	binary.LittleEndian.PutUint32(en.buf[4:], uint32(pid))
-	if a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.buf[:en.n]) && t.savesNames.Load() {
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
+	if a.buffer.Commit(trap.CPU, a.clock.Load().read(t, trap.Now()), en.Buf[:en.N]) && t.savesNames.Load() {
 		a.saveName(trap)
 	}
 }

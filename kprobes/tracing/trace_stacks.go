@@ -117,13 +117,13 @@ func (a *Array) recordStack(trap *abi.Trap, ips []uint64, time int64, flags, pre
 		return
 	}
 	defer t.discard(trap)
-	en.buf[2], en.buf[3] = flags, preempt
-	binary.LittleEndian.PutUint32(en.buf[4:], uint32(t.currentPID(trap)))
-	en.word(uint64(len(ips)))
+	en.Buf[2], en.Buf[3] = flags, preempt
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(t.currentPID(trap)))
+	en.Word(uint64(len(ips)))
 	for _, ip := range ips {
-		en.word(ip)
+		en.Word(ip)
 	}
-	a.buffer.Commit(trap.CPU, time, en.buf[:en.n])
+	a.buffer.Commit(trap.CPU, time, en.Buf[:en.N])
 }
 
 // recordUserStack is ftrace_trace_userstack: it records where the task entered the
@@ -139,18 +139,18 @@ func (a *Array) recordUserStack(trap *abi.Trap, time int64, flags, preempt byte)
 		return
 	}
 	defer t.discard(trap)
-	en.buf[2], en.buf[3] = flags, preempt
-	binary.LittleEndian.PutUint32(en.buf[4:], uint32(t.currentPID(trap)))
+	en.Buf[2], en.Buf[3] = flags, preempt
+	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(t.currentPID(trap)))
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
-	en.word(uint64(uint32(tgid)))
+	en.Word(uint64(uint32(tgid)))
 	stack, err := trap.Mem.ReadU64(trap.Task + abi.TaskStack)
 	ip, err2 := trap.Mem.ReadU64(stack + abi.ThreadSize - abi.RegsSize + abi.RegsIP)
-	if err != nil || err2 != nil || ip >= taskSize {
+	if err != nil || err2 != nil || ip >= abi.TaskSizeMax {
 		ip = 0 // a kernel thread
 	}
-	en.word(ip)
+	en.Word(ip)
 	for range stackCallers - 1 {
-		en.word(0)
+		en.Word(0)
 	}
-	a.buffer.Commit(trap.CPU, time, en.buf[:en.n])
+	a.buffer.Commit(trap.CPU, time, en.Buf[:en.N])
 }

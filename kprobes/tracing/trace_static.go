@@ -184,7 +184,7 @@ func (t *Tracer) Tracepoint(trap *abi.Trap) {
 	data := trap.Data[field.HeaderSize:]
 	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= ring.MaxData {
 		if en := ev.begin(trap); en != nil {
-			en.n += copy(en.buf[en.n:], data)
+			en.N += copy(en.Buf[en.N:], data)
 			ev.commit(trap, en)
 		}
 	}

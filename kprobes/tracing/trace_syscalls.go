@@ -62,9 +62,9 @@ func (ev *syscallEvent) hit(trap *abi.Trap, data []byte) {
 	if en == nil {
 		return
 	}
-	en.buf[2], en.buf[3] = ev.tracer.traceContextHere(trap)
-	en.word(uint64(binary.LittleEndian.Uint32(data)))
-	en.n += copy(en.buf[en.n:], words[:8*ev.args])
+	en.Buf[2], en.Buf[3] = ev.tracer.traceContextHere(trap)
+	en.Word(uint64(binary.LittleEndian.Uint32(data)))
+	en.N += copy(en.Buf[en.N:], words[:8*ev.args])
 	ev.commit(trap, en)
 }
 

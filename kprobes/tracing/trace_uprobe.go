@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 const uprobeGroup = "uprobes"
@@ -22,7 +23,7 @@ type traceUprobe struct {
 	event        *uprobeEvent
 	path         string
 	offset, refs uint64
-	args         []probeArg
+	args         []probe.Arg
 }
 
 // uprobeEvent is the event of one or more uprobes.
@@ -82,15 +83,15 @@ func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
 func (t *Tracer) createUprobe(line string) (bool, error) {
 	argv := kstrtox.ArgvSplit(line)
 	head := argv[0]
-	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 || len(head) > 1 && head[1] != ':' && !isDigit(head[1:]) {
+	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 || len(head) > 1 && head[1] != ':' && !kstrtox.DigitFirst(head[1:]) {
 		return false, nil
 	}
 	colon := strings.LastIndexByte(argv[1], ':')
-	if colon < 0 || !strings.Contains(argv[1], "/") || !isDigit(argv[1][colon+1:]) {
+	if colon < 0 || !strings.Contains(argv[1], "/") || !kstrtox.DigitFirst(argv[1][colon+1:]) {
 		return false, nil
 	}
 	u := &traceUprobe{tracer: t, path: argv[1][:colon]}
-	d := definition{group: uprobeGroup, ret: head[0] == 'r', user: true, conf: &t.conf}
+	d := definition{group: uprobeGroup, Definition: probe.Definition{Return: head[0] == 'r', User: true, Rules: t.conf.rules()}}
 	derr, err := u.parse(&d, argv, colon)
 	if derr == nil && err == nil {
 		derr, err = u.register(&d)
@@ -101,20 +102,20 @@ func (t *Tracer) createUprobe(line string) (bool, error) {
 	return true, t.refuse("trace_uprobe", derr, argv)
 }
 
-func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*definitionError, error) {
+func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*probe.Error, error) {
 	regular, err := u.tracer.conf.regularFile(u.path)
 	if err != nil {
-		return &definitionError{probeError{errFileNotFound.text, errnoOf(err)}, 1, 0}, nil
+		return probe.NewError(errFileNotFound.Because(err), 1, 0), nil
 	}
 	if !regular {
-		return &definitionError{errNoRegularFile, 1, 0}, nil
+		return probe.NewError(errNoRegularFile, 1, 0), nil
 	}
 	if derr := u.parseOffset(d, argv[1][colon+1:], colon+1); derr != nil {
 		return derr, nil
 	}
 	head := argv[0]
 	if len(head) > 1 && head[1] == ':' {
-		group, name, derr := u.tracer.conf.parseEventName(head[2:], 2)
+		group, name, derr := u.tracer.conf.rules().ParseEventName(head[2:], 2)
 		if derr != nil {
 			return derr, nil
 		}
@@ -129,16 +130,16 @@ func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*definitio
 			base = base[:i]
 		}
 		d.name = fmt.Sprintf("p_%s_0x%x", base, u.offset)
-		d.name = d.name[:min(len(d.name), maxNameLen-1)]
+		d.name = d.name[:min(len(d.name), probe.MaxNameLen-1)]
 	}
-	derr, err := d.parseArgs(argv[2:])
-	u.args = d.args
+	derr, err := d.ParseArgs(argv[2:])
+	u.args = d.Args
 	return derr, err
 }
 
 // parseOffset parses "OFFSET[%return]" or "OFFSET(REF)" at column at.
-func (u *traceUprobe) parseOffset(d *definition, text string, at int) *definitionError {
-	fail := func(e probeError, offset int) *definitionError { return &definitionError{e, 1, offset} }
+func (u *traceUprobe) parseOffset(d *definition, text string, at int) *probe.Error {
+	fail := func(e probe.Reason, offset int) *probe.Error { return probe.NewError(e, 1, offset) }
 	if number, ref, found := strings.Cut(text, "("); found {
 		refAt := at + len(number) + 1
 		digits, rest, closed := strings.Cut(ref, ")")
@@ -158,18 +159,18 @@ func (u *traceUprobe) parseOffset(d *definition, text string, at int) *definitio
 		if suffix != "return" {
 			return fail(errBadAddrSuffix, at+len(number))
 		}
-		d.ret, text = true, number
+		d.Return, text = true, number
 	}
 	n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 	if err != nil {
-		return fail(probeError{errBadUprobeOffs.text, errnoOf(err)}, at)
+		return fail(errBadUprobeOffs.Because(err), at)
 	}
 	u.offset = n
 	return nil
 }
 
 // register is register_trace_uprobe.
-func (u *traceUprobe) register(d *definition) (*definitionError, error) {
+func (u *traceUprobe) register(d *definition) (*probe.Error, error) {
 	t := u.tracer
 	for _, x := range t.dynamic {
 		old, ok := x.(*traceUprobe)
@@ -185,13 +186,13 @@ func (u *traceUprobe) register(d *definition) (*definitionError, error) {
 	ev, ours := (*uprobeEvent)(nil), false
 	if old != nil {
 		if ev, ours = old.class.(*uprobeEvent); !ours {
-			return &definitionError{errEventExists, 0, 0}, nil
+			return probe.NewError(errEventExists, 0, 0), nil
 		}
 		if derr := ev.accepts(u, d); derr != nil {
 			return derr, nil
 		}
 	} else {
-		ev = &uprobeEvent{probeEvent: probeEvent{ret: d.ret, args: d.args}}
+		ev = &uprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args}}
 		if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
 			return nil, fmt.Errorf("uprobe %s: %w", d.name, syscall.ENODEV)
 		}
@@ -203,17 +204,16 @@ func (u *traceUprobe) register(d *definition) (*definitionError, error) {
 }
 
 // accepts reports whether another probe may join the event.
-func (ev *uprobeEvent) accepts(u *traceUprobe, d *definition) *definitionError {
-	if ev.ret != d.ret {
-		return &definitionError{errDiffProbeType, 0, 0}
+func (ev *uprobeEvent) accepts(u *traceUprobe, d *definition) *probe.Error {
+	if ev.ret != d.Return {
+		return probe.NewError(errDiffProbeType, 0, 0)
 	}
-	if i := differentArg(ev.args, u.args); i >= 0 {
-		return &definitionError{errDiffArgType, i + 2, 0}
+	if i := probe.DifferentArg(ev.args, u.args); i >= 0 {
+		return probe.NewError(errDiffArgType, i+2, 0)
 	}
-	sameText := func(a, b probeArg) bool { return a.text == b.text }
 	for _, p := range ev.probes {
-		if p.path == u.path && p.offset == u.offset && slices.EqualFunc(p.args, u.args, sameText) {
-			return &definitionError{errSameProbe, 0, 0}
+		if p.path == u.path && p.offset == u.offset && probe.SameTexts(p.args, u.args) {
+			return probe.NewError(errSameProbe, 0, 0)
 		}
 	}
 	return nil
@@ -233,7 +233,7 @@ func (u *traceUprobe) line() string {
 	if u.event.ret {
 		kind = "r"
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, u.event.Group, u.event.Name, u.place(), definitions(u.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, u.event.Group, u.event.Name, u.place(), probe.Texts(u.args))
 }
 
 func (u *traceUprobe) profile() string {
@@ -242,7 +242,7 @@ func (u *traceUprobe) profile() string {
 
 // matches is trace_uprobe_match.
 func (u *traceUprobe) matches(group, event string, argv []string) bool {
-	return u.event.named(group, event) && matchesProbe(argv, u.place(), u.args)
+	return u.event.named(group, event) && probe.Matches(argv, u.place(), u.args)
 }
 
 func (u *traceUprobe) busy() error { return u.event.busy() }

@@ -1,4 +1,4 @@
-package tracing
+package probe
 
 import (
 	"bytes"
@@ -8,7 +8,25 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
+
+// Symbols is kallsyms. Its look-ups take no lock.
+type Symbols interface {
+	LookupName(name string) []abi.Symbol // "symbol" or "module:symbol"
+	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
+}
+
+// Entry is an entry under construction: its bytes, and what its arguments are
+// fetched from besides the registers and memory of the hit.
+type Entry struct {
+	Buf    [ring.MaxData]byte
+	N      int // bytes of Buf that are filled in
+	unused int // bytes that were reserved for its strings and not used
+
+	Attached []byte // for an eprobe: the entry of the event that it is attached to
+	Kept     []byte // for a return probe: the arguments that it saved, 8 bytes each
+}
 
 // fetchCode is the program that fetches one argument: it takes a value from source,
 // loads from memory any number of times, and stores the result in the entry. It is
@@ -126,8 +144,7 @@ func register(r *abi.Regs, i uint64) uint64 {
 }
 
 const (
-	taskSize     = 0x7ffffffff000 // TASK_SIZE_MAX: where user space ends
-	maxString    = 4096           // MAX_STRING_SIZE, with the NUL
+	maxString    = 4096 // MAX_STRING_SIZE, with the NUL
 	registerArgs = 6
 )
 
@@ -181,13 +198,21 @@ func argument(t *abi.Trap, n uint64) uint64 {
 	return stackNth(t, n-registerArgs+1) // the first one is above the return address
 }
 
+// KeepEntryArgs saves arguments of a function in room, 8 bytes each, for its return. It
+// runs in handler context.
+func KeepEntryArgs(room []byte, t *abi.Trap, args []int) {
+	for i, n := range args {
+		binary.LittleEndian.PutUint64(room[8*i:], argument(t, uint64(n)))
+	}
+}
+
 // mayRead reports whether size bytes at addr may be read as user memory, or, if user is
 // false, as memory of either kind: probe_mem_read decides by the address.
 func mayRead(addr, size uint64, user bool) bool {
-	if !user && addr >= taskSize {
+	if !user && addr >= abi.TaskSizeMax {
 		return addr+size >= addr
 	}
-	return addr+size >= addr && addr+size <= taskSize
+	return addr+size >= addr && addr+size <= abi.TaskSizeMax
 }
 
 func readWord(m abi.Memory, addr uint64, user bool) (uint64, bool) {
@@ -198,47 +223,47 @@ func readWord(m abi.Memory, addr uint64, user bool) (uint64, bool) {
 	return v, err == nil
 }
 
-// storeArgs is store_trace_args: it fetches the arguments into the entry, the numbers
+// StoreArgs is store_trace_args: it fetches the arguments into the entry, the numbers
 // at their offsets and the strings after all of them. It returns false if the entry
 // does not fit on a page.
-func (t *Tracer) storeArgs(e *entry, trap *abi.Trap, args []probeArg, size int) bool {
-	base := e.n
+func (e *Entry) StoreArgs(symbols Symbols, trap *abi.Trap, args []Arg, size int) bool {
+	base := e.N
 	e.unused = 0
-	if base+size > len(e.buf) {
+	if base+size > len(e.Buf) {
 		return false
 	}
-	clear(e.buf[base : base+size])
-	e.n += size
+	clear(e.Buf[base : base+size])
+	e.N += size
 	for i := range args {
 		a := &args[i]
 		at := base + a.offset
-		switch t.fetch(e, trap, &a.code, at) {
+		switch e.fetch(symbols, trap, &a.code, at) {
 		case overflow:
 			return false
 		case faulted:
-			clear(e.buf[at : at+a.size()])
+			clear(e.Buf[at : at+a.size()])
 			if a.typ.text {
-				field.PutDataLoc(e.buf[at:], e.n, 0)
+				field.PutDataLoc(e.Buf[at:], e.N, 0)
 			}
 		case fetched:
 		}
 	}
-	if e.n+e.unused > len(e.buf) {
+	if e.N+e.unused > len(e.Buf) {
 		return false
 	}
-	clear(e.buf[e.n : e.n+e.unused])
-	e.n += e.unused
+	clear(e.Buf[e.N : e.N+e.unused])
+	e.N += e.unused
 	return true
 }
 
 // fetch is process_fetch_insn; at is the offset of the value in the entry.
-func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchError {
+func (e *Entry) fetch(symbols Symbols, trap *abi.Trap, c *fetchCode, at int) fetchError {
 	value := c.start(trap)
 	if c.source == fetchField && !c.field.IsText() {
-		value = c.field.Load(e.attached)
+		value = c.field.Load(e.Attached)
 	}
 	if c.source == fetchEntryArg {
-		value = binary.LittleEndian.Uint64(e.kept[8*c.value:])
+		value = binary.LittleEndian.Uint64(e.Kept[8*c.value:])
 	}
 	from := value // the address for the last load
 	for _, d := range c.derefs {
@@ -261,7 +286,7 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 		} else if i > 0 {
 			value += uint64(c.size)
 		}
-		if t.storeValue(e, trap, c, at+i*c.size, value) == overflow {
+		if e.storeValue(symbols, trap, c, at+i*c.size, value) == overflow {
 			return overflow
 		}
 	}
@@ -269,13 +294,13 @@ func (t *Tracer) fetch(e *entry, trap *abi.Trap, c *fetchCode, at int) fetchErro
 }
 
 // storeValue stores one value, or the memory that it points to, in the entry.
-func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, value uint64) fetchError {
+func (e *Entry) storeValue(symbols Symbols, trap *abi.Trap, c *fetchCode, at int, value uint64) fetchError {
 	addr := value + c.storeAt
 	switch c.store {
 	case storeRaw:
-		field.PutUint(e.buf[at:at+c.size], value)
+		field.PutUint(e.Buf[at:at+c.size], value)
 	case storeMemory, storeUserMemory:
-		dest := e.buf[at : at+c.size]
+		dest := e.Buf[at : at+c.size]
 		if !mayRead(addr, uint64(c.size), c.store == storeUserMemory) || trap.Mem.ReadAt(addr, dest) != nil {
 			clear(dest)
 		}
@@ -284,17 +309,17 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 		if err == overflow {
 			return overflow
 		}
-		e.dataLoc(at, n)
+		e.DataLoc(at, n)
 	case storeSymbol:
-		n, err := t.copySymbol(e, value)
+		n, err := e.copySymbol(symbols, value)
 		if err == overflow {
 			return overflow
 		}
-		e.dataLoc(at, n)
+		e.DataLoc(at, n)
 		e.unused++
 	}
 	if c.bitfield {
-		dest := e.buf[at : at+c.size]
+		dest := e.Buf[at : at+c.size]
 		shift := 64 - 8*uint(c.size)
 		v := field.Uint(dest) << c.left << shift >> shift >> c.right
 		field.PutUint(dest, v)
@@ -302,31 +327,31 @@ func (t *Tracer) storeValue(e *entry, trap *abi.Trap, c *fetchCode, at int, valu
 	return fetched
 }
 
-// dataLoc writes a __data_loc for the string in the last n bytes of the entry; n is 0
+// DataLoc writes a __data_loc for the string in the last n bytes of the entry; n is 0
 // after a fault.
-func (e *entry) dataLoc(at, n int) {
-	field.PutDataLoc(e.buf[at:], e.n, n)
-	e.n += n
+func (e *Entry) DataLoc(at, n int) {
+	field.PutDataLoc(e.Buf[at:], e.N, n)
+	e.N += n
 }
 
 // copyString reads a string into the room after the entry without extending the entry,
 // and returns its length with the NUL, or 0 if it cannot be read.
-func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchError) {
+func (e *Entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchError) {
 	if c.source == fetchData {
-		if e.n+len(c.data) > len(e.buf) {
+		if e.N+len(c.data) > len(e.Buf) {
 			return 0, overflow
 		}
-		return copy(e.buf[e.n:], c.data), fetched
+		return copy(e.Buf[e.N:], c.data), fetched
 	}
 	if c.source == fetchField && c.field.IsText() {
 		return e.copyField(c.field)
 	}
 	for n := 0; n < maxString; {
-		size := min(abi.PageSize-int(addr%abi.PageSize), maxString-n, len(e.buf)-e.n-n)
+		size := min(abi.PageSize-int(addr%abi.PageSize), maxString-n, len(e.Buf)-e.N-n)
 		if size == 0 {
 			break
 		}
-		part := e.buf[e.n+n : e.n+n+size]
+		part := e.Buf[e.N+n : e.N+n+size]
 		if !mayRead(addr, uint64(size), c.store == storeUserString) || m.ReadAt(addr, part) != nil {
 			return 0, faulted
 		}
@@ -339,47 +364,48 @@ func (e *entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchE
 }
 
 // copyField is copyString for a string in the attached event's entry.
-func (e *entry) copyField(f *field.Member) (int, fetchError) {
-	text := f.Text(e.attached)
-	if e.n+len(text)+1 > len(e.buf) {
+func (e *Entry) copyField(f *field.Member) (int, fetchError) {
+	text := f.Text(e.Attached)
+	if e.N+len(text)+1 > len(e.Buf) {
 		return 0, overflow
 	}
-	n := copy(e.buf[e.n:], text)
-	e.buf[e.n+n] = 0
+	n := copy(e.Buf[e.N:], text)
+	e.Buf[e.N+n] = 0
 	return n + 1, fetched
 }
 
 // copySymbol writes the text of sprint_symbol after the entry. As in the kernel, the
 // length does not include the NUL: the next string overwrites it and appears as a part
 // of this one.
-func (t *Tracer) copySymbol(e *entry, addr uint64) (int, fetchError) {
-	sym, offset, ok := t.conf.Symbols.Lookup(addr)
-	if e.n+len(sym.Name)+len(sym.Module)+64 > len(e.buf) {
+func (e *Entry) copySymbol(symbols Symbols, addr uint64) (int, fetchError) {
+	sym, offset, ok := symbols.Lookup(addr)
+	if e.N+len(sym.Name)+len(sym.Module)+64 > len(e.Buf) {
 		return 0, overflow
 	}
-	b := append(output.AppendSprint(e.buf[e.n:e.n], sym, offset, addr, ok), 0)
+	b := append(output.AppendSprint(e.Buf[e.N:e.N], sym, offset, addr, ok), 0)
 	return len(b) - 1, fetched
 }
 
-// appendArgs is print_probe_args.
-func (t *Tracer) appendArgs(b, entry []byte, args []probeArg, base int) []byte {
+// AppendArgs is print_probe_args: it appends " NAME=VALUE" for each argument; base is the
+// offset of the first one in the entry.
+func AppendArgs(b, entry []byte, args []Arg, base int, symbols Symbols) []byte {
 	for i := range args {
 		a := &args[i]
 		b = append(append(append(b, ' '), a.name...), '=')
 		if a.count == 0 {
-			b = t.appendArg(b, entry, a.typ, base+a.offset)
+			b = appendArg(b, entry, a.typ, base+a.offset, symbols)
 			continue
 		}
 		for n := range a.count {
 			b = append(b, "{,"[min(n, 1)])
-			b = t.appendArg(b, entry, a.typ, base+a.offset+n*a.typ.size)
+			b = appendArg(b, entry, a.typ, base+a.offset+n*a.typ.size, symbols)
 		}
 		b = append(b, '}')
 	}
 	return b
 }
 
-func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
+func appendArg(b, entry []byte, typ *fetchType, at int, symbols Symbols) []byte {
 	if typ.text {
 		s, n := field.StringAt(entry, at)
 		if n == 0 {
@@ -391,7 +417,7 @@ func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
 	v := field.Uint(entry[at : at+typ.size])
 	switch {
 	case typ.symbol:
-		sym, offset, ok := t.conf.Symbols.Lookup(v)
+		sym, offset, ok := symbols.Lookup(v)
 		return output.AppendSprint(b, sym, offset, v, ok)
 	case typ.char:
 		return append(append(append(b, '\''), byte(v)), '\'')
@@ -402,4 +428,10 @@ func (t *Tracer) appendArg(b, entry []byte, typ *fetchType, at int) []byte {
 		return strconv.AppendInt(b, int64(v<<shift)>>shift, 10)
 	}
 	return strconv.AppendUint(b, v, 10)
+}
+
+// Word adds 8 bytes to the entry, for which there must be room.
+func (e *Entry) Word(v uint64) {
+	binary.LittleEndian.PutUint64(e.Buf[e.N:], v)
+	e.N += 8
 }

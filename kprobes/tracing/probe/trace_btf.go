@@ -1,4 +1,4 @@
-package tracing
+package probe
 
 import (
 	"fmt"
@@ -13,16 +13,16 @@ import (
 
 // returns reports whether the probe is known to be on a function's return. On a kernel
 // with types, a return probe given by address is not.
-func (d *definition) returns() bool { return d.ret && (d.conf.BTF == nil || !d.byAddr) }
+func (d *Definition) returns() bool { return d.Return && (d.Rules.types == nil || !d.NoSymbol) }
 
 // atFunction reports whether the probe is at a function's entry or on its return, so that
 // the function's arguments can be fetched.
-func (d *definition) atFunction() bool { return d.fentry || d.returns() }
+func (d *Definition) atFunction() bool { return d.Fentry || d.returns() }
 
 // argSource returns where the probe finds an argument: a return probe saves it at the
 // entry.
-func (d *definition) argSource() fetchOp {
-	if d.ret {
+func (d *Definition) argSource() fetchOp {
+	if d.Return {
 		return fetchEntryArg
 	}
 	return fetchArg
@@ -32,8 +32,8 @@ func (d *definition) argSource() fetchOp {
 // becomes the names of all arguments, $argN the name of one, and WHAT:%pd and WHAT:%pD
 // the name of a dentry and of a file. If no word names an argument, the words are
 // changed in place, and error_log shows them changed.
-func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
-	if d.conf.BTF == nil || d.user || d.fields != nil {
+func (d *Definition) expandArgs(words []string) ([]string, *Error) {
+	if d.Rules.types == nil || d.User || d.Fields != nil {
 		return words, nil
 	}
 	out := words
@@ -42,7 +42,7 @@ func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
 		for i, word := range words {
 			names, err := d.expandNames(word, slices.ContainsFunc(words[:i], isAllArgs))
 			if err != nil {
-				return nil, &definitionError{*err, i + 2, 0}
+				return nil, &Error{*err, i + 2, 0}
 			}
 			out = append(out, names...)
 		}
@@ -56,7 +56,7 @@ func (d *definition) expandArgs(words []string) ([]string, *definitionError) {
 func isAllArgs(word string) bool { return strings.HasPrefix(word, "$arg*") }
 
 // expandNames expands one word; again says that a word before it was $arg*.
-func (d *definition) expandNames(word string, again bool) ([]string, *probeError) {
+func (d *Definition) expandNames(word string, again bool) ([]string, *Reason) {
 	nth, isArg := strings.CutPrefix(word, "$arg")
 	star := isAllArgs(word)
 	switch {
@@ -93,15 +93,15 @@ func (d *definition) expandNames(word string, again bool) ([]string, *probeError
 }
 
 // params returns the function's arguments, or nil if it has none or they are not known.
-func (d *definition) params() []btf.Param {
-	if d.proto == nil {
+func (d *Definition) params() []btf.Param {
+	if d.Proto == nil {
 		return nil
 	}
-	return d.proto.Params
+	return d.Proto.Params
 }
 
 // expandDentry expands one word.
-func (d *definition) expandDentry(word string) string {
+func (d *Definition) expandDentry(word string) string {
 	what, isFile := strings.CutSuffix(word, ":%pD")
 	if !isFile {
 		var isDentry bool
@@ -109,7 +109,7 @@ func (d *definition) expandDentry(word string) string {
 			return word
 		}
 	}
-	types := d.conf.BTF()
+	types := d.Rules.types()
 	name, body, named := strings.Cut(what, "=")
 	if !named {
 		name, body = "", what
@@ -124,9 +124,9 @@ func (d *definition) expandDentry(word string) string {
 
 // generateName is generate_probe_arg_name: an argument that is just a variable is named
 // after it, others are numbered.
-func (d *definition) generateName(word string, n int) string {
-	if d.conf.BTF != nil && (kstrtox.IsAlpha(word[0]) || word[0] == '_') {
-		if name, _, _ := strings.Cut(word, ":"); goodName(name, false) {
+func (d *Definition) generateName(word string, n int) string {
+	if d.Rules.types != nil && (kstrtox.IsAlpha(word[0]) || word[0] == '_') {
+		if name, _, _ := strings.Cut(word, ":"); GoodName(name, false) {
 			return name
 		}
 	}
@@ -177,20 +177,20 @@ func (p *fetchParser) parseBTF(arg string, offset int) *argError {
 func (p *fetchParser) variable(name string, offset int) (*btf.Type, *argError) {
 	d := p.d
 	if name == "$retval" {
-		if d.proto == nil {
+		if d.Proto == nil {
 			return nil, p.source(fetchRetval, 0)
 		}
-		if d.proto.Return.Kind == btf.Void {
+		if d.Proto.Return.Kind == btf.Void {
 			return nil, failArg(errNoRetval, offset)
 		}
-		return d.proto.Return, p.source(fetchRetval, 0)
+		return d.Proto.Return, p.source(fetchRetval, 0)
 	}
 	if d.params() == nil {
 		return nil, failArg(errNoBTFEntry, offset)
 	}
 	for i, param := range d.params() {
 		if param.Name == name {
-			return param.Type, p.source(d.argSource(), uint64(i)+d.hidden)
+			return param.Type, p.source(d.argSource(), uint64(i)+d.Hidden)
 		}
 	}
 	return nil, failArg(errNoBTFArg, offset)
@@ -241,7 +241,7 @@ func (p *fetchParser) parseFields(s string, offset int, typ *btf.Type) *argError
 // applyType applies a value's own type to an argument: it is the argument's type if
 // none was written, and a string is read from where a char * points. It returns the
 // type as if it had been written.
-func (p *fetchParser) applyType(a *probeArg, typ string, offset int) (string, *argError) {
+func (p *fetchParser) applyType(a *Arg, typ string, offset int) (string, *argError) {
 	m := p.last
 	if m == nil || m.Type == nil {
 		return typ, nil
@@ -281,25 +281,22 @@ func typeName(m *btf.Member) string {
 
 // keepArgs determines which of the function's arguments a return probe saves, and tells
 // each probe argument where they are.
-func (d *definition) keepArgs() {
-	for i := range d.args {
-		c := &d.args[i].code
+func (d *Definition) keepArgs() {
+	for i := range d.Args {
+		c := &d.Args[i].code
 		if c.source != fetchEntryArg {
 			continue
 		}
 		at := uint64(math.MaxUint64)
-		for n, kept := range d.entryArgs {
+		for n, kept := range d.EntryArgs {
 			if uint64(kept) == c.value {
 				at = uint64(n)
 			}
 		}
 		if at == math.MaxUint64 {
-			at = uint64(len(d.entryArgs))
-			d.entryArgs = append(d.entryArgs, int(c.value))
+			at = uint64(len(d.EntryArgs))
+			d.EntryArgs = append(d.EntryArgs, int(c.value))
 		}
 		c.value = at
 	}
 }
-
-// HasBTF reports whether the kernel has types for the arguments of functions.
-func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

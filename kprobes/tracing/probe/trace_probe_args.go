@@ -1,4 +1,16 @@
-package tracing
+// Package probe is kernel/trace/trace_probe.c and trace_probe_tmpl.h: what definitions of
+// kprobes, uprobes, fprobes and eprobes have in common. It parses the arguments
+// ("NAME=FETCHARG:TYPE") into small programs, runs these at a hit to fill in an entry,
+// and shows the values in a line.
+//
+// It knows the words of a definition, the release that judges them (Rules), registers,
+// memory and symbols of a hit, and members of entries (package field). It does not know
+// where a probe is or how it gets there, nor events, arrays and recording. Why words are
+// refused it says by an Error, with the word and the column for error_log.
+//
+// trace_probe_args.go and trace_btf.go parse arguments, trace_probe_tmpl.go fetches and
+// shows them, names.go has the names of events, and errors.go the reasons.
+package probe
 
 import (
 	"fmt"
@@ -23,6 +35,39 @@ const (
 	maxFetchOps  = 15  // FETCH_INSN_MAX without the final FETCH_OP_END
 	maxStackNth  = abi.ThreadSize / 8
 )
+
+// Rules are how the kernel of a release parses definitions.
+type Rules struct {
+	linux release.Version
+	has   *release.Set
+	types func() *btf.Types // of the kernel's functions; nil: it has none
+}
+
+// NewRules returns the rules of a release. has are its features, types those of the
+// kernel's functions, or nil if it has none.
+func NewRules(linux release.Version, has *release.Set, types func() *btf.Types) *Rules {
+	return &Rules{linux, has, types}
+}
+
+// Definition is what the arguments of a definition depend on, and what ParseArgs makes of
+// them.
+type Definition struct {
+	Rules    *Rules
+	Return   bool // it is a return probe
+	NoSymbol bool // it is given by address
+	Fentry   bool // it is at a function's first instruction, where $argN is available
+	User     bool // it is a uprobe
+	Fprobe   bool // it is an fprobe, which has no registers
+
+	Fields map[string]*field.Member // of an eprobe: the fields of the event that it is attached to
+	Proto  *btf.Func                // of the function at whose entry or exit the probe is
+	Hidden uint64                   // number of arguments of the function before those of Proto
+
+	Args      []Arg
+	ArgsSize  int     // size of the arguments in an entry, without strings
+	EntryArgs []int   // the arguments of the function that a return probe saves
+	first     *Reason // the entry of error_log that precedes one about an argument
+}
 
 // fetchType is struct fetch_type: how a fetched value is stored and printed.
 type fetchType struct {
@@ -78,8 +123,8 @@ func findFetchType(name string) *fetchType {
 	return &fetchTypes[i]
 }
 
-// probeArg is struct probe_arg: an argument of a definition.
-type probeArg struct {
+// Arg is struct probe_arg: an argument of a definition.
+type Arg struct {
 	name   string
 	text   string // as it was written, without NAME=
 	typ    *fetchType
@@ -91,32 +136,15 @@ type probeArg struct {
 }
 
 // size returns the size of the argument in the entry, without strings.
-func (a *probeArg) size() int { return a.typ.size * max(a.count, 1) }
+func (a *Arg) size() int { return a.typ.size * max(a.count, 1) }
 
 // definition returns the argument as the listing shows it.
-func (a *probeArg) definition() string { return a.name + "=" + a.text }
+func (a *Arg) definition() string { return a.name + "=" + a.text }
 
 // sameArg reports whether two probes of one event count as the same in this argument.
-func sameArg(a, b *probeArg) bool {
+func sameArg(a, b *Arg) bool {
 	return a.name == b.name && a.typ == b.typ && a.count == b.count
 }
-
-// argError says what is wrong in an argument, and where in its word.
-type argError struct {
-	probeError
-	offset int
-}
-
-func failArg(e probeError, offset int) *argError { return &argError{e, offset} }
-
-// because replaces the errno by that of err, the error of parsing a number.
-func (e *argError) because(err error) *argError {
-	e.errno = errnoOf(err)
-	return e
-}
-
-// errQuietArg is an error that error_log does not report.
-var errQuietArg = &argError{probeError: probeError{errno: syscall.EINVAL}}
 
 // reservedFields is reserved_field_names.
 var reservedFields = []string{
@@ -126,7 +154,7 @@ var reservedFields = []string{
 
 // parseArg is traceprobe_parse_probe_arg: "[NAME=]FETCHARG[:TYPE]". before are the
 // preceding arguments of the definition.
-func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *argError) {
+func (d *Definition) parseArg(word string, before []Arg) (a Arg, _ *argError) {
 	name, body, named := strings.Cut(word, "=")
 	start := len(name) + 1
 	switch {
@@ -137,20 +165,20 @@ func (d *definition) parseArg(word string, before []probeArg) (a probeArg, _ *ar
 	case name == "":
 		return a, failArg(errNoArgName, 0)
 	}
-	if !goodName(name, false) {
+	if !GoodName(name, false) {
 		return a, failArg(errBadArgName, 0)
 	}
-	same := func(b probeArg) bool { return b.name == name }
+	same := func(b Arg) bool { return b.name == name }
 	if slices.Contains(reservedFields, name) || slices.ContainsFunc(before, same) {
 		return a, failArg(errUsedArgName, 0)
 	}
-	a = probeArg{name: name, text: body, sized: !d.conf.has[release.UnsizedArrays]}
+	a = Arg{name: name, text: body, sized: !d.Rules.has[release.UnsizedArrays]}
 	return a, d.parseArgBody(&a, body, start)
 }
 
 // parseArgBody is traceprobe_parse_probe_arg_body: FETCHARG[:TYPE], at offset in its
 // word.
-func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argError {
+func (d *Definition) parseArgBody(a *Arg, body string, offset int) *argError {
 	switch {
 	case len(body) > maxArgText:
 		return failArg(errArgTooLong, offset)
@@ -180,7 +208,7 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 	if err != nil {
 		return err
 	}
-	if d.conf.has[release.DerefColumn] {
+	if d.Rules.has[release.DerefColumn] {
 		at += p.moved
 		offset += p.moved
 	}
@@ -189,7 +217,7 @@ func (d *definition) parseArgBody(a *probeArg, body string, offset int) *argErro
 }
 
 // parseArray parses "N]" at offset.
-func (a *probeArg) parseArray(s string, offset int) *argError {
+func (a *Arg) parseArray(s string, offset int) *argError {
 	n, rest, closed := strings.Cut(s, "]")
 	switch {
 	case !closed:
@@ -208,10 +236,10 @@ func (a *probeArg) parseArray(s string, offset int) *argError {
 	return nil
 }
 
-func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition) *argError {
+func (a *Arg) findType(fetch, typ string, typed bool, at int, d *Definition) *argError {
 	switch {
-	case d.fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
-		if (a.count != 0 || typed && typ != "string") && d.conf.has[release.LogStringType] {
+	case d.Fields == nil && (fetch == "$comm" || fetch == "$COMM") || strings.HasPrefix(fetch, `\"`):
+		if (a.count != 0 || typed && typ != "string") && d.Rules.has[release.LogStringType] {
 			return failArg(errStringType, at)
 		}
 		if a.count != 0 || typed && typ != "string" {
@@ -222,7 +250,7 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 		typ = "x64"
 	}
 	a.typ = findFetchType(typ)
-	if a.typ == nil || a.typ.char && !d.conf.has[release.CharType] || !d.conf.has[release.Symstr] && typ == "symstr" || d.user && d.conf.has[release.NoUprobeSymbols] && (a.typ.symbol || typ == "symstr") {
+	if a.typ == nil || a.typ.char && !d.Rules.has[release.CharType] || !d.Rules.has[release.Symstr] && typ == "symstr" || d.User && d.Rules.has[release.NoUprobeSymbols] && (a.typ.symbol || typ == "symstr") {
 		return failArg(errBadType, at)
 	}
 	return nil
@@ -231,7 +259,7 @@ func (a *probeArg) findType(fetch, typ string, typed bool, at int, d *definition
 // fetchParser builds the program of one argument. slots counts the operations like the
 // kernel, which limits them.
 type fetchParser struct {
-	d     *definition
+	d     *Definition
 	code  *fetchCode
 	slots int
 	moved int // columns by which dereferences shift the carets (DerefColumn)
@@ -274,7 +302,7 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 	case '$':
 		return p.parseVariable(arg[1:], offset)
 	case '%':
-		if p.d.fields != nil || p.d.fprobe {
+		if p.d.Fields != nil || p.d.Fprobe {
 			p.d.first = &errBadVar
 			return failArg(errBadFetchArg, offset)
 		}
@@ -289,7 +317,7 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 	case '\\':
 		return p.parseImmediate(arg[1:], offset)
 	}
-	if p.d.conf.BTF != nil && (kstrtox.IsAlpha(kind) || kind == '_') {
+	if p.d.Rules.types != nil && (kstrtox.IsAlpha(kind) || kind == '_') {
 		return p.parseBTF(arg, offset)
 	}
 	return failArg(errBadFetchArg, offset)
@@ -297,8 +325,8 @@ func (p *fetchParser) parse(arg string, offset int) *argError {
 
 // parseVariable is parse_probe_vars.
 func (p *fetchParser) parseVariable(name string, offset int) *argError {
-	if p.d.fields != nil {
-		if p.d.conf.has[release.FieldBadVar] && !p.d.hasField(name) {
+	if p.d.Fields != nil {
+		if p.d.Rules.has[release.FieldBadVar] && !p.d.hasField(name) {
 			return failArg(errBadVar, offset)
 		}
 		p.code.symbol = name // looked up after the whole argument is parsed
@@ -307,15 +335,15 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 	stack, isStack := strings.CutPrefix(name, "stack")
 	nth, isArg := strings.CutPrefix(name, "arg")
 	switch {
-	case strings.HasPrefix(name, "retval") && p.d.conf.BTF != nil && p.d.returns():
+	case strings.HasPrefix(name, "retval") && p.d.Rules.types != nil && p.d.returns():
 		return p.parseBTF("$"+name, offset)
-	case strings.HasPrefix(name, "retval") && p.d.conf.BTF != nil, name == "retval" && !p.d.ret:
+	case strings.HasPrefix(name, "retval") && p.d.Rules.types != nil, name == "retval" && !p.d.Return:
 		return failArg(errRetvalOnProbe, offset)
 	case name == "retval":
 		return p.source(fetchRetval, 0)
 	case name == "stack":
 		return p.source(fetchStackPointer, 0)
-	case isStack && isDigit(stack):
+	case isStack && kstrtox.DigitFirst(stack):
 		n, err := kstrtox.ParseUint(stack, 10, math.MaxUint64)
 		switch {
 		case err != nil:
@@ -326,7 +354,7 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		return p.source(fetchStack, n)
 	case name == "comm" || name == "COMM":
 		return p.source(fetchComm, 0)
-	case isArg && (p.d.fentry || p.d.conf.BTF != nil):
+	case isArg && (p.d.Fentry || p.d.Rules.types != nil):
 		n, err := kstrtox.ParseUint(nth, 10, math.MaxUint64)
 		switch {
 		case err != nil:
@@ -336,17 +364,15 @@ func (p *fetchParser) parseVariable(name string, offset int) *argError {
 		case !p.d.atFunction():
 			return failArg(errNotAtEntry, offset)
 		}
-		return p.source(p.d.argSource(), n-1+p.d.hidden)
+		return p.source(p.d.argSource(), n-1+p.d.Hidden)
 	}
 	return failArg(errBadVar, offset)
 }
 
-func isDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
-
 // parseMemory parses what follows an "@": an address or a symbol.
 func (p *fetchParser) parseMemory(place string, offset int) *argError {
 	switch {
-	case isDigit(place):
+	case kstrtox.DigitFirst(place):
 		addr, err := kstrtox.ParseUint(place, 0, math.MaxUint64)
 		if err != nil {
 			return failArg(errBadMemAddr, offset).because(err)
@@ -354,7 +380,7 @@ func (p *fetchParser) parseMemory(place string, offset int) *argError {
 		if err := p.source(fetchImmediate, addr); err != nil {
 			return err
 		}
-	case strings.HasPrefix(place, "+") && p.d.user:
+	case strings.HasPrefix(place, "+") && p.d.User:
 		at, err := kstrtox.ParseUint(place[1:], 0, math.MaxUint64)
 		if err != nil {
 			return failArg(errBadFileOffs, offset)
@@ -364,7 +390,7 @@ func (p *fetchParser) parseMemory(place string, offset int) *argError {
 		}
 	case strings.HasPrefix(place, "+"):
 		return failArg(errFileOnKprobe, offset)
-	case p.d.user:
+	case p.d.User:
 		return failArg(errSymOnUprobe, offset)
 	default:
 		p.code.symbol, p.code.hasSymbol = place, true
@@ -416,7 +442,7 @@ func (p *fetchParser) parseDeref(arg string, offset int) *argError {
 // parseImmediate parses what follows a backslash: a number or a string.
 func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	if text, ok := strings.CutPrefix(s, `"`); ok {
-		if !strings.HasSuffix(text, `"`) && !(text == "" && !p.d.conf.has[release.ClosedStrings]) {
+		if !strings.HasSuffix(text, `"`) && !(text == "" && !p.d.Rules.has[release.ClosedStrings]) {
 			return failArg(errImmStrNoClose, offset+2+len(text))
 		}
 		p.code.data = append([]byte(strings.TrimSuffix(text, `"`)), 0)
@@ -426,7 +452,7 @@ func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 	var n int64
 	err := fmt.Errorf("%q is no number: %w", s, syscall.EINVAL)
 	switch {
-	case isDigit(s):
+	case kstrtox.DigitFirst(s):
 		v, err = kstrtox.ParseUint(s, 0, math.MaxUint64)
 	case strings.HasPrefix(s, "-"):
 		n, err = kstrtox.ParseInt(s, 0)
@@ -444,7 +470,7 @@ func (p *fetchParser) parseImmediate(s string, offset int) *argError {
 // finish is the second half of traceprobe_parse_probe_arg_body: it determines how the
 // value is stored in the entry. If a number or a string is read from memory, the last
 // load and the store are one operation.
-func (p *fetchParser) finish(a *probeArg, typ string, offset, at int) *argError {
+func (p *fetchParser) finish(a *Arg, typ string, offset, at int) *argError {
 	c := p.code
 	c.size, c.count = a.typ.size, a.count
 	if err := p.finishStore(a, offset, at); err != nil {
@@ -464,7 +490,7 @@ func (p *fetchParser) finish(a *probeArg, typ string, offset, at int) *argError 
 	return p.take(offset)
 }
 
-func (p *fetchParser) finishStore(a *probeArg, offset, at int) *argError {
+func (p *fetchParser) finishStore(a *Arg, offset, at int) *argError {
 	c := p.code
 	var last *deref
 	if n := len(c.derefs); n > 0 {
@@ -528,7 +554,7 @@ func (c *fetchCode) resolve(symbols Symbols) error {
 	if !c.hasSymbol {
 		return nil
 	}
-	name, offset, err := splitSymbolOffset(c.symbol)
+	name, offset, err := SplitSymbolOffset(c.symbol)
 	if err != nil {
 		return err
 	}
@@ -540,9 +566,25 @@ func (c *fetchCode) resolve(symbols Symbols) error {
 	return nil
 }
 
-// argFields returns the members of an entry that hold arguments; base is the offset of
+// SameTexts reports whether the arguments of two probes were written the same.
+func SameTexts(a, b []Arg) bool {
+	return slices.EqualFunc(a, b, func(a, b Arg) bool { return a.text == b.text })
+}
+
+// Resolve looks up the symbols that arguments name. It fails with ENOENT if one is not
+// there.
+func Resolve(args []Arg, symbols Symbols) error {
+	for i := range args {
+		if err := args[i].code.resolve(symbols); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Fields returns the members of an entry that hold arguments; base is the offset of
 // the first one.
-func argFields(args []probeArg, base int) []field.Field {
+func Fields(args []Arg, base int) []field.Field {
 	var fields []field.Field
 	for i := range args {
 		a := &args[i]
@@ -560,9 +602,9 @@ func argFields(args []probeArg, base int) []field.Field {
 	return fields
 }
 
-// argsPrintFmt is the part of print fmt that print_probe_args writes: the format and
+// PrintFmt is the part of print fmt that print_probe_args writes: the format and
 // its arguments.
-func argsPrintFmt(args []probeArg) (format, values string) {
+func PrintFmt(args []Arg) (format, values string) {
 	for i := range args {
 		a := &args[i]
 		value := func(index string) string {
@@ -583,4 +625,86 @@ func argsPrintFmt(args []probeArg) (format, values string) {
 		}
 	}
 	return format, values
+}
+
+// DifferentArg is trace_probe_compare_arg_type: it returns the first argument whose
+// name or type differs or that only one of the probes has, or -1.
+func DifferentArg(a, b []Arg) int {
+	if len(a) != len(b) {
+		return min(len(a), len(b))
+	}
+	for i := range a {
+		if !sameArg(&a[i], &b[i]) {
+			return i
+		}
+	}
+	return -1
+}
+
+// maxArgsSize is MAX_PROBE_EVENT_SIZE: the limit for the arguments of an event in an
+// entry, without the strings.
+const maxArgsSize = 3072
+
+// ParseArgs parses the arguments of a definition, the words from the third on, into Args,
+// ArgsSize and EntryArgs. Those after the 128th are ignored. Of the errors, the first one
+// is for error_log, after what Preceding returns; the second one is not reported there
+// (E2BIG, EINVAL).
+func (d *Definition) ParseArgs(words []string) (*Error, error) {
+	if len(words) > maxTraceArgs && d.Rules.has[release.ArgsE2BIG] {
+		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
+	}
+	given := len(words)
+	words, derr := d.expandArgs(words)
+	if derr != nil {
+		return derr, nil
+	}
+	if len(words) > max(given, maxTraceArgs) {
+		return nil, fmt.Errorf("%d arguments: %w", len(words), syscall.E2BIG)
+	}
+	for i, word := range words[:min(len(words), maxTraceArgs)] {
+		a, err := d.parseArg(word, d.Args)
+		switch {
+		case err == errQuietArg:
+			return nil, fmt.Errorf("argument %q: %w", word, err.Errno)
+		case err != nil:
+			return &Error{err.Reason, i + 2, err.offset}, nil
+		}
+		if d.Fields != nil {
+			if err := a.code.resolveField(d.Fields); err != nil {
+				return &Error{err.Reason, i + 2, err.offset}, nil
+			}
+		}
+		a.offset = d.ArgsSize
+		d.ArgsSize += a.size()
+		if d.ArgsSize > maxArgsSize && d.Rules.has[release.ArgsSizeLimit] {
+			return &Error{errEventTooBig, i + 2, a.column}, nil
+		}
+		d.Args = append(d.Args, a)
+	}
+	d.keepArgs()
+	return nil, nil
+}
+
+// resolveField is trace_eprobe_tp_arg_update: it looks up the field that the argument
+// starts with.
+func (c *fetchCode) resolveField(fields map[string]*field.Member) *argError {
+	if c.source != fetchField {
+		return nil
+	}
+	f := fields[c.symbol]
+	switch {
+	case f != nil && f.Offset >= field.HeaderSize:
+		c.field = f
+	case c.symbol == "comm" || c.symbol == "COMM":
+		c.source = fetchComm
+	default:
+		return failArg(errBadAttachArg, 0)
+	}
+	return nil
+}
+
+// hasField says whether the $NAME of an eprobe is a field of its event.
+func (d *Definition) hasField(name string) bool {
+	c := fetchCode{source: fetchField, symbol: name}
+	return c.resolveField(d.Fields) == nil
 }
