@@ -89,6 +89,9 @@ The releases before 5.10 follow their documents: of what changed after 5.10 they
 		var by []string
 		for _, at := range r.By {
 			text := fmt.Sprintf("%s: `%s`", at.Since, at.Value)
+			if at.Value == "" {
+				text = at.Since.String() + ": none"
+			}
 			if at.Linux != 0 {
 				text += " (Linux " + at.Linux.String() + ")"
 			}
@@ -151,5 +154,25 @@ func TestReleaseSources(t *testing.T) {
 	}
 	for _, r := range release.Values() {
 		check(r.What, r.Source, 0, 0)
+	}
+}
+
+// TestFeaturesAsked: some code depends on each feature, or the table would claim what
+// nothing does.
+func TestFeaturesAsked(t *testing.T) {
+	asked := map[string]bool{}
+	use := regexp.MustCompile(`\brelease\.([A-Z]\w*)`)
+	for path, text := range files(t, ".go") {
+		if strings.HasSuffix(path, "_test.go") || packageOf(path) == "release" {
+			continue
+		}
+		for _, m := range use.FindAllStringSubmatch(text, -1) {
+			asked[m[1]] = true
+		}
+	}
+	for _, name := range featureNames(t) {
+		if !asked[name] {
+			t.Errorf("no code asks for release.%s", name)
+		}
 	}
 }

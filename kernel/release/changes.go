@@ -124,7 +124,7 @@ const (
 	names   = "Names of functions"
 	tracefs = "Files of tracefs"
 	defs    = "Definitions of events"
-	errlog  = "error_log"
+	errlog  = "error_log and the log"
 	trace   = "trace, its pipes and buffers"
 	hist    = "Histograms"
 )
@@ -436,22 +436,22 @@ var Changes = [features]Change{
 	},
 	MaxActiveExit: {
 		Subject: errlog, Since: Linux6_12,
-		What:   "the text for maxactive on an entry probe is \"Maxactive is only for function exit\"",
+		What:   "error_log's text for maxactive on an entry probe is \"Maxactive is only for function exit\"",
 		Source: "`6.12/events_maxactive.txtar`",
 	},
 	LogStringType: {
 		Subject: errlog, Since: Linux6_12,
-		What:   "there is an entry where $comm or a text has a type other than string; before, the write fails without one",
+		What:   "error_log has an entry where $comm or a text has a type other than string; before, the write fails without one",
 		Source: "`6.12/args_errors.txtar`",
 	},
 	LogTriggerFilter: {
 		Subject: errlog, Since: Linux6_12,
-		What:   "there is an entry for errors in the filter of a trigger",
+		What:   "error_log has an entry for errors in the filter of a trigger",
 		Source: "`6.12/trigger_commands.txtar`",
 	},
 	DerefColumn: {
 		Subject: errlog, Since: Linux6_12,
-		What:   "after a dereference, carets are too far to the right by the length of its offset",
+		What:   "after a dereference, the carets of error_log are too far to the right by the length of its offset",
 		Source: "`6.12/args_errors.txtar`",
 	},
 	NotraceAtAddress: {
@@ -497,7 +497,7 @@ var Changes = [features]Change{
 	},
 	PipesSleepOn: {
 		Subject: trace, Since: Linux6_12,
-		What:   "it is no longer woken",
+		What:   "a blocked reader of trace_pipe is no longer woken when recording stops",
 		Source: "`6.12/trace_pipe.txtar`",
 	},
 	RawEnds: {

@@ -46,7 +46,7 @@ var (
 	}
 	// BadVariable is error_log's text for an unknown $-variable.
 	BadVariable = Value[string]{
-		Subject: errlog, What: "the text for an unknown $-variable (6.1's until 6.1.176 was 5.10's)", Source: "`5.10/args_errors.txtar`",
+		Subject: errlog, What: "error_log's text for an unknown $-variable (6.1's until 6.1.176 was 5.10's)", Source: "`5.10/args_errors.txtar`",
 		By: []At[string]{{Linux5_10, "Invalid $-valiable specified", 0}, {Linux6_1, "Invalid $-variable specified", 0}},
 	}
 )
