@@ -61,7 +61,7 @@ soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestEnabledProbesMissNothing' ./kprobes
 
-check: fmt vet tidy lint map-check docs-check guest-check golden-check tables-check ## what CI runs beside the tests
+check: fmt vet tidy lint map-check docs-check guest-check golden-checks tables-check ## what CI runs beside the tests
 
 fmt:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }
@@ -94,7 +94,7 @@ golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration
 golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
 	$(GO) run ./integration/golden -release $(RELEASE) check
 
-golden-checks: ## the same for each recorded release, two at a time
+golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12), two at a time
 	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12
 
 golden-check-%:

@@ -28,12 +28,12 @@ const (
 type Script struct {
 	Name, Text string
 	Files      map[string][]byte // executable files beside it, by path
-	Limit      time.Duration     // time limit, 0 for a minute
+	Limit      time.Duration     // time limit, 0 for three minutes
 }
 
 func (s Script) limit() time.Duration {
 	if s.Limit == 0 {
-		return time.Minute
+		return 3 * time.Minute
 	}
 	return s.Limit
 }
