@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -339,13 +340,7 @@ func TestEditedModules(t *testing.T) {
 
 // TestEditedDebianModules is TestEditedModules with modules built with Debian's headers.
 func TestEditedDebianModules(t *testing.T) {
-	objects, err := integration.BuildModules(filepath.Join("integration", integration.DebianModules))
-	if errors.Is(err, integration.ErrNoHeaders) && os.Getenv("CI") != "true" {
-		t.Skip(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	objects := needDebianModules(t)
 	random := rand.New(rand.NewPCG(3, 4))
 	const tries = 300
 	loaded := 0
@@ -485,4 +480,101 @@ func TestModuleStack(t *testing.T) {
 		t.Fatalf("kprobe_target_fact(3) gave the stacks %q", of)
 	}
 	begins("three deep", of[2], "kprobe_target_fact", "kprobe_target_fact", "kprobe_target_fact")
+}
+
+// debianModules builds the modules of integration/testdata/modules/debian once.
+var debianModules = sync.OnceValues(func() (map[string][]byte, error) {
+	return integration.BuildModules(filepath.Join("integration", integration.DebianModules))
+})
+
+// needDebianModules returns them, or skips the test where the headers are missing.
+func needDebianModules(t *testing.T) map[string][]byte {
+	t.Helper()
+	objects, err := debianModules()
+	if errors.Is(err, integration.ErrNoHeaders) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// TestRefusedDebianModules: modules built for another kernel, or for symbols that
+// are not there, are refused, and the log says why as on Linux.
+func TestRefusedDebianModules(t *testing.T) {
+	object := needDebianModules(t)["life.ko"]
+	vermagic := regexp.MustCompile(`vermagic=6\.1\.0-\d+-amd64`).Find(object)
+	crc := func(symbol string) []byte { // the entry of __versions
+		name := append([]byte(symbol), 0)
+		at := bytes.Index(object, append([]byte{0, 0, 0, 0}, name...))
+		if at < 4 {
+			t.Fatalf("no CRC of %s", symbol)
+		}
+		return object[at-4 : at+4+len(name)]
+	}
+	wrong := func(entry []byte) []byte {
+		e := slices.Clone(entry)
+		e[0]++
+		return e
+	}
+	for _, tt := range []struct {
+		name      string
+		old, text []byte // what is replaced in the object by what
+		want      error
+		log       []string
+	}{
+		{
+			name: "other flags", old: []byte("SMP preempt mod_unload modversions "), text: []byte("SMP PREEMPT mod_unload modversions "), want: syscall.ENOEXEC,
+			log: []string{"life: version magic '" + string(vermagic[len("vermagic="):]) + " SMP PREEMPT mod_unload modversions ' should be '6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions '"},
+		},
+		{name: "another kernel", old: vermagic, text: bytes.Replace(vermagic, []byte("6.1.0"), []byte("6.2.0"), 1), want: syscall.ENOEXEC},
+		{
+			name: "another struct module", old: crc("module_layout"), text: wrong(crc("module_layout")), want: syscall.ENOEXEC,
+			log: []string{"life: disagrees about version of symbol module_layout"},
+		},
+		{
+			name: "another version of a function", old: crc("_printk"), text: wrong(crc("_printk")), want: syscall.EINVAL,
+			log: []string{"life: disagrees about version of symbol _printk", "life: Unknown symbol _printk (err -22)"},
+		},
+		{
+			name: "an unknown kernel's CRC", old: nil, want: nil,
+		},
+		{
+			name: "unknown symbols", old: []byte("\x00_printk\x00"), text: []byte("\x00_prinTk\x00"), want: syscall.ENOENT,
+			log: []string{"life: Unknown symbol _prinTk (err -2)"},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			edited := bytes.ReplaceAll(object, tt.old, tt.text)
+			if tt.old == nil {
+				edited = bytes.ReplaceAll(bytes.ReplaceAll(object, vermagic, []byte("vermagic=6.1.0-99-amd64")), crc("_printk"), wrong(crc("_printk")))
+			}
+			if _, err := s.Modules.Load(context.Background(), edited); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+				t.Errorf("%v, want %v", err, tt.want)
+			}
+			log := logOf(s)
+			for _, line := range tt.log {
+				if !slices.Contains(log, line) {
+					t.Errorf("the log lacks %q:\n%s", line, strings.Join(log, "\n"))
+				}
+			}
+		})
+	}
+}
+
+// logOf returns the texts of the records in the log.
+func logOf(s *kprobefs.Kernel) (texts []string) {
+	first, next := s.Machine.Log().Bounds()
+	for i := first; i < next; i++ {
+		if r, ok, _, _ := s.Machine.Log().Get(i); ok {
+			texts = append(texts, r.Text)
+		}
+	}
+	return texts
 }

@@ -36,8 +36,8 @@ type modules struct {
 	opts  options
 }
 
-// options are the arguments of modules by the modules' names, as a file of modprobe.d
-// has them, in the order in which they were set.
+// options holds the arguments of modules by name, in the order in which they were set.
+// The text is that of a file in modprobe.d.
 type options []moduleOptions
 
 type moduleOptions struct{ name, args string }

@@ -14,11 +14,11 @@ const (
 	orcLen   = 6
 )
 
-// orcSP is the register (ORC_REG_SP) that a frame must be found by.
+// orcSP is ORC_REG_SP: the frame is at an offset from the stack pointer.
 const orcSP = 5
 
-// ReadORC reads the unwind tables of a module: ips lie at addr, and entries has one
-// entry for each. Places that are not found by the stack pointer are unknown.
+// ReadORC reads the unwind tables of a module: .orc_unwind_ip, which is at addr, and
+// .orc_unwind. Frames that are not relative to the stack pointer are unknown.
 func ReadORC(addr uint64, ips, entries []byte) (Frames, error) {
 	n := len(ips) / orcIPLen
 	if len(ips)%orcIPLen != 0 || len(entries) != n*orcLen {
@@ -34,7 +34,7 @@ func ReadORC(addr uint64, ips, entries []byte) (Frames, error) {
 		}
 		f.rows = append(f.rows, row)
 	}
-	// One function may begin where another ends: what is known counts.
+	// A function may begin where another one ends: the known size is last, and is used.
 	slices.SortFunc(f.rows, func(a, b frameRow) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
 	return f, nil
 }

@@ -37,7 +37,7 @@ const (
 // states are the values of enum module_state.
 var states = map[State]uint32{Live: 0, Coming: 1, Going: 2}
 
-// section finds a section that takes memory; nil: there is none.
+// section returns the section with that name, or nil if there is none or it is empty.
 func (o *object) section(name string) *section {
 	i := slices.IndexFunc(o.sections, func(s section) bool { return s.Name == name && s.Size > 0 })
 	if i < 0 {
@@ -46,8 +46,8 @@ func (o *object) section(name string) *section {
 	return &o.sections[i]
 }
 
-// describe takes the functions from the module's struct module, if it has one, and
-// fills in what the kernel's code looks at. The struct must have 6.1's size.
+// describe reads the init and exit functions from the module's struct module, if it has
+// one, and sets the fields that the guest's code reads. The struct must have 6.1's size.
 func (m *module) describe(o *object) error {
 	s := o.section(descSection)
 	if s == nil {
@@ -83,8 +83,8 @@ func (m *module) describe(o *object) error {
 	return nil
 }
 
-// allocPercpu gets room for the module's per-CPU variables, at the same offset in
-// each CPU's area. ENOMEM: there is none.
+// allocPercpu allocates the module's per-CPU variables, at the same offset in each CPU's
+// area. It returns ENOMEM if there is no room.
 func (l *Loader) allocPercpu(ctx context.Context, m *module, o *object) error {
 	s := o.section(percpuSection)
 	if s == nil {
@@ -104,7 +104,7 @@ func (l *Loader) allocPercpu(ctx context.Context, m *module, o *object) error {
 	return nil
 }
 
-// fillPercpu gives each CPU's variables their first values.
+// fillPercpu initializes the variables of each CPU.
 func (l *Loader) fillPercpu(m *module, o *object) error {
 	s := o.section(percpuSection)
 	if s == nil {
@@ -132,7 +132,7 @@ func (l *Loader) fillPercpu(m *module, o *object) error {
 	return nil
 }
 
-// dismiss takes the module from the guest's list.
+// dismiss removes the module from the guest's list.
 func (l *Loader) dismiss(ctx context.Context, m *module) {
 	if m.listed {
 		// If the call cannot be made the guest has died, or has no memory for a task.
@@ -148,15 +148,15 @@ func (l *Loader) freePercpu(ctx context.Context, m *module) {
 	}
 }
 
-// setState tells the module's own code, which may look at its struct module. What it
-// has done to that itself is its own affair.
+// setState writes the state into struct module, where the module's own code may read
+// it. A module that has unmapped its struct is not told.
 func (l *Loader) setState(m *module, s State) {
 	if m.desc != 0 {
 		_ = l.conf.Memory.WriteAt(m.desc+modState, binary.LittleEndian.AppendUint32(nil, states[s]))
 	}
 }
 
-// refs returns the references besides those of users. The caller holds mu.
+// refs returns the number of references except those of users. The caller holds mu.
 func (l *Loader) refs(m *module) int {
 	var b [4]byte
 	if m.desc == 0 || l.conf.Memory.ReadAt(m.desc+modRefs, b[:]) != nil {
@@ -169,7 +169,8 @@ func (l *Loader) refs(m *module) int {
 	return refs
 }
 
-// stop takes the module's own reference (try_stop_module). False: there are others.
+// stop drops the module's own reference (try_stop_module). It returns false if there are
+// others.
 func (l *Loader) stop(m *module) bool {
 	if m.desc == 0 {
 		return true
@@ -189,8 +190,8 @@ func (l *Loader) unstop(m *module) {
 	}
 }
 
-// patch makes of the module's text what Linux makes of it when it is loaded on bare
-// metal: alternatives are chosen, and jumps to the return thunk are returns.
+// patch changes the module's text as Linux does on bare metal: it applies alternatives,
+// and replaces jumps to the return thunk by returns.
 func (m *module) patch(o *object) error {
 	src := source{m, o}
 	if err := m.alternatives(src); err != nil {
@@ -210,15 +211,15 @@ func (m *module) patch(o *object) error {
 	return nil
 }
 
-// An entry of .altinstructions (struct alt_instr): its size, and the flag that says
-// that the replacement is for processors without the feature.
+// Size of an entry of .altinstructions (struct alt_instr) in bytes, and the flag of a
+// replacement that is for processors without the feature.
 const (
 	altLen = 12
 	altNot = 1 << 15
 )
 
-// featureAlways is X86_FEATURE_ALWAYS, the one feature that code may be written for
-// here: what gcc and the kernel's headers do for all others is slower only.
+// featureAlways is X86_FEATURE_ALWAYS. Of all other features alternatives choose the
+// code for processors without them, which is only slower.
 const featureAlways = 3*32 + 21
 
 // alternatives is apply_alternatives.

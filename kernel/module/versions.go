@@ -11,15 +11,15 @@ import (
 	"sync"
 )
 
-// ABI is a distribution's kernels of one release, whose modules can be loaded.
+// ABI describes a distribution's kernels of one release whose modules can be loaded.
 type ABI struct {
 	uname *regexp.Regexp // of uname -r
 	flags string         // what stands behind that in vermagic
 	table func() map[string]map[string]uint32
 }
 
-// Debian61 is Debian 12's kernels: 6.1.0-NN-amd64, where NN counts the changes of what
-// modules can see.
+// Debian61 describes Debian 12's kernels 6.1.0-NN-amd64. NN changes when the interface
+// for modules does.
 var Debian61 = &ABI{
 	uname: regexp.MustCompile(`^6\.1\.0-\d+-amd64$`),
 	flags: "SMP preempt mod_unload modversions",
@@ -60,9 +60,8 @@ func parseCRCs(text string) map[string]map[string]uint32 {
 	return of
 }
 
-// accepts says whether the object was built for one of the kernels. As Linux does, it
-// leaves it to the CRCs to tell one such kernel from another; an object without them
-// is for none.
+// accepts reports whether the object was built for one of the kernels. As on Linux, the
+// CRCs distinguish these kernels, so an object must have them.
 func (a *ABI) accepts(vermagic string, o *object) bool {
 	uname, flags, _ := strings.Cut(vermagic, " ")
 	return a != nil && o.crcs != nil && flags == a.flags && a.uname.MatchString(uname)
@@ -82,9 +81,9 @@ func (o *object) readVersions() {
 	}
 }
 
-// agrees is check_version: the CRC that the object has for a symbol is that of the
-// kernel that it names. Where the CRCs of that kernel are not known, or the object has
-// none for the symbol, nothing can be said against it.
+// agrees is check_version: it reports whether the object's CRC of a symbol is that of the
+// kernel that its vermagic names. It is true if the CRCs of that kernel are not known, or
+// if the object has none for the symbol.
 func (l *Loader) agrees(m *module, o *object, symbol string) bool {
 	if l.conf.ABI == nil || o.crcs == nil {
 		return true

@@ -1,4 +1,4 @@
-// Messages that may come too often: so many in an interval, and the rest is counted.
+// Rate limits: at most burst messages in an interval; the others are counted.
 #include <linux/kernel.h>
 #include <linux/jiffies.h>
 #include <linux/spinlock.h>
@@ -15,7 +15,7 @@ struct ratelimit_state {
 
 #define RATELIMIT_MSG_ON_RELEASE 1	// who has the state says how many were missed
 
-// ___ratelimit says whether one more may be printed now.
+// ___ratelimit returns 1 if one more message may be printed now.
 int ___ratelimit(struct ratelimit_state *rs, const char *func)
 {
 	unsigned long flags;
@@ -26,7 +26,7 @@ int ___ratelimit(struct ratelimit_state *rs, const char *func)
 	local_irq_save(flags);
 	if (!_raw_spin_trylock(&rs->lock)) {
 		local_irq_restore(flags);
-		return 0;	// somebody prints just now
+		return 0;	// another CPU is in here
 	}
 	if (!rs->begin)
 		rs->begin = jiffies;

@@ -1,6 +1,6 @@
 /*
  * moduleparam.h: parameters of modules. A module has an array of kernel_param in
- * __param; parse_args gives its arguments to their set functions. Layouts are 6.1's.
+ * __param; parse_args calls their set functions. Layouts are 6.1's.
  */
 #ifndef _LINUX_MODULEPARAM_H
 #define _LINUX_MODULEPARAM_H

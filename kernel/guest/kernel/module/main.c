@@ -36,8 +36,8 @@ static noinline int do_init_module(struct module *mod)
 }
 
 /*
- * Lists a module that is in place, gives it its arguments and calls its init function:
- * what that returns, or -errno. Called by the machine.
+ * Adds a module to the list, parses its arguments and calls its init function. Returns
+ * the result of that, or -errno. Called by the machine.
  */
 int load_module(struct module *mod)
 {
@@ -54,7 +54,7 @@ int load_module(struct module *mod)
 	return do_init_module(mod);
 }
 
-/* Unlists a module whose memory goes, and frees what its parameters hold. Called by the machine. */
+/* Removes a module from the list and frees its parameters. Called by the machine. */
 void free_module(struct module *mod)
 {
 	mutex_lock(&module_mutex);
