@@ -135,8 +135,8 @@ func calls(text string) (found []string) {
 	return found
 }
 
-// What "kprobefs version" prints for missing parts is in README.
-func TestNotThere(t *testing.T) {
+// TestArchitectures: README.md names the architectures that "kprobefs version" prints.
+func TestArchitectures(t *testing.T) {
 	source, err := os.ReadFile("../cmd/kprobefs/main.go")
 	if err != nil {
 		t.Fatal(err)

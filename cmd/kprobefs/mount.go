@@ -86,7 +86,7 @@ usual ones. Others are refused.`,
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.addTo(c.Flags())
-	c.Flags().StringArrayVar(&f.parts, "part", nil, "mount a part as well, under its Linux name: debugfs=DIR or tracefs=DIR")
+	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")

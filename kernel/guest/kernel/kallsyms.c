@@ -1,9 +1,11 @@
-/* kallsyms.c: names of addresses. The table stands outside of the guest: %pS and %ps look into it. */
+/* kallsyms.c: names of addresses. The table is outside of the guest, and looked up by
+ * %pS and %ps. */
 #include <linux/kernel.h>
 
 #define KSYM_SYMBOL_LEN 600
 
-/* "name+0xoffset/0xsize [module]", or the address in hexadecimal. The result is the length. */
+/* Writes "name+0xoffset/0xsize [module]", or the address in hexadecimal. Returns the
+ * length. */
 int sprint_symbol(char *buffer, unsigned long address)
 {
 	return scnprintf(buffer, KSYM_SYMBOL_LEN, "%pS", (void *)address);

@@ -1,4 +1,5 @@
-/* params.c: what module_param and its kin are made of: one kernel_param_ops for each type. */
+/* params.c: the kernel_param_ops of each type, for module_param and similar macros.
+ * */
 #include <linux/kernel.h>
 #include <linux/cmdline.h>
 #include <linux/ctype.h>
@@ -9,10 +10,10 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 
-/* Serializes changes of parameters; a set function may take its time. */
+/* Serializes changes of parameters. A set function may sleep. */
 static DEFINE_MUTEX(param_lock);
 
-/* Strings that param_set_charp has allocated: others are the module's own. */
+/* Strings allocated by param_set_charp; others belong to the module. */
 struct charp_copy {
 	struct list_head list;
 	char text[];
@@ -50,7 +51,7 @@ static void free_charp(char *text)
 	kfree(found);
 }
 
-/* A name matches with - and _ for one another. */
+/* In names, - and _ are the same. */
 bool parameq(const char *a, const char *b)
 {
 	for (; *a || *b; a++, b++) {
@@ -91,7 +92,7 @@ static int parse_one(char *param, char *val, const char *doing, const struct ker
 	return unknown ? unknown(param, val, doing, arg) : -ENOENT;
 }
 
-/* Takes args apart, which it writes to. The result is NULL, what stands behind "--", or an errno. */
+/* Parses args, which it modifies. Returns NULL, the text after "--", or an errno. */
 char *parse_args(const char *doing, char *args, const struct kernel_param *params, unsigned int num,
 		 s16 min_level, s16 max_level, void *arg, parse_unknown_fn unknown)
 {
@@ -118,7 +119,7 @@ char *parse_args(const char *doing, char *args, const struct kernel_param *param
 	return err;
 }
 
-/* Frees what set functions have allocated. */
+/* Frees memory allocated by set functions. */
 void destroy_params(const struct kernel_param *params, unsigned int num)
 {
 	unsigned int i;
@@ -222,7 +223,7 @@ const struct kernel_param_ops param_ops_bool = {
 };
 EXPORT_SYMBOL(param_ops_bool);
 
-/* A bool that can be switched on only. */
+/* A bool that can only be switched on. */
 int param_set_bool_enable_only(const char *val, const struct kernel_param *kp)
 {
 	bool v;
@@ -305,7 +306,7 @@ const struct kernel_param_ops param_ops_string = {
 };
 EXPORT_SYMBOL(param_ops_string);
 
-/* The parameter that stands for element i. */
+/* The parameter of element i. */
 #define ARRAY_ELEMENT(kp, i) { \
 	.name = (kp)->name, .mod = (kp)->mod, .ops = (kp)->arr->ops, .perm = (kp)->perm, .level = (kp)->level, \
 	.arg = (char *)(kp)->arr->elem + (kp)->arr->elemsize * (i), \
@@ -349,7 +350,7 @@ static int param_array_get(char *buffer, const struct kernel_param *kp)
 		int got;
 
 		if (i)
-			buffer[len - 1] = ',';	/* in place of the newline */
+			buffer[len - 1] = ',';	/* instead of the newline */
 		got = arr->ops->get(buffer + len, &element);
 		if (got < 0)
 			return got;

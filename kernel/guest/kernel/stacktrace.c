@@ -1,10 +1,10 @@
-/* stacktrace.c: stacks as arrays of addresses. */
+/* stacktrace.c: stack traces as arrays of addresses. */
 #include <linux/kernel.h>
 #include <asm/host.h>
 
 /*
- * Stores the addresses that the caller will return through, after the one that it has
- * called from, without the first skipnr. The result is their number.
+ * Stores the caller's address and the return addresses after it, without the first
+ * skipnr. Returns their number.
  */
 noinline unsigned int stack_trace_save(unsigned long *store, unsigned int size, unsigned int skipnr)
 {
@@ -21,7 +21,7 @@ void stack_trace_print(const unsigned long *entries, unsigned int nr_entries, in
 }
 EXPORT_SYMBOL_GPL(stack_trace_print);
 
-/* Gives the number of characters, without the final zero, that fitted. */
+/* Returns the number of characters that fit, without the final NUL. */
 int stack_trace_snprint(char *buf, size_t size, const unsigned long *entries, unsigned int nr_entries, int spaces)
 {
 	unsigned int i;

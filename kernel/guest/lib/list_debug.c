@@ -1,8 +1,9 @@
-/* list_debug.c: what a module asks before it changes a list (CONFIG_DEBUG_LIST). */
+/* list_debug.c: checks before changes of lists, called by modules
+ * (CONFIG_DEBUG_LIST). */
 #include <linux/kernel.h>
 #include <linux/list.h>
 
-/* Debian's kernel ends the task that has found a list corrupted. */
+/* Debian's kernel kills the task that has detected a corrupt list. */
 #define CORRUPT(cond, ...) do { if (unlikely(cond)) { pr_err(__VA_ARGS__); BUG(); } } while (0)
 
 bool __list_add_valid(struct list_head *new, struct list_head *prev, struct list_head *next)

@@ -310,7 +310,8 @@ int string_escape_mem(const char *src, size_t isz, char *dst, size_t osz, unsign
 }
 EXPORT_SYMBOL(string_escape_mem);
 
-// fortify_panic ends who is about to write or read past the end of an object.
+// fortify_panic kills a task that is about to write or read past the end of an
+// object.
 void fortify_panic(const char *name)
 {
 	pr_emerg("detected buffer overflow in %s\n", name);

@@ -12,7 +12,7 @@ static void delay_ns(u64 ns)
 		cpu_relax();
 }
 
-/* In units of 2^-32 s, which the callers multiply their constants to. */
+/* In units of 2^-32 s; callers have multiplied their constants. */
 void __const_udelay(unsigned long xloops)
 {
 	delay_ns(((xloops >> 16) * 1000000000UL) >> 16);

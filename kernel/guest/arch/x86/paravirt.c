@@ -1,7 +1,7 @@
 /*
- * paravirt.c: operations that a hypervisor could replace. A module calls them through
- * pv_ops, with all registers kept but the result's: on bare metal the loader replaces
- * the calls that have an alternative. Operations that no module here has use for are 0.
+ * paravirt.c: operations that a hypervisor could replace. Modules call them through
+ * pv_ops; all registers except the result's are preserved. On bare metal the loader
+ * replaces calls that have an alternative. Operations that no module uses are 0.
  */
 #include <linux/kernel.h>
 

@@ -1,4 +1,5 @@
-/* semaphore.c: counting semaphores. Who waits stands in a list, and is given what up() adds. */
+/* semaphore.c: counting semaphores. up() passes the semaphore to the first waiter in
+ * the list. */
 #include <linux/sched.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
@@ -16,7 +17,7 @@ struct semaphore_waiter {
 	bool up;
 };
 
-/* Called and left with the lock held; it waits without it. */
+/* Called with the lock held, which it releases while it waits. */
 static int down_slow(struct semaphore *sem, long state, long timeout)
 {
 	struct semaphore_waiter waiter = { .task = current };
@@ -80,7 +81,7 @@ int down_timeout(struct semaphore *sem, long timeout)
 }
 EXPORT_SYMBOL(down_timeout);
 
-/* 0 when it has been taken: the opposite of other trylocks. */
+/* Returns 0 if it was acquired, unlike other trylocks. */
 int down_trylock(struct semaphore *sem)
 {
 	unsigned long flags;
