@@ -37,10 +37,11 @@
 //
 // What knows neither Tracer nor Array lies in packages of its own: ring (the buffer's
 // pages), field (the members of an entry), filter, probe (the arguments of definitions),
-// tracingmap (the table of a histogram) and output (the text of an entry).
+// tracingmap (the table of a histogram), cmdlines (the names of tasks) and output (the
+// text of an entry).
 //
-// Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu,
-// cmdlines.mu and the locks of package ring are taken last.
+// Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu and
+// the locks of packages ring, tracingmap and cmdlines are taken last.
 package tracing
 
 import (
@@ -57,6 +58,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
@@ -175,8 +177,8 @@ type Tracer struct {
 	conf     config
 	global   *Array
 	counter  atomic.Int64 // trace clock "counter"
-	cmdlines cmdlines
-	tgids    tgids
+	cmdlines cmdlines.Names
+	tgids    cmdlines.TGIDs
 	cpus     []cpuScratch
 
 	tasksMu sync.Mutex // guards tasks
@@ -252,8 +254,8 @@ func (t *Tracer) ListeningElsewhere() bool { return t.elsewhere.Load() > 0 }
 // cpuScratch is the state that the trap side of one vCPU keeps between hits.
 type cpuScratch struct {
 	pid  int32
-	name comm // as last saved for pid
-	read comm
+	name cmdlines.Comm // as last saved for pid
+	read cmdlines.Comm
 
 	entries [maxNesting]entry // those from depth on are free
 	depth   int
@@ -279,7 +281,7 @@ func New(c Config) *Tracer {
 	}
 	t.nextType = int(t.conf.static().first)
 	t.events.Store(&eventTable{})
-	t.cmdlines.resize(t.conf.cmdlinesFor(savedCmdlines))
+	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))
 	t.global = t.newArray(initialPages, t.defaultClock())
 	if t.conf.has[release.FieldsOption] {
 		t.global.options.Or(uint64(optPrintkDest))

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
@@ -129,12 +130,12 @@ func (a *Array) writeEntry(buffer *ring.Buffer, task Task, id uint16, entry []by
 		return fmt.Errorf("nothing is recorded: %w", syscall.EBADF)
 	}
 	if a.tracer.savesNames.Load() {
-		var name comm
+		var name cmdlines.Comm
 		copy(name[:abi.TaskCommLen-1], task.Comm())
-		a.tracer.cmdlines.save(task.PID, &name)
+		a.tracer.cmdlines.Save(task.PID, &name)
 	}
 	if a.has(optRecordTGID) {
-		a.tracer.tgids.save(task.PID, task.TGID)
+		a.tracer.tgids.Save(task.PID, task.TGID)
 	}
 	return nil
 }

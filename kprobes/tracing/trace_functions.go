@@ -11,6 +11,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
@@ -400,7 +401,7 @@ func (a *Array) saveName(trap *abi.Trap) {
 	}
 	c := &a.tracer.cpus[trap.CPU]
 	if trap.Mem.ReadAt(trap.Task+abi.TaskComm, c.read[:]) != nil {
-		c.read = comm{}
+		c.read = cmdlines.Comm{}
 	}
 	a.tracer.saveCmdline(c, a.tracer.currentPID(trap))
 }

@@ -6,6 +6,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
@@ -72,7 +73,7 @@ func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	}
 	mem := &taskMemory{}
 	binary.LittleEndian.PutUint32(mem.task[abi.TaskPID:], uint32(task.PID))
-	var name comm
+	var name cmdlines.Comm
 	copy(name[:abi.TaskCommLen-1], task.Comm())
 	copy(mem.task[abi.TaskComm:], name[:])
 	now := t.conf.Machine.Now()

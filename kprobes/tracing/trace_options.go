@@ -193,7 +193,7 @@ func (a *Array) setPrintkDest(on bool) error {
 var optionActs = map[option]func(a *Array, on bool){
 	optOverwrite:  func(a *Array, on bool) { a.buffer.SetOverwrite(on) },
 	optRecordCmd:  func(a *Array, _ bool) { a.tracer.updateSaving() },
-	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.grow() },
+	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.Grow() },
 }
 
 func (a *Array) setTracerOption(i int, on bool) error {

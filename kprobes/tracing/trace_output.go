@@ -129,7 +129,7 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	pid := t.currentPID(trap)
 	binary.LittleEndian.PutUint32(en.Buf[4:], uint32(pid))
 	c := t.scratch(trap)
-	c.read.load(trap)
+	c.read.Load(trap)
 	s := &en.subject // field by field: assigning a struct with pointers is slower while the garbage collector runs
 	s.Entry, s.CPU, s.Comm, s.Trap, s.Pointed = en.Buf[:en.N], trap.CPU, (*[abi.TaskCommLen]byte)(&c.read), trap, &en.pointed
 	saved := false
@@ -207,7 +207,7 @@ func (t *Tracer) currentPID(trap *abi.Trap) int32 {
 // saveTGID saves which process the task belongs to.
 func (t *Tracer) saveTGID(trap *abi.Trap) {
 	if v, err := trap.Mem.ReadU64(trap.Task + abi.TaskTGID); err == nil {
-		t.tgids.save(t.currentPID(trap), int32(uint32(v)))
+		t.tgids.Save(t.currentPID(trap), int32(uint32(v)))
 	}
 }
 
@@ -217,7 +217,7 @@ func (t *Tracer) saveCmdline(c *cpuScratch, pid int32) {
 	if pid == c.pid && c.read == c.name {
 		return
 	}
-	if t.cmdlines.save(pid, &c.read) {
+	if t.cmdlines.Save(pid, &c.read) {
 		c.pid, c.name = pid, c.read
 	}
 }
@@ -334,7 +334,7 @@ func (a *Array) columns(clock *traceClock) output.Columns {
 // context returns what the columns of a line show.
 func (a *Array) context(l line, pid int32) output.Context {
 	return output.Context{
-		Comm: a.tracer.cmdlines.find(pid), PID: pid, TGID: a.tracer.tgids.find(pid), CPU: l.CPU, Flags: l.Data[2], Preempt: l.Data[3],
+		Comm: a.tracer.cmdlines.Find(pid), PID: pid, TGID: a.tracer.tgids.Find(pid), CPU: l.CPU, Flags: l.Data[2], Preempt: l.Data[3],
 		Time: l.Time, Index: l.index, Since: l.Time - a.timeStart.Load(), Delta: l.next - l.Time,
 	}
 }

@@ -262,25 +262,6 @@ func TestConcurrentHits(t *testing.T) {
 	}
 }
 
-func TestSavedCmdlinesWrap(t *testing.T) {
-	const room = 6552 // Linux's value for the default 128
-	var c cmdlines
-	conf := newConfig(Config{})
-	c.resize(conf.cmdlinesFor(savedCmdlines))
-	for pid := int32(1); pid <= room+2; pid++ {
-		name := comm{'n'}
-		c.save(pid, &name)
-	}
-	for _, pid := range []int32{1, 4, 5 + pidMapSize} { // tasks without a saved name
-		c.renamed(pid, "a name of more than 15")
-	}
-	for pid, want := range map[int32]string{1: "<...>", 2: "<...>", 3: "n", 4: "a name of more ", 5: "n", room + 2: "n", 3 + pidMapSize: "<...>", 0: "<idle>"} {
-		if got := c.find(pid); got.String() != want {
-			t.Errorf("pid %d: %q, want %q", pid, got, want)
-		}
-	}
-}
-
 func BenchmarkHit(b *testing.B) { benchmarkHit(b, "p:a vfs_read", nil) }
 
 func BenchmarkHitArgs(b *testing.B) { benchmarkHit(b, "p:a vfs_read %di:s32 %si $stack0 $comm", nil) }
