@@ -72,7 +72,7 @@ func TestBytes(t *testing.T) {
 		t.Errorf("the detour ends with % x, want the instructions % x", got, original[:size])
 	}
 	if back := target(copied + uint64(size)); back != addr+uint64(size) {
-		t.Errorf("the detour goes back to %#x, want %#x", back, addr+uint64(size))
+		t.Errorf("the detour jumps back to %#x, want %#x", back, addr+uint64(size))
 	}
 
 	s.Kprobes.Unregister(p)

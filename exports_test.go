@@ -477,7 +477,7 @@ func TestGuestHandlerFaults(t *testing.T) {
 			}
 			c.Machine.SynchronizeRCU() // returns, since no task runs any more
 			if !standsStill(c.Machine) {
-				t.Error("the dead machine goes on executing instructions")
+				t.Error("the dead machine still executes instructions")
 			}
 		})
 	}

@@ -167,7 +167,7 @@ func TestModuleProbes(t *testing.T) {
 		}
 	}
 	if err := s.Kprobes.Enable(step); !errors.Is(err, syscall.EINVAL) {
-		t.Errorf("enabling a probe that is gone: %v", err)
+		t.Errorf("enabling a probe in an unloaded module: %v", err)
 	}
 	load(t, s, "kprobe_target") // only probes that name the module are armed again
 	if got := list(s); strings.Count(got, "[GONE]") != 3 {

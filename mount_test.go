@@ -29,7 +29,7 @@ import (
 // Tests access that namespace through /proc/PID/root.
 const serveVar = "KPROBEFS_TEST_SERVE"
 
-// watchVar makes the daemon forward processes' activity to the guest.
+// watchVar makes the daemon mirror processes' activity in the guest.
 const watchVar = "KPROBEFS_TEST_WATCH"
 
 func TestMain(m *testing.M) {
@@ -152,7 +152,7 @@ func startDaemonIn(t *testing.T, namespaces uintptr, env ...string) *daemon {
 func (d *daemon) answer() string {
 	d.t.Helper()
 	if !d.out.Scan() {
-		d.t.Fatal("the daemon has gone")
+		d.t.Fatal("the daemon has ended")
 	}
 	return d.out.Text()
 }

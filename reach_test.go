@@ -163,7 +163,7 @@ func BenchmarkReach(b *testing.B) {
 	}
 }
 
-// TestWanted: the system calls that are forwarded while probes are armed.
+// TestWanted: the system calls that are mirrored while probes are armed.
 func TestWanted(t *testing.T) {
 	s, err := Boot(Options{CPUs: 1})
 	if err != nil {

@@ -22,7 +22,7 @@ type boot struct {
 func (t *Tree) newBoot(g Guest) *boot { return &boot{g, t, make(chan struct{})} }
 
 // errOver is the error of files that were opened in an earlier boot.
-var errOver = fmt.Errorf("the file is one of a machine that is no more: %w", syscall.EIO)
+var errOver = fmt.Errorf("the file belongs to a machine that has been replaced: %w", syscall.EIO)
 
 func (b *boot) isOver() bool {
 	select {

@@ -25,7 +25,7 @@ func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
 const handlerBudget = 1 << 24
 
 // errHandler reports that a guest's handler did not return.
-var errHandler = errors.New("the handler does not come back")
+var errHandler = errors.New("the handler does not return")
 
 // Handler calls a handler that is a guest function, during the hit t:
 // fn(first, regs, third), where regs is t's pt_regs in guest memory. It returns

@@ -196,7 +196,7 @@ func Boot(o Options) (*Machine, error) {
 	case <-m.died:
 		err = fmt.Errorf("the guest kernel panicked: %s: %w", m.diedMsg, syscall.EIO)
 	case <-timeout.C:
-		err = fmt.Errorf("the guest kernel did not come up in 10 s: %w", syscall.EIO)
+		err = fmt.Errorf("the guest kernel did not boot within 10 s: %w", syscall.EIO)
 	}
 	return nil, errors.Join(err, m.Close())
 }

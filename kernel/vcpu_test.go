@@ -66,7 +66,7 @@ func TestTakeIRQ(t *testing.T) {
 	for v.pending() {
 		vec, ok := v.takeIRQ()
 		if !ok {
-			t.Fatal("pending, but there is none")
+			t.Fatal("pending returns true without a pending interrupt")
 		}
 		got = append(got, vec)
 	}
@@ -122,7 +122,7 @@ func TestInterruptWindow(t *testing.T) {
 	v.raise(200)
 	v.step(1000)
 	if !v.pending() || v.cpu.R[rax] != 0 {
-		t.Fatal("an interrupt has come while they were off")
+		t.Fatal("an interrupt was taken while they were off")
 	}
 	for range 100 {
 		if v.step(1 << 20); v.cpu.RFlags&abi.FlagIF != 0 {
@@ -378,7 +378,7 @@ func TestCloseEndsAll(t *testing.T) {
 			}
 			for i, e := range ends {
 				if err := within(t, "what was under way", e); !errors.Is(err, host.ErrStopped) {
-					t.Errorf("what was under way (%d) ends with %v", i, err)
+					t.Errorf("pending call %d ends with %v", i, err)
 				}
 			}
 			soon(t, "all goroutines end", func() bool { return machineGoroutines() == 0 })

@@ -200,7 +200,7 @@ func TestFaultNested(t *testing.T) {
 		slot := tr.Regs.IP
 		tr.Regs.IP, tr.Vector = slot, abi.VecPF
 		if !w.k.Fault(tr) || tr.Regs.IP != slot || tr.Regs.Flags&abi.FlagIF != 0 {
-			t.Errorf("goes on at %#x with flags %#x, want %#x", tr.Regs.IP, tr.Regs.Flags, slot)
+			t.Errorf("continues at %#x with flags %#x, want %#x", tr.Regs.IP, tr.Regs.Flags, slot)
 		}
 		stepOnce(t, w, tr, 1)
 		return 0

@@ -64,7 +64,7 @@ func TestNilHandlers(t *testing.T) {
 	w.k.Int3(tr)
 	stepOnce(t, w, tr, 7)
 	if tr.Regs.IP != p.Addr+7 {
-		t.Errorf("goes on at %#x", tr.Regs.IP)
+		t.Errorf("continues at %#x", tr.Regs.IP)
 	}
 	callAndReturn(t, w, 0)
 }
@@ -99,7 +99,7 @@ func TestPanics(t *testing.T) {
 		w.k.Int3(tr)
 		stepOnce(t, w, tr, 7)
 		if tr.Regs.IP != vfsReadAt+22 {
-			t.Errorf("goes on at %#x", tr.Regs.IP)
+			t.Errorf("continues at %#x", tr.Regs.IP)
 		}
 	}
 	entry := func(t *testing.T, w *world) { callAndReturn(t, w, 0) }

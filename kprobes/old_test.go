@@ -142,7 +142,7 @@ func TestKretprobeBUG(t *testing.T) {
 	}
 	back := func() bool { tr.Regs.IP, tr.Regs.SP = to+1, slot+8; return w.k.Int3(tr) }
 	if !back() || tr.Regs.IP != 0xabc || tr.Regs.SP != slot+8 {
-		t.Errorf("goes on at %#x with sp %#x", tr.Regs.IP, tr.Regs.SP)
+		t.Errorf("continues at %#x with sp %#x", tr.Regs.IP, tr.Regs.SP)
 	}
 	w.Log()
 	want := fmt.Sprintf("kretprobe BUG!: Processing kretprobe %016s @ %016x", fmt.Sprintf("%p", rp)[2:], uint64(vfsReadAt))

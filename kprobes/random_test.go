@@ -621,7 +621,7 @@ func (m *model) checkHits() {
 func (m *model) checkRet(p *modelProbe) {
 	got := [3]uint64{p.sawEntry.sum(), p.sawRet.sum(), p.ret.Missed()}
 	if want := [3]uint64{p.entries, p.returns, p.missed}; got != want || p.Missed() != 0 || p.bad.Load() != 0 {
-		m.t.Fatalf("%s: entries, returns, misses %v, want %v (maxactive %d, %d under way, nmissed %d, %d bad instances)",
+		m.t.Fatalf("%s: entries, returns, misses %v, want %v (maxactive %d, %d pending, nmissed %d, %d bad instances)",
 			p.site, got, want, p.ret.MaxActive, p.held, p.Missed(), p.bad.Load())
 	}
 }

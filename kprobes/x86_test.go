@@ -25,7 +25,7 @@ func stepOnce(t *testing.T, w *world, tr *abi.Trap, n uint64) {
 	}
 	tr.Regs.IP = slot + n + 1
 	if !w.k.Int3(tr) {
-		t.Fatal("the second int3 was not taken")
+		t.Fatal("the second int3 was not handled")
 	}
 }
 
@@ -54,7 +54,7 @@ func TestStep(t *testing.T) {
 	}
 	stepOnce(t, w, tr, 7)
 	if tr.Regs.IP != p.Addr+7 || tr.Regs.Flags&abi.FlagIF == 0 {
-		t.Errorf("goes on at %#x with flags %#x", tr.Regs.IP, tr.Regs.Flags)
+		t.Errorf("continues at %#x with flags %#x", tr.Regs.IP, tr.Regs.Flags)
 	}
 	if want := []string{"pre +0x10", "post +0x16 flags 0 IF true"}; !slices.Equal(log, want) {
 		t.Errorf("log %q, want %q", log, want)
@@ -218,7 +218,7 @@ func TestFtraceResume(t *testing.T) {
 		tr.Regs.IP = vfsReadAt
 		w.k.Ftrace(tr)
 		if tr.Regs.IP != vfsReadAt+5 || post != vfsReadAt+5 {
-			t.Errorf("goes on at %#x, post-handler saw %#x", tr.Regs.IP, post)
+			t.Errorf("continues at %#x, post-handler saw %#x", tr.Regs.IP, post)
 		}
 	}
 }
@@ -238,11 +238,11 @@ func TestReenter(t *testing.T) {
 			w.k.Int3(tr)
 			tr2 := w.Trap(0, inner.Addr)
 			if w.k.Int3(tr2) {
-				t.Error("a hit inside the step of a reentered probe was taken")
+				t.Error("a hit during the single-step of a reentered probe was handled")
 			}
 			stepOnce(t, w, tr, 3)
 			if tr.Regs.IP != inner.Addr+3 {
-				t.Errorf("reentered probe goes on at %#x", tr.Regs.IP)
+				t.Errorf("reentered probe continues at %#x", tr.Regs.IP)
 			}
 			tr = w.Trap(0, vfsReadAt)
 			tr.Regs.IP = vfsReadAt
@@ -300,7 +300,7 @@ func TestStaleInt3(t *testing.T) {
 	}
 	padding := uint64(kprobetest.Text + 0x8000)
 	if tr = w.Trap(0, padding); w.k.Int3(tr) {
-		t.Error("an int3 of the padding was taken")
+		t.Error("an int3 of the padding was handled")
 	}
 }
 
@@ -312,7 +312,7 @@ func TestOptimizedInt3(t *testing.T) {
 	tr := w.Trap(0, readInner)
 	w.k.Int3(tr)
 	if got := fmt.Sprintf("% x", w.Bytes(tr.Regs.IP, 7)); got != "41 57 41 56 41 55 e9" {
-		t.Errorf("goes on with %s", got)
+		t.Errorf("continues with %s", got)
 	}
 	if tr.Regs.Flags&abi.FlagIF == 0 {
 		t.Error("interrupts are off")

@@ -172,7 +172,7 @@ func TestDetour(t *testing.T) {
 	}
 	want = "48 8b 94 24 90 00 00 00 48 89 94 24 a0 00 00 00 41 5f 41 5e 41 5d 41 5c 5d 5b 41 5b 41 5a 41 59 41 58 58 59 5a 5e 5f 48 83 c4 28 9d"
 	if got := fmt.Sprintf("% x", w.Bytes(detour+50, 44)); got != want {
-		t.Errorf("it goes on with\n%s, want\n%s", got, want)
+		t.Errorf("it continues with\n%s, want\n%s", got, want)
 	}
 	out := detour + 50 + 44
 	if got := fmt.Sprintf("% x", w.Bytes(out, 4)); got != "53 48 8b 05" {
@@ -182,7 +182,7 @@ func TestDetour(t *testing.T) {
 		t.Errorf("the copied operand is at %#x, want %#x", to, at+0x18)
 	}
 	if to := rel(out + 9); w.Bytes(out+8, 1)[0] != 0xe9 || to != at+8 {
-		t.Errorf("it goes back to %#x, want %#x", to, at+8)
+		t.Errorf("it jumps back to %#x, want %#x", to, at+8)
 	}
 	if i := w.k.Points()[0]; i.Detour != out || i.NotJump != nil {
 		t.Errorf("%+v", i)
@@ -232,7 +232,7 @@ func TestStaleJumpInRegion(t *testing.T) {
 				t.Fatal(err)
 			}
 			if b := w.Bytes(at+2, 1)[0]; b != 0xe9 {
-				t.Fatalf("the inner jump is gone already: %#x", b)
+				t.Fatalf("the inner jump has been removed already: %#x", b)
 			}
 			w.register(t, at)
 			if got := fmt.Sprintf("% x", w.Bytes(at, 8)); got != "cc 90 90 90 90 90 90 90" {

@@ -58,7 +58,7 @@ The exit status is 0 if nothing is missing, else 1.`,
 			}
 			for _, dir := range fs.DeadMounts() {
 				list = append(list, finding{
-					what: dir, err: errors.New("a mount of a kprobefs that is gone"), remedy: "kprobefs umount " + dir,
+					what: dir, err: errors.New("a mount of a kprobefs that has ended"), remedy: "kprobefs umount " + dir,
 				})
 			}
 			return report(cmd.OutOrStdout(), list)
@@ -197,7 +197,7 @@ func checkPlace(dir string) finding {
 	case errors.Is(err, os.ErrNotExist):
 		f.err, f.remedy = syscall.ENOENT, "mkdir -p "+dir
 	case errors.Is(err, syscall.ENOTCONN) && fs.Ours(abs):
-		f.note = "a kprobefs that is gone left its mount here; mounting takes it away"
+		f.note = "a kprobefs that has ended left its mount here; mounting removes it"
 	case err != nil:
 		f.err, f.remedy = errors.Unwrap(err), "umount -l "+dir+" (as root)"
 	case !st.IsDir():
@@ -217,7 +217,7 @@ func mountedCommand() *cobra.Command {
 		Use:   "mounted MNT",
 		Short: "Tell by the exit status whether the tree is served at MNT",
 		Long: `Open and read a file of the tree at the directory MNT. The exit status is 0 when
-it answers, else 1: no kprobefs is mounted there, or it is gone, or it hangs (for
+it answers, else 1: no kprobefs is mounted there, or it has ended, or it hangs (for
 three seconds).`,
 		Args:              cobra.ExactArgs(1),
 		ValidArgsFunction: completeDir,

@@ -267,7 +267,7 @@ func TestLockupPanic(t *testing.T) {
 			t.Error("the module was loaded")
 		}
 		if _, err := os.ReadFile(l.dir + "/kprobes/list"); !errors.Is(err, syscall.EIO) {
-			t.Errorf("the machine goes on: %v", err)
+			t.Errorf("the machine still runs: %v", err)
 		}
 		if b, err := os.ReadFile(l.log); err != nil || !strings.Contains(string(b), line) || strings.Contains(string(b), "killed") {
 			t.Errorf("%q, %v", b, err)

@@ -57,7 +57,7 @@ func FuzzOptions(f *testing.F) {
 		}
 		for _, o := range rest {
 			if !passed[o] {
-				t.Errorf("%q goes to mount(2) from %q", o, list)
+				t.Errorf("%q is passed to mount(2) for %q", o, list)
 			}
 		}
 	})
@@ -265,7 +265,7 @@ func TestCheckFindsWhatIsMissing(t *testing.T) {
 		{"no device", "mount -t tmpfs none /dev", "lacks  /dev/fuse: no such file or directory\n       remedy: modprobe fuse"},
 		{"device of another", "mount --bind /dev/null /dev/fuse", "lacks  exec: a private namespace with a FUSE mount"},
 		{"no fusermount3", "PATH=/nonexistent", "fusermount3"},
-		{"dead mount", ":", "lacks  " + dead + ": a mount of a kprobefs that is gone\n       remedy: kprobefs umount " + dead},
+		{"dead mount", ":", "lacks  " + dead + ": a mount of a kprobefs that has ended\n       remedy: kprobefs umount " + dead},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			drop := ""

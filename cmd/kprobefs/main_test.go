@@ -576,7 +576,7 @@ func execKilled(t *testing.T, kill func(first int)) {
 	kill(cmd.Process.Pid)
 	_ = cmd.Wait()
 	if !ends(func() bool { return gone(pid) }) {
-		t.Error("the command goes on")
+		t.Error("the command still runs")
 	}
 	left := func() []string { l, _ := filepath.Glob(filepath.Join(os.TempDir(), "kprobefs-*")); return l }
 	if !ends(func() bool { return len(left()) == 0 }) {
@@ -627,7 +627,7 @@ func TestHelpAndVersion(t *testing.T) {
 	}
 	for _, hidden := range []string{"inside", "watch MNT", "try-mount"} {
 		if strings.Contains(out, hidden) {
-			t.Errorf("help tells of %q", hidden)
+			t.Errorf("help mentions %q", hidden)
 		}
 	}
 	for _, version := range []string{"version", "--version"} {

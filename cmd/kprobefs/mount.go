@@ -176,7 +176,7 @@ func (f *mountFlags) place(dir string) error {
 		}
 	}
 	if !f.noWatch && fs.Served(dir) {
-		return fmt.Errorf("%s: a kprobefs is mounted there: %w; kprobefs umount takes it away", dir, syscall.EBUSY)
+		return fmt.Errorf("%s: a kprobefs is mounted there: %w; kprobefs umount removes it", dir, syscall.EBUSY)
 	}
 	return nil
 }

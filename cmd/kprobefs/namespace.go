@@ -40,7 +40,7 @@ type namespace struct {
 // directories to mount on exist.
 func (ns *namespace) prepare() error {
 	if f := checkSys(); f.err != nil {
-		return fmt.Errorf("no /sys/kernel is here for the files to stand in: %w; %s", f.err, f.remedy)
+		return fmt.Errorf("there is no /sys/kernel to mount the files in: %w; %s", f.err, f.remedy)
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make / private: %w", err)

@@ -403,7 +403,7 @@ func (p *program) supervisedCommand() *cobra.Command {
 			_ = unix.Close(3)
 			err := syscall.Exec(args[0], args[1:], os.Environ())
 			if errors.Is(err, syscall.ENOENT) && exists(args[0]) {
-				err = errors.New("the interpreter that it asks for is not there")
+				err = errors.New("its interpreter does not exist")
 			}
 			return cannotRun(fmt.Errorf("%s: %w", args[0], err))
 		},

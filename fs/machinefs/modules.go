@@ -154,7 +154,7 @@ func (d *modules) Create(_ context.Context, _ *seqfile.OpenInfo, name string) (s
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.find(name) != nil {
-		return nil, fmt.Errorf("%s is there: %w", name, syscall.EEXIST)
+		return nil, fmt.Errorf("%s exists: %w", name, syscall.EEXIST)
 	}
 	d.gen++
 	f := &moduleFile{dir: d, name: name, gen: d.gen}

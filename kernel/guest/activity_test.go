@@ -157,7 +157,7 @@ func TestHostThread(t *testing.T) {
 	}
 	eventually(t, "the thread has gone", func() bool { return m.call("find_task_by_vpid", 7001) == 0 })
 	if m.call("find_task_by_vpid", 7000) == 0 {
-		t.Error("its process has gone, too")
+		t.Error("its process has ended too")
 	}
 }
 

@@ -224,7 +224,7 @@ func TestVmalloc(t *testing.T) {
 		t.Errorf("vmalloc memory holds %q", got)
 	}
 	if err := m.Mem().ReadAt(a+3*abi.PageSize, make([]byte, 1)); err == nil {
-		t.Error("no hole behind an area")
+		t.Error("no guard page after an area")
 	}
 	if m.call("find_vm_area", a) == 0 || m.call("find_vm_area", a+8) != 0 {
 		t.Error("find_vm_area")
@@ -252,7 +252,7 @@ func TestUserMemory(t *testing.T) {
 		t.Fatalf("mmap: %#x", a)
 	}
 	if err := m.Mem().ReadAt(a, make([]byte, 1)); err == nil {
-		t.Error("pages are there before they are touched")
+		t.Error("pages are allocated before they are accessed")
 	}
 	src := m.cstr("over the page's edge")
 	if left := k.call("_copy_to_user", a+abi.PageSize-4, src, 21); left != 0 {

@@ -165,7 +165,7 @@ func TestHostStatAndDirectories(t *testing.T) {
 	}
 	f.opErr = map[int]error{abi.OpStat: syscall.ENOENT}
 	if n, _ := m.do(f, abi.SysNewfstatat, host.Call{}); n != -int64(syscall.ENOENT) {
-		t.Errorf("stat of a file that has gone: %d", n)
+		t.Errorf("stat of a removed file: %d", n)
 	}
 	d := &hostFile{path: "/sys/kernel/debug/kprobes", mode: syscall.S_IFDIR | 0o755, fops: abi.FOpsDir}
 	if fd := m.open(d, syscall.O_RDONLY|syscall.O_DIRECTORY); fd < 0 {

@@ -270,7 +270,7 @@ func TestImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if guest.Image("5.1") != nil || guest.Image("6.10") != nil {
-		t.Error("there is an image for a release that has none")
+		t.Error("Image returned an image for an unknown release")
 	}
 	if img.Text.Start != abi.TextBase || img.Entry != abi.TextBase {
 		t.Errorf("text at %#x, entry %#x, want both %#x", img.Text.Start, img.Entry, uint64(abi.TextBase))

@@ -30,7 +30,7 @@ func (m *machine) leaks(k *task, f func(i int)) {
 		f(i)
 	}
 	if after := settle(); after+slack < before {
-		m.t.Errorf("%d pages are gone after %d rounds", before-after, rounds)
+		m.t.Errorf("%d pages are leaked after %d rounds", before-after, rounds)
 	}
 }
 

@@ -153,7 +153,7 @@ func TestTCPRefusals(t *testing.T) {
 	errno := func(v uint64) syscall.Errno { return syscall.Errno(-int32(v)) }
 	c := s.create(s.b)
 	if e := errno(s.b.call("kernel_connect", c, s.addr(localhost, 9), 16, 0)); e != syscall.ECONNREFUSED {
-		t.Errorf("connect to nobody: %v", e)
+		t.Errorf("connect without a listener: %v", e)
 	}
 	if e := errno(s.b.call("kernel_connect", c, s.addr([4]byte{8, 8, 8, 8}, 9), 16, 0)); e != syscall.ENETUNREACH {
 		t.Errorf("connect out: %v", e)
@@ -185,7 +185,7 @@ func TestTCPRefusals(t *testing.T) {
 	}
 	s.a.call("sock_release", l)
 	if got := s.receive(s.b, c, 1); len(got) != 0 {
-		t.Errorf("read %q of a listener that has gone", got)
+		t.Errorf("read %q of a closed listener", got)
 	}
 	s.b.call("sock_release", c)
 	s.a.call("sock_release", other)
@@ -218,7 +218,7 @@ func TestSocketCalls(t *testing.T) {
 		t.Fatalf("accept4: %d", a)
 	}
 	if got := s.bytes(user+36, 4); !bytes.Equal(got, localhost[:]) {
-		t.Errorf("accept4 tells of %v", got)
+		t.Errorf("accept4 returned the address %v", got)
 	}
 	s.put(user+128, []byte("over the wire"))
 	if n := call("sendto", uint64(c), user+128, 13, 0, 0, 0); n != 13 {

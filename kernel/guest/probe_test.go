@@ -34,7 +34,7 @@ func TestFtraceCaller(t *testing.T) {
 		t.Errorf("%d hits, regs %+v", hits.Load(), seen)
 	}
 	if top != parent || parent == 0 {
-		t.Errorf("the stack holds the return address %#x, told %#x", top, parent)
+		t.Errorf("the return address on the stack is %#x, the handler saw %#x", top, parent)
 	}
 	if preempt != 1 {
 		t.Errorf("preempt_count %#x in the handler, want 1", preempt)

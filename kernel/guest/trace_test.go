@@ -77,7 +77,7 @@ func TestTracepoints(t *testing.T) {
 	}
 	if r := hits["kmalloc"]; len(r) >= 40 {
 		if req := binary.LittleEndian.Uint64(r[24:]); req != 20000 {
-			t.Errorf("kmalloc of 20000 bytes told of %d", req)
+			t.Errorf("kmalloc of 20000 bytes reported %d", req)
 		}
 	}
 	before := n

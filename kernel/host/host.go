@@ -371,7 +371,7 @@ func (t *Task) submit(r *request) error {
 }
 
 // ErrAbandoned is the error of a call whose caller no longer waits for its end.
-var ErrAbandoned = fmt.Errorf("the guest does not come back: %w", syscall.EINTR)
+var ErrAbandoned = fmt.Errorf("the guest does not answer: %w", syscall.EINTR)
 
 // run submits r, runs op for each file operation that the guest comes to, and
 // waits for the end of the call. When ctx ends, the guest has some more time

@@ -505,7 +505,7 @@ func TestKilledCaller(t *testing.T) {
 	}
 }
 
-// TestUnresponsiveGuest: if the guest does not answer, the first forwarded call waits, later
+// TestUnresponsiveGuest: if the guest does not answer, the first mirrored call waits, later
 // ones hardly.
 func TestUnresponsiveGuest(t *testing.T) {
 	g := newFakeGuest(t)

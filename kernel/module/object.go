@@ -104,7 +104,7 @@ func (o *object) define(s *elf.Symbol) (uint64, error) {
 		return 0, nil // in a section that is not loaded
 	}
 	if s.Value > sec.Size {
-		return 0, fmt.Errorf("%s is %#x bytes behind the start of %s, which has %#x", s.Name, s.Value, sec.Name, sec.Size)
+		return 0, fmt.Errorf("%s is at offset %#x of %s, whose size is %#x", s.Name, s.Value, sec.Name, sec.Size)
 	}
 	return sec.addr + s.Value, nil
 }

@@ -147,7 +147,7 @@ func FuzzFunctionFilter(f *testing.F) {
 			}
 			e := tr.global.EditFunctions(false, false)
 			if _, err := e.Write([]byte("!" + undo(lines[i], 1) + "\n")); err != nil {
-				t.Fatalf("taking %q away: %v", lines[i], err)
+				t.Fatalf("removing %q: %v", lines[i], err)
 			}
 			e.Close()
 		}
@@ -227,7 +227,7 @@ func FuzzTrigger(f *testing.F) {
 				return
 			}
 			if err := file.WriteTrigger([]byte("!" + undo(lines[0], 0))); err != nil {
-				t.Fatalf("taking %q away: %v", lines[0], err)
+				t.Fatalf("removing %q: %v", lines[0], err)
 			}
 		}
 		lines, _ := file.Triggers()

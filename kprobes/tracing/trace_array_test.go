@@ -75,7 +75,7 @@ func TestInstances(t *testing.T) {
 	a.Put()
 	must(tr.RemoveInstance("foo"))
 	if err := a.Get(); !errors.Is(err, syscall.ENODEV) {
-		t.Errorf("open what is gone: %v", err)
+		t.Errorf("open of a removed instance: %v", err)
 	}
 	must(tr.ReleaseKprobes())
 	if err := tr.RemoveInstance("foo"); !errors.Is(err, syscall.ENOENT) {
@@ -136,7 +136,7 @@ func TestPIDs(t *testing.T) {
 	}
 	tr.Forked(8, 9)
 	if !a.ignores(9) {
-		t.Error("a child is taken without event-fork")
+		t.Error("a child was added without event-fork")
 	}
 	if err := a.WriteTraceOptions([]byte("event-fork")); err != nil {
 		t.Fatal(err)

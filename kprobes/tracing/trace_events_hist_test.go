@@ -194,7 +194,7 @@ func TestHistMemory(t *testing.T) {
 		t.Error(err)
 	}
 	if err := a.WriteTrigger(text(names[made])); err != nil {
-		t.Errorf("after one has gone: %v", err)
+		t.Errorf("after one was removed: %v", err)
 	}
 }
 

@@ -194,7 +194,7 @@ func TestGone(t *testing.T) {
 	_, err4 := tr.global.SystemEnableText("nosuch")
 	for _, err := range []error{err1, err2, err3, err4, e.Enable([]byte("1"))} {
 		if !errors.Is(err, syscall.ENODEV) {
-			t.Errorf("an event that is gone: %v", err)
+			t.Errorf("a deleted event: %v", err)
 		}
 	}
 }

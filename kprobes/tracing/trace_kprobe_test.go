@@ -232,10 +232,10 @@ func TestModuleProbe(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:m late:mod_func", "r:n late:mod_func", "p:o vfs_read")
 	if got := listing(tr); got != "p:kprobes/m late:mod_func\nr:kprobes/n late:mod_func\np:kprobes/o vfs_read\n" {
-		t.Errorf("while the module is away: %q", got)
+		t.Errorf("while the module is not loaded: %q", got)
 	}
 	if err := tr.event("kprobes", "m").Enable([]byte("1")); err != nil {
-		t.Fatalf("enable while the module is away: %v", err)
+		t.Fatalf("enable while the module is not loaded: %v", err)
 	}
 	f.loadModule("late")
 	tr.ModuleComing("late")

@@ -17,13 +17,13 @@ func TestMapFull(t *testing.T) {
 	}
 	key[0] = 5
 	if e, isNew := m.Lookup(key, true); e == nil || isNew {
-		t.Error("a key that is there is not found in a full table")
+		t.Error("an existing key is not found in a full table")
 	}
 	if h, d := m.Hits.Load(), m.Drops.Load(); h != 129 || d != 72 {
 		t.Errorf("%d hits and %d drops", h, d)
 	}
 	m.Clear()
 	if e, _ := m.Lookup(key, false); e != nil || len(m.Entries()) != 0 {
-		t.Error("a key is there after clear")
+		t.Error("a key is left after clear")
 	}
 }
