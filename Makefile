@@ -94,8 +94,11 @@ golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration
 golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
 	$(GO) run ./integration/golden -release $(RELEASE) check
 
-golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12), two at a time
-	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12
+golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12) and for Debian's modules, two at a time
+	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12 golden-check-modules
+
+golden-check-modules:
+	$(GO) run ./integration/golden -modules check
 
 golden-check-%:
 	$(GO) run ./integration/golden -release $* check
