@@ -76,8 +76,8 @@ func New(guest Guest, log *logrus.Logger) *Tree {
 }
 
 // Bound sets the limit of the memory that clients can make the daemon hold with
-// files, inodes, locks, requests under way and the content of files. Requests that
-// need more fail with ENOMEM. It must be called before the first Mount.
+// files, inodes, locks, pending requests and the content of files. Requests that need
+// more fail with ENOMEM. It must be called before the first Mount.
 func (t *Tree) Bound(l *memcg.Limit) { t.limit = l }
 
 // invalidate has the host's kernel forget a name that a directory no longer has. It

@@ -19,7 +19,7 @@ import (
 type handle struct {
 	tree   *Tree
 	node   *node
-	boot   *boot           // what was behind the files when it was opened
+	boot   *boot           // the boot of the machine when it was opened
 	lasts  bool            // the node's
 	caller *seqfile.Caller // of open(2)
 	flags  uint32

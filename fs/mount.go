@@ -294,7 +294,7 @@ func DetachDead(dir string) error {
 }
 
 // Dead reports whether there is a mount of ours on dir whose daemon has ended. A
-// request that was under way at that time gives ECONNABORTED, later ones ENOTCONN.
+// request that was pending at that time gives ECONNABORTED, later ones ENOTCONN.
 func Dead(dir string) bool {
 	_, err := os.Stat(dir)
 	if errors.Is(err, syscall.ECONNABORTED) {

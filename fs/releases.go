@@ -10,9 +10,9 @@ import (
 // code that does not end takes so long.
 const releasePatience = 2 * time.Second
 
-// releases are the RELEASE requests under way. On Linux a file has been released when
-// its last close(2) returns. FUSE has only queued RELEASE by then, so the requests that
-// come after it wait for its end.
+// releases are the pending RELEASE requests. On Linux a file has been released when
+// its last close(2) returns. FUSE has only queued RELEASE by then, so the requests
+// that come after it wait for its end.
 type releases struct {
 	mu       sync.Mutex
 	underWay []chan struct{} // closed at the end

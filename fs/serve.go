@@ -160,7 +160,7 @@ func (s *server) next(b []byte) (n int, over func(), err error) {
 }
 
 // take reads the next request, or returns EAGAIN. A RELEASE is added to the releases
-// under way before another goroutine can see that it has left the queue.
+// pending before another goroutine can see that it has left the queue.
 func (s *server) take(b []byte) (n int, over func(), err error) {
 	s.taking.Lock()
 	defer s.taking.Unlock()

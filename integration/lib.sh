@@ -14,10 +14,10 @@ run() {
 	[ $rc = 0 ] || echo "[rc=$rc]"
 }
 
-# list: kprobes/list, sorted by symbol; lines of one symbol stay in their order.
+# list: kprobes/list, sorted by symbol; lines of a symbol keep their order.
 list() { sort -s -k3,3 $L; }
 
-# on EVENT, off EVENT: arm and disarm an event of the group kprobes.
+# on EVENT, off EVENT: enable and disable an event of the group kprobes.
 on() { echo 1 >$T/events/kprobes/$1/enable; }
 off() { echo 0 >$T/events/kprobes/$1/enable; }
 
@@ -26,8 +26,8 @@ klog_all() { /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -
 klog_mark() { klog_seen=$(klog_all | wc -l); }
 klog() { klog_all | tail -n +$((klog_seen + 1)); }
 
-# entry SYMBOL: where its entry probe stands, as list has it: vfs_read+0x0, or +0x4 behind endbr64.
-# behind SYMBOL: the same of the first instruction behind it, which is 5 bytes long.
+# entry SYMBOL: the place of a probe at its entry, as in list: vfs_read+0x0, or +0x4 after endbr64.
+# behind SYMBOL: the place of the next instruction, 5 bytes further.
 entry() {
 	echo "p:entry $1" >>$E
 	sed -n "s/^[0-9a-f]*  k  \($1+0x[0-9a-f]*\) .*/\1/p" $L
@@ -38,7 +38,7 @@ behind() {
 	printf '%s+0x%x\n' $1 $((0x${at##*+0x} + 5))
 }
 
-# clean: no events, as a script leaves the files.
+# clean: removes all events, as scripts must at their end.
 clean() {
 	echo 0 >$T/events/enable
 	echo >$E

@@ -1,7 +1,7 @@
 #!/bin/sh
-# A tour of kprobefs, played by "make run" behind "kprobefs exec": it registers
+# A tour of kprobefs, run by "make run" below "kprobefs exec": it registers
 # probes, causes hits, flips every knob, and prints each command and what the
-# files say. On Linux, as root, it says the same, but for the last part.
+# files show. On Linux, as root, it prints the same except for the last part.
 D=/sys/kernel/debug/kprobes
 T=/sys/kernel/tracing
 O=/proc/sys/debug/kprobes-optimization

@@ -1,5 +1,5 @@
-// Command kprobefs mounts the files that Linux's kprobes show to user space,
-// with an emulated kernel behind them.
+// Command kprobefs mounts the files by which Linux shows kprobes to user space, served by
+// an emulated kernel.
 //
 //	kprobefs mount MNT        serve the tree at MNT
 //	kprobefs exec -- CMD      run CMD with the files in their usual places

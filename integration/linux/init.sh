@@ -1,6 +1,6 @@
 #!/bin/sh
 # The initrd's first process: mounts, runs each script of /scripts in the order of
-# /order, and tells the host by the second serial port what came of it:
+# /order, and sends the results to the host by the second serial port:
 #   =script NAME STATUS BYTES\n, the bytes; =left NAME STATUS BYTES\n for what a script left behind.
 export PATH=/bin
 mount -t proc none /proc
@@ -25,7 +25,7 @@ echo >/sys/kernel/tracing/kprobe_events
 
 send() { printf '=%s %s %d %d\n' "$1" "$2" "$3" "$(stat -c %s "$4")" >&3; cat "$4" >&3; }
 
-# state prints what a script must leave as it was.
+# state prints the state that a script must restore.
 state() {
 	for f in /sys/kernel/debug/kprobes/enabled /sys/kernel/debug/kprobes/list /proc/sys/debug/kprobes-optimization \
 		/proc/sys/kernel/sysctl_writes_strict /proc/sys/kernel/kptr_restrict /proc/sys/kernel/perf_event_paranoid \
@@ -40,7 +40,7 @@ state() {
 		/sys/kernel/tracing/kprobe_events /sys/kernel/tracing/trace
 }
 
-# reset keeps what one script left behind from the next.
+# reset removes what a script has left, before the next one.
 reset() {
 	echo 0 >/sys/kernel/tracing/events/enable
 	echo >/sys/kernel/tracing/dynamic_events

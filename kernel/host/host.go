@@ -193,7 +193,7 @@ type Task struct {
 	asked atomic.Bool
 }
 
-// request is a call under way.
+// request is a pending call.
 type request struct {
 	nr    uint64
 	args  [6]uint64
@@ -330,7 +330,7 @@ func (t *Task) Func(ctx context.Context, addr, count uint64, args ...uint64) (ui
 	return uint64(ret), err
 }
 
-// cutShort makes the call of a function that is under way the last repetition.
+// cutShort makes the current call of a function the last repetition.
 func (t *Task) cutShort(r *request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -373,10 +373,10 @@ func (t *Task) submit(r *request) error {
 // ErrAbandoned is the error of a call whose caller no longer waits for its end.
 var ErrAbandoned = fmt.Errorf("the guest does not answer: %w", syscall.EINTR)
 
-// run submits r, runs op for each file operation that the guest comes to, and
-// waits for the end of the call. When ctx ends, the guest has some more time
-// (Patience). After that run returns EINTR if the task has not begun with r, else
-// ErrAbandoned: r is still under way then, and outlive waits for its end.
+// run submits r, runs op for each file operation that the guest comes to, and waits
+// for the end of the call. When ctx ends, the guest has some more time (Patience).
+// After that run returns EINTR if the task has not begun with r, else ErrAbandoned: r
+// is still pending then, and outlive waits for its end.
 func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
 	if err := t.submit(r); err != nil {
 		return 0, err

@@ -419,8 +419,8 @@ func (t *Task) prepare(r *request, call Call) error {
 		r.buf = t.bounce
 	}
 	if call.Nr == abi.SysWrite && t.bufPages > 0 {
-		// FUSE does not say what the caller's memory holds behind the data. Zeros
-		// end the text for a probe that reads a string there.
+		// FUSE does not tell what the caller's memory holds after the data. Zeros end
+		// the text for a probe that reads a string there.
 		room := min(size/abi.PageSize+1, t.bufPages) * abi.PageSize
 		b := t.h.g.Phys(t.bufPA, uint64(room))
 		clear(b[copy(b, call.Data):])

@@ -112,8 +112,8 @@ type Config struct {
 	TextSymbols bool
 	// Vermagic is the vermagic of modules that ABI does not accept.
 	Vermagic string
-	// ABI accepts modules that were built with the headers of a distribution's kernel.
-	// nil: there are none for this release.
+	// ABI accepts modules that were built with the headers of a distribution's
+	// kernel. It is nil if there are none for this release.
 	ABI *ABI
 }
 

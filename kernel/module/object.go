@@ -30,8 +30,8 @@ type object struct {
 	symbols  []elf.Symbol // symbols[i] is symbol i+1 of the ELF file
 	info     map[string]string
 	args     string            // what its parameters are set to
-	argsOff  uint64            // where they lie in coreData
-	crcs     map[string]uint32 // of the symbols that it uses (__versions); nil: it has none
+	argsOff  uint64            // their offset in coreData
+	crcs     map[string]uint32 // of the symbols that it uses (__versions), or nil
 }
 
 // parse reads a .ko file. The sections' data refer to b. It returns ENOEXEC if b is

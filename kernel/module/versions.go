@@ -14,7 +14,7 @@ import (
 // ABI describes a distribution's kernels of one release whose modules can be loaded.
 type ABI struct {
 	uname *regexp.Regexp // of uname -r
-	flags string         // what stands behind that in vermagic
+	flags string         // the rest of vermagic
 	table func() map[string]map[string]uint32
 }
 
@@ -26,8 +26,8 @@ var Debian61 = &ABI{
 	table: sync.OnceValue(func() map[string]map[string]uint32 { return parseCRCs(crcs61) }),
 }
 
-// crcs61 has what Debian's Module.symvers says of the symbols that the guest exports.
-// Command gencrcs writes it, which needs Debian's headers.
+// crcs61 has the CRCs in Debian's Module.symvers of the symbols that the guest
+// exports. Command gencrcs writes it, which needs Debian's headers.
 //
 //go:embed crcs-6.1
 var crcs61 string

@@ -74,8 +74,8 @@ func (v Version) Has(f Feature) bool {
 	return v >= c.Since
 }
 
-// Set says of each Feature whether a version has it. It is an array, so that code that
-// runs at each hit reads one byte.
+// Set tells for each Feature whether a version has it. It is an array, so that code
+// that runs at each hit reads one byte.
 type Set [features]bool
 
 // Set returns the features of this version.

@@ -35,10 +35,10 @@
 // there that other histograms read, and their actions hit synthetic events
 // (trace_events_synth.go), which are ordinary Events.
 //
-// What knows neither Tracer nor Array lies in packages of its own: ring (the buffer's
-// pages), field (the members of an entry), filter, probe (the arguments of definitions),
-// tracingmap (the table of a histogram), cmdlines (the names of tasks) and output (the
-// text of an entry).
+// Code that needs neither Tracer nor Array is in separate packages: ring (the
+// buffer's pages), field (the members of an entry), filter, probe (the arguments of
+// definitions), tracingmap (the table of a histogram), cmdlines (the names of tasks)
+// and output (the text of an entry).
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu and
 // the locks of packages ring, tracingmap and cmdlines are taken last.

@@ -6,9 +6,9 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// AppendSprint is sprint_symbol: it appends "sym+0x1/0x20 [module]", where addr is offset
-// bytes behind the start of sym, or the address if it belongs to no symbol (ok is
-// false). It runs in handler context and allocates nothing if b has room.
+// AppendSprint is sprint_symbol: it appends "sym+0x1/0x20 [module]", where addr is
+// offset bytes after the start of sym, or the address if it belongs to no symbol (ok
+// is false). It runs in handler context and allocates nothing if b has room.
 func AppendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte {
 	if !ok {
 		return strconv.AppendUint(append(b, "0x"...), addr, 16)

@@ -40,7 +40,7 @@ const (
 type Rules struct {
 	linux release.Version
 	has   *release.Set
-	types func() *btf.Types // of the kernel's functions; nil: it has none
+	types func() *btf.Types // of the kernel's functions, or nil
 }
 
 // NewRules returns the rules of a release. has are its features, types those of the

@@ -2,10 +2,10 @@
 // vCPU a fixed number of pages, which its hits fill with events and from which readers
 // take or copy them.
 //
-// It knows bytes and times: how an event's data lie in a page, in the binary format
-// that trace_pipe_raw passes to tools, and which events are there to read, were read,
-// overwritten or refused. It does not know what the data mean, which clock the times
-// are of, or who records and reads; package tracing does.
+// It handles bytes and times: the layout of an event's data in a page, in the binary
+// format that trace_pipe_raw passes to tools, and which events are there to read,
+// were read, overwritten or refused. It does not know what the data mean, which clock
+// the times are of, or who records and reads; package tracing does.
 //
 // Three ideas carry it:
 //
