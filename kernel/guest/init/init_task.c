@@ -1,4 +1,5 @@
 /* init_task.c: the first task, which becomes CPU 0's idle task. */
+#include <linux/export.h>
 #include <linux/sched.h>
 #include <linux/mm.h>
 #include <linux/fdtable.h>
@@ -19,7 +20,7 @@ static struct sighand_struct init_sighand = {
 struct task_struct init_task __aligned(64) = {
 	.__state = 0, .stack = init_stack, .usage = REFCOUNT_INIT(2), .flags = PF_KTHREAD,
 	.on_cpu = 1, .prio = 120, .static_prio = 120, .normal_prio = 120,
-	.cpus_mask = { { ~0UL } }, .nr_cpus_allowed = NR_CPUS,
+	.cpus_ptr = &init_task.cpus_mask, .cpus_mask = { { ~0UL } }, .nr_cpus_allowed = NR_CPUS,
 	.tasks = LIST_HEAD_INIT(init_task.tasks),
 	.real_parent = &init_task, .parent = &init_task, .group_leader = &init_task,
 	.children = LIST_HEAD_INIT(init_task.children), .sibling = LIST_HEAD_INIT(init_task.sibling),
@@ -33,3 +34,4 @@ struct task_struct init_task __aligned(64) = {
 	.stack_canary = 0x5bd1e9955bd1e900UL,
 	.se = { .group_node = LIST_HEAD_INIT(init_task.se.group_node) },
 };
+EXPORT_SYMBOL(init_task);

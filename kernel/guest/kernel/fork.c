@@ -80,6 +80,7 @@ static struct task_struct *dup_task_struct(struct task_struct *orig, int node)
 	tsk->thread_info.flags = 0;
 	refcount_set(&tsk->usage, 2);	/* references: the scheduler's and the reaper's */
 	tsk->on_cpu = 0;
+	tsk->cpus_ptr = &tsk->cpus_mask;
 	init_llist_head(&tsk->kretprobe_instances);
 	init_llist_head(&tsk->rethooks);
 	tsk->worker_private = NULL;

@@ -65,14 +65,26 @@
 
 struct thread_info { unsigned long flags, syscall_work; u32 status, cpu; };
 struct load_weight { unsigned long weight; u32 inv_weight; };
+/* Layouts of sched_avg, sched_entity, task_struct and signal_struct: the fields lie where
+ * 6.1 has them. Fields of our own are where 6.1 has some that are not used here. */
+struct sched_avg {
+	u64 last_update_time;
+	u64 __sums[2];
+	u32 __util_sum, period_contrib;		/* 28 */
+	unsigned long __avgs[2], util_avg;	/* 48 */
+	u64 __util_est;
+};
 struct sched_entity {
 	struct load_weight load;
-	struct list_head group_node;	/* node in the run queue, which is sorted by vruntime */
-	unsigned int on_rq;
-	u64 exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime;
-	u64 nr_migrations;
-	struct sched_avg { u64 last_update_time; unsigned long util_avg; u32 period_contrib; } avg;
+	char __run_node[24];
+	struct list_head group_node;	/* 40: node in the run queue, which is sorted by vruntime */
+	unsigned int on_rq;		/* 56 */
+	u64 exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime; /* 64 */
+	u64 nr_migrations;		/* 96 */
+	char __before_avg[192 - 104];
+	struct sched_avg avg;		/* 192 */
 };
+static_assert(offsetof(struct sched_entity, avg) == 192 && sizeof(struct sched_entity) == 256, "struct sched_entity");
 struct sighand_struct;
 struct signal_struct;
 struct files_struct;
@@ -94,34 +106,33 @@ struct task_struct {
 	unsigned int flags;			/* 44: PF_* */
 	unsigned int ptrace;
 	int on_cpu;				/* 52 */
-	union { struct {
-		struct llist_node wake_entry;
-		int on_rq, prio, static_prio, normal_prio, recent_used_cpu, wake_cpu;
-		struct sched_entity se;
-		int nr_cpus_allowed;
-		cpumask_t cpus_mask;
-		unsigned int policy;
-		unsigned long nvcsw, nivcsw;
-		raw_spinlock_t pi_lock;
-		struct list_head tasks;
-		int exit_state, exit_code, exit_signal;
-		unsigned int did_exec, sched_reset_on_fork;
-		int rcu_tasks_holdout;
-		unsigned long rcu_tasks_nvcsw;
-		struct completion *vfork_done;
-		int *set_child_tid, *clear_child_tid;
-		void *worker_private;
-		struct host_call *host_call;
-		u64 utime, stime;
-		unsigned int personality;
-		void *journal_info;
-		struct task_io_accounting { u64 rchar, wchar, syscr, syscw; } ioac;
-	}; char __before_mm[2272 - 56]; };
+	struct llist_node wake_entry;		/* 56 */
+	char __before_recent[96 - 64];
+	int recent_used_cpu, wake_cpu, on_rq, prio, static_prio, normal_prio; /* 96 */
+	unsigned int rt_priority;		/* 120 */
+	struct sched_entity se;			/* 128 */
+	unsigned int did_exec, sched_reset_on_fork; /* ours, in rt */
+	struct host_call *host_call;		/* ours */
+	char __before_policy[972 - 400];
+	unsigned int policy;			/* 972 */
+	int nr_cpus_allowed;			/* 976 */
+	const cpumask_t *cpus_ptr, *user_cpus_ptr; /* 984 */
+	union { cpumask_t cpus_mask; char __cpus_mask[1024]; }; /* 1000 */
+	char __before_tasks_rcu[2072 - 2024];
+	unsigned long rcu_tasks_nvcsw;		/* 2072 */
+	int __rcu_tasks_flags, rcu_tasks_holdout; /* 6.1's is a byte at 2080 */
+	char __before_tasks[2192 - 2088];
+	struct list_head tasks;			/* 2192 */
+	char __before_mm[2272 - 2208];
 	struct mm_struct *mm, *active_mm;	/* 2272, 2280 */
-	union { struct {
-		struct restart_block restart_block;
-		unsigned long atomic_flags;
-	}; char __before_pid[2416 - 2288]; };
+	char __rss_stat[2308 - 2288];
+	int exit_state, exit_code, exit_signal;	/* 2308 */
+	char __before_personality[2336 - 2320];
+	unsigned int personality;		/* 2336 */
+	char __before_flags[2352 - 2340];
+	unsigned long atomic_flags;		/* 2352 */
+	struct restart_block restart_block;	/* 2360 */
+	char __before_pid[2416 - 2384];
 	pid_t pid, tgid;			/* 2416, 2420 */
 	unsigned long stack_canary;		/* 2424 */
 	struct task_struct *real_parent, *parent; /* 2432, 2440 */
@@ -129,16 +140,18 @@ struct task_struct {
 	struct task_struct *group_leader;	/* 2480 */
 	struct list_head ptraced, ptrace_entry;
 	struct pid *thread_pid;			/* 2520 */
-	union { struct {
-		struct hlist_node pid_links[4];
-		struct list_head thread_group, thread_node;
-		u64 utimescaled, gtime;
-	}; char __before_start[2776 - 2528]; };
+	struct hlist_node pid_links[4];		/* 2528 */
+	struct list_head thread_group, thread_node; /* 2592, 2608 */
+	struct completion *vfork_done;		/* 2624 */
+	int *set_child_tid, *clear_child_tid;	/* 2632 */
+	void *worker_private;			/* 2648 */
+	u64 utime, stime, gtime;		/* 2656 */
+	u64 utimescaled;			/* ours, in prev_cputime */
+	char __before_nvcsw[2760 - 2688];
+	unsigned long nvcsw, nivcsw;		/* 2760 */
 	u64 start_time, start_boottime;		/* 2776 */
-	union { struct {
-		unsigned long min_flt, maj_flt;
-		struct callback_head *task_works;
-	}; char __before_cred[2944 - 2792]; };
+	unsigned long min_flt, maj_flt;		/* 2792 */
+	char __before_cred[2944 - 2808];
 	const struct cred *ptracer_cred, *real_cred, *cred; /* 2944.. */
 	void *cached_requested_key;
 	char comm[TASK_COMM_LEN];		/* 2976 */
@@ -151,15 +164,24 @@ struct task_struct {
 	struct nsproxy *nsproxy;		/* 3064 */
 	struct signal_struct *signal;		/* 3072 */
 	struct sighand_struct *sighand;		/* 3080 */
-	union { struct {
-		u64 blocked, real_blocked, saved_sigmask;
-		struct sigpending pending;
-		spinlock_t alloc_lock;
-		u64 parent_exec_id, self_exec_id;
-		struct callback_head rcu;
-		int pagefault_disabled;
-		struct kthread *kthread;
-	}; char __before_rethooks[5304 - 3088]; };
+	u64 blocked, real_blocked, saved_sigmask; /* 3088 */
+	struct sigpending pending;		/* 3112 */
+	char __before_works[3160 - 3136];
+	struct callback_head *task_works;	/* 3160 */
+	char __before_exec_id[3232 - 3168];
+	u64 parent_exec_id, self_exec_id;	/* 3232 */
+	spinlock_t alloc_lock;			/* 3248 */
+	raw_spinlock_t pi_lock;			/* 3252 */
+	char __before_journal[3296 - 3256];
+	void *journal_info;			/* 3296 */
+	char __before_ioac[3368 - 3304];
+	struct task_io_accounting { u64 rchar, wchar, syscr, syscw; } ioac; /* 3368 */
+	char __before_rcu[4968 - 3400];
+	struct callback_head rcu;		/* 4968 */
+	char __before_pagefault[5144 - 4984];
+	int pagefault_disabled;			/* 5144 */
+	struct kthread *kthread;		/* ours, in oom_reaper_list */
+	char __before_rethooks[5304 - 5160];
 	struct llist_head kretprobe_instances;	/* 5304 */
 	struct llist_head rethooks;		/* 5312 */
 	struct thread_struct thread;		/* 5376 */
@@ -170,7 +192,13 @@ __TS(pid, 2416); __TS(tgid, 2420); __TS(real_parent, 2432); __TS(parent, 2440);
 __TS(group_leader, 2480); __TS(thread_pid, 2520); __TS(start_time, 2776); __TS(ptracer_cred, 2944);
 __TS(cred, 2960); __TS(comm, 2976); __TS(yields, 2992); __TS(fs, 3040); __TS(files, 3048); __TS(nsproxy, 3064);
 __TS(signal, 3072); __TS(sighand, 3080); __TS(kretprobe_instances, 5304); __TS(rethooks, 5312);
-__TS(thread, 5376);
+__TS(thread, 5376); __TS(recent_used_cpu, 96); __TS(on_rq, 104); __TS(prio, 108); __TS(rt_priority, 120); __TS(se, 128);
+__TS(policy, 972); __TS(nr_cpus_allowed, 976); __TS(cpus_ptr, 984); __TS(cpus_mask, 1000); __TS(rcu_tasks_nvcsw, 2072);
+__TS(tasks, 2192); __TS(exit_state, 2308); __TS(personality, 2336); __TS(atomic_flags, 2352); __TS(restart_block, 2360);
+__TS(pid_links, 2528); __TS(thread_node, 2608); __TS(vfork_done, 2624); __TS(worker_private, 2648); __TS(gtime, 2672);
+__TS(nvcsw, 2760); __TS(min_flt, 2792); __TS(blocked, 3088); __TS(pending, 3112); __TS(task_works, 3160);
+__TS(parent_exec_id, 3232); __TS(alloc_lock, 3248); __TS(pi_lock, 3252); __TS(journal_info, 3296); __TS(ioac, 3368);
+__TS(rcu, 4968); __TS(pagefault_disabled, 5144);
 static_assert(sizeof(struct task_struct) == 9792, "task_struct");
 
 DECLARE_PER_CPU(struct task_struct *, current_task);
@@ -306,13 +334,27 @@ struct signal_struct {
 	int nr_threads;
 	struct list_head thread_head;
 	wait_queue_head_t wait_chldexit;
-	struct sigpending shared_pending;
-	int group_exit_code;
-	unsigned int flags;
-	struct pid *pids[4];
-	u64 utime, stime, cutime, cstime;
-	unsigned long rlim[16][2];
+	struct task_struct *curr_target;	/* 56 */
+	struct sigpending shared_pending;	/* 64 */
+	char __multiprocess[8];
+	int group_exit_code;			/* 96 */
+	char __before_flags[116 - 100];
+	unsigned int flags;			/* 116 */
+	char __before_pids[360 - 120];
+	struct pid *pids[4];			/* 360 */
+	char __before_utime[440 - 392];
+	u64 utime, stime, cutime, cstime;	/* 440 */
+	char __before_rlim[688 - 472];
+	unsigned long rlim[16][2];		/* 688 */
+	char __tail[1112 - 944];
 };
+static_assert(offsetof(struct signal_struct, thread_head) == 16, "struct signal_struct");
+static_assert(offsetof(struct signal_struct, shared_pending) == 64, "struct signal_struct");
+static_assert(offsetof(struct signal_struct, flags) == 116, "struct signal_struct");
+static_assert(offsetof(struct signal_struct, pids) == 360, "struct signal_struct");
+static_assert(offsetof(struct signal_struct, utime) == 440, "struct signal_struct");
+static_assert(offsetof(struct signal_struct, rlim) == 688, "struct signal_struct");
+static_assert(sizeof(struct signal_struct) == 1112, "struct signal_struct");
 #define SIGNAL_GROUP_EXIT 4
 enum pid_type_sig { __SIG_PIDTYPE };
 int send_sig(int sig, struct task_struct *p, int priv);
