@@ -31,7 +31,7 @@ type Activity struct {
 	host    *host.Host
 	tracer  *tracing.Tracer
 	wanted  func() uint32
-	say     func(string, error)
+	warn    func(string, error)
 	sayLost func(uint64)
 	state   *atomic.Uint32 // 0 while nobody watches, else the bits of the calls that somebody could see
 
@@ -68,8 +68,8 @@ type ActivityOptions struct {
 	// State, if not nil, is kept at 0 while nobody watches, and otherwise at the bits
 	// (CallBit) of the calls that somebody could see.
 	State *atomic.Uint32
-	// Say, if not nil, is called with the reason when the host reports nothing.
-	Say func(what string, err error)
+	// Warn, if not nil, is called with the reason when the host reports nothing.
+	Warn func(what string, err error)
 	// Lost, if not nil, is called at most once a second and at the end with the number
 	// of events that the host's kernel has lost since the last call.
 	Lost func(events uint64)
@@ -78,14 +78,14 @@ type ActivityOptions struct {
 // Watch starts repeating the host's activity in the guest.
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
-		host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, say: o.Say, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
+		host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
 		servers: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
 	}
 	for _, pid := range o.Servers {
 		a.servers[pid] = true
 	}
-	if a.say == nil {
-		a.say = func(string, error) {}
+	if a.warn == nil {
+		a.warn = func(string, error) {}
 	}
 	if a.sayLost == nil {
 		a.sayLost = func(uint64) {}
@@ -186,7 +186,7 @@ func (a *Activity) listen() bool {
 	c, err := connector.Open()
 	if err != nil {
 		a.refused = true
-		a.say("what processes do is not seen", err)
+		a.warn("the activity of processes is not seen", err)
 		return false
 	}
 	r, w, err := os.Pipe()

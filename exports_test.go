@@ -466,7 +466,7 @@ func TestGuestHandlerFaults(t *testing.T) {
 				t.Errorf("the log has %q", got)
 			}
 			var words []string
-			for _, r := range c.Machine.LastWords() {
+			for _, r := range c.Machine.PanicLog() {
 				words = append(words, r.Text)
 			}
 			text := strings.Join(words, "\n")

@@ -145,11 +145,11 @@ func (k *Kernel) wire() {
 // Died is closed when the guest's kernel has panicked.
 func (k *Kernel) Died() <-chan struct{} { return k.Machine.Died() }
 
-// LastWords returns the log's records of the panic, and of the oops that led to it, in
+// PanicLog returns the log's records of the panic, and of the oops that led to it, in
 // dmesg's form. It may be called once Died is closed.
-func (k *Kernel) LastWords() []string {
+func (k *Kernel) PanicLog() []string {
 	var lines []string
-	for _, r := range k.Machine.LastWords() {
+	for _, r := range k.Machine.PanicLog() {
 		lines = append(lines, fmt.Sprintf("[%5d.%06d] %s", r.Time/1e9, r.Time%1e9/1e3, r.Text))
 	}
 	return lines

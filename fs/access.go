@@ -97,7 +97,7 @@ func (n *node) hasOver(c *seqfile.Caller, capability int) bool {
 	n.mu.Lock()
 	uid, gid := n.uid, n.gid
 	n.mu.Unlock()
-	return effective(c.TID, capability) && mapped(c.TID, "uid_map", n.owns.user(uid)) && mapped(c.TID, "gid_map", n.owns.group(gid))
+	return effective(c.TID, capability) && mapped(c.TID, "uid_map", n.rootUser.user(uid)) && mapped(c.TID, "gid_map", n.rootUser.group(gid))
 }
 
 // sameUserNS reports whether a thread is in the daemon's user namespace, to which the

@@ -34,10 +34,10 @@ func (b *boot) isOver() bool {
 }
 
 // ends returns a channel that is closed when a file can no longer be used: when the
-// guest has stopped or, for a file that lasts (seqfile.Row.Lasts), when the boot is
-// over.
-func (b *boot) ends(lasts bool) <-chan struct{} {
-	if lasts {
+// guest has stopped or, for a file that stays usable (seqfile.Row.UsableAfterPanic),
+// when the boot is over.
+func (b *boot) ends(usable bool) <-chan struct{} {
+	if usable {
 		return b.over
 	}
 	return b.Stopped()
@@ -47,13 +47,13 @@ func (b *boot) ends(lasts bool) <-chan struct{} {
 // stopped, the operations of files that last run without it. The positions in op are
 // the guest's and not used, since only the host's kernel knows about lseek(2) and
 // pread(2).
-func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, lasts bool, op host.FileOp) (n int, out []byte, err error) {
+func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable bool, op host.FileOp) (n int, out []byte, err error) {
 	if b.isOver() {
 		return 0, nil, errOver
 	}
 	came := false // op has run, and returned n and err
 	part := func(ctx context.Context, o host.Op) (int, error) {
-		oc := &opContext{Context: ctx, ends: b.ends(lasts)}
+		oc := &opContext{Context: ctx, ends: b.ends(usable)}
 		defer oc.end()
 		n, err = op(oc, o)
 		err, came = b.tree.errno(err), true
@@ -65,7 +65,7 @@ func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, lasts 
 		return 0, nil, clamp(syscall.Errno(-ret))
 	case failed == nil:
 		return int(ret), got, nil
-	case !lasts || !errors.Is(failed, host.ErrStopped):
+	case !usable || !errors.Is(failed, host.ErrStopped):
 		return 0, nil, failed
 	case !came:
 		_, _ = directly(ctx, call, part)

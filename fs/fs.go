@@ -318,10 +318,10 @@ func (n *node) setattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 		n.mode = mode
 	}
 	if uid, ok := in.GetUID(); ok {
-		n.uid = n.owns.user(uid)
+		n.uid = n.rootUser.user(uid)
 	}
 	if gid, ok := in.GetGID(); ok {
-		n.gid = n.owns.group(gid)
+		n.gid = n.rootUser.group(gid)
 	}
 	if size, ok := in.GetSize(); ok {
 		if n.kind != seqfile.ProcSys && n.kind != seqfile.Proc && n.kind != seqfile.Devtmpfs {

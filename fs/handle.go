@@ -17,14 +17,14 @@ import (
 
 // handle is an open file or directory.
 type handle struct {
-	tree   *Tree
-	node   *node
-	boot   *boot           // the boot of the machine when it was opened
-	lasts  bool            // the node's
-	caller *seqfile.Caller // of open(2)
-	flags  uint32
-	fd     int // the guest's descriptor, of the process that opened it
-	once   sync.Once
+	tree             *Tree
+	node             *node
+	boot             *boot           // the boot of the machine when it was opened
+	usableAfterPanic bool            // the node's
+	caller           *seqfile.Caller // of open(2)
+	flags            uint32
+	fd               int // the guest's descriptor, of the process that opened it
+	once             sync.Once
 
 	locked atomic.Bool // it may have advisory locks
 
@@ -48,7 +48,7 @@ type handle struct {
 func (h *handle) owner() int { return cmp.Or(h.caller.PID, h.caller.TID, -1) }
 
 func (f *filesystem) newHandle(n *node, c *seqfile.Caller, flags uint32) *handle {
-	return &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), lasts: n != nil && n.lasts, caller: c, flags: flags}
+	return &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), usableAfterPanic: n != nil && n.usableAfterPanic, caller: c, flags: flags}
 }
 
 // opened returns the File. It is unopened if the guest's open(2) has succeeded without
@@ -103,7 +103,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 
 // open runs an open(2) in the guest.
 func (h *handle) open(ctx context.Context, call host.Call, open func(context.Context) (seqfile.File, error)) error {
-	fd, _, err := h.boot.do(ctx, h.caller, call, h.lasts, func(ctx context.Context, _ host.Op) (int, error) {
+	fd, _, err := h.boot.do(ctx, h.caller, call, h.usableAfterPanic, func(ctx context.Context, _ host.Op) (int, error) {
 		file, err := open(ctx)
 		h.mu.Lock()
 		h.file = file
@@ -161,7 +161,7 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 		return f.tree.status(err)
 	}
 	h := f.newHandle(nil, c, in.Flags)
-	h.lasts = dir.lasts
+	h.usableAfterPanic = dir.usableAfterPanic
 	call := dir.call(abi.SysOpenat)
 	call.Path, call.Flags, call.Mode = dir.at+"/"+name, uint64(in.Flags), uint64(syscall.S_IFREG|in.Mode)
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
@@ -198,7 +198,7 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	call := n.call(abi.SysRead)
 	call.FD, call.Files, call.Count, call.Into = h.fd, h.owner(), min(int(in.Size), len(buf)), buf
 	done := 0 // the guest may read more than once
-	ret, data, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {
+	ret, data, err := h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, op host.Op) (int, error) {
 		p := buf[:min(len(op.Buf), len(buf))] // op.Buf is cleared with its machine
 		got, err := h.opened().Read(ctx, p, pos+int64(done))
 		done += got
@@ -227,7 +227,7 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 	call := n.call(abi.SysWrite)
 	call.FD, call.Files, call.Data = h.fd, h.owner(), data
 	done := 0
-	ret, _, err := h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, op host.Op) (int, error) {
+	ret, _, err := h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, op host.Op) (int, error) {
 		n, err := h.opened().Write(ctx, op.Buf, pos+int64(done))
 		done += n
 		return n, err
@@ -299,7 +299,7 @@ func (f *filesystem) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status
 	}
 	call := n.call(abi.HostFilpClose)
 	call.FD, call.Files = h.fd, h.owner()
-	_, _, err = h.boot.do(ctx, c, call, h.lasts, func(ctx context.Context, _ host.Op) (int, error) {
+	_, _, err = h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, _ host.Op) (int, error) {
 		if fl, ok := seqfile.As[seqfile.Flusher](h.opened()); ok {
 			return 0, fl.Flush(ctx)
 		}
@@ -330,7 +330,7 @@ func (h *handle) release() {
 	closer := cmp.Or(h.closer, h.caller)
 	h.mu.Unlock()
 	call := host.Call{Nr: abi.HostRelease, FD: h.fd, Files: h.owner()}
-	_, _, err := h.boot.do(context.Background(), closer, call, h.lasts,
+	_, _, err := h.boot.do(context.Background(), closer, call, h.usableAfterPanic,
 		func(context.Context, host.Op) (int, error) {
 			h.closeFile()
 			return 0, nil

@@ -27,14 +27,14 @@ const openSize = 1 << 30
 // node is an inode. All mounts of a Tree share it, so that a chmod through one is
 // seen through the others.
 type node struct {
-	id     uint64       // FUSE's number and st_ino
-	key    *seqfile.Row // its row's name, type, mode and Gen, which do not change
-	parent *node        // nil for a root
-	kind   seqfile.Kind
-	at     string // path in the guest
-	others bool   // all users may read the files in it that the owner may read
-	owns   owner  // user of the host that is the guest's root
-	lasts  bool   // usable when the guest has stopped (seqfile.Row.Lasts)
+	id               uint64       // FUSE's number and st_ino
+	key              *seqfile.Row // its row's name, type, mode and Gen, which do not change
+	parent           *node        // nil for a root
+	kind             seqfile.Kind
+	at               string // path in the guest
+	others           bool   // all users may read the files in it that the owner may read
+	rootUser         owner  // user of the host that is the guest's root
+	usableAfterPanic bool   // seqfile.Row.UsableAfterPanic
 
 	// Guarded by inodes.mu.
 	added    *seqfile.Row // its key in byRow
@@ -91,7 +91,7 @@ func (n *node) attr(a *fuse.Attr) {
 		Mode:    n.key.FileMode()&syscall.S_IFMT | n.mode,
 		Nlink:   links,
 		Size:    n.size,
-		Owner:   fuse.Owner{Uid: n.owns.user(n.uid), Gid: n.owns.group(n.gid)},
+		Owner:   fuse.Owner{Uid: n.rootUser.user(n.uid), Gid: n.rootUser.group(n.gid)},
 		Blksize: blockSize,
 	}
 	if n.kind == seqfile.Proc || n.kind == seqfile.ProcSys {
@@ -166,7 +166,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 	}
 	n := &node{
 		id: t.next, key: key, added: row, parent: parent,
-		kind: row.Kind, at: row.At, others: row.OthersRead, owns: t.owner, lasts: row.Lasts,
+		kind: row.Kind, at: row.At, others: row.OthersRead, rootUser: t.owner, usableAfterPanic: row.UsableAfterPanic,
 		children: map[string]*node{},
 	}
 	if parent != nil {
@@ -177,7 +177,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 			n.at = path.Join(parent.at, row.Name)
 		}
 		n.others = n.others || parent.others
-		n.lasts = n.lasts || parent.lasts
+		n.usableAfterPanic = n.usableAfterPanic || parent.usableAfterPanic
 	} else if n.at == "" {
 		n.at = "/"
 	}

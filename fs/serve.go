@@ -396,7 +396,7 @@ func (s *server) poll(in, out []byte) int {
 // poll returns the events for which the file is ready. If the caller sleeps, poll
 // has the host's kernel, which knows the open file as kh, ask again when they change.
 func (h *handle) poll(s *server, p seqfile.Poller, kh uint64, sleeps bool) uint32 {
-	ends := h.boot.ends(h.lasts)
+	ends := h.boot.ends(h.usableAfterPanic)
 	select {
 	case <-ends:
 		return seqfile.PollIn | seqfile.PollLost // a read gives the error

@@ -381,9 +381,9 @@ func (m *Machine) Died() <-chan struct{} { return m.died }
 // Panic returns the message of the guest's panic.
 func (m *Machine) Panic() string { return m.diedMsg }
 
-// LastWords returns the records of the log about the panic and the oops that led to
+// PanicLog returns the records of the log about the panic and the oops that led to
 // it. It may be called once Died is closed.
-func (m *Machine) LastWords() []Record { return m.words }
+func (m *Machine) PanicLog() []Record { return m.words }
 
 // StopMachine runs f while no vCPU executes guest code. f must not wait for a
 // vCPU, for a goroutine that waits for one, or for another StopMachine.

@@ -17,7 +17,7 @@ import (
 type Watchdog struct {
 	Action WatchdogAction
 	Thresh time.Duration     // kernel.watchdog_thresh; 0 means ten seconds
-	Say    func(line string) // gets the first line of each report; may be nil
+	Report func(line string) // gets the first line of each report; may be nil
 }
 
 // WatchdogAction is what the watchdog does, after its report, to a vCPU that runs with
@@ -230,8 +230,8 @@ func (w *watchdog) forget() {
 
 // report logs the finding and the vCPU's state.
 func (w *watchdog) report(level int, s *sighting, lines ...string) {
-	if w.conf.Say != nil {
-		w.conf.Say(lines[0])
+	if w.conf.Report != nil {
+		w.conf.Report(lines[0])
 	}
 	for _, l := range lines {
 		w.m.log.Printk(level, "%s", l)
@@ -248,8 +248,8 @@ func (w *watchdog) act(v *vcpu, s *sighting, panic string) {
 	case WatchdogKill:
 		line := fmt.Sprintf("watchdog: CPU#%d is taken from %s:%d, which is killed", v.id, s.comm, s.pid)
 		w.m.log.Printk(LogEmerg, "%s", line)
-		if w.conf.Say != nil {
-			w.conf.Say(line)
+		if w.conf.Report != nil {
+			w.conf.Report(line)
 		}
 	case WatchdogPanic:
 		c.panic = panic

@@ -22,9 +22,9 @@ type system interface {
 	Tree() seqfile.Dir
 	// Guest returns the part that makes the files' system calls.
 	Guest() fs.Guest
-	// Died is closed when the guest has panicked; LastWords then returns its last log lines.
+	// Died is closed when the guest has panicked; PanicLog then returns its last log lines.
 	Died() <-chan struct{}
-	LastWords() []string
+	PanicLog() []string
 	// Halt stops the background work for a machine that has died. Close stops the
 	// machine; Retire does too, but its files may be in use.
 	Halt()
@@ -135,13 +135,13 @@ type bootFunc func(bootOptions) (system, error)
 
 // boot boots the machine.
 func boot(o bootOptions) (system, error) {
-	o.Watchdog.Say = func(line string) { o.Log.Error("the emulated kernel: " + line) }
+	o.Watchdog.Report = func(line string) { o.Log.Error("the emulated kernel: " + line) }
 	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Limit: o.Limit, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}
 	watch := kprobefs.ActivityOptions{
-		Say: func(what string, err error) { o.Log.WithField("err", err).Info(what) },
+		Warn: func(what string, err error) { o.Log.WithField("err", err).Info(what) },
 		Lost: func(events uint64) {
 			o.Log.WithField("events", events).Warn("the host's kernel has lost process events: probes have not seen these forks, execs and exits")
 		},

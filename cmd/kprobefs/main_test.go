@@ -124,7 +124,7 @@ func (s *fakeSystem) Guest() fs.Guest {
 	return nil
 }
 func (s *fakeSystem) Died() <-chan struct{} { return nil }
-func (s *fakeSystem) LastWords() []string   { return nil }
+func (s *fakeSystem) PanicLog() []string    { return nil }
 func (s *fakeSystem) Halt()                 {}
 func (s *fakeSystem) Close() error          { return nil }
 func (s *fakeSystem) Retire() error         { return nil }

@@ -62,7 +62,7 @@ func (s *served) hasDied() bool {
 // afterPanic reports a panic and takes the configured action. Files that do not need
 // the machine stay usable.
 func (s *served) afterPanic() {
-	words := s.sys.LastWords()
+	words := s.sys.PanicLog()
 	next := "its log and machine/ can be read, all else is EIO; --panic=reboot would boot it again"
 	if s.reboots {
 		next = "it is booted again, without its probes, events, buffers and modules"

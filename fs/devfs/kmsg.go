@@ -32,7 +32,7 @@ const (
 // Dev is the directory that stands for /dev.
 func Dev(log Log) *seqfile.Row {
 	return &seqfile.Row{
-		Name: "dev", Mode: 0o755, Kind: seqfile.Devtmpfs, At: "/dev", Lasts: true,
+		Name: "dev", Mode: 0o755, Kind: seqfile.Devtmpfs, At: "/dev", UsableAfterPanic: true,
 		Dir: seqfile.Table{
 			{Name: "kmsg", Mode: 0o644, FOps: abi.FOpsDev, Open: openKmsg(log)},
 		},

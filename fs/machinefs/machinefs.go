@@ -45,7 +45,7 @@ type Config struct {
 // Machine is the directory machine.
 func Machine(c Config) *seqfile.Row {
 	return &seqfile.Row{
-		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine", Lasts: true,
+		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine", UsableAfterPanic: true,
 		Dir: append(seqfile.Table{
 			{Name: "kernel", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return c.About(), nil })},
 			{Name: "text", Mode: 0o755, Dir: text{c}},

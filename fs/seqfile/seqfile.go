@@ -50,9 +50,9 @@ type Row struct {
 	// their owner may read.
 	OthersRead bool
 
-	// Lasts says that the file, or the files in and below the directory, do not depend
-	// on code of the guest: they work after its kernel has died.
-	Lasts bool
+	// UsableAfterPanic means that the file, or the files in and below the directory,
+	// do not depend on code of the guest: they work after its kernel has died.
+	UsableAfterPanic bool
 
 	// Open is f_op->open of a file: mode bits have been checked, and the flags are as
 	// the caller passed them (including O_TRUNC, which Open has to handle).
