@@ -264,6 +264,12 @@ type cpuScratch struct {
 	_       [64]byte
 }
 
+func (c *cpuScratch) init(symbols probe.Symbols) {
+	for i := range c.entries {
+		c.entries[i].Symbols = symbols
+	}
+}
+
 // maxNesting is how many entries of a vCPU may be under construction at once: that of a
 // hit, and those of the events that its triggers hit.
 const maxNesting = 4
@@ -278,6 +284,10 @@ func New(c Config) *Tracer {
 		cpus:       make([]cpuScratch, c.Machine.CPUs()),
 		namesInUse: map[eventName]*Event{},
 		subsystems: map[string]*subsystem{},
+	}
+	t.tasks.init(c.Symbols)
+	for i := range t.cpus {
+		t.cpus[i].init(c.Symbols)
 	}
 	t.nextType = int(t.conf.static().first)
 	t.events.Store(&eventTable{})

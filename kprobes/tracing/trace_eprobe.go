@@ -206,7 +206,7 @@ func (ep *traceEprobe) hit(s *subject) {
 		return
 	}
 	en.Attached = s.Entry
-	if en.StoreArgs(ep.tracer.conf.Symbols, s.Trap, ep.args, ep.argsSize) {
+	if en.StoreArgs(s.Trap, ep.args, ep.argsSize) {
 		ep.commit(s.Trap, en)
 	} else {
 		ep.tracer.discard(s.Trap)

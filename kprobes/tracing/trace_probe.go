@@ -57,7 +57,7 @@ func (ev *probeEvent) print(a *Array, b, entry []byte) []byte {
 
 // record adds the arguments to an entry and commits it.
 func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probe.Arg) {
-	if !en.StoreArgs(ev.tracer.conf.Symbols, trap, args, ev.argsSize) {
+	if !en.StoreArgs(trap, args, ev.argsSize) {
 		ev.tracer.discard(trap)
 		return
 	}

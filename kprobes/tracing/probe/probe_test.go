@@ -76,8 +76,8 @@ func shows(t *testing.T, d *Definition, words string) (string, *Error, error) {
 	if err := Resolve(d.Args, symbols{}); err != nil {
 		return "", nil, err
 	}
-	e := &Entry{N: field.HeaderSize}
-	if !e.StoreArgs(symbols{}, hit(), d.Args, d.ArgsSize) {
+	e := &Entry{N: field.HeaderSize, Symbols: symbols{}}
+	if !e.StoreArgs(hit(), d.Args, d.ArgsSize) {
 		t.Fatalf("%s: the entry is too large", words)
 	}
 	return string(AppendArgs(nil, e.Buf[:e.N], d.Args, field.HeaderSize, symbols{})), nil, nil
@@ -193,8 +193,8 @@ func FuzzParseArgs(f *testing.F) {
 		case derr != nil && derr.Errno == 0, err != nil && !errors.As(err, &errno):
 			t.Errorf("%q: %v, %v", words, derr, err)
 		case derr == nil && err == nil && Resolve(d.Args, symbols{}) == nil:
-			e := &Entry{N: field.HeaderSize}
-			if e.StoreArgs(symbols{}, hit(), d.Args, d.ArgsSize) {
+			e := &Entry{N: field.HeaderSize, Symbols: symbols{}}
+			if e.StoreArgs(hit(), d.Args, d.ArgsSize) {
 				AppendArgs(nil, e.Buf[:e.N], d.Args, field.HeaderSize, symbols{})
 			}
 		}

@@ -24,8 +24,9 @@ type Entry struct {
 	N      int // bytes of Buf that are filled in
 	unused int // bytes that were reserved for its strings and not used
 
-	Attached []byte // for an eprobe: the entry of the event that it is attached to
-	Kept     []byte // for a return probe: the arguments that it saved, 8 bytes each
+	Attached []byte  // for an eprobe: the entry of the event that it is attached to
+	Kept     []byte  // for a return probe: the arguments that it saved, 8 bytes each
+	Symbols  Symbols // for arguments that are shown as symbols
 }
 
 // fetchCode is the program that fetches one argument: it takes a value from source,
@@ -226,7 +227,7 @@ func readWord(m abi.Memory, addr uint64, user bool) (uint64, bool) {
 // StoreArgs is store_trace_args: it fetches the arguments into the entry, the numbers
 // at their offsets and the strings after all of them. It returns false if the entry
 // does not fit on a page.
-func (e *Entry) StoreArgs(symbols Symbols, trap *abi.Trap, args []Arg, size int) bool {
+func (e *Entry) StoreArgs(trap *abi.Trap, args []Arg, size int) bool {
 	base := e.N
 	e.unused = 0
 	if base+size > len(e.Buf) {
@@ -237,7 +238,7 @@ func (e *Entry) StoreArgs(symbols Symbols, trap *abi.Trap, args []Arg, size int)
 	for i := range args {
 		a := &args[i]
 		at := base + a.offset
-		switch e.fetch(symbols, trap, &a.code, at) {
+		switch e.fetch(trap, &a.code, at) {
 		case overflow:
 			return false
 		case faulted:
@@ -257,7 +258,7 @@ func (e *Entry) StoreArgs(symbols Symbols, trap *abi.Trap, args []Arg, size int)
 }
 
 // fetch is process_fetch_insn; at is the offset of the value in the entry.
-func (e *Entry) fetch(symbols Symbols, trap *abi.Trap, c *fetchCode, at int) fetchError {
+func (e *Entry) fetch(trap *abi.Trap, c *fetchCode, at int) fetchError {
 	value := c.start(trap)
 	if c.source == fetchField && !c.field.IsText() {
 		value = c.field.Load(e.Attached)
@@ -286,7 +287,7 @@ func (e *Entry) fetch(symbols Symbols, trap *abi.Trap, c *fetchCode, at int) fet
 		} else if i > 0 {
 			value += uint64(c.size)
 		}
-		if e.storeValue(symbols, trap, c, at+i*c.size, value) == overflow {
+		if e.storeValue(trap, c, at+i*c.size, value) == overflow {
 			return overflow
 		}
 	}
@@ -294,7 +295,7 @@ func (e *Entry) fetch(symbols Symbols, trap *abi.Trap, c *fetchCode, at int) fet
 }
 
 // storeValue stores one value, or the memory that it points to, in the entry.
-func (e *Entry) storeValue(symbols Symbols, trap *abi.Trap, c *fetchCode, at int, value uint64) fetchError {
+func (e *Entry) storeValue(trap *abi.Trap, c *fetchCode, at int, value uint64) fetchError {
 	addr := value + c.storeAt
 	switch c.store {
 	case storeRaw:
@@ -311,7 +312,7 @@ func (e *Entry) storeValue(symbols Symbols, trap *abi.Trap, c *fetchCode, at int
 		}
 		e.DataLoc(at, n)
 	case storeSymbol:
-		n, err := e.copySymbol(symbols, value)
+		n, err := e.copySymbol(value)
 		if err == overflow {
 			return overflow
 		}
@@ -377,8 +378,8 @@ func (e *Entry) copyField(f *field.Member) (int, fetchError) {
 // copySymbol writes the text of sprint_symbol after the entry. As in the kernel, the
 // length does not include the NUL: the next string overwrites it and appears as a part
 // of this one.
-func (e *Entry) copySymbol(symbols Symbols, addr uint64) (int, fetchError) {
-	sym, offset, ok := symbols.Lookup(addr)
+func (e *Entry) copySymbol(addr uint64) (int, fetchError) {
+	sym, offset, ok := e.Symbols.Lookup(addr)
 	if e.N+len(sym.Name)+len(sym.Module)+64 > len(e.Buf) {
 		return 0, overflow
 	}
