@@ -130,7 +130,7 @@ type Arg struct {
 	typ    *fetchType
 	count  int  // number of elements of an array; 0 if it is not an array
 	sized  bool // the file format shows the number of elements
-	offset int  // offset in the entry, after headSize
+	offset int  // offset behind the first argument in the entry
 	column int  // column of FETCHARG in its word, for errors
 	code   fetchCode
 }
@@ -703,7 +703,7 @@ func (c *fetchCode) resolveField(fields map[string]*field.Member) *argError {
 	return nil
 }
 
-// hasField says whether the $NAME of an eprobe is a field of its event.
+// hasField reports whether the $NAME of an eprobe is a field of its event.
 func (d *Definition) hasField(name string) bool {
 	c := fetchCode{source: fetchField, symbol: name}
 	return c.resolveField(d.Fields) == nil
