@@ -275,6 +275,10 @@ func unfit(a, b linux.Result) string {
 
 func (g *golden) check(ctx context.Context, names []string) error {
 	cases, masks, err := g.load(names)
+	if errors.Is(err, integration.ErrNoHeaders) && os.Getenv("CI") != "true" {
+		fmt.Fprintf(g.out, "golden-check of the modules skipped: %v\n", err)
+		return nil
+	}
 	if err != nil {
 		return err
 	}
