@@ -24,6 +24,7 @@ var privateMasks = []struct{ like, why string }{
 	{`^s/\^ \*[\[b].*busybox_reader|^s/\^ \*\.\*-|^s/\^ \*\[\^ \]|busybox_reader|\[00\[01\]\]|\[01\]|TASK|PID|-\[0-9\]\*|^s/\^ \*\[0-9\]\* //|^s/\^ \*//;s/-|<\\\.\\\.\\\.>`, "a pid, a CPU or a time in a layout that masks does not have (latency, raw, hex, one column)"},
 	{`SEQ,USEC|\^0,\[0-9\]|usec|us |DATE`, "the number and the time of a line of the log, a date"},
 	{`pid=N|ret=FD|\(TGID\)|CPU:N|total|entries-in|COUNT|V/; |ID:`, "a number that another run has otherwise: of a process, a descriptor, a CPU, an event, a buffer's size"},
+	{`^s/\^# \.\*/# `, "a command with more than a hundred arguments, which run shows"},
 	{`\[2-9\]/1|/all/`, "how often a symbol is listed, and how many symbols there are: docs/reference/differences.md"},
 	{`\\\[\\?\(?\.\*|\.\*\\\[//|\\\]\.\*//|^s/=\[\^ \]\*/=|vfs_\[a-z\]|/\^ \*vfs_/d|/x/|Totals|s/\^entries: `, "one part of a line, where the script compares that part only"},
 }
