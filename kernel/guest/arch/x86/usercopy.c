@@ -59,6 +59,29 @@ long copy_from_kernel_nofault(void *dst, const void *src, size_t size)
 }
 EXPORT_SYMBOL(copy_from_kernel_nofault);
 
+/* Copies without sleeping: -EFAULT where a page is not present. For handlers of probes. */
+long copy_from_user_nofault(void *dst, const void __user *src, size_t size)
+{
+	unsigned long left;
+
+	current->pagefault_disabled++;
+	left = _copy_from_user(dst, src, size);
+	current->pagefault_disabled--;
+	return left ? -EFAULT : 0;
+}
+EXPORT_SYMBOL_GPL(copy_from_user_nofault);
+
+long copy_to_user_nofault(void __user *dst, const void *src, size_t size)
+{
+	unsigned long left;
+
+	current->pagefault_disabled++;
+	left = _copy_to_user(dst, src, size);
+	current->pagefault_disabled--;
+	return left ? -EFAULT : 0;
+}
+EXPORT_SYMBOL_GPL(copy_to_user_nofault);
+
 /* Returns the number of bytes including the NUL, count if there is none, or -EFAULT.
  * */
 long strncpy_from_kernel_nofault(char *dst, const void *unsafe_addr, long count)
