@@ -16,7 +16,7 @@ var privateMasks = []struct{ like, why string }{
 	{`^s/\^ *[ >]*/ *[ >]*/|^s/\^ \*//$|^s/  \*\$//$|^s/ \*\[\^ \]\*\$//$`, "blanks, with which a list is indented or padded"},
 	{`^s/\.\*: //$|^s/\^\[\^:\]\*: //$|^s/:\.\*:/:/|^s/'|kprobe_events\[A-Za-z0-9\]`, "the name of a program or of its temporary file in an error message"},
 	{`^s/\^\\\[\[\^\]\]\*\\\] //|^s/\.\*error: //p$`, "the time in error_log, where the script counts lines"},
-	{` T [a-z_]+\$//p|\[dDbB\]|\[Tt\] \$1|^s/\.\* 0x//p|_\\\(0x\[0-9a-f\]\*\\\)|ptr=\\\(|vfs_read\+0x\\\(|forked:\.\*pid=\\\(`, "takes a number out of a file to use it"},
+	{` T [a-z_]+\$//p|\[dDbB\]|\[Tt\] \$1|^s/\.\* 0x//p|_\\\(0x\[0-9a-f\]\*\\\)|ptr=\\\(|vfs_read\+0x\\\(|forked:\.\*pid=\\\(|^s/\^SigCgt:`, "takes a number out of a file to use it"},
 	{`^s/\^\[?[.e]|^s/\^\.:|^s/\^\\\(\[pr\]\\\)|^s/\^\.\\\(|^s/vfs_read/vfs_open/$|^s/\^ \*\\\(\.\*\[\^\]\]`, "edits a listed definition, to write it back or to delete it"},
 	{`VFS_READ|NUMBER|_ADDRESS|ADDR|PTR|/hash/|/IP/|/AUTO/|TRAMP|\+FAR|/USER|CODE`, "an address in a form that masks does not have: decimal, in a name, hashed, of data"},
 	{`OUTER|OFF|0x\./\+0x|\+0x0/0x|path_openat| ->\.\*`, "the offset or size of a function of another kernel"},
