@@ -140,8 +140,8 @@ func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 // it stands for is not known, the task ends at once.
 func (t *Task) adoptChild(ctx context.Context, tid int) {
 	addr, err := t.h.g.ReadU64(t.addr + abi.CallChild)
-	if err != nil || addr == 0 {
-		return
+	if err != nil || addr == 0 || t.h.find(addr) != nil {
+		return // no task, or a request of its thread came before
 	}
 	task, err := t.h.g.ReadU64(addr + abi.CallTask)
 	if err != nil {
@@ -149,9 +149,9 @@ func (t *Task) adoptChild(ctx context.Context, tid int) {
 	}
 	t.h.claim(addr)
 	child := &Task{h: t.h, tid: tid, addr: addr, task: task, slot: -1}
-	t.h.mu.Lock()
-	t.h.calls[addr] = child
-	t.h.mu.Unlock()
+	if !t.h.own(child) {
+		return
+	}
 	if tid == 0 {
 		_, _ = child.run(ctx, newRequest(abi.SysExitGroup), nil)
 		return

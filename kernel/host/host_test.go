@@ -27,6 +27,8 @@ type fakeGuest struct {
 	mu   sync.Mutex
 	maps map[uint64]uint64 // user page to physical page
 
+	doneMu sync.Mutex // guards CallOpDone, which a guest reads with an acquire load
+
 	waiting map[uint64]bool // tasks in a file operation, by task
 	dead    bool            // a task has died, which has ended its call
 	before  func(nr uint64) (ret int64, stop bool)
@@ -84,6 +86,9 @@ func (g *fakeGuest) schedule(call uint64) {
 		return
 	}
 	if g.waiting[call] {
+		if !g.opDone(call) {
+			return // woken for another reason
+		}
 		g.waiting[call] = false
 		g.finishOp(call)
 	}
@@ -116,6 +121,7 @@ func (g *fakeGuest) syscall(call uint64) bool {
 			copy(g.phys(g.u64(call+abi.CallBuf)), g.user(g.u64(call+abi.CallArgs+8), count))
 		}
 		_ = g.WriteU64(call+abi.CallOpArg, count)
+		_ = g.WriteAt(call+abi.CallOpDone, make([]byte, 4))
 		if ret := g.h.StartFileOp(call, op, false); ret != 0 {
 			g.done(call, ret)
 			return true
@@ -157,8 +163,21 @@ func (g *fakeGuest) user(va, n uint64) []byte {
 
 func (g *fakeGuest) phys(direct uint64) []byte { return g.ram[direct-abi.DirectMap:] }
 
-func (g *fakeGuest) ReadAt(addr uint64, p []byte) error  { copy(p, g.phys(addr)); return nil }
-func (g *fakeGuest) WriteAt(addr uint64, p []byte) error { copy(g.phys(addr), p); return nil }
+func (g *fakeGuest) ReadAt(addr uint64, p []byte) error { copy(p, g.phys(addr)); return nil }
+func (g *fakeGuest) WriteAt(addr uint64, p []byte) error {
+	g.doneMu.Lock()
+	defer g.doneMu.Unlock()
+	copy(g.phys(addr), p)
+	return nil
+}
+
+// opDone reports whether the file operation that a task sleeps in is done.
+func (g *fakeGuest) opDone(call uint64) bool {
+	g.doneMu.Lock()
+	defer g.doneMu.Unlock()
+	return binary.LittleEndian.Uint32(g.phys(call+abi.CallOpDone)) != 0
+}
+
 func (g *fakeGuest) ReadU64(addr uint64) (uint64, error) {
 	return binary.LittleEndian.Uint64(g.phys(addr)), nil
 }
@@ -484,6 +503,41 @@ func TestStuckManager(t *testing.T) {
 	}
 	if !g.h.manager.free() || !makers[0].free() {
 		t.Error("the stuck tasks still have the request")
+	}
+}
+
+// TestSameTaskTwice: if khostd answers late, with the task that another thread's answer
+// names too, the task belongs to one request, and calls on it end.
+func TestSameTaskTwice(t *testing.T) {
+	g := newFakeGuest(t)
+	g.h.mu.Lock()
+	maker := g.h.add(g.newTask())
+	g.h.mu.Unlock()
+	g.h.SetMakers([]*Task{maker})
+	for tid := range 5 {
+		same := g.newTask()
+		g.stuck.Store(g.h.manager.task, true)
+		g.before = func(nr uint64) (int64, bool) {
+			if nr == abi.HostNewTask {
+				g.stuck.Delete(g.h.manager.task)
+				g.h.wake(g.h.manager.task)
+			}
+			return int64(same), nr == abi.HostNewTask
+		}
+		read := func(_ context.Context, op Op) (int, error) { return copy(op.Buf, "x"), nil }
+		for range 3 {
+			ctx, cancel := context.WithTimeout(t.Context(), endOfTest)
+			ret, _, err := g.h.Do(ctx, caller(100+tid), Call{Nr: abi.SysRead, Count: 10}, read)
+			cancel()
+			if ret != 1 || err != nil {
+				t.Fatalf("thread %d: %d, %v", tid, ret, err)
+			}
+		}
+		for begin := time.Now(); !g.h.manager.free() && time.Since(begin) < endOfTest; time.Sleep(time.Millisecond) {
+		}
+		if task := g.h.find(same); task == nil || task.tid != 100+tid {
+			t.Fatalf("thread %d: the task has another owner: %+v", tid, task)
+		}
 	}
 }
 

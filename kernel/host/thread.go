@@ -106,33 +106,42 @@ func (t *Task) releaseLater(r *request) {
 	t.release(r)
 }
 
+// maxTries bounds how often take asks for a task again. Twice is enough: a task that is
+// adopted has a number.
+const maxTries = 10
+
 // take returns a free task of the caller's thread. A thread has one task, or more
 // where it has several requests at once: the host's kernel makes requests in a
 // thread's name, and callers that cannot be told apart share the TID 0.
 func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
-	h.mu.Lock()
-	if h.stopped {
-		h.mu.Unlock()
-		return nil, ErrStopped
-	}
-	i := slices.IndexFunc(h.idle, func(t *Task) bool { return t.tid == c.TID })
-	if i >= 0 {
-		t := h.idle[i]
-		h.idle = slices.Delete(h.idle, i, i+1)
-		h.held[t] = struct{}{}
-		h.mu.Unlock()
-		t.follow()
-		return t, nil
-	}
-	h.mu.Unlock()
-	t, err := h.create(ctx, c, anyCPU)
-	if err == nil {
+	for tries := 0; ; tries++ {
 		h.mu.Lock()
-		h.held[t] = struct{}{}
+		if h.stopped {
+			h.mu.Unlock()
+			return nil, ErrStopped
+		}
+		i := slices.IndexFunc(h.idle, func(t *Task) bool { return t.tid == c.TID })
+		if i >= 0 {
+			t := h.idle[i]
+			h.idle = slices.Delete(h.idle, i, i+1)
+			h.held[t] = struct{}{}
+			h.mu.Unlock()
+			t.follow()
+			return t, nil
+		}
 		h.mu.Unlock()
-		t.follow()
+		t, err := h.create(ctx, c, anyCPU)
+		if errors.Is(err, errAdopted) && tries < maxTries {
+			continue // the task is idle now, or has a number, so that the guest makes another one
+		}
+		if err == nil {
+			h.mu.Lock()
+			h.held[t] = struct{}{}
+			h.mu.Unlock()
+			t.follow()
+		}
+		return t, err
 	}
-	return t, err
 }
 
 // lastCallPatience is how long a thread's next call may wait for the end of its last
@@ -273,6 +282,9 @@ func (h *Host) create(ctx context.Context, c Caller, cpu int) (*Task, error) {
 		select {
 		case m := <-made:
 			asked--
+			if errors.Is(m.err, errAdopted) && asked > 0 {
+				continue // the same task is the answer to another request
+			}
 			return m.t, m.err
 		case <-slow.C:
 			if len(makers) > 0 && makers[0].free() {
@@ -330,17 +342,37 @@ func (h *Host) make(ctx context.Context, maker *Task, c Caller, comm string, cpu
 	return t, h.adopt(t, uint64(ret))
 }
 
-// adopt ties a new guest task to t and gives it a user window.
+// errAdopted means that a guest task belongs to a Task already. The guest returns a task
+// of the thread that has no number yet instead of a new one, so two requests that it
+// carries out at the same time can have the same answer.
+var errAdopted = errors.New("the guest's task is adopted already")
+
+// adopt ties a new guest task to t and gives it a user window. It fails with errAdopted
+// if the task belongs to another Task.
 func (h *Host) adopt(t *Task, addr uint64) error {
+	if h.find(addr) != nil {
+		return errAdopted
+	}
 	task, err := h.g.ReadU64(addr + abi.CallTask)
 	if err != nil {
 		return fmt.Errorf("host_call at %#x: %w", addr, err)
 	}
 	t.addr, t.task = addr, task
-	h.mu.Lock()
-	h.calls[addr] = t
-	h.mu.Unlock()
+	if !h.own(t) {
+		return errAdopted
+	}
 	return t.needWindow()
+}
+
+// own enters t in the table of tasks, unless its guest task belongs to another one.
+func (h *Host) own(t *Task) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls[t.addr] != nil {
+		return false
+	}
+	h.calls[t.addr] = t
+	return true
 }
 
 // needWindow allocates a user window for t if it has none. The task of a thread that
