@@ -451,7 +451,7 @@ func (e *FunctionEdit) take(line string) error {
 		return e.set.changeMod(e.tracer, line, pattern, param)
 	}
 	i := slices.IndexFunc(functionCommands, func(c *functionCommand) bool { return c.name == name })
-	if i < 0 || e.array == nil {
+	if i < 0 || e.array == nil || e.tracer.conf.Functions == nil {
 		return fmt.Errorf("no command %q: %w", name, syscall.EINVAL)
 	}
 	return e.array.functionCommand(functionCommands[i], pattern, param)

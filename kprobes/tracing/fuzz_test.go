@@ -19,6 +19,7 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		tr, fake := newTestTracer(t)
+		tr.conf.Functions = fakeFunctions{[]uint64{fake.symbol("vfs_read"), fake.symbol("vfs_open")}}
 		names := len(tr.namesInUse)
 		if _, err := tr.WriteKprobeEvents([]byte("p:base vfs_read n=%di:u32 s=+0(%si):string\n")); err != nil {
 			t.Fatal(err)
@@ -145,8 +146,12 @@ func FuzzFunctionFilter(f *testing.F) {
 			if i == len(lines) {
 				return
 			}
+			line := "!" + undo(lines[i], 1)
+			if strings.Contains(lines[i], ":count=") {
+				line += ":0" // any count: it removes the command that has counts
+			}
 			e := tr.global.EditFunctions(false, false)
-			if _, err := e.Write([]byte("!" + undo(lines[i], 1) + "\n")); err != nil {
+			if _, err := e.Write([]byte(line + "\n")); err != nil {
 				t.Fatalf("removing %q: %v", lines[i], err)
 			}
 			e.Close()
