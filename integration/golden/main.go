@@ -16,6 +16,9 @@
 //
 //	golden -release R fold    keep those recordings only that are not what 6.1 prints
 //
+// With -differing as well, check leaves out the scripts for which that kernel prints what
+// 6.1 prints.
+//
 // With -modules, record and check use the scripts of testdata/modules/debian, which
 // load modules built with the headers of Debian's kernel (linux-headers-amd64).
 //
@@ -60,9 +63,10 @@ func main() {
 
 // golden is a run of the command.
 type golden struct {
-	release string
-	modules bool // the scripts that load modules
-	out     io.Writer
+	release  string
+	modules  bool // the scripts that load modules
+	skipSame bool // only recordings that are not as 6.1's
+	out      io.Writer
 }
 
 func run(ctx context.Context, args []string, out io.Writer) error {
@@ -70,6 +74,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags := flag.NewFlagSet("golden", flag.ContinueOnError)
 	flags.StringVar(&g.release, "release", linux.Default, "the kernel's release")
 	flags.BoolVar(&g.modules, "modules", false, "record or check the scripts that load modules")
+	flags.BoolVar(&g.skipSame, "differing", false, "check only the recordings that are not the same as 6.1's")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -111,6 +116,9 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	case g.release != linux.Default:
 		cases, err = integration.LoadRelease(dir, g.release)
 	}
+	if g.skipSame {
+		cases = slices.DeleteFunc(cases, asDefault)
+	}
 	if err != nil || len(names) == 0 {
 		return cases, masks, err
 	}
@@ -123,6 +131,11 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 		chosen = append(chosen, cases[i])
 	}
 	return chosen, masks, nil
+}
+
+// asDefault reports whether a case of another release prints what the default one does.
+func asDefault(c *integration.Case) bool {
+	return c.Default != nil && c.Want == c.Default.Want && c.Status == c.Default.Status
 }
 
 // loadModules returns the cases of testdata/modules/debian.
