@@ -233,6 +233,11 @@ func (c *Case) recording() string {
 	return fmt.Sprintf("recorded from %s, exit status %d\n", c.Kernel, c.Status)
 }
 
+// AsDefault reports whether a case of another release prints what the default one does.
+func (c *Case) AsDefault() bool {
+	return c.Default != nil && c.Want == c.Default.Want && c.Status == c.Default.Status
+}
+
 func (c *Case) saveRelease() error {
 	if c.Kernel == "" {
 		return nil
@@ -240,7 +245,7 @@ func (c *Case) saveRelease() error {
 	if err := os.MkdirAll(filepath.Dir(c.File), 0o755); err != nil {
 		return err
 	}
-	if c.Want == c.Default.Want && c.Status == c.Default.Status {
+	if c.AsDefault() {
 		if err := os.Remove(c.File); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

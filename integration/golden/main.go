@@ -109,15 +109,17 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 		return nil, nil, err
 	}
 	dir := filepath.Join("integration", "testdata")
-	cases, err := integration.Load(dir)
+	var cases []*integration.Case
 	switch {
 	case g.modules:
 		cases, err = loadModules()
 	case g.release != linux.Default:
 		cases, err = integration.LoadRelease(dir, g.release)
+	default:
+		cases, err = integration.Load(dir)
 	}
 	if g.skipSame {
-		cases = slices.DeleteFunc(cases, asDefault)
+		cases = slices.DeleteFunc(cases, (*integration.Case).AsDefault)
 	}
 	if err != nil || len(names) == 0 {
 		return cases, masks, err
@@ -131,11 +133,6 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 		chosen = append(chosen, cases[i])
 	}
 	return chosen, masks, nil
-}
-
-// asDefault reports whether a case of another release prints what the default one does.
-func asDefault(c *integration.Case) bool {
-	return c.Default != nil && c.Want == c.Default.Want && c.Status == c.Default.Status
 }
 
 // loadModules returns the cases of testdata/modules/debian.

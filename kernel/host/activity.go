@@ -140,24 +140,20 @@ func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 // it stands for is not known, the task ends at once.
 func (t *Task) adoptChild(ctx context.Context, tid int) {
 	addr, err := t.h.g.ReadU64(t.addr + abi.CallChild)
-	if err != nil || addr == 0 || t.h.find(addr) != nil {
-		return // no task, or a request of its thread came before
-	}
-	task, err := t.h.g.ReadU64(addr + abi.CallTask)
-	if err != nil {
+	if err != nil || addr == 0 {
 		return
+	}
+	child := &Task{h: t.h, tid: tid, slot: -1}
+	if t.h.enter(child, addr) != nil {
+		return // a request of its thread came before
 	}
 	t.h.claim(addr)
-	child := &Task{h: t.h, tid: tid, addr: addr, task: task, slot: -1}
-	if !t.h.own(child) {
-		return
-	}
 	if tid == 0 {
 		_, _ = child.run(ctx, newRequest(abi.SysExitGroup), nil)
 		return
 	}
 	t.h.put(child)
-	t.h.wake(task) // it may have asked for work before it was in the table
+	t.h.wake(child.task) // it may have asked for work before it was in the table
 }
 
 // EnsureTask makes a task for c if there is none.

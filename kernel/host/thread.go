@@ -350,7 +350,18 @@ var errAdopted = errors.New("the guest's task is adopted already")
 // adopt ties a new guest task to t and gives it a user window. It fails with errAdopted
 // if the task belongs to another Task.
 func (h *Host) adopt(t *Task, addr uint64) error {
-	if h.find(addr) != nil {
+	if err := h.enter(t, addr); err != nil {
+		return err
+	}
+	return t.needWindow()
+}
+
+// enter ties the guest task whose struct host_call is at addr to t, in the table of
+// tasks. It fails with errAdopted if the task belongs to another Task.
+func (h *Host) enter(t *Task, addr uint64) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.calls[addr] != nil {
 		return errAdopted
 	}
 	task, err := h.g.ReadU64(addr + abi.CallTask)
@@ -358,21 +369,8 @@ func (h *Host) adopt(t *Task, addr uint64) error {
 		return fmt.Errorf("host_call at %#x: %w", addr, err)
 	}
 	t.addr, t.task = addr, task
-	if !h.own(t) {
-		return errAdopted
-	}
-	return t.needWindow()
-}
-
-// own enters t in the table of tasks, unless its guest task belongs to another one.
-func (h *Host) own(t *Task) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.calls[t.addr] != nil {
-		return false
-	}
-	h.calls[t.addr] = t
-	return true
+	h.calls[addr] = t
+	return nil
 }
 
 // needWindow allocates a user window for t if it has none. The task of a thread that
