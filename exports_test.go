@@ -657,7 +657,7 @@ func TestExamples(t *testing.T) {
 kprobe registered
 Planted return probe at ([0-9a-f]{16})
 pre_handler: p->addr=0x([0-9a-f]{16}), ip=[0-9a-f]{16}, flags=0x[0-9a-f]+
-CPU: \d PID: 4000 Comm: shell Tainted: G           OE      6.1.0-kprobefs-amd64
+CPU: \d PID: 4000 Comm: shell Tainted: G           OE      6.1.0-56-amd64
 Call Trace:
  <TASK>
  dump_stack\+0x[0-9a-f]+/0x[0-9a-f]+

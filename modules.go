@@ -1,6 +1,7 @@
 package kprobefs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -28,7 +29,8 @@ func (k *Kernel) newModules() *module.Loader {
 		Func:        k.function,
 		Notify:      k.moduleChanged,
 		TextSymbols: k.opts.Config.NoKallsymsAll,
-		Vermagic:    k.opts.Release.modules(),
+		Vermagic:    cmp.Or(k.opts.Release.vermagic(), k.opts.Release.modules()),
+		Own:         k.opts.Release.modules(),
 		ABI:         k.opts.Release.ABI,
 	})
 }

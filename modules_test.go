@@ -204,7 +204,7 @@ func TestInterruptedLoad(t *testing.T) {
 			runs <- comm
 			return <-end, nil
 		},
-		Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+		Own: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
 	})
 	state := func() string {
 		for _, m := range l.List() {
@@ -266,11 +266,11 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 	m := &areas{held: map[uint64]bool{}}
 	l := module.New(module.Config{
 		Machine: m, Memory: noMemory{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
-		Export:   func(string) (uint64, bool) { return 0xffffffff81000000, true },
-		Func:     func(string) uint64 { return 0xffffffff81000000 },
-		ABI:      module.Debian61,
-		Call:     func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
-		Vermagic: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+		Export: func(string) (uint64, bool) { return 0xffffffff81000000, true },
+		Func:   func(string) uint64 { return 0xffffffff81000000 },
+		ABI:    module.Debian61,
+		Call:   func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
+		Own:    "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
 	})
 	ctx := context.Background()
 	name, err := l.Load(ctx, b)
@@ -526,7 +526,7 @@ func TestRefusedDebianModules(t *testing.T) {
 	}{
 		{
 			name: "other flags", old: []byte("SMP preempt mod_unload modversions "), text: []byte("SMP PREEMPT mod_unload modversions "), want: syscall.ENOEXEC,
-			log: []string{"life: version magic '" + string(vermagic[len("vermagic="):]) + " SMP PREEMPT mod_unload modversions ' should be '6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions '"},
+			log: []string{"life: version magic '" + string(vermagic[len("vermagic="):]) + " SMP PREEMPT mod_unload modversions ' should be '6.1.0-56-amd64 SMP preempt mod_unload modversions '"},
 		},
 		{name: "another kernel", old: vermagic, text: bytes.Replace(vermagic, []byte("6.1.0"), []byte("6.2.0"), 1), want: syscall.ENOEXEC},
 		{

@@ -18,6 +18,7 @@ import (
 type Release struct {
 	Linux    release.Version // its name is Linux.String()
 	Image    string          // the guest that it boots, a name for guest.Image
+	Kernel   string          // uname -r if it is that of a distribution's kernel; "" means a name of our own
 	Build    string          // the beginning of uname -v: "#1 SMP PREEMPT_DYNAMIC"
 	Vermagic string          // vermagic of its modules, after uname -r
 	Modules  release.Version // the release whose modules it loads; 0 means its own
@@ -30,7 +31,7 @@ type Release struct {
 // otherwise, and are not preemptible unless CONFIG_PREEMPT=y is set.
 var releases = []Release{
 	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
-	{Linux: release.Linux6_1, Image: "6.1", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
+	{Linux: release.Linux6_1, Image: "6.1", Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
 	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
 	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
 	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},
@@ -118,7 +119,11 @@ func (r *Release) configure(c Config) {
 }
 
 // Uname returns uname -r.
-func (r Release) Uname() string {
+func (r Release) Uname() string { return cmp.Or(r.Kernel, r.ownUname()) }
+
+// ownUname returns the release in the vermagic of modules that are built with the
+// guest's own headers.
+func (r Release) ownUname() string {
 	name := r.Name()
 	if strings.Count(name, ".") == 1 {
 		name += ".0"
@@ -154,14 +159,23 @@ func (r Release) btf() func() *btf.Types {
 	})
 }
 
-// modules returns the vermagic of its modules.
+// vermagic returns the vermagic of its kernel, "" if that of its own modules is all there
+// is.
+func (r Release) vermagic() string {
+	if r.Kernel == "" {
+		return ""
+	}
+	return r.Kernel + " " + r.Vermagic
+}
+
+// modules returns the vermagic of its own modules.
 func (r Release) modules() string {
 	for _, of := range releases {
 		if of.Linux == r.Modules {
 			r = of
 		}
 	}
-	return r.Uname() + " " + r.Vermagic
+	return r.ownUname() + " " + r.Vermagic
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }

@@ -26,6 +26,13 @@ var Debian61 = &ABI{
 	table: sync.OnceValue(func() map[string]map[string]uint32 { return parseCRCs(crcs61) }),
 }
 
+// NewestDebian61 returns uname -r of the newest of the kernels whose CRCs are known: the
+// last word of the table's first line.
+func NewestDebian61() string {
+	kernels, _, _ := strings.Cut(crcs61, "\n")
+	return kernels[strings.LastIndexByte(kernels, ' ')+1:]
+}
+
 // crcs61 has the CRCs in Debian's Module.symvers of the symbols that the guest
 // exports. Command gencrcs writes it, which needs Debian's headers.
 //
