@@ -1,7 +1,6 @@
 package kprobefs
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +28,8 @@ func (k *Kernel) newModules() *module.Loader {
 		Func:        k.function,
 		Notify:      k.moduleChanged,
 		TextSymbols: k.opts.Config.NoKallsymsAll,
-		Vermagic:    cmp.Or(k.opts.Release.vermagic(), k.opts.Release.modules()),
-		Own:         k.opts.Release.modules(),
+		Vermagic:    k.opts.Release.vermagic(),
+		Own:         k.opts.Release.ownVermagics(),
 		ABI:         k.opts.Release.ABI,
 	})
 }

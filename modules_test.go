@@ -204,7 +204,7 @@ func TestInterruptedLoad(t *testing.T) {
 			runs <- comm
 			return <-end, nil
 		},
-		Own: "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+		Own: []string{"6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions"},
 	})
 	state := func() string {
 		for _, m := range l.List() {
@@ -270,7 +270,7 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 		Func:   func(string) uint64 { return 0xffffffff81000000 },
 		ABI:    module.Debian61,
 		Call:   func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
-		Own:    "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions",
+		Own:    []string{"6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions"},
 	})
 	ctx := context.Background()
 	name, err := l.Load(ctx, b)

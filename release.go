@@ -21,7 +21,7 @@ type Release struct {
 	Kernel   string          // uname -r if it is that of a distribution's kernel; "" means a name of our own
 	Build    string          // the beginning of uname -v: "#1 SMP PREEMPT_DYNAMIC"
 	Vermagic string          // vermagic of its modules, after uname -r
-	Modules  release.Version // the release whose modules it loads; 0 means its own
+	Modules  release.Version // the release whose modules it loads as well; 0 means none
 	ABI      *module.ABI     // a distribution's kernels whose modules it also loads; nil means none
 	Config   Config          // its default configuration
 }
@@ -33,9 +33,9 @@ var releases = []Release{
 	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
 	{Linux: release.Linux6_1, Image: "6.1", Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
 	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
-	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
-	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},
-	{Linux: release.Linux2_6_25, Image: "2.6", Build: "#1 SMP", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
+	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux2_6_25, Image: "2.6", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
 }
 
 var config26 = Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}
@@ -159,23 +159,20 @@ func (r Release) btf() func() *btf.Types {
 	})
 }
 
-// vermagic returns the vermagic of its kernel, "" if that of its own modules is all there
-// is.
-func (r Release) vermagic() string {
-	if r.Kernel == "" {
-		return ""
-	}
-	return r.Kernel + " " + r.Vermagic
-}
+// vermagic returns the kernel's vermagic.
+func (r Release) vermagic() string { return r.Uname() + " " + r.Vermagic }
 
-// modules returns the vermagic of its own modules.
-func (r Release) modules() string {
+// ownVermagics returns the vermagics of modules that are built with the guest's own
+// headers: those for the release, and those for the release whose modules it loads. They
+// are not those of a distribution's kernel, which refuses such modules.
+func (r Release) ownVermagics() []string {
+	own := []string{r.ownUname() + " " + r.Vermagic}
 	for _, of := range releases {
 		if of.Linux == r.Modules {
-			r = of
+			own = append(own, of.ownUname()+" "+of.Vermagic)
 		}
 	}
-	return r.ownUname() + " " + r.Vermagic
+	return own
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }

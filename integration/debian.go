@@ -44,13 +44,19 @@ func Headers() (string, error) {
 	return newest, nil
 }
 
-// BuildModules compiles the sources in dir as kernel modules and returns the objects by
-// their names ("x.ko"). It fails with ErrNoHeaders.
+// BuildModules compiles the sources in dir with the headers of Debian's kernel and
+// returns the objects by their names ("x.ko"). It fails with ErrNoHeaders.
 func BuildModules(dir string) (map[string][]byte, error) {
 	headers, err := Headers()
 	if err != nil {
 		return nil, err
 	}
+	return BuildModulesWith(headers, dir)
+}
+
+// BuildModulesWith compiles the sources in dir as kernel modules with headers, a
+// directory such as /lib/modules/RELEASE/build. It returns the objects by their names.
+func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
 	tmp, err := os.MkdirTemp("", "kprobefs-modules")
 	if err != nil {
 		return nil, err

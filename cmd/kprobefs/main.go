@@ -118,7 +118,7 @@ func (p *program) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(withUsage)
 	p.logging.flags(root)
-	root.AddCommand(p.mountCommand(), p.execCommand(), umountCommand(), checkCommand(), mountedCommand(), versionCommand(),
+	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(), mountedCommand(), versionCommand(),
 		p.insideCommand(), p.supervisedCommand(), lingerCommand(), watchCommand(), tryCommand())
 	for _, c := range root.Commands() {
 		if takes := c.Args; takes != nil {

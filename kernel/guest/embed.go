@@ -54,3 +54,10 @@ func Image(release string) []byte {
 	}
 	return nil
 }
+
+//go:embed headers.tar.gz
+var headersArchive []byte
+
+// Headers returns the archive of what modules are built with: the guest's headers in
+// include, and the Makefiles of kbuild. The bytes must not be modified.
+func Headers() []byte { return headersArchive }

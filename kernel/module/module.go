@@ -112,8 +112,8 @@ type Config struct {
 	TextSymbols bool
 	// Vermagic is the kernel's vermagic.
 	Vermagic string
-	// Own is the vermagic of modules that are built with the guest's own headers.
-	Own string
+	// Own are the vermagics of modules that are built with the guest's own headers.
+	Own []string
 	// ABI accepts modules that were built with the headers of a distribution's
 	// kernel. It is nil if there are none for this release.
 	ABI *ABI
@@ -276,7 +276,7 @@ func (o *object) name() string {
 
 // admit checks the module's vermagic and name and puts it on the list.
 func (l *Loader) admit(m *module, o *object) error {
-	if v := strings.TrimRight(o.info["vermagic"], " "); v != l.conf.Own && !l.conf.ABI.accepts(v, o) {
+	if v := strings.TrimRight(o.info["vermagic"], " "); !slices.Contains(l.conf.Own, v) && !l.conf.ABI.accepts(v, o) {
 		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, o.info["vermagic"], l.conf.Vermagic+" ")
 		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
 	}

@@ -1,19 +1,8 @@
 // Rate limits: at most burst messages in an interval; the others are counted.
 #include <linux/kernel.h>
 #include <linux/jiffies.h>
+#include <linux/ratelimit.h>
 #include <linux/spinlock.h>
-
-struct ratelimit_state {
-	raw_spinlock_t lock;
-	int interval;		// jiffies
-	int burst;
-	int printed;
-	int missed;
-	unsigned long begin;
-	unsigned long flags;
-};
-
-#define RATELIMIT_MSG_ON_RELEASE 1	// who has the state says how many were missed
 
 // ___ratelimit returns 1 if one more message may be printed now.
 int ___ratelimit(struct ratelimit_state *rs, const char *func)

@@ -1,5 +1,6 @@
 // Files of debugfs: calls go through a proxy that prevents the file's removal during
 // the call.
+#include <linux/debugfs.h>
 #include <linux/hostfs.h>
 #include <linux/kstrtox.h>
 #include <linux/sprintf.h>

@@ -28,5 +28,16 @@ static inline void bitmap_zero(unsigned long *dst, unsigned int bits)
 {
 	memset(dst, 0, BITS_TO_LONGS(bits) * sizeof(long));
 }
-
+#define bitmap_weight __bitmap_weight
+#define bitmap_set __bitmap_set
+#define bitmap_clear __bitmap_clear
+#define bitmap_and __bitmap_and
+#define bitmap_or __bitmap_or
+#define bitmap_xor __bitmap_xor
+#define bitmap_andnot __bitmap_andnot
+#define bitmap_equal __bitmap_equal
+#define bitmap_intersects __bitmap_intersects
+#define bitmap_subset __bitmap_subset
+#define bitmap_empty(src, bits) (find_first_bit(src, bits) == (bits))
+#define bitmap_full(src, bits) (find_first_zero_bit(src, bits) == (bits))
 #endif

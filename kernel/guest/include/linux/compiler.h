@@ -32,7 +32,11 @@
 /* Text that runs before the kernel's state is consistent: not probeable. */
 #define noinstr		noinline notrace __attribute__((__no_stack_protector__)) __section(".noinstr.text")
 /* __kprobes text. It is empty in 6.1, but has bounds. */
+#ifdef MODULE
+#define __kprobes	__section(".kprobes.text")
+#else
 #define __kprobes	notrace __section(".kprobes.text")
+#endif
 #define nokprobe_inline	__always_inline
 #define __visible	__attribute__((__externally_visible__))
 #define asmlinkage

@@ -25,16 +25,6 @@ extern const struct file_operations hostfs_dir_operations;
 
 // fs/debugfs
 extern const struct file_operations debugfs_full_proxy_file_operations;
-struct dentry *debugfs_create_dir(const char *name, struct dentry *parent);
-struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops);
-struct dentry *debugfs_lookup(const char *name, struct dentry *parent);
-void debugfs_remove(struct dentry *dentry);
-void debugfs_create_u32(const char *name, umode_t mode, struct dentry *parent, u32 *value);
-void debugfs_create_u64(const char *name, umode_t mode, struct dentry *parent, u64 *value);
-void debugfs_create_bool(const char *name, umode_t mode, struct dentry *parent, bool *value);
-int debugfs_file_get(struct dentry *dentry);
-void debugfs_file_put(struct dentry *dentry);
-
 // fs/tracefs
 struct dentry *tracefs_create_dir(const char *name, struct dentry *parent);
 struct dentry *tracefs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops);

@@ -31,4 +31,10 @@ u64 hrtimer_forward(struct hrtimer *timer, ktime_t now, ktime_t interval);
 bool hrtimer_active(const struct hrtimer *timer);
 long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid);
 void hrtimer_interrupt(void);
+static inline u64 hrtimer_forward_now(struct hrtimer *timer, ktime_t interval) { return hrtimer_forward(timer, ktime_get(), interval); }
+static inline void hrtimer_set_expires(struct hrtimer *timer, ktime_t time) { timer->node.expires = time; timer->_softexpires = time; }
+static inline ktime_t hrtimer_get_expires(const struct hrtimer *timer) { return timer->node.expires; }
+#define HRTIMER_MODE_ABS_PINNED (HRTIMER_MODE_ABS | HRTIMER_MODE_PINNED)
+#define HRTIMER_MODE_REL_PINNED (HRTIMER_MODE_REL | HRTIMER_MODE_PINNED)
+#define hrtimer_restart(t) hrtimer_start(t, hrtimer_get_expires(t), HRTIMER_MODE_ABS)
 #endif

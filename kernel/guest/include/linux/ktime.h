@@ -53,4 +53,29 @@ void jiffies_to_timespec64(unsigned long j, struct timespec64 *value);
 u64 nsecs_to_jiffies64(u64 n);
 unsigned long nsecs_to_jiffies(u64 n);
 unsigned long round_jiffies(unsigned long j);
+ktime_t ktime_get_raw(void);
+time64_t ktime_get_seconds(void);
+void ktime_get_ts64(struct timespec64 *ts);
+void ktime_get_raw_ts64(struct timespec64 *ts);
+void ktime_get_coarse_ts64(struct timespec64 *ts);
+u64 ktime_get_mono_fast_ns(void);
+u64 ktime_get_boot_fast_ns(void);
+enum tk_offsets { TK_OFFS_REAL, TK_OFFS_BOOT, TK_OFFS_TAI, TK_OFFS_MAX };
+static inline ktime_t ktime_get_real(void) { return ktime_get_with_offset(TK_OFFS_REAL); }
+static inline ktime_t ktime_get_boottime(void) { return ktime_get_with_offset(TK_OFFS_BOOT); }
+static inline u64 ktime_get_boottime_ns(void) { return ktime_get_boottime(); }
+static inline u64 ktime_get_raw_ns(void) { return ktime_get_raw(); }
+#define ktime_sub_ns(kt, ns) ((kt) - (ns))
+#define ktime_add_us(kt, us) ((kt) + (us) * NSEC_PER_USEC)
+#define ktime_add_ms(kt, ms) ((kt) + (ms) * NSEC_PER_MSEC)
+static inline s64 ktime_to_us(ktime_t kt) { return kt / NSEC_PER_USEC; }
+static inline s64 ktime_to_ms(ktime_t kt) { return kt / NSEC_PER_MSEC; }
+static inline s64 ktime_us_delta(ktime_t later, ktime_t earlier) { return ktime_to_us(later - earlier); }
+static inline s64 ktime_ms_delta(ktime_t later, ktime_t earlier) { return ktime_to_ms(later - earlier); }
+static inline int ktime_compare(ktime_t a, ktime_t b) { return a < b ? -1 : a > b; }
+static inline bool ktime_after(ktime_t a, ktime_t b) { return a > b; }
+static inline bool ktime_before(ktime_t a, ktime_t b) { return a < b; }
+static inline ktime_t us_to_ktime(u64 us) { return us * NSEC_PER_USEC; }
+static inline ktime_t timespec64_to_ktime(struct timespec64 ts) { return ktime_set(ts.tv_sec, ts.tv_nsec); }
+#define ktime_to_timespec64(kt) ns_to_timespec64(kt)
 #endif

@@ -7,8 +7,11 @@
 #define _LINUX_MODULE_H
 #include <linux/export.h>
 #include <linux/init.h>
+#include <linux/kernel.h>
+#include <linux/list.h>
+#include <linux/moduleparam.h>
+#include <linux/types.h>
 
-#define THIS_MODULE ((struct module *)0)
 struct module;
 struct kernel_param;
 struct exception_table_entry;
@@ -16,8 +19,7 @@ struct bug_entry;
 
 enum module_state { MODULE_STATE_LIVE, MODULE_STATE_COMING, MODULE_STATE_GOING, MODULE_STATE_UNFORMED };
 
-#ifndef MODULE
-#include <linux/types.h>
+
 /* The fields that something here looks at, where 6.1 has them. The loader fills them in. */
 struct module {
 	enum module_state state;
@@ -60,31 +62,52 @@ struct bug_entry *module_find_bug(unsigned long bugaddr);
 bool try_module_get(struct module *module);
 void __module_get(struct module *module);
 void module_put(struct module *module);
-#endif
+
+static inline const char *module_name(struct module *mod) { return mod ? mod->name : "kernel"; }
+static inline int module_refcount(struct module *mod) { return mod->refcnt.counter - 1; }
 
 #ifdef MODULE
-#define __MODINFO_AT(line, word) \
-	static const char __modinfo_##line[] __used __section(".modinfo") __aligned(1) = word
-#define __MODINFO(line, word)	__MODINFO_AT(line, word)
-#define MODULE_INFO(key, value)	__MODINFO(__COUNTER__, #key "=" value)
+extern struct module __this_module;
+extern int init_module(void);
+extern void cleanup_module(void);
+#define THIS_MODULE		(&__this_module)
+#define __exit			__section(".exit.text") __cold
+#define __exitdata		__section(".exit.data")
+#undef module_init
+/* Documents write both with and without a semicolon. */
+#define module_init(fn)		int init_module(void) __attribute__((alias(#fn), copy(fn)));
+#define module_exit(fn)		void cleanup_module(void) __attribute__((alias(#fn), copy(fn)));
+#else
+#define THIS_MODULE		((struct module *)0)
+#define __exit			__section(".exit.text") __cold
+#endif
+#ifdef MODULE_BARE	/* without a struct module: the modules of kernel/guest/modules */
+#include <linux/vermagic.h>
+MODULE_INFO(vermagic, VERMAGIC_STRING);
+MODULE_INFO(name, KBUILD_MODNAME);
+#endif
 #define MODULE_LICENSE(x)	MODULE_INFO(license, x)
 #define MODULE_AUTHOR(x)	MODULE_INFO(author, x)
 #define MODULE_DESCRIPTION(x)	MODULE_INFO(description, x)
-#define __exit			__section(".exit.text") __cold
-#undef module_init
-#define module_init(fn)		int init_module(void) __attribute__((alias(#fn), copy(fn)))
-#define module_exit(fn)		void cleanup_module(void) __attribute__((alias(#fn), copy(fn)))
-#ifdef KERNEL_6_12
-MODULE_INFO(vermagic, "6.12.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
-#elif defined(KERNEL_5_10)
-MODULE_INFO(vermagic, "5.10.0-kprobefs-amd64 SMP mod_unload modversions ");
-#else
-MODULE_INFO(vermagic, "6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions ");
-#endif
-MODULE_INFO(name, KBUILD_MODNAME);
-#else
-#define MODULE_LICENSE(x)
-#define MODULE_AUTHOR(x)
-#define MODULE_DESCRIPTION(x)
+#define MODULE_VERSION(x)	MODULE_INFO(version, x)
+#define MODULE_ALIAS(x)		MODULE_INFO(alias, x)
+#define MODULE_SOFTDEP(x)	MODULE_INFO(softdep, x)
+#define MODULE_FIRMWARE(x)	MODULE_INFO(firmware, x)
+#define MODULE_IMPORT_NS(x)	MODULE_INFO(import_ns, #x)
+#define MODULE_SUPPORTED_DEVICE(x)
+#define MODULE_DEVICE_TABLE(type, name)
+
+#if defined(MODULE) && !defined(MODULE_BARE)
+/* What sources have without including it, as on Linux. */
+#include <linux/hex.h>
+#include <linux/kallsyms.h>
+#include <linux/kstrtox.h>
+#include <linux/mutex.h>
+#include <linux/notifier.h>
+#include <linux/sched.h>
+#include <linux/smp.h>
+#include <linux/sprintf.h>
+#include <linux/string.h>
+#include <linux/workqueue.h>
 #endif
 #endif

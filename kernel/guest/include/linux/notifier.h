@@ -29,4 +29,13 @@ int atomic_notifier_call_chain(struct atomic_notifier_head *nh, unsigned long va
 int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n);
 int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n);
 int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned long val, void *v);
+#define NOTIFY_BAD (NOTIFY_STOP_MASK | 2)
+#define ATOMIC_NOTIFIER_INIT(name) { .lock = __SPIN_LOCK_UNLOCKED((name).lock), .head = NULL }
+#define ATOMIC_NOTIFIER_HEAD(name) struct atomic_notifier_head name = ATOMIC_NOTIFIER_INIT(name)
+#define ATOMIC_INIT_NOTIFIER_HEAD(name) do { spin_lock_init(&(name)->lock); (name)->head = NULL; } while (0)
+#define BLOCKING_INIT_NOTIFIER_HEAD(name) do { init_rwsem(&(name)->rwsem); (name)->head = NULL; } while (0)
+#define RAW_INIT_NOTIFIER_HEAD(name) do { (name)->head = NULL; } while (0)
+static inline int notifier_from_errno(int err) { return err ? NOTIFY_STOP_MASK | (NOTIFY_OK - err) : NOTIFY_OK; }
+static inline int notifier_to_errno(int ret) { ret &= ~NOTIFY_STOP_MASK; return ret > NOTIFY_OK ? NOTIFY_OK - ret : 0; }
+extern struct atomic_notifier_head panic_notifier_list;
 #endif

@@ -22,4 +22,10 @@ void rcu_note_context_switch(bool preempt);
 void rcu_sched_clock_irq(int user);
 void rcu_init(void);
 void kfree(const void *p);
+void kvfree_call_rcu(struct callback_head *head, rcu_callback_t func);
+/* kfree_rcu(p, head) frees p after a grace period; head is its rcu_head. */
+#define kvfree_rcu(p, head) do { __typeof__(p) ___p = (p); \
+	if (___p) kvfree_call_rcu(&___p->head, (rcu_callback_t)offsetof(__typeof__(*(p)), head)); } while (0)
+#define kfree_rcu kvfree_rcu
+#define kfree_rcu_mightsleep(p) kvfree_call_rcu(NULL, (rcu_callback_t)(void *)(p))
 #endif

@@ -371,4 +371,10 @@ void flush_signals(struct task_struct *t);
 	p != &init_task; p = list_entry(p->tasks.next, struct task_struct, tasks))
 extern rwlock_t tasklist_lock;
 static inline bool thread_group_leader(struct task_struct *p) { return p->exit_signal >= 0; }
+#define get_task_comm(buf, tsk) __get_task_comm(buf, sizeof(buf), tsk)
+static inline int task_nice(const struct task_struct *p) { return p->static_prio - 120; }
+#define next_task(p) list_entry((p)->tasks.next, struct task_struct, tasks)
+#define for_each_thread(p, t) list_for_each_entry(t, &(p)->signal->thread_head, thread_node)
+#define for_each_process_thread(p, t) for_each_process(p) for_each_thread(p, t)
+static inline pid_t task_ppid_nr(const struct task_struct *t) { return t->real_parent->tgid; }
 #endif

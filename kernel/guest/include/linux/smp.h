@@ -5,7 +5,12 @@
 typedef void (*smp_call_func_t)(void *info);
 int smp_call_function_single(int cpu, smp_call_func_t func, void *info, int wait);
 void smp_call_function_many(const struct cpumask *mask, smp_call_func_t func, void *info, bool wait);
+#if defined(MODULE)
+#define on_each_cpu(func, info, wait) on_each_cpu_cond_mask(NULL, func, info, wait, cpu_online_mask)
+#define on_each_cpu_cond(cond, func, info, wait) on_each_cpu_cond_mask(cond, func, info, wait, cpu_online_mask)
+#else
 void on_each_cpu(smp_call_func_t func, void *info, int wait);
+#endif
 void generic_smp_call_function_single_interrupt(void);
 /* In 6.12 the csd is traced. */
 #ifdef KERNEL_6_12
@@ -19,4 +24,7 @@ void native_smp_send_reschedule(int cpu);
 void smp_send_reschedule(int cpu);
 #endif
 void smp_init(void);
+void smp_call_function(smp_call_func_t func, void *info, int wait);
+void on_each_cpu_cond_mask(bool (*cond)(int cpu, void *info), smp_call_func_t func, void *info, bool wait,
+			   const struct cpumask *mask);
 #endif

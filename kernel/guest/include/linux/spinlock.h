@@ -76,4 +76,26 @@ typedef struct { seqcount_t seqcount; spinlock_t lock; } seqlock_t;
 #define write_sequnlock(sl) do { write_seqcount_end(&(sl)->seqcount); spin_unlock(&(sl)->lock); } while (0)
 #define write_seqlock_irqsave(sl, f) do { spin_lock_irqsave(&(sl)->lock, f); write_seqcount_begin(&(sl)->seqcount); } while (0)
 #define write_sequnlock_irqrestore(sl, f) do { write_seqcount_end(&(sl)->seqcount); spin_unlock_irqrestore(&(sl)->lock, f); } while (0)
+int _raw_spin_trylock_bh(raw_spinlock_t *lock);
+unsigned long _raw_read_lock_irqsave(rwlock_t *lock);
+unsigned long _raw_write_lock_irqsave(rwlock_t *lock);
+void _raw_read_unlock_irqrestore(rwlock_t *lock, unsigned long flags);
+void _raw_write_unlock_irqrestore(rwlock_t *lock, unsigned long flags);
+void _raw_read_lock_bh(rwlock_t *lock);
+void _raw_read_unlock_bh(rwlock_t *lock);
+void _raw_write_lock_bh(rwlock_t *lock);
+void _raw_write_unlock_bh(rwlock_t *lock);
+void _raw_read_lock_irq(rwlock_t *lock);
+void _raw_read_unlock_irq(rwlock_t *lock);
+#define spin_trylock_bh(l) _raw_spin_trylock_bh(&(l)->rlock)
+#define read_lock_irqsave(l, f) ((f) = _raw_read_lock_irqsave(l))
+#define read_unlock_irqrestore(l, f) _raw_read_unlock_irqrestore(l, f)
+#define write_lock_irqsave(l, f) ((f) = _raw_write_lock_irqsave(l))
+#define write_unlock_irqrestore(l, f) _raw_write_unlock_irqrestore(l, f)
+#define read_lock_bh(l) _raw_read_lock_bh(l)
+#define read_unlock_bh(l) _raw_read_unlock_bh(l)
+#define write_lock_bh(l) _raw_write_lock_bh(l)
+#define write_unlock_bh(l) _raw_write_unlock_bh(l)
+#define read_lock_irq(l) _raw_read_lock_irq(l)
+#define read_unlock_irq(l) _raw_read_unlock_irq(l)
 #endif

@@ -3,6 +3,7 @@
 #define _LINUX_TIMER_H
 #include <linux/list.h>
 #include <linux/ktime.h>
+struct lock_class_key;
 struct timer_list {
 	struct hlist_node entry;
 	unsigned long expires;

@@ -30,4 +30,8 @@ long strncpy_from_kernel_nofault(char *dst, const void *unsafe_addr, long count)
 	__asm__ __volatile__("call __put_user_%P4" : "=c"(__ret_pu), "+r"(__gu_sp) \
 		: "0"(ptr), "a"(__val_pu), "i"(sizeof(*(ptr))) : "rbx", "memory", "cc"); __ret_pu; })
 register unsigned long __gu_sp __asm__("rsp");
+long copy_from_user_nofault(void *dst, const void __user *src, size_t size);
+long copy_to_user_nofault(void __user *dst, const void *src, size_t size);
+#define get_kernel_nofault(val, ptr) ({ const __typeof__(val) *__gk_ptr = (ptr); \
+	copy_from_kernel_nofault(&(val), __gk_ptr, sizeof(val)); })
 #endif

@@ -37,4 +37,17 @@ static inline bool schedule_work(struct work_struct *w) { return queue_work(syst
 static inline bool schedule_delayed_work(struct delayed_work *w, unsigned long d) { return queue_delayed_work(system_wq, w, d); }
 void workqueue_init_early(void);
 void workqueue_init(void);
+extern struct workqueue_struct *system_long_wq;
+#define delayed_work_pending(w) work_pending(&(w)->work)
+static inline bool schedule_work_on(int cpu, struct work_struct *w) { return queue_work_on(cpu, system_wq, w); }
+static inline bool schedule_delayed_work_on(int cpu, struct delayed_work *w, unsigned long d) { return queue_delayed_work_on(cpu, system_wq, w, d); }
+static inline bool mod_delayed_work(struct workqueue_struct *wq, struct delayed_work *w, unsigned long d) { return mod_delayed_work_on(WORK_CPU_UNBOUND, wq, w, d); }
+enum { WQ_UNBOUND = 1 << 1, WQ_FREEZABLE = 1 << 2, WQ_MEM_RECLAIM = 1 << 3, WQ_HIGHPRI = 1 << 4, WQ_CPU_INTENSIVE = 1 << 5, __WQ_ORDERED = 1 << 17 };
+#define create_workqueue(name) alloc_workqueue("%s", WQ_MEM_RECLAIM, 1, name)
+#define create_singlethread_workqueue(name) alloc_ordered_workqueue("%s", WQ_MEM_RECLAIM, name)
+#define alloc_ordered_workqueue(fmt, flags, args...) alloc_workqueue(fmt, WQ_UNBOUND | __WQ_ORDERED | (flags), 1, ##args)
+#define INIT_WORK_ONSTACK INIT_WORK
+#define INIT_DELAYED_WORK_ONSTACK INIT_DELAYED_WORK
+#define destroy_work_on_stack(w) do { } while (0)
+#define destroy_delayed_work_on_stack(w) do { } while (0)
 #endif

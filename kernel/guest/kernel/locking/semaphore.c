@@ -3,13 +3,7 @@
 #include <linux/sched.h>
 #include <linux/export.h>
 #include <linux/jiffies.h>
-
-struct semaphore {
-	raw_spinlock_t lock;
-	unsigned int count;
-	struct list_head wait_list;
-};
-static_assert(sizeof(struct semaphore) == 24, "struct semaphore");
+#include <linux/semaphore.h>
 
 struct semaphore_waiter {
 	struct list_head list;

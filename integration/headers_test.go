@@ -1,0 +1,205 @@
+package integration
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// needTools skips the test where modules cannot be built. CI has what it takes.
+func needTools(t *testing.T) {
+	t.Helper()
+	for _, tool := range []string{"make", "gcc", "ld", "nm"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			if os.Getenv("CI") == "true" {
+				t.Fatal(err)
+			}
+			t.Skipf("modules cannot be built here: %v", err)
+		}
+	}
+}
+
+// unpackHeaders returns a directory that `kprobefs headers` has written.
+func unpackHeaders(t *testing.T, release string) string {
+	t.Helper()
+	needTools(t)
+	dir := filepath.Join(publicDir(t), "build")
+	if out, err := exec.Command(filepath.Join(built, "kprobefs"), "headers", "--release", release, dir).CombinedOutput(); err != nil || len(out) > 0 {
+		t.Fatalf("headers: %v\n%s", err, out)
+	}
+	return dir
+}
+
+// TestOwnHeaders builds the modules of testdata/modules/debian, which were recorded with
+// modules built with Debian's headers, with our own, and plays the recordings.
+func TestOwnHeaders(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	masks, err := Masks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects, err := BuildModulesWith(unpackHeaders(t, "6.1"), DebianModules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases, err := LoadModuleCases(".", objects)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range cases {
+		t.Run(c.Name, func(t *testing.T) {
+			t.Parallel()
+			playOne(t, c, nil, masks)
+		})
+	}
+}
+
+// moduleMakefile has most of what Makefiles of modules use.
+const moduleMakefile = `obj-m += single.o
+obj-m += both-parts.o sub/
+both-parts-objs := first.o second.o
+both-parts-y += asm/third.o
+ccflags-y := -DFROM_MAKEFILE=1 -I$(src)/include
+CFLAGS_second.o := -DONLY_SECOND
+ifneq ($(KERNELRELEASE)$(CONFIG_X86),$(KERNELRELEASE)$(if $(KERNELRELEASE),y))
+$(error CONFIG_X86 is not set)
+endif
+KDIR ?= /nowhere
+all:
+	$(MAKE) -C $(KDIR) M=$(PWD) modules
+clean:
+	$(MAKE) -C $(KDIR) M=$(PWD) clean
+`
+
+var moduleSources = map[string]string{
+	"Makefile": moduleMakefile,
+	"single.c": `#include <linux/module.h>
+#include "given.h"
+#ifdef ONLY_SECOND
+#error a flag of another object
+#endif
+static int __init begin(void) { pr_info("single: %d %d\n", FROM_MAKEFILE, GIVEN); return 0; }
+static void __exit end(void) { }
+module_init(begin)
+module_exit(end)
+MODULE_LICENSE("GPL");
+`,
+	"first.c": `#include <linux/module.h>
+int second(void);
+int third(void);
+int third_exported(void) { return third(); }
+EXPORT_SYMBOL(third_exported);
+static int __init begin(void) { pr_info("%s: %d %d\n", KBUILD_MODNAME, second(), third()); return 0; }
+static void __exit end(void) { }
+module_init(begin);
+module_exit(end);
+MODULE_LICENSE("GPL");
+`,
+	"second.c": `#ifndef ONLY_SECOND
+#error no flag of its own
+#endif
+int second(void);
+int second(void) { return 2; }
+`,
+	"asm/third.S": `#include <linux/linkage.h>
+SYM_FUNC_START third
+	mov $3, %eax
+	ret
+SYM_FUNC_END third
+`,
+	"include/given.h": "#define GIVEN 7\n",
+	"sub/Kbuild":      "obj-m := below.o\n",
+	"sub/Makefile":    "$(error Kbuild comes first)\n",
+	"sub/below.c": `#include <linux/module.h>
+extern int third_exported(void);
+static int __init begin(void) { pr_info("below: %d\n", third_exported()); return 0; }
+static void __exit end(void) { }
+module_init(begin);
+module_exit(end);
+MODULE_LICENSE("GPL");
+`,
+}
+
+// TestKbuild builds several modules with an ordinary Makefile and loads them.
+func TestKbuild(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	headers, dir := unpackHeaders(t, "6.1"), publicDir(t)
+	for name, text := range moduleSources {
+		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		put(t, dir, name, text)
+	}
+	build := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("make", append([]string{"KDIR=" + headers}, args...)...)
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("make %q: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	first := build()
+	for _, want := range []string{"CC [M]  " + dir + "/single.o", "LD [M]  " + dir + "/both-parts.ko", "MODPOST " + dir + "/Module.symvers"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("make does not say %q:\n%s", want, first)
+		}
+	}
+	if again := build(); strings.Contains(again, "[M]") {
+		t.Errorf("the second make built something again:\n%s", again)
+	}
+	put(t, dir, "include/given.h", "#define GIVEN 8\n")
+	if again := build(); !strings.Contains(again, "single.o") || strings.Contains(again, "first.o") {
+		t.Errorf("after a change of a header of single.c make says:\n%s", again)
+	}
+	out, status := asUser(nil).exec(t, dir, nil, nil, "busybox", "sh", "-c", `cd $KPROBEFS_MNT/machine/modules
+cp `+dir+`/single.ko . && cp `+dir+`/both-parts.ko . && cp `+dir+`/sub/below.ko .
+cut -d' ' -f1,3,4 ../../proc/modules
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[^;]*;\(\(single\|both_parts\|below\): [0-9]\)/\1/p'`)
+	want := "below 0 -\nboth_parts 1 below,\nsingle 0 -\nsingle: 1 8\nboth_parts: 2 3\nbelow: 3\n"
+	if out != want || status != 0 {
+		t.Errorf("status %d, got (+), want (-):\n%s", status, diff(want, out))
+	}
+	build("clean")
+	left, err := filepath.Glob(dir + "/*")
+	if err != nil || len(left) != 7 {
+		t.Errorf("after make clean: %v %q", err, left)
+	}
+}
+
+// TestKbuildRefuses: what cannot be built is refused by make, with the reason.
+func TestKbuildRefuses(t *testing.T) {
+	headers := unpackHeaders(t, "6.1")
+	const plain = "#include <linux/module.h>\nMODULE_LICENSE(\"GPL\");\n"
+	for _, c := range []struct{ name, makefile, source, want string }{
+		{"symbol", "obj-m := m.o\n", plain + "void nowhere(void);\nvoid m(void);\nvoid m(void) { nowhere(); }\n", `ERROR: modpost: "nowhere" [`},
+		{"license", "obj-m := m.o\n", "#include <linux/module.h>\n", "ERROR: modpost: missing MODULE_LICENSE() in "},
+		{"type of a parameter", "obj-m := m.o\n", plain + "static int n;\nmodule_param(n, charp, 0444);\n", "__param_check_charp"},
+		{"permissions", "obj-m := m.o\n", plain + "static int n;\nmodule_param(n, int, 0666);\n", "others may write"},
+		{"implicit declaration", "obj-m := m.o\n", plain + "void m(void);\nvoid m(void) { not_declared(); }\n", "implicit declaration"},
+		{"no source", "obj-m := other.o\n", plain, "No rule to make target"},
+		{"no compiler", "obj-m := m.o\nCC=nothing\n", plain, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := publicDir(t)
+			put(t, dir, "Makefile", c.makefile)
+			put(t, dir, "m.c", c.source)
+			args := []string{"-C", headers, "M=" + dir, "modules"}
+			if c.want == "" {
+				args, c.want = append(args, "CC=nothing"), "apt-get install gcc"
+			}
+			out, err := exec.Command("make", args...).CombinedOutput()
+			if err == nil || !strings.Contains(string(out), c.want) {
+				t.Errorf("%v, want %q in:\n%s", err, c.want, out)
+			}
+		})
+	}
+	if out, err := exec.Command("make", "-C", headers, "modules").CombinedOutput(); err == nil || !strings.Contains(string(out), "which module?") {
+		t.Errorf("without M=: %v\n%s", err, out)
+	}
+}

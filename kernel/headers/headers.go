@@ -1,0 +1,152 @@
+// Package headers writes the directory that kernel modules are built in, what
+// /lib/modules/RELEASE/build is on Linux: the guest's headers, Makefiles that understand
+// the Makefiles of modules, and files that say which kernel it is.
+package headers
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Kernel describes the kernel that modules are built for.
+type Kernel struct {
+	Release  string   // uname -r: "6.1.0-kprobefs-amd64"
+	Version  [3]int   // 6, 1, 0
+	Vermagic string   // "6.1.0-kprobefs-amd64 SMP mod_unload"
+	Image    string   // which of the guest's images it boots: "6.1"; KERNEL_6_1 is defined
+	Macros   []string // further macros of the guest's headers
+	Config   []string // options that are set: "CONFIG_SMP", "CONFIG_HZ=250"
+	Exports  []string // symbols that modules may use
+	// BranchTracking is CONFIG_X86_KERNEL_IBT: targets of indirect calls begin with
+	// endbr64.
+	BranchTracking bool
+}
+
+// Write unpacks archive, that of package guest, into dir, which it creates, and adds what
+// is the kernel's own. It replaces the files that are there. An interrupted call may leave
+// part of them.
+func (k Kernel) Write(dir string, archive []byte) error {
+	if err := unpack(dir, archive); err != nil {
+		return err
+	}
+	for name, text := range k.files() {
+		if err := write(filepath.Join(dir, name), strings.NewReader(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// files returns the text of the files that are not the same for each kernel.
+func (k Kernel) files() map[string]string {
+	v := k.Version
+	return map[string]string{
+		"include/config/kernel.release": k.Release + "\n",
+		"include/config/auto.conf":      k.makeConfig(),
+		".config":                       k.makeConfig(),
+		"include/generated/autoconf.h":  k.cConfig(),
+		"include/generated/version.h": fmt.Sprintf("#define LINUX_VERSION_CODE %d\n", v[0]<<16|v[1]<<8|v[2]) +
+			"#define KERNEL_VERSION(a, b, c) (((a) << 16) + ((b) << 8) + ((c) > 255 ? 255 : (c)))\n" +
+			fmt.Sprintf("#define LINUX_VERSION_MAJOR %d\n#define LINUX_VERSION_PATCHLEVEL %d\n#define LINUX_VERSION_SUBLEVEL %d\n", v[0], v[1], v[2]),
+		"include/generated/utsrelease.h": fmt.Sprintf("#define UTS_RELEASE %q\n", k.Release),
+		"include/generated/vermagic.h":   fmt.Sprintf("#define VERMAGIC_STRING %q\n", k.Vermagic+" "),
+		"Module.symvers":                 k.symvers(),
+	}
+}
+
+// makeConfig returns the configuration for make.
+func (k Kernel) makeConfig() string {
+	var b strings.Builder
+	for _, c := range k.Config {
+		name, value, given := strings.Cut(c, "=")
+		if !given {
+			value = "y"
+		}
+		fmt.Fprintf(&b, "%s=%s\n", name, value)
+	}
+	protection := "none"
+	if k.BranchTracking {
+		protection = "branch"
+	}
+	return b.String() + "CONFIG_CF_PROTECTION=" + protection + "\n"
+}
+
+// cConfig returns the configuration for the compiler, with the macros by which the
+// guest's headers know the kernel.
+func (k Kernel) cConfig() string {
+	var b strings.Builder
+	for _, c := range k.Config {
+		name, value, given := strings.Cut(c, "=")
+		if !given {
+			value = "1"
+		}
+		fmt.Fprintf(&b, "#define %s %s\n", name, value)
+	}
+	for _, m := range append([]string{"KERNEL_" + strings.ReplaceAll(k.Image, ".", "_")}, k.Macros...) {
+		fmt.Fprintf(&b, "#define %s\n", m)
+	}
+	return b.String()
+}
+
+// symvers returns the table of exported symbols as Linux's Module.symvers has it,
+// without CRCs.
+func (k Kernel) symvers() string {
+	names := slices.Clone(k.Exports)
+	slices.Sort(names)
+	var b strings.Builder
+	for _, name := range slices.Compact(names) {
+		fmt.Fprintf(&b, "0x00000000\t%s\tvmlinux\tEXPORT_SYMBOL\t\n", name)
+	}
+	return b.String()
+}
+
+// unpack writes the files of a compressed tar archive below dir.
+func unpack(dir string, archive []byte) error {
+	zip, err := gzip.NewReader(bytes.NewReader(archive))
+	if err != nil {
+		return fmt.Errorf("headers: %w", err)
+	}
+	for in := tar.NewReader(zip); ; {
+		h, err := in.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("headers: %w", err)
+		}
+		if !filepath.IsLocal(h.Name) {
+			return fmt.Errorf("headers: the archive has a file %q", h.Name)
+		}
+		if err := write(filepath.Join(dir, h.Name), in, os.FileMode(h.Mode)&0o777); err != nil {
+			return err
+		}
+	}
+}
+
+// write creates a file and the directories that it is in. A file that is there is
+// replaced, not written to: it may be a link.
+func write(path string, text io.Reader, mode os.FileMode) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if errors.Is(err, os.ErrNotExist) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(f, text)
+	return errors.Join(err, f.Close())
+}
