@@ -210,7 +210,7 @@ func ends(o *op) bool {
 	case cJMP, cCALL, cRET, cRETF, cIRET, cHLT, cINT, cPAUSE, cUD, cGP, cFETCH:
 		return true
 	case cMOVTOSEG, cPOPSEG, cLSEG:
-		return o.a == segSS || o.code == cLSEG
+		return o.a == segSS || o.code == cLSEG && o.imm == segSS
 	}
 	return false
 }

@@ -95,3 +95,17 @@ func TestSystemFaults(t *testing.T) {
 		})
 	}
 }
+
+// TestLoadFarPointer executes lfs, lgs and lss: the first two go on in their block,
+// also where they end it.
+func TestLoadFarPointer(t *testing.T) {
+	for _, op := range []byte{0xb2, 0xb4, 0xb5} {
+		c := machine(t, 0x0f, op, 0x3e, 0xf4) // lss, lfs, lgs (%rsi),%edi; hlt
+		c.R[6] = dataVA
+		c.mem.WriteU64(dataVA, 0x12345678)
+		run(t, c, 10, Halt, 2)
+		if c.R[7] != 0x12345678 || c.RIP != textVA+4 {
+			t.Errorf("%#x: rdi %#x, rip %#x", op, c.R[7], c.RIP)
+		}
+	}
+}
