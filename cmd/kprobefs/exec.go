@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
 )
 
 // The exec command consists of three processes. The first stays in the caller's
@@ -36,10 +38,11 @@ func (p *program) execCommand() *cobra.Command {
 		Long: `Run CMD in a mount namespace of its own, in which the emulated kernel's files
 stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
 /sys/kernel/tracing, and /proc/sys/debug, /proc/kallsyms, /proc/modules,
-/proc/version, /proc/cmdline, /dev/kmsg and some files of /proc/sys/kernel. The
-rest of the machine does not see them, and nothing is left when CMD ends. The
-exit status is that of CMD, 126 where CMD may not be executed and 127 where it is
-not found; signals are passed on to it.
+/proc/version, /proc/cmdline, /dev/kmsg and some files of /proc/sys/kernel.
+Modules for the emulated kernel are built in /lib/modules/RELEASE/build. The rest
+of the machine does not see them, and nothing is left when CMD ends. The exit
+status is that of CMD, 126 where CMD may not be executed and 127 where it is not
+found; signals are passed on to it.
 
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
 them. The whole tree, with machine/, is at $` + treeVar + `.`,
@@ -233,6 +236,11 @@ func (p *program) inside(f *machineFlags, dir string, args []string) (err error)
 	if err := ns.prepare(); err != nil {
 		return err
 	}
+	release, err := kprobefs.ParseRelease(f.release)
+	if err != nil {
+		return err
+	}
+	headers := ns.placeHeaders(release)
 	calls, files, err := newCallClient()
 	if err != nil {
 		return err
@@ -249,6 +257,7 @@ func (p *program) inside(f *machineFlags, dir string, args []string) (err error)
 	if err := untilSignal(sig, server, ns.cover); err != nil {
 		return err
 	}
+	headers()
 	signal.Stop(sig)
 	name, err := findCommand(args[0])
 	if err != nil {

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
+)
+
+// modulesDir is where Linux has the modules of its kernels.
+const modulesDir = "/lib/modules"
+
+// placeHeaders makes /lib/modules/RELEASE/build the directory that modules for the
+// release are built in. It returns a function that waits until its files are there. A
+// command that builds nothing can do without: what fails is logged only.
+func (ns *namespace) placeHeaders(r kprobefs.Release) (wait func()) {
+	dir, err := ns.coverModules(r.Uname())
+	if err != nil {
+		ns.log.WithField("err", err).Warn("modules cannot be built in " + modulesDir)
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := r.WriteHeaders(filepath.Join(dir, "build")); err != nil {
+			ns.log.WithField("err", err).Warn("modules cannot be built in " + modulesDir)
+		}
+	}()
+	return func() { <-done }
+}
+
+// coverModules covers /lib/modules/NAME with a tmpfs that has what is there, except the
+// links to what the host's modules are built with. It returns the directory.
+func (ns *namespace) coverModules(name string) (string, error) {
+	if err := ns.need(filepath.Dir(modulesDir), true, filepath.Base(modulesDir)); err != nil {
+		return "", err
+	}
+	if err := ns.need(modulesDir, true, name); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(modulesDir, name)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return "", err
+	}
+	cover, err := ns.tmpfs()
+	if err != nil {
+		return "", err
+	}
+	for _, e := range entries {
+		if e.Name() == "build" || e.Name() == "source" {
+			continue
+		}
+		if err := keepModules(filepath.Join(dir, e.Name()), filepath.Join(cover, e.Name()), e); err != nil {
+			ns.log.WithFields(logrus.Fields{"file": filepath.Join(dir, e.Name()), "err": err}).Debug("left out")
+		}
+	}
+	if err := os.Symlink("build", filepath.Join(cover, "source")); err != nil {
+		return "", err
+	}
+	// depmod reads them.
+	for _, list := range []string{"modules.order", "modules.builtin", "modules.builtin.modinfo"} {
+		if exists(filepath.Join(cover, list)) {
+			continue
+		}
+		if err := makePlace(filepath.Join(cover, list), false); err != nil {
+			return "", err
+		}
+	}
+	if err := unix.Mount(cover, dir, "", unix.MS_MOVE, ""); err != nil {
+		return "", fmt.Errorf("cover %s: %w", dir, err)
+	}
+	return dir, nil
+}
+
+// keepModules makes a directory of the host visible. Files, which depmod replaces, are
+// copied.
+func keepModules(from, to string, e os.DirEntry) error {
+	if !e.Type().IsRegular() {
+		return bindEntry(from, to, e)
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	if _, err := io.Copy(out, in); err != nil {
+		out.Close()
+		return err
+	}
+	return out.Close()
+}
