@@ -176,7 +176,7 @@ func TestKallsymsAll(t *testing.T) {
 
 func define(line string) func(*Kernel) error {
 	return func(s *Kernel) error {
-		_, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n"))
+		_, err := s.Tracer.Definitions().WriteKprobeEvents([]byte(line + "\n"))
 		return err
 	}
 }

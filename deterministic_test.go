@@ -64,10 +64,10 @@ func TestHashedPointers(t *testing.T) {
 		}
 		defer s.Close()
 		at := s.Machine.Symbols().LookupName("vfs_read")[0].Addr
-		if _, err := s.Tracer.WriteKprobeEvents(fmt.Appendf(nil, "p:a %#x", at)); err != nil {
+		if _, err := s.Tracer.Definitions().WriteKprobeEvents(fmt.Appendf(nil, "p:a %#x", at)); err != nil {
 			t.Fatal(err)
 		}
-		line, ok := s.Tracer.KprobeEvent(0)
+		line, ok := s.Tracer.Definitions().KprobeEvent(0)
 		if want := fmt.Sprintf("p:kprobes/a 0x%016x\n", s.Machine.HashPtr(at)); !ok || line != want {
 			t.Errorf("the listing says %q, want %q", line, want)
 		}

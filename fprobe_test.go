@@ -12,7 +12,7 @@ import (
 func define(t *testing.T, s *kprobefs.Kernel, lines ...string) {
 	t.Helper()
 	for _, line := range lines {
-		if _, err := s.Tracer.WriteDynamicEvents([]byte(line + "\n")); err != nil {
+		if _, err := s.Tracer.Definitions().WriteDynamicEvents([]byte(line + "\n")); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
 	}

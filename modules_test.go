@@ -115,7 +115,7 @@ func TestModuleProbes(t *testing.T) {
 	slots := s.Machine.SlotsInUse()
 	define := func(line string) {
 		t.Helper()
-		if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+		if _, err := s.Tracer.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 	}
@@ -130,7 +130,7 @@ func TestModuleProbes(t *testing.T) {
 	}
 	hits := map[string]string{}
 	for i := 0; ; i++ {
-		line, ok := s.Tracer.KprobeProfile(i)
+		line, ok := s.Tracer.Definitions().KprobeProfile(i)
 		if !ok {
 			break
 		}
@@ -178,7 +178,7 @@ func TestModuleProbes(t *testing.T) {
 	if err := s.Tracer.Global().EnableAll([]byte("0")); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.Tracer.ReleaseAll(); err != nil {
+	if err := s.Tracer.Definitions().ReleaseAll(); err != nil {
 		t.Fatal(err)
 	}
 	s.Kprobes.WaitOptimizer()

@@ -59,7 +59,7 @@ func countHits(t *testing.T, s *kprobefs.Kernel, fn string, hits uint64, kb int,
 	must(a.WriteTraceOptions([]byte(option)))
 	must(a.SetBufferSizeKB(-1, fmt.Append(nil, kb)))
 	a.ClearTrace(-1)
-	_, err := s.Tracer.WriteKprobeEvents([]byte("p:e " + fn + "+5 %di %sp\n"))
+	_, err := s.Tracer.Definitions().WriteKprobeEvents([]byte("p:e " + fn + "+5 %di %sp\n"))
 	must(err)
 	must(a.EnableSystem("kprobes", []byte("1")))
 	s.Kprobes.WaitOptimizer()
@@ -113,11 +113,11 @@ func countHits(t *testing.T, s *kprobefs.Kernel, fn string, hits uint64, kb int,
 		t.Errorf("readers have %d events and were told of %d lost; the counters are %d and %d",
 			got.events.Load(), got.lost.Load(), consumed+left, overrun)
 	}
-	profile, _ := s.Tracer.KprobeProfile(0)
+	profile, _ := s.Tracer.Definitions().KprobeProfile(0)
 	if want := fmt.Sprintf(" %d ", all); !strings.Contains(profile, want) {
 		t.Errorf("%d calls: kprobe_profile says %q", all, profile)
 	}
-	_, err = s.Tracer.WriteKprobeEvents([]byte("-:e\n"))
+	_, err = s.Tracer.Definitions().WriteKprobeEvents([]byte("-:e\n"))
 	must(err)
 	t.Logf("%d hits at %.0f a second, %.0f a second of processor time, beside 8 readers: %d read (%d pages), %d left, %d overrun, %d dropped",
 		all, float64(all)/elapsed.Seconds(), float64(all)/worked.Seconds(), consumed, got.pages.Load(), left, overrun, dropped)
@@ -252,7 +252,7 @@ func BenchmarkRecord(b *testing.B) {
 	defer s.Close()
 	const fn = "int_sqrt"
 	define := func(line string) {
-		if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+		if _, err := s.Tracer.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
 			b.Fatal(err)
 		}
 	}

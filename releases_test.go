@@ -38,7 +38,7 @@ func TestModulesOfEach(t *testing.T) {
 		t.Run(rel, func(t *testing.T) {
 			s, ctx := bootRelease(t, rel), context.Background()
 			for _, line := range []string{"p:once kprobe_target:kprobe_target_once", "p:sum kprobe_target:kprobe_target_sum"} {
-				if _, err := s.Tracer.WriteKprobeEvents([]byte(line + "\n")); err != nil {
+				if _, err := s.Tracer.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -76,7 +76,7 @@ func TestModulesOfEach(t *testing.T) {
 				t.Error(err)
 			}
 			load(t, s, moduleFor(rel, "kprobe_target"))
-			if line, _ := s.Tracer.KprobeProfile(0); strings.Fields(line)[1] != "2" { // init has run twice
+			if line, _ := s.Tracer.Definitions().KprobeProfile(0); strings.Fields(line)[1] != "2" { // init has run twice
 				t.Errorf("loaded again: %q", line)
 			}
 		})

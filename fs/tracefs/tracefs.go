@@ -25,13 +25,13 @@ const (
 // Tracing is the root of tracefs, which is at /sys/kernel/tracing and at tracing in
 // debugfs: the files of the global array, and those that exist only once.
 func Tracing(t *tracing.Tracer) *seqfile.Row {
-	a := t.Global()
+	a, d := t.Global(), t.Definitions()
 	once := seqfile.Table{
-		{Name: "kprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseKprobes, t.KprobeEvent, t.WriteKprobeEvents))},
-		{Name: "kprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSeq(records(t.KprobeProfile))},
-		{Name: "dynamic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(t.ReleaseAll, t.DynamicEvent, t.WriteDynamicEvents))},
-		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(t))},
-		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.UprobeProfile)},
+		{Name: "kprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(d.ReleaseKprobes, d.KprobeEvent, d.WriteKprobeEvents))},
+		{Name: "kprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: seqfile.OpenSeq(records(d.KprobeProfile))},
+		{Name: "dynamic_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openProbes(d.ReleaseAll, d.DynamicEvent, d.WriteDynamicEvents))},
+		{Name: "uprobe_events", Mode: modeRW, FOps: abi.FOpsProbes, Open: settling(t, openUprobes(d))},
+		{Name: "uprobe_profile", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(d.UprobeProfile)},
 		{Name: "available_events", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(a.AvailableEvents)},
 		value("README", modeRO, text1(func() string { return readmeOf(t) }), nil),
 		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
@@ -42,7 +42,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		{Name: "instances", Mode: modeDir, Dir: instances{t}},
 	}
 	if t.Has(release.HistTriggers) {
-		once = append(once, seq("synthetic_events", modeRW, settling(t, openSynthetic(t))))
+		once = append(once, seq("synthetic_events", modeRW, settling(t, openSynthetic(d))))
 		once[len(once)-1].FOps = abi.FOpsProbes
 	}
 	return &seqfile.Row{

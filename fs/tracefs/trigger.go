@@ -6,6 +6,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 )
 
 // triggerRow is an event's file trigger: event_trigger_fops.
@@ -46,25 +47,25 @@ func histRow(e *tracing.EventFile) *seqfile.Row {
 
 // openSynthetic is synth_events_open: O_TRUNC deletes all synthetic events, or fails
 // with EBUSY if one of them is in use.
-func openSynthetic(t *tracing.Tracer) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+func openSynthetic(d *dynevent.Registry) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
-			if err := t.ReleaseSynthetic(); err != nil {
+			if err := d.ReleaseSynthetic(); err != nil {
 				return nil, err
 			}
 		}
-		return &seqfile.Seq{Show: lines(t.SyntheticEvents), Store: store(t.WriteSyntheticEvents)}, nil
+		return &seqfile.Seq{Show: lines(d.SyntheticEvents), Store: store(d.WriteSyntheticEvents)}, nil
 	}
 }
 
 // openUprobes is probes_open of uprobe_events.
-func openUprobes(t *tracing.Tracer) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+func openUprobes(d *dynevent.Registry) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
 	return func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 		if o.Writes() && o.Truncates() {
-			if err := t.ReleaseUprobes(); err != nil {
+			if err := d.ReleaseUprobes(); err != nil {
 				return nil, err
 			}
 		}
-		return &seqfile.Seq{Show: lines(t.UprobeEvents), Store: store(t.WriteUprobeEvents)}, nil
+		return &seqfile.Seq{Show: lines(d.UprobeEvents), Store: store(d.WriteUprobeEvents)}, nil
 	}
 }

@@ -89,13 +89,13 @@ func (h *hitBench) record() (func(), error) {
 
 func recordHits(s *kprobefs.Kernel) (undo func(), err error) {
 	a := s.Tracer.Global()
-	if _, err := s.Tracer.WriteKprobeEvents(fmt.Appendf(nil, "p:e %s+%d %%di %%sp\n", hitFunction, recordedAt)); err != nil {
+	if _, err := s.Tracer.Definitions().WriteKprobeEvents(fmt.Appendf(nil, "p:e %s+%d %%di %%sp\n", hitFunction, recordedAt)); err != nil {
 		return nil, err
 	}
 	undo = func() {
 		_ = a.EnableSystem("kprobes", []byte("0"))
 		s.Kprobes.WaitOptimizer() // as on Linux, a probe that is enabled before its jump is removed stays a breakpoint
-		_, _ = s.Tracer.WriteKprobeEvents([]byte("-:e\n"))
+		_, _ = s.Tracer.Definitions().WriteKprobeEvents([]byte("-:e\n"))
 		s.Kprobes.WaitOptimizer()
 	}
 	if err := a.EnableSystem("kprobes", []byte("1")); err != nil {

@@ -330,6 +330,15 @@ func (s *functionSet) come(t *Tracer, module string) bool {
 	return len(s.mods) != waiting
 }
 
+// ModuleComing registers the probes that wait for a module, and traces functions of the
+// module that set_ftrace_filter waits for.
+func (t *Tracer) ModuleComing(module string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.definitions.ModuleComing(module)
+	t.functionsCame(module)
+}
+
 // functionsCame is ftrace_module_enable: it is called after the functions of a module
 // have been added. The caller holds mu.
 func (t *Tracer) functionsCame(module string) {

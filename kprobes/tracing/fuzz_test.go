@@ -19,9 +19,9 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		tr, fake := newTestTracer(t)
-		tr.conf.Functions = fakeFunctions{[]uint64{fake.symbol("vfs_read"), fake.symbol("vfs_open")}}
+		tr.conf.Functions = fakeFunctions{[]uint64{fake.Symbol("vfs_read"), fake.Symbol("vfs_open")}}
 		names := len(tr.namesInUse)
-		if _, err := tr.WriteKprobeEvents([]byte("p:base vfs_read n=%di:u32 s=+0(%si):string\n")); err != nil {
+		if _, err := tr.definitions.WriteKprobeEvents([]byte("p:base vfs_read n=%di:u32 s=+0(%si):string\n")); err != nil {
 			t.Fatal(err)
 		}
 		var errno syscall.Errno
@@ -29,80 +29,8 @@ func fuzzWrites(f *testing.F, seeds []string, write func(tr *Tracer, text string
 			t.Fatalf("an error without errno: %v", err)
 		}
 		check(t, tr)
-		for range len(tr.dynamic) + 1 { // an event is deleted after those that use it
-			_ = tr.ReleaseAll()
-		}
-		if len(tr.dynamic) != 0 || len(fake.probes) != 0 || len(tr.namesInUse) != names {
-			t.Fatalf("left: %d events, %d probes, names %v", len(tr.dynamic), len(fake.probes), tr.namesInUse)
-		}
-	})
-}
-
-// listed checks that dynamic_events shows all definitions in a form that can be written.
-func listed(t *testing.T, tr *Tracer) []string {
-	t.Helper()
-	lines := all(tr.DynamicEvent)
-	if len(lines) != len(tr.dynamic) {
-		t.Fatalf("%d events, %d lines: %q", len(tr.dynamic), len(lines), lines)
-	}
-	for _, l := range lines {
-		if !strings.HasSuffix(l, "\n") || strings.Count(l, "\n") != 1 || strings.Contains(l, "\x00") {
-			t.Fatalf("a line that cannot be parsed: %q", l)
-		}
-	}
-	return lines
-}
-
-func FuzzUprobeDefinition(f *testing.F) {
-	fuzzWrites(f, []string{
-		"p /bin/sh:0x10", "p:g/e /bin/sh:16(8) a=%ax:u32", "r:back /bin/sh:0x100 $retval", "-:g/e", "p:x /bin/sh:0x1%return", "p /bin:0x1",
-		"p:a /bin/sh:0x10 +8(%di):string @+0x10", "p:a /bin/sh:\np:a /bin/sh:1\n-:a", "p:a \\:0:0", "r5:a /bin/sh:1 +u8($stack3)",
-	}, func(tr *Tracer, text string) error {
-		_, err := tr.WriteUprobeEvents([]byte(text))
-		return err
-	}, func(t *testing.T, tr *Tracer) {
-		listed(t, tr)
-		if a, b := len(tr.UprobeEvents()), len(tr.UprobeProfile()); a != b {
-			t.Fatalf("%d events, %d lines of profile", a, b)
-		}
-		if err := tr.ReleaseUprobes(); err != nil || len(tr.UprobeEvents()) != 0 {
-			t.Fatalf("%v, left: %q", err, tr.UprobeEvents())
-		}
-	})
-}
-
-func FuzzEprobeDefinition(f *testing.F) {
-	fuzzWrites(f, []string{
-		"e kprobes/base", "e:g/x kprobes.base n=$n:x8 s=$s:string if n > 5", "e kprobes/base a=+4($s):u32 b=$comm", "e:base kprobes/base $n", "e:x kprobes/none",
-		"e:a kprobes/base if", "e:a kprobes/base x=$n if s ~ \"*a\"\n-:a", "e:x eprobes/x", "e:x sched/sched_switch $prev_pid",
-	}, func(tr *Tracer, text string) error {
-		_, err := tr.WriteDynamicEvents([]byte(text))
-		return err
-	}, func(t *testing.T, tr *Tracer) { listed(t, tr) })
-}
-
-func FuzzSynthetic(f *testing.F) {
-	fuzzWrites(f, []string{
-		"ev u32 n; char s[]", "ev u64 a; s8 b[4]; pid_t p", "!ev", "ev", "ev char c[16];\nev2 unsigned long l;\n!ev", "ev const char *p", "ev u32 n[0]", "s:synthetic/ev u32 n",
-		"ev __data_loc char[] s; gfp_t g", "ev bool b;;", "ev u32 n n", "ev struct a b",
-	}, func(tr *Tracer, text string) error {
-		_, err := tr.WriteSyntheticEvents([]byte(text))
-		_, also := tr.WriteDynamicEvents([]byte("s:" + text))
-		return errors.Join(err, also)
-	}, func(t *testing.T, tr *Tracer) {
-		listed(t, tr)
-		for _, line := range tr.SyntheticEvents() {
-			name, _, _ := strings.Cut(strings.TrimSpace(line), "\t")
-			file := tr.event("synthetic", name)
-			if file == nil {
-				t.Fatalf("%q has no event of the name %q", line, name)
-			}
-			if text, err := file.Format(); err != nil || !strings.Contains(text, "name: "+name+"\n") {
-				t.Fatalf("the format of %q is %q, %v", name, text, err)
-			}
-		}
-		if err := tr.ReleaseSynthetic(); err != nil || len(tr.SyntheticEvents()) != 0 {
-			t.Fatalf("%v, left: %q", err, tr.SyntheticEvents())
+		if err := tr.definitions.ReleaseAll(); err != nil || len(fake.Probes) != 0 || len(tr.namesInUse) != names {
+			t.Fatalf("%v, left: %d probes, names %v", err, len(fake.Probes), tr.namesInUse)
 		}
 	})
 }
@@ -212,32 +140,6 @@ func FuzzTraceOptions(f *testing.F) {
 				t.Fatalf("written back:\n%s\nwas\n%s", got, text)
 			}
 		})
-}
-
-func FuzzTrigger(f *testing.F) {
-	fuzzWrites(f, []string{
-		"traceoff", "traceon:3 if n > 2", "!traceoff", "stacktrace:0x10", "snapshot:1", "enable_event:kprobes:base:2", "disable_event:kprobes:base if s == \"a\"",
-		"enable_hist:kprobes:base", "hist:keys=n", "!hist:keys=n", "dump", "traceoff:", "traceoff if", " \ttraceoff:1 if n&1\n",
-	}, func(tr *Tracer, text string) error {
-		return tr.global.findFile("kprobes", "base").WriteTrigger([]byte(text))
-	}, func(t *testing.T, tr *Tracer) {
-		file := tr.global.findFile("kprobes", "base")
-		if _, err := file.Triggers(); err != nil {
-			t.Fatal(err)
-		}
-		file.ClearTriggers() // those with hist
-		for range 8 {
-			lines, _ := file.Triggers()
-			if len(lines) == 0 || strings.HasPrefix(lines[0], "#") {
-				return
-			}
-			if err := file.WriteTrigger([]byte("!" + undo(lines[0], 0))); err != nil {
-				t.Fatalf("removing %q: %v", lines[0], err)
-			}
-		}
-		lines, _ := file.Triggers()
-		t.Fatalf("left: %q", lines)
-	})
 }
 
 // undo returns a command as it is written to remove it: without count and filter. at

@@ -1,6 +1,9 @@
 package tracing
 
-import "github.com/kprobefs/kprobefs/kprobes"
+import (
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+)
 
 // Rendered frames are kernel functions that handle a hit on Linux and that are Go code
 // here, run in the middle of an instruction without leaving the vCPU's Run. They have
@@ -48,6 +51,11 @@ var renderedFrames = [renderings]struct {
 	byReturn:        {"a return that a return probe watches", []string{"kretprobe_rethook_handler", "rethook_trampoline_handler"}},
 	byReturn510:     {"the same (5.10)", []string{"__kretprobe_trampoline_handler"}},
 	byTrampoline510: {"a listener that a trampoline of ftrace calls (5.10)", []string{"ftrace_ops_assist_func"}},
+}
+
+// recordedBy maps a kind of event to the group of what records its hits.
+var recordedBy = map[dynevent.Kind]rendering{
+	dynevent.Kprobe: ofKprobe, dynevent.Kretprobe: ofKretprobe, dynevent.Fentry: ofFentry, dynevent.Fexit: ofFexit, dynevent.Eprobe: ofEprobe,
 }
 
 // renderingOf maps how a hit is handled to the group that is inserted for it.

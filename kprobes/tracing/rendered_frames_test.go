@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 )
 
 // TestRenderedFramesAreDocumented: docs/reference/differences.md lists exactly the
@@ -53,9 +54,13 @@ func TestRenderedFrames(t *testing.T) {
 		{false, kprobes.ViaInt3Aggr, []string{"kprobe_dispatcher", "aggr_pre_handler", "kprobe_int3_handler", "exc_int3", "asm_exc_int3"}},
 		{true, kprobes.ViaReturn, nil},
 	} {
-		f.via = tt.via
+		f.HitVia = tt.via
+		kind := dynevent.Kprobe
+		if tt.ret {
+			kind = dynevent.Kretprobe
+		}
 		var got []string
-		ips := tr.unwindHandler(&abi.Trap{Regs: &abi.Regs{}}, &Event{class: &kprobeEvent{probeEvent: probeEvent{ret: tt.ret}}})
+		ips := tr.unwindHandler(&abi.Trap{Regs: &abi.Regs{}}, &Event{kind: kind})
 		for _, ip := range ips[:len(ips)-2] {
 			s, _, _ := tr.conf.Symbols.Lookup(ip)
 			got = append(got, s.Name)

@@ -12,33 +12,26 @@
 // An Event (trace_event_call) has an ID, a format and an eventClass. The eventClass is
 // all that differs between the kinds of events: the fields and the text of an entry,
 // and how to start and stop the event when the first EventFile enables it and the last
-// one disables it. Each kind of event is a file of this package that creates Events
-// with Tracer.newEvent. Its hits call, in handler context:
+// one disables it. Static events are files of this package that create Events with
+// Tracer.newEvent; events that a write defines are those of package dynevent, which
+// reaches the Tracer through trace_dynevent.go. Their hits call, in handler context:
 //
 //	if en := event.begin(trap); en != nil { // an array records the hit
-//		en.word(...)                // the fields after the common ones
-//		event.commit(trap, en)      // or tracer.discard(en)
+//		en.Word(...)                // the fields after the common ones
+//		event.commit(trap, en)      // or tracer.discard(trap)
 //	}
 //
-// commit goes through the enabled EventFiles: triggers, filter, pids, and then the
-// array's buffer. It allocates nothing and takes no lock except those of the vCPU's own
-// buffer; readers take only one of these, for one page at a time.
-//
-// A definition (trace_kprobe.go) becomes a kprobe or kretprobe of package kprobes and
-// joins an Event (trace_events.go). Its arguments are small programs (package probe). A
-// hit runs them and writes an entry in the kernel's binary format to the pages of its
-// vCPU (package ring); readers copy pages and turn them into text (trace_output.go), or
-// take entries out of them as text (trace_pipe.go).
-//
-// A file's triggers (trace_events_trigger.go) run at its hits. Histograms
-// (trace_events_hist.go) count hits in a table (package tracingmap), store variables
-// there that other histograms read, and their actions hit synthetic events
-// (trace_events_synth.go), which are ordinary Events.
+// commit goes through the enabled EventFiles: triggers (hitTriggers), filter, pids, and
+// then the array's buffer. It allocates nothing and takes no lock except those of the
+// vCPU's own buffer and of histograms; readers take only one of these, for one page at a
+// time. An entry has the kernel's binary format; readers copy pages and turn them into
+// text (trace_output.go), or take entries out of them as text (trace_pipe.go).
 //
 // Code that needs neither Tracer nor Array is in separate packages: ring (the
 // buffer's pages), field (the members of an entry), filter, probe (the arguments of
-// definitions), tracingmap (the table of a histogram), cmdlines (the names of tasks)
-// and output (the text of an entry).
+// definitions), dynevent (definitions and their probes), trigger and hist (triggers and
+// histograms, which trace_events_trigger.go connects), tracingmap (the table of a
+// histogram), cmdlines (the names of tasks) and output (the text of an entry).
 //
 // Lock order: Tracer.mu (event_mutex), then package kprobes' lock. errorLog.mu and
 // the locks of packages ring, tracingmap and cmdlines are taken last.
@@ -47,7 +40,6 @@ package tracing
 import (
 	"context"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -59,26 +51,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/hist"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/trigger"
 )
 
 // Kprobes is what tracing needs of package kprobes; *kprobes.Kprobes implements it.
 type Kprobes interface {
-	Register(p *kprobes.Kprobe, by ...*kprobes.Hit) error
-	Unregister(p *kprobes.Kprobe, by ...*kprobes.Hit) error
-	RegisterRetprobe(rp *kprobes.Retprobe, by ...*kprobes.Hit) error
-	UnregisterRetprobe(rp *kprobes.Retprobe, by ...*kprobes.Hit) error
-	Enable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
-	Disable(p *kprobes.Kprobe, by ...*kprobes.Hit) error
-	OnFuncEntry(addr uint64, name string, offset uint32) error
-	NewRethook(calls int, dataSize uint64, exit func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error)
+	dynevent.Kprobes
 	Via(t *abi.Trap) kprobes.Via
-}
-
-// Sites says which functions have a fentry site, that is, which functions tracing may
-// modify.
-type Sites interface {
-	FtraceOverlap(start, end uint64) bool
 }
 
 // Machine is the clock and the kernel log.
@@ -94,7 +76,7 @@ type Machine interface {
 type Config struct {
 	Kprobes Kprobes
 	Symbols probe.Symbols
-	Sites   Sites
+	Sites   dynevent.Sites
 	Machine Machine
 	// Module reports whether a module of that name is loaded. If it is nil, no module is.
 	Module func(name string) bool
@@ -158,11 +140,6 @@ func newConfig(c Config) config {
 	return config{c, c.Linux.Set(), release.Kretprobed.Of(c.Linux), release.RawDataID.Of(c.Linux)}
 }
 
-// rules returns how the release parses definitions.
-func (c *config) rules() *probe.Rules {
-	return probe.NewRules(c.Linux, &c.has, c.BTF)
-}
-
 const (
 	// initialPages is the size of a vCPU's buffer until tracing is first used.
 	initialPages = 2
@@ -189,9 +166,8 @@ type Tracer struct {
 
 	mu          sync.Mutex // event_mutex: guards all below, and fields of Event, EventFile and Array
 	arrays      []*Array   // the global one first
-	probes      []*traceKprobe
-	uprobesTold bool       // the message that uprobes have no hits was logged
-	dynamic     []dynEvent // all definitions that dynamic_events shows
+	definitions *dynevent.Registry
+	hists       *hist.Hists
 	nextType    int
 	expanded    bool        // tracing was used, so the global array's buffer has its full size
 	dumping     atomic.Bool // dump is running
@@ -206,8 +182,8 @@ type Tracer struct {
 	events atomic.Pointer[eventTable] // by ID, for readers of the buffer
 
 	tracepoints map[uint64]*tracepoint // by address; fixed
-	probestubs  map[uint64]bool        // tracepoints that have an fprobe at their stub; guarded by mu
 	stacks      stackTracer
+	triggering  trigger.Config
 }
 
 // DirChange says that a directory below events was created or removed: that of a
@@ -245,6 +221,9 @@ func (t *Tracer) Has(f release.Feature) bool { return t.conf.has[f] }
 // Has reports whether this array's tracer does what a feature says.
 func (a *Array) Has(f release.Feature) bool { return a.tracer.Has(f) }
 
+// HasBTF reports whether the kernel has types for the arguments of functions.
+func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }
+
 // Listening reports whether any event is enabled.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
 
@@ -259,7 +238,7 @@ type cpuScratch struct {
 
 	entries [maxNesting]entry // those from depth on are free
 	depth   int
-	hists   [maxNesting]histHit
+	hists   [maxNesting]hist.Hit
 	stack   [maxStack]uint64
 	_       [64]byte
 }
@@ -289,6 +268,9 @@ func New(c Config) *Tracer {
 	for i := range t.cpus {
 		t.cpus[i].init(c.Symbols)
 	}
+	t.definitions = t.newDefinitions()
+	t.hists = t.newHists()
+	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, SynchronizeRCU: c.Machine.SynchronizeRCU}
 	t.nextType = int(t.conf.static().first)
 	t.events.Store(&eventTable{})
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))
@@ -301,43 +283,6 @@ func New(c Config) *Tracer {
 	t.newStaticEvents()
 	t.newFunctionEvent()
 	return t
-}
-
-// writeBufferSize is WRITE_BUFSIZE: commands are processed in chunks of that size.
-const writeBufferSize = 4096
-
-// runCommands is trace_parse_run_command: it runs each line of data, without its
-// comment, and returns how many bytes were processed. It stops at the first line that
-// fails and returns that line's error, whatever came before.
-func (t *Tracer) runCommands(data []byte, run func(line string) error) (int, error) {
-	done := 0
-	for done < len(data) {
-		chunk := kstrtox.CString(data[done:min(len(data), done+writeBufferSize-1)])
-		for first := true; ; first = false {
-			line, _, whole := strings.Cut(chunk, "\n")
-			size := len(line) + 1
-			if !whole {
-				size--
-				if done+size < len(data) {
-					if !first {
-						break // the line continues in the next chunk
-					}
-					t.conf.Machine.Printk(4, "Line length is too long: Should be less than %d", writeBufferSize-2)
-					return 0, fmt.Errorf("a line of more than %d bytes: %w", writeBufferSize-2, syscall.EINVAL)
-				}
-			}
-			line, _, _ = strings.Cut(line, "#")
-			if err := run(line); err != nil {
-				return 0, err
-			}
-			done += size
-			if done >= len(data) {
-				break
-			}
-			chunk = chunk[size:]
-		}
-	}
-	return done, nil
 }
 
 // nextWord is trace_get_user, for files that accept a list of words: one write consumes

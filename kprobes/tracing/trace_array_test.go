@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 func TestParseCPUMask(t *testing.T) {
@@ -61,11 +62,11 @@ func TestInstances(t *testing.T) {
 		t.Errorf("options %x, size %q", a.options.Load(), a.BufferSizeKB(-1))
 	}
 	must(a.files[tr.event("kprobes", "a").Event].Enable([]byte("1")))
-	f.hit(f.symbol("vfs_read"), entered(0, 1, newFakeTask(1, "init")))
+	f.Hit(f.Symbol("vfs_read"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))
 	if a.buffer.Stats(0).Entries != 1 || tr.global.buffer.Stats(0).Entries != 0 {
 		t.Error("the hit is not where it belongs")
 	}
-	if err := tr.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
+	if err := tr.definitions.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("delete while an instance wants hits: %v", err)
 	}
 	must(a.Get())
@@ -77,7 +78,7 @@ func TestInstances(t *testing.T) {
 	if err := a.Get(); !errors.Is(err, syscall.ENODEV) {
 		t.Errorf("open of a removed instance: %v", err)
 	}
-	must(tr.ReleaseKprobes())
+	must(tr.definitions.ReleaseKprobes())
 	if err := tr.RemoveInstance("foo"); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("remove again: %v", err)
 	}
@@ -93,7 +94,7 @@ func TestSnapshotSwaps(t *testing.T) {
 	go func() {
 		defer close(done)
 		for range hits {
-			f.hit(f.symbol("vfs_read"), entered(0, 1, newFakeTask(1, "init")))
+			f.Hit(f.Symbol("vfs_read"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))
 		}
 	}()
 	for range 20 {
@@ -157,8 +158,8 @@ func TestPIDs(t *testing.T) {
 func TestExpansion(t *testing.T) {
 	for _, v := range []release.Version{release.Linux6_1, release.Linux6_12} {
 		own := v == release.Linux6_12
-		f := newFakeKernel()
-		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Linux: v})
+		f := tracingtest.New()
+		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Linux: v})
 		write(t, tr, "p:a vfs_read")
 		if err := tr.MakeInstance("i"); err != nil {
 			t.Fatal(err)
@@ -182,10 +183,10 @@ func TestExpansion(t *testing.T) {
 // TestLimit: without free memory, operations that need memory fail, and those that
 // free memory succeed.
 func TestLimit(t *testing.T) {
-	f := newFakeKernel()
-	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded, Limit: memcg.New(1)})
+	f := tracingtest.New()
+	tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Limit: memcg.New(1)})
 	global := tr.Global()
-	_, definition := tr.WriteKprobeEvents([]byte("p:x vfs_read\n"))
+	_, definition := tr.definitions.WriteKprobeEvents([]byte("p:x vfs_read\n"))
 	for what, err := range map[string]error{
 		"instance":   tr.MakeInstance("i"),
 		"buffer":     global.SetBufferSizeKB(-1, []byte("4096\n")),

@@ -1,194 +1,73 @@
 package tracing
 
 import (
-	"errors"
-	"fmt"
-	"slices"
-	"strings"
-	"syscall"
-
-	"github.com/kprobefs/kprobefs/kernel/kstrtox"
-	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
-// dynEvent is dyn_event: what one line of dynamic_events defined.
-type dynEvent interface {
-	line() string // of dynamic_events
-	// matches reports whether a deletion matches it: group and event may be empty, argv
-	// are the words after them.
-	matches(group, event string, argv []string) bool
-	busy() error    // EBUSY if it is in use
-	release() error // deletes it, or EBUSY; the caller removes it from Tracer.dynamic
-}
+// Definitions returns the definitions of dynamic events: the files kprobe_events,
+// uprobe_events, synthetic_events and dynamic_events.
+func (t *Tracer) Definitions() *dynevent.Registry { return t.definitions }
 
-// WriteKprobeEvents handles a write to kprobe_events: definitions and deletions, one in
-// each line. It returns how many bytes were processed, or the first error.
-func (t *Tracer) WriteKprobeEvents(data []byte) (int, error) {
-	return t.runCommands(data, func(line string) error {
-		if strings.HasPrefix(line, "-") {
-			return t.release(line, isKprobe)
-		}
-		return t.createOne(line, t.createKprobe)
-	})
-}
-
-// WriteDynamicEvents handles a write to dynamic_events, which accepts the lines of all
-// kinds of events and one more form of deletion: "!p:EVENT ...".
-func (t *Tracer) WriteDynamicEvents(data []byte) (int, error) {
-	return t.runCommands(data, func(line string) error {
-		if strings.HasPrefix(line, "-") || strings.HasPrefix(line, "!") {
-			return t.release(line, isAny)
-		}
-		return t.createOne(line, t.creators()...)
-	})
-}
-
-// creators are the kinds of events that dynamic_events accepts, in the order in which
-// they are tried.
-func (t *Tracer) creators() []func(line string) (bool, error) {
-	kinds := []func(line string) (bool, error){t.createKprobe, t.createUprobe}
-	if t.conf.has[release.Fprobes] && t.conf.Functions != nil {
-		kinds = append(kinds, t.createFprobe)
+func (t *Tracer) newDefinitions() *dynevent.Registry {
+	c := dynevent.Config{
+		Mutex: &t.mu, Events: definer{t}, Kprobes: t.conf.Kprobes, Symbols: t.conf.Symbols, Sites: t.conf.Sites, Machine: t.conf.Machine,
+		Has: &t.conf.has, Rules: probe.NewRules(t.conf.Linux, &t.conf.has, t.conf.BTF), Module: t.conf.Module, BTF: t.conf.BTF,
+		HashPtr: t.conf.HashPtr, RegularFile: t.conf.RegularFile,
 	}
-	if t.conf.has[release.Eprobes] {
-		kinds = append([]func(line string) (bool, error){t.createEprobe}, kinds...)
+	if t.conf.Tracepoints != nil {
+		c.Tracepoints = t.conf.Tracepoints
 	}
-	if t.conf.has[release.HistTriggers] {
-		kinds = append([]func(line string) (bool, error){t.createSynth}, kinds...)
+	if t.conf.Functions != nil {
+		c.Functions = fprobeFunctions{t}
 	}
-	return kinds
+	return dynevent.New(c)
 }
 
-func isAny(dynEvent) bool { return true }
+// definedClass is the class of an event of package dynevent.
+type definedClass struct{ dynevent.Class }
 
-func isKprobe(d dynEvent) bool {
-	_, ok := d.(*traceKprobe)
-	return ok
-}
+func (c definedClass) fields() []field.Field { return c.Fields() }
+func (c definedClass) printFmt() string      { return c.PrintFmt() }
+func (c definedClass) enable() error         { return c.Enable() }
+func (c definedClass) disable()              { c.Disable() }
 
-// definitionRoom is an estimate of the bytes that a definition takes: arguments,
-// format, its kprobe and an EventFile in each array.
-const definitionRoom = 32 << 10
+func (c definedClass) print(a *Array, b, entry []byte) []byte { return c.Print(lineEnv{a}, b, entry) }
 
-// createOne tries the kinds of events in turn until one accepts the line; create
-// returns false if the line is not of its kind. It fails with EINVAL if none accepts
-// it.
-func (t *Tracer) createOne(line string, kinds ...func(line string) (bool, error)) error {
-	if len(kstrtox.ArgvSplit(line)) == 0 {
+// definer is the Tracer as package dynevent sees it.
+type definer struct{ tracer *Tracer }
+
+var _ dynevent.Events = definer{}
+
+func (d definer) New(group, name string, class dynevent.Class) dynevent.Event {
+	e := d.tracer.newEvent(group, name, 0, definedClass{class})
+	if e == nil {
 		return nil
 	}
-	if err := t.checkRoom(definitionRoom); err != nil {
-		return err
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, create := range kinds {
-		if taken, err := create(line); taken {
-			return err
-		}
-	}
-	return fmt.Errorf("%q is no definition: %w", line, syscall.EINVAL)
+	return definedEvent{e}
 }
 
-// createKprobe is trace_kprobe_create: error_log records why a definition was refused.
-func (t *Tracer) createKprobe(line string) (bool, error) {
-	argv := kstrtox.ArgvSplit(line)
-	derr, err := t.define(argv)
-	if derr == nil {
-		return !errors.Is(err, errCanceled), err
-	}
-	return true, t.refuse("trace_kprobe", derr, argv)
-}
+func (d definer) Forget(e dynevent.Event) { d.tracer.forgetEvent(e.(definedEvent).event) }
 
-// refuse is trace_probe_log_err: error_log says why a definition was refused. It
-// returns the error as the release reports it.
-func (t *Tracer) refuse(subsystem string, derr *probe.Error, argv []string) error {
-	derr.Reason = t.conf.releaseError(derr.Reason)
-	command, column := derr.Caret(argv)
-	t.global.logError(subsystem, derr.Text, command, column)
-	return fmt.Errorf("%s: %w", command, derr)
-}
-
-// release is dyn_event_release: "-:[GROUP/][EVENT] [PLACE]" deletes all matching
-// definitions of a kind. It fails with EINVAL if the colon or the name is missing, with
-// ENOENT if nothing matches, and with EBUSY if an event that has no other probe is
-// enabled.
-func (t *Tracer) release(line string, kind func(dynEvent) bool) error {
-	argv := kstrtox.ArgvSplit(line)
-	colon := strings.IndexByte(argv[0], ':')
-	if colon < 0 || argv[0][0] == '-' && colon != 1 {
-		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
-	}
-	group, event, found := strings.Cut(argv[0][colon+1:], "/")
-	if !found {
-		group, event = "", group
-	}
-	if event == "" && (!found || !t.conf.has[release.GroupNames]) {
-		return fmt.Errorf("%q names no event: %w", line, syscall.EINVAL)
-	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	err := fmt.Errorf("no event %q: %w", argv[0][colon+1:], syscall.ENOENT)
-	for _, d := range slices.Clone(t.dynamic) {
-		if !kind(d) || found && group == "" || !d.matches(group, event, argv[1:]) {
-			continue
-		}
-		if err = t.removeDynamic(d); err != nil {
-			break
-		}
-	}
-	t.resetCleared()
-	return err
-}
-
-// removeDynamic deletes one definition. The caller holds mu and calls resetCleared
-// afterwards.
-func (t *Tracer) removeDynamic(d dynEvent) error {
-	if err := d.release(); err != nil {
-		return err
-	}
-	t.dynamic = slices.DeleteFunc(t.dynamic, func(x dynEvent) bool { return x == d })
-	return nil
-}
-
-// ReleaseKprobes deletes all probes, as an open of kprobe_events with O_TRUNC does. If
-// one of their events is enabled, it deletes nothing and returns EBUSY.
-func (t *Tracer) ReleaseKprobes() error { return t.releaseAll(isKprobe) }
-
-// ReleaseSynthetic does the same for synthetic_events.
-func (t *Tracer) ReleaseSynthetic() error {
-	return t.releaseAll(func(d dynEvent) bool { _, ok := d.(*synthEvent); return ok })
-}
-
-// ReleaseAll does the same for dynamic_events, and all kinds of events.
-func (t *Tracer) ReleaseAll() error { return t.releaseAll(isAny) }
-
-func (t *Tracer) releaseAll(kind func(dynEvent) bool) error {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, d := range t.dynamic {
-		if kind(d) {
-			if err := d.busy(); err != nil {
-				return err
-			}
-		}
-	}
-	defer t.resetCleared()
-	for _, d := range slices.Clone(t.dynamic) {
-		if kind(d) {
-			if err := t.removeDynamic(d); err != nil {
-				return err
-			}
-		}
+func (d definer) Find(group, name string) dynevent.Event {
+	if e := d.tracer.namesInUse[eventName{group, name}]; e != nil {
+		return definedEvent{e}
 	}
 	return nil
 }
 
-// resetCleared is tracing_reset_all_online_cpus: it drops the entries of deleted
-// events, which can no longer be shown.
-func (t *Tracer) resetCleared() {
-	for _, a := range t.arrays {
+func (d definer) LogError(subsystem, text, command string, column int) {
+	d.tracer.global.logError(subsystem, text, command, column)
+}
+
+func (d definer) Room(bytes int) error { return d.tracer.checkRoom(bytes) }
+
+// ResetCleared is tracing_reset_all_online_cpus.
+func (d definer) ResetCleared() {
+	for _, a := range d.tracer.arrays {
 		if !a.clearTrace {
 			continue
 		}
@@ -200,29 +79,46 @@ func (t *Tracer) resetCleared() {
 	}
 }
 
-// KprobeEvent returns line i (from 0) of kprobe_events, the oldest definition first; ok
-// is false if there is no such line.
-func (t *Tracer) KprobeEvent(i int) (string, bool) { return t.show(i, (*traceKprobe).line) }
+// definedEvent is an Event as package dynevent sees it.
+type definedEvent struct{ event *Event }
 
-// KprobeProfile returns line i (from 0) of kprobe_profile: event, hits, misses.
-func (t *Tracer) KprobeProfile(i int) (string, bool) { return t.show(i, (*traceKprobe).profile) }
-
-func (t *Tracer) show(i int, line func(*traceKprobe) string) (string, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i < 0 || i >= len(t.probes) {
-		return "", false
+func (e definedEvent) Class() dynevent.Class {
+	if c, ok := e.event.class.(definedClass); ok {
+		return c.Class
 	}
-	return line(t.probes[i]), true
+	return nil
 }
 
-// DynamicEvent returns line i (from 0) of dynamic_events, the oldest definition first;
-// ok is false if there is no such line.
-func (t *Tracer) DynamicEvent(i int) (string, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if i < 0 || i >= len(t.dynamic) {
-		return "", false
+func (e definedEvent) IgnoresEnable() bool               { return e.event.Internal }
+func (e definedEvent) Members() map[string]*field.Member { return e.event.entryMembers() }
+func (e definedEvent) Wanted() bool                      { return e.event.wanted() }
+func (e definedEvent) Commit(trap *abi.Trap)             { e.event.commit(trap, e.event.tracer.lastEntry(trap)) }
+func (e definedEvent) Discard(trap *abi.Trap)            { e.event.tracer.discard(trap) }
+func (e definedEvent) Begin(trap *abi.Trap) *probe.Entry { return e.event.begin(trap).probeEntry() }
+
+// BeginInside is begin for a hit inside the hits of depth other events, whose entries are
+// reserved with preemption off.
+func (e definedEvent) BeginInside(trap *abi.Trap, depth uint32) *probe.Entry {
+	trap.Preempt += depth
+	defer func() { trap.Preempt -= depth }()
+	return e.Begin(trap)
+}
+
+func (e definedEvent) Attach(f *filter.Filter, hit func(trap *abi.Trap, entry []byte)) (func(), error) {
+	return e.event.tracer.global.files[e.event].triggers.Attach(f, hit)
+}
+
+// fprobeFunctions are the functions that fprobes listen to.
+type fprobeFunctions struct{ tracer *Tracer }
+
+func (f fprobeFunctions) Match(pattern string) (sites []uint64, named int, err error) {
+	set := functionSet{sites: map[uint64]bool{}}
+	if err := set.change(f.tracer, pattern, nil); err != nil {
+		return nil, 0, err
 	}
-	return t.dynamic[i].line(), true
+	return set.wanted(f.tracer), len(set.sites), nil
+}
+
+func (f fprobeFunctions) Listen(hit func(trap *abi.Trap)) dynevent.Listener {
+	return f.tracer.conf.Functions.Listen(FunctionHandler{Function: "fprobe_handler", Hit: hit, Regs: true, Allocated: true})
 }

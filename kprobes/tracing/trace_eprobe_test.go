@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // TestEprobe: an event probe is hit with the event that it is attached to if its
@@ -12,31 +14,31 @@ import (
 func TestEprobe(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
-	if _, err := tr.WriteSyntheticEvents([]byte("ev u32 n; char s[]\n")); err != nil {
+	if _, err := tr.definitions.WriteSyntheticEvents([]byte("ev u32 n; char s[]\n")); err != nil {
 		t.Fatal(err)
 	}
-	a := tr.global.findFile("kprobes", "a")
+	a := tr.global.findFile("kprobes", "a", false)
 	if err := a.WriteTrigger([]byte("hist:keys=common_pid:vv=n:onchange($vv).ev($vv,s)")); err == nil {
 		t.Fatal("a parameter of one byte was accepted")
 	}
 	if err := a.WriteTrigger([]byte("hist:keys=common_pid:vv=n:ss=s:onchange($vv).ev($vv,$ss)")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.WriteDynamicEvents([]byte("e:g/e synthetic.ev x=$n:x8 s=$s:string if n > 5\n")); err != nil {
+	if _, err := tr.definitions.WriteDynamicEvents([]byte("e:g/e synthetic.ev x=$n:x8 s=$s:string if n > 5\n")); err != nil {
 		t.Fatal(err)
 	}
-	e, ev := tr.global.findFile("g", "e"), tr.global.findFile("synthetic", "ev")
+	e, ev := tr.global.findFile("g", "e", false), tr.global.findFile("synthetic", "ev", false)
 	if err := e.Enable([]byte("1")); err != nil {
 		t.Fatal(err)
 	}
 	if text, _ := ev.EnableText(); text != "0*\n" {
 		t.Errorf("the attached event's enable is %q", text)
 	}
-	trap := trapWithArgs(f)
-	hit := f.hitOf(tr.probes[0], trap)
+	trap := tracingtest.TrapWithArgs(f)
+	hit := f.HitOf(f.Probes[0], trap)
 	for _, n := range []uint64{3, 0x107, 5, 9} {
 		trap.Regs.DI = n
-		tr.probes[0].entered(hit)
+		f.Probes[0].PreHandler(hit)
 	}
 	var lines []string
 	for r := tr.global.Trace(-1); ; {
@@ -51,10 +53,10 @@ func TestEprobe(t *testing.T) {
 	if len(lines) != 2 || !strings.HasPrefix(lines[0], "(synthetic.ev) x=0x7 s=") || !strings.HasPrefix(lines[1], "(synthetic.ev) x=0x9 s=") {
 		t.Errorf("hits: %q", lines)
 	}
-	if n := testing.AllocsPerRun(100, func() { trap.Regs.DI++; tr.probes[0].entered(hit) }); n != 0 {
+	if n := testing.AllocsPerRun(100, func() { trap.Regs.DI++; f.Probes[0].PreHandler(hit) }); n != 0 {
 		t.Errorf("%v allocations for a hit", n)
 	}
-	if _, err := tr.WriteDynamicEvents([]byte("-:ev\n")); !errors.Is(err, syscall.EBUSY) {
+	if _, err := tr.definitions.WriteDynamicEvents([]byte("-:ev\n")); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("deleting an event with an eprobe: %v", err)
 	}
 	if err := e.Enable([]byte("0")); err != nil {
@@ -62,7 +64,7 @@ func TestEprobe(t *testing.T) {
 	}
 	a.ClearTriggers()
 	for _, line := range []string{"-:g/e synthetic/ev x=$n:x8", "-:ev", "-:a"} {
-		if _, err := tr.WriteDynamicEvents([]byte(line)); err != nil {
+		if _, err := tr.definitions.WriteDynamicEvents([]byte(line)); err != nil {
 			t.Errorf("%s: %v", line, err)
 		}
 	}

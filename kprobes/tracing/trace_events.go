@@ -9,8 +9,10 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/trigger"
 )
 
 type eventName struct{ group, name string }
@@ -31,7 +33,7 @@ type Event struct {
 	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
 	gone   atomic.Bool
 
-	eprobes int // number of eprobes attached to it; guarded by Tracer.mu
+	kind dynevent.Kind
 }
 
 // entryMembers returns the members of the event's entries by name.
@@ -57,12 +59,13 @@ type eventClass interface {
 // EventFile is trace_event_file: an event in one array.
 type EventFile struct {
 	*Event
-	array    *Array
-	flags    atomic.Uint32 // fileFlags; changed under Tracer.mu
-	filter   atomic.Pointer[filter.Filter]
-	triggers atomic.Pointer[fileTriggers]
+	array  *Array
+	flags  atomic.Uint32 // fileFlags; changed under Tracer.mu
+	filter atomic.Pointer[filter.Filter]
+	atHit  atomic.Pointer[hitTriggers] // the triggers; nil if there are none
 
 	// Guarded by Tracer.mu.
+	triggers   *trigger.Triggers
 	softRefs   int // sm_ref: users that need the hits but no records
 	wasEnabled bool
 }
@@ -110,23 +113,6 @@ func (e *Event) wanted() bool {
 	return files != nil && len(*files) > 0
 }
 
-// named reports whether e has this group and name; "" matches any.
-func (e *Event) named(group, name string) bool {
-	return (group == "" || e.Group == group) && (name == "" || e.Name == name)
-}
-
-// busy returns EBUSY while e is on in any array.
-func (e *Event) busy() error {
-	if e.wanted() {
-		return e.busyError()
-	}
-	return nil
-}
-
-func (e *Event) busyError() error {
-	return fmt.Errorf("%s/%s is enabled: %w", e.Group, e.Name, syscall.EBUSY)
-}
-
 // newEvent is trace_add_event_call: it creates the event with an ID (id, or a new one
 // if that is 0) and its file in each array. The class must not be called before. It
 // returns nil if no ID is left. The caller holds mu.
@@ -139,6 +125,9 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	}
 	t.generations++
 	e := &Event{Group: group, Name: name, ID: id, Gen: t.generations, tracer: t, class: class, fields: class.fields(), size: field.HeaderSize}
+	if c, ok := class.(definedClass); ok {
+		e.kind = c.Kind()
+	}
 	for _, f := range e.fields {
 		e.size = max(e.size, f.Offset+f.Size)
 	}
@@ -165,7 +154,7 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	s.events = append(s.events, e)
 	t.namesInUse[eventName{group, name}] = e
 	for _, a := range t.arrays {
-		a.files[e] = &EventFile{Event: e, array: a}
+		a.files[e] = a.newFile(e)
 	}
 	t.publish()
 	return e
@@ -425,7 +414,7 @@ func (e *Event) change(do func([]*EventFile) []*EventFile) {
 	files = do(files)
 	e.files.Store(&files)
 	e.tracer.listening.Add(int64(len(files) - before))
-	if _, ok := e.class.(*kprobeEvent); !ok {
+	if e.kind != dynevent.Kprobe && e.kind != dynevent.Kretprobe {
 		e.tracer.elsewhere.Add(int64(len(files) - before))
 	}
 }
@@ -593,13 +582,7 @@ func (e *Event) Format() (string, error) {
 }
 
 // dynamic reports whether the event was defined by a write.
-func (e *Event) dynamic() bool {
-	switch e.class.(type) {
-	case *kprobeEvent, *uprobeEvent, *fprobeEvent, eprobeClass, synthClass:
-		return true
-	}
-	return false
-}
+func (e *Event) dynamic() bool { return e.kind != dynevent.NotDynamic }
 
 // IDText returns the text of the event's file id. It fails with ENODEV if the event is
 // gone.

@@ -1,7 +1,6 @@
 package tracing
 
 import (
-	"encoding/binary"
 	"fmt"
 	"syscall"
 
@@ -9,9 +8,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 )
-
-// pid returns the task of the hit.
-func (s *subject) pid() int32 { return int32(binary.LittleEndian.Uint32(s.Entry[4:])) }
 
 // FilterText returns the text of the event's file filter. It fails with ENODEV if the
 // event is gone.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 func TestFilterTexts(t *testing.T) {
@@ -88,7 +89,7 @@ func TestFilterHits(t *testing.T) {
 			continue
 		}
 		tr.global.ClearTrace(-1)
-		f.hit(f.symbol("vfs_open"), entered(1, 1, newFakeTask(43, "cat")))
+		f.Hit(f.Symbol("vfs_open"), tracingtest.Entered(1, 1, tracingtest.NewTask(43, "cat")))
 		if got := strings.Contains(traceText(tr), " o: ("); got != want {
 			t.Errorf("%s: recorded %v", filter, got)
 		}
@@ -99,7 +100,7 @@ func TestFilterHits(t *testing.T) {
 	// A refused filter passes everything.
 	_ = e.SetFilter([]byte("bogus == 1"))
 	tr.global.ClearTrace(-1)
-	f.hit(f.symbol("vfs_open"), entered(1, 1, newFakeTask(43, "cat")))
+	f.Hit(f.Symbol("vfs_open"), tracingtest.Entered(1, 1, tracingtest.NewTask(43, "cat")))
 	if !strings.Contains(traceText(tr), " o: (") {
 		t.Error("a refused filter filters")
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // TestEnableValues: values for the file enable, as recorded on Linux.
@@ -76,7 +77,7 @@ func TestEnableAll(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("all disabled", "0")
-	for p, on := range f.enabled {
+	for p, on := range f.Armed {
 		if on {
 			t.Errorf("%s is still armed", p.SymbolName)
 		}
@@ -88,24 +89,24 @@ func TestDisableWaits(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read")
 	enable(t, tr, "kprobes", "a", "1")
-	if len(f.synced) != 0 {
+	if len(f.Synced) != 0 {
 		t.Error("enabling waits for handlers")
 	}
 	enable(t, tr, "kprobes", "a", "0")
-	if len(f.synced) != 1 || f.synced[0] {
-		t.Errorf("disabling waited with probes armed: %v", f.synced)
+	if len(f.Synced) != 1 || f.Synced[0] {
+		t.Errorf("disabling waited with probes armed: %v", f.Synced)
 	}
 }
 
 func TestEnableRefused(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read", "p:a vfs_write")
-	f.refuse = syscall.ENODEV
+	f.Refuse = syscall.ENODEV
 	e := tr.event("kprobes", "a")
 	if err := e.Enable([]byte("1")); !errors.Is(err, syscall.ENODEV) || e.Enabled() {
 		t.Errorf("enable: %v, enabled %v", err, e.Enabled())
 	}
-	if log := f.takeLog(); len(log) != 1 || log[0] != "event trace: Could not enable event a" {
+	if log := f.TakeLog(); len(log) != 1 || log[0] != "event trace: Could not enable event a" {
 		t.Errorf("log %q", log)
 	}
 }
@@ -115,7 +116,7 @@ func TestJoinsEnabled(t *testing.T) {
 	write(t, tr, "p:a vfs_read")
 	enable(t, tr, "kprobes", "a", "1")
 	write(t, tr, "p:a vfs_write")
-	f.hit(f.symbol("vfs_write"), entered(0, 1, newFakeTask(1, "init")))
+	f.Hit(f.Symbol("vfs_write"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))
 	if len(traceLines(tr)) != 1 || !strings.Contains(traceText(tr), "a: (vfs_write+0x0/0x3f0)") {
 		t.Errorf("a probe that joined an enabled event:\n%s", traceText(tr))
 	}
@@ -168,7 +169,7 @@ func TestRemovalClearsTrace(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:b vfs_write", "p:never vfs_open")
 	enable(t, tr, "kprobes", "b", "1")
-	f.hit(f.symbol("vfs_write"), entered(0, 1, newFakeTask(1, "init")))
+	f.Hit(f.Symbol("vfs_write"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))
 	enable(t, tr, "kprobes", "b", "0")
 	write(t, tr, "-:never")
 	if got := traceText(tr); !strings.Contains(got, "b: (vfs_write") {
@@ -203,7 +204,7 @@ func TestHiddenNames(t *testing.T) {
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:kprobes/enable vfs_read", "p:format vfs_read", "p:header_page/x vfs_read")
 	want := []string{"Could not create tracefs 'enable' directory", "Failed to create system directory header_page"}
-	if log := f.takeLog(); strings.Join(log, "|") != strings.Join(want, "|") {
+	if log := f.TakeLog(); strings.Join(log, "|") != strings.Join(want, "|") {
 		t.Errorf("log %q, want %q", log, want)
 	}
 	if !tr.event("kprobes", "enable").Hidden || tr.event("kprobes", "format").Hidden || !tr.global.Subsystems()[2].Hidden {

@@ -160,7 +160,7 @@ var functionCommands = []*functionCommand{
 	{
 		name: "snapshot", needs: (*Array).allocSnapshot,
 		hit: func(e *functionProbeEntry, trap *abi.Trap) {
-			e.array.takeSnapshot(triggerHit{trap, false}, false)
+			e.array.takeSnapshot(snapshotHit{trap, false}, false)
 		},
 	},
 	{

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/trigger"
 )
 
 // localClock is the initial clock of an instance.
@@ -31,7 +32,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := ring.PagesFor(ring.PageSize, expandedSize)
-	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{}))*len(*t.events.Load())); err != nil {
+	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*len(*t.events.Load())); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
@@ -44,7 +45,7 @@ func (t *Tracer) MakeInstance(name string) error {
 	a.options.Store(t.global.options.Load() &^ uint64(forkOptions))
 	for _, s := range t.subsystems {
 		for _, e := range s.events {
-			a.files[e] = &EventFile{Event: e, array: a}
+			a.files[e] = a.newFile(e)
 		}
 	}
 	t.arrays = append(t.arrays, a)
@@ -91,7 +92,7 @@ func (t *Tracer) RemoveInstance(name string) error {
 
 // remove is __trace_remove_event_dirs for one event's file.
 func (f *EventFile) remove() {
-	f.setTriggers(nil)
+	f.triggers.Drop()
 	f.softRefs = 0
 	f.flags.And(^uint32(fileSoftMode | fileSoftDisabled))
 	f.stop()

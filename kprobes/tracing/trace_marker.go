@@ -67,7 +67,7 @@ func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	t.mu.Lock()
 	file := a.files[event]
 	t.mu.Unlock()
-	triggers := file.triggers.Load()
+	triggers := file.atHit.Load()
 	if triggers == nil {
 		return a.buffer
 	}
@@ -85,9 +85,8 @@ func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	clock := a.clock.Load()
 	t.tasksMu.Lock()
 	defer t.tasksMu.Unlock()
-	triggers.run(trap, &subject{
-		Subject: filter.Subject{Entry: text, CPU: task.CPU, Comm: (*[abi.TaskCommLen]byte)(&name), Trap: trap},
-		time:    clock.read(t, now), inNanoseconds: clock.inNS,
+	(*triggers).Run(trap, &filter.Subject{
+		Entry: text, CPU: task.CPU, Comm: (*[abi.TaskCommLen]byte)(&name), Trap: trap, Time: clock.read(t, now), Nanoseconds: clock.inNS,
 	})
 	return a.reservedIn(swaps)
 }

@@ -10,11 +10,11 @@ import (
 func TestMarkerTriggers(t *testing.T) {
 	tr, _ := newTestTracer(t)
 	a := tr.global
-	file := a.findAnyFile("ftrace", "print")
-	if _, err := tr.WriteSyntheticEvents([]byte("late s32 pid; char who[]\n")); err != nil {
+	file := a.findFile("ftrace", "print", true)
+	if _, err := tr.definitions.WriteSyntheticEvents([]byte("late s32 pid; char who[]\n")); err != nil {
 		t.Fatal(err)
 	}
-	late := a.findFile("synthetic", "late")
+	late := a.findFile("synthetic", "late", false)
 	if err := late.Enable([]byte("1")); err != nil {
 		t.Fatal(err)
 	}

@@ -19,18 +19,19 @@ const (
 	threadInfoFlags = 0 // offset of thread_info.flags in task_struct
 )
 
-// subject is a hit as filters and triggers see it.
-type subject struct {
-	filter.Subject
-	time          int64 // of the array's clock
-	inNanoseconds bool
-}
-
 // entry is an event's entry under construction. Each vCPU has maxNesting of them.
 type entry struct {
 	probe.Entry
 	pointed [filter.MaxPointed]byte
-	subject subject // the entry as filters and triggers see it
+	subject filter.Subject // the entry as filters and triggers see it
+}
+
+// probeEntry returns the part of an entry that package dynevent fills in.
+func (en *entry) probeEntry() *probe.Entry {
+	if en == nil {
+		return nil
+	}
+	return &en.Entry
 }
 
 // begin starts the entry of a hit, in handler context: it fills in struct trace_entry
@@ -43,14 +44,6 @@ func (e *Event) begin(trap *abi.Trap) *entry {
 	return e.tracer.newEntry(trap, e.ID)
 }
 
-// beginInside is begin for a hit inside the hits of depth other events, whose entries
-// are reserved with preemption off.
-func (e *Event) beginInside(trap *abi.Trap, depth uint32) *entry {
-	trap.Preempt += depth
-	defer func() { trap.Preempt -= depth }()
-	return e.begin(trap)
-}
-
 // wantsHit reports whether an array would do anything with a hit now.
 func (e *Event) wantsHit() bool {
 	files := e.files.Load()
@@ -58,7 +51,7 @@ func (e *Event) wantsHit() bool {
 		return false
 	}
 	for _, f := range *files {
-		if f.array.recording() || f.triggers.Load() != nil {
+		if f.array.recording() || f.atHit.Load() != nil {
 			return true
 		}
 	}
@@ -77,6 +70,12 @@ func (t *Tracer) newEntry(trap *abi.Trap, id uint16) *entry {
 	binary.LittleEndian.PutUint16(e.Buf[:], id)
 	e.Buf[2], e.Buf[3] = flags, preempt
 	return e
+}
+
+// lastEntry returns the entry that was started last.
+func (t *Tracer) lastEntry(trap *abi.Trap) *entry {
+	c := t.scratch(trap)
+	return &c.entries[c.depth-1]
 }
 
 // discard drops the entry that was started last.
@@ -147,11 +146,11 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 // reserved before they run, so that it precedes what they record, unless a filter makes
 // the kernel use trace_buffered_event. It returns true if the entry is in the buffer
 // and its task's name should be saved.
-func (f *EventFile) take(trap *abi.Trap, s *subject) bool {
-	triggers := f.triggers.Load()
-	cond := triggers != nil && triggers.cond
+func (f *EventFile) take(trap *abi.Trap, s *filter.Subject) bool {
+	triggers := f.atHit.Load()
+	cond := triggers != nil && (*triggers).NeedsEntry()
 	if triggers != nil && !cond {
-		triggers.run(trap, nil)
+		(*triggers).Run(trap, nil)
 	}
 	a := f.array
 	on := a.recording()
@@ -167,9 +166,9 @@ func (f *EventFile) take(trap *abi.Trap, s *subject) bool {
 		if direct {
 			recorded = on && f.records(s) && a.reservedIn(swaps).Commit(trap.CPU, now, s.Entry)
 		}
-		s.time, s.inNanoseconds = now, clock.inNS
-		if triggers.run(trap, s) {
-			defer triggers.after(s)
+		s.Time, s.Nanoseconds = now, clock.inNS
+		if (*triggers).Run(trap, s) {
+			defer (*triggers).After(s)
 		}
 		if direct && !recorded {
 			return false
@@ -192,8 +191,9 @@ func (f *EventFile) take(trap *abi.Trap, s *subject) bool {
 }
 
 // records reports whether the file records a hit while its array is recording.
-func (f *EventFile) records(s *subject) bool {
-	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(s.pid()) && f.filter.Load().Passes(&s.Subject)
+func (f *EventFile) records(s *filter.Subject) bool {
+	pid := int32(binary.LittleEndian.Uint32(s.Entry[4:]))
+	return f.flags.Load()&fileSoftDisabled == 0 && !f.array.ignores(pid) && f.filter.Load().Passes(s)
 }
 
 func (t *Tracer) currentPID(trap *abi.Trap) int32 {
@@ -443,7 +443,7 @@ func (e lineEnv) AppendPointer(b []byte, addr uint64) []byte {
 	if !e.array.has(optHashPtr) || !e.array.tracer.conf.has[release.HashPtrOption] {
 		return fmt.Appendf(b, "%016x", addr)
 	}
-	return append(b, e.array.tracer.hashedPtr(addr)...)
+	return append(b, output.HashedPointer(addr, e.array.tracer.conf.HashPtr)...)
 }
 
 func (e lineEnv) Memory() abi.Memory { return e.array.tracer.conf.Memory }

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"syscall"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 const emptyTrace = `# tracer: nop
@@ -41,17 +43,17 @@ func TestTrace(t *testing.T) {
 	if got := traceText(tr); got != emptyTrace {
 		t.Errorf("empty trace:\n%s", got)
 	}
-	f.loadModule("mod")
+	f.LoadModule("mod")
 	write(t, tr, "p:myp kernel_clone", "p:t5 vfs_open+5", "r:myr do_exit", "p:inmod mod:mod_func")
 	for _, name := range []string{"myp", "t5", "myr", "inmod"} {
 		enable(t, tr, "kprobes", name, "1\n")
 	}
-	sh, cat, idle := newFakeTask(92, "sh"), newFakeTask(89, "cat"), newFakeTask(0, "swapper/1")
-	f.hit(f.symbol("kernel_clone"), entered(1, 2316955000, sh))
-	f.hit(f.symbol("vfs_open")+5, breakpoint(0, 5047271499, cat))
-	f.ret(f.symbol("do_exit"), f.symbol("vfs_read")+0x7b, entered(1, 5047271500, sh))
-	f.hit(f.symbol("mod:mod_func"), entered(0, 5047999501, idle))
-	f.hit(f.symbol("kernel_clone"), entered(0, 99999*1e9, newFakeTask(1234567, "a-name-of-fifte")))
+	sh, cat, idle := tracingtest.NewTask(92, "sh"), tracingtest.NewTask(89, "cat"), tracingtest.NewTask(0, "swapper/1")
+	f.Hit(f.Symbol("kernel_clone"), tracingtest.Entered(1, 2316955000, sh))
+	f.Hit(f.Symbol("vfs_open")+5, tracingtest.Breakpoint(0, 5047271499, cat))
+	f.Ret(f.Symbol("do_exit"), f.Symbol("vfs_read")+0x7b, tracingtest.Entered(1, 5047271500, sh))
+	f.Hit(f.Symbol("mod:mod_func"), tracingtest.Entered(0, 5047999501, idle))
+	f.Hit(f.Symbol("kernel_clone"), tracingtest.Entered(0, 99999*1e9, tracingtest.NewTask(1234567, "a-name-of-fifte")))
 	want := []string{
 		"              sh-92      [001] .....     2.316955: myp: (kernel_clone+0x0/0x430)\n",
 		"             cat-89      [000] ..Zff     5.047271: t5: (vfs_open+0x5/0x30)\n",
@@ -71,15 +73,15 @@ func TestTrace(t *testing.T) {
 		"  myr                                                        1               0\n",
 		"  inmod                                                      1               0\n",
 	}
-	if diff := cmp.Diff(want, all(tr.KprobeProfile)); diff != "" {
+	if diff := cmp.Diff(want, all(tr.definitions.KprobeProfile)); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}
 }
 
 func TestContext(t *testing.T) {
-	idle := newFakeTask(0, "")
-	busy := newFakeTask(0, "")
-	busy.bytes[threadInfoFlags] = tifNeedResched
+	idle := tracingtest.NewTask(0, "")
+	busy := tracingtest.NewTask(0, "")
+	busy.Bytes[threadInfoFlags] = tifNeedResched
 	const irqsOn = abi.FlagIF
 	tr := &Tracer{conf: newConfig(Config{})}
 	for _, c := range []struct {
@@ -87,7 +89,7 @@ func TestContext(t *testing.T) {
 		vector  uint8
 		flags   uint64
 		preempt uint32
-		task    *fakeTask
+		task    *tracingtest.Task
 		want    string
 	}{
 		{"fentry", 0, irqsOn, 1, idle, "....."},
@@ -132,7 +134,7 @@ func TestClocks(t *testing.T) {
 		}
 		tr.counter.Store(0)
 		tr.global.ClearTrace(-1)
-		f.hit(f.symbol("vfs_write"), entered(0, 11848786000, newFakeTask(94, "sh")))
+		f.Hit(f.Symbol("vfs_write"), tracingtest.Entered(0, 11848786000, tracingtest.NewTask(94, "sh")))
 		if got := traceLines(tr)[0]; !strings.Contains(got, " ....."+c.stamp+"b: (") {
 			t.Errorf("%q: %q lacks %q", c.write, got, c.stamp)
 		}
@@ -166,11 +168,11 @@ func TestTracingOn(t *testing.T) {
 			t.Errorf("%q: %v, on %v", c.write, err, tr.global.On())
 		}
 	}
-	f.hit(f.symbol("vfs_read"), entered(0, 1, newFakeTask(1, "init")))
+	f.Hit(f.Symbol("vfs_read"), tracingtest.Entered(0, 1, tracingtest.NewTask(1, "init")))
 	if got := traceText(tr); got != emptyTrace {
 		t.Errorf("a hit while tracing is off was recorded:\n%s", got)
 	}
-	if got := all(tr.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
+	if got := all(tr.definitions.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
 		t.Errorf("a hit while tracing is off was not counted: %q", got)
 	}
 }
@@ -236,29 +238,29 @@ func TestConcurrentHits(t *testing.T) {
 	write(t, tr, "p:a vfs_read", "p:b vfs_write")
 	enable(t, tr, "kprobes", "a", "1")
 	const hits = 1000
-	read, wrote := f.symbol("vfs_read"), f.symbol("vfs_write")
+	read, wrote := f.Symbol("vfs_read"), f.Symbol("vfs_write")
 	var wg sync.WaitGroup
 	for cpu := range 2 {
 		wg.Go(func() {
-			task := newFakeTask(int32(100+cpu), "load")
+			task := tracingtest.NewTask(int32(100+cpu), "load")
 			for n := range hits {
-				f.hit(read, entered(cpu, int64(n), task))
-				f.hit(wrote, entered(cpu, int64(n), task))
+				f.Hit(read, tracingtest.Entered(cpu, int64(n), task))
+				f.Hit(wrote, tracingtest.Entered(cpu, int64(n), task))
 			}
 		})
 	}
 	wg.Go(func() {
 		for n := range 20 {
 			_ = tr.event("kprobes", "b").Enable([]byte{'0' + byte(n&1)})
-			_, _ = tr.WriteKprobeEvents([]byte("p:g/c vfs_open\n-:g/c\n"))
+			_, _ = tr.definitions.WriteKprobeEvents([]byte("p:g/c vfs_open\n-:g/c\n"))
 			traceText(tr)
-			all(tr.KprobeProfile)
+			all(tr.definitions.KprobeProfile)
 			tr.global.AvailableEvents()
 		}
 	})
 	wg.Wait()
-	if got := tr.probes[0].hitCount(); got != 2*hits {
-		t.Errorf("a was hit %d times, want %d", got, 2*hits)
+	if got, _ := tr.definitions.KprobeProfile(0); !strings.Contains(got, fmt.Sprintf(" %d ", 2*hits)) {
+		t.Errorf("profile %q, want %d hits", got, 2*hits)
 	}
 }
 
@@ -285,13 +287,13 @@ func benchmarkHit(b *testing.B, definition string, prepare func(*EventFile)) {
 	if prepare != nil {
 		prepare(tr.event("kprobes", "a"))
 	}
-	trap := entered(0, 0, newFakeTask(100, "load"))
-	tk := tr.probes[0]
-	h := f.hitOf(tk, trap)
+	trap := tracingtest.Entered(0, 0, tracingtest.NewTask(100, "load"))
+	p := f.Probes[0]
+	h := f.HitOf(p, trap)
 	now := int64(0)
 	trap.Now = func() int64 { now++; return now }
 	b.ReportAllocs()
 	for range b.N {
-		tk.entered(h)
+		p.PreHandler(h)
 	}
 }

@@ -11,9 +11,10 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
-func newPipe(t *testing.T) (*Tracer, *fakeKernel, *Pipe) {
+func newPipe(t *testing.T) (*Tracer, *tracingtest.Kernel, *Pipe) {
 	t.Helper()
 	tr, f := newTestTracer(t)
 	write(t, tr, "p:a vfs_read n=%di:u64")
@@ -27,10 +28,10 @@ func newPipe(t *testing.T) (*Tracer, *fakeKernel, *Pipe) {
 	return tr, f, p
 }
 
-func (f *fakeKernel) hitWith(cpu int, now int64, n uint64) {
-	trap := entered(cpu, now, newFakeTask(7, "cat"))
+func hitWith(f *tracingtest.Kernel, cpu int, now int64, n uint64) {
+	trap := tracingtest.Entered(cpu, now, tracingtest.NewTask(7, "cat"))
 	trap.Regs = &abi.Regs{DI: n, Flags: abi.FlagIF}
-	f.hit(f.symbol("vfs_read"), trap)
+	f.Hit(f.Symbol("vfs_read"), trap)
 }
 
 func readPipe(t *testing.T, p *Pipe, size int) string {
@@ -46,9 +47,9 @@ func readPipe(t *testing.T, p *Pipe, size int) string {
 // TestPipeConsumes: entries are read once, in order of time, and are removed from trace.
 func TestPipeConsumes(t *testing.T) {
 	tr, f, p := newPipe(t)
-	f.hitWith(0, 1e9, 1)
-	f.hitWith(1, 2e9, 2)
-	f.hitWith(0, 3e9, 3)
+	hitWith(f, 0, 1e9, 1)
+	hitWith(f, 1, 2e9, 2)
+	hitWith(f, 0, 3e9, 3)
 	want := traceLines(tr)
 	if got := readPipe(t, p, len(want[0])); got != want[0] {
 		t.Errorf("first %q, want %q", got, want[0])
@@ -59,7 +60,7 @@ func TestPipeConsumes(t *testing.T) {
 	if got := readPipe(t, p, 20) + readPipe(t, p, 20) + readPipe(t, p, 4096) + readPipe(t, p, 4096); got != want[1]+want[2]+"\n" {
 		t.Errorf("the others: %q", got)
 	}
-	f.hitWith(0, 4e9, 4)
+	hitWith(f, 0, 4e9, 4)
 	if got := readPipe(t, p, 4096); !strings.HasSuffix(got, " 4.000000: a: (vfs_read+0x0/0x310) n=4\n") {
 		t.Errorf("one more: %q", got)
 	}
@@ -69,7 +70,7 @@ func TestPipeConsumes(t *testing.T) {
 func TestPipeWholeLines(t *testing.T) {
 	_, f, p := newPipe(t)
 	for i := range 200 {
-		f.hitWith(0, int64(i)*1e6, uint64(i))
+		hitWith(f, 0, int64(i)*1e6, uint64(i))
 	}
 	next := 0
 	for text := readPipe(t, p, 65536); text != ""; text = readPipe(t, p, 65536) {
@@ -118,7 +119,7 @@ func TestPipeWaits(t *testing.T) {
 	}
 	go read(context.Background())
 	awaitReader(tr)
-	f.hitWith(1, 1e9, 5)
+	hitWith(f, 1, 1e9, 5)
 	if s := <-got; s != "true <nil>" {
 		t.Errorf("after an entry: %s", s)
 	}
@@ -142,7 +143,7 @@ func TestPipeWaits(t *testing.T) {
 func TestPipeSleepsOn(t *testing.T) {
 	tr, f, p := newPipe(t)
 	tr.conf.has[release.PipesSleepOn] = true
-	f.hitWith(0, 1e9, 1)
+	hitWith(f, 0, 1e9, 1)
 	readPipe(t, p, 4096)
 	lines := make(chan string)
 	go func() {
@@ -163,7 +164,7 @@ func TestPipeSleepsOn(t *testing.T) {
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
-	f.hitWith(0, 2e9, 2)
+	hitWith(f, 0, 2e9, 2)
 	if got := <-lines; !strings.Contains(got, "arg1=2") && !strings.Contains(got, "n=2") {
 		t.Errorf("the read gave %q", got)
 	}
@@ -176,7 +177,7 @@ func TestPipePoll(t *testing.T) {
 	if ready {
 		t.Error("ready without an entry")
 	}
-	f.hitWith(1, 1e9, 5)
+	hitWith(f, 1, 1e9, 5)
 	<-next
 	end()
 	if ready, _, end := p.Poll(); !ready {

@@ -146,11 +146,17 @@ func (a *Array) condSnapshotEnable() error {
 	return nil
 }
 
+// snapshotHit is the hit at which a snapshot is taken.
+type snapshotHit struct {
+	trap *abi.Trap
+	held bool // the entry of the hit is reserved, with preemption off
+}
+
 // takeSnapshot is tracing_snapshot_instance_cond: it takes a snapshot for a trigger or
 // a command, or, with cond, for a histogram's action. It runs in handler context. If
 // the snapshot buffer was freed, recording stops; an int3's handler cannot take a
 // snapshot.
-func (a *Array) takeSnapshot(h triggerHit, cond bool) {
+func (a *Array) takeSnapshot(h snapshotHit, cond bool) {
 	to := a // the array that gets the messages
 	if !a.tracer.conf.has[release.SnapshotSaysInArray] {
 		to = a.tracer.global
@@ -170,7 +176,7 @@ func (a *Array) takeSnapshot(h triggerHit, cond bool) {
 
 // putString is __trace_array_puts: it writes an entry print of the kernel's own. It
 // runs in handler context.
-func (a *Array) putString(h triggerHit, text string) {
+func (a *Array) putString(h snapshotHit, text string) {
 	t, trap := a.tracer, h.trap
 	if !a.has(optPrintk) || !a.recording() {
 		return

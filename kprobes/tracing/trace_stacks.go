@@ -5,6 +5,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 )
 
 // maxStack is the maximum number of recorded addresses of a stack.
@@ -25,11 +26,12 @@ func (t *Tracer) unwindRegs(trap *abi.Trap) []uint64 {
 // kprobes and fprobes that of the pt_regs which their handler got. It runs in handler
 // context.
 func (t *Tracer) unwindEvent(trap *abi.Trap, e *Event) []uint64 {
-	switch e.class.(type) {
-	case *kprobeEvent, *fprobeEvent:
+	switch e.kind {
+	case dynevent.Kprobe, dynevent.Kretprobe, dynevent.Fentry, dynevent.Fexit:
 		return t.unwindRegs(trap)
+	default:
+		return t.unwindHandler(trap, e)
 	}
-	return t.unwindHandler(trap, e)
 }
 
 // unwindHandler returns the stack of the handler of a hit of e: first the kernel's
@@ -40,25 +42,15 @@ func (t *Tracer) unwindHandler(trap *abi.Trap, e *Event) []uint64 {
 		return nil
 	}
 	ips, n := t.cpus[trap.CPU].stack[:], 0
-	switch c := e.class.(type) {
-	case *kprobeEvent:
-		n = t.appendRendered(ips, n, either(c.ret, ofKretprobe, ofKprobe))
+	if r, ok := recordedBy[e.kind]; ok {
+		n = t.appendRendered(ips, n, r)
+	}
+	if e.kind == dynevent.Kprobe || e.kind == dynevent.Kretprobe {
 		if r, ok := renderingOf[t.conf.Kprobes.Via(trap)]; ok {
 			n = t.appendRendered(ips, n, r)
 		}
-	case *fprobeEvent:
-		n = t.appendRendered(ips, n, either(c.ret, ofFexit, ofFentry))
-	case eprobeClass:
-		n = t.appendRendered(ips, n, ofEprobe)
 	}
 	return ips[:n+t.unwindOwn(trap, ips[n:])]
-}
-
-func either(first bool, a, b rendering) rendering {
-	if first {
-		return a
-	}
-	return b
 }
 
 // unwindOwn writes the part of that stack that the guest has into ips, as far as it

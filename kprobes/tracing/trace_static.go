@@ -133,7 +133,7 @@ func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 // newStaticEvents creates the events of the kernel's tracepoints, in the same order as
 // Linux.
 func (t *Tracer) newStaticEvents() {
-	t.tracepoints, t.probestubs = map[uint64]*tracepoint{}, map[uint64]bool{}
+	t.tracepoints = map[uint64]*tracepoint{}
 	if t.conf.Tracepoints == nil {
 		return
 	}

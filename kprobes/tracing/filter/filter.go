@@ -36,13 +36,17 @@ type predicate struct {
 	match Pattern
 }
 
-// Subject is the hit that a filter is applied to.
+// Subject is a hit as filters and triggers see it.
 type Subject struct {
 	Entry   []byte
 	CPU     int
 	Comm    *[abi.TaskCommLen]byte // the task's name
 	Trap    *abi.Trap              // for strings that an entry points to; if nil, these match nothing
 	Pointed *[MaxPointed]byte      // memory to read them into
+
+	// For triggers: the time of the array's clock, and whether that counts nanoseconds.
+	Time        int64
+	Nanoseconds bool
 }
 
 // MaxPointed is how many bytes of such a string are compared.

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"fmt"
 	"strconv"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -20,3 +21,19 @@ func AppendSprint(b []byte, sym abi.Symbol, offset, addr uint64, ok bool) []byte
 	}
 	return b
 }
+
+// HashedPointer is %p: it hides the address behind a hash, but gives the same text for
+// the same address. NULL and error pointers are not hidden. If hash is nil, it returns
+// what Linux prints before its random key is ready.
+func HashedPointer(addr uint64, hash func(addr uint64) uint32) string {
+	switch {
+	case addr == 0 || addr > maxErrPtr:
+		return fmt.Sprintf("%016x", addr)
+	case hash == nil:
+		return "(____ptrval____)"
+	}
+	return fmt.Sprintf("%016x", hash(addr))
+}
+
+// maxErrPtr is the last address that is not an error pointer: -MAX_ERRNO is the first.
+const maxErrPtr = ^uint64(4095)

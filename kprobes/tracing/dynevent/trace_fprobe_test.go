@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"errors"
@@ -8,26 +8,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
-// fakeFunctions has an fentry site at each symbol of a fakeKernel.
-type fakeFunctions struct{ sites []uint64 }
-
-type fakeListener struct{}
-
-func (fakeListener) Set([]uint64) error { return nil }
-
-func (f fakeFunctions) All() []uint64                           { return f.sites }
-func (f fakeFunctions) Listen(FunctionHandler) FunctionListener { return fakeListener{} }
-func (f fakeFunctions) Listened() []ListenedFunction            { return nil }
-func (f fakeFunctions) Touched() []ListenedFunction             { return nil }
-
-func newFprobeTracer(t testing.TB) *Tracer {
+func newFprobeRegistry(t testing.TB) (*Registry, *fakeOwner) {
 	t.Helper()
-	tr, f := newBTFTracer(t)
-	tr.conf.has[release.Fprobes], tr.conf.has[release.MaxActiveExit] = true, true
-	tr.conf.Functions = fakeFunctions{[]uint64{f.symbol("vfs_read"), f.symbol("vfs_open")}}
-	return tr
+	r, o := newBTFRegistry(t, func(c *Config) {
+		c.Has[release.Fprobes], c.Has[release.MaxActiveExit] = true, true
+		c.Functions = fakeFunctions{c.Events.(*fakeOwner).kernel}
+	})
+	return r, o
 }
 
 func TestFprobeDefinitions(t *testing.T) {
@@ -53,9 +43,9 @@ func TestFprobeDefinitions(t *testing.T) {
 		{"f vfs_read $arg18446744073709551616", "Invalid argument number"},
 		{"f vfs_r* file", "No BTF entry for this probe point"},
 	} {
-		tr := newFprobeTracer(t)
-		_, err := tr.WriteDynamicEvents([]byte(tt.def + "\n"))
-		got, _ := tr.DynamicEvent(0)
+		r, _ := newFprobeRegistry(t)
+		_, err := r.WriteDynamicEvents([]byte(tt.def + "\n"))
+		got, _ := r.DynamicEvent(0)
 		if derr := (*probe.Error)(nil); errors.As(err, &derr) {
 			got = derr.Text
 		}
@@ -78,38 +68,34 @@ func TestHasRetval(t *testing.T) {
 
 // TestNoFprobes: other releases accept neither f nor t.
 func TestNoFprobes(t *testing.T) {
-	tr := newFprobeTracer(t)
-	tr.conf.has[release.Fprobes] = false
+	r, o := newFprobeRegistry(t)
+	o.has[release.Fprobes] = false
 	for _, def := range []string{"f vfs_read", "t sched_switch"} {
-		if _, err := tr.WriteDynamicEvents([]byte(def + "\n")); !errors.Is(err, syscall.EINVAL) || len(tr.global.ErrorLog()) > 0 {
-			t.Errorf("%q: %v, %q", def, err, tr.global.ErrorLog())
+		if _, err := r.WriteDynamicEvents([]byte(def + "\n")); !errors.Is(err, syscall.EINVAL) || len(o.errors) > 0 {
+			t.Errorf("%q: %v, %+v", def, err, o.errors)
 		}
 	}
 }
 
 // TestFprobeHit: hits are counted while the event is enabled.
 func TestFprobeHit(t *testing.T) {
-	tr := newFprobeTracer(t)
-	if _, err := tr.WriteDynamicEvents([]byte("f:a vfs_read n=$arg3\n")); err != nil {
+	r, o := newFprobeRegistry(t)
+	if _, err := r.WriteDynamicEvents([]byte("f:a vfs_read n=$arg3\n")); err != nil {
 		t.Fatal(err)
 	}
-	tf := tr.dynamic[0].(*traceFprobe)
-	at := tr.conf.Symbols.LookupName("vfs_read")[0].Addr
+	tf := r.list[0].(*traceFprobe)
+	at := o.kernel.Symbol("vfs_read")
 	hit := func() {
-		tf.entered(&abi.Trap{Mem: fakeMemory{}, Regs: &abi.Regs{IP: at, DX: 7}, Preempt: 1, Now: func() int64 { return 0 }})
+		tf.entered(&abi.Trap{Mem: tracingtest.Memory{}, Regs: &abi.Regs{IP: at, DX: 7}, Preempt: 1, Now: func() int64 { return 0 }})
 	}
 	hit()
-	file := tr.event("fprobes", "a")
-	if err := file.Enable([]byte("1")); err != nil {
-		t.Fatal(err)
-	}
+	a := o.event(t, "fprobes", "a")
+	a.enable(t, true)
 	hit()
-	if err := file.Enable([]byte("0")); err != nil {
-		t.Fatal(err)
-	}
+	a.enable(t, false)
 	hit()
-	if got := traceLines(tr); len(got) != 1 {
-		t.Errorf("the trace is %q", got)
+	if want := "a: (vfs_read+0x0/0x310) n=0x7\n"; a.committed != 1 || a.line() != want {
+		t.Errorf("%d entries, the last is %q, want %q", a.committed, a.line(), want)
 	}
 }
 
@@ -118,18 +104,18 @@ func FuzzFprobeDefinition(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, line string) {
-		tr := newFprobeTracer(t)
-		_, err := tr.WriteDynamicEvents([]byte(line + "\n"))
+		r, _ := newFprobeRegistry(t)
+		_, err := r.WriteDynamicEvents([]byte(line + "\n"))
 		var errno syscall.Errno
 		if err != nil && !errors.As(err, &errno) {
 			t.Fatalf("an error without errno: %v", err)
 		}
-		for _, d := range tr.dynamic {
+		for _, d := range r.list {
 			if d.line() == "" {
 				t.Error("a probe that is not listed")
 			}
 		}
-		if err := tr.ReleaseAll(); err != nil {
+		if err := r.ReleaseAll(); err != nil {
 			t.Error(err)
 		}
 	})

@@ -1,27 +1,30 @@
-package tracing
+package hist
 
 import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // parseExpr is parse_expr. Operators of equal precedence associate to the left, so the
 // last one of the lowest precedence is the root. ops counts them.
-func (p *histParser) parseExpr(text string, flags histFlags, varName string, ops *int) (*histField, error) {
+func (p *parser) parseExpr(text string, flags flagSet, varName string, ops *int) (*histField, error) {
 	op, at := rootOperator(text)
 	if op == 0 {
 		return p.parseAtom(text, flags, varName)
 	}
-	if *ops++; *ops > histOpsMax {
-		return nil, p.fail(histErrTooManyOps, text)
+	if *ops++; *ops > maxOps {
+		return nil, p.fail(errTooManyOps, text)
 	}
 	if op == '_' {
 		return p.parseMinus(text, flags, varName, ops)
@@ -62,19 +65,19 @@ func rootOperator(s string) (op byte, at int) {
 	return s[at], at
 }
 
-func (p *histParser) parseOperand(text string, ops *int) (*histField, error) {
+func (p *parser) parseOperand(text string, ops *int) (*histField, error) {
 	f, err := p.parseExpr(text, 0, "", ops)
 	if err != nil {
 		return nil, err
 	}
-	if f.flags&histString != 0 {
-		return nil, p.fail(histErrStringOperand, text)
+	if f.flags&flagString != 0 {
+		return nil, p.fail(errStringOperand, text)
 	}
 	return f, nil
 }
 
 // parseMinus is parse_unary, which accepts only "-(EXPRESSION)".
-func (p *histParser) parseMinus(text string, flags histFlags, varName string, ops *int) (*histField, error) {
+func (p *parser) parseMinus(text string, flags flagSet, varName string, ops *int) (*histField, error) {
 	_, inner, found := strings.Cut(text, "(")
 	if !found {
 		return nil, p.quiet(syscall.EINVAL)
@@ -84,16 +87,16 @@ func (p *histParser) parseMinus(text string, flags histFlags, varName string, op
 		return nil, p.quiet(syscall.EINVAL)
 	}
 	if end != len(inner)-1 {
-		return nil, p.fail(histErrUnaryMinus, inner)
+		return nil, p.fail(errUnaryMinus, inner)
 	}
 	a, err := p.parseExpr(inner[:end], 0, "", ops)
 	if err != nil {
 		return nil, err
 	}
-	if a.flags&histString != 0 {
-		return nil, p.fail(histErrStringOperand, text)
+	if a.flags&flagString != 0 {
+		return nil, p.fail(errStringOperand, text)
 	}
-	f := &histField{flags: flags | histExpr | a.flags&(histTimestamp|histUsecs), varName: varName, op: '_', typ: a.typ, size: a.size, signed: a.signed}
+	f := &histField{flags: flags | flagExpr | a.flags&(flagTimestamp|flagUsecs), varName: varName, op: '_', typ: a.typ, size: a.size, signed: a.signed}
 	f.operands[0] = a
 	a.once = true
 	f.name = f.exprText()
@@ -101,25 +104,25 @@ func (p *histParser) parseMinus(text string, flags histFlags, varName string, op
 }
 
 // combine creates the node of an operator, or, if both operands are numbers, a number.
-func (p *histParser) combine(op byte, a, b *histField, right string, flags histFlags, varName string) (*histField, error) {
+func (p *parser) combine(op byte, a, b *histField, right string, flags flagSet, varName string) (*histField, error) {
 	if a.timeUnit() != b.timeUnit() {
-		return nil, p.fail(histErrTimestamps, "")
+		return nil, p.fail(errTimestamps, "")
 	}
 	f := &histField{op: op, varName: varName, typ: a.typ, size: a.size, signed: a.signed}
 	f.operands = [2]*histField{a, b}
-	f.flags = flags | histExpr | (a.flags|b.flags)&(histTimestamp|histUsecs)
+	f.flags = flags | flagExpr | (a.flags|b.flags)&(flagTimestamp|flagUsecs)
 	a.once, b.once = true, true
 	if divisor := b.constantOf(); op == '/' && divisor != nil {
 		if *divisor == 0 {
-			return nil, p.failWith(syscall.EDOM, histErrDivisionByZero, right)
+			return nil, p.failWith(syscall.EDOM, errDivisionByZero, right)
 		}
-		if f.constant = *divisor; *divisor&(*divisor-1) != 0 && *divisor <= 1<<histDivShift {
-			f.mult = 1 << histDivShift / *divisor
+		if f.constant = *divisor; *divisor&(*divisor-1) != 0 && *divisor <= 1<<divShift {
+			f.mult = 1 << divShift / *divisor
 		}
 	}
-	if a.flags&histConst != 0 && b.flags&histConst != 0 {
+	if a.flags&flagConst != 0 && b.flags&flagConst != 0 {
 		f.constant = f.calculate(a.constant, b.constant)
-		f.flags = f.flags&^histExpr | histConst
+		f.flags = f.flags&^flagExpr | flagConst
 		f.operands, f.op = [2]*histField{}, 0
 		return f, nil
 	}
@@ -131,18 +134,18 @@ func (p *histParser) combine(op byte, a, b *histField, right string, flags histF
 // has the unit of its variable.
 func (f *histField) timeUnit() bool {
 	if f.refVar != nil {
-		return f.refVar.flags&histUsecs != 0
+		return f.refVar.flags&flagUsecs != 0
 	}
-	return f.flags&histUsecs != 0
+	return f.flags&flagUsecs != 0
 }
 
 // constantOf returns the constant value of a field, or nil. A variable that was
 // assigned a number counts as constant.
 func (f *histField) constantOf() *uint64 {
 	switch {
-	case f.flags&histConst != 0:
+	case f.flags&flagConst != 0:
 		return &f.constant
-	case f.refVar != nil && f.refVar.flags&histConst != 0:
+	case f.refVar != nil && f.refVar.flags&flagConst != 0:
 		return &f.refVar.constant
 	}
 	return nil
@@ -165,8 +168,8 @@ func (f *histField) calculate(a, b uint64) uint64 {
 	case b == 0:
 		return math.MaxUint64
 	}
-	if f.mult != 0 && a < 1<<histDivShift {
-		return (a*f.mult + 1<<histDivShift - 1) >> histDivShift
+	if f.mult != 0 && a < 1<<divShift {
+		return (a*f.mult + 1<<divShift - 1) >> divShift
 	}
 	return a / b
 }
@@ -175,9 +178,9 @@ func (f *histField) calculate(a, b uint64) uint64 {
 func (f *histField) exprText() string {
 	operand := func(x *histField) string {
 		switch {
-		case x.flags&histVarRef != 0:
+		case x.flags&flagVarRef != 0:
 			return "$" + x.fieldName(0)
-		case x.flags&histConst != 0:
+		case x.flags&flagConst != 0:
 			return uintText(x.constant)
 		}
 		return x.fieldName(0) + x.modifier()
@@ -189,13 +192,13 @@ func (f *histField) exprText() string {
 }
 
 // parseAtom is parse_atom: a number, a variable, or a field.
-func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*histField, error) {
+func (p *parser) parseAtom(text string, flags flagSet, varName string) (*histField, error) {
 	if kstrtox.DigitFirst(text) {
 		n, err := kstrtox.ParseUint(text, 0, math.MaxUint64)
 		if err != nil {
-			return nil, p.fail(histErrExpectNumber, text)
+			return nil, p.fail(errExpectNumber, text)
 		}
-		return &histField{flags: flags | histConst, constant: n, varName: varName, typ: "u64", size: 8}, nil
+		return &histField{flags: flags | flagConst, constant: n, varName: varName, typ: "u64", size: 8}, nil
 	}
 	var system, event string
 	ref := text
@@ -209,9 +212,9 @@ func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*h
 		case err != nil:
 			return nil, err
 		case f != nil && varName != "":
-			alias := &histField{flags: flags | histAlias, varName: varName, typ: f.typ, size: f.size, signed: f.signed, name: f.name, ref: f.ref, refVar: f.refVar, refIdx: f.refIdx}
+			alias := &histField{flags: flags | flagAlias, varName: varName, typ: f.typ, size: f.size, signed: f.signed, name: f.name, ref: f.ref, refVar: f.refVar, refIdx: f.refIdx}
 			alias.operands[0] = f
-			alias.flags |= f.flags & (histString | histTimestamp | histUsecs)
+			alias.flags |= f.flags & (flagString | flagTimestamp | flagUsecs)
 			return alias, nil
 		case f != nil:
 			return f, nil
@@ -222,8 +225,8 @@ func (p *histParser) parseAtom(text string, flags histFlags, varName string) (*h
 
 // localVar is local_field_var_ref: a reference to a variable to which the command
 // itself assigns a plain field stands for that field.
-func (p *histParser) localVar(system, event, ref string) (string, bool) {
-	if !strings.HasPrefix(ref, "$") || system != "" && (system != p.file.Group || event != p.file.Name) {
+func (p *parser) localVar(system, event, ref string) (string, bool) {
+	if !strings.HasPrefix(ref, "$") || system != "" && !p.isOwn(system, event) {
 		return "", false
 	}
 	for _, v := range p.data.attrs.vars {
@@ -239,90 +242,91 @@ func (p *histParser) localVar(system, event, ref string) (string, bool) {
 
 // parseRef is parse_var_ref. It returns nil without an error if there is no such
 // variable, which the caller reports in error_log.
-func (p *histParser) parseRef(system, event, name string) (*histField, error) {
+func (p *parser) parseRef(system, event, name string) (*histField, error) {
 	v, hist := p.findVar(system, event, name)
 	if v == nil {
-		_ = p.fail(histErrVarNotFound, name)
+		_ = p.fail(errVarNotFound, name)
 		return nil, nil
 	}
 	return p.reference(v, hist, system, event)
 }
 
 // reference is create_var_ref.
-func (p *histParser) reference(v *histField, hist *histData, system, event string) (*histField, error) {
+func (p *parser) reference(v *histField, hist *histogram, system, event string) (*histField, error) {
 	d := p.data
 	for _, r := range d.refs {
 		if r.refVar == v {
 			return r, nil
 		}
 	}
-	if len(d.refs) == histVarsMax {
+	if len(d.refs) == maxVars {
 		return nil, p.quiet(syscall.EINVAL)
 	}
 	r := &histField{
-		flags: histVarRef | v.flags&(histTimestamp|histUsecs|histString), name: v.varName, typ: v.typ, size: v.size, signed: v.signed,
+		flags: flagVarRef | v.flags&(flagTimestamp|flagUsecs|flagString), name: v.varName, typ: v.typ, size: v.size, signed: v.signed,
 		ref: hist, refVar: v, refIdx: len(d.refs), system: system, group: event,
 	}
 	d.refs = append(d.refs, r)
 	return r, nil
 }
 
-// findVar is find_event_var: it looks for the variable in the given event, in the event
-// that an action's handler names, and then everywhere.
-func (p *histParser) findVar(system, event, name string) (*histField, *histData) {
-	a := p.file.array
-	if system != "" {
-		if f := a.findFile(system, event); f != nil {
-			return f.findVarData(name)
-		}
-		return nil, nil
-	}
-	var found *histField
-	var data *histData
-	for _, x := range p.data.actions {
-		if x.handler != handlerMatch {
-			continue
-		}
-		f := a.findFile(x.system, x.event)
-		if f == nil {
-			continue
-		}
-		if v, d := f.findVarData(name); v != nil {
-			if found != nil {
-				_ = p.fail(histErrVarNotUnique, name)
-				return nil, nil
-			}
-			found, data = v, d
-		}
-	}
-	if found != nil {
-		return found, data
-	}
-	for _, f := range a.files {
-		if v, d := f.findVarData(name); v != nil {
-			if found != nil {
-				_ = p.fail(histErrVarNotUnique, name)
-				return nil, nil
-			}
-			found, data = v, d
-		}
-	}
-	return found, data
+// isOwn reports whether these are the names of the event of the command.
+func (p *parser) isOwn(system, event string) bool {
+	ours, name := p.file.Title()
+	return system == ours && event == name
 }
 
-func (f *EventFile) findVarData(name string) (*histField, *histData) {
-	for _, t := range f.triggerList() {
-		if t.hist != nil {
-			if v := t.hist.findVar(name); v != nil {
-				return v, t.hist
-			}
+// inFile reports whether a trigger of the file sets a variable of that name.
+func (p *parser) inFile(name string) bool {
+	v, _ := p.hists.findVar(p.file, name)
+	return v != nil
+}
+
+// findVar is find_event_var: it looks for the variable in the given event, in the event
+// that an action's handler names, and then everywhere.
+func (p *parser) findVar(system, event, name string) (*histField, *histogram) {
+	a := p.file.Array()
+	if system != "" {
+		return p.hists.findVar(a.File(system, event, false), name)
+	}
+	var files []File
+	for _, x := range p.data.actions {
+		if x.handler == handlerMatch {
+			files = append(files, a.File(x.system, x.event, false))
 		}
 	}
-	return nil, nil
+	if v, d, unique := p.findUnique(files, name); v != nil || !unique {
+		return v, d
+	}
+	files = nil
+	for _, t := range p.hists.all {
+		if t.file.Array() == a && !slices.Contains(files, t.file) {
+			files = append(files, t.file)
+		}
+	}
+	v, d, _ := p.findUnique(files, name)
+	return v, d
+}
+
+// findUnique looks for a variable in several files. unique is false if more than one has
+// it, which error_log says.
+func (p *parser) findUnique(files []File, name string) (found *histField, data *histogram, unique bool) {
+	for _, f := range files {
+		v, d := p.hists.findVar(f, name)
+		if v == nil {
+			continue
+		}
+		if found != nil {
+			_ = p.fail(errVarNotUnique, name)
+			return nil, nil, false
+		}
+		found, data = v, d
+	}
+	return found, data, true
 }
 
 // parseField is parse_field and create_hist_field: FIELD[.MODIFIER].
-func (p *histParser) parseField(text string, flags histFlags, varName string) (*histField, error) {
+func (p *parser) parseField(text string, flags flagSet, varName string) (*histField, error) {
 	name, modifier, modified := strings.Cut(text, ".")
 	f := &histField{flags: flags, varName: varName}
 	if modified {
@@ -332,35 +336,35 @@ func (p *histParser) parseField(text string, flags histFlags, varName string) (*
 	}
 	switch name {
 	case "common_timestamp":
-		f.flags |= histTimestamp
+		f.flags |= flagTimestamp
 		p.data.timed = true
-		p.data.usecs = p.data.usecs || f.flags&histUsecs != 0
+		p.data.usecs = p.data.usecs || f.flags&flagUsecs != 0
 	case "common_cpu":
-		f.flags |= histCPU
+		f.flags |= flagCPU
 	default:
 		f.event = p.fields[name]
 		switch {
-		case name == histCommonStack && p.file.tracer.conf.has[release.CommonStacktrace]:
-			f.flags |= histStacktrace
+		case name == commonStack && p.hists.conf.Has[release.CommonStacktrace]:
+			f.flags |= flagStacktrace
 		case f.event != nil && f.event.Size > 0:
 		case name == "cpu" || name == "CPU":
-			f.flags |= histCPU
+			f.flags |= flagCPU
 			f.cpu = name
-		case name == "hitcount" && p.file.tracer.conf.has[release.CommonStacktrace]:
-			f.flags |= histHitcount
-		case name == "stacktrace" && p.file.tracer.conf.has[release.CommonStacktrace]:
-			f.flags |= histStacktrace
+		case name == "hitcount" && p.hists.conf.Has[release.CommonStacktrace]:
+			f.flags |= flagHitcount
+		case name == "stacktrace" && p.hists.conf.Has[release.CommonStacktrace]:
+			f.flags |= flagStacktrace
 			f.event = &field.Member{Name: name}
 		default:
-			return nil, p.fail(histErrFieldNotFound, name)
+			return nil, p.fail(errFieldNotFound, name)
 		}
 	}
 	return p.shape(f)
 }
 
 // parseModifier parses the word after a field's dot.
-func (p *histParser) parseModifier(f *histField, name, modifier string) error {
-	bad := func(at string) error { return p.fail(histErrModifier, at) }
+func (p *parser) parseModifier(f *histField, name, modifier string) error {
+	bad := func(at string) error { return p.fail(errModifier, at) }
 	if rest, ok := strings.CutPrefix(modifier, "bucket"); ok {
 		rest, ok = strings.CutPrefix(strings.TrimPrefix(rest, "s"), "=")
 		if !ok {
@@ -370,15 +374,15 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 		if err != nil || n == 0 {
 			return bad(rest)
 		}
-		f.flags |= histBucket
+		f.flags |= flagBucket
 		f.buckets = n
 		return nil
 	}
-	for _, m := range histModifiers {
-		if m.name != modifier || m.flag == histBucket || m.flag == histStacktrace && !p.file.tracer.conf.has[release.CommonStacktrace] {
+	for _, m := range modifiers {
+		if m.name != modifier || m.flag == flagBucket || m.flag == flagStacktrace && !p.hists.conf.Has[release.CommonStacktrace] {
 			continue
 		}
-		if m.flag == histExecname && name != "common_pid" || m.flag&(histPercent|histGraph) != 0 && f.flags&(histVar|histKey) != 0 {
+		if m.flag == flagExecname && name != "common_pid" || m.flag&(flagPercent|flagGraph) != 0 && f.flags&(flagVar|flagKey) != 0 {
 			return bad(modifier)
 		}
 		f.flags |= m.flag
@@ -389,24 +393,24 @@ func (p *histParser) parseModifier(f *histField, name, modifier string) error {
 
 // shape sets the type of the field's value. It fails with ENOMEM, as the kernel does,
 // if no function can read such a member.
-func (p *histParser) shape(f *histField) (*histField, error) {
-	common := p.file.tracer.conf.has[release.CommonStacktrace]
+func (p *parser) shape(f *histField) (*histField, error) {
+	common := p.hists.conf.Has[release.CommonStacktrace]
 	switch {
-	case f.flags&histStacktrace != 0:
-		f.typ, f.size, f.name = histStackType, histStackSize, histCommonStack
+	case f.flags&flagStacktrace != 0:
+		f.typ, f.size, f.name = dynevent.StackType, dynevent.StackSize, commonStack
 		return f, nil
-	case f.flags&histTimestamp != 0:
+	case f.flags&flagTimestamp != 0:
 		f.typ, f.size = "u64", 8
-	case f.flags&histCPU != 0:
+	case f.flags&flagCPU != 0:
 		f.typ, f.size = "unsigned int", 4
-	case f.flags&histHitcount != 0:
+	case f.flags&flagHitcount != 0:
 		f.typ, f.size = "u64", 8
 	case common && f.event.IsStack():
-		f.typ, f.size = histStackType, histStackSize
-		f.flags |= histStacktrace
+		f.typ, f.size = dynevent.StackType, dynevent.StackSize
+		f.flags |= flagStacktrace
 	case f.event.IsText():
 		f.typ, f.size = f.event.Type, tracingmap.TextSize
-		f.flags |= histString
+		f.flags |= flagString
 		if f.event.Kind == field.CharArray {
 			f.size = f.event.Size
 		}
@@ -416,55 +420,56 @@ func (p *histParser) shape(f *histField) (*histField, error) {
 			return nil, p.quiet(syscall.ENOMEM)
 		}
 	}
-	if f.flags&(histLog2|histBucket) != 0 && f.flags&histHitcount == 0 {
+	if f.flags&(flagLog2|flagBucket) != 0 && f.flags&flagHitcount == 0 {
 		inner := *f
-		inner.flags &^= histLog2 | histBucket | histVar
+		inner.flags &^= flagLog2 | flagBucket | flagVar
 		f.operands[0] = &inner
-		f.flags &^= histString | histStacktrace
+		f.flags &^= flagString | flagStacktrace
 	}
 	return f, nil
 }
 
-// histHit is the state of one hit of a histogram, scratch memory of the trap side. Each
+// Hit is the state of one hit of a histogram, scratch memory of the trap side. Each
 // vCPU has one for each entry that may be under construction.
-type histHit struct {
-	*subject
-	data   *histData
-	tracer *Tracer
-	key    [histKeySize + 8]byte
-	values [histValsMax + 2*histVarsMax]uint64 // of the fields; unused for strings
-	refs   [histVarsMax]uint64
-	texts  [histVarsMax][tracingmap.TextSize]byte // of references to strings
+type Hit struct {
+	*filter.Subject
+	data   *histogram
+	hists  *Hists
+	args   []*histField // of the action that runs
+	key    [maxKeySize + 8]byte
+	values [maxVals + 2*maxVars]uint64 // of the fields; unused for strings
+	refs   [maxVars]uint64
+	texts  [maxVars][tracingmap.TextSize]byte // of references to strings
 }
 
 // value is hist_field.fn: it returns the value of a number.
-func (h *histHit) value(f *histField) uint64 {
+func (h *Hit) value(f *histField) uint64 {
 	switch {
-	case f.flags&histHitcount != 0:
+	case f.flags&flagHitcount != 0:
 		return 1
-	case f.flags&histConst != 0:
+	case f.flags&flagConst != 0:
 		return f.constant
-	case f.flags&(histVarRef|histAlias) != 0:
+	case f.flags&(flagVarRef|flagAlias) != 0:
 		return h.refs[f.refIdx]
-	case f.flags&histStacktrace != 0:
+	case f.flags&flagStacktrace != 0:
 		return 0 // on Linux this is an address
 	case f.op == '_':
 		return -h.value(f.operands[0])
 	case f.op != 0:
 		return f.calculate(h.value(f.operands[0]), h.value(f.operands[1]))
-	case f.flags&histLog2 != 0:
+	case f.flags&flagLog2 != 0:
 		return uint64(log2Ceil(h.value(f.operands[0])))
-	case f.flags&histBucket != 0:
+	case f.flags&flagBucket != 0:
 		v := h.value(f.operands[0])
 		return v - v%f.buckets
-	case f.flags&histTimestamp != 0:
-		if h.data.usecs && h.inNanoseconds {
-			return uint64(h.time) / 1000
+	case f.flags&flagTimestamp != 0:
+		if h.data.usecs && h.Nanoseconds {
+			return uint64(h.Time) / 1000
 		}
-		return uint64(h.time)
-	case f.flags&histCPU != 0:
+		return uint64(h.Time)
+	case f.flags&flagCPU != 0:
 		return uint64(h.CPU)
-	case f.flags&histString != 0:
+	case f.flags&flagString != 0:
 		return uint64(f.event.Offset) // on Linux this is an address
 	}
 	if !f.event.Within(h.Entry) {
@@ -483,35 +488,31 @@ func log2Ceil(v uint64) int {
 }
 
 // text returns the string of a field, without its NUL.
-func (h *histHit) text(f *histField) []byte {
+func (h *Hit) text(f *histField) []byte {
 	switch {
-	case f.flags&(histVarRef|histAlias) != 0:
+	case f.flags&(flagVarRef|flagAlias) != 0:
 		return field.CutNUL(h.texts[f.refIdx][:])
 	}
 	return f.event.Text(h.Entry)
 }
 
 // stack returns the stack trace of the hit, without the two functions that record it.
-func (h *histHit) stack() []uint64 {
-	if isTask(h.Trap) {
-		return nil
-	}
-	ips := h.tracer.unwindHandler(h.Trap, h.data.file.Event)
-	return ips[min(2, len(ips)):]
+func (h *Hit) stack() []uint64 {
+	return h.data.file.Stack(h.Trap)
 }
 
 // putStack writes the stack of a field into room, its length first, and returns how
 // many bytes that takes. A variable always gets the stack of the hit, even if a field
 // is assigned to it. A key of a field gets the stack in the field; a field that is not
 // a stack has none (the kernel uses its value as a location then).
-func (h *histHit) putStack(room []byte, f *histField) int {
+func (h *Hit) putStack(room []byte, f *histField) int {
 	var stack []byte
 	switch {
-	case f.flags&(histVarRef|histAlias) != 0:
+	case f.flags&(flagVarRef|flagAlias) != 0:
 		stack = h.texts[f.refIdx][:]
-	case f.isCommonStack() || f.flags&histKey == 0:
+	case f.isCommonStack() || f.flags&flagKey == 0:
 		ips := h.stack()
-		n := min(len(ips), histDepth)
+		n := min(len(ips), stackDepth)
 		binary.LittleEndian.PutUint64(room, uint64(n))
 		for i, ip := range ips[:n] {
 			binary.LittleEndian.PutUint64(room[8+8*i:], ip)
@@ -522,7 +523,7 @@ func (h *histHit) putStack(room []byte, f *histField) int {
 	}
 	n := 0
 	if len(stack) >= 8 {
-		n = int(min(binary.LittleEndian.Uint64(stack), uint64(len(stack)/8-1), histDepth))
+		n = int(min(binary.LittleEndian.Uint64(stack), uint64(len(stack)/8-1), stackDepth))
 		copy(room[8:], stack[8:8+8*n])
 	}
 	binary.LittleEndian.PutUint64(room, uint64(n))
@@ -537,14 +538,18 @@ func (f *histField) holdsStack() bool {
 	if f.refVar != nil {
 		return f.refVar.holdsStack()
 	}
-	return f.flags&histStacktrace != 0
+	return f.flags&flagStacktrace != 0
 }
 
-// hitHist is event_hist_trigger. It runs in handler context.
-func (t *Tracer) hitHist(d *histData, s *subject) {
-	c := t.scratch(s.Trap)
-	h := &c.hists[max(c.depth, 1)-1]
-	h.subject, h.data, h.tracer = s, d, t
+// Hit is event_hist_trigger: it counts a hit that passes the filter. It runs in handler
+// context.
+func (t *Trigger) Hit(s *filter.Subject) {
+	if t.paused.Load() || !t.filter.Passes(s) {
+		return
+	}
+	d := t.hist
+	h := t.hists.conf.Scratch(s.Trap)
+	h.Subject, h.data, h.hists = s, d, t.hists
 	clear(h.key[:])
 	for _, f := range d.fields[d.nVals:] {
 		h.putKey(f)
@@ -553,7 +558,7 @@ func (t *Tracer) hitHist(d *histData, s *subject) {
 		return
 	}
 	for i, f := range d.fields[:d.nVals] {
-		if f.flags&histVar == 0 || f.flags&histString == 0 {
+		if f.flags&flagVar == 0 || f.flags&flagString == 0 {
 			h.values[i] = h.value(f)
 		}
 	}
@@ -572,14 +577,14 @@ func (t *Tracer) hitHist(d *histData, s *subject) {
 }
 
 // putKey writes a key's value at its offset.
-func (h *histHit) putKey(f *histField) {
+func (h *Hit) putKey(f *histField) {
 	at := h.key[f.offset : f.offset+f.size]
 	switch {
-	case f.flags&histStacktrace != 0:
-		var stack [8 + histStackSize]byte
+	case f.flags&flagStacktrace != 0:
+		var stack [8 + dynevent.StackSize]byte
 		n := h.putStack(stack[:], f)
 		copy(at, stack[8:n])
-	case f.flags&histString != 0:
+	case f.flags&flagString != 0:
 		s := h.text(f)
 		copy(at, s[:min(len(s), f.size-1)])
 	default:
@@ -591,7 +596,7 @@ func (h *histHit) putKey(f *histField) {
 // the same key. It is called for the variables of other triggers before this trigger's
 // element is updated (self is false), and for its own afterwards. It returns false if a
 // variable is not set.
-func (h *histHit) resolve(self bool) bool {
+func (h *Hit) resolve(self bool) bool {
 	d := h.data
 	for i, r := range d.refs {
 		if (r.ref == d) != self {
@@ -606,7 +611,7 @@ func (h *histHit) resolve(self bool) bool {
 		ok := e != nil && e.Set[r.refVar.varIdx]
 		if ok {
 			h.refs[i] = e.Vars[r.refVar.varIdx]
-			if r.flags&histString != 0 || r.holdsStack() {
+			if r.flags&flagString != 0 || r.holdsStack() {
 				copy(h.texts[i][:], e.TextAt(r.refVar.textIdx))
 			}
 			if r.once && !self {
@@ -622,13 +627,13 @@ func (h *histHit) resolve(self bool) bool {
 }
 
 // update is hist_trigger_elt_update.
-func (h *histHit) update(e *tracingmap.Elt, isNew bool) {
+func (h *Hit) update(e *tracingmap.Elt, isNew bool) {
 	d := h.data
 	if isNew && h.Comm != nil {
 		e.Comm = *h.Comm
 	}
 	for i, f := range d.fields[:d.nVals] {
-		if f.flags&histVar == 0 {
+		if f.flags&flagVar == 0 {
 			e.Sums[i] += h.values[i]
 			continue
 		}
@@ -639,16 +644,16 @@ func (h *histHit) update(e *tracingmap.Elt, isNew bool) {
 	}
 }
 
-func (h *histHit) valueOrZero(f *histField) uint64 {
-	if f.flags&histString != 0 {
+func (h *Hit) valueOrZero(f *histField) uint64 {
+	if f.flags&flagString != 0 {
 		return 0
 	}
 	return h.value(f)
 }
 
 // setVar sets a variable of an element to the value of a field.
-func (h *histHit) setVar(e *tracingmap.Elt, v, from *histField, value uint64) {
-	if from.flags&histString != 0 {
+func (h *Hit) setVar(e *tracingmap.Elt, v, from *histField, value uint64) {
+	if from.flags&flagString != 0 {
 		room := e.TextAt(v.textIdx)
 		s := h.text(from)
 		n := copy(room[:min(from.size, tracingmap.TextSize)-1], s)

@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"bufio"
@@ -12,29 +12,12 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 var errnos = map[string]error{
 	"ok": nil, "EINVAL": syscall.EINVAL, "ENOENT": syscall.ENOENT, "EILSEQ": syscall.EILSEQ,
 	"EADDRNOTAVAIL": syscall.EADDRNOTAVAIL, "EEXIST": syscall.EEXIST, "EBUSY": syscall.EBUSY,
-}
-
-var errorStamp = regexp.MustCompile(`^\[ *\d+\.\d{6}\] `)
-
-// errorText returns the text, the command and the caret's column of an entry of
-// error_log.
-func errorText(t *testing.T, entry string) (text, command string, column int) {
-	t.Helper()
-	lines := strings.Split(errorStamp.ReplaceAllString(entry, ""), "\n")
-	if len(lines) != 4 {
-		t.Fatalf("error_log entry of %d lines: %q", len(lines), entry)
-	}
-	text, ok := strings.CutPrefix(lines[0], "trace_kprobe: error: ")
-	command, ok2 := strings.CutPrefix(lines[1], "  Command: ")
-	if !ok || !ok2 || strings.Trim(lines[2], " ") != "^" {
-		t.Fatalf("error_log entry: %q", entry)
-	}
-	return text, command, len(lines[2]) - 1 - len("  Command: ")
 }
 
 func TestDefinitions(t *testing.T) {
@@ -50,42 +33,38 @@ func TestDefinitions(t *testing.T) {
 		}
 		line := strings.ReplaceAll(row[0], `\t`, "\t")
 		t.Run(row[0], func(t *testing.T) {
-			tr, f := newTestTracer(t)
-			testDefinition(t, tr, line, row[1:])
-			if row[5] != "" && !slices.Contains(f.takeLog(), row[5]) {
+			r, o := newTestRegistry(t)
+			testDefinition(t, r, o, line, row[1:])
+			if row[5] != "" && !slices.Contains(o.kernel.TakeLog(), row[5]) {
 				t.Errorf("the log lacks %q", row[5])
 			}
 		})
 	}
 }
 
-func testDefinition(t *testing.T, tr *Tracer, line string, want []string) {
-	n, err := tr.WriteKprobeEvents([]byte(line))
+func testDefinition(t *testing.T, r *Registry, o *fakeOwner, line string, want []string) {
+	n, err := r.WriteKprobeEvents([]byte(line))
 	if !errors.Is(err, errnos[want[0]]) || err == nil && n != len(line) {
 		t.Fatalf("write: %d, %v, want %s", n, err, want[0])
 	}
-	if got := strings.TrimSuffix(listing(tr), "\n"); want[1] != "*" && got != want[1] {
+	if got := strings.TrimSuffix(listing(r), "\n"); want[1] != "*" && got != want[1] {
 		t.Errorf("listing %q, want %q", got, want[1])
 	}
-	log := tr.global.ErrorLog()
 	if want[2] == "" {
-		if len(log) != 0 {
-			t.Errorf("error_log %q, want none", log)
+		if len(o.errors) != 0 {
+			t.Errorf("error_log %+v, want none", o.errors)
 		}
 		return
 	}
-	if len(log) != 1 {
-		t.Fatalf("error_log %q, want one entry", log)
-	}
-	text, command, column := errorText(t, log[0])
-	if strconv.Itoa(column) != want[3] || text != want[2] || command != strings.Join(kstrtox.ArgvSplit(line), " ") {
-		t.Errorf("error %q at %d of %q, want %q at %s", text, column, command, want[2], want[3])
+	e := o.logged(t)
+	if strconv.Itoa(e.column) != want[3] || e.text != want[2] || e.command != strings.Join(kstrtox.ArgvSplit(line), " ") {
+		t.Errorf("error %q at %d of %q, want %q at %s", e.text, e.column, e.command, want[2], want[3])
 	}
 }
 
 // TestJoin: duplicates and several probes of an event, as recorded on Linux.
 func TestJoin(t *testing.T) {
-	tr, _ := newTestTracer(t)
+	r, o := newTestRegistry(t)
 	for _, c := range []struct {
 		line, errno, text string
 		column            int
@@ -98,24 +77,23 @@ func TestJoin(t *testing.T) {
 		{"p:x 0xffffffff81363790", "ok", "", 0},
 		{"p:x 0xffffffff81363795", "EEXIST", "There is already the exact same probe event", 0},
 	} {
-		tr.global.ClearErrorLog()
-		_, err := tr.WriteKprobeEvents([]byte(c.line))
+		o.errors = nil
+		_, err := r.WriteKprobeEvents([]byte(c.line))
 		if !errors.Is(err, errnos[c.errno]) {
 			t.Errorf("%s: %v, want %s", c.line, err, c.errno)
 		}
-		log := tr.global.ErrorLog()
-		if (c.text == "") != (len(log) == 0) {
-			t.Fatalf("%s: error_log %q", c.line, log)
+		if (c.text == "") != (len(o.errors) == 0) {
+			t.Fatalf("%s: error_log %+v", c.line, o.errors)
 		}
 		if c.text == "" {
 			continue
 		}
-		if text, _, column := errorText(t, log[0]); text != c.text || column != c.column {
-			t.Errorf("%s: %q at %d, want %q at %d", c.line, text, column, c.text, c.column)
+		if e := o.logged(t); e.text != c.text || e.column != c.column {
+			t.Errorf("%s: %q at %d, want %q at %d", c.line, e.text, e.column, c.text, c.column)
 		}
 	}
 	want := "p:kprobes/a vfs_read\np:kprobes/a vfs_write\np:g2/a vfs_read\np:kprobes/x 0x(____ptrval____)\n"
-	if got := listing(tr); got != want {
+	if got := listing(r); got != want {
 		t.Errorf("listing %q, want %q", got, want)
 	}
 }
@@ -149,48 +127,44 @@ func TestRelease(t *testing.T) {
 		{"-:c/a", "ENOENT", "ENOENT", a + g2a + b, a + g2a + b},
 	} {
 		for dynamic, want := range map[bool][2]string{false: {c.kprobe, c.left}, true: {c.dynamic, c.leftDynamic}} {
-			tr, f := newTestTracer(t)
-			write(t, tr, "p:a vfs_read", "p:g2/a vfs_write", "r:b vfs_read")
-			run := tr.WriteKprobeEvents
+			r, o := newTestRegistry(t)
+			write(t, r, "p:a vfs_read", "p:g2/a vfs_write", "r:b vfs_read")
+			run := r.WriteKprobeEvents
 			if dynamic {
-				run = tr.WriteDynamicEvents
+				run = r.WriteDynamicEvents
 			}
 			if _, err := run([]byte(c.line)); !errors.Is(err, errnos[want[0]]) {
 				t.Errorf("%q (dynamic_events %v): %v, want %s", c.line, dynamic, err, want[0])
 			}
-			got := strings.ReplaceAll(listing(tr), "\n", ";")
-			if got != want[1] || strings.Count(got, ";") != len(f.probes) {
-				t.Errorf("%q (dynamic_events %v): left %q (%d probes), want %q", c.line, dynamic, got, len(f.probes), want[1])
+			got := strings.ReplaceAll(listing(r), "\n", ";")
+			if got != want[1] || strings.Count(got, ";") != len(o.kernel.Probes) {
+				t.Errorf("%q (dynamic_events %v): left %q (%d probes), want %q", c.line, dynamic, got, len(o.kernel.Probes), want[1])
 			}
-			if len(tr.global.ErrorLog()) != 0 {
-				t.Errorf("%q: error_log %q", c.line, tr.global.ErrorLog())
+			if len(o.errors) != 0 {
+				t.Errorf("%q: error_log %+v", c.line, o.errors)
 			}
 		}
 	}
 }
 
 func TestBusy(t *testing.T) {
-	tr, f := newTestTracer(t)
-	write(t, tr, "p:a vfs_read", "p:a vfs_write", "p:b vfs_open")
-	if err := tr.event("kprobes", "a").Enable([]byte("1\n")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
+	r, o := newTestRegistry(t)
+	write(t, r, "p:a vfs_read", "p:a vfs_write", "p:b vfs_open")
+	o.event(t, "kprobes", "a").enable(t, true)
+	if err := r.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("clear while enabled: %v", err)
 	}
-	if len(all(tr.KprobeEvent)) != 3 {
-		t.Errorf("a refused clear left %q", listing(tr))
+	if len(all(r.KprobeEvent)) != 3 {
+		t.Errorf("a refused clear left %q", listing(r))
 	}
 	// A probe may be deleted if others of its event remain.
-	write(t, tr, "-:a vfs_read")
-	if _, err := tr.WriteKprobeEvents([]byte("-:a")); !errors.Is(err, syscall.EBUSY) {
+	write(t, r, "-:a vfs_read")
+	if _, err := r.WriteKprobeEvents([]byte("-:a")); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("delete while enabled: %v", err)
 	}
-	if err := tr.event("kprobes", "a").Enable([]byte("0")); err != nil {
-		t.Fatal(err)
-	}
-	if err := tr.ReleaseKprobes(); err != nil || listing(tr) != "" || len(f.probes) != 0 || len(tr.global.Subsystems()) != 1 {
-		t.Errorf("clear: %v, left %q, %d probes", err, listing(tr), len(f.probes))
+	o.event(t, "kprobes", "a").enable(t, false)
+	if err := r.ReleaseKprobes(); err != nil || listing(r) != "" || len(o.kernel.Probes) != 0 || len(o.events) != 0 {
+		t.Errorf("clear: %v, left %q, %d probes", err, listing(r), len(o.kernel.Probes))
 	}
 }
 
@@ -212,15 +186,15 @@ func TestWrites(t *testing.T) {
 		{"line across pieces", long + "\np:a vfs_read\n", "ok", 4105, "p:kprobes/a vfs_read\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			tr, f := newTestTracer(t)
-			n, err := tr.WriteKprobeEvents([]byte(c.data))
+			r, o := newTestRegistry(t)
+			n, err := r.WriteKprobeEvents([]byte(c.data))
 			if !errors.Is(err, errnos[c.errno]) || n != c.n {
 				t.Errorf("write: %d, %v, want %d, %s", n, err, c.n, c.errno)
 			}
-			if listing(tr) != c.left {
-				t.Errorf("left %q, want %q", listing(tr), c.left)
+			if listing(r) != c.left {
+				t.Errorf("left %q, want %q", listing(r), c.left)
 			}
-			said := slices.Contains(f.takeLog(), "Line length is too long: Should be less than 4094")
+			said := slices.Contains(o.kernel.TakeLog(), "Line length is too long: Should be less than 4094")
 			if said != (c.name == "long line") {
 				t.Errorf("the log speaks of the line's length: %v", said)
 			}
@@ -229,46 +203,46 @@ func TestWrites(t *testing.T) {
 }
 
 func TestModuleProbe(t *testing.T) {
-	tr, f := newTestTracer(t)
-	write(t, tr, "p:m late:mod_func", "r:n late:mod_func", "p:o vfs_read")
-	if got := listing(tr); got != "p:kprobes/m late:mod_func\nr:kprobes/n late:mod_func\np:kprobes/o vfs_read\n" {
+	r, o := newTestRegistry(t)
+	write(t, r, "p:m late:mod_func", "r:n late:mod_func", "p:o vfs_read")
+	if got := listing(r); got != "p:kprobes/m late:mod_func\nr:kprobes/n late:mod_func\np:kprobes/o vfs_read\n" {
 		t.Errorf("while the module is not loaded: %q", got)
 	}
-	if err := tr.event("kprobes", "m").Enable([]byte("1")); err != nil {
-		t.Fatalf("enable while the module is not loaded: %v", err)
-	}
-	f.loadModule("late")
-	tr.ModuleComing("late")
-	addr := f.symbol("late:mod_func")
-	f.hit(addr, entered(0, 0, newFakeTask(1, "init")))
-	if got := all(tr.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
+	o.event(t, "kprobes", "m").enable(t, true)
+	f := o.kernel
+	f.LoadModule("late")
+	r.ModuleComing("late")
+	addr := f.Symbol("late:mod_func")
+	f.Hit(addr, tracingtest.Entered(0, 0, tracingtest.NewTask(1, "init")))
+	if got := all(r.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
 		t.Errorf("profile after a hit in the module: %q", got)
 	}
-	if _, err := tr.WriteKprobeEvents([]byte("p:q late:nosuch")); !errors.Is(err, syscall.ENOENT) {
+	if _, err := r.WriteKprobeEvents([]byte("p:q late:nosuch")); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("a function that the module does not have: %v", err)
 	}
-	if got := listing(tr); !strings.Contains(got, "r10:kprobes/n late:mod_func\n") {
+	if got := listing(r); !strings.Contains(got, "r10:kprobes/n late:mod_func\n") {
 		t.Errorf("maxactive once registered: %q", got)
 	}
 }
 
 func TestSuffixedNotrace(t *testing.T) {
-	tr, _ := newTestTracer(t)
+	r, _ := newTestRegistry(t)
 	// cold.part.1 has no fentry site, but cold has one, so it is not refused as
 	// notrace.
-	if tr.withinNotrace(&traceKprobe{place: place{symbol: "cold.part.1"}}) {
+	if r.withinNotrace(&traceKprobe{place: place{symbol: "cold.part.1"}}) {
 		t.Error("cold.part.1 counts as notrace though cold is not")
 	}
-	if !tr.withinNotrace(&traceKprobe{place: place{symbol: "memcpy"}}) {
+	if !r.withinNotrace(&traceKprobe{place: place{symbol: "memcpy"}}) {
 		t.Error("memcpy does not count as notrace")
 	}
 }
 
 func TestHashedAddress(t *testing.T) {
-	tr, _ := newTestTracer(t)
-	tr.conf.HashPtr = func(addr uint64) uint32 { return uint32(addr * 0x9e3779b97f4a7c15 >> 32) }
-	write(t, tr, "p 0xffffffff81363790", "p 0xffffffff81363795")
-	lines := all(tr.KprobeEvent)
+	r, _ := newTestRegistry(t, func(c *Config) {
+		c.HashPtr = func(addr uint64) uint32 { return uint32(addr * 0x9e3779b97f4a7c15 >> 32) }
+	})
+	write(t, r, "p 0xffffffff81363790", "p 0xffffffff81363795")
+	lines := all(r.KprobeEvent)
 	form := regexp.MustCompile(`^p:kprobes/p_(0x0{8}[0-9a-f]{8}) (0x0{8}[0-9a-f]{8})\n$`)
 	for _, line := range lines {
 		if m := form.FindStringSubmatch(line); m == nil || m[1] != m[2] {
@@ -280,30 +254,13 @@ func TestHashedAddress(t *testing.T) {
 	}
 }
 
-func TestErrorLogKeepsEight(t *testing.T) {
-	tr, f := newTestTracer(t)
-	f.now.Store(3582827 * 1000)
-	for i := 1; i <= 10; i++ {
-		_, _ = tr.WriteKprobeEvents([]byte("p bad" + strconv.Itoa(i)))
-	}
-	log := tr.global.ErrorLog()
-	want := "[    3.582827] trace_kprobe: error: Invalid probed address or symbol\n  Command: p bad3\n             ^\n"
-	if len(log) != 8 || log[0] != want {
-		t.Errorf("%d entries, first %q, want %q", len(log), log[0], want)
-	}
-	tr.global.ClearErrorLog()
-	if len(tr.global.ErrorLog()) != 0 {
-		t.Error("the log is not empty after clearing")
-	}
-}
-
 func FuzzDefinition(f *testing.F) {
 	for _, s := range []string{"p vfs_read", "r10:g/e vfs_read%return", "-:g/", "!p:x vfs_open", "p:a 0x1\n#\n-:a", "p1 :\x00", "p:a+1 vfs_read+0x5 $"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, s string) {
-		tr, fake := newTestTracer(t)
-		n, err := tr.WriteKprobeEvents([]byte(s))
+		r, o := newTestRegistry(t)
+		n, err := r.WriteKprobeEvents([]byte(s))
 		if err == nil && n != len(s) {
 			t.Fatalf("took %d of %d bytes", n, len(s))
 		}
@@ -311,23 +268,23 @@ func FuzzDefinition(f *testing.F) {
 		if err != nil && !errors.As(err, &errno) {
 			t.Fatalf("an error without errno: %v", err)
 		}
-		_, _ = tr.WriteDynamicEvents([]byte(s))
-		checkConsistent(t, tr, fake)
+		_, _ = r.WriteDynamicEvents([]byte(s))
+		checkConsistent(t, r, o)
 	})
 }
 
 // checkConsistent checks that all events can be deleted by the names in the list, and
 // that nothing is left then.
-func checkConsistent(t *testing.T, tr *Tracer, fake *fakeKernel) {
-	for _, line := range all(tr.KprobeEvent) {
+func checkConsistent(t *testing.T, r *Registry, o *fakeOwner) {
+	for _, line := range all(r.KprobeEvent) {
 		head, _, _ := strings.Cut(line, " ")
 		_, name, _ := strings.Cut(head, ":")
-		_, err := tr.WriteKprobeEvents([]byte("-:" + name))
-		if err != nil && !errors.Is(err, syscall.ENOENT) || strings.Contains(listing(tr), ":"+name+" ") {
+		_, err := r.WriteKprobeEvents([]byte("-:" + name))
+		if err != nil && !errors.Is(err, syscall.ENOENT) || strings.Contains(listing(r), ":"+name+" ") {
 			t.Fatalf("deleting %q: %v", name, err)
 		}
 	}
-	if listing(tr) != "" || len(fake.probes) != 0 || len(tr.global.Subsystems()) != 1 {
-		t.Fatalf("left: %q, %d probes", listing(tr), len(fake.probes))
+	if listing(r) != "" || len(o.kernel.Probes) != 0 || len(o.events) != 0 {
+		t.Fatalf("left: %q, %d probes", listing(r), len(o.kernel.Probes))
 	}
 }

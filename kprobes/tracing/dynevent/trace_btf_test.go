@@ -1,7 +1,8 @@
-package tracing
+package dynevent
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // testTypes has vfs_read(struct file *file, char *buf, size_t count), and vfs_write,
@@ -32,16 +34,18 @@ func 8 vfs_read 7:file 2:buf 3:count 9:mode
 func 0 vfs_write
 `
 
-func newBTFTracer(t testing.TB) (*Tracer, *fakeKernel) {
+// newBTFRegistry is newTestRegistry for a kernel that has these types. The change may set
+// what else differs.
+func newBTFRegistry(t testing.TB, change ...func(*Config)) (*Registry, *fakeOwner) {
 	t.Helper()
 	types, err := btf.Parse([]byte(testTypes))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tr, f := newTestTracer(t)
-	tr.conf.BTF = func() *btf.Types { return types }
-	tr.conf.has[release.CharType], tr.conf.has[release.DerefColumn] = true, true
-	return tr, f
+	return newTestRegistry(t, append(change, func(c *Config) {
+		c.BTF = func() *btf.Types { return types }
+		c.Has[release.CharType], c.Has[release.DerefColumn] = true, true
+	})...)
 }
 
 func TestBTFDefinitions(t *testing.T) {
@@ -64,24 +68,23 @@ func TestBTFDefinitions(t *testing.T) {
 		{"p:a vfs_read file-f_mode", "Failed to parse single hyphen. Forgot '>'?"},
 	} {
 		t.Run(tt.def, func(t *testing.T) {
-			tr, _ := newBTFTracer(t)
+			r, o := newBTFRegistry(t)
 			want, types, ok := strings.Cut(tt.want, "|")
-			_, err := tr.WriteKprobeEvents([]byte(tt.def + "\n"))
+			_, err := r.WriteKprobeEvents([]byte(tt.def + "\n"))
 			if !ok {
-				log := strings.Join(tr.Global().ErrorLog(), "")
-				if err == nil || !strings.Contains(log, "error: "+want+"\n") {
-					t.Errorf("%v, error_log %q", err, log)
+				if err == nil || !slices.ContainsFunc(o.errors, func(e loggedError) bool { return e.text == want }) {
+					t.Errorf("%v, error_log %+v", err, o.errors)
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := listing(tr); !strings.HasSuffix(got, " vfs_read "+want+"\n") {
+			if got := listing(r); !strings.HasSuffix(got, " vfs_read "+want+"\n") {
 				t.Errorf("listed as %q", got)
 			}
 			var decls []string
-			for _, f := range tr.event("kprobes", "a").fields {
+			for _, f := range o.event(t, "kprobes", "a").class.Fields() {
 				if decl := f.Decl[:strings.LastIndexByte(f.Decl, ' ')]; decl != "unsigned long" {
 					decls = append(decls, decl)
 				}
@@ -95,28 +98,28 @@ func TestBTFDefinitions(t *testing.T) {
 
 // TestBTFVoid: a void function has no $retval.
 func TestBTFVoid(t *testing.T) {
-	tr, _ := newBTFTracer(t)
-	if _, err := tr.WriteKprobeEvents([]byte("r:a vfs_write $retval\n")); !errors.Is(err, syscall.ENOENT) {
+	r, _ := newBTFRegistry(t)
+	if _, err := r.WriteKprobeEvents([]byte("r:a vfs_write $retval\n")); !errors.Is(err, syscall.ENOENT) {
 		t.Errorf("$retval: %v", err)
 	}
 }
 
 // TestBTFArgsOnReturn: a return probe has the arguments of the call that returns.
 func TestBTFArgsOnReturn(t *testing.T) {
-	tr, f := newBTFTracer(t)
-	write(t, tr, "r:a vfs_read count $retval buf")
-	enable(t, tr, "kprobes", "a", "1")
-	tk := tr.probes[0]
-	ri := &kprobes.Instance{Data: make([]byte, tk.ret.DataSize), RetAddr: f.symbol("vfs_read")}
+	r, o := newBTFRegistry(t)
+	write(t, r, "r:a vfs_read count $retval buf")
+	o.event(t, "kprobes", "a").enable(t, true)
+	tk, f := r.kprobes[0], o.kernel
+	ri := &kprobes.Instance{Data: make([]byte, tk.ret.DataSize), RetAddr: f.Symbol("vfs_read")}
 	if len(ri.Data) != 16 {
 		t.Fatalf("%d bytes are kept", len(ri.Data))
 	}
-	trap := entered(0, 1, newFakeTask(7, "cat"))
+	trap := tracingtest.Entered(0, 1, tracingtest.NewTask(7, "cat"))
 	trap.Regs = &abi.Regs{DI: 1, SI: 0x10, DX: 77, Flags: abi.FlagIF}
-	tk.ret.EntryHandler(ri, f.hitOf(tk, trap))
+	tk.ret.EntryHandler(ri, f.HitOf(tk.kprobe(), trap))
 	trap.Regs = &abi.Regs{AX: 5, DX: 99, Flags: abi.FlagIF}
-	tk.ret.Handler(ri, f.hitOf(tk, trap))
-	if got := traceText(tr); !strings.Contains(got, "count=77 arg2=5 buf=0x10\n") {
+	tk.ret.Handler(ri, f.HitOf(tk.kprobe(), trap))
+	if got := o.event(t, "kprobes", "a").line(); !strings.HasSuffix(got, "count=77 arg2=5 buf=0x10\n") {
 		t.Errorf("%s", got)
 	}
 }
@@ -127,15 +130,15 @@ func FuzzBTFDefinition(f *testing.F) {
 		f.Add(seed, true)
 	}
 	f.Fuzz(func(t *testing.T, args string, ret bool) {
-		tr, _ := newBTFTracer(t)
+		r, _ := newBTFRegistry(t)
 		kind := "p"
 		if ret {
 			kind = "r"
 		}
-		if _, err := tr.WriteKprobeEvents([]byte(kind + ":a vfs_read " + args + "\n")); err != nil {
+		if _, err := r.WriteKprobeEvents([]byte(kind + ":a vfs_read " + args + "\n")); err != nil {
 			return
 		}
-		for _, tk := range tr.probes {
+		for _, tk := range r.kprobes {
 			if tk.line() == "" {
 				t.Error("a probe that is not listed")
 			}

@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"fmt"
@@ -19,7 +19,7 @@ const uprobeGroup = "uprobes"
 // accepted and refused as on Linux, and their events have all files, but an event that
 // is enabled logs that it will have no hits.
 type traceUprobe struct {
-	tracer       *Tracer
+	reg          *Registry
 	event        *uprobeEvent
 	path         string
 	offset, refs uint64
@@ -33,18 +33,18 @@ type uprobeEvent struct {
 }
 
 var (
-	_ eventClass = (*uprobeEvent)(nil)
-	_ dynEvent   = (*traceUprobe)(nil)
+	_ Class    = (*uprobeEvent)(nil)
+	_ dynEvent = (*traceUprobe)(nil)
 )
 
 // WriteUprobeEvents handles a write to uprobe_events: definitions and deletions, one in
 // each line.
-func (t *Tracer) WriteUprobeEvents(data []byte) (int, error) {
-	return t.runCommands(data, func(line string) error {
+func (r *Registry) WriteUprobeEvents(data []byte) (int, error) {
+	return r.runCommands(data, func(line string) error {
 		if strings.HasPrefix(line, "-") {
-			return t.release(line, isUprobe)
+			return r.release(line, isUprobe)
 		}
-		return t.createOne(line, t.createUprobe)
+		return r.createOne(line, r.createUprobe)
 	})
 }
 
@@ -55,19 +55,19 @@ func isUprobe(d dynEvent) bool {
 
 // ReleaseUprobes deletes all uprobes, as an open of uprobe_events with O_TRUNC does. If
 // one of their events is enabled, it deletes nothing and returns EBUSY.
-func (t *Tracer) ReleaseUprobes() error { return t.releaseAll(isUprobe) }
+func (r *Registry) ReleaseUprobes() error { return r.releaseAll(isUprobe) }
 
 // UprobeEvents returns the lines of uprobe_events, the oldest first.
-func (t *Tracer) UprobeEvents() []string { return t.uprobes((*traceUprobe).line) }
+func (r *Registry) UprobeEvents() []string { return r.uprobes((*traceUprobe).line) }
 
 // UprobeProfile returns the lines of uprobe_profile: file, event, hits.
-func (t *Tracer) UprobeProfile() []string { return t.uprobes((*traceUprobe).profile) }
+func (r *Registry) UprobeProfile() []string { return r.uprobes((*traceUprobe).profile) }
 
-func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *Registry) uprobes(line func(*traceUprobe) string) []string {
+	r.conf.Mutex.Lock()
+	defer r.conf.Mutex.Unlock()
 	var lines []string
-	for _, d := range t.dynamic {
+	for _, d := range r.list {
 		if u, ok := d.(*traceUprobe); ok {
 			lines = append(lines, line(u))
 		}
@@ -80,7 +80,7 @@ func (t *Tracer) uprobes(line func(*traceUprobe) string) []string {
 //	p|r[:[GROUP/][EVENT]] PATH:OFFSET[%return][(REF)] [ARG...]
 //
 // It returns false if the line is not such a definition. The caller holds mu.
-func (t *Tracer) createUprobe(line string) (bool, error) {
+func (r *Registry) createUprobe(line string) (bool, error) {
 	argv := kstrtox.ArgvSplit(line)
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 || len(head) > 1 && head[1] != ':' && !kstrtox.DigitFirst(head[1:]) {
@@ -90,8 +90,8 @@ func (t *Tracer) createUprobe(line string) (bool, error) {
 	if colon < 0 || !strings.Contains(argv[1], "/") || !kstrtox.DigitFirst(argv[1][colon+1:]) {
 		return false, nil
 	}
-	u := &traceUprobe{tracer: t, path: argv[1][:colon]}
-	d := definition{group: uprobeGroup, Definition: probe.Definition{Return: head[0] == 'r', User: true, Rules: t.conf.rules()}}
+	u := &traceUprobe{reg: r, path: argv[1][:colon]}
+	d := definition{group: uprobeGroup, Definition: probe.Definition{Return: head[0] == 'r', User: true, Rules: r.conf.Rules}}
 	derr, err := u.parse(&d, argv, colon)
 	if derr == nil && err == nil {
 		derr, err = u.register(&d)
@@ -99,11 +99,11 @@ func (t *Tracer) createUprobe(line string) (bool, error) {
 	if derr == nil {
 		return true, err
 	}
-	return true, t.refuse("trace_uprobe", derr, argv)
+	return true, r.refuse("trace_uprobe", derr, argv)
 }
 
 func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*probe.Error, error) {
-	regular, err := u.tracer.conf.regularFile(u.path)
+	regular, err := u.reg.conf.regularFile(u.path)
 	if err != nil {
 		return probe.NewError(errFileNotFound.Because(err), 1, 0), nil
 	}
@@ -115,7 +115,7 @@ func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*probe.Err
 	}
 	head := argv[0]
 	if len(head) > 1 && head[1] == ':' {
-		group, name, derr := u.tracer.conf.rules().ParseEventName(head[2:], 2)
+		group, name, derr := u.reg.conf.Rules.ParseEventName(head[2:], 2)
 		if derr != nil {
 			return derr, nil
 		}
@@ -171,35 +171,35 @@ func (u *traceUprobe) parseOffset(d *definition, text string, at int) *probe.Err
 
 // register is register_trace_uprobe.
 func (u *traceUprobe) register(d *definition) (*probe.Error, error) {
-	t := u.tracer
-	for _, x := range t.dynamic {
+	r := u.reg
+	for _, x := range r.list {
 		old, ok := x.(*traceUprobe)
-		if !ok || old.path != u.path || old.offset != u.offset || old.event.Group == d.group && old.event.Name == d.name {
+		if !ok || old.path != u.path || old.offset != u.offset || old.event.group == d.group && old.event.name == d.name {
 			continue
 		}
 		if old.refs != u.refs {
-			t.conf.Machine.Printk(4, "trace_kprobe: Reference counter offset mismatch.")
+			r.conf.Machine.Printk(4, "trace_kprobe: Reference counter offset mismatch.")
 			return nil, fmt.Errorf("%s: another reference counter: %w", u.path, syscall.EINVAL)
 		}
 	}
-	old := t.namesInUse[eventName{d.group, d.name}]
-	ev, ours := (*uprobeEvent)(nil), false
+	old := r.conf.Events.Find(d.group, d.name)
+	ev, ours := classOf(old).(*uprobeEvent)
 	if old != nil {
-		if ev, ours = old.class.(*uprobeEvent); !ours {
+		if !ours {
 			return probe.NewError(errEventExists, 0, 0), nil
 		}
 		if derr := ev.accepts(u, d); derr != nil {
 			return derr, nil
 		}
 	} else {
-		ev = &uprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args}}
-		if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
+		ev = &uprobeEvent{probeEvent: probeEvent{reg: r, ret: d.Return, args: d.Args}}
+		if !ev.create(r, d.group, d.name, ev) {
 			return nil, fmt.Errorf("uprobe %s: %w", d.name, syscall.ENODEV)
 		}
 	}
 	u.event = ev
 	ev.probes = append(ev.probes, u)
-	t.dynamic = append(t.dynamic, u)
+	r.list = append(r.list, u)
 	return nil, nil
 }
 
@@ -233,11 +233,11 @@ func (u *traceUprobe) line() string {
 	if u.event.ret {
 		kind = "r"
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, u.event.Group, u.event.Name, u.place(), probe.Texts(u.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, u.event.group, u.event.name, u.place(), probe.Texts(u.args))
 }
 
 func (u *traceUprobe) profile() string {
-	return fmt.Sprintf("  %s %-44s %15d\n", u.path, u.event.Name, 0)
+	return fmt.Sprintf("  %s %-44s %15d\n", u.path, u.event.name, 0)
 }
 
 // matches is trace_uprobe_match.
@@ -253,21 +253,26 @@ func (u *traceUprobe) release() error {
 		if err := u.busy(); err != nil {
 			return err
 		}
-		u.tracer.forgetEvent(ev.Event)
+		u.reg.conf.Events.Forget(ev.Event)
 	}
 	ev.probes = slices.DeleteFunc(ev.probes, func(p *traceUprobe) bool { return p == u })
 	return nil
 }
 
-func (ev *uprobeEvent) enable() error {
-	if !ev.tracer.uprobesTold {
-		ev.tracer.uprobesTold = true
-		ev.tracer.conf.Machine.Printk(4, "trace_uprobe: the host's programs are not probed here: there will be no hits of %s/%s", ev.Group, ev.Name)
+// Kind implements Class.
+func (ev *uprobeEvent) Kind() Kind { return Uprobe }
+
+// Enable logs once that there will be no hits.
+func (ev *uprobeEvent) Enable() error {
+	if !ev.reg.uprobesTold {
+		ev.reg.uprobesTold = true
+		ev.reg.conf.Machine.Printk(4, "trace_uprobe: the host's programs are not probed here: there will be no hits of %s/%s", ev.group, ev.name)
 	}
 	return nil
 }
 
-func (ev *uprobeEvent) disable() {}
+// Disable implements Class.
+func (ev *uprobeEvent) Disable() {}
 
 // regularFile reports whether a path of the host is a regular file; without
 // Config.RegularFile there are no files.

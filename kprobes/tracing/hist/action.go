@@ -1,4 +1,4 @@
-package tracing
+package hist
 
 import (
 	"slices"
@@ -8,65 +8,65 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingmap"
 )
 
 // The error_log texts for actions.
 const (
-	histErrTooManyFieldVars = "Too many field variables defined"
-	histErrNoEventFile      = "Event file not found"
-	histErrNoHist           = "Matching event histogram not found"
-	histErrNoFieldHist      = "Couldn't create histogram for field"
-	histErrNoSynthEvent     = "Couldn't find synthetic event"
-	histErrSynthType        = "Param type doesn't match synthetic event field type"
-	histErrSynthCount       = "Param count doesn't match synthetic event field count"
-	histErrFieldVarParse    = "Couldn't parse field variable"
-	histErrFieldVarFind     = "Couldn't create or find variable"
-	histErrNotVar           = "For onmax(x) or onchange(x), x must be a variable"
-	histErrOnVarNotFound    = "Couldn't find onmax or onchange variable"
-	histErrFieldVar         = "Couldn't create field variable"
-	histErrTooManyParams    = "Too many action params"
-	histErrParamNotFound    = "Couldn't find param"
-	histErrParam            = "Invalid action param"
-	histErrNoAction         = "No action found"
-	histErrTooManySaves     = "Can't have more than one save() action per hist"
-	histErrActionMismatch   = "Handler doesn't support action"
-	histErrNoParen          = "No closing paren found"
-	histErrNoSubsystem      = "Missing subsystem"
-	histErrBadEvent         = "Invalid subsystem or event name"
+	errTooManyFieldVars = "Too many field variables defined"
+	errNoEventFile      = "Event file not found"
+	errNoHist           = "Matching event histogram not found"
+	errNoFieldHist      = "Couldn't create histogram for field"
+	errNoSynthEvent     = "Couldn't find synthetic event"
+	errSynthType        = "Param type doesn't match synthetic event field type"
+	errSynthCount       = "Param count doesn't match synthetic event field count"
+	errFieldVarParse    = "Couldn't parse field variable"
+	errFieldVarFind     = "Couldn't create or find variable"
+	errNotVar           = "For onmax(x) or onchange(x), x must be a variable"
+	errOnVarNotFound    = "Couldn't find onmax or onchange variable"
+	errFieldVar         = "Couldn't create field variable"
+	errTooManyParams    = "Too many action params"
+	errParamNotFound    = "Couldn't find param"
+	errParam            = "Invalid action param"
+	errNoAction         = "No action found"
+	errTooManySaves     = "Can't have more than one save() action per hist"
+	errActionMismatch   = "Handler doesn't support action"
+	errNoParen          = "No closing paren found"
+	errNoSubsystem      = "Missing subsystem"
+	errBadEvent         = "Invalid subsystem or event name"
 )
 
 const (
-	histActionsMax  = 8
-	synthFieldsMax  = 64 // SYNTH_FIELDS_MAX
+	maxActions      = 8
 	trackMax        = "__max"
 	trackChange     = "__change"
 	synthFieldVar   = "synthetic_"
 	savedTextColumn = 32
 )
 
-// histHandler is the condition of an action.
-type histHandler byte
+// handler is the condition of an action.
+type handler byte
 
 const (
-	handlerMatch histHandler = iota
+	handlerMatch handler = iota
 	handlerMax
 	handlerChange
 )
 
-// histDoes is the kind of an action.
-type histDoes byte
+// actionKind is the kind of an action.
+type actionKind byte
 
 const (
-	doesTrace histDoes = iota
+	doesTrace actionKind = iota
 	doesSave
 	doesSnapshot
 )
 
-// histAction is action_data: HANDLER.ACTION.
-type histAction struct {
-	handler       histHandler
-	does          histDoes
+// action is action_data: HANDLER.ACTION.
+type action struct {
+	handler       handler
+	does          actionKind
 	system, event string // of onmatch
 	varText       string // of onmax and onchange
 	name          string // of the action
@@ -74,7 +74,7 @@ type histAction struct {
 	synthName     string
 	params        []string
 
-	synth *synthEvent
+	synth *dynevent.SynthEvent
 	args  []*histField // references to variables, one for each field of synth
 
 	ref   *histField // reference to the variable of onmax or onchange
@@ -86,7 +86,7 @@ type histAction struct {
 type snapshotTrack struct {
 	taken bool
 	value uint64
-	key   [histKeySize + 8]byte
+	key   [maxKeySize + 8]byte
 	comm  [abi.TaskCommLen]byte
 }
 
@@ -97,10 +97,10 @@ type fieldVar struct {
 }
 
 // parseActions is parse_actions.
-func (p *histParser) parseActions() error {
+func (p *parser) parseActions() error {
 	for _, text := range p.data.attrs.actions {
 		word, rest, _ := strings.Cut(text, "(")
-		var x *histAction
+		var x *action
 		var err error
 		if word == "onmatch" {
 			x, err = p.parseMatch(rest)
@@ -116,29 +116,29 @@ func (p *histParser) parseActions() error {
 }
 
 // parseMatch is onmatch_parse: "SYSTEM.EVENT).ACTION".
-func (p *histParser) parseMatch(text string) (*histAction, error) {
+func (p *parser) parseMatch(text string) (*action, error) {
 	match, rest, closed := strings.Cut(text, ")")
 	if !closed {
-		return nil, p.fail(histErrNoParen, match)
+		return nil, p.fail(errNoParen, match)
 	}
 	system, event, found := strings.Cut(match, ".")
 	if !found {
-		return nil, p.fail(histErrNoSubsystem, system)
+		return nil, p.fail(errNoSubsystem, system)
 	}
-	if p.file.array.findAnyFile(system, event) == nil {
-		return nil, p.fail(histErrBadEvent, event)
+	if p.file.Array().File(system, event, true) == nil {
+		return nil, p.fail(errBadEvent, event)
 	}
-	x := &histAction{handler: handlerMatch, system: system, event: event}
+	x := &action{handler: handlerMatch, system: system, event: event}
 	return x, p.parseAction(x, rest)
 }
 
 // parseTrack is track_data_parse: "$VAR).ACTION".
-func (p *histParser) parseTrack(word, text string) (*histAction, error) {
+func (p *parser) parseTrack(word, text string) (*action, error) {
 	name, rest, closed := strings.Cut(text, ")")
 	if !closed {
 		return nil, p.quiet(syscall.EINVAL)
 	}
-	x := &histAction{handler: handlerMax, varText: name}
+	x := &action{handler: handlerMax, varText: name}
 	if word == "onchange" {
 		x.handler = handlerChange
 	}
@@ -146,11 +146,11 @@ func (p *histParser) parseTrack(word, text string) (*histAction, error) {
 }
 
 // parseAction is action_parse: ".ACTION(PARAMS)".
-func (p *histParser) parseAction(x *histAction, text string) error {
+func (p *parser) parseAction(x *action, text string) error {
 	_, rest, dot := strings.Cut(text, ".")
 	name, rest, paren := strings.Cut(rest, "(")
 	if !dot || !paren {
-		return p.fail(histErrNoAction, "")
+		return p.fail(errNoAction, "")
 	}
 	params, _, closed := strings.Cut(rest, ")")
 	x.name = name
@@ -160,7 +160,7 @@ func (p *histParser) parseAction(x *histAction, text string) error {
 	case strings.HasPrefix(name, "snapshot"):
 		x.does = doesSnapshot
 		if !closed {
-			return p.fail(histErrNoParen, params)
+			return p.fail(errNoParen, params)
 		}
 	default:
 		x.keyword = strings.HasPrefix(name, "trace")
@@ -172,20 +172,20 @@ func (p *histParser) parseAction(x *histAction, text string) error {
 		}
 	}
 	if x.does != doesTrace && x.handler == handlerMatch {
-		return p.fail(histErrActionMismatch, name)
+		return p.fail(errActionMismatch, name)
 	}
 	return nil
 }
 
 // parseParams is parse_action_params. Each parameter has at least two bytes.
-func (p *histParser) parseParams(x *histAction, text string) error {
+func (p *parser) parseParams(x *action, text string) error {
 	for i, param := range strings.Split(text, ",") {
-		if len(x.params) == synthFieldsMax {
-			return p.fail(histErrTooManyParams, "")
+		if len(x.params) == dynevent.MaxSynthFields {
+			return p.fail(errTooManyParams, "")
 		}
 		param = kstrtox.Strip(param)
 		if len(param) < 2 {
-			return p.fail(histErrParam, param)
+			return p.fail(errParam, param)
 		}
 		if i == 0 && x.keyword {
 			x.synthName = param
@@ -197,7 +197,7 @@ func (p *histParser) parseParams(x *histAction, text string) error {
 }
 
 // createActions is create_actions.
-func (p *histParser) createActions() error {
+func (p *parser) createActions() error {
 	for _, x := range p.data.actions {
 		if x.handler != handlerMatch {
 			if err := p.createTrack(x); err != nil {
@@ -211,8 +211,8 @@ func (p *histParser) createActions() error {
 		case doesSave:
 			err = p.createSave(x)
 		case doesSnapshot:
-			if err = p.file.array.condSnapshotEnable(); err == nil {
-				p.data.snapshots = p.file.array
+			if err = p.file.Array().HoldSnapshot(); err == nil {
+				p.data.snapshots = p.file.Array()
 			}
 		}
 		if err != nil {
@@ -223,21 +223,21 @@ func (p *histParser) createActions() error {
 }
 
 // createTrack is track_data_create.
-func (p *histParser) createTrack(x *histAction) error {
+func (p *parser) createTrack(x *action) error {
 	name, ok := strings.CutPrefix(x.varText, "$")
 	if !ok {
-		return p.fail(histErrNotVar, x.varText)
+		return p.fail(errNotVar, x.varText)
 	}
 	v := p.data.findVar(name)
 	if v == nil {
-		return p.fail(histErrOnVarNotFound, name)
+		return p.fail(errOnVarNotFound, name)
 	}
 	ref, err := p.reference(v, p.data, "", "")
 	if err != nil {
 		return err
 	}
 	x.ref = ref
-	x.track = &histField{flags: histVar, varName: trackMax, typ: "u64", size: 8}
+	x.track = &histField{flags: flagVar, varName: trackMax, typ: "u64", size: 8}
 	if x.handler == handlerChange {
 		x.track.varName = trackChange
 	}
@@ -245,14 +245,14 @@ func (p *histParser) createTrack(x *histAction) error {
 }
 
 // createSave is the save() of action_create.
-func (p *histParser) createSave(x *histAction) error {
+func (p *parser) createSave(x *action) error {
 	if len(p.data.saveVars) > 0 {
-		return p.failWith(syscall.EEXIST, histErrTooManySaves, "")
+		return p.failWith(syscall.EEXIST, errTooManySaves, "")
 	}
 	for i, param := range x.params {
 		v, err := p.createFieldVar(param)
 		if err != nil {
-			_ = p.fail(histErrFieldVar, param)
+			_ = p.fail(errFieldVar, param)
 			return err
 		}
 		p.data.saveVars = append(p.data.saveVars, v)
@@ -263,36 +263,36 @@ func (p *histParser) createSave(x *histAction) error {
 
 // createFieldVar is create_field_var: it creates a variable named after a field of this
 // event, with the field as its value.
-func (p *histParser) createFieldVar(name string) (fieldVar, error) {
+func (p *parser) createFieldVar(name string) (fieldVar, error) {
 	d := p.data
-	if len(d.fieldVars) == synthFieldsMax {
-		return fieldVar{}, p.fail(histErrTooManyFieldVars, name)
+	if len(d.fieldVars) == dynevent.MaxSynthFields {
+		return fieldVar{}, p.fail(errTooManyFieldVars, name)
 	}
 	value, err := p.parseAtom(name, 0, "")
 	if err != nil {
-		_ = p.fail(histErrFieldVarParse, name)
+		_ = p.fail(errFieldVarParse, name)
 		return fieldVar{}, err
 	}
 	if strings.Count(name, ".") > 1 {
 		name, _, _ = strings.Cut(name, ".") // as the kernel's parser does
 	}
-	if d.findVar(name) != nil || d.file.findVar(name) != nil {
-		return fieldVar{}, p.fail(histErrFieldVarFind, name)
+	if d.findVar(name) != nil || p.inFile(name) {
+		return fieldVar{}, p.fail(errFieldVarFind, name)
 	}
 	// The kernel leaves the variable unsigned, even if the field is signed.
-	v := &histField{flags: histVar | value.flags&(histString|histStacktrace), varName: name, typ: value.typ, size: value.size}
+	v := &histField{flags: flagVar | value.flags&(flagString|flagStacktrace), varName: name, typ: value.typ, size: value.size}
 	d.giveText(v)
 	return fieldVar{v, value}, nil
 }
 
 // createTrace is trace_action_create: each parameter becomes a reference to a variable;
 // if it names a field, a variable is created for it.
-func (p *histParser) createTrace(x *histAction) error {
-	synth := p.file.tracer.synthEvent(x.synthName)
+func (p *parser) createTrace(x *action) error {
+	synth := p.hists.conf.Synth(x.synthName)
 	if synth == nil {
-		return p.fail(histErrNoSynthEvent, x.synthName)
+		return p.fail(errNoSynthEvent, x.synthName)
 	}
-	synth.refs++
+	synth.Hold(1)
 	x.synth = synth
 	for i, text := range x.params {
 		system, event, param := "", "", text
@@ -305,8 +305,8 @@ func (p *histParser) createTrace(x *histAction) error {
 		if err != nil {
 			return err
 		}
-		if i >= len(synth.fields) || !synth.fields[i].takes(v) {
-			return p.fail(histErrSynthType, param)
+		if i >= synth.NumFields() || !synth.Takes(i, v.typ, v.size, v.signed) {
+			return p.fail(errSynthType, param)
 		}
 		ref, err := p.reference(v, hist, system, event)
 		if err != nil {
@@ -314,15 +314,15 @@ func (p *histParser) createTrace(x *histAction) error {
 		}
 		x.args = append(x.args, ref)
 	}
-	if len(x.args) != len(synth.fields) {
-		return p.fail(histErrSynthCount, synth.Name)
+	if len(x.args) != synth.NumFields() {
+		return p.fail(errSynthCount, synth.Name())
 	}
 	return nil
 }
 
 // traceParam finds or creates the variable of a parameter.
-func (p *histParser) traceParam(x *histAction, system, event, param string) (*histField, *histData, error) {
-	ours := system == "" || system == p.file.Group && event == p.file.Name
+func (p *parser) traceParam(x *action, system, event, param string) (*histField, *histogram, error) {
+	ours := system == "" || p.isOwn(system, event)
 	name, isVar := strings.CutPrefix(param, "$")
 	if isVar && ours {
 		if v := p.data.findVar(name); v != nil {
@@ -342,7 +342,7 @@ func (p *histParser) traceParam(x *histAction, system, event, param string) (*hi
 		if v, hist := p.findVar(system, event, name); v != nil {
 			return v, hist, nil
 		}
-		return nil, nil, p.fail(histErrParamNotFound, name)
+		return nil, nil, p.fail(errParamNotFound, name)
 	}
 	if event == "" {
 		return nil, nil, p.quiet(syscall.EINVAL)
@@ -352,20 +352,21 @@ func (p *histParser) traceParam(x *histAction, system, event, param string) (*hi
 
 // createFieldHist is create_field_var_hist: an existing trigger cannot get another
 // variable, so a new trigger with the same keys is created for the field.
-func (p *histParser) createFieldHist(system, event, field string) (*histField, *histData, error) {
+func (p *parser) createFieldHist(system, event, field string) (*histField, *histogram, error) {
 	d := p.data
-	if len(d.fieldHists) == synthFieldsMax {
-		return nil, nil, p.fail(histErrTooManyFieldVars, field)
+	if len(d.fieldHists) == dynevent.MaxSynthFields {
+		return nil, nil, p.fail(errTooManyFieldVars, field)
 	}
-	f := p.file.array.findAnyFile(system, event)
+	f := p.file.Array().File(system, event, true)
 	if f == nil {
-		return nil, nil, p.fail(histErrNoEventFile, field)
+		return nil, nil, p.fail(errNoEventFile, field)
 	}
-	i := slices.IndexFunc(f.triggerList(), func(t *trigger) bool { return t.hist != nil && sameKeys(t.hist, d) })
+	list := p.hists.of(f)
+	i := slices.IndexFunc(list, func(t *Trigger) bool { return sameKeys(t.hist, d) })
 	if i < 0 {
-		return nil, nil, p.fail(histErrNoHist, field)
+		return nil, nil, p.fail(errNoHist, field)
 	}
-	like := f.triggerList()[i]
+	like := list[i]
 	name := synthFieldVar + field
 	for _, t := range d.fieldHists {
 		if v := t.hist.findVar(name); t.file == f && v != nil {
@@ -380,15 +381,15 @@ func (p *histParser) createFieldHist(system, event, field string) (*histField, *
 	if like.filter != nil {
 		text += " if " + like.filter.Text
 	}
-	sub := &histParser{file: f, fields: f.entryMembers(), command: p.command, reportTo: p.reportTo}
-	if err := sub.run(like.command, text, false); err != nil {
-		return nil, nil, p.fail(histErrNoFieldHist, field)
+	sub := &parser{hists: p.hists, file: f, fields: f.Members(), command: p.command, reportTo: p.reportTo}
+	if err := sub.run(text, false); err != nil {
+		return nil, nil, p.fail(errNoFieldHist, field)
 	}
-	v, hist := f.findVarData(name)
+	v, hist := p.hists.findVar(f, name)
 	if v == nil {
-		return nil, nil, p.fail(histErrNoHist, field)
+		return nil, nil, p.fail(errNoHist, field)
 	}
-	for _, t := range f.triggerList() {
+	for _, t := range p.hists.of(f) {
 		if t.hist == hist {
 			d.fieldHists = append(d.fieldHists, t)
 		}
@@ -397,40 +398,41 @@ func (p *histParser) createFieldHist(system, event, field string) (*histField, *
 }
 
 // sameKeys is compatible_keys.
-func sameKeys(a, b *histData) bool {
+func sameKeys(a, b *histogram) bool {
 	return slices.EqualFunc(a.fields[a.nVals:], b.fields[b.nVals:], func(x, y *histField) bool {
 		return x.typ == y.typ && x.size == y.size && x.signed == y.signed
 	})
 }
 
 // dropActions undoes createActions.
-func (d *histData) dropActions() {
+func (d *histogram) dropActions() {
 	for _, x := range d.actions {
 		if x.synth != nil {
-			x.synth.refs--
+			x.synth.Hold(-1)
 			x.synth = nil
 		}
 	}
 	if d.snapshots != nil {
-		d.snapshots.condSnapshot, d.snapshots = false, nil
+		d.snapshots.FreeSnapshot()
+		d.snapshots = nil
 	}
-	if d.file.tracer.conf.has[release.KeepFieldHists] {
+	if d.hists.conf.Has[release.KeepFieldHists] {
 		return
 	}
 	for _, t := range d.fieldHists {
-		t.file.removeTrigger(func(x *trigger) bool { return x == t })
+		d.hists.remove(t)
 	}
 	d.fieldHists = nil
 }
 
 // same is actions_match.
-func (x *histAction) same(y *histAction) bool {
+func (x *action) same(y *action) bool {
 	return x.handler == y.handler && x.does == y.does && x.name == y.name && x.synthName == y.synthName &&
 		slices.Equal(x.params, y.params) && x.system == y.system && x.event == y.event && x.varText == y.varText
 }
 
 // text returns the action as the trigger shows it.
-func (x *histAction) text() string {
+func (x *action) text() string {
 	b := ":" + x.handlerText() + "."
 	switch {
 	case x.does == doesSnapshot:
@@ -443,7 +445,7 @@ func (x *histAction) text() string {
 	return b + x.synthName + "(" + strings.Join(x.params, ",") + ")"
 }
 
-func (x *histAction) handlerText() string {
+func (x *action) handlerText() string {
 	switch x.handler {
 	case handlerMax:
 		return "onmax(" + x.varText + ")"
@@ -455,7 +457,7 @@ func (x *histAction) handlerText() string {
 }
 
 // act is one of hist_trigger_actions. It runs in handler context.
-func (h *histHit) act(x *histAction, e *tracingmap.Elt) {
+func (h *Hit) act(x *action, e *tracingmap.Elt) {
 	if x.handler != handlerMatch && !h.track(x, e) {
 		return
 	}
@@ -470,14 +472,14 @@ func (h *histHit) act(x *histAction, e *tracingmap.Elt) {
 		}
 		m.Unlock()
 	case doesSnapshot:
-		h.data.file.array.takeSnapshot(triggerHit{h.Trap, true}, true)
+		h.data.file.Array().Snapshot(h.Trap)
 	}
 }
 
 // track reports whether the variable of onmax or onchange is larger than all previous
 // values or different from the last one, and saves it. There is one saved value for
 // each key, and a single one for snapshots.
-func (h *histHit) track(x *histAction, e *tracingmap.Elt) bool {
+func (h *Hit) track(x *action, e *tracingmap.Elt) bool {
 	m := h.data.table
 	m.Lock()
 	defer m.Unlock()
@@ -498,18 +500,21 @@ func (h *histHit) track(x *histAction, e *tracingmap.Elt) bool {
 }
 
 // trace is action_trace: it hits a synthetic event.
-func (h *histHit) trace(x *histAction) {
+func (h *Hit) trace(x *action) {
 	depth := uint32(2) // an entry is reserved, in which others may nest
-	if h.tracer.conf.has[release.HistHoldsPreempt] {
+	if h.hists.conf.Has[release.HistHoldsPreempt] {
 		depth++
 	}
-	en := x.synth.beginInside(h.Trap, depth)
-	if en == nil {
-		return
-	}
-	if x.synth.put(en, h, x.args) {
-		x.synth.commit(h.Trap, en)
-	} else {
-		h.tracer.discard(h.Trap)
-	}
+	h.args = x.args
+	x.synth.Hit(h.Trap, depth, h)
 }
+
+// Number returns the value of the variable that is parameter i of an action.
+func (h *Hit) Number(i int) uint64 { return h.refs[h.args[i].refIdx] }
+
+// Text returns the string that is parameter i of an action, without its NUL.
+func (h *Hit) Text(i int) []byte { return h.text(h.args[i]) }
+
+// PutStack writes the stack that is parameter i of an action into room, its length first,
+// and returns how many bytes that takes.
+func (h *Hit) PutStack(i int, room []byte) int { return h.putStack(room, h.args[i]) }

@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"errors"
@@ -14,6 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/output"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
@@ -44,30 +45,14 @@ func (p *place) symbolName() string {
 func (tk *traceKprobe) placeText() string {
 	switch {
 	case tk.byAddr && tk.registered:
-		return "0x" + tk.tracer.hashedPtr(tk.kprobe().Addr)
+		return "0x" + output.HashedPointer(tk.kprobe().Addr, tk.reg.conf.HashPtr)
 	case tk.byAddr:
-		return "0x" + tk.tracer.hashedPtr(tk.addr)
+		return "0x" + output.HashedPointer(tk.addr, tk.reg.conf.HashPtr)
 	case tk.offset != 0:
 		return fmt.Sprintf("%s+%d", tk.symbol, tk.offset)
 	}
 	return tk.symbol
 }
-
-// hashedPtr is %p: it hides the address, but prints the same address always the same.
-// NULL and error pointers are not hidden. Without a hash it prints what Linux prints
-// before its random key is ready.
-func (t *Tracer) hashedPtr(addr uint64) string {
-	switch {
-	case addr == 0 || addr > maxErrPtr:
-		return fmt.Sprintf("%016x", addr)
-	case t.conf.HashPtr == nil:
-		return "(____ptrval____)"
-	}
-	return fmt.Sprintf("%016x", t.conf.HashPtr(addr))
-}
-
-// maxErrPtr is the last address that is not an error pointer: -MAX_ERRNO is the first.
-const maxErrPtr = ^uint64(4095)
 
 // hitCounter is the per-CPU counter trace_kprobe.nhit.
 type hitCounter struct {
@@ -78,8 +63,8 @@ type hitCounter struct {
 // traceKprobe is trace_kprobe: one line of kprobe_events. Several may belong to one
 // event.
 type traceKprobe struct {
-	tracer *Tracer
-	event  *kprobeEvent
+	reg   *Registry
+	event *kprobeEvent
 	place
 	args       []probe.Arg
 	entryArgs  []int            // the arguments that a return probe saves at the entry
@@ -91,41 +76,41 @@ type traceKprobe struct {
 // kprobeEvent is the event of one or more probes.
 type kprobeEvent struct {
 	probeEvent
-	probes []*traceKprobe // guarded by Tracer.mu
+	probes []*traceKprobe // guarded by Config.Mutex
 }
 
-var _ eventClass = (*kprobeEvent)(nil)
+var _ Class = (*kprobeEvent)(nil)
 
 // newKprobeEvent is register_kprobe_event. It returns nil if no event ID is left.
-func (t *Tracer) newKprobeEvent(d definition) *kprobeEvent {
-	ev := &kprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args, argsSize: d.ArgsSize}}
-	if ev.Event = t.newEvent(d.group, d.name, 0, ev); ev.Event == nil {
+func (r *Registry) newKprobeEvent(d definition) *kprobeEvent {
+	ev := &kprobeEvent{probeEvent: probeEvent{reg: r, ret: d.Return, args: d.Args, argsSize: d.ArgsSize}}
+	if !ev.create(r, d.group, d.name, ev) {
 		return nil
 	}
 	return ev
 }
 
-// kprobeEvent returns e as a kprobeEvent if it is one.
-func (t *Tracer) kprobeEvent(e *Event) (*kprobeEvent, bool) {
-	if e == nil {
-		return nil, false
+// Kind implements Class.
+func (ev *kprobeEvent) Kind() Kind {
+	if ev.ret {
+		return Kretprobe
 	}
-	ev, ok := e.class.(*kprobeEvent)
-	return ev, ok
+	return Kprobe
 }
 
-// enable is enable_trace_kprobe: it enables all probes or, if one fails, none.
-func (ev *kprobeEvent) enable() error {
+// Enable is enable_trace_kprobe: it enables all probes or, if one fails, none.
+func (ev *kprobeEvent) Enable() error {
 	for _, tk := range ev.probes {
 		if err := tk.enable(); err != nil {
-			ev.disable()
+			ev.Disable()
 			return err
 		}
 	}
 	return nil
 }
 
-func (ev *kprobeEvent) disable() {
+// Disable implements Class.
+func (ev *kprobeEvent) Disable() {
 	for _, tk := range ev.probes {
 		tk.disable()
 	}
@@ -158,7 +143,7 @@ func (tk *traceKprobe) line() string {
 			kind += strconv.Itoa(tk.ret.MaxActive)
 		}
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.Group, tk.event.Name, tk.placeText(), probe.Texts(tk.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tk.event.group, tk.event.name, tk.placeText(), probe.Texts(tk.args))
 }
 
 // profile returns the probe's line of kprobe_profile.
@@ -167,7 +152,7 @@ func (tk *traceKprobe) profile() string {
 	if tk.event.ret {
 		missed += tk.ret.Missed()
 	}
-	return fmt.Sprintf("  %-44s %15d %15d\n", tk.event.Name, tk.hitCount(), missed)
+	return fmt.Sprintf("  %-44s %15d %15d\n", tk.event.name, tk.hitCount(), missed)
 }
 
 func (tk *traceKprobe) hitCount() (n uint64) {
@@ -196,18 +181,18 @@ var errCanceled = errors.New("no definition of a kprobe")
 
 // define is __trace_kprobe_create: it parses a definition and registers its probe. The
 // first result is an error for error_log. The caller holds mu.
-func (t *Tracer) define(argv []string) (*probe.Error, error) {
-	d, derr, err := t.parseDefinition(argv)
+func (r *Registry) define(argv []string) (*probe.Error, error) {
+	d, derr, err := r.parseDefinition(argv)
 	if before := d.Preceding(derr); before != nil {
-		_ = t.refuse("trace_kprobe", before, argv)
+		_ = r.refuse("trace_kprobe", before, argv)
 	}
 	if derr != nil || err != nil {
 		return derr, err
 	}
-	tk := &traceKprobe{tracer: t, place: d.place, args: d.Args, hits: make([]hitCounter, len(t.cpus))}
+	tk := &traceKprobe{reg: r, place: d.place, args: d.Args, hits: make([]hitCounter, r.conf.Machine.CPUs())}
 	tk.ret.MaxActive = d.maxActive
 	tk.entryArgs = d.EntryArgs
-	return t.register(tk, d), nil
+	return r.register(tk, d), nil
 }
 
 // parseDefinition parses
@@ -217,21 +202,21 @@ func (t *Tracer) define(argv []string) (*probe.Error, error) {
 //
 // A symbol with "%return" turns a p into an r. The checks are in the kernel's order, so
 // that of several errors the same one is reported.
-func (t *Tracer) parseDefinition(argv []string) (d definition, _ *probe.Error, _ error) {
+func (r *Registry) parseDefinition(argv []string) (d definition, _ *probe.Error, _ error) {
 	head := argv[0]
 	if head[0] != 'p' && head[0] != 'r' || len(argv) < 2 {
 		return d, nil, errCanceled
 	}
-	d.Return, d.group, d.Rules = head[0] == 'r', defaultGroup, t.conf.rules()
+	d.Return, d.group, d.Rules = head[0] == 'r', defaultGroup, r.conf.Rules
 	colon := strings.IndexByte(head, ':')
 	if derr := d.parseMaxActive(head, colon); derr != nil {
 		return d, derr, nil
 	}
-	if derr, err := t.parsePlace(&d, argv); derr != nil || err != nil {
+	if derr, err := r.parsePlace(&d, argv); derr != nil || err != nil {
 		return d, derr, err
 	}
 	if colon >= 0 {
-		group, name, derr := t.conf.rules().ParseEventName(head[colon+1:], colon+1)
+		group, name, derr := r.conf.Rules.ParseEventName(head[colon+1:], colon+1)
 		if derr != nil {
 			return d, derr, nil
 		}
@@ -241,7 +226,7 @@ func (t *Tracer) parseDefinition(argv []string) (d definition, _ *probe.Error, _
 		}
 	}
 	if d.name == "" {
-		d.name = t.eventNameFor(&d)
+		d.name = r.eventNameFor(&d)
 	}
 	derr, err := d.ParseArgs(argv[2:])
 	return d, derr, err
@@ -271,7 +256,7 @@ func (d *definition) parseMaxActive(head string, colon int) *probe.Error {
 	return nil
 }
 
-func (t *Tracer) parsePlace(d *definition, argv []string) (*probe.Error, error) {
+func (r *Registry) parsePlace(d *definition, argv []string) (*probe.Error, error) {
 	fail := func(e probe.Reason, offset int) (*probe.Error, error) {
 		return probe.NewError(e, 1, offset), nil
 	}
@@ -295,45 +280,45 @@ func (t *Tracer) parsePlace(d *definition, argv []string) (*probe.Error, error) 
 		return fail(errBadProbeAddr, 0)
 	}
 	d.symbol, d.offset = symbol, uint32(offset)
-	if !strings.Contains(symbol, ":") && t.conf.has[release.EarlySymbols] {
-		switch n := len(t.conf.Symbols.LookupName(symbol)); {
+	if !strings.Contains(symbol, ":") && r.conf.Has[release.EarlySymbols] {
+		switch n := len(r.conf.Symbols.LookupName(symbol)); {
 		case n > 1:
 			return fail(errNonUniqSymbol, 0)
-		case n == 0 && t.conf.has[release.SymbolEINVAL]:
+		case n == 0 && r.conf.Has[release.SymbolEINVAL]:
 			return fail(errBadProbeAddr, 0)
 		case n == 0:
 			return fail(errNoProbeAddr, 0)
 		}
 	}
-	err = t.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
+	err = r.conf.Kprobes.OnFuncEntry(0, symbol, d.offset)
 	if d.Return && symbol != "" && errors.Is(err, syscall.EINVAL) {
 		return fail(errBadRetprobe, 0)
 	}
 	d.Fentry = err == nil && !d.Return
-	if t.conf.BTF != nil && err == nil {
-		d.Proto = t.conf.BTF().Func(symbol)
+	if r.conf.BTF != nil && err == nil {
+		d.Proto = r.conf.BTF().Func(symbol)
 	}
 	return nil, nil
 }
 
 // eventNameFor makes a name for an event that was given none.
-func (t *Tracer) eventNameFor(d *definition) string {
+func (r *Registry) eventNameFor(d *definition) string {
 	kind := 'p'
 	if d.Return {
 		kind = 'r'
 	}
 	name := fmt.Sprintf("%c_%s_%d", kind, d.symbol, d.offset)
 	if d.byAddr {
-		name = fmt.Sprintf("%c_0x%s", kind, t.hashedPtr(d.addr))
+		name = fmt.Sprintf("%c_0x%s", kind, output.HashedPointer(d.addr, r.conf.HashPtr))
 	}
-	return t.conf.rules().SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
+	return r.conf.Rules.SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
 }
 
 // register is register_trace_kprobe: the probe gets a new event or joins the event of
 // its name. The caller holds mu.
-func (t *Tracer) register(tk *traceKprobe, d definition) *probe.Error {
-	named := t.namesInUse[eventName{d.group, d.name}]
-	old, ours := t.kprobeEvent(named)
+func (r *Registry) register(tk *traceKprobe, d definition) *probe.Error {
+	named := r.conf.Events.Find(d.group, d.name)
+	old, ours := classOf(named).(*kprobeEvent)
 	if named != nil && !ours {
 		return probe.NewError(errEventExists, 0, 0)
 	}
@@ -342,24 +327,24 @@ func (t *Tracer) register(tk *traceKprobe, d definition) *probe.Error {
 			return derr
 		}
 		tk.event = old
-	} else if tk.event = t.newKprobeEvent(d); tk.event == nil {
-		t.conf.Machine.Printk(4, "trace_kprobe: Failed to register probe event(%d)", -int(syscall.ENODEV))
+	} else if tk.event = r.newKprobeEvent(d); tk.event == nil {
+		r.conf.Machine.Printk(4, "trace_kprobe: Failed to register probe event(%d)", -int(syscall.ENODEV))
 		return probe.NewError(errFailRegProbe.Because(syscall.ENODEV), 1, 0)
 	}
-	err := t.registerKprobe(tk)
-	if errors.Is(err, syscall.ENOENT) && !t.moduleExists(tk) {
-		t.conf.Machine.Printk(4, "trace_kprobe: This probe might be able to register after target module is loaded. Continue.")
+	err := r.registerKprobe(tk)
+	if errors.Is(err, syscall.ENOENT) && !r.moduleExists(tk) {
+		r.conf.Machine.Printk(4, "trace_kprobe: This probe might be able to register after target module is loaded. Continue.")
 		err = nil
 	}
 	if err != nil {
 		if old == nil {
-			t.forgetEvent(tk.event.Event)
+			r.conf.Events.Forget(tk.event.Event)
 		}
 		return registerError(err)
 	}
 	tk.event.probes = append(tk.event.probes, tk)
-	t.probes = append(t.probes, tk)
-	t.dynamic = append(t.dynamic, tk)
+	r.kprobes = append(r.kprobes, tk)
+	r.list = append(r.list, tk)
 	return nil
 }
 
@@ -378,26 +363,26 @@ func registerError(err error) *probe.Error {
 // moduleExists is trace_kprobe_module_exist: whether the module that the symbol names is
 // loaded, so that a symbol that was not found is an error. An address may belong to a
 // module that is not loaded yet.
-func (t *Tracer) moduleExists(tk *traceKprobe) bool {
+func (r *Registry) moduleExists(tk *traceKprobe) bool {
 	if tk.byAddr {
 		return false
 	}
 	module, _, found := strings.Cut(tk.symbol, ":")
-	return !found || t.conf.Module != nil && t.conf.Module(module)
+	return !found || r.conf.Module != nil && r.conf.Module(module)
 }
 
 // registerKprobe is __register_trace_kprobe. The probe is disabled at first unless its
 // event is enabled.
-func (t *Tracer) registerKprobe(tk *traceKprobe) error {
-	if t.withinNotrace(tk) {
+func (r *Registry) registerKprobe(tk *traceKprobe) error {
+	if r.withinNotrace(tk) {
 		name := tk.symbolName()
-		if t.conf.has[release.NotraceAtAddress] {
-			name = t.nameAt(tk)
+		if r.conf.Has[release.NotraceAtAddress] {
+			name = r.nameAt(tk)
 		}
-		t.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", name)
+		r.conf.Machine.Printk(4, "trace_kprobe: Could not probe notrace function %s", name)
 		return fmt.Errorf("%s has no fentry site: %w", tk.symbolName(), syscall.EINVAL)
 	}
-	if err := probe.Resolve(tk.args, t.conf.Symbols); err != nil {
+	if err := probe.Resolve(tk.args, r.conf.Symbols); err != nil {
 		return err
 	}
 	if !tk.byAddr && tk.symbol == "" { // kprobes would treat the empty symbol as no symbol
@@ -406,7 +391,7 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 	p := tk.kprobe()
 	p.SymbolName, p.Offset, p.Addr = tk.symbol, tk.offset, tk.addr
 	p.Flags = 0
-	if !tk.event.wanted() {
+	if !tk.event.Wanted() {
 		p.Flags = kprobes.FlagDisabled
 	}
 	var err error
@@ -416,24 +401,24 @@ func (t *Tracer) registerKprobe(tk *traceKprobe) error {
 		if len(tk.entryArgs) > 0 {
 			tk.ret.EntryHandler = func(ri *kprobes.Instance, h *kprobes.Hit) int { return tk.keep(ri, h) }
 		}
-		err = t.conf.Kprobes.RegisterRetprobe(&tk.ret)
+		err = r.conf.Kprobes.RegisterRetprobe(&tk.ret)
 	} else {
 		p.PreHandler = func(h *kprobes.Hit) int { return tk.entered(h) }
-		err = t.conf.Kprobes.Register(p)
+		err = r.conf.Kprobes.Register(p)
 	}
 	tk.registered = err == nil
 	return err
 }
 
-func (t *Tracer) unregisterKprobe(tk *traceKprobe) {
+func (r *Registry) unregisterKprobe(tk *traceKprobe) {
 	if !tk.registered {
 		return
 	}
 	tk.registered = false
 	if tk.event.ret {
-		t.conf.Kprobes.UnregisterRetprobe(&tk.ret)
+		r.conf.Kprobes.UnregisterRetprobe(&tk.ret)
 	} else {
-		t.conf.Kprobes.Unregister(tk.kprobe())
+		r.conf.Kprobes.Unregister(tk.kprobe())
 	}
 	tk.kprobe().Addr = 0
 }
@@ -441,16 +426,16 @@ func (t *Tracer) unregisterKprobe(tk *traceKprobe) {
 // withinNotrace is within_notrace_func: a function without an fentry site must not be
 // traced (CONFIG_KPROBE_EVENTS_ON_NOTRACE is off). A part of a function ("x.part.0")
 // counts as that function.
-func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
+func (r *Registry) withinNotrace(tk *traceKprobe) bool {
 	addr := tk.addr
 	if !tk.byAddr {
-		syms := t.conf.Symbols.LookupName(tk.symbol)
+		syms := r.conf.Symbols.LookupName(tk.symbol)
 		if len(syms) == 0 {
 			return false
 		}
 		addr = syms[0].Addr + uint64(tk.offset)
 	}
-	sym, notrace := t.notraceFunc(addr)
+	sym, notrace := r.notraceFunc(addr)
 	if !notrace {
 		return false
 	}
@@ -458,33 +443,33 @@ func (t *Tracer) withinNotrace(tk *traceKprobe) bool {
 	if !suffixed {
 		return true
 	}
-	syms := t.conf.Symbols.LookupName(base)
+	syms := r.conf.Symbols.LookupName(base)
 	if len(syms) == 0 {
 		return true
 	}
-	_, notrace = t.notraceFunc(syms[0].Addr)
+	_, notrace = r.notraceFunc(syms[0].Addr)
 	return notrace
 }
 
 // nameAt returns what the kernel's %ps prints for the probe's address.
-func (t *Tracer) nameAt(tk *traceKprobe) string {
+func (r *Registry) nameAt(tk *traceKprobe) string {
 	addr := tk.addr
 	if !tk.byAddr {
-		addr = t.conf.Symbols.LookupName(tk.symbol)[0].Addr + uint64(tk.offset)
+		addr = r.conf.Symbols.LookupName(tk.symbol)[0].Addr + uint64(tk.offset)
 	}
-	sym, _, ok := t.conf.Symbols.Lookup(addr)
+	sym, _, ok := r.conf.Symbols.Lookup(addr)
 	if !ok {
 		return fmt.Sprintf("0x%x", addr)
 	}
 	return sym.Name
 }
 
-func (t *Tracer) notraceFunc(addr uint64) (abi.Symbol, bool) {
-	sym, _, ok := t.conf.Symbols.Lookup(addr)
+func (r *Registry) notraceFunc(addr uint64) (abi.Symbol, bool) {
+	sym, _, ok := r.conf.Symbols.Lookup(addr)
 	if addr == 0 || !ok {
 		return sym, false
 	}
-	return sym, !t.conf.Sites.FtraceOverlap(sym.Addr, sym.Addr+sym.Size)
+	return sym, !r.conf.Sites.FtraceOverlap(sym.Addr, sym.Addr+sym.Size)
 }
 
 // busy is trace_kprobe_is_busy.
@@ -493,37 +478,33 @@ func (tk *traceKprobe) busy() error { return tk.event.busy() }
 // release is unregister_trace_kprobe. It fails with EBUSY if the event is enabled and
 // this is its last probe. The caller holds mu.
 func (tk *traceKprobe) release() error {
-	t, e := tk.tracer, tk.event
+	r, e := tk.reg, tk.event
 	if len(e.probes) == 1 {
 		if err := e.busy(); err != nil {
 			return err
 		}
-		t.forgetEvent(e.Event)
+		r.conf.Events.Forget(e.Event)
 	}
-	t.unregisterKprobe(tk)
+	r.unregisterKprobe(tk)
 	e.probes = slices.DeleteFunc(e.probes, func(p *traceKprobe) bool { return p == tk })
-	t.probes = slices.DeleteFunc(t.probes, func(p *traceKprobe) bool { return p == tk })
+	r.kprobes = slices.DeleteFunc(r.kprobes, func(p *traceKprobe) bool { return p == tk })
 	return nil
 }
 
-// ModuleComing is trace_kprobe_module_callback: it registers the probes that wait for
-// the module, or whose text was unloaded with it. It also traces functions of the
-// module that set_ftrace_filter waits for.
-func (t *Tracer) ModuleComing(module string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for _, tk := range t.probes {
+// ModuleComing is trace_kprobe_module_callback: it registers the kprobes that wait for
+// the module, or whose text was unloaded with it. The caller holds Config.Mutex.
+func (r *Registry) ModuleComing(module string) {
+	for _, tk := range r.kprobes {
 		if tk.byAddr || !strings.HasPrefix(tk.symbol, module+":") {
 			continue
 		}
-		t.unregisterKprobe(tk)
-		if err := t.registerKprobe(tk); err != nil {
+		r.unregisterKprobe(tk)
+		if err := r.registerKprobe(tk); err != nil {
 			var errno syscall.Errno
 			errors.As(err, &errno)
-			t.conf.Machine.Printk(4, "trace_kprobe: Failed to re-register probe %s on %s: %d", tk.event.Name, module, -int(errno))
+			r.conf.Machine.Printk(4, "trace_kprobe: Failed to re-register probe %s on %s: %d", tk.event.name, module, -int(errno))
 		}
 	}
-	t.functionsCame(module)
 }
 
 // enable is __enable_trace_kprobe. It does nothing for a probe that waits for its
@@ -532,12 +513,12 @@ func (tk *traceKprobe) enable() error {
 	if !tk.registered || tk.gone() {
 		return nil
 	}
-	return tk.tracer.conf.Kprobes.Enable(tk.kprobe())
+	return tk.reg.conf.Kprobes.Enable(tk.kprobe())
 }
 
 func (tk *traceKprobe) disable() {
 	if tk.registered {
-		_ = tk.tracer.conf.Kprobes.Disable(tk.kprobe()) // like the kernel, ignore the error
+		_ = tk.reg.conf.Kprobes.Disable(tk.kprobe()) // like the kernel, ignore the error
 	}
 }
 
@@ -546,7 +527,7 @@ func (tk *traceKprobe) gone() bool { return tk.kprobe().State()&kprobes.FlagGone
 // entered is kprobe_dispatcher. It runs in handler context.
 func (tk *traceKprobe) entered(h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
-	if en := tk.event.begin(h.Trap); en != nil {
+	if en := tk.event.Begin(h.Trap); en != nil {
 		en.Word(h.Probe.Addr)
 		tk.event.record(en, h.Trap, tk.args)
 	}
@@ -562,7 +543,7 @@ func (tk *traceKprobe) keep(ri *kprobes.Instance, h *kprobes.Hit) int {
 // returned is kretprobe_dispatcher. It runs in handler context.
 func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 	tk.hits[h.CPU].n.Add(1)
-	if en := tk.event.begin(h.Trap); en != nil {
+	if en := tk.event.Begin(h.Trap); en != nil {
 		en.Word(tk.kprobe().Addr)
 		en.Word(ri.RetAddr)
 		en.Kept = ri.Data

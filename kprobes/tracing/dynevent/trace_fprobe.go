@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"encoding/binary"
@@ -28,7 +28,7 @@ const (
 // its definition on it listens to the functions that a name or pattern matches, or to
 // the stub of a tracepoint.
 type traceFprobe struct {
-	tracer    *Tracer
+	reg       *Registry
 	event     *fprobeEvent
 	symbol    string
 	maxActive int
@@ -37,7 +37,7 @@ type traceFprobe struct {
 	stub      uint64 // the tracepoint whose stub it enabled, or 0
 
 	on       atomic.Bool // the event is enabled
-	listener FunctionListener
+	listener Listener
 	rethook  *kprobes.Rethook // of a return probe
 }
 
@@ -45,12 +45,12 @@ type traceFprobe struct {
 type fprobeEvent struct {
 	probeEvent
 	tracepoint bool
-	probes     []*traceFprobe // guarded by Tracer.mu
+	probes     []*traceFprobe // guarded by Config.Mutex
 }
 
 var (
-	_ eventClass = (*fprobeEvent)(nil)
-	_ dynEvent   = (*traceFprobe)(nil)
+	_ Class    = (*fprobeEvent)(nil)
+	_ dynEvent = (*traceFprobe)(nil)
 )
 
 // createFprobe is trace_fprobe_create:
@@ -59,34 +59,34 @@ var (
 //	t[:[GROUP/][EVENT]] TRACEPOINT [ARG...]
 //
 // It returns false if the line is not such a definition. The caller holds mu.
-func (t *Tracer) createFprobe(line string) (bool, error) {
+func (r *Registry) createFprobe(line string) (bool, error) {
 	argv := kstrtox.ArgvSplit(line)
 	head := argv[0]
 	if head[0] != 'f' && head[0] != 't' || len(argv) < 2 {
 		return false, nil
 	}
-	d := definition{group: fprobeGroup, Definition: probe.Definition{Fprobe: true, Rules: t.conf.rules()}}
+	d := definition{group: fprobeGroup, Definition: probe.Definition{Fprobe: true, Rules: r.conf.Rules}}
 	tracepoint := head[0] == 't'
 	if tracepoint {
 		d.group, d.Hidden = tprobeGroup, 1 // the stub's first argument is the data pointer of the tracepoint's probe
 	}
-	derr, err := t.parseFprobe(&d, tracepoint, argv)
+	derr, err := r.parseFprobe(&d, tracepoint, argv)
 	if before := d.Preceding(derr); before != nil {
-		_ = t.refuse("trace_fprobe", before, argv)
+		_ = r.refuse("trace_fprobe", before, argv)
 	}
 	if derr == nil && err == nil {
-		tf := &traceFprobe{tracer: t, symbol: d.symbol, maxActive: d.maxActive, args: d.Args, entryArgs: d.EntryArgs}
+		tf := &traceFprobe{reg: r, symbol: d.symbol, maxActive: d.maxActive, args: d.Args, entryArgs: d.EntryArgs}
 		derr, err = tf.register(&d, tracepoint)
 	}
 	if derr == nil {
 		return true, err
 	}
-	return true, t.refuse("trace_fprobe", derr, argv)
+	return true, r.refuse("trace_fprobe", derr, argv)
 }
 
 // parseFprobe parses the words of a definition and finds errors in the same order as
 // Linux.
-func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*probe.Error, error) {
+func (r *Registry) parseFprobe(d *definition, tracepoint bool, argv []string) (*probe.Error, error) {
 	head := argv[0]
 	colon := strings.IndexByte(head, ':')
 	if derr := d.parseMaxActive(head, colon); derr != nil {
@@ -99,7 +99,7 @@ func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*pr
 		return probe.NewError(errMaxActNoKprobe, 0, 1), nil
 	}
 	if colon >= 0 {
-		group, name, derr := t.conf.rules().ParseEventName(head[colon+1:], colon+1)
+		group, name, derr := r.conf.Rules.ParseEventName(head[colon+1:], colon+1)
 		if derr != nil {
 			return derr, nil
 		}
@@ -109,11 +109,11 @@ func (t *Tracer) parseFprobe(d *definition, tracepoint bool, argv []string) (*pr
 		}
 	}
 	if d.name == "" {
-		d.name = t.fprobeName(d, tracepoint)
+		d.name = r.fprobeName(d, tracepoint)
 	}
 	d.Fentry = !d.Return
-	if t.conf.BTF != nil {
-		d.Proto = fprobeProto(t.conf.BTF(), d.symbol, tracepoint)
+	if r.conf.BTF != nil {
+		d.Proto = fprobeProto(r.conf.BTF(), d.symbol, tracepoint)
 	}
 	return d.ParseArgs(argv[2:])
 }
@@ -147,7 +147,7 @@ func hasRetval(word string) bool {
 }
 
 // fprobeName makes a name for an event that was given none.
-func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
+func (r *Registry) fprobeName(d *definition, tracepoint bool) string {
 	name := d.symbol
 	switch {
 	case tracepoint && kstrtox.DigitFirst(name):
@@ -158,7 +158,7 @@ func (t *Tracer) fprobeName(d *definition, tracepoint bool) string {
 	default:
 		name += "__entry"
 	}
-	return t.conf.rules().SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
+	return r.conf.Rules.SanitizeEventName(name[:min(len(name), probe.MaxNameLen-1)])
 }
 
 // fprobeProto returns the prototype of a function, or of a tracepoint.
@@ -176,12 +176,11 @@ func fprobeProto(types *btf.Types, symbol string, tracepoint bool) *btf.Func {
 // register is register_trace_fprobe: the probe gets a new event or joins the event of
 // its name.
 func (tf *traceFprobe) register(d *definition, tracepoint bool) (*probe.Error, error) {
-	t := tf.tracer
-	named := t.namesInUse[eventName{d.group, d.name}]
-	var old *fprobeEvent
+	r := tf.reg
+	named := r.conf.Events.Find(d.group, d.name)
+	old, ours := classOf(named).(*fprobeEvent)
 	if named != nil {
-		var ours bool
-		if old, ours = named.class.(*fprobeEvent); !ours {
+		if !ours {
 			return probe.NewError(errEventExists, 0, 0), nil
 		}
 		if derr := old.accepts(tf, d.Return, tracepoint); derr != nil {
@@ -189,14 +188,14 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*probe.Error, e
 		}
 		tf.event = old
 	} else {
-		tf.event = &fprobeEvent{probeEvent: probeEvent{ret: d.Return, args: d.Args, argsSize: d.ArgsSize}, tracepoint: tracepoint}
-		if tf.event.Event = t.newEvent(d.group, d.name, 0, tf.event); tf.event.Event == nil {
+		tf.event = &fprobeEvent{probeEvent: probeEvent{reg: r, ret: d.Return, args: d.Args, argsSize: d.ArgsSize}, tracepoint: tracepoint}
+		if !tf.event.create(r, d.group, d.name, tf.event) {
 			return probe.NewError(errFailRegProbe.Because(syscall.ENODEV), 1, 0), nil
 		}
 	}
 	if err := tf.attach(); err != nil {
 		if old == nil {
-			t.forgetEvent(tf.event.Event)
+			r.conf.Events.Forget(tf.event.Event)
 		}
 		if errors.Is(err, syscall.EEXIST) { // error_log does not report it
 			return nil, err
@@ -204,7 +203,7 @@ func (tf *traceFprobe) register(d *definition, tracepoint bool) (*probe.Error, e
 		return registerError(err), nil
 	}
 	tf.event.probes = append(tf.event.probes, tf)
-	t.dynamic = append(t.dynamic, tf)
+	r.list = append(r.list, tf)
 	return nil, nil
 }
 
@@ -228,59 +227,58 @@ func (ev *fprobeEvent) accepts(tf *traceFprobe, ret, tracepoint bool) *probe.Err
 // module: its probe waits. It fails with EINVAL if no function matches, and with EEXIST
 // if another probe is at the tracepoint.
 func (tf *traceFprobe) attach() error {
-	if err := probe.Resolve(tf.args, tf.tracer.conf.Symbols); err != nil {
+	if err := probe.Resolve(tf.args, tf.reg.conf.Symbols); err != nil {
 		return err
 	}
-	tf.on.Store(tf.event.wanted())
+	tf.on.Store(tf.event.Wanted())
 	if !tf.event.tracepoint {
 		return tf.listen(tf.symbol)
 	}
-	if tf.tracer.conf.Tracepoints == nil {
+	if tf.reg.conf.Tracepoints == nil {
 		return nil
 	}
-	addr, ok := tf.tracer.conf.Tracepoints.Tracepoint(tf.symbol)
+	addr, ok := tf.reg.conf.Tracepoints.Tracepoint(tf.symbol)
 	if !ok {
 		return nil
 	}
-	if tf.tracer.probestubs[addr] {
+	if tf.reg.probestubs[addr] {
 		return fmt.Errorf("there is a probe at tracepoint %s: %w", tf.symbol, syscall.EEXIST)
 	}
 	if err := tf.listen(probestub + tf.symbol); err != nil {
 		return err
 	}
-	if err := tf.tracer.conf.Tracepoints.SetProbestub(addr, true); err != nil {
+	if err := tf.reg.conf.Tracepoints.SetProbestub(addr, true); err != nil {
 		tf.detach()
 		return err
 	}
 	tf.stub = addr
-	tf.tracer.probestubs[addr] = true
+	tf.reg.probestubs[addr] = true
 	return nil
 }
 
 // listen is register_fprobe; pattern is as in set_ftrace_filter.
 func (tf *traceFprobe) listen(pattern string) error {
-	t := tf.tracer
-	set := functionSet{sites: map[uint64]bool{}}
+	r := tf.reg
 	if pattern == "" {
 		return fmt.Errorf("no function: %w", syscall.EINVAL)
 	}
-	if err := set.change(t, pattern, nil); err != nil {
+	sites, named, err := r.conf.Functions.Match(pattern)
+	if err != nil {
 		return err
 	}
 	hit := tf.entered
 	if tf.event.ret {
 		calls := tf.maxActive
 		if calls == 0 {
-			calls = len(set.sites) * 2 * t.conf.Machine.CPUs()
+			calls = named * 2 * r.conf.Machine.CPUs()
 		}
-		var err error
-		if tf.rethook, err = t.conf.Kprobes.NewRethook(calls, uint64(8+8*len(tf.entryArgs)), tf.returned); err != nil {
+		if tf.rethook, err = r.conf.Kprobes.NewRethook(calls, uint64(8+8*len(tf.entryArgs)), tf.returned); err != nil {
 			return err
 		}
 		hit = tf.hook
 	}
-	tf.listener = t.conf.Functions.Listen(FunctionHandler{Function: "fprobe_handler", Hit: hit, Regs: true, Allocated: true})
-	if err := tf.listener.Set(set.wanted(t)); err != nil {
+	tf.listener = r.conf.Functions.Listen(hit)
+	if err := tf.listener.Set(sites); err != nil {
 		tf.detach()
 		return err
 	}
@@ -290,12 +288,14 @@ func (tf *traceFprobe) listen(pattern string) error {
 // detach is __unregister_trace_fprobe.
 func (tf *traceFprobe) detach() {
 	if tf.stub != 0 {
-		_ = tf.tracer.conf.Tracepoints.SetProbestub(tf.stub, false) // cannot fail: the same text was patched before
-		delete(tf.tracer.probestubs, tf.stub)
+		_ = tf.reg.conf.Tracepoints.SetProbestub(tf.stub, false) // cannot fail: the same text was patched before
+		delete(tf.reg.probestubs, tf.stub)
 		tf.stub = 0
 	}
 	if tf.listener != nil {
-		tf.tracer.sayFunctions(tf.listener.Set(nil))
+		if err := tf.listener.Set(nil); err != nil {
+			tf.reg.conf.Machine.Printk(4, "ftrace: %v", err)
+		}
 		tf.listener = nil
 	}
 	if tf.rethook != nil {
@@ -315,7 +315,7 @@ func (tf *traceFprobe) line() string {
 			kind += strconv.Itoa(tf.maxActive)
 		}
 	}
-	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.Group, tf.event.Name, place, probe.Texts(tf.args))
+	return fmt.Sprintf("%s:%s/%s %s%s\n", kind, tf.event.group, tf.event.name, place, probe.Texts(tf.args))
 }
 
 // matches is trace_fprobe_match: "%return" is not compared.
@@ -333,24 +333,34 @@ func (tf *traceFprobe) release() error {
 		if err := tf.busy(); err != nil {
 			return err
 		}
-		if ev.eprobes > 0 {
+		if tf.reg.hasEprobes(ev.Event) {
 			return ev.busyError()
 		}
-		tf.tracer.forgetEvent(ev.Event)
+		tf.reg.conf.Events.Forget(ev.Event)
 	}
 	tf.detach()
 	ev.probes = slices.DeleteFunc(ev.probes, func(p *traceFprobe) bool { return p == tf })
 	return nil
 }
 
-func (ev *fprobeEvent) enable() error {
+// Kind implements Class.
+func (ev *fprobeEvent) Kind() Kind {
+	if ev.ret {
+		return Fexit
+	}
+	return Fentry
+}
+
+// Enable implements Class.
+func (ev *fprobeEvent) Enable() error {
 	for _, tf := range ev.probes {
 		tf.on.Store(true)
 	}
 	return nil
 }
 
-func (ev *fprobeEvent) disable() {
+// Disable implements Class.
+func (ev *fprobeEvent) Disable() {
 	for _, tf := range ev.probes {
 		tf.on.Store(false)
 	}
@@ -361,7 +371,7 @@ func (tf *traceFprobe) entered(trap *abi.Trap) {
 	if !tf.on.Load() {
 		return
 	}
-	if en := tf.event.begin(trap); en != nil {
+	if en := tf.event.Begin(trap); en != nil {
 		en.Word(trap.Regs.IP)
 		trap.Regs.IP++ // as in a kprobe's handler: ipPast
 		tf.event.record(en, trap, tf.args)
@@ -390,7 +400,7 @@ func (tf *traceFprobe) returned(ri *kprobes.Instance, trap *abi.Trap) {
 		return
 	}
 	trap.Preempt++
-	if en := tf.event.begin(trap); en != nil {
+	if en := tf.event.Begin(trap); en != nil {
 		en.Word(binary.LittleEndian.Uint64(ri.Data))
 		en.Word(trap.Regs.IP)
 		en.Kept = ri.Data[8:]
@@ -398,6 +408,3 @@ func (tf *traceFprobe) returned(ri *kprobes.Instance, trap *abi.Trap) {
 	}
 	trap.Preempt--
 }
-
-// HasBTF reports whether the kernel has types for the arguments of functions.
-func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }

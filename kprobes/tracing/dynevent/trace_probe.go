@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"encoding/binary"
@@ -11,7 +11,8 @@ import (
 // probeEvent is the part that events of kprobes, uprobes and fprobes have in common;
 // they differ in the location of their probes.
 type probeEvent struct {
-	*Event
+	event
+	reg      *Registry
 	ret      bool        // entries have __probe_func and __probe_ret_ip, not __probe_ip
 	args     []probe.Arg // those of its first probe; all probes have the same names and types
 	argsSize int
@@ -25,7 +26,8 @@ func (ev *probeEvent) headSize() int {
 	return field.HeaderSize + 8
 }
 
-func (ev *probeEvent) fields() []field.Field {
+// Fields implements Class.
+func (ev *probeEvent) Fields() []field.Field {
 	head := []field.Field{field.New("unsigned long __probe_ip", 8, 8, false)}
 	if ev.ret {
 		head = []field.Field{field.New("unsigned long __probe_func", 8, 8, false), field.New("unsigned long __probe_ret_ip", 16, 8, false)}
@@ -33,7 +35,8 @@ func (ev *probeEvent) fields() []field.Field {
 	return append(head, probe.Fields(ev.args, ev.headSize())...)
 }
 
-func (ev *probeEvent) printFmt() string {
+// PrintFmt implements Class.
+func (ev *probeEvent) PrintFmt() string {
 	format, values := probe.PrintFmt(ev.args)
 	if ev.ret {
 		return `"(%lx <- %lx)` + format + `", REC->__probe_func, REC->__probe_ret_ip` + values
@@ -41,25 +44,25 @@ func (ev *probeEvent) printFmt() string {
 	return `"(%lx)` + format + `", REC->__probe_ip` + values
 }
 
-// print is print_kprobe_event, print_kretprobe_event and the fprobe versions.
-func (ev *probeEvent) print(a *Array, b, entry []byte) []byte {
-	b = append(append(b, ev.Name...), ": ("...)
+// Print is print_kprobe_event, print_kretprobe_event and the fprobe versions.
+func (ev *probeEvent) Print(symbols Printer, b, entry []byte) []byte {
+	b = append(append(b, ev.name...), ": ("...)
 	ip := binary.LittleEndian.Uint64(entry[8:])
 	if ev.ret {
-		b = a.appendSymbol(b, binary.LittleEndian.Uint64(entry[16:]), true)
-		b = a.appendSymbol(append(b, " <- "...), ip, false)
+		b = symbols.AppendSymbol(b, binary.LittleEndian.Uint64(entry[16:]), true)
+		b = symbols.AppendSymbol(append(b, " <- "...), ip, false)
 	} else {
-		b = a.appendSymbol(b, ip, true)
+		b = symbols.AppendSymbol(b, ip, true)
 	}
-	b = probe.AppendArgs(append(b, ')'), entry, ev.args, ev.headSize(), a.tracer.conf.Symbols)
+	b = probe.AppendArgs(append(b, ')'), entry, ev.args, ev.headSize(), ev.reg.conf.Symbols)
 	return append(b, '\n')
 }
 
 // record adds the arguments to an entry and commits it.
-func (ev *probeEvent) record(en *entry, trap *abi.Trap, args []probe.Arg) {
+func (ev *probeEvent) record(en *probe.Entry, trap *abi.Trap, args []probe.Arg) {
 	if !en.StoreArgs(trap, args, ev.argsSize) {
-		ev.tracer.discard(trap)
+		ev.Discard(trap)
 		return
 	}
-	ev.commit(trap, en)
+	ev.Commit(trap)
 }

@@ -1,23 +1,65 @@
-package tracing
+package hist_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
+
+// newTracer returns a tracer over a fake kernel.
+func newTracer(t testing.TB) (*tracing.Tracer, *tracingtest.Kernel) {
+	t.Helper()
+	f := tracingtest.New()
+	return tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded}), f
+}
+
+// define writes lines to kprobe_events.
+func define(t testing.TB, tr *tracing.Tracer, lines ...string) {
+	t.Helper()
+	for _, line := range lines {
+		if _, err := tr.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// file returns the file of an event in the global array, or nil.
+func file(tr *tracing.Tracer, group, event string) *tracing.EventFile {
+	for _, s := range tr.Global().Subsystems() {
+		for _, f := range s.Events {
+			if f.Group == group && f.Name == event {
+				return f
+			}
+		}
+	}
+	return nil
+}
+
+// triggerFile returns a tracer with two events of the group kprobes, and the first
+// one's file.
+func triggerFile(t *testing.T) (*tracing.Tracer, *tracing.EventFile) {
+	t.Helper()
+	tr, _ := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di", "p:b vfs_write")
+	return tr, file(tr, "kprobes", "a")
+}
 
 // TestHistHit: a hit is counted by its key, and variables and a synthetic event are
 // passed to a second histogram.
 func TestHistHit(t *testing.T) {
-	tr, f := newTestTracer(t)
-	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
-	a, b := tr.global.findFile("kprobes", "a"), tr.global.findFile("kprobes", "b")
-	if _, err := tr.WriteSyntheticEvents([]byte("late u32 sum; char s[]\n")); err != nil {
+	tr, f := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
+	a, b := file(tr, "kprobes", "a"), file(tr, "kprobes", "b")
+	if _, err := tr.Definitions().WriteSyntheticEvents([]byte("late u32 sum; char s[]\n")); err != nil {
 		t.Fatal(err)
 	}
-	trigger := func(f *EventFile, text string) {
+	trigger := func(f *tracing.EventFile, text string) {
 		t.Helper()
 		if err := f.WriteTrigger([]byte(text)); err != nil {
 			t.Fatal(err)
@@ -25,14 +67,14 @@ func TestHistHit(t *testing.T) {
 	}
 	trigger(a, "hist:keys=n:vals=n:v=n,w=s:sort=n")
 	trigger(b, "hist:keys=n:both=$v+n:ss=$w:onmatch(kprobes.a).late($both,$ss)")
-	late := tr.global.findFile("synthetic", "late")
+	late := file(tr, "synthetic", "late")
 	trigger(late, "hist:keys=s,sum")
 	if err := late.Enable([]byte("1")); err != nil {
 		t.Fatal(err)
 	}
-	trap := trapWithArgs(f)
-	hitA, hitB := f.hitOf(tr.probes[0], trap), f.hitOf(tr.probes[1], trap)
-	hits := func() { tr.probes[0].entered(hitA); tr.probes[1].entered(hitB) }
+	trap := tracingtest.TrapWithArgs(f)
+	hitA, hitB := f.HitOf(f.Probes[0], trap), f.HitOf(f.Probes[1], trap)
+	hits := func() { f.Probes[0].PreHandler(hitA); f.Probes[1].PreHandler(hitB) }
 	hits()
 	trap.Regs.DI = 7
 	hits()
@@ -40,7 +82,7 @@ func TestHistHit(t *testing.T) {
 		t.Errorf("%v allocations for a hit of three histograms", n)
 	}
 	for _, c := range []struct {
-		file *EventFile
+		file *tracing.EventFile
 		want string
 	}{
 		{a, "{ n:          7 } hitcount:        102  n:        714\n{ n: 4294967196 } hitcount:          1  n: 4294967196\n\nTotals:\n    Hits: 103\n    Entries: 2\n    Dropped: 0\n"},
@@ -56,7 +98,7 @@ func TestHistHit(t *testing.T) {
 	if err := a.WriteTrigger([]byte("!hist:keys=n:vals=n:v=n,w=s:sort=n")); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("removing a histogram that is referred to: %v", err)
 	}
-	if err := tr.ReleaseSynthetic(); !errors.Is(err, syscall.EBUSY) {
+	if err := tr.Definitions().ReleaseSynthetic(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("removing a synthetic event that is hit: %v", err)
 	}
 	b.ClearTriggers()
@@ -65,7 +107,7 @@ func TestHistHit(t *testing.T) {
 	if err := late.Enable([]byte("0")); err != nil {
 		t.Fatal(err)
 	}
-	if err := tr.ReleaseAll(); err != nil {
+	if err := tr.Definitions().ReleaseAll(); err != nil {
 		t.Error(err)
 	}
 }
@@ -118,12 +160,23 @@ func FuzzHistTrigger(f *testing.F) {
 	})
 }
 
-// TestHistLoad: hits on both vCPUs while the table is read and cleared and triggers
-// are added and removed. After the last clear the counts are exact.
+// counts returns the totals at the end of the text of hist.
+func counts(t *testing.T, text string) (hits, drops int) {
+	t.Helper()
+	entries := 0
+	_, totals, _ := strings.Cut(text, "\nTotals:\n")
+	if _, err := fmt.Sscanf(totals, "    Hits: %d\n    Entries: %d\n    Dropped: %d\n", &hits, &entries, &drops); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return hits, drops
+}
+
+// TestHistLoad: hits on both vCPUs while the table is read and triggers are added and
+// removed. The counts are exact.
 func TestHistLoad(t *testing.T) {
-	tr, f := newTestTracer(t)
-	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
-	a := tr.global.findFile("kprobes", "a")
+	tr, f := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := file(tr, "kprobes", "a")
 	trigger := func(text string) {
 		t.Helper()
 		if err := a.WriteTrigger([]byte(text)); err != nil {
@@ -135,12 +188,12 @@ func TestHistLoad(t *testing.T) {
 	var wg sync.WaitGroup
 	for cpu := range 2 {
 		wg.Go(func() {
-			trap := trapWithArgs(f)
+			trap := tracingtest.TrapWithArgs(f)
 			trap.CPU = cpu
-			hit := f.hitOf(tr.probes[0], trap)
+			hit := f.HitOf(f.Probes[0], trap)
 			for i := range each {
 				trap.Regs.DI = uint64(i % 200)
-				tr.probes[0].entered(hit)
+				f.Probes[0].PreHandler(hit)
 			}
 		})
 	}
@@ -156,22 +209,86 @@ func TestHistLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	hits, drops := a.triggerList()[0].hist.table.Hits.Load(), a.triggerList()[0].hist.table.Drops.Load()
+	hits, drops := counts(t, text)
 	if hits+drops != 2*each || strings.Count(text, "hitcount: ") != 128 || drops != 2*each/200*72 {
 		t.Errorf("%d hits and %d drops:\n%s", hits, drops, text)
 	}
-	a.triggerList()[0].hist.table.Clear() // a trigger with variables cannot be written again to clear it
+}
+
+// TestHistClear: clear empties the table, also between hits of other vCPUs.
+func TestHistClear(t *testing.T) {
+	tr, f := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di:u32")
+	a := file(tr, "kprobes", "a")
+	trigger := func(text string) {
+		t.Helper()
+		if err := a.WriteTrigger([]byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trigger("hist:keys=n")
+	var wg sync.WaitGroup
+	for cpu := range 2 {
+		wg.Go(func() {
+			trap := tracingtest.TrapWithArgs(f)
+			trap.CPU = cpu
+			hit := f.HitOf(f.Probes[0], trap)
+			for i := range 1000 {
+				trap.Regs.DI = uint64(i % 100)
+				f.Probes[0].PreHandler(hit)
+			}
+		})
+	}
+	for range 20 {
+		trigger("hist:keys=n:clear")
+	}
+	wg.Wait()
+	trigger("hist:keys=n:clear")
 	if text, _ := a.Hist(); !strings.Contains(text, "    Hits: 0\n    Entries: 0\n    Dropped: 0\n") {
 		t.Errorf("after clear:\n%s", text)
+	}
+}
+
+// TestHistInstance: an instance that is removed with a hist trigger does not keep the
+// synthetic event of the trigger's action.
+func TestHistInstance(t *testing.T) {
+	tr, _ := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	if _, err := tr.Definitions().WriteSyntheticEvents([]byte("late u32 n\n")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := tr.MakeInstance("i"); err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range tr.Instances()[0].Subsystems() {
+			for _, e := range s.Events {
+				if e.Name != "a" {
+					continue
+				}
+				if err := e.WriteTrigger([]byte("hist:keys=n:vv=n:onmax($vv).late($vv)")); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := tr.Definitions().ReleaseSynthetic(); !errors.Is(err, syscall.EBUSY) {
+			t.Errorf("removing a synthetic event that is hit: %v", err)
+		}
+		if err := tr.RemoveInstance("i"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tr.Definitions().ReleaseSynthetic(); err != nil {
+		t.Errorf("after the instance is removed: %v", err)
 	}
 }
 
 // TestHistMemory: the memory of all tables is limited, and freed when triggers are
 // removed.
 func TestHistMemory(t *testing.T) {
-	tr, _ := newTestTracer(t)
-	write(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
-	a := tr.global.findFile("kprobes", "a")
+	tr, _ := newTracer(t)
+	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := file(tr, "kprobes", "a")
 	names := []string{"v", "w", "x", "y", "z"}
 	text := func(name string) []byte {
 		return []byte("hist:keys=n:size=131072:" + name + "=s,2" + name + "=s,3" + name + "=s if n > 3")
@@ -187,8 +304,8 @@ func TestHistMemory(t *testing.T) {
 	if !errors.Is(err, syscall.ENOMEM) || made < 2 {
 		t.Fatalf("%d tables of 131072 elements with three strings, then %v", made, err)
 	}
-	if n := len(a.triggerList()); n != made {
-		t.Errorf("%d triggers, %d were made", n, made)
+	if lines, _ := a.Triggers(); len(lines) != made {
+		t.Errorf("%d triggers, %d were made", len(lines), made)
 	}
 	if err := a.WriteTrigger(append([]byte("!"), text(names[0])...)); err != nil {
 		t.Error(err)
@@ -201,23 +318,24 @@ func TestHistMemory(t *testing.T) {
 // TestHistNamedShort: a named histogram reads members at the offsets of its first
 // event; an entry of another event may be shorter.
 func TestHistNamedShort(t *testing.T) {
-	tr, f := newTestTracer(t)
-	write(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")
-	a, b := tr.global.findFile("kprobes", "a"), tr.global.findFile("kprobes", "b")
+	tr, f := newTracer(t)
+	define(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")
+	a, b := file(tr, "kprobes", "a"), file(tr, "kprobes", "b")
 	for _, keys := range []string{"n", "s", "n,s", "n.sym"} {
 		text := []byte("hist:name=shared:keys=" + keys)
-		for _, e := range []*EventFile{a, b} {
+		for _, e := range []*tracing.EventFile{a, b} {
 			if err := e.WriteTrigger(text); err != nil {
 				t.Fatalf("%s: %v", text, err)
 			}
 		}
-		trap := trapWithArgs(f)
-		tr.probes[0].entered(f.hitOf(tr.probes[0], trap))
-		tr.probes[1].entered(f.hitOf(tr.probes[1], trap))
-		if hits := a.triggerList()[0].hist.table.Hits.Load(); hits != 2 {
+		trap := tracingtest.TrapWithArgs(f)
+		f.Probes[0].PreHandler(f.HitOf(f.Probes[0], trap))
+		f.Probes[1].PreHandler(f.HitOf(f.Probes[1], trap))
+		shown, _ := a.Hist()
+		if hits, _ := counts(t, shown); hits != 2 {
 			t.Errorf("%s: %d hits of two events", text, hits)
 		}
-		for _, e := range []*EventFile{a, b} {
+		for _, e := range []*tracing.EventFile{a, b} {
 			if err := e.WriteTrigger(append([]byte("!"), text...)); err != nil {
 				t.Error(err)
 			}

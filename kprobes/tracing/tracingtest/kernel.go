@@ -1,4 +1,7 @@
-package tracing
+// Package tracingtest provides a fake kernel for tests of tracing: the symbols that the
+// recorded definitions use, probes that a test hits, and memory of tasks. It does not
+// execute code.
+package tracingtest
 
 import (
 	"encoding/binary"
@@ -9,7 +12,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes"
@@ -23,31 +25,35 @@ const (
 	data
 )
 
-// fakeKernel has the symbols of Debian's kernel that the recorded definitions use,
-// and refuses the probes that register_kprobe refuses.
-type fakeKernel struct {
+// Kernel has the symbols of Debian's kernel that the recorded definitions use, and
+// refuses the probes that register_kprobe refuses. It implements the interfaces of the
+// packages below kprobes/tracing that have to do with probes, symbols and the machine.
+type Kernel struct {
+	Clock  atomic.Int64 // ns
+	VCPUs  int
+	HitVia kprobes.Via // what Via returns
+	Refuse error       // what Enable returns
+
+	Probes []*kprobes.Kprobe // the registered ones, the oldest first
+	Rets   []*kprobes.Retprobe
+	Armed  map[*kprobes.Kprobe]bool
+	Synced []bool // see SynchronizeRCU
+
 	syms    []abi.Symbol // by address
 	kind    map[uint64]int
 	bugs    []uint64
 	modules []string
-	now     atomic.Int64
-	cpus    int
 
-	mu      sync.Mutex
-	log     []string
-	probes  []*kprobes.Kprobe
-	rets    []*kprobes.Retprobe
-	enabled map[*kprobes.Kprobe]bool
-	refuse  error // what Enable returns
-	via     kprobes.Via
-	synced  []bool // see SynchronizeRCU
+	mu  sync.Mutex // guards log and changes of the probes
+	log []string
 }
 
 // boundaries are the offsets of instructions in each function of the fake.
 var boundaries = []uint64{0, 5, 7, 9, 11}
 
-func newFakeKernel() *fakeKernel {
-	f := &fakeKernel{kind: map[uint64]int{}, cpus: 2, enabled: map[*kprobes.Kprobe]bool{}}
+// New returns a kernel with two vCPUs and no module.
+func New() *Kernel {
+	f := &Kernel{kind: map[uint64]int{}, VCPUs: 2, Armed: map[*kprobes.Kprobe]bool{}}
 	next := uint64(0xffffffff81000000)
 	at := func(addr uint64) { next = addr }
 	add := func(kind int, size uint64, names ...string) {
@@ -96,14 +102,16 @@ func newFakeKernel() *fakeKernel {
 	return f
 }
 
-func (f *fakeKernel) loadModule(name string) {
+// LoadModule adds a module with a function mod_func.
+func (f *Kernel) LoadModule(name string) {
 	addr := uint64(0xffffffffc0201020)
 	f.modules = append(f.modules, name)
 	f.syms = append(f.syms, abi.Symbol{Addr: addr, Size: 0x20, Name: "mod_func", Module: name})
 	f.kind[addr] = function
 }
 
-func (f *fakeKernel) LookupName(name string) (found []abi.Symbol) {
+// LookupName returns the symbols of a name, "symbol" or "module:symbol".
+func (f *Kernel) LookupName(name string) (found []abi.Symbol) {
 	module, base, qualified := strings.Cut(name, ":")
 	if !qualified {
 		base = name
@@ -116,7 +124,8 @@ func (f *fakeKernel) LookupName(name string) (found []abi.Symbol) {
 	return found
 }
 
-func (f *fakeKernel) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
+// Lookup returns the symbol at an address.
+func (f *Kernel) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
 	for _, s := range f.syms {
 		if s.Addr <= addr && addr < s.Addr+s.Size {
 			return s, addr - s.Addr, true
@@ -125,7 +134,8 @@ func (f *fakeKernel) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
 	return abi.Symbol{}, 0, false
 }
 
-func (f *fakeKernel) FtraceOverlap(start, end uint64) bool {
+// FtraceOverlap reports whether a function with an fentry site starts there.
+func (f *Kernel) FtraceOverlap(start, end uint64) bool {
 	for addr, kind := range f.kind {
 		if start <= addr && addr < end && (kind == function || kind == blacklisted) {
 			return true
@@ -134,24 +144,28 @@ func (f *fakeKernel) FtraceOverlap(start, end uint64) bool {
 	return false
 }
 
-func (f *fakeKernel) CPUs() int  { return f.cpus }
-func (f *fakeKernel) Now() int64 { return f.now.Load() }
+// CPUs returns VCPUs.
+func (f *Kernel) CPUs() int { return f.VCPUs }
 
-func (f *fakeKernel) Printk(_ int, format string, args ...any) {
+// Now returns Clock, ns.
+func (f *Kernel) Now() int64 { return f.Clock.Load() }
+
+// Printk adds a line to the log.
+func (f *Kernel) Printk(_ int, format string, args ...any) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.log = append(f.log, fmt.Sprintf(format, args...))
 }
 
 // SynchronizeRCU records which probes are armed.
-func (f *fakeKernel) SynchronizeRCU() {
+func (f *Kernel) SynchronizeRCU() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.synced = append(f.synced, slices.Contains(slices.Collect(maps.Values(f.enabled)), true))
+	f.Synced = append(f.Synced, slices.Contains(slices.Collect(maps.Values(f.Armed)), true))
 }
 
-// takeLog is dmesg -c.
-func (f *fakeKernel) takeLog() []string {
+// TakeLog is dmesg -c.
+func (f *Kernel) TakeLog() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	log := f.log
@@ -159,7 +173,7 @@ func (f *fakeKernel) takeLog() []string {
 	return log
 }
 
-func (f *fakeKernel) resolve(addr uint64, name string, offset uint32) (uint64, uint64, error) {
+func (f *Kernel) resolve(addr uint64, name string, offset uint32) (uint64, uint64, error) {
 	if name == "" && addr == 0 {
 		return 0, 0, syscall.EINVAL
 	}
@@ -177,7 +191,8 @@ func (f *fakeKernel) resolve(addr uint64, name string, offset uint32) (uint64, u
 	return addr, off, nil
 }
 
-func (f *fakeKernel) OnFuncEntry(addr uint64, name string, offset uint32) error {
+// OnFuncEntry fails with EINVAL within a function and with ENOENT outside of all.
+func (f *Kernel) OnFuncEntry(addr uint64, name string, offset uint32) error {
 	_, off, err := f.resolve(addr, name, offset)
 	if err == nil && off != 0 {
 		return syscall.EINVAL
@@ -185,11 +200,13 @@ func (f *fakeKernel) OnFuncEntry(addr uint64, name string, offset uint32) error 
 	return err
 }
 
-func (f *fakeKernel) NewRethook(int, uint64, func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error) {
+// NewRethook fails with ENOSYS.
+func (f *Kernel) NewRethook(int, uint64, func(*kprobes.Instance, *abi.Trap)) (*kprobes.Rethook, error) {
 	return nil, syscall.ENOSYS
 }
 
-func (f *fakeKernel) Register(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
+// Register fails as register_kprobe does.
+func (f *Kernel) Register(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	addr, off, err := f.resolve(p.Addr, p.SymbolName, p.Offset)
 	if err != nil {
 		return err
@@ -203,94 +220,109 @@ func (f *fakeKernel) Register(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	p.Addr = addr
-	f.probes = append(f.probes, p)
-	f.enabled[p] = p.Flags&kprobes.FlagDisabled == 0
+	f.Probes = append(f.Probes, p)
+	f.Armed[p] = p.Flags&kprobes.FlagDisabled == 0
 	return nil
 }
 
-func (f *fakeKernel) Unregister(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
+// Unregister removes a probe.
+func (f *Kernel) Unregister(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.probes = slices.DeleteFunc(f.probes, func(q *kprobes.Kprobe) bool { return p == q })
-	delete(f.enabled, p)
+	f.Probes = slices.DeleteFunc(f.Probes, func(q *kprobes.Kprobe) bool { return p == q })
+	delete(f.Armed, p)
 	return nil
 }
 
-func (f *fakeKernel) RegisterRetprobe(rp *kprobes.Retprobe, _ ...*kprobes.Hit) error {
+// RegisterRetprobe fails as register_kretprobe does.
+func (f *Kernel) RegisterRetprobe(rp *kprobes.Retprobe, _ ...*kprobes.Hit) error {
 	p := &rp.Kprobe
 	if err := f.OnFuncEntry(p.Addr, p.SymbolName, p.Offset); err != nil {
 		return err
 	}
 	if rp.MaxActive <= 0 {
-		rp.MaxActive = max(10, 2*f.cpus)
+		rp.MaxActive = max(10, 2*f.VCPUs)
 	}
 	if err := f.Register(p); err != nil {
 		return err
 	}
-	f.rets = append(f.rets, rp)
+	f.Rets = append(f.Rets, rp)
 	return nil
 }
 
-func (f *fakeKernel) UnregisterRetprobe(rp *kprobes.Retprobe, _ ...*kprobes.Hit) error {
+// UnregisterRetprobe removes a return probe.
+func (f *Kernel) UnregisterRetprobe(rp *kprobes.Retprobe, _ ...*kprobes.Hit) error {
 	f.Unregister(&rp.Kprobe)
-	f.rets = slices.DeleteFunc(f.rets, func(q *kprobes.Retprobe) bool { return rp == q })
+	f.Rets = slices.DeleteFunc(f.Rets, func(q *kprobes.Retprobe) bool { return rp == q })
 	return nil
 }
 
-func (f *fakeKernel) Enable(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
+// Enable fails with Refuse if that is set.
+func (f *Kernel) Enable(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if f.refuse != nil {
-		return f.refuse
+	if f.Refuse != nil {
+		return f.Refuse
 	}
-	f.enabled[p] = true
+	f.Armed[p] = true
 	return nil
 }
 
-func (f *fakeKernel) Disable(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
+// Disable disarms a probe.
+func (f *Kernel) Disable(p *kprobes.Kprobe, _ ...*kprobes.Hit) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.enabled[p] = false
+	f.Armed[p] = false
 	return nil
 }
 
-// fakeTask is the guest memory of a hit: a task_struct at address 0.
-type fakeTask struct{ bytes []byte }
+// Task is the guest memory of a hit: a task_struct at address 0.
+type Task struct{ Bytes []byte }
 
-func newFakeTask(pid int32, name string) *fakeTask {
-	m := &fakeTask{make([]byte, abi.TaskSize)}
-	binary.LittleEndian.PutUint32(m.bytes[abi.TaskPID:], uint32(pid))
-	copy(m.bytes[abi.TaskComm:], name)
+// NewTask returns the memory of a task.
+func NewTask(pid int32, name string) *Task {
+	m := &Task{make([]byte, abi.TaskSize)}
+	binary.LittleEndian.PutUint32(m.Bytes[abi.TaskPID:], uint32(pid))
+	copy(m.Bytes[abi.TaskComm:], name)
 	return m
 }
 
-func (m *fakeTask) ReadAt(addr uint64, p []byte) error {
-	if addr+uint64(len(p)) > uint64(len(m.bytes)) {
+// ReadAt fails with EFAULT outside of the memory.
+func (m *Task) ReadAt(addr uint64, p []byte) error {
+	if addr+uint64(len(p)) > uint64(len(m.Bytes)) {
 		return syscall.EFAULT
 	}
-	copy(p, m.bytes[addr:])
+	copy(p, m.Bytes[addr:])
 	return nil
 }
 
-func (m *fakeTask) ReadU64(addr uint64) (uint64, error) {
-	if addr+8 > uint64(len(m.bytes)) {
+// ReadU64 fails like ReadAt.
+func (m *Task) ReadU64(addr uint64) (uint64, error) {
+	if addr+8 > uint64(len(m.Bytes)) {
 		return 0, syscall.EFAULT
 	}
-	return binary.LittleEndian.Uint64(m.bytes[addr:]), nil
+	return binary.LittleEndian.Uint64(m.Bytes[addr:]), nil
 }
 
-func (m *fakeTask) WriteAt(uint64, []byte) error    { return syscall.EFAULT }
-func (m *fakeTask) WriteU64(uint64, uint64) error   { return syscall.EFAULT }
-func (f *fakeKernel) symbol(name string) uint64     { return f.LookupName(name)[0].Addr }
-func (f *fakeKernel) moduleLoaded(name string) bool { return slices.Contains(f.modules, name) }
+// WriteAt fails with EFAULT.
+func (m *Task) WriteAt(uint64, []byte) error { return syscall.EFAULT }
 
-// hit runs the handlers of the enabled probes at addr, as after an fentry call, or as
+// WriteU64 fails with EFAULT.
+func (m *Task) WriteU64(uint64, uint64) error { return syscall.EFAULT }
+
+// Symbol returns the address of a symbol.
+func (f *Kernel) Symbol(name string) uint64 { return f.LookupName(name)[0].Addr }
+
+// ModuleLoaded reports whether the module is loaded.
+func (f *Kernel) ModuleLoaded(name string) bool { return slices.Contains(f.modules, name) }
+
+// Hit runs the handlers of the enabled probes at addr, as after an fentry call, or as
 // after an int3 if t is its trap.
-func (f *fakeKernel) hit(addr uint64, t *abi.Trap) {
+func (f *Kernel) Hit(addr uint64, t *abi.Trap) {
 	f.mu.Lock()
 	var hits []*kprobes.Kprobe
-	for _, p := range f.probes {
-		if p.Addr == addr && f.enabled[p] && p.PreHandler != nil {
+	for _, p := range f.Probes {
+		if p.Addr == addr && f.Armed[p] && p.PreHandler != nil {
 			hits = append(hits, p)
 		}
 	}
@@ -300,78 +332,32 @@ func (f *fakeKernel) hit(addr uint64, t *abi.Trap) {
 	}
 }
 
-// ret runs the return handlers of the enabled kretprobes at addr.
-func (f *fakeKernel) ret(addr, retAddr uint64, t *abi.Trap) {
-	for _, rp := range f.rets {
-		if rp.Kprobe.Addr == addr && f.enabled[&rp.Kprobe] {
+// Ret runs the return handlers of the enabled kretprobes at addr.
+func (f *Kernel) Ret(addr, retAddr uint64, t *abi.Trap) {
+	for _, rp := range f.Rets {
+		if rp.Kprobe.Addr == addr && f.Armed[&rp.Kprobe] {
 			rp.Handler(&kprobes.Instance{Retprobe: rp, RetAddr: retAddr}, &kprobes.Hit{Trap: t, Probe: &rp.Kprobe})
 		}
 	}
 }
 
-// entered is the trap of an fentry call, breakpoint that of an int3.
-func entered(cpu int, now int64, m abi.Memory) *abi.Trap {
+// Entered is the trap of an fentry call.
+func Entered(cpu int, now int64, m abi.Memory) *abi.Trap {
 	return &abi.Trap{CPU: cpu, Now: func() int64 { return now }, Mem: m, Preempt: 1, Regs: &abi.Regs{Flags: abi.FlagIF | 2}}
 }
 
-func breakpoint(cpu int, now int64, m abi.Memory) *abi.Trap {
+// Breakpoint is the trap of an int3.
+func Breakpoint(cpu int, now int64, m abi.Memory) *abi.Trap {
 	return &abi.Trap{
 		CPU: cpu, Now: func() int64 { return now }, Mem: m, Vector: abi.VecBP, Preempt: abi.NMIOffset | abi.HardirqOffset,
 		Regs: &abi.Regs{Flags: abi.FlagIF | 2},
 	}
 }
 
-func newTestTracer(t testing.TB) (*Tracer, *fakeKernel) {
-	t.Helper()
-	f := newFakeKernel()
-	return New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.moduleLoaded}), f
+// HitOf returns the hit of a probe.
+func (f *Kernel) HitOf(p *kprobes.Kprobe, t *abi.Trap) *kprobes.Hit {
+	return &kprobes.Hit{Trap: t, Probe: p}
 }
 
-// write writes lines to kprobe_events one by one, each of which must succeed.
-func write(t testing.TB, tr *Tracer, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if n, err := tr.WriteKprobeEvents([]byte(line + "\n")); err != nil || n != len(line)+1 {
-			t.Fatalf("write %q: %d, %v", line, n, err)
-		}
-	}
-}
-
-func listing(tr *Tracer) string { return strings.Join(all(tr.KprobeEvent), "") }
-
-func (t *Tracer) event(group, name string) *EventFile {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return t.global.files[t.namesInUse[eventName{group, name}]]
-}
-
-func traceText(tr *Tracer) string {
-	var b []byte
-	for r, more := tr.global.Trace(-1), true; more; {
-		b, more = r.Next(b)
-	}
-	return string(b)
-}
-
-// all returns the lines of a file that is read line by line.
-func all(line func(int) (string, bool)) (lines []string) {
-	for i := 0; ; i++ {
-		s, ok := line(i)
-		if !ok {
-			return lines
-		}
-		lines = append(lines, s)
-	}
-}
-
-// traceLines returns the trace without its header.
-func traceLines(tr *Tracer) []string {
-	_, text, _ := strings.Cut(traceText(tr), "|         |\n")
-	return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
-}
-
-func (f *fakeKernel) hitOf(tk *traceKprobe, t *abi.Trap) *kprobes.Hit {
-	return &kprobes.Hit{Trap: t, Probe: tk.kprobe()}
-}
-
-func (f *fakeKernel) Via(*abi.Trap) kprobes.Via { return f.via }
+// Via returns HitVia.
+func (f *Kernel) Via(*abi.Trap) kprobes.Via { return f.HitVia }

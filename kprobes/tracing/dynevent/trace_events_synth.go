@@ -1,4 +1,4 @@
-package tracing
+package dynevent
 
 import (
 	"encoding/binary"
@@ -6,6 +6,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
@@ -30,16 +31,19 @@ const (
 // synthGroup is SYNTH_SYSTEM.
 const synthGroup = "synthetic"
 
+// MaxSynthFields is SYNTH_FIELDS_MAX.
+const MaxSynthFields = 64
+
 // synthSlot is the size of a number in an entry.
 const synthSlot = 8
 
-// synthEvent is synth_event: an event that actions of hist triggers hit.
-type synthEvent struct {
-	*Event
-	tracer *Tracer
+// SynthEvent is synth_event: an event that actions of hist triggers hit.
+type SynthEvent struct {
+	event
+	reg    *Registry
 	fields []synthField
 	fixed  int // bytes of an entry without its dynamic strings
-	refs   int // number of actions that hit it; guarded by Tracer.mu
+	refs   int // number of actions that hit it; guarded by Config.Mutex
 }
 
 // synthField is synth_field.
@@ -54,8 +58,8 @@ type synthField struct {
 }
 
 var (
-	_ eventClass = synthClass{}
-	_ dynEvent   = (*synthEvent)(nil)
+	_ Class    = synthClass{}
+	_ dynEvent = (*SynthEvent)(nil)
 )
 
 // synthTypes are the sizes and formats of the types that a field may have.
@@ -69,10 +73,10 @@ var synthTypes = map[string]struct {
 	"gfp_t": {4, "%x"},
 }
 
-// synthEvent returns the synthetic event of that name, or nil.
-func (t *Tracer) synthEvent(name string) *synthEvent {
-	for _, d := range t.dynamic {
-		if s, ok := d.(*synthEvent); ok && s.Name == name {
+// Synth returns the synthetic event of that name, or nil.
+func (r *Registry) Synth(name string) *SynthEvent {
+	for _, d := range r.list {
+		if s, ok := d.(*SynthEvent); ok && s.name == name {
 			return s
 		}
 	}
@@ -81,32 +85,32 @@ func (t *Tracer) synthEvent(name string) *synthEvent {
 
 // synthParser parses the definition of a synthetic event.
 type synthParser struct {
-	tracer  *Tracer
+	reg     *Registry
 	command string // the command as error_log shows it
 }
 
 func (p *synthParser) fail(text, at string) error { return p.failWith(syscall.EINVAL, text, at) }
 
 func (p *synthParser) failWith(errno syscall.Errno, text, at string) error {
-	p.tracer.global.logError("synthetic_events", text, p.command, max(strings.Index(p.command, at), 0))
+	p.reg.conf.Events.LogError("synthetic_events", text, p.command, max(strings.Index(p.command, at), 0))
 	return fmt.Errorf("%s: %s (%q): %w", p.command, text, at, errno)
 }
 
 // WriteSyntheticEvents handles a write to synthetic_events: a line "NAME TYPE
 // FIELD;..." defines an event, "!NAME" deletes it.
-func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
-	return t.runCommands(data, func(line string) error {
+func (r *Registry) WriteSyntheticEvents(data []byte) (int, error) {
+	return r.runCommands(data, func(line string) error {
 		line = kstrtox.SkipSpaces(line)
 		if line == "" {
 			return nil
 		}
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		p := &synthParser{t, line}
+		r.conf.Mutex.Lock()
+		defer r.conf.Mutex.Unlock()
+		p := &synthParser{r, line}
 		name, fields, found := cutAtBlank(line)
 		switch {
 		case line[0] == '!':
-			return t.deleteSynth(name[1:])
+			return r.deleteSynth(name[1:])
 		case !found:
 			return p.fail(synthErrCommand, "")
 		}
@@ -116,13 +120,13 @@ func (t *Tracer) WriteSyntheticEvents(data []byte) (int, error) {
 
 // createSynth is create_synth_event: "s:[synthetic/]NAME TYPE FIELD;...". It returns
 // false if the line is not such a definition. The caller holds mu.
-func (t *Tracer) createSynth(line string) (bool, error) {
+func (r *Registry) createSynth(line string) (bool, error) {
 	line = kstrtox.SkipSpaces(line)
 	rest, ok := strings.CutPrefix(line, "s:")
 	if !ok {
 		return false, nil
 	}
-	p := &synthParser{t, line}
+	p := &synthParser{r, line}
 	_, fields, found := cutAtBlank(rest)
 	if !found {
 		return true, p.fail(synthErrCommand, "")
@@ -145,13 +149,13 @@ func cutAtBlank(s string) (before, after string, found bool) {
 	return s[:i], kstrtox.SkipSpaces(s[i:]), true
 }
 
-func (t *Tracer) deleteSynth(name string) error {
-	s := t.synthEvent(name)
+func (r *Registry) deleteSynth(name string) error {
+	s := r.Synth(name)
 	if s == nil {
 		return fmt.Errorf("no synthetic event %q: %w", name, syscall.ENOENT)
 	}
-	defer t.resetCleared()
-	return t.removeDynamic(s)
+	defer r.conf.Events.ResetCleared()
+	return r.removeDynamic(s)
 }
 
 // create is check_command and __create_synth_event.
@@ -162,17 +166,17 @@ func (p *synthParser) create(command, name, fields string) error {
 		return p.fail(synthErrCommand, "")
 	case !probe.GoodName(name, false):
 		return p.fail(synthErrName, name)
-	case p.tracer.synthEvent(name) != nil:
+	case p.reg.Synth(name) != nil:
 		return p.failWith(syscall.EEXIST, synthErrExists, name)
 	}
-	s := &synthEvent{tracer: p.tracer}
+	s := &SynthEvent{reg: p.reg}
 	for _, part := range strings.Split(fields, ";") {
 		for argv := kstrtox.ArgvSplit(part); len(argv) > 0; {
 			f, used, err := p.parseField(argv)
 			if err != nil {
 				return err
 			}
-			if len(s.fields) == synthFieldsMax {
+			if len(s.fields) == MaxSynthFields {
 				return p.fail(synthErrTooMany, "")
 			}
 			s.fields = append(s.fields, f)
@@ -182,7 +186,7 @@ func (p *synthParser) create(command, name, fields string) error {
 	if len(s.fields) == 0 {
 		return p.fail(synthErrCommand, "")
 	}
-	return p.tracer.addSynth(s, name)
+	return p.reg.addSynth(s, name)
 }
 
 // parseField is parse_synth_field: a field is two words, or three with "unsigned".
@@ -244,22 +248,66 @@ func (f *synthField) shape() bool {
 	return err == nil
 }
 
-// takes is check_synth_field: whether a variable can be the value of the field.
-func (f *synthField) takes(v *histField) bool {
+// Name returns the event's name.
+func (s *SynthEvent) Name() string { return s.name }
+
+// NumFields returns the number of fields.
+func (s *SynthEvent) NumFields() int { return len(s.fields) }
+
+// Takes is check_synth_field: whether a value of that type and size in bytes can be the
+// value of field i.
+func (s *SynthEvent) Takes(i int, typ string, size int, signed bool) bool {
+	f := &s.fields[i]
 	switch {
-	case f.text && f.dynamic && strings.Contains(v.typ, "char["):
+	case f.text && f.dynamic && strings.Contains(typ, "char["):
 		return true
-	case f.stack && v.typ == histStackType:
+	case f.stack && typ == StackType:
 		return true
-	case f.typ == v.typ && !f.dynamic:
+	case f.typ == typ && !f.dynamic:
 		return true
 	}
-	return f.size == v.size && (f.text || f.signed == v.signed)
+	return f.size == size && (f.text || f.signed == signed)
+}
+
+// Hold adds d to the number of actions that hit the event; while there are any, it cannot
+// be deleted. The caller holds Config.Mutex.
+func (s *SynthEvent) Hold(d int) { s.refs += d }
+
+// StackType is the type of a stack trace as a value of a histogram, and StackSize its
+// maximum size in bytes.
+const (
+	StackType = "unsigned long[]"
+	StackSize = 16 * 8 // HIST_STACKTRACE_DEPTH
+)
+
+// Values are the values for the fields of a synthetic event at one hit, by the index of
+// the field.
+type Values interface {
+	Number(i int) uint64
+	// Text returns a string without its NUL.
+	Text(i int) []byte
+	// PutStack writes a stack into room, which has 8+StackSize bytes, its length first,
+	// and returns how many bytes that takes.
+	PutStack(i int, room []byte) int
+}
+
+// Hit is action_trace: it hits the event inside the hits of depth other events. It runs in
+// handler context.
+func (s *SynthEvent) Hit(trap *abi.Trap, depth uint32, v Values) {
+	en := s.BeginInside(trap, depth)
+	if en == nil {
+		return
+	}
+	if s.put(en, v) {
+		s.Commit(trap)
+	} else {
+		s.Discard(trap)
+	}
 }
 
 // addSynth creates the event: numbers have 8 bytes each, strings the maximum length or
 // a place at the end of the entry.
-func (t *Tracer) addSynth(s *synthEvent, name string) error {
+func (r *Registry) addSynth(s *SynthEvent, name string) error {
 	at := field.HeaderSize
 	for i := range s.fields {
 		f := &s.fields[i]
@@ -271,41 +319,45 @@ func (t *Tracer) addSynth(s *synthEvent, name string) error {
 		}
 	}
 	s.fixed = at - field.HeaderSize
-	if s.Event = t.newEvent(synthGroup, name, 0, synthClass{s}); s.Event == nil {
+	if !s.create(r, synthGroup, name, synthClass{s}) {
 		return fmt.Errorf("synthetic event %s: %w", name, syscall.ENODEV)
 	}
-	t.dynamic = append(t.dynamic, s)
+	r.list = append(r.list, s)
 	return nil
 }
 
 // definition returns the event's line of synthetic_events.
-func (s *synthEvent) definition() string {
+func (s *SynthEvent) definition() string {
 	var fields []string
 	for _, f := range s.fields {
 		fields = append(fields, f.typ+" "+f.name)
 	}
-	return s.Name + "\t" + strings.Join(fields, "; ")
+	return s.name + "\t" + strings.Join(fields, "; ")
 }
 
 // SyntheticEvents returns the lines of synthetic_events, the oldest first.
-func (t *Tracer) SyntheticEvents() []string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+func (r *Registry) SyntheticEvents() []string {
+	r.conf.Mutex.Lock()
+	defer r.conf.Mutex.Unlock()
 	var lines []string
-	for _, d := range t.dynamic {
-		if s, ok := d.(*synthEvent); ok {
+	for _, d := range r.list {
+		if s, ok := d.(*SynthEvent); ok {
 			lines = append(lines, s.definition()+"\n")
 		}
 	}
 	return lines
 }
 
-// synthClass is the eventClass of a synthEvent.
-type synthClass struct{ *synthEvent }
+// synthClass is the Class of a SynthEvent.
+type synthClass struct{ *SynthEvent }
 
-func (s synthClass) fields() []field.Field {
+// Kind implements Class.
+func (s synthClass) Kind() Kind { return Synth }
+
+// Fields implements Class.
+func (s synthClass) Fields() []field.Field {
 	var fields []field.Field
-	for _, f := range s.synthEvent.fields {
+	for _, f := range s.SynthEvent.fields {
 		decl := f.typ + " " + f.name
 		switch {
 		case f.dynamic:
@@ -319,9 +371,10 @@ func (s synthClass) fields() []field.Field {
 	return fields
 }
 
-func (s synthClass) printFmt() string {
+// PrintFmt implements Class.
+func (s synthClass) PrintFmt() string {
 	format, values := "", ""
-	for i, f := range s.synthEvent.fields {
+	for i, f := range s.SynthEvent.fields {
 		if i > 0 {
 			format += ", "
 		}
@@ -345,15 +398,15 @@ func (f *synthField) format() string {
 	return synthTypes[f.typ].format
 }
 
-// print is print_synth_event.
-func (s synthClass) print(_ *Array, b, entry []byte) []byte {
-	b = append(append(b, s.Name...), ": "...)
-	for i := range s.synthEvent.fields {
-		f := &s.synthEvent.fields[i]
+// Print is print_synth_event.
+func (s synthClass) Print(_ Printer, b, entry []byte) []byte {
+	b = append(append(b, s.name...), ": "...)
+	for i := range s.SynthEvent.fields {
+		f := &s.SynthEvent.fields[i]
 		b = append(append(b, f.name...), '=')
 		switch {
-		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
-			b = s.tracer.appendSynthStack(b, entry, f.offset)
+		case f.stack && s.reg.conf.Has[release.CommonStacktrace]:
+			b = s.reg.appendSynthStack(b, entry, f.offset)
 			continue
 		case f.dynamic:
 			text, n := field.StringAt(entry, f.offset)
@@ -363,7 +416,7 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 		default:
 			b = f.appendNumber(b, entry[f.offset:f.offset+f.size])
 		}
-		if i < len(s.synthEvent.fields)-1 {
+		if i < len(s.SynthEvent.fields)-1 {
 			b = append(b, ' ')
 		}
 	}
@@ -371,12 +424,12 @@ func (s synthClass) print(_ *Array, b, entry []byte) []byte {
 }
 
 // appendSynthStack appends a stack: hist_stack of 6.12.
-func (t *Tracer) appendSynthStack(b, entry []byte, offset int) []byte {
+func (r *Registry) appendSynthStack(b, entry []byte, offset int) []byte {
 	b = append(b, "STACK:\n"...)
 	stack := field.StackAt(entry, offset)
 	for i := 8; i+8 <= len(stack); i += 8 {
 		ip := binary.LittleEndian.Uint64(stack[i:])
-		sym, off, ok := t.conf.Symbols.Lookup(ip)
+		sym, off, ok := r.conf.Symbols.Lookup(ip)
 		b = append(output.AppendSprint(append(b, "=> "...), sym, off, ip, ok), '\n')
 	}
 	return b
@@ -394,12 +447,15 @@ func (f *synthField) appendNumber(b, data []byte) []byte {
 	return fmt.Appendf(b, "%d", v)
 }
 
-func (s synthClass) enable() error { return nil }
-func (s synthClass) disable()      {}
+// Enable implements Class: the event is hit by actions only.
+func (s synthClass) Enable() error { return nil }
+
+// Disable implements Class.
+func (s synthClass) Disable() {}
 
 // put is trace_event_raw_event_synth: it fills in the entry of a hit, in handler
 // context. It returns false if the entry does not fit on a page.
-func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
+func (s *SynthEvent) put(en *probe.Entry, v Values) bool {
 	base := en.N
 	if base+s.fixed+len(s.fields)*tracingmap.TextSize > len(en.Buf) && base+s.fixed > len(en.Buf) {
 		return false
@@ -410,14 +466,14 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 		f := &s.fields[i]
 		at := base - field.HeaderSize + f.offset
 		switch {
-		case f.stack && s.tracer.conf.has[release.CommonStacktrace]:
-			if en.N+8+histStackSize > len(en.Buf) {
+		case f.stack && s.reg.conf.Has[release.CommonStacktrace]:
+			if en.N+8+StackSize > len(en.Buf) {
 				return false
 			}
-			n := h.putStack(en.Buf[en.N:], args[i])
+			n := v.PutStack(i, en.Buf[en.N:])
 			en.DataLoc(at, n)
 		case f.dynamic:
-			text := h.text(args[i])
+			text := v.Text(i)
 			n := min(len(text), tracingmap.TextSize-1)
 			if en.N+n+1 > len(en.Buf) {
 				return false
@@ -426,34 +482,34 @@ func (s *synthEvent) put(en *entry, h *histHit, args []*histField) bool {
 			en.Buf[en.N+n] = 0
 			en.DataLoc(at, n+1)
 		case f.text:
-			text := h.text(args[i])
+			text := v.Text(i)
 			copy(en.Buf[at:at+tracingmap.TextSize-1], text)
 		default:
-			binary.LittleEndian.PutUint64(en.Buf[at:], h.refs[args[i].refIdx])
+			binary.LittleEndian.PutUint64(en.Buf[at:], v.Number(i))
 		}
 	}
 	return true
 }
 
 // busy returns EBUSY if the event is on or actions refer to it.
-func (s *synthEvent) busy() error {
-	if s.refs > 0 || s.eprobes > 0 || s.wanted() {
+func (s *SynthEvent) busy() error {
+	if s.refs > 0 || s.reg.hasEprobes(s.Event) || s.Wanted() {
 		return s.busyError()
 	}
 	return nil
 }
 
 // matches compares group and event only; a deletion may have anything after the name.
-func (s *synthEvent) matches(group, event string, _ []string) bool {
-	return (group == "" || group == synthGroup) && event == s.Name
+func (s *SynthEvent) matches(group, event string, _ []string) bool {
+	return (group == "" || group == synthGroup) && event == s.name
 }
 
-func (s *synthEvent) line() string { return "s:" + synthGroup + "/" + s.definition() + "\n" }
+func (s *SynthEvent) line() string { return "s:" + synthGroup + "/" + s.definition() + "\n" }
 
-func (s *synthEvent) release() error {
+func (s *SynthEvent) release() error {
 	if err := s.busy(); err != nil {
 		return err
 	}
-	s.tracer.forgetEvent(s.Event)
+	s.reg.conf.Events.Forget(s.Event)
 	return nil
 }
