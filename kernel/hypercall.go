@@ -409,11 +409,7 @@ func (r *random) next() uint64 {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.state += 0x9e3779b97f4a7c15
-	z := r.state
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
+	return abi.SplitMix64(&r.state)
 }
 
 // guest is the machine as package host sees it.

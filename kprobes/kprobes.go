@@ -19,12 +19,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
@@ -628,6 +630,15 @@ func (k *Kprobes) Enabled() bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return !k.allOff
+}
+
+// ParseEnabled parses a write to kprobes/enabled: kstrtobool, or up to 5.10 what that
+// knew of it. It fails with EINVAL for what is neither on nor off.
+func (k *Kprobes) ParseEnabled(data []byte) (bool, error) {
+	if !k.has[release.EnabledWords] && len(data) > 0 && strings.IndexByte("tTfFoO", data[0]) >= 0 {
+		return false, errf(syscall.EINVAL, "%.8q is neither on nor off", data)
+	}
+	return kstrtox.ParseBool(data)
 }
 
 // SetEnabled is arm_all_kprobes and disarm_all_kprobes, which a write to

@@ -136,6 +136,19 @@ const Nop5 = "\x0f\x1f\x44\x00\x00"
 // Hash64 is hash_64 (and hash_ptr). The result has the given number of bits.
 func Hash64(v uint64, bits uint) uint64 { return v * 0x61c8864680b583eb >> (64 - bits) }
 
+// Golden64 is 2^64 divided by the golden ratio, the step of SplitMix64.
+const Golden64 = 0x9e3779b97f4a7c15
+
+// SplitMix64 advances a generator and returns its next number (Steele, Lea, Flood: Fast
+// Splittable Pseudorandom Number Generators, 2014).
+func SplitMix64(state *uint64) uint64 {
+	*state += Golden64
+	z := *state
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
 // Errnos of Linux that package syscall does not name on every system, or that
 // never reach user space.
 const (

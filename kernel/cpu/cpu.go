@@ -150,7 +150,7 @@ func New(m *mem.Memory, id int, cache *Cache) *CPU {
 	c.DR[6], c.DR[7] = 0xffff0ff0, 0x400
 	c.TSCAux = uint64(id)
 	c.Seg[segCS], c.Seg[segSS] = abi.KernelCS, abi.KernelSS
-	c.Seed = uint64(id)*0x9e3779b97f4a7c15 + 1
+	c.Seed = uint64(id)*abi.Golden64 + 1
 	c.FlushTLB()
 	for i := range c.jc {
 		c.jc[i].rip = 1 << 62 // no address

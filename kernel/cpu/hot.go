@@ -287,8 +287,8 @@ func bt(c *CPU, o *op) *op {
 	return o.next()
 }
 
-// cross finds the block that branch j leads to and links it. It returns where to
-// go on; nil: RIP says where, or there is an exit.
+// cross finds the block that branch j leads to and links it. It returns the instruction
+// to go on with, or nil if RIP says where to go on or there is an exit.
 func (c *CPU) cross(j *op) (o *op, exit bool) {
 	c.left -= int64(j.n)
 	c.RIP = j.imm

@@ -90,7 +90,8 @@ func (c *CPU) refill(need int64) bool {
 	return true
 }
 
-// lookup is the decoded block at rip; nil: it cannot be fetched, exit says why.
+// lookup returns the decoded block at rip. It returns nil if the block cannot be fetched;
+// exit says why.
 func (c *CPU) lookup(rip uint64) *op {
 	e := &c.jc[jcHash(rip)]
 	if e.rip == rip && e.head.need() != dead {

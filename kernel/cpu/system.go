@@ -241,14 +241,8 @@ func (c *CPU) now(o *op) uint64 {
 	return c.TSC + uint64(c.total-c.left-c.more) + n
 }
 
-// random is the next number of splitmix64.
-func (c *CPU) random() uint64 {
-	c.Seed += 0x9e3779b97f4a7c15
-	z := c.Seed
-	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return z ^ z>>31
-}
+// random returns the next number of rdrand and rdseed.
+func (c *CPU) random() uint64 { return abi.SplitMix64(&c.Seed) }
 
 // setFlags is what popf and iret do with the flags they read.
 func (c *CPU) setFlags(v uint64, w uint8) {

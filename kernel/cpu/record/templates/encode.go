@@ -38,7 +38,7 @@ type gen struct {
 	c        *record.Case
 	reserved uint16 // registers that addresses must leave alone
 	noFault  bool   // memory operands lie in the window
-	align    uint64 // of memory operands, bytes; 0: none
+	align    uint64 // of memory operands, bytes, or 0
 	system   bool   // a SYS form
 	fixed    bool   // addresses are r15 and a displacement, in the window
 	avoid    uint16 // registers that any leaves alone
