@@ -17,6 +17,7 @@ func (*nowhere) MapModule(uint64, []byte, image.Perm) error { return nil }
 func (*nowhere) FreeModule(uint64)                          {}
 func (*nowhere) SynchronizeRCU()                            {}
 func (*nowhere) SynchronizeRCUTasks()                       {}
+func (*nowhere) AddSites(*image.Sites) error                { return nil }
 func (*nowhere) Printk(int, string, ...any)                 {}
 func (*nowhere) Taint(byte)                                 {}
 

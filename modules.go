@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/module"
@@ -115,4 +117,24 @@ func (k *Kernel) moduleLines() []procfs.Module {
 		})
 	}
 	return all
+}
+
+// request answers requests of guest code: those about static keys and static calls
+// itself, the others go to the probes. It returns 0 or -errno.
+func (k *Kernel) request(nr, addr, arg uint64) int64 {
+	var err error
+	switch nr {
+	case abi.KeyUpdate:
+		err = k.Machine.UpdateBranches(addr, arg != 0)
+	case abi.CallUpdate:
+		err = k.Machine.UpdateStaticCall(addr, arg)
+	case abi.ModuleEvent:
+		k.Modules.Entered(addr, arg)
+	default:
+		return k.exports.Request(nr, addr, arg)
+	}
+	if err != nil {
+		return -int64(syscall.EFAULT)
+	}
+	return 0
 }

@@ -87,15 +87,10 @@ func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
 	return m.setStaticKey(key, true)
 }
 
-// setStaticKey does what static_key_enable and static_key_disable do: it patches all
-// branches of the key at once and sets its count. The caller holds keyMu.
+// setStaticKey does what static_key_enable and static_key_disable do: it sets the key's
+// count and patches all its branches at once. The caller holds keyMu.
 func (m *Machine) setStaticKey(key uint64, on bool) error {
-	var patches []abi.Patch
-	for _, j := range m.img.Jumps {
-		if j.Key == key {
-			patches = append(patches, abi.Patch{Addr: j.Code, Bytes: branch(j, on != j.Branch)})
-		}
-	}
+	patches := m.branches(key, on)
 	if patches == nil {
 		return fmt.Errorf("no branch has the static key %#x: %w", key, syscall.EINVAL)
 	}
@@ -105,6 +100,84 @@ func (m *Machine) setStaticKey(key uint64, on bool) error {
 	}
 	if err := m.mem.WriteAt(key, count[:]); err != nil {
 		return err
+	}
+	return m.Poke(patches...)
+}
+
+// branches returns what makes all branches of a static key, in the kernel and in
+// modules, those of a key that is true or false.
+func (m *Machine) branches(key uint64, on bool) (patches []abi.Patch) {
+	for _, j := range m.tab.Jumps(key) {
+		patches = append(patches, abi.Patch{Addr: j.Code, Bytes: branch(j, on != j.Branch)})
+	}
+	return patches
+}
+
+// UpdateBranches is jump_label_update: it patches all branches of a static key, whose
+// count the guest's code sets.
+func (m *Machine) UpdateBranches(key uint64, on bool) error {
+	m.keyMu.Lock()
+	defer m.keyMu.Unlock()
+	return m.Poke(m.branches(key, on)...)
+}
+
+// UpdateStaticCall is __static_call_update: it directs the trampoline and all calls of a
+// static call to the function that the guest's code has written into its key. It fails
+// with EFAULT if the key cannot be read or the trampoline is not text.
+func (m *Machine) UpdateStaticCall(key, trampoline uint64) error {
+	m.keyMu.Lock()
+	defer m.keyMu.Unlock()
+	to, err := m.mem.ReadU64(key)
+	if err != nil {
+		return err
+	}
+	var patches []abi.Patch
+	if trampoline != 0 {
+		patches = append(patches, abi.Patch{Addr: trampoline, Bytes: m.staticCall(image.StaticCall{Addr: trampoline, Tail: true}, to)})
+	}
+	for _, c := range m.tab.StaticCalls(key) {
+		patches = append(patches, abi.Patch{Addr: c.Addr, Bytes: m.staticCall(c, to)})
+	}
+	return m.Poke(patches...)
+}
+
+// staticCall returns the bytes of a static call's site for the function to, which may be
+// 0: then nothing is called.
+func (m *Machine) staticCall(c image.StaticCall, to uint64) []byte {
+	op := byte(0xe8)
+	switch {
+	case c.Tail && to == 0:
+		return []byte{0xc3, 0xcc, 0xcc, 0xcc, 0xcc}
+	case c.Tail:
+		op = 0xe9
+	case to == 0:
+		return []byte(abi.Nop5)
+	case to == m.symbol("__static_call_return0"):
+		return []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0} // xor %eax,%eax
+	}
+	return binary.LittleEndian.AppendUint32([]byte{op}, uint32(to-(c.Addr+5)))
+}
+
+// AddSites makes a module's branches and static calls what their keys say now, as
+// jump_label_add_module and static_call_add_module do. It is called once Tables has the
+// sites. It fails with EFAULT if a key is not in memory.
+func (m *Machine) AddSites(s *image.Sites) error {
+	m.keyMu.Lock()
+	defer m.keyMu.Unlock()
+	var patches []abi.Patch
+	for _, j := range s.Jumps {
+		count, err := m.mem.Load32(j.Key)
+		if err != nil {
+			return err
+		}
+		patches = append(patches, abi.Patch{Addr: j.Code, Bytes: branch(j, (int32(count) > 0) != j.Branch)})
+	}
+	for _, c := range s.StaticCalls {
+		to, err := m.mem.ReadU64(c.Key)
+		if err != nil {
+			return err
+		}
+		patches = append(patches, abi.Patch{Addr: c.Addr, Bytes: m.staticCall(c, to)})
 	}
 	return m.Poke(patches...)
 }

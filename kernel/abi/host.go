@@ -55,6 +55,12 @@ const (
 	RetprobeUnregister = 6 // an array
 	JprobeRegister     = 7 // in releases that have jprobes
 	JprobesRegister    = 8 // an array
+
+	// Other requests of the same form.
+	KeyUpdate  = 16 // patch the branches of the static key at ProbeAddr; ProbeArg: 1 if it is true
+	CallUpdate = 17 // patch the static call whose key is at ProbeAddr; ProbeArg: its trampoline, or 0
+
+	ModuleEvent = 18 // the module whose struct is at ProbeAddr has entered the state ProbeArg (enum module_state)
 )
 
 // Requests to a host task. call.nr is the number of an x86-64 system call (SYS_read,

@@ -160,6 +160,31 @@ func from[T any](sites []T, start, size uint64, addr func(*T) uint64) int {
 	return sort.Search(len(sites), func(i int) bool { return addr(&sites[i])+size > start })
 }
 
+// Jumps returns the branches of a static key, in the kernel and in modules, without those
+// in freed init text.
+func (t *Tables) Jumps(key uint64) (list []Jump) {
+	for _, s := range t.sites() {
+		for _, j := range s.Jumps {
+			if j.Key == key && s.live(j.Code) {
+				list = append(list, j)
+			}
+		}
+	}
+	return list
+}
+
+// StaticCalls returns the sites of a static call, as Jumps does.
+func (t *Tables) StaticCalls(key uint64) (list []StaticCall) {
+	for _, s := range t.sites() {
+		for _, c := range s.StaticCalls {
+			if c.Key == key && s.live(c.Addr) {
+				list = append(list, c)
+			}
+		}
+	}
+	return list
+}
+
 // StaticCall reports whether a 5-byte static call site overlaps [start, end).
 func (t *Tables) StaticCall(start, end uint64) bool {
 	for _, s := range t.sites() {

@@ -29,9 +29,21 @@ const (
 	modArgs       = 600
 	modPercpu     = 608
 	modPercpuSize = 616
-	modExit       = 848
-	modRefs       = 856 // atomic_t: 1, and one for each reference; 0 while it is unloaded
-	moduleLen     = 896
+
+	modNumTracepoints = 636
+	modTracepoints    = 640
+	modJumps          = 696
+	modNumJumps       = 704
+	modNumFormats     = 708
+	modFormats        = 712
+	modEvents         = 720
+	modNumEvents      = 728
+	modNumCalls       = 788
+	modCalls          = 792
+
+	modExit   = 848
+	modRefs   = 856 // atomic_t: 1, and one for each reference, the loader's among them; 0 while it is unloaded
+	moduleLen = 896
 )
 
 // states are the values of enum module_state.
@@ -67,6 +79,11 @@ func (m *module) describe(o *object) error {
 		{"__param", 40, modKP, modNumKP},
 		{"__ex_table", 12, modExTable, modNumEx},
 		{"__bug_table", 12, modBugTable, modNumBugs},
+		{"__jump_table", 16, modJumps, modNumJumps},
+		{".static_call_sites", 8, modCalls, modNumCalls},
+		{"__tracepoints_ptrs", 4, modTracepoints, modNumTracepoints},
+		{"__trace_printk_fmt", 8, modFormats, modNumFormats},
+		{"_ftrace_events", 8, modEvents, modNumEvents},
 	} {
 		if s := o.section(t.section); s != nil && s.area != noArea {
 			binary.LittleEndian.PutUint64(b[t.at:], s.addr)
@@ -78,7 +95,7 @@ func (m *module) describe(o *object) error {
 	if s := o.section(percpuSection); s != nil {
 		binary.LittleEndian.PutUint32(b[modPercpuSize:], uint32(s.Size))
 	}
-	binary.LittleEndian.PutUint32(b[modRefs:], 1)
+	binary.LittleEndian.PutUint32(b[modRefs:], 2) // one is the loader's, until init is done
 	binary.LittleEndian.PutUint32(b[modState:], states[Coming])
 	return nil
 }
@@ -162,11 +179,7 @@ func (l *Loader) refs(m *module) int {
 	if m.desc == 0 || l.conf.Memory.ReadAt(m.desc+modRefs, b[:]) != nil {
 		return m.refs
 	}
-	refs := int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
-	if m.state == Coming {
-		refs++
-	}
-	return refs
+	return int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
 }
 
 // stop drops the module's own reference (try_stop_module). It returns false if there are

@@ -12,9 +12,6 @@
 // guest's own headers and have no struct module. Those built with Debian's headers for
 // 6.1 have one (debian.go): the guest lists it, parses the module's arguments and counts
 // its references.
-//
-// Not supported: jump labels and static calls in modules (they keep their compiled
-// state).
 package module
 
 import (
@@ -43,6 +40,8 @@ type Machine interface {
 	SynchronizeRCUTasks()
 	Printk(level int, format string, args ...any)
 	Taint(letter byte)
+	// AddSites patches a module's branches and static calls as their keys say.
+	AddSites(s *image.Sites) error
 }
 
 // Symbols is the part of kallsyms that a Loader changes.
@@ -137,6 +136,7 @@ type Loader struct {
 type module struct {
 	name    string
 	state   State
+	told    State // the last one that Notify was called for
 	at      [areas]placed
 	sites   *image.Sites
 	exports map[string]uint64
@@ -344,6 +344,7 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	if err != nil {
 		return err
 	}
+	o.values = values
 	if err := o.relocate(&m.at, values); err != nil {
 		return err
 	}
@@ -360,7 +361,7 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 			return fmt.Errorf("%s: its init or exit function is not in text: %w", m.name, syscall.ENOEXEC)
 		}
 	}
-	if err := m.tables(o, l.conf.TextSymbols); err != nil {
+	if err := m.tables(o, l.conf.TextSymbols, l.conf.Func); err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
 	if err := l.publish(m); err != nil {
@@ -479,7 +480,7 @@ func (m *module) code(addr, n uint64) []byte {
 
 // tables reads the module's own tables, and replaces the instructions at its fentry
 // sites by nops.
-func (m *module) tables(o *object, textOnly bool) error {
+func (m *module) tables(o *object, textOnly bool, key func(string) uint64) error {
 	m.sites = &image.Sites{Module: m.name, Text: ranges(m, coreText), InitText: m.span(initText)}
 	listed, err := m.sites.Read(source{m, o})
 	if err != nil {
@@ -494,15 +495,36 @@ func (m *module) tables(o *object, textOnly bool) error {
 		_, orc, _ := (source{m, o}).Table(".orc_unwind")
 		m.sites.Frames, _ = image.ReadORC(addr, b, orc) // as above
 	}
+	m.findKeys(o, key)
 	m.takeSymbols(o, textOnly)
 	m.sites.Blacklist = blacklist(listed, m.syms)
-	for i := range o.sections {
-		s := &o.sections[i]
-		if s.Name == ".kprobes.text" || s.Name == ".noinstr.text" {
+	for _, name := range []string{".kprobes.text", ".noinstr.text"} {
+		if s := o.section(name); s != nil {
 			m.sites.Blacklist = append(m.sites.Blacklist, within(abi.Range{Start: s.addr, End: s.addr + s.Size}, m.syms)...)
 		}
 	}
 	return nil
+}
+
+// findKeys finds the keys of static calls that the module may make but not change: their
+// sites have the trampoline in the key's place. key returns the address of a symbol, 0
+// if there is none; without a key, the site goes on to call the trampoline.
+func (m *module) findKeys(o *object, key func(string) uint64) {
+	keys := map[uint64]uint64{}
+	for i := range o.symbols {
+		if name, ok := strings.CutPrefix(o.symbols[i].Name, "__SCT__"); ok && o.symbols[i].Section == elf.SHN_UNDEF {
+			keys[o.values[i+1]] = key("__SCK__" + name)
+		}
+	}
+	m.sites.StaticCalls = slices.DeleteFunc(m.sites.StaticCalls, func(c image.StaticCall) bool {
+		found, tramp := keys[c.Key]
+		return tramp && found == 0
+	})
+	for i := range m.sites.StaticCalls {
+		if found, ok := keys[m.sites.StaticCalls[i].Key]; ok {
+			m.sites.StaticCalls[i].Key = found
+		}
+	}
 }
 
 func (m *module) span(a area) abi.Range {
@@ -634,6 +656,10 @@ func (l *Loader) publish(m *module) error {
 	if err := l.conf.Tables.AddModule(m.sites); err != nil {
 		return err
 	}
+	if err := l.conf.Machine.AddSites(m.sites); err != nil {
+		l.conf.Tables.RemoveModule(m.name)
+		return fmt.Errorf("%s: a static key: %w: %w", m.name, syscall.ENOEXEC, err)
+	}
 	l.conf.Sites.Add(m.sites.Mcount)
 	l.conf.Symbols.SetModule(m.name, append(m.coreRanges(), m.initRanges()...), m.syms)
 	for a := range m.at {
@@ -647,8 +673,37 @@ func (l *Loader) notify(m *module, s State) {
 	m.state = s
 	l.mu.Unlock()
 	l.setState(m, s)
-	if l.conf.Notify != nil {
+	if m.desc == 0 || s == Coming {
+		l.tell(m, s)
+	}
+}
+
+// tell calls Notify, once for each state. The guest's notifiers of a module with a struct
+// module say when it is their turn (Entered); tell is called after them in any case.
+func (l *Loader) tell(m *module, s State) {
+	l.mu.Lock()
+	told := m.told == s
+	m.told = s
+	l.mu.Unlock()
+	if l.conf.Notify != nil && !told {
 		l.conf.Notify(Event{Name: m.name, State: s, Core: m.coreRanges(), Init: m.initRanges()})
+	}
+}
+
+// Entered is called by the guest's notifiers: the module whose struct module is at desc
+// has entered a state, a value of enum module_state.
+func (l *Loader) Entered(desc, state uint64) {
+	l.mu.Lock()
+	i := slices.IndexFunc(l.mods, func(m *module) bool { return m.desc == desc })
+	var m *module
+	if i >= 0 {
+		m = l.mods[i]
+	}
+	l.mu.Unlock()
+	for s, n := range states {
+		if m != nil && uint64(n) == state && (s == Live || s == Going) {
+			l.tell(m, s)
+		}
 	}
 }
 
@@ -668,6 +723,7 @@ func (l *Loader) run(ctx context.Context, m *module) error {
 		return err
 	}
 	l.notify(m, Live)
+	l.tell(m, Live)
 	l.freeInit(m)
 	return nil
 }
@@ -785,12 +841,13 @@ func (l *Loader) unload(ctx context.Context, m *module) {
 	m.refs = min(m.refs, 0)
 	l.mu.Unlock()
 	l.notify(m, Going)
+	l.dismiss(ctx, m)
+	l.tell(m, Going)
 	l.conf.Symbols.RemoveModule(m.name)
 	for _, r := range append(ranges(m, coreText), ranges(m, initText)...) {
 		l.conf.Sites.Remove(r)
 	}
 	l.conf.Tables.RemoveModule(m.name)
-	l.dismiss(ctx, m)
 	freed := make(chan struct{})
 	go func() {
 		defer close(freed)

@@ -28,6 +28,7 @@ type section struct {
 type object struct {
 	sections []section
 	symbols  []elf.Symbol // symbols[i] is symbol i+1 of the ELF file
+	values   []uint64     // of the symbols by their ELF index, once they are resolved
 	info     map[string]string
 	args     string            // what its parameters are set to
 	argsOff  uint64            // their offset in coreData

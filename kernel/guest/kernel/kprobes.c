@@ -24,7 +24,7 @@ struct probe_request {
 
 static_assert(offsetof(struct probe_request, done) == 32, "probe_request");
 
-static int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
+int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 {
 	struct probe_request r = { .nr = nr, .addr = (u64)probe, .arg = arg };
 	int err;

@@ -97,6 +97,38 @@ int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned lon
 }
 EXPORT_SYMBOL(blocking_notifier_call_chain);
 
+/* Calls the chain with val_up. If one of them refuses, those before it are called with
+ * val_down, and the result is that of the one that refused. */
+int blocking_notifier_call_chain_robust(struct blocking_notifier_head *nh, unsigned long val_up, unsigned long val_down, void *v)
+{
+	int ret = NOTIFY_DONE, nr = 0;
+
+	if (rcu_access_pointer(nh->head)) {
+		down_read(&nh->rwsem);
+		ret = notifier_call_chain(&nh->head, val_up, v, -1, &nr);
+		if (ret & NOTIFY_STOP_MASK)
+			notifier_call_chain(&nh->head, val_down, v, nr - 1, NULL);
+		up_read(&nh->rwsem);
+	}
+	return ret;
+}
+EXPORT_SYMBOL_GPL(blocking_notifier_call_chain_robust);
+
+/* Those that want to know that the kernel goes down. */
+static BLOCKING_NOTIFIER_HEAD(reboot_notifier_list);
+
+int register_reboot_notifier(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_register(&reboot_notifier_list, nb);
+}
+EXPORT_SYMBOL(register_reboot_notifier);
+
+int unregister_reboot_notifier(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_unregister(&reboot_notifier_list, nb);
+}
+EXPORT_SYMBOL(unregister_reboot_notifier);
+
 /* The die notifier chain. */
 static RAW_NOTIFIER_HEAD(die_chain);
 

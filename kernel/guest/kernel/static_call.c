@@ -1,6 +1,9 @@
 /* static_call.c: the table of calls through trampolines. */
 #include <linux/kernel.h>
 #include <linux/static_call.h>
+#include <linux/kprobes.h>
+#include <linux/mutex.h>
+#include <asm/host.h>
 
 extern struct static_call_site __start_static_call_sites[], __stop_static_call_sites[];
 static int nr_static_calls;
@@ -33,3 +36,17 @@ void __init static_call_init(void)
 	for (s = __start_static_call_sites; s < __stop_static_call_sites; s++, nr_static_calls++)
 		BUG_ON(*(u8 *)static_call_addr(s) != 0xe8);
 }
+
+static DEFINE_MUTEX(static_call_mutex);
+
+/* Directs the static call to func. tramp is its trampoline, or NULL. */
+void __static_call_update(struct static_call_key *key, void *tramp, void *func)
+{
+	mutex_lock(&static_call_mutex);
+	if (key->func != func) {
+		WRITE_ONCE(key->func, func);
+		WARN_ON(probe_request(CALL_UPDATE, key, (u64)tramp));
+	}
+	mutex_unlock(&static_call_mutex);
+}
+EXPORT_SYMBOL_GPL(__static_call_update);

@@ -126,6 +126,7 @@ u32 __crc32c_le(u32 crc, const unsigned char *p, size_t len)
 {
 	return step_le(crc, p, len, crc32ctable_le);
 }
+EXPORT_SYMBOL(__crc32c_le);
 
 u32 crc32c(u32 crc, const void *p, unsigned int len)
 {

@@ -1,5 +1,6 @@
 // SHA-1's compression function (FIPS 180-4).
 #include <linux/types.h>
+#include <linux/export.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
 #include <crypto/hash.h>
@@ -12,6 +13,7 @@ void sha1_init(u32 *digest)
 	digest[3] = 0x10325476;
 	digest[4] = 0xc3d2e1f0;
 }
+EXPORT_SYMBOL(sha1_init);
 
 // The next schedule word replaces the one that is 16 rounds old.
 static u32 schedule_word(u32 *w, int t)
@@ -56,3 +58,4 @@ void sha1_transform(u32 *digest, const char *data, u32 *workspace)
 	digest[3] += d;
 	digest[4] += e;
 }
+EXPORT_SYMBOL(sha1_transform);

@@ -3,6 +3,9 @@
 #include <linux/errno.h>
 #include <linux/nls.h>
 #include <linux/export.h>
+#include <linux/module.h>
+#include <linux/spinlock.h>
+#include <linux/string.h>
 
 #define UNICODE_MAX 0x10ffff
 
@@ -128,3 +131,68 @@ int utf16s_to_utf8s(const wchar_t *pwcs, int len, enum utf16_endian endian, u8 *
 	return out - s;
 }
 EXPORT_SYMBOL(utf16s_to_utf8s);
+
+static struct nls_table *tables;
+static DEFINE_SPINLOCK(nls_lock);
+
+// __register_nls adds a character set. It fails with -EBUSY if it is there.
+int __register_nls(struct nls_table *nls, struct module *owner)
+{
+	struct nls_table *t;
+	int err = nls->next ? -EBUSY : 0;
+
+	spin_lock(&nls_lock);
+	for (t = tables; t; t = t->next)
+		if (t == nls)
+			err = -EBUSY;
+	if (!err) {
+		nls->owner = owner;
+		nls->next = tables;
+		tables = nls;
+	}
+	spin_unlock(&nls_lock);
+	return err;
+}
+EXPORT_SYMBOL(__register_nls);
+
+// unregister_nls removes a character set. It fails with -EINVAL if it is not there.
+int unregister_nls(struct nls_table *nls)
+{
+	struct nls_table **t;
+
+	spin_lock(&nls_lock);
+	for (t = &tables; *t; t = &(*t)->next) {
+		if (*t == nls) {
+			*t = nls->next;
+			spin_unlock(&nls_lock);
+			return 0;
+		}
+	}
+	spin_unlock(&nls_lock);
+	return -EINVAL;
+}
+EXPORT_SYMBOL(unregister_nls);
+
+// load_nls returns a character set by its name or alias, or NULL. Its module stays until
+// unload_nls.
+struct nls_table *load_nls(const char *charset)
+{
+	struct nls_table *t;
+
+	spin_lock(&nls_lock);
+	for (t = tables; t; t = t->next)
+		if (!strcmp(t->charset, charset) || (t->alias && !strcmp(t->alias, charset)))
+			break;
+	if (t && !try_module_get(t->owner))
+		t = NULL;
+	spin_unlock(&nls_lock);
+	return t;
+}
+EXPORT_SYMBOL(load_nls);
+
+void unload_nls(struct nls_table *nls)
+{
+	if (nls)
+		module_put(nls->owner);
+}
+EXPORT_SYMBOL(unload_nls);

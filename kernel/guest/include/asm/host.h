@@ -34,6 +34,9 @@
 #define PROBE_DISABLE 4
 #define RETPROBE_REGISTER 5
 #define RETPROBE_UNREGISTER 6
+#define KEY_UPDATE 16
+#define CALL_UPDATE 17
+#define MODULE_EVENT 18
 
 /* Kinds of HC_BUG. */
 #define BUG_OOPS 0

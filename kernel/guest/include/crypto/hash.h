@@ -49,6 +49,7 @@ struct crypto_aes_ctx {
 
 int aes_expandkey(struct crypto_aes_ctx *ctx, const u8 *key, unsigned int len);
 void aes_encrypt(const struct crypto_aes_ctx *ctx, u8 *out, const u8 *in);
+void aes_decrypt(const struct crypto_aes_ctx *ctx, u8 *out, const u8 *in);
 
 unsigned long __crypto_memneq(const void *a, const void *b, size_t size);
 void __crypto_xor(u8 *dst, const u8 *a, const u8 *b, unsigned int len);

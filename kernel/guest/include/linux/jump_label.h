@@ -1,7 +1,7 @@
 /*
  * jump_label.h: branches that are a nop or a jump, with an entry in __jump_table.
- * Only the machine writes text, so keys keep the value that they are linked with; the
- * branches of true ones are jumps in the image.
+ * The branches of true keys are jumps in the image. The machine patches those of a key
+ * that changes.
  */
 #ifndef _LINUX_JUMP_LABEL_H
 #define _LINUX_JUMP_LABEL_H
@@ -39,7 +39,11 @@ l_yes:
 	!arch_static_branch(&(x)->key, true) : !arch_static_branch_jump(&(x)->key, true))
 #define static_branch_unlikely(x) (__same_type(*(x), struct static_key_true) ? \
 	arch_static_branch_jump(&(x)->key, false) : arch_static_branch(&(x)->key, false))
-static inline int static_key_count(struct static_key *k) { return READ_ONCE(k->enabled.counter); }
+int static_key_count(struct static_key *key);
 #define static_key_enabled(x) (static_key_count((struct static_key *)(x)) > 0)
+void static_key_enable(struct static_key *key);
+void static_key_disable(struct static_key *key);
+bool static_key_slow_inc(struct static_key *key);
+void static_key_slow_dec(struct static_key *key);
 void jump_label_init(void);
 #endif

@@ -113,6 +113,9 @@ static inline unsigned long get_kretprobe_retaddr(struct kretprobe_instance *ri)
 	return ri->node.ret_addr;
 }
 
+/* Asks the machine for PROBE_REGISTER and the like, and sleeps until that is done.
+ * Returns 0 or -errno; -EDEADLK if the caller may not sleep. */
+int probe_request(u64 nr, void *probe, u64 arg);
 int register_kprobe(struct kprobe *p);
 void unregister_kprobe(struct kprobe *p);
 int register_kprobes(struct kprobe **kps, int num);

@@ -64,7 +64,7 @@ void __module_get(struct module *module);
 void module_put(struct module *module);
 
 static inline const char *module_name(struct module *mod) { return mod ? mod->name : "kernel"; }
-static inline int module_refcount(struct module *mod) { return mod->refcnt.counter - 1; }
+int module_refcount(struct module *mod);
 
 #ifdef MODULE
 extern struct module __this_module;

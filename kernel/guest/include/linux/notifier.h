@@ -28,6 +28,7 @@ int atomic_notifier_chain_unregister(struct atomic_notifier_head *nh, struct not
 int atomic_notifier_call_chain(struct atomic_notifier_head *nh, unsigned long val, void *v);
 int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n);
 int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n);
+int blocking_notifier_call_chain_robust(struct blocking_notifier_head *nh, unsigned long val_up, unsigned long val_down, void *v);
 int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned long val, void *v);
 #define NOTIFY_BAD (NOTIFY_STOP_MASK | 2)
 #define ATOMIC_NOTIFIER_INIT(name) { .lock = __SPIN_LOCK_UNLOCKED((name).lock), .head = NULL }

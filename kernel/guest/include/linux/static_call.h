@@ -1,6 +1,6 @@
 /*
  * static_call.h: calls through a trampoline __SCT__name. Each site has an entry in
- * .static_call_sites. Trampolines keep the target that they are linked with.
+ * .static_call_sites. The machine patches both when the function changes.
  */
 #ifndef _LINUX_STATIC_CALL_H
 #define _LINUX_STATIC_CALL_H
@@ -30,6 +30,7 @@ struct static_call_site { s32 addr, key; };
 	struct static_call_key __SCK__##name = { .func = __static_call_return0, .type = 1 }; \
 	__DEFINE_TRAMP(name, "xor %eax,%eax\n\tret")
 long __static_call_return0(void);
+void __static_call_update(struct static_call_key *key, void *tramp, void *func);
 /* A call without arguments at a site in the table. Its value is the function's
  * result. */
 #define static_call0(name) ({ long __sc_ret; \

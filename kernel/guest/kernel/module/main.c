@@ -4,13 +4,16 @@
  * by the kernel's own code is here. Modules without a struct module are not listed.
  */
 #include <linux/kernel.h>
+#include <linux/kprobes.h>
 #include <linux/atomic.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
+#include <linux/notifier.h>
 #include <linux/rcupdate.h>
 #include <linux/sched.h>
 #include <linux/string.h>
+#include <asm/host.h>
 #include <asm/traps.h>
 
 static LIST_HEAD(modules);
@@ -20,6 +23,46 @@ static int unknown_module_param_cb(char *param, char *val, const char *modname, 
 {
 	pr_warn("%s: unknown parameter '%s' ignored\n", modname, param);
 	return 0;
+}
+
+static struct blocking_notifier_head module_notify_list;
+
+int register_module_notifier(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_register(&module_notify_list, nb);
+}
+EXPORT_SYMBOL(register_module_notifier);
+
+int unregister_module_notifier(struct notifier_block *nb)
+{
+	return blocking_notifier_chain_unregister(&module_notify_list, nb);
+}
+EXPORT_SYMBOL(unregister_module_notifier);
+
+/* The kernel's own notifier: the machine does what kprobes, ftrace and the tracer do. */
+static int module_event(struct notifier_block *nb, unsigned long state, void *mod)
+{
+	if (state != MODULE_STATE_COMING)
+		WARN_ON(probe_request(MODULE_EVENT, mod, state));
+	return NOTIFY_OK;
+}
+
+static struct notifier_block module_nb = { .notifier_call = module_event };
+static struct blocking_notifier_head module_notify_list = { __RWSEM_INITIALIZER(module_notify_list.rwsem), &module_nb };
+
+/* Tells the notifiers. A module that one of them refuses leaves the list, so that they
+ * are not told again when it goes. */
+static int prepare_coming_module(struct module *mod)
+{
+	int ret = notifier_to_errno(blocking_notifier_call_chain_robust(&module_notify_list,
+			MODULE_STATE_COMING, MODULE_STATE_GOING, mod));
+
+	if (ret) {
+		mutex_lock(&module_mutex);
+		list_del_init(&mod->list);
+		mutex_unlock(&module_mutex);
+	}
+	return ret;
 }
 
 static noinline int do_init_module(struct module *mod)
@@ -32,20 +75,29 @@ static noinline int do_init_module(struct module *mod)
 			"%s: loading module anyway...\n", __func__, mod->name, ret, __func__);
 		dump_stack();
 	}
+	if (ret >= 0) {
+		WRITE_ONCE(mod->state, MODULE_STATE_LIVE);
+		blocking_notifier_call_chain(&module_notify_list, MODULE_STATE_LIVE, mod);
+	}
+	module_put(mod);	/* that of the loader */
 	return ret;
 }
 
 /*
- * Adds a module to the list, parses its arguments and calls its init function. Returns
- * the result of that, or -errno. Called by the machine.
+ * Adds a module to the list, tells the notifiers, parses its arguments and calls its init
+ * function. Returns the result of that, or -errno. Called by the machine.
  */
 int load_module(struct module *mod)
 {
 	char *after_dashes;
+	int ret;
 
 	mutex_lock(&module_mutex);
 	list_add_rcu(&mod->list, &modules);
 	mutex_unlock(&module_mutex);
+	ret = prepare_coming_module(mod);
+	if (ret)
+		return ret;
 	after_dashes = parse_args(mod->name, mod->args, mod->kp, mod->num_kp, -32768, 32767, mod, unknown_module_param_cb);
 	if (IS_ERR(after_dashes))
 		return PTR_ERR(after_dashes);
@@ -54,14 +106,25 @@ int load_module(struct module *mod)
 	return do_init_module(mod);
 }
 
-/* Removes a module from the list and frees its parameters. Called by the machine. */
+/* Tells the notifiers that a module goes, removes it from the list and frees its
+ * parameters. Called by the machine. */
 void free_module(struct module *mod)
 {
+	if (!list_empty(&mod->list))
+		blocking_notifier_call_chain(&module_notify_list, MODULE_STATE_GOING, mod);
 	mutex_lock(&module_mutex);
-	list_del_rcu(&mod->list);
+	if (!list_empty(&mod->list))
+		list_del_rcu(&mod->list);
 	mutex_unlock(&module_mutex);
 	destroy_params(mod->kp, mod->num_kp);
 }
+
+/* Returns the number of references, or -1 when the module is being unloaded. */
+int module_refcount(struct module *mod)
+{
+	return atomic_read(&mod->refcnt) - 1;
+}
+EXPORT_SYMBOL(module_refcount);
 
 bool try_module_get(struct module *module)
 {

@@ -1,6 +1,7 @@
 // AES encryption (FIPS 197), one byte at a time through the S-box.
 #include <linux/types.h>
 #include <linux/errno.h>
+#include <linux/export.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
 #include <crypto/hash.h>
@@ -82,6 +83,7 @@ int aes_expandkey(struct crypto_aes_ctx *ctx, const u8 *key, unsigned int len)
 	}
 	return 0;
 }
+EXPORT_SYMBOL(aes_expandkey);
 
 // shifted_sub is SubBytes and ShiftRows of one column.
 static u32 shifted_sub(const u32 *state, int column)
@@ -110,3 +112,47 @@ void aes_encrypt(const struct crypto_aes_ctx *ctx, u8 *out, const u8 *in)
 	}
 	memcpy(out, state, 16);
 }
+EXPORT_SYMBOL(aes_encrypt);
+
+// inv_sbox returns the byte that aes_sbox maps to b.
+static u8 inv_sbox(u8 b)
+{
+	int i = 0;
+
+	while (aes_sbox[i] != b)
+		i++;
+	return i;
+}
+
+// inv_shifted_sub is InvShiftRows and InvSubBytes of one column.
+static u32 inv_shifted_sub(const u32 *state, int column)
+{
+	u32 w = 0;
+	int i;
+
+	for (i = 0; i < 4; i++)
+		w |= (u32)inv_sbox(state[(column - i) & 3] >> 8 * i & 0xff) << 8 * i;
+	return w;
+}
+
+void aes_decrypt(const struct crypto_aes_ctx *ctx, u8 *out, const u8 *in)
+{
+	int rounds = ctx->key_length / 4 + 6, round, i;
+	const u32 *key = ctx->key_dec;
+	u32 state[4], next[4];
+
+	memcpy(state, in, 16);
+	for (i = 0; i < 4; i++)
+		state[i] ^= key[i];
+	for (round = 1; round <= rounds; round++) {
+		key += 4;
+		for (i = 0; i < 4; i++) {
+			u32 w = inv_shifted_sub(state, i);
+
+			next[i] = (round < rounds ? inv_mix_word(w) : w) ^ key[i];
+		}
+		memcpy(state, next, 16);
+	}
+	memcpy(out, state, 16);
+}
+EXPORT_SYMBOL(aes_decrypt);

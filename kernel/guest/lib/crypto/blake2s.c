@@ -1,5 +1,6 @@
 // BLAKE2s (RFC 7693).
 #include <linux/types.h>
+#include <linux/export.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
 #include <crypto/hash.h>
@@ -98,6 +99,7 @@ void blake2s_update(struct blake2s_state *s, const u8 *in, size_t len)
 		len -= n;
 	}
 }
+EXPORT_SYMBOL(blake2s_update);
 
 void blake2s_final(struct blake2s_state *s, u8 *out)
 {
@@ -106,3 +108,4 @@ void blake2s_final(struct blake2s_state *s, u8 *out)
 	blake2s_compress_generic(s, s->buf, 1, s->buflen);
 	memcpy(out, s->h, s->outlen);
 }
+EXPORT_SYMBOL(blake2s_final);

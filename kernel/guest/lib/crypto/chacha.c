@@ -1,5 +1,6 @@
 // The ChaCha permutation (Bernstein; RFC 8439), and its use as a stream cipher.
 #include <linux/types.h>
+#include <linux/export.h>
 #include <linux/string.h>
 #include <linux/bitops.h>
 #include <crypto/hash.h>
@@ -41,6 +42,7 @@ noinline void chacha_block_generic(u32 *state, u8 *stream, int nrounds)
 	memcpy(stream, x, 64);
 	state[12]++;
 }
+EXPORT_SYMBOL(chacha_block_generic);
 
 // hchacha_block_generic returns eight words from which XChaCha makes its key.
 void hchacha_block_generic(const u32 *state, u32 *out, int nrounds)
@@ -52,6 +54,7 @@ void hchacha_block_generic(const u32 *state, u32 *out, int nrounds)
 	memcpy(out, x, 16);
 	memcpy(out + 4, x + 12, 16);
 }
+EXPORT_SYMBOL(hchacha_block_generic);
 
 void chacha_crypt_generic(u32 *state, u8 *dst, const u8 *src, unsigned int bytes, int nrounds)
 {

@@ -1,5 +1,6 @@
 // Comparing and mixing bytes in constant time.
 #include <linux/types.h>
+#include <linux/export.h>
 #include <linux/compiler.h>
 #include <crypto/hash.h>
 
@@ -15,6 +16,7 @@ unsigned long __crypto_memneq(const void *a, const void *b, size_t size)
 	}
 	return neq;
 }
+EXPORT_SYMBOL(__crypto_memneq);
 
 void __crypto_xor(u8 *dst, const u8 *a, const u8 *b, unsigned int len)
 {
@@ -23,3 +25,4 @@ void __crypto_xor(u8 *dst, const u8 *a, const u8 *b, unsigned int len)
 	while (len--)
 		*dst++ = *a++ ^ *b++;
 }
+EXPORT_SYMBOL(__crypto_xor);
