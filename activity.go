@@ -28,6 +28,7 @@ import (
 // Only processes in this process's mount namespace count, since they have the files;
 // this process and others that serve the files never count.
 type Activity struct {
+	kernel  *Kernel
 	host    *host.Host
 	tracer  *tracing.Tracer
 	wanted  func() uint32
@@ -78,7 +79,7 @@ type ActivityOptions struct {
 // Watch starts repeating the host's activity in the guest.
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
-		host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
+		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
 		servers: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
 	}
 	for _, pid := range o.Servers {

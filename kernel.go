@@ -25,6 +25,7 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/kprobefs/kprobefs/fs/machinefs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -59,9 +60,10 @@ type Kernel struct {
 	Tracer  *tracing.Tracer
 	Modules *module.Loader
 
-	opts     Options
-	exports  *exports.Exports
-	activity *Activity // nil if the guest does not repeat the host's activity
+	opts      Options
+	exports   *exports.Exports
+	moduleDir *machinefs.ModuleDir
+	activity  *Activity // nil if the guest does not repeat the host's activity
 
 	reachMu   sync.Mutex // taken before the probes' locks
 	reach     *reach     // created when a probe is first armed
@@ -77,7 +79,7 @@ func Boot(o Options) (*Kernel, error) {
 	if o.Release.Linux == 0 {
 		o.Release, _ = ParseRelease(DefaultRelease)
 	}
-	o.Release.configure(o.Config)
+	o.Release.Configure(o.Config)
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
@@ -122,6 +124,7 @@ func (k *Kernel) wire() {
 		m.Symbols().SetModule("", []abi.Range{own}, names)
 	}
 	k.Modules = k.newModules()
+	k.moduleDir = machinefs.NewModuleDir(lockedModules{k.Modules, k}, k.opts.Limit)
 	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem()})
 	var sites tracing.Functions
 	if !k.opts.Config.NoFtrace {

@@ -82,7 +82,7 @@ func (k *Kernel) moduleChanged(e module.Event) {
 // the task that loads or unloads. If that task dies, or does not end, other modules can
 // still be loaded.
 func (k *Kernel) callModule(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error) {
-	t, err := k.Machine.Host().Kthread(ctx, comm)
+	t, err := k.Machine.Host().Kthread(ctx, taskName(ctx, comm))
 	if err != nil {
 		return 0, err
 	}
@@ -100,12 +100,12 @@ type lockedModules struct {
 	system *Kernel
 }
 
-// Load is module.Loader's Load. It fails with EPERM when the kernel is locked down.
-func (l lockedModules) Load(ctx context.Context, ko []byte, args ...string) (string, error) {
+// Insert is module.Loader's Insert. It fails with EPERM when the kernel is locked down.
+func (l lockedModules) Insert(ctx context.Context, ko []byte, o module.Options) (string, error) {
 	if err := l.system.lockedDown(Integrity, "unsigned module loading", seqfile.CallerOf(ctx)); err != nil {
 		return "", err
 	}
-	return l.Loader.Load(ctx, ko, args...)
+	return l.Loader.Insert(ctx, ko, o)
 }
 
 // moduleLines returns the lines of /proc/modules.

@@ -2,6 +2,7 @@ package kprobefs_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -521,14 +522,33 @@ func TestRefusedDebianModules(t *testing.T) {
 	for _, tt := range []struct {
 		name      string
 		old, text []byte // what is replaced in the object by what
+		rename    string // what else is put in the place of 6.1.0 in vermagic
+		opts      module.Options
 		want      error
+		letters   string // its taints, if it is loaded; "" means OE
 		log       []string
 	}{
 		{
 			name: "other flags", old: []byte("SMP preempt mod_unload modversions "), text: []byte("SMP PREEMPT mod_unload modversions "), want: syscall.ENOEXEC,
 			log: []string{"life: version magic '" + string(vermagic[len("vermagic="):]) + " SMP PREEMPT mod_unload modversions ' should be '6.1.0-56-amd64 SMP preempt mod_unload modversions '"},
 		},
-		{name: "another kernel", old: vermagic, text: bytes.Replace(vermagic, []byte("6.1.0"), []byte("6.2.0"), 1), want: syscall.ENOEXEC},
+		{name: "another kernel's name, and this one's CRCs", old: vermagic, text: []byte("vermagic=6.2.0-99-amd64")},
+		{
+			name: "no CRCs, and another kernel's name", old: []byte("\x00__versions\x00"), text: []byte("\x00__verzions\x00"), rename: "6.2.0", want: syscall.ENOEXEC,
+			log: []string{"life: module_layout: kernel tainted.", "Disabling lock debugging due to kernel taint"},
+		},
+		{
+			name: "no vermagic", old: []byte("\x00vermagic="), text: []byte("\x00vermagix="), letters: "FOE",
+			log: []string{"life: bad vermagic: kernel tainted.", "Disabling lock debugging due to kernel taint"},
+		},
+		{
+			name: "other flags, forced", old: []byte("SMP preempt mod_unload modversions "), text: []byte("SMP PREEMPT mod_unload modversions "),
+			opts: module.Options{IgnoreVermagic: true}, letters: "FOE", log: []string{"life: bad vermagic: kernel tainted."},
+		},
+		{
+			name: "another version of a function, forced", old: crc("_printk"), text: wrong(crc("_printk")),
+			opts: module.Options{IgnoreModversions: true}, letters: "FOE", log: []string{"life: module_layout: kernel tainted."},
+		},
 		{
 			name: "another struct module", old: crc("module_layout"), text: wrong(crc("module_layout")), want: syscall.ENOEXEC,
 			log: []string{"life: disagrees about version of symbol module_layout"},
@@ -555,8 +575,16 @@ func TestRefusedDebianModules(t *testing.T) {
 			if tt.old == nil {
 				edited = bytes.ReplaceAll(bytes.ReplaceAll(object, vermagic, []byte("vermagic=6.1.0-99-amd64")), crc("_printk"), wrong(crc("_printk")))
 			}
-			if _, err := s.Modules.Load(context.Background(), edited); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
+			if tt.rename != "" {
+				edited = bytes.ReplaceAll(edited, []byte("vermagic=6.1.0"), []byte("vermagic="+tt.rename))
+			}
+			if _, err := s.Modules.Insert(context.Background(), edited, tt.opts); !errors.Is(err, tt.want) || tt.want == nil && err != nil {
 				t.Errorf("%v, want %v", err, tt.want)
+			}
+			for _, m := range s.Modules.List() {
+				if want := cmp.Or(tt.letters, "OE"); m.Taints != want {
+					t.Errorf("its taints are %s, want %s", m.Taints, want)
+				}
 			}
 			log := logOf(s)
 			for _, line := range tt.log {

@@ -108,8 +108,8 @@ func (r Release) Check(c Config) error {
 	return nil
 }
 
-// configure adapts uname -v to a configuration that is not the default.
-func (r *Release) configure(c Config) {
+// Configure adapts uname -v to a configuration that is not the default.
+func (r *Release) Configure(c Config) {
 	if c.NoPreempt == r.Config.NoPreempt {
 		return
 	}

@@ -89,7 +89,7 @@ func (k *Kernel) about() string {
 // moreFiles returns the files of modules, and machine/clock on a machine with a virtual
 // clock.
 func (k *Kernel) moreFiles() []*seqfile.Row {
-	rows := machinefs.ModulesRows(lockedModules{k.Modules, k}, k.opts.Limit)
+	rows := k.moduleDir.Files()
 	if c, ok := k.Machine.Clock().(*kernel.VirtualClock); ok {
 		rows = append(rows, clockFile(c))
 	}

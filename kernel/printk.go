@@ -36,11 +36,12 @@ type Record struct {
 type Log struct {
 	now func() int64
 
-	mu    sync.Mutex
-	recs  []Record // recs[i].Seq == first+i
-	first uint64
-	bytes int
-	more  chan struct{} // closed and replaced at each record
+	mu     sync.Mutex
+	recs   []Record // recs[i].Seq == first+i
+	first  uint64
+	bytes  int
+	syslog syslogState
+	more   chan struct{} // closed and replaced at each record
 }
 
 func newLog(now func() int64) *Log { return &Log{now: now, more: make(chan struct{})} }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -35,6 +36,8 @@ type callMessage struct {
 	Mode     uint64
 	Head     [][]byte
 	HeadErr  syscall.Errno // for the file after those in Head
+
+	Question *question // if it is not a call for the guest to repeat
 }
 
 // maxPacket is the largest size of a message in bytes.
@@ -85,6 +88,9 @@ type callServer struct {
 	socket   int
 	state    *atomic.Uint32
 	activity atomic.Pointer[kprobefs.Activity] // of the present machine
+
+	mu    sync.Mutex
+	asked map[uint64]context.CancelFunc // questions that are being answered, by ID
 }
 
 // follow sends the calls to a new machine from now on.
@@ -117,17 +123,22 @@ func sharedWord(fd int) (*atomic.Uint32, error) {
 // serve answers until the supervisor has gone. Calls of different threads do not wait
 // for each other.
 func (c *callServer) serve() {
-	buf := make([]byte, maxPacket)
+	buf, oob := make([]byte, maxPacket), make([]byte, unix.CmsgSpace(4))
 	for {
-		n, err := unix.Read(c.socket, buf)
+		n, oobn, _, _, err := unix.Recvmsg(c.socket, buf, oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
 		if err != nil || n == 0 {
 			return
 		}
+		fd := passedFD(oob[:oobn])
 		var m callMessage
 		if json.Unmarshal(buf[:n], &m) != nil {
+			continue
+		}
+		if m.Question != nil {
+			c.question(&m, fd)
 			continue
 		}
 		go func() {
@@ -151,6 +162,7 @@ type callClient struct {
 
 	mu      sync.Mutex
 	waiting map[uint64]chan struct{} // by ID; nil once the server has gone
+	asked   map[uint64]chan reply    // the same for questions
 }
 
 // newCallClient returns the supervisor's end, and the two files for the serving process.
@@ -174,7 +186,7 @@ func newCallClient() (c *callClient, files []*os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}}
+	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan reply{}}
 	go c.receive()
 	return c, []*os.File{os.NewFile(uintptr(fds[1]), "calls"), os.NewFile(uintptr(theirs), "state")}, nil
 }
@@ -184,7 +196,7 @@ func (c *callClient) wants(call *tracedCall) bool { return c.state.Load()&call.b
 
 // receive wakes the senders of calls that are answered, and all when the server has gone.
 func (c *callClient) receive() {
-	var buf [32]byte
+	var buf [256]byte
 	for {
 		n, err := unix.Read(c.socket, buf[:])
 		if errors.Is(err, unix.EINTR) {
@@ -194,7 +206,9 @@ func (c *callClient) receive() {
 			break
 		}
 		var id uint64
-		if json.Unmarshal(buf[:n], &id) == nil {
+		if buf[0] == '{' {
+			c.replied(buf[:n])
+		} else if json.Unmarshal(buf[:n], &id) == nil {
 			c.mu.Lock()
 			if w := c.waiting[id]; w != nil {
 				close(w)
@@ -208,7 +222,10 @@ func (c *callClient) receive() {
 	for _, w := range c.waiting {
 		close(w)
 	}
-	c.waiting = nil
+	for _, w := range c.asked {
+		close(w)
+	}
+	c.waiting, c.asked = nil, nil
 	c.mu.Unlock()
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
@@ -31,7 +32,7 @@ const treeVar = "KPROBEFS_MNT"
 const stopGrace = 2500 * time.Millisecond
 
 func (p *program) execCommand() *cobra.Command {
-	f := &machineFlags{}
+	f := &execFlags{}
 	c := &cobra.Command{
 		Use:   "exec [flags] [--] CMD [ARG]...",
 		Short: "Run a command that finds the files in their usual places",
@@ -44,6 +45,9 @@ of the machine does not see them, and nothing is left when CMD ends. The exit
 status is that of CMD, 126 where CMD may not be executed and 127 where it is not
 found; signals are passed on to it.
 
+insmod, rmmod, modprobe and dmesg act on the emulated kernel, and uname tells its
+release, unless --uname=host is given.
+
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
 them. The whole tree, with machine/, is at $` + treeVar + `.`,
 		Example: `  kprobefs exec -- sh -c 'cat /sys/kernel/debug/kprobes/list'
@@ -53,16 +57,63 @@ them. The whole tree, with machine/, is at $` + treeVar + `.`,
 			if _, err := f.options(); err != nil {
 				return err
 			}
+			if _, err := f.identity(); err != nil {
+				return err
+			}
 			return p.exec(f, args)
 		},
 	}
-	f.addTo(c.Flags())
+	f.addExecTo(c.Flags())
 	c.Flags().SetInterspersed(false)
 	return c
 }
 
+// execFlags are the flags of the exec command.
+type execFlags struct {
+	machineFlags
+	uname string // whose release uname(2) tells: unameRelease or unameHost
+}
+
+// What --uname takes.
+const (
+	unameRelease = "release"
+	unameHost    = "host"
+)
+
+func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
+	f.addTo(flags)
+	flags.StringVar(&f.uname, "uname", unameRelease, "whose release uname(2) tells: release, that of the emulated kernel, or host")
+}
+
+func (f *execFlags) execArgs() []string {
+	return append(f.args(), "--uname", f.uname)
+}
+
+// identity returns what the supervisor says of the kernel. It fails with EINVAL for an
+// invalid --uname.
+func (f *execFlags) identity() (k identity, err error) {
+	r, err := kprobefs.ParseRelease(f.release)
+	if err != nil {
+		return k, err
+	}
+	c, err := kprobefs.ParseConfig(r.Config, f.config)
+	if err != nil {
+		return k, err
+	}
+	r.Configure(c)
+	k = identity{release: r.Uname(), version: r.BuildVersion(programVersion()), linux: r.Linux}
+	switch f.uname {
+	case unameRelease:
+	case unameHost:
+		k.hosts = true
+	default:
+		return k, fmt.Errorf("--uname %q: the values are %s and %s: %w", f.uname, unameRelease, unameHost, syscall.EINVAL)
+	}
+	return k, nil
+}
+
 // exec is the first process.
-func (p *program) exec(f *machineFlags, args []string) error {
+func (p *program) exec(f *execFlags, args []string) error {
 	if err := needProc(); err != nil {
 		return err
 	}
@@ -76,7 +127,7 @@ func (p *program) exec(f *machineFlags, args []string) error {
 		return err
 	}
 	defer over()
-	args = slices.Concat(p.logging.args(), []string{"inside"}, f.args(), []string{dir, "--"}, args)
+	args = slices.Concat(p.logging.args(), []string{"inside"}, f.execArgs(), []string{dir, "--"}, args)
 	cmd := exec.Command(self, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.ExtraFiles = []*os.File{alive}
@@ -210,7 +261,7 @@ func dieBy(s syscall.Signal) int {
 }
 
 func (p *program) insideCommand() *cobra.Command {
-	f := &machineFlags{}
+	f := &execFlags{}
 	c := &cobra.Command{
 		Use:    "inside DIR -- CMD [ARG]...",
 		Hidden: true,
@@ -220,13 +271,13 @@ func (p *program) insideCommand() *cobra.Command {
 			return p.inside(f, args[0], args[1:])
 		},
 	}
-	f.addTo(c.Flags())
+	f.addExecTo(c.Flags())
 	c.Flags().SetInterspersed(false)
 	return c
 }
 
 // inside is the second process.
-func (p *program) inside(f *machineFlags, dir string, args []string) (err error) {
+func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if args[0] == "--" {
 		args = args[1:]
 	}
@@ -263,7 +314,11 @@ func (p *program) inside(f *machineFlags, dir string, args []string) (err error)
 	if err != nil {
 		return cannotRun(err)
 	}
-	cmd, end, err := p.supervised(name, args, ns.covered(f.debugfs()), calls)
+	kernel, err := f.identity()
+	if err != nil {
+		return err
+	}
+	cmd, end, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel})
 	if err != nil {
 		return err
 	}
@@ -334,7 +389,7 @@ func stop(server *exec.Cmd) int {
 }
 
 // serve starts the third process, and waits until its files are there.
-func (p *program) serve(f *machineFlags, dir string, calls []*os.File) (*exec.Cmd, error) {
+func (p *program) serve(f *execFlags, dir string, calls []*os.File) (*exec.Cmd, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err

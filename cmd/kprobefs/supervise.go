@@ -38,6 +38,9 @@ import (
 // A mount(2) of tracefs or debugfs on one of our mount points succeeds and does nothing
 // (mounted.go).
 //
+// Calls that load and unload modules, read the kernel's log and ask for its name are
+// answered for the emulated kernel (kernelcalls.go).
+//
 // Calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
 // probes are refused (refused.go).
 //
@@ -75,11 +78,12 @@ func auditArch() (uint32, bool) {
 }
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
-// PR_SET_MEMORY_MERGE, of mount(2), of calls, of perf_event_open(2), and of bpf(2) with
-// one of bpfCommands, and allows everything else. In the other system call tables that
+// PR_SET_MEMORY_MERGE, of mount(2), of calls, of kernel, which are numbers of answeredCalls,
+// of perf_event_open(2), and of bpf(2) with one of bpfCommands, and allows everything
+// else. In the other system call tables that
 // programs on this machine may use it knows only the last two. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
-func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
+func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -104,7 +108,9 @@ func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
 	for _, c := range calls {
 		f = only(f, c.host, 0)
 	}
-	f = only(f, unix.SYS_MOUNT, 0)
+	for _, nr := range append(kernel, unix.SYS_MOUNT) {
+		f = only(f, nr, 0)
+	}
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
 	others := []unix.SockFilter{}
@@ -122,14 +128,25 @@ func callFilter(arch uint32, calls []tracedCall) []unix.SockFilter {
 	return append(append(f, others...), allow)
 }
 
+// supervised is what a supervisor needs to know.
+type supervised struct {
+	dirs   []string    // where our files are mounted
+	calls  *callClient // to the serving process
+	kernel identity    // the emulated kernel
+}
+
 // supervised returns a command that runs args under the filter, and supervises it once
 // it runs; end is called when it has ended.
-func (p *program) supervised(name string, args, dirs []string, calls *callClient) (cmd *exec.Cmd, end func(), err error) {
+func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, end func(), err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return nil, nil, err
 	}
-	cmd = exec.Command(self, append([]string{"supervised", name, "--"}, args...)...)
+	own := []string{"supervised", name}
+	if of.kernel.hosts {
+		own = append(own, "--uname", unameHost)
+	}
+	cmd = exec.Command(self, slices.Concat(own, []string{"--"}, args)...)
 	cmd.ExtraFiles = []*os.File{theirs}
 	over := make(chan struct{})
 	listener := make(chan int, 1)
@@ -140,7 +157,7 @@ func (p *program) supervised(name string, args, dirs []string, calls *callClient
 		if err == nil {
 			listener <- fd
 			_ = unix.SetNonblock(fd, true)
-			newSupervisor(p.log, fd, dirs, calls).run()
+			newSupervisor(p.log, fd, of).run()
 		}
 	}()
 	return cmd, func() {
@@ -179,10 +196,20 @@ func lingerCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
 			speedUpNotifications(3)
-			for receive(3, func(n *seccompNotif) { continueCall(3, n.id) }) {
+			for receive(3, allowLast) {
 			}
 		},
 	}
+}
+
+// allowLast allows a call of a process that has outlived the emulated kernel, but none
+// about that: it would reach the host's kernel.
+func allowLast(n *seccompNotif) {
+	if answeredCalls[n.nr] != nil && n.nr != unix.SYS_UNAME && n.arch == kernelNumbers[0].arch {
+		fail(3, n.id, unix.EIO)
+		return
+	}
+	continueCall(3, n.id)
 }
 
 func socketPair() (a, b *os.File, err error) {
@@ -227,15 +254,14 @@ func receiveFD(f *os.File) (int, error) {
 type supervisor struct {
 	log      *logrus.Logger
 	listener int
-	dirs     []string    // where our files are mounted
-	calls    *callClient // to the serving process
-	traced   map[int32]*tracedCall
-	refuser  *refuser
-	groups   threadGroups
+	supervised
+	traced  map[int32]*tracedCall
+	refuser *refuser
+	groups  threadGroups
 }
 
-func newSupervisor(log *logrus.Logger, listener int, dirs []string, calls *callClient) *supervisor {
-	s := &supervisor{log: log, listener: listener, dirs: dirs, calls: calls, traced: map[int32]*tracedCall{}}
+func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
+	s := &supervisor{log: log, listener: listener, supervised: of, traced: map[int32]*tracedCall{}}
 	s.refuser = newRefuser(func(why string) { log.Warn(why) })
 	for _, c := range append(slices.Clone(tracedCalls), tracedCall{unix.SYS_PRCTL, abi.SysPrctl, -1, -1, -1, false, 0}) {
 		c.bit = kprobefs.CallBit(c.guest)
@@ -288,6 +314,8 @@ func receive(listener int, answer func(*seccompNotif)) bool {
 func (s *supervisor) answer(n *seccompNotif) {
 	call := s.traced[n.nr]
 	switch {
+	case answeredCalls[n.nr] != nil && n.arch == kernelNumbers[0].arch:
+		go s.answerKernel(n)
 	case call == nil && n.nr != unix.SYS_MOUNT && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
 		if errno := s.refuser.refuse(n); errno != 0 {
 			fail(s.listener, n.id, errno)
@@ -391,13 +419,16 @@ func borrow(tid, fd int) (int, error) {
 // supervisedCommand is the process that becomes the command. Its descriptor 3
 // is the way to the supervisor.
 func (p *program) supervisedCommand() *cobra.Command {
-	return &cobra.Command{
+	var kernel identity
+	uname := ""
+	c := &cobra.Command{
 		Use:    "supervised FILE -- ARGV...",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			unix.CloseOnExec(3)
-			if err := filterSelf(); err != nil {
+			kernel.hosts = uname == unameHost
+			if err := filterSelf(kernel); err != nil {
 				p.log.WithField("err", err).Debug("no supervisor")
 			}
 			_ = unix.Close(3)
@@ -408,11 +439,13 @@ func (p *program) supervisedCommand() *cobra.Command {
 			return cannotRun(fmt.Errorf("%s: %w", args[0], err))
 		},
 	}
+	c.Flags().StringVar(&uname, "uname", "", "")
+	return c
 }
 
 // filterSelf installs the filter on this thread, which will execute the command, and
 // sends the listener.
-func filterSelf() error {
+func filterSelf(kernel identity) error {
 	arch, ok := auditArch()
 	if !ok {
 		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
@@ -422,7 +455,7 @@ func filterSelf() error {
 		c.Close()
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c tracedCall) bool { return c.life() })
 	}
-	filter := callFilter(arch, calls)
+	filter := callFilter(arch, calls, kernel.numbers())
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// A call that has been reported must not be reported again because of a signal.
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since Linux 5.19

@@ -75,7 +75,7 @@ func TestCallFilter(t *testing.T) {
 	}
 	for _, tt := range calls {
 		data := map[uint32]uint32{0: tt.nr, 4: tt.arch, 16: tt.arg0, 32: tt.arg2}
-		if got := runFilter(callFilter(arch, tracedCalls), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
+		if got := runFilter(callFilter(arch, tracedCalls, identity{}.numbers()), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
 			t.Errorf("%s (%d): asks %v, want %v", tt.name, tt.nr, got, tt.ask)
 		}
 	}

@@ -20,6 +20,7 @@ type Log interface {
 	Bounds() (first, next uint64)
 	Get(seq uint64) (r kernel.Record, ok bool, first uint64, more <-chan struct{})
 	Append(facility, level int, text string)
+	Cleared() uint64
 }
 
 // The priority of a write without a prefix, and the maximum length of a write.
@@ -141,7 +142,7 @@ func (k *kmsg) Poll() (ready uint32, changed <-chan struct{}, end func()) {
 }
 
 // Seek is devkmsg_llseek: SEEK_END goes to the end, SEEK_DATA to the first record after
-// the last clear, which does not exist here.
+// the last clear (syslog(2)).
 func (k *kmsg) Seek(off int64, whence int) (int64, error) {
 	if off != 0 {
 		return 0, fmt.Errorf("kmsg has no offsets: %w", syscall.ESPIPE)
@@ -152,7 +153,8 @@ func (k *kmsg) Seek(off int64, whence int) (int64, error) {
 	case seqfile.SeekEnd:
 		_, k.seq = k.log.Bounds()
 	case seqfile.SeekData:
-		k.seq, _ = k.log.Bounds()
+		first, _ := k.log.Bounds()
+		k.seq = max(first, k.log.Cleared())
 	default:
 		return 0, fmt.Errorf("whence %d: %w", whence, syscall.EINVAL)
 	}

@@ -15,10 +15,11 @@ import (
 
 // fakeLog is a log whose records before first were overwritten.
 type fakeLog struct {
-	mu    sync.Mutex
-	first uint64
-	recs  []kernel.Record
-	more  chan struct{}
+	mu      sync.Mutex
+	first   uint64
+	cleared uint64
+	recs    []kernel.Record
+	more    chan struct{}
 }
 
 func (l *fakeLog) Bounds() (first, next uint64) {
@@ -34,6 +35,12 @@ func (l *fakeLog) Get(seq uint64) (r kernel.Record, ok bool, first uint64, more 
 		return l.recs[i], true, l.first, l.more
 	}
 	return kernel.Record{}, false, l.first, l.more
+}
+
+func (l *fakeLog) Cleared() uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.cleared
 }
 
 func (l *fakeLog) Append(facility, level int, text string) {
@@ -141,6 +148,13 @@ func TestSeek(t *testing.T) {
 	}
 	if got := line(f, 0); got != "6,0,0,-;old\n" {
 		t.Errorf("after SEEK_DATA: %q", got)
+	}
+	l.cleared = 1
+	if _, err := s.Seek(0, seqfile.SeekData); err != nil {
+		t.Error(err)
+	}
+	if got := line(f, 0); got != "6,1,1,-;new\n" {
+		t.Errorf("after SEEK_DATA of a log that was cleared: %q", got)
 	}
 	if _, err := s.Seek(0, seqfile.SeekHole); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("SEEK_HOLE: %v", err)

@@ -1,6 +1,7 @@
 package machinefs
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -17,21 +18,22 @@ import (
 
 // Modules loads objects into the kernel: *module.Loader.
 type Modules interface {
-	Load(ctx context.Context, ko []byte, args ...string) (name string, err error)
-	Delete(ctx context.Context, name string) error
+	Insert(ctx context.Context, ko []byte, o module.Options) (name string, err error)
+	Remove(ctx context.Context, name string, force bool) error
 }
 
 // maxModule is the maximum size of an object in bytes.
 const maxModule = 16 << 20
 
-// modules is the directory machine/modules. Copying an object there is insmod: the
-// close(2) of the copy fails with insmod's errno. Removing it is rmmod.
-type modules struct {
+// ModuleDir is the directory machine/modules with the objects of the modules that are
+// loaded. Copying an object there is insmod: the close(2) of the copy fails with insmod's
+// errno. Removing it is rmmod.
+type ModuleDir struct {
 	loader Modules
 	limit  *memcg.Limit // limit for the copies
 
-	mu    sync.Mutex // guards all below and the fields of moduleFile; not held while modules are loaded or unloaded
-	files []*moduleFile
+	mu    sync.Mutex    // guards all below and the fields of moduleFile; not held while modules are loaded or unloaded
+	files []*moduleFile // without those of which nothing is loaded yet, if they have a header
 	gen   uint64
 	opts  options
 }
@@ -80,11 +82,11 @@ func (o options) text() string {
 }
 
 // of returns the arguments of a module.
-func (o options) of(name string) []string {
+func (o options) of(name string) string {
 	if i := slices.IndexFunc(o, func(m moduleOptions) bool { return m.name == name }); i >= 0 {
-		return []string{o[i].args}
+		return o[i].args
 	}
-	return nil
+	return ""
 }
 
 // moduleName is a module's name for the name of its file or in its options.
@@ -94,28 +96,80 @@ func moduleName(file string) string {
 
 // moduleFile is an object in the directory.
 type moduleFile struct {
-	dir  *modules
+	dir  *ModuleDir
 	name string // name of the file
 	gen  uint64
 	data []byte
 
 	loading sync.Mutex // one attempt at a time
 	tried   int        // size of the object at the last attempt; guarded by loading
-	module  string     // name of the loaded module, "" before that
+	module  string     // name of the loaded module, "" before that; changed with dir.mu held, too
+	header  bool       // before the object is a line with its arguments
 }
 
-// ModulesRows are the rows modules and modprobe.conf, which has the arguments of modules.
-// limit bounds the memory of the copies together with its other users; nil means no limit.
-func ModulesRows(l Modules, limit *memcg.Limit) []*seqfile.Row {
-	d := &modules{loader: l, limit: limit}
+// NewModuleDir returns the directory of a loader's modules. limit bounds the memory of the
+// objects together with its other users; nil means no limit.
+func NewModuleDir(l Modules, limit *memcg.Limit) *ModuleDir {
+	return &ModuleDir{loader: l, limit: limit}
+}
+
+// Files are the rows modules; modprobe.conf, which has the arguments of modules; and
+// insmod, which takes arguments and an object.
+func (d *ModuleDir) Files() []*seqfile.Row {
 	return []*seqfile.Row{
 		{Name: "modules", Mode: 0o700, Dir: d},
 		{Name: "modprobe.conf", Mode: 0o600, Open: seqfile.Opens(d.conf())},
+		{Name: "insmod", Mode: 0o200, Open: d.openInsmod},
 	}
 }
 
+// openInsmod opens the file insmod: a line with arguments, which may be empty, and the
+// object are written to it. close(2) fails with insmod's errno.
+func (d *ModuleDir) openInsmod(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return &moduleCopy{&moduleFile{dir: d, name: "insmod", header: true}}, nil
+}
+
+// Insert loads a module and lists its object. Its errors are those of module.Loader, and
+// ENOMEM. It keeps ko.
+func (d *ModuleDir) Insert(ctx context.Context, ko []byte, o module.Options) error {
+	data, err := d.clone(ko)
+	if err != nil {
+		return err
+	}
+	name, err := d.loader.Insert(ctx, data, o)
+	if err == nil || errors.Is(err, module.ErrStays) {
+		d.list(&moduleFile{dir: d, data: ko}, name)
+	}
+	return err
+}
+
+// list adds the object of a module that was loaded under the module's name, unless there
+// is a file of that name.
+func (d *ModuleDir) list(f *moduleFile, module string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f.name, f.module = module+".ko", module
+	if d.find(f.name) == nil {
+		d.gen++
+		f.gen = d.gen
+		d.files = append(d.files, f)
+	}
+}
+
+// Remove unloads a module and removes its object. Its errors are those of module.Loader.
+func (d *ModuleDir) Remove(ctx context.Context, name string, force bool) error {
+	if err := d.loader.Remove(ctx, name, force); err != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.files = slices.DeleteFunc(d.files, func(f *moduleFile) bool { return f.module == name })
+	d.limit.Freed()
+	return nil
+}
+
 // conf is the file modprobe.conf. A write sets the options of the modules that it names.
-func (d *modules) conf() seqfile.File {
+func (d *ModuleDir) conf() seqfile.File {
 	return seqfile.Value{
 		Get: func(context.Context) (string, error) {
 			d.mu.Lock()
@@ -136,7 +190,7 @@ func (d *modules) conf() seqfile.File {
 }
 
 // Rows lists the objects.
-func (d *modules) Rows() []*seqfile.Row {
+func (d *ModuleDir) Rows() []*seqfile.Row {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var rows []*seqfile.Row
@@ -147,7 +201,7 @@ func (d *modules) Rows() []*seqfile.Row {
 }
 
 // Create starts a copy. It fails with EINVAL if the name does not end in ".ko".
-func (d *modules) Create(_ context.Context, _ *seqfile.OpenInfo, name string) (seqfile.File, error) {
+func (d *ModuleDir) Create(_ context.Context, _ *seqfile.OpenInfo, name string) (seqfile.File, error) {
 	if !strings.HasSuffix(name, ".ko") {
 		return nil, fmt.Errorf("%s: a module's file ends in .ko: %w", name, syscall.EINVAL)
 	}
@@ -162,14 +216,14 @@ func (d *modules) Create(_ context.Context, _ *seqfile.OpenInfo, name string) (s
 	return &moduleCopy{f}, nil
 }
 
-func (d *modules) find(name string) *moduleFile {
+func (d *ModuleDir) find(name string) *moduleFile {
 	if i := slices.IndexFunc(d.files, func(f *moduleFile) bool { return f.name == name }); i >= 0 {
 		return d.files[i]
 	}
 	return nil
 }
 
-func (d *modules) drop(f *moduleFile) {
+func (d *ModuleDir) drop(f *moduleFile) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.files = slices.DeleteFunc(d.files, func(x *moduleFile) bool { return x == f })
@@ -184,7 +238,7 @@ const unloadTime = 5 * time.Second
 // Unlink unloads the module. It fails with the loader's errnos, and with EBUSY if the
 // module is not loaded yet or its exit function is still running; it is then removed
 // after that.
-func (d *modules) Unlink(ctx context.Context, name string) error {
+func (d *ModuleDir) Unlink(ctx context.Context, name string) error {
 	d.mu.Lock()
 	f := d.find(name)
 	d.mu.Unlock()
@@ -200,7 +254,7 @@ func (d *modules) Unlink(ctx context.Context, name string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, unloadTime)
 	defer cancel()
-	err := d.loader.Delete(ctx, f.module)
+	err := d.loader.Remove(ctx, f.module, false)
 	if errors.Is(err, module.ErrStays) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s has not ended after %v: %w", name, unloadTime, syscall.EBUSY)
 	}
@@ -251,7 +305,7 @@ func (c *moduleCopy) Write(_ context.Context, p []byte, off int64) (int, error) 
 }
 
 // clone returns a copy to load from; the loader may modify it. It fails with ENOMEM.
-func (d *modules) clone(data []byte) ([]byte, error) {
+func (d *ModuleDir) clone(data []byte) ([]byte, error) {
 	if err := d.limit.Room(len(data)); err != nil {
 		return nil, err
 	}
@@ -276,11 +330,29 @@ func (c *moduleCopy) Flush(ctx context.Context) error {
 		return nil
 	}
 	f.tried = len(data)
-	name, err := f.dir.loader.Load(ctx, data, args...)
+	if f.header {
+		line, object, _ := bytes.Cut(data, []byte("\n"))
+		args, data = string(line), object
+	}
+	name, err := f.dir.loader.Insert(ctx, data, module.Options{Args: args})
 	if err == nil || errors.Is(err, module.ErrStays) {
-		f.module = name
+		f.loaded(name)
 	}
 	return err
+}
+
+// loaded notes the module of an object.
+func (f *moduleFile) loaded(name string) {
+	if f.header {
+		f.dir.mu.Lock()
+		_, f.data, _ = bytes.Cut(f.data, []byte("\n"))
+		f.dir.mu.Unlock()
+		f.dir.list(f, name)
+		return
+	}
+	f.dir.mu.Lock()
+	defer f.dir.mu.Unlock()
+	f.module = name
 }
 
 // Release drops a copy that was not loaded.

@@ -67,7 +67,7 @@ func (o *object) layout(at *[areas]placed) error {
 }
 
 // maxArgs is the maximum length of all arguments of a module in bytes.
-const maxArgs = abi.PageSize
+const maxArgs = 2 << 20
 
 // areaOf returns the area of a section. It depends on flags and name, as on Linux.
 func areaOf(s *section) area {

@@ -122,14 +122,24 @@ type Config struct {
 // loaded until it does; if the function died, forever.
 var ErrStays = errors.New("the module stays")
 
+// Options say how a module is loaded.
+type Options struct {
+	Args string // NAME or NAME=VALUE, separated by blanks
+	// The flags of finit_module(2): to load although vermagic or CRCs do not fit. The
+	// kernel and the module are then tainted.
+	IgnoreVermagic, IgnoreModversions bool
+}
+
 // Loader is the list of modules.
 type Loader struct {
 	conf Config
 
-	mu       sync.Mutex // guards the fields below; not held while guest code runs
-	mods     []*module  // oldest first
-	tainted  bool       // the message about out-of-tree modules has been logged
-	unsigned bool       // the message about missing signatures has been logged
+	mu         sync.Mutex // guards the fields below; not held while guest code runs
+	mods       []*module  // oldest first
+	tainted    bool       // the message about out-of-tree modules has been logged
+	distrusted bool       // the message that lock debugging is off has been logged
+	unsigned   bool       // the message about missing signatures has been logged
+	forced     bool       // the message about a module whose versions were not checked has been logged
 }
 
 // module is one loaded module.
@@ -150,6 +160,7 @@ type module struct {
 	syms    []abi.Symbol // all symbols; nil once init is freed
 	core    []abi.Symbol // the symbols that stay
 	taints  string
+	forced  bool // its versions were not checked
 	refs    int  // not counting users: 1 until init is done, -1 while the module is being deleted
 	dead    bool // its init or exit function has died
 }
@@ -217,16 +228,24 @@ func (l *Loader) find(name string) *module {
 //
 // args are the module's arguments, each NAME or NAME=VALUE.
 func (l *Loader) Load(ctx context.Context, ko []byte, args ...string) (name string, err error) {
+	return l.Insert(ctx, ko, Options{Args: strings.Join(args, " ")})
+}
+
+// Insert is Load with options: finit_module(2).
+func (l *Loader) Insert(ctx context.Context, ko []byte, opts Options) (name string, err error) {
 	o, err := parse(ko)
 	if err != nil {
+		if len(ko) >= elfHeader && !bytes.HasPrefix(ko, []byte(elf.ELFMAG)) {
+			l.conf.Machine.Printk(3, "Invalid ELF header magic: != %s", elf.ELFMAG)
+		}
 		return "", err
 	}
-	o.args = strings.Join(args, " ")
+	o.args = opts.Args
 	m := &module{name: o.name(), state: Coming, refs: 1, exports: map[string]uint64{}}
 	if m.name == "" || len(m.name) > maxName || strings.ContainsAny(m.name, "/ \n") {
 		return "", fmt.Errorf("the module has no valid name: %w", syscall.ENOEXEC)
 	}
-	if err := l.admit(m, o); err != nil {
+	if err := l.admit(m, o, opts); err != nil {
 		return m.name, err
 	}
 	if err := l.build(ctx, m, o); err != nil {
@@ -236,6 +255,9 @@ func (l *Loader) Load(ctx context.Context, ko []byte, args ...string) (name stri
 	}
 	return m.name, runDetached(ctx, func(ctx context.Context) error { return l.run(ctx, m) })
 }
+
+// elfHeader is the size of an ELF header in bytes.
+const elfHeader = 64
 
 // runDetached runs f to its end even if ctx ends before: code may still run in the
 // module's memory, so the caller's death must not free it. In that case the error is
@@ -274,14 +296,16 @@ func (o *object) name() string {
 	return string(n)
 }
 
-// admit checks the module's vermagic and name and puts it on the list.
-func (l *Loader) admit(m *module, o *object) error {
-	if v := strings.TrimRight(o.info["vermagic"], " "); !slices.Contains(l.conf.Own, v) && !l.conf.ABI.accepts(v, o) {
-		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, o.info["vermagic"], l.conf.Vermagic+" ")
-		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
+// admit checks the module's versions and name and puts it on the list.
+func (l *Loader) admit(m *module, o *object, opts Options) error {
+	if opts.IgnoreModversions {
+		o.crcs = nil
 	}
 	if !l.agrees(m, o, "module_layout") {
 		return fmt.Errorf("%s is for a kernel with another struct module: %w", m.name, syscall.ENOEXEC)
+	}
+	if err := l.checkVermagic(m, o, opts); err != nil {
+		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,28 +323,45 @@ func (l *Loader) admit(m *module, o *object) error {
 // taint sets the module's taint letters and logs Debian's message for each; those
 // about out-of-tree and unsigned modules once only.
 func (l *Loader) taint(m *module, info map[string]string) {
+	if m.forced {
+		m.addTaint('F')
+	}
 	if lic := info["license"]; lic == "" || !gplCompatible(lic) {
 		if lic == "" {
 			lic = "unspecified"
 		}
 		l.conf.Machine.Printk(4, "%s: module license '%s' taints kernel.", m.name, lic)
-		m.taints += "P"
+		m.addTaint('P')
+		l.distrustLocks()
 	}
 	if info["intree"] == "" {
 		if !l.tainted {
 			l.conf.Machine.Printk(4, "%s: loading out-of-tree module taints kernel.", m.name)
 		}
 		l.tainted = true
-		m.taints += "O"
+		m.addTaint('O')
 	}
 	if !l.unsigned {
 		l.conf.Machine.Printk(5, "%s: module verification failed: signature and/or required key missing - tainting kernel", m.name)
 	}
 	l.unsigned = true
-	m.taints += "E"
+	m.addTaint('E')
 	for i := range m.taints {
 		l.conf.Machine.Taint(m.taints[i])
 	}
+}
+
+// taintOrder are the letters of a module's taints in the order of /proc/modules.
+const taintOrder = "PFCOEKXT"
+
+func (m *module) addTaint(letter byte) {
+	at := strings.IndexFunc(m.taints, func(r rune) bool {
+		return strings.IndexByte(taintOrder, byte(r)) > strings.IndexByte(taintOrder, letter)
+	})
+	if at < 0 {
+		at = len(m.taints)
+	}
+	m.taints = m.taints[:at] + string(letter) + m.taints[at:]
 }
 
 func gplCompatible(license string) bool {
@@ -786,7 +827,13 @@ func (l *Loader) Going(name string) bool {
 // exit function has died, or if it has an init function and no exit function;
 // ErrStays if its exit function dies, or still runs when ctx ends.
 func (l *Loader) Delete(ctx context.Context, name string) error {
-	m, err := l.leave(name)
+	return l.Remove(ctx, name, false)
+}
+
+// Remove is Delete. With force it also unloads, and taints the kernel, what is in use but
+// by no module, or what has no exit function (O_TRUNC).
+func (l *Loader) Remove(ctx context.Context, name string, force bool) error {
+	m, err := l.leave(name, force)
 	if err != nil {
 		return err
 	}
@@ -813,7 +860,7 @@ func (l *Loader) delete(ctx context.Context, m *module) error {
 	return nil
 }
 
-func (l *Loader) leave(name string) (*module, error) {
+func (l *Loader) leave(name string, force bool) (*module, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m := l.find(name)
@@ -824,14 +871,32 @@ func (l *Loader) leave(name string) (*module, error) {
 		return nil, fmt.Errorf("%s is used by %s: %w", name, m.users[0].name, syscall.EWOULDBLOCK)
 	case m.state != Live:
 		return nil, fmt.Errorf("%s is %s: %w", name, m.state, syscall.EBUSY)
-	case m.init != 0 && m.exit == 0:
+	case m.init != 0 && m.exit == 0 && !l.forceUnload(force):
 		return nil, fmt.Errorf("%s has no exit function: %w", name, syscall.EBUSY)
-	case !l.stop(m):
+	case !l.stop(m) && !l.forceUnload(force):
 		return nil, fmt.Errorf("%s is in use: %w", name, syscall.EWOULDBLOCK)
 	}
 	m.state, m.refs = Going, -1
 	l.setState(m, Going)
 	return m, nil
+}
+
+// forceUnload is try_force_unload, as with Debian's CONFIG_MODULE_FORCE_UNLOAD=y. The
+// caller holds mu.
+func (l *Loader) forceUnload(force bool) bool {
+	if force {
+		l.conf.Machine.Taint('R')
+		l.distrustLocks()
+	}
+	return force
+}
+
+// distrustLocks is add_taint's LOCKDEP_NOW_UNRELIABLE. The caller holds mu.
+func (l *Loader) distrustLocks() {
+	if !l.distrusted {
+		l.conf.Machine.Printk(4, "Disabling lock debugging due to kernel taint")
+	}
+	l.distrusted = true
 }
 
 // unload removes a module whose code does not run any more from the kernel's tables

@@ -4,11 +4,13 @@ import (
 	"bytes"
 	_ "embed" // crcs-6.1
 	"encoding/binary"
+	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 )
 
 // ABI describes a distribution's kernels of one release whose modules can be loaded.
@@ -67,11 +69,39 @@ func parseCRCs(text string) map[string]map[string]uint32 {
 	return of
 }
 
-// accepts reports whether the object was built for one of the kernels. As on Linux, the
-// CRCs distinguish these kernels, so an object must have them.
+// checkVermagic is the part of check_modinfo about vermagic. It fails with ENOEXEC.
+func (l *Loader) checkVermagic(m *module, o *object, opts Options) error {
+	magic := o.info["vermagic"]
+	if opts.IgnoreVermagic {
+		magic = ""
+	}
+	switch v := strings.TrimRight(magic, " "); {
+	case magic == "" && (l.conf.ABI != nil || opts.IgnoreVermagic):
+		l.force(m, "bad vermagic")
+	case !slices.Contains(l.conf.Own, v) && v != l.conf.Vermagic && !l.conf.ABI.accepts(v, o):
+		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, magic, l.conf.Vermagic+" ")
+		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
+	}
+	return nil
+}
+
+// force is try_to_force_load, as with Debian's CONFIG_MODULE_FORCE_LOAD=y: it lets a
+// module pass that cannot be checked, and notes the taint.
+func (l *Loader) force(m *module, reason string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.forced {
+		l.conf.Machine.Printk(4, "%s: %s: kernel tainted.", m.name, reason)
+	}
+	l.forced, m.forced = true, true
+	l.distrustLocks()
+}
+
+// accepts reports whether the object may be for this kernel (same_magic). As on Linux,
+// the CRCs distinguish kernels of the same configuration, if the object has any.
 func (a *ABI) accepts(vermagic string, o *object) bool {
-	uname, flags, _ := strings.Cut(vermagic, " ")
-	return a != nil && o.crcs != nil && flags == a.flags && a.uname.MatchString(uname)
+	_, flags, _ := strings.Cut(vermagic, " ")
+	return a != nil && o.crcs != nil && flags == a.flags
 }
 
 // readVersions takes __versions: a CRC in eight bytes and a name in 56, for each symbol.
@@ -89,14 +119,21 @@ func (o *object) readVersions() {
 }
 
 // agrees is check_version: it reports whether the object's CRC of a symbol is that of the
-// kernel that its vermagic names. It is true if the CRCs of that kernel are not known, or
-// if the object has none for the symbol.
+// kernel that its vermagic names, or of this one if that is none of Debian's 6.1. It is
+// true if the CRCs of that kernel are not known, or if the object has none for the symbol.
 func (l *Loader) agrees(m *module, o *object, symbol string) bool {
-	if l.conf.ABI == nil || o.crcs == nil {
+	if l.conf.ABI == nil || slices.Contains(l.conf.Own, strings.TrimRight(o.info["vermagic"], " ")) {
 		return true
 	}
 	uname, _, _ := strings.Cut(o.info["vermagic"], " ")
+	if !l.conf.ABI.uname.MatchString(uname) {
+		uname, _, _ = strings.Cut(l.conf.Vermagic, " ")
+	}
 	want, known := l.conf.ABI.table()[uname][symbol]
+	if known && o.crcs == nil {
+		l.force(m, symbol)
+		return true
+	}
 	got, given := o.crcs[symbol]
 	if !known || !given || got == want {
 		return true

@@ -41,6 +41,10 @@ const (
 	OptimizationDash
 	LogPrefix
 
+	// Features of modules.
+
+	CompressedModules
+
 	// Features of tracefs.
 
 	RootOnlyFiles
@@ -120,6 +124,7 @@ const (
 	kprobes = "Kprobes"
 	returns = "Return probes"
 	jumps   = "Jump optimization, kprobes on ftrace"
+	modules = "Modules"
 	files   = "Files of kprobes, sysctl, log"
 	names   = "Names of functions"
 	tracefs = "Files of tracefs"
@@ -137,6 +142,7 @@ const (
 	linux4_19   Version = 4<<16 | 19<<8
 	linux5_8    Version = 5<<16 | 8<<8
 	linux5_11   Version = 5<<16 | 11<<8
+	linux5_17   Version = 5<<16 | 17<<8
 	linux5_14   Version = 5<<16 | 14<<8
 	linux5_15   Version = 5<<16 | 15<<8
 	linux5_18   Version = 5<<16 | 18<<8
@@ -275,6 +281,12 @@ var Changes = [features]Change{
 		Subject: files, Since: Linux6_1,
 		What:   "log lines about probes begin with \"kprobes: \"; before, they do not, and the optimizer's sysctl logs \"Kprobes globally optimized\" or \"unoptimized\"",
 		Source: "`5.10/kmsg.txtar`; `5.10/optimization_log.txtar`",
+	},
+
+	CompressedModules: {
+		Subject: modules, Since: Linux6_1, Linux: linux5_17,
+		What:   "finit_module knows MODULE_INIT_COMPRESSED_FILE, which Debian's kernel does not support (EOPNOTSUPP); before, it is EINVAL",
+		Source: `"module: add in-kernel support for decompressing"; ` + "`integration.TestOddCalls`",
 	},
 
 	RootOnlyFiles: {

@@ -1,0 +1,224 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/module"
+)
+
+// Some system calls of the command are about the kernel: they load and unload modules and
+// read its log. The supervisor does not let the host's kernel have them. It asks the
+// process that serves the files, over the socket of the other calls, and passes a file
+// with what is too long for a message.
+
+// question is such a call. The caller's permission has been checked.
+type question struct {
+	Do    string // one of the words below
+	Args  int    // init: how many bytes of the file are the arguments; the object follows
+	Flags uint32 // init: those of finit_module(2); delete: those of delete_module(2)
+	Name  string // delete: of the module
+	// syslog: the arguments. The file is for the text.
+	Action, Size int
+	Null         bool
+}
+
+// What is asked.
+const (
+	doInit   = "init"
+	doDelete = "delete"
+	doSyslog = "syslog"
+	doCancel = "cancel" // the question with the same ID needs no answer any more
+)
+
+// Flags of finit_module(2).
+const (
+	ignoreModversions = 1
+	ignoreVermagic    = 2
+	compressedFile    = 4
+)
+
+// reply is the answer to a question.
+type reply struct {
+	ID    uint64
+	Ret   int
+	Errno syscall.Errno
+	Oops  bool // the caller would have been killed
+}
+
+// passedFD returns the file that came with a message, or nil.
+func passedFD(oob []byte) *os.File {
+	messages, err := unix.ParseSocketControlMessage(oob)
+	if err != nil || len(messages) == 0 {
+		return nil
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) == 0 {
+		return nil
+	}
+	return os.NewFile(uintptr(fds[0]), "question")
+}
+
+// question answers a question in a goroutine of its own.
+func (c *callServer) question(m *callMessage, f *os.File) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.Question.Do == doCancel {
+		if cancel := c.asked[m.ID]; cancel != nil {
+			cancel()
+		}
+		return
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	if c.asked == nil {
+		c.asked = map[uint64]context.CancelFunc{}
+	}
+	c.asked[m.ID] = cancel
+	go func() {
+		r := reply{ID: m.ID}
+		var err error
+		r.Ret, err = c.answer(ctx, m, f)
+		if f != nil {
+			_ = f.Close()
+		}
+		if err != nil {
+			r.Errno, r.Oops = errnoOf(err), errors.Is(err, kprobefs.ErrOops)
+		}
+		c.mu.Lock()
+		delete(c.asked, m.ID)
+		c.mu.Unlock()
+		cancel()
+		b, _ := json.Marshal(r)
+		_, _ = unix.Write(c.socket, b)
+	}()
+}
+
+// errnoOf returns the errno of a call's error.
+func errnoOf(err error) syscall.Errno {
+	var e syscall.Errno
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.Is(err, context.Canceled):
+		return unix.EINTR
+	}
+	return unix.EIO
+}
+
+func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (ret int, err error) {
+	a, q := c.activity.Load(), m.Question
+	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
+	switch q.Do {
+	case doInit:
+		b, err := io.ReadAll(f)
+		if err != nil || len(b) < q.Args {
+			return 0, errors.Join(err, unix.EIO)
+		}
+		return 0, a.InitModule(ctx, by, b[q.Args:], module.Options{
+			Args: string(b[:q.Args]), IgnoreVermagic: q.Flags&ignoreVermagic != 0, IgnoreModversions: q.Flags&ignoreModversions != 0,
+		})
+	case doDelete:
+		return 0, a.DeleteModule(ctx, by, q.Name, q.Flags&unix.O_TRUNC != 0)
+	case doSyslog:
+		text, ret, err := a.Syslog(ctx, q.Action, q.Size, q.Null)
+		if err == nil && len(text) > 0 {
+			_, err = f.WriteAt(text, 0)
+		}
+		return ret, err
+	}
+	return 0, unix.ENOSYS
+}
+
+// ask sends a question with a file, which may be nil, and waits for the answer. While it
+// waits it asks at intervals whether to go on; when not, the question is cancelled. It
+// fails with EIO if the server has gone.
+func (c *callClient) ask(m *callMessage, f *os.File, goOn func() bool) reply {
+	gone := reply{ID: m.ID, Errno: unix.EIO}
+	done := make(chan reply, 1)
+	c.mu.Lock()
+	if c.asked == nil {
+		c.mu.Unlock()
+		return gone
+	}
+	c.asked[m.ID] = done
+	c.mu.Unlock()
+	if err := c.send(m, f); err != nil {
+		c.mu.Lock()
+		delete(c.asked, m.ID)
+		c.mu.Unlock()
+		return gone
+	}
+	tick := time.NewTicker(askInterval)
+	defer tick.Stop()
+	for asked := false; ; {
+		select {
+		case r, ok := <-done:
+			if !ok {
+				return gone
+			}
+			return r
+		case <-tick.C:
+			if !asked && !goOn() {
+				asked = true
+				_ = c.send(&callMessage{ID: m.ID, Question: &question{Do: doCancel}}, nil)
+			}
+		}
+	}
+}
+
+// askInterval is how often it is checked whether a caller still waits.
+const askInterval = 50 * time.Millisecond
+
+func (c *callClient) send(m *callMessage, f *os.File) error {
+	b, err := json.Marshal(m)
+	if err != nil {
+		return err
+	}
+	var rights []byte
+	if f != nil {
+		rights = unix.UnixRights(int(f.Fd()))
+	}
+	return unix.Sendmsg(c.socket, b, rights, nil, 0)
+}
+
+// replied hands an answer to who has asked.
+func (c *callClient) replied(b []byte) {
+	var r reply
+	if json.Unmarshal(b, &r) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if w := c.asked[r.ID]; w != nil {
+		w <- r
+		delete(c.asked, r.ID)
+	}
+}
+
+// questionFile returns a file in memory with contents.
+func questionFile(parts ...string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("question", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, err
+	}
+	f := os.NewFile(uintptr(fd), "question")
+	_, err = io.WriteString(f, strings.Join(parts, ""))
+	if err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,62 @@
+package kprobefs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/module"
+)
+
+// commKey is the key of the name of the tasks that run a module's functions.
+type commKey struct{}
+
+// asCaller returns a context in which a module's functions run on tasks that are named as
+// the caller is.
+func asCaller(ctx context.Context, by host.Caller) context.Context {
+	comm := "unknown"
+	if by.Comm != nil {
+		comm = by.Comm()
+	}
+	ctx = seqfile.WithCaller(ctx, &seqfile.Caller{PID: by.PID, TID: by.TID, CommFunc: func() string { return comm }})
+	return context.WithValue(ctx, commKey{}, comm)
+}
+
+// taskName returns the name of a task that runs a module's function for ctx.
+func taskName(ctx context.Context, otherwise string) string {
+	comm, _ := ctx.Value(commKey{}).(string)
+	return cmp.Or(comm, otherwise)
+}
+
+// InitModule is init_module(2) of a program whose permission was checked. It keeps ko. Its
+// errors are those of module.Loader.Insert, EPERM when the kernel is locked down, ENOMEM
+// beyond the limit of memory, and ErrOops.
+func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o module.Options) error {
+	defer a.end()
+	return oopsed(a.kernel.moduleDir.Insert(asCaller(ctx, by), ko, o))
+}
+
+// DeleteModule is delete_module(2) of such a program. Its errors are those of
+// module.Loader.Remove, and ErrOops.
+func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
+	defer a.end()
+	return oopsed(a.kernel.moduleDir.Remove(asCaller(ctx, by), name, force))
+}
+
+// ErrOops means that the task which made a call has died in it. On Linux its process would
+// have been killed.
+var ErrOops = errors.New("the task has died in the call")
+
+func oopsed(err error) error {
+	if errors.Is(err, host.ErrDied) {
+		return errors.Join(ErrOops, err)
+	}
+	return err
+}
+
+// Syslog is syslog(2) of such a program: see kernel.Log.Syslog.
+func (a *Activity) Syslog(ctx context.Context, action, size int, null bool) (text []byte, ret int, err error) {
+	return a.kernel.Machine.Log().Syslog(ctx, action, size, null)
+}
