@@ -31,10 +31,14 @@ func (r Release) WriteHeaders(dir string) error {
 		k.Macros = append(k.Macros, "KPROBES_BEFORE_5_11")
 	}
 	if !r.Linux.Has(release.NoJprobes) {
-		k.Exports = append(k.Exports, "jprobe_return")
+		k.Exports = append(k.Exports, jprobeCalls...)
 	}
 	return k.Write(dir, guest.Headers())
 }
+
+// jprobeCalls are what releases with jprobes export in addition to their image
+// (kprobes.Kprobes.ReleaseCode).
+var jprobeCalls = []string{"jprobe_return", "register_jprobe", "register_jprobes", "unregister_jprobe", "unregister_jprobes"}
 
 // options are what each kernel is configured with, as far as headers and Makefiles of
 // modules ask for it.
