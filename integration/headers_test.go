@@ -4,6 +4,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -53,6 +54,66 @@ func TestOwnHeaders(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			playOne(t, c, nil, masks)
+		})
+	}
+}
+
+// readmeModule returns what the block of README about modules has: commands of the user's
+// shell, those of the shell below exec, and what the latter print.
+func readmeModule(t *testing.T) (outer, inner, printed string) {
+	t.Helper()
+	b, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, text, found := strings.Cut(string(b), "\n## A kernel module\n")
+	_, text, block := strings.Cut(text, "\n```console\n")
+	text, _, end := strings.Cut(text, "\n```\n")
+	if !found || !block || !end {
+		t.Fatal("README has no block about modules")
+	}
+	to := &outer
+	for line := range strings.Lines(text + "\n") {
+		switch prompt, rest := line[:1], strings.TrimPrefix(line[1:], " "); {
+		case line == "$ kprobefs exec -- bash\n":
+			to = &inner
+		case prompt == "$", prompt == ">", prompt == "#":
+			*to += rest
+		default:
+			printed += line
+		}
+	}
+	return outer, inner, printed
+}
+
+// TestReadmeModule does what README says about modules, in an empty folder, as root and as
+// an ordinary user.
+func TestReadmeModule(t *testing.T) {
+	needFUSE(t)
+	needTools(t)
+	masks, err := Masks()
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, inner, want := readmeModule(t)
+	for name, user := range map[string]func(*testing.T) asUser{
+		"root": func(*testing.T) asUser { return nil }, "user": ordinary,
+	} {
+		t.Run(name, func(t *testing.T) {
+			as, dir := user(t), publicDir(t)
+			if err := os.Chmod(dir, 0o777); err != nil {
+				t.Fatal(err)
+			}
+			first := append(slices.Clone(as), "bash", "-ec", outer)
+			cmd := exec.Command(first[0], first[1:]...)
+			cmd.Dir = dir
+			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			out, status := as.exec(t, dir, nil, nil, "bash", "-c", inner)
+			if got := Apply(masks, out); got != Apply(masks, want) || status != 0 {
+				t.Errorf("status %d, README (-), printed (+):\n%s", status, diff(Apply(masks, want), got))
+			}
 		})
 	}
 }

@@ -217,12 +217,22 @@ func (p *part) take(n int, line string) error {
 		return fmt.Errorf("line %d: a block of kind console begins with a command", n)
 	}
 	c := &p.commands[len(p.commands)-1]
-	if prompt == "> " && c.output == "" {
+	if (prompt == "> " || line == ">") && c.output == "" {
 		c.text += "\n" + rest
 		return nil
 	}
 	c.output += line + "\n"
 	return nil
+}
+
+// continued returns a command with "> " before its lines but the first, ">" where a line
+// is empty.
+func continued(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines[1:] {
+		lines[i+1] = strings.TrimRight("> "+line, " ")
+	}
+	return strings.Join(lines, "\n")
 }
 
 // render returns the page with the printed output.
@@ -237,7 +247,7 @@ func render(parts []part) string {
 			if c.inner {
 				prompt = "# "
 			}
-			b.WriteString(prompt + strings.ReplaceAll(c.text, "\n", "\n> ") + "\n" + shellLine.ReplaceAllString(c.printed, "bash: "))
+			b.WriteString(prompt + continued(c.text) + "\n" + shellLine.ReplaceAllString(c.printed, "bash: "))
 		}
 	}
 	return b.String()
