@@ -36,6 +36,21 @@ func (k *Kernel) newModules() *module.Loader {
 	})
 }
 
+// Insmod loads a module with arguments, NAME or NAME=VALUE. Its errors are those of
+// module.Loader.Insert; said is what the kernel has logged meanwhile. It keeps ko.
+func (k *Kernel) Insmod(ko []byte, args string) (said []string, err error) {
+	log := k.Machine.Log()
+	_, from := log.Bounds()
+	err = k.moduleDir.Insert(context.Background(), ko, module.Options{Args: args})
+	_, next := log.Bounds()
+	for ; from < next; from++ {
+		if r, ok, _, _ := log.Get(from); ok {
+			said = append(said, r.Text)
+		}
+	}
+	return said, err
+}
+
 // function returns the address of a function of the guest, 0 if there is none.
 func (k *Kernel) function(name string) uint64 {
 	if syms := k.Machine.Symbols().LookupName(name); len(syms) > 0 {

@@ -351,6 +351,17 @@ func MountedOn(dir string) string {
 	return fstype
 }
 
+// LiveMounts lists the mounts of this program whose daemon answers.
+func LiveMounts() []string {
+	var live []string
+	for _, m := range mountTable() {
+		if m.fstype == "fuse."+fsType && statSoon(m.dir) == nil {
+			live = append(live, m.dir)
+		}
+	}
+	return live
+}
+
 // DeadMounts lists the mounts of this program whose daemon has ended.
 func DeadMounts() []string {
 	var dead []string

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -53,6 +55,7 @@ type machineFlags struct {
 	watchdog string
 	memory   string
 	panics   string // the action when its kernel panics
+	modules  []string
 }
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
@@ -60,6 +63,7 @@ func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.release, "release", kprobefs.DefaultRelease, "the Linux release to emulate: "+strings.Join(kprobefs.ReleaseNames(), ", "))
 	flags.StringArrayVar(&f.config, "config", nil, "change the kernel's configuration from Debian's, NAME=VALUE: "+strings.Join(kprobefs.ConfigNames(), ", "))
 	flags.StringVar(&f.panics, "panic", panicStop, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
+	flags.StringArrayVar(&f.modules, "module", nil, "load this kernel module before the files are there: FILE, or \"FILE PARAM=VALUE...\"; not again after --panic=reboot")
 	flags.StringVar(&f.locked, "lockdown", "", "lock the kernel down: integrity closes debugfs, confidentiality also tracefs (default none)")
 	flags.StringVar(&f.watchdog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
 	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
@@ -70,6 +74,9 @@ func (f *machineFlags) args() []string {
 	args := []string{"--cpus", strconv.Itoa(f.cpus), "--release", f.release, "--panic", f.panics}
 	for _, line := range f.config {
 		args = append(args, "--config", line)
+	}
+	for _, m := range f.modules {
+		args = append(args, "--module", m)
 	}
 	if f.watchdog != "" {
 		args = append(args, "--watchdog", f.watchdog)
@@ -112,6 +119,9 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 	if _, err := parsePanic(f.panics); err != nil {
 		return o, err
 	}
+	if err := f.findModules(); err != nil {
+		return o, err
+	}
 	o.CPUs = f.cpus
 	if o.Limit, err = f.limit(); err != nil {
 		return o, err
@@ -129,6 +139,54 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 		return o, err
 	}
 	return o, o.Release.Check(o.Config)
+}
+
+// findModules makes the names of the modules' files absolute. It fails if one does not
+// exist.
+func (f *machineFlags) findModules() error {
+	for i, m := range f.modules {
+		file, args := moduleAndArgs(m)
+		path, err := filepath.Abs(file)
+		if err == nil {
+			_, err = os.Stat(path)
+		}
+		if err != nil {
+			return fmt.Errorf("--module: %w", err)
+		}
+		f.modules[i] = strings.TrimSuffix(path+" "+args, " ")
+	}
+	return nil
+}
+
+// moduleAndArgs parses the value of --module. A file whose name has blanks is meant if
+// there is one.
+func moduleAndArgs(value string) (file, args string) {
+	if exists(value) {
+		return value, ""
+	}
+	file, args, _ = strings.Cut(value, " ")
+	return file, strings.TrimSpace(args)
+}
+
+// loadModules loads the modules of --module. The error has what the kernel has logged.
+func (f *machineFlags) loadModules(s system) error {
+	k, ok := s.(interface {
+		Insmod(ko []byte, args string) (said []string, err error)
+	})
+	for _, m := range f.modules {
+		file, args := moduleAndArgs(m)
+		ko, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("--module: %w", err)
+		}
+		if !ok {
+			return fmt.Errorf("--module %s: %w", m, errors.ErrUnsupported)
+		}
+		if said, err := k.Insmod(ko, args); err != nil {
+			return fmt.Errorf("--module %s: %w%s", m, errnoOf(err), strings.Join(append([]string{""}, said...), "\n  the kernel: "))
+		}
+	}
+	return nil
 }
 
 type bootFunc func(bootOptions) (system, error)

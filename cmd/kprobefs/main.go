@@ -4,6 +4,7 @@
 //	kprobefs mount MNT        serve the tree at MNT
 //	kprobefs exec -- CMD      run CMD with the files in their usual places
 //	kprobefs umount MNT       unmount the tree
+//	kprobefs insmod FILE      load a kernel module; rmmod, lsmod, dmesg
 //	kprobefs check            report what this machine lacks for that
 //
 // `mount -t fuse.kprobefs none MNT -o OPTIONS` also calls it and, under the name
@@ -118,7 +119,8 @@ func (p *program) command() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}")
 	root.SetFlagErrorFunc(withUsage)
 	p.logging.flags(root)
-	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(), mountedCommand(), versionCommand(),
+	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(), mountedCommand(),
+		p.insmodCommand(), p.rmmodCommand(), p.lsmodCommand(), p.dmesgCommand(), versionCommand(),
 		p.insideCommand(), p.supervisedCommand(), lingerCommand(), watchCommand(), tryCommand())
 	for _, c := range root.Commands() {
 		if takes := c.Args; takes != nil {

@@ -70,7 +70,8 @@ behind the same mount, without probes, events, buffers and modules; files that
 were open give EIO.
 
 Options (-o, separated by commas): cpus=N, release=NAME, memory=SIZE, lockdown=LEVEL,
-watchdog=ACTION[:SECONDS], config=NAME=VALUE, panic=stop|reboot, ro, and mount(8)'s
+watchdog=ACTION[:SECONDS], config=NAME=VALUE, module=FILE,
+panic=stop|reboot, ro, and mount(8)'s
 usual ones. Others are refused.`,
 		Example: `  kprobefs mount /mnt
   kprobefs mount --daemon --cpus 2 /mnt && cat /mnt/kprobes/list
@@ -127,6 +128,8 @@ func (f *mountFlags) apply() ([]string, error) {
 				f.panics = value
 			case "config":
 				f.config = append(f.config, value)
+			case "module":
+				f.modules = append(f.modules, value)
 			case "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
 				rest = append(rest, name)
 			default:
@@ -202,6 +205,9 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		return err
 	}
 	defer live.close()
+	if err := f.loadModules(live.sys); err != nil {
+		return err
+	}
 	if os.Getenv("GOMEMLIMIT") == "" {
 		machine.Limit.Guide()
 	}

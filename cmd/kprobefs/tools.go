@@ -1,0 +1,332 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+)
+
+// The commands insmod, rmmod, lsmod and dmesg do for a mounted tree what the tools of
+// these names do below exec. They use the tree's files only.
+
+// treeFlag is the flag --at.
+type treeFlag struct{ dir string }
+
+func (f *treeFlag) addTo(c *cobra.Command) {
+	c.Flags().StringVar(&f.dir, "at", "", "the directory at which the tree is mounted (default: $"+treeVar+", or the only one that is mounted)")
+	_ = c.MarkFlagDirname("at")
+}
+
+// find returns the directory of the tree.
+func (f *treeFlag) find() (string, error) {
+	dir := f.dir
+	if dir == "" {
+		dir = os.Getenv(treeVar)
+	}
+	if dir == "" {
+		return onlyTree(fs.LiveMounts())
+	}
+	dir, err := absolute(dir)
+	if err != nil {
+		return "", err
+	}
+	if !fs.Ours(dir) {
+		return "", fmt.Errorf("%s: no kprobefs is mounted there", dir)
+	}
+	return dir, nil
+}
+
+// onlyTree returns the tree among mounts, which may also be parts of trees.
+func onlyTree(mounts []string) (string, error) {
+	var trees []string
+	for _, dir := range mounts {
+		if exists(filepath.Join(dir, "machine")) {
+			trees = append(trees, dir)
+		}
+	}
+	switch len(trees) {
+	case 0:
+		return "", errors.New("no kprobefs is mounted; name its directory with --at")
+	case 1:
+		return trees[0], nil
+	}
+	return "", fmt.Errorf("several are mounted (%s); name one with --at", strings.Join(trees, ", "))
+}
+
+func (p *program) insmodCommand() *cobra.Command {
+	at := &treeFlag{}
+	c := &cobra.Command{
+		Use:   "insmod [--at MNT] FILE [PARAM=VALUE]...",
+		Short: "Load a kernel module",
+		Long: `Load the module in FILE into the kernel of a mounted tree, with parameters. If it is
+refused, the reason and what the kernel has logged about it go to standard error,
+and the exit status is 1. Below 'kprobefs exec', insmod(8) does the same.`,
+		Example: `  kprobefs insmod --at /mnt mine.ko symbol=vfs_read`,
+		Args:    cobra.MinimumNArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			if len(args) > 0 {
+				return nil, cobra.ShellCompDirectiveNoFileComp
+			}
+			return []string{"ko"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := at.find()
+			if err != nil {
+				return err
+			}
+			return withLog(dir, args[0], func() error { return insmod(dir, args[0], strings.Join(args[1:], " ")) })
+		},
+	}
+	at.addTo(c)
+	c.Flags().SetInterspersed(false)
+	return c
+}
+
+// insmod loads a module by the file machine/insmod.
+func insmod(tree, name, args string) error {
+	object, err := os.ReadFile(name)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if strings.ContainsAny(args, "\n\x00") {
+		return fmt.Errorf("the parameters have more than one line: %w", syscall.EINVAL)
+	}
+	f, err := os.OpenFile(filepath.Join(tree, "machine/insmod"), os.O_WRONLY, 0)
+	if err != nil {
+		return errors.Unwrap(err)
+	}
+	if _, err := f.Write(append([]byte(args+"\n"), object...)); err != nil {
+		_ = f.Close()
+		return errors.Unwrap(err)
+	}
+	if err := f.Close(); err != nil {
+		return errors.Unwrap(err)
+	}
+	return nil
+}
+
+// withLog does something with a module. If that fails, the error has the lines that the
+// kernel has logged meanwhile.
+func withLog(tree, what string, do func() error) error {
+	log, err := openLog(tree, unix.O_NONBLOCK)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(log)
+	if _, err := unix.Seek(log, 0, unix.SEEK_END); err != nil {
+		return err
+	}
+	err = do()
+	if err == nil {
+		return nil
+	}
+	var said strings.Builder
+	_ = readLog(log, func(r logRecord) error {
+		fmt.Fprintf(&said, "\n  the kernel: %s", r.text)
+		return nil
+	})
+	return fmt.Errorf("%s: %w%s", what, err, said.String())
+}
+
+func (p *program) rmmodCommand() *cobra.Command {
+	at := &treeFlag{}
+	c := &cobra.Command{
+		Use:   "rmmod [--at MNT] NAME",
+		Short: "Unload a kernel module",
+		Long: `Unload a module of the kernel of a mounted tree. If that is refused, the reason and
+what the kernel has logged about it go to standard error, and the exit status is 1.`,
+		Example: `  kprobefs rmmod --at /mnt mine`,
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+			return at.loaded(args), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			dir, err := at.find()
+			if err != nil {
+				return err
+			}
+			name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(args[0]), ".ko"), "-", "_")
+			return withLog(dir, args[0], func() error { return rmmod(dir, name) })
+		},
+	}
+	at.addTo(c)
+	return c
+}
+
+// rmmod unloads a module by its file in machine/modules.
+func rmmod(tree, name string) error {
+	err := unix.Unlink(filepath.Join(tree, "machine/modules", name+".ko"))
+	if errors.Is(err, unix.ENOENT) {
+		return fmt.Errorf("the module is not loaded: %w", err)
+	}
+	return err
+}
+
+// loadedModule is a line of proc/modules.
+type loadedModule struct{ name, size, refs, users string }
+
+// loaded returns the names of the modules, as completions.
+func (f *treeFlag) loaded(args []string) (names []string) {
+	dir, err := f.find()
+	if err != nil || len(args) > 0 {
+		return nil
+	}
+	all, _ := listModules(dir)
+	for _, m := range all {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func listModules(tree string) ([]loadedModule, error) {
+	b, err := os.ReadFile(filepath.Join(tree, "proc/modules"))
+	if err != nil {
+		return nil, err
+	}
+	var all []loadedModule
+	for line := range strings.Lines(string(b)) {
+		if w := strings.Fields(line); len(w) > 3 {
+			all = append(all, loadedModule{w[0], w[1], w[2], strings.Trim(w[3], "-,")})
+		}
+	}
+	return all, nil
+}
+
+func (p *program) lsmodCommand() *cobra.Command {
+	at := &treeFlag{}
+	c := &cobra.Command{
+		Use:               "lsmod [--at MNT]",
+		Short:             "List the kernel modules",
+		Long:              `List the modules of the kernel of a mounted tree, as lsmod(8) does.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			dir, err := at.find()
+			if err != nil {
+				return err
+			}
+			all, err := listModules(dir)
+			if err != nil {
+				return err
+			}
+			out := bufio.NewWriter(c.OutOrStdout())
+			fmt.Fprintln(out, "Module                  Size  Used by")
+			for _, m := range all {
+				fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-19s %8s  %s %s", m.name, m.size, m.refs, m.users), " "))
+			}
+			return out.Flush()
+		},
+	}
+	at.addTo(c)
+	return c
+}
+
+func (p *program) dmesgCommand() *cobra.Command {
+	at, follow := &treeFlag{}, false
+	c := &cobra.Command{
+		Use:   "dmesg [--at MNT] [-w]",
+		Short: "Show the kernel's log",
+		Long: `Show the log of the kernel of a mounted tree, also after a panic. With --follow wait
+for more.`,
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: func(c *cobra.Command, _ []string) error {
+			dir, err := at.find()
+			if err != nil {
+				return err
+			}
+			flags := unix.O_NONBLOCK
+			if follow {
+				flags = 0
+			}
+			log, err := openLog(dir, flags)
+			if err != nil {
+				return err
+			}
+			defer unix.Close(log)
+			return readLog(log, func(r logRecord) error { return r.print(c.OutOrStdout()) })
+		},
+	}
+	at.addTo(c)
+	c.Flags().BoolVarP(&follow, "follow", "w", false, "wait for more")
+	return c
+}
+
+// logRecord is a record of dev/kmsg.
+type logRecord struct {
+	usec int64 // since boot
+	text string
+}
+
+func (r logRecord) print(out io.Writer) error {
+	for line := range strings.SplitSeq(r.text, "\n") {
+		if _, err := fmt.Fprintf(out, "[%5d.%06d] %s\n", r.usec/1e6, r.usec%1e6, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func openLog(tree string, flags int) (int, error) {
+	path := filepath.Join(tree, "dev/kmsg")
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// readLog passes the records to f, until there are no more or f fails. Records that have
+// been overwritten are left out.
+func readLog(fd int, f func(logRecord) error) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := unix.Read(fd, buf)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EPIPE):
+			continue
+		case errors.Is(err, unix.EAGAIN), err == nil && n == 0:
+			return nil
+		case err != nil:
+			return fmt.Errorf("dev/kmsg: %w", err)
+		}
+		if err := f(parseRecord(buf[:n])); err != nil {
+			return err
+		}
+	}
+}
+
+// parseRecord reads "PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT\n", in whose text \xNN stands
+// for a byte.
+func parseRecord(b []byte) (r logRecord) {
+	head, text, _ := bytes.Cut(bytes.TrimSuffix(b, []byte("\n")), []byte(";"))
+	if fields := strings.Split(string(head), ","); len(fields) > 2 {
+		r.usec, _ = strconv.ParseInt(fields[2], 10, 64)
+	}
+	var out strings.Builder
+	for len(text) > 0 {
+		if len(text) >= 4 && text[0] == '\\' && text[1] == 'x' {
+			if c, err := strconv.ParseUint(string(text[2:4]), 16, 8); err == nil && (c == '\n' || c == '\t' || c == '\\' || c >= 0x80) {
+				out.WriteByte(byte(c))
+				text = text[4:]
+				continue
+			}
+		}
+		out.WriteByte(text[0])
+		text = text[1:]
+	}
+	r.text = out.String()
+	return r
+}
