@@ -37,7 +37,7 @@ type Array struct {
 
 	// Guarded by Tracer.mu.
 	expanded        *bool  // ring_buffer_expanded: tracing was used; shared by all arrays unless OwnExpansion
-	users           int    // trace_array.ref: open files, and triggers of other arrays that name it
+	users           int    // trace_array.ref: open files, histograms with variables, and triggers of other arrays that name it
 	gone            bool   // the instance was removed
 	staticOn        bool   // see EnableAll
 	pipes           []bool // for each vCPU, whether trace_pipe or its own is open

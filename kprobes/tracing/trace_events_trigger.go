@@ -151,6 +151,7 @@ func (x histArray) LogError(subsystem, text, command string, column int) {
 }
 
 func (x histArray) SetClock(name string) error { return x.a.setClock(name) }
+func (x histArray) Hold(n int)                 { x.a.users += n }
 func (x histArray) CountTimestamps(n int32)    { x.a.timestamps.Add(n) }
 func (x histArray) HoldSnapshot() error        { return x.a.condSnapshotEnable() }
 func (x histArray) FreeSnapshot()              { x.a.condSnapshot = false }

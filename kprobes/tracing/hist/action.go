@@ -417,6 +417,9 @@ func (d *histogram) dropActions() {
 		d.snapshots = nil
 	}
 	if d.hists.conf.Has[release.KeepFieldHists] {
+		for _, t := range d.fieldHists {
+			t.hist.hold(false)
+		}
 		return
 	}
 	for _, t := range d.fieldHists {

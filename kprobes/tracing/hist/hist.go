@@ -12,6 +12,7 @@ package hist
 
 import (
 	"fmt"
+	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -51,6 +52,8 @@ type Array interface {
 	LogError(subsystem, text, command string, column int)
 	// SetClock sets the clock of the array.
 	SetClock(name string) error
+	// Hold adds n to the number of histograms for which an instance cannot be removed.
+	Hold(n int)
 	// CountTimestamps adds n to the number of histograms that use time stamps.
 	CountTimestamps(n int32)
 	// HoldSnapshot allocates the snapshot for an action, which then is all that may take
@@ -237,7 +240,8 @@ type histogram struct {
 	fieldHists []*Trigger // created on other events for onmatch's parameters
 
 	table  *tracingmap.Map
-	shared int // number of triggers that use it; guarded by event_mutex
+	held   bool // see hold
+	shared int  // number of triggers that use it; guarded by event_mutex
 }
 
 // stamps returns how many users of time stamps the histogram counts as: 0 or 1.
@@ -246,6 +250,25 @@ func (d *histogram) stamps() int32 {
 		return 1
 	}
 	return 0
+}
+
+// hold says whether the instance can be removed, which it cannot while it has a histogram
+// with variables: save_hist_vars.
+func (d *histogram) hold(on bool) {
+	switch {
+	case on == d.held:
+		return
+	case on:
+		d.file.Array().Hold(1)
+	default:
+		d.file.Array().Hold(-1)
+	}
+	d.held = on
+}
+
+// hasVars reports whether the histogram has variables, or references to them.
+func (d *histogram) hasVars() bool {
+	return len(d.fieldVars) > 0 || slices.ContainsFunc(d.fields, func(f *histField) bool { return f.flags&(flagVar|flagVarRef) != 0 })
 }
 
 // attributes is hist_trigger_attrs: the parts of the command.

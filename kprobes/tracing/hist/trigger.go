@@ -158,7 +158,9 @@ func (p *parser) add(t *Trigger) error {
 // add adds a trigger to its file.
 func (h *Hists) add(t *Trigger) error {
 	d := t.hist
-	d.shared++
+	if d.shared++; d.shared == 1 && d.hasVars() {
+		d.hold(true)
+	}
 	t.file.Array().CountTimestamps(d.stamps())
 	h.all = append(h.all, t)
 	if err := t.file.Add(t); err != nil {
@@ -183,6 +185,7 @@ func (h *Hists) forget(t *Trigger) {
 	h.all = slices.Delete(h.all, i, i+1)
 	t.file.Array().CountTimestamps(-d.stamps())
 	if d.shared--; d.shared == 0 {
+		d.hold(false)
 		d.dropActions()
 	}
 }
