@@ -32,6 +32,8 @@ func (r Release) WriteHeaders(dir string) error {
 	}
 	if !r.Linux.Has(release.NoJprobes) {
 		k.Exports = append(k.Exports, jprobeCalls...)
+	} else {
+		k.Macros = append(k.Macros, "NO_JPROBES")
 	}
 	return k.Write(dir, guest.Headers())
 }

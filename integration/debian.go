@@ -98,11 +98,39 @@ func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
 	return objects, nil
 }
 
-// LoadModuleCases reads the cases of DebianModules in a folder of package integration.
-// Each has the modules beside it that its script names; objects are what BuildModules
-// returned.
-func LoadModuleCases(integration string, objects map[string][]byte) ([]*Case, error) {
-	cases, err := Load(filepath.Join(integration, DebianModules))
+// SampleModules are scripts that load samples of Linux 6.1, below integration. The
+// sources are Linux's, under the GPL: they are not part of this repository.
+const SampleModules = "testdata/modules/samples"
+
+// ErrNoSamples says that Linux's samples are not there.
+var ErrNoSamples = errors.New("no samples of Linux 6.1 here (go run ./integration/ftracetest fetch)")
+
+// LinuxSource returns the folder in which `ftracetest fetch` keeps what it has taken out
+// of Debian's linux-source-6.1, whether it is there or not.
+func LinuxSource() (string, error) {
+	cache, err := os.UserCacheDir()
+	return filepath.Join(cache, "kprobefs", "ftrace-6.1", "linux-source-6.1"), err
+}
+
+// Samples returns the folder of the sources of samples/kprobes. It fails with
+// ErrNoSamples.
+func Samples() (string, error) {
+	source, err := LinuxSource()
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(source, "samples", "kprobes")
+	if _, err := os.Stat(filepath.Join(dir, "kprobe_example.c")); err != nil {
+		return "", ErrNoSamples
+	}
+	return dir, nil
+}
+
+// LoadModuleCases reads the cases of scripts, DebianModules or SampleModules, in a folder
+// of package integration. Each has the modules beside it that its script names; objects
+// are what BuildModules returned.
+func LoadModuleCases(integration, scripts string, objects map[string][]byte) ([]*Case, error) {
+	cases, err := Load(filepath.Join(integration, scripts))
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func TestDebianModules(t *testing.T) {
 	if err != nil && (!missing || os.Getenv("CI") == "true") {
 		t.Fatal(err)
 	}
-	cases, err := LoadModuleCases(".", objects)
+	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestDebianModulesRecorded(t *testing.T) {
 	for _, file := range sources {
 		objects[filepath.Base(file[:len(file)-len(".c")])+".ko"] = nil
 	}
-	cases, err := LoadModuleCases(".", objects)
+	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestOwnHeaders(t *testing.T) {
 	if len(objects) < ownAtLeast {
 		t.Errorf("%d modules build, not %d", len(objects), ownAtLeast)
 	}
-	cases, err := LoadModuleCases(".", objects)
+	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +166,108 @@ func TestReadmeModule(t *testing.T) {
 			out, status := as.exec(t, dir, nil, nil, "bash", "-c", inner)
 			if got := Apply(masks, out); got != Apply(masks, want) || status != 0 {
 				t.Errorf("status %d, README (-), printed (+):\n%s", status, diff(Apply(masks, want), got))
+			}
+		})
+	}
+}
+
+// releaseModule has what differs between releases: the function that forks, a fault
+// handler before 5.11, a jprobe in 2.6, and the instance of a return probe.
+const releaseModule = `#include <linux/module.h>
+#include <linux/kprobes.h>
+#include <linux/version.h>
+
+static int before, after, back;
+static int count = 1;
+module_param(count, int, 0444);
+
+static int pre(struct kprobe *p, struct pt_regs *regs) { before = count; return 0; }
+static void post(struct kprobe *p, struct pt_regs *regs, unsigned long flags) { after = count; }
+static struct kprobe kp = { .pre_handler = pre, .post_handler = post };
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+static int fault(struct kprobe *p, struct pt_regs *regs, int trapnr) { return 0; }
+#endif
+static int ret(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+	back = ri->rp != NULL && ri->task == current && ri->ret_addr != NULL;
+#else
+	back = get_kretprobe(ri) != NULL;
+#endif
+	return 0;
+}
+static struct kretprobe rp = { .handler = ret };
+#if LINUX_VERSION_CODE <= KERNEL_VERSION(2, 6, 32)
+#define FORK "do_fork"
+static long flags;
+static long forked(unsigned long clone_flags, unsigned long start) { flags = clone_flags & 0xff; jprobe_return(); return 0; }
+static struct jprobe jp = { .kp.symbol_name = FORK, .entry = JPROBE_ENTRY(forked) };
+#elif LINUX_VERSION_CODE < KERNEL_VERSION(5, 10, 0)
+#define FORK "do_fork"
+#else
+#define FORK "kernel_clone"
+#endif
+
+static int __init begin(void)
+{
+	int err;
+
+	kp.symbol_name = rp.kp.symbol_name = FORK;
+#if LINUX_VERSION_CODE < KERNEL_VERSION(5, 11, 0)
+	kp.fault_handler = fault;
+#endif
+	err = register_kprobe(&kp) ?: register_kretprobe(&rp);
+#if LINUX_VERSION_CODE <= KERNEL_VERSION(2, 6, 32)
+	err = err ?: register_jprobe(&jp);
+#endif
+	return err;
+}
+
+static void __exit end(void)
+{
+#if LINUX_VERSION_CODE <= KERNEL_VERSION(2, 6, 32)
+	unregister_jprobe(&jp);
+	pr_info("releases: jprobe %ld\n", flags);
+#endif
+	unregister_kretprobe(&rp);
+	unregister_kprobe(&kp);
+	pr_info("releases: %d %d %d %s\n", before, after, back, THIS_MODULE->name);
+}
+module_init(begin)
+module_exit(end)
+MODULE_LICENSE("GPL");
+`
+
+// TestHeadersOfEach builds a module with the headers of each release, loads it there, and
+// not on another.
+func TestHeadersOfEach(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	releases := []string{"2.6.25", "2.6.32", "4.15", "5.10", "6.1", "6.12"}
+	for i, release := range releases {
+		t.Run(release, func(t *testing.T) {
+			dir := publicDir(t)
+			put(t, dir, "releases.c", releaseModule)
+			objects, err := BuildModulesWith(unpackHeaders(t, release), dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, dir, "releases.ko", string(objects["releases.ko"]))
+			out, status := asUser(nil).exec(t, dir, nil, []string{"--cpus", "1", "--release", release}, "busybox", "sh", "-c", `
+echo options releases count=7 > $KPROBEFS_MNT/machine/modprobe.conf
+cp releases.ko $KPROBEFS_MNT/machine/modules/ && (true) && rm $KPROBEFS_MNT/machine/modules/releases.ko
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[^;]*;\(releases: [j0-9]\)/\1/p'`)
+			want := "releases: 7 7 1 releases\n"
+			if i <= slices.Index(releases, "2.6.32") {
+				want = "releases: jprobe 17\n" + want
+			}
+			if out != want || status != 0 {
+				t.Errorf("status %d, got (+), want (-):\n%s", status, diff(want, out))
+			}
+			other := releases[(i+1)%len(releases)]
+			out, status = asUser(nil).exec(t, dir, nil, []string{"--cpus", "1", "--release", other}, "busybox", "sh", "-c", "cp releases.ko $KPROBEFS_MNT/machine/modules/ 2>&1")
+			if status == 0 || !strings.Contains(out, "Exec format error") {
+				t.Errorf("on %s: status %d, %s", other, status, out)
 			}
 		})
 	}

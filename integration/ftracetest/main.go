@@ -83,10 +83,13 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 // suitePath is the suite's path in the kernel's source.
 const suitePath = "linux-source-6.1/tools/testing/selftests/ftrace"
 
+// samplesPath is the path of the examples of kprobes, which integration.TestSamples builds.
+const samplesPath = "linux-source-6.1/samples/kprobes"
+
 // cached returns the directory where the suite is kept.
 func cached() (string, error) {
-	cache, err := os.UserCacheDir()
-	return filepath.Join(cache, "kprobefs", "ftrace-6.1"), err
+	source, err := integration.LinuxSource()
+	return filepath.Dir(source), err
 }
 
 // fetch returns the suite's directory, and downloads it from Debian's archive the
@@ -97,7 +100,8 @@ func fetch(ctx context.Context) (string, error) {
 		return "", err
 	}
 	suite := filepath.Join(dir, filepath.FromSlash(suitePath))
-	if _, err := os.Stat(filepath.Join(suite, "ftracetest")); err == nil {
+	_, missing := os.Stat(filepath.Join(suite, "ftracetest"))
+	if _, err := integration.Samples(); err == nil && missing == nil {
 		return suite, nil
 	}
 	tmp, err := os.MkdirTemp("", "kprobefs-ftracetest")
@@ -108,8 +112,8 @@ func fetch(ctx context.Context) (string, error) {
 	script := `apt-cache show linux-source-6.1 >/dev/null 2>&1 || apt-get update -qq
 apt-get download -qq linux-source-6.1 2>/dev/null || { apt-get update -qq; apt-get download -qq linux-source-6.1; }
 mkdir -p "$1"
-dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-6.1.tar.xz | tar -xJ -C "$1" "$2"`
-	cmd := exec.CommandContext(ctx, "sh", "-ec", script, "sh", dir, suitePath)
+dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-6.1.tar.xz | tar -xJ -C "$1" "$2" "$3"`
+	cmd := exec.CommandContext(ctx, "sh", "-ec", script, "sh", dir, suitePath, samplesPath)
 	cmd.Dir, cmd.Stderr = tmp, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("linux-source-6.1: %w", err)

@@ -135,13 +135,29 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	return chosen, masks, nil
 }
 
-// loadModules returns the cases of testdata/modules/debian.
+// loadModules returns the cases of testdata/modules/debian and, where Linux's samples
+// are, of testdata/modules/samples.
 func loadModules() ([]*integration.Case, error) {
 	objects, err := integration.BuildModules(filepath.Join("integration", integration.DebianModules))
 	if err != nil {
 		return nil, err
 	}
-	return integration.LoadModuleCases("integration", objects)
+	cases, err := integration.LoadModuleCases("integration", integration.DebianModules, objects)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := integration.Samples()
+	if errors.Is(err, integration.ErrNoSamples) {
+		return cases, nil
+	}
+	if err == nil {
+		objects, err = integration.BuildModules(samples)
+	}
+	if err != nil {
+		return nil, err
+	}
+	more, err := integration.LoadModuleCases("integration", integration.SampleModules, objects)
+	return append(cases, more...), err
 }
 
 // insmod loads a module file with arguments.
