@@ -503,7 +503,7 @@ func TestGuestHandlersPrintk(t *testing.T) { onEachCaller(t, testGuestHandlersPr
 
 func testGuestHandlersPrintk(t *testing.T, c *caller) {
 	text := c.alloc(16)
-	if err := c.Machine.Mem().WriteAt(text, []byte("outer\x00")); err != nil {
+	if err := c.Machine.Mem().WriteAt(text, []byte("outer\n\x00")); err != nil {
 		t.Fatal(err)
 	}
 	printk := "_printk"
@@ -657,10 +657,10 @@ func TestExamples(t *testing.T) {
 kprobe registered
 Planted return probe at ([0-9a-f]{16})
 pre_handler: p->addr=0x([0-9a-f]{16}), ip=[0-9a-f]{16}, flags=0x[0-9a-f]+
-CPU: \d PID: 4000 Comm: shell Tainted: G           OE      6.1.0-56-amd64
+CPU: \d PID: 4000 Comm: shell Tainted: G           OE      6.1.0-56-amd64 #1
 Call Trace:
  <TASK>
- dump_stack\+0x[0-9a-f]+/0x[0-9a-f]+
+ dump_stack_lvl\+0x[0-9a-f]+/0x[0-9a-f]+
  before\+0x[0-9a-f]+/0x[0-9a-f]+ \[kprobe_example\]
  aggr_pre_handler\+0x1/0x[0-9a-f]+
  kernel_clone\+0x1/0x[0-9a-f]+

@@ -141,6 +141,7 @@ func (k *Kernel) wire() {
 		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
 		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.Kprobes.FlushTask, Return: k.Kprobes.Return, Last: k.Kprobes.LastFrame, ReturnTo: exports.ReturnTo,
 		Tracepoint: k.Tracer.Tracepoint,
+		Modules:    k.Modules.Linked,
 		Probe:      k.request,
 	})
 }

@@ -155,7 +155,7 @@ func (v *vcpu) yielded() {
 	p := func(format string, args ...any) { v.m.log.Printk(LogErr, format, args...) }
 	p("BUG: scheduling while atomic: the handler of a probe has called the scheduler")
 	v.showPlace(p)
-	v.showTrace(p, v.stack(*v.hit, 1, nil))
+	v.showTrace(p, v.stack(*v.hit, 1, nil), true)
 	v.die("Fatal exception in interrupt")
 }
 

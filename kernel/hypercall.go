@@ -102,7 +102,7 @@ func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
 	if err != nil {
 		return -int64(syscall.EFAULT)
 	}
-	v.m.log.Append(0, int(level&7), s)
+	v.m.log.store(v.m.currentTask(v.id), int(level&7), s, v.cpu.R[r10])
 	return 0
 }
 
@@ -230,6 +230,11 @@ func (v *vcpu) hcBooted(array, n, _ uint64) int64 {
 }
 
 func (v *vcpu) hcBug(regs, kind, code uint64) int64 {
+	if kind == bugAtomic { // the caller prints the first line and the stack
+		v.m.log.Printk(LogWarning, "%s", v.m.modulesLine())
+		v.m.Taint('W')
+		return 0
+	}
 	r := v.regsAt(regs)
 	if r == nil {
 		return -int64(syscall.EFAULT)

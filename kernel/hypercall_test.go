@@ -27,7 +27,7 @@ var vmcallCode = []byte{
 
 // unmapped are addresses where the guest has nothing mapped: in the lower half, below
 // the direct map, above it, in a guard page of the slots, and not canonical.
-var unmapped = []uint64{0, 0x1000, 1<<47 - 8, 0xffff800000000000, 0xffffc90000000000, abi.SlotsBase + abi.PageSize, 0x8000000000000000, ^uint64(0)}
+var unmapped = []uint64{0, 0x1000, 1<<47 - 8, 0xffff800000000000, 0xffffe8fffffff000, abi.SlotsBase + abi.PageSize, 0x8000000000000000, ^uint64(0)}
 
 // TestHypercallPlace: a vmcall is a hypercall in core text only. Elsewhere it is an
 // undefined instruction, and the task that executes it dies.

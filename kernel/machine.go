@@ -110,6 +110,9 @@ type Handlers struct {
 	// Probe does what guest code asks of the probes (abi.ProbeNr), in a separate
 	// goroutine, so it may wait. It returns 0 or -errno.
 	Probe func(nr, addr, arg uint64) int64
+	// Modules returns the modules and the one that was unloaded last, as an oops lists
+	// them, with a space in front; "" if there are none.
+	Modules func() string
 	// ReturnTo names the functions that handlers in the guest return to, by the
 	// callback in which Machine.Handler calls them (abi.HC*, or 0 for a breakpoint). The
 	// second byte of each is a hlt.
@@ -161,9 +164,10 @@ type Machine struct {
 	diedMsg string
 	words   []Record // the panic's records of the log
 
-	oopsMu sync.Mutex
-	oopses map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
-	dies   int               // number of oopses so far
+	oopsMu   sync.Mutex
+	oopses   map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
+	dies     int               // number of oopses so far
+	oopsRegs *abi.Regs         // registers of the first of them
 
 	loads   []atomic.Pointer[host.Task] // load/N: one kernel thread for each vCPU
 	waking  atomic.Bool                 // wakeOthers is scheduled

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
 // Values of HCBug's second argument.
@@ -20,50 +21,112 @@ const (
 // bugNoCutHere is BUGFLAG_NO_CUT_HERE: __warn_printk has printed the first line.
 const bugNoCutHere = 8
 
-// oops logs what Linux prints for a BUG, a WARN or an unexpected exception: the
-// first line, the place, the registers, the stack and the end marker. code is the
-// exception's error code.
+// oopsReport is what one BUG, WARN or unexpected exception prints.
+type oopsReport struct {
+	v     *vcpu
+	kind  uint64
+	regs  *abi.Regs
+	code  uint64 // the exception's error code
+	where string // the place, as %pS prints it
+	count int    // the number of oopses so far
+}
+
+// oops logs what Linux prints for a BUG, a WARN or an unexpected exception: the first
+// lines, the place, the registers, the stack, the modules, the end marker, and the
+// registers of the first oops since boot. code is the exception's error code.
 func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 	v := m.cpus[cpu]
-	where := m.Describe(r.IP)
-	p := func(format string, args ...any) { m.log.Printk(m.oopsLevel(kind), format, args...) }
-	number := m.noteOops(v, kind)
-	switch kind {
-	case bugOops:
-		p("------------[ cut here ]------------")
-		if b, ok := m.tab.FindBug(r.IP); ok && b.File != "" {
-			p("kernel BUG at %s:%d!", b.File, b.Line)
-		} else {
-			p("Kernel BUG at %s [verbose debug info unavailable]", where)
-		}
-	case bugWarn:
-		b, _ := m.tab.FindBug(r.IP)
-		if b.Flags&bugNoCutHere == 0 {
-			p("------------[ cut here ]------------")
-		}
-		file, line := "unknown", uint(0)
-		if b.File != "" {
-			file, line = b.File, uint(b.Line)
-		}
-		p("WARNING: CPU: %d PID: %d at %s:%d %s", cpu, m.currentPID(cpu), file, line, where)
-	case bugFault:
-		faultLines(p, v.cpu.CR2, code)
-		p("Oops: %04x [#%d] PREEMPT SMP NOPTI", code, number)
-	case bugTrap:
-		p("%s: %04x [#%d] PREEMPT SMP NOPTI", v.trapName(), code, number)
-	case bugAtomic:
-		p("BUG: scheduling while atomic: %s/%d/0x%08x", m.currentComm(cpu), m.currentPID(cpu), v.trap.Preempt)
-	default:
-		p("Oops: %04x [#%d] PREEMPT SMP NOPTI", code, number)
+	o := oopsReport{v: v, kind: kind, regs: r, code: code, where: m.Describe(r.IP), count: m.noteOops(v, kind)}
+	p := m.saying(LogWarning)
+	o.head()
+	if kind == bugWarn {
+		p("%s", m.modulesLine())
 	}
-	v.oopsRegs(p, where, r)
-	v.showTrace(p, v.oopsStack(r))
+	v.showPlace(p)
+	v.showRegs(p, r)
+	v.showTrace(p, v.oopsStack(r), m.returnsTo(r.IP) || r.IP == 0)
+	if kind != bugWarn {
+		p("%s", m.modulesLine())
+	}
+	if kind == bugFault {
+		p("CR2: %016x", v.cpu.CR2)
+	}
 	p("---[ end trace 0000000000000000 ]---")
 	if kind == bugWarn {
 		m.Taint('W')
 		return
 	}
+	first := m.firstOops(r)
+	v.showRegs(p, &first)
 	m.Taint('D')
+}
+
+// saying returns a function that logs lines of a level.
+func (m *Machine) saying(level int) func(format string, args ...any) {
+	return func(format string, args ...any) { m.log.Printk(level, format, args...) }
+}
+
+// head prints the lines above the CPU's.
+func (o *oopsReport) head() {
+	m, p := o.v.m, o.v.m.saying(LogWarning)
+	what := ""
+	switch o.kind {
+	case bugOops:
+		p("------------[ cut here ]------------")
+		if b, ok := m.tab.FindBug(o.regs.IP); ok && b.File != "" {
+			m.log.Printk(LogCrit, "kernel BUG at %s:%d!", b.File, b.Line)
+		} else {
+			m.log.Printk(LogCrit, "Kernel BUG at %s [verbose debug info unavailable]", o.where)
+		}
+		what = "invalid opcode"
+	case bugWarn:
+		o.warning(p)
+		return
+	case bugFault:
+		faultLines(m.saying(LogAlert), o.v.cpu.CR2, o.code)
+		m.log.Printk(LogInfo, "PGD 0 P4D 0 ") // there are no page tables
+		what = "Oops"
+	case bugTrap:
+		what = o.v.trapName(o.code)
+	default:
+		what = "Oops"
+	}
+	p("%s: %04x [#%d] PREEMPT SMP NOPTI", what, o.code, o.count)
+}
+
+// warning prints the first lines of a WARN.
+func (o *oopsReport) warning(p func(string, ...any)) {
+	m := o.v.m
+	b, _ := m.tab.FindBug(o.regs.IP)
+	if b.Flags&bugNoCutHere == 0 {
+		p("------------[ cut here ]------------")
+	}
+	file, line := "unknown", uint(0)
+	if b.File != "" {
+		file, line = b.File, uint(b.Line)
+	}
+	p("WARNING: CPU: %d PID: %d at %s:%d %s", o.v.id, m.currentPID(o.v.id), file, line, o.where)
+}
+
+// modulesLine is what print_modules prints.
+func (m *Machine) modulesLine() string {
+	line := "Modules linked in:"
+	if f := m.handlers.Load().Modules; f != nil {
+		line += f()
+	}
+	return line
+}
+
+// firstOops returns the registers of the first oops since boot, which is r if there was
+// none (exec_summary_regs).
+func (m *Machine) firstOops(r *abi.Regs) abi.Regs {
+	m.oopsMu.Lock()
+	defer m.oopsMu.Unlock()
+	if m.oopsRegs == nil {
+		first := *r
+		m.oopsRegs = &first
+	}
+	return *m.oopsRegs
 }
 
 // noteOops records where the log describes an oops, for a panic that may follow,
@@ -107,13 +170,6 @@ func (v *vcpu) die(msg string) {
 	v.idle.Store(true)
 }
 
-func (m *Machine) oopsLevel(kind uint64) int {
-	if kind == bugWarn {
-		return LogWarning
-	}
-	return LogAlert
-}
-
 // Bits of a page fault's error code.
 const (
 	faultPresent = 1 << iota
@@ -144,10 +200,9 @@ func faultLines(p func(string, ...any), addr, code uint64) {
 	p("#PF: error_code(0x%04x) - %s", code, why)
 }
 
-// oopsRegs does what show_regs does.
-func (v *vcpu) oopsRegs(p func(string, ...any), where string, r *abi.Regs) {
-	v.showPlace(p)
-	p("RIP: 0010:%s", where)
+// showRegs does what __show_regs does.
+func (v *vcpu) showRegs(p func(string, ...any), r *abi.Regs) {
+	p("RIP: 0010:%s", v.m.Describe(r.IP))
 	p("Code: %s", v.m.code(r.IP))
 	p("RSP: 0018:%016x EFLAGS: %08x", r.SP, r.Flags)
 	p("RAX: %016x RBX: %016x RCX: %016x", r.AX, r.BX, r.CX)
@@ -245,8 +300,10 @@ func (m *Machine) comm(task uint64) string {
 	return string(b[:])
 }
 
-// trapName is the word for the last exception that starts an oops's first line.
-func (v *vcpu) trapName() string {
+// trapName is how the first line of an oops begins after the last exception, whose error
+// code is code.
+func (v *vcpu) trapName(code uint64) string {
+	const gp = "general protection fault"
 	switch v.vector {
 	case abi.VecDE:
 		return "divide error"
@@ -254,8 +311,20 @@ func (v *vcpu) trapName() string {
 		return "int3"
 	case abi.VecUD:
 		return "invalid opcode"
+	case abi.VecDF:
+		return "stack guard page"
 	}
-	return fmt.Sprintf("general protection fault, maybe for address 0x%x", v.cpu.CR2)
+	switch {
+	case v.vector != abi.VecGP:
+		return fmt.Sprintf("exception %d", v.vector)
+	case code != 0:
+		return "segment-related " + gp
+	case v.gpAddr == 0:
+		return gp
+	case !mem.Canonical(v.gpAddr):
+		return fmt.Sprintf("%s, probably for non-canonical address 0x%x", gp, v.gpAddr)
+	}
+	return fmt.Sprintf("%s, maybe for address 0x%x", gp, v.gpAddr)
 }
 
 // maxDump is the number of lines that dump_stack shows at most.
@@ -288,13 +357,13 @@ func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
 func (v *vcpu) dumpStack(level int) {
 	p := func(format string, args ...any) { v.m.log.Printk(level, format, args...) }
 	v.showPlace(p)
-	v.showTrace(p, v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit))
+	v.showTrace(p, v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit), true)
 }
 
 // showPlace prints the line with the CPU and its task.
 func (v *vcpu) showPlace(p func(string, ...any)) {
 	m := v.m
-	p("CPU: %d PID: %d Comm: %s %s %s", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
+	p("CPU: %d PID: %d Comm: %s %s %s #1", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
 }
 
 // stack is Unwind, except that in a guest's handler the functions between the handler
@@ -308,11 +377,17 @@ func (v *vcpu) stack(at hitPlace, past uint64, hit *hitPlace) []uint64 {
 	return ips[:n]
 }
 
-func (v *vcpu) showTrace(p func(string, ...any), ips []uint64) {
+// showTrace prints a stack trace. Where the place itself is not known to be code, the
+// addresses are guesses, as those of Linux's unwinder are then.
+func (v *vcpu) showTrace(p func(string, ...any), ips []uint64, reliable bool) {
 	p("Call Trace:")
 	p(" <TASK>")
+	mark := "? "
+	if reliable {
+		mark = ""
+	}
 	for _, ip := range ips {
-		p(" %s", v.m.Describe(ip))
+		p(" %s%s", mark, v.m.Describe(ip))
 	}
 	p(" </TASK>")
 }
@@ -344,4 +419,25 @@ func (m *Machine) tainted() string {
 		b[0] = 'G'
 	}
 	return "Tainted: " + string(b)
+}
+
+// threadSize is THREAD_SIZE, the size of a task's stack in bytes.
+const threadSize = 4 * abi.PageSize
+
+// overflowed panics the guest as handle_stack_overflow does if the task's stack is full,
+// and reports whether it is. sp is the stack pointer. Linux prints hashed addresses.
+func (v *vcpu) overflowed(sp uint64) bool {
+	m := v.m
+	stack, err := m.mem.ReadU64(m.currentTask(v.id) + abi.TaskStack)
+	if err != nil || sp >= stack+abi.PageSize || sp < stack-abi.PageSize {
+		return false
+	}
+	var r abi.Regs
+	v.cpu.Regs(&r)
+	hash := func(addr uint64) string { return fmt.Sprintf("%016x", m.HashPtr(addr)) }
+	m.log.Printk(LogEmerg, "BUG: TASK stack guard page was hit at %s (stack is %s..%s)", hash(v.cpu.CR2), hash(stack), hash(stack+threadSize-1))
+	v.vector = abi.VecDF
+	m.oops(v.id, bugTrap, &r, 0)
+	v.die("Fatal exception in interrupt")
+	return true
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
 // logBytes is the size of the log: Debian sets CONFIG_LOG_BUF_SHIFT to 17.
@@ -40,6 +42,8 @@ type Log struct {
 	recs   []Record // recs[i].Seq == first+i
 	first  uint64
 	bytes  int
+	open   *Record // a line that has not ended, which readers do not see; nil if there is none
+	owner  uint64  // the task that has begun it
 	syslog syslogState
 	more   chan struct{} // closed and replaced at each record
 }
@@ -57,7 +61,43 @@ func (l *Log) Append(facility, level int, text string) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.endLine()
 	l.add(Record{Time: now, Level: level & 7, Facility: facility, Text: strings.TrimSuffix(text, "\n")})
+	l.wake()
+}
+
+// maxLine is the largest text of a record that goes on (LOG_LINE_MAX), bytes.
+const maxLine = 1024
+
+// store adds what the guest's printk prints. A text that does not end its line is a
+// record of its own as soon as another one is printed; until then its task may go on with
+// it. flags are abi.PrintkOpen and abi.PrintkCont.
+func (l *Log) store(task uint64, level int, text string, flags uint64) {
+	now := l.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if flags&abi.PrintkCont != 0 && l.open != nil && l.owner == task && len(l.open.Text)+len(text) <= maxLine {
+		l.open.Text += text
+	} else {
+		l.endLine()
+		l.open, l.owner = &Record{Time: now, Level: level, Text: text}, task
+	}
+	if flags&abi.PrintkOpen == 0 {
+		l.endLine()
+	}
+	l.wake()
+}
+
+// endLine makes a record of the line that has not ended. The caller holds mu.
+func (l *Log) endLine() {
+	if l.open != nil {
+		l.add(*l.open)
+		l.open = nil
+	}
+}
+
+// wake wakes the readers. The caller holds mu.
+func (l *Log) wake() {
 	close(l.more)
 	l.more = make(chan struct{})
 }
@@ -98,6 +138,7 @@ func (l *Log) Get(seq uint64) (r Record, ok bool, first uint64, more <-chan stru
 func (l *Log) since(seq uint64) []Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.endLine()
 	if seq < l.first {
 		seq = l.first
 	}

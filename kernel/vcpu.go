@@ -41,7 +41,8 @@ type vcpu struct {
 	timerMu   sync.Mutex
 	timerStop func() bool
 
-	vector  uint8 // of the last exception
+	vector  uint8  // of the last exception
+	gpAddr  uint64 // of the last general protection fault: the operand's address, or 0
 	trap    abi.Trap
 	near    hitMemory
 	regs    abi.Regs // those of a trap; callbacks have theirs in guest memory
@@ -282,6 +283,9 @@ func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
 	if err := v.cpu.Deliver(vector, hasCode, code); err != nil { // a triple fault
 		var r abi.Regs
 		v.cpu.Regs(&r)
+		if v.overflowed(r.SP) {
+			return
+		}
 		v.m.oops(v.id, bugUnknown, &r, code)
 		v.die(fmt.Sprintf("vector %d cannot be delivered: %v", vector, err))
 	}
@@ -326,7 +330,12 @@ func (v *vcpu) onTrap(e cpu.Exit) {
 			return
 		}
 	}
-	v.cpu.CR2 = e.Addr
+	switch e.Vector {
+	case abi.VecPF:
+		v.cpu.CR2 = e.Addr
+	case abi.VecGP:
+		v.gpAddr = e.Addr
+	}
 	v.deliver(e.Vector, e.HasCode, e.Code)
 }
 

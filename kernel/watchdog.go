@@ -337,8 +337,9 @@ func (v *vcpu) showItself() {
 	var r abi.Regs
 	v.cpu.Regs(&r)
 	p := func(format string, args ...any) { s.place = append(s.place, fmt.Sprintf(format, args...)) }
-	v.oopsRegs(p, v.m.Describe(r.IP), &r)
-	v.showTrace(p, v.oopsStack(&r))
+	v.showPlace(p)
+	v.showRegs(p, &r)
+	v.showTrace(p, v.oopsStack(&r), true)
 	v.shown.Store(s)
 }
 

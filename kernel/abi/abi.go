@@ -194,6 +194,7 @@ const (
 	VecDB = 1
 	VecBP = 3
 	VecUD = 6
+	VecDF = 8
 	VecGP = 13
 	VecPF = 14
 

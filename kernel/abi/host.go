@@ -8,7 +8,7 @@ package abi
 // Arguments are untrusted: addresses are translated and lengths are bounded. Invalid
 // ones give -EINVAL or -EFAULT.
 const (
-	HCPrintk     = 1  // (buf, len, level): write a record to the log; no newline at its end
+	HCPrintk     = 1  // (buf, len, level, flags): write a record to the log; no newline at its end
 	HCClock      = 2  // () → nanoseconds since boot (ktime_get)
 	HCWallClock  = 3  // () → nanoseconds since 1970
 	HCSetTimer   = 4  // (ns): raise VecTimer on this vCPU when HCClock reaches ns; 0 disarms
@@ -153,4 +153,10 @@ const (
 
 	BootMagicValue = 0x6b70726f62656673 // "kprobefs"
 	BootParamsPA   = 0x10000            // their physical address
+)
+
+// Flags of HCPrintk.
+const (
+	PrintkOpen = 1 << iota // the text does not end its line
+	PrintkCont             // the text goes on with a line of the same task that has not ended (KERN_CONT)
 )

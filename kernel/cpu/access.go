@@ -59,7 +59,7 @@ func (c *CPU) page(va uint64, want mem.Perm, stack bool) uint64 {
 		if stack {
 			c.throw(vecSS, true, 0, 0)
 		}
-		c.gp(0)
+		c.throw(abi.VecGP, true, 0, va)
 	}
 	var code uint64
 	if ok {

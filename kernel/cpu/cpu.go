@@ -83,7 +83,7 @@ type Exit struct {
 	Vector  uint8
 	HasCode bool
 	Code    uint64 // error code
-	Addr    uint64 // CR2 of a page fault
+	Addr    uint64 // CR2 of a page fault; for #GP the address of the operand that is not canonical, 0 for other reasons
 }
 
 const (

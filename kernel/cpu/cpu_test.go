@@ -134,7 +134,7 @@ func TestFaults(t *testing.T) {
 		{"read", []byte{0x90, 0x48, 0x8b, 0x18}, 0x1234, abi.VecPF, 0, 0x1234, 1, textVA + 1, false},
 		{"write", []byte{0x48, 0x89, 0x18}, 0x1234, abi.VecPF, 2, 0x1234, 0, textVA, false},
 		{"write text", []byte{0x48, 0x89, 0x18}, textVA, abi.VecPF, 3, textVA, 0, textVA, false},
-		{"not canonical", []byte{0x48, 0x89, 0x18}, 1 << 63, abi.VecGP, 0, 0, 0, textVA, false},
+		{"not canonical", []byte{0x48, 0x89, 0x18}, 1 << 63, abi.VecGP, 0, 1 << 63, 0, textVA, false},
 		{"crosses into nothing", []byte{0x48, 0x89, 0x18}, dataVA + pages<<12 - 3, abi.VecPF, 2, dataVA + pages<<12, 0, textVA, false},
 		{"ud2", []byte{0x0f, 0x0b}, 0, abi.VecUD, 0, 0, 0, textVA, true},
 		{"divide", []byte{0xf7, 0xf0}, 0, abi.VecDE, 0, 0, 0, textVA, true},

@@ -325,7 +325,7 @@ func TestNofault(t *testing.T) {
 	if m.string(dst) != "kernel" {
 		t.Errorf("copied %q", m.string(dst))
 	}
-	m.want(efault, "copy_from_kernel_nofault", dst, 0xffffc90000000000, 8)
+	m.want(efault, "copy_from_kernel_nofault", dst, 0xffffe8fffffff000, 8)
 	m.want(efault, "copy_from_kernel_nofault", dst, 0xdead000000000000, 8)
 	m.want(neg(syscall.ERANGE), "copy_from_kernel_nofault", dst, 0x1000, 8)
 	m.want(7, "strncpy_from_kernel_nofault", dst, src, 16)
@@ -333,7 +333,7 @@ func TestNofault(t *testing.T) {
 	if m.string(dst) != "ke" {
 		t.Errorf("cut to %q", m.string(dst))
 	}
-	m.want(efault, "strncpy_from_kernel_nofault", dst, 0xffffc90000000000, 16)
+	m.want(efault, "strncpy_from_kernel_nofault", dst, 0xffffe8fffffff000, 16)
 }
 
 func TestMutex(t *testing.T) {
@@ -1203,7 +1203,7 @@ func TestOops(t *testing.T) {
 				r, _, _, _ := m.Log().Get(i)
 				text.WriteString(r.Text + "\n")
 			}
-			says := append(c.says, "Comm: victim", "\nRIP: 0010:", "\nCode: ", "\nRAX: ", "\nCall Trace:\n <TASK>\n", "\n host_loop+", "\n </TASK>\n---[ end trace 0000000000000000 ]---\n")
+			says := append(c.says, "Comm: victim", "\nRIP: 0010:", "\nCode: ", "\nRAX: ", "\nCall Trace:\n <TASK>\n", "\n host_loop+", "\n </TASK>\nModules linked in:\n")
 			if n != 4 {
 				says = append(says, "\nRIP: 0010:"+c.f)
 			}
@@ -1260,7 +1260,7 @@ func TestPrintk(t *testing.T) {
 		text  string
 		level int
 		want  string
-	}{{"\x013error %d\n", 3, "error 5"}, {"plain %d", 4, "plain 5"}, {"\x01c\x016more %d", 6, "more 5"}} {
+	}{{"\x013error %d\n", 3, "error 5"}, {"plain %d\n", 4, "plain 5"}, {"\x01c\x016more %d\n", 6, "more 5"}} {
 		_, seq := m.Log().Bounds()
 		m.call("_printk", m.cstr(c.text), 5)
 		r, ok, _, _ := m.Log().Get(seq)
@@ -1270,6 +1270,16 @@ func TestPrintk(t *testing.T) {
 	}
 	m.want(3, "printk_get_level", m.cstr("\x013x"))
 	m.wantInt(-int(syscall.EPERM), "printk_get_level", m.cstr("x"))
+	_, seq := m.Log().Bounds()
+	for _, text := range []string{"a line", "\x01c that goes\x01", "\x01c on\n", "no end", "the next\n", "\x01c nothing to go on with\n"} {
+		m.call("_printk", m.cstr(text))
+	}
+	for _, want := range []string{"a line that goes\x01 on", "no end", "the next", " nothing to go on with"} {
+		if r, ok, _, _ := m.Log().Get(seq); !ok || r.Text != want {
+			t.Errorf("%+v, want %q", r, want)
+		}
+		seq++
+	}
 }
 
 // TestPerCPU: memory of alloc_percpu is zeroed on each CPU, and separate.

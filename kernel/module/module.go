@@ -140,6 +140,7 @@ type Loader struct {
 	distrusted bool       // the message that lock debugging is off has been logged
 	unsigned   bool       // the message about missing signatures has been logged
 	forced     bool       // the message about a module whose versions were not checked has been logged
+	last       string     // the module that was unloaded last, with its taints as Linked shows them
 }
 
 // module is one loaded module.
@@ -202,6 +203,28 @@ func (l *Loader) List() []Info {
 		all = append(all, i)
 	}
 	return all
+}
+
+// Linked returns what print_modules lists: the modules, newest first, each with its taints
+// and state, and the one that was unloaded last. Each part begins with a space.
+func (l *Loader) Linked() string {
+	var b strings.Builder
+	for _, i := range l.List() {
+		b.WriteString(" " + i.Name + parenthesized(i.Taints))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.last != "" {
+		b.WriteString(" [last unloaded: " + l.last + "]")
+	}
+	return b.String()
+}
+
+func parenthesized(taints string) string {
+	if taints == "" {
+		return ""
+	}
+	return "(" + taints + ")"
 }
 
 // Loaded reports whether a module of that name is loaded and not being unloaded.
@@ -856,6 +879,9 @@ func (l *Loader) delete(ctx context.Context, m *module) error {
 			return fmt.Errorf("%s: exit: %w", m.name, err)
 		}
 	}
+	l.mu.Lock()
+	l.last = m.name + parenthesized(m.taints)
+	l.mu.Unlock()
 	l.unload(ctx, m)
 	return nil
 }

@@ -305,8 +305,10 @@ func (p *probe) handle(h *kprobes.Hit, fn, flags uint64) uint64 {
 // address.
 func (p *probe) handleRet(ri *kprobes.Instance, h *kprobes.Hit, fn, frame uint64) int {
 	node := p.nodes + uint64(ri.Index)*p.stride
-	must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
-	must(h.Mem.WriteU64(node+riFrame, frame))
+	if ri.RetAddr != 0 { // an entry handler finds what the instance's last call has left
+		must(h.Mem.WriteU64(node+riRetAddr, ri.RetAddr))
+		must(h.Mem.WriteU64(node+riFrame, frame))
+	}
 	if !p.c.Kprobes.Has(release.NoInstanceRP) {
 		must(h.Mem.WriteU64(node+riTask, ri.Task))
 		must(h.Mem.WriteU64(node+riRP, p.at))

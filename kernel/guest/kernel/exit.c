@@ -139,8 +139,10 @@ static bool exit_notify(struct task_struct *tsk, int group_dead)
 
 static void check_exit_context(struct task_struct *tsk)
 {
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)	/* newer ones check it where tasks are killed */
 	if (unlikely(in_interrupt()))
 		panic("Aiee, killing interrupt handler!");
+#endif
 	if (unlikely(!tsk->pid))
 		panic("Attempted to kill the idle task!");
 }
@@ -180,8 +182,10 @@ void __noreturn make_task_dead(int signr)
 		panic("Aiee, killing interrupt handler!");
 	if (unlikely(!tsk->pid))
 		panic("Attempted to kill the idle task!");
-	if (irqs_disabled())
+	if (irqs_disabled()) {
+		pr_info("note: %s[%d] exited with irqs disabled\n", tsk->comm, tsk->pid);
 		local_irq_enable();
+	}
 	if (in_atomic()) {
 		pr_info("note: %s[%d] exited with preempt_count %d\n", tsk->comm, tsk->pid, preempt_count());
 		this_cpu_write(__preempt_count, this_cpu_read(__preempt_count) & PREEMPT_NEED_RESCHED);

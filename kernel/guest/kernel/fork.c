@@ -23,9 +23,56 @@ int copy_thread(struct task_struct *p, const struct kernel_clone_args *args);
 void sched_cgroup_fork(struct task_struct *p, struct kernel_clone_args *kargs);
 void release_thread(struct task_struct *dead_task);
 
+/*
+ * Stacks are in the vmalloc area, where no page is mapped after each: an overflow faults.
+ * Those of tasks that have ended are kept for new ones, and freed by new ones if they are
+ * many, since tasks are freed where vfree cannot be called.
+ */
+#define NR_CACHED_STACKS 16
+struct cached_stack { struct cached_stack *next; };
+static struct cached_stack *cached_stacks;
+static int nr_cached_stacks;
+static DEFINE_SPINLOCK(cached_stacks_lock);
+
+/* Takes a stack if more than keep are there. */
+static void *take_stack(int keep)
+{
+	struct cached_stack *s = NULL;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cached_stacks_lock, flags);
+	if (nr_cached_stacks > keep) {
+		s = cached_stacks;
+		cached_stacks = s->next;
+		nr_cached_stacks--;
+	}
+	spin_unlock_irqrestore(&cached_stacks_lock, flags);
+	return s;
+}
+
+static void thread_stack_free(struct task_struct *tsk)
+{
+	struct cached_stack *s = tsk->stack;
+	unsigned long flags;
+
+	spin_lock_irqsave(&cached_stacks_lock, flags);
+	s->next = cached_stacks;
+	cached_stacks = s;
+	nr_cached_stacks++;
+	spin_unlock_irqrestore(&cached_stacks_lock, flags);
+}
+
 static int alloc_thread_stack_node(struct task_struct *tsk, int node)
 {
-	tsk->stack = (void *)__get_free_pages(GFP_KERNEL | __GFP_ZERO, THREAD_SIZE_ORDER);
+	int i;
+
+	for (i = 0; i < 2; i++)
+		vfree(take_stack(NR_CACHED_STACKS));
+	tsk->stack = take_stack(0);
+	if (tsk->stack)
+		memset(tsk->stack, 0, THREAD_SIZE);
+	else
+		tsk->stack = vzalloc(THREAD_SIZE);
 	return tsk->stack ? 0 : -ENOMEM;
 }
 
@@ -35,7 +82,7 @@ static void free_task(struct task_struct *tsk)
 		free_kthread_struct(tsk);
 	kfree(tsk->host_call);
 	if (tsk->stack)
-		free_pages((unsigned long)tsk->stack, THREAD_SIZE_ORDER);
+		thread_stack_free(tsk);
 	kmem_cache_free(task_struct_cachep, tsk);
 }
 

@@ -112,6 +112,13 @@ static struct rethook *__kprobes_2_6 alloc_rethook(struct kretprobe *rp, int n)
 	return rh;
 }
 
+/* What a return probe's struct kprobe names as its handler. The machine does its work. */
+static int pre_handler_kretprobe(struct kprobe *p, struct pt_regs *regs)
+{
+	return 0;
+}
+NOKPROBE_SYMBOL(pre_handler_kretprobe);
+
 int __kprobes_2_6 register_kretprobe(struct kretprobe *rp)
 {
 	int n = rp->maxactive > 0 ? rp->maxactive : max(10, 2 * (int)num_possible_cpus());
@@ -124,11 +131,14 @@ int __kprobes_2_6 register_kretprobe(struct kretprobe *rp)
 			return -ENOMEM;
 	}
 	err = probe_request(RETPROBE_REGISTER, rp, (u64)(rh + 1));
-	if (err)
+	if (err) {
 		kvfree(rh);
-	else
-		rp->rh = rh;
-	return err;
+		return err;
+	}
+	rp->rh = rh;
+	rp->kp.pre_handler = pre_handler_kretprobe;
+	rp->kp.post_handler = NULL;
+	return 0;
 }
 EXPORT_SYMBOL_GPL(register_kretprobe);
 

@@ -10,6 +10,7 @@
 
 #define X86_PF_PROT 1
 #define X86_PF_WRITE 2
+#define X86_PF_INSTR 16
 
 static bool fault_in_kernel_space(unsigned long address)
 {
@@ -21,6 +22,8 @@ static noinline void page_fault_oops(struct pt_regs *regs, unsigned long error_c
 	unsigned long oops_begin(void);
 	unsigned long flags = oops_begin();
 
+	if ((error_code & X86_PF_INSTR) && (error_code & X86_PF_PROT))
+		printk(KERN_CRIT "kernel tried to execute NX-protected page - exploit attempt? (uid: %d)\n", current_uid().val);
 	hypercall4(HC_BUG, regs, BUG_FAULT, error_code, address);
 	oops_end(flags, regs, 9);
 }

@@ -19,6 +19,7 @@ __x86_indirect_thunk_\reg:
 	ret
 	.cfi_endproc
 	.size __x86_indirect_thunk_\reg, . - __x86_indirect_thunk_\reg
+	_ASM_NOKPROBE __x86_indirect_thunk_\reg
 	.pushsection __ksymtab_strings, "a"
 	.asciz "__x86_indirect_thunk_\reg"
 	.popsection

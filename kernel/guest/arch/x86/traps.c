@@ -57,6 +57,7 @@ NOKPROBE_SYMBOL(oops_begin);
 void oops_end(unsigned long flags, struct pt_regs *regs, int signr)
 {
 	raw_spin_unlock(&die_lock);
+	raw_local_irq_restore(flags);
 	if (in_interrupt())
 		panic("Fatal exception in interrupt");
 	if (panic_on_oops)
@@ -107,10 +108,19 @@ static bool do_int3(struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(do_int3);
 
+/* Since 5.8 a breakpoint counts as an NMI: one that is nobody's panics. */
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+#define INT3_OFFSET 0
+#else
+#define INT3_OFFSET (NMI_OFFSET + HARDIRQ_OFFSET)
+#endif
+
 DEFINE_IDTENTRY(exc_int3)
 {
+	preempt_count_add(INT3_OFFSET);
 	if (!do_int3(regs))
 		die("int3", regs, 0);
+	preempt_count_sub(INT3_OFFSET);
 }
 
 DEFINE_IDTENTRY_ERRORCODE(exc_double_fault)
@@ -123,8 +133,11 @@ static bool handle_bug(struct pt_regs *regs)
 {
 	if (*(u16 *)regs->ip != 0x0b0f)
 		return false;
+	if (regs->flags & X86_EFLAGS_IF)
+		local_irq_enable();
 	switch (report_bug(regs->ip, regs)) {
 	case BUG_TRAP_TYPE_WARN:
+		local_irq_disable();
 		regs->ip += 2;
 		return true;
 	case BUG_TRAP_TYPE_BUG:

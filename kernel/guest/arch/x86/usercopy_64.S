@@ -1,8 +1,12 @@
 /* usercopy_64.S: accesses to user addresses, each with an entry in __ex_table. */
 #include <linux/linkage.h>
 	.text
-/* rdi: to, rsi: from, edx: bytes. Returns the number of bytes not copied. */
-SYM_FUNC_START copy_user_enhanced_fast_string
+/*
+ * rdi: to, rsi: from, edx: bytes. Returns the number of bytes not copied. Modules choose
+ * one of the three by what the processor can do.
+ */
+.irp name, copy_user_generic_unrolled, copy_user_generic_string, copy_user_enhanced_fast_string
+SYM_FUNC_START \name
 	movq	%rdx, %rcx
 1:	rep movsb
 	xorl	%eax, %eax
@@ -10,8 +14,9 @@ SYM_FUNC_START copy_user_enhanced_fast_string
 2:	movq	%rcx, %rax
 	ret
 	_ASM_EXTABLE 1b, 2b
-SYM_FUNC_END copy_user_enhanced_fast_string
-EXPORT_SYMBOL copy_user_enhanced_fast_string
+SYM_FUNC_END \name
+EXPORT_SYMBOL \name
+.endr
 
 /* rdi: user address, rsi: bytes. Returns the number of bytes not cleared. */
 SYM_FUNC_START clear_user_rep_good

@@ -44,6 +44,9 @@
 #define BUG_FAULT 2
 #define BUG_TRAP 3
 #define BUG_ATOMIC 4
+/* Flags of HC_PRINTK: the text does not end its line; it goes on with one that does not. */
+#define PRINTK_OPEN 1
+#define PRINTK_CONT 2
 
 #define HOST_CALL_FUNC 0x10000
 #define HOST_NEW_TASK 0x10001

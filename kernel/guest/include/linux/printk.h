@@ -16,6 +16,7 @@
 int _printk(const char *fmt, ...) __printf(1, 2);
 int vprintk(const char *fmt, __builtin_va_list args);
 void dump_stack(void);
+void dump_stack_lvl(const char *log_lvl);	/* the level is not looked at */
 #define printk(fmt, ...) _printk(fmt, ##__VA_ARGS__)
 #ifndef pr_fmt
 #define pr_fmt(fmt) fmt

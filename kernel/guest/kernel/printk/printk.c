@@ -20,13 +20,15 @@ int printk_get_level(const char *buffer)
 }
 
 /* Characters of the prefix. */
-u16 printk_parse_prefix(const char *text, int *level)
+u16 printk_parse_prefix(const char *text, int *level, u32 *flags)
 {
 	u16 prefix_len = 0;
 	int kern_level;
 
 	while ((kern_level = printk_get_level(text)) >= 0) {
-		if (kern_level != 'c')
+		if (kern_level == 'c')
+			*flags |= PRINTK_CONT;
+		else
 			*level = kern_level;
 		prefix_len += 2;
 		text += 2;
@@ -38,14 +40,17 @@ asmlinkage int vprintk(const char *fmt, va_list args)
 {
 	char printk_buf[LOG_LINE_MAX];	/* a probe's handler may print during another printk */
 	int level = 4, len;
+	u32 flags = 0;
 	u16 prefix;
 
 	len = vscnprintf(printk_buf, sizeof(printk_buf), fmt, args);
-	prefix = printk_parse_prefix(printk_buf, &level);
+	prefix = printk_parse_prefix(printk_buf, &level, &flags);
 	len -= prefix;
 	if (len && printk_buf[prefix + len - 1] == '\n')
 		len--;
-	hypercall3(HC_PRINTK, printk_buf + prefix, len, level);
+	else
+		flags |= PRINTK_OPEN;
+	hypercall4(HC_PRINTK, printk_buf + prefix, len, level, flags);
 	return len + prefix;
 }
 EXPORT_SYMBOL(vprintk);
