@@ -11,9 +11,11 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/debugfs"
 	"github.com/kprobefs/kprobefs/fs/devfs"
+	"github.com/kprobefs/kprobefs/fs/guestfs"
 	"github.com/kprobefs/kprobefs/fs/machinefs"
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/fs/sysfs"
 	"github.com/kprobefs/kprobefs/fs/tracefs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -43,15 +45,25 @@ func (k *Kernel) Tree() seqfile.Dir {
 		NoBlacklist: !k.Kprobes.Has(release.BlacklistFile),
 		LockedDown:  func(c *seqfile.Caller) error { return k.lockedDown(Integrity, "debugfs access", c) },
 	})
+	files := &guestfs.Files{Source: m.Entries(), Open: k.openGuest}
+	tracing := k.tracing()
+	proc := procfs.Proc(procfs.Config{
+		Symbols: m.Symbols().All, Modules: k.moduleLines, ShowAddr: show,
+		Version: strings.TrimSuffix(k.opts.Release.Version(k.opts.Program), "\n"), Cmdline: k.opts.cmdline(),
+	})
+	proc.Dir = files.Over(proc.At, proc.Dir.Rows)
+	dev := devfs.Dev(m.Log())
+	dev.Dir = files.Over(dev.At, dev.Dir.Rows)
 	tree := seqfile.Table{
 		probes,
-		k.tracing(),
-		procfs.Sys(table),
-		procfs.Proc(procfs.Config{
-			Symbols: m.Symbols().All, Modules: k.moduleLines, ShowAddr: show,
-			Version: strings.TrimSuffix(k.opts.Release.Version(k.opts.Program), "\n"), Cmdline: k.opts.cmdline(),
-		}),
-		devfs.Dev(m.Log()),
+		tracing,
+		k.sys(table, files, show),
+		proc,
+		dev,
+		{
+			Name: "debugfs", Mode: 0o700, Kind: seqfile.Debugfs, At: "/sys/kernel/debug",
+			Dir: files.Over("/sys/kernel/debug", seqfile.Table{probes, tracing}.Rows),
+		},
 		machinefs.Machine(machinefs.Config{
 			Symbols: m.Symbols(), Read: m.Read, Original: k.Kprobes.Original, Points: k.Kprobes.Points, ShowAddr: show,
 			CPUs: m.CPUs(), CallOn: m.CallOn, About: k.about, More: k.moreFiles(),
@@ -64,6 +76,30 @@ func (k *Kernel) Tree() seqfile.Dir {
 		})
 	}
 	return tree
+}
+
+// sys returns the directory with /proc/sys, and what modules have in sysfs.
+func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfile.Caller) bool) *seqfile.Row {
+	sys := procfs.Sys(table)
+	rows := sys.Dir.(seqfile.Table)
+	if kern := seqfile.Find(rows, "kernel"); kern != nil {
+		kern.Dir = files.Over("/sys/kernel", kern.Dir.Rows)
+	}
+	rows = append(rows, sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
+	for _, name := range []string{"class", "dev", "devices"} {
+		at := "/sys/" + name
+		rows = append(rows, &seqfile.Row{Name: name, Mode: 0o755, Kind: seqfile.Sysfs, At: at, Dir: files.Over(at, nil)})
+	}
+	sys.Dir = files.Over("/sys", rows.Rows)
+	return sys
+}
+
+// openGuest opens a file of guest code for ReadFile and WriteFile, which make no system
+// calls.
+func (k *Kernel) openGuest(string) func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
+		return nil, fmt.Errorf("a file of guest code is read through a mount only: %w", syscall.EOPNOTSUPP)
+	}
 }
 
 // tracing returns tracefs. It is empty when the kernel is locked down to confidentiality.

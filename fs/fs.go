@@ -197,7 +197,7 @@ func (f *filesystem) entry(n *node, out *fuse.EntryOut) {
 // large sets a regular file's size to one at which the page cache asks for its
 // content.
 func (n *node) large(a *fuse.Attr) {
-	if n.isDir() {
+	if n.isDir() || n.key.Link != "" {
 		return
 	}
 	a.Size = openSize
@@ -250,7 +250,7 @@ func (f *filesystem) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fu
 		return f.tree.status(err)
 	}
 	n.attr(&out.Attr) // also when the guest did not come to the operation
-	if !n.isDir() {
+	if !n.isDir() && n.key.Link == "" {
 		f.enlarge(n)
 	}
 	return fuse.OK
@@ -324,7 +324,7 @@ func (n *node) setattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 		n.gid = n.rootUser.group(gid)
 	}
 	if size, ok := in.GetSize(); ok {
-		if n.kind != seqfile.ProcSys && n.kind != seqfile.Proc && n.kind != seqfile.Devtmpfs {
+		if n.kind != seqfile.ProcSys && n.kind != seqfile.Proc && n.kind != seqfile.Devtmpfs && n.kind != seqfile.Sysfs {
 			n.size = size
 		}
 		n.mtime = time.Now()

@@ -23,7 +23,9 @@ type handle struct {
 	usableAfterPanic bool            // the node's
 	caller           *seqfile.Caller // of open(2)
 	flags            uint32
-	fd               int // the guest's descriptor, of the process that opened it
+	fd               int    // the guest's descriptor, of the process that opened it
+	guest            bool   // the file is the guest's own
+	mode             uint64 // its f_mode (abi.FMode*) there
 	once             sync.Once
 
 	locked atomic.Bool // it may have advisory locks
@@ -87,6 +89,13 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 	h := f.newHandle(n, c, in.Flags)
 	call := n.call(abi.SysOpenat)
 	call.Flags = uint64(in.Flags)
+	if n.rowNow().Guest {
+		if err := h.openGuest(ctx, call); err != nil {
+			return f.tree.status(err)
+		}
+		f.opened(h, out)
+		return fuse.OK
+	}
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
 		row := n.rowNow()
 		if row.Open == nil {
@@ -121,7 +130,7 @@ func (h *handle) open(ctx context.Context, call host.Call, open func(context.Con
 func (f *filesystem) opened(h *handle, out *fuse.OpenOut) {
 	out.Fh = f.handles.add(h)
 	// One write may take long, and must not keep others waiting in the host's kernel.
-	out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES
+	out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES | h.seekFlags()
 	if h.flags&syscall.O_TRUNC != 0 {
 		h.node.truncated() // after this reply; the next open or close makes it large again
 		return
@@ -140,7 +149,9 @@ func (n *node) truncated() {
 	n.touch()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.size = 0
+	if n.kind != seqfile.Sysfs {
+		n.size = 0
+	}
 	n.shrunk = true
 }
 
@@ -194,6 +205,13 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 		return nil, fuse.EBADF
 	}
 	c.FileFlags = in.Flags
+	if h.guest {
+		got, err := h.readGuest(ctx, c, int64(in.Offset), buf[:min(int(in.Size), len(buf))])
+		if err != nil {
+			return nil, f.tree.status(err)
+		}
+		return fuse.ReadResultData(got), fuse.OK
+	}
 	pos := h.position(int64(in.Offset))
 	call := n.call(abi.SysRead)
 	call.FD, call.Files, call.Count, call.Into = h.fd, h.owner(), min(int(in.Size), len(buf)), buf
@@ -223,6 +241,10 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 		return 0, fuse.EBADF
 	}
 	c.FileFlags = in.Flags
+	if h.guest {
+		done, err := h.writeGuest(ctx, c, int64(in.Offset), data)
+		return uint32(done), f.tree.status(err)
+	}
 	pos := h.position(int64(in.Offset))
 	call := n.call(abi.SysWrite)
 	call.FD, call.Files, call.Data = h.fd, h.owner(), data
@@ -264,6 +286,9 @@ func (h *handle) moved(end, pos int64) {
 
 // seek does the kinds of lseek(2) for which the host's kernel asks the daemon.
 func (h *handle) seek(off int64, whence int) (int64, error) {
+	if h.guest {
+		return h.seekGuest(context.Background(), h.caller, off, whence)
+	}
 	if s, ok := seqfile.As[seqfile.Seeker](h.opened()); ok {
 		return s.Seek(off, whence)
 	}

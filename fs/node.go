@@ -160,7 +160,7 @@ func (t *inodes) number(n *node) {
 
 // add makes a node; mu is held.
 func (t *inodes) add(parent *node, row *seqfile.Row) *node {
-	key := &seqfile.Row{Name: row.Name, Mode: row.Mode, Gen: row.Gen}
+	key := &seqfile.Row{Name: row.Name, Mode: row.Mode, Gen: row.Gen, Link: row.Link}
 	if row.IsDir() {
 		key.Dir = seqfile.Table(nil)
 	}
@@ -193,7 +193,7 @@ func (n *node) take(row *seqfile.Row) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.row = row
-	n.mode, n.uid, n.gid, n.size = row.Mode, row.UID, row.GID, 0
+	n.mode, n.uid, n.gid, n.size = row.Mode, row.UID, row.GID, row.Size
 	if n.parent != nil && n.parent.others && !row.IsDir() {
 		n.mode |= row.Mode & 0o400 >> 6
 	}
@@ -202,7 +202,7 @@ func (n *node) take(row *seqfile.Row) {
 
 // standsFor reports whether a row with the node's name is the same file.
 func (n *node) standsFor(row *seqfile.Row) bool {
-	return n.key.Gen == row.Gen && n.isDir() == row.IsDir()
+	return n.key.Gen == row.Gen && n.isDir() == row.IsDir() && n.key.Link == row.Link
 }
 
 // child returns the node of one of dir's rows; mu is held.

@@ -53,9 +53,12 @@ func (h *handle) returned(c *seqfile.Caller) bool {
 	return false
 }
 
-// Ioctl serves positionIoctl. The files have no ioctl of their own.
-func (f *filesystem) Ioctl(_ <-chan struct{}, in *fuse.IoctlIn, arg []byte, _ *fuse.IoctlOut, reply []byte) fuse.Status {
+// Ioctl serves positionIoctl, and the commands of files that are the guest's own.
+func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte, out *fuse.IoctlOut, reply []byte) fuse.Status {
 	h := f.handles.get(in.Fh)
+	if h != nil && h.guest && in.Cmd != positionIoctl {
+		return f.ioctlGuest(cancel, h, in, arg, out, reply)
+	}
 	if in.Cmd != positionIoctl || h == nil || len(arg) < 8 || len(reply) < 8 {
 		return fuse.Status(syscall.ENOTTY)
 	}

@@ -27,6 +27,7 @@ var refusals = map[seqfile.Kind][4]syscall.Errno{
 	seqfile.Debugfs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Tracefs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Devtmpfs: {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.Sysfs:    {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Proc:     {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EPERM},
 	seqfile.ProcSys:  {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EACCES},
 }

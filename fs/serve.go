@@ -384,7 +384,9 @@ func (s *server) poll(in, out []byte) int {
 	args := in[inHeaderSize:]
 	h := s.fs.handles.get(binary.NativeEndian.Uint64(args))
 	ready := uint32(seqfile.PollAlways)
-	if h != nil {
+	if h != nil && h.guest {
+		ready = h.pollGuest(s, binary.NativeEndian.Uint64(args[8:]), args[16]&pollScheduleNotify != 0)
+	} else if h != nil {
 		if p, ok := seqfile.As[seqfile.Poller](h.opened()); ok {
 			ready = h.poll(s, p, binary.NativeEndian.Uint64(args[8:]), args[16]&pollScheduleNotify != 0)
 		}

@@ -22,6 +22,17 @@ fi
 # why TEXT: the reason at the end of what cp, rm, insmod or rmmod says.
 why() { echo "[${1##*: }]"; }
 
+# Where the files of modules are.
+sysfs=$KPROBEFS_MNT/sys
+debugfs=${KPROBEFS_MNT:+$KPROBEFS_MNT/debugfs}
+debugfs=${debugfs:-/sys/kernel/debug}
+
+# try COMMAND [ARG]...: what it prints, and its status when that is not 0.
+try() { "$@" 2>&1 || echo "[rc=$?]"; }
+
+# reason: the end of each line of an error message: only what went wrong.
+reason() { sed 's/.*: //'; }
+
 # load NAME [ARG]... and unload NAME print what they do, and the reason when it fails.
 load() {
 	echo "# load $*"

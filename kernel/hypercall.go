@@ -55,6 +55,7 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCStack:     (*vcpu).hcStack,
 	abi.HCSymbol:    (*vcpu).hcSymbol,
 	abi.HCStackSave: (*vcpu).hcStackSave,
+	abi.HCEntry:     (*vcpu).hcEntry,
 }
 
 // vmcallLen is the length of a vmcall in bytes.

@@ -135,6 +135,7 @@ type Machine struct {
 	pool    *host.Pool
 	slots   slots
 	modules moduleMem
+	entries *Entries
 	cpus    []*vcpu
 	rand    *random
 	ptrKey  sipKey        // see HashPtr
@@ -242,8 +243,8 @@ func newMachine(o Options) (*Machine, error) {
 		opts: o, mem: ram, img: img, clock: o.Clock, rand: newRandom(o.Seed),
 		allSyms: kallsyms.New(img.Symbols), log: newLog(o.Clock.Now),
 		booted: make(chan struct{}), died: make(chan struct{}), ending: make(chan struct{}),
-		oopses: map[uint64]uint64{},
-		turn:   make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
+		oopses: map[uint64]uint64{}, entries: newEntries(),
+		turn: make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
 	}
 	m.syms = o.kallsyms(img, m.allSyms)
 	m.resume = sync.NewCond(&m.gate)

@@ -307,19 +307,15 @@ func closeInTime(s system) {
 	}
 }
 
-// partRow returns the root of a part: a debugfs with kprobes and tracing, or tracing
-// alone as a tracefs.
+// partRow returns the root of a part: debugfs with kprobes, tracing and the files of
+// modules, or tracing alone as a tracefs.
 func partRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 	tracing := seqfile.Find(tree, "tracing")
 	switch {
 	case name == "debugfs":
-		var table seqfile.Table
-		for _, n := range []string{"kprobes", "tracing"} {
-			if r := seqfile.Find(tree, n); r != nil {
-				table = append(table, r)
-			}
+		if debugfs := seqfile.Find(tree, "debugfs"); debugfs != nil {
+			return debugfs, nil
 		}
-		return &seqfile.Row{Mode: 0o700, Kind: seqfile.Debugfs, At: "/sys/kernel/debug", Dir: table}, nil
 	case name == "tracefs" && tracing != nil:
 		return tracing, nil
 	}

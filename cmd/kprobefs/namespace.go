@@ -27,6 +27,7 @@ var binds = []struct{ from, to string }{
 	{"proc/version", "/proc/version"},
 	{"proc/cmdline", "/proc/cmdline"},
 	{"dev/kmsg", "/dev/kmsg"},
+	{"sys/module", "/sys/module"},
 }
 
 // namespace is the private mount namespace of a command.
@@ -84,6 +85,9 @@ func (ns *namespace) cover() error {
 	}
 	var names []string
 	for _, k := range knobs {
+		if k.IsDir() { // of a module, in /sys/kernel
+			continue
+		}
 		if k.Name() == rareKnob && !exists("/proc/sys/kernel/"+rareKnob) {
 			continue
 		}
@@ -113,7 +117,7 @@ func (ns *namespace) cover() error {
 // covered returns the paths at which files of the tree may be mounted; more is another
 // path of debugfs, or "".
 func (ns *namespace) covered(more string) []string {
-	places := []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/dev/kmsg"}
+	places := []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/sys/module", "/dev/kmsg"}
 	if more != "" {
 		places = append(places, more)
 	}

@@ -29,6 +29,7 @@ const (
 	Proc
 	ProcSys // /proc/sys
 	Devtmpfs
+	Sysfs
 )
 
 // Row is one file or directory.
@@ -60,6 +61,13 @@ type Row struct {
 	// SetAttr is called before the mode or the owner changes. If it is nil, they may
 	// change.
 	SetAttr func(c *Caller) error
+	// Guest is set for a file that is the guest's own, such as a module's: calls on it are
+	// system calls of the guest alone. Open is for those who make no system calls.
+	Guest bool
+	// Link is the target of a symbolic link, which has no Open.
+	Link string
+	// Size is st_size, bytes.
+	Size uint64
 	// FOps is the guest's file operations that a call on the file goes through
 	// (abi.FOps*).
 	FOps uint64
@@ -76,6 +84,9 @@ func (r *Row) IsDir() bool { return r.Dir != nil }
 func (r *Row) FileMode() uint32 {
 	if r.IsDir() {
 		return syscall.S_IFDIR | r.Mode
+	}
+	if r.Link != "" {
+		return syscall.S_IFLNK | r.Mode
 	}
 	return syscall.S_IFREG | r.Mode
 }

@@ -32,6 +32,7 @@ const (
 	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints; then the guest kills the task or goes on
 	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. When done, Go sets request.done to 1 and wakes up the current task
 	HCStack      = 25 // (): dump_stack: Go logs the current task and the stack trace as Linux prints them
+	HCEntry      = 32 // (entry): a name of the guest's own has appeared or gone in a filesystem that the host shows; see EntryOp
 	HCStackSave  = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
 	HCSymbol     = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
 )
@@ -74,6 +75,44 @@ const (
 	HostRelease   = 0x10004 // close the descriptor args[0] and drop the last reference to its file (RELEASE)
 	HostNop       = 0x10005 // no operation: shows that the task runs
 	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal
+	HostFileMode  = 0x10007 // f_mode (FMode*) of the file behind descriptor args[0]
+	HostPoll      = 0x10008 // the events (EPOLL*) for which the file behind descriptor args[0] is ready; with args[2], when they are no longer args[1]
+)
+
+// Bits of HCPopWake's result beside the task: its caller on the host has got a signal, or
+// was killed by one. The sleeps that this ends on Linux end.
+const (
+	WakeInterrupt = 1
+	WakeKill      = 2
+	WakeBits      = 3
+)
+
+// Bits of f_mode.
+const (
+	FModeLseek  = 0x4
+	FModeStream = 0x200000
+)
+
+// Layout of struct host_entry, bytes. All fields are u64.
+const (
+	EntryOp      = 0  // EntryAdd, EntryRemove or EntryMove
+	EntryPath    = 8  // address of the absolute path
+	EntryPathLen = 16 // bytes
+	EntryLink    = 24 // address of a symbolic link's target, or of the old path in EntryMove
+	EntryLinkLen = 32 // bytes
+	EntryIno     = 40
+	EntryMode    = 48 // S_IFMT and permissions
+	EntryUID     = 56
+	EntryGID     = 64
+	EntrySize    = 72 // st_size, bytes
+	EntryLen     = 80
+)
+
+// Values of EntryOp.
+const (
+	EntryAdd    = 1
+	EntryRemove = 2 // with all that is below it
+	EntryMove   = 3
 )
 
 // Values of HCFileOp's op: file operations that the host carries out.
@@ -119,16 +158,17 @@ const (
 
 // Values of CallFOps: which of the guest's file_operations an opened file has.
 const (
-	FOpsSeq       = 0 // seq_read and friends: list, blacklist, trace, kallsyms
-	FOpsDebugBool = 1 // debugfs: full_proxy_read → read_enabled_file_bool
-	FOpsProcSys   = 2 // proc_sys_read → proc_sys_call_handler
-	FOpsTracefs   = 3 // simple tracefs files
-	FOpsProbes    = 4 // kprobe_events: probes_open, probes_write
-	FOpsDev       = 5 // character device: devkmsg_read, devkmsg_write
-	FOpsDir       = 6 // directories: dcache_readdir and the like
-	FOpsMarker    = 8 // trace_marker: tracing_mark_write
-	FOpsRawMarker = 9 // trace_marker_raw: tracing_mark_raw_write
-	FOpsOther     = 7 // a file that kprobefs does not serve: the guest knows of it only what the call says
+	FOpsSeq       = 0  // seq_read and friends: list, blacklist, trace, kallsyms
+	FOpsDebugBool = 1  // debugfs: full_proxy_read → read_enabled_file_bool
+	FOpsProcSys   = 2  // proc_sys_read → proc_sys_call_handler
+	FOpsTracefs   = 3  // simple tracefs files
+	FOpsProbes    = 4  // kprobe_events: probes_open, probes_write
+	FOpsDev       = 5  // character device: devkmsg_read, devkmsg_write
+	FOpsDir       = 6  // directories: dcache_readdir and the like
+	FOpsMarker    = 8  // trace_marker: tracing_mark_write
+	FOpsRawMarker = 9  // trace_marker_raw: tracing_mark_raw_write
+	FOpsGuest     = 10 // a file of the guest's own: all of it is guest code
+	FOpsOther     = 7  // a file that kprobefs does not serve: the guest knows of it only what the call says
 )
 
 // CallTIDAny is a CallTID that lets the guest choose the pid.

@@ -7,6 +7,10 @@ const (
 	SysWrite      = 1
 	SysOpen       = 2
 	SysClose      = 3
+	SysLseek      = 8
+	SysIoctl      = 16
+	SysPread64    = 17
+	SysPwrite64   = 18
 	SysGetpid     = 39
 	SysClone      = 56
 	SysFork       = 57

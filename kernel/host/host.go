@@ -58,6 +58,11 @@ type Call struct {
 	Count int    // bytes wanted by a read
 	Data  []byte // bytes to write
 	Into  []byte // buffer for the result of a read; Do allocates one if it is too small
+	Pos   int64  // of lseek
+	How   uint64 // whence of lseek; the command of an ioctl; the events seen of HostPoll
+	// Arg is the argument of an ioctl that is a number. If Data or Count is set, the
+	// argument is the address of Data, and of room for a result of Count bytes.
+	Arg uint64
 }
 
 // files is the process whose descriptors a call of c uses, or 0 if that is not known.
@@ -148,7 +153,7 @@ type Host struct {
 	awaitClosed atomic.Pointer[func(context.Context)]
 
 	wakeMu sync.Mutex
-	wakes  []uint64 // task_structs to wake
+	wakes  []uint64 // task_structs to wake, with abi.WakeBits
 }
 
 // New returns a Host without tasks. Its buffers come from pool.
@@ -343,6 +348,23 @@ func (t *Task) cutShort(r *request) {
 	}
 }
 
+// interrupt ends the sleeps in r that a signal to the caller ends on Linux; kill is that of
+// a signal that has killed it.
+func (t *Task) interrupt(r *request, kill bool) {
+	if r.nr >= abi.HostCallFunc && r.nr != abi.HostPoll {
+		return
+	}
+	t.mu.Lock()
+	inside := t.cur == r
+	t.mu.Unlock()
+	switch {
+	case inside && kill:
+		t.h.wake(t.task | abi.WakeKill)
+	case inside:
+		t.h.wake(t.task | abi.WakeInterrupt)
+	}
+}
+
 func (t *Task) wasCut(r *request) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -387,6 +409,7 @@ func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
 		select {
 		case <-interrupted:
 			t.cutShort(r)
+			t.interrupt(r, Patience(ctx) < patience)
 			interrupted, late = nil, time.After(Patience(ctx))
 		case <-late:
 			if t.withdraw(r) {

@@ -423,10 +423,7 @@ func (h *Host) forget(t *Task) {
 
 // prepare sets up the arguments and buffers of a call.
 func (t *Task) prepare(r *request, call Call) error {
-	size := call.Count
-	if call.Nr == abi.SysWrite {
-		size = len(call.Data)
-	}
+	size := max(call.Count, len(call.Data))
 	if size > MaxIO {
 		return fmt.Errorf("a call with %d bytes: %w", size, syscall.EINVAL)
 	}
@@ -448,7 +445,7 @@ func (t *Task) prepare(r *request, call Call) error {
 		}
 		r.buf = t.bounce
 	}
-	if call.Nr == abi.SysWrite && t.bufPages > 0 {
+	if (len(call.Data) > 0 || call.Nr == abi.SysWrite || call.Nr == abi.SysIoctl) && t.bufPages > 0 {
 		// FUSE does not tell what the caller's memory holds after the data. Zeros end
 		// the text for a probe that reads a string there.
 		room := min(size/abi.PageSize+1, t.bufPages) * abi.PageSize
@@ -469,6 +466,17 @@ func (t *Task) args(call Call, size int) [6]uint64 {
 		return [6]uint64{atFDCWD, t.window(), t.bufVA, 0}
 	case abi.SysRead, abi.SysWrite, abi.SysGetdents64:
 		return [6]uint64{uint64(call.FD), t.bufVA, uint64(size)}
+	case abi.SysPread64, abi.SysPwrite64:
+		return [6]uint64{uint64(call.FD), t.bufVA, uint64(size), uint64(call.Pos)}
+	case abi.SysLseek:
+		return [6]uint64{uint64(call.FD), uint64(call.Pos), call.How}
+	case abi.SysIoctl:
+		if size > 0 {
+			return [6]uint64{uint64(call.FD), call.How, t.bufVA}
+		}
+		return [6]uint64{uint64(call.FD), call.How, call.Arg}
+	case abi.HostPoll:
+		return [6]uint64{uint64(call.FD), call.How, call.Arg}
 	}
 	return [6]uint64{uint64(call.FD)}
 }
@@ -562,7 +570,13 @@ func (t *Task) growBuf(n int) error {
 
 // result copies the data of a read out of the user buffer.
 func (t *Task) result(call Call, ret int64) []byte {
-	if call.Nr != abi.SysRead && call.Nr != abi.SysGetdents64 || ret <= 0 {
+	switch {
+	case call.Nr == abi.SysIoctl && ret >= 0:
+		ret = int64(call.Count)
+	case call.Nr != abi.SysRead && call.Nr != abi.SysPread64 && call.Nr != abi.SysGetdents64:
+		return nil
+	}
+	if ret <= 0 {
 		return nil
 	}
 	return append(call.Into[:0], t.h.g.Phys(t.bufPA, uint64(min(ret, int64(call.Count))))...)

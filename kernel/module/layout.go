@@ -3,6 +3,7 @@ package module
 import (
 	"debug/elf"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -37,7 +38,7 @@ func (p *placed) pages() uint64 { return (p.size + abi.PageSize - 1) / abi.PageS
 func (o *object) layout(at *[areas]placed) error {
 	for i := range o.sections {
 		s := &o.sections[i]
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == ".modinfo" || s.Name == "__versions" || strings.HasPrefix(s.Name, ".note") {
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == ".modinfo" || s.Name == "__versions" {
 			continue
 		}
 		if s.Name == percpuSection {
@@ -102,4 +103,39 @@ func (o *object) place(at *[areas]placed, base [areas]uint64) {
 	if o.section(descSection) != nil {
 		copy(at[coreData].bytes[o.argsOff:], o.args)
 	}
+}
+
+// listed returns the sections that /sys/module shows.
+func (o *object) listed() []Section {
+	var list []Section
+	for i := range o.sections {
+		s := &o.sections[i]
+		if s.Flags&elf.SHF_ALLOC == 0 || s.Size == 0 || s.addr == 0 {
+			continue
+		}
+		sec := Section{Name: s.Name, Addr: s.addr}
+		if s.Type == elf.SHT_NOTE {
+			sec.Note = slices.Clone(s.data)
+		}
+		list = append(list, sec)
+	}
+	return list
+}
+
+// symtabSize returns how much memory Linux has for the symbols of the core areas (with
+// CONFIG_KALLSYMS_ALL), in bytes: entries of symbols, their names and letters, on pages of
+// their own. Here they are not in the guest's memory.
+func (o *object) symtabSize() uint64 {
+	const entry = 24 + 1
+	size := uint64(entry + 1)
+	for i := range o.symbols {
+		s := &o.symbols[i]
+		if s.Name == "" || s.Section == elf.SHN_UNDEF || int(s.Section) >= len(o.sections) {
+			continue
+		}
+		if sec := &o.sections[s.Section]; sec.Flags&elf.SHF_ALLOC != 0 && !strings.HasPrefix(sec.Name, ".init") {
+			size += entry + uint64(len(s.Name)) + 1
+		}
+	}
+	return (size + abi.PageSize - 1) &^ (abi.PageSize - 1)
 }

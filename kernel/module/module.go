@@ -141,6 +141,7 @@ type Loader struct {
 	unsigned   bool       // the message about missing signatures has been logged
 	forced     bool       // the message about a module whose versions were not checked has been logged
 	last       string     // the module that was unloaded last, with its taints as Linked shows them
+	lastID     uint64
 }
 
 // module is one loaded module.
@@ -162,8 +163,14 @@ type module struct {
 	core    []abi.Symbol // the symbols that stay
 	taints  string
 	forced  bool // its versions were not checked
-	refs    int  // not counting users: 1 until init is done, -1 while the module is being deleted
-	dead    bool // its init or exit function has died
+
+	id                  uint64 // see Info
+	version, srcversion string
+	sections            []Section
+	symtab              uint64 // bytes of memory that Linux has for the symbols that stay
+
+	refs int  // not counting users: 1 until init is done, -1 while the module is being deleted
+	dead bool // its init or exit function has died
 }
 
 // Info is a line of /proc/modules.
@@ -177,6 +184,20 @@ type Info struct {
 	Taints string // "OE"
 	// Permanent modules have an init function and no exit function.
 	Permanent bool
+
+	ID         uint64    // differs between a module and a later one with its name
+	Core       uint64    // the part of Size that stays when init is done
+	Letters    string    // Taints without the sign of the state
+	Version    string    // MODULE_VERSION, or ""
+	Srcversion string    // or ""
+	Sections   []Section // in the order of the object
+}
+
+// Section is a section of a loaded module.
+type Section struct {
+	Name string
+	Addr uint64
+	Note []byte // contents of a note, else nil
 }
 
 // New returns a Loader with no modules.
@@ -188,9 +209,17 @@ func (l *Loader) List() []Info {
 	defer l.mu.Unlock()
 	var all []Info
 	for _, m := range slices.Backward(l.mods) {
-		i := Info{Name: m.name, Refs: l.refs(m) + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints, Permanent: m.init != 0 && m.exit == 0}
+		i := Info{
+			Name: m.name, Refs: l.refs(m) + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints,
+			Permanent: m.init != 0 && m.exit == 0, ID: m.id, Letters: m.taints, Version: m.version, Srcversion: m.srcversion,
+			Sections: m.sections, Core: m.symtab,
+		}
+		i.Size = m.symtab
 		for a := range m.at {
 			i.Size += m.at[a].pages() * abi.PageSize
+			if area(a) != initText && area(a) != initData {
+				i.Core += m.at[a].pages() * abi.PageSize
+			}
 		}
 		for _, u := range m.users {
 			i.Users = append(i.Users, u.name)
@@ -338,6 +367,8 @@ func (l *Loader) admit(m *module, o *object, opts Options) error {
 		}
 		return fmt.Errorf("%s is loaded: %w", m.name, syscall.EEXIST)
 	}
+	l.lastID++
+	m.id, m.version, m.srcversion = l.lastID, o.info["version"], o.info["srcversion"]
 	l.mods = append(l.mods, m)
 	l.taint(m, o.info)
 	return nil
@@ -404,6 +435,9 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 		return err
 	}
 	o.place(&m.at, base)
+	l.mu.Lock()
+	m.sections = o.listed()
+	l.mu.Unlock()
 	values, err := l.resolve(m, o)
 	if err != nil {
 		return err
@@ -620,6 +654,7 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 			}
 		}
 	}
+	m.symtab = o.symtabSize()
 	for i := range o.symbols {
 		s := &o.symbols[i]
 		typ := elf.ST_TYPE(s.Info)

@@ -477,6 +477,58 @@ void d_delete(struct dentry *dentry)
 	spin_unlock(&dentry->d_lock);
 }
 
+// set_name gives a dentry, which is not hashed, a name. It returns the memory of the old
+// one, or an error.
+static void *set_name(struct dentry *dentry, const char *name, unsigned int len)
+{
+	void *old = dentry->d_name.name == dentry->d_iname ? NULL : (void *)dentry->d_name.name;
+	unsigned char *text = dentry->d_iname;
+
+	if (len >= DNAME_INLINE_LEN)
+		text = kmalloc(len + 1, GFP_KERNEL);
+	if (!text)
+		return ERR_PTR(-ENOMEM);
+	memcpy(text, name, len);
+	text[len] = 0;
+	dentry->d_name.len = len;
+	WRITE_ONCE(dentry->d_name.name, text);
+	return old;
+}
+
+// d_rename_to moves a dentry to another directory and name, which must be free. It returns
+// 0 or -ENOMEM.
+int d_rename_to(struct dentry *dentry, struct dentry *dir, const char *name)
+{
+	struct dentry *from = dentry->d_parent;
+	unsigned int len = strlen(name);
+	void *old;
+
+	d_drop(dentry);
+	old = set_name(dentry, name, len);
+	if (IS_ERR(old)) {
+		d_rehash(dentry);
+		return PTR_ERR(old);
+	}
+	if (from != dir) {
+		dget(dir);
+		spin_lock(&from->d_lock);
+		list_del(&dentry->d_child);
+		spin_unlock(&from->d_lock);
+		spin_lock(&dir->d_lock);
+		list_add(&dentry->d_child, &dir->d_subdirs);
+		WRITE_ONCE(dentry->d_parent, dir);
+		spin_unlock(&dir->d_lock);
+		dput(from);
+	}
+	dentry->d_name.hash = full_name_hash(dir, (const char *)dentry->d_name.name, len);
+	d_rehash(dentry);
+	if (old) {
+		synchronize_rcu();
+		kfree(old);
+	}
+	return 0;
+}
+
 // prepend writes text before *at. It returns false if it does not fit.
 static bool prepend(char **at, char *start, const char *text, int len)
 {

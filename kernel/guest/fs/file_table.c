@@ -1,6 +1,7 @@
 // Open files. A file is released after its last reference is dropped: by task work
 // when the task leaves the kernel, or by a worker.
 #include <linux/fs.h>
+#include <linux/cdev.h>
 #include <linux/task_work.h>
 #include <linux/workqueue.h>
 #include <linux/llist.h>
@@ -108,6 +109,9 @@ static void __fput(struct file *file)
 		goto out;
 	if (file->f_op->release)
 		file->f_op->release(inode, file);
+	if (S_ISCHR(inode->i_mode) && inode->i_cdev && !(file->f_mode & FMODE_PATH))
+		cdev_put(inode->i_cdev);
+	fops_put(file->f_op);
 	if (file->f_mode & FMODE_WRITE) {
 		atomic_dec(&inode->i_writecount);
 		__mnt_drop_write(mnt);

@@ -2,6 +2,7 @@
 #include <linux/fs.h>
 #include <linux/hostfs.h>
 #include <linux/uaccess.h>
+#include <linux/kstrtox.h>
 
 int always_delete_dentry(const struct dentry *dentry)
 {
@@ -273,6 +274,102 @@ ssize_t memory_read_from_buffer(void *to, size_t count, loff_t *ppos, const void
 	return count;
 }
 EXPORT_SYMBOL(memory_read_from_buffer);
+
+// simple_attr is an open file that shows one number.
+struct simple_attr {
+	int (*get)(void *, u64 *);
+	int (*set)(void *, u64);
+	char get_buf[64], set_buf[64];
+	void *data;
+	const char *fmt;
+	struct mutex mutex;
+};
+
+int simple_attr_open(struct inode *inode, struct file *file, int (*get)(void *, u64 *), int (*set)(void *, u64), const char *fmt)
+{
+	struct simple_attr *attr = kzalloc(sizeof(*attr), GFP_KERNEL);
+
+	if (!attr)
+		return -ENOMEM;
+	attr->get = get;
+	attr->set = set;
+	attr->data = inode->i_private;
+	attr->fmt = fmt;
+	mutex_init(&attr->mutex);
+	file->private_data = attr;
+	return nonseekable_open(inode, file);
+}
+EXPORT_SYMBOL_GPL(simple_attr_open);
+
+int simple_attr_release(struct inode *inode, struct file *file)
+{
+	kfree(file->private_data);
+	return 0;
+}
+EXPORT_SYMBOL_GPL(simple_attr_release);
+
+// simple_attr_read generates the text when it is read from its beginning.
+ssize_t simple_attr_read(struct file *file, char __user *buf, size_t len, loff_t *ppos)
+{
+	struct simple_attr *attr = file->private_data;
+	ssize_t ret;
+	u64 val;
+
+	if (!attr->get)
+		return -EACCES;
+	ret = mutex_lock_interruptible(&attr->mutex);
+	if (ret)
+		return ret;
+	if (!*ppos || !attr->get_buf[0]) {
+		ret = attr->get(attr->data, &val);
+		if (ret)
+			goto out;
+		scnprintf(attr->get_buf, sizeof(attr->get_buf), attr->fmt, (unsigned long long)val);
+	}
+	ret = simple_read_from_buffer(buf, len, ppos, attr->get_buf, strlen(attr->get_buf));
+out:
+	mutex_unlock(&attr->mutex);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(simple_attr_read);
+
+static ssize_t write_attr(struct file *file, const char __user *buf, size_t len, bool is_signed)
+{
+	struct simple_attr *attr = file->private_data;
+	size_t size = min(len, sizeof(attr->set_buf) - 1);
+	unsigned long long val;
+	ssize_t ret;
+
+	if (!attr->set)
+		return -EACCES;
+	ret = mutex_lock_interruptible(&attr->mutex);
+	if (ret)
+		return ret;
+	ret = -EFAULT;
+	if (copy_from_user(attr->set_buf, buf, size))
+		goto out;
+	attr->set_buf[size] = 0;
+	ret = is_signed ? kstrtoll(attr->set_buf, 0, (long long *)&val) : kstrtoull(attr->set_buf, 0, &val);
+	if (!ret)
+		ret = attr->set(attr->data, val);
+	if (!ret)
+		ret = len;
+out:
+	mutex_unlock(&attr->mutex);
+	return ret;
+}
+
+ssize_t simple_attr_write(struct file *file, const char __user *buf, size_t len, loff_t *ppos)
+{
+	return write_attr(file, buf, len, false);
+}
+EXPORT_SYMBOL_GPL(simple_attr_write);
+
+ssize_t simple_attr_write_signed(struct file *file, const char __user *buf, size_t len, loff_t *ppos)
+{
+	return write_attr(file, buf, len, true);
+}
+EXPORT_SYMBOL_GPL(simple_attr_write_signed);
 
 static DEFINE_SPINLOCK(pin_fs_lock);
 

@@ -59,19 +59,19 @@ int do_dentry_open(struct file *f, struct inode *inode, int (*open)(struct inode
 	f->f_mode |= FMODE_LSEEK | FMODE_PREAD | FMODE_PWRITE;
 	if (S_ISREG(inode->i_mode) || S_ISDIR(inode->i_mode))
 		f->f_mode |= FMODE_ATOMIC_POS;
-	f->f_op = inode->i_fop;
+	f->f_op = fops_get(inode->i_fop);
 	err = -ENODEV;
 	if (!f->f_op)
 		goto out_write;
 	err = security_file_open(f);
 	if (err)
-		goto out_write;
+		goto out_put;
 	if (!open)
 		open = f->f_op->open;
 	if (open) {
 		err = open(inode, f);
 		if (err)
-			goto out_write;
+			goto out_put;
 	}
 	f->f_mode |= FMODE_OPENED;
 	if (f->f_mode & FMODE_READ && (f->f_op->read || f->f_op->read_iter))
@@ -82,6 +82,8 @@ int do_dentry_open(struct file *f, struct inode *inode, int (*open)(struct inode
 		f->f_mode &= ~FMODE_LSEEK;
 	f->f_flags &= ~(O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC);
 	return 0;
+out_put:
+	fops_put(f->f_op);
 out_write:
 	if (f->f_mode & FMODE_WRITE) {
 		atomic_dec(&inode->i_writecount);

@@ -133,6 +133,8 @@ static int traverse(struct seq_file *m, loff_t offset)
 
 	m->index = 0;
 	m->from = m->count = 0;
+	if (!m->buf && offset && !seq_buf_alloc(m, PAGE_SIZE))
+		return -ENOMEM;
 	while (pos < offset && (p = first_record(m, &err))) {
 		size_t n = m->count;
 
@@ -372,3 +374,89 @@ struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos)
 	return next == head ? NULL : next;
 }
 EXPORT_SYMBOL(seq_list_next);
+
+struct list_head *seq_list_start_head(struct list_head *head, loff_t pos)
+{
+	return pos ? seq_list_start(head, pos - 1) : head;
+}
+EXPORT_SYMBOL(seq_list_start_head);
+
+// __seq_open_private allocates psize bytes for the iterator, which seq_release_private
+// frees, and returns them.
+void *__seq_open_private(struct file *file, const struct seq_operations *ops, int psize)
+{
+	void *state = kzalloc(psize, GFP_KERNEL);
+
+	if (!state)
+		return NULL;
+	if (seq_open(file, ops) < 0) {
+		kfree(state);
+		return NULL;
+	}
+	((struct seq_file *)file->private_data)->private = state;
+	return state;
+}
+EXPORT_SYMBOL(__seq_open_private);
+
+int seq_open_private(struct file *file, const struct seq_operations *ops, int psize)
+{
+	return __seq_open_private(file, ops, psize) ? 0 : -ENOMEM;
+}
+EXPORT_SYMBOL(seq_open_private);
+
+int seq_release_private(struct inode *inode, struct file *file)
+{
+	struct seq_file *m = file->private_data;
+
+	kfree(m->private);
+	m->private = NULL;
+	return seq_release(inode, file);
+}
+EXPORT_SYMBOL(seq_release_private);
+
+// single_open_size is single_open with a buffer of size bytes.
+int single_open_size(struct file *file, int (*show)(struct seq_file *, void *), void *data, size_t size)
+{
+	char *buf = kvmalloc_node(size, GFP_KERNEL, -1);
+	struct seq_file *m;
+	int err;
+
+	if (!buf)
+		return -ENOMEM;
+	err = single_open(file, show, data);
+	if (err) {
+		kvfree(buf);
+		return err;
+	}
+	m = file->private_data;
+	m->buf = buf;
+	m->size = size;
+	return 0;
+}
+EXPORT_SYMBOL(single_open_size);
+
+void seq_put_decimal_ll(struct seq_file *m, const char *delimiter, long long num)
+{
+	if (delimiter)
+		seq_puts(m, delimiter);
+	seq_printf(m, "%lld", num);
+}
+EXPORT_SYMBOL(seq_put_decimal_ll);
+
+// seq_pad fills up to m->pad_until with spaces, then writes c unless it is 0.
+void seq_pad(struct seq_file *m, char c)
+{
+	int size = m->pad_until - m->count;
+
+	if (size > 0) {
+		if (size + m->count > m->size) {
+			seq_set_overflow(m);
+			return;
+		}
+		memset(m->buf + m->count, ' ', size);
+		m->count += size;
+	}
+	if (c)
+		seq_putc(m, c);
+}
+EXPORT_SYMBOL(seq_pad);

@@ -18,6 +18,8 @@ typedef u64 (*host_func_t)(u64, u64, u64, u64, u64);
 void entry_SYSCALL_64(struct pt_regs *regs, int nr);
 long host_filp_close(unsigned int fd) __weak;
 long host_release(unsigned int fd) __weak;
+long host_file_mode(unsigned int fd) __weak;
+long host_poll(unsigned int fd, unsigned int seen, bool wait) __weak;
 void do_task_dead(void) __noreturn;
 void rcu_tasks_qs(struct task_struct *t);
 
@@ -243,7 +245,20 @@ static int use_host_files(struct host_call *call, u64 owner)
 /* Reports whether a call may open, use or close descriptors. */
 static bool host_needs_files(struct host_call *call)
 {
-	return call->nr < HOST_CALL_FUNC || call->nr == HOST_FILP_CLOSE || call->nr == HOST_RELEASE;
+	return call->nr < HOST_CALL_FUNC || call->nr == HOST_FILP_CLOSE || call->nr == HOST_RELEASE ||
+	       call->nr == HOST_FILE_MODE || call->nr == HOST_POLL;
+}
+
+void host_interrupt(struct task_struct *p, bool kill)
+{
+	struct host_call *call = READ_ONCE(p->host_call);
+
+	if (!call)
+		return;
+	WRITE_ONCE(call->interrupted, true);
+	if (kill)
+		p->pending.signal |= 1ULL << (SIGKILL - 1);
+	signal_wake_up(p, kill);
 }
 
 /* Runs a call. Returns false if the task must exit. */
@@ -269,6 +284,12 @@ static bool host_run(struct host_call *call)
 		break;
 	case HOST_RELEASE:
 		call->ret = host_release ? host_release(call->args[0]) : -ENOSYS;
+		break;
+	case HOST_FILE_MODE:
+		call->ret = host_file_mode ? host_file_mode(call->args[0]) : -ENOSYS;
+		break;
+	case HOST_POLL:
+		call->ret = host_poll ? host_poll(call->args[0], call->args[1], call->args[2]) : -ENOSYS;
 		break;
 	case HOST_KILLED:
 		do_group_exit(call->args[0]);
@@ -299,6 +320,10 @@ static bool host_next(struct host_call *call)
 		schedule();
 	}
 	__set_current_state(TASK_RUNNING);
+	if (call->interrupted) {	/* what interrupted the call before this one came late */
+		WRITE_ONCE(call->interrupted, false);
+		flush_signals(current);
+	}
 	return r == 1;
 }
 

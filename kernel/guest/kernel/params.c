@@ -63,6 +63,18 @@ bool parameq(const char *a, const char *b)
 	return true;
 }
 
+void kernel_param_lock(struct module *mod)
+{
+	mutex_lock(&param_lock);
+}
+EXPORT_SYMBOL(kernel_param_lock);
+
+void kernel_param_unlock(struct module *mod)
+{
+	mutex_unlock(&param_lock);
+}
+EXPORT_SYMBOL(kernel_param_unlock);
+
 static int set_param(const struct kernel_param *kp, const char *val)
 {
 	int err;

@@ -99,9 +99,15 @@ static __always_inline void host_place(struct task_struct *p)
 /* kvm_async_pf_task_wake: wake up the tasks that the host names. */
 void kvm_async_pf_task_wake(void)
 {
-	struct task_struct *p;
+	unsigned long woken;
 
-	while ((p = (struct task_struct *)hypercall0(HC_POP_WAKE))) {
+	while ((woken = hypercall0(HC_POP_WAKE))) {
+		struct task_struct *p = (struct task_struct *)(woken & ~(unsigned long)WAKE_BITS);
+
+		if (woken & WAKE_BITS) {
+			host_interrupt(p, woken & WAKE_KILL);
+			continue;
+		}
 		host_place(p);
 		wake_up_process(p);
 	}

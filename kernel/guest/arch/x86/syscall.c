@@ -1,5 +1,6 @@
 /* syscall.c: the table of system calls, and do_syscall_64. */
 #include <linux/sched.h>
+#include <linux/host.h>
 #include <linux/syscalls.h>
 #include <linux/jump_label.h>
 #include <linux/interrupt.h>
@@ -56,7 +57,7 @@ void exit_to_user_mode_prepare(struct pt_regs *regs)
 	clear_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
 	if (current->task_works)
 		task_work_run();
-	if (fatal_signal_pending(current))
+	if (fatal_signal_pending(current) && !(current->host_call && current->host_call->interrupted))
 		do_group_exit(9);
 	if (need_resched())
 		schedule();

@@ -23,9 +23,11 @@ static ssize_t temp1_input_store(struct device *dev, struct device_attribute *at
 }
 DEVICE_ATTR_RW(temp1_input);
 
-static struct device_attribute *hwmon_attrs[] = { &dev_attr_name, &dev_attr_temp1_input, NULL };
+static struct attribute *hwmon_attrs[] = { &dev_attr_name.attr, &dev_attr_temp1_input.attr, NULL };
+static const struct attribute_group hwmon_group = { .attrs = hwmon_attrs };
+static const struct attribute_group *hwmon_groups[] = { &hwmon_group, NULL };
 
-static struct device hwmon = { .init_name = "hwmon0", .attrs = hwmon_attrs, .driver_data = "acpitz" };
+static struct device hwmon = { .init_name = "hwmon0", .groups = hwmon_groups, .driver_data = "acpitz" };
 
 static int __init hwmon_init(void)
 {

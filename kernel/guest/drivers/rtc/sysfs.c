@@ -38,11 +38,13 @@ static ssize_t since_epoch_show(struct device *dev, struct device_attribute *att
 }
 DEVICE_ATTR_RO(since_epoch);
 
-static struct device_attribute *rtc_attrs[] = {
-	&dev_attr_name, &dev_attr_date, &dev_attr_time, &dev_attr_since_epoch, NULL,
+static struct attribute *rtc_attrs[] = {
+	&dev_attr_name.attr, &dev_attr_date.attr, &dev_attr_time.attr, &dev_attr_since_epoch.attr, NULL,
 };
+static const struct attribute_group rtc_group = { .attrs = rtc_attrs };
+static const struct attribute_group *rtc_groups[] = { &rtc_group, NULL };
 
-static struct device rtc = { .init_name = "rtc0", .attrs = rtc_attrs };
+static struct device rtc = { .init_name = "rtc0", .groups = rtc_groups };
 
 static int __init rtc_init(void)
 {

@@ -9,7 +9,7 @@
 #include <linux/namei.h>
 #include <linux/host.h>
 
-struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt;
+struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt, *sysfs_mnt, *devtmpfs_mnt;
 
 // calling returns the system call that the host makes in this task. It returns NULL
 // in other tasks, and in functions that the host calls; their lookups find only what
@@ -85,7 +85,9 @@ static struct dentry *hostfs_lookup(struct inode *dir, struct dentry *dentry, un
 
 	if (call && foreign(call))
 		dentry->d_fsdata = dentry;
-	if (!call || (flags & LOOKUP_CREATE && !foreign(call)))
+	// The cache has all names of the kernel's own, and what the file's code looks up is
+	// not the call's path.
+	if (!call || call->fops == FOPS_GUEST || (flags & LOOKUP_CREATE && !foreign(call)))
 		return simple_lookup(dir, dentry, flags);
 	if (!(flags & LOOKUP_PARENT) && call->mode)
 		mode = call->mode;
@@ -306,19 +308,21 @@ struct vfsmount *__init hostfs_init_root(void)
 
 extern struct file_system_type ramfs_fs_type;
 void tracefs_init_events(void);
+void sysfs_init(void);
 
 // hostfs_init_mounts mounts the other filesystems, tracefs at both its mount points.
 void __init hostfs_init_mounts(void)
 {
 	register_filesystem(&ramfs_fs_type);
 	proc_mnt = mount_new(&proc_fs_type, "/proc");
-	mount_new(&sysfs_fs_type, "/sys");
+	sysfs_mnt = mount_new(&sysfs_fs_type, "/sys");
 	make_dir("/sys/kernel");
+	sysfs_init();
 	debugfs_mount = mount_new(&debug_fs_type, "/sys/kernel/debug");
 	tracefs_mount = mount_new(&trace_fs_type, "/sys/kernel/tracing");
 	make_dir("/sys/kernel/debug/tracing");
 	mount_at(clone_mnt(tracefs_mount), "/sys/kernel/debug/tracing");
 	tracefs_init_events();
-	mount_new(&dev_fs_type, "/dev");
+	devtmpfs_mnt = mount_new(&dev_fs_type, "/dev");
 	mount_new(&ramfs_fs_type, "/ram"); // /tmp is the host's
 }

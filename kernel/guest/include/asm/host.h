@@ -27,6 +27,7 @@
 #define HC_STACK 25
 #define HC_SYMBOL 30
 #define HC_STACK_SAVE 31
+#define HC_ENTRY 32
 
 #define PROBE_REGISTER 1
 #define PROBE_UNREGISTER 2
@@ -55,6 +56,8 @@
 #define HOST_RELEASE 0x10004
 #define HOST_NOP 0x10005
 #define HOST_KILLED 0x10006
+#define HOST_FILE_MODE 0x10007
+#define HOST_POLL 0x10008
 
 #define FILE_OP_OPEN 1
 #define FILE_OP_READ 2
@@ -75,6 +78,17 @@
 #define FOPS_OTHER 7
 #define FOPS_MARKER 8
 #define FOPS_RAW_MARKER 9
+#define FOPS_GUEST 10
+
+/* What HC_POP_WAKE says beside the task: an interrupted caller, a killed one. */
+#define WAKE_INTERRUPT 1
+#define WAKE_KILL 2
+#define WAKE_BITS 3
+
+/* Values of host_entry.op. */
+#define ENTRY_ADD 1
+#define ENTRY_REMOVE 2
+#define ENTRY_MOVE 3
 
 /* call->mode of a path that does not exist. */
 #define HOST_MODE_NONE 0xffffffffUL

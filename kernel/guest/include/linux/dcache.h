@@ -128,6 +128,7 @@ void __d_instantiate(struct dentry *dentry, struct inode *inode);
 void d_add(struct dentry *entry, struct inode *inode);
 struct dentry *d_splice_alias(struct inode *inode, struct dentry *dentry);
 void d_set_d_op(struct dentry *dentry, const struct dentry_operations *op);
+int d_rename_to(struct dentry *dentry, struct dentry *dir, const char *name);
 void dput(struct dentry *dentry);
 struct dentry *dget_parent(struct dentry *dentry);
 unsigned int full_name_hash(const void *salt, const char *name, unsigned int len);

@@ -17,6 +17,7 @@
 #include <linux/fs_struct.h>
 #include <linux/dcache.h>
 #include <linux/uuid.h>
+#include <linux/module.h>
 
 struct file;
 struct inode;
@@ -256,6 +257,13 @@ struct file_operations {
 };
 static_assert(sizeof(struct file_operations) == 280, "file_operations");
 static_assert(offsetof(struct file_operations, open) == 112, "file_operations.open");
+
+// A file that is open has a reference to the module of its operations.
+#define fops_get(fops) \
+	({ const struct file_operations *__fops = (fops); __fops && try_module_get(__fops->owner) ? __fops : NULL; })
+#define fops_put(fops) do { const struct file_operations *__fops = (fops); if (__fops) module_put(__fops->owner); } while (0)
+#define replace_fops(f, fops) \
+	do { struct file *__file = (f); fops_put(__file->f_op); __file->f_op = (fops); } while (0)
 
 struct inode_operations {
 	struct dentry *(*lookup)(struct inode *, struct dentry *, unsigned int);
@@ -783,6 +791,13 @@ const char *simple_get_link(struct dentry *dentry, struct inode *inode, struct d
 int always_delete_dentry(const struct dentry *dentry);
 int simple_pin_fs(struct file_system_type *type, struct vfsmount **mount, int *count);
 void simple_release_fs(struct vfsmount **mount, int *count);
+int simple_attr_open(struct inode *inode, struct file *file, int (*get)(void *, u64 *), int (*set)(void *, u64), const char *fmt);
+int simple_attr_release(struct inode *inode, struct file *file);
+ssize_t simple_attr_read(struct file *file, char __user *buf, size_t len, loff_t *ppos);
+ssize_t simple_attr_write(struct file *file, const char __user *buf, size_t len, loff_t *ppos);
+ssize_t simple_attr_write_signed(struct file *file, const char __user *buf, size_t len, loff_t *ppos);
+loff_t no_llseek(struct file *file, loff_t offset, int whence);
+int nonseekable_open(struct inode *inode, struct file *filp);
 ssize_t generic_read_dir(struct file *filp, char __user *buf, size_t size, loff_t *ppos);
 
 // fs/fs_struct.c

@@ -23,6 +23,7 @@ struct host_call {
 	/* CPUs on which the host wants the task to run from its next wake-up on, 0
 	 * for any. */
 	u64 cpus, cpu;
+	bool interrupted;	/* host_interrupt has been called since the call began */
 };
 static_assert(offsetof(struct host_call, cpus) == 208, "host_call");
 static_assert(offsetof(struct host_call, count) == 64, "host_call");
@@ -45,4 +46,9 @@ ssize_t host_file_op(struct host_call *call, int op, u64 a, u64 b);
 void host_fork(struct task_struct *p);
 pid_t host_chosen_tid(void);
 void host_init(void);
+
+/* Ends the interruptible sleeps of a task whose caller on the host has got a signal and,
+ * with kill, also the killable ones. The task itself stays. */
+void host_interrupt(struct task_struct *p, bool kill);
+
 #endif

@@ -23,6 +23,21 @@ const struct file_operations *hostfs_fops(unsigned int fops, const struct super_
 struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);
 extern const struct file_operations hostfs_dir_operations;
 
+// A name that the kernel has made in one of these filesystems is told to the host, which
+// shows it; a name that is going to be removed, or that has another place, too.
+void hostfs_announce(struct dentry *dentry);
+void hostfs_retract(struct dentry *dentry);
+void hostfs_moved(struct dentry *dentry, const char *old);
+char *hostfs_path(const struct dentry *dentry, char *buf, int size);
+
+// Files and symbolic links that belong to the kernel. They return a dentry, which
+// simple_recursive_removal removes, or an error.
+struct dentry *hostfs_make_file(struct dentry *dir, const char *name, umode_t mode, const struct file_operations *fops,
+				void *private, loff_t size, void *fsdata, const struct dentry_operations *dops);
+struct dentry *hostfs_make_dir(struct dentry *dir, const char *name, umode_t mode);
+struct dentry *hostfs_make_link(struct dentry *dir, const char *name, const char *target);
+extern struct vfsmount *sysfs_mnt, *devtmpfs_mnt;
+
 // fs/debugfs
 extern const struct file_operations debugfs_full_proxy_file_operations;
 // fs/tracefs

@@ -19,13 +19,25 @@ struct bug_entry;
 
 enum module_state { MODULE_STATE_LIVE, MODULE_STATE_COMING, MODULE_STATE_GOING, MODULE_STATE_UNFORMED };
 
+#include <linux/kobject.h>
+
+struct module_param_attrs;
+struct module_kobject {
+	struct kobject kobj;
+	struct module *mod;
+	struct kobject *drivers_dir;
+	struct module_param_attrs *mp;
+	void *kobj_completion;
+};
+static_assert(sizeof(struct module_kobject) == 96, "struct module_kobject");
 
 /* The fields that something here looks at, where 6.1 has them. The loader fills them in. */
 struct module {
 	enum module_state state;
 	struct list_head list;
 	char name[56];
-	char __before_kp[184];
+	struct module_kobject mkobj;
+	char __before_kp[88];
 	struct kernel_param *kp;
 	unsigned int num_kp;
 	char __before_num_exentries[24];
@@ -46,6 +58,7 @@ struct module {
 	atomic_t refcnt;
 	char __tail[36];
 };
+static_assert(offsetof(struct module, mkobj) == 80, "struct module");
 static_assert(offsetof(struct module, kp) == 264, "struct module");
 static_assert(offsetof(struct module, num_exentries) == 300, "struct module");
 static_assert(offsetof(struct module, init) == 312, "struct module");
@@ -65,6 +78,8 @@ void module_put(struct module *module);
 
 static inline const char *module_name(struct module *mod) { return mod ? mod->name : "kernel"; }
 int module_refcount(struct module *mod);
+int mod_sysfs_setup(struct module *mod);
+void mod_sysfs_teardown(struct module *mod);
 
 #ifdef MODULE
 extern struct module __this_module;

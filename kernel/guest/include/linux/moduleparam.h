@@ -146,5 +146,8 @@ int param_set_uint_minmax(const char *val, const struct kernel_param *kp, unsign
 typedef int (*parse_unknown_fn)(char *param, char *val, const char *doing, void *arg);
 char *parse_args(const char *doing, char *args, const struct kernel_param *params, unsigned int num,
 		 s16 min_level, s16 max_level, void *arg, parse_unknown_fn unknown);
+/* Serialize changes of a module's parameters. Their functions may sleep. */
+void kernel_param_lock(struct module *mod);
+void kernel_param_unlock(struct module *mod);
 void destroy_params(const struct kernel_param *params, unsigned int num);
 #endif

@@ -39,6 +39,10 @@ ssize_t seq_read(struct file *file, char __user *buf, size_t size, loff_t *ppos)
 ssize_t seq_read_iter(struct kiocb *iocb, struct iov_iter *iter);
 loff_t seq_lseek(struct file *file, loff_t offset, int whence);
 int single_open(struct file *file, int (*show)(struct seq_file *, void *), void *data);
+int single_open_size(struct file *file, int (*show)(struct seq_file *, void *), void *data, size_t size);
+int seq_open_private(struct file *file, const struct seq_operations *ops, int psize);
+void *__seq_open_private(struct file *file, const struct seq_operations *ops, int psize);
+int seq_release_private(struct inode *inode, struct file *file);
 int single_release(struct inode *inode, struct file *file);
 void seq_printf(struct seq_file *m, const char *fmt, ...);
 void seq_vprintf(struct seq_file *m, const char *fmt, va_list args);

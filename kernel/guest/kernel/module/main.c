@@ -103,6 +103,9 @@ int load_module(struct module *mod)
 		return PTR_ERR(after_dashes);
 	if (after_dashes)
 		pr_warn("%s: parameters '%s' after `--' ignored\n", mod->name, after_dashes);
+	ret = mod_sysfs_setup(mod);
+	if (ret)
+		return ret;
 	return do_init_module(mod);
 }
 
@@ -112,6 +115,7 @@ void free_module(struct module *mod)
 {
 	if (!list_empty(&mod->list))
 		blocking_notifier_call_chain(&module_notify_list, MODULE_STATE_GOING, mod);
+	mod_sysfs_teardown(mod);
 	mutex_lock(&module_mutex);
 	if (!list_empty(&mod->list))
 		list_del_rcu(&mod->list);
