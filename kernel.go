@@ -42,6 +42,7 @@ import (
 // host has. Set Config to the Release's Config when choosing another release.
 type Options struct {
 	CPUs          int             // number of vCPUs; 0 means as many as the host has
+	Engine        kernel.Engine   // what executes the guest's code; the zero value is the fastest that the host has
 	Clock         kernel.Clock    // nil means real time
 	Deterministic bool            // run the vCPUs in turn, by instruction count
 	Seed          uint64          // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
@@ -81,7 +82,7 @@ func Boot(o Options) (*Kernel, error) {
 	}
 	o.Release.Configure(o.Config)
 	m, err := kernel.Boot(kernel.Options{
-		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic,
+		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic, Engine: o.Engine,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
 		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog,
 	})

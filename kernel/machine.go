@@ -47,6 +47,7 @@ type Options struct {
 	CPUs          int    // number of vCPUs; 0 means as many as the host has
 	RAM           uint64 // bytes that the guest may use; 0 means 64 MiB
 	Clock         Clock  // nil means real time
+	Engine        Engine // what executes the guest's code
 	Deterministic bool   // run all vCPUs in turn in one goroutine, by instruction count
 	Seed          uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
 	Cmdline       string
@@ -264,7 +265,7 @@ func newMachine(o Options) (*Machine, error) {
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
 		Regs: m.symbol("ftrace_regs_caller"), List: m.symbol("ftrace_caller"), Trampoline: m.trampoline,
 	})
-	cache := cpu.NewCache(ram)
+	cache := cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {
 		m.cpus = append(m.cpus, newVCPU(m, i, cpu.New(ram, i, cache)))
 	}

@@ -31,7 +31,7 @@ func bareVCPU(tb testing.TB, code ...byte) *vcpu {
 			tb.Fatal(err)
 		}
 	}
-	v := newVCPU(m, 0, cpu.New(ram, 0, cpu.NewCache(ram)))
+	v := newVCPU(m, 0, cpu.New(ram, 0, cpu.NewCache(ram, cpu.Auto)))
 	m.cpus = []*vcpu{v}
 	v.cpu.RIP = abi.TextBase
 	v.cpu.R[4] = abi.DirectMap + 8*abi.PageSize

@@ -37,6 +37,7 @@ type system interface {
 // bootOptions describe the kernel to boot.
 type bootOptions struct {
 	CPUs     int              // number of vCPUs; 0 means as many as this machine has
+	Engine   kernel.Engine    // what executes the guest's code
 	Release  kprobefs.Release // the kernel release
 	Config   kprobefs.Config  // the kernel's configuration
 	Locked   kprobefs.Lockdown
@@ -49,6 +50,7 @@ type bootOptions struct {
 // machineFlags are the flags that describe the machine; exec passes them to its processes.
 type machineFlags struct {
 	cpus     int
+	engine   string
 	release  string
 	config   []string
 	locked   string
@@ -60,6 +62,7 @@ type machineFlags struct {
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.IntVar(&f.cpus, "cpus", 0, "vCPUs of the emulated kernel (default: this machine's)")
+	flags.StringVar(&f.engine, "engine", kernel.EngineAuto.String(), "what executes the emulated kernel's code: native translates it to this machine's, interp interprets it, auto is native where that is possible ('kprobefs check' says so)")
 	flags.StringVar(&f.release, "release", kprobefs.DefaultRelease, "the Linux release to emulate: "+strings.Join(kprobefs.ReleaseNames(), ", "))
 	flags.StringArrayVar(&f.config, "config", nil, "change the kernel's configuration from Debian's, NAME=VALUE: "+strings.Join(kprobefs.ConfigNames(), ", "))
 	flags.StringVar(&f.panics, "panic", panicStop, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
@@ -71,7 +74,7 @@ func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 
 // args returns the flags as arguments for another process of this program.
 func (f *machineFlags) args() []string {
-	args := []string{"--cpus", strconv.Itoa(f.cpus), "--release", f.release, "--panic", f.panics}
+	args := []string{"--cpus", strconv.Itoa(f.cpus), "--engine", f.engine, "--release", f.release, "--panic", f.panics}
 	for _, line := range f.config {
 		args = append(args, "--config", line)
 	}
@@ -123,6 +126,9 @@ func (f *machineFlags) options() (o bootOptions, err error) {
 		return o, err
 	}
 	o.CPUs = f.cpus
+	if o.Engine, err = parseEngine(f.engine); err != nil {
+		return o, err
+	}
 	if o.Limit, err = f.limit(); err != nil {
 		return o, err
 	}
@@ -189,12 +195,24 @@ func (f *machineFlags) loadModules(s system) error {
 	return nil
 }
 
+// parseEngine parses --engine. It fails also if this machine cannot have the engine.
+func parseEngine(name string) (kernel.Engine, error) {
+	e, err := kernel.ParseEngine(name)
+	if err == nil {
+		e, err = e.Resolve()
+	}
+	if err != nil {
+		return e, fmt.Errorf("--engine: %w", err)
+	}
+	return e, nil
+}
+
 type bootFunc func(bootOptions) (system, error)
 
 // boot boots the machine.
 func boot(o bootOptions) (system, error) {
 	o.Watchdog.Report = func(line string) { o.Log.Error("the emulated kernel: " + line) }
-	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Limit: o.Limit, Program: programVersion()})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Engine: o.Engine, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Limit: o.Limit, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/kernel"
 )
 
 // finding is the result of one check of the machine.
@@ -52,7 +53,7 @@ The exit status is 0 if nothing is missing, else 1.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount()}
+			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount(), checkEngine()}
 			for _, dir := range args {
 				list = append(list, checkPlace(dir))
 			}
@@ -125,6 +126,16 @@ func deviceRemedy(err error) string {
 		return "modprobe fuse (as root); in a container: start it with --device /dev/fuse"
 	}
 	return "modprobe fuse (as root)"
+}
+
+// checkEngine says what executes the emulated kernel's code here. The interpreter can
+// do so everywhere: nothing is missing without the native engine.
+func checkEngine() finding {
+	f := finding{what: "engine", note: "native"}
+	if _, err := kernel.EngineNative.Resolve(); err != nil {
+		f.note = fmt.Sprintf("interp, a tenth as fast (%v)", err)
+	}
+	return f
 }
 
 // checkExec tries what exec needs: a private namespace in which FUSE can be mounted.

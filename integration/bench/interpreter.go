@@ -31,18 +31,22 @@ var programs = []struct {
 	{"sort", 300},
 }
 
-// interpreter runs each program in the interpreter, on the host's processor and in
-// Unicorn, and compares millions of instructions per second.
-func interpreter(b *bench) error {
+// engines runs each program with the native engine, in the interpreter, on the host's
+// processor and in Unicorn, and compares millions of instructions per second.
+func engines(b *bench) error {
 	native := b.compile("native", filepath.Join(programDir, "native.c"))
 	unicorn := b.compile("unicorn", "integration/bench/testdata/unicorn.c", "-lunicorn")
 	for _, p := range programs {
 		file := filepath.Join(programDir, p.name+".bin")
-		m, err := newProgram(file, p.n)
+		m, err := newProgram(file, p.n, cpu.Auto)
 		if err != nil {
 			return err
 		}
-		ts := []timed{{"kprobefs", m.run}}
+		interp, err := newProgram(file, p.n, cpu.Interp)
+		if err != nil {
+			return err
+		}
+		ts := []timed{{"kprobefs", m.run}, {"interp", interp.run}}
 		for name, tool := range map[string]string{"native": native, "unicorn": unicorn} {
 			if tool != "" {
 				ts = append(ts, timed{name, func() (float64, error) { return m.elsewhere(tool, file, p.n) }})
@@ -52,10 +56,10 @@ func interpreter(b *bench) error {
 		if err != nil {
 			return err
 		}
-		row := Row{Section: "interpreter", Name: p.name, Unit: "MIPS", Value: got["kprobefs"], Beside: got}
+		row := Row{Section: "engines", Name: p.name, Unit: "MIPS", Value: got["kprobefs"], Beside: got}
 		delete(got, "kprobefs")
 		b.add(row)
-		if err := m.mem.Close(); err != nil {
+		if err := errors.Join(m.mem.Close(), interp.mem.Close()); err != nil {
 			return err
 		}
 	}
@@ -89,7 +93,7 @@ type program struct {
 	retired uint64 // instructions of one run
 }
 
-func newProgram(file string, n uint64) (*program, error) {
+func newProgram(file string, n uint64, e cpu.Engine) (*program, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fmt.Errorf("run it in the project's root: %w", err)
@@ -103,7 +107,7 @@ func newProgram(file string, n uint64) (*program, error) {
 	err = errors.Join(
 		ram.Map(progText, 0, 2, mem.Read|mem.Exec),
 		ram.Map(progData, 2*abi.PageSize, 32, mem.Read|mem.Write))
-	return &program{mem: ram, cpu: cpu.New(ram, 0, cpu.NewCache(ram)), n: n}, err
+	return &program{mem: ram, cpu: cpu.New(ram, 0, cpu.NewCache(ram, e)), n: n}, err
 }
 
 // run is run(n, memory) once.
@@ -136,7 +140,7 @@ func (p *program) elsewhere(tool, file string, n uint64) (mips float64, err erro
 		return 0, err
 	}
 	if res != p.cpu.R[0] {
-		return 0, fmt.Errorf("%s computes %d, the interpreter %d: %w", tool, res, p.cpu.R[0], unix.EILSEQ)
+		return 0, fmt.Errorf("%s computes %d, kprobefs %d: %w", tool, res, p.cpu.R[0], unix.EILSEQ)
 	}
 	return float64(p.retired) * 1000 / float64(ns), nil
 }

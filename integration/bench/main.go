@@ -1,5 +1,5 @@
 // Command bench measures the program and prints tables, with ratios to other programs
-// on this machine: the processor itself and Unicorn for the interpreter, minimal file
+// on this machine: the processor itself and Unicorn for the engines, minimal file
 // systems and /proc for files, the kernel's document for hits. Programs that are not
 // installed are left out.
 //
@@ -44,7 +44,7 @@ type section struct {
 }
 
 var sections = []section{
-	{"interpreter", interpreter},
+	{"engines", engines},
 	{"hits", hits},
 	{"overhead", overhead},
 	{"recording", recording},
@@ -183,7 +183,7 @@ func exit(err error) {
 
 func run(w io.Writer) error {
 	b := &bench{}
-	only := flag.String("only", "", "one of the sections: interpreter, hits, overhead, recording, files, many, size")
+	only := flag.String("only", "", "one of the sections: engines, hits, overhead, recording, files, many, size")
 	out := flag.String("json", "", "write the rows as JSON to this file")
 	flag.IntVar(&b.rounds, "rounds", 7, "how often each measurement is made")
 	flag.Parse()

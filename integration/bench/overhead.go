@@ -53,7 +53,7 @@ var overheadOrder = []struct {
 	{"kr", "r", 1.15, "a second handler and its guard, on a short way"},
 }
 
-const whyJumps = "a breakpoint and all that it calls is Go here, a jump's detour is guest code that the interpreter executes"
+const whyJumps = "a detour saves and restores all registers, and its callback is answered by the same hook as a breakpoint"
 
 // overheadMachines are the configurations that the rows are measured on.
 var overheadMachines = []struct {

@@ -81,11 +81,11 @@ func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, p
 	}
 	e := &tlb[va>>12&tlbMask]
 	if e.tag == (va+n-1)&^mem.PageMask {
-		return unsafe.Add(c.ram, va+e.off), 0, 0, 0
+		return unsafe.Add(nil, va+e.off), 0, 0, 0
 	}
 	if va&mem.PageMask+n <= mem.PageSize {
 		pa := c.page(va, want, stack)
-		*e = tlbEntry{va &^ mem.PageMask, pa - va}
+		*e = tlbEntry{va &^ mem.PageMask, pa - va + uint64(uintptr(c.ram))}
 		return unsafe.Add(c.ram, pa), 0, 0, 0
 	}
 	n1 = mem.PageSize - va&mem.PageMask
@@ -101,7 +101,7 @@ func (c *CPU) Window(va, n uint64) unsafe.Pointer {
 	if e.tag != (va+n-1)&^mem.PageMask {
 		return nil
 	}
-	return unsafe.Add(c.ram, va+e.off)
+	return unsafe.Add(nil, va+e.off)
 }
 
 // load reads w bytes.

@@ -22,10 +22,11 @@ const maxOps = 1 << 17
 // budget is as long, so that entering it needs no other check.
 const dead = math.MaxInt64
 
-// A block is ops[0], the head, and an op for each instruction. The head's imm is
-// the address of the code, its disp the number of instructions that the block
-// can execute before it is left, dead when its bytes have changed; link is the
-// block.
+// A block is ops[0], the head, and an op for each instruction, the first of them at
+// Cache.first: with the native engine an entry stands between, which counts how often
+// the block is entered, or executes what it is translated to. The head's imm is the
+// address of the code, its disp the number of instructions that the block can execute
+// before it is left, dead when its bytes have changed; link is the block.
 type block struct {
 	ops    []op
 	start  uint64 // physical address of the bytes: first page's part
@@ -49,17 +50,15 @@ type Cache struct {
 	blocks map[uint64]*block   // by virtual address
 	lines  map[uint64][]*block // by physical address / lineSize: the blocks that have bytes there
 	ops    int                 // in all blocks
+	first  int                 // of a block's ops that is an instruction
+	hot    uint64              // how often a block is entered before it is translated
+	code   int                 // bytes of memory for translated code
+	native translations
+	cpus   []*CPU
 }
 
 // lineSize is the bytes that are looked through when one of them changes.
 const lineSize = 64
-
-// NewCache returns an empty cache for m's code. It learns of changes from m.
-func NewCache(m *mem.Memory) *Cache {
-	c := &Cache{mem: m, blocks: map[uint64]*block{}, lines: map[uint64][]*block{}}
-	m.OnText(c.invalidate)
-	return c
-}
 
 // invalidate drops the blocks that have bytes in n bytes of RAM at pa.
 func (c *Cache) invalidate(pa, n uint64) {
@@ -71,14 +70,22 @@ func (c *Cache) invalidate(pa, n uint64) {
 	for line := pa / lineSize; line <= (pa+n-1)/lineSize; line++ {
 		for _, b := range slices.Clone(c.lines[line]) {
 			if b.touches(pa, n) {
-				b.head().kill()
-				if rip := b.head().imm; c.blocks[rip] == b {
-					delete(c.blocks, rip)
-				}
-				c.forget(b)
+				c.drop(b)
 			}
 		}
 	}
+}
+
+// drop has nothing enter b any more.
+func (c *Cache) drop(b *block) {
+	b.head().kill()
+	if rip := b.head().imm; c.blocks[rip] == b {
+		delete(c.blocks, rip)
+	}
+	if t := b.translated(); t != nil {
+		c.native.drop(t)
+	}
+	c.forget(b)
 }
 
 // eachLine calls f for the lines that b has bytes in.
@@ -99,6 +106,9 @@ func (b *block) touches(pa, n uint64) bool {
 func (c *Cache) clear() {
 	for _, b := range c.blocks {
 		b.head().kill()
+		if t := b.translated(); t != nil {
+			c.native.drop(t)
+		}
 	}
 	clear(c.blocks)
 	clear(c.lines)
@@ -128,13 +138,18 @@ func (c *Cache) lookup(rip uint64) (*op, *fault) {
 	if f != nil {
 		return nil, f
 	}
+	c.keep(b)
+	return b.head(), nil
+}
+
+// keep has lookup find b.
+func (c *Cache) keep(b *block) {
 	if c.ops += len(b.ops); c.ops > maxOps {
 		c.clear()
 		c.ops = len(b.ops)
 	}
-	c.blocks[rip] = b
+	c.blocks[b.head().imm] = b
 	b.eachLine(func(line uint64) { c.lines[line] = append(c.lines[line], b) })
-	return b.head(), nil
 }
 
 // fetch gives the bytes from va to the end of its page.
@@ -158,10 +173,13 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 		return nil, f
 	}
 	b := &block{start: pa}
-	ops := make([]op, 1, 16)
+	ops := make([]op, c.first, 16)
 	ops[0] = op{imm: rip}
+	if c.first > 1 {
+		ops[1] = op{imm: rip, code: cENTRY, fn: countEntry}
+	}
 	at := uint64(0)
-	for len(ops) <= maxBlock && at < uint64(len(text)) {
+	for len(ops) < maxBlock+c.first && at < uint64(len(text)) {
 		o, short := decode(text[at:], rip+at)
 		if short {
 			if at > 0 { // in a block of its own
@@ -176,29 +194,29 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 			b.second = pa2 &^ mem.PageMask
 			b.n2 = uint64(o.len) - uint64(len(text))
 		}
-		o.off, o.n = uint16(at), uint16(len(ops))
+		o.off, o.n = uint16(at), uint16(len(ops)-c.first+1)
 		if o.form&hasMem == 0 && (o.code == cCALL || o.code == cVMCALL || ends(&o)) {
 			o.disp = rip + at + uint64(o.len)
 		}
 		ops = append(ops, o)
 		at += uint64(o.len)
-		if ends(&o) || short {
+		if ends(&o) || short || c.first > 1 && !translatable(&o) {
 			break
 		}
 	}
 	b.n1 = min(at, uint64(len(text)))
-	n := len(ops) - 1
-	if !ends(&ops[n]) {
+	n := len(ops) - c.first
+	if !ends(&ops[len(ops)-1]) {
 		ops = append(ops, op{code: cFETCH, imm: rip + at, n: uint16(n), base: regZero, index: regZero, seg: regZero})
 	}
 	ops = slices.Clone(ops) // without room to grow
 	ops[0].disp = uint64(n)
 	b.ops = ops
 	ops[0].link = unsafe.Pointer(b)
-	for i := range ops[1:] {
-		choose(ops, i+1)
-		if s := superAt(text[min(int(ops[i+1].off), len(text)):], len(ops)-1-i); s != nil {
-			ops[i+1].fn = s.fn
+	for i := c.first; i < len(ops); i++ {
+		choose(ops, i)
+		if s := superAt(text[min(int(ops[i].off), len(text)):], len(ops)-i); s != nil {
+			ops[i].fn = s.fn
 		}
 	}
 	return b, nil

@@ -87,15 +87,32 @@ type Exit struct {
 }
 
 const (
-	tlbBits = 8
-	tlbMask = 1<<tlbBits - 1
-	jcBits  = 11
-	jcMask  = 1<<jcBits - 1
+	tlbBits  = 8
+	tlbMask  = 1<<tlbBits - 1
+	jcBits   = 11
+	jcMask   = 1<<jcBits - 1
+	slotBits = 8
+	slotMask = 1<<slotBits - 1
+	njcBits  = 10
+	njcMask  = 1<<njcBits - 1
 )
 
 // tlbEntry: virtual page tag (1: none), and what to add to an address in it to
-// get the offset in RAM.
+// get the host's address.
 type tlbEntry struct{ tag, off uint64 }
+
+// slot is the TLB entry that an access used last. limit is how far behind tag the
+// access may begin, so that it does not leave the page; 0: the slot is empty.
+type slot struct{ tag, off, limit, _ uint64 }
+
+// slotLimit is the limit for accesses of up to 8 bytes.
+const slotLimit = 4096 - 7
+
+// njcEntry remembers where the code at rip is translated to.
+type njcEntry struct {
+	rip  uint64
+	code uintptr
+}
 
 // jcEntry remembers where the code at rip is decoded.
 type jcEntry struct {
@@ -120,6 +137,18 @@ type CPU struct {
 
 	rtlb, wtlb [1 << tlbBits]tlbEntry
 	jc         [1 << jcBits]jcEntry
+
+	// Of translated code: the status flags as lahf and seto give them, words to
+	// put something aside, for each access the TLB entry that it used last, and
+	// where indirect branches lead.
+	nf             uint16
+	tmp, tmp2      uint64
+	rslots, wslots [1 << slotBits]slot
+	njc            [1 << njcBits]njcEntry
+	njcGen         uint64        // of the cache, when njc was cleared
+	running        atomic.Bool   // in Run
+	acked          atomic.Uint64 // translations.full, when it was last seen
+	after          *op           // where the interpreter goes on
 
 	exit    Exit
 	hook    func(Reason) bool
@@ -152,10 +181,21 @@ func New(m *mem.Memory, id int, cache *Cache) *CPU {
 	c.Seg[segCS], c.Seg[segSS] = abi.KernelCS, abi.KernelSS
 	c.Seed = uint64(id)*abi.Golden64 + 1
 	c.FlushTLB()
+	cache.join(c)
 	for i := range c.jc {
-		c.jc[i].rip = 1 << 62 // no address
+		c.jc[i].rip = noRIP
 	}
+	c.clearNJC()
 	return c
+}
+
+// noRIP is the address of no instruction.
+const noRIP = 1 << 62
+
+func (c *CPU) clearNJC() {
+	for i := range c.njc {
+		c.njc[i].rip = noRIP
+	}
 }
 
 // ID is the vCPU's number.
@@ -186,12 +226,20 @@ func (c *CPU) FlushTLB() {
 	for i := range c.rtlb {
 		c.rtlb[i].tag, c.wtlb[i].tag = 1, 1
 	}
+	c.flushSlots()
+}
+
+func (c *CPU) flushSlots() {
+	for i := range c.rslots {
+		c.rslots[i].limit, c.wslots[i].limit = 0, 0
+	}
 }
 
 // FlushPage forgets the translation of the page of va.
 func (c *CPU) FlushPage(va uint64) {
 	c.rtlb[va>>12&tlbMask].tag = 1
 	c.wtlb[va>>12&tlbMask].tag = 1
+	c.flushSlots()
 }
 
 // Regs copies the registers to r; OrigAX stays as it is.

@@ -1,6 +1,9 @@
 package cpu
 
 import (
+	"flag"
+	"fmt"
+	"os"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -34,7 +37,7 @@ func machine(t testing.TB, code ...byte) *CPU {
 			t.Fatal(err)
 		}
 	}
-	c := New(m, 0, NewCache(m))
+	c := New(m, 0, newCache(m))
 	c.RIP = textVA
 	c.R[4] = stackVA
 	return c
@@ -406,4 +409,31 @@ func TestInterruptStack(t *testing.T) {
 	if sp, _ := c.mem.ReadU64(c.R[4] + 32); sp != stackVA {
 		t.Errorf("old rsp %#x", sp)
 	}
+}
+
+// testEngine is the engine of the tests' machines. The native one translates blocks
+// when they are entered for the first time.
+var testEngine = Interp
+
+// newCache returns a cache with testEngine.
+func newCache(m *mem.Memory) *Cache {
+	c := NewCache(m, testEngine)
+	c.hot = 1
+	return c
+}
+
+// TestMain runs the tests with each engine that this host has.
+func TestMain(m *testing.M) {
+	flag.Parse()
+	if NativeError() == nil {
+		testEngine = Native
+	}
+	code := m.Run()
+	alone := func(name string) bool { f := flag.Lookup(name); return f != nil && f.Value.String() != "" }
+	if testEngine == Native && !alone("test.fuzz") && !alone("test.bench") && !alone("test.list") {
+		fmt.Println("the same with the interpreter:")
+		testEngine = Interp
+		code = max(code, m.Run())
+	}
+	os.Exit(code)
 }

@@ -18,7 +18,7 @@ func pushReg(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -31,7 +31,7 @@ func popReg(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -56,7 +56,7 @@ func call(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -77,7 +77,7 @@ func ret(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -127,7 +127,7 @@ func movRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(*p)
 	return o.next()
 }
@@ -139,7 +139,7 @@ func movMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -151,7 +151,7 @@ func movMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(o.imm)
 	return o.next()
 }
@@ -163,7 +163,7 @@ func movzxRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -175,7 +175,7 @@ func movsx64RM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int8(*p))
 	return o.next()
 }
@@ -187,7 +187,7 @@ func movsx32RM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int8(*p)))
 	return o.next()
 }
@@ -199,7 +199,7 @@ func movRM16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xffff | uint64(*p)
 	return o.next()
 }
@@ -211,7 +211,7 @@ func movMR16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(c.R[o.b&15])
 	return o.next()
 }
@@ -223,7 +223,7 @@ func movMI16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(o.imm)
 	return o.next()
 }
@@ -235,7 +235,7 @@ func movzxRM16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -247,7 +247,7 @@ func movsx64RM16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int16(*p))
 	return o.next()
 }
@@ -259,7 +259,7 @@ func movsx32RM16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int16(*p)))
 	return o.next()
 }
@@ -271,7 +271,7 @@ func movRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -283,7 +283,7 @@ func movMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -295,7 +295,7 @@ func movMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(o.imm)
 	return o.next()
 }
@@ -307,7 +307,7 @@ func movsx64RM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int32(*p))
 	return o.next()
 }
@@ -319,7 +319,7 @@ func movRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -331,7 +331,7 @@ func movMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -343,7 +343,7 @@ func movMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = o.imm
 	return o.next()
 }
@@ -355,7 +355,7 @@ func movRM8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(*p)
 	return o.next()
 }
@@ -367,7 +367,7 @@ func movMR8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -379,7 +379,7 @@ func movMI8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(o.imm)
 	return o.next()
 }
@@ -391,7 +391,7 @@ func movzxRM8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -403,7 +403,7 @@ func movsx64RM8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int8(*p))
 	return o.next()
 }
@@ -415,7 +415,7 @@ func movsx32RM8X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int8(*p)))
 	return o.next()
 }
@@ -427,7 +427,7 @@ func movRM16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xffff | uint64(*p)
 	return o.next()
 }
@@ -439,7 +439,7 @@ func movMR16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(c.R[o.b&15])
 	return o.next()
 }
@@ -451,7 +451,7 @@ func movMI16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(o.imm)
 	return o.next()
 }
@@ -463,7 +463,7 @@ func movzxRM16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -475,7 +475,7 @@ func movsx64RM16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int16(*p))
 	return o.next()
 }
@@ -487,7 +487,7 @@ func movsx32RM16X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int16(*p)))
 	return o.next()
 }
@@ -499,7 +499,7 @@ func movRM32X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -511,7 +511,7 @@ func movMR32X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -523,7 +523,7 @@ func movMI32X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(o.imm)
 	return o.next()
 }
@@ -535,7 +535,7 @@ func movsx64RM32X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int32(*p))
 	return o.next()
 }
@@ -547,7 +547,7 @@ func movRM64X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -559,7 +559,7 @@ func movMR64X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -571,7 +571,7 @@ func movMI64X(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = o.imm
 	return o.next()
 }
@@ -583,7 +583,7 @@ func movRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(*p)
 	return o.next()
 }
@@ -595,7 +595,7 @@ func movMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -607,7 +607,7 @@ func movMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(o.imm)
 	return o.next()
 }
@@ -619,7 +619,7 @@ func movzxRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -631,7 +631,7 @@ func movsx64RM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int8(*p))
 	return o.next()
 }
@@ -643,7 +643,7 @@ func movsx32RM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int8(*p)))
 	return o.next()
 }
@@ -655,7 +655,7 @@ func movRM16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = c.R[o.a&15]&^0xffff | uint64(*p)
 	return o.next()
 }
@@ -667,7 +667,7 @@ func movMR16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(c.R[o.b&15])
 	return o.next()
 }
@@ -679,7 +679,7 @@ func movMI16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	*p = uint16(o.imm)
 	return o.next()
 }
@@ -691,7 +691,7 @@ func movzxRM16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -703,7 +703,7 @@ func movsx64RM16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int16(*p))
 	return o.next()
 }
@@ -715,7 +715,7 @@ func movsx32RM16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(uint32(int16(*p)))
 	return o.next()
 }
@@ -727,7 +727,7 @@ func movRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -739,7 +739,7 @@ func movMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -751,7 +751,7 @@ func movMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(o.imm)
 	return o.next()
 }
@@ -763,7 +763,7 @@ func movsx64RM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(int32(*p))
 	return o.next()
 }
@@ -775,7 +775,7 @@ func movRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -787,7 +787,7 @@ func movMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -799,7 +799,7 @@ func movMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = o.imm
 	return o.next()
 }
@@ -926,7 +926,7 @@ func addRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) + b
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
@@ -943,7 +943,7 @@ func addRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) + b
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
@@ -960,7 +960,7 @@ func addRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) + b
 	c.R[o.a&15] = uint64(r)
@@ -977,7 +977,7 @@ func addRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) + b
 	c.R[o.a&15] = uint64(r)
@@ -994,7 +994,7 @@ func addRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] + b
 	c.R[o.a&15] = r
@@ -1011,7 +1011,7 @@ func addRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] + b
 	c.R[o.a&15] = r
@@ -1028,7 +1028,7 @@ func addMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p + b
 	*p = r
@@ -1045,7 +1045,7 @@ func addMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p + b
 	*p = r
@@ -1062,7 +1062,7 @@ func addMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p + b
 	*p = r
@@ -1079,7 +1079,7 @@ func addMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p + b
 	*p = r
@@ -1096,7 +1096,7 @@ func addMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p + b
 	*p = r
@@ -1113,7 +1113,7 @@ func addMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p + b
 	*p = r
@@ -1130,7 +1130,7 @@ func addMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p + b
 	*p = r
@@ -1147,7 +1147,7 @@ func addMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p + b
 	*p = r
@@ -1164,7 +1164,7 @@ func addMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p + b
 	*p = r
@@ -1181,7 +1181,7 @@ func addMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p + b
 	*p = r
@@ -1198,7 +1198,7 @@ func addMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p + b
 	*p = r
@@ -1215,7 +1215,7 @@ func addMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p + b
 	*p = r
@@ -1292,7 +1292,7 @@ func subRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) - b
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
@@ -1309,7 +1309,7 @@ func subRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) - b
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
@@ -1326,7 +1326,7 @@ func subRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) - b
 	c.R[o.a&15] = uint64(r)
@@ -1343,7 +1343,7 @@ func subRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) - b
 	c.R[o.a&15] = uint64(r)
@@ -1360,7 +1360,7 @@ func subRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] - b
 	c.R[o.a&15] = r
@@ -1377,7 +1377,7 @@ func subRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] - b
 	c.R[o.a&15] = r
@@ -1394,7 +1394,7 @@ func subMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p - b
 	*p = r
@@ -1411,7 +1411,7 @@ func subMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p - b
 	*p = r
@@ -1428,7 +1428,7 @@ func subMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p - b
 	*p = r
@@ -1445,7 +1445,7 @@ func subMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p - b
 	*p = r
@@ -1462,7 +1462,7 @@ func subMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p - b
 	*p = r
@@ -1479,7 +1479,7 @@ func subMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p - b
 	*p = r
@@ -1496,7 +1496,7 @@ func subMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p - b
 	*p = r
@@ -1513,7 +1513,7 @@ func subMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p - b
 	*p = r
@@ -1530,7 +1530,7 @@ func subMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p - b
 	*p = r
@@ -1547,7 +1547,7 @@ func subMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p - b
 	*p = r
@@ -1564,7 +1564,7 @@ func subMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p - b
 	*p = r
@@ -1581,7 +1581,7 @@ func subMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p - b
 	*p = r
@@ -1646,7 +1646,7 @@ func andRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) & *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -1661,7 +1661,7 @@ func andRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) & *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -1676,7 +1676,7 @@ func andRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) & *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -1691,7 +1691,7 @@ func andRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) & *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -1706,7 +1706,7 @@ func andRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] & *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -1721,7 +1721,7 @@ func andRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] & *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -1736,7 +1736,7 @@ func andMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -1751,7 +1751,7 @@ func andMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -1766,7 +1766,7 @@ func andMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -1781,7 +1781,7 @@ func andMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -1796,7 +1796,7 @@ func andMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -1811,7 +1811,7 @@ func andMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -1826,7 +1826,7 @@ func andMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -1841,7 +1841,7 @@ func andMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -1856,7 +1856,7 @@ func andMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -1871,7 +1871,7 @@ func andMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -1886,7 +1886,7 @@ func andMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -1901,7 +1901,7 @@ func andMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -1964,7 +1964,7 @@ func orRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) | *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -1979,7 +1979,7 @@ func orRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) | *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -1994,7 +1994,7 @@ func orRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) | *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -2009,7 +2009,7 @@ func orRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) | *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -2024,7 +2024,7 @@ func orRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] | *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -2039,7 +2039,7 @@ func orRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] | *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -2054,7 +2054,7 @@ func orMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p | uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2069,7 +2069,7 @@ func orMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p | uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2084,7 +2084,7 @@ func orMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p | uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2099,7 +2099,7 @@ func orMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p | uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2114,7 +2114,7 @@ func orMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p | c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2129,7 +2129,7 @@ func orMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p | c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2144,7 +2144,7 @@ func orMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p | uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2159,7 +2159,7 @@ func orMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p | uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2174,7 +2174,7 @@ func orMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p | uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2189,7 +2189,7 @@ func orMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p | uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2204,7 +2204,7 @@ func orMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p | o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2219,7 +2219,7 @@ func orMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p | o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2282,7 +2282,7 @@ func xorRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) ^ *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -2297,7 +2297,7 @@ func xorRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := uint8(c.R[o.a&15]) ^ *p
 	c.R[o.a&15] = c.R[o.a&15]&^0xff | uint64(r)
 	c.ccOp = ccLogic | 0
@@ -2312,7 +2312,7 @@ func xorRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) ^ *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -2327,7 +2327,7 @@ func xorRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := uint32(c.R[o.a&15]) ^ *p
 	c.R[o.a&15] = uint64(r)
 	c.ccOp = ccLogic | 2
@@ -2342,7 +2342,7 @@ func xorRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] ^ *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -2357,7 +2357,7 @@ func xorRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := c.R[o.a&15] ^ *p
 	c.R[o.a&15] = r
 	c.ccOp = ccLogic | 3
@@ -2372,7 +2372,7 @@ func xorMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2387,7 +2387,7 @@ func xorMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint8(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2402,7 +2402,7 @@ func xorMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2417,7 +2417,7 @@ func xorMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint32(c.R[o.b&15])
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2432,7 +2432,7 @@ func xorMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p ^ c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2447,7 +2447,7 @@ func xorMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p ^ c.R[o.b&15]
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2462,7 +2462,7 @@ func xorMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2477,7 +2477,7 @@ func xorMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint8(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 0
@@ -2492,7 +2492,7 @@ func xorMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2507,7 +2507,7 @@ func xorMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p ^ uint32(o.imm)
 	*p = r
 	c.ccOp = ccLogic | 2
@@ -2522,7 +2522,7 @@ func xorMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p ^ o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2537,7 +2537,7 @@ func xorMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p ^ o.imm
 	*p = r
 	c.ccOp = ccLogic | 3
@@ -2624,7 +2624,7 @@ func cmpRM8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 0
@@ -2640,7 +2640,7 @@ func cmpRM8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint8(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 0
@@ -2656,7 +2656,7 @@ func cmpRM16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint16(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 1
@@ -2672,7 +2672,7 @@ func cmpRM16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint16(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 1
@@ -2688,7 +2688,7 @@ func cmpRM32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 2
@@ -2704,7 +2704,7 @@ func cmpRM32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := uint32(c.R[o.a&15]) - b
 	c.ccOp = ccSub | 2
@@ -2720,7 +2720,7 @@ func cmpRM64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] - b
 	c.ccOp = ccSub | 3
@@ -2736,7 +2736,7 @@ func cmpRM64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := *p
 	r := c.R[o.a&15] - b
 	c.ccOp = ccSub | 3
@@ -2752,7 +2752,7 @@ func cmpMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 0
@@ -2768,7 +2768,7 @@ func cmpMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 0
@@ -2784,7 +2784,7 @@ func cmpMR16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := uint16(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 1
@@ -2800,7 +2800,7 @@ func cmpMR16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := uint16(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 1
@@ -2816,7 +2816,7 @@ func cmpMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 2
@@ -2832,7 +2832,7 @@ func cmpMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(c.R[o.b&15])
 	r := *p - b
 	c.ccOp = ccSub | 2
@@ -2848,7 +2848,7 @@ func cmpMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p - b
 	c.ccOp = ccSub | 3
@@ -2864,7 +2864,7 @@ func cmpMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := c.R[o.b&15]
 	r := *p - b
 	c.ccOp = ccSub | 3
@@ -2880,7 +2880,7 @@ func cmpMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 0
@@ -2896,7 +2896,7 @@ func cmpMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	b := uint8(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 0
@@ -2912,7 +2912,7 @@ func cmpMI16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := uint16(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 1
@@ -2928,7 +2928,7 @@ func cmpMI16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	b := uint16(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 1
@@ -2944,7 +2944,7 @@ func cmpMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 2
@@ -2960,7 +2960,7 @@ func cmpMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	b := uint32(o.imm)
 	r := *p - b
 	c.ccOp = ccSub | 2
@@ -2976,7 +2976,7 @@ func cmpMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p - b
 	c.ccOp = ccSub | 3
@@ -2992,7 +2992,7 @@ func cmpMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	b := o.imm
 	r := *p - b
 	c.ccOp = ccSub | 3
@@ -3064,7 +3064,7 @@ func testMR8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(c.R[o.b&15])
 	c.ccOp = ccLogic | 0
 	c.ccRes = uint64(r)
@@ -3078,7 +3078,7 @@ func testMR8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(c.R[o.b&15])
 	c.ccOp = ccLogic | 0
 	c.ccRes = uint64(r)
@@ -3092,7 +3092,7 @@ func testMR16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	r := *p & uint16(c.R[o.b&15])
 	c.ccOp = ccLogic | 1
 	c.ccRes = uint64(r)
@@ -3106,7 +3106,7 @@ func testMR16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	r := *p & uint16(c.R[o.b&15])
 	c.ccOp = ccLogic | 1
 	c.ccRes = uint64(r)
@@ -3120,7 +3120,7 @@ func testMR32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(c.R[o.b&15])
 	c.ccOp = ccLogic | 2
 	c.ccRes = uint64(r)
@@ -3134,7 +3134,7 @@ func testMR32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(c.R[o.b&15])
 	c.ccOp = ccLogic | 2
 	c.ccRes = uint64(r)
@@ -3148,7 +3148,7 @@ func testMR64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & c.R[o.b&15]
 	c.ccOp = ccLogic | 3
 	c.ccRes = r
@@ -3162,7 +3162,7 @@ func testMR64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & c.R[o.b&15]
 	c.ccOp = ccLogic | 3
 	c.ccRes = r
@@ -3176,7 +3176,7 @@ func testMI8(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(o.imm)
 	c.ccOp = ccLogic | 0
 	c.ccRes = uint64(r)
@@ -3190,7 +3190,7 @@ func testMI8S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	r := *p & uint8(o.imm)
 	c.ccOp = ccLogic | 0
 	c.ccRes = uint64(r)
@@ -3204,7 +3204,7 @@ func testMI16(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	r := *p & uint16(o.imm)
 	c.ccOp = ccLogic | 1
 	c.ccRes = uint64(r)
@@ -3218,7 +3218,7 @@ func testMI16S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	r := *p & uint16(o.imm)
 	c.ccOp = ccLogic | 1
 	c.ccRes = uint64(r)
@@ -3232,7 +3232,7 @@ func testMI32(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(o.imm)
 	c.ccOp = ccLogic | 2
 	c.ccRes = uint64(r)
@@ -3246,7 +3246,7 @@ func testMI32S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	r := *p & uint32(o.imm)
 	c.ccOp = ccLogic | 2
 	c.ccRes = uint64(r)
@@ -3260,7 +3260,7 @@ func testMI64(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & o.imm
 	c.ccOp = ccLogic | 3
 	c.ccRes = r
@@ -3274,7 +3274,7 @@ func testMI64S(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	r := *p & o.imm
 	c.ccOp = ccLogic | 3
 	c.ccRes = r
@@ -7513,7 +7513,7 @@ func cmpRM8JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7540,7 +7540,7 @@ func cmpRM8JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7567,7 +7567,7 @@ func cmpRM8JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7594,7 +7594,7 @@ func cmpRM8JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7621,7 +7621,7 @@ func cmpRM8JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7648,7 +7648,7 @@ func cmpRM8JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7675,7 +7675,7 @@ func cmpRM8JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7702,7 +7702,7 @@ func cmpRM8JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7729,7 +7729,7 @@ func cmpRM8JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7756,7 +7756,7 @@ func cmpRM8JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7783,7 +7783,7 @@ func cmpRM8JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7810,7 +7810,7 @@ func cmpRM8JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := uint8(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -7837,7 +7837,7 @@ func cmpRM32JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7864,7 +7864,7 @@ func cmpRM32JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7891,7 +7891,7 @@ func cmpRM32JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7918,7 +7918,7 @@ func cmpRM32JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7945,7 +7945,7 @@ func cmpRM32JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7972,7 +7972,7 @@ func cmpRM32JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -7999,7 +7999,7 @@ func cmpRM32JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8026,7 +8026,7 @@ func cmpRM32JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8053,7 +8053,7 @@ func cmpRM32JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8080,7 +8080,7 @@ func cmpRM32JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8107,7 +8107,7 @@ func cmpRM32JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8134,7 +8134,7 @@ func cmpRM32JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := uint32(c.R[o.a&15]), *p
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8161,7 +8161,7 @@ func cmpRM64JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8188,7 +8188,7 @@ func cmpRM64JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8215,7 +8215,7 @@ func cmpRM64JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8242,7 +8242,7 @@ func cmpRM64JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8269,7 +8269,7 @@ func cmpRM64JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8296,7 +8296,7 @@ func cmpRM64JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8323,7 +8323,7 @@ func cmpRM64JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8350,7 +8350,7 @@ func cmpRM64JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8377,7 +8377,7 @@ func cmpRM64JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8404,7 +8404,7 @@ func cmpRM64JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8431,7 +8431,7 @@ func cmpRM64JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8458,7 +8458,7 @@ func cmpRM64JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := c.R[o.a&15], *p
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -8485,7 +8485,7 @@ func cmpMR8JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8512,7 +8512,7 @@ func cmpMR8JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8539,7 +8539,7 @@ func cmpMR8JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8566,7 +8566,7 @@ func cmpMR8JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8593,7 +8593,7 @@ func cmpMR8JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8620,7 +8620,7 @@ func cmpMR8JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8647,7 +8647,7 @@ func cmpMR8JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8674,7 +8674,7 @@ func cmpMR8JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8701,7 +8701,7 @@ func cmpMR8JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8728,7 +8728,7 @@ func cmpMR8JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8755,7 +8755,7 @@ func cmpMR8JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8782,7 +8782,7 @@ func cmpMR8JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -8809,7 +8809,7 @@ func cmpMR32JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8836,7 +8836,7 @@ func cmpMR32JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8863,7 +8863,7 @@ func cmpMR32JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8890,7 +8890,7 @@ func cmpMR32JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8917,7 +8917,7 @@ func cmpMR32JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8944,7 +8944,7 @@ func cmpMR32JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8971,7 +8971,7 @@ func cmpMR32JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -8998,7 +8998,7 @@ func cmpMR32JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -9025,7 +9025,7 @@ func cmpMR32JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -9052,7 +9052,7 @@ func cmpMR32JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -9079,7 +9079,7 @@ func cmpMR32JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -9106,7 +9106,7 @@ func cmpMR32JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(c.R[o.b&15])
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -9133,7 +9133,7 @@ func cmpMR64JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9160,7 +9160,7 @@ func cmpMR64JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9187,7 +9187,7 @@ func cmpMR64JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9214,7 +9214,7 @@ func cmpMR64JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9241,7 +9241,7 @@ func cmpMR64JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9268,7 +9268,7 @@ func cmpMR64JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9295,7 +9295,7 @@ func cmpMR64JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9322,7 +9322,7 @@ func cmpMR64JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9349,7 +9349,7 @@ func cmpMR64JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9376,7 +9376,7 @@ func cmpMR64JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9403,7 +9403,7 @@ func cmpMR64JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9430,7 +9430,7 @@ func cmpMR64JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, c.R[o.b&15]
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -9457,7 +9457,7 @@ func cmpMI8JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9484,7 +9484,7 @@ func cmpMI8JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9511,7 +9511,7 @@ func cmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9538,7 +9538,7 @@ func cmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9565,7 +9565,7 @@ func cmpMI8JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9592,7 +9592,7 @@ func cmpMI8JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9619,7 +9619,7 @@ func cmpMI8JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9646,7 +9646,7 @@ func cmpMI8JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9673,7 +9673,7 @@ func cmpMI8JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9700,7 +9700,7 @@ func cmpMI8JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9727,7 +9727,7 @@ func cmpMI8JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9754,7 +9754,7 @@ func cmpMI8JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -9781,7 +9781,7 @@ func cmpMI16JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9808,7 +9808,7 @@ func cmpMI16JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9835,7 +9835,7 @@ func cmpMI16JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9862,7 +9862,7 @@ func cmpMI16JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9889,7 +9889,7 @@ func cmpMI16JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9916,7 +9916,7 @@ func cmpMI16JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9943,7 +9943,7 @@ func cmpMI16JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9970,7 +9970,7 @@ func cmpMI16JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -9997,7 +9997,7 @@ func cmpMI16JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -10024,7 +10024,7 @@ func cmpMI16JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -10051,7 +10051,7 @@ func cmpMI16JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -10078,7 +10078,7 @@ func cmpMI16JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 1
@@ -10105,7 +10105,7 @@ func cmpMI32JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10132,7 +10132,7 @@ func cmpMI32JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10159,7 +10159,7 @@ func cmpMI32JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10186,7 +10186,7 @@ func cmpMI32JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10213,7 +10213,7 @@ func cmpMI32JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10240,7 +10240,7 @@ func cmpMI32JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10267,7 +10267,7 @@ func cmpMI32JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10294,7 +10294,7 @@ func cmpMI32JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10321,7 +10321,7 @@ func cmpMI32JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10348,7 +10348,7 @@ func cmpMI32JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10375,7 +10375,7 @@ func cmpMI32JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10402,7 +10402,7 @@ func cmpMI32JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 2
@@ -10429,7 +10429,7 @@ func cmpMI64JB(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10456,7 +10456,7 @@ func cmpMI64JAE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10483,7 +10483,7 @@ func cmpMI64JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10510,7 +10510,7 @@ func cmpMI64JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10537,7 +10537,7 @@ func cmpMI64JBE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10564,7 +10564,7 @@ func cmpMI64JA(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10591,7 +10591,7 @@ func cmpMI64JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10618,7 +10618,7 @@ func cmpMI64JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10645,7 +10645,7 @@ func cmpMI64JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10672,7 +10672,7 @@ func cmpMI64JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10699,7 +10699,7 @@ func cmpMI64JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -10726,7 +10726,7 @@ func cmpMI64JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a - b
 	c.ccOp = ccSub | 3
@@ -11969,7 +11969,7 @@ func testMI8JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -11995,7 +11995,7 @@ func testMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12021,7 +12021,7 @@ func testMI8JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12047,7 +12047,7 @@ func testMI8JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12073,7 +12073,7 @@ func testMI8JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12099,7 +12099,7 @@ func testMI8JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12125,7 +12125,7 @@ func testMI8JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12151,7 +12151,7 @@ func testMI8JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 0
@@ -12177,7 +12177,7 @@ func testMI16JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12203,7 +12203,7 @@ func testMI16JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12229,7 +12229,7 @@ func testMI16JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12255,7 +12255,7 @@ func testMI16JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12281,7 +12281,7 @@ func testMI16JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12307,7 +12307,7 @@ func testMI16JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12333,7 +12333,7 @@ func testMI16JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12359,7 +12359,7 @@ func testMI16JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint16)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint16)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint16(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 1
@@ -12385,7 +12385,7 @@ func testMI32JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12411,7 +12411,7 @@ func testMI32JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12437,7 +12437,7 @@ func testMI32JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12463,7 +12463,7 @@ func testMI32JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12489,7 +12489,7 @@ func testMI32JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12515,7 +12515,7 @@ func testMI32JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12541,7 +12541,7 @@ func testMI32JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12567,7 +12567,7 @@ func testMI32JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint32(o.imm)
 	r := a & b
 	c.ccOp = ccLogic | 2
@@ -12593,7 +12593,7 @@ func testMI64JE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12619,7 +12619,7 @@ func testMI64JNE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12645,7 +12645,7 @@ func testMI64JS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12671,7 +12671,7 @@ func testMI64JNS(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12697,7 +12697,7 @@ func testMI64JL(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12723,7 +12723,7 @@ func testMI64JGE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12749,7 +12749,7 @@ func testMI64JLE(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12775,7 +12775,7 @@ func testMI64JG(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	a, b := *p, o.imm
 	r := a & b
 	c.ccOp = ccLogic | 3
@@ -12814,7 +12814,7 @@ func movRR64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -12830,7 +12830,7 @@ func movRR64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -12846,7 +12846,7 @@ func movRR64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -12915,7 +12915,7 @@ func movRR64MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -12945,7 +12945,7 @@ func movRR64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -12958,7 +12958,7 @@ func movRM64MovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -12974,7 +12974,7 @@ func movRM64MovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -12984,7 +12984,7 @@ func movRM64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -12997,7 +12997,7 @@ func movRM64MovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13007,7 +13007,7 @@ func movRM64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -13020,7 +13020,7 @@ func movRM64MovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13030,7 +13030,7 @@ func movRM64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -13043,7 +13043,7 @@ func movRM64MovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13059,7 +13059,7 @@ func movRM64AddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13080,7 +13080,7 @@ func movRM64Lea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13096,7 +13096,7 @@ func movRM64XorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13115,7 +13115,7 @@ func movRM64MovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13131,7 +13131,7 @@ func movRM64MovMR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13141,7 +13141,7 @@ func movRM64MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -13154,7 +13154,7 @@ func movRM64AddRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13175,7 +13175,7 @@ func movRM64MovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -13185,7 +13185,7 @@ func movRM64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13198,7 +13198,7 @@ func movMR64MovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13214,7 +13214,7 @@ func movMR64MovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13224,7 +13224,7 @@ func movMR64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13237,7 +13237,7 @@ func movMR64MovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13247,7 +13247,7 @@ func movMR64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -13260,7 +13260,7 @@ func movMR64MovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13270,7 +13270,7 @@ func movMR64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -13283,7 +13283,7 @@ func movMR64MovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13299,7 +13299,7 @@ func movMR64AddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13320,7 +13320,7 @@ func movMR64Lea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13336,7 +13336,7 @@ func movMR64XorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13355,7 +13355,7 @@ func movMR64MovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13371,7 +13371,7 @@ func movMR64MovMR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13381,7 +13381,7 @@ func movMR64MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -13394,7 +13394,7 @@ func movMR64AddRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13415,7 +13415,7 @@ func movMR64MovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -13425,7 +13425,7 @@ func movMR64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13438,7 +13438,7 @@ func movRM32MovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13454,7 +13454,7 @@ func movRM32MovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13464,7 +13464,7 @@ func movRM32MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13477,7 +13477,7 @@ func movRM32MovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13487,7 +13487,7 @@ func movRM32MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -13500,7 +13500,7 @@ func movRM32MovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13510,7 +13510,7 @@ func movRM32MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -13523,7 +13523,7 @@ func movRM32MovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13539,7 +13539,7 @@ func movRM32AddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13560,7 +13560,7 @@ func movRM32Lea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13576,7 +13576,7 @@ func movRM32XorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13595,7 +13595,7 @@ func movRM32MovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13611,7 +13611,7 @@ func movRM32MovMR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13621,7 +13621,7 @@ func movRM32MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -13634,7 +13634,7 @@ func movRM32AddRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13655,7 +13655,7 @@ func movRM32MovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -13665,7 +13665,7 @@ func movRM32MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13690,7 +13690,7 @@ func movRI32MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13706,7 +13706,7 @@ func movRI32MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -13722,7 +13722,7 @@ func movRI32MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -13791,7 +13791,7 @@ func movRI32MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -13821,7 +13821,7 @@ func movRI32MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13856,7 +13856,7 @@ func addRI64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -13877,7 +13877,7 @@ func addRI64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -13898,7 +13898,7 @@ func addRI64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -13997,7 +13997,7 @@ func addRI64MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -14037,7 +14037,7 @@ func addRI64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14062,7 +14062,7 @@ func lea64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14078,7 +14078,7 @@ func lea64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -14094,7 +14094,7 @@ func lea64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -14163,7 +14163,7 @@ func lea64MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -14193,7 +14193,7 @@ func lea64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14224,7 +14224,7 @@ func xorRR32MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14243,7 +14243,7 @@ func xorRR32MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -14262,7 +14262,7 @@ func xorRR32MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -14349,7 +14349,7 @@ func xorRR32MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -14385,7 +14385,7 @@ func xorRR32MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14398,7 +14398,7 @@ func movzxRM8MovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14414,7 +14414,7 @@ func movzxRM8MovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14424,7 +14424,7 @@ func movzxRM8MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -14437,7 +14437,7 @@ func movzxRM8MovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14447,7 +14447,7 @@ func movzxRM8MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -14460,7 +14460,7 @@ func movzxRM8MovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14470,7 +14470,7 @@ func movzxRM8MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -14483,7 +14483,7 @@ func movzxRM8MovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14499,7 +14499,7 @@ func movzxRM8AddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14520,7 +14520,7 @@ func movzxRM8Lea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14536,7 +14536,7 @@ func movzxRM8XorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14555,7 +14555,7 @@ func movzxRM8MovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14571,7 +14571,7 @@ func movzxRM8MovMR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14581,7 +14581,7 @@ func movzxRM8MovMR32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	*p = uint32(c.R[o.b&15])
 	return o.next()
 }
@@ -14594,7 +14594,7 @@ func movzxRM8AddRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14615,7 +14615,7 @@ func movzxRM8MovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -14625,7 +14625,7 @@ func movzxRM8MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -15210,7 +15210,7 @@ func movRR64CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -15241,7 +15241,7 @@ func movRR64CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -15269,7 +15269,7 @@ func movRM64TestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15299,7 +15299,7 @@ func movRM64TestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15329,7 +15329,7 @@ func movRM64TestRR32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15359,7 +15359,7 @@ func movRM64TestRR32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15389,7 +15389,7 @@ func movRM64TestRR32JS(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15419,7 +15419,7 @@ func movRM64TestRR8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15449,7 +15449,7 @@ func movRM64TestRR8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15479,7 +15479,7 @@ func movRM64CmpRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15510,7 +15510,7 @@ func movRM64CmpRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15541,7 +15541,7 @@ func movRM64CmpRR64JB(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15572,7 +15572,7 @@ func movRM64CmpRR64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15603,7 +15603,7 @@ func movRM64CmpRR64JAE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15634,7 +15634,7 @@ func movRM64CmpRR64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15665,7 +15665,7 @@ func movRM64CmpRR64JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15696,7 +15696,7 @@ func movRM64CmpRR64JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15727,7 +15727,7 @@ func movRM64CmpRI64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15758,7 +15758,7 @@ func movRM64CmpRI64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15789,7 +15789,7 @@ func movRM64CmpRI32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15820,7 +15820,7 @@ func movRM64CmpRI32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15851,7 +15851,7 @@ func movRM64CmpRI32JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15882,7 +15882,7 @@ func movRM64CmpRI32JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15913,7 +15913,7 @@ func movRM64CmpRI32JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15944,7 +15944,7 @@ func movRM64CmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -15975,7 +15975,7 @@ func movRM64CmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16006,7 +16006,7 @@ func movRM64CmpMI8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16016,7 +16016,7 @@ func movRM64CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -16044,7 +16044,7 @@ func movRM64CmpMI8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16054,7 +16054,7 @@ func movRM64CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -16082,7 +16082,7 @@ func movRM32TestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16112,7 +16112,7 @@ func movRM32TestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16142,7 +16142,7 @@ func movRM32TestRR32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16172,7 +16172,7 @@ func movRM32TestRR32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16202,7 +16202,7 @@ func movRM32TestRR32JS(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16232,7 +16232,7 @@ func movRM32TestRR8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16262,7 +16262,7 @@ func movRM32TestRR8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16292,7 +16292,7 @@ func movRM32CmpRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16323,7 +16323,7 @@ func movRM32CmpRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16354,7 +16354,7 @@ func movRM32CmpRR64JB(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16385,7 +16385,7 @@ func movRM32CmpRR64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16416,7 +16416,7 @@ func movRM32CmpRR64JAE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16447,7 +16447,7 @@ func movRM32CmpRR64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16478,7 +16478,7 @@ func movRM32CmpRR64JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16509,7 +16509,7 @@ func movRM32CmpRR64JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16540,7 +16540,7 @@ func movRM32CmpRI64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16571,7 +16571,7 @@ func movRM32CmpRI64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16602,7 +16602,7 @@ func movRM32CmpRI32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16633,7 +16633,7 @@ func movRM32CmpRI32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16664,7 +16664,7 @@ func movRM32CmpRI32JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16695,7 +16695,7 @@ func movRM32CmpRI32JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16726,7 +16726,7 @@ func movRM32CmpRI32JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16757,7 +16757,7 @@ func movRM32CmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16788,7 +16788,7 @@ func movRM32CmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16819,7 +16819,7 @@ func movRM32CmpMI8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16829,7 +16829,7 @@ func movRM32CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -16857,7 +16857,7 @@ func movRM32CmpMI8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -16867,7 +16867,7 @@ func movRM32CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -16895,7 +16895,7 @@ func movRM64STestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16925,7 +16925,7 @@ func movRM64STestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16955,7 +16955,7 @@ func movRM64STestRR32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -16985,7 +16985,7 @@ func movRM64STestRR32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17015,7 +17015,7 @@ func movRM64STestRR32JS(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17045,7 +17045,7 @@ func movRM64STestRR8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17075,7 +17075,7 @@ func movRM64STestRR8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17105,7 +17105,7 @@ func movRM64SCmpRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17136,7 +17136,7 @@ func movRM64SCmpRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17167,7 +17167,7 @@ func movRM64SCmpRR64JB(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17198,7 +17198,7 @@ func movRM64SCmpRR64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17229,7 +17229,7 @@ func movRM64SCmpRR64JAE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17260,7 +17260,7 @@ func movRM64SCmpRR64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17291,7 +17291,7 @@ func movRM64SCmpRR64JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17322,7 +17322,7 @@ func movRM64SCmpRR64JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17353,7 +17353,7 @@ func movRM64SCmpRI64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17384,7 +17384,7 @@ func movRM64SCmpRI64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17415,7 +17415,7 @@ func movRM64SCmpRI32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17446,7 +17446,7 @@ func movRM64SCmpRI32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17477,7 +17477,7 @@ func movRM64SCmpRI32JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17508,7 +17508,7 @@ func movRM64SCmpRI32JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17539,7 +17539,7 @@ func movRM64SCmpRI32JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17570,7 +17570,7 @@ func movRM64SCmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17601,7 +17601,7 @@ func movRM64SCmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17632,7 +17632,7 @@ func movRM64SCmpMI8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17642,7 +17642,7 @@ func movRM64SCmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -17670,7 +17670,7 @@ func movRM64SCmpMI8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -17680,7 +17680,7 @@ func movRM64SCmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -17708,7 +17708,7 @@ func movzxRM8TestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17738,7 +17738,7 @@ func movzxRM8TestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17768,7 +17768,7 @@ func movzxRM8TestRR32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17798,7 +17798,7 @@ func movzxRM8TestRR32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17828,7 +17828,7 @@ func movzxRM8TestRR32JS(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17858,7 +17858,7 @@ func movzxRM8TestRR8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17888,7 +17888,7 @@ func movzxRM8TestRR8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17918,7 +17918,7 @@ func movzxRM8CmpRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17949,7 +17949,7 @@ func movzxRM8CmpRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -17980,7 +17980,7 @@ func movzxRM8CmpRR64JB(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18011,7 +18011,7 @@ func movzxRM8CmpRR64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18042,7 +18042,7 @@ func movzxRM8CmpRR64JAE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18073,7 +18073,7 @@ func movzxRM8CmpRR64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18104,7 +18104,7 @@ func movzxRM8CmpRR64JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18135,7 +18135,7 @@ func movzxRM8CmpRR64JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18166,7 +18166,7 @@ func movzxRM8CmpRI64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18197,7 +18197,7 @@ func movzxRM8CmpRI64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18228,7 +18228,7 @@ func movzxRM8CmpRI32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18259,7 +18259,7 @@ func movzxRM8CmpRI32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18290,7 +18290,7 @@ func movzxRM8CmpRI32JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18321,7 +18321,7 @@ func movzxRM8CmpRI32JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18352,7 +18352,7 @@ func movzxRM8CmpRI32JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18383,7 +18383,7 @@ func movzxRM8CmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18414,7 +18414,7 @@ func movzxRM8CmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18445,7 +18445,7 @@ func movzxRM8CmpMI8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18455,7 +18455,7 @@ func movzxRM8CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -18483,7 +18483,7 @@ func movzxRM8CmpMI8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -18493,7 +18493,7 @@ func movzxRM8CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -18521,7 +18521,7 @@ func movMR8TestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18551,7 +18551,7 @@ func movMR8TestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18581,7 +18581,7 @@ func movMR8TestRR32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18611,7 +18611,7 @@ func movMR8TestRR32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18641,7 +18641,7 @@ func movMR8TestRR32JS(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18671,7 +18671,7 @@ func movMR8TestRR8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18701,7 +18701,7 @@ func movMR8TestRR8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18731,7 +18731,7 @@ func movMR8CmpRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18762,7 +18762,7 @@ func movMR8CmpRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18793,7 +18793,7 @@ func movMR8CmpRR64JB(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18824,7 +18824,7 @@ func movMR8CmpRR64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18855,7 +18855,7 @@ func movMR8CmpRR64JAE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18886,7 +18886,7 @@ func movMR8CmpRR64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18917,7 +18917,7 @@ func movMR8CmpRR64JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18948,7 +18948,7 @@ func movMR8CmpRR64JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -18979,7 +18979,7 @@ func movMR8CmpRI64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19010,7 +19010,7 @@ func movMR8CmpRI64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19041,7 +19041,7 @@ func movMR8CmpRI32JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19072,7 +19072,7 @@ func movMR8CmpRI32JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19103,7 +19103,7 @@ func movMR8CmpRI32JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19134,7 +19134,7 @@ func movMR8CmpRI32JLE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19165,7 +19165,7 @@ func movMR8CmpRI32JG(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19196,7 +19196,7 @@ func movMR8CmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19227,7 +19227,7 @@ func movMR8CmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19258,7 +19258,7 @@ func movMR8CmpMI8JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19268,7 +19268,7 @@ func movMR8CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -19296,7 +19296,7 @@ func movMR8CmpMI8JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint8)(unsafe.Add(nil, va+e.off))
 		*p = uint8(c.R[o.b&15])
 	}
 	o = o.next()
@@ -19306,7 +19306,7 @@ func movMR8CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -20031,7 +20031,7 @@ func addRI64CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -20067,7 +20067,7 @@ func addRI64CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -20792,7 +20792,7 @@ func addRR64CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -20828,7 +20828,7 @@ func addRR64CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -21428,7 +21428,7 @@ func lea64CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -21459,7 +21459,7 @@ func lea64CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -22134,7 +22134,7 @@ func xorRR32CmpMI8JNE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -22168,7 +22168,7 @@ func xorRR32CmpMI8JE(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	a, b := *p, uint8(o.imm)
 	r := a - b
 	c.ccOp = ccSub | 0
@@ -22852,7 +22852,7 @@ func movRM64ShlRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22874,7 +22874,7 @@ func movRM64ShrRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22896,7 +22896,7 @@ func movRM64ShrRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22918,7 +22918,7 @@ func movRM64AndRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22937,7 +22937,7 @@ func movRM64XorRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22956,7 +22956,7 @@ func movRM64SubRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22977,7 +22977,7 @@ func movRM64SubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -22998,7 +22998,7 @@ func movRM32ShlRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23020,7 +23020,7 @@ func movRM32ShrRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23042,7 +23042,7 @@ func movRM32ShrRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23064,7 +23064,7 @@ func movRM32AndRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23083,7 +23083,7 @@ func movRM32XorRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23102,7 +23102,7 @@ func movRM32SubRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23123,7 +23123,7 @@ func movRM32SubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -23307,7 +23307,7 @@ func shlRI64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -23329,7 +23329,7 @@ func shlRI64MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -23505,7 +23505,7 @@ func shrRI64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -23527,7 +23527,7 @@ func shrRI64MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -23703,7 +23703,7 @@ func shrRI32MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -23725,7 +23725,7 @@ func shrRI32MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -23871,7 +23871,7 @@ func andRI32MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -23890,7 +23890,7 @@ func andRI32MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -23984,7 +23984,7 @@ func addRR64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -24005,7 +24005,7 @@ func addRR64MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -24093,7 +24093,7 @@ func addRI64MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -24209,7 +24209,7 @@ func movzxRR8MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -24225,7 +24225,7 @@ func movzxRR8MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -24371,7 +24371,7 @@ func orRR64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -24390,7 +24390,7 @@ func orRR64MovMR8(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint8)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint8)(unsafe.Add(nil, va+e.off))
 	*p = uint8(c.R[o.b&15])
 	return o.next()
 }
@@ -24405,7 +24405,7 @@ func nopPushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24421,7 +24421,7 @@ func nopPopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24437,7 +24437,7 @@ func nopCall(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -24476,7 +24476,7 @@ func nopRet(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -24497,7 +24497,7 @@ func pushRegPushReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -24508,7 +24508,7 @@ func pushRegPushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24522,7 +24522,7 @@ func pushRegPopReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -24533,7 +24533,7 @@ func pushRegPopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24547,7 +24547,7 @@ func pushRegCall(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -24558,7 +24558,7 @@ func pushRegCall(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -24580,7 +24580,7 @@ func pushRegJmp(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -24604,7 +24604,7 @@ func pushRegRet(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -24615,7 +24615,7 @@ func pushRegRet(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -24639,7 +24639,7 @@ func movRR64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24656,7 +24656,7 @@ func movRR64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24673,7 +24673,7 @@ func movRR64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -24714,7 +24714,7 @@ func movRR64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -24738,7 +24738,7 @@ func movRR32PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24755,7 +24755,7 @@ func movRR32PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24772,7 +24772,7 @@ func movRR32Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -24813,7 +24813,7 @@ func movRR32Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -24837,7 +24837,7 @@ func movRI32PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24854,7 +24854,7 @@ func movRI32PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24871,7 +24871,7 @@ func movRI32Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -24912,7 +24912,7 @@ func movRI32Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -24936,7 +24936,7 @@ func movRI64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -24953,7 +24953,7 @@ func movRI64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -24970,7 +24970,7 @@ func movRI64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25011,7 +25011,7 @@ func movRI64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25038,7 +25038,7 @@ func xorRR32PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25058,7 +25058,7 @@ func xorRR32PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25078,7 +25078,7 @@ func xorRR32Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25125,7 +25125,7 @@ func xorRR32Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25149,7 +25149,7 @@ func lea64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25166,7 +25166,7 @@ func lea64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25183,7 +25183,7 @@ func lea64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25224,7 +25224,7 @@ func lea64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25245,7 +25245,7 @@ func movRM64PushReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25255,7 +25255,7 @@ func movRM64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25269,7 +25269,7 @@ func movRM64PopReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25279,7 +25279,7 @@ func movRM64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25293,7 +25293,7 @@ func movRM64Call(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25303,7 +25303,7 @@ func movRM64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25325,7 +25325,7 @@ func movRM64Jmp(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25348,7 +25348,7 @@ func movRM64Ret(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25358,7 +25358,7 @@ func movRM64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25379,7 +25379,7 @@ func movMR64PushReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -25389,7 +25389,7 @@ func movMR64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25403,7 +25403,7 @@ func movMR64PopReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -25413,7 +25413,7 @@ func movMR64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25427,7 +25427,7 @@ func movMR64Call(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -25437,7 +25437,7 @@ func movMR64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25459,7 +25459,7 @@ func movMR64Jmp(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -25482,7 +25482,7 @@ func movMR64Ret(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -25492,7 +25492,7 @@ func movMR64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25521,7 +25521,7 @@ func addRI64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25543,7 +25543,7 @@ func addRI64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25565,7 +25565,7 @@ func addRI64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25616,7 +25616,7 @@ func addRI64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25645,7 +25645,7 @@ func subRI64PushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25667,7 +25667,7 @@ func subRI64PopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25689,7 +25689,7 @@ func subRI64Call(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25740,7 +25740,7 @@ func subRI64Ret(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25761,7 +25761,7 @@ func popRegPushReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -25772,7 +25772,7 @@ func popRegPushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25786,7 +25786,7 @@ func popRegPopReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -25797,7 +25797,7 @@ func popRegPopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25811,7 +25811,7 @@ func popRegCall(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -25822,7 +25822,7 @@ func popRegCall(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25844,7 +25844,7 @@ func popRegJmp(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -25868,7 +25868,7 @@ func popRegRet(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -25879,7 +25879,7 @@ func popRegRet(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -25900,7 +25900,7 @@ func movRM64SPushReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25910,7 +25910,7 @@ func movRM64SPushReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	c.R[4] = va
 	return o.next()
@@ -25924,7 +25924,7 @@ func movRM64SPopReg(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25934,7 +25934,7 @@ func movRM64SPopReg(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	c.R[o.a&15] = *p
 	return o.next()
@@ -25948,7 +25948,7 @@ func movRM64SCall(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -25958,7 +25958,7 @@ func movRM64SCall(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	j := o
 	t := (*op)(atomic.LoadPointer(&j.link))
 	left := c.left - int64(j.n)
@@ -25980,7 +25980,7 @@ func movRM64SJmp(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -26003,7 +26003,7 @@ func movRM64SRet(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -26013,7 +26013,7 @@ func movRM64SRet(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	to := *p
 	j := &c.jc[jcHash(to)]
 	left := c.left - int64(o.n)
@@ -26044,7 +26044,7 @@ func nopMovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26059,7 +26059,7 @@ func nopMovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -26074,7 +26074,7 @@ func nopMovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -26158,7 +26158,7 @@ func nopMovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26261,7 +26261,7 @@ func pushRegMovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26278,7 +26278,7 @@ func pushRegMovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26289,7 +26289,7 @@ func pushRegMovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26302,7 +26302,7 @@ func pushRegMovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26313,7 +26313,7 @@ func pushRegMovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -26326,7 +26326,7 @@ func pushRegMovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26337,7 +26337,7 @@ func pushRegMovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -26350,7 +26350,7 @@ func pushRegMovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26367,7 +26367,7 @@ func pushRegAddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26389,7 +26389,7 @@ func pushRegLea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26406,7 +26406,7 @@ func pushRegXorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26426,7 +26426,7 @@ func pushRegSubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26448,7 +26448,7 @@ func pushRegMovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26465,7 +26465,7 @@ func pushRegMovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26482,7 +26482,7 @@ func pushRegMovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26493,7 +26493,7 @@ func pushRegMovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26506,7 +26506,7 @@ func pushRegTestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26537,7 +26537,7 @@ func pushRegTestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26568,7 +26568,7 @@ func pushRegCmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26600,7 +26600,7 @@ func pushRegCmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 		c.R[4] = va
 	}
@@ -26632,7 +26632,7 @@ func popRegMovRR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26649,7 +26649,7 @@ func popRegMovRM64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26660,7 +26660,7 @@ func popRegMovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26673,7 +26673,7 @@ func popRegMovMR64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26684,7 +26684,7 @@ func popRegMovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -26697,7 +26697,7 @@ func popRegMovRM32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26708,7 +26708,7 @@ func popRegMovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -26721,7 +26721,7 @@ func popRegMovRI32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26738,7 +26738,7 @@ func popRegAddRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26760,7 +26760,7 @@ func popRegLea64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26777,7 +26777,7 @@ func popRegXorRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26797,7 +26797,7 @@ func popRegSubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26819,7 +26819,7 @@ func popRegMovRR32(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26836,7 +26836,7 @@ func popRegMovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26853,7 +26853,7 @@ func popRegMovRM64S(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26864,7 +26864,7 @@ func popRegMovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -26877,7 +26877,7 @@ func popRegTestRR64JE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26908,7 +26908,7 @@ func popRegTestRR64JNE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26939,7 +26939,7 @@ func popRegCmpRI64JBE(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -26971,7 +26971,7 @@ func popRegCmpRI64JA(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[4] = va + 8
 		c.R[o.a&15] = *p
 	}
@@ -27025,7 +27025,7 @@ func subRI64MovRM64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -27046,7 +27046,7 @@ func subRI64MovMR64(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	*p = c.R[o.b&15]
 	return o.next()
 }
@@ -27067,7 +27067,7 @@ func subRI64MovRM32(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint32)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = uint64(*p)
 	return o.next()
 }
@@ -27199,7 +27199,7 @@ func subRI64MovRM64S(c *CPU, o *op) *op {
 		c.br = brSlowNext
 		return nil
 	}
-	p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+	p := (*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[o.a&15] = *p
 	return o.next()
 }
@@ -27335,7 +27335,7 @@ func movRM64MovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -27351,7 +27351,7 @@ func movMR64SubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -27372,7 +27372,7 @@ func movMR64MovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		*p = c.R[o.b&15]
 	}
 	o = o.next()
@@ -27388,7 +27388,7 @@ func movRM32MovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint32)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint32)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = uint64(*p)
 	}
 	o = o.next()
@@ -27495,7 +27495,7 @@ func movRM64SSubRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()
@@ -27516,7 +27516,7 @@ func movRM64SMovRI64(c *CPU, o *op) *op {
 			c.br = brSlow
 			return nil
 		}
-		p := (*uint64)(unsafe.Add(c.ram, va+e.off))
+		p := (*uint64)(unsafe.Add(nil, va+e.off))
 		c.R[o.a&15] = *p
 	}
 	o = o.next()

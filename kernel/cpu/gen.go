@@ -90,7 +90,7 @@ func access(tlb string, w width, ea string) string {
 		c.br = brSlow
 		return nil
 	}
-	p := (*%s)(unsafe.Add(c.ram, va+e.off))
+	p := (*%s)(unsafe.Add(nil, va+e.off))
 	`, ea, tlb, w.bits/8-1, w.u)
 }
 

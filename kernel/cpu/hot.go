@@ -91,7 +91,7 @@ func pushf(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	*(*uint64)(unsafe.Add(c.ram, va+e.off)) = c.RFlags &^ flagRF
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = c.RFlags &^ flagRF
 	c.R[4] = va
 	return o.next()
 }
@@ -104,7 +104,7 @@ func popf(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	v := *(*uint64)(unsafe.Add(c.ram, va+e.off))
+	v := *(*uint64)(unsafe.Add(nil, va+e.off))
 	if (v^c.RFlags)&(flagIF|flagTF) != 0 {
 		c.br = brSlow
 		return nil
@@ -122,7 +122,7 @@ func pushImm(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	*(*uint64)(unsafe.Add(c.ram, va+e.off)) = o.imm
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.imm
 	c.R[4] = va
 	return o.next()
 }
@@ -292,6 +292,9 @@ func bt(c *CPU, o *op) *op {
 func (c *CPU) cross(j *op) (o *op, exit bool) {
 	c.left -= int64(j.n)
 	c.RIP = j.imm
+	if c.left <= 0 { // the target may not even be there
+		return nil, false
+	}
 	t := (*op)(atomic.LoadPointer(&j.link))
 	if t.need() == dead {
 		if t = c.lookup(j.imm); t == nil {
@@ -319,7 +322,7 @@ func callReg(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	*(*uint64)(unsafe.Add(c.ram, va+e.off)) = o.disp
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
 	c.R[4] = va
 	c.left = left
 	return j.head.next()
@@ -347,7 +350,7 @@ func pushRun(c *CPU, o *op) *op {
 		return nil
 	}
 	c.R[4] = va
-	p := unsafe.Add(c.ram, va+e.off+8*n)
+	p := unsafe.Add(nil, va+e.off+8*n)
 	for ; n > 0; n-- {
 		p = unsafe.Add(p, -8)
 		*(*uint64)(p) = c.R[o.b&15]
@@ -366,7 +369,7 @@ func popRun(c *CPU, o *op) *op {
 		return nil
 	}
 	c.R[4] = va + 8*n
-	p := unsafe.Add(c.ram, va+e.off)
+	p := unsafe.Add(nil, va+e.off)
 	for ; n > 0; n-- {
 		c.R[o.a&15] = *(*uint64)(p)
 		p = unsafe.Add(p, 8)
@@ -384,7 +387,7 @@ func saveRun(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := unsafe.Add(c.ram, va+e.off)
+	p := unsafe.Add(nil, va+e.off)
 	for ; n > 0; n-- {
 		*(*uint64)(p) = c.R[o.b&15]
 		p = unsafe.Add(p, 8)
@@ -402,7 +405,7 @@ func restoreRun(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	p := unsafe.Add(c.ram, va+e.off)
+	p := unsafe.Add(nil, va+e.off)
 	for ; n > 0; n-- {
 		c.R[o.a&15] = *(*uint64)(p)
 		p = unsafe.Add(p, 8)
@@ -418,7 +421,7 @@ func leave(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	c.R[5] = *(*uint64)(unsafe.Add(c.ram, va+e.off))
+	c.R[5] = *(*uint64)(unsafe.Add(nil, va+e.off))
 	c.R[4] = va + 8
 	return o.next()
 }

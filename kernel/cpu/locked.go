@@ -14,7 +14,7 @@ func (c *CPU) place(o *op) unsafe.Pointer {
 		c.br = brSlow
 		return nil
 	}
-	return unsafe.Add(c.ram, va+e.off)
+	return unsafe.Add(nil, va+e.off)
 }
 
 // lockedForm returns the function for a locked instruction, or an xchg with memory, of

@@ -160,6 +160,7 @@ const (
 	cADCX
 	cADOX
 	cFUSED // not an instruction
+	cENTRY // nor is this: it stands before a block's first one
 )
 
 // Bits of op.form: where the operands are.
@@ -223,7 +224,7 @@ func (o *op) next() *op { return (*op)(unsafe.Add(unsafe.Pointer(o), opSize)) }
 // after is the op n places after o.
 func (o *op) after(n uintptr) *op { return (*op)(unsafe.Add(unsafe.Pointer(o), n*opSize)) }
 
-// head is the first slot of o's block, which is no instruction: its imm is the
+// head is the slot before the first instruction of o's block: its imm is the
 // block's address.
 func (o *op) head() *op {
 	n := uintptr(o.n)

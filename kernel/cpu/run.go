@@ -20,6 +20,7 @@ func (c *CPU) sync() {
 // vmcall count as retired, an instruction that faults does not, a REP counts
 // once, when it is complete.
 func (c *CPU) Run(budget uint64) (Exit, uint64) {
+	nested := c.running.Swap(true)
 	c.sync()
 	c.total = int64(min(budget, maxBudget))
 	c.more, c.left = c.total, 0
@@ -28,6 +29,7 @@ func (c *CPU) Run(budget uint64) (Exit, uint64) {
 	c.settle()
 	retired := uint64(c.total - c.more - c.left)
 	c.TSC += retired
+	c.running.Store(nested)
 	e := &c.exit // field by field: wider loads would wait for the narrow stores
 	return Exit{e.Reason, e.Vector, e.HasCode, e.Code, e.Addr}, retired
 }
@@ -66,6 +68,9 @@ func (c *CPU) hooked() bool {
 
 // ready looks at all that can end Run between two instructions.
 func (c *CPU) ready() bool {
+	if c.acked.Load() != c.cache.native.full.Load() {
+		c.cache.acknowledge(c)
+	}
 	switch {
 	case c.kick.Load() != 0 && c.kick.Swap(0) != 0:
 		c.exit = Exit{Reason: Kick}
@@ -197,7 +202,7 @@ func branches(o *op) bool {
 // step executes the block's instructions one by one: when the budget ends inside
 // the block, after sti, and with TF. It returns true when there is an exit.
 func (c *CPU) step(h *op) bool {
-	for o := h.next(); ; {
+	for o := h.after(uintptr(c.cache.first)); ; {
 		tf, shadow := c.RFlags&flagTF != 0, c.Shadow
 		c.single = true
 		n := c.slow(o)

@@ -149,8 +149,8 @@ func (c *CPU) giveUp() *op {
 // Supers go on to each other without the loop in between. Where that is not
 // possible, they return the op that the loop is to execute.
 
-// same says whether two functions are one.
-func same(a, b func(*CPU, *op) *op) bool {
+// sameFunc says whether two functions are one.
+func sameFunc(a, b func(*CPU, *op) *op) bool {
 	return *(*unsafe.Pointer)(unsafe.Pointer(&a)) == *(*unsafe.Pointer)(unsafe.Pointer(&b))
 }
 
@@ -158,7 +158,7 @@ func same(a, b func(*CPU, *op) *op) bool {
 func (c *CPU) callInto(j *op, first func(*CPU, *op) *op) *op {
 	va := c.R[4] - 8
 	p := c.Window(va, 8)
-	if p == nil || !same(j.fn, call) {
+	if p == nil || !sameFunc(j.fn, call) {
 		return j
 	}
 	t := (*op)(atomic.LoadPointer(&j.link))
@@ -186,14 +186,14 @@ func (c *CPU) answer(o *op) *op {
 
 // back is the ret o, and either function if the caller goes on with it.
 func (c *CPU) back(o *op, one, other func(*CPU, *op) *op) *op {
-	if !same(o.fn, ret) {
+	if !sameFunc(o.fn, ret) {
 		return o
 	}
 	n := ret(c, o)
 	if n == nil {
 		return o
 	}
-	if same(n.fn, one) {
+	if sameFunc(n.fn, one) {
 		return c.do(n, one)
 	}
 	return c.do(n, other)
@@ -201,7 +201,7 @@ func (c *CPU) back(o *op, one, other func(*CPU, *op) *op) *op {
 
 // do is o, if f executes it.
 func (c *CPU) do(o *op, f func(*CPU, *op) *op) *op {
-	if same(o.fn, f) {
+	if sameFunc(o.fn, f) {
 		if n := f(c, o); n != nil {
 			return n
 		}
@@ -308,7 +308,7 @@ func restoreRethook(c *CPU, o *op) *op {
 	if e.tag != (sp+ptSize-1)&^0xfff {
 		return c.giveUp()
 	}
-	p := unsafe.Add(c.ram, sp+e.off)
+	p := unsafe.Add(nil, sp+e.off)
 	if !c.popFlags(*word(p, ptSS)) {
 		return c.giveUp()
 	}

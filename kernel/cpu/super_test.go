@@ -15,6 +15,7 @@ import (
 // whatever the flags; where memory is not there, it faults at the one that wants
 // it.
 func TestSupers(t *testing.T) {
+	onInterp(t)
 	r := rand.New(rand.NewPCG(1, 2))
 	for i, s := range supers {
 		done := 0
@@ -130,6 +131,7 @@ func superOnce(t *testing.T, fast, slow *CPU, ops int) (atOnce int) {
 // A whole way through a trampoline and its callback, with a hook that works on
 // the saved registers, is what its instructions are one by one.
 func TestSupersTogether(t *testing.T) {
+	onInterp(t)
 	preempt := uint64(dataVA + 0x100)
 	rel32 := func(n int) []byte { return binary.LittleEndian.AppendUint32(nil, uint32(n)) }
 	r := rand.New(rand.NewPCG(3, 4))
@@ -175,6 +177,7 @@ func TestSupersTogether(t *testing.T) {
 // The guest's trampolines and callbacks are executed by supers: whoever changes
 // them, or the compiler's flags, changes super.go too.
 func TestSupersOfGuest(t *testing.T) {
+	onInterp(t)
 	f, err := elf.NewFile(bytes.NewReader(guest.Image("6.1")))
 	if err != nil {
 		t.Fatal(err)
@@ -202,5 +205,13 @@ func TestSupersOfGuest(t *testing.T) {
 		if n != 2 { // a way in and a way out
 			t.Errorf("%s has %d, not 2", name, n)
 		}
+	}
+}
+
+// onInterp has a test use the interpreter only: no other engine has supers.
+func onInterp(t *testing.T) {
+	t.Helper()
+	if testEngine != Interp {
+		t.Skip("supers are of the interpreter")
 	}
 }

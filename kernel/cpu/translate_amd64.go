@@ -1,0 +1,1257 @@
+package cpu
+
+import (
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
+	"github.com/kprobefs/kprobefs/kernel/mem"
+)
+
+// A translator makes host instructions of one block.
+//
+// BP points to the CPU, R14 holds the instructions left, AX, CX and DX are free.
+// Ten of the guest's registers are in the host's, the others in CPU.R. The
+// guest's flags are where the instruction that set them left them, in the host's
+// flags, until something else needs these; then they are in CPU.nf, as lahf and
+// seto give them. They are exact wherever the code can be left: at the block's
+// beginning and end, at each branch and at each instruction that may fault.
+type translator struct {
+	emit.Code
+
+	ops    []op
+	block  uint32 // number
+	n      int64  // instructions that entering the block takes from R14
+	live   []bool // by op: the flags before it are needed
+	inHost bool   // the flags are in the host's
+	inMem  bool   // and in CPU.nf
+	fix    uint8  // what must be put right when host flags are saved
+
+	slot                int // of the next access
+	fillRead, fillWrite int // where the common routines are
+
+	stubs  []stub
+	misses []tlbMiss
+	sites  []site
+	calls  []call32
+}
+
+// call32 is a call of a routine outside of the block's code.
+type call32 struct{ pos, to int }
+
+// A stub is code out of the way, to which a jump leads.
+type stub struct {
+	pos    int    // of the jump's distance
+	exit   uint32 // what the code returns with
+	add    int64  // to R14
+	save   bool   // the flags
+	fix    uint8
+	branch bool // it leads to another block
+}
+
+// A site is a jump to another block, once that is known.
+type site struct {
+	op   int // index of the branch in the block
+	pos  int // of the jump's distance
+	exit int // where it leads as long as the target is not known
+}
+
+// Kinds of exits. An exit is the block's number << 9, the kind << 7 and an op's
+// index.
+const (
+	exitSlow   = iota << 7 // the op is still to be executed
+	exitBranch             // the op was a branch, which is taken
+	exitBudget             // R14 is not enough for the block
+
+	exitOp     = 1<<7 - 1
+	exitKind   = 3 << 7
+	exitBlocks = 9 // shift
+
+	slotSize = int32(unsafe.Sizeof(slot{}))
+
+	maxTranslations = 1<<(32-exitBlocks) - 1
+)
+
+// firstTranslated is where a block's first instruction stands in its ops.
+const firstTranslated = 2
+
+// Values of translator.fix.
+const (
+	fixNone = iota
+	fixAF   // AF is undefined: 0
+)
+
+// hostReg says where the guest's registers are; SP: in memory.
+var hostReg = [16]emit.Reg{
+	emit.BX, emit.SI, emit.DI, emit.R8, emit.R9, emit.R10, emit.R11, emit.R12,
+	emit.R13, emit.R15, emit.SP, emit.SP, emit.SP, emit.SP, emit.SP, emit.SP,
+}
+
+// Conditions of jumps.
+const (
+	ccB  = 2
+	ccAE = 3
+	ccE  = 4
+	ccNE = 5
+	ccBE = 6
+	ccL  = 12
+)
+
+var (
+	offNF     = int32(unsafe.Offsetof(CPU{}.nf))
+	offTmp2   = int32(unsafe.Offsetof(CPU{}.tmp2))
+	offTmp    = int32(unsafe.Offsetof(CPU{}.tmp))
+	offRTLB   = int32(unsafe.Offsetof(CPU{}.rtlb))
+	offWTLB   = int32(unsafe.Offsetof(CPU{}.wtlb))
+	offRSlots = int32(unsafe.Offsetof(CPU{}.rslots))
+	offWSlots = int32(unsafe.Offsetof(CPU{}.wslots))
+	offNJC    = int32(unsafe.Offsetof(CPU{}.njc))
+	offRF     = int32(unsafe.Offsetof(State{}.RFlags))
+)
+
+// state is a word of the CPU.
+func state(off int32) emit.Arg { return emit.M(emit.BP, off) }
+
+// loc is where guest register g is, also regFS and regGS.
+func loc(g uint8) emit.Arg {
+	if g < 16 && hostReg[g] != emit.SP {
+		return emit.R(hostReg[g])
+	}
+	return state(8 * int32(g))
+}
+
+// in gives a host register that holds g; it may be free, which it then is.
+func (t *translator) in(g uint8, free emit.Reg) emit.Reg {
+	if g < 16 && hostReg[g] != emit.SP {
+		return hostReg[g]
+	}
+	t.Op(8, 0x8b, free, loc(g))
+	return free
+}
+
+// out gives the host register for a result in g.
+func out(g uint8) emit.Reg {
+	if h := hostReg[g]; h != emit.SP {
+		return h
+	}
+	return emit.DX
+}
+
+// done puts a result that out's register holds where it belongs.
+func (t *translator) done(g uint8) {
+	if hostReg[g] == emit.SP {
+		t.Op(8, 0x89, emit.DX, loc(g))
+	}
+}
+
+// save puts the host's flags into nf if they are not there and are needed.
+func (t *translator) save() {
+	if t.inHost && !t.inMem {
+		t.saveFlags(t.fix)
+		t.inMem = true
+	}
+}
+
+func (t *translator) saveFlags(fix uint8) {
+	t.Bytes(0x9f, 0x0f, 0x90, 0xc0) // lahf; seto %al
+	if fix == fixAF {
+		t.Bytes(0x80, 0xe4, 0xef) // and $0xef,%ah
+	}
+	t.Op(2, 0x89, emit.AX, state(offNF))
+}
+
+// spoil says that the host's flags are about to be lost.
+func (t *translator) spoil() {
+	t.save()
+	t.inHost = false
+}
+
+// host puts the guest's flags into the host's. It uses AX.
+func (t *translator) host() {
+	if t.inHost {
+		return
+	}
+	t.Op(4, 0x0fb7, emit.AX, state(offNF))
+	t.Bytes(0x04, 0x7f, 0x9e) // add $0x7f,%al; sahf
+	t.inHost, t.inMem, t.fix = true, true, fixNone
+}
+
+// set says that op i has put the guest's flags into the host's.
+func (t *translator) set(i int, fix uint8) {
+	t.inHost, t.inMem, t.fix = t.live[i+1], false, fix
+}
+
+// slowIf leaves the block for op i on condition cc.
+func (t *translator) slowIf(cc uint8, i int) {
+	t.stubs = append(t.stubs, stub{pos: t.Jcc(cc), exit: t.exit(exitSlow, i)})
+}
+
+func (t *translator) exit(kind uint32, i int) uint32 { return t.block<<exitBlocks | kind | uint32(i) }
+
+// lea sets r to base + index<<scale + disp; base and index may be regZero.
+func (t *translator) address(o *op) {
+	fits := o.disp == uint64(int64(int32(o.disp)))
+	disp := int32(o.disp)
+	if !fits {
+		disp = 0
+	}
+	base, index := o.base, o.index
+	switch {
+	case base == regZero && index == regZero:
+		t.MovImm(emit.AX, o.disp)
+		fits = true
+	case base == regZero:
+		t.Op(8, 0x8d, emit.AX, emit.Abs(t.in(index, emit.CX), o.scale, disp))
+	case index == regZero:
+		t.Op(8, 0x8d, emit.AX, emit.M(t.in(base, emit.AX), disp))
+	default:
+		b, x := t.in(base, emit.AX), t.in(index, emit.CX)
+		t.Op(8, 0x8d, emit.AX, emit.X(b, x, o.scale, disp))
+	}
+	if !fits {
+		t.MovImm(emit.DX, o.disp)
+		t.Op(8, 0x8d, emit.AX, emit.X(emit.AX, emit.DX, 0, 0))
+	}
+	if o.seg != regZero && o.code != cLEA {
+		t.Op(8, 0x8b, emit.CX, loc(o.seg))
+		t.Op(8, 0x8d, emit.AX, emit.X(emit.AX, emit.CX, 0, 0))
+	}
+}
+
+// check turns the guest's address in AX into the host's, for w bytes; if they are
+// not in the TLB, or in two pages, op i is left to the interpreter. The flags are
+// saved. It uses CX and DX.
+func (t *translator) check(i int, w uint64, write bool) {
+	t.inHost = false
+	slots, fill := offRSlots, &t.fillRead
+	if write {
+		slots, fill = offWSlots, &t.fillWrite
+	}
+	slot := slots + slotSize*int32(t.slot&slotMask)
+	t.slot++
+	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
+	t.Op(8, 0x2b, emit.DX, state(slot))
+	t.Op(8, 0x3b, emit.DX, state(slot+16))
+	miss := t.Jcc(ccAE)
+	t.misses = append(t.misses, tlbMiss{pos: miss, back: t.Len(), fill: *fill, slot: slot, last: int32(w - 1), exit: t.exit(exitSlow, i)})
+	t.Op(8, 0x03, emit.AX, state(slot+8))
+}
+
+// A tlbMiss is a page that is not the one that an access used last: the TLB has
+// it, or the interpreter looks for it.
+type tlbMiss struct {
+	pos, back int // of the jump, and where it came from
+	fill      int // which of the common routines
+	slot      int32
+	last      int32 // byte of the access
+	exit      uint32
+}
+
+func (t *translator) miss(m *tlbMiss) {
+	t.Here(m.pos)
+	t.MovImm(emit.CX, uint64(m.slot))
+	t.Op(8, 0x8d, emit.DX, emit.M(emit.AX, m.last))
+	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
+	t.Imm32(0xfffff000)
+	t.Bytes(0xe8) // call
+	t.Imm32(0)
+	t.calls = append(t.calls, call32{t.Len() - 4, m.fill})
+	slow := t.Jcc(ccNE)
+	t.To(t.Jmp(), m.back)
+	t.Here(slow)
+	t.MovImm(emit.AX, uint64(m.exit))
+	t.Bytes(0xc3)
+}
+
+// fillSlot makes the routine that copies the TLB's entry for address AX, whose last
+// byte is in page DX, to slot CX; it answers with ZF whether there is one.
+func fillSlot(tlb int32) []byte {
+	var t translator
+	t.Op(8, 0x89, emit.CX, state(offTmp2))
+	t.Op(4, 0x8b, emit.CX, emit.R(emit.AX))
+	t.Op(4, 0xc1, 5, emit.R(emit.CX)) // shr $8,%ecx
+	t.Bytes(8)
+	t.Op(4, 0x81, 4, emit.R(emit.CX)) // and $0xff0,%ecx
+	t.Imm32(tlbMask << 4)
+	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, tlb))
+	no := t.Jcc(ccNE)
+	t.Op(8, 0x8b, emit.CX, emit.X(emit.BP, emit.CX, 0, tlb+8))
+	t.Op(8, 0x87, emit.CX, state(offTmp2)) // xchg
+	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 0))
+	t.Op(8, 0x8b, emit.DX, state(offTmp2))
+	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 8))
+	t.Op(8, 0xc7, 0, emit.X(emit.BP, emit.CX, 0, 16))
+	t.Imm32(slotLimit)
+	t.Op(4, 0x39, emit.AX, emit.R(emit.AX)) // cmp: ZF
+	t.Here(no)
+	t.Bytes(0xc3)
+	return t.B
+}
+
+// operand makes AX the host's address of o's memory operand.
+func (t *translator) operand(i int, o *op, w uint64, write bool) emit.Arg {
+	t.save()
+	t.address(o)
+	t.check(i, w, write)
+	return emit.M(emit.AX, 0)
+}
+
+// aligned is operand of a locked instruction.
+func (t *translator) aligned(i int, o *op) emit.Arg {
+	t.spoil()
+	t.address(o)
+	t.Bytes(0xa8, o.w-1) // test $w-1,%al
+	t.slowIf(ccNE, i)
+	t.check(i, uint64(o.w), true)
+	return emit.M(emit.AX, 0)
+}
+
+// translate makes the code of a block; false: its first instruction cannot be
+// translated.
+func (t *translator) translate(ops []op) bool {
+	if formOf(&ops[firstTranslated]) == nil {
+		return false
+	}
+	t.ops, t.n, t.inMem = ops, int64(ops[0].disp), true
+	t.liveness()
+	t.Op(8, 0x81, 5, emit.R(emit.R14)) // sub $n,%r14
+	t.Imm32(uint32(t.n))
+	t.stubs = append(t.stubs, stub{pos: t.Jcc(ccL), exit: t.exit(exitBudget, 0), add: t.n})
+	for i := firstTranslated; i < len(ops); i++ {
+		f := formOf(&ops[i])
+		if f == nil {
+			t.leave(i)
+			break
+		}
+		f(t, i, &ops[i])
+	}
+	t.finish()
+	return true
+}
+
+// leave ends the code before op i.
+func (t *translator) leave(i int) {
+	t.save()
+	t.MovImm(emit.AX, uint64(t.exit(exitSlow, i)))
+	t.Bytes(0xc3)
+}
+
+// finish makes the stubs.
+func (t *translator) finish() {
+	for _, s := range t.stubs {
+		t.Here(s.pos)
+		if s.save {
+			t.saveFlags(s.fix)
+		}
+		if s.branch {
+			t.chain(int(s.exit&exitOp), s.add)
+			continue
+		}
+		t.giveBack(s.add)
+		t.MovImm(emit.AX, uint64(s.exit))
+		t.Bytes(0xc3)
+	}
+	for i := range t.misses {
+		t.miss(&t.misses[i])
+	}
+}
+
+func (t *translator) giveBack(n int64) {
+	if n != 0 {
+		t.Op(8, 0x81, 0, emit.R(emit.R14))
+		t.Imm32(uint32(n))
+	}
+}
+
+// chain goes on where branch op i leads; the flags are saved.
+func (t *translator) chain(i int, add int64) {
+	t.giveBack(add)
+	pos := t.JmpAligned()
+	t.Here(pos)
+	t.sites = append(t.sites, site{op: i, pos: pos, exit: t.Len()})
+	t.MovImm(emit.AX, uint64(t.exit(exitBranch, i)))
+	t.Bytes(0xc3)
+}
+
+// rest is how many instructions of the block come after op i.
+func (t *translator) rest(i int) int64 { return t.n - int64(t.ops[i].n) }
+
+// liveness finds where the flags are needed.
+func (t *translator) liveness() {
+	t.live = make([]bool, len(t.ops)+1)
+	l := true
+	t.live[len(t.ops)] = true
+	for i := len(t.ops) - 1; i >= firstTranslated; i-- {
+		o := &t.ops[i]
+		if setsFlags(o) {
+			l = false
+		}
+		if readsFlags(o) || mayLeave(o) {
+			l = true
+		}
+		t.live[i] = l
+	}
+}
+
+// setsFlags says whether o sets all status flags, whatever they were.
+func setsFlags(o *op) bool {
+	switch o.code {
+	case cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR, cCMP, cTEST, cNEG, cIMUL, cIMUL1, cMUL, cXADD, cCMPXCHG, cPOPCNT:
+		return true
+	case cSHL, cSAL, cSHR, cSAR:
+		return o.form&srcImm != 0 && o.imm != 0
+	}
+	return false
+}
+
+func readsFlags(o *op) bool {
+	switch o.code {
+	case cADC, cSBB, cSETCC, cCMOV, cPUSHF, cJCC:
+		return true
+	}
+	return false
+}
+
+// mayLeave says whether the code can be left at o.
+func mayLeave(o *op) bool {
+	switch o.code {
+	case cNOP:
+		return false
+	case cLEA, cMOV, cMOVZX, cMOVSX, cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR, cCMP, cTEST, cNEG, cNOT, cINC, cDEC,
+		cIMUL, cIMUL1, cMUL, cPOPCNT, cSHL, cSAL, cSHR, cSAR, cROL, cROR, cSETCC, cCMOV, cBT, cBTS, cBTR, cBTC,
+		cBSF, cBSR, cTZCNT, cLZCNT, cBSWAP, cCBW, cCWD, cCLD, cCLI, cXCHG, cXADD:
+		return o.form&hasMem != 0 && o.code != cLEA || formOf(o) == nil
+	}
+	return true
+}
+
+// An emitter translates op i, which is o.
+type emitter func(t *translator, i int, o *op)
+
+// translatable says whether translated code can execute o.
+func translatable(o *op) bool { return formOf(o) != nil }
+
+// formOf is how o is translated; nil: it is not, the interpreter executes it.
+func formOf(o *op) emitter {
+	if o.flags&(addr32|vex) != 0 || o.a >= regHigh || o.b >= regHigh {
+		return nil
+	}
+	if o.flags&locked != 0 || o.code == cXCHG && o.form&dstMem != 0 || o.code == cCMPXCHG || o.code == cXADD {
+		return lockedTranslation(o)
+	}
+	switch o.code {
+	case cNOP:
+		return func(*translator, int, *op) {}
+	case cMOV:
+		return (*translator).mov
+	case cMOVZX, cMOVSX:
+		if o.w >= 4 {
+			return (*translator).extend
+		}
+	case cLEA:
+		if o.w >= 4 {
+			return (*translator).lea
+		}
+	case cADD, cOR, cAND, cSUB, cXOR, cCMP, cTEST:
+		return (*translator).alu
+	case cADC, cSBB:
+		if o.form&dstMem == 0 {
+			return (*translator).alu
+		}
+	case cINC, cDEC, cNEG, cNOT:
+		return (*translator).unary
+	case cSHL, cSAL, cSHR, cSAR:
+		if o.form&dstMem == 0 && o.w >= 4 {
+			if o.form&byCL != 0 {
+				return (*translator).shiftCL
+			}
+			return (*translator).shift
+		}
+	case cROL, cROR:
+		if o.form&dstMem == 0 && o.w >= 4 && o.form&srcImm != 0 && o.imm != 0 {
+			return (*translator).rotate
+		}
+	case cIMUL:
+		if o.w >= 4 {
+			return (*translator).imul
+		}
+	case cMUL, cIMUL1:
+		if o.w >= 4 {
+			return (*translator).mul
+		}
+	case cDIV:
+		if o.w >= 4 && o.form&hasMem == 0 {
+			return (*translator).div
+		}
+	case cBT, cBTS, cBTR, cBTC:
+		if o.form&hasMem == 0 && o.w >= 4 {
+			return (*translator).bitTest
+		}
+	case cPOPCNT:
+		if o.w >= 4 {
+			return (*translator).popcnt
+		}
+	case cBSWAP:
+		if o.w >= 4 {
+			return (*translator).bswap
+		}
+	case cCBW:
+		if o.w >= 4 {
+			return (*translator).cbw
+		}
+	case cCWD:
+		if o.w >= 4 {
+			return (*translator).cwd
+		}
+	case cSETCC:
+		return (*translator).setcc
+	case cCMOV:
+		if o.w >= 4 {
+			return (*translator).cmov
+		}
+	case cXCHG:
+		if o.w >= 4 {
+			return (*translator).xchgReg
+		}
+	case cPUSH, cPOP, cPUSHF, cPOPF, cLEAVE:
+		return stackForm(o)
+	case cCLD:
+		return (*translator).cld
+	case cCLI:
+		return (*translator).cli
+	case cJMP, cJCC, cCALL, cRET, cFETCH:
+		return branchForm(o)
+	}
+	return nil
+}
+
+func stackForm(o *op) emitter {
+	if o.w != 8 {
+		return nil
+	}
+	switch o.code {
+	case cPUSH:
+		return (*translator).push
+	case cPOP:
+		if o.form&dstMem == 0 {
+			return (*translator).pop
+		}
+	case cPUSHF:
+		return (*translator).pushf
+	case cPOPF:
+		return (*translator).popf
+	case cLEAVE:
+		return (*translator).leaveFrame
+	}
+	return nil
+}
+
+func branchForm(o *op) emitter {
+	if o.form&indirect == 0 && o.code != cRET && !mem.Canonical(o.imm) {
+		return nil
+	}
+	switch o.code {
+	case cJCC:
+		return (*translator).jcc
+	case cJMP, cFETCH:
+		if o.form&indirect != 0 {
+			return (*translator).jmpTo
+		}
+		return (*translator).jmp
+	case cCALL:
+		if o.form&indirect != 0 {
+			return (*translator).callTo
+		}
+		return (*translator).call
+	}
+	return (*translator).ret
+}
+
+// opcode is the form of an opcode for a width: its lowest bit says byte or not.
+func opcode(op uint32, w uint8) uint32 {
+	if w == 1 {
+		return op &^ 1
+	}
+	return op | 1
+}
+
+func (t *translator) mov(i int, o *op) {
+	switch {
+	case o.form&dstMem != 0 && o.form&srcImm != 0:
+		m := t.operand(i, o, uint64(o.w), true)
+		t.Op(o.w, opcode(0xc7, o.w), 0, m)
+		t.Imm(o.imm, o.w)
+	case o.form&dstMem != 0:
+		m := t.operand(i, o, uint64(o.w), true)
+		t.Op(o.w, opcode(0x89, o.w), t.in(o.b, emit.DX), m)
+	case o.form&srcImm != 0 && o.w >= 4:
+		r := out(o.a)
+		t.MovImm(r, o.imm&mask(o.w))
+		t.done(o.a)
+	case o.form&srcImm != 0:
+		t.Op(o.w, opcode(0xc7, o.w), 0, loc(o.a))
+		t.Imm(o.imm, o.w)
+	case o.form&srcMem != 0:
+		t.load(o.a, o.w, t.operand(i, o, uint64(o.w), false))
+	default:
+		t.load(o.a, o.w, loc(o.b))
+	}
+}
+
+// load moves w bytes at m to guest register g.
+func (t *translator) load(g, w uint8, m emit.Arg) {
+	if w >= 4 {
+		t.Op(w, 0x8b, out(g), m)
+		t.done(g)
+		return
+	}
+	if hostReg[g] == emit.SP {
+		t.Op(w, opcode(0x8b, w), emit.DX, m)
+		t.Op(w, opcode(0x89, w), emit.DX, loc(g))
+		return
+	}
+	t.Op(w, opcode(0x8b, w), hostReg[g], m)
+}
+
+func (t *translator) extend(i int, o *op) {
+	from := uint8(o.imm)
+	m := loc(o.b)
+	if o.form&srcMem != 0 {
+		m = t.operand(i, o, uint64(from), false)
+	}
+	r := out(o.a)
+	switch {
+	case from == 4 && o.code == cMOVSX && o.w == 8:
+		t.Op(8, 0x63, r, m)
+	case from == 4:
+		t.Op(4, 0x8b, r, m)
+	default:
+		code := uint32(0x0fb6)
+		if o.code == cMOVSX {
+			code = 0x0fbe
+		}
+		if from == 2 {
+			code++
+			t.Op(o.w, code, r, m)
+		} else {
+			t.OpByteRM(o.w, code, r, m)
+		}
+	}
+	t.done(o.a)
+}
+
+func (t *translator) lea(_ int, o *op) {
+	r := out(o.a)
+	if o.base == regZero && o.index == regZero {
+		t.MovImm(r, o.disp&mask(o.w))
+	} else if o.disp == uint64(int64(int32(o.disp))) && o.base != regZero {
+		b := t.in(o.base, emit.AX)
+		if o.index == regZero {
+			t.Op(o.w, 0x8d, r, emit.M(b, int32(o.disp)))
+		} else {
+			t.Op(o.w, 0x8d, r, emit.X(b, t.in(o.index, emit.CX), o.scale, int32(o.disp)))
+		}
+	} else {
+		t.address(o)
+		t.Op(o.w, 0x8b, r, emit.R(emit.AX))
+	}
+	t.done(o.a)
+}
+
+// alu is add, or, adc, sbb, and, sub, xor, cmp and test.
+func (t *translator) alu(i int, o *op) {
+	rmReg := uint32(o.code)<<3 | 3 // op reg, r/m
+	regRM := uint32(o.code)<<3 | 1 // op r/m, reg
+	test := o.code == cTEST
+	if test {
+		rmReg, regRM = 0x85, 0x85
+	}
+	writes := !test && o.code != cCMP
+	carry := o.code == cADC || o.code == cSBB
+	switch {
+	case o.form&dstMem != 0:
+		m := t.operand(i, o, uint64(o.w), writes)
+		if o.form&srcImm != 0 {
+			t.aluImm(o, m)
+		} else {
+			t.Op(o.w, opcode(regRM, o.w), t.in(o.b, emit.DX), m)
+		}
+	case o.form&srcMem != 0:
+		m := t.operand(i, o, uint64(o.w), false)
+		if carry {
+			t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
+			t.host()
+			m = emit.M(emit.CX, 0)
+		}
+		r := t.in(o.a, emit.DX)
+		t.Op(o.w, opcode(rmReg, o.w), r, m)
+		if writes {
+			t.done(o.a)
+		}
+	default:
+		if carry {
+			t.host()
+		}
+		r := t.in(o.a, emit.DX)
+		if o.form&srcImm != 0 {
+			t.aluImm(o, emit.R(r))
+		} else {
+			t.Op(o.w, opcode(rmReg, o.w), r, loc(o.b))
+		}
+		if writes {
+			t.done(o.a)
+		}
+	}
+	t.set(i, fixNone)
+}
+
+// aluImm is alu with an immediate.
+func (t *translator) aluImm(o *op, m emit.Arg) {
+	if o.code == cTEST {
+		t.Op(o.w, opcode(0xf7, o.w), 0, m)
+		t.Imm(o.imm, o.w)
+		return
+	}
+	if o.w > 1 && o.imm == uint64(int64(int8(o.imm))) {
+		t.Op(o.w, 0x83, emit.Reg(o.code), m)
+		t.Bytes(byte(o.imm))
+		return
+	}
+	t.Op(o.w, opcode(0x81, o.w), emit.Reg(o.code), m)
+	t.Imm(o.imm, o.w)
+}
+
+// unary is inc, dec, neg and not. The first two leave CF as it is.
+func (t *translator) unary(i int, o *op) {
+	code, ext := uint32(0xff), emit.Reg(o.code-cINC)
+	if o.code == cNOT || o.code == cNEG {
+		code, ext = 0xf7, 2+emit.Reg(o.code-cNOT)
+	}
+	m := emit.Arg{}
+	if o.form&dstMem != 0 {
+		t.operand(i, o, uint64(o.w), true)
+		t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
+		m = emit.M(emit.CX, 0)
+	}
+	if code == 0xff && t.live[i+1] {
+		t.host()
+	}
+	if o.form&dstMem != 0 {
+		t.prefixed(o, opcode(code, o.w), ext, m)
+	} else {
+		t.Op(o.w, opcode(code, o.w), ext, emit.R(t.in(o.a, emit.DX)))
+		t.done(o.a)
+	}
+	if o.code != cNOT {
+		t.set(i, fixNone)
+	}
+}
+
+// prefixed is Op, with LOCK if o has it.
+func (t *translator) prefixed(o *op, code uint32, reg emit.Reg, m emit.Arg) {
+	if o.flags&locked != 0 {
+		t.OpPrefix(0xf0, o.w, code, reg, m)
+		return
+	}
+	t.Op(o.w, code, reg, m)
+}
+
+// shiftExt is the opcode's extension of rol to sar.
+func shiftExt(o *op) emit.Reg { return emit.Reg(o.code - cROL) }
+
+// shift is by an immediate. OF is defined after a shift by one only: where flags
+// are needed, the last bit is shifted by itself.
+func (t *translator) shift(i int, o *op) {
+	r := t.in(o.a, emit.DX)
+	n := byte(o.imm)
+	if n == 0 {
+		t.Op(o.w, 0x8b, r, emit.R(r))
+		t.done(o.a)
+		return
+	}
+	if t.live[i+1] {
+		if n > 1 {
+			t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+			t.Bytes(n - 1)
+		}
+		n = 1
+	}
+	t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+	t.Bytes(n)
+	t.done(o.a)
+	t.set(i, fixAF)
+}
+
+// shiftCL is by CL, which may be 0: then the flags stay.
+func (t *translator) shiftCL(i int, o *op) {
+	if t.live[i+1] {
+		t.spoil()
+	}
+	t.inHost = false
+	r := t.in(o.a, emit.DX)
+	t.Op(4, 0x8b, emit.CX, loc(1))
+	if !t.live[i+1] {
+		t.Op(o.w, 0xd3, shiftExt(o), emit.R(r))
+		t.done(o.a)
+		return
+	}
+	if o.w == 4 {
+		t.Op(4, 0x8b, r, emit.R(r))
+	}
+	t.Bytes(0x83, 0xe1, 8*o.w-1) // and $n,%ecx
+	skip := t.Jcc(ccE)
+	t.Bytes(0xff, 0xc9) // dec %ecx
+	t.Op(o.w, 0xd3, shiftExt(o), emit.R(r))
+	t.Op(o.w, 0xd1, shiftExt(o), emit.R(r))
+	t.saveFlags(fixAF)
+	t.Here(skip)
+	t.done(o.a)
+}
+
+// rotate is by an immediate; it sets CF and OF.
+func (t *translator) rotate(i int, o *op) {
+	if !t.live[i+1] {
+		t.inHost = false
+		r := t.in(o.a, emit.DX)
+		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+		t.Bytes(byte(o.imm))
+		t.done(o.a)
+		return
+	}
+	t.spoil()
+	r := t.in(o.a, emit.DX)
+	if n := byte(o.imm); n > 1 {
+		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+		t.Bytes(n - 1)
+	}
+	t.Op(o.w, 0xd1, shiftExt(o), emit.R(r))
+	t.done(o.a)
+	t.Bytes(0x0f, 0x90, 0xc0) // seto %al
+	t.mergeCF()
+	t.Op(1, 0x88, emit.AX, state(offNF))
+}
+
+// mergeCF puts the host's CF into nf, whose other flags stay. It uses CX.
+func (t *translator) mergeCF() {
+	t.Bytes(0x0f, 0x92, 0xc1) // setb %cl
+	t.Op(1, 0x80, 4, state(offNF+1))
+	t.Bytes(0xfe)
+	t.Op(1, 0x08, emit.CX, state(offNF+1))
+}
+
+// imul is the one with two or three operands.
+func (t *translator) imul(i int, o *op) {
+	m := loc(o.b)
+	if o.form&srcMem != 0 {
+		m = t.operand(i, o, uint64(o.w), false)
+	}
+	if o.form&threeOp != 0 {
+		t.Op(o.w, 0x69, out(o.a), m)
+		t.Imm32(uint32(o.imm))
+	} else {
+		t.Op(o.w, 0x0faf, t.in(o.a, emit.DX), m)
+	}
+	t.done(o.a)
+	t.product(i, o.w, out(o.a))
+}
+
+// product makes the flags of a product, of which r is the lower half.
+func (t *translator) product(i int, w uint8, r emit.Reg) {
+	t.set(i, fixNone)
+	if !t.live[i+1] {
+		return
+	}
+	t.Bytes(0x0f, 0x90, 0xc1) // seto %cl
+	t.Op(w, 0x85, r, emit.R(r))
+	t.Bytes(0x9f, 0x80, 0xe4, 0xef, 0x08, 0xcc, 0x88, 0xc8) // lahf; and $0xef,%ah; or %cl,%ah; mov %cl,%al
+	t.Op(2, 0x89, emit.AX, state(offNF))
+	t.inHost, t.inMem = false, true
+}
+
+// mul is mul and imul with one operand.
+func (t *translator) mul(i int, o *op) {
+	m := loc(o.b)
+	if o.form&srcMem != 0 {
+		t.operand(i, o, uint64(o.w), false)
+		t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
+		m = emit.M(emit.CX, 0)
+	}
+	t.Op(8, 0x8b, emit.AX, loc(0))
+	ext := emit.Reg(4)
+	if o.code == cIMUL1 {
+		ext = 5
+	}
+	t.Op(o.w, 0xf7, ext, m)
+	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
+	t.product(i, o.w, hostReg[0])
+}
+
+// div is for what is no more than one word: the others are left to the
+// interpreter, with what divides by 0.
+func (t *translator) div(i int, o *op) {
+	t.spoil()
+	r := t.in(o.b, emit.CX)
+	t.Op(o.w, 0x85, r, emit.R(r))
+	t.slowIf(ccE, i)
+	t.Op(o.w, 0x85, hostReg[2], emit.R(hostReg[2]))
+	t.slowIf(ccNE, i)
+	t.Op(o.w, 0x8b, emit.AX, loc(0))
+	t.Bytes(0x31, 0xd2) // xor %edx,%edx
+	t.Op(o.w, 0xf7, 6, emit.R(r))
+	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
+}
+
+// bitTest sets CF.
+func (t *translator) bitTest(i int, o *op) {
+	if t.live[i+1] {
+		t.spoil()
+	}
+	t.inHost = false
+	r := t.in(o.a, emit.DX)
+	if o.form&srcImm != 0 {
+		t.Op(o.w, 0x0fba, 4+emit.Reg(o.code-cBT), emit.R(r))
+		t.Bytes(byte(o.imm))
+	} else {
+		t.Op(o.w, 0x0fa3+uint32(o.code-cBT)<<3, t.in(o.b, emit.AX), emit.R(r))
+	}
+	if o.code != cBT {
+		t.done(o.a)
+	}
+	if t.live[i+1] {
+		t.mergeCF()
+	}
+}
+
+func (t *translator) popcnt(i int, o *op) {
+	m := loc(o.b)
+	if o.form&srcMem != 0 {
+		m = t.operand(i, o, uint64(o.w), false)
+	}
+	t.OpPrefix(0xf3, o.w, 0x0fb8, out(o.a), m)
+	t.done(o.a)
+	t.set(i, fixNone)
+}
+
+func (t *translator) bswap(_ int, o *op) {
+	r := t.in(o.a, emit.DX)
+	t.Bswap(o.w, r)
+	t.done(o.a)
+}
+
+func (t *translator) cbw(_ int, o *op) {
+	if o.w == 8 {
+		t.Op(8, 0x63, hostReg[0], loc(0))
+		return
+	}
+	t.Op(4, 0x0fbf, hostReg[0], loc(0))
+}
+
+func (t *translator) cwd(_ int, o *op) {
+	t.Op(8, 0x8b, emit.AX, loc(0))
+	if o.w == 8 {
+		t.Bytes(0x48)
+	}
+	t.Bytes(0x99)
+	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
+}
+
+func (t *translator) setcc(i int, o *op) {
+	set := 0x0f90 | uint32(o.imm&15)
+	t.host()
+	if o.form&dstMem == 0 {
+		t.Op(1, set, 0, loc(o.a))
+		return
+	}
+	t.Op(1, set, 0, state(offTmp))
+	m := t.operand(i, o, 1, true)
+	t.Op(1, 0x8a, emit.CX, state(offTmp))
+	t.Op(1, 0x88, emit.CX, m)
+}
+
+func (t *translator) cmov(i int, o *op) {
+	m := loc(o.b)
+	if o.form&srcMem != 0 {
+		t.Op(o.w, 0x8b, emit.CX, t.operand(i, o, uint64(o.w), false))
+		m = emit.R(emit.CX)
+	}
+	t.host()
+	t.Op(o.w, 0x0f40|uint32(o.imm&15), t.in(o.a, emit.DX), m)
+	t.done(o.a)
+}
+
+func (t *translator) xchgReg(_ int, o *op) {
+	t.Op(o.w, 0x8b, emit.AX, loc(o.b))
+	t.Op(o.w, 0x8b, emit.CX, loc(o.a))
+	t.Op(8, 0x89, emit.AX, loc(o.a))
+	t.Op(8, 0x89, emit.CX, loc(o.b))
+}
+
+func (t *translator) cld(int, *op) { t.rflags(^uint32(flagDF)) }
+func (t *translator) cli(int, *op) { t.rflags(^uint32(flagIF)) }
+
+// rflags clears a flag that is no status flag.
+func (t *translator) rflags(and uint32) {
+	t.spoil()
+	t.Op(4, 0x8b, emit.AX, state(offRF))
+	t.Bytes(0x25)
+	t.Imm32(and)
+	t.Op(4, 0x89, emit.AX, state(offRF))
+}
+
+// sp moves the stack pointer, and leaves the flags.
+func (t *translator) sp(by int32) {
+	t.Op(8, 0x8d, hostReg[4], emit.M(hostReg[4], by))
+}
+
+// top makes AX the host's address of the stack pointer's word, or of that below.
+func (t *translator) top(i int, push bool) emit.Arg {
+	off := int32(0)
+	if push {
+		off = -8
+	}
+	t.save()
+	t.Op(8, 0x8d, emit.AX, emit.M(hostReg[4], off))
+	t.check(i, 8, push)
+	return emit.M(emit.AX, 0)
+}
+
+func (t *translator) push(i int, o *op) {
+	if o.form&srcMem != 0 {
+		m := t.operand(i, o, 8, false)
+		t.Op(8, 0x8b, emit.AX, m)
+		t.Op(8, 0x89, emit.AX, state(offTmp))
+	}
+	m := t.top(i, true)
+	switch {
+	case o.form&srcImm != 0:
+		t.Op(8, 0xc7, 0, m)
+		t.Imm32(uint32(o.imm))
+	case o.form&srcMem != 0:
+		t.Op(8, 0x8b, emit.DX, state(offTmp))
+		t.Op(8, 0x89, emit.DX, m)
+	default:
+		t.Op(8, 0x89, t.in(o.b, emit.DX), m)
+	}
+	t.sp(-8)
+}
+
+func (t *translator) pop(i int, o *op) {
+	m := t.top(i, false)
+	t.Op(8, 0x8b, emit.DX, m)
+	t.sp(8)
+	t.Op(8, 0x89, emit.DX, loc(o.a))
+}
+
+func (t *translator) leaveFrame(i int, _ *op) {
+	t.save()
+	t.Op(8, 0x8b, emit.AX, loc(5))
+	t.check(i, 8, false)
+	t.Op(8, 0x8b, emit.DX, emit.M(emit.AX, 0))
+	t.Op(8, 0x8d, hostReg[4], emit.M(hostReg[5], 8))
+	t.Op(8, 0x8b, hostReg[5], emit.R(emit.DX))
+}
+
+func (t *translator) pushf(i int, _ *op) {
+	t.spoil()
+	m := t.top(i, true)
+	t.Op(4, 0x0fb6, emit.CX, state(offNF+1))
+	t.Op(4, 0x8b, emit.DX, state(offRF))
+	t.Op(4, 0x81, 4, emit.R(emit.CX))
+	t.Imm32(flagStatus & 0xff)
+	t.Op(4, 0x81, 4, emit.R(emit.DX))
+	t.Imm32(^uint32(flagStatus | flagRF))
+	t.Op(4, 0x0b, emit.DX, emit.R(emit.CX))
+	t.Op(4, 0x0fb6, emit.CX, state(offNF))
+	t.Op(4, 0xc1, 4, emit.R(emit.CX))
+	t.Bytes(11)
+	t.Op(4, 0x0b, emit.DX, emit.R(emit.CX))
+	t.Op(8, 0x89, emit.DX, m)
+	t.sp(-8)
+}
+
+// popf is for flags that leave interrupts and single-stepping as they are.
+func (t *translator) popf(i int, _ *op) {
+	m := t.top(i, false)
+	t.Op(8, 0x8b, emit.DX, m)
+	t.Op(4, 0x8b, emit.AX, state(offRF))
+	t.Op(4, 0x33, emit.AX, emit.R(emit.DX))
+	t.Bytes(0xa9)
+	t.Imm32(flagIF | flagTF)
+	t.slowIf(ccNE, i)
+	t.Bytes(0x25) // and: what changes
+	t.Imm32(flagMask)
+	t.Op(4, 0x31, emit.AX, state(offRF))
+	t.Bytes(0x88, 0xd4)                 // mov %dl,%ah
+	t.Op(4, 0x0fba, 4, emit.R(emit.DX)) // bt $11,%edx
+	t.Bytes(11)
+	t.Bytes(0x0f, 0x92, 0xc0) // setb %al
+	t.Op(2, 0x89, emit.AX, state(offNF))
+	t.sp(8)
+	t.inHost, t.inMem = false, true
+}
+
+func (t *translator) jcc(i int, o *op) {
+	t.host()
+	t.stubs = append(t.stubs, stub{
+		pos: t.Jcc(o.a), exit: uint32(i), add: t.rest(i),
+		save: !t.inMem, fix: t.fix, branch: true,
+	})
+}
+
+func (t *translator) jmp(i int, o *op) {
+	t.save()
+	t.inHost = false
+	t.chain(i, t.rest(i))
+}
+
+func (t *translator) call(i int, o *op) {
+	m := t.top(i, true)
+	t.pushRIP(m, o)
+	t.chain(i, t.rest(i))
+}
+
+// pushRIP stores the address behind call o.
+func (t *translator) pushRIP(m emit.Arg, o *op) {
+	if ret := o.end(); ret == uint64(int64(int32(ret))) {
+		t.Op(8, 0xc7, 0, m)
+		t.Imm32(uint32(ret))
+	} else {
+		t.MovImm(emit.CX, ret)
+		t.Op(8, 0x89, emit.CX, m)
+	}
+	t.sp(-8)
+}
+
+func (t *translator) jmpTo(i int, o *op) {
+	t.target(i, o)
+	t.find(i)
+	t.jump(i)
+}
+
+func (t *translator) callTo(i int, o *op) {
+	t.target(i, o)
+	t.find(i)
+	t.Op(8, 0x8b, emit.CX, emit.X(emit.BP, emit.CX, 0, offNJC+8))
+	t.Op(8, 0x89, emit.CX, state(offTmp))
+	t.pushRIP(t.top(i, true), o)
+	t.giveBack(t.rest(i))
+	t.Op(4, 0xff, 4, state(offTmp))
+}
+
+func (t *translator) ret(i int, o *op) {
+	m := t.top(i, false)
+	t.Op(8, 0x8b, emit.DX, m)
+	t.find(i)
+	t.sp(8 + int32(o.imm))
+	t.jump(i)
+}
+
+// target makes DX the target of an indirect branch.
+func (t *translator) target(i int, o *op) {
+	if o.form&srcMem != 0 {
+		t.Op(8, 0x8b, emit.DX, t.operand(i, o, 8, false))
+		return
+	}
+	t.spoil()
+	t.Op(8, 0x8b, emit.DX, loc(o.b))
+}
+
+// find makes CX the place in njc of the code for DX; if it has none, op i is left
+// to the interpreter.
+func (t *translator) find(i int) {
+	t.Op(4, 0x8b, emit.CX, emit.R(emit.DX))
+	t.Op(4, 0xc1, 5, emit.R(emit.CX))
+	t.Bytes(njcBits)
+	t.Op(4, 0x33, emit.CX, emit.R(emit.DX))
+	t.Op(4, 0x81, 4, emit.R(emit.CX))
+	t.Imm32(njcMask)
+	t.Op(4, 0xc1, 4, emit.R(emit.CX))
+	t.Bytes(4)
+	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, offNJC))
+	t.slowIf(ccNE, i)
+}
+
+// jump goes to the code that find has found.
+func (t *translator) jump(i int) {
+	t.giveBack(t.rest(i))
+	t.Op(4, 0xff, 4, emit.X(emit.BP, emit.CX, 0, offNJC+8))
+}
+
+// lockedTranslation is formOf for what LOCK may stand before.
+func lockedTranslation(o *op) emitter {
+	if o.w < 4 || o.form&dstMem == 0 {
+		return nil
+	}
+	switch o.code {
+	case cADD, cSUB, cAND, cOR, cXOR:
+		return (*translator).lockedALU
+	case cINC, cDEC, cNEG, cNOT:
+		return (*translator).unaryLocked
+	case cXCHG:
+		return (*translator).xchg
+	case cXADD:
+		return (*translator).xadd
+	case cCMPXCHG:
+		return (*translator).cmpxchg
+	case cBTS, cBTR, cBTC:
+		if o.form&srcImm != 0 {
+			return (*translator).lockedBit
+		}
+	}
+	return nil
+}
+
+func (t *translator) lockedALU(i int, o *op) {
+	m := t.aligned(i, o)
+	if o.form&srcImm != 0 {
+		t.Bytes(0xf0)
+		t.aluImm(o, m)
+	} else {
+		t.prefixed(o, uint32(o.code)<<3|1, t.in(o.b, emit.DX), m)
+	}
+	t.set(i, fixNone)
+}
+
+func (t *translator) unaryLocked(i int, o *op) {
+	t.spoil()
+	t.address(o)
+	t.Bytes(0xa8, o.w-1)
+	t.slowIf(ccNE, i)
+	t.unary(i, o)
+}
+
+func (t *translator) xchg(i int, o *op) {
+	m := t.aligned(i, o)
+	t.Op(o.w, 0x8b, emit.DX, loc(o.b))
+	t.Op(o.w, 0x87, emit.DX, m)
+	t.Op(8, 0x89, emit.DX, loc(o.b))
+}
+
+func (t *translator) xadd(i int, o *op) {
+	m := t.aligned(i, o)
+	t.Op(o.w, 0x8b, emit.DX, loc(o.b))
+	t.prefixed(o, 0x0fc1, emit.DX, m)
+	t.Op(8, 0x89, emit.DX, loc(o.b))
+	t.set(i, fixNone)
+}
+
+func (t *translator) cmpxchg(i int, o *op) {
+	t.aligned(i, o)
+	t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
+	t.Op(8, 0x8b, emit.AX, loc(0))
+	t.prefixed(o, 0x0fb1, t.in(o.b, emit.DX), emit.M(emit.CX, 0))
+	equal := t.Jcc(ccE)
+	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Here(equal)
+	t.set(i, fixNone)
+}
+
+func (t *translator) lockedBit(i int, o *op) {
+	m := t.aligned(i, o)
+	t.prefixed(o, 0x0fba, 4+emit.Reg(o.code-cBT), m)
+	t.Bytes(byte(o.imm) & (8*o.w - 1))
+	if t.live[i+1] {
+		t.mergeCF()
+	}
+}
