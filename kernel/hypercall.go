@@ -338,7 +338,7 @@ func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
 }
 
 // maxRecord is the longest record of a tracepoint, in bytes.
-const maxRecord = 1024
+const maxRecord = 1024 + 64
 
 // tracepoint passes a tracepoint's record to f.
 func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64 {

@@ -37,7 +37,7 @@ func Tracing(t *tracing.Tracer) *seqfile.Row {
 		{Name: "saved_cmdlines", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedCmdlines)},
 		value("saved_cmdlines_size", modeRW, text1(t.SavedCmdlinesSize), t.SetSavedCmdlinesSize),
 		{Name: "saved_tgids", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.SavedTGIDs)},
-		{Name: "printk_formats", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(func() []string { return nil })},
+		{Name: "printk_formats", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.PrintkFormats)},
 		value("tracing_thresh", modeRW, text1(t.Threshold), t.SetThreshold),
 		{Name: "instances", Mode: modeDir, Dir: instances{t}},
 	}

@@ -37,6 +37,15 @@ const (
 	HCSymbol     = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
 )
 
+// Values of HCTracepoint's tracepoint for trace_printk: the record has an address after its
+// header, and more.
+const (
+	TraceBinary = 1 // the address of the format and its arguments (__trace_bprintk)
+	TraceString = 2 // the address of a string (__trace_bputs)
+	TraceText   = 3 // text with a zero at its end (__trace_printk, __trace_puts)
+	TraceFormat = 4 // a format of a module: its address, then its text
+)
+
 // Layout of struct probe_request, bytes.
 const (
 	ProbeNr   = 0  // u64: Probe*

@@ -156,7 +156,11 @@ type Tracer struct {
 	counter  atomic.Int64 // trace clock "counter"
 	cmdlines cmdlines.Names
 	tgids    cmdlines.TGIDs
-	cpus     []cpuScratch
+	formats  atomic.Pointer[printkFormats] // of trace_printk in modules; nil if there are none
+
+	formatsMu sync.Mutex // serializes those who add formats
+
+	cpus []cpuScratch
 
 	tasksMu sync.Mutex // guards tasks
 	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU

@@ -19,7 +19,9 @@ import (
 const (
 	typeStack     = 4
 	typePrint     = 5
+	typeBprint    = 6
 	typeUserStack = 12
+	typeBputs     = 14
 )
 
 // ownEvents creates the events of group ftrace. They can be neither enabled nor
@@ -34,6 +36,8 @@ func (t *Tracer) ownEvents() {
 		{"print", typePrint, printClass{}},
 		{"user_stack", typeUserStack, stackClass{own{}, "<user stack trace>", field.New("unsigned int tgid", 8, 4, false), true}},
 		{"raw_data", t.conf.rawDataID, rawDataClass{}},
+		{"bprint", typeBprint, bprintClass{}},
+		{"bputs", typeBputs, bputsClass{}},
 	} {
 		e := t.newEvent("ftrace", own.name, own.id, own.class)
 		e.Internal = true

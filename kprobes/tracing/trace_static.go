@@ -177,6 +177,10 @@ func (t *Tracer) tracepoint(name string) *tracepoint {
 // Tracepoint is called at each hit of an enabled tracepoint, in handler context:
 // trap.Arg is its address, trap.Data its data.
 func (t *Tracer) Tracepoint(trap *abi.Trap) {
+	if trap.Arg <= abi.TraceFormat {
+		t.printk(trap)
+		return
+	}
 	tp := t.tracepoints[trap.Arg]
 	if tp == nil || len(trap.Data) < field.HeaderSize {
 		return

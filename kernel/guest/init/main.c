@@ -109,7 +109,6 @@ void __init start_kernel(void)
 	sched_init();
 	workqueue_init_early();
 	rcu_init();
-	softirq_init();
 	hrtimers_init();
 	init_timers();
 	tick_setup_cpu();

@@ -67,6 +67,7 @@ void flush_smp_call_function_queue(void)
 void generic_smp_call_function_single_interrupt(void)
 {
 	flush_smp_call_function_queue();
+	irq_work_run();
 }
 
 static noinline int generic_exec_single(int cpu, struct call_single_data *csd)

@@ -7,6 +7,7 @@
 #define MAX_SOFTIRQ_RESTART 10
 
 static struct softirq_action softirq_vec[NR_SOFTIRQS];
+void native_send_call_func_single_ipi(int cpu);
 DEFINE_PER_CPU(u16, __softirq_pending);
 DEFINE_PER_CPU(struct task_struct *, ksoftirqd);
 static DEFINE_PER_CPU(struct llist_head, raised_list);
@@ -141,20 +142,33 @@ static __init int spawn_ksoftirqd(void)
 }
 early_initcall(spawn_ksoftirqd);
 
-/* Runs func soon on this CPU, in a softirq. */
+#define IRQ_WORK_PENDING 1
+#define IRQ_WORK_BUSY 2
+
+/* Runs func soon on this CPU, in an interrupt that the CPU sends to itself. */
 bool irq_work_queue(struct irq_work *work)
 {
-	unsigned long flags;
+	int was = atomic_read(&work->flags);
 
-	if (atomic_cmpxchg(&work->flags, 0, 1) != 0)
-		return false;
-	local_irq_save(flags);
+	do {
+		if (was & IRQ_WORK_PENDING)
+			return false;
+	} while (!atomic_try_cmpxchg(&work->flags, &was, was | IRQ_WORK_PENDING | IRQ_WORK_BUSY));
+	preempt_disable();
 	llist_add(&work->llnode, this_cpu_ptr(&raised_list));
-	raise_softirq_irqoff(HI_SOFTIRQ);
-	local_irq_restore(flags);
+	native_send_call_func_single_ipi(smp_processor_id());
+	preempt_enable();
 	return true;
 }
 EXPORT_SYMBOL(irq_work_queue);
+
+/* Waits until work is not queued and does not run. */
+void irq_work_sync(struct irq_work *work)
+{
+	while (atomic_read(&work->flags) & IRQ_WORK_BUSY)
+		cpu_relax();
+}
+EXPORT_SYMBOL_GPL(irq_work_sync);
 
 void irq_work_run(void)
 {
@@ -163,18 +177,12 @@ void irq_work_run(void)
 	for (n = llist_reverse_order(n); n; n = next) {
 		struct irq_work *work = llist_entry(n, struct irq_work, llnode);
 
+		int was = IRQ_WORK_BUSY;
+
 		next = n->next;
-		atomic_set(&work->flags, 0);
+		atomic_set(&work->flags, IRQ_WORK_BUSY);
 		work->func(work);
+		atomic_try_cmpxchg(&work->flags, &was, 0);	/* unless it is queued again */
 	}
 }
-
-static void irq_work_softirq(struct softirq_action *h)
-{
-	irq_work_run();
-}
-
-void __init softirq_init(void)
-{
-	open_softirq(HI_SOFTIRQ, irq_work_softirq);
-}
+EXPORT_SYMBOL_GPL(irq_work_run);

@@ -736,6 +736,102 @@ int sscanf(const char *s, const char *fmt, ...)
 }
 EXPORT_SYMBOL(sscanf);
 
+// A bin is where the arguments of a format are stored: each aligned to its size, but at
+// most to 4.
+struct bin {
+	char *at, *end;
+};
+
+static void save(struct bin *b, unsigned long long v, size_t size)
+{
+	size_t align = size < 4 ? size : 4;
+
+	b->at = (char *)(((unsigned long)b->at + align - 1) & -align);
+	if (b->at + size <= b->end)
+		memcpy(b->at, &v, size);
+	b->at += size;
+}
+
+static void save_string(struct bin *b, const char *s)
+{
+	size_t n;
+
+	if ((unsigned long)s < 4096)
+		s = s ? "(efault)" : "(null)";
+	n = strlen(s) + 1;
+	if (b->at + n <= b->end)
+		memcpy(b->at, s, n);
+	b->at += n;
+}
+
+// save_pointer stores an address if nothing but it is needed later, or else its text.
+static void save_pointer(struct bin *b, const char *fmt, const void *p, const struct spec *spec)
+{
+	struct out o = { b->at, b->end - 1 };
+
+	if (strchr("SsxKe", *fmt) || !isalnum(*fmt)) {
+		save(b, (unsigned long)p, sizeof(p));
+		return;
+	}
+	pointer(&o, fmt, p, spec);
+	if (o.at < b->end)
+		*o.at = 0;
+	b->at = o.at + 1;
+}
+
+static size_t stored_size(char conversion, const struct spec *spec)
+{
+	if (conversion == 'c' || spec->length == 'H')
+		return 1;
+	return spec->length == 'h' ? 2 : spec->length ? 8 : 4;
+}
+
+// save_count stores a width or a precision that is an argument.
+static int save_count(struct bin *b, const char **fmt, int n)
+{
+	++*fmt;
+	save(b, n, sizeof(int));
+	return n;
+}
+
+// vbin_printf stores the arguments of a format in bin_buf, which has size words, for a
+// later bstr_printf. It returns how many words they take, even if that is more.
+int vbin_printf(u32 *bin_buf, size_t size, const char *fmt, va_list args)
+{
+	struct bin b = { (char *)bin_buf, (char *)(bin_buf + size) };
+
+	while ((fmt = strchr(fmt, '%'))) {
+		struct spec spec = { .base = 10, .precision = -1 };
+
+		fmt = read_flags(fmt + 1, &spec);
+		spec.width = *fmt == '*' ? save_count(&b, &fmt, va_arg(args, int)) : read_decimal(&fmt);
+		if (*fmt == '.') {
+			fmt++;
+			spec.precision = *fmt == '*' ? save_count(&b, &fmt, va_arg(args, int)) : read_decimal(&fmt);
+		}
+		fmt = read_length(fmt, &spec);
+		switch (*fmt) {
+		case 's':
+			save_string(&b, va_arg(args, const char *));
+			break;
+		case 'p':
+			save_pointer(&b, fmt + 1, va_arg(args, const void *), &spec);
+			break;
+		case 'c': case 'd': case 'i': case 'u': case 'x': case 'X': case 'o':
+			save(&b, va_arg(args, unsigned long long), stored_size(*fmt, &spec));
+			break;
+		case '%':
+			break;
+		default:
+			goto out;
+		}
+		fmt++;
+	}
+out:
+	return (b.at - (char *)bin_buf + 3) / 4;
+}
+EXPORT_SYMBOL_GPL(vbin_printf);
+
 EXPORT_SYMBOL(vsnprintf);
 EXPORT_SYMBOL(vscnprintf);
 EXPORT_SYMBOL(vsprintf);

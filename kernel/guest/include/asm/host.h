@@ -29,6 +29,12 @@
 #define HC_STACK_SAVE 31
 #define HC_ENTRY 32
 
+/* Entries of trace_printk, in the place of HC_TRACEPOINT's tracepoint. */
+#define TRACE_PRINTK_BINARY 1
+#define TRACE_PRINTK_STRING 2
+#define TRACE_PRINTK_TEXT 3
+#define TRACE_PRINTK_FORMAT 4
+
 #define PROBE_REGISTER 1
 #define PROBE_UNREGISTER 2
 #define PROBE_ENABLE 3

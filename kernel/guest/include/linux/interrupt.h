@@ -18,7 +18,6 @@ void __local_bh_disable_ip(unsigned long ip, unsigned int cnt);
 void __local_bh_enable_ip(unsigned long ip, unsigned int cnt);
 #define local_bh_disable() __local_bh_disable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET)
 #define local_bh_enable() __local_bh_enable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET)
-void softirq_init(void);
 struct irq_work { struct llist_node llnode; atomic_t flags; void (*func)(struct irq_work *); };
 bool irq_work_queue(struct irq_work *work);
 void irq_work_run(void);

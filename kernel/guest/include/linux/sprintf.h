@@ -13,4 +13,6 @@ int vsscanf(const char *buf, const char *fmt, va_list args);
 int sscanf(const char *buf, const char *fmt, ...);
 int num_to_str(char *buf, int size, unsigned long long num, unsigned int width);
 
+int vbin_printf(u32 *bin_buf, size_t size, const char *fmt, va_list args);
+
 #endif

@@ -42,7 +42,12 @@ EXPORT_SYMBOL(unregister_module_notifier);
 /* The kernel's own notifier: the machine does what kprobes, ftrace and the tracer do. */
 static int module_event(struct notifier_block *nb, unsigned long state, void *mod)
 {
-	if (state != MODULE_STATE_COMING)
+	void hold_module_trace_bprintk_format(const char **start, const char **end);
+	struct module *m = mod;
+
+	if (state == MODULE_STATE_COMING)
+		hold_module_trace_bprintk_format(m->trace_bprintk_fmt_start, m->trace_bprintk_fmt_start + m->num_trace_bprintk_fmt);
+	else
 		WARN_ON(probe_request(MODULE_EVENT, mod, state));
 	return NOTIFY_OK;
 }
