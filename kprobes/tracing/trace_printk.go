@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -63,14 +64,14 @@ func (t *Tracer) addFormat(addr uint64, text string) {
 		of = maps.Clone(old.text)
 	}
 	of[addr] = text
-	list := []printkFormat{{addr, text}}
+	var list []printkFormat
 	if old := t.formats.Load(); old != nil {
-		list = append(list, old.list...)
+		list = slices.Clone(old.list)
 	}
-	t.formats.Store(&printkFormats{of, list})
+	t.formats.Store(&printkFormats{of, append(list, printkFormat{addr, text})})
 }
 
-// printkFormats are the formats of modules, the newest first.
+// printkFormats are the formats of modules, the oldest first.
 type printkFormats struct {
 	text map[uint64]string
 	list []printkFormat
@@ -265,7 +266,11 @@ func (f *binaryText) pointer(letters string) string {
 	case letters[0] == 'S':
 		return string(f.array.appendSymbol(nil, addr, true))
 	case letters[0] == 's':
-		return string(f.array.appendSymbol(nil, addr, false))
+		text := string(f.array.appendSymbol(nil, addr, false))
+		if sym, _, ok := f.array.tracer.conf.Symbols.Lookup(addr); ok && sym.Module != "" && !strings.HasSuffix(text, "]") {
+			text += " [" + sym.Module + "]"
+		}
+		return text
 	}
 	return fmt.Sprintf("%016x", addr)
 }
