@@ -187,7 +187,7 @@ func TestEndlessInit(t *testing.T) {
 			kill(t, cmd, done, "cp")
 			l.list(t)
 			b, err := os.ReadFile(l.dir + "/proc/modules")
-			if err != nil || !strings.Contains(string(b), "kprobe_loops 16384 1 - Loading") {
+			if err != nil || !strings.Contains(string(b), "kprobe_loops 20480 1 - Loading") {
 				t.Errorf("proc/modules: %q, %v", b, err)
 			}
 			if err := os.Remove(l.dir + "/machine/modules/kprobe_loops.ko"); !errors.Is(err, syscall.EBUSY) {

@@ -316,10 +316,22 @@ func partRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 		if debugfs := seqfile.Find(tree, "debugfs"); debugfs != nil {
 			return debugfs, nil
 		}
+		return &seqfile.Row{Mode: 0o700, Kind: seqfile.Debugfs, At: debugfsDir, Dir: some(tree, "kprobes", "tracing")}, nil
 	case name == "tracefs" && tracing != nil:
 		return tracing, nil
 	}
 	return nil, fmt.Errorf("unknown part %q; the parts are debugfs and tracefs", name)
+}
+
+// some returns the rows with these names.
+func some(tree seqfile.Dir, names ...string) seqfile.Table {
+	var table seqfile.Table
+	for _, n := range names {
+		if r := seqfile.Find(tree, n); r != nil {
+			table = append(table, r)
+		}
+	}
+	return table
 }
 
 // detachAll ends all mounts, within the grace time in total.
