@@ -125,7 +125,9 @@ func (r *reach) scanText(seg image.Segment) {
 			r.open[f] = true
 		}
 		if !jumps {
-			if f := r.start(to); f >= 0 {
+			// What is neither a call nor a jump has a ModRM byte that says "relative to
+			// the next instruction" before the distance.
+			if f := r.start(to); f >= 0 && i > 0 && seg.Data[i-1]&0xc7 == 0x05 {
 				r.open[f] = true
 			}
 			continue
