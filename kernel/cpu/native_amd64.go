@@ -156,9 +156,10 @@ func (c *Cache) translate(o *op) *op {
 	if old == nil || &old.ops[1] != o || c.native.full.Load()&1 != 0 || !c.open() {
 		return nil
 	}
-	b := &block{ops: make([]op, len(old.ops)), start: old.start, n1: old.n1, second: old.second, n2: old.n2}
-	copy(b.ops, old.ops)
-	b.ops[0].link = unsafe.Pointer(b)
+	b, f := c.build(o.imm) // other vCPUs may be linking old's ops
+	if f != nil {
+		return nil
+	}
 	t := c.native.add(b)
 	if t == nil {
 		return nil
