@@ -47,21 +47,24 @@ func (h *handle) guestDo(ctx context.Context, c *seqfile.Caller, call host.Call)
 	case ret < -maxKernelErrno:
 		return 0, nil, fmt.Errorf("%s returned %d: %w", h.node.at, ret, syscall.EIO)
 	}
+	return 0, nil, fmt.Errorf("%s: %w", h.node.at, guestErrno(ctx, ret))
+}
+
+// guestErrno returns the error for a negative result of a call. One that asks for another
+// try is EINTR only after a signal: a caller that tries again after EINTR would never end.
+func guestErrno(ctx context.Context, ret int64) error {
 	e := syscall.Errno(-ret)
-	if e >= eRestartSys && e <= eRestartBlock && e != 515 {
-		e = syscall.EINTR
+	if e >= eRestartSys && e <= eRestartBlock && ctx.Err() != nil {
+		return syscall.EINTR
 	}
-	return 0, nil, fmt.Errorf("%s: %w", h.node.at, clamp(e))
+	return clamp(e)
 }
 
 // openGuest is open(2).
 func (h *handle) openGuest(ctx context.Context, call host.Call) error {
 	ret, _, err := h.boot.Do(ctx, host.Caller{TID: h.caller.TID, PID: h.caller.PID, Comm: h.caller.Comm}, call, nil)
 	if err == nil && ret < 0 {
-		err = clamp(syscall.Errno(-ret))
-		if -ret >= int64(eRestartSys) && -ret <= int64(eRestartBlock) {
-			err = syscall.EINTR
-		}
+		err = guestErrno(ctx, ret)
 	}
 	if err != nil {
 		h.closeFile()
