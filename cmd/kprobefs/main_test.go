@@ -233,7 +233,7 @@ func TestMountArgs(t *testing.T) {
 		{"d -o rw", "mount --daemon -o rw d"},
 		{"d -orw", "mount --daemon -orw d"},
 		{"none d", "none d"}, // mount(8) always gives options
-		{"insmod x.ko -o rw", `unknown command "insmod" for "kprobefs", x.ko: not a directory`},
+		{"install x.ko -o rw", `unknown command "install" for "kprobefs", x.ko: not a directory`},
 		{"mont e -o rw", `unknown command "mont" for "kprobefs", Did you mean this?, mount, umount, e: no such file or directory`},
 		{"mount d -o rw", "mount d -o rw"},
 		{"exec ls", "exec ls"},
@@ -366,7 +366,7 @@ func TestMountFails(t *testing.T) {
 		{[]string{"mount", file}, "not a directory"},
 		{[]string{"mount", "--daemon", file}, "not a directory"},
 		{[]string{"none", file, "-o", "rw"}, "not a directory"},
-		{[]string{"insmod", file}, `unknown command "insmod"`},
+		{[]string{"install", file}, `unknown command "install"`},
 		{[]string{"mont", dir}, "Did you mean this?\n\tmount\n"},
 		{[]string{"mount", ""}, "no directory is named"},
 		{[]string{"umount", ""}, "no directory is named"},
