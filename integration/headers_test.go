@@ -58,6 +58,11 @@ func TestOwnHeaders(t *testing.T) {
 		if strings.Contains(c.Script, "\nload "+c.Name) && c.Files[c.Name+".ko"] == nil {
 			continue
 		}
+		// A module that claims another of Debian's kernels has the CRCs of its symbols;
+		// our headers make no CRCs, and the module is refused by its vermagic.
+		if strings.Contains(c.Script, "s/vermagic=") {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			t.Parallel()
 			playOne(t, c, nil, masks)
@@ -163,7 +168,7 @@ func TestReadmeModule(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {
 				t.Fatalf("%v\n%s", err, out)
 			}
-			out, status := as.exec(t, dir, nil, nil, "bash", "-c", inner)
+			out, status := as.exec(t, dir, []string{"PATH=" + built + ":" + os.Getenv("PATH")}, nil, "bash", "-c", inner)
 			if got := Apply(masks, out); got != Apply(masks, want) || status != 0 {
 				t.Errorf("status %d, README (-), printed (+):\n%s", status, diff(Apply(masks, want), got))
 			}
