@@ -464,7 +464,7 @@ func TestDebugfs(t *testing.T) {
 		}
 		if n := v.write(fd, "z"); c.name == "flag" { // Linux takes it, without effect
 			if n != 1 {
-				t.Errorf("write of nonsense to flag: %d", int64(n))
+				t.Errorf("write of nonsense to flag: %d", n)
 			}
 		} else {
 			v.want1("write of nonsense to "+c.name, n, syscall.EINVAL)
