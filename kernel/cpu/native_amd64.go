@@ -310,6 +310,9 @@ func (c *CPU) leftNative(t *translation, exit uint64) uintptr {
 		return 0
 	}
 	c.RIP, c.br, c.after = o.imm, brGo, nil
+	if e := &c.jc[jcHash(c.RIP)]; e.rip == c.RIP && e.head.need() != dead && e.head.next().link == nil {
+		return 0 // known, and not translated
+	}
 	if to := c.cache.follow(t, int(exit&exitOp)); to != nil {
 		return c.cache.native.code(to.entry)
 	}

@@ -88,11 +88,9 @@ var hostReg = [16]emit.Reg{
 
 // Conditions of jumps.
 const (
-	ccB  = 2
 	ccAE = 3
 	ccE  = 4
 	ccNE = 5
-	ccBE = 6
 	ccL  = 12
 )
 
@@ -187,7 +185,8 @@ func (t *translator) slowIf(cc uint8, i int) {
 
 func (t *translator) exit(kind uint32, i int) uint32 { return t.block<<exitBlocks | kind | uint32(i) }
 
-// lea sets r to base + index<<scale + disp; base and index may be regZero.
+// address sets AX to the guest's address of o's memory operand. It leaves the host's
+// flags, and uses CX and DX.
 func (t *translator) address(o *op) {
 	fits := o.disp == uint64(int64(int32(o.disp)))
 	disp := int32(o.disp)
@@ -258,8 +257,7 @@ func (t *translator) miss(m *tlbMiss) {
 	slow := t.Jcc(ccNE)
 	t.To(t.Jmp(), m.back)
 	t.Here(slow)
-	t.MovImm(emit.AX, uint64(m.exit))
-	t.Bytes(0xc3)
+	t.returnWith(m.exit)
 }
 
 // fillSlot makes the routine that copies the TLB's entry for address AX, whose last
@@ -331,7 +329,12 @@ func (t *translator) translate(ops []op) bool {
 // leave ends the code before op i.
 func (t *translator) leave(i int) {
 	t.save()
-	t.MovImm(emit.AX, uint64(t.exit(exitSlow, i)))
+	t.returnWith(t.exit(exitSlow, i))
+}
+
+// returnWith leaves translated code with an exit.
+func (t *translator) returnWith(exit uint32) {
+	t.MovImm(emit.AX, uint64(exit))
 	t.Bytes(0xc3)
 }
 
@@ -347,8 +350,7 @@ func (t *translator) finish() {
 			continue
 		}
 		t.giveBack(s.add)
-		t.MovImm(emit.AX, uint64(s.exit))
-		t.Bytes(0xc3)
+		t.returnWith(s.exit)
 	}
 	for i := range t.misses {
 		t.miss(&t.misses[i])
@@ -368,8 +370,7 @@ func (t *translator) chain(i int, add int64) {
 	pos := t.JmpAligned()
 	t.Here(pos)
 	t.sites = append(t.sites, site{op: i, pos: pos, exit: t.Len()})
-	t.MovImm(emit.AX, uint64(t.exit(exitBranch, i)))
-	t.Bytes(0xc3)
+	t.returnWith(t.exit(exitBranch, i))
 }
 
 // rest is how many instructions of the block come after op i.
@@ -414,14 +415,10 @@ func readsFlags(o *op) bool {
 // mayLeave says whether the code can be left at o.
 func mayLeave(o *op) bool {
 	switch o.code {
-	case cNOP:
-		return false
-	case cLEA, cMOV, cMOVZX, cMOVSX, cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR, cCMP, cTEST, cNEG, cNOT, cINC, cDEC,
-		cIMUL, cIMUL1, cMUL, cPOPCNT, cSHL, cSAL, cSHR, cSAR, cROL, cROR, cSETCC, cCMOV, cBT, cBTS, cBTR, cBTC,
-		cBSF, cBSR, cTZCNT, cLZCNT, cBSWAP, cCBW, cCWD, cCLD, cCLI, cXCHG, cXADD:
-		return o.form&hasMem != 0 && o.code != cLEA || formOf(o) == nil
+	case cDIV, cPUSH, cPOP, cPUSHF, cPOPF, cLEAVE, cJMP, cJCC, cCALL, cRET, cFETCH:
+		return true
 	}
-	return true
+	return o.form&hasMem != 0 && o.code != cLEA && o.code != cNOP || !translatable(o)
 }
 
 // An emitter translates op i, which is o.
@@ -728,7 +725,11 @@ func (t *translator) unary(i int, o *op) {
 	}
 	m := emit.Arg{}
 	if o.form&dstMem != 0 {
-		t.operand(i, o, uint64(o.w), true)
+		if o.flags&locked != 0 {
+			t.aligned(i, o)
+		} else {
+			t.operand(i, o, uint64(o.w), true)
+		}
 		t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 		m = emit.M(emit.CX, 0)
 	}
@@ -758,35 +759,35 @@ func (t *translator) prefixed(o *op, code uint32, reg emit.Reg, m emit.Arg) {
 // shiftExt is the opcode's extension of rol to sar.
 func shiftExt(o *op) emit.Reg { return emit.Reg(o.code - cROL) }
 
-// shift is by an immediate. OF is defined after a shift by one only: where flags
-// are needed, the last bit is shifted by itself.
-func (t *translator) shift(i int, o *op) {
-	r := t.in(o.a, emit.DX)
+// shiftBy shifts or rotates r by the immediate of op i. OF is defined after a shift by one
+// only: where flags are needed, the last bit is shifted by itself.
+func (t *translator) shiftBy(i int, o *op, r emit.Reg) {
 	n := byte(o.imm)
-	if n == 0 {
-		t.Op(o.w, 0x8b, r, emit.R(r))
-		t.done(o.a)
-		return
-	}
-	if t.live[i+1] {
-		if n > 1 {
-			t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
-			t.Bytes(n - 1)
-		}
+	if t.live[i+1] && n > 1 {
+		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+		t.Bytes(n - 1)
 		n = 1
 	}
 	t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
 	t.Bytes(n)
+}
+
+// shift is by an immediate.
+func (t *translator) shift(i int, o *op) {
+	r := t.in(o.a, emit.DX)
+	if o.imm == 0 {
+		t.Op(o.w, 0x8b, r, emit.R(r))
+		t.done(o.a)
+		return
+	}
+	t.shiftBy(i, o, r)
 	t.done(o.a)
 	t.set(i, fixAF)
 }
 
 // shiftCL is by CL, which may be 0: then the flags stay.
 func (t *translator) shiftCL(i int, o *op) {
-	if t.live[i+1] {
-		t.spoil()
-	}
-	t.inHost = false
+	t.spoil()
 	r := t.in(o.a, emit.DX)
 	t.Op(4, 0x8b, emit.CX, loc(1))
 	if !t.live[i+1] {
@@ -809,22 +810,13 @@ func (t *translator) shiftCL(i int, o *op) {
 
 // rotate is by an immediate; it sets CF and OF.
 func (t *translator) rotate(i int, o *op) {
-	if !t.live[i+1] {
-		t.inHost = false
-		r := t.in(o.a, emit.DX)
-		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
-		t.Bytes(byte(o.imm))
-		t.done(o.a)
-		return
-	}
 	t.spoil()
 	r := t.in(o.a, emit.DX)
-	if n := byte(o.imm); n > 1 {
-		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
-		t.Bytes(n - 1)
-	}
-	t.Op(o.w, 0xd1, shiftExt(o), emit.R(r))
+	t.shiftBy(i, o, r)
 	t.done(o.a)
+	if !t.live[i+1] {
+		return
+	}
 	t.Bytes(0x0f, 0x90, 0xc0) // seto %al
 	t.mergeCF()
 	t.Op(1, 0x88, emit.AX, state(offNF))
@@ -904,10 +896,7 @@ func (t *translator) div(i int, o *op) {
 
 // bitTest sets CF.
 func (t *translator) bitTest(i int, o *op) {
-	if t.live[i+1] {
-		t.spoil()
-	}
-	t.inHost = false
+	t.spoil()
 	r := t.in(o.a, emit.DX)
 	if o.form&srcImm != 0 {
 		t.Op(o.w, 0x0fba, 4+emit.Reg(o.code-cBT), emit.R(r))
@@ -1100,8 +1089,7 @@ func (t *translator) jcc(i int, o *op) {
 }
 
 func (t *translator) jmp(i int, o *op) {
-	t.save()
-	t.inHost = false
+	t.spoil()
 	t.chain(i, t.rest(i))
 }
 
@@ -1187,7 +1175,7 @@ func lockedTranslation(o *op) emitter {
 	case cADD, cSUB, cAND, cOR, cXOR:
 		return (*translator).lockedALU
 	case cINC, cDEC, cNEG, cNOT:
-		return (*translator).unaryLocked
+		return (*translator).unary
 	case cXCHG:
 		return (*translator).xchg
 	case cXADD:
@@ -1211,14 +1199,6 @@ func (t *translator) lockedALU(i int, o *op) {
 		t.prefixed(o, uint32(o.code)<<3|1, t.in(o.b, emit.DX), m)
 	}
 	t.set(i, fixNone)
-}
-
-func (t *translator) unaryLocked(i int, o *op) {
-	t.spoil()
-	t.address(o)
-	t.Bytes(0xa8, o.w-1)
-	t.slowIf(ccNE, i)
-	t.unary(i, o)
 }
 
 func (t *translator) xchg(i int, o *op) {
