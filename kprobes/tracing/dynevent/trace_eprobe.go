@@ -45,15 +45,8 @@ func (r *Registry) createEprobe(line string) (bool, error) {
 	fail := func(derr *probe.Error) error { return r.refuse("event_probe", derr, argv) }
 	ep := &traceEprobe{reg: r}
 	group, name := eprobeGroup, ""
-	if colon := strings.IndexByte(argv[0], ':'); colon >= 0 {
-		g, n, derr := r.conf.Rules.ParseEventName(argv[0][colon+1:], colon+1)
-		if derr != nil {
-			return true, fail(derr)
-		}
-		name = n
-		if g != "" {
-			group = g
-		}
+	if derr := r.parseName(argv[0], strings.IndexByte(argv[0], ':'), &group, &name); derr != nil {
+		return true, fail(derr)
 	}
 	attachedGroup, attachedName, derr := r.conf.Rules.ParseEventName(argv[1], 0)
 	if derr != nil {

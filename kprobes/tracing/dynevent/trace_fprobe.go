@@ -98,15 +98,8 @@ func (r *Registry) parseFprobe(d *definition, tracepoint bool, argv []string) (*
 	if !d.Return && d.maxActive != 0 {
 		return probe.NewError(errMaxActNoKprobe, 0, 1), nil
 	}
-	if colon >= 0 {
-		group, name, derr := r.conf.Rules.ParseEventName(head[colon+1:], colon+1)
-		if derr != nil {
-			return derr, nil
-		}
-		d.name = name
-		if group != "" {
-			d.group = group
-		}
+	if derr := r.parseName(head, colon, &d.group, &d.name); derr != nil {
+		return derr, nil
 	}
 	if d.name == "" {
 		d.name = r.fprobeName(d, tracepoint)

@@ -90,6 +90,23 @@ func (r *Registry) newKprobeEvent(d definition) *kprobeEvent {
 	return ev
 }
 
+// parseName parses the "[GROUP/]NAME" behind the colon of a definition's first word. A
+// group that is not given stays as it is; so do both if colon is negative.
+func (r *Registry) parseName(head string, colon int, group, name *string) *probe.Error {
+	if colon < 0 {
+		return nil
+	}
+	given, n, derr := r.conf.Rules.ParseEventName(head[colon+1:], colon+1)
+	if derr != nil {
+		return derr
+	}
+	*name = n
+	if given != "" {
+		*group = given
+	}
+	return nil
+}
+
 // Kind implements Class.
 func (ev *kprobeEvent) Kind() Kind {
 	if ev.ret {
@@ -215,15 +232,8 @@ func (r *Registry) parseDefinition(argv []string) (d definition, _ *probe.Error,
 	if derr, err := r.parsePlace(&d, argv); derr != nil || err != nil {
 		return d, derr, err
 	}
-	if colon >= 0 {
-		group, name, derr := r.conf.Rules.ParseEventName(head[colon+1:], colon+1)
-		if derr != nil {
-			return d, derr, nil
-		}
-		d.name = name
-		if group != "" {
-			d.group = group
-		}
+	if derr := r.parseName(head, colon, &d.group, &d.name); derr != nil {
+		return d, derr, nil
 	}
 	if d.name == "" {
 		d.name = r.eventNameFor(&d)

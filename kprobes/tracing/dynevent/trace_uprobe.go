@@ -115,13 +115,8 @@ func (u *traceUprobe) parse(d *definition, argv []string, colon int) (*probe.Err
 	}
 	head := argv[0]
 	if len(head) > 1 && head[1] == ':' {
-		group, name, derr := u.reg.conf.Rules.ParseEventName(head[2:], 2)
-		if derr != nil {
+		if derr := u.reg.parseName(head, 1, &d.group, &d.name); derr != nil {
 			return derr, nil
-		}
-		d.name = name
-		if group != "" {
-			d.group = group
 		}
 	}
 	if d.name == "" {
