@@ -68,7 +68,7 @@ func load() (graph, error) {
 	for line := range strings.Lines(string(out)) {
 		f := strings.Fields(line)
 		name, ok := below(f[0], f[1])
-		if !ok || strings.HasPrefix(name, "integration") || strings.HasPrefix(name, "kernel/cpu/record") || name == "docs" || name == "kernel/guest/btfgen" || name == "kprobes/kprobetest" || name == "kprobes/tracing/tracingtest" {
+		if !ok || strings.HasPrefix(name, "integration") || strings.HasPrefix(name, "kernel/cpu/record") || name == "docs" || name == "kernel/guest/btfgen" || name == "kprobes/kprobetest" || name == "kprobes/tracing/tracingtest" || name == "kprobes/tracing/tracertest" {
 			continue
 		}
 		g[name] = nil

@@ -73,7 +73,7 @@ func TestTrace(t *testing.T) {
 		"  myr                                                        1               0\n",
 		"  inmod                                                      1               0\n",
 	}
-	if diff := cmp.Diff(want, all(tr.definitions.KprobeProfile)); diff != "" {
+	if diff := cmp.Diff(want, tracingtest.Lines(tr.definitions.KprobeProfile)); diff != "" {
 		t.Errorf("profile (-want +got):\n%s", diff)
 	}
 }
@@ -172,7 +172,7 @@ func TestTracingOn(t *testing.T) {
 	if got := traceText(tr); got != emptyTrace {
 		t.Errorf("a hit while tracing is off was recorded:\n%s", got)
 	}
-	if got := all(tr.definitions.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
+	if got := tracingtest.Lines(tr.definitions.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
 		t.Errorf("a hit while tracing is off was not counted: %q", got)
 	}
 }
@@ -254,7 +254,7 @@ func TestConcurrentHits(t *testing.T) {
 			_ = tr.event("kprobes", "b").Enable([]byte{'0' + byte(n&1)})
 			_, _ = tr.definitions.WriteKprobeEvents([]byte("p:g/c vfs_open\n-:g/c\n"))
 			traceText(tr)
-			all(tr.definitions.KprobeProfile)
+			tracingtest.Lines(tr.definitions.KprobeProfile)
 			tr.global.AvailableEvents()
 		}
 	})

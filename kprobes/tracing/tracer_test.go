@@ -56,17 +56,6 @@ func traceText(tr *Tracer) string {
 	return string(b)
 }
 
-// all returns the lines of a file that is read line by line.
-func all(line func(int) (string, bool)) (lines []string) {
-	for i := 0; ; i++ {
-		s, ok := line(i)
-		if !ok {
-			return lines
-		}
-		lines = append(lines, s)
-	}
-}
-
 // traceLines returns the trace without its header.
 func traceLines(tr *Tracer) []string {
 	_, text, _ := strings.Cut(traceText(tr), "|         |\n")

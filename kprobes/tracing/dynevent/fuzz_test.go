@@ -5,6 +5,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
 // The targets here write arbitrary text to the files of dynamic events and check that it
@@ -39,7 +41,7 @@ func fuzzWrites(f *testing.F, seeds []string, write func(r *Registry, text strin
 // listed checks that dynamic_events shows all definitions in a form that can be written.
 func listed(t *testing.T, r *Registry) []string {
 	t.Helper()
-	lines := all(r.DynamicEvent)
+	lines := tracingtest.Lines(r.DynamicEvent)
 	if len(lines) != len(r.list) {
 		t.Fatalf("%d events, %d lines: %q", len(r.list), len(lines), lines)
 	}

@@ -176,18 +176,7 @@ func write(t testing.TB, r *Registry, lines ...string) {
 	}
 }
 
-// all returns the lines of a file that is read line by line.
-func all(line func(int) (string, bool)) (lines []string) {
-	for i := 0; ; i++ {
-		s, ok := line(i)
-		if !ok {
-			return lines
-		}
-		lines = append(lines, s)
-	}
-}
-
-func listing(r *Registry) string { return strings.Join(all(r.KprobeEvent), "") }
+func listing(r *Registry) string { return strings.Join(tracingtest.Lines(r.KprobeEvent), "") }
 
 // fakeFunctions has fentry sites that nobody hits.
 type fakeFunctions struct{ kernel *tracingtest.Kernel }

@@ -154,7 +154,7 @@ func TestBusy(t *testing.T) {
 	if err := r.ReleaseKprobes(); !errors.Is(err, syscall.EBUSY) {
 		t.Errorf("clear while enabled: %v", err)
 	}
-	if len(all(r.KprobeEvent)) != 3 {
+	if len(tracingtest.Lines(r.KprobeEvent)) != 3 {
 		t.Errorf("a refused clear left %q", listing(r))
 	}
 	// A probe may be deleted if others of its event remain.
@@ -214,7 +214,7 @@ func TestModuleProbe(t *testing.T) {
 	r.ModuleComing("late")
 	addr := f.Symbol("late:mod_func")
 	f.Hit(addr, tracingtest.Entered(0, 0, tracingtest.NewTask(1, "init")))
-	if got := all(r.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
+	if got := tracingtest.Lines(r.KprobeProfile)[0]; !strings.HasSuffix(got, "1               0\n") {
 		t.Errorf("profile after a hit in the module: %q", got)
 	}
 	if _, err := r.WriteKprobeEvents([]byte("p:q late:nosuch")); !errors.Is(err, syscall.ENOENT) {
@@ -242,7 +242,7 @@ func TestHashedAddress(t *testing.T) {
 		c.HashPtr = func(addr uint64) uint32 { return uint32(addr * 0x9e3779b97f4a7c15 >> 32) }
 	})
 	write(t, r, "p 0xffffffff81363790", "p 0xffffffff81363795")
-	lines := all(r.KprobeEvent)
+	lines := tracingtest.Lines(r.KprobeEvent)
 	form := regexp.MustCompile(`^p:kprobes/p_(0x0{8}[0-9a-f]{8}) (0x0{8}[0-9a-f]{8})\n$`)
 	for _, line := range lines {
 		if m := form.FindStringSubmatch(line); m == nil || m[1] != m[2] {
@@ -276,7 +276,7 @@ func FuzzDefinition(f *testing.F) {
 // checkConsistent checks that all events can be deleted by the names in the list, and
 // that nothing is left then.
 func checkConsistent(t *testing.T, r *Registry, o *fakeOwner) {
-	for _, line := range all(r.KprobeEvent) {
+	for _, line := range tracingtest.Lines(r.KprobeEvent) {
 		head, _, _ := strings.Cut(line, " ")
 		_, name, _ := strings.Cut(head, ":")
 		_, err := r.WriteKprobeEvents([]byte("-:" + name))

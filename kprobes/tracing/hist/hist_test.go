@@ -9,65 +9,23 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracertest"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
-
-// newTracer returns a tracer over a fake kernel.
-func newTracer(t testing.TB) (*tracing.Tracer, *tracingtest.Kernel) {
-	t.Helper()
-	f := tracingtest.New()
-	return tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded}), f
-}
-
-// define writes lines to kprobe_events.
-func define(t testing.TB, tr *tracing.Tracer, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if _, err := tr.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// file returns the file of an event in the global array, or nil.
-func file(tr *tracing.Tracer, group, event string) *tracing.EventFile {
-	for _, s := range tr.Global().Subsystems() {
-		for _, f := range s.Events {
-			if f.Group == group && f.Name == event {
-				return f
-			}
-		}
-	}
-	return nil
-}
-
-// triggerFile returns a tracer with two events of the group kprobes, and the first
-// one's file.
-func triggerFile(t *testing.T) (*tracing.Tracer, *tracing.EventFile) {
-	t.Helper()
-	tr, _ := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di", "p:b vfs_write")
-	return tr, file(tr, "kprobes", "a")
-}
 
 // TestHistHit: a hit is counted by its key, and variables and a synthetic event are
 // passed to a second histogram.
 func TestHistHit(t *testing.T) {
-	tr, f := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
-	a, b := file(tr, "kprobes", "a"), file(tr, "kprobes", "b")
+	tr, f := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string", "p:b vfs_write n=%di:u32")
+	a, b := tracertest.File(tr, "kprobes", "a"), tracertest.File(tr, "kprobes", "b")
 	if _, err := tr.Definitions().WriteSyntheticEvents([]byte("late u32 sum; char s[]\n")); err != nil {
 		t.Fatal(err)
 	}
-	trigger := func(f *tracing.EventFile, text string) {
-		t.Helper()
-		if err := f.WriteTrigger([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	trigger := func(f *tracing.EventFile, text string) { t.Helper(); tracertest.WriteTrigger(t, f, text) }
 	trigger(a, "hist:keys=n:vals=n:v=n,w=s:sort=n")
 	trigger(b, "hist:keys=n:both=$v+n:ss=$w:onmatch(kprobes.a).late($both,$ss)")
-	late := file(tr, "synthetic", "late")
+	late := tracertest.File(tr, "synthetic", "late")
 	trigger(late, "hist:keys=s,sum")
 	if err := late.Enable([]byte("1")); err != nil {
 		t.Fatal(err)
@@ -119,7 +77,7 @@ func TestHistDivision(t *testing.T) {
 		expr string
 		want string
 	}{{"10/3", "4"}, {"9/3", "3"}, {"10/3*3", "12"}, {"16-8-4-2", "2"}, {"64/8/4/2", "1"}, {"4+6/2-2", "5"}, {"5-7", "18446744073709551614"}} {
-		_, a := triggerFile(t)
+		_, a := tracertest.TriggerFile(t)
 		if err := a.WriteTrigger([]byte("hist:keys=n:x=" + c.expr)); err != nil {
 			t.Fatal(err)
 		}
@@ -139,7 +97,7 @@ func FuzzHistTrigger(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		_, a := triggerFile(t)
+		_, a := tracertest.TriggerFile(t)
 		if err := a.WriteTrigger([]byte("hist:" + text)); err != nil {
 			var errno syscall.Errno
 			if !errors.As(err, &errno) {
@@ -174,15 +132,10 @@ func counts(t *testing.T, text string) (hits, drops int) {
 // TestHistLoad: hits on both vCPUs while the table is read and triggers are added and
 // removed. The counts are exact.
 func TestHistLoad(t *testing.T) {
-	tr, f := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
-	a := file(tr, "kprobes", "a")
-	trigger := func(text string) {
-		t.Helper()
-		if err := a.WriteTrigger([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tr, f := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := tracertest.File(tr, "kprobes", "a")
+	trigger := func(text string) { t.Helper(); tracertest.WriteTrigger(t, a, text) }
 	trigger("hist:keys=s,n:vals=n:v=n,w=s:onmax($v).save(common_pid,common_cpu):size=128")
 	const each = 2000
 	var wg sync.WaitGroup
@@ -217,15 +170,10 @@ func TestHistLoad(t *testing.T) {
 
 // TestHistClear: clear empties the table, also between hits of other vCPUs.
 func TestHistClear(t *testing.T) {
-	tr, f := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di:u32")
-	a := file(tr, "kprobes", "a")
-	trigger := func(text string) {
-		t.Helper()
-		if err := a.WriteTrigger([]byte(text)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	tr, f := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read n=%di:u32")
+	a := tracertest.File(tr, "kprobes", "a")
+	trigger := func(text string) { t.Helper(); tracertest.WriteTrigger(t, a, text) }
 	trigger("hist:keys=n")
 	var wg sync.WaitGroup
 	for cpu := range 2 {
@@ -252,8 +200,8 @@ func TestHistClear(t *testing.T) {
 // TestHistInstance: an instance that has a histogram with variables cannot be removed, as
 // recorded on Linux (hist_instance.txtar). One without variables is removed with it.
 func TestHistInstance(t *testing.T) {
-	tr, _ := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di:u32")
+	tr, _ := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read n=%di:u32")
 	if err := tr.MakeInstance("i"); err != nil {
 		t.Fatal(err)
 	}
@@ -279,7 +227,7 @@ func TestHistInstance(t *testing.T) {
 	if err := tr.RemoveInstance("i"); err != nil {
 		t.Errorf("removing an instance without variables: %v", err)
 	}
-	if err := file(tr, "kprobes", "a").WriteTrigger([]byte("hist:keys=n:ww=n:name=x")); err != nil {
+	if err := tracertest.File(tr, "kprobes", "a").WriteTrigger([]byte("hist:keys=n:ww=n:name=x")); err != nil {
 		t.Errorf("a name that only the removed instance had: %v", err)
 	}
 }
@@ -287,9 +235,9 @@ func TestHistInstance(t *testing.T) {
 // TestHistMemory: the memory of all tables is limited, and freed when triggers are
 // removed.
 func TestHistMemory(t *testing.T) {
-	tr, _ := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
-	a := file(tr, "kprobes", "a")
+	tr, _ := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read n=%di:u32 s=+0(%si):string")
+	a := tracertest.File(tr, "kprobes", "a")
 	names := []string{"v", "w", "x", "y", "z"}
 	text := func(name string) []byte {
 		return []byte("hist:keys=n:size=131072:" + name + "=s,2" + name + "=s,3" + name + "=s if n > 3")
@@ -319,9 +267,9 @@ func TestHistMemory(t *testing.T) {
 // TestHistNamedShort: a named histogram reads members at the offsets of its first
 // event; an entry of another event may be shorter.
 func TestHistNamedShort(t *testing.T) {
-	tr, f := newTracer(t)
-	define(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")
-	a, b := file(tr, "kprobes", "a"), file(tr, "kprobes", "b")
+	tr, f := tracertest.New(t)
+	tracertest.Define(t, tr, "p:a vfs_read a=%ax:u64 b=%ax:u64 c=%ax:u64 n=%di:u32 s=+0(%si):string z=+0(%si):string", "p:b vfs_write n=%di:u32 s=+0(%si):string")
+	a, b := tracertest.File(tr, "kprobes", "a"), tracertest.File(tr, "kprobes", "b")
 	for _, keys := range []string{"n", "s", "n,s", "n.sym"} {
 		text := []byte("hist:name=shared:keys=" + keys)
 		for _, e := range []*tracing.EventFile{a, b} {

@@ -7,46 +7,8 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
-	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/tracertest"
 )
-
-// newTracer returns a tracer over a fake kernel.
-func newTracer(t testing.TB) (*tracing.Tracer, *tracingtest.Kernel) {
-	t.Helper()
-	f := tracingtest.New()
-	return tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded}), f
-}
-
-// define writes lines to kprobe_events.
-func define(t testing.TB, tr *tracing.Tracer, lines ...string) {
-	t.Helper()
-	for _, line := range lines {
-		if _, err := tr.Definitions().WriteKprobeEvents([]byte(line + "\n")); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// file returns the file of an event in the global array, or nil.
-func file(tr *tracing.Tracer, group, event string) *tracing.EventFile {
-	for _, s := range tr.Global().Subsystems() {
-		for _, f := range s.Events {
-			if f.Group == group && f.Name == event {
-				return f
-			}
-		}
-	}
-	return nil
-}
-
-// triggerFile returns a tracer with two events of the group kprobes, and the first
-// one's file.
-func triggerFile(t *testing.T) (*tracing.Tracer, *tracing.EventFile) {
-	t.Helper()
-	tr, _ := newTracer(t)
-	define(t, tr, "p:a vfs_read n=%di", "p:b vfs_write")
-	return tr, file(tr, "kprobes", "a")
-}
 
 // TestTriggerCommands: lines with the results of Linux 6.1 (trigger.txtar).
 func TestTriggerCommands(t *testing.T) {
@@ -80,7 +42,7 @@ func TestTriggerCommands(t *testing.T) {
 		{"enable_event", syscall.EINVAL, ""},
 		{"disable_event:kprobes:b:3 if n == 1", 0, "disable_event:kprobes:b:count=3 if n == 1"},
 	} {
-		_, file := triggerFile(t)
+		_, file := tracertest.TriggerFile(t)
 		empty, _ := file.Triggers()
 		available := empty[0]
 		err := file.WriteTrigger([]byte(c.write))
@@ -98,8 +60,8 @@ func TestTriggerCommands(t *testing.T) {
 // TestTriggerSoftMode: an event with a trigger is armed without being recorded, and
 // so is an event that a trigger may enable.
 func TestTriggerSoftMode(t *testing.T) {
-	tr, a := triggerFile(t)
-	b := file(tr, "kprobes", "b")
+	tr, a := tracertest.TriggerFile(t)
+	b := tracertest.File(tr, "kprobes", "b")
 	write := func(f *tracing.EventFile, text string, want error) {
 		t.Helper()
 		if err := f.WriteTrigger([]byte(text)); !errors.Is(err, want) {
@@ -148,7 +110,7 @@ func FuzzTrigger(f *testing.F) {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		tr, file := triggerFile(t)
+		tr, file := tracertest.TriggerFile(t)
 		var errno syscall.Errno
 		if err := file.WriteTrigger([]byte(text)); err != nil && !errors.As(err, &errno) {
 			t.Fatalf("an error without errno: %v", err)
