@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"unsafe"
 
@@ -78,14 +77,9 @@ func (s *supervisor) stillAsks(id uint64) bool {
 
 // status returns a field of a thread's /proc/TID/status that is a hexadecimal number.
 func status(tid int, field string) uint64 {
-	b, _ := os.ReadFile(proc.Path(tid, "status"))
-	for line := range strings.Lines(string(b)) {
-		if rest, ok := strings.CutPrefix(line, field+":"); ok {
-			n, _ := strconv.ParseUint(strings.TrimSpace(rest), 16, 64)
-			return n
-		}
-	}
-	return 0
+	text, _ := proc.Status(tid, field)
+	n, _ := strconv.ParseUint(text, 16, 64)
+	return n
 }
 
 // signalPending reports whether a thread has a signal that it neither blocks nor ignores.

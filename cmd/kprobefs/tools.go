@@ -48,6 +48,17 @@ func (f *treeFlag) find() (string, error) {
 	return dir, nil
 }
 
+// run is the RunE of a command that does something with the tree.
+func (f *treeFlag) run(do func(c *cobra.Command, tree string, args []string) error) func(*cobra.Command, []string) error {
+	return func(c *cobra.Command, args []string) error {
+		dir, err := f.find()
+		if err != nil {
+			return err
+		}
+		return do(c, dir, args)
+	}
+}
+
 // onlyTree returns the tree among mounts, which may also be parts of trees.
 func onlyTree(mounts []string) (string, error) {
 	var trees []string
@@ -81,13 +92,9 @@ and the exit status is 1. Below 'kprobefs exec', insmod(8) does the same.`,
 			}
 			return []string{"ko"}, cobra.ShellCompDirectiveFilterFileExt
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := at.find()
-			if err != nil {
-				return err
-			}
+		RunE: at.run(func(_ *cobra.Command, dir string, args []string) error {
 			return withLog(dir, args[0], func() error { return insmod(dir, args[0], strings.Join(args[1:], " ")) })
-		},
+		}),
 	}
 	at.addTo(c)
 	c.Flags().SetInterspersed(false)
@@ -152,14 +159,10 @@ what the kernel has logged about it go to standard error, and the exit status is
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
 			return at.loaded(args), cobra.ShellCompDirectiveNoFileComp
 		},
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := at.find()
-			if err != nil {
-				return err
-			}
+		RunE: at.run(func(_ *cobra.Command, dir string, args []string) error {
 			name := strings.ReplaceAll(strings.TrimSuffix(filepath.Base(args[0]), ".ko"), "-", "_")
 			return withLog(dir, args[0], func() error { return rmmod(dir, name) })
-		},
+		}),
 	}
 	at.addTo(c)
 	return c
@@ -212,11 +215,7 @@ func (p *program) lsmodCommand() *cobra.Command {
 		Long:              `List the modules of the kernel of a mounted tree, as lsmod(8) does.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			dir, err := at.find()
-			if err != nil {
-				return err
-			}
+		RunE: at.run(func(c *cobra.Command, dir string, _ []string) error {
 			all, err := listModules(dir)
 			if err != nil {
 				return err
@@ -227,7 +226,7 @@ func (p *program) lsmodCommand() *cobra.Command {
 				fmt.Fprintln(out, strings.TrimRight(fmt.Sprintf("%-19s %8s  %s %s", m.name, m.size, m.refs, m.users), " "))
 			}
 			return out.Flush()
-		},
+		}),
 	}
 	at.addTo(c)
 	return c
@@ -242,11 +241,7 @@ func (p *program) dmesgCommand() *cobra.Command {
 for more.`,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(c *cobra.Command, _ []string) error {
-			dir, err := at.find()
-			if err != nil {
-				return err
-			}
+		RunE: at.run(func(c *cobra.Command, dir string, _ []string) error {
 			flags := unix.O_NONBLOCK
 			if follow {
 				flags = 0
@@ -257,7 +252,7 @@ for more.`,
 			}
 			defer unix.Close(log)
 			return readLog(log, func(r logRecord) error { return r.print(c.OutOrStdout()) })
-		},
+		}),
 	}
 	at.addTo(c)
 	c.Flags().BoolVarP(&follow, "follow", "w", false, "wait for more")
