@@ -64,32 +64,33 @@ func (k Kernel) files() map[string]string {
 
 // makeConfig returns the configuration for make.
 func (k Kernel) makeConfig() string {
-	var b strings.Builder
-	for _, c := range k.Config {
-		name, value, given := strings.Cut(c, "=")
-		if !given {
-			value = "y"
-		}
-		fmt.Fprintf(&b, "%s=%s\n", name, value)
-	}
+	text := k.options("%s=%s\n", "y")
 	protection := "none"
 	if k.BranchTracking {
 		protection = "branch"
 	}
-	return b.String() + "CONFIG_CF_PROTECTION=" + protection + "\n"
+	return text + "CONFIG_CF_PROTECTION=" + protection + "\n"
+}
+
+// options returns a line for each option, in a format with its name and its value; set is
+// the value of an option that is only set.
+func (k Kernel) options(format, set string) string {
+	var b strings.Builder
+	for _, c := range k.Config {
+		name, value, given := strings.Cut(c, "=")
+		if !given {
+			value = set
+		}
+		fmt.Fprintf(&b, format, name, value)
+	}
+	return b.String()
 }
 
 // cConfig returns the configuration for the compiler, with the macros by which the
 // guest's headers know the kernel.
 func (k Kernel) cConfig() string {
 	var b strings.Builder
-	for _, c := range k.Config {
-		name, value, given := strings.Cut(c, "=")
-		if !given {
-			value = "1"
-		}
-		fmt.Fprintf(&b, "#define %s %s\n", name, value)
-	}
+	b.WriteString(k.options("#define %s %s\n", "1"))
 	for _, m := range append([]string{"KERNEL_" + strings.ReplaceAll(k.Image, ".", "_")}, k.Macros...) {
 		fmt.Fprintf(&b, "#define %s\n", m)
 	}
