@@ -31,10 +31,9 @@ const maxEntries = 1 << 16
 
 // Entries are the names that guest code has made since the machine has booted.
 type Entries struct {
-	mu   sync.Mutex
-	of   map[string]*Entry   // by path
-	in   map[string][]*Entry // by the path of the directory, in the order of creation
-	gone func(path string)   // see OnGone
+	mu sync.Mutex
+	of map[string]*Entry   // by path
+	in map[string][]*Entry // by the path of the directory, in the order of creation
 }
 
 func newEntries() *Entries {
@@ -53,13 +52,6 @@ func (t *Entries) At(path string) *Entry {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.of[path]
-}
-
-// OnGone sets a function that is called, in a goroutine of its own, when a name has gone.
-func (t *Entries) OnGone(f func(path string)) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.gone = f
 }
 
 func (t *Entries) add(e *Entry) error {
@@ -94,9 +86,6 @@ func (t *Entries) remove(name string) {
 	t.in[dir] = slices.DeleteFunc(t.in[dir], func(o *Entry) bool { return o == e })
 	if len(t.in[dir]) == 0 {
 		delete(t.in, dir)
-	}
-	if t.gone != nil {
-		go t.gone(name)
 	}
 }
 
