@@ -13,6 +13,9 @@ static raw_spinlock_t die_lock = __RAW_SPIN_LOCK_UNLOCKED;
 static int die_counter;
 int panic_on_oops;
 
+void arch_rethook_trampoline(void);
+void ftrace_stub(void);
+
 struct bug_entry *find_bug(unsigned long bugaddr)
 {
 	struct bug_entry *b;
@@ -115,12 +118,21 @@ NOKPROBE_SYMBOL(do_int3);
 #define INT3_OFFSET (NMI_OFFSET + HARDIRQ_OFFSET)
 #endif
 
+/* A call without a return address goes on at the int3s behind the return trampoline
+ * (kprobes.Kprobes.bug). They stand for the BUG of its handler, which is no NMI. */
+static __always_inline bool is_rethook_bug(struct pt_regs *regs)
+{
+	return regs->ip > (unsigned long)arch_rethook_trampoline && regs->ip <= (unsigned long)ftrace_stub;
+}
+
 DEFINE_IDTENTRY(exc_int3)
 {
-	preempt_count_add(INT3_OFFSET);
+	int offset = is_rethook_bug(regs) ? 0 : INT3_OFFSET;
+
+	preempt_count_add(offset);
 	if (!do_int3(regs))
 		die("int3", regs, 0);
-	preempt_count_sub(INT3_OFFSET);
+	preempt_count_sub(offset);
 }
 
 DEFINE_IDTENTRY_ERRORCODE(exc_double_fault)
