@@ -16,8 +16,14 @@ import (
 // cannot serve it: use the files in another process. Unmount before Close.
 func (k *Kernel) Mount(dir string) (*fs.Mount, error) {
 	root := &seqfile.Row{Name: "/", Mode: 0o755, Kind: seqfile.Ours, At: "/", Dir: k.Tree()}
-	return fs.New(k.Guest(), nil).Mount(root, dir, fs.MountOptions{})
+	tree := fs.New(k.Guest(), nil)
+	k.WatchEntries(tree.Gone)
+	return tree.Mount(root, dir, fs.MountOptions{})
 }
+
+// WatchEntries has tell called after guest code has made files or removed them, with the
+// paths of those that have gone since the last call. The calls do not overlap.
+func (k *Kernel) WatchEntries(tell func(gone []string)) { k.Machine.Entries().Watch(tell) }
 
 // ReadFile reads a file of the tree to its end, such as "kprobes/list", without a mount. It
 // is not a system call of the guest, so the read hits no probe. The error is an

@@ -91,6 +91,10 @@ func (t *Tree) invalidate(dir *node, name string) {
 	}
 }
 
+// Gone tells the tree that guest code has removed the files at these paths of the guest:
+// the host's kernel is made to forget them.
+func (t *Tree) Gone(paths []string) { t.inodes.goneFrom(paths) }
+
 // filesystem is one mount: a directory of the tree as the root of a filesystem.
 type filesystem struct {
 	fuse.RawFileSystem // answers ENOSYS to what is not here

@@ -307,6 +307,26 @@ func (t *inodes) dropStale(dir *node, name string) {
 	}
 }
 
+// goneFrom drops the nodes of names that guest code has removed, given by their paths in the
+// guest.
+func (t *inodes) goneFrom(paths []string) {
+	set := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		set[p] = true
+	}
+	var nodes []*node
+	t.mu.Lock()
+	for _, n := range t.byID {
+		if n.parent != nil && !n.gone && set[n.at] {
+			nodes = append(nodes, n)
+		}
+	}
+	t.mu.Unlock()
+	for _, n := range nodes {
+		t.dropStale(n.parent, n.key.Name)
+	}
+}
+
 // known returns the node of a name that was looked up or listed, or nil.
 func (t *inodes) known(dir *node, name string) *node {
 	t.mu.Lock()

@@ -27,6 +27,10 @@ try insmod --at / life.ko
 try dmesg | tail -n 2 | sed 's/^[^]]*\] //'
 timeout 2 "$K" dmesg --follow >$TMPDIR/said; echo [$?]; tail -n 1 $TMPDIR/said | sed 's/^[^]]*\] //'
 ls $KPROBEFS_MNT/machine/modules
+cp shares.ko $KPROBEFS_MNT/machine/modules/by-file.ko; ls $KPROBEFS_MNT/sys/module/shares/refcnt | grep -o 'shares.*'
+try rmmod no-such_one
+try rmmod ./shares.ko
+ls $KPROBEFS_MNT/machine/modules
 `
 
 const commandsSay = `# insmod shares.ko
@@ -69,6 +73,12 @@ life: unknown parameter 'nosuch' ignored
 life: init of life, state 1, 7
 [124]
 life: init of life, state 1, 7
+life.ko
+shares/refcnt
+# rmmod no-such_one
+kprobefs: no-such_one: the module is not loaded: no such file or directory
+[1]
+# rmmod ./shares.ko
 life.ko
 `
 

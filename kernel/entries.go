@@ -34,6 +34,16 @@ type Entries struct {
 	mu sync.Mutex
 	of map[string]*Entry   // by path
 	in map[string][]*Entry // by the path of the directory, in the order of creation
+
+	watchers []*watcher
+}
+
+// watcher is told that entries have changed. Its fields are guarded by Entries.mu.
+type watcher struct {
+	tell   func(gone []string)
+	gone   []string
+	more   bool // there is something to tell
+	behind bool // a goroutine tells
 }
 
 func newEntries() *Entries {
@@ -54,6 +64,55 @@ func (t *Entries) At(path string) *Entry {
 	return t.of[path]
 }
 
+// All returns all entries, directories before what is in them.
+func (t *Entries) All() []*Entry {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := make([]*Entry, 0, len(t.of))
+	for _, e := range t.of {
+		all = append(all, e)
+	}
+	slices.SortFunc(all, func(a, b *Entry) int { return strings.Compare(a.Path, b.Path) })
+	return all
+}
+
+// Watch has tell called when entries have come or gone, in a goroutine, with the paths
+// of those that have gone since the last call. The calls do not overlap.
+func (t *Entries) Watch(tell func(gone []string)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.watchers = append(t.watchers, &watcher{tell: tell})
+}
+
+// changed notes a change for the watchers; gone is the path of an entry that has gone, or
+// "". mu is held.
+func (t *Entries) changed(gone string) {
+	for _, w := range t.watchers {
+		if gone != "" {
+			w.gone = append(w.gone, gone)
+		}
+		w.more = true
+		if !w.behind {
+			w.behind = true
+			go t.catchUp(w)
+		}
+	}
+}
+
+// catchUp tells a watcher about changes until it knows all.
+func (t *Entries) catchUp(w *watcher) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for w.more {
+		gone := w.gone
+		w.gone, w.more = nil, false
+		t.mu.Unlock()
+		w.tell(gone)
+		t.mu.Lock()
+	}
+	w.behind = false
+}
+
 func (t *Entries) add(e *Entry) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -70,6 +129,7 @@ func (t *Entries) put(e *Entry) {
 	dir := path.Dir(e.Path)
 	t.of[e.Path] = e
 	t.in[dir] = append(t.in[dir], e)
+	t.changed("")
 }
 
 // remove removes an entry and all that is below it; mu is held.
@@ -87,6 +147,7 @@ func (t *Entries) remove(name string) {
 	if len(t.in[dir]) == 0 {
 		delete(t.in, dir)
 	}
+	t.changed(name)
 }
 
 // move gives an entry and all that is below it another path.

@@ -403,6 +403,18 @@ func (m *Machine) Taint(letter byte) {
 	}
 }
 
+// Taints returns tainted_mask, by Linux's numbers of bits.
+func (m *Machine) Taints() uint64 { return uint64(m.taints.Load()) }
+
+// AddTaints adds bits to tainted_mask. It ignores those that Linux lacks.
+func (m *Machine) AddTaints(bits uint64) {
+	for i := range len(taintLetters) {
+		if bits&(1<<i) != 0 {
+			m.Taint(taintLetters[i])
+		}
+	}
+}
+
 // tainted does what print_tainted does, for the first line of a stack trace.
 func (m *Machine) tainted() string {
 	set := m.taints.Load()

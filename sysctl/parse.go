@@ -29,9 +29,16 @@ const maxNumber = 21
 func ParseInt(data []byte, b Bounds) (v, n int, err error) {
 	page := data[:min(len(data), abi.PageSize-1)]
 	rest := kstrtox.SkipSpaces(string(page))
-	num, size, err := parseLong(rest)
+	neg, magnitude, size, err := parseLong(rest)
+	if err == nil && magnitude > math.MaxInt32+1 {
+		err = fmt.Errorf("%.24q is no int: %w", rest, syscall.EINVAL)
+	}
 	if err != nil {
 		return 0, 0, err
+	}
+	num := int64(magnitude)
+	if neg {
+		num = -num
 	}
 	if num < int64(b.Min) || num > int64(b.Max) {
 		return 0, 0, fmt.Errorf("%d is not from %d to %d: %w", num, b.Min, b.Max, syscall.EINVAL)
@@ -40,12 +47,27 @@ func ParseInt(data []byte, b Bounds) (v, n int, err error) {
 	return int(num), len(data) - len(left), nil
 }
 
+// parseUnsigned is do_proc_doulongvec for one unsigned long. It fails with EINVAL as
+// ParseInt does, and for a number with a minus sign.
+func parseUnsigned(data []byte) (v uint64, n int, err error) {
+	page := data[:min(len(data), abi.PageSize-1)]
+	rest := kstrtox.SkipSpaces(string(page))
+	neg, v, size, err := parseLong(rest)
+	if err == nil && neg {
+		err = fmt.Errorf("%.24q is negative: %w", rest, syscall.EINVAL)
+	}
+	if err != nil {
+		return 0, 0, err
+	}
+	return v, len(data) - len(kstrtox.SkipSpaces(rest[size:])), nil
+}
+
 // parseLong is proc_get_long: a number with an optional sign, before a blank (space,
 // tab or newline) or the end.
-func parseLong(s string) (v int64, size int, err error) {
+func parseLong(s string) (neg bool, magnitude uint64, size int, err error) {
 	head := s[:min(len(s), maxNumber)]
 	digits := head
-	neg := len(s) > 1 && head[0] == '-'
+	neg = len(s) > 1 && head[0] == '-'
 	if neg {
 		digits = digits[1:]
 	}
@@ -58,15 +80,9 @@ func parseLong(s string) (v int64, size int, err error) {
 		err = syscall.EINVAL // more digits may follow
 	case size < len(s) && strings.IndexByte(" \t\n", s[size]) < 0:
 		err = syscall.EINVAL
-	case magnitude > math.MaxInt32+1:
-		err = syscall.EINVAL
 	}
 	if err != nil {
-		return 0, 0, fmt.Errorf("%.24q is no number: %w", s, err)
+		return false, 0, 0, fmt.Errorf("%.24q is no number: %w", s, err)
 	}
-	v = int64(magnitude)
-	if neg {
-		v = -v
-	}
-	return v, size, nil
+	return neg, magnitude, size, nil
 }

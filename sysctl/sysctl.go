@@ -72,6 +72,11 @@ type Config struct {
 
 	Release, Version string // uname -r and -v
 
+	// Taints returns the bits of kernel.tainted, SetTaints adds some. If Taints is nil,
+	// there is no such row.
+	Taints    func() uint64
+	SetTaints func(bits uint64)
+
 	Linux release.Version // whose behaviour it is; 0 means release.Default
 }
 
@@ -90,6 +95,7 @@ func New(c Config) *Table {
 		{"kernel/sched_rt_runtime_us", 0o644, t.stored(950000, Bounds{-1, 1000000}, nil)},
 		{"kernel/stack_tracer_enabled", 0o644, t.stored(0, anyInt, func(v int) error { return c.SetStackTracer(v != 0) })},
 		{"kernel/sysctl_writes_strict", 0o644, t.strictness()},
+		{"kernel/tainted", 0o644, tainted{t, c}},
 		{"kernel/version", 0o444, Text(c.Version)},
 	}
 	if c.Optimization == nil {
@@ -101,6 +107,9 @@ func New(c Config) *Table {
 	}
 	if c.SetStackTracer == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
+	}
+	if c.Taints == nil {
+		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/tainted" })
 	}
 	for i := range t.rows {
 		t.rows[i].name()
@@ -327,4 +336,38 @@ func (s sysAdmin) Write(c Caller, data []byte, pos int64) (int, error) {
 		return 0, fmt.Errorf("writing %s needs CAP_SYS_ADMIN: %w", s.integer.name, syscall.EPERM)
 	}
 	return s.integer.Write(c, data, pos)
+}
+
+// tainted is proc_taint: bits of a written number are added to the others.
+type tainted struct {
+	t *Table
+	c Config
+}
+
+// Read returns the number and a newline, as that of an integer.
+func (p tainted) Read(n int, pos int64) []byte {
+	if pos != 0 {
+		return nil
+	}
+	line := strconv.AppendUint(nil, p.c.Taints(), 10)
+	line = append(line, '\n')
+	return line[:min(n, len(line))]
+}
+
+// Write fails with EPERM without CAP_SYS_ADMIN.
+func (p tainted) Write(c Caller, data []byte, pos int64) (int, error) {
+	switch {
+	case !c.SysAdmin:
+		return 0, fmt.Errorf("writing tainted needs CAP_SYS_ADMIN: %w", syscall.EPERM)
+	case len(data) == 0:
+		return 0, nil
+	case !p.t.admit(c.Comm, "tainted", pos):
+		return len(data), nil
+	}
+	bits, n, err := parseUnsigned(data)
+	if err != nil {
+		return 0, err
+	}
+	p.c.SetTaints(bits)
+	return n, nil
 }

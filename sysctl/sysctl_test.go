@@ -17,6 +17,7 @@ import (
 type knobs struct {
 	*Table
 	opt, ftrace bool
+	taints      uint64
 	log         []string
 }
 
@@ -26,6 +27,8 @@ func newKnobs() *knobs {
 		Printk:       func(_ int, format string, args ...any) { k.log = append(k.log, fmt.Sprintf(format, args...)) },
 		Optimization: func() bool { return k.opt }, SetOptimization: func(on bool) { k.opt = on },
 		SetFtrace: func(on bool) error { k.ftrace = on; return nil },
+		Taints:    func() uint64 { return k.taints },
+		SetTaints: func(bits uint64) { k.taints |= bits },
 		Release:   "6.1.0-50-amd64", Version: "#1 SMP",
 	})
 	return k
@@ -194,6 +197,38 @@ func TestRead(t *testing.T) {
 		if got := k.read(tc.path, tc.n, tc.pos); got != tc.want {
 			t.Errorf("%d bytes of %s at %d: %q, want %q", tc.n, tc.path, tc.pos, got, tc.want)
 		}
+	}
+}
+
+// TestTainted compares with what Debian's 6.1.176 gave for the same writes in a row.
+func TestTainted(t *testing.T) {
+	k := newKnobs()
+	for _, tc := range []struct {
+		write, want string
+		err         error
+	}{
+		{"0\n", "0\n", nil},
+		{"1\n", "1\n", nil},
+		{"4096\n", "4097\n", nil},
+		{"x\n", "4097\n", syscall.EINVAL},
+		{"-1\n", "4097\n", syscall.EINVAL},
+		{"\n", "4097\n", syscall.EINVAL},
+		{"0x40\n", "4161\n", nil},
+		{"8 16\n", "4169\n", nil},
+		{"18446744073709551616\n", "4169\n", syscall.EINVAL},
+		{"18446744073709551615\n", "18446744073709551615\n", nil}, // the kernel keeps the bits that it has
+	} {
+		_, err := k.write(t, "kernel/tainted", tc.write, 0)
+		if got := k.read("kernel/tainted", 64, 0); got != tc.want || !errors.Is(err, tc.err) {
+			t.Errorf("after %q: %q, %v; want %q, %v", tc.write, got, err, tc.want, tc.err)
+		}
+	}
+	if got := k.read("kernel/tainted", 64, 1); got != "" {
+		t.Errorf("read at 1: %q", got)
+	}
+	r, _ := k.Row("kernel/tainted")
+	if _, err := r.Proc.Write(Caller{}, []byte("1"), 0); !errors.Is(err, syscall.EPERM) {
+		t.Errorf("without CAP_SYS_ADMIN: %v", err)
 	}
 }
 

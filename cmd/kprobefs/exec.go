@@ -39,7 +39,8 @@ func (p *program) execCommand() *cobra.Command {
 		Long: `Run CMD in a mount namespace of its own, in which the emulated kernel's files
 stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
 /sys/kernel/tracing, and /proc/sys/debug, /proc/kallsyms, /proc/modules,
-/proc/version, /proc/cmdline, /dev/kmsg and some files of /proc/sys/kernel.
+/proc/version, /proc/cmdline, /proc/devices, /proc/misc, /dev/kmsg and some files
+of /proc/sys/kernel.
 Modules for the emulated kernel are built in /lib/modules/RELEASE/build. The rest
 of the machine does not see them, and nothing is left when CMD ends. The exit
 status is that of CMD, 126 where CMD may not be executed and 127 where it is not

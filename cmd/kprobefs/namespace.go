@@ -26,6 +26,8 @@ var binds = []struct{ from, to string }{
 	{"proc/modules", "/proc/modules"},
 	{"proc/version", "/proc/version"},
 	{"proc/cmdline", "/proc/cmdline"},
+	{"proc/devices", "/proc/devices"},
+	{"proc/misc", "/proc/misc"},
 	{"dev/kmsg", "/dev/kmsg"},
 	{"sys/module", "/sys/module"},
 }

@@ -97,6 +97,7 @@ func (s *served) reboot() error {
 		roots[m] = rows[i]
 	}
 	s.tree.Replace(next.Guest(), roots)
+	s.watchEntries(next)
 	old := s.sys
 	s.sys = next
 	go func() { _ = old.Retire() }()
@@ -107,6 +108,7 @@ func (s *served) reboot() error {
 func (s *served) mount(dir string, options []string) error {
 	s.tree = fs.New(s.sys.Guest(), s.log)
 	s.tree.Bound(s.options.Limit)
+	s.watchEntries(s.sys)
 	rows, err := rootRows(s.sys.Tree(), s.parts)
 	if err != nil {
 		return err
@@ -123,6 +125,15 @@ func (s *served) mount(dir string, options []string) error {
 		s.mounts = append(s.mounts, m)
 	}
 	return nil
+}
+
+// watchEntries tells the tree which files of the machine's guest have gone.
+func (s *served) watchEntries(sys system) {
+	if k, ok := sys.(interface {
+		WatchEntries(tell func(gone []string))
+	}); ok {
+		k.WatchEntries(s.tree.Gone)
+	}
 }
 
 // close stops the machine.

@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"math"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 )
 
 // load is the file machine/load/call. A write of "SYMBOL N [ARG]..." calls a function N
@@ -56,7 +57,7 @@ func (c Config) parseCall(line string) (addr, count uint64, args []uint64, err e
 	if addr, err = c.function(f[0]); err != nil {
 		return 0, 0, nil, err
 	}
-	if count, err = strconv.ParseUint(f[1], 0, 64); err != nil || count == 0 || count > maxCalls {
+	if count, err = kstrtox.ParseUint(f[1], 0, math.MaxUint64); err != nil || count == 0 || count > maxCalls {
 		return 0, 0, nil, fmt.Errorf("%q is no count: %w", f[1], syscall.EINVAL)
 	}
 	for _, s := range f[2:] {
@@ -83,10 +84,10 @@ func (c Config) function(name string) (uint64, error) {
 }
 
 func (c Config) argument(s string) (uint64, error) {
-	if v, err := strconv.ParseUint(s, 0, 64); err == nil {
+	if v, err := kstrtox.ParseUint(s, 0, math.MaxUint64); err == nil {
 		return v, nil
 	}
-	if v, err := strconv.ParseInt(s, 0, 64); err == nil {
+	if v, err := kstrtox.ParseInt(s, 0); err == nil {
 		return uint64(v), nil
 	}
 	if syms := c.Symbols.LookupName(s); len(syms) == 1 {

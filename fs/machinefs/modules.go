@@ -195,9 +195,36 @@ func (d *ModuleDir) Rows() []*seqfile.Row {
 	defer d.mu.Unlock()
 	var rows []*seqfile.Row
 	for _, f := range d.files {
-		rows = append(rows, &seqfile.Row{Name: f.name, Mode: 0o400, Gen: f.gen, Open: f.open})
+		rows = append(rows, f.row(f.name))
 	}
 	return rows
+}
+
+// Find returns the row of an object by the name of its file, or by that of its module.
+func (d *ModuleDir) Find(name string) *seqfile.Row {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if f := d.named(name); f != nil {
+		return f.row(name)
+	}
+	return nil
+}
+
+func (f *moduleFile) row(name string) *seqfile.Row {
+	return &seqfile.Row{Name: name, Mode: 0o400, Gen: f.gen, Open: f.open}
+}
+
+// named returns the object whose file has a name, or whose module has that of such a
+// file; mu is held.
+func (d *ModuleDir) named(name string) *moduleFile {
+	if f := d.find(name); f != nil || !strings.HasSuffix(name, ".ko") {
+		return f
+	}
+	module := moduleName(name)
+	if i := slices.IndexFunc(d.files, func(f *moduleFile) bool { return f.module == module }); i >= 0 {
+		return d.files[i]
+	}
+	return nil
 }
 
 // Create starts a copy. It fails with EINVAL if the name does not end in ".ko".
@@ -240,7 +267,7 @@ const unloadTime = 5 * time.Second
 // after that.
 func (d *ModuleDir) Unlink(ctx context.Context, name string) error {
 	d.mu.Lock()
-	f := d.find(name)
+	f := d.named(name)
 	d.mu.Unlock()
 	if f == nil {
 		return fmt.Errorf("no module %s: %w", name, syscall.ENOENT)
