@@ -149,9 +149,8 @@ func randomProgram(r *rand.Rand, n int) []byte {
 	return b
 }
 
-// TestFastAgrees runs random programs as kernels run, with blocks and fused
-// instructions, and instruction by instruction through exec, which the recorded
-// cases check. All that can be seen must be the same.
+// TestFastAgrees runs random programs as kernels run, in blocks, and instruction by
+// instruction through exec, which the recorded cases check. All that can be seen must be the same.
 func TestFastAgrees(t *testing.T) {
 	for seed := range uint64(200) {
 		agree(t, seed)

@@ -214,10 +214,8 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 	b.ops = ops
 	ops[0].link = unsafe.Pointer(b)
 	for i := c.first; i < len(ops); i++ {
-		choose(ops, i)
-		if s := superAt(text[min(int(ops[i].off), len(text)):], len(ops)-i); s != nil {
-			ops[i].fn = s.fn
-		}
+		ops[i].link = unsafe.Pointer(&unlinked)
+		ops[i].fn = choose(&ops[i])
 	}
 	return b, nil
 }

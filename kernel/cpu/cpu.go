@@ -4,11 +4,11 @@
 // Code is decoded once, into blocks: straight runs of ops from an address to
 // the next jump that is always taken, within one page. A Cache holds the blocks
 // for all vCPUs of a machine and forgets those whose bytes are poked. Each op
-// names the Go function that executes it. There are two kinds of these: exec,
-// which can do every instruction with all its faults, and fast ones for what
-// kernels are made of, which give up (by returning nil) on anything unusual, so
-// that exec does it. Blocks are linked to each other as their branches are
-// taken.
+// names the Go function that executes it, its handler. What kernels are made of
+// has handlers that give up (by returning nil) on anything unusual; exec executes
+// every instruction with all its faults. Blocks are linked to each other as their
+// branches are taken, and those that are hot are translated to code of the host
+// where that is possible (Engine).
 //
 // Run executes guest instructions and nothing else. It never waits; everything
 // that is not an instruction's own work is an Exit, but for what the hook, which

@@ -10,16 +10,14 @@ import (
 
 // Why an op function returned nil.
 const (
-	brSlow          = iota // nothing done: exec must do it
-	brSlowNext             // the first of two instructions is done, the second not
-	brGo                   // retired; go on at RIP
-	brLook                 // retired; go on at RIP after a look at interrupts and single-stepping
-	brExit                 // retired; RIP and exit are set
-	brFault                // not retired; exit is set
-	brCross                // nothing of the branch done; its target must be found
-	brSlowCross            // the same, of a call
-	brSlowNextCross        // and of a call after an instruction that is done
-	brKick                 // not retired, but a REP has got somewhere; kicked
+	brSlow      = iota // nothing done: exec must do it
+	brGo               // retired; go on at RIP
+	brLook             // retired; go on at RIP after a look at interrupts and single-stepping
+	brExit             // retired; RIP and exit are set
+	brFault            // not retired; exit is set
+	brCross            // nothing of the branch done; its target must be found
+	brSlowCross        // the same, of a call
+	brKick             // not retired, but a REP has got somewhere; kicked
 )
 
 // slow does one instruction completely, faults included.

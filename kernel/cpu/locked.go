@@ -17,9 +17,9 @@ func (c *CPU) place(o *op) unsafe.Pointer {
 	return unsafe.Add(nil, va+e.off)
 }
 
-// lockedForm returns the function for a locked instruction, or an xchg with memory, of
-// 32 or 64 bits, and nil if exec executes the instruction.
-func lockedForm(o *op) func(*CPU, *op) *op {
+// chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64
+// bits; nil: exec executes it.
+func chooseLocked(o *op) handler {
 	if o.w < 4 || o.form&dstMem == 0 || o.flags&addr32 != 0 || o.flags&locked == 0 && o.code != cXCHG {
 		return nil
 	}

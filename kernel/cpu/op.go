@@ -159,8 +159,7 @@ const (
 	cSARX
 	cADCX
 	cADOX
-	cFUSED // not an instruction
-	cENTRY // nor is this: it stands before a block's first one
+	cENTRY // not an instruction: it stands before a block's first one
 )
 
 // Bits of op.form: where the operands are.

@@ -140,11 +140,8 @@ func (c *CPU) block(o *op) bool {
 			}
 		}
 		switch c.br {
-		case brSlowNext, brSlowNextCross:
-			o = o.next()
-			fallthrough
 		case brSlow, brSlowCross:
-			link := c.br == brSlowCross || c.br == brSlowNextCross
+			link := c.br == brSlowCross
 			if n = c.slow(o); n != nil {
 				o = n
 				continue
@@ -155,11 +152,7 @@ func (c *CPU) block(o *op) bool {
 		}
 		switch c.br {
 		case brCross:
-			j := o
-			for !branches(j) {
-				j = j.next()
-			}
-			n, exit := c.cross(j)
+			n, exit := c.cross(o)
 			if n == nil {
 				return exit
 			}
@@ -187,16 +180,6 @@ func (c *CPU) block(o *op) bool {
 			return false
 		}
 	}
-}
-
-// branches says whether o is a direct branch, and not an instruction fused with
-// one.
-func branches(o *op) bool {
-	switch o.code {
-	case cJMP, cJCC, cCALL, cFETCH:
-		return true
-	}
-	return false
 }
 
 // step executes the block's instructions one by one: when the budget ends inside

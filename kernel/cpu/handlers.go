@@ -6,9 +6,7 @@ import (
 	"unsafe"
 )
 
-// This file has the functions of common instructions that gen.go does not make.
-
-// general leaves everything to exec.
+// general leaves everything to exec, with what catches its faults.
 func general(c *CPU, o *op) *op {
 	c.br = brSlow
 	return nil
@@ -112,18 +110,6 @@ func popf(c *CPU, o *op) *op {
 	c.RFlags = c.RFlags&^flagMask | v&flagMask
 	c.ccOp = ccNone
 	c.R[4] = va + 8
-	return o.next()
-}
-
-func pushImm(c *CPU, o *op) *op {
-	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
-		return nil
-	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.imm
-	c.R[4] = va
 	return o.next()
 }
 
@@ -308,112 +294,6 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 	return t.next(), false
 }
 
-func callReg(c *CPU, o *op) *op {
-	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	to := c.R[o.b&15]
-	j := &c.jc[jcHash(to)]
-	if e.tag != (va+7)&^0xfff || j.rip != to {
-		c.br = brSlow
-		return nil
-	}
-	left := c.left - int64(o.n)
-	if left < j.head.need() {
-		c.br = brSlow
-		return nil
-	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
-	c.R[4] = va
-	c.left = left
-	return j.head.next()
-}
-
-func jmpReg(c *CPU, o *op) *op {
-	to := c.R[o.b&15]
-	j := &c.jc[jcHash(to)]
-	left := c.left - int64(o.n)
-	if j.rip != to || left < j.head.need() {
-		c.br = brSlow
-		return nil
-	}
-	c.left = left
-	return j.head.next()
-}
-
-// pushRun is imm pushes in a row.
-func pushRun(c *CPU, o *op) *op {
-	n := o.imm
-	va := c.R[4] - 8*n
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+8*n-1)&^0xfff {
-		c.br = brSlow
-		return nil
-	}
-	c.R[4] = va
-	p := unsafe.Add(nil, va+e.off+8*n)
-	for ; n > 0; n-- {
-		p = unsafe.Add(p, -8)
-		*(*uint64)(p) = c.R[o.b&15]
-		o = o.next()
-	}
-	return o
-}
-
-// popRun is imm pops in a row.
-func popRun(c *CPU, o *op) *op {
-	n := o.imm
-	va := c.R[4]
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+8*n-1)&^0xfff {
-		c.br = brSlow
-		return nil
-	}
-	c.R[4] = va + 8*n
-	p := unsafe.Add(nil, va+e.off)
-	for ; n > 0; n-- {
-		c.R[o.a&15] = *(*uint64)(p)
-		p = unsafe.Add(p, 8)
-		o = o.next()
-	}
-	return o
-}
-
-// saveRun is imm registers in a row that are stored upwards from disp(%rsp).
-func saveRun(c *CPU, o *op) *op {
-	n := o.imm
-	va := c.R[4] + o.disp
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+8*n-1)&^0xfff {
-		c.br = brSlow
-		return nil
-	}
-	p := unsafe.Add(nil, va+e.off)
-	for ; n > 0; n-- {
-		*(*uint64)(p) = c.R[o.b&15]
-		p = unsafe.Add(p, 8)
-		o = o.next()
-	}
-	return o
-}
-
-// restoreRun loads them.
-func restoreRun(c *CPU, o *op) *op {
-	n := o.imm
-	va := c.R[4] + o.disp
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+8*n-1)&^0xfff {
-		c.br = brSlow
-		return nil
-	}
-	p := unsafe.Add(nil, va+e.off)
-	for ; n > 0; n-- {
-		c.R[o.a&15] = *(*uint64)(p)
-		p = unsafe.Add(p, 8)
-		o = o.next()
-	}
-	return o
-}
-
 func leave(c *CPU, o *op) *op {
 	va := c.R[5]
 	e := &c.rtlb[va>>12&tlbMask]
@@ -427,53 +307,6 @@ func leave(c *CPU, o *op) *op {
 }
 
 func setcc(c *CPU, o *op) *op {
-	v := b2u(c.cond(uint8(o.imm)))
-	c.R[o.a&15] = c.R[o.a&15]&^0xff | v
+	c.setReg(o.a, 1, b2u(c.cond(uint8(o.imm))))
 	return o.next()
-}
-
-// jccs are the conditional jumps that stand alone.
-var jccs = [16]func(*CPU, *op) *op{jcc, jcc, jcc, jcc, je, jne, jcc, jcc, jcc, jcc, jcc, jcc, jcc, jcc, jcc, jcc}
-
-func jcc(c *CPU, o *op) *op {
-	if !c.cond(o.a) {
-		return o.next()
-	}
-	return jmp(c, o)
-}
-
-func je(c *CPU, j *op) *op {
-	zero := c.ccRes == 0
-	if c.ccOp == ccNone {
-		zero = c.RFlags&flagZF != 0
-	}
-	if !zero {
-		return j.next()
-	}
-	t := (*op)(atomic.LoadPointer(&j.link))
-	left := c.left - int64(j.n)
-	if left < t.need() {
-		c.br = brCross
-		return nil
-	}
-	c.left = left
-	return t.next()
-}
-
-func jne(c *CPU, j *op) *op {
-	zero := c.ccRes == 0
-	if c.ccOp == ccNone {
-		zero = c.RFlags&flagZF != 0
-	}
-	if zero {
-		return j.next()
-	}
-	t := (*op)(atomic.LoadPointer(&j.link))
-	left := c.left - int64(j.n)
-	if left < t.need() {
-		c.br = brCross
-		return nil
-	}
-	c.left = left
-	return t.next()
 }

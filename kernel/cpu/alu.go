@@ -1,0 +1,341 @@
+package cpu
+
+import (
+	"sync/atomic"
+	"unsafe"
+)
+
+// This file has the handlers of what kernels are made of: moves, arithmetic, branches,
+// the stack. Where memory is not in the TLB, they leave the instruction to exec.
+
+// at is where the memory operand of o lies, w bytes in a page that tlb has; else nil.
+func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
+	va := c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp + c.x(o.seg)
+	e := &tlb[va>>12&tlbMask]
+	if e.tag != (va+uint64(w)-1)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	return unsafe.Add(nil, va+e.off)
+}
+
+// second is the operand of o that is a register or an immediate.
+func (c *CPU) second(o *op) uint64 {
+	if o.form&srcImm != 0 {
+		return o.imm
+	}
+	return c.getReg(o.b, 8)
+}
+
+func nop(_ *CPU, o *op) *op { return o.next() }
+
+func move(c *CPU, o *op) *op {
+	c.R[o.a&15] = c.R[o.b&15] & mask(o.w)
+	return o.next()
+}
+
+func moveImm(c *CPU, o *op) *op {
+	c.R[o.a&15] = o.imm & mask(o.w)
+	return o.next()
+}
+
+func load(c *CPU, o *op) *op {
+	p := c.at(o, o.w, &c.rtlb)
+	if p == nil {
+		return nil
+	}
+	c.setReg(o.a, o.w, get(p, o.w))
+	return o.next()
+}
+
+func store(c *CPU, o *op) *op {
+	p := c.at(o, o.w, &c.wtlb)
+	if p == nil {
+		return nil
+	}
+	put(p, c.second(o), o.w)
+	return o.next()
+}
+
+// extended is v of o's source width as movzx and movsx take it.
+func extended(o *op, v uint64) uint64 {
+	if o.code == cMOVSX {
+		return sext(v, uint8(o.imm))
+	}
+	return v
+}
+
+func extend(c *CPU, o *op) *op {
+	c.setReg(o.a, o.w, extended(o, c.getReg(o.b, uint8(o.imm))))
+	return o.next()
+}
+
+func extendLoad(c *CPU, o *op) *op {
+	from := uint8(o.imm)
+	p := c.at(o, from, &c.rtlb)
+	if p == nil {
+		return nil
+	}
+	c.setReg(o.a, o.w, extended(o, get(p, from)))
+	return o.next()
+}
+
+func lea(c *CPU, o *op) *op {
+	c.R[o.a&15] = (c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp) & mask(o.w)
+	return o.next()
+}
+
+func add(c *CPU, o *op) *op {
+	m, p := mask(o.w), &c.R[o.a&15]
+	b := c.second(o) & m
+	*p = (*p + b) & m
+	c.lazy(ccAdd, o.w, *p, b)
+	return o.next()
+}
+
+func sub(c *CPU, o *op) *op {
+	m, p := mask(o.w), &c.R[o.a&15]
+	b := c.second(o) & m
+	*p = (*p - b) & m
+	c.lazy(ccSub, o.w, *p, b)
+	return o.next()
+}
+
+func cmp(c *CPU, o *op) *op {
+	m := mask(o.w)
+	b := c.second(o) & m
+	c.lazy(ccSub, o.w, (c.R[o.a&15]-b)&m, b)
+	return o.next()
+}
+
+// logic is and, or, xor and test.
+func logic(c *CPU, o *op) *op {
+	p, b := &c.R[o.a&15], c.second(o)
+	var r uint64
+	switch o.code {
+	case cAND, cTEST:
+		r = *p & b
+	case cOR:
+		r = *p | b
+	case cXOR:
+		r = *p ^ b
+	}
+	r &= mask(o.w)
+	if o.code != cTEST {
+		*p = r
+	}
+	c.lazy(ccLogic, o.w, r, 0)
+	return o.next()
+}
+
+// arithmetic is add, sub, cmp, and, or, xor and test of a and b: the result, without
+// bits above the width, and the flags.
+func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
+	m := mask(o.w)
+	b &= m
+	switch o.code {
+	case cADD:
+		r := (a + b) & m
+		c.lazy(ccAdd, o.w, r, b)
+		return r
+	case cSUB, cCMP:
+		r := (a - b) & m
+		c.lazy(ccSub, o.w, r, b)
+		return r
+	case cOR:
+		a |= b
+	case cXOR:
+		a ^= b
+	default:
+		a &= b
+	}
+	c.lazy(ccLogic, o.w, a&m, 0)
+	return a & m
+}
+
+// aluLoad has memory as the second operand.
+func aluLoad(c *CPU, o *op) *op {
+	p := c.at(o, o.w, &c.rtlb)
+	if p == nil {
+		return nil
+	}
+	r := c.arithmetic(o, c.getReg(o.a, o.w), get(p, o.w))
+	if o.code != cCMP && o.code != cTEST {
+		c.setReg(o.a, o.w, r)
+	}
+	return o.next()
+}
+
+// aluStore has memory as the first operand, which it changes.
+func aluStore(c *CPU, o *op) *op {
+	p := c.at(o, o.w, &c.wtlb)
+	if p == nil {
+		return nil
+	}
+	put(p, c.arithmetic(o, get(p, o.w), c.second(o)), o.w)
+	return o.next()
+}
+
+// aluCompare is cmp and test with memory as the first operand.
+func aluCompare(c *CPU, o *op) *op {
+	p := c.at(o, o.w, &c.rtlb)
+	if p == nil {
+		return nil
+	}
+	c.arithmetic(o, get(p, o.w), c.second(o))
+	return o.next()
+}
+
+// shift is shl, shr and sar of a register. A count of 0 leaves the flags.
+func shift(c *CPU, o *op) *op {
+	m, p := mask(o.w), &c.R[o.a&15]
+	n := c.count(o)
+	v := *p & m
+	if n == 0 {
+		*p = v
+		return o.next()
+	}
+	kind, last := uint8(ccShr), v>>(n-1) // the operand shifted by one bit less
+	switch o.code {
+	case cSHR:
+		*p = v >> n
+	case cSAR:
+		s := int64(sext(v, o.w))
+		last = uint64(s>>(n-1)) & m
+		*p = uint64(s>>n) & m
+	default:
+		kind, last = ccShl, v<<(n-1)&m
+		*p = v << n & m
+	}
+	c.lazy(kind, o.w, *p, last)
+	return o.next()
+}
+
+func push(c *CPU, o *op) *op {
+	v := c.second(o)
+	va := c.R[4] - 8
+	e := &c.wtlb[va>>12&tlbMask]
+	if e.tag != (va+7)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = v
+	c.R[4] = va
+	return o.next()
+}
+
+func pop(c *CPU, o *op) *op {
+	va := c.R[4]
+	e := &c.rtlb[va>>12&tlbMask]
+	if e.tag != (va+7)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	c.R[4] = va + 8
+	c.R[o.a&15] = *(*uint64)(unsafe.Add(nil, va+e.off))
+	return o.next()
+}
+
+// enter goes to the first instruction of the block that branch j is linked to; nil: it
+// must be found.
+func (c *CPU) enterLinked(j *op) *op {
+	t := (*op)(atomic.LoadPointer(&j.link))
+	left := c.left - int64(j.n)
+	if left < t.need() {
+		c.br = brCross
+		return nil
+	}
+	c.left = left
+	return t.next()
+}
+
+func jmp(c *CPU, o *op) *op { return c.enterLinked(o) }
+
+func call(c *CPU, o *op) *op {
+	va := c.R[4] - 8
+	e := &c.wtlb[va>>12&tlbMask]
+	if e.tag != (va+7)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	n := c.enterLinked(o)
+	if n == nil {
+		c.br = brSlowCross
+		return nil
+	}
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
+	c.R[4] = va
+	return n
+}
+
+// known is the first instruction of the block at rip, if the vCPU has been there
+// and o, which leads there, leaves budget enough; else nil: exec must execute o.
+func (c *CPU) known(o *op, rip uint64) *op {
+	j := &c.jc[jcHash(rip)]
+	left := c.left - int64(o.n)
+	if j.rip != rip || left < j.head.need() {
+		c.br = brSlow
+		return nil
+	}
+	c.left = left
+	return j.head.next()
+}
+
+func ret(c *CPU, o *op) *op {
+	va := c.R[4]
+	e := &c.rtlb[va>>12&tlbMask]
+	if e.tag != (va+7)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	n := c.known(o, *(*uint64)(unsafe.Add(nil, va+e.off)))
+	if n != nil {
+		c.R[4] = va + 8 + o.imm
+	}
+	return n
+}
+
+func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.b&15]) }
+
+func callReg(c *CPU, o *op) *op {
+	va := c.R[4] - 8
+	e := &c.wtlb[va>>12&tlbMask]
+	if e.tag != (va+7)&^0xfff {
+		c.br = brSlow
+		return nil
+	}
+	n := c.known(o, c.R[o.b&15])
+	if n != nil {
+		*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
+		c.R[4] = va
+	}
+	return n
+}
+
+func jcc(c *CPU, o *op) *op {
+	if !c.cond(o.a) {
+		return o.next()
+	}
+	return c.enterLinked(o)
+}
+
+func (c *CPU) isZero() bool {
+	if c.ccOp == ccNone {
+		return c.RFlags&flagZF != 0
+	}
+	return c.ccRes == 0
+}
+
+func je(c *CPU, o *op) *op {
+	if !c.isZero() {
+		return o.next()
+	}
+	return c.enterLinked(o)
+}
+
+func jne(c *CPU, o *op) *op {
+	if c.isZero() {
+		return o.next()
+	}
+	return c.enterLinked(o)
+}
