@@ -22,6 +22,8 @@ type translator struct {
 	block  uint32 // number
 	n      int64  // instructions that entering the block takes from R14
 	live   []bool // by op: the flags before it are needed
+	runs   map[int]stackRun
+	inRun  []bool // by op: it is in a run, after its first
 	inHost bool   // the flags are in the host's
 	inMem  bool   // and in CPU.nf
 	fix    uint8  // what must be put right when host flags are saved
@@ -230,23 +232,33 @@ func (t *translator) check(i int, w uint64, write bool) {
 	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
 	t.Op(8, 0x2b, emit.DX, state(slot))
 	t.Op(8, 0x3b, emit.DX, state(slot+16))
-	miss := t.Jcc(ccAE)
-	t.misses = append(t.misses, tlbMiss{pos: miss, back: t.Len(), fill: *fill, slot: slot, last: int32(w - 1), exit: t.exit(exitSlow, i)})
+	miss := tlbMiss{pos: [2]int{t.Jcc(ccAE)}, fill: *fill, slot: slot, last: int32(w - 1), exit: t.exit(exitSlow, i)}
+	if w > 8 { // the last word, too
+		t.Op(8, 0x8d, emit.DX, emit.M(emit.DX, int32(w-8)))
+		t.Op(8, 0x3b, emit.DX, state(slot+16))
+		miss.pos[1] = t.Jcc(ccAE)
+	}
+	miss.back = t.Len()
+	t.misses = append(t.misses, miss)
 	t.Op(8, 0x03, emit.AX, state(slot+8))
 }
 
 // A tlbMiss is a page that is not the one that an access used last: the TLB has
 // it, or the interpreter looks for it.
 type tlbMiss struct {
-	pos, back int // of the jump, and where it came from
-	fill      int // which of the common routines
-	slot      int32
-	last      int32 // byte of the access
-	exit      uint32
+	pos  [2]int // of the jumps, the second 0 if there is one only
+	back int    // where they come from
+	fill int    // which of the common routines
+	slot int32
+	last int32 // byte of the access
+	exit uint32
 }
 
 func (t *translator) miss(m *tlbMiss) {
-	t.Here(m.pos)
+	t.Here(m.pos[0])
+	if m.pos[1] != 0 {
+		t.Here(m.pos[1])
+	}
 	t.MovImm(emit.CX, uint64(m.slot))
 	t.Op(8, 0x8d, emit.DX, emit.M(emit.AX, m.last))
 	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
@@ -310,11 +322,17 @@ func (t *translator) translate(ops []op) bool {
 		return false
 	}
 	t.ops, t.n, t.inMem = ops, int64(ops[0].disp), true
+	t.findRuns()
 	t.liveness()
 	t.Op(8, 0x81, 5, emit.R(emit.R14)) // sub $n,%r14
 	t.Imm32(uint32(t.n))
 	t.stubs = append(t.stubs, stub{pos: t.Jcc(ccL), exit: t.exit(exitBudget, 0), add: t.n})
 	for i := firstTranslated; i < len(ops); i++ {
+		if r, ok := t.runs[i]; ok {
+			t.run(i, r)
+			i += r.n - 1
+			continue
+		}
 		f := formOf(&ops[i])
 		if f == nil {
 			t.leave(i)
@@ -386,7 +404,7 @@ func (t *translator) liveness() {
 		if setsFlags(o) {
 			l = false
 		}
-		if readsFlags(o) || mayLeave(o) {
+		if readsFlags(o) || mayLeave(o) && !t.inRun[i] {
 			l = true
 		}
 		t.live[i] = l
@@ -1043,7 +1061,13 @@ func (t *translator) leaveFrame(i int, _ *op) {
 
 func (t *translator) pushf(i int, _ *op) {
 	t.spoil()
-	m := t.top(i, true)
+	t.storeFlags(t.top(i, true))
+	t.sp(-8)
+}
+
+// storeFlags stores the flags, which are in nf, as pushf does. It uses CX and DX, and
+// the host's flags.
+func (t *translator) storeFlags(m emit.Arg) {
 	t.Op(4, 0x0fb6, emit.CX, state(offNF+1))
 	t.Op(4, 0x8b, emit.DX, state(offRF))
 	t.Op(4, 0x81, 4, emit.R(emit.CX))
@@ -1056,7 +1080,6 @@ func (t *translator) pushf(i int, _ *op) {
 	t.Bytes(11)
 	t.Op(4, 0x0b, emit.DX, emit.R(emit.CX))
 	t.Op(8, 0x89, emit.DX, m)
-	t.sp(-8)
 }
 
 // popf is for flags that leave interrupts and single-stepping as they are.
