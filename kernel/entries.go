@@ -20,6 +20,7 @@ type Entry struct {
 	Ino      uint64 // differs between an entry and a later one with its path
 	Size     uint64 // st_size, bytes
 	Link     string // target of a symbolic link
+	AtBoot   bool   // the kernel has made it before its boot was over
 }
 
 // Name is the last part of the path.
@@ -196,12 +197,14 @@ func (v *vcpu) hcEntry(addr, _, _ uint64) int64 {
 	if err != nil || !path.IsAbs(name) || path.Clean(name) != name {
 		return -int64(syscall.EINVAL)
 	}
+	atBoot := false
 	select {
 	case <-v.m.booted:
 	default:
 		if !shownAtBoot(name) {
 			return 0
 		}
+		atBoot = true
 	}
 	link, err := v.text(word(abi.EntryLink), word(abi.EntryLinkLen))
 	if err != nil {
@@ -212,7 +215,7 @@ func (v *vcpu) hcEntry(addr, _, _ uint64) int64 {
 	case abi.EntryAdd:
 		err = t.add(&Entry{
 			Path: name, Mode: uint32(word(abi.EntryMode)), UID: uint32(word(abi.EntryUID)), GID: uint32(word(abi.EntryGID)),
-			Ino: word(abi.EntryIno), Size: word(abi.EntrySize), Link: link,
+			Ino: word(abi.EntryIno), Size: word(abi.EntrySize), Link: link, AtBoot: atBoot,
 		})
 	case abi.EntryRemove:
 		t.mu.Lock()

@@ -227,6 +227,7 @@ func boot(o bootOptions) (system, error) {
 	}
 	a := s.Watch(watch)
 	if o.Calls != nil {
+		o.Calls.watch(s.Machine.Entries())
 		o.Calls.follow(a)
 	}
 	return s, nil

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
@@ -88,6 +89,7 @@ type callServer struct {
 	socket   int
 	state    *atomic.Uint32
 	activity atomic.Pointer[kprobefs.Activity] // of the present machine
+	entries  atomic.Pointer[kernel.Entries]    // the same
 
 	mu    sync.Mutex
 	asked map[uint64]context.CancelFunc // questions that are being answered, by ID
@@ -163,6 +165,9 @@ type callClient struct {
 	mu      sync.Mutex
 	waiting map[uint64]chan struct{} // by ID; nil once the server has gone
 	asked   map[uint64]chan reply    // the same for questions
+
+	ownIDs  atomic.Uint64 // of questions that are no call's
+	changed chan struct{} // gets a value when modules have made or removed files
 }
 
 // newCallClient returns the supervisor's end, and the two files for the serving process.
@@ -186,7 +191,7 @@ func newCallClient() (c *callClient, files []*os.File, err error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan reply{}}
+	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan reply{}, changed: make(chan struct{}, 1)}
 	go c.receive()
 	return c, []*os.File{os.NewFile(uintptr(fds[1]), "calls"), os.NewFile(uintptr(theirs), "state")}, nil
 }

@@ -319,7 +319,10 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	cmd, end, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel})
+	made := newPlaces(ns, calls.made)
+	made.sync() // with those of --module
+	go made.follow(calls.changed)
+	cmd, end, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel, made})
 	if err != nil {
 		return err
 	}

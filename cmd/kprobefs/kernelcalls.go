@@ -64,6 +64,9 @@ func (s *supervisor) asks(n *seccompNotif, q *question, f *os.File) (int, syscal
 	r := s.calls.ask(m, f, func() bool {
 		return s.stillAsks(n.id) && (q.Do != doSyslog || !signalPending(tid))
 	})
+	if q.Do == doInit || q.Do == doDelete {
+		s.made.sync()
+	}
 	if r.Oops && s.stillAsks(n.id) {
 		_ = unix.Kill(m.PID, unix.SIGKILL)
 	}

@@ -134,12 +134,17 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
+	return ns.coverWith(ns.tree, dir, missing, dirs)
+}
+
+// coverWith covers a directory with a tmpfs that has what is there, and further names. The
+// tmpfs is mounted at a directory copyDir until it is complete.
+func (ns *namespace) coverWith(copyDir, dir string, further []string, dirs bool) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
 	}
-	copyDir, err := ns.tmpfs()
-	if err != nil {
+	if err := mountTmpfs(copyDir); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -147,7 +152,7 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 			ns.log.WithFields(logrus.Fields{"file": filepath.Join(dir, e.Name()), "err": err}).Debug("left out")
 		}
 	}
-	for _, n := range missing {
+	for _, n := range further {
 		if err := makePlace(filepath.Join(copyDir, n), dirs); err != nil {
 			return err
 		}
@@ -161,10 +166,14 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 // tmpfs mounts an empty tmpfs, at the tree's mount point until it is moved away or
 // covered.
 func (ns *namespace) tmpfs() (string, error) {
-	if err := unix.Mount("tmpfs", ns.tree, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
-		return "", fmt.Errorf("tmpfs: %w", err)
+	return ns.tree, mountTmpfs(ns.tree)
+}
+
+func mountTmpfs(dir string) error {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+		return fmt.Errorf("tmpfs: %w", err)
 	}
-	return ns.tree, nil
+	return nil
 }
 
 func bindEntry(from, to string, e os.DirEntry) error {

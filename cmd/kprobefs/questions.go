@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/module"
 )
@@ -38,6 +39,7 @@ const (
 	doInit   = "init"
 	doDelete = "delete"
 	doSyslog = "syslog"
+	doMade   = "made"   // the file is for the entries of modules, as JSON
 	doCancel = "cancel" // the question with the same ID needs no answer any more
 )
 
@@ -129,6 +131,8 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 		})
 	case doDelete:
 		return 0, a.DeleteModule(ctx, by, q.Name, q.Flags&unix.O_TRUNC != 0)
+	case doMade:
+		return 0, json.NewEncoder(f).Encode(madeEntries(c.entries.Load().All()))
 	case doSyslog:
 		text, ret, err := a.Syslog(ctx, q.Action, q.Size, q.Null)
 		if err == nil && len(text) > 0 {
@@ -137,6 +141,33 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 		return ret, err
 	}
 	return 0, unix.ENOSYS
+}
+
+// watch tells the supervisor when modules have made or removed files of a machine.
+func (c *callServer) watch(e *kernel.Entries) {
+	c.entries.Store(e)
+	changed, _ := json.Marshal(reply{ID: entriesChanged})
+	e.Watch(func([]string) { _, _ = unix.Write(c.socket, changed) })
+}
+
+// entriesChanged is the ID of a reply that answers no question.
+const entriesChanged = 0
+
+// made asks what modules have made. It fails with EIO if the server has gone.
+func (c *callClient) made() (list []madeEntry, err error) {
+	f, err := questionFile()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	m := &callMessage{ID: c.ownIDs.Add(1), Question: &question{Do: doMade}}
+	if r := c.ask(m, f, func() bool { return true }); r.Errno != 0 {
+		return nil, r.Errno
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	return list, json.NewDecoder(f).Decode(&list)
 }
 
 // ask sends a question with a file, which may be nil, and waits for the answer. While it
@@ -195,6 +226,13 @@ func (c *callClient) send(m *callMessage, f *os.File) error {
 func (c *callClient) replied(b []byte) {
 	var r reply
 	if json.Unmarshal(b, &r) != nil {
+		return
+	}
+	if r.ID == entriesChanged {
+		select {
+		case c.changed <- struct{}{}:
+		default: // it will be looked anyway
+		}
 		return
 	}
 	c.mu.Lock()

@@ -133,7 +133,11 @@ type supervised struct {
 	dirs   []string    // where our files are mounted
 	calls  *callClient // to the serving process
 	kernel identity    // the emulated kernel
+	made   *places     // files of modules
 }
+
+// paths returns the paths at which files of ours are.
+func (s *supervised) paths() []string { return append(s.made.dirs(), s.dirs...) }
 
 // supervised returns a command that runs args under the filter, and supervises it once
 // it runs; end is called when it has ended.
@@ -351,7 +355,7 @@ func (s *supervisor) answer(n *seccompNotif) {
 // ours reports whether a descriptor is one of our files.
 func (s *supervisor) ours(tid, fd int) bool {
 	path, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
-	return err == nil && below(path, s.dirs)
+	return err == nil && below(path, s.paths())
 }
 
 // continueCall allows the call. It fails only if the caller has been killed.

@@ -66,7 +66,7 @@ func opens(guest uint64) bool {
 
 // trace reports a call, unless it opens one of our files: that arrives as a request.
 func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
-	tid := int(n.pid)
+	tid, ours := int(n.pid), s.paths()
 	m := &callMessage{ID: n.id, TID: tid, Nr: call.guest, Args: n.args}
 	m.PID, _ = s.groups.of(tid)
 	m.Comm, _ = proc.Comm(tid)
@@ -76,8 +76,8 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		}
 	}
 	if call.name >= 0 {
-		path, mode := hostPath(tid, call, n.args, string(m.Text[call.name]), s.dirs)
-		if below(path, s.dirs) {
+		path, mode := hostPath(tid, call, n.args, string(m.Text[call.name]), ours)
+		if below(path, ours) {
 			if opens(call.guest) {
 				return
 			}
@@ -90,7 +90,7 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		if call.guest == abi.SysExecve {
 			m.Vector[1], m.Vector[2] = readVector(tid, n.args[1]), readVector(tid, n.args[2])
 			var err error
-			if m.Head, err = heads(tid, path, s.dirs); err != nil {
+			if m.Head, err = heads(tid, path, ours); err != nil {
 				_ = errors.As(err, &m.HeadErr)
 			}
 		}
