@@ -10,80 +10,81 @@ import (
 	"testing"
 )
 
-func TestRadixTree(t *testing.T) {
+// initXArray makes an array at addr: the lock, flags and head of struct xarray.
+func (s *scratch) initXArray(addr uint64, flags uint32) {
+	s.put64(addr, uint64(flags)<<32)
+	s.put64(addr+8, 0)
+}
+
+const xaFlagsAlloc = 4 | 1<<27
+
+func TestXArray(t *testing.T) {
 	s := boot(t, 1).scratch()
 	r := rand.New(rand.NewSource(1))
-	root := s.a
-	s.call("radix_tree_init_root", root, gfpKernel)
+	xa := s.a
+	s.initXArray(xa, 0)
 	model := map[uint64]uint64{}
 	keys := []uint64{0, 1, 63, 64, 65, 4095, 4096, 1 << 30, 1<<30 + 1, 1 << 50, ^uint64(0), ^uint64(0) - 64}
 	for range 600 {
 		key := keys[r.Intn(len(keys))] + uint64(r.Intn(3))
-		value := r.Uint64() | 4
+		value := r.Uint64()&^3 | 4
 		switch r.Intn(4) {
 		case 0, 1:
-			want := 0
-			if model[key] != 0 {
-				want = -int(syscall.EEXIST)
-			} else {
-				model[key] = value
-			}
-			if got := i32(s.call("radix_tree_insert", root, key, value)); got != want {
-				t.Fatalf("radix_tree_insert(%#x) = %d, want %d", key, got, want)
-			}
+			s.want(model[key], "xa_store", xa, key, value, gfpKernel)
+			model[key] = value
 		case 2:
-			s.want(model[key], "radix_tree_delete", root, key)
+			s.want(model[key], "xa_erase", xa, key)
 			delete(model, key)
 		case 3:
-			s.want(model[key], "radix_tree_replace", root, key, value)
-			if model[key] != 0 {
-				model[key] = value
+			want := -int(syscall.EBUSY)
+			if model[key] == 0 {
+				want, model[key] = 0, value
+			}
+			if got := i32(s.call("__xa_insert", xa, key, value, gfpKernel)); got != want {
+				t.Fatalf("__xa_insert(%#x) = %d, want %d", key, got, want)
 			}
 		}
-		s.want(model[key], "radix_tree_lookup", root, key)
+		s.want(model[key], "xa_load", xa, key)
 	}
 	var want, got []uint64
 	for k := range model {
 		want = append(want, k)
 	}
 	slices.Sort(want)
+	const present = 8
 	s.put64(s.b, 0)
-	for {
-		item := s.call("radix_tree_next", root, s.b)
-		if item == 0 {
+	for find := "xa_find"; ; find = "xa_find_after" {
+		entry := s.call(find, xa, s.b, ^uint64(0), present)
+		if entry == 0 {
 			break
 		}
 		k := s.u64(s.b)
-		if item != model[k] {
-			t.Errorf("radix_tree_next at %#x gives %#x", k, item)
+		if entry != model[k] {
+			t.Errorf("%s at %#x gives %#x", find, k, entry)
 		}
 		got = append(got, k)
-		if k == ^uint64(0) {
-			break
-		}
-		s.put64(s.b, k+1)
 	}
 	if !slices.Equal(got, want) {
-		t.Errorf("radix_tree_next: %x, want %x", got, want)
+		t.Errorf("xa_find: %x, want %x", got, want)
 	}
 	for _, k := range want {
-		s.want(model[k], "radix_tree_delete", root, k)
+		s.want(model[k], "xa_erase", xa, k)
 	}
-	if s.u64(root+16) != 0 {
-		t.Error("an empty tree has nodes")
+	if s.u64(xa+8) != 0 {
+		t.Error("an empty array has nodes")
 	}
 }
 
-// An item with a large index leaves no nodes.
-func TestRadixTreeEmpties(t *testing.T) {
+// An entry with a large index leaves no nodes.
+func TestXArrayEmpties(t *testing.T) {
 	s := boot(t, 1).scratch()
-	s.call("radix_tree_init_root", s.a, gfpKernel)
+	s.initXArray(s.a, 0)
 	for _, key := range []uint64{0, 1 << 40, ^uint64(0)} {
 		s.want(0, "radix_tree_insert", s.a, key, s.b)
 		s.want(s.b, "radix_tree_lookup", s.a, key)
 		s.want(s.b, "radix_tree_delete", s.a, key)
-		if s.u64(s.a+16) != 0 {
-			t.Errorf("a tree that held %#x has nodes", key)
+		if s.u64(s.a+8) != 0 {
+			t.Errorf("an array that held %#x has nodes", key)
 		}
 	}
 }
@@ -91,7 +92,8 @@ func TestRadixTreeEmpties(t *testing.T) {
 func TestIDR(t *testing.T) {
 	s := boot(t, 1).scratch()
 	idr := s.a
-	s.call("idr_init", idr)
+	s.initXArray(idr, xaFlagsAlloc)
+	s.put64(idr+16, 0) // idr_base, idr_next
 	alloc := func(start, end int) int { return i32(s.call("idr_alloc", idr, s.b, u(start), u(end), gfpKernel)) }
 	for want := range 70 {
 		if got := alloc(0, 0); got != want {
@@ -141,30 +143,6 @@ func TestIDR(t *testing.T) {
 	if got := alloc(0, 0); got != 0 {
 		t.Errorf("idr_alloc after idr_destroy: %d", got)
 	}
-}
-
-func TestXArray(t *testing.T) {
-	s := boot(t, 1).scratch()
-	xa := s.a
-	s.call("xa_init_flags", xa, 0)
-	s.want(0, "xa_store", xa, 100000, s.b, gfpKernel)
-	s.want(s.b, "xa_store", xa, 100000, s.c, gfpKernel)
-	s.want(s.c, "xa_load", xa, 100000)
-	s.want(0, "xa_load", xa, 3)
-	s.put64(s.b, 0)
-	s.want(s.c, "xa_find", xa, s.b, ^uint64(0), 0)
-	if s.u64(s.b) != 100000 {
-		t.Errorf("xa_find at %d", s.u64(s.b))
-	}
-	s.put64(s.b, 0)
-	s.want(0, "xa_find", xa, s.b, 5000, 0)
-	s.want(s.c, "xa_erase", xa, 100000)
-	s.want(0, "xa_erase", xa, 100000)
-	s.call("xa_store", xa, 7, s.b, gfpKernel)
-	s.want(s.b, "xa_store", xa, 7, 0, gfpKernel)
-	s.call("xa_store", xa, 8, s.b, gfpKernel)
-	s.call("xa_destroy", xa)
-	s.want(0, "xa_load", xa, 8)
 }
 
 func TestParser(t *testing.T) {

@@ -8,6 +8,7 @@
 #include <linux/smp.h>
 #include <linux/host.h>
 #include <linux/jump_label.h>
+#include <linux/radix-tree.h>
 #include <linux/string.h>
 #include <asm/traps.h>
 #include <asm/host.h>
@@ -108,6 +109,7 @@ void __init start_kernel(void)
 	uts_init();
 	sched_init();
 	workqueue_init_early();
+	radix_tree_init();
 	rcu_init();
 	hrtimers_init();
 	init_timers();

@@ -1,225 +1,220 @@
-// Radix trees with 64 slots per node, as high as the largest index requires. Lookups
-// take no lock: nodes are freed by RCU.
+// Radix trees: XArrays whose callers lock, with tags for marks. Their flags say how to
+// allocate nodes.
+#include "xarray.h"
 #include <linux/radix-tree.h>
-#include <linux/rcupdate.h>
-#include <linux/slab.h>
-#include <linux/errno.h>
-#include <linux/list.h>
+#include <linux/kernel.h>
+#include <linux/find.h>
 #include <linux/err.h>
-#include <linux/string.h>
+#include <linux/export.h>
 
-#define SHIFT 6
-#define WAYS (1 << SHIFT)
+#define STATE(name, root, index) XA_STATE(name, (struct xarray *)(root), index)
 
-struct radix_tree_node {
-	unsigned int count; // slots in use
-	void *slots[WAYS];
-	struct callback_head rcu;
-};
-
-void radix_tree_init_root(struct radix_tree_root *root, gfp_t gfp)
+// retry allocates a node for a store that failed, as the tree's flags say.
+static bool retry(struct xa_state *xas)
 {
-	memset(root, 0, sizeof(*root));
-	spin_lock_init(&root->lock);
-	root->gfp = gfp;
-}
+	gfp_t zones_and_flags = 0xf;
 
-// fits reports whether index fits into a tree of this height.
-static bool fits(unsigned int height, unsigned long index)
-{
-	return height * SHIFT >= 64 || !(index >> (height * SHIFT));
-}
-
-static unsigned int way(unsigned long index, unsigned int level)
-{
-	return index >> (level * SHIFT) & (WAYS - 1);
-}
-
-static struct radix_tree_node *new_node(const struct radix_tree_root *root)
-{
-	return kzalloc(sizeof(struct radix_tree_node), root->gfp);
-}
-
-static void free_rcu_node(struct callback_head *head)
-{
-	kfree(container_of(head, struct radix_tree_node, rcu));
-}
-
-// extend makes the tree high enough for index: -ENOMEM.
-static int extend(struct radix_tree_root *root, unsigned long index)
-{
-	while (!root->node || !fits(root->height, index)) {
-		struct radix_tree_node *n = new_node(root);
-
-		if (!n)
-			return -ENOMEM;
-		if (root->node) {
-			n->slots[0] = root->node;
-			n->count = 1;
-			root->height++;
-		} else {
-			for (root->height = 1; !fits(root->height, index);)
-				root->height++;
-		}
-		rcu_assign_pointer(root->node, n);
-	}
-	return 0;
-}
-
-// slot_of returns the slot of index. If make is set, it creates missing nodes.
-static void **slot_of(struct radix_tree_root *root, unsigned long index, bool make, struct radix_tree_node **leaf)
-{
-	struct radix_tree_node *n = root->node;
-	unsigned int level;
-
-	for (level = root->height - 1; n && level > 0; level--) {
-		void **slot = &n->slots[way(index, level)];
-
-		if (!*slot && make) {
-			struct radix_tree_node *below = new_node(root);
-
-			if (!below)
-				return NULL;
-			n->count++;
-			rcu_assign_pointer(*slot, below);
-		}
-		n = *slot;
-	}
-	*leaf = n;
-	return n ? &n->slots[way(index, 0)] : NULL;
-}
-
-// store stores item at index and returns the old item, or ERR_PTR(-ENOMEM). A NULL
-// item empties the slot.
-static void *store(struct radix_tree_root *root, unsigned long index, void *item)
-{
-	struct radix_tree_node *leaf = NULL;
-	void **slot, *old;
-
-	if (!item && (!root->height || !fits(root->height, index)))
-		return NULL;
-	if (item && extend(root, index))
-		return ERR_PTR(-ENOMEM);
-	slot = slot_of(root, index, item, &leaf);
-	if (!slot)
-		return item ? ERR_PTR(-ENOMEM) : NULL;
-	old = *slot;
-	leaf->count += !!item - !!old;
-	rcu_assign_pointer(*slot, item);
-	return old;
-}
-
-// prune frees empty nodes on the path to index.
-static bool prune(struct radix_tree_node *n, unsigned int level, unsigned long index)
-{
-	if (level) {
-		struct radix_tree_node *below = n->slots[way(index, level)];
-
-		if (below && prune(below, level - 1, index)) {
-			WRITE_ONCE(n->slots[way(index, level)], NULL);
-			n->count--;
-		}
-	}
-	if (n->count)
-		return false;
-	call_rcu(&n->rcu, free_rcu_node);
-	return true;
+	return xas_nomem(xas, xas->xa->xa_flags & (XA_FLAGS_MARK(0) - 1) & ~zones_and_flags);
 }
 
 // radix_tree_insert returns -EEXIST if there is an item at index.
 int radix_tree_insert(struct radix_tree_root *root, unsigned long index, void *item)
 {
+	STATE(xas, root, index);
 	void *old;
-	int err = 0;
 
-	spin_lock_bh(&root->lock);
-	if (radix_tree_lookup(root, index)) {
-		err = -EEXIST;
-	} else {
-		old = store(root, index, item);
-		err = IS_ERR(old) ? PTR_ERR(old) : 0;
-	}
-	spin_unlock_bh(&root->lock);
-	return err;
+	if (xa_is_internal(item))
+		return -EINVAL;
+	do {
+		old = xas_make_path(&xas, true);
+		if (!old && !xas_error(&xas))
+			xas_put(&xas, item, true);
+	} while (retry(&xas));
+	return old ? -EEXIST : xas_error(&xas);
 }
+EXPORT_SYMBOL(radix_tree_insert);
 
 void *radix_tree_lookup(const struct radix_tree_root *root, unsigned long index)
 {
-	const struct radix_tree_node *n;
-	unsigned int level;
-	void *item = NULL;
+	STATE(xas, root, index);
+	void *item;
 
-	rcu_read_lock();
-	n = rcu_dereference(root->node);
-	level = root->height;
-	if (n && fits(level, index)) {
-		while (n && --level)
-			n = rcu_dereference(n->slots[way(index, level)]);
-		item = n ? rcu_dereference(n->slots[way(index, 0)]) : NULL;
-	}
-	rcu_read_unlock();
+	do {
+		item = xas_load(&xas);
+	} while (xas_retry(&xas, item));
 	return item;
 }
+EXPORT_SYMBOL(radix_tree_lookup);
 
-// radix_tree_replace returns the old item at index. If there was none, it returns
-// NULL and changes nothing.
-void *radix_tree_replace(struct radix_tree_root *root, unsigned long index, void *item)
+// slot_at returns the slot of a position, or NULL.
+static void **slot_at(const struct xa_state *xas)
 {
-	void *old;
+	if (xas_invalid(xas))
+		return NULL;
+	return xas->xa_node ? &xas->xa_node->slots[xas->xa_offset] : &xas->xa->xa_head;
+}
 
-	spin_lock_bh(&root->lock);
-	old = radix_tree_lookup(root, index);
-	if (old)
-		store(root, index, item);
-	spin_unlock_bh(&root->lock);
+void **radix_tree_lookup_slot(const struct radix_tree_root *root, unsigned long index)
+{
+	STATE(xas, root, index);
+
+	return xas_load(&xas) ? slot_at(&xas) : NULL;
+}
+EXPORT_SYMBOL(radix_tree_lookup_slot);
+
+// radix_tree_replace_slot changes an item that is there for another one.
+void radix_tree_replace_slot(struct radix_tree_root *root, void **slot, void *item)
+{
+	WARN_ON_ONCE(!item || !*slot);
+	rcu_assign_pointer(*slot, item);
+}
+EXPORT_SYMBOL(radix_tree_replace_slot);
+
+// radix_tree_delete_item removes and returns what is at index; only item if that is not
+// NULL.
+void *radix_tree_delete_item(struct radix_tree_root *root, unsigned long index, void *item)
+{
+	STATE(xas, root, index);
+	void *old = xas_load(&xas);
+
+	if (xas_invalid(&xas) || (item && old != item))
+		return NULL;
+	if (!old && (!xa_track_free(root) || xas_get_mark(&xas, XA_FREE_MARK)))
+		return NULL;
+	xas_put(&xas, NULL, false);
 	return old;
 }
+EXPORT_SYMBOL(radix_tree_delete_item);
 
 void *radix_tree_delete(struct radix_tree_root *root, unsigned long index)
 {
-	void *old;
+	return radix_tree_delete_item(root, index, NULL);
+}
+EXPORT_SYMBOL(radix_tree_delete);
 
-	spin_lock_bh(&root->lock);
-	old = store(root, index, NULL);
-	if (old && prune(root->node, root->height - 1, index)) {
-		root->node = NULL;
-		root->height = 0;
+void radix_tree_iter_delete(struct radix_tree_root *root, struct radix_tree_iter *iter, void **slot)
+{
+	radix_tree_delete(root, iter->index);
+	iter->index = iter->next_index; // the node can be gone
+}
+EXPORT_SYMBOL(radix_tree_iter_delete);
+
+// gang stores up to max items from first on, or their slots.
+static unsigned int gang(struct xa_state *xas, void **results, void ***slots, unsigned int max, xa_mark_t tag)
+{
+	unsigned int n = 0;
+	void *item;
+
+	while (n < max) {
+		item = tag < XA_MAX_MARKS ? xas_find_marked(xas, ULONG_MAX, tag) : xas_find(xas, ULONG_MAX);
+		if (!item)
+			break;
+		if (xas_retry(xas, item))
+			continue;
+		if (slots)
+			slots[n++] = slot_at(xas);
+		else
+			results[n++] = item;
 	}
-	spin_unlock_bh(&root->lock);
-	return old;
+	return n;
 }
 
-// radix_tree_next returns the first item at *index or above, and its index.
-void *radix_tree_next(const struct radix_tree_root *root, unsigned long *index)
+unsigned int radix_tree_gang_lookup(const struct radix_tree_root *root, void **results, unsigned long first,
+				    unsigned int max)
 {
-	unsigned long at = *index;
+	STATE(xas, root, first);
 
-	while (root->node && fits(root->height, at)) {
-		const struct radix_tree_node *n = root->node;
-		unsigned int level = root->height - 1;
+	return gang(&xas, results, NULL, max, XA_PRESENT);
+}
+EXPORT_SYMBOL(radix_tree_gang_lookup);
 
-		while (level && n->slots[way(at, level)])
-			n = n->slots[way(at, level--)];
-		if (!level && n->slots[way(at, 0)]) {
-			*index = at;
-			return n->slots[way(at, 0)];
-		}
-		// Continue with the next slot of this level.
-		at = ((at >> (level * SHIFT)) + 1) << (level * SHIFT);
-		if (!at)
-			break;
-	}
+unsigned int radix_tree_gang_lookup_tag(const struct radix_tree_root *root, void **results, unsigned long first,
+					unsigned int max, unsigned int tag)
+{
+	STATE(xas, root, first);
+
+	return gang(&xas, results, NULL, max, tag);
+}
+EXPORT_SYMBOL(radix_tree_gang_lookup_tag);
+
+unsigned int radix_tree_gang_lookup_tag_slot(const struct radix_tree_root *root, void ***results,
+					     unsigned long first, unsigned int max, unsigned int tag)
+{
+	STATE(xas, root, first);
+
+	return gang(&xas, NULL, results, max, tag);
+}
+EXPORT_SYMBOL(radix_tree_gang_lookup_tag_slot);
+
+void *radix_tree_tag_set(struct radix_tree_root *root, unsigned long index, unsigned int tag)
+{
+	STATE(xas, root, index);
+	void *item = xas_load(&xas);
+
+	if (item)
+		xas_set_mark(&xas, tag);
+	return item;
+}
+EXPORT_SYMBOL(radix_tree_tag_set);
+
+// radix_tree_tag_clear returns the item at index, whether it had the tag or not.
+void *radix_tree_tag_clear(struct radix_tree_root *root, unsigned long index, unsigned int tag)
+{
+	STATE(xas, root, index);
+	void *item = xas_load(&xas);
+
+	if (item)
+		xas_clear_mark(&xas, tag);
+	return item;
+}
+EXPORT_SYMBOL(radix_tree_tag_clear);
+
+int radix_tree_tag_get(const struct radix_tree_root *root, unsigned long index, unsigned int tag)
+{
+	STATE(xas, root, index);
+
+	xas_load(&xas);
+	return xas_get_mark(&xas, tag);
+}
+EXPORT_SYMBOL(radix_tree_tag_get);
+
+// radix_tree_tagged returns the bit of the tag in the flags.
+int radix_tree_tagged(const struct radix_tree_root *root, unsigned int tag)
+{
+	return root->xa_flags & XA_FLAGS_MARK(tag);
+}
+EXPORT_SYMBOL(radix_tree_tagged);
+
+// radix_tree_next_chunk returns the first slot from iter's next_index on that has an item
+// or the tag that flags name, and sets iter to it and the rest of its node.
+void **radix_tree_next_chunk(const struct radix_tree_root *root, struct radix_tree_iter *iter, unsigned int flags)
+{
+	unsigned long start = iter->next_index;
+	unsigned int tag = flags & RADIX_TREE_ITER_TAG_MASK;
+	bool tagged = flags & RADIX_TREE_ITER_TAGGED;
+	STATE(xas, root, start);
+	void *item;
+
+	if (!start && iter->index) // the last chunk ended at the last index
+		return NULL;
+	do {
+		item = tagged ? xas_find_marked(&xas, ULONG_MAX, tag) : xas_find(&xas, ULONG_MAX);
+	} while (xas_retry(&xas, item));
+	if (!item || (flags & RADIX_TREE_ITER_CONTIG && xas.xa_index != start))
+		return NULL;
+	iter->index = xas.xa_index;
+	iter->node = xas.xa_node;
+	iter->next_index = xas.xa_node ? (xas.xa_index | XA_CHUNK_MASK) + 1 : 1;
+	iter->tags = !tagged ? 0 : xas.xa_node ? xas.xa_node->marks[tag][0] >> xas.xa_offset : 1;
+	return slot_at(&xas);
+}
+EXPORT_SYMBOL(radix_tree_next_chunk);
+
+// radix_tree_iter_resume makes the iteration look the next slot up anew.
+void **radix_tree_iter_resume(void **slot, struct radix_tree_iter *iter)
+{
+	iter->next_index = ++iter->index;
+	iter->tags = 0;
 	return NULL;
 }
-
-// radix_tree_free_index returns the first index in [start, end) without an item, or -ENOSPC.
-long radix_tree_free_index(const struct radix_tree_root *root, unsigned long start, unsigned long end)
-{
-	unsigned long at;
-
-	for (at = start; at < end; at++) {
-		if (!radix_tree_lookup(root, at))
-			return at;
-	}
-	return -ENOSPC;
-}
+EXPORT_SYMBOL(radix_tree_iter_resume);
