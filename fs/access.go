@@ -220,12 +220,28 @@ func killed(tid int) bool {
 // caller returns the caller of a request.
 func (t *Tree) caller(h *fuse.InHeader) *seqfile.Caller {
 	tid := int(h.Pid) // the functions below must not use h, which go-fuse reuses
+	if t.actors.Load() > 0 {
+		if other, ok := t.acting.Load(tid); ok {
+			tid = other.(int)
+		}
+	}
 	uid, gid := t.owner.user(h.Uid), t.owner.group(h.Gid)
 	return &seqfile.Caller{
 		TID: tid, PID: t.tgids.of(tid), UID: uid, GID: gid,
 		CommFunc:    func() string { return commOf(tid) },
 		CapableFunc: func(c int) bool { return t.capable(tid, uid, c) },
 		GroupsFunc:  func() []uint32 { return t.groupsOf(tid) },
+	}
+}
+
+// ActFor has requests of one thread taken for those of another, but for their user and
+// group. With 0 they are its own again.
+func (t *Tree) ActFor(thread, other int) {
+	if other != 0 {
+		t.acting.Store(thread, other)
+		t.actors.Add(1)
+	} else if _, acted := t.acting.LoadAndDelete(thread); acted {
+		t.actors.Add(-1)
 	}
 }
 

@@ -52,6 +52,8 @@ type Tree struct {
 	tgids  tgids
 	inodes *inodes
 	locks  locks.Table
+	acting sync.Map     // see ActFor: thread ids by the id of the thread that acts
+	actors atomic.Int64 // how many there are
 
 	releases releases
 	files    atomic.Int64 // number of open files of all mounts

@@ -58,3 +58,54 @@ func TestUsualPlaces(t *testing.T) {
 		t.Errorf("%d scripts were played", played)
 	}
 }
+
+// procScript opens files that a module has made in /proc.
+const procScript = `/usr/sbin/insmod ./procs.ko
+cat /proc/procs/single /proc/procs/sub/deep
+cat /proc/procs/ops
+echo
+echo second >/proc/procs/ops
+(cd /proc && cat procs/ops)
+cat /proc/procs/none 2>&1 | sed 's/.*: //'
+cat <>/proc/procs/remove 2>&1 | sed 's/.*: //'
+exec 5</proc/procs/single
+read -r line <&5
+echo "$line"
+exec 5<&-
+test "$(cat /proc/self/comm)" = cat && echo "other files are the host's"
+[ -z "$OTHER" ] || $OTHER cat /proc/procs/ops 2>&1 | sed 's/.*: //'
+busybox rmmod procs
+cat /proc/procs/single 2>&1 | sed 's/.*: //'
+`
+
+// procWant has, line by line, what Debian's kernel said in procs.txtar.
+const procWant = `single: data
+single: deep
+first
+second
+No such file or directory
+Input/output error
+single: data
+other files are the host's
+`
+
+// TestProcNames: for root, for another user, who may not read one of the files, and for
+// an ordinary user.
+func TestProcNames(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	needTool(t, "kmod", "kmod")
+	dir := publicDir(t)
+	buildModule(t, dir, DebianModules+"/procs.c")
+	put(t, dir, "script", procScript)
+	for who, user := range users(t) {
+		env, want := []string{}, procWant
+		if os.Getuid() == 0 && who == "this user" {
+			env, want = []string{"OTHER=/usr/bin/setpriv --reuid 1000 --regid 1000 --clear-groups"}, want+"Permission denied\n"
+		}
+		out, status := user.exec(t, dir, env, []string{"--cpus", "2"}, "busybox", "sh", "script")
+		if want += "No such file or directory\n"; out != want || status != 0 {
+			t.Errorf("%s: status %d, -want +got\n%s", who, status, diff(want, out))
+		}
+	}
+}

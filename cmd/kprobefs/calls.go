@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -90,6 +91,7 @@ type callServer struct {
 	state    *atomic.Uint32
 	activity atomic.Pointer[kprobefs.Activity] // of the present machine
 	entries  atomic.Pointer[kernel.Entries]    // the same
+	tree     atomic.Pointer[fs.Tree]
 
 	mu    sync.Mutex
 	asked map[uint64]context.CancelFunc // questions that are being answered, by ID

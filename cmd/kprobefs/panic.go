@@ -107,6 +107,9 @@ func (s *served) reboot() error {
 // mount mounts the tree at dir, and its parts.
 func (s *served) mount(dir string, options []string) error {
 	s.tree = fs.New(s.sys.Guest(), s.log)
+	if s.options.Calls != nil {
+		s.options.Calls.tree.Store(s.tree)
+	}
 	s.tree.Bound(s.options.Limit)
 	s.watchEntries(s.sys)
 	rows, err := rootRows(s.sys.Tree(), s.parts)

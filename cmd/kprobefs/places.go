@@ -22,7 +22,7 @@ import (
 // covered with a tmpfs that has what was there, and the new name (namespace.need). That
 // is done only when the first module comes, and before its insmod returns.
 //
-// /proc itself cannot be covered, since processes come and go in it.
+// /proc itself cannot be covered, since processes come and go in it: procnames.go.
 
 // madeEntry is a file, directory or symbolic link of a module.
 type madeEntry struct {
@@ -61,7 +61,8 @@ type places struct {
 	hidden  map[string]bool      // paths that the host has, too
 	covered map[string]bool      // directories
 
-	paths atomic.Pointer[[]string] // those of placed
+	paths atomic.Pointer[[]string]        // those of placed
+	names atomic.Pointer[map[string]bool] // in /proc, where nothing can be placed
 }
 
 func newPlaces(ns *namespace, list func() ([]madeEntry, error)) *places {
@@ -85,13 +86,36 @@ func (p *places) sync() {
 			p.remove(at)
 		}
 	}
+	names := map[string]bool{}
 	for _, e := range list {
-		if err := p.place(e); err != nil {
+		if top, ok := topOfProc(e.Path); ok && !exists(top) {
+			names[top] = true
+		} else if err := p.place(e); err != nil {
 			p.ns.log.WithFields(logrus.Fields{"file": e.Path, "err": err}).Info("not at its usual place")
 		}
 	}
 	paths := slices.Sorted(maps.Keys(p.placed))
 	p.paths.Store(&paths)
+	p.names.Store(&names)
+}
+
+// topOfProc returns the name in /proc that a path begins with, and whether it does.
+func topOfProc(at string) (string, bool) {
+	rest, ok := strings.CutPrefix(at, procDir+"/")
+	name, _, _ := strings.Cut(rest, "/")
+	return procDir + "/" + name, ok
+}
+
+// anyInProc reports whether modules have made names in /proc itself.
+func (p *places) anyInProc() bool {
+	names := p.names.Load()
+	return names != nil && len(*names) > 0
+}
+
+// inProc reports whether a path begins with such a name.
+func (p *places) inProc(at string) bool {
+	top, ok := topOfProc(at)
+	return ok && (*p.names.Load())[top]
 }
 
 // place makes an entry, or the first directory on its way that the host lacks, visible.
@@ -116,7 +140,7 @@ func (p *places) place(e madeEntry) error {
 
 // add covers a directory, unless it is covered, and adds the name at to it.
 func (p *places) add(at, dir string, e madeEntry, last bool) error {
-	if dir == "/" || dir == "/proc" {
+	if dir == "/" || dir == procDir {
 		return errors.ErrUnsupported
 	}
 	if !p.covered[dir] {

@@ -29,6 +29,9 @@ type question struct {
 	Args  int    // init: how many bytes of the file are the arguments; the object follows
 	Flags uint32 // init: those of finit_module(2); delete: those of delete_module(2)
 	Name  string // delete: of the module
+	// actFor: the thread whose requests are those of the message's thread from now on; 0
+	// ends that.
+	Thread int
 	// syslog: the arguments. The file is for the text.
 	Action, Size int
 	Null         bool
@@ -39,6 +42,7 @@ const (
 	doInit   = "init"
 	doDelete = "delete"
 	doSyslog = "syslog"
+	doActFor = "actFor"
 	doMade   = "made"   // the file is for the entries of modules, as JSON
 	doCancel = "cancel" // the question with the same ID needs no answer any more
 )
@@ -131,6 +135,11 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 		})
 	case doDelete:
 		return 0, a.DeleteModule(ctx, by, q.Name, q.Flags&unix.O_TRUNC != 0)
+	case doActFor:
+		if t := c.tree.Load(); t != nil {
+			t.ActFor(q.Thread, m.TID)
+		}
+		return 0, nil
 	case doMade:
 		return 0, json.NewEncoder(f).Encode(madeEntries(c.entries.Load().All()))
 	case doSyslog:

@@ -41,6 +41,9 @@ import (
 // Calls that load and unload modules, read the kernel's log and ask for its name are
 // answered for the emulated kernel (kernelcalls.go).
 //
+// Opens of files that modules have made in /proc are answered with a descriptor
+// (procnames.go).
+//
 // Calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
 // probes are refused (refused.go).
 //
@@ -334,9 +337,14 @@ func (s *supervisor) answer(n *seccompNotif) {
 				continueCall(s.listener, n.id)
 			}
 		}()
-	case call != nil && s.calls.wants(call):
+	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.made.anyInProc()):
 		go func() {
-			s.trace(n, call)
+			if opens(call.guest) && s.openProc(n, call) {
+				return
+			}
+			if s.calls.wants(call) {
+				s.trace(n, call)
+			}
 			continueCall(s.listener, n.id)
 		}()
 	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
