@@ -320,7 +320,9 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		return err
 	}
 	made := newPlaces(ns, calls.made)
-	made.sync() // with those of --module
+	if len(f.modules) > 0 {
+		made.sync()
+	}
 	go made.follow(calls.changed)
 	cmd, end, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel, made})
 	if err != nil {
