@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -41,11 +42,11 @@ func (c *CPU) ud()            { c.throw(abi.VecUD, false, 0, 0) }
 
 // ea is the address of the memory operand.
 func (c *CPU) ea(o *op) uint64 {
-	a := c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp
-	if o.flags&addr32 != 0 {
+	a := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp
+	if o.Flags&decode.Addr32 != 0 {
 		a = uint64(uint32(a))
 	}
-	return a + c.x(o.seg)
+	return a + c.x(o.Seg)
 }
 
 // page translates one byte's address, or throws. stack makes an address that is
@@ -219,7 +220,7 @@ func (c *CPU) splitRMW(pa1, pa2, n1 uint64, w uint8, f func(v uint64) uint64) (o
 
 // getReg reads a register of width w, without bits above it.
 func (c *CPU) getReg(r, w uint8) uint64 {
-	if r >= regHigh {
+	if r >= decode.RegHigh {
 		return c.R[r&3] >> 8 & 0xff
 	}
 	return c.R[r&15] & mask(w)
@@ -229,7 +230,7 @@ func (c *CPU) getReg(r, w uint8) uint64 {
 // clear the upper half, narrower ones keep the rest.
 func (c *CPU) setReg(r, w uint8, v uint64) {
 	switch {
-	case r >= regHigh:
+	case r >= decode.RegHigh:
 		p := &c.R[r&3]
 		*p = *p&^0xff00 | v&0xff<<8
 	case w >= 4:

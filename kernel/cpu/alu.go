@@ -3,6 +3,8 @@ package cpu
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // This file has the handlers of what kernels are made of: moves, arithmetic, branches,
@@ -10,7 +12,7 @@ import (
 
 // at is where the memory operand of o lies, w bytes in a page that tlb has; else nil.
 func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
-	va := c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp + c.x(o.seg)
+	va := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
 	e := &tlb[va>>12&tlbMask]
 	if e.tag != (va+uint64(w)-1)&^0xfff {
 		c.br = brSlow
@@ -21,174 +23,174 @@ func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
 
 // second is the operand of o that is a register or an immediate.
 func (c *CPU) second(o *op) uint64 {
-	if o.form&srcImm != 0 {
-		return o.imm
+	if o.Form&decode.SrcImm != 0 {
+		return o.Imm
 	}
-	return c.getReg(o.b, 8)
+	return c.getReg(o.B, 8)
 }
 
 func nop(_ *CPU, o *op) *op { return o.next() }
 
 func move(c *CPU, o *op) *op {
-	c.R[o.a&15] = c.R[o.b&15] & mask(o.w)
+	c.R[o.A&15] = c.R[o.B&15] & mask(o.W)
 	return o.next()
 }
 
 func moveImm(c *CPU, o *op) *op {
-	c.R[o.a&15] = o.imm & mask(o.w)
+	c.R[o.A&15] = o.Imm & mask(o.W)
 	return o.next()
 }
 
 func load(c *CPU, o *op) *op {
-	p := c.at(o, o.w, &c.rtlb)
+	p := c.at(o, o.W, &c.rtlb)
 	if p == nil {
 		return nil
 	}
-	c.setReg(o.a, o.w, get(p, o.w))
+	c.setReg(o.A, o.W, get(p, o.W))
 	return o.next()
 }
 
 func store(c *CPU, o *op) *op {
-	p := c.at(o, o.w, &c.wtlb)
+	p := c.at(o, o.W, &c.wtlb)
 	if p == nil {
 		return nil
 	}
-	put(p, c.second(o), o.w)
+	put(p, c.second(o), o.W)
 	return o.next()
 }
 
 // extended is v of o's source width as movzx and movsx take it.
 func extended(o *op, v uint64) uint64 {
-	if o.code == cMOVSX {
-		return sext(v, uint8(o.imm))
+	if o.Code == decode.MOVSX {
+		return decode.SignExtend(v, uint8(o.Imm))
 	}
 	return v
 }
 
 func extend(c *CPU, o *op) *op {
-	c.setReg(o.a, o.w, extended(o, c.getReg(o.b, uint8(o.imm))))
+	c.setReg(o.A, o.W, extended(o, c.getReg(o.B, uint8(o.Imm))))
 	return o.next()
 }
 
 func extendLoad(c *CPU, o *op) *op {
-	from := uint8(o.imm)
+	from := uint8(o.Imm)
 	p := c.at(o, from, &c.rtlb)
 	if p == nil {
 		return nil
 	}
-	c.setReg(o.a, o.w, extended(o, get(p, from)))
+	c.setReg(o.A, o.W, extended(o, get(p, from)))
 	return o.next()
 }
 
 func lea(c *CPU, o *op) *op {
-	c.R[o.a&15] = (c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp) & mask(o.w)
+	c.R[o.A&15] = (c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp) & mask(o.W)
 	return o.next()
 }
 
 func add(c *CPU, o *op) *op {
-	m, p := mask(o.w), &c.R[o.a&15]
+	m, p := mask(o.W), &c.R[o.A&15]
 	b := c.second(o) & m
 	*p = (*p + b) & m
-	c.lazy(ccAdd, o.w, *p, b)
+	c.lazy(ccAdd, o.W, *p, b)
 	return o.next()
 }
 
 func sub(c *CPU, o *op) *op {
-	m, p := mask(o.w), &c.R[o.a&15]
+	m, p := mask(o.W), &c.R[o.A&15]
 	b := c.second(o) & m
 	*p = (*p - b) & m
-	c.lazy(ccSub, o.w, *p, b)
+	c.lazy(ccSub, o.W, *p, b)
 	return o.next()
 }
 
 func cmp(c *CPU, o *op) *op {
-	m := mask(o.w)
+	m := mask(o.W)
 	b := c.second(o) & m
-	c.lazy(ccSub, o.w, (c.R[o.a&15]-b)&m, b)
+	c.lazy(ccSub, o.W, (c.R[o.A&15]-b)&m, b)
 	return o.next()
 }
 
 // logic is and, or, xor and test.
 func logic(c *CPU, o *op) *op {
-	p, b := &c.R[o.a&15], c.second(o)
+	p, b := &c.R[o.A&15], c.second(o)
 	var r uint64
-	switch o.code {
-	case cAND, cTEST:
+	switch o.Code {
+	case decode.AND, decode.TEST:
 		r = *p & b
-	case cOR:
+	case decode.OR:
 		r = *p | b
-	case cXOR:
+	case decode.XOR:
 		r = *p ^ b
 	}
-	r &= mask(o.w)
-	if o.code != cTEST {
+	r &= mask(o.W)
+	if o.Code != decode.TEST {
 		*p = r
 	}
-	c.lazy(ccLogic, o.w, r, 0)
+	c.lazy(ccLogic, o.W, r, 0)
 	return o.next()
 }
 
 // arithmetic is add, sub, cmp, and, or, xor and test of a and b: the result, without
 // bits above the width, and the flags.
 func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
-	m := mask(o.w)
+	m := mask(o.W)
 	b &= m
-	switch o.code {
-	case cADD:
+	switch o.Code {
+	case decode.ADD:
 		r := (a + b) & m
-		c.lazy(ccAdd, o.w, r, b)
+		c.lazy(ccAdd, o.W, r, b)
 		return r
-	case cSUB, cCMP:
+	case decode.SUB, decode.CMP:
 		r := (a - b) & m
-		c.lazy(ccSub, o.w, r, b)
+		c.lazy(ccSub, o.W, r, b)
 		return r
-	case cOR:
+	case decode.OR:
 		a |= b
-	case cXOR:
+	case decode.XOR:
 		a ^= b
 	default:
 		a &= b
 	}
-	c.lazy(ccLogic, o.w, a&m, 0)
+	c.lazy(ccLogic, o.W, a&m, 0)
 	return a & m
 }
 
 // aluLoad has memory as the second operand.
 func aluLoad(c *CPU, o *op) *op {
-	p := c.at(o, o.w, &c.rtlb)
+	p := c.at(o, o.W, &c.rtlb)
 	if p == nil {
 		return nil
 	}
-	r := c.arithmetic(o, c.getReg(o.a, o.w), get(p, o.w))
-	if o.code != cCMP && o.code != cTEST {
-		c.setReg(o.a, o.w, r)
+	r := c.arithmetic(o, c.getReg(o.A, o.W), get(p, o.W))
+	if o.Code != decode.CMP && o.Code != decode.TEST {
+		c.setReg(o.A, o.W, r)
 	}
 	return o.next()
 }
 
 // aluStore has memory as the first operand, which it changes.
 func aluStore(c *CPU, o *op) *op {
-	p := c.at(o, o.w, &c.wtlb)
+	p := c.at(o, o.W, &c.wtlb)
 	if p == nil {
 		return nil
 	}
-	put(p, c.arithmetic(o, get(p, o.w), c.second(o)), o.w)
+	put(p, c.arithmetic(o, get(p, o.W), c.second(o)), o.W)
 	return o.next()
 }
 
 // aluCompare is cmp and test with memory as the first operand.
 func aluCompare(c *CPU, o *op) *op {
-	p := c.at(o, o.w, &c.rtlb)
+	p := c.at(o, o.W, &c.rtlb)
 	if p == nil {
 		return nil
 	}
-	c.arithmetic(o, get(p, o.w), c.second(o))
+	c.arithmetic(o, get(p, o.W), c.second(o))
 	return o.next()
 }
 
 // shift is shl, shr and sar of a register. A count of 0 leaves the flags.
 func shift(c *CPU, o *op) *op {
-	m, p := mask(o.w), &c.R[o.a&15]
+	m, p := mask(o.W), &c.R[o.A&15]
 	n := c.count(o)
 	v := *p & m
 	if n == 0 {
@@ -196,18 +198,18 @@ func shift(c *CPU, o *op) *op {
 		return o.next()
 	}
 	kind, last := uint8(ccShr), v>>(n-1) // the operand shifted by one bit less
-	switch o.code {
-	case cSHR:
+	switch o.Code {
+	case decode.SHR:
 		*p = v >> n
-	case cSAR:
-		s := int64(sext(v, o.w))
+	case decode.SAR:
+		s := int64(decode.SignExtend(v, o.W))
 		last = uint64(s>>(n-1)) & m
 		*p = uint64(s>>n) & m
 	default:
 		kind, last = ccShl, v<<(n-1)&m
 		*p = v << n & m
 	}
-	c.lazy(kind, o.w, *p, last)
+	c.lazy(kind, o.W, *p, last)
 	return o.next()
 }
 
@@ -232,7 +234,7 @@ func pop(c *CPU, o *op) *op {
 		return nil
 	}
 	c.R[4] = va + 8
-	c.R[o.a&15] = *(*uint64)(unsafe.Add(nil, va+e.off))
+	c.R[o.A&15] = *(*uint64)(unsafe.Add(nil, va+e.off))
 	return o.next()
 }
 
@@ -263,7 +265,7 @@ func call(c *CPU, o *op) *op {
 		c.br = brSlowCross
 		return nil
 	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
+	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.Disp
 	c.R[4] = va
 	return n
 }
@@ -290,12 +292,12 @@ func ret(c *CPU, o *op) *op {
 	}
 	n := c.known(o, *(*uint64)(unsafe.Add(nil, va+e.off)))
 	if n != nil {
-		c.R[4] = va + 8 + o.imm
+		c.R[4] = va + 8 + o.Imm
 	}
 	return n
 }
 
-func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.b&15]) }
+func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.B&15]) }
 
 func callReg(c *CPU, o *op) *op {
 	va := c.R[4] - 8
@@ -304,16 +306,16 @@ func callReg(c *CPU, o *op) *op {
 		c.br = brSlow
 		return nil
 	}
-	n := c.known(o, c.R[o.b&15])
+	n := c.known(o, c.R[o.B&15])
 	if n != nil {
-		*(*uint64)(unsafe.Add(nil, va+e.off)) = o.disp
+		*(*uint64)(unsafe.Add(nil, va+e.off)) = o.Disp
 		c.R[4] = va
 	}
 	return n
 }
 
 func jcc(c *CPU, o *op) *op {
-	if !c.cond(o.a) {
+	if !c.cond(o.A) {
 		return o.next()
 	}
 	return c.enterLinked(o)

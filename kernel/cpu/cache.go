@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -38,9 +39,9 @@ type block struct {
 func (b *block) head() *op { return &b.ops[0] }
 
 // need is how many instructions the block that o heads may execute.
-func (o *op) need() int64 { return int64(atomic.LoadUint64(&o.disp)) }
+func (o *op) need() int64 { return int64(atomic.LoadUint64(&o.Disp)) }
 
-func (o *op) kill() { atomic.StoreUint64(&o.disp, dead) }
+func (o *op) kill() { atomic.StoreUint64(&o.Disp, dead) }
 
 // Cache holds the decoded blocks of one machine.
 type Cache struct {
@@ -79,7 +80,7 @@ func (c *Cache) invalidate(pa, n uint64) {
 // drop has nothing enter b any more.
 func (c *Cache) drop(b *block) {
 	b.head().kill()
-	if rip := b.head().imm; c.blocks[rip] == b {
+	if rip := b.head().Imm; c.blocks[rip] == b {
 		delete(c.blocks, rip)
 	}
 	if t := b.translated(); t != nil {
@@ -148,7 +149,7 @@ func (c *Cache) keep(b *block) {
 		c.clear()
 		c.ops = len(b.ops)
 	}
-	c.blocks[b.head().imm] = b
+	c.blocks[b.head().Imm] = b
 	b.eachLine(func(line uint64) { c.lines[line] = append(c.lines[line], b) })
 }
 
@@ -174,13 +175,13 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 	}
 	b := &block{start: pa}
 	ops := make([]op, c.first, 16)
-	ops[0] = op{imm: rip}
+	ops[0] = op{Inst: decode.Inst{Imm: rip}}
 	if c.first > 1 {
-		ops[1] = op{imm: rip, code: cENTRY, fn: countEntry}
+		ops[1] = op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry}
 	}
 	at := uint64(0)
 	for len(ops) < maxBlock+c.first && at < uint64(len(text)) {
-		o, short := decode(text[at:], rip+at)
+		in, short := decode.Decode(text[at:], rip+at)
 		if short {
 			if at > 0 { // in a block of its own
 				break
@@ -190,16 +191,16 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 				return nil, f
 			}
 			both := append(append([]byte{}, text...), next[:min(16, len(next))]...)
-			o, _ = decode(both, rip)
+			in, _ = decode.Decode(both, rip)
 			b.second = pa2 &^ mem.PageMask
-			b.n2 = uint64(o.len) - uint64(len(text))
+			b.n2 = uint64(in.Len) - uint64(len(text))
 		}
-		o.off, o.n = uint16(at), uint16(len(ops)-c.first+1)
-		if o.form&hasMem == 0 && (o.code == cCALL || o.code == cVMCALL || ends(&o)) {
-			o.disp = rip + at + uint64(o.len)
+		o := op{Inst: in, off: uint16(at), n: uint16(len(ops) - c.first + 1)}
+		if o.Form&decode.HasMem == 0 && (o.Code == decode.CALL || o.Code == decode.VMCALL || ends(&o)) {
+			o.Disp = rip + at + uint64(o.Len)
 		}
 		ops = append(ops, o)
-		at += uint64(o.len)
+		at += uint64(o.Len)
 		if ends(&o) || short || c.first > 1 && !translatable(&o) {
 			break
 		}
@@ -207,10 +208,10 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 	b.n1 = min(at, uint64(len(text)))
 	n := len(ops) - c.first
 	if !ends(&ops[len(ops)-1]) {
-		ops = append(ops, op{code: cFETCH, imm: rip + at, n: uint16(n), base: regZero, index: regZero, seg: regZero})
+		ops = append(ops, op{Inst: decode.Inst{Code: cFETCH, Imm: rip + at}, n: uint16(n)})
 	}
 	ops = slices.Clone(ops) // without room to grow
-	ops[0].disp = uint64(n)
+	ops[0].Disp = uint64(n)
 	b.ops = ops
 	ops[0].link = unsafe.Pointer(b)
 	for i := c.first; i < len(ops); i++ {
@@ -222,11 +223,11 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 
 // ends says whether nothing after o in a block could be executed.
 func ends(o *op) bool {
-	switch o.code {
-	case cJMP, cCALL, cRET, cRETF, cIRET, cHLT, cINT, cPAUSE, cUD, cGP, cFETCH:
+	switch o.Code {
+	case cFETCH:
 		return true
-	case cMOVTOSEG, cPOPSEG, cLSEG:
-		return o.a == segSS || o.code == cLSEG && o.imm == segSS
+	case decode.MOVTOSEG, decode.POPSEG, decode.LSEG:
+		return o.A == segSS || o.Code == decode.LSEG && o.Imm == segSS
 	}
-	return false
+	return decode.PropertiesOf(o.Code).Ends
 }

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -10,7 +11,7 @@ type handler = func(*CPU, *op) *op
 
 // unlinked is where a branch leads that was never taken: never entered, as no
 // budget is enough for it.
-var unlinked = op{disp: dead}
+var unlinked = op{Inst: decode.Inst{Disp: dead}}
 
 // choose picks the handler of o: one of its own if it is what kernels are made of, direct
 // if it cannot fault, else general.
@@ -18,7 +19,7 @@ func choose(o *op) handler {
 	if f := chooseLocked(o); f != nil {
 		return f
 	}
-	if o.flags&(locked|addr32|vex) == 0 {
+	if o.Flags&(decode.Locked|decode.Addr32|decode.VEX) == 0 {
 		if f := chooseFlow(o); f != nil {
 			return f
 		}
@@ -34,40 +35,40 @@ func choose(o *op) handler {
 
 // chooseFlow is choose for what changes RIP, the stack or interrupts.
 func chooseFlow(o *op) handler {
-	switch o.code {
-	case cJCC, cJMP, cFETCH, cCALL:
+	switch o.Code {
+	case decode.JCC, decode.JMP, cFETCH, decode.CALL:
 		return chooseBranch(o)
-	case cRET:
+	case decode.RET:
 		return ret
-	case cVMCALL:
+	case decode.VMCALL:
 		return vmcall
-	case cINT, cHLT, cPAUSE:
-		if o.code == cINT && o.imm == abi.VecBP {
+	case decode.INT, decode.HLT, decode.PAUSE:
+		if o.Code == decode.INT && o.Imm == abi.VecBP {
 			return int3
 		}
 		return exits
-	case cCLI:
+	case decode.CLI:
 		return cli
-	case cSTI:
+	case decode.STI:
 		return sti
 	}
-	if o.w != 8 {
+	if o.W != 8 {
 		return nil
 	}
-	switch o.code {
-	case cPUSH:
-		if o.form&hasMem == 0 {
+	switch o.Code {
+	case decode.PUSH:
+		if o.Form&decode.HasMem == 0 {
 			return push
 		}
-	case cPOP:
-		if o.form&hasMem == 0 {
+	case decode.POP:
+		if o.Form&decode.HasMem == 0 {
 			return pop
 		}
-	case cPUSHF:
+	case decode.PUSHF:
 		return pushf
-	case cPOPF:
+	case decode.POPF:
 		return popf
-	case cLEAVE:
+	case decode.LEAVE:
 		return leave
 	}
 	return nil
@@ -75,21 +76,21 @@ func chooseFlow(o *op) handler {
 
 func chooseBranch(o *op) handler {
 	switch {
-	case o.form&indirect == 0 && !mem.Canonical(o.imm), o.form&srcMem != 0:
+	case o.Form&decode.Indirect == 0 && !mem.Canonical(o.Imm), o.Form&decode.SrcMem != 0:
 		return general
-	case o.code == cJCC:
-		switch o.a {
+	case o.Code == decode.JCC:
+		switch o.A {
 		case 4:
 			return je
 		case 5:
 			return jne
 		}
 		return jcc
-	case o.code == cCALL && o.form&indirect != 0:
+	case o.Code == decode.CALL && o.Form&decode.Indirect != 0:
 		return callReg
-	case o.code == cCALL:
+	case o.Code == decode.CALL:
 		return call
-	case o.form&indirect != 0:
+	case o.Form&decode.Indirect != 0:
 		return jmpReg
 	}
 	return jmp
@@ -97,27 +98,27 @@ func chooseBranch(o *op) handler {
 
 // chooseData is choose for what computes and moves.
 func chooseData(o *op) handler {
-	switch o.code {
-	case cNOP:
+	switch o.Code {
+	case decode.NOP:
 		return nop
-	case cMOV, cMOVZX, cMOVSX, cLEA:
+	case decode.MOV, decode.MOVZX, decode.MOVSX, decode.LEA:
 		return chooseMove(o)
-	case cADD, cOR, cAND, cSUB, cXOR, cCMP, cTEST:
+	case decode.ADD, decode.OR, decode.AND, decode.SUB, decode.XOR, decode.CMP, decode.TEST:
 		switch {
-		case o.form&srcMem != 0:
+		case o.Form&decode.SrcMem != 0:
 			return aluLoad
-		case o.form&dstMem == 0:
+		case o.Form&decode.DstMem == 0:
 			return aluReg(o)
-		case o.code == cCMP || o.code == cTEST:
+		case o.Code == decode.CMP || o.Code == decode.TEST:
 			return aluCompare
 		}
 		return aluStore
-	case cSETCC:
-		if o.form&dstMem == 0 {
+	case decode.SETCC:
+		if o.Form&decode.DstMem == 0 {
 			return setcc
 		}
 	}
-	if o.form&hasMem == 0 && o.w >= 4 {
+	if o.Form&decode.HasMem == 0 && o.W >= 4 {
 		return chooseWide(o)
 	}
 	return nil
@@ -125,23 +126,23 @@ func chooseData(o *op) handler {
 
 func chooseMove(o *op) handler {
 	switch {
-	case o.code == cLEA:
-		if o.w >= 4 {
+	case o.Code == decode.LEA:
+		if o.W >= 4 {
 			return lea
 		}
 		return nil
-	case o.code != cMOV:
-		if o.form&srcMem != 0 {
+	case o.Code != decode.MOV:
+		if o.Form&decode.SrcMem != 0 {
 			return extendLoad
 		}
 		return extend
-	case o.form&dstMem != 0:
+	case o.Form&decode.DstMem != 0:
 		return store
-	case o.form&srcMem != 0:
+	case o.Form&decode.SrcMem != 0:
 		return load
-	case o.w < 4:
+	case o.W < 4:
 		return nil
-	case o.form&srcImm != 0:
+	case o.Form&decode.SrcImm != 0:
 		return moveImm
 	}
 	return move
@@ -149,15 +150,15 @@ func chooseMove(o *op) handler {
 
 // aluReg is the handler of arithmetic on registers of the usual widths.
 func aluReg(o *op) handler {
-	if o.w < 4 {
+	if o.W < 4 {
 		return nil
 	}
-	switch o.code {
-	case cADD:
+	switch o.Code {
+	case decode.ADD:
 		return add
-	case cSUB:
+	case decode.SUB:
 		return sub
-	case cCMP:
+	case decode.CMP:
 		return cmp
 	}
 	return logic
@@ -165,32 +166,32 @@ func aluReg(o *op) handler {
 
 // chooseWide is choose for what has registers of 32 and 64 bits only.
 func chooseWide(o *op) handler {
-	switch o.code {
-	case cCBW:
-		if o.w == 8 {
+	switch o.Code {
+	case decode.CBW:
+		if o.W == 8 {
 			return cdqe
 		}
-	case cSHL, cSAL, cSHR, cSAR:
+	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
 		return shift
-	case cIMUL:
-		return [2]handler{imul32, imul64}[o.w>>3]
-	case cCMOV:
-		return [2]handler{cmov32, cmov64}[o.w>>3]
-	case cINC, cDEC:
+	case decode.IMUL:
+		return [2]handler{imul32, imul64}[o.W>>3]
+	case decode.CMOV:
+		return [2]handler{cmov32, cmov64}[o.W>>3]
+	case decode.INC, decode.DEC:
 		return incDec
-	case cNEG:
+	case decode.NEG:
 		return neg
-	case cNOT:
+	case decode.NOT:
 		return not
-	case cBT:
+	case decode.BT:
 		return bt
-	case cROL, cROR:
-		if o.form&srcImm != 0 && o.imm != 0 {
+	case decode.ROL, decode.ROR:
+		if o.Form&decode.SrcImm != 0 && o.Imm != 0 {
 			return rotateImm
 		}
-	case cBSF, cBSR, cTZCNT, cLZCNT:
+	case decode.BSF, decode.BSR, decode.TZCNT, decode.LZCNT:
 		return scanBits
-	case cADC, cSBB:
+	case decode.ADC, decode.SBB:
 		return carried
 	}
 	return nil
@@ -198,16 +199,16 @@ func chooseWide(o *op) handler {
 
 // safe says whether exec cannot throw on o.
 func safe(o *op) bool {
-	if o.form&hasMem != 0 && o.code != cLEA {
+	if o.Form&decode.HasMem != 0 && o.Code != decode.LEA {
 		return false
 	}
-	switch o.code {
-	case cPUSH, cPOP, cPUSHF, cPOPF, cLEAVE, cENTER, cDIV, cIDIV, cXLAT:
+	switch o.Code {
+	case decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.ENTER, decode.DIV, decode.IDIV, decode.XLAT:
 		return false
-	case cCLI, cSTI, cCLAC, cSTAC, cRDTSC, cHLT, cPAUSE, cVMCALL, cINT:
+	case decode.CLI, decode.STI, decode.CLAC, decode.STAC, decode.RDTSC, decode.HLT, decode.PAUSE, decode.VMCALL, decode.INT:
 		return true
-	case cANDN, cBEXTR, cBZHI, cBLSR, cBLSMSK, cBLSI, cPDEP, cPEXT, cMULX, cRORX, cSHLX, cSHRX, cSARX, cADCX, cADOX:
+	case decode.ANDN, decode.BEXTR, decode.BZHI, decode.BLSR, decode.BLSMSK, decode.BLSI, decode.PDEP, decode.PEXT, decode.MULX, decode.RORX, decode.SHLX, decode.SHRX, decode.SARX, decode.ADCX, decode.ADOX:
 		return true
 	}
-	return o.code < cJMP || o.code > cSETCC && o.code < cCLI || o.code == cSETCC || o.code == cCMOV
+	return o.Code < decode.JMP || o.Code > decode.SETCC && o.Code < decode.CLI || o.Code == decode.SETCC || o.Code == decode.CMOV
 }

@@ -5,6 +5,7 @@ import (
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -44,50 +45,50 @@ func (c *CPU) catch(next **op) {
 	c.exit = Exit{Reason: Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
 }
 
-func stk(o *op) bool { return o.flags&stackSeg != 0 }
+func stk(o *op) bool { return o.Flags&decode.StackSeg != 0 }
 
 // src is the source operand: of width w, without bits above it.
 func (c *CPU) src(o *op, w uint8) uint64 {
 	switch {
-	case o.form&srcImm != 0:
-		return o.imm & mask(w)
-	case o.form&srcMem != 0:
+	case o.Form&decode.SrcImm != 0:
+		return o.Imm & mask(w)
+	case o.Form&decode.SrcMem != 0:
 		return c.load(c.ea(o), w, stk(o))
 	}
-	return c.getReg(o.b, w)
+	return c.getReg(o.B, w)
 }
 
 // dst reads the destination operand.
 func (c *CPU) dst(o *op) uint64 {
-	if o.form&dstMem != 0 {
-		return c.load(c.ea(o), o.w, stk(o))
+	if o.Form&decode.DstMem != 0 {
+		return c.load(c.ea(o), o.W, stk(o))
 	}
-	return c.getReg(o.a, o.w)
+	return c.getReg(o.A, o.W)
 }
 
 // set writes the destination operand.
 func (c *CPU) set(o *op, v uint64) {
-	if o.form&dstMem != 0 {
-		c.store(c.ea(o), v, o.w, stk(o))
+	if o.Form&decode.DstMem != 0 {
+		c.store(c.ea(o), v, o.W, stk(o))
 		return
 	}
-	c.setReg(o.a, o.w, v)
+	c.setReg(o.A, o.W, v)
 }
 
 // modify replaces the destination operand by f of it and returns what it was;
 // with LOCK, in one step.
 func (c *CPU) modify(o *op, f func(v uint64) uint64) uint64 {
 	switch {
-	case o.form&dstMem == 0:
-		old := c.getReg(o.a, o.w)
-		c.setReg(o.a, o.w, f(old))
+	case o.Form&decode.DstMem == 0:
+		old := c.getReg(o.A, o.W)
+		c.setReg(o.A, o.W, f(old))
 		return old
-	case o.flags&locked != 0:
-		return c.atomically(c.ea(o), o.w, stk(o), f)
+	case o.Flags&decode.Locked != 0:
+		return c.atomically(c.ea(o), o.W, stk(o), f)
 	}
 	va := c.ea(o)
-	old := c.loadRMW(va, o.w, stk(o))
-	c.store(va, f(old), o.w, stk(o))
+	old := c.loadRMW(va, o.W, stk(o))
+	c.store(va, f(old), o.W, stk(o))
 	return old
 }
 
@@ -128,136 +129,136 @@ func (c *CPU) push(v uint64, w uint8) {
 
 // exec executes any instruction. It returns the op to go on with, or nil and br.
 func (c *CPU) exec(o *op) *op {
-	switch o.code {
-	case cMOV:
-		if o.form&dstMem != 0 {
-			c.store(c.ea(o), c.src(o, o.w), o.w, stk(o))
+	switch o.Code {
+	case decode.MOV:
+		if o.Form&decode.DstMem != 0 {
+			c.store(c.ea(o), c.src(o, o.W), o.W, stk(o))
 		} else {
-			c.setReg(o.a, o.w, c.src(o, o.w))
+			c.setReg(o.A, o.W, c.src(o, o.W))
 		}
-	case cMOVZX:
-		c.setReg(o.a, o.w, c.src(o, uint8(o.imm)))
-	case cMOVSX:
-		c.setReg(o.a, o.w, sext(c.src(o, uint8(o.imm)), uint8(o.imm)))
-	case cLEA:
-		c.setReg(o.a, o.w, c.ea(o)-c.x(o.seg))
-	case cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR:
+	case decode.MOVZX:
+		c.setReg(o.A, o.W, c.src(o, uint8(o.Imm)))
+	case decode.MOVSX:
+		c.setReg(o.A, o.W, decode.SignExtend(c.src(o, uint8(o.Imm)), uint8(o.Imm)))
+	case decode.LEA:
+		c.setReg(o.A, o.W, c.ea(o)-c.x(o.Seg))
+	case decode.ADD, decode.OR, decode.ADC, decode.SBB, decode.AND, decode.SUB, decode.XOR:
 		c.alu(o)
-	case cCMP:
-		a, b := c.dst(o), c.src(o, o.w)
-		c.lazy(ccSub, o.w, (a-b)&mask(o.w), b)
-	case cTEST:
-		c.lazy(ccLogic, o.w, c.dst(o)&c.src(o, o.w), 0)
-	case cINC, cDEC:
+	case decode.CMP:
+		a, b := c.dst(o), c.src(o, o.W)
+		c.lazy(ccSub, o.W, (a-b)&mask(o.W), b)
+	case decode.TEST:
+		c.lazy(ccLogic, o.W, c.dst(o)&c.src(o, o.W), 0)
+	case decode.INC, decode.DEC:
 		c.incDec(o)
-	case cNOT:
+	case decode.NOT:
 		c.modify(o, func(v uint64) uint64 { return ^v })
-	case cNEG:
+	case decode.NEG:
 		old := c.modify(o, func(v uint64) uint64 { return -v })
-		c.lazy(ccSub, o.w, -old&mask(o.w), old)
-	case cROL, cROR, cRCL, cRCR:
+		c.lazy(ccSub, o.W, -old&mask(o.W), old)
+	case decode.ROL, decode.ROR, decode.RCL, decode.RCR:
 		c.rotate(o)
-	case cSHL, cSAL, cSHR, cSAR:
+	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
 		c.shift(o)
-	case cSHLD, cSHRD:
+	case decode.SHLD, decode.SHRD:
 		c.shiftDouble(o)
-	case cBT, cBTS, cBTR, cBTC:
+	case decode.BT, decode.BTS, decode.BTR, decode.BTC:
 		c.bitTest(o)
-	case cXCHG:
+	case decode.XCHG:
 		c.xchg(o)
-	case cXADD:
-		src := c.getReg(o.b, o.w)
+	case decode.XADD:
+		src := c.getReg(o.B, o.W)
 		old := c.modify(o, func(v uint64) uint64 { return v + src })
-		res := (old + src) & mask(o.w)
-		c.setReg(o.b, o.w, old)
-		if o.form&dstMem == 0 {
-			c.setReg(o.a, o.w, res)
+		res := (old + src) & mask(o.W)
+		c.setReg(o.B, o.W, old)
+		if o.Form&decode.DstMem == 0 {
+			c.setReg(o.A, o.W, res)
 		}
-		c.lazy(ccAdd, o.w, res, src)
-	case cCMPXCHG:
+		c.lazy(ccAdd, o.W, res, src)
+	case decode.CMPXCHG:
 		c.cmpxchg(o)
-	case cCMPXCHG8B:
+	case decode.CMPXCHG8B:
 		c.cmpxchgPair(o)
-	case cMUL, cIMUL1, cIMUL:
+	case decode.MUL, decode.IMUL1, decode.IMUL:
 		c.multiply(o)
-	case cDIV, cIDIV:
+	case decode.DIV, decode.IDIV:
 		c.divide(o)
-	case cBSF, cBSR, cTZCNT, cLZCNT, cPOPCNT:
+	case decode.BSF, decode.BSR, decode.TZCNT, decode.LZCNT, decode.POPCNT:
 		c.countBits(o)
-	case cBSWAP:
-		c.setReg(o.a, o.w, bswap(c.getReg(o.a, o.w), o.w))
-	case cMOVBE:
-		c.set(o, bswap(c.src(o, o.w), o.w))
-	case cCRC32:
+	case decode.BSWAP:
+		c.setReg(o.A, o.W, bswap(c.getReg(o.A, o.W), o.W))
+	case decode.MOVBE:
+		c.set(o, bswap(c.src(o, o.W), o.W))
+	case decode.CRC32:
 		c.crc(o)
-	case cPUSH:
-		v := o.imm
-		if o.form&srcImm == 0 {
-			v = c.src(o, o.w)
+	case decode.PUSH:
+		v := o.Imm
+		if o.Form&decode.SrcImm == 0 {
+			v = c.src(o, o.W)
 		}
-		c.push(v, o.w)
-	case cPOP:
-		v := c.load(c.R[4], o.w, true)
-		if o.form&dstMem != 0 {
-			c.R[4] += uint64(o.w)
+		c.push(v, o.W)
+	case decode.POP:
+		v := c.load(c.R[4], o.W, true)
+		if o.Form&decode.DstMem != 0 {
+			c.R[4] += uint64(o.W)
 			va := c.ea(o)
-			c.R[4] -= uint64(o.w)
-			c.store(va, v, o.w, stk(o))
-			c.R[4] += uint64(o.w)
+			c.R[4] -= uint64(o.W)
+			c.store(va, v, o.W, stk(o))
+			c.R[4] += uint64(o.W)
 		} else {
-			c.R[4] += uint64(o.w)
-			c.setReg(o.a, o.w, v)
+			c.R[4] += uint64(o.W)
+			c.setReg(o.A, o.W, v)
 		}
-	case cLEAVE:
+	case decode.LEAVE:
 		sp := c.R[5]
-		v := c.load(sp, o.w, true)
-		c.R[4] = sp + uint64(o.w)
-		c.setReg(5, o.w, v)
-	case cENTER:
+		v := c.load(sp, o.W, true)
+		c.R[4] = sp + uint64(o.W)
+		c.setReg(5, o.W, v)
+	case decode.ENTER:
 		c.enter(o)
-	case cPUSHF:
+	case decode.PUSHF:
 		c.settle()
-		c.push(c.RFlags&^flagRF, o.w)
-	case cPOPF:
-		v := c.load(c.R[4], o.w, true)
-		c.R[4] += uint64(o.w)
-		c.setFlags(v, o.w)
+		c.push(c.RFlags&^flagRF, o.W)
+	case decode.POPF:
+		v := c.load(c.R[4], o.W, true)
+		c.R[4] += uint64(o.W)
+		c.setFlags(v, o.W)
 		return c.look(o)
-	case cLAHF:
+	case decode.LAHF:
 		c.settle()
-		c.setReg(regHigh, 1, c.RFlags&0xff)
-	case cSAHF:
+		c.setReg(decode.RegHigh, 1, c.RFlags&0xff)
+	case decode.SAHF:
 		c.setStatus(flagStatus&^flagOF, c.R[0]>>8)
-	case cCBW:
-		c.setReg(0, o.w, sext(c.R[0], o.w/2))
-	case cCWD:
-		c.setReg(2, o.w, uint64(int64(sext(c.R[0], o.w))>>63))
-	case cXLAT:
-		a := o.disp + c.R[3]
+	case decode.CBW:
+		c.setReg(0, o.W, decode.SignExtend(c.R[0], o.W/2))
+	case decode.CWD:
+		c.setReg(2, o.W, uint64(int64(decode.SignExtend(c.R[0], o.W))>>63))
+	case decode.XLAT:
+		a := o.Disp + c.R[3]
 		a += c.R[0] & 0xff
-		if o.flags&addr32 != 0 {
+		if o.Flags&decode.Addr32 != 0 {
 			a = uint64(uint32(a))
 		}
-		c.setReg(0, 1, c.load(a+c.x(o.seg), 1, false))
-	case cSETCC:
-		c.set(o, b2u(c.cond(uint8(o.imm))))
-	case cCMOV:
-		v := c.src(o, o.w)
-		if !c.cond(uint8(o.imm)) {
-			v = c.getReg(o.a, o.w)
+		c.setReg(0, 1, c.load(a+c.x(o.Seg), 1, false))
+	case decode.SETCC:
+		c.set(o, b2u(c.cond(uint8(o.Imm))))
+	case decode.CMOV:
+		v := c.src(o, o.W)
+		if !c.cond(uint8(o.Imm)) {
+			v = c.getReg(o.A, o.W)
 		}
-		c.setReg(o.a, o.w, v)
-	case cCLC:
+		c.setReg(o.A, o.W, v)
+	case decode.CLC:
 		c.setStatus(flagCF, 0)
-	case cSTC:
+	case decode.STC:
 		c.setStatus(flagCF, flagCF)
-	case cCMC:
+	case decode.CMC:
 		c.setStatus(flagCF, (c.carry()^1)*flagCF)
-	case cCLD:
+	case decode.CLD:
 		c.RFlags &^= flagDF
-	case cSTD:
+	case decode.STD:
 		c.RFlags |= flagDF
-	case cNOP:
+	case decode.NOP:
 	default:
 		return c.execBranch(o)
 	}
@@ -266,34 +267,34 @@ func (c *CPU) exec(o *op) *op {
 
 // execBranch is exec for what changes RIP.
 func (c *CPU) execBranch(o *op) *op {
-	switch o.code {
-	case cJMP, cCALL:
-		to := o.imm
-		if o.form&indirect != 0 {
+	switch o.Code {
+	case decode.JMP, decode.CALL:
+		to := o.Imm
+		if o.Form&decode.Indirect != 0 {
 			to = c.src(o, 8)
 		}
 		c.canonical(to)
-		if o.code == cCALL {
+		if o.Code == decode.CALL {
 			c.push(o.end(), 8)
 		}
 		return c.jump(to)
-	case cJCC:
-		if !c.cond(o.a) {
+	case decode.JCC:
+		if !c.cond(o.A) {
 			return o.next()
 		}
-		return c.jump(o.imm)
-	case cLOOP:
+		return c.jump(o.Imm)
+	case decode.LOOP:
 		return c.loop(o)
-	case cRET:
+	case decode.RET:
 		to := c.load(c.R[4], 8, true)
 		c.canonical(to)
-		c.R[4] += 8 + o.imm
+		c.R[4] += 8 + o.Imm
 		return c.jump(to)
 	case cFETCH:
-		return c.jump(o.imm)
-	case cRETF:
+		return c.jump(o.Imm)
+	case decode.RETF:
 		return c.retf(o)
-	case cIRET:
+	case decode.IRET:
 		return c.iret(o)
 	}
 	return c.system(o)
@@ -301,30 +302,30 @@ func (c *CPU) execBranch(o *op) *op {
 
 // alu is add, or, adc, sbb, and, sub, xor.
 func (c *CPU) alu(o *op) {
-	b, w := c.src(o, o.w), o.w
+	b, w := c.src(o, o.W), o.W
 	var a, res uint64
-	switch o.code {
-	case cADD:
+	switch o.Code {
+	case decode.ADD:
 		a = c.modify(o, func(v uint64) uint64 { return v + b })
 		res = (a + b) & mask(w)
 		c.lazy(ccAdd, w, res, b)
-	case cSUB:
+	case decode.SUB:
 		a = c.modify(o, func(v uint64) uint64 { return v - b })
 		c.lazy(ccSub, w, (a-b)&mask(w), b)
-	case cOR:
+	case decode.OR:
 		a = c.modify(o, func(v uint64) uint64 { return v | b })
 		c.lazy(ccLogic, w, a|b, 0)
-	case cAND:
+	case decode.AND:
 		a = c.modify(o, func(v uint64) uint64 { return v & b })
 		c.lazy(ccLogic, w, a&b, 0)
-	case cXOR:
+	case decode.XOR:
 		a = c.modify(o, func(v uint64) uint64 { return v ^ b })
 		c.lazy(ccLogic, w, a^b, 0)
-	case cADC:
+	case decode.ADC:
 		cf := c.carry()
 		a = c.modify(o, func(v uint64) uint64 { return v + b + cf })
 		c.setStatus(flagStatus, addFlags(a, b, cf, w))
-	case cSBB:
+	case decode.SBB:
 		cf := c.carry()
 		a = c.modify(o, func(v uint64) uint64 { return v - b - cf })
 		c.setStatus(flagStatus, subFlags(a, b, cf, w))
@@ -350,38 +351,38 @@ func subFlags(a, b, cf uint64, w uint8) uint64 {
 func (c *CPU) incDec(o *op) {
 	cf := c.carry()
 	var f uint64
-	if o.code == cINC {
-		f = addFlags(c.modify(o, func(v uint64) uint64 { return v + 1 }), 1, 0, o.w)
+	if o.Code == decode.INC {
+		f = addFlags(c.modify(o, func(v uint64) uint64 { return v + 1 }), 1, 0, o.W)
 	} else {
-		f = subFlags(c.modify(o, func(v uint64) uint64 { return v - 1 }), 1, 0, o.w)
+		f = subFlags(c.modify(o, func(v uint64) uint64 { return v - 1 }), 1, 0, o.W)
 	}
 	c.setStatus(flagStatus, f&^flagCF|cf)
 }
 
 // count is how far to shift: modulo 64 for 64-bit operands, else 32.
 func (c *CPU) count(o *op) uint {
-	n := uint(o.imm)
-	if o.form&byCL != 0 {
+	n := uint(o.Imm)
+	if o.Form&decode.ByCL != 0 {
 		n = uint(c.R[1])
 	}
-	if o.w == 8 {
+	if o.W == 8 {
 		return n & 63
 	}
 	return n & 31
 }
 
 func (c *CPU) shift(o *op) {
-	n, w := c.count(o), o.w
+	n, w := c.count(o), o.W
 	if n == 0 {
 		c.modify(o, func(v uint64) uint64 { return v }) // it may fault
 		return
 	}
-	switch o.code {
-	case cSHR:
+	switch o.Code {
+	case decode.SHR:
 		a := c.modify(o, func(v uint64) uint64 { return v >> n })
 		c.lazy(ccShr, w, a>>n, a>>(n-1))
-	case cSAR:
-		a := sext(c.modify(o, func(v uint64) uint64 { return uint64(int64(sext(v, w)) >> n) }), w)
+	case decode.SAR:
+		a := decode.SignExtend(c.modify(o, func(v uint64) uint64 { return uint64(int64(decode.SignExtend(v, w)) >> n) }), w)
 		c.lazy(ccShr, w, uint64(int64(a)>>n)&mask(w), uint64(int64(a)>>(n-1))&mask(w))
 	default:
 		a := c.modify(o, func(v uint64) uint64 { return v << n })
@@ -390,34 +391,34 @@ func (c *CPU) shift(o *op) {
 }
 
 func (c *CPU) rotate(o *op) {
-	n, size := c.count(o), uint(o.w)*8
+	n, size := c.count(o), uint(o.W)*8
 	top := size - 1
 	if n == 0 {
 		c.modify(o, func(v uint64) uint64 { return v })
 		return
 	}
 	var cf, of uint64
-	switch o.code {
-	case cROL:
+	switch o.Code {
+	case decode.ROL:
 		n %= size
-		rol := func(v uint64) uint64 { return (v<<n | v>>(size-n)) & mask(o.w) }
+		rol := func(v uint64) uint64 { return (v<<n | v>>(size-n)) & mask(o.W) }
 		r := rol(c.modify(o, rol))
 		cf, of = r&1, r>>top^r
-	case cROR:
+	case decode.ROR:
 		n %= size
-		ror := func(v uint64) uint64 { return (v>>n | v<<(size-n)) & mask(o.w) }
+		ror := func(v uint64) uint64 { return (v>>n | v<<(size-n)) & mask(o.W) }
 		r := ror(c.modify(o, ror))
 		cf, of = r>>top, r>>top^r>>(top-1)
-	case cRCL, cRCR:
+	case decode.RCL, decode.RCR:
 		n %= size + 1
 		in := c.carry()
 		var r uint64
 		c.modify(o, func(v uint64) uint64 {
-			r, cf = rotateCarry(v, in, n, size, o.code == cRCL)
+			r, cf = rotateCarry(v, in, n, size, o.Code == decode.RCL)
 			return r
 		})
 		of = r>>top ^ cf
-		if o.code == cRCR {
+		if o.Code == decode.RCR {
 			of = r>>top ^ r>>(top-1)
 		}
 	}
@@ -438,18 +439,18 @@ func rotateCarry(v, cf uint64, n, size uint, left bool) (res, out uint64) {
 }
 
 func (c *CPU) shiftDouble(o *op) {
-	n, w := c.count(o), o.w
-	if o.form&threeOp != 0 && w != 8 {
-		n = uint(o.imm) & 31
+	n, w := c.count(o), o.W
+	if o.Form&decode.ThreeOp != 0 && w != 8 {
+		n = uint(o.Imm) & 31
 	}
 	size := uint(w) * 8
-	b := c.getReg(o.b, w)
+	b := c.getReg(o.B, w)
 	if n == 0 {
 		c.modify(o, func(v uint64) uint64 { return v })
 		return
 	}
 	if w == 2 && n > 16 { // undefined; processors rotate dst:src:dst
-		left := o.code == cSHLD
+		left := o.Code == decode.SHLD
 		f := func(v uint64) uint64 {
 			if left {
 				return (v<<32 | b<<16 | v) << n >> 32
@@ -463,7 +464,7 @@ func (c *CPU) shiftDouble(o *op) {
 		}
 		return
 	}
-	if o.code == cSHLD {
+	if o.Code == decode.SHLD {
 		f := func(v uint64) uint64 { return (v<<n | b>>(size-n)) & mask(w) }
 		a := c.modify(o, f)
 		c.lazy(ccShl, w, f(a), (a<<(n-1)|b>>(size-n)>>1)&mask(w))
@@ -477,39 +478,39 @@ func (c *CPU) shiftDouble(o *op) {
 // bitTest is bt, bts, btr, btc. A bit number in a register reaches beyond a
 // memory operand's own word.
 func (c *CPU) bitTest(o *op) {
-	w := o.w
+	w := o.W
 	bit := c.src(o, w)
 	va := uint64(0)
-	if o.form&dstMem != 0 {
+	if o.Form&decode.DstMem != 0 {
 		va = c.ea(o)
-		if o.form&srcImm == 0 {
-			off := uint64(int64(sext(bit, w))>>(3+log2w(w))) * uint64(w)
+		if o.Form&decode.SrcImm == 0 {
+			off := uint64(int64(decode.SignExtend(bit, w))>>(3+log2w(w))) * uint64(w)
 			va = c.ea(o) + off
-			if o.flags&addr32 != 0 {
-				va = uint64(uint32(va-c.x(o.seg))) + c.x(o.seg)
+			if o.Flags&decode.Addr32 != 0 {
+				va = uint64(uint32(va-c.x(o.Seg))) + c.x(o.Seg)
 			}
 		}
 	}
 	bit &= uint64(w)*8 - 1
 	f := func(v uint64) uint64 {
-		switch o.code {
-		case cBTS:
+		switch o.Code {
+		case decode.BTS:
 			return v | 1<<bit
-		case cBTR:
+		case decode.BTR:
 			return v &^ (1 << bit)
 		}
 		return v ^ 1<<bit
 	}
 	var old uint64
 	switch {
-	case o.form&dstMem == 0:
-		old = c.getReg(o.a, w)
-		if o.code != cBT {
-			c.setReg(o.a, w, f(old))
+	case o.Form&decode.DstMem == 0:
+		old = c.getReg(o.A, w)
+		if o.Code != decode.BT {
+			c.setReg(o.A, w, f(old))
 		}
-	case o.code == cBT:
+	case o.Code == decode.BT:
 		old = c.load(va, w, stk(o))
-	case o.flags&locked != 0:
+	case o.Flags&decode.Locked != 0:
 		old = c.atomically(va, w, stk(o), f)
 	default:
 		old = c.loadRMW(va, w, stk(o))
@@ -520,24 +521,24 @@ func (c *CPU) bitTest(o *op) {
 
 // xchg with memory is locked with or without the prefix.
 func (c *CPU) xchg(o *op) {
-	v := c.getReg(o.b, o.w)
+	v := c.getReg(o.B, o.W)
 	var old uint64
-	if o.form&dstMem != 0 {
-		old = c.atomically(c.ea(o), o.w, stk(o), func(uint64) uint64 { return v })
+	if o.Form&decode.DstMem != 0 {
+		old = c.atomically(c.ea(o), o.W, stk(o), func(uint64) uint64 { return v })
 	} else {
-		old = c.getReg(o.a, o.w)
-		c.setReg(o.a, o.w, v)
+		old = c.getReg(o.A, o.W)
+		c.setReg(o.A, o.W, v)
 	}
-	c.setReg(o.b, o.w, old)
+	c.setReg(o.B, o.W, old)
 }
 
 func (c *CPU) cmpxchg(o *op) {
-	w := o.w
-	acc, v := c.getReg(0, w), c.getReg(o.b, w)
-	if o.form&dstMem == 0 {
-		old := c.getReg(o.a, w)
+	w := o.W
+	acc, v := c.getReg(0, w), c.getReg(o.B, w)
+	if o.Form&decode.DstMem == 0 {
+		old := c.getReg(o.A, w)
 		if old == acc {
-			c.setReg(o.a, w, v)
+			c.setReg(o.A, w, v)
 		} else {
 			c.setReg(0, w, old)
 		}
@@ -560,7 +561,7 @@ func (c *CPU) cmpxchg(o *op) {
 func (c *CPU) cmpxchgPair(o *op) {
 	va := c.ea(o)
 	var equal bool
-	if o.w == 4 {
+	if o.W == 4 {
 		want, to := c.R[0]&mask(4)|c.R[2]<<32, c.R[3]&mask(4)|c.R[1]<<32
 		f := func(old uint64) uint64 {
 			if old == want {
@@ -569,7 +570,7 @@ func (c *CPU) cmpxchgPair(o *op) {
 			return old
 		}
 		var old uint64
-		if o.flags&locked != 0 {
+		if o.Flags&decode.Locked != 0 {
 			old = c.atomically(va, 8, stk(o), f)
 		} else {
 			old = c.loadRMW(va, 8, stk(o))
@@ -597,30 +598,30 @@ func (c *CPU) cmpxchgPair(o *op) {
 }
 
 func (c *CPU) multiply(o *op) {
-	w := o.w
-	if o.code == cIMUL {
-		a, b := c.getReg(o.a, w), c.src(o, w)
-		if o.form&threeOp != 0 {
-			a = o.imm
+	w := o.W
+	if o.Code == decode.IMUL {
+		a, b := c.getReg(o.A, w), c.src(o, w)
+		if o.Form&decode.ThreeOp != 0 {
+			a = o.Imm
 		}
-		hi, lo := mulSigned(sext(a, w), sext(b, w))
-		c.setReg(o.a, w, lo)
-		c.lazy(ccMul, w, lo&mask(w), b2u(hi != uint64(int64(lo)>>63) || sext(lo, w) != lo))
+		hi, lo := mulSigned(decode.SignExtend(a, w), decode.SignExtend(b, w))
+		c.setReg(o.A, w, lo)
+		c.lazy(ccMul, w, lo&mask(w), b2u(hi != uint64(int64(lo)>>63) || decode.SignExtend(lo, w) != lo))
 		return
 	}
 	a, b := c.getReg(0, w), c.src(o, w)
 	var hi, lo uint64
-	if o.code == cMUL {
+	if o.Code == decode.MUL {
 		hi, lo = bits.Mul64(a, b)
 	} else {
-		hi, lo = mulSigned(sext(a, w), sext(b, w))
+		hi, lo = mulSigned(decode.SignExtend(a, w), decode.SignExtend(b, w))
 	}
 	if w < 8 {
 		hi = lo >> (8 * uint(w)) & mask(w)
 	}
 	over := hi != 0
-	if o.code == cIMUL1 {
-		over = hi != uint64(int64(sext(lo, w))>>63)&mask(w)
+	if o.Code == decode.IMUL1 {
+		over = hi != uint64(int64(decode.SignExtend(lo, w))>>63)&mask(w)
 	}
 	if w == 1 {
 		c.setReg(0, 2, lo)
@@ -637,7 +638,7 @@ func mulSigned(a, b uint64) (hi, lo uint64) {
 }
 
 func (c *CPU) divide(o *op) {
-	w := o.w
+	w := o.W
 	b := c.src(o, w)
 	hi, lo := c.getReg(2, w), c.getReg(0, w)
 	if w == 1 {
@@ -645,7 +646,7 @@ func (c *CPU) divide(o *op) {
 	}
 	var q, r uint64
 	ok := b != 0
-	if ok && o.code == cDIV {
+	if ok && o.Code == decode.DIV {
 		q, r, ok = divUnsigned(hi, lo, b, w)
 	} else if ok {
 		q, r, ok = divSigned(hi, lo, b, w)
@@ -679,12 +680,12 @@ func divSigned(hi, lo, b uint64, w uint8) (q, r uint64, ok bool) {
 	if w < 8 {
 		size := 8 * uint(w)
 		n := int64(hi<<size|lo) << (64 - 2*size) >> (64 - 2*size)
-		d := int64(sext(b, w))
+		d := int64(decode.SignExtend(b, w))
 		if d == -1 && n == -1<<63 {
 			return 0, 0, false
 		}
 		qs, rs := n/d, n%d
-		return uint64(qs), uint64(rs), int64(sext(uint64(qs), w)) == qs
+		return uint64(qs), uint64(rs), int64(decode.SignExtend(uint64(qs), w)) == qs
 	}
 	neg := int64(hi) < 0
 	if neg {
@@ -714,27 +715,27 @@ func divSigned(hi, lo, b uint64, w uint8) (q, r uint64, ok bool) {
 }
 
 func (c *CPU) countBits(o *op) {
-	w := o.w
+	w := o.W
 	size := uint64(w) * 8
 	v := c.src(o, w)
 	lead := uint64(bits.LeadingZeros64(v)) - (64 - size)
 	trail := min(uint64(bits.TrailingZeros64(v)), size)
-	switch o.code {
-	case cPOPCNT:
-		c.setReg(o.a, w, uint64(bits.OnesCount64(v)))
+	switch o.Code {
+	case decode.POPCNT:
+		c.setReg(o.A, w, uint64(bits.OnesCount64(v)))
 		c.setStatus(flagStatus, b2u(v == 0)*flagZF)
-	case cTZCNT, cLZCNT:
+	case decode.TZCNT, decode.LZCNT:
 		n := trail
-		if o.code == cLZCNT {
+		if o.Code == decode.LZCNT {
 			n = lead
 		}
-		c.setReg(o.a, w, n)
+		c.setReg(o.A, w, n)
 		c.setStatus(flagCF|flagZF, b2u(v == 0)|b2u(n == 0)*flagZF)
 	default: // of 0 they leave the destination as it is
-		if v != 0 && o.code == cBSF {
-			c.setReg(o.a, w, trail)
+		if v != 0 && o.Code == decode.BSF {
+			c.setReg(o.A, w, trail)
 		} else if v != 0 {
-			c.setReg(o.a, w, size-1-lead)
+			c.setReg(o.A, w, size-1-lead)
 		}
 		c.setStatus(flagZF, b2u(v == 0)*flagZF)
 	}
@@ -751,62 +752,62 @@ func bswap(v uint64, w uint8) uint64 {
 }
 
 func (c *CPU) crc(o *op) {
-	sw := uint8(o.imm)
+	sw := uint8(o.Imm)
 	v := c.src(o, sw)
 	table := crc32.MakeTable(crc32.Castagnoli)
-	crc := uint32(c.R[o.a&15])
+	crc := uint32(c.R[o.A&15])
 	for range sw {
 		crc = table[uint8(crc)^uint8(v)] ^ crc>>8
 		v >>= 8
 	}
-	c.setReg(o.a, o.w, uint64(crc))
+	c.setReg(o.A, o.W, uint64(crc))
 }
 
 func (c *CPU) enter(o *op) {
-	w := uint64(o.w)
+	w := uint64(o.W)
 	sp, fp := c.R[4]-w, c.R[5]
-	c.store(sp, fp, o.w, true)
+	c.store(sp, fp, o.W, true)
 	frame := sp
-	if level := o.a & 31; level > 0 {
+	if level := o.A & 31; level > 0 {
 		for i := uint64(1); i < uint64(level); i++ {
 			sp -= w
-			c.store(sp, c.load(fp-i*w, o.w, true), o.w, true)
+			c.store(sp, c.load(fp-i*w, o.W, true), o.W, true)
 		}
 		sp -= w
-		c.store(sp, frame, o.w, true)
+		c.store(sp, frame, o.W, true)
 	}
-	sp -= o.imm
+	sp -= o.Imm
 	c.canWrite(sp, 1, true)
 	c.R[4] = sp
-	c.setReg(5, o.w, frame)
+	c.setReg(5, o.W, frame)
 }
 
 // loop is loopne, loope, loop and jrcxz.
 func (c *CPU) loop(o *op) *op {
 	n := c.R[1]
-	if o.flags&addr32 != 0 {
+	if o.Flags&decode.Addr32 != 0 {
 		n = uint64(uint32(n))
 	}
 	taken := n == 0
-	if o.a < 3 {
+	if o.A < 3 {
 		n--
-		if o.flags&addr32 != 0 {
+		if o.Flags&decode.Addr32 != 0 {
 			n = uint64(uint32(n))
 		}
 		taken = n != 0
-		switch o.a {
+		switch o.A {
 		case 0:
 			taken = taken && !c.cond(4)
 		case 1:
 			taken = taken && c.cond(4)
 		}
 		if taken {
-			c.canonical(o.imm)
+			c.canonical(o.Imm)
 		}
 		c.R[1] = n
 	}
 	if !taken {
 		return o.next()
 	}
-	return c.jump(o.imm)
+	return c.jump(o.Imm)
 }

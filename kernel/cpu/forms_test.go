@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // Ways to make an address.
@@ -28,7 +30,7 @@ func forms() (all [][]byte) {
 				odd = 0
 			}
 			isz := int(min(w, 4))
-			for c := cADD; c <= cCMP; c++ {
+			for c := decode.ADD; c <= decode.CMP; c++ {
 				n := byte(c) << 3
 				add(false, 0xd3, 0, n|odd)
 				add(true, 0x58, 0, n|2|odd)

@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // general leaves everything to exec, with what catches its faults.
@@ -17,8 +19,8 @@ func direct(c *CPU, o *op) *op { return c.exec(o) }
 
 // exits is int3 and what else ends Run; disp is where RIP stands then.
 func exits(c *CPU, o *op) *op {
-	c.RIP = o.disp
-	c.exit = Exit{Reason: exitReason(o.code), Vector: uint8(o.imm)}
+	c.RIP = o.Disp
+	c.exit = Exit{Reason: exitReason(o.Code), Vector: uint8(o.Imm)}
 	c.br = brExit
 	return nil
 }
@@ -29,7 +31,7 @@ func int3(c *CPU, o *op) *op {
 		return exits(c, o)
 	}
 	c.settle()
-	c.RIP = o.disp
+	c.RIP = o.Disp
 	if !c.hook(Trap) {
 		c.asked = true
 		return exits(c, o)
@@ -46,20 +48,20 @@ func vmcall(c *CPU, o *op) *op {
 	if c.hook == nil {
 		return exits(c, o)
 	}
-	c.RIP = o.disp
+	c.RIP = o.Disp
 	if !c.hook(Hypercall) {
 		return exits(c, o)
 	}
 	return o.next()
 }
 
-func exitReason(k code) Reason {
+func exitReason(k decode.Code) Reason {
 	switch k {
-	case cHLT:
+	case decode.HLT:
 		return Halt
-	case cPAUSE:
+	case decode.PAUSE:
 		return Pause
-	case cVMCALL:
+	case decode.VMCALL:
 		return Hypercall
 	}
 	return Trap
@@ -73,7 +75,7 @@ func cli(c *CPU, o *op) *op {
 // sti needs no look at interrupts if none is wanted and the instruction in its
 // shadow is executed before Run can end.
 func sti(c *CPU, o *op) *op {
-	if c.wantIRQ.Load() || o.next().code == cFETCH {
+	if c.wantIRQ.Load() || o.next().Code == cFETCH {
 		c.br = brSlow
 		return nil
 	}
@@ -120,55 +122,55 @@ func cdqe(c *CPU, o *op) *op {
 
 // factor is the other factor of imul.
 func factor(c *CPU, o *op) uint64 {
-	if o.form&threeOp != 0 {
-		return o.imm
+	if o.Form&decode.ThreeOp != 0 {
+		return o.Imm
 	}
-	return c.R[o.a&15]
+	return c.R[o.A&15]
 }
 
 func imul64(c *CPU, o *op) *op {
-	a, b := factor(c, o), c.R[o.b&15]
+	a, b := factor(c, o), c.R[o.B&15]
 	hi, lo := bits.Mul64(a, b)
 	hi -= uint64(int64(a)>>63)&b + uint64(int64(b)>>63)&a
-	c.R[o.a&15] = lo
+	c.R[o.A&15] = lo
 	c.ccOp, c.ccRes, c.ccSrc = ccMul|3, lo, hi^uint64(int64(lo)>>63)
 	return o.next()
 }
 
 func imul32(c *CPU, o *op) *op {
-	p := int64(int32(factor(c, o))) * int64(int32(c.R[o.b&15]))
-	c.R[o.a&15] = uint64(uint32(p))
+	p := int64(int32(factor(c, o))) * int64(int32(c.R[o.B&15]))
+	c.R[o.A&15] = uint64(uint32(p))
 	c.ccOp, c.ccRes, c.ccSrc = ccMul|2, uint64(uint32(p)), uint64(p^int64(int32(p)))
 	return o.next()
 }
 
 func cmov64(c *CPU, o *op) *op {
-	if c.cond(uint8(o.imm)) {
-		c.R[o.a&15] = c.R[o.b&15]
+	if c.cond(uint8(o.Imm)) {
+		c.R[o.A&15] = c.R[o.B&15]
 	}
 	return o.next()
 }
 
 func cmov32(c *CPU, o *op) *op {
-	from := o.a
-	if c.cond(uint8(o.imm)) {
-		from = o.b
+	from := o.A
+	if c.cond(uint8(o.Imm)) {
+		from = o.B
 	}
-	c.R[o.a&15] = uint64(uint32(c.R[from&15]))
+	c.R[o.A&15] = uint64(uint32(c.R[from&15]))
 	return o.next()
 }
 
 // incDec keeps CF, so it cannot be lazy.
 func incDec(c *CPU, o *op) *op {
 	cf := c.carry()
-	m := mask(o.w)
-	p := &c.R[o.a&15]
+	m := mask(o.W)
+	p := &c.R[o.A&15]
 	var f uint64
-	if o.code == cINC {
-		f = addFlags(*p&m, 1, 0, o.w)
+	if o.Code == decode.INC {
+		f = addFlags(*p&m, 1, 0, o.W)
 		*p = (*p + 1) & m
 	} else {
-		f = subFlags(*p&m, 1, 0, o.w)
+		f = subFlags(*p&m, 1, 0, o.W)
 		*p = (*p - 1) & m
 	}
 	c.RFlags = c.RFlags&^flagStatus | f&^flagCF | cf
@@ -179,18 +181,18 @@ func incDec(c *CPU, o *op) *op {
 // carried is adc and sbb.
 func carried(c *CPU, o *op) *op {
 	cf := c.carry()
-	m := mask(o.w)
-	p := &c.R[o.a&15]
-	a, b := *p&m, o.imm&m
-	if o.form&srcImm == 0 {
-		b = c.R[o.b&15] & m
+	m := mask(o.W)
+	p := &c.R[o.A&15]
+	a, b := *p&m, o.Imm&m
+	if o.Form&decode.SrcImm == 0 {
+		b = c.R[o.B&15] & m
 	}
 	var f uint64
-	if o.code == cADC {
-		f = addFlags(a, b, cf, o.w)
+	if o.Code == decode.ADC {
+		f = addFlags(a, b, cf, o.W)
 		*p = (a + b + cf) & m
 	} else {
-		f = subFlags(a, b, cf, o.w)
+		f = subFlags(a, b, cf, o.W)
 		*p = (a - b - cf) & m
 	}
 	c.RFlags = c.RFlags&^flagStatus | f
@@ -199,29 +201,29 @@ func carried(c *CPU, o *op) *op {
 }
 
 func neg(c *CPU, o *op) *op {
-	p := &c.R[o.a&15]
-	src := *p & mask(o.w)
-	*p = -src & mask(o.w)
-	c.ccOp, c.ccRes, c.ccSrc = ccSub|log2w(o.w), *p, src
+	p := &c.R[o.A&15]
+	src := *p & mask(o.W)
+	*p = -src & mask(o.W)
+	c.ccOp, c.ccRes, c.ccSrc = ccSub|log2w(o.W), *p, src
 	return o.next()
 }
 
 func not(c *CPU, o *op) *op {
-	p := &c.R[o.a&15]
-	*p = ^*p & mask(o.w)
+	p := &c.R[o.A&15]
+	*p = ^*p & mask(o.W)
 	return o.next()
 }
 
 // rotateImm is rol and ror by imm, which is not 0.
 func rotateImm(c *CPU, o *op) *op {
 	c.settle()
-	p := &c.R[o.a&15]
-	n := int(o.imm)
-	if o.code == cROR {
+	p := &c.R[o.A&15]
+	n := int(o.Imm)
+	if o.Code == decode.ROR {
 		n = -n
 	}
 	var r, top uint64
-	if o.w == 8 {
+	if o.W == 8 {
 		r = bits.RotateLeft64(*p, n)
 		top = r >> 62
 	} else {
@@ -230,7 +232,7 @@ func rotateImm(c *CPU, o *op) *op {
 	}
 	*p = r
 	cf, of := r&1, top>>1^r
-	if o.code == cROR {
+	if o.Code == decode.ROR {
 		cf, of = top>>1, top>>1^top
 	}
 	c.RFlags = c.RFlags&^(flagCF|flagOF) | cf | of&1<<11
@@ -239,37 +241,37 @@ func rotateImm(c *CPU, o *op) *op {
 
 // scanBits is bsf, bsr, tzcnt and lzcnt.
 func scanBits(c *CPU, o *op) *op {
-	v := c.R[o.b&15] & mask(o.w)
+	v := c.R[o.B&15] & mask(o.W)
 	r := uint64(bits.TrailingZeros64(v))
 	c.settle()
-	switch o.code {
-	case cBSF, cBSR:
+	switch o.Code {
+	case decode.BSF, decode.BSR:
 		if v == 0 {
 			c.RFlags |= flagZF
 			return o.next()
 		}
-		if o.code == cBSR {
+		if o.Code == decode.BSR {
 			r = uint64(63 - bits.LeadingZeros64(v))
 		}
 		c.RFlags &^= flagZF
 	default:
-		size := uint64(o.w) * 8
-		if r = min(r, size); o.code == cLZCNT {
+		size := uint64(o.W) * 8
+		if r = min(r, size); o.Code == decode.LZCNT {
 			r = uint64(bits.LeadingZeros64(v)) - (64 - size)
 		}
 		c.RFlags = c.RFlags&^(flagCF|flagZF) | b2u(v == 0) | b2u(r == 0)*flagZF
 	}
-	c.R[o.a&15] = r
+	c.R[o.A&15] = r
 	return o.next()
 }
 
 func bt(c *CPU, o *op) *op {
-	bit := o.imm
-	if o.form&srcImm == 0 {
-		bit = c.R[o.b&15]
+	bit := o.Imm
+	if o.Form&decode.SrcImm == 0 {
+		bit = c.R[o.B&15]
 	}
 	c.settle()
-	c.RFlags = c.RFlags&^flagCF | c.R[o.a&15]>>(bit&(8*uint64(o.w)-1)&63)&1
+	c.RFlags = c.RFlags&^flagCF | c.R[o.A&15]>>(bit&(8*uint64(o.W)-1)&63)&1
 	return o.next()
 }
 
@@ -277,13 +279,13 @@ func bt(c *CPU, o *op) *op {
 // to go on with, or nil if RIP says where to go on or there is an exit.
 func (c *CPU) cross(j *op) (o *op, exit bool) {
 	c.left -= int64(j.n)
-	c.RIP = j.imm
+	c.RIP = j.Imm
 	if c.left <= 0 { // the target may not even be there
 		return nil, false
 	}
 	t := (*op)(atomic.LoadPointer(&j.link))
 	if t.need() == dead {
-		if t = c.lookup(j.imm); t == nil {
+		if t = c.lookup(j.Imm); t == nil {
 			return nil, true
 		}
 		atomic.StorePointer(&j.link, unsafe.Pointer(t))
@@ -307,6 +309,6 @@ func leave(c *CPU, o *op) *op {
 }
 
 func setcc(c *CPU, o *op) *op {
-	c.setReg(o.a, 1, b2u(c.cond(uint8(o.imm))))
+	c.setReg(o.A, 1, b2u(c.cond(uint8(o.Imm))))
 	return o.next()
 }

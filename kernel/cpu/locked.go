@@ -3,14 +3,16 @@ package cpu
 import (
 	"sync/atomic"
 	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // place is where the memory operand of a locked instruction lies; nil if exec
 // must do it: not aligned, or not in the TLB.
 func (c *CPU) place(o *op) unsafe.Pointer {
-	va := c.x(o.base) + c.x(o.index)<<(o.scale&3) + o.disp + c.x(o.seg)
+	va := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
 	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != va&^0xfff || va&uint64(o.w-1) != 0 {
+	if e.tag != va&^0xfff || va&uint64(o.W-1) != 0 {
 		c.br = brSlow
 		return nil
 	}
@@ -20,19 +22,19 @@ func (c *CPU) place(o *op) unsafe.Pointer {
 // chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64
 // bits; nil: exec executes it.
 func chooseLocked(o *op) handler {
-	if o.w < 4 || o.form&dstMem == 0 || o.flags&addr32 != 0 || o.flags&locked == 0 && o.code != cXCHG {
+	if o.W < 4 || o.Form&decode.DstMem == 0 || o.Flags&decode.Addr32 != 0 || o.Flags&decode.Locked == 0 && o.Code != decode.XCHG {
 		return nil
 	}
-	switch o.code {
-	case cADD, cSUB, cAND, cOR, cXOR:
+	switch o.Code {
+	case decode.ADD, decode.SUB, decode.AND, decode.OR, decode.XOR:
 		return lockedALU
-	case cINC, cDEC:
+	case decode.INC, decode.DEC:
 		return lockedIncDec
-	case cXCHG:
+	case decode.XCHG:
 		return lockedXchg
-	case cXADD:
+	case decode.XADD:
 		return lockedXadd
-	case cCMPXCHG:
+	case decode.CMPXCHG:
 		return lockedCmpxchg
 	}
 	return nil
@@ -67,30 +69,30 @@ func lockedALU(c *CPU, o *op) *op {
 	if p == nil {
 		return nil
 	}
-	m := mask(o.w)
-	b := o.imm & m
-	if o.form&srcImm == 0 {
-		b = c.R[o.b&15] & m
+	m := mask(o.W)
+	b := o.Imm & m
+	if o.Form&decode.SrcImm == 0 {
+		b = c.R[o.B&15] & m
 	}
-	switch o.code {
-	case cADD:
-		c.lazy(ccAdd, o.w, (addAtomic(p, b, o.w)+b)&m, b)
+	switch o.Code {
+	case decode.ADD:
+		c.lazy(ccAdd, o.W, (addAtomic(p, b, o.W)+b)&m, b)
 		return o.next()
-	case cSUB:
-		c.lazy(ccSub, o.w, (addAtomic(p, -b, o.w)-b)&m, b)
+	case decode.SUB:
+		c.lazy(ccSub, o.W, (addAtomic(p, -b, o.W)-b)&m, b)
 		return o.next()
 	}
 	for {
-		old := loadAtomic(p, o.w)
+		old := loadAtomic(p, o.W)
 		res := old | b
-		switch o.code {
-		case cAND:
+		switch o.Code {
+		case decode.AND:
 			res = old & b
-		case cXOR:
+		case decode.XOR:
 			res = old ^ b
 		}
-		if compareAndSwap(p, old, res, o.w) {
-			c.lazy(ccLogic, o.w, res, 0)
+		if compareAndSwap(p, old, res, o.W) {
+			c.lazy(ccLogic, o.W, res, 0)
 			return o.next()
 		}
 	}
@@ -103,10 +105,10 @@ func lockedIncDec(c *CPU, o *op) *op {
 	}
 	cf := c.carry()
 	var f uint64
-	if o.code == cINC {
-		f = addFlags(addAtomic(p, 1, o.w), 1, 0, o.w)
+	if o.Code == decode.INC {
+		f = addFlags(addAtomic(p, 1, o.W), 1, 0, o.W)
 	} else {
-		f = subFlags(addAtomic(p, ^uint64(0), o.w), 1, 0, o.w)
+		f = subFlags(addAtomic(p, ^uint64(0), o.W), 1, 0, o.W)
 	}
 	c.RFlags = c.RFlags&^flagStatus | f&^flagCF | cf
 	c.ccOp = ccNone
@@ -118,8 +120,8 @@ func lockedXchg(c *CPU, o *op) *op {
 	if p == nil {
 		return nil
 	}
-	r := &c.R[o.b&15]
-	if o.w == 8 {
+	r := &c.R[o.B&15]
+	if o.W == 8 {
 		*r = atomic.SwapUint64((*uint64)(p), *r)
 	} else {
 		*r = uint64(atomic.SwapUint32((*uint32)(p), uint32(*r)))
@@ -132,11 +134,11 @@ func lockedXadd(c *CPU, o *op) *op {
 	if p == nil {
 		return nil
 	}
-	m := mask(o.w)
-	b := c.R[o.b&15] & m
-	old := addAtomic(p, b, o.w)
-	c.R[o.b&15] = old
-	c.lazy(ccAdd, o.w, (old+b)&m, b)
+	m := mask(o.W)
+	b := c.R[o.B&15] & m
+	old := addAtomic(p, b, o.W)
+	c.R[o.B&15] = old
+	c.lazy(ccAdd, o.W, (old+b)&m, b)
 	return o.next()
 }
 
@@ -145,17 +147,17 @@ func lockedCmpxchg(c *CPU, o *op) *op {
 	if p == nil {
 		return nil
 	}
-	m := mask(o.w)
+	m := mask(o.W)
 	acc := c.R[0] & m
 	for {
-		old := loadAtomic(p, o.w)
-		if old == acc && !compareAndSwap(p, old, c.R[o.b&15]&m, o.w) {
+		old := loadAtomic(p, o.W)
+		if old == acc && !compareAndSwap(p, old, c.R[o.B&15]&m, o.W) {
 			continue
 		}
 		if old != acc {
 			c.R[0] = old
 		}
-		c.lazy(ccSub, o.w, (acc-old)&m, old)
+		c.lazy(ccSub, o.W, (acc-old)&m, old)
 		return o.next()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // enterNative executes translated code, and returns the exit.
@@ -136,12 +137,12 @@ func (n *translations) patch(pos, to int) {
 // countEntry is the entry of a block that is interpreted: it counts how often the
 // block is entered, and has it translated.
 func countEntry(c *CPU, o *op) *op {
-	if atomic.AddUint64(&o.disp, 1) == c.cache.hot {
+	if atomic.AddUint64(&o.Disp, 1) == c.cache.hot {
 		if n := c.cache.translate(o); n != nil {
 			return n
 		}
 		if c.cache.native.full.Load()&1 != 0 { // again when there is room
-			atomic.StoreUint64(&o.disp, 0)
+			atomic.StoreUint64(&o.Disp, 0)
 		}
 	}
 	return o.next()
@@ -152,11 +153,11 @@ func countEntry(c *CPU, o *op) *op {
 func (c *Cache) translate(o *op) *op {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	old := c.blocks[o.imm]
+	old := c.blocks[o.Imm]
 	if old == nil || &old.ops[1] != o || c.native.full.Load()&1 != 0 || !c.open() {
 		return nil
 	}
-	b, f := c.build(o.imm) // other vCPUs may be linking old's ops
+	b, f := c.build(o.Imm) // other vCPUs may be linking old's ops
 	if f != nil {
 		return nil
 	}
@@ -187,7 +188,7 @@ func (n *translations) add(b *block) *translation {
 	}
 	n.slot = tr.slot
 	n.used = at + copy(n.w[at:], tr.B)
-	t := &translation{block: b, rip: b.head().imm, n: tr.n, entry: at, sites: tr.sites}
+	t := &translation{block: b, rip: b.head().Imm, n: tr.n, entry: at, sites: tr.sites}
 	for i := range t.sites {
 		t.sites[i].pos += at
 		t.sites[i].exit += at
@@ -248,7 +249,7 @@ func (c *Cache) acknowledge(v *CPU) {
 func (c *Cache) follow(t *translation, i int) *translation {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	to := c.native.byRIP[t.block.ops[i].imm]
+	to := c.native.byRIP[t.block.ops[i].Imm]
 	if to == nil || t.dead.Load() || c.native.full.Load()&1 != 0 {
 		return nil
 	}
@@ -263,7 +264,7 @@ func (c *Cache) follow(t *translation, i int) *translation {
 
 // translated is b's translation, if it has one.
 func (b *block) translated() *translation {
-	if e := &b.ops[1]; e.code == cENTRY && e.link != nil {
+	if e := &b.ops[1]; e.Code == cENTRY && e.link != nil {
 		return (*translation)(e.link)
 	}
 	return nil
@@ -300,7 +301,7 @@ func (c *CPU) leftNative(t *translation, exit uint64) uintptr {
 	switch exit & exitKind {
 	case exitSlow:
 		c.left += t.n
-		if o.code == cVMCALL || o.code == cINT && o.imm == abi.VecBP {
+		if o.Code == decode.VMCALL || o.Code == decode.INT && o.Imm == abi.VecBP {
 			return c.event(o)
 		}
 		c.after = o
@@ -309,7 +310,7 @@ func (c *CPU) leftNative(t *translation, exit uint64) uintptr {
 		c.RIP, c.br, c.after = t.rip, brLook, nil
 		return 0
 	}
-	c.RIP, c.br, c.after = o.imm, brGo, nil
+	c.RIP, c.br, c.after = o.Imm, brGo, nil
 	if e := &c.jc[jcHash(c.RIP)]; e.rip == c.RIP && e.head.need() != dead && e.head.next().link == nil {
 		return 0 // known, and not translated
 	}
@@ -324,8 +325,8 @@ func (c *CPU) event(o *op) uintptr {
 	next := o.fn(c, o)
 	c.after = nil // the hook may have run other code
 	switch {
-	case next != nil && next.code == cFETCH:
-		c.RIP, c.br = next.imm, brGo
+	case next != nil && next.Code == cFETCH:
+		c.RIP, c.br = next.Imm, brGo
 	case next != nil:
 		c.after = next
 		return 0

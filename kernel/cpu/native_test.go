@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record/native"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record/templates"
@@ -250,7 +251,7 @@ type walk struct {
 	mask    uint16 // flags that the last step leaves undefined
 	retired uint64
 	exit    Exit // of the last step
-	last    code
+	last    decode.Code
 	end     outcome
 }
 
@@ -266,30 +267,30 @@ func (p *pair) walk(t *testing.T, j *native.Job) (w walk, ok bool) {
 		if at >= uint64(len(j.Code)) {
 			break
 		}
-		o, short := decode(s.poke[at:], s.cpu.RIP)
+		o, short := decode.Decode(s.poke[at:], s.cpu.RIP)
 		if short || !userMode(&o, s.poke[at:]) || s.splits(&o) {
 			break
 		}
-		step := native.Step{RIP: s.cpu.RIP, Rep: o.flags&(repE|repNE) != 0 && isString(o.code)}
+		step := native.Step{RIP: s.cpu.RIP, Rep: o.Flags&(decode.RepE|decode.RepNE) != 0 && isString(o.Code)}
 		before := s.cpu.R
 		exit, n := s.cpu.Run(1)
 		if exit.Reason == Trap && exit.Vector == abi.VecPF && !fetches(exit, s.cpu.RIP) && (exit.Addr>>47 != 0 || p.r.Owns(exit.Addr)) {
 			return w, false
 		}
-		if o.code == cCALL && exit.Reason == Trap && exit.Vector == 13 {
+		if o.Code == decode.CALL && exit.Reason == Trap && exit.Vector == 13 {
 			return w, false // to an address that is none: Intel's have pushed by then, which their manual does not say
 		}
 		if fetches(exit, s.cpu.RIP) {
 			exit = Exit{} // a branch has gone where nothing is
 		}
-		w.last, w.exit, w.end = o.code, exit, s.now()
+		w.last, w.exit, w.end = o.Code, exit, s.now()
 		w.retired += n
 		if exit.Reason != Trap || n > 0 {
 			w.mask = undefinedOf(&o, s.poke[at:], &before)
 		} else {
 			w.mask = 0
 		}
-		if exit.Reason == Trap && step.Rep && (o.code == cCMPS || o.code == cSCAS) {
+		if exit.Reason == Trap && step.Rep && (o.Code == decode.CMPS || o.Code == decode.SCAS) {
 			w.mask = 0xcd5 // one vendor's restores the flags
 		}
 		step.Mask, step.Flags = w.mask, w.end.Flags
@@ -320,7 +321,7 @@ func (w *walk) differs(r *native.Result) string {
 			code = w.exit.Code
 		}
 	}
-	if (w.last == cMOVS || w.last == cCMPS) && vector != record.NoVector && r.Vector != record.NoVector {
+	if (w.last == decode.MOVS || w.last == decode.CMPS) && vector != record.NoVector && r.Vector != record.NoVector {
 		// Both operands fault: which is first is each processor's own.
 		vector, code, cr2 = r.Vector, r.Error&^4, r.CR2
 	}
@@ -346,51 +347,51 @@ func (w *walk) way(code []byte) string {
 	var b strings.Builder
 	for _, s := range w.steps {
 		at := s.RIP - record.CodeAddr
-		o, _ := decode(code[at:], s.RIP)
-		fmt.Fprintf(&b, " [% x]", code[at:min(uint64(len(code)), at+uint64(o.len))])
+		o, _ := decode.Decode(code[at:], s.RIP)
+		fmt.Fprintf(&b, " [% x]", code[at:min(uint64(len(code)), at+uint64(o.Len))])
 	}
 	return b.String()
 }
 
-func isString(c code) bool { return c >= cMOVS && c <= cSCAS }
+func isString(c decode.Code) bool { return c >= decode.MOVS && c <= decode.SCAS }
 
 // userMode says whether an instruction does the same in user mode, and on each
 // processor.
-func userMode(o *op, b []byte) bool {
-	if o.seg == regFS { // the program's own
+func userMode(o *decode.Inst, b []byte) bool {
+	if o.Seg == decode.RegFS { // the program's own
 		return false
 	}
-	switch c := o.code; {
-	case c <= cCRC32:
-	case c >= cPUSH && c <= cCMOV && c != cPUSHF && c != cPOPF && c != cRETF && c != cIRET:
-	case c >= cCLC && c <= cSTD:
-	case c == cNOP:
+	switch c := o.Code; {
+	case c <= decode.CRC32:
+	case c >= decode.PUSH && c <= decode.CMOV && c != decode.PUSHF && c != decode.POPF && c != decode.RETF && c != decode.IRET:
+	case c >= decode.CLC && c <= decode.STD:
+	case c == decode.NOP:
 		return plainNop(b)
-	case c == cPAUSE, isString(c), c >= cANDN && c <= cADOX:
-	case c == cINT:
-		return o.imm == 3 && o.len > 0 && b[o.len-1] == 0xcc
+	case c == decode.PAUSE, isString(c), c >= decode.ANDN && c <= decode.ADOX:
+	case c == decode.INT:
+		return o.Imm == 3 && o.Len > 0 && b[o.Len-1] == 0xcc
 	default:
 		return false
 	}
-	switch o.code {
-	case cJMP, cJCC, cCALL, cRET, cLOOP: // one vendor's take notice of 66
+	switch o.Code {
+	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.LOOP: // one vendor's take notice of 66
 		return !hasPrefix(b, 0x66)
-	case cBSWAP:
-		return o.w != 2
-	case cSHLD, cSHRD: // undefined with more than 16
-		return o.w != 2
-	case cBSF, cBSR: // undefined where there is no bit
+	case decode.BSWAP:
+		return o.W != 2
+	case decode.SHLD, decode.SHRD: // undefined with more than 16
+		return o.W != 2
+	case decode.BSF, decode.BSR: // undefined where there is no bit
 		return false
-	case cMOV: // movdiri, which not all have
+	case decode.MOV: // movdiri, which not all have
 		return !movdiri(b)
-	case cENTER:
-		return o.a == 0
+	case decode.ENTER:
+		return o.A == 0
 	}
 	return true
 }
 
 func hasPrefix(b []byte, p byte) bool {
-	for ; isPrefix(b[0]); b = b[1:] {
+	for ; decode.IsPrefix(b[0]); b = b[1:] {
 		if b[0] == p {
 			return true
 		}
@@ -399,7 +400,7 @@ func hasPrefix(b []byte, p byte) bool {
 }
 
 func afterPrefixes(b []byte) []byte {
-	for isPrefix(b[0]) {
+	for decode.IsPrefix(b[0]) {
 		b = b[1:]
 	}
 	return b
@@ -418,47 +419,47 @@ func plainNop(b []byte) bool {
 
 // splits says whether a locked access may cross a line of the cache, for which
 // the host's kernel may punish.
-func (s *stage) splits(o *op) bool {
-	if o.form&hasMem == 0 || o.flags&locked == 0 && o.code != cXCHG {
+func (s *stage) splits(o *decode.Inst) bool {
+	if o.Form&decode.HasMem == 0 || o.Flags&decode.Locked == 0 && o.Code != decode.XCHG {
 		return false
 	}
-	if o.code >= cBT && o.code <= cBTC && o.form&srcImm == 0 {
+	if o.Code >= decode.BT && o.Code <= decode.BTC && o.Form&decode.SrcImm == 0 {
 		return true
 	}
 	reg := func(r uint8) uint64 {
 		switch {
 		case r < 16:
 			return s.cpu.R[r]
-		case r == regGS:
+		case r == decode.RegGS:
 			return s.cpu.GSBase
 		}
 		return 0
 	}
-	ea := reg(o.base) + reg(o.index)<<o.scale + o.disp
-	if o.flags&addr32 != 0 {
+	ea := reg(o.Base) + reg(o.Index)<<o.Scale + o.Disp
+	if o.Flags&decode.Addr32 != 0 {
 		ea = uint64(uint32(ea))
 	}
-	ea += reg(o.seg)
-	size := uint64(o.w)
-	if o.code == cCMPXCHG8B {
+	ea += reg(o.Seg)
+	size := uint64(o.W)
+	if o.Code == decode.CMPXCHG8B {
 		size *= 2
 	}
 	return ea&63+size > 64
 }
 
 // codeNames are the names that the table of undefined flags has for codes.
-var codeNames = map[code]string{
-	cAND: "AND", cOR: "OR", cXOR: "XOR", cTEST: "TEST", cANDN: "ANDN", cBEXTR: "BEXTR", cBZHI: "BZHI",
-	cBLSR: "BLSR", cBLSMSK: "BLSMSK", cBLSI: "BLSI", cMUL: "MUL", cIMUL: "IMUL", cIMUL1: "IMUL", cDIV: "DIV", cIDIV: "IDIV",
-	cTZCNT: "TZCNT", cLZCNT: "LZCNT", cBT: "BT", cBTS: "BTS", cBTR: "BTR", cBTC: "BTC",
-	cSHL: "SHL", cSAL: "SHL", cSHR: "SHR", cSAR: "SAR", cSHLD: "SHLD", cSHRD: "SHRD",
-	cROL: "ROL", cROR: "ROR", cRCL: "RCL", cRCR: "RCR",
+var codeNames = map[decode.Code]string{
+	decode.AND: "AND", decode.OR: "OR", decode.XOR: "XOR", decode.TEST: "TEST", decode.ANDN: "ANDN", decode.BEXTR: "BEXTR", decode.BZHI: "BZHI",
+	decode.BLSR: "BLSR", decode.BLSMSK: "BLSMSK", decode.BLSI: "BLSI", decode.MUL: "MUL", decode.IMUL: "IMUL", decode.IMUL1: "IMUL", decode.DIV: "DIV", decode.IDIV: "IDIV",
+	decode.TZCNT: "TZCNT", decode.LZCNT: "LZCNT", decode.BT: "BT", decode.BTS: "BTS", decode.BTR: "BTR", decode.BTC: "BTC",
+	decode.SHL: "SHL", decode.SAL: "SHL", decode.SHR: "SHR", decode.SAR: "SAR", decode.SHLD: "SHLD", decode.SHRD: "SHRD",
+	decode.ROL: "ROL", decode.ROR: "ROR", decode.RCL: "RCL", decode.RCR: "RCR",
 }
 
-func undefinedOf(o *op, b []byte, before *[16]uint64) uint16 {
-	c := record.Case{Code: b[:o.len], Vector: record.NoVector}
+func undefinedOf(o *decode.Inst, b []byte, before *[16]uint64) uint16 {
+	c := record.Case{Code: b[:o.Len], Vector: record.NoVector}
 	c.Before.R = *before
-	return undefined(codeNames[o.code], &c)
+	return undefined(codeNames[o.Code], &c)
 }
 
 func repeatsComparison(form string) bool {

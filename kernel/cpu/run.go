@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // chunk is after how many instructions Run looks whether it was kicked.
@@ -195,7 +196,7 @@ func (c *CPU) step(h *op) bool {
 			c.Shadow = c.Shadow && c.br == brKick
 			return c.br == brFault
 		}
-		if o.code == cFETCH {
+		if o.Code == cFETCH {
 			return false
 		}
 		c.left--
@@ -208,7 +209,7 @@ func (c *CPU) step(h *op) bool {
 		if shadow {
 			c.Shadow = false
 		}
-		if tf && (!c.Shadow || o.code == cSTI) {
+		if tf && (!c.Shadow || o.Code == decode.STI) {
 			c.DR[6] |= 1 << 14
 			c.exit = Exit{Reason: Trap, Vector: abi.VecDB}
 			return true

@@ -1,6 +1,9 @@
 package cpu
 
-import "github.com/kprobefs/kprobefs/kernel/cpu/emit"
+import (
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
+	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
+)
 
 // A stack run is a row of instructions that access words at fixed distances from the
 // stack pointer, as a function's prologue and whoever saves all registers have it: pushes,
@@ -27,12 +30,12 @@ func runAt(ops []op, i int) (run stackRun) {
 		o := &ops[k]
 		at, write, ok := stackAccess(o)
 		switch {
-		case ok && !(o.code == cPUSHF && flags):
+		case ok && !(o.Code == decode.PUSHF && flags):
 			if r.n == 0 {
-				r.lo, r.hi = at, at+int32(o.w)
+				r.lo, r.hi = at, at+int32(o.W)
 			}
 			at += sp
-			r.lo, r.hi = min(r.lo, at), max(r.hi, at+int32(o.w))
+			r.lo, r.hi = min(r.lo, at), max(r.hi, at+int32(o.W))
 			r.writes = r.writes || write
 		case r.n == 0 || !betweenAccesses(o):
 			return run
@@ -53,19 +56,19 @@ func runAt(ops []op, i int) (run stackRun) {
 // stackAccess says where o accesses memory, from the stack pointer before it, if that is
 // a word of the stack and its translation needs no register that runs need.
 func stackAccess(o *op) (at int32, write, ok bool) {
-	if o.flags&^stackSeg != 0 || o.w < 4 {
+	if o.Flags&^decode.StackSeg != 0 || o.W < 4 {
 		return 0, false, false
 	}
-	switch o.code {
-	case cPUSH, cPUSHF:
-		return -8, true, o.w == 8 && o.form&hasMem == 0
-	case cPOP:
-		return 0, false, o.w == 8 && o.form&hasMem == 0 && o.a != 4
-	case cMOV:
-		at = int32(o.disp)
-		return at, o.form&dstMem != 0, o.form&hasMem != 0 && o.base == 4 && o.index == regZero && o.seg == regZero &&
-			at >= -maxRun && at <= maxRun && o.disp == uint64(int64(at)) &&
-			(o.form&dstMem != 0 || o.a != 4)
+	switch o.Code {
+	case decode.PUSH, decode.PUSHF:
+		return -8, true, o.W == 8 && o.Form&decode.HasMem == 0
+	case decode.POP:
+		return 0, false, o.W == 8 && o.Form&decode.HasMem == 0 && o.A != 4
+	case decode.MOV:
+		at = int32(o.Disp)
+		return at, o.Form&decode.DstMem != 0, o.Form&decode.HasMem != 0 && o.Base == 4 && o.Index == decode.RegZero && o.Seg == decode.RegZero &&
+			at >= -maxRun && at <= maxRun && o.Disp == uint64(int64(at)) &&
+			(o.Form&decode.DstMem != 0 || o.A != 4)
 	}
 	return 0, false, false
 }
@@ -73,17 +76,17 @@ func stackAccess(o *op) (at int32, write, ok bool) {
 // stackStep is by how much o moves the stack pointer, if it may be in a run.
 func stackStep(o *op) int32 {
 	switch {
-	case o.code == cPUSH, o.code == cPUSHF:
+	case o.Code == decode.PUSH, o.Code == decode.PUSHF:
 		return -8
-	case o.code == cPOP:
+	case o.Code == decode.POP:
 		return 8
-	case o.form&dstMem != 0 || o.a != 4:
-	case o.code == cADD:
-		return int32(o.imm)
-	case o.code == cSUB:
-		return -int32(o.imm)
-	case o.code == cLEA:
-		return int32(o.disp)
+	case o.Form&decode.DstMem != 0 || o.A != 4:
+	case o.Code == decode.ADD:
+		return int32(o.Imm)
+	case o.Code == decode.SUB:
+		return -int32(o.Imm)
+	case o.Code == decode.LEA:
+		return int32(o.Disp)
 	}
 	return 0
 }
@@ -91,21 +94,21 @@ func stackStep(o *op) int32 {
 // betweenAccesses says whether o may stand in a run without accessing memory: it keeps
 // AX, and moves the stack pointer by a constant if at all.
 func betweenAccesses(o *op) bool {
-	if o.flags&^stackSeg != 0 || o.w < 4 || o.a >= regHigh || o.b >= regHigh || formOf(o) == nil {
+	if o.Flags&^decode.StackSeg != 0 || o.W < 4 || o.A >= decode.RegHigh || o.B >= decode.RegHigh || formOf(o) == nil {
 		return false
 	}
 	small := func(v uint64) bool { return int64(v) >= -maxRun && int64(v) <= maxRun }
-	switch o.code {
-	case cNOP:
+	switch o.Code {
+	case decode.NOP:
 		return true
-	case cMOV:
-		return o.form&hasMem == 0 && o.a != 4
-	case cLEA:
-		return o.w == 8 && o.base == 4 && o.index == regZero && small(o.disp)
-	case cADD, cSUB:
-		return o.form&hasMem == 0 && (o.a != 4 || o.w == 8 && o.form&srcImm != 0 && small(o.imm))
-	case cAND, cOR, cXOR, cCMP, cTEST:
-		return o.form&hasMem == 0 && o.a != 4
+	case decode.MOV:
+		return o.Form&decode.HasMem == 0 && o.A != 4
+	case decode.LEA:
+		return o.W == 8 && o.Base == 4 && o.Index == decode.RegZero && small(o.Disp)
+	case decode.ADD, decode.SUB:
+		return o.Form&decode.HasMem == 0 && (o.A != 4 || o.W == 8 && o.Form&decode.SrcImm != 0 && small(o.Imm))
+	case decode.AND, decode.OR, decode.XOR, decode.CMP, decode.TEST:
+		return o.Form&decode.HasMem == 0 && o.A != 4
 	}
 	return false
 }
@@ -149,15 +152,15 @@ func (t *translator) run(i int, r stackRun) {
 // keeps AX, and the host's flags but for pushf.
 func (t *translator) access(o *op, m emit.Arg) {
 	switch {
-	case o.code == cPUSHF:
+	case o.Code == decode.PUSHF:
 		t.storeFlags(m)
-	case o.code == cPUSH && o.form&srcImm != 0, o.code == cMOV && o.form&dstMem != 0 && o.form&srcImm != 0:
-		t.Op(o.w, 0xc7, 0, m)
-		t.Imm32(uint32(o.imm))
-	case o.code == cPUSH, o.form&dstMem != 0:
-		t.Op(o.w, 0x89, t.in(o.b, emit.DX), m)
+	case o.Code == decode.PUSH && o.Form&decode.SrcImm != 0, o.Code == decode.MOV && o.Form&decode.DstMem != 0 && o.Form&decode.SrcImm != 0:
+		t.Op(o.W, 0xc7, 0, m)
+		t.Imm32(uint32(o.Imm))
+	case o.Code == decode.PUSH, o.Form&decode.DstMem != 0:
+		t.Op(o.W, 0x89, t.in(o.B, emit.DX), m)
 	default:
-		t.load(o.a, o.w, m)
+		t.load(o.A, o.W, m)
 	}
 	if step := stackStep(o); step != 0 {
 		t.sp(step)

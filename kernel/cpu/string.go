@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -12,13 +13,13 @@ import (
 
 // stringOp does movs, cmps, stos, lods, scas, ins and outs.
 func (c *CPU) stringOp(o *op) *op {
-	if o.flags&(repE|repNE) == 0 {
+	if o.Flags&(decode.RepE|decode.RepNE) == 0 {
 		c.element(o)
 		return o.next()
 	}
 	for {
 		n := c.R[1]
-		if o.flags&addr32 != 0 {
+		if o.Flags&decode.Addr32 != 0 {
 			n = uint64(uint32(n))
 		}
 		if n == 0 {
@@ -43,18 +44,18 @@ func (c *CPU) stringOp(o *op) *op {
 }
 
 func (c *CPU) countDown(o *op, by uint64) {
-	if o.flags&addr32 != 0 {
+	if o.Flags&decode.Addr32 != 0 {
 		c.R[1] = uint64(uint32(c.R[1] - by))
 		return
 	}
 	c.R[1] -= by
 }
 
-func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.x(o.seg) }
+func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.x(o.Seg) }
 func (c *CPU) di(o *op) uint64 { return c.index(o, 7) }
 
 func (c *CPU) index(o *op, r uint8) uint64 {
-	if o.flags&addr32 != 0 {
+	if o.Flags&decode.Addr32 != 0 {
 		return uint64(uint32(c.R[r]))
 	}
 	return c.R[r]
@@ -62,46 +63,46 @@ func (c *CPU) index(o *op, r uint8) uint64 {
 
 // advance moves an index register by n elements.
 func (c *CPU) advance(o *op, r uint8, n uint64) {
-	d := n * uint64(o.w)
+	d := n * uint64(o.W)
 	if c.RFlags&flagDF != 0 {
 		d = -d
 	}
 	c.R[r] += d
-	if o.flags&addr32 != 0 {
+	if o.Flags&decode.Addr32 != 0 {
 		c.R[r] = uint64(uint32(c.R[r]))
 	}
 }
 
 // element does one element. stop: a repeated cmps or scas ends with it.
 func (c *CPU) element(o *op) (stop bool) {
-	w := o.w
-	switch o.code {
-	case cMOVS:
+	w := o.W
+	switch o.Code {
+	case decode.MOVS:
 		c.store(c.di(o), c.load(c.si(o), w, false), w, false)
 		c.advance(o, 6, 1)
 		c.advance(o, 7, 1)
-	case cSTOS:
+	case decode.STOS:
 		c.store(c.di(o), c.getReg(0, w), w, false)
 		c.advance(o, 7, 1)
-	case cLODS:
+	case decode.LODS:
 		c.setReg(0, w, c.load(c.si(o), w, false))
 		c.advance(o, 6, 1)
-	case cCMPS:
+	case decode.CMPS:
 		a := c.load(c.si(o), w, false)
 		b := c.load(c.di(o), w, false)
 		c.lazy(ccSub, w, (a-b)&mask(w), b)
 		c.advance(o, 6, 1)
 		c.advance(o, 7, 1)
-		return a == b == (o.flags&repNE != 0)
-	case cSCAS:
+		return a == b == (o.Flags&decode.RepNE != 0)
+	case decode.SCAS:
 		a, b := c.getReg(0, w), c.load(c.di(o), w, false)
 		c.lazy(ccSub, w, (a-b)&mask(w), b)
 		c.advance(o, 7, 1)
-		return a == b == (o.flags&repNE != 0)
-	case cINS:
+		return a == b == (o.Flags&decode.RepNE != 0)
+	case decode.INS:
 		c.store(c.di(o), mask(w), w, false)
 		c.advance(o, 7, 1)
-	case cOUTS:
+	case decode.OUTS:
 		c.load(c.si(o), w, false)
 		c.advance(o, 6, 1)
 	}
@@ -111,18 +112,18 @@ func (c *CPU) element(o *op) (stop bool) {
 // bulk does as many as it can of n elements at once: movs and stos upwards
 // within a page. 0: none.
 func (c *CPU) bulk(o *op, n uint64) (done uint64, stop bool) {
-	if c.RFlags&flagDF != 0 || o.flags&addr32 != 0 || o.code != cMOVS && o.code != cSTOS {
+	if c.RFlags&flagDF != 0 || o.Flags&decode.Addr32 != 0 || o.Code != decode.MOVS && o.Code != decode.STOS {
 		return 0, false
 	}
-	w := uint64(o.w)
+	w := uint64(o.W)
 	di := c.di(o)
 	n = min(n, (mem.PageSize-di&mem.PageMask)/w)
-	if o.code == cSTOS {
+	if o.Code == decode.STOS {
 		if n == 0 {
 			return 0, false
 		}
 		p, _, _, _ := c.host(di, n*w, mem.Write, false)
-		fill(p, c.R[0], o.w, n)
+		fill(p, c.R[0], o.W, n)
 		c.advance(o, 7, n)
 		return n, false
 	}

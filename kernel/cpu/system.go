@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -14,129 +15,129 @@ const (
 
 // system is exec for what only kernels use, and for the rarer BMI forms.
 func (c *CPU) system(o *op) *op {
-	switch o.code {
-	case cCLI:
+	switch o.Code {
+	case decode.CLI:
 		c.RFlags &^= flagIF
-	case cSTI:
+	case decode.STI:
 		if c.RFlags&flagIF == 0 {
 			c.RFlags |= flagIF
 			c.Shadow = true
 		}
 		return c.look(o)
-	case cHLT:
+	case decode.HLT:
 		return c.leave(o, Exit{Reason: Halt})
-	case cPAUSE:
+	case decode.PAUSE:
 		return c.leave(o, Exit{Reason: Pause})
-	case cVMCALL:
+	case decode.VMCALL:
 		return c.leave(o, Exit{Reason: Hypercall})
-	case cINT:
-		return c.leave(o, Exit{Reason: Trap, Vector: uint8(o.imm)})
-	case cGP:
+	case decode.INT:
+		return c.leave(o, Exit{Reason: Trap, Vector: uint8(o.Imm)})
+	case decode.GP:
 		c.gp(0)
-	case cMOVS, cCMPS, cSTOS, cLODS, cSCAS, cINS, cOUTS:
+	case decode.MOVS, decode.CMPS, decode.STOS, decode.LODS, decode.SCAS, decode.INS, decode.OUTS:
 		return c.stringOp(o)
-	case cIN:
-		c.setReg(0, o.w, mask(o.w))
-	case cOUT:
-	case cCLAC:
+	case decode.IN:
+		c.setReg(0, o.W, mask(o.W))
+	case decode.OUT:
+	case decode.CLAC:
 		c.RFlags &^= flagAC
-	case cSTAC:
+	case decode.STAC:
 		c.RFlags |= flagAC
-	case cRDTSC, cRDTSCP:
+	case decode.RDTSC, decode.RDTSCP:
 		t := c.now(o)
 		c.R[0], c.R[2] = t&mask(4), t>>32
-		if o.code == cRDTSCP {
+		if o.Code == decode.RDTSCP {
 			c.R[1] = c.TSCAux & mask(4)
 		}
-	case cRDPMC:
+	case decode.RDPMC:
 		c.gp(0)
-	case cRDPID:
-		c.R[o.a&15] = c.TSCAux
-	case cRDMSR, cWRMSR:
+	case decode.RDPID:
+		c.R[o.A&15] = c.TSCAux
+	case decode.RDMSR, decode.WRMSR:
 		c.msr(o)
-	case cCPUID:
+	case decode.CPUID:
 		c.cpuid()
-	case cRDRAND, cRDSEED:
-		c.setReg(o.a, o.w, c.random())
+	case decode.RDRAND, decode.RDSEED:
+		c.setReg(o.A, o.W, c.random())
 		c.setStatus(flagStatus, flagCF)
-	case cMOVFROMCR, cMOVTOCR:
+	case decode.MOVFROMCR, decode.MOVTOCR:
 		c.moveCR(o)
-	case cMOVFROMDR:
-		c.R[o.a&15] = c.DR[debugReg(o.b)]
-	case cMOVTODR:
-		c.DR[debugReg(o.a)] = c.R[o.b&15]
-	case cCLTS:
+	case decode.MOVFROMDR:
+		c.R[o.A&15] = c.DR[debugReg(o.B)]
+	case decode.MOVTODR:
+		c.DR[debugReg(o.A)] = c.R[o.B&15]
+	case decode.CLTS:
 		c.CR0 &^= 8
-	case cSMSW:
+	case decode.SMSW:
 		c.set(o, c.CR0)
-	case cLMSW:
+	case decode.LMSW:
 		c.CR0 = c.CR0&^14 | c.src(o, 2)&15
-	case cLGDT, cLIDT:
+	case decode.LGDT, decode.LIDT:
 		va := c.ea(o)
 		t := Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
 		c.canonical(t.Base)
-		if o.code == cLGDT {
+		if o.Code == decode.LGDT {
 			c.GDT = t
 		} else {
 			c.IDT = t
 		}
-	case cSGDT, cSIDT:
+	case decode.SGDT, decode.SIDT:
 		t := c.GDT
-		if o.code == cSIDT {
+		if o.Code == decode.SIDT {
 			t = c.IDT
 		}
 		va := c.ea(o)
 		c.canWrite(va, 10, stk(o))
 		c.store(va, t.Limit, 2, stk(o))
 		c.store(va+2, t.Base, 8, stk(o))
-	case cLTR:
+	case decode.LTR:
 		c.loadTR(uint16(c.src(o, 2)))
-	case cSTR:
+	case decode.STR:
 		c.set(o, uint64(c.TR))
-	case cLLDT:
+	case decode.LLDT:
 		c.LDT = uint16(c.src(o, 2))
-	case cSLDT:
+	case decode.SLDT:
 		c.set(o, uint64(c.LDT))
-	case cLAR, cLSL, cVERR, cVERW:
+	case decode.LAR, decode.LSL, decode.VERR, decode.VERW:
 		c.inspect(o)
-	case cSWAPGS:
+	case decode.SWAPGS:
 		c.GSBase, c.KernelGSBase = c.KernelGSBase, c.GSBase
-	case cINVLPG:
+	case decode.INVLPG:
 		c.FlushPage(c.ea(o))
-	case cCLFLUSH: // of a byte, which it must be allowed to read
+	case decode.CLFLUSH: // of a byte, which it must be allowed to read
 		c.load(c.ea(o), 1, stk(o))
-	case cINVPCID:
+	case decode.INVPCID:
 		c.FlushTLB()
-	case cMOVFROMSEG:
-		c.set(o, uint64(c.Seg[o.b]))
-	case cMOVTOSEG:
+	case decode.MOVFROMSEG:
+		c.set(o, uint64(c.Seg[o.B]))
+	case decode.MOVTOSEG:
 		return c.setSegReg(o, uint16(c.src(o, 2)), 0)
-	case cPUSHSEG:
-		c.push(uint64(c.Seg[o.b]), o.w)
-	case cPOPSEG:
-		return c.setSegReg(o, uint16(c.load(c.R[4], o.w, true)), uint64(o.w))
-	case cLSEG:
+	case decode.PUSHSEG:
+		c.push(uint64(c.Seg[o.B]), o.W)
+	case decode.POPSEG:
+		return c.setSegReg(o, uint16(c.load(c.R[4], o.W, true)), uint64(o.W))
+	case decode.LSEG:
 		va := c.ea(o)
-		off, sel := c.load(va, o.w, stk(o)), uint16(c.load(va+uint64(o.w), 2, stk(o)))
-		dst := o.a
+		off, sel := c.load(va, o.W, stk(o)), uint16(c.load(va+uint64(o.W), 2, stk(o)))
+		dst := o.A
 		to := *o
-		to.a = uint8(o.imm)
+		to.A = uint8(o.Imm)
 		if n := c.setSegReg(&to, sel, 0); n == nil {
-			c.setReg(dst, o.w, off)
+			c.setReg(dst, o.W, off)
 			return c.look(o)
 		}
-		c.setReg(dst, o.w, off)
-	case cRDBASE:
-		c.setReg(o.a, o.w, c.x(o.b))
-	case cWRBASE:
-		v := c.getReg(o.a, o.w)
+		c.setReg(dst, o.W, off)
+	case decode.RDBASE:
+		c.setReg(o.A, o.W, c.x(o.B))
+	case decode.WRBASE:
+		v := c.getReg(o.A, o.W)
 		c.canonical(v)
-		if o.b == regFS {
+		if o.B == decode.RegFS {
 			c.FSBase = v
 		} else {
 			c.GSBase = v
 		}
-	case cRDPKRU:
+	case decode.RDPKRU:
 		c.R[0], c.R[2] = 0, 0
 	default:
 		return c.bmi(o)
@@ -146,16 +147,16 @@ func (c *CPU) system(o *op) *op {
 
 // bmi is BMI1, BMI2 and ADX; what is none of them is #UD.
 func (c *CPU) bmi(o *op) *op {
-	w := o.w
+	w := o.W
 	size := uint64(w) * 8
-	v := uint8(o.imm)
+	v := uint8(o.Imm)
 	top := uint(size - 1)
-	switch o.code {
-	case cANDN:
+	switch o.Code {
+	case decode.ANDN:
 		r := ^c.getReg(v, w) & c.src(o, w)
-		c.setReg(o.a, w, r)
+		c.setReg(o.A, w, r)
 		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF)
-	case cBEXTR:
+	case decode.BEXTR:
 		ctl := c.getReg(v, w)
 		r := c.src(o, w)
 		if start := ctl & 0xff; start < size {
@@ -166,65 +167,65 @@ func (c *CPU) bmi(o *op) *op {
 		if n := ctl >> 8 & 0xff; n < size {
 			r &= 1<<n - 1
 		}
-		c.setReg(o.a, w, r)
+		c.setReg(o.A, w, r)
 		c.setStatus(flagStatus, b2u(r == 0)*flagZF)
-	case cBZHI:
+	case decode.BZHI:
 		r, n := c.src(o, w), c.getReg(v, w)&0xff
 		if n < size {
 			r &= 1<<n - 1
 		}
-		c.setReg(o.a, w, r)
+		c.setReg(o.A, w, r)
 		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(n >= size))
-	case cBLSR, cBLSMSK, cBLSI:
+	case decode.BLSR, decode.BLSMSK, decode.BLSI:
 		s := c.src(o, w)
 		r, cf := s&(s-1), s == 0
-		if o.code == cBLSMSK {
+		if o.Code == decode.BLSMSK {
 			r = s ^ (s - 1)
-		} else if o.code == cBLSI {
+		} else if o.Code == decode.BLSI {
 			r, cf = s&-s, s != 0
 		}
 		r &= mask(w)
-		c.setReg(o.a, w, r)
+		c.setReg(o.A, w, r)
 		c.setStatus(flagStatus, resultFlags(r, top)&^flagPF|b2u(cf))
-	case cPDEP, cPEXT:
+	case decode.PDEP, decode.PEXT:
 		a, m := c.getReg(v, w), c.src(o, w)
 		var r uint64
 		for k := uint(0); m != 0; k++ {
 			low := m & -m
-			if o.code == cPDEP && a>>k&1 != 0 {
+			if o.Code == decode.PDEP && a>>k&1 != 0 {
 				r |= low
-			} else if o.code == cPEXT && a&low != 0 {
+			} else if o.Code == decode.PEXT && a&low != 0 {
 				r |= 1 << k
 			}
 			m &^= low
 		}
-		c.setReg(o.a, w, r)
-	case cMULX:
+		c.setReg(o.A, w, r)
+	case decode.MULX:
 		hi, lo := bits.Mul64(c.getReg(2, w), c.src(o, w))
 		if w == 4 {
 			hi = lo >> 32
 		}
 		c.setReg(v, w, lo)
-		c.setReg(o.a, w, hi)
-	case cRORX:
-		n := o.imm & (size - 1)
+		c.setReg(o.A, w, hi)
+	case decode.RORX:
+		n := o.Imm & (size - 1)
 		s := c.src(o, w)
-		c.setReg(o.a, w, s>>n|s<<(size-n))
-	case cSHLX:
-		c.setReg(o.a, w, c.src(o, w)<<(c.R[v&15]&(size-1)))
-	case cSHRX:
-		c.setReg(o.a, w, c.src(o, w)>>(c.R[v&15]&(size-1)))
-	case cSARX:
-		c.setReg(o.a, w, uint64(int64(sext(c.src(o, w), w))>>(c.R[v&15]&(size-1))))
-	case cADCX, cADOX:
+		c.setReg(o.A, w, s>>n|s<<(size-n))
+	case decode.SHLX:
+		c.setReg(o.A, w, c.src(o, w)<<(c.R[v&15]&(size-1)))
+	case decode.SHRX:
+		c.setReg(o.A, w, c.src(o, w)>>(c.R[v&15]&(size-1)))
+	case decode.SARX:
+		c.setReg(o.A, w, uint64(int64(decode.SignExtend(c.src(o, w), w))>>(c.R[v&15]&(size-1))))
+	case decode.ADCX, decode.ADOX:
 		c.settle()
 		bit := uint(0)
-		if o.code == cADOX {
+		if o.Code == decode.ADOX {
 			bit = 11
 		}
 		b, cf := c.src(o, w), c.RFlags>>bit&1
-		f := addFlags(c.getReg(o.a, w), b, cf, w)
-		c.setReg(o.a, w, c.getReg(o.a, w)+b+cf)
+		f := addFlags(c.getReg(o.A, w), b, cf, w)
+		c.setReg(o.A, w, c.getReg(o.A, w)+b+cf)
 		c.setStatus(1<<bit, f&1<<bit)
 	default:
 		c.ud()
@@ -252,14 +253,14 @@ func (c *CPU) setFlags(v uint64, w uint8) {
 }
 
 func (c *CPU) retf(o *op) *op {
-	w := uint64(o.w)
-	rip := c.load(c.R[4], o.w, true)
-	cs := uint16(c.load(c.R[4]+w, o.w, true))
+	w := uint64(o.W)
+	rip := c.load(c.R[4], o.W, true)
+	cs := uint16(c.load(c.R[4]+w, o.W, true))
 	if cs&^3 == 0 {
 		c.gp(0)
 	}
 	c.canonical(rip)
-	c.R[4] += 2*w + o.imm
+	c.R[4] += 2*w + o.Imm
 	c.Seg[segCS] = cs
 	return c.jump(rip)
 }
@@ -267,16 +268,16 @@ func (c *CPU) retf(o *op) *op {
 // iret pops all five words, as it always does in 64-bit mode. It stays at
 // privilege level 0 whatever the selectors say.
 func (c *CPU) iret(o *op) *op {
-	w := uint64(o.w)
+	w := uint64(o.W)
 	var f [5]uint64
 	for i := range f {
-		f[i] = c.load(c.R[4]+uint64(i)*w, o.w, true)
+		f[i] = c.load(c.R[4]+uint64(i)*w, o.W, true)
 	}
 	if uint16(f[1])&^3 == 0 {
 		c.gp(0)
 	}
 	c.canonical(f[0])
-	c.setFlags(f[2], o.w)
+	c.setFlags(f[2], o.W)
 	c.RIP, c.R[4] = f[0], f[3]
 	c.Seg[segCS], c.Seg[segSS] = uint16(f[1]), uint16(f[4])
 	c.br = brLook
@@ -293,9 +294,9 @@ func debugReg(n uint8) uint8 {
 }
 
 func (c *CPU) moveCR(o *op) {
-	n := o.a
-	if o.code == cMOVFROMCR {
-		n = o.b
+	n := o.A
+	if o.Code == decode.MOVFROMCR {
+		n = o.B
 	}
 	var cr *uint64
 	switch n {
@@ -313,11 +314,11 @@ func (c *CPU) moveCR(o *op) {
 		c.ud()
 		return
 	}
-	if o.code == cMOVFROMCR {
-		c.R[o.a&15] = *cr
+	if o.Code == decode.MOVFROMCR {
+		c.R[o.A&15] = *cr
 		return
 	}
-	v := c.R[o.b&15]
+	v := c.R[o.B&15]
 	switch {
 	case n == 0 && (v>>32 != 0 || v&(1<<31|1) == 1<<31), n == 8 && v > 15:
 		c.gp(0)
@@ -387,7 +388,7 @@ func (c *CPU) msrAddr(n uint32) (p *uint64, address bool) {
 
 func (c *CPU) msr(o *op) {
 	n := uint32(c.R[1])
-	if n == msrPredCmd && o.code == cWRMSR {
+	if n == msrPredCmd && o.Code == decode.WRMSR {
 		return
 	}
 	p, address := c.msrAddr(n)
@@ -395,7 +396,7 @@ func (c *CPU) msr(o *op) {
 		c.gp(0)
 		return
 	}
-	if o.code == cRDMSR {
+	if o.Code == decode.RDMSR {
 		v := *p
 		if n == msrTSC {
 			v = c.now(o)
@@ -498,8 +499,8 @@ func (c *CPU) setSegReg(o *op, sel uint16, pop uint64) *op {
 		base = descBase(d)
 	}
 	c.R[4] += pop
-	c.Seg[o.a] = sel
-	switch o.a {
+	c.Seg[o.A] = sel
+	switch o.A {
 	case 4:
 		c.FSBase = base
 	case 5:
@@ -515,22 +516,22 @@ func (c *CPU) setSegReg(o *op, sel uint16, pop uint64) *op {
 func (c *CPU) inspect(o *op) {
 	d, ok := c.descriptor(uint16(c.src(o, 2)))
 	kind := d >> 40 & 0x1f
-	switch o.code {
-	case cVERR:
+	switch o.Code {
+	case decode.VERR:
 		ok = ok && kind&0x10 != 0 && (kind&8 == 0 || kind&2 != 0)
-	case cVERW:
+	case decode.VERW:
 		ok = ok && kind&0x18 == 0x10 && kind&2 != 0
-	case cLAR:
+	case decode.LAR:
 		if ok = ok && kind != 0; ok {
-			c.setReg(o.a, o.w, d>>32&0xffff00&mask(o.w))
+			c.setReg(o.A, o.W, d>>32&0xffff00&mask(o.W))
 		}
-	case cLSL:
+	case decode.LSL:
 		if ok = ok && kind != 0; ok {
 			limit := d&0xffff | d>>48&15<<16
 			if d>>55&1 != 0 {
 				limit = limit<<12 | 0xfff
 			}
-			c.setReg(o.a, o.w, limit)
+			c.setReg(o.A, o.W, limit)
 		}
 	}
 	c.setStatus(flagZF, b2u(ok)*flagZF)

@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -190,30 +191,30 @@ func (t *translator) exit(kind uint32, i int) uint32 { return t.block<<exitBlock
 // address sets AX to the guest's address of o's memory operand. It leaves the host's
 // flags, and uses CX and DX.
 func (t *translator) address(o *op) {
-	fits := o.disp == uint64(int64(int32(o.disp)))
-	disp := int32(o.disp)
+	fits := o.Disp == uint64(int64(int32(o.Disp)))
+	disp := int32(o.Disp)
 	if !fits {
 		disp = 0
 	}
-	base, index := o.base, o.index
+	base, index := o.Base, o.Index
 	switch {
-	case base == regZero && index == regZero:
-		t.MovImm(emit.AX, o.disp)
+	case base == decode.RegZero && index == decode.RegZero:
+		t.MovImm(emit.AX, o.Disp)
 		fits = true
-	case base == regZero:
-		t.Op(8, 0x8d, emit.AX, emit.Abs(t.in(index, emit.CX), o.scale, disp))
-	case index == regZero:
+	case base == decode.RegZero:
+		t.Op(8, 0x8d, emit.AX, emit.Abs(t.in(index, emit.CX), o.Scale, disp))
+	case index == decode.RegZero:
 		t.Op(8, 0x8d, emit.AX, emit.M(t.in(base, emit.AX), disp))
 	default:
 		b, x := t.in(base, emit.AX), t.in(index, emit.CX)
-		t.Op(8, 0x8d, emit.AX, emit.X(b, x, o.scale, disp))
+		t.Op(8, 0x8d, emit.AX, emit.X(b, x, o.Scale, disp))
 	}
 	if !fits {
-		t.MovImm(emit.DX, o.disp)
+		t.MovImm(emit.DX, o.Disp)
 		t.Op(8, 0x8d, emit.AX, emit.X(emit.AX, emit.DX, 0, 0))
 	}
-	if o.seg != regZero && o.code != cLEA {
-		t.Op(8, 0x8b, emit.CX, loc(o.seg))
+	if o.Seg != decode.RegZero && o.Code != decode.LEA {
+		t.Op(8, 0x8b, emit.CX, loc(o.Seg))
 		t.Op(8, 0x8d, emit.AX, emit.X(emit.AX, emit.CX, 0, 0))
 	}
 }
@@ -309,9 +310,9 @@ func (t *translator) operand(i int, o *op, w uint64, write bool) emit.Arg {
 func (t *translator) aligned(i int, o *op) emit.Arg {
 	t.spoil()
 	t.address(o)
-	t.Bytes(0xa8, o.w-1) // test $w-1,%al
+	t.Bytes(0xa8, o.W-1) // test $w-1,%al
 	t.slowIf(ccNE, i)
-	t.check(i, uint64(o.w), true)
+	t.check(i, uint64(o.W), true)
 	return emit.M(emit.AX, 0)
 }
 
@@ -321,7 +322,7 @@ func (t *translator) translate(ops []op) bool {
 	if formOf(&ops[firstTranslated]) == nil {
 		return false
 	}
-	t.ops, t.n, t.inMem = ops, int64(ops[0].disp), true
+	t.ops, t.n, t.inMem = ops, int64(ops[0].Disp), true
 	t.findRuns()
 	t.liveness()
 	t.Op(8, 0x81, 5, emit.R(emit.R14)) // sub $n,%r14
@@ -413,30 +414,24 @@ func (t *translator) liveness() {
 
 // setsFlags says whether o sets all status flags, whatever they were.
 func setsFlags(o *op) bool {
-	switch o.code {
-	case cADD, cOR, cADC, cSBB, cAND, cSUB, cXOR, cCMP, cTEST, cNEG, cIMUL, cIMUL1, cMUL, cXADD, cCMPXCHG, cPOPCNT:
-		return true
-	case cSHL, cSAL, cSHR, cSAR:
-		return o.form&srcImm != 0 && o.imm != 0
+	switch o.Code {
+	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
+		return o.Form&decode.SrcImm != 0 && o.Imm != 0
+	case decode.SHLD, decode.SHRD: // the count may be 0
+		return false
 	}
-	return false
+	return decode.PropertiesOf(o.Code).Writes == decode.Status
 }
 
-func readsFlags(o *op) bool {
-	switch o.code {
-	case cADC, cSBB, cSETCC, cCMOV, cPUSHF, cJCC:
-		return true
-	}
-	return false
-}
+func readsFlags(o *op) bool { return decode.PropertiesOf(o.Code).Reads != 0 }
 
 // mayLeave says whether the code can be left at o.
 func mayLeave(o *op) bool {
-	switch o.code {
-	case cDIV, cPUSH, cPOP, cPUSHF, cPOPF, cLEAVE, cJMP, cJCC, cCALL, cRET, cFETCH:
+	switch o.Code {
+	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, cFETCH:
 		return true
 	}
-	return o.form&hasMem != 0 && o.code != cLEA && o.code != cNOP || !translatable(o)
+	return o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !translatable(o)
 }
 
 // An emitter translates op i, which is o.
@@ -447,133 +442,133 @@ func translatable(o *op) bool { return formOf(o) != nil }
 
 // formOf is how o is translated; nil: it is not, the interpreter executes it.
 func formOf(o *op) emitter {
-	if o.flags&(addr32|vex) != 0 || o.a >= regHigh || o.b >= regHigh {
+	if o.Flags&(decode.Addr32|decode.VEX) != 0 || o.A >= decode.RegHigh || o.B >= decode.RegHigh {
 		return nil
 	}
-	if o.flags&locked != 0 || o.code == cXCHG && o.form&dstMem != 0 || o.code == cCMPXCHG || o.code == cXADD {
+	if o.Flags&decode.Locked != 0 || o.Code == decode.XCHG && o.Form&decode.DstMem != 0 || o.Code == decode.CMPXCHG || o.Code == decode.XADD {
 		return lockedTranslation(o)
 	}
-	switch o.code {
-	case cNOP:
+	switch o.Code {
+	case decode.NOP:
 		return func(*translator, int, *op) {}
-	case cMOV:
+	case decode.MOV:
 		return (*translator).mov
-	case cMOVZX, cMOVSX:
-		if o.w >= 4 {
+	case decode.MOVZX, decode.MOVSX:
+		if o.W >= 4 {
 			return (*translator).extend
 		}
-	case cLEA:
-		if o.w >= 4 {
+	case decode.LEA:
+		if o.W >= 4 {
 			return (*translator).lea
 		}
-	case cADD, cOR, cAND, cSUB, cXOR, cCMP, cTEST:
+	case decode.ADD, decode.OR, decode.AND, decode.SUB, decode.XOR, decode.CMP, decode.TEST:
 		return (*translator).alu
-	case cADC, cSBB:
-		if o.form&dstMem == 0 {
+	case decode.ADC, decode.SBB:
+		if o.Form&decode.DstMem == 0 {
 			return (*translator).alu
 		}
-	case cINC, cDEC, cNEG, cNOT:
+	case decode.INC, decode.DEC, decode.NEG, decode.NOT:
 		return (*translator).unary
-	case cSHL, cSAL, cSHR, cSAR:
-		if o.form&dstMem == 0 && o.w >= 4 {
-			if o.form&byCL != 0 {
+	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
+		if o.Form&decode.DstMem == 0 && o.W >= 4 {
+			if o.Form&decode.ByCL != 0 {
 				return (*translator).shiftCL
 			}
 			return (*translator).shift
 		}
-	case cROL, cROR:
-		if o.form&dstMem == 0 && o.w >= 4 && o.form&srcImm != 0 && o.imm != 0 {
+	case decode.ROL, decode.ROR:
+		if o.Form&decode.DstMem == 0 && o.W >= 4 && o.Form&decode.SrcImm != 0 && o.Imm != 0 {
 			return (*translator).rotate
 		}
-	case cIMUL:
-		if o.w >= 4 {
+	case decode.IMUL:
+		if o.W >= 4 {
 			return (*translator).imul
 		}
-	case cMUL, cIMUL1:
-		if o.w >= 4 {
+	case decode.MUL, decode.IMUL1:
+		if o.W >= 4 {
 			return (*translator).mul
 		}
-	case cDIV:
-		if o.w >= 4 && o.form&hasMem == 0 {
+	case decode.DIV:
+		if o.W >= 4 && o.Form&decode.HasMem == 0 {
 			return (*translator).div
 		}
-	case cBT, cBTS, cBTR, cBTC:
-		if o.form&hasMem == 0 && o.w >= 4 {
+	case decode.BT, decode.BTS, decode.BTR, decode.BTC:
+		if o.Form&decode.HasMem == 0 && o.W >= 4 {
 			return (*translator).bitTest
 		}
-	case cPOPCNT:
-		if o.w >= 4 {
+	case decode.POPCNT:
+		if o.W >= 4 {
 			return (*translator).popcnt
 		}
-	case cBSWAP:
-		if o.w >= 4 {
+	case decode.BSWAP:
+		if o.W >= 4 {
 			return (*translator).bswap
 		}
-	case cCBW:
-		if o.w >= 4 {
+	case decode.CBW:
+		if o.W >= 4 {
 			return (*translator).cbw
 		}
-	case cCWD:
-		if o.w >= 4 {
+	case decode.CWD:
+		if o.W >= 4 {
 			return (*translator).cwd
 		}
-	case cSETCC:
+	case decode.SETCC:
 		return (*translator).setcc
-	case cCMOV:
-		if o.w >= 4 {
+	case decode.CMOV:
+		if o.W >= 4 {
 			return (*translator).cmov
 		}
-	case cXCHG:
-		if o.w >= 4 {
+	case decode.XCHG:
+		if o.W >= 4 {
 			return (*translator).xchgReg
 		}
-	case cPUSH, cPOP, cPUSHF, cPOPF, cLEAVE:
+	case decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE:
 		return stackForm(o)
-	case cCLD:
+	case decode.CLD:
 		return (*translator).cld
-	case cCLI:
+	case decode.CLI:
 		return (*translator).cli
-	case cJMP, cJCC, cCALL, cRET, cFETCH:
+	case decode.JMP, decode.JCC, decode.CALL, decode.RET, cFETCH:
 		return branchForm(o)
 	}
 	return nil
 }
 
 func stackForm(o *op) emitter {
-	if o.w != 8 {
+	if o.W != 8 {
 		return nil
 	}
-	switch o.code {
-	case cPUSH:
+	switch o.Code {
+	case decode.PUSH:
 		return (*translator).push
-	case cPOP:
-		if o.form&dstMem == 0 {
+	case decode.POP:
+		if o.Form&decode.DstMem == 0 {
 			return (*translator).pop
 		}
-	case cPUSHF:
+	case decode.PUSHF:
 		return (*translator).pushf
-	case cPOPF:
+	case decode.POPF:
 		return (*translator).popf
-	case cLEAVE:
+	case decode.LEAVE:
 		return (*translator).leaveFrame
 	}
 	return nil
 }
 
 func branchForm(o *op) emitter {
-	if o.form&indirect == 0 && o.code != cRET && !mem.Canonical(o.imm) {
+	if o.Form&decode.Indirect == 0 && o.Code != decode.RET && !mem.Canonical(o.Imm) {
 		return nil
 	}
-	switch o.code {
-	case cJCC:
+	switch o.Code {
+	case decode.JCC:
 		return (*translator).jcc
-	case cJMP, cFETCH:
-		if o.form&indirect != 0 {
+	case decode.JMP, cFETCH:
+		if o.Form&decode.Indirect != 0 {
 			return (*translator).jmpTo
 		}
 		return (*translator).jmp
-	case cCALL:
-		if o.form&indirect != 0 {
+	case decode.CALL:
+		if o.Form&decode.Indirect != 0 {
 			return (*translator).callTo
 		}
 		return (*translator).call
@@ -591,24 +586,24 @@ func opcode(op uint32, w uint8) uint32 {
 
 func (t *translator) mov(i int, o *op) {
 	switch {
-	case o.form&dstMem != 0 && o.form&srcImm != 0:
-		m := t.operand(i, o, uint64(o.w), true)
-		t.Op(o.w, opcode(0xc7, o.w), 0, m)
-		t.Imm(o.imm, o.w)
-	case o.form&dstMem != 0:
-		m := t.operand(i, o, uint64(o.w), true)
-		t.Op(o.w, opcode(0x89, o.w), t.in(o.b, emit.DX), m)
-	case o.form&srcImm != 0 && o.w >= 4:
-		r := out(o.a)
-		t.MovImm(r, o.imm&mask(o.w))
-		t.done(o.a)
-	case o.form&srcImm != 0:
-		t.Op(o.w, opcode(0xc7, o.w), 0, loc(o.a))
-		t.Imm(o.imm, o.w)
-	case o.form&srcMem != 0:
-		t.load(o.a, o.w, t.operand(i, o, uint64(o.w), false))
+	case o.Form&decode.DstMem != 0 && o.Form&decode.SrcImm != 0:
+		m := t.operand(i, o, uint64(o.W), true)
+		t.Op(o.W, opcode(0xc7, o.W), 0, m)
+		t.Imm(o.Imm, o.W)
+	case o.Form&decode.DstMem != 0:
+		m := t.operand(i, o, uint64(o.W), true)
+		t.Op(o.W, opcode(0x89, o.W), t.in(o.B, emit.DX), m)
+	case o.Form&decode.SrcImm != 0 && o.W >= 4:
+		r := out(o.A)
+		t.MovImm(r, o.Imm&mask(o.W))
+		t.done(o.A)
+	case o.Form&decode.SrcImm != 0:
+		t.Op(o.W, opcode(0xc7, o.W), 0, loc(o.A))
+		t.Imm(o.Imm, o.W)
+	case o.Form&decode.SrcMem != 0:
+		t.load(o.A, o.W, t.operand(i, o, uint64(o.W), false))
 	default:
-		t.load(o.a, o.w, loc(o.b))
+		t.load(o.A, o.W, loc(o.B))
 	}
 }
 
@@ -628,92 +623,92 @@ func (t *translator) load(g, w uint8, m emit.Arg) {
 }
 
 func (t *translator) extend(i int, o *op) {
-	from := uint8(o.imm)
-	m := loc(o.b)
-	if o.form&srcMem != 0 {
+	from := uint8(o.Imm)
+	m := loc(o.B)
+	if o.Form&decode.SrcMem != 0 {
 		m = t.operand(i, o, uint64(from), false)
 	}
-	r := out(o.a)
+	r := out(o.A)
 	switch {
-	case from == 4 && o.code == cMOVSX && o.w == 8:
+	case from == 4 && o.Code == decode.MOVSX && o.W == 8:
 		t.Op(8, 0x63, r, m)
 	case from == 4:
 		t.Op(4, 0x8b, r, m)
 	default:
 		code := uint32(0x0fb6)
-		if o.code == cMOVSX {
+		if o.Code == decode.MOVSX {
 			code = 0x0fbe
 		}
 		if from == 2 {
 			code++
-			t.Op(o.w, code, r, m)
+			t.Op(o.W, code, r, m)
 		} else {
-			t.OpByteRM(o.w, code, r, m)
+			t.OpByteRM(o.W, code, r, m)
 		}
 	}
-	t.done(o.a)
+	t.done(o.A)
 }
 
 func (t *translator) lea(_ int, o *op) {
-	r := out(o.a)
-	if o.base == regZero && o.index == regZero {
-		t.MovImm(r, o.disp&mask(o.w))
-	} else if o.disp == uint64(int64(int32(o.disp))) && o.base != regZero {
-		b := t.in(o.base, emit.AX)
-		if o.index == regZero {
-			t.Op(o.w, 0x8d, r, emit.M(b, int32(o.disp)))
+	r := out(o.A)
+	if o.Base == decode.RegZero && o.Index == decode.RegZero {
+		t.MovImm(r, o.Disp&mask(o.W))
+	} else if o.Disp == uint64(int64(int32(o.Disp))) && o.Base != decode.RegZero {
+		b := t.in(o.Base, emit.AX)
+		if o.Index == decode.RegZero {
+			t.Op(o.W, 0x8d, r, emit.M(b, int32(o.Disp)))
 		} else {
-			t.Op(o.w, 0x8d, r, emit.X(b, t.in(o.index, emit.CX), o.scale, int32(o.disp)))
+			t.Op(o.W, 0x8d, r, emit.X(b, t.in(o.Index, emit.CX), o.Scale, int32(o.Disp)))
 		}
 	} else {
 		t.address(o)
-		t.Op(o.w, 0x8b, r, emit.R(emit.AX))
+		t.Op(o.W, 0x8b, r, emit.R(emit.AX))
 	}
-	t.done(o.a)
+	t.done(o.A)
 }
 
 // alu is add, or, adc, sbb, and, sub, xor, cmp and test.
 func (t *translator) alu(i int, o *op) {
-	rmReg := uint32(o.code)<<3 | 3 // op reg, r/m
-	regRM := uint32(o.code)<<3 | 1 // op r/m, reg
-	test := o.code == cTEST
+	rmReg := uint32(o.Code)<<3 | 3 // op reg, r/m
+	regRM := uint32(o.Code)<<3 | 1 // op r/m, reg
+	test := o.Code == decode.TEST
 	if test {
 		rmReg, regRM = 0x85, 0x85
 	}
-	writes := !test && o.code != cCMP
-	carry := o.code == cADC || o.code == cSBB
+	writes := !test && o.Code != decode.CMP
+	carry := o.Code == decode.ADC || o.Code == decode.SBB
 	switch {
-	case o.form&dstMem != 0:
-		m := t.operand(i, o, uint64(o.w), writes)
-		if o.form&srcImm != 0 {
+	case o.Form&decode.DstMem != 0:
+		m := t.operand(i, o, uint64(o.W), writes)
+		if o.Form&decode.SrcImm != 0 {
 			t.aluImm(o, m)
 		} else {
-			t.Op(o.w, opcode(regRM, o.w), t.in(o.b, emit.DX), m)
+			t.Op(o.W, opcode(regRM, o.W), t.in(o.B, emit.DX), m)
 		}
-	case o.form&srcMem != 0:
-		m := t.operand(i, o, uint64(o.w), false)
+	case o.Form&decode.SrcMem != 0:
+		m := t.operand(i, o, uint64(o.W), false)
 		if carry {
 			t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 			t.host()
 			m = emit.M(emit.CX, 0)
 		}
-		r := t.in(o.a, emit.DX)
-		t.Op(o.w, opcode(rmReg, o.w), r, m)
+		r := t.in(o.A, emit.DX)
+		t.Op(o.W, opcode(rmReg, o.W), r, m)
 		if writes {
-			t.done(o.a)
+			t.done(o.A)
 		}
 	default:
 		if carry {
 			t.host()
 		}
-		r := t.in(o.a, emit.DX)
-		if o.form&srcImm != 0 {
+		r := t.in(o.A, emit.DX)
+		if o.Form&decode.SrcImm != 0 {
 			t.aluImm(o, emit.R(r))
 		} else {
-			t.Op(o.w, opcode(rmReg, o.w), r, loc(o.b))
+			t.Op(o.W, opcode(rmReg, o.W), r, loc(o.B))
 		}
 		if writes {
-			t.done(o.a)
+			t.done(o.A)
 		}
 	}
 	t.set(i, fixNone)
@@ -721,32 +716,32 @@ func (t *translator) alu(i int, o *op) {
 
 // aluImm is alu with an immediate.
 func (t *translator) aluImm(o *op, m emit.Arg) {
-	if o.code == cTEST {
-		t.Op(o.w, opcode(0xf7, o.w), 0, m)
-		t.Imm(o.imm, o.w)
+	if o.Code == decode.TEST {
+		t.Op(o.W, opcode(0xf7, o.W), 0, m)
+		t.Imm(o.Imm, o.W)
 		return
 	}
-	if o.w > 1 && o.imm == uint64(int64(int8(o.imm))) {
-		t.Op(o.w, 0x83, emit.Reg(o.code), m)
-		t.Bytes(byte(o.imm))
+	if o.W > 1 && o.Imm == uint64(int64(int8(o.Imm))) {
+		t.Op(o.W, 0x83, emit.Reg(o.Code), m)
+		t.Bytes(byte(o.Imm))
 		return
 	}
-	t.Op(o.w, opcode(0x81, o.w), emit.Reg(o.code), m)
-	t.Imm(o.imm, o.w)
+	t.Op(o.W, opcode(0x81, o.W), emit.Reg(o.Code), m)
+	t.Imm(o.Imm, o.W)
 }
 
 // unary is inc, dec, neg and not. The first two leave CF as it is.
 func (t *translator) unary(i int, o *op) {
-	code, ext := uint32(0xff), emit.Reg(o.code-cINC)
-	if o.code == cNOT || o.code == cNEG {
-		code, ext = 0xf7, 2+emit.Reg(o.code-cNOT)
+	code, ext := uint32(0xff), emit.Reg(o.Code-decode.INC)
+	if o.Code == decode.NOT || o.Code == decode.NEG {
+		code, ext = 0xf7, 2+emit.Reg(o.Code-decode.NOT)
 	}
 	m := emit.Arg{}
-	if o.form&dstMem != 0 {
-		if o.flags&locked != 0 {
+	if o.Form&decode.DstMem != 0 {
+		if o.Flags&decode.Locked != 0 {
 			t.aligned(i, o)
 		} else {
-			t.operand(i, o, uint64(o.w), true)
+			t.operand(i, o, uint64(o.W), true)
 		}
 		t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 		m = emit.M(emit.CX, 0)
@@ -754,84 +749,84 @@ func (t *translator) unary(i int, o *op) {
 	if code == 0xff && t.live[i+1] {
 		t.host()
 	}
-	if o.form&dstMem != 0 {
-		t.prefixed(o, opcode(code, o.w), ext, m)
+	if o.Form&decode.DstMem != 0 {
+		t.prefixed(o, opcode(code, o.W), ext, m)
 	} else {
-		t.Op(o.w, opcode(code, o.w), ext, emit.R(t.in(o.a, emit.DX)))
-		t.done(o.a)
+		t.Op(o.W, opcode(code, o.W), ext, emit.R(t.in(o.A, emit.DX)))
+		t.done(o.A)
 	}
-	if o.code != cNOT {
+	if o.Code != decode.NOT {
 		t.set(i, fixNone)
 	}
 }
 
 // prefixed is Op, with LOCK if o has it.
 func (t *translator) prefixed(o *op, code uint32, reg emit.Reg, m emit.Arg) {
-	if o.flags&locked != 0 {
-		t.OpPrefix(0xf0, o.w, code, reg, m)
+	if o.Flags&decode.Locked != 0 {
+		t.OpPrefix(0xf0, o.W, code, reg, m)
 		return
 	}
-	t.Op(o.w, code, reg, m)
+	t.Op(o.W, code, reg, m)
 }
 
 // shiftExt is the opcode's extension of rol to sar.
-func shiftExt(o *op) emit.Reg { return emit.Reg(o.code - cROL) }
+func shiftExt(o *op) emit.Reg { return emit.Reg(o.Code - decode.ROL) }
 
 // shiftBy shifts or rotates r by the immediate of op i. OF is defined after a shift by one
 // only: where flags are needed, the last bit is shifted by itself.
 func (t *translator) shiftBy(i int, o *op, r emit.Reg) {
-	n := byte(o.imm)
+	n := byte(o.Imm)
 	if t.live[i+1] && n > 1 {
-		t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+		t.Op(o.W, 0xc1, shiftExt(o), emit.R(r))
 		t.Bytes(n - 1)
 		n = 1
 	}
-	t.Op(o.w, 0xc1, shiftExt(o), emit.R(r))
+	t.Op(o.W, 0xc1, shiftExt(o), emit.R(r))
 	t.Bytes(n)
 }
 
 // shift is by an immediate.
 func (t *translator) shift(i int, o *op) {
-	r := t.in(o.a, emit.DX)
-	if o.imm == 0 {
-		t.Op(o.w, 0x8b, r, emit.R(r))
-		t.done(o.a)
+	r := t.in(o.A, emit.DX)
+	if o.Imm == 0 {
+		t.Op(o.W, 0x8b, r, emit.R(r))
+		t.done(o.A)
 		return
 	}
 	t.shiftBy(i, o, r)
-	t.done(o.a)
+	t.done(o.A)
 	t.set(i, fixAF)
 }
 
 // shiftCL is by CL, which may be 0: then the flags stay.
 func (t *translator) shiftCL(i int, o *op) {
 	t.spoil()
-	r := t.in(o.a, emit.DX)
+	r := t.in(o.A, emit.DX)
 	t.Op(4, 0x8b, emit.CX, loc(1))
 	if !t.live[i+1] {
-		t.Op(o.w, 0xd3, shiftExt(o), emit.R(r))
-		t.done(o.a)
+		t.Op(o.W, 0xd3, shiftExt(o), emit.R(r))
+		t.done(o.A)
 		return
 	}
-	if o.w == 4 {
+	if o.W == 4 {
 		t.Op(4, 0x8b, r, emit.R(r))
 	}
-	t.Bytes(0x83, 0xe1, 8*o.w-1) // and $n,%ecx
+	t.Bytes(0x83, 0xe1, 8*o.W-1) // and $n,%ecx
 	skip := t.Jcc(ccE)
 	t.Bytes(0xff, 0xc9) // dec %ecx
-	t.Op(o.w, 0xd3, shiftExt(o), emit.R(r))
-	t.Op(o.w, 0xd1, shiftExt(o), emit.R(r))
+	t.Op(o.W, 0xd3, shiftExt(o), emit.R(r))
+	t.Op(o.W, 0xd1, shiftExt(o), emit.R(r))
 	t.saveFlags(fixAF)
 	t.Here(skip)
-	t.done(o.a)
+	t.done(o.A)
 }
 
 // rotate is by an immediate; it sets CF and OF.
 func (t *translator) rotate(i int, o *op) {
 	t.spoil()
-	r := t.in(o.a, emit.DX)
+	r := t.in(o.A, emit.DX)
 	t.shiftBy(i, o, r)
-	t.done(o.a)
+	t.done(o.A)
 	if !t.live[i+1] {
 		return
 	}
@@ -850,18 +845,18 @@ func (t *translator) mergeCF() {
 
 // imul is the one with two or three operands.
 func (t *translator) imul(i int, o *op) {
-	m := loc(o.b)
-	if o.form&srcMem != 0 {
-		m = t.operand(i, o, uint64(o.w), false)
+	m := loc(o.B)
+	if o.Form&decode.SrcMem != 0 {
+		m = t.operand(i, o, uint64(o.W), false)
 	}
-	if o.form&threeOp != 0 {
-		t.Op(o.w, 0x69, out(o.a), m)
-		t.Imm32(uint32(o.imm))
+	if o.Form&decode.ThreeOp != 0 {
+		t.Op(o.W, 0x69, out(o.A), m)
+		t.Imm32(uint32(o.Imm))
 	} else {
-		t.Op(o.w, 0x0faf, t.in(o.a, emit.DX), m)
+		t.Op(o.W, 0x0faf, t.in(o.A, emit.DX), m)
 	}
-	t.done(o.a)
-	t.product(i, o.w, out(o.a))
+	t.done(o.A)
+	t.product(i, o.W, out(o.A))
 }
 
 // product makes the flags of a product, of which r is the lower half.
@@ -879,51 +874,51 @@ func (t *translator) product(i int, w uint8, r emit.Reg) {
 
 // mul is mul and imul with one operand.
 func (t *translator) mul(i int, o *op) {
-	m := loc(o.b)
-	if o.form&srcMem != 0 {
-		t.operand(i, o, uint64(o.w), false)
+	m := loc(o.B)
+	if o.Form&decode.SrcMem != 0 {
+		t.operand(i, o, uint64(o.W), false)
 		t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 		m = emit.M(emit.CX, 0)
 	}
 	t.Op(8, 0x8b, emit.AX, loc(0))
 	ext := emit.Reg(4)
-	if o.code == cIMUL1 {
+	if o.Code == decode.IMUL1 {
 		ext = 5
 	}
-	t.Op(o.w, 0xf7, ext, m)
-	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
-	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
-	t.product(i, o.w, hostReg[0])
+	t.Op(o.W, 0xf7, ext, m)
+	t.Op(o.W, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Op(o.W, 0x8b, hostReg[2], emit.R(emit.DX))
+	t.product(i, o.W, hostReg[0])
 }
 
 // div is for what is no more than one word: the others are left to the
 // interpreter, with what divides by 0.
 func (t *translator) div(i int, o *op) {
 	t.spoil()
-	r := t.in(o.b, emit.CX)
-	t.Op(o.w, 0x85, r, emit.R(r))
+	r := t.in(o.B, emit.CX)
+	t.Op(o.W, 0x85, r, emit.R(r))
 	t.slowIf(ccE, i)
-	t.Op(o.w, 0x85, hostReg[2], emit.R(hostReg[2]))
+	t.Op(o.W, 0x85, hostReg[2], emit.R(hostReg[2]))
 	t.slowIf(ccNE, i)
-	t.Op(o.w, 0x8b, emit.AX, loc(0))
+	t.Op(o.W, 0x8b, emit.AX, loc(0))
 	t.Bytes(0x31, 0xd2) // xor %edx,%edx
-	t.Op(o.w, 0xf7, 6, emit.R(r))
-	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
-	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
+	t.Op(o.W, 0xf7, 6, emit.R(r))
+	t.Op(o.W, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Op(o.W, 0x8b, hostReg[2], emit.R(emit.DX))
 }
 
 // bitTest sets CF.
 func (t *translator) bitTest(i int, o *op) {
 	t.spoil()
-	r := t.in(o.a, emit.DX)
-	if o.form&srcImm != 0 {
-		t.Op(o.w, 0x0fba, 4+emit.Reg(o.code-cBT), emit.R(r))
-		t.Bytes(byte(o.imm))
+	r := t.in(o.A, emit.DX)
+	if o.Form&decode.SrcImm != 0 {
+		t.Op(o.W, 0x0fba, 4+emit.Reg(o.Code-decode.BT), emit.R(r))
+		t.Bytes(byte(o.Imm))
 	} else {
-		t.Op(o.w, 0x0fa3+uint32(o.code-cBT)<<3, t.in(o.b, emit.AX), emit.R(r))
+		t.Op(o.W, 0x0fa3+uint32(o.Code-decode.BT)<<3, t.in(o.B, emit.AX), emit.R(r))
 	}
-	if o.code != cBT {
-		t.done(o.a)
+	if o.Code != decode.BT {
+		t.done(o.A)
 	}
 	if t.live[i+1] {
 		t.mergeCF()
@@ -931,23 +926,23 @@ func (t *translator) bitTest(i int, o *op) {
 }
 
 func (t *translator) popcnt(i int, o *op) {
-	m := loc(o.b)
-	if o.form&srcMem != 0 {
-		m = t.operand(i, o, uint64(o.w), false)
+	m := loc(o.B)
+	if o.Form&decode.SrcMem != 0 {
+		m = t.operand(i, o, uint64(o.W), false)
 	}
-	t.OpPrefix(0xf3, o.w, 0x0fb8, out(o.a), m)
-	t.done(o.a)
+	t.OpPrefix(0xf3, o.W, 0x0fb8, out(o.A), m)
+	t.done(o.A)
 	t.set(i, fixNone)
 }
 
 func (t *translator) bswap(_ int, o *op) {
-	r := t.in(o.a, emit.DX)
-	t.Bswap(o.w, r)
-	t.done(o.a)
+	r := t.in(o.A, emit.DX)
+	t.Bswap(o.W, r)
+	t.done(o.A)
 }
 
 func (t *translator) cbw(_ int, o *op) {
-	if o.w == 8 {
+	if o.W == 8 {
 		t.Op(8, 0x63, hostReg[0], loc(0))
 		return
 	}
@@ -956,18 +951,18 @@ func (t *translator) cbw(_ int, o *op) {
 
 func (t *translator) cwd(_ int, o *op) {
 	t.Op(8, 0x8b, emit.AX, loc(0))
-	if o.w == 8 {
+	if o.W == 8 {
 		t.Bytes(0x48)
 	}
 	t.Bytes(0x99)
-	t.Op(o.w, 0x8b, hostReg[2], emit.R(emit.DX))
+	t.Op(o.W, 0x8b, hostReg[2], emit.R(emit.DX))
 }
 
 func (t *translator) setcc(i int, o *op) {
-	set := 0x0f90 | uint32(o.imm&15)
+	set := 0x0f90 | uint32(o.Imm&15)
 	t.host()
-	if o.form&dstMem == 0 {
-		t.Op(1, set, 0, loc(o.a))
+	if o.Form&decode.DstMem == 0 {
+		t.Op(1, set, 0, loc(o.A))
 		return
 	}
 	t.Op(1, set, 0, state(offTmp))
@@ -977,21 +972,21 @@ func (t *translator) setcc(i int, o *op) {
 }
 
 func (t *translator) cmov(i int, o *op) {
-	m := loc(o.b)
-	if o.form&srcMem != 0 {
-		t.Op(o.w, 0x8b, emit.CX, t.operand(i, o, uint64(o.w), false))
+	m := loc(o.B)
+	if o.Form&decode.SrcMem != 0 {
+		t.Op(o.W, 0x8b, emit.CX, t.operand(i, o, uint64(o.W), false))
 		m = emit.R(emit.CX)
 	}
 	t.host()
-	t.Op(o.w, 0x0f40|uint32(o.imm&15), t.in(o.a, emit.DX), m)
-	t.done(o.a)
+	t.Op(o.W, 0x0f40|uint32(o.Imm&15), t.in(o.A, emit.DX), m)
+	t.done(o.A)
 }
 
 func (t *translator) xchgReg(_ int, o *op) {
-	t.Op(o.w, 0x8b, emit.AX, loc(o.b))
-	t.Op(o.w, 0x8b, emit.CX, loc(o.a))
-	t.Op(8, 0x89, emit.AX, loc(o.a))
-	t.Op(8, 0x89, emit.CX, loc(o.b))
+	t.Op(o.W, 0x8b, emit.AX, loc(o.B))
+	t.Op(o.W, 0x8b, emit.CX, loc(o.A))
+	t.Op(8, 0x89, emit.AX, loc(o.A))
+	t.Op(8, 0x89, emit.CX, loc(o.B))
 }
 
 func (t *translator) cld(int, *op) { t.rflags(^uint32(flagDF)) }
@@ -1024,21 +1019,21 @@ func (t *translator) top(i int, push bool) emit.Arg {
 }
 
 func (t *translator) push(i int, o *op) {
-	if o.form&srcMem != 0 {
+	if o.Form&decode.SrcMem != 0 {
 		m := t.operand(i, o, 8, false)
 		t.Op(8, 0x8b, emit.AX, m)
 		t.Op(8, 0x89, emit.AX, state(offTmp))
 	}
 	m := t.top(i, true)
 	switch {
-	case o.form&srcImm != 0:
+	case o.Form&decode.SrcImm != 0:
 		t.Op(8, 0xc7, 0, m)
-		t.Imm32(uint32(o.imm))
-	case o.form&srcMem != 0:
+		t.Imm32(uint32(o.Imm))
+	case o.Form&decode.SrcMem != 0:
 		t.Op(8, 0x8b, emit.DX, state(offTmp))
 		t.Op(8, 0x89, emit.DX, m)
 	default:
-		t.Op(8, 0x89, t.in(o.b, emit.DX), m)
+		t.Op(8, 0x89, t.in(o.B, emit.DX), m)
 	}
 	t.sp(-8)
 }
@@ -1047,7 +1042,7 @@ func (t *translator) pop(i int, o *op) {
 	m := t.top(i, false)
 	t.Op(8, 0x8b, emit.DX, m)
 	t.sp(8)
-	t.Op(8, 0x89, emit.DX, loc(o.a))
+	t.Op(8, 0x89, emit.DX, loc(o.A))
 }
 
 func (t *translator) leaveFrame(i int, _ *op) {
@@ -1106,7 +1101,7 @@ func (t *translator) popf(i int, _ *op) {
 func (t *translator) jcc(i int, o *op) {
 	t.host()
 	t.stubs = append(t.stubs, stub{
-		pos: t.Jcc(o.a), exit: uint32(i), add: t.rest(i),
+		pos: t.Jcc(o.A), exit: uint32(i), add: t.rest(i),
 		save: !t.inMem, fix: t.fix, branch: true,
 	})
 }
@@ -1154,18 +1149,18 @@ func (t *translator) ret(i int, o *op) {
 	m := t.top(i, false)
 	t.Op(8, 0x8b, emit.DX, m)
 	t.find(i)
-	t.sp(8 + int32(o.imm))
+	t.sp(8 + int32(o.Imm))
 	t.jump(i)
 }
 
 // target makes DX the target of an indirect branch.
 func (t *translator) target(i int, o *op) {
-	if o.form&srcMem != 0 {
+	if o.Form&decode.SrcMem != 0 {
 		t.Op(8, 0x8b, emit.DX, t.operand(i, o, 8, false))
 		return
 	}
 	t.spoil()
-	t.Op(8, 0x8b, emit.DX, loc(o.b))
+	t.Op(8, 0x8b, emit.DX, loc(o.B))
 }
 
 // find makes CX the place in njc of the code for DX; if it has none, op i is left
@@ -1191,22 +1186,22 @@ func (t *translator) jump(i int) {
 
 // lockedTranslation is formOf for what LOCK may stand before.
 func lockedTranslation(o *op) emitter {
-	if o.w < 4 || o.form&dstMem == 0 {
+	if o.W < 4 || o.Form&decode.DstMem == 0 {
 		return nil
 	}
-	switch o.code {
-	case cADD, cSUB, cAND, cOR, cXOR:
+	switch o.Code {
+	case decode.ADD, decode.SUB, decode.AND, decode.OR, decode.XOR:
 		return (*translator).lockedALU
-	case cINC, cDEC, cNEG, cNOT:
+	case decode.INC, decode.DEC, decode.NEG, decode.NOT:
 		return (*translator).unary
-	case cXCHG:
+	case decode.XCHG:
 		return (*translator).xchg
-	case cXADD:
+	case decode.XADD:
 		return (*translator).xadd
-	case cCMPXCHG:
+	case decode.CMPXCHG:
 		return (*translator).cmpxchg
-	case cBTS, cBTR, cBTC:
-		if o.form&srcImm != 0 {
+	case decode.BTS, decode.BTR, decode.BTC:
+		if o.Form&decode.SrcImm != 0 {
 			return (*translator).lockedBit
 		}
 	}
@@ -1215,27 +1210,27 @@ func lockedTranslation(o *op) emitter {
 
 func (t *translator) lockedALU(i int, o *op) {
 	m := t.aligned(i, o)
-	if o.form&srcImm != 0 {
+	if o.Form&decode.SrcImm != 0 {
 		t.Bytes(0xf0)
 		t.aluImm(o, m)
 	} else {
-		t.prefixed(o, uint32(o.code)<<3|1, t.in(o.b, emit.DX), m)
+		t.prefixed(o, uint32(o.Code)<<3|1, t.in(o.B, emit.DX), m)
 	}
 	t.set(i, fixNone)
 }
 
 func (t *translator) xchg(i int, o *op) {
 	m := t.aligned(i, o)
-	t.Op(o.w, 0x8b, emit.DX, loc(o.b))
-	t.Op(o.w, 0x87, emit.DX, m)
-	t.Op(8, 0x89, emit.DX, loc(o.b))
+	t.Op(o.W, 0x8b, emit.DX, loc(o.B))
+	t.Op(o.W, 0x87, emit.DX, m)
+	t.Op(8, 0x89, emit.DX, loc(o.B))
 }
 
 func (t *translator) xadd(i int, o *op) {
 	m := t.aligned(i, o)
-	t.Op(o.w, 0x8b, emit.DX, loc(o.b))
+	t.Op(o.W, 0x8b, emit.DX, loc(o.B))
 	t.prefixed(o, 0x0fc1, emit.DX, m)
-	t.Op(8, 0x89, emit.DX, loc(o.b))
+	t.Op(8, 0x89, emit.DX, loc(o.B))
 	t.set(i, fixNone)
 }
 
@@ -1243,17 +1238,17 @@ func (t *translator) cmpxchg(i int, o *op) {
 	t.aligned(i, o)
 	t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 	t.Op(8, 0x8b, emit.AX, loc(0))
-	t.prefixed(o, 0x0fb1, t.in(o.b, emit.DX), emit.M(emit.CX, 0))
+	t.prefixed(o, 0x0fb1, t.in(o.B, emit.DX), emit.M(emit.CX, 0))
 	equal := t.Jcc(ccE)
-	t.Op(o.w, 0x8b, hostReg[0], emit.R(emit.AX))
+	t.Op(o.W, 0x8b, hostReg[0], emit.R(emit.AX))
 	t.Here(equal)
 	t.set(i, fixNone)
 }
 
 func (t *translator) lockedBit(i int, o *op) {
 	m := t.aligned(i, o)
-	t.prefixed(o, 0x0fba, 4+emit.Reg(o.code-cBT), m)
-	t.Bytes(byte(o.imm) & (8*o.w - 1))
+	t.prefixed(o, 0x0fba, 4+emit.Reg(o.Code-decode.BT), m)
+	t.Bytes(byte(o.Imm) & (8*o.W - 1))
 	if t.live[i+1] {
 		t.mergeCF()
 	}
