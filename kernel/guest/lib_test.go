@@ -481,7 +481,7 @@ func TestPrintf(t *testing.T) {
 	if s.u32(s.c) != 12 || s.string(s.c+16) != "abc" {
 		t.Error("sscanf")
 	}
-	s.want(3, "sscanf", s.str(s.a, "ff:[xyz]-9"), s.str(s.b, "%x:[%[a-z]]%i"), s.c, s.c+16, s.c+32)
+	s.want(3, "sscanf", s.str(s.a, "ff:[xyz]-9"), s.str(s.b, "%x:[%9[xyz]]%i"), s.c, s.c+16, s.c+32)
 	if s.u32(s.c) != 255 || s.string(s.c+16) != "xyz" || i32(uint64(s.u32(s.c+32))) != -9 {
 		t.Error("sscanf of a set")
 	}
