@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"crypto/rand"
 	"encoding/binary"
 	"sync"
@@ -103,8 +104,23 @@ func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
 	if err != nil {
 		return -int64(syscall.EFAULT)
 	}
-	v.m.log.store(v.m.currentTask(v.id), int(level&7), s, v.cpu.R[r10])
+	flags := v.cpu.R[r10]
+	r := Record{Level: int(level & 7), Facility: int(uint32(level) >> 3), Text: s}
+	if flags&abi.PrintkDev != 0 {
+		var info [subsystemBytes + deviceBytes]byte
+		if v.m.mem.ReadAt(buf+n, info[:]) != nil {
+			return -int64(syscall.EFAULT)
+		}
+		r.Subsystem, r.Device = untilNUL(info[:subsystemBytes]), untilNUL(info[subsystemBytes:])
+	}
+	v.m.log.store(v.m.currentTask(v.id), r, flags)
 	return 0
+}
+
+// untilNUL returns the text at the beginning of b, up to a NUL.
+func untilNUL(b []byte) string {
+	text, _, _ := bytes.Cut(b, []byte{0})
+	return string(text)
 }
 
 func (v *vcpu) hcSymbol(addr, buf, kind uint64) int64 {

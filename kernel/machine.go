@@ -330,6 +330,11 @@ func (m *Machine) symbol(name string) uint64 {
 	return 0
 }
 
+// SetKptrRestrict sets kernel.kptr_restrict, which says how printk shows %pK: 0 to 2.
+func (m *Machine) SetKptrRestrict(v int) error {
+	return m.mem.WriteAt(m.symbol("kptr_restrict"), binary.LittleEndian.AppendUint32(nil, uint32(v)))
+}
+
 // start starts vCPU 0 at the image's entry; the guest starts the others.
 func (m *Machine) start() {
 	m.cpus[0].begin(m.img.Entry, 0)

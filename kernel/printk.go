@@ -31,7 +31,17 @@ type Record struct {
 	Level    int   // 0 to 7
 	Facility int   // 0 for the kernel, 1 for user space, which writes to /dev/kmsg
 	Text     string
+
+	// Subsystem and Device say which device the record is about (SUBSYSTEM= and DEVICE=);
+	// they are empty if it is about none.
+	Subsystem, Device string
 }
+
+// The sizes of a struct dev_printk_info's parts, bytes.
+const (
+	subsystemBytes = 16
+	deviceBytes    = 48
+)
 
 // Log is the kernel's log (printk's ring buffer). Records are numbered from 0;
 // the oldest are dropped when the buffer is full.
@@ -72,15 +82,16 @@ const maxLine = 1024
 // store adds what the guest's printk prints. A text that does not end its line is a
 // record of its own as soon as another one is printed; until then its task may go on with
 // it. flags are abi.PrintkOpen and abi.PrintkCont.
-func (l *Log) store(task uint64, level int, text string, flags uint64) {
+func (l *Log) store(task uint64, r Record, flags uint64) {
 	now := l.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if flags&abi.PrintkCont != 0 && l.open != nil && l.owner == task && len(l.open.Text)+len(text) <= maxLine {
-		l.open.Text += text
+	if flags&abi.PrintkCont != 0 && l.open != nil && l.owner == task && len(l.open.Text)+len(r.Text) <= maxLine {
+		l.open.Text += r.Text
 	} else {
 		l.endLine()
-		l.open, l.owner = &Record{Time: now, Level: level, Text: text}, task
+		r.Time = now
+		l.open, l.owner = &r, task
 	}
 	if flags&abi.PrintkOpen == 0 {
 		l.endLine()
@@ -113,7 +124,7 @@ func (l *Log) add(r Record) {
 	}
 }
 
-func recordSize(r Record) int { return len(r.Text) + 64 }
+func recordSize(r Record) int { return len(r.Text) + len(r.Subsystem) + len(r.Device) + 64 }
 
 // Bounds returns the numbers of the oldest record and of the next one to be written.
 func (l *Log) Bounds() (first, next uint64) {

@@ -70,6 +70,8 @@ type Config struct {
 	// is nil, there is no such row.
 	SetStackTracer func(on bool) error
 
+	SetKptrRestrict func(v int) error // kernel.kptr_restrict for the log; nil if nobody asks
+
 	Release, Version string // uname -r and -v
 
 	// Taints returns the bits of kernel.tainted, SetTaints adds some. If Taints is nil,
@@ -88,7 +90,7 @@ func New(c Config) *Table {
 		{"debug/exception-trace", 0o644, plain(1)},
 		{"debug/kprobes-optimization", 0o644, t.optimization(c)},
 		{"kernel/ftrace_enabled", 0o644, t.ftrace(c)},
-		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, nil)}},
+		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, c.SetKptrRestrict)}},
 		{"kernel/osrelease", 0o444, Text(c.Release)},
 		{"kernel/perf_event_paranoid", 0o644, plain(3)},
 		{"kernel/randomize_va_space", 0o644, plain(2)},

@@ -194,16 +194,28 @@ func ParsePrefix(line string) (facility, level int, text string) {
 }
 
 // AppendRecord appends a record in the format of /dev/kmsg: priority, number,
-// microseconds, no flags, and the text with unprintable bytes as \xNN.
+// microseconds, no flags, and the text with unprintable bytes as \xNN. Lines that begin
+// with a space say which device it is about.
 func AppendRecord(b []byte, r kernel.Record) []byte {
 	b = fmt.Appendf(b, "%d,%d,%d,-;", r.Facility<<3|r.Level, r.Seq, r.Time/1000)
-	for i := range len(r.Text) {
-		c := r.Text[i]
+	b = append(appendEscaped(b, r.Text), '\n')
+	if r.Subsystem != "" {
+		b = append(appendEscaped(append(b, " SUBSYSTEM="...), r.Subsystem), '\n')
+	}
+	if r.Device != "" {
+		b = append(appendEscaped(append(b, " DEVICE="...), r.Device), '\n')
+	}
+	return b
+}
+
+func appendEscaped(b []byte, text string) []byte {
+	for i := range len(text) {
+		c := text[i]
 		if c < ' ' || c >= 127 || c == '\\' {
 			b = fmt.Appendf(b, `\x%02x`, c)
 			continue
 		}
 		b = append(b, c)
 	}
-	return append(b, '\n')
+	return b
 }

@@ -103,6 +103,13 @@ func TestOneRecordARead(t *testing.T) {
 	}
 }
 
+func TestDeviceOfRecord(t *testing.T) {
+	r := kernel.Record{Level: 3, Seq: 7, Time: 5000, Text: "a\\b\n", Subsystem: "net", Device: "n2\x01"}
+	if got, want := string(AppendRecord(nil, r)), "3,7,5,-;a\\x5cb\\x0a\n SUBSYSTEM=net\n DEVICE=n2\\x01\n"; got != want {
+		t.Errorf("a record of a device is %q, want %q", got, want)
+	}
+}
+
 func TestOverrun(t *testing.T) {
 	l := &fakeLog{}
 	for i := range 4 {

@@ -208,4 +208,5 @@ const (
 const (
 	PrintkOpen = 1 << iota // the text does not end its line
 	PrintkCont             // the text goes on with a line of the same task that has not ended (KERN_CONT)
+	PrintkDev              // a struct dev_printk_info follows the text
 )

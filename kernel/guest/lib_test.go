@@ -477,6 +477,16 @@ func TestPrintf(t *testing.T) {
 			t.Errorf("%%p of %#x is %q, want %q", ptr, got, want)
 		}
 	}
+	const address = 0xffffffff81000000
+	for restrict, want := range []string{fmt.Sprintf("%016x", s.HashPtr(address)), fmt.Sprintf("%016x", uint64(address)), strings.Repeat("0", 16)} {
+		if err := s.SetKptrRestrict(restrict); err != nil {
+			t.Fatal(err)
+		}
+		s.call("snprintf", s.a, 40, s.str(s.b, "%pK"), address)
+		if got := s.string(s.a); got != want {
+			t.Errorf("%%pK with kptr_restrict %d is %q, want %q", restrict, got, want)
+		}
+	}
 	s.want(2, "sscanf", s.str(s.a, "12 abc 0x1f"), s.str(s.b, "%d %s"), s.c, s.c+16)
 	if s.u32(s.c) != 12 || s.string(s.c+16) != "abc" {
 		t.Error("sscanf")

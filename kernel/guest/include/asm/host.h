@@ -54,6 +54,8 @@
 /* Flags of HC_PRINTK: the text does not end its line; it goes on with one that does not. */
 #define PRINTK_OPEN 1
 #define PRINTK_CONT 2
+/* A struct dev_printk_info follows the text. */
+#define PRINTK_DEV 4
 
 #define HOST_CALL_FUNC 0x10000
 #define HOST_NEW_TASK 0x10001
