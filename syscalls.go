@@ -35,14 +35,18 @@ func taskName(ctx context.Context, otherwise string) string {
 // beyond the limit of memory, and ErrOops.
 func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o module.Options) error {
 	defer a.end()
-	return oopsed(a.kernel.moduleDir.Insert(asCaller(ctx, by), ko, o))
+	return oopsed(a.kernel.moduleDir.Insert(killedWith(ctx, asCaller(ctx, by)), ko, o))
 }
+
+// killedWith returns a context in which the function of a module gets SIGKILL when ctx,
+// that of its insmod or rmmod, ends: it goes on, but its waits may end.
+func killedWith(ctx, as context.Context) context.Context { return host.WithKill(as, ctx.Done()) }
 
 // DeleteModule is delete_module(2) of such a program. Its errors are those of
 // module.Loader.Remove, and ErrOops.
 func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
 	defer a.end()
-	return oopsed(a.kernel.moduleDir.Remove(asCaller(ctx, by), name, force))
+	return oopsed(a.kernel.moduleDir.Remove(killedWith(ctx, asCaller(ctx, by)), name, force))
 }
 
 // ErrOops means that the task which made a call has died in it. On Linux its process would

@@ -103,6 +103,15 @@ func WithKilled(ctx context.Context, killed func() bool) context.Context {
 	return context.WithValue(ctx, killedKey{}, killed)
 }
 
+// killKey is the key of WithKill's channel in a context.
+type killKey struct{}
+
+// WithKill returns a context whose calls of functions are made by a task that gets SIGKILL
+// when kill is closed. That does not end the call, but what waits in it may find out.
+func WithKill(ctx context.Context, kill <-chan struct{}) context.Context {
+	return context.WithValue(ctx, killKey{}, kill)
+}
+
 // Patience is how much longer a caller waits for the guest after the end of its
 // context ctx.
 func Patience(ctx context.Context) time.Duration {
@@ -354,14 +363,20 @@ func (t *Task) interrupt(r *request, kill bool) {
 	if r.nr >= abi.HostCallFunc && r.nr != abi.HostPoll {
 		return
 	}
+	if kill {
+		t.signal(r, abi.WakeKill)
+	} else {
+		t.signal(r, abi.WakeInterrupt)
+	}
+}
+
+// signal wakes the task with abi.WakeKill or abi.WakeInterrupt if it has begun with r.
+func (t *Task) signal(r *request, how uint64) {
 	t.mu.Lock()
 	inside := t.cur == r
 	t.mu.Unlock()
-	switch {
-	case inside && kill:
-		t.h.wake(t.task | abi.WakeKill)
-	case inside:
-		t.h.wake(t.task | abi.WakeInterrupt)
+	if inside {
+		t.h.wake(t.task | how)
 	}
 }
 
@@ -404,9 +419,13 @@ func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
 		return 0, err
 	}
 	interrupted := ctx.Done()
+	kill, _ := ctx.Value(killKey{}).(<-chan struct{})
 	var late <-chan time.Time
 	for {
 		select {
+		case <-kill:
+			t.signal(r, abi.WakeKill)
+			kill = nil
 		case <-interrupted:
 			t.cutShort(r)
 			t.interrupt(r, Patience(ctx) < patience)
