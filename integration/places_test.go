@@ -61,6 +61,7 @@ func TestUsualPlaces(t *testing.T) {
 
 // procScript opens files that a module has made in /proc.
 const procScript = `/usr/sbin/insmod ./procs.ko
+lsmod | grep -o '^procs '
 cat /proc/procs/single /proc/procs/sub/deep
 cat /proc/procs/ops
 echo
@@ -79,7 +80,8 @@ cat /proc/procs/single 2>&1 | sed 's/.*: //'
 `
 
 // procWant has, line by line, what Debian's kernel said in procs.txtar.
-const procWant = `single: data
+const procWant = `procs 
+single: data
 single: deep
 first
 second

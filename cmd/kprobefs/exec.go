@@ -50,7 +50,7 @@ insmod, rmmod, modprobe and dmesg act on the emulated kernel, and uname tells it
 release, unless --uname=host is given.
 
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
-them. The whole tree, with machine/, is at $` + treeVar + `.`,
+them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them. The whole tree, with machine/, is at $` + treeVar + `.`,
 		Example: `  kprobefs exec -- sh -c 'cat /sys/kernel/debug/kprobes/list'
   kprobefs exec --cpus 2 bash`,
 		Args: cobra.MinimumNArgs(1),
@@ -282,6 +282,11 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if args[0] == "--" {
 		args = args[1:]
 	}
+	if path := os.Getenv("PATH"); path != "" { // otherwise each program has its own default
+		if err := os.Setenv("PATH", rootPath(path)); err != nil {
+			return err
+		}
+	}
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ns := &namespace{log: p.log, tree: dir}
@@ -337,6 +342,18 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		return cannotRun(err)
 	}
 	return err
+}
+
+// rootPath returns a PATH with the directories of root's programs, such as insmod, at its
+// end: an ordinary user, who is root below exec, may not have them.
+func rootPath(path string) string {
+	dirs := filepath.SplitList(path)
+	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // findCommand searches for a command as execvp(3) does. A file in PATH that may not be

@@ -66,7 +66,21 @@ type places struct {
 }
 
 func newPlaces(ns *namespace, list func() ([]madeEntry, error)) *places {
-	return &places{ns: ns, list: list, placed: map[string]madeEntry{}, hidden: map[string]bool{}, covered: map[string]bool{}}
+	p := &places{ns: ns, list: list, placed: map[string]madeEntry{}, hidden: map[string]bool{}, covered: map[string]bool{}}
+	names := p.missing()
+	p.names.Store(&names)
+	return p
+}
+
+// missing returns the files of the tree that the host's /proc lacks, such as modules.
+func (p *places) missing() map[string]bool {
+	names := map[string]bool{}
+	for _, b := range binds {
+		if filepath.Dir(b.to) == procDir && !exists(b.to) && exists(filepath.Join(p.ns.tree, b.from)) {
+			names[b.to] = true
+		}
+	}
+	return names
 }
 
 // sync puts the present entries at their places, and removes those that have gone.
@@ -86,7 +100,7 @@ func (p *places) sync() {
 			p.remove(at)
 		}
 	}
-	names := map[string]bool{}
+	names := p.missing()
 	for _, e := range list {
 		if top, ok := topOfProc(e.Path); ok && !exists(top) {
 			names[top] = true

@@ -15,8 +15,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
-// A file that a module makes in /proc itself cannot be mounted there. While there are
-// such files the supervisor looks at the names of the files that are opened, opens one of
+// A file that a module makes in /proc itself cannot be mounted there, nor one that the
+// host's kernel lacks (modules). While there are such files the supervisor looks at the names of the files that are opened, opens one of
 // these in the tree, and gives the descriptor to the caller.
 
 // procDir is the directory that cannot be covered.
@@ -28,7 +28,7 @@ type openFlags struct {
 	mode  uint32
 }
 
-// openProc answers a call that opens a file that a module has made in /proc. It returns
+// openProc answers a call that opens such a file. It returns
 // false for other calls.
 func (s *supervisor) openProc(n *seccompNotif, call *tracedCall) bool {
 	if !s.made.anyInProc() {

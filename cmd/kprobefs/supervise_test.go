@@ -187,3 +187,16 @@ func FuzzCallMessage(f *testing.F) {
 		}
 	})
 }
+
+// TestRootPath: the directories of root's programs are at the end of PATH, once each.
+func TestRootPath(t *testing.T) {
+	for path, want := range map[string]string{
+		"/bin":                            "/bin:/usr/local/sbin:/usr/sbin:/sbin",
+		"/sbin:/usr/bin":                  "/sbin:/usr/bin:/usr/local/sbin:/usr/sbin",
+		"/usr/sbin:/usr/local/sbin:/sbin": "/usr/sbin:/usr/local/sbin:/sbin",
+	} {
+		if got := rootPath(path); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
