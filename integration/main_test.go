@@ -40,6 +40,12 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
+	for _, name := range []string{"MAKEFLAGS", "MAKELEVEL", "MFLAGS"} { // of the make that runs the tests
+		if err := os.Unsetenv(name); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if os.Getenv(knobsVar) != "" {
 		os.Exit(playKnobs())
 	}
