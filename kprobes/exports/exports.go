@@ -63,6 +63,7 @@ type probe struct {
 	nodes  uint64 // return probe: address of its instances, stride bytes each
 	stride uint64
 	uses   []uint64 // addresses of its struct and of its handlers
+	flags  uint32   // kprobe.flags as the kernel has left them
 }
 
 var _ kprobes.Mirror = (*probe)(nil)
@@ -186,7 +187,8 @@ func (e *Exports) register(at, size, nodes uint64) error {
 		p = &probe{c: &e.conf, at: at, nodes: nodes}
 		p.init(f)
 		p.kp.Addr, p.kp.SymbolName, p.kp.Offset = f.u64(kpAddr), name, f.u32(kpOffset)
-		p.kp.Flags = kprobes.Flags(f.u32(kpFlags))
+		p.flags = f.u32(kpFlags)
+		p.kp.Flags = kprobes.Flags(p.flags)
 		p.kp.Mirror = p
 	} // otherwise it is registered already: the struct is not read again
 	switch {
@@ -336,8 +338,17 @@ func (p *probe) writeBack() error {
 }
 
 // SetFlags and the methods below implement kprobes.Mirror. Errors are ignored: the
-// memory of the struct may have been freed since register read it.
-func (p *probe) SetFlags(f kprobes.Flags) { _ = put32(p.c.Memory, p.at+kpFlags, uint32(f)) }
+// memory of the struct may have been freed since register read it. As on Linux only the
+// bits that change are written: the others may have been changed by the module.
+func (p *probe) SetFlags(f kprobes.Flags) {
+	var b [4]byte
+	if p.c.Memory.ReadAt(p.at+kpFlags, b[:]) != nil {
+		return
+	}
+	changed := p.flags ^ uint32(f)
+	p.flags = uint32(f)
+	_ = put32(p.c.Memory, p.at+kpFlags, binary.LittleEndian.Uint32(b[:])&^changed|uint32(f)&changed)
+}
 
 // SetOpcode writes kprobe.opcode.
 func (p *probe) SetOpcode(b byte) { _ = p.c.Memory.WriteAt(p.at+kpOpcode, []byte{b}) }
