@@ -24,6 +24,8 @@ func (*nowhere) Taint(byte)                                 {}
 // nothing is a fake that ignores all calls.
 type nothing struct{}
 
+func (nothing) Keep(string, []uint64)                       {}
+func (nothing) Used() bool                                  { return false }
 func (nothing) SetModule(string, []abi.Range, []abi.Symbol) {}
 func (nothing) RemoveModule(string)                         {}
 func (nothing) AddModule(*image.Sites) error                { return nil }

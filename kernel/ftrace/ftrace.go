@@ -156,6 +156,13 @@ func (s *Sites) Remove(r abi.Range) {
 // Listening reports whether there are listeners other than kprobes.
 func (s *Sites) Listening() bool { return s.others.Load() > 0 }
 
+// Used reports whether there are listeners or kprobes at any site.
+func (s *Sites) Used() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.ops) > 0
+}
+
 // All returns the addresses of the sites in ascending order.
 func (s *Sites) All() []uint64 { return slices.Sorted(maps.Keys(*s.index.Load())) }
 

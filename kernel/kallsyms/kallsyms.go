@@ -29,8 +29,8 @@ type Table struct {
 }
 
 // snapshot is immutable: the core kernel's symbols, then those of modules, newest
-// first.
-type snapshot struct{ tables []*symbols }
+// first. freed are functions of modules' init text that is no longer there.
+type snapshot struct{ tables, freed []*symbols }
 
 // symbols are the symbols of the core kernel or of a module. They are immutable.
 type symbols struct {
@@ -179,16 +179,33 @@ func (t *Table) set(name string, areas []abi.Range, syms []abi.Symbol) {
 	} else {
 		tables = slices.Insert(tables, 1, newSymbols(name, all))
 	}
-	t.snap.Store(&snapshot{tables: tables})
+	t.snap.Store(&snapshot{tables: tables, freed: t.snap.Load().freed})
+}
+
+// Keep has Lookup find the functions that contain addrs for as long as the module is
+// there, unless others come to their place. It is called before SetModule takes their
+// symbols away: what ftrace keeps of init text that is freed while anybody uses it.
+func (t *Table) Keep(module string, addrs []uint64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	var kept []abi.Symbol
+	for _, a := range addrs {
+		if sym, _, ok := t.Lookup(a); ok {
+			kept = append(kept, sym)
+		}
+	}
+	old := t.snap.Load()
+	t.snap.Store(&snapshot{tables: old.tables, freed: append(slices.Clip(old.freed), newSymbols(module, kept))})
 }
 
 // RemoveModule removes a module's symbols, if there are any.
 func (t *Table) RemoveModule(name string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	old := t.snap.Load().tables
-	if i := find(old, name); i >= 0 {
-		t.snap.Store(&snapshot{tables: slices.Delete(slices.Clone(old), i, i+1)})
+	old := t.snap.Load()
+	if i := find(old.tables, name); i >= 0 {
+		freed := slices.DeleteFunc(slices.Clone(old.freed), func(s *symbols) bool { return s.module == name })
+		t.snap.Store(&snapshot{tables: slices.Delete(slices.Clone(old.tables), i, i+1), freed: freed})
 	}
 }
 
@@ -227,9 +244,12 @@ func (t *Table) LookupName(name string) []abi.Symbol {
 // Lookup returns the symbol that contains addr, the first one if there are aliases,
 // and addr's offset in it. It never returns absolute (per-CPU) symbols.
 func (t *Table) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) {
-	for _, s := range t.snap.Load().tables {
-		if sym, offset, ok = s.lookup(addr); ok {
-			return sym, offset, true
+	now := t.snap.Load()
+	for _, tables := range [][]*symbols{now.tables, now.freed} {
+		for _, s := range tables {
+			if sym, offset, ok = s.lookup(addr); ok {
+				return sym, offset, true
+			}
 		}
 	}
 	return abi.Symbol{}, 0, false

@@ -112,6 +112,11 @@ func TestModules(t *testing.T) {
 	if all := tab.All(); all[len(all)-1].Module != "one" {
 		t.Errorf("the older module is not listed last: %v", all[len(all)-1])
 	}
+	tab.Keep("one", []uint64{mod + 0xff, 1})
+	tab.SetModule("one", nil, nil)
+	if sym, _, ok := tab.Lookup(mod + 0xff); !ok || sym.Name != "name_show" || names("one:name_show") != nil {
+		t.Errorf("of freed text: %v %v, by name %v", sym, ok, names("one:name_show"))
+	}
 	tab.RemoveModule("one")
 	tab.RemoveModule("one")
 	if got := names("one:name_show"); got != nil {

@@ -46,6 +46,7 @@ type Machine interface {
 
 // Symbols is the part of kallsyms that a Loader changes.
 type Symbols interface {
+	Keep(module string, addrs []uint64)
 	SetModule(name string, areas []abi.Range, syms []abi.Symbol)
 	RemoveModule(name string)
 }
@@ -61,6 +62,7 @@ type Tables interface {
 type Sites interface {
 	Add(addrs []uint64)
 	Remove(r abi.Range)
+	Used() bool // there are listeners or kprobes
 }
 
 // State is a module's state, as /proc/modules names it.
@@ -847,6 +849,10 @@ func (l *Loader) callInit(ctx context.Context, m *module) (ret int32, err error)
 // freeInit frees the init areas.
 func (l *Loader) freeInit(m *module) {
 	l.conf.Tables.InitDone(m.name)
+	if l.conf.Sites.Used() {
+		init := m.span(initText)
+		l.conf.Symbols.Keep(m.name, slices.DeleteFunc(slices.Clone(m.sites.Mcount), func(a uint64) bool { return !init.Contains(a) }))
+	}
 	l.conf.Symbols.SetModule(m.name, m.coreRanges(), m.core)
 	m.syms = nil
 	for _, r := range ranges(m, initText) {
