@@ -143,6 +143,7 @@ func (k *Kernel) wire() {
 		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.Kprobes.FlushTask, Return: k.Kprobes.Return, Last: k.Kprobes.LastFrame, ReturnTo: exports.ReturnTo,
 		Tracepoint: k.Tracer.Tracepoint,
 		Modules:    k.Modules.Linked,
+		Oops:       k.Tracer.Off,
 		Probe:      k.request,
 	})
 }

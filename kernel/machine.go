@@ -114,6 +114,9 @@ type Handlers struct {
 	// Modules returns the modules and the one that was unloaded last, as an oops lists
 	// them, with a space in front; "" if there are none.
 	Modules func() string
+	// Oops is called when an oops begins (oops_enter), before anything is logged, on its
+	// vCPU. It must not wait. It may be nil.
+	Oops func()
 	// ReturnTo names the functions that handlers in the guest return to, by the
 	// callback in which Machine.Handler calls them (abi.HC*, or 0 for a breakpoint). The
 	// second byte of each is a hlt.

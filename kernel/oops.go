@@ -36,6 +36,9 @@ type oopsReport struct {
 // registers of the first oops since boot. code is the exception's error code.
 func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 	v := m.cpus[cpu]
+	if f := m.handlers.Load().Oops; f != nil && kind != bugWarn {
+		f()
+	}
 	o := oopsReport{v: v, kind: kind, regs: r, code: code, where: m.Describe(r.IP), count: m.noteOops(v, kind)}
 	p := m.saying(LogWarning)
 	o.head()

@@ -73,6 +73,9 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 // Global returns the array whose files are in the tracing directory itself.
 func (t *Tracer) Global() *Array { return t.global }
 
+// Off is tracing_off: the global array records no more until tracing_on is written.
+func (t *Tracer) Off() { t.global.buffer.SetOn(false) }
+
 // Buffer returns the array's ring buffer.
 func (a *Array) Buffer() *ring.Buffer { return a.buffer }
 
