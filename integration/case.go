@@ -42,6 +42,13 @@ type Case struct {
 	Default *Case             // if Release is set: the default release's case, or nil if there is none
 }
 
+// alone matches the line of a script that says why no other script can run after it.
+var alone = regexp.MustCompile(`(?m)^# alone: `)
+
+// Alone reports whether the script must have the kernel for itself, because others could
+// not run after it.
+func (c *Case) Alone() bool { return alone.MatchString(c.Script) }
+
 // recorded matches the last line of the comment, which Save writes.
 var recorded = regexp.MustCompile(`(?m)^recorded from (\S+ \S+), exit status (\d+)\n?`)
 

@@ -55,3 +55,24 @@ said() {
 	log | tail -n +$((log_seen + 1)) | grep -E "^[0-9]+ ($(echo "$*" | tr ' ' '|'))[: ]"
 	log_seen=$(log | wc -l)
 }
+
+# oopsed COMM: all that was said since the last call of said or oopsed, when the task COMM
+# has oopsed. Left out: registers, addresses, places in functions, how many there were before,
+# what the unwinder is not sure of, and what the first oops since boot was.
+oopsed() {
+	echo "# oopsed, tracing_on $(cat $T/tracing_on)" # an oops ends tracing
+	echo 1 >$T/tracing_on
+	log | tail -n +$((log_seen + 1)) | sed -E '/end trace/{
+		:more
+		N
+		/\n[0-9] (R[A-Z0-9]*|FS|CS|CR2|Code):[^\n]*$/{
+			s/\n[^\n]*$//
+			b more
+		}
+	}' | sed -E "
+		/^[0-9] (RIP: 0033|R([ABCDS][A-Z]|[01][0-9]):|FS:|CS:|CR2:|Code:|Hardware name|PGD)/d; / \\? /d
+		s/\[#[0-9]+\]/[#N]/; s/CPU: [0-9]+ PID: [0-9]+/CPU: N PID: N/; s/(Not t|T)ainted.*/Tainted/
+		s/$1(\[|\/)[0-9]+/$1\1N/; s/(address: f)[0-9a-f]+/\1.../; s/(0010:)0xf[0-9a-f]+/\1.../
+		s/\+0x[^ ]*//g; s/\.(cold|part\.0|isra\.0|constprop\.0)//; s/(Modules linked in:).*/\1/; s|at /[^ ]*/|at |"
+	log_seen=$(log | wc -l)
+}

@@ -23,7 +23,7 @@
 // load modules built with the headers of Debian's kernel (linux-headers-amd64).
 //
 // record runs all scripts in one boot, and again in the opposite order in another
-// one. If a script's output differs, it depends on other scripts or on chance, and is
+// one. A script with a line "# alone: REASON" has a boot of its own each time. If a script's output differs, it depends on other scripts or on chance, and is
 // not written. check never writes. If the archive no longer has the kernel that a
 // recording names, check says so and skips the recording. It fails if Linux does not
 // print a recorded text in either of two runs.
@@ -182,8 +182,34 @@ func strerror(err error) string {
 	return strings.ToUpper(text[:1]) + text[1:]
 }
 
-// play runs the cases in one boot and returns the masked results by name.
+// play runs the cases in one boot and returns the masked results by name. Each case that
+// is Alone has a boot of its own, and leaves behind what it likes.
 func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
+	all := map[string]linux.Result{}
+	if others := slices.DeleteFunc(slices.Clone(cases), (*integration.Case).Alone); len(others) > 0 {
+		results, err := boot(ctx, k, others, masks)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(all, results)
+	}
+	for _, c := range cases {
+		if !c.Alone() {
+			continue
+		}
+		results, err := boot(ctx, k, []*integration.Case{c}, masks)
+		if err != nil {
+			return nil, err
+		}
+		r := results[c.Name]
+		r.Left = ""
+		all[c.Name] = r
+	}
+	return all, nil
+}
+
+// boot runs the cases in one boot and returns the masked results by name.
+func boot(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
 	var scripts []linux.Script
 	for _, c := range cases {
 		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script, Files: c.Files})
