@@ -390,7 +390,7 @@ func (v *vcpu) showTrace(p func(string, ...any), ips []uint64, reliable bool) {
 		mark = ""
 	}
 	for _, ip := range ips {
-		p(" %s%s", mark, v.m.Describe(ip))
+		p(" %s%s", mark, v.m.describe(ip, 'B')) // a call that does not return may be a function's last instruction
 	}
 	p(" </TASK>")
 }
@@ -449,10 +449,14 @@ func (v *vcpu) overflowed(sp uint64) bool {
 	}
 	var r abi.Regs
 	v.cpu.Regs(&r)
+	_, from := m.log.Bounds()
 	hash := func(addr uint64) string { return fmt.Sprintf("%016x", m.HashPtr(addr)) }
 	m.log.Printk(LogEmerg, "BUG: TASK stack guard page was hit at %s (stack is %s..%s)", hash(v.cpu.CR2), hash(stack), hash(stack+threadSize-1))
 	v.vector = abi.VecDF
 	m.oops(v.id, bugTrap, &r, 0)
+	m.oopsMu.Lock()
+	m.oopses[m.currentTask(v.id)] = from // the panic's report begins with the line above
+	m.oopsMu.Unlock()
 	v.die("Fatal exception in interrupt")
 	return true
 }
