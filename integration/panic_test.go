@@ -354,3 +354,81 @@ func TestPanicExec(t *testing.T) {
 		t.Errorf("--panic=halt: %v %s", err, out)
 	}
 }
+
+// modulePanicScript loads a module that makes the machine panic, and writes the log to
+// the file log.
+const modulePanicScript = `cd $KPROBEFS_MNT
+echo "options panics how=$2" >machine/modprobe.conf
+cp $1/panics.ko machine/modules/panics.ko && sleep 2
+grep -q ^panic machine/kernel || echo no panic
+/usr/bin/dd if=dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 >$1/log
+`
+
+// modulePanics are mistakes of testdata/modules/panics that end Linux, with lines of what
+// Debian's 6.1 says of each, in this order. Left out are addresses, registers and places
+// in functions of the kernel.
+var modulePanics = map[string][]string{
+	"panic": {
+		"Kernel panic - not syncing: panics has 2 reasons", "CPU: ", " Comm: mistaken ", "Call Trace:", " panic+", " mistake", " kthread+",
+		"---[ end Kernel panic - not syncing: panics has 2 reasons ]---",
+	},
+	"overflow": {
+		"BUG: TASK stack guard page was hit at ", "stack guard page: 0000 [#1] PREEMPT SMP NOPTI", " Comm: mistaken ",
+		"RIP: 0010:panics_deep+", "Call Trace:", " panics_deep+", " mistake+", " kthread+",
+		"Modules linked in: panics(OE", "---[ end trace 0000000000000000 ]---", "Kernel panic - not syncing: Fatal exception in interrupt",
+	},
+	"timer": {
+		"BUG: kernel NULL pointer dereference, address: 0000000000000000", "#PF: supervisor write access in kernel mode",
+		"#PF: error_code(0x0002) - not-present page", "Oops: 0002 [#1] PREEMPT SMP NOPTI", "RIP: 0010:ticks+", "Call Trace:",
+		" call_timer_fn+", " run_timer_softirq+", " sysvec_apic_timer_interrupt+", " asm_sysvec_apic_timer_interrupt+",
+		"Kernel panic - not syncing: Fatal exception in interrupt",
+	},
+	"handler": {
+		"BUG: kernel NULL pointer dereference, address: 0000000000000000", "Oops: 0002 [#1] PREEMPT SMP NOPTI", " Comm: mistaken ",
+		"RIP: 0010:pre+", "Call Trace:", " aggr_pre_handler+", " mistake+", "Kernel panic - not syncing: Fatal exception in interrupt",
+	},
+	"handler_bug": {
+		"kernel BUG at ", "panics.c:", "invalid opcode: 0000 [#1] PREEMPT SMP NOPTI", " Comm: mistaken ", "RIP: 0010:pre+", "Call Trace:",
+		" aggr_pre_handler+", " mistake+", "Kernel panic - not syncing: Fatal exception in interrupt",
+	},
+}
+
+// TestModulePanics: what a module does that ends Linux ends the machine, with Linux's
+// words on standard error and in dev/kmsg, and exec has panicStatus.
+func TestModulePanics(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	objects, err := BuildModules("testdata/modules/panics")
+	if errors.Is(err, ErrNoHeaders) && os.Getenv("CI") != "true" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for how, want := range modulePanics {
+		t.Run(how, func(t *testing.T) {
+			dir := publicDir(t)
+			put(t, dir, "script", modulePanicScript)
+			put(t, dir, "panics.ko", string(objects["panics.ko"]))
+			out, status := asUser(nil).exec(t, dir, nil, []string{"--cpus", "2"}, "busybox", "sh", "script", dir, how)
+			if status != panicStatus || strings.Contains(out, "no panic") {
+				t.Errorf("status %d, want %d", status, panicStatus)
+			}
+			log, err := os.ReadFile(filepath.Join(dir, "log"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for place, text := range map[string]string{"standard error": out, "dev/kmsg": string(log)} {
+				rest := text
+				for _, w := range want {
+					_, after, found := strings.Cut(rest, w)
+					if !found {
+						t.Errorf("%s lacks %q (or the order is another):\n%s", place, w, text)
+						break
+					}
+					rest = after
+				}
+			}
+		})
+	}
+}
