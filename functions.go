@@ -1,7 +1,10 @@
 package kprobefs
 
 import (
+	"slices"
+
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
+	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
 
@@ -24,9 +27,32 @@ func (f functions) Touched() []tracing.ListenedFunction { return listened(f.Site
 func listened(sites []ftrace.Site) []tracing.ListenedFunction {
 	var list []tracing.ListenedFunction
 	for _, s := range sites {
-		list = append(list, tracing.ListenedFunction{Addr: s.Addr, Count: s.Count, Regs: s.Regs, Tramp: s.Tramp, Func: s.Function})
+		list = append(list, tracing.ListenedFunction{Addr: s.Addr, Count: s.Count, Regs: s.Regs, IPMod: s.IPModify, Of: s.Target, Tramp: s.Tramp, Func: s.Function})
 	}
 	return list
+}
+
+// moduleFunctions are the functions that ftrace_ops of modules can listen to.
+type moduleFunctions struct {
+	*tracing.Tracer
+	kernel *Kernel
+}
+
+// FunctionAt is ftrace_location: addr is in a site, or the entry of a function with one.
+func (f moduleFunctions) FunctionAt(addr uint64) (site uint64, ok bool) {
+	all := f.kernel.Machine.Sites().All()
+	i, exact := slices.BinarySearch(all, addr)
+	if exact {
+		return addr, true
+	}
+	if i > 0 && addr < all[i-1]+ftrace.SiteSize {
+		return all[i-1], true
+	}
+	sym, off, found := f.kernel.Machine.Symbols().Lookup(addr)
+	if !found || off != 0 || i == len(all) || all[i] >= addr+sym.Size {
+		return 0, false
+	}
+	return all[i], true
 }
 
 type listener struct {
@@ -35,3 +61,11 @@ type listener struct {
 }
 
 func (l listener) Set(sites []uint64) error { return l.sites.Set(l.ops, sites) }
+
+// moduleFunctions returns nil if the kernel has no function tracer.
+func (k *Kernel) moduleFunctions() exports.Functions {
+	if k.opts.Config.NoFtrace {
+		return nil
+	}
+	return moduleFunctions{k.Tracer, k}
+}

@@ -126,7 +126,6 @@ func (k *Kernel) wire() {
 	}
 	k.Modules = k.newModules()
 	k.moduleDir = machinefs.NewModuleDir(lockedModules{k.Modules, k}, k.opts.Limit)
-	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem()})
 	var sites tracing.Functions
 	if !k.opts.Config.NoFtrace {
 		sites = functions{m.Sites()}
@@ -137,6 +136,7 @@ func (k *Kernel) wire() {
 		BTF: k.opts.Release.btf(), Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
 	})
+	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem(), Sites: m.Sites(), Functions: k.moduleFunctions()})
 	m.Sites().OnKprobe(k.Kprobes.Ftrace)
 	m.SetHandlers(kernel.Handlers{
 		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,

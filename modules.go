@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
@@ -79,6 +80,9 @@ func (k *Kernel) moduleChanged(e module.Event) {
 	switch e.State {
 	case module.Coming:
 		k.Tracer.ModuleComing(e.Name)
+		if err := k.exports.Coming(); err != nil {
+			k.Machine.Log().Printk(kernel.LogWarning, "ftrace: %v", err)
+		}
 	case module.Live:
 		_ = k.exports.Gone(e.Init) // EFAULT: a struct that has been removed is not written
 		for _, r := range e.Init {

@@ -305,7 +305,7 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 	case abi.HCOptimized:
 		ret = v.callback(h.Optimized, r[rsi], r[rdi], 0)
 	case abi.HCFtrace:
-		ret = v.callback(h.Ftrace, r[rdx], r[rsi], r[rdi])
+		ret = v.ftrace(h.Ftrace, r[rdx], r[rsi], r[rdi])
 	case abi.HCRethook:
 		ret = v.callback(h.Rethook, r[rdi], 0, 0)
 	case abi.HCFunction:
@@ -315,6 +315,16 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 	}
 	r[rax] = uint64(ret)
 	return true
+}
+
+// ftrace runs the listeners of an fentry site that get all registers. It returns the
+// address of the ftrace_ops whose function the guest calls then, or 0.
+func (v *vcpu) ftrace(f func(*abi.Trap), regs, parent, ip uint64) int64 {
+	v.trap.Op = v.cpu.R[r10]
+	if ret := v.callback(f, regs, parent, ip); ret != 0 {
+		return ret
+	}
+	return int64(v.trap.Op)
 }
 
 // callback runs a handler on the pt_regs in guest memory, in place.
@@ -331,6 +341,7 @@ func (v *vcpu) callback(f func(*abi.Trap), regs, arg, ip uint64) int64 {
 	t := &v.trap
 	t.Mem = &v.near
 	t.Vector, t.RegsAddr, t.Arg, t.Regs = 0, regs, arg, p
+	t.Next = p.IP
 	if ip != 0 {
 		t.Regs.IP = ip
 	}
@@ -346,11 +357,11 @@ func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
 		return 0
 	}
 	t := &v.trap
-	t.Vector, t.RegsAddr, t.Arg, t.Regs = 0, 0, parent, &v.regs
+	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Op = 0, 0, parent, &v.regs, v.cpu.R[r10]
 	v.regs = abi.Regs{IP: ip, SP: regs + abi.RegsSize + 8, BP: v.cpu.R[rbp], CS: abi.KernelCS, SS: abi.KernelSS, Flags: v.cpu.RFlags}
 	v.fill(t, 0)
 	f(t)
-	return 0
+	return int64(t.Op)
 }
 
 // maxRecord is the longest record of a tracepoint, in bytes.

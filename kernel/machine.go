@@ -267,6 +267,7 @@ func newMachine(o Options) (*Machine, error) {
 	m.syscallEntry = m.symbol("entry_SYSCALL_64_after_hwframe")
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
 		Regs: m.symbol("ftrace_regs_caller"), List: m.symbol("ftrace_caller"), Trampoline: m.trampoline,
+		OpsRegs: m.symbol("ftrace_ops_regs_caller"), OpsTrampoline: m.opsTrampoline,
 	})
 	cache := cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {

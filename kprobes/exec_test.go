@@ -71,6 +71,8 @@ func (s boardSites) Arm(addr uint64) error {
 	return s.Poke(abi.Patch{Addr: addr, Bytes: binary.LittleEndian.AppendUint32([]byte{0xe8}, rel)})
 }
 
+func (s boardSites) ArmIPModify(addr uint64) error { return s.Arm(addr) }
+
 func (s boardSites) Disarm(addr uint64) error {
 	return s.Poke(abi.Patch{Addr: addr, Bytes: []byte{0x0f, 0x1f, 0x44, 0, 0}})
 }

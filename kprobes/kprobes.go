@@ -62,6 +62,7 @@ type Tables interface {
 // Ftrace turns fentry sites into calls and back.
 type Ftrace interface {
 	Arm(addr uint64) error
+	ArmIPModify(addr uint64) error // for a probe with a post handler; EBUSY if another listener changes IP
 	Disarm(addr uint64) error
 }
 
@@ -538,7 +539,11 @@ func (k *Kprobes) unregisterTop(p *Kprobe) (*point, error) {
 // arm writes the breakpoint or the fentry call.
 func (k *Kprobes) arm(pt *point) error {
 	if pt.has(FlagFtrace) {
-		if err := k.cfg.Ftrace.Arm(pt.addr); err != nil {
+		arm := k.cfg.Ftrace.Arm
+		if pt.hasPostHandler() {
+			arm = k.cfg.Ftrace.ArmIPModify
+		}
+		if err := arm(pt.addr); err != nil {
 			return err
 		}
 		k.setArmed(pt, true)

@@ -24,10 +24,10 @@ const (
 	HCBooted     = 15 // (array, n): init is done; array holds the addresses of n host_call structs: khostd's, then those of load/0, load/1, ...
 	HCRandom     = 16 // () → 64 random bits (seeded when deterministic)
 	HCTaskDead   = 17 // (task): a task has ended and its memory will be reused; its pending call fails with EIO
-	HCFunction   = 18 // (ip, parentIP, regs): an fentry site was hit whose listeners need no registers; in the pt_regs at regs only those that the trampoline saves are set
+	HCFunction   = 18 // (ip, parentIP, regs, after) → next: an fentry site was hit whose listeners need no registers; in the pt_regs at regs only those that the trampoline saves are set. Those behind the ftrace_ops after (0: from the first) are called, up to a module's, which the caller calls and asks again: next is its address, or 0 at the end
 	HCTracepoint = 19 // (tracepoint, record, len): an enabled tracepoint was hit; the record begins with 8 bytes for struct trace_entry
 	HCOptimized  = 20 // (op, regs): optimized_callback, called by a detour
-	HCFtrace     = 21 // (ip, parentIP, regs): kprobe_ftrace_handler; ip is the fentry site's address
+	HCFtrace     = 21 // (ip, parentIP, regs, after) → next: kprobe_ftrace_handler; ip is the fentry site's address. The rest is as with HCFunction
 	HCRethook    = 22 // (regs): arch_rethook_trampoline_callback; Go writes the return address where the trampoline pops it
 	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints; then the guest kills the task or goes on
 	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. When done, Go sets request.done to 1 and wakes up the current task
@@ -71,6 +71,29 @@ const (
 	CallUpdate = 17 // patch the static call whose key is at ProbeAddr; ProbeArg: its trampoline, or 0
 
 	ModuleEvent = 18 // the module whose struct is at ProbeAddr has entered the state ProbeArg (enum module_state)
+
+	FtraceRegister   = 19 // the ftrace_ops at ProbeAddr
+	FtraceUnregister = 20
+	FtraceSet        = 21 // change a filter: ProbeAddr is the address of a struct ftrace_request
+)
+
+// Layout of struct ftrace_request, bytes. All fields are u64.
+const (
+	FtraceOps   = 0  // address of the ftrace_ops; 0 for the function tracer's
+	FtraceKind  = 8  // Ftrace* below
+	FtraceBuf   = 16 // address of a pattern or of addresses; may be 0
+	FtraceLen   = 24 // int: its length in bytes; of addresses, their number
+	FtraceReset = 32 // int: not 0 if the filter is emptied first
+	FtraceSize  = 40
+)
+
+// Values of FtraceKind.
+const (
+	FtraceFilter    = 0 // change the filter by a pattern
+	FtraceNotrace   = 1
+	FtraceAddIPs    = 2 // add addresses to the filter
+	FtraceRemoveIPs = 3
+	FtraceFree      = 4 // free the filters
 )
 
 // Requests to a host task. call.nr is the number of an x86-64 system call (SYS_read,

@@ -6,7 +6,9 @@
 // at one site and sees all registers. If a site has one Ops only, or kprobes only, it
 // calls a trampoline of theirs. With more listeners it calls ftrace_caller, or
 // ftrace_regs_caller if one of them needs registers. Each of these ends in a
-// hypercall that calls Hit or HitRegs, which call the site's listeners, newest first.
+// hypercall that calls Hit or HitRegs, which call the site's listeners, newest first. The
+// function of a module's ftrace_ops is guest code: the site's trampoline calls it, or
+// arch_ftrace_ops_list_func, which asks Hit or HitRegs for the next one.
 //
 // As on Linux, kernel.ftrace_enabled=0 turns all sites into nops and keeps the
 // listeners; kernel.ftrace_enabled=1 patches the sites that have listeners again.
@@ -41,6 +43,13 @@ type Callers struct {
 	// ftrace_regs_caller, that calls the named function. It may fail with ENOMEM. If
 	// it is nil, List and Regs are used instead.
 	Trampoline func(function string, regs bool) (uint64, error)
+	// OpsRegs is ftrace_ops_regs_caller, which calls arch_ftrace_ops_list_func.
+	OpsRegs uint64
+	// OpsTrampoline makes a trampoline for the ftrace_ops at the address op that calls
+	// the named function, or the one at target if there is no name. Unless over is 0, it
+	// takes the place of that trampoline, which had the same regs. It may fail with
+	// ENOMEM.
+	OpsTrampoline func(over uint64, function string, target, op uint64, regs bool) (uint64, error)
 }
 
 // Ops is ftrace_ops: a listener that is called when functions are entered. Its owner
@@ -59,9 +68,25 @@ type Ops struct {
 	// if it is the only one.
 	Allocated bool
 
+	// Struct is the address of a module's ftrace_ops and Target that of its function,
+	// which guest code calls; then Func is nil.
+	Struct, Target uint64
+	// Assist is FTRACE_OPS_FL_RECURSION or RCU: Target is called through
+	// ftrace_ops_assist_func.
+	Assist bool
+	// IPModify is FTRACE_OPS_FL_IPMODIFY: a site can have one of these.
+	IPModify bool
+	// Permanent is FTRACE_OPS_FL_PERMANENT: kernel.ftrace_enabled cannot be 0.
+	Permanent bool
+
 	tramp uint64
 	sites map[uint64]bool
+	added bool // by AddOps: it stays without sites
+	users int  // of a prober: sites with its kprobes
 }
+
+// Trampoline returns the address of the trampoline, 0 if there is none.
+func (o *Ops) Trampoline() uint64 { return o.tramp }
 
 // Site is a line of enabled_functions (sites with listeners) or of touched_functions
 // (sites that had any).
@@ -69,13 +94,16 @@ type Site struct {
 	Addr     uint64
 	Count    int    // listeners
 	Regs     bool   // a listener sees all registers
+	IPModify bool   // a listener may change the address to continue at
+	Target   uint64 // the module's function for which the site's trampoline is, or 0
 	Tramp    uint64 // address of the trampoline that the site calls, 0 for a shared one
 	Function string // name of the function that is called then
 }
 
 // site is dyn_ftrace.
 type site struct {
-	kprobes  int // users of Arm
+	kprobes  int  // users of Arm
+	prober   *Ops // which of the probers listens for them
 	touched  bool
 	regs     bool // FTRACE_FL_REGS, which may stay when the kprobe is gone: see updateRegs
 	regsLeft bool // an Ops with Regs has just been removed, so FTRACE_FL_REGS does not stay
@@ -92,8 +120,8 @@ type Sites struct {
 
 	mu      sync.Mutex
 	ops     []*Ops            // those with sites, newest first
-	probed  Ops               // stands for all kprobes in ops
-	kprobes int               // sites with kprobes
+	probers [2]Ops            // stand for all kprobes in ops; the second for those with FTRACE_OPS_FL_IPMODIFY
+	free    [2][]uint64       // OpsTrampolines that are not used, without and with regs
 	off     bool              // kernel.ftrace_enabled is 0
 	called  string            // ftrace_trace_function: the function that shared trampolines call
 	tramps  map[string]uint64 // by Function: the trampoline shared by all Ops with Regs
@@ -103,12 +131,14 @@ type Sites struct {
 const (
 	listFunc   = "arch_ftrace_ops_list_func"
 	kprobeFunc = "kprobe_ftrace_handler"
+	assistFunc = "ftrace_ops_assist_func"
 	stubFunc   = "ftrace_stub"
 )
 
 // New returns the sites at the given addresses, which hold nops.
 func New(text Poker, sites []uint64, callers Callers) *Sites {
-	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}, probed: Ops{Function: kprobeFunc, Regs: true}}
+	s := &Sites{text: text, callers: callers, called: stubFunc, tramps: map[string]uint64{}}
+	s.probers = [2]Ops{{Function: kprobeFunc, Regs: true}, {Function: kprobeFunc, Regs: true, IPModify: true}}
 	index := make(map[uint64]*site, len(sites))
 	for _, a := range sites {
 		index[a] = &site{}
@@ -143,7 +173,7 @@ func (s *Sites) Remove(r abi.Range) {
 			continue
 		}
 		if x.kprobes > 0 {
-			s.kprobes--
+			x.prober.users--
 		}
 		delete(index, a)
 	}
@@ -167,20 +197,30 @@ func (s *Sites) Used() bool {
 func (s *Sites) All() []uint64 { return slices.Sorted(maps.Keys(*s.index.Load())) }
 
 // Arm adds a kprobe to the site at addr. It returns EINVAL if there is no site.
-func (s *Sites) Arm(addr uint64) error { return s.arm(addr, 1) }
+func (s *Sites) Arm(addr uint64) error { return s.arm(addr, 1, &s.probers[0]) }
+
+// ArmIPModify is Arm for a kprobe with a post handler. It returns EBUSY if the site has
+// a listener that may change the address to continue at.
+func (s *Sites) ArmIPModify(addr uint64) error { return s.arm(addr, 1, &s.probers[1]) }
 
 // Disarm removes a kprobe from the site at addr. It returns EINVAL if there is no
 // site or no kprobe.
-func (s *Sites) Disarm(addr uint64) error { return s.arm(addr, -1) }
+func (s *Sites) Disarm(addr uint64) error { return s.arm(addr, -1, nil) }
 
-func (s *Sites) arm(addr uint64, d int) error {
+func (s *Sites) arm(addr uint64, d int, prober *Ops) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	x := (*s.index.Load())[addr]
 	if x == nil || x.kprobes+d < 0 {
 		return fmt.Errorf("no ftrace site, or no kprobe at it, at %#x: %w", addr, syscall.EINVAL)
 	}
-	if err := s.trampoline(&s.probed); err != nil {
+	if x.kprobes == 0 && d > 0 {
+		if err := s.conflict(prober, map[uint64]bool{addr: true}); err != nil {
+			return err
+		}
+		x.prober = prober
+	}
+	if err := s.trampoline(x.prober); err != nil {
 		return err
 	}
 	s.count(addr, x, d)
@@ -203,7 +243,7 @@ func (s *Sites) updateRegs(addr uint64, x *site) {
 		return
 	}
 	n, _, regs := s.listeners(addr, x)
-	stays := x.regs && (s.off || n > 0 && s.kprobes > 0 && !x.regsLeft)
+	stays := x.regs && (s.off || n > 0 && s.probers[0].users+s.probers[1].users > 0 && !x.regsLeft)
 	x.regs, x.regsLeft = regs || stays, false
 }
 
@@ -212,35 +252,88 @@ func (s *Sites) updateRegs(addr uint64, x *site) {
 func (s *Sites) count(addr uint64, x *site, d int) {
 	was := x.kprobes > 0
 	x.kprobes += d
+	p := x.prober
 	switch is := x.kprobes > 0; {
 	case is == was:
 		return
 	case is:
-		if s.kprobes++; s.kprobes == 1 {
-			s.ops = append([]*Ops{&s.probed}, s.ops...)
+		if p.users++; p.users == 1 {
+			s.ops = append([]*Ops{p}, s.ops...)
 		}
 	default:
-		if s.kprobes--; s.kprobes == 0 {
-			s.ops = slices.DeleteFunc(s.ops, func(o *Ops) bool { return o == &s.probed })
+		if p.users--; p.users == 0 {
+			s.ops = slices.DeleteFunc(s.ops, func(o *Ops) bool { return o == p })
 		}
 	}
 	s.publish(addr, x)
 }
 
+// AddOps adds a module's Ops that listens at the sites in addrs, and stays if there are
+// none. It returns EBUSY if another one with IPModify is at one of the sites, or for a
+// permanent one while kernel.ftrace_enabled is 0.
+func (s *Sites) AddOps(o *Ops, addrs []uint64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if o.Permanent && s.off {
+		return fmt.Errorf("a permanent listener, and kernel.ftrace_enabled is 0: %w", syscall.EBUSY)
+	}
+	o.added = true
+	err := s.set(o, addrs)
+	if err != nil {
+		s.release(o)
+	}
+	return err
+}
+
+// RemoveOps removes an Ops that AddOps has added.
+func (s *Sites) RemoveOps(o *Ops) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	o.added = false
+	err := s.set(o, nil)
+	s.release(o)
+	return err
+}
+
+// release keeps o's trampoline for the next Ops. A task that is still in it returns
+// from there as before, since only the function that it calls is replaced.
+func (s *Sites) release(o *Ops) {
+	if o.tramp != 0 {
+		free := s.unused(o)
+		*free = append(*free, o.tramp)
+		o.tramp = 0
+	}
+}
+
+// unused returns the trampolines that an Ops like o may have.
+func (s *Sites) unused(o *Ops) *[]uint64 {
+	if o.Regs {
+		return &s.free[1]
+	}
+	return &s.free[0]
+}
+
 // Set sets the sites at which o listens. Addresses without a site are ignored. With
-// no sites left, o is removed.
+// no sites left, o is removed, unless AddOps has added it. It returns EBUSY as AddOps does.
 func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.trampoline(o); err != nil {
-		return err
-	}
+	return s.set(o, addrs)
+}
+
+func (s *Sites) set(o *Ops, addrs []uint64) error {
 	index := *s.index.Load()
 	sites := make(map[uint64]bool, len(addrs))
 	for _, a := range addrs {
 		if index[a] != nil {
 			sites[a] = true
 		}
+	}
+	if err := s.conflict(o, sites); err != nil {
+		return err
+	}
+	if err := s.trampoline(o); err != nil {
+		return err
 	}
 	changed := map[uint64]bool{}
 	for a := range o.sites {
@@ -252,15 +345,7 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	for a := range sites {
 		changed[a] = !o.sites[a]
 	}
-	known := slices.Contains(s.ops, o)
-	switch {
-	case len(sites) == 0 && known:
-		s.ops = slices.DeleteFunc(s.ops, func(x *Ops) bool { return x == o })
-		s.others.Add(-1)
-	case len(sites) > 0 && !known:
-		s.ops = append([]*Ops{o}, s.ops...)
-		s.others.Add(1)
-	}
+	s.list(o, len(sites) > 0 || o.added)
 	o.sites = sites
 	var patched []uint64
 	for a, c := range changed {
@@ -273,10 +358,46 @@ func (s *Sites) Set(o *Ops, addrs []uint64) error {
 	return s.poke(patched...)
 }
 
+// list adds o to the listeners, or removes it.
+func (s *Sites) list(o *Ops, listens bool) {
+	switch known := slices.Contains(s.ops, o); {
+	case known && !listens:
+		s.ops = slices.DeleteFunc(s.ops, func(x *Ops) bool { return x == o })
+		s.others.Add(-1)
+	case listens && !known:
+		s.ops = append([]*Ops{o}, s.ops...)
+		s.others.Add(1)
+	}
+}
+
+// conflict returns EBUSY if o may change the address to continue at and another listener
+// at one of these sites may, too.
+func (s *Sites) conflict(o *Ops, sites map[uint64]bool) error {
+	if !o.IPModify {
+		return nil
+	}
+	index := *s.index.Load()
+	for a := range sites {
+		for _, other := range s.ops {
+			if other != o && other.IPModify && other.at(a, index[a]) {
+				return fmt.Errorf("two listeners at %#x may change the address to continue at: %w", a, syscall.EBUSY)
+			}
+		}
+	}
+	return nil
+}
+
+// at reports whether o listens at the site x.
+func (o *Ops) at(addr uint64, x *site) bool {
+	return o.sites[addr] || x != nil && x.kprobes > 0 && x.prober == o
+}
+
 // trampoline sets o's trampoline, if it has none yet.
 func (s *Sites) trampoline(o *Ops) (err error) {
 	switch {
 	case o.tramp != 0:
+	case o.Struct != 0:
+		err = s.opsTrampoline(o)
 	case s.callers.Trampoline == nil && o.Regs:
 		o.tramp = s.callers.Regs
 	case s.callers.Trampoline == nil:
@@ -291,6 +412,32 @@ func (s *Sites) trampoline(o *Ops) (err error) {
 	return err
 }
 
+func (s *Sites) opsTrampoline(o *Ops) (err error) {
+	free := s.unused(o)
+	var over uint64
+	if n := len(*free); n > 0 {
+		over = (*free)[n-1]
+	}
+	tramp, err := s.callers.OpsTrampoline(over, o.calls(), o.Target, o.Struct, o.Regs)
+	if err != nil {
+		return err
+	}
+	if over != 0 {
+		*free = (*free)[:len(*free)-1]
+	}
+	o.tramp = tramp
+	return nil
+}
+
+// calls is the name of the kernel's function that o's trampoline calls; "" if it calls
+// the module's function.
+func (o *Ops) calls() string {
+	if o.Assist {
+		return assistFunc
+	}
+	return o.Function
+}
+
 // publish builds the list of listeners that a hit at x calls.
 func (s *Sites) publish(addr uint64, x *site) {
 	if x == nil {
@@ -298,7 +445,7 @@ func (s *Sites) publish(addr uint64, x *site) {
 	}
 	var list []*Ops
 	for _, o := range s.ops {
-		if o.sites[addr] || o == &s.probed && x.kprobes > 0 {
+		if o.at(addr, x) {
 			list = append(list, o)
 		}
 	}
@@ -309,12 +456,9 @@ func (s *Sites) publish(addr uint64, x *site) {
 // sees all registers.
 func (s *Sites) listeners(addr uint64, x *site) (n int, only *Ops, regs bool) {
 	for _, o := range s.ops {
-		if o != &s.probed && o.sites[addr] {
+		if o.at(addr, x) {
 			n, only, regs = n+1, o, regs || o.Regs
 		}
-	}
-	if x.kprobes > 0 {
-		n, regs = n+1, true
 	}
 	return n, only, regs
 }
@@ -325,10 +469,10 @@ func (s *Sites) target(addr uint64, x *site) uint64 {
 	switch {
 	case n == 0:
 		return 0
-	case n == 1 && x.kprobes == 0:
-		return only.tramp
 	case n == 1:
-		return s.probed.tramp
+		return only.tramp
+	case regs && slices.ContainsFunc(s.ops, func(o *Ops) bool { return o.Struct != 0 && o.at(addr, x) }):
+		return s.callers.OpsRegs
 	case regs:
 		return s.callers.Regs
 	}
@@ -351,8 +495,6 @@ func (s *Sites) updateCalled() {
 		s.called = stubFunc
 	case len(s.ops) > 1 || s.ops[0].Allocated:
 		s.called = listFunc
-	case s.ops[0] == &s.probed:
-		s.called = kprobeFunc
 	default:
 		s.called = s.ops[0].Function
 	}
@@ -385,12 +527,15 @@ func (s *Sites) Enabled() bool {
 }
 
 // SetEnabled sets kernel.ftrace_enabled. It patches all sites that have listeners at
-// once.
+// once. It returns EBUSY if there are permanent ones.
 func (s *Sites) SetEnabled(on bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.off == !on {
 		return nil
+	}
+	if !on && slices.ContainsFunc(s.ops, func(o *Ops) bool { return o.Permanent }) {
+		return fmt.Errorf("there is a permanent listener: %w", syscall.EBUSY)
 	}
 	var addrs []uint64
 	for a, x := range *s.index.Load() {
@@ -446,51 +591,84 @@ func (s *Sites) site(a uint64, x *site) Site {
 	case n == 0 || s.off:
 	case n > 1:
 		e.Function = listFunc
-	case x.kprobes > 0:
-		e.Tramp, e.Function = s.probed.tramp, kprobeFunc
 	default:
-		e.Tramp, e.Function = only.tramp, only.Function
+		e.Tramp, e.Function, e.Target = only.tramp, only.calls(), only.Target
 	}
+	e.IPModify = slices.ContainsFunc(s.ops, func(o *Ops) bool { return o.IPModify && o.at(a, x) })
 	return e
 }
 
-// HitRegs handles a hit of a site with a kprobe, in handler context. All registers
-// are in t.Regs, and the vCPU continues with them.
+// HitRegs handles a hit of a site with a listener that sees all registers, in handler
+// context. They are in t.Regs, and the vCPU continues with them. It calls the listeners
+// behind the module's ftrace_ops at t.Op (0: all), up to the next one of a module, whose
+// address it leaves in t.Op; 0 is the end. t.Next is the address to continue at that
+// listeners before have chosen.
 func (s *Sites) HitRegs(t *abi.Trap) {
 	kprobe := s.kprobe.Load()
 	if s.others.Load() == 0 && kprobe != nil {
+		t.Op = 0
 		(*kprobe)(t)
 		return
 	}
 	at := t.Regs.IP
 	next := at + SiteSize
-	ops := s.at(at)
-	preempt := t.Preempt
+	if t.Next != at {
+		next = t.Next
+	}
+	all := s.at(at)
+	ops, preempt := behind(all, t.Op), t.Preempt
+	t.Op = 0
 	for _, o := range ops {
+		if o.Struct != 0 {
+			t.Op = o.Struct
+			break
+		}
 		t.Regs.IP, t.Preempt = at, preempt
-		if len(ops) > 1 && (o == &s.probed || o.Regs) {
+		if len(all) > 1 && o.Regs {
 			t.Preempt++ // arch_ftrace_ops_list_func disables preemption, and these functions do so again
 		}
 		switch {
-		case o != &s.probed:
+		case o.Func != nil:
 			o.Func(t)
 		case kprobe != nil:
 			(*kprobe)(t)
-			next = t.Regs.IP
+			if t.Regs.IP != at+SiteSize {
+				next = t.Regs.IP
+			}
 		}
 	}
 	t.Regs.IP, t.Preempt = next, preempt
 }
 
-// Hit handles a hit of a site without a kprobe, in handler context.
+// Hit handles a hit of a site where no listener sees all registers, in handler context.
+// t.Op is as with HitRegs.
 func (s *Sites) Hit(t *abi.Trap) {
 	at := t.Regs.IP
-	for _, o := range s.at(at) {
-		if o != &s.probed && !o.Regs { // one with Regs was added after this call: there are no registers for it
+	ops := behind(s.at(at), t.Op)
+	t.Op = 0
+	for _, o := range ops {
+		switch {
+		case o.Regs: // added after this call: there are no registers for it
+		case o.Struct != 0:
+			t.Op = o.Struct
+			return
+		default:
 			t.Regs.IP = at
 			o.Func(t)
 		}
 	}
+}
+
+// behind returns the listeners behind the module's one at op, none if it has gone.
+func behind(ops []*Ops, op uint64) []*Ops {
+	if op == 0 {
+		return ops
+	}
+	i := slices.IndexFunc(ops, func(o *Ops) bool { return o.Struct == op })
+	if i < 0 {
+		return nil
+	}
+	return ops[i+1:]
 }
 
 func (s *Sites) at(addr uint64) []*Ops {

@@ -133,7 +133,7 @@ func TestListPreempt(t *testing.T) {
 	note := func(t *abi.Trap) { seen = append(seen, t.Preempt) }
 	hit := func(want ...uint32) {
 		t.Helper()
-		tr := &abi.Trap{Regs: &abi.Regs{IP: base}, Preempt: 1}
+		tr := &abi.Trap{Regs: &abi.Regs{IP: base}, Next: base, Preempt: 1}
 		seen = nil
 		s.HitRegs(tr)
 		if !slices.Equal(seen, want) || tr.Preempt != 1 || tr.Regs.IP != base+SiteSize {
@@ -153,4 +153,61 @@ func TestListPreempt(t *testing.T) {
 		t.Fatal(err)
 	}
 	hit(2, 1, 2)
+}
+
+// TestModuleOps: the guest calls the functions of modules' ftrace_ops, between which the
+// machine calls its own; an address to continue at that one has set stays. A site has one
+// listener that may set it, and trampolines are used again.
+func TestModuleOps(t *testing.T) {
+	const base, first, second = 0x1000, 0x7000, 0x7100
+	made := map[uint64]uint64{} // the ftrace_ops of each trampoline
+	s := New(&fakeText{base: base, b: make([]byte, 64)}, []uint64{base, base + 16}, Callers{
+		Regs: 0x2000, List: 0x3000, OpsRegs: 0x4000,
+		OpsTrampoline: func(over uint64, _ string, _, op uint64, _ bool) (uint64, error) {
+			if over == 0 {
+				over = 0x5000 + uint64(len(made))*0x100
+			}
+			made[over] = op
+			return over, nil
+		},
+	})
+	calls := 0
+	s.OnKprobe(func(t *abi.Trap) { calls++; t.Regs.IP += SiteSize })
+	a := &Ops{Struct: first, Target: 0x8000, Regs: true, IPModify: true}
+	b := &Ops{Struct: second, Target: 0x8100, Regs: true, IPModify: true}
+	must := func(what string, err, want error) {
+		t.Helper()
+		if !errors.Is(err, want) {
+			t.Fatalf("%s: %v, want %v", what, err, want)
+		}
+	}
+	must("first", s.AddOps(a, []uint64{base}), nil)
+	must("second, at the same site", s.AddOps(b, []uint64{base}), syscall.EBUSY)
+	must("second, elsewhere", s.AddOps(b, []uint64{base + 16}), nil)
+	must("second, moved", s.Set(b, []uint64{base}), syscall.EBUSY)
+	must("kprobe with a post handler", s.ArmIPModify(base), syscall.EBUSY)
+	must("kprobe", s.Arm(base), nil)
+
+	tr := &abi.Trap{Regs: &abi.Regs{IP: base}, Next: base + SiteSize}
+	s.HitRegs(tr)
+	if tr.Op != first || calls != 1 {
+		t.Errorf("the guest goes on with %#x after %d kprobes, want the first after one", tr.Op, calls)
+	}
+	tr.Regs.IP, tr.Next = base, 0x9000 // the function has set it
+	s.HitRegs(tr)
+	if tr.Op != 0 || calls != 1 || tr.Regs.IP != 0x9000 {
+		t.Errorf("the end is %#x after %d kprobes, continuing at %#x; want 0, 1, 0x9000", tr.Op, calls, tr.Regs.IP)
+	}
+	if list := s.Listened(); len(list) != 2 || list[0].Count != 2 || !list[0].IPModify || list[0].Tramp != 0 || list[1].Target != b.Target || list[1].Tramp != b.Trampoline() {
+		t.Errorf("listened: %+v", list)
+	}
+	old := a.Trampoline()
+	must("remove", s.RemoveOps(a), nil)
+	must("second, moved now", s.Set(b, []uint64{base}), nil)
+	must("first, elsewhere", s.AddOps(a, []uint64{base + 16}), nil)
+	if a.Trampoline() != old || made[old] != first {
+		t.Errorf("the trampoline is %#x for %#x, want the old one, %#x", a.Trampoline(), made[old], old)
+	}
+	must("permanent", s.AddOps(&Ops{Struct: 0x7200, Permanent: true}, nil), nil)
+	must("ftrace_enabled=0", s.SetEnabled(false), syscall.EBUSY)
 }

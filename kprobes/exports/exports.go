@@ -1,5 +1,5 @@
-// Package exports implements register_kprobe and the related functions that kernel
-// modules in the guest call. It reads struct kprobe and struct kretprobe (in 6.1's
+// Package exports implements register_kprobe, register_ftrace_function and the related
+// functions that kernel modules in the guest call. It reads struct kprobe and struct kretprobe (in 6.1's
 // layout) from guest memory, registers a probe whose handlers are the guest functions
 // named there, and updates the fields of the struct that Linux updates.
 //
@@ -18,6 +18,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
@@ -40,9 +41,11 @@ type Memory interface {
 
 // Config holds what Exports needs.
 type Config struct {
-	Kprobes *kprobes.Kprobes
-	Machine Machine
-	Memory  Memory
+	Kprobes   *kprobes.Kprobes
+	Machine   Machine
+	Memory    Memory
+	Sites     *ftrace.Sites // where modules' ftrace_ops listen
+	Functions Functions     // nil if the kernel has no function tracer
 }
 
 // Exports holds the probes that guest code has registered.
@@ -51,6 +54,9 @@ type Exports struct {
 
 	mu     sync.Mutex // one request at a time
 	probes map[uint64]*probe
+
+	listeners map[uint64]*listener // by the address of their ftrace_ops
+	ids       uint64               // the id of the last listener
 }
 
 // probe is a registered probe.
@@ -128,7 +134,9 @@ const maxBatch = 1 << 20
 const maxInstances = 1 << 20
 
 // New returns an Exports without probes.
-func New(c Config) *Exports { return &Exports{conf: c, probes: map[uint64]*probe{}} }
+func New(c Config) *Exports {
+	return &Exports{conf: c, probes: map[uint64]*probe{}, listeners: map[uint64]*listener{}}
+}
 
 // Request executes a request of guest code (abi.ProbeNr) and returns 0 or -errno. It
 // may sleep.
@@ -151,6 +159,8 @@ func (e *Exports) Request(nr, addr, arg uint64) int64 {
 		err = e.change(addr, (*kprobes.Kprobes).Enable)
 	case abi.ProbeDisable:
 		err = e.change(addr, (*kprobes.Kprobes).Disable)
+	case abi.FtraceRegister, abi.FtraceUnregister, abi.FtraceSet:
+		err = e.requestFtrace(nr, addr)
 	default:
 		err = syscall.EINVAL
 	}
@@ -421,8 +431,8 @@ func (e *Exports) remove(gone []*probe) error {
 	return err
 }
 
-// Gone unregisters the probes whose struct or one of whose handlers is in memory of a
-// module that is about to be freed. Linux does not, and later calls whatever is at
+// Gone unregisters the probes and ftrace_ops whose struct or one of whose handlers is in
+// memory of a module that is about to be freed. Linux does not, and later calls whatever is at
 // these addresses.
 func (e *Exports) Gone(freed []abi.Range) error {
 	e.mu.Lock()
@@ -434,7 +444,7 @@ func (e *Exports) Gone(freed []abi.Range) error {
 			gone = append(gone, p)
 		}
 	}
-	return e.remove(gone)
+	return errors.Join(e.remove(gone), e.gone(freed))
 }
 
 // change enables or disables a probe. It returns EINVAL if the probe is not

@@ -279,6 +279,9 @@ func (s Sites5) Arm(addr uint64) error {
 	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte{0xe8, 0, 0, 0, 0}})
 }
 
+// ArmIPModify is Arm.
+func (s Sites5) ArmIPModify(addr uint64) error { return s.Arm(addr) }
+
 // Disarm writes a nop to a site.
 func (s Sites5) Disarm(addr uint64) error {
 	return s.K.Poke(abi.Patch{Addr: addr, Bytes: []byte(abi.Nop5)})

@@ -52,8 +52,10 @@ type ListenedFunction struct {
 	Addr  uint64
 	Count int    // listeners; all kprobes together are one
 	Regs  bool   // a listener gets all registers
+	IPMod bool   // a listener may change the address to continue at (FTRACE_OPS_FL_IPMODIFY)
+	Of    uint64 // the module's function for which the trampoline is; 0 if it is Func's
 	Tramp uint64 // the trampoline if there is one listener, otherwise 0
-	Func  string // the function that the trampoline calls
+	Func  string // the function that the trampoline calls; "" if it calls Of
 }
 
 // sites returns the fentry sites; there are none if the kernel has no function tracer.
@@ -123,7 +125,7 @@ func (t *Tracer) TouchedFunctions() (func() []string, bool) {
 }
 
 // listenedLines is t_show of enabled_functions: a column for each flag, of which only R
-// is ever set.
+// and I are ever set.
 func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 	columns := 6
 	if t.conf.has[release.TouchedFunctions] {
@@ -136,10 +138,20 @@ func (t *Tracer) listenedLines(functions []ListenedFunction) []string {
 		if f.Regs {
 			regs = " R"
 		}
+		if f.IPMod {
+			regs = fmt.Sprintf("%-2s I", regs)
+		}
 		line = fmt.Appendf(line, " (%d)%-*s", f.Count, columns, regs)
-		called := t.global.appendSymbol(nil, t.symbolAddr(f.Func), true)
+		called := t.global.appendSymbol(nil, f.Of, true)
+		if f.Func != "" {
+			called = t.global.appendSymbol(nil, t.symbolAddr(f.Func), true)
+		}
 		if f.Tramp != 0 {
-			line = fmt.Appendf(line, "\ttramp: 0x%x (%s)", f.Tramp, called)
+			of := called
+			if f.Of != 0 {
+				of = t.global.appendSymbol(nil, f.Of, true)
+			}
+			line = fmt.Appendf(line, "\ttramp: 0x%x (%s)", f.Tramp, of)
 		}
 		lines = append(lines, fmt.Sprintf("%s ->%s\n", line, called))
 	}
@@ -228,6 +240,27 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 		}
 	}
 	return found
+}
+
+// FindFunctions returns the sites of the functions that a pattern covers.
+func (t *Tracer) FindFunctions(pattern string) []uint64 {
+	return t.findFunctions(t.newFunctionMatch(pattern))
+}
+
+// SetGlobalFilter changes set_ftrace_filter, or set_ftrace_notrace, by a pattern; reset
+// empties it before. It fails with EINVAL if no function matches.
+func (t *Tracer) SetGlobalFilter(notrace bool, pattern string, reset bool) error {
+	e := t.global.EditFunctions(notrace, reset)
+	if pattern != "" {
+		t.mu.Lock()
+		err := e.set.change(t, pattern, nil)
+		t.mu.Unlock()
+		if err != nil {
+			return err
+		}
+	}
+	e.Close()
+	return nil
 }
 
 // inModule reports whether the match covers functions of that module ("" for the kernel

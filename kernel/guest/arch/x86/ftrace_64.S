@@ -48,11 +48,10 @@ EXPORT_SYMBOL __fentry__
 
 /*
  * Called by an armed fentry site: (rsp) is the site plus five, 8(rsp) the function's
- * return address. Continues at regs->ip. A site with a single listener calls a copy
- * of this function.
+ * return address. Continues at regs->ip. ftrace_regs_caller is that of kprobes; a site
+ * with a single listener calls a copy of one of these functions.
  */
-SYM_FUNC_START ftrace_regs_caller
-	.cfi_startproc
+.macro SAVE_REGS_TO_FRAME
 	pushfq
 	.cfi_adjust_cfa_offset 8
 	subq	$PT_SIZE, %rsp
@@ -66,14 +65,8 @@ SYM_FUNC_START ftrace_regs_caller
 	movq	$__KERNEL_DS, PT_SS(%rsp)
 	movq	$0, PT_ORIG_AX(%rsp)
 	movq	PT_SIZE + 8(%rsp), %rdi
-	subq	$5, %rdi
-	movq	%rdi, PT_IP(%rsp)
-	movq	PT_SIZE + 16(%rsp), %rsi
-	movq	%rsp, %rdx
-	cld
-	.globl ftrace_regs_call
-ftrace_regs_call:
-	call	kprobe_ftrace_handler
+.endm
+.macro RESTORE_REGS_FROM_FRAME
 	movq	PT_IP(%rsp), %rax
 	movq	%rax, PT_SIZE + 8(%rsp)
 	movq	PT_FLAGS(%rsp), %rax
@@ -83,6 +76,19 @@ ftrace_regs_call:
 	.cfi_adjust_cfa_offset -PT_SIZE
 	popfq
 	.cfi_adjust_cfa_offset -8
+.endm
+SYM_FUNC_START ftrace_regs_caller
+	.cfi_startproc
+	SAVE_REGS_TO_FRAME
+	subq	$5, %rdi
+	movq	%rdi, PT_IP(%rsp)
+	movq	PT_SIZE + 16(%rsp), %rsi
+	movq	%rsp, %rdx
+	cld
+	.globl ftrace_regs_call
+ftrace_regs_call:
+	call	kprobe_ftrace_handler
+	RESTORE_REGS_FROM_FRAME
 	.globl ftrace_regs_caller_end
 ftrace_regs_caller_end:
 	ret
@@ -93,14 +99,45 @@ _ASM_NOKPROBE ftrace_regs_call
 _ASM_NOKPROBE ftrace_regs_caller_end
 
 /*
- * The same for listeners that do not need all registers: only caller-saved ones are
- * saved, at their offsets in pt_regs. A site with a single listener calls a copy in
- * which the call at ftrace_call goes to the listener's function.
+ * The same where functions of modules listen: regs->ip is the site's end, and the
+ * function gets its ftrace_ops. Copies have the address of that behind them.
+ */
+SYM_FUNC_START ftrace_ops_regs_caller
+	.cfi_startproc
+	SAVE_REGS_TO_FRAME
+	movq	%rdi, PT_IP(%rsp)
+	subq	$5, %rdi
+	movq	PT_SIZE + 16(%rsp), %rsi
+	.globl ftrace_ops_regs_op
+ftrace_ops_regs_op:
+	movq	function_trace_op(%rip), %rdx
+	movq	%rsp, %rcx
+	cld
+	.globl ftrace_ops_regs_call
+ftrace_ops_regs_call:
+	call	arch_ftrace_ops_list_func
+	RESTORE_REGS_FROM_FRAME
+	.globl ftrace_ops_regs_caller_end
+ftrace_ops_regs_caller_end:
+	ret
+	.cfi_endproc
+SYM_FUNC_END ftrace_ops_regs_caller
+_ASM_NOKPROBE ftrace_ops_regs_caller
+_ASM_NOKPROBE ftrace_ops_regs_op
+_ASM_NOKPROBE ftrace_ops_regs_call
+_ASM_NOKPROBE ftrace_ops_regs_caller_end
+
+/*
+ * The same for listeners that do not need all registers: only caller-saved ones and rbp
+ * are saved, at their offsets in pt_regs. cs is 0: so ftrace_get_regs knows. A site with
+ * a single listener calls a copy in which the call at ftrace_call goes to the listener's
+ * function.
  */
 SYM_FUNC_START ftrace_caller
 	.cfi_startproc
 	subq	$PT_SIZE, %rsp
 	.cfi_adjust_cfa_offset PT_SIZE
+	movq	%rbp, 32(%rsp)
 	movq	%r11, 48(%rsp)
 	movq	%r10, 56(%rsp)
 	movq	%r9, 64(%rsp)
@@ -110,14 +147,22 @@ SYM_FUNC_START ftrace_caller
 	movq	%rdx, 96(%rsp)
 	movq	%rsi, 104(%rsp)
 	movq	%rdi, 112(%rsp)
+	movq	$0, PT_CS(%rsp)
+	leaq	PT_SIZE + 8(%rsp), %rsi
+	movq	%rsi, PT_SP(%rsp)
 	movq	PT_SIZE(%rsp), %rdi
+	movq	%rdi, PT_IP(%rsp)
 	subq	$5, %rdi
 	movq	PT_SIZE + 8(%rsp), %rsi
 	movq	%rsp, %rcx
-	xorl	%edx, %edx
+	.globl ftrace_op
+ftrace_op:
+	movq	function_trace_op(%rip), %rdx
 	.globl ftrace_call
 ftrace_call:
 	call	arch_ftrace_ops_list_func
+	movq	PT_IP(%rsp), %rax
+	movq	%rax, PT_SIZE(%rsp)
 	movq	48(%rsp), %r11
 	movq	56(%rsp), %r10
 	movq	64(%rsp), %r9
@@ -135,6 +180,7 @@ ftrace_caller_end:
 	.cfi_endproc
 SYM_FUNC_END ftrace_caller
 _ASM_NOKPROBE ftrace_caller
+_ASM_NOKPROBE ftrace_op
 _ASM_NOKPROBE ftrace_call
 _ASM_NOKPROBE ftrace_caller_end
 

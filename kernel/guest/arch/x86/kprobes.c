@@ -2,6 +2,7 @@
  * kprobes.c: the functions that probed code calls, which pass its registers to the
  * machine. Preemption is disabled meanwhile, as in all handlers.
  */
+#include <linux/ftrace.h>
 #include <linux/preempt.h>
 #include <linux/kprobes.h>
 #include <linux/sched.h>
@@ -54,26 +55,21 @@ NOKPROBE_SYMBOL(fprobe_handler);
 #endif
 
 /*
- * Functions of fentry sites' listeners. A single one is called from its own
- * trampoline, several through the list function. fregs is a pt_regs in which only the
- * registers that ftrace_caller saves are set.
+ * Functions of the machine's own listeners at fentry sites. A single one is called from
+ * its own trampoline, several through arch_ftrace_ops_list_func. fregs is a pt_regs in
+ * which only the registers that ftrace_caller saves are set.
  */
-struct ftrace_ops;
-struct ftrace_regs;
-#define FTRACE_FUNC(name, before, after) \
+#define FTRACE_FUNC(name) \
 	void name(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op, struct ftrace_regs *fregs); \
 	notrace void name(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op, struct ftrace_regs *fregs) \
 	{ \
-		before; \
 		hypercall3(HC_FUNCTION, ip, parent_ip, fregs); \
-		after; \
 	} \
 	NOKPROBE_SYMBOL(name)
-FTRACE_FUNC(arch_ftrace_ops_list_func, preempt_disable(), preempt_enable());
-FTRACE_FUNC(function_trace_call, , );
-FTRACE_FUNC(function_stack_trace_call, , );
-FTRACE_FUNC(function_trace_probe_call, , );
-FTRACE_FUNC(stack_trace_call, , );
+FTRACE_FUNC(function_trace_call);
+FTRACE_FUNC(function_stack_trace_call);
+FTRACE_FUNC(function_trace_probe_call);
+FTRACE_FUNC(stack_trace_call);
 
 /* The machine writes the real return address into the word above regs, which the
  * trampoline returns to. */

@@ -40,7 +40,6 @@ _ASM_NOKPROBE \name
 	ON_THE_WAY_NOKPROBE kretprobe_trace_func
 	ON_THE_WAY_NOKPROBE kretprobe_dispatcher
 	ON_THE_WAY_NOKPROBE rethook_trampoline_handler
-	ON_THE_WAY_NOKPROBE ftrace_ops_assist_func
 #ifdef KERNEL_6_12
 	ON_THE_WAY_NOKPROBE fentry_trace_func
 	ON_THE_WAY_NOKPROBE fentry_dispatcher

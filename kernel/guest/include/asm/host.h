@@ -44,6 +44,16 @@
 #define KEY_UPDATE 16
 #define CALL_UPDATE 17
 #define MODULE_EVENT 18
+#define FTRACE_REGISTER 19
+#define FTRACE_UNREGISTER 20
+#define FTRACE_SET 21
+
+/* Kinds of FTRACE_SET. */
+#define FTRACE_FILTER 0
+#define FTRACE_NOTRACE 1
+#define FTRACE_ADD_IPS 2
+#define FTRACE_REMOVE_IPS 3
+#define FTRACE_FREE 4
 
 /* Kinds of HC_BUG. */
 #define BUG_OOPS 0

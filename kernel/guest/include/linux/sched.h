@@ -178,7 +178,9 @@ struct task_struct {
 	struct task_io_accounting { u64 rchar, wchar, syscr, syscw; } ioac; /* 3368 */
 	char __before_rcu[4968 - 3400];
 	struct callback_head rcu;		/* 4968 */
-	char __before_pagefault[5144 - 4984];
+	char __before_recursion[5080 - 4984];
+	unsigned long trace_recursion;		/* 5080 */
+	char __before_pagefault[5144 - 5088];
 	int pagefault_disabled;			/* 5144 */
 	struct kthread *kthread;		/* ours, in oom_reaper_list */
 	char __before_rethooks[5304 - 5160];
@@ -198,7 +200,7 @@ __TS(tasks, 2192); __TS(exit_state, 2308); __TS(personality, 2336); __TS(atomic_
 __TS(pid_links, 2528); __TS(thread_node, 2608); __TS(vfork_done, 2624); __TS(worker_private, 2648); __TS(gtime, 2672);
 __TS(nvcsw, 2760); __TS(min_flt, 2792); __TS(blocked, 3088); __TS(pending, 3112); __TS(task_works, 3160);
 __TS(parent_exec_id, 3232); __TS(alloc_lock, 3248); __TS(pi_lock, 3252); __TS(journal_info, 3296); __TS(ioac, 3368);
-__TS(rcu, 4968); __TS(pagefault_disabled, 5144);
+__TS(rcu, 4968); __TS(trace_recursion, 5080); __TS(pagefault_disabled, 5144);
 static_assert(sizeof(struct task_struct) == 9792, "task_struct");
 
 DECLARE_PER_CPU(struct task_struct *, current_task);
