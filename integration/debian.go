@@ -2,8 +2,10 @@ package integration
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +13,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/kprobefs/kprobefs/integration/linux"
 )
 
 // DebianModules are the sources of modules that are built with the headers of Debian's
@@ -98,6 +102,31 @@ func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
 	return objects, nil
 }
 
+// ImageModules are scripts that load modules of Debian's kernel package, and sources of
+// modules that call them, below integration.
+const ImageModules = "testdata/modules/image"
+
+// BuildImageModules returns the modules of the kernel package of the newest headers here,
+// and those of the sources of ImageModules in dir. It fails with ErrNoHeaders, and with
+// errors of package linux.
+func BuildImageModules(ctx context.Context, dir string) (map[string][]byte, error) {
+	headers, err := Headers()
+	if err != nil {
+		return nil, err
+	}
+	kernel, err := linux.ForHeaders(ctx, headers)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := kernel.ModuleObjects(ctx)
+	if err != nil {
+		return nil, err
+	}
+	own, err := BuildModulesWith(headers, dir)
+	maps.Copy(objects, own)
+	return objects, err
+}
+
 // SampleModules are scripts that load samples of Linux 6.1, below integration. The
 // sources are Linux's, under the GPL: they are not part of this repository.
 const SampleModules = "testdata/modules/samples"
@@ -140,7 +169,7 @@ func LoadModuleCases(integration, scripts string, objects map[string][]byte) ([]
 	}
 	for _, c := range cases {
 		c.Files = map[string][]byte{"modules.sh": lib}
-		words := regexp.MustCompile(`\w+`).FindAllString(c.Script, -1)
+		words := append(regexp.MustCompile(`\w+`).FindAllString(c.Script, -1), regexp.MustCompile(`[\w-]+`).FindAllString(c.Script, -1)...)
 		for name, object := range objects {
 			if slices.Contains(words, strings.TrimSuffix(name, ".ko")) {
 				c.Files[name] = object

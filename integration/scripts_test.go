@@ -81,6 +81,18 @@ func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
 	if c.Kernel == "" {
 		t.Fatal("not recorded: make golden")
 	}
+	out, status := run(t, c, user)
+	if got := Apply(masks, out); got != c.Want {
+		t.Errorf("%sLinux (-) and kprobefs (+) differ:\n%s", c.Comment, diff(c.Want, got))
+	}
+	if status != c.Status {
+		t.Errorf("exit status %d, on Linux %d", status, c.Status)
+	}
+}
+
+// run plays a script, and returns what it prints and its exit status.
+func run(t *testing.T, c *Case, user asUser) (string, int) {
+	t.Helper()
 	dir := publicDir(t)
 	put(t, dir, "script", c.Script)
 	put(t, dir, "lib.sh", Lib())
@@ -92,13 +104,7 @@ func playOne(t *testing.T, c *Case, user asUser, masks []Mask) {
 	if c.Release != "" {
 		flags = append(flags, "--release", c.Release)
 	}
-	out, status := user.exec(t, dir, []string{tmp}, flags, "busybox", "sh", "script")
-	if got := Apply(masks, out); got != c.Want {
-		t.Errorf("%sLinux (-) and kprobefs (+) differ:\n%s", c.Comment, diff(c.Want, got))
-	}
-	if status != c.Status {
-		t.Errorf("exit status %d, on Linux %d", status, c.Status)
-	}
+	return user.exec(t, dir, []string{tmp}, flags, "busybox", "sh", "script")
 }
 
 func put(t *testing.T, dir, name, text string) {

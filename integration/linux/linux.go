@@ -161,6 +161,26 @@ func Newest(ctx context.Context, release string) (*Kernel, error) {
 	return Fetch(ctx, m[1]+" "+version)
 }
 
+// ForHeaders returns the kernel package of headers, such as
+// /usr/src/linux-headers-6.1.0-56-amd64.
+func ForHeaders(ctx context.Context, headers string) (*Kernel, error) {
+	pkg := "linux-image-" + strings.TrimPrefix(filepath.Base(headers), "linux-headers-")
+	a, err := openArchive(release(pkg))
+	if err != nil {
+		return nil, err
+	}
+	version, err := a.candidate(ctx, pkg)
+	if err != nil { // apt's lists may be old
+		if err := a.update(ctx); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoTools, err)
+		}
+		if version, err = a.candidate(ctx, pkg); err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrNoKernel, err)
+		}
+	}
+	return Fetch(ctx, pkg+" "+version)
+}
+
 // Fetch returns the kernel that a recording names ("PACKAGE VERSION"), from the cache
 // or from the archive.
 func Fetch(ctx context.Context, name string) (*Kernel, error) {
@@ -177,14 +197,41 @@ func Fetch(ctx context.Context, name string) (*Kernel, error) {
 	if _, err := os.Stat(k.Image); err == nil {
 		return k, nil
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		return nil, err
-	}
 	return k, k.download(ctx, dir)
 }
 
-// download stores the package's vmlinuz at k.Image.
+// moduleFolders are what Modules keeps of the package's modules: those that need no hardware.
+var moduleFolders = []string{"crypto", "lib", "fs/nls"}
+
+// Modules returns the folder of the package's modules. It has crypto, lib and fs/nls.
+func (k *Kernel) Modules(ctx context.Context) (string, error) {
+	dir := filepath.Join(filepath.Dir(k.Image), "modules")
+	if _, err := os.Stat(dir); err == nil {
+		return dir, nil
+	}
+	return dir, k.download(ctx, filepath.Dir(k.Image))
+}
+
+// ModuleObjects returns the modules that Modules keeps, by their names ("crc64.ko").
+func (k *Kernel) ModuleObjects(ctx context.Context) (map[string][]byte, error) {
+	dir, err := k.Modules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	objects := map[string][]byte{}
+	return objects, filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && filepath.Ext(path) == ".ko" {
+			objects[filepath.Base(path)], err = os.ReadFile(path)
+		}
+		return err
+	})
+}
+
+// download stores the package's vmlinuz at k.Image, and its modules beside it.
 func (k *Kernel) download(ctx context.Context, dir string) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
 	a, err := openArchive(k.Release)
 	if err != nil {
 		return err
@@ -216,7 +263,32 @@ func (k *Kernel) download(ctx context.Context, dir string) error {
 	if err != nil || len(images) != 1 {
 		return fmt.Errorf("%s has no vmlinuz: %w", k, fs.ErrNotExist)
 	}
+	if err := keepModules(filepath.Join(tmp, "root"), filepath.Join(dir, "modules")); err != nil {
+		return err
+	}
 	return os.Rename(images[0], k.Image)
+}
+
+// keepModules moves modules from a package's files to dir, at once.
+func keepModules(root, dir string) error {
+	kernels, err := filepath.Glob(filepath.Join(root, "lib/modules/*/kernel"))
+	if err != nil || len(kernels) != 1 {
+		return nil // later packages have them in usr/lib, and compressed
+	}
+	if _, err := os.Stat(dir); err == nil {
+		return nil
+	}
+	part := filepath.Join(root, "modules")
+	for _, folder := range moduleFolders {
+		to := filepath.Join(part, folder)
+		if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+			return err
+		}
+		if err := os.Rename(filepath.Join(kernels[0], folder), to); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return os.Rename(part, dir)
 }
 
 // get downloads the package into dir.
