@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestSamples builds Linux 6.1's samples/kprobes, unchanged, with Debian's headers and with
+// TestSamples builds some of Linux 6.1's samples, unchanged, with Debian's headers and with
 // our own, and compares what the scripts of testdata/modules/samples print with what they
 // printed on Debian's kernel.
 func TestSamples(t *testing.T) {
@@ -27,7 +27,7 @@ func TestSamples(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, headers := range map[string]string{"debian": debian, "own": unpackHeaders(t, "6.1")} {
-		objects, err := BuildModulesWith(headers, sources)
+		objects, err := BuildSources(headers, sources)
 		if err != nil {
 			t.Fatal(err)
 		}

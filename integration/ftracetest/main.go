@@ -83,8 +83,8 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 // suitePath is the suite's path in the kernel's source.
 const suitePath = "linux-source-6.1/tools/testing/selftests/ftrace"
 
-// samplesPath is the path of the examples of kprobes, which integration.TestSamples builds.
-const samplesPath = "linux-source-6.1/samples/kprobes"
+// samplesPath is where Linux's examples are, of which integration.TestSamples builds some.
+const samplesPath = "linux-source-6.1/samples/"
 
 // cached returns the directory where the suite is kept.
 func cached() (string, error) {
@@ -112,8 +112,12 @@ func fetch(ctx context.Context) (string, error) {
 	script := `apt-cache show linux-source-6.1 >/dev/null 2>&1 || apt-get update -qq
 apt-get download -qq linux-source-6.1 2>/dev/null || { apt-get update -qq; apt-get download -qq linux-source-6.1; }
 mkdir -p "$1"
-dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-6.1.tar.xz | tar -xJ -C "$1" "$2" "$3"`
-	cmd := exec.CommandContext(ctx, "sh", "-ec", script, "sh", dir, suitePath, samplesPath)
+dpkg-deb --fsys-tarfile linux-source-6.1_*.deb | tar -xO ./usr/src/linux-source-6.1.tar.xz | { dir=$1; shift; tar -xJ -C "$dir" "$@"; }`
+	args := []string{"-ec", script, "sh", dir, suitePath}
+	for _, s := range integration.SampleSources {
+		args = append(args, samplesPath+s)
+	}
+	cmd := exec.CommandContext(ctx, "sh", args...)
 	cmd.Dir, cmd.Stderr = tmp, os.Stderr
 	if err := cmd.Run(); err != nil {
 		return "", fmt.Errorf("linux-source-6.1: %w", err)
@@ -205,6 +209,38 @@ func compare(all []result, out io.Writer) (worse []string) {
 	return worse
 }
 
+// installModules is a script that puts the modules in the directory $1 where modprobe
+// finds them. Without "$1" there are none.
+const installModules = `
+if [ -n "$1" ]; then
+	at=/lib/modules/$(uname -r)/extra
+	mkdir -p $at && cp "$1"/*.ko $at && depmod -a || exit
+fi
+`
+
+// installed writes the modules that tests load, samples of Linux, to a directory that it
+// makes, and returns that. It returns "" if they cannot be built here.
+func installed(dir string) (string, error) {
+	sources, err := integration.Samples()
+	var objects map[string][]byte
+	if err == nil {
+		objects, err = integration.BuildSamples(sources)
+	}
+	switch {
+	case errors.Is(err, integration.ErrNoSamples), errors.Is(err, integration.ErrNoHeaders):
+		return "", nil
+	case err != nil:
+		return "", err
+	}
+	err = os.MkdirAll(dir, 0o755)
+	for name, b := range objects {
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, name), b, 0o644)
+		}
+	}
+	return dir, err
+}
+
 // play runs the tests of some directories below kprobefs exec. Their logs are written
 // to logs.
 func play(ctx context.Context, suite string, chosen []string, bin, logs string, out io.Writer) ([]result, error) {
@@ -212,7 +248,11 @@ func play(ctx context.Context, suite string, chosen []string, bin, logs string, 
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"exec", "--cpus", "2", "--", "busybox", "sh", "./ftracetest", "-l", logs}
+	modules, err := installed(filepath.Join(filepath.Dir(logs), "modules"))
+	if err != nil {
+		return nil, err
+	}
+	args := []string{"exec", "--cpus", "2", "--", "busybox", "sh", "-c", installModules + `shift; exec busybox sh ./ftracetest "$@"`, "sh", modules, "-l", logs}
 	for _, d := range chosen {
 		args = append(args, "test.d/"+d)
 	}
@@ -264,6 +304,19 @@ func runHere(ctx context.Context, suite string, chosen []string, out io.Writer) 
 	return nil
 }
 
+// addModules adds the modules that tests load to the files of a script.
+func addModules(files map[string][]byte) error {
+	sources, err := integration.Samples()
+	if err != nil {
+		return err
+	}
+	objects, err := integration.BuildSamples(sources)
+	for name, b := range objects {
+		files["modules/"+name] = b
+	}
+	return err
+}
+
 // record runs all tests on Linux and writes their results.
 func record(ctx context.Context, suite string, out io.Writer) error {
 	if err := linux.Check(); err != nil {
@@ -285,7 +338,10 @@ func record(ctx context.Context, suite string, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	script := "ifconfig lo 127.0.0.1 up\nbusybox sh ./ftracetest -l /tmp/logs"
+	if err := addModules(files); err != nil {
+		return err
+	}
+	script := "ifconfig lo 127.0.0.1 up\nset -- modules" + installModules + "busybox sh ./ftracetest -l /tmp/logs"
 	for _, d := range dirs {
 		script += " test.d/" + d
 	}

@@ -151,7 +151,7 @@ func loadModules() ([]*integration.Case, error) {
 		return cases, nil
 	}
 	if err == nil {
-		objects, err = integration.BuildModules(samples)
+		objects, err = integration.BuildSamples(samples)
 	}
 	if err != nil {
 		return nil, err
