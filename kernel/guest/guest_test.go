@@ -20,22 +20,22 @@ import (
 // machine is a booted guest whose functions a test calls.
 type machine struct {
 	*kernel.Machine
-	t *testing.T
+	t testing.TB
 }
 
-func boot(t *testing.T, cpus int) *machine {
+func boot(t testing.TB, cpus int) *machine {
 	t.Helper()
 	return bootClock(t, cpus, nil)
 }
 
 // bootClock boots with a clock; nil means the real one.
-func bootClock(t *testing.T, cpus int, clock kernel.Clock) *machine {
+func bootClock(t testing.TB, cpus int, clock kernel.Clock) *machine {
 	t.Helper()
 	return bootRelease(t, "6.1", cpus, clock)
 }
 
 // bootRelease boots the image of a release.
-func bootRelease(t *testing.T, release string, cpus int, clock kernel.Clock) *machine {
+func bootRelease(t testing.TB, release string, cpus int, clock kernel.Clock) *machine {
 	t.Helper()
 	m, err := kernel.Boot(kernel.Options{
 		Image: guest.Image(release), CPUs: cpus, Clock: clock,
