@@ -58,18 +58,33 @@ func BuildModules(dir string) (map[string][]byte, error) {
 	return BuildModulesWith(headers, dir)
 }
 
+// BuildSamples compiles Samples with the headers of Debian's kernel. It fails with
+// ErrNoHeaders.
+func BuildSamples(sources []string) (map[string][]byte, error) {
+	headers, err := Headers()
+	if err != nil {
+		return nil, err
+	}
+	return BuildSources(headers, sources)
+}
+
 // BuildModulesWith compiles the sources in dir as kernel modules with headers, a
 // directory such as /lib/modules/RELEASE/build. It returns the objects by their names.
 func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	return BuildSources(headers, sources)
+}
+
+// BuildSources is BuildModulesWith for sources that may be in several directories.
+func BuildSources(headers string, sources []string) (map[string][]byte, error) {
 	tmp, err := os.MkdirTemp("", "kprobefs-modules")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
-	if err != nil {
-		return nil, err
-	}
 	makefile := "obj-m :="
 	for _, file := range sources {
 		b, err := os.ReadFile(file)
@@ -90,7 +105,7 @@ func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
 	var said bytes.Buffer
 	build.Stdout, build.Stderr = &said, &said
 	if err := build.Run(); err != nil {
-		return nil, fmt.Errorf("modules of %s: %w\n%s", dir, err, said.Bytes())
+		return nil, fmt.Errorf("modules of %s: %w\n%s", sources, err, said.Bytes())
 	}
 	objects := map[string][]byte{}
 	for _, file := range sources {
@@ -141,18 +156,26 @@ func LinuxSource() (string, error) {
 	return filepath.Join(cache, "kprobefs", "ftrace-6.1", "linux-source-6.1"), err
 }
 
-// Samples returns the folder of the sources of samples/kprobes. It fails with
-// ErrNoSamples.
-func Samples() (string, error) {
+// SampleSources are those of Linux's samples that are built, below its folder samples.
+var SampleSources = []string{
+	"kprobes/kprobe_example.c", "kprobes/kretprobe_example.c", "trace_printk/trace-printk.c",
+}
+
+// Samples returns the paths of SampleSources. It fails with ErrNoSamples.
+func Samples() ([]string, error) {
 	source, err := LinuxSource()
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	dir := filepath.Join(source, "samples", "kprobes")
-	if _, err := os.Stat(filepath.Join(dir, "kprobe_example.c")); err != nil {
-		return "", ErrNoSamples
+	var files []string
+	for _, s := range SampleSources {
+		file := filepath.Join(source, "samples", s)
+		if _, err := os.Stat(file); err != nil {
+			return nil, ErrNoSamples
+		}
+		files = append(files, file)
 	}
-	return dir, nil
+	return files, nil
 }
 
 // LoadModuleCases reads the cases of scripts, DebianModules or SampleModules, in a folder

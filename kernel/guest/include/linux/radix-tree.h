@@ -62,7 +62,8 @@ static inline void **radix_tree_iter_init(struct radix_tree_iter *iter, unsigned
 /* The next slot of the chunk that has an item, or the tag. */
 static inline void **radix_tree_next_slot(void **slot, struct radix_tree_iter *iter, unsigned int flags)
 {
-	while (++iter->index < iter->next_index) {
+	while (iter->next_index - iter->index > 1) { /* next_index is 0 behind the last index */
+		iter->index++;
 		slot++;
 		iter->tags >>= 1;
 		if (flags & RADIX_TREE_ITER_TAGGED ? iter->tags & 1 : *slot != NULL)
