@@ -98,8 +98,11 @@ func (e *Exports) listener(at uint64) (*listener, fields, error) {
 func (e *Exports) initOps(at, id uint64) error {
 	flags, err := e.conf.Memory.ReadU64(at + opFlags)
 	for _, w := range []struct{ off, v uint64 }{
-		{opFlags, flags | opInitialized}, {hashFilter, id}, {opFuncHash, at + opHash},
-		{hashWaiters, at + hashWaiters}, {hashWaiters + 8, at + hashWaiters},
+		{opFlags, flags | opInitialized},
+		{hashFilter, id},
+		{opFuncHash, at + opHash},
+		{hashWaiters, at + hashWaiters},
+		{hashWaiters + 8, at + hashWaiters},
 	} {
 		if err == nil {
 			err = e.conf.Memory.WriteU64(at+w.off, w.v)

@@ -50,6 +50,7 @@ static void tasklets(void)
 	msleep(20);
 	pr_info("disabled: %d, scheduled %d\n", runs, test_bit(TASKLET_STATE_SCHED, &disabled.state));
 	tasklet_enable(&disabled);
+	msleep(20); /* tasklet_kill may mark it as scheduled while it runs */
 	tasklet_kill(&disabled);
 	pr_info("enabled: %d\n", runs);
 	tasklet_disable(&disabled);

@@ -22,6 +22,13 @@ void __local_bh_enable_ip(unsigned long ip, unsigned int cnt);
 #define local_bh_enable() __local_bh_enable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET)
 struct irq_work { struct llist_node llnode; atomic_t flags; void (*func)(struct irq_work *); };
 bool irq_work_queue(struct irq_work *work);
+void irq_work_sync(struct irq_work *work);
+
+static inline void init_irq_work(struct irq_work *work, void (*func)(struct irq_work *))
+{
+	*work = (struct irq_work){ .func = func };
+}
+
 void irq_work_run(void);
 
 /* A function that runs in a softirq, not before all that disabled it have enabled it. */

@@ -47,6 +47,9 @@ int vsprintf(char *buf, const char *fmt, __builtin_va_list args);
 int __cond_resched(void);
 #define might_resched() static_call0(might_resched)
 #include <linux/static_call.h>
+#ifdef MODULE
+#include <linux/trace_printk.h>
+#endif
 typedef __builtin_va_list va_list;
 #define va_start(v, l) __builtin_va_start(v, l)
 #define va_end(v) __builtin_va_end(v)

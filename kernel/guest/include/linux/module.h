@@ -90,7 +90,7 @@ extern struct module __this_module;
 extern int init_module(void);
 extern void cleanup_module(void);
 #define THIS_MODULE		(&__this_module)
-#define __exit			__section(".exit.text") __cold
+#define __exit			__section(".exit.text") __cold notrace
 #define __exitdata		__section(".exit.data")
 #undef module_init
 /* Documents write both with and without a semicolon. */
