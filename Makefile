@@ -57,7 +57,7 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	$(GO) test -timeout 10m ./integration/soak
 	$(GO) test -timeout 10m ./integration/ftracetest
 
-soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules (about half an hour in all)
+soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed (about three quarters of an hour in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestEnabledProbesMissNothing' ./kprobes
 
