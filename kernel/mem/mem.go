@@ -14,6 +14,7 @@
 package mem
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -42,6 +43,7 @@ const (
 
 // Memory is the RAM of one machine and the address space that all its vCPUs share.
 type Memory struct {
+	whole []byte // RAM between two guards
 	ram   []byte
 	base  unsafe.Pointer
 	root  pml4
@@ -53,28 +55,36 @@ type Memory struct {
 	splitMu sync.Mutex
 }
 
+// guard is how many bytes before and behind RAM cannot be accessed: an engine that left
+// RAM would fault, not read or change the program's own memory.
+const guard = 1 << 20
+
 // New returns a memory of size bytes (a multiple of the page size), zeroed and with
 // nothing mapped. The host allocates pages when they are first accessed.
 func New(size uint64) (*Memory, error) {
 	if size == 0 || size&PageMask != 0 || size > 1<<40 {
 		return nil, fmt.Errorf("memory of %#x bytes: %w", size, syscall.EINVAL)
 	}
-	ram, err := unix.Mmap(-1, 0, int(size), unix.PROT_READ|unix.PROT_WRITE,
+	whole, err := unix.Mmap(-1, 0, guard+int(size)+guard, unix.PROT_NONE,
 		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
 	if err != nil {
 		return nil, fmt.Errorf("memory of %#x bytes: %w", size, err)
 	}
-	return &Memory{ram: ram, base: unsafe.Pointer(unsafe.SliceData(ram))}, nil
+	ram := whole[guard : guard+size : guard+size]
+	if err := unix.Mprotect(ram, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		return nil, fmt.Errorf("memory of %#x bytes: %w", size, errors.Join(err, unix.Munmap(whole)))
+	}
+	return &Memory{whole: whole, ram: ram, base: unsafe.Pointer(unsafe.SliceData(ram))}, nil
 }
 
 // Close unmaps the RAM. The memory must not be used afterwards.
 func (m *Memory) Close() error {
-	ram := m.ram
-	m.ram, m.base = nil, nil
-	if ram == nil {
+	whole := m.whole
+	m.whole, m.ram, m.base = nil, nil, nil
+	if whole == nil {
 		return nil
 	}
-	return unix.Munmap(ram)
+	return unix.Munmap(whole)
 }
 
 // Discard frees the RAM's pages. The memory stays mapped in the process and reads as

@@ -3,8 +3,10 @@ package mem
 import (
 	"bytes"
 	"errors"
+	"runtime/debug"
 	"syscall"
 	"testing"
+	"unsafe"
 )
 
 const va = 0xffffffff81000000
@@ -142,3 +144,27 @@ func TestPhys(t *testing.T) {
 		t.Error("Phys did not return the last byte")
 	}
 }
+
+// TestGuards: what lies before and behind RAM cannot be accessed.
+func TestGuards(t *testing.T) {
+	m := newMemory(t)
+	faults := func(off int) (fault bool) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() { fault = recover() != nil }()
+		sink = *(*byte)(unsafe.Add(m.Base(), off))
+		return false
+	}
+	size := int(m.Size())
+	for _, off := range []int{-guard, -1, size, size + guard - 1} {
+		if !faults(off) {
+			t.Errorf("the byte at %#x can be read", off)
+		}
+	}
+	for _, off := range []int{0, size - 1} {
+		if faults(off) {
+			t.Errorf("the byte at %#x cannot be read", off)
+		}
+	}
+}
+
+var sink byte

@@ -45,7 +45,7 @@ struct line {
 };
 
 /* level -1 is that of the text, or 4. dev_info may be NULL. */
-asmlinkage int vprintk_emit(int facility, int level, const struct dev_printk_info *dev_info, const char *fmt, va_list args)
+noinline asmlinkage int vprintk_emit(int facility, int level, const struct dev_printk_info *dev_info, const char *fmt, va_list args)
 {
 	struct line line;
 	int own = -1, len;
@@ -70,13 +70,13 @@ asmlinkage int vprintk_emit(int facility, int level, const struct dev_printk_inf
 }
 EXPORT_SYMBOL(vprintk_emit);
 
-asmlinkage int vprintk_default(const char *fmt, va_list args)
+noinline asmlinkage int vprintk_default(const char *fmt, va_list args)
 {
 	return vprintk_emit(0, -1, NULL, fmt, args);
 }
 EXPORT_SYMBOL_GPL(vprintk_default);
 
-asmlinkage int vprintk(const char *fmt, va_list args)
+noinline asmlinkage int vprintk(const char *fmt, va_list args)
 {
 	return vprintk_default(fmt, args);
 }
