@@ -53,7 +53,7 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
 	$(GO) test -run '^Test100000$$' ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	$(GO) test -parallel 8 -timeout 25m ./integration
+	$(GO) test -parallel 8 -timeout 40m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	$(GO) test -timeout 10m ./integration/ftracetest
 
