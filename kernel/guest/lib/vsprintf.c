@@ -215,7 +215,11 @@ static void restricted_pointer(struct out *o, const void *p, struct spec spec)
 	const struct cred *cred = current->cred;
 
 	if (!kptr_restrict) {
+#ifdef KERNEL_4_15	/* does not hash it */
+		pointer_digits(o, (unsigned long)p, spec);
+#else
 		ptr_to_id(o, p, spec);
+#endif
 		return;
 	}
 	if (kptr_restrict == 1 && irq_count()) {
