@@ -294,12 +294,13 @@ func absolute(dir string) (string, error) {
 	return filepath.Abs(dir)
 }
 
-// closeInTime stops the machine. If that takes too long, the process exits anyway.
+// closeInTime stops the machine, whose files may still be read. If that takes too long, the
+// process exits anyway.
 func closeInTime(s system) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = s.Close()
+		_ = s.Retire()
 	}()
 	select {
 	case <-done:
