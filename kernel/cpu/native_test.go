@@ -277,6 +277,9 @@ func (p *pair) walk(t *testing.T, j *native.Job) (w walk, ok bool) {
 		if exit.Reason == Trap && exit.Vector == abi.VecPF && !fetches(exit, s.cpu.RIP) && (exit.Addr>>47 != 0 || p.r.Owns(exit.Addr)) {
 			return w, false
 		}
+		if !p.anySP && !mem.Canonical(s.cpu.R[4]) {
+			return w, false // this processor does not go on with it
+		}
 		if o.Code == decode.CALL && exit.Reason == Trap && exit.Vector == 13 {
 			return w, false // to an address that is none: Intel's have pushed by then, which their manual does not say
 		}
