@@ -10,15 +10,30 @@ import (
 // This file has the handlers of what kernels are made of: moves, arithmetic, branches,
 // the stack. Where memory is not in the TLB, they leave the instruction to exec.
 
-// at is where the memory operand of o lies, w bytes in a page that tlb has; else nil.
-func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
-	va := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
+// address is that of the memory operand of o, which has no prefix 67.
+func (c *CPU) address(o *op) uint64 {
+	return c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
+}
+
+// find is where the w bytes at va lie, in a page that tlb has; else nil: exec must
+// execute the instruction.
+func (c *CPU) find(va uint64, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
 	e := &tlb[va>>12&tlbMask]
 	if e.tag != (va+uint64(w)-1)&^0xfff {
 		c.br = brSlow
 		return nil
 	}
 	return unsafe.Add(nil, va+e.off)
+}
+
+// at is find for the memory operand of o.
+func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
+	return c.find(c.address(o), w, tlb)
+}
+
+// word is find for a word of the stack.
+func (c *CPU) word(va uint64, tlb *[1 << tlbBits]tlbEntry) *uint64 {
+	return (*uint64)(c.find(va, 8, tlb))
 }
 
 // second is the operand of o that is a register or an immediate.
@@ -216,25 +231,23 @@ func shift(c *CPU, o *op) *op {
 func push(c *CPU, o *op) *op {
 	v := c.second(o)
 	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.wtlb)
+	if p == nil {
 		return nil
 	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = v
+	*p = v
 	c.R[4] = va
 	return o.next()
 }
 
 func pop(c *CPU, o *op) *op {
 	va := c.R[4]
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.rtlb)
+	if p == nil {
 		return nil
 	}
 	c.R[4] = va + 8
-	c.R[o.A&15] = *(*uint64)(unsafe.Add(nil, va+e.off))
+	c.R[o.A&15] = *p
 	return o.next()
 }
 
@@ -255,9 +268,8 @@ func jmp(c *CPU, o *op) *op { return c.enterLinked(o) }
 
 func call(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.wtlb)
+	if p == nil {
 		return nil
 	}
 	n := c.enterLinked(o)
@@ -265,7 +277,7 @@ func call(c *CPU, o *op) *op {
 		c.br = brSlowCross
 		return nil
 	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = o.Disp
+	*p = o.Disp
 	c.R[4] = va
 	return n
 }
@@ -285,12 +297,11 @@ func (c *CPU) known(o *op, rip uint64) *op {
 
 func ret(c *CPU, o *op) *op {
 	va := c.R[4]
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.rtlb)
+	if p == nil {
 		return nil
 	}
-	n := c.known(o, *(*uint64)(unsafe.Add(nil, va+e.off)))
+	n := c.known(o, *p)
 	if n != nil {
 		c.R[4] = va + 8 + o.Imm
 	}
@@ -301,14 +312,13 @@ func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.B&15]) }
 
 func callReg(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.wtlb)
+	if p == nil {
 		return nil
 	}
 	n := c.known(o, c.R[o.B&15])
 	if n != nil {
-		*(*uint64)(unsafe.Add(nil, va+e.off)) = o.Disp
+		*p = o.Disp
 		c.R[4] = va
 	}
 	return n

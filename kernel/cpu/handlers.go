@@ -86,12 +86,11 @@ func sti(c *CPU, o *op) *op {
 func pushf(c *CPU, o *op) *op {
 	c.settle()
 	va := c.R[4] - 8
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.wtlb)
+	if p == nil {
 		return nil
 	}
-	*(*uint64)(unsafe.Add(nil, va+e.off)) = c.RFlags &^ flagRF
+	*p = c.RFlags &^ flagRF
 	c.R[4] = va
 	return o.next()
 }
@@ -99,12 +98,11 @@ func pushf(c *CPU, o *op) *op {
 // popf of flags that leave interrupts and single-stepping as they are.
 func popf(c *CPU, o *op) *op {
 	va := c.R[4]
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.rtlb)
+	if p == nil {
 		return nil
 	}
-	v := *(*uint64)(unsafe.Add(nil, va+e.off))
+	v := *p
 	if (v^c.RFlags)&(flagIF|flagTF) != 0 {
 		c.br = brSlow
 		return nil
@@ -298,12 +296,11 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 
 func leave(c *CPU, o *op) *op {
 	va := c.R[5]
-	e := &c.rtlb[va>>12&tlbMask]
-	if e.tag != (va+7)&^0xfff {
-		c.br = brSlow
+	p := c.word(va, &c.rtlb)
+	if p == nil {
 		return nil
 	}
-	c.R[5] = *(*uint64)(unsafe.Add(nil, va+e.off))
+	c.R[5] = *p
 	c.R[4] = va + 8
 	return o.next()
 }

@@ -10,13 +10,12 @@ import (
 // place is where the memory operand of a locked instruction lies; nil if exec
 // must do it: not aligned, or not in the TLB.
 func (c *CPU) place(o *op) unsafe.Pointer {
-	va := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != va&^0xfff || va&uint64(o.W-1) != 0 {
+	va := c.address(o)
+	if va&uint64(o.W-1) != 0 {
 		c.br = brSlow
 		return nil
 	}
-	return unsafe.Add(nil, va+e.off)
+	return c.find(va, o.W, &c.wtlb)
 }
 
 // chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64
