@@ -73,6 +73,6 @@ oopsed() {
 		/^[0-9] (RIP: 0033|R([ABCDS][A-Z]|[01][0-9]):|FS:|CS:|CR2:|Code:|Hardware name|PGD)/d; / \\? /d
 		s/\[#[0-9]+\]/[#N]/; s/CPU: [0-9]+ PID: [0-9]+/CPU: N PID: N/; s/(Not t|T)ainted.*/Tainted/
 		s/$1(\[|\/)[0-9]+/$1\1N/; s/(address: f)[0-9a-f]+/\1.../; s/(0010:)0xf[0-9a-f]+/\1.../
-		s/\+0x[^ ]*//g; s/\.(cold|part\.0|isra\.0|constprop\.0)//; s/(Modules linked in:).*/\1/; s|at /[^ ]*/|at |"
+		s/\+0x[^ ]*//g; s/\.(cold|part\.0|isra\.0|constprop\.0)//; s/(Modules linked in:).*/\1/; s|at [./][^ ]*/|at |"
 	log_seen=$(log | wc -l)
 }
