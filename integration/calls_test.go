@@ -23,6 +23,8 @@ func debianObjects(t *testing.T) map[string][]byte {
 	return objects
 }
 
+// builtModules builds the modules of DebianModules once for all tests: it takes half a
+// minute.
 var builtModules = sync.OnceValues(func() (map[string][]byte, error) { return BuildModules(DebianModules) })
 
 // needTool skips the test where a program is missing, but not in CI.
