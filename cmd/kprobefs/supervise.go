@@ -378,11 +378,20 @@ func fail(listener int, id uint64, errno syscall.Errno) {
 	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
+// seccompIoctl makes an ioctl(2) of seccomp. All fail with EINTR when a signal comes while
+// they wait for a lock, such as those by which Go's scheduler interrupts threads: an answer
+// that is not sent again leaves the caller waiting for ever. A NOTIF_RECV is not repeated,
+// since it might wait for a notification after the last one.
 func seccompIoctl(fd int, command uintptr, arg unsafe.Pointer) error {
-	if _, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(arg)); errno != 0 {
-		return errno
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(arg))
+		switch {
+		case errno == 0:
+			return nil
+		case errno != unix.EINTR || command == unix.SECCOMP_IOCTL_NOTIF_RECV:
+			return errno
+		}
 	}
-	return nil
 }
 
 // rightPosition sets the position of a thread's descriptor to the one on Linux. It fails

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -77,8 +78,8 @@ func (h *Host) knows(tid int) bool {
 
 // lives reports whether a thread of the host has not ended.
 func lives(tid int) bool {
-	s, err := proc.ReadStat(tid)
-	return err == nil && s.State != 'Z' && s.State != 'X'
+	state, ok := proc.Status(tid, "State")
+	return ok && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
 
 // OnAwaitClosed sets the function with which AwaitClosed waits.

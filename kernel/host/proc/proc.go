@@ -7,6 +7,8 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -66,30 +68,79 @@ func OwnNamespace(kind string) (string, error) { return os.Readlink("/proc/self/
 
 // Stat has fields of the file stat.
 type Stat struct {
-	State  byte   // 'R', 'S', ...; 'Z' and 'X' mean that it has ended
 	Parent int    // the process that created its process
 	Start  uint64 // when it was created, in ticks (10 ms) since boot
 	CPU    int    // on which it runs or has run last
 }
 
-// ReadStat reads the file stat of a thread.
+// ReadStat reads the file stat of a thread. It fails with EAGAIN while the thread is in
+// execve(2) and waits there (readStat).
 func ReadStat(tid int) (Stat, error) {
-	text, err := Read(tid, "stat")
+	text, err := readStat(tid)
 	if err != nil {
 		return Stat{}, err
 	}
 	return parseStat(text)
 }
 
+// patience is how long a read of stat may take.
+const patience = 50 * time.Millisecond
+
+// reads are the reads of stat that have not ended, by the thread.
+var reads struct {
+	sync.Mutex
+	of map[int]*read
+}
+
+type read struct {
+	began time.Time
+	ended chan struct{}
+	text  string
+	err   error
+}
+
+// readStat returns the contents of stat. The host's kernel makes who reads it wait while
+// the thread is in execve(2) and closes files, which can be files of ours: execve would
+// wait for the daemon, and the daemon for execve. So another goroutine reads, and goes on
+// when the read takes too long.
+func readStat(tid int) (string, error) {
+	reads.Lock()
+	r := reads.of[tid]
+	if r == nil {
+		r = &read{began: time.Now(), ended: make(chan struct{})}
+		if reads.of == nil {
+			reads.of = map[int]*read{}
+		}
+		reads.of[tid] = r
+		go r.do(tid)
+	}
+	reads.Unlock()
+	late := time.NewTimer(patience - time.Since(r.began))
+	defer late.Stop()
+	select {
+	case <-r.ended:
+		return r.text, r.err
+	case <-late.C:
+		return "", unix.EAGAIN
+	}
+}
+
+func (r *read) do(tid int) {
+	r.text, r.err = Read(tid, "stat")
+	reads.Lock()
+	delete(reads.of, tid)
+	reads.Unlock()
+	close(r.ended)
+}
+
 // parseStat parses "TID (NAME) STATE PARENT ...". The name may contain anything.
 func parseStat(text string) (s Stat, err error) {
 	words := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
-	const state, parent, start, processor = 0, 1, 19, 36
+	const parent, start, processor = 1, 19, 36
 	if len(words) <= processor {
 		return s, unix.EINVAL
 	}
 	var errs [3]error
-	s.State = words[state][0]
 	s.Parent, errs[0] = strconv.Atoi(words[parent])
 	s.Start, errs[1] = strconv.ParseUint(words[start], 10, 64)
 	s.CPU, errs[2] = strconv.Atoi(words[processor])
