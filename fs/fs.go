@@ -11,7 +11,8 @@
 // Linux, this filesystem differs from others:
 //   - a look-up gives a file a large size, but stat(2) shows 0 (see enlarge);
 //   - a READ by the page cache is refused, so that sendfile(2) and splice(2) fail
-//     and programs fall back to read(2), as they do on debugfs;
+//     and programs fall back to read(2), as they do on debugfs, except that of a file
+//     with pages (seqfile.Row.Paged), which the page cache gets one by one;
 //   - OPEN carries O_TRUNC, since truncate(2) must not clear what `>` clears;
 //   - permissions are checked here, because FUSE's default_permissions would undo the
 //     first point, and nothing is cached, because a cached look-up is not checked.
@@ -169,11 +170,11 @@ func (f *filesystem) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name strin
 	if err := f.tree.room(c); err != nil {
 		return f.tree.status(err)
 	}
-	n := f.tree.inodes.lookup(dir, name)
+	n, id := f.tree.inodes.lookup(dir, name)
 	if n == nil {
 		return fuse.ENOENT
 	}
-	f.entry(n, out)
+	f.entry(n, id, out)
 	return fuse.OK
 }
 
@@ -194,8 +195,8 @@ func (n *node) search(c *seqfile.Caller, name string) error {
 	return nil
 }
 
-func (f *filesystem) entry(n *node, out *fuse.EntryOut) {
-	*out = fuse.EntryOut{NodeId: n.id, Generation: 1}
+func (f *filesystem) entry(n *node, id uint64, out *fuse.EntryOut) {
+	*out = fuse.EntryOut{NodeId: id, Generation: 1}
 	n.attr(&out.Attr)
 	n.large(&out.Attr)
 }
@@ -206,29 +207,37 @@ func (n *node) large(a *fuse.Attr) {
 	if n.isDir() || n.key.Link != "" {
 		return
 	}
-	a.Size = openSize
+	a.Size = n.openSize()
 	n.mu.Lock()
 	n.shrunk = false
 	n.mu.Unlock()
 }
 
+// openSize is the size that the page cache must believe in.
+func (n *node) openSize() uint64 {
+	if n.paged {
+		return pagedSize
+	}
+	return openSize
+}
+
 func (f *filesystem) Forget(id, lookups uint64) { f.tree.inodes.forget(id, lookups) }
 
-// enlarge makes the host's kernel keep a large i_size for n, by a notice that one
-// byte was stored at a large offset. The kernel takes a GETATTR reply of size 0 that
+// enlarge makes the host's kernel keep a large i_size for n, which it knows by the number
+// id, by a notice that one byte was stored at a large offset. The kernel takes a GETATTR reply of size 0 that
 // follows as older than the inode: stat(2) shows 0, but i_size stays large. The offset
 // of each notice must be larger than the one before.
-func (f *filesystem) enlarge(n *node) {
+func (f *filesystem) enlarge(n *node, id uint64) {
 	n.mu.Lock()
 	n.stored++
-	off := int64(openSize + n.stored)
+	off := int64(n.openSize() + n.stored)
 	n.shrunk = false
 	n.mu.Unlock()
 	if f.server == nil { // a test without a mount
 		return
 	}
 	// The notice fails if the kernel no longer has the inode. Then it keeps no size.
-	f.server.storeByte(f.fuseID(n), off)
+	f.server.storeByte(id, off)
 }
 
 func (f *filesystem) fuseID(n *node) uint64 {
@@ -257,7 +266,7 @@ func (f *filesystem) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fu
 	}
 	n.attr(&out.Attr) // also when the guest did not come to the operation
 	if !n.isDir() && n.key.Link == "" {
-		f.enlarge(n)
+		f.enlarge(n, in.NodeId)
 	}
 	return fuse.OK
 }

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
 
@@ -35,6 +36,8 @@ type handle struct {
 	borrowed map[int]int     // number of descriptors that a process has for TruePosition
 	file     seqfile.File
 	dir      []fuse.DirEntry // entries of a directory
+
+	spliced page
 
 	polled chan struct{} // closed to end the wait for a Poller, or nil
 	over   bool          // the file has ended
@@ -93,7 +96,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 		if err := h.openGuest(ctx, call); err != nil {
 			return f.tree.status(err)
 		}
-		f.opened(h, out)
+		f.opened(h, in.NodeId, out)
 		return fuse.OK
 	}
 	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
@@ -106,7 +109,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 	if err != nil {
 		return f.tree.status(err)
 	}
-	f.opened(h, out)
+	f.opened(h, in.NodeId, out)
 	return fuse.OK
 }
 
@@ -127,7 +130,8 @@ func (h *handle) open(ctx context.Context, call host.Call, open func(context.Con
 	return nil
 }
 
-func (f *filesystem) opened(h *handle, out *fuse.OpenOut) {
+// opened makes the reply to an open of the inode that the host's kernel knows as id.
+func (f *filesystem) opened(h *handle, id uint64, out *fuse.OpenOut) {
 	out.Fh = f.handles.add(h)
 	// One write may take long, and must not keep others waiting in the host's kernel.
 	out.OpenFlags = fuse.FOPEN_DIRECT_IO | fuse.FOPEN_PARALLEL_DIRECT_WRITES | h.seekFlags()
@@ -139,7 +143,7 @@ func (f *filesystem) opened(h *handle, out *fuse.OpenOut) {
 	shrunk := h.node.shrunk
 	h.node.mu.Unlock()
 	if shrunk {
-		f.enlarge(h.node)
+		f.enlarge(h.node, id)
 	}
 }
 
@@ -181,23 +185,26 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 	if err != nil {
 		return f.tree.status(err)
 	}
-	if h.node = f.tree.inodes.lookup(dir, name); h.node == nil {
+	n, id := f.tree.inodes.lookup(dir, name)
+	if h.node = n; n == nil {
 		h.release()
 		return fuse.ENOENT
 	}
-	f.entry(h.node, &out.EntryOut)
-	f.opened(h, &out.OpenOut)
+	f.entry(n, id, &out.EntryOut)
+	f.opened(h, id, &out.OpenOut)
 	return fuse.OK
 }
 
 // Read is read(2). A READ without a lock owner comes from the page cache, for
-// sendfile, splice or mmap. It is refused where Linux has none of these.
+// sendfile, splice or mmap. It is refused where Linux has none of these. (Host kernels
+// before 6.5 splice by reads with a lock owner.)
 func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
 	if err != nil {
 		return nil, f.tree.status(err)
 	}
-	if in.ReadFlags&fuse.READ_LOCKOWNER == 0 && n.kind != seqfile.ProcSys {
+	cached := in.ReadFlags&fuse.READ_LOCKOWNER == 0 && n.kind != seqfile.ProcSys
+	if cached && !n.paged {
 		return nil, fuse.EINVAL
 	}
 	h := f.handles.get(in.Fh)
@@ -205,6 +212,10 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 		return nil, fuse.EBADF
 	}
 	c.FileFlags = in.Flags
+	if cached {
+		got, err := h.splice(ctx, int64(in.Offset), buf[:min(int(in.Size), len(buf))])
+		return fuse.ReadResultData(got), f.tree.status(err)
+	}
 	if h.guest {
 		got, err := h.readGuest(ctx, c, int64(in.Offset), buf[:min(int(in.Size), len(buf))])
 		if err != nil {
@@ -229,6 +240,60 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	h.moved(int64(in.Offset)+int64(ret), pos+int64(ret))
 	return fuse.ReadResultData(data[:ret]), fuse.OK
 }
+
+// page is what splice(2) has read last.
+type page struct {
+	mu   sync.Mutex
+	off  int64 // its position
+	data []byte
+}
+
+// splice is splice(2): the page cache asks for one page, to which the file's next page
+// goes. It may ask again for the last one, if it had no room to keep it. The guest does
+// not see it.
+func (h *handle) splice(ctx context.Context, off int64, b []byte) ([]byte, error) {
+	s, ok := seqfile.As[seqfile.Splicer](h.opened())
+	if !ok || len(b) != splicePage {
+		return nil, fmt.Errorf("splice of %d bytes: %w", len(b), syscall.EINVAL)
+	}
+	h.spliced.mu.Lock()
+	defer h.spliced.mu.Unlock()
+	if off == h.spliced.off && len(h.spliced.data) > 0 {
+		return h.spliced.data, nil
+	}
+	h.mu.Lock()
+	end := h.end
+	h.mu.Unlock()
+	if end%splicePage != 0 || off < end {
+		return nil, fmt.Errorf("splice at %d, where the last read has ended at %d: %w", off, end, syscall.EINVAL)
+	}
+	oc := &opContext{Context: ctx, ends: h.boot.ends(h.usableAfterPanic)}
+	defer oc.end()
+	n, err := s.Splice(oc, b)
+	if err != nil || n == 0 {
+		return nil, err
+	}
+	clear(b[n:])
+	h.spliced.off, h.spliced.data = off, append(h.spliced.data[:0], b...)
+	h.moved(off+splicePage, off+splicePage)
+	return b, nil
+}
+
+// readNothing is called after an empty reply to a READ, which the page cache takes for the
+// end of the file: it would not ask for a page again. It must see the end once, before the
+// file is made large again; if it comes too late, it finds a page without entries.
+func (f *filesystem) readNothing(id uint64) {
+	if n := f.tree.inodes.get(id); n != nil && n.paged {
+		time.AfterFunc(endTime, func() { f.enlarge(n, id) })
+	}
+}
+
+// endTime is for how long a file that is spliced seems to have ended.
+const endTime = 100 * time.Millisecond
+
+// splicePage is the size of pages of the ring buffer in bytes, and has to be that of the
+// host's page cache.
+const splicePage = 4096
 
 // Write is write(2).
 func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte) (uint32, fuse.Status) {
@@ -335,7 +400,7 @@ func (f *filesystem) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status
 	shrunk := n.shrunk
 	n.mu.Unlock()
 	if shrunk { // sendfile on other descriptors of the file would return 0
-		f.enlarge(n)
+		f.enlarge(n, in.NodeId)
 	}
 	return f.tree.status(err)
 }

@@ -95,6 +95,10 @@ func (t *Tree) fuseOptions() *fuse.MountOptions {
 	return &fuse.MountOptions{
 		MaxWrite:      maxIO,
 		MaxBackground: maxReleases,
+		// The page cache must not ask ahead for what a file that is spliced does not have
+		// yet, and who waits for it must be interruptible.
+		MaxReadAhead: 1,
+		SyncRead:     true,
 		// READDIRPLUS would look up each entry, and its attributes would not be cached.
 		DisableReadDirPlus: true,
 		EnableLocks:        true,

@@ -24,14 +24,19 @@ const (
 // prints nothing, where Linux answers EINVAL and cat falls back to read(2).
 const openSize = 1 << 30
 
+// pagedSize is the same for files that are spliced: what has been read of them in all may
+// not exceed it.
+const pagedSize = 1 << 60
+
 // node is an inode. All mounts of a Tree share it, so that a chmod through one is
 // seen through the others.
 type node struct {
-	id               uint64       // FUSE's number and st_ino
+	id               uint64       // st_ino, and FUSE's number unless it is paged
 	key              *seqfile.Row // its row's name, type, mode and Gen, which do not change
 	parent           *node        // nil for a root
 	kind             seqfile.Kind
 	at               string // path in the guest
+	paged            bool   // seqfile.Row.Paged
 	others           bool   // all users may read the files in it that the owner may read
 	rootUser         owner  // user of the host that is the guest's root
 	usableAfterPanic bool   // seqfile.Row.UsableAfterPanic
@@ -114,7 +119,7 @@ type inodes struct {
 
 	mu    sync.Mutex
 	next  uint64
-	byID  map[uint64]*node
+	byID  map[uint64]*node // a paged node by each number that a look-up has given it
 	byRow map[*seqfile.Row]*node
 
 	// stale is called, in a goroutine of its own, when a directory no longer has a
@@ -166,7 +171,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 	}
 	n := &node{
 		id: t.next, key: key, added: row, parent: parent,
-		kind: row.Kind, at: row.At, others: row.OthersRead, rootUser: t.owner, usableAfterPanic: row.UsableAfterPanic,
+		kind: row.Kind, at: row.At, paged: row.Paged, others: row.OthersRead, rootUser: t.owner, usableAfterPanic: row.UsableAfterPanic,
 		children: map[string]*node{},
 	}
 	if parent != nil {
@@ -251,9 +256,13 @@ func (t *inodes) release(n *node) {
 	}
 }
 
-// lookup returns the node of a name in a directory, or nil. The node gets a reference
-// of the host's kernel.
-func (t *inodes) lookup(dir *node, name string) *node {
+// lookup returns the node of a name in a directory, or nil, and FUSE's number of it. The
+// node gets a reference of the host's kernel.
+//
+// The number of a paged node is a new one each time, which makes it another inode for the
+// host's kernel: what splice(2) has read stays in the page cache, and another open file
+// must not find it there.
+func (t *inodes) lookup(dir *node, name string) (n *node, id uint64) {
 	row := seqfile.Find(dir.rowNow().Dir, name)
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -261,11 +270,17 @@ func (t *inodes) lookup(dir *node, name string) *node {
 		if c := dir.children[name]; c != nil {
 			t.drop(dir, c)
 		}
-		return nil
+		return nil, 0
 	}
 	c := t.child(dir, row)
 	c.refs++
-	return c
+	if !c.paged {
+		return c, c.id
+	}
+	id = t.next
+	t.next++
+	t.byID[id] = c
+	return c, id
 }
 
 func (t *inodes) forget(id, n uint64) {
@@ -284,6 +299,9 @@ func (t *inodes) unref(id, n uint64) *node {
 		return nil
 	}
 	c.refs -= min(n, c.refs)
+	if id != c.id {
+		delete(t.byID, id)
+	}
 	t.release(c)
 	if c.refs > 0 || c.gone || c.parent == nil {
 		return nil

@@ -303,6 +303,9 @@ func (s *server) answer(w *worker, in []byte) {
 	if n > 0 {
 		s.write(out[:n])
 	}
+	if opcode(in) == opRead && n == outHeaderSize {
+		s.fs.readNothing(binary.NativeEndian.Uint64(in[16:]))
+	}
 }
 
 // holds reports whether a request may take long and hold memory: reads and writes can

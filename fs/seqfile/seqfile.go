@@ -64,6 +64,8 @@ type Row struct {
 	// Guest is set for a file that is the guest's own, such as a module's: calls on it are
 	// system calls of the guest alone. Open is for those who make no system calls.
 	Guest bool
+	// Paged is set for a file whose open files are Splicers.
+	Paged bool
 	// Link is the target of a symbolic link, which has no Open.
 	Link string
 	// Size is st_size, bytes.
@@ -190,6 +192,13 @@ type PosKeeper interface {
 // the next read). Seek returns the new position.
 type Seeker interface {
 	Seek(off int64, whence int) (int64, error)
+}
+
+// Splicer is a File from which splice(2) and sendfile(2) read. Its Row is Paged.
+type Splicer interface {
+	// Splice fills b, one page of the host's page cache, from where the last call has
+	// ended, and returns 0 at the end.
+	Splice(ctx context.Context, b []byte) (int, error)
 }
 
 // Poller is a File with its own poll. Other files are always ready.

@@ -74,11 +74,11 @@ func perCPU(a *tracing.Array) seqfile.Table {
 		cpus = append(cpus, &seqfile.Row{Name: "cpu" + strconv.Itoa(cpu), Mode: modeDir, Dir: seqfile.Table{
 			hold(a, &seqfile.Row{Name: "trace_pipe", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openPipe(a, cpu)}),
 			hold(a, seq("trace", modeRW, openTrace(a, cpu))),
-			hold(a, &seqfile.Row{Name: "trace_pipe_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, false)}),
+			hold(a, &seqfile.Row{Name: "trace_pipe_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, false), Paged: true}),
 			hold(a, value("stats", modeRO, func() (string, error) { return a.Stats(cpu), nil }, nil)),
 			hold(a, bufferSize(a, cpu)),
 			hold(a, seq("snapshot", modeRW, openSnapshot(a, cpu))),
-			hold(a, &seqfile.Row{Name: "snapshot_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, true)}),
+			hold(a, &seqfile.Row{Name: "snapshot_raw", Mode: modeRO, FOps: abi.FOpsTracefs, Open: openRaw(a, cpu, true), Paged: true}),
 		}})
 	}
 	return cpus
@@ -246,7 +246,8 @@ func openPipe(a *tracing.Array, cpu int) opener {
 // openRaw is tracing_buffers_open and snapshot_raw_open.
 func openRaw(a *tracing.Array, cpu int, snapshot bool) opener {
 	return func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) {
-		return pipe{"trace_pipe_raw", a.OpenRaw(cpu, snapshot), func() {}}, nil
+		p := a.OpenRaw(cpu, snapshot)
+		return rawPipe{pipe{"trace_pipe_raw", p, func() {}}, p}, nil
 	}
 }
 
@@ -262,7 +263,23 @@ type pipe struct {
 }
 
 func (p pipe) Read(ctx context.Context, b []byte, _ int64) (int, error) {
-	return p.reader.Read(ctx, b, seqfile.CallerOf(ctx).FileFlags&syscall.O_NONBLOCK != 0)
+	return p.reader.Read(ctx, b, nonblock(ctx))
+}
+
+// rawPipe is an open trace_pipe_raw.
+type rawPipe struct {
+	pipe
+	raw *tracing.RawPipe
+}
+
+// Splice is tracing_buffers_splice_read.
+func (p rawPipe) Splice(ctx context.Context, b []byte) (int, error) {
+	return p.raw.Splice(ctx, b, nonblock(ctx))
+}
+
+// nonblock reports whether the file has O_NONBLOCK at the time of a call.
+func nonblock(ctx context.Context) bool {
+	return seqfile.CallerOf(ctx).FileFlags&syscall.O_NONBLOCK != 0
 }
 
 func (p pipe) Write(context.Context, []byte, int64) (int, error) {

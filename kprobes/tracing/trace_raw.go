@@ -20,6 +20,9 @@ type RawPipe struct {
 	mu   sync.Mutex // one reader at a time; not held while it waits
 	page []byte
 	read int // bytes of page that reads have returned
+
+	spliced []byte // the page that Splice returns, and how many of its bytes it has returned
+	given   int
 }
 
 // OpenRaw is tracing_buffers_open for a vCPU, or snapshot_raw_open with snapshot. There
@@ -46,6 +49,53 @@ func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error
 	n := copy(b, p.page[p.read:])
 	p.read += n
 	return n, nil
+}
+
+// Splice is tracing_buffers_splice_read: it returns the next part of the oldest page that
+// is complete, the whole page where it fits into b. It waits until the buffer is as full as
+// buffer_percent requires. It returns 0 if tracing is off when the wait ends, and fails
+// with EAGAIN if it would wait and nonblock is set, and with EINTR if ctx ends.
+func (p *RawPipe) Splice(ctx context.Context, b []byte, nonblock bool) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.given == len(p.spliced) {
+		if ok, err := p.awaitWhole(ctx, nonblock); !ok {
+			p.given = len(p.spliced)
+			return 0, err
+		}
+		p.given = 0
+	}
+	n := copy(b, p.spliced[p.given:])
+	p.given += n
+	return n, nil
+}
+
+// awaitWhole waits until there is a whole page, or tracing is off.
+func (p *RawPipe) awaitWhole(ctx context.Context, nonblock bool) (bool, error) {
+	if p.fillWhole() {
+		return true, nil
+	}
+	if nonblock {
+		return false, fmt.Errorf("no whole page yet: %w", syscall.EAGAIN)
+	}
+	wake, end := p.array.buffer.Notify()
+	defer end()
+	for {
+		if b := p.buffer(); b != nil && (p.snapshot || p.array.ready(b, p.cpu)) && p.fillWhole() {
+			return true, nil
+		}
+		if err := awaitEntry(ctx, &p.mu, wake); err != nil {
+			return false, err
+		}
+		if !p.array.On() {
+			return p.fillWhole(), nil
+		}
+	}
+}
+
+func (p *RawPipe) fillWhole() bool {
+	b := p.buffer()
+	return b != nil && b.ReadWholePage(p.cpu, &p.spliced)
 }
 
 func (p *RawPipe) buffer() *ring.Buffer {

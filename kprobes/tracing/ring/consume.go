@@ -2,6 +2,7 @@ package ring
 
 import (
 	"encoding/binary"
+	"math"
 )
 
 // rest returns what is left to read of the reader's page.
@@ -72,6 +73,18 @@ func (c *cpuBuffer) drop(time int64) {
 // no room for the first one. Both are determined at once, so that an event that arrives
 // in between does not look as if it had no room.
 func (b *Buffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
+	return b.readPage(cpu, page, size, false)
+}
+
+// ReadWholePage is ring_buffer_read_page with full set, as splice(2) calls it: it
+// consumes a page, or the rest of it, only when no more events can come to it. It returns
+// whether it did.
+func (b *Buffer) ReadWholePage(cpu int, page *[]byte) bool {
+	ok, _ := b.readPage(cpu, page, math.MaxInt, true)
+	return ok
+}
+
+func (b *Buffer) readPage(cpu int, page *[]byte, size int, whole bool) (ok, empty bool) {
 	b.Hold(cpu)
 	defer b.Leave(cpu)
 	c := &b.cpus[cpu]
@@ -83,7 +96,7 @@ func (b *Buffer) ReadPage(cpu int, page *[]byte, size int) (ok, empty bool) {
 	p := *page
 	room := min(size, len(p)) - PageHeader
 	_, _, done, more := c.next()
-	if !more || room <= 0 {
+	if !more || room <= 0 || whole && c.head-1 == c.tail {
 		return false, !more
 	}
 	stamp := c.takenTime
