@@ -224,9 +224,9 @@ func (n *node) openSize() uint64 {
 func (f *filesystem) Forget(id, lookups uint64) { f.tree.inodes.forget(id, lookups) }
 
 // enlarge makes the host's kernel keep a large i_size for n, which it knows by the number
-// id, by a notice that one byte was stored at a large offset. The kernel takes a GETATTR reply of size 0 that
-// follows as older than the inode: stat(2) shows 0, but i_size stays large. The offset
-// of each notice must be larger than the one before.
+// id, by a notice that one byte was stored at a large offset. The kernel takes a GETATTR
+// reply of size 0 that follows as older than the inode: stat(2) shows 0, but i_size stays
+// large. The offset of each notice must be larger than the one before.
 func (f *filesystem) enlarge(n *node, id uint64) {
 	n.mu.Lock()
 	n.stored++

@@ -17,12 +17,25 @@ type RawPipe struct {
 	cpu      int
 	snapshot bool
 
-	mu   sync.Mutex // one reader at a time; not held while it waits
-	page []byte
-	read int // bytes of page that reads have returned
+	mu      sync.Mutex // one reader at a time; not held while it waits
+	page    partPage   // of Read
+	spliced partPage   // of Splice
+}
 
-	spliced []byte // the page that Splice returns, and how many of its bytes it has returned
-	given   int
+// partPage is a page that is returned in parts.
+type partPage struct {
+	data []byte
+	done int // bytes that have been returned
+}
+
+// ended reports whether the whole page has been returned.
+func (p *partPage) ended() bool { return p.done == len(p.data) }
+
+// next copies the next part to b.
+func (p *partPage) next(b []byte) int {
+	n := copy(b, p.data[p.done:])
+	p.done += n
+	return n
 }
 
 // OpenRaw is tracing_buffers_open for a vCPU, or snapshot_raw_open with snapshot. There
@@ -39,16 +52,14 @@ func (a *Array) OpenRaw(cpu int, snapshot bool) *RawPipe {
 func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.read == len(p.page) || len(p.page) != p.pageBytes() {
+	if p.page.ended() || len(p.page.data) != p.pageBytes() {
 		if ok, err := p.await(ctx, len(b), nonblock); !ok {
-			p.read = len(p.page)
+			p.page.done = len(p.page.data)
 			return 0, err
 		}
-		p.read = 0
+		p.page.done = 0
 	}
-	n := copy(b, p.page[p.read:])
-	p.read += n
-	return n, nil
+	return p.page.next(b), nil
 }
 
 // Splice is tracing_buffers_splice_read: it returns the next part of the oldest page that
@@ -58,16 +69,14 @@ func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error
 func (p *RawPipe) Splice(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.given == len(p.spliced) {
+	if p.spliced.ended() {
 		if ok, err := p.awaitWhole(ctx, nonblock); !ok {
-			p.given = len(p.spliced)
+			p.spliced.done = len(p.spliced.data)
 			return 0, err
 		}
-		p.given = 0
+		p.spliced.done = 0
 	}
-	n := copy(b, p.spliced[p.given:])
-	p.given += n
-	return n, nil
+	return p.spliced.next(b), nil
 }
 
 // awaitWhole waits until there is a whole page, or tracing is off.
@@ -95,7 +104,7 @@ func (p *RawPipe) awaitWhole(ctx context.Context, nonblock bool) (bool, error) {
 
 func (p *RawPipe) fillWhole() bool {
 	b := p.buffer()
-	return b != nil && b.ReadWholePage(p.cpu, &p.spliced)
+	return b != nil && b.ReadWholePage(p.cpu, &p.spliced.data)
 }
 
 func (p *RawPipe) buffer() *ring.Buffer {
@@ -110,7 +119,7 @@ func (p *RawPipe) pageBytes() int {
 	if b := p.buffer(); b != nil {
 		return b.PageBytes()
 	}
-	return len(p.page)
+	return len(p.page.data)
 }
 
 // await waits until there is a page. It returns false on an error or if size has no
@@ -141,7 +150,7 @@ func (p *RawPipe) fill(size int) (ok, wait bool) {
 	if b == nil {
 		return false, true
 	}
-	return b.ReadPage(p.cpu, &p.page, size)
+	return b.ReadPage(p.cpu, &p.page.data, size)
 }
 
 // Poll is tracing_buffers_poll: it reports whether the buffer is as full as buffer_percent
