@@ -28,13 +28,16 @@ import (
 // Only processes in this process's mount namespace count, since they have the files;
 // this process and others that serve the files never count.
 type Activity struct {
-	kernel  *Kernel
-	host    *host.Host
-	tracer  *tracing.Tracer
-	wanted  func() uint32
-	warn    func(string, error)
-	sayLost func(uint64)
-	state   *atomic.Uint32 // 0 while nobody watches, else the bits of the calls that somebody could see
+	kernel     *Kernel
+	host       *host.Host
+	tracer     *tracing.Tracer
+	wanted     func() watchedCalls
+	warn       func(string, error)
+	sayLost    func(uint64)
+	mirror     Mirrorer
+	mirrors    atomic.Pointer[callSet] // the calls of mirrorable that somebody could see; nil means none
+	mirrorable callSet                 // the calls that mirror can stop at
+	state      *atomic.Uint32          // 0 while nobody watches, else the bits of the calls that somebody could see
 
 	mu         sync.Mutex
 	conn       *connector.Conn // nil while nobody watches, or when there is no connector
@@ -69,6 +72,10 @@ type ActivityOptions struct {
 	// State, if not nil, is kept at 0 while nobody watches, and otherwise at the bits
 	// (CallBit) of the calls that somebody could see.
 	State *atomic.Uint32
+	// None means that the guest repeats nothing, whatever somebody could see.
+	None bool
+	// Mirror, if not nil, has the calls of processes made by Activity.Mirror.
+	Mirror Mirrorer
 	// Warn, if not nil, is called with the reason when the host reports nothing.
 	Warn func(what string, err error)
 	// Lost, if not nil, is called at most once a second and at the end with the number
@@ -79,7 +86,7 @@ type ActivityOptions struct {
 // Watch starts repeating the host's activity in the guest.
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
-		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, supervised: o.Supervised,
+		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror, supervised: o.Supervised,
 		servers: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
 	}
 	for _, pid := range o.Servers {
@@ -93,6 +100,14 @@ func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	}
 	if a.state == nil {
 		a.state = new(atomic.Uint32)
+	}
+	if o.None {
+		a.wanted = func() watchedCalls { return watchedCalls{} }
+	}
+	if o.Mirror != nil {
+		for _, nr := range o.Mirror.Calls() {
+			a.mirrorable.add(nr)
+		}
 	}
 	a.namespace, _ = proc.OwnNamespace("mnt")
 	a.host.Watch(a.begin, a.end)
@@ -117,6 +132,7 @@ func (a *Activity) Close() {
 	a.unlisten()
 	a.forgetEnds()
 	a.state.Store(0)
+	a.setMirrors(callSet{})
 }
 
 // begin is called before each request of the files.
@@ -124,17 +140,23 @@ func (a *Activity) begin(c host.Caller) {
 	if a.state.Load() != 0 {
 		a.mu.Lock()
 		defer a.mu.Unlock()
-		a.drain()
-		a.resolveForks(c)
-		a.settleEnds()
+		a.catchUp(c)
 	}
 }
 
 // end is called after each request, which may have armed the first probe or disarmed
 // the last one.
-func (a *Activity) end() {
+func (a *Activity) end(c host.Caller) {
+	a.update()
+	if a.mirrored() != (callSet{}) {
+		a.mirror.Answering(c.TID)
+	}
+}
+
+// update follows what is armed.
+func (a *Activity) update() {
 	on := a.wanted()
-	if a.state.Load() == on {
+	if a.state.Load() == on.told && (a.mirror == nil || a.mirrored() == on.mirrored.and(a.mirrorable)) {
 		return
 	}
 	a.mu.Lock()
@@ -143,10 +165,12 @@ func (a *Activity) end() {
 		return
 	}
 	on = a.wanted() // another request may have changed it meanwhile
-	if was := a.state.Swap(on); was != 0 && on != 0 {
+	was := a.state.Swap(on.told)
+	a.setMirrors(on.mirrored.and(a.mirrorable))
+	if (was != 0) == (on.told != 0) {
 		return
 	}
-	if on != 0 {
+	if on.told != 0 {
 		a.listen()
 	} else {
 		a.unlisten()
@@ -154,6 +178,18 @@ func (a *Activity) end() {
 		a.forgetEnds()
 		clear(a.calls)
 	}
+}
+
+// catchUp makes the guest repeat what has happened before a call of c. The caller holds mu.
+func (a *Activity) catchUp(c host.Caller) {
+	a.drain()
+	a.resolveForks(c)
+	a.settleEnds()
+}
+
+// caughtUp reports whether catchUp has nothing to do. The caller holds mu.
+func (a *Activity) caughtUp() bool {
+	return len(a.forks) == 0 && len(a.endings) == 0 && (a.refused || a.conn != nil && !a.conn.Queued())
 }
 
 // drain makes the guest repeat what has happened. The caller holds mu.
@@ -386,9 +422,7 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	}
 	a.host.AwaitClosed(context.Background())
 	a.mu.Lock()
-	a.drain()
-	a.resolveForks(c)
-	a.settleEnds()
+	a.catchUp(c)
 	here := a.conn != nil
 	a.mu.Unlock()
 	switch s.Nr {
@@ -449,9 +483,7 @@ func (a *Activity) Fork(c host.Caller, f host.Fork) {
 	a.host.AwaitClosed(context.Background())
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.drain()
-	a.resolveForks(c)
-	a.settleEnds()
+	a.catchUp(c)
 	if a.conn != nil {
 		a.calls[c.TID] = f // the host's kernel will report the rest
 		return

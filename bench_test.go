@@ -99,6 +99,25 @@ func report(b *testing.B, s *kprobefs.Kernel, fn string, base float64, setup fun
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)-base, "ns/hit")
 }
 
+// BenchmarkTracepoint measures a call of kfree(NULL), which does little but pass a
+// tracepoint, with its event off and on.
+func BenchmarkTracepoint(b *testing.B) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	b.Run("off", func(b *testing.B) { report(b, s, "kfree", 0, nil) })
+	b.Run("on", func(b *testing.B) {
+		report(b, s, "kfree", 0, func() func() {
+			if _, err := s.Tracer.Global().WriteSetEvent([]byte("kmem:kfree")); err != nil {
+				b.Fatal(err)
+			}
+			return s.Tracer.Global().ClearSetEvent
+		})
+	})
+}
+
 // BenchmarkGuestRead measures a read(2) in the guest: the cost of a READ without
 // FUSE.
 func BenchmarkGuestRead(b *testing.B) {

@@ -15,7 +15,7 @@ var _ tracing.Functions = functions{}
 
 // Listen returns a new listener.
 func (f functions) Listen(by tracing.FunctionHandler) tracing.FunctionListener {
-	return listener{f.Sites, &ftrace.Ops{Function: by.Function, Func: by.Hit, Regs: by.Regs, Allocated: by.Allocated}}
+	return listener{f.Sites, &ftrace.Ops{Function: by.Function, Func: by.Hit, Regs: by.Regs, Allocated: by.Allocated, Last: by.Last}}
 }
 
 // Listened returns the sites with listeners.

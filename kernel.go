@@ -66,10 +66,10 @@ type Kernel struct {
 	moduleDir *machinefs.ModuleDir
 	activity  *Activity // nil if the guest does not repeat the host's activity
 
-	reachMu   sync.Mutex // taken before the probes' locks
-	reach     *reach     // created when a probe is first armed
-	reached   uint32     // the result of wanted until an address is armed or disarmed
-	reachedAt uint64     // Kprobes.ArmedChanges at that time
+	reachMu   sync.Mutex   // taken before the probes' locks
+	reach     *reach       // created when a probe is first armed
+	reached   watchedCalls // the result of wanted until an address is armed or disarmed
+	reachedAt uint64       // Kprobes.ArmedChanges at that time
 }
 
 // Boot boots a machine and adds probes and files. Its errors are those of kernel.Boot.
@@ -140,12 +140,28 @@ func (k *Kernel) wire() {
 	m.Sites().OnKprobe(k.Kprobes.Ftrace)
 	m.SetHandlers(kernel.Handlers{
 		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
-		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.Kprobes.FlushTask, Return: k.Kprobes.Return, Last: k.Kprobes.LastFrame, ReturnTo: exports.ReturnTo,
-		Tracepoint: k.Tracer.Tracepoint,
-		Modules:    k.Modules.Linked,
-		Oops:       k.Tracer.Off,
-		Probe:      k.request,
+		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.taskDead, Return: k.returnsTo, Last: k.lastFrame, ReturnTo: exports.ReturnTo,
+		Tracepoint: k.Tracer.Tracepoint, GraphReturn: k.Tracer.GraphReturn,
+		Modules: k.Modules.Linked,
+		Oops:    k.Tracer.Off,
+		Probe:   k.request,
 	})
+}
+
+func (k *Kernel) taskDead(task uint64) {
+	k.Kprobes.FlushTask(task)
+	k.Tracer.FlushGraph(task)
+}
+
+// returnsTo is kernel.Handlers.Return: function_graph and return probes replace return
+// addresses, in either order. Linux's unwinder looks for the one of function_graph first,
+// and ends where the other one has kept return_to_handler.
+func (k *Kernel) returnsTo(task, slot, addr uint64) (shown, real uint64) {
+	return k.Kprobes.Return(task, slot, k.Tracer.GraphReal(task, slot, addr))
+}
+
+func (k *Kernel) lastFrame(ip uint64) bool {
+	return k.Kprobes.LastFrame(ip) || k.Tracer.ReturnsToGraph(ip)
 }
 
 // Died is closed when the guest's kernel has panicked.

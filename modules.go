@@ -138,8 +138,8 @@ func (k *Kernel) moduleLines() []procfs.Module {
 	return all
 }
 
-// request answers requests of guest code: those about static keys and static calls
-// itself, the others go to the probes. It returns 0 or -errno.
+// request answers requests of guest code: those about static keys, static calls
+// and tracepoints itself, the others go to the probes. It returns 0 or -errno.
 func (k *Kernel) request(nr, addr, arg uint64) int64 {
 	var err error
 	switch nr {
@@ -147,6 +147,8 @@ func (k *Kernel) request(nr, addr, arg uint64) int64 {
 		err = k.Machine.UpdateBranches(addr, arg != 0)
 	case abi.CallUpdate:
 		err = k.Machine.UpdateStaticCall(addr, arg)
+	case abi.TracepointUpdate:
+		err = k.Machine.UpdateTracepoint(addr, arg)
 	case abi.ModuleEvent:
 		k.Modules.Entered(addr, arg)
 	default:

@@ -6,4 +6,6 @@ const (
 	manyHits = 150000
 	someHits = 20000
 	largeKB  = 1408
+
+	editedModules = 300
 )

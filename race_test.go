@@ -9,4 +9,6 @@ const (
 	someHits = 5000
 	// largeKB is the size of a buffer of many pages that these hits still fill.
 	largeKB = 280
+	// editedModules is how many broken modules are loaded.
+	editedModules = 100
 )

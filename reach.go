@@ -170,13 +170,27 @@ func (r *reach) from(addr uint64) (calls []string, ok bool) {
 	return calls, true
 }
 
-// wanted returns the calls that somebody could see: bits of CallBit, Every or 0.
-func (k *Kernel) wanted() uint32 {
+// watchedCalls are the calls that somebody could see.
+type watchedCalls struct {
+	told     uint32  // bits of CallBit, Every or 0
+	mirrored callSet // whatever can be mirrored
+}
+
+var everyCall = func() watchedCalls {
+	w := watchedCalls{told: Every}
+	for i := range w.mirrored {
+		w.mirrored[i] = ^uint64(0)
+	}
+	return w
+}()
+
+// wanted returns the calls that somebody could see.
+func (k *Kernel) wanted() watchedCalls {
 	if !k.watched() {
-		return 0
+		return watchedCalls{}
 	}
 	if k.Machine.Sites().Listening() || k.Tracer.ListeningElsewhere() || len(k.Modules.List()) > 0 {
-		return Every
+		return everyCall
 	}
 	k.reachMu.Lock()
 	defer k.reachMu.Unlock()
@@ -202,19 +216,21 @@ func callBits(names []string) func(name string) uint32 {
 }
 
 // armedCalls requires reachMu.
-func (k *Kernel) armedCalls() uint32 {
+func (k *Kernel) armedCalls() watchedCalls {
 	if k.reach == nil {
 		k.reach = newReach(k.Machine.Image())
 	}
-	bits := callBits(k.Machine.Syscalls())
-	all := always
+	names := k.Machine.Syscalls()
+	bits := callBits(names)
+	all := watchedCalls{told: always}
 	for _, addr := range k.Kprobes.ArmedAt() {
 		calls, ok := k.reach.from(addr)
 		if !ok {
-			return Every
+			return everyCall
 		}
 		for _, name := range calls {
-			all |= bits(name)
+			all.told |= bits(name)
+			all.mirrored.add(uint64(slices.Index(names, name)))
 		}
 	}
 	return all

@@ -179,7 +179,7 @@ func TestWanted(t *testing.T) {
 	}
 	want := func(what string, bits uint32) {
 		t.Helper()
-		if got := s.wanted(); got != bits {
+		if got := s.wanted().told; got != bits {
 			t.Errorf("%s: calls %#x, want %#x", what, got, bits)
 		}
 	}

@@ -34,7 +34,7 @@ func taskName(ctx context.Context, otherwise string) string {
 // errors are those of module.Loader.Insert, EPERM when the kernel is locked down, ENOMEM
 // beyond the limit of memory, and ErrOops.
 func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o module.Options) error {
-	defer a.end()
+	defer a.update()
 	return oopsed(a.kernel.moduleDir.Insert(killedWith(ctx, asCaller(ctx, by)), ko, o))
 }
 
@@ -45,7 +45,7 @@ func killedWith(ctx, as context.Context) context.Context { return host.WithKill(
 // DeleteModule is delete_module(2) of such a program. Its errors are those of
 // module.Loader.Remove, and ErrOops.
 func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
-	defer a.end()
+	defer a.update()
 	return oopsed(a.kernel.moduleDir.Remove(killedWith(ctx, asCaller(ctx, by)), name, force))
 }
 

@@ -43,3 +43,26 @@ func TestModuleAPI(t *testing.T) {
 		}
 	}
 }
+
+// TestNotExported: what differences.md says is not there is not exported.
+func TestNotExported(t *testing.T) {
+	page, err := os.ReadFile("reference/differences.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, found := strings.Cut(string(page), "Not there are, among others, ")
+	line, _, _ := strings.Cut(after, "\n")
+	names := regexp.MustCompile("`(\\w+)`").FindAllStringSubmatch(line, -1)
+	if !found || len(names) == 0 {
+		t.Fatal("differences.md names no function that is not there")
+	}
+	img, err := image.Load(guest.Image("6.1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range names {
+		if slices.Contains(img.Exports, m[1]) {
+			t.Errorf("%s is exported: differences.md says that it is not", m[1])
+		}
+	}
+}

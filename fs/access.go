@@ -245,6 +245,26 @@ func (t *Tree) ActFor(thread, other int) {
 	}
 }
 
+// Ownership is what the options uid=, gid= and mode= of a mount of tracefs or debugfs say.
+type Ownership struct {
+	UID, GID, Mode *uint32 // as the caller has the ids; nil: there is no such option
+	EveryUID       bool    // UID is for all files of a tracefs, as GID is
+}
+
+// SetOwnership does what these options do. Those of debugfs are for its top directory;
+// those of tracefs, but for the mode, also for the files that come later.
+func (t *Tree) SetOwnership(kind seqfile.Kind, o Ownership) {
+	if o.UID != nil {
+		uid := t.owner.user(*o.UID)
+		o.UID = &uid
+	}
+	if o.GID != nil {
+		gid := t.owner.group(*o.GID)
+		o.GID = &gid
+	}
+	t.inodes.setOwnership(kind, o)
+}
+
 // capable is capable() for a thread whose user id in the guest is uid. An ordinary
 // user who has mounted has all capabilities in the emulated kernel.
 func (t *Tree) capable(tid int, uid uint32, capability int) bool {

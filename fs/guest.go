@@ -15,8 +15,8 @@ type Guest interface {
 	// guest has stopped, and Stopped is closed.
 	Do(ctx context.Context, c host.Caller, call host.Call, op host.FileOp) (ret int64, out []byte, err error)
 	// OnAwaitClosed sets a function that waits until the files whose last close(2) has
-	// returned are released.
-	OnAwaitClosed(wait func(ctx context.Context))
+	// returned are released, and reports whether they are.
+	OnAwaitClosed(wait func(ctx context.Context) bool)
 	Stopped() <-chan struct{}
 }
 
@@ -27,7 +27,7 @@ type direct struct{}
 
 var _ Guest = direct{}
 
-func (direct) OnAwaitClosed(func(context.Context)) {}
+func (direct) OnAwaitClosed(func(context.Context) bool) {}
 
 func (direct) Do(ctx context.Context, _ host.Caller, call host.Call, op host.FileOp) (int64, []byte, error) {
 	n, err := directly(ctx, call, op)

@@ -122,6 +122,8 @@ type inodes struct {
 	byID  map[uint64]*node // a paged node by each number that a look-up has given it
 	byRow map[*seqfile.Row]*node
 
+	tracefs Ownership // of files that are made
+
 	// stale is called, in a goroutine of its own, when a directory no longer has a
 	// name that the host's kernel knows.
 	stale func(dir *node, name string)
@@ -187,6 +189,9 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 		n.at = "/"
 	}
 	n.take(row)
+	if n.kind == seqfile.Tracefs {
+		n.own(t.tracefs)
+	}
 	t.next++
 	t.byID[n.id], t.byRow[row] = n, n
 	return n
@@ -203,6 +208,45 @@ func (n *node) take(row *seqfile.Row) {
 		n.mode |= row.Mode & 0o400 >> 6
 	}
 	n.atime, n.mtime, n.ctime = now, now, now
+}
+
+// setOwnership sets the owners and modes that mount options say.
+func (t *inodes) setOwnership(kind seqfile.Kind, o Ownership) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	all := Ownership{}
+	if kind == seqfile.Tracefs {
+		if o.GID != nil {
+			all.GID, t.tracefs.GID = o.GID, o.GID
+		}
+		if o.UID != nil && o.EveryUID {
+			all.UID, t.tracefs.UID = o.UID, o.UID
+		}
+	}
+	for _, n := range t.byID {
+		switch {
+		case n.kind != kind:
+		case n.at == "/sys/kernel/debug" || n.at == "/sys/kernel/tracing":
+			n.own(o)
+		default:
+			n.own(all)
+		}
+	}
+}
+
+// own gives a node its owner and mode.
+func (n *node) own(o Ownership) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if o.UID != nil {
+		n.uid = *o.UID
+	}
+	if o.GID != nil {
+		n.gid = *o.GID
+	}
+	if o.Mode != nil {
+		n.mode = *o.Mode
+	}
 }
 
 // standsFor reports whether a row with the node's name is the same file.

@@ -61,21 +61,22 @@ func (r *releases) forget(these ...chan struct{}) {
 
 // wait waits for the releases that came before a request through mount f, or until its
 // caller is interrupted. The RELEASE requests of other mounts may not have been read
-// yet; without f, neither may those of any mount.
-func (r *releases) wait(f *filesystem, cancel <-chan struct{}) {
+// yet; without f, neither may those of any mount. It reports whether it has waited for
+// all of them.
+func (r *releases) wait(f *filesystem, cancel <-chan struct{}) bool {
 	r.mu.Lock()
 	mounts := r.mounts
 	r.mu.Unlock()
 	for _, o := range mounts {
-		if o != f && o.handles.any() {
-			o.server.caughtUp(cancel)
+		if o != f && o.handles.any() && !o.server.caughtUp(cancel) {
+			return false
 		}
 	}
 	r.mu.Lock()
 	these := slices.Clone(r.underWay)
 	r.mu.Unlock()
 	if len(these) == 0 {
-		return
+		return true
 	}
 	late := time.NewTimer(releasePatience)
 	defer late.Stop()
@@ -83,10 +84,11 @@ func (r *releases) wait(f *filesystem, cancel <-chan struct{}) {
 		select {
 		case <-over:
 		case <-cancel:
-			return
+			return false
 		case <-late.C:
 			r.forget(these...)
-			return
+			return true
 		}
 	}
+	return true
 }

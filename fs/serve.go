@@ -171,15 +171,17 @@ func (s *server) take(b []byte) (n int, over func(), err error) {
 	return n, func() {}, err
 }
 
-// caughtUp waits until all queued requests have been read, or for cancel.
-func (s *server) caughtUp(cancel <-chan struct{}) {
+// caughtUp waits until all queued requests have been read, releasePatience at most, or for
+// cancel, and then returns false.
+func (s *server) caughtUp(cancel <-chan struct{}) bool {
 	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); {
 		select {
 		case <-time.After(20 * time.Microsecond): // the loops are reading them
 		case <-cancel:
-			return
+			return false
 		}
 	}
+	return true
 }
 
 // unread reports whether a request is queued.

@@ -40,8 +40,9 @@ func TestExactHits(t *testing.T) {
 			for _, threads := range []int{1, 4} {
 				t.Run(fmt.Sprintf("%s/cpus=%d/threads=%d", kind.name, cpus, threads), func(t *testing.T) {
 					const calls = 2000
+					// changes: the reads of Go's runtime elsewhere (of an eventfd) do not count.
 					env := clientVar + "=" + strings.Join([]string{kind.place, kind.optimize, strconv.Itoa(calls), strconv.Itoa(threads)}, " ")
-					out, status := asUser(nil).kprobefs(t, publicDir(t), []string{env}, cpus, self)
+					out, status := asUser(nil).exec(t, publicDir(t), []string{env}, []string{"--cpus", strconv.Itoa(cpus), "--mirror", "changes"}, self)
 					if status != 0 {
 						t.Fatalf("exit status %d: %s", status, out)
 					}

@@ -21,7 +21,7 @@ import (
 )
 
 // scriptTimeout bounds one script, boot of the machine included.
-const scriptTimeout = 2 * time.Minute
+const scriptTimeout = 5 * time.Minute
 
 // built is the directory of the kprobefs binary, empty if none was built.
 var built string

@@ -369,7 +369,7 @@ grep -q ^panic machine/kernel || echo no panic
 // in functions of the kernel.
 var modulePanics = map[string][]string{
 	"panic": {
-		"Kernel panic - not syncing: panics has 2 reasons", "CPU: ", " Comm: mistaken ", "Call Trace:", " panic+", " mistake", " kthread+",
+		"Kernel panic - not syncing: panics has 2 reasons", "CPU: ", " Comm: mistaken ", "Call Trace:", " dump_stack_lvl+", " panic+", " mistake", " kthread+",
 		"---[ end Kernel panic - not syncing: panics has 2 reasons ]---",
 	},
 	"overflow": {

@@ -35,28 +35,29 @@ const maxText = 1024
 // hypercalls holds the function for each number: arguments in, rax out. They run
 // between exit and entry, and treat all arguments as hostile.
 var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
-	abi.HCPrintk:    (*vcpu).hcPrintk,
-	abi.HCClock:     func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Now() },
-	abi.HCWallClock: func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Wall() },
-	abi.HCSetTimer:  func(v *vcpu, at, _, _ uint64) int64 { v.setTimer(at); return 0 },
-	abi.HCSendIPI:   (*vcpu).hcSendIPI,
-	abi.HCStartCPU:  (*vcpu).hcStartCPU,
-	abi.HCMap:       (*vcpu).hcMap,
-	abi.HCUnmap:     (*vcpu).hcUnmap,
-	abi.HCNext:      (*vcpu).hcNext,
-	abi.HCDone:      func(v *vcpu, call, _, _ uint64) int64 { return v.m.host.Done(call) },
-	abi.HCFileOp:    (*vcpu).hcFileOp,
-	abi.HCPopWake:   func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.host.PopWake()) },
-	abi.HCPanic:     (*vcpu).hcPanic,
-	abi.HCBooted:    (*vcpu).hcBooted,
-	abi.HCRandom:    func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.rand.next()) },
-	abi.HCBug:       (*vcpu).hcBug,
-	abi.HCTaskDead:  (*vcpu).hcTaskDead,
-	abi.HCProbe:     (*vcpu).hcProbe,
-	abi.HCStack:     (*vcpu).hcStack,
-	abi.HCSymbol:    (*vcpu).hcSymbol,
-	abi.HCStackSave: (*vcpu).hcStackSave,
-	abi.HCEntry:     (*vcpu).hcEntry,
+	abi.HCPrintk:     (*vcpu).hcPrintk,
+	abi.HCClock:      func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Now() },
+	abi.HCWallClock:  func(v *vcpu, _, _, _ uint64) int64 { return v.m.clock.Wall() },
+	abi.HCSetTimer:   func(v *vcpu, at, _, _ uint64) int64 { v.setTimer(at); return 0 },
+	abi.HCSendIPI:    (*vcpu).hcSendIPI,
+	abi.HCStartCPU:   (*vcpu).hcStartCPU,
+	abi.HCMap:        (*vcpu).hcMap,
+	abi.HCUnmap:      (*vcpu).hcUnmap,
+	abi.HCNext:       func(v *vcpu, call, _, _ uint64) int64 { return v.m.host.Next(call) },
+	abi.HCDone:       (*vcpu).hcDone,
+	abi.HCFileOp:     (*vcpu).hcFileOp,
+	abi.HCPopWake:    func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.host.PopWake()) },
+	abi.HCPanic:      (*vcpu).hcPanic,
+	abi.HCPanicBegin: (*vcpu).hcPanicBegin,
+	abi.HCBooted:     (*vcpu).hcBooted,
+	abi.HCRandom:     func(v *vcpu, _, _, _ uint64) int64 { return int64(v.m.rand.next()) },
+	abi.HCBug:        (*vcpu).hcBug,
+	abi.HCTaskDead:   (*vcpu).hcTaskDead,
+	abi.HCProbe:      (*vcpu).hcProbe,
+	abi.HCStack:      (*vcpu).hcStack,
+	abi.HCSymbol:     (*vcpu).hcSymbol,
+	abi.HCStackSave:  (*vcpu).hcStackSave,
+	abi.HCEntry:      (*vcpu).hcEntry,
 }
 
 // vmcallLen is the length of a vmcall in bytes.
@@ -88,15 +89,23 @@ func (v *vcpu) text(addr, n uint64) (string, error) {
 // hcFileOp lets the vCPU wait a moment while the host works on a file operation. A
 // deterministic machine does not wait, because the duration must not matter there.
 func (v *vcpu) hcFileOp(call, op, _ uint64) int64 {
-	return v.m.host.StartFileOp(call, op, !v.m.opts.Deterministic)
+	wait := host.WaitMoment
+	switch {
+	case v.m.opts.Deterministic:
+		wait = host.WaitNot
+	case v.lent == call:
+		wait = host.WaitSuspended
+	}
+	return v.m.host.StartFileOp(call, op, wait)
 }
 
-// hcNext lets a vCPU without other work wait for the next call.
-func (v *vcpu) hcNext(call, _, _ uint64) int64 {
-	if v.m.opts.Deterministic {
-		return v.m.host.Next(call)
+// hcDone lets a vCPU that is lent for this call stay as it is until the next one, unless
+// other tasks wait for it.
+func (v *vcpu) hcDone(call, alone, _ uint64) int64 {
+	if v.lent == call && alone != 0 {
+		v.parked.Store(call)
 	}
-	return v.m.host.AwaitNext(call, func() bool { return v.pending() || v.asked.Load() || v.m.over() })
+	return v.m.host.Done(call)
 }
 
 func (v *vcpu) hcPrintk(buf, n, level uint64) int64 {
@@ -166,7 +175,7 @@ func vmallocSpace(va, pages uint64) bool {
 
 func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
 	perm := v.cpu.R[r10]
-	if perm&^1 != 0 || !userSpace(va, pages) && !vmallocSpace(va, pages) {
+	if perm&^1 != 0 || !userSpace(va, pages) && !vmallocSpace(va, pages) && !v.m.vmemmap(va, pages) {
 		return -int64(syscall.EINVAL)
 	}
 	if pa%abi.PageSize != 0 || pa > v.m.opts.RAM || pages*abi.PageSize > v.m.opts.RAM-pa || v.isText(pa, pages) {
@@ -180,6 +189,15 @@ func (v *vcpu) hcMap(va, pa, pages uint64) int64 {
 		return -int64(syscall.ENOMEM)
 	}
 	return 0
+}
+
+// vmemmapStart is VMEMMAP_START: where the guest has its array of struct page.
+const vmemmapStart = 0xffffea0000000000
+
+// vmemmap reports whether the pages at va are those of the array of struct page.
+func (m *Machine) vmemmap(va, pages uint64) bool {
+	const pageStruct = 64
+	return va == vmemmapStart && pages <= m.opts.RAM/abi.PageSize*pageStruct/abi.PageSize+1
 }
 
 // isText reports whether the pages of RAM at pa overlap memory that the guest must not write.
@@ -212,12 +230,25 @@ func (m *Machine) unmap(va, pages uint64) {
 }
 
 func (v *vcpu) hcPanic(buf, n, _ uint64) int64 {
+	v.die(v.panicText(buf, n))
+	return 0
+}
+
+// hcPanicBegin tells the guest's panic whether to dump its stack.
+func (v *vcpu) hcPanicBegin(buf, n, _ uint64) int64 {
+	if v.beginPanic(v.panicText(buf, n)) {
+		return 1
+	}
+	return 0
+}
+
+// panicText reads the message of a panic.
+func (v *vcpu) panicText(buf, n uint64) string {
 	s, err := v.text(buf, n)
 	if err != nil {
-		s = "(the message cannot be read)"
+		return "(the message cannot be read)"
 	}
-	v.die(s)
-	return 0
+	return s
 }
 
 // hcBooted takes the array of host_call addresses: manager, then load/N.
@@ -297,7 +328,7 @@ func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
 func (v *vcpu) onCallback(h *Handlers) bool {
 	r := &v.cpu.R
 	nr := r[rax]
-	if nr < abi.HCFunction || nr > abi.HCRethook || !v.m.img.Text.Contains(v.cpu.RIP-vmcallLen) {
+	if (nr < abi.HCFunction || nr > abi.HCRethook) && nr != abi.HCGraphReturn || !v.m.img.Text.Contains(v.cpu.RIP-vmcallLen) {
 		return false
 	}
 	var ret int64
@@ -308,6 +339,8 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 		ret = v.ftrace(h.Ftrace, r[rdx], r[rsi], r[rdi])
 	case abi.HCRethook:
 		ret = v.callback(h.Rethook, r[rdi], 0, 0)
+	case abi.HCGraphReturn:
+		ret = v.graphReturn(h.GraphReturn, r[rdi])
 	case abi.HCFunction:
 		ret = v.function(h.Function, r[rdi], r[rsi], r[rdx])
 	case abi.HCTracepoint:
@@ -364,6 +397,20 @@ func (v *vcpu) function(f func(*abi.Trap), ip, parent, regs uint64) int64 {
 	return int64(t.Op)
 }
 
+// graphReturn passes on that a function has returned to return_to_handler, which pops
+// the address to continue at from slot.
+func (v *vcpu) graphReturn(f func(*abi.Trap), slot uint64) int64 {
+	if f == nil {
+		return 0
+	}
+	t := &v.trap
+	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Op = 0, 0, slot, &v.regs, 0
+	v.regs = abi.Regs{IP: v.cpu.RIP, SP: slot + 8, BP: v.cpu.R[rbp], CS: abi.KernelCS, SS: abi.KernelSS, Flags: v.cpu.RFlags}
+	v.fill(t, 0)
+	f(t)
+	return 0
+}
+
 // maxRecord is the longest record of a tracepoint, in bytes.
 const maxRecord = 1024 + 64
 
@@ -382,12 +429,10 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 	t := &v.trap
 	v.cpu.Regs(&v.regs)
 	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Data = 0, 0, tracepoint, &v.regs, b
-	off := uint32(1) // a tracepoint calls its listeners with preemption off
-	if v.m.stubs {
-		off = 0 // but this guest leaves it on
+	v.fill(t, 0)
+	if !t.Quiet {
+		f(t)
 	}
-	v.fill(t, off)
-	f(t)
 	t.Data = nil
 	return 0
 }
@@ -445,15 +490,42 @@ func (r *random) next() uint64 {
 	return abi.SplitMix64(&r.state)
 }
 
-// guest is the machine as package host sees it.
+// guest is the machine as package host sees it. Requests may come while the machine is
+// closed: their accesses to memory fail with ErrStopped then.
 type guest struct{ m *Machine }
 
-func (g guest) ReadAt(addr uint64, p []byte) error   { return g.m.mem.ReadAt(addr, p) }
-func (g guest) WriteAt(addr uint64, p []byte) error  { return g.m.mem.WriteAt(addr, p) }
-func (g guest) ReadU64(addr uint64) (uint64, error)  { return g.m.mem.ReadU64(addr) }
-func (g guest) WriteU64(addr uint64, v uint64) error { return g.m.mem.WriteU64(addr, v) }
-func (g guest) Phys(pa, n uint64) []byte             { return g.m.mem.Phys(pa, n) }
-func (g guest) UnmapUser(va, pages uint64)           { g.m.unmap(va, pages) }
+// access calls f unless the memory is gone.
+func (g guest) access(f func() error) error {
+	g.m.memMu.RLock()
+	defer g.m.memMu.RUnlock()
+	if g.m.memGone {
+		return host.ErrStopped
+	}
+	return f()
+}
+
+func (g guest) ReadAt(addr uint64, p []byte) error {
+	return g.access(func() error { return g.m.mem.ReadAt(addr, p) })
+}
+
+func (g guest) WriteAt(addr uint64, p []byte) error {
+	return g.access(func() error { return g.m.mem.WriteAt(addr, p) })
+}
+
+func (g guest) ReadU64(addr uint64) (v uint64, err error) {
+	err = g.access(func() (err error) {
+		v, err = g.m.mem.ReadU64(addr)
+		return err
+	})
+	return v, err
+}
+
+func (g guest) WriteU64(addr uint64, v uint64) error {
+	return g.access(func() error { return g.m.mem.WriteU64(addr, v) })
+}
+
+func (g guest) Phys(pa, n uint64) []byte   { return g.m.mem.Phys(pa, n) }
+func (g guest) UnmapUser(va, pages uint64) { g.m.unmap(va, pages) }
 func (g guest) MapUser(va, pa, pages uint64) error {
 	return g.m.mem.Map(va, pa, pages, mem.Read|mem.Write)
 }

@@ -86,8 +86,8 @@ func TestHypercallRefusals(t *testing.T) {
 	}
 	rows := []row{
 		{"number 0", 0, 0, 0, 0, 0, syscall.ENOSYS},
-		{"a gap", 13, 0, 0, 0, 0, syscall.ENOSYS},
-		{"the first unused", uint64(len(hypercalls)), 0, 0, 0, 0, syscall.ENOSYS},
+		{"a gap", 26, 0, 0, 0, 0, syscall.ENOSYS},
+		{"the first unused", max(uint64(len(hypercalls)), abi.HCGraphReturn+1), 0, 0, 0, 0, syscall.ENOSYS},
 		{"a negative number", 1 << 63, 0, 0, 0, 0, syscall.ENOSYS},
 		{"a number that is one in 32 bits", 1<<32 | abi.HCClock, 0, 0, 0, 0, syscall.ENOSYS},
 		{"printk across the end", abi.HCPrintk, ^uint64(0) - 3, 1024, 0, 0, syscall.EFAULT},
@@ -111,6 +111,8 @@ func TestHypercallRefusals(t *testing.T) {
 		{"map beyond RAM", abi.HCMap, abi.UserBase, 1 << 63, 1, 1, syscall.EINVAL},
 		{"map so much that it wraps", abi.HCMap, abi.UserBase, 0, 1 << 52, 1, syscall.EINVAL},
 		{"map past user space", abi.HCMap, 1<<47 - abi.PageSize, 0, 2, 1, syscall.EINVAL},
+		{"map into the array of pages", abi.HCMap, vmemmapStart + abi.PageSize, 0, 1, 1, syscall.EINVAL},
+		{"map past the array of pages", abi.HCMap, vmemmapStart, 0, m.opts.RAM/4096/64 + 2, 1, syscall.EINVAL},
 		{"map past vmalloc", abi.HCMap, vmallocEnd - abi.PageSize, 0, 2, 1, syscall.EINVAL},
 		{"map to execute", abi.HCMap, abi.UserBase, 0, 1, 2, syscall.EINVAL},
 		{"map to write and execute", abi.HCMap, abi.UserBase, 0, 1, 3, syscall.EINVAL},
@@ -176,7 +178,10 @@ func TestCallbackRefusals(t *testing.T) {
 	m := boot(t, 1)
 	ctx := context.Background()
 	page, call := m.page(), m.coreCode(vmcallCode...)
-	for nr := uint64(abi.HCFunction); nr <= abi.HCRethook; nr++ { // no handlers are set
+	for nr := uint64(abi.HCFunction); nr <= abi.HCGraphReturn; nr++ { // no handlers are set
+		if nr > abi.HCRethook && nr < abi.HCGraphReturn {
+			continue
+		}
 		if v, err := m.CallOn(ctx, 0, call, 1, nr, 0, 0, 0); v != 0 || err != nil {
 			t.Errorf("callback %d without a handler: %#x, %v", nr, v, err)
 		}
@@ -237,7 +242,7 @@ func TestHypercallHostile(t *testing.T) {
 		made := 0
 		touch := func(tr *abi.Trap) { tr.Regs.AX++ }
 		m.SetHandlers(Handlers{
-			Ftrace: touch, Optimized: touch, Rethook: touch, Function: touch, Tracepoint: touch,
+			Ftrace: touch, Optimized: touch, Rethook: touch, GraphReturn: touch, Function: touch, Tracepoint: touch,
 			Probe:  func(uint64, uint64, uint64) int64 { return 0 },
 			Return: func(_, _, _ uint64) (shown, real uint64) { return pick(), pick() },
 			Last:   func(uint64) bool { return rnd.IntN(8) == 0 },

@@ -36,72 +36,85 @@ func (m *Machine) SetProbestub(addr uint64, on bool) error {
 	return m.useTracepoint(addr, tracepointStub, on)
 }
 
-// The listeners of a tracepoint: TP_EVENT and TP_STUB of the guest's tracepoint.h.
+// The machine's listeners of a tracepoint: TP_EVENT and TP_STUB of the guest's
+// tracepoint.h.
 const (
 	tracepointEvent = 1 << iota
 	tracepointStub
 )
 
-// Offsets in struct tracepoint of a guest with stubs, in bytes.
+// Offsets in the guest's struct tracepoint, and its length, in bytes.
 const (
-	tracepointFunc  = 24 // the function that a site calls; the three possible ones follow
-	tracepointCalls = 32 // for the event, the stub, and both
-	tracepointUsers = 56
+	tracepointCallKey  = 24
+	tracepointTramp    = 32
+	tracepointIterator = 40 // the function that calls all listeners
+	tracepointCalls    = 72 // the functions for the event and for the stub
+	tracepointProbes   = 88 // that for the probes of modules; 0 if there are none
+	tracepointUsers    = 96
+	tracepointLen      = 104
 )
 
-// useTracepoint does what tracepoint_add_func and tracepoint_remove_func do.
+// useTracepoint adds or removes a listener of the machine.
 func (m *Machine) useTracepoint(addr uint64, who uint32, on bool) error {
-	key := addr + tracepointKey
-	m.keyMu.Lock()
-	defer m.keyMu.Unlock()
-	if !m.stubs {
-		return m.setStaticKey(key, on)
-	}
-	was, err := m.mem.Load32(addr + tracepointUsers)
-	if err != nil {
-		return err
-	}
-	users := was &^ who
-	if on {
-		users |= who
-	}
-	if users == 0 { // a task that is already past the site calls the old function
-		if err := m.setStaticKey(key, false); err != nil {
-			return err
+	return m.changeTracepoint(addr, func(tp []byte) {
+		users := binary.LittleEndian.Uint32(tp[tracepointUsers:]) &^ who
+		if on {
+			users |= who
 		}
-		return m.mem.Store32(addr+tracepointUsers, 0)
-	}
-	call, err := m.mem.ReadU64(addr + tracepointCalls + 8*uint64(users-1))
-	if err != nil {
-		return err
-	}
-	if err := m.mem.Store32(addr+tracepointUsers, users); err != nil {
-		return err
-	}
-	if err := m.mem.WriteU64(addr+tracepointFunc, call); err != nil {
-		return err
-	}
-	if was != 0 {
-		return nil
-	}
-	return m.setStaticKey(key, true)
+		binary.LittleEndian.PutUint32(tp[tracepointUsers:], users)
+	})
 }
 
-// setStaticKey does what static_key_enable and static_key_disable do: it sets the key's
-// count and patches all its branches at once. The caller holds keyMu.
-func (m *Machine) setStaticKey(key uint64, on bool) error {
-	patches := m.branches(key, on)
-	if patches == nil {
-		return fmt.Errorf("no branch has the static key %#x: %w", key, syscall.EINVAL)
-	}
-	var count [4]byte
-	if on {
-		count[0] = 1
-	}
-	if err := m.mem.WriteAt(key, count[:]); err != nil {
+// UpdateTracepoint lets the sites of the kernel's tracepoint at addr call probes, the
+// guest's function for the probes of modules; 0 says that there are none. It fails with
+// EINVAL when there is no such tracepoint.
+func (m *Machine) UpdateTracepoint(addr, probes uint64) error {
+	return m.changeTracepoint(addr, func(tp []byte) {
+		binary.LittleEndian.PutUint64(tp[tracepointProbes:], probes)
+	})
+}
+
+// changeTracepoint lets change write to the listeners in a struct tracepoint, and then
+// directs the sites as tracepoint_add_func and tracepoint_remove_func do: to the one
+// listener or to the iterator. They call the iterator too once they are nops, for tasks
+// that are already past the branch.
+func (m *Machine) changeTracepoint(addr uint64, change func(tp []byte)) error {
+	m.keyMu.Lock()
+	defer m.keyMu.Unlock()
+	b := make([]byte, tracepointLen)
+	if err := m.mem.ReadAt(addr, b); err != nil {
 		return err
 	}
-	return m.Poke(patches...)
+	change(b)
+	users, probes := binary.LittleEndian.Uint32(b[tracepointUsers:]), binary.LittleEndian.Uint64(b[tracepointProbes:])
+	on := users != 0 || probes != 0
+	branches := m.branches(addr+tracepointKey, on)
+	if branches == nil {
+		return fmt.Errorf("no branch has the static key %#x: %w", addr+tracepointKey, syscall.EINVAL)
+	}
+	call := binary.LittleEndian.Uint64(b[tracepointIterator:])
+	switch {
+	case users == 0 && probes != 0:
+		call = probes
+	case probes == 0 && (users == tracepointEvent || users == tracepointStub):
+		call = binary.LittleEndian.Uint64(b[tracepointCalls+8*(users-1):])
+	}
+	if err := m.mem.WriteAt(addr+tracepointProbes, b[tracepointProbes:tracepointUsers+4]); err != nil {
+		return err
+	}
+	key := binary.LittleEndian.Uint64(b[tracepointCallKey:])
+	if err := m.mem.WriteU64(key, call); err != nil {
+		return err
+	}
+	var count uint32
+	if on {
+		count = 1
+	}
+	if err := m.mem.Store32(addr+tracepointKey, count); err != nil {
+		return err
+	}
+	patches := m.staticCalls(key, binary.LittleEndian.Uint64(b[tracepointTramp:]), call)
+	return m.Poke(append(patches, branches...)...)
 }
 
 // branches returns what makes all branches of a static key, in the kernel and in
@@ -131,14 +144,19 @@ func (m *Machine) UpdateStaticCall(key, trampoline uint64) error {
 	if err != nil {
 		return err
 	}
-	var patches []abi.Patch
+	return m.Poke(m.staticCalls(key, trampoline, to)...)
+}
+
+// staticCalls returns what directs a static call to the function to: its trampoline, if
+// that is not 0, and all its calls.
+func (m *Machine) staticCalls(key, trampoline, to uint64) (patches []abi.Patch) {
 	if trampoline != 0 {
 		patches = append(patches, abi.Patch{Addr: trampoline, Bytes: m.staticCall(image.StaticCall{Addr: trampoline, Tail: true}, to)})
 	}
 	for _, c := range m.tab.StaticCalls(key) {
 		patches = append(patches, abi.Patch{Addr: c.Addr, Bytes: m.staticCall(c, to)})
 	}
-	return m.Poke(patches...)
+	return patches
 }
 
 // staticCall returns the bytes of a static call's site for the function to, which may be

@@ -95,6 +95,9 @@ type Handlers struct {
 	Ftrace    func(*abi.Trap)                                                 // an armed fentry site; Arg is the caller's return address
 	Optimized func(*abi.Trap)                                                 // a detour's callback; Arg is the op pointer
 	Rethook   func(*abi.Trap)                                                 // a hooked function has returned
+	// GraphReturn is called when a function has returned to return_to_handler: Arg is the
+	// slot of its return address, in which the handler stores where to go on.
+	GraphReturn func(*abi.Trap)
 	// Return is called by Unwind for each return address on a task's stack, with the
 	// slot that holds it. shown takes its place in the stack trace, and real is the
 	// address to which the function returns. Both are addr if it has not been replaced.
@@ -158,16 +161,20 @@ type Machine struct {
 	resume   *sync.Cond   // on gate: stopping has become 0, or the machine is closing
 	gate     sync.Mutex
 
-	closeMu sync.Mutex // held while closing or wg changes, except by vCPUs
-	closing atomic.Bool
-	wg      sync.WaitGroup
-	booted  chan struct{}
-	dead    atomic.Bool   // the guest has panicked: no vCPU runs any more
-	died    chan struct{} // closed when dead becomes true
-	ending  chan struct{} // closed when the machine closes
-	dieOnce sync.Once
-	diedMsg string
-	words   []Record // the panic's records of the log
+	closeMu   sync.Mutex // held while closing or wg changes, except by vCPUs
+	closing   atomic.Bool
+	memMu     sync.RWMutex // guards memGone, and the memory against accesses of requests after Close
+	memGone   bool
+	wg        sync.WaitGroup
+	booted    chan struct{}
+	dead      atomic.Bool   // the guest has panicked: no vCPU runs any more
+	died      chan struct{} // closed when dead becomes true
+	ending    chan struct{} // closed when the machine closes
+	dieOnce   sync.Once
+	panicOnce sync.Once
+	panicFrom uint64 // the sequence number of the panic's first line, or of the oops before it
+	diedMsg   string
+	words     []Record // the panic's records of the log
 
 	oopsMu   sync.Mutex
 	oopses   map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
@@ -358,6 +365,9 @@ func (m *Machine) Close() error {
 	if m.stop() {
 		return nil
 	}
+	m.memMu.Lock()
+	defer m.memMu.Unlock()
+	m.memGone = true
 	return m.mem.Close()
 }
 
@@ -386,6 +396,9 @@ func (m *Machine) stop() (before bool) {
 		v.wakeUp()
 	}
 	m.wg.Wait()
+	for _, v := range m.cpus {
+		v.awaitReturn()
+	}
 	return false
 }
 

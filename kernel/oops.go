@@ -1,6 +1,7 @@
 package kernel
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 
@@ -144,23 +145,34 @@ func (m *Machine) noteOops(v *vcpu, kind uint64) int {
 	return m.dies
 }
 
-// die panics the guest: the machine stops. It logs the vCPU's stack unless an oops
-// has done so.
-func (v *vcpu) die(msg string) {
+// beginPanic logs the first line of a panic, unless that has been done. It reports
+// whether the stack is to be logged, too: not after an oops, which has done so.
+func (v *vcpu) beginPanic(msg string) (showStack bool) {
 	m := v.m
-	m.dieOnce.Do(func() {
+	m.panicOnce.Do(func() {
 		m.oopsMu.Lock()
 		from, oopsed := m.oopses[m.currentTask(v.id)]
 		m.oopsMu.Unlock()
 		if !oopsed {
 			_, from = m.log.Bounds()
 		}
+		m.panicFrom = from
 		m.log.Printk(LogEmerg, "Kernel panic - not syncing: %s", msg)
-		if !oopsed {
+		showStack = !oopsed
+	})
+	return showStack
+}
+
+// die panics the guest: the machine stops. What guest code that calls panic has not
+// logged, it logs.
+func (v *vcpu) die(msg string) {
+	m := v.m
+	m.dieOnce.Do(func() {
+		if v.beginPanic(msg) {
 			v.dumpStack(LogEmerg)
 		}
 		m.log.Printk(LogEmerg, "---[ end Kernel panic - not syncing: %s ]---", msg)
-		m.diedMsg, m.words = msg, m.log.since(from)
+		m.diedMsg, m.words = msg, m.log.since(m.panicFrom)
 		m.dead.Store(true)
 		close(m.died)
 		m.host.Stop()
@@ -205,6 +217,15 @@ func faultLines(p func(string, ...any), addr, code uint64) {
 
 // showRegs does what __show_regs does.
 func (v *vcpu) showRegs(p func(string, ...any), r *abi.Regs) {
+	v.showShortRegs(p, r)
+	c := v.cpu
+	p("FS:  %016x(0000) GS:%016x(0000) knlGS:%016x", c.FSBase, c.GSBase, c.KernelGSBase)
+	p("CS:  0010 DS: 0000 ES: 0000 CR0: %016x", c.CR0)
+	p("CR2: %016x CR3: %016x CR4: %016x", c.CR2, c.CR3, c.CR4)
+}
+
+// showShortRegs does what __show_regs does with SHOW_REGS_SHORT.
+func (v *vcpu) showShortRegs(p func(string, ...any), r *abi.Regs) {
 	p("RIP: 0010:%s", v.m.Describe(r.IP))
 	p("Code: %s", v.m.code(r.IP))
 	p("RSP: 0018:%016x EFLAGS: %08x", r.SP, r.Flags)
@@ -213,10 +234,6 @@ func (v *vcpu) showRegs(p func(string, ...any), r *abi.Regs) {
 	p("RBP: %016x R08: %016x R09: %016x", r.BP, r.R8, r.R9)
 	p("R10: %016x R11: %016x R12: %016x", r.R10, r.R11, r.R12)
 	p("R13: %016x R14: %016x R15: %016x", r.R13, r.R14, r.R15)
-	c := v.cpu
-	p("FS:  %016x(0000) GS:%016x(0000) knlGS:%016x", c.FSBase, c.GSBase, c.KernelGSBase)
-	p("CS:  0010 DS: 0000 ES: 0000 CR0: %016x", c.CR0)
-	p("CR2: %016x CR3: %016x CR4: %016x", c.CR2, c.CR3, c.CR4)
 }
 
 // The number of bytes that an oops shows before and after the start of the instruction.
@@ -237,7 +254,7 @@ func (m *Machine) code(ip uint64) string {
 // oopsStack returns the callers of the place of an oops. When that place is not
 // code, the word at the top of the stack is the return address of the call that led
 // there.
-func (v *vcpu) oopsStack(r *abi.Regs) []uint64 {
+func (v *vcpu) oopsStack(r *abi.Regs) []frame {
 	at := hitPlace{v.m.currentTask(v.id), r.IP, r.SP}
 	if v.m.returnsTo(r.IP) {
 		return v.stack(at, 0, v.hit)[1:] // without the place itself
@@ -345,15 +362,15 @@ func (v *vcpu) hcStack(_, _, _ uint64) int64 {
 // hcStackSave is the hypercall of the guest's stack_trace_save. It stores the addresses
 // that stack returns, without the guest function's own and skip more.
 func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
-	ips := v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit)
-	ips = ips[min(uint64(uint32(skip))+1, uint64(len(ips))):]
-	ips = ips[:min(uint64(uint32(size)), uint64(len(ips)))]
-	for i, ip := range ips {
-		if v.m.mem.WriteU64(store+8*uint64(i), ip) != nil {
+	frames := v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit)
+	frames = frames[min(uint64(uint32(skip))+1, uint64(len(frames))):]
+	frames = frames[:min(uint64(uint32(size)), uint64(len(frames)))]
+	for i, f := range frames {
+		if v.m.mem.WriteU64(store+8*uint64(i), f.ip) != nil {
 			return int64(i)
 		}
 	}
-	return int64(len(ips))
+	return int64(len(frames))
 }
 
 // dumpStack logs the vCPU's stack, as show_stack does.
@@ -367,32 +384,90 @@ func (v *vcpu) dumpStack(level int) {
 func (v *vcpu) showPlace(p func(string, ...any)) {
 	m := v.m
 	p("CPU: %d PID: %d Comm: %s %s %s #1", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
+	v.showWork(p)
 }
+
+// pfWQWorker is PF_WQ_WORKER.
+const pfWQWorker = 0x20
+
+// Offsets in the guest's struct worker, bytes.
+const (
+	workerName = 48 // desc
+	workerFunc = 72 // current_func
+	wqNameLen  = 24
+)
+
+// showWork does what print_worker_info does: it prints which work a kworker executes.
+func (v *vcpu) showWork(p func(string, ...any)) {
+	m, task := v.m, v.m.currentTask(v.id)
+	flags, _ := m.mem.ReadU64(task + abi.TaskFlags)
+	worker, _ := m.mem.ReadU64(task + abi.TaskWorker)
+	var name [wqNameLen]byte
+	fn, err := m.mem.ReadU64(worker + workerFunc)
+	if flags&pfWQWorker == 0 || err != nil || fn == 0 || m.mem.ReadAt(worker+workerName, name[:]) != nil {
+		return
+	}
+	text, _, _ := bytes.Cut(name[:], []byte{0})
+	p("Workqueue: %s %s", text, m.describe(fn, 's'))
+}
+
+// frame is a function of a stack trace: the place where it is, and its stack pointer.
+type frame struct{ ip, sp uint64 }
 
 // stack is Unwind, except that in a guest's handler the functions between the handler
 // and the hit are left out: Linux has others there.
-func (v *vcpu) stack(at hitPlace, past uint64, hit *hitPlace) []uint64 {
-	ips := make([]uint64, 2*maxDump)
-	n := v.m.Unwind(at.task, at.ip, past, at.sp, ips[:maxDump], nil)
+func (v *vcpu) stack(at hitPlace, past uint64, hit *hitPlace) []frame {
+	var ips, sps [2 * maxDump]uint64
+	n := v.m.Unwind(at.task, at.ip, past, at.sp, ips[:maxDump], sps[:maxDump])
 	if hit != nil {
-		n += v.m.Unwind(hit.task, hit.ip, 1, hit.sp, ips[n:n+maxDump], nil)
+		n += v.m.Unwind(hit.task, hit.ip, 1, hit.sp, ips[n:n+maxDump], sps[n:n+maxDump])
 	}
-	return ips[:n]
+	frames := make([]frame, n)
+	for i := range frames {
+		frames[i] = frame{ips[i], sps[i]}
+	}
+	return frames
 }
 
 // showTrace prints a stack trace. Where the place itself is not known to be code, the
-// addresses are guesses, as those of Linux's unwinder are then.
-func (v *vcpu) showTrace(p func(string, ...any), ips []uint64, reliable bool) {
+// addresses are guesses, as those of Linux's unwinder are then. What an interrupt called
+// is on a stack of its own; behind the entry of an interrupt or exception come the
+// registers that it saved, in the place of the function that was interrupted.
+func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) {
 	p("Call Trace:")
-	p(" <TASK>")
+	stack, irq := "TASK", -1
+	for i, f := range frames {
+		if v.m.entersIRQ(f.ip) {
+			stack, irq = "IRQ", i
+		}
+	}
+	p(" <%s>", stack)
 	mark := "? "
 	if reliable {
 		mark = ""
 	}
-	for _, ip := range ips {
-		p(" %s%s", mark, v.m.describe(ip, 'B')) // a call that does not return may be a function's last instruction
+	for i := 0; i < len(frames); i++ {
+		f := frames[i]
+		if i == irq {
+			p(" </IRQ>")
+			p(" <TASK>")
+		}
+		p(" %s%s", mark, v.m.describe(f.ip, 'B')) // a call that does not return may be a function's last instruction
+		if i+1 < len(frames) && v.m.img.EntryText.Contains(f.ip-1) {
+			if r := v.regsAt(f.sp); r != nil && r.IP == frames[i+1].ip {
+				v.showShortRegs(p, r)
+				i++
+			}
+		}
 	}
 	p(" </TASK>")
+}
+
+// entersIRQ reports whether a return address lies in the entry code of an interrupt,
+// which goes on on another stack.
+func (m *Machine) entersIRQ(ret uint64) bool {
+	s, _, ok := m.syms.Lookup(ret - 1)
+	return ok && m.img.EntryText.Contains(ret-1) && strings.HasPrefix(s.Name, "asm_sysvec_")
 }
 
 // taintLetters are 6.1's taint_flags, by bit. A clear first bit prints as G.

@@ -27,6 +27,7 @@ func (v *vcpu) awaitQuiescent() {
 		}
 		v.asked.Store(true)
 		v.cpu.Kick()
+		v.wakeUp()
 		if i < 50 {
 			runtime.Gosched()
 		} else {

@@ -240,7 +240,13 @@ func TestUnwindBroken(t *testing.T) {
 	if n := m.Unwind(0, a.at, 0, page, ips[:], sps[:]); n != len(ips) || ips[62] != a.at || sps[62] != page || ips[63] != gate+1 {
 		t.Errorf("a loop has %d frames: %x", n, ips)
 	}
-	if got := testing.AllocsPerRun(20, func() { m.Unwind(0, a.at, 0, page, ips[:], sps[:]) }); got != 0 {
+	var got float64
+	for range 10 { // AllocsPerRun counts the allocations of the vCPUs as well
+		if got = testing.AllocsPerRun(20, func() { m.Unwind(0, a.at, 0, page, ips[:], sps[:]) }); got == 0 {
+			break
+		}
+	}
+	if got != 0 {
 		t.Errorf("%v allocations", got)
 	}
 

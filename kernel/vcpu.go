@@ -27,6 +27,8 @@ type vcpu struct {
 	id  int
 	cpu *cpu.CPU
 
+	loan
+
 	inRun   atomic.Bool // executing guest code; see StopMachine
 	started atomic.Bool // the guest has started it
 	idle    atomic.Bool // halted, nothing pending
@@ -146,11 +148,14 @@ func (m *Machine) over() bool { return m.closing.Load() || m.dead.Load() }
 // loop runs the vCPU until the machine is over.
 func (v *vcpu) loop() {
 	for !v.m.over() {
-		if !v.started.Load() || v.halted() {
-			<-v.wake
-			continue
+		<-v.wake
+		v.own.Lock()
+		if v.take() {
+			for v.started.Load() && !v.halted() && !v.m.over() {
+				v.step(runBudget)
+			}
 		}
-		v.step(runBudget)
+		v.own.Unlock()
 	}
 }
 
@@ -362,6 +367,20 @@ func (v *vcpu) fill(t *abi.Trap, add uint32) {
 		t.Task = binary.LittleEndian.Uint64(p.current)
 		t.Preempt += binary.LittleEndian.Uint32(p.preempt) & 0x7fffffff // the top bit is need_resched, inverted
 	}
+	t.Quiet = v.m.host.Mirroring() && v.quietTask(t.Task)
+}
+
+// quietTask reports whether what a task executes is not the host's doing (abi.CallQuiet).
+func (v *vcpu) quietTask(task uint64) bool {
+	if task == 0 {
+		return false
+	}
+	call, err := v.m.mem.ReadU64(task + abi.TaskHostCall)
+	if err != nil || call == 0 {
+		return false
+	}
+	quiet, err := v.m.mem.ReadU64(call + abi.CallQuiet)
+	return err == nil && quiet != 0
 }
 
 // addPreempt changes __preempt_count, whose top bit is need_resched, inverted.

@@ -129,7 +129,7 @@ type Kprobes struct {
 	reregWarn    bool   // the WARN_ON_ONCE of a second registration has been printed
 
 	cpus       []ctlblk
-	rethooks   rethookTable
+	rethooks   TaskTable[taskHooks]
 	returns    point         // a dummy point for running return handlers
 	trampoline atomic.Uint64 // where hooked calls return to, once looked up
 	dead       atomic.Uint64 // address of an int3 after the trampoline, which kills the task that reaches it; 0 if there is none

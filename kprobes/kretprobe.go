@@ -205,55 +205,15 @@ func (pool *instancePool) get() *Instance {
 // put is rethook_recycle.
 func (pool *instancePool) put(ri *Instance) { pool.free[ri.Index/64].Or(1 << (ri.Index % 64)) }
 
-// rethookChains is the number of hash chains of tasks with hooked calls.
-const rethookChains = 1 << rethookBits
-
-const rethookBits = 8
-
-// rethookTable maps tasks to their current->rethooks. Entries are never removed: there
-// are at most as many as task_structs fit in the guest.
-type rethookTable struct {
-	chains [rethookChains]atomic.Pointer[taskHooks]
-}
-
-// taskHooks holds the hooked calls of a task. Only the vCPU that runs the task, or
+// taskHooks is current->rethooks, the hooked calls of a task. Only the vCPU that runs the task, or
 // that frees it, changes them.
 type taskHooks struct {
-	task  uint64
-	next  *taskHooks               // in the hash chain
 	first atomic.Pointer[Instance] // the newest
 	last  *Retprobe                // the return probe whose call last returned to kretprobe_trampoline
 	led   atomic.Pointer[Kprobe]   // the probe with a break handler whose pre-handler last directed the task elsewhere
 
 	// While return handlers run: the slot of the returning call, and its original word.
 	frame, real atomic.Uint64
-}
-
-// of returns the hooked calls of a task, or nil when it never had any.
-func (rt *rethookTable) of(task uint64) *taskHooks {
-	h := rt.chain(task).Load()
-	for h != nil && h.task != task {
-		h = h.next
-	}
-	return h
-}
-
-func (rt *rethookTable) chain(task uint64) *atomic.Pointer[taskHooks] {
-	return &rt.chains[abi.Hash64(task, rethookBits)]
-}
-
-// make returns them too, and adds an entry for a new task.
-func (rt *rethookTable) make(task uint64) *taskHooks {
-	for {
-		if h := rt.of(task); h != nil {
-			return h
-		}
-		chain := rt.chain(task)
-		h := &taskHooks{task: task, next: chain.Load()}
-		if rt.of(task) == nil && chain.CompareAndSwap(h.next, h) {
-			return h
-		}
-	}
 }
 
 func (h *taskHooks) push(ri *Instance) {
@@ -316,7 +276,7 @@ func (k *Kprobes) LastFrame(ip uint64) bool {
 // realReturn is rethook_find_ret_addr: it returns the word that the return slot of a
 // hooked call of the task held before the trampoline's address. It takes no lock.
 func (k *Kprobes) realReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
-	h := k.rethooks.of(task)
+	h := k.rethooks.Of(task)
 	switch {
 	case h == nil:
 		return 0, false
@@ -341,7 +301,7 @@ func (k *Kprobes) FlushTask(task uint64) {
 	for i := range k.cpus {
 		k.cpus[i].jprobe.task.CompareAndSwap(task, 0)
 	}
-	h := k.rethooks.of(task)
+	h := k.rethooks.Of(task)
 	if h == nil {
 		return
 	}
@@ -379,7 +339,7 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 		return false
 	}
 	ri.RetAddr, ri.frame = addr, slot
-	k.rethooks.make(ri.Task).push(ri)
+	k.rethooks.Make(ri.Task).push(ri)
 	return true
 }
 
@@ -395,7 +355,7 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	}
 	var first *Instance
 	var real uint64
-	h := k.rethooks.of(t.Task)
+	h := k.rethooks.Of(t.Task)
 	if h != nil {
 		first, real = h.take(frame, k.trampoline.Load())
 	}
@@ -437,7 +397,7 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
 		k.dropLeft(c, t)
 	}
-	frame, h := t.Regs.SP-8, k.rethooks.of(t.Task)
+	frame, h := t.Regs.SP-8, k.rethooks.Of(t.Task)
 	var first *Instance
 	var real uint64
 	if h != nil {

@@ -84,6 +84,10 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 	if k.busy(c, t) {
 		return k.reenter(c, pt, code, t)
 	}
+	if t.Quiet {
+		k.pass(c, pt, code, t)
+		return true
+	}
 	c.begin(pt, code, t)
 	if k.runPre(c, pt, t, false) {
 		p := c.hit.Probe
@@ -92,7 +96,7 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 		}
 		c.end()
 		if p.BreakHandler != nil {
-			k.rethooks.make(t.Task).led.Store(p)
+			k.rethooks.Make(t.Task).led.Store(p)
 		}
 		return true
 	}
@@ -113,6 +117,15 @@ func (k *Kprobes) reenter(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 	c.state = reenter
 	k.step(c, t)
 	return true
+}
+
+// pass executes the probed instruction of a hit that no handler is to see. As for a
+// nested hit, no post-handler runs after it.
+func (k *Kprobes) pass(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) {
+	c.prev = c.running
+	c.begin(pt, code, t)
+	c.state = reenter
+	k.step(c, t)
 }
 
 // unrecoverable logs what Linux logs before it gives up: a probe was hit while the
@@ -268,8 +281,8 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 func (k *Kprobes) Optimized(t *abi.Trap) {
 	c := &k.cpus[t.CPU]
 	pt := k.table.get(t.Arg)
-	if pt == nil || pt.disabled() {
-		return // its jump is queued for removal
+	if pt == nil || pt.disabled() || t.Quiet {
+		return // its jump is queued for removal, or the hit is not the host's doing
 	}
 	if k.busy(c, t) {
 		miss(pt)

@@ -44,6 +44,8 @@ type bootOptions struct {
 	Watchdog kernel.Watchdog
 	Limit    *memcg.Limit // what clients may allocate
 	Log      *logrus.Logger
+	Unseen   bool        // the guest repeats nothing that the host's processes do
+	Mirror   *mirror     // makes the calls of the command's threads in the guest, or nil
 	Calls    *callServer // through which a supervisor reports its command's calls, or nil
 }
 
@@ -217,6 +219,7 @@ func boot(o bootOptions) (system, error) {
 		return nil, err
 	}
 	watch := kprobefs.ActivityOptions{
+		None: o.Unseen,
 		Warn: func(what string, err error) { o.Log.WithField("err", err).Info(what) },
 		Lost: func(events uint64) {
 			o.Log.WithField("events", events).Warn("the host's kernel has lost process events: probes have not seen these forks, execs and exits")
@@ -225,8 +228,15 @@ func boot(o bootOptions) (system, error) {
 	if o.Calls != nil {
 		watch.Servers, watch.Supervised, watch.State = []int{os.Getppid()}, true, o.Calls.state
 	}
+	if o.Mirror != nil {
+		watch.Mirror = o.Mirror
+	}
 	a := s.Watch(watch)
+	if o.Mirror != nil {
+		o.Mirror.activity.Store(a)
+	}
 	if o.Calls != nil {
+		o.Calls.mirror = o.Mirror
 		o.Calls.watch(s.Machine.Entries())
 		o.Calls.follow(a)
 	}

@@ -92,6 +92,7 @@ type callServer struct {
 	activity atomic.Pointer[kprobefs.Activity] // of the present machine
 	entries  atomic.Pointer[kernel.Entries]    // the same
 	tree     atomic.Pointer[fs.Tree]
+	mirror   *mirror // or nil
 
 	mu    sync.Mutex
 	asked map[uint64]context.CancelFunc // questions that are being answered, by ID
@@ -148,13 +149,22 @@ func (c *callServer) serve() {
 		go func() {
 			a := c.activity.Load()
 			by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
+			answer := func() {
+				b, _ := json.Marshal(m.ID)
+				_, _ = unix.Write(c.socket, b)
+			}
+			if opens(m.Nr) && c.mirror != nil {
+				if w := c.mirror.opening(m.TID); w != nil {
+					w.open(c.mirror, a, by, m.syscall(), answer)
+					return
+				}
+			}
 			if f, ok := m.fork(); ok {
 				a.Fork(by, f)
 			} else {
 				a.Call(by, m.syscall())
 			}
-			answer, _ := json.Marshal(m.ID)
-			_, _ = unix.Write(c.socket, answer)
+			answer()
 		}()
 	}
 }

@@ -61,6 +61,9 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 			if _, err := f.identity(); err != nil {
 				return err
 			}
+			if err := f.checkMirror(); err != nil {
+				return err
+			}
 			return p.exec(f, args)
 		},
 	}
@@ -72,7 +75,25 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 // execFlags are the flags of the exec command.
 type execFlags struct {
 	machineFlags
-	uname string // whose release uname(2) tells: unameRelease or unameHost
+	mirror string // what probes see of the command's calls: mirrorAll, mirrorChanges or mirrorNone
+	uname  string // whose release uname(2) tells: unameRelease or unameHost
+}
+
+// What --mirror takes.
+const (
+	mirrorAll     = "all"
+	mirrorChanges = "changes"
+	mirrorNone    = "none"
+)
+
+// checkMirror fails with EINVAL for an invalid --mirror.
+func (f *execFlags) checkMirror() error {
+	switch f.mirror {
+	case mirrorAll, mirrorChanges, mirrorNone:
+		return nil
+	default:
+		return fmt.Errorf("--mirror %q: the values are %s, %s and %s: %w", f.mirror, mirrorAll, mirrorChanges, mirrorNone, syscall.EINVAL)
+	}
 }
 
 // What --uname takes.
@@ -83,11 +104,12 @@ const (
 
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.addTo(flags)
+	flags.StringVar(&f.mirror, "mirror", mirrorAll, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
 	flags.StringVar(&f.uname, "uname", unameRelease, "whose release uname(2) tells: release, that of the emulated kernel, or host")
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(f.args(), "--uname", f.uname)
+	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname)
 }
 
 // identity returns what the supervisor says of the kernel. It fails with EINVAL for an
@@ -306,10 +328,12 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	settle := func() {}
 	defer func() {
 		if stop(server) == panicStatus {
 			err = errPanicked
 		}
+		settle()
 	}()
 	if err := untilSignal(sig, server, ns.cover); err != nil {
 		return err
@@ -329,10 +353,11 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		made.sync()
 	}
 	go made.follow(calls.changed)
-	cmd, end, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel, made})
+	cmd, end, settled, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel, made})
 	if err != nil {
 		return err
 	}
+	settle = settled
 	defer end()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), treeVar+"="+dir, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
@@ -422,7 +447,7 @@ func (p *program) serve(f *execFlags, dir string, calls []*os.File) (*exec.Cmd, 
 	if at := f.debugfs(); at != "" && exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4", "--mirror", f.mirror}, f.args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = append([]*os.File{w}, calls...)

@@ -114,8 +114,8 @@ func (hungGuest) Do(context.Context, host.Caller, host.Call, host.FileOp) (int64
 	select {}
 }
 
-func (hungGuest) OnAwaitClosed(func(context.Context)) {}
-func (hungGuest) Stopped() <-chan struct{}            { return nil }
+func (hungGuest) OnAwaitClosed(func(context.Context) bool) {}
+func (hungGuest) Stopped() <-chan struct{}                 { return nil }
 
 func (s *fakeSystem) Guest() fs.Guest {
 	if os.Getenv(hangVar) != "" {
@@ -431,8 +431,8 @@ func TestExecPutsFilesInTheirPlaces(t *testing.T) {
 		cat /proc/sys/kernel/ftrace_enabled /proc/sys/kernel/osrelease /proc/version /proc/cmdline /dev/kmsg
 		cat $KPROBEFS_MNT/machine/kernel
 		stat -c %a /sys/kernel/debug
-		grep -c '^debugfs /sys/kernel/debug fuse.kprobefs' /proc/mounts
-		grep -c '^tracefs /sys/kernel/tracing fuse.kprobefs' /proc/mounts
+		grep -c '^debugfs /sys/kernel/debug debugfs ' /proc/mounts
+		grep -c '^tracefs /sys/kernel/tracing tracefs ' /proc/mounts
 		id -u; echo $TRACEFS_PATH $DEBUGFS_PATH`)
 	want := listText + `ours kprobe_events
 ours kprobe_events

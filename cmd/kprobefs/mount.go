@@ -34,6 +34,7 @@ type mountFlags struct {
 	daemon   bool
 	readyFD  int
 	callsFD  int
+	mirror   string // what of the calls told by callsFD the guest makes: see execFlags
 	parts    []string
 	noWatch  bool
 	detached bool
@@ -90,9 +91,10 @@ usual ones. Others are refused.`,
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
+	c.Flags().StringVar(&f.mirror, "mirror", mirrorChanges, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
 	c.Flags().BoolVar(&f.fake, "fake", false, "") // mount(8)'s -f
-	for _, hidden := range []string{"no-watch", "calls-fd", "detached", "fake"} {
+	for _, hidden := range []string{"no-watch", "calls-fd", "mirror", "detached", "fake"} {
 		_ = c.Flags().MarkHidden(hidden)
 	}
 	return c
@@ -195,6 +197,12 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	if f.callsFD >= 0 {
 		if machine.Calls, err = newCallServer(f.callsFD); err != nil {
 			return err
+		}
+		machine.Unseen = f.mirror == mirrorNone
+		if f.mirror == mirrorAll {
+			if machine.Mirror, err = newMirror(p.log); err != nil {
+				p.log.WithField("err", err).Info("reads, writes and closes of the command are not seen")
+			}
 		}
 	}
 	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}

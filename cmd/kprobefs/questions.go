@@ -13,6 +13,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/module"
@@ -32,6 +34,8 @@ type question struct {
 	// actFor: the thread whose requests are those of the message's thread from now on; 0
 	// ends that.
 	Thread int
+	// own: what the mount options of tracefs or debugfs (Name) say.
+	Own fs.Ownership
 	// syslog: the arguments. The file is for the text.
 	Action, Size int
 	Null         bool
@@ -43,6 +47,7 @@ const (
 	doDelete = "delete"
 	doSyslog = "syslog"
 	doActFor = "actFor"
+	doOwn    = "own"
 	doMade   = "made"   // the file is for the entries of modules, as JSON
 	doCancel = "cancel" // the question with the same ID needs no answer any more
 )
@@ -138,6 +143,11 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 	case doActFor:
 		if t := c.tree.Load(); t != nil {
 			t.ActFor(q.Thread, m.TID)
+		}
+		return 0, nil
+	case doOwn:
+		if t := c.tree.Load(); t != nil {
+			t.SetOwnership(map[string]seqfile.Kind{traceFS: seqfile.Tracefs, debugFS: seqfile.Debugfs}[q.Name], q.Own)
 		}
 		return 0, nil
 	case doMade:

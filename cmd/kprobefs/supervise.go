@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
@@ -35,8 +37,8 @@ import (
 // Before a call of tracedCalls, while somebody watches, the guest makes the same call,
 // so that probes see it (traced.go, calls.go).
 //
-// A mount(2) of tracefs or debugfs on one of our mount points succeeds and does nothing
-// (mounted.go).
+// What programs see of our mounts, and a mount(2) of tracefs or debugfs, is answered as
+// if ours were these file systems (filesystems.go).
 //
 // Calls that load and unload modules, read the kernel's log and ask for its name are
 // answered for the emulated kernel (kernelcalls.go).
@@ -81,7 +83,7 @@ func auditArch() (uint32, bool) {
 }
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
-// PR_SET_MEMORY_MERGE, of mount(2), of calls, of kernel, which are numbers of answeredCalls,
+// PR_SET_MEMORY_MERGE, of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
 // of perf_event_open(2), and of bpf(2) with one of bpfCommands, and allows everything
 // else. In the other system call tables that
 // programs on this machine may use it knows only the last two. Offsets are those of
@@ -111,7 +113,7 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	for _, c := range calls {
 		f = only(f, c.host, 0)
 	}
-	for _, nr := range append(kernel, unix.SYS_MOUNT) {
+	for _, nr := range append(slices.Clone(kernel), placeCalls...) {
 		f = only(f, nr, 0)
 	}
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
@@ -143,11 +145,12 @@ type supervised struct {
 func (s *supervised) paths() []string { return append(s.made.dirs(), s.dirs...) }
 
 // supervised returns a command that runs args under the filter, and supervises it once
-// it runs; end is called when it has ended.
-func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, end func(), err error) {
+// it runs. end is called when it has ended, and settle after that, when the serving process
+// has ended.
+func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, end, settle func(), err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	own := []string{"supervised", name}
 	if of.kernel.hosts {
@@ -157,6 +160,7 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 	cmd.ExtraFiles = []*os.File{theirs}
 	over := make(chan struct{})
 	listener := make(chan int, 1)
+	var running atomic.Pointer[supervisor]
 	go func() {
 		defer close(over)
 		fd, err := receiveFD(ours)
@@ -164,10 +168,12 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 		if err == nil {
 			listener <- fd
 			_ = unix.SetNonblock(fd, true)
-			newSupervisor(p.log, fd, of).run()
+			s := newSupervisor(p.log, fd, of)
+			running.Store(s)
+			s.run()
 		}
 	}()
-	return cmd, func() {
+	end = func() {
 		_ = theirs.Close()
 		_ = ours.Close()
 		select {
@@ -175,7 +181,13 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 		case <-time.After(lingerGrace):
 			p.linger(<-listener)
 		}
-	}, nil
+	}
+	settle = func() {
+		if s := running.Load(); s != nil {
+			s.settle()
+		}
+	}
+	return cmd, end, settle, nil
 }
 
 // lingerGrace is how long the last process with the filter may outlive the command.
@@ -184,8 +196,15 @@ const lingerGrace = 20 * time.Millisecond
 // linger leaves a process behind that allows all calls of processes that outlive the
 // command.
 func (p *program) linger(listener int) {
+	theirs, err := unix.FcntlInt(uintptr(listener), unix.F_DUPFD_CLOEXEC, 0) // the supervisor still answers by its own
+	if err != nil {
+		p.log.WithField("err", err).Warn("processes that outlive the command cannot open files")
+		return
+	}
+	f := os.NewFile(uintptr(theirs), "listener")
+	defer f.Close()
 	cmd := exec.Command(self, "linger")
-	cmd.ExtraFiles = []*os.File{os.NewFile(uintptr(listener), "listener")}
+	cmd.ExtraFiles = []*os.File{f}
 	cmd.Dir = "/"
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
@@ -203,7 +222,8 @@ func lingerCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
 			speedUpNotifications(3)
-			for receive(3, allowLast) {
+			var receiving sync.Mutex
+			for receive(3, &receiving, func(n *seccompNotif) { allowLast(3, n) }) {
 			}
 		},
 	}
@@ -211,12 +231,12 @@ func lingerCommand() *cobra.Command {
 
 // allowLast allows a call of a process that has outlived the emulated kernel, but none
 // about that: it would reach the host's kernel.
-func allowLast(n *seccompNotif) {
+func allowLast(listener int, n *seccompNotif) {
 	if answeredCalls[n.nr] != nil && n.nr != unix.SYS_UNAME && n.arch == kernelNumbers[0].arch {
-		fail(3, n.id, unix.EIO)
+		fail(listener, n.id, unix.EIO)
 		return
 	}
-	continueCall(3, n.id)
+	continueCall(listener, n.id)
 }
 
 func socketPair() (a, b *os.File, err error) {
@@ -265,6 +285,12 @@ type supervisor struct {
 	traced  map[int32]*tracedCall
 	refuser *refuser
 	groups  threadGroups
+	owned   sync.Map // fs.Ownership by the name of a file system, as mount options said
+	sources sync.Map // what was named as the source of a mount(2) of ours, by the mount's id
+
+	receiving sync.Mutex     // held from the receipt of a notification until its answer is under way
+	answers   sync.WaitGroup // those that are under way
+	pending   sync.Map       // their *seccompNotif, by its id
 }
 
 func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
@@ -280,9 +306,42 @@ func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor 
 // run answers notifications until the last process with the filter ends.
 func (s *supervisor) run() {
 	speedUpNotifications(s.listener)
-	for receive(s.listener, s.answer) {
+	for receive(s.listener, &s.receiving, s.answer) {
 	}
 }
+
+// later answers a notification without delaying others.
+func (s *supervisor) later(n *seccompNotif, answer func()) {
+	s.pending.Store(n.id, n)
+	s.answers.Go(func() {
+		answer()
+		s.pending.Delete(n.id)
+	})
+}
+
+// settle gives the notifications that this process has received their answers, those
+// that take too long like a process that lingers, and receives no more: another process has taken over the listener, but it would not get
+// these.
+func (s *supervisor) settle() {
+	done := make(chan struct{})
+	go func() {
+		s.receiving.Lock() // for good
+		s.answers.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(settleGrace):
+		s.pending.Range(func(_, n any) bool {
+			allowLast(s.listener, n.(*seccompNotif))
+			return true
+		})
+	}
+}
+
+// settleGrace bounds the time that settle takes. The serving process has ended then, so
+// nothing is left to wait for but the host's files.
+const settleGrace = time.Second
 
 // speedUpNotifications makes the kernel deliver a listener's notifications as fast as
 // possible. Until one is received, a signal interrupts the call, which then fails
@@ -300,8 +359,9 @@ func speedUpNotifications(listener int) {
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, syncWakeUp)
 }
 
-// receive handles one notification. It returns false when there will be no more.
-func receive(listener int, answer func(*seccompNotif)) bool {
+// receive handles one notification with receiving held. It returns false when there will
+// be no more.
+func receive(listener int, receiving *sync.Mutex, answer func(*seccompNotif)) bool {
 	poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
 	if _, err := unix.Poll(poll, -1); err != nil {
 		return errors.Is(err, unix.EINTR)
@@ -309,6 +369,8 @@ func receive(listener int, answer func(*seccompNotif)) bool {
 	if poll[0].Revents&unix.POLLIN == 0 {
 		return false
 	}
+	receiving.Lock()
+	defer receiving.Unlock()
 	var n seccompNotif
 	if err := seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err == nil {
 		answer(&n)
@@ -322,39 +384,37 @@ func (s *supervisor) answer(n *seccompNotif) {
 	call := s.traced[n.nr]
 	switch {
 	case answeredCalls[n.nr] != nil && n.arch == kernelNumbers[0].arch:
-		go s.answerKernel(n)
-	case call == nil && n.nr != unix.SYS_MOUNT && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
+		s.later(n, func() { s.answerKernel(n) })
+	case call == nil && !slices.Contains(placeCalls, uint32(n.nr)) && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
 		if errno := s.refuser.refuse(n); errno != 0 {
 			fail(s.listener, n.id, errno)
 		} else {
 			continueCall(s.listener, n.id)
 		}
-	case n.nr == unix.SYS_MOUNT:
-		go func() {
-			if s.mounted(n) {
-				succeed(s.listener, n.id)
-			} else {
+	case call == nil && n.nr != unix.SYS_LSEEK:
+		s.later(n, func() {
+			if !s.answerPlace(n) {
 				continueCall(s.listener, n.id)
 			}
-		}()
-	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.made.anyInProc()):
-		go func() {
-			if opens(call.guest) && s.openProc(n, call) {
+		})
+	case call != nil && (opens(call.guest) || s.calls.wants(call)):
+		s.later(n, func() {
+			if opens(call.guest) && (s.openProc(n, call) || s.openMounts(n, call)) {
 				return
 			}
 			if s.calls.wants(call) {
 				s.trace(n, call)
 			}
 			continueCall(s.listener, n.id)
-		}()
+		})
 	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
-		go func() {
+		s.later(n, func() {
 			tid, fd := int(n.pid), int(int32(n.args[0]))
 			if err := rightPosition(tid, fd); err != nil {
 				s.log.WithFields(logrus.Fields{"tid": tid, "fd": fd, "err": err}).Debug("lseek")
 			}
 			continueCall(s.listener, n.id)
-		}()
+		})
 	default:
 		continueCall(s.listener, n.id)
 	}

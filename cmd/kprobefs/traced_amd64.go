@@ -26,3 +26,24 @@ var kernelNumbers = []kernelCalls{
 	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_PERF_EVENT_OPEN, x32 | unix.SYS_BPF},
 	{unix.AUDIT_ARCH_I386, 336, 357},
 }
+
+// openCalls are the calls that open files.
+var openCalls = []uint64{unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2}
+
+// oldEndedByStop are calls that a stop ends and that newer architectures lack.
+var oldEndedByStop = map[int]bool{unix.SYS_EPOLL_WAIT: true}
+
+const sysFstatat = unix.SYS_NEWFSTATAT
+
+// oldMirroredCalls are calls that newer architectures lack.
+var oldMirroredCalls = []mirroredCall{
+	{host: unix.SYS_STAT, guest: abi.SysNewstat, args: [6]argument{name, outRecord(sizeofStat)}},
+	{host: unix.SYS_LSTAT, guest: abi.SysNewlstat, args: [6]argument{link, outRecord(sizeofStat)}},
+	{host: unix.SYS_ACCESS, guest: abi.SysAccess, args: [6]argument{name, value}},
+	{host: unix.SYS_READLINK, guest: abi.SysReadlink, args: [6]argument{link, out(2), value}},
+	{host: unix.SYS_DUP2, guest: abi.SysDup2, args: [6]argument{fd, fd}},
+	{host: unix.SYS_PIPE, guest: abi.SysPipe, args: [6]argument{outRecord(sizeofPipe)}, pipe: true},
+	{host: unix.SYS_CHMOD, guest: abi.SysChmod, args: [6]argument{name, value}},
+	{host: unix.SYS_CHOWN, guest: abi.SysChown, args: [6]argument{name, value, value}},
+	{host: unix.SYS_LCHOWN, guest: abi.SysLchown, args: [6]argument{link, value, value}},
+}

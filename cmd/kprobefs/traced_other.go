@@ -11,3 +11,12 @@ var kernelNumbers = []kernelCalls{
 	{unix.AUDIT_ARCH_AARCH64, unix.SYS_PERF_EVENT_OPEN, unix.SYS_BPF},
 	{unix.AUDIT_ARCH_ARM, 364, 386},
 }
+
+// openCalls are the calls that open files.
+var openCalls = []uint64{unix.SYS_OPENAT, unix.SYS_OPENAT2}
+
+var oldEndedByStop map[int]bool
+
+const sysFstatat = unix.SYS_FSTATAT
+
+var oldMirroredCalls []mirroredCall

@@ -16,6 +16,9 @@ func functionRows(t *tracing.Tracer) []*seqfile.Row {
 		{Name: "stack_trace", Mode: modeRO, FOps: abi.FOpsSeq, Open: openLines(t.StackTrace)},
 		value("stack_max_size", modeRW, text1(t.StackMaxSize), t.SetStackMaxSize),
 		{Name: "stack_trace_filter", Mode: modeRW, FOps: abi.FOpsSeq, Open: openFunctionSet(t.StackFilter, t.EditStackFilter)},
+		{Name: "set_graph_function", Mode: modeRW, FOps: abi.FOpsSeq, Open: openGraph(t, false)},
+		{Name: "set_graph_notrace", Mode: modeRW, FOps: abi.FOpsSeq, Open: openGraph(t, true)},
+		value("max_graph_depth", modeRW, text1(t.MaxGraphDepth), t.SetMaxGraphDepth),
 		value("dyn_ftrace_total_info", modeRO, text1(t.FunctionTotals), nil),
 	}
 	if addrs, ok := t.FunctionAddrs(); ok {
@@ -31,6 +34,12 @@ func functionRows(t *tracing.Tracer) []*seqfile.Row {
 func openFunctions(a *tracing.Array, notrace bool) opener {
 	show := func() []string { return a.FunctionFilter(notrace) }
 	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return a.EditFunctions(notrace, truncate) })
+}
+
+// openGraph is ftrace_graph_open and ftrace_graph_notrace_open.
+func openGraph(t *tracing.Tracer, notrace bool) opener {
+	show := func() []string { return t.GraphFunctions(notrace) }
+	return openFunctionSet(show, func(truncate bool) *tracing.FunctionEdit { return t.EditGraph(notrace, truncate) })
 }
 
 // openFunctionSet is ftrace_regex_open: writers work on a copy of the set.

@@ -152,6 +152,9 @@ place (kretprobe): [<module>:]<symbol>[+<offset>]%return|<memaddr>
   set_ftrace_notrace	- functions that it is not for
   set_ftrace_pid	- tasks that it is for
   set_ftrace_notrace_pid - tasks that it is not for
+  set_graph_function	- the functions whose nested calls function_graph traces
+  set_graph_notrace	- those whose nested calls it does not trace
+  max_graph_depth	- how deep it traces nested calls; 0 means without limit
   stack_trace		- the deepest kernel stack that was seen while
 			  kernel.stack_tracer_enabled is 1
   stack_max_size	- its bytes; what is written must be exceeded

@@ -252,7 +252,10 @@ func play(ctx context.Context, suite string, chosen []string, bin, logs string, 
 	if err != nil {
 		return nil, err
 	}
-	args := []string{"exec", "--cpus", "2", "--", "busybox", "sh", "-c", installModules + `shift; exec busybox sh ./ftracetest "$@"`, "sh", modules, "-l", logs}
+	// The suite enables all events and traces all functions again and again, and each call of
+	// its shells would be stopped for that: with all, the suite did not end within 8 minutes on
+	// a loaded machine.
+	args := []string{"exec", "--mirror", "changes", "--cpus", "2", "--", "busybox", "sh", "-c", installModules + `shift; exec busybox sh ./ftracetest "$@"`, "sh", modules, "-l", logs}
 	for _, d := range chosen {
 		args = append(args, "test.d/"+d)
 	}

@@ -127,6 +127,7 @@ type Trap struct {
 	Preempt   uint32       // the guest's preempt_count as the handler would see it on Linux
 	IRQsOff   bool         // the handler runs with interrupts off, even if they were on before
 	Now       func() int64 // nanoseconds since boot
+	Quiet     bool         // the task prepares a call of the host: no handler runs (CallQuiet)
 
 	// AddPreempt changes the guest's preempt_count on this vCPU. It is nil without a guest.
 	AddPreempt func(n int32)
@@ -223,10 +224,12 @@ const (
 	TaskState      = 24
 	TaskStack      = 32
 	TaskFlags      = 44
+	TaskHostCall   = 392 // our own: the struct host_call, or 0
 	TaskPID        = 2416
 	TaskTGID       = 2420
 	TaskRealParent = 2432
 	TaskParent     = 2440
+	TaskWorker     = 2648 // worker_private
 	TaskComm       = 2976
 	TaskYields     = 2992 // not in Linux: number of voluntary yields, even if no other task was runnable
 	TaskSize       = 9792

@@ -8,33 +8,35 @@ package abi
 // Arguments are untrusted: addresses are translated and lengths are bounded. Invalid
 // ones give -EINVAL or -EFAULT.
 const (
-	HCPrintk     = 1  // (buf, len, level, flags): write a record to the log; no newline at its end
-	HCClock      = 2  // () → nanoseconds since boot (ktime_get)
-	HCWallClock  = 3  // () → nanoseconds since 1970
-	HCSetTimer   = 4  // (ns): raise VecTimer on this vCPU when HCClock reaches ns; 0 disarms
-	HCSendIPI    = 5  // (cpu, vector): raise vector on a vCPU
-	HCStartCPU   = 6  // (cpu, entry, stack): start a vCPU at entry with rsp=stack, rdi=cpu
-	HCMap        = 7  // (va, pa, pages, perm): map pages; perm: 1 write, 2 execute (refused: only Go makes executable pages)
-	HCUnmap      = 8  // (va, pages)
-	HCNext       = 9  // (call): ask for the host task's next call. → 1: call is filled in; 0, or an error when the host does not know the task yet: there is none, sleep until woken; -1: exit
-	HCDone       = 10 // (call): the call has returned call.ret
-	HCFileOp     = 11 // (call, op): start the host's part of a file operation. When done, Go sets call.op_done to 1 and wakes up the task
-	HCPopWake    = 12 // () → a task_struct to wake up, or 0. VecAsyncPF's handler repeats it until it returns 0
-	HCPanic      = 14 // (buf, len): panic with this message; the machine stops
-	HCBooted     = 15 // (array, n): init is done; array holds the addresses of n host_call structs: khostd's, then those of load/0, load/1, ...
-	HCRandom     = 16 // () → 64 random bits (seeded when deterministic)
-	HCTaskDead   = 17 // (task): a task has ended and its memory will be reused; its pending call fails with EIO
-	HCFunction   = 18 // (ip, parentIP, regs, after) → next: an fentry site was hit whose listeners need no registers; in the pt_regs at regs only those that the trampoline saves are set. Those behind the ftrace_ops after (0: from the first) are called, up to a module's, which the caller calls and asks again: next is its address, or 0 at the end
-	HCTracepoint = 19 // (tracepoint, record, len): an enabled tracepoint was hit; the record begins with 8 bytes for struct trace_entry
-	HCOptimized  = 20 // (op, regs): optimized_callback, called by a detour
-	HCFtrace     = 21 // (ip, parentIP, regs, after) → next: kprobe_ftrace_handler; ip is the fentry site's address. The rest is as with HCFunction
-	HCRethook    = 22 // (regs): arch_rethook_trampoline_callback; Go writes the return address where the trampoline pops it
-	HCBug        = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints; then the guest kills the task or goes on
-	HCProbe      = 24 // (request): register_kprobe and the like, see ProbeNr. When done, Go sets request.done to 1 and wakes up the current task
-	HCStack      = 25 // (): dump_stack: Go logs the current task and the stack trace as Linux prints them
-	HCEntry      = 32 // (entry): a name of the guest's own has appeared or gone in a filesystem that the host shows; see EntryOp
-	HCStackSave  = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
-	HCSymbol     = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
+	HCPrintk      = 1  // (buf, len, level, flags): write a record to the log; no newline at its end
+	HCClock       = 2  // () → nanoseconds since boot (ktime_get)
+	HCWallClock   = 3  // () → nanoseconds since 1970
+	HCSetTimer    = 4  // (ns): raise VecTimer on this vCPU when HCClock reaches ns; 0 disarms
+	HCSendIPI     = 5  // (cpu, vector): raise vector on a vCPU
+	HCStartCPU    = 6  // (cpu, entry, stack): start a vCPU at entry with rsp=stack, rdi=cpu
+	HCMap         = 7  // (va, pa, pages, perm): map pages; perm: 1 write, 2 execute (refused: only Go makes executable pages)
+	HCUnmap       = 8  // (va, pages)
+	HCNext        = 9  // (call): ask for the host task's next call. → 1: call is filled in; 0, or an error when the host does not know the task yet: there is none, sleep until woken; -1: exit
+	HCDone        = 10 // (call, alone): the call has returned call.ret; alone: no other task waits for the CPU
+	HCFileOp      = 11 // (call, op): start the host's part of a file operation. When done, Go sets call.op_done to 1 and wakes up the task
+	HCPopWake     = 12 // () → a task_struct to wake up, or 0. VecAsyncPF's handler repeats it until it returns 0
+	HCPanicBegin  = 13 // (buf, n): the first line of a panic; returns whether the guest shows its stack
+	HCPanic       = 14 // (buf, len): panic with this message; the machine stops
+	HCBooted      = 15 // (array, n): init is done; array holds the addresses of n host_call structs: khostd's, then those of load/0, load/1, ...
+	HCRandom      = 16 // () → 64 random bits (seeded when deterministic)
+	HCTaskDead    = 17 // (task): a task has ended and its memory will be reused; its pending call fails with EIO
+	HCFunction    = 18 // (ip, parentIP, regs, after) → next: an fentry site was hit whose listeners need no registers; in the pt_regs at regs only those that the trampoline saves are set. Those behind the ftrace_ops after (0: from the first) are called, up to a module's, which the caller calls and asks again: next is its address, or 0 at the end
+	HCTracepoint  = 19 // (tracepoint, record, len): an enabled tracepoint was hit; the record begins with 8 bytes for struct trace_entry
+	HCOptimized   = 20 // (op, regs): optimized_callback, called by a detour
+	HCFtrace      = 21 // (ip, parentIP, regs, after) → next: kprobe_ftrace_handler; ip is the fentry site's address. The rest is as with HCFunction
+	HCRethook     = 22 // (regs): arch_rethook_trampoline_callback; Go writes the return address where the trampoline pops it
+	HCBug         = 23 // (regs, kind): 0 BUG, 1 WARN, 2 unexpected page fault, 3 another trap: Go logs what Linux prints; then the guest kills the task or goes on
+	HCProbe       = 24 // (request): register_kprobe and the like, see ProbeNr. When done, Go sets request.done to 1 and wakes up the current task
+	HCStack       = 25 // (): dump_stack: Go logs the current task and the stack trace as Linux prints them
+	HCEntry       = 32 // (entry): a name of the guest's own has appeared or gone in a filesystem that the host shows; see EntryOp
+	HCGraphReturn = 33 // (slot): ftrace_return_to_handler; Go writes the return address into the slot, where return_to_handler pops it
+	HCStackSave   = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
+	HCSymbol      = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
 )
 
 // Values of HCTracepoint's tracepoint for trace_printk: the record has an address after its
@@ -75,6 +77,8 @@ const (
 	FtraceRegister   = 19 // the ftrace_ops at ProbeAddr
 	FtraceUnregister = 20
 	FtraceSet        = 21 // change a filter: ProbeAddr is the address of a struct ftrace_request
+
+	TracepointUpdate = 22 // let the kernel's tracepoint at ProbeAddr call the function ProbeArg for the probes of modules; 0 if it has none
 )
 
 // Layout of struct ftrace_request, bytes. All fields are u64.
@@ -108,6 +112,7 @@ const (
 	HostNop       = 0x10005 // no operation: shows that the task runs
 	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal
 	HostFileMode  = 0x10007 // f_mode (FMode*) of the file behind descriptor args[0]
+	HostForget    = 0x10009 // close the descriptors of the table args[0]
 	HostPoll      = 0x10008 // the events (EPOLL*) for which the file behind descriptor args[0] is ready; with args[2], when they are no longer args[1]
 )
 
@@ -156,6 +161,7 @@ const (
 	OpReaddir = 5
 	OpFlush   = 6
 	OpRelease = 7
+	OpMade    = 11 // wait for the host's kernel to make the call; the result is that of the call
 	OpCalled  = 10 // the function that the operation has the task call (CallFunc) has returned CallOpRet
 )
 
@@ -180,12 +186,33 @@ const (
 	CallChild  = 160 // u64: the struct host_call of the task that this call has created, or 0
 	CallFunc   = 168 // u64[3]: a function that the file operation has the task call, and its arguments
 	CallFiles  = 192 // u64: the host's process whose descriptor table the call uses, 0 if not known
-	CallSize   = 200
+	CallMirror = 200 // u64: kernel address of a mirrored call's description (Mirror*), or 0
+	CallSize   = 208
 
 	// The fields from CallSize on belong to the task, not to one call; those not
 	// listed here are used by the guest only.
-	CallCPUs = 208 // u64: mask of vCPUs on which the task may run from its next wake-up on, 0 for no change
-	CallCPU  = 216 // u64: the preferred one of them
+	CallCPUs  = 216 // u64: mask of vCPUs on which the task may run from its next wake-up on, 0 for no change
+	CallCPU   = 224 // u64: the preferred one of them
+	CallQuiet = 232 // u64: not 0 while what the task executes is not the host's doing, and no probe sees it
+)
+
+// Layout of struct host_mirror, bytes: a call that the host's kernel makes while the
+// guest's task waits in it.
+const (
+	MirrorFileSize = 304                   // of the description of one file; there are MirrorFiles of them
+	MirrorFiles    = 2                     // descriptors that a call is about
+	MirrorSize     = 2*MirrorFileSize + 16 // the fields after the files are used by the guest only
+)
+
+// Layout of a file in struct host_mirror, bytes.
+const (
+	MirrorFD    = 0  // s64: the descriptor, or -1
+	MirrorFile  = 8  // u64: identifies the descriptor's file, or 0: it is not open
+	MirrorMode  = 16 // u64: its type and permissions
+	MirrorRdev  = 24 // u64: dev_t of a device: major << 20 | minor
+	MirrorFlags = 32 // u64: its O_* flags
+	MirrorPos   = 40 // u64: its position
+	MirrorName  = 48 // "/" and the last part of its path, or a name such as pipe:[1], with a NUL at the end
 )
 
 // Values of CallFOps: which of the guest's file_operations an opened file has.

@@ -64,7 +64,7 @@ func TestCodeIsGivenBack(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, c := range []*CPU{a, b} {
 		wg.Go(func() {
-			for i := range 50 {
+			for i := range 150 {
 				c.RIP, c.R[0] = textVA, 0
 				if e, n := c.Run(1 << 40); e.Reason != Halt || c.R[0] != blocks || n != 2*blocks+1 {
 					t.Errorf("turn %d: %+v, rax %d, %d retired", i, e, c.R[0], n)

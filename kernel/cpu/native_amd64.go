@@ -275,7 +275,9 @@ func (b *block) translated() *translation {
 func runNative(c *CPU, o *op) *op {
 	n := &c.cache.native
 	t := (*translation)(o.link)
-	if t.dead.Load() || n.full.Load()&1 != 0 {
+	// In this order: a vCPU that has acknowledged can see the memory emptied, which makes
+	// t dead first and full even last.
+	if n.full.Load()&1 != 0 || t.dead.Load() {
 		return o.next()
 	}
 	if g := n.gen.Load(); g != c.njcGen {
@@ -333,7 +335,10 @@ func (c *CPU) event(o *op) uintptr {
 	}
 	c.left -= int64(o.n)
 	n := &c.cache.native
-	if e := &c.njc[njcHash(c.RIP)]; c.br == brGo && e.rip == c.RIP && c.njcGen == n.gen.Load() && n.full.Load()&1 == 0 {
+	if n.full.Load()&1 != 0 || c.br != brGo { // full before gen, as in runNative
+		return 0
+	}
+	if e := &c.njc[njcHash(c.RIP)]; e.rip == c.RIP && c.njcGen == n.gen.Load() {
 		return e.code
 	}
 	return 0

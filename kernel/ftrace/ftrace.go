@@ -76,6 +76,8 @@ type Ops struct {
 	Assist bool
 	// IPModify is FTRACE_OPS_FL_IPMODIFY: a site can have one of these.
 	IPModify bool
+	// Last says that it is called after all other listeners of a site.
+	Last bool
 	// Permanent is FTRACE_OPS_FL_PERMANENT: kernel.ftrace_enabled cannot be 0.
 	Permanent bool
 
@@ -365,7 +367,11 @@ func (s *Sites) list(o *Ops, listens bool) {
 		s.ops = slices.DeleteFunc(s.ops, func(x *Ops) bool { return x == o })
 		s.others.Add(-1)
 	case listens && !known:
-		s.ops = append([]*Ops{o}, s.ops...)
+		if o.Last {
+			s.ops = append(s.ops, o)
+		} else {
+			s.ops = append([]*Ops{o}, s.ops...)
+		}
 		s.others.Add(1)
 	}
 }
@@ -604,6 +610,13 @@ func (s *Sites) site(a uint64, x *site) Site {
 // address it leaves in t.Op; 0 is the end. t.Next is the address to continue at that
 // listeners before have chosen.
 func (s *Sites) HitRegs(t *abi.Trap) {
+	if t.Quiet {
+		if t.Op = 0; t.Next == t.Regs.IP {
+			t.Next += SiteSize
+		}
+		t.Regs.IP = t.Next
+		return
+	}
 	kprobe := s.kprobe.Load()
 	if s.others.Load() == 0 && kprobe != nil {
 		t.Op = 0
@@ -643,6 +656,10 @@ func (s *Sites) HitRegs(t *abi.Trap) {
 // Hit handles a hit of a site where no listener sees all registers, in handler context.
 // t.Op is as with HitRegs.
 func (s *Sites) Hit(t *abi.Trap) {
+	if t.Quiet {
+		t.Op = 0
+		return
+	}
 	at := t.Regs.IP
 	ops := behind(s.at(at), t.Op)
 	t.Op = 0

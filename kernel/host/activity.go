@@ -43,7 +43,7 @@ func (h *Host) activityTime(ctx context.Context) (_ context.Context, end func(er
 // Watch has each Do call begin before the guest sees its call, so that the guest can
 // repeat first what happened earlier on the host, and end when the call is over,
 // before its caller is answered. A nil begin ends this.
-func (h *Host) Watch(begin func(Caller), end func()) {
+func (h *Host) Watch(begin, end func(Caller)) {
 	if begin == nil {
 		h.watch.Store(nil)
 		return
@@ -52,8 +52,7 @@ func (h *Host) Watch(begin func(Caller), end func()) {
 }
 
 type watcher struct {
-	begin func(Caller)
-	end   func()
+	begin, end func(Caller)
 }
 
 // Fork is a thread that the host's kernel has made.
@@ -186,6 +185,9 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) (err error) {
 	t, err := h.takeNext(ctx, c)
 	if err != nil {
 		return err
+	}
+	if err := t.forgetTable(ctx, c); err != nil {
+		return err // the task is stuck; TaskDied does the rest
 	}
 	h.mu.Lock()
 	h.unhold(t)
@@ -419,6 +421,10 @@ func (t *Task) callIn(r *request, addr uint64, args []string) (uint64, error) {
 		off := i * abi.PageSize / 2
 		copy(text[off:off+abi.PageSize/2-1], a)
 		_ = g.WriteU64(t.addr+abi.CallFunc+8+8*uint64(i), abi.DirectMap+pa+uint64(off))
+	}
+	if r.lent != nil { // its borrower waits here now
+		r.yield(r.lent)
+		r.lent = nil
 	}
 	t.answer(r, opCalls)
 	select {

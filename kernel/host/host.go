@@ -10,6 +10,13 @@
 // (package abi, Call*); the methods Next, Done, StartFileOp and PopWake answer
 // them. The vCPU that made the hypercall runs them, so they take only locks that
 // are held briefly.
+//
+// If the vCPU of the task is idle, the goroutine of the request borrows it and
+// executes the guest's code itself, up to the end of the call, and runs the FileOp
+// in between. What the guest does is the same as if the vCPU's own goroutine did: the
+// task is woken by an interrupt and scheduled. Only one that has just ended a call
+// takes the next one right away, as a thread does that makes one system call after
+// the other.
 package host
 
 import (
@@ -38,6 +45,30 @@ type Guest interface {
 	UnmapUser(va, pages uint64)
 	// Wake has a vCPU call PopWake.
 	Wake()
+	// Borrow lends the calling goroutine a vCPU for a call of the task whose struct
+	// host_call is at call. The task last ran on vCPU on, and runs on vCPU want when
+	// it is woken; stay says that it may run on the former. ready means that the task
+	// is about to ask for its next call there and needs no wake-up. If the vCPU is
+	// busy, Borrow returns nil.
+	Borrow(call uint64, on, want int, stay bool) (v VCPU, ready bool)
+}
+
+// VCPU is a virtual CPU that a goroutine has borrowed. It executes what its run queue
+// has, as always; only the goroutine is another one.
+type VCPU interface {
+	// Interrupt has the vCPU call PopWake when it runs.
+	Interrupt()
+	// Run executes guest code until stop returns true. If it returns false, the vCPU
+	// has nothing to do or the loan has lasted too long, and it has been given back.
+	Run(stop func() bool) bool
+	// Suspend lets others continue the vCPU until Resume, if take returns true.
+	Suspend(take func() bool)
+	// Resume ends Suspend. It must not be called after take has returned true.
+	Resume()
+	// Wake has the vCPU's own goroutine continue a suspended vCPU.
+	Wake()
+	// Return gives the vCPU back.
+	Return()
 }
 
 // Caller is the thread of the host that makes a call.
@@ -159,7 +190,9 @@ type Host struct {
 	nextID      atomic.Uint64
 	slow        atomic.Bool // the guest was too slow for the last call of activity.go
 	watch       atomic.Pointer[watcher]
-	awaitClosed atomic.Pointer[func(context.Context)]
+	tables      sync.Map     // processes with descriptors for Mirror
+	mirrors     atomic.Int64 // calls of Mirror under way
+	awaitClosed atomic.Pointer[func(context.Context) bool]
 
 	wakeMu sync.Mutex
 	wakes  []uint64 // task_structs to wake, with abi.WakeBits
@@ -195,16 +228,6 @@ type Task struct {
 	cur     *request
 	quit    bool
 	encoded [abi.CallSize]byte // the struct host_call of cur
-
-	// After a call that came soon after the one before, the vCPU waits a moment
-	// for the next one before the task sleeps.
-	ended time.Time // end of the last call
-	soon  bool      // the newest call came soon after ended
-	waits bool      // a vCPU polls asked, so the task needs no wake-up
-
-	// asked is set when a request is queued. A vCPU polls it without mu, so that
-	// it does not keep others from the lock.
-	asked atomic.Bool
 }
 
 // request is a pending call.
@@ -220,17 +243,23 @@ type request struct {
 	buf   uint64 // physical address of the bounce buffer, or 0
 	pages int
 
+	mirror uint64 // physical address of the struct host_mirror, or 0
+
 	events chan event // what the guest asks for or answers
 	died   bool       // the task has ended inside the call; set before the last event
 
 	inFileOp atomic.Bool
 	vcpu     atomic.Int32 // what the vCPU does during the FileOp
+
+	lent VCPU        // suspended while the FileOp runs on the goroutine that has borrowed it
+	due  func() bool // reports whether there are events
+	take func() bool // ends the vCPU's wait, unless the FileOp has returned
 }
 
 // What a vCPU does while a FileOp runs.
 const (
 	sleeping int32 = iota // it has left the task, which sleeps or is about to and must be woken
-	waiting               // it waits for the FileOp
+	waiting               // it waits for the FileOp, or is suspended
 	over                  // it waits, and the FileOp has returned
 )
 
@@ -238,19 +267,22 @@ const (
 // the guest would have put its task to sleep and woken it.
 const fileOpPatience = 20 * time.Microsecond
 
-// nextPatience is how long a vCPU waits for a task's next call.
-const nextPatience = 50 * time.Microsecond
-
 // event is a file operation that the guest asks for or, with ended, the end of a call.
 type event struct {
 	op    int // abi.Op*
 	count uint64
 	pos   uint64
+	lent  bool // the vCPU is suspended: the borrower of a vCPU runs the operation
 	ended bool
 	ret   int64 // result of the guest's call
 }
 
-func newRequest(nr uint64) *request { return &request{nr: nr, events: make(chan event, 2)} }
+func newRequest(nr uint64) *request {
+	r := &request{nr: nr, events: make(chan event, 2)}
+	r.due = func() bool { return len(r.events) > 0 }
+	r.take = func() bool { return r.vcpu.CompareAndSwap(waiting, sleeping) || r.vcpu.Load() == sleeping }
+	return r
+}
 
 // request returns a request for a call: that of the last call, or a new one.
 func (t *Task) request(nr uint64) *request {
@@ -268,7 +300,7 @@ func (t *Task) recycle(r *request) {
 	for len(r.events) > 0 {
 		<-r.events
 	}
-	r.args, r.count, r.mode, r.fops, r.tid, r.files, r.buf, r.pages = [6]uint64{}, 0, 0, 0, 0, 0, 0, 0
+	r.args, r.count, r.mode, r.fops, r.tid, r.files, r.buf, r.pages, r.mirror = [6]uint64{}, 0, 0, 0, 0, 0, 0, 0, 0
 	r.cut = false
 	r.inFileOp.Store(false)
 	r.died = false
@@ -389,22 +421,49 @@ func (t *Task) wasCut(r *request) bool {
 // Leave ends a task that Kthread has made.
 func (t *Task) Leave() { t.giveUp() }
 
-// submit queues r and wakes the task.
-func (t *Task) submit(r *request) error {
+// submit queues r and wakes the task. It returns the vCPU that the caller has to run, or
+// nil when the vCPUs' own goroutines see to the call.
+func (t *Task) submit(r *request) (VCPU, error) {
+	v, ready := t.borrow()
+	return v, t.submitOn(v, ready, r)
+}
+
+// submitOn is submit with what borrow has returned. If it fails, v has been given back.
+func (t *Task) submitOn(v VCPU, ready bool, r *request) error {
 	t.mu.Lock()
 	if t.quit {
 		t.mu.Unlock()
+		if v != nil {
+			v.Return()
+		}
 		return ErrDied
 	}
 	t.queue = append(t.queue, r)
-	t.soon = time.Since(t.ended) < nextPatience
-	waits := t.waits
-	t.asked.Store(true)
 	t.mu.Unlock()
-	if !waits {
+	switch {
+	case v == nil:
 		t.h.wake(t.task)
+	case !ready:
+		t.h.pushWake(t.task)
+		v.Interrupt()
 	}
 	return nil
+}
+
+// borrow is Guest.Borrow for the vCPU on which t will run.
+func (t *Task) borrow() (v VCPU, ready bool) {
+	w, err := t.h.g.ReadU64(t.task + abi.TaskStatus) // thread_info.cpu
+	if err != nil {
+		return nil, false
+	}
+	t.mu.Lock()
+	p := t.place
+	t.mu.Unlock()
+	on := int(w >> 32)
+	if p.cpus == 0 {
+		return t.h.g.Borrow(t.addr, on, on, true)
+	}
+	return t.h.g.Borrow(t.addr, on, int(p.cpu), p.cpus>>on&1 != 0)
 }
 
 // ErrAbandoned is the error of a call whose caller no longer waits for its end.
@@ -415,9 +474,21 @@ var ErrAbandoned = fmt.Errorf("the guest does not answer: %w", syscall.EINTR)
 // After that run returns EINTR if the task has not begun with r, else ErrAbandoned: r
 // is still pending then, and outlive waits for its end.
 func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
-	if err := t.submit(r); err != nil {
+	v, err := t.submit(r)
+	if err != nil {
 		return 0, err
 	}
+	if v != nil {
+		if ret, ended := t.runOn(ctx, v, r, op); ended {
+			return ret, nil
+		}
+	}
+	return t.await(ctx, r, op)
+}
+
+// await is run for a call that has been submitted and that the vCPUs' own goroutines see
+// to.
+func (t *Task) await(ctx context.Context, r *request, op FileOp) (int64, error) {
 	interrupted := ctx.Done()
 	kill, _ := ctx.Value(killKey{}).(<-chan struct{})
 	var late <-chan time.Time
@@ -443,6 +514,67 @@ func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
 		case <-t.h.done:
 			return 0, ErrStopped
 		}
+	}
+}
+
+// runOn executes r on a vCPU that the caller has borrowed, and gives that back. ended is
+// false if the call has not ended by then.
+func (t *Task) runOn(ctx context.Context, v VCPU, r *request, op FileOp) (ret int64, ended bool) {
+	for v.Run(r.due) {
+		var lent bool
+		if ret, ended, lent = t.onLent(ctx, v, r, <-r.events, op); !lent {
+			return ret, ended
+		}
+	}
+	return 0, false
+}
+
+// onLent handles an event of r, which runs on a borrowed vCPU. lent reports whether the
+// caller still has that.
+func (t *Task) onLent(ctx context.Context, v VCPU, r *request, e event, op FileOp) (ret int64, ended, lent bool) {
+	if e.ended {
+		v.Return()
+		return e.ret, true, false
+	}
+	if !e.lent { // the task runs on another vCPU
+		v.Return()
+		t.fileOp(ctx, r, e, op)
+		return 0, false, false
+	}
+	r.lent = v
+	v.Suspend(r.take)
+	waits := t.fileOp(lentContext{ctx, r, v}, r, e, op)
+	return 0, false, r.resume(v, waits)
+}
+
+// resume ends the suspension of v for a FileOp that has returned. It reports whether the
+// caller still has v: waits is what answer has said.
+func (r *request) resume(v VCPU, waits bool) bool {
+	lent := waits && r.lent != nil
+	r.lent = nil
+	if lent {
+		v.Resume()
+	}
+	return lent
+}
+
+// lentContext is the context of a FileOp for which a vCPU is suspended. One that is going
+// to wait asks for Done; the vCPU goes on then, and the task sleeps.
+type lentContext struct {
+	context.Context
+	r *request
+	v VCPU
+}
+
+func (c lentContext) Done() <-chan struct{} {
+	c.r.yield(c.v)
+	return c.Context.Done()
+}
+
+// yield has v, which is suspended for r's FileOp, go on without waiting for its end.
+func (r *request) yield(v VCPU) {
+	if r.vcpu.CompareAndSwap(waiting, sleeping) {
+		v.Wake()
 	}
 }
 
@@ -482,8 +614,8 @@ var (
 )
 
 // fileOp runs op for the operation that the guest has come to and hands the
-// guest its result.
-func (t *Task) fileOp(ctx context.Context, r *request, e event, op FileOp) {
+// guest its result. It reports whether the vCPU has waited for that.
+func (t *Task) fileOp(ctx context.Context, r *request, e event, op FileOp) bool {
 	ret := -int64(syscall.EINVAL)
 	if op != nil {
 		buf := t.h.g.Phys(r.buf, uint64(r.pages)*abi.PageSize)
@@ -492,22 +624,28 @@ func (t *Task) fileOp(ctx context.Context, r *request, e event, op FileOp) {
 			ctx = context.WithValue(ctx, fileOpKey{}, fileOpTask{t, r})
 		}
 		n, err := op(ctx, Op{Kind: e.op, Buf: buf, Pos: int64(e.pos)})
-		ret = int64(min(n, len(buf)))
+		ret = int64(n)
+		if e.op != abi.OpMade {
+			ret = int64(min(n, len(buf)))
+		}
 		if err != nil {
 			ret = -int64(errno(err))
 		}
 	}
 	_ = t.h.g.WriteU64(t.addr+abi.CallOpRet, uint64(ret))
-	t.answer(r, opDone)
+	return t.answer(r, opDone)
 }
 
-// answer sets CallOpDone and has the task see it.
-func (t *Task) answer(r *request, done []byte) {
+// answer sets CallOpDone and has the task see it. It reports whether the vCPU has waited
+// for that.
+func (t *Task) answer(r *request, done []byte) bool {
 	r.inFileOp.Store(false)
 	_ = t.h.g.WriteAt(t.addr+abi.CallOpDone, done)
-	if !r.vcpu.CompareAndSwap(waiting, over) {
+	waits := r.vcpu.CompareAndSwap(waiting, over)
+	if !waits {
 		t.h.wake(t.task)
 	}
+	return waits
 }
 
 func errno(err error) syscall.Errno {
@@ -554,33 +692,6 @@ func (h *Host) Next(addr uint64) int64 {
 	return 1
 }
 
-// AwaitNext is Next, but waits a moment for a call if one is likely to come. Thus a
-// caller that makes one call after the other is served without putting the task to
-// sleep and waking it. It stops waiting when stop returns true.
-func (h *Host) AwaitNext(addr uint64, stop func() bool) int64 {
-	t := h.find(addr)
-	if t == nil || !t.expects() {
-		return h.Next(addr)
-	}
-	for start := time.Now(); !t.asked.Load() && !stop() && time.Since(start) < nextPatience; {
-		runtime.Gosched()
-	}
-	t.mu.Lock()
-	t.waits = false // from now on callers wake the task
-	t.mu.Unlock()
-	return h.Next(addr)
-}
-
-// expects reports whether a vCPU should wait for the task's next call, and notes that
-// it does.
-func (t *Task) expects() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.waits = t.soon && !t.quit && len(t.queue) == 0 && t.inPlace()
-	t.asked.Store(!t.waits)
-	return t.waits
-}
-
 func (r *request) encode(b *[abi.CallSize]byte, id, task uint64) {
 	clear(b[:])
 	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(b[off:], v) }
@@ -599,6 +710,9 @@ func (r *request) encode(b *[abi.CallSize]byte, id, task uint64) {
 	put(abi.CallFOps, r.fops)
 	put(abi.CallTID, r.tid)
 	put(abi.CallFiles, r.files)
+	if r.mirror != 0 {
+		put(abi.CallMirror, abi.DirectMap+r.mirror)
+	}
 }
 
 // Done answers HCDone.
@@ -623,7 +737,6 @@ func (h *Host) finish(addr uint64, ret int64) int64 {
 	if t.cur.nr == abi.HostNewTask && (ret < -4095 || ret > 0) {
 		h.claim(uint64(ret))
 	}
-	t.ended = time.Now()
 	t.cur.finish(ret)
 	t.cur = nil
 	return 0
@@ -647,10 +760,19 @@ func (h *Host) claim(call uint64) {
 	_ = h.g.WriteAt(call+abi.CallID, id[:])
 }
 
+// Wait says what a vCPU does while a FileOp runs.
+type Wait int
+
+// What a vCPU does while a FileOp runs.
+const (
+	WaitNot       Wait = iota // it goes on: the task sleeps
+	WaitMoment                // it waits a moment, so that the task, as on Linux, does not sleep in an operation that is over at once
+	WaitSuspended             // it is borrowed for this call: its borrower runs the FileOp
+)
+
 // StartFileOp answers HCFileOp: it has the goroutine of the task's call run its
-// FileOp. With wait it waits a moment for the end, so that the task, as on Linux,
-// does not sleep in an operation that is over at once.
-func (h *Host) StartFileOp(addr, op uint64, wait bool) int64 {
+// FileOp.
+func (h *Host) StartFileOp(addr, op uint64, wait Wait) int64 {
 	t := h.find(addr)
 	if t == nil {
 		return -int64(syscall.EINVAL)
@@ -671,12 +793,12 @@ func (h *Host) StartFileOp(addr, op uint64, wait bool) int64 {
 		return -int64(syscall.EBUSY)
 	}
 	r.vcpu.Store(sleeping)
-	if wait {
+	if wait != WaitNot {
 		r.vcpu.Store(waiting)
 	}
-	r.events <- event{op: int(op), count: count, pos: pos}
+	r.events <- event{op: int(op), count: count, pos: pos, lent: wait == WaitSuspended}
 	t.mu.Unlock()
-	if wait {
+	if wait == WaitMoment {
 		r.awaitFileOp()
 	}
 	return 0
@@ -739,10 +861,15 @@ func (h *Host) drop(t *Task) {
 func (h *Host) Wake(task uint64) { h.wake(task) }
 
 func (h *Host) wake(task uint64) {
-	h.wakeMu.Lock()
-	h.wakes = append(h.wakes, task)
-	h.wakeMu.Unlock()
+	h.pushWake(task)
 	h.g.Wake()
+}
+
+// pushWake adds a task to those that PopWake returns.
+func (h *Host) pushWake(task uint64) {
+	h.wakeMu.Lock()
+	defer h.wakeMu.Unlock()
+	h.wakes = append(h.wakes, task)
 }
 
 // Waking reports whether there are tasks that the guest has yet to wake.

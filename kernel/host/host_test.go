@@ -61,6 +61,9 @@ func (g *fakeGuest) newTask() uint64 {
 	return call
 }
 
+// Borrow lends nothing: the fake guest runs in a goroutine of its own.
+func (g *fakeGuest) Borrow(uint64, int, int, bool) (VCPU, bool) { return nil, false }
+
 func (g *fakeGuest) run(stop chan struct{}) {
 	for {
 		select {
@@ -92,7 +95,7 @@ func (g *fakeGuest) schedule(call uint64) {
 		g.waiting[call] = false
 		g.finishOp(call)
 	}
-	for g.h.AwaitNext(call, func() bool { return false }) == 1 {
+	for g.h.Next(call) == 1 {
 		if !g.syscall(call) {
 			return
 		}
@@ -124,7 +127,7 @@ func (g *fakeGuest) syscall(call uint64) bool {
 		}
 		_ = g.WriteU64(call+abi.CallOpArg, count)
 		_ = g.WriteAt(call+abi.CallOpDone, make([]byte, 4))
-		if ret := g.h.StartFileOp(call, op, false); ret != 0 {
+		if ret := g.h.StartFileOp(call, op, WaitNot); ret != 0 {
 			g.done(call, ret)
 			return true
 		}
@@ -181,6 +184,8 @@ func (g *fakeGuest) opDone(call uint64) bool {
 }
 
 func (g *fakeGuest) ReadU64(addr uint64) (uint64, error) {
+	g.doneMu.Lock()
+	defer g.doneMu.Unlock()
 	return binary.LittleEndian.Uint64(g.phys(addr)), nil
 }
 
@@ -444,40 +449,6 @@ func TestExitAfterCall(t *testing.T) {
 	defer g.h.mu.Unlock()
 	if len(g.h.held) != 0 || len(g.h.idle) != 0 {
 		t.Errorf("%d tasks are in calls, %d wait for one", len(g.h.held), len(g.h.idle))
-	}
-}
-
-// TestAwaitNext: a call right after another one finds the task still polling and does
-// not wake it; a later call wakes it. No call is lost.
-func TestAwaitNext(t *testing.T) {
-	h := New(newFakeGuest(t), NewPool(fakeRAM/2, fakeRAM/2/abi.PageSize))
-	const addr = abi.DirectMap + fakeRAM/4
-	task := &Task{h: h, addr: addr, task: 1, slot: -1}
-	h.calls[addr] = task
-	never := func() bool { return false }
-	finish := make(chan struct{})
-	defer func() { <-finish }()
-	go func() { // the guest
-		defer close(finish)
-		for served := 0; served < 200; {
-			switch h.AwaitNext(addr, never) {
-			case 1:
-				h.finish(addr, int64(served))
-				served++
-			case 0:
-				for h.PopWake() == 0 { // schedule
-					runtime.Gosched()
-				}
-			}
-		}
-	}()
-	for i := range 200 {
-		if i%50 == 0 {
-			time.Sleep(2 * nextPatience)
-		}
-		if ret, err := task.Func(t.Context(), 0, 1); err != nil || ret != uint64(i) {
-			t.Fatal(i, ret, err)
-		}
 	}
 }
 

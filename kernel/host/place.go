@@ -59,15 +59,6 @@ func (t *Task) follow() {
 	t.mu.Unlock()
 }
 
-// inPlace reports whether the task is on a vCPU where it may run. t.mu is held.
-func (t *Task) inPlace() bool {
-	if t.place.cpus == 0 {
-		return true
-	}
-	v, err := t.h.g.ReadU64(t.task + abi.TaskStatus) // thread_info.cpu
-	return err != nil || t.place.cpus>>(v>>32)&1 != 0
-}
-
 // fold maps a set of the host's CPUs to one of n vCPUs.
 func fold(set *unix.CPUSet, n int) (cpus uint64) {
 	const wordBits = bits.UintSize

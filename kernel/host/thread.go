@@ -23,7 +23,7 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int6
 		return 0, nil, err
 	}
 	if w := h.watch.Load(); w != nil && call.Nr != abi.HostRelease {
-		defer w.end()
+		defer w.end(c)
 	}
 	r := t.request(call.Nr)
 	r.mode, r.fops, r.files = call.Mode, call.FOps, c.files()
@@ -83,20 +83,25 @@ func lives(tid int) bool {
 }
 
 // OnAwaitClosed sets the function with which AwaitClosed waits.
-func (h *Host) OnAwaitClosed(wait func(context.Context)) { h.awaitClosed.Store(&wait) }
+func (h *Host) OnAwaitClosed(wait func(context.Context) bool) { h.awaitClosed.Store(&wait) }
 
-// AwaitClosed waits until the files whose last close(2) has returned are released.
+// AwaitClosed waits until the files whose last close(2) has returned are released, and
+// reports whether they are: it does not wait after the end of ctx.
 // On Linux they are when close(2) returns, and before the end of a process that had
 // them open; FUSE does not wait for its RELEASE.
-func (h *Host) AwaitClosed(ctx context.Context) {
-	if wait := h.awaitClosed.Load(); wait != nil {
-		(*wait)(ctx)
-	}
+func (h *Host) AwaitClosed(ctx context.Context) bool {
+	wait := h.awaitClosed.Load()
+	return wait == nil || (*wait)(ctx)
 }
 
-// release puts a task back at the end of its call.
+// release puts a task back at the end of its call. After Stop the call may not have ended:
+// a vCPU may still be reading r.
 func (t *Task) release(r *request) {
-	t.recycle(r)
+	select {
+	case <-t.h.done:
+	default:
+		t.recycle(r)
+	}
 	t.h.put(t)
 }
 
@@ -116,22 +121,11 @@ const maxTries = 10
 // thread's name, and callers that cannot be told apart share the TID 0.
 func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 	for tries := 0; ; tries++ {
-		h.mu.Lock()
-		if h.stopped {
-			h.mu.Unlock()
-			return nil, ErrStopped
+		t, err := h.takeIdle(c.TID)
+		if t != nil || err != nil {
+			return t, err
 		}
-		i := slices.IndexFunc(h.idle, func(t *Task) bool { return t.tid == c.TID })
-		if i >= 0 {
-			t := h.idle[i]
-			h.idle = slices.Delete(h.idle, i, i+1)
-			h.held[t] = struct{}{}
-			h.mu.Unlock()
-			t.follow()
-			return t, nil
-		}
-		h.mu.Unlock()
-		t, err := h.create(ctx, c, anyCPU)
+		t, err = h.create(ctx, c, anyCPU)
 		if errors.Is(err, errAdopted) && tries < maxTries {
 			continue // the task is idle now, or has a number, so that the guest makes another one
 		}
@@ -143,6 +137,26 @@ func (h *Host) take(ctx context.Context, c Caller) (*Task, error) {
 		}
 		return t, err
 	}
+}
+
+// takeIdle returns the task of a thread if it has one that is in no call, else nil.
+func (h *Host) takeIdle(tid int) (*Task, error) {
+	h.mu.Lock()
+	if h.stopped {
+		h.mu.Unlock()
+		return nil, ErrStopped
+	}
+	i := slices.IndexFunc(h.idle, func(t *Task) bool { return t.tid == tid })
+	if i < 0 {
+		h.mu.Unlock()
+		return nil, nil
+	}
+	t := h.idle[i]
+	h.idle = slices.Delete(h.idle, i, i+1)
+	h.held[t] = struct{}{}
+	h.mu.Unlock()
+	t.follow()
+	return t, nil
 }
 
 // lastCallPatience is how long a thread's next call may wait for the end of its last

@@ -24,6 +24,7 @@ const (
 	modNumEx      = 300
 	modExTable    = 304
 	modInit       = 312
+	modTaints     = 504 // unsigned long
 	modNumBugs    = 512
 	modBugTable   = 536
 	modArgs       = 600
@@ -32,6 +33,8 @@ const (
 
 	modNumTracepoints = 636
 	modTracepoints    = 640
+	modNumSRCU        = 648
+	modSRCU           = 656
 	modJumps          = 696
 	modNumJumps       = 704
 	modNumFormats     = 708
@@ -82,6 +85,7 @@ func (m *module) describe(o *object) error {
 		{"__jump_table", 16, modJumps, modNumJumps},
 		{".static_call_sites", 8, modCalls, modNumCalls},
 		{"__tracepoints_ptrs", 4, modTracepoints, modNumTracepoints},
+		{"___srcu_struct_ptrs", 8, modSRCU, modNumSRCU},
 		{"__trace_printk_fmt", 8, modFormats, modNumFormats},
 		{"_ftrace_events", 8, modEvents, modNumEvents},
 	} {
@@ -95,9 +99,27 @@ func (m *module) describe(o *object) error {
 	if s := o.section(percpuSection); s != nil {
 		binary.LittleEndian.PutUint32(b[modPercpuSize:], uint32(s.Size))
 	}
+	binary.LittleEndian.PutUint64(b[modTaints:], taintBits(m.taints))
 	binary.LittleEndian.PutUint32(b[modRefs:], 2) // one is the loader's, until init is done
 	binary.LittleEndian.PutUint32(b[modState:], states[Coming])
 	return nil
+}
+
+// taintBits returns mod->taints for a module's taint letters.
+func taintBits(letters string) (bits uint64) {
+	for i := range len(letters) {
+		switch letters[i] {
+		case 'P':
+			bits |= 1 << 0 // TAINT_PROPRIETARY_MODULE
+		case 'F':
+			bits |= 1 << 1 // TAINT_FORCED_MODULE
+		case 'O':
+			bits |= 1 << 12 // TAINT_OOT_MODULE
+		case 'E':
+			bits |= 1 << 13 // TAINT_UNSIGNED_MODULE
+		}
+	}
+	return bits
 }
 
 // allocPercpu allocates the module's per-CPU variables, at the same offset in each CPU's

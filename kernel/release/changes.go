@@ -48,6 +48,7 @@ const (
 	// Features of tracefs.
 
 	RootOnlyFiles
+	MountOwner
 	NoFtraceGroupSwitch
 	Eventfs
 	FunctionAddrs
@@ -55,6 +56,9 @@ const (
 	SubBuffers
 	ClockTAI
 	LocalClock
+	GraphInstances
+	GraphDepthFirst
+	GraphInList
 	HashPtrOption
 	FieldsOption
 	TracerAfterBlanks
@@ -294,6 +298,11 @@ var Changes = [features]Change{
 		What:   "only root may read the files of tracing, and root may write buffer_percent and the buffer_size_kb of a single CPU; before, everybody may read what root may, and nobody may write these",
 		Source: "`5.10/per_cpu.txtar`; `5.10/small_files.txtar`",
 	},
+	MountOwner: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "the mount option uid= is for all files of tracefs, and an option that it does not know is EINVAL; before, it is for the top directory, and such an option is ignored",
+		Source: "`6.12/mount_options.txtar`",
+	},
 	NoFtraceGroupSwitch: {
 		Subject: tracefs, Since: Linux6_1,
 		What:   "the group events/ftrace has no files enable and filter",
@@ -328,6 +337,21 @@ var Changes = [features]Change{
 		Subject: tracefs, Since: Linux6_12,
 		What:   "trace_clock is local at first; before, global",
 		Source: "`6.12/sh_clock.txtar`",
+	},
+	GraphInstances: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "instances have the tracer function_graph",
+		Source: "`6.12/graph_files.txtar`",
+	},
+	GraphInList: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "function_graph is one of the listeners at a function's entry; before, it came after all of them",
+		Source: "`5.10/graph_events.txtar`",
+	},
+	GraphDepthFirst: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "in funcgraph_exit, depth is behind func; before, at the end",
+		Source: "`5.10/graph_files.txtar`",
 	},
 	HashPtrOption: {
 		Subject: tracefs, Since: Linux6_1,

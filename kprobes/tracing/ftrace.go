@@ -39,6 +39,8 @@ type FunctionHandler struct {
 	// Allocated says that the ftrace_ops is allocated rather than static, so it gets a
 	// trampoline of its own.
 	Allocated bool
+	// Last says that it is called after all other listeners of the function.
+	Last bool
 }
 
 // FunctionListener is ftrace_ops.
@@ -288,7 +290,12 @@ func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) 
 	pattern, remove := strings.CutPrefix(pattern, "!")
 	m := t.newFunctionMatch(pattern)
 	m.module = module
-	found := t.findFunctions(m)
+	return s.edit(pattern, t.findFunctions(m), remove)
+}
+
+// edit adds the functions that a pattern has found to the set, or removes them. It fails
+// with EINVAL if there are none.
+func (s *functionSet) edit(pattern string, found []uint64, remove bool) error {
 	if len(found) == 0 {
 		return fmt.Errorf("no function %q: %w", pattern, syscall.EINVAL)
 	}
@@ -379,7 +386,7 @@ func (t *Tracer) functionsCame(module string) {
 		for _, notrace := range []bool{false, true} {
 			a.functions.set(notrace).come(t, module)
 		}
-		if a.functions.tracing {
+		if a.functions.tracing || a.graph.on.Load() {
 			t.sayFunctions(a.updateFunctions())
 		}
 	}
@@ -400,6 +407,12 @@ func (t *Tracer) ModuleGoing(areas []abi.Range) {
 		maps.DeleteFunc(a.functions.notrace.sites, goes)
 	}
 	maps.DeleteFunc(t.stacks.filter.sites, goes)
+	for _, notrace := range []bool{false, true} { // hits read the map: a new one takes its place
+		set := t.graphSet(notrace)
+		*set = set.clone()
+		maps.DeleteFunc(set.sites, goes)
+	}
+	_ = t.setGraph()
 }
 
 func (t *Tracer) sayFunctions(err error) {
@@ -416,6 +429,7 @@ type FunctionEdit struct {
 	set    functionSet
 	into   *functionSet
 	update func() error
+	plain  bool   // of function_graph: neither commands nor modules
 	word   []byte // the start of a word that the next write continues
 }
 
@@ -480,6 +494,9 @@ func (e *FunctionEdit) Write(data []byte) (int, error) {
 
 // take is ftrace_process_regex.
 func (e *FunctionEdit) take(line string) error {
+	if e.plain {
+		return e.set.changeGraph(e.tracer, line)
+	}
 	pattern, rest, isCommand := strings.Cut(line, ":")
 	if !isCommand {
 		return e.set.change(e.tracer, pattern, nil)
@@ -504,7 +521,10 @@ func (e *FunctionEdit) take(line string) error {
 func (e *FunctionEdit) Close() {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
-	if len(e.word) > 0 {
+	switch {
+	case len(e.word) > 0 && e.plain:
+		_ = e.set.changeGraph(e.tracer, string(e.word))
+	case len(e.word) > 0:
 		_ = e.set.change(e.tracer, string(e.word), nil) // no writer is left to report the error to
 	}
 	*e.into = e.set

@@ -173,10 +173,11 @@ type Tracer struct {
 	definitions *dynevent.Registry
 	hists       *hist.Hists
 	nextType    int
-	expanded    bool        // tracing was used, so the global array's buffer has its full size
-	dumping     atomic.Bool // dump is running
-	savesNames  atomic.Bool // an event is on in an array that has the option record-cmd
-	threshold   uint64      // tracing_thresh, ns
+	expanded    bool          // tracing was used, so the global array's buffer has its full size
+	dumping     atomic.Bool   // dump is running
+	savesNames  atomic.Bool   // an event is on in an array that has the option record-cmd
+	threshold   atomic.Uint64 // tracing_thresh, ns
+	graph       graphTracing
 	namesInUse  map[eventName]*Event
 	subsystems  map[string]*subsystem
 	generations uint64
@@ -286,6 +287,7 @@ func New(c Config) *Tracer {
 	t.ownEvents()
 	t.newStaticEvents()
 	t.newFunctionEvent()
+	t.newGraphEvents()
 	return t
 }
 

@@ -32,6 +32,7 @@ type Array struct {
 	Gen uint64
 
 	options       atomic.Uint64 // a set of option; changed under Tracer.mu
+	graph         arrayGraph
 	tracerOptions []atomic.Bool // by index of tracerOptions
 	timeStart     atomic.Int64  // when the buffer was last emptied: time 0 of latency-format
 
@@ -63,6 +64,9 @@ func (t *Tracer) newArray(pages, clock int) *Array {
 		cpumask: slices.Repeat([]bool{true}, cpus), percent: 50, expanded: &t.expanded,
 	}
 	a.tracerOptions = make([]atomic.Bool, len(tracerOptions))
+	for i, o := range tracerOptions {
+		a.tracerOptions[i].Store(o.on)
+	}
 	a.clock.Store(&traceClocks[clock])
 	a.options.Store(uint64(defaultOptions))
 	a.systems.Store(&[]Subsystem{})
@@ -415,17 +419,15 @@ func (a *Array) SetBufferPercent(data []byte) error {
 }
 
 // Threshold returns the text of tracing_thresh in microseconds, kept as 64 bits of
-// nanoseconds. There is no latency tracer that would use it.
+// nanoseconds: how long a call lasts that function_graph shows.
 func (t *Tracer) Threshold() string {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	return fmt.Sprintf("%d\n", t.threshold/1000)
+	return fmt.Sprintf("%d\n", t.threshold.Load()/1000)
 }
 
 // SetThreshold handles a write to tracing_thresh. It fails with EINVAL if data is not a
 // number.
 func (t *Tracer) SetThreshold(data []byte) error {
-	return t.global.setNumber(data, math.MaxUint64, func(v uint64) { t.threshold = v * 1000 })
+	return t.global.setNumber(data, math.MaxUint64, func(v uint64) { t.threshold.Store(v * 1000) })
 }
 
 // MaxLatency returns the text of tracing_max_latency, as Threshold.

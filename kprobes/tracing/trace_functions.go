@@ -11,6 +11,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
@@ -37,7 +38,7 @@ func (f *arrayFunctions) set(notrace bool) *functionSet {
 // traced returns the functions that the tracer traces.
 func (a *Array) traced() []uint64 {
 	f := &a.functions
-	if !f.tracing {
+	if !f.tracing && !a.graph.on.Load() {
 		return nil
 	}
 	sites := f.filter.wanted(a.tracer)
@@ -58,14 +59,25 @@ func (a *Array) updateFunctions() error {
 		}
 		f.listener, f.stackListener = listen("function_trace_call", false), listen("function_stack_trace_call", true)
 	}
-	on, off := f.listener, f.stackListener
-	if f.stacks {
-		on, off = off, on
+	current := f.listener
+	switch {
+	case a.graph.on.Load():
+		if a.graph.listener == nil {
+			a.graph.listener = functions.Listen(FunctionHandler{Function: "ftrace_graph_func", Hit: a.graphHit, Allocated: a != a.tracer.global, Last: !a.tracer.conf.has[release.GraphInList]})
+		}
+		current = a.graph.listener
+	case f.stacks:
+		current = f.stackListener
 	}
-	if err := off.Set(nil); err != nil {
-		return err
+	for _, l := range []FunctionListener{f.listener, f.stackListener, a.graph.listener} {
+		if l == nil || l == current {
+			continue
+		}
+		if err := l.Set(nil); err != nil {
+			return err
+		}
 	}
-	return on.Set(a.traced())
+	return current.Set(a.traced())
 }
 
 // functionTracer switches the function tracer on or off. The caller holds mu.
@@ -411,6 +423,10 @@ func (a *Array) saveName(trap *abi.Trap) {
 func (a *Array) stopFunctions() error {
 	f := &a.functions
 	f.tracing = false
+	a.graph.on.Store(false)
+	if err := a.measureSleep(a.tracerOptions[graphSleepTime].Load()); err != nil {
+		return err
+	}
 	for _, p := range slices.Clone(f.probes) {
 		if err := p.remove(functionMatch{name: filter.NewPattern("*")}); err != nil {
 			return err

@@ -70,18 +70,41 @@ type tracerOption struct {
 	tracer, name string
 	// set is set_flag; if it is nil, the option accepts any value. Tracer.mu is held.
 	set func(a *Array, on bool) error
+	on  bool // at first
 }
 
+// Indices of the options of function_graph in tracerOptions.
+const (
+	graphOverrun = iota
+	graphCPUColumn
+	graphOverhead
+	graphProc
+	graphDuration
+	graphAbstime
+	graphIRQs
+	graphTail
+	graphSleepTime
+)
+
 var tracerOptions = []tracerOption{
-	{"function", "func_stack_trace", func(a *Array, on bool) error {
+	graphOverrun:   {tracer: graphName, name: "funcgraph-overrun"},
+	graphCPUColumn: {tracer: graphName, name: "funcgraph-cpu", on: true},
+	graphOverhead:  {tracer: graphName, name: "funcgraph-overhead", on: true},
+	graphProc:      {tracer: graphName, name: "funcgraph-proc"},
+	graphDuration:  {tracer: graphName, name: "funcgraph-duration", on: true},
+	graphAbstime:   {tracer: graphName, name: "funcgraph-abstime"},
+	graphIRQs:      {tracer: graphName, name: "funcgraph-irqs", on: true},
+	graphTail:      {tracer: graphName, name: "funcgraph-tail"},
+	graphSleepTime: {tracer: graphName, name: "sleep-time", on: true, set: (*Array).measureSleep},
+	{tracer: "function", name: "func_stack_trace", set: func(a *Array, on bool) error {
 		a.functions.stacks = on
 		return a.updateFunctions()
 	}},
-	{"nop", "test_nop_accept", func(a *Array, on bool) error {
+	{tracer: "nop", name: "test_nop_accept", set: func(a *Array, on bool) error {
 		a.tracer.conf.Machine.Printk(7, "nop_test_accept flag set to %d: we accept. Now cat trace_options to see the result", bit(on))
 		return nil
 	}},
-	{"nop", "test_nop_refuse", func(a *Array, on bool) error {
+	{tracer: "nop", name: "test_nop_refuse", set: func(a *Array, on bool) error {
 		a.tracer.conf.Machine.Printk(7, "nop_test_refuse flag set to %d: we refuse. Now cat trace_options to see the result", bit(on))
 		return fmt.Errorf("test_nop_refuse: %w", syscall.EINVAL)
 	}},
@@ -228,7 +251,9 @@ func (a *Array) Options() []Option {
 		}
 	}
 	for i, o := range tracerOptions {
-		all = append(all, Option{o.name, a, 0, i})
+		if a.hasTracer(o.tracer) {
+			all = append(all, Option{o.name, a, 0, i})
+		}
 	}
 	return all
 }

@@ -234,6 +234,9 @@ type line struct {
 // columns. from is the buffer that is shown.
 func (a *Array) appendHeader(b []byte, from *ring.Buffer) []byte {
 	b = fmt.Appendf(b, "# tracer: %s\n#\n", a.currentTracer())
+	if a.printsGraph() {
+		return a.appendGraphHeader(b, from)
+	}
 	entries, overrun := from.Totals()
 	switch {
 	case !a.has(optContextInfo):
@@ -251,15 +254,20 @@ func (a *Array) appendHeader(b []byte, from *ring.Buffer) []byte {
 // appendLatencyHeader is print_trace_header and print_lat_help_header. The values are
 // 0, because there is no latency tracer.
 func (a *Array) appendLatencyHeader(b []byte, entries, overrun uint64) []byte {
-	b = fmt.Appendf(b, "# %s latency trace v1.1.5 on %s\n", a.currentTracer(), a.tracer.conf.Release)
-	b = append(b, "# --------------------------------------------------------------------\n"...)
-	b = fmt.Appendf(b, "# latency: 0 us, #%d/%d, CPU#0 | (M:desktop VP:0, KP:0, SP:0 HP:0 #P:%d)\n",
-		entries, entries+overrun, a.buffer.CPUs())
-	b = append(b, "#    -----------------\n#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)\n#    -----------------\n#\n"...)
+	b = a.appendLatencyTitle(b, entries, overrun)
 	if a.has(optVerbose) {
 		return b
 	}
 	return a.columns(nil).AppendLatencyHeader(b)
+}
+
+// appendLatencyTitle is print_trace_header.
+func (a *Array) appendLatencyTitle(b []byte, entries, overrun uint64) []byte {
+	b = fmt.Appendf(b, "# %s latency trace v1.1.5 on %s\n", a.currentTracer(), a.tracer.conf.Release)
+	b = append(b, "# --------------------------------------------------------------------\n"...)
+	b = fmt.Appendf(b, "# latency: 0 us, #%d/%d, CPU#0 | (M:desktop VP:0, KP:0, SP:0 HP:0 #P:%d)\n",
+		entries, entries+overrun, a.buffer.CPUs())
+	return append(b, "#    -----------------\n#    | task: -0 (uid:0 nice:0 policy:0 rt_prio:0)\n#    -----------------\n#\n"...)
 }
 
 // lineMax is the maximum length of a line where TRACE_SEQ_BUFFER_SIZE is 8 KiB less a

@@ -32,6 +32,9 @@ type Pipe struct {
 	event   []byte
 	index   int    // of the next entry
 	text    []byte // text that no read has returned yet
+	held    []byte // a line of function_graph that did not fit; its entry is consumed
+	graph   *graphPrinter
+	ahead   []byte // the entry behind event
 	started bool   // a read has returned text, so an end of file is possible
 }
 
@@ -144,12 +147,16 @@ func (p *Pipe) fill(size int) bool {
 	clock := p.array.clock.Load()
 	b.Hold(p.cpu)
 	defer b.Leave(p.cpu)
-	for len(p.text) == 0 || len(p.text) < size {
+	p.text, p.held = append(p.text, p.held...), nil
+	for p.held == nil && (len(p.text) == 0 || len(p.text) < size) {
 		r, lost, ok := b.Peek(p.cpu, p.event)
 		if !ok {
 			break
 		}
 		text := appendLost(p.text, r.CPU, lost)
+		if p.array.printsGraph() && p.fillGraph(b, text, r) {
+			continue
+		}
 		text = p.array.appendLine(text, line{Record: r, index: p.index, next: r.Time}, clock)
 		if len(text) >= p.maxRead() && len(p.text) > 0 {
 			break
@@ -160,3 +167,50 @@ func (p *Pipe) fill(size int) bool {
 	}
 	return len(p.text) > 0
 }
+
+// fillGraph appends an entry in function_graph's form to text and consumes it. A line that
+// does not fit is held for the next read. It returns false if the entry has no such form.
+func (p *Pipe) fillGraph(b *ring.Buffer, text []byte, r ring.Record) bool {
+	if p.graph == nil {
+		p.graph = p.array.newGraphPrinter()
+	}
+	ahead := &pipeAhead{pipe: p, buffer: b, of: r}
+	before := len(p.text)
+	line, ok := p.graph.append(text, line{Record: r, index: p.index, next: r.Time}, ahead)
+	if !ok {
+		return false
+	}
+	p.index++
+	if !ahead.dropped {
+		b.Drop(r)
+	}
+	if len(line) >= p.maxRead() && before > 0 {
+		p.held = slices.Clone(line[before:])
+	} else {
+		p.text = line
+	}
+	return true
+}
+
+// pipeAhead are the followers of an entry of trace_pipe: it is consumed to see them.
+type pipeAhead struct {
+	pipe    *Pipe
+	buffer  *ring.Buffer
+	of      ring.Record
+	dropped bool
+	next    ring.Record
+}
+
+func (g *pipeAhead) after() (r ring.Record, ok bool) {
+	if g.pipe.ahead == nil {
+		g.pipe.ahead = make([]byte, 0, ring.PageSize)
+	}
+	g.buffer.Drop(g.of)
+	g.dropped = true
+	if g.next, _, ok = g.buffer.Peek(g.of.CPU, g.pipe.ahead); !ok {
+		return r, false
+	}
+	return g.next, true
+}
+
+func (g *pipeAhead) take() { g.buffer.Drop(g.next) }

@@ -22,6 +22,7 @@ type TraceReader struct {
 	rounds   int // how often it has continued at the end
 	index    int
 	annotate bool
+	graph    *graphPrinter
 	started  []bool // per vCPU: an entry was shown, or no announcement is needed
 }
 
@@ -70,7 +71,7 @@ func (r *TraceReader) Rewind() {
 	if r.it != nil {
 		r.it.Release()
 	}
-	r.it, r.index, r.rounds, r.buffer, r.onlyHelp = nil, 0, 0, nil, false
+	r.it, r.index, r.rounds, r.buffer, r.onlyHelp, r.graph = nil, 0, 0, nil, false, nil
 }
 
 // begin returns the first record: the header, or the help text of an empty snapshot.
@@ -106,14 +107,31 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	if rec.Missed {
 		b = fmt.Appendf(b, "CPU:%d [LOST EVENTS]\n", rec.CPU)
 	}
-	b = r.appendStarted(b, rec.CPU)
 	l := line{Record: rec, index: r.index, next: rec.Time}
 	if next, ok := r.it.Peek(); ok {
 		l.next = next
 	}
 	r.index++
+	if r.array.printsGraph() {
+		if r.graph == nil {
+			r.graph = r.array.newGraphPrinter()
+		}
+		if b, ok = r.graph.append(b, l, graphAhead{r.it, rec.CPU}); ok {
+			return b, true
+		}
+	}
+	b = r.appendStarted(b, rec.CPU)
 	return r.array.appendLine(b, l, r.clock), true
 }
+
+// graphAhead are the followers of an entry of trace.
+type graphAhead struct {
+	it  *ring.Iterator
+	cpu int
+}
+
+func (g graphAhead) after() (ring.Record, bool) { return g.it.PeekCPU(g.cpu) }
+func (g graphAhead) take()                      { g.it.Skip(g.cpu) }
 
 // maxRounds is how often a reader looks for new entries before it gets an end of file.
 // Linux looks every time, so under load a reader may never reach the end.
@@ -146,7 +164,7 @@ func (r *TraceReader) appendStarted(b []byte, cpu int) []byte {
 		return b
 	}
 	r.started[cpu] = true
-	if r.index == 0 {
+	if r.index <= 1 {
 		return b
 	}
 	return fmt.Appendf(b, "##### CPU %d buffer started ####\n", cpu)

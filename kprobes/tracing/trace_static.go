@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -94,9 +95,12 @@ func parseFormats(text string) (list []staticFormat, _ error) {
 type tracepoint struct {
 	tracer *Tracer
 	addr   uint64
-	users  int             // number of enabled events; guarded by Tracer.mu
-	event  *staticEvent    // the event of the same name
-	calls  []*syscallEvent // of sys_enter and sys_exit: events by system call number
+	users  int          // number of enabled events; guarded by Tracer.mu
+	event  *staticEvent // the event of the same name
+	// nextPID is the offset of sched_switch's field while function_graph wants to know it,
+	// otherwise 0.
+	nextPID atomic.Int32
+	calls   []*syscallEvent // of sys_enter and sys_exit: events by system call number
 }
 
 // use adds d to the number of enabled events of the tracepoint. The caller holds
@@ -186,6 +190,9 @@ func (t *Tracer) Tracepoint(trap *abi.Trap) {
 		return
 	}
 	data := trap.Data[field.HeaderSize:]
+	if at := int(tp.nextPID.Load()); at != 0 && len(trap.Data) >= at+4 {
+		t.graphSwitch(trap, int32(binary.LittleEndian.Uint32(trap.Data[at:])))
+	}
 	if ev := tp.event; ev != nil && len(trap.Data) >= ev.size && len(trap.Data) <= ring.MaxData {
 		if en := ev.begin(trap); en != nil {
 			en.N += copy(en.Buf[en.N:], data)

@@ -18,23 +18,34 @@ type tracerKind struct {
 
 // tracers are in the order of available_tracers; the last one is current at first.
 var tracers = [...]tracerKind{
+	{graphName, (*Array).graphTracer},
 	{"function", (*Array).functionTracer},
 	{"nop", nil},
 }
 
-// availableTracers returns the tracers that this kernel supports.
-func (t *Tracer) availableTracers() []tracerKind {
-	if t.conf.Functions == nil {
-		return tracers[len(tracers)-1:]
+const graphName = "function_graph"
+
+// hasTracer reports whether the array's kernel supports a tracer; instances have
+// function_graph since 6.12.
+func (a *Array) hasTracer(name string) bool {
+	c := &a.tracer.conf
+	switch name {
+	case graphName:
+		return c.Functions != nil && (a == a.tracer.global || c.has[release.GraphInstances])
+	case "function":
+		return c.Functions != nil
+	default:
+		return true
 	}
-	return tracers[:]
 }
 
 // AvailableTracers returns the text of available_tracers.
 func (a *Array) AvailableTracers() string {
 	var names []string
-	for _, k := range a.tracer.availableTracers() {
-		names = append(names, k.name)
+	for _, k := range tracers {
+		if a.hasTracer(k.name) {
+			names = append(names, k.name)
+		}
 	}
 	return strings.Join(names, " ") + "\n"
 }
@@ -55,8 +66,8 @@ func (a *Array) SetCurrentTracer(data []byte) error {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
 	a.expand()
-	for _, k := range a.tracer.availableTracers() {
-		if k.name == name {
+	for _, k := range tracers {
+		if k.name == name && a.hasTracer(name) {
 			return a.setTracer(&k)
 		}
 	}

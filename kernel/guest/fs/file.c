@@ -3,6 +3,9 @@
 // The table is read under RCU and changed under file_lock. If it is too small, it is
 // replaced by a larger copy.
 #include <linux/fs.h>
+#include <linux/host.h>
+#include <linux/hostfs.h>
+#include <linux/syscalls.h>
 #include <linux/bitmap.h>
 #include <linux/rcupdate.h>
 
@@ -245,6 +248,56 @@ int close_fd(unsigned int fd)
 	return file ? filp_close(file, current->files) : -EBADF;
 }
 
+// host_unreserve is put_unused_fd.
+void host_unreserve(unsigned int fd)
+{
+	struct files_struct *files = current->files;
+
+	spin_lock(&files->file_lock);
+	__put_unused_fd(files, fd);
+	spin_unlock(&files->file_lock);
+}
+
+// host_install makes a descriptor refer to a file, whose reference it takes over. It
+// returns the file that the descriptor had, NULL, or an error. Without a file it only
+// reserves the descriptor.
+struct file *host_install(unsigned int fd, struct file *file)
+{
+	struct files_struct *files = current->files;
+	struct file *old = NULL;
+	int err;
+
+	spin_lock(&files->file_lock);
+	do
+		err = expand_files(files, fd);
+	while (err > 0);
+	if (!err) {
+		old = pick_file(files, fd);
+		__set_open_fd(fd, files->fdt);
+		rcu_assign_pointer(files->fdt->fd[fd], file);
+	}
+	spin_unlock(&files->file_lock);
+	return err ? ERR_PTR(err) : old;
+}
+
+// host_reserve closes the descriptor that the host's kernel has opened, and reserves it. fd
+// may be an error, which it returns.
+int host_reserve(long fd)
+{
+	struct file *old;
+	u64 quiet;
+
+	if (fd < 0)
+		return fd;
+	quiet = current->host_call->quiet;
+	WRITE_ONCE(current->host_call->quiet, 1);
+	old = host_install(fd, NULL);
+	if (!IS_ERR_OR_NULL(old))
+		fput(old);
+	WRITE_ONCE(current->host_call->quiet, quiet);
+	return IS_ERR(old) ? PTR_ERR(old) : fd;
+}
+
 // __fget_files returns the file of fd with a new reference, unless its mode has a bit
 // of mask.
 static struct file *__fget_files(struct files_struct *files, unsigned int fd, fmode_t mask)
@@ -322,6 +375,24 @@ void __f_unlock_pos(struct file *f)
 	mutex_unlock(&f->f_pos_lock);
 }
 
+// install_dup installs file at fd, which is reserved, or at the descriptor that the host has
+// chosen. It takes over a reference.
+static int install_dup(unsigned int fd, struct file *file)
+{
+	int ret = fd;
+
+	if (host_mirrors()) {
+		host_unreserve(fd);
+		ret = host_reserve(host_made());
+		if (ret < 0) {
+			fput(file);
+			return ret;
+		}
+	}
+	fd_install(ret, file);
+	return ret;
+}
+
 // f_dupfd adds a descriptor for file, with a number not below from.
 int f_dupfd(unsigned int from, struct file *file, unsigned int flags)
 {
@@ -330,11 +401,92 @@ int f_dupfd(unsigned int from, struct file *file, unsigned int flags)
 	if (from >= NR_OPEN_MAX)
 		return -EINVAL;
 	fd = alloc_fd(from, NR_OPEN_MAX, flags);
-	if (fd >= 0) {
-		get_file(file);
-		fd_install(fd, file);
+	if (fd < 0)
+		return fd;
+	get_file(file);
+	return install_dup(fd, file);
+}
+
+SYSCALL_DEFINE1(dup, unsigned int, fildes)
+{
+	struct file *file = fget_raw(fildes);
+	int fd;
+
+	if (!file)
+		return -EBADF;
+	fd = get_unused_fd_flags(0);
+	if (fd < 0) {
+		fput(file);
+		return fd;
 	}
+	return install_dup(fd, file);
+}
+
+// do_dup2 makes fd refer to file, too, and closes what it referred to. It unlocks the
+// table.
+static __noipa int do_dup2(struct files_struct *files, struct file *file, unsigned int fd, unsigned int flags)
+{
+	struct fdtable *fdt = files->fdt;
+	struct file *old = fdt->fd[fd];
+
+	get_file(file);
+	rcu_assign_pointer(fdt->fd[fd], file);
+	__set_open_fd(fd, fdt);
+	if (flags & O_CLOEXEC)
+		__set_bit(fd, fdt->close_on_exec);
+	else
+		__clear_bit(fd, fdt->close_on_exec);
+	spin_unlock(&files->file_lock);
+	if (old)
+		filp_close(old, files);
 	return fd;
+}
+
+static __noipa int ksys_dup3(unsigned int oldfd, unsigned int newfd, int flags)
+{
+	struct files_struct *files = current->files;
+	struct file *file;
+	int err;
+
+	if (flags & ~O_CLOEXEC || oldfd == newfd)
+		return -EINVAL;
+	if (newfd >= NR_OPEN_MAX)
+		return -EBADF;
+	if (host_mirrors()) {
+		err = host_made();
+		if (err < 0)
+			return err;
+	}
+	spin_lock(&files->file_lock);
+	do
+		err = expand_files(files, newfd);
+	while (err > 0);
+	file = oldfd < files->fdt->max_fds ? files->fdt->fd[oldfd] : NULL;
+	if (!file)
+		err = -EBADF;
+	if (err) {
+		spin_unlock(&files->file_lock);
+		return err;
+	}
+	return do_dup2(files, file, newfd, flags);
+}
+
+SYSCALL_DEFINE3(dup3, unsigned int, oldfd, unsigned int, newfd, int, flags)
+{
+	return ksys_dup3(oldfd, newfd, flags);
+}
+
+SYSCALL_DEFINE2(dup2, unsigned int, oldfd, unsigned int, newfd)
+{
+	struct file *file;
+
+	if (oldfd != newfd)
+		return ksys_dup3(oldfd, newfd, 0);
+	file = fget_raw(oldfd);
+	if (!file)
+		return -EBADF;
+	fput(file);
+	return oldfd;
 }
 
 static struct files_struct *new_files(void)

@@ -2,7 +2,7 @@
 #include <linux/fs.h>
 #include <linux/syscalls.h>
 
-noinline long vfs_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+static __always_inline long call_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 {
 	long error = -ENOTTY;
 
@@ -12,6 +12,18 @@ noinline long vfs_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
 	return error == -ENOIOCTLCMD ? -ENOTTY : error;
 }
 
+/* For others in the kernel; ioctl(2) has it inlined, as in Debian's kernel. */
+long vfs_ioctl(struct file *filp, unsigned int cmd, unsigned long arg)
+{
+	return call_ioctl(filp, cmd, arg);
+}
+
+/* The commands that the VFS itself knows are made by the host. */
+static __noipa int do_vfs_ioctl(struct file *filp, unsigned int fd, unsigned int cmd, unsigned long arg)
+{
+	return -ENOIOCTLCMD;
+}
+
 SYSCALL_DEFINE3(ioctl, unsigned int, fd, unsigned int, cmd, unsigned long, arg)
 {
 	struct fd f = fdget(fd);
@@ -19,7 +31,9 @@ SYSCALL_DEFINE3(ioctl, unsigned int, fd, unsigned int, cmd, unsigned long, arg)
 
 	if (!f.file)
 		return -EBADF;
-	error = vfs_ioctl(f.file, cmd, arg);
+	error = do_vfs_ioctl(f.file, fd, cmd, arg);
+	if (error == -ENOIOCTLCMD)
+		error = call_ioctl(f.file, cmd, arg);
 	fdput(f);
 	return error;
 }

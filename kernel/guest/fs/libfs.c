@@ -1,5 +1,6 @@
 // Common functions of filesystems in memory.
 #include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/hostfs.h>
 #include <linux/uaccess.h>
 #include <linux/kstrtox.h>
@@ -84,6 +85,8 @@ loff_t dcache_dir_lseek(struct file *file, loff_t offset, int whence)
 {
 	struct dentry *dir = file->f_path.dentry, *cursor = file->private_data, *d;
 
+	if (host_mirrors())
+		return host_made();
 	if (whence == SEEK_CUR)
 		offset += file->f_pos;
 	else if (whence != SEEK_SET)
@@ -103,12 +106,35 @@ loff_t dcache_dir_lseek(struct file *file, loff_t offset, int whence)
 	return offset;
 }
 
+// emit_again gives ctx the names that the host's kernel has written to the caller's
+// buffer.
+static int emit_again(struct dir_context *ctx, char __user *buf)
+{
+	long at = 0, end = host_made();
+	struct linux_dirent64 head;
+	char name[NAME_MAX + 1];
+	long len;
+
+	while (at + (long)sizeof(head) <= end) {
+		if (copy_from_user(&head, buf + at, sizeof(head)) || head.d_reclen < sizeof(head))
+			break;
+		len = strncpy_from_user(name, buf + at + offsetof(struct linux_dirent64, d_name), sizeof(name));
+		if (len <= 0 || len >= (long)sizeof(name) || !dir_emit(ctx, name, len, head.d_ino, head.d_type))
+			break;
+		ctx->pos = head.d_off;
+		at += head.d_reclen;
+	}
+	return end < 0 ? end : 0;
+}
+
 // dcache_readdir lists the children that the cache holds.
 int dcache_readdir(struct file *file, struct dir_context *ctx)
 {
 	struct dentry *dir = file->f_path.dentry, *cursor = file->private_data, *d = NULL;
 	struct list_head *p;
 
+	if (host_mirrors())
+		return emit_again(ctx, (char __user *)current->host_call->args[1]);
 	if (!dir_emit_dots(file, ctx))
 		return 0;
 	p = ctx->pos == 2 ? &dir->d_subdirs : &cursor->d_child;
@@ -164,6 +190,24 @@ int simple_open(struct inode *inode, struct file *file)
 	return 0;
 }
 EXPORT_SYMBOL(simple_open);
+
+int simple_setattr(IDMAP_PARAM struct dentry *dentry, struct iattr *attr)
+{
+	struct inode *inode = dentry->d_inode;
+	int err = setattr_prepare(IDMAP_ARG(idmap) dentry, attr);
+
+	if (err)
+		return err;
+	if (attr->ia_valid & ATTR_SIZE)
+		inode->i_size = attr->ia_size;
+	setattr_copy(IDMAP_ARG(idmap) inode, attr);
+	return 0;
+}
+
+int noop_fsync(struct file *file, loff_t start, loff_t end, int datasync)
+{
+	return 0;
+}
 
 int simple_getattr(IDMAP_PARAM const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {

@@ -2,6 +2,8 @@
 #include <linux/fs.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
+#include <linux/host.h>
+#include <linux/hostfs.h>
 
 #define VALID_OPEN_FLAGS (O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DIRECT | \
 			  O_LARGEFILE | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_PATH | 0x1000 /* O_DSYNC */ |   \
@@ -136,6 +138,20 @@ struct file *filp_open(const char *filename, int flags, umode_t mode)
 }
 EXPORT_SYMBOL(filp_open);
 
+// install_as_host installs f at the host's descriptor, for which fd was reserved.
+static int install_as_host(unsigned int fd, struct file *f)
+{
+	int ret;
+
+	host_unreserve(fd);
+	ret = host_opened(f);
+	if (ret >= 0)
+		fd_install(ret, f);
+	else
+		fput(f);
+	return ret;
+}
+
 // do_sys_openat2 returns the new descriptor, or -errno.
 long do_sys_openat2(int dfd, const char __user *filename, struct open_how *how)
 {
@@ -154,7 +170,9 @@ long do_sys_openat2(int dfd, const char __user *filename, struct open_how *how)
 		f = do_filp_open(dfd, name, &op);
 		if (IS_ERR(f)) {
 			put_unused_fd(fd);
-			fd = PTR_ERR(f);
+			fd = host_mirrors() ? host_made() : PTR_ERR(f);
+		} else if (host_mirrors()) {
+			fd = install_as_host(fd, f);
 		} else {
 			fd_install(fd, f);
 		}
@@ -247,16 +265,242 @@ SYSCALL_DEFINE1(chdir, const char __user *, filename)
 	return err;
 }
 
-SYSCALL_DEFINE1(dup, unsigned int, fildes)
+// do_faccessat returns 0 if the file may be used as mode says.
+static __noipa long do_faccessat(int dfd, const char __user *filename, int mode, int flags)
 {
-	struct file *file = fget_raw(fildes);
-	int fd;
+	struct path path;
+	int res;
 
-	if (!file)
+	if (mode & ~(MAY_READ | MAY_WRITE | MAY_EXEC) || flags & ~(AT_EACCESS | AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+		return -EINVAL;
+	res = user_path_at_empty(dfd, filename,
+				 (flags & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW) | (flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0), &path, NULL);
+	if (res)
+		return host_result(res);
+	res = inode_permission(IDMAP_OF(path.mnt) path.dentry->d_inode, mode | MAY_ACCESS);
+	path_put(&path);
+	return host_result(res);
+}
+
+SYSCALL_DEFINE2(access, const char __user *, filename, int, mode)
+{
+	return do_faccessat(AT_FDCWD, filename, mode, 0);
+}
+
+SYSCALL_DEFINE3(faccessat, int, dfd, const char __user *, filename, int, mode)
+{
+	return do_faccessat(dfd, filename, mode, 0);
+}
+
+SYSCALL_DEFINE4(faccessat2, int, dfd, const char __user *, filename, int, mode, int, flags)
+{
+	return do_faccessat(dfd, filename, mode, flags);
+}
+
+int do_truncate(IDMAP_PARAM struct dentry *dentry, loff_t length, unsigned int time_attrs, struct file *filp)
+{
+	struct iattr attr = { .ia_size = length, .ia_valid = ATTR_SIZE | time_attrs };
+	int ret;
+
+	if (length < 0)
+		return host_result(-EINVAL);
+	if (filp) {
+		attr.ia_file = filp;
+		attr.ia_valid |= ATTR_FILE;
+	}
+	inode_lock(dentry->d_inode);
+	ret = notify_change(IDMAP_ARG(idmap) dentry, &attr, NULL);
+	inode_unlock(dentry->d_inode);
+	return ret;
+}
+
+noinline __noclone long vfs_truncate(const struct path *path, loff_t length)
+{
+	struct inode *inode = path->dentry->d_inode;
+	long error;
+
+	if (!S_ISREG(inode->i_mode))
+		return host_result(S_ISDIR(inode->i_mode) ? -EISDIR : -EINVAL);
+	error = mnt_want_write(path->mnt);
+	if (error)
+		return host_result(error);
+	error = inode_permission(IDMAP_OF(path->mnt) inode, MAY_WRITE);
+	error = error ? host_result(error) : do_truncate(IDMAP_OF(path->mnt) path->dentry, length, 0, NULL);
+	mnt_drop_write(path->mnt);
+	return error;
+}
+
+noinline __noclone long do_sys_truncate(const char __user *pathname, loff_t length)
+{
+	struct path path;
+	int error;
+
+	if (length < 0)
+		return -EINVAL;
+	error = user_path_at_empty(AT_FDCWD, pathname, LOOKUP_FOLLOW, &path, NULL);
+	if (error)
+		return host_result(error);
+	error = vfs_truncate(&path, length);
+	path_put(&path);
+	return error;
+}
+
+SYSCALL_DEFINE2(truncate, const char __user *, path, long, length)
+{
+	return do_sys_truncate(path, length);
+}
+
+noinline __noclone long do_sys_ftruncate(unsigned int fd, loff_t length, int small)
+{
+	struct fd f;
+	int error = -EINVAL;
+
+	if (length < 0)
+		return -EINVAL;
+	f = fdget(fd);
+	if (!f.file)
 		return -EBADF;
-	fd = f_dupfd(0, file, 0);
-	fput(file);
-	return fd;
+	if (S_ISREG(f.file->f_inode->i_mode) && f.file->f_mode & FMODE_WRITE)
+		error = do_truncate(IDMAP_OF(f.file->f_path.mnt) f.file->f_path.dentry, length, ATTR_MTIME | ATTR_CTIME, f.file);
+	fdput(f);
+	return error;
+}
+
+SYSCALL_DEFINE2(ftruncate, unsigned int, fd, unsigned long, length)
+{
+	return do_sys_ftruncate(fd, length, 1);
+}
+
+// change_attributes is notify_change with all that is locked for it.
+static __always_inline int change_attributes(const struct path *path, struct iattr *attr)
+{
+	struct inode *inode = path->dentry->d_inode;
+	int error = mnt_want_write(path->mnt);
+
+	if (error)
+		return host_result(error);
+	inode_lock(inode);
+	error = notify_change(IDMAP_OF(path->mnt) path->dentry, attr, NULL);
+	inode_unlock(inode);
+	mnt_drop_write(path->mnt);
+	return error;
+}
+
+noinline __noclone int chmod_common(const struct path *path, umode_t mode)
+{
+	struct iattr attr = { .ia_valid = ATTR_MODE | ATTR_CTIME };
+
+	attr.ia_mode = (mode & S_IALLUGO) | (path->dentry->d_inode->i_mode & ~S_IALLUGO);
+	return change_attributes(path, &attr);
+}
+
+noinline __noclone int vfs_fchmod(struct file *file, umode_t mode)
+{
+	return chmod_common(&file->f_path, mode);
+}
+
+SYSCALL_DEFINE2(fchmod, unsigned int, fd, umode_t, mode)
+{
+	struct fd f = fdget(fd);
+	int err;
+
+	if (!f.file)
+		return -EBADF;
+	err = vfs_fchmod(f.file, mode);
+	fdput(f);
+	return err;
+}
+
+static __noipa int do_fchmodat(int dfd, const char __user *filename, umode_t mode)
+{
+	struct path path;
+	int error = user_path_at_empty(dfd, filename, LOOKUP_FOLLOW, &path, NULL);
+
+	if (error)
+		return host_result(error);
+	error = chmod_common(&path, mode);
+	path_put(&path);
+	return error;
+}
+
+SYSCALL_DEFINE3(fchmodat, int, dfd, const char __user *, filename, umode_t, mode)
+{
+	return do_fchmodat(dfd, filename, mode);
+}
+
+SYSCALL_DEFINE2(chmod, const char __user *, filename, umode_t, mode)
+{
+	return do_fchmodat(AT_FDCWD, filename, mode);
+}
+
+noinline __noclone int chown_common(const struct path *path, uid_t user, gid_t group)
+{
+	struct iattr attr = { .ia_valid = ATTR_CTIME };
+
+	if (user != (uid_t)-1) {
+		attr.ia_valid |= ATTR_UID;
+		attr.ia_uid.val = user;
+	}
+	if (group != (gid_t)-1) {
+		attr.ia_valid |= ATTR_GID;
+		attr.ia_gid.val = group;
+	}
+	if (!S_ISDIR(path->dentry->d_inode->i_mode))
+		attr.ia_valid |= ATTR_KILL_SUID | ATTR_KILL_SGID;
+	return change_attributes(path, &attr);
+}
+
+noinline __noclone int do_fchownat(int dfd, const char __user *filename, uid_t user, gid_t group, int flag)
+{
+	struct path path;
+	int error;
+
+	if (flag & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH))
+		return -EINVAL;
+	error = user_path_at_empty(dfd, filename,
+				   (flag & AT_SYMLINK_NOFOLLOW ? 0 : LOOKUP_FOLLOW) | (flag & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0), &path, NULL);
+	if (error)
+		return host_result(error);
+	error = chown_common(&path, user, group);
+	path_put(&path);
+	return error;
+}
+
+SYSCALL_DEFINE5(fchownat, int, dfd, const char __user *, filename, uid_t, user, gid_t, group, int, flag)
+{
+	return do_fchownat(dfd, filename, user, group, flag);
+}
+
+SYSCALL_DEFINE3(chown, const char __user *, filename, uid_t, user, gid_t, group)
+{
+	return do_fchownat(AT_FDCWD, filename, user, group, 0);
+}
+
+SYSCALL_DEFINE3(lchown, const char __user *, filename, uid_t, user, gid_t, group)
+{
+	return do_fchownat(AT_FDCWD, filename, user, group, AT_SYMLINK_NOFOLLOW);
+}
+
+noinline __noclone int vfs_fchown(struct file *file, uid_t user, gid_t group)
+{
+	return chown_common(&file->f_path, user, group);
+}
+
+noinline __noclone int ksys_fchown(unsigned int fd, uid_t user, gid_t group)
+{
+	struct fd f = fdget(fd);
+	int error;
+
+	if (!f.file)
+		return -EBADF;
+	error = vfs_fchown(f.file, user, group);
+	fdput(f);
+	return error;
+}
+
+SYSCALL_DEFINE3(fchown, unsigned int, fd, uid_t, user, gid_t, group)
+{
+	return ksys_fchown(fd, user, group);
 }
 
 int nonseekable_open(struct inode *inode, struct file *filp)

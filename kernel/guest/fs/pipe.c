@@ -1,5 +1,7 @@
 // Pipes: a ring of pages between two files.
 #include <linux/fs.h>
+#include <linux/host.h>
+#include <linux/hostfs.h>
 #include <linux/mm.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
@@ -90,6 +92,8 @@ static __noipa ssize_t pipe_read(struct kiocb *iocb, struct iov_iter *to)
 	bool was_full;
 	ssize_t ret;
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	if (!to->count)
 		return 0;
 	mutex_lock(&p->mutex);
@@ -153,6 +157,8 @@ static __noipa ssize_t pipe_write(struct kiocb *iocb, struct iov_iter *from)
 	struct pipe_inode_info *p = filp->private_data;
 	ssize_t done = 0, n;
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	mutex_lock(&p->mutex);
 	while (from->count) {
 		bool was_empty = pipe_empty(p);
@@ -190,6 +196,8 @@ static __noipa int pipe_release(struct inode *inode, struct file *file)
 	struct pipe_inode_info *p = file->private_data;
 	bool last;
 
+	if (!p) /* it mirrors a pipe of the host */
+		return 0;
 	mutex_lock(&p->mutex);
 	if (file->f_mode & FMODE_READ)
 		p->readers--;
@@ -206,7 +214,7 @@ static __noipa int pipe_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static const struct file_operations pipefifo_fops = {
+const struct file_operations pipefifo_fops = {
 	.llseek = no_llseek,
 	.read_iter = pipe_read,
 	.write_iter = pipe_write,
@@ -228,6 +236,11 @@ static __noipa struct inode *get_pipe_inode(void)
 	inode->i_mode = S_IFIFO | 0600;
 	inode->i_fop = &pipefifo_fops;
 	return inode;
+}
+
+struct vfsmount *host_pseudo_mnt(void)
+{
+	return pipe_mnt;
 }
 
 static struct file *one_end(struct inode *inode, int flags)
@@ -291,12 +304,42 @@ int do_pipe_flags(int *fd, int flags)
 	return 0;
 }
 
+// move_ends moves both ends of a pipe to the descriptors that the host's kernel has chosen.
+static int move_ends(int *fd, int __user *fildes)
+{
+	int host[2], i, err = host_made();
+	struct host_mirror *m = (struct host_mirror *)current->host_call->mirror;
+	struct file *files[2];
+
+	for (i = 0; i < 2; i++)
+		files[i] = close_fd_get_file(fd[i]);
+	if (!err && copy_from_user(host, fildes, sizeof(host)))
+		err = -EFAULT;
+	for (i = 0; i < 2; i++) {
+		files[i]->f_inode->i_ino = m->files[0].file;
+		fd[i] = err ? err : host_reserve(host[i]);
+		if (fd[i] >= 0)
+			fd_install(fd[i], files[i]);
+		else
+			fput(files[i]);
+	}
+	return err;
+}
+
 static __noipa int do_pipe2(int __user *fildes, int flags)
 {
 	int fd[2], err = do_pipe_flags(fd, flags);
 
 	if (err)
 		return err;
+	if (host_mirrors()) {
+		struct host_call *call = current_host_call();
+
+		WRITE_ONCE(call->quiet, 1);
+		err = move_ends(fd, fildes);
+		WRITE_ONCE(call->quiet, 0);
+		return err;
+	}
 	if (!copy_to_user(fildes, fd, sizeof(fd)))
 		return 0;
 	close_fd(fd[0]);

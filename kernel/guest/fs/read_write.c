@@ -1,5 +1,6 @@
 // Reading, writing and seeking.
 #include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
@@ -16,6 +17,8 @@ noinline loff_t vfs_setpos(struct file *file, loff_t offset, loff_t maxsize)
 
 noinline loff_t generic_file_llseek_size(struct file *file, loff_t offset, int whence, loff_t maxsize, loff_t eof)
 {
+	if (host_mirrors())
+		return host_made();
 	switch (whence) {
 	case SEEK_SET:
 		return vfs_setpos(file, offset, maxsize);
@@ -60,24 +63,37 @@ loff_t noop_llseek(struct file *file, loff_t offset, int whence)
 }
 EXPORT_SYMBOL(noop_llseek);
 
-noinline loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
+static __always_inline loff_t llseek(struct file *file, loff_t offset, int whence)
 {
 	if (!(file->f_mode & FMODE_LSEEK))
-		return -ESPIPE;
-	return file->f_op->llseek(file, offset, whence);
+		return host_result(-ESPIPE);
+	return host_result(file->f_op->llseek(file, offset, whence));
+}
+
+noinline loff_t vfs_llseek(struct file *file, loff_t offset, int whence)
+{
+	return llseek(file, offset, whence);
 }
 EXPORT_SYMBOL(vfs_llseek);
 
-SYSCALL_DEFINE3(lseek, unsigned int, fd, loff_t, offset, unsigned int, whence)
+// The last value of whence, SEEK_HOLE.
+#define SEEK_MAX 4
+
+static __noipa loff_t ksys_lseek(unsigned int fd, loff_t offset, unsigned int whence)
 {
 	struct fd f = fdget_pos(fd);
 	loff_t ret;
 
 	if (!f.file)
 		return -EBADF;
-	ret = whence > SEEK_END ? -EINVAL : vfs_llseek(f.file, offset, whence);
+	ret = whence > SEEK_MAX ? -EINVAL : llseek(f.file, offset, whence);
 	fdput_pos(f);
 	return ret;
+}
+
+SYSCALL_DEFINE3(lseek, unsigned int, fd, loff_t, offset, unsigned int, whence)
+{
+	return ksys_lseek(fd, offset, whence);
 }
 
 // rw_verify_area checks that count bytes at *ppos may be read or written.
@@ -309,4 +325,215 @@ SYSCALL_DEFINE4(pwrite64, unsigned int, fd, const char __user *, buf, size_t, co
 		fdput(f);
 	}
 	return ret;
+}
+
+// do_iter_readv_writev reads or writes all parts of iter by one operation of the file.
+static __noipa ssize_t do_iter_readv_writev(struct file *filp, struct iov_iter *iter, loff_t *ppos, int type, rwf_t flags)
+{
+	struct kiocb kiocb;
+	ssize_t ret;
+
+	if (flags & ~RWF_SUPPORTED)
+		return host_result(-EOPNOTSUPP);
+	init_sync_kiocb(&kiocb, filp, ppos);
+	ret = type == READ ? filp->f_op->read_iter(&kiocb, iter) : filp->f_op->write_iter(&kiocb, iter);
+	if (ppos)
+		*ppos = kiocb.ki_pos;
+	return ret;
+}
+
+// loop_readv_writev is for files that can only read or write one piece of memory.
+static ssize_t loop_readv_writev(struct file *filp, struct iov_iter *iter, loff_t *ppos, int type, rwf_t flags)
+{
+	ssize_t done = 0;
+
+	if (flags & ~RWF_HIPRI)
+		return host_result(-EOPNOTSUPP);
+	while (iter->count) {
+		const struct iovec *iov = iter->iov;
+		size_t len = min(iov->iov_len - iter->iov_offset, iter->count);
+		char __user *base = iov->iov_base + iter->iov_offset;
+		ssize_t n = type == READ ? filp->f_op->read(filp, base, len, ppos) : filp->f_op->write(filp, base, len, ppos);
+
+		if (n < 0 || host_mirrors())
+			return done ? done : n;
+		done += n;
+		if ((size_t)n < len)
+			break;
+		iter->count -= n;
+		iter->iov_offset = 0;
+		iter->iov++;
+	}
+	return done;
+}
+
+// do_iter_read is vfs_read for the memory of iter.
+static __noipa ssize_t do_iter_read(struct file *file, struct iov_iter *iter, loff_t *pos, rwf_t flags)
+{
+	ssize_t ret;
+
+	if (!(file->f_mode & FMODE_READ))
+		return -EBADF;
+	if (!(file->f_mode & FMODE_CAN_READ))
+		return -EINVAL;
+	if (!iter->count)
+		return 0;
+	ret = rw_verify_area(READ, file, pos, iter->count);
+	if (ret < 0)
+		return ret;
+	if (file->f_op->read_iter)
+		return do_iter_readv_writev(file, iter, pos, READ, flags);
+	return loop_readv_writev(file, iter, pos, READ, flags);
+}
+
+static __noipa ssize_t do_iter_write(struct file *file, struct iov_iter *iter, loff_t *pos, rwf_t flags)
+{
+	ssize_t ret;
+
+	if (!(file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	if (!(file->f_mode & FMODE_CAN_WRITE))
+		return -EINVAL;
+	if (!iter->count)
+		return 0;
+	ret = rw_verify_area(WRITE, file, pos, iter->count);
+	if (ret < 0)
+		return ret;
+	if (file->f_op->write_iter)
+		return do_iter_readv_writev(file, iter, pos, WRITE, flags);
+	return loop_readv_writev(file, iter, pos, WRITE, flags);
+}
+
+noinline __noclone ssize_t vfs_readv(struct file *file, const struct iovec __user *vec, unsigned long vlen, loff_t *pos, rwf_t flags)
+{
+	struct iovec fast[UIO_FASTIOV], *iov = fast;
+	struct iov_iter iter;
+	ssize_t ret = import_iovec(READ, vec, vlen, ARRAY_SIZE(fast), &iov, &iter);
+
+	if (ret < 0)
+		return ret;
+	ret = do_iter_read(file, &iter, pos, flags);
+	kfree(iov);
+	return ret;
+}
+
+static __noipa ssize_t vfs_writev(struct file *file, const struct iovec __user *vec, unsigned long vlen, loff_t *pos, rwf_t flags)
+{
+	struct iovec fast[UIO_FASTIOV], *iov = fast;
+	struct iov_iter iter;
+	ssize_t ret = import_iovec(WRITE, vec, vlen, ARRAY_SIZE(fast), &iov, &iter);
+
+	if (ret < 0)
+		return ret;
+	ret = do_iter_write(file, &iter, pos, flags);
+	kfree(iov);
+	return ret;
+}
+
+// at_position does the work of do_readv and do_writev, which use the file's position.
+static __always_inline ssize_t at_position(unsigned long fd, const struct iovec __user *vec, unsigned long vlen, rwf_t flags, int type)
+{
+	struct fd f = fdget_pos(fd);
+	loff_t pos, *ppos;
+	ssize_t ret;
+
+	if (!f.file)
+		return -EBADF;
+	ppos = file_ppos(f.file);
+	if (ppos) {
+		pos = *ppos;
+		ppos = &pos;
+	}
+	ret = type == READ ? vfs_readv(f.file, vec, vlen, ppos, flags) : vfs_writev(f.file, vec, vlen, ppos, flags);
+	if (ret >= 0 && ppos)
+		f.file->f_pos = pos;
+	fdput_pos(f);
+	if (type == READ) {
+		if (ret > 0)
+			current->ioac.rchar += ret;
+		current->ioac.syscr++;
+	} else {
+		if (ret > 0)
+			current->ioac.wchar += ret;
+		current->ioac.syscw++;
+	}
+	return ret;
+}
+
+static __noipa ssize_t do_readv(unsigned long fd, const struct iovec __user *vec, unsigned long vlen, rwf_t flags)
+{
+	return at_position(fd, vec, vlen, flags, READ);
+}
+
+static __noipa ssize_t do_writev(unsigned long fd, const struct iovec __user *vec, unsigned long vlen, rwf_t flags)
+{
+	return at_position(fd, vec, vlen, flags, WRITE);
+}
+
+static __noipa ssize_t do_preadv(unsigned long fd, const struct iovec __user *vec, unsigned long vlen, loff_t pos, rwf_t flags)
+{
+	struct fd f;
+	ssize_t ret = -EBADF;
+
+	if (pos < 0)
+		return -EINVAL;
+	f = fdget(fd);
+	if (f.file) {
+		ret = f.file->f_mode & FMODE_PREAD ? vfs_readv(f.file, vec, vlen, &pos, flags) : -ESPIPE;
+		fdput(f);
+	}
+	if (ret > 0)
+		current->ioac.rchar += ret;
+	current->ioac.syscr++;
+	return ret;
+}
+
+static __noipa ssize_t do_pwritev(unsigned long fd, const struct iovec __user *vec, unsigned long vlen, loff_t pos, rwf_t flags)
+{
+	struct fd f;
+	ssize_t ret = -EBADF;
+
+	if (pos < 0)
+		return -EINVAL;
+	f = fdget(fd);
+	if (f.file) {
+		ret = f.file->f_mode & FMODE_PWRITE ? vfs_writev(f.file, vec, vlen, &pos, flags) : -ESPIPE;
+		fdput(f);
+	}
+	if (ret > 0)
+		current->ioac.wchar += ret;
+	current->ioac.syscw++;
+	return ret;
+}
+
+SYSCALL_DEFINE3(readv, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen)
+{
+	return do_readv(fd, vec, vlen, 0);
+}
+
+SYSCALL_DEFINE3(writev, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen)
+{
+	return do_writev(fd, vec, vlen, 0);
+}
+
+// pos_h is for machines with registers of 32 bits.
+SYSCALL_DEFINE5(preadv, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen, unsigned long, pos_l, unsigned long, pos_h)
+{
+	return do_preadv(fd, vec, vlen, pos_l, 0);
+}
+
+SYSCALL_DEFINE5(pwritev, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen, unsigned long, pos_l, unsigned long, pos_h)
+{
+	return do_pwritev(fd, vec, vlen, pos_l, 0);
+}
+
+// The position -1 stands for the file's own.
+SYSCALL_DEFINE6(preadv2, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen, unsigned long, pos_l, unsigned long, pos_h, rwf_t, flags)
+{
+	return pos_l == -1UL ? do_readv(fd, vec, vlen, flags) : do_preadv(fd, vec, vlen, pos_l, flags);
+}
+
+SYSCALL_DEFINE6(pwritev2, unsigned long, fd, const struct iovec __user *, vec, unsigned long, vlen, unsigned long, pos_l, unsigned long, pos_h, rwf_t, flags)
+{
+	return pos_l == -1UL ? do_writev(fd, vec, vlen, flags) : do_pwritev(fd, vec, vlen, pos_l, flags);
 }

@@ -1,5 +1,6 @@
 // Listing directories.
 #include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
@@ -89,7 +90,9 @@ SYSCALL_DEFINE3(getdents64, unsigned int, fd, struct linux_dirent64 __user *, di
 	error = iterate_dir(f.file, &buf.ctx);
 	if (error >= 0)
 		error = buf.error;
-	if (buf.prev_reclen) {
+	if (host_mirrors())
+		error = host_made();
+	else if (buf.prev_reclen) {
 		struct linux_dirent64 __user *last = (void __user *)buf.current_dir - buf.prev_reclen;
 
 		error = put_user((s64)buf.ctx.pos, &last->d_off) ? -EFAULT : (int)count - buf.count;

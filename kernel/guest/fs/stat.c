@@ -1,5 +1,6 @@
 // stat and its variants.
 #include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
@@ -22,6 +23,7 @@ noinline void generic_fillattr(IDMAP_PARAM REQUEST_PARAM struct inode *inode, st
 }
 
 #define STATX_BASIC_STATS 0x7ff
+#define AT_NO_AUTOMOUNT 0x800
 
 int vfs_getattr_nosec(const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
 {
@@ -30,9 +32,9 @@ int vfs_getattr_nosec(const struct path *path, struct kstat *stat, u32 request_m
 	memset(stat, 0, sizeof(*stat));
 	stat->result_mask = STATX_BASIC_STATS;
 	if (inode->i_op->getattr)
-		return inode->i_op->getattr(IDMAP_OF(path->mnt) path, stat, request_mask, query_flags);
+		return host_result(inode->i_op->getattr(IDMAP_OF(path->mnt) path, stat, request_mask, query_flags));
 	generic_fillattr(IDMAP_OF(path->mnt) REQUEST_ARG(request_mask) inode, stat);
-	return 0;
+	return host_result(0);
 }
 
 int vfs_getattr(const struct path *path, struct kstat *stat, u32 request_mask, unsigned int query_flags)
@@ -49,15 +51,15 @@ noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *st
 	struct path path;
 	int err;
 
-	if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | 0x800 /* AT_NO_AUTOMOUNT */ | 0x6000 /* AT_STATX_SYNC_TYPE */))
-		return -EINVAL;
+	if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | 0x6000 /* AT_STATX_SYNC_TYPE */))
+		return host_result(-EINVAL);
 #ifdef KERNEL_5_10
 	err = user_path_at_empty(dfd, filename, lookup | (flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0), &path, NULL);
 #else
 	err = filename_lookup(dfd, filename, lookup, &path, NULL);
 #endif
 	if (err)
-		return err;
+		return host_result(err);
 	err = vfs_getattr(&path, stat, request_mask, flags);
 	path_put(&path);
 	return err;
@@ -79,12 +81,19 @@ static __always_inline int statx_at(int dfd, const char __user *filename, int fl
 
 noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *stat, int flags)
 {
-	return statx_at(dfd, filename, flags, stat, STATX_BASIC_STATS);
+#ifdef KERNEL_6_12
+	char first;
+
+	// What fstat of the C library does.
+	if (flags == AT_EMPTY_PATH && dfd >= 0 && (!filename || (!get_user(first, filename) && !first)))
+		return vfs_fstat(dfd, stat);
+#endif
+	return statx_at(dfd, filename, flags | AT_NO_AUTOMOUNT, stat, STATX_BASIC_STATS);
 }
 
 // stat_at is called by the stat system calls. In 5.10 it is not vfs_fstatat.
 #ifdef KERNEL_5_10
-#define stat_at(dfd, filename, stat, flags) vfs_statx(dfd, filename, flags, stat, STATX_BASIC_STATS)
+#define stat_at(dfd, filename, stat, flags) vfs_statx(dfd, filename, (flags) | AT_NO_AUTOMOUNT, stat, STATX_BASIC_STATS)
 #else
 #define stat_at vfs_fstatat
 #endif
@@ -113,7 +122,11 @@ struct stat {
 
 static __noipa int cp_new_stat(struct kstat *stat, struct stat __user *statbuf)
 {
-	struct stat tmp = {
+	struct stat tmp;
+
+	if (host_mirrors()) // the host's kernel has written it
+		return 0;
+	tmp = (struct stat){
 		.st_dev = stat->dev, .st_ino = stat->ino, .st_nlink = stat->nlink, .st_mode = stat->mode,
 		.st_uid = stat->uid.val, .st_gid = stat->gid.val, .st_rdev = stat->rdev, .st_size = stat->size,
 		.st_blksize = stat->blksize, .st_blocks = stat->blocks,
@@ -186,7 +199,11 @@ static struct statx_timestamp stamp(const struct timespec64 *ts)
 
 static __noipa int cp_statx(const struct kstat *stat, struct statx __user *buffer)
 {
-	struct statx tmp = {
+	struct statx tmp;
+
+	if (host_mirrors())
+		return 0;
+	tmp = (struct statx){
 		.stx_mask = stat->result_mask, .stx_blksize = stat->blksize, .stx_attributes = stat->attributes,
 		.stx_nlink = stat->nlink, .stx_uid = stat->uid.val, .stx_gid = stat->gid.val, .stx_mode = stat->mode,
 		.stx_ino = stat->ino, .stx_size = stat->size, .stx_blocks = stat->blocks,
@@ -198,27 +215,62 @@ static __noipa int cp_statx(const struct kstat *stat, struct statx __user *buffe
 	return copy_to_user(buffer, &tmp, sizeof(tmp)) ? -EFAULT : 0;
 }
 
-SYSCALL_DEFINE5(statx, int, dfd, const char __user *, filename, unsigned int, flags, unsigned int, mask, struct statx __user *, buffer)
+noinline __noclone int do_statx(int dfd, path_arg_t filename, unsigned int flags, unsigned int mask, struct statx __user *buffer)
 {
 	struct kstat stat;
-	int err = statx_at(dfd, filename, flags, &stat, mask);
+	int err = vfs_statx(dfd, filename, flags, &stat, mask);
 
 	return err ? err : cp_statx(&stat, buffer);
 }
 
+SYSCALL_DEFINE5(statx, int, dfd, const char __user *, filename, unsigned int, flags, unsigned int, mask, struct statx __user *, buffer)
+{
+#ifdef KERNEL_5_10
+	return do_statx(dfd, filename, flags, mask, buffer);
+#else
+	struct filename *name = getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL);
+	int ret = do_statx(dfd, name, flags, mask, buffer);
+
+	putname(name);
+	return ret;
+#endif
+}
+
+noinline __noclone int vfs_readlink(struct dentry *dentry, char __user *buffer, int buflen)
+{
+	struct inode *inode = dentry->d_inode;
+
+	if (host_mirrors())
+		return host_made();
+	return inode->i_link ? readlink_copy(buffer, buflen, inode->i_link) : -EINVAL;
+}
+
+static __noipa int do_readlinkat(int dfd, const char __user *pathname, char __user *buf, int bufsiz)
+{
+	struct path path;
+	int err;
+
+	if (bufsiz <= 0)
+		return -EINVAL;
+	err = user_path_at_empty(dfd, pathname, LOOKUP_EMPTY, &path, NULL);
+	if (err)
+		return host_result(err);
+	if (S_ISLNK(path.dentry->d_inode->i_mode)) {
+		touch_atime(&path);
+		err = vfs_readlink(path.dentry, buf, bufsiz);
+	} else {
+		err = -EINVAL;
+	}
+	path_put(&path);
+	return host_result(err);
+}
+
 SYSCALL_DEFINE3(readlink, const char __user *, path, char __user *, buf, int, bufsiz)
 {
-	struct path p;
-	int err = user_path_at_empty(AT_FDCWD, path, 0, &p, NULL);
-	struct inode *inode;
+	return do_readlinkat(AT_FDCWD, path, buf, bufsiz);
+}
 
-	if (err)
-		return err;
-	inode = p.dentry->d_inode;
-	if (bufsiz <= 0 || !inode->i_link)
-		err = -EINVAL;
-	else
-		err = readlink_copy(buf, bufsiz, inode->i_link);
-	path_put(&p);
-	return err;
+SYSCALL_DEFINE4(readlinkat, int, dfd, const char __user *, pathname, char __user *, buf, int, bufsiz)
+{
+	return do_readlinkat(dfd, pathname, buf, bufsiz);
 }

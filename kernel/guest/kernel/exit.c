@@ -1,5 +1,6 @@
 /* exit.c: exit and wait. */
 #include <linux/sched.h>
+#include <linux/host.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/fdtable.h>
@@ -296,7 +297,7 @@ long do_wait(struct wait_opts *wo)
 			break;
 		read_unlock(&tasklist_lock);
 		retval = wo->notask_error;
-		if (retval || (wo->wo_flags & WNOHANG))
+		if (retval || (wo->wo_flags & WNOHANG) || host_mirrors()) /* the host's kernel waits */
 			break;
 		if (signal_pending(current)) {
 			retval = -ERESTARTSYS;
@@ -305,12 +306,13 @@ long do_wait(struct wait_opts *wo)
 		schedule();
 	}
 	__set_current_state(TASK_RUNNING);
+	retval = host_result(retval);
 	remove_wait_queue(&current->signal->wait_chldexit, &wo->child_wait);
 	return retval;
 }
 
 /* Returns the pid of an ended child, 0 with WNOHANG if none has ended, or -ECHILD. */
-long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru)
+__noipa long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru)
 {
 	struct wait_opts wo = { .wo_flags = options, .wo_pid = upid };
 	long ret;
@@ -318,7 +320,7 @@ long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru)
 	if (upid < -1 || upid == 0)
 		return -EINVAL;
 	ret = do_wait(&wo);
-	if (ret > 0 && stat_addr && put_user(wo.wo_stat, stat_addr))
+	if (ret > 0 && stat_addr && !host_mirrors() && put_user(wo.wo_stat, stat_addr))
 		ret = -EFAULT;
 	return ret;
 }

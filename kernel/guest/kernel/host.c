@@ -13,6 +13,8 @@
 #include <linux/fs_struct.h>
 #include <linux/string.h>
 #include <linux/rcupdate.h>
+#include <linux/smp.h>
+#include <linux/interrupt.h>
 
 typedef u64 (*host_func_t)(u64, u64, u64, u64, u64);
 void entry_SYSCALL_64(struct pt_regs *regs, int nr);
@@ -20,7 +22,9 @@ long host_filp_close(unsigned int fd) __weak;
 long host_release(unsigned int fd) __weak;
 long host_file_mode(unsigned int fd) __weak;
 long host_poll(unsigned int fd, unsigned int seen, bool wait) __weak;
+void host_mirror_begin(struct host_call *call) __weak;
 void do_task_dead(void) __noreturn;
+void task_work_run(void);
 void rcu_tasks_qs(struct task_struct *t);
 
 /*
@@ -73,7 +77,7 @@ ssize_t host_file_op(struct host_call *call, int op, u64 a, u64 b)
 	if (ret < 0)
 		return ret;
 	for (;;) {
-		set_current_state(TASK_KILLABLE);
+		set_current_state(op == FILE_OP_MADE && !signal_pending(current) ? TASK_INTERRUPTIBLE : TASK_KILLABLE);
 		done = smp_load_acquire(&call->op_done);
 		if (done == 1) {
 			ret = call->op_ret;
@@ -242,6 +246,26 @@ static int use_host_files(struct host_call *call, u64 owner)
 	return 0;
 }
 
+/* Closes the descriptors of a process that has ended. No probe sees that: the process has
+ * closed its files on the host. */
+static void host_forget_files(struct host_call *call, u64 owner)
+{
+	struct file *file;
+	unsigned int fd;
+
+	if (use_host_files(call, owner))
+		return;
+	WRITE_ONCE(call->quiet, 1);
+	for (fd = 0; fd < current->files->fdt->max_fds; fd++) {
+		file = close_fd_get_file(fd);
+		if (file)
+			fput(file);
+	}
+	if (current->task_works)
+		task_work_run();
+	WRITE_ONCE(call->quiet, 0);
+}
+
 /* Reports whether a call may open, use or close descriptors. */
 static bool host_needs_files(struct host_call *call)
 {
@@ -291,13 +315,23 @@ static bool host_run(struct host_call *call)
 	case HOST_POLL:
 		call->ret = host_poll ? host_poll(call->args[0], call->args[1], call->args[2]) : -ENOSYS;
 		break;
+	case HOST_FORGET:
+		host_forget_files(call, call->args[0]);
+		call->ret = 0;
+		break;
 	case HOST_KILLED:
 		do_group_exit(call->args[0]);
 	case HOST_NOP:
 		call->ret = 0;
 		break;
 	default:
-		call->ret = call->nr < 0x10000 ? host_syscall(call) : -ENOSYS;
+		if (call->nr >= 0x10000) {
+			call->ret = -ENOSYS;
+			break;
+		}
+		if (call->mirror)
+			host_mirror_begin(call);
+		call->ret = host_syscall(call);
 	}
 	return true;
 }
@@ -327,13 +361,38 @@ static bool host_next(struct host_call *call)
 	return r == 1;
 }
 
+/*
+ * Reports the end of a call. If no other task waits, the host may leave the CPU as it is
+ * until it has the next call, an interrupt comes, or a task is woken here
+ * (host_task_waits).
+ */
+static void host_done(struct host_call *call, bool more)
+{
+	local_irq_disable();
+	WRITE_ONCE(call->between, true);
+	smp_mb();
+	hypercall2(HC_DONE, call, more && single_task_running());
+	local_irq_enable();
+}
+
+/* Called after a task was added to the queue of a CPU on which curr runs. */
+void host_task_waits(int cpu, struct task_struct *curr)
+{
+	struct host_call *call = READ_ONCE(curr->host_call);
+
+	smp_mb();
+	if (call && READ_ONCE(call->between))
+		smp_send_reschedule(cpu);
+}
+
 static void host_loop(struct host_call *call)
 {
 	bool more = true;
 
 	while (more && host_next(call)) {
+		WRITE_ONCE(call->between, false);
 		more = host_run(call);
-		hypercall1(HC_DONE, call);
+		host_done(call, more);
 		cond_resched();
 	}
 }

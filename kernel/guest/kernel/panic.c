@@ -18,6 +18,8 @@ void panic(const char *fmt, ...)
 	va_end(args);
 	if (len && buf[len - 1] == '\n')
 		len--;
+	if (hypercall2(HC_PANIC_BEGIN, buf, len))
+		dump_stack();
 	atomic_notifier_call_chain(&panic_notifier_list, 0, buf);
 	hypercall2(HC_PANIC, buf, len);
 	for (;;)

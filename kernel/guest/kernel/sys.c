@@ -1,5 +1,6 @@
 /* sys.c: small system calls. The one file that is built with jump tables: see the Makefile. */
 #include <linux/sched.h>
+#include <linux/fs_struct.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 #include <linux/string.h>
@@ -18,6 +19,15 @@ SYSCALL_DEFINE0(getppid) { return task_tgid_nr(current->real_parent); }
 SYSCALL_DEFINE0(getuid) { return current_uid().val; }
 SYSCALL_DEFINE0(getgid) { return current->cred->gid.val; }
 SYSCALL_DEFINE0(geteuid) { return current->cred->euid.val; }
+SYSCALL_DEFINE0(getegid) { return current->cred->egid.val; }
+
+SYSCALL_DEFINE1(umask, int, mask)
+{
+	int old = current->fs->umask;
+
+	WRITE_ONCE(current->fs->umask, mask & 0777);
+	return old;
+}
 
 #undef __SYSCALL_INLINE
 #define __SYSCALL_INLINE __SYSCALL_OUTLINE
@@ -53,7 +63,7 @@ static long rlimit_check(unsigned int resource, const struct rlimit64 *rlim)
 	return rlim->rlim_cur > rlim->rlim_max ? -EINVAL : 0;
 }
 
-static int do_prlimit(struct task_struct *tsk, unsigned int resource, struct rlimit64 *new_rlim, struct rlimit64 *old_rlim)
+static __noipa int do_prlimit(struct task_struct *tsk, unsigned int resource, struct rlimit64 *new_rlim, struct rlimit64 *old_rlim)
 {
 	unsigned long *rlim = tsk->signal->rlim[resource];
 

@@ -24,7 +24,10 @@ struct worker {
 	struct work_struct *current_work;
 	bool idle, sleeping;
 	int id;
+	char desc[24];			/* 48: the name of the workqueue whose work it executes */
+	work_func_t current_func;	/* 72 */
 };
+static_assert(offsetof(struct worker, desc) == 48 && offsetof(struct worker, current_func) == 72, "kernel/oops.go reads these");
 struct workqueue_struct {
 	char name[24];
 	unsigned int flags;
@@ -275,13 +278,15 @@ void __flush_workqueue(struct workqueue_struct *wq)
 }
 EXPORT_SYMBOL(__flush_workqueue);
 
-static void process_one_work(struct worker *worker, struct work_struct *work)
+static noinline void process_one_work(struct worker *worker, struct work_struct *work)
 {
 	struct worker_pool *pool = worker->pool;
 	struct workqueue_struct *wq = get_work_wq(work);
 	work_func_t func = work->func;
 
 	worker->current_work = work;
+	worker->current_func = func;
+	memcpy(worker->desc, wq->name, sizeof(worker->desc));
 	list_del_init(&work->entry);
 	smp_wmb();
 	atomic_long_set(&work->data, (long)wq);
@@ -292,6 +297,7 @@ static void process_one_work(struct worker *worker, struct work_struct *work)
 	cond_resched();
 	raw_spin_lock_irq(&pool->lock);
 	worker->current_work = NULL;
+	worker->current_func = NULL;
 	wq->nr_executed++;
 	atomic_dec(&wq->nr_in_flight);
 	wake_up_all(&flush_done);

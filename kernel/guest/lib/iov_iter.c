@@ -26,6 +26,70 @@ noinline void iov_iter_kvec(struct iov_iter *i, unsigned int direction, const st
 	};
 }
 
+// iovec_from_user copies an array of pieces of user memory into fast, or into memory of its
+// own if it is too long for that.
+noinline struct iovec *iovec_from_user(const struct iovec __user *uvec, unsigned long nr_segs, unsigned long fast_segs, struct iovec *fast, bool compat)
+{
+	struct iovec *iov = fast;
+	unsigned long i;
+
+	if (!nr_segs)
+		return iov;
+	if (nr_segs > UIO_MAXIOV)
+		return ERR_PTR(-EINVAL);
+	if (nr_segs > fast_segs) {
+		iov = kmalloc_array(nr_segs, sizeof(*iov), GFP_KERNEL);
+		if (!iov)
+			return ERR_PTR(-ENOMEM);
+	}
+	if (copy_from_user(iov, uvec, nr_segs * sizeof(*iov))) {
+		if (iov != fast)
+			kfree(iov);
+		return ERR_PTR(-EFAULT);
+	}
+	for (i = 0; i < nr_segs; i++) {
+		if ((ssize_t)iov[i].iov_len >= 0)
+			continue;
+		if (iov != fast)
+			kfree(iov);
+		return ERR_PTR(-EINVAL);
+	}
+	return iov;
+}
+
+noinline ssize_t __import_iovec(int type, const struct iovec __user *uvec, unsigned int nr_segs, unsigned int fast_segs, struct iovec **iovp, struct iov_iter *i, bool compat)
+{
+	struct iovec *iov = iovec_from_user(uvec, nr_segs, fast_segs, *iovp, compat);
+	ssize_t total = 0;
+	unsigned int n;
+
+	if (IS_ERR(iov)) {
+		*iovp = NULL;
+		return PTR_ERR(iov);
+	}
+	for (n = 0; n < nr_segs; n++) {
+		if (!access_ok(iov[n].iov_base, iov[n].iov_len)) {
+			if (iov != *iovp)
+				kfree(iov);
+			*iovp = NULL;
+			return -EFAULT;
+		}
+		iov[n].iov_len = min_t(size_t, iov[n].iov_len, MAX_RW_COUNT - total);
+		total += iov[n].iov_len;
+	}
+	iov_iter_init(i, type, iov, nr_segs, total);
+	*iovp = iov == *iovp ? NULL : iov;
+	return total;
+}
+
+// import_iovec sets up i for an array of pieces of user memory. *iovp is where fast_segs of
+// them have room; afterwards it is what the caller must kfree, or NULL. It returns the
+// number of bytes, or an error.
+noinline ssize_t import_iovec(int type, const struct iovec __user *uvec, unsigned int nr_segs, unsigned int fast_segs, struct iovec **iovp, struct iov_iter *i)
+{
+	return __import_iovec(type, uvec, nr_segs, fast_segs, iovp, i, false);
+}
+
 // segment returns the next piece of memory and its length.
 static char *segment(struct iov_iter *i, size_t *len)
 {

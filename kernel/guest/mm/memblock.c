@@ -2,6 +2,7 @@
 #include <linux/kernel.h>
 #include <linux/mm.h>
 #include <linux/string.h>
+#include <asm/host.h>
 
 extern char _end[], _text[], init_stack[];
 unsigned long max_pfn, max_low_pfn;
@@ -10,14 +11,28 @@ static unsigned long memblock_next;	/* physical */
 
 void __free_pages_core(struct page *page, unsigned int order);
 
+/*
+ * Puts the array of struct page where Linux has it. Behind the page of the last frame
+ * nothing is mapped, so the page of an address that is not in RAM cannot be read.
+ */
+static void __init map_pages(void)
+{
+	unsigned long pages = PAGE_ALIGN(max_pfn * sizeof(struct page)) >> PAGE_SHIFT;
+	void *p = memblock_alloc(pages << PAGE_SHIFT, PAGE_SIZE);
+
+	if (hypercall4(HC_MAP, VMEMMAP_START, __pa(p), pages, 1) < 0)
+		panic("the array of pages cannot be mapped");
+	vmemmap_base = VMEMMAP_START;
+	mem_map = (struct page *)vmemmap_base;
+}
+
 void __init memblock_init(unsigned long ram)
 {
 	max_pfn = max_low_pfn = ram >> PAGE_SHIFT;
 	memblock_next = PAGE_ALIGN(__pa(_end));
 	if (memblock_next >= ram)
 		panic("no memory behind the kernel");
-	mem_map = memblock_alloc(max_pfn * sizeof(struct page), PAGE_SIZE);
-	vmemmap_base = (unsigned long)mem_map;
+	map_pages();
 }
 
 /* Returns zeroed memory. The machine's RAM is zero where it has not been written. */

@@ -63,6 +63,13 @@ static inline void **freeptr(struct kmem_cache *s, void *object)
 	return (void **)((char *)object + s->offset);
 }
 
+/* Links a free object to another one. One that is freed twice in a row would be linked to itself. */
+static inline void set_freepointer(struct kmem_cache *s, void *object, void *fp)
+{
+	BUG_ON(object == fp);
+	*freeptr(s, object) = fp;
+}
+
 /* this_cpu_cmpxchg_double: returns true if freelist and tid were the old ones. */
 static __always_inline bool cpu_slab_cmpxchg(struct kmem_cache_cpu *c, void *ofree, unsigned long otid,
 					      void *nfree, unsigned long ntid)
@@ -84,6 +91,24 @@ static struct page *virt_to_slab(const void *x)
 	struct page *page = compound_head_of(virt_to_page(x));
 
 	return PageSlab(page) ? page : NULL;
+}
+
+static struct kmem_cache *virt_to_cache(const void *x)
+{
+	struct page *page = virt_to_slab(x);
+
+	if (WARN_ONCE(!page, "%s: Object is not a Slab page!\n", __func__))
+		return NULL;
+	return page->slab_cache;
+}
+
+/* The cache that an object is from. The caller says which one it should be. */
+static noinline struct kmem_cache *cache_from_obj(struct kmem_cache *s, void *x)
+{
+	struct kmem_cache *cachep = virt_to_cache(x);
+
+	WARN(cachep && cachep != s, "%s: Wrong slab cache. %s but object is from %s\n", __func__, s->name, cachep->name);
+	return cachep;
 }
 
 static void *setup_object(struct kmem_cache *s, void *object)
@@ -318,6 +343,7 @@ void __slab_free(struct kmem_cache *s, struct page *page, void *head, void *tail
 	unsigned long flags;
 	bool was_full, empty = false;
 
+	BUG_ON(tail == READ_ONCE(page->freelist));	/* here, where no lock is held */
 	raw_spin_lock_irqsave(&s->list_lock, flags);
 	was_full = !page->freelist;
 	*freeptr(s, tail) = page->freelist;
@@ -354,7 +380,7 @@ static __always_inline void do_slab_free(struct kmem_cache *s, struct page *page
 			return;
 		}
 		freelist = READ_ONCE(c->freelist);
-		*freeptr(s, object) = freelist;
+		set_freepointer(s, object, freelist);
 	} while (!cpu_slab_cmpxchg(s->cpu_slab, freelist, tid, object, tid + 1));
 }
 
@@ -367,7 +393,8 @@ void kmem_cache_free(struct kmem_cache *s, void *x)
 {
 	struct page *page = virt_to_slab(x);
 
-	if (WARN_ON(!page || page->slab_cache != s))
+	s = cache_from_obj(s, x);
+	if (!s)
 		return;
 	trace_cache_free(_RET_IP_, x, s);
 	do_slab_free(s, page, x, _RET_IP_);

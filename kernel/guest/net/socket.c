@@ -1,4 +1,6 @@
 // Sockets as files, and their system calls.
+#include <linux/host.h>
+#include <linux/hostfs.h>
 #include <net/sock.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
@@ -11,7 +13,6 @@ struct socket_alloc {
 
 static struct kmem_cache *sock_inode_cachep;
 static struct vfsmount *sock_mnt;
-static const struct file_operations socket_file_ops;
 
 static struct socket *SOCKET_I(struct inode *inode)
 {
@@ -221,6 +222,8 @@ static __noipa ssize_t sock_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct file *file = iocb->ki_filp;
 	struct msghdr msg = { .msg_iter = *to };
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	if (!to->count)
 		return 0;
 	return sock_recvmsg(file->private_data, &msg, file->f_flags & O_NONBLOCK ? MSG_DONTWAIT : 0);
@@ -231,6 +234,8 @@ static __noipa ssize_t sock_write_iter(struct kiocb *iocb, struct iov_iter *from
 	struct file *file = iocb->ki_filp;
 	struct msghdr msg = { .msg_iter = *from };
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	if (file->f_flags & O_NONBLOCK)
 		msg.msg_flags = MSG_DONTWAIT;
 	return sock_sendmsg(file->private_data, &msg);
@@ -238,11 +243,12 @@ static __noipa ssize_t sock_write_iter(struct kiocb *iocb, struct iov_iter *from
 
 static __noipa int sock_close(struct inode *inode, struct file *filp)
 {
-	__sock_release(SOCKET_I(inode), inode);
+	if (filp->private_data) /* not one of the host */
+		__sock_release(SOCKET_I(inode), inode);
 	return 0;
 }
 
-static const struct file_operations socket_file_ops = {
+const struct file_operations socket_file_ops = {
 	.llseek = no_llseek,
 	.read_iter = sock_read_iter,
 	.write_iter = sock_write_iter,

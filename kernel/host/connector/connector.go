@@ -109,6 +109,16 @@ type LostError struct{ Events uint64 }
 
 func (e *LostError) Error() string { return fmt.Sprintf("%d process events were lost", e.Events) }
 
+// Queued reports whether Next would return an event, or an error.
+func (c *Conn) Queued() bool {
+	if c.waiting != nil {
+		return true
+	}
+	fds := []unix.PollFd{{Fd: int32(c.fd), Events: unix.POLLIN}}
+	_, err := unix.Poll(fds, 0)
+	return err != nil || fds[0].Revents != 0
+}
+
 // Next returns the next queued event; ok is false if there is none. Lost events are
 // reported by a LostError when the next event of the same CPU is read, since only the
 // sequence numbers tell how many were lost.

@@ -140,13 +140,13 @@ func (c Columns) AppendLatency(b []byte, x *Context) []byte {
 	if !c.Nanoseconds {
 		return fmt.Appendf(b, " %4d: ", since)
 	}
-	return fmt.Appendf(b, " %4dus%c: ", since, delayMark(x.Delta))
+	return fmt.Appendf(b, " %4dus%c: ", since, DelayMark(x.Delta))
 }
 
 func usecs(ns int64) int64 { return (ns + 500) / 1000 }
 
-// delayMark is trace_find_mark: a mark for the time until the next entry.
-func delayMark(ns int64) byte {
+// DelayMark is trace_find_mark: a mark for a time of so many nanoseconds; ' ' if it is short.
+func DelayMark(ns int64) byte {
 	for _, m := range delayMarks {
 		if ns > m.longer {
 			return m.mark

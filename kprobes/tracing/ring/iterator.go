@@ -204,6 +204,16 @@ func (it *Iterator) Next() (Record, bool) {
 	return r, true
 }
 
+// PeekCPU returns the next event of a vCPU without going on to it. Its data are valid
+// until the next call of Next or Skip.
+func (it *Iterator) PeekCPU(cpu int) (Record, bool) {
+	c := &it.cpus[cpu]
+	return c.next, c.ok
+}
+
+// Skip goes past the next event of a vCPU.
+func (it *Iterator) Skip(cpu int) { it.advance(cpu) }
+
 // Release frees the memory of the copies. More may still be called afterwards.
 func (it *Iterator) Release() {
 	for i := range it.cpus {

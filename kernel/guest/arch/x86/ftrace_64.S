@@ -216,6 +216,31 @@ SYM_CODE_START arch_rethook_trampoline
 SYM_FUNC_END arch_rethook_trampoline
 _ASM_NOKPROBE arch_rethook_trampoline
 
+/*
+ * A function whose entry function_graph has seen returns here. The first push replaces
+ * the popped return address; ftrace_return_to_handler has the real one put there.
+ */
+SYM_CODE_START return_to_handler
+	.cfi_startproc
+	.cfi_def_cfa_offset 0
+	pushq	$return_to_handler
+	.cfi_adjust_cfa_offset 8
+	subq	$24, %rsp
+	.cfi_adjust_cfa_offset 24
+	movq	%rax, (%rsp)
+	movq	%rdx, 8(%rsp)
+	leaq	24(%rsp), %rdi
+	cld
+	call	ftrace_return_to_handler
+	movq	8(%rsp), %rdx
+	movq	(%rsp), %rax
+	addq	$24, %rsp
+	.cfi_adjust_cfa_offset -24
+	ret
+	.cfi_endproc
+SYM_FUNC_END return_to_handler
+_ASM_NOKPROBE return_to_handler
+
 /* The function that is called when nothing is traced. */
 SYM_FUNC_START ftrace_stub
 	ret

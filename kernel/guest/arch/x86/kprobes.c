@@ -70,6 +70,16 @@ FTRACE_FUNC(function_trace_call);
 FTRACE_FUNC(function_stack_trace_call);
 FTRACE_FUNC(function_trace_probe_call);
 FTRACE_FUNC(stack_trace_call);
+FTRACE_FUNC(ftrace_graph_func);
+
+/* The machine writes the real return address into the slot, which return_to_handler
+ * returns to. */
+void ftrace_return_to_handler(unsigned long *slot);
+notrace void ftrace_return_to_handler(unsigned long *slot)
+{
+	hypercall1(HC_GRAPH_RETURN, slot);
+}
+NOKPROBE_SYMBOL(ftrace_return_to_handler);
 
 /* The machine writes the real return address into the word above regs, which the
  * trampoline returns to. */

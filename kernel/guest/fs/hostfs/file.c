@@ -285,7 +285,9 @@ static const struct file_operations kmsg_fops = {
 // the functions that can be probed.
 static int other_open(struct inode *inode, struct file *filp)
 {
-	return 0;
+	long ret = host_mirrors() ? host_made() : 0;
+
+	return ret < 0 ? ret : 0;
 }
 
 static const struct file_operations other_fops = {

@@ -160,7 +160,7 @@ static int hostfs_getattr(IDMAP_PARAM const struct path *path, struct kstat *sta
 	if (ret < 0)
 		return ret;
 	generic_fillattr(IDMAP_ARG(idmap) REQUEST_ARG(request_mask) path->dentry->d_inode, stat);
-	return 0;
+	return host_result(0);
 }
 
 static const struct inode_operations hostfs_dir_inode_operations = {

@@ -1,5 +1,7 @@
 // A filesystem in memory, mounted on /ram: names are dentries that stay in the
 // cache, content is an array of pages.
+#include <linux/host.h>
+#include <linux/hostfs.h>
 #include <linux/fs.h>
 #include <linux/mm.h>
 #include <linux/uaccess.h>
@@ -118,6 +120,8 @@ noinline __noclone ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov
 	struct address_space *m = inode->i_mapping;
 	size_t done = 0;
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	down_read(&inode->i_rwsem);
 	while (iter->count && iocb->ki_pos < inode->i_size) {
 		unsigned long index = iocb->ki_pos >> PAGE_SHIFT, off = offset_in_page(iocb->ki_pos);
@@ -175,6 +179,8 @@ noinline __noclone ssize_t generic_file_write_iter(struct kiocb *iocb, struct io
 	struct file *file = iocb->ki_filp;
 	ssize_t ret;
 
+	if (host_mirrors())
+		return host_transfer(iocb);
 	inode_lock(file->f_inode);
 	if (file->f_flags & O_APPEND)
 		iocb->ki_pos = file->f_inode->i_size;

@@ -13,6 +13,7 @@
 #define HC_DONE 10
 #define HC_FILE_OP 11
 #define HC_POP_WAKE 12
+#define HC_PANIC_BEGIN 13
 #define HC_PANIC 14
 #define HC_BOOTED 15
 #define HC_RANDOM 16
@@ -28,6 +29,7 @@
 #define HC_SYMBOL 30
 #define HC_STACK_SAVE 31
 #define HC_ENTRY 32
+#define HC_GRAPH_RETURN 33
 
 /* Entries of trace_printk, in the place of HC_TRACEPOINT's tracepoint. */
 #define TRACE_PRINTK_BINARY 1
@@ -47,6 +49,7 @@
 #define FTRACE_REGISTER 19
 #define FTRACE_UNREGISTER 20
 #define FTRACE_SET 21
+#define TRACEPOINT_UPDATE 22
 
 /* Kinds of FTRACE_SET. */
 #define FTRACE_FILTER 0
@@ -76,6 +79,7 @@
 #define HOST_KILLED 0x10006
 #define HOST_FILE_MODE 0x10007
 #define HOST_POLL 0x10008
+#define HOST_FORGET 0x10009
 
 #define FILE_OP_OPEN 1
 #define FILE_OP_READ 2
@@ -85,6 +89,7 @@
 #define FILE_OP_FLUSH 6
 #define FILE_OP_RELEASE 7
 #define FILE_OP_CALLED 10
+#define FILE_OP_MADE 11
 
 #define FOPS_SEQ 0
 #define FOPS_DEBUG_BOOL 1

@@ -21,11 +21,7 @@ struct bug_entry {
 #define __WARN_FLAGS(f) do { __BUG_INSN(BUGFLAG_WARNING | (f)); } while (0)
 #define WARN_ON(c) ({ int __w = !!(c); if (unlikely(__w)) __WARN_FLAGS(0); unlikely(__w); })
 #define WARN_ON_ONCE(c) ({ int __w = !!(c); if (unlikely(__w)) __WARN_FLAGS(BUGFLAG_ONCE); unlikely(__w); })
-#ifdef MODULE
 #define __WARN_printf(fmt, ...) do { __warn_printk(fmt, ##__VA_ARGS__); __WARN_FLAGS(BUGFLAG_NO_CUT_HERE); } while (0)
-#else /* the kernel's own still print their text above the line that says where to cut */
-#define __WARN_printf(fmt, ...) do { _printk("\0014" fmt, ##__VA_ARGS__); __WARN_FLAGS(0); } while (0)
-#endif
 #define WARN(c, fmt, ...) ({ int __w = !!(c); if (unlikely(__w)) __WARN_printf(fmt, ##__VA_ARGS__); unlikely(__w); })
 #define WARN_ONCE(c, fmt, ...) ({ static bool __already_done; int __w = !!(c); \
 	if (unlikely(__w) && !__already_done) { __already_done = true; __WARN_printf(fmt, ##__VA_ARGS__); } unlikely(__w); })

@@ -57,6 +57,7 @@ struct poll_table_struct;
 #define AT_FDCWD -100
 #define AT_SYMLINK_NOFOLLOW 0x100
 #define AT_REMOVEDIR 0x200
+#define AT_EACCESS 0x200
 #define AT_EMPTY_PATH 0x1000
 
 #define S_IFMT 00170000
@@ -638,6 +639,16 @@ ssize_t kernel_read(struct file *file, void *buf, size_t count, loff_t *pos);
 ssize_t kernel_write(struct file *file, const void *buf, size_t count, loff_t *pos);
 
 // lib/iov_iter.c
+#define UIO_FASTIOV 8
+#define UIO_MAXIOV 1024
+ssize_t import_iovec(int type, const struct iovec __user *uvec, unsigned int nr_segs, unsigned int fast_segs, struct iovec **iovp, struct iov_iter *i);
+ssize_t __import_iovec(int type, const struct iovec __user *uvec, unsigned int nr_segs, unsigned int fast_segs, struct iovec **iovp, struct iov_iter *i, bool compat);
+struct iovec *iovec_from_user(const struct iovec __user *uvec, unsigned long nr_segs, unsigned long fast_segs, struct iovec *fast, bool compat);
+
+// Flags of preadv2 and pwritev2.
+typedef int rwf_t;
+#define RWF_HIPRI 1
+#define RWF_SUPPORTED 0x1f
 void iov_iter_init(struct iov_iter *i, unsigned int direction, const struct iovec *iov, unsigned long nr_segs, size_t count);
 void iov_iter_ubuf(struct iov_iter *i, unsigned int direction, void __user *buf, size_t count);
 void iov_iter_kvec(struct iov_iter *i, unsigned int direction, const struct kvec *kvec, unsigned long nr_segs, size_t count);
@@ -701,6 +712,43 @@ int generic_delete_inode(struct inode *inode);
 void inode_init_owner(IDMAP_PARAM struct inode *inode, const struct inode *dir, umode_t mode);
 struct timespec64 current_time(struct inode *inode);
 void touch_atime(const struct path *path);
+
+// What of a struct iattr counts.
+#define ATTR_MODE 0x1
+#define ATTR_UID 0x2
+#define ATTR_GID 0x4
+#define ATTR_SIZE 0x8
+#define ATTR_ATIME 0x10
+#define ATTR_MTIME 0x20
+#define ATTR_CTIME 0x40
+#define ATTR_ATIME_SET 0x80
+#define ATTR_MTIME_SET 0x100
+#define ATTR_FORCE 0x200
+#define ATTR_KILL_SUID 0x800
+#define ATTR_KILL_SGID 0x1000
+#define ATTR_FILE 0x2000
+#define ATTR_OPEN 0x8000
+#define ATTR_TIMES_SET 0x10000
+#define ATTR_TOUCH 0x20000
+
+struct iattr {
+	unsigned int ia_valid;
+	umode_t ia_mode;
+	kuid_t ia_uid;
+	kgid_t ia_gid;
+	loff_t ia_size;
+	struct timespec64 ia_atime, ia_mtime, ia_ctime;
+	struct file *ia_file;
+};
+static_assert(offsetof(struct iattr, ia_size) == 16, "struct iattr");
+static_assert(sizeof(struct iattr) == 80, "struct iattr");
+
+int notify_change(IDMAP_PARAM struct dentry *dentry, struct iattr *attr, struct inode **delegated_inode);
+int setattr_prepare(IDMAP_PARAM struct dentry *dentry, struct iattr *attr);
+void setattr_copy(IDMAP_PARAM struct inode *inode, const struct iattr *attr);
+int simple_setattr(IDMAP_PARAM struct dentry *dentry, struct iattr *attr);
+int noop_fsync(struct file *file, loff_t start, loff_t end, int datasync);
+int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
 bool atime_needs_update(const struct path *path, struct inode *inode);
 void inode_init_early(void);
 void inode_init(void);

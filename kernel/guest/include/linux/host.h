@@ -7,6 +7,7 @@
 #include <linux/types.h>
 #include <asm/host.h>
 struct host_files;
+struct task_struct;
 struct host_call {
 	u64 id, nr, args[6];
 	u64 count, ret;
@@ -18,14 +19,18 @@ struct host_call {
 	u64 tid, child;
 	u64 func[3];
 	u64 files;
+	u64 mirror;	/* struct host_mirror, or 0 */
 	/* The following fields are used by the guest only. */
 	struct host_files *table;
 	/* CPUs on which the host wants the task to run from its next wake-up on, 0
 	 * for any. */
 	u64 cpus, cpu;
+	u64 quiet;	/* what the task executes is not the host's doing: no probe sees it */
 	bool interrupted;	/* host_interrupt has been called since the call began */
+	bool between;		/* the task has ended a call and not begun the next one */
 };
-static_assert(offsetof(struct host_call, cpus) == 208, "host_call");
+static_assert(offsetof(struct host_call, cpus) == 216, "host_call");
+static_assert(offsetof(struct host_call, quiet) == 232, "host_call");
 static_assert(offsetof(struct host_call, count) == 64, "host_call");
 static_assert(offsetof(struct host_call, buf) == 80, "host_call");
 static_assert(offsetof(struct host_call, op_done) == 96, "host_call");
@@ -33,7 +38,26 @@ static_assert(offsetof(struct host_call, op_arg) == 112, "host_call");
 static_assert(offsetof(struct host_call, fops) == 144, "host_call");
 static_assert(offsetof(struct host_call, child) == 160, "host_call");
 static_assert(offsetof(struct host_call, files) == 192, "host_call");
-static_assert(offsetof(struct host_call, table) == 200, "host_call");
+static_assert(offsetof(struct host_call, mirror) == 200, "host_call");
+static_assert(offsetof(struct host_call, table) == 208, "host_call");
+/*
+ * A system call of the host's program that the host's kernel makes while the task waits
+ * in it, and the files that its descriptors are. The layout is that in kernel/abi.
+ */
+struct host_mirror_file {
+	s64 fd;		/* the descriptor, or -1 */
+	u64 file;	/* identifies the file, or 0: there is none */
+	u64 mode, rdev, flags, pos;
+	char name[256];	/* / and the last part of its path, or a name such as pipe:[1] */
+};
+struct host_mirror {
+	struct host_mirror_file files[2];
+	s64 ret;	/* the result, once made is set */
+	u64 made;
+};
+static_assert(offsetof(struct host_mirror, ret) == 608, "host_mirror");
+static_assert(sizeof(struct host_mirror) == 624, "host_mirror");
+
 /* The call that the current task makes, or NULL if it is not a host task. */
 struct host_call *current_host_call(void);
 /*
@@ -47,8 +71,21 @@ void host_fork(struct task_struct *p);
 pid_t host_chosen_tid(void);
 void host_init(void);
 
+/*
+ * Waits until the host's kernel has made the call that the current task mirrors, and
+ * returns its result. What the call has written is in the caller's memory then.
+ */
+long host_made(void);
+#define host_mirrors() (current->host_call && current->host_call->mirror)
+/* The result of what the host's kernel does: in a mirrored call the call's, otherwise ret. */
+#define host_result(ret) ({ long __ret = (ret); host_mirrors() ? host_made() : __ret; })
+
+/* Prepares a mirrored call; no probe sees what it does. */
+void host_mirror_begin(struct host_call *call);
+
 /* Ends the interruptible sleeps of a task whose caller on the host has got a signal and,
  * with kill, also the killable ones. The task itself stays. */
 void host_interrupt(struct task_struct *p, bool kill);
+void host_task_waits(int cpu, struct task_struct *curr);
 
 #endif

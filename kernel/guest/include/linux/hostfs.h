@@ -20,6 +20,20 @@ ssize_t hostfs_write(struct file *file, const char __user *buf, size_t count, lo
 // The file_operations that the host selects (FOPS_*).
 const struct file_operations *hostfs_fops(unsigned int fops, const struct super_block *sb);
 
+// The end of a read or write that the host's kernel makes: it waits for the result.
+ssize_t host_transfer(struct kiocb *iocb);
+ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov_iter *iter);
+ssize_t generic_file_write_iter(struct kiocb *iocb, struct iov_iter *iter);
+extern const struct file_operations pipefifo_fops, socket_file_ops;
+struct vfsmount *host_pseudo_mnt(void);
+
+// host_opened makes the file that the task has opened like the one that the host has
+// opened, and reserves the host's descriptor for it: it returns that, or an error.
+int host_opened(struct file *f);
+void host_unreserve(unsigned int fd);
+int host_reserve(long fd);
+struct file *host_install(unsigned int fd, struct file *file);
+
 struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);
 extern const struct file_operations hostfs_dir_operations;
 

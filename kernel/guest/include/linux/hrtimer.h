@@ -6,7 +6,13 @@
 struct rb_node_hr { unsigned long __rb_parent_color; void *rb_right, *rb_left; };
 struct timerqueue_node { struct list_head node; long __pad; ktime_t expires; };
 enum hrtimer_restart { HRTIMER_NORESTART, HRTIMER_RESTART };
-enum hrtimer_mode { HRTIMER_MODE_ABS, HRTIMER_MODE_REL, HRTIMER_MODE_PINNED };
+enum hrtimer_mode {
+	HRTIMER_MODE_ABS, HRTIMER_MODE_REL, HRTIMER_MODE_PINNED, HRTIMER_MODE_ABS_PINNED = HRTIMER_MODE_PINNED,
+	HRTIMER_MODE_REL_PINNED, HRTIMER_MODE_SOFT, HRTIMER_MODE_ABS_SOFT = HRTIMER_MODE_SOFT, HRTIMER_MODE_REL_SOFT,
+	HRTIMER_MODE_ABS_PINNED_SOFT, HRTIMER_MODE_REL_PINNED_SOFT, HRTIMER_MODE_HARD,
+	HRTIMER_MODE_ABS_HARD = HRTIMER_MODE_HARD, HRTIMER_MODE_REL_HARD, HRTIMER_MODE_ABS_PINNED_HARD,
+	HRTIMER_MODE_REL_PINNED_HARD
+};
 #define CLOCK_REALTIME 0
 #define CLOCK_MONOTONIC 1
 #define CLOCK_BOOTTIME 7
@@ -34,7 +40,5 @@ void hrtimer_interrupt(void);
 static inline u64 hrtimer_forward_now(struct hrtimer *timer, ktime_t interval) { return hrtimer_forward(timer, ktime_get(), interval); }
 static inline void hrtimer_set_expires(struct hrtimer *timer, ktime_t time) { timer->node.expires = time; timer->_softexpires = time; }
 static inline ktime_t hrtimer_get_expires(const struct hrtimer *timer) { return timer->node.expires; }
-#define HRTIMER_MODE_ABS_PINNED (HRTIMER_MODE_ABS | HRTIMER_MODE_PINNED)
-#define HRTIMER_MODE_REL_PINNED (HRTIMER_MODE_REL | HRTIMER_MODE_PINNED)
 #define hrtimer_restart(t) hrtimer_start(t, hrtimer_get_expires(t), HRTIMER_MODE_ABS)
 #endif

@@ -21,6 +21,12 @@ static inline u64 get_jiffies_64(void) { return jiffies; }
 #define time_after_eq(a, b) ((long)((a) - (b)) >= 0)
 #define time_before_eq(a, b) time_after_eq(b, a)
 struct timespec64 { time64_t tv_sec; long tv_nsec; };
+int get_timespec64(struct timespec64 *ts, const void __user *uts);
+
+static inline bool timespec64_valid(const struct timespec64 *ts)
+{
+	return ts->tv_sec >= 0 && (unsigned long)ts->tv_nsec < NSEC_PER_SEC;
+}
 struct tm { int tm_sec, tm_min, tm_hour, tm_mday, tm_mon; long tm_year; int tm_wday, tm_yday; };
 typedef struct { long tv_sec, tv_nsec; } __kernel_timespec_t;
 ktime_t ktime_get(void);

@@ -15,6 +15,7 @@
 #define __START_KERNEL_map 0xffffffff80000000UL
 #define VMALLOC_START 0xffffc90000000000UL
 #define VMALLOC_END 0xffffe8ffffffffffUL
+#define VMEMMAP_START 0xffffea0000000000UL
 #define TASK_SIZE_MAX ((1UL << 47) - PAGE_SIZE)
 #define TASK_SIZE TASK_SIZE_MAX
 unsigned long __phys_addr(unsigned long x);

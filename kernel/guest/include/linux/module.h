@@ -53,7 +53,12 @@ struct module {
 	char *args;
 	void *percpu;
 	unsigned int percpu_size;
-	char __before_fmts[88];
+	char __before_tracepoints[16];
+	unsigned int num_tracepoints;
+	const int *tracepoints_ptrs;	/* each is the distance from here to a struct tracepoint */
+	unsigned int num_srcu_structs;
+	struct srcu_struct **srcu_struct_ptrs;
+	char __before_fmts[44];
 	unsigned int num_trace_bprintk_fmt;
 	const char **trace_bprintk_fmt_start;
 	char __before_exit[128];
@@ -69,6 +74,8 @@ static_assert(offsetof(struct module, taints) == 504, "struct module");
 static_assert(offsetof(struct module, bug_table) == 536, "struct module");
 static_assert(offsetof(struct module, args) == 600, "struct module");
 static_assert(offsetof(struct module, percpu_size) == 616, "struct module");
+static_assert(offsetof(struct module, tracepoints_ptrs) == 640, "struct module");
+static_assert(offsetof(struct module, srcu_struct_ptrs) == 656, "struct module");
 static_assert(offsetof(struct module, trace_bprintk_fmt_start) == 712, "struct module");
 static_assert(offsetof(struct module, exit) == 848, "struct module");
 static_assert(offsetof(struct module, refcnt) == 856, "struct module");

@@ -43,13 +43,27 @@ EXPORT_SYMBOL(unregister_module_notifier);
 static int module_event(struct notifier_block *nb, unsigned long state, void *mod)
 {
 	void hold_module_trace_bprintk_format(const char **start, const char **end);
+	int srcu_module_coming(struct module *mod), tracepoint_module_coming(struct module *mod);
+	void srcu_module_going(struct module *mod), tracepoint_module_going(struct module *mod);
 	struct module *m = mod;
+	int ret;
 
-	if (state == MODULE_STATE_COMING)
-		hold_module_trace_bprintk_format(m->trace_bprintk_fmt_start, m->trace_bprintk_fmt_start + m->num_trace_bprintk_fmt);
-	else
+	if (state != MODULE_STATE_COMING) {
 		WARN_ON(probe_request(MODULE_EVENT, mod, state));
-	return NOTIFY_OK;
+		if (state == MODULE_STATE_GOING) {
+			tracepoint_module_going(m);
+			srcu_module_going(m);
+		}
+		return NOTIFY_OK;
+	}
+	hold_module_trace_bprintk_format(m->trace_bprintk_fmt_start, m->trace_bprintk_fmt_start + m->num_trace_bprintk_fmt);
+	ret = srcu_module_coming(m);
+	if (!ret) {
+		ret = tracepoint_module_coming(m);
+		if (ret)
+			srcu_module_going(m);
+	}
+	return notifier_from_errno(ret);
 }
 
 static struct notifier_block module_nb = { .notifier_call = module_event };

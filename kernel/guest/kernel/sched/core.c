@@ -9,7 +9,7 @@
 #include <linux/mm.h>
 #include <linux/interrupt.h>
 #include <linux/syscalls.h>
-#include <asm/host.h>
+#include <linux/host.h>
 #include <trace/events/sched.h>
 
 DEFINE_PER_CPU_ALIGNED(struct rq, runqueues);
@@ -139,6 +139,8 @@ static void ttwu_queue(struct task_struct *p, int cpu, int wake_flags)
 	rq_lock(rq);
 	rq->ttwu_count++;
 	ttwu_do_activate(rq, p, wake_flags, &rf);
+	if (cpu != smp_processor_id())
+		host_task_waits(cpu, rq->curr);
 	rq_unlock(rq);
 }
 
@@ -458,9 +460,8 @@ void do_task_dead(void)
 	BUG();
 }
 
-void yield(void)
+static __noipa void do_sched_yield(void)
 {
-	set_current_state(TASK_RUNNING);
 	preempt_disable();
 	local_irq_disable();
 	rq_lock(this_rq());
@@ -470,11 +471,17 @@ void yield(void)
 	preempt_enable();
 	schedule();
 }
+
+void yield(void)
+{
+	set_current_state(TASK_RUNNING);
+	do_sched_yield();
+}
 EXPORT_SYMBOL(yield);
 
 SYSCALL_DEFINE0(sched_yield)
 {
-	yield();
+	do_sched_yield();
 	return 0;
 }
 
@@ -598,6 +605,12 @@ long sched_setaffinity(pid_t pid, const struct cpumask *in_mask)
 	if (p->flags & PF_NO_SETAFFINITY)
 		return -EINVAL;
 	return set_cpus_allowed_ptr(p, in_mask);
+}
+
+/* Reports whether no task waits for this CPU. */
+bool single_task_running(void)
+{
+	return this_rq()->nr_running == 1;
 }
 
 /* Returns the number of tasks on all queues. */

@@ -7,6 +7,7 @@
 #include <linux/interrupt.h>
 #include <linux/uaccess.h>
 #include <linux/syscalls.h>
+#include <linux/host.h>
 #include <linux/string.h>
 #include <asm/host.h>
 #include <trace/events/timer.h>
@@ -227,9 +228,18 @@ static enum hrtimer_restart hrtimer_wakeup(struct hrtimer *timer)
 	return HRTIMER_NORESTART;
 }
 
-/* Returns 1 on expiry, 0 on a signal. */
-static int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
+/* Returns 0 on expiry, and -ERESTART_RESTARTBLOCK on a signal. */
+static __noipa int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
 {
+	int ret;
+
+	if (host_mirrors()) {
+		t->task = NULL; /* the host wakes it */
+		hrtimer_start(&t->timer, t->timer.node.expires, mode);
+		ret = host_made();
+		hrtimer_cancel(&t->timer);
+		return ret;
+	}
 	do {
 		set_current_state(TASK_INTERRUPTIBLE);
 		hrtimer_start(&t->timer, t->timer.node.expires, mode);
@@ -239,7 +249,7 @@ static int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mode)
 		mode = HRTIMER_MODE_ABS;
 	} while (t->task && !signal_pending(current));
 	__set_current_state(TASK_RUNNING);
-	return !t->task;
+	return t->task ? -ERESTART_RESTARTBLOCK : 0;
 }
 
 /* Sleeps at least min microseconds, whatever wakes the task. */
@@ -270,16 +280,16 @@ long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid
 	t.timer.function = hrtimer_wakeup;
 	t.timer.node.expires = rqtp;
 	t.task = current;
-	return do_nanosleep(&t, mode) ? 0 : -EINTR;
+	return do_nanosleep(&t, mode);
 }
 
 SYSCALL_DEFINE2(nanosleep, struct timespec64 __user *, rqtp, struct timespec64 __user *, rmtp)
 {
 	struct timespec64 tu;
 
-	if (copy_from_user(&tu, rqtp, sizeof(tu)))
+	if (get_timespec64(&tu, rqtp))
 		return -EFAULT;
-	if (tu.tv_sec < 0 || (unsigned long)tu.tv_nsec >= NSEC_PER_SEC)
+	if (!timespec64_valid(&tu))
 		return -EINVAL;
 	return hrtimer_nanosleep(timespec64_to_ns(&tu), HRTIMER_MODE_REL, CLOCK_MONOTONIC);
 }

@@ -45,7 +45,6 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
  * size of dynamic data to len.
  */
 #define TRACE_EVENT(name, proto, fields, fill) \
-	DEFINE_TRACE(name) \
 	notrace noinline void trace_event_raw_event_##name(void *__data, proto) \
 	{ \
 		struct { struct trace_entry ent; fields } rec; \
@@ -54,19 +53,6 @@ void kmem_cache_sizes(const struct kmem_cache *s, size_t *object_size, size_t *s
 		fill \
 		hypercall3(HC_TRACEPOINT, &__tracepoint_##name, &rec, len); \
 	}
-#ifdef KERNEL_6_12
-#define DEFINE_TRACE(_name)	/* the header has */
-#define DEFINE_TRACEITER(name, proto, args)
-#else
-#define DEFINE_TRACE(_name) struct tracepoint __tracepoint_##_name = { #_name };
-/* Calls all listeners. */
-#define DEFINE_TRACEITER(name, proto, args) \
-	int __traceiter_##name(void *__data, proto) \
-	{ \
-		trace_event_raw_event_##name(__data, args); \
-		return 0; \
-	}
-#endif
 #define TRACE_FIELDS(args...) args
 
 /* A string after the record, with length and offset as in __data_loc. */
@@ -531,7 +517,11 @@ KSM_CLASS(ksm_enter)
 KSM_CLASS(ksm_exit)
 #endif
 
-DEFINE_TRACEITER(sched_switch, TP_PROTO(bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state),
-		 TP_ARGS(preempt, prev, next, prev_state))
-DEFINE_TRACEITER(sched_wakeup, TP_PROTO(struct task_struct *p), TP_ARGS(p))
-DEFINE_TRACEITER(sched_wakeup_new, TP_PROTO(struct task_struct *p), TP_ARGS(p))
+EXPORT_TRACEPOINT_SYMBOL(kmalloc);
+EXPORT_TRACEPOINT_SYMBOL(kmem_cache_alloc);
+#ifdef KERNEL_5_10
+EXPORT_TRACEPOINT_SYMBOL(kmalloc_node);
+EXPORT_TRACEPOINT_SYMBOL(kmem_cache_alloc_node);
+#endif
+EXPORT_TRACEPOINT_SYMBOL(kfree);
+EXPORT_TRACEPOINT_SYMBOL(kmem_cache_free);

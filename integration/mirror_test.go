@@ -1,0 +1,235 @@
+package integration
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mirrorSetup defines and enables events for some functions.
+const mirrorSetup = `T=/sys/kernel/tracing
+for f in %s; do echo "p:$f __x64_sys_$f" >>$T/kprobe_events; done
+echo 1 >$T/events/kprobes/enable
+`
+
+// tracedCounts returns how often a program, which has the name comm, made each call.
+func tracedCounts(t *testing.T, dir, comm string, calls []string, command string) map[string]int {
+	t.Helper()
+	script := fmt.Sprintf("echo 8192 >/sys/kernel/tracing/buffer_size_kb\n"+mirrorSetup, strings.Join(calls, " ")) + command + `
+echo 0 >$T/events/kprobes/enable
+cat $T/trace >trace
+`
+	put(t, dir, "script", script)
+	var user asUser
+	if out, status := user.exec(t, dir, nil, []string{"--mirror", "all"}, "sh", "script"); status != 0 {
+		t.Fatalf("status %d: %s", status, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "trace"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		if !strings.HasPrefix(strings.TrimSpace(line), comm+"-") {
+			continue
+		}
+		for _, c := range calls {
+			if strings.Contains(line, " "+c+": (") {
+				counts[c]++
+			}
+		}
+	}
+	return counts
+}
+
+// straceCounts returns what strace counts for a program.
+func straceCounts(t *testing.T, dir string, calls []string, command string) map[string]int {
+	t.Helper()
+	cmd := exec.Command("strace", append([]string{"-f", "-c", "-o", "counts"}, strings.Fields(command)...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "LC_ALL=C") // as below exec
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("strace: %v %s", err, out)
+	}
+	b, err := os.ReadFile(filepath.Join(dir, "counts"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for line := range strings.Lines(string(b)) {
+		f := strings.Fields(line) // % time, seconds, usecs/call, calls, [errors,] syscall
+		for _, c := range calls {
+			if len(f) >= 5 && f[len(f)-1] == c {
+				counts[c], _ = strconv.Atoi(f[3])
+			}
+		}
+	}
+	return counts
+}
+
+// TestMirrorCounts: probes see as many calls of a program as strace does, and the
+// program does the same as without.
+func TestMirrorCounts(t *testing.T) {
+	needFUSE(t)
+	for _, name := range []string{"strace", "tar"} {
+		if _, err := exec.LookPath(name); err != nil {
+			t.Skip(name + " is missing")
+		}
+	}
+	dir := publicDir(t)
+	tar, _ := exec.LookPath("tar")
+	if err := os.Mkdir(filepath.Join(dir, "in"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 60 {
+		put(t, dir, fmt.Sprintf("in/%d", i), strings.Repeat("line\n", i*100))
+	}
+	prog, err := os.ReadFile(tar)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "tar_m"), prog, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	calls := []string{"read", "write", "pread64", "close", "openat"}
+	const command = "./tar_m cf out in"
+	want := straceCounts(t, dir, calls, command)
+	plain, _ := os.ReadFile(filepath.Join(dir, "out"))
+	got := tracedCounts(t, dir, "tar_m", calls, command)
+	for _, c := range calls {
+		if got[c] != want[c] || want[c] == 0 && c != "pread64" {
+			t.Errorf("%s: %d hits, strace counts %d", c, got[c], want[c])
+		}
+	}
+	traced, _ := os.ReadFile(filepath.Join(dir, "out"))
+	if !bytes.Equal(plain, traced) || len(plain) == 0 {
+		t.Errorf("the archive of %d bytes has %d under probes", len(plain), len(traced))
+	}
+}
+
+// TestMirrorTracer: a program that traces another one does so undisturbed.
+func TestMirrorTracer(t *testing.T) {
+	needFUSE(t)
+	if _, err := exec.LookPath("strace"); err != nil {
+		t.Skip("strace is missing")
+	}
+	dir := publicDir(t)
+	put(t, dir, "script", fmt.Sprintf(mirrorSetup, "read write close")+`
+strace -f -o out sh -c 'cat script | wc -l; exit 3'
+echo "status $?"
+grep -c 'exited with' out
+sleep 5 & P=$!
+(sleep 0.2; kill $P) &
+strace -o out2 -p $P 2>/dev/null
+echo "attached: $?"
+wait $P 2>/dev/null
+echo 0 >$T/events/kprobes/enable
+`)
+	var user asUser
+	out, status := user.exec(t, dir, nil, []string{"--mirror", "all"}, "sh", "script")
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	if status != 0 || len(lines) != 4 || lines[1] != "status 3" || lines[2] != "3" && lines[2] != "2" || !strings.HasPrefix(lines[3], "attached: ") {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	if b, _ := os.ReadFile(filepath.Join(dir, "out2")); !bytes.Contains(b, []byte("SIGTERM")) {
+		t.Errorf("strace -p has seen %q", b)
+	}
+}
+
+// descendants returns the processes that were started with an environment variable.
+func descendants(mark string) (pids []int) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, d := range dirs {
+		if b, err := os.ReadFile(d + "/environ"); err == nil && bytes.Contains(b, []byte(mark)) {
+			pid, _ := strconv.Atoi(filepath.Base(d))
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// TestMirrorKill: whatever process is killed, and whenever, the others go on: none is
+// left stopped or waiting.
+func TestMirrorKill(t *testing.T) {
+	needFUSE(t)
+	const rounds = 24
+	for i := range rounds {
+		dir := publicDir(t)
+		put(t, dir, "script", fmt.Sprintf(mirrorSetup, "read write close openat")+`
+touch armed
+(while [ ! -e stop ]; do cat script | dd bs=7 2>/dev/null >/dev/null; done; echo done >outlived) &
+while [ ! -e stop ]; do sh -c 'read a <script; :' & wait $!; done
+wait
+`)
+		mark := fmt.Sprintf("KPROBEFS_MIRROR_TEST=%d.%d", os.Getpid(), i)
+		cmd := exec.Command(filepath.Join(built, "kprobefs"), "exec", "--mirror", "all", "--", "sh", "script")
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), mark)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(dir, "armed")); err == nil {
+				break
+			}
+		}
+		time.Sleep(time.Duration(rand.IntN(150)) * time.Millisecond)
+		all := descendants(mark)
+		if len(all) > 0 {
+			victim := all[rand.IntN(len(all))]
+			name, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", victim))
+			t.Logf("round %d: %q", i, bytes.ReplaceAll(name[:min(len(name), 60)], []byte{0}, []byte{' '}))
+			_ = syscall.Kill(victim, syscall.SIGKILL)
+		}
+		time.Sleep(50 * time.Millisecond)
+		put(t, dir, "stop", "")
+		done := make(chan struct{})
+		go func() { _ = cmd.Wait(); close(done) }()
+		select {
+		case <-done:
+		case <-time.After(30 * time.Second):
+			t.Errorf("round %d: exec has not ended", i)
+		}
+		var left []int
+		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+			if left = descendants(mark); len(left) == 0 {
+				break
+			}
+		}
+		for _, pid := range left {
+			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+			where, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
+			t.Errorf("round %d: left: %.60s %s", i, status, where)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// TestMirrorLess: less is seen with --mirror=changes, and nothing but our own files with
+// --mirror=none.
+func TestMirrorLess(t *testing.T) {
+	needFUSE(t)
+	dir := publicDir(t)
+	put(t, dir, "script", `cd /sys/kernel/tracing
+for f in do_filp_open vfs_write kernel_clone; do echo "p:$f $f" >> kprobe_events; done
+echo 1 > events/kprobes/enable
+/bin/sh -c 'echo x > "$0"; :' `+dir+`/file
+echo 0 > events/kprobes/enable
+while read -r name hits missed; do [ "$hits" -gt 0 ] && echo "$name"; done < kprobe_profile
+:
+`)
+	for mirror, want := range map[string]string{"all": "do_filp_open\nvfs_write\nkernel_clone\n", "changes": "do_filp_open\nvfs_write\nkernel_clone\n", "none": "do_filp_open\nvfs_write\n"} {
+		out, status := asUser(nil).exec(t, dir, nil, []string{"--mirror", mirror}, "sh", "script")
+		if status != 0 || out != want {
+			t.Errorf("--mirror=%s: status %d, hit were\n%swant\n%s", mirror, status, out, want)
+		}
+	}
+}

@@ -1,0 +1,292 @@
+// Calls that the host's programs make on files that kprobefs does not serve. The host's
+// kernel makes them. Here they run through the functions that Linux's would, down to the
+// operation of the file, which waits for the host and returns the host's result.
+#include <linux/hostfs.h>
+#include <linux/host.h>
+#include <linux/fdtable.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/err.h>
+
+void task_work_run(void);
+
+long host_made(void)
+{
+	struct host_call *call = current_host_call();
+	struct host_mirror *m = (struct host_mirror *)call->mirror;
+
+	if (!m->made) {
+		m->ret = host_file_op(call, FILE_OP_MADE, 0, 0);
+		m->made = 1;
+	}
+	return m->ret;
+}
+
+ssize_t host_transfer(struct kiocb *iocb)
+{
+	ssize_t ret = host_made();
+
+	if (ret > 0)
+		iocb->ki_pos += ret;
+	return ret;
+}
+
+static ssize_t host_transfer_at(loff_t *ppos)
+{
+	ssize_t ret = host_made();
+
+	if (ret > 0 && ppos)
+		*ppos += ret;
+	return ret;
+}
+
+// Regular files of disk file systems without operations of their own.
+static const struct file_operations regular_fops = {
+	.read_iter = generic_file_read_iter,
+	.write_iter = generic_file_write_iter,
+	.llseek = generic_file_llseek,
+	.fsync = noop_fsync,
+};
+
+// drivers/tty/tty_io.c
+static __noipa ssize_t tty_read(struct kiocb *iocb, struct iov_iter *to)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa ssize_t file_tty_write(struct file *file, struct kiocb *iocb, struct iov_iter *from)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa ssize_t tty_write(struct kiocb *iocb, struct iov_iter *from)
+{
+	return file_tty_write(iocb->ki_filp, iocb, from);
+}
+
+static __noipa long tty_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
+{
+	return host_made();
+}
+
+static const struct file_operations tty_fops = {
+	.read_iter = tty_read,
+	.write_iter = tty_write,
+	.unlocked_ioctl = tty_ioctl,
+	.llseek = no_llseek,
+};
+
+// drivers/char/mem.c and random.c
+static __noipa ssize_t read_null(struct file *file, char __user *buf, size_t count, loff_t *ppos)
+{
+	return host_transfer_at(ppos);
+}
+
+static __noipa ssize_t write_null(struct file *file, const char __user *buf, size_t count, loff_t *ppos)
+{
+	return host_transfer_at(ppos);
+}
+
+static __noipa ssize_t read_zero(struct file *file, char __user *buf, size_t count, loff_t *ppos)
+{
+	return host_transfer_at(ppos);
+}
+
+static __noipa ssize_t write_full(struct file *file, const char __user *buf, size_t count, loff_t *ppos)
+{
+	return host_transfer_at(ppos);
+}
+
+static __noipa ssize_t read_iter_zero(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa ssize_t random_read_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa ssize_t urandom_read_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa ssize_t random_write_iter(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return host_transfer(iocb);
+}
+
+static __noipa loff_t null_lseek(struct file *file, loff_t offset, int orig)
+{
+	return file->f_pos = 0;
+}
+
+static const struct file_operations null_fops = { .llseek = null_lseek, .read = read_null, .write = write_null };
+static const struct file_operations zero_fops = { .llseek = null_lseek, .read = read_zero, .write = write_null };
+static const struct file_operations full_fops = { .llseek = null_lseek, .read_iter = read_iter_zero, .write = write_full };
+static const struct file_operations random_fops = { .llseek = noop_llseek, .read_iter = random_read_iter, .write_iter = random_write_iter };
+static const struct file_operations urandom_fops = { .llseek = noop_llseek, .read_iter = urandom_read_iter, .write_iter = random_write_iter };
+
+// All others: nothing is known of their operations.
+static ssize_t unknown_transfer(struct kiocb *iocb, struct iov_iter *iter)
+{
+	return host_transfer(iocb);
+}
+
+static const struct file_operations unknown_fops = {
+	.read_iter = unknown_transfer,
+	.write_iter = unknown_transfer,
+	.llseek = noop_llseek,
+};
+
+static const struct file_operations *memory_device(unsigned int minor)
+{
+	switch (minor) {
+	case 3:
+		return &null_fops;
+	case 5:
+		return &zero_fops;
+	case 7:
+		return &full_fops;
+	case 8:
+		return &random_fops;
+	case 9:
+		return &urandom_fops;
+	}
+	return &unknown_fops;
+}
+
+static bool is_tty(unsigned int major)
+{
+	return major == 4 || major == 5 || (major >= 136 && major <= 143);
+}
+
+// mirror_fops returns the operations of a file of the host.
+static const struct file_operations *mirror_fops(const struct host_mirror_file *m)
+{
+	unsigned int major = m->rdev >> 20;
+
+	if (S_ISDIR(m->mode))
+		return &hostfs_dir_operations;
+	if (S_ISREG(m->mode) && m->name[0] == '/')
+		return &regular_fops;
+	if (S_ISFIFO(m->mode))
+		return &pipefifo_fops;
+	if (S_ISSOCK(m->mode))
+		return &socket_file_ops;
+	if (S_ISCHR(m->mode) && major == 1)
+		return memory_device(m->rdev & 0xfffff);
+	return S_ISCHR(m->mode) && is_tty(major) ? &tty_fops : &unknown_fops;
+}
+
+// set_mode sets what can be done with a file of the host.
+static void set_mode(struct file *f, const struct host_mirror_file *m)
+{
+	f->f_mode |= FMODE_LSEEK | FMODE_PREAD | FMODE_PWRITE;
+	if (f->f_mode & FMODE_READ && (f->f_op->read || f->f_op->read_iter))
+		f->f_mode |= FMODE_CAN_READ;
+	if (f->f_mode & FMODE_WRITE && (f->f_op->write || f->f_op->write_iter))
+		f->f_mode |= FMODE_CAN_WRITE;
+	if (S_ISREG(m->mode) || S_ISDIR(m->mode))
+		f->f_mode |= FMODE_ATOMIC_POS;
+	if (S_ISFIFO(m->mode) || S_ISSOCK(m->mode))
+		stream_open(f->f_inode, f);
+	else if (f->f_op == &tty_fops)
+		nonseekable_open(f->f_inode, f);
+}
+
+// mirror_file makes a file like the host's. Its dentry has the last name of the path.
+// Names can be looked up in a directory.
+static struct file *mirror_file(struct host_mirror_file *m)
+{
+	const struct file_operations *fops = mirror_fops(m);
+	const char *name = strrchr(m->name, '/');
+	struct vfsmount *mnt = S_ISDIR(m->mode) ? current->fs->root.mnt : host_pseudo_mnt();
+	struct inode *inode = S_ISDIR(m->mode) ? hostfs_get_inode(mnt->mnt_sb, m->mode) : new_inode_pseudo(mnt->mnt_sb);
+	struct file *f;
+
+	if (!inode)
+		return ERR_PTR(-ENOMEM);
+	inode->i_ino = m->file;
+	inode->i_mode = m->mode;
+	inode->i_rdev = m->rdev;
+	f = alloc_file_pseudo(inode, mnt, name && name[1] ? name + 1 : m->name, m->flags, fops);
+	if (IS_ERR(f)) {
+		iput(inode);
+		return f;
+	}
+	set_mode(f, m);
+	return f;
+}
+
+int host_opened(struct file *f)
+{
+	struct host_call *call = current_host_call();
+	struct host_mirror_file *m = ((struct host_mirror *)call->mirror)->files;
+	long fd = host_made();
+
+	if (fd < 0)
+		return fd;
+	WRITE_ONCE(call->quiet, 1);
+	f->f_inode->i_ino = m->file;
+	if (!S_ISDIR(f->f_inode->i_mode)) {
+		f->f_inode->i_rdev = m->rdev;
+		f->f_op = mirror_fops(m);
+		set_mode(f, m);
+	}
+	WRITE_ONCE(call->quiet, 0);
+	return host_reserve(fd);
+}
+
+// mirrors_file reports whether a file is the one that the host has told of.
+static bool mirrors_file(const struct file *f, const struct host_mirror_file *m)
+{
+	return f && f->f_inode->i_ino == m->file && !((f->f_flags ^ m->flags) & O_ACCMODE);
+}
+
+// mirror_descriptor makes a descriptor of the program refer to a file like the host's.
+static void mirror_descriptor(struct host_mirror_file *m)
+{
+	struct file *f, *old;
+
+	f = fget_raw(m->fd);
+	if (!m->file) {
+		if (f) {
+			fput(f);
+			fput(close_fd_get_file(m->fd));
+		}
+	} else if (mirrors_file(f, m)) {
+		f->f_flags = m->flags;
+		f->f_pos = m->pos;
+		fput(f);
+	} else {
+		if (f)
+			fput(f);
+		f = mirror_file(m);
+		if (!IS_ERR(f)) {
+			f->f_pos = m->pos;
+			old = host_install(m->fd, f);
+			if (IS_ERR(old))
+				fput(f);
+			else if (old)
+				fput(old);
+		}
+	}
+}
+
+// host_mirror_begin prepares the program's descriptors for a call.
+void host_mirror_begin(struct host_call *call)
+{
+	struct host_mirror *m = (struct host_mirror *)call->mirror;
+	unsigned int i;
+
+	m->made = 0;
+	WRITE_ONCE(call->quiet, 1);
+	for (i = 0; i < ARRAY_SIZE(m->files); i++)
+		if (m->files[i].fd >= 0)
+			mirror_descriptor(&m->files[i]);
+	if (current->task_works)
+		task_work_run();
+	WRITE_ONCE(call->quiet, 0);
+}

@@ -1,0 +1,246 @@
+package guest_test
+
+import (
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+)
+
+// mirrored returns a call on descriptor 3 that the host makes with a result.
+func mirrored(nr uint64, f host.File, ret int64, data string) *host.Mirror {
+	return &host.Mirror{
+		Syscall: host.Syscall{Nr: nr, Args: [6]uint64{3, 0x1000, 100, 0}},
+		Files:   [abi.MirrorFiles]host.Descriptor{{Arg: 1, File: f}},
+		Memory:  host.Memory{Data: append([]byte(data), make([]byte, 100)...), Args: [6]int{1: 1}},
+		Reached: func() {}, Made: func() host.Made { return host.Made{Ret: ret} },
+	}
+}
+
+// TestMirrorKinds: a mirrored call comes to the operation of the file's kind, and
+// returns the host's result, whatever it is. What prepares it is not seen.
+func TestMirrorKinds(t *testing.T) {
+	m := boot(t, 2)
+	by := named(6000, "cat")
+	regular := host.File{ID: 1, Name: "/etc/passwd", Mode: syscall.S_IFREG | 0o644, Flags: syscall.O_RDWR}
+	pipe := host.File{ID: 2, Name: "pipe:[1]", Mode: syscall.S_IFIFO | 0o600, Flags: syscall.O_RDWR}
+	socket := host.File{ID: 3, Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Flags: syscall.O_RDWR}
+	device := func(id, minor uint64) host.File {
+		return host.File{ID: id, Name: "/dev/x", Mode: syscall.S_IFCHR | 0o666, Rdev: 1<<20 | minor, Flags: syscall.O_RDWR}
+	}
+	terminal := host.File{ID: 9, Name: "/dev/pts/1", Mode: syscall.S_IFCHR | 0o620, Rdev: 136<<20 | 1, Flags: syscall.O_RDWR}
+	for _, tt := range []struct {
+		name string
+		nr   uint64
+		file host.File
+		ret  int64
+		want string
+	}{
+		{"regular", abi.SysRead, regular, 100, "ksys_read vfs_read generic_file_read_iter"},
+		{"at its end", abi.SysRead, regular, 0, "ksys_read vfs_read generic_file_read_iter"},
+		{"written", abi.SysWrite, regular, 7, "ksys_write vfs_write generic_file_write_iter"},
+		{"at a position", abi.SysPread64, regular, 5, "vfs_read generic_file_read_iter"},
+		{"pipe", abi.SysRead, pipe, 3, "vfs_read pipe_read"},
+		{"interrupted", abi.SysRead, pipe, -512, "vfs_read pipe_read"},
+		{"no reader", abi.SysWrite, pipe, -int64(syscall.EPIPE), "vfs_write pipe_write"},
+		{"pipe at a position", abi.SysPread64, pipe, -int64(syscall.ESPIPE), "__x64_sys_pread64"},
+		{"socket", abi.SysWrite, socket, 9, "vfs_write sock_write_iter"},
+		{"null", abi.SysWrite, device(4, 3), 9, "vfs_write write_null"},
+		{"zero", abi.SysRead, device(5, 5), 9, "vfs_read read_zero"},
+		{"urandom", abi.SysRead, device(6, 9), 9, "vfs_read urandom_read_iter"},
+		{"terminal", abi.SysWrite, terminal, 9, "vfs_write tty_write"},
+		{"not told", abi.SysClose, host.File{}, -int64(syscall.EBADF), "close_fd"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			call := mirrored(tt.nr, tt.file, tt.ret, "written text")
+			if tt.file.ID == 0 {
+				call.Files, call.Memory, call.Args[0] = [abi.MirrorFiles]host.Descriptor{}, host.Memory{}, 77
+			}
+			var got int64
+			var err error
+			seen := sees(t, m, func() { got, err = m.Host().Mirror(by, call) })
+			if err != nil || got != tt.ret {
+				t.Errorf("result %d, %v; the host's is %d", got, err, tt.ret)
+			}
+			for _, f := range strings.Fields(tt.want) {
+				if seen[f].n != 1 {
+					t.Errorf("%s was called %d times", f, seen[f].n)
+				}
+			}
+			for _, f := range []string{"alloc_file_pseudo", "alloc_empty_file", "__d_alloc", "new_inode_pseudo"} {
+				if seen[f].n > 0 {
+					t.Errorf("%s is seen", f)
+				}
+			}
+		})
+	}
+}
+
+// TestMirrorOrder: the beginning is over before the host makes the call, and its end
+// comes after that. The task sleeps meanwhile, and others run.
+func TestMirrorOrder(t *testing.T) {
+	m := boot(t, 1)
+	made, reached := make(chan struct{}), make(chan struct{})
+	call := mirrored(abi.SysRead, host.File{ID: 1, Name: "pipe:[1]", Mode: syscall.S_IFIFO}, 4, "")
+	call.Reached = func() { close(reached) }
+	call.Made = func() host.Made { <-made; return host.Made{Ret: 4, Written: []host.Written{{Data: []byte("text")}}} }
+	done := make(chan int64)
+	go func() {
+		ret, _ := m.Host().Mirror(named(6001, "cat"), call)
+		done <- ret
+	}()
+	<-reached
+	other := mirrored(abi.SysWrite, host.File{ID: 1, Name: "pipe:[1]", Mode: syscall.S_IFIFO, Flags: syscall.O_WRONLY}, 4, "text")
+	if ret, err := m.Host().Mirror(named(6002, "echo"), other); ret != 4 || err != nil {
+		t.Errorf("write: %d, %v", ret, err)
+	}
+	select {
+	case ret := <-done:
+		t.Errorf("the read returned %d before the host made it", ret)
+	case <-time.After(20 * time.Millisecond):
+	}
+	close(made)
+	if ret := <-done; ret != 4 {
+		t.Errorf("read: %d", ret)
+	}
+}
+
+// TestStartMirror: a call that is begun and ended in two steps is the same as one made by
+// Mirror. A suspended one holds up nobody, and what cannot be done without waiting is
+// refused.
+func TestStartMirror(t *testing.T) {
+	m := boot(t, 1)
+	cat, echo := named(6010, "cat"), named(6011, "echo")
+	file := host.File{ID: 1, Name: "/etc/passwd", Mode: syscall.S_IFREG | 0o644, Flags: syscall.O_RDWR}
+	if _, ok := m.Host().StartMirror(cat, mirrored(abi.SysRead, file, 4, ""), func(int64) {}); ok {
+		t.Fatal("a call was begun by a thread that has no task")
+	}
+	for _, c := range []host.Caller{cat, echo} {
+		if _, err := m.Host().Mirror(c, mirrored(abi.SysRead, file, 0, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	call := mirrored(abi.SysRead, file, 0, "")
+	begin := func() (*host.MirrorRun, <-chan int64) {
+		t.Helper()
+		for late := time.Now().Add(10 * time.Second); time.Now().Before(late); {
+			ended := make(chan int64, 1)
+			if run, _ := m.Host().StartMirror(cat, call, func(ret int64) { ended <- ret }); run != nil {
+				return run, ended
+			} // otherwise the vCPU is busy, or an interrupt came first
+		}
+		t.Fatal("no call was begun")
+		return nil, nil
+	}
+	call.Made = func() host.Made { return host.Made{} }
+	for _, wait := range []time.Duration{0, 20 * time.Millisecond} { // the guest's tick comes meanwhile, and the task sleeps
+		seen := sees(t, m, func() {
+			run, ended := begin()
+			if _, ok := m.Host().StartMirror(cat, call, func(int64) {}); ok {
+				t.Error("a thread is in two calls")
+			}
+			if wait > 0 {
+				if ret, err := m.Host().Mirror(echo, mirrored(abi.SysWrite, file, 7, "text")); ret != 7 || err != nil {
+					t.Errorf("another call meanwhile: %d, %v", ret, err)
+				}
+			}
+			time.Sleep(wait)
+			go run.End(host.Made{Ret: 5, Written: []host.Written{{Data: []byte("bytes")}}})
+			select {
+			case ret := <-ended:
+				if ret != 5 {
+					t.Errorf("after %v: result %d", wait, ret)
+				}
+			case <-time.After(10 * time.Second):
+				t.Fatal("the call has not ended")
+			}
+		})
+		if seen["vfs_read"].n < 1 {
+			t.Errorf("after %v: vfs_read was not called", wait)
+		}
+	}
+}
+
+// TestMirrorDescriptors: what a descriptor is may change from call to call, and threads
+// that are told with many of them do not use up the guest's memory.
+func TestMirrorDescriptors(t *testing.T) {
+	m := boot(t, 1)
+	by := named(6003, "cat")
+	kinds := []uint64{syscall.S_IFREG, syscall.S_IFIFO, syscall.S_IFSOCK, syscall.S_IFDIR, syscall.S_IFCHR}
+	for i := range 3000 {
+		f := host.File{ID: uint64(1 + i%7), Name: "/tmp/f", Mode: kinds[i%len(kinds)], Flags: uint64(i % 3), Rdev: uint64(i)}
+		call := mirrored(slices.Repeat([]uint64{abi.SysRead, abi.SysWrite}, 1)[i%2], f, int64(i%4)-1, "text")
+		call.Args[0] = uint64(i % 500)
+		if ret, err := m.Host().Mirror(by, call); ret != int64(i%4)-1 || err != nil {
+			t.Fatalf("call %d: %d, %v", i, ret, err)
+		}
+	}
+}
+
+// TestMirrorOpen: an open has the host's result, and its file the host's descriptor.
+func TestMirrorOpen(t *testing.T) {
+	m := boot(t, 1)
+	by := named(6004, "cat")
+	open := func(name string, mode uint64, made host.Made) (int64, map[string]sighting) {
+		call := &host.Mirror{
+			Syscall: host.Syscall{Nr: abi.SysOpenat, Args: [6]uint64{0xffffff9c}, Text: [6]*string{1: &name}, Mode: mode},
+			Reached: func() {}, Made: func() host.Made { return made },
+		}
+		var ret int64
+		var err error
+		seen := sees(t, m, func() { ret, err = m.Host().Mirror(by, call) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ret, seen
+	}
+	f := host.File{ID: 77, Name: "/etc/passwd", Mode: syscall.S_IFREG | 0o644}
+	ret, seen := open("/etc/passwd", f.Mode, host.Made{Ret: 19, File: f})
+	if ret != 19 || seen["do_sys_openat2"].n != 1 || seen["fd_install"].n != 1 || seen["filp_close"].n != 0 {
+		t.Errorf("open: %d, %v", ret, seen)
+	}
+	read := mirrored(abi.SysRead, f, 5, "")
+	read.Args[0] = 19
+	seen = sees(t, m, func() { _, _ = m.Host().Mirror(by, read) })
+	if seen["generic_file_read_iter"].n != 1 {
+		t.Errorf("the read of the open file: %v", seen)
+	}
+	for _, tt := range []struct {
+		mode uint64
+		ret  int64
+	}{{abi.CallModeNone, -int64(syscall.ENOENT)}, {abi.CallModeNone, -int64(syscall.ENOTDIR)}, {f.Mode, -int64(syscall.EACCES)}, {abi.CallModeNone, 20}} {
+		if ret, _ := open("/etc/other", tt.mode, host.Made{Ret: tt.ret}); ret != tt.ret {
+			t.Errorf("mode %o: %d, want %d", tt.mode, ret, tt.ret)
+		}
+	}
+}
+
+// BenchmarkMirror is a read whose result is there at once.
+func BenchmarkMirror(b *testing.B) {
+	m := boot(b, 2)
+	by := named(6005, "cat")
+	f := host.File{ID: 1, Name: "/dev/zero", Mode: syscall.S_IFCHR | 0o666, Rdev: 1<<20 | 5}
+	b.Run("waiting", func(b *testing.B) {
+		for b.Loop() {
+			if ret, err := m.Host().Mirror(by, mirrored(abi.SysRead, f, 100, "")); ret != 100 || err != nil {
+				b.Fatal(ret, err)
+			}
+		}
+	})
+	b.Run("stepwise", func(b *testing.B) {
+		for b.Loop() {
+			ended := make(chan struct{})
+			run, ok := m.Host().StartMirror(by, mirrored(abi.SysRead, f, 100, ""), func(int64) { close(ended) })
+			if run != nil {
+				run.End(host.Made{Ret: 100})
+			}
+			if ok {
+				<-ended
+			}
+		}
+	})
+}

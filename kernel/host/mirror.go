@@ -1,0 +1,328 @@
+package host
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+)
+
+// File is what a descriptor of a program refers to.
+type File struct {
+	ID    uint64 // tells it from other files; 0 means that the descriptor is not open
+	Name  string // its path, or what the host calls it: "pipe:[1]"
+	Mode  uint64 // type and permissions
+	Rdev  uint64 // major << 20 | minor
+	Flags uint64 // of open(2), as they are on x86-64
+	Pos   int64
+}
+
+// Mirror is a system call that the host's kernel makes while the guest's task waits in
+// it: a probe at its beginning is hit before it is made, and one at its return, with the
+// host's result, after that.
+type Mirror struct {
+	Syscall // without Head
+	Files   [abi.MirrorFiles]Descriptor
+	Memory  Memory // what the arguments point to that are not in Text
+
+	// Reached is called once, when the guest has come to the point where the call is made,
+	// or has ended without coming there.
+	Reached func()
+	// Made waits until the host's kernel has made the call. It returns the result.
+	Made func() Made
+}
+
+// Descriptor is a descriptor that a call is about. The zero value is none.
+type Descriptor struct {
+	Arg  int // 1 + the index of the argument that it is
+	File File
+}
+
+// Memory is a part of a program's memory.
+type Memory struct {
+	Data []byte
+	Args [6]int // 1 + the place in Data to which an argument points, or 0
+	Refs []Ref  // pointers in Data
+}
+
+// Ref is a pointer in Memory: the 8 bytes at the place At refer to the place To.
+type Ref struct{ At, To int }
+
+// Made is the result of a call.
+type Made struct {
+	Ret     int64
+	Written []Written // the memory that has changed
+	File    File      // what was opened
+}
+
+// Written is new content of Memory.
+type Written struct {
+	At   int
+	Data []byte
+}
+
+// mirrorFiles makes the number of a table of descriptors from that of a process. It is
+// a table of its own: the guest chooses the descriptors of our files.
+const mirrorFiles = 1 << 32
+
+// Mirroring reports whether calls of Mirror are under way.
+func (h *Host) Mirroring() bool { return h.mirrors.Load() > 0 }
+
+// Mirror makes a call of c in the guest. It returns its result there when it has ended.
+func (h *Host) Mirror(c Caller, m *Mirror) (int64, error) {
+	reach := sync.OnceFunc(m.Reached)
+	defer reach()
+	h.tables.Store(c.files(), true)
+	h.mirrors.Add(1)
+	defer h.mirrors.Add(-1)
+	ctx := context.Background()
+	t, err := h.takeNext(ctx, c)
+	if err != nil {
+		return 0, err
+	}
+	r, err := t.mirrorRequest(c, m)
+	defer t.release(r)
+	if err != nil {
+		return 0, err
+	}
+	return t.run(ctx, r, t.mirrorOp(m, reach))
+}
+
+// mirrorRequest returns the request for a mirrored call, also if it cannot be described.
+func (t *Task) mirrorRequest(c Caller, m *Mirror) (*request, error) {
+	r := t.request(m.Nr)
+	r.args, r.mode, r.fops, r.files = m.Args, m.Mode, abi.FOpsOther, c.files()|mirrorFiles
+	return r, t.describe(r, m)
+}
+
+// mirrorOp is the FileOp of a mirrored call.
+func (t *Task) mirrorOp(m *Mirror, reached func()) FileOp {
+	return func(_ context.Context, op Op) (int, error) {
+		if op.Kind != abi.OpMade {
+			return 0, syscall.EINVAL
+		}
+		reached()
+		made := m.Made()
+		t.setMade(m, made)
+		return int(made.Ret), nil
+	}
+}
+
+// setMade tells the guest what the host's kernel has done.
+func (t *Task) setMade(m *Mirror, made Made) {
+	for _, w := range made.Written {
+		if room := min(len(m.Memory.Data), t.bufPages*abi.PageSize) - w.At; w.At >= 0 && room > 0 {
+			copy(t.h.g.Phys(t.bufPA+uint64(w.At), uint64(room)), w.Data)
+		}
+	}
+	if made.File.ID != 0 {
+		t.describeFile(0, made.File)
+	}
+}
+
+// MirrorRun is a mirrored call that has come to the point where the host's kernel makes it,
+// on a vCPU that was borrowed.
+type MirrorRun struct {
+	t     *Task
+	r     *request
+	v     VCPU
+	m     *Mirror
+	reach func() // calls m.Reached once
+	ended func(ret int64)
+}
+
+// StartMirror is the beginning of Mirror without waiting, for a caller that must not wait
+// for others: at most the guest's code is executed up to the host's part, for maxLoan.
+// Then it returns a MirrorRun, whose End is the rest, in place of m.Made. Where the guest's
+// task is not free, or no vCPU is idle, it does nothing and returns false. Where the guest
+// takes longer, or its task dies, it returns no MirrorRun: the call is then made as by
+// Mirror. ended is called with the call's result in the guest when it has returned there.
+func (h *Host) StartMirror(c Caller, m *Mirror, ended func(ret int64)) (*MirrorRun, bool) {
+	t, _ := h.takeIdle(c.TID)
+	if t == nil {
+		return nil, false
+	}
+	if t.slot < 0 || len(m.Memory.Data) >= t.bufPages*abi.PageSize { // room is made by Mirror
+		h.put(t)
+		return nil, false
+	}
+	v, ready := t.borrow()
+	if v == nil {
+		h.put(t)
+		return nil, false
+	}
+	h.tables.Store(c.files(), true)
+	h.mirrors.Add(1)
+	run := &MirrorRun{t: t, v: v, m: m, reach: sync.OnceFunc(m.Reached), ended: ended}
+	var err error
+	if run.r, err = t.mirrorRequest(c, m); err != nil {
+		v.Return()
+		run.over(-int64(errno(err)))
+		return nil, true
+	}
+	if err = t.submitOn(v, ready, run.r); err != nil {
+		run.over(-int64(errno(err)))
+		return nil, true
+	}
+	e, more := run.next()
+	if !more {
+		return nil, true
+	}
+	if !e.lent || e.op != abi.OpMade {
+		go run.goOn(e)
+		return nil, true
+	}
+	run.r.lent = v
+	v.Suspend(run.r.take)
+	run.reach()
+	return run, true
+}
+
+// End tells the guest what the host's kernel has done, and executes the rest of the call
+// as StartMirror does its beginning.
+func (run *MirrorRun) End(made Made) {
+	t, r := run.t, run.r
+	t.setMade(run.m, made)
+	_ = t.h.g.WriteU64(t.addr+abi.CallOpRet, uint64(made.Ret))
+	if !r.resume(run.v, t.answer(r, opDone)) {
+		go run.await()
+		return
+	}
+	if e, more := run.next(); more {
+		go run.goOn(e)
+	}
+}
+
+// next executes the guest's code up to the call's next event. more is false if that was its
+// end, or if a goroutine sees to the rest because the guest takes longer.
+func (run *MirrorRun) next() (e event, more bool) {
+	if !run.v.Run(run.r.due) {
+		go run.await()
+		return event{}, false
+	}
+	e = <-run.r.events
+	if e.ended {
+		run.v.Return()
+		run.over(e.ret)
+	}
+	return e, !e.ended
+}
+
+// goOn handles an event, and waits for the end of the call.
+func (run *MirrorRun) goOn(e event) {
+	ctx, op := context.Background(), run.t.mirrorOp(run.m, run.reach)
+	ret, ended, lent := run.t.onLent(ctx, run.v, run.r, e, op)
+	if lent {
+		ret, ended = run.t.runOn(ctx, run.v, run.r, op)
+	}
+	if ended {
+		run.over(ret)
+	} else {
+		run.await()
+	}
+}
+
+// await waits for the end of the call.
+func (run *MirrorRun) await() {
+	ret, err := run.t.await(context.Background(), run.r, run.t.mirrorOp(run.m, run.reach))
+	if err != nil {
+		ret = -int64(errno(err))
+	}
+	run.over(ret)
+}
+
+// over puts the task back.
+func (run *MirrorRun) over(ret int64) {
+	run.t.release(run.r)
+	run.t.h.mirrors.Add(-1)
+	run.reach()
+	run.ended(ret)
+}
+
+// forgetTable drops the descriptors of a process of which a thread ends. Another thread's
+// next call tells of its descriptor again.
+func (t *Task) forgetTable(ctx context.Context, c Caller) error {
+	if _, had := t.h.tables.LoadAndDelete(c.files()); !had {
+		return nil
+	}
+	t.h.mirrors.Add(1)
+	defer t.h.mirrors.Add(-1)
+	r := newRequest(abi.HostForget)
+	r.args[0] = c.files() | mirrorFiles
+	_, err := t.run(ctx, r, nil)
+	return err
+}
+
+// mirrorAt is where a task's struct host_mirror is in the first page of its window.
+const mirrorAt = 2048
+
+// describe writes the call's struct host_mirror and its data.
+func (t *Task) describe(r *request, m *Mirror) error {
+	if err := t.needWindow(); err != nil {
+		return err
+	}
+	if len(m.Memory.Data) == 0 {
+		if err := t.setStrings(r, m.Syscall); err != nil {
+			return err
+		}
+	} else if err := t.setMemory(r, &m.Memory); err != nil {
+		return err
+	}
+	b := t.h.g.Phys(t.pathPA+mirrorAt, abi.MirrorSize)
+	clear(b)
+	for i, f := range m.Files {
+		fd := ^uint64(0)
+		if f.Arg > 0 {
+			fd = uint64(int64(int32(m.Args[f.Arg-1])))
+		}
+		binary.LittleEndian.PutUint64(b[i*abi.MirrorFileSize+abi.MirrorFD:], fd)
+		t.describeFile(i, f.File)
+	}
+	r.mirror = t.pathPA + mirrorAt
+	return nil
+}
+
+// setMemory puts m into the user buffer, and its addresses into the arguments.
+func (t *Task) setMemory(r *request, m *Memory) error {
+	size := len(m.Data)
+	if size > MaxIO {
+		return fmt.Errorf("%d bytes of a mirrored call: %w", size, syscall.EINVAL)
+	}
+	if err := t.growBuf(size + 1); err != nil {
+		return fmt.Errorf("%d bytes of a mirrored call: %w", size, err)
+	}
+	b := t.h.g.Phys(t.bufPA, uint64(size/abi.PageSize+1)*abi.PageSize)
+	clear(b[copy(b, m.Data):])
+	for _, ref := range m.Refs {
+		if ref.At >= 0 && ref.At+8 <= size {
+			binary.LittleEndian.PutUint64(b[ref.At:], t.bufVA+uint64(ref.To))
+		}
+	}
+	for i, at := range m.Args {
+		if at > 0 {
+			r.args[i] = t.bufVA + uint64(at-1)
+		}
+	}
+	return nil
+}
+
+// describeFile writes a file into the struct host_mirror.
+func (t *Task) describeFile(i int, f File) {
+	b := t.h.g.Phys(t.pathPA+mirrorAt+uint64(i)*abi.MirrorFileSize, abi.MirrorFileSize)
+	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(b[off:], v) }
+	put(abi.MirrorFile, f.ID)
+	put(abi.MirrorMode, f.Mode)
+	put(abi.MirrorRdev, f.Rdev)
+	put(abi.MirrorFlags, f.Flags)
+	put(abi.MirrorPos, uint64(f.Pos))
+	name := b[abi.MirrorName:]
+	text := f.Name
+	if i := strings.LastIndexByte(text, '/'); i > 0 && text[0] == '/' {
+		text = text[i:]
+	}
+	clear(name[copy(name[:len(name)-1], text):])
+}
