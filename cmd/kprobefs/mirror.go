@@ -749,15 +749,16 @@ func (m *mirror) returned(t *tracee, ret int64) {
 			return
 		}
 		if ret >= 0 {
-			made.File, _ = m.files.of(t.tid, t.pid, int(ret))
+			made.Files[0], _ = m.files.of(t.tid, t.pid, int(ret))
 		}
 	case t.row.guest == abi.SysClose:
 		m.files.closed(t.pid, int(int32(t.args[0])))
 	case ret >= 0 && t.row.opens != nil && t.row.opens(t.args):
-		made.File, _ = m.files.of(t.tid, t.pid, int(ret))
-	case ret >= 0 && t.row.pipe:
-		if b := readMemory(t.tid, t.args[0], make([]byte, sizeofPipe)); len(b) == sizeofPipe {
-			made.File, _ = m.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b))))
+		made.Files[0], _ = m.files.of(t.tid, t.pid, int(ret))
+	case ret >= 0 && t.row.pair > 0:
+		b := readMemory(t.tid, t.args[t.row.pair-1], make([]byte, sizeofPair))
+		for i := 0; i+sizeofInt <= len(b); i += sizeofInt {
+			made.Files[i/sizeofInt], _ = m.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
 	}
 	t.call.finish(made)

@@ -16,7 +16,7 @@ type mirroredCall struct {
 	guest uint64 // its number on x86-64
 	args  [6]argument
 	opens func(args [6]uint64) bool // reports whether the result is a descriptor; nil means that it never is
-	pipe  bool                      // the first argument points to the descriptors of a new pipe
+	pair  int                       // 1 + the argument that points to two new descriptors, or 0
 
 	sleeps bool // when a signal ends the call, it returns errRestartBlock
 }
@@ -24,24 +24,28 @@ type mirroredCall struct {
 // argument says what an argument is.
 type argument struct {
 	kind argKind
-	size int // of memory: the argument with its size, or the size in bytes of a record
+	size int // of memory: the argument with its size, or with a pointer to that, or the size in bytes of a record
 }
 
 type argKind int
 
 const (
-	isValue     argKind = iota
-	isFD                // a descriptor
-	isDir               // the descriptor of the directory in which a name is looked up
-	isName              // a file's name
-	isLink              // the same; it is not followed if it is a symbolic link
-	isAtFlags           // flags, of which AT_SYMLINK_NOFOLLOW says that the name is not followed
-	isIn                // memory that the call reads
-	isOut               // memory that the call writes; the result is the number of bytes
-	isInRecord          // memory of a certain size that the call reads
-	isOutRecord         // the same that the call writes if it succeeds
-	isInVector          // an array of struct iovec, with memory that the call reads
+	isValue       argKind = iota
+	isFD                  // a descriptor
+	isDir                 // the descriptor of the directory in which a name is looked up
+	isName                // a file's name
+	isLink                // the same; it is not followed if it is a symbolic link
+	isAtFlags             // flags, of which AT_SYMLINK_NOFOLLOW says that the name is not followed
+	isIn                  // memory that the call reads
+	isOut                 // memory that the call writes; the result is the number of bytes
+	isInRecord            // memory of a certain size that the call reads
+	isOutRecord           // the same that the call writes if it succeeds
+	isInOutRecord         // the same that it reads, and writes if it succeeds
+	isOutSized            // memory that the call writes if it succeeds; its size is an int to which another argument points
+	isInVector            // an array of struct iovec, with memory that the call reads
 	isOutVector
+	isInMessage // a struct msghdr, with memory that the call reads
+	isOutMessage
 )
 
 // The arguments of the rows below.
@@ -54,12 +58,14 @@ var (
 	atFlags = argument{kind: isAtFlags}
 )
 
-func in(size int) argument          { return argument{isIn, size} }
-func out(size int) argument         { return argument{isOut, size} }
-func outRecord(bytes int) argument  { return argument{isOutRecord, bytes} }
-func inRecord(bytes int) argument   { return argument{isInRecord, bytes} }
-func inVector(length int) argument  { return argument{isInVector, length} }
-func outVector(length int) argument { return argument{isOutVector, length} }
+func in(size int) argument           { return argument{isIn, size} }
+func out(size int) argument          { return argument{isOut, size} }
+func outRecord(bytes int) argument   { return argument{isOutRecord, bytes} }
+func inRecord(bytes int) argument    { return argument{isInRecord, bytes} }
+func inOutRecord(bytes int) argument { return argument{isInOutRecord, bytes} }
+func outSized(size int) argument     { return argument{isOutSized, size} }
+func inVector(length int) argument   { return argument{isInVector, length} }
+func outVector(length int) argument  { return argument{isOutVector, length} }
 
 // duplicates reports whether an fcntl(2) makes a descriptor.
 func duplicates(args [6]uint64) bool {
@@ -73,7 +79,7 @@ const (
 	sizeofStat     = 144
 	sizeofStatx    = 256
 	sizeofTimespec = 16
-	sizeofPipe     = 8 // two descriptors
+	sizeofPair     = 8 // two descriptors
 	sizeofUtsname  = 6 * 65
 	sizeofRlimit   = 16
 	sizeofInt      = 4
@@ -106,7 +112,7 @@ var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_DUP, guest: abi.SysDup, args: [6]argument{fd}, opens: always},
 	{host: unix.SYS_DUP3, guest: abi.SysDup3, args: [6]argument{fd, fd, value}},
 	{host: unix.SYS_FCNTL, guest: abi.SysFcntl, args: [6]argument{fd, value, value}, opens: duplicates},
-	{host: unix.SYS_PIPE2, guest: abi.SysPipe2, args: [6]argument{outRecord(sizeofPipe), value}, pipe: true},
+	{host: unix.SYS_PIPE2, guest: abi.SysPipe2, args: [6]argument{outRecord(sizeofPair), value}, pair: 1},
 
 	{host: unix.SYS_FSYNC, guest: abi.SysFsync, args: [6]argument{fd}},
 	{host: unix.SYS_FDATASYNC, guest: abi.SysFdatasync, args: [6]argument{fd}},
@@ -131,6 +137,23 @@ var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_PRLIMIT64, guest: abi.SysPrlimit64, args: [6]argument{value, value, inRecord(sizeofRlimit), outRecord(sizeofRlimit)}},
 	{host: unix.SYS_IOCTL, guest: abi.SysIoctl, args: [6]argument{fd, value, value}},
 	{host: unix.SYS_SCHED_YIELD, guest: abi.SysSchedYield},
+
+	{host: unix.SYS_SOCKET, guest: abi.SysSocket, args: [6]argument{value, value, value}, opens: always},
+	{host: unix.SYS_SOCKETPAIR, guest: abi.SysSocketpair, args: [6]argument{value, value, value, outRecord(sizeofPair)}, pair: 4},
+	{host: unix.SYS_BIND, guest: abi.SysBind, args: [6]argument{fd, in(2), value}},
+	{host: unix.SYS_LISTEN, guest: abi.SysListen, args: [6]argument{fd, value}},
+	{host: unix.SYS_ACCEPT, guest: abi.SysAccept, args: [6]argument{fd, outSized(2), inOutRecord(sizeofInt)}, opens: always},
+	{host: unix.SYS_ACCEPT4, guest: abi.SysAccept4, args: [6]argument{fd, outSized(2), inOutRecord(sizeofInt), value}, opens: always},
+	{host: unix.SYS_CONNECT, guest: abi.SysConnect, args: [6]argument{fd, in(2), value}},
+	{host: unix.SYS_SENDTO, guest: abi.SysSendto, args: [6]argument{fd, in(2), value, value, in(5), value}},
+	{host: unix.SYS_RECVFROM, guest: abi.SysRecvfrom, args: [6]argument{fd, out(2), value, value, outSized(5), inOutRecord(sizeofInt)}},
+	{host: unix.SYS_SENDMSG, guest: abi.SysSendmsg, args: [6]argument{fd, {kind: isInMessage}, value}},
+	{host: unix.SYS_RECVMSG, guest: abi.SysRecvmsg, args: [6]argument{fd, {kind: isOutMessage}, value}},
+	{host: unix.SYS_SHUTDOWN, guest: abi.SysShutdown, args: [6]argument{fd, value}},
+	{host: unix.SYS_GETSOCKNAME, guest: abi.SysGetsockname, args: [6]argument{fd, outSized(2), inOutRecord(sizeofInt)}},
+	{host: unix.SYS_GETPEERNAME, guest: abi.SysGetpeername, args: [6]argument{fd, outSized(2), inOutRecord(sizeofInt)}},
+	{host: unix.SYS_SETSOCKOPT, guest: abi.SysSetsockopt, args: [6]argument{fd, value, value, in(4), value}},
+	{host: unix.SYS_GETSOCKOPT, guest: abi.SysGetsockopt, args: [6]argument{fd, value, value, outSized(4), inOutRecord(sizeofInt)}},
 
 	{host: unix.SYS_NANOSLEEP, guest: abi.SysNanosleep, args: [6]argument{inRecord(sizeofTimespec), value}, sleeps: true},
 	{host: unix.SYS_CLOCK_NANOSLEEP, guest: abi.SysClockNanosleep, args: [6]argument{value, value, inRecord(sizeofTimespec), value}, sleeps: true},
@@ -232,6 +255,59 @@ func (m *callMemory) write(addr, size uint64, record bool) (at int, ok bool) {
 	return at, true
 }
 
+// readRecord adds a record that the call reads and writes.
+func (m *callMemory) readRecord(addr, size uint64) (at int, ok bool) {
+	if at, ok = m.read(addr, size); ok {
+		m.written = append(m.written, writtenPart{at: at, size: int(size), addr: addr, record: true})
+	}
+	return at, ok
+}
+
+// writeSized adds memory that the call writes, whose size is an int in the program's memory.
+func (m *callMemory) writeSized(addr, size uint64) (at int, ok bool) {
+	if addr == 0 || size == 0 {
+		return 0, false
+	}
+	b := m.get(size, sizeofInt, sizeofInt)
+	if len(b) < sizeofInt {
+		return 0, false
+	}
+	return m.write(addr, uint64(binary.NativeEndian.Uint32(b)), true)
+}
+
+// message adds a struct msghdr and the memory that it refers to.
+func (m *callMemory) message(addr uint64, writes bool) (at int, ok bool) {
+	// Where the fields of struct msghdr are, and its size.
+	const name, nameLen, iov, iovLen, control, controlLen, size = 0, 8, 16, 24, 32, 40, 56
+	b := m.get(addr, size, size)
+	if len(b) < size {
+		return 0, false
+	}
+	field := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	at = m.add(b, size)
+	part := func(off int, n uint64) {
+		to, ok := 0, false
+		if writes {
+			to, ok = m.write(field(off), n, true)
+		} else {
+			to, ok = m.read(field(off), n)
+		}
+		if ok {
+			m.Refs = append(m.Refs, host.Ref{At: at + off, To: to})
+		}
+	}
+	if to, ok := m.vector(field(iov), field(iovLen), writes); ok {
+		m.Refs = append(m.Refs, host.Ref{At: at + iov, To: to})
+	}
+	part(name, uint64(binary.NativeEndian.Uint32(b[nameLen:])))
+	part(control, field(controlLen))
+	if writes {
+		m.written = append(m.written, writtenPart{at: at + nameLen, size: sizeofInt, addr: addr + nameLen, record: true},
+			writtenPart{at: at + controlLen, size: size - controlLen, addr: addr + controlLen, record: true})
+	}
+	return at, true
+}
+
 // vector adds an array of struct iovec and the memory that it refers to.
 func (m *callMemory) vector(addr, length uint64, writes bool) (at int, ok bool) {
 	const size = 16
@@ -287,8 +363,14 @@ func (m *callMemory) argument(a argument, i int, args [6]uint64) {
 		at, ok = m.read(args[i], uint64(a.size))
 	case isOutRecord:
 		at, ok = m.write(args[i], uint64(a.size), true)
+	case isInOutRecord:
+		at, ok = m.readRecord(args[i], uint64(a.size))
+	case isOutSized:
+		at, ok = m.writeSized(args[i], args[a.size])
 	case isInVector, isOutVector:
 		at, ok = m.vector(args[i], args[a.size], a.kind == isOutVector)
+	case isInMessage, isOutMessage:
+		at, ok = m.message(args[i], a.kind == isOutMessage)
 	case isName, isLink:
 		var text []byte
 		if text = readString(m.tid, args[i]); text != nil {
@@ -335,7 +417,8 @@ func (c *mirroredCall) path(tid int, args [6]uint64, dirs []string) (mode uint64
 			of.name, of.made = i, of.made || a.kind == isLink
 		case isAtFlags:
 			of.made = of.made || args[i]&unix.AT_SYMLINK_NOFOLLOW != 0
-		case isValue, isFD, isIn, isOut, isInRecord, isOutRecord, isInVector, isOutVector:
+		case isValue, isFD, isIn, isOut, isInRecord, isOutRecord, isInOutRecord, isOutSized,
+			isInVector, isOutVector, isInMessage, isOutMessage:
 		}
 	}
 	if of.name < 0 {

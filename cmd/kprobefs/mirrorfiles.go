@@ -54,7 +54,7 @@ func (f *mirrorFiles) of(tid, pid, fd int) (file host.File, ours bool) {
 	}
 	k := f.known[pid][fd]
 	if k == nil || k.link != string(b[:n]) {
-		k = f.look(tid, fd, path, string(b[:n]))
+		k = f.look(tid, pid, fd, path, string(b[:n]))
 		if k == nil {
 			return host.File{}, false
 		}
@@ -70,7 +70,7 @@ func (f *mirrorFiles) of(tid, pid, fd int) (file host.File, ours bool) {
 
 // look finds out about a file. It does not access files of ours: that would be a request
 // to this very process.
-func (f *mirrorFiles) look(tid, fd int, path, link string) *knownFile {
+func (f *mirrorFiles) look(tid, pid, fd int, path, link string) *knownFile {
 	k := &knownFile{link: link}
 	var mount uint64
 	k.file.Pos, k.file.Flags, mount = fdinfo(tid, fd)
@@ -83,11 +83,36 @@ func (f *mirrorFiles) look(tid, fd int, path, link string) *knownFile {
 	}
 	k.file.Name, k.file.Mode = link, uint64(st.Mode)
 	k.file.Rdev = uint64(st.Rdev_major)<<20 | uint64(st.Rdev_minor)
+	if st.Mode&unix.S_IFMT == unix.S_IFSOCK {
+		k.file.Rdev = socketKind(pid, fd)
+	}
 	h := fnv.New64a()
 	_ = binary.Write(h, binary.LittleEndian, []uint64{uint64(st.Dev_major), uint64(st.Dev_minor), st.Ino, uint64(st.Mode)})
 	_, _ = h.Write([]byte(link))
 	k.file.ID = h.Sum64() | 1
 	return k
+}
+
+// socketKind returns the Rdev of a process's socket, or 0 if it cannot be had.
+func socketKind(pid, fd int) uint64 {
+	process, err := unix.PidfdOpen(pid, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(process)
+	s, err := unix.PidfdGetfd(process, fd, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(s)
+	option := func(name int) uint64 {
+		v, err := unix.GetsockoptInt(s, unix.SOL_SOCKET, name)
+		if err != nil {
+			return 0
+		}
+		return uint64(v)
+	}
+	return option(unix.SO_DOMAIN)<<24 | option(unix.SO_TYPE)&0xff<<16 | option(unix.SO_PROTOCOL)&0xffff
 }
 
 // fdinfo returns the position, the flags and the mount of an open file.

@@ -42,7 +42,7 @@ var oldMirroredCalls = []mirroredCall{
 	{host: unix.SYS_ACCESS, guest: abi.SysAccess, args: [6]argument{name, value}},
 	{host: unix.SYS_READLINK, guest: abi.SysReadlink, args: [6]argument{link, out(2), value}},
 	{host: unix.SYS_DUP2, guest: abi.SysDup2, args: [6]argument{fd, fd}},
-	{host: unix.SYS_PIPE, guest: abi.SysPipe, args: [6]argument{outRecord(sizeofPipe)}, pipe: true},
+	{host: unix.SYS_PIPE, guest: abi.SysPipe, args: [6]argument{outRecord(sizeofPair)}, pair: 1},
 	{host: unix.SYS_CHMOD, guest: abi.SysChmod, args: [6]argument{name, value}},
 	{host: unix.SYS_CHOWN, guest: abi.SysChown, args: [6]argument{name, value, value}},
 	{host: unix.SYS_LCHOWN, guest: abi.SysLchown, args: [6]argument{link, value, value}},

@@ -28,7 +28,10 @@ func TestMirrorKinds(t *testing.T) {
 	by := named(6000, "cat")
 	regular := host.File{ID: 1, Name: "/etc/passwd", Mode: syscall.S_IFREG | 0o644, Flags: syscall.O_RDWR}
 	pipe := host.File{ID: 2, Name: "pipe:[1]", Mode: syscall.S_IFIFO | 0o600, Flags: syscall.O_RDWR}
-	socket := host.File{ID: 3, Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Flags: syscall.O_RDWR}
+	socket := func(id, family, typ uint64) host.File {
+		return host.File{ID: id, Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Rdev: family<<24 | typ<<16, Flags: syscall.O_RDWR}
+	}
+	const stream, datagram, raw = syscall.SOCK_STREAM, syscall.SOCK_DGRAM, syscall.SOCK_RAW
 	device := func(id, minor uint64) host.File {
 		return host.File{ID: id, Name: "/dev/x", Mode: syscall.S_IFCHR | 0o666, Rdev: 1<<20 | minor, Flags: syscall.O_RDWR}
 	}
@@ -48,7 +51,26 @@ func TestMirrorKinds(t *testing.T) {
 		{"interrupted", abi.SysRead, pipe, -512, "vfs_read pipe_read"},
 		{"no reader", abi.SysWrite, pipe, -int64(syscall.EPIPE), "vfs_write pipe_write"},
 		{"pipe at a position", abi.SysPread64, pipe, -int64(syscall.ESPIPE), "__x64_sys_pread64"},
-		{"socket", abi.SysWrite, socket, 9, "vfs_write sock_write_iter"},
+		{"TCP", abi.SysWrite, socket(21, syscall.AF_INET, stream), 9, "vfs_write sock_write_iter inet_sendmsg tcp_sendmsg_locked"},
+		{"UDP", abi.SysRead, socket(22, syscall.AF_INET, datagram), 9, "vfs_read sock_read_iter inet_recvmsg udp_recvmsg"},
+		{"raw", abi.SysRead, socket(23, syscall.AF_INET, raw), 9, "sock_recvmsg raw_recvmsg"},
+		{"TCP, IPv6", abi.SysRead, socket(24, syscall.AF_INET6, stream), 9, "sock_recvmsg inet6_recvmsg tcp_recvmsg"},
+		{"UDP, IPv6", abi.SysWrite, socket(25, syscall.AF_INET6, datagram), 9, "sock_write_iter inet6_sendmsg udpv6_sendmsg"},
+		{"UNIX", abi.SysRead, socket(26, syscall.AF_UNIX, stream), 9, "unix_stream_recvmsg unix_stream_read_generic"},
+		{"UNIX packets", abi.SysWrite, socket(27, syscall.AF_UNIX, syscall.SOCK_SEQPACKET), 9, "unix_seqpacket_sendmsg unix_dgram_sendmsg"},
+		{"netlink", abi.SysWrite, socket(28, syscall.AF_NETLINK, raw), 9, "netlink_sendmsg"},
+		{"another family", abi.SysRead, socket(29, syscall.AF_PACKET, raw), 9, "sock_read_iter sock_recvmsg"},
+		{"unknown socket", abi.SysWrite, socket(30, 0, 0), 9, "sock_write_iter"},
+		{"bind", abi.SysBind, socket(21, syscall.AF_INET, stream), -int64(syscall.EADDRINUSE), "__sys_bind inet_bind inet_csk_get_port"},
+		{"listen", abi.SysListen, socket(21, syscall.AF_INET, stream), 0, "__sys_listen inet_listen inet_csk_get_port"},
+		{"refused", abi.SysConnect, socket(21, syscall.AF_INET, stream), -int64(syscall.ECONNREFUSED), "__inet_stream_connect tcp_v4_connect"},
+		{"connect", abi.SysConnect, socket(24, syscall.AF_INET6, stream), 0, "__sys_connect_file tcp_v6_connect"},
+		{"not accepted", abi.SysAccept, socket(21, syscall.AF_INET, stream), -int64(syscall.EAGAIN), "do_accept inet_csk_accept"},
+		{"accept of another family", abi.SysAccept, socket(29, syscall.AF_PACKET, raw), -int64(syscall.EOPNOTSUPP), "do_accept"},
+		{"shutdown", abi.SysShutdown, socket(27, syscall.AF_UNIX, syscall.SOCK_SEQPACKET), 0, "unix_shutdown"},
+		{"option", abi.SysSetsockopt, socket(21, syscall.AF_INET, stream), 0, "__sys_setsockopt sock_common_setsockopt"},
+		{"not a socket", abi.SysListen, pipe, -int64(syscall.ENOTSOCK), "__sys_listen"},
+		{"closed", abi.SysClose, socket(26, syscall.AF_UNIX, stream), 0, "sock_close unix_release_sock"},
 		{"null", abi.SysWrite, device(4, 3), 9, "vfs_write write_null"},
 		{"zero", abi.SysRead, device(5, 5), 9, "vfs_read read_zero"},
 		{"urandom", abi.SysRead, device(6, 9), 9, "vfs_read urandom_read_iter"},
@@ -56,7 +78,13 @@ func TestMirrorKinds(t *testing.T) {
 		{"not told", abi.SysClose, host.File{}, -int64(syscall.EBADF), "close_fd"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			call := mirrored(tt.nr, tt.file, tt.ret, "written text")
+			call := mirrored(tt.nr, tt.file, tt.ret, "\x02\x00written text") // or an address of AF_INET
+			if tt.nr == abi.SysBind || tt.nr == abi.SysConnect {
+				call.Args[2] = 16
+			}
+			if tt.nr == abi.SysAccept {
+				call.Args[1], call.Memory.Args[1] = 0, 0
+			}
 			if tt.file.ID == 0 {
 				call.Files, call.Memory, call.Args[0] = [abi.MirrorFiles]host.Descriptor{}, host.Memory{}, 77
 			}
@@ -70,6 +98,9 @@ func TestMirrorKinds(t *testing.T) {
 				if seen[f].n != 1 {
 					t.Errorf("%s was called %d times", f, seen[f].n)
 				}
+			}
+			if tt.nr == abi.SysAccept { // it makes a file
+				return
 			}
 			for _, f := range []string{"alloc_file_pseudo", "alloc_empty_file", "__d_alloc", "new_inode_pseudo"} {
 				if seen[f].n > 0 {
@@ -181,6 +212,40 @@ func TestMirrorDescriptors(t *testing.T) {
 	}
 }
 
+// TestMirrorSocketpair: both sockets are at the host's descriptors, and are those of which
+// the next calls tell.
+func TestMirrorSocketpair(t *testing.T) {
+	m := boot(t, 1)
+	by := named(6006, "cat")
+	ends := [2]host.File{}
+	for i := range ends {
+		ends[i] = host.File{ID: 50 + uint64(i), Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Rdev: syscall.AF_UNIX<<24 | syscall.SOCK_STREAM<<16, Flags: syscall.O_RDWR}
+	}
+	call := &host.Mirror{
+		Syscall: host.Syscall{Nr: abi.SysSocketpair, Args: [6]uint64{syscall.AF_UNIX, syscall.SOCK_STREAM, 0, 0x1000}},
+		Memory:  host.Memory{Data: make([]byte, 8), Args: [6]int{3: 1}},
+		Reached: func() {}, Made: func() host.Made {
+			return host.Made{Files: ends, Written: []host.Written{{Data: []byte{40, 0, 0, 0, 41, 0, 0, 0}}}}
+		},
+	}
+	seen := sees(t, m, func() {
+		if ret, err := m.Host().Mirror(by, call); ret != 0 || err != nil {
+			t.Error(ret, err)
+		}
+	})
+	if seen["unix_create1"].n != 2 || seen["unix_socketpair"].n != 1 || seen["fd_install"].n != 2 {
+		t.Error(seen)
+	}
+	for i, f := range ends {
+		read := mirrored(abi.SysRead, f, 5, "")
+		read.Args[0] = 40 + uint64(i)
+		seen := sees(t, m, func() { _, _ = m.Host().Mirror(by, read) })
+		if seen["unix_stream_recvmsg"].n != 1 || seen["sock_close"].n != 0 {
+			t.Errorf("descriptor %d: %v", 40+i, seen)
+		}
+	}
+}
+
 // TestMirrorOpen: an open has the host's result, and its file the host's descriptor.
 func TestMirrorOpen(t *testing.T) {
 	m := boot(t, 1)
@@ -199,7 +264,7 @@ func TestMirrorOpen(t *testing.T) {
 		return ret, seen
 	}
 	f := host.File{ID: 77, Name: "/etc/passwd", Mode: syscall.S_IFREG | 0o644}
-	ret, seen := open("/etc/passwd", f.Mode, host.Made{Ret: 19, File: f})
+	ret, seen := open("/etc/passwd", f.Mode, host.Made{Ret: 19, Files: [abi.MirrorFiles]host.File{f}})
 	if ret != 19 || seen["do_sys_openat2"].n != 1 || seen["fd_install"].n != 1 || seen["filp_close"].n != 0 {
 		t.Errorf("open: %d, %v", ret, seen)
 	}

@@ -16,7 +16,7 @@ type File struct {
 	ID    uint64 // tells it from other files; 0 means that the descriptor is not open
 	Name  string // its path, or what the host calls it: "pipe:[1]"
 	Mode  uint64 // type and permissions
-	Rdev  uint64 // major << 20 | minor
+	Rdev  uint64 // of a device: major << 20 | minor; of a socket: family << 24 | type << 16 | protocol
 	Flags uint64 // of open(2), as they are on x86-64
 	Pos   int64
 }
@@ -55,8 +55,8 @@ type Ref struct{ At, To int }
 // Made is the result of a call.
 type Made struct {
 	Ret     int64
-	Written []Written // the memory that has changed
-	File    File      // what was opened
+	Written []Written             // the memory that has changed
+	Files   [abi.MirrorFiles]File // what was opened
 }
 
 // Written is new content of Memory.
@@ -119,8 +119,10 @@ func (t *Task) setMade(m *Mirror, made Made) {
 			copy(t.h.g.Phys(t.bufPA+uint64(w.At), uint64(room)), w.Data)
 		}
 	}
-	if made.File.ID != 0 {
-		t.describeFile(0, made.File)
+	for i, f := range made.Files {
+		if f.ID != 0 {
+			t.describeFile(i, f)
+		}
 	}
 }
 

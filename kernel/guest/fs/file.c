@@ -375,19 +375,23 @@ void __f_unlock_pos(struct file *f)
 	mutex_unlock(&f->f_pos_lock);
 }
 
+int host_descriptor(unsigned int fd)
+{
+	if (!host_mirrors())
+		return fd;
+	host_unreserve(fd);
+	return host_reserve(host_made());
+}
+
 // install_dup installs file at fd, which is reserved, or at the descriptor that the host has
 // chosen. It takes over a reference.
 static int install_dup(unsigned int fd, struct file *file)
 {
-	int ret = fd;
+	int ret = host_descriptor(fd);
 
-	if (host_mirrors()) {
-		host_unreserve(fd);
-		ret = host_reserve(host_made());
-		if (ret < 0) {
-			fput(file);
-			return ret;
-		}
+	if (ret < 0) {
+		fput(file);
+		return ret;
 	}
 	fd_install(ret, file);
 	return ret;

@@ -1,6 +1,7 @@
 // Sockets as files, and their system calls.
 #include <linux/host.h>
 #include <linux/hostfs.h>
+#include <linux/security.h>
 #include <net/sock.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
@@ -93,19 +94,25 @@ void sock_release(struct socket *sock)
 	__sock_release(sock, NULL);
 }
 
-// __sock_create returns -EAFNOSUPPORT except for the Internet family.
+// __sock_create returns -EAFNOSUPPORT except for the Internet family and sockets of the
+// host's programs.
 int __sock_create(void *net, int family, int type, int protocol, struct socket **res, int kern)
 {
 	struct socket *sock;
 	int err;
 
-	if (family != AF_INET)
+	if (family != AF_INET && !host_mirrors())
 		return -EAFNOSUPPORT;
+	err = security_socket_create(family, type, protocol, kern);
+	if (err)
+		return err;
 	sock = sock_alloc();
 	if (!sock)
 		return -ENFILE;
 	sock->type = type;
-	err = inet_create(net, sock, protocol, kern);
+	err = host_mirrors() ? host_socket_create(sock, family, protocol) : inet_create(net, sock, protocol, kern);
+	if (!err)
+		err = security_socket_post_create(sock, family, type, protocol, kern);
 	if (err) {
 		sock_release(sock);
 		return err;
@@ -124,14 +131,33 @@ int sock_create_kern(void *net, int family, int type, int protocol, struct socke
 	return __sock_create(net, family, type, protocol, res, 1);
 }
 
+#ifdef KERNEL_6_12
+#define INLINE_6_12 static inline
+#else
+#define INLINE_6_12 static __noipa
+#endif
+
+INLINE_6_12 int __sock_sendmsg(struct socket *sock, struct msghdr *msg)
+{
+	int err = security_socket_sendmsg(sock, msg, msg->msg_iter.count);
+
+	if (err)
+		return err;
+	return sock->ops->sendmsg ? sock->ops->sendmsg(sock, msg, msg->msg_iter.count) : host_result(-EOPNOTSUPP);
+}
+
 noinline int sock_sendmsg(struct socket *sock, struct msghdr *msg)
 {
-	return sock->ops->sendmsg(sock, msg, msg->msg_iter.count);
+	return __sock_sendmsg(sock, msg);
 }
 
 noinline int sock_recvmsg(struct socket *sock, struct msghdr *msg, int flags)
 {
-	return sock->ops->recvmsg(sock, msg, msg->msg_iter.count, flags);
+	int err = security_socket_recvmsg(sock, msg, msg->msg_iter.count, flags);
+
+	if (err)
+		return err;
+	return sock->ops->recvmsg ? sock->ops->recvmsg(sock, msg, msg->msg_iter.count, flags) : host_result(-EOPNOTSUPP);
 }
 
 int kernel_sendmsg(struct socket *sock, struct msghdr *msg, struct kvec *vec, size_t num, size_t size)
@@ -187,7 +213,8 @@ int kernel_accept(struct socket *sock, struct socket **newsock, int flags)
 // sock_alloc_file makes the file of a socket. If it fails, it releases the socket.
 noinline __noclone struct file *sock_alloc_file(struct socket *sock, int flags)
 {
-	struct file *file = alloc_file_pseudo(SOCK_INODE(sock), sock_mnt, "TCP", O_RDWR | (flags & O_NONBLOCK), &socket_file_ops);
+	const char *name = sock->sk ? sock->sk->sk_prot->name : "";
+	struct file *file = alloc_file_pseudo(SOCK_INODE(sock), sock_mnt, name, O_RDWR | (flags & O_NONBLOCK), &socket_file_ops);
 
 	if (IS_ERR(file)) {
 		sock_release(sock);
@@ -199,7 +226,23 @@ noinline __noclone struct file *sock_alloc_file(struct socket *sock, int flags)
 	return file;
 }
 
-static __noipa int sock_map_fd(struct socket *sock, int flags)
+// install installs the file of a new socket at fd, or at the descriptor that the host's kernel has
+// chosen.
+static int install(int fd, struct file *file)
+{
+	fd = host_descriptor(fd);
+	if (fd < 0) {
+		fput(file);
+		return fd;
+	}
+	if (host_mirrors())
+		host_identify(file, 0);
+	fd_install(fd, file);
+	return fd;
+}
+
+// It is inlined in Debian's kernels.
+static int sock_map_fd(struct socket *sock, int flags)
 {
 	int fd = get_unused_fd_flags(flags);
 	struct file *file;
@@ -213,8 +256,7 @@ static __noipa int sock_map_fd(struct socket *sock, int flags)
 		put_unused_fd(fd);
 		return PTR_ERR(file);
 	}
-	fd_install(fd, file);
-	return fd;
+	return install(fd, file);
 }
 
 static __noipa ssize_t sock_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -222,9 +264,7 @@ static __noipa ssize_t sock_read_iter(struct kiocb *iocb, struct iov_iter *to)
 	struct file *file = iocb->ki_filp;
 	struct msghdr msg = { .msg_iter = *to };
 
-	if (host_mirrors())
-		return host_transfer(iocb);
-	if (!to->count)
+	if (!to->count && !host_mirrors())
 		return 0;
 	return sock_recvmsg(file->private_data, &msg, file->f_flags & O_NONBLOCK ? MSG_DONTWAIT : 0);
 }
@@ -234,24 +274,32 @@ static __noipa ssize_t sock_write_iter(struct kiocb *iocb, struct iov_iter *from
 	struct file *file = iocb->ki_filp;
 	struct msghdr msg = { .msg_iter = *from };
 
-	if (host_mirrors())
-		return host_transfer(iocb);
 	if (file->f_flags & O_NONBLOCK)
 		msg.msg_flags = MSG_DONTWAIT;
-	return sock_sendmsg(file->private_data, &msg);
+	return __sock_sendmsg(file->private_data, &msg);
 }
 
 static __noipa int sock_close(struct inode *inode, struct file *filp)
 {
-	if (filp->private_data) /* not one of the host */
-		__sock_release(SOCKET_I(inode), inode);
+	__sock_release(SOCKET_I(inode), inode);
 	return 0;
+}
+
+static __noipa long sock_do_ioctl(void *net, struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	return sock->ops->ioctl ? sock->ops->ioctl(sock, cmd, arg) : host_result(-ENOTTY);
+}
+
+static __noipa long sock_ioctl(struct file *file, unsigned cmd, unsigned long arg)
+{
+	return sock_do_ioctl(NULL, file->private_data, cmd, arg);
 }
 
 const struct file_operations socket_file_ops = {
 	.llseek = no_llseek,
 	.read_iter = sock_read_iter,
 	.write_iter = sock_write_iter,
+	.unlocked_ioctl = sock_ioctl,
 	.release = sock_close,
 };
 
@@ -283,6 +331,8 @@ static __noipa int move_addr_to_user(void *kaddr, int klen, void __user *uaddr, 
 {
 	int len;
 
+	if (host_mirrors()) /* the host's kernel has done it */
+		return 0;
 	if (get_user(len, ulen))
 		return -EFAULT;
 	if (len < 0)
@@ -313,7 +363,9 @@ noinline int __sys_bind(int fd, struct sockaddr __user *umyaddr, int addrlen)
 		return err;
 	err = move_addr_to_kernel(umyaddr, addrlen, address);
 	if (!err)
-		err = sock->ops->bind(sock, (struct sockaddr *)address, addrlen);
+		err = security_socket_bind(sock, (struct sockaddr *)address, addrlen);
+	if (!err)
+		err = sock->ops->bind ? sock->ops->bind(sock, (struct sockaddr *)address, addrlen) : host_result(-EOPNOTSUPP);
 	fdput(f);
 	return err;
 }
@@ -328,7 +380,9 @@ noinline int __sys_listen(int fd, int backlog)
 
 	if (!sock)
 		return err;
-	err = sock->ops->listen(sock, min((unsigned int)backlog, (unsigned int)SOMAXCONN));
+	err = security_socket_listen(sock, backlog);
+	if (!err)
+		err = sock->ops->listen ? sock->ops->listen(sock, min((unsigned int)backlog, (unsigned int)SOMAXCONN)) : host_result(-EOPNOTSUPP);
 	fdput(f);
 	return err;
 }
@@ -348,7 +402,9 @@ noinline __noclone struct file *do_accept(struct file *file, struct sockaddr __u
 	newfile = sock_alloc_file(newsock, flags);
 	if (IS_ERR(newfile))
 		return newfile;
-	err = sock->ops->accept(sock, newsock, file->f_flags, false);
+	err = security_socket_accept(sock, newsock);
+	if (!err)
+		err = sock->ops->accept ? sock->ops->accept(sock, newsock, file->f_flags, false) : host_result(-EOPNOTSUPP);
 	if (!err && upeer_sockaddr) {
 		len = newsock->ops->getname(newsock, (struct sockaddr *)address, 2);
 		err = len < 0 ? -ECONNABORTED : move_addr_to_user(address, len, upeer_sockaddr, upeer_addrlen);
@@ -375,25 +431,34 @@ noinline int __sys_accept4(int fd, struct sockaddr __user *upeer_sockaddr, int _
 			put_unused_fd(newfd);
 			newfd = PTR_ERR(newfile);
 		} else {
-			fd_install(newfd, newfile);
+			newfd = install(newfd, newfile);
 		}
 	}
 	fdput(f);
 	return newfd;
 }
 
+static __noipa int __sys_connect_file(struct file *file, struct sockaddr *address, int addrlen, int file_flags)
+{
+	struct socket *sock = file->private_data;
+	int err = security_socket_connect(sock, address, addrlen);
+
+	if (err)
+		return err;
+	return sock->ops->connect ? sock->ops->connect(sock, address, addrlen, file->f_flags | file_flags) : host_result(-EOPNOTSUPP);
+}
+
 noinline int __sys_connect(int fd, struct sockaddr __user *uservaddr, int addrlen)
 {
 	char address[ADDR_MAX];
-	struct fd f;
-	int err;
-	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+	struct fd f = fdget(fd);
+	int err = -EBADF;
 
-	if (!sock)
+	if (!f.file)
 		return err;
 	err = move_addr_to_kernel(uservaddr, addrlen, address);
 	if (!err)
-		err = sock->ops->connect(sock, (struct sockaddr *)address, addrlen, f.file->f_flags);
+		err = f.file->f_op == &socket_file_ops ? __sys_connect_file(f.file, (struct sockaddr *)address, addrlen, 0) : -ENOTSOCK;
 	fdput(f);
 	return err;
 }
@@ -401,6 +466,7 @@ noinline int __sys_connect(int fd, struct sockaddr __user *uservaddr, int addrle
 noinline int __sys_sendto(int fd, void __user *buff, size_t len, unsigned int flags, struct sockaddr __user *addr, int addr_len)
 {
 	struct msghdr msg = { .msg_flags = flags };
+	char address[ADDR_MAX];
 	struct fd f;
 	int err;
 	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
@@ -410,7 +476,13 @@ noinline int __sys_sendto(int fd, void __user *buff, size_t len, unsigned int fl
 	iov_iter_ubuf(&msg.msg_iter, WRITE, buff, min_t(size_t, len, MAX_RW_COUNT));
 	if (f.file->f_flags & O_NONBLOCK)
 		msg.msg_flags |= MSG_DONTWAIT;
-	err = sock_sendmsg(sock, &msg);
+	err = addr ? move_addr_to_kernel(addr, addr_len, address) : 0;
+	if (addr) {
+		msg.msg_name = address;
+		msg.msg_namelen = addr_len;
+	}
+	if (!err)
+		err = __sock_sendmsg(sock, &msg);
 	fdput(f);
 	return err;
 }
@@ -426,6 +498,8 @@ noinline int __sys_recvfrom(int fd, void __user *ubuf, size_t size, unsigned int
 		return err;
 	iov_iter_ubuf(&msg.msg_iter, READ, ubuf, min_t(size_t, size, MAX_RW_COUNT));
 	err = sock_recvmsg(sock, &msg, flags | (f.file->f_flags & O_NONBLOCK ? MSG_DONTWAIT : 0));
+	if (err >= 0 && addr && host_mirrors())
+		move_addr_to_user(NULL, 0, addr, addr_len);
 	fdput(f);
 	return err;
 }
@@ -438,8 +512,257 @@ noinline int __sys_shutdown(int fd, int how)
 
 	if (!sock)
 		return err;
-	err = sock->ops->shutdown(sock, how);
+	err = security_socket_shutdown(sock, how);
+	if (!err)
+		err = sock->ops->shutdown ? sock->ops->shutdown(sock, how) : host_result(-EOPNOTSUPP);
 	fdput(f);
+	return err;
+}
+
+// The calls from here on do something only for sockets of the host's programs.
+
+// A user_msghdr is what user space gives sendmsg(2) and recvmsg(2).
+struct user_msghdr {
+	void __user *msg_name;
+	int msg_namelen;
+	struct iovec __user *msg_iov;
+	size_t msg_iovlen;
+	void __user *msg_control;
+	size_t msg_controllen;
+	unsigned int msg_flags;
+};
+static_assert(sizeof(struct user_msghdr) == 56, "user_msghdr");
+
+static __noipa int ____sys_sendmsg(struct socket *sock, struct msghdr *msg, unsigned int flags)
+{
+	msg->msg_flags = flags;
+	return __sock_sendmsg(sock, msg);
+}
+
+static __noipa int ____sys_recvmsg(struct socket *sock, struct msghdr *msg, struct user_msghdr *user, unsigned int flags)
+{
+	int err = sock_recvmsg(sock, msg, flags);
+
+	if (err >= 0 && user->msg_name)
+		move_addr_to_user(NULL, 0, user->msg_name, NULL);
+	return err;
+}
+
+// copy_msghdr imports a struct msghdr, with the memory for data of which *iov is to be freed.
+static int copy_msghdr(struct msghdr *msg, struct user_msghdr *user, struct user_msghdr __user *umsg, int type, struct iovec **iov)
+{
+	ssize_t err;
+
+	*iov = NULL;
+	if (copy_from_user(user, umsg, sizeof(*user)))
+		return -EFAULT;
+	msg->msg_name = NULL;
+	msg->msg_namelen = user->msg_namelen;
+	err = import_iovec(type, user->msg_iov, user->msg_iovlen, 0, iov, &msg->msg_iter);
+	return min(err, 0L);
+}
+
+static __noipa int ___sys_sendmsg(struct socket *sock, struct user_msghdr __user *umsg, struct msghdr *msg, unsigned int flags)
+{
+	struct user_msghdr user;
+	char address[ADDR_MAX];
+	struct iovec *iov;
+	int err = copy_msghdr(msg, &user, umsg, WRITE, &iov);
+
+	if (!err && user.msg_name) {
+		err = move_addr_to_kernel(user.msg_name, user.msg_namelen, address);
+		msg->msg_name = address;
+	}
+	if (!err)
+		err = ____sys_sendmsg(sock, msg, flags);
+	kfree(iov);
+	return err;
+}
+
+static __noipa int ___sys_recvmsg(struct socket *sock, struct user_msghdr __user *umsg, struct msghdr *msg, unsigned int flags)
+{
+	struct user_msghdr user;
+	struct iovec *iov;
+	int err = copy_msghdr(msg, &user, umsg, READ, &iov);
+
+	if (!err)
+		err = ____sys_recvmsg(sock, msg, &user, flags);
+	kfree(iov);
+	return err;
+}
+
+noinline __noclone long __sys_sendmsg(int fd, struct user_msghdr __user *umsg, unsigned int flags, bool forbid_cmsg_compat)
+{
+	struct msghdr msg = {};
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = ___sys_sendmsg(sock, umsg, &msg, flags);
+	fdput(f);
+	return err;
+}
+
+noinline __noclone long __sys_recvmsg(int fd, struct user_msghdr __user *umsg, unsigned int flags, bool forbid_cmsg_compat)
+{
+	struct msghdr msg = {};
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = ___sys_recvmsg(sock, umsg, &msg, flags);
+	fdput(f);
+	return err;
+}
+
+noinline __noclone int __sys_getsockname(int fd, struct sockaddr __user *usockaddr, int __user *usockaddr_len)
+{
+	char address[ADDR_MAX];
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = security_socket_getsockname(sock);
+	if (!err)
+		err = sock->ops->getname ? sock->ops->getname(sock, (struct sockaddr *)address, 0) : host_result(-EOPNOTSUPP);
+	if (err >= 0)
+		err = move_addr_to_user(address, err, usockaddr, usockaddr_len);
+	fdput(f);
+	return err;
+}
+
+noinline __noclone int __sys_getpeername(int fd, struct sockaddr __user *usockaddr, int __user *usockaddr_len)
+{
+	char address[ADDR_MAX];
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = security_socket_getpeername(sock);
+	if (!err)
+		err = sock->ops->getname ? sock->ops->getname(sock, (struct sockaddr *)address, 1) : host_result(-EOPNOTSUPP);
+	if (err >= 0)
+		err = move_addr_to_user(address, err, usockaddr, usockaddr_len);
+	fdput(f);
+	return err;
+}
+
+noinline __noclone int sock_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
+{
+	return host_result(-ENOPROTOOPT);
+}
+
+noinline __noclone int sock_getsockopt(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen)
+{
+	return host_result(-ENOPROTOOPT);
+}
+
+#ifdef KERNEL_6_12
+static __noipa
+#else
+static inline
+#endif
+int do_sock_setsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int optlen)
+{
+	int err = security_socket_setsockopt(sock, level, optname);
+
+	if (err)
+		return err;
+	if (level == SOL_SOCKET)
+		return sock_setsockopt(sock, level, optname, optval, optlen);
+	return sock->ops->setsockopt ? sock->ops->setsockopt(sock, level, optname, optval, optlen) : host_result(-EOPNOTSUPP);
+}
+
+#ifdef KERNEL_6_12
+static __noipa
+#else
+static inline
+#endif
+int do_sock_getsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int __user *optlen)
+{
+	int err = security_socket_getsockopt(sock, level, optname);
+
+	if (err)
+		return err;
+	if (level == SOL_SOCKET)
+		return sock_getsockopt(sock, level, optname, optval, optlen);
+	return sock->ops->getsockopt ? sock->ops->getsockopt(sock, level, optname, optval, optlen) : host_result(-EOPNOTSUPP);
+}
+
+noinline __noclone int __sys_setsockopt(int fd, int level, int optname, char __user *optval, int optlen)
+{
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = do_sock_setsockopt(sock, false, level, optname, optval, optlen);
+	fdput(f);
+	return err;
+}
+
+noinline __noclone int __sys_getsockopt(int fd, int level, int optname, char __user *optval, int __user *optlen)
+{
+	struct fd f;
+	int err;
+	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
+
+	if (!sock)
+		return err;
+	err = do_sock_getsockopt(sock, false, level, optname, optval, optlen);
+	fdput(f);
+	return err;
+}
+
+// __sys_socketpair installs both ends at the descriptors that the host's kernel has chosen.
+noinline __noclone int __sys_socketpair(int family, int type, int protocol, int __user *usockvec)
+{
+	int flags = type & ~SOCK_TYPE_MASK, fd[2] = { -1, -1 }, host[2], i, err;
+	struct socket *sock[2] = {};
+	struct file *file[2];
+
+	if (!host_mirrors())
+		return -EOPNOTSUPP;
+	for (i = 0; i < 2; i++)
+		fd[i] = get_unused_fd_flags(flags);
+	err = sock_create(family, type & SOCK_TYPE_MASK, protocol, &sock[0]);
+	if (!err)
+		err = sock_create(family, type & SOCK_TYPE_MASK, protocol, &sock[1]);
+	if (!err)
+		err = security_socket_socketpair(sock[0], sock[1]);
+	if (!err)
+		err = sock[0]->ops->socketpair ? sock[0]->ops->socketpair(sock[0], sock[1]) : -EOPNOTSUPP;
+	for (i = 0; !err && i < 2; i++) {
+		file[i] = sock_alloc_file(sock[i], flags);
+		err = PTR_ERR_OR_ZERO(file[i]);
+	}
+	for (i = 0; i < 2; i++)
+		if (fd[i] >= 0)
+			put_unused_fd(fd[i]);
+	if (err)
+		return err; /* out of memory: what was made so far stays */
+	err = host_made();
+	if (!err && copy_from_user(host, usockvec, sizeof(host)))
+		err = -EFAULT;
+	for (i = 0; i < 2; i++) {
+		int to = err ? err : host_reserve(host[i]);
+
+		if (to < 0) {
+			fput(file[i]);
+			continue;
+		}
+		host_identify(file[i], i);
+		fd_install(to, file[i]);
+	}
 	return err;
 }
 
@@ -486,6 +809,41 @@ SYSCALL_DEFINE6(recvfrom, int, fd, void __user *, ubuf, size_t, size, unsigned i
 SYSCALL_DEFINE2(shutdown, int, fd, int, how)
 {
 	return __sys_shutdown(fd, how);
+}
+
+SYSCALL_DEFINE3(sendmsg, int, fd, struct user_msghdr __user *, msg, unsigned int, flags)
+{
+	return __sys_sendmsg(fd, msg, flags, true);
+}
+
+SYSCALL_DEFINE3(recvmsg, int, fd, struct user_msghdr __user *, msg, unsigned int, flags)
+{
+	return __sys_recvmsg(fd, msg, flags, true);
+}
+
+SYSCALL_DEFINE3(getsockname, int, fd, struct sockaddr __user *, usockaddr, int __user *, usockaddr_len)
+{
+	return __sys_getsockname(fd, usockaddr, usockaddr_len);
+}
+
+SYSCALL_DEFINE3(getpeername, int, fd, struct sockaddr __user *, usockaddr, int __user *, usockaddr_len)
+{
+	return __sys_getpeername(fd, usockaddr, usockaddr_len);
+}
+
+SYSCALL_DEFINE4(socketpair, int, family, int, type, int, protocol, int __user *, usockvec)
+{
+	return __sys_socketpair(family, type, protocol, usockvec);
+}
+
+SYSCALL_DEFINE5(setsockopt, int, fd, int, level, int, optname, char __user *, optval, int, optlen)
+{
+	return __sys_setsockopt(fd, level, optname, optval, optlen);
+}
+
+SYSCALL_DEFINE5(getsockopt, int, fd, int, level, int, optname, char __user *, optval, int __user *, optlen)
+{
+	return __sys_getsockopt(fd, level, optname, optval, optlen);
 }
 
 static int __init sock_init(void)

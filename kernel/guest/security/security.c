@@ -28,6 +28,20 @@ LSM_HOOK(inode_rmdir, struct inode *dir, struct dentry *dentry)
 LSM_HOOK(inode_follow_link, struct dentry *dentry, struct inode *inode, bool rcu)
 LSM_HOOK(locked_down, enum lockdown_reason what)
 LSM_HOOK(task_kill, struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
+LSM_HOOK(socket_create, int family, int type, int protocol, int kern)
+LSM_HOOK(socket_post_create, struct socket *sock, int family, int type, int protocol, int kern)
+LSM_HOOK(socket_socketpair, struct socket *socka, struct socket *sockb)
+LSM_HOOK(socket_bind, struct socket *sock, struct sockaddr *address, int addrlen)
+LSM_HOOK(socket_connect, struct socket *sock, struct sockaddr *address, int addrlen)
+LSM_HOOK(socket_listen, struct socket *sock, int backlog)
+LSM_HOOK(socket_accept, struct socket *sock, struct socket *newsock)
+LSM_HOOK(socket_sendmsg, struct socket *sock, struct msghdr *msg, int size)
+LSM_HOOK(socket_recvmsg, struct socket *sock, struct msghdr *msg, int size, int flags)
+LSM_HOOK(socket_getsockname, struct socket *sock)
+LSM_HOOK(socket_getpeername, struct socket *sock)
+LSM_HOOK(socket_setsockopt, struct socket *sock, int level, int optname)
+LSM_HOOK(socket_getsockopt, struct socket *sock, int level, int optname)
+LSM_HOOK(socket_shutdown, struct socket *sock, int how)
 LSM_HOOK(socket_sock_rcv_skb, struct sock *sk, struct sk_buff *skb)
 
 noinline void bpf_lsm_d_instantiate(struct dentry *dentry, struct inode *inode)
@@ -159,4 +173,74 @@ int security_locked_down(enum lockdown_reason what)
 int security_sock_rcv_skb(struct sock *sk, struct sk_buff *skb)
 {
 	return bpf_lsm_socket_sock_rcv_skb(sk, skb);
+}
+
+int security_socket_create(int family, int type, int protocol, int kern)
+{
+	return bpf_lsm_socket_create(family, type, protocol, kern);
+}
+
+int security_socket_post_create(struct socket *sock, int family, int type, int protocol, int kern)
+{
+	return bpf_lsm_socket_post_create(sock, family, type, protocol, kern);
+}
+
+int security_socket_socketpair(struct socket *socka, struct socket *sockb)
+{
+	return bpf_lsm_socket_socketpair(socka, sockb);
+}
+
+int security_socket_bind(struct socket *sock, struct sockaddr *address, int addrlen)
+{
+	return bpf_lsm_socket_bind(sock, address, addrlen);
+}
+
+int security_socket_connect(struct socket *sock, struct sockaddr *address, int addrlen)
+{
+	return bpf_lsm_socket_connect(sock, address, addrlen);
+}
+
+int security_socket_listen(struct socket *sock, int backlog)
+{
+	return bpf_lsm_socket_listen(sock, backlog);
+}
+
+int security_socket_accept(struct socket *sock, struct socket *newsock)
+{
+	return bpf_lsm_socket_accept(sock, newsock);
+}
+
+int security_socket_sendmsg(struct socket *sock, struct msghdr *msg, int size)
+{
+	return bpf_lsm_socket_sendmsg(sock, msg, size);
+}
+
+int security_socket_recvmsg(struct socket *sock, struct msghdr *msg, int size, int flags)
+{
+	return bpf_lsm_socket_recvmsg(sock, msg, size, flags);
+}
+
+int security_socket_getsockname(struct socket *sock)
+{
+	return bpf_lsm_socket_getsockname(sock);
+}
+
+int security_socket_getpeername(struct socket *sock)
+{
+	return bpf_lsm_socket_getpeername(sock);
+}
+
+int security_socket_setsockopt(struct socket *sock, int level, int optname)
+{
+	return bpf_lsm_socket_setsockopt(sock, level, optname);
+}
+
+int security_socket_getsockopt(struct socket *sock, int level, int optname)
+{
+	return bpf_lsm_socket_getsockopt(sock, level, optname);
+}
+
+int security_socket_shutdown(struct socket *sock, int how)
+{
+	return bpf_lsm_socket_shutdown(sock, how);
 }

@@ -336,7 +336,8 @@ func (e *Entry) DataLoc(at, n int) {
 }
 
 // copyString reads a string into the room after the entry without extending the entry,
-// and returns its length with the NUL, or 0 if it cannot be read.
+// and returns its length with the NUL, or 0 if it cannot be read. That of an empty string in
+// user memory is 0 as well: strncpy_from_user_nofault does not count its NUL.
 func (e *Entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchError) {
 	if c.source == fetchData {
 		if e.N+len(c.data) > len(e.Buf) {
@@ -356,7 +357,9 @@ func (e *Entry) copyString(m abi.Memory, c *fetchCode, addr uint64) (int, fetchE
 		if !mayRead(addr, uint64(size), c.store == storeUserString) || m.ReadAt(addr, part) != nil {
 			return 0, faulted
 		}
-		if end := bytes.IndexByte(part, 0); end >= 0 {
+		if end := bytes.IndexByte(part, 0); n+end == 0 && addr < abi.TaskSizeMax {
+			return 0, fetched
+		} else if end >= 0 {
 			return n + end + 1, fetched
 		}
 		n, addr = n+size, addr+uint64(size)

@@ -4,6 +4,7 @@
 #include <linux/hostfs.h>
 #include <linux/host.h>
 #include <linux/fdtable.h>
+#include <net/sock.h>
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/err.h>
@@ -173,8 +174,6 @@ static const struct file_operations *mirror_fops(const struct host_mirror_file *
 		return &regular_fops;
 	if (S_ISFIFO(m->mode))
 		return &pipefifo_fops;
-	if (S_ISSOCK(m->mode))
-		return &socket_file_ops;
 	if (S_ISCHR(m->mode) && major == 1)
 		return memory_device(m->rdev & 0xfffff);
 	return S_ISCHR(m->mode) && is_tty(major) ? &tty_fops : &unknown_fops;
@@ -190,10 +189,29 @@ static void set_mode(struct file *f, const struct host_mirror_file *m)
 		f->f_mode |= FMODE_CAN_WRITE;
 	if (S_ISREG(m->mode) || S_ISDIR(m->mode))
 		f->f_mode |= FMODE_ATOMIC_POS;
-	if (S_ISFIFO(m->mode) || S_ISSOCK(m->mode))
+	if (S_ISFIFO(m->mode))
 		stream_open(f->f_inode, f);
 	else if (f->f_op == &tty_fops)
 		nonseekable_open(f->f_inode, f);
+}
+
+void host_identify(struct file *file, int i)
+{
+	file->f_inode->i_ino = ((struct host_mirror *)current_host_call()->mirror)->files[i].file;
+}
+
+// mirror_socket is mirror_file for a socket, whose rdev says the family, type and protocol.
+static struct file *mirror_socket(const struct host_mirror_file *m)
+{
+	struct socket *sock = host_socket(m->rdev >> 24, m->rdev >> 16 & 0xff, m->rdev & 0xffff);
+	struct file *f;
+
+	if (!sock)
+		return ERR_PTR(-ENOMEM);
+	f = sock_alloc_file(sock, m->flags);
+	if (!IS_ERR(f))
+		f->f_inode->i_ino = m->file;
+	return f;
 }
 
 // mirror_file makes a file like the host's. Its dentry has the last name of the path.
@@ -203,9 +221,12 @@ static struct file *mirror_file(struct host_mirror_file *m)
 	const struct file_operations *fops = mirror_fops(m);
 	const char *name = strrchr(m->name, '/');
 	struct vfsmount *mnt = S_ISDIR(m->mode) ? current->fs->root.mnt : host_pseudo_mnt();
-	struct inode *inode = S_ISDIR(m->mode) ? hostfs_get_inode(mnt->mnt_sb, m->mode) : new_inode_pseudo(mnt->mnt_sb);
+	struct inode *inode;
 	struct file *f;
 
+	if (S_ISSOCK(m->mode))
+		return mirror_socket(m);
+	inode = S_ISDIR(m->mode) ? hostfs_get_inode(mnt->mnt_sb, m->mode) : new_inode_pseudo(mnt->mnt_sb);
 	if (!inode)
 		return ERR_PTR(-ENOMEM);
 	inode->i_ino = m->file;

@@ -32,6 +32,11 @@ struct vfsmount *host_pseudo_mnt(void);
 int host_opened(struct file *f);
 void host_unreserve(unsigned int fd);
 int host_reserve(long fd);
+// host_descriptor returns fd, which is reserved, or in a mirrored call the reserved
+// descriptor that the host's kernel has chosen, or its error. fd is then free.
+int host_descriptor(unsigned int fd);
+// host_identify makes file the one at place i of what the host has told of.
+void host_identify(struct file *file, int i);
 struct file *host_install(unsigned int fd, struct file *file);
 
 struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);

@@ -9,10 +9,17 @@
 #include <linux/timer.h>
 #include <linux/inet.h>
 
+#define AF_UNIX 1
 #define AF_INET 2
+#define AF_INET6 10
+#define AF_NETLINK 16
 #define SOCK_STREAM 1
+#define SOCK_DGRAM 2
+#define SOCK_RAW 3
+#define SOCK_TYPE_MASK 0xf
 #define SOCK_NONBLOCK O_NONBLOCK
 #define SOCK_CLOEXEC O_CLOEXEC
+#define SOL_SOCKET 1
 #define IPPROTO_TCP 6
 #define INADDR_LOOPBACK 0x7f000001
 #define MSG_DONTWAIT 0x40
@@ -52,6 +59,10 @@ struct socket {
 
 struct proto_ops {
 	int family;
+	int (*socketpair)(struct socket *sock1, struct socket *sock2);
+	int (*ioctl)(struct socket *sock, unsigned int cmd, unsigned long arg);
+	int (*setsockopt)(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen);
+	int (*getsockopt)(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen);
 	int (*release)(struct socket *sock);
 	int (*bind)(struct socket *sock, struct sockaddr *addr, int len);
 	int (*connect)(struct socket *sock, struct sockaddr *addr, int len, int flags);
@@ -62,6 +73,21 @@ struct proto_ops {
 	int (*sendmsg)(struct socket *sock, struct msghdr *m, size_t len);
 	int (*recvmsg)(struct socket *sock, struct msghdr *m, size_t len, int flags);
 };
+
+// A proto is what the sockets of one protocol do in their own way. Those but TCP over IPv4
+// have it only for sockets of the host (net/mirror.c).
+struct proto {
+	const char *name;
+	int (*init)(struct sock *sk);
+	void (*close)(struct sock *sk, long timeout);
+	int (*connect)(struct sock *sk, struct sockaddr *uaddr, int addr_len);
+	int (*sendmsg)(struct sock *sk, struct msghdr *msg, size_t len);
+	int (*recvmsg)(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+	int (*get_port)(struct sock *sk, unsigned short snum);
+	void (*shutdown)(struct sock *sk, int how);
+	int (*ioctl)(struct sock *sk, int cmd, unsigned long arg);
+};
+extern const struct proto tcp_prot;
 
 // The lock of a sock. A task that owns it may sleep. Softirqs meanwhile add their
 // packets to the backlog, which the owner processes.
@@ -90,6 +116,8 @@ struct sock {
 	struct socket *sk_socket;
 	wait_queue_head_t *sk_wq;
 	bool dead; // has no file any more
+	bool sk_host; // mirrors one of the host: what its protocol does, the host's kernel does
+	const struct proto *sk_prot;
 	void (*sk_data_ready)(struct sock *sk);
 	void (*sk_state_change)(struct sock *sk);
 	void (*sk_write_space)(struct sock *sk);
@@ -224,6 +252,7 @@ int sock_create(int family, int type, int protocol, struct socket **res);
 int __sock_create(void *net, int family, int type, int protocol, struct socket **res, int kern);
 int sock_create_kern(void *net, int family, int type, int protocol, struct socket **res);
 struct socket *sock_alloc(void);
+struct file *sock_alloc_file(struct socket *sock, int flags);
 void sock_release(struct socket *sock);
 int sock_sendmsg(struct socket *sock, struct msghdr *msg);
 int sock_recvmsg(struct socket *sock, struct msghdr *msg, int flags);
@@ -237,6 +266,21 @@ int kernel_sock_shutdown(struct socket *sock, int how);
 
 // net/ipv4/af_inet.c
 int inet_create(void *net, struct socket *sock, int protocol, int kern);
+int inet_release(struct socket *sock);
+int inet_listen(struct socket *sock, int backlog);
+int inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags);
+int inet_dgram_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags);
+int inet_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
+int inet_shutdown(struct socket *sock, int how);
+int inet_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int sock_common_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen);
+int sock_common_getsockopt(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen);
+
+// net/mirror.c
+struct socket *host_socket(int family, int type, int protocol);
+int host_socket_create(struct socket *sock, int family, int protocol);
+int host_connects(struct sock *sk);
+const struct proto *host_inet_prot(int type);
 
 // net/ipv4
 int ip_queue_xmit(struct sock *sk, struct sk_buff *skb, void *fl);

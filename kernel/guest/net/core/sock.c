@@ -1,4 +1,5 @@
 // Common functions of sockets.
+#include <linux/host.h>
 #include <net/sock.h>
 #include <linux/security.h>
 
@@ -75,6 +76,7 @@ void sock_init_data(struct socket *sock, struct sock *sk)
 	sk->sk_data_ready = sock_def_readable;
 	sk->sk_write_space = sk_stream_write_space;
 	if (sock) {
+		sk->sk_host = host_mirrors();
 		sk->sk_socket = sock;
 		sk->sk_wq = &sock->wq;
 		sock->sk = sk;
@@ -203,6 +205,17 @@ void sk_stop_timer(struct sock *sk, struct timer_list *timer)
 {
 	if (del_timer(timer))
 		sock_put(sk);
+}
+
+// Options of sockets: all are the host's.
+noinline __noclone int sock_common_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
+{
+	return host_result(-ENOPROTOOPT);
+}
+
+noinline __noclone int sock_common_getsockopt(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen)
+{
+	return host_result(-ENOPROTOOPT);
 }
 
 static int __init sock_cache_init(void)

@@ -1,7 +1,6 @@
 // Stream sockets of the Internet family.
+#include <linux/host.h>
 #include <net/sock.h>
-
-static const struct proto_ops inet_stream_ops;
 
 noinline __noclone int inet_release(struct socket *sock)
 {
@@ -9,7 +8,7 @@ noinline __noclone int inet_release(struct socket *sock)
 
 	if (sk) {
 		sock->sk = NULL;
-		tcp_close(sk, 0);
+		sk->sk_prot->close(sk, 0);
 	}
 	return 0;
 }
@@ -20,12 +19,12 @@ noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 	int err = -EINVAL;
 	__be32 saddr = addr->sin_addr;
 
-	if (saddr && IS_ERR(ip_route_output_flow(NULL, saddr, &saddr)))
+	if (saddr && !sk->sk_host && IS_ERR(ip_route_output_flow(NULL, saddr, &saddr)))
 		return -EADDRNOTAVAIL;
 	lock_sock(sk);
 	if (sk->sk_state == TCP_CLOSE && !sk->inet_num) {
 		sk->inet_saddr = addr->sin_addr;
-		err = inet_csk_get_port(sk, ntohs(addr->sin_port));
+		err = sk->sk_prot->get_port(sk, ntohs(addr->sin_port));
 		if (err)
 			sk->inet_saddr = 0;
 	}
@@ -66,6 +65,24 @@ static __noipa long inet_wait_for_connect(struct sock *sk, long timeo)
 	return sk_wait_event(sk, timeo, !connecting(sk) || sk->sk_err);
 }
 
+// host_stream_connect is __inet_stream_connect for a sock of the host.
+static int host_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len)
+{
+	int err;
+
+	if (sock->state == SS_UNCONNECTED) {
+		err = sock->sk->sk_prot->connect(sock->sk, uaddr, addr_len);
+		if (err)
+			return err;
+	}
+	err = host_made();
+	if (!err)
+		sock->state = SS_CONNECTED;
+	else if (err != -EISCONN)
+		sock->state = err == -EINPROGRESS || err == -EALREADY ? SS_CONNECTING : SS_UNCONNECTED;
+	return err;
+}
+
 // __inet_stream_connect is called with the sock locked. It returns -EISCONN,
 // -EALREADY, -EINPROGRESS, -ECONNREFUSED, ...
 noinline __noclone int __inet_stream_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
@@ -74,12 +91,14 @@ noinline __noclone int __inet_stream_connect(struct socket *sock, struct sockadd
 	long timeo;
 	int err;
 
+	if (sk->sk_host)
+		return host_stream_connect(sock, uaddr, addr_len);
 	if (sock->state == SS_CONNECTED)
 		return -EISCONN;
 	if (sock->state == SS_UNCONNECTED) {
 		if (sk->sk_state != TCP_CLOSE)
 			return -EISCONN;
-		err = tcp_v4_connect(sk, uaddr, addr_len);
+		err = sk->sk_prot->connect(sk, uaddr, addr_len);
 		if (err < 0)
 			return err;
 		sock->state = SS_CONNECTING;
@@ -140,7 +159,9 @@ noinline __noclone int inet_getname(struct socket *sock, struct sockaddr *uaddr,
 	struct sockaddr_in *sin = (struct sockaddr_in *)uaddr;
 	struct sock *sk = sock->sk;
 
-	if (peer && !sk->inet_dport)
+	if (sk->sk_host && host_made() < 0)
+		return host_made();
+	if (peer && !sk->sk_host && !sk->inet_dport)
 		return -ENOTCONN;
 	memset(sin, 0, sizeof(*sin));
 	sin->sin_family = AF_INET;
@@ -151,12 +172,12 @@ noinline __noclone int inet_getname(struct socket *sock, struct sockaddr *uaddr,
 
 noinline __noclone int inet_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
 {
-	return tcp_sendmsg(sock->sk, msg, size);
+	return sock->sk->sk_prot->sendmsg(sock->sk, msg, size);
 }
 
 noinline __noclone int inet_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
 {
-	return tcp_recvmsg(sock->sk, msg, size, flags);
+	return sock->sk->sk_prot->recvmsg(sock->sk, msg, size, flags);
 }
 
 noinline __noclone int inet_shutdown(struct socket *sock, int how)
@@ -168,7 +189,11 @@ noinline __noclone int inet_shutdown(struct socket *sock, int how)
 	if (how & ~SHUTDOWN_MASK || !how)
 		return -EINVAL;
 	lock_sock(sk);
-	if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
+	if (sk->sk_host) {
+		if (sk->sk_prot->shutdown)
+			sk->sk_prot->shutdown(sk, how);
+		err = host_made();
+	} else if (sk->sk_state == TCP_CLOSE || sk->sk_state == TCP_LISTEN) {
 		err = -ENOTCONN;
 	} else {
 		sk->sk_shutdown |= how;
@@ -177,6 +202,16 @@ noinline __noclone int inet_shutdown(struct socket *sock, int how)
 	}
 	release_sock(sk);
 	return err;
+}
+
+noinline __noclone int inet_dgram_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
+{
+	return sock->sk->sk_prot->connect(sock->sk, uaddr, addr_len);
+}
+
+noinline __noclone int inet_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg)
+{
+	return sock->sk->sk_prot->ioctl ? sock->sk->sk_prot->ioctl(sock->sk, cmd, arg) : host_result(-ENOIOCTLCMD);
 }
 
 static const struct proto_ops inet_stream_ops = {
@@ -190,21 +225,41 @@ static const struct proto_ops inet_stream_ops = {
 	.shutdown = inet_shutdown,
 	.sendmsg = inet_sendmsg,
 	.recvmsg = inet_recvmsg,
+	.ioctl = inet_ioctl,
+	.setsockopt = sock_common_setsockopt,
+	.getsockopt = sock_common_getsockopt,
 };
 
-// inet_create returns -ESOCKTNOSUPPORT or -EPROTONOSUPPORT except for TCP.
+// The other types: only for sockets of the host.
+static const struct proto_ops inet_dgram_ops = {
+	.family = AF_INET,
+	.release = inet_release,
+	.bind = inet_bind,
+	.connect = inet_dgram_connect,
+	.getname = inet_getname,
+	.shutdown = inet_shutdown,
+	.sendmsg = inet_sendmsg,
+	.recvmsg = inet_recvmsg,
+	.ioctl = inet_ioctl,
+	.setsockopt = sock_common_setsockopt,
+	.getsockopt = sock_common_getsockopt,
+};
+
+// inet_create returns -ESOCKTNOSUPPORT or -EPROTONOSUPPORT except for TCP and sockets of the
+// host.
 int inet_create(void *net, struct socket *sock, int protocol, int kern)
 {
 	struct sock *sk;
 
-	if (sock->type != SOCK_STREAM)
+	if (sock->type != SOCK_STREAM && !host_mirrors())
 		return -ESOCKTNOSUPPORT;
-	if (protocol && protocol != IPPROTO_TCP)
+	if (protocol && protocol != IPPROTO_TCP && !host_mirrors())
 		return -EPROTONOSUPPORT;
 	sk = sk_alloc(AF_INET, GFP_KERNEL);
 	if (!sk)
 		return -ENOBUFS;
-	sock->ops = &inet_stream_ops;
+	sock->ops = sock->type == SOCK_STREAM ? &inet_stream_ops : &inet_dgram_ops;
 	sock_init_data(sock, sk);
-	return tcp_v4_init_sock(sk);
+	sk->sk_prot = sock->type == SOCK_STREAM ? &tcp_prot : host_inet_prot(sock->type);
+	return sk->sk_prot->init(sk);
 }

@@ -1,4 +1,5 @@
 // Listening and accepting.
+#include <linux/host.h>
 #include <net/sock.h>
 
 // inet_csk_wait_for_connect sleeps until there is a connection to accept.
@@ -26,6 +27,20 @@ static struct sock *reqsk_queue_remove(struct sock *sk)
 	return child;
 }
 
+// accepted_by_host returns the sock of a connection that the host's kernel has accepted.
+static struct sock *accepted_by_host(struct sock *sk)
+{
+	struct sock *newsk = sk_alloc(AF_INET, GFP_KERNEL);
+
+	if (newsk) {
+		sock_init_data(NULL, newsk);
+		newsk->sk_host = true;
+		newsk->sk_prot = sk->sk_prot;
+		newsk->sk_prot->init(newsk);
+	}
+	return newsk;
+}
+
 // inet_csk_accept returns the next connection, or NULL and *err: -EINVAL (not
 // listening), -EAGAIN (O_NONBLOCK), -ERESTARTSYS.
 struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
@@ -33,6 +48,13 @@ struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
 	struct sock *newsk = NULL;
 
 	lock_sock(sk);
+	if (sk->sk_host) {
+		*err = min(host_made(), 0L);
+		if (!*err)
+			newsk = accepted_by_host(sk);
+		release_sock(sk);
+		return newsk;
+	}
 	*err = sk->sk_state == TCP_LISTEN ? 0 : -EINVAL;
 	if (!*err && list_empty(&sk->accept_queue))
 		*err = flags & O_NONBLOCK ? -EAGAIN : inet_csk_wait_for_connect(sk, MAX_SCHEDULE_TIMEOUT);
@@ -44,9 +66,9 @@ struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
 
 int inet_csk_listen_start(struct sock *sk)
 {
-	int err = sk->inet_num ? 0 : inet_csk_get_port(sk, 0);
+	int err = sk->inet_num && !sk->sk_host ? 0 : sk->sk_prot->get_port(sk, sk->inet_num);
 
-	if (err)
+	if (err || sk->sk_host)
 		return err;
 	sk->sk_ack_backlog = 0;
 	inet_sk_state_store(sk, TCP_LISTEN);

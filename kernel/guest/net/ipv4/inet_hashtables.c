@@ -1,5 +1,6 @@
 // Tables of socks: connections by both addresses, listeners by port, and the users of
 // local ports.
+#include <linux/host.h>
 #include <net/sock.h>
 #include <linux/siphash.h>
 #include <linux/random.h>
@@ -141,6 +142,8 @@ int inet_csk_get_port(struct sock *sk, unsigned short snum)
 {
 	int low, high, i, offset, err = -EADDRINUSE;
 
+	if (sk->sk_host)
+		return host_made();
 	inet_sk_get_local_port_range(sk, &low, &high);
 	offset = get_random_u32() % (high - low + 1);
 	spin_lock_bh(&hash_lock);

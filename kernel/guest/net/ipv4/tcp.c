@@ -3,6 +3,7 @@
 // Not supported: options, congestion control (not needed on the loopback device),
 // out-of-order queues (such segments are dropped and retransmitted), urgent data and
 // TIME_WAIT.
+#include <linux/host.h>
 #include <net/sock.h>
 
 #define TCP_MSS 8192 // bytes per segment
@@ -123,6 +124,8 @@ noinline __noclone int tcp_sendmsg_locked(struct sock *sk, struct msghdr *msg, s
 	long timeo = msg->msg_flags & MSG_DONTWAIT ? 0 : MAX_SCHEDULE_TIMEOUT;
 	int copied = 0, err = 0;
 
+	if (sk->sk_host)
+		return host_made();
 	if (!(TCPF(sk->sk_state) & (TCPF(TCP_ESTABLISHED) | TCPF(TCP_CLOSE_WAIT))))
 		err = sk_stream_wait_connect(sk, &timeo);
 	while (!err && msg->msg_iter.count) {
@@ -194,11 +197,18 @@ static int take(struct sock *sk, struct msghdr *msg, size_t len)
 	return n;
 }
 
-static __noipa int tcp_recvmsg_locked(struct sock *sk, struct msghdr *msg, size_t len, int flags)
+#ifdef KERNEL_5_10
+static __always_inline
+#else
+static __noipa
+#endif
+int tcp_recvmsg_locked(struct sock *sk, struct msghdr *msg, size_t len, int flags)
 {
 	long timeo = flags & MSG_DONTWAIT ? 0 : MAX_SCHEDULE_TIMEOUT;
 	int copied = 0, n;
 
+	if (sk->sk_host)
+		return host_made();
 	if (sk->sk_state == TCP_LISTEN)
 		return -ENOTCONN;
 	while ((size_t)copied < len) {
@@ -257,7 +267,7 @@ static __noipa int tcp_close_state(struct sock *sk)
 
 void tcp_shutdown(struct sock *sk, int how)
 {
-	if (how & SEND_SHUTDOWN && tcp_close_state(sk))
+	if (!sk->sk_host && how & SEND_SHUTDOWN && tcp_close_state(sk))
 		tcp_send_fin(sk);
 }
 
@@ -287,7 +297,9 @@ void tcp_close(struct sock *sk, long timeout)
 {
 	lock_sock(sk);
 	sk->sk_shutdown = SHUTDOWN_MASK;
-	if (sk->sk_state == TCP_LISTEN) {
+	if (sk->sk_host) {
+		sk->sk_state = TCP_CLOSE;
+	} else if (sk->sk_state == TCP_LISTEN) {
 		inet_csk_listen_stop(sk);
 	} else if (!skb_queue_empty(&sk->sk_receive_queue)) {
 		skb_queue_purge(&sk->sk_receive_queue);
@@ -306,3 +318,14 @@ void tcp_close(struct sock *sk, long timeout)
 	spin_unlock_bh(&sk->sk_lock.slock);
 	sock_put(sk);
 }
+
+const struct proto tcp_prot = {
+	.name = "TCP",
+	.init = tcp_v4_init_sock,
+	.close = tcp_close,
+	.connect = tcp_v4_connect,
+	.sendmsg = tcp_sendmsg,
+	.recvmsg = tcp_recvmsg,
+	.get_port = inet_csk_get_port,
+	.shutdown = tcp_shutdown,
+};

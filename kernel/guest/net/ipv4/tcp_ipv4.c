@@ -64,6 +64,8 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	struct dst_entry *dst;
 	int err;
 
+	if (sk->sk_host)
+		return host_connects(sk);
 	if (addr_len < (int)sizeof(*usin))
 		return -EINVAL;
 	if (usin->sin_family != AF_INET)
@@ -96,6 +98,7 @@ noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_
 	if (!child)
 		return NULL;
 	sock_init_data(NULL, child);
+	child->sk_prot = sk->sk_prot;
 	tcp_v4_init_sock(child);
 	child->inet_saddr = ip_hdr(skb)->daddr;
 	child->inet_daddr = ip_hdr(skb)->saddr;

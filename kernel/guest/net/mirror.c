@@ -1,0 +1,491 @@
+// Sockets of the host's programs. Each protocol has the functions that Linux's has, down to
+// those that would do its work; they wait for the host's kernel and return its result. TCP
+// over IPv4 is that of net/ipv4.
+#include <linux/host.h>
+#include <net/sock.h>
+
+// HOST_DOES defines a function whose work the host's kernel does.
+#define HOST_DOES(name, ...)		\
+static __noipa int name(__VA_ARGS__)	\
+{					\
+	return host_made();		\
+}
+
+// HOST_NAMES defines a function that returns an address and its size in bytes. The caller has
+// the address from the host's kernel.
+#define HOST_NAMES(name, size)							\
+static __noipa int name(struct socket *sock, struct sockaddr *addr, int peer)	\
+{										\
+	long err = host_made();							\
+										\
+	return err < 0 ? err : size;						\
+}
+
+// host_connects is the end of a protocol's connect: it fails there if there is no way to
+// the address. What the other side answers is learned later.
+int host_connects(struct sock *sk)
+{
+	long err = host_made();
+
+	switch (err) {
+	case -EINVAL:
+	case -EACCES:
+	case -EAFNOSUPPORT:
+	case -EADDRNOTAVAIL:
+	case -ENETUNREACH:
+	case -EHOSTUNREACH:
+		return err;
+	}
+	return 0;
+}
+
+static void end_sock(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	sock->sk = NULL;
+	if (sk) {
+		sock_orphan(sk);
+		sock_put(sk);
+	}
+}
+
+static __noipa void sk_common_release(struct sock *sk)
+{
+	sock_orphan(sk);
+	sock_put(sk);
+}
+
+// net/ipv4/udp.c, raw.c, datagram.c
+static __noipa int udp_init_sock(struct sock *sk)
+{
+	return 0;
+}
+
+static __noipa int raw_sk_init(struct sock *sk)
+{
+	return 0;
+}
+
+static void udp_lib_close(struct sock *sk, long timeout)
+{
+	sk_common_release(sk);
+}
+
+static __noipa void raw_close(struct sock *sk, long timeout)
+{
+	sk_common_release(sk);
+}
+
+HOST_DOES(__ip4_datagram_connect, struct sock *sk, struct sockaddr *uaddr, int addr_len)
+HOST_DOES(udp_sendmsg, struct sock *sk, struct msghdr *msg, size_t len)
+HOST_DOES(udp_recvmsg, struct sock *sk, struct msghdr *msg, size_t len, int flags)
+HOST_DOES(udp_v4_get_port, struct sock *sk, unsigned short snum)
+HOST_DOES(udp_ioctl, struct sock *sk, int cmd, unsigned long arg)
+HOST_DOES(raw_sendmsg, struct sock *sk, struct msghdr *msg, size_t len)
+HOST_DOES(raw_recvmsg, struct sock *sk, struct msghdr *msg, size_t len, int flags)
+HOST_DOES(raw_get_port, struct sock *sk, unsigned short snum)
+
+static __noipa int ip4_datagram_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	int res;
+
+	lock_sock(sk);
+	res = __ip4_datagram_connect(sk, uaddr, addr_len);
+	release_sock(sk);
+	return res;
+}
+
+static const struct proto udp_prot = {
+	.name = "UDP",
+	.init = udp_init_sock,
+	.close = udp_lib_close,
+	.connect = ip4_datagram_connect,
+	.sendmsg = udp_sendmsg,
+	.recvmsg = udp_recvmsg,
+	.get_port = udp_v4_get_port,
+	.ioctl = udp_ioctl,
+};
+
+static const struct proto raw_prot = {
+	.name = "RAW",
+	.init = raw_sk_init,
+	.close = raw_close,
+	.connect = ip4_datagram_connect,
+	.sendmsg = raw_sendmsg,
+	.recvmsg = raw_recvmsg,
+	.get_port = raw_get_port,
+};
+
+const struct proto *host_inet_prot(int type)
+{
+	return type == SOCK_DGRAM ? &udp_prot : &raw_prot;
+}
+
+// net/ipv6
+static __noipa int tcp_v6_init_sock(struct sock *sk)
+{
+	return 0;
+}
+
+static __noipa int udpv6_init_sock(struct sock *sk)
+{
+	return 0;
+}
+
+static __noipa int rawv6_init_sk(struct sock *sk)
+{
+	return 0;
+}
+
+static __noipa void rawv6_close(struct sock *sk, long timeout)
+{
+	sk_common_release(sk);
+}
+
+static __noipa int tcp_v6_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	return host_connects(sk);
+}
+
+HOST_DOES(__ip6_datagram_connect, struct sock *sk, struct sockaddr *uaddr, int addr_len)
+HOST_DOES(udpv6_sendmsg, struct sock *sk, struct msghdr *msg, size_t len)
+HOST_DOES(udpv6_recvmsg, struct sock *sk, struct msghdr *msg, size_t len, int flags)
+HOST_DOES(udp_v6_get_port, struct sock *sk, unsigned short snum)
+HOST_DOES(rawv6_sendmsg, struct sock *sk, struct msghdr *msg, size_t len)
+HOST_DOES(rawv6_recvmsg, struct sock *sk, struct msghdr *msg, size_t len, int flags)
+HOST_NAMES(inet6_getname, 28)
+HOST_DOES(inet6_ioctl, struct socket *sock, unsigned int cmd, unsigned long arg)
+
+static __noipa int ip6_datagram_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	int res;
+
+	lock_sock(sk);
+	res = __ip6_datagram_connect(sk, uaddr, addr_len);
+	release_sock(sk);
+	return res;
+}
+
+static const struct proto tcpv6_prot = {
+	.name = "TCPv6",
+	.init = tcp_v6_init_sock,
+	.close = tcp_close,
+	.connect = tcp_v6_connect,
+	.sendmsg = tcp_sendmsg,
+	.recvmsg = tcp_recvmsg,
+	.get_port = inet_csk_get_port,
+	.shutdown = tcp_shutdown,
+};
+
+static const struct proto udpv6_prot = {
+	.name = "UDPv6",
+	.init = udpv6_init_sock,
+	.close = udp_lib_close,
+	.connect = ip6_datagram_connect,
+	.sendmsg = udpv6_sendmsg,
+	.recvmsg = udpv6_recvmsg,
+	.get_port = udp_v6_get_port,
+	.ioctl = udp_ioctl,
+};
+
+static const struct proto rawv6_prot = {
+	.name = "RAWv6",
+	.init = rawv6_init_sk,
+	.close = rawv6_close,
+	.connect = ip6_datagram_connect,
+	.sendmsg = rawv6_sendmsg,
+	.recvmsg = rawv6_recvmsg,
+	.get_port = raw_get_port,
+};
+
+static __noipa int __inet6_bind(struct sock *sk, struct sockaddr *uaddr, int addr_len)
+{
+	int err;
+
+	lock_sock(sk);
+	err = sk->sk_prot->get_port(sk, 0);
+	release_sock(sk);
+	return err;
+}
+
+static __noipa int inet6_bind(struct socket *sock, struct sockaddr *uaddr, int addr_len)
+{
+	return __inet6_bind(sock->sk, uaddr, addr_len);
+}
+
+static __noipa int inet6_release(struct socket *sock)
+{
+	return inet_release(sock);
+}
+
+static __noipa int inet6_sendmsg(struct socket *sock, struct msghdr *msg, size_t size)
+{
+	return sock->sk->sk_prot->sendmsg(sock->sk, msg, size);
+}
+
+static __noipa int inet6_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+	return sock->sk->sk_prot->recvmsg(sock->sk, msg, size, flags);
+}
+
+static const struct proto_ops inet6_stream_ops = {
+	.family = AF_INET6,
+	.release = inet6_release,
+	.bind = inet6_bind,
+	.connect = inet_stream_connect,
+	.accept = inet_accept,
+	.getname = inet6_getname,
+	.listen = inet_listen,
+	.shutdown = inet_shutdown,
+	.sendmsg = inet6_sendmsg,
+	.recvmsg = inet6_recvmsg,
+	.ioctl = inet6_ioctl,
+	.setsockopt = sock_common_setsockopt,
+	.getsockopt = sock_common_getsockopt,
+};
+
+static const struct proto_ops inet6_dgram_ops = {
+	.family = AF_INET6,
+	.release = inet6_release,
+	.bind = inet6_bind,
+	.connect = inet_dgram_connect,
+	.getname = inet6_getname,
+	.shutdown = inet_shutdown,
+	.sendmsg = inet6_sendmsg,
+	.recvmsg = inet6_recvmsg,
+	.ioctl = inet6_ioctl,
+	.setsockopt = sock_common_setsockopt,
+	.getsockopt = sock_common_getsockopt,
+};
+
+static struct sock *host_sock(struct socket *sock, const struct proto_ops *ops, const struct proto *prot)
+{
+	struct sock *sk = sk_alloc(ops->family, GFP_KERNEL);
+
+	if (sk) {
+		sock->ops = ops;
+		sock_init_data(sock, sk);
+		sk->sk_prot = prot;
+	}
+	return sk;
+}
+
+static __noipa int inet6_create(void *net, struct socket *sock, int protocol, int kern)
+{
+	const struct proto *prot = sock->type == SOCK_STREAM ? &tcpv6_prot : sock->type == SOCK_DGRAM ? &udpv6_prot : &rawv6_prot;
+	struct sock *sk = host_sock(sock, sock->type == SOCK_STREAM ? &inet6_stream_ops : &inet6_dgram_ops, prot);
+
+	return sk ? sk->sk_prot->init(sk) : -ENOBUFS;
+}
+
+// net/unix/af_unix.c
+static __noipa void unix_release_sock(struct sock *sk, int embrion)
+{
+	sock_orphan(sk);
+	sock_put(sk);
+}
+
+#ifndef KERNEL_5_10
+static __noipa void unix_close(struct sock *sk, long timeout)
+{
+}
+#endif
+
+static __noipa int unix_release(struct socket *sock)
+{
+	struct sock *sk = sock->sk;
+
+	if (!sk)
+		return 0;
+#ifndef KERNEL_5_10
+	unix_close(sk, 0);
+#endif
+	sock->sk = NULL;
+	unix_release_sock(sk, 0);
+	return 0;
+}
+
+HOST_DOES(unix_bind, struct socket *sock, struct sockaddr *uaddr, int addr_len)
+HOST_DOES(unix_stream_connect, struct socket *sock, struct sockaddr *uaddr, int addr_len, int flags)
+HOST_DOES(unix_dgram_connect, struct socket *sock, struct sockaddr *addr, int alen, int flags)
+HOST_NAMES(unix_getname, 2)
+HOST_DOES(unix_ioctl, struct socket *sock, unsigned int cmd, unsigned long arg)
+HOST_DOES(unix_listen, struct socket *sock, int backlog)
+HOST_DOES(unix_shutdown, struct socket *sock, int mode)
+HOST_DOES(unix_stream_sendmsg, struct socket *sock, struct msghdr *msg, size_t len)
+HOST_DOES(unix_stream_read_generic, void *state, bool freezable)
+HOST_DOES(unix_dgram_sendmsg, struct socket *sock, struct msghdr *msg, size_t len)
+#ifndef KERNEL_5_10
+HOST_DOES(__unix_dgram_recvmsg, struct sock *sk, struct msghdr *msg, size_t size, int flags)
+#endif
+
+static __noipa int unix_stream_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+	return unix_stream_read_generic(msg, true);
+}
+
+static __noipa int unix_dgram_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+#ifdef KERNEL_5_10
+	return host_made();
+#else
+	return __unix_dgram_recvmsg(sock->sk, msg, size, flags);
+#endif
+}
+
+static __noipa int unix_seqpacket_sendmsg(struct socket *sock, struct msghdr *msg, size_t len)
+{
+	return unix_dgram_sendmsg(sock, msg, len);
+}
+
+static __noipa int unix_seqpacket_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
+{
+	return unix_dgram_recvmsg(sock, msg, size, flags);
+}
+
+static __noipa int unix_socketpair(struct socket *socka, struct socket *sockb)
+{
+	socka->state = sockb->state = SS_CONNECTED;
+	return 0;
+}
+
+static const struct proto unix_dgram_proto = { .name = "UNIX" };
+#ifdef KERNEL_5_10
+#define unix_stream_proto unix_dgram_proto
+#else
+static const struct proto unix_stream_proto = { .name = "UNIX-STREAM" };
+#endif
+
+static __noipa struct sock *unix_create1(void *net, struct socket *sock, int kern, int type)
+{
+	return host_sock(sock, sock->ops, type == SOCK_STREAM ? &unix_stream_proto : &unix_dgram_proto);
+}
+
+static __noipa int unix_accept(struct socket *sock, struct socket *newsock, int flags, bool kern)
+{
+	long err = host_made();
+
+	if (err < 0)
+		return err;
+	newsock->state = SS_CONNECTED;
+	return host_sock(newsock, sock->ops, sock->sk->sk_prot) ? 0 : -ENOMEM;
+}
+
+#define UNIX_OPS(_connect, _sendmsg, _recvmsg)	\
+{						\
+	.family = AF_UNIX,			\
+	.release = unix_release,		\
+	.bind = unix_bind,			\
+	.connect = _connect,			\
+	.socketpair = unix_socketpair,		\
+	.accept = unix_accept,			\
+	.getname = unix_getname,		\
+	.ioctl = unix_ioctl,			\
+	.listen = unix_listen,			\
+	.shutdown = unix_shutdown,		\
+	.sendmsg = _sendmsg,			\
+	.recvmsg = _recvmsg,			\
+}
+
+static const struct proto_ops unix_stream_ops = UNIX_OPS(unix_stream_connect, unix_stream_sendmsg, unix_stream_recvmsg);
+static const struct proto_ops unix_dgram_ops = UNIX_OPS(unix_dgram_connect, unix_dgram_sendmsg, unix_dgram_recvmsg);
+static const struct proto_ops unix_seqpacket_ops = UNIX_OPS(unix_stream_connect, unix_seqpacket_sendmsg, unix_seqpacket_recvmsg);
+
+static __noipa int unix_create(void *net, struct socket *sock, int protocol, int kern)
+{
+	switch (sock->type) {
+	case SOCK_STREAM:
+		sock->ops = &unix_stream_ops;
+		break;
+	case SOCK_RAW:
+		sock->type = SOCK_DGRAM;
+		fallthrough;
+	case SOCK_DGRAM:
+		sock->ops = &unix_dgram_ops;
+		break;
+	default:
+		sock->ops = &unix_seqpacket_ops;
+	}
+	return unix_create1(net, sock, kern, sock->type) ? 0 : -ENOMEM;
+}
+
+// net/netlink/af_netlink.c
+HOST_DOES(netlink_bind, struct socket *sock, struct sockaddr *addr, int addr_len)
+HOST_DOES(netlink_connect, struct socket *sock, struct sockaddr *addr, int alen, int flags)
+HOST_NAMES(netlink_getname, 12)
+HOST_DOES(netlink_ioctl, struct socket *sock, unsigned int cmd, unsigned long arg)
+HOST_DOES(netlink_sendmsg, struct socket *sock, struct msghdr *msg, size_t len)
+HOST_DOES(netlink_recvmsg, struct socket *sock, struct msghdr *msg, size_t len, int flags)
+HOST_DOES(netlink_setsockopt, struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
+HOST_DOES(netlink_getsockopt, struct socket *sock, int level, int optname, char __user *optval, int __user *optlen)
+
+static __noipa int netlink_release(struct socket *sock)
+{
+	end_sock(sock);
+	return 0;
+}
+
+static const struct proto_ops netlink_ops = {
+	.family = AF_NETLINK,
+	.release = netlink_release,
+	.bind = netlink_bind,
+	.connect = netlink_connect,
+	.getname = netlink_getname,
+	.ioctl = netlink_ioctl,
+	.sendmsg = netlink_sendmsg,
+	.recvmsg = netlink_recvmsg,
+	.setsockopt = netlink_setsockopt,
+	.getsockopt = netlink_getsockopt,
+};
+
+static const struct proto netlink_proto = { .name = "NETLINK" };
+
+static __noipa int __netlink_create(void *net, struct socket *sock, int protocol, int kern)
+{
+	return host_sock(sock, &netlink_ops, &netlink_proto) ? 0 : -ENOMEM;
+}
+
+static __noipa int netlink_create(void *net, struct socket *sock, int protocol, int kern)
+{
+	return __netlink_create(net, sock, protocol, kern);
+}
+
+// Families of which no functions are known. They have no names that a probe could have.
+static int unknown_release(struct socket *sock)
+{
+	end_sock(sock);
+	return 0;
+}
+
+static const struct proto_ops unknown_ops = { .release = unknown_release };
+static const struct proto unknown_prot = { .name = "" };
+
+int host_socket_create(struct socket *sock, int family, int protocol)
+{
+	switch (family) {
+	case AF_UNIX:
+		return unix_create(NULL, sock, protocol, 0);
+	case AF_INET:
+		return inet_create(NULL, sock, protocol, 0);
+	case AF_INET6:
+		return inet6_create(NULL, sock, protocol, 0);
+	case AF_NETLINK:
+		return netlink_create(NULL, sock, protocol, 0);
+	}
+	return host_sock(sock, &unknown_ops, &unknown_prot) ? 0 : -ENOMEM;
+}
+
+// host_socket makes the socket of a descriptor that the host has told of.
+struct socket *host_socket(int family, int type, int protocol)
+{
+	struct socket *sock = sock_alloc();
+
+	if (!sock)
+		return NULL;
+	sock->type = type;
+	if (!host_socket_create(sock, family, protocol))
+		return sock;
+	sock_release(sock);
+	return NULL;
+}
