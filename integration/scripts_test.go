@@ -71,16 +71,21 @@ func TestScriptsUser(t *testing.T) {
 	}
 	all, masks := cases(t)
 	if os.Getenv("KPROBEFS_SOAK") == "" {
-		n := 0
-		all = slices.DeleteFunc(all, func(c *Case) bool {
-			if asksUser.MatchString(c.Script) {
-				return false
-			}
-			n++
-			return n%otherScripts != 0
-		})
+		all = oneOf(otherScripts, 0, all, func(c *Case) bool { return !asksUser.MatchString(c.Script) })
 	}
 	play(t, user, rootOnly, all, masks)
+}
+
+// oneOf leaves of the cases for which of returns true every n-th, beginning with the first-th.
+func oneOf(n, first int, all []*Case, of func(*Case) bool) []*Case {
+	i := -1
+	return slices.DeleteFunc(all, func(c *Case) bool {
+		if !of(c) {
+			return false
+		}
+		i++
+		return i%n != first
+	})
 }
 
 // play runs all scripts, as many at a time as there are processors.

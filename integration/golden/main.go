@@ -34,6 +34,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"maps"
 	"os"
@@ -41,6 +42,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -66,6 +68,7 @@ type golden struct {
 	release  string
 	modules  bool // the scripts that load modules
 	skipSame bool // only recordings that are not as 6.1's
+	share    share
 	out      io.Writer
 }
 
@@ -75,6 +78,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	flags.StringVar(&g.release, "release", linux.Default, "the kernel's release")
 	flags.BoolVar(&g.modules, "modules", false, "record or check the scripts that load modules")
 	flags.BoolVar(&g.skipSame, "differing", false, "check only the recordings that are not the same as 6.1's")
+	flags.Var(&g.share, "share", "with `TEXT/N`, check one of N recordings; TEXT, such as a commit, says which")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -102,6 +106,32 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("unknown command %q", args[0])
 }
 
+// share chooses one of n recordings by a text and the recording's name. The zero value
+// chooses all.
+type share struct {
+	text string
+	n    uint32
+}
+
+func (s *share) String() string { return fmt.Sprintf("%s/%d", s.text, s.n) }
+
+func (s *share) Set(text string) error {
+	before, after, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(after, 10, 32)
+	if err != nil || n == 0 {
+		return errors.New("it is TEXT/N, with N from 1 up")
+	}
+	s.text, s.n = before, uint32(n)
+	return nil
+}
+
+// has reports whether the recording with this name is to be checked.
+func (s *share) has(name string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.text + "/" + name))
+	return s.n < 2 || h.Sum32()%s.n == 0
+}
+
 // load returns the cases of testdata, or those named.
 func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, error) {
 	masks, err := integration.Masks()
@@ -121,6 +151,7 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	if g.skipSame {
 		cases = slices.DeleteFunc(cases, (*integration.Case).AsDefault)
 	}
+	cases = slices.DeleteFunc(cases, func(c *integration.Case) bool { return !g.share.has(c.Name) })
 	if err != nil || len(names) == 0 {
 		return cases, masks, err
 	}
