@@ -89,9 +89,11 @@ static void workers(void)
 	for (i = 0; i < 4; i++) {
 		kthread_init_work(&jobs[i].work, job);
 		jobs[i].number = i;
-		pr_info("queue %d\n", kthread_queue_work(worker, &jobs[i].work));
+		bool queued = kthread_queue_work(worker, &jobs[i].work);
+
 		if (!i)
 			msleep(20);
+		pr_info("queue %d\n", queued);
 	}
 	pr_info("again %d\n", kthread_queue_work(worker, &jobs[3].work));
 	pr_info("cancel %d %d\n", kthread_cancel_work_sync(&jobs[2].work), kthread_cancel_work_sync(&jobs[2].work));
