@@ -76,7 +76,7 @@ var fetches = []struct{ arg, want string }{
 	{"+u0(%si):string", `"/etc/passwd"`},
 	{"+u5(%si):ustring", `"passwd"`},
 	{"+0($arg2):string", `"/etc/passwd"`},
-	{"+11(%si):string", `""`},
+	{"+11(%si):string", "(fault)"}, // empty, in user memory: mirror_empty_string
 	{"+0(%si):u8", "47"},
 	{"+u0(%si):u8", "47"},
 	{"+u0(%si):u32", "1668572463"},
