@@ -166,32 +166,20 @@ func (f *mirrorFiles) ours() []string {
 }
 
 func (f *mirrorFiles) readMounts(tid int) bool {
-	text, err := os.ReadFile(proc.Path(tid, "mountinfo"))
+	mounts, err := mountsOfThread(tid)
 	if err != nil {
 		return false
 	}
 	clear(f.mounts)
 	f.dirs, f.looked = nil, time.Now()
-	for line := range strings.Lines(string(text)) {
-		head, tail, _ := strings.Cut(line, " - ")
-		fields := strings.Fields(head) // mnt_id, parent's, device, root, mount point
-		if len(fields) < 5 {
-			continue
-		}
-		ours := strings.HasPrefix(tail, "fuse.kprobefs ")
-		if n, err := strconv.ParseUint(fields[0], 10, 64); err == nil {
-			f.mounts[n] = ours
-		}
+	for _, m := range mounts {
+		ours := m.kind == fuseType
+		f.mounts[m.id] = ours
 		if ours {
-			f.dirs = append(f.dirs, unescapeMount(fields[4]))
+			f.dirs = append(f.dirs, unescape(m.point))
 		}
 	}
 	return true
-}
-
-// unescapeMount returns a path of mountinfo, in which some characters are octal numbers.
-func unescapeMount(path string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(path)
 }
 
 // interruptible reports whether a thread can be stopped without effect. A stop ends
