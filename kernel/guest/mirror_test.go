@@ -244,6 +244,18 @@ func TestMirrorSocketpair(t *testing.T) {
 			t.Errorf("descriptor %d: %v", 40+i, seen)
 		}
 	}
+
+	// A family that has no pairs: nothing is left of the two sockets.
+	const refused = -int64(syscall.EOPNOTSUPP)
+	call.Args[0], call.Made = syscall.AF_INET, func() host.Made { return host.Made{Ret: refused} }
+	seen = sees(t, m, func() {
+		if ret, err := m.Host().Mirror(by, call); ret != refused || err != nil {
+			t.Error(ret, err)
+		}
+	})
+	if seen["sock_no_socketpair"].n != 1 || seen["inet_release"].n != 2 || seen["fd_install"].n != 0 {
+		t.Errorf("a refused pair: %v", seen)
+	}
 }
 
 // TestMirrorOpen: an open has the host's result, and its file the host's descriptor.

@@ -375,20 +375,14 @@ void __f_unlock_pos(struct file *f)
 	mutex_unlock(&f->f_pos_lock);
 }
 
-int host_descriptor(unsigned int fd)
+int host_fd_install(unsigned int fd, struct file *file)
 {
-	if (!host_mirrors())
-		return fd;
-	host_unreserve(fd);
-	return host_reserve(host_made());
-}
+	int ret = fd;
 
-// install_dup installs file at fd, which is reserved, or at the descriptor that the host has
-// chosen. It takes over a reference.
-static int install_dup(unsigned int fd, struct file *file)
-{
-	int ret = host_descriptor(fd);
-
+	if (host_mirrors()) {
+		host_unreserve(fd);
+		ret = host_reserve(host_made());
+	}
 	if (ret < 0) {
 		fput(file);
 		return ret;
@@ -408,7 +402,7 @@ int f_dupfd(unsigned int from, struct file *file, unsigned int flags)
 	if (fd < 0)
 		return fd;
 	get_file(file);
-	return install_dup(fd, file);
+	return host_fd_install(fd, file);
 }
 
 SYSCALL_DEFINE1(dup, unsigned int, fildes)
@@ -423,7 +417,7 @@ SYSCALL_DEFINE1(dup, unsigned int, fildes)
 		fput(file);
 		return fd;
 	}
-	return install_dup(fd, file);
+	return host_fd_install(fd, file);
 }
 
 // do_dup2 makes fd refer to file, too, and closes what it referred to. It unlocks the

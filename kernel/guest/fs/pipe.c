@@ -304,28 +304,6 @@ int do_pipe_flags(int *fd, int flags)
 	return 0;
 }
 
-// move_ends moves both ends of a pipe to the descriptors that the host's kernel has chosen.
-static int move_ends(int *fd, int __user *fildes)
-{
-	int host[2], i, err = host_made();
-	struct host_mirror *m = (struct host_mirror *)current->host_call->mirror;
-	struct file *files[2];
-
-	for (i = 0; i < 2; i++)
-		files[i] = close_fd_get_file(fd[i]);
-	if (!err && copy_from_user(host, fildes, sizeof(host)))
-		err = -EFAULT;
-	for (i = 0; i < 2; i++) {
-		files[i]->f_inode->i_ino = m->files[0].file;
-		fd[i] = err ? err : host_reserve(host[i]);
-		if (fd[i] >= 0)
-			fd_install(fd[i], files[i]);
-		else
-			fput(files[i]);
-	}
-	return err;
-}
-
 static __noipa int do_pipe2(int __user *fildes, int flags)
 {
 	int fd[2], err = do_pipe_flags(fd, flags);
@@ -334,9 +312,12 @@ static __noipa int do_pipe2(int __user *fildes, int flags)
 		return err;
 	if (host_mirrors()) {
 		struct host_call *call = current_host_call();
+		struct file *files[2];
 
 		WRITE_ONCE(call->quiet, 1);
-		err = move_ends(fd, fildes);
+		files[0] = close_fd_get_file(fd[0]);
+		files[1] = close_fd_get_file(fd[1]);
+		err = host_install_pair(files, fildes);
 		WRITE_ONCE(call->quiet, 0);
 		return err;
 	}

@@ -39,21 +39,24 @@ int host_connects(struct sock *sk)
 	return 0;
 }
 
+static void drop_sock(struct sock *sk)
+{
+	sock_orphan(sk);
+	sock_put(sk);
+}
+
 static void end_sock(struct socket *sock)
 {
 	struct sock *sk = sock->sk;
 
 	sock->sk = NULL;
-	if (sk) {
-		sock_orphan(sk);
-		sock_put(sk);
-	}
+	if (sk)
+		drop_sock(sk);
 }
 
 static __noipa void sk_common_release(struct sock *sk)
 {
-	sock_orphan(sk);
-	sock_put(sk);
+	drop_sock(sk);
 }
 
 // net/ipv4/udp.c, raw.c, datagram.c
@@ -234,6 +237,7 @@ static const struct proto_ops inet6_stream_ops = {
 	.release = inet6_release,
 	.bind = inet6_bind,
 	.connect = inet_stream_connect,
+	.socketpair = sock_no_socketpair,
 	.accept = inet_accept,
 	.getname = inet6_getname,
 	.listen = inet_listen,
@@ -250,7 +254,10 @@ static const struct proto_ops inet6_dgram_ops = {
 	.release = inet6_release,
 	.bind = inet6_bind,
 	.connect = inet_dgram_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = sock_no_accept,
 	.getname = inet6_getname,
+	.listen = sock_no_listen,
 	.shutdown = inet_shutdown,
 	.sendmsg = inet6_sendmsg,
 	.recvmsg = inet6_recvmsg,
@@ -282,8 +289,7 @@ static __noipa int inet6_create(void *net, struct socket *sock, int protocol, in
 // net/unix/af_unix.c
 static __noipa void unix_release_sock(struct sock *sk, int embrion)
 {
-	sock_orphan(sk);
-	sock_put(sk);
+	drop_sock(sk);
 }
 
 #ifndef KERNEL_5_10
@@ -431,8 +437,12 @@ static const struct proto_ops netlink_ops = {
 	.release = netlink_release,
 	.bind = netlink_bind,
 	.connect = netlink_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = sock_no_accept,
 	.getname = netlink_getname,
 	.ioctl = netlink_ioctl,
+	.listen = sock_no_listen,
+	.shutdown = sock_no_shutdown,
 	.sendmsg = netlink_sendmsg,
 	.recvmsg = netlink_recvmsg,
 	.setsockopt = netlink_setsockopt,
@@ -458,7 +468,20 @@ static int unknown_release(struct socket *sock)
 	return 0;
 }
 
-static const struct proto_ops unknown_ops = { .release = unknown_release };
+static const struct proto_ops unknown_ops = {
+	.release = unknown_release,
+	.bind = sock_no_bind,
+	.connect = sock_no_connect,
+	.socketpair = sock_no_socketpair,
+	.accept = sock_no_accept,
+	.getname = sock_no_getname,
+	.ioctl = sock_no_ioctl,
+	.listen = sock_no_listen,
+	.shutdown = sock_no_shutdown,
+	.sendmsg = sock_no_sendmsg,
+	.recvmsg = sock_no_recvmsg,
+};
+
 static const struct proto unknown_prot = { .name = "" };
 
 int host_socket_create(struct socket *sock, int family, int protocol)

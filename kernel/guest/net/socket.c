@@ -131,10 +131,13 @@ int sock_create_kern(void *net, int family, int type, int protocol, struct socke
 	return __sock_create(net, family, type, protocol, res, 1);
 }
 
+// What is inlined in Debian's kernels from 6.12 on, and what is in those before.
 #ifdef KERNEL_6_12
 #define INLINE_6_12 static inline
+#define INLINE_BEFORE_6_12 static __noipa
 #else
 #define INLINE_6_12 static __noipa
+#define INLINE_BEFORE_6_12 static inline
 #endif
 
 INLINE_6_12 int __sock_sendmsg(struct socket *sock, struct msghdr *msg)
@@ -143,7 +146,7 @@ INLINE_6_12 int __sock_sendmsg(struct socket *sock, struct msghdr *msg)
 
 	if (err)
 		return err;
-	return sock->ops->sendmsg ? sock->ops->sendmsg(sock, msg, msg->msg_iter.count) : host_result(-EOPNOTSUPP);
+	return sock->ops->sendmsg(sock, msg, msg->msg_iter.count);
 }
 
 noinline int sock_sendmsg(struct socket *sock, struct msghdr *msg)
@@ -157,7 +160,7 @@ noinline int sock_recvmsg(struct socket *sock, struct msghdr *msg, int flags)
 
 	if (err)
 		return err;
-	return sock->ops->recvmsg ? sock->ops->recvmsg(sock, msg, msg->msg_iter.count, flags) : host_result(-EOPNOTSUPP);
+	return sock->ops->recvmsg(sock, msg, msg->msg_iter.count, flags);
 }
 
 int kernel_sendmsg(struct socket *sock, struct msghdr *msg, struct kvec *vec, size_t num, size_t size)
@@ -226,18 +229,12 @@ noinline __noclone struct file *sock_alloc_file(struct socket *sock, int flags)
 	return file;
 }
 
-// install installs the file of a new socket at fd, or at the descriptor that the host's kernel has
-// chosen.
+// install installs the file of a new socket.
 static int install(int fd, struct file *file)
 {
-	fd = host_descriptor(fd);
-	if (fd < 0) {
-		fput(file);
-		return fd;
-	}
-	if (host_mirrors())
+	fd = host_fd_install(fd, file);
+	if (fd >= 0 && host_mirrors())
 		host_identify(file, 0);
-	fd_install(fd, file);
 	return fd;
 }
 
@@ -287,7 +284,7 @@ static __noipa int sock_close(struct inode *inode, struct file *filp)
 
 static __noipa long sock_do_ioctl(void *net, struct socket *sock, unsigned int cmd, unsigned long arg)
 {
-	return sock->ops->ioctl ? sock->ops->ioctl(sock, cmd, arg) : host_result(-ENOTTY);
+	return sock->ops->ioctl(sock, cmd, arg);
 }
 
 static __noipa long sock_ioctl(struct file *file, unsigned cmd, unsigned long arg)
@@ -365,7 +362,7 @@ noinline int __sys_bind(int fd, struct sockaddr __user *umyaddr, int addrlen)
 	if (!err)
 		err = security_socket_bind(sock, (struct sockaddr *)address, addrlen);
 	if (!err)
-		err = sock->ops->bind ? sock->ops->bind(sock, (struct sockaddr *)address, addrlen) : host_result(-EOPNOTSUPP);
+		err = sock->ops->bind(sock, (struct sockaddr *)address, addrlen);
 	fdput(f);
 	return err;
 }
@@ -382,7 +379,7 @@ noinline int __sys_listen(int fd, int backlog)
 		return err;
 	err = security_socket_listen(sock, backlog);
 	if (!err)
-		err = sock->ops->listen ? sock->ops->listen(sock, min((unsigned int)backlog, (unsigned int)SOMAXCONN)) : host_result(-EOPNOTSUPP);
+		err = sock->ops->listen(sock, min((unsigned int)backlog, (unsigned int)SOMAXCONN));
 	fdput(f);
 	return err;
 }
@@ -404,7 +401,7 @@ noinline __noclone struct file *do_accept(struct file *file, struct sockaddr __u
 		return newfile;
 	err = security_socket_accept(sock, newsock);
 	if (!err)
-		err = sock->ops->accept ? sock->ops->accept(sock, newsock, file->f_flags, false) : host_result(-EOPNOTSUPP);
+		err = sock->ops->accept(sock, newsock, file->f_flags, false);
 	if (!err && upeer_sockaddr) {
 		len = newsock->ops->getname(newsock, (struct sockaddr *)address, 2);
 		err = len < 0 ? -ECONNABORTED : move_addr_to_user(address, len, upeer_sockaddr, upeer_addrlen);
@@ -445,7 +442,7 @@ static __noipa int __sys_connect_file(struct file *file, struct sockaddr *addres
 
 	if (err)
 		return err;
-	return sock->ops->connect ? sock->ops->connect(sock, address, addrlen, file->f_flags | file_flags) : host_result(-EOPNOTSUPP);
+	return sock->ops->connect(sock, address, addrlen, file->f_flags | file_flags);
 }
 
 noinline int __sys_connect(int fd, struct sockaddr __user *uservaddr, int addrlen)
@@ -476,8 +473,9 @@ noinline int __sys_sendto(int fd, void __user *buff, size_t len, unsigned int fl
 	iov_iter_ubuf(&msg.msg_iter, WRITE, buff, min_t(size_t, len, MAX_RW_COUNT));
 	if (f.file->f_flags & O_NONBLOCK)
 		msg.msg_flags |= MSG_DONTWAIT;
-	err = addr ? move_addr_to_kernel(addr, addr_len, address) : 0;
+	err = 0;
 	if (addr) {
+		err = move_addr_to_kernel(addr, addr_len, address);
 		msg.msg_name = address;
 		msg.msg_namelen = addr_len;
 	}
@@ -514,7 +512,7 @@ noinline int __sys_shutdown(int fd, int how)
 		return err;
 	err = security_socket_shutdown(sock, how);
 	if (!err)
-		err = sock->ops->shutdown ? sock->ops->shutdown(sock, how) : host_result(-EOPNOTSUPP);
+		err = sock->ops->shutdown(sock, how);
 	fdput(f);
 	return err;
 }
@@ -619,7 +617,8 @@ noinline __noclone long __sys_recvmsg(int fd, struct user_msghdr __user *umsg, u
 	return err;
 }
 
-noinline __noclone int __sys_getsockname(int fd, struct sockaddr __user *usockaddr, int __user *usockaddr_len)
+// get_name is getsockname(2), or with peer getpeername(2).
+static __always_inline int get_name(int fd, struct sockaddr __user *addr, int __user *addr_len, bool peer)
 {
 	char address[ADDR_MAX];
 	struct fd f;
@@ -628,31 +627,23 @@ noinline __noclone int __sys_getsockname(int fd, struct sockaddr __user *usockad
 
 	if (!sock)
 		return err;
-	err = security_socket_getsockname(sock);
+	err = peer ? security_socket_getpeername(sock) : security_socket_getsockname(sock);
 	if (!err)
-		err = sock->ops->getname ? sock->ops->getname(sock, (struct sockaddr *)address, 0) : host_result(-EOPNOTSUPP);
+		err = sock->ops->getname(sock, (struct sockaddr *)address, peer);
 	if (err >= 0)
-		err = move_addr_to_user(address, err, usockaddr, usockaddr_len);
+		err = move_addr_to_user(address, err, addr, addr_len);
 	fdput(f);
 	return err;
 }
 
+noinline __noclone int __sys_getsockname(int fd, struct sockaddr __user *usockaddr, int __user *usockaddr_len)
+{
+	return get_name(fd, usockaddr, usockaddr_len, false);
+}
+
 noinline __noclone int __sys_getpeername(int fd, struct sockaddr __user *usockaddr, int __user *usockaddr_len)
 {
-	char address[ADDR_MAX];
-	struct fd f;
-	int err;
-	struct socket *sock = sockfd_lookup_light(fd, &err, &f);
-
-	if (!sock)
-		return err;
-	err = security_socket_getpeername(sock);
-	if (!err)
-		err = sock->ops->getname ? sock->ops->getname(sock, (struct sockaddr *)address, 1) : host_result(-EOPNOTSUPP);
-	if (err >= 0)
-		err = move_addr_to_user(address, err, usockaddr, usockaddr_len);
-	fdput(f);
-	return err;
+	return get_name(fd, usockaddr, usockaddr_len, true);
 }
 
 noinline __noclone int sock_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
@@ -665,12 +656,7 @@ noinline __noclone int sock_getsockopt(struct socket *sock, int level, int optna
 	return host_result(-ENOPROTOOPT);
 }
 
-#ifdef KERNEL_6_12
-static __noipa
-#else
-static inline
-#endif
-int do_sock_setsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int optlen)
+INLINE_BEFORE_6_12 int do_sock_setsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int optlen)
 {
 	int err = security_socket_setsockopt(sock, level, optname);
 
@@ -681,12 +667,7 @@ int do_sock_setsockopt(struct socket *sock, bool compat, int level, int optname,
 	return sock->ops->setsockopt ? sock->ops->setsockopt(sock, level, optname, optval, optlen) : host_result(-EOPNOTSUPP);
 }
 
-#ifdef KERNEL_6_12
-static __noipa
-#else
-static inline
-#endif
-int do_sock_getsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int __user *optlen)
+INLINE_BEFORE_6_12 int do_sock_getsockopt(struct socket *sock, bool compat, int level, int optname, char __user *optval, int __user *optlen)
 {
 	int err = security_socket_getsockopt(sock, level, optname);
 
@@ -723,47 +704,54 @@ noinline __noclone int __sys_getsockopt(int fd, int level, int optname, char __u
 	return err;
 }
 
+// make_pair makes the files of two connected sockets.
+static int make_pair(int family, int type, int protocol, int flags, struct file *file[2])
+{
+	struct socket *sock[2];
+	int err = sock_create(family, type, protocol, &sock[0]);
+
+	if (err)
+		return err;
+	err = sock_create(family, type, protocol, &sock[1]);
+	if (err)
+		goto release_first;
+	err = security_socket_socketpair(sock[0], sock[1]);
+	if (!err)
+		err = sock[0]->ops->socketpair(sock[0], sock[1]);
+	if (err)
+		goto release_both;
+	file[0] = sock_alloc_file(sock[0], flags); /* it releases the socket if it fails */
+	if (IS_ERR(file[0])) {
+		sock_release(sock[1]);
+		return PTR_ERR(file[0]);
+	}
+	file[1] = sock_alloc_file(sock[1], flags);
+	if (IS_ERR(file[1]))
+		fput(file[0]);
+	return PTR_ERR_OR_ZERO(file[1]);
+
+release_both:
+	sock_release(sock[1]);
+release_first:
+	sock_release(sock[0]);
+	return err;
+}
+
 // __sys_socketpair installs both ends at the descriptors that the host's kernel has chosen.
 noinline __noclone int __sys_socketpair(int family, int type, int protocol, int __user *usockvec)
 {
-	int flags = type & ~SOCK_TYPE_MASK, fd[2] = { -1, -1 }, host[2], i, err;
-	struct socket *sock[2] = {};
+	int flags = type & ~SOCK_TYPE_MASK, fd[2], i, err;
 	struct file *file[2];
 
 	if (!host_mirrors())
 		return -EOPNOTSUPP;
 	for (i = 0; i < 2; i++)
 		fd[i] = get_unused_fd_flags(flags);
-	err = sock_create(family, type & SOCK_TYPE_MASK, protocol, &sock[0]);
-	if (!err)
-		err = sock_create(family, type & SOCK_TYPE_MASK, protocol, &sock[1]);
-	if (!err)
-		err = security_socket_socketpair(sock[0], sock[1]);
-	if (!err)
-		err = sock[0]->ops->socketpair ? sock[0]->ops->socketpair(sock[0], sock[1]) : -EOPNOTSUPP;
-	for (i = 0; !err && i < 2; i++) {
-		file[i] = sock_alloc_file(sock[i], flags);
-		err = PTR_ERR_OR_ZERO(file[i]);
-	}
+	err = make_pair(family, type & SOCK_TYPE_MASK, protocol, flags, file);
 	for (i = 0; i < 2; i++)
 		if (fd[i] >= 0)
 			put_unused_fd(fd[i]);
-	if (err)
-		return err; /* out of memory: what was made so far stays */
-	err = host_made();
-	if (!err && copy_from_user(host, usockvec, sizeof(host)))
-		err = -EFAULT;
-	for (i = 0; i < 2; i++) {
-		int to = err ? err : host_reserve(host[i]);
-
-		if (to < 0) {
-			fput(file[i]);
-			continue;
-		}
-		host_identify(file[i], i);
-		fd_install(to, file[i]);
-	}
-	return err;
+	return err ? err : host_install_pair(file, usockvec);
 }
 
 SYSCALL_DEFINE3(socket, int, family, int, type, int, protocol)

@@ -4,6 +4,7 @@
 #include <linux/hostfs.h>
 #include <linux/host.h>
 #include <linux/fdtable.h>
+#include <linux/uaccess.h>
 #include <net/sock.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -198,6 +199,24 @@ static void set_mode(struct file *f, const struct host_mirror_file *m)
 void host_identify(struct file *file, int i)
 {
 	file->f_inode->i_ino = ((struct host_mirror *)current_host_call()->mirror)->files[i].file;
+}
+
+int host_install_pair(struct file *files[2], const int __user *fds)
+{
+	int host[2], fd, i, err = host_made();
+
+	if (!err && copy_from_user(host, fds, sizeof(host)))
+		err = -EFAULT;
+	for (i = 0; i < 2; i++) {
+		fd = err ? err : host_reserve(host[i]);
+		if (fd < 0) {
+			fput(files[i]);
+			continue;
+		}
+		host_identify(files[i], i);
+		fd_install(fd, files[i]);
+	}
+	return err;
 }
 
 // mirror_socket is mirror_file for a socket, whose rdev says the family, type and protocol.

@@ -32,9 +32,13 @@ struct vfsmount *host_pseudo_mnt(void);
 int host_opened(struct file *f);
 void host_unreserve(unsigned int fd);
 int host_reserve(long fd);
-// host_descriptor returns fd, which is reserved, or in a mirrored call the reserved
-// descriptor that the host's kernel has chosen, or its error. fd is then free.
-int host_descriptor(unsigned int fd);
+// host_fd_install installs file at fd, which is reserved, or in a mirrored call at the
+// descriptor that the host's kernel has chosen. It takes over the reference, and returns the
+// descriptor or the host's error.
+int host_fd_install(unsigned int fd, struct file *file);
+// host_install_pair installs two new files, whose references it takes over, at the
+// descriptors that the host's kernel has written to fds.
+int host_install_pair(struct file *files[2], const int __user *fds);
 // host_identify makes file the one at place i of what the host has told of.
 void host_identify(struct file *file, int i);
 struct file *host_install(unsigned int fd, struct file *file);

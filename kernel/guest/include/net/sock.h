@@ -273,6 +273,16 @@ int inet_dgram_connect(struct socket *sock, struct sockaddr *uaddr, int addr_len
 int inet_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
 int inet_shutdown(struct socket *sock, int how);
 int inet_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int sock_no_bind(struct socket *sock, struct sockaddr *saddr, int len);
+int sock_no_connect(struct socket *sock, struct sockaddr *saddr, int len, int flags);
+int sock_no_socketpair(struct socket *sock1, struct socket *sock2);
+int sock_no_accept(struct socket *sock, struct socket *newsock, int flags, bool kern);
+int sock_no_getname(struct socket *sock, struct sockaddr *saddr, int peer);
+int sock_no_ioctl(struct socket *sock, unsigned int cmd, unsigned long arg);
+int sock_no_listen(struct socket *sock, int backlog);
+int sock_no_shutdown(struct socket *sock, int how);
+int sock_no_sendmsg(struct socket *sock, struct msghdr *m, size_t len);
+int sock_no_recvmsg(struct socket *sock, struct msghdr *m, size_t len, int flags);
 int sock_common_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen);
 int sock_common_getsockopt(struct socket *sock, int level, int optname, char __user *optval, int __user *optlen);
 

@@ -207,6 +207,24 @@ void sk_stop_timer(struct sock *sk, struct timer_list *timer)
 		sock_put(sk);
 }
 
+// Operations that a family lacks.
+#define SOCK_NO(name, ...)				\
+noinline __noclone int sock_no_##name(__VA_ARGS__)	\
+{							\
+	return host_result(-EOPNOTSUPP);		\
+}
+
+SOCK_NO(bind, struct socket *sock, struct sockaddr *saddr, int len)
+SOCK_NO(connect, struct socket *sock, struct sockaddr *saddr, int len, int flags)
+SOCK_NO(socketpair, struct socket *sock1, struct socket *sock2)
+SOCK_NO(accept, struct socket *sock, struct socket *newsock, int flags, bool kern)
+SOCK_NO(getname, struct socket *sock, struct sockaddr *saddr, int peer)
+SOCK_NO(ioctl, struct socket *sock, unsigned int cmd, unsigned long arg)
+SOCK_NO(listen, struct socket *sock, int backlog)
+SOCK_NO(shutdown, struct socket *sock, int how)
+SOCK_NO(sendmsg, struct socket *sock, struct msghdr *m, size_t len)
+SOCK_NO(recvmsg, struct socket *sock, struct msghdr *m, size_t len, int flags)
+
 // Options of sockets: all are the host's.
 noinline __noclone int sock_common_setsockopt(struct socket *sock, int level, int optname, char __user *optval, unsigned int optlen)
 {
