@@ -1,7 +1,7 @@
 // Package integration tests that kprobefs prints what Linux prints.
 //
-// Each testdata/*.txtar has a shell script (script) and the masked text that a real
-// Linux kernel printed for it (want). Linux is the specification: want is recorded by
+// Each testdata/*.txtar has a shell script (script), for some with a program in C
+// (program.c), and the masked text that a real Linux kernel printed for it (want). Linux is the specification: want is recorded by
 // "make golden" (command integration/golden, which boots Debian's kernel package
 // under QEMU with package integration/linux), and never typed. The tests run the same
 // script under "kprobefs exec" and compare.
@@ -18,11 +18,13 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 //go:embed masks lib.sh modules.sh
@@ -38,7 +40,8 @@ type Case struct {
 	Kernel  string            // "PACKAGE VERSION" of the kernel that Want was recorded from; empty if not yet recorded
 	Status  int               // exit status on Linux
 	Release string            // that kernel's release, if it is not the default one
-	Files   map[string][]byte // files in the same directory as the script, by name
+	Program string            // source in C of a program in the same directory as the script, of that name; empty for none
+	Files   map[string][]byte // other files there, by name
 	Default *Case             // if Release is set: the default release's case, or nil if there is none
 }
 
@@ -211,6 +214,8 @@ func read(file string) (*Case, error) {
 			c.Script = p.data
 		case "want":
 			c.Want = p.data
+		case "program.c":
+			c.Program = p.data
 		default:
 			return nil, fmt.Errorf("%s: unknown part %q", file, p.name)
 		}
@@ -228,6 +233,9 @@ func (c *Case) Save() error {
 		return c.saveRelease()
 	}
 	comment, parts := c.Comment, []part{{"script", c.Script}}
+	if c.Program != "" {
+		parts = append(parts, part{"program.c", c.Program})
+	}
 	if c.Kernel != "" {
 		comment += c.recording()
 		parts = append(parts, part{"want", c.Want})
@@ -262,6 +270,43 @@ func (c *Case) saveRelease() error {
 		return err
 	}
 	return os.WriteFile(c.File, []byte(formatTxtar(c.recording(), []part{{"want", c.Want}})), 0o644)
+}
+
+// programs has what BuildProgram has built, by source.
+var programs sync.Map
+
+// BuildProgram adds the case's program, if it has one, to its files. It needs gcc.
+func (c *Case) BuildProgram() error {
+	if c.Program == "" {
+		return nil
+	}
+	once, _ := programs.LoadOrStore(c.Program, sync.OnceValues(func() ([]byte, error) { return compileProgram(c.Program) }))
+	b, err := once.(func() ([]byte, error))()
+	if err != nil {
+		return fmt.Errorf("%s: program.c: %w", c.File, err)
+	}
+	c.Files = maps.Clone(c.Files)
+	if c.Files == nil {
+		c.Files = map[string][]byte{}
+	}
+	c.Files["program"] = b
+	return nil
+}
+
+// compileProgram returns the program of a source in C, which needs no library where it runs.
+func compileProgram(source string) ([]byte, error) {
+	dir, err := os.MkdirTemp("", "program")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	to := filepath.Join(dir, "program")
+	cmd := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-static", "-pthread", "-s", "-x", "c", "-o", to, "-")
+	cmd.Stdin = strings.NewReader(source)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w\n%s", err, out)
+	}
+	return os.ReadFile(to)
 }
 
 // Lib returns the shell library that scripts may source as ./lib.sh.

@@ -124,6 +124,9 @@ func run(t *testing.T, c *Case, user asUser) (string, int) {
 	dir := publicDir(t)
 	put(t, dir, "script", c.Script)
 	put(t, dir, "lib.sh", Lib())
+	if err := c.BuildProgram(); err != nil {
+		t.Fatal(err)
+	}
 	for name, b := range c.Files {
 		put(t, dir, name, string(b))
 	}

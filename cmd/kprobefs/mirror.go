@@ -77,6 +77,7 @@ type tracee struct {
 	call     *mirrorWork // the call, if it is mirrored
 	row      *mirroredCall
 	args     [6]uint64
+	wait     *pollWait // what the call waits for, if it does
 
 	holds    heldFor
 	deadline time.Time
@@ -623,6 +624,7 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 		return
 	}
 	t.call, t.row, t.args = &mirrorWork{made: make(chan host.Made, 1)}, row, info.args
+	t.wait = m.wait(t, row, c)
 	if !m.start(t, a, c) {
 		go m.make(a, c, t.call, row, t.tid, t.pid, m.files.ours())
 	}
@@ -760,6 +762,9 @@ func (m *mirror) returned(t *tracee, ret int64) {
 		for i := 0; i+sizeofInt <= len(b); i += sizeofInt {
 			made.Files[i/sizeofInt], _ = m.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
+	}
+	if t.row != nil && t.row.waits != waitsNot {
+		made.Polled = m.ended(t, t.wait, ret)
 	}
 	t.call.finish(made)
 	m.hold(t, forReturn)

@@ -17,6 +17,7 @@ type mirroredCall struct {
 	args  [6]argument
 	opens func(args [6]uint64) bool // reports whether the result is a descriptor; nil means that it never is
 	pair  int                       // 1 + the argument that points to two new descriptors, or 0
+	waits waitKind                  // how it names the descriptors that it waits for
 
 	sleeps bool // when a signal ends the call, it returns errRestartBlock
 }
@@ -35,6 +36,7 @@ const (
 	isDir                 // the descriptor of the directory in which a name is looked up
 	isName                // a file's name
 	isLink                // the same; it is not followed if it is a symbolic link
+	isText                // another string, such as a second name
 	isAtFlags             // flags, of which AT_SYMLINK_NOFOLLOW says that the name is not followed
 	isIn                  // memory that the call reads
 	isOut                 // memory that the call writes; the result is the number of bytes
@@ -46,6 +48,12 @@ const (
 	isOutVector
 	isInMessage // a struct msghdr, with memory that the call reads
 	isOutMessage
+	isInMessages // an array of struct mmsghdr, with memory that the call reads
+	isOutMessages
+	isOutItems // an array, of which the call writes as many items as it returns; its length is the argument after it
+	isInItems  // an array that the call reads and writes; its length is the argument after it
+	isBits     // a set of bits that the call reads and writes; how many is the first argument
+	isTimeout  // a timespec that futex(2) reads for some operations
 )
 
 // The arguments of the rows below.
@@ -56,8 +64,12 @@ var (
 	name    = argument{kind: isName}
 	link    = argument{kind: isLink}
 	atFlags = argument{kind: isAtFlags}
+	text    = argument{kind: isText}
+	bits    = argument{kind: isBits}
 )
 
+func outItems(bytes int) argument    { return argument{isOutItems, bytes} }
+func inItems(bytes int) argument     { return argument{isInItems, bytes} }
 func in(size int) argument           { return argument{isIn, size} }
 func out(size int) argument          { return argument{isOut, size} }
 func outRecord(bytes int) argument   { return argument{isOutRecord, bytes} }
@@ -84,6 +96,20 @@ const (
 	sizeofRlimit   = 16
 	sizeofInt      = 4
 	sizeofRusage   = 144
+
+	sizeofSigset     = 8
+	sizeofSigaction  = 32
+	sizeofSiginfo    = 128
+	sizeofStack      = 24
+	sizeofItimerval  = 32
+	sizeofItimerspec = 32
+	sizeofTimeval    = 16
+	sizeofStatfs     = 120
+	sizeofSysinfo    = 112
+	sizeofTms        = 32
+	sizeofPos        = 8
+	sizeofMsghdr     = 56
+	sizeofMmsghdr    = 64
 )
 
 // mirroredCalls are all calls that are mirrored, but for those of openCalls.
@@ -157,6 +183,128 @@ var mirroredCalls = append([]mirroredCall{
 
 	{host: unix.SYS_NANOSLEEP, guest: abi.SysNanosleep, args: [6]argument{inRecord(sizeofTimespec), value}, sleeps: true},
 	{host: unix.SYS_CLOCK_NANOSLEEP, guest: abi.SysClockNanosleep, args: [6]argument{value, value, inRecord(sizeofTimespec), value}, sleeps: true},
+	{host: unix.SYS_PPOLL, guest: abi.SysPpoll, args: [6]argument{inItems(sizeofPollFD), value, inRecord(sizeofTimespec), inRecord(sizeofSigset), value}, waits: waitsArray},
+	{host: unix.SYS_PSELECT6, guest: abi.SysPselect6, args: [6]argument{value, bits, bits, bits, inRecord(sizeofTimespec), value}, waits: waitsSets},
+	{host: unix.SYS_EPOLL_CREATE1, guest: abi.SysEpollCreate1, args: [6]argument{value}, opens: always},
+	{host: unix.SYS_EPOLL_CTL, guest: abi.SysEpollCtl, args: [6]argument{fd, value, value, inRecord(sizeofEpollEvent)}, waits: waitsTarget},
+	{host: unix.SYS_EPOLL_PWAIT, guest: abi.SysEpollPwait, args: [6]argument{fd, outItems(sizeofEpollEvent), value, value, inRecord(sizeofSigset), value}, waits: waitsEvents},
+	{host: unix.SYS_EPOLL_PWAIT2, guest: abi.SysEpollPwait2, args: [6]argument{fd, outItems(sizeofEpollEvent), value, inRecord(sizeofTimespec), inRecord(sizeofSigset), value}, waits: waitsEvents},
+	{host: unix.SYS_EVENTFD2, guest: abi.SysEventfd2, args: [6]argument{value, value}, opens: always},
+	{host: unix.SYS_TIMERFD_CREATE, guest: abi.SysTimerfdCreate, args: [6]argument{value, value}, opens: always},
+	{host: unix.SYS_TIMERFD_SETTIME, guest: abi.SysTimerfdSettime, args: [6]argument{fd, value, inRecord(sizeofItimerspec), outRecord(sizeofItimerspec)}},
+	{host: unix.SYS_TIMERFD_GETTIME, guest: abi.SysTimerfdGettime, args: [6]argument{fd, outRecord(sizeofItimerspec)}},
+	{host: unix.SYS_SIGNALFD4, guest: abi.SysSignalfd4, args: [6]argument{fd, inRecord(sizeofSigset), value, value}, opens: always},
+	{host: unix.SYS_INOTIFY_INIT1, guest: abi.SysInotifyInit1, args: [6]argument{value}, opens: always},
+	{host: unix.SYS_INOTIFY_ADD_WATCH, guest: abi.SysInotifyAddWatch, args: [6]argument{fd, text, value}},
+	{host: unix.SYS_INOTIFY_RM_WATCH, guest: abi.SysInotifyRmWatch, args: [6]argument{fd, value}},
+	{host: unix.SYS_FUTEX, guest: abi.SysFutex, args: [6]argument{inRecord(sizeofInt), value, value, {kind: isTimeout}, value, value}},
+
+	{host: unix.SYS_SENDMMSG, guest: abi.SysSendmmsg, args: [6]argument{fd, {isInMessages, 2}, value, value}},
+	{host: unix.SYS_RECVMMSG, guest: abi.SysRecvmmsg, args: [6]argument{fd, {isOutMessages, 2}, value, value, value}},
+
+	{host: unix.SYS_SENDFILE, guest: abi.SysSendfile64, args: [6]argument{fd, fd, inOutRecord(sizeofPos), value}},
+	{host: unix.SYS_SPLICE, guest: abi.SysSplice, args: [6]argument{fd, inOutRecord(sizeofPos), fd, inOutRecord(sizeofPos), value, value}},
+	{host: unix.SYS_TEE, guest: abi.SysTee, args: [6]argument{fd, fd, value, value}},
+	{host: unix.SYS_COPY_FILE_RANGE, guest: abi.SysCopyFileRange, args: [6]argument{fd, inOutRecord(sizeofPos), fd, inOutRecord(sizeofPos), value, value}},
+	{host: unix.SYS_FLOCK, guest: abi.SysFlock, args: [6]argument{fd, value}},
+	{host: unix.SYS_FADVISE64, guest: abi.SysFadvise64, args: [6]argument{fd, value, value, value}},
+	{host: unix.SYS_FALLOCATE, guest: abi.SysFallocate, args: [6]argument{fd, value, value, value}},
+	{host: unix.SYS_STATFS, guest: abi.SysStatfs, args: [6]argument{name, outRecord(sizeofStatfs)}},
+	{host: unix.SYS_FSTATFS, guest: abi.SysFstatfs, args: [6]argument{fd, outRecord(sizeofStatfs)}},
+	{host: unix.SYS_SETXATTR, guest: abi.SysSetxattr, args: [6]argument{name, text, in(3), value, value}},
+	{host: unix.SYS_LSETXATTR, guest: abi.SysLsetxattr, args: [6]argument{link, text, in(3), value, value}},
+	{host: unix.SYS_FSETXATTR, guest: abi.SysFsetxattr, args: [6]argument{fd, text, in(3), value, value}},
+	{host: unix.SYS_GETXATTR, guest: abi.SysGetxattr, args: [6]argument{name, text, out(3), value}},
+	{host: unix.SYS_LGETXATTR, guest: abi.SysLgetxattr, args: [6]argument{link, text, out(3), value}},
+	{host: unix.SYS_FGETXATTR, guest: abi.SysFgetxattr, args: [6]argument{fd, text, out(3), value}},
+	{host: unix.SYS_LISTXATTR, guest: abi.SysListxattr, args: [6]argument{name, out(2), value}},
+	{host: unix.SYS_LLISTXATTR, guest: abi.SysLlistxattr, args: [6]argument{link, out(2), value}},
+	{host: unix.SYS_FLISTXATTR, guest: abi.SysFlistxattr, args: [6]argument{fd, out(2), value}},
+	{host: unix.SYS_REMOVEXATTR, guest: abi.SysRemovexattr, args: [6]argument{name, text}},
+	{host: unix.SYS_LREMOVEXATTR, guest: abi.SysLremovexattr, args: [6]argument{link, text}},
+	{host: unix.SYS_FREMOVEXATTR, guest: abi.SysFremovexattr, args: [6]argument{fd, text}},
+	{host: unix.SYS_MKNODAT, guest: abi.SysMknodat, args: [6]argument{dirFD, link, value, value}},
+	{host: unix.SYS_LINKAT, guest: abi.SysLinkat, args: [6]argument{dirFD, link, dirFD, text, value}},
+	{host: unix.SYS_RENAMEAT2, guest: abi.SysRenameat2, args: [6]argument{dirFD, link, dirFD, text, value}},
+	{host: unix.SYS_FCHDIR, guest: abi.SysFchdir, args: [6]argument{fd}},
+	{host: unix.SYS_CHROOT, guest: abi.SysChroot, args: [6]argument{text}},
+	{host: unix.SYS_GETCWD, guest: abi.SysGetcwd, args: [6]argument{out(1), value}},
+	{host: unix.SYS_SYNC, guest: abi.SysSync},
+	{host: unix.SYS_SYNCFS, guest: abi.SysSyncfs, args: [6]argument{fd}},
+	{host: unix.SYS_SYNC_FILE_RANGE, guest: abi.SysSyncFileRange, args: [6]argument{fd, value, value, value}},
+	{host: unix.SYS_READAHEAD, guest: abi.SysReadahead, args: [6]argument{fd, value, value}},
+	{host: unix.SYS_CLOSE_RANGE, guest: abi.SysCloseRange, args: [6]argument{value, value, value}},
+
+	{host: unix.SYS_MMAP, guest: abi.SysMmap, args: [6]argument{value, value, value, value, fd, value}},
+	{host: unix.SYS_MUNMAP, guest: abi.SysMunmap, args: [6]argument{value, value}},
+	{host: unix.SYS_MPROTECT, guest: abi.SysMprotect, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MREMAP, guest: abi.SysMremap, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_MADVISE, guest: abi.SysMadvise, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MSYNC, guest: abi.SysMsync, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MINCORE, guest: abi.SysMincore, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MLOCK, guest: abi.SysMlock, args: [6]argument{value, value}},
+	{host: unix.SYS_MUNLOCK, guest: abi.SysMunlock, args: [6]argument{value, value}},
+	{host: unix.SYS_BRK, guest: abi.SysBrk, args: [6]argument{value}},
+	{host: unix.SYS_MEMBARRIER, guest: abi.SysMembarrier, args: [6]argument{value, value, value}},
+
+	{host: unix.SYS_RT_SIGACTION, guest: abi.SysRtSigaction, args: [6]argument{value, inRecord(sizeofSigaction), outRecord(sizeofSigaction), value}},
+	{host: unix.SYS_RT_SIGPROCMASK, guest: abi.SysRtSigprocmask, args: [6]argument{value, inRecord(sizeofSigset), outRecord(sizeofSigset), value}},
+	{host: unix.SYS_RT_SIGPENDING, guest: abi.SysRtSigpending, args: [6]argument{outRecord(sizeofSigset), value}},
+	{host: unix.SYS_RT_SIGTIMEDWAIT, guest: abi.SysRtSigtimedwait, args: [6]argument{inRecord(sizeofSigset), outRecord(sizeofSiginfo), inRecord(sizeofTimespec), value}},
+	{host: unix.SYS_RT_SIGSUSPEND, guest: abi.SysRtSigsuspend, args: [6]argument{inRecord(sizeofSigset), value}},
+	{host: unix.SYS_RT_SIGQUEUEINFO, guest: abi.SysRtSigqueueinfo, args: [6]argument{value, value, inRecord(sizeofSiginfo)}},
+	{host: unix.SYS_RT_TGSIGQUEUEINFO, guest: abi.SysRtTgsigqueueinfo, args: [6]argument{value, value, value, inRecord(sizeofSiginfo)}},
+	{host: unix.SYS_SIGALTSTACK, guest: abi.SysSigaltstack, args: [6]argument{inRecord(sizeofStack), outRecord(sizeofStack)}},
+	{host: unix.SYS_SETITIMER, guest: abi.SysSetitimer, args: [6]argument{value, inRecord(sizeofItimerval), outRecord(sizeofItimerval)}},
+	{host: unix.SYS_GETITIMER, guest: abi.SysGetitimer, args: [6]argument{value, outRecord(sizeofItimerval)}},
+	{host: unix.SYS_TIMER_CREATE, guest: abi.SysTimerCreate, args: [6]argument{value, value, outRecord(sizeofInt)}},
+	{host: unix.SYS_TIMER_SETTIME, guest: abi.SysTimerSettime, args: [6]argument{value, value, inRecord(sizeofItimerspec), outRecord(sizeofItimerspec)}},
+	{host: unix.SYS_TIMER_GETTIME, guest: abi.SysTimerGettime, args: [6]argument{value, outRecord(sizeofItimerspec)}},
+	{host: unix.SYS_TIMER_GETOVERRUN, guest: abi.SysTimerGetoverrun, args: [6]argument{value}},
+	{host: unix.SYS_TIMER_DELETE, guest: abi.SysTimerDelete, args: [6]argument{value}},
+	{host: unix.SYS_CLOCK_GETRES, guest: abi.SysClockGetres, args: [6]argument{value, outRecord(sizeofTimespec)}},
+	{host: unix.SYS_CLOCK_SETTIME, guest: abi.SysClockSettime, args: [6]argument{value, inRecord(sizeofTimespec)}},
+	{host: unix.SYS_SETTIMEOFDAY, guest: abi.SysSettimeofday, args: [6]argument{inRecord(sizeofTimeval), value}},
+
+	{host: unix.SYS_SETUID, guest: abi.SysSetuid, args: [6]argument{value}},
+	{host: unix.SYS_SETGID, guest: abi.SysSetgid, args: [6]argument{value}},
+	{host: unix.SYS_SETREUID, guest: abi.SysSetreuid, args: [6]argument{value, value}},
+	{host: unix.SYS_SETREGID, guest: abi.SysSetregid, args: [6]argument{value, value}},
+	{host: unix.SYS_SETRESUID, guest: abi.SysSetresuid, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SETRESGID, guest: abi.SysSetresgid, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SETFSUID, guest: abi.SysSetfsuid, args: [6]argument{value}},
+	{host: unix.SYS_SETFSGID, guest: abi.SysSetfsgid, args: [6]argument{value}},
+	{host: unix.SYS_GETRESUID, guest: abi.SysGetresuid, args: [6]argument{outRecord(sizeofInt), outRecord(sizeofInt), outRecord(sizeofInt)}},
+	{host: unix.SYS_GETRESGID, guest: abi.SysGetresgid, args: [6]argument{outRecord(sizeofInt), outRecord(sizeofInt), outRecord(sizeofInt)}},
+	{host: unix.SYS_GETGROUPS, guest: abi.SysGetgroups, args: [6]argument{value, value}},
+	{host: unix.SYS_SETGROUPS, guest: abi.SysSetgroups, args: [6]argument{value, value}},
+	{host: unix.SYS_CAPGET, guest: abi.SysCapget, args: [6]argument{value, value}},
+	{host: unix.SYS_CAPSET, guest: abi.SysCapset, args: [6]argument{value, value}},
+	{host: unix.SYS_SETPGID, guest: abi.SysSetpgid, args: [6]argument{value, value}},
+	{host: unix.SYS_GETPGID, guest: abi.SysGetpgid, args: [6]argument{value}},
+	{host: unix.SYS_SETSID, guest: abi.SysSetsid},
+	{host: unix.SYS_GETSID, guest: abi.SysGetsid, args: [6]argument{value}},
+	{host: unix.SYS_PERSONALITY, guest: abi.SysPersonality, args: [6]argument{value}},
+	{host: unix.SYS_WAITID, guest: abi.SysWaitid, args: [6]argument{value, value, outRecord(sizeofSiginfo), value, outRecord(sizeofRusage)}},
+	{host: unix.SYS_GETRUSAGE, guest: abi.SysGetrusage, args: [6]argument{value, outRecord(sizeofRusage)}},
+	{host: unix.SYS_TIMES, guest: abi.SysTimes, args: [6]argument{outRecord(sizeofTms)}},
+	{host: unix.SYS_SYSINFO, guest: abi.SysSysinfo, args: [6]argument{outRecord(sizeofSysinfo)}},
+	{host: unix.SYS_GETPRIORITY, guest: abi.SysGetpriority, args: [6]argument{value, value}},
+	{host: unix.SYS_SETPRIORITY, guest: abi.SysSetpriority, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SCHED_SETAFFINITY, guest: abi.SysSchedSetaffinity, args: [6]argument{value, value, in(1)}},
+	{host: unix.SYS_SCHED_GETAFFINITY, guest: abi.SysSchedGetaffinity, args: [6]argument{value, value, out(1)}},
+	{host: unix.SYS_SCHED_SETPARAM, guest: abi.SysSchedSetparam, args: [6]argument{value, inRecord(sizeofInt)}},
+	{host: unix.SYS_SCHED_GETPARAM, guest: abi.SysSchedGetparam, args: [6]argument{value, outRecord(sizeofInt)}},
+	{host: unix.SYS_SCHED_SETSCHEDULER, guest: abi.SysSchedSetscheduler, args: [6]argument{value, value, inRecord(sizeofInt)}},
+	{host: unix.SYS_SCHED_GETSCHEDULER, guest: abi.SysSchedGetscheduler, args: [6]argument{value}},
+	{host: unix.SYS_SCHED_GET_PRIORITY_MAX, guest: abi.SysSchedGetPriorityMax, args: [6]argument{value}},
+	{host: unix.SYS_SCHED_GET_PRIORITY_MIN, guest: abi.SysSchedGetPriorityMin, args: [6]argument{value}},
+	{host: unix.SYS_SCHED_SETATTR, guest: abi.SysSchedSetattr, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SCHED_GETATTR, guest: abi.SysSchedGetattr, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_SET_TID_ADDRESS, guest: abi.SysSetTidAddress, args: [6]argument{value}},
+	{host: unix.SYS_SET_ROBUST_LIST, guest: abi.SysSetRobustList, args: [6]argument{value, value}},
+	{host: unix.SYS_GET_ROBUST_LIST, guest: abi.SysGetRobustList, args: [6]argument{value, value, value}},
+	{host: unix.SYS_RSEQ, guest: abi.SysRseq, args: [6]argument{value, value, value, value}},
 	{host: unix.SYS_WAIT4, guest: abi.SysWait4, args: [6]argument{value, outRecord(sizeofInt), value, outRecord(sizeofRusage)}},
 }, oldMirroredCalls...)
 
@@ -200,6 +348,7 @@ type writtenPart struct {
 	at, size int
 	addr     uint64
 	record   bool // it is written whole, or not at all
+	item     int  // the result counts items of this size, in bytes; 0 where it counts bytes
 }
 
 // add makes room for size bytes of the thread's memory, of which the first have the content b.
@@ -277,14 +426,37 @@ func (m *callMemory) writeSized(addr, size uint64) (at int, ok bool) {
 
 // message adds a struct msghdr and the memory that it refers to.
 func (m *callMemory) message(addr uint64, writes bool) (at int, ok bool) {
-	// Where the fields of struct msghdr are, and its size.
-	const name, nameLen, iov, iovLen, control, controlLen, size = 0, 8, 16, 24, 32, 40, 56
-	b := m.get(addr, size, size)
-	if len(b) < size {
+	b := m.get(addr, sizeofMsghdr, sizeofMsghdr)
+	if len(b) < sizeofMsghdr {
 		return 0, false
 	}
-	field := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
+	at = m.add(b, sizeofMsghdr)
+	m.messageParts(b, at, addr, writes)
+	return at, true
+}
+
+// messages adds an array of struct mmsghdr, of n messages, and the memory that they refer to.
+func (m *callMemory) messages(addr, n uint64, writes bool) (at int, ok bool) {
+	const most = 64
+	size := int(min(n, most)) * sizeofMmsghdr
+	b := m.get(addr, size, size)
+	if size == 0 || len(b) < size {
+		return 0, false
+	}
 	at = m.add(b, size)
+	for i := 0; i < size; i += sizeofMmsghdr {
+		m.messageParts(b[i:], at+i, addr+uint64(i), writes)
+		m.written = append(m.written, writtenPart{at: at + i + sizeofMsghdr, size: sizeofInt, addr: addr + uint64(i) + sizeofMsghdr, record: true})
+	}
+	return at, true
+}
+
+// messageParts adds what the struct msghdr b refers to, which is at place at, and at addr in
+// the program.
+func (m *callMemory) messageParts(b []byte, at int, addr uint64, writes bool) {
+	// Where the fields of struct msghdr are.
+	const name, nameLen, iov, iovLen, control, controlLen = 0, 8, 16, 24, 32, 40
+	field := func(at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
 	part := func(off int, n uint64) {
 		to, ok := 0, false
 		if writes {
@@ -303,9 +475,8 @@ func (m *callMemory) message(addr uint64, writes bool) (at int, ok bool) {
 	part(control, field(controlLen))
 	if writes {
 		m.written = append(m.written, writtenPart{at: at + nameLen, size: sizeofInt, addr: addr + nameLen, record: true},
-			writtenPart{at: at + controlLen, size: size - controlLen, addr: addr + controlLen, record: true})
+			writtenPart{at: at + controlLen, size: sizeofMsghdr - controlLen, addr: addr + controlLen, record: true})
 	}
-	return at, true
 }
 
 // vector adds an array of struct iovec and the memory that it refers to.
@@ -336,6 +507,30 @@ func (m *callMemory) vector(addr, length uint64, writes bool) (at int, ok bool) 
 		}
 	}
 	return at, true
+}
+
+// items adds an array of n items of a size in bytes, of which the call writes as many as it
+// returns, or with read all.
+func (m *callMemory) items(addr, size, n uint64, read bool) (at int, ok bool) {
+	n = min(n, maxMirrored/size)
+	if read {
+		return m.readRecord(addr, n*size)
+	}
+	if at, ok = m.write(addr, n*size, false); ok {
+		m.written[len(m.written)-1].item = int(size)
+	}
+	return at, ok
+}
+
+// futexTimes reports whether the fourth argument of a futex(2) points to a time.
+func futexTimes(op uint64) bool {
+	const wait, lockPI, waitBitset, waitRequeuePI, lockPI2 = 0, 6, 9, 11, 13
+	const private, realtime = 128, 256
+	switch uint32(op) &^ (private | realtime) {
+	case wait, lockPI, waitBitset, waitRequeuePI, lockPI2:
+		return true
+	}
+	return false
 }
 
 // named reports whether an argument is a file's name. To look that up may take long.
@@ -371,7 +566,19 @@ func (m *callMemory) argument(a argument, i int, args [6]uint64) {
 		at, ok = m.vector(args[i], args[a.size], a.kind == isOutVector)
 	case isInMessage, isOutMessage:
 		at, ok = m.message(args[i], a.kind == isOutMessage)
-	case isName, isLink:
+	case isOutItems:
+		at, ok = m.items(args[i], uint64(a.size), args[i+1], false)
+	case isInItems:
+		at, ok = m.items(args[i], uint64(a.size), args[i+1], true)
+	case isBits:
+		at, ok = m.readRecord(args[i], (uint64(uint32(args[0]))+63)/64*8)
+	case isTimeout:
+		if futexTimes(args[1]) {
+			at, ok = m.read(args[i], sizeofTimespec)
+		}
+	case isInMessages, isOutMessages:
+		at, ok = m.messages(args[i], args[a.size], a.kind == isOutMessages)
+	case isName, isLink, isText:
 		var text []byte
 		if text = readString(m.tid, args[i]); text != nil {
 			at, ok = m.add(append(text, 0), len(text)+1), true
@@ -387,7 +594,10 @@ func (m *callMemory) argument(a argument, i int, args [6]uint64) {
 func (m *callMemory) changed(ret int64) (all []host.Written) {
 	for _, w := range m.written {
 		n := int64(w.size)
-		if !w.record {
+		switch {
+		case w.item > 0:
+			n = min(n, ret*int64(w.item))
+		case !w.record:
 			n = min(n, ret)
 			ret -= n
 		}
@@ -410,15 +620,13 @@ func (m *callMemory) awaitChanged(ret int64) []host.Written {
 func (c *mirroredCall) path(tid int, args [6]uint64, dirs []string) (mode uint64, ours bool) {
 	of := tracedCall{name: -1, dir: -1}
 	for i, a := range c.args {
-		switch a.kind {
-		case isDir:
+		switch {
+		case a.kind == isDir && of.name < 0:
 			of.dir = i
-		case isName, isLink:
+		case a.kind == isName || a.kind == isLink:
 			of.name, of.made = i, of.made || a.kind == isLink
-		case isAtFlags:
+		case a.kind == isAtFlags:
 			of.made = of.made || args[i]&unix.AT_SYMLINK_NOFOLLOW != 0
-		case isValue, isFD, isIn, isOut, isInRecord, isOutRecord, isInOutRecord, isOutSized,
-			isInVector, isOutVector, isInMessage, isOutMessage:
 		}
 	}
 	if of.name < 0 {

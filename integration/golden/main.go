@@ -243,6 +243,9 @@ func play(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks
 func boot(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks []integration.Mask) (map[string]linux.Result, error) {
 	var scripts []linux.Script
 	for _, c := range cases {
+		if err := c.BuildProgram(); err != nil {
+			return nil, err
+		}
 		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script, Files: c.Files})
 	}
 	self, err := os.Executable() // its insmod

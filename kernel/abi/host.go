@@ -199,9 +199,18 @@ const (
 // Layout of struct host_mirror, bytes: a call that the host's kernel makes while the
 // guest's task waits in it.
 const (
-	MirrorFileSize = 304                   // of the description of one file; there are MirrorFiles of them
-	MirrorFiles    = 2                     // descriptors that a call is about
-	MirrorSize     = 2*MirrorFileSize + 16 // the fields after the files are used by the guest only
+	MirrorFileSize = 304 // of the description of one file; there are MirrorFiles of them
+	MirrorFiles    = 2   // descriptors that a call is about
+	MirrorPolled   = 608 // u64: kernel address of the descriptors that it waits for (Polled*), or 0
+	MirrorPolledN  = 616 // u64: their number
+	MirrorReady    = 640 // u64: EPOLL* for which the descriptor that it waits by is ready
+	MirrorSize     = 664 // the other fields are used by the guest only
+)
+
+// Layout of struct host_polled, bytes: the description of a file, and what it is ready for.
+const (
+	PolledReady = MirrorFileSize // u64: EPOLL*
+	PolledSize  = MirrorFileSize + 8
 )
 
 // Layout of a file in struct host_mirror, bytes.

@@ -111,6 +111,100 @@ func TestMirrorKinds(t *testing.T) {
 	}
 }
 
+// TestMirrorWaits: a call that waits for files asks each by its own function, which returns for
+// what the host has told that it is ready: once if one is, otherwise before the wait and after.
+func TestMirrorWaits(t *testing.T) {
+	const in, out, anything = 1, 4, 0x41
+	pipe := host.File{ID: 1, Name: "pipe:[1]", Mode: syscall.S_IFIFO | 0o600}
+	tcp := host.File{ID: 2, Name: "socket:[1]", Mode: syscall.S_IFSOCK | 0o777, Rdev: syscall.AF_INET<<24 | syscall.SOCK_STREAM<<16, Flags: syscall.O_RDWR}
+	epoll := host.File{ID: 3, Name: "anon_inode:[eventpoll]", Mode: 0o600, Flags: syscall.O_RDWR}
+	pollfds := string([]byte{5, 0, 0, 0, in, 0, 0, 0, 6, 0, 0, 0, in, 0, 0, 0})
+	sets := string([]byte{1 << 5, 0, 0, 0, 0, 0, 0, 0})
+	waits := func(ready uint32) []host.Polled {
+		return []host.Polled{{FD: 5, File: pipe, Ready: ready}, {FD: 6, File: tcp, Ready: out}}
+	}
+	m := boot(t, 2)
+	by := named(6000, "cat")
+	for _, tt := range []struct {
+		name   string
+		nr     uint64
+		args   [6]uint64
+		data   string
+		files  bool // an epoll file is the first argument
+		polled []host.Polled
+		after  []host.Polled
+		ret    int64
+		want   map[string]int
+	}{
+		{
+			name: "poll, ready", nr: abi.SysPoll, args: [6]uint64{0, 2, ^uint64(0)}, data: pollfds, polled: waits(anything), ret: 1,
+			want: map[string]int{"do_sys_poll": 1, "pipe_poll": 1, "sock_poll": 1, "tcp_poll": 1, "__pollwait": 1, "schedule_hrtimeout_range": 0},
+		},
+		{
+			name: "poll, later", nr: abi.SysPoll, args: [6]uint64{0, 2, 100}, data: pollfds, polled: waits(0), after: waits(anything), ret: 1,
+			want: map[string]int{"pipe_poll": 2, "tcp_poll": 2, "__pollwait": 2, "schedule_hrtimeout_range": 1, "poll_freewait": 1},
+		},
+		{
+			name: "poll, at once", nr: abi.SysPoll, args: [6]uint64{0, 2, 0}, data: pollfds, polled: waits(0), after: waits(0),
+			want: map[string]int{"pipe_poll": 1, "tcp_poll": 1, "__pollwait": 0, "schedule_hrtimeout_range": 0},
+		},
+		{
+			name: "poll of descriptors that are not told of", nr: abi.SysPoll, args: [6]uint64{0, 2, 0}, data: strings.ReplaceAll(pollfds, "\x05", "\x77"), polled: waits(0), ret: 1,
+			want: map[string]int{"pipe_poll": 0, "tcp_poll": 1},
+		},
+		{
+			name: "select", nr: abi.SysSelect, args: [6]uint64{6, 0, 0, 0, 0}, data: sets, polled: waits(0)[:1], after: waits(in)[:1], ret: 1,
+			want: map[string]int{"core_sys_select": 1, "do_select": 1, "pipe_poll": 2, "schedule_hrtimeout_range": 1},
+		},
+		{
+			name: "epoll_wait", nr: abi.SysEpollWait, args: [6]uint64{3, 0, 4, ^uint64(0)}, data: pollfds, files: true, polled: waits(0), after: waits(in)[:1], ret: 1,
+			want: map[string]int{"do_epoll_wait": 1, "pipe_poll": 1, "tcp_poll": 0, "schedule_hrtimeout_range": 1},
+		},
+		{
+			name: "epoll_wait for nothing", nr: abi.SysEpollWait, args: [6]uint64{3, 0, 4, 0}, data: pollfds, files: true, polled: waits(0), after: []host.Polled{},
+			want: map[string]int{"do_epoll_wait": 1, "pipe_poll": 0, "schedule_hrtimeout_range": 0},
+		},
+		{
+			name: "epoll_ctl", nr: abi.SysEpollCtl, args: [6]uint64{3, 1, 5, 0}, data: pollfds, files: true, polled: waits(in)[:1],
+			want: map[string]int{"do_epoll_ctl": 1, "pipe_poll": 1, "ep_ptable_queue_proc": 1},
+		},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			at := 0
+			if tt.files {
+				at = 1
+			}
+			if tt.nr == abi.SysEpollCtl {
+				at = 3
+			}
+			if tt.nr == abi.SysSelect {
+				at = 1
+			}
+			call := &host.Mirror{
+				Syscall: host.Syscall{Nr: tt.nr, Args: tt.args},
+				Memory:  host.Memory{Data: []byte(tt.data)},
+				Polled:  tt.polled,
+				Reached: func() {}, Made: func() host.Made { return host.Made{Ret: tt.ret, Polled: tt.after} },
+			}
+			call.Memory.Args[at] = 1
+			if tt.files {
+				call.Files[0] = host.Descriptor{Arg: 1, File: epoll}
+			}
+			var got int64
+			var err error
+			seen := sees(t, m, func() { got, err = m.Host().Mirror(by, call) })
+			if err != nil || got != tt.ret {
+				t.Errorf("result %d, %v; the host's is %d", got, err, tt.ret)
+			}
+			for f, n := range tt.want {
+				if seen[f].n != n {
+					t.Errorf("%s was called %d times, not %d", f, seen[f].n, n)
+				}
+			}
+		})
+	}
+}
+
 // TestMirrorOrder: the beginning is over before the host makes the call, and its end
 // comes after that. The task sleeps meanwhile, and others run.
 func TestMirrorOrder(t *testing.T) {

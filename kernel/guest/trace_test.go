@@ -43,7 +43,7 @@ func TestTracepoints(t *testing.T) {
 			t.Errorf("%s: task %#x, sp %#x", names[tr.Arg], tr.Task, tr.Regs.SP)
 		}
 	}})
-	if calls := m.Syscalls(); len(calls) != 451 || calls[0] != "read" || calls[257] != "openat" || calls[7] != "" {
+	if calls := m.Syscalls(); len(calls) != 451 || calls[0] != "read" || calls[257] != "openat" || calls[7] != "poll" || calls[335] != "" {
 		t.Errorf("system calls: %q", calls)
 	}
 	work := func() {

@@ -28,6 +28,10 @@ type Mirror struct {
 	Syscall // without Head
 	Files   [abi.MirrorFiles]Descriptor
 	Memory  Memory // what the arguments point to that are not in Text
+	// Polled are descriptors that the call waits for. Ready is what the one is ready for by
+	// which it waits, if any.
+	Polled []Polled
+	Ready  uint32
 
 	// Reached is called once, when the guest has come to the point where the call is made,
 	// or has ended without coming there.
@@ -40,6 +44,13 @@ type Mirror struct {
 type Descriptor struct {
 	Arg  int // 1 + the index of the argument that it is
 	File File
+}
+
+// Polled is a descriptor that a call waits for.
+type Polled struct {
+	FD    int
+	File  File
+	Ready uint32 // EPOLL* for which it is ready
 }
 
 // Memory is a part of a program's memory.
@@ -57,6 +68,8 @@ type Made struct {
 	Ret     int64
 	Written []Written             // the memory that has changed
 	Files   [abi.MirrorFiles]File // what was opened
+	// Polled, if not nil, takes the place of Mirror.Polled, of which it has at most the length.
+	Polled []Polled
 }
 
 // Written is new content of Memory.
@@ -121,8 +134,11 @@ func (t *Task) setMade(m *Mirror, made Made) {
 	}
 	for i, f := range made.Files {
 		if f.ID != 0 {
-			t.describeFile(i, f)
+			t.describeFile(t.mirrorFile(i), f)
 		}
+	}
+	if made.Polled != nil {
+		t.describePolled(m, made.Polled[:min(len(made.Polled), len(m.Polled))])
 	}
 }
 
@@ -148,7 +164,7 @@ func (h *Host) StartMirror(c Caller, m *Mirror, ended func(ret int64)) (*MirrorR
 	if t == nil {
 		return nil, false
 	}
-	if t.slot < 0 || len(m.Memory.Data) >= t.bufPages*abi.PageSize { // room is made by Mirror
+	if t.slot < 0 || m.size() >= t.bufPages*abi.PageSize { // room is made by Mirror
 		h.put(t)
 		return nil, false
 	}
@@ -267,11 +283,11 @@ func (t *Task) describe(r *request, m *Mirror) error {
 	if err := t.needWindow(); err != nil {
 		return err
 	}
-	if len(m.Memory.Data) == 0 {
+	if m.size() == 0 {
 		if err := t.setStrings(r, m.Syscall); err != nil {
 			return err
 		}
-	} else if err := t.setMemory(r, &m.Memory); err != nil {
+	} else if err := t.setMemory(r, m); err != nil {
 		return err
 	}
 	b := t.h.g.Phys(t.pathPA+mirrorAt, abi.MirrorSize)
@@ -282,15 +298,32 @@ func (t *Task) describe(r *request, m *Mirror) error {
 			fd = uint64(int64(int32(m.Args[f.Arg-1])))
 		}
 		binary.LittleEndian.PutUint64(b[i*abi.MirrorFileSize+abi.MirrorFD:], fd)
-		t.describeFile(i, f.File)
+		t.describeFile(t.mirrorFile(i), f.File)
+	}
+	binary.LittleEndian.PutUint64(b[abi.MirrorReady:], uint64(m.Ready))
+	if len(m.Polled) > 0 {
+		binary.LittleEndian.PutUint64(b[abi.MirrorPolled:], abi.DirectMap+t.bufPA+m.polledAt())
+		t.describePolled(m, m.Polled)
 	}
 	r.mirror = t.pathPA + mirrorAt
 	return nil
 }
 
-// setMemory puts m into the user buffer, and its addresses into the arguments.
-func (t *Task) setMemory(r *request, m *Memory) error {
-	size := len(m.Data)
+// polledAt is where Polled is in the user buffer: after the memory.
+func (m *Mirror) polledAt() uint64 { return uint64(len(m.Memory.Data)+8) &^ 7 }
+
+// size is what a call needs of the user buffer, in bytes.
+func (m *Mirror) size() int {
+	if len(m.Polled) == 0 {
+		return len(m.Memory.Data)
+	}
+	return int(m.polledAt()) + len(m.Polled)*abi.PolledSize
+}
+
+// setMemory puts the memory of a call into the user buffer, and its addresses into the
+// arguments.
+func (t *Task) setMemory(r *request, call *Mirror) error {
+	m, size := &call.Memory, call.size()
 	if size > MaxIO {
 		return fmt.Errorf("%d bytes of a mirrored call: %w", size, syscall.EINVAL)
 	}
@@ -300,7 +333,7 @@ func (t *Task) setMemory(r *request, m *Memory) error {
 	b := t.h.g.Phys(t.bufPA, uint64(size/abi.PageSize+1)*abi.PageSize)
 	clear(b[copy(b, m.Data):])
 	for _, ref := range m.Refs {
-		if ref.At >= 0 && ref.At+8 <= size {
+		if ref.At >= 0 && ref.At+8 <= len(m.Data) {
 			binary.LittleEndian.PutUint64(b[ref.At:], t.bufVA+uint64(ref.To))
 		}
 	}
@@ -312,9 +345,24 @@ func (t *Task) setMemory(r *request, m *Memory) error {
 	return nil
 }
 
-// describeFile writes a file into the struct host_mirror.
-func (t *Task) describeFile(i int, f File) {
-	b := t.h.g.Phys(t.pathPA+mirrorAt+uint64(i)*abi.MirrorFileSize, abi.MirrorFileSize)
+// mirrorFile is the place of a file in the struct host_mirror.
+func (t *Task) mirrorFile(i int) []byte {
+	return t.h.g.Phys(t.pathPA+mirrorAt+uint64(i)*abi.MirrorFileSize, abi.MirrorFileSize)
+}
+
+// describePolled writes the descriptors that a call waits for, for which there is room.
+func (t *Task) describePolled(m *Mirror, all []Polled) {
+	for i, p := range all {
+		b := t.h.g.Phys(t.bufPA+m.polledAt()+uint64(i)*abi.PolledSize, abi.PolledSize)
+		binary.LittleEndian.PutUint64(b[abi.MirrorFD:], uint64(int64(p.FD)))
+		t.describeFile(b[:abi.MirrorFileSize], p.File)
+		binary.LittleEndian.PutUint64(b[abi.PolledReady:], uint64(p.Ready))
+	}
+	binary.LittleEndian.PutUint64(t.h.g.Phys(t.pathPA+mirrorAt+abi.MirrorPolledN, 8), uint64(len(all)))
+}
+
+// describeFile writes a file into b, of MirrorFileSize bytes.
+func (t *Task) describeFile(b []byte, f File) {
 	put := func(off int, v uint64) { binary.LittleEndian.PutUint64(b[off:], v) }
 	put(abi.MirrorFile, f.ID)
 	put(abi.MirrorMode, f.Mode)

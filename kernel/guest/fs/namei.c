@@ -4,6 +4,7 @@
 // validates dentries by d_seq. If that is not enough (a miss, a revalidation, a
 // symbolic link, the end of the path), try_to_unlazy takes the references. If it
 // fails, the walk is restarted without RCU mode.
+#include <linux/host.h>
 #include <linux/namei.h>
 #include <linux/rcupdate.h>
 #include <linux/syscalls.h>
@@ -985,8 +986,11 @@ int vfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char
 int vfs_link(struct dentry *old, IDMAP_PARAM struct inode *dir, struct dentry *new, struct inode **delegated)
 {
 	struct inode *inode = old->d_inode;
-	int err = inode ? may_create(IDMAP_ARG(idmap) dir, new) : -ENOENT;
+	int err;
 
+	if (host_mirrors())
+		return host_made();
+	err = inode ? may_create(IDMAP_ARG(idmap) dir, new) : -ENOENT;
 	if (err)
 		return err;
 	if (dir->i_sb != inode->i_sb)
@@ -1196,4 +1200,179 @@ int readlink_copy(char __user *buffer, int buflen, const char *link)
 void __init names_init(void)
 {
 	names_cachep = kmem_cache_create("names_cache", PATH_MAX, 8, SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
+}
+
+// What follows is made by the host's kernel.
+
+noinline __noclone int vfs_mknod(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode, dev_t dev)
+{
+	return host_made();
+}
+
+static __noipa PATH_RET do_mknodat(int dfd, path_arg_t pathname, umode_t mode, unsigned int dev)
+{
+	struct filename *name = path_getname(pathname);
+	struct path path;
+	struct dentry *d = filename_create(dfd, name, &path, 0);
+	int err = IS_ERR(d) ? PTR_ERR(d) : 0;
+
+	if (!err) {
+		err = vfs_mknod(IDMAP_OF(path.mnt) path.dentry->d_inode, d, mode, dev);
+		done_path_create(&path, d);
+	}
+	putname(name);
+	return host_only();
+}
+
+SYSCALL_DEFINE4(mknodat, int, dfd, const char __user *, filename, umode_t, mode, unsigned int, dev)
+{
+	return host_mirrors() ? do_mknodat(dfd, PATH_ARG(filename), mode, dev) : -ENOSYS;
+}
+
+SYSCALL_DEFINE3(mknod, const char __user *, filename, umode_t, mode, unsigned int, dev)
+{
+	return host_mirrors() ? do_mknodat(AT_FDCWD, PATH_ARG(filename), mode, dev) : -ENOSYS;
+}
+
+// host_names_other is called before the second name of a call is looked up: the host has told
+// of the file that the first one names.
+static inline void host_names_other(void)
+{
+	if (host_mirrors())
+		WRITE_ONCE(current_host_call()->mode, HOST_MODE_NONE);
+}
+
+noinline __noclone int do_linkat(int olddfd, path_arg_t oldname, int newdfd, path_arg_t newname, int flags)
+{
+	struct filename *old = path_getname(oldname), *new = path_getname(newname);
+	struct path old_path, new_path;
+	struct dentry *d;
+	int err;
+
+	err = IS_ERR(old) ? PTR_ERR(old) : filename_lookup(olddfd, old, flags & 0x400 /* AT_SYMLINK_FOLLOW */ ? LOOKUP_FOLLOW : 0, &old_path, NULL);
+	if (!err) {
+		host_names_other();
+		d = filename_create(newdfd, new, &new_path, 0);
+		if (!IS_ERR(d)) {
+			vfs_link(old_path.dentry, IDMAP_OF(new_path.mnt) new_path.dentry->d_inode, d, NULL);
+			done_path_create(&new_path, d);
+		}
+		path_put(&old_path);
+	}
+	putname(new);
+	putname(old);
+	return host_only();
+}
+
+SYSCALL_DEFINE5(linkat, int, olddfd, const char __user *, oldname, int, newdfd, const char __user *, newname, int, flags)
+{
+	return host_mirrors() ? do_linkat(olddfd, PATH_ARG(oldname), newdfd, PATH_ARG(newname), flags) : -ENOSYS;
+}
+
+SYSCALL_DEFINE2(link, const char __user *, oldname, const char __user *, newname)
+{
+	return host_mirrors() ? do_linkat(AT_FDCWD, PATH_ARG(oldname), AT_FDCWD, PATH_ARG(newname), 0) : -ENOSYS;
+}
+
+// renamedata is what vfs_rename is called with, since 5.12.
+struct renamedata {
+#ifdef KERNEL_6_12
+	struct mnt_idmap *old_mnt_idmap;
+#else
+	struct user_namespace *old_mnt_userns;
+#endif
+	struct inode *old_dir;
+	struct dentry *old_dentry;
+#ifdef KERNEL_6_12
+	struct mnt_idmap *new_mnt_idmap;
+#else
+	struct user_namespace *new_mnt_userns;
+#endif
+	struct inode *new_dir;
+	struct dentry *new_dentry;
+	struct inode **delegated_inode;
+	unsigned int flags;
+};
+
+#ifdef KERNEL_5_10
+noinline __noclone int vfs_rename(struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry,
+				  struct inode **delegated_inode, unsigned int flags)
+#else
+noinline __noclone int vfs_rename(struct renamedata *rd)
+#endif
+{
+	return host_made();
+}
+
+// parent_of returns the directory of a name, and the name's dentry in it.
+static __always_inline int parent_of(int dfd, struct filename *name, struct path *path, struct dentry **dentry)
+{
+	struct nameidata nd;
+	int err;
+
+	if (IS_ERR(name))
+		return PTR_ERR(name);
+	set_nameidata(&nd, dfd, name);
+	err = path_parentat(&nd, path);
+	if (err)
+		return err;
+	*dentry = nd.last_type == LAST_NORM ? lookup_dcache(&nd.last, path->dentry, 0) : ERR_PTR(-EBUSY);
+	if (!*dentry) {
+		inode_lock(path->dentry->d_inode);
+		*dentry = __lookup_slow(&nd.last, path->dentry, 0);
+		inode_unlock(path->dentry->d_inode);
+	}
+	if (!IS_ERR(*dentry))
+		return 0;
+	path_put(path);
+	return PTR_ERR(*dentry);
+}
+
+noinline __noclone int do_renameat2(int olddfd, struct filename *from, int newdfd, struct filename *to, unsigned int flags)
+{
+	struct path old, new;
+	struct renamedata rd = { .flags = flags };
+
+	if (parent_of(olddfd, from, &old, &rd.old_dentry))
+		goto put_names;
+	host_names_other();
+	if (parent_of(newdfd, to, &new, &rd.new_dentry))
+		goto put_old;
+	if (d_is_negative(rd.old_dentry))
+		goto put_new;
+	rd.old_dir = old.dentry->d_inode;
+	rd.new_dir = new.dentry->d_inode;
+	if (mnt_want_write(old.mnt))
+		goto put_new;
+#ifdef KERNEL_5_10
+	vfs_rename(rd.old_dir, rd.old_dentry, rd.new_dir, rd.new_dentry, NULL, flags);
+#else
+	vfs_rename(&rd);
+#endif
+	mnt_drop_write(old.mnt);
+put_new:
+	dput(rd.new_dentry);
+	path_put(&new);
+put_old:
+	dput(rd.old_dentry);
+	path_put(&old);
+put_names:
+	putname(from);
+	putname(to);
+	return host_only();
+}
+
+SYSCALL_DEFINE5(renameat2, int, olddfd, const char __user *, oldname, int, newdfd, const char __user *, newname, unsigned int, flags)
+{
+	return host_mirrors() ? do_renameat2(olddfd, getname(oldname), newdfd, getname(newname), flags) : -ENOSYS;
+}
+
+SYSCALL_DEFINE4(renameat, int, olddfd, const char __user *, oldname, int, newdfd, const char __user *, newname)
+{
+	return host_mirrors() ? do_renameat2(olddfd, getname(oldname), newdfd, getname(newname), 0) : -ENOSYS;
+}
+
+SYSCALL_DEFINE2(rename, const char __user *, oldname, const char __user *, newname)
+{
+	return host_mirrors() ? do_renameat2(AT_FDCWD, getname(oldname), AT_FDCWD, getname(newname), 0) : -ENOSYS;
 }

@@ -371,6 +371,53 @@ SYSCALL_DEFINE2(ftruncate, unsigned int, fd, unsigned long, length)
 	return do_sys_ftruncate(fd, length, 1);
 }
 
+noinline __noclone int vfs_fallocate(struct file *file, int mode, loff_t offset, loff_t len)
+{
+	int error = security_file_permission(file, MAY_WRITE);
+
+	return error ? error : host_made();
+}
+
+SYSCALL_DEFINE4(fallocate, int, fd, int, mode, loff_t, offset, loff_t, len)
+{
+	struct fd f;
+	int error;
+
+	if (!host_mirrors())
+		return -ENOSYS;
+	f = fdget(fd);
+	if (!f.file)
+		return -EBADF;
+	error = vfs_fallocate(f.file, mode, offset, len);
+	fdput(f);
+	return error;
+}
+
+noinline __noclone int generic_fadvise(struct file *file, loff_t offset, loff_t len, int advice)
+{
+	return host_made();
+}
+
+noinline __noclone int ksys_fadvise64_64(int fd, loff_t offset, loff_t len, int advice)
+{
+	struct fd f;
+	int ret;
+
+	if (!host_mirrors())
+		return -ENOSYS;
+	f = fdget(fd);
+	if (!f.file)
+		return -EBADF;
+	ret = generic_fadvise(f.file, offset, len, advice);
+	fdput(f);
+	return ret;
+}
+
+SYSCALL_DEFINE4(fadvise64, int, fd, loff_t, offset, size_t, len, int, advice)
+{
+	return ksys_fadvise64_64(fd, offset, len, advice);
+}
+
 // change_attributes is notify_change with all that is locked for it.
 static __always_inline int change_attributes(const struct path *path, struct iattr *attr)
 {

@@ -3,6 +3,7 @@
 #include <linux/host.h>
 #include <linux/hostfs.h>
 #include <linux/mm.h>
+#include <linux/poll.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
@@ -214,7 +215,14 @@ static __noipa int pipe_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
+static __noipa unsigned int pipe_poll(struct file *filp, poll_table *wait)
+{
+	poll_wait(filp, host_queue(), wait);
+	return host_ready();
+}
+
 const struct file_operations pipefifo_fops = {
+	.poll = pipe_poll,
 	.llseek = no_llseek,
 	.read_iter = pipe_read,
 	.write_iter = pipe_write,

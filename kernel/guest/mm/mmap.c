@@ -3,7 +3,10 @@
  * of addresses for brk and mmap.
  */
 #include <linux/sched.h>
+#include <linux/fs.h>
+#include <linux/host.h>
 #include <linux/mm.h>
+#include <linux/security.h>
 #include <linux/slab.h>
 #include <linux/syscalls.h>
 
@@ -108,6 +111,8 @@ unsigned long get_unmapped_area(struct file *file, unsigned long addr, unsigned 
 	struct mm_struct *mm = current->mm;
 	struct vm_area_struct *vma;
 
+	if (host_mirrors())
+		return host_made();
 	if (flags & MAP_FIXED)
 		return addr & ~PAGE_MASK ? (unsigned long)-EINVAL : addr;
 	addr = PAGE_ALIGN(addr);
@@ -143,10 +148,15 @@ struct vm_area_struct *stack_vma(struct mm_struct *mm, unsigned long len)
 	return __vma_new(mm, mm->task_size - len, len, VM_READ | VM_WRITE);
 }
 
-static unsigned long mmap_region(struct mm_struct *mm, unsigned long addr, unsigned long len, unsigned long vm_flags)
+noinline __noclone unsigned long mmap_region(struct file *file, unsigned long addr, unsigned long len, unsigned long vm_flags,
+					     unsigned long pgoff, struct list_head *uf)
 {
-	int err = do_munmap(mm, addr, len, NULL);
+	struct mm_struct *mm = current->mm;
+	int err;
 
+	if (host_mirrors())
+		return host_made();
+	err = do_munmap(mm, addr, len, NULL);
 	if (err)
 		return err;
 	return __vma_new(mm, addr, len, vm_flags) ? addr : (unsigned long)-ENOMEM;
@@ -160,14 +170,14 @@ unsigned long do_mmap(struct file *file, unsigned long addr, unsigned long len, 
 	len = PAGE_ALIGN(len);
 	if (!len)
 		return -EINVAL;
-	if (mm->map_count > 65530 || file)
+	if (mm->map_count > 65530 || (file && !host_mirrors()))
 		return file ? -ENODEV : -ENOMEM;
 	addr = get_unmapped_area(file, addr, len, pgoff, flags);
 	if (IS_ERR_VALUE(addr))
 		return addr;
-	if (!in_window(mm, addr, len))
+	if (!host_mirrors() && !in_window(mm, addr, len))
 		return -ENOMEM;
-	return mmap_region(mm, addr, len, prot & (PROT_READ | PROT_WRITE));
+	return mmap_region(file, addr, len, prot & (PROT_READ | PROT_WRITE), pgoff, uf);
 }
 
 /* Splits an area at addr. */
@@ -224,6 +234,8 @@ int do_brk_flags(struct mm_struct *mm, unsigned long addr, unsigned long len, un
 {
 	struct vm_area_struct *vma;
 
+	if (host_mirrors())
+		return host_made() == addr ? -ENOMEM : 0;
 	list_for_each_entry(vma, &mm->mm_list, vm_list) {
 		if (vma->vm_end == addr && vma->vm_start >= mm->start_brk && addr < mm->mmap_base) {
 			vma->vm_end += len;
@@ -236,7 +248,17 @@ int do_brk_flags(struct mm_struct *mm, unsigned long addr, unsigned long len, un
 
 int check_brk_limits(unsigned long addr, unsigned long len)
 {
-	return in_window(current->mm, addr, len) && addr + len <= current->mm->mmap_base ? 0 : -ENOMEM;
+	return host_mirrors() || (in_window(current->mm, addr, len) && addr + len <= current->mm->mmap_base) ? 0 : -ENOMEM;
+}
+
+/* The end that the host's kernel has set. The old one is known if a program has asked for it. */
+static __always_inline unsigned long host_brk(struct mm_struct *mm, unsigned long brk)
+{
+	unsigned long old = PAGE_ALIGN(mm->host_brk), new = PAGE_ALIGN(brk);
+
+	if (mm->host_brk && brk && new > old && !check_brk_limits(old, new - old))
+		do_brk_flags(mm, old, new - old, 0);
+	return mm->host_brk = host_made();
 }
 
 /* Returns the new end, or the old one if it cannot be moved. */
@@ -248,6 +270,10 @@ SYSCALL_DEFINE1(brk, unsigned long, brk)
 	if (!mm)
 		return 0;
 	down_write_killable(&mm->mmap_lock);
+	if (host_mirrors()) {
+		ret = host_brk(mm, brk);
+		goto out;
+	}
 	ret = mm->brk;
 	if (brk < mm->start_brk)
 		goto out;
@@ -274,10 +300,33 @@ unsigned long vm_mmap_pgoff(struct file *file, unsigned long addr, unsigned long
 
 	if (!mm)
 		return -EINVAL;
+	if (security_mmap_file(file, prot, flag))
+		return -EPERM;
 	if (down_write_killable(&mm->mmap_lock))
 		return -EINTR;
 	ret = do_mmap(file, addr, len, prot, flag, pgoff, NULL, NULL);
 	mmap_write_unlock(mm);
+	return ret;
+}
+
+#define MAP_ANONYMOUS 0x20
+
+noinline __noclone unsigned long ksys_mmap_pgoff(unsigned long addr, unsigned long len, unsigned long prot, unsigned long flags,
+						 unsigned long fd, unsigned long pgoff)
+{
+	struct file *file = NULL;
+	unsigned long ret;
+
+	if (!(flags & MAP_ANONYMOUS)) {
+		if (!host_mirrors())
+			return -ENODEV;
+		file = fget(fd);
+		if (!file)
+			return -EBADF;
+	}
+	ret = vm_mmap_pgoff(file, addr, len, prot, flags, pgoff);
+	if (file)
+		fput(file);
 	return ret;
 }
 
@@ -286,12 +335,10 @@ SYSCALL_DEFINE6(mmap, unsigned long, addr, unsigned long, len, unsigned long, pr
 {
 	if (off & ~PAGE_MASK)
 		return -EINVAL;
-	if (!(flags & 0x20)) /* MAP_ANONYMOUS */
-		return -ENODEV;
-	return vm_mmap_pgoff(NULL, addr, len, prot, flags, off >> PAGE_SHIFT);
+	return ksys_mmap_pgoff(addr, len, prot, flags, fd, off >> PAGE_SHIFT);
 }
 
-SYSCALL_DEFINE2(munmap, unsigned long, addr, size_t, len)
+static __noipa int __vm_munmap(unsigned long start, size_t len, bool unlock)
 {
 	struct mm_struct *mm = current->mm;
 	int ret;
@@ -300,9 +347,37 @@ SYSCALL_DEFINE2(munmap, unsigned long, addr, size_t, len)
 		return -EINVAL;
 	if (mmap_write_lock_killable(mm))
 		return -EINTR;
-	ret = do_munmap(mm, addr, len, NULL);
+	ret = host_mirrors() ? host_made() : do_munmap(mm, start, len, NULL);
 	mmap_write_unlock(mm);
 	return ret;
+}
+
+SYSCALL_DEFINE2(munmap, unsigned long, addr, size_t, len)
+{
+	return __vm_munmap(addr, len, true);
+}
+
+static __noipa int do_mprotect_pkey(unsigned long start, size_t len, unsigned long prot, int pkey)
+{
+	return host_only();
+}
+
+SYSCALL_DEFINE3(mprotect, unsigned long, start, size_t, len, unsigned long, prot)
+{
+	return do_mprotect_pkey(start, len, prot, -1);
+}
+
+noinline __noclone int do_madvise(struct mm_struct *mm, unsigned long start, size_t len_in, int behavior)
+{
+	return host_only();
+}
+#ifdef KERNEL_5_10 /* a part of it is called */
+#define do_madvise(...) host_only()
+#endif
+
+SYSCALL_DEFINE3(madvise, unsigned long, start, size_t, len_in, int, behavior)
+{
+	return do_madvise(current->mm, start, len_in, behavior);
 }
 
 void exit_mmap(struct mm_struct *mm)

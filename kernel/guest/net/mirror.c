@@ -2,6 +2,7 @@
 // those that would do its work; they wait for the host's kernel and return its result. TCP
 // over IPv4 is that of net/ipv4.
 #include <linux/host.h>
+#include <linux/poll.h>
 #include <net/sock.h>
 
 // HOST_DOES defines a function whose work the host's kernel does.
@@ -37,6 +38,34 @@ int host_connects(struct sock *sk)
 		return err;
 	}
 	return 0;
+}
+
+// host_poll_socket is the poll operation of a socket of a family of which none is known.
+unsigned int host_poll_socket(struct file *file, poll_table *wait)
+{
+	poll_wait(file, host_queue(), wait);
+	return host_ready();
+}
+
+// HOST_POLLS defines the poll operation of a protocol.
+#define HOST_POLLS(name)									\
+static __noipa unsigned int name(struct file *file, struct socket *sock, poll_table *wait)	\
+{												\
+	return host_poll_socket(file, wait);							\
+}
+
+HOST_POLLS(datagram_poll)
+HOST_POLLS(unix_poll)
+HOST_POLLS(unix_dgram_poll)
+
+noinline __noclone unsigned int tcp_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	return host_poll_socket(file, wait);
+}
+
+static __noipa unsigned int udp_poll(struct file *file, struct socket *sock, poll_table *wait)
+{
+	return datagram_poll(file, sock, wait);
 }
 
 static void drop_sock(struct sock *sk)
@@ -101,6 +130,7 @@ static __noipa int ip4_datagram_connect(struct sock *sk, struct sockaddr *uaddr,
 
 static const struct proto udp_prot = {
 	.name = "UDP",
+	.poll = udp_poll,
 	.init = udp_init_sock,
 	.close = udp_lib_close,
 	.connect = ip4_datagram_connect,
@@ -112,6 +142,7 @@ static const struct proto udp_prot = {
 
 static const struct proto raw_prot = {
 	.name = "RAW",
+	.poll = datagram_poll,
 	.init = raw_sk_init,
 	.close = raw_close,
 	.connect = ip4_datagram_connect,
@@ -172,6 +203,7 @@ static __noipa int ip6_datagram_connect(struct sock *sk, struct sockaddr *uaddr,
 
 static const struct proto tcpv6_prot = {
 	.name = "TCPv6",
+	.poll = tcp_poll,
 	.init = tcp_v6_init_sock,
 	.close = tcp_close,
 	.connect = tcp_v6_connect,
@@ -183,6 +215,7 @@ static const struct proto tcpv6_prot = {
 
 static const struct proto udpv6_prot = {
 	.name = "UDPv6",
+	.poll = udp_poll,
 	.init = udpv6_init_sock,
 	.close = udp_lib_close,
 	.connect = ip6_datagram_connect,
@@ -194,6 +227,7 @@ static const struct proto udpv6_prot = {
 
 static const struct proto rawv6_prot = {
 	.name = "RAWv6",
+	.poll = datagram_poll,
 	.init = rawv6_init_sk,
 	.close = rawv6_close,
 	.connect = ip6_datagram_connect,
@@ -232,7 +266,14 @@ static __noipa int inet6_recvmsg(struct socket *sock, struct msghdr *msg, size_t
 	return sock->sk->sk_prot->recvmsg(sock->sk, msg, size, flags);
 }
 
+#ifdef KERNEL_6_12
+#define INET_SENDPAGE
+#else
+#define INET_SENDPAGE .sendpage = inet_sendpage,
+#endif
+
 static const struct proto_ops inet6_stream_ops = {
+	INET_SENDPAGE
 	.family = AF_INET6,
 	.release = inet6_release,
 	.bind = inet6_bind,
@@ -250,6 +291,7 @@ static const struct proto_ops inet6_stream_ops = {
 };
 
 static const struct proto_ops inet6_dgram_ops = {
+	INET_SENDPAGE
 	.family = AF_INET6,
 	.release = inet6_release,
 	.bind = inet6_bind,
@@ -356,12 +398,13 @@ static __noipa int unix_socketpair(struct socket *socka, struct socket *sockb)
 	return 0;
 }
 
-static const struct proto unix_dgram_proto = { .name = "UNIX" };
 #ifdef KERNEL_5_10
-#define unix_stream_proto unix_dgram_proto
+#define UNIX_STREAM_NAME "UNIX"
 #else
-static const struct proto unix_stream_proto = { .name = "UNIX-STREAM" };
+#define UNIX_STREAM_NAME "UNIX-STREAM"
 #endif
+static const struct proto unix_dgram_proto = { .name = "UNIX", .poll = unix_dgram_poll };
+static const struct proto unix_stream_proto = { .name = UNIX_STREAM_NAME, .poll = unix_poll };
 
 static __noipa struct sock *unix_create1(void *net, struct socket *sock, int kern, int type)
 {
@@ -378,7 +421,7 @@ static __noipa int unix_accept(struct socket *sock, struct socket *newsock, int 
 	return host_sock(newsock, sock->ops, sock->sk->sk_prot) ? 0 : -ENOMEM;
 }
 
-#define UNIX_OPS(_connect, _sendmsg, _recvmsg)	\
+#define UNIX_OPS(_connect, _sendmsg, _recvmsg, _sendpage)	\
 {						\
 	.family = AF_UNIX,			\
 	.release = unix_release,		\
@@ -392,11 +435,21 @@ static __noipa int unix_accept(struct socket *sock, struct socket *newsock, int 
 	.shutdown = unix_shutdown,		\
 	.sendmsg = _sendmsg,			\
 	.recvmsg = _recvmsg,			\
+	.sendpage = _sendpage,			\
 }
 
-static const struct proto_ops unix_stream_ops = UNIX_OPS(unix_stream_connect, unix_stream_sendmsg, unix_stream_recvmsg);
-static const struct proto_ops unix_dgram_ops = UNIX_OPS(unix_dgram_connect, unix_dgram_sendmsg, unix_dgram_recvmsg);
-static const struct proto_ops unix_seqpacket_ops = UNIX_OPS(unix_stream_connect, unix_seqpacket_sendmsg, unix_seqpacket_recvmsg);
+#ifdef KERNEL_6_12
+#define unix_stream_sendpage NULL
+#else
+static __noipa ssize_t unix_stream_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags)
+{
+	return host_made();
+}
+#endif
+
+static const struct proto_ops unix_stream_ops = UNIX_OPS(unix_stream_connect, unix_stream_sendmsg, unix_stream_recvmsg, unix_stream_sendpage);
+static const struct proto_ops unix_dgram_ops = UNIX_OPS(unix_dgram_connect, unix_dgram_sendmsg, unix_dgram_recvmsg, NULL);
+static const struct proto_ops unix_seqpacket_ops = UNIX_OPS(unix_stream_connect, unix_seqpacket_sendmsg, unix_seqpacket_recvmsg, NULL);
 
 static __noipa int unix_create(void *net, struct socket *sock, int protocol, int kern)
 {
@@ -449,7 +502,7 @@ static const struct proto_ops netlink_ops = {
 	.getsockopt = netlink_getsockopt,
 };
 
-static const struct proto netlink_proto = { .name = "NETLINK" };
+static const struct proto netlink_proto = { .name = "NETLINK", .poll = datagram_poll };
 
 static __noipa int __netlink_create(void *net, struct socket *sock, int protocol, int kern)
 {

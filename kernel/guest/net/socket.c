@@ -1,6 +1,7 @@
 // Sockets as files, and their system calls.
 #include <linux/host.h>
 #include <linux/hostfs.h>
+#include <linux/poll.h>
 #include <linux/security.h>
 #include <net/sock.h>
 #include <linux/syscalls.h>
@@ -276,6 +277,34 @@ static __noipa ssize_t sock_write_iter(struct kiocb *iocb, struct iov_iter *from
 	return __sock_sendmsg(file->private_data, &msg);
 }
 
+#ifdef KERNEL_6_12
+static __noipa ssize_t splice_to_socket(void *pipe, struct file *out, loff_t *ppos, size_t len, unsigned int flags)
+{
+	struct msghdr msg = {};
+
+	return sock_sendmsg(out->private_data, &msg);
+}
+#else
+noinline __noclone int kernel_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags)
+{
+	return sock->ops->sendpage ? sock->ops->sendpage(sock, page, offset, size, flags) : host_made();
+}
+
+static __noipa ssize_t sock_sendpage(struct file *file, void *page, int offset, size_t size, loff_t *ppos, int more)
+{
+	return kernel_sendpage(file->private_data, page, offset, size, more);
+}
+#endif
+
+ssize_t host_splice_to_socket(struct file *out, loff_t *pos, size_t len)
+{
+#ifdef KERNEL_6_12
+	return splice_to_socket(NULL, out, pos, len, 0);
+#else
+	return sock_sendpage(out, NULL, 0, len, pos, 0);
+#endif
+}
+
 static __noipa int sock_close(struct inode *inode, struct file *filp)
 {
 	__sock_release(SOCKET_I(inode), inode);
@@ -292,7 +321,15 @@ static __noipa long sock_ioctl(struct file *file, unsigned cmd, unsigned long ar
 	return sock_do_ioctl(NULL, file->private_data, cmd, arg);
 }
 
+static __noipa unsigned int sock_poll(struct file *file, poll_table *wait)
+{
+	struct socket *sock = file->private_data;
+
+	return sock->sk && sock->sk->sk_prot->poll ? sock->sk->sk_prot->poll(file, sock, wait) : host_poll_socket(file, wait);
+}
+
 const struct file_operations socket_file_ops = {
+	.poll = sock_poll,
 	.llseek = no_llseek,
 	.read_iter = sock_read_iter,
 	.write_iter = sock_write_iter,
@@ -617,6 +654,50 @@ noinline __noclone long __sys_recvmsg(int fd, struct user_msghdr __user *umsg, u
 	return err;
 }
 
+// mmsghdr is a message of sendmmsg(2) and recvmmsg(2), of which msg_len says how long it was.
+struct mmsghdr {
+	struct user_msghdr msg_hdr;
+	unsigned int msg_len;
+};
+static_assert(sizeof(struct mmsghdr) == 64, "mmsghdr");
+
+typedef int (*message_call)(struct socket *sock, struct user_msghdr __user *umsg, struct msghdr *msg, unsigned int flags);
+
+// each_message makes a call for each message of which the host's kernel has sent or received
+// some, and the one at which it has ended.
+static __always_inline int each_message(int fd, struct mmsghdr __user *mmsg, unsigned int vlen, unsigned int flags, message_call call)
+{
+	struct socket *sock;
+	unsigned int i;
+	struct fd f;
+	int err;
+
+	if (!host_mirrors())
+		return -ENOSYS;
+	sock = sockfd_lookup_light(fd, &err, &f);
+	if (!sock)
+		return err;
+	for (i = 0, err = 0; i < vlen && err >= 0; i++) {
+		struct msghdr msg = {};
+
+		host_each(&mmsg[i].msg_len, i);
+		err = call(sock, &mmsg[i].msg_hdr, &msg, flags);
+		host_each(NULL, 0);
+	}
+	fdput(f);
+	return host_made();
+}
+
+noinline __noclone int __sys_sendmmsg(int fd, struct mmsghdr __user *mmsg, unsigned int vlen, unsigned int flags, bool forbid_cmsg_compat)
+{
+	return each_message(fd, mmsg, vlen, flags, ___sys_sendmsg);
+}
+
+static __noipa int do_recvmmsg(int fd, struct mmsghdr __user *mmsg, unsigned int vlen, unsigned int flags, struct timespec64 *timeout)
+{
+	return each_message(fd, mmsg, vlen, flags, ___sys_recvmsg);
+}
+
 // get_name is getsockname(2), or with peer getpeername(2).
 static __always_inline int get_name(int fd, struct sockaddr __user *addr, int __user *addr_len, bool peer)
 {
@@ -807,6 +888,16 @@ SYSCALL_DEFINE3(sendmsg, int, fd, struct user_msghdr __user *, msg, unsigned int
 SYSCALL_DEFINE3(recvmsg, int, fd, struct user_msghdr __user *, msg, unsigned int, flags)
 {
 	return __sys_recvmsg(fd, msg, flags, true);
+}
+
+SYSCALL_DEFINE4(sendmmsg, int, fd, struct mmsghdr __user *, mmsg, unsigned int, vlen, unsigned int, flags)
+{
+	return __sys_sendmmsg(fd, mmsg, vlen, flags, true);
+}
+
+SYSCALL_DEFINE5(recvmmsg, int, fd, struct mmsghdr __user *, mmsg, unsigned int, vlen, unsigned int, flags, void __user *, timeout)
+{
+	return do_recvmmsg(fd, mmsg, vlen, flags, NULL);
 }
 
 SYSCALL_DEFINE3(getsockname, int, fd, struct sockaddr __user *, usockaddr, int __user *, usockaddr_len)

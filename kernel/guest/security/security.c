@@ -17,6 +17,8 @@ LSM_HOOK(bprm_check_security, struct linux_binprm *bprm)
 LSM_HOOK(file_alloc_security, struct file *file)
 LSM_HOOK(file_open, struct file *file)
 LSM_HOOK(file_permission, struct file *file, int mask)
+LSM_HOOK(mmap_file, struct file *file, unsigned long reqprot, unsigned long prot, unsigned long flags)
+LSM_HOOK(file_lock, struct file *file, unsigned int cmd)
 LSM_HOOK(inode_alloc_security, struct inode *inode)
 LSM_HOOK(inode_permission, struct inode *inode, int mask)
 LSM_HOOK(inode_getattr, const struct path *path)
@@ -82,6 +84,16 @@ void security_file_free(struct file *file)
 int security_file_open(struct file *file)
 {
 	return bpf_lsm_file_open(file);
+}
+
+int security_mmap_file(struct file *file, unsigned long prot, unsigned long flags)
+{
+	return bpf_lsm_mmap_file(file, prot, prot, flags);
+}
+
+int security_file_lock(struct file *file, unsigned int cmd)
+{
+	return bpf_lsm_file_lock(file, cmd);
 }
 
 int security_file_permission(struct file *file, int mask)

@@ -9,6 +9,7 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/err.h>
+#include <linux/poll.h>
 
 void task_work_run(void);
 
@@ -21,7 +22,27 @@ long host_made(void)
 		m->ret = host_file_op(call, FILE_OP_MADE, 0, 0);
 		m->made = 1;
 	}
+	if (m->len && m->ret >= 0)
+		return m->index < m->ret ? *m->len : -EAGAIN;
 	return m->ret;
+}
+
+void host_each(u32 *len, u64 index)
+{
+	struct host_mirror *m = (struct host_mirror *)current_host_call()->mirror;
+
+	m->len = len;
+	m->index = index;
+}
+
+long host_only(void)
+{
+	return host_mirrors() ? host_made() : -ENOSYS;
+}
+
+unsigned int host_ready(void)
+{
+	return host_mirrors() ? ((struct host_mirror *)current_host_call()->mirror)->ready : DEFAULT_POLLMASK;
 }
 
 ssize_t host_transfer(struct kiocb *iocb)
@@ -71,7 +92,19 @@ static __noipa long tty_ioctl(struct file *file, unsigned int cmd, unsigned long
 	return host_made();
 }
 
+static __noipa unsigned int n_tty_poll(void *tty, struct file *file, poll_table *wait)
+{
+	poll_wait(file, host_queue(), wait);
+	return host_ready();
+}
+
+static __noipa unsigned int tty_poll(struct file *filp, poll_table *wait)
+{
+	return n_tty_poll(NULL, filp, wait);
+}
+
 static const struct file_operations tty_fops = {
+	.poll = tty_poll,
 	.read_iter = tty_read,
 	.write_iter = tty_write,
 	.unlocked_ioctl = tty_ioctl,
@@ -119,6 +152,12 @@ static __noipa ssize_t random_write_iter(struct kiocb *iocb, struct iov_iter *it
 	return host_transfer(iocb);
 }
 
+static __noipa unsigned int random_poll(struct file *file, poll_table *wait)
+{
+	poll_wait(file, host_queue(), wait);
+	return host_ready();
+}
+
 static __noipa loff_t null_lseek(struct file *file, loff_t offset, int orig)
 {
 	return file->f_pos = 0;
@@ -127,7 +166,7 @@ static __noipa loff_t null_lseek(struct file *file, loff_t offset, int orig)
 static const struct file_operations null_fops = { .llseek = null_lseek, .read = read_null, .write = write_null };
 static const struct file_operations zero_fops = { .llseek = null_lseek, .read = read_zero, .write = write_null };
 static const struct file_operations full_fops = { .llseek = null_lseek, .read_iter = read_iter_zero, .write = write_full };
-static const struct file_operations random_fops = { .llseek = noop_llseek, .read_iter = random_read_iter, .write_iter = random_write_iter };
+static const struct file_operations random_fops = { .llseek = noop_llseek, .read_iter = random_read_iter, .write_iter = random_write_iter, .poll = random_poll };
 static const struct file_operations urandom_fops = { .llseek = noop_llseek, .read_iter = urandom_read_iter, .write_iter = random_write_iter };
 
 // All others: nothing is known of their operations.
@@ -136,9 +175,16 @@ static ssize_t unknown_transfer(struct kiocb *iocb, struct iov_iter *iter)
 	return host_transfer(iocb);
 }
 
+static unsigned int unknown_poll(struct file *file, poll_table *wait)
+{
+	poll_wait(file, host_queue(), wait);
+	return host_ready();
+}
+
 static const struct file_operations unknown_fops = {
 	.read_iter = unknown_transfer,
 	.write_iter = unknown_transfer,
+	.poll = unknown_poll,
 	.llseek = noop_llseek,
 };
 
@@ -177,7 +223,9 @@ static const struct file_operations *mirror_fops(const struct host_mirror_file *
 		return &pipefifo_fops;
 	if (S_ISCHR(m->mode) && major == 1)
 		return memory_device(m->rdev & 0xfffff);
-	return S_ISCHR(m->mode) && is_tty(major) ? &tty_fops : &unknown_fops;
+	if (S_ISCHR(m->mode) && is_tty(major))
+		return &tty_fops;
+	return host_anon_fops(m->name) ?: &unknown_fops;
 }
 
 // set_mode sets what can be done with a file of the host.
@@ -315,6 +363,41 @@ static void mirror_descriptor(struct host_mirror_file *m)
 	}
 }
 
+// mirror_polled does so for all descriptors for which a call waits.
+static void mirror_polled(struct host_mirror *m)
+{
+	struct host_polled *p = (struct host_polled *)m->polled;
+	u64 i;
+
+	for (i = 0; i < m->nr_polled; i++)
+		if (p[i].file.fd >= 0)
+			mirror_descriptor(&p[i].file);
+}
+
+static struct host_polled *polled_at(const struct host_mirror *m, unsigned int fd)
+{
+	struct host_polled *p = (struct host_polled *)m->polled, *end = p + m->nr_polled;
+
+	for (; p < end; p++)
+		if (p->file.fd == fd)
+			return p;
+	return NULL;
+}
+
+bool host_waits_for(unsigned int fd)
+{
+	return polled_at((struct host_mirror *)current_host_call()->mirror, fd);
+}
+
+unsigned int host_poll_file(unsigned int fd, struct file *file, poll_table *pt)
+{
+	struct host_mirror *m = (struct host_mirror *)current_host_call()->mirror;
+	struct host_polled *p = polled_at(m, fd);
+
+	m->ready = p ? p->ready : 0;
+	return vfs_poll(file, pt);
+}
+
 // host_mirror_begin prepares the program's descriptors for a call.
 void host_mirror_begin(struct host_call *call)
 {
@@ -322,10 +405,12 @@ void host_mirror_begin(struct host_call *call)
 	unsigned int i;
 
 	m->made = 0;
+	m->len = NULL;
 	WRITE_ONCE(call->quiet, 1);
 	for (i = 0; i < ARRAY_SIZE(m->files); i++)
 		if (m->files[i].fd >= 0)
 			mirror_descriptor(&m->files[i]);
+	mirror_polled(m);
 	if (current->task_works)
 		task_work_run();
 	WRITE_ONCE(call->quiet, 0);

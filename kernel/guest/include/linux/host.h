@@ -52,11 +52,22 @@ struct host_mirror_file {
 };
 struct host_mirror {
 	struct host_mirror_file files[2];
+	u64 polled, nr_polled;	/* struct host_polled[], of a call that waits for files */
 	s64 ret;	/* the result, once made is set */
 	u64 made;
+	u64 ready;	/* EPOLL* of the file whose poll operation is called */
+	/* The following fields are used by the guest only. */
+	u32 *len;	/* of a message, see host_each */
+	u64 index;
 };
-static_assert(offsetof(struct host_mirror, ret) == 608, "host_mirror");
-static_assert(sizeof(struct host_mirror) == 624, "host_mirror");
+static_assert(offsetof(struct host_mirror, polled) == 608, "host_mirror");
+static_assert(offsetof(struct host_mirror, ready) == 640, "host_mirror");
+/* A descriptor that a call waits for, and what it is ready for (EPOLL*). */
+struct host_polled {
+	struct host_mirror_file file;
+	u64 ready;
+};
+static_assert(sizeof(struct host_polled) == 312, "host_polled");
 
 /* The call that the current task makes, or NULL if it is not a host task. */
 struct host_call *current_host_call(void);
@@ -76,9 +87,18 @@ void host_init(void);
  * returns its result. What the call has written is in the caller's memory then.
  */
 long host_made(void);
+/* From here on host_made returns what the call has done for one of several messages: *len,
+ * or -EAGAIN for the one at which it has ended. Without len it returns the result. */
+void host_each(u32 *len, u64 index);
 #define host_mirrors() (current->host_call && current->host_call->mirror)
 /* The result of what the host's kernel does: in a mirrored call the call's, otherwise ret. */
 #define host_result(ret) ({ long __ret = (ret); host_mirrors() ? host_made() : __ret; })
+
+/* What a system call returns of which only the host's kernel knows the result: without a
+ * mirrored call -ENOSYS. */
+long host_only(void);
+/* What the file of the host is ready for (EPOLL*) whose poll operation is called. */
+unsigned int host_ready(void);
 
 /* Prepares a mirrored call; no probe sees what it does. */
 void host_mirror_begin(struct host_call *call);

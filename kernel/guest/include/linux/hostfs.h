@@ -26,6 +26,9 @@ ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov_iter *iter);
 ssize_t generic_file_write_iter(struct kiocb *iocb, struct iov_iter *iter);
 extern const struct file_operations pipefifo_fops, socket_file_ops;
 struct vfsmount *host_pseudo_mnt(void);
+// host_anon_fops returns the operations of a file without a name of its own, by what the host
+// calls it ("anon_inode:[eventfd]"), or NULL.
+const struct file_operations *host_anon_fops(const char *name);
 
 // host_opened makes the file that the task has opened like the one that the host has
 // opened, and reserves the host's descriptor for it: it returns that, or an error.

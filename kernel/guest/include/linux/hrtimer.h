@@ -36,6 +36,9 @@ int hrtimer_try_to_cancel(struct hrtimer *timer);
 u64 hrtimer_forward(struct hrtimer *timer, ktime_t now, ktime_t interval);
 bool hrtimer_active(const struct hrtimer *timer);
 long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid);
+int schedule_hrtimeout_range_clock(ktime_t *expires, u64 delta, const enum hrtimer_mode mode, clockid_t clock_id);
+int schedule_hrtimeout_range(ktime_t *expires, u64 delta, const enum hrtimer_mode mode);
+int schedule_hrtimeout(ktime_t *expires, const enum hrtimer_mode mode);
 void hrtimer_interrupt(void);
 static inline u64 hrtimer_forward_now(struct hrtimer *timer, ktime_t interval) { return hrtimer_forward(timer, ktime_get(), interval); }
 static inline void hrtimer_set_expires(struct hrtimer *timer, ktime_t time) { timer->node.expires = time; timer->_softexpires = time; }

@@ -62,6 +62,7 @@ unsigned long round_jiffies(unsigned long j);
 ktime_t ktime_get_raw(void);
 time64_t ktime_get_seconds(void);
 void ktime_get_ts64(struct timespec64 *ts);
+struct timespec64 timespec64_add_safe(const struct timespec64 lhs, const struct timespec64 rhs);
 void ktime_get_raw_ts64(struct timespec64 *ts);
 void ktime_get_coarse_ts64(struct timespec64 *ts);
 u64 ktime_get_mono_fast_ns(void);

@@ -108,7 +108,8 @@ struct mm_struct {
 	unsigned long arg_start, arg_end, env_start, env_end;
 	char __saved_auxv[384];			/* 336 */
 	long rss_stat[6];			/* 720 */
-	char __rest[920 - 768];
+	unsigned long host_brk;			/* what brk(2) of the host has returned last */
+	char __rest[920 - 776];
 	struct task_struct *owner;		/* 920 */
 	char __tail[1088 - 928];
 };

@@ -16,6 +16,7 @@ static_assert(sizeof(poll_table) == 16, "poll_table");
 #define EPOLLOUT 0x004
 #define EPOLLERR 0x008
 #define EPOLLHUP 0x010
+#define EPOLLNVAL 0x020
 #define EPOLLRDNORM 0x040
 #define EPOLLWRNORM 0x100
 #define DEFAULT_POLLMASK (EPOLLIN | EPOLLOUT | EPOLLRDNORM | EPOLLWRNORM)
@@ -30,5 +31,13 @@ static inline unsigned int vfs_poll(struct file *file, poll_table *pt)
 {
 	return file->f_op->poll ? file->f_op->poll(file, pt) : DEFAULT_POLLMASK;
 }
+
+// The queue of the host's files: nobody wakes it.
+wait_queue_head_t *host_queue(void);
+// host_poll_file is vfs_poll of a mirrored call, for the file at fd.
+unsigned int host_poll_file(unsigned int fd, struct file *file, poll_table *pt);
+// host_waits_for reports whether the host has told of fd as one that the call waits for.
+bool host_waits_for(unsigned int fd);
+u64 select_estimate_accuracy(struct timespec64 *tv);
 
 #endif

@@ -3,6 +3,7 @@
 
 #include <linux/types.h>
 
+struct file;
 struct sock;
 struct socket;
 struct sockaddr;
@@ -18,6 +19,8 @@ struct task_struct;
 struct kernel_siginfo;
 struct cred;
 int security_task_kill(struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred);
+int security_mmap_file(struct file *file, unsigned long prot, unsigned long flags);
+int security_file_lock(struct file *file, unsigned int cmd);
 int security_bprm_check(struct linux_binprm *bprm);
 void security_bprm_committing_creds(struct linux_binprm *bprm);
 void security_bprm_committed_creds(struct linux_binprm *bprm);

@@ -72,6 +72,7 @@ struct proto_ops {
 	int (*shutdown)(struct socket *sock, int flags);
 	int (*sendmsg)(struct socket *sock, struct msghdr *m, size_t len);
 	int (*recvmsg)(struct socket *sock, struct msghdr *m, size_t len, int flags);
+	ssize_t (*sendpage)(struct socket *sock, void *page, int offset, size_t size, int flags);
 };
 
 // A proto is what the sockets of one protocol do in their own way. Those but TCP over IPv4
@@ -83,6 +84,7 @@ struct proto {
 	int (*connect)(struct sock *sk, struct sockaddr *uaddr, int addr_len);
 	int (*sendmsg)(struct sock *sk, struct msghdr *msg, size_t len);
 	int (*recvmsg)(struct sock *sk, struct msghdr *msg, size_t len, int flags);
+	unsigned int (*poll)(struct file *file, struct socket *sock, struct poll_table_struct *wait);
 	int (*get_port)(struct sock *sk, unsigned short snum);
 	void (*shutdown)(struct sock *sk, int how);
 	int (*ioctl)(struct sock *sk, int cmd, unsigned long arg);
@@ -289,7 +291,11 @@ int sock_common_getsockopt(struct socket *sock, int level, int optname, char __u
 // net/mirror.c
 struct socket *host_socket(int family, int type, int protocol);
 int host_socket_create(struct socket *sock, int family, int protocol);
+unsigned int tcp_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
+unsigned int host_poll_socket(struct file *file, struct poll_table_struct *wait);
 int host_connects(struct sock *sk);
+// inet_sendpage is the sendpage of sockets over IPv4 and IPv6.
+ssize_t inet_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags);
 const struct proto *host_inet_prot(int type);
 
 // net/ipv4

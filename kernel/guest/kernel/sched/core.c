@@ -8,6 +8,7 @@
 #include <linux/random.h>
 #include <linux/mm.h>
 #include <linux/interrupt.h>
+#include <linux/uaccess.h>
 #include <linux/syscalls.h>
 #include <linux/host.h>
 #include <trace/events/sched.h>
@@ -600,11 +601,37 @@ long sched_setaffinity(pid_t pid, const struct cpumask *in_mask)
 {
 	struct task_struct *p = pid ? find_task_by_vpid(pid) : current;
 
+	if (host_mirrors())
+		return host_made();
 	if (!p)
 		return -ESRCH;
 	if (p->flags & PF_NO_SETAFFINITY)
 		return -EINVAL;
 	return set_cpus_allowed_ptr(p, in_mask);
+}
+
+/* CPUs that the host has and this machine has not do not matter: the host's kernel decides. */
+SYSCALL_DEFINE3(sched_setaffinity, pid_t, pid, unsigned int, len, unsigned long __user *, user_mask_ptr)
+{
+	struct cpumask mask = {};
+
+	if (!host_mirrors())
+		return -ENOSYS;
+	if (copy_from_user(&mask, user_mask_ptr, min_t(size_t, len, sizeof(mask))))
+		return -EFAULT;
+	return sched_setaffinity(pid, &mask);
+}
+
+noinline __noclone long sched_getaffinity(pid_t pid, struct cpumask *mask)
+{
+	return min(host_made(), 0L); /* the call returns the size of the mask */
+}
+
+SYSCALL_DEFINE3(sched_getaffinity, pid_t, pid, unsigned int, len, unsigned long __user *, user_mask_ptr)
+{
+	struct cpumask mask;
+
+	return host_mirrors() ? sched_getaffinity(pid, &mask) : -ENOSYS;
 }
 
 /* Reports whether no task waits for this CPU. */

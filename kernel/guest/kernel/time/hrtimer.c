@@ -252,6 +252,47 @@ static __noipa int do_nanosleep(struct hrtimer_sleeper *t, enum hrtimer_mode mod
 	return t->task ? -ERESTART_RESTARTBLOCK : 0;
 }
 
+/* Sleeps until a time, or for ever if there is none. Returns 0 when it has come, -EINTR if the
+ * task was woken before. In a mirrored call the host wakes it. */
+noinline __noclone int schedule_hrtimeout_range_clock(ktime_t *expires, u64 delta, const enum hrtimer_mode mode, clockid_t clock_id)
+{
+	struct hrtimer_sleeper t = { .task = current };
+	bool woken = false;
+
+	if (expires && !*expires) {
+		__set_current_state(TASK_RUNNING);
+		return 0;
+	}
+	if (expires) {
+		hrtimer_init(&t.timer, clock_id, mode);
+		t.timer.function = hrtimer_wakeup;
+		if (host_mirrors())
+			t.task = NULL;
+		hrtimer_start_range_ns(&t.timer, *expires, delta, mode);
+	}
+	if (host_mirrors())
+		woken = host_made();	/* otherwise the call returns 0 */
+	else if (t.task)
+		schedule();
+	if (expires)
+		hrtimer_cancel(&t.timer);
+	__set_current_state(TASK_RUNNING);
+	return expires && !t.task && !woken ? 0 : -EINTR;
+}
+EXPORT_SYMBOL_GPL(schedule_hrtimeout_range_clock);
+
+int schedule_hrtimeout_range(ktime_t *expires, u64 delta, const enum hrtimer_mode mode)
+{
+	return schedule_hrtimeout_range_clock(expires, delta, mode, CLOCK_MONOTONIC);
+}
+EXPORT_SYMBOL_GPL(schedule_hrtimeout_range);
+
+int schedule_hrtimeout(ktime_t *expires, const enum hrtimer_mode mode)
+{
+	return schedule_hrtimeout_range(expires, 0, mode);
+}
+EXPORT_SYMBOL_GPL(schedule_hrtimeout);
+
 /* Sleeps at least min microseconds, whatever wakes the task. */
 void usleep_range_state(unsigned long min, unsigned long max, unsigned int state)
 {

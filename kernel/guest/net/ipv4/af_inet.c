@@ -214,7 +214,23 @@ noinline __noclone int inet_ioctl(struct socket *sock, unsigned int cmd, unsigne
 	return sock->sk->sk_prot->ioctl ? sock->sk->sk_prot->ioctl(sock->sk, cmd, arg) : host_result(-ENOIOCTLCMD);
 }
 
+#ifndef KERNEL_6_12
+static __noipa int tcp_sendpage(struct sock *sk, void *page, int offset, size_t size, int flags)
+{
+	return host_made();
+}
+
+noinline __noclone ssize_t inet_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags)
+{
+	return sock->type == SOCK_STREAM ? tcp_sendpage(sock->sk, page, offset, size, flags) : host_made();
+}
+#define INET_SENDPAGE .sendpage = inet_sendpage,
+#else
+#define INET_SENDPAGE
+#endif
+
 static const struct proto_ops inet_stream_ops = {
+	INET_SENDPAGE
 	.family = AF_INET,
 	.release = inet_release,
 	.bind = inet_bind,
@@ -233,6 +249,7 @@ static const struct proto_ops inet_stream_ops = {
 
 // The other types: only for sockets of the host.
 static const struct proto_ops inet_dgram_ops = {
+	INET_SENDPAGE
 	.family = AF_INET,
 	.release = inet_release,
 	.bind = inet_bind,

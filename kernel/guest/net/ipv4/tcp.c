@@ -321,6 +321,7 @@ void tcp_close(struct sock *sk, long timeout)
 
 const struct proto tcp_prot = {
 	.name = "TCP",
+	.poll = tcp_poll,
 	.init = tcp_v4_init_sock,
 	.close = tcp_close,
 	.connect = tcp_v4_connect,
