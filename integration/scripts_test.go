@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -76,8 +77,12 @@ func TestScriptsUser(t *testing.T) {
 	play(t, user, rootOnly, all, masks)
 }
 
-// oneOf leaves of the cases for which of returns true every n-th, beginning with the first-th.
+// oneOf leaves of the cases for which of returns true every n-th: others for each value of
+// first, and for each commit, which make says in KPROBEFS_COMMIT.
 func oneOf(n, first int, all []*Case, of func(*Case) bool) []*Case {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(os.Getenv("KPROBEFS_COMMIT")))
+	first = (first + int(h.Sum32()>>1)) % n
 	i := -1
 	return slices.DeleteFunc(all, func(c *Case) bool {
 		if !of(c) {
