@@ -406,8 +406,9 @@ func (m *callMemory) write(addr, size uint64, record bool) (at int, ok bool) {
 
 // readRecord adds a record that the call reads and writes.
 func (m *callMemory) readRecord(addr, size uint64) (at int, ok bool) {
-	if at, ok = m.read(addr, size); ok {
-		m.written = append(m.written, writtenPart{at: at, size: int(size), addr: addr, record: true})
+	n := m.left(size)
+	if at, ok = m.read(addr, uint64(n)); ok {
+		m.written = append(m.written, writtenPart{at: at, size: n, addr: addr, record: true})
 	}
 	return at, ok
 }

@@ -30,6 +30,8 @@ type knownFile struct {
 	link string // what /proc/TID/fd/N refers to
 	file host.File
 	ours bool
+
+	crowded bool // an epoll file with more than maxInterest descriptors
 }
 
 func newMirrorFiles() *mirrorFiles {

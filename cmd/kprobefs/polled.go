@@ -28,8 +28,12 @@ const (
 	waitsEvents          // those of the epoll file that is the first argument
 )
 
-// maxPolled is how many descriptors of one call the guest is told of.
-const maxPolled = 16
+// maxPolled is how many descriptors of one call the guest is told of, and maxInterest how many
+// an epoll file may have to be looked at: the host's kernel lists all of them each time.
+const (
+	maxPolled   = 16
+	maxInterest = 256
+)
 
 // A pollWait is what a call waits for.
 type pollWait struct {
@@ -69,25 +73,44 @@ func (m *mirror) wait(t *tracee, row *mirroredCall, c *host.Mirror) *pollWait {
 		}
 	case waitsTarget:
 		target := int(int32(c.Args[2]))
-		known := slices.ContainsFunc(interestOf(t.tid, int(int32(c.Args[0]))), func(i interest) bool { return i.fd == target })
-		if known == (c.Args[1] != unix.EPOLL_CTL_ADD) {
+		all, ok := m.files.interest(t, int(int32(c.Args[0])))
+		known := slices.ContainsFunc(all, func(i interest) bool { return i.fd == target })
+		if !ok || known == (c.Args[1] != unix.EPOLL_CTL_ADD) {
 			m.add(t, w, target)
 		}
 	case waitsEvents:
-		w.interest = interestOf(t.tid, int(int32(c.Args[0])))
-		for _, i := range w.interest {
-			m.add(t, w, i.fd)
+		epoll := int(int32(c.Args[0]))
+		var ok bool
+		if w.interest, ok = m.files.interest(t, epoll); ok {
+			c.Ready = m.readyEvents(t, epoll, w.interest)
 		}
+		c.Polled = make([]host.Polled, maxPolled)
+		for i := range c.Polled {
+			c.Polled[i].FD = -1 // those that are ready come at the end
+		}
+		return w
 	case waitsNot:
 	}
 	m.files.ask(t.pid, w.polled)
-	if w.kind == waitsEvents && m.files.canAskAll(w.polled) && len(w.polled) == len(w.interest) {
-		epoll := []host.Polled{{FD: int(int32(c.Args[0])), File: host.File{Mode: unix.S_IFIFO}}}
-		m.files.ask(t.pid, epoll)
-		c.Ready = epoll[0].Ready
-	}
 	c.Polled = w.polled
 	return w
+}
+
+// readyEvents asks an epoll file whether it has events, if all its descriptors can be asked
+// and are not too many to look at each.
+func (m *mirror) readyEvents(t *tracee, epoll int, all []interest) uint32 {
+	const most = 64
+	if len(all) > most {
+		return 0
+	}
+	for _, i := range all {
+		if file, ours := m.files.of(t.tid, t.pid, i.fd); ours || !canAsk(file) {
+			return 0
+		}
+	}
+	p := []host.Polled{{FD: epoll, File: host.File{Mode: unix.S_IFIFO}}} // a kind that can be asked
+	m.files.ask(t.pid, p)
+	return p[0].Ready
 }
 
 // inMemory reads the program's memory if it is in RAM.
@@ -119,7 +142,7 @@ func (m *mirror) setFDs(t *tracee, args [6]uint64) func(yield func(int) bool) {
 
 // add adds a descriptor, unless it is not open, or a file of ours.
 func (m *mirror) add(t *tracee, w *pollWait, fd int) {
-	if len(w.polled) == maxPolled || slices.ContainsFunc(w.polled, func(p host.Polled) bool { return p.FD == fd }) {
+	if len(w.polled) == maxPolled || w.has(fd) {
 		return
 	}
 	if file, ours := m.files.of(t.tid, t.pid, fd); !ours && file.ID != 0 {
@@ -129,45 +152,52 @@ func (m *mirror) add(t *tracee, w *pollWait, fd int) {
 
 // ended says what the descriptors of a call are ready for when it has returned ret.
 func (m *mirror) ended(t *tracee, w *pollWait, ret int64) []host.Polled {
-	if w == nil || len(w.polled) == 0 || w.kind == waitsTarget {
+	if w == nil || w.kind == waitsTarget {
 		return nil
 	}
 	if w.kind == waitsEvents {
-		return m.found(t, w, ret)
+		m.find(t, w, ret)
 	}
 	m.files.ask(t.pid, w.polled)
 	return w.polled
 }
 
-// found returns the descriptors of which epoll_wait(2) has told the program. Of several for
-// which it is told the same, it is one that is ready.
-func (m *mirror) found(t *tracee, w *pollWait, ret int64) []host.Polled {
-	found := []host.Polled{}
-	m.files.ask(t.pid, w.polled)
+// find adds the descriptors of which epoll_wait(2) has told the program. Of several for which
+// it is told the same, it is one that is ready.
+func (m *mirror) find(t *tracee, w *pollWait, ret int64) {
+	w.polled = []host.Polled{}
 	b := m.inMemory(t, t.args[1], int(min(max(ret, 0), maxPolled))*sizeofEpollEvent)
 	for ; len(b) >= sizeofEpollEvent; b = b[sizeofEpollEvent:] {
 		events, data := binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint64(b[4:])
-		if p, ok := w.ready(events, data, found); ok {
-			found = append(found, p)
+		var same []host.Polled
+		for _, i := range w.interest {
+			if file, ours := m.files.of(t.tid, t.pid, i.fd); i.data == data && !ours && !w.has(i.fd) {
+				same = append(same, host.Polled{FD: i.fd, File: file, Ready: events})
+			}
+		}
+		if len(same) > 1 {
+			m.files.ask(t.pid, same)
+		}
+		if i := slices.IndexFunc(same, func(p host.Polled) bool { return p.Ready&events != 0 }); i >= 0 {
+			w.polled = append(w.polled, same[i])
 		}
 	}
-	return found
 }
 
-// ready returns the descriptor of which the program was told, which is none of those before.
-func (w *pollWait) ready(events uint32, data uint64, before []host.Polled) (p host.Polled, ok bool) {
-	for _, i := range w.interest {
-		at := slices.IndexFunc(w.polled, func(p host.Polled) bool { return p.FD == i.fd })
-		if i.data != data || at < 0 || slices.ContainsFunc(before, func(p host.Polled) bool { return p.FD == i.fd }) {
-			continue
-		}
-		p, ok = w.polled[at], true
-		if p.Ready&events != 0 {
-			return p, true
-		}
-		p.Ready = events
+func (w *pollWait) has(fd int) bool {
+	return slices.ContainsFunc(w.polled, func(p host.Polled) bool { return p.FD == fd })
+}
+
+// interest returns the descriptors for which an epoll file waits, if it is one that has not
+// too many.
+func (f *mirrorFiles) interest(t *tracee, fd int) (all []interest, ok bool) {
+	k := f.known[t.pid][fd]
+	if k == nil || k.file.Name != "anon_inode:[eventpoll]" || k.crowded {
+		return nil, false
 	}
-	return p, ok
+	all = interestOf(t.tid, fd)
+	k.crowded = len(all) > maxInterest
+	return all, !k.crowded
 }
 
 // interestOf returns the descriptors for which an epoll file of a thread's process waits.
@@ -206,10 +236,6 @@ func canAsk(f host.File) bool {
 		return true
 	}
 	return false
-}
-
-func (f *mirrorFiles) canAskAll(all []host.Polled) bool {
-	return !slices.ContainsFunc(all, func(p host.Polled) bool { return !canAsk(p.File) })
 }
 
 // ask finds out for what a process's descriptors are ready. Those that cannot be asked keep

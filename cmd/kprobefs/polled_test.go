@@ -89,6 +89,7 @@ func TestWaitEpoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(epoll)
+	m.files.of(tracee.tid, tracee.pid, epoll) // as describe does
 	ctl := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{uint64(epoll), unix.EPOLL_CTL_ADD, uint64(r)}}}
 	if m.wait(tracee, mirroredRows[unix.SYS_EPOLL_CTL], ctl); len(ctl.Polled) != 1 {
 		t.Errorf("a new descriptor: %+v", ctl.Polled)
@@ -104,7 +105,7 @@ func TestWaitEpoll(t *testing.T) {
 	tracee.args = [6]uint64{uint64(epoll), uint64(uintptr(unsafe.Pointer(&events[0]))), 4, 0}
 	c := &host.Mirror{Syscall: host.Syscall{Args: tracee.args}}
 	wait := m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], c)
-	if c.Ready != 0 || len(c.Polled) != 1 || m.ended(tracee, wait, 0) == nil || len(m.ended(tracee, wait, 0)) != 0 {
+	if c.Ready != 0 || len(c.Polled) != maxPolled || c.Polled[0].FD != -1 || m.ended(tracee, wait, 0) == nil || len(m.ended(tracee, wait, 0)) != 0 {
 		t.Errorf("nothing is ready: %#x, %+v", c.Ready, c.Polled)
 	}
 	if _, err := unix.Write(w, []byte("x")); err != nil {
@@ -124,6 +125,32 @@ func TestWaitEpoll(t *testing.T) {
 	events[0].Pad = 9 // what nobody has asked for
 	if found := m.ended(tracee, wait, 1); len(found) != 0 {
 		t.Errorf("found %+v", found)
+	}
+
+	// A descriptor that is no epoll file is not asked: it may be one whose server is held.
+	m.files.of(tracee.tid, tracee.pid, r)
+	other := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{uint64(r), 0, 4, 0}}}
+	if m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], other); other.Ready != 0 {
+		t.Errorf("a pipe is ready for %#x", other.Ready)
+	}
+	// Nor one with many descriptors.
+	for range maxInterest {
+		fd, err := unix.Dup(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer unix.Close(fd)
+		if err := unix.EpollCtl(epoll, unix.EPOLL_CTL_ADD, fd, &unix.EpollEvent{Events: unix.EPOLLIN}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if wait := m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], c); wait.interest != nil && len(wait.interest) <= maxInterest {
+			t.Errorf("%d descriptors", len(wait.interest))
+		}
+	}
+	if c.Ready = 0; m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], c) == nil || c.Ready != 0 {
+		t.Errorf("a crowded epoll file is ready for %#x", c.Ready)
 	}
 }
 

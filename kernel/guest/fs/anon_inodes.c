@@ -376,6 +376,7 @@ static __always_inline void ep_send_events(struct file *ep)
 #ifdef KERNEL_6_12
 	ep_start_scan(ep);
 #endif
+	host_polled_again();
 	for (i = 0; i < m->nr_polled; i++) {
 		file = fget(p[i].file.fd);
 		if (file) {

@@ -10,6 +10,7 @@
 #define F_RDLCK 0
 #define F_WRLCK 1
 #define F_UNLCK 2
+#define FL_FLOCK 2
 
 // file_lock is a lock that is asked for.
 struct file_lock {
@@ -29,7 +30,7 @@ noinline __noclone int locks_lock_inode_wait(struct inode *inode, struct file_lo
 
 SYSCALL_DEFINE2(flock, unsigned int, fd, unsigned int, cmd)
 {
-	struct file_lock fl = { .fl_flags = 2 };
+	struct file_lock fl = { .fl_flags = FL_FLOCK };
 	struct fd f;
 	long ret;
 

@@ -29,7 +29,7 @@ noinline __noclone long do_splice_direct(struct file *in, loff_t *ppos, struct f
 	return S_ISSOCK(out->f_inode->i_mode) ? host_splice_to_socket(out, opos, len) : host_made();
 }
 
-// splice_out is where splice(2) from a pipe to a file comes.
+// iter_file_splice_write is the end of a splice(2) from a pipe to a regular file.
 static __noipa ssize_t iter_file_splice_write(void *pipe, struct file *out, loff_t *ppos, size_t len, unsigned int flags)
 {
 	return host_made();

@@ -24,7 +24,7 @@
 #define FLAGS_SHARED 1
 #define FLAGS_CLOCKRT 2
 
-// The functions of Linux, the flags in its order.
+// HOST_FUTEX defines a function whose work the host's kernel does.
 #define HOST_FUTEX(name, ...)		\
 static __noipa int name(__VA_ARGS__)	\
 {					\

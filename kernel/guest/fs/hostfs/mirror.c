@@ -363,7 +363,7 @@ static void mirror_descriptor(struct host_mirror_file *m)
 	}
 }
 
-// mirror_polled does so for all descriptors for which a call waits.
+// mirror_polled does the same for the descriptors that a call waits for.
 static void mirror_polled(struct host_mirror *m)
 {
 	struct host_polled *p = (struct host_polled *)m->polled;
@@ -372,6 +372,17 @@ static void mirror_polled(struct host_mirror *m)
 	for (i = 0; i < m->nr_polled; i++)
 		if (p[i].file.fd >= 0)
 			mirror_descriptor(&p[i].file);
+}
+
+void host_polled_again(void)
+{
+	struct host_call *call = current_host_call();
+
+	WRITE_ONCE(call->quiet, 1);
+	mirror_polled((struct host_mirror *)call->mirror);
+	if (current->task_works)
+		task_work_run();
+	WRITE_ONCE(call->quiet, 0);
 }
 
 static struct host_polled *polled_at(const struct host_mirror *m, unsigned int fd)

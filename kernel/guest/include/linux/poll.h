@@ -36,6 +36,9 @@ static inline unsigned int vfs_poll(struct file *file, poll_table *pt)
 wait_queue_head_t *host_queue(void);
 // host_poll_file is vfs_poll of a mirrored call, for the file at fd.
 unsigned int host_poll_file(unsigned int fd, struct file *file, poll_table *pt);
+// host_polled_again installs the files of the descriptors of which the host has told when it
+// had made the call.
+void host_polled_again(void);
 // host_waits_for reports whether the host has told of fd as one that the call waits for.
 bool host_waits_for(unsigned int fd);
 u64 select_estimate_accuracy(struct timespec64 *tv);
