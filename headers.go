@@ -2,6 +2,8 @@ package kprobefs
 
 import (
 	"fmt"
+	"io"
+	"slices"
 	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/guest"
@@ -49,6 +51,59 @@ CONFIG_KALLSYMS CONFIG_KPROBES CONFIG_KRETPROBES CONFIG_KPROBE_EVENTS CONFIG_TRA
 CONFIG_STACKTRACE CONFIG_DEBUG_FS CONFIG_PROC_FS CONFIG_SYSFS CONFIG_SYSCTL CONFIG_PRINTK CONFIG_BUG CONFIG_MMU
 CONFIG_NET CONFIG_INET CONFIG_HZ_250 CONFIG_HZ=250 CONFIG_NR_CPUS=64 CONFIG_HIGH_RES_TIMERS CONFIG_IRQ_WORK
 CONFIG_STACKPROTECTOR CONFIG_STACKPROTECTOR_STRONG CONFIG_GENERIC_BUG`
+
+// traced are what programs that trace ask for, of which modules know nothing.
+const traced = `CONFIG_FTRACE CONFIG_TRACEPOINTS CONFIG_EVENT_TRACING CONFIG_FTRACE_SYSCALLS CONFIG_DYNAMIC_EVENTS
+CONFIG_PROBE_EVENTS CONFIG_UPROBES CONFIG_UPROBE_EVENTS CONFIG_NOP_TRACER CONFIG_FUNCTION_GRAPH_TRACER CONFIG_STACK_TRACER
+CONFIG_TRACER_SNAPSHOT CONFIG_MODULE_FORCE_LOAD CONFIG_MODULE_FORCE_UNLOAD CONFIG_SECURITY_LOCKDOWN_LSM`
+
+// absent are what such programs ask for, and what no kernel here has.
+const absent = `CONFIG_BPF_SYSCALL CONFIG_BPF_EVENTS CONFIG_BPF_KPROBE_OVERRIDE CONFIG_IKCONFIG CONFIG_IRQSOFF_TRACER
+CONFIG_SCHED_TRACER CONFIG_HWLAT_TRACER CONFIG_OSNOISE_TRACER CONFIG_MMIOTRACE CONFIG_BLK_DEV_IO_TRACE
+CONFIG_KPROBE_EVENTS_ON_NOTRACE CONFIG_PREEMPT_TRACER`
+
+// WriteConfig writes the configuration of the emulated kernel, in the lines of a .config:
+// as far as modules and programs that trace ask for it.
+func (r Release) WriteConfig(w io.Writer) error {
+	var lines []string
+	add := func(name, value string) { lines = append(lines, name+"="+value) }
+	for _, o := range append(r.kconfig(), strings.Fields(traced)...) {
+		name, value, ok := strings.Cut(o, "=")
+		if !ok {
+			value = "y"
+		}
+		add(name, value)
+	}
+	no := strings.Fields(absent)
+	for _, o := range []struct {
+		on    bool
+		names string
+	}{
+		{!r.Config.NoOptprobes, "CONFIG_OPTPROBES"},
+		{!r.Config.NoFtrace, "CONFIG_KPROBES_ON_FTRACE"},
+		{!r.Config.NoKallsymsAll, "CONFIG_KALLSYMS_ALL"},
+		{r.Linux.Has(release.HistTriggers), "CONFIG_HIST_TRIGGERS CONFIG_SYNTH_EVENTS"},
+		{r.Linux.Has(release.Fprobes), "CONFIG_FPROBE CONFIG_FPROBE_EVENTS"},
+		{r.Image == "6.12", "CONFIG_X86_KERNEL_IBT"},
+	} {
+		for _, name := range strings.Fields(o.names) {
+			switch {
+			case !o.on:
+				no = append(no, name)
+			case !slices.Contains(lines, name+"=y"):
+				add(name, "y")
+			}
+		}
+	}
+	for _, name := range no {
+		lines = append(lines, "# "+name+" is not set")
+	}
+	slices.SortFunc(lines, func(a, b string) int {
+		return strings.Compare(strings.TrimPrefix(a, "# "), strings.TrimPrefix(b, "# "))
+	})
+	_, err := fmt.Fprintf(w, "#\n# Linux/x86_64 %s, emulated by kprobefs\n#\n%s\n", r.Uname(), strings.Join(lines, "\n"))
+	return err
+}
 
 // kconfig returns the release's configuration, in the lines of .config that are set.
 func (r Release) kconfig() []string {

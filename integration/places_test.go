@@ -1,6 +1,7 @@
 package integration
 
 import (
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -101,5 +102,27 @@ func TestProcNames(t *testing.T) {
 		if want += "No such file or directory\n"; out != want || status != 0 {
 			t.Errorf("%s: status %d, -want +got\n%s", who, status, diff(want, out))
 		}
+	}
+}
+
+// TestBootConfig: /boot/config-RELEASE says how the emulated kernel is configured.
+func TestBootConfig(t *testing.T) {
+	needFUSE(t)
+	if _, err := os.Stat("/boot"); err != nil {
+		t.Skip(err)
+	}
+	for who, user := range users(t) {
+		t.Run(who, func(t *testing.T) {
+			const script = `grep -e ^CONFIG_KPROBES= -e OPTPROBES -e BPF_SYSCALL /boot/config-$(uname -r); ls /boot | wc -l; echo own >/boot/own-file || echo refused`
+			before, err := os.ReadDir("/boot")
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, status := user.exec(t, publicDir(t), nil, []string{"--config", "CONFIG_OPTPROBES=n"}, "sh", "-c", script)
+			want := fmt.Sprintf("# CONFIG_BPF_SYSCALL is not set\nCONFIG_KPROBES=y\n# CONFIG_OPTPROBES is not set\n%d\n", len(before)+1)
+			if !strings.HasPrefix(out, want) || !strings.HasSuffix(out, "Read-only file system\nrefused\n") || status != 0 {
+				t.Errorf("status %d: %s\nwant %s", status, out, want)
+			}
+		})
 	}
 }

@@ -41,10 +41,11 @@ stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
 /sys/kernel/tracing, and /proc/sys/debug, /proc/kallsyms, /proc/modules,
 /proc/version, /proc/cmdline, /proc/devices, /proc/misc, /dev/kmsg and some files
 of /proc/sys/kernel.
-Modules for the emulated kernel are built in /lib/modules/RELEASE/build. The rest
-of the machine does not see them, and nothing is left when CMD ends. The exit
-status is that of CMD, 126 where CMD may not be executed and 127 where it is not
-found; signals are passed on to it.
+Modules for the emulated kernel are built in /lib/modules/RELEASE/build, and
+/boot/config-RELEASE says how it is configured. The rest of the machine does not
+see them, and nothing is left when CMD ends. The exit status is that of CMD, 126
+where CMD may not be executed and 127 where it is not found; signals are passed on
+to it.
 
 insmod, rmmod, modprobe and dmesg act on the emulated kernel, and uname tells its
 release, unless --uname=host is given.
@@ -319,7 +320,14 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
+	config, err := kprobefs.ParseConfig(release.Config, f.config)
+	if err != nil {
+		return err
+	}
+	release.Configure(config)
+	release.Config = config
 	headers := ns.placeHeaders(release)
+	ns.placeConfig(release)
 	calls, files, err := newCallClient()
 	if err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -12,8 +13,12 @@ import (
 	"github.com/kprobefs/kprobefs"
 )
 
-// modulesDir is where Linux has the modules of its kernels.
-const modulesDir = "/lib/modules"
+// modulesDir is where Linux has the modules of its kernels, bootDir where distributions have
+// their configurations.
+const (
+	modulesDir = "/lib/modules"
+	bootDir    = "/boot"
+)
 
 // placeHeaders makes /lib/modules/RELEASE/build the directory that modules for the
 // release are built in. It returns a function that waits until its files are there. A
@@ -32,6 +37,28 @@ func (ns *namespace) placeHeaders(r kprobefs.Release) (wait func()) {
 		}
 	}()
 	return func() { <-done }
+}
+
+// placeConfig writes the kernel's configuration to /boot/config-RELEASE, where there is a /boot
+// that does not have this file. Nothing else can be made there then: it would be lost.
+func (ns *namespace) placeConfig(r kprobefs.Release) {
+	file := filepath.Join(bootDir, "config-"+r.Uname())
+	if !exists(bootDir) || exists(file) {
+		return
+	}
+	err := ns.need(bootDir, false, filepath.Base(file))
+	if err == nil {
+		var text bytes.Buffer
+		if err = r.WriteConfig(&text); err == nil {
+			err = os.WriteFile(file, text.Bytes(), 0o644)
+		}
+		if err == nil {
+			err = unix.Mount("", bootDir, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "")
+		}
+	}
+	if err != nil {
+		ns.log.WithFields(logrus.Fields{"file": file, "err": err}).Warn("the kernel's configuration is not there")
+	}
 }
 
 // coverModules covers /lib/modules/NAME with a tmpfs that has what is there, except the
