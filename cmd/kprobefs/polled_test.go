@@ -200,6 +200,7 @@ func TestCallItems(t *testing.T) {
 	m = callMemory{tid: unix.Gettid()}
 	m.arguments(mirroredRows[unix.SYS_PPOLL], [6]uint64{addr, 1 << 60, 0, 0, 0})
 	m.arguments(mirroredRows[unix.SYS_SENDMMSG], [6]uint64{3, addr, 1 << 60, 0})
+	m.arguments(mirroredRows[unix.SYS_SENDMMSG], [6]uint64{3, addr, 0, 0})
 	if len(m.Data) > 2*maxMirrored {
 		t.Errorf("%d bytes", len(m.Data))
 	}

@@ -220,6 +220,9 @@ var interpreter = tracedCall{dir: -1}
 
 // readMemory reads as much as it can of a thread's memory.
 func readMemory(tid int, addr uint64, b []byte) []byte {
+	if len(b) == 0 {
+		return nil
+	}
 	local := []unix.Iovec{{Base: &b[0]}}
 	local[0].SetLen(len(b))
 	// A transfer ends at the first page that is not mapped.
