@@ -57,46 +57,37 @@ const traced = `CONFIG_FTRACE CONFIG_TRACEPOINTS CONFIG_EVENT_TRACING CONFIG_FTR
 CONFIG_PROBE_EVENTS CONFIG_UPROBES CONFIG_UPROBE_EVENTS CONFIG_NOP_TRACER CONFIG_FUNCTION_GRAPH_TRACER CONFIG_STACK_TRACER
 CONFIG_TRACER_SNAPSHOT CONFIG_MODULE_FORCE_LOAD CONFIG_MODULE_FORCE_UNLOAD CONFIG_SECURITY_LOCKDOWN_LSM`
 
-// absent are what such programs ask for, and what no kernel here has.
-const absent = `CONFIG_BPF_SYSCALL CONFIG_BPF_EVENTS CONFIG_BPF_KPROBE_OVERRIDE CONFIG_IKCONFIG CONFIG_IRQSOFF_TRACER
+// asked are what such programs ask for, and what not every kernel here has, or none.
+const asked = `CONFIG_OPTPROBES CONFIG_KPROBES_ON_FTRACE CONFIG_KALLSYMS_ALL CONFIG_HIST_TRIGGERS CONFIG_SYNTH_EVENTS
+CONFIG_FPROBE CONFIG_FPROBE_EVENTS CONFIG_X86_KERNEL_IBT
+CONFIG_BPF_SYSCALL CONFIG_BPF_EVENTS CONFIG_BPF_KPROBE_OVERRIDE CONFIG_IKCONFIG CONFIG_IRQSOFF_TRACER
 CONFIG_SCHED_TRACER CONFIG_HWLAT_TRACER CONFIG_OSNOISE_TRACER CONFIG_MMIOTRACE CONFIG_BLK_DEV_IO_TRACE
 CONFIG_KPROBE_EVENTS_ON_NOTRACE CONFIG_PREEMPT_TRACER`
 
 // WriteConfig writes the configuration of the emulated kernel, in the lines of a .config:
 // as far as modules and programs that trace ask for it.
 func (r Release) WriteConfig(w io.Writer) error {
+	on := append(r.kconfig(), strings.Fields(traced)...)
+	if r.Linux.Has(release.HistTriggers) {
+		on = append(on, "CONFIG_HIST_TRIGGERS", "CONFIG_SYNTH_EVENTS")
+	}
+	if r.Linux.Has(release.Fprobes) {
+		on = append(on, "CONFIG_FPROBE", "CONFIG_FPROBE_EVENTS")
+	}
+	if r.Image == "6.12" {
+		on = append(on, "CONFIG_X86_KERNEL_IBT")
+	}
 	var lines []string
-	add := func(name, value string) { lines = append(lines, name+"="+value) }
-	for _, o := range append(r.kconfig(), strings.Fields(traced)...) {
-		name, value, ok := strings.Cut(o, "=")
-		if !ok {
-			value = "y"
+	for _, o := range on {
+		if !strings.Contains(o, "=") {
+			o += "=y"
 		}
-		add(name, value)
+		lines = append(lines, o)
 	}
-	no := strings.Fields(absent)
-	for _, o := range []struct {
-		on    bool
-		names string
-	}{
-		{!r.Config.NoOptprobes, "CONFIG_OPTPROBES"},
-		{!r.Config.NoFtrace, "CONFIG_KPROBES_ON_FTRACE"},
-		{!r.Config.NoKallsymsAll, "CONFIG_KALLSYMS_ALL"},
-		{r.Linux.Has(release.HistTriggers), "CONFIG_HIST_TRIGGERS CONFIG_SYNTH_EVENTS"},
-		{r.Linux.Has(release.Fprobes), "CONFIG_FPROBE CONFIG_FPROBE_EVENTS"},
-		{r.Image == "6.12", "CONFIG_X86_KERNEL_IBT"},
-	} {
-		for _, name := range strings.Fields(o.names) {
-			switch {
-			case !o.on:
-				no = append(no, name)
-			case !slices.Contains(lines, name+"=y"):
-				add(name, "y")
-			}
+	for _, name := range strings.Fields(asked) {
+		if !slices.Contains(on, name) {
+			lines = append(lines, "# "+name+" is not set")
 		}
-	}
-	for _, name := range no {
-		lines = append(lines, "# "+name+" is not set")
 	}
 	slices.SortFunc(lines, func(a, b string) int {
 		return strings.Compare(strings.TrimPrefix(a, "# "), strings.TrimPrefix(b, "# "))

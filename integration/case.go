@@ -1,10 +1,10 @@
 // Package integration tests that kprobefs prints what Linux prints.
 //
 // Each testdata/*.txtar has a shell script (script), for some with a program in C
-// (program.c), and the masked text that a real Linux kernel printed for it (want). Linux is the specification: want is recorded by
-// "make golden" (command integration/golden, which boots Debian's kernel package
-// under QEMU with package integration/linux), and never typed. The tests run the same
-// script under "kprobefs exec" and compare.
+// (program.c), and the masked text that a real Linux kernel printed for it (want). Linux
+// is the specification: want is recorded by "make golden" (command integration/golden,
+// which boots Debian's kernel package under QEMU with package integration/linux), and
+// never typed. The tests run the same script under "kprobefs exec" and compare.
 //
 // The rules of the file masks replace, on both sides, what must differ between two
 // kernels: addresses, times, pids, sizes of functions. Errnos, flags, counts and

@@ -77,7 +77,6 @@ type tracee struct {
 	call     *mirrorWork // the call, if it is mirrored
 	row      *mirroredCall
 	args     [6]uint64
-	wait     *pollWait // what the call waits for, if it does
 
 	holds    heldFor
 	deadline time.Time
@@ -101,6 +100,7 @@ type mirrorWork struct {
 	told           atomic.Bool // a supervisor has told of the call; not set for those that need no such
 	made           chan host.Made
 	memory         callMemory
+	wait           *pollWait // what the call waits for, if it does
 
 	run *host.MirrorRun // of a call that the tracing thread has begun, until it ends it
 }
@@ -624,7 +624,7 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 		return
 	}
 	t.call, t.row, t.args = &mirrorWork{made: make(chan host.Made, 1)}, row, info.args
-	t.wait = m.wait(t, row, c)
+	t.call.wait = m.wait(t, row, c)
 	if !m.start(t, a, c) {
 		go m.make(a, c, t.call, row, t.tid, t.pid, m.files.ours())
 	}
@@ -650,6 +650,11 @@ func (m *mirror) describe(t *tracee, row *mirroredCall, c *host.Mirror) (ours bo
 	return false
 }
 
+// memory reads the memory of a thread's process as far as it is in RAM.
+func (m *mirror) memory(t *tracee) callMemory {
+	return callMemory{tid: t.tid, present: func(addr uint64, n int) int { return m.maps.present(t.pid, addr, n) }}
+}
+
 // start has the guest begin t's call in this thread. It returns false, and does nothing,
 // where something has to be waited for.
 func (m *mirror) start(t *tracee, a *kprobefs.Activity, c *host.Mirror) bool {
@@ -657,7 +662,7 @@ func (m *mirror) start(t *tracee, a *kprobefs.Activity, c *host.Mirror) bool {
 		return false
 	}
 	w := t.call
-	w.memory = callMemory{tid: t.tid, present: func(addr uint64, n int) int { return m.maps.present(t.pid, addr, n) }}
+	w.memory = m.memory(t)
 	w.memory.arguments(t.row, c.Args)
 	if w.memory.absent {
 		return false
@@ -763,9 +768,7 @@ func (m *mirror) returned(t *tracee, ret int64) {
 			made.Files[i/sizeofInt], _ = m.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
 	}
-	if t.row != nil && t.row.waits != waitsNot {
-		made.Polled = m.ended(t, t.wait, ret)
-	}
+	made.Polled = m.ended(t, t.call.wait, ret)
 	t.call.finish(made)
 	m.hold(t, forReturn)
 }

@@ -91,7 +91,7 @@ func (m *mirror) wait(t *tracee, row *mirroredCall, c *host.Mirror) *pollWait {
 		return w
 	case waitsNot:
 	}
-	m.files.ask(t.pid, w.polled)
+	ask(t.pid, w.polled)
 	c.Polled = w.polled
 	return w
 }
@@ -108,17 +108,19 @@ func (m *mirror) readyEvents(t *tracee, epoll int, all []interest) uint32 {
 			return 0
 		}
 	}
-	p := []host.Polled{{FD: epoll, File: host.File{Mode: unix.S_IFIFO}}} // a kind that can be asked
-	m.files.ask(t.pid, p)
-	return p[0].Ready
+	process, err := unix.PidfdOpen(t.pid, 0)
+	if err != nil {
+		return 0
+	}
+	defer unix.Close(process)
+	events, _ := askFD(process, epoll)
+	return events
 }
 
 // inMemory reads the program's memory if it is in RAM.
 func (m *mirror) inMemory(t *tracee, addr uint64, n int) []byte {
-	if n <= 0 || m.maps.present(t.pid, addr, n) < n {
-		return nil
-	}
-	return readMemory(t.tid, addr, make([]byte, n))
+	memory := m.memory(t)
+	return memory.get(addr, n, n)
 }
 
 // setFDs returns the descriptors in the sets of a select(2), each once, in their order.
@@ -158,7 +160,7 @@ func (m *mirror) ended(t *tracee, w *pollWait, ret int64) []host.Polled {
 	if w.kind == waitsEvents {
 		m.find(t, w, ret)
 	}
-	m.files.ask(t.pid, w.polled)
+	ask(t.pid, w.polled)
 	return w.polled
 }
 
@@ -171,12 +173,15 @@ func (m *mirror) find(t *tracee, w *pollWait, ret int64) {
 		events, data := binary.NativeEndian.Uint32(b), binary.NativeEndian.Uint64(b[4:])
 		var same []host.Polled
 		for _, i := range w.interest {
-			if file, ours := m.files.of(t.tid, t.pid, i.fd); i.data == data && !ours && !w.has(i.fd) {
+			if i.data != data || w.has(i.fd) {
+				continue
+			}
+			if file, ours := m.files.of(t.tid, t.pid, i.fd); !ours {
 				same = append(same, host.Polled{FD: i.fd, File: file, Ready: events})
 			}
 		}
 		if len(same) > 1 {
-			m.files.ask(t.pid, same)
+			ask(t.pid, same)
 		}
 		if i := slices.IndexFunc(same, func(p host.Polled) bool { return p.Ready&events != 0 }); i >= 0 {
 			w.polled = append(w.polled, same[i])
@@ -240,9 +245,7 @@ func canAsk(f host.File) bool {
 
 // ask finds out for what a process's descriptors are ready. Those that cannot be asked keep
 // what they have.
-func (f *mirrorFiles) ask(pid int, all []host.Polled) {
-	const rdNorm, rdBand, wrNorm, wrBand = 0x40, 0x80, 0x100, 0x200
-	const events = unix.POLLIN | unix.POLLPRI | unix.POLLOUT | unix.POLLRDHUP | rdNorm | rdBand | wrNorm | wrBand
+func ask(pid int, all []host.Polled) {
 	process, err := unix.PidfdOpen(pid, 0)
 	if err != nil {
 		return
@@ -252,14 +255,22 @@ func (f *mirrorFiles) ask(pid int, all []host.Polled) {
 		if !canAsk(all[i].File) {
 			continue
 		}
-		fd, err := unix.PidfdGetfd(process, all[i].FD, 0)
-		if err != nil {
-			continue
+		if events, ok := askFD(process, all[i].FD); ok {
+			all[i].Ready = events
 		}
-		p := []unix.PollFd{{Fd: int32(fd), Events: events}}
-		if _, err := unix.Poll(p, 0); err == nil {
-			all[i].Ready = uint32(uint16(p[0].Revents))
-		}
-		unix.Close(fd)
 	}
+}
+
+// askFD returns for what a descriptor of a process, which a pidfd stands for, is ready.
+func askFD(process, fd int) (ready uint32, ok bool) {
+	const rdNorm, rdBand, wrNorm, wrBand = 0x40, 0x80, 0x100, 0x200
+	const events = unix.POLLIN | unix.POLLPRI | unix.POLLOUT | unix.POLLRDHUP | rdNorm | rdBand | wrNorm | wrBand
+	own, err := unix.PidfdGetfd(process, fd, 0)
+	if err != nil {
+		return 0, false
+	}
+	defer unix.Close(own)
+	p := []unix.PollFd{{Fd: int32(own), Events: events}}
+	_, err = unix.Poll(p, 0)
+	return uint32(uint16(p[0].Revents)), err == nil
 }

@@ -46,45 +46,27 @@ noinline __noclone struct file *anon_inode_getfile(const char *name, const struc
 }
 #endif
 
-// anon_install gives a new file the descriptor of the host's.
-static __always_inline int anon_install(int fd, struct file *file)
-{
-	if (IS_ERR(file)) {
-		put_unused_fd(fd);
-		return PTR_ERR(file);
-	}
-	fd = host_fd_install(fd, file);
-	if (fd >= 0)
-		host_identify(file, 0);
-	return fd;
-}
-
 noinline __noclone int anon_inode_getfd(const char *name, const struct file_operations *fops, void *priv, int flags)
 {
 	int fd = get_unused_fd_flags(flags);
 
-	return fd < 0 ? fd : anon_install(fd, __anon_inode_getfile(name, fops, priv, flags));
+	return fd < 0 ? fd : host_install_new(fd, __anon_inode_getfile(name, fops, priv, flags));
 }
 
-// In 6.12 some of those who called anon_inode_getfd call what it does themselves.
-static __always_inline int new_anon_fd(const char *name, const struct file_operations *fops, int flags)
+// anon_fd is the same for those who call anon_inode_getfile themselves.
+static __always_inline int anon_fd(const char *name, const struct file_operations *fops, int flags)
 {
-#ifdef KERNEL_6_12
 	int fd = get_unused_fd_flags(flags);
 
-	return fd < 0 ? fd : anon_install(fd, anon_inode_getfile(name, fops, NULL, flags));
-#else
-	return anon_inode_getfd(name, fops, NULL, flags);
-#endif
+	return fd < 0 ? fd : host_install_new(fd, anon_inode_getfile(name, fops, NULL, flags));
 }
 
-// HOST_POLL_FILE defines a poll operation.
-#define HOST_POLL_FILE(name)						\
-static __noipa unsigned int name(struct file *file, poll_table *wait)	\
-{									\
-	poll_wait(file, host_queue(), wait);				\
-	return host_ready();						\
-}
+// In 6.12 some of those who called anon_inode_getfd do so.
+#ifdef KERNEL_6_12
+#define new_anon_fd(name, fops, flags) anon_fd(name, fops, flags)
+#else
+#define new_anon_fd(name, fops, flags) anon_inode_getfd(name, fops, NULL, flags)
+#endif
 
 // fs/eventfd.c
 static __noipa ssize_t eventfd_read(struct kiocb *iocb, struct iov_iter *to)
@@ -97,7 +79,7 @@ static __noipa ssize_t eventfd_write(struct file *file, const char __user *buf, 
 	return host_made();
 }
 
-HOST_POLL_FILE(eventfd_poll)
+HOST_POLL_OP(eventfd_poll)
 
 static const struct file_operations eventfd_fops = {
 	.read_iter = eventfd_read,
@@ -108,9 +90,7 @@ static const struct file_operations eventfd_fops = {
 
 static __noipa int do_eventfd(unsigned int count, int flags)
 {
-	int fd = get_unused_fd_flags(flags);
-
-	return fd < 0 ? fd : anon_install(fd, anon_inode_getfile("[eventfd]", &eventfd_fops, NULL, O_RDWR | flags));
+	return anon_fd("[eventfd]", &eventfd_fops, O_RDWR | flags);
 }
 
 SYSCALL_DEFINE2(eventfd2, unsigned int, count, int, flags)
@@ -141,7 +121,7 @@ static __noipa ssize_t name(struct file *file, char __user *buf, size_t count, l
 #endif
 
 HOST_READS(timerfd_read)
-HOST_POLL_FILE(timerfd_poll)
+HOST_POLL_OP(timerfd_poll)
 
 static const struct file_operations timerfd_fops = {
 	READS(timerfd_read),
@@ -197,7 +177,7 @@ SYSCALL_DEFINE2(timerfd_gettime, int, ufd, struct itimerspec64 __user *, otmr)
 }
 
 HOST_READS(signalfd_read)
-HOST_POLL_FILE(signalfd_poll)
+HOST_POLL_OP(signalfd_poll)
 
 static const struct file_operations signalfd_fops = {
 	READS(signalfd_read),
@@ -247,7 +227,7 @@ static __noipa long inotify_ioctl(struct file *file, unsigned int cmd, unsigned 
 	return host_made();
 }
 
-HOST_POLL_FILE(inotify_poll)
+HOST_POLL_OP(inotify_poll)
 
 static const struct file_operations inotify_fops = {
 	.read = inotify_read,
@@ -272,20 +252,18 @@ SYSCALL_DEFINE0(inotify_init)
 }
 
 // kernel/fork.c
-HOST_POLL_FILE(pidfd_poll)
+HOST_POLL_OP(pidfd_poll)
 
 static const struct file_operations pidfd_fops = { .poll = pidfd_poll, .llseek = noop_llseek };
 
 // fs/eventpoll.c
-HOST_POLL_FILE(ep_eventpoll_poll)
+HOST_POLL_OP(ep_eventpoll_poll)
 
 static const struct file_operations eventpoll_fops = { .poll = ep_eventpoll_poll, .llseek = noop_llseek };
 
 static __noipa int do_epoll_create(int flags)
 {
-	int fd = get_unused_fd_flags(O_RDWR | flags);
-
-	return fd < 0 ? fd : anon_install(fd, anon_inode_getfile("[eventpoll]", &eventpoll_fops, NULL, O_RDWR | flags));
+	return anon_fd("[eventpoll]", &eventpoll_fops, O_RDWR | flags);
 }
 
 SYSCALL_DEFINE1(epoll_create1, int, flags)
@@ -417,15 +395,9 @@ static __noipa int do_epoll_wait(int epfd, struct epoll_event __user *events, in
 // ep_timeout sets *to to the end of a time in milliseconds, or returns NULL if it has none.
 static __always_inline struct timespec64 *ep_timeout(struct timespec64 *to, long ms)
 {
-	struct timespec64 now, ts = { ms / 1000, ms % 1000 * 1000000L };
-
 	if (ms < 0)
 		return NULL;
-	*to = (struct timespec64){ 0, 0 };
-	if (ms) {
-		ktime_get_ts64(&now);
-		*to = timespec64_add_safe(now, ts);
-	}
+	select_set_timeout(to, ms / 1000, ms % 1000 * 1000000L);
 	return to;
 }
 
@@ -448,20 +420,13 @@ SYSCALL_DEFINE6(epoll_pwait, int, epfd, struct epoll_event __user *, events, int
 SYSCALL_DEFINE6(epoll_pwait2, int, epfd, struct epoll_event __user *, events, int, maxevents, const struct timespec64 __user *, timeout,
 		const u64 __user *, sigmask, size_t, sigsetsize)
 {
-	struct timespec64 ts, now, to;
+	struct timespec64 to;
+	int err;
 
 	if (!host_mirrors())
 		return -ENOSYS;
-	if (!timeout)
-		return do_epoll_wait(epfd, events, maxevents, NULL);
-	if (get_timespec64(&ts, timeout))
-		return -EFAULT;
-	to = (struct timespec64){ 0, 0 };
-	if (ts.tv_sec || ts.tv_nsec) {
-		ktime_get_ts64(&now);
-		to = timespec64_add_safe(now, ts);
-	}
-	return do_epoll_wait(epfd, events, maxevents, &to);
+	err = end_of_time(&to, timeout);
+	return err ? err : do_epoll_wait(epfd, events, maxevents, timeout ? &to : NULL);
 }
 #endif
 

@@ -1095,6 +1095,14 @@ noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_ar
 	return err;
 }
 
+// find_last looks up the last name of a path in its directory, which is locked.
+static __always_inline struct dentry *find_last(const struct qstr *last, struct dentry *dir)
+{
+	struct dentry *d = lookup_dcache(last, dir, 0);
+
+	return d ?: __lookup_slow(last, dir, 0);
+}
+
 // do_remove removes a directory or another file. It is inlined into its callers, so
 // that these call vfs_rmdir and vfs_unlink directly.
 static __always_inline int do_remove(int dfd, struct filename *name, bool isdir)
@@ -1118,9 +1126,7 @@ static __always_inline int do_remove(int dfd, struct filename *name, bool isdir)
 	if (err)
 		goto put;
 	inode_lock(path.dentry->d_inode);
-	d = lookup_dcache(&nd.last, path.dentry, 0);
-	if (!d)
-		d = __lookup_slow(&nd.last, path.dentry, 0);
+	d = find_last(&nd.last, path.dentry);
 	if (IS_ERR(d)) {
 		err = PTR_ERR(d);
 	} else if (d_is_negative(d)) {
@@ -1316,12 +1322,9 @@ static __always_inline int parent_of(int dfd, struct filename *name, struct path
 	err = path_parentat(&nd, path);
 	if (err)
 		return err;
-	*dentry = nd.last_type == LAST_NORM ? lookup_dcache(&nd.last, path->dentry, 0) : ERR_PTR(-EBUSY);
-	if (!*dentry) {
-		inode_lock(path->dentry->d_inode);
-		*dentry = __lookup_slow(&nd.last, path->dentry, 0);
-		inode_unlock(path->dentry->d_inode);
-	}
+	inode_lock(path->dentry->d_inode);
+	*dentry = nd.last_type == LAST_NORM ? find_last(&nd.last, path->dentry) : ERR_PTR(-EBUSY);
+	inode_unlock(path->dentry->d_inode);
 	if (!IS_ERR(*dentry))
 		return 0;
 	path_put(path);

@@ -215,11 +215,7 @@ static __noipa int pipe_release(struct inode *inode, struct file *file)
 	return 0;
 }
 
-static __noipa unsigned int pipe_poll(struct file *filp, poll_table *wait)
-{
-	poll_wait(filp, host_queue(), wait);
-	return host_ready();
-}
+HOST_POLL_OP(pipe_poll)
 
 const struct file_operations pipefifo_fops = {
 	.poll = pipe_poll,

@@ -125,23 +125,6 @@ long host_file_mode(unsigned int fd)
 	return mode;
 }
 
-// select_set_timeout sets *to to the end of a time from now on, of CLOCK_MONOTONIC. It
-// returns -EINVAL if there is no such time.
-static __always_inline int select_set_timeout(struct timespec64 *to, time64_t sec, long nsec)
-{
-	struct timespec64 ts = { .tv_sec = sec, .tv_nsec = nsec };
-
-	if (!timespec64_valid(&ts))
-		return -EINVAL;
-	if (!sec && !nsec) {
-		to->tv_sec = to->tv_nsec = 0;
-	} else {
-		ktime_get_ts64(to);
-		*to = timespec64_add_safe(*to, ts);
-	}
-	return 0;
-}
-
 // Of its callers only poll(2) does not have it inlined, before 6.12.
 noinline __noclone int poll_select_set_timeout(struct timespec64 *to, time64_t sec, long nsec)
 {
@@ -175,6 +158,28 @@ static bool no_time(const struct timespec64 *end_time)
 	return end_time && !end_time->tv_sec && !end_time->tv_nsec;
 }
 
+// wait_for_files asks the files of a call, waits if none is ready, and asks them again. once
+// asks each of them, and returns how many are ready.
+static __always_inline int wait_for_files(struct timespec64 *end_time, int (*once)(const void *files, poll_table *pt), const void *files)
+{
+	struct poll_wqueues table;
+	u64 slack = 0;
+	int count;
+
+	poll_initwait(&table, !no_time(end_time));
+	if (end_time && !no_time(end_time))
+		slack = select_estimate_accuracy(end_time);
+	count = once(files, &table.pt);
+	table.pt._qproc = NULL;
+	if (!count && !no_time(end_time)) {
+		poll_schedule(end_time, slack);
+		once(files, &table.pt);
+	}
+	count = host_made();
+	poll_freewait(&table);
+	return count;
+}
+
 #define POLLFDS_AT_ONCE 30
 
 struct pollfd {
@@ -197,16 +202,22 @@ static __always_inline unsigned int do_pollfd(struct pollfd *pollfd, poll_table 
 	return mask;
 }
 
-// poll_once asks all files once, and returns how many are ready.
-static __always_inline int poll_once(struct pollfd __user *ufds, unsigned int nfds, poll_table *pt)
+// The array of poll(2).
+struct pollfds {
+	struct pollfd __user *ufds;
+	unsigned int n;
+};
+
+static __always_inline int poll_once(const void *files, poll_table *pt)
 {
+	struct pollfds left = *(const struct pollfds *)files;
 	struct pollfd fds[POLLFDS_AT_ONCE];
 	unsigned int i, n;
 	int count = 0;
 
-	for (; nfds; nfds -= n, ufds += n) {
-		n = min_t(unsigned int, nfds, POLLFDS_AT_ONCE);
-		if (copy_from_user(fds, ufds, n * sizeof(fds[0])))
+	for (; left.n; left.n -= n, left.ufds += n) {
+		n = min_t(unsigned int, left.n, POLLFDS_AT_ONCE);
+		if (copy_from_user(fds, left.ufds, n * sizeof(fds[0])))
 			return -EFAULT;
 		for (i = 0; i < n; i++) {
 			if (do_pollfd(&fds[i], pt)) {
@@ -220,24 +231,9 @@ static __always_inline int poll_once(struct pollfd __user *ufds, unsigned int nf
 
 static __noipa int do_sys_poll(struct pollfd __user *ufds, unsigned int nfds, struct timespec64 *end_time)
 {
-	struct poll_wqueues table;
-	u64 slack = 0;
-	int count;
+	struct pollfds files = { ufds, nfds };
 
-	if (!host_mirrors())
-		return -ENOSYS;
-	poll_initwait(&table, !no_time(end_time));
-	if (end_time && !no_time(end_time))
-		slack = select_estimate_accuracy(end_time);
-	count = poll_once(ufds, nfds, &table.pt);
-	table.pt._qproc = NULL;
-	if (!count && !no_time(end_time)) {
-		poll_schedule(end_time, slack);
-		poll_once(ufds, nfds, &table.pt);
-	}
-	count = host_made();
-	poll_freewait(&table);
-	return count;
+	return host_mirrors() ? wait_for_files(end_time, poll_once, &files) : -ENOSYS;
 }
 
 SYSCALL_DEFINE3(poll, struct pollfd __user *, ufds, unsigned int, nfds, int, timeout_msecs)
@@ -254,20 +250,15 @@ SYSCALL_DEFINE3(poll, struct pollfd __user *, ufds, unsigned int, nfds, int, tim
 SYSCALL_DEFINE5(ppoll, struct pollfd __user *, ufds, unsigned int, nfds, struct timespec64 __user *, tsp,
 		const u64 __user *, sigmask, size_t, sigsetsize)
 {
-	struct timespec64 ts, end_time, *to = NULL;
+	struct timespec64 to;
+	int err = end_of_time(&to, tsp);
 
-	if (tsp) {
-		if (get_timespec64(&ts, tsp))
-			return -EFAULT;
-		to = &end_time;
-		if (select_set_timeout(to, ts.tv_sec, ts.tv_nsec))
-			return -EINVAL;
-	}
-	return do_sys_poll(ufds, nfds, to);
+	return err ? err : do_sys_poll(ufds, nfds, tsp ? &to : NULL);
 }
 
-// The three sets of select(2).
+// The three sets of select(2), of n bits each.
 struct fd_sets {
+	int n;
 	unsigned long *in, *out, *ex;
 };
 
@@ -283,17 +274,17 @@ static __always_inline int select_file(int fd, unsigned int events, poll_table *
 	return ready;
 }
 
-// select_once asks all files of the sets once, and returns how many are ready.
-static __always_inline int select_once(int n, const struct fd_sets *sets, poll_table *pt)
+static __always_inline int select_once(const void *files, poll_table *pt)
 {
+	const struct fd_sets *sets = files;
 	unsigned long in, out, ex, bit;
 	int i, fd, count = 0;
 
-	for (i = 0; i * BITS_PER_LONG < n; i++) {
+	for (i = 0; i * BITS_PER_LONG < sets->n; i++) {
 		in = sets->in[i];
 		out = sets->out[i];
 		ex = sets->ex[i];
-		for (bit = 1, fd = i * BITS_PER_LONG; bit && fd < n; bit <<= 1, fd++) {
+		for (bit = 1, fd = i * BITS_PER_LONG; bit && fd < sets->n; bit <<= 1, fd++) {
 			if (!((in | out | ex) & bit))
 				continue;
 			if (select_file(fd, (in & bit ? EPOLLIN | EPOLLHUP | EPOLLERR : 0) | (out & bit ? EPOLLOUT | EPOLLERR : 0) |
@@ -308,22 +299,7 @@ static __always_inline int select_once(int n, const struct fd_sets *sets, poll_t
 
 static __noipa int do_select(int n, struct fd_sets *sets, struct timespec64 *end_time)
 {
-	struct poll_wqueues table;
-	u64 slack = 0;
-	int count;
-
-	poll_initwait(&table, !no_time(end_time));
-	if (end_time && !no_time(end_time))
-		slack = select_estimate_accuracy(end_time);
-	count = select_once(n, sets, &table.pt);
-	table.pt._qproc = NULL;
-	if (!count && !no_time(end_time)) {
-		poll_schedule(end_time, slack);
-		select_once(n, sets, &table.pt);
-	}
-	count = host_made();
-	poll_freewait(&table);
-	return count;
+	return wait_for_files(end_time, select_once, sets);
 }
 
 #define FD_SETS_ON_STACK 30 // longs
@@ -355,7 +331,7 @@ noinline __noclone int core_sys_select(int n, unsigned long __user *inp, unsigne
 		if (!bits)
 			return -ENOMEM;
 	}
-	sets = (struct fd_sets){ bits, bits + longs, bits + 2 * longs };
+	sets = (struct fd_sets){ n, bits, bits + longs, bits + 2 * longs };
 	ret = get_fd_set(longs * sizeof(long), inp, sets.in);
 	if (!ret)
 		ret = get_fd_set(longs * sizeof(long), outp, sets.out);
@@ -397,14 +373,8 @@ SYSCALL_DEFINE5(select, int, n, unsigned long __user *, inp, unsigned long __use
 SYSCALL_DEFINE6(pselect6, int, n, unsigned long __user *, inp, unsigned long __user *, outp, unsigned long __user *, exp,
 		struct timespec64 __user *, tsp, void __user *, sig)
 {
-	struct timespec64 ts, end_time, *to = NULL;
+	struct timespec64 to;
+	int err = end_of_time(&to, tsp);
 
-	if (tsp) {
-		if (get_timespec64(&ts, tsp))
-			return -EFAULT;
-		to = &end_time;
-		if (select_set_timeout(to, ts.tv_sec, ts.tv_nsec))
-			return -EINVAL;
-	}
-	return core_sys_select(n, inp, outp, exp, to);
+	return err ? err : core_sys_select(n, inp, outp, exp, tsp ? &to : NULL);
 }

@@ -2,15 +2,14 @@
 #include <linux/fs.h>
 #include <linux/host.h>
 #include <linux/hostfs.h>
-#include <linux/security.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>
 
 ssize_t host_splice_to_socket(struct file *out, loff_t *pos, size_t len);
 
-static struct pipe_inode_info *get_pipe(struct file *file)
+static bool is_pipe(const struct file *file)
 {
-	return file->f_op == &pipefifo_fops ? (void *)file->f_inode : NULL;
+	return file->f_op == &pipefifo_fops;
 }
 
 #ifndef KERNEL_5_10
@@ -40,7 +39,7 @@ static __noipa long do_splice(struct file *in, loff_t *off_in, struct file *out,
 	loff_t pos = off_in ? *off_in : off_out ? *off_out : 0;
 	int err;
 
-	if (get_pipe(in) && !get_pipe(out)) {
+	if (is_pipe(in) && !is_pipe(out)) {
 		err = rw_verify_area(WRITE, out, &pos, len);
 		if (err)
 			return err;
@@ -49,7 +48,7 @@ static __noipa long do_splice(struct file *in, loff_t *off_in, struct file *out,
 		return S_ISREG(out->f_inode->i_mode) ? iter_file_splice_write(in->f_inode, out, &pos, len, flags) : host_made();
 	}
 #ifndef KERNEL_5_10
-	if (get_pipe(out) && !get_pipe(in))
+	if (is_pipe(out) && !is_pipe(in))
 		return splice_file_to_pipe(in, out, &pos, len, flags);
 #endif
 	return host_made();
@@ -117,6 +116,18 @@ SYSCALL_DEFINE4(tee, int, fdin, int, fdout, size_t, len, unsigned int, flags)
 }
 
 // fs/read_write.c
+static __always_inline long sendfile_to(struct file *in, loff_t *pos, struct file *out, size_t count)
+{
+	int err;
+
+#ifndef KERNEL_5_10
+	if (is_pipe(out))
+		return splice_file_to_pipe(in, out, pos, count, 0);
+#endif
+	err = rw_verify_area(WRITE, out, &out->f_pos, count);
+	return err ? err : do_splice_direct(in, pos, out, &out->f_pos, count, 0);
+}
+
 static __noipa ssize_t do_sendfile(int out_fd, int in_fd, loff_t *ppos, size_t count, loff_t max)
 {
 	struct fd in, out;
@@ -132,19 +143,10 @@ static __noipa ssize_t do_sendfile(int out_fd, int in_fd, loff_t *ppos, size_t c
 		goto put_in;
 	out = fdget(out_fd);
 	ret = -EBADF;
-	if (!out.file)
-		goto put_in;
-#ifndef KERNEL_5_10
-	if (get_pipe(out.file)) {
-		ret = splice_file_to_pipe(in.file, out.file, &pos, count, 0);
-		goto put_out;
+	if (out.file) {
+		ret = sendfile_to(in.file, &pos, out.file, count);
+		fdput(out);
 	}
-#endif
-	ret = rw_verify_area(WRITE, out.file, &out.file->f_pos, count);
-	if (!ret)
-		ret = do_splice_direct(in.file, &pos, out.file, &out.file->f_pos, count, 0);
-put_out: __maybe_unused
-	fdput(out);
 put_in:
 	fdput(in);
 	return ret;

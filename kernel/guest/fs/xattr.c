@@ -2,7 +2,6 @@
 #include <linux/fs.h>
 #include <linux/host.h>
 #include <linux/namei.h>
-#include <linux/security.h>
 #include <linux/string.h>
 #include <linux/syscalls.h>
 #include <linux/uaccess.h>

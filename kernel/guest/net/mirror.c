@@ -40,18 +40,11 @@ int host_connects(struct sock *sk)
 	return 0;
 }
 
-// host_poll_socket is the poll operation of a socket of a family of which none is known.
-unsigned int host_poll_socket(struct file *file, poll_table *wait)
-{
-	poll_wait(file, host_queue(), wait);
-	return host_ready();
-}
-
 // HOST_POLLS defines the poll operation of a protocol.
 #define HOST_POLLS(name)									\
 static __noipa unsigned int name(struct file *file, struct socket *sock, poll_table *wait)	\
 {												\
-	return host_poll_socket(file, wait);							\
+	return host_poll_op(file, wait);							\
 }
 
 HOST_POLLS(datagram_poll)
@@ -60,7 +53,7 @@ HOST_POLLS(unix_dgram_poll)
 
 noinline __noclone unsigned int tcp_poll(struct file *file, struct socket *sock, poll_table *wait)
 {
-	return host_poll_socket(file, wait);
+	return host_poll_op(file, wait);
 }
 
 static __noipa unsigned int udp_poll(struct file *file, struct socket *sock, poll_table *wait)

@@ -230,31 +230,16 @@ noinline __noclone struct file *sock_alloc_file(struct socket *sock, int flags)
 	return file;
 }
 
-// install installs the file of a new socket.
-static int install(int fd, struct file *file)
-{
-	fd = host_fd_install(fd, file);
-	if (fd >= 0 && host_mirrors())
-		host_identify(file, 0);
-	return fd;
-}
-
 // It is inlined in Debian's kernels.
 static int sock_map_fd(struct socket *sock, int flags)
 {
 	int fd = get_unused_fd_flags(flags);
-	struct file *file;
 
 	if (fd < 0) {
 		sock_release(sock);
 		return fd;
 	}
-	file = sock_alloc_file(sock, flags);
-	if (IS_ERR(file)) {
-		put_unused_fd(fd);
-		return PTR_ERR(file);
-	}
-	return install(fd, file);
+	return host_install_new(fd, sock_alloc_file(sock, flags));
 }
 
 static __noipa ssize_t sock_read_iter(struct kiocb *iocb, struct iov_iter *to)
@@ -325,7 +310,7 @@ static __noipa unsigned int sock_poll(struct file *file, poll_table *wait)
 {
 	struct socket *sock = file->private_data;
 
-	return sock->sk && sock->sk->sk_prot->poll ? sock->sk->sk_prot->poll(file, sock, wait) : host_poll_socket(file, wait);
+	return sock->sk && sock->sk->sk_prot->poll ? sock->sk->sk_prot->poll(file, sock, wait) : host_poll_op(file, wait);
 }
 
 const struct file_operations socket_file_ops = {
@@ -452,22 +437,14 @@ noinline __noclone struct file *do_accept(struct file *file, struct sockaddr __u
 
 noinline int __sys_accept4(int fd, struct sockaddr __user *upeer_sockaddr, int __user *upeer_addrlen, int flags)
 {
-	struct file *newfile;
 	struct fd f;
 	int err, newfd;
 
 	if (!sockfd_lookup_light(fd, &err, &f))
 		return err;
 	newfd = get_unused_fd_flags(flags);
-	if (newfd >= 0) {
-		newfile = do_accept(f.file, upeer_sockaddr, upeer_addrlen, flags);
-		if (IS_ERR(newfile)) {
-			put_unused_fd(newfd);
-			newfd = PTR_ERR(newfile);
-		} else {
-			newfd = install(newfd, newfile);
-		}
-	}
+	if (newfd >= 0)
+		newfd = host_install_new(newfd, do_accept(f.file, upeer_sockaddr, upeer_addrlen, flags));
 	fdput(f);
 	return newfd;
 }

@@ -94,8 +94,7 @@ static __noipa long tty_ioctl(struct file *file, unsigned int cmd, unsigned long
 
 static __noipa unsigned int n_tty_poll(void *tty, struct file *file, poll_table *wait)
 {
-	poll_wait(file, host_queue(), wait);
-	return host_ready();
+	return host_poll_op(file, wait);
 }
 
 static __noipa unsigned int tty_poll(struct file *filp, poll_table *wait)
@@ -152,11 +151,7 @@ static __noipa ssize_t random_write_iter(struct kiocb *iocb, struct iov_iter *it
 	return host_transfer(iocb);
 }
 
-static __noipa unsigned int random_poll(struct file *file, poll_table *wait)
-{
-	poll_wait(file, host_queue(), wait);
-	return host_ready();
-}
+HOST_POLL_OP(random_poll)
 
 static __noipa loff_t null_lseek(struct file *file, loff_t offset, int orig)
 {
@@ -177,8 +172,7 @@ static ssize_t unknown_transfer(struct kiocb *iocb, struct iov_iter *iter)
 
 static unsigned int unknown_poll(struct file *file, poll_table *wait)
 {
-	poll_wait(file, host_queue(), wait);
-	return host_ready();
+	return host_poll_op(file, wait);
 }
 
 static const struct file_operations unknown_fops = {

@@ -97,8 +97,6 @@ void host_each(u32 *len, u64 index);
 /* What a system call returns of which only the host's kernel knows the result: without a
  * mirrored call -ENOSYS. */
 long host_only(void);
-/* What the file of the host is ready for (EPOLL*) whose poll operation is called. */
-unsigned int host_ready(void);
 
 /* Prepares a mirrored call; no probe sees what it does. */
 void host_mirror_begin(struct host_call *call);

@@ -2,7 +2,10 @@
 #ifndef _LINUX_HOSTFS_H
 #define _LINUX_HOSTFS_H
 
+#include <linux/err.h>
 #include <linux/fs.h>
+#include <linux/host.h>
+#include <linux/sched.h>
 
 extern struct file_system_type debug_fs_type, trace_fs_type, proc_fs_type;
 extern struct vfsmount *debugfs_mount, *tracefs_mount, *proc_mnt;
@@ -45,6 +48,19 @@ int host_install_pair(struct file *files[2], const int __user *fds);
 // host_identify makes file the one at place i of what the host has told of.
 void host_identify(struct file *file, int i);
 struct file *host_install(unsigned int fd, struct file *file);
+// host_install_new is host_fd_install for a file that a call has made, or its error: then fd is
+// free again.
+static __always_inline int host_install_new(int fd, struct file *file)
+{
+	if (IS_ERR(file)) {
+		put_unused_fd(fd);
+		return PTR_ERR(file);
+	}
+	fd = host_fd_install(fd, file);
+	if (fd >= 0 && host_mirrors())
+		host_identify(file, 0);
+	return fd;
+}
 
 struct inode *hostfs_get_inode(struct super_block *sb, umode_t mode);
 extern const struct file_operations hostfs_dir_operations;

@@ -292,7 +292,6 @@ int sock_common_getsockopt(struct socket *sock, int level, int optname, char __u
 struct socket *host_socket(int family, int type, int protocol);
 int host_socket_create(struct socket *sock, int family, int protocol);
 unsigned int tcp_poll(struct file *file, struct socket *sock, struct poll_table_struct *wait);
-unsigned int host_poll_socket(struct file *file, struct poll_table_struct *wait);
 int host_connects(struct sock *sk);
 // inet_sendpage is the sendpage of sockets over IPv4 and IPv6.
 ssize_t inet_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags);
