@@ -55,7 +55,7 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel 8 -timeout 40m ./integration
 	$(GO) test -timeout 10m ./integration/soak
-	$(GO) test -timeout 10m ./integration/ftracetest
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
 
 soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user and as other releases (about an hour in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
@@ -69,7 +69,7 @@ fmt:
 
 vet:
 	$(GO) vet ./...
-	GOARCH=arm64 $(GO) build $$($(GO) list ./... | grep -v -e /integration -e /docs$$)
+	GOARCH=arm64 $(GO) vet $$($(GO) list ./... | grep -v -e /integration -e /docs$$)
 
 tidy:
 	$(GO) mod tidy -diff
@@ -119,8 +119,8 @@ tables: ## record what Linux answers to the random definitions, values, filters 
 tables-check: ## fail if one of these tables is not what Linux answers
 	$(GO) run ./integration/golden tables check
 
-ftracetest: ## run the kernel's own tests of tracing (linux-source-6.1) here, and compare with what they gave on Linux
-	$(GO) run ./integration/ftracetest run $(FTRACEDIRS)
+ftracetest: ## run all of the kernel's own tests of tracing (linux-source-RELEASE, 6.1 or 6.12) here, and compare with what they gave on Linux
+	$(GO) run ./integration/ftracetest -release $(RELEASE) run $(FTRACEDIRS)
 
 bench: ## measure the interpreter, hits, their recording, files and 10,000 probes; tables, and out/bench.json
 	@mkdir -p out

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/host/connector"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
 // Activity repeats in the guest what the host's processes do: their forks, execs
@@ -25,8 +27,9 @@ import (
 // does so only while somebody could see it: while a probe is armed or an event is
 // enabled.
 //
-// Only processes in this process's mount namespace count, since they have the files;
-// this process and others that serve the files never count.
+// Only processes in this process's mount namespace count, since they have the files, and
+// those in the mount namespaces that join; this process and others that serve the files
+// never count.
 type Activity struct {
 	kernel     *Kernel
 	host       *host.Host
@@ -38,22 +41,32 @@ type Activity struct {
 	mirrors    atomic.Pointer[callSet] // the calls of mirrorable that somebody could see; nil means none
 	mirrorable callSet                 // the calls that mirror can stop at
 	state      *atomic.Uint32          // 0 while nobody watches, else the bits of the calls that somebody could see
+	perf       perfFiles
 
-	mu         sync.Mutex
-	conn       *connector.Conn // nil while nobody watches, or when there is no connector
-	stop       *os.File        // closed to end the goroutine that waits for events
-	refused    bool            // the host reports nothing
-	supervised bool            // a supervisor reports execs
-	lost       uint64          // lost events that have not been reported yet
-	saidLost   time.Time       // the time of the last such report
-	namespace  string
-	servers    map[int]bool // processes that serve the files
-	known      map[int]bool // by process id: whether it counts
-	calls      map[int]host.Fork
-	forks      []fork
-	endings    []*ending
-	closed     bool
+	mu       sync.Mutex
+	conn     *connector.Conn     // nil while nobody watches, or when there is no connector
+	stop     *os.File            // closed to end the goroutine that waits for events
+	refused  bool                // the host reports nothing
+	lost     uint64              // lost events that have not been reported yet
+	saidLost time.Time           // the time of the last such report
+	spaces   map[string]counting // mount namespaces whose processes count
+	servers  map[int]bool        // processes that serve the files
+	known    map[int]counting    // by process id
+	calls    map[int]host.Fork
+	forks    []fork
+	endings  []*ending
+	closed   bool
+	joined   atomic.Int32 // the number of spaces
 }
+
+// counting says whether the guest repeats what a process does.
+type counting uint8
+
+const (
+	countsNot        counting = iota
+	countsAlone               // it does
+	countsSupervised          // it does, and a supervisor reports the process's execs
+)
 
 // maxDrain is the number of our processes' events that are handled before a request,
 // and maxForeign the number of others' that are skipped. Further events are handled
@@ -65,15 +78,11 @@ const (
 
 // ActivityOptions name the others that are involved with the files.
 type ActivityOptions struct {
-	// Servers are other processes that serve the files; the guest does not see them.
-	Servers []int
-	// Supervised means that Call is called for execs.
-	Supervised bool
+	// Elsewhere means that the processes in this process's mount namespace do not count.
+	Elsewhere bool
 	// State, if not nil, is kept at 0 while nobody watches, and otherwise at the bits
 	// (CallBit) of the calls that somebody could see.
 	State *atomic.Uint32
-	// None means that the guest repeats nothing, whatever somebody could see.
-	None bool
 	// Mirror, if not nil, has the calls of processes made by Activity.Mirror.
 	Mirror Mirrorer
 	// Warn, if not nil, is called with the reason when the host reports nothing.
@@ -86,11 +95,8 @@ type ActivityOptions struct {
 // Watch starts repeating the host's activity in the guest.
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
-		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror, supervised: o.Supervised,
-		servers: map[int]bool{os.Getpid(): true}, known: map[int]bool{}, calls: map[int]host.Fork{},
-	}
-	for _, pid := range o.Servers {
-		a.servers[pid] = true
+		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror,
+		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]host.Fork{},
 	}
 	if a.warn == nil {
 		a.warn = func(string, error) {}
@@ -101,15 +107,15 @@ func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	if a.state == nil {
 		a.state = new(atomic.Uint32)
 	}
-	if o.None {
-		a.wanted = func() watchedCalls { return watchedCalls{} }
-	}
 	if o.Mirror != nil {
 		for _, nr := range o.Mirror.Calls() {
 			a.mirrorable.add(nr)
 		}
 	}
-	a.namespace, _ = proc.OwnNamespace("mnt")
+	if own, err := proc.OwnNamespace("mnt"); err == nil && !o.Elsewhere {
+		a.spaces[own] = countsAlone
+		a.joined.Store(1)
+	}
 	a.host.Watch(a.begin, a.end)
 	k.activity = a
 	return a
@@ -118,6 +124,41 @@ func (k *Kernel) Watch(o ActivityOptions) *Activity {
 // watched reports whether anybody could see what the guest does.
 func (k *Kernel) watched() bool {
 	return k.Kprobes.Armed() > 0 || k.Tracer.Listening() || k.Machine.Sites().Listening()
+}
+
+// Join makes the processes in a mount namespace count. Their supervisor, which is the
+// process server, reports their execs (Call).
+func (a *Activity) Join(namespace string, server int) {
+	a.mu.Lock()
+	a.spaces[namespace] = countsSupervised
+	a.servers[server] = true
+	a.spacesChanged()
+	a.mu.Unlock()
+	a.update()
+}
+
+// Leave is the end of Join.
+func (a *Activity) Leave(namespace string, server int) {
+	a.mu.Lock()
+	delete(a.spaces, namespace)
+	delete(a.servers, server)
+	a.spacesChanged()
+	a.mu.Unlock()
+	a.update()
+}
+
+// spacesChanged is called with mu held.
+func (a *Activity) spacesChanged() {
+	clear(a.known)
+	a.joined.Store(int32(len(a.spaces)))
+}
+
+// watching returns the calls that somebody could see and that processes make.
+func (a *Activity) watching() watchedCalls {
+	if a.joined.Load() == 0 {
+		return watchedCalls{}
+	}
+	return a.wanted()
 }
 
 // Close stops it.
@@ -133,11 +174,13 @@ func (a *Activity) Close() {
 	a.forgetEnds()
 	a.state.Store(0)
 	a.setMirrors(callSet{})
+	a.perf.close()
 }
 
 // begin is called before each request of the files.
 func (a *Activity) begin(c host.Caller) {
 	if a.state.Load() != 0 {
+		a.perf.settle()
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.catchUp(c)
@@ -155,7 +198,7 @@ func (a *Activity) end(c host.Caller) {
 
 // update follows what is armed.
 func (a *Activity) update() {
-	on := a.wanted()
+	on := a.watching()
 	if a.state.Load() == on.told && (a.mirror == nil || a.mirrored() == on.mirrored.and(a.mirrorable)) {
 		return
 	}
@@ -164,7 +207,7 @@ func (a *Activity) update() {
 	if a.closed { // the state may belong to a successor now
 		return
 	}
-	on = a.wanted() // another request may have changed it meanwhile
+	on = a.watching() // another request may have changed it meanwhile
 	was := a.state.Swap(on.told)
 	a.setMirrors(on.mirrored.and(a.mirrorable))
 	if (was != 0) == (on.told != 0) {
@@ -238,6 +281,7 @@ func (a *Activity) listen() bool {
 
 // lose counts events that the host's kernel has lost. The caller holds mu.
 func (a *Activity) lose(events uint64) {
+	clear(a.known) // a number may be that of another process by now
 	a.lost += events
 	if time.Since(a.saidLost) >= time.Second {
 		a.tellLost()
@@ -285,23 +329,18 @@ func (a *Activity) handle(e connector.Event) bool {
 	case connector.Fork:
 		return a.forked(e)
 	case connector.Exec:
-		if !a.counts(e.PID) {
-			return false
+		how := a.counting(e.PID)
+		if how == countsAlone {
+			a.other(caller(e.TID, e.PID), execOf(e.PID))
 		}
-		if !a.supervised {
-			_, _ = a.host.Other(context.Background(), caller(e.TID, e.PID), execOf(e.PID))
-		}
-		return true
+		return how != countsNot
 	case connector.Exit:
 		yes := a.counts(e.PID)
 		if yes {
 			a.host.AwaitClosed(context.Background()) // which happened before the exec
 			a.exit(caller(e.TID, e.PID), e.Code)
 		}
-		if e.TID == e.PID {
-			delete(a.known, e.PID)
-		}
-		return yes
+		return yes // it stays known: other threads of its process may exit later
 	}
 	return false
 }
@@ -311,11 +350,14 @@ func (a *Activity) forked(e connector.Event) bool {
 	if e.ChildTID != e.ChildPID {
 		creator = e.ChildPID // the event names the parent of the process
 	}
-	yes := a.counts(creator)
-	if e.ChildTID == e.ChildPID && (yes || !a.servers[e.PID]) {
-		a.known[e.ChildPID] = yes // a child is in its parent's namespace
+	if e.ChildTID == e.ChildPID {
+		delete(a.known, e.ChildPID) // that was another one
 	}
-	if !yes {
+	how := a.counting(creator)
+	if e.ChildTID == e.ChildPID && (how != countsNot || !a.servers[e.PID]) {
+		a.known[e.ChildPID] = how // a child is in its parent's namespace
+	}
+	if how == countsNot {
 		return false
 	}
 	f := forkOf(e)
@@ -331,6 +373,7 @@ func (a *Activity) forked(e connector.Event) bool {
 func (a *Activity) fork(by host.Caller, f host.Fork) {
 	if f.Child.TID != 0 {
 		a.tracer.Forked(int32(by.TID), int32(f.Child.TID))
+		a.perfForked(by, f.Child)
 	}
 	_, _ = a.host.Fork(context.Background(), by, f)
 }
@@ -340,27 +383,31 @@ func (a *Activity) fork(by host.Caller, f host.Fork) {
 func (a *Activity) exit(c host.Caller, code int) {
 	_ = a.host.Exit(context.Background(), c, code)
 	a.tracer.Exited(int32(c.TID))
+	a.tracer.Perf().Exited(perf.Task{IDs: perfIDs(c)})
 }
 
 // maxKnown is the largest number of processes to remember.
 const maxKnown = 1 << 16
 
-// counts reports whether the guest repeats what a process does.
-func (a *Activity) counts(pid int) bool {
+// counting says whether the guest repeats what a process does.
+func (a *Activity) counting(pid int) counting {
 	if a.servers[pid] {
-		return false
+		return countsNot
 	}
-	yes, ok := a.known[pid]
+	how, ok := a.known[pid]
 	if !ok {
-		ns, err := proc.Namespace(pid, "mnt")
-		yes = err == nil && ns == a.namespace
+		if ns, err := proc.Namespace(pid, "mnt"); err == nil {
+			how = a.spaces[ns]
+		}
 		if len(a.known) > maxKnown {
 			clear(a.known)
 		}
-		a.known[pid] = yes
+		a.known[pid] = how
 	}
-	return yes
+	return how
 }
+
+func (a *Activity) counts(pid int) bool { return a.counting(pid) != countsNot }
 
 func caller(tid, pid int) host.Caller {
 	return host.Caller{TID: tid, PID: pid, Comm: func() string { return commOf(tid) }}
@@ -435,9 +482,18 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
 		return
 	}
-	_, _ = a.host.Other(context.Background(), c, s)
+	a.other(c, s)
 	if name := s.Text[1]; s.Nr == abi.SysPrctl && s.Args[0] == unix.PR_SET_NAME && name != nil {
 		a.tracer.Renamed(int32(c.TID), *name)
+		a.tracer.Perf().Renamed(perfIDs(c), *name)
+	}
+}
+
+// other makes a call in the guest.
+func (a *Activity) other(c host.Caller, s host.Syscall) {
+	ret, err := a.host.Other(context.Background(), c, s)
+	if path := s.Text[0]; s.Nr == abi.SysExecve && err == nil && ret >= 0 && path != nil {
+		a.tracer.Perf().Executed(perfIDs(c), filepath.Base(*path))
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -185,3 +186,45 @@ func BenchmarkGuestOther(b *testing.B) {
 }
 
 func benchCPUs() int { n, _ := strconv.Atoi(os.Getenv("CPUS")); return n }
+
+// BenchmarkGuestHandler measures what a handler of a module that only returns adds to a
+// call, beside one in Go.
+func BenchmarkGuestHandler(b *testing.B) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer s.Close()
+	const fn = "int_sqrt"
+	at, err := s.Machine.AllocModule(1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := s.Machine.MapModule(at, []byte("\x31\xc0\xc3"), image.Read|image.Exec); err != nil { // xor eax, eax; ret
+		b.Fatal(err)
+	}
+	bare := func(*kprobes.Hit) int { return 0 }
+	guest := func(h *kprobes.Hit) int {
+		ret, err := s.Machine.Handler(h.Trap, at, 0, 0)
+		if err != nil {
+			b.Error(err)
+		}
+		return int(ret)
+	}
+	s.Kprobes.SetOptimization(false)
+	for _, c := range []struct {
+		name   string
+		offset uint32
+		pre    func(*kprobes.Hit) int
+	}{{"fentry/go", 0, bare}, {"fentry/guest", 0, guest}, {"int3/go", 5, bare}, {"int3/guest", 5, guest}} {
+		b.Run(c.name, func(b *testing.B) {
+			report(b, s, fn, 0, func() func() {
+				p := &kprobes.Kprobe{SymbolName: fn, Offset: c.offset, PreHandler: c.pre}
+				if err := s.Kprobes.Register(p); err != nil {
+					b.Fatal(err)
+				}
+				return func() { s.Kprobes.Unregister(p) }
+			})
+		})
+	}
+}

@@ -36,7 +36,7 @@ func (a *Activity) resolveForks(c host.Caller) {
 		}
 		// A fork without a child has failed, or the child was killed at once.
 		if child.TID != 0 {
-			a.known[child.TID] = true
+			a.known[child.TID] = a.counting(f.by.PID)
 		}
 		f.call.Child = child
 		a.fork(f.by, f.call)
@@ -59,7 +59,7 @@ func (a *Activity) child(f fork, c host.Caller) host.Caller {
 
 func (a *Activity) isChild(f fork, pid int, s proc.Stat) bool {
 	parent := f.by.PID
-	return s.Parent == parent && pid != parent && s.Start+1 >= f.since && !a.known[pid]
+	return s.Parent == parent && pid != parent && s.Start+1 >= f.since && a.known[pid] == countsNot
 }
 
 // newest searches a directory of /proc for the first thread that was created after f
@@ -68,7 +68,7 @@ func (a *Activity) newest(f fork, dir string, is func(int, proc.Stat) (pid int, 
 	names, _ := os.ReadDir(dir)
 	for _, e := range names {
 		tid, err := strconv.Atoi(e.Name())
-		if err != nil || a.known[tid] || found.TID != 0 && tid > found.TID {
+		if err != nil || a.known[tid] != countsNot || found.TID != 0 && tid > found.TID {
 			continue
 		}
 		s, err := proc.ReadStat(tid)

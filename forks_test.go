@@ -12,7 +12,7 @@ import (
 // TestChild: the child of a fork is found among the processes; children that are
 // known already are not.
 func TestChild(t *testing.T) {
-	a := &Activity{known: map[int]bool{}}
+	a := &Activity{known: map[int]counting{}}
 	f := fork{by: host.Caller{TID: os.Getpid(), PID: os.Getpid()}, since: bootTicks()}
 	cmd := exec.Command("sleep", "60")
 	if err := cmd.Start(); err != nil {
@@ -25,7 +25,7 @@ func TestChild(t *testing.T) {
 	if got := a.child(f, host.Caller{TID: cmd.Process.Pid, PID: cmd.Process.Pid}); got.PID != cmd.Process.Pid {
 		t.Errorf("found %+v for its own call, want %d", got, cmd.Process.Pid)
 	}
-	a.known[cmd.Process.Pid] = true
+	a.known[cmd.Process.Pid] = countsAlone
 	if got := a.child(f, host.Caller{}); got.TID != 0 {
 		t.Errorf("a known child was found again: %+v", got)
 	}

@@ -45,7 +45,7 @@ func load(t testing.TB, s *kprobefs.Kernel, name string) {
 func list(s *kprobefs.Kernel) string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range s.Kprobes.Bucket(i) {
+		for _, r := range s.Kprobes.Bucket(nil, i) {
 			b = r.Append(b, false)
 		}
 	}
@@ -488,7 +488,7 @@ var debianModules = sync.OnceValues(func() (map[string][]byte, error) {
 })
 
 // needDebianModules returns them, or skips the test where the headers are missing.
-func needDebianModules(t *testing.T) map[string][]byte {
+func needDebianModules(t testing.TB) map[string][]byte {
 	t.Helper()
 	objects, err := debianModules()
 	if errors.Is(err, integration.ErrNoHeaders) && os.Getenv("CI") != "true" {

@@ -197,7 +197,11 @@ func (k *Kernel) wanted() watchedCalls {
 	if changes := k.Kprobes.ArmedChanges(); changes != k.reachedAt {
 		k.reached, k.reachedAt = k.armedCalls(), changes
 	}
-	return k.reached
+	w := k.reached
+	if k.Tracer.Perf().Any() {
+		w.told |= always // perf follows tasks even if no probe of its events is armed
+	}
+	return w
 }
 
 // callBits returns a function from a call's name to its bits. A file that a reported

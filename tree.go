@@ -86,7 +86,8 @@ func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfi
 	if kern := seqfile.Find(rows, "kernel"); kern != nil {
 		kern.Dir = files.Over("/sys/kernel", kern.Dir.Rows)
 	}
-	rows = append(rows, sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
+	rows = append(rows, sysfs.Bus(PerfTypes(HostPerfTypes(EventSources))),
+		sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
 	for _, name := range []string{"class", "dev", "devices"} {
 		at := "/sys/" + name
 		rows = append(rows, &seqfile.Row{Name: name, Mode: 0o755, Kind: seqfile.Sysfs, At: at, Dir: files.Over(at, nil)})

@@ -323,7 +323,7 @@ func mountedOurs(dir string) bool {
 }
 
 // mounted is a line of /proc/self/mountinfo.
-type mounted struct{ dir, fstype string }
+type mounted struct{ id, dir, fstype string }
 
 // mountTable returns the mounts of this namespace in their order. A later one on the
 // same directory covers an earlier one.
@@ -337,7 +337,7 @@ func mountTable() []mounted {
 		head, tail, _ := strings.Cut(line, " - ")
 		f, t := strings.Fields(head), strings.Fields(tail)
 		if len(f) > 4 && len(t) > 0 {
-			list = append(list, mounted{unescape(f[4]), t[0]})
+			list = append(list, mounted{f[0], unescape(f[4]), t[0]})
 		}
 	}
 	return list
@@ -442,6 +442,33 @@ func (m *Mount) Open() int {
 
 // Done is closed when the mount has ended, and no process uses it any more.
 func (m *Mount) Done() <-chan struct{} { return m.done }
+
+// Detached returns a channel that is closed when the mount is no longer in this process's
+// mount namespace. Bind mounts of it and open files may still use it.
+func (m *Mount) Detached() <-chan struct{} {
+	gone := make(chan struct{})
+	id := ""
+	for _, l := range mountTable() { // the last one is on top
+		if l.dir == m.Dir {
+			id = l.id
+		}
+	}
+	fd, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil || id == "" {
+		return gone
+	}
+	go func() {
+		defer unix.Close(fd)
+		for slices.ContainsFunc(mountTable(), func(l mounted) bool { return l.id == id }) {
+			_, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLPRI}}, -1)
+			if err != nil && !errors.Is(err, unix.EINTR) {
+				return
+			}
+		}
+		close(gone)
+	}()
+	return gone
+}
 
 // Detach detaches the mount. Open files and bind mounts of it stay usable, and the
 // mount ends with the last of them, or with this process.

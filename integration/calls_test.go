@@ -299,11 +299,11 @@ func TestModulesOutliveExec(t *testing.T) {
 	needTool(t, "perl", "perl-base")
 	dir := publicDir(t)
 	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "-c",
-		`(sleep 0.5; perl -e '$n = "no_such_module"; syscall(176, $n, 0) and print "$!\n"' >said.tmp; mv said.tmp said) >/dev/null 2>&1 &`)
+		`(sleep 3; perl -e '$n = "no_such_module"; syscall(176, $n, 0) and print "$!\n"' >said.tmp; mv said.tmp said) >/dev/null 2>&1 &`)
 	if status != 0 {
 		t.Fatalf("status %d, %s", status, out)
 	}
-	said, err := exec.Command("sh", "-c", "for i in $(seq 100); do [ -e "+dir+"/said ] && break; sleep 0.1; done; cat "+dir+"/said").Output()
+	said, err := exec.Command("sh", "-c", "for i in $(seq 300); do [ -e "+dir+"/said ] && break; sleep 0.1; done; cat "+dir+"/said").Output()
 	if err != nil || string(said) != "Input/output error\n" {
 		t.Errorf("%q, %v", said, err)
 	}

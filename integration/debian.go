@@ -150,10 +150,10 @@ const SampleModules = "testdata/modules/samples"
 var ErrNoSamples = errors.New("no samples of Linux 6.1 here (go run ./integration/ftracetest fetch)")
 
 // LinuxSource returns the folder in which `ftracetest fetch` keeps what it has taken out
-// of Debian's linux-source-6.1, whether it is there or not.
-func LinuxSource() (string, error) {
+// of Debian's linux-source of a release ("6.1"), whether it is there or not.
+func LinuxSource(release string) (string, error) {
 	cache, err := os.UserCacheDir()
-	return filepath.Join(cache, "kprobefs", "ftrace-6.1", "linux-source-6.1"), err
+	return filepath.Join(cache, "kprobefs", "ftrace-"+release, "linux-source-"+release), err
 }
 
 // SampleSources are those of Linux's samples that are built, below its folder samples.
@@ -163,7 +163,7 @@ var SampleSources = []string{
 
 // Samples returns the paths of SampleSources. It fails with ErrNoSamples.
 func Samples() ([]string, error) {
-	source, err := LinuxSource()
+	source, err := LinuxSource(linux.Default)
 	if err != nil {
 		return nil, err
 	}

@@ -1,7 +1,6 @@
 package kernel
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -13,12 +12,11 @@ import (
 
 // handlerReturn is where a handler of the guest returns to: see Handlers.ReturnTo.
 func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
-	callback := v.cpu.R[rax]
-	if t.Vector != 0 {
-		callback = 0
-	}
 	h := v.m.handlers.Load()
-	return cmp.Or(h.returns[callback], h.returns[0]) // the second: a breakpoint that stands for a call
+	if callback := v.cpu.R[rax]; t.Vector == 0 && callback < uint64(len(h.returns)) && h.returns[callback] != 0 {
+		return h.returns[callback]
+	}
+	return h.returns[0] // also for a breakpoint that stands for a call
 }
 
 // handlerBudget is the number of instructions that a handler may execute.
@@ -27,6 +25,16 @@ const handlerBudget = 1 << 24
 // errHandler reports that a guest's handler did not return.
 var errHandler = errors.New("the handler does not return")
 
+// ending is how the call of a guest's handler has ended.
+type ending uint8
+
+const (
+	returned ending = iota
+	stuck           // it does not return
+	gone            // its task has ended
+	away            // its task sleeps: the vCPU is in another one
+)
+
 // Handler calls a handler that is a guest function, during the hit t:
 // fn(first, regs, third), where regs is t's pt_regs in guest memory. It returns
 // the function's result and leaves in t.Regs what the handler stored there.
@@ -34,33 +42,74 @@ var errHandler = errors.New("the handler does not return")
 // machine's own Handlers may call it.
 //
 // A handler that does not return within handlerBudget instructions, or that stops
-// the machine, fails with EIO. A handler that faults or sleeps panics the guest, as
-// an oops in an interrupt does.
+// the machine, fails with EIO. One that sleeps is not waited for: t.Away is set, and the
+// result is 0. One that faults panics the guest in a trap, as an oops in an interrupt
+// does; in a callback the task ends, t.Gone is set, and the result is 1.
 func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
+	if t.Away {
+		return 0, nil
+	}
 	v := m.cpus[t.CPU]
-	trap, regs, hit := *t, v.regs, v.hit // hits inside the handler, and its fault handler, use all of these again
-	var was cpu.Suspended
-	v.cpu.Suspend(&was)
+	hit := v.hit
+	was := v.aside()
+	v.cpu.Suspend(was)
 	var add int32
 	if t.Vector != 0 { // as exc_int3 does; callbacks have disabled preemption already
 		add = abi.NMIOffset | abi.HardirqOffset
 	}
-	v.hit = &hitPlace{t.Task, t.Regs.IP, t.Regs.SP}
+	v.hit = hitPlace{task: t.Task, ip: t.Regs.IP, sp: t.Regs.SP, on: true}
 	back := v.handlerReturn(t)
 	at, err := v.enterHandler(t, back, fn, first, third)
 	var ret uint64
+	var how ending
 	if err == nil {
+		sp := v.cpu.R[rsp] + 8
 		v.addPreempt(add)
-		ret, err = v.runHandler(back)
-		v.addPreempt(-add)
+		if ret, how = v.runHandler(back); how != away { // another task has another count
+			v.addPreempt(-add)
+		} else {
+			v.asleep = &sleeper{task: t.Task, back: back + 1, sp: sp, regs: at, was: *was, nmi: add != 0}
+		}
 	}
-	v.cpu.Resume(&was)
-	v.regs, v.hit = regs, hit
-	*t = trap
+	v.hit = hit
+	v.depth--
+	switch how {
+	case gone:
+		v.cpu.Abandon(was)
+		v.hit.oopsed = hit.on
+		t.Gone = true
+		return 1, nil
+	case away:
+		v.cpu.Abandon(was)
+		t.Away = true
+		return 0, nil
+	case stuck:
+		err = errHandler
+	case returned:
+	}
+	v.cpu.Resume(was)
 	if err == nil && t.RegsAddr == 0 {
 		err = v.takeRegs(t.Regs, at)
 	}
 	return ret, err
+}
+
+// aside is where the call of a guest's handler sets the vCPU's state aside. There is one for
+// each level of calls: to clear one for each call would be a tenth of its cost.
+func (v *vcpu) aside() *cpu.Suspended {
+	if v.depth == len(v.suspended) {
+		v.suspended = append(v.suspended, new(cpu.Suspended))
+	}
+	v.depth++
+	return v.suspended[v.depth-1]
+}
+
+// inside calls f, which handles a hit or a fault inside a guest's handler, and so uses
+// again what belongs to the hit that the handler is called for.
+func (v *vcpu) inside(f func()) {
+	trap, regs := v.trap, v.regs
+	f()
+	v.trap, v.regs = trap, regs
 }
 
 // enterHandler sets the registers for a call of fn, and puts pt_regs on the
@@ -70,7 +119,7 @@ func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs ui
 	if regs = t.RegsAddr; regs == 0 {
 		sp = (sp - abi.RegsSize) &^ 15
 		regs = sp
-		p := v.regsAt(regs)
+		p := v.regsNear(regs)
 		if p == nil {
 			return 0, fmt.Errorf("no stack for a handler at %#x: %w", regs, syscall.EFAULT)
 		}
@@ -96,7 +145,7 @@ func (v *vcpu) enterHandler(t *abi.Trap, back, fn, first, third uint64) (regs ui
 
 // takeRegs reads pt_regs at addr, which a handler may have changed.
 func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
-	p := v.regsAt(addr)
+	p := v.regsNear(addr)
 	if p == nil {
 		return fmt.Errorf("no pt_regs at %#x: %w", addr, syscall.EFAULT)
 	}
@@ -107,36 +156,45 @@ func (v *vcpu) takeRegs(r *abi.Regs, addr uint64) error {
 // runHandler runs the vCPU until the handler returns to back. It leaves the gate
 // when another goroutine wants it closed, as any guest code does: the handler may
 // be spinning on a lock whose holder waits there. No grace period ends meanwhile.
-func (v *vcpu) runHandler(back uint64) (uint64, error) {
+func (v *vcpu) runHandler(back uint64) (uint64, ending) {
+	done, n := v.cpu.Call(back)
+	v.count(n)
+	if done {
+		return v.cpu.R[rax], returned
+	}
+	return v.runOn(back)
+}
+
+// count counts instructions of a handler.
+func (v *vcpu) count(n uint64) {
+	v.inner += n
+	v.m.clock.retired(n)
+}
+
+// runOn goes on with a handler that CPU.Call has not brought to its end.
+func (v *vcpu) runOn(back uint64) (uint64, ending) {
 	kicked := false
 	defer func() {
 		if kicked { // that was meant for the code that the handler interrupts
 			v.cpu.Kick()
 		}
 	}()
-	for left := int64(handlerBudget); left > 0; {
-		if left < handlerBudget {
-			v.inRun.Store(false)
-			if !v.enter() {
-				return 0, nil // the machine is closing, so nobody sees the result
-			}
-		}
+	for left := int64(handlerBudget); ; {
 		exit, n := v.cpu.Run(runBudget)
+		v.count(n)
 		left -= int64(n) + 1
-		v.retired.Add(n)
-		v.m.clock.retired(n)
 		kicked = kicked || exit.Reason == cpu.Kick
-		if now := v.m.currentTask(v.id); now != v.hit.task {
-			v.yielded()
-		}
+		elsewhere := v.currentTask() != v.hit.task
 		switch {
-		case exit.Reason == cpu.Halt && v.cpu.RIP == back+1:
-			return v.cpu.R[rax], nil
+		case exit.Reason == cpu.Halt && v.cpu.RIP == back+1 && !elsewhere:
+			return v.cpu.R[rax], returned
 		case v.m.closing.Load():
-			return 0, nil
+			return 0, returned
+		case exit.Reason == cpu.Halt && elsewhere: // the idle task, which halts again, or a handler that has slept
+			v.awake()
 		case exit.Reason == cpu.Halt || v.m.dead.Load():
 			kicked = true
-			return 0, errHandler
+			return 0, stuck
 		case exit.Reason == cpu.Pause:
 			runtime.Gosched()
 		case exit.Reason == cpu.Hypercall:
@@ -144,19 +202,19 @@ func (v *vcpu) runHandler(back uint64) (uint64, error) {
 		case exit.Reason == cpu.Trap:
 			v.outside(func() { v.onTrap(exit) })
 		}
+		switch {
+		case elsewhere && v.hit.oopsed:
+			return 0, gone
+		case elsewhere:
+			return 0, away
+		case left <= 0:
+			return 0, stuck
+		}
+		v.inRun.Store(false)
+		if !v.enter() {
+			return 0, returned // the machine is closing, so nobody sees the result
+		}
 	}
-	return 0, errHandler
-}
-
-// yielded panics the guest: the handler called the scheduler, and the code that
-// was hit cannot be resumed.
-func (v *vcpu) yielded() {
-	v.m.noteOops(v, bugAtomic)
-	p := func(format string, args ...any) { v.m.log.Printk(LogErr, format, args...) }
-	p("BUG: scheduling while atomic: the handler of a probe has called the scheduler")
-	v.showPlace(p)
-	v.showTrace(p, v.stack(*v.hit, 1, nil), true)
-	v.die("Fatal exception in interrupt")
 }
 
 // outside runs f outside the gate, so that f may close it.

@@ -218,3 +218,30 @@ func TestHandlerClose(t *testing.T) {
 		t.Errorf("it ends with %v", err)
 	}
 }
+
+// TestSleeperIsLate: a task that comes to its handler's end before the hit has ended on another
+// vCPU waits there, and goes on behind the hit then.
+func TestSleeperIsLate(t *testing.T) {
+	m := boot(t, 1)
+	m.SetHandlers(Handlers{ReturnTo: returnTo})
+	v := m.cpus[0]
+	v.own.Lock()
+	defer v.own.Unlock()
+	state := v.cpu.State
+	defer func() { v.cpu.State = state }()
+	s := &sleeper{task: v.currentTask(), back: m.handlers.Load().returns[0] + 1, sp: v.cpu.R[rsp], ax: 7}
+	v.cpu.Suspend(&s.was)
+	v.cpu.RIP = s.back
+	if !v.awake() || v.cpu.RIP != s.back-1 {
+		t.Errorf("without its hit's end the vCPU is at %#x, and not before %#x", v.cpu.RIP, s.back)
+	}
+	v.cpu.RIP = s.back
+	m.sleepers.add(s)
+	if !v.awake() || v.cpu.RIP != state.RIP || v.cpu.R[rax] != 7 {
+		t.Errorf("the vCPU is at %#x with rax %#x, and not at %#x with 7", v.cpu.RIP, v.cpu.R[rax], state.RIP)
+	}
+	v.cpu.RIP = state.RIP
+	if v.awake() {
+		t.Error("another place is taken for a handler's end")
+	}
+}

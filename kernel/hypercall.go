@@ -278,8 +278,11 @@ func (v *vcpu) hcBooted(array, n, _ uint64) int64 {
 }
 
 func (v *vcpu) hcBug(regs, kind, code uint64) int64 {
-	if kind == bugAtomic { // the caller prints the first line and the stack
+	switch kind {
+	case bugAtomic: // the caller prints the first line and the stack
 		v.m.log.Printk(LogWarning, "%s", v.m.modulesLine())
+		return 0
+	case bugAtomicTaint:
 		v.m.Taint('W')
 		return 0
 	}
@@ -296,6 +299,7 @@ func (v *vcpu) hcTaskDead(task, _, _ uint64) int64 {
 	if f := v.m.handlers.Load().TaskDead; f != nil {
 		f(task)
 	}
+	v.m.sleepers.forget(task)
 	v.m.oopsMu.Lock()
 	delete(v.m.oopses, task)
 	v.m.oopsMu.Unlock()
@@ -346,6 +350,9 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 	case abi.HCTracepoint:
 		ret = v.tracepoint(h.Tracepoint, r[rdi], r[rsi], r[rdx])
 	}
+	if v.left(&v.trap, uint64(ret), nil) {
+		return true
+	}
 	r[rax] = uint64(ret)
 	return true
 }
@@ -365,11 +372,9 @@ func (v *vcpu) callback(f func(*abi.Trap), regs, arg, ip uint64) int64 {
 	if f == nil {
 		return 0
 	}
-	p := (*abi.Regs)(v.cpu.Window(regs, abi.RegsSize))
-	if p == nil || regs%8 != 0 {
-		if p = v.regsAt(regs); p == nil {
-			return -int64(syscall.EFAULT)
-		}
+	p := v.regsNear(regs)
+	if p == nil {
+		return -int64(syscall.EFAULT)
 	}
 	t := &v.trap
 	t.Mem = &v.near
@@ -455,6 +460,14 @@ func (v *vcpu) guestBytes(addr, n uint64) []byte {
 		}
 	}
 	return v.m.mem.Phys(pa, n)
+}
+
+// regsNear is regsAt inside Run, where the vCPU's translations are valid.
+func (v *vcpu) regsNear(addr uint64) *abi.Regs {
+	if p := v.cpu.Window(addr, abi.RegsSize); p != nil && addr%8 == 0 {
+		return (*abi.Regs)(p)
+	}
+	return v.regsAt(addr)
 }
 
 // regsAt returns the pt_regs at addr, or nil when there are not 168 aligned bytes

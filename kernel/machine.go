@@ -124,7 +124,7 @@ type Handlers struct {
 	// callback in which Machine.Handler calls them (abi.HC*, or 0 for a breakpoint). The
 	// second byte of each is a hlt.
 	ReturnTo map[uint64]string
-	returns  map[uint64]uint64 // addresses of those bytes
+	returns  [abi.HCRethook + 1]uint64 // addresses of those bytes
 }
 
 // Machine is a booted guest with its vCPUs.
@@ -175,6 +175,9 @@ type Machine struct {
 	panicFrom uint64 // the sequence number of the panic's first line, or of the oops before it
 	diedMsg   string
 	words     []Record // the panic's records of the log
+
+	sleepers sleepers
+	slept    uint64 // where a handler called for an int3 goes on that has slept; 0: behind the int3
 
 	oopsMu   sync.Mutex
 	oopses   map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
@@ -270,6 +273,7 @@ func newMachine(o Options) (*Machine, error) {
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, ram.Close())
 	}
+	m.findSlept()
 	m.stubs = m.symbol("__probestub_sched_switch") != 0
 	m.syscallEntry = m.symbol("entry_SYSCALL_64_after_hwframe")
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
@@ -434,13 +438,28 @@ func (m *Machine) StopMachine(f func()) {
 
 // SetHandlers puts the probes' handlers in place.
 func (m *Machine) SetHandlers(h Handlers) {
-	h.returns = make(map[uint64]uint64, len(h.ReturnTo))
 	for callback, name := range h.ReturnTo {
-		if addr := m.symbol(name); addr != 0 {
+		if addr := m.symbol(name); addr != 0 && callback < uint64(len(h.returns)) {
 			h.returns[callback] = addr + 1
 		}
 	}
 	m.handlers.Store(&h)
+}
+
+// findSlept finds the call of irqentry_nmi_exit, which is asm_exc_int3's last instruction
+// before its padding of int3s.
+func (m *Machine) findSlept() {
+	const callLen, int3 = 5, 0xcc
+	entry := m.allSyms.LookupName("asm_exc_int3")
+	if len(entry) != 1 || m.symbol("irqentry_nmi_exit") == 0 {
+		return
+	}
+	end := entry[0].Addr + entry[0].Size
+	var b [1]byte
+	for m.mem.ReadAt(end-1, b[:]) == nil && b[0] == int3 {
+		end--
+	}
+	m.slept = end - callLen
 }
 
 // CPUs returns the number of vCPUs.
@@ -519,21 +538,22 @@ func (m *Machine) Call(ctx context.Context, sym string, args ...uint64) (uint64,
 
 // CallOn calls the guest function at addr count times with the same arguments
 // on a vCPU's kernel thread and returns the last result. When ctx ends, it fails
-// with EINTR after the call that is in progress.
+// with EINTR after the call that is in progress; with EIO (host.ErrDied) when the
+// thread has died in it, as after an oops.
 func (m *Machine) CallOn(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error) {
 	if cpu < 0 || cpu >= len(m.loads) {
 		return 0, fmt.Errorf("no vCPU %d: %w", cpu, syscall.EINVAL)
 	}
 	t := m.loads[cpu].Load()
 	ret, err := t.Func(ctx, addr, count, args...)
-	if errors.Is(err, host.ErrAbandoned) {
+	if errors.Is(err, host.ErrAbandoned) || errors.Is(err, host.ErrDied) {
 		m.replaceLoad(ctx, cpu, t)
 	}
 	return ret, err
 }
 
 // replaceLoad starts another kernel thread for the calls on a vCPU, because the
-// present one does not return from its call.
+// present one does not return from its call, or has died in it.
 func (m *Machine) replaceLoad(ctx context.Context, cpu int, old *host.Task) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadPatience)
 	defer cancel()

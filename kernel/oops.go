@@ -17,6 +17,8 @@ const (
 	bugTrap    = 3 // another unexpected exception
 	bugAtomic  = 4 // schedule() was called with preemption off
 	bugUnknown = 5
+
+	bugAtomicTaint = 6 // the end of bugAtomic's report
 )
 
 // bugNoCutHere is BUGFLAG_NO_CUT_HERE: __warn_printk has printed the first line.
@@ -39,6 +41,9 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 	v := m.cpus[cpu]
 	if f := m.handlers.Load().Oops; f != nil && kind != bugWarn {
 		f()
+	}
+	if kind != bugWarn {
+		v.hit.oopsed = v.hit.on
 	}
 	o := oopsReport{v: v, kind: kind, regs: r, code: code, where: m.Describe(r.IP), count: m.noteOops(v, kind)}
 	p := m.saying(LogWarning)
@@ -255,7 +260,7 @@ func (m *Machine) code(ip uint64) string {
 // code, the word at the top of the stack is the return address of the call that led
 // there.
 func (v *vcpu) oopsStack(r *abi.Regs) []frame {
-	at := hitPlace{v.m.currentTask(v.id), r.IP, r.SP}
+	at := hitPlace{task: v.m.currentTask(v.id), ip: r.IP, sp: r.SP}
 	if v.m.returnsTo(r.IP) {
 		return v.stack(at, 0, v.hit)[1:] // without the place itself
 	}
@@ -292,11 +297,7 @@ func (m *Machine) describe(addr uint64, kind byte) string {
 	return text
 }
 
-func (m *Machine) currentTask(cpu int) uint64 {
-	var t abi.Trap
-	m.cpus[cpu].fill(&t, 0)
-	return t.Task
-}
+func (m *Machine) currentTask(cpu int) uint64 { return m.cpus[cpu].currentTask() }
 
 func (m *Machine) currentPID(cpu int) int {
 	v, _ := m.mem.ReadU64(m.currentTask(cpu) + abi.TaskPID)
@@ -351,7 +352,16 @@ func (v *vcpu) trapName(code uint64) string {
 const maxDump = 64
 
 // hitPlace is the place of a hit whose handler is a guest function.
-type hitPlace struct{ task, ip, sp uint64 }
+type hitPlace struct {
+	task, ip, sp uint64
+	on           bool // there is one
+	oopsed       bool // the handler has made an oops, so the task ends
+}
+
+// place returns where the vCPU is.
+func (v *vcpu) place() hitPlace {
+	return hitPlace{task: v.m.currentTask(v.id), ip: v.cpu.RIP, sp: v.cpu.R[rsp]}
+}
 
 // hcStack is the hypercall of the guest's dump_stack: it logs the calling vCPU's stack.
 func (v *vcpu) hcStack(_, _, _ uint64) int64 {
@@ -362,7 +372,7 @@ func (v *vcpu) hcStack(_, _, _ uint64) int64 {
 // hcStackSave is the hypercall of the guest's stack_trace_save. It stores the addresses
 // that stack returns, without the guest function's own and skip more.
 func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
-	frames := v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit)
+	frames := v.stack(v.place(), 1, v.hit)
 	frames = frames[min(uint64(uint32(skip))+1, uint64(len(frames))):]
 	frames = frames[:min(uint64(uint32(size)), uint64(len(frames)))]
 	for i, f := range frames {
@@ -377,7 +387,7 @@ func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
 func (v *vcpu) dumpStack(level int) {
 	p := func(format string, args ...any) { v.m.log.Printk(level, format, args...) }
 	v.showPlace(p)
-	v.showTrace(p, v.stack(hitPlace{v.m.currentTask(v.id), v.cpu.RIP, v.cpu.R[rsp]}, 1, v.hit), true)
+	v.showTrace(p, v.stack(v.place(), 1, v.hit), true)
 }
 
 // showPlace prints the line with the CPU and its task.
@@ -416,10 +426,10 @@ type frame struct{ ip, sp uint64 }
 
 // stack is Unwind, except that in a guest's handler the functions between the handler
 // and the hit are left out: Linux has others there.
-func (v *vcpu) stack(at hitPlace, past uint64, hit *hitPlace) []frame {
+func (v *vcpu) stack(at hitPlace, past uint64, hit hitPlace) []frame {
 	var ips, sps [2 * maxDump]uint64
 	n := v.m.Unwind(at.task, at.ip, past, at.sp, ips[:maxDump], sps[:maxDump])
-	if hit != nil {
+	if hit.on {
 		n += v.m.Unwind(hit.task, hit.ip, 1, hit.sp, ips[n:n+maxDump], sps[n:n+maxDump])
 	}
 	frames := make([]frame, n)

@@ -35,6 +35,7 @@ type vcpu struct {
 	irqs    [4]atomic.Uint64
 	wake    chan struct{}
 	retired atomic.Uint64
+	inner   uint64        // retired in handlers, and not in retired yet
 	quiet   atomic.Uint64 // quiescent states passed; see SynchronizeRCU
 	asked   atomic.Bool   // a SynchronizeRCU waits for a quiescent state
 
@@ -49,7 +50,11 @@ type vcpu struct {
 	near    hitMemory
 	regs    abi.Regs // those of a trap; callbacks have theirs in guest memory
 	guestDT percpu
-	hit     *hitPlace // set while a guest's handler runs
+	hit     hitPlace // that whose guest handler runs
+	depth   int      // how many calls of guest handlers there are inside each other
+
+	suspended []*cpu.Suspended // what they have set aside
+	asleep    *sleeper         // with trap.Away: the call whose task sleeps
 }
 
 // hitMemory is guest memory for handlers of a hit. They run inside Run, so the
@@ -234,7 +239,8 @@ func (v *vcpu) step(budget uint64) {
 	}
 	exit, n := v.cpu.Run(budget)
 	v.inRun.Store(false)
-	v.retired.Add(n)
+	v.retired.Add(n + v.inner)
+	v.inner = 0
 	v.m.clock.retired(n)
 	v.handle(exit)
 	if v.asked.Load() {
@@ -249,7 +255,15 @@ func (v *vcpu) step(budget uint64) {
 // speed it runs inside Run, without leaving the gate: StopMachine waits for such a
 // handler, as stop_machine does on Linux. A goroutine that wants the vCPU to stop has
 // kicked it, so Run ends right after.
-func (v *vcpu) onHit(r cpu.Reason) bool {
+func (v *vcpu) onHit(r cpu.Reason) (handled bool) {
+	if v.depth > 0 {
+		v.inside(func() { handled = v.onOwnHit(r) })
+		return handled
+	}
+	return v.onOwnHit(r)
+}
+
+func (v *vcpu) onOwnHit(r cpu.Reason) bool {
 	h := v.m.handlers.Load()
 	if r == cpu.Hypercall {
 		return v.onCallback(h)
@@ -300,7 +314,9 @@ func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
 func (v *vcpu) handle(e cpu.Exit) {
 	switch e.Reason {
 	case cpu.Halt:
-		v.halt()
+		if !v.awake() {
+			v.halt()
+		}
 	case cpu.Pause:
 		runtime.Gosched()
 	case cpu.Hypercall:
@@ -327,10 +343,8 @@ func (v *vcpu) halt() {
 func (v *vcpu) onTrap(e cpu.Exit) {
 	v.vector = e.Vector
 	if f := v.m.handlers.Load().Fault; f != nil && e.Vector != abi.VecBP {
-		v.trap.Mem = v.m.mem // outside the gate mappings may be removed
-		v.trap.ErrorCode, v.trap.Addr = e.Code, e.Addr
-		claimed := v.inTrap(0, e.Vector, f)
-		v.trap.ErrorCode, v.trap.Addr = 0, 0
+		var claimed bool
+		v.inside(func() { claimed = v.offer(e, f) })
 		if claimed {
 			return
 		}
@@ -344,6 +358,14 @@ func (v *vcpu) onTrap(e cpu.Exit) {
 	v.deliver(e.Vector, e.HasCode, e.Code)
 }
 
+// offer offers a fault to the probes.
+func (v *vcpu) offer(e cpu.Exit, f func(*abi.Trap) bool) bool {
+	v.trap.Mem = v.m.mem // outside the gate mappings may be removed
+	v.trap.ErrorCode, v.trap.Addr = e.Code, e.Addr
+	defer func() { v.trap.ErrorCode, v.trap.Addr = 0, 0 }()
+	return v.inTrap(0, e.Vector, f)
+}
+
 // inTrap calls f with the vCPU's registers as pt_regs, resumes with what f leaves
 // there, and reports whether f claimed the trap. add is what the entry code adds to
 // preempt_count while a handler runs.
@@ -355,6 +377,9 @@ func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
 	t.Vector, t.RegsAddr, t.Arg = vector, 0, 0
 	v.fill(t, add)
 	claimed := f(t)
+	if v.left(t, 0, &v.regs) {
+		return true
+	}
 	v.cpu.SetRegs(&v.regs)
 	return claimed
 }
@@ -368,6 +393,14 @@ func (v *vcpu) fill(t *abi.Trap, add uint32) {
 		t.Preempt += binary.LittleEndian.Uint32(p.preempt) & 0x7fffffff // the top bit is need_resched, inverted
 	}
 	t.Quiet = v.m.host.Mirroring() && v.quietTask(t.Task)
+}
+
+// currentTask returns the address of the task that the vCPU executes, or 0.
+func (v *vcpu) currentTask() uint64 {
+	if p := v.percpu(); p.current != nil {
+		return binary.LittleEndian.Uint64(p.current)
+	}
+	return 0
 }
 
 // quietTask reports whether what a task executes is not the host's doing (abi.CallQuiet).

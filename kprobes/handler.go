@@ -91,7 +91,7 @@ func (k *Kprobes) preHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap,
 		}
 		before = resumePointOf(t)
 		c.hit = Hit{Trap: t, Probe: p, k: k}
-		if p.PreHandler(&c.hit) != 0 && !all {
+		if p.PreHandler(&c.hit) != 0 && !all || t.Gone {
 			changed = true
 			break
 		}
@@ -113,7 +113,9 @@ func (k *Kprobes) postHandlers(c *ctlblk, probes []*Kprobe, at *int, t *abi.Trap
 		if p := probes[*at]; p.PostHandler != nil && !p.muted() {
 			before = resumePointOf(t)
 			c.hit = Hit{Trap: t, Probe: p, k: k}
-			p.PostHandler(&c.hit, 0)
+			if p.PostHandler(&c.hit, 0); t.Gone {
+				break
+			}
 		}
 	}
 	done = true
@@ -159,8 +161,11 @@ func (k *Kprobes) handlerPanicked(p *Kprobe, why any) {
 	if why == nil {
 		return
 	}
-	p.flags.Or(uint32(flagBroken)) // not shown by State, and set without the lock
+	before := p.flags.Or(uint32(flagBroken)) // not shown by State, and set without the lock
 	k.cfg.Machine.Printk(3, "kprobes: the handler of the probe at %#x panicked and is disabled: %v", p.Addr, why)
+	if before&uint32(flagBroken) != 0 { // it is being disabled; a second time it may be registered anew
+		return
+	}
 	k.cfg.Machine.AfterFunc(0, func() {
 		if p.has(flagBroken) {
 			_ = k.Disable(p) // EINVAL if it has been unregistered since

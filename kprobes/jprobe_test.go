@@ -70,7 +70,7 @@ func (m *machine) jprobe(symbol, entry string) *kprobes.Jprobe {
 func (m *machine) lines() string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range m.Kprobes.Bucket(i) {
+		for _, r := range m.Kprobes.Bucket(nil, i) {
 			b = append(b, r.Append(nil, false)[18:]...)
 		}
 	}

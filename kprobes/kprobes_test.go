@@ -65,7 +65,7 @@ func (w *world) register(t testing.TB, p *kprobes.Kprobe) *kprobes.Kprobe {
 func (w *world) list() string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range w.k.Bucket(i) {
+		for _, r := range w.k.Bucket(nil, i) {
 			b = append(b, r.Append(nil, false)[18:]...)
 		}
 	}
@@ -404,7 +404,7 @@ func TestListOrder(t *testing.T) {
 	second := w.register(t, &kprobes.Kprobe{SymbolName: "f7", Flags: kprobes.FlagDisabled})
 	last, bucket, seen := -1, -1, 0
 	for i := range kprobes.Buckets {
-		for _, r := range w.k.Bucket(i) {
+		for _, r := range w.k.Bucket(nil, i) {
 			seen++
 			if got := int(r.Addr * 0x61C8864680B583EB >> 58); got != i {
 				t.Errorf("%#x is in bucket %d, want %d", r.Addr, i, got)

@@ -324,7 +324,7 @@ func (k *Kprobes) preRetprobe(h *Hit) int {
 		return 0
 	}
 	ri.Task = h.Task
-	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || !k.hook(ri, h.Trap) {
+	if rp.EntryHandler != nil && k.callRet(rp.EntryHandler, ri, h) != 0 || h.Gone || !k.hook(ri, h.Trap) {
 		rp.pool.put(ri)
 	}
 	return 0
@@ -373,6 +373,9 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	h.real.Store(real)
 	h.frame.Store(frame)
 	k.runReturns(first, t)
+	if t.Gone {
+		return
+	}
 	h.real.Store(outerReal)
 	h.frame.Store(outer)
 	t.Regs.IP, t.Regs.SP = real, frame+8
@@ -383,7 +386,9 @@ func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
 	for ri := first; ri != nil; {
 		next := ri.next
 		ri.next = nil
-		k.runReturn(ri, t)
+		if !t.Gone {
+			k.runReturn(ri, t)
+		}
 		ri.pool.put(ri)
 		ri = next
 	}
@@ -410,7 +415,9 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	sp := t.Regs.SP
 	h.last = first.Retprobe
 	k.returnsOutside(first, t)
-	t.Regs.IP, t.Regs.SP = real, sp
+	if !t.Gone {
+		t.Regs.IP, t.Regs.SP = real, sp
+	}
 	return true
 }
 
@@ -421,7 +428,9 @@ func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
 	t.Vector, t.Preempt = 0, preempt&^uint32(abi.NMIMask|abi.HardirqMask)+1
 	addPreempt(t, 1)
 	k.runReturns(first, t)
-	addPreempt(t, -1)
+	if !t.Gone && !t.Away { // whose exit or sleep has set the count anew
+		addPreempt(t, -1)
+	}
 	t.Vector, t.Preempt = vector, preempt
 }
 
@@ -458,6 +467,7 @@ func (k *Kprobes) runReturn(ri *Instance, t *abi.Trap) {
 	before := c.running
 	c.begin(&k.returns, nil, t)
 	c.ret = Hit{Trap: t, Probe: &rp.Kprobe, k: k}
-	k.callRet(rp.Handler, ri, &c.ret)
-	c.running = before
+	if k.callRet(rp.Handler, ri, &c.ret); !t.Gone {
+		c.running = before
+	}
 }

@@ -1,8 +1,8 @@
 package kprobes
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -20,17 +20,12 @@ type Record struct {
 	bare   bool   // the release has no column for the flags
 }
 
-// Bucket returns the lines of one bucket of the table, 0 to Buckets-1: one record of
-// the seq_file. A read sees each bucket in one state.
-func (k *Kprobes) Bucket(i int) []Record {
+// Bucket appends the lines of one bucket of the table, 0 to Buckets-1, to records: one
+// record of the seq_file. A read sees each bucket in one state.
+func (k *Kprobes) Bucket(records []Record, i int) []Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	n := 0
-	for pt := k.table.heads[i].Load(); pt != nil; pt = pt.next.Load() {
-		n += len(pt.list.Load().probes)
-	}
-	records := make([]Record, 0, n)
-	for pt := k.table.heads[i].Load(); pt != nil; pt = pt.next.Load() {
+	for _, pt := range slices.Backward(k.table.buckets[i]) {
 		for _, p := range pt.list.Load().probes {
 			records = append(records, k.record(pt, p))
 		}
@@ -46,8 +41,33 @@ func (k *Kprobes) record(pt *point, p *Kprobe) Record {
 	if r.bare {
 		r.Flags = 0
 	}
-	r.Symbol, r.Offset, r.Known = k.cfg.Symbols.Lookup(pt.addr)
+	if pl := k.placeOf(pt); pl != nil {
+		r.Symbol, r.Offset, r.Known = pl.symbol, pl.offset, true
+	}
 	return r
+}
+
+// place is the symbol of an address, and the offset from it.
+type place struct {
+	symbol abi.Symbol
+	offset uint64
+}
+
+// placeOf returns where pt is, or nil if that has no name. The names of the core kernel
+// never change, so they are looked up once.
+func (k *Kprobes) placeOf(pt *point) *place {
+	if pt.place != nil {
+		return pt.place
+	}
+	sym, offset, ok := k.cfg.Symbols.Lookup(pt.addr)
+	if !ok {
+		return nil
+	}
+	pl := &place{sym, offset}
+	if sym.Module == "" && pt.addr < abi.ModulesBase {
+		pt.place = pl
+	}
+	return pl
 }
 
 // Kind returns the letter in the line's second column.
@@ -80,23 +100,24 @@ func (r Record) Append(b []byte, hide bool) []byte {
 	}
 	if !r.bare {
 		b = append(b, ' ')
-		b = append(b, r.Flags.String()...)
+		b = r.Flags.append(b)
 	}
 	return append(b, '\n')
 }
 
 // String formats the flags as kprobes/list shows them.
-func (f Flags) String() string {
-	var s strings.Builder
+func (f Flags) String() string { return string(f.append(nil)) }
+
+func (f Flags) append(b []byte) []byte {
 	for _, t := range [...]struct {
 		flag Flags
 		text string
 	}{{FlagGone, "[GONE]"}, {FlagDisabled, "[DISABLED]"}, {FlagOptimized, "[OPTIMIZED]"}, {FlagFtrace, "[FTRACE]"}} {
 		if f&t.flag != 0 {
-			s.WriteString(t.text)
+			b = append(b, t.text...)
 		}
 	}
-	return s.String()
+	return b
 }
 
 func hexText(addr uint64) string { return "0x" + strconv.FormatUint(addr, 16) }

@@ -138,7 +138,7 @@ func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 	}
 	lines := 0
 	for i := range kprobes.Buckets {
-		lines += len(w.k.Bucket(i))
+		lines += len(w.k.Bucket(nil, i))
 	}
 	if lines != len(ps) {
 		t.Fatalf("%d lines of %d probes", lines, len(ps))

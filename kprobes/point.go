@@ -15,7 +15,6 @@ import (
 // The probes' lock guards all other fields.
 type point struct {
 	addr  uint64
-	next  atomic.Pointer[point] // in its bucket
 	more  atomic.Pointer[point] // in its chain of the index
 	flags atomic.Uint32
 	list  atomic.Pointer[probeList]
@@ -23,6 +22,7 @@ type point struct {
 	out   atomic.Uint64            // address of the copied instructions in the detour; 0 without a detour
 	aggr  atomic.Bool
 
+	place  *place    // see placeOf
 	detour *Detour   // nil if it cannot be optimized
 	noOpt  error     // the reason for that
 	queued direction // for the optimizer's work
@@ -32,16 +32,22 @@ type point struct {
 
 // probeList is the kprobes of a point, newest first.
 type probeList struct {
-	probes []*Kprobe // those with break handlers last
-	post   bool      // one of them has a post-handler, enabled or not
-	breaks bool      // one of them has a break handler, or is a jprobe's
-	faults bool      // one of them has a fault handler that is called for the step
+	probes []*Kprobe  // those with break handlers last
+	one    [1]*Kprobe // probes lies here if it is one: a hit and kprobes/list look at one place less
+	post   bool       // one of them has a post-handler, enabled or not
+	breaks bool       // one of them has a break handler, or is a jprobe's
+	faults bool       // one of them has a fault handler that is called for the step
 }
 
 func newList(probes []*Kprobe) *probeList {
 	post := slices.ContainsFunc(probes, func(p *Kprobe) bool { return p.PostHandler != nil })
 	faults := slices.ContainsFunc(probes, func(p *Kprobe) bool { return p.FaultHandler != nil })
-	return &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks), faults: faults}
+	l := &probeList{probes: probes, post: post, breaks: slices.ContainsFunc(probes, (*Kprobe).breaks), faults: faults}
+	if len(probes) == 1 {
+		l.one[0] = probes[0]
+		l.probes = l.one[:]
+	}
+	return l
 }
 
 // State returns the aggregate's flags.
@@ -129,14 +135,15 @@ const indexes = 1 << indexBits
 
 const indexBits = 12
 
-// table holds the points three times: in Linux's 64 hash buckets, newest first,
-// for the order of kprobes/list; in many more chains, which the trap side reads
-// without locks; and sorted by address, for the calls that may wait.
+// table holds the points three times: in Linux's 64 hash buckets, for the order of
+// kprobes/list; in many more chains, which the trap side reads without locks; and
+// sorted by address, for the calls that may wait. The probes' lock guards all but the
+// chains.
 type table struct {
-	heads  [Buckets]atomic.Pointer[point]
-	index  [indexes]atomic.Pointer[point]
-	sorted []*point
-	addrs  []uint64 // of sorted
+	buckets [Buckets][]*point // oldest first; Linux has them the other way round
+	index   [indexes]atomic.Pointer[point]
+	sorted  []*point
+	addrs   []uint64 // of sorted
 }
 
 func indexOf(addr uint64) int { return int(abi.Hash64(addr, indexBits)) }
@@ -151,9 +158,8 @@ func (t *table) get(addr uint64) *point {
 }
 
 func (t *table) insert(pt *point) {
-	head := &t.heads[bucketOf(pt.addr)]
-	pt.next.Store(head.Load())
-	head.Store(pt)
+	b := &t.buckets[bucketOf(pt.addr)]
+	*b = append(*b, pt)
 	index := &t.index[indexOf(pt.addr)]
 	pt.more.Store(index.Load())
 	index.Store(pt)
@@ -164,21 +170,26 @@ func (t *table) insert(pt *point) {
 
 // remove unlinks pt. A concurrent reader that is at pt can still follow its links.
 func (t *table) remove(pt *point) {
-	unlink(pt, &t.heads[bucketOf(pt.addr)], func(q *point) *atomic.Pointer[point] { return &q.next })
-	unlink(pt, &t.index[indexOf(pt.addr)], func(q *point) *atomic.Pointer[point] { return &q.more })
+	b := &t.buckets[bucketOf(pt.addr)]
+	if i := slices.Index(*b, pt); i >= 0 {
+		*b = slices.Delete(*b, i, i+1)
+	}
+	t.unlink(pt)
 	if i, ok := t.search(pt.addr); ok {
 		t.sorted = slices.Delete(t.sorted, i, i+1)
 		t.addrs = slices.Delete(t.addrs, i, i+1)
 	}
 }
 
-func unlink(pt *point, link *atomic.Pointer[point], next func(*point) *atomic.Pointer[point]) {
+// unlink takes pt out of its chain of the index.
+func (t *table) unlink(pt *point) {
+	link := &t.index[indexOf(pt.addr)]
 	for q := link.Load(); q != nil; q = link.Load() {
 		if q == pt {
-			link.Store(next(pt).Load())
+			link.Store(pt.more.Load())
 			return
 		}
-		link = next(q)
+		link = &q.more
 	}
 }
 
@@ -188,8 +199,8 @@ func (t *table) search(addr uint64) (int, bool) {
 
 // each calls f for every point, in the order of kprobes/list.
 func (t *table) each(f func(*point)) {
-	for b := range t.heads {
-		for pt := t.heads[b].Load(); pt != nil; pt = pt.next.Load() {
+	for i := range t.buckets {
+		for _, pt := range slices.Backward(t.buckets[i]) {
 			f(pt)
 		}
 	}

@@ -705,7 +705,7 @@ func (m *model) checkList() error {
 	clear(m.lines)
 	n := 0
 	for i := range kprobes.Buckets {
-		for _, r := range m.Kprobes.Bucket(i) {
+		for _, r := range m.Kprobes.Bucket(nil, i) {
 			r.Flags &^= kprobes.FlagOptimized
 			m.lines[r.Addr] = append(m.lines[r.Addr], r)
 			n++

@@ -41,7 +41,8 @@ func (c *ctlblk) begin(pt *point, code *slotCode, t *abi.Trap) {
 	c.running = running{point: pt, code: code, state: hitActive, saved: t.Regs.Flags & abi.FlagIF}
 }
 
-// end is reset_current_kprobe, or restore_previous_kprobe.
+// end is reset_current_kprobe, or restore_previous_kprobe. After a handler that has
+// ended its task nobody gets there: the CPU keeps the probe as its current one.
 func (c *ctlblk) end() {
 	if c.state == reenter {
 		c.running = c.prev
@@ -157,7 +158,7 @@ func (k *Kprobes) runPost(c *ctlblk, pt *point, t *abi.Trap) {
 	if !list.post {
 		return
 	}
-	for at := 0; at < len(list.probes); at++ {
+	for at := 0; at < len(list.probes) && !t.Gone; at++ {
 		k.postHandlers(c, list.probes, &at, t)
 	}
 }
@@ -270,10 +271,13 @@ func (k *Kprobes) Ftrace(t *abi.Trap) {
 	if !k.runPre(c, pt, t, false) {
 		t.Regs.IP = site + fentrySize
 		c.state = hitSSDone
-		k.runPost(c, pt, t)
-		t.Regs.IP = site + fentrySize
+		if k.runPost(c, pt, t); !t.Gone {
+			t.Regs.IP = site + fentrySize
+		}
 	}
-	c.end()
+	if !t.Gone {
+		c.end()
+	}
 }
 
 // Optimized is optimized_callback: a jump led to the detour of the probe at t.Arg, the
@@ -294,5 +298,7 @@ func (k *Kprobes) Optimized(t *abi.Trap) {
 	t.Regs.OrigAX = ^uint64(0)
 	c.begin(pt, nil, t)
 	k.runPre(c, pt, t, true)
-	c.end()
+	if !t.Gone {
+		c.end()
+	}
 }

@@ -44,9 +44,8 @@ type bootOptions struct {
 	Watchdog kernel.Watchdog
 	Limit    *memcg.Limit // what clients may allocate
 	Log      *logrus.Logger
-	Unseen   bool        // the guest repeats nothing that the host's processes do
-	Mirror   *mirror     // makes the calls of the command's threads in the guest, or nil
-	Calls    *callServer // through which a supervisor reports its command's calls, or nil
+	Alone    bool        // only processes below a supervisor are seen
+	Calls    *callServer // through which supervisors report their commands' calls, or nil
 }
 
 // machineFlags are the flags that describe the machine; exec passes them to its processes.
@@ -114,6 +113,20 @@ func (f *machineFlags) debugfs() string {
 		return "" // options reports the error
 	}
 	return r.Debugfs()
+}
+
+// configured returns the release with the configuration that the flags say.
+func (f *machineFlags) configured() (r kprobefs.Release, err error) {
+	if r, err = kprobefs.ParseRelease(f.release); err != nil {
+		return r, err
+	}
+	c, err := kprobefs.ParseConfig(r.Config, f.config)
+	if err != nil {
+		return r, err
+	}
+	r.Configure(c)
+	r.Config = c
+	return r, nil
 }
 
 // options parses the flags. It fails with EINVAL for an invalid value.
@@ -219,26 +232,20 @@ func boot(o bootOptions) (system, error) {
 		return nil, err
 	}
 	watch := kprobefs.ActivityOptions{
-		None: o.Unseen,
-		Warn: func(what string, err error) { o.Log.WithField("err", err).Info(what) },
+		Elsewhere: o.Alone,
+		Warn:      func(what string, err error) { o.Log.WithField("err", err).Info(what) },
 		Lost: func(events uint64) {
 			o.Log.WithField("events", events).Warn("the host's kernel has lost process events: probes have not seen these forks, execs and exits")
 		},
 	}
-	if o.Calls != nil {
-		watch.Servers, watch.Supervised, watch.State = []int{os.Getppid()}, true, o.Calls.state
+	if o.Calls == nil {
+		s.Watch(watch)
+		return s, nil
 	}
-	if o.Mirror != nil {
-		watch.Mirror = o.Mirror
-	}
+	watch.State, watch.Mirror = o.Calls.state, o.Calls.mirror
 	a := s.Watch(watch)
-	if o.Mirror != nil {
-		o.Mirror.activity.Store(a)
-	}
-	if o.Calls != nil {
-		o.Calls.mirror = o.Mirror
-		o.Calls.watch(s.Machine.Entries())
-		o.Calls.follow(a)
-	}
+	o.Calls.mirror.activity.Store(a)
+	o.Calls.watch(s.Machine.Entries())
+	o.Calls.follow(a)
 	return s, nil
 }

@@ -19,12 +19,14 @@ import (
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // A supervisor reports what its command does outside our files to the process that
 // serves them, which makes the guest do the same. The two share a socket, with one
 // packet and one answer for each call, and a word of memory that says which calls
-// somebody could see: other calls are not sent.
+// somebody could see: other calls are not sent. A serving process may have several
+// supervisors, each with a mount namespace of its own (attach.go).
 
 // callMessage is a call that a thread of the command is about to make.
 type callMessage struct {
@@ -36,6 +38,7 @@ type callMessage struct {
 	Text     [6][]byte   // what the arguments point to, or nil
 	Vector   [6][][]byte // arrays of strings
 	Mode     uint64
+	Ours     bool // the name is below our files, so that the call comes as a request, too
 	Head     [][]byte
 	HeadErr  syscall.Errno // for the file after those in Head
 
@@ -85,49 +88,147 @@ func (m *callMessage) fork() (f host.Fork, ok bool) {
 	return f, true
 }
 
-// callServer is the serving process's end.
+// callServer is the serving process's end of the supervisors' sockets.
 type callServer struct {
-	socket   int
+	release  string   // as --release says
+	config   []string // as --config does
+	memory   *os.File // has state
 	state    *atomic.Uint32
 	activity atomic.Pointer[kprobefs.Activity] // of the present machine
 	entries  atomic.Pointer[kernel.Entries]    // the same
 	tree     atomic.Pointer[fs.Tree]
-	mirror   *mirror // or nil
+	mirror   *mirror
 
 	mu    sync.Mutex
-	asked map[uint64]context.CancelFunc // questions that are being answered, by ID
+	conns map[*callConn]struct{}
 }
 
-// follow sends the calls to a new machine from now on.
-func (c *callServer) follow(a *kprobefs.Activity) {
-	if c.activity.Swap(a) == nil {
-		go c.serve()
-	}
+// callConn is one of the sockets.
+type callConn struct {
+	*callServer
+	socket int
+	pid    int    // the supervisor
+	exe    string // its file
+	space  string // the name of its mount namespace
+	work   sync.WaitGroup
+
+	joining sync.Mutex
+	joined  bool // what happens in space is told
+	over    bool // the supervisor has gone
+
+	askedMu sync.Mutex
+	asked   map[uint64]context.CancelFunc // questions that are being answered, by ID
 }
 
-// newCallServer opens the two descriptors that the supervisor has passed.
-func newCallServer(socket int) (*callServer, error) {
-	state, err := sharedWord(socket + 1)
+// newCallServer returns the end for a machine with these flags.
+func newCallServer(release string, config []string, m *mirror) (*callServer, error) {
+	fd, err := unix.MemfdCreate("kprobefs", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, err
 	}
-	unix.CloseOnExec(socket)
-	return &callServer{socket: socket, state: state}, nil
+	c := &callServer{release: release, config: config, memory: os.NewFile(uintptr(fd), "state"), mirror: m, conns: map[*callConn]struct{}{}}
+	if err := unix.Ftruncate(fd, int64(os.Getpagesize())); err != nil {
+		return nil, err
+	}
+	c.state, err = sharedWord(c.memory, unix.PROT_READ|unix.PROT_WRITE)
+	return c, err
 }
 
-// sharedWord maps the first word of a file, and closes the descriptor.
-func sharedWord(fd int) (*atomic.Uint32, error) {
-	b, err := unix.Mmap(fd, 0, os.Getpagesize(), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	_ = unix.Close(fd)
+// sharedWord maps the first word of a file.
+func sharedWord(f *os.File, prot int) (*atomic.Uint32, error) {
+	b, err := unix.Mmap(int(f.Fd()), 0, os.Getpagesize(), prot, unix.MAP_SHARED)
 	if err != nil {
 		return nil, fmt.Errorf("shared memory: %w", err)
 	}
 	return (*atomic.Uint32)(unsafe.Pointer(&b[0])), nil
 }
 
+// follow sends the calls to a new machine from now on.
+func (c *callServer) follow(a *kprobefs.Activity) {
+	c.activity.Store(a)
+	for _, conn := range c.all() {
+		conn.joining.Lock()
+		if conn.joined {
+			a.Join(conn.space, conn.pid)
+		}
+		conn.joining.Unlock()
+	}
+}
+
+func (c *callServer) all() (conns []*callConn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.conns {
+		conns = append(conns, conn)
+	}
+	return conns
+}
+
+// connect serves a supervisor's socket until the supervisor has gone.
+func (c *callServer) connect(socket, pid int) error {
+	unix.CloseOnExec(socket)
+	space, err := proc.Namespace(pid, "mnt")
+	if err != nil {
+		return err
+	}
+	exe, err := os.Readlink(proc.Path(pid, "exe"))
+	if err != nil {
+		return err
+	}
+	conn := &callConn{callServer: c, socket: socket, pid: pid, exe: exe, space: space, asked: map[uint64]context.CancelFunc{}}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for other := range c.conns {
+		if other.space == space {
+			return fmt.Errorf("process %d supervises its mount namespace: %w", other.pid, unix.EBUSY)
+		}
+	}
+	c.conns[conn] = struct{}{}
+	go conn.serve()
+	return nil
+}
+
+// join has the guest repeat what happens in the supervisor's mount namespace. blind is why
+// reads and writes are not seen, or nil.
+func (c *callConn) join(mirror string) (blind, err error) {
+	c.joining.Lock()
+	defer c.joining.Unlock()
+	if c.over || c.joined {
+		return nil, unix.EALREADY
+	}
+	c.joined = true
+	if mirror == mirrorAll {
+		blind = c.mirror.join(c.space, c.pid, c.exe)
+	}
+	c.activity.Load().Join(c.space, c.pid)
+	return blind, nil
+}
+
+// leave is the end of everything that the supervisor has asked for.
+func (c *callConn) leave() {
+	c.callServer.mu.Lock()
+	delete(c.conns, c)
+	c.callServer.mu.Unlock()
+	c.joining.Lock()
+	c.over = true
+	if c.joined {
+		c.mirror.leave(c.space)
+		c.activity.Load().Leave(c.space, c.pid)
+	}
+	c.joining.Unlock()
+	c.askedMu.Lock()
+	for _, cancel := range c.asked {
+		cancel()
+	}
+	c.askedMu.Unlock()
+	c.work.Wait()
+	_ = unix.Close(c.socket)
+}
+
 // serve answers until the supervisor has gone. Calls of different threads do not wait
 // for each other.
-func (c *callServer) serve() {
+func (c *callConn) serve() {
+	defer c.leave()
 	buf, oob := make([]byte, maxPacket), make([]byte, unix.CmsgSpace(4))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(c.socket, buf, oob, unix.MSG_CMSG_CLOEXEC)
@@ -146,33 +247,43 @@ func (c *callServer) serve() {
 			c.question(&m, fd)
 			continue
 		}
-		go func() {
-			a := c.activity.Load()
-			by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
-			answer := func() {
-				b, _ := json.Marshal(m.ID)
-				_, _ = unix.Write(c.socket, b)
-			}
-			if opens(m.Nr) && c.mirror != nil {
-				if w := c.mirror.opening(m.TID); w != nil {
-					w.open(c.mirror, a, by, m.syscall(), answer)
-					return
-				}
-			}
-			if f, ok := m.fork(); ok {
-				a.Fork(by, f)
-			} else {
-				a.Call(by, m.syscall())
-			}
-			answer()
-		}()
+		c.work.Go(func() { c.call(&m) })
 	}
+}
+
+// call makes a call in the guest.
+func (c *callConn) call(m *callMessage) {
+	answer := func() {
+		b, _ := json.Marshal(m.ID)
+		_, _ = unix.Write(c.socket, b)
+	}
+	a := c.activity.Load()
+	if a == nil {
+		answer()
+		return
+	}
+	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
+	if !m.Ours {
+		if w := c.mirror.awaits(m.TID); w != nil {
+			w.begin(c.mirror, a, by, m.syscall(), answer)
+			return
+		}
+	}
+	if m.Nr == abi.SysExecve {
+		c.mirror.sees(m.TID, c.space, c.exe)
+	}
+	if f, ok := m.fork(); ok {
+		a.Fork(by, f)
+	} else {
+		a.Call(by, m.syscall())
+	}
+	answer()
 }
 
 // callClient is the supervisor's end.
 type callClient struct {
 	socket int
-	state  *atomic.Uint32
+	state  atomic.Pointer[atomic.Uint32] // nil before the server has told, and once it has gone
 
 	mu      sync.Mutex
 	waiting map[uint64]chan struct{} // by ID; nil once the server has gone
@@ -182,40 +293,33 @@ type callClient struct {
 	changed chan struct{} // gets a value when modules have made or removed files
 }
 
-// newCallClient returns the supervisor's end, and the two files for the serving process.
-func newCallClient() (c *callClient, files []*os.File, err error) {
+// newCallClient returns the supervisor's end, and the file for the serving process.
+func newCallClient() (c *callClient, theirs *os.File, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, err
 	}
-	memory, err := unix.MemfdCreate("kprobefs", unix.MFD_CLOEXEC)
-	if err == nil {
-		err = unix.Ftruncate(memory, int64(os.Getpagesize()))
-	}
-	if err != nil {
-		return nil, nil, err
-	}
-	theirs, err := unix.FcntlInt(uintptr(memory), syscall.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	state, err := sharedWord(memory)
-	if err != nil {
-		return nil, nil, err
-	}
-	c = &callClient{socket: fds[0], state: state, waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan reply{}, changed: make(chan struct{}, 1)}
+	c = &callClient{socket: fds[0], waiting: map[uint64]chan struct{}{}, asked: map[uint64]chan reply{}, changed: make(chan struct{}, 1)}
 	go c.receive()
-	return c, []*os.File{os.NewFile(uintptr(fds[1]), "calls"), os.NewFile(uintptr(theirs), "state")}, nil
+	return c, os.NewFile(uintptr(fds[1]), "calls"), nil
 }
 
+// close ends the connection: the server forgets the command, and what waits for an answer
+// waits no more.
+func (c *callClient) close() { _ = unix.Shutdown(c.socket, unix.SHUT_RDWR) }
+
 // wants reports whether anybody could see a call.
-func (c *callClient) wants(call *tracedCall) bool { return c.state.Load()&call.bit != 0 }
+func (c *callClient) wants(call *tracedCall) bool {
+	state := c.state.Load()
+	return state != nil && state.Load()&call.bit != 0
+}
 
 // receive wakes the senders of calls that are answered, and all when the server has gone.
 func (c *callClient) receive() {
 	var buf [256]byte
+	oob := make([]byte, unix.CmsgSpace(4))
 	for {
-		n, err := unix.Read(c.socket, buf[:])
+		n, oobn, _, _, err := unix.Recvmsg(c.socket, buf[:], oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
@@ -224,7 +328,7 @@ func (c *callClient) receive() {
 		}
 		var id uint64
 		if buf[0] == '{' {
-			c.replied(buf[:n])
+			c.replied(buf[:n], passedFD(oob[:oobn]))
 		} else if json.Unmarshal(buf[:n], &id) == nil {
 			c.mu.Lock()
 			if w := c.waiting[id]; w != nil {
@@ -234,7 +338,7 @@ func (c *callClient) receive() {
 			c.mu.Unlock()
 		}
 	}
-	c.state.Store(0)
+	c.state.Store(nil)
 	c.mu.Lock()
 	for _, w := range c.waiting {
 		close(w)

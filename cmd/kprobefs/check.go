@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/fs/anoninode"
 	"github.com/kprobefs/kprobefs/kernel"
 )
 
@@ -47,13 +48,14 @@ func checkCommand() *cobra.Command {
 		Long: `Check whether 'kprobefs exec' and 'kprobefs mount MNT' can work here: /proc, /sys, /dev/fuse, a
 private namespace in which a mount is allowed, fusermount3 for mounts of an
 ordinary user, and whether something is in the way at the directory MNT. Each
-thing that is missing comes with a remedy. Nothing is changed.
+thing that is missing comes with a remedy. It also says what executes the kernel's
+code, and what perf can do below exec. Nothing is changed.
 
 The exit status is 0 if nothing is missing, else 1.`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount(), checkEngine()}
+			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount(), checkEngine(), checkPerf()}
 			for _, dir := range args {
 				list = append(list, checkPlace(dir))
 			}
@@ -134,6 +136,21 @@ func checkEngine() finding {
 	f := finding{what: "engine", note: "native"}
 	if _, err := kernel.EngineNative.Resolve(); err != nil {
 		f.note = fmt.Sprintf("interp, a tenth as fast (%v)", err)
+	}
+	return f
+}
+
+// checkPerf says what perf can do below exec. Nothing else depends on it.
+func checkPerf() finding {
+	f := finding{what: "exec: perf", note: "counts and records our events"}
+	switch mappable, err := anoninode.Try(); {
+	case err != nil:
+		f.note = fmt.Sprintf("counts the host's events only (%v)", err)
+		if os.Geteuid() != 0 {
+			f.note = "counts our events; records need root"
+		}
+	case !mappable:
+		f.note = "counts our events; records need Linux 6.9, with CONFIG_FUSE_PASSTHROUGH, and root"
 	}
 	return f
 }

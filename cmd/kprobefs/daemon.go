@@ -30,6 +30,9 @@ func (p *program) background(f *mountFlags, dir string) error {
 	if f.mkdir {
 		args = append(args, "--mkdir")
 	}
+	if f.remove {
+		args = append(args, "--remove")
+	}
 	for _, o := range f.options {
 		args = append(args, "-o", o)
 	}
@@ -61,10 +64,14 @@ func (p *program) background(f *mountFlags, dir string) error {
 	return errors.Join(errors.New("the daemon ended at once"), err)
 }
 
-// watch starts a process that detaches the mounts if this one is killed: the host's
-// kernel would keep them without a server. stop tells it to do nothing.
-func watch(mounts []*fs.Mount) (stop func(), err error) {
+// watch starts a process that detaches the mounts if this one is killed, and with remove
+// removes their directories: the host's kernel would keep them without a server. stop tells
+// it to do nothing.
+func watch(mounts []*fs.Mount, remove bool) (stop func(), err error) {
 	var dirs []string
+	if remove {
+		dirs = append(dirs, "--remove")
+	}
 	for _, m := range mounts {
 		dirs = append(dirs, m.Dir)
 	}
@@ -107,18 +114,17 @@ func watchCommand() *cobra.Command {
 			if n, _ := io.ReadFull(os.Stdin, make([]byte, 1)); n == 1 {
 				return nil
 			}
-			act := fs.DetachDead
-			if remove {
-				act = os.Remove
-			}
 			var errs []error
 			for _, d := range dirs {
-				errs = append(errs, act(d))
+				errs = append(errs, fs.DetachDead(d))
+				if remove {
+					errs = append(errs, os.Remove(d))
+				}
 			}
 			return errors.Join(errs...)
 		},
 	}
-	c.Flags().BoolVar(&remove, "remove", false, "remove the directories, which exec made; else take dead mounts off them")
+	c.Flags().BoolVar(&remove, "remove", false, "remove the directories, which exec made, when dead mounts have been taken off them")
 	return c
 }
 

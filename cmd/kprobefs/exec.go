@@ -16,8 +16,6 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
-
-	"github.com/kprobefs/kprobefs"
 )
 
 // The exec command consists of three processes. The first stays in the caller's
@@ -50,12 +48,32 @@ to it.
 insmod, rmmod, modprobe and dmesg act on the emulated kernel, and uname tells its
 release, unless --uname=host is given.
 
+With --attach MNT, CMD runs in the kernel of the tree that is mounted at MNT. So
+several commands can share a kernel, one after the other and at the same time.
+Only the user who has mounted the tree, and root, may attach. When the program that
+serves the tree ends, CMD goes on without it: the files give ENOTCONN, and insmod
+and dmesg EIO. A panic of that kernel does not change the exit status.
+
+With --keep=MNT, or --keep for a new directory, which is printed, the tree is
+mounted as 'kprobefs mount --daemon MNT' does it, and CMD attaches to it: other
+commands can, too, and it stays when CMD has ended, until 'kprobefs umount MNT'. An
+ordinary user needs fusermount3 for that, or a user namespace (unshare -Urm).
+
+exec below exec is refused: a process can have one supervisor only.
+
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
 them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them. The whole tree, with machine/, is at $` + treeVar + `.`,
 		Example: `  kprobefs exec -- sh -c 'cat /sys/kernel/debug/kprobes/list'
-  kprobefs exec --cpus 2 bash`,
+  kprobefs exec --cpus 2 bash
+  kprobefs exec --keep=/mnt -- ./set-probes && kprobefs exec --attach /mnt -- ./test`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := checkNested(); err != nil {
+				return err
+			}
+			if err := f.checkAttach(c.Flags()); err != nil {
+				return err
+			}
 			if _, err := f.options(); err != nil {
 				return err
 			}
@@ -64,6 +82,11 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 			}
 			if err := f.checkMirror(); err != nil {
 				return err
+			}
+			if c.Flags().Changed("keep") {
+				if err := p.keepTree(f, args[0]); err != nil {
+					return err
+				}
 			}
 			return p.exec(f, args)
 		},
@@ -78,6 +101,8 @@ type execFlags struct {
 	machineFlags
 	mirror string // what probes see of the command's calls: mirrorAll, mirrorChanges or mirrorNone
 	uname  string // whose release uname(2) tells: unameRelease or unameHost
+	attach string // the directory of a tree that is mounted already, or ""
+	keep   string // the directory of a tree that outlives the command, or keepNew; "" means that it does not
 }
 
 // What --mirror takes.
@@ -106,25 +131,23 @@ const (
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.addTo(flags)
 	flags.StringVar(&f.mirror, "mirror", mirrorAll, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
+	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
+	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
+	flags.Lookup("keep").NoOptDefVal = keepNew
 	flags.StringVar(&f.uname, "uname", unameRelease, "whose release uname(2) tells: release, that of the emulated kernel, or host")
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname)
+	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname, "--attach", f.attach)
 }
 
 // identity returns what the supervisor says of the kernel. It fails with EINVAL for an
 // invalid --uname.
 func (f *execFlags) identity() (k identity, err error) {
-	r, err := kprobefs.ParseRelease(f.release)
+	r, err := f.configured()
 	if err != nil {
 		return k, err
 	}
-	c, err := kprobefs.ParseConfig(r.Config, f.config)
-	if err != nil {
-		return k, err
-	}
-	r.Configure(c)
 	k = identity{release: r.Uname(), version: r.BuildVersion(programVersion()), linux: r.Linux}
 	switch f.uname {
 	case unameRelease:
@@ -300,7 +323,8 @@ func (p *program) insideCommand() *cobra.Command {
 	return c
 }
 
-// inside is the second process.
+// inside is the second process. dir is a directory for the tree or, of one that is mounted
+// already, for its own use.
 func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if args[0] == "--" {
 		args = args[1:]
@@ -312,41 +336,22 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	}
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	ns := &namespace{log: p.log, tree: dir}
-	if err := ns.prepare(); err != nil {
-		return err
-	}
-	release, err := kprobefs.ParseRelease(f.release)
-	if err != nil {
-		return err
-	}
-	config, err := kprobefs.ParseConfig(release.Config, f.config)
-	if err != nil {
-		return err
-	}
-	release.Configure(config)
-	release.Config = config
-	headers := ns.placeHeaders(release)
-	ns.placeConfig(release)
-	calls, files, err := newCallClient()
-	if err != nil {
-		return err
-	}
-	server, err := p.serve(f, dir, files)
+	ns := &namespace{log: p.log, tree: dir, staging: dir}
+	tree, err := p.enter(f, ns, sig)
 	if err != nil {
 		return err
 	}
 	settle := func() {}
 	defer func() {
-		if stop(server) == panicStatus {
+		if panicked := tree.end(); panicked {
 			err = errPanicked
 		}
 		settle()
 	}()
-	if err := untilSignal(sig, server, ns.cover); err != nil {
+	if err := untilSignal(sig, tree.give, func() error { return errors.Join(tree.place(), ns.cover()) }); err != nil {
 		return err
 	}
-	headers()
+	tree.headers()
 	signal.Stop(sig)
 	name, err := findCommand(args[0])
 	if err != nil {
@@ -356,25 +361,98 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	made := newPlaces(ns, calls.made)
-	if len(f.modules) > 0 {
+	made := newPlaces(ns, tree.calls.made)
+	if len(f.modules) > 0 || f.attach != "" {
 		made.sync()
 	}
-	go made.follow(calls.changed)
-	cmd, end, settled, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), calls, kernel, made})
+	go made.follow(tree.calls.changed)
+	cmd, end, settled, err := p.supervised(name, args, supervised{ns.covered(f.debugfs()), tree.calls, kernel, made, tree.hello.Reported})
 	if err != nil {
 		return err
 	}
 	settle = settled
 	defer end()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), treeVar+"="+dir, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
+	cmd.Env = append(os.Environ(), treeVar+"="+ns.tree, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	err = runChild(cmd)
 	if cmd.ProcessState == nil && err != nil {
 		return cannotRun(err)
 	}
 	return err
+}
+
+// execTree is the tree below which a command runs.
+type execTree struct {
+	calls   *callClient
+	hello   hello
+	headers func()       // waits for what modules are built with
+	place   func() error // mounts the parts that are not at their places yet
+	give    func()       // has requests fail that wait for an answer; nil if they cannot be made to
+	end     func() (panicked bool)
+}
+
+// enter prepares the namespace, and starts the serving process, or attaches to one.
+func (p *program) enter(f *execFlags, ns *namespace, sig <-chan os.Signal) (*execTree, error) {
+	t := &execTree{place: func() error { return nil }}
+	if f.attach != "" {
+		ns.tree = f.attach
+		if err := untilSignal(sig, nil, func() error { return t.attach(f) }); err != nil {
+			return nil, err
+		}
+		t.place = func() error { return ns.bindParts(f.debugfs()) }
+		t.end = func() bool { t.calls.close(); return false }
+	}
+	if err := ns.prepare(); err != nil {
+		return nil, err
+	}
+	release, err := f.configured()
+	if err != nil {
+		return nil, err
+	}
+	t.headers = ns.placeHeaders(release)
+	ns.placeConfig(release)
+	if f.attach == "" {
+		if err := p.startTree(f, t, ns.tree); err != nil {
+			return nil, err
+		}
+	}
+	if t.hello.Blind != "" {
+		p.log.WithField("err", t.hello.Blind).Info("reads, writes and closes of the command are not seen")
+	}
+	return t, nil
+}
+
+// attach attaches to the serving process, and takes the flags of its machine.
+func (t *execTree) attach(f *execFlags) (err error) {
+	if t.calls, err = attach(f.attach); err != nil {
+		return err
+	}
+	if t.hello, err = t.calls.hello(f.mirror); err != nil {
+		t.calls.close()
+		return attachError(f.attach, err)
+	}
+	f.release, f.config = t.hello.Release, t.hello.Config
+	return nil
+}
+
+// startTree starts the serving process.
+func (p *program) startTree(f *execFlags, t *execTree, dir string) error {
+	calls, theirs, err := newCallClient()
+	if err != nil {
+		return err
+	}
+	server, err := p.serve(f, dir, theirs)
+	if err != nil {
+		return err
+	}
+	t.calls = calls
+	t.give = func() { _ = server.Process.Kill() }
+	t.end = func() bool { return stop(server) == panicStatus }
+	if t.hello, err = calls.hello(f.mirror); err != nil {
+		p.log.WithField("err", err).Debug("calls are not seen")
+	}
+	return nil
 }
 
 // rootPath returns a PATH with the directories of root's programs, such as insmod, at its
@@ -418,18 +496,21 @@ func cannotRun(err error) error {
 	return &exitError{err: err, status: syscall.WaitStatus(status << 8)}
 }
 
-// untilSignal runs f, which uses the files. If they do not answer, a signal ends the
-// server, and so f. f must not run on the main thread: the host's kernel would deliver
-// the signal there, where it stays pending while the thread waits for a file.
-func untilSignal(sig <-chan os.Signal, server *exec.Cmd, f func() error) error {
+// untilSignal runs f, which uses the files. If they do not answer, a signal ends that: give
+// has requests fail and so f end, or, without it, the end of this process does. f must not
+// run on the main thread: the host's kernel would deliver the signal there, where it stays
+// pending while the thread waits for a file.
+func untilSignal(sig <-chan os.Signal, give func(), f func() error) error {
 	done := make(chan error, 1)
 	go func() { done <- f() }()
 	select {
 	case err := <-done:
 		return err
 	case s := <-sig:
-		_ = server.Process.Kill()
-		<-done
+		if give != nil {
+			give()
+			<-done
+		}
 		n, _ := s.(syscall.Signal)
 		return &exitError{err: errors.New(s.String()), said: true, status: syscall.WaitStatus(n)}
 	}
@@ -445,7 +526,7 @@ func stop(server *exec.Cmd) int {
 }
 
 // serve starts the third process, and waits until its files are there.
-func (p *program) serve(f *execFlags, dir string, calls []*os.File) (*exec.Cmd, error) {
+func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -455,19 +536,17 @@ func (p *program) serve(f *execFlags, dir string, calls []*os.File) (*exec.Cmd, 
 	if at := f.debugfs(); at != "" && exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4", "--mirror", f.mirror}, f.args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
-	cmd.ExtraFiles = append([]*os.File{w}, calls...)
+	cmd.ExtraFiles = []*os.File{w, calls}
 	// In its own group the terminal's ^C does not reach it.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
 	_ = w.Close()
-	for _, f := range calls {
-		_ = f.Close()
-	}
+	_ = calls.Close()
 	if line, _ := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
 		err := cmd.Wait() // it has printed why
 		if err == nil {

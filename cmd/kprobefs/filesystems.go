@@ -195,7 +195,7 @@ func (s *supervisor) statfs(n *seccompNotif) bool {
 	if !s.sameView(tid) {
 		return false
 	}
-	at, _ := hostPath(tid, &pathOf, n.args, string(readString(tid, n.args[0])), s.paths())
+	at, _ := hostPath(view{}, tid, &pathOf, n.args, string(readString(tid, n.args[0])), s.paths())
 	mounts, err := mountsOfThread(tid)
 	switch {
 	case err != nil:
@@ -428,6 +428,10 @@ func (s *supervisor) mount(n *seccompNotif) bool {
 		source: string(readString(tid, n.args[0])), target: string(readString(tid, n.args[1])), kind: string(readString(tid, n.args[2])),
 		data: string(readString(tid, n.args[4])), flags: uintptr(n.args[3]),
 	}
+	if r.kind == supervisedType {
+		succeed(s.listener, n.id)
+		return true
+	}
 	again := r.flags&unix.MS_REMOUNT != 0
 	if r.flags&other != 0 || !again && r.kind != traceFS && r.kind != debugFS || again && !s.remountsOurs(tid, &r) {
 		return false
@@ -464,7 +468,7 @@ func (s *supervisor) remountsOurs(tid int, r *mountRequest) bool {
 	if err != nil {
 		return false
 	}
-	at, _ := hostPath(tid, &pathOf, [6]uint64{}, r.target, s.paths())
+	at, _ := hostPath(view{}, tid, &pathOf, [6]uint64{}, r.target, s.paths())
 	if !isOurs(at, mounts) {
 		return false
 	}
@@ -522,7 +526,7 @@ func (s *supervisor) own(kind string, o fs.Ownership) {
 	if o.UID == nil && o.GID == nil && o.Mode == nil {
 		return
 	}
-	s.calls.ask(&callMessage{ID: s.calls.ownIDs.Add(1), Question: &question{Do: doOwn, Name: kind, Own: o}}, nil, func() bool { return true })
+	s.calls.ask(&callMessage{ID: s.calls.ownIDs.Add(1), Question: &question{Do: doOwn, Name: kind, Own: o}}, nil, untilAnswered)
 	if was, ok := s.owned.Load(kind); ok && !o.EveryUID {
 		was := was.(fs.Ownership)
 		for _, v := range []struct{ now, before **uint32 }{{&o.UID, &was.UID}, {&o.GID, &was.GID}} { // the mode is not kept

@@ -57,6 +57,12 @@ func (s *supervisor) answerKernel(n *seccompNotif) {
 // asks reports what a caller asks, and returns the answer. A caller whose task has died in
 // the kernel is killed, as on Linux.
 func (s *supervisor) asks(n *seccompNotif, q *question, f *os.File) (int, syscall.Errno) {
+	r := s.askOf(n, q, f)
+	return r.Ret, r.Errno
+}
+
+// askOf is asks with all of the answer.
+func (s *supervisor) askOf(n *seccompNotif, q *question, f *os.File) reply {
 	tid := int(n.pid)
 	m := &callMessage{ID: n.id, TID: tid, Question: q}
 	m.PID, _ = s.groups.of(tid)
@@ -70,7 +76,7 @@ func (s *supervisor) asks(n *seccompNotif, q *question, f *os.File) (int, syscal
 	if r.Oops && s.stillAsks(n.id) {
 		_ = unix.Kill(m.PID, unix.SIGKILL)
 	}
-	return r.Ret, r.Errno
+	return r
 }
 
 // stillAsks reports whether the caller of a notification still waits for its answer.
@@ -123,7 +129,7 @@ func (s *supervisor) initModule(n *seccompNotif) (int, syscall.Errno) {
 	case size > maxObject:
 		return 0, unix.ENOMEM
 	}
-	object := readMemory(tid, n.args[0], make([]byte, size))
+	object := proc.ReadMemory(tid, n.args[0], make([]byte, size))
 	if uint64(len(object)) < size {
 		return 0, unix.EFAULT
 	}
@@ -149,7 +155,7 @@ func (s *supervisor) load(n *seccompNotif, object []byte, args uint64, flags uin
 func readArguments(tid int, addr uint64) (string, syscall.Errno) {
 	var text []byte
 	for len(text) <= maxArguments {
-		b := readMemory(tid, addr+uint64(len(text)), make([]byte, unix.PathMax))
+		b := proc.ReadMemory(tid, addr+uint64(len(text)), make([]byte, unix.PathMax))
 		if part, _, ended := bytes.Cut(b, []byte{0}); ended {
 			return string(append(text, part...)), 0
 		}
@@ -238,7 +244,7 @@ func (s *supervisor) deleteModule(n *seccompNotif) (int, syscall.Errno) {
 		return 0, unix.EPERM
 	}
 	const nameLen = 64 - 8 - 1 // MODULE_NAME_LEN, less the final zero
-	b := readMemory(tid, n.args[0], make([]byte, nameLen))
+	b := proc.ReadMemory(tid, n.args[0], make([]byte, nameLen))
 	name, _, ended := bytes.Cut(b, []byte{0})
 	if !ended && len(b) < nameLen {
 		return 0, unix.EFAULT

@@ -226,7 +226,7 @@ func TestLogIsFull(t *testing.T) {
 func TestCheck(t *testing.T) {
 	needFuse(t)
 	dir := t.TempDir()
-	if out, st := output(t, "check", dir); !st.Success() || strings.Count(out, "ok  ") != 7 {
+	if out, st := output(t, "check", dir); !st.Success() || strings.Count(out, "ok  ") != 8 {
 		t.Errorf("where nothing is missing: %q, %v", out, st)
 	}
 	mounted(t, dir)

@@ -76,11 +76,11 @@ func (s *fakeSystem) SetEnabled(on bool) error {
 
 func (s *fakeSystem) Blacklist() []kprobes.BlacklistRecord { return nil }
 
-func (s *fakeSystem) Bucket(i int) []kprobes.Record {
+func (s *fakeSystem) Bucket(r []kprobes.Record, i int) []kprobes.Record {
 	if i != 5 {
-		return nil
+		return r
 	}
-	return []kprobes.Record{{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}}}
+	return append(r, kprobes.Record{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}})
 }
 
 // listText is the text of kprobes/list in the fake.

@@ -50,29 +50,39 @@ const laterPeriod = 20 * time.Millisecond
 type mirror struct {
 	log      *logrus.Logger
 	activity atomic.Pointer[kprobefs.Activity]
-	servers  []int  // processes that are never traced
-	own      string // the mount namespace
 	on       atomic.Bool
-	tid      int // of the tracing thread
+	starting sync.Once
+	tid      int          // of the tracing thread
+	joined   atomic.Int32 // the number of spaces
 
 	events   atomic.Uint32 // counts what wake is called for
 	waits    atomic.Bool   // the tracing thread waits for that
-	opens    sync.Map      // *mirrorWork by thread: opens that threads make
+	told     sync.Map      // *mirrorWork by thread: calls of toldCalls that threads make
 	mu       sync.Mutex
 	requests []func() // for the tracing thread
 
 	// The rest belongs to the tracing thread.
+	spaces  map[string]*mirrorSpace // by the name of the mount namespace
 	tracees map[int]*tracee
 	held    map[*tracee]struct{}
 	later   map[*tracee]struct{} // seized, to be interrupted when they have left a call
-	files   *mirrorFiles
 	maps    pageMaps
 	slow    atomic.Bool // the guest was too slow for the last call
+}
+
+// mirrorSpace is a mount namespace with a supervised command.
+type mirrorSpace struct {
+	name   string
+	server int    // the supervisor, which is never traced
+	exe    string // its file, which the command has before it executes its own
+	files  *mirrorFiles
+	view   view
 }
 
 // tracee is a thread that is traced.
 type tracee struct {
 	tid, pid int
+	space    *mirrorSpace
 	inCall   bool        // it is between the two stops of a call
 	call     *mirrorWork // the call, if it is mirrored
 	row      *mirroredCall
@@ -98,6 +108,7 @@ const (
 type mirrorWork struct {
 	reached, ended atomic.Bool
 	told           atomic.Bool // a supervisor has told of the call; not set for those that need no such
+	opens          bool        // it is one of openCalls
 	made           chan host.Made
 	memory         callMemory
 	wait           *pollWait // what the call waits for, if it does
@@ -121,24 +132,67 @@ func canMirror() bool {
 	return ok && err == nil && caps>>sysPtrace&1 != 0
 }
 
-// newMirror starts the tracing thread.
-func newMirror(log *logrus.Logger) (*mirror, error) {
-	if !canMirror() {
-		return nil, errors.New("CAP_SYS_PTRACE is missing")
-	}
-	own, err := proc.OwnNamespace("mnt")
-	if err != nil {
-		return nil, err
-	}
-	m := &mirror{
-		log: log, own: own, servers: []int{os.Getpid(), os.Getppid()},
-		tracees: map[int]*tracee{}, held: map[*tracee]struct{}{}, later: map[*tracee]struct{}{}, files: newMirrorFiles(),
+// newMirror returns a mirror that traces nothing before the first command joins.
+func newMirror(log *logrus.Logger) *mirror {
+	return &mirror{
+		log: log, spaces: map[string]*mirrorSpace{},
+		tracees: map[int]*tracee{}, held: map[*tracee]struct{}{}, later: map[*tracee]struct{}{},
 		maps: pageMaps{open: map[int]int{}},
 	}
-	started := make(chan struct{})
-	go m.run(started)
-	<-started
-	return m, nil
+}
+
+// join has a command's threads traced: those in its supervisor's mount namespace. It starts
+// the tracing thread the first time.
+func (m *mirror) join(space string, server int, exe string) error {
+	if !canMirror() {
+		return errors.New("CAP_SYS_PTRACE is missing")
+	}
+	at, err := viewOf(space, server)
+	if err != nil {
+		return err
+	}
+	m.starting.Do(func() {
+		started := make(chan struct{})
+		go m.run(started)
+		<-started
+	})
+	m.do(func() {
+		m.spaces[space] = &mirrorSpace{space, server, exe, newMirrorFiles(server), at}
+		m.joined.Store(int32(len(m.spaces)))
+		if m.on.Load() {
+			m.attachAll()
+		}
+	})
+	return nil
+}
+
+// leave lets the threads go of a command that has joined, if it has.
+func (m *mirror) leave(space string) {
+	if m.joined.Load() == 0 {
+		return
+	}
+	m.do(func() {
+		s := m.spaces[space]
+		if s == nil {
+			return
+		}
+		delete(m.spaces, space)
+		m.joined.Store(int32(len(m.spaces)))
+		for _, t := range m.tracees {
+			if t.space == s {
+				m.letGo(t)
+			}
+		}
+		s.view.close()
+	})
+}
+
+// letGo has a thread detached as soon as it can be stopped.
+func (m *mirror) letGo(t *tracee) {
+	t.letGo = true
+	if _, held := m.held[t]; !held {
+		m.later[t] = struct{}{}
+	}
 }
 
 // Calls returns the calls that are mirrored.
@@ -147,7 +201,7 @@ func (m *mirror) Calls() []uint64 { return mirroredNumbers() }
 // Mirror starts to trace all threads of the command, or ends that.
 func (m *mirror) Mirror(on bool) {
 	m.on.Store(on)
-	if on {
+	if on && m.joined.Load() > 0 {
 		m.do(m.attachAll)
 	}
 }
@@ -155,7 +209,7 @@ func (m *mirror) Mirror(on bool) {
 // Answering has a thread stop when it has the answer to its request. The host's kernel
 // tells of that as an interruption, which comes too late to change the answer.
 func (m *mirror) Answering(tid int) {
-	if tid > 0 {
+	if tid > 0 && m.joined.Load() > 0 {
 		m.do(func() { m.answering(tid) })
 	}
 }
@@ -163,8 +217,10 @@ func (m *mirror) Answering(tid int) {
 func (m *mirror) answering(tid int) {
 	t := m.tracees[tid]
 	if t == nil {
-		if pid, err := proc.Process(tid); err == nil && m.counts(pid) {
-			t = m.seize(tid, pid)
+		if pid, err := proc.Process(tid); err == nil {
+			if s := m.spaceOf(pid); s != nil {
+				t = m.seize(tid, pid, s)
+			}
 		}
 	}
 	if t == nil {
@@ -324,26 +380,62 @@ func waitTracee(status *unix.WaitStatus, how int) (int, error) {
 	return int(tid), nil
 }
 
-// counts reports whether a process is of the command.
-func (m *mirror) counts(pid int) bool {
-	for _, s := range m.servers {
-		if pid == s {
-			return false
-		}
-	}
+// spaceOf returns the space of a process of a command, or nil for other processes.
+func (m *mirror) spaceOf(pid int) *mirrorSpace {
 	ns, err := proc.Namespace(pid, "mnt")
-	if err != nil || ns != m.own {
-		return false
+	if err != nil {
+		return nil
+	}
+	s := m.spaces[ns]
+	if s == nil || pid == s.server || pid == os.Getpid() {
+		return nil
 	}
 	exe, err := os.Readlink(proc.Path(pid, "exe"))
-	return err == nil && exe != ownProgram()
+	if err != nil || exe == s.exe {
+		return nil
+	}
+	return s
 }
 
-// ownProgram is the file of this program.
-var ownProgram = sync.OnceValue(func() string {
-	exe, _ := os.Readlink("/proc/self/exe")
-	return exe
-})
+// spaceOfChild returns the space of a new thread: its namespace's, or that of who has created
+// it, for it may have a namespace of its own.
+func (m *mirror) spaceOfChild(tid, pid int) *mirrorSpace {
+	if ns, err := proc.Namespace(tid, "mnt"); err == nil && m.spaces[ns] != nil {
+		return m.spaces[ns]
+	}
+	if t := m.tracees[pid]; t != nil {
+		return t.space
+	}
+	if s, err := proc.ReadStat(pid); err == nil {
+		if t := m.tracees[s.Parent]; t != nil {
+			return t.space
+		}
+	}
+	return nil
+}
+
+// sees attaches to a thread of a command that is about to execute a program, and so far has
+// the supervisor's file, by: it is the command's first, which nobody traces. The host's
+// kernel stops it when it has.
+func (m *mirror) sees(tid int, space, by string) {
+	if m.joined.Load() == 0 || !m.on.Load() {
+		return
+	}
+	if exe, err := os.Readlink(proc.Path(tid, "exe")); err != nil || exe != by {
+		return
+	}
+	m.do(func() {
+		s := m.spaces[space]
+		if s == nil || m.tracees[tid] != nil {
+			return
+		}
+		if pid, err := proc.Process(tid); err == nil {
+			if t := m.seize(tid, pid, s); t != nil {
+				delete(m.later, t)
+			}
+		}
+	})
+}
 
 // attachAll attaches to all threads of the command. Threads that are created meanwhile
 // are found in the next round, or are traced as children of traced ones.
@@ -351,11 +443,14 @@ func (m *mirror) attachAll() {
 	for found := true; found; {
 		found = false
 		for _, pid := range numbers("/proc") {
-			if m.tracees[pid] == nil && !m.counts(pid) {
+			var space *mirrorSpace
+			if t := m.tracees[pid]; t != nil {
+				space = t.space
+			} else if space = m.spaceOf(pid); space == nil {
 				continue
 			}
 			for _, tid := range numbers(proc.Path(pid, "task")) {
-				if m.tracees[tid] == nil && m.seize(tid, pid) != nil {
+				if m.tracees[tid] == nil && m.seize(tid, pid, space) != nil {
 					found = true
 				}
 			}
@@ -380,12 +475,12 @@ func numbers(dir string) (all []int) {
 
 // seize attaches to a thread, which goes on running: interruptLater stops it. It returns
 // nil where that is refused, as for a thread that is traced already.
-func (m *mirror) seize(tid, pid int) *tracee {
+func (m *mirror) seize(tid, pid int, space *mirrorSpace) *tracee {
 	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEEXEC
 	if err := ptrace(ptraceSeize, tid, 0, options); err != nil {
 		return nil
 	}
-	t := &tracee{tid: tid, pid: pid}
+	t := &tracee{tid: tid, pid: pid, space: space}
 	m.tracees[tid] = t
 	m.later[t] = struct{}{}
 	return t
@@ -419,8 +514,7 @@ func (m *mirror) stopped(tid int, status unix.WaitStatus) {
 		if err != nil {
 			pid = tid
 		}
-		t = &tracee{tid: tid, pid: pid}
-		m.tracees[tid] = t
+		t = m.born(tid, pid)
 	}
 	delete(m.later, t)
 	sig, event := status.StopSignal(), int(status)>>16
@@ -435,10 +529,34 @@ func (m *mirror) stopped(tid int, status unix.WaitStatus) {
 		m.executed(t)
 		m.resume(t, 0)
 	case event != 0:
+		m.expect(t)
 		m.resume(t, 0)
 	default:
 		m.resume(t, sig)
 	}
+}
+
+// expect is called when t has made a child, which is traced from its begin on. Its first stop may
+// be still to come, when t is no longer traced; run waits for stops as long as there are tracees.
+func (m *mirror) expect(t *tracee) {
+	var child uintptr
+	if ptrace(unix.PTRACE_GETEVENTMSG, t.tid, 0, uintptr(unsafe.Pointer(&child))) != nil || m.tracees[int(child)] != nil {
+		return
+	}
+	pid, err := proc.Process(int(child))
+	tracer, ok := proc.Status(int(child), "TracerPid")
+	if err != nil || !ok || tracer != strconv.Itoa(m.tid) {
+		return // it has come and gone
+	}
+	m.born(int(child), pid)
+}
+
+// born adds a thread that a traced one has created.
+func (m *mirror) born(tid, pid int) *tracee {
+	t := &tracee{tid: tid, pid: pid, space: m.spaceOfChild(tid, pid)}
+	t.letGo = t.space == nil // its command has left
+	m.tracees[tid] = t
+	return t
 }
 
 // executed is called when the process of t has a new program. The thread that has called
@@ -491,13 +609,13 @@ func (w *mirrorWork) finish(made host.Made) {
 
 func (m *mirror) forget(t *tracee) {
 	t.abort()
-	m.opens.Delete(t.tid)
+	m.told.Delete(t.tid)
 	delete(m.tracees, t.tid)
 	delete(m.held, t)
 	delete(m.later, t)
 	m.maps.forget(t.pid) // the process may have another program when it is traced again
-	if t.tid == t.pid {
-		m.files.forget(t.pid)
+	if t.tid == t.pid && t.space != nil {
+		t.space.files.forget(t.pid)
 	}
 }
 
@@ -547,11 +665,11 @@ func (m *mirror) release(t *tracee) bool {
 	case forNothing:
 		ready = true
 	case forEntry:
-		ready = t.call.reached.Load()
+		ready = t.call.reached.Load() && m.alone(t)
 	case forReturn:
 		ready = t.call.ended.Load()
 	case forOther:
-		ready = m.tracees[t.awaits.tid] != t.awaits
+		ready = m.alone(t)
 	}
 	late := !ready && time.Now().After(t.deadline)
 	if !ready && !late {
@@ -563,7 +681,7 @@ func (m *mirror) release(t *tracee) bool {
 	if t.holds == forReturn {
 		t.call = nil
 	}
-	t.holds = forNothing
+	t.holds, t.awaits = forNothing, nil
 	delete(m.held, t)
 	m.resume(t, 0)
 	return true
@@ -602,20 +720,23 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 		m.resume(t, 0)
 		return
 	}
-	if info.nr == unix.SYS_PTRACE {
-		m.traces(t, info.args)
+	if info.nr == unix.SYS_PTRACE && m.traces(t, info.args) {
 		return
 	}
-	if slices.Contains(openCalls, info.nr) {
-		t.call, t.row = &mirrorWork{made: make(chan host.Made, 1)}, nil
-		m.opens.Store(t.tid, t.call)
+	if slices.Contains(toldCalls, info.nr) {
+		t.call, t.row = &mirrorWork{made: make(chan host.Made, 1), opens: slices.Contains(openCalls, info.nr)}, nil
+		m.told.Store(t.tid, t.call)
 		m.resume(t, 0)
 		return
 	}
 	a := m.activity.Load()
 	row := mirroredRows[info.nr]
 	if row == nil || a == nil || !a.Mirrored(row.guest) {
-		m.resume(t, 0)
+		if t.awaits != nil {
+			m.hold(t, forOther)
+		} else {
+			m.resume(t, 0)
+		}
 		return
 	}
 	c := &host.Mirror{Syscall: host.Syscall{Nr: row.guest, Args: info.args}}
@@ -626,7 +747,7 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 	t.call, t.row, t.args = &mirrorWork{made: make(chan host.Made, 1)}, row, info.args
 	t.call.wait = m.wait(t, row, c)
 	if !m.start(t, a, c) {
-		go m.make(a, c, t.call, row, t.tid, t.pid, m.files.ours())
+		go m.make(a, c, t.call, row, t.tid, t.pid, t.space.view, t.space.files.ours())
 	}
 	m.hold(t, forEntry)
 }
@@ -640,7 +761,7 @@ func (m *mirror) describe(t *tracee, row *mirroredCall, c *host.Mirror) (ours bo
 		if arg.kind != isFD && (arg.kind != isDir || fd < 0) {
 			continue
 		}
-		file, ours := m.files.of(t.tid, t.pid, fd)
+		file, ours := t.space.files.of(t.tid, t.pid, fd)
 		if ours {
 			return true
 		}
@@ -675,9 +796,9 @@ func (m *mirror) start(t *tracee, a *kprobefs.Activity, c *host.Mirror) bool {
 
 // make has the guest make a call. It reads the program's memory, which may be such that has
 // to be waited for.
-func (m *mirror) make(a *kprobefs.Activity, c *host.Mirror, w *mirrorWork, row *mirroredCall, tid, pid int, ours []string) {
+func (m *mirror) make(a *kprobefs.Activity, c *host.Mirror, w *mirrorWork, row *mirroredCall, tid, pid int, at view, ours []string) {
 	defer m.returns(w)
-	mode, skip := row.path(tid, c.Args, ours)
+	mode, skip := row.path(at, tid, c.Args, ours)
 	if skip {
 		return
 	}
@@ -710,19 +831,19 @@ func callerOf(tid, pid int) host.Caller {
 	return host.Caller{TID: tid, PID: pid, Comm: func() string { name, _ := proc.Comm(tid); return name }}
 }
 
-// opening returns the open that a traced thread makes, or nil. The supervisor has told of
-// it while the host's kernel waits.
-func (m *mirror) opening(tid int) *mirrorWork {
-	w, _ := m.opens.Load(tid)
+// awaits returns the call of toldCalls that a traced thread makes, or nil. The supervisor
+// has told of it while the host's kernel waits.
+func (m *mirror) awaits(tid int) *mirrorWork {
+	w, _ := m.told.Load(tid)
 	if w == nil || w.(*mirrorWork).told.Swap(true) {
 		return nil
 	}
 	return w.(*mirrorWork)
 }
 
-// open makes an open in the guest; reached is called when the host's kernel is to make it,
-// which is also when the guest takes too long.
-func (w *mirrorWork) open(m *mirror, a *kprobefs.Activity, by host.Caller, s host.Syscall, reached func()) {
+// begin makes a call in the guest of which the supervisor has told; reached is called when
+// the host's kernel is to make it, which is also when the guest takes too long.
+func (w *mirrorWork) begin(m *mirror, a *kprobefs.Activity, by host.Caller, s host.Syscall, reached func()) {
 	var once sync.Once
 	late := time.AfterFunc(m.patience(), func() {
 		m.slow.Store(true)
@@ -748,24 +869,24 @@ func (m *mirror) returned(t *tracee, ret int64) {
 	}
 	made := host.Made{Ret: ret}
 	switch {
-	case t.row == nil: // an open
-		m.opens.Delete(t.tid)
+	case t.row == nil: // one of toldCalls
+		m.told.Delete(t.tid)
 		if !t.call.told.Load() {
 			t.call = nil
 			m.resume(t, 0)
 			return
 		}
-		if ret >= 0 {
-			made.Files[0], _ = m.files.of(t.tid, t.pid, int(ret))
+		if ret >= 0 && t.call.opens {
+			made.Files[0], _ = t.space.files.of(t.tid, t.pid, int(ret))
 		}
 	case t.row.guest == abi.SysClose:
-		m.files.closed(t.pid, int(int32(t.args[0])))
+		t.space.files.closed(t.pid, int(int32(t.args[0])))
 	case ret >= 0 && t.row.opens != nil && t.row.opens(t.args):
-		made.Files[0], _ = m.files.of(t.tid, t.pid, int(ret))
+		made.Files[0], _ = t.space.files.of(t.tid, t.pid, int(ret))
 	case ret >= 0 && t.row.pair > 0:
-		b := readMemory(t.tid, t.args[t.row.pair-1], make([]byte, sizeofPair))
+		b := proc.ReadMemory(t.tid, t.args[t.row.pair-1], make([]byte, sizeofPair))
 		for i := 0; i+sizeofInt <= len(b); i += sizeofInt {
-			made.Files[i/sizeofInt], _ = m.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
+			made.Files[i/sizeofInt], _ = t.space.files.of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
 	}
 	made.Polled = m.ended(t, t.call.wait, ret)
@@ -773,12 +894,19 @@ func (m *mirror) returned(t *tracee, ret int64) {
 	m.hold(t, forReturn)
 }
 
+// alone reports whether the thread that t is about to trace has no other tracer.
+func (m *mirror) alone(t *tracee) bool {
+	return t.awaits == nil || m.tracees[t.awaits.tid] != t.awaits
+}
+
 // traces handles ptrace(2): a thread that another one is about to trace is let go, since
-// it can have one tracer only.
-func (m *mirror) traces(t *tracee, args [6]uint64) {
+// it can have one tracer only. It reports whether that is t itself, whose call is not seen.
+func (m *mirror) traces(t *tracee, args [6]uint64) (gone bool) {
 	switch args[0] {
 	case unix.PTRACE_TRACEME:
 		t.letGo = true
+		m.resume(t, 0)
+		return true
 	case unix.PTRACE_ATTACH, ptraceSeize:
 		if other := m.tracees[int(int32(args[1]))]; other != nil && other != t {
 			other.letGo = true
@@ -786,11 +914,9 @@ func (m *mirror) traces(t *tracee, args [6]uint64) {
 			if _, held := m.held[other]; !held {
 				_ = ptrace(ptraceInterrupt, other.tid, 0, 0)
 			}
-			m.hold(t, forOther)
-			return
 		}
 	}
-	m.resume(t, 0)
+	return false
 }
 
 // Requests, events and structures of ptrace(2) that package unix lacks on some machines.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // mirroredCall is a call that is mirrored.
@@ -112,7 +113,7 @@ const (
 	sizeofMmsghdr    = 64
 )
 
-// mirroredCalls are all calls that are mirrored, but for those of openCalls.
+// mirroredCalls are all calls that are mirrored, but for those of toldCalls.
 var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_READ, guest: abi.SysRead, args: [6]argument{fd, out(2), value}},
 	{host: unix.SYS_WRITE, guest: abi.SysWrite, args: [6]argument{fd, in(2), value}},
@@ -227,6 +228,9 @@ var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_LINKAT, guest: abi.SysLinkat, args: [6]argument{dirFD, link, dirFD, text, value}},
 	{host: unix.SYS_RENAMEAT2, guest: abi.SysRenameat2, args: [6]argument{dirFD, link, dirFD, text, value}},
 	{host: unix.SYS_FCHDIR, guest: abi.SysFchdir, args: [6]argument{fd}},
+	{host: unix.SYS_MOUNT, guest: abi.SysMount, args: [6]argument{text, text, text, value, text}},
+	{host: unix.SYS_UMOUNT2, guest: abi.SysUmount, args: [6]argument{text, value}},
+	{host: unix.SYS_PTRACE, guest: abi.SysPtrace, args: [6]argument{value, value, value, value}},
 	{host: unix.SYS_CHROOT, guest: abi.SysChroot, args: [6]argument{text}},
 	{host: unix.SYS_GETCWD, guest: abi.SysGetcwd, args: [6]argument{out(1), value}},
 	{host: unix.SYS_SYNC, guest: abi.SysSync},
@@ -319,7 +323,12 @@ var mirroredRows = func() map[uint64]*mirroredCall {
 
 // mirroredNumbers returns the numbers on x86-64 of the calls that are mirrored.
 func mirroredNumbers() []uint64 {
-	all := []uint64{abi.SysOpen, abi.SysOpenat, abi.SysOpenat2}
+	var all []uint64
+	for _, c := range tracedCalls {
+		if slices.Contains(toldCalls, uint64(c.host)) {
+			all = append(all, c.guest)
+		}
+	}
 	for _, c := range mirroredCalls {
 		all = append(all, c.guest)
 	}
@@ -390,7 +399,7 @@ func (m *callMemory) get(addr uint64, n, most int) []byte {
 			return nil
 		}
 	}
-	return readMemory(m.tid, addr, make([]byte, most))
+	return proc.ReadMemory(m.tid, addr, make([]byte, most))
 }
 
 // write adds memory that the call writes.
@@ -618,7 +627,7 @@ func (m *callMemory) awaitChanged(ret int64) []host.Written {
 
 // path resolves the name among the arguments: mode is that of the file. ours reports whether
 // it is below one of dirs.
-func (c *mirroredCall) path(tid int, args [6]uint64, dirs []string) (mode uint64, ours bool) {
+func (c *mirroredCall) path(at view, tid int, args [6]uint64, dirs []string) (mode uint64, ours bool) {
 	of := tracedCall{name: -1, dir: -1}
 	for i, a := range c.args {
 		switch {
@@ -637,6 +646,6 @@ func (c *mirroredCall) path(tid int, args [6]uint64, dirs []string) (mode uint64
 	if len(text) == 0 {
 		return 0, false
 	}
-	path, mode := hostPath(tid, &of, args, string(text), dirs)
+	path, mode := hostPath(at, tid, &of, args, string(text), dirs)
 	return mode, below(path, dirs)
 }

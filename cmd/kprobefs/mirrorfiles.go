@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/binary"
 	"hash/fnv"
-	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -24,6 +23,7 @@ type mirrorFiles struct {
 	mounts map[uint64]bool            // by mnt_id: whether it is one of ours
 	dirs   []string                   // where those are
 	looked time.Time                  // when mounts was read
+	server int                        // the supervisor, which sees all mounts
 }
 
 type knownFile struct {
@@ -34,8 +34,8 @@ type knownFile struct {
 	crowded bool // an epoll file with more than maxInterest descriptors
 }
 
-func newMirrorFiles() *mirrorFiles {
-	return &mirrorFiles{known: map[int]map[int]*knownFile{}, mounts: map[uint64]bool{}}
+func newMirrorFiles(server int) *mirrorFiles {
+	return &mirrorFiles{server: server, known: map[int]map[int]*knownFile{}, mounts: map[uint64]bool{}}
 }
 
 func (f *mirrorFiles) forget(pid int) { delete(f.known, pid) }
@@ -162,7 +162,7 @@ func (f *mirrorFiles) isOurs(tid int, mount uint64) bool {
 // ours returns the directories in which files are that some kprobefs serves.
 func (f *mirrorFiles) ours() []string {
 	if time.Since(f.looked) >= mountsAge {
-		f.readMounts(os.Getpid())
+		f.readMounts(f.server)
 	}
 	return f.dirs
 }

@@ -34,11 +34,11 @@ type mountFlags struct {
 	daemon   bool
 	readyFD  int
 	callsFD  int
-	mirror   string // what of the calls told by callsFD the guest makes: see execFlags
 	parts    []string
 	noWatch  bool
 	detached bool
 	mkdir    bool
+	remove   bool // the directory in the end
 	fake     bool
 }
 
@@ -91,10 +91,10 @@ usual ones. Others are refused.`,
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
-	c.Flags().StringVar(&f.mirror, "mirror", mirrorChanges, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
+	c.Flags().BoolVar(&f.remove, "remove", false, "")
 	c.Flags().BoolVar(&f.fake, "fake", false, "") // mount(8)'s -f
-	for _, hidden := range []string{"no-watch", "calls-fd", "mirror", "detached", "fake"} {
+	for _, hidden := range []string{"no-watch", "calls-fd", "detached", "remove", "fake"} {
 		_ = c.Flags().MarkHidden(hidden)
 	}
 	return c
@@ -194,15 +194,13 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	state := make(chan os.Signal, 1)
 	signal.Notify(state, syscall.SIGUSR1)
 	machine.Log = p.log
+	if machine.Calls, err = newCallServer(f.release, f.machineFlags.config, newMirror(p.log)); err != nil {
+		return err
+	}
 	if f.callsFD >= 0 {
-		if machine.Calls, err = newCallServer(f.callsFD); err != nil {
+		machine.Alone = true
+		if err := machine.Calls.connect(f.callsFD, os.Getppid()); err != nil {
 			return err
-		}
-		machine.Unseen = f.mirror == mirrorNone
-		if f.mirror == mirrorAll {
-			if machine.Mirror, err = newMirror(p.log); err != nil {
-				p.log.WithField("err", err).Info("reads, writes and closes of the command are not seen")
-			}
 		}
 	}
 	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}
@@ -225,12 +223,17 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	if f.noWatch {
 		grace = 0 // the namespace ends with this process
 	}
-	defer func() { detachAll(mounts, grace) }()
+	defer func() {
+		detachAll(mounts, grace)
+		if f.remove {
+			_ = os.Remove(dir)
+		}
+	}()
 	if err != nil {
 		return err
 	}
 	if !f.noWatch {
-		stop, err := watch(mounts)
+		stop, err := watch(mounts, f.remove)
 		if err != nil {
 			return err
 		}
@@ -239,7 +242,11 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	if err := ready(f); err != nil {
 		return err
 	}
-	p.follow(live, end, state)
+	var detached <-chan struct{}
+	if !f.noWatch {
+		detached = live.mounts[0].Detached()
+	}
+	p.follow(live, end, state, detached)
 	if live.hasDied() { // just before the end: nobody will ask for another machine
 		live.reboots = false
 		live.afterPanic()
@@ -253,15 +260,19 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	return nil
 }
 
-// follow returns when a signal or an unmount ends the program. It logs the program's
+// follow returns when a signal or an unmount ends the program, also one after which other
+// mount namespaces still have the tree (detached). It logs the program's
 // state on request, and handles a panic of the machine.
-func (p *program) follow(live *served, end, state <-chan os.Signal) {
+func (p *program) follow(live *served, end, state <-chan os.Signal, detached <-chan struct{}) {
 	for {
 		select {
 		case s := <-end:
 			p.log.WithField("signal", s.String()).Info("ending")
 			return
 		case <-live.mounts[0].Done():
+			p.log.Info("unmounted")
+			return
+		case <-detached:
 			p.log.Info("unmounted")
 			return
 		case <-live.died():

@@ -6,10 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
 )
 
 // The paths of the files on Linux.
@@ -34,8 +37,10 @@ var binds = []struct{ from, to string }{
 
 // namespace is the private mount namespace of a command.
 type namespace struct {
-	log  *logrus.Logger
-	tree string // where the whole tree is mounted
+	log     *logrus.Logger
+	tree    string   // where the whole tree is mounted
+	staging string   // a directory at which something is mounted until it is moved to its place
+	placed  []string // what placeEventSources has covered
 }
 
 // prepare makes the namespace private, unmounts the host's tracefs and debugfs (tools
@@ -78,6 +83,21 @@ func mountsOf(types ...string) []string {
 // of the whole directory.
 const rareKnob = "stack_tracer_enabled"
 
+// bindParts bind-mounts the parts of a tree that is mounted already at the places that they
+// have on Linux; more is another path of debugfs, or "".
+func (ns *namespace) bindParts(more string) error {
+	places := []struct{ from, to string }{{"debugfs", debugfsDir}, {"tracing", tracefsDir}}
+	if more != "" && exists(more) {
+		places = append(places, struct{ from, to string }{more, more})
+	}
+	for _, p := range places {
+		if err := unix.Mount(filepath.Join(ns.tree, p.from), p.to, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("%s: %w", p.to, err)
+		}
+	}
+	return nil
+}
+
 // cover bind-mounts files of the tree over those of the host.
 func (ns *namespace) cover() error {
 	list := slices.Clone(binds)
@@ -113,13 +133,42 @@ func (ns *namespace) cover() error {
 			ns.log.WithFields(logrus.Fields{"file": b.to, "err": err}).Info("not covered")
 		}
 	}
+	ns.placeEventSources()
 	return nil
+}
+
+// placeEventSources has /sys/bus/event_source show our kprobe and uprobe. Most hosts have both,
+// with our numbers, and need no change.
+func (ns *namespace) placeEventSources() {
+	for name, kind := range kprobefs.PerfTypes(kprobefs.HostPerfTypes(kprobefs.EventSources)) {
+		at := filepath.Join(kprobefs.EventSources, name)
+		if text, err := os.ReadFile(filepath.Join(at, "type")); err == nil {
+			if strings.TrimSpace(string(text)) == strconv.Itoa(int(kind)) {
+				continue
+			}
+			if at, err = filepath.EvalSymlinks(filepath.Join(at, "type")); err != nil {
+				continue
+			}
+		} else if err := ns.need(kprobefs.EventSources, true, name); err != nil {
+			ns.log.WithFields(logrus.Fields{"file": at, "err": err}).Info("not there")
+			continue
+		}
+		from := strings.TrimPrefix(filepath.Join(kprobefs.EventSources, name), "/")
+		if filepath.Base(at) == "type" {
+			from = filepath.Join(from, "type")
+		}
+		if err := unix.Mount(filepath.Join(ns.tree, from), at, "", unix.MS_BIND, ""); err != nil {
+			ns.log.WithFields(logrus.Fields{"file": at, "err": err}).Info("not covered")
+			continue
+		}
+		ns.placed = append(ns.placed, at)
+	}
 }
 
 // covered returns the paths at which files of the tree may be mounted; more is another
 // path of debugfs, or "".
 func (ns *namespace) covered(more string) []string {
-	places := []string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/sys/module", "/dev/kmsg"}
+	places := append([]string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/sys/module", "/dev/kmsg"}, ns.placed...)
 	if more != "" {
 		places = append(places, more)
 	}
@@ -134,7 +183,7 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return ns.coverWith(ns.tree, dir, missing, dirs)
+	return ns.coverWith(ns.staging, dir, missing, dirs)
 }
 
 // coverWith covers a directory with a tmpfs that has what is there, and further names. The
@@ -163,10 +212,9 @@ func (ns *namespace) coverWith(copyDir, dir string, further []string, dirs bool)
 	return nil
 }
 
-// tmpfs mounts an empty tmpfs, at the tree's mount point until it is moved away or
-// covered.
+// tmpfs mounts an empty tmpfs, to be moved to its place.
 func (ns *namespace) tmpfs() (string, error) {
-	return ns.tree, mountTmpfs(ns.tree)
+	return ns.staging, mountTmpfs(ns.staging)
 }
 
 func mountTmpfs(dir string) error {

@@ -88,7 +88,7 @@ func (s *served) reboot() error {
 	if err != nil {
 		return err
 	}
-	rows, err := rootRows(next.Tree(), s.parts)
+	rows, err := s.rootRows(next)
 	if err != nil {
 		return errors.Join(err, next.Close())
 	}
@@ -107,12 +107,10 @@ func (s *served) reboot() error {
 // mount mounts the tree at dir, and its parts.
 func (s *served) mount(dir string, options []string) error {
 	s.tree = fs.New(s.sys.Guest(), s.log)
-	if s.options.Calls != nil {
-		s.options.Calls.tree.Store(s.tree)
-	}
+	s.options.Calls.tree.Store(s.tree)
 	s.tree.Bound(s.options.Limit)
 	s.watchEntries(s.sys)
-	rows, err := rootRows(s.sys.Tree(), s.parts)
+	rows, err := s.rootRows(s.sys)
 	if err != nil {
 		return err
 	}
@@ -148,9 +146,10 @@ func (s *served) close() {
 }
 
 // rootRows returns the roots of the mount, which is the whole tree, and of its parts.
-func rootRows(tree seqfile.Dir, parts []string) ([]*seqfile.Row, error) {
+func (s *served) rootRows(sys system) ([]*seqfile.Row, error) {
+	tree := s.options.Calls.withAttach(sys.Tree())
 	rows := []*seqfile.Row{{Mode: 0o755, Kind: seqfile.Ours, Dir: tree}}
-	for _, part := range parts {
+	for _, part := range s.parts {
 		name, _, _ := strings.Cut(part, "=")
 		row, err := partRow(tree, name)
 		if err != nil {

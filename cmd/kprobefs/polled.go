@@ -73,7 +73,7 @@ func (m *mirror) wait(t *tracee, row *mirroredCall, c *host.Mirror) *pollWait {
 		}
 	case waitsTarget:
 		target := int(int32(c.Args[2]))
-		all, ok := m.files.interest(t, int(int32(c.Args[0])))
+		all, ok := t.space.files.interest(t, int(int32(c.Args[0])))
 		known := slices.ContainsFunc(all, func(i interest) bool { return i.fd == target })
 		if !ok || known == (c.Args[1] != unix.EPOLL_CTL_ADD) {
 			m.add(t, w, target)
@@ -81,7 +81,7 @@ func (m *mirror) wait(t *tracee, row *mirroredCall, c *host.Mirror) *pollWait {
 	case waitsEvents:
 		epoll := int(int32(c.Args[0]))
 		var ok bool
-		if w.interest, ok = m.files.interest(t, epoll); ok {
+		if w.interest, ok = t.space.files.interest(t, epoll); ok {
 			c.Ready = m.readyEvents(t, epoll, w.interest)
 		}
 		c.Polled = make([]host.Polled, maxPolled)
@@ -104,7 +104,7 @@ func (m *mirror) readyEvents(t *tracee, epoll int, all []interest) uint32 {
 		return 0
 	}
 	for _, i := range all {
-		if file, ours := m.files.of(t.tid, t.pid, i.fd); ours || !canAsk(file) {
+		if file, ours := t.space.files.of(t.tid, t.pid, i.fd); ours || !canAsk(file) {
 			return 0
 		}
 	}
@@ -147,7 +147,7 @@ func (m *mirror) add(t *tracee, w *pollWait, fd int) {
 	if len(w.polled) == maxPolled || w.has(fd) {
 		return
 	}
-	if file, ours := m.files.of(t.tid, t.pid, fd); !ours && file.ID != 0 {
+	if file, ours := t.space.files.of(t.tid, t.pid, fd); !ours && file.ID != 0 {
 		w.polled = append(w.polled, host.Polled{FD: fd, File: file})
 	}
 }
@@ -176,7 +176,7 @@ func (m *mirror) find(t *tracee, w *pollWait, ret int64) {
 			if i.data != data || w.has(i.fd) {
 				continue
 			}
-			if file, ours := m.files.of(t.tid, t.pid, i.fd); !ours {
+			if file, ours := t.space.files.of(t.tid, t.pid, i.fd); !ours {
 				same = append(same, host.Polled{FD: i.fd, File: file, Ready: events})
 			}
 		}

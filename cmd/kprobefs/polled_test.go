@@ -15,9 +15,9 @@ import (
 // waiting returns a mirror and a tracee that is this process.
 func waiting(t *testing.T) (*mirror, *tracee) {
 	t.Helper()
-	m := &mirror{files: newMirrorFiles(), maps: pageMaps{open: map[int]int{}}}
+	m := &mirror{maps: pageMaps{open: map[int]int{}}}
 	t.Cleanup(func() { m.maps.forget(os.Getpid()) })
-	return m, &tracee{tid: os.Getpid(), pid: os.Getpid()}
+	return m, &tracee{tid: os.Getpid(), pid: os.Getpid(), space: &mirrorSpace{files: newMirrorFiles(os.Getpid())}}
 }
 
 func testPipe(t *testing.T) (r, w int) {
@@ -89,7 +89,7 @@ func TestWaitEpoll(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(epoll)
-	m.files.of(tracee.tid, tracee.pid, epoll) // as describe does
+	tracee.space.files.of(tracee.tid, tracee.pid, epoll) // as describe does
 	ctl := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{uint64(epoll), unix.EPOLL_CTL_ADD, uint64(r)}}}
 	if m.wait(tracee, mirroredRows[unix.SYS_EPOLL_CTL], ctl); len(ctl.Polled) != 1 {
 		t.Errorf("a new descriptor: %+v", ctl.Polled)
@@ -128,7 +128,7 @@ func TestWaitEpoll(t *testing.T) {
 	}
 
 	// A descriptor that is no epoll file is not asked: it may be one whose server is held.
-	m.files.of(tracee.tid, tracee.pid, r)
+	tracee.space.files.of(tracee.tid, tracee.pid, r)
 	other := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{uint64(r), 0, 4, 0}}}
 	if m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], other); other.Ready != 0 {
 		t.Errorf("a pipe is ready for %#x", other.Ready)

@@ -79,7 +79,7 @@ func (s *supervisor) nameIn(tid int, call *tracedCall, args [6]uint64) string {
 // flagsOf reads a call's flags.
 func flagsOf(tid int, call *tracedCall, args [6]uint64) (o openFlags, ok bool) {
 	if call.host == unix.SYS_OPENAT2 {
-		how := readMemory(tid, args[2], make([]byte, 24)) // struct open_how
+		how := proc.ReadMemory(tid, args[2], make([]byte, 24)) // struct open_how
 		if len(how) < 24 || binary.NativeEndian.Uint64(how[16:]) != 0 {
 			return o, false
 		}
@@ -97,15 +97,14 @@ func (s *supervisor) openFor(tid int, path string, o openFlags) (fd int, errno s
 		defer close(done)
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its user is changed
 		m := &callMessage{ID: s.calls.ownIDs.Add(1), TID: tid, Question: &question{Do: doActFor, Thread: unix.Gettid()}}
-		always := func() bool { return true }
-		if r := s.calls.ask(m, nil, always); r.Errno != 0 {
+		if r := s.calls.ask(m, nil, untilAnswered); r.Errno != 0 {
 			errno = r.Errno
 			return
 		}
 		defer func() {
 			m := *m
 			m.ID, m.TID = s.calls.ownIDs.Add(1), 0
-			s.calls.ask(&m, nil, always)
+			s.calls.ask(&m, nil, untilAnswered)
 		}()
 		_, _ = unix.SetfsgidRetGid(fsID(tid, "Gid"))
 		_, _ = unix.SetfsuidRetUid(fsID(tid, "Uid"))

@@ -39,15 +39,25 @@ type question struct {
 	// syslog: the arguments. The file is for the text.
 	Action, Size int
 	Null         bool
+	// hello: as --mirror says.
+	Mirror string
+	// perf: the arguments but for the attr, which is the file. perfMap: those of mmap(2).
+	Perf           *kprobefs.PerfOpen
+	FD             int
+	Length, Offset uint64
+	Writable       bool
 }
 
 // What is asked.
 const (
+	doHello  = "hello" // the first question; the file is for a hello, and the answer comes with the shared word
 	doInit   = "init"
 	doDelete = "delete"
 	doSyslog = "syslog"
 	doActFor = "actFor"
 	doOwn    = "own"
+	doPerf   = "perf"   // perf_event_open(2); the answer comes with a descriptor
+	doMap    = "map"    // mmap(2) of such a descriptor is about to be made
 	doMade   = "made"   // the file is for the entries of modules, as JSON
 	doCancel = "cancel" // the question with the same ID needs no answer any more
 )
@@ -65,6 +75,9 @@ type reply struct {
 	Ret   int
 	Errno syscall.Errno
 	Oops  bool // the caller would have been killed
+	Host  bool // the call is the host's to answer
+
+	file *os.File // came with it
 }
 
 // passedFD returns the file that came with a message, or nil.
@@ -81,9 +94,9 @@ func passedFD(oob []byte) *os.File {
 }
 
 // question answers a question in a goroutine of its own.
-func (c *callServer) question(m *callMessage, f *os.File) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *callConn) question(m *callMessage, f *os.File) {
+	c.askedMu.Lock()
+	defer c.askedMu.Unlock()
 	if m.Question.Do == doCancel {
 		if cancel := c.asked[m.ID]; cancel != nil {
 			cancel()
@@ -91,28 +104,43 @@ func (c *callServer) question(m *callMessage, f *os.File) {
 		return
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	if c.asked == nil {
-		c.asked = map[uint64]context.CancelFunc{}
-	}
 	c.asked[m.ID] = cancel
-	go func() {
+	c.work.Go(func() {
 		r := reply{ID: m.ID}
 		var err error
-		r.Ret, err = c.answer(ctx, m, f)
+		var give *os.File
+		var rights []byte
+		switch {
+		case c.activity.Load() == nil || f == nil && needsFile[m.Question.Do]:
+			err = unix.ENOSYS
+		case m.Question.Do == doHello:
+			give, err = c.hello(m.Question, f)
+		case m.Question.Do == doPerf:
+			give, err = c.perf(m, f)
+		default:
+			r.Ret, err = c.answer(ctx, m, f)
+		}
 		if f != nil {
 			_ = f.Close()
 		}
 		if err != nil {
-			r.Errno, r.Oops = errnoOf(err), errors.Is(err, kprobefs.ErrOops)
+			r.Errno, r.Oops, r.Host = errnoOf(err), errors.Is(err, kprobefs.ErrOops), errors.Is(err, kprobefs.ErrNotOurs)
 		}
-		c.mu.Lock()
+		if give != nil {
+			rights = unix.UnixRights(int(give.Fd()))
+			defer give.Close()
+		}
+		c.askedMu.Lock()
 		delete(c.asked, m.ID)
-		c.mu.Unlock()
+		c.askedMu.Unlock()
 		cancel()
 		b, _ := json.Marshal(r)
-		_, _ = unix.Write(c.socket, b)
-	}()
+		_ = unix.Sendmsg(c.socket, b, rights, nil, 0)
+	})
 }
+
+// needsFile has the questions that come with a file.
+var needsFile = map[string]bool{doHello: true, doInit: true, doPerf: true, doMade: true, doSyslog: true}
 
 // errnoOf returns the errno of a call's error.
 func errnoOf(err error) syscall.Errno {
@@ -126,7 +154,7 @@ func errnoOf(err error) syscall.Errno {
 	return unix.EIO
 }
 
-func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (ret int, err error) {
+func (c *callConn) answer(ctx context.Context, m *callMessage, f *os.File) (ret int, err error) {
 	a, q := c.activity.Load(), m.Question
 	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
 	switch q.Do {
@@ -150,6 +178,8 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 			t.SetOwnership(map[string]seqfile.Kind{traceFS: seqfile.Tracefs, debugFS: seqfile.Debugfs}[q.Name], q.Own)
 		}
 		return 0, nil
+	case doMap:
+		return 0, a.PerfMap(m.PID, q.FD, q.Length, q.Offset, q.Writable)
 	case doMade:
 		return 0, json.NewEncoder(f).Encode(madeEntries(c.entries.Load().All()))
 	case doSyslog:
@@ -162,11 +192,39 @@ func (c *callServer) answer(ctx context.Context, m *callMessage, f *os.File) (re
 	return 0, unix.ENOSYS
 }
 
-// watch tells the supervisor when modules have made or removed files of a machine.
+// perf answers a perf_event_open(2).
+func (c *callConn) perf(m *callMessage, f *os.File) (*os.File, error) {
+	if m.Question.Perf == nil {
+		return nil, unix.EINVAL
+	}
+	attr, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	o := *m.Question.Perf
+	o.Attr = attr
+	by := host.Caller{TID: m.TID, PID: m.PID, Comm: func() string { return m.Comm }}
+	return c.activity.Load().PerfOpen(by, o)
+}
+
+// watch tells the supervisors when modules have made or removed files of a machine.
 func (c *callServer) watch(e *kernel.Entries) {
 	c.entries.Store(e)
 	changed, _ := json.Marshal(reply{ID: entriesChanged})
-	e.Watch(func([]string) { _, _ = unix.Write(c.socket, changed) })
+	e.Watch(func([]string) {
+		for _, conn := range c.all() {
+			conn.say(changed)
+		}
+	})
+}
+
+// say sends a message, unless the supervisor has gone, or has many such to read.
+func (c *callConn) say(b []byte) {
+	c.joining.Lock()
+	defer c.joining.Unlock()
+	if !c.over {
+		_ = unix.Sendmsg(c.socket, b, nil, nil, unix.MSG_DONTWAIT)
+	}
 }
 
 // entriesChanged is the ID of a reply that answers no question.
@@ -180,7 +238,7 @@ func (c *callClient) made() (list []madeEntry, err error) {
 	}
 	defer f.Close()
 	m := &callMessage{ID: c.ownIDs.Add(1), Question: &question{Do: doMade}}
-	if r := c.ask(m, f, func() bool { return true }); r.Errno != 0 {
+	if r := c.ask(m, f, untilAnswered); r.Errno != 0 {
 		return nil, r.Errno
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
@@ -241,12 +299,13 @@ func (c *callClient) send(m *callMessage, f *os.File) error {
 	return unix.Sendmsg(c.socket, b, rights, nil, 0)
 }
 
-// replied hands an answer to who has asked.
-func (c *callClient) replied(b []byte) {
+// replied hands an answer, and the file that came with it, to who has asked.
+func (c *callClient) replied(b []byte, f *os.File) {
 	var r reply
 	if json.Unmarshal(b, &r) != nil {
 		return
 	}
+	r.file = f
 	if r.ID == entriesChanged {
 		select {
 		case c.changed <- struct{}{}:

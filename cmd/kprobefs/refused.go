@@ -2,24 +2,24 @@ package main
 
 import (
 	"encoding/binary"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // The files show events, ids and functions of the emulated kernel, but
 // perf_event_open(2) and bpf(2) reach the host's kernel: there our ids belong to other
 // events, and a probe would be set in the host. So below exec such calls fail as on a
-// kernel that has neither tracepoints nor kprobes nor uprobes for perf and bpf:
-// perf_event_open with ENOENT, as for any unregistered type; types of programs that
-// attach there, and their links, with EINVAL, as unknown ones; and a raw tracepoint with
+// kernel that has neither tracepoints nor kprobes nor uprobes for perf and bpf, except for
+// perf_event_open of tracepoints, kprobes and uprobes, which is answered (perfcalls.go). In
+// 32-bit programs, and where the host's kernel gives us no descriptors, that fails with ENOENT, as
+// for any unregistered type; so do the numbers that kprobes and uprobes have on the host if ours
+// are others. Types of programs that
+// attach there, and their links, fail with EINVAL, as unknown ones; and a raw tracepoint with
 // ENOENT, as for an unknown name. All other events and programs are the host's, and are
 // not affected.
 //
@@ -59,38 +59,28 @@ const (
 
 // refuser decides which calls must not reach the host's kernel.
 type refuser struct {
-	warn    func(string) // gets the reason, once for each kind of call
-	probes  map[uint32]bool
-	unknown bool // the host does not show the types of probes
+	passed func(call string, kind uint32) // gets each call that is left to the host's kernel; may be nil
+	warn   func(string)                   // gets the reason, once for each kind of call
+	ours   map[uint32]string              // types that are ours, by their devices
+	others map[uint32]bool                // types of the host's devices
 
 	mu   sync.Mutex
 	told map[string]bool
 }
 
 func newRefuser(warn func(string)) *refuser {
-	r := &refuser{warn: warn, told: map[string]bool{}}
-	r.probes, r.unknown = probeTypes("/sys/bus/event_source/devices")
+	r := &refuser{warn: warn, told: map[string]bool{}, ours: map[uint32]string{}}
+	r.others = kprobefs.HostPerfTypes(kprobefs.EventSources)
+	for name, kind := range kprobefs.PerfTypes(r.others) {
+		r.ours[kind] = name
+	}
 	return r
 }
 
-// probeTypes reads which types of perf_event_open(2) are kprobes and uprobes.
-func probeTypes(dir string) (types map[uint32]bool, unknown bool) {
-	types = map[uint32]bool{}
-	if _, err := os.Stat(filepath.Join(dir, "software")); err != nil {
-		return types, true
-	}
-	for _, name := range []string{"kprobe", "uprobe"} {
-		b, err := os.ReadFile(filepath.Join(dir, name, "type"))
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		n, err := strconv.ParseUint(strings.TrimSpace(string(b)), 10, 32)
-		if err != nil {
-			return types, true
-		}
-		types[uint32(n)] = true
-	}
-	return types, false
+// isOurs reports whether a struct perf_event_attr is for an event of ours.
+func (r *refuser) isOurs(attr []byte) bool {
+	kind := binary.NativeEndian.Uint32(attr)
+	return kind == unix.PERF_TYPE_TRACEPOINT || r.ours[kind] != ""
 }
 
 // refuse returns the errno of a call that must not be made, or 0 if it may be made.
@@ -100,16 +90,26 @@ func (r *refuser) refuse(n *seccompNotif) syscall.Errno {
 		switch {
 		case n.arch != k.arch:
 		case uint32(n.nr) == k.perf:
-			return r.perf(readMemory(tid, pointer(n, 0), make([]byte, 8)))
+			attr := proc.ReadMemory(tid, pointer(n, 0), make([]byte, 8))
+			return r.pass("perf_event_open", attr, r.perf(attr))
 		case uint32(n.nr) == k.bpf:
 			size := min(uint32(n.args[2]), 128)
 			if size == 0 {
 				return 0
 			}
-			return r.bpf(uint32(n.args[0]), readMemory(tid, pointer(n, 1), make([]byte, size)))
+			attr := proc.ReadMemory(tid, pointer(n, 1), make([]byte, size))
+			return r.pass("bpf", attr, r.bpf(uint32(n.args[0]), attr))
 		}
 	}
 	return 0
+}
+
+// pass records a call that may be made. It returns errno.
+func (r *refuser) pass(call string, attr []byte, errno syscall.Errno) syscall.Errno {
+	if errno == 0 && r.passed != nil && len(attr) >= 4 {
+		r.passed(call, binary.NativeEndian.Uint32(attr))
+	}
+	return errno
 }
 
 // pointer returns an argument as an address; in a 32-bit program it has 32 bits.
@@ -131,7 +131,7 @@ func (r *refuser) perf(attr []byte) syscall.Errno {
 	switch kind := binary.NativeEndian.Uint32(attr); {
 	case kind == unix.PERF_TYPE_TRACEPOINT:
 		r.tell("perf_event_open(2) of a tracepoint is refused: " + tail)
-	case r.probes[kind] || r.unknown && kind >= dynamic:
+	case r.ours[kind] != "", kind >= dynamic && !r.others[kind]:
 		r.tell("perf_event_open(2) of a kprobe or uprobe is refused: " + tail)
 	default:
 		return 0

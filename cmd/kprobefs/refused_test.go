@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs"
 )
 
 // TestRefuser: calls that would use the host's tracepoints and probes are refused,
@@ -24,9 +26,9 @@ func TestRefuser(t *testing.T) {
 	}
 	told := 0
 	r := newRefuser(func(string) { told++ })
-	r.probes, r.unknown = probeTypes(pmus)
+	r.others = kprobefs.HostPerfTypes(pmus)
 	blind := newRefuser(func(string) {})
-	blind.probes, blind.unknown = probeTypes(filepath.Join(pmus, "none"))
+	blind.others = kprobefs.HostPerfTypes(filepath.Join(pmus, "none"))
 	words := func(at int, v ...uint32) []byte {
 		b := make([]byte, 120)
 		for i, w := range v {

@@ -23,7 +23,6 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/host/connector"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -46,7 +45,10 @@ import (
 // Opens of files that modules have made in /proc are answered with a descriptor
 // (procnames.go).
 //
-// Calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
+// Calls of perf_event_open(2) for our events are answered with a descriptor, whose mmap(2) is
+// prepared before it is made (perfcalls.go).
+//
+// Other calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
 // probes are refused (refused.go).
 //
 // Other calls are not affected, and if the filter cannot be installed the command runs
@@ -84,9 +86,9 @@ func auditArch() (uint32, bool) {
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
 // PR_SET_MEMORY_MERGE, of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
-// of perf_event_open(2), and of bpf(2) with one of bpfCommands, and allows everything
-// else. In the other system call tables that
-// programs on this machine may use it knows only the last two. Offsets are those of
+// of perf_event_open(2), of mmap(2) where that may be of what it has returned, and of bpf(2)
+// with one of bpfCommands, and allows everything else. In the other system call tables that
+// programs on this machine may use it knows only perf_event_open(2) and bpf(2). Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFilter {
 	const (
@@ -118,6 +120,7 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	}
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
+	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
 	for _, k := range kernelNumbers {
 		if k.arch == arch {
@@ -139,6 +142,8 @@ type supervised struct {
 	calls  *callClient // to the serving process
 	kernel identity    // the emulated kernel
 	made   *places     // files of modules
+	// reported means that the serving process hears of forks and exits from the host's kernel.
+	reported bool
 }
 
 // paths returns the paths at which files of ours are.
@@ -153,6 +158,9 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 		return nil, nil, nil, err
 	}
 	own := []string{"supervised", name}
+	if of.reported {
+		own = append(own, "--reported")
+	}
 	if of.kernel.hosts {
 		own = append(own, "--uname", unameHost)
 	}
@@ -190,6 +198,20 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 	return cmd, end, settle, nil
 }
 
+// supervisedType is a type of file systems that nobody has. A mount(2) of it succeeds, and
+// does nothing, where there is a supervisor.
+const supervisedType = "kprobefs.supervised"
+
+// checkNested fails with EBUSY below another exec. A process can have one supervisor only
+// (seccomp(2)): the outer one would answer calls of an inner command for its own kernel,
+// while the command sees the files of another one.
+func checkNested() error {
+	if unix.Mount("none", "/", supervisedType, 0, "") != nil {
+		return nil
+	}
+	return fmt.Errorf("this is below 'kprobefs exec' already, which cannot be nested: run CMD as it is; for a second kernel 'kprobefs mount' its tree: %w", unix.EBUSY)
+}
+
 // lingerGrace is how long the last process with the filter may outlive the command.
 const lingerGrace = 20 * time.Millisecond
 
@@ -223,7 +245,8 @@ func lingerCommand() *cobra.Command {
 		Run: func(*cobra.Command, []string) {
 			speedUpNotifications(3)
 			var receiving sync.Mutex
-			for receive(3, &receiving, func(n *seccompNotif) { allowLast(3, n) }) {
+			r := newRefuser(func(string) {})
+			for receive(3, &receiving, func(n *seccompNotif) { allowLast(3, n, r) }) {
 			}
 		},
 	}
@@ -231,9 +254,17 @@ func lingerCommand() *cobra.Command {
 
 // allowLast allows a call of a process that has outlived the emulated kernel, but none
 // about that: it would reach the host's kernel.
-func allowLast(listener int, n *seccompNotif) {
+func allowLast(listener int, n *seccompNotif, r *refuser) {
+	if n.nr == unix.SYS_MOUNT && n.arch == kernelNumbers[0].arch && string(readString(int(n.pid), n.args[2])) == supervisedType {
+		succeed(listener, n.id)
+		return
+	}
+	errno := r.refuse(n)
 	if answeredCalls[n.nr] != nil && n.nr != unix.SYS_UNAME && n.arch == kernelNumbers[0].arch {
-		fail(listener, n.id, unix.EIO)
+		errno = unix.EIO
+	}
+	if errno != 0 {
+		fail(listener, n.id, errno)
 		return
 	}
 	continueCall(listener, n.id)
@@ -296,6 +327,9 @@ type supervisor struct {
 func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
 	s := &supervisor{log: log, listener: listener, supervised: of, traced: map[int32]*tracedCall{}}
 	s.refuser = newRefuser(func(why string) { log.Warn(why) })
+	s.refuser.passed = func(call string, kind uint32) {
+		log.WithFields(logrus.Fields{"call": call, "type": kind}).Debug("left to the host")
+	}
 	for _, c := range append(slices.Clone(tracedCalls), tracedCall{unix.SYS_PRCTL, abi.SysPrctl, -1, -1, -1, false, 0}) {
 		c.bit = kprobefs.CallBit(c.guest)
 		s.traced[int32(c.host)] = &c
@@ -333,7 +367,7 @@ func (s *supervisor) settle() {
 	case <-done:
 	case <-time.After(settleGrace):
 		s.pending.Range(func(_, n any) bool {
-			allowLast(s.listener, n.(*seccompNotif))
+			allowLast(s.listener, n.(*seccompNotif), s.refuser)
 			return true
 		})
 	}
@@ -385,6 +419,10 @@ func (s *supervisor) answer(n *seccompNotif) {
 	switch {
 	case answeredCalls[n.nr] != nil && n.arch == kernelNumbers[0].arch:
 		s.later(n, func() { s.answerKernel(n) })
+	case n.nr == unix.SYS_PERF_EVENT_OPEN && n.arch == kernelNumbers[0].arch:
+		s.later(n, func() { s.answerPerf(n) })
+	case n.nr == unix.SYS_MMAP && n.arch == kernelNumbers[0].arch:
+		s.later(n, func() { s.answerPerfMap(n) })
 	case call == nil && !slices.Contains(placeCalls, uint32(n.nr)) && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
 		if errno := s.refuser.refuse(n); errno != 0 {
 			fail(s.listener, n.id, errno)
@@ -399,13 +437,15 @@ func (s *supervisor) answer(n *seccompNotif) {
 		})
 	case call != nil && (opens(call.guest) || s.calls.wants(call)):
 		s.later(n, func() {
-			if opens(call.guest) && (s.openProc(n, call) || s.openMounts(n, call)) {
+			if opens(call.guest) && s.openProc(n, call) { // which is a request
 				return
 			}
 			if s.calls.wants(call) {
 				s.trace(n, call)
 			}
-			continueCall(s.listener, n.id)
+			if !opens(call.guest) || !s.openMounts(n, call) {
+				continueCall(s.listener, n.id)
+			}
 		})
 	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
 		s.later(n, func() {
@@ -501,7 +541,7 @@ func borrow(tid, fd int) (int, error) {
 // is the way to the supervisor.
 func (p *program) supervisedCommand() *cobra.Command {
 	var kernel identity
-	uname := ""
+	uname, reported := "", false
 	c := &cobra.Command{
 		Use:    "supervised FILE -- ARGV...",
 		Hidden: true,
@@ -509,7 +549,7 @@ func (p *program) supervisedCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			unix.CloseOnExec(3)
 			kernel.hosts = uname == unameHost
-			if err := filterSelf(kernel); err != nil {
+			if err := filterSelf(kernel, reported); err != nil {
 				p.log.WithField("err", err).Debug("no supervisor")
 			}
 			_ = unix.Close(3)
@@ -521,19 +561,19 @@ func (p *program) supervisedCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&uname, "uname", "", "")
+	c.Flags().BoolVar(&reported, "reported", false, "")
 	return c
 }
 
 // filterSelf installs the filter on this thread, which will execute the command, and
-// sends the listener.
-func filterSelf(kernel identity) error {
+// sends the listener. reported is as in supervised.
+func filterSelf(kernel identity, reported bool) error {
 	arch, ok := auditArch()
 	if !ok {
 		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
 	}
 	calls := tracedCalls
-	if c, err := connector.Open(); err == nil { // the host's kernel reports those calls
-		c.Close()
+	if reported {
 		calls = slices.DeleteFunc(slices.Clone(calls), func(c tracedCall) bool { return c.life() })
 	}
 	filter := callFilter(arch, calls, kernel.numbers())

@@ -81,6 +81,36 @@ func TestCallFilter(t *testing.T) {
 	}
 }
 
+// TestPerfMapFilter: of the calls of mmap(2) those come to the supervisor that may map a ring.
+func TestPerfMapFilter(t *testing.T) {
+	arch, ok := auditArch()
+	if !ok {
+		t.Skip("no filter for this architecture")
+	}
+	const read, rw, shared, private = unix.PROT_READ, unix.PROT_READ | unix.PROT_WRITE, unix.MAP_SHARED, unix.MAP_PRIVATE
+	for _, tt := range []struct {
+		length, prot, flags, fd uint32
+		ask                     bool
+	}{
+		{528384, rw, shared, 3, true},
+		{12345, rw, shared, 3, true},
+		{528384, read, shared, 3, true},
+		{4096, read, shared, 3, true},
+		{8192, read, shared, 3, true},
+		{12288, read, shared, 3, true},
+		{16384, read, shared, 3, false},
+		{27028, read, shared, 3, false},
+		{528384, rw, private, 3, false},
+		{528384, rw, shared | unix.MAP_ANONYMOUS, 1<<32 - 1, false},
+		{8192, read, private | unix.MAP_FIXED | unix.MAP_DENYWRITE, 3, false},
+	} {
+		data := map[uint32]uint32{0: unix.SYS_MMAP, 4: arch, 24: tt.length, 32: tt.prot, 40: tt.flags, 48: tt.fd}
+		if got := runFilter(callFilter(arch, tracedCalls, identity{}.numbers()), data) == unix.SECCOMP_RET_USER_NOTIF; got != tt.ask {
+			t.Errorf("%+v: asks %v", tt, got)
+		}
+	}
+}
+
 // TestReadMemory reads strings and arrays of this process.
 func TestReadMemory(t *testing.T) {
 	text := []byte("a string\x00rest")
@@ -124,7 +154,7 @@ func TestProcessesOutliveCommand(t *testing.T) {
 
 // runFilter interprets the part of BPF that the filter uses.
 func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
-	var a uint32
+	var a, x uint32
 	for pc := 0; ; pc++ {
 		in := prog[pc]
 		switch in.Code & 7 {
@@ -132,6 +162,18 @@ func runFilter(prog []unix.SockFilter, data map[uint32]uint32) uint32 {
 			a = data[in.K]
 		case unix.BPF_RET:
 			return in.K
+		case unix.BPF_MISC: // TAX
+			x = a
+		case unix.BPF_ALU:
+			operand := in.K
+			if in.Code&unix.BPF_X != 0 {
+				operand = x
+			}
+			if in.Code&0xf0 == unix.BPF_SUB {
+				a -= operand
+			} else {
+				a &= operand
+			}
 		case unix.BPF_JMP:
 			if in.Code&0xf0 == unix.BPF_JA {
 				pc += int(in.K)

@@ -57,7 +57,7 @@ func TestFollow(t *testing.T) {
 		{link + "-in", in, abi.CallModeNone},
 		{file + "-not", file + "-not", abi.CallModeNone},
 	} {
-		if path, mode := follow(c.name, []string{ours}); path != c.path || mode != c.mode {
+		if path, mode := (view{}).follow(c.name, []string{ours}); path != c.path || mode != c.mode {
 			t.Errorf("%s leads to %s, mode %#o; want %s, %#o", c.name, path, mode, c.path, c.mode)
 		}
 	}

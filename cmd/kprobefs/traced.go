@@ -76,12 +76,12 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		}
 	}
 	if call.name >= 0 {
-		path, mode := hostPath(tid, call, n.args, string(m.Text[call.name]), ours)
+		path, mode := hostPath(view{}, tid, call, n.args, string(m.Text[call.name]), ours)
 		if below(path, ours) {
 			if opens(call.guest) {
 				return
 			}
-			mode = modeOf(path, call.made)
+			mode, m.Ours = view{}.modeOf(path, call.made), true
 		}
 		m.Mode = mode
 		if call.dir >= 0 && int32(n.args[call.dir]) != unix.AT_FDCWD {
@@ -97,9 +97,9 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	}
 	switch call.guest {
 	case abi.SysOpenat2: // struct open_how
-		m.Text[2] = readMemory(tid, n.args[2], make([]byte, 24))
+		m.Text[2] = proc.ReadMemory(tid, n.args[2], make([]byte, 24))
 	case abi.SysClone3:
-		m.Text[0] = readMemory(tid, n.args[0], make([]byte, 64))
+		m.Text[0] = proc.ReadMemory(tid, n.args[0], make([]byte, 64))
 	case abi.SysKill, abi.SysTkill, abi.SysTgkill:
 		if !sameSpace(tid, "pid") {
 			return // its process ids are different
@@ -120,7 +120,7 @@ func sameSpace(tid int, kind string) bool {
 // hostPath resolves a thread's path as far as possible and returns the mode of the
 // file (modeOf). It does not access paths below ours: that would be a request for the
 // file, which the guest would see, and which would create a task there.
-func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []string) (path string, mode uint64) {
+func hostPath(at view, tid int, call *tracedCall, args [6]uint64, name string, ours []string) (path string, mode uint64) {
 	base := ""
 	if !strings.HasPrefix(name, "/") {
 		from := "cwd"
@@ -136,25 +136,21 @@ func hostPath(tid int, call *tracedCall, args [6]uint64, name string, ours []str
 		return path, abi.CallModeNone
 	}
 	if !call.made {
-		return follow(path, ours)
+		return at.follow(path, ours)
 	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(path)); err == nil {
+	if dir, err := at.realDir(filepath.Dir(path)); err == nil {
 		path = filepath.Join(dir, filepath.Base(path))
 	}
 	if below(path, ours) {
 		return path, abi.CallModeNone
 	}
-	return path, modeOf(path, true)
+	return path, at.modeOf(path, true)
 }
 
 // follow resolves the symbolic links of a path and returns the mode of the file,
-// unless the path is below ours. The host's kernel walks the path once and does not
-// open the file.
-func follow(path string, ours []string) (string, uint64) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	for errors.Is(err, unix.EINTR) {
-		fd, err = unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	}
+// unless the path is below ours.
+func (v view) follow(path string, ours []string) (string, uint64) {
+	fd, err := v.open(path, 0)
 	if err != nil {
 		return path, abi.CallModeNone
 	}
@@ -173,19 +169,6 @@ func follow(path string, ours []string) (string, uint64) {
 		path = real
 	}
 	return path, uint64(st.Mode)
-}
-
-// modeOf returns the type and permissions of the file at a path.
-func modeOf(path string, link bool) uint64 {
-	var st unix.Stat_t
-	stat := unix.Stat
-	if link {
-		stat = unix.Lstat
-	}
-	if err := stat(path, &st); err != nil {
-		return abi.CallModeNone
-	}
-	return uint64(st.Mode)
 }
 
 // heads returns the beginnings of a program and of its chain of interpreters, and the
@@ -210,7 +193,7 @@ func heads(tid int, path string, ours []string) (all [][]byte, err error) {
 		if len(words) == 0 {
 			break
 		}
-		path, _ = hostPath(tid, &interpreter, [6]uint64{}, string(words[0]), ours)
+		path, _ = hostPath(view{}, tid, &interpreter, [6]uint64{}, string(words[0]), ours)
 	}
 	return all, nil
 }
@@ -218,30 +201,9 @@ func heads(tid int, path string, ours []string) (all [][]byte, err error) {
 // interpreter resolves a file's name as execve(2) does.
 var interpreter = tracedCall{dir: -1}
 
-// readMemory reads as much as it can of a thread's memory.
-func readMemory(tid int, addr uint64, b []byte) []byte {
-	if len(b) == 0 {
-		return nil
-	}
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	// A transfer ends at the first page that is not mapped.
-	remote := []unix.RemoteIovec{}
-	for rest := len(b); rest > 0; {
-		n := min(rest, os.Getpagesize()-int(addr)&(os.Getpagesize()-1))
-		remote = append(remote, unix.RemoteIovec{Base: uintptr(addr), Len: n})
-		addr, rest = addr+uint64(n), rest-n
-	}
-	n, err := unix.ProcessVMReadv(tid, local, remote, 0)
-	if err != nil || n < 0 {
-		return nil
-	}
-	return b[:n]
-}
-
 // readString reads a string of at most PATH_MAX bytes. It returns nil if it cannot be read.
 func readString(tid int, addr uint64) []byte {
-	b := readMemory(tid, addr, make([]byte, unix.PathMax))
+	b := proc.ReadMemory(tid, addr, make([]byte, unix.PathMax))
 	text, _, ended := bytes.Cut(b, []byte{0})
 	if !ended && len(b) < unix.PathMax {
 		return nil
@@ -256,7 +218,7 @@ func readVector(tid int, addr uint64) [][]byte {
 	}
 	all := [][]byte{}
 	for size := 0; size < maxVector; addr += 8 {
-		p := readMemory(tid, addr, make([]byte, 8))
+		p := proc.ReadMemory(tid, addr, make([]byte, 8))
 		if len(p) < 8 || binary.NativeEndian.Uint64(p) == 0 {
 			break
 		}

@@ -30,6 +30,13 @@ var kernelNumbers = []kernelCalls{
 // openCalls are the calls that open files.
 var openCalls = []uint64{unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2}
 
+// toldCalls are the mirrored calls of which the supervisor tells: those of tracedCalls
+// that name files, but for execve.
+var toldCalls = []uint64{
+	unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CHDIR, unix.SYS_SYMLINK, unix.SYS_SYMLINKAT,
+	unix.SYS_UNLINK, unix.SYS_UNLINKAT, unix.SYS_MKDIR, unix.SYS_MKDIRAT, unix.SYS_RMDIR,
+}
+
 // oldEndedByStop are calls that a stop ends and that newer architectures lack.
 var oldEndedByStop = map[int]bool{unix.SYS_EPOLL_WAIT: true}
 

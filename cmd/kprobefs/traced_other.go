@@ -15,6 +15,10 @@ var kernelNumbers = []kernelCalls{
 // openCalls are the calls that open files.
 var openCalls = []uint64{unix.SYS_OPENAT, unix.SYS_OPENAT2}
 
+// toldCalls are the mirrored calls of which the supervisor tells: those of tracedCalls
+// that name files, but for execve.
+var toldCalls = []uint64{unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CHDIR, unix.SYS_SYMLINKAT, unix.SYS_UNLINKAT, unix.SYS_MKDIRAT}
+
 var oldEndedByStop map[int]bool
 
 const sysFstatat = unix.SYS_FSTATAT

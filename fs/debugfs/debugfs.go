@@ -12,7 +12,7 @@ import (
 
 // Probes is what the files show and change: *kprobes.Kprobes.
 type Probes interface {
-	Bucket(i int) []kprobes.Record
+	Bucket(records []kprobes.Record, i int) []kprobes.Record
 	Blacklist() []kprobes.BlacklistRecord
 	Enabled() bool
 	SetEnabled(on bool) error
@@ -75,13 +75,15 @@ func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
 // hidden.
 func (c Config) openList(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	opener := o.Cred(seqfile.CapSyslog)
+	var records []kprobes.Record // one bucket's, to be used again
 	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 		if i >= kprobes.Buckets {
 			return b, false, nil
 		}
 		hide := !c.ShowAddr(opener)
-		for _, r := range c.Probes.Bucket(int(i)) {
-			b = r.Append(b, hide)
+		records = c.Probes.Bucket(records[:0], int(i))
+		for j := range records {
+			b = records[j].Append(b, hide)
 		}
 		return b, true, nil
 	}}, nil

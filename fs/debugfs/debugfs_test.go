@@ -18,9 +18,11 @@ type fakeProbes struct {
 	enabled bool
 }
 
-func (f *fakeProbes) Bucket(i int) []kprobes.Record { return f.buckets[i] }
-func (f *fakeProbes) Enabled() bool                 { return f.enabled }
-func (f *fakeProbes) SetEnabled(on bool) error      { f.enabled = on; return nil }
+func (f *fakeProbes) Bucket(r []kprobes.Record, i int) []kprobes.Record {
+	return append(r, f.buckets[i]...)
+}
+func (f *fakeProbes) Enabled() bool            { return f.enabled }
+func (f *fakeProbes) SetEnabled(on bool) error { f.enabled = on; return nil }
 func (f *fakeProbes) Blacklist() []kprobes.BlacklistRecord {
 	return []kprobes.BlacklistRecord{
 		{Range: abi.Range{Start: 0xffffffff81000000, End: 0xffffffff81000040}, Symbol: "asm_exc_nmi"},

@@ -38,7 +38,7 @@ type Config struct {
 	CallOn func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
 	// About returns the text of the file kernel, a description of the machine.
 	About func() string
-	// More are additional rows: modules/, clock, ...
+	// More are additional rows: modules/, clock, ... The command adds attach.
 	More []*seqfile.Row
 }
 

@@ -9,7 +9,8 @@ import (
 
 // Replacements in readme: readmeBTF for kernels that know the arguments of functions,
 // readmeFprobes for fprobes, readmeNoHitcount for histograms that can hide hitcount,
-// and readmeStacks for stacks as variables and members.
+// readmeStacks for stacks as variables and members, and readmeMount for options of mount
+// that are for all files.
 var (
 	readmeBTF = strings.NewReplacer(
 		"$arg<N>,\n", "$arg<N>,\n\t           <argname>[->field[->field|.field...]],\n",
@@ -24,9 +25,10 @@ var (
 		"  touched_functions	- those, and the ones that somebody has listened to\n  set_ftrace_filter	-")
 	readmeNoHitcount = strings.NewReplacer("[:name=histname1]\n", "[:name=histname1]\n\t            [:nohitcount]\n")
 	readmeStacks     = strings.NewReplacer(
-		"hist:keys=<field1[,field2,...]>\n", "hist:keys=<field1[,field2,...]>, where a field can also be common_stacktrace\n",
+		"hist:keys=<field1[,field2,...]>\n", "hist:keys=<field1[,field2,...]>, where a field can be any field, or the special string 'common_stacktrace'\n",
 		"char name[]'", "char name[]; long[] stack'",
 		".usecs .percent .graph", ".usecs .percent .graph .stacktrace")
+	readmeMount = strings.NewReplacer("\n\n  tracing_on", "\n\n  mount -t tracefs [-o [gid=<gid>]] nodev /sys/kernel/tracing\n\t\t\t- the group is that of all files\n\n  tracing_on")
 )
 
 // readmeOf returns the text of the file README of a release, adapted to what the
@@ -63,6 +65,9 @@ func readmeOf(t *tracing.Tracer) string {
 	}
 	if t.Has(release.CommonStacktrace) {
 		text = readmeStacks.Replace(text)
+	}
+	if t.Has(release.MountOwner) {
+		text = readmeMount.Replace(text)
 	}
 	return text
 }

@@ -48,6 +48,7 @@ var sections = []section{
 	{"hits", hits},
 	{"overhead", overhead},
 	{"recording", recording},
+	{"modules", modules},
 	{"files", files},
 	{"many", many},
 	{"size", size},

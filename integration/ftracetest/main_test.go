@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -26,106 +26,158 @@ func TestResults(t *testing.T) {
 	}
 }
 
-// TestRecording: there is a result of Linux for each test of the suite.
-func TestRecording(t *testing.T) {
-	passed := 0
-	for _, what := range recorded() {
-		if good(what) {
-			passed++
-		}
+// TestCompare: a test that passes on Linux only is reported unless it is known, and a known
+// one that passes, or fails on Linux, is reported too.
+func TestCompare(t *testing.T) {
+	all := []result{{"a.tc", "PASS"}, {"b.tc", "FAIL"}, {"c.tc", "FAIL"}, {"d.tc", "XFAIL"}, {"e.tc", "UNSUPPORTED"}, {"f.tc", "FAIL"}, {"g.tc", "-"}}
+	onLinux := map[string]string{"a.tc": "PASS", "b.tc": "PASS", "c.tc": "PASS", "d.tc": "PASS", "e.tc": "UNSUPPORTED", "f.tc": "FAIL", "g.tc": "XFAIL"}
+	known := map[string]string{"c.tc": "why", "d.tc": "why", "f.tc": "why"}
+	got := compare(all, onLinux, known, io.Discard)
+	want := []string{
+		"b.tc passes on Linux and is FAIL here",
+		"d.tc is XFAIL here and PASS on Linux: it must not be in known.txt",
+		"f.tc is FAIL here and FAIL on Linux: it must not be in known.txt",
+		"g.tc passes on Linux and is - here",
 	}
-	if passed < 70 {
-		t.Errorf("%d tests pass on Linux", passed)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestReadme: the numbers of tests in README.md are those of the recording and of
-// notRun. If the suite has been fetched, these are compared with it.
-func TestReadme(t *testing.T) {
-	files, all := 0, 0
-	for name := range recorded() {
-		if !strings.HasSuffix(name, " (instance)") {
-			files++
+// TestRecordings: Linux passes most tests, and each known difference is of a test that does.
+func TestRecordings(t *testing.T) {
+	for _, release := range recordedReleases {
+		onLinux := recordedNow(t, release)
+		passed := 0
+		for _, what := range onLinux {
+			if good(what) {
+				passed++
+			}
+		}
+		if passed < 106 {
+			t.Errorf("%s: %d tests pass on Linux", release, passed)
+		}
+		fails, err := known(release)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, why := range fails {
+			if !good(onLinux[name]) || why == "" {
+				t.Errorf("%s: known.txt has %s (%q), which is %q on Linux", release, name, why, onLinux[name])
+			}
 		}
 	}
-	for _, n := range notRun {
-		all += n
+}
+
+func recordedNow(t *testing.T, release string) map[string]string {
+	t.Helper()
+	all, err := recorded(release)
+	if err != nil {
+		t.Fatal(err)
 	}
-	all += files
+	return all
+}
+
+// TestReadme: the numbers of files in README.md are those of the recordings. If a suite has
+// been fetched, each of its tests has a result.
+func TestReadme(t *testing.T) {
 	page, err := os.ReadFile("../../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := fmt.Sprintf("%d of the %d files of the kernel's own test suite", files, all); !strings.Contains(string(page), want) {
+	var files []any
+	for _, release := range recordedReleases {
+		n := 0
+		for name := range recordedNow(t, release) {
+			if !strings.HasSuffix(name, " (instance)") {
+				n++
+			}
+		}
+		files = append(files, n)
+	}
+	if want := fmt.Sprintf("all %d files of the kernel's own test suite of tracing", files...); !strings.Contains(string(page), want) {
 		t.Errorf("README.md does not say %q", want)
 	}
-	dir, err := cached()
-	if err != nil {
-		t.Skip(err)
-	}
-	suite := filepath.Join(dir, filepath.FromSlash(suitePath))
-	if _, err := os.Stat(filepath.Join(suite, "ftracetest")); err != nil {
-		return
-	}
-	entries, err := os.ReadDir(filepath.Join(suite, "test.d"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range entries {
-		if !e.IsDir() || slices.Contains(dirs, e.Name()) {
+	for _, release := range recordedReleases {
+		s, err := cached(release)
+		if err != nil {
+			t.Skip(err)
+		}
+		if !s.there() {
 			continue
 		}
-		names, err := tests(suite, []string{e.Name()})
+		tests, err := s.tests(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		names = slices.DeleteFunc(names, func(n string) bool { return strings.HasSuffix(n, " (instance)") })
-		if len(names) != notRun[e.Name()] {
-			t.Errorf("%s has %d tests, not %d", e.Name(), len(names), notRun[e.Name()])
+		names, err := s.inOrder(tests)
+		if err != nil {
+			t.Fatal(err)
+		}
+		onLinux := recordedNow(t, release)
+		for _, name := range names {
+			if onLinux[name] == "" {
+				t.Errorf("%s: there is no result of Linux for %s", release, name)
+			}
 		}
 	}
 }
 
-// TestSuite runs the suite if "make ftracetest" has fetched it. Tests that pass on
-// Linux must pass here. They depend on times of tenths of a second, so they are not
-// run with the race detector.
+// share is how many commits it takes until each test has been played.
+const share = 3
+
+// chosen reports whether a commit's tests have this one. Without a commit all are played.
+func chosen(commit, release, name string) bool {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(commit + "/" + release + "/" + name))
+	return commit == "" || h.Sum32()%share == 0
+}
+
+// TestSuite runs the suites that "make ftracetest" has fetched: of each, the tests that
+// KPROBEFS_COMMIT chooses. Tests that pass on Linux must pass here. They depend on times of
+// tenths of a second, so they are not run with the race detector.
 func TestSuite(t *testing.T) {
 	if testing.Short() {
-		t.Skip("takes a minute")
-	}
-	dir, err := cached()
-	if err != nil {
-		t.Skip(err)
-	}
-	suite := filepath.Join(dir, filepath.FromSlash(suitePath))
-	if _, err := os.Stat(filepath.Join(suite, "ftracetest")); err != nil {
-		t.Skip("the suite is not here: make ftracetest fetches it")
+		t.Skip("takes minutes")
 	}
 	if os.Getuid() != 0 {
 		t.Skip("ftracetest wants root")
 	}
-	for _, need := range []string{"busybox", "go", "fusermount3"} {
+	for _, need := range []string{"go", "fusermount3", "ping", "bc", "dash"} {
 		if _, err := exec.LookPath(need); err != nil {
 			t.Skip(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 18*time.Minute)
 	t.Cleanup(cancel)
 	bin, err := integration.Build(ctx, t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Two at once, each in its own "kprobefs exec": most of the tests' time is spent waiting.
-	half := slices.Index(dirs, "trigger")
-	for _, chosen := range [][]string{dirs[:half], dirs[half:]} {
-		t.Run(chosen[0], func(t *testing.T) {
-			t.Parallel()
-			all, err := play(ctx, suite, chosen, bin, filepath.Join(t.TempDir(), "logs"), io.Discard)
+	for _, release := range recordedReleases {
+		t.Run(release, func(t *testing.T) {
+			s, err := cached(release)
+			if err != nil {
+				t.Skip(err)
+			}
+			if !s.there() {
+				t.Skip("the suite is not here: make ftracetest fetches it")
+			}
+			tests, err := s.tests(nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, name := range compare(all, io.Discard) {
-				t.Errorf("%s passes on Linux and not here", name)
+			tests = slices.DeleteFunc(tests, func(name string) bool { return !chosen(os.Getenv("KPROBEFS_COMMIT"), release, name) })
+			all, err := s.playAll(ctx, tests, bin, t.TempDir(), io.Discard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			fails, err := known(release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wrong := range compare(all, recordedNow(t, release), fails, io.Discard) {
+				t.Error(wrong)
 			}
 		})
 	}

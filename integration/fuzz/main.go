@@ -209,9 +209,13 @@ const (
 	endLimit = time.Minute
 )
 
-// fewInputs is the minimum number of inputs that a target must try, even on a busy
-// machine. With fewer, the run would show only that the seeds pass.
-const fewInputs = 50
+// fewInputs is the minimum number of inputs that a target must try. With fewer, the run
+// would show only that the seeds pass. On a busy machine a slow target gets the time that
+// it needs for them, up to moreTimes as long as the others.
+const (
+	fewInputs = 50
+	moreTimes = 12
+)
 
 // done are an engine's counts.
 type done struct {
@@ -242,7 +246,7 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (did done, err 
 	defer func() { _ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }()
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	err = t.wait(ctx, ended, text.seen, length)
+	err = t.wait(ctx, ended, text, length)
 	if err == nil {
 		_ = cmd.Process.Signal(os.Interrupt)
 		select {
@@ -266,10 +270,13 @@ func (t *target) fuzz(ctx context.Context, length time.Duration) (did done, err 
 	return did, nil
 }
 
-// wait lets the engine try its corpus, and then new inputs for a time.
-func (t *target) wait(ctx context.Context, ended <-chan error, seen <-chan struct{}, length time.Duration) error {
+// wait lets the engine try its corpus, and then new inputs for a time, or for longer until
+// there were enough of them.
+func (t *target) wait(ctx context.Context, ended <-chan error, text *log, length time.Duration) error {
 	timer := time.NewTimer(beginLimit)
 	defer timer.Stop()
+	seen := text.seen
+	var late time.Time
 	for {
 		select {
 		case err := <-ended:
@@ -279,12 +286,16 @@ func (t *target) wait(ctx context.Context, ended <-chan error, seen <-chan struc
 			return err
 		case <-seen:
 			seen = nil
+			late = time.Now().Add(moreTimes * length)
 			timer.Reset(length)
 		case <-timer.C:
 			if seen != nil {
 				return fmt.Errorf("still tries the inputs that it has after %v", beginLimit)
 			}
-			return nil
+			if executed(text.String()).inputs >= fewInputs || time.Now().After(late) {
+				return nil
+			}
+			timer.Reset(time.Second)
 		case <-ctx.Done():
 			return nil
 		}

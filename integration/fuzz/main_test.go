@@ -10,7 +10,7 @@ import (
 )
 
 // module is a module with a target that fails for some input, one that does not fail,
-// one that is skipped, and one whose process exits once.
+// two that are slow, one that is skipped, and one whose process exits once.
 var module = map[string]string{
 	"go.mod": "module example.org/m\n\ngo 1.24\n",
 	"m.go":   "package m\n",
@@ -48,6 +48,10 @@ func FuzzSlow(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) { time.Sleep(time.Second) })
 }
 
+func FuzzLate(f *testing.F) {
+	f.Fuzz(func(t *testing.T, b []byte) { time.Sleep(100 * time.Millisecond) })
+}
+
 func FuzzSkipped(f *testing.F) {
 	f.Skip("not here")
 }
@@ -74,8 +78,12 @@ func TestRun(t *testing.T) {
 		t.Errorf("one target: %s", &out)
 	}
 	out.Reset()
-	if err := run(t.Context(), &out, 5*time.Second, 1, "Slow"); err == nil || !strings.Contains(out.String(), "fewer than 50 find nothing") {
+	if err := run(t.Context(), &out, time.Second, 1, "Slow"); err == nil || !strings.Contains(out.String(), "fewer than 50 find nothing") {
 		t.Errorf("a target that hardly tries: %v\n%s", err, &out)
+	}
+	out.Reset()
+	if err := run(t.Context(), &out, time.Second, 1, "Late"); err != nil {
+		t.Errorf("a target that needs more time: %v\n%s", err, &out)
 	}
 	out.Reset()
 	if err := run(t.Context(), &out, 2*time.Second, 1, "Once"); err != nil || !strings.Contains(out.String(), "once more example.org/m.FuzzOnce: ") {

@@ -335,3 +335,39 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	}
 	return string(out), nil
 }
+
+// Source unpacks files and folders of Debian's linux-source package of a release ("6.1"),
+// named as in its archive ("linux-source-6.1/samples"), below dir.
+func Source(ctx context.Context, release, dir string, names ...string) error {
+	a, err := openArchive(release)
+	if err != nil {
+		return err
+	}
+	tmp, err := os.MkdirTemp("", "kprobefs-source")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	pkg := "linux-source-" + release
+	get := func() error {
+		cmd := exec.CommandContext(ctx, "apt-get", a.args([]string{"download", "-qq", "-o", "APT::Sandbox::User=root", pkg})...)
+		cmd.Dir = tmp
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("downloading %s: %w\n%s", pkg, err, out)
+		}
+		return nil
+	}
+	if get() != nil { // apt's lists may be old, or not there
+		if err := a.update(ctx); err != nil {
+			return fmt.Errorf("%w: %w", ErrNoTools, err)
+		}
+		if err := get(); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	const unpack = `dpkg-deb --fsys-tarfile "$1"/*.deb | tar -xO "./usr/src/$2.tar.xz" | { dir=$3; shift 3; tar -xJ -C "$dir" "$@"; }`
+	return run(ctx, "sh", append([]string{"-ec", unpack, "sh", tmp, pkg, dir}, names...)...)
+}

@@ -129,6 +129,16 @@ type Trap struct {
 	Now       func() int64 // nanoseconds since boot
 	Quiet     bool         // the task prepares a call of the host: no handler runs (CallQuiet)
 
+	// Gone is set when a handler of the guest has ended its task by an oops. The CPU is in
+	// another task then: Regs and the stack must not be used any more, and nothing that
+	// belongs to the hit is ended.
+	Gone bool
+
+	// Away is set when a handler of the guest has called the scheduler. The CPU is in
+	// another task then, but Regs and the stack are still those of the hit. No other
+	// handler of the guest is called in this hit.
+	Away bool
+
 	// AddPreempt changes the guest's preempt_count on this vCPU. It is nil without a guest.
 	AddPreempt func(n int32)
 }

@@ -46,6 +46,9 @@ const (
 	TraceString = 2 // the address of a string (__trace_bputs)
 	TraceText   = 3 // text with a zero at its end (__trace_printk, __trace_puts)
 	TraceFormat = 4 // a format of a module: its address, then its text
+	TraceOn     = 5 // tracing_on; these three have 0 in the place of the address, and nothing after it
+	TraceOff    = 6 // tracing_off
+	TraceIsOn   = 7 // tracing_is_on: Go stores 0 or 1 in the place of the address
 )
 
 // Layout of struct probe_request, bytes.

@@ -90,6 +90,7 @@ const (
 	SysGetrusage           = 98
 	SysSysinfo             = 99
 	SysTimes               = 100
+	SysPtrace              = 101
 	SysGetuid              = 102
 	SysGetgid              = 104
 	SysSetuid              = 105
@@ -139,6 +140,8 @@ const (
 	SysChroot              = 161
 	SysSync                = 162
 	SysSettimeofday        = 164
+	SysMount               = 165
+	SysUmount              = 166
 	SysGettid              = 186
 	SysReadahead           = 187
 	SysSetxattr            = 188

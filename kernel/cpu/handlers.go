@@ -52,6 +52,10 @@ func vmcall(c *CPU, o *op) *op {
 	if !c.hook(Hypercall) {
 		return exits(c, o)
 	}
+	if c.RIP != o.Disp { // abandoned
+		c.br = brLook
+		return nil
+	}
 	return o.next()
 }
 

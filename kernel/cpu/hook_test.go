@@ -54,3 +54,66 @@ func TestHookOfInt3(t *testing.T) {
 		}
 	}
 }
+
+// TestCall has the hook call functions, by Call and where that does not come to the end by
+// Run: both together retire each instruction once, and a fault is where it belongs.
+func TestCall(t *testing.T) {
+	code := []byte{
+		0x50, 0x58, 0x0f, 0x01, 0xc1, 0x48, 0xff, 0xc9, 0x75, 0xf6, 0xf4, // 1: push %rax; pop %rax; vmcall; dec %rcx; jne 1b; hlt
+		0xf4,                         // 11: end: hlt
+		0x48, 0x83, 0xc0, 0x01, 0xc3, // 12: one: add $1,%rax; ret
+		0xe8, 0xf6, 0xff, 0xff, 0xff, 0xe8, 0xf1, 0xff, 0xff, 0xff, 0xc3, // 17: two: call one; call one; ret
+		0x48, 0x83, 0xc0, 0x01, 0x48, 0xa3, 0, 0, 0, 0, 0, 0, 0, 0, 0xc3, // 28: wild: add $1,%rax; mov %rax,0; ret
+		0x48, 0x83, 0xc0, 0x01, 0xc2, 0x08, 0x00, // 43: pops: add $1,%rax; ret $8
+		0x48, 0x83, 0xc0, 0x01, 0xf4, // 50: stops: add $1,%rax; hlt
+	}
+	const end, turns, turn = textVA + 11, 300, 5
+	for _, tc := range []struct {
+		name        string
+		fn          uint64
+		adds, count uint64
+		reason      Reason
+		at          uint64 // where RIP is then
+		called      bool   // Call comes to the end once all is translated
+	}{
+		{"one", 12, 1, 3, Halt, end + 1, true},
+		{"two", 17, 2, 8, Halt, end + 1, true},
+		{"wild", 28, 1, 1, Trap, textVA + 32, false},
+		{"pops", 43, 1, 3, Halt, end + 1, false},
+		{"stops", 50, 1, 2, Halt, textVA + 55, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			c := machine(t, code...)
+			done, sum := false, uint64(0)
+			c.SetHook(func(Reason) bool {
+				var s Suspended
+				c.Suspend(&s)
+				c.R[4] -= 8
+				if err := c.mem.WriteU64(c.R[4], end); err != nil {
+					t.Fatal(err)
+				}
+				c.R[0] = 0
+				c.GoOn(textVA+tc.fn, 0)
+				var n, more uint64
+				e := Exit{Reason: Halt}
+				if done, n = c.Call(end); !done {
+					e, more = c.Run(100)
+				}
+				if n+more != tc.count || c.R[0] != tc.adds || e.Reason != tc.reason || c.RIP != tc.at {
+					t.Errorf("%d and %d retired, rax %d, %+v at %#x", n, more, c.R[0], e, c.RIP)
+				}
+				sum += n + more
+				c.Resume(&s)
+				return true
+			})
+			c.R[1] = turns
+			run(t, c, 1<<20, Halt, turn*turns+1)
+			if c.TSC != sum+turn*turns+1 {
+				t.Errorf("the counter says %d, and %d were retired in calls", c.TSC, sum)
+			}
+			if want := tc.called && testEngine == Native; done != want {
+				t.Errorf("done is %t, want %t", done, want)
+			}
+		})
+	}
+}

@@ -288,10 +288,7 @@ func runNative(c *CPU, o *op) *op {
 	e.rip, e.code = t.rip, n.code(t.entry)
 	for code := e.code; code != 0; {
 		c.settle()
-		c.nf = uint16(c.RFlags&0xff<<8 | c.RFlags>>11&1)
-		exit := enterNative(c, code)
-		c.RFlags = c.RFlags&^flagStatus | uint64(c.nf>>8)&(flagStatus&0xff) | uint64(c.nf&1)<<11
-		code = c.leftNative((*n.published.Load())[exit>>exitBlocks], exit)
+		code = c.leftNative(c.execute(code))
 	}
 	return c.after
 }
@@ -342,6 +339,64 @@ func (c *CPU) event(o *op) uintptr {
 		return e.code
 	}
 	return 0
+}
+
+// Call is a short Run inside the hook, of a function that is translated: it executes from
+// RIP up to the hlt at end, and reports whether it has come there; RIP is then behind it.
+// If not, Run goes on. n is how many instructions were retired, as for Run; they do not
+// count as those of the Run that has called the hook.
+func (c *CPU) Call(end uint64) (done bool, n uint64) {
+	native := &c.cache.native
+	e := &c.njc[njcHash(c.RIP)]
+	if native.full.Load()&1 != 0 || e.rip != c.RIP || c.njcGen != native.gen.Load() || c.mem.Epoch() != c.epoch {
+		return false, 0
+	}
+	c.ccOp = ccNone
+	left := c.left
+	for code := e.code; code != 0; {
+		t, exit := c.execute(code)
+		o := &t.block.ops[exit&exitOp]
+		code = 0
+		switch exit & exitKind {
+		case exitSlow:
+			c.left += t.n - int64(o.n) + 1
+			c.RIP = o.rip()
+			done = o.Code == decode.RET && o.Imm == 0 && c.returnsTo(end)
+		case exitBudget:
+			c.RIP = t.rip
+		default:
+			c.RIP = o.Imm
+			if to := c.cache.follow(t, int(exit&exitOp)); to != nil {
+				code = native.code(to.entry)
+			}
+		}
+	}
+	n = uint64(left - c.left)
+	c.TSC += n
+	return done, n
+}
+
+// returnsTo executes a ret and the hlt that it leads to, if that is at end. (The ret has left
+// translated code, since there is none for a block that has only a hlt.)
+func (c *CPU) returnsTo(end uint64) bool {
+	const rsp, word, hltLen = 4, 8, 1
+	p := c.Window(c.R[rsp], word)
+	if p == nil || *(*uint64)(p) != end {
+		return false
+	}
+	c.R[rsp] += word
+	c.RIP = end + hltLen
+	c.left -= 2
+	return true
+}
+
+// execute enters translated code with the guest's flags where it has them. It returns
+// where and how that was left.
+func (c *CPU) execute(code uintptr) (*translation, uint64) {
+	c.nf = uint16(c.RFlags&0xff<<8 | c.RFlags>>11&1)
+	exit := enterNative(c, code)
+	c.RFlags = c.RFlags&^flagStatus | uint64(c.nf>>8)&(flagStatus&0xff) | uint64(c.nf&1)<<11
+	return (*c.cache.native.published.Load())[exit>>exitBlocks], exit
 }
 
 func njcHash(rip uint64) uint64 { return (rip ^ rip>>njcBits) & njcMask }

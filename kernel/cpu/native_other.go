@@ -23,5 +23,6 @@ type (
 func (*translations) drop(*translation) {}
 func (*Cache) acknowledge(*CPU)         {}
 func (*block) translated() *translation { return nil }
+func (*CPU) Call(uint64) (bool, uint64) { return false, 0 }
 func translatable(*op) bool             { return true }
 func countEntry(_ *CPU, o *op) *op      { return o.next() }

@@ -21,7 +21,10 @@ func (c *CPU) sync() {
 // vmcall count as retired, an instruction that faults does not, a REP counts
 // once, when it is complete.
 func (c *CPU) Run(budget uint64) (Exit, uint64) {
-	nested := c.running.Swap(true)
+	nested := c.running.Load()
+	if !nested {
+		c.running.Store(true)
+	}
 	c.sync()
 	c.total = int64(min(budget, maxBudget))
 	c.more, c.left = c.total, 0
@@ -30,7 +33,9 @@ func (c *CPU) Run(budget uint64) (Exit, uint64) {
 	c.settle()
 	retired := uint64(c.total - c.more - c.left)
 	c.TSC += retired
-	c.running.Store(nested)
+	if !nested {
+		c.running.Store(false)
+	}
 	e := &c.exit // field by field: wider loads would wait for the narrow stores
 	return Exit{e.Reason, e.Vector, e.HasCode, e.Code, e.Addr}, retired
 }

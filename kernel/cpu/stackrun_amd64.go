@@ -136,20 +136,48 @@ func (t *translator) run(i int, r stackRun) {
 	t.save()
 	t.Op(8, 0x8d, emit.AX, emit.M(hostReg[4], r.lo))
 	t.check(i, uint64(r.hi-r.lo), r.writes)
-	at := -r.lo // of the stack pointer, from AX
+	at := -r.lo       // of the stack pointer, from AX
+	moved := int32(0) // how far it is from where the register says
 	for k := i; k < i+r.n; k++ {
 		o := &t.ops[k]
-		if off, _, ok := stackAccess(o); ok {
+		off, _, access := stackAccess(o)
+		step := stackStep(o)
+		switch {
+		case !access && step != 0 && o.Code == decode.LEA: // add and sub set flags
+			moved += step
+		case access && !usesStackPointer(o):
 			t.access(o, emit.M(emit.AX, at+off))
-		} else {
-			formOf(o)(t, k, o)
+			moved += step
+		default:
+			t.move(&moved)
+			if access {
+				t.access(o, emit.M(emit.AX, at+off))
+				moved += step
+			} else {
+				formOf(o)(t, k, o)
+			}
 		}
-		at += stackStep(o)
+		at += step
+	}
+	t.move(&moved)
+}
+
+// move moves the stack pointer by what its register lags behind.
+func (t *translator) move(by *int32) {
+	if *by != 0 {
+		t.sp(*by)
+		*by = 0
 	}
 }
 
-// access translates an instruction of a run that accesses the word m of the stack. It
-// keeps AX, and the host's flags but for pushf.
+// usesStackPointer says whether access o of a run stores the stack pointer itself.
+func usesStackPointer(o *op) bool {
+	stores := o.Code == decode.PUSH || o.Form&decode.DstMem != 0
+	return stores && o.Form&decode.SrcImm == 0 && o.B == 4
+}
+
+// access translates what an instruction of a run does with the word m of the stack; run
+// moves the stack pointer. It keeps AX, and the host's flags but for pushf.
 func (t *translator) access(o *op, m emit.Arg) {
 	switch {
 	case o.Code == decode.PUSHF:
@@ -161,8 +189,5 @@ func (t *translator) access(o *op, m emit.Arg) {
 		t.Op(o.W, 0x89, t.in(o.B, emit.DX), m)
 	default:
 		t.load(o.A, o.W, m)
-	}
-	if step := stackStep(o); step != 0 {
-		t.sp(step)
 	}
 }

@@ -1,30 +1,71 @@
 package cpu
 
-// Suspended is what Suspend has set aside.
+// Suspended is what Suspend has set aside: what code changes that is called and returns.
 type Suspended struct {
-	state        State
+	r            [16]uint64
+	rip, rflags  uint64
+	shadow       bool
+	wantIRQ      bool
+	asked        bool
+	br           uint8
+	ccOp         uint8
 	ccRes, ccSrc uint64
-	ccOp, br     uint8
 	left, more   int64
 	total        int64
-	asked        bool
-	exit         Exit
-	wantIRQ      bool
+
+	// Of the exit, field by field: wider loads would wait for the narrow stores.
+	reason     Reason
+	vector     uint8
+	hasCode    bool
+	code, addr uint64
 }
 
 // Suspend sets aside, in s, what the vCPU is doing. The hook may then call Run for
 // something else, and must Resume before it returns. WantIRQ is off meanwhile.
 func (c *CPU) Suspend(s *Suspended) {
-	*s = Suspended{c.State, c.ccRes, c.ccSrc, c.ccOp, c.br, c.left, c.more, c.total, c.asked, c.exit, c.wantIRQ.Load()}
+	s.r, s.rip, s.rflags, s.shadow = c.R, c.RIP, c.RFlags, c.Shadow
+	s.ccRes, s.ccSrc, s.ccOp, s.br = c.ccRes, c.ccSrc, c.ccOp, c.br
+	s.left, s.more, s.total, s.asked = c.left, c.more, c.total, c.asked
+	e := &c.exit
+	s.reason, s.vector, s.hasCode, s.code, s.addr = e.Reason, e.Vector, e.HasCode, e.Code, e.Addr
+	s.wantIRQ = c.wantIRQ.Load()
 	c.asked = false
-	c.wantIRQ.Store(false)
+	c.want(false)
 }
 
-// Resume goes back to it. Time and random numbers have gone on.
+// Abandon forgets what the vCPU was doing when s was filled in: the Run that had called
+// the hook goes on with the state that there is now. The hook returns right after.
+func (c *CPU) Abandon(s *Suspended) {
+	c.left, c.more, c.total, c.asked = s.left, s.more, s.total, s.asked
+	e := &c.exit
+	e.Reason, e.Vector, e.HasCode, e.Code, e.Addr = s.reason, s.vector, s.hasCode, s.code, s.addr
+	c.want(s.wantIRQ)
+}
+
+// Resume goes back to it: to the registers, RIP and the flags. Everything else is as the
+// code that was run has left it.
 func (c *CPU) Resume(s *Suspended) {
-	tsc, seed := c.TSC, c.Seed
-	c.State, c.ccRes, c.ccSrc, c.ccOp, c.br = s.state, s.ccRes, s.ccSrc, s.ccOp, s.br
-	c.left, c.more, c.total, c.asked, c.exit = s.left, s.more, s.total, s.asked, s.exit
-	c.TSC, c.Seed = tsc, seed
-	c.wantIRQ.Store(s.wantIRQ)
+	c.back(s)
+	c.br = s.br
+	c.Abandon(s)
+}
+
+// ResumeLater goes back to it outside of the Run that had called the hook, which has
+// been Abandoned, with ax in rax.
+func (c *CPU) ResumeLater(s *Suspended, ax uint64) {
+	c.back(s)
+	c.settle()
+	c.R[0] = ax
+}
+
+func (c *CPU) back(s *Suspended) {
+	c.R, c.RIP, c.RFlags, c.Shadow = s.r, s.rip, s.rflags, s.shadow
+	c.ccRes, c.ccSrc, c.ccOp = s.ccRes, s.ccSrc, s.ccOp
+}
+
+// want sets wantIRQ, which is a locked instruction, only if it is another one.
+func (c *CPU) want(on bool) {
+	if c.wantIRQ.Load() != on {
+		c.wantIRQ.Store(on)
+	}
 }

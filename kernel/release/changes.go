@@ -91,6 +91,8 @@ const (
 	MaxActiveExit
 	LogStringType
 	LogTriggerFilter
+	UserStringFilters
+	FunctionFilters
 	DerefColumn
 	NotraceAtAddress
 
@@ -479,6 +481,16 @@ var Changes = [features]Change{
 		Subject: errlog, Since: Linux6_12,
 		What:   "error_log has an entry where $comm or a text has a type other than string; before, the write fails without one",
 		Source: "`6.12/args_errors.txtar`",
+	},
+	UserStringFilters: {
+		Subject: trace, Since: Linux6_1,
+		What:   "filters have FIELD.ustring, the string at an address of user memory",
+		Source: "`filter.TestForms`",
+	},
+	FunctionFilters: {
+		Subject: trace, Since: Linux6_12,
+		What:   "filters compare an address with a function (FIELD.function == NAME), and a CPU with a list of them (FIELD & CPUS{LIST})",
+		Source: "`filter.TestForms`",
 	},
 	LogTriggerFilter: {
 		Subject: errlog, Since: Linux6_12,

@@ -44,6 +44,11 @@ var (
 		Subject: tracefs, What: "the number from which on set_event_pid refuses with EINVAL; with 0, it refuses from 2^30 on with EPERM", Source: "`5.10/set_event_pid.txtar`",
 		By: []At[uint64]{{Linux5_10, 32768, 0}, {Linux6_1, 0, 0}},
 	}
+	// SymbolMax is KSYM_NAME_LEN: a symbol has fewer bytes.
+	SymbolMax = Value[int]{
+		Subject: names, What: "from how many bytes on the name of a function is refused by perf_event_open(2), with E2BIG", Source: "`5.10/mirror_perf_probes.txtar`",
+		By: []At[int]{{Linux5_10, 128, 0}, {Linux6_1, 512, 0}},
+	}
 	// BadVariable is error_log's text for an unknown $-variable.
 	BadVariable = Value[string]{
 		Subject: errlog, What: "error_log's text for an unknown $-variable (6.1's until 6.1.176 was 5.10's)", Source: "`5.10/args_errors.txtar`",
@@ -91,7 +96,7 @@ func Rename(v Version) map[string]string {
 // Values returns all values.
 func Values() []ValueRow {
 	rows := []ValueRow{
-		DebugfsDir.Row(), PIDMax.Row(), BadVariable.Row(), StaticEvents.Row(), RawDataID.Row(), Kretprobed.Row(), SyscallPrefix.Row(),
+		DebugfsDir.Row(), PIDMax.Row(), SymbolMax.Row(), BadVariable.Row(), StaticEvents.Row(), RawDataID.Row(), Kretprobed.Row(), SyscallPrefix.Row(),
 	}
 	for _, x := range FunctionNames {
 		rows = append(rows, x.Row())

@@ -64,7 +64,7 @@ func probe(symbol, addr uint64, offset uint32, pre, post uint64, flags uint32, m
 func (w *world) list() string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range w.k.Bucket(i) {
+		for _, r := range w.k.Bucket(nil, i) {
 			b = r.Append(b, false)
 		}
 	}

@@ -180,20 +180,38 @@ func (t *Tracer) FunctionTotals() string {
 type functionSet struct {
 	sites map[uint64]bool
 	mods  []string // lines for modules that are not loaded
+	gone  bool     // it had functions of modules that were unloaded: it is not empty until it is reset
 }
 
 func (s *functionSet) clone() functionSet {
-	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods)}
+	return functionSet{maps.Clone(s.sites), slices.Clone(s.mods), s.gone}
 }
 
-// lines lists the set. The line empty stands for a set without functions; always has it
-// shown even if the set waits for modules.
-func (s *functionSet) lines(t *Tracer, empty string, always bool) []string {
+// forget removes functions that are about to be unloaded: clear_mod_from_hash.
+func (s *functionSet) forget(goes func(site uint64, _ bool) bool) {
+	before := len(s.sites)
+	maps.DeleteFunc(s.sites, goes)
+	s.gone = s.gone || len(s.sites) < before
+}
+
+// known returns the functions of the set that exist.
+func (s *functionSet) known(t *Tracer) (known []uint64) {
+	for _, site := range t.sites() {
+		if s.sites[site] {
+			known = append(known, site)
+		}
+	}
+	return known
+}
+
+// lines lists functions of the set. The line empty stands for a set without functions; always
+// has it shown even if the set waits for modules.
+func (s *functionSet) lines(t *Tracer, sites []uint64, empty string, always bool) []string {
 	var lines []string
-	for _, site := range slices.Sorted(maps.Keys(s.sites)) {
+	for _, site := range sites {
 		lines = append(lines, t.functionLine(site))
 	}
-	if len(lines) == 0 && (len(s.mods) == 0 || always) {
+	if len(s.sites) == 0 && !s.gone && (len(s.mods) == 0 || always) {
 		lines = append(lines, empty)
 	}
 	for _, m := range s.mods {
@@ -277,7 +295,7 @@ func (m *functionMatch) inModule(module string) bool {
 // wanted returns the functions that the set selects as a filter.
 func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 	for _, site := range t.sites() {
-		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 {
+		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 && !s.gone {
 			sites = append(sites, site)
 		}
 	}
@@ -386,6 +404,9 @@ func (t *Tracer) functionsCame(module string) {
 		for _, notrace := range []bool{false, true} {
 			a.functions.set(notrace).come(t, module)
 		}
+		for _, p := range a.functions.probes {
+			t.sayFunctions(p.store(*p.entries.Load()))
+		}
 		if a.functions.tracing || a.graph.on.Load() {
 			t.sayFunctions(a.updateFunctions())
 		}
@@ -395,7 +416,8 @@ func (t *Tracer) functionsCame(module string) {
 }
 
 // ModuleGoing is ftrace_release_mod: it removes functions that are about to be unloaded
-// from all sets.
+// from the filters of all arrays. Commands, the filter of the stack tracer, and the functions of
+// function_graph stay where they are, for whatever comes to these addresses.
 func (t *Tracer) ModuleGoing(areas []abi.Range) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -403,16 +425,9 @@ func (t *Tracer) ModuleGoing(areas []abi.Range) {
 		return slices.ContainsFunc(areas, func(r abi.Range) bool { return r.Contains(site) })
 	}
 	for _, a := range t.arrays {
-		maps.DeleteFunc(a.functions.filter.sites, goes)
-		maps.DeleteFunc(a.functions.notrace.sites, goes)
+		a.functions.filter.forget(goes)
+		a.functions.notrace.forget(goes)
 	}
-	maps.DeleteFunc(t.stacks.filter.sites, goes)
-	for _, notrace := range []bool{false, true} { // hits read the map: a new one takes its place
-		set := t.graphSet(notrace)
-		*set = set.clone()
-		maps.DeleteFunc(set.sites, goes)
-	}
-	_ = t.setGraph()
 }
 
 func (t *Tracer) sayFunctions(err error) {
@@ -537,9 +552,9 @@ func (a *Array) FunctionFilter(notrace bool) []string {
 	defer a.tracer.mu.Unlock()
 	set := a.functions.set(notrace)
 	if notrace {
-		return set.lines(a.tracer, "#### no functions disabled ####\n", true)
+		return set.lines(a.tracer, set.known(a.tracer), "#### no functions disabled ####\n", true)
 	}
-	lines := set.lines(a.tracer, "#### all functions enabled ####\n", false)
+	lines := set.lines(a.tracer, set.known(a.tracer), "#### all functions enabled ####\n", false)
 	for _, p := range a.functions.probes {
 		lines = append(lines, p.lines()...)
 	}

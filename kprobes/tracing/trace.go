@@ -52,7 +52,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/hist"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/trigger"
 )
@@ -126,6 +128,12 @@ type Config struct {
 	// RegularFile reports whether a path of the host is a regular file, for uprobe_events.
 	// If it is nil, there are no files.
 	RegularFile func(path string) (bool, error)
+	// PerfCPUs are the numbers that perf knows the vCPUs by. If it is nil, they are the
+	// vCPUs' own.
+	PerfCPUs []int
+	// PerfClock reads a clock of the host, in nanoseconds. If it is nil, all are that of the
+	// machine.
+	PerfClock func(id int32) int64
 }
 
 // config is a Config and what follows from its version.
@@ -165,7 +173,9 @@ type Tracer struct {
 	tasksMu sync.Mutex // guards tasks
 	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU
 
-	listening atomic.Int64 // enabled event files
+	perf *perf.Set
+
+	listening atomic.Int64 // enabled event files, and users of perf
 	elsewhere atomic.Int64 // of these, those of events that are not of probes
 
 	mu          sync.Mutex // event_mutex: guards all below, and fields of Event, EventFile and Array
@@ -189,6 +199,7 @@ type Tracer struct {
 	tracepoints map[uint64]*tracepoint // by address; fixed
 	stacks      stackTracer
 	triggering  trigger.Config
+	filters     filter.Rules
 }
 
 // DirChange says that a directory below events was created or removed: that of a
@@ -229,10 +240,10 @@ func (a *Array) Has(f release.Feature) bool { return a.tracer.Has(f) }
 // HasBTF reports whether the kernel has types for the arguments of functions.
 func (t *Tracer) HasBTF() bool { return t.conf.BTF != nil }
 
-// Listening reports whether any event is enabled.
+// Listening reports whether any event is enabled, or perf uses one.
 func (t *Tracer) Listening() bool { return t.listening.Load() > 0 }
 
-// ListeningElsewhere reports whether any event is enabled that is not of a probe.
+// ListeningElsewhere reports the same of events that are not of a probe.
 func (t *Tracer) ListeningElsewhere() bool { return t.elsewhere.Load() > 0 }
 
 // cpuScratch is the state that the trap side of one vCPU keeps between hits.
@@ -244,6 +255,7 @@ type cpuScratch struct {
 	entries [maxNesting]entry // those from depth on are free
 	depth   int
 	hists   [maxNesting]hist.Hit
+	perf    perf.Hit
 	stack   [maxStack]uint64
 	_       [64]byte
 }
@@ -269,13 +281,18 @@ func New(c Config) *Tracer {
 		namesInUse: map[eventName]*Event{},
 		subsystems: map[string]*subsystem{},
 	}
+	t.filters = filter.Rules{UserStrings: t.conf.has[release.UserStringFilters]}
+	if t.conf.has[release.FunctionFilters] {
+		t.filters.Symbols, t.filters.CPUs = c.Symbols, c.Machine.CPUs()
+	}
 	t.tasks.init(c.Symbols)
 	for i := range t.cpus {
 		t.cpus[i].init(c.Symbols)
 	}
 	t.definitions = t.newDefinitions()
 	t.hists = t.newHists()
-	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, SynchronizeRCU: c.Machine.SynchronizeRCU}
+	t.perf = t.newPerf()
+	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, Filters: &t.filters, SynchronizeRCU: c.Machine.SynchronizeRCU}
 	t.nextType = int(t.conf.static().first)
 	t.events.Store(&eventTable{})
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))

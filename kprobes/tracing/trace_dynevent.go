@@ -15,7 +15,7 @@ func (t *Tracer) Definitions() *dynevent.Registry { return t.definitions }
 func (t *Tracer) newDefinitions() *dynevent.Registry {
 	c := dynevent.Config{
 		Mutex: &t.mu, Events: definer{t}, Kprobes: t.conf.Kprobes, Symbols: t.conf.Symbols, Sites: t.conf.Sites, Machine: t.conf.Machine,
-		Has: &t.conf.has, Rules: probe.NewRules(t.conf.Linux, &t.conf.has, t.conf.BTF), Module: t.conf.Module, BTF: t.conf.BTF,
+		Has: &t.conf.has, Rules: probe.NewRules(t.conf.Linux, &t.conf.has, t.conf.BTF), Filters: &t.filters, Module: t.conf.Module, BTF: t.conf.BTF,
 		HashPtr: t.conf.HashPtr, RegularFile: t.conf.RegularFile,
 	}
 	if t.conf.Tracepoints != nil {
@@ -48,6 +48,10 @@ func (d definer) New(group, name string, class dynevent.Class) dynevent.Event {
 		return nil
 	}
 	return definedEvent{e}
+}
+
+func (d definer) NewLocal(group, name string, class dynevent.Class) dynevent.Event {
+	return definedEvent{d.tracer.newLocalEvent(group, name, definedClass{class})}
 }
 
 func (d definer) Forget(e dynevent.Event) { d.tracer.forgetEvent(e.(definedEvent).event) }

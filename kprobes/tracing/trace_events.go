@@ -31,6 +31,7 @@ type Event struct {
 	fields []field.Field                // those of the class
 	size   int                          // minimum size of an entry, bytes
 	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
+	perf   atomic.Pointer[perfUsers]    // of perf_event_open(2); the same
 	gone   atomic.Bool
 
 	kind dynevent.Kind
@@ -107,10 +108,11 @@ type eventTable map[uint16]*Event
 // them.
 func (f *EventFile) Enabled() bool { return f.flags.Load()&fileEnabled != 0 }
 
-// wanted reports whether the event is on in any array, even if none records it.
+// wanted reports whether the event is on in any array, even if none records it, or perf
+// uses it.
 func (e *Event) wanted() bool {
 	files := e.files.Load()
-	return files != nil && len(*files) > 0
+	return files != nil && len(*files) > 0 || e.perf.Load() != nil
 }
 
 // newEvent is trace_add_event_call: it creates the event with an ID (id, or a new one
@@ -124,13 +126,8 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 		}
 	}
 	t.generations++
-	e := &Event{Group: group, Name: name, ID: id, Gen: t.generations, tracer: t, class: class, fields: class.fields(), size: field.HeaderSize}
-	if c, ok := class.(definedClass); ok {
-		e.kind = c.Kind()
-	}
-	for _, f := range e.fields {
-		e.size = max(e.size, f.Offset+f.Size)
-	}
+	e := t.makeEvent(group, name, id, class)
+	e.Gen = t.generations
 	s := t.subsystems[group]
 	if s == nil {
 		s = &subsystem{gen: t.generations, hidden: !t.conf.has[release.Eventfs] && slices.Contains(eventsFiles[:], group)}
@@ -157,6 +154,26 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 		a.files[e] = a.newFile(e)
 	}
 	t.publish()
+	return e
+}
+
+// makeEvent creates an event that nobody can find yet.
+func (t *Tracer) makeEvent(group, name string, id uint16, class eventClass) *Event {
+	e := &Event{Group: group, Name: name, ID: id, tracer: t, class: class, fields: class.fields(), size: field.HeaderSize}
+	if c, ok := class.(definedClass); ok {
+		e.kind = c.Kind()
+	}
+	for _, f := range e.fields {
+		e.size = max(e.size, f.Offset+f.Size)
+	}
+	return e
+}
+
+// newLocalEvent creates an event that only perf uses. Its entries have the ID 0, and filters know
+// none of their fields.
+func (t *Tracer) newLocalEvent(group, name string, class eventClass) *Event {
+	e := t.makeEvent(group, name, 0, class)
+	e.fields = nil
 	return e
 }
 
@@ -413,9 +430,14 @@ func (e *Event) change(do func([]*EventFile) []*EventFile) {
 	before := len(files)
 	files = do(files)
 	e.files.Store(&files)
-	e.tracer.listening.Add(int64(len(files) - before))
+	e.listens(len(files) - before)
+}
+
+// listens counts more, or fewer, users of the event's hits.
+func (e *Event) listens(more int) {
+	e.tracer.listening.Add(int64(more))
 	if e.kind != dynevent.Kprobe && e.kind != dynevent.Kretprobe {
-		e.tracer.elsewhere.Add(int64(len(files) - before))
+		e.tracer.elsewhere.Add(int64(more))
 	}
 }
 

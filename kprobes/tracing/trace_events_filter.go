@@ -39,7 +39,7 @@ func (f *EventFile) SetFilter(data []byte) error {
 		f.filter.Store(nil)
 		return nil
 	}
-	parsed, ferr := filter.Parse(text, f.entryMembers())
+	parsed, ferr := f.tracer.filters.Parse(text, f.entryMembers())
 	if ferr != nil {
 		f.refuseFilter(text, ferr)
 		return fmt.Errorf("filter %q: %w", text, ferr)
@@ -109,7 +109,7 @@ func (f *EventFile) setFromSystem(text string) {
 		f.filter.Store(nil)
 		return
 	}
-	parsed, err := filter.Parse(text, f.entryMembers())
+	parsed, err := f.tracer.filters.Parse(text, f.entryMembers())
 	if err != nil {
 		f.refuseFilter(text, errBadSubsysFilter)
 		return

@@ -229,7 +229,7 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 	i := slices.IndexFunc(a.functions.probes, func(p *functionProbe) bool { return p.command == c && p.counted == counted })
 	if remove {
 		if i < 0 {
-			return noSuchProbe(c)
+			return fmt.Errorf("no such %s: %w", c.name, syscall.ENODEV)
 		}
 		return a.functions.probes[i].remove(m)
 	}
@@ -261,10 +261,6 @@ func (a *Array) functionCommand(c *functionCommand, pattern string, param *strin
 		p.listener = a.tracer.conf.Functions.Listen(FunctionHandler{Function: "function_trace_probe_call", Hit: p.hit, Allocated: true})
 	}
 	return p.add(m, file, count)
-}
-
-func noSuchProbe(c *functionCommand) error {
-	return fmt.Errorf("no such %s: %w", c.name, syscall.ENODEV)
 }
 
 // commandEvent splits GROUP:EVENT off the front of a parameter.
@@ -312,19 +308,23 @@ func (p *functionProbe) add(m functionMatch, file *EventFile, count int64) error
 	return p.store(entries)
 }
 
-// remove removes the command from the matching functions. It fails with ENODEV if none
+// remove removes the command from the matching functions. It fails with EINVAL if none
 // has it.
 func (p *functionProbe) remove(m functionMatch) error {
 	entries := maps.Clone(*p.entries.Load())
 	var gone []*functionProbeEntry
-	for _, site := range p.array.tracer.findFunctions(m) {
+	sites := p.array.tracer.findFunctions(m)
+	if m.index == 0 && m.name.Covers(nil) {
+		sites = slices.Collect(maps.Keys(entries)) // those of modules that have gone, too
+	}
+	for _, site := range sites {
 		if e := entries[site]; e != nil {
 			gone = append(gone, e)
 			delete(entries, site)
 		}
 	}
 	if len(gone) == 0 {
-		return noSuchProbe(p.command)
+		return fmt.Errorf("no function to remove %s from: %w", p.command.name, syscall.EINVAL)
 	}
 	if len(entries) == 0 {
 		f := &p.array.functions

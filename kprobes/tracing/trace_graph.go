@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -373,7 +374,8 @@ func (t *Tracer) GraphFunctions(notrace bool) []string {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.graphSet(notrace).lines(t, empty, true)
+	set := t.graphSet(notrace)
+	return set.lines(t, slices.Sorted(maps.Keys(set.sites)), empty, true)
 }
 
 // changeGraph is ftrace_graph_set_hash: a word of set_graph_function. It fails with

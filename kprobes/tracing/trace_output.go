@@ -35,7 +35,7 @@ func (en *entry) probeEntry() *probe.Entry {
 }
 
 // begin starts the entry of a hit, in handler context: it fills in struct trace_entry
-// without the pid. It returns nil if no array records the event. The caller adds the
+// without the pid. It returns nil if no array records the event, and perf does not use it. The caller adds the
 // fields and calls commit or discard.
 func (e *Event) begin(trap *abi.Trap) *entry {
 	if !e.wantsHit() {
@@ -44,8 +44,11 @@ func (e *Event) begin(trap *abi.Trap) *entry {
 	return e.tracer.newEntry(trap, e.ID)
 }
 
-// wantsHit reports whether an array would do anything with a hit now.
+// wantsHit reports whether an array or perf would do anything with a hit now.
 func (e *Event) wantsHit() bool {
+	if e.perf.Load() != nil {
+		return true
+	}
 	files := e.files.Load()
 	if files == nil {
 		return false
@@ -121,7 +124,8 @@ func (t *Tracer) traceContextHere(trap *abi.Trap) (flags, preempt byte) {
 	return flags, byte(min(trap.Preempt&abi.PreemptMask, 0xf))
 }
 
-// commit passes a hit to the arrays that record the event. It runs in handler context.
+// commit passes a hit to the arrays that record the event, and to perf. It runs in handler
+// context.
 func (e *Event) commit(trap *abi.Trap, en *entry) {
 	t := e.tracer
 	defer t.discard(trap)
@@ -132,11 +136,17 @@ func (e *Event) commit(trap *abi.Trap, en *entry) {
 	s := &en.subject // field by field: assigning a struct with pointers is slower while the garbage collector runs
 	s.Entry, s.CPU, s.Comm, s.Trap, s.Pointed = en.Buf[:en.N], trap.CPU, (*[abi.TaskCommLen]byte)(&c.read), trap, &en.pointed
 	saved := false
-	for _, f := range *e.files.Load() {
-		if f.take(trap, s) && !saved {
-			saved = true
-			t.saveCmdline(c, pid)
+	if files := e.files.Load(); files != nil {
+		for _, f := range *files {
+			if f.take(trap, s) && !saved {
+				saved = true
+				t.saveCmdline(c, pid)
+			}
 		}
+	}
+	if users := e.perf.Load(); users != nil {
+		en.Buf[2], en.Buf[3] = t.traceContextHere(trap) // perf_trace_buf_update
+		e.perfHit(trap, s, users, pid)
 	}
 }
 

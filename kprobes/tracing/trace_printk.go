@@ -19,8 +19,8 @@ type printkFormat struct {
 	text string
 }
 
-// printk is called in handler context for what a module prints with trace_printk:
-// trap.Arg is an abi.Trace* value, trap.Data the record.
+// printk is called in handler context for what a module does with the trace buffer, by
+// trace_printk, tracing_on and the like: trap.Arg is an abi.Trace* value, trap.Data the record.
 func (t *Tracer) printk(trap *abi.Trap) {
 	data := trap.Data[field.HeaderSize:]
 	if len(data) < 8 {
@@ -30,6 +30,16 @@ func (t *Tracer) printk(trap *abi.Trap) {
 	switch trap.Arg {
 	case abi.TraceFormat:
 		t.addFormat(binary.LittleEndian.Uint64(data), string(data[8:]))
+		return
+	case abi.TraceOn, abi.TraceOff:
+		t.global.setOn(trap.Arg == abi.TraceOn)
+		return
+	case abi.TraceIsOn:
+		on := uint64(0)
+		if t.global.On() {
+			on = 1
+		}
+		binary.LittleEndian.PutUint64(data, on)
 		return
 	case abi.TraceBinary:
 		id = typeBprint

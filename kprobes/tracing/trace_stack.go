@@ -122,7 +122,7 @@ func (t *Tracer) StackTrace() []string {
 func (t *Tracer) StackFilter() []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.stacks.filter.lines(t, "#### all functions enabled ####\n", false)
+	return t.stacks.filter.lines(t, t.stacks.filter.known(t), "#### all functions enabled ####\n", false)
 }
 
 // EditStackFilter opens stack_trace_filter for writing.

@@ -181,7 +181,7 @@ func (t *Tracer) tracepoint(name string) *tracepoint {
 // Tracepoint is called at each hit of an enabled tracepoint, in handler context:
 // trap.Arg is its address, trap.Data its data.
 func (t *Tracer) Tracepoint(trap *abi.Trap) {
-	if trap.Arg <= abi.TraceFormat {
+	if trap.Arg <= abi.TraceIsOn {
 		t.printk(trap)
 		return
 	}

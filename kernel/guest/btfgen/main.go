@@ -10,8 +10,8 @@
 //	proto
 //	func TYPE NAME [TYPE:NAME]...   what it returns, its arguments
 //
-// Typedefs and qualifiers are left out. A type that is only declared is an empty
-// struct.
+// Typedefs and qualifiers are left out. A structure that a file only declares is the one of
+// that name that another file defines, as after pahole's deduplication, or else an empty one.
 package main
 
 import (
@@ -37,7 +37,7 @@ type gen struct {
 	data  *dwarf.Data
 	out   []string // the text of each type with its members
 	byKey map[string]int
-	seen  map[dwarf.Offset]int
+	whole map[string][]*dwarf.StructType // the definitions with a name, one of each size
 }
 
 func run(file string) error {
@@ -50,7 +50,10 @@ func run(file string) error {
 	if err != nil {
 		return err
 	}
-	g := &gen{data: data, byKey: map[string]int{}, seen: map[dwarf.Offset]int{}}
+	g := &gen{data: data, byKey: map[string]int{}, whole: map[string][]*dwarf.StructType{}}
+	if err := g.findStructs(); err != nil {
+		return err
+	}
 	funcs, err := g.functions()
 	if err != nil {
 		return err
@@ -63,6 +66,28 @@ func run(file string) error {
 		fmt.Fprintln(w, funcs[name])
 	}
 	return w.Flush()
+}
+
+// findStructs finds the definitions of structures.
+func (g *gen) findStructs() error {
+	for r := g.data.Reader(); ; {
+		e, err := r.Next()
+		if err != nil || e == nil {
+			return err
+		}
+		name, _ := e.Val(dwarf.AttrName).(string)
+		if e.Tag != dwarf.TagStructType && e.Tag != dwarf.TagUnionType || name == "" || e.Val(dwarf.AttrDeclaration) != nil {
+			continue
+		}
+		t, err := g.data.Type(e.Offset)
+		if err != nil {
+			return err
+		}
+		s := t.(*dwarf.StructType)
+		if !slices.ContainsFunc(g.whole[name], func(o *dwarf.StructType) bool { return o.ByteSize == s.ByteSize }) {
+			g.whole[name] = append(g.whole[name], s)
+		}
+	}
 }
 
 // functions returns the line of each function that has code.
@@ -207,6 +232,9 @@ func (g *gen) keep(text string) int {
 
 // structure numbers a structure before its members, which may point to it.
 func (g *gen) structure(t *dwarf.StructType) int {
+	if whole := g.whole[t.StructName]; t.Incomplete && len(whole) == 1 {
+		t = whole[0]
+	}
 	head := strings.TrimSpace(fmt.Sprintf("struct %d %s", max(t.ByteSize, 0), t.StructName))
 	key := head
 	if t.StructName == "" {

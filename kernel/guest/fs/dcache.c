@@ -580,6 +580,13 @@ char *d_path(const struct path *path, char *buf, int buflen)
 	return at;
 }
 EXPORT_SYMBOL(d_path);
+EXPORT_SYMBOL(dentry_path_raw);
+
+char *file_path(struct file *filp, char *buf, int blen)
+{
+	return d_path(&filp->f_path, buf, blen);
+}
+EXPORT_SYMBOL(file_path);
 
 void __init dcache_init(void)
 {

@@ -968,7 +968,9 @@ int vfs_mkdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry, umode_t mode
 		return -EPERM;
 	mode &= (S_IRWXUGO | S_ISVTX) & ~current_umask();
 	err = security_inode_mkdir(dir, dentry, mode);
-	return err ? err : dir->i_op->mkdir(IDMAP_ARG(idmap) dir, dentry, mode);
+	if (err)
+		return err;
+	return host_mirrors() ? host_made() : dir->i_op->mkdir(IDMAP_ARG(idmap) dir, dentry, mode);
 }
 
 int vfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char *oldname)
@@ -980,7 +982,9 @@ int vfs_symlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, const char
 	if (!dir->i_op->symlink)
 		return -EPERM;
 	err = security_inode_symlink(dir, dentry, oldname);
-	return err ? err : dir->i_op->symlink(IDMAP_ARG(idmap) dir, dentry, oldname);
+	if (err)
+		return err;
+	return host_mirrors() ? host_made() : dir->i_op->symlink(IDMAP_ARG(idmap) dir, dentry, oldname);
 }
 
 int vfs_link(struct dentry *old, IDMAP_PARAM struct inode *dir, struct dentry *new, struct inode **delegated)
@@ -1018,7 +1022,7 @@ int vfs_unlink(IDMAP_PARAM struct inode *dir, struct dentry *dentry, struct inod
 	else
 		err = security_inode_unlink(dir, dentry);
 	if (!err)
-		err = dir->i_op->unlink(dir, dentry);
+		err = host_mirrors() ? host_made() : dir->i_op->unlink(dir, dentry);
 	inode_unlock(target);
 	if (!err) {
 		ihold(target);
@@ -1043,7 +1047,7 @@ static __always_inline int remove_dir(IDMAP_PARAM struct inode *dir, struct dent
 	else
 		err = security_inode_rmdir(dir, dentry);
 	if (!err)
-		err = dir->i_op->rmdir(dir, dentry);
+		err = host_mirrors() ? host_made() : dir->i_op->rmdir(dir, dentry);
 	inode_unlock(dentry->d_inode);
 	if (!err)
 		d_delete(dentry);
@@ -1076,7 +1080,7 @@ noinline __noclone PATH_RET do_mkdirat(int dfd, path_arg_t pathname, umode_t mod
 		done_path_create(&path, d);
 	}
 	putname(name);
-	return err;
+	return host_result(err);
 }
 
 noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_arg_t newname)
@@ -1092,7 +1096,7 @@ noinline __noclone PATH_RET do_symlinkat(path_arg_t oldname, int newdfd, path_ar
 	}
 	putname(to);
 	putname(from);
-	return err;
+	return host_result(err);
 }
 
 // find_last looks up the last name of a path in its directory, which is locked.
@@ -1143,7 +1147,7 @@ put:
 	path_put(&path);
 out:
 	putname(name);
-	return err;
+	return host_result(err);
 }
 
 noinline __noclone PATH_RET do_unlinkat(int dfd, struct filename *name)

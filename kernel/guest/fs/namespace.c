@@ -17,10 +17,6 @@ struct mnt_idmap {
 	struct user_namespace *owner;
 	refcount_t count;
 } nop_mnt_idmap = { .count = REFCOUNT_INIT(1) };
-#else
-struct user_namespace {
-	char nothing;
-} init_user_ns;
 #endif
 
 static struct mount *real_mount(struct vfsmount *mnt)

@@ -257,8 +257,8 @@ SYSCALL_DEFINE1(chdir, const char __user *, filename)
 	int err = user_path_at_empty(AT_FDCWD, filename, LOOKUP_FOLLOW | LOOKUP_DIRECTORY, &path, NULL);
 
 	if (err)
-		return err;
-	err = inode_permission(IDMAP_OF(path.mnt) path.dentry->d_inode, MAY_EXEC | MAY_CHDIR);
+		return host_result(err);
+	err = host_result(inode_permission(IDMAP_OF(path.mnt) path.dentry->d_inode, MAY_EXEC | MAY_CHDIR));
 	if (!err)
 		set_fs_pwd(current->fs, &path);
 	path_put(&path);

@@ -460,3 +460,101 @@ void seq_pad(struct seq_file *m, char c)
 		seq_putc(m, c);
 }
 EXPORT_SYMBOL(seq_pad);
+
+// seq_get_buf and seq_commit in one: path writes to the rest of the buffer by a function that
+// begins at its end, and escapes what esc has.
+static int seq_put_path(struct seq_file *m, char *path, char *rest, const char *esc)
+{
+	char *end;
+
+	if (IS_ERR(path))
+		return PTR_ERR(path);
+	end = mangle_path(rest, path, esc);
+	if (!end)
+		return -ENAMETOOLONG;
+	m->count = end - m->buf;
+	return end - rest;
+}
+
+// mangle_path copies p to s, with the characters in esc as octal escapes. It returns the end,
+// or NULL if the two have met: p is in the same buffer, behind s.
+char *mangle_path(char *s, const char *p, const char *esc)
+{
+	while (s <= p) {
+		char c = *p++;
+
+		if (!c)
+			return s;
+		if (!strchr(esc, c)) {
+			*s++ = c;
+			continue;
+		}
+		if (s + 4 > p)
+			break;
+		*s++ = '\\';
+		*s++ = '0' + ((c & 0300) >> 6);
+		*s++ = '0' + ((c & 070) >> 3);
+		*s++ = '0' + (c & 07);
+	}
+	return NULL;
+}
+EXPORT_SYMBOL(mangle_path);
+
+int seq_path(struct seq_file *m, const struct path *path, const char *esc)
+{
+	char *rest = m->buf + m->count;
+	int res = -1;
+
+	if (m->count < m->size)
+		res = seq_put_path(m, d_path(path, rest, m->size - m->count), rest, esc);
+	if (res < 0)
+		seq_set_overflow(m);
+	return res;
+}
+EXPORT_SYMBOL(seq_path);
+
+int seq_file_path(struct seq_file *m, struct file *file, const char *esc)
+{
+	return seq_path(m, &file->f_path, esc);
+}
+EXPORT_SYMBOL(seq_file_path);
+
+int seq_dentry(struct seq_file *m, struct dentry *dentry, const char *esc)
+{
+	char *rest = m->buf + m->count;
+	int res = -1;
+
+	if (m->count < m->size)
+		res = seq_put_path(m, dentry_path_raw(dentry, rest, m->size - m->count), rest, esc);
+	if (res < 0)
+		seq_set_overflow(m);
+	return res;
+}
+EXPORT_SYMBOL(seq_dentry);
+
+struct hlist_node *seq_hlist_start(struct hlist_head *head, loff_t pos)
+{
+	struct hlist_node *node;
+
+	for (node = head->first; node; node = node->next) {
+		if (pos-- == 0)
+			return node;
+	}
+	return NULL;
+}
+EXPORT_SYMBOL(seq_hlist_start);
+
+struct hlist_node *seq_hlist_start_head(struct hlist_head *head, loff_t pos)
+{
+	return pos ? seq_hlist_start(head, pos - 1) : SEQ_START_TOKEN;
+}
+EXPORT_SYMBOL(seq_hlist_start_head);
+
+struct hlist_node *seq_hlist_next(void *v, struct hlist_head *head, loff_t *ppos)
+{
+	struct hlist_node *node = v;
+
+	++*ppos;
+	return v == SEQ_START_TOKEN ? head->first : node->next;
+}
+EXPORT_SYMBOL(seq_hlist_next);

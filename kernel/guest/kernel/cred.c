@@ -36,6 +36,37 @@ struct cred *prepare_creds(void)
 }
 EXPORT_SYMBOL(prepare_creds);
 
+/* The task's credentials, which the caller puts. */
+const struct cred *get_task_cred(struct task_struct *task)
+{
+	const struct cred *cred;
+
+	rcu_read_lock();
+	cred = get_cred(READ_ONCE(task->real_cred));
+	rcu_read_unlock();
+	return cred;
+}
+EXPORT_SYMBOL(get_task_cred);
+
+/* Has the current task act with other credentials until revert_creds. */
+const struct cred *override_creds(const struct cred *new)
+{
+	const struct cred *old = current->cred;
+
+	current->cred = (struct cred *)get_cred(new);
+	return old;
+}
+EXPORT_SYMBOL(override_creds);
+
+void revert_creds(const struct cred *old)
+{
+	const struct cred *override = current->cred;
+
+	current->cred = (struct cred *)old;
+	put_cred(override);
+}
+EXPORT_SYMBOL(revert_creds);
+
 /* Threads share their creator's, processes get a copy. */
 int copy_creds(struct task_struct *p, unsigned long clone_flags)
 {

@@ -29,8 +29,9 @@ int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 	struct probe_request r = { .nr = nr, .addr = (u64)probe, .arg = arg };
 	int err;
 
-	if (!preemptible())
-		return -EDEADLK;	/* called by a handler: Linux would hang */
+	/* Called by a handler: Linux would hang. A handler that has slept leaves a count below 0. */
+	if ((preempt_count() << 1) > 0 || irqs_disabled())
+		return -EDEADLK;
 	err = hypercall1(HC_PROBE, &r);
 	if (err)
 		return err;

@@ -12,7 +12,7 @@ struct kthread {
 	int result;
 	int (*threadfn)(void *);
 	void *data;
-	struct completion exited;
+	struct completion exited, parked;
 	char full_name[TASK_COMM_LEN];
 };
 struct kthread_create_info {
@@ -40,6 +40,7 @@ bool set_kthread_struct(struct task_struct *p)
 	if (!kthread)
 		return false;
 	init_completion(&kthread->exited);
+	init_completion(&kthread->parked);
 	p->vfork_done = &kthread->exited;
 	p->kthread = kthread;
 	return true;
@@ -62,6 +63,56 @@ bool __kthread_should_park(struct task_struct *k)
 	return test_bit(KTHREAD_SHOULD_PARK, &to_kthread(k)->flags);
 }
 EXPORT_SYMBOL(__kthread_should_park);
+
+bool kthread_should_park(void)
+{
+	return __kthread_should_park(current);
+}
+EXPORT_SYMBOL_GPL(kthread_should_park);
+
+/* Called by a thread that is to park: it sleeps until it is unparked or stopped. */
+void kthread_parkme(void)
+{
+	struct kthread *self = to_kthread(current);
+
+	for (;;) {
+		set_current_state(TASK_PARKED);
+		if (!test_bit(KTHREAD_SHOULD_PARK, &self->flags))
+			break;
+		complete(&self->parked);
+		schedule();
+	}
+	__set_current_state(TASK_RUNNING);
+}
+EXPORT_SYMBOL_GPL(kthread_parkme);
+
+/* Has the thread park, and waits until it has. */
+int kthread_park(struct task_struct *k)
+{
+	struct kthread *kthread = to_kthread(k);
+
+	if (WARN_ON(k->flags & PF_EXITING))
+		return -ENOSYS;
+	if (WARN_ON_ONCE(test_bit(KTHREAD_SHOULD_PARK, &kthread->flags)))
+		return -EBUSY;
+	set_bit(KTHREAD_SHOULD_PARK, &kthread->flags);
+	if (k != current) {
+		wake_up_process(k);
+		wait_for_completion(&kthread->parked);
+	}
+	return 0;
+}
+EXPORT_SYMBOL_GPL(kthread_park);
+
+void kthread_unpark(struct task_struct *k)
+{
+	struct kthread *kthread = to_kthread(k);
+
+	reinit_completion(&kthread->parked);
+	clear_bit(KTHREAD_SHOULD_PARK, &kthread->flags);
+	wake_up_state(k, TASK_PARKED);
+}
+EXPORT_SYMBOL_GPL(kthread_unpark);
 
 void *kthread_data(struct task_struct *task)
 {
@@ -106,8 +157,10 @@ static int kthread(void *_create)
 	complete(create->done);
 	schedule_preempt_disabled();
 	preempt_enable();
-	if (!test_bit(KTHREAD_SHOULD_STOP, &self->flags))
+	if (!test_bit(KTHREAD_SHOULD_STOP, &self->flags)) {
+		kthread_parkme();
 		ret = threadfn(self->data);
+	}
 	kthread_exit(ret);
 }
 
@@ -184,6 +237,8 @@ int kthread_stop(struct task_struct *k)
 	get_task_struct(k);
 	kthread = to_kthread(k);
 	set_bit(KTHREAD_SHOULD_STOP, &kthread->flags);
+	if (test_bit(KTHREAD_SHOULD_PARK, &kthread->flags))
+		kthread_unpark(k);
 	wake_up_process(k);
 	wait_for_completion(&kthread->exited);
 	ret = kthread->result;

@@ -197,6 +197,25 @@ pid_t __task_pid_nr_ns(struct task_struct *task, enum pid_type type, struct pid_
 }
 EXPORT_SYMBOL(__task_pid_nr_ns);
 
+pid_t pid_nr_ns(struct pid *pid, struct pid_namespace *ns)
+{
+	return pid && ns == &init_pid_ns ? pid_nr(pid) : 0;
+}
+EXPORT_SYMBOL(pid_nr_ns);
+
+pid_t pid_vnr(struct pid *pid)
+{
+	return pid_nr_ns(pid, task_active_pid_ns(current));
+}
+EXPORT_SYMBOL(pid_vnr);
+
+struct pid_namespace *task_active_pid_ns(struct task_struct *tsk)
+{
+	return &init_pid_ns;
+}
+EXPORT_SYMBOL(task_active_pid_ns);
+EXPORT_SYMBOL(init_pid_ns);
+
 void __init pid_idr_init(void)
 {
 	init_pid_ns.pid_cachep = kmem_cache_create("pid", sizeof(struct pid), 64, SLAB_PANIC, NULL);

@@ -36,6 +36,18 @@ u32 __get_random_u32_below(u32 ceil)
 }
 EXPORT_SYMBOL(__get_random_u32_below);
 
+u16 get_random_u16(void)
+{
+	return get_random_u64();
+}
+EXPORT_SYMBOL(get_random_u16);
+
+u8 get_random_u8(void)
+{
+	return get_random_u64();
+}
+EXPORT_SYMBOL(get_random_u8);
+
 void _get_random_bytes(void *buf, size_t len)
 {
 	u8 *p = buf;

@@ -40,10 +40,12 @@ struct workqueue_struct {
 
 static DEFINE_PER_CPU(struct worker_pool, cpu_worker_pools);
 static struct worker_pool unbound_pool;
-struct workqueue_struct *system_wq, *system_unbound_wq, *system_long_wq;
+struct workqueue_struct *system_wq, *system_unbound_wq, *system_long_wq, *system_highpri_wq, *system_freezable_wq;
 EXPORT_SYMBOL(system_wq);
 EXPORT_SYMBOL_GPL(system_unbound_wq);
 EXPORT_SYMBOL_GPL(system_long_wq);
+EXPORT_SYMBOL_GPL(system_highpri_wq);
+EXPORT_SYMBOL_GPL(system_freezable_wq);
 static DECLARE_WAIT_QUEUE_HEAD(flush_done);
 
 /* Work that was never queued has something else there than a workqueue's address. */
@@ -272,6 +274,22 @@ bool cancel_delayed_work_sync(struct delayed_work *dwork)
 }
 EXPORT_SYMBOL(cancel_delayed_work_sync);
 
+/* Takes work back that has not begun; it may be running. */
+bool cancel_work(struct work_struct *work)
+{
+	return try_to_grab_pending(work, false);
+}
+EXPORT_SYMBOL(cancel_work);
+
+/* Says, as of some moment, whether the work is queued (1), running (2), or both. */
+unsigned int work_busy(struct work_struct *work)
+{
+	unsigned int ret = work_pending(work) ? 1 : 0;
+
+	return work_is_running(work) ? ret | 2 : ret;
+}
+EXPORT_SYMBOL_GPL(work_busy);
+
 void __flush_workqueue(struct workqueue_struct *wq)
 {
 	wait_event(flush_done, atomic_read(&wq->nr_in_flight) == 0);
@@ -464,6 +482,8 @@ void __init workqueue_init_early(void)
 	system_wq = alloc_workqueue("events", 0, 0);
 	system_long_wq = alloc_workqueue("events_long", 0, 0);
 	system_unbound_wq = alloc_workqueue("events_unbound", 2, 0);
+	system_highpri_wq = alloc_workqueue("events_highpri", 0, 0);
+	system_freezable_wq = alloc_workqueue("events_freezable", 0, 0);
 }
 
 void __init workqueue_init(void)

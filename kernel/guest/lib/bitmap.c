@@ -1,4 +1,6 @@
 // Bitmaps.
+#include <linux/slab.h>
+#include <linux/mm.h>
 #include <linux/types.h>
 #include <linux/errno.h>
 #include <linux/ctype.h>
@@ -293,3 +295,31 @@ int bitmap_print_list(char *buf, size_t size, const unsigned long *map, int bits
 	}
 	return n;
 }
+
+unsigned long *bitmap_alloc(unsigned int nbits, gfp_t flags)
+{
+	return kmalloc(BITS_TO_LONGS(nbits) * sizeof(long), flags);
+}
+EXPORT_SYMBOL(bitmap_alloc);
+
+unsigned long *bitmap_zalloc(unsigned int nbits, gfp_t flags)
+{
+	return bitmap_alloc(nbits, flags | __GFP_ZERO);
+}
+EXPORT_SYMBOL(bitmap_zalloc);
+
+void bitmap_free(const unsigned long *bitmap)
+{
+	kfree(bitmap);
+}
+EXPORT_SYMBOL(bitmap_free);
+
+// bitmap_print_to_pagebuf writes a bitmap, as a list (0-3,8) or in words, and a new line,
+// to a page of which buf may be a part.
+int bitmap_print_to_pagebuf(bool list, char *buf, const unsigned long *maskp, int nmaskbits)
+{
+	ptrdiff_t len = PAGE_SIZE - ((unsigned long)buf & (PAGE_SIZE - 1));
+
+	return scnprintf(buf, len, list ? "%*pbl\n" : "%*pb\n", nmaskbits, maskp);
+}
+EXPORT_SYMBOL(bitmap_print_to_pagebuf);

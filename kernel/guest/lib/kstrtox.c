@@ -189,6 +189,36 @@ int kstrtouint_from_user(const char *s, size_t count, unsigned int base, unsigne
 }
 EXPORT_SYMBOL(kstrtouint_from_user);
 
+int kstrtoint_from_user(const char *s, size_t count, unsigned int base, int *res)
+{
+	char buf[1 + 32 + 1 + 1];
+	int err = number_from_user(buf, sizeof(buf), s, count);
+
+	return err ? err : kstrtoint(buf, base, res);
+}
+EXPORT_SYMBOL(kstrtoint_from_user);
+
+int kstrtoll_from_user(const char *s, size_t count, unsigned int base, long long *res)
+{
+	char buf[1 + 64 + 1 + 1];
+	int err = number_from_user(buf, sizeof(buf), s, count);
+
+	return err ? err : kstrtoll(buf, base, res);
+}
+EXPORT_SYMBOL(kstrtoll_from_user);
+
+int kstrtol_from_user(const char *s, size_t count, unsigned int base, long *res)
+{
+	return kstrtoll_from_user(s, count, base, (long long *)res);
+}
+EXPORT_SYMBOL(kstrtol_from_user);
+
+int kstrtoul_from_user(const char *s, size_t count, unsigned int base, unsigned long *res)
+{
+	return kstrtoull_from_user(s, count, base, (unsigned long long *)res);
+}
+EXPORT_SYMBOL(kstrtoul_from_user);
+
 int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned long long *res)
 {
 	char buf[1 + 64 + 1 + 1];

@@ -99,6 +99,52 @@ void *memdup_user(const void __user *src, size_t len)
 }
 EXPORT_SYMBOL(memdup_user);
 
+void *vmemdup_user(const void __user *src, size_t len)
+{
+	void *p = kvmalloc_node(len, GFP_USER, -1);
+
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(p, src, len)) {
+		kvfree(p);
+		return ERR_PTR(-EFAULT);
+	}
+	return p;
+}
+EXPORT_SYMBOL(vmemdup_user);
+
+void *memdup_user_nul(const void __user *src, size_t len)
+{
+	char *p = kmalloc(len + 1, GFP_KERNEL);
+
+	if (!p)
+		return ERR_PTR(-ENOMEM);
+	if (copy_from_user(p, src, len)) {
+		kfree(p);
+		return ERR_PTR(-EFAULT);
+	}
+	p[len] = '\0';
+	return p;
+}
+EXPORT_SYMBOL(memdup_user_nul);
+
+/* n limits the length with the byte that ends the string. */
+char *strndup_user(const char __user *s, long n)
+{
+	long length = strnlen_user(s, n);
+	char *p;
+
+	if (!length)
+		return ERR_PTR(-EFAULT);
+	if (length > n)
+		return ERR_PTR(-EINVAL);
+	p = memdup_user(s, length);
+	if (!IS_ERR(p))
+		p[length - 1] = '\0';
+	return p;
+}
+EXPORT_SYMBOL(strndup_user);
+
 void *krealloc(const void *p, size_t new_size, gfp_t flags)
 {
 	size_t ks;

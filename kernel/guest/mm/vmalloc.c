@@ -129,3 +129,21 @@ void vfree(const void *addr)
 	free_area(area);
 }
 EXPORT_SYMBOL(vfree);
+
+void *__vmalloc(unsigned long size, gfp_t gfp_mask)
+{
+	return __vmalloc_node_range(size, gfp_mask, __builtin_return_address(0));
+}
+EXPORT_SYMBOL(__vmalloc);
+
+void *vmalloc_node(unsigned long size, int node)
+{
+	return __vmalloc_node_range(size, GFP_KERNEL, __builtin_return_address(0));
+}
+EXPORT_SYMBOL(vmalloc_node);
+
+void *vmalloc_user(unsigned long size)
+{
+	return __vmalloc_node_range(size, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
+}
+EXPORT_SYMBOL(vmalloc_user);

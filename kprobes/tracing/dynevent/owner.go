@@ -106,6 +106,8 @@ type Events interface {
 	// New creates an event with a new ID and its file in each array. It returns nil if no
 	// ID is left.
 	New(group, name string, class Class) Event
+	// NewLocal creates an event that has no ID, no file, and no name for others.
+	NewLocal(group, name string, class Class) Event
 	// Forget deletes an event that is off in all arrays.
 	Forget(e Event)
 	// Find returns the event of that name, or nil.
@@ -178,6 +180,7 @@ type Config struct {
 	Machine Machine
 	Has     *release.Set
 	Rules   *probe.Rules
+	Filters *filter.Rules
 	// Functions are nil if functions cannot be traced, Tracepoints if there are none.
 	Functions   Functions
 	Tracepoints Tracepoints

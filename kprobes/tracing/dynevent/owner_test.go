@@ -50,7 +50,7 @@ func newTestRegistry(t testing.TB, change ...func(*Config)) (*Registry, *fakeOwn
 	t.Helper()
 	f := tracingtest.New()
 	o := &fakeOwner{kernel: f, events: map[eventName]*fakeEvent{}, has: release.Linux6_1.Set()}
-	c := Config{Mutex: &sync.Mutex{}, Events: o, Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Has: &o.has}
+	c := Config{Mutex: &sync.Mutex{}, Events: o, Kprobes: f, Symbols: f, Sites: f, Machine: f, Module: f.ModuleLoaded, Has: &o.has, Filters: &filter.Rules{}}
 	for _, do := range change {
 		do(&c)
 	}
@@ -63,6 +63,11 @@ func (o *fakeOwner) New(group, name string, class Class) Event {
 	class.Fields()
 	o.events[e.name] = e
 	return e
+}
+
+func (o *fakeOwner) NewLocal(group, name string, class Class) Event {
+	class.Fields()
+	return &fakeEvent{owner: o, name: eventName{group, name}, class: class}
 }
 
 func (o *fakeOwner) Forget(e Event) { delete(o.events, e.(*fakeEvent).name) }

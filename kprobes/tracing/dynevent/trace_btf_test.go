@@ -65,6 +65,9 @@ func TestBTFDefinitions(t *testing.T) {
 		{"p:a vfs_read count->len", "This is not a pointer to union/structure."},
 		{"p:a vfs_read buf->len", "Failed to get BTF type info."},
 		{"p:a vfs_read file->f_mode:string", "This type does not fit for string."},
+		{"p:a vfs_read file:string", "This type does not fit for string."},
+		{"p:a vfs_read $arg1:ustring", "This type does not fit for string."},
+		{"p:a vfs_read count:string +0(file):string", "count=count:string arg2=+0(file):string|__data_loc char[] __data_loc char[]"},
 		{"p:a vfs_read file-f_mode", "Failed to parse single hyphen. Forgot '>'?"},
 	} {
 		t.Run(tt.def, func(t *testing.T) {

@@ -126,7 +126,7 @@ func (ep *traceEprobe) parseFilter(words []string, index int, fail func(*probe.E
 		return fail(probe.NewError(errNoEventFilter, index, 0))
 	}
 	text := strings.Join(words, " ")
-	parsed, err := filter.Parse(text, ep.attached.Members())
+	parsed, err := ep.reg.conf.Filters.Parse(text, ep.attached.Members())
 	if err != nil {
 		ep.reg.conf.Events.LogError("event filter parse error", err.Text, text, err.Pos)
 		return fmt.Errorf("filter %q: %s: %w", text, err.Text, syscall.EINVAL)

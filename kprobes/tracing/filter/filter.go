@@ -33,7 +33,10 @@ type predicate struct {
 	field operand
 	op    string
 	value uint64
+	size  uint64 // if not 0, the field is compared with the addresses from value on
+	cpus  []bool // if not nil, the field is compared with this set of CPUs
 	match Pattern
+	user  bool // the string is in user memory
 }
 
 // Subject is a hit as filters and triggers see it.
@@ -89,8 +92,14 @@ func (p *predicate) holds(s *Subject) bool {
 	case fromComm:
 		return p.match.Matches(s.Comm[:abi.TaskCommLen-1]) == (p.op != "!=")
 	case fromCPU:
+		if p.cpus != nil {
+			return p.holdsCPU(uint64(s.CPU))
+		}
 		return compareSigned(int64(s.CPU), p.op, int64(int32(p.value)))
 	case fromMember:
+	}
+	if p.size > 0 {
+		return (p.field.Load(s.Entry)-p.value < p.size) == (p.op == "==")
 	}
 	switch p.field.kind {
 	case field.DataLocText:
@@ -110,21 +119,36 @@ func (p *predicate) holds(s *Subject) bool {
 	case field.Integer, field.DataLoc:
 	}
 	v, want := p.field.Load(s.Entry), p.field.Extend(p.value)
+	if p.cpus != nil {
+		return p.holdsCPU(v)
+	}
 	if p.field.Signed {
 		return compareSigned(int64(v), p.op, int64(want))
 	}
 	return compareUnsigned(v, p.op, want)
 }
 
-// holdsPointed is filter_pred_pchar: the field is the address of a kernel string. A
-// string that cannot be read matches nothing.
+// holdsCPU is do_filter_scalar_cpumask: a set of one CPU is compared as a number, and what
+// is no CPU's number matches nothing.
+func (p *predicate) holdsCPU(v uint64) bool {
+	switch {
+	case v >= uint64(len(p.cpus)):
+		return false
+	case p.op == "&":
+		return p.cpus[v]
+	}
+	return p.op == "!="
+}
+
+// holdsPointed is filter_pred_pchar: the field is the address of a kernel string, or, with
+// .ustring, of one in user memory. A string that cannot be read matches nothing.
 func (p *predicate) holdsPointed(s *Subject) bool {
 	if s.Trap == nil || s.Pointed == nil {
 		return false
 	}
 	b := s.Pointed
 	addr := p.field.Load(s.Entry)
-	if addr>>47 == 0 || !abi.ReadString(s.Trap.Mem, addr, b[:]) { // user strings have a type of their own
+	if addr>>47 == 0 != p.user || !abi.ReadString(s.Trap.Mem, addr, b[:]) {
 		return false
 	}
 	n := bytes.IndexByte(b[:], 0)

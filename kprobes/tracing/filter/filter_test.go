@@ -38,7 +38,7 @@ func TestPasses(t *testing.T) {
 		"CPU == 1": true, "cpu != 1": false, "common_cpu < 0": false, `COMM == "cat"`: true, `comm ~ "c?t"`: true,
 		"!n == 0 && (small == 1 || small == -2)": true, "!(CPU == 1 && n == 1) || n == 0": true,
 	} {
-		f, err := Parse(text, fields)
+		f, err := new(Rules).Parse(text, fields)
 		if err != nil {
 			t.Errorf("%s: %v", text, err)
 			continue
@@ -68,7 +68,7 @@ func TestRefused(t *testing.T) {
 		"n == 1 n == 2":             {"Too many terms in predicate expression", 7, syscall.Errno(1)},
 		"n == 99999999999999999999": {"Illegal integer value", 6, syscall.EINVAL},
 	} {
-		_, err := Parse(text, fields)
+		_, err := new(Rules).Parse(text, fields)
 		if err == nil || *err != want || !errors.Is(err, want.Errno) {
 			t.Errorf("%q: %v, want %v", text, err, &want)
 			continue
@@ -107,7 +107,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		s := hit()
-		parsed, err := Parse(text, fields)
+		parsed, err := new(Rules).Parse(text, fields)
 		if err != nil {
 			if err.Errno == 0 {
 				t.Errorf("%q: %v", text, err)
@@ -118,4 +118,66 @@ func FuzzParse(f *testing.F) {
 		s.Entry = s.Entry[:40]
 		parsed.Passes(s)
 	})
+}
+
+// someSymbols are a function of 16 bytes and nothing else.
+type someSymbols struct{}
+
+func (someSymbols) LookupName(name string) []abi.Symbol {
+	if name == "schedule" {
+		return []abi.Symbol{{Addr: 1 << 63, Size: 16, Name: name}}
+	}
+	return nil
+}
+
+func (someSymbols) Lookup(addr uint64) (abi.Symbol, uint64, bool) {
+	return abi.Symbol{Addr: 1 << 63, Size: 16}, addr - 1<<63, addr-1<<63 < 16
+}
+
+// TestForms: FIELD.function and CPUS{LIST} of Linux 6.12, with two CPUs.
+func TestForms(t *testing.T) {
+	rules := &Rules{UserStrings: true, Symbols: someSymbols{}, CPUs: 2}
+	s := hit()
+	for text, want := range map[string]bool{
+		"n.function == schedule": true, "n.function != schedule": false,
+		"n.function==0x8000000000000005": true, "n.function == schedule && CPU == 1": true,
+		"CPU & CPUS{0}": false, "CPU & CPUS{1}": true, "CPU == CPUS{1}": true, "CPU != CPUS{1}": false,
+		"CPU == CPUS{0-1}": false, "CPU != CPUS{0-1}": true, "CPU&CPUS{0-1}": true, "CPU & CPUS{,}": false,
+		"common_pid & CPUS{0-1}": false, "common_pid != CPUS{0-1}": false, "common_pid != CPUS{0}": true,
+		`s.ustring == "short"`: true, `p.ustring ~ "x*"`: false,
+	} {
+		f, err := rules.Parse(text, fields)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		if got := f.Passes(s); got != want {
+			t.Errorf("%s: %v", text, got)
+		}
+	}
+	for text, want := range map[string]Error{
+		"n.function == nosuch":       {"Function not found", 21, syscall.EINVAL},
+		"n.function == 5":            {"Function not found", 16, syscall.EINVAL},
+		"n.function == 1g":           {"Invalid value (did you forget quotes)?", 17, syscall.EINVAL},
+		"n.function < schedule":      {"Invalid operator", 14, syscall.EINVAL},
+		"n.functions == schedule":    {"Invalid operator", 11, syscall.EINVAL},
+		"small.function < nosuch":    {"Illegal operation for field type", 18, syscall.EINVAL},
+		"CPU.function == schedule":   {"Illegal operation for field type", 17, syscall.EINVAL},
+		"(n.function == schedule) ":  {"Function not found", 25, syscall.EINVAL},
+		"CPU & CPUS{}":               {"Invalid cpulist", 12, syscall.EINVAL},
+		"CPU & CPUS{0-3}":            {"Invalid cpulist", 15, syscall.EINVAL},
+		"CPU & CPUS {0}":             {"Missing '{'", 12, syscall.EINVAL},
+		"CPU & CPUS{0,1 && CPU == 1": {"Missing '}'", 27, syscall.EINVAL},
+		"CPU > CPUS{0}":              {"Illegal operation for field type", 7, syscall.EINVAL},
+		"COMM == CPUS":               {"Illegal operation for field type", 9, syscall.EINVAL},
+		"CPU & CPUS{0}x":             {"Too many terms in predicate expression", 13, syscall.Errno(1)},
+		`n.ustring == "schedule"`:    {"Expecting numeric field", 14, syscall.EINVAL},
+	} {
+		if _, err := rules.Parse(text, fields); err == nil || *err != want {
+			t.Errorf("%q: %v, want %v", text, err, &want)
+		}
+	}
+	if _, err := new(Rules).Parse("n.function == schedule", fields); err == nil || err.Text != "Invalid operator" {
+		t.Errorf("without functions: %v", err)
+	}
 }

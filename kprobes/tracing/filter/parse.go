@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 )
@@ -59,19 +60,34 @@ const (
 	maxNumber  = 24
 )
 
+// Rules are what a release's filters can say of its kernel. The zero value is the least.
+type Rules struct {
+	UserStrings bool    // FIELD.ustring, the string at an address of user memory
+	Symbols     Symbols // what FIELD.function compares with; nil if there is no such thing
+	CPUs        int     // how many there are, for CPUS{LIST}; 0 if there is no such thing
+}
+
+// Symbols are the kernel's symbols.
+type Symbols interface {
+	LookupName(name string) []abi.Symbol
+	Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool)
+}
+
 // Parse parses a filter:
 //
 //	FIELD ==|!=|<|<=|>|>=|& NUMBER
-//	FIELD ==|!=|~ "TEXT"
+//	FIELD[.ustring] ==|!=|~ "TEXT"
+//	FIELD.function ==|!= SYMBOL|ADDRESS
+//	FIELD ==|!=|& CPUS{LIST}
 //
 // joined by && and ||, grouped by parentheses, each negated by "!".
 //
 // The Error says where the text is wrong; its errno is EINVAL or 1, 2 or 3.
-func Parse(text string, fields Fields) (*Filter, *Error) {
+func (r *Rules) Parse(text string, fields Fields) (*Filter, *Error) {
 	if err := checkParens(text); err != nil {
 		return nil, err
 	}
-	p := &parser{text: text, fields: fields}
+	p := &parser{rules: r, text: text, fields: fields}
 	n, err := p.parseOr()
 	switch {
 	case err != nil:
@@ -120,6 +136,7 @@ func checkParens(text string) *Error {
 // parser is predicate_parse and parse_pred over a text whose parentheses are
 // balanced. The size of a page limits their nesting.
 type parser struct {
+	rules  *Rules
 	text   string
 	fields Fields
 	pos    int
@@ -245,6 +262,13 @@ func (p *parser) parsePredicate() (pred predicate, _ *Error) {
 	if pred.field, ok = p.fields.find(name); !ok {
 		return fail("Field not found", p.pos)
 	}
+	function := false
+	switch {
+	case p.rules.UserStrings && p.take(".ustring"):
+		pred.user = true
+	case p.rules.Symbols != nil && p.take(".function"):
+		function = true
+	}
 	p.peek()
 	i := slices.IndexFunc(operators[:], func(op string) bool { return strings.HasPrefix(p.text[p.pos:], op) })
 	if i < 0 {
@@ -253,12 +277,94 @@ func (p *parser) parsePredicate() (pred predicate, _ *Error) {
 	pred.op = operators[i]
 	p.pos += len(pred.op)
 	switch c := p.peek(); {
+	case function:
+		return p.parseFunction(pred)
+	case p.rules.CPUs > 0 && p.take(cpusWord):
+		return p.parseCPUs(pred)
 	case c == '"' || c == '\'':
 		return p.parseString(pred, c)
 	case c == '-' || '0' <= c && c <= '9':
 		return p.parseNumber(pred)
 	}
 	return fail("Invalid value (did you forget quotes)?", p.pos)
+}
+
+// take consumes a text if it comes next.
+func (p *parser) take(text string) bool {
+	if !strings.HasPrefix(p.text[p.pos:], text) {
+		return false
+	}
+	p.pos += len(text)
+	return true
+}
+
+// parseFunction parses the symbol, or an address in it, with which FIELD.function is
+// compared: all up to the next blank.
+func (p *parser) parseFunction(pred predicate) (predicate, *Error) {
+	fail := func(text string, at int) (predicate, *Error) {
+		return pred, &Error{text, at + 1, syscall.EINVAL}
+	}
+	start := p.pos
+	if pred.field.source != fromMember || pred.field.Size != 8 {
+		return fail("Illegal operation for field type", start)
+	}
+	if pred.op != "==" && pred.op != "!=" {
+		return fail("Invalid operator", start)
+	}
+	for p.pos < len(p.text) && !kstrtox.IsSpace(p.text[p.pos]) {
+		p.pos++
+	}
+	word := p.text[start:p.pos]
+	var addr uint64
+	if c := p.at(start); '0' <= c && c <= '9' {
+		var err error
+		if addr, err = kstrtox.ParseUint(word, 0, math.MaxUint64); err != nil {
+			return fail("Invalid value (did you forget quotes)?", p.pos)
+		}
+	} else if named := p.rules.Symbols.LookupName(word); len(named) > 0 {
+		addr = named[0].Addr
+	}
+	sym, _, ok := p.rules.Symbols.Lookup(addr)
+	if !ok {
+		return fail("Function not found", p.pos)
+	}
+	pred.value, pred.size = sym.Addr, sym.Size
+	return pred, nil
+}
+
+const cpusWord = "CPUS"
+
+// parseCPUs parses what follows CPUS: {LIST}. Of one CPU, the value is its number.
+func (p *parser) parseCPUs(pred predicate) (predicate, *Error) {
+	fail := func(text string, at int) (predicate, *Error) {
+		return pred, &Error{text, at + 1, syscall.EINVAL}
+	}
+	if pred.field.isText() || pred.op != "==" && pred.op != "!=" && pred.op != "&" {
+		return fail("Illegal operation for field type", p.pos-len(cpusWord))
+	}
+	if !p.take("{") {
+		return fail("Missing '{'", p.pos+1)
+	}
+	n := strings.IndexByte(p.text[p.pos:], '}')
+	if n < 0 {
+		return fail("Missing '}'", len(p.text))
+	}
+	list := p.text[p.pos : p.pos+n]
+	p.pos += n
+	set, ok := kstrtox.ParseList(list, p.rules.CPUs)
+	if !ok || list == "" {
+		return fail("Invalid cpulist", p.pos)
+	}
+	p.pos++
+	if i := slices.Index(set, true); i >= 0 && !slices.Contains(set[i+1:], true) {
+		pred.value = uint64(i)
+		if pred.op == "&" {
+			pred.op = "=="
+		}
+		return pred, nil
+	}
+	pred.cpus = set
+	return pred, nil
 }
 
 func isWord(c byte) bool {

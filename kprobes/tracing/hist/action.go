@@ -406,6 +406,27 @@ func sameKeys(a, b *histogram) bool {
 
 // dropActions undoes createActions.
 func (d *histogram) dropActions() {
+	d.dropUses()
+	for _, t := range d.fieldHists {
+		d.hists.remove(t)
+	}
+	d.fieldHists = nil
+}
+
+// refuse undoes createActions for a trigger that is not taken.
+func (d *histogram) refuse() {
+	if !d.hists.conf.Has[release.KeepFieldHists] {
+		d.dropActions()
+		return
+	}
+	d.dropUses()
+	for _, t := range d.fieldHists {
+		t.hist.hold(false)
+	}
+}
+
+// dropUses lets go of what actions use: synthetic events and the snapshot.
+func (d *histogram) dropUses() {
 	for _, x := range d.actions {
 		if x.synth != nil {
 			x.synth.Hold(-1)
@@ -416,16 +437,6 @@ func (d *histogram) dropActions() {
 		d.snapshots.FreeSnapshot()
 		d.snapshots = nil
 	}
-	if d.hists.conf.Has[release.KeepFieldHists] {
-		for _, t := range d.fieldHists {
-			t.hist.hold(false)
-		}
-		return
-	}
-	for _, t := range d.fieldHists {
-		d.hists.remove(t)
-	}
-	d.fieldHists = nil
 }
 
 // same is actions_match.

@@ -145,11 +145,11 @@ func (p *parser) add(t *Trigger) error {
 		return p.hists.add(t)
 	}
 	if err := p.createActions(); err != nil {
-		d.dropActions()
+		d.refuse()
 		return err
 	}
 	if err := d.makeTable(); err != nil {
-		d.dropActions()
+		d.refuse()
 		return err
 	}
 	return p.hists.add(t)

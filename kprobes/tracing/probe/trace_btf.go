@@ -239,18 +239,20 @@ func (p *fetchParser) parseFields(s string, offset int, typ *btf.Type) *argError
 }
 
 // applyType applies a value's own type to an argument: it is the argument's type if
-// none was written, and a string is read from where a char * points. It returns the
+// none was written, and a string is read from where a char * points, or a number of 8
+// bytes. It returns the
 // type as if it had been written.
 func (p *fetchParser) applyType(a *Arg, typ string, offset int) (string, *argError) {
 	m := p.last
 	if m == nil || m.Type == nil {
 		return typ, nil
 	}
-	if a.typ.text && p.member && a.typ.name != "symstr" {
-		switch {
-		case !m.Type.IsChars():
+	if a.typ.text && a.typ.name != "symstr" {
+		address := m.Type.Kind == btf.Int && m.Type.Size == 8 && m.Bits == 0
+		if !address && !m.Type.IsChars() {
 			return typ, failArg(errBadTypeString, offset)
-		case m.Type.Kind == btf.Pointer:
+		}
+		if p.member && (address || m.Type.Kind == btf.Pointer) {
 			return typ, p.deref(a.typ.name == "ustring", 0, offset)
 		}
 		return typ, nil

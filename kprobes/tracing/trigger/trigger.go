@@ -62,8 +62,9 @@ type File interface {
 
 // Config is what the triggers of all events share.
 type Config struct {
-	Has   *release.Set
-	Hists *hist.Hists
+	Has     *release.Set
+	Hists   *hist.Hists
+	Filters *filter.Rules
 	// SynchronizeRCU returns when every handler that was running has returned.
 	SynchronizeRCU func()
 }
@@ -401,7 +402,7 @@ func (ts *Triggers) parseFilter(t *trigger, text string) (err error) {
 // ParseFilter parses the filter of a trigger. Only some releases report an error in it in
 // error_log.
 func (ts *Triggers) ParseFilter(text string) (*filter.Filter, error) {
-	parsed, err := filter.Parse(text, ts.Members())
+	parsed, err := ts.conf.Filters.Parse(text, ts.Members())
 	if err == nil {
 		return parsed, nil
 	}

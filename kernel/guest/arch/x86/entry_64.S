@@ -52,6 +52,11 @@ SYM_FUNC_START \asmsym
 	.endif
 	call	\cfunc
 	jmp	error_return
+#if !defined(KERNEL_2_6) && !defined(KERNEL_4_15)
+	.ifc \cfunc, exc_int3	/* a probe's handler that has slept comes here: Machine.findSlept */
+	call	irqentry_nmi_exit
+	.endif
+#endif
 SYM_FUNC_END \asmsym
 .endm
 

@@ -23,6 +23,14 @@ EXPORT_SYMBOL(__per_cpu_offset);
 struct cpumask __cpu_possible_mask = { { 1 } }, __cpu_online_mask = { { 1 } };
 EXPORT_SYMBOL(__cpu_possible_mask);
 EXPORT_SYMBOL(__cpu_online_mask);
+struct cpumask __cpu_present_mask = { { 1 } }, __cpu_active_mask = { { 1 } };
+EXPORT_SYMBOL(__cpu_present_mask);
+EXPORT_SYMBOL(__cpu_active_mask);
+/* What cpumask_of() and cpu_all_mask are in modules of Debian, where a mask has 8192 bits:
+ * row 1 + n has bit n of its first word. */
+#define DEBIAN_MASK_LONGS (8192 / 64)
+unsigned long cpu_bit_bitmap[64 + 1][DEBIAN_MASK_LONGS];
+EXPORT_SYMBOL_GPL(cpu_bit_bitmap);
 unsigned int nr_cpu_ids = 1;
 EXPORT_SYMBOL(nr_cpu_ids);
 atomic_t __num_online_cpus = ATOMIC_INIT(1);
@@ -105,12 +113,17 @@ EXPORT_SYMBOL(free_percpu);
 
 void __init prefill_possible_map(unsigned int cpus)
 {
+	unsigned int i;
+
 	if (cpus < 1)
 		cpus = 1;
 	if (cpus > NR_CPUS)
 		cpus = NR_CPUS;
 	nr_cpu_ids = cpus;
 	__cpu_possible_mask.bits[0] = cpus == 64 ? ~0UL : (1UL << cpus) - 1;
+	__cpu_present_mask = __cpu_possible_mask;
+	for (i = 0; i < 64; i++)
+		cpu_bit_bitmap[1 + i][0] = 1UL << i;
 }
 
 /* Entry point of other CPUs: on the idle task's stack, with the CPU's own per-CPU
@@ -124,6 +137,7 @@ void start_secondary(unsigned long cpu)
 	tick_setup_cpu();
 	atomic_inc(&__num_online_cpus);
 	cpumask_set_cpu(cpu, &__cpu_online_mask);
+	cpumask_set_cpu(cpu, &__cpu_active_mask);
 	local_irq_enable();
 	cpu_startup_entry(0);
 }

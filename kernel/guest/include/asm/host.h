@@ -36,6 +36,9 @@
 #define TRACE_PRINTK_STRING 2
 #define TRACE_PRINTK_TEXT 3
 #define TRACE_PRINTK_FORMAT 4
+#define TRACE_ON 5
+#define TRACE_OFF 6
+#define TRACE_IS_ON 7
 
 #define PROBE_REGISTER 1
 #define PROBE_UNREGISTER 2
@@ -64,6 +67,7 @@
 #define BUG_FAULT 2
 #define BUG_TRAP 3
 #define BUG_ATOMIC 4
+#define BUG_ATOMIC_TAINT 6 /* behind its trace */
 /* Flags of HC_PRINTK: the text does not end its line; it goes on with one that does not. */
 #define PRINTK_OPEN 1
 #define PRINTK_CONT 2

@@ -6,6 +6,7 @@
 typedef struct { bool exit_rcu; } irqentry_state_t;
 irqentry_state_t irqentry_enter(struct pt_regs *regs);
 void irqentry_exit(struct pt_regs *regs, irqentry_state_t state);
+void irqentry_nmi_exit(struct pt_regs *regs);
 void idt_setup_traps(void);
 void load_idt_table(void);
 bool fixup_exception(struct pt_regs *regs, int trapnr, unsigned long error_code, unsigned long fault_addr);

@@ -21,6 +21,10 @@ void __bitmap_shift_right(unsigned long *dst, const unsigned long *src, unsigned
 void __bitmap_shift_left(unsigned long *dst, const unsigned long *src, unsigned int shift, unsigned int bits);
 unsigned long bitmap_find_next_zero_area_off(unsigned long *map, unsigned long size, unsigned long start, unsigned int nr, unsigned long align_mask, unsigned long align_offset);
 int bitmap_parse(const char *start, unsigned int buflen, unsigned long *dst, int bits);
+unsigned long *bitmap_alloc(unsigned int nbits, gfp_t flags);
+unsigned long *bitmap_zalloc(unsigned int nbits, gfp_t flags);
+void bitmap_free(const unsigned long *bitmap);
+int bitmap_print_to_pagebuf(bool list, char *buf, const unsigned long *maskp, int nmaskbits);
 int bitmap_parselist(const char *buf, unsigned long *dst, int bits);
 int bitmap_print_list(char *buf, size_t size, const unsigned long *map, int bits);
 

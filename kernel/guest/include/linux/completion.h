@@ -11,6 +11,8 @@ static inline void reinit_completion(struct completion *x) { x->done = 0; }
 void complete(struct completion *x);
 void complete_all(struct completion *x);
 void wait_for_completion(struct completion *x);
+void wait_for_completion_io(struct completion *x);
+unsigned long wait_for_completion_io_timeout(struct completion *x, unsigned long timeout);
 unsigned long wait_for_completion_timeout(struct completion *x, unsigned long timeout);
 int wait_for_completion_interruptible(struct completion *x);
 int wait_for_completion_killable(struct completion *x);

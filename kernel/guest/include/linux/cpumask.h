@@ -4,7 +4,7 @@
 #include <linux/percpu.h>
 #include <linux/bitops.h>
 typedef struct cpumask { unsigned long bits[1]; } cpumask_t;
-extern struct cpumask __cpu_possible_mask, __cpu_online_mask;
+extern struct cpumask __cpu_possible_mask, __cpu_online_mask, __cpu_present_mask, __cpu_active_mask;
 extern unsigned int nr_cpu_ids;
 #define cpu_possible_mask ((const struct cpumask *)&__cpu_possible_mask)
 #define cpu_online_mask ((const struct cpumask *)&__cpu_online_mask)

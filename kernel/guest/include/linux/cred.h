@@ -25,6 +25,16 @@ extern struct cred init_cred;
 int copy_creds(struct task_struct *p, unsigned long clone_flags);
 struct cred *prepare_creds(void);
 int commit_creds(struct cred *new);
+const struct cred *get_task_cred(struct task_struct *task);
+const struct cred *override_creds(const struct cred *new);
+void revert_creds(const struct cred *old);
+extern struct user_namespace init_user_ns;
+kuid_t make_kuid(struct user_namespace *ns, uid_t uid);
+uid_t from_kuid(struct user_namespace *targ, kuid_t kuid);
+uid_t from_kuid_munged(struct user_namespace *targ, kuid_t kuid);
+kgid_t make_kgid(struct user_namespace *ns, gid_t gid);
+gid_t from_kgid(struct user_namespace *targ, kgid_t kgid);
+gid_t from_kgid_munged(struct user_namespace *targ, kgid_t kgid);
 void __put_cred(struct cred *cred);
 void exit_creds(struct task_struct *tsk);
 static inline const struct cred *get_cred(const struct cred *c) { atomic_long_inc((atomic_long_t *)&c->usage); return c; }

@@ -133,8 +133,10 @@ void dput(struct dentry *dentry);
 struct dentry *dget_parent(struct dentry *dentry);
 unsigned int full_name_hash(const void *salt, const char *name, unsigned int len);
 u64 hashlen_string(const void *salt, const char *name);
-char *d_path(const struct path *path, char *buf, int buflen);
+struct file;
+char *file_path(struct file *filp, char *buf, int blen);
 char *dentry_path_raw(const struct dentry *dentry, char *buf, int buflen);
+char *d_path(const struct path *path, char *buf, int buflen);
 wait_queue_head_t *__d_lookup_unhash(struct dentry *dentry);
 void dcache_init(void);
 

@@ -128,8 +128,13 @@ int register_kretprobes(struct kretprobe **rps, int num);
 void unregister_kretprobes(struct kretprobe **rps, int num);
 
 /* What a probe's flags say. */
-static inline int kprobe_gone(struct kprobe *p) { return p->flags & KPROBE_FLAG_GONE; }
-static inline int kprobe_disabled(struct kprobe *p) { return p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE); }
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15) || defined(KERNEL_5_10)
+#define kprobe_bool int		/* until 5.16 */
+#else
+#define kprobe_bool bool
+#endif
+static inline kprobe_bool kprobe_gone(struct kprobe *p) { return p->flags & KPROBE_FLAG_GONE; }
+static inline kprobe_bool kprobe_disabled(struct kprobe *p) { return p->flags & (KPROBE_FLAG_DISABLED | KPROBE_FLAG_GONE); }
 static inline int kprobe_optimized(struct kprobe *p) { return p->flags & KPROBE_FLAG_OPTIMIZED; }
 static inline int kprobe_ftrace(struct kprobe *p) { return p->flags & KPROBE_FLAG_FTRACE; }
 

@@ -21,6 +21,10 @@ int kstrtou8(const char *s, unsigned int base, u8 *res);
 int kstrtos8(const char *s, unsigned int base, s8 *res);
 int kstrtobool(const char *s, bool *res);
 int kstrtobool_from_user(const char *s, size_t count, bool *res);
+int kstrtoint_from_user(const char *s, size_t count, unsigned int base, int *res);
+int kstrtoll_from_user(const char *s, size_t count, unsigned int base, long long *res);
+int kstrtol_from_user(const char *s, size_t count, unsigned int base, long *res);
+int kstrtoul_from_user(const char *s, size_t count, unsigned int base, unsigned long *res);
 int kstrtouint_from_user(const char *s, size_t count, unsigned int base, unsigned int *res);
 int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned long long *res);
 

@@ -13,6 +13,11 @@ struct task_struct *kthread_create_on_cpu(int (*threadfn)(void *data), void *dat
 void kthread_bind(struct task_struct *k, unsigned int cpu);
 int kthread_stop(struct task_struct *k);
 bool kthread_should_stop(void);
+bool kthread_should_park(void);
+bool __kthread_should_park(struct task_struct *k);
+void kthread_parkme(void);
+int kthread_park(struct task_struct *k);
+void kthread_unpark(struct task_struct *k);
 bool kthread_is_per_cpu(struct task_struct *p);
 void *kthread_data(struct task_struct *k);
 void kthread_exit(long result) __noreturn;

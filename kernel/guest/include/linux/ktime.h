@@ -66,6 +66,8 @@ struct timespec64 timespec64_add_safe(const struct timespec64 lhs, const struct 
 void ktime_get_raw_ts64(struct timespec64 *ts);
 void ktime_get_coarse_ts64(struct timespec64 *ts);
 u64 ktime_get_mono_fast_ns(void);
+u64 ktime_get_raw_fast_ns(void);
+u64 ktime_get_real_fast_ns(void);
 u64 ktime_get_boot_fast_ns(void);
 enum tk_offsets { TK_OFFS_REAL, TK_OFFS_BOOT, TK_OFFS_TAI, TK_OFFS_MAX };
 static inline ktime_t ktime_get_real(void) { return ktime_get_with_offset(TK_OFFS_REAL); }

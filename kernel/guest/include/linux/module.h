@@ -84,6 +84,9 @@ static_assert(sizeof(struct module) == 896, "struct module");
 const struct exception_table_entry *search_module_extables(unsigned long addr);
 struct bug_entry *module_find_bug(unsigned long bugaddr);
 bool try_module_get(struct module *module);
+struct notifier_block;
+int register_module_notifier(struct notifier_block *nb);
+int unregister_module_notifier(struct notifier_block *nb);
 void __module_get(struct module *module);
 void module_put(struct module *module);
 

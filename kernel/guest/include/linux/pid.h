@@ -22,6 +22,9 @@ extern struct pid init_struct_pid;
 struct pid *alloc_pid(struct pid_namespace *ns, pid_t *set_tid, size_t set_tid_size);
 void free_pid(struct pid *pid);
 void put_pid(struct pid *pid);
+pid_t pid_nr_ns(struct pid *pid, struct pid_namespace *ns);
+pid_t pid_vnr(struct pid *pid);
+struct pid_namespace *task_active_pid_ns(struct task_struct *tsk);
 struct pid *get_task_pid(struct task_struct *task, enum pid_type type);
 struct task_struct *pid_task(struct pid *pid, enum pid_type type);
 struct task_struct *get_pid_task(struct pid *pid, enum pid_type type);
@@ -32,7 +35,6 @@ void attach_pid(struct task_struct *task, enum pid_type type);
 void detach_pid(struct task_struct *task, enum pid_type type);
 void pid_idr_init(void);
 static inline pid_t pid_nr(struct pid *pid) { return pid ? pid->numbers[0].nr : 0; }
-static inline pid_t pid_vnr(struct pid *pid) { return pid_nr(pid); }
 static inline struct pid *get_pid(struct pid *pid) { if (pid) refcount_inc(&pid->count); return pid; }
 pid_t __task_pid_nr_ns(struct task_struct *task, enum pid_type type, struct pid_namespace *ns);
 #endif

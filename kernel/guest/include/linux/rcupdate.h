@@ -16,6 +16,11 @@ void __rcu_read_unlock(void);
 #define RCU_INIT_POINTER(p, v) WRITE_ONCE(p, v)
 void call_rcu(struct callback_head *head, rcu_callback_t func);
 void synchronize_rcu(void);
+void synchronize_rcu_expedited(void);
+unsigned long get_state_synchronize_rcu(void);
+bool poll_state_synchronize_rcu(unsigned long cookie);
+void cond_synchronize_rcu(unsigned long cookie);
+bool rcu_is_watching(void);
 void synchronize_rcu_tasks(void);
 void rcu_barrier(void);
 void rcu_note_context_switch(bool preempt);

@@ -52,6 +52,13 @@ int seq_write(struct seq_file *m, const void *data, size_t len);
 void seq_put_decimal_ull(struct seq_file *m, const char *delimiter, unsigned long long num);
 void seq_put_hex_ll(struct seq_file *m, const char *delimiter, unsigned long long v, unsigned int width);
 void seq_escape_mem(struct seq_file *m, const char *src, size_t len, unsigned int flags, const char *esc);
+char *mangle_path(char *s, const char *p, const char *esc);
+int seq_path(struct seq_file *m, const struct path *path, const char *esc);
+int seq_file_path(struct seq_file *m, struct file *file, const char *esc);
+int seq_dentry(struct seq_file *m, struct dentry *dentry, const char *esc);
+struct hlist_node *seq_hlist_start(struct hlist_head *head, loff_t pos);
+struct hlist_node *seq_hlist_start_head(struct hlist_head *head, loff_t pos);
+struct hlist_node *seq_hlist_next(void *v, struct hlist_head *head, loff_t *ppos);
 struct list_head *seq_list_start(struct list_head *head, loff_t pos);
 struct list_head *seq_list_next(void *v, struct list_head *head, loff_t *pos);
 

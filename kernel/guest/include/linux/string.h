@@ -49,4 +49,8 @@ int __sysfs_match_string(const char *const *array, size_t n, const char *string)
 char *strreplace(char *s, char from, char to);
 void memcpy_and_pad(void *dest, size_t dest_len, const void *src, size_t count, int pad);
 
+void *memdup_user(const void __user *src, size_t len);
+void *vmemdup_user(const void __user *src, size_t len);
+void *memdup_user_nul(const void __user *src, size_t len);
+char *strndup_user(const char __user *s, long n);
 #endif

@@ -30,6 +30,7 @@ void add_timer(struct timer_list *timer);
 void add_timer_on(struct timer_list *timer, int cpu);
 int mod_timer(struct timer_list *timer, unsigned long expires);
 int timer_delete(struct timer_list *timer);
+int timer_shutdown_sync(struct timer_list *timer);
 int timer_delete_sync(struct timer_list *timer);
 #define del_timer(t) timer_delete(t)
 #define del_timer_sync(t) timer_delete_sync(t)

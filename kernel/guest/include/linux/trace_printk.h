@@ -6,6 +6,9 @@ int __trace_bprintk(unsigned long ip, const char *fmt, ...) __attribute__((forma
 int __trace_printk(unsigned long ip, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int __trace_bputs(unsigned long ip, const char *str);
 int __trace_puts(unsigned long ip, const char *str, int size);
+void tracing_on(void);
+void tracing_off(void);
+int tracing_is_on(void);
 
 /* Constant texts are kept in a section: their entries have an address only. */
 #define __trace_text(text)	({ static const char *__text __attribute__((__used__, section("__trace_printk_fmt"))) = \

@@ -37,7 +37,11 @@ static inline bool schedule_work(struct work_struct *w) { return queue_work(syst
 static inline bool schedule_delayed_work(struct delayed_work *w, unsigned long d) { return queue_delayed_work(system_wq, w, d); }
 void workqueue_init_early(void);
 void workqueue_init(void);
-extern struct workqueue_struct *system_long_wq;
+extern struct workqueue_struct *system_long_wq, *system_highpri_wq, *system_freezable_wq;
+bool cancel_work(struct work_struct *work);
+#define WORK_BUSY_PENDING 1
+#define WORK_BUSY_RUNNING 2
+unsigned int work_busy(struct work_struct *work);
 #define delayed_work_pending(w) work_pending(&(w)->work)
 static inline bool schedule_work_on(int cpu, struct work_struct *w) { return queue_work_on(cpu, system_wq, w); }
 static inline bool schedule_delayed_work_on(int cpu, struct delayed_work *w, unsigned long d) { return queue_delayed_work_on(cpu, system_wq, w, d); }

@@ -276,6 +276,42 @@ void synchronize_rcu(void)
 }
 EXPORT_SYMBOL(synchronize_rcu);
 
+void synchronize_rcu_expedited(void)
+{
+	synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(synchronize_rcu_expedited);
+
+/* A cookie for poll_state_synchronize_rcu: the grace period after the one under way. */
+unsigned long get_state_synchronize_rcu(void)
+{
+	smp_mb();
+	return READ_ONCE(rcu_state.gp_seq) + 3;
+}
+EXPORT_SYMBOL_GPL(get_state_synchronize_rcu);
+
+bool poll_state_synchronize_rcu(unsigned long cookie)
+{
+	bool done = (long)(READ_ONCE(rcu_state.gp_seq) - cookie) >= 0;
+
+	smp_mb();
+	return done;
+}
+EXPORT_SYMBOL_GPL(poll_state_synchronize_rcu);
+
+void cond_synchronize_rcu(unsigned long cookie)
+{
+	if (!poll_state_synchronize_rcu(cookie))
+		synchronize_rcu();
+}
+EXPORT_SYMBOL_GPL(cond_synchronize_rcu);
+
+bool notrace rcu_is_watching(void)
+{
+	return !this_cpu_read(rcu_data.idle) || in_interrupt();
+}
+EXPORT_SYMBOL_GPL(rcu_is_watching);
+
 /* Callbacks run in order: when one that is queued now has run, all earlier ones have
  * run. */
 void rcu_barrier(void)

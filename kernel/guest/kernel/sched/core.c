@@ -307,7 +307,7 @@ static noinline void __schedule_bug(struct task_struct *prev)
 	pr_err("BUG: scheduling while atomic: %s/%d/0x%08x\n", prev->comm, prev->pid, preempt_count());
 	hypercall2(HC_BUG, NULL, BUG_ATOMIC);
 	dump_stack();
-	barrier();	/* the trace shows this function */
+	hypercall2(HC_BUG, NULL, BUG_ATOMIC_TAINT);
 }
 
 static inline void schedule_debug(struct task_struct *prev)

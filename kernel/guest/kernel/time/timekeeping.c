@@ -247,3 +247,38 @@ u64 notrace ktime_get_boot_fast_ns(void)
 	return hypercall0(HC_CLOCK) + tk_offs_boot;
 }
 EXPORT_SYMBOL_GPL(ktime_get_boot_fast_ns);
+
+u64 notrace ktime_get_raw_fast_ns(void)
+{
+	return hypercall0(HC_CLOCK);
+}
+EXPORT_SYMBOL_GPL(ktime_get_raw_fast_ns);
+
+u64 notrace ktime_get_real_fast_ns(void)
+{
+	return hypercall0(HC_WALL_CLOCK);
+}
+EXPORT_SYMBOL_GPL(ktime_get_real_fast_ns);
+
+ktime_t ktime_get_coarse_with_offset(int offs)
+{
+	return ktime_get_with_offset(offs);
+}
+EXPORT_SYMBOL_GPL(ktime_get_coarse_with_offset);
+
+void getboottime64(struct timespec64 *ts)
+{
+	*ts = ns_to_timespec64(ktime_get_real_ns() - (ktime_get() + tk_offs_boot));
+}
+EXPORT_SYMBOL_GPL(getboottime64);
+
+clock_t jiffies_to_clock_t(unsigned long x)
+{
+	return x * 100 / HZ;
+}
+EXPORT_SYMBOL(jiffies_to_clock_t);
+
+/* The same variable: both have 64 bits. */
+#undef jiffies_64
+extern unsigned long volatile jiffies_64 __attribute__((alias("jiffies")));
+EXPORT_SYMBOL(jiffies_64);

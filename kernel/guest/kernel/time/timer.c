@@ -256,6 +256,18 @@ int timer_delete_sync(struct timer_list *timer)
 }
 EXPORT_SYMBOL(timer_delete_sync);
 
+/* Ends a timer for good: it cannot be started again before it is initialized. */
+int timer_shutdown_sync(struct timer_list *timer)
+{
+	int ret;
+
+	while ((ret = try_to_del_timer_sync(timer)) < 0)
+		cpu_relax();
+	timer->function = NULL;
+	return ret;
+}
+EXPORT_SYMBOL_GPL(timer_shutdown_sync);
+
 void init_timer_key(struct timer_list *timer, void (*func)(struct timer_list *), unsigned int flags,
 		    const char *name, struct lock_class_key *key)
 {

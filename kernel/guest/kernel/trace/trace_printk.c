@@ -120,6 +120,33 @@ notrace int __trace_bputs(unsigned long ip, const char *str)
 }
 EXPORT_SYMBOL_GPL(__trace_bputs);
 
+/* Switches the recording, or asks whether it is on. */
+static notrace u64 recording(int what)
+{
+	u64 record[] = { 0, 0 };
+
+	hypercall3(HC_TRACEPOINT, what, record, sizeof(record));
+	return READ_ONCE(record[1]);
+}
+
+notrace void tracing_on(void)
+{
+	recording(TRACE_ON);
+}
+EXPORT_SYMBOL_GPL(tracing_on);
+
+notrace void tracing_off(void)
+{
+	recording(TRACE_OFF);
+}
+EXPORT_SYMBOL_GPL(tracing_off);
+
+notrace int tracing_is_on(void)
+{
+	return recording(TRACE_IS_ON);
+}
+EXPORT_SYMBOL_GPL(tracing_is_on);
+
 static void trace_printk_notice(void)
 {
 	static bool said;

@@ -1,0 +1,2 @@
+/* pid_namespace.h: there is one namespace of process ids. */
+#include <linux/pid.h>

@@ -1,0 +1,413 @@
+package kprobefs
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs/anoninode"
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
+	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// PerfName is the end of the name of what PerfOpen opens, in /proc/PID/fd.
+const PerfName = "[perf_event]"
+
+// ErrNotOurs is the error of a perf_event_open(2) that is the host's to answer.
+var ErrNotOurs = errors.New("no event of the emulated kernel")
+
+// PerfOpen are the arguments of perf_event_open(2).
+type PerfOpen struct {
+	Attr  []byte // struct perf_event_attr, as long as it says
+	TID   int    // -1: all tasks, 0: the caller
+	PMU   string // of which device attr.type is the type: one of those of PerfTypes, or ""
+	CPU   int    // -1: all
+	Group int    // a descriptor of the caller, or -1
+	Flags uint64
+}
+
+// Flags of perf_event_open(2).
+const (
+	perfNoGroup = 1 << iota
+	perfOutput
+	perfCgroup
+	perfCloexec
+	perfFlags
+)
+
+// perfFiles are the descriptors of perf_event_open(2).
+type perfFiles struct {
+	mu   sync.Mutex
+	fs   *anoninode.FS // nil until the first
+	open map[int]int   // by process: how many it has opened
+	err  error         // why there can be none
+}
+
+// connected returns the file system, and connects it the first time.
+func (p *perfFiles) connected() (*anoninode.FS, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fs == nil && p.err == nil {
+		p.fs, p.err = anoninode.New(PerfName)
+		p.open = map[int]int{}
+	}
+	return p.fs, p.err
+}
+
+// has reports whether a process has opened an event that it has not closed.
+func (p *perfFiles) has(pid int) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.open[pid] > 0
+}
+
+func (p *perfFiles) count(pid, more int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.open[pid] += more; p.open[pid] <= 0 {
+		delete(p.open, pid)
+	}
+}
+
+// settle waits for those that are being closed.
+func (p *perfFiles) settle() {
+	p.mu.Lock()
+	fs := p.fs
+	p.mu.Unlock()
+	if fs != nil {
+		fs.Settle()
+	}
+}
+
+func (p *perfFiles) close() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fs != nil {
+		p.fs.Close()
+	}
+	p.err = syscall.ENODEV
+	p.fs = nil
+}
+
+// PerfOpen is perf_event_open(2) of a caller that may count what it asks for. It fails with
+// ErrNotOurs for types of events that are the host's, and with Linux's errnos.
+func (a *Activity) PerfOpen(c host.Caller, o PerfOpen) (*os.File, error) {
+	if o.Flags >= perfFlags {
+		return nil, fmt.Errorf("flags %#x: %w", o.Flags, syscall.EINVAL)
+	}
+	attr, err := perf.ParseAttr(o.Attr)
+	if err != nil {
+		return nil, err
+	}
+	var source perf.Source
+	switch {
+	case o.PMU != "":
+		symbolMax := release.SymbolMax.Of(a.kernel.opts.Release.Linux)
+		source = a.tracer.PerfProbe(func() (dynevent.Local, error) { return perfProbe(c.TID, o.PMU, &attr, symbolMax) })
+	case attr.Type == perf.TypeTracepoint:
+		if source, err = a.tracer.PerfSource(attr.Config); err != nil {
+			return nil, err
+		}
+	case attr.Type != perf.TypeSoftware || attr.Config != perf.SoftwareDummy || !a.perf.has(c.PID):
+		return nil, ErrNotOurs
+	}
+	fs, err := a.perf.connected()
+	if err != nil {
+		return nil, fmt.Errorf("perf_event_open: %w: %w", syscall.ENXIO, err)
+	}
+	group, err := perfGroup(fs, c, o)
+	if err != nil {
+		return nil, err
+	}
+	tid, err := perfTarget(c, o)
+	if err != nil {
+		return nil, err
+	}
+	a.begin(c)
+	defer a.learn(tid)
+	defer a.end(c)
+	memory, err := newSharedMemory()
+	if err != nil {
+		return nil, err
+	}
+	leader := group
+	if o.Flags&perfNoGroup != 0 {
+		leader = nil
+	}
+	fd := memory.fd // the event may close its memory
+	e, err := a.tracer.Perf().Open(attr, source, tid, o.CPU, leader, memory)
+	if err != nil {
+		memory.Close()
+		return nil, err
+	}
+	if o.Flags&perfOutput != 0 && group != nil {
+		if err := e.SetOutput(group); err != nil {
+			e.Release()
+			return nil, err
+		}
+	}
+	a.perf.count(c.PID, 1)
+	return fs.Open(&perfFile{activity: a, fs: fs, event: e, opener: c.PID}, fd)
+}
+
+// learn makes sure that the end of a thread will be recognized as that of one that counts.
+func (a *Activity) learn(tid int32) {
+	pid, err := proc.Process(int(tid))
+	if tid < 0 || err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.counts(pid)
+}
+
+// perfGroup returns the event of the descriptor that is named as the group's. It fails with EBADF
+// if it is none of ours.
+func perfGroup(fs *anoninode.FS, c host.Caller, o PerfOpen) (*perf.Event, error) {
+	if o.Group == -1 {
+		return nil, nil
+	}
+	f, ok := fs.Find(c.PID, o.Group).(*perfFile)
+	if !ok {
+		return nil, fmt.Errorf("group %d: %w", o.Group, syscall.EBADF)
+	}
+	return f.event, nil
+}
+
+// perfTarget returns the thread to count, or -1 for all. It fails with ESRCH if there is no such
+// thread, and with EINVAL for a cgroup.
+func perfTarget(c host.Caller, o PerfOpen) (int32, error) {
+	switch {
+	case o.Flags&perfCgroup != 0:
+		return 0, fmt.Errorf("a cgroup: %w", syscall.EINVAL)
+	case o.TID == -1:
+		return -1, nil
+	case o.TID == 0:
+		return int32(c.TID), nil
+	case o.TID < 0 || !exists(proc.Path(o.TID, "")):
+		return 0, fmt.Errorf("task %d: %w", o.TID, syscall.ESRCH)
+	}
+	return int32(o.TID), nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// PerfMap is mmap(2) of a process's descriptor, before the host's kernel maps its memory. It
+// fails with ErrNotOurs if the descriptor is none of PerfOpen.
+func (a *Activity) PerfMap(pid, fd int, size, offset uint64, writable bool) error {
+	a.perf.mu.Lock()
+	fs := a.perf.fs
+	a.perf.mu.Unlock()
+	if fs == nil {
+		return ErrNotOurs
+	}
+	f, ok := fs.Find(pid, fd).(*perfFile)
+	if !ok {
+		return ErrNotOurs
+	}
+	if !fs.Mappable() {
+		return fmt.Errorf("the host's kernel cannot map it: %w", syscall.ENODEV)
+	}
+	return f.event.Map(size, offset, writable)
+}
+
+// perfIDs returns a caller's ids.
+func perfIDs(c host.Caller) perf.IDs { return perf.IDs{PID: int32(c.PID), TID: int32(c.TID)} }
+
+// perfForked tells perf of a child before it runs.
+func (a *Activity) perfForked(by, child host.Caller) {
+	parent := by
+	if child.PID == by.TID {
+		parent.PID = child.PID
+	}
+	a.tracer.Perf().Forked(perf.Task{IDs: perfIDs(child), Parent: perfIDs(parent)})
+}
+
+// perfFile is the descriptor of an event.
+type perfFile struct {
+	activity *Activity
+	fs       *anoninode.FS
+	event    *perf.Event
+	opener   int
+}
+
+var _ anoninode.File = (*perfFile)(nil)
+
+func (f *perfFile) Read(p []byte) (int, error) { return f.event.Read(p) }
+
+func (f *perfFile) Poll() (ready uint32, changed <-chan struct{}) {
+	in, hangup, changed := f.event.Poll()
+	if in {
+		ready |= unix.POLLIN
+	}
+	if hangup {
+		ready |= unix.POLLHUP
+	}
+	return ready, changed
+}
+
+func (f *perfFile) Release() {
+	f.event.Release()
+	f.activity.perf.count(f.opener, -1)
+	f.activity.update()
+}
+
+// Ioctl is perf_ioctl. PERF_EVENT_IOC_SET_BPF and PAUSE_OUTPUT do not come here: their numbers
+// say that the argument is a pointer, which it is not, and the host's kernel fails with
+// EFAULT.
+func (f *perfFile) Ioctl(tid int, cmd uint32, arg uint64, in, out []byte) error {
+	const groupFlag = 1
+	group := arg&groupFlag != 0
+	switch cmd {
+	case unix.PERF_EVENT_IOC_ENABLE:
+		f.event.Enable(group)
+	case unix.PERF_EVENT_IOC_DISABLE:
+		f.event.Disable(group)
+	case unix.PERF_EVENT_IOC_RESET:
+		f.event.Reset(group)
+	case unix.PERF_EVENT_IOC_REFRESH:
+		return f.event.Refresh(arg)
+	case unix.PERF_EVENT_IOC_PERIOD:
+		if len(in) < 8 {
+			return syscall.EFAULT
+		}
+		return f.event.SetPeriod(binary.NativeEndian.Uint64(in))
+	case unix.PERF_EVENT_IOC_ID:
+		if len(out) < 8 {
+			return syscall.EFAULT
+		}
+		binary.NativeEndian.PutUint64(out, f.event.ID())
+	case unix.PERF_EVENT_IOC_SET_OUTPUT:
+		return f.setOutput(tid, int(int32(arg)))
+	case unix.PERF_EVENT_IOC_SET_FILTER:
+		text, err := readFilter(tid, arg)
+		if err != nil {
+			return err
+		}
+		return f.event.SetFilter(text)
+	default:
+		return syscall.ENOTTY
+	}
+	return nil
+}
+
+func (f *perfFile) setOutput(tid, fd int) error {
+	if fd == -1 {
+		return f.event.SetOutput(nil)
+	}
+	pid, err := proc.Process(tid)
+	if err != nil {
+		return syscall.ESRCH
+	}
+	to, ok := f.fs.Find(pid, fd).(*perfFile)
+	if !ok {
+		return fmt.Errorf("descriptor %d: %w", fd, syscall.EBADF)
+	}
+	return f.event.SetOutput(to.event)
+}
+
+// readFilter is strndup_user: it fails with EFAULT, and with EINVAL for a page or more.
+func readFilter(tid int, addr uint64) (string, error) {
+	text, err := readText(tid, addr, abi.PageSize)
+	if errors.Is(err, syscall.E2BIG) {
+		err = fmt.Errorf("a filter of a page: %w", syscall.EINVAL)
+	}
+	return text, err
+}
+
+// sharedMemory is a memfd: a perf.Memory.
+type sharedMemory struct {
+	fd int
+	b  []byte
+}
+
+func newSharedMemory() (*sharedMemory, error) {
+	fd, err := unix.MemfdCreate("perf", unix.MFD_CLOEXEC|unix.MFD_ALLOW_SEALING)
+	if err != nil {
+		return nil, err
+	}
+	return &sharedMemory{fd: fd}, nil
+}
+
+// Grow implements perf.Memory. All pages are made now, and nobody can take them away: a
+// write to a page that is missing would end this process.
+func (m *sharedMemory) Grow(size int) ([]byte, error) {
+	if err := unix.Ftruncate(m.fd, int64(size)); err != nil {
+		return nil, err
+	}
+	if err := unix.Fallocate(m.fd, 0, 0, int64(size)); err != nil {
+		return nil, fmt.Errorf("%w: %w", syscall.ENOMEM, err)
+	}
+	if _, err := unix.FcntlInt(uintptr(m.fd), unix.F_ADD_SEALS, unix.F_SEAL_SHRINK|unix.F_SEAL_GROW|unix.F_SEAL_SEAL); err != nil {
+		return nil, err
+	}
+	b, err := unix.Mmap(m.fd, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	m.b = b
+	return b, err
+}
+
+// Close implements perf.Memory.
+func (m *sharedMemory) Close() {
+	if m.b != nil {
+		_ = unix.Munmap(m.b)
+		m.b = nil
+	}
+	if m.fd >= 0 {
+		_ = unix.Close(m.fd)
+		m.fd = -1
+	}
+}
+
+// perfCPUs returns the numbers of the host's CPUs that stand for the vCPUs.
+func perfCPUs(vcpus int) []int {
+	text, _ := os.ReadFile("/sys/devices/system/cpu/online")
+	online := parseCPUList(strings.TrimSpace(string(text)))
+	cpus := make([]int, vcpus)
+	for i := range cpus {
+		cpus[i] = i
+		if len(online) > 0 {
+			cpus[i] = online[i%len(online)]
+		}
+	}
+	return cpus
+}
+
+// parseCPUList parses "0-3,8". Of what is wrong it returns what stands before it.
+func parseCPUList(text string) (cpus []int) {
+	for part := range strings.SplitSeq(text, ",") {
+		first, last, ranged := strings.Cut(part, "-")
+		from, err := strconv.Atoi(first)
+		to := from
+		if ranged && err == nil {
+			to, err = strconv.Atoi(last)
+		}
+		if err != nil || from < 0 || to > 1<<16 {
+			return cpus
+		}
+		for ; from <= to; from++ {
+			cpus = append(cpus, from)
+		}
+	}
+	return cpus
+}
+
+// perfClock reads a clock of the host.
+func perfClock(id int32) int64 {
+	var t unix.Timespec
+	_ = unix.ClockGettime(id, &t)
+	return t.Nano()
+}
