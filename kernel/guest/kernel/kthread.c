@@ -204,8 +204,11 @@ struct task_struct *kthread_create_on_node(int (*threadfn)(void *data), void *da
 }
 EXPORT_SYMBOL(kthread_create_on_node);
 
+/* A new thread may still be about to sleep, and a wake-up would leave it on its CPU. */
 void kthread_bind(struct task_struct *p, unsigned int cpu)
 {
+	if (WARN_ON(!wait_task_inactive(p, TASK_UNINTERRUPTIBLE)))
+		return;
 	p->flags |= PF_NO_SETAFFINITY;
 	p->cpus_mask.bits[0] = 1UL << cpu;
 	p->nr_cpus_allowed = 1;

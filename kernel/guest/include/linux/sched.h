@@ -246,6 +246,7 @@ void yield(void);
 DECLARE_STATIC_CALL(cond_resched, __cond_resched);
 #define cond_resched() ({ (int)static_call0(cond_resched); })
 int wake_up_process(struct task_struct *p);
+unsigned long wait_task_inactive(struct task_struct *p, unsigned int match_state);
 bool single_task_running(void);
 int wake_up_state(struct task_struct *p, unsigned int state);
 int try_to_wake_up(struct task_struct *p, unsigned int state, int wake_flags);

@@ -206,6 +206,37 @@ int wake_up_state(struct task_struct *p, unsigned int state)
 	return try_to_wake_up(p, state, 0);
 }
 
+/*
+ * Waits until p has left its CPU, as a thread that is about to sleep does. Returns 0 if it
+ * is in another state than match_state, which 0 stands for any of.
+ */
+unsigned long wait_task_inactive(struct task_struct *p, unsigned int match_state)
+{
+	for (;;) {
+		unsigned long flags, ncsw = 0;
+		unsigned int queued;
+		struct rq_flags rf;
+		struct rq *rq;
+
+		while (smp_load_acquire(&p->on_cpu)) {
+			if (match_state && READ_ONCE(p->__state) != match_state)
+				return 0;
+			cpu_relax();
+		}
+		raw_spin_lock_irqsave(&p->pi_lock, flags);
+		rq = __task_rq_lock(p, &rf);
+		trace_sched_wait_task(p);
+		queued = p->on_cpu || p->on_rq;
+		if (!match_state || READ_ONCE(p->__state) == match_state)
+			ncsw = p->nvcsw | LONG_MIN;
+		rq_unlock(rq);
+		raw_spin_unlock_irqrestore(&p->pi_lock, flags);
+		if (!ncsw || !queued)
+			return ncsw;
+		schedule_timeout_uninterruptible(1); /* it was preempted on its way */
+	}
+}
+
 void kick_process(struct task_struct *p)
 {
 	int cpu = task_cpu(p);

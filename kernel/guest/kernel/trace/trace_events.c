@@ -78,6 +78,13 @@ TRACE_EVENT(sched_kthread_stop_ret, TP_PROTO(int ret),
 	rec.ret = ret;
 )
 
+TRACE_EVENT(sched_wait_task, TP_PROTO(struct task_struct *p),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; int prio;),
+	copy_comm(comm, p);
+	rec.pid = p->pid;
+	rec.prio = p->prio;
+)
+
 #ifdef KERNEL_5_10
 #define WAKEUP_SUCCESS success,
 #define SET_WAKEUP_SUCCESS rec.success = 1;

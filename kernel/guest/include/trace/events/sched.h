@@ -6,6 +6,7 @@ struct pid;
 struct linux_binprm;
 DECLARE_TRACE(sched_kthread_stop, TP_PROTO(struct task_struct *t), TP_ARGS(t))
 DECLARE_TRACE(sched_kthread_stop_ret, TP_PROTO(int ret), TP_ARGS(ret))
+DECLARE_TRACE(sched_wait_task, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE(sched_waking, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE_ITER(sched_wakeup, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE_ITER(sched_wakeup_new, TP_PROTO(struct task_struct *p), TP_ARGS(p))
