@@ -84,6 +84,7 @@ type tracee struct {
 	tid, pid int
 	space    *mirrorSpace
 	inCall   bool        // it is between the two stops of a call
+	nr       uint64      // the number of the call that it made last
 	call     *mirrorWork // the call, if it is mirrored
 	row      *mirroredCall
 	args     [6]uint64
@@ -122,6 +123,10 @@ const (
 	errRestart      = -512
 	errRestartBlock = -516
 )
+
+// errRestartAlways (ERESTARTNOINTR) has the kernel make the call again after the signal,
+// whatever the signal's handler wants.
+const errRestartAlways = -513
 
 // canMirror reports whether this process may trace others in every way. Without that
 // privilege set-user-ID programs would lose theirs.
@@ -716,10 +721,12 @@ func (m *mirror) call(t *tracee) {
 
 // entered handles the beginning of a call.
 func (m *mirror) entered(t *tracee, info *syscallInfo) {
+	t.nr = noCall
 	if arch, ok := auditArch(); !ok || info.arch != arch {
 		m.resume(t, 0)
 		return
 	}
+	t.nr, t.args = info.nr, info.args
 	if info.nr == unix.SYS_PTRACE && m.traces(t, info.args) {
 		return
 	}
@@ -744,7 +751,7 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 		m.resume(t, 0)
 		return
 	}
-	t.call, t.row, t.args = &mirrorWork{made: make(chan host.Made, 1)}, row, info.args
+	t.call, t.row = &mirrorWork{made: make(chan host.Made, 1)}, row
 	t.call.wait = m.wait(t, row, c)
 	if !m.start(t, a, c) {
 		go m.make(a, c, t.call, row, t.tid, t.pid, t.space.view, t.space.files.ours())
@@ -863,6 +870,9 @@ func (w *mirrorWork) begin(m *mirror, a *kprobefs.Activity, by host.Caller, s ho
 
 // returned handles the end of a call.
 func (m *mirror) returned(t *tracee, ret int64) {
+	if ret == errRestart && m.again(t) {
+		return
+	}
 	if t.call == nil {
 		m.resume(t, 0)
 		return
@@ -870,12 +880,12 @@ func (m *mirror) returned(t *tracee, ret int64) {
 	made := host.Made{Ret: ret}
 	switch {
 	case t.row == nil: // one of toldCalls
-		m.told.Delete(t.tid)
 		if !t.call.told.Load() {
-			t.call = nil
+			m.forgetCall(t)
 			m.resume(t, 0)
 			return
 		}
+		m.told.Delete(t.tid)
 		if ret >= 0 && t.call.opens {
 			made.Files[0], _ = t.space.files.of(t.tid, t.pid, int(ret))
 		}
@@ -892,6 +902,68 @@ func (m *mirror) returned(t *tracee, ret int64) {
 	made.Polled = m.ended(t, t.call.wait, ret)
 	t.call.finish(made)
 	m.hold(t, forReturn)
+}
+
+// again has the kernel make a call again that a signal has ended before the supervisor
+// received its notification: without a supervisor it would not have waited there, and so
+// it must not fail with EINTR. It reports whether it takes care of t. That is not so of a
+// call which the supervisor has told of, or which waits by itself, as open(2) of a FIFO.
+func (m *mirror) again(t *tracee) bool {
+	switch {
+	case !notified(t.nr), t.call != nil && t.call.told.Load():
+		return false
+	case t.row != nil && t.call != nil: // it returns in the guest as well
+		_ = setResult(t.tid, errRestartAlways)
+		return false
+	}
+	call := openCall(t.nr)
+	if call == nil {
+		m.restart(t)
+		return true
+	}
+	at, ours := t.space.view, t.space.files.ours()
+	args := t.args
+	go func() { // to look at a file may take long
+		waits := mayWait(at, t.tid, call, args, ours)
+		m.do(func() {
+			switch {
+			case m.tracees[t.tid] != t: // it has been killed
+			case waits:
+				m.forgetCall(t)
+				m.resume(t, 0)
+			default:
+				m.restart(t)
+			}
+		})
+	}()
+	return true
+}
+
+// restart ends a call so that the kernel makes it again.
+func (m *mirror) restart(t *tracee) {
+	m.forgetCall(t)
+	_ = setResult(t.tid, errRestartAlways) // else it fails with EINTR
+	m.resume(t, 0)
+}
+
+// forgetCall forgets a call that the guest does not make.
+func (m *mirror) forgetCall(t *tracee) {
+	m.told.Delete(t.tid)
+	t.call = nil
+}
+
+// mayWait reports whether an open(2) may wait for somebody: that of a FIFO may, and that of
+// a device which is not memory.
+func mayWait(at view, tid int, call *tracedCall, args [6]uint64, ours []string) bool {
+	path, mode := hostPath(at, tid, call, args, string(readString(tid, args[call.name])), ours)
+	switch mode & unix.S_IFMT {
+	case unix.S_IFIFO, unix.S_IFBLK:
+		return true
+	case unix.S_IFCHR:
+		const memory = 1 // the major number of /dev/null and the like
+		return unix.Major(at.deviceOf(path)) != memory
+	}
+	return false
 }
 
 // alone reports whether the thread that t is about to trace has no other tracer.
@@ -928,6 +1000,8 @@ const (
 	ptraceEventStop      = 128
 
 	syscallEntry, syscallExit = 1, 2
+
+	noCall = ^uint64(0) // the number of no call
 )
 
 // syscallInfo is struct ptrace_syscall_info. At the end of a call nr is the result.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -62,6 +63,22 @@ const maxVector = 32 << 10
 // opens reports whether a call opens a file.
 func opens(guest uint64) bool {
 	return guest == abi.SysOpen || guest == abi.SysOpenat || guest == abi.SysOpenat2
+}
+
+// openCall returns the row of a call that opens a file, or nil for other calls.
+func openCall(nr uint64) *tracedCall {
+	for i, c := range tracedCalls {
+		if uint64(c.host) == nr && opens(c.guest) {
+			return &tracedCalls[i]
+		}
+	}
+	return nil
+}
+
+// notified reports whether the supervisor is notified of a call, whatever its arguments are.
+func notified(nr uint64) bool {
+	return slices.ContainsFunc(tracedCalls, func(c tracedCall) bool { return uint64(c.host) == nr }) ||
+		slices.Contains(placeCalls, uint32(nr)) || nr == unix.SYS_LSEEK || nr == unix.SYS_PRCTL
 }
 
 // trace reports a call, unless it opens one of our files: that arrives as a request.

@@ -71,3 +71,9 @@ var oldMirroredCalls = []mirroredCall{
 	{host: unix.SYS_CHOWN, guest: abi.SysChown, args: [6]argument{name, value, value}},
 	{host: unix.SYS_LCHOWN, guest: abi.SysLchown, args: [6]argument{link, value, value}},
 }
+
+// setResult sets what the call returns at whose end a thread has stopped.
+func setResult(tid int, ret int64) error {
+	const rax = 80 // in struct user
+	return ptrace(unix.PTRACE_POKEUSR, tid, rax, uintptr(ret))
+}

@@ -73,14 +73,28 @@ func (v view) modeOf(path string, link bool) uint64 {
 	if link {
 		flags = unix.O_NOFOLLOW
 	}
-	fd, err := v.open(path, flags)
+	st, err := v.stat(path, flags)
 	if err != nil {
 		return abi.CallModeNone
 	}
-	defer unix.Close(fd)
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return abi.CallModeNone
-	}
 	return uint64(st.Mode)
+}
+
+// deviceOf returns the number of the device at a path, or 0.
+func (v view) deviceOf(path string) uint64 {
+	st, err := v.stat(path, 0)
+	if err != nil {
+		return 0
+	}
+	return uint64(st.Rdev)
+}
+
+// stat is fstat(2) of the file at a path, opened with flags.
+func (v view) stat(path string, flags int) (st unix.Stat_t, err error) {
+	fd, err := v.open(path, flags)
+	if err != nil {
+		return st, err
+	}
+	defer unix.Close(fd)
+	return st, unix.Fstat(fd, &st)
 }
