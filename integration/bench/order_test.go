@@ -12,8 +12,11 @@ import (
 )
 
 // TestOverheadOrder: the rows of the documents' table have the same order of costs
-// here. That a jump costs less than a breakpoint is so with the native engine only.
-// Other load may change the order in some rounds, not in all.
+// here, but for a margin: how code lies in memory and who else uses the processors makes
+// some 20 per cent, so a few rows are level in one process and not in the next. What the
+// test notices is a way that is lost, as a detour that is no longer translated, which
+// costs twice a breakpoint; "make bench" prints the order as it is. That a jump costs
+// less than a breakpoint is so with the native engine only.
 func TestOverheadOrder(t *testing.T) {
 	var cases []*leastOf
 	for _, of := range overheadMachines {
@@ -54,7 +57,7 @@ func TestOverheadOrder(t *testing.T) {
 		t.Logf("ns: %v", ns)
 		left := broken[:0:0]
 		for _, o := range broken {
-			if (native || !o.translated) && ns[o.a] > o.most*ns[o.b] {
+			if (native || !o.translated) && ns[o.a] > orderMargin*o.most*ns[o.b] {
 				left = append(left, o)
 			}
 		}
@@ -63,9 +66,12 @@ func TestOverheadOrder(t *testing.T) {
 		}
 	}
 	for _, o := range broken {
-		t.Errorf("%s takes more than x%.2f of %s each time", o.a, o.most, o.b)
+		t.Errorf("%s takes more than x%.2f of %s each time", o.a, orderMargin*o.most, o.b)
 	}
 }
+
+// orderMargin is what TestOverheadOrder allows beside the documents' relations.
+const orderMargin = 1.4
 
 // leastOf is a row, or the call without a probe, with the shortest time of its calls.
 type leastOf struct {
