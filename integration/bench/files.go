@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -126,11 +127,32 @@ func files(b *bench) error {
 		paths map[string]string
 		run   func(path string, n int) error
 	}{{"open+read+close", targets, openReadClose}, {"pread", targets, preads}, {"pwrite", writable, pwrites}} {
-		if err := b.fileRow(op.name, order, op.paths, op.run); err != nil {
-			return err
+		for _, row := range []struct {
+			name string
+			run  func(path string, n int) error
+		}{{op.name, op.run}, {fmt.Sprintf("%s, %d clients", op.name, clients), atOnce(op.run)}} {
+			if err := b.fileRow(row.name, order, op.paths, row.run); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// clients is how many use a file at once.
+const clients = 16
+
+// atOnce has run's n operations made by that many goroutines, each with its own open file.
+func atOnce(run func(path string, n int) error) func(path string, n int) error {
+	return func(path string, n int) error {
+		errs := make([]error, clients)
+		var wg sync.WaitGroup
+		for i := range errs {
+			wg.Go(func() { errs[i] = run(path, n*(i+1)/clients-n*i/clients) })
+		}
+		wg.Wait()
+		return errors.Join(errs...)
+	}
 }
 
 func (b *bench) fileRow(name string, order []string, paths map[string]string, run func(string, int) error) error {
