@@ -45,9 +45,7 @@ func load(t testing.TB, s *kprobefs.Kernel, name string) {
 func list(s *kprobefs.Kernel) string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range s.Kprobes.Bucket(nil, i) {
-			b = r.Append(b, false)
-		}
+		b = s.Kprobes.AppendList(b, i, false)
 	}
 	return string(b)
 }

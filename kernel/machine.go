@@ -282,7 +282,11 @@ func newMachine(o Options) (*Machine, error) {
 	})
 	cache := cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {
-		m.cpus = append(m.cpus, newVCPU(m, i, cpu.New(ram, i, cache)))
+		c, err := cpu.New(ram, i, cache)
+		if err != nil {
+			return nil, errors.Join(err, ram.Close())
+		}
+		m.cpus = append(m.cpus, newVCPU(m, i, c))
 	}
 	return m, nil
 }

@@ -31,7 +31,11 @@ func bareVCPU(tb testing.TB, code ...byte) *vcpu {
 			tb.Fatal(err)
 		}
 	}
-	v := newVCPU(m, 0, cpu.New(ram, 0, cpu.NewCache(ram, cpu.Auto)))
+	c, err := cpu.New(ram, 0, cpu.NewCache(ram, cpu.Auto))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	v := newVCPU(m, 0, c)
 	m.cpus = []*vcpu{v}
 	v.cpu.RIP = abi.TextBase
 	v.cpu.R[4] = abi.DirectMap + 8*abi.PageSize

@@ -110,7 +110,11 @@ func newBoard(t *testing.T, code []byte, boost bool) *board {
 	if err := text.Poke(abi.Patch{Addr: kprobetest.Text, Bytes: k.Bytes(kprobetest.Text, kprobetest.TextSize)}); err != nil {
 		t.Fatal(err)
 	}
-	b := &board{trap: abi.Trap{Regs: new(abi.Regs)}, t: t, mem: m, cpu: cpu.New(m, 0, cpu.NewCache(m, cpu.Auto))}
+	c, err := cpu.New(m, 0, cpu.NewCache(m, cpu.Auto))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &board{trap: abi.Trap{Regs: new(abi.Regs)}, t: t, mem: m, cpu: c}
 	b.world = &world{Kernel: k, o: optimizer.New(optimizer.Config{Symbols: k, Tables: k, Slots: k})}
 	b.k = kprobes.New(kprobes.Config{
 		Text: text, Symbols: k, Tables: k, Ftrace: boardSites{text}, Slots: k, Machine: k, Optimizer: b.o, NoPreempt: boost,

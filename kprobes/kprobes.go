@@ -88,6 +88,25 @@ type Machine interface {
 	Printk(level int, format string, args ...any)
 }
 
+// changeLock is the lock of the probes. It counts those who take it to change something,
+// so that who finds the same count again knows that no probe has changed.
+type changeLock struct {
+	mu      sync.Mutex
+	changes uint64 // from 1, once there is a probe
+}
+
+// Lock takes the lock to change probes.
+func (l *changeLock) Lock() {
+	l.mu.Lock()
+	l.changes++
+}
+
+// look takes the lock only to read.
+func (l *changeLock) look() { l.mu.Lock() }
+
+// Unlock gives back the lock after Lock or look.
+func (l *changeLock) Unlock() { l.mu.Unlock() }
+
 // Config is the argument of New.
 type Config struct {
 	Text      Text
@@ -117,7 +136,8 @@ type Kprobes struct {
 	knob sync.Mutex // kprobe_sysctl_mutex: serializes SetOptimization
 	work sync.Mutex // serializes the optimizer's work
 
-	mu           sync.Mutex
+	mu           changeLock
+	listed       [Buckets]bucketText // of kprobes/list
 	jumps        optimization
 	table        table        // changed under mu, read by the trap side without it
 	allOff       bool         // kprobes_all_disarmed
@@ -620,7 +640,7 @@ func (k *Kprobes) ArmedChanges() uint64 { return k.armedChanges.Load() }
 
 // ArmedAt returns the armed addresses.
 func (k *Kprobes) ArmedAt() (addrs []uint64) {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	k.table.each(func(pt *point) {
 		if pt.armed {
@@ -632,7 +652,7 @@ func (k *Kprobes) ArmedAt() (addrs []uint64) {
 
 // Enabled reports what kprobes/enabled shows.
 func (k *Kprobes) Enabled() bool {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	return !k.allOff
 }

@@ -1,6 +1,7 @@
 package kprobes_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"strings"
@@ -65,8 +66,8 @@ func (w *world) register(t testing.TB, p *kprobes.Kprobe) *kprobes.Kprobe {
 func (w *world) list() string {
 	var b []byte
 	for i := range kprobes.Buckets {
-		for _, r := range w.k.Bucket(nil, i) {
-			b = append(b, r.Append(nil, false)[18:]...)
+		for line := range bytes.Lines(w.k.AppendList(nil, i, false)) {
+			b = append(b, line[18:]...)
 		}
 	}
 	return string(b)

@@ -20,10 +20,46 @@ type Record struct {
 	bare   bool   // the release has no column for the flags
 }
 
-// Bucket appends the lines of one bucket of the table, 0 to Buckets-1, to records: one
-// record of the seq_file. A read sees each bucket in one state.
+// bucketText is the text of one bucket of kprobes/list, as it was last made.
+type bucketText struct {
+	text    []byte
+	hide    bool   // addresses are zeros
+	changes uint64 // of the probes' lock, when it was made; 0 if text is not to be used again
+}
+
+// AppendList appends the text of one bucket of the table, 0 to Buckets-1, to b: one
+// record of the seq_file. A read sees each bucket in one state. With hide addresses are
+// zeros.
+//
+// The text is made again only when it may be another: a reader of many probes gets each
+// bucket that does not fit into its read a second time.
+func (k *Kprobes) AppendList(b []byte, i int, hide bool) []byte {
+	k.mu.look()
+	defer k.mu.Unlock()
+	t := &k.listed[i]
+	if t.changes != k.mu.changes || t.hide != hide {
+		k.makeText(t, i, hide)
+	}
+	return append(b, t.text...)
+}
+
+// makeText makes the text of bucket i. If a symbol in it may go, or come, with a module,
+// it is not used again. The caller holds mu.
+func (k *Kprobes) makeText(t *bucketText, i int, hide bool) {
+	t.text, t.hide, t.changes = t.text[:0], hide, k.mu.changes
+	for _, pt := range slices.Backward(k.table.buckets[i]) {
+		for _, p := range pt.list.Load().probes {
+			t.text = k.record(pt, p).Append(t.text, hide)
+		}
+		if pt.place == nil {
+			t.changes = 0
+		}
+	}
+}
+
+// Bucket appends the lines of one bucket to records, like AppendList.
 func (k *Kprobes) Bucket(records []Record, i int) []Record {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	for _, pt := range slices.Backward(k.table.buckets[i]) {
 		for _, p := range pt.list.Load().probes {
@@ -153,7 +189,7 @@ type PointInfo struct {
 // Points returns all probed addresses in the table's order, except those without
 // probes that the optimizer has not yet dropped.
 func (k *Kprobes) Points() []PointInfo {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	var infos []PointInfo
 	k.table.each(func(pt *point) {
@@ -167,7 +203,7 @@ func (k *Kprobes) Points() []PointInfo {
 // TableSize returns the number of addresses in the table: those of Points, and those
 // without probes whose jump is still to be removed.
 func (k *Kprobes) TableSize() int {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	return len(k.table.sorted)
 }

@@ -143,6 +143,9 @@ func (w *world) check(t *rapid.T, ps []*kprobes.Kprobe) {
 	if lines != len(ps) {
 		t.Fatalf("%d lines of %d probes", lines, len(ps))
 	}
+	if err := checkText(w.k); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // checkQuiet checks what must be true when the optimizer has no work: the text agrees

@@ -120,7 +120,7 @@ func (k *Kprobes) HasOptprobes() bool { return k.cfg.Optimizer != nil }
 // Optimization reports the value of debug.kprobes-optimization. It is meaningless
 // without CONFIG_OPTPROBES.
 func (k *Kprobes) Optimization() bool {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	return !k.jumps.off
 }
@@ -320,7 +320,7 @@ func (k *Kprobes) WaitOptimizer() {
 }
 
 func (k *Kprobes) optimizerPending() bool {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	return !k.jumps.stopped && k.jumps.waiting() > 0
 }

@@ -702,6 +702,9 @@ func (m *model) endCall(c *inFlight) {
 // checkList compares the lines of kprobes/list with the model. checkFunc checks
 // [OPTIMIZED].
 func (m *model) checkList() error {
+	if err := checkText(m.Kprobes); err != nil {
+		return err
+	}
 	clear(m.lines)
 	n := 0
 	for i := range kprobes.Buckets {

@@ -178,7 +178,7 @@ func (k *Kprobes) readSome(addr uint64, p *[]byte) error {
 // that breakpoints and jumps replaced, and nops at fentry sites. It fails with EFAULT
 // where there is no text.
 func (k *Kprobes) Original(addr uint64, p []byte) error {
-	k.mu.Lock()
+	k.mu.look()
 	defer k.mu.Unlock()
 	return k.original(addr, p)
 }

@@ -12,7 +12,7 @@ import (
 
 // Probes is what the files show and change: *kprobes.Kprobes.
 type Probes interface {
-	Bucket(records []kprobes.Record, i int) []kprobes.Record
+	AppendList(b []byte, bucket int, hide bool) []byte
 	Blacklist() []kprobes.BlacklistRecord
 	Enabled() bool
 	SetEnabled(on bool) error
@@ -75,17 +75,11 @@ func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
 // hidden.
 func (c Config) openList(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	opener := o.Cred(seqfile.CapSyslog)
-	var records []kprobes.Record // one bucket's, to be used again
 	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
 		if i >= kprobes.Buckets {
 			return b, false, nil
 		}
-		hide := !c.ShowAddr(opener)
-		records = c.Probes.Bucket(records[:0], int(i))
-		for j := range records {
-			b = records[j].Append(b, hide)
-		}
-		return b, true, nil
+		return c.Probes.AppendList(b, int(i), !c.ShowAddr(opener)), true, nil
 	}}, nil
 }
 

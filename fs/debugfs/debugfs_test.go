@@ -18,8 +18,11 @@ type fakeProbes struct {
 	enabled bool
 }
 
-func (f *fakeProbes) Bucket(r []kprobes.Record, i int) []kprobes.Record {
-	return append(r, f.buckets[i]...)
+func (f *fakeProbes) AppendList(b []byte, i int, hide bool) []byte {
+	for _, r := range f.buckets[i] {
+		b = r.Append(b, hide)
+	}
+	return b
 }
 func (f *fakeProbes) Enabled() bool            { return f.enabled }
 func (f *fakeProbes) SetEnabled(on bool) error { f.enabled = on; return nil }

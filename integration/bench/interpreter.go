@@ -104,10 +104,11 @@ func newProgram(file string, n uint64, e cpu.Engine) (*program, error) {
 	}
 	copy(ram.Phys(0, 2*abi.PageSize), text)
 	ram.Phys(abi.PageSize, 1)[0] = 0xf4
-	err = errors.Join(
+	c, err := cpu.New(ram, 0, cpu.NewCache(ram, e))
+	err = errors.Join(err,
 		ram.Map(progText, 0, 2, mem.Read|mem.Exec),
 		ram.Map(progData, 2*abi.PageSize, 32, mem.Read|mem.Write))
-	return &program{mem: ram, cpu: cpu.New(ram, 0, cpu.NewCache(ram, e)), n: n}, err
+	return &program{mem: ram, cpu: c, n: n}, err
 }
 
 // run is run(n, memory) once.

@@ -76,11 +76,11 @@ func (c *CPU) page(va uint64, want mem.Perm, stack bool) uint64 {
 // host gives where the n bytes at va lie, if they lie in one page; else nil,
 // and pa1 and pa2 say where the two pieces begin, the first n1 bytes long.
 func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, pa1, pa2, n1 uint64) {
-	tlb := &c.rtlb
+	in := c.rtlb
 	if want&mem.Write != 0 {
-		tlb = &c.wtlb
+		in = c.wtlb
 	}
-	e := &tlb[va>>12&tlbMask]
+	e := &in[va>>12&tlbMask]
 	if e.tag == (va+n-1)&^mem.PageMask {
 		return unsafe.Add(nil, va+e.off), 0, 0, 0
 	}

@@ -15,10 +15,10 @@ func (c *CPU) address(o *op) uint64 {
 	return c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
 }
 
-// find is where the w bytes at va lie, in a page that tlb has; else nil: exec must
+// find is where the w bytes at va lie, in a page that in has; else nil: exec must
 // execute the instruction.
-func (c *CPU) find(va uint64, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
-	e := &tlb[va>>12&tlbMask]
+func (c *CPU) find(va uint64, w uint8, in *tlb) unsafe.Pointer {
+	e := &in[va>>12&tlbMask]
 	if e.tag != (va+uint64(w)-1)&^0xfff {
 		c.br = brSlow
 		return nil
@@ -27,13 +27,13 @@ func (c *CPU) find(va uint64, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Point
 }
 
 // at is find for the memory operand of o.
-func (c *CPU) at(o *op, w uint8, tlb *[1 << tlbBits]tlbEntry) unsafe.Pointer {
-	return c.find(c.address(o), w, tlb)
+func (c *CPU) at(o *op, w uint8, in *tlb) unsafe.Pointer {
+	return c.find(c.address(o), w, in)
 }
 
 // word is find for a word of the stack.
-func (c *CPU) word(va uint64, tlb *[1 << tlbBits]tlbEntry) *uint64 {
-	return (*uint64)(c.find(va, 8, tlb))
+func (c *CPU) word(va uint64, in *tlb) *uint64 {
+	return (*uint64)(c.find(va, 8, in))
 }
 
 // second is the operand of o that is a register or an immediate.
@@ -57,7 +57,7 @@ func moveImm(c *CPU, o *op) *op {
 }
 
 func load(c *CPU, o *op) *op {
-	p := c.at(o, o.W, &c.rtlb)
+	p := c.at(o, o.W, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -66,7 +66,7 @@ func load(c *CPU, o *op) *op {
 }
 
 func store(c *CPU, o *op) *op {
-	p := c.at(o, o.W, &c.wtlb)
+	p := c.at(o, o.W, c.wtlb)
 	if p == nil {
 		return nil
 	}
@@ -89,7 +89,7 @@ func extend(c *CPU, o *op) *op {
 
 func extendLoad(c *CPU, o *op) *op {
 	from := uint8(o.Imm)
-	p := c.at(o, from, &c.rtlb)
+	p := c.at(o, from, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
 
 // aluLoad has memory as the second operand.
 func aluLoad(c *CPU, o *op) *op {
-	p := c.at(o, o.W, &c.rtlb)
+	p := c.at(o, o.W, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -185,7 +185,7 @@ func aluLoad(c *CPU, o *op) *op {
 
 // aluStore has memory as the first operand, which it changes.
 func aluStore(c *CPU, o *op) *op {
-	p := c.at(o, o.W, &c.wtlb)
+	p := c.at(o, o.W, c.wtlb)
 	if p == nil {
 		return nil
 	}
@@ -195,7 +195,7 @@ func aluStore(c *CPU, o *op) *op {
 
 // aluCompare is cmp and test with memory as the first operand.
 func aluCompare(c *CPU, o *op) *op {
-	p := c.at(o, o.W, &c.rtlb)
+	p := c.at(o, o.W, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -231,7 +231,7 @@ func shift(c *CPU, o *op) *op {
 func push(c *CPU, o *op) *op {
 	v := c.second(o)
 	va := c.R[4] - 8
-	p := c.word(va, &c.wtlb)
+	p := c.word(va, c.wtlb)
 	if p == nil {
 		return nil
 	}
@@ -242,7 +242,7 @@ func push(c *CPU, o *op) *op {
 
 func pop(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, &c.rtlb)
+	p := c.word(va, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -268,7 +268,7 @@ func jmp(c *CPU, o *op) *op { return c.enterLinked(o) }
 
 func call(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	p := c.word(va, &c.wtlb)
+	p := c.word(va, c.wtlb)
 	if p == nil {
 		return nil
 	}
@@ -297,7 +297,7 @@ func (c *CPU) known(o *op, rip uint64) *op {
 
 func ret(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, &c.rtlb)
+	p := c.word(va, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -312,7 +312,7 @@ func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.B&15]) }
 
 func callReg(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	p := c.word(va, &c.wtlb)
+	p := c.word(va, c.wtlb)
 	if p == nil {
 		return nil
 	}

@@ -23,6 +23,7 @@
 package cpu
 
 import (
+	"fmt"
 	"math"
 	"sync/atomic"
 	"unsafe"
@@ -101,6 +102,10 @@ const (
 // get the host's address.
 type tlbEntry struct{ tag, off uint64 }
 
+// tlb is one of a vCPU's two TLBs, for reads and for writes. They lie together between
+// guards, since the guest's addresses are what they are indexed with.
+type tlb [1 << tlbBits]tlbEntry
+
 // slot is the TLB entry that an access used last. limit is how far behind tag the
 // access may begin, so that it does not leave the page; 0: the slot is empty.
 type slot struct{ tag, off, limit, _ uint64 }
@@ -135,7 +140,7 @@ type CPU struct {
 	single bool  // stepping
 	ram    unsafe.Pointer
 
-	rtlb, wtlb [1 << tlbBits]tlbEntry
+	rtlb, wtlb *tlb
 	jc         [1 << jcBits]jcEntry
 
 	// Of translated code: the status flags as lahf and seto give them, words to
@@ -164,9 +169,15 @@ type CPU struct {
 }
 
 // New returns vCPU id of the machine with memory m, in the state in which a
-// 64-bit kernel starts: interrupts off, everything else zero.
-func New(m *mem.Memory, id int, cache *Cache) *CPU {
-	c := &CPU{mem: m, id: id, cache: cache, ram: m.Base()}
+// 64-bit kernel starts: interrupts off, everything else zero. It fails if the host has
+// no memory for its TLBs.
+func New(m *mem.Memory, id int, cache *Cache) (*CPU, error) {
+	b, err := m.Guarded(int(unsafe.Sizeof([2]tlb{})))
+	if err != nil {
+		return nil, fmt.Errorf("TLBs of a vCPU: %w", err)
+	}
+	tlbs := (*[2]tlb)(unsafe.Pointer(unsafe.SliceData(b)))
+	c := &CPU{mem: m, id: id, cache: cache, ram: m.Base(), rtlb: &tlbs[0], wtlb: &tlbs[1]}
 	c.RFlags = flagFixed
 	c.CR0 = 0x80050033
 	c.CR4 = 0x20
@@ -186,7 +197,7 @@ func New(m *mem.Memory, id int, cache *Cache) *CPU {
 		c.jc[i].rip = noRIP
 	}
 	c.clearNJC()
-	return c
+	return c, nil
 }
 
 // noRIP is the address of no instruction.

@@ -4,7 +4,9 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"testing"
+	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/mem"
@@ -37,9 +39,19 @@ func machine(t testing.TB, code ...byte) *CPU {
 			t.Fatal(err)
 		}
 	}
-	c := New(m, 0, newCache(m))
+	c := newCPU(t, m, 0, newCache(m))
 	c.RIP = textVA
 	c.R[4] = stackVA
+	return c
+}
+
+// newCPU is New, which must not fail.
+func newCPU(t testing.TB, m *mem.Memory, id int, cache *Cache) *CPU {
+	t.Helper()
+	c, err := New(m, id, cache)
+	if err != nil {
+		t.Fatal(err)
+	}
 	return c
 }
 
@@ -437,3 +449,35 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
+
+// TestGuardedTLB: what lies before and behind the TLBs cannot be accessed. A vCPU may
+// still be told to forget what is in them when its memory has been closed.
+func TestGuardedTLB(t *testing.T) {
+	m, err := mem.New(1 << 20)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCPU(t, m, 0, newCache(m))
+	faults := func(p unsafe.Pointer, off int) (fault bool) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() { fault = recover() != nil }()
+		seen = *(*byte)(unsafe.Add(p, off))
+		return false
+	}
+	first, size := unsafe.Pointer(c.rtlb), int(2*unsafe.Sizeof(tlb{}))
+	for _, off := range []int{-1 << 12, -1, size, size + 1<<12} {
+		if !faults(first, off) {
+			t.Errorf("the byte at %#x can be read", off)
+		}
+	}
+	if unsafe.Add(first, size/2) != unsafe.Pointer(c.wtlb) || faults(first, 0) || faults(first, size-1) {
+		t.Error("the TLBs are not what lies between the guards")
+	}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	c.FlushTLB()
+	c.FlushPage(0)
+}
+
+var seen byte

@@ -38,7 +38,7 @@ func TestCodeIsGivenBack(t *testing.T) {
 	}
 	a := onNative(t, machine(t, append(code, 0xf4)...))
 	a.cache.code = 16 << 10
-	b := New(a.mem, 1, a.cache)
+	b := newCPU(t, a.mem, 1, a.cache)
 	var wg sync.WaitGroup
 	for _, c := range []*CPU{a, b} {
 		wg.Go(func() {

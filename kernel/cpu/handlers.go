@@ -90,7 +90,7 @@ func sti(c *CPU, o *op) *op {
 func pushf(c *CPU, o *op) *op {
 	c.settle()
 	va := c.R[4] - 8
-	p := c.word(va, &c.wtlb)
+	p := c.word(va, c.wtlb)
 	if p == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func pushf(c *CPU, o *op) *op {
 // popf of flags that leave interrupts and single-stepping as they are.
 func popf(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, &c.rtlb)
+	p := c.word(va, c.rtlb)
 	if p == nil {
 		return nil
 	}
@@ -300,7 +300,7 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 
 func leave(c *CPU, o *op) *op {
 	va := c.R[5]
-	p := c.word(va, &c.rtlb)
+	p := c.word(va, c.rtlb)
 	if p == nil {
 		return nil
 	}

@@ -53,7 +53,7 @@ func newStage(t testing.TB) *stage {
 			binary.LittleEndian.PutUint64(m.Phys(0x4000+i<<12+uint64(j)*8, 8), d)
 		}
 	}
-	return &stage{mem: m, cpu: New(m, 0, newCache(m)), page: m.Phys(0x2000, record.PageSize), poke: make([]byte, 256)}
+	return &stage{mem: m, cpu: newCPU(t, m, 0, newCache(m)), page: m.Phys(0x2000, record.PageSize), poke: make([]byte, 256)}
 }
 
 // filler is the data page outside of the window.

@@ -37,7 +37,7 @@ func TestLocked(t *testing.T) {
 			code := append([]byte{0xb9, byte(n), byte(n >> 8), 0, 0}, tt.code...)
 			code = append(code, 0xff, 0xc9, 0x75, byte(-len(tt.code)-4), 0xf4)
 			a := machine(t, code...)
-			b := New(a.mem, 1, a.cache)
+			b := newCPU(t, a.mem, 1, a.cache)
 			b.RIP, b.R[4] = textVA, stackVA+0x1000
 			var wg sync.WaitGroup
 			for _, c := range []*CPU{a, b} {
@@ -62,7 +62,7 @@ func TestLocked(t *testing.T) {
 func TestPokeBetweenRuns(t *testing.T) {
 	// 1: mov $0,%eax; add %rax,%rbx; inc %rcx; jmp 1b
 	a := machine(t, 0xb8, 0, 0, 0, 0, 0x48, 0x01, 0xc3, 0x48, 0xff, 0xc1, 0xeb, 0xf3)
-	b := New(a.mem, 1, a.cache)
+	b := newCPU(t, a.mem, 1, a.cache)
 	b.RIP = textVA
 	for i := range uint64(50) {
 		if err := a.mem.PokeText(textVA+1, []byte{byte(i)}); err != nil {

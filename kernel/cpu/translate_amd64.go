@@ -283,9 +283,10 @@ func fillSlot(tlb int32) []byte {
 	t.Bytes(8)
 	t.Op(4, 0x81, 4, emit.R(emit.CX)) // and $0xff0,%ecx
 	t.Imm32(tlbMask << 4)
-	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, tlb))
+	t.Op(8, 0x03, emit.CX, state(tlb))
+	t.Op(8, 0x3b, emit.DX, emit.M(emit.CX, 0))
 	no := t.Jcc(ccNE)
-	t.Op(8, 0x8b, emit.CX, emit.X(emit.BP, emit.CX, 0, tlb+8))
+	t.Op(8, 0x8b, emit.CX, emit.M(emit.CX, 8))
 	t.Op(8, 0x87, emit.CX, state(offTmp2)) // xchg
 	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 0))
 	t.Op(8, 0x8b, emit.DX, state(offTmp2))

@@ -16,6 +16,7 @@ package mem
 import (
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -55,8 +56,9 @@ type Memory struct {
 	splitMu sync.Mutex
 }
 
-// guard is how many bytes before and behind RAM cannot be accessed: an engine that left
-// RAM would fault, not read or change the program's own memory.
+// guard is how many bytes before and behind RAM, and before and behind what an engine
+// finds it with, cannot be accessed: an engine that left them would fault, not read or
+// change the program's own memory.
 const guard = 1 << 20
 
 // New returns a memory of size bytes (a multiple of the page size), zeroed and with
@@ -65,16 +67,39 @@ func New(size uint64) (*Memory, error) {
 	if size == 0 || size&PageMask != 0 || size > 1<<40 {
 		return nil, fmt.Errorf("memory of %#x bytes: %w", size, syscall.EINVAL)
 	}
-	whole, err := unix.Mmap(-1, 0, guard+int(size)+guard, unix.PROT_NONE,
-		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	whole, ram, err := guarded(int(size))
 	if err != nil {
-		return nil, fmt.Errorf("memory of %#x bytes: %w", size, err)
-	}
-	ram := whole[guard : guard+size : guard+size]
-	if err := unix.Mprotect(ram, unix.PROT_READ|unix.PROT_WRITE); err != nil {
-		return nil, fmt.Errorf("memory of %#x bytes: %w", size, errors.Join(err, unix.Munmap(whole)))
+		return nil, err
 	}
 	return &Memory{whole: whole, ram: ram, base: unsafe.Pointer(unsafe.SliceData(ram))}, nil
+}
+
+// guarded maps n bytes (a multiple of the page size) between two guards: inside of
+// whole.
+func guarded(n int) (whole, inside []byte, err error) {
+	whole, err = unix.Mmap(-1, 0, guard+n+guard, unix.PROT_NONE,
+		unix.MAP_PRIVATE|unix.MAP_ANON|unix.MAP_NORESERVE)
+	if err != nil {
+		return nil, nil, fmt.Errorf("memory of %#x bytes: %w", n, err)
+	}
+	inside = whole[guard : guard+n : guard+n]
+	if err := unix.Mprotect(inside, unix.PROT_READ|unix.PROT_WRITE); err != nil {
+		return nil, nil, fmt.Errorf("memory of %#x bytes: %w", n, errors.Join(err, unix.Munmap(whole)))
+	}
+	return whole, inside, nil
+}
+
+// Guarded returns n bytes (a multiple of the page size) of the host's memory, zeroed,
+// that lie between two guards as RAM does. The guest does not see them: they are what an
+// engine finds RAM with. They stay mapped as long as m is in use, also after Close, since
+// a vCPU that has stopped may still be told to forget a page.
+func (m *Memory) Guarded(n int) ([]byte, error) {
+	whole, inside, err := guarded(n)
+	if err != nil {
+		return nil, err
+	}
+	runtime.AddCleanup(m, func(whole []byte) { _ = unix.Munmap(whole) }, whole)
+	return inside, nil
 }
 
 // Close unmaps the RAM. The memory must not be used afterwards.

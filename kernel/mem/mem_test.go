@@ -3,9 +3,11 @@ package mem
 import (
 	"bytes"
 	"errors"
+	"runtime"
 	"runtime/debug"
 	"syscall"
 	"testing"
+	"time"
 	"unsafe"
 )
 
@@ -145,26 +147,53 @@ func TestPhys(t *testing.T) {
 	}
 }
 
-// TestGuards: what lies before and behind RAM cannot be accessed.
+// TestGuards: what lies before and behind RAM, and the memory beside it, cannot be
+// accessed. Both are unmapped in the end.
 func TestGuards(t *testing.T) {
-	m := newMemory(t)
-	faults := func(off int) (fault bool) {
-		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
-		defer func() { fault = recover() != nil }()
-		sink = *(*byte)(unsafe.Add(m.Base(), off))
-		return false
+	m, err := New(1 << 20)
+	if err != nil {
+		t.Fatal(err)
 	}
-	size := int(m.Size())
-	for _, off := range []int{-guard, -1, size, size + guard - 1} {
-		if !faults(off) {
-			t.Errorf("the byte at %#x can be read", off)
+	beside, err := m.Guarded(3 * PageSize)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ram := m.Phys(0, m.Size())
+	for _, b := range [][]byte{ram, beside} {
+		for _, off := range []int{-guard, -1, len(b), len(b) + guard - 1} {
+			if !faults(b, off) {
+				t.Errorf("the byte at %#x can be read", off)
+			}
+		}
+		for _, off := range []int{0, len(b) - 1} {
+			if faults(b, off) {
+				t.Errorf("the byte at %#x cannot be read", off)
+			}
 		}
 	}
-	for _, off := range []int{0, size - 1} {
-		if faults(off) {
-			t.Errorf("the byte at %#x cannot be read", off)
-		}
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
 	}
+	if !faults(ram, 0) || faults(beside, 0) {
+		t.Error("Close unmaps RAM, and nothing else")
+	}
+	runtime.KeepAlive(m)
+	m = nil
+	for range 1000 {
+		if runtime.GC(); faults(beside, 0) {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Error("the memory beside RAM stays mapped")
+}
+
+// faults reports whether the byte at b[off] cannot be read.
+func faults(b []byte, off int) (fault bool) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() { fault = recover() != nil }()
+	sink = *(*byte)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(b)), off))
+	return false
 }
 
 var sink byte
