@@ -76,11 +76,12 @@ func (s *fakeSystem) SetEnabled(on bool) error {
 
 func (s *fakeSystem) Blacklist() []kprobes.BlacklistRecord { return nil }
 
-func (s *fakeSystem) Bucket(r []kprobes.Record, i int) []kprobes.Record {
+func (s *fakeSystem) AppendList(b []byte, i int, hide bool) []byte {
 	if i != 5 {
-		return r
+		return b
 	}
-	return append(r, kprobes.Record{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}})
+	r := kprobes.Record{Addr: 0xffffffff81000000, Known: true, Symbol: abi.Symbol{Name: "vfs_read"}}
+	return r.Append(b, hide)
 }
 
 // listText is the text of kprobes/list in the fake.
