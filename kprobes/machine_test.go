@@ -568,8 +568,12 @@ func testForkAndExec(t *testing.T, m *machine) {
 		if len(m.Machine.Symbols().LookupName(name)) == 0 {
 			t.Fatalf("no %s", name)
 		}
+		active := 1
+		if name == "copy_process" {
+			active = 4 // on a busy machine two threads make the shell's task, and one fails
+		}
 		rps = append(rps, m.registerRet(&kprobes.Retprobe{
-			Kprobe: kprobes.Kprobe{SymbolName: name}, MaxActive: 1,
+			Kprobe: kprobes.Kprobe{SymbolName: name}, MaxActive: active,
 			Handler: func(ri *kprobes.Instance, h *kprobes.Hit) int {
 				mu.Lock()
 				defer mu.Unlock()
@@ -606,8 +610,11 @@ func testForkAndExec(t *testing.T, m *machine) {
 		if i > 0 {
 			want = make([]int64, rounds)
 		}
-		if name == "copy_process" && len(returns) == rounds+1 {
-			returns = want // tasks; the first one is the shell's
+		if name == "copy_process" { // it returns tasks; the first one is the shell's
+			returns = slices.DeleteFunc(returns, func(task int64) bool { return task == -int64(syscall.EEXIST) })
+			if len(returns) == rounds+1 {
+				returns = want
+			}
 		}
 		if !slices.Equal(returns, want) || rp.Missed() != 0 || wrong != 0 {
 			t.Errorf("%s returned %d, want %d; %d missed, %d in another task", name, returns, want, rp.Missed(), wrong)
