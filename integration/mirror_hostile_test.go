@@ -236,6 +236,30 @@ while :; do read -r line <script; echo x >&3; done
 	}
 }
 
+// TestMirrorUnseen: calls that differences.md and mirrored-calls.md name as not seen are made as
+// without probes, and are not seen.
+func TestMirrorUnseen(t *testing.T) {
+	needFUSE(t)
+	needTool(t, "gcc", "gcc")
+	dir := publicDir(t)
+	source, err := filepath.Abs("testdata/hostile/unseen.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, dir, "gcc -o unseen "+source)
+	out := hostile(t, dir, `for f in getpid getpgid clock_gettime; do echo "p:x_$f __x64_sys_$f" >>$T/kprobe_events; echo 1 >$T/events/kprobes/x_$f/enable; done
+echo 1 >$T/events/raw_syscalls/sys_enter/enable
+./unseen
+echo 0 >$T/events/enable
+echo getpid $(hits x_getpid), getpgid $(hits x_getpgid), clock_gettime $(hits x_clock_gettime)
+echo calls by number: $(grep -cE ' unseen-.* NR 39 ' $T/trace) $(grep -cE ' unseen-.* NR (20|121|228|425) ' $T/trace)
+`)
+	// Number 20 is getpid of i386, 121 getpgid, 228 clock_gettime, 425 io_uring_setup.
+	if want := "32-bit: 1\ntraced: 0\ngetpid 1, getpgid 0, clock_gettime 0\ncalls by number: 1 0\n"; out != want {
+		t.Errorf("-want +got\n%s", diff(want, out))
+	}
+}
+
 // stuck reports whether a process is in a tracer's stop, or waits for what does not come.
 func stuck(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))

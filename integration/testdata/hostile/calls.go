@@ -19,8 +19,6 @@ func main() {
 		changed()
 	case "passed":
 		passed()
-	case "rings":
-		rings()
 	}
 }
 
@@ -143,14 +141,4 @@ func passed() {
 		fmt.Println("descriptors:", before, n)
 	}
 	fmt.Println("done")
-}
-
-// rings reports what io_uring_setup(2) returns.
-func rings() {
-	var params [120]byte
-	fd, _, errno := syscall.Syscall(425, 1, uintptr(unsafe.Pointer(&params)), 0)
-	if errno == 0 {
-		_ = syscall.Close(int(fd))
-	}
-	fmt.Println(errno == 0, errno)
 }
