@@ -40,7 +40,7 @@ func makeCalls() error {
 		}
 	}
 	took := time.Since(start)
-	_, err = fmt.Printf("%d %d\n", took.Nanoseconds()/int64(n), (cpuTime()-cpu).Nanoseconds()/int64(n))
+	_, err = fmt.Fprintf(os.Stdout, "%d %d\n", took.Nanoseconds()/int64(n), (cpuTime()-cpu).Nanoseconds()/int64(n))
 	return errors.Join(err, unix.Close(fd))
 }
 
@@ -103,8 +103,10 @@ func (b *bench) calls(below, strace []string) error {
 	if err != nil {
 		return err
 	}
-	b.add(Row{Section: "commands", Name: "read, nothing armed", Unit: "ns", Value: ns["nothing armed"], Beside: map[string]float64{"alone": ns["alone"]},
-		Note: fmt.Sprintf("%+.0f ns", ns["nothing armed"]-ns["alone"])})
+	b.add(Row{
+		Section: "commands", Name: "read, nothing armed", Unit: "ns", Value: ns["nothing armed"], Beside: map[string]float64{"alone": ns["alone"]},
+		Note: fmt.Sprintf("%+.0f ns", ns["nothing armed"]-ns["alone"]),
+	})
 	armed := Row{Section: "commands", Name: "read, a probe at vfs_read", Unit: "us", Value: ns["armed"] / 1000, Beside: map[string]float64{}}
 	if strace != nil {
 		armed.Beside["strace -f"] = ns["strace"] / 1000
