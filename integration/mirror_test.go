@@ -263,13 +263,16 @@ func descendants(mark string) (pids []int) {
 }
 
 // TestMirrorKill: whatever process is killed, and whenever, the others go on: none is
-// left stopped or waiting.
+// left stopped or waiting. 500 are killed if KPROBEFS_SOAK is set.
 func TestMirrorKill(t *testing.T) {
 	needFUSE(t)
-	const rounds = 24
-	for i := range rounds {
+	for i := range rounds(24, 500) {
 		dir := publicDir(t)
-		put(t, dir, "script", fmt.Sprintf(mirrorSetup, "read write close openat")+`
+		setup := armed
+		if i%2 > 0 {
+			setup = fmt.Sprintf(mirrorSetup, "read write close openat")
+		}
+		put(t, dir, "script", setup+`
 touch armed
 (while [ ! -e stop ]; do cat script | dd bs=7 2>/dev/null >/dev/null; done; echo done >outlived) &
 while [ ! -e stop ]; do sh -c 'read a <script; :' & wait $!; done
@@ -304,18 +307,7 @@ wait
 		case <-time.After(30 * time.Second):
 			t.Errorf("round %d: exec has not ended", i)
 		}
-		var left []int
-		for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
-			if left = descendants(mark); len(left) == 0 {
-				break
-			}
-		}
-		for _, pid := range left {
-			status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-			where, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
-			t.Errorf("round %d: left: %.60s %s", i, status, where)
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		noneLeft(t, mark)
 	}
 }
 

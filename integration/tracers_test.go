@@ -84,6 +84,77 @@ clean
 	}
 }
 
+// snoop is a script's function that runs a tool while programs open and execute files.
+const snoop = `. ./lib.sh
+echo text >some_file
+snoop() {
+	echo "== $1"
+	rm -f stop
+	(until [ -e stop ]; do cat some_file missing_file >/dev/null 2>&1; sleep 0.1; done) &
+	"$@" 2>&1
+	touch stop; wait
+}
+`
+
+// TestPerfToolsPrograms: the other tools of perf-tools show what programs do, those that run on
+// Debian's 6.1. There execsnoop and funccount fail with these errors, too: they look for
+// do_execve and for the function profiler. iosnoop finds no block devices' events, which 6.1 has.
+func TestPerfToolsPrograms(t *testing.T) {
+	out := tracerScript(t, snoop+`
+snoop functrace-perf -d 2 do_sys_openat2
+snoop tpoint-perf -d 2 sched:sched_process_exec
+snoop tpoint-perf -H -d 2 syscalls:sys_enter_openat
+echo "== syscount"; syscount-perf -c cat some_file 2>&1
+snoop execsnoop-perf -d 2
+snoop funccount-perf -d 2 'vfs_*'
+snoop iosnoop-perf 2
+echo "== left: $(cat $E $T/current_tracer $T/events/enable)"
+`, "functrace-perf", "perf")
+	expect(t, out,
+		`^== functrace`, `^ +cat-\d+ +\[\d+\] .* do_sys_openat2 <-__x64_sys_openat$`, `^Ending tracing`,
+		`^== tpoint`, `^ +cat-\d+ .* sched_process_exec: filename=\S*/cat pid=\d+ old_pid=\d+$`, `^Ending tracing`,
+		`^== tpoint`, `^# tracer: nop`, `^ +cat-\d+ .* sys_openat\(dfd: ffffff9c, filename: [0-9a-f]+, flags: `, `^Ending tracing`,
+		`^== syscount`, `^SYSCALL +COUNT$`, `^write +1$`, `^(read|openat) +\d+$`, `^(read|openat) +\d+$`,
+		`^== execsnoop`, `^ERROR: adding a kprobe for execve`,
+		`^== funccount`, `^ERROR: enabling function profiling`,
+		`^== iosnoop`, `events/block/\S+: No such file or directory$`,
+		`^== left: nop\n0$`)
+}
+
+// TestOpensnoop: perf-tools' opensnoop shows what programs open, and with what result. Its awk
+// scripts are for GNU's, which writes at once only to a terminal. A busy machine needs some of the
+// ten seconds until the events are on.
+func TestOpensnoop(t *testing.T) {
+	out := tracerScript(t, snoop+`
+terminal() { script -qc "timeout -s INT 10 $*" /dev/null </dev/null | tr -d '\r'; }
+snoop terminal opensnoop-perf some_file
+snoop terminal opensnoop-perf -n cat -t _file
+`, "opensnoop-perf", "gawk", "script")
+	expect(t, out,
+		`^== terminal`, `^COMM +PID +FD FILE$`, `^cat +\d+ +0x3 some_file$`, `^Ending tracing`,
+		`^== terminal`, `^\d+\.\d+ +cat +\d+ +0x3 some_file$`, `^\d+\.\d+ +cat +\d+ +-1 missing_file$`, `^Ending tracing`)
+}
+
+// TestTraceCmdSyscalls: trace-cmd records all calls of a command, and the functions of some.
+func TestTraceCmdSyscalls(t *testing.T) {
+	out := tracerScript(t, `. ./lib.sh
+echo text >some_file
+report() { trace-cmd report -i $1 2>/dev/null | sed -E 's/ +/ /g'; }
+trace-cmd record -e syscalls -o calls.dat sh -c 'cat some_file missing_file; exec /bin/echo x' >/dev/null 2>&1 || exit
+echo "== calls"; report calls.dat | grep -E '^ (cat|echo)-'
+trace-cmd record -p function -l vfs_read -l vfs_write -l do_sys_openat2 -o functions.dat cat some_file >/dev/null 2>&1 || exit
+echo "== functions"; report functions.dat | grep '^ cat-'
+clean
+`, "trace-cmd")
+	expect(t, out,
+		`^== calls`, `^ cat-.* sys_enter_openat: dfd: 0xffffff9c, filename: 0x[0-9a-f]+, flags: 0x`, `^ cat-.* sys_exit_openat: 0x3$`,
+		`^ cat-.* sys_enter_read: fd: 0x0*3, buf: 0x[0-9a-f]+, count: 0x`, `^ cat-.* sys_exit_read: 0x5$`,
+		`^ cat-.* sys_enter_write: fd: 0x0*1, buf: 0x[0-9a-f]+, count: 0x0*5$`, `^ cat-.* sys_exit_write: 0x5$`,
+		`^ cat-.* sys_enter_openat: `, `^ cat-.* sys_exit_openat: 0xfffffffffffffffe$`, `^ cat-.* sys_enter_exit_group: `,
+		`^ echo-.* sys_enter_write: fd: 0x0*1, buf: 0x[0-9a-f]+, count: 0x0*2$`,
+		`^== functions`, `function: do_sys_openat2$`, `function: vfs_read$`, `function: vfs_write$`)
+}
+
 // TestTraceCmd runs trace-cmd, unmodified. It must find kprobefs's files (it mounts
 // tracefs, which must not hide them), and its trace.dat, made from pages of the ring
 // buffer, must have the same events as trace.

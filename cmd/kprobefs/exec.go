@@ -229,9 +229,20 @@ func namespaceError(err error) error {
 // runChild runs a command, passes signals on to it and returns its exit status as an
 // *exitError.
 func runChild(cmd *exec.Cmd) error {
+	sig := forwarded()
+	defer signal.Stop(sig)
+	return runForwarding(cmd, sig)
+}
+
+// forwarded returns the signals that a command gets, too.
+func forwarded() chan os.Signal {
 	sig := make(chan os.Signal, 16)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
-	defer signal.Stop(sig)
+	return sig
+}
+
+// runForwarding runs a command that gets these signals.
+func runForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -375,7 +386,9 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), treeVar+"="+ns.tree, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
-	err = runChild(cmd)
+	// A signal that comes when the command has ended (each thread of a parent that is killed may
+	// send one) must not end this process before settle: calls that it has received have no answer yet.
+	err = runForwarding(cmd, forwarded())
 	if cmd.ProcessState == nil && err != nil {
 		return cannotRun(err)
 	}

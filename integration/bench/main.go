@@ -1,6 +1,7 @@
 // Command bench measures the program and prints tables, with ratios to other programs
 // on this machine: the processor itself and Unicorn for the engines, minimal file
-// systems and /proc for files, the kernel's document for hits. Programs that are not
+// systems and /proc for files, the kernel's document for hits, strace for
+// calls. Programs that are not
 // installed are left out.
 //
 // The measurements of a table are interleaved: each round makes all of them, and the
@@ -51,6 +52,7 @@ var sections = []section{
 	{"modules", modules},
 	{"files", files},
 	{"many", many},
+	{"commands", commands},
 	{"size", size},
 }
 
@@ -171,6 +173,9 @@ func main() {
 	if err := serveAsChild(); !errors.Is(err, errNoChild) {
 		exit(err)
 	}
+	if err := makeCalls(); !errors.Is(err, errNoChild) {
+		exit(err)
+	}
 	exit(run(os.Stdout))
 }
 
@@ -184,7 +189,7 @@ func exit(err error) {
 
 func run(w io.Writer) error {
 	b := &bench{}
-	only := flag.String("only", "", "one of the sections: engines, hits, overhead, recording, files, many, size")
+	only := flag.String("only", "", "one of the sections: engines, hits, overhead, recording, modules, files, many, commands, size")
 	out := flag.String("json", "", "write the rows as JSON to this file")
 	flag.IntVar(&b.rounds, "rounds", 7, "how often each measurement is made")
 	flag.Parse()
