@@ -214,7 +214,7 @@ const maxDirs = 1024
 
 // dirChanged remembers a change for SettleDirs. The caller holds mu.
 func (t *Tracer) dirChanged(made bool, system, event string) {
-	if t.conf.Dirs != nil && !t.conf.has[release.Eventfs] && len(t.dirs) < maxDirs {
+	if t.conf.Dirs != nil && len(t.dirs) < maxDirs {
 		t.dirs = append(t.dirs, DirChange{made, system, event})
 	}
 }

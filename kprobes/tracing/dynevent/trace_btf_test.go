@@ -99,6 +99,22 @@ func TestBTFDefinitions(t *testing.T) {
 	}
 }
 
+// TestBTFStringColumn: the mark of a type that does not fit for a string is below the
+// argument, as Debian's 6.12 has it, not below its type.
+func TestBTFStringColumn(t *testing.T) {
+	for def, want := range map[string]int{
+		"p:a vfs_read file:string":      13,
+		"p:a vfs_read x=file:ustring":   15,
+		"p:a vfs_read buf $arg1:string": 17,
+	} {
+		r, o := newBTFRegistry(t)
+		_, err := r.WriteKprobeEvents([]byte(def + "\n"))
+		if err == nil || len(o.errors) != 1 || o.errors[0].column != want {
+			t.Errorf("%s: %v, error_log %+v, want column %d", def, err, o.errors, want)
+		}
+	}
+}
+
 // TestBTFVoid: a void function has no $retval.
 func TestBTFVoid(t *testing.T) {
 	r, _ := newBTFRegistry(t)

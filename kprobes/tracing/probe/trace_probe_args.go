@@ -204,7 +204,7 @@ func (d *Definition) parseArgBody(a *Arg, body string, offset int) *argError {
 	if err := p.parse(fetch, offset); err != nil {
 		return err
 	}
-	typ, err := p.applyType(a, typ, at)
+	typ, err := p.applyType(a, typ, offset)
 	if err != nil {
 		return err
 	}

@@ -107,6 +107,125 @@ noinline __noclone void tracefs_remove(struct dentry *dentry)
 	simple_recursive_removal(dentry, remove_one);
 }
 
+#ifdef KERNEL_6_12
+// From 6.12 on the directories of events are no dentries until somebody looks them up,
+// which the host does: the kernel has only these.
+struct eventfs_inode {
+	struct list_head list; // in the parent's children
+	struct list_head children;
+	const char *name;
+};
+
+static DEFINE_MUTEX(eventfs_mutex);
+static struct eventfs_inode events = { .children = LIST_HEAD_INIT(events.children) };
+
+void __init tracefs_init_events(void)
+{
+}
+
+// add_child adds a directory to its parent's, or returns NULL.
+static struct eventfs_inode *add_child(struct eventfs_inode *parent, const char *name)
+{
+	struct eventfs_inode *ei = kzalloc(sizeof(*ei), GFP_KERNEL);
+
+	if (!ei)
+		return NULL;
+	ei->name = kstrdup(name, GFP_KERNEL);
+	if (!ei->name) {
+		kfree(ei);
+		return NULL;
+	}
+	INIT_LIST_HEAD(&ei->children);
+	mutex_lock(&eventfs_mutex);
+	list_add_tail(&ei->list, &parent->children);
+	mutex_unlock(&eventfs_mutex);
+	return ei;
+}
+
+// eventfs_create_dir returns a new directory below parent, or an error. Its files are the
+// host's, so that entries, size and data are not used.
+noinline __noclone struct eventfs_inode *eventfs_create_dir(const char *name, struct eventfs_inode *parent, const void *entries, int size, void *data)
+{
+	struct eventfs_inode *ei;
+
+	if (!parent)
+		return ERR_PTR(-EINVAL);
+	ei = add_child(parent, name);
+	return ei ? ei : ERR_PTR(-ENOMEM);
+}
+
+// eventfs_remove_rec frees a directory and all below it. The caller holds eventfs_mutex.
+static noinline void eventfs_remove_rec(struct eventfs_inode *ei, int level)
+{
+	struct eventfs_inode *child, *next;
+
+	if (level > 3)
+		return;
+	list_for_each_entry_safe(child, next, &ei->children, list)
+		eventfs_remove_rec(child, level + 1);
+	list_del(&ei->list);
+	kfree(ei->name);
+	kfree(ei);
+}
+
+// eventfs_remove_dir removes a directory with all below it.
+noinline __noclone void eventfs_remove_dir(struct eventfs_inode *ei)
+{
+	if (!ei)
+		return;
+	mutex_lock(&eventfs_mutex);
+	eventfs_remove_rec(ei, 0);
+	mutex_unlock(&eventfs_mutex);
+}
+
+// child returns a directory's child with this name, or NULL.
+static struct eventfs_inode *child(struct eventfs_inode *dir, const char *name)
+{
+	struct eventfs_inode *ei, *next, *found = NULL;
+
+	mutex_lock(&eventfs_mutex);
+	list_for_each_entry_safe(ei, next, &dir->children, list)
+		if (!strcmp(ei->name, name))
+			found = ei;
+	mutex_unlock(&eventfs_mutex);
+	return found;
+}
+
+// host_make_system makes the directory of a subsystem of events.
+u64 host_make_system(const char *system)
+{
+	eventfs_create_dir(system, &events, NULL, 0, NULL);
+	return 0;
+}
+
+// host_make_event makes an event's directory. The subsystem's may so far be known to the
+// host only.
+u64 host_make_event(const char *system, const char *name)
+{
+	struct eventfs_inode *dir = child(&events, system);
+
+	if (!dir)
+		dir = add_child(&events, system);
+	if (!dir)
+		return -ENOMEM;
+	eventfs_create_dir(name, dir, NULL, 0, NULL);
+	return 0;
+}
+
+u64 host_remove_system(const char *system)
+{
+	eventfs_remove_dir(child(&events, system));
+	return 0;
+}
+
+u64 host_remove_event(const char *system, const char *name)
+{
+	struct eventfs_inode *dir = child(&events, system);
+
+	eventfs_remove_dir(dir ? child(dir, name) : NULL);
+	return 0;
+}
+#else
 // The directory events. The host, which has the events, calls the functions below to
 // create and remove their directories, so that this happens as on Linux.
 static struct dentry *events;
@@ -192,3 +311,4 @@ u64 host_remove_event(const char *system, const char *name)
 	dput(dir);
 	return ret;
 }
+#endif
