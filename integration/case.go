@@ -1,8 +1,8 @@
 // Package integration tests that kprobefs prints what Linux prints.
 //
-// Each testdata/*.txtar has a shell script (script), for some with a program in C
-// (program.c), and the masked text that a real Linux kernel printed for it (want). Linux
-// is the specification: want is recorded by "make golden" (command integration/golden,
+// Each testdata/*.txtar has a shell script (script), for some with a program in C or Go
+// (program.c, program.go), and the masked text that a real Linux kernel printed for it
+// (want). Linux is the specification: want is recorded by "make golden" (command integration/golden,
 // which boots Debian's kernel package under QEMU with package integration/linux), and
 // never typed. The tests run the same script under "kprobefs exec" and compare.
 //
@@ -40,7 +40,8 @@ type Case struct {
 	Kernel  string            // "PACKAGE VERSION" of the kernel that Want was recorded from; empty if not yet recorded
 	Status  int               // exit status on Linux
 	Release string            // that kernel's release, if it is not the default one
-	Program string            // source in C of a program in the same directory as the script, of that name; empty for none
+	Program string            // source of a program in the same directory as the script, of that name; empty for none
+	Source  string            // the source's name, program.c or program.go
 	Files   map[string][]byte // other files there, by name
 	Default *Case             // if Release is set: the default release's case, or nil if there is none
 }
@@ -214,8 +215,8 @@ func read(file string) (*Case, error) {
 			c.Script = p.data
 		case "want":
 			c.Want = p.data
-		case "program.c":
-			c.Program = p.data
+		case "program.c", "program.go":
+			c.Program, c.Source = p.data, p.name
 		default:
 			return nil, fmt.Errorf("%s: unknown part %q", file, p.name)
 		}
@@ -234,7 +235,7 @@ func (c *Case) Save() error {
 	}
 	comment, parts := c.Comment, []part{{"script", c.Script}}
 	if c.Program != "" {
-		parts = append(parts, part{"program.c", c.Program})
+		parts = append(parts, part{c.Source, c.Program})
 	}
 	if c.Kernel != "" {
 		comment += c.recording()
@@ -275,15 +276,15 @@ func (c *Case) saveRelease() error {
 // programs has what BuildProgram has built, by source.
 var programs sync.Map
 
-// BuildProgram adds the case's program, if it has one, to its files. It needs gcc.
+// BuildProgram adds the case's program, if it has one, to its files. It needs gcc or Go.
 func (c *Case) BuildProgram() error {
 	if c.Program == "" {
 		return nil
 	}
-	once, _ := programs.LoadOrStore(c.Program, sync.OnceValues(func() ([]byte, error) { return compileProgram(c.Program) }))
+	once, _ := programs.LoadOrStore(c.Program, sync.OnceValues(func() ([]byte, error) { return compileProgram(c.Source, c.Program) }))
 	b, err := once.(func() ([]byte, error))()
 	if err != nil {
-		return fmt.Errorf("%s: program.c: %w", c.File, err)
+		return fmt.Errorf("%s: %s: %w", c.File, c.Source, err)
 	}
 	c.Files = maps.Clone(c.Files)
 	if c.Files == nil {
@@ -293,20 +294,27 @@ func (c *Case) BuildProgram() error {
 	return nil
 }
 
-// compileProgram returns the program of a source in C, which needs no library where it runs.
-func compileProgram(source string) ([]byte, error) {
+// compileProgram returns the program of a source in C or Go, which needs no library where
+// it runs.
+func compileProgram(name, source string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "program")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	to := filepath.Join(dir, "program")
-	cmd := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-static", "-pthread", "-s", "-x", "c", "-o", to, "-")
-	cmd.Stdin = strings.NewReader(source)
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(source), 0o600); err != nil {
+		return nil, err
+	}
+	cmd := exec.Command("gcc", "-O1", "-Wall", "-Werror", "-static", "-pthread", "-s", "-o", "program", name)
+	if filepath.Ext(name) == ".go" {
+		cmd = exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", "program", name)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOFLAGS=", "GO111MODULE=off")
+	}
+	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%w\n%s", err, out)
 	}
-	return os.ReadFile(to)
+	return os.ReadFile(filepath.Join(dir, "program"))
 }
 
 // Lib returns the shell library that scripts may source as ./lib.sh.
