@@ -86,7 +86,7 @@ func (v view) deviceOf(path string) uint64 {
 	if err != nil {
 		return 0
 	}
-	return uint64(st.Rdev)
+	return st.Rdev
 }
 
 // stat is fstat(2) of the file at a path, opened with flags.

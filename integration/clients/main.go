@@ -54,7 +54,7 @@ func main() {
 
 func command(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
-		return errors.New("usage: clients run [CLIENT]..., record [CLIENT]...")
+		return errors.New("usage: clients run|record [CLIENT]")
 	}
 	head, all, err := parse(commands)
 	if err != nil {
