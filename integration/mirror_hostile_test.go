@@ -58,16 +58,11 @@ func noneLeft(t *testing.T, mark string) {
 // hostileProgram builds testdata/hostile/calls.go as calls in a directory.
 func hostileProgram(t *testing.T, dir string) {
 	t.Helper()
-	source, err := filepath.Abs("testdata/hostile/calls.go")
+	source, err := os.ReadFile("testdata/hostile/calls.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", "calls", source)
-	build.Dir = dir
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GO111MODULE=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
+	putGo(t, dir, "calls", string(source))
 }
 
 // TestHostileArguments: a program's other threads change what a call gets, or take its memory

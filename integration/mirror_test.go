@@ -162,18 +162,24 @@ func main() {
 }
 `
 
+// putGo builds a program in Go, and puts it into a directory.
+func putGo(t *testing.T, dir, name, source string) {
+	t.Helper()
+	program, err := compileProgram(name+".go", source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, name), program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestMirrorServer: a server with many threads, whose sockets are waited for by epoll, does its
 // work while probes see it: each connection is accepted and added, and each message sent.
 func TestMirrorServer(t *testing.T) {
 	needFUSE(t)
 	dir := publicDir(t)
-	put(t, dir, "server.go", serverProgram)
-	build := exec.Command("go", "build", "-o", "server_m", "server.go")
-	build.Dir = dir
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GO111MODULE=off")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v %s", err, out)
-	}
+	putGo(t, dir, "server_m", serverProgram)
 	put(t, dir, "script", `T=/sys/kernel/tracing
 echo 20000 >$T/buffer_size_kb
 for f in do_futex do_epoll_wait do_epoll_ctl tcp_sendmsg tcp_v4_connect sock_poll tcp_poll; do
