@@ -25,7 +25,7 @@ var privateMasks = []struct{ like, why string }{
 	{`SEQ,USEC|\^0,\[0-9\]|usec|us |DATE`, "the number and the time of a line of the log, a date"},
 	{`pid=N|ret=FD|\(TGID\)|CPU:N|total|entries-in|COUNT|V/; |ID:`, "a number that another run has otherwise: of a process, a descriptor, a CPU, an event, a buffer's size"},
 	{`^s/\^# \.\*/# `, "a command with more than a hundred arguments, which run shows"},
-	{`_m\)-|busybox_(m|\.|\$1)-\[0-9\]|=1\[0-9\],(ret)?=SAVED`, "the columns before an event's values, which trace_entry compares; the descriptor in which a shell saves another"},
+	{`_m\)-|(busybox|go)_(m|\.|\$1)-\[0-9\]|=1\[0-9\],(ret)?=SAVED`, "the columns before an event's values, which trace_entry compares; the descriptor in which a shell saves another"},
 	{`tracefs\|debugfs`, "what a list of mounts says of a file system beside its type and its options: the source, ids, options of the host"},
 	{`^s,.*/\.\*/,.*DIR/,`, "the directory in which a script is played"},
 	{`\[kr\]`, "the address and the offset of a listed probe"},

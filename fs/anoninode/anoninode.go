@@ -102,6 +102,8 @@ type FS struct {
 	mu    sync.Mutex
 	last  uint64
 	files map[uint64]*inode // by number
+
+	released <-chan struct{} // of serve: closed when the Release before the next request has returned
 }
 
 // inode is one file; it is opened once.
@@ -125,7 +127,7 @@ func New(name string) (*FS, error) {
 		_ = unix.Close(dev)
 		return nil, fmt.Errorf("a mount without a place: %w", err)
 	}
-	f := &FS{dev: dev, root: root, name: name, last: rootID, files: map[uint64]*inode{}}
+	f := &FS{dev: dev, root: root, name: name, last: rootID, files: map[uint64]*inode{}, released: over}
 	err = unix.Pipe2(f.stop[:], unix.O_CLOEXEC)
 	if err == nil {
 		if err = f.init(); err != nil {
@@ -433,6 +435,13 @@ func (f *FS) serve() {
 func word32(b []byte, at int) uint32 { return binary.NativeEndian.Uint32(b[at:]) }
 func word64(b []byte, at int) uint64 { return binary.NativeEndian.Uint64(b[at:]) }
 
+// over is a closed channel.
+var over = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
 // answer answers a request. b is used again when it returns.
 func (f *FS) answer(b []byte) {
 	unique, id, body := word64(b, 8), word64(b, 16), b[inHeader:]
@@ -448,16 +457,23 @@ func (f *FS) answer(b []byte) {
 	case opOpen:
 		f.open(unique, n)
 	case opRead:
-		f.readFile(unique, n, body)
+		f.afterReleases(body, func(body []byte) { f.readFile(unique, n, body) })
 	case opIoctl:
-		in := append([]byte(nil), body...)
-		go f.ioctl(unique, n, int(word32(b, 32)), in)
+		tid, released, in := int(word32(b, 32)), f.released, append([]byte(nil), body...)
+		go func() {
+			<-released
+			f.ioctl(unique, n, tid, in)
+		}()
 	case opPoll:
-		f.poll(unique, n, body)
+		f.afterReleases(body, func(body []byte) { f.poll(unique, n, body) })
 	case opRelease:
 		f.reply(make([]byte, outHeader), unique, 0)
+		before, done := f.released, make(chan struct{})
+		f.released = done
 		go func() {
 			defer f.releasing.Add(-1)
+			defer close(done)
+			<-before
 			f.release(id)
 		}()
 	case opFlush, opDestroy:
@@ -466,6 +482,22 @@ func (f *FS) answer(b []byte) {
 		f.reply(make([]byte, outHeader+80), unique, 0)
 	default:
 		f.fail(unique, syscall.ENOSYS)
+	}
+}
+
+// afterReleases has a request answered when the files that were closed before it are
+// released: on Linux close(2) waits for that, so a group's member that is read after the
+// close of its leader is alone. It does not wait itself.
+func (f *FS) afterReleases(body []byte, answer func(body []byte)) {
+	select {
+	case <-f.released:
+		answer(body)
+	default:
+		released, body := f.released, append([]byte(nil), body...)
+		go func() {
+			<-released
+			answer(body)
+		}()
 	}
 }
 

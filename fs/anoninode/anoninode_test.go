@@ -46,8 +46,11 @@ func (c *counter) Release()                        { close(c.released) }
 
 // TestMain plays the client in a process of its own: one that serves FUSE must not use it.
 func TestMain(m *testing.M) {
-	if os.Getenv("ANONINODE_CLIENT") != "" {
+	switch os.Getenv("ANONINODE_CLIENT") {
+	case "uses":
 		os.Exit(client())
+	case "closes":
+		os.Exit(closes())
 	}
 	os.Exit(m.Run())
 }
@@ -127,7 +130,7 @@ func TestDescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.Command("/proc/self/exe")
-	cmd.Env = append(os.Environ(), "ANONINODE_CLIENT=1")
+	cmd.Env = append(os.Environ(), "ANONINODE_CLIENT=uses")
 	cmd.ExtraFiles = []*os.File{fd, w}
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -174,5 +177,85 @@ func TestClose(t *testing.T) {
 	f.Settle()
 	if _, err := f.Open(&counter{released: make(chan struct{})}, -1); err == nil {
 		t.Error("opened after the end")
+	}
+}
+
+// leader is a file whose Release takes its time, and is seen at another file.
+type leader struct {
+	counter
+	member *counter
+}
+
+func (l *leader) Release() {
+	time.Sleep(20 * time.Millisecond)
+	l.member.n.Store(1)
+	l.member.ready.Store(Readable)
+	l.counter.Release()
+}
+
+// closes closes the files from descriptor 4 on, one after the other, and asks 3 about each.
+func closes() int {
+	b := make([]byte, 8)
+	for fd, ask := range []func() bool{
+		func() bool { n, err := unix.Read(3, b); return n == 8 && err == nil && b[0] == 1 },
+		func() bool {
+			n, err := unix.Poll([]unix.PollFd{{Fd: 3, Events: unix.POLLIN}}, 0)
+			return n == 1 && err == nil
+		},
+	} {
+		if ask() {
+			return 20 + fd
+		}
+		if err := unix.Close(4 + fd); err != nil {
+			return 30 + fd
+		}
+		if !ask() {
+			return 40 + fd
+		}
+		if _, _, e := unix.Syscall(unix.SYS_IOCTL, 3, 0x2499, 0); e != 0 { // as it was
+			return 50 + fd
+		}
+	}
+	return 0
+}
+
+// member is a counter with an ioctl that sets it back.
+type member struct{ counter }
+
+func (m *member) Ioctl(int, uint32, uint64, []byte, []byte) error {
+	m.n.Store(0)
+	m.ready.Store(0)
+	return nil
+}
+
+// TestReadAfterClose: what is asked after a close(2) is answered when Release has returned.
+func TestReadAfterClose(t *testing.T) {
+	f, err := New("[counter]")
+	if err != nil {
+		t.Skipf("no FUSE: %v", err)
+	}
+	defer f.Close()
+	m := &member{counter{released: make(chan struct{}), changed: make(chan struct{})}}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), "ANONINODE_CLIENT=closes")
+	files := []File{m}
+	for range 2 {
+		files = append(files, &leader{counter: counter{released: make(chan struct{})}, member: &m.counter})
+	}
+	for _, file := range files {
+		fd, err := f.Open(file, -1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.ExtraFiles = append(cmd.ExtraFiles, fd)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range cmd.ExtraFiles {
+		_ = fd.Close()
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("client: %v", err)
 	}
 }
