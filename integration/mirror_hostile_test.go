@@ -76,6 +76,21 @@ func TestHostileArguments(t *testing.T) {
 	}
 }
 
+// TestHostileName: a program that does not supply the page with the name of a file that it
+// opens holds up nobody else.
+func TestHostileName(t *testing.T) {
+	needFUSE(t)
+	dir := publicDir(t)
+	hostileProgram(t, dir)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "./calls", "held")
+	if strings.HasPrefix(out, "userfaultfd: ") {
+		t.Skip(out)
+	}
+	if out != "done\n" || status != 0 {
+		t.Errorf("status %d: %s", status, out)
+	}
+}
+
 // TestHostilePassed: descriptors are passed by SCM_RIGHTS and closed: the supervisor keeps none
 // of them open.
 func TestHostilePassed(t *testing.T) {

@@ -259,12 +259,6 @@ func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool 
 	return true
 }
 
-// succeed answers a call with 0, without making it.
-func succeed(listener int, id uint64) {
-	r := seccompNotifResp{id: id}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-}
-
 // openMounts answers a call that opens a list of mounts, if the list has some of ours. It
 // returns false for other calls. The caller gets what the list is at that time: reading it
 // again gives the same, and poll(2) does not tell of changes.

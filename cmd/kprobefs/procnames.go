@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/binary"
 	"os"
 	"path/filepath"
@@ -26,6 +27,27 @@ const procDir = "/proc"
 type openFlags struct {
 	flags int
 	mode  uint32
+}
+
+// mayBeOurs reports whether openProc or openMounts may have to answer a call that opens a
+// file: part of the name is that of a list of mounts, or of a file that a module has made in
+// /proc. Links are not followed there, so other calls need not be looked at.
+func (s *supervisor) mayBeOurs(n *seccompNotif, call *tracedCall) bool {
+	const most = 256
+	name, _, ended := bytes.Cut(proc.ReadMemory(int(n.pid), n.args[call.name], make([]byte, most)), []byte{0})
+	if !ended {
+		return true
+	}
+	for part := range bytes.SplitSeq(name, []byte("/")) {
+		switch string(part) {
+		case "mounts", "mountinfo", "mountstats", "mtab":
+			return true
+		}
+		if s.made.anyInProc() && s.made.inProc(procDir+"/"+string(part)) {
+			return true
+		}
+	}
+	return false
 }
 
 // openProc answers a call that opens such a file. It returns

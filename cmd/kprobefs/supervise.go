@@ -55,24 +55,6 @@ import (
 // without it. The filter stays with processes that outlive the command, so a process
 // must remain that answers them: linger.
 
-// seccompNotif is struct seccomp_notif.
-type seccompNotif struct {
-	id         uint64
-	pid, flags uint32
-	nr         int32
-	arch       uint32
-	ip         uint64
-	args       [6]uint64
-}
-
-// seccompNotifResp is struct seccomp_notif_resp.
-type seccompNotifResp struct {
-	id    uint64
-	val   int64
-	err   int32
-	flags uint32
-}
-
 // auditArch returns the architecture's number in filters, and whether it is known.
 func auditArch() (uint32, bool) {
 	switch runtime.GOARCH {
@@ -175,7 +157,6 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 		_ = ours.Close()
 		if err == nil {
 			listener <- fd
-			_ = unix.SetNonblock(fd, true)
 			s := newSupervisor(p.log, fd, of)
 			running.Store(s)
 			s.run()
@@ -243,11 +224,8 @@ func lingerCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
-			speedUpNotifications(3)
-			var receiving sync.Mutex
 			r := newRefuser(func(string) {})
-			for receive(3, &receiving, func(n *seccompNotif) { allowLast(3, n, r) }) {
-			}
+			newListener(3, func(n *seccompNotif) { allowLast(3, n, r) }).run()
 		},
 	}
 }
@@ -319,9 +297,9 @@ type supervisor struct {
 	owned   sync.Map // fs.Ownership by the name of a file system, as mount options said
 	sources sync.Map // what was named as the source of a mount(2) of ours, by the mount's id
 
-	receiving sync.Mutex     // held from the receipt of a notification until its answer is under way
-	answers   sync.WaitGroup // those that are under way
-	pending   sync.Map       // their *seccompNotif, by its id
+	notifications *listener
+	answers       sync.WaitGroup // to notifications, that a receiver has left to another goroutine
+	pending       sync.Map       // their *seccompNotif, by its id
 }
 
 func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
@@ -334,15 +312,12 @@ func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor 
 		c.bit = kprobefs.CallBit(c.guest)
 		s.traced[int32(c.host)] = &c
 	}
+	s.notifications = newListener(listener, s.answer)
 	return s
 }
 
 // run answers notifications until the last process with the filter ends.
-func (s *supervisor) run() {
-	speedUpNotifications(s.listener)
-	for receive(s.listener, &s.receiving, s.answer) {
-	}
-}
+func (s *supervisor) run() { s.notifications.run() }
 
 // later answers a notification without delaying others.
 func (s *supervisor) later(n *seccompNotif, answer func()) {
@@ -354,12 +329,13 @@ func (s *supervisor) later(n *seccompNotif, answer func()) {
 }
 
 // settle gives the notifications that this process has received their answers, those
-// that take too long like a process that lingers, and receives no more: another process has taken over the listener, but it would not get
-// these.
+// that take too long like a process that lingers, and receives no more: another process has
+// taken over the listener, but it would not get these.
 func (s *supervisor) settle() {
+	allow := func(n *seccompNotif) { allowLast(s.listener, n, s.refuser) }
+	s.notifications.stop(allow)
 	done := make(chan struct{})
 	go func() {
-		s.receiving.Lock() // for good
 		s.answers.Wait()
 		close(done)
 	}()
@@ -367,49 +343,10 @@ func (s *supervisor) settle() {
 	case <-done:
 	case <-time.After(settleGrace):
 		s.pending.Range(func(_, n any) bool {
-			allowLast(s.listener, n.(*seccompNotif), s.refuser)
+			allow(n.(*seccompNotif))
 			return true
 		})
 	}
-}
-
-// settleGrace bounds the time that settle takes. The serving process has ended then, so
-// nothing is left to wait for but the host's files.
-const settleGrace = time.Second
-
-// speedUpNotifications makes the kernel deliver a listener's notifications as fast as
-// possible. Until one is received, a signal interrupts the call, which then fails
-// with EINTR if the signal's handler does not restart calls; open(2) and fork(2)
-// never do that otherwise. Settings that are not allowed, or that the host's kernel
-// does not know, are skipped.
-func speedUpNotifications(listener int) {
-	runtime.LockOSThread()
-	soon := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
-	if unix.SchedSetAttr(0, soon, 0) != nil {
-		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
-	}
-	// The notifying task hands its processor over at once; since Linux 6.6.
-	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
-	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(listener), setFlags, syncWakeUp)
-}
-
-// receive handles one notification with receiving held. It returns false when there will
-// be no more.
-func receive(listener int, receiving *sync.Mutex, answer func(*seccompNotif)) bool {
-	poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
-	if _, err := unix.Poll(poll, -1); err != nil {
-		return errors.Is(err, unix.EINTR)
-	}
-	if poll[0].Revents&unix.POLLIN == 0 {
-		return false
-	}
-	receiving.Lock()
-	defer receiving.Unlock()
-	var n seccompNotif
-	if err := seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&n)); err == nil {
-		answer(&n)
-	} // otherwise the notifying task has been killed
-	return true
 }
 
 // answer allows the call, at once if there is nothing to do before. Work before it must
@@ -435,7 +372,7 @@ func (s *supervisor) answer(n *seccompNotif) {
 				continueCall(s.listener, n.id)
 			}
 		})
-	case call != nil && (opens(call.guest) || s.calls.wants(call)):
+	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.mayBeOurs(n, call)):
 		s.later(n, func() {
 			if opens(call.guest) && s.openProc(n, call) { // which is a request
 				return
@@ -464,34 +401,6 @@ func (s *supervisor) answer(n *seccompNotif) {
 func (s *supervisor) ours(tid, fd int) bool {
 	path, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
 	return err == nil && below(path, s.paths())
-}
-
-// continueCall allows the call. It fails only if the caller has been killed.
-func continueCall(listener int, id uint64) {
-	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-}
-
-// fail answers a call with an errno, without making it.
-func fail(listener int, id uint64, errno syscall.Errno) {
-	r := seccompNotifResp{id: id, err: -int32(errno)}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-}
-
-// seccompIoctl makes an ioctl(2) of seccomp. All fail with EINTR when a signal comes while
-// they wait for a lock, such as those by which Go's scheduler interrupts threads: an answer
-// that is not sent again leaves the caller waiting for ever. A NOTIF_RECV is not repeated,
-// since it might wait for a notification after the last one.
-func seccompIoctl(fd int, command uintptr, arg unsafe.Pointer) error {
-	for {
-		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(arg))
-		switch {
-		case errno == 0:
-			return nil
-		case errno != unix.EINTR || command == unix.SECCOMP_IOCTL_NOTIF_RECV:
-			return errno
-		}
-	}
 }
 
 // rightPosition sets the position of a thread's descriptor to the one on Linux. It fails

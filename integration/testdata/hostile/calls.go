@@ -19,6 +19,8 @@ func main() {
 		changed()
 	case "passed":
 		passed()
+	case "held":
+		held()
 	}
 }
 
@@ -139,6 +141,55 @@ func passed() {
 	}
 	if n := count(); n != before {
 		fmt.Println("descriptors:", before, n)
+	}
+	fmt.Println("done")
+}
+
+// held opens a file whose name is in a page that the program does not supply (userfaultfd(2))
+// until another thread has opened files.
+func held() {
+	page, err := syscall.Mmap(-1, 0, 4096, syscall.PROT_READ|syscall.PROT_WRITE, syscall.MAP_PRIVATE|syscall.MAP_ANON)
+	must(err)
+	const (
+		userfaultfd = 323
+		uffdAPI     = 0xc018aa3f
+		register    = 0xc020aa00
+		zeroPage    = 0xc020aa04
+	)
+	fd, _, errno := syscall.Syscall(userfaultfd, syscall.O_CLOEXEC, 0, 0)
+	if errno != 0 {
+		fmt.Println("userfaultfd:", errno)
+		return
+	}
+	ioctl := func(command uintptr, args ...uint64) {
+		if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, fd, command, uintptr(unsafe.Pointer(&args[0]))); errno != 0 {
+			must(errno)
+		}
+	}
+	at := uint64(uintptr(unsafe.Pointer(&page[0])))
+	ioctl(uffdAPI, 0xaa, 0, 0)
+	ioctl(register, at, 4096, 1, 0)
+	var over atomic.Bool
+	opened := make(chan syscall.Errno)
+	go func() {
+		_, _, errno := syscall.Syscall6(syscall.SYS_OPENAT, ^uintptr(99), uintptr(at), 0, 0, 0, 0)
+		over.Store(true)
+		opened <- errno
+	}()
+	var fault [32]byte // struct uffd_msg
+	_, err = syscall.Read(int(fd), fault[:])
+	must(err)
+	for range 200 {
+		fd, err := syscall.Open("/dev/null", syscall.O_RDONLY, 0)
+		must(err)
+		must(syscall.Close(fd))
+	}
+	if over.Load() {
+		fmt.Println("the open is over")
+	}
+	ioctl(zeroPage, at, 4096, 0, 0)
+	if errno := <-opened; errno != syscall.ENOENT {
+		fmt.Println("open:", errno)
 	}
 	fmt.Println("done")
 }

@@ -1,0 +1,229 @@
+package main
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// seccompNotif is struct seccomp_notif.
+type seccompNotif struct {
+	id         uint64
+	pid, flags uint32
+	nr         int32
+	arch       uint32
+	ip         uint64
+	args       [6]uint64
+}
+
+// seccompNotifResp is struct seccomp_notif_resp.
+type seccompNotifResp struct {
+	id    uint64
+	val   int64
+	err   int32
+	flags uint32
+}
+
+// listener receives the notifications of a filter, each of which has a call wait for its
+// answer. A thread, the receiver, waits in the ioctl(2) that receives: the host's kernel wakes
+// it on the processor of the call, and it answers most calls where it is, without another
+// switch between threads. What it looks at for that can be held up by a hostile program, whose
+// memory may be served by userfaultfd(2): then another receiver takes its place (watch).
+type listener struct {
+	fd     int
+	answer func(*seccompNotif)
+
+	current  atomic.Pointer[receiver] // the one that receives
+	received atomic.Uint64            // number of notifications
+	stopped  atomic.Bool
+	watching atomic.Bool
+	watched  chan struct{} // gets a value when watching becomes true
+
+	mu        sync.Mutex
+	receivers map[*receiver]struct{} // those that have not ended
+}
+
+// receiver is a thread that receives.
+type receiver struct {
+	tid atomic.Int32
+	now atomic.Pointer[seccompNotif] // the notification that it answers, or nil
+}
+
+func newListener(fd int, answer func(*seccompNotif)) *listener {
+	// The notifying task hands its processor over at once; since Linux 6.6.
+	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), setFlags, syncWakeUp)
+	return &listener{fd: fd, answer: answer, watched: make(chan struct{}, 1), receivers: map[*receiver]struct{}{}}
+}
+
+// run answers notifications until the last process with the filter has ended.
+func (l *listener) run() {
+	l.start()
+	over := make(chan struct{})
+	defer close(over)
+	go l.watch(over)
+	for !l.ended(-1) {
+	}
+	l.stop(func(*seccompNotif) {})
+}
+
+// ended waits ms milliseconds at most until the last process with the filter has ended, and
+// reports whether it has.
+func (l *listener) ended(ms int) bool {
+	poll := []unix.PollFd{{Fd: int32(l.fd)}} // for POLLHUP and POLLERR: notifications do not wake it
+	_, err := unix.Poll(poll, ms)
+	return err == nil && poll[0].Revents != 0 || err != nil && !errors.Is(err, unix.EINTR)
+}
+
+// start starts a receiver, which replaces the current one, unless stop was called.
+func (l *listener) start() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped.Load() {
+		return
+	}
+	r := &receiver{}
+	l.receivers[r] = struct{}{}
+	l.current.Store(r)
+	go l.receive(r)
+}
+
+// receive answers notifications until stop, or until another receiver has replaced r.
+func (l *listener) receive(r *receiver) {
+	soon() // and the thread ends with the goroutine, since it is locked to it
+	r.tid.Store(int32(unix.Gettid()))
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.receivers, r)
+	}()
+	for l.current.Load() == r && !l.stopped.Load() {
+		n := &seccompNotif{}
+		err := seccompIoctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
+		switch {
+		case err == nil:
+			r.now.Store(n)
+			l.received.Add(1)
+			if !l.watching.Load() && l.watching.CompareAndSwap(false, true) {
+				l.watched <- struct{}{}
+			}
+			l.answer(n)
+			r.now.Store(nil)
+		case errors.Is(err, unix.EINTR): // by a signal of Go's scheduler, or of stop
+		case errors.Is(err, unix.ENOENT) && !l.ended(0): // the notifying task has been killed
+		default:
+			return
+		}
+	}
+}
+
+// watch replaces a receiver that is held up for longer than a tick. It ticks only while
+// notifications come.
+func (l *listener) watch(over <-chan struct{}) {
+	const tick, idle = 5 * time.Millisecond, 20
+	for {
+		select {
+		case <-over:
+			return
+		case <-l.watched:
+		}
+		for again := true; again; {
+			var last *seccompNotif
+			before := l.received.Load()
+			for quiet := 0; quiet < idle; quiet++ {
+				time.Sleep(tick)
+				now := l.current.Load().now.Load()
+				if now != nil && now == last {
+					l.start()
+				}
+				last = now
+				if n := l.received.Load(); n != before || now != nil {
+					before, quiet = n, 0
+				}
+			}
+			l.watching.Store(false)
+			again = l.received.Load() != before && l.watching.CompareAndSwap(false, true)
+		}
+	}
+}
+
+// stop returns when no notification will be received any more, and those that have been are
+// answered, or late has been called with them because that took longer than settleGrace.
+func (l *listener) stop(late func(*seccompNotif)) {
+	l.mu.Lock()
+	l.stopped.Store(true)
+	l.mu.Unlock()
+	for end := time.Now().Add(settleGrace); ; time.Sleep(50 * time.Microsecond) {
+		l.mu.Lock()
+		for r := range l.receivers {
+			switch n := r.now.Load(); {
+			case n != nil && time.Now().After(end):
+				late(n)
+				delete(l.receivers, r)
+			case n == nil && r.tid.Load() != 0:
+				_ = unix.Tgkill(unix.Getpid(), int(r.tid.Load()), unix.SIGURG) // Go's own signal, which does nothing else
+			}
+		}
+		left := len(l.receivers)
+		l.mu.Unlock()
+		if left == 0 {
+			return
+		}
+	}
+}
+
+// settleGrace bounds the time that settle takes. The serving process has ended then, so
+// nothing is left to wait for but the host's files.
+const settleGrace = time.Second
+
+// soon makes the kernel run this thread as soon as possible. Until a notification is
+// received, a signal interrupts the call, which then fails with EINTR if the signal's handler
+// does not restart calls; open(2) and fork(2) never do that otherwise. What is not allowed is
+// skipped.
+func soon() {
+	runtime.LockOSThread()
+	fifo := &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: unix.SCHED_FIFO, Priority: 1}
+	if unix.SchedSetAttr(0, fifo, 0) != nil {
+		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
+	}
+}
+
+// continueCall allows the call. It fails only if the caller has been killed.
+func continueCall(listener int, id uint64) {
+	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// succeed answers a call with 0, without making it.
+func succeed(listener int, id uint64) {
+	r := seccompNotifResp{id: id}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// fail answers a call with an errno, without making it.
+func fail(listener int, id uint64, errno syscall.Errno) {
+	r := seccompNotifResp{id: id, err: -int32(errno)}
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// seccompIoctl makes an ioctl(2) of seccomp. All fail with EINTR when a signal comes while
+// they wait for a lock, such as those by which Go's scheduler interrupts threads: an answer
+// that is not sent again leaves the caller waiting for ever. A NOTIF_RECV is not repeated,
+// since it might wait for a notification after the last one.
+func seccompIoctl(fd int, command uintptr, arg unsafe.Pointer) error {
+	for {
+		_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), command, uintptr(arg))
+		switch {
+		case errno == 0:
+			return nil
+		case errno != unix.EINTR || command == unix.SECCOMP_IOCTL_NOTIF_RECV:
+			return errno
+		}
+	}
+}
