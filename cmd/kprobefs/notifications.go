@@ -194,22 +194,24 @@ func soon() {
 	}
 }
 
-// continueCall allows the call. It fails only if the caller has been killed.
+// continueCall allows the call.
 func continueCall(listener int, id uint64) {
-	r := seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	sendAnswer(listener, &seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
 }
 
 // succeed answers a call with 0, without making it.
 func succeed(listener int, id uint64) {
-	r := seccompNotifResp{id: id}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	sendAnswer(listener, &seccompNotifResp{id: id})
 }
 
 // fail answers a call with an errno, without making it.
 func fail(listener int, id uint64, errno syscall.Errno) {
-	r := seccompNotifResp{id: id, err: -int32(errno)}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+	sendAnswer(listener, &seccompNotifResp{id: id, err: -int32(errno)})
+}
+
+// sendAnswer sends an answer. It fails only if the caller has been killed.
+func sendAnswer(listener int, r *seccompNotifResp) {
+	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(r))
 }
 
 // seccompIoctl makes an ioctl(2) of seccomp. All fail with EINTR when a signal comes while

@@ -51,6 +51,8 @@ import (
 // Other calls of perf_event_open(2) and bpf(2) that would reach the host's tracepoints and
 // probes are refused (refused.go).
 //
+// A splice(2) from a file that fills the pages of a pipe in part is answered (splice.go).
+//
 // Other calls are not affected, and if the filter cannot be installed the command runs
 // without it. The filter stays with processes that outlive the command, so a process
 // must remain that answers them: linger.
@@ -67,7 +69,7 @@ func auditArch() (uint32, bool) {
 }
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
-// PR_SET_MEMORY_MERGE, of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
+// PR_SET_MEMORY_MERGE, of splice(2), of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
 // of perf_event_open(2), of mmap(2) where that may be of what it has returned, and of bpf(2)
 // with one of bpfCommands, and allows everything else. In the other system call tables that
 // programs on this machine may use it knows only perf_event_open(2) and bpf(2). Offsets are those of
@@ -102,6 +104,7 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	}
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
+	f = only(f, unix.SYS_SPLICE, 0)
 	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
 	for _, k := range kernelNumbers {
@@ -360,6 +363,16 @@ func (s *supervisor) answer(n *seccompNotif) {
 		s.later(n, func() { s.answerPerf(n) })
 	case n.nr == unix.SYS_MMAP && n.arch == kernelNumbers[0].arch:
 		s.later(n, func() { s.answerPerfMap(n) })
+	case n.nr == unix.SYS_SPLICE && n.arch == kernelNumbers[0].arch:
+		if !s.ours(int(n.pid), int(int32(n.args[0]))) {
+			continueCall(s.listener, n.id)
+			return
+		}
+		s.later(n, func() {
+			if !s.splice(n) {
+				continueCall(s.listener, n.id)
+			}
+		})
 	case call == nil && !slices.Contains(placeCalls, uint32(n.nr)) && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
 		if errno := s.refuser.refuse(n); errno != 0 {
 			fail(s.listener, n.id, errno)

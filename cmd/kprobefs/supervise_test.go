@@ -33,7 +33,7 @@ func TestBelow(t *testing.T) {
 }
 
 // TestCallFilter: the filter notifies the supervisor of native lseek with SEEK_CUR,
-// prctl with PR_SET_NAME or PR_SET_MEMORY_MERGE, mount, perf_event_open, bpf commands
+// prctl with PR_SET_NAME or PR_SET_MEMORY_MERGE, splice, mount, perf_event_open, bpf commands
 // that attach, and the traced calls, and of no others.
 func TestCallFilter(t *testing.T) {
 	arch, ok := auditArch()
@@ -56,6 +56,7 @@ func TestCallFilter(t *testing.T) {
 		{"merge", arch, unix.SYS_PRCTL, unix.PR_SET_MEMORY_MERGE, 1, true},
 		{"another prctl", arch, unix.SYS_PRCTL, unix.PR_GET_NAME, unix.SEEK_CUR, false},
 		{"mount", arch, unix.SYS_MOUNT, 0, 0, true},
+		{"splice", arch, unix.SYS_SPLICE, 0, 0, true},
 		{"read", arch, unix.SYS_READ, unix.PR_SET_NAME, unix.SEEK_CUR, false},
 		{"write", arch, unix.SYS_WRITE, 0, unix.SEEK_CUR, false},
 		{"32 bit", 0x40000003, unix.SYS_LSEEK, 0, unix.SEEK_CUR, false},

@@ -201,6 +201,14 @@ type Splicer interface {
 	Splice(ctx context.Context, b []byte) (int, error)
 }
 
+// PageSplicer is a File from which splice(2) fills the pages of a pipe in part. The host's
+// kernel cannot ask FUSE for that: who makes the call for a program does (fs.SplicePage).
+type PageSplicer interface {
+	// SplicePage fills b, room for one page at most. It does not wait: EAGAIN says that
+	// splice(2) would. 0 is its result when nothing has been moved before.
+	SplicePage(b []byte) (int, error)
+}
+
 // Poller is a File with its own poll. Other files are always ready.
 type Poller interface {
 	// Poll is f_op->poll: it returns the events that are ready now, and a channel that

@@ -239,7 +239,7 @@ func openPipe(a *tracing.Array, cpu int) opener {
 		if err != nil {
 			return nil, err
 		}
-		return pipe{"trace_pipe", p, p.Close}, nil
+		return textPipe{pipe{"trace_pipe", p, p.Close}, p}, nil
 	}
 }
 
@@ -265,6 +265,15 @@ type pipe struct {
 func (p pipe) Read(ctx context.Context, b []byte, _ int64) (int, error) {
 	return p.reader.Read(ctx, b, nonblock(ctx))
 }
+
+// textPipe is an open trace_pipe.
+type textPipe struct {
+	pipe
+	text *tracing.Pipe
+}
+
+// SplicePage is tracing_splice_read_pipe, for a page.
+func (p textPipe) SplicePage(b []byte) (int, error) { return p.text.Splice(b) }
 
 // rawPipe is an open trace_pipe_raw.
 type rawPipe struct {

@@ -3,6 +3,7 @@ package tracing
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"syscall"
@@ -86,15 +87,41 @@ func (p *Pipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	return n, nil
 }
 
+// Splice is tracing_splice_read_pipe, for one page of a pipe: it fills b with whole lines, after
+// the rest of one that Read has returned in part, and does not wait. It returns 0 if the next
+// line is longer than b. It fails with EAGAIN if there is none, but with EFAULT where Read would
+// be at the end of the file.
+func (p *Pipe) Splice(b []byte) (int, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	limit := min(len(b), p.maxRead()-1)
+	switch left := p.fill(limit, limit, limit); {
+	case len(p.text) > limit, len(p.text) == 0 && left:
+		return 0, nil
+	case len(p.text) == 0 && p.started && !p.array.On():
+		return 0, fmt.Errorf("no entry, and tracing is off: %w", syscall.EFAULT)
+	case len(p.text) == 0:
+		return 0, fmt.Errorf("no entry yet: %w", syscall.EAGAIN)
+	}
+	p.started = true
+	n := copy(b, p.text)
+	p.text = p.text[:0]
+	return n, nil
+}
+
 // await is tracing_wait_pipe and the code after it: it waits until there is text. It
 // returns false at the end of the file.
 func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error) {
-	if p.fill(size) {
+	some := func() bool {
+		p.fill(size, p.maxRead()-1, math.MaxInt)
+		return len(p.text) > 0
+	}
+	if some() {
 		return true, nil
 	}
 	wake, end := p.array.buffer.Notify()
 	defer end()
-	for !p.fill(size) {
+	for !some() {
 		switch {
 		case nonblock:
 			return false, fmt.Errorf("no entry yet: %w", syscall.EAGAIN)
@@ -140,9 +167,9 @@ func appendLost(b []byte, cpu int, lost uint64) []byte {
 	return fmt.Appendf(b, "CPU:%d [LOST %d EVENTS]\n", cpu, lost)
 }
 
-// fill renders entries until there are size bytes of text; it returns false if there is
-// none. An entry whose line would exceed the limit of one read stays in the buffer.
-func (p *Pipe) fill(size int) bool {
+// fill renders entries until there are size bytes of text. An entry whose line would make the
+// text longer than limit, or than first if it is the first line, stays: then fill returns true.
+func (p *Pipe) fill(size, limit, first int) (left bool) {
 	b := p.array.buffer
 	clock := p.array.clock.Load()
 	b.Hold(p.cpu)
@@ -151,26 +178,31 @@ func (p *Pipe) fill(size int) bool {
 	for p.held == nil && (len(p.text) == 0 || len(p.text) < size) {
 		r, lost, ok := b.Peek(p.cpu, p.event)
 		if !ok {
-			break
+			return false
+		}
+		most := limit
+		if len(p.text) == 0 {
+			most = first
 		}
 		text := appendLost(p.text, r.CPU, lost)
-		if p.array.printsGraph() && p.fillGraph(b, text, r) {
+		if p.array.printsGraph() && p.fillGraph(b, text, r, most) {
 			continue
 		}
 		text = p.array.appendLine(text, line{Record: r, index: p.index, next: r.Time}, clock)
-		if len(text) >= p.maxRead() && len(p.text) > 0 {
-			break
+		if len(text) > most {
+			return true
 		}
 		b.Drop(r)
 		p.index++
 		p.text = text
 	}
-	return len(p.text) > 0
+	return p.held != nil
 }
 
-// fillGraph appends an entry in function_graph's form to text and consumes it. A line that
-// does not fit is held for the next read. It returns false if the entry has no such form.
-func (p *Pipe) fillGraph(b *ring.Buffer, text []byte, r ring.Record) bool {
+// fillGraph appends an entry in function_graph's form to text and consumes it. If the text is
+// longer than most then, the line is held for the next call. It returns false if the entry has
+// no such form.
+func (p *Pipe) fillGraph(b *ring.Buffer, text []byte, r ring.Record, most int) bool {
 	if p.graph == nil {
 		p.graph = p.array.newGraphPrinter()
 	}
@@ -184,7 +216,7 @@ func (p *Pipe) fillGraph(b *ring.Buffer, text []byte, r ring.Record) bool {
 	if !ahead.dropped {
 		b.Drop(r)
 	}
-	if len(line) >= p.maxRead() && before > 0 {
+	if len(line) > most {
 		p.held = slices.Clone(line[before:])
 	} else {
 		p.text = line

@@ -195,3 +195,45 @@ func TestPipePoll(t *testing.T) {
 		t.Errorf("%d watches are left", n)
 	}
 }
+
+// TestPipeSplice: pages get whole lines, as many as fit, and what does not fit stays in the
+// buffer.
+func TestPipeSplice(t *testing.T) {
+	tr, f, p := newPipe(t)
+	splice := func(size int) string {
+		b := make([]byte, size)
+		n, err := p.Splice(b)
+		if err != nil {
+			return err.(interface{ Unwrap() error }).Unwrap().Error() // the errno
+		}
+		return string(b[:n])
+	}
+	if got := splice(4096); got != syscall.EAGAIN.Error() {
+		t.Errorf("none: %q", got)
+	}
+	for i := range 100 {
+		hitWith(f, 0, int64(i)*1e9, uint64(i))
+	}
+	lines := traceLines(tr)
+	if got := splice(len(lines[0]) - 1); got != "" || len(traceLines(tr)) != 100 {
+		t.Errorf("no room for a line: %q, %d lines left", got, len(traceLines(tr)))
+	}
+	if got := splice(len(lines[0]) + len(lines[1])); got != lines[0]+lines[1] {
+		t.Errorf("room for two: %q", got)
+	}
+	part := readPipe(t, p, 5)
+	text := lines[0] + lines[1] + part
+	for page := splice(4096); !strings.Contains(page, "unavailable"); page = splice(4096) {
+		if !strings.HasSuffix(page, "\n") || len(page) >= 4096 {
+			t.Fatalf("a page of %d bytes, ending in %q", len(page), page[max(0, len(page)-1):])
+		}
+		text += page
+	}
+	if want := strings.Join(lines, "") + "\n"; text != want {
+		t.Errorf("got %d bytes, want %d", len(text), len(want))
+	}
+	tr.global.setOn(false)
+	if got := splice(4096); got != syscall.EFAULT.Error() {
+		t.Errorf("off: %q", got)
+	}
+}

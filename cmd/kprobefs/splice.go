@@ -1,0 +1,171 @@
+package main
+
+import (
+	"errors"
+	"math"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+)
+
+// trace_pipe fills the pages of a pipe in part, each with the lines that fit. A splice(2) of a
+// file of FUSE goes through the page cache, whose pages are full or the end of the file, and is
+// refused (fs/handle.go). So the supervisor moves the lines for the caller.
+
+// splice answers splice(2). It returns false for a call that the host's kernel can make, or
+// refuse as Linux does.
+func (s *supervisor) splice(n *seccompNotif) bool {
+	tid, length, flags := int(n.pid), n.args[4], n.args[5]
+	const known = unix.SPLICE_F_MOVE | unix.SPLICE_F_NONBLOCK | unix.SPLICE_F_MORE | unix.SPLICE_F_GIFT
+	if n.args[1] != 0 || n.args[3] != 0 || length == 0 || flags&^known != 0 {
+		return false
+	}
+	in, err := borrow(tid, int(int32(n.args[0])))
+	if err != nil {
+		return false
+	}
+	defer unix.Close(in)
+	if !fs.SplicesPages(in) {
+		return false
+	}
+	out, err := borrow(tid, int(int32(n.args[2])))
+	if err != nil {
+		return false
+	}
+	defer unix.Close(out)
+	var st unix.Stat_t
+	if unix.Fstat(out, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || !opened(in, unix.O_RDONLY) || !opened(out, unix.O_WRONLY) {
+		return false
+	}
+	c := splicing{supervisor: s, id: n.id, tid: tid, in: in, out: out}
+	c.outWaits = flags&unix.SPLICE_F_NONBLOCK == 0 && !nonblocking(out)
+	moved, errno := c.move(int(min(length, math.MaxInt32)))
+	if errno == unix.EPIPE {
+		if pid, err := s.groups.of(tid); err == nil {
+			_ = unix.Tgkill(pid, tid, unix.SIGPIPE)
+		}
+	}
+	sendAnswer(s.listener, &seccompNotifResp{id: n.id, val: int64(moved), err: -int32(errno)})
+	return true
+}
+
+// splicing is a splice(2) from one of our files to a pipe.
+type splicing struct {
+	*supervisor
+	id       uint64 // of the notification
+	tid      int    // the caller
+	in, out  int
+	outWaits bool // for room in the pipe
+}
+
+// move moves at most length bytes, as many as there are and as the pipe has room for. It waits
+// for the first of them.
+func (c *splicing) move(length int) (moved int, errno syscall.Errno) {
+	var page [4096]byte
+	if errno := c.awaitRoom(); errno != 0 {
+		return 0, errno
+	}
+	for moved < length && (moved == 0 || c.room() == nil) {
+		n, err := fs.SplicePage(c.in, page[:min(len(page), length-moved)])
+		switch {
+		case errors.Is(err, unix.EAGAIN) && moved == 0 && !nonblocking(c.in):
+			if errno := c.await(c.in, unix.POLLIN); errno != 0 {
+				return 0, errno
+			}
+			continue
+		case err != nil && moved == 0:
+			return 0, errnoOf(err)
+		case err != nil || n == 0:
+			return moved, 0
+		}
+		if errno := c.put(page[:n]); errno != 0 {
+			return moved, errno
+		}
+		moved += n
+	}
+	return moved, 0
+}
+
+// put writes lines to the pipe, which had room for them.
+func (c *splicing) put(b []byte) syscall.Errno {
+	for {
+		if _, err := unix.Write(c.out, b); err == nil {
+			return 0
+		} else if !errors.Is(err, unix.EAGAIN) && !errors.Is(err, unix.EINTR) {
+			return errnoOf(err)
+		}
+		if errno := c.await(c.out, unix.POLLOUT); errno != 0 { // another writer was faster
+			return errno
+		}
+	}
+}
+
+// room returns nil if the pipe has room for a page, EAGAIN if it has none, and EPIPE if it has
+// no reader.
+func (c *splicing) room() error {
+	poll := []unix.PollFd{{Fd: int32(c.out), Events: unix.POLLOUT}}
+	_, err := unix.Poll(poll, 0)
+	switch {
+	case err != nil:
+		return err
+	case poll[0].Revents&unix.POLLERR != 0:
+		return unix.EPIPE
+	case poll[0].Revents&unix.POLLOUT == 0:
+		return unix.EAGAIN
+	}
+	return nil
+}
+
+// awaitRoom waits until the pipe has room, if the call waits for that.
+func (c *splicing) awaitRoom() syscall.Errno {
+	for {
+		err := c.room()
+		switch {
+		case err == nil:
+			return 0
+		case errors.Is(err, unix.EINTR):
+		case !errors.Is(err, unix.EAGAIN) || !c.outWaits:
+			return errnoOf(err)
+		default:
+			if errno := c.await(c.out, unix.POLLOUT); errno != 0 {
+				return errno
+			}
+		}
+	}
+}
+
+// eRestartSys is ERESTARTSYS: the kernel makes the call again after the signal, or fails with
+// EINTR, as the signal's handler says.
+const eRestartSys = syscall.Errno(512)
+
+// await waits a while for one of the events of a descriptor. It fails when the caller waits no
+// more: with ERESTARTSYS because it has a signal.
+func (c *splicing) await(fd int, events int16) syscall.Errno {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: events}}
+	_, _ = unix.Poll(poll, int(splicePatience/time.Millisecond))
+	switch {
+	case !c.stillAsks(c.id):
+		return unix.EINTR
+	case signalPending(c.tid):
+		return eRestartSys
+	}
+	return 0
+}
+
+// splicePatience is how often it is checked whether a caller still waits.
+const splicePatience = 20 * time.Millisecond
+
+// opened reports whether a descriptor was opened with an access mode, or with O_RDWR.
+func opened(fd, mode int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_PATH == 0 && (flags&unix.O_ACCMODE == mode || flags&unix.O_ACCMODE == unix.O_RDWR)
+}
+
+// nonblocking reports whether a descriptor has O_NONBLOCK now.
+func nonblocking(fd int) bool {
+	flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFL, 0)
+	return err == nil && flags&unix.O_NONBLOCK != 0
+}
