@@ -126,3 +126,44 @@ func TestBootConfig(t *testing.T) {
 		})
 	}
 }
+
+// TestCoveredKnobs: the knobs that the host's kernel does not have are in /proc/sys/kernel, all
+// others are still there, and no list of mounts shows how. What somebody mounts there later is
+// shown.
+func TestCoveredKnobs(t *testing.T) {
+	needFUSE(t)
+	knobs := func(text string) (names []string) {
+		for name := range strings.FieldsSeq(text) {
+			if name != "ftrace_enabled" && name != "stack_tracer_enabled" {
+				names = append(names, name)
+			}
+		}
+		slices.Sort(names)
+		return names
+	}
+	var there []string
+	entries, err := os.ReadDir("/proc/sys/kernel")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		there = append(there, e.Name())
+	}
+	for who, user := range users(t) {
+		t.Run(who, func(t *testing.T) {
+			out, status := user.exec(t, publicDir(t), nil, nil, "sh", "-c", `cd /proc/sys/kernel
+echo 1 >stack_tracer_enabled && cat stack_tracer_enabled ftrace_enabled
+grep -c ' /proc/sys/kernel' /proc/mounts /proc/self/mountinfo
+mount -t tmpfs later /proc/sys/kernel/random && grep ' /proc/sys/kernel' /proc/mounts | cut -d' ' -f1-3
+ls`)
+			want := "1\n1\n/proc/mounts:0\n/proc/self/mountinfo:0\nlater /proc/sys/kernel/random tmpfs\n"
+			list, ok := strings.CutPrefix(out, want)
+			if !ok || status != 0 {
+				t.Fatalf("status %d:\n%s", status, out)
+			}
+			if got, want := knobs(list), knobs(strings.Join(there, " ")); !slices.Equal(got, want) {
+				t.Errorf("%q, want %q", got, want)
+			}
+		})
+	}
+}

@@ -350,10 +350,13 @@ func (s *supervisor) mountText(tid int, list string) (text []byte, ok bool) {
 	return nil, false
 }
 
-// writeMount writes the line of a mount, which the host's kernel shows as line.
+// writeMount writes the line of a mount, which the host's kernel shows as line, unless it only
+// makes room for our files.
 func (s *supervisor) writeMount(b *bytes.Buffer, list string, m *hostMount, line []byte) {
 	name, root := m.file("")
 	switch {
+	case s.made.ns.covering(m):
+		return
 	case name == "":
 		b.Write(line)
 		return

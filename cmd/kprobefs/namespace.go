@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
@@ -41,6 +42,7 @@ type namespace struct {
 	tree    string   // where the whole tree is mounted
 	staging string   // a directory at which something is mounted until it is moved to its place
 	placed  []string // what placeEventSources has covered
+	covers  sync.Map // by the directory that coverWith has covered, the mount's number
 }
 
 // prepare makes the namespace private, unmounts the host's tracefs and debugfs (tools
@@ -78,11 +80,6 @@ func mountsOf(types ...string) []string {
 	return dirs
 }
 
-// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts use.
-// Where it is missing it is not added, because that needs another file system in place
-// of the whole directory.
-const rareKnob = "stack_tracer_enabled"
-
 // bindParts bind-mounts the parts of a tree that is mounted already at the places that they
 // have on Linux; more is another path of debugfs, or "".
 func (ns *namespace) bindParts(more string) error {
@@ -108,9 +105,6 @@ func (ns *namespace) cover() error {
 	var names []string
 	for _, k := range knobs {
 		if k.IsDir() { // of a module, in /sys/kernel
-			continue
-		}
-		if k.Name() == rareKnob && !exists("/proc/sys/kernel/"+rareKnob) {
 			continue
 		}
 		names = append(names, k.Name())
@@ -209,7 +203,23 @@ func (ns *namespace) coverWith(copyDir, dir string, further []string, dirs bool)
 	if err := unix.Mount(copyDir, dir, "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("cover %s: %w", dir, err)
 	}
+	if fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+		_, _, id := fdinfo(os.Getpid(), fd)
+		ns.covers.Store(dir, id)
+		_ = unix.Close(fd)
+	}
 	return nil
+}
+
+// covering reports whether a mount is that of a covered directory, or of an entry that the
+// directory had before.
+func (ns *namespace) covering(m *hostMount) bool {
+	point := unescape(m.point)
+	if id, ok := ns.covers.Load(point); ok && id == m.id {
+		return true
+	}
+	_, ok := ns.covers.Load(filepath.Dir(point))
+	return ok && m.root != "/"
 }
 
 // tmpfs mounts an empty tmpfs, to be moved to its place.
