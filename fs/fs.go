@@ -313,6 +313,9 @@ func (f *filesystem) Access(cancel <-chan struct{}, in *fuse.AccessIn) fuse.Stat
 func (f *filesystem) SetAttr(cancel <-chan struct{}, in *fuse.SetAttrIn, out *fuse.AttrOut) fuse.Status {
 	_, n, c, err := f.begin(cancel, &in.InHeader)
 	if err == nil {
+		if in.Valid&(fuse.FATTR_UID|fuse.FATTR_GID) != 0 {
+			f.tree.inodes.made(n)
+		}
 		err = n.setattr(c, in)
 	}
 	if err != nil {

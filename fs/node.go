@@ -54,6 +54,7 @@ type node struct {
 	row      *seqfile.Row // the newest one: dynamic directories make new rows
 	mode     uint32
 	uid, gid uint32 // as the guest has them
+	maker    owner  // to whom what is made below belongs, in eventfs
 	size     uint64 // st_size, as set by truncate(2); reads do not depend on it
 	atime    time.Time
 	mtime    time.Time
@@ -74,7 +75,7 @@ func (n *node) isDir() bool { return n.key.IsDir() }
 // so, else 2 plus the number of subdirectories.
 func (n *node) nlink() uint32 {
 	row := n.rowNow()
-	if !row.IsDir() || n.kind == seqfile.ProcSys || row.OneLink {
+	if !row.IsDir() || n.kind == seqfile.ProcSys || row.Eventfs {
 		return 1
 	}
 	links := uint32(2)
@@ -189,7 +190,11 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 		n.at = "/"
 	}
 	n.take(row)
-	if n.kind == seqfile.Tracefs {
+	switch {
+	case n.kind != seqfile.Tracefs:
+	case parent.inherited():
+		n.inherit(parent)
+	default:
 		n.own(t.tracefs)
 	}
 	t.next++
@@ -204,6 +209,7 @@ func (n *node) take(row *seqfile.Row) {
 	defer n.mu.Unlock()
 	n.row = row
 	n.mode, n.uid, n.gid, n.size = row.Mode, row.UID, row.GID, row.Size
+	n.maker = owner{n.uid, n.gid}
 	if n.parent != nil && n.parent.others && !row.IsDir() {
 		n.mode |= row.Mode & 0o400 >> 6
 	}
@@ -239,13 +245,45 @@ func (n *node) own(o Ownership) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if o.UID != nil {
-		n.uid = *o.UID
+		n.uid, n.maker.uid = *o.UID, *o.UID
 	}
 	if o.GID != nil {
-		n.gid = *o.GID
+		n.gid, n.maker.gid = *o.GID, *o.GID
 	}
 	if o.Mode != nil {
 		n.mode = *o.Mode
+	}
+}
+
+// inherit gives a new node of tracefs its owner: that of its directory. A node is made when it
+// is first looked up, its file may be older: made has been called before the directory's owner
+// was changed.
+func (n *node) inherit(dir *node) {
+	dir.mu.Lock()
+	of := owner{dir.uid, dir.gid}
+	if dir.row.Eventfs {
+		of = dir.maker
+	}
+	dir.mu.Unlock()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.uid, n.gid, n.maker = of.uid, of.gid, of
+}
+
+// inherited reports whether n is a directory of tracefs whose owner new files in it get. The
+// uppermost one is not: its files are as old as the file system.
+func (n *node) inherited() bool {
+	return n != nil && n.isDir() && n.kind == seqfile.Tracefs && n.parent != nil && n.parent.kind == seqfile.Tracefs
+}
+
+// made makes the nodes of all files that are below a directory of tracefs now, so that they
+// keep their owners when that of the directory changes.
+func (t *inodes) made(dir *node) {
+	if !dir.inherited() || dir.rowNow().Eventfs {
+		return
+	}
+	for _, n := range t.list(dir) {
+		t.made(n)
 	}
 }
 

@@ -42,8 +42,9 @@ type Row struct {
 	// Dir makes the row a directory.
 	Dir  Dir
 	Kind Kind
-	// OneLink is set for a directory whose link count is always 1.
-	OneLink bool
+	// Eventfs is set for a directory of eventfs: its link count is always 1, and what is made
+	// in it belongs to whom the uppermost of these directories belonged to when it was made.
+	Eventfs bool
 	// At is the path of the directory in the guest ("/sys/kernel/debug/kprobes"); ""
 	// means its place below its parent.
 	At string

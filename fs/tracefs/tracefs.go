@@ -162,7 +162,7 @@ func eventsRows(a *tracing.Array) []*seqfile.Row {
 	var dirs []*seqfile.Row
 	for _, s := range a.Subsystems() {
 		if !s.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), OneLink: a.Has(release.Eventfs), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
 		}
 	}
 	return filesAndDirs(a, files, dirs)
@@ -193,7 +193,7 @@ func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
 	}
 	for _, e := range s.Events {
 		if !e.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), OneLink: a.Has(release.Eventfs), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
 		}
 	}
 	return filesAndDirs(a, files, dirs)
