@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -25,13 +26,6 @@ const (
 	vecSS = 12
 )
 
-// Bits of a page fault's error code.
-const (
-	pfPresent = 1
-	pfWrite   = 2
-	pfFetch   = 16
-)
-
 func (c *CPU) throw(vector uint8, hasCode bool, code, addr uint64) {
 	c.flt = fault{vector, hasCode, code, addr}
 	panic(&c.flt)
@@ -42,11 +36,11 @@ func (c *CPU) ud()            { c.throw(abi.VecUD, false, 0, 0) }
 
 // ea is the address of the memory operand.
 func (c *CPU) ea(o *op) uint64 {
-	a := c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp
+	a := c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp
 	if o.Flags&decode.Addr32 != 0 {
 		a = uint64(uint32(a))
 	}
-	return a + c.x(o.Seg)
+	return a + c.Place(o.Seg)
 }
 
 // page translates one byte's address, or throws. stack makes an address that is
@@ -64,10 +58,10 @@ func (c *CPU) page(va uint64, want mem.Perm, stack bool) uint64 {
 	}
 	var code uint64
 	if ok {
-		code |= pfPresent
+		code |= core.FaultPresent
 	}
 	if want&mem.Write != 0 {
-		code |= pfWrite
+		code |= core.FaultWrite
 	}
 	c.throw(abi.VecPF, true, code, va)
 	return 0
@@ -76,17 +70,17 @@ func (c *CPU) page(va uint64, want mem.Perm, stack bool) uint64 {
 // host gives where the n bytes at va lie, if they lie in one page; else nil,
 // and pa1 and pa2 say where the two pieces begin, the first n1 bytes long.
 func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, pa1, pa2, n1 uint64) {
-	in := c.rtlb
+	in := c.TLB.Read
 	if want&mem.Write != 0 {
-		in = c.wtlb
+		in = c.TLB.Write
 	}
-	e := &in[va>>12&tlbMask]
-	if e.tag == (va+n-1)&^mem.PageMask {
-		return unsafe.Add(nil, va+e.off), 0, 0, 0
+	e := in.At(va)
+	if e.Tag == (va+n-1)&^mem.PageMask {
+		return unsafe.Add(nil, va+e.Off), 0, 0, 0
 	}
 	if va&mem.PageMask+n <= mem.PageSize {
 		pa := c.page(va, want, stack)
-		*e = tlbEntry{va &^ mem.PageMask, pa - va + uint64(uintptr(c.ram))}
+		*e = core.Page{Tag: va &^ mem.PageMask, Off: pa - va + uint64(uintptr(c.ram))}
 		return unsafe.Add(c.ram, pa), 0, 0, 0
 	}
 	n1 = mem.PageSize - va&mem.PageMask
@@ -98,11 +92,11 @@ func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, p
 // Window is where the n bytes at va lie in RAM, if the vCPU has written to their
 // page and they do not leave it; else nil.
 func (c *CPU) Window(va, n uint64) unsafe.Pointer {
-	e := &c.wtlb[va>>12&tlbMask]
-	if e.tag != (va+n-1)&^mem.PageMask {
+	e := c.TLB.Write.At(va)
+	if e.Tag != (va+n-1)&^mem.PageMask {
 		return nil
 	}
-	return unsafe.Add(nil, va+e.off)
+	return unsafe.Add(nil, va+e.Off)
 }
 
 // load reads w bytes.

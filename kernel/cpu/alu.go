@@ -4,6 +4,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
@@ -12,27 +13,27 @@ import (
 
 // address is that of the memory operand of o, which has no prefix 67.
 func (c *CPU) address(o *op) uint64 {
-	return c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp + c.x(o.Seg)
+	return c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp + c.Place(o.Seg)
 }
 
 // find is where the w bytes at va lie, in a page that in has; else nil: exec must
 // execute the instruction.
-func (c *CPU) find(va uint64, w uint8, in *tlb) unsafe.Pointer {
-	e := &in[va>>12&tlbMask]
-	if e.tag != (va+uint64(w)-1)&^0xfff {
+func (c *CPU) find(va uint64, w uint8, in *core.Pages) unsafe.Pointer {
+	e := in.At(va)
+	if e.Tag != (va+uint64(w)-1)&^0xfff {
 		c.br = brSlow
 		return nil
 	}
-	return unsafe.Add(nil, va+e.off)
+	return unsafe.Add(nil, va+e.Off)
 }
 
 // at is find for the memory operand of o.
-func (c *CPU) at(o *op, w uint8, in *tlb) unsafe.Pointer {
+func (c *CPU) at(o *op, w uint8, in *core.Pages) unsafe.Pointer {
 	return c.find(c.address(o), w, in)
 }
 
 // word is find for a word of the stack.
-func (c *CPU) word(va uint64, in *tlb) *uint64 {
+func (c *CPU) word(va uint64, in *core.Pages) *uint64 {
 	return (*uint64)(c.find(va, 8, in))
 }
 
@@ -57,7 +58,7 @@ func moveImm(c *CPU, o *op) *op {
 }
 
 func load(c *CPU, o *op) *op {
-	p := c.at(o, o.W, c.rtlb)
+	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -66,7 +67,7 @@ func load(c *CPU, o *op) *op {
 }
 
 func store(c *CPU, o *op) *op {
-	p := c.at(o, o.W, c.wtlb)
+	p := c.at(o, o.W, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
@@ -89,7 +90,7 @@ func extend(c *CPU, o *op) *op {
 
 func extendLoad(c *CPU, o *op) *op {
 	from := uint8(o.Imm)
-	p := c.at(o, from, c.rtlb)
+	p := c.at(o, from, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -98,7 +99,7 @@ func extendLoad(c *CPU, o *op) *op {
 }
 
 func lea(c *CPU, o *op) *op {
-	c.R[o.A&15] = (c.x(o.Base) + c.x(o.Index)<<(o.Scale&3) + o.Disp) & mask(o.W)
+	c.R[o.A&15] = (c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp) & mask(o.W)
 	return o.next()
 }
 
@@ -172,7 +173,7 @@ func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
 
 // aluLoad has memory as the second operand.
 func aluLoad(c *CPU, o *op) *op {
-	p := c.at(o, o.W, c.rtlb)
+	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -185,7 +186,7 @@ func aluLoad(c *CPU, o *op) *op {
 
 // aluStore has memory as the first operand, which it changes.
 func aluStore(c *CPU, o *op) *op {
-	p := c.at(o, o.W, c.wtlb)
+	p := c.at(o, o.W, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
@@ -195,7 +196,7 @@ func aluStore(c *CPU, o *op) *op {
 
 // aluCompare is cmp and test with memory as the first operand.
 func aluCompare(c *CPU, o *op) *op {
-	p := c.at(o, o.W, c.rtlb)
+	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -231,7 +232,7 @@ func shift(c *CPU, o *op) *op {
 func push(c *CPU, o *op) *op {
 	v := c.second(o)
 	va := c.R[4] - 8
-	p := c.word(va, c.wtlb)
+	p := c.word(va, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
@@ -242,7 +243,7 @@ func push(c *CPU, o *op) *op {
 
 func pop(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, c.rtlb)
+	p := c.word(va, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -255,12 +256,12 @@ func pop(c *CPU, o *op) *op {
 // must be found.
 func (c *CPU) enterLinked(j *op) *op {
 	t := (*op)(atomic.LoadPointer(&j.link))
-	left := c.left - int64(j.n)
+	left := c.Left - int64(j.n)
 	if left < t.need() {
 		c.br = brCross
 		return nil
 	}
-	c.left = left
+	c.Left = left
 	return t.next()
 }
 
@@ -268,7 +269,7 @@ func jmp(c *CPU, o *op) *op { return c.enterLinked(o) }
 
 func call(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	p := c.word(va, c.wtlb)
+	p := c.word(va, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
@@ -286,18 +287,18 @@ func call(c *CPU, o *op) *op {
 // and o, which leads there, leaves budget enough; else nil: exec must execute o.
 func (c *CPU) known(o *op, rip uint64) *op {
 	j := &c.jc[jcHash(rip)]
-	left := c.left - int64(o.n)
+	left := c.Left - int64(o.n)
 	if j.rip != rip || left < j.head.need() {
 		c.br = brSlow
 		return nil
 	}
-	c.left = left
+	c.Left = left
 	return j.head.next()
 }
 
 func ret(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, c.rtlb)
+	p := c.word(va, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -312,7 +313,7 @@ func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.B&15]) }
 
 func callReg(c *CPU, o *op) *op {
 	va := c.R[4] - 8
-	p := c.word(va, c.wtlb)
+	p := c.word(va, c.TLB.Write)
 	if p == nil {
 		return nil
 	}

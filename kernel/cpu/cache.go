@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -160,9 +161,9 @@ func (c *Cache) fetch(va uint64) ([]byte, uint64, *fault) {
 	case !mem.Canonical(va):
 		return nil, 0, &fault{vector: abi.VecGP, hasCode: true}
 	case !ok:
-		return nil, 0, &fault{abi.VecPF, true, pfFetch, va}
+		return nil, 0, &fault{abi.VecPF, true, core.FaultFetch, va}
 	case p&mem.Exec == 0:
-		return nil, 0, &fault{abi.VecPF, true, pfFetch | pfPresent, va}
+		return nil, 0, &fault{abi.VecPF, true, core.FaultFetch | core.FaultPresent, va}
 	}
 	return c.mem.Phys(pa, mem.PageSize-pa&mem.PageMask), pa, nil
 }

@@ -9,6 +9,8 @@ import (
 	"unsafe"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -162,7 +164,7 @@ func TestFaults(t *testing.T) {
 			c.R[0] = tt.ax
 			before := c.State
 			e := run(t, c, 100, Trap, tt.retired)
-			want := Exit{Trap, tt.vector, !tt.wantNoCode, tt.err, tt.addr}
+			want := Exit{Reason: Trap, Vector: tt.vector, HasCode: !tt.wantNoCode, Code: tt.err, Addr: tt.addr}
 			if e != want || c.RIP != tt.rip {
 				t.Errorf("got %+v at %#x, want %+v", e, c.RIP, want)
 			}
@@ -186,7 +188,7 @@ func TestDeliver(t *testing.T) {
 	}
 	gate(0x20, textVA+16, 0x8e)
 	gate(14, textVA+32, 0x8f)
-	c.IDT = Table{dataVA, 0xfff}
+	c.IDT = Table{Base: dataVA, Limit: 0xfff}
 	c.R[4] = stackVA - 4
 	c.RFlags |= flagIF
 	if err := c.Deliver(0x20, false, 0); err != nil {
@@ -310,7 +312,7 @@ func FuzzRun(f *testing.F) {
 			}
 		}
 		c.R[seed&15] = p
-		c.IDT = Table{dataVA, 0xfff}
+		c.IDT = Table{Base: dataVA, Limit: 0xfff}
 		left := uint64(2000)
 		for range 100 {
 			e, n := c.Run(left)
@@ -324,8 +326,8 @@ func FuzzRun(f *testing.F) {
 				c.RIP = textVA + c.random()%uint64(len(code)+1)
 			}
 			c.Deliver(uint8(seed), seed&1 != 0, 0)
-			if c.zero != 0 || c.RFlags&^flagMask != flagFixed {
-				t.Fatalf("zero %d flags %#x", c.zero, c.RFlags)
+			if c.Place(decode.RegZero) != 0 || c.RFlags&^flagMask != flagFixed {
+				t.Fatalf("zero %d flags %#x", c.Place(decode.RegZero), c.RFlags)
 			}
 		}
 	})
@@ -404,7 +406,7 @@ func TestInterruptStack(t *testing.T) {
 	// ltr %ax; hlt
 	c := machine(t, 0x0f, 0x00, 0xd8, 0xf4)
 	gdt, tss, idt := uint64(dataVA), uint64(dataVA+0x1000), uint64(dataVA+0x2000)
-	c.GDT, c.IDT = Table{gdt, 0x7f}, Table{idt, 0xfff}
+	c.GDT, c.IDT = Table{Base: gdt, Limit: 0x7f}, Table{Base: idt, Limit: 0xfff}
 	c.mem.WriteU64(gdt+0x40, 0x67|tss&0xffffff<<16|0x89<<40|tss>>24&0xff<<56)
 	c.mem.WriteU64(gdt+0x48, tss>>32)
 	c.mem.WriteU64(tss+0x24+8, dataVA+0x6000) // IST 2
@@ -464,13 +466,13 @@ func TestGuardedTLB(t *testing.T) {
 		seen = *(*byte)(unsafe.Add(p, off))
 		return false
 	}
-	first, size := unsafe.Pointer(c.rtlb), int(2*unsafe.Sizeof(tlb{}))
+	first, size := unsafe.Pointer(c.TLB.Read), int(2*unsafe.Sizeof(core.Pages{}))
 	for _, off := range []int{-1 << 12, -1, size, size + 1<<12} {
 		if !faults(first, off) {
 			t.Errorf("the byte at %#x can be read", off)
 		}
 	}
-	if unsafe.Add(first, size/2) != unsafe.Pointer(c.wtlb) || faults(first, 0) || faults(first, size-1) {
+	if unsafe.Add(first, size/2) != unsafe.Pointer(c.TLB.Write) || faults(first, 0) || faults(first, size-1) {
 		t.Error("the TLBs are not what lies between the guards")
 	}
 	if err := m.Close(); err != nil {

@@ -52,7 +52,7 @@ func TestCodeIsGivenBack(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if full := a.cache.native.full.Load(); full < 4 || full&1 != 0 && a.running.Load() {
+	if full := a.cache.native.full.Load(); full < 4 || full&1 != 0 && a.Running.Load() {
 		t.Errorf("the memory was full or emptied %d times", full)
 	}
 	if used := a.cache.native.used; used > 16<<10 {

@@ -1,14 +1,14 @@
 #include "textflag.h"
 #include "go_asm.h"
 
-// func enterNative(c *CPU, code uintptr) uint64
+// func enterNative(c *core.CPU, code uintptr) uint64
 // Enters translated code with the guest's registers where translate_amd64.go
 // has them, and puts them back. The frame makes the assembler save BP.
 TEXT ·enterNative(SB), NOSPLIT, $8-24
 	MOVQ c+0(FP), AX
 	MOVQ code+8(FP), CX
 	MOVQ AX, BP
-	MOVQ CPU_left(BP), R14
+	MOVQ const_leftOffset(BP), R14
 	MOVQ 0(BP), BX
 	MOVQ 8(BP), SI
 	MOVQ 16(BP), DI
@@ -30,6 +30,6 @@ TEXT ·enterNative(SB), NOSPLIT, $8-24
 	MOVQ R12, 56(BP)
 	MOVQ R13, 64(BP)
 	MOVQ R15, 72(BP)
-	MOVQ R14, CPU_left(BP)
+	MOVQ R14, const_leftOffset(BP)
 	MOVQ AX, ret+16(FP)
 	RET

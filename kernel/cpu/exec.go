@@ -141,7 +141,7 @@ func (c *CPU) exec(o *op) *op {
 	case decode.MOVSX:
 		c.setReg(o.A, o.W, decode.SignExtend(c.src(o, uint8(o.Imm)), uint8(o.Imm)))
 	case decode.LEA:
-		c.setReg(o.A, o.W, c.ea(o)-c.x(o.Seg))
+		c.setReg(o.A, o.W, c.ea(o)-c.Place(o.Seg))
 	case decode.ADD, decode.OR, decode.ADC, decode.SBB, decode.AND, decode.SUB, decode.XOR:
 		c.alu(o)
 	case decode.CMP:
@@ -239,7 +239,7 @@ func (c *CPU) exec(o *op) *op {
 		if o.Flags&decode.Addr32 != 0 {
 			a = uint64(uint32(a))
 		}
-		c.setReg(0, 1, c.load(a+c.x(o.Seg), 1, false))
+		c.setReg(0, 1, c.load(a+c.Place(o.Seg), 1, false))
 	case decode.SETCC:
 		c.set(o, b2u(c.cond(uint8(o.Imm))))
 	case decode.CMOV:
@@ -487,7 +487,7 @@ func (c *CPU) bitTest(o *op) {
 			off := uint64(int64(decode.SignExtend(bit, w))>>(3+log2w(w))) * uint64(w)
 			va = c.ea(o) + off
 			if o.Flags&decode.Addr32 != 0 {
-				va = uint64(uint32(va-c.x(o.Seg))) + c.x(o.Seg)
+				va = uint64(uint32(va-c.Place(o.Seg))) + c.Place(o.Seg)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
 
 const (
@@ -17,16 +18,13 @@ const (
 	flagDF = abi.FlagDF
 	flagOF = abi.FlagOF
 
-	flagIOPL = 3 << 12
-	flagNT   = 1 << 14
-	flagRF   = 1 << 16
-	flagAC   = 1 << 18
-	flagID   = 1 << 21
+	flagNT = core.FlagNT
+	flagRF = core.FlagRF
+	flagAC = core.FlagAC
 
-	flagFixed  = 1 << 1
-	flagStatus = flagCF | flagPF | flagAF | flagZF | flagSF | flagOF
-	// What popf and iret can write at privilege level 0.
-	flagMask = flagStatus | flagTF | flagIF | flagDF | flagIOPL | flagNT | flagAC | flagID
+	flagFixed  = core.FlagFixed
+	flagStatus = core.FlagStatus
+	flagMask   = core.FlagMask
 )
 
 // What the last instruction that set the flags was: the kind in the upper bits,

@@ -154,12 +154,12 @@ func (d *duel) fight(t *testing.T, name string, code []byte) {
 		s.GSBase = uint64(d.r.IntN(9))
 		s.RIP, s.RFlags = textVA, flagFixed|d.r.Uint64()&flagStatus
 		d.blocks.State, d.single.State = s, s
-		for i := range d.blocks.rtlb {
+		for i := range d.blocks.TLB.Read {
 			if d.r.IntN(4) == 0 {
-				d.blocks.rtlb[i].tag = 1
+				d.blocks.TLB.Read[i].Tag = 1
 			}
 			if d.r.IntN(4) == 0 {
-				d.blocks.wtlb[i].tag = 1
+				d.blocks.TLB.Write[i].Tag = 1
 			}
 		}
 		e1, n1 := d.blocks.Run(100)

@@ -90,7 +90,7 @@ func sti(c *CPU, o *op) *op {
 func pushf(c *CPU, o *op) *op {
 	c.settle()
 	va := c.R[4] - 8
-	p := c.word(va, c.wtlb)
+	p := c.word(va, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
@@ -102,7 +102,7 @@ func pushf(c *CPU, o *op) *op {
 // popf of flags that leave interrupts and single-stepping as they are.
 func popf(c *CPU, o *op) *op {
 	va := c.R[4]
-	p := c.word(va, c.rtlb)
+	p := c.word(va, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
@@ -280,9 +280,9 @@ func bt(c *CPU, o *op) *op {
 // cross finds the block that branch j leads to and links it. It returns the instruction
 // to go on with, or nil if RIP says where to go on or there is an exit.
 func (c *CPU) cross(j *op) (o *op, exit bool) {
-	c.left -= int64(j.n)
+	c.Left -= int64(j.n)
 	c.RIP = j.Imm
-	if c.left <= 0 { // the target may not even be there
+	if c.Left <= 0 { // the target may not even be there
 		return nil, false
 	}
 	t := (*op)(atomic.LoadPointer(&j.link))
@@ -292,7 +292,7 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 		}
 		atomic.StorePointer(&j.link, unsafe.Pointer(t))
 	}
-	if c.left < t.need() {
+	if c.Left < t.need() {
 		return nil, false
 	}
 	return t.next(), false
@@ -300,7 +300,7 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 
 func leave(c *CPU, o *op) *op {
 	va := c.R[5]
-	p := c.word(va, c.rtlb)
+	p := c.word(va, c.TLB.Read)
 	if p == nil {
 		return nil
 	}

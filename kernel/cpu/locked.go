@@ -15,7 +15,7 @@ func (c *CPU) place(o *op) unsafe.Pointer {
 		c.br = brSlow
 		return nil
 	}
-	return c.find(va, o.W, c.wtlb)
+	return c.find(va, o.W, c.TLB.Write)
 }
 
 // chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64

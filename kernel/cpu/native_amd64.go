@@ -12,13 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
+
+// leftOffset is for enterNative.
+const leftOffset = unsafe.Offsetof(core.CPU{}.Left)
 
 // enterNative executes translated code, and returns the exit.
 //
 //go:noescape
-func enterNative(c *CPU, code uintptr) uint64
+func enterNative(c *core.CPU, code uintptr) uint64
 
 // NativeError says why this host cannot translate guest code: nil if it can. It
 // tries it once.
@@ -221,12 +225,12 @@ func (c *Cache) acknowledge(v *CPU) {
 	defer c.mu.Unlock()
 	n := &c.native
 	full := n.full.Load()
-	v.acked.Store(full)
+	v.Aside.Acked.Store(full)
 	if full&1 == 0 {
 		return
 	}
 	for _, o := range c.cpus {
-		if o.running.Load() && o.acked.Load() != full {
+		if o.Running.Load() && o.Aside.Acked.Load() != full {
 			return
 		}
 	}
@@ -280,13 +284,13 @@ func runNative(c *CPU, o *op) *op {
 	if n.full.Load()&1 != 0 || t.dead.Load() {
 		return o.next()
 	}
-	if g := n.gen.Load(); g != c.njcGen {
-		c.njcGen = g
-		c.clearNJC()
+	if g := n.gen.Load(); g != c.Aside.Gen {
+		c.Aside.Gen = g
+		c.Aside.ForgetTargets()
 	}
-	e := &c.njc[njcHash(t.rip)]
-	e.rip, e.code = t.rip, n.code(t.entry)
-	for code := e.code; code != 0; {
+	e := c.Aside.Target(t.rip)
+	e.RIP, e.Code = t.rip, n.code(t.entry)
+	for code := e.Code; code != 0; {
 		c.settle()
 		code = c.leftNative(c.execute(code))
 	}
@@ -299,7 +303,7 @@ func (c *CPU) leftNative(t *translation, exit uint64) uintptr {
 	o := &t.block.ops[exit&exitOp]
 	switch exit & exitKind {
 	case exitSlow:
-		c.left += t.n
+		c.Left += t.n
 		if o.Code == decode.VMCALL || o.Code == decode.INT && o.Imm == abi.VecBP {
 			return c.event(o)
 		}
@@ -330,13 +334,13 @@ func (c *CPU) event(o *op) uintptr {
 		c.after = next
 		return 0
 	}
-	c.left -= int64(o.n)
+	c.Left -= int64(o.n)
 	n := &c.cache.native
 	if n.full.Load()&1 != 0 || c.br != brGo { // full before gen, as in runNative
 		return 0
 	}
-	if e := &c.njc[njcHash(c.RIP)]; e.rip == c.RIP && c.njcGen == n.gen.Load() {
-		return e.code
+	if e := c.Aside.Target(c.RIP); e.RIP == c.RIP && c.Aside.Gen == n.gen.Load() {
+		return e.Code
 	}
 	return 0
 }
@@ -347,19 +351,19 @@ func (c *CPU) event(o *op) uintptr {
 // count as those of the Run that has called the hook.
 func (c *CPU) Call(end uint64) (done bool, n uint64) {
 	native := &c.cache.native
-	e := &c.njc[njcHash(c.RIP)]
-	if native.full.Load()&1 != 0 || e.rip != c.RIP || c.njcGen != native.gen.Load() || c.mem.Epoch() != c.epoch {
+	e := c.Aside.Target(c.RIP)
+	if native.full.Load()&1 != 0 || e.RIP != c.RIP || c.Aside.Gen != native.gen.Load() || c.mem.Epoch() != c.epoch {
 		return false, 0
 	}
 	c.ccOp = ccNone
-	left := c.left
-	for code := e.code; code != 0; {
+	left := c.Left
+	for code := e.Code; code != 0; {
 		t, exit := c.execute(code)
 		o := &t.block.ops[exit&exitOp]
 		code = 0
 		switch exit & exitKind {
 		case exitSlow:
-			c.left += t.n - int64(o.n) + 1
+			c.Left += t.n - int64(o.n) + 1
 			c.RIP = o.rip()
 			done = o.Code == decode.RET && o.Imm == 0 && c.returnsTo(end)
 		case exitBudget:
@@ -371,7 +375,7 @@ func (c *CPU) Call(end uint64) (done bool, n uint64) {
 			}
 		}
 	}
-	n = uint64(left - c.left)
+	n = uint64(left - c.Left)
 	c.TSC += n
 	return done, n
 }
@@ -386,17 +390,15 @@ func (c *CPU) returnsTo(end uint64) bool {
 	}
 	c.R[rsp] += word
 	c.RIP = end + hltLen
-	c.left -= 2
+	c.Left -= 2
 	return true
 }
 
 // execute enters translated code with the guest's flags where it has them. It returns
 // where and how that was left.
 func (c *CPU) execute(code uintptr) (*translation, uint64) {
-	c.nf = uint16(c.RFlags&0xff<<8 | c.RFlags>>11&1)
-	exit := enterNative(c, code)
-	c.RFlags = c.RFlags&^flagStatus | uint64(c.nf>>8)&(flagStatus&0xff) | uint64(c.nf&1)<<11
+	c.Aside.Flags = uint16(c.RFlags&0xff<<8 | c.RFlags>>11&1)
+	exit := enterNative(&c.CPU, code)
+	c.RFlags = c.RFlags&^flagStatus | uint64(c.Aside.Flags>>8)&(flagStatus&0xff) | uint64(c.Aside.Flags&1)<<11
 	return (*c.cache.native.published.Load())[exit>>exitBlocks], exit
 }
-
-func njcHash(rip uint64) uint64 { return (rip ^ rip>>njcBits) & njcMask }

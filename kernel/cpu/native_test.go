@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record/native"
@@ -268,7 +269,7 @@ func (s *stage) now() (o outcome) {
 
 // fetches says whether an exit is that nothing can be fetched at rip.
 func fetches(e Exit, rip uint64) bool {
-	return e.Reason == Trap && e.Vector == abi.VecPF && e.Code&pfFetch != 0 && e.Addr == rip
+	return e.Reason == Trap && e.Vector == abi.VecPF && e.Code&core.FaultFetch != 0 && e.Addr == rip
 }
 
 // walk is the way of a program through the interpreter.

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/record"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kernel/mem"
@@ -90,7 +91,7 @@ func (s *stage) run(t testing.TB, c *record.Case, budget uint64, system bool) re
 	case exit.Reason == Budget, exit.Reason == Pause:
 	case exit.Reason == Halt:
 		got.After.RIP--
-	case exit.Reason == Trap && exit.Vector == abi.VecPF && exit.Code&pfFetch != 0 && exit.Addr == regs.IP:
+	case exit.Reason == Trap && exit.Vector == abi.VecPF && exit.Code&core.FaultFetch != 0 && exit.Addr == regs.IP:
 		s.cpu.CR2 = c.Before.Sys[record.CR2] // a branch has gone where nothing is
 	case exit.Reason == Trap:
 		got.Vector, got.Code32 = exit.Vector, exit.Code

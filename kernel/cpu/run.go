@@ -21,23 +21,23 @@ func (c *CPU) sync() {
 // vmcall count as retired, an instruction that faults does not, a REP counts
 // once, when it is complete.
 func (c *CPU) Run(budget uint64) (Exit, uint64) {
-	nested := c.running.Load()
+	nested := c.Running.Load()
 	if !nested {
-		c.running.Store(true)
+		c.Running.Store(true)
 	}
 	c.sync()
 	c.total = int64(min(budget, maxBudget))
-	c.more, c.left = c.total, 0
+	c.more, c.Left = c.total, 0
 	c.ccOp = ccNone
 	c.run()
 	c.settle()
-	retired := uint64(c.total - c.more - c.left)
+	retired := uint64(c.total - c.more - c.Left)
 	c.TSC += retired
 	if !nested {
-		c.running.Store(false)
+		c.Running.Store(false)
 	}
 	e := &c.exit // field by field: wider loads would wait for the narrow stores
-	return Exit{e.Reason, e.Vector, e.HasCode, e.Code, e.Addr}, retired
+	return Exit{Reason: e.Reason, Vector: e.Vector, HasCode: e.HasCode, Code: e.Code, Addr: e.Addr}, retired
 }
 
 // run executes until there is an exit.
@@ -47,7 +47,7 @@ func (c *CPU) run() {
 		if h == nil {
 			return
 		}
-		if need := h.need(); c.left < need && !c.refill(need) || c.RFlags&flagTF != 0 || c.Shadow {
+		if need := h.need(); c.Left < need && !c.refill(need) || c.RFlags&flagTF != 0 || c.Shadow {
 			if c.step(h) && !c.hooked() {
 				return
 			}
@@ -74,7 +74,7 @@ func (c *CPU) hooked() bool {
 
 // ready looks at all that can end Run between two instructions.
 func (c *CPU) ready() bool {
-	if c.acked.Load() != c.cache.native.full.Load() {
+	if c.Aside.Acked.Load() != c.cache.native.full.Load() {
 		c.cache.acknowledge(c)
 	}
 	switch {
@@ -82,7 +82,7 @@ func (c *CPU) ready() bool {
 		c.exit = Exit{Reason: Kick}
 	case c.wantIRQ.Load() && c.RFlags&flagIF != 0 && !c.Shadow:
 		c.exit = Exit{Reason: IRQWindow}
-	case c.left+c.more <= 0:
+	case c.Left+c.more <= 0:
 		c.exit = Exit{Reason: Budget}
 	default:
 		return true
@@ -92,12 +92,12 @@ func (c *CPU) ready() bool {
 
 // refill takes another chunk from the budget; false: what is left is not need.
 func (c *CPU) refill(need int64) bool {
-	all := c.left + c.more
+	all := c.Left + c.more
 	if all < need {
 		return false
 	}
-	c.left = min(all, chunk)
-	c.more = all - c.left
+	c.Left = min(all, chunk)
+	c.more = all - c.Left
 	return true
 }
 
@@ -164,24 +164,24 @@ func (c *CPU) block(o *op) bool {
 			}
 			o = n
 		case brGo:
-			c.left -= int64(o.n)
+			c.Left -= int64(o.n)
 			e := &c.jc[jcHash(c.RIP)]
-			if e.rip != c.RIP || c.left < e.head.need() {
+			if e.rip != c.RIP || c.Left < e.head.need() {
 				return false
 			}
 			o = e.head.next()
 		case brLook:
-			c.left -= int64(o.n)
+			c.Left -= int64(o.n)
 			return false
 		case brExit:
-			c.left -= int64(o.n)
+			c.Left -= int64(o.n)
 			return true
 		case brFault:
-			c.left -= int64(o.n) - 1
+			c.Left -= int64(o.n) - 1
 			c.RIP = o.rip()
 			return true
 		case brKick:
-			c.left -= int64(o.n) - 1
+			c.Left -= int64(o.n) - 1
 			c.RIP = o.rip()
 			return false
 		}
@@ -204,7 +204,7 @@ func (c *CPU) step(h *op) bool {
 		if o.Code == cFETCH {
 			return false
 		}
-		c.left--
+		c.Left--
 		if n != nil {
 			c.RIP = o.end()
 		} else if c.br == brExit {
@@ -219,7 +219,7 @@ func (c *CPU) step(h *op) bool {
 			c.exit = Exit{Reason: Trap, Vector: abi.VecDB}
 			return true
 		}
-		if n == nil || shadow || tf || c.left+c.more <= 0 {
+		if n == nil || shadow || tf || c.Left+c.more <= 0 {
 			return false
 		}
 		o = n

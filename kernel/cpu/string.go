@@ -51,7 +51,7 @@ func (c *CPU) countDown(o *op, by uint64) {
 	c.R[1] -= by
 }
 
-func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.x(o.Seg) }
+func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.Place(o.Seg) }
 func (c *CPU) di(o *op) uint64 { return c.index(o, 7) }
 
 func (c *CPU) index(o *op, r uint8) uint64 {

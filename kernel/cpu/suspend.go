@@ -25,7 +25,7 @@ type Suspended struct {
 func (c *CPU) Suspend(s *Suspended) {
 	s.r, s.rip, s.rflags, s.shadow = c.R, c.RIP, c.RFlags, c.Shadow
 	s.ccRes, s.ccSrc, s.ccOp, s.br = c.ccRes, c.ccSrc, c.ccOp, c.br
-	s.left, s.more, s.total, s.asked = c.left, c.more, c.total, c.asked
+	s.left, s.more, s.total, s.asked = c.Left, c.more, c.total, c.asked
 	e := &c.exit
 	s.reason, s.vector, s.hasCode, s.code, s.addr = e.Reason, e.Vector, e.HasCode, e.Code, e.Addr
 	s.wantIRQ = c.wantIRQ.Load()
@@ -36,7 +36,7 @@ func (c *CPU) Suspend(s *Suspended) {
 // Abandon forgets what the vCPU was doing when s was filled in: the Run that had called
 // the hook goes on with the state that there is now. The hook returns right after.
 func (c *CPU) Abandon(s *Suspended) {
-	c.left, c.more, c.total, c.asked = s.left, s.more, s.total, s.asked
+	c.Left, c.more, c.total, c.asked = s.left, s.more, s.total, s.asked
 	e := &c.exit
 	e.Reason, e.Vector, e.HasCode, e.Code, e.Addr = s.reason, s.vector, s.hasCode, s.code, s.addr
 	c.want(s.wantIRQ)

@@ -128,7 +128,7 @@ func (c *CPU) system(o *op) *op {
 		}
 		c.setReg(dst, o.W, off)
 	case decode.RDBASE:
-		c.setReg(o.A, o.W, c.x(o.B))
+		c.setReg(o.A, o.W, c.Place(o.B))
 	case decode.WRBASE:
 		v := c.getReg(o.A, o.W)
 		c.canonical(v)
@@ -239,7 +239,7 @@ func (c *CPU) now(o *op) uint64 {
 	if !c.single {
 		n = uint64(o.n)
 	}
-	return c.TSC + uint64(c.total-c.left-c.more) + n
+	return c.TSC + uint64(c.total-c.Left-c.more) + n
 }
 
 // random returns the next number of rdrand and rdseed.

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
 
 // TestSystem is one privileged instruction each: registers before, what must be
@@ -23,7 +24,7 @@ func TestSystem(t *testing.T) {
 		{"mov to dr7", []byte{0x0f, 0x23, 0xf8}, 0x401, 0, 0x401, func(c *CPU) bool { return c.DR[7] == 0x401 }},
 		{"dr5 is dr7", []byte{0x0f, 0x21, 0xe8}, 0, 0, 0x400, nil},
 		{"mov from cr4", []byte{0x0f, 0x20, 0xe0}, 0, 0, 0x20, nil},
-		{"mov to cr3", []byte{0x0f, 0x22, 0xd8}, 0x1000, 0, 0x1000, func(c *CPU) bool { return c.CR3 == 0x1000 && c.rtlb[dataVA>>12&tlbMask].tag == 1 }},
+		{"mov to cr3", []byte{0x0f, 0x22, 0xd8}, 0x1000, 0, 0x1000, func(c *CPU) bool { return c.CR3 == 0x1000 && c.TLB.Read[dataVA>>12&core.PageMask].Tag == 1 }},
 		{"mov to cr8", []byte{0x44, 0x0f, 0x22, 0xc0}, 5, 0, 5, func(c *CPU) bool { return c.CR8 == 5 }},
 		{"clts", []byte{0x0f, 0x06}, 9, 0, 9, func(c *CPU) bool { return c.CR0&8 == 0 }},
 		{"smsw", []byte{0x0f, 0x01, 0xe0}, 0, 0, 0x80050033, nil},
@@ -48,7 +49,7 @@ func TestSystem(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := machine(t, append(tt.code, 0xf4)...)
 			c.mem.WriteU64(dataVA+sel, 0x00cf93000000ffff)
-			c.GDT = Table{dataVA, 0x3f}
+			c.GDT = Table{Base: dataVA, Limit: 0x3f}
 			c.R[0], c.R[1], c.FSBase, c.CR0 = tt.ax, tt.cx, 77, c.CR0|8
 			if tt.name == "smsw" {
 				c.CR0 &^= 8
@@ -86,7 +87,7 @@ func TestSystemFaults(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			c := machine(t, tt.code...)
 			c.mem.WriteU64(dataVA+0x10, 0x00cf93000000ffff)
-			c.GDT = Table{dataVA, 0x3f}
+			c.GDT = Table{Base: dataVA, Limit: 0x3f}
 			c.R[0], c.R[1], c.R[6] = 0x1234, 0x20010, dataVA+8
 			want := c.State
 			if e := run(t, c, 10, Trap, 0); e.Vector != tt.vector || e.Code != tt.err || c.State != want {

@@ -3,6 +3,7 @@ package cpu
 import (
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
 	"github.com/kprobefs/kprobefs/kernel/mem"
@@ -69,7 +70,7 @@ const (
 	exitKind   = 3 << 7
 	exitBlocks = 9 // shift
 
-	slotSize = int32(unsafe.Sizeof(slot{}))
+	slotSize = int32(unsafe.Sizeof(core.Slot{}))
 
 	maxTranslations = 1<<(32-exitBlocks) - 1
 )
@@ -98,15 +99,15 @@ const (
 )
 
 var (
-	offNF     = int32(unsafe.Offsetof(CPU{}.nf))
-	offTmp2   = int32(unsafe.Offsetof(CPU{}.tmp2))
-	offTmp    = int32(unsafe.Offsetof(CPU{}.tmp))
-	offRTLB   = int32(unsafe.Offsetof(CPU{}.rtlb))
-	offWTLB   = int32(unsafe.Offsetof(CPU{}.wtlb))
-	offRSlots = int32(unsafe.Offsetof(CPU{}.rslots))
-	offWSlots = int32(unsafe.Offsetof(CPU{}.wslots))
-	offNJC    = int32(unsafe.Offsetof(CPU{}.njc))
-	offRF     = int32(unsafe.Offsetof(State{}.RFlags))
+	offNF     = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Flags))
+	offTmp    = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Tmp))
+	offTmp2   = offTmp + 8
+	offNJC    = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Targets))
+	offRTLB   = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.Read))
+	offWTLB   = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.Write))
+	offRSlots = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.ReadSlots))
+	offWSlots = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.WriteSlots))
+	offRF     = int32(unsafe.Offsetof(core.State{}.RFlags))
 )
 
 // state is a word of the CPU.
@@ -228,7 +229,7 @@ func (t *translator) check(i int, w uint64, write bool) {
 	if write {
 		slots, fill = offWSlots, &t.fillWrite
 	}
-	slot := slots + slotSize*int32(t.slot&slotMask)
+	slot := slots + slotSize*int32(t.slot&core.SlotMask)
 	t.slot++
 	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
 	t.Op(8, 0x2b, emit.DX, state(slot))
@@ -282,7 +283,7 @@ func fillSlot(tlb int32) []byte {
 	t.Op(4, 0xc1, 5, emit.R(emit.CX)) // shr $8,%ecx
 	t.Bytes(8)
 	t.Op(4, 0x81, 4, emit.R(emit.CX)) // and $0xff0,%ecx
-	t.Imm32(tlbMask << 4)
+	t.Imm32(core.PageMask << 4)
 	t.Op(8, 0x03, emit.CX, state(tlb))
 	t.Op(8, 0x3b, emit.DX, emit.M(emit.CX, 0))
 	no := t.Jcc(ccNE)
@@ -292,7 +293,7 @@ func fillSlot(tlb int32) []byte {
 	t.Op(8, 0x8b, emit.DX, state(offTmp2))
 	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 8))
 	t.Op(8, 0xc7, 0, emit.X(emit.BP, emit.CX, 0, 16))
-	t.Imm32(slotLimit)
+	t.Imm32(core.SlotLimit)
 	t.Op(4, 0x39, emit.AX, emit.R(emit.AX)) // cmp: ZF
 	t.Here(no)
 	t.Bytes(0xc3)
@@ -1169,10 +1170,10 @@ func (t *translator) target(i int, o *op) {
 func (t *translator) find(i int) {
 	t.Op(4, 0x8b, emit.CX, emit.R(emit.DX))
 	t.Op(4, 0xc1, 5, emit.R(emit.CX))
-	t.Bytes(njcBits)
+	t.Bytes(core.TargetShift)
 	t.Op(4, 0x33, emit.CX, emit.R(emit.DX))
 	t.Op(4, 0x81, 4, emit.R(emit.CX))
-	t.Imm32(njcMask)
+	t.Imm32(core.TargetMask)
 	t.Op(4, 0xc1, 4, emit.R(emit.CX))
 	t.Bytes(4)
 	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, offNJC))
