@@ -35,7 +35,11 @@ func TestOverheadOrder(t *testing.T) {
 		}
 	}
 	var ns map[string]float64
-	native := cpu.NativeError() == nil
+	engine, err := cpu.Auto.Resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	native := engine == cpu.Native
 	broken := overheadOrder[:]
 	for range 20 {
 		for _, c := range cases {

@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
+	"github.com/kprobefs/kprobefs/kernel/cpu/native"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -27,6 +28,12 @@ const (
 // machine is a memory with 16 pages of text, 16 of data and nothing after them.
 func machine(t testing.TB, code ...byte) *CPU {
 	t.Helper()
+	return machineWith(t, maxCode, code...)
+}
+
+// machineWith is machine with room for limit bytes of translated code.
+func machineWith(t testing.TB, limit int, code ...byte) *CPU {
+	t.Helper()
 	m, err := mem.New(1 << 21)
 	if err != nil {
 		t.Fatal(err)
@@ -41,7 +48,7 @@ func machine(t testing.TB, code ...byte) *CPU {
 			t.Fatal(err)
 		}
 	}
-	c := newCPU(t, m, 0, newCache(m))
+	c := newCPU(t, m, 0, cacheWith(m, testEngine, 1, limit))
 	c.RIP = textVA
 	c.R[4] = stackVA
 	return c
@@ -190,19 +197,19 @@ func TestDeliver(t *testing.T) {
 	gate(14, textVA+32, 0x8f)
 	c.IDT = Table{Base: dataVA, Limit: 0xfff}
 	c.R[4] = stackVA - 4
-	c.RFlags |= flagIF
+	c.RFlags |= abi.FlagIF
 	if err := c.Deliver(0x20, false, 0); err != nil {
 		t.Fatal(err)
 	}
-	if c.R[4] != stackVA-16-40 || c.RFlags&flagIF != 0 || c.RIP != textVA+16 {
+	if c.R[4] != stackVA-16-40 || c.RFlags&abi.FlagIF != 0 || c.RIP != textVA+16 {
 		t.Errorf("rsp %#x flags %#x rip %#x", c.R[4], c.RFlags, c.RIP)
 	}
 	run(t, c, 100, Halt, 4)
-	if c.R[3] != 1 || c.R[4] != stackVA-4 || c.RFlags&flagIF == 0 {
+	if c.R[3] != 1 || c.R[4] != stackVA-4 || c.RFlags&abi.FlagIF == 0 {
 		t.Errorf("rbx %d rsp %#x flags %#x", c.R[3], c.R[4], c.RFlags)
 	}
 	c.RIP = textVA
-	if err := c.Deliver(14, true, 5); err != nil || c.RFlags&flagIF == 0 {
+	if err := c.Deliver(14, true, 5); err != nil || c.RFlags&abi.FlagIF == 0 {
 		t.Fatal(err)
 	}
 	if v, _ := c.mem.ReadU64(c.R[4]); v != 5 {
@@ -223,7 +230,7 @@ func TestIRQWindow(t *testing.T) {
 	c := machine(t, 0xfb, 0x90, 0xf4)
 	c.WantIRQ(true)
 	run(t, c, 100, IRQWindow, 2)
-	c.RIP, c.RFlags = textVA, flagFixed
+	c.RIP, c.RFlags = textVA, core.FlagFixed
 	run(t, c, 1, Budget, 1)
 	if c.Interruptible() {
 		t.Error("interruptible right after sti")
@@ -305,7 +312,7 @@ func FuzzRun(f *testing.F) {
 		c := machine(t, code[:min(len(code), pages<<12)]...)
 		c.Seed = seed
 		for i := range c.R {
-			if r := c.random(); r&3 == 0 {
+			if r := abi.SplitMix64(&c.Seed); r&3 == 0 {
 				c.R[i] = r
 			} else {
 				c.R[i] = dataVA + r%(pages<<12)
@@ -323,37 +330,14 @@ func FuzzRun(f *testing.F) {
 				break
 			}
 			if e.Reason == Trap {
-				c.RIP = textVA + c.random()%uint64(len(code)+1)
+				c.RIP = textVA + abi.SplitMix64(&c.Seed)%uint64(len(code)+1)
 			}
 			c.Deliver(uint8(seed), seed&1 != 0, 0)
-			if c.Place(decode.RegZero) != 0 || c.RFlags&^flagMask != flagFixed {
+			if c.Place(decode.RegZero) != 0 || c.RFlags&^core.FlagMask != core.FlagFixed {
 				t.Fatalf("zero %d flags %#x", c.Place(decode.RegZero), c.RFlags)
 			}
 		}
 	})
-}
-
-// TestCacheIsBounded enters code at every byte.
-func TestCacheIsBounded(t *testing.T) {
-	c := machine(t)
-	text := c.mem.Phys(textPA, pages<<12)
-	for i := range text {
-		text[i] = 0x90
-	}
-	for i := range uint64(pages<<12 - 5) {
-		c.RIP = textVA + i
-		run(t, c, 5, Budget, 5)
-	}
-	if c.cache.ops > maxOps || len(c.cache.blocks) == 0 {
-		t.Errorf("%d ops in %d blocks", c.cache.ops, len(c.cache.blocks))
-	}
-	sum := 0
-	for _, b := range c.cache.blocks {
-		sum += len(b.ops)
-	}
-	if sum != c.cache.ops {
-		t.Errorf("%d ops counted, %d there", c.cache.ops, sum)
-	}
 }
 
 // TestGS runs what a kernel does with segment bases: wrmsr, gs-relative access
@@ -369,7 +353,7 @@ func TestGS(t *testing.T) {
 	base := uint64(dataVA)
 	c.mem.WriteU64(base+0x28, 40)
 	rip := uint64(textVA + 19)
-	c.R[0], c.R[2], c.R[1] = base&0xffffffff, base>>32, msrGSBase
+	c.R[0], c.R[2], c.R[1] = base&0xffffffff, base>>32, 0xc0000101
 	c.KernelGSBase = 77
 	run(t, c, 2, Budget, 2)
 	if c.R[3] != 40 {
@@ -431,15 +415,13 @@ var testEngine = Interp
 
 // newCache returns a cache with testEngine.
 func newCache(m *mem.Memory) *Cache {
-	c := NewCache(m, testEngine)
-	c.hot = 1
-	return c
+	return cacheWith(m, testEngine, 1, maxCode)
 }
 
 // TestMain runs the tests with each engine that this host has.
 func TestMain(m *testing.M) {
 	flag.Parse()
-	if NativeError() == nil {
+	if native.Error() == nil {
 		testEngine = Native
 	}
 	code := m.Run()

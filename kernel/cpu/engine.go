@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/interp"
+	"github.com/kprobefs/kprobefs/kernel/cpu/native"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
@@ -38,7 +40,7 @@ func (e Engine) Resolve() (Engine, error) {
 	if e == Interp {
 		return Interp, nil
 	}
-	err := NativeError()
+	err := native.Error()
 	switch {
 	case err == nil:
 		return Native, nil
@@ -46,6 +48,12 @@ func (e Engine) Resolve() (Engine, error) {
 		return Interp, nil
 	}
 	return 0, fmt.Errorf("the native engine: %w: %w", syscall.ENOTSUP, err)
+}
+
+// A Cache holds the decoded blocks of one machine, and their translations.
+type Cache struct {
+	blocks *interp.Cache
+	hot    *translator // nil with Interp
 }
 
 // hot is how often a block is entered before it is translated, maxCode the bytes of
@@ -58,18 +66,14 @@ const (
 // NewCache returns an empty cache for m's code, which it executes with an engine. It
 // learns of changes from m. If the engine is Native and the host cannot have it, all
 // is interpreted.
-func NewCache(m *mem.Memory, e Engine) *Cache {
-	c := &Cache{mem: m, first: 1, hot: hot, code: maxCode, blocks: map[uint64]*block{}, lines: map[uint64][]*block{}}
-	if e, err := e.Resolve(); err == nil && e == Native {
-		c.first = 2
-	}
-	m.OnText(c.invalidate)
-	return c
-}
+func NewCache(m *mem.Memory, e Engine) *Cache { return cacheWith(m, e, hot, maxCode) }
 
-// join has the cache know a vCPU that uses it.
-func (c *Cache) join(v *CPU) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.cpus = append(c.cpus, v)
+func cacheWith(m *mem.Memory, e Engine, hot uint64, maxCode int) *Cache {
+	if e, err := e.Resolve(); err != nil || e == Interp {
+		return &Cache{blocks: interp.NewCache(m, nil, 0)}
+	}
+	t := &translator{code: native.New(maxCode)}
+	t.clear()
+	t.blocks = interp.NewCache(m, t, hot)
+	return &Cache{blocks: t.blocks, hot: t}
 }

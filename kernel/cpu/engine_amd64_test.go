@@ -11,7 +11,7 @@ func TestTranslatedIsEntered(t *testing.T) {
 	c := onNative(t, machine(t, countDown...))
 	c.R[1] = 1000
 	run(t, c, 1<<20, Halt, 2001)
-	if n := len(c.cache.native.blocks); n == 0 {
+	if n := len(*c.cache.hot.all.Load()); n == 0 {
 		t.Error("nothing was translated")
 	}
 }
@@ -36,8 +36,8 @@ func TestCodeIsGivenBack(t *testing.T) {
 	for range blocks {
 		code = append(code, 0x48, 0x83, 0xc0, 1, 0xeb, 0)
 	}
-	a := onNative(t, machine(t, append(code, 0xf4)...))
-	a.cache.code = 16 << 10
+	const limit = 16 << 10
+	a := onNative(t, machineWith(t, limit, append(code, 0xf4)...))
 	b := newCPU(t, a.mem, 1, a.cache)
 	var wg sync.WaitGroup
 	for _, c := range []*CPU{a, b} {
@@ -52,10 +52,10 @@ func TestCodeIsGivenBack(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	if full := a.cache.native.full.Load(); full < 4 || full&1 != 0 && a.Running.Load() {
+	if full := a.cache.hot.Phase().Load(); full < 4 || full&1 != 0 && a.Running.Load() {
 		t.Errorf("the memory was full or emptied %d times", full)
 	}
-	if used := a.cache.native.used; used > 16<<10 {
+	if used := a.cache.hot.code.Used(); used > limit {
 		t.Errorf("%d bytes of code", used)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"runtime"
 	"syscall"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/native"
 )
 
 func TestParseEngine(t *testing.T) {
@@ -16,8 +18,8 @@ func TestParseEngine(t *testing.T) {
 	if _, err := ParseEngine("jit"); !errors.Is(err, syscall.EINVAL) {
 		t.Errorf("jit: %v", err)
 	}
-	if e, err := Auto.Resolve(); err != nil || (e == Native) != (NativeError() == nil) {
-		t.Errorf("auto is %v, %v; the native engine: %v", e, err, NativeError())
+	if e, err := Auto.Resolve(); err != nil || (e == Native) != (native.Error() == nil) {
+		t.Errorf("auto is %v, %v; the native engine: %v", e, err, native.Error())
 	}
 	if runtime.GOARCH != "amd64" {
 		if _, err := Native.Resolve(); !errors.Is(err, syscall.ENOTSUP) {

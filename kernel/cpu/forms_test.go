@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
@@ -152,7 +153,7 @@ func (d *duel) fight(t *testing.T, name string, code []byte) {
 			s.R[6] = dataVA + uint64(d.r.IntN(3))<<12 - 0x10 - uint64(d.r.IntN(9))
 		}
 		s.GSBase = uint64(d.r.IntN(9))
-		s.RIP, s.RFlags = textVA, flagFixed|d.r.Uint64()&flagStatus
+		s.RIP, s.RFlags = textVA, core.FlagFixed|d.r.Uint64()&core.FlagStatus
 		d.blocks.State, d.single.State = s, s
 		for i := range d.blocks.TLB.Read {
 			if d.r.IntN(4) == 0 {

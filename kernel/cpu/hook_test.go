@@ -42,8 +42,8 @@ func TestHookOfInt3(t *testing.T) {
 		vector uint8
 	}{
 		"kick":   {(*CPU).Kick, Kick, 0},
-		"irq":    {func(c *CPU) { c.WantIRQ(true); c.RFlags |= flagIF }, IRQWindow, 0},
-		"tf":     {func(c *CPU) { c.RFlags |= flagTF }, Trap, abi.VecDB},
+		"irq":    {func(c *CPU) { c.WantIRQ(true); c.RFlags |= abi.FlagIF }, IRQWindow, 0},
+		"tf":     {func(c *CPU) { c.RFlags |= abi.FlagTF }, Trap, abi.VecDB},
 		"goes":   {func(c *CPU) { c.RIP = textVA + 4 }, Halt, 0},
 		"no irq": {func(c *CPU) { c.WantIRQ(true) }, Halt, 0},
 	} {

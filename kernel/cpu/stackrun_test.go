@@ -3,6 +3,8 @@ package cpu
 import (
 	"bytes"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
 
 // saveAll is as code that saves the registers and flags, and gives them back.
@@ -39,7 +41,7 @@ func TestStackRuns(t *testing.T) {
 			fast, slow := machine(t, saveAll...), machine(t, saveAll...)
 			for turn := range uint64(8) { // the first ones look pages up, later ones are translated
 				for _, c := range []*CPU{fast, slow} {
-					c.RIP, c.R[4], c.RFlags = textVA, rsp, flagFixed|turn*0x93&flagStatus
+					c.RIP, c.R[4], c.RFlags = textVA, rsp, core.FlagFixed|turn*0x93&core.FlagStatus
 					c.R[7], c.R[15] = 0x7777+turn, 0xffff+turn
 				}
 				e1, n1 := fast.Run(100)

@@ -28,23 +28,23 @@ func TestSystem(t *testing.T) {
 		{"mov to cr8", []byte{0x44, 0x0f, 0x22, 0xc0}, 5, 0, 5, func(c *CPU) bool { return c.CR8 == 5 }},
 		{"clts", []byte{0x0f, 0x06}, 9, 0, 9, func(c *CPU) bool { return c.CR0&8 == 0 }},
 		{"smsw", []byte{0x0f, 0x01, 0xe0}, 0, 0, 0x80050033, nil},
-		{"rdmsr efer", []byte{0x0f, 0x32}, 0, msrEFER, 0xd01, nil},
-		{"wrmsr tsc", []byte{0x0f, 0x30, 0x0f, 0x31}, 5000, msrTSC, 5001, nil},
+		{"rdmsr efer", []byte{0x0f, 0x32}, 0, 0xc0000080, 0xd01, nil},
+		{"wrmsr tsc", []byte{0x0f, 0x30, 0x0f, 0x31}, 5000, 0x10, 5001, nil},
 		{"rdtscp", []byte{0x0f, 0x01, 0xf9}, 0, 9, 1, func(c *CPU) bool { return c.R[1] == 0 }},
 		{"rdpid", []byte{0xf3, 0x0f, 0xc7, 0xf8}, 9, 0, 0, nil},
-		{"lar", []byte{0x66, 0x0f, 0x02, 0xc1}, 0, sel, 0x9300, func(c *CPU) bool { return c.RFlags&flagZF != 0 }},
-		{"lar of nothing", []byte{0x0f, 0x02, 0xc1}, 3, 0x70, 3, func(c *CPU) bool { return c.RFlags&flagZF == 0 }},
+		{"lar", []byte{0x66, 0x0f, 0x02, 0xc1}, 0, sel, 0x9300, func(c *CPU) bool { return c.RFlags&abi.FlagZF != 0 }},
+		{"lar of nothing", []byte{0x0f, 0x02, 0xc1}, 3, 0x70, 3, func(c *CPU) bool { return c.RFlags&abi.FlagZF == 0 }},
 		{"lsl", []byte{0x0f, 0x03, 0xc1}, 0, sel, 0xffffffff, nil},
-		{"verw", []byte{0x0f, 0x00, 0xe8}, sel, 0, sel, func(c *CPU) bool { return c.RFlags&flagZF != 0 }},
-		{"verr", []byte{0x0f, 0x00, 0xe0}, 0, 0, 0, func(c *CPU) bool { return c.RFlags&flagZF == 0 }},
+		{"verw", []byte{0x0f, 0x00, 0xe8}, sel, 0, sel, func(c *CPU) bool { return c.RFlags&abi.FlagZF != 0 }},
+		{"verr", []byte{0x0f, 0x00, 0xe0}, 0, 0, 0, func(c *CPU) bool { return c.RFlags&abi.FlagZF == 0 }},
 		{"mov to ds", []byte{0x8e, 0xd8, 0x8c, 0xd9}, sel, 0, sel, func(c *CPU) bool { return c.R[1] == sel }},
 		{"mov null to fs", []byte{0x8e, 0xe0}, 0, 0, 0, func(c *CPU) bool { return c.FSBase == 0 }},
 		{"in", []byte{0xec}, 0, 0, 0xff, nil},
 		{"out", []byte{0xee}, 7, 0, 7, nil},
-		{"rdrand", []byte{0x48, 0x0f, 0xc7, 0xf1}, 0, 0, 0, func(c *CPU) bool { return c.R[1] != 0 && c.RFlags&flagCF != 0 }},
+		{"rdrand", []byte{0x48, 0x0f, 0xc7, 0xf1}, 0, 0, 0, func(c *CPU) bool { return c.R[1] != 0 && c.RFlags&abi.FlagCF != 0 }},
 		{"crc32", []byte{0xf2, 0x48, 0x0f, 0x38, 0xf1, 0xc1}, 0xffffffff, 0x3837363534333231, ^uint64(0x6087809a) & 0xffffffff, nil},
-		{"stac", []byte{0x0f, 0x01, 0xcb}, 0, 0, 0, func(c *CPU) bool { return c.RFlags&flagAC != 0 }},
-		{"retf", []byte{0x51, 0x50, 0x48, 0xcb}, textVA + 4, sel, textVA + 4, func(c *CPU) bool { return c.Seg[segCS] == sel && c.R[4] == stackVA }},
+		{"stac", []byte{0x0f, 0x01, 0xcb}, 0, 0, 0, func(c *CPU) bool { return c.RFlags&core.FlagAC != 0 }},
+		{"retf", []byte{0x51, 0x50, 0x48, 0xcb}, textVA + 4, sel, textVA + 4, func(c *CPU) bool { return c.Seg[1] == sel && c.R[4] == stackVA }},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			c := machine(t, append(tt.code, 0xf4)...)
@@ -54,7 +54,7 @@ func TestSystem(t *testing.T) {
 			if tt.name == "smsw" {
 				c.CR0 &^= 8
 			}
-			c.load(dataVA, 8, false)
+			*c.TLB.Read.At(dataVA) = core.Page{Tag: dataVA, Off: uint64(uintptr(c.mem.Base())) + dataPA - dataVA}
 			if e, _ := c.Run(10); e.Reason != Halt || c.R[0] != tt.want || tt.check != nil && !tt.check(c) {
 				t.Errorf("%+v, rax %#x, want %#x; %+v", e, c.R[0], tt.want, c.State)
 			}

@@ -158,6 +158,10 @@ const (
 	ADOX
 
 	Codes // how many there are
+
+	// FETCH is no instruction: it stands behind code that does not end with a branch, and
+	// goes on at Imm.
+	FETCH = Codes
 )
 
 // Flags are status flags, in bits of their own.

@@ -136,6 +136,9 @@ func (d *decoder) le(n int) uint64 {
 	return v
 }
 
+// Mask has the bits of a width of 1, 2, 4 or 8 bytes.
+func Mask(w uint8) uint64 { return ^uint64(0) >> (64 - 8*uint(w)&127) }
+
 // SignExtend extends the low w bytes of v to 64 bits.
 func SignExtend(v uint64, w uint8) uint64 {
 	switch w {

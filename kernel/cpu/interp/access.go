@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"encoding/binary"
@@ -35,7 +35,7 @@ func (c *CPU) gp(code uint64) { c.throw(abi.VecGP, true, code, 0) }
 func (c *CPU) ud()            { c.throw(abi.VecUD, false, 0, 0) }
 
 // ea is the address of the memory operand.
-func (c *CPU) ea(o *op) uint64 {
+func (c *CPU) ea(o *Op) uint64 {
 	a := c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp
 	if o.Flags&decode.Addr32 != 0 {
 		a = uint64(uint32(a))

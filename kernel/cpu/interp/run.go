@@ -1,7 +1,8 @@
-package cpu
+package interp
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
@@ -20,7 +21,7 @@ func (c *CPU) sync() {
 // were retired: exactly those whose effects are there. int3, int, hlt, pause and
 // vmcall count as retired, an instruction that faults does not, a REP counts
 // once, when it is complete.
-func (c *CPU) Run(budget uint64) (Exit, uint64) {
+func (c *CPU) Run(budget uint64) (core.Exit, uint64) {
 	nested := c.Running.Load()
 	if !nested {
 		c.Running.Store(true)
@@ -30,14 +31,14 @@ func (c *CPU) Run(budget uint64) (Exit, uint64) {
 	c.more, c.Left = c.total, 0
 	c.ccOp = ccNone
 	c.run()
-	c.settle()
+	c.Settle()
 	retired := uint64(c.total - c.more - c.Left)
 	c.TSC += retired
 	if !nested {
 		c.Running.Store(false)
 	}
 	e := &c.exit // field by field: wider loads would wait for the narrow stores
-	return Exit{Reason: e.Reason, Vector: e.Vector, HasCode: e.HasCode, Code: e.Code, Addr: e.Addr}, retired
+	return core.Exit{Reason: e.Reason, Vector: e.Vector, HasCode: e.HasCode, Code: e.Code, Addr: e.Addr}, retired
 }
 
 // run executes until there is an exit.
@@ -53,7 +54,7 @@ func (c *CPU) run() {
 			}
 			continue
 		}
-		if c.block(h.next()) && !c.hooked() {
+		if c.block(h.Next()) && !c.hooked() {
 			return
 		}
 	}
@@ -61,29 +62,29 @@ func (c *CPU) run() {
 
 // hooked says whether the exit was one that the hook has dealt with.
 func (c *CPU) hooked() bool {
-	if c.hook == nil || c.exit.Reason != Hypercall && (c.exit.Reason != Trap || c.exit.Vector != abi.VecBP) {
+	if c.hook == nil || c.exit.Reason != core.Hypercall && (c.exit.Reason != core.Trap || c.exit.Vector != abi.VecBP) {
 		return false
 	}
 	if c.asked {
 		c.asked = false
 		return false
 	}
-	c.settle()
+	c.Settle()
 	return c.hook(c.exit.Reason)
 }
 
 // ready looks at all that can end Run between two instructions.
 func (c *CPU) ready() bool {
-	if c.Aside.Acked.Load() != c.cache.native.full.Load() {
-		c.cache.acknowledge(c)
+	if c.Aside.Acked.Load() != c.cache.phase.Load() {
+		c.cache.translator.Attend(c)
 	}
 	switch {
 	case c.kick.Load() != 0 && c.kick.Swap(0) != 0:
-		c.exit = Exit{Reason: Kick}
+		c.exit = core.Exit{Reason: core.Kick}
 	case c.wantIRQ.Load() && c.RFlags&flagIF != 0 && !c.Shadow:
-		c.exit = Exit{Reason: IRQWindow}
+		c.exit = core.Exit{Reason: core.IRQWindow}
 	case c.Left+c.more <= 0:
-		c.exit = Exit{Reason: Budget}
+		c.exit = core.Exit{Reason: core.Budget}
 	default:
 		return true
 	}
@@ -103,7 +104,7 @@ func (c *CPU) refill(need int64) bool {
 
 // lookup returns the decoded block at rip. It returns nil if the block cannot be fetched;
 // exit says why.
-func (c *CPU) lookup(rip uint64) *op {
+func (c *CPU) lookup(rip uint64) *Op {
 	e := &c.jc[jcHash(rip)]
 	if e.rip == rip && e.head.need() != dead {
 		return e.head
@@ -114,7 +115,7 @@ func (c *CPU) lookup(rip uint64) *op {
 		if f.vector == abi.VecPF {
 			c.CR2 = f.addr
 		}
-		c.exit = Exit{Reason: Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
+		c.exit = core.Exit{Reason: core.Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
 		return nil
 	}
 	*e = jcEntry{rip, h}
@@ -125,10 +126,10 @@ func jcHash(rip uint64) uint64 { return (rip ^ rip>>jcBits) & jcMask }
 
 // block executes from o, the first op of a block, to where something must be
 // looked at. It returns true when there is an exit.
-func (c *CPU) block(o *op) bool {
+func (c *CPU) block(o *Op) bool {
 	for {
 		// Four call sites instead of one: the processor predicts each by itself.
-		var n *op
+		var n *Op
 		for {
 			if n = o.fn(c, o); n == nil {
 				break
@@ -169,7 +170,7 @@ func (c *CPU) block(o *op) bool {
 			if e.rip != c.RIP || c.Left < e.head.need() {
 				return false
 			}
-			o = e.head.next()
+			o = e.head.Next()
 		case brLook:
 			c.Left -= int64(o.n)
 			return false
@@ -178,11 +179,11 @@ func (c *CPU) block(o *op) bool {
 			return true
 		case brFault:
 			c.Left -= int64(o.n) - 1
-			c.RIP = o.rip()
+			c.RIP = o.RIP()
 			return true
 		case brKick:
 			c.Left -= int64(o.n) - 1
-			c.RIP = o.rip()
+			c.RIP = o.RIP()
 			return false
 		}
 	}
@@ -190,18 +191,18 @@ func (c *CPU) block(o *op) bool {
 
 // step executes the block's instructions one by one: when the budget ends inside
 // the block, after sti, and with TF. It returns true when there is an exit.
-func (c *CPU) step(h *op) bool {
+func (c *CPU) step(h *Op) bool {
 	for o := h.after(uintptr(c.cache.first)); ; {
 		tf, shadow := c.RFlags&flagTF != 0, c.Shadow
 		c.single = true
 		n := c.slow(o)
 		c.single = false
 		if n == nil && (c.br == brFault || c.br == brKick) {
-			c.RIP = o.rip()
+			c.RIP = o.RIP()
 			c.Shadow = c.Shadow && c.br == brKick
 			return c.br == brFault
 		}
-		if o.Code == cFETCH {
+		if o.Code == decode.FETCH {
 			return false
 		}
 		c.Left--
@@ -216,7 +217,7 @@ func (c *CPU) step(h *op) bool {
 		}
 		if tf && (!c.Shadow || o.Code == decode.STI) {
 			c.DR[6] |= 1 << 14
-			c.exit = Exit{Reason: Trap, Vector: abi.VecDB}
+			c.exit = core.Exit{Reason: core.Trap, Vector: abi.VecDB}
 			return true
 		}
 		if n == nil || shadow || tf || c.Left+c.more <= 0 {

@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"math"
@@ -24,39 +24,51 @@ const maxOps = 1 << 17
 // budget is as long, so that entering it needs no other check.
 const dead = math.MaxInt64
 
-// A block is ops[0], the head, and an op for each instruction, the first of them at
-// Cache.first: with the native engine an entry stands between, which counts how often
-// the block is entered, or executes what it is translated to. The head's imm is the
+// A Block is ops[0], the head, and an op for each instruction, the first of them at
+// Cache.first: where there is a Translator an entry stands between, which counts how often
+// the block is entered, or has the translation executed. The head's imm is the
 // address of the code, its disp the number of instructions that the block can execute
 // before it is left, dead when its bytes have changed; link is the block.
-type block struct {
-	ops    []op
-	start  uint64 // physical address of the bytes: first page's part
-	n1     uint64
-	second uint64 // of the second page
-	n2     uint64 // and how many bytes of it
+type Block struct {
+	ops         []Op
+	start       uint64 // physical address of the bytes: first page's part
+	n1          uint64
+	second      uint64 // of the second page
+	n2          uint64 // and how many bytes of it
+	translation Translation
 }
 
-func (b *block) head() *op { return &b.ops[0] }
+func (b *Block) head() *Op { return &b.ops[0] }
 
 // need is how many instructions the block that o heads may execute.
-func (o *op) need() int64 { return int64(atomic.LoadUint64(&o.Disp)) }
+func (o *Op) need() int64 { return int64(atomic.LoadUint64(&o.Disp)) }
 
-func (o *op) kill() { atomic.StoreUint64(&o.Disp, dead) }
+func (o *Op) kill() { atomic.StoreUint64(&o.Disp, dead) }
 
 // Cache holds the decoded blocks of one machine.
 type Cache struct {
 	mem *mem.Memory
 
 	mu     sync.Mutex
-	blocks map[uint64]*block   // by virtual address
-	lines  map[uint64][]*block // by physical address / lineSize: the blocks that have bytes there
+	blocks map[uint64]*Block   // by virtual address
+	lines  map[uint64][]*Block // by physical address / lineSize: the blocks that have bytes there
 	ops    int                 // in all blocks
 	first  int                 // of a block's ops that is an instruction
-	hot    uint64              // how often a block is entered before it is translated
-	code   int                 // bytes of memory for translated code
-	native translations
-	cpus   []*CPU
+
+	translator Translator     // nil: there is none
+	hot        uint64         // how often a block is entered before it is translated
+	phase      *atomic.Uint64 // the translator's
+}
+
+// NewCache returns an empty cache for m's code. It learns of changes from m. A translator
+// (or nil) gets the blocks that are entered hot times.
+func NewCache(m *mem.Memory, t Translator, hot uint64) *Cache {
+	c := &Cache{mem: m, first: 1, translator: t, hot: hot, phase: new(atomic.Uint64), blocks: map[uint64]*Block{}, lines: map[uint64][]*Block{}}
+	if t != nil {
+		c.first, c.phase = 2, t.Phase()
+	}
+	m.OnText(c.invalidate)
+	return c
 }
 
 // lineSize is the bytes that are looked through when one of them changes.
@@ -79,19 +91,19 @@ func (c *Cache) invalidate(pa, n uint64) {
 }
 
 // drop has nothing enter b any more.
-func (c *Cache) drop(b *block) {
+func (c *Cache) drop(b *Block) {
 	b.head().kill()
 	if rip := b.head().Imm; c.blocks[rip] == b {
 		delete(c.blocks, rip)
 	}
-	if t := b.translated(); t != nil {
-		c.native.drop(t)
+	if b.translation != nil {
+		b.translation.Drop()
 	}
 	c.forget(b)
 }
 
 // eachLine calls f for the lines that b has bytes in.
-func (b *block) eachLine(f func(line uint64)) {
+func (b *Block) eachLine(f func(line uint64)) {
 	for line := b.start / lineSize; line <= (b.start+b.n1-1)/lineSize; line++ {
 		f(line)
 	}
@@ -100,7 +112,7 @@ func (b *block) eachLine(f func(line uint64)) {
 	}
 }
 
-func (b *block) touches(pa, n uint64) bool {
+func (b *Block) touches(pa, n uint64) bool {
 	return b.start < pa+n && pa < b.start+b.n1 || b.n2 != 0 && b.second < pa+n && pa < b.second+b.n2
 }
 
@@ -108,18 +120,18 @@ func (b *block) touches(pa, n uint64) bool {
 func (c *Cache) clear() {
 	for _, b := range c.blocks {
 		b.head().kill()
-		if t := b.translated(); t != nil {
-			c.native.drop(t)
+		if b.translation != nil {
+			b.translation.Drop()
 		}
 	}
 	clear(c.blocks)
 	clear(c.lines)
 }
 
-func (c *Cache) forget(b *block) {
+func (c *Cache) forget(b *Block) {
 	c.ops -= len(b.ops)
 	b.eachLine(func(line uint64) {
-		rest := slices.DeleteFunc(c.lines[line], func(o *block) bool { return o == b })
+		rest := slices.DeleteFunc(c.lines[line], func(o *Block) bool { return o == b })
 		if len(rest) == 0 {
 			delete(c.lines, line)
 			return
@@ -130,7 +142,7 @@ func (c *Cache) forget(b *block) {
 
 // lookup gives the head of the block at rip, decoded now if need be. If the
 // first instruction cannot be fetched, it gives the fault.
-func (c *Cache) lookup(rip uint64) (*op, *fault) {
+func (c *Cache) lookup(rip uint64) (*Op, *fault) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if b := c.blocks[rip]; b != nil {
@@ -145,7 +157,7 @@ func (c *Cache) lookup(rip uint64) (*op, *fault) {
 }
 
 // keep has lookup find b.
-func (c *Cache) keep(b *block) {
+func (c *Cache) keep(b *Block) {
 	if c.ops += len(b.ops); c.ops > maxOps {
 		c.clear()
 		c.ops = len(b.ops)
@@ -169,16 +181,16 @@ func (c *Cache) fetch(va uint64) ([]byte, uint64, *fault) {
 }
 
 // build decodes the block at rip.
-func (c *Cache) build(rip uint64) (*block, *fault) {
+func (c *Cache) build(rip uint64) (*Block, *fault) {
 	text, pa, f := c.fetch(rip)
 	if f != nil {
 		return nil, f
 	}
-	b := &block{start: pa}
-	ops := make([]op, c.first, 16)
-	ops[0] = op{Inst: decode.Inst{Imm: rip}}
+	b := &Block{start: pa}
+	ops := make([]Op, c.first, 16)
+	ops[0] = Op{Inst: decode.Inst{Imm: rip}}
 	if c.first > 1 {
-		ops[1] = op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry}
+		ops[1] = Op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry}
 	}
 	at := uint64(0)
 	for len(ops) < maxBlock+c.first && at < uint64(len(text)) {
@@ -196,20 +208,20 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 			b.second = pa2 &^ mem.PageMask
 			b.n2 = uint64(in.Len) - uint64(len(text))
 		}
-		o := op{Inst: in, off: uint16(at), n: uint16(len(ops) - c.first + 1)}
+		o := Op{Inst: in, off: uint16(at), n: uint16(len(ops) - c.first + 1)}
 		if o.Form&decode.HasMem == 0 && (o.Code == decode.CALL || o.Code == decode.VMCALL || ends(&o)) {
 			o.Disp = rip + at + uint64(o.Len)
 		}
 		ops = append(ops, o)
 		at += uint64(o.Len)
-		if ends(&o) || short || c.first > 1 && !translatable(&o) {
+		if ends(&o) || short || c.translator != nil && !c.translator.Translatable(&o.Inst) {
 			break
 		}
 	}
 	b.n1 = min(at, uint64(len(text)))
 	n := len(ops) - c.first
 	if !ends(&ops[len(ops)-1]) {
-		ops = append(ops, op{Inst: decode.Inst{Code: cFETCH, Imm: rip + at}, n: uint16(n)})
+		ops = append(ops, Op{Inst: decode.Inst{Code: decode.FETCH, Imm: rip + at}, n: uint16(n)})
 	}
 	ops = slices.Clone(ops) // without room to grow
 	ops[0].Disp = uint64(n)
@@ -223,9 +235,9 @@ func (c *Cache) build(rip uint64) (*block, *fault) {
 }
 
 // ends says whether nothing after o in a block could be executed.
-func ends(o *op) bool {
+func ends(o *Op) bool {
 	switch o.Code {
-	case cFETCH:
+	case decode.FETCH:
 		return true
 	case decode.MOVTOSEG, decode.POPSEG, decode.LSEG:
 		return o.A == segSS || o.Code == decode.LSEG && o.Imm == segSS

@@ -1,8 +1,8 @@
-package cpu
+package native
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
-	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
+	"github.com/kprobefs/kprobefs/kernel/cpu/native/emit"
 )
 
 // A stack run is a row of instructions that access words at fixed distances from the
@@ -21,13 +21,13 @@ type stackRun struct {
 	writes bool
 }
 
-// runAt finds the longest run that begins with ops[i]; n is 0 or 1 if there is none. It
+// runAt finds the longest run that begins with insts[i]; n is 0 or 1 if there is none. It
 // ends with the last instruction that accesses the stack.
-func runAt(ops []op, i int) (run stackRun) {
+func runAt(insts []decode.Inst, i int) (run stackRun) {
 	var r stackRun
 	sp, flags := int32(0), false // where the stack pointer is; flags were changed
-	for k := i; k < len(ops); k++ {
-		o := &ops[k]
+	for k := i; k < len(insts); k++ {
+		o := &insts[k]
 		at, write, ok := stackAccess(o)
 		switch {
 		case ok && !(o.Code == decode.PUSHF && flags):
@@ -55,7 +55,7 @@ func runAt(ops []op, i int) (run stackRun) {
 
 // stackAccess says where o accesses memory, from the stack pointer before it, if that is
 // a word of the stack and its translation needs no register that runs need.
-func stackAccess(o *op) (at int32, write, ok bool) {
+func stackAccess(o *decode.Inst) (at int32, write, ok bool) {
 	if o.Flags&^decode.StackSeg != 0 || o.W < 4 {
 		return 0, false, false
 	}
@@ -74,7 +74,7 @@ func stackAccess(o *op) (at int32, write, ok bool) {
 }
 
 // stackStep is by how much o moves the stack pointer, if it may be in a run.
-func stackStep(o *op) int32 {
+func stackStep(o *decode.Inst) int32 {
 	switch {
 	case o.Code == decode.PUSH, o.Code == decode.PUSHF:
 		return -8
@@ -93,7 +93,7 @@ func stackStep(o *op) int32 {
 
 // betweenAccesses says whether o may stand in a run without accessing memory: it keeps
 // AX, and moves the stack pointer by a constant if at all.
-func betweenAccesses(o *op) bool {
+func betweenAccesses(o *decode.Inst) bool {
 	if o.Flags&^decode.StackSeg != 0 || o.W < 4 || o.A >= decode.RegHigh || o.B >= decode.RegHigh || formOf(o) == nil {
 		return false
 	}
@@ -116,9 +116,9 @@ func betweenAccesses(o *op) bool {
 // findRuns marks the instructions of runs: runs has the shape where one begins, and inRun
 // is true for those after its first.
 func (t *translator) findRuns() {
-	t.runs, t.inRun = map[int]stackRun{}, make([]bool, len(t.ops))
-	for i := firstTranslated; i < len(t.ops); {
-		r := runAt(t.ops, i)
+	t.runs, t.inRun = map[int]stackRun{}, make([]bool, len(t.insts))
+	for i := 0; i < len(t.insts); {
+		r := runAt(t.insts, i)
 		if r.n < 2 {
 			i++
 			continue
@@ -131,7 +131,7 @@ func (t *translator) findRuns() {
 	}
 }
 
-// run translates the run that begins with op i.
+// run translates the run that begins with instruction i.
 func (t *translator) run(i int, r stackRun) {
 	t.save()
 	t.Op(8, 0x8d, emit.AX, emit.M(hostReg[4], r.lo))
@@ -139,7 +139,7 @@ func (t *translator) run(i int, r stackRun) {
 	at := -r.lo       // of the stack pointer, from AX
 	moved := int32(0) // how far it is from where the register says
 	for k := i; k < i+r.n; k++ {
-		o := &t.ops[k]
+		o := &t.insts[k]
 		off, _, access := stackAccess(o)
 		step := stackStep(o)
 		switch {
@@ -171,14 +171,14 @@ func (t *translator) move(by *int32) {
 }
 
 // usesStackPointer says whether access o of a run stores the stack pointer itself.
-func usesStackPointer(o *op) bool {
+func usesStackPointer(o *decode.Inst) bool {
 	stores := o.Code == decode.PUSH || o.Form&decode.DstMem != 0
 	return stores && o.Form&decode.SrcImm == 0 && o.B == 4
 }
 
 // access translates what an instruction of a run does with the word m of the stack; run
 // moves the stack pointer. It keeps AX, and the host's flags but for pushf.
-func (t *translator) access(o *op, m emit.Arg) {
+func (t *translator) access(o *decode.Inst, m emit.Arg) {
 	switch {
 	case o.Code == decode.PUSHF:
 		t.storeFlags(m)

@@ -1,9 +1,10 @@
-package cpu
+package interp
 
 import (
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -14,7 +15,7 @@ const (
 )
 
 // system is exec for what only kernels use, and for the rarer BMI forms.
-func (c *CPU) system(o *op) *op {
+func (c *CPU) system(o *Op) *Op {
 	switch o.Code {
 	case decode.CLI:
 		c.RFlags &^= flagIF
@@ -25,13 +26,13 @@ func (c *CPU) system(o *op) *op {
 		}
 		return c.look(o)
 	case decode.HLT:
-		return c.leave(o, Exit{Reason: Halt})
+		return c.leave(o, core.Exit{Reason: core.Halt})
 	case decode.PAUSE:
-		return c.leave(o, Exit{Reason: Pause})
+		return c.leave(o, core.Exit{Reason: core.Pause})
 	case decode.VMCALL:
-		return c.leave(o, Exit{Reason: Hypercall})
+		return c.leave(o, core.Exit{Reason: core.Hypercall})
 	case decode.INT:
-		return c.leave(o, Exit{Reason: Trap, Vector: uint8(o.Imm)})
+		return c.leave(o, core.Exit{Reason: core.Trap, Vector: uint8(o.Imm)})
 	case decode.GP:
 		c.gp(0)
 	case decode.MOVS, decode.CMPS, decode.STOS, decode.LODS, decode.SCAS, decode.INS, decode.OUTS:
@@ -74,7 +75,7 @@ func (c *CPU) system(o *op) *op {
 		c.CR0 = c.CR0&^14 | c.src(o, 2)&15
 	case decode.LGDT, decode.LIDT:
 		va := c.ea(o)
-		t := Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
+		t := core.Table{Limit: c.load(va, 2, stk(o)), Base: c.load(va+2, 8, stk(o))}
 		c.canonical(t.Base)
 		if o.Code == decode.LGDT {
 			c.GDT = t
@@ -142,11 +143,11 @@ func (c *CPU) system(o *op) *op {
 	default:
 		return c.bmi(o)
 	}
-	return o.next()
+	return o.Next()
 }
 
 // bmi is BMI1, BMI2 and ADX; what is none of them is #UD.
-func (c *CPU) bmi(o *op) *op {
+func (c *CPU) bmi(o *Op) *Op {
 	w := o.W
 	size := uint64(w) * 8
 	v := uint8(o.Imm)
@@ -218,7 +219,7 @@ func (c *CPU) bmi(o *op) *op {
 	case decode.SARX:
 		c.setReg(o.A, w, uint64(int64(decode.SignExtend(c.src(o, w), w))>>(c.R[v&15]&(size-1))))
 	case decode.ADCX, decode.ADOX:
-		c.settle()
+		c.Settle()
 		bit := uint(0)
 		if o.Code == decode.ADOX {
 			bit = 11
@@ -230,11 +231,11 @@ func (c *CPU) bmi(o *op) *op {
 	default:
 		c.ud()
 	}
-	return o.next()
+	return o.Next()
 }
 
 // now is the time stamp counter: it counts instructions.
-func (c *CPU) now(o *op) uint64 {
+func (c *CPU) now(o *Op) uint64 {
 	n := uint64(1)
 	if !c.single {
 		n = uint64(o.n)
@@ -248,11 +249,11 @@ func (c *CPU) random() uint64 { return abi.SplitMix64(&c.Seed) }
 // setFlags is what popf and iret do with the flags they read.
 func (c *CPU) setFlags(v uint64, w uint8) {
 	m := flagMask & mask(w)
-	c.settle()
+	c.Settle()
 	c.RFlags = c.RFlags&^m | v&m | flagFixed
 }
 
-func (c *CPU) retf(o *op) *op {
+func (c *CPU) retf(o *Op) *Op {
 	w := uint64(o.W)
 	rip := c.load(c.R[4], o.W, true)
 	cs := uint16(c.load(c.R[4]+w, o.W, true))
@@ -267,7 +268,7 @@ func (c *CPU) retf(o *op) *op {
 
 // iret pops all five words, as it always does in 64-bit mode. It stays at
 // privilege level 0 whatever the selectors say.
-func (c *CPU) iret(o *op) *op {
+func (c *CPU) iret(o *Op) *Op {
 	w := uint64(o.W)
 	var f [5]uint64
 	for i := range f {
@@ -293,7 +294,7 @@ func debugReg(n uint8) uint8 {
 	return n
 }
 
-func (c *CPU) moveCR(o *op) {
+func (c *CPU) moveCR(o *Op) {
 	n := o.A
 	if o.Code == decode.MOVFROMCR {
 		n = o.B
@@ -386,7 +387,7 @@ func (c *CPU) msrAddr(n uint32) (p *uint64, address bool) {
 	return nil, false
 }
 
-func (c *CPU) msr(o *op) {
+func (c *CPU) msr(o *Op) {
 	n := uint32(c.R[1])
 	if n == msrPredCmd && o.Code == decode.WRMSR {
 		return
@@ -486,7 +487,7 @@ func (c *CPU) loadTR(sel uint16) {
 
 // setSegReg loads segment register o.a, and pops pop bytes. A machine whose
 // guest has not loaded a GDT takes any selector.
-func (c *CPU) setSegReg(o *op, sel uint16, pop uint64) *op {
+func (c *CPU) setSegReg(o *Op, sel uint16, pop uint64) *Op {
 	var base uint64
 	if sel&^3 != 0 && c.GDT.Limit != 0 {
 		d, ok := c.descriptor(sel)
@@ -509,11 +510,11 @@ func (c *CPU) setSegReg(o *op, sel uint16, pop uint64) *op {
 		c.Shadow = true
 		return c.look(o)
 	}
-	return o.next()
+	return o.Next()
 }
 
 // inspect is lar, lsl, verr and verw.
-func (c *CPU) inspect(o *op) {
+func (c *CPU) inspect(o *Op) {
 	d, ok := c.descriptor(uint16(c.src(o, 2)))
 	kind := d >> 40 & 0x1f
 	switch o.Code {

@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"sync/atomic"
@@ -12,7 +12,7 @@ import (
 // the stack. Where memory is not in the TLB, they leave the instruction to exec.
 
 // address is that of the memory operand of o, which has no prefix 67.
-func (c *CPU) address(o *op) uint64 {
+func (c *CPU) address(o *Op) uint64 {
 	return c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp + c.Place(o.Seg)
 }
 
@@ -28,7 +28,7 @@ func (c *CPU) find(va uint64, w uint8, in *core.Pages) unsafe.Pointer {
 }
 
 // at is find for the memory operand of o.
-func (c *CPU) at(o *op, w uint8, in *core.Pages) unsafe.Pointer {
+func (c *CPU) at(o *Op, w uint8, in *core.Pages) unsafe.Pointer {
 	return c.find(c.address(o), w, in)
 }
 
@@ -38,96 +38,96 @@ func (c *CPU) word(va uint64, in *core.Pages) *uint64 {
 }
 
 // second is the operand of o that is a register or an immediate.
-func (c *CPU) second(o *op) uint64 {
+func (c *CPU) second(o *Op) uint64 {
 	if o.Form&decode.SrcImm != 0 {
 		return o.Imm
 	}
 	return c.getReg(o.B, 8)
 }
 
-func nop(_ *CPU, o *op) *op { return o.next() }
+func nop(_ *CPU, o *Op) *Op { return o.Next() }
 
-func move(c *CPU, o *op) *op {
+func move(c *CPU, o *Op) *Op {
 	c.R[o.A&15] = c.R[o.B&15] & mask(o.W)
-	return o.next()
+	return o.Next()
 }
 
-func moveImm(c *CPU, o *op) *op {
+func moveImm(c *CPU, o *Op) *Op {
 	c.R[o.A&15] = o.Imm & mask(o.W)
-	return o.next()
+	return o.Next()
 }
 
-func load(c *CPU, o *op) *op {
+func load(c *CPU, o *Op) *Op {
 	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
 	c.setReg(o.A, o.W, get(p, o.W))
-	return o.next()
+	return o.Next()
 }
 
-func store(c *CPU, o *op) *op {
+func store(c *CPU, o *Op) *Op {
 	p := c.at(o, o.W, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
 	put(p, c.second(o), o.W)
-	return o.next()
+	return o.Next()
 }
 
 // extended is v of o's source width as movzx and movsx take it.
-func extended(o *op, v uint64) uint64 {
+func extended(o *Op, v uint64) uint64 {
 	if o.Code == decode.MOVSX {
 		return decode.SignExtend(v, uint8(o.Imm))
 	}
 	return v
 }
 
-func extend(c *CPU, o *op) *op {
+func extend(c *CPU, o *Op) *Op {
 	c.setReg(o.A, o.W, extended(o, c.getReg(o.B, uint8(o.Imm))))
-	return o.next()
+	return o.Next()
 }
 
-func extendLoad(c *CPU, o *op) *op {
+func extendLoad(c *CPU, o *Op) *Op {
 	from := uint8(o.Imm)
 	p := c.at(o, from, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
 	c.setReg(o.A, o.W, extended(o, get(p, from)))
-	return o.next()
+	return o.Next()
 }
 
-func lea(c *CPU, o *op) *op {
+func lea(c *CPU, o *Op) *Op {
 	c.R[o.A&15] = (c.Place(o.Base) + c.Place(o.Index)<<(o.Scale&3) + o.Disp) & mask(o.W)
-	return o.next()
+	return o.Next()
 }
 
-func add(c *CPU, o *op) *op {
+func add(c *CPU, o *Op) *Op {
 	m, p := mask(o.W), &c.R[o.A&15]
 	b := c.second(o) & m
 	*p = (*p + b) & m
 	c.lazy(ccAdd, o.W, *p, b)
-	return o.next()
+	return o.Next()
 }
 
-func sub(c *CPU, o *op) *op {
+func sub(c *CPU, o *Op) *Op {
 	m, p := mask(o.W), &c.R[o.A&15]
 	b := c.second(o) & m
 	*p = (*p - b) & m
 	c.lazy(ccSub, o.W, *p, b)
-	return o.next()
+	return o.Next()
 }
 
-func cmp(c *CPU, o *op) *op {
+func cmp(c *CPU, o *Op) *Op {
 	m := mask(o.W)
 	b := c.second(o) & m
 	c.lazy(ccSub, o.W, (c.R[o.A&15]-b)&m, b)
-	return o.next()
+	return o.Next()
 }
 
 // logic is and, or, xor and test.
-func logic(c *CPU, o *op) *op {
+func logic(c *CPU, o *Op) *Op {
 	p, b := &c.R[o.A&15], c.second(o)
 	var r uint64
 	switch o.Code {
@@ -143,12 +143,12 @@ func logic(c *CPU, o *op) *op {
 		*p = r
 	}
 	c.lazy(ccLogic, o.W, r, 0)
-	return o.next()
+	return o.Next()
 }
 
 // arithmetic is add, sub, cmp, and, or, xor and test of a and b: the result, without
 // bits above the width, and the flags.
-func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
+func (c *CPU) arithmetic(o *Op, a, b uint64) uint64 {
 	m := mask(o.W)
 	b &= m
 	switch o.Code {
@@ -172,7 +172,7 @@ func (c *CPU) arithmetic(o *op, a, b uint64) uint64 {
 }
 
 // aluLoad has memory as the second operand.
-func aluLoad(c *CPU, o *op) *op {
+func aluLoad(c *CPU, o *Op) *Op {
 	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
@@ -181,37 +181,37 @@ func aluLoad(c *CPU, o *op) *op {
 	if o.Code != decode.CMP && o.Code != decode.TEST {
 		c.setReg(o.A, o.W, r)
 	}
-	return o.next()
+	return o.Next()
 }
 
 // aluStore has memory as the first operand, which it changes.
-func aluStore(c *CPU, o *op) *op {
+func aluStore(c *CPU, o *Op) *Op {
 	p := c.at(o, o.W, c.TLB.Write)
 	if p == nil {
 		return nil
 	}
 	put(p, c.arithmetic(o, get(p, o.W), c.second(o)), o.W)
-	return o.next()
+	return o.Next()
 }
 
 // aluCompare is cmp and test with memory as the first operand.
-func aluCompare(c *CPU, o *op) *op {
+func aluCompare(c *CPU, o *Op) *Op {
 	p := c.at(o, o.W, c.TLB.Read)
 	if p == nil {
 		return nil
 	}
 	c.arithmetic(o, get(p, o.W), c.second(o))
-	return o.next()
+	return o.Next()
 }
 
 // shift is shl, shr and sar of a register. A count of 0 leaves the flags.
-func shift(c *CPU, o *op) *op {
+func shift(c *CPU, o *Op) *Op {
 	m, p := mask(o.W), &c.R[o.A&15]
 	n := c.count(o)
 	v := *p & m
 	if n == 0 {
 		*p = v
-		return o.next()
+		return o.Next()
 	}
 	kind, last := uint8(ccShr), v>>(n-1) // the operand shifted by one bit less
 	switch o.Code {
@@ -226,10 +226,10 @@ func shift(c *CPU, o *op) *op {
 		*p = v << n & m
 	}
 	c.lazy(kind, o.W, *p, last)
-	return o.next()
+	return o.Next()
 }
 
-func push(c *CPU, o *op) *op {
+func push(c *CPU, o *Op) *Op {
 	v := c.second(o)
 	va := c.R[4] - 8
 	p := c.word(va, c.TLB.Write)
@@ -238,10 +238,10 @@ func push(c *CPU, o *op) *op {
 	}
 	*p = v
 	c.R[4] = va
-	return o.next()
+	return o.Next()
 }
 
-func pop(c *CPU, o *op) *op {
+func pop(c *CPU, o *Op) *Op {
 	va := c.R[4]
 	p := c.word(va, c.TLB.Read)
 	if p == nil {
@@ -249,25 +249,25 @@ func pop(c *CPU, o *op) *op {
 	}
 	c.R[4] = va + 8
 	c.R[o.A&15] = *p
-	return o.next()
+	return o.Next()
 }
 
 // enter goes to the first instruction of the block that branch j is linked to; nil: it
 // must be found.
-func (c *CPU) enterLinked(j *op) *op {
-	t := (*op)(atomic.LoadPointer(&j.link))
+func (c *CPU) enterLinked(j *Op) *Op {
+	t := (*Op)(atomic.LoadPointer(&j.link))
 	left := c.Left - int64(j.n)
 	if left < t.need() {
 		c.br = brCross
 		return nil
 	}
 	c.Left = left
-	return t.next()
+	return t.Next()
 }
 
-func jmp(c *CPU, o *op) *op { return c.enterLinked(o) }
+func jmp(c *CPU, o *Op) *Op { return c.enterLinked(o) }
 
-func call(c *CPU, o *op) *op {
+func call(c *CPU, o *Op) *Op {
 	va := c.R[4] - 8
 	p := c.word(va, c.TLB.Write)
 	if p == nil {
@@ -285,7 +285,7 @@ func call(c *CPU, o *op) *op {
 
 // known is the first instruction of the block at rip, if the vCPU has been there
 // and o, which leads there, leaves budget enough; else nil: exec must execute o.
-func (c *CPU) known(o *op, rip uint64) *op {
+func (c *CPU) known(o *Op, rip uint64) *Op {
 	j := &c.jc[jcHash(rip)]
 	left := c.Left - int64(o.n)
 	if j.rip != rip || left < j.head.need() {
@@ -293,10 +293,10 @@ func (c *CPU) known(o *op, rip uint64) *op {
 		return nil
 	}
 	c.Left = left
-	return j.head.next()
+	return j.head.Next()
 }
 
-func ret(c *CPU, o *op) *op {
+func ret(c *CPU, o *Op) *Op {
 	va := c.R[4]
 	p := c.word(va, c.TLB.Read)
 	if p == nil {
@@ -309,9 +309,9 @@ func ret(c *CPU, o *op) *op {
 	return n
 }
 
-func jmpReg(c *CPU, o *op) *op { return c.known(o, c.R[o.B&15]) }
+func jmpReg(c *CPU, o *Op) *Op { return c.known(o, c.R[o.B&15]) }
 
-func callReg(c *CPU, o *op) *op {
+func callReg(c *CPU, o *Op) *Op {
 	va := c.R[4] - 8
 	p := c.word(va, c.TLB.Write)
 	if p == nil {
@@ -325,9 +325,9 @@ func callReg(c *CPU, o *op) *op {
 	return n
 }
 
-func jcc(c *CPU, o *op) *op {
+func jcc(c *CPU, o *Op) *Op {
 	if !c.cond(o.A) {
-		return o.next()
+		return o.Next()
 	}
 	return c.enterLinked(o)
 }
@@ -339,16 +339,16 @@ func (c *CPU) isZero() bool {
 	return c.ccRes == 0
 }
 
-func je(c *CPU, o *op) *op {
+func je(c *CPU, o *Op) *Op {
 	if !c.isZero() {
-		return o.next()
+		return o.Next()
 	}
 	return c.enterLinked(o)
 }
 
-func jne(c *CPU, o *op) *op {
+func jne(c *CPU, o *Op) *Op {
 	if c.isZero() {
-		return o.next()
+		return o.Next()
 	}
 	return c.enterLinked(o)
 }

@@ -1,10 +1,11 @@
-package cpu
+package interp
 
 import (
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 const (
@@ -48,8 +49,7 @@ const (
 // log2w is log2 of a width of 1, 2, 4 or 8 bytes.
 func log2w(w uint8) uint8 { return uint8(bits.TrailingZeros8(w)) }
 
-// mask has the bits of a width.
-func mask(w uint8) uint64 { return ^uint64(0) >> (64 - 8*uint(w)&127) }
+func mask(w uint8) uint64 { return decode.Mask(w) }
 
 func (c *CPU) lazy(kind, w uint8, res, src uint64) {
 	c.ccOp = kind | log2w(w)
@@ -83,8 +83,8 @@ func (c *CPU) carry() uint64 {
 	return 0
 }
 
-// settle puts the flags into RFlags.
-func (c *CPU) settle() {
+// Settle puts the flags into RFlags.
+func (c *CPU) Settle() {
 	if c.ccOp == ccNone {
 		return
 	}
@@ -127,7 +127,7 @@ func resultFlags(res uint64, top uint) uint64 {
 
 // setStatus replaces the flags of what by those of f, and keeps the others.
 func (c *CPU) setStatus(what, f uint64) {
-	c.settle()
+	c.Settle()
 	c.RFlags = c.RFlags&^what | f&what
 }
 

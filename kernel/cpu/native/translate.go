@@ -1,33 +1,35 @@
-package cpu
+package native
 
 import (
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
-	"github.com/kprobefs/kprobefs/kernel/cpu/emit"
+	"github.com/kprobefs/kprobefs/kernel/cpu/native/emit"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
 // A translator makes host instructions of one block.
 //
 // BP points to the CPU, R14 holds the instructions left, AX, CX and DX are free.
-// Ten of the guest's registers are in the host's, the others in CPU.R. The
+// Ten of the guest's registers are in the host's, the others in State.R. The
 // guest's flags are where the instruction that set them left them, in the host's
-// flags, until something else needs these; then they are in CPU.nf, as lahf and
+// flags, until something else needs these; then they are in Aside.Flags, as lahf and
 // seto give them. They are exact wherever the code can be left: at the block's
 // beginning and end, at each branch and at each instruction that may fault.
 type translator struct {
 	emit.Code
 
-	ops    []op
+	insts  []decode.Inst
+	end    uint64 // the address behind them
 	block  uint32 // number
 	n      int64  // instructions that entering the block takes from R14
-	live   []bool // by op: the flags before it are needed
+	live   []bool // by instruction: the flags before it are needed
 	runs   map[int]stackRun
-	inRun  []bool // by op: it is in a run, after its first
+	inRun  []bool // by instruction: it is in a run, after its first
 	inHost bool   // the flags are in the host's
-	inMem  bool   // and in CPU.nf
+	inMem  bool   // and in Aside.Flags
 	fix    uint8  // what must be put right when host flags are saved
 
 	slot                int // of the next access
@@ -54,29 +56,13 @@ type stub struct {
 
 // A site is a jump to another block, once that is known.
 type site struct {
-	op   int // index of the branch in the block
-	pos  int // of the jump's distance
-	exit int // where it leads as long as the target is not known
+	inst int    // index of the branch in the block
+	to   uint64 // the block's address
+	pos  int    // of the jump's distance
+	exit int    // where it leads as long as the target is not known
 }
 
-// Kinds of exits. An exit is the block's number << 9, the kind << 7 and an op's
-// index.
-const (
-	exitSlow   = iota << 7 // the op is still to be executed
-	exitBranch             // the op was a branch, which is taken
-	exitBudget             // R14 is not enough for the block
-
-	exitOp     = 1<<7 - 1
-	exitKind   = 3 << 7
-	exitBlocks = 9 // shift
-
-	slotSize = int32(unsafe.Sizeof(core.Slot{}))
-
-	maxTranslations = 1<<(32-exitBlocks) - 1
-)
-
-// firstTranslated is where a block's first instruction stands in its ops.
-const firstTranslated = 2
+const slotSize = int32(unsafe.Sizeof(core.Slot{}))
 
 // Values of translator.fix.
 const (
@@ -98,7 +84,7 @@ const (
 	ccL  = 12
 )
 
-var (
+const (
 	offNF     = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Flags))
 	offTmp    = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Tmp))
 	offTmp2   = offTmp + 8
@@ -113,7 +99,7 @@ var (
 // state is a word of the CPU.
 func state(off int32) emit.Arg { return emit.M(emit.BP, off) }
 
-// loc is where guest register g is, also regFS and regGS.
+// loc is where guest register g is, also decode.RegFS and RegGS.
 func loc(g uint8) emit.Arg {
 	if g < 16 && hostReg[g] != emit.SP {
 		return emit.R(hostReg[g])
@@ -145,7 +131,7 @@ func (t *translator) done(g uint8) {
 	}
 }
 
-// save puts the host's flags into nf if they are not there and are needed.
+// save puts the host's flags into Aside.Flags if they are not there and are needed.
 func (t *translator) save() {
 	if t.inHost && !t.inMem {
 		t.saveFlags(t.fix)
@@ -177,21 +163,21 @@ func (t *translator) host() {
 	t.inHost, t.inMem, t.fix = true, true, fixNone
 }
 
-// set says that op i has put the guest's flags into the host's.
+// set says that instruction i has put the guest's flags into the host's.
 func (t *translator) set(i int, fix uint8) {
 	t.inHost, t.inMem, t.fix = t.live[i+1], false, fix
 }
 
-// slowIf leaves the block for op i on condition cc.
+// slowIf leaves the block for instruction i on condition cc.
 func (t *translator) slowIf(cc uint8, i int) {
-	t.stubs = append(t.stubs, stub{pos: t.Jcc(cc), exit: t.exit(exitSlow, i)})
+	t.stubs = append(t.stubs, stub{pos: t.Jcc(cc), exit: t.exit(Slow, i)})
 }
 
 func (t *translator) exit(kind uint32, i int) uint32 { return t.block<<exitBlocks | kind | uint32(i) }
 
 // address sets AX to the guest's address of o's memory operand. It leaves the host's
 // flags, and uses CX and DX.
-func (t *translator) address(o *op) {
+func (t *translator) address(o *decode.Inst) {
 	fits := o.Disp == uint64(int64(int32(o.Disp)))
 	disp := int32(o.Disp)
 	if !fits {
@@ -221,7 +207,7 @@ func (t *translator) address(o *op) {
 }
 
 // check turns the guest's address in AX into the host's, for w bytes; if they are
-// not in the TLB, or in two pages, op i is left to the interpreter. The flags are
+// not in the TLB, or in two pages, instruction i is left to the interpreter. The flags are
 // saved. It uses CX and DX.
 func (t *translator) check(i int, w uint64, write bool) {
 	t.inHost = false
@@ -234,7 +220,7 @@ func (t *translator) check(i int, w uint64, write bool) {
 	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
 	t.Op(8, 0x2b, emit.DX, state(slot))
 	t.Op(8, 0x3b, emit.DX, state(slot+16))
-	miss := tlbMiss{pos: [2]int{t.Jcc(ccAE)}, fill: *fill, slot: slot, last: int32(w - 1), exit: t.exit(exitSlow, i)}
+	miss := tlbMiss{pos: [2]int{t.Jcc(ccAE)}, fill: *fill, slot: slot, last: int32(w - 1), exit: t.exit(Slow, i)}
 	if w > 8 { // the last word, too
 		t.Op(8, 0x8d, emit.DX, emit.M(emit.DX, int32(w-8)))
 		t.Op(8, 0x3b, emit.DX, state(slot+16))
@@ -301,7 +287,7 @@ func fillSlot(tlb int32) []byte {
 }
 
 // operand makes AX the host's address of o's memory operand.
-func (t *translator) operand(i int, o *op, w uint64, write bool) emit.Arg {
+func (t *translator) operand(i int, o *decode.Inst, w uint64, write bool) emit.Arg {
 	t.save()
 	t.address(o)
 	t.check(i, w, write)
@@ -309,7 +295,7 @@ func (t *translator) operand(i int, o *op, w uint64, write bool) emit.Arg {
 }
 
 // aligned is operand of a locked instruction.
-func (t *translator) aligned(i int, o *op) emit.Arg {
+func (t *translator) aligned(i int, o *decode.Inst) emit.Arg {
 	t.spoil()
 	t.address(o)
 	t.Bytes(0xa8, o.W-1) // test $w-1,%al
@@ -320,37 +306,43 @@ func (t *translator) aligned(i int, o *op) emit.Arg {
 
 // translate makes the code of a block; false: its first instruction cannot be
 // translated.
-func (t *translator) translate(ops []op) bool {
-	if formOf(&ops[firstTranslated]) == nil {
+func (t *translator) translate(rip uint64, insts []decode.Inst) bool {
+	if formOf(&insts[0]) == nil {
 		return false
 	}
-	t.ops, t.n, t.inMem = ops, int64(ops[0].Disp), true
+	t.insts, t.end, t.inMem = insts, rip, true
+	for i := range insts {
+		t.end += uint64(insts[i].Len)
+		if insts[i].Code != decode.FETCH {
+			t.n++
+		}
+	}
 	t.findRuns()
 	t.liveness()
 	t.Op(8, 0x81, 5, emit.R(emit.R14)) // sub $n,%r14
 	t.Imm32(uint32(t.n))
-	t.stubs = append(t.stubs, stub{pos: t.Jcc(ccL), exit: t.exit(exitBudget, 0), add: t.n})
-	for i := firstTranslated; i < len(ops); i++ {
+	t.stubs = append(t.stubs, stub{pos: t.Jcc(ccL), exit: t.exit(NoLeft, 0), add: t.n})
+	for i := 0; i < len(insts); i++ {
 		if r, ok := t.runs[i]; ok {
 			t.run(i, r)
 			i += r.n - 1
 			continue
 		}
-		f := formOf(&ops[i])
+		f := formOf(&insts[i])
 		if f == nil {
 			t.leave(i)
 			break
 		}
-		f(t, i, &ops[i])
+		f(t, i, &insts[i])
 	}
 	t.finish()
 	return true
 }
 
-// leave ends the code before op i.
+// leave ends the code before instruction i.
 func (t *translator) leave(i int) {
 	t.save()
-	t.returnWith(t.exit(exitSlow, i))
+	t.returnWith(t.exit(Slow, i))
 }
 
 // returnWith leaves translated code with an exit.
@@ -367,7 +359,7 @@ func (t *translator) finish() {
 			t.saveFlags(s.fix)
 		}
 		if s.branch {
-			t.chain(int(s.exit&exitOp), s.add)
+			t.chain(int(s.exit&exitInst), s.add)
 			continue
 		}
 		t.giveBack(s.add)
@@ -385,25 +377,25 @@ func (t *translator) giveBack(n int64) {
 	}
 }
 
-// chain goes on where branch op i leads; the flags are saved.
+// chain goes on where branch instruction i leads; the flags are saved.
 func (t *translator) chain(i int, add int64) {
 	t.giveBack(add)
 	pos := t.JmpAligned()
 	t.Here(pos)
-	t.sites = append(t.sites, site{op: i, pos: pos, exit: t.Len()})
-	t.returnWith(t.exit(exitBranch, i))
+	t.sites = append(t.sites, site{inst: i, to: t.insts[i].Imm, pos: pos, exit: t.Len()})
+	t.returnWith(t.exit(Branch, i))
 }
 
-// rest is how many instructions of the block come after op i.
-func (t *translator) rest(i int) int64 { return t.n - int64(t.ops[i].n) }
+// rest is how many instructions of the block come after instruction i.
+func (t *translator) rest(i int) int64 { return max(0, t.n-int64(i)-1) }
 
 // liveness finds where the flags are needed.
 func (t *translator) liveness() {
-	t.live = make([]bool, len(t.ops)+1)
+	t.live = make([]bool, len(t.insts)+1)
 	l := true
-	t.live[len(t.ops)] = true
-	for i := len(t.ops) - 1; i >= firstTranslated; i-- {
-		o := &t.ops[i]
+	t.live[len(t.insts)] = true
+	for i := len(t.insts) - 1; i >= 0; i-- {
+		o := &t.insts[i]
 		if setsFlags(o) {
 			l = false
 		}
@@ -415,7 +407,7 @@ func (t *translator) liveness() {
 }
 
 // setsFlags says whether o sets all status flags, whatever they were.
-func setsFlags(o *op) bool {
+func setsFlags(o *decode.Inst) bool {
 	switch o.Code {
 	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
 		return o.Form&decode.SrcImm != 0 && o.Imm != 0
@@ -425,25 +417,25 @@ func setsFlags(o *op) bool {
 	return decode.PropertiesOf(o.Code).Writes == decode.Status
 }
 
-func readsFlags(o *op) bool { return decode.PropertiesOf(o.Code).Reads != 0 }
+func readsFlags(o *decode.Inst) bool { return decode.PropertiesOf(o.Code).Reads != 0 }
 
 // mayLeave says whether the code can be left at o.
-func mayLeave(o *op) bool {
+func mayLeave(o *decode.Inst) bool {
 	switch o.Code {
-	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, cFETCH:
+	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH:
 		return true
 	}
-	return o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !translatable(o)
+	return o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !Translatable(o)
 }
 
-// An emitter translates op i, which is o.
-type emitter func(t *translator, i int, o *op)
+// An emitter translates instruction i, which is o.
+type emitter func(t *translator, i int, o *decode.Inst)
 
-// translatable says whether translated code can execute o.
-func translatable(o *op) bool { return formOf(o) != nil }
+// Translatable says whether translated code can execute o.
+func Translatable(o *decode.Inst) bool { return formOf(o) != nil }
 
 // formOf is how o is translated; nil: it is not, the interpreter executes it.
-func formOf(o *op) emitter {
+func formOf(o *decode.Inst) emitter {
 	if o.Flags&(decode.Addr32|decode.VEX) != 0 || o.A >= decode.RegHigh || o.B >= decode.RegHigh {
 		return nil
 	}
@@ -452,7 +444,7 @@ func formOf(o *op) emitter {
 	}
 	switch o.Code {
 	case decode.NOP:
-		return func(*translator, int, *op) {}
+		return func(*translator, int, *decode.Inst) {}
 	case decode.MOV:
 		return (*translator).mov
 	case decode.MOVZX, decode.MOVSX:
@@ -530,13 +522,13 @@ func formOf(o *op) emitter {
 		return (*translator).cld
 	case decode.CLI:
 		return (*translator).cli
-	case decode.JMP, decode.JCC, decode.CALL, decode.RET, cFETCH:
+	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH:
 		return branchForm(o)
 	}
 	return nil
 }
 
-func stackForm(o *op) emitter {
+func stackForm(o *decode.Inst) emitter {
 	if o.W != 8 {
 		return nil
 	}
@@ -557,14 +549,14 @@ func stackForm(o *op) emitter {
 	return nil
 }
 
-func branchForm(o *op) emitter {
+func branchForm(o *decode.Inst) emitter {
 	if o.Form&decode.Indirect == 0 && o.Code != decode.RET && !mem.Canonical(o.Imm) {
 		return nil
 	}
 	switch o.Code {
 	case decode.JCC:
 		return (*translator).jcc
-	case decode.JMP, cFETCH:
+	case decode.JMP, decode.FETCH:
 		if o.Form&decode.Indirect != 0 {
 			return (*translator).jmpTo
 		}
@@ -586,7 +578,7 @@ func opcode(op uint32, w uint8) uint32 {
 	return op | 1
 }
 
-func (t *translator) mov(i int, o *op) {
+func (t *translator) mov(i int, o *decode.Inst) {
 	switch {
 	case o.Form&decode.DstMem != 0 && o.Form&decode.SrcImm != 0:
 		m := t.operand(i, o, uint64(o.W), true)
@@ -597,7 +589,7 @@ func (t *translator) mov(i int, o *op) {
 		t.Op(o.W, opcode(0x89, o.W), t.in(o.B, emit.DX), m)
 	case o.Form&decode.SrcImm != 0 && o.W >= 4:
 		r := out(o.A)
-		t.MovImm(r, o.Imm&mask(o.W))
+		t.MovImm(r, o.Imm&decode.Mask(o.W))
 		t.done(o.A)
 	case o.Form&decode.SrcImm != 0:
 		t.Op(o.W, opcode(0xc7, o.W), 0, loc(o.A))
@@ -624,7 +616,7 @@ func (t *translator) load(g, w uint8, m emit.Arg) {
 	t.Op(w, opcode(0x8b, w), hostReg[g], m)
 }
 
-func (t *translator) extend(i int, o *op) {
+func (t *translator) extend(i int, o *decode.Inst) {
 	from := uint8(o.Imm)
 	m := loc(o.B)
 	if o.Form&decode.SrcMem != 0 {
@@ -651,10 +643,10 @@ func (t *translator) extend(i int, o *op) {
 	t.done(o.A)
 }
 
-func (t *translator) lea(_ int, o *op) {
+func (t *translator) lea(_ int, o *decode.Inst) {
 	r := out(o.A)
 	if o.Base == decode.RegZero && o.Index == decode.RegZero {
-		t.MovImm(r, o.Disp&mask(o.W))
+		t.MovImm(r, o.Disp&decode.Mask(o.W))
 	} else if o.Disp == uint64(int64(int32(o.Disp))) && o.Base != decode.RegZero {
 		b := t.in(o.Base, emit.AX)
 		if o.Index == decode.RegZero {
@@ -670,7 +662,7 @@ func (t *translator) lea(_ int, o *op) {
 }
 
 // alu is add, or, adc, sbb, and, sub, xor, cmp and test.
-func (t *translator) alu(i int, o *op) {
+func (t *translator) alu(i int, o *decode.Inst) {
 	rmReg := uint32(o.Code)<<3 | 3 // op reg, r/m
 	regRM := uint32(o.Code)<<3 | 1 // op r/m, reg
 	test := o.Code == decode.TEST
@@ -717,7 +709,7 @@ func (t *translator) alu(i int, o *op) {
 }
 
 // aluImm is alu with an immediate.
-func (t *translator) aluImm(o *op, m emit.Arg) {
+func (t *translator) aluImm(o *decode.Inst, m emit.Arg) {
 	if o.Code == decode.TEST {
 		t.Op(o.W, opcode(0xf7, o.W), 0, m)
 		t.Imm(o.Imm, o.W)
@@ -733,7 +725,7 @@ func (t *translator) aluImm(o *op, m emit.Arg) {
 }
 
 // unary is inc, dec, neg and not. The first two leave CF as it is.
-func (t *translator) unary(i int, o *op) {
+func (t *translator) unary(i int, o *decode.Inst) {
 	code, ext := uint32(0xff), emit.Reg(o.Code-decode.INC)
 	if o.Code == decode.NOT || o.Code == decode.NEG {
 		code, ext = 0xf7, 2+emit.Reg(o.Code-decode.NOT)
@@ -763,7 +755,7 @@ func (t *translator) unary(i int, o *op) {
 }
 
 // prefixed is Op, with LOCK if o has it.
-func (t *translator) prefixed(o *op, code uint32, reg emit.Reg, m emit.Arg) {
+func (t *translator) prefixed(o *decode.Inst, code uint32, reg emit.Reg, m emit.Arg) {
 	if o.Flags&decode.Locked != 0 {
 		t.OpPrefix(0xf0, o.W, code, reg, m)
 		return
@@ -772,11 +764,11 @@ func (t *translator) prefixed(o *op, code uint32, reg emit.Reg, m emit.Arg) {
 }
 
 // shiftExt is the opcode's extension of rol to sar.
-func shiftExt(o *op) emit.Reg { return emit.Reg(o.Code - decode.ROL) }
+func shiftExt(o *decode.Inst) emit.Reg { return emit.Reg(o.Code - decode.ROL) }
 
-// shiftBy shifts or rotates r by the immediate of op i. OF is defined after a shift by one
+// shiftBy shifts or rotates r by the immediate of instruction i. OF is defined after a shift by one
 // only: where flags are needed, the last bit is shifted by itself.
-func (t *translator) shiftBy(i int, o *op, r emit.Reg) {
+func (t *translator) shiftBy(i int, o *decode.Inst, r emit.Reg) {
 	n := byte(o.Imm)
 	if t.live[i+1] && n > 1 {
 		t.Op(o.W, 0xc1, shiftExt(o), emit.R(r))
@@ -788,7 +780,7 @@ func (t *translator) shiftBy(i int, o *op, r emit.Reg) {
 }
 
 // shift is by an immediate.
-func (t *translator) shift(i int, o *op) {
+func (t *translator) shift(i int, o *decode.Inst) {
 	r := t.in(o.A, emit.DX)
 	if o.Imm == 0 {
 		t.Op(o.W, 0x8b, r, emit.R(r))
@@ -801,7 +793,7 @@ func (t *translator) shift(i int, o *op) {
 }
 
 // shiftCL is by CL, which may be 0: then the flags stay.
-func (t *translator) shiftCL(i int, o *op) {
+func (t *translator) shiftCL(i int, o *decode.Inst) {
 	t.spoil()
 	r := t.in(o.A, emit.DX)
 	t.Op(4, 0x8b, emit.CX, loc(1))
@@ -824,7 +816,7 @@ func (t *translator) shiftCL(i int, o *op) {
 }
 
 // rotate is by an immediate; it sets CF and OF.
-func (t *translator) rotate(i int, o *op) {
+func (t *translator) rotate(i int, o *decode.Inst) {
 	t.spoil()
 	r := t.in(o.A, emit.DX)
 	t.shiftBy(i, o, r)
@@ -837,7 +829,7 @@ func (t *translator) rotate(i int, o *op) {
 	t.Op(1, 0x88, emit.AX, state(offNF))
 }
 
-// mergeCF puts the host's CF into nf, whose other flags stay. It uses CX.
+// mergeCF puts the host's CF into Aside.Flags, whose other flags stay. It uses CX.
 func (t *translator) mergeCF() {
 	t.Bytes(0x0f, 0x92, 0xc1) // setb %cl
 	t.Op(1, 0x80, 4, state(offNF+1))
@@ -846,7 +838,7 @@ func (t *translator) mergeCF() {
 }
 
 // imul is the one with two or three operands.
-func (t *translator) imul(i int, o *op) {
+func (t *translator) imul(i int, o *decode.Inst) {
 	m := loc(o.B)
 	if o.Form&decode.SrcMem != 0 {
 		m = t.operand(i, o, uint64(o.W), false)
@@ -875,7 +867,7 @@ func (t *translator) product(i int, w uint8, r emit.Reg) {
 }
 
 // mul is mul and imul with one operand.
-func (t *translator) mul(i int, o *op) {
+func (t *translator) mul(i int, o *decode.Inst) {
 	m := loc(o.B)
 	if o.Form&decode.SrcMem != 0 {
 		t.operand(i, o, uint64(o.W), false)
@@ -895,7 +887,7 @@ func (t *translator) mul(i int, o *op) {
 
 // div is for what is no more than one word: the others are left to the
 // interpreter, with what divides by 0.
-func (t *translator) div(i int, o *op) {
+func (t *translator) div(i int, o *decode.Inst) {
 	t.spoil()
 	r := t.in(o.B, emit.CX)
 	t.Op(o.W, 0x85, r, emit.R(r))
@@ -910,7 +902,7 @@ func (t *translator) div(i int, o *op) {
 }
 
 // bitTest sets CF.
-func (t *translator) bitTest(i int, o *op) {
+func (t *translator) bitTest(i int, o *decode.Inst) {
 	t.spoil()
 	r := t.in(o.A, emit.DX)
 	if o.Form&decode.SrcImm != 0 {
@@ -927,7 +919,7 @@ func (t *translator) bitTest(i int, o *op) {
 	}
 }
 
-func (t *translator) popcnt(i int, o *op) {
+func (t *translator) popcnt(i int, o *decode.Inst) {
 	m := loc(o.B)
 	if o.Form&decode.SrcMem != 0 {
 		m = t.operand(i, o, uint64(o.W), false)
@@ -937,13 +929,13 @@ func (t *translator) popcnt(i int, o *op) {
 	t.set(i, fixNone)
 }
 
-func (t *translator) bswap(_ int, o *op) {
+func (t *translator) bswap(_ int, o *decode.Inst) {
 	r := t.in(o.A, emit.DX)
 	t.Bswap(o.W, r)
 	t.done(o.A)
 }
 
-func (t *translator) cbw(_ int, o *op) {
+func (t *translator) cbw(_ int, o *decode.Inst) {
 	if o.W == 8 {
 		t.Op(8, 0x63, hostReg[0], loc(0))
 		return
@@ -951,7 +943,7 @@ func (t *translator) cbw(_ int, o *op) {
 	t.Op(4, 0x0fbf, hostReg[0], loc(0))
 }
 
-func (t *translator) cwd(_ int, o *op) {
+func (t *translator) cwd(_ int, o *decode.Inst) {
 	t.Op(8, 0x8b, emit.AX, loc(0))
 	if o.W == 8 {
 		t.Bytes(0x48)
@@ -960,7 +952,7 @@ func (t *translator) cwd(_ int, o *op) {
 	t.Op(o.W, 0x8b, hostReg[2], emit.R(emit.DX))
 }
 
-func (t *translator) setcc(i int, o *op) {
+func (t *translator) setcc(i int, o *decode.Inst) {
 	set := 0x0f90 | uint32(o.Imm&15)
 	t.host()
 	if o.Form&decode.DstMem == 0 {
@@ -973,7 +965,7 @@ func (t *translator) setcc(i int, o *op) {
 	t.Op(1, 0x88, emit.CX, m)
 }
 
-func (t *translator) cmov(i int, o *op) {
+func (t *translator) cmov(i int, o *decode.Inst) {
 	m := loc(o.B)
 	if o.Form&decode.SrcMem != 0 {
 		t.Op(o.W, 0x8b, emit.CX, t.operand(i, o, uint64(o.W), false))
@@ -984,15 +976,15 @@ func (t *translator) cmov(i int, o *op) {
 	t.done(o.A)
 }
 
-func (t *translator) xchgReg(_ int, o *op) {
+func (t *translator) xchgReg(_ int, o *decode.Inst) {
 	t.Op(o.W, 0x8b, emit.AX, loc(o.B))
 	t.Op(o.W, 0x8b, emit.CX, loc(o.A))
 	t.Op(8, 0x89, emit.AX, loc(o.A))
 	t.Op(8, 0x89, emit.CX, loc(o.B))
 }
 
-func (t *translator) cld(int, *op) { t.rflags(^uint32(flagDF)) }
-func (t *translator) cli(int, *op) { t.rflags(^uint32(flagIF)) }
+func (t *translator) cld(int, *decode.Inst) { t.rflags(^uint32(abi.FlagDF)) }
+func (t *translator) cli(int, *decode.Inst) { t.rflags(^uint32(abi.FlagIF)) }
 
 // rflags clears a flag that is no status flag.
 func (t *translator) rflags(and uint32) {
@@ -1020,7 +1012,7 @@ func (t *translator) top(i int, push bool) emit.Arg {
 	return emit.M(emit.AX, 0)
 }
 
-func (t *translator) push(i int, o *op) {
+func (t *translator) push(i int, o *decode.Inst) {
 	if o.Form&decode.SrcMem != 0 {
 		m := t.operand(i, o, 8, false)
 		t.Op(8, 0x8b, emit.AX, m)
@@ -1040,14 +1032,14 @@ func (t *translator) push(i int, o *op) {
 	t.sp(-8)
 }
 
-func (t *translator) pop(i int, o *op) {
+func (t *translator) pop(i int, o *decode.Inst) {
 	m := t.top(i, false)
 	t.Op(8, 0x8b, emit.DX, m)
 	t.sp(8)
 	t.Op(8, 0x89, emit.DX, loc(o.A))
 }
 
-func (t *translator) leaveFrame(i int, _ *op) {
+func (t *translator) leaveFrame(i int, _ *decode.Inst) {
 	t.save()
 	t.Op(8, 0x8b, emit.AX, loc(5))
 	t.check(i, 8, false)
@@ -1056,21 +1048,21 @@ func (t *translator) leaveFrame(i int, _ *op) {
 	t.Op(8, 0x8b, hostReg[5], emit.R(emit.DX))
 }
 
-func (t *translator) pushf(i int, _ *op) {
+func (t *translator) pushf(i int, _ *decode.Inst) {
 	t.spoil()
 	t.storeFlags(t.top(i, true))
 	t.sp(-8)
 }
 
-// storeFlags stores the flags, which are in nf, as pushf does. It uses CX and DX, and
+// storeFlags stores the flags, which are in Aside.Flags, as pushf does. It uses CX and DX, and
 // the host's flags.
 func (t *translator) storeFlags(m emit.Arg) {
 	t.Op(4, 0x0fb6, emit.CX, state(offNF+1))
 	t.Op(4, 0x8b, emit.DX, state(offRF))
 	t.Op(4, 0x81, 4, emit.R(emit.CX))
-	t.Imm32(flagStatus & 0xff)
+	t.Imm32(core.FlagStatus & 0xff)
 	t.Op(4, 0x81, 4, emit.R(emit.DX))
-	t.Imm32(^uint32(flagStatus | flagRF))
+	t.Imm32(^uint32(core.FlagStatus | core.FlagRF))
 	t.Op(4, 0x0b, emit.DX, emit.R(emit.CX))
 	t.Op(4, 0x0fb6, emit.CX, state(offNF))
 	t.Op(4, 0xc1, 4, emit.R(emit.CX))
@@ -1080,16 +1072,16 @@ func (t *translator) storeFlags(m emit.Arg) {
 }
 
 // popf is for flags that leave interrupts and single-stepping as they are.
-func (t *translator) popf(i int, _ *op) {
+func (t *translator) popf(i int, _ *decode.Inst) {
 	m := t.top(i, false)
 	t.Op(8, 0x8b, emit.DX, m)
 	t.Op(4, 0x8b, emit.AX, state(offRF))
 	t.Op(4, 0x33, emit.AX, emit.R(emit.DX))
 	t.Bytes(0xa9)
-	t.Imm32(flagIF | flagTF)
+	t.Imm32(abi.FlagIF | abi.FlagTF)
 	t.slowIf(ccNE, i)
 	t.Bytes(0x25) // and: what changes
-	t.Imm32(flagMask)
+	t.Imm32(core.FlagMask)
 	t.Op(4, 0x31, emit.AX, state(offRF))
 	t.Bytes(0x88, 0xd4)                 // mov %dl,%ah
 	t.Op(4, 0x0fba, 4, emit.R(emit.DX)) // bt $11,%edx
@@ -1100,7 +1092,7 @@ func (t *translator) popf(i int, _ *op) {
 	t.inHost, t.inMem = false, true
 }
 
-func (t *translator) jcc(i int, o *op) {
+func (t *translator) jcc(i int, o *decode.Inst) {
 	t.host()
 	t.stubs = append(t.stubs, stub{
 		pos: t.Jcc(o.A), exit: uint32(i), add: t.rest(i),
@@ -1108,20 +1100,20 @@ func (t *translator) jcc(i int, o *op) {
 	})
 }
 
-func (t *translator) jmp(i int, o *op) {
+func (t *translator) jmp(i int, o *decode.Inst) {
 	t.spoil()
 	t.chain(i, t.rest(i))
 }
 
-func (t *translator) call(i int, o *op) {
+func (t *translator) call(i int, _ *decode.Inst) {
 	m := t.top(i, true)
-	t.pushRIP(m, o)
+	t.pushRIP(m)
 	t.chain(i, t.rest(i))
 }
 
-// pushRIP stores the address behind call o.
-func (t *translator) pushRIP(m emit.Arg, o *op) {
-	if ret := o.end(); ret == uint64(int64(int32(ret))) {
+// pushRIP stores the address behind a call, which is the block's end.
+func (t *translator) pushRIP(m emit.Arg) {
+	if ret := t.end; ret == uint64(int64(int32(ret))) {
 		t.Op(8, 0xc7, 0, m)
 		t.Imm32(uint32(ret))
 	} else {
@@ -1131,23 +1123,23 @@ func (t *translator) pushRIP(m emit.Arg, o *op) {
 	t.sp(-8)
 }
 
-func (t *translator) jmpTo(i int, o *op) {
+func (t *translator) jmpTo(i int, o *decode.Inst) {
 	t.target(i, o)
 	t.find(i)
 	t.jump(i)
 }
 
-func (t *translator) callTo(i int, o *op) {
+func (t *translator) callTo(i int, o *decode.Inst) {
 	t.target(i, o)
 	t.find(i)
 	t.Op(8, 0x8b, emit.CX, emit.X(emit.BP, emit.CX, 0, offNJC+8))
 	t.Op(8, 0x89, emit.CX, state(offTmp))
-	t.pushRIP(t.top(i, true), o)
+	t.pushRIP(t.top(i, true))
 	t.giveBack(t.rest(i))
 	t.Op(4, 0xff, 4, state(offTmp))
 }
 
-func (t *translator) ret(i int, o *op) {
+func (t *translator) ret(i int, o *decode.Inst) {
 	m := t.top(i, false)
 	t.Op(8, 0x8b, emit.DX, m)
 	t.find(i)
@@ -1156,7 +1148,7 @@ func (t *translator) ret(i int, o *op) {
 }
 
 // target makes DX the target of an indirect branch.
-func (t *translator) target(i int, o *op) {
+func (t *translator) target(i int, o *decode.Inst) {
 	if o.Form&decode.SrcMem != 0 {
 		t.Op(8, 0x8b, emit.DX, t.operand(i, o, 8, false))
 		return
@@ -1165,7 +1157,7 @@ func (t *translator) target(i int, o *op) {
 	t.Op(8, 0x8b, emit.DX, loc(o.B))
 }
 
-// find makes CX the place in njc of the code for DX; if it has none, op i is left
+// find makes CX the place in Targets of the code for DX; if it has none, instruction i is left
 // to the interpreter.
 func (t *translator) find(i int) {
 	t.Op(4, 0x8b, emit.CX, emit.R(emit.DX))
@@ -1187,7 +1179,7 @@ func (t *translator) jump(i int) {
 }
 
 // lockedTranslation is formOf for what LOCK may stand before.
-func lockedTranslation(o *op) emitter {
+func lockedTranslation(o *decode.Inst) emitter {
 	if o.W < 4 || o.Form&decode.DstMem == 0 {
 		return nil
 	}
@@ -1210,7 +1202,7 @@ func lockedTranslation(o *op) emitter {
 	return nil
 }
 
-func (t *translator) lockedALU(i int, o *op) {
+func (t *translator) lockedALU(i int, o *decode.Inst) {
 	m := t.aligned(i, o)
 	if o.Form&decode.SrcImm != 0 {
 		t.Bytes(0xf0)
@@ -1221,14 +1213,14 @@ func (t *translator) lockedALU(i int, o *op) {
 	t.set(i, fixNone)
 }
 
-func (t *translator) xchg(i int, o *op) {
+func (t *translator) xchg(i int, o *decode.Inst) {
 	m := t.aligned(i, o)
 	t.Op(o.W, 0x8b, emit.DX, loc(o.B))
 	t.Op(o.W, 0x87, emit.DX, m)
 	t.Op(8, 0x89, emit.DX, loc(o.B))
 }
 
-func (t *translator) xadd(i int, o *op) {
+func (t *translator) xadd(i int, o *decode.Inst) {
 	m := t.aligned(i, o)
 	t.Op(o.W, 0x8b, emit.DX, loc(o.B))
 	t.prefixed(o, 0x0fc1, emit.DX, m)
@@ -1236,7 +1228,7 @@ func (t *translator) xadd(i int, o *op) {
 	t.set(i, fixNone)
 }
 
-func (t *translator) cmpxchg(i int, o *op) {
+func (t *translator) cmpxchg(i int, o *decode.Inst) {
 	t.aligned(i, o)
 	t.Op(8, 0x8b, emit.CX, emit.R(emit.AX))
 	t.Op(8, 0x8b, emit.AX, loc(0))
@@ -1247,7 +1239,7 @@ func (t *translator) cmpxchg(i int, o *op) {
 	t.set(i, fixNone)
 }
 
-func (t *translator) lockedBit(i int, o *op) {
+func (t *translator) lockedBit(i int, o *decode.Inst) {
 	m := t.aligned(i, o)
 	t.prefixed(o, 0x0fba, 4+emit.Reg(o.Code-decode.BT), m)
 	t.Bytes(byte(o.Imm) & (8*o.W - 1))

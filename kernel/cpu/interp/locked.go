@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"sync/atomic"
@@ -9,7 +9,7 @@ import (
 
 // place is where the memory operand of a locked instruction lies; nil if exec
 // must do it: not aligned, or not in the TLB.
-func (c *CPU) place(o *op) unsafe.Pointer {
+func (c *CPU) place(o *Op) unsafe.Pointer {
 	va := c.address(o)
 	if va&uint64(o.W-1) != 0 {
 		c.br = brSlow
@@ -20,7 +20,7 @@ func (c *CPU) place(o *op) unsafe.Pointer {
 
 // chooseLocked is choose for a locked instruction, or an xchg with memory, of 32 or 64
 // bits; nil: exec executes it.
-func chooseLocked(o *op) handler {
+func chooseLocked(o *Op) Handler {
 	if o.W < 4 || o.Form&decode.DstMem == 0 || o.Flags&decode.Addr32 != 0 || o.Flags&decode.Locked == 0 && o.Code != decode.XCHG {
 		return nil
 	}
@@ -63,7 +63,7 @@ func addAtomic(p unsafe.Pointer, d uint64, w uint8) uint64 {
 	return uint64(atomic.AddUint32((*uint32)(p), uint32(d)) - uint32(d))
 }
 
-func lockedALU(c *CPU, o *op) *op {
+func lockedALU(c *CPU, o *Op) *Op {
 	p := c.place(o)
 	if p == nil {
 		return nil
@@ -76,10 +76,10 @@ func lockedALU(c *CPU, o *op) *op {
 	switch o.Code {
 	case decode.ADD:
 		c.lazy(ccAdd, o.W, (addAtomic(p, b, o.W)+b)&m, b)
-		return o.next()
+		return o.Next()
 	case decode.SUB:
 		c.lazy(ccSub, o.W, (addAtomic(p, -b, o.W)-b)&m, b)
-		return o.next()
+		return o.Next()
 	}
 	for {
 		old := loadAtomic(p, o.W)
@@ -92,12 +92,12 @@ func lockedALU(c *CPU, o *op) *op {
 		}
 		if compareAndSwap(p, old, res, o.W) {
 			c.lazy(ccLogic, o.W, res, 0)
-			return o.next()
+			return o.Next()
 		}
 	}
 }
 
-func lockedIncDec(c *CPU, o *op) *op {
+func lockedIncDec(c *CPU, o *Op) *Op {
 	p := c.place(o)
 	if p == nil {
 		return nil
@@ -111,10 +111,10 @@ func lockedIncDec(c *CPU, o *op) *op {
 	}
 	c.RFlags = c.RFlags&^flagStatus | f&^flagCF | cf
 	c.ccOp = ccNone
-	return o.next()
+	return o.Next()
 }
 
-func lockedXchg(c *CPU, o *op) *op {
+func lockedXchg(c *CPU, o *Op) *Op {
 	p := c.place(o)
 	if p == nil {
 		return nil
@@ -125,10 +125,10 @@ func lockedXchg(c *CPU, o *op) *op {
 	} else {
 		*r = uint64(atomic.SwapUint32((*uint32)(p), uint32(*r)))
 	}
-	return o.next()
+	return o.Next()
 }
 
-func lockedXadd(c *CPU, o *op) *op {
+func lockedXadd(c *CPU, o *Op) *Op {
 	p := c.place(o)
 	if p == nil {
 		return nil
@@ -138,10 +138,10 @@ func lockedXadd(c *CPU, o *op) *op {
 	old := addAtomic(p, b, o.W)
 	c.R[o.B&15] = old
 	c.lazy(ccAdd, o.W, (old+b)&m, b)
-	return o.next()
+	return o.Next()
 }
 
-func lockedCmpxchg(c *CPU, o *op) *op {
+func lockedCmpxchg(c *CPU, o *Op) *Op {
 	p := c.place(o)
 	if p == nil {
 		return nil
@@ -157,6 +157,6 @@ func lockedCmpxchg(c *CPU, o *op) *op {
 			c.R[0] = old
 		}
 		c.lazy(ccSub, o.W, (acc-old)&m, old)
-		return o.next()
+		return o.Next()
 	}
 }

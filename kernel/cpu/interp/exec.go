@@ -1,10 +1,11 @@
-package cpu
+package interp
 
 import (
 	"hash/crc32"
 	"math/bits"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
@@ -22,13 +23,13 @@ const (
 )
 
 // slow does one instruction completely, faults included.
-func (c *CPU) slow(o *op) (next *op) {
+func (c *CPU) slow(o *Op) (next *Op) {
 	defer c.catch(&next)
 	return c.exec(o)
 }
 
 // catch turns a thrown fault into an exit.
-func (c *CPU) catch(next **op) {
+func (c *CPU) catch(next **Op) {
 	r := recover()
 	if r == nil {
 		return
@@ -42,13 +43,13 @@ func (c *CPU) catch(next **op) {
 	if f.vector == abi.VecPF {
 		c.CR2 = f.addr
 	}
-	c.exit = Exit{Reason: Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
+	c.exit = core.Exit{Reason: core.Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
 }
 
-func stk(o *op) bool { return o.Flags&decode.StackSeg != 0 }
+func stk(o *Op) bool { return o.Flags&decode.StackSeg != 0 }
 
 // src is the source operand: of width w, without bits above it.
-func (c *CPU) src(o *op, w uint8) uint64 {
+func (c *CPU) src(o *Op, w uint8) uint64 {
 	switch {
 	case o.Form&decode.SrcImm != 0:
 		return o.Imm & mask(w)
@@ -59,7 +60,7 @@ func (c *CPU) src(o *op, w uint8) uint64 {
 }
 
 // dst reads the destination operand.
-func (c *CPU) dst(o *op) uint64 {
+func (c *CPU) dst(o *Op) uint64 {
 	if o.Form&decode.DstMem != 0 {
 		return c.load(c.ea(o), o.W, stk(o))
 	}
@@ -67,7 +68,7 @@ func (c *CPU) dst(o *op) uint64 {
 }
 
 // set writes the destination operand.
-func (c *CPU) set(o *op, v uint64) {
+func (c *CPU) set(o *Op, v uint64) {
 	if o.Form&decode.DstMem != 0 {
 		c.store(c.ea(o), v, o.W, stk(o))
 		return
@@ -77,7 +78,7 @@ func (c *CPU) set(o *op, v uint64) {
 
 // modify replaces the destination operand by f of it and returns what it was;
 // with LOCK, in one step.
-func (c *CPU) modify(o *op, f func(v uint64) uint64) uint64 {
+func (c *CPU) modify(o *Op, f func(v uint64) uint64) uint64 {
 	switch {
 	case o.Form&decode.DstMem == 0:
 		old := c.getReg(o.A, o.W)
@@ -99,7 +100,7 @@ func (c *CPU) canonical(rip uint64) {
 }
 
 // jump goes on at rip.
-func (c *CPU) jump(rip uint64) *op {
+func (c *CPU) jump(rip uint64) *Op {
 	c.canonical(rip)
 	c.RIP = rip
 	c.br = brGo
@@ -107,14 +108,14 @@ func (c *CPU) jump(rip uint64) *op {
 }
 
 // look goes on after o, with a look at what o changed.
-func (c *CPU) look(o *op) *op {
+func (c *CPU) look(o *Op) *Op {
 	c.RIP = o.end()
 	c.br = brLook
 	return nil
 }
 
 // leave ends Run after o.
-func (c *CPU) leave(o *op, e Exit) *op {
+func (c *CPU) leave(o *Op, e core.Exit) *Op {
 	c.RIP = o.end()
 	c.br = brExit
 	c.exit = e
@@ -128,7 +129,7 @@ func (c *CPU) push(v uint64, w uint8) {
 }
 
 // exec executes any instruction. It returns the op to go on with, or nil and br.
-func (c *CPU) exec(o *op) *op {
+func (c *CPU) exec(o *Op) *Op {
 	switch o.Code {
 	case decode.MOV:
 		if o.Form&decode.DstMem != 0 {
@@ -217,7 +218,7 @@ func (c *CPU) exec(o *op) *op {
 	case decode.ENTER:
 		c.enter(o)
 	case decode.PUSHF:
-		c.settle()
+		c.Settle()
 		c.push(c.RFlags&^flagRF, o.W)
 	case decode.POPF:
 		v := c.load(c.R[4], o.W, true)
@@ -225,7 +226,7 @@ func (c *CPU) exec(o *op) *op {
 		c.setFlags(v, o.W)
 		return c.look(o)
 	case decode.LAHF:
-		c.settle()
+		c.Settle()
 		c.setReg(decode.RegHigh, 1, c.RFlags&0xff)
 	case decode.SAHF:
 		c.setStatus(flagStatus&^flagOF, c.R[0]>>8)
@@ -262,11 +263,11 @@ func (c *CPU) exec(o *op) *op {
 	default:
 		return c.execBranch(o)
 	}
-	return o.next()
+	return o.Next()
 }
 
 // execBranch is exec for what changes RIP.
-func (c *CPU) execBranch(o *op) *op {
+func (c *CPU) execBranch(o *Op) *Op {
 	switch o.Code {
 	case decode.JMP, decode.CALL:
 		to := o.Imm
@@ -280,7 +281,7 @@ func (c *CPU) execBranch(o *op) *op {
 		return c.jump(to)
 	case decode.JCC:
 		if !c.cond(o.A) {
-			return o.next()
+			return o.Next()
 		}
 		return c.jump(o.Imm)
 	case decode.LOOP:
@@ -290,7 +291,7 @@ func (c *CPU) execBranch(o *op) *op {
 		c.canonical(to)
 		c.R[4] += 8 + o.Imm
 		return c.jump(to)
-	case cFETCH:
+	case decode.FETCH:
 		return c.jump(o.Imm)
 	case decode.RETF:
 		return c.retf(o)
@@ -301,7 +302,7 @@ func (c *CPU) execBranch(o *op) *op {
 }
 
 // alu is add, or, adc, sbb, and, sub, xor.
-func (c *CPU) alu(o *op) {
+func (c *CPU) alu(o *Op) {
 	b, w := c.src(o, o.W), o.W
 	var a, res uint64
 	switch o.Code {
@@ -348,7 +349,7 @@ func subFlags(a, b, cf uint64, w uint8) uint64 {
 	return out>>top&1 | (a^b^res)&flagAF | ((a^b)&(a^res)>>top&1)<<11 | resultFlags(res, top)
 }
 
-func (c *CPU) incDec(o *op) {
+func (c *CPU) incDec(o *Op) {
 	cf := c.carry()
 	var f uint64
 	if o.Code == decode.INC {
@@ -360,7 +361,7 @@ func (c *CPU) incDec(o *op) {
 }
 
 // count is how far to shift: modulo 64 for 64-bit operands, else 32.
-func (c *CPU) count(o *op) uint {
+func (c *CPU) count(o *Op) uint {
 	n := uint(o.Imm)
 	if o.Form&decode.ByCL != 0 {
 		n = uint(c.R[1])
@@ -371,7 +372,7 @@ func (c *CPU) count(o *op) uint {
 	return n & 31
 }
 
-func (c *CPU) shift(o *op) {
+func (c *CPU) shift(o *Op) {
 	n, w := c.count(o), o.W
 	if n == 0 {
 		c.modify(o, func(v uint64) uint64 { return v }) // it may fault
@@ -390,7 +391,7 @@ func (c *CPU) shift(o *op) {
 	}
 }
 
-func (c *CPU) rotate(o *op) {
+func (c *CPU) rotate(o *Op) {
 	n, size := c.count(o), uint(o.W)*8
 	top := size - 1
 	if n == 0 {
@@ -438,7 +439,7 @@ func rotateCarry(v, cf uint64, n, size uint, left bool) (res, out uint64) {
 	return v, cf
 }
 
-func (c *CPU) shiftDouble(o *op) {
+func (c *CPU) shiftDouble(o *Op) {
 	n, w := c.count(o), o.W
 	if o.Form&decode.ThreeOp != 0 && w != 8 {
 		n = uint(o.Imm) & 31
@@ -477,7 +478,7 @@ func (c *CPU) shiftDouble(o *op) {
 
 // bitTest is bt, bts, btr, btc. A bit number in a register reaches beyond a
 // memory operand's own word.
-func (c *CPU) bitTest(o *op) {
+func (c *CPU) bitTest(o *Op) {
 	w := o.W
 	bit := c.src(o, w)
 	va := uint64(0)
@@ -520,7 +521,7 @@ func (c *CPU) bitTest(o *op) {
 }
 
 // xchg with memory is locked with or without the prefix.
-func (c *CPU) xchg(o *op) {
+func (c *CPU) xchg(o *Op) {
 	v := c.getReg(o.B, o.W)
 	var old uint64
 	if o.Form&decode.DstMem != 0 {
@@ -532,7 +533,7 @@ func (c *CPU) xchg(o *op) {
 	c.setReg(o.B, o.W, old)
 }
 
-func (c *CPU) cmpxchg(o *op) {
+func (c *CPU) cmpxchg(o *Op) {
 	w := o.W
 	acc, v := c.getReg(0, w), c.getReg(o.B, w)
 	if o.Form&decode.DstMem == 0 {
@@ -558,7 +559,7 @@ func (c *CPU) cmpxchg(o *op) {
 }
 
 // cmpxchgPair is cmpxchg8b and cmpxchg16b.
-func (c *CPU) cmpxchgPair(o *op) {
+func (c *CPU) cmpxchgPair(o *Op) {
 	va := c.ea(o)
 	var equal bool
 	if o.W == 4 {
@@ -597,7 +598,7 @@ func (c *CPU) cmpxchgPair(o *op) {
 	c.setStatus(flagZF, b2u(equal)*flagZF)
 }
 
-func (c *CPU) multiply(o *op) {
+func (c *CPU) multiply(o *Op) {
 	w := o.W
 	if o.Code == decode.IMUL {
 		a, b := c.getReg(o.A, w), c.src(o, w)
@@ -637,7 +638,7 @@ func mulSigned(a, b uint64) (hi, lo uint64) {
 	return hi - uint64(int64(a)>>63)&b - uint64(int64(b)>>63)&a, lo
 }
 
-func (c *CPU) divide(o *op) {
+func (c *CPU) divide(o *Op) {
 	w := o.W
 	b := c.src(o, w)
 	hi, lo := c.getReg(2, w), c.getReg(0, w)
@@ -714,7 +715,7 @@ func divSigned(hi, lo, b uint64, w uint8) (q, r uint64, ok bool) {
 	return q, r, true
 }
 
-func (c *CPU) countBits(o *op) {
+func (c *CPU) countBits(o *Op) {
 	w := o.W
 	size := uint64(w) * 8
 	v := c.src(o, w)
@@ -751,7 +752,7 @@ func bswap(v uint64, w uint8) uint64 {
 	return bits.ReverseBytes64(v)
 }
 
-func (c *CPU) crc(o *op) {
+func (c *CPU) crc(o *Op) {
 	sw := uint8(o.Imm)
 	v := c.src(o, sw)
 	table := crc32.MakeTable(crc32.Castagnoli)
@@ -763,7 +764,7 @@ func (c *CPU) crc(o *op) {
 	c.setReg(o.A, o.W, uint64(crc))
 }
 
-func (c *CPU) enter(o *op) {
+func (c *CPU) enter(o *Op) {
 	w := uint64(o.W)
 	sp, fp := c.R[4]-w, c.R[5]
 	c.store(sp, fp, o.W, true)
@@ -783,7 +784,7 @@ func (c *CPU) enter(o *op) {
 }
 
 // loop is loopne, loope, loop and jrcxz.
-func (c *CPU) loop(o *op) *op {
+func (c *CPU) loop(o *Op) *Op {
 	n := c.R[1]
 	if o.Flags&decode.Addr32 != 0 {
 		n = uint64(uint32(n))
@@ -807,7 +808,7 @@ func (c *CPU) loop(o *op) *op {
 		c.R[1] = n
 	}
 	if !taken {
-		return o.next()
+		return o.Next()
 	}
 	return c.jump(o.Imm)
 }

@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -6,16 +6,16 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// A handler executes an op, and returns the op to go on with; nil: CPU.br says why.
-type handler = func(*CPU, *op) *op
+// A Handler executes an op, and returns the op to go on with; nil: CPU.br says why.
+type Handler = func(*CPU, *Op) *Op
 
 // unlinked is where a branch leads that was never taken: never entered, as no
 // budget is enough for it.
-var unlinked = op{Inst: decode.Inst{Disp: dead}}
+var unlinked = Op{Inst: decode.Inst{Disp: dead}}
 
 // choose picks the handler of o: one of its own if it is what kernels are made of, direct
 // if it cannot fault, else general.
-func choose(o *op) handler {
+func choose(o *Op) Handler {
 	if f := chooseLocked(o); f != nil {
 		return f
 	}
@@ -34,9 +34,9 @@ func choose(o *op) handler {
 }
 
 // chooseFlow is choose for what changes RIP, the stack or interrupts.
-func chooseFlow(o *op) handler {
+func chooseFlow(o *Op) Handler {
 	switch o.Code {
-	case decode.JCC, decode.JMP, cFETCH, decode.CALL:
+	case decode.JCC, decode.JMP, decode.FETCH, decode.CALL:
 		return chooseBranch(o)
 	case decode.RET:
 		return ret
@@ -74,7 +74,7 @@ func chooseFlow(o *op) handler {
 	return nil
 }
 
-func chooseBranch(o *op) handler {
+func chooseBranch(o *Op) Handler {
 	switch {
 	case o.Form&decode.Indirect == 0 && !mem.Canonical(o.Imm), o.Form&decode.SrcMem != 0:
 		return general
@@ -97,7 +97,7 @@ func chooseBranch(o *op) handler {
 }
 
 // chooseData is choose for what computes and moves.
-func chooseData(o *op) handler {
+func chooseData(o *Op) Handler {
 	switch o.Code {
 	case decode.NOP:
 		return nop
@@ -124,7 +124,7 @@ func chooseData(o *op) handler {
 	return nil
 }
 
-func chooseMove(o *op) handler {
+func chooseMove(o *Op) Handler {
 	switch {
 	case o.Code == decode.LEA:
 		if o.W >= 4 {
@@ -149,7 +149,7 @@ func chooseMove(o *op) handler {
 }
 
 // aluReg is the handler of arithmetic on registers of the usual widths.
-func aluReg(o *op) handler {
+func aluReg(o *Op) Handler {
 	if o.W < 4 {
 		return nil
 	}
@@ -165,7 +165,7 @@ func aluReg(o *op) handler {
 }
 
 // chooseWide is choose for what has registers of 32 and 64 bits only.
-func chooseWide(o *op) handler {
+func chooseWide(o *Op) Handler {
 	switch o.Code {
 	case decode.CBW:
 		if o.W == 8 {
@@ -174,9 +174,9 @@ func chooseWide(o *op) handler {
 	case decode.SHL, decode.SAL, decode.SHR, decode.SAR:
 		return shift
 	case decode.IMUL:
-		return [2]handler{imul32, imul64}[o.W>>3]
+		return [2]Handler{imul32, imul64}[o.W>>3]
 	case decode.CMOV:
-		return [2]handler{cmov32, cmov64}[o.W>>3]
+		return [2]Handler{cmov32, cmov64}[o.W>>3]
 	case decode.INC, decode.DEC:
 		return incDec
 	case decode.NEG:
@@ -198,7 +198,7 @@ func chooseWide(o *op) handler {
 }
 
 // safe says whether exec cannot throw on o.
-func safe(o *op) bool {
+func safe(o *Op) bool {
 	if o.Form&decode.HasMem != 0 && o.Code != decode.LEA {
 		return false
 	}

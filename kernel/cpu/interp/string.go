@@ -1,4 +1,4 @@
-package cpu
+package interp
 
 import (
 	"unsafe"
@@ -12,10 +12,10 @@ import (
 // has come, so that a fault or a kick in the middle loses nothing.
 
 // stringOp does movs, cmps, stos, lods, scas, ins and outs.
-func (c *CPU) stringOp(o *op) *op {
+func (c *CPU) stringOp(o *Op) *Op {
 	if o.Flags&(decode.RepE|decode.RepNE) == 0 {
 		c.element(o)
-		return o.next()
+		return o.Next()
 	}
 	for {
 		n := c.R[1]
@@ -26,7 +26,7 @@ func (c *CPU) stringOp(o *op) *op {
 			break
 		}
 		if c.kick.Load() != 0 {
-			c.RIP = o.rip()
+			c.RIP = o.RIP()
 			c.br = brKick
 			return nil
 		}
@@ -40,10 +40,10 @@ func (c *CPU) stringOp(o *op) *op {
 			break
 		}
 	}
-	return o.next()
+	return o.Next()
 }
 
-func (c *CPU) countDown(o *op, by uint64) {
+func (c *CPU) countDown(o *Op, by uint64) {
 	if o.Flags&decode.Addr32 != 0 {
 		c.R[1] = uint64(uint32(c.R[1] - by))
 		return
@@ -51,10 +51,10 @@ func (c *CPU) countDown(o *op, by uint64) {
 	c.R[1] -= by
 }
 
-func (c *CPU) si(o *op) uint64 { return c.index(o, 6) + c.Place(o.Seg) }
-func (c *CPU) di(o *op) uint64 { return c.index(o, 7) }
+func (c *CPU) si(o *Op) uint64 { return c.index(o, 6) + c.Place(o.Seg) }
+func (c *CPU) di(o *Op) uint64 { return c.index(o, 7) }
 
-func (c *CPU) index(o *op, r uint8) uint64 {
+func (c *CPU) index(o *Op, r uint8) uint64 {
 	if o.Flags&decode.Addr32 != 0 {
 		return uint64(uint32(c.R[r]))
 	}
@@ -62,7 +62,7 @@ func (c *CPU) index(o *op, r uint8) uint64 {
 }
 
 // advance moves an index register by n elements.
-func (c *CPU) advance(o *op, r uint8, n uint64) {
+func (c *CPU) advance(o *Op, r uint8, n uint64) {
 	d := n * uint64(o.W)
 	if c.RFlags&flagDF != 0 {
 		d = -d
@@ -74,7 +74,7 @@ func (c *CPU) advance(o *op, r uint8, n uint64) {
 }
 
 // element does one element. stop: a repeated cmps or scas ends with it.
-func (c *CPU) element(o *op) (stop bool) {
+func (c *CPU) element(o *Op) (stop bool) {
 	w := o.W
 	switch o.Code {
 	case decode.MOVS:
@@ -111,7 +111,7 @@ func (c *CPU) element(o *op) (stop bool) {
 
 // bulk does as many as it can of n elements at once: movs and stos upwards
 // within a page. 0: none.
-func (c *CPU) bulk(o *op, n uint64) (done uint64, stop bool) {
+func (c *CPU) bulk(o *Op, n uint64) (done uint64, stop bool) {
 	if c.RFlags&flagDF != 0 || o.Flags&decode.Addr32 != 0 || o.Code != decode.MOVS && o.Code != decode.STOS {
 		return 0, false
 	}

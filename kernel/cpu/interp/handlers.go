@@ -1,38 +1,39 @@
-package cpu
+package interp
 
 import (
 	"math/bits"
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 )
 
 // general leaves everything to exec, with what catches its faults.
-func general(c *CPU, o *op) *op {
+func general(c *CPU, o *Op) *Op {
 	c.br = brSlow
 	return nil
 }
 
 // direct is for what cannot fault.
-func direct(c *CPU, o *op) *op { return c.exec(o) }
+func direct(c *CPU, o *Op) *Op { return c.exec(o) }
 
 // exits is int3 and what else ends Run; disp is where RIP stands then.
-func exits(c *CPU, o *op) *op {
+func exits(c *CPU, o *Op) *Op {
 	c.RIP = o.Disp
-	c.exit = Exit{Reason: exitReason(o.Code), Vector: uint8(o.Imm)}
+	c.exit = core.Exit{Reason: exitReason(o.Code), Vector: uint8(o.Imm)}
 	c.br = brExit
 	return nil
 }
 
 // int3 goes on where the hook says.
-func int3(c *CPU, o *op) *op {
+func int3(c *CPU, o *Op) *Op {
 	if c.hook == nil {
 		return exits(c, o)
 	}
-	c.settle()
+	c.Settle()
 	c.RIP = o.Disp
-	if !c.hook(Trap) {
+	if !c.hook(core.Trap) {
 		c.asked = true
 		return exits(c, o)
 	}
@@ -44,51 +45,51 @@ func int3(c *CPU, o *op) *op {
 }
 
 // vmcall goes on behind itself when the hook answers it.
-func vmcall(c *CPU, o *op) *op {
+func vmcall(c *CPU, o *Op) *Op {
 	if c.hook == nil {
 		return exits(c, o)
 	}
 	c.RIP = o.Disp
-	if !c.hook(Hypercall) {
+	if !c.hook(core.Hypercall) {
 		return exits(c, o)
 	}
 	if c.RIP != o.Disp { // abandoned
 		c.br = brLook
 		return nil
 	}
-	return o.next()
+	return o.Next()
 }
 
-func exitReason(k decode.Code) Reason {
+func exitReason(k decode.Code) core.Reason {
 	switch k {
 	case decode.HLT:
-		return Halt
+		return core.Halt
 	case decode.PAUSE:
-		return Pause
+		return core.Pause
 	case decode.VMCALL:
-		return Hypercall
+		return core.Hypercall
 	}
-	return Trap
+	return core.Trap
 }
 
-func cli(c *CPU, o *op) *op {
+func cli(c *CPU, o *Op) *Op {
 	c.RFlags &^= flagIF
-	return o.next()
+	return o.Next()
 }
 
 // sti needs no look at interrupts if none is wanted and the instruction in its
 // shadow is executed before Run can end.
-func sti(c *CPU, o *op) *op {
-	if c.wantIRQ.Load() || o.next().Code == cFETCH {
+func sti(c *CPU, o *Op) *Op {
+	if c.wantIRQ.Load() || o.Next().Code == decode.FETCH {
 		c.br = brSlow
 		return nil
 	}
 	c.RFlags |= flagIF
-	return o.next()
+	return o.Next()
 }
 
-func pushf(c *CPU, o *op) *op {
-	c.settle()
+func pushf(c *CPU, o *Op) *Op {
+	c.Settle()
 	va := c.R[4] - 8
 	p := c.word(va, c.TLB.Write)
 	if p == nil {
@@ -96,11 +97,11 @@ func pushf(c *CPU, o *op) *op {
 	}
 	*p = c.RFlags &^ flagRF
 	c.R[4] = va
-	return o.next()
+	return o.Next()
 }
 
 // popf of flags that leave interrupts and single-stepping as they are.
-func popf(c *CPU, o *op) *op {
+func popf(c *CPU, o *Op) *Op {
 	va := c.R[4]
 	p := c.word(va, c.TLB.Read)
 	if p == nil {
@@ -114,56 +115,56 @@ func popf(c *CPU, o *op) *op {
 	c.RFlags = c.RFlags&^flagMask | v&flagMask
 	c.ccOp = ccNone
 	c.R[4] = va + 8
-	return o.next()
+	return o.Next()
 }
 
-func cdqe(c *CPU, o *op) *op {
+func cdqe(c *CPU, o *Op) *Op {
 	c.R[0] = uint64(int32(c.R[0]))
-	return o.next()
+	return o.Next()
 }
 
 // factor is the other factor of imul.
-func factor(c *CPU, o *op) uint64 {
+func factor(c *CPU, o *Op) uint64 {
 	if o.Form&decode.ThreeOp != 0 {
 		return o.Imm
 	}
 	return c.R[o.A&15]
 }
 
-func imul64(c *CPU, o *op) *op {
+func imul64(c *CPU, o *Op) *Op {
 	a, b := factor(c, o), c.R[o.B&15]
 	hi, lo := bits.Mul64(a, b)
 	hi -= uint64(int64(a)>>63)&b + uint64(int64(b)>>63)&a
 	c.R[o.A&15] = lo
 	c.ccOp, c.ccRes, c.ccSrc = ccMul|3, lo, hi^uint64(int64(lo)>>63)
-	return o.next()
+	return o.Next()
 }
 
-func imul32(c *CPU, o *op) *op {
+func imul32(c *CPU, o *Op) *Op {
 	p := int64(int32(factor(c, o))) * int64(int32(c.R[o.B&15]))
 	c.R[o.A&15] = uint64(uint32(p))
 	c.ccOp, c.ccRes, c.ccSrc = ccMul|2, uint64(uint32(p)), uint64(p^int64(int32(p)))
-	return o.next()
+	return o.Next()
 }
 
-func cmov64(c *CPU, o *op) *op {
+func cmov64(c *CPU, o *Op) *Op {
 	if c.cond(uint8(o.Imm)) {
 		c.R[o.A&15] = c.R[o.B&15]
 	}
-	return o.next()
+	return o.Next()
 }
 
-func cmov32(c *CPU, o *op) *op {
+func cmov32(c *CPU, o *Op) *Op {
 	from := o.A
 	if c.cond(uint8(o.Imm)) {
 		from = o.B
 	}
 	c.R[o.A&15] = uint64(uint32(c.R[from&15]))
-	return o.next()
+	return o.Next()
 }
 
 // incDec keeps CF, so it cannot be lazy.
-func incDec(c *CPU, o *op) *op {
+func incDec(c *CPU, o *Op) *Op {
 	cf := c.carry()
 	m := mask(o.W)
 	p := &c.R[o.A&15]
@@ -177,11 +178,11 @@ func incDec(c *CPU, o *op) *op {
 	}
 	c.RFlags = c.RFlags&^flagStatus | f&^flagCF | cf
 	c.ccOp = ccNone
-	return o.next()
+	return o.Next()
 }
 
 // carried is adc and sbb.
-func carried(c *CPU, o *op) *op {
+func carried(c *CPU, o *Op) *Op {
 	cf := c.carry()
 	m := mask(o.W)
 	p := &c.R[o.A&15]
@@ -199,26 +200,26 @@ func carried(c *CPU, o *op) *op {
 	}
 	c.RFlags = c.RFlags&^flagStatus | f
 	c.ccOp = ccNone
-	return o.next()
+	return o.Next()
 }
 
-func neg(c *CPU, o *op) *op {
+func neg(c *CPU, o *Op) *Op {
 	p := &c.R[o.A&15]
 	src := *p & mask(o.W)
 	*p = -src & mask(o.W)
 	c.ccOp, c.ccRes, c.ccSrc = ccSub|log2w(o.W), *p, src
-	return o.next()
+	return o.Next()
 }
 
-func not(c *CPU, o *op) *op {
+func not(c *CPU, o *Op) *Op {
 	p := &c.R[o.A&15]
 	*p = ^*p & mask(o.W)
-	return o.next()
+	return o.Next()
 }
 
 // rotateImm is rol and ror by imm, which is not 0.
-func rotateImm(c *CPU, o *op) *op {
-	c.settle()
+func rotateImm(c *CPU, o *Op) *Op {
+	c.Settle()
 	p := &c.R[o.A&15]
 	n := int(o.Imm)
 	if o.Code == decode.ROR {
@@ -238,19 +239,19 @@ func rotateImm(c *CPU, o *op) *op {
 		cf, of = top>>1, top>>1^top
 	}
 	c.RFlags = c.RFlags&^(flagCF|flagOF) | cf | of&1<<11
-	return o.next()
+	return o.Next()
 }
 
 // scanBits is bsf, bsr, tzcnt and lzcnt.
-func scanBits(c *CPU, o *op) *op {
+func scanBits(c *CPU, o *Op) *Op {
 	v := c.R[o.B&15] & mask(o.W)
 	r := uint64(bits.TrailingZeros64(v))
-	c.settle()
+	c.Settle()
 	switch o.Code {
 	case decode.BSF, decode.BSR:
 		if v == 0 {
 			c.RFlags |= flagZF
-			return o.next()
+			return o.Next()
 		}
 		if o.Code == decode.BSR {
 			r = uint64(63 - bits.LeadingZeros64(v))
@@ -264,28 +265,28 @@ func scanBits(c *CPU, o *op) *op {
 		c.RFlags = c.RFlags&^(flagCF|flagZF) | b2u(v == 0) | b2u(r == 0)*flagZF
 	}
 	c.R[o.A&15] = r
-	return o.next()
+	return o.Next()
 }
 
-func bt(c *CPU, o *op) *op {
+func bt(c *CPU, o *Op) *Op {
 	bit := o.Imm
 	if o.Form&decode.SrcImm == 0 {
 		bit = c.R[o.B&15]
 	}
-	c.settle()
+	c.Settle()
 	c.RFlags = c.RFlags&^flagCF | c.R[o.A&15]>>(bit&(8*uint64(o.W)-1)&63)&1
-	return o.next()
+	return o.Next()
 }
 
 // cross finds the block that branch j leads to and links it. It returns the instruction
 // to go on with, or nil if RIP says where to go on or there is an exit.
-func (c *CPU) cross(j *op) (o *op, exit bool) {
+func (c *CPU) cross(j *Op) (o *Op, exit bool) {
 	c.Left -= int64(j.n)
 	c.RIP = j.Imm
 	if c.Left <= 0 { // the target may not even be there
 		return nil, false
 	}
-	t := (*op)(atomic.LoadPointer(&j.link))
+	t := (*Op)(atomic.LoadPointer(&j.link))
 	if t.need() == dead {
 		if t = c.lookup(j.Imm); t == nil {
 			return nil, true
@@ -295,10 +296,10 @@ func (c *CPU) cross(j *op) (o *op, exit bool) {
 	if c.Left < t.need() {
 		return nil, false
 	}
-	return t.next(), false
+	return t.Next(), false
 }
 
-func leave(c *CPU, o *op) *op {
+func leave(c *CPU, o *Op) *Op {
 	va := c.R[5]
 	p := c.word(va, c.TLB.Read)
 	if p == nil {
@@ -306,10 +307,10 @@ func leave(c *CPU, o *op) *op {
 	}
 	c.R[5] = *p
 	c.R[4] = va + 8
-	return o.next()
+	return o.Next()
 }
 
-func setcc(c *CPU, o *op) *op {
+func setcc(c *CPU, o *Op) *Op {
 	c.setReg(o.A, 1, b2u(c.cond(uint8(o.Imm))))
-	return o.next()
+	return o.Next()
 }

@@ -1,5 +1,5 @@
 // Package emit encodes x86-64 instructions: the few forms of them that the
-// translator of kernel/cpu makes.
+// translator makes.
 package emit
 
 import "encoding/binary"

@@ -1,10 +1,10 @@
 #include "textflag.h"
 #include "go_asm.h"
 
-// func enterNative(c *core.CPU, code uintptr) uint64
-// Enters translated code with the guest's registers where translate_amd64.go
+// func enter(c *core.CPU, code uintptr) uint64
+// Enters translated code with the guest's registers where translate.go
 // has them, and puts them back. The frame makes the assembler save BP.
-TEXT ·enterNative(SB), NOSPLIT, $8-24
+TEXT ·enter(SB), NOSPLIT, $8-24
 	MOVQ c+0(FP), AX
 	MOVQ code+8(FP), CX
 	MOVQ AX, BP

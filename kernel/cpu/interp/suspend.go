@@ -1,4 +1,6 @@
-package cpu
+package interp
+
+import "github.com/kprobefs/kprobefs/kernel/cpu/core"
 
 // Suspended is what Suspend has set aside: what code changes that is called and returns.
 type Suspended struct {
@@ -14,7 +16,7 @@ type Suspended struct {
 	total        int64
 
 	// Of the exit, field by field: wider loads would wait for the narrow stores.
-	reason     Reason
+	reason     core.Reason
 	vector     uint8
 	hasCode    bool
 	code, addr uint64
@@ -54,7 +56,7 @@ func (c *CPU) Resume(s *Suspended) {
 // been Abandoned, with ax in rax.
 func (c *CPU) ResumeLater(s *Suspended, ax uint64) {
 	c.back(s)
-	c.settle()
+	c.Settle()
 	c.R[0] = ax
 }
 

@@ -1,0 +1,122 @@
+package cpu
+
+import (
+	"sync/atomic"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
+	"github.com/kprobefs/kprobefs/kernel/cpu/interp"
+	"github.com/kprobefs/kprobefs/kernel/cpu/native"
+)
+
+// A translator is the interp.Translator of a machine: it has native translate what the
+// interpreter enters often, and deals with what translated code is left for.
+type translator struct {
+	blocks *interp.Cache
+	code   *native.Code
+	all    atomic.Pointer[[]*translated] // by number. The blocks' lock is held when it is replaced.
+}
+
+var _ interp.Translator = (*translator)(nil)
+
+// translated is a block and its translation.
+type translated struct {
+	hot   *translator
+	block *interp.Block
+	code  *native.Translation
+	n     int64 // the block's instructions
+}
+
+var _ interp.Translation = (*translated)(nil)
+
+// translated is what has been left.
+func (h *translator) translated(e native.Exit) *translated { return (*h.all.Load())[e.Number()] }
+
+func (h *translator) clear() { h.all.Store(new([]*translated)) }
+
+// Translatable implements interp.Translator.
+func (h *translator) Translatable(in *decode.Inst) bool { return native.Translatable(in) }
+
+// Phase implements interp.Translator.
+func (h *translator) Phase() *atomic.Uint64 { return h.code.Phase() }
+
+// Translate implements interp.Translator.
+func (h *translator) Translate(b *interp.Block) interp.Translation {
+	code := h.code.Translate(b.RIP(), b.Insts())
+	if code == nil {
+		return nil
+	}
+	t := &translated{hot: h, block: b, code: code, n: b.Len()}
+	all := append(*h.all.Load(), t) // its number is that of code
+	h.all.Store(&all)
+	h.code.Publish(code)
+	return t
+}
+
+// Attend implements interp.Translator: the vCPU is not in translated code. The last one
+// to say so empties the memory.
+func (h *translator) Attend(c *interp.CPU) {
+	if !h.code.Acknowledge(&c.CPU) {
+		return
+	}
+	h.blocks.DropTranslated()
+	h.clear()
+	h.code.Empty()
+}
+
+// Drop implements interp.Translation.
+func (t *translated) Drop() { t.hot.code.Drop(t.code) }
+
+// Enter implements interp.Translation: it executes translated code until there is none to
+// go on with.
+func (t *translated) Enter(c *interp.CPU) (next *interp.Op) {
+	code := t.hot.code
+	at := code.Place(&c.CPU, t.code)
+	if at == 0 {
+		return t.block.Op(0)
+	}
+	for at != 0 {
+		c.Settle()
+		exit := code.Enter(&c.CPU, at)
+		at, next = t.hot.left(c, exit)
+	}
+	return next
+}
+
+// left deals with an exit of translated code. It returns the code to go on with, or 0 and
+// what Enter returns.
+func (h *translator) left(c *interp.CPU, exit native.Exit) (at uintptr, next *interp.Op) {
+	t := h.translated(exit)
+	o := t.block.Op(exit.Inst())
+	switch exit.Kind() {
+	case native.Slow:
+		c.Left += t.n
+		if o.Code == decode.VMCALL || o.Code == decode.INT && o.Imm == abi.VecBP {
+			return h.event(c, o)
+		}
+		return 0, o
+	case native.NoLeft:
+		return 0, c.Look(t.block.RIP())
+	}
+	c.Go(o.Imm)
+	if c.Interprets(o.Imm) {
+		return 0, nil
+	}
+	return h.code.Link(t.code, exit.Inst()), nil
+}
+
+// event executes an int3 or a vmcall. The hook may run other code meanwhile.
+func (h *translator) event(c *interp.CPU, o *interp.Op) (at uintptr, next *interp.Op) {
+	next = o.Execute(c)
+	switch {
+	case next != nil && next.Code == decode.FETCH:
+		c.Go(next.Imm)
+	case next != nil:
+		return 0, next
+	}
+	c.Left -= o.Retired()
+	if !c.Went() {
+		return 0, nil
+	}
+	return h.code.Known(&c.CPU, c.RIP), nil
+}
