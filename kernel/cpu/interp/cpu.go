@@ -53,24 +53,24 @@ type CPU struct {
 	ccOp         uint8
 
 	br     uint8 // why an op returned nil
+	single bool  // stepping
+	asked  bool  // the hook has left the int3 of exit alone
 	more   int64 // instructions left in the budget after Left
 	total  int64 // the budget
-	single bool  // stepping
-	ram    unsafe.Pointer
 
-	jc [1 << jcBits]jcEntry
-
-	exit    core.Exit
 	hook    func(core.Reason) bool
-	asked   bool // the hook has left the int3 of exit alone
+	exit    core.Exit
 	kick    atomic.Uint32
 	wantIRQ atomic.Bool
+	epoch   uint64
 	mem     *mem.Memory
 	cache   *Cache
-	epoch   uint64
+	ram     unsafe.Pointer
 	id      int
 	scratch [16]byte // an access that crosses pages, put together
 	flt     fault    // the fault that unwinds the instruction
+
+	jc [1 << jcBits]jcEntry
 }
 
 // Init makes c vCPU id of the machine with memory m, in the state in which a
