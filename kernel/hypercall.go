@@ -432,7 +432,7 @@ func (v *vcpu) tracepoint(f func(*abi.Trap), tracepoint, record, n uint64) int64
 		return -int64(syscall.EFAULT)
 	}
 	t := &v.trap
-	v.cpu.Regs(&v.regs)
+	v.readRegs(&v.regs)
 	t.Vector, t.RegsAddr, t.Arg, t.Regs, t.Data = 0, 0, tracepoint, &v.regs, b
 	v.fill(t, 0)
 	if !t.Quiet {

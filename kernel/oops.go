@@ -533,7 +533,7 @@ func (v *vcpu) overflowed(sp uint64) bool {
 		return false
 	}
 	var r abi.Regs
-	v.cpu.Regs(&r)
+	v.readRegs(&r)
 	_, from := m.log.Bounds()
 	hash := func(addr uint64) string { return fmt.Sprintf("%016x", m.HashPtr(addr)) }
 	m.log.Printk(LogEmerg, "BUG: TASK stack guard page was hit at %s (stack is %s..%s)", hash(v.cpu.CR2), hash(stack), hash(stack+threadSize-1))

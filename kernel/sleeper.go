@@ -127,7 +127,7 @@ func (v *vcpu) awake() bool {
 	flags := v.cpu.RFlags
 	v.cpu.ResumeLater(&s.was, s.ax)
 	if s.after != nil {
-		v.cpu.SetRegs(s.after)
+		v.cpu.GoOn(s.after.Get(&v.cpu.R))
 	}
 	v.cpu.RFlags = v.cpu.RFlags&^abi.FlagIF | flags&abi.FlagIF
 	v.cpu.WantIRQ(v.pending())

@@ -301,7 +301,7 @@ func (v *vcpu) interrupt() {
 func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
 	if err := v.cpu.Deliver(vector, hasCode, code); err != nil { // a triple fault
 		var r abi.Regs
-		v.cpu.Regs(&r)
+		v.readRegs(&r)
 		if v.overflowed(r.SP) {
 			return
 		}
@@ -371,7 +371,7 @@ func (v *vcpu) offer(e cpu.Exit, f func(*abi.Trap) bool) bool {
 // preempt_count while a handler runs.
 func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
 	t := &v.trap
-	v.cpu.Regs(&v.regs)
+	v.readRegs(&v.regs)
 	v.regs.OrigAX = ^uint64(0)
 	t.Regs = &v.regs
 	t.Vector, t.RegsAddr, t.Arg = vector, 0, 0
@@ -380,9 +380,12 @@ func (v *vcpu) inTrap(add uint32, vector uint8, f func(*abi.Trap) bool) bool {
 	if v.left(t, 0, &v.regs) {
 		return true
 	}
-	v.cpu.SetRegs(&v.regs)
+	v.cpu.GoOn(v.regs.Get(&v.cpu.R))
 	return claimed
 }
+
+// readRegs copies the registers to r; OrigAX stays as it is.
+func (v *vcpu) readRegs(r *abi.Regs) { r.Set(&v.cpu.R, v.cpu.RIP, v.cpu.RFlags) }
 
 // fill sets the trap's fields about the interrupted context.
 func (v *vcpu) fill(t *abi.Trap, add uint32) {

@@ -335,7 +335,7 @@ func (v *vcpu) showItself() {
 		s.yields, _ = v.m.mem.ReadU64(s.task + abi.TaskYields)
 	}
 	var r abi.Regs
-	v.cpu.Regs(&r)
+	v.readRegs(&r)
 	p := func(format string, args ...any) { s.place = append(s.place, fmt.Sprintf(format, args...)) }
 	v.showPlace(p)
 	v.showRegs(p, &r)

@@ -174,12 +174,15 @@ func (b *board) run(seed int64, step func(ip uint64)) (cpu.State, string) {
 	panic("unreachable")
 }
 
+func (b *board) readRegs(r *abi.Regs)  { r.Set(&b.cpu.R, b.cpu.RIP, b.cpu.RFlags) }
+func (b *board) writeRegs(r *abi.Regs) { b.cpu.GoOn(r.Get(&b.cpu.R)) }
+
 func (b *board) int3() bool {
 	t := &b.trap
 	t.Mem, t.RegsAddr = b.mem, 0
-	b.cpu.Regs(t.Regs)
+	b.readRegs(t.Regs)
 	ok := b.k.Int3(t)
-	b.cpu.SetRegs(t.Regs)
+	b.writeRegs(t.Regs)
 	return ok
 }
 
@@ -194,7 +197,7 @@ func (b *board) hypercall() {
 		t.RegsAddr = c.R[7]
 		b.withRegs(b.k.Rethook)
 	case abi.HCFtrace:
-		b.cpu.Regs(t.Regs)
+		b.readRegs(t.Regs)
 		sp := t.Regs.SP
 		ax, _ := b.mem.ReadU64(sp)
 		back, _ := b.mem.ReadU64(sp + 8)
@@ -203,7 +206,7 @@ func (b *board) hypercall() {
 		b.mem.WriteU64(sp, t.Regs.AX)
 		b.mem.WriteU64(sp+8, t.Regs.IP)
 		t.Regs.SP, t.Regs.IP, t.Regs.AX = sp, c.RIP, 0
-		c.SetRegs(t.Regs)
+		b.writeRegs(t.Regs)
 	}
 	c.R[0] = 0xdead // a C function may clobber it
 }

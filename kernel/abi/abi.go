@@ -29,6 +29,22 @@ const (
 	RegsSS    = 160
 )
 
+// Set makes r the registers of kernel code at ip; OrigAX stays as it is. x has them in the
+// order of their numbers: rax rcx rdx rbx rsp rbp rsi rdi r8 to r15.
+func (r *Regs) Set(x *[16]uint64, ip, flags uint64) {
+	r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
+	r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15 = x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15]
+	r.IP, r.Flags, r.CS, r.SS = ip, flags, KernelCS, KernelSS
+}
+
+// Get puts the registers into x, in that order, and returns where to go on and the flags.
+func (r *Regs) Get(x *[16]uint64) (ip, flags uint64) {
+	// Word by word: a wider copy would wait for the narrow stores.
+	x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7] = r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI
+	x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15] = r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15
+	return r.IP, r.Flags
+}
+
 // ReturnValue is regs_return_value: the return value of the function that has just
 // returned.
 func (r *Regs) ReturnValue() uint64 { return r.AX }

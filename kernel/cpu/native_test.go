@@ -255,14 +255,12 @@ func (s *stage) begin(t testing.TB, j *native.Job) {
 	if err := s.mem.PokeText(record.CodeAddr, s.poke); err != nil {
 		t.Fatal(err)
 	}
-	s.cpu.SetRegs(&abi.Regs{IP: record.CodeAddr, Flags: uint64(j.Before.Flags)})
+	s.cpu.GoOn(record.CodeAddr, uint64(j.Before.Flags))
 	s.cpu.R, s.cpu.GSBase = j.Before.R, record.GSBase
 }
 
 func (s *stage) now() (o outcome) {
-	var regs abi.Regs
-	s.cpu.Regs(&regs)
-	o.R, o.RIP, o.Flags = s.cpu.R, regs.IP, uint16(regs.Flags)&0xcd5|0x202
+	o.R, o.RIP, o.Flags = s.cpu.R, s.cpu.RIP, uint16(s.cpu.RFlags)&0xcd5|0x202
 	copy(o.Page[:], s.page)
 	return o
 }

@@ -75,23 +75,21 @@ func (s *stage) run(t testing.TB, c *record.Case, budget uint64, system bool) re
 	if err := s.mem.PokeText(record.CodeAddr, s.poke); err != nil {
 		t.Fatal(err)
 	}
-	s.cpu.SetRegs(&abi.Regs{IP: record.CodeAddr, Flags: uint64(c.Before.Flags)})
+	s.cpu.GoOn(record.CodeAddr, uint64(c.Before.Flags))
 	s.cpu.R, s.cpu.GSBase = c.Before.R, record.GSBase
 	if system {
 		s.cpu.setSystem(&c.Before.Sys)
 	}
 
 	exit := s.execute(t, c, budget)
-	var regs abi.Regs
-	s.cpu.Regs(&regs)
-	got.After.R, got.After.RIP, got.After.Flags = s.cpu.R, regs.IP, uint16(regs.Flags)
+	got.After.R, got.After.RIP, got.After.Flags = s.cpu.R, s.cpu.RIP, uint16(s.cpu.RFlags)
 	copy(got.After.Mem[:], window)
 	got.Vector, got.Code32, got.CR2 = record.NoVector, 0, 0
 	switch {
 	case exit.Reason == Budget, exit.Reason == Pause:
 	case exit.Reason == Halt:
 		got.After.RIP--
-	case exit.Reason == Trap && exit.Vector == abi.VecPF && exit.Code&core.FaultFetch != 0 && exit.Addr == regs.IP:
+	case exit.Reason == Trap && exit.Vector == abi.VecPF && exit.Code&core.FaultFetch != 0 && exit.Addr == s.cpu.RIP:
 		s.cpu.CR2 = c.Before.Sys[record.CR2] // a branch has gone where nothing is
 	case exit.Reason == Trap:
 		got.Vector, got.Code32 = exit.Vector, exit.Code

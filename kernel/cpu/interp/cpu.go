@@ -125,21 +125,5 @@ func (c *CPU) FlushTLB() { c.TLB.Flush() }
 // FlushPage forgets the translation of the page of va.
 func (c *CPU) FlushPage(va uint64) { c.TLB.FlushPage(va) }
 
-// Regs copies the registers to r; OrigAX stays as it is.
-func (c *CPU) Regs(r *abi.Regs) {
-	x := &c.R
-	r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI = x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7]
-	r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15 = x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15]
-	r.IP, r.Flags, r.CS, r.SS = c.RIP, c.RFlags, abi.KernelCS, abi.KernelSS
-}
-
-// SetRegs takes the registers from r, all but CS and SS.
-func (c *CPU) SetRegs(r *abi.Regs) {
-	x := &c.R // word by word: a wider copy would wait for the narrow stores
-	x[0], x[1], x[2], x[3], x[4], x[5], x[6], x[7] = r.AX, r.CX, r.DX, r.BX, r.SP, r.BP, r.SI, r.DI
-	x[8], x[9], x[10], x[11], x[12], x[13], x[14], x[15] = r.R8, r.R9, r.R10, r.R11, r.R12, r.R13, r.R14, r.R15
-	c.GoOn(r.IP, r.Flags)
-}
-
 // Budgets are signed inside.
 const maxBudget = math.MaxInt64 / 2
