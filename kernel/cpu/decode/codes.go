@@ -184,6 +184,7 @@ type Properties struct {
 	Writes Flags // what it sets, whatever its operands; shifts by 0 set nothing
 	Locks  bool  // LOCK may stand before it
 	Ends   bool  // nothing after it would be executed
+	Faults bool  // it may fault without a memory operand
 }
 
 // properties has the codes that have any.
@@ -203,16 +204,20 @@ var properties = [Codes]Properties{
 	NOT: {Locks: true}, NEG: {Writes: Status, Locks: true},
 	MUL: {Writes: Status}, IMUL1: {Writes: Status}, IMUL: {Writes: Status},
 	BSF: {Writes: ZF}, BSR: {Writes: ZF}, TZCNT: {Writes: CF | ZF}, LZCNT: {Writes: CF | ZF}, POPCNT: {Writes: Status},
-	PUSHF: {Reads: Status}, POPF: {Writes: Status}, LAHF: {Reads: Status &^ OF}, SAHF: {Writes: Status &^ OF},
-	JMP: {Ends: true}, CALL: {Ends: true}, RET: {Ends: true}, RETF: {Ends: true}, IRET: {Writes: Status, Ends: true},
-	JCC: {Reads: Status}, SETCC: {Reads: Status}, CMOV: {Reads: Status}, LOOP: {Reads: ZF},
+	PUSHF: {Reads: Status, Faults: true}, POPF: {Writes: Status, Faults: true}, LAHF: {Reads: Status &^ OF}, SAHF: {Writes: Status &^ OF},
+	JMP: {Ends: true, Faults: true}, CALL: {Ends: true, Faults: true}, RET: {Ends: true, Faults: true}, RETF: {Ends: true, Faults: true}, IRET: {Writes: Status, Ends: true, Faults: true},
+	JCC: {Reads: Status, Faults: true}, SETCC: {Reads: Status}, CMOV: {Reads: Status}, LOOP: {Reads: ZF, Faults: true},
 	CLC: {Writes: CF}, STC: {Writes: CF}, CMC: {Reads: CF, Writes: CF},
-	HLT: {Ends: true}, INT: {Ends: true}, PAUSE: {Ends: true}, UD: {Ends: true}, GP: {Ends: true},
-	CMPS: {Writes: Status}, SCAS: {Writes: Status},
-	RDRAND: {Writes: Status}, RDSEED: {Writes: Status}, LAR: {Writes: ZF}, LSL: {Writes: ZF}, VERR: {Writes: ZF}, VERW: {Writes: ZF},
+	HLT: {Ends: true}, INT: {Ends: true}, PAUSE: {Ends: true}, UD: {Ends: true, Faults: true}, GP: {Ends: true, Faults: true},
+	CMPS: {Writes: Status, Faults: true}, SCAS: {Writes: Status, Faults: true},
+	RDRAND: {Writes: Status}, RDSEED: {Writes: Status}, LAR: {Writes: ZF, Faults: true}, LSL: {Writes: ZF, Faults: true}, VERR: {Writes: ZF, Faults: true}, VERW: {Writes: ZF, Faults: true},
 	ANDN: {Writes: Status}, BEXTR: {Writes: Status}, BZHI: {Writes: Status},
 	BLSR: {Writes: Status}, BLSMSK: {Writes: Status}, BLSI: {Writes: Status},
 	ADCX: {Reads: CF, Writes: CF}, ADOX: {Reads: OF, Writes: OF},
+	DIV: {Faults: true}, IDIV: {Faults: true}, PUSH: {Faults: true}, POP: {Faults: true}, LEAVE: {Faults: true}, ENTER: {Faults: true},
+	XLAT: {Faults: true}, MOVS: {Faults: true}, STOS: {Faults: true}, LODS: {Faults: true}, INS: {Faults: true}, OUTS: {Faults: true},
+	RDPMC: {Faults: true}, RDMSR: {Faults: true}, WRMSR: {Faults: true}, MOVFROMCR: {Faults: true}, MOVTOCR: {Faults: true}, LTR: {Faults: true},
+	MOVTOSEG: {Faults: true}, PUSHSEG: {Faults: true}, POPSEG: {Faults: true}, LSEG: {Faults: true}, WRBASE: {Faults: true}, XGETBV: {Faults: true},
 }
 
 // PropertiesOf returns what holds for all instructions of a code.

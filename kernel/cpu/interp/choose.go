@@ -199,16 +199,5 @@ func chooseWide(o *Op) Handler {
 
 // safe says whether exec cannot throw on o.
 func safe(o *Op) bool {
-	if o.Form&decode.HasMem != 0 && o.Code != decode.LEA {
-		return false
-	}
-	switch o.Code {
-	case decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.ENTER, decode.DIV, decode.IDIV, decode.XLAT:
-		return false
-	case decode.CLI, decode.STI, decode.CLAC, decode.STAC, decode.RDTSC, decode.HLT, decode.PAUSE, decode.VMCALL, decode.INT:
-		return true
-	case decode.ANDN, decode.BEXTR, decode.BZHI, decode.BLSR, decode.BLSMSK, decode.BLSI, decode.PDEP, decode.PEXT, decode.MULX, decode.RORX, decode.SHLX, decode.SHRX, decode.SARX, decode.ADCX, decode.ADOX:
-		return true
-	}
-	return o.Code < decode.JMP || o.Code > decode.SETCC && o.Code < decode.CLI || o.Code == decode.SETCC || o.Code == decode.CMOV
+	return (o.Form&decode.HasMem == 0 || o.Code == decode.LEA) && !decode.PropertiesOf(o.Code).Faults
 }
