@@ -47,6 +47,7 @@ type section struct {
 var sections = []section{
 	{"engines", engines},
 	{"hits", hits},
+	{"pairs", pairs},
 	{"overhead", overhead},
 	{"recording", recording},
 	{"modules", modules},

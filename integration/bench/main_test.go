@@ -73,3 +73,23 @@ func TestOverheadRows(t *testing.T) {
 		}
 	}
 }
+
+// TestPairs: each call of each pair is a hit, on both vCPUs. How fast is not judged.
+func TestPairs(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2, Config: kprobefs.Config{NoFtrace: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if times, err := spin(1000); err != nil || times <= 0 {
+		t.Errorf("plain loops: %v, %v", times, err)
+	}
+	p := &pairBench{sys: s, calls: 500}
+	for _, kind := range pairKinds {
+		for _, functions := range [][2]string{pairFunctions, {hitFunction, hitFunction}} {
+			if times, err := p.measure(kind, functions); err != nil || times <= 0 {
+				t.Errorf("%s at %q: %v, %v", kind.name, functions, times, err)
+			}
+		}
+	}
+}
