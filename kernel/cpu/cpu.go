@@ -18,14 +18,20 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// What the packages below have, by the names that users of this package know.
-type (
-	Table     = core.Table
-	State     = core.State
-	Reason    = core.Reason
-	Exit      = core.Exit
-	Suspended = interp.Suspended
-)
+// Table is where a descriptor table lies.
+type Table = core.Table
+
+// State is what a processor is made of.
+type State = core.State
+
+// Reason is why Run ended.
+type Reason = core.Reason
+
+// Exit is why and how Run ended.
+type Exit = core.Exit
+
+// Suspended is what Suspend has set aside.
+type Suspended = interp.Suspended
 
 // Reasons.
 const (

@@ -9,7 +9,7 @@ import (
 // cENTRY is the code of the op that stands before a block's first instruction.
 const cENTRY = decode.FETCH + 1
 
-// An op is one instruction of a block. Ops of a block stand one after the other,
+// An Op is one instruction of a block. Ops of a block stand one after the other,
 // and each executes by calling fn, which returns the op to go on with.
 type Op struct {
 	fn   Handler

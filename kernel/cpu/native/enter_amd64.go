@@ -11,8 +11,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
 
-// leftOffset is for enter.
-const leftOffset = unsafe.Offsetof(core.CPU{}.Left)
+// leftOffset is where enter finds the budget.
+const leftOffset = unsafe.Offsetof(core.CPU{}.Left) //nolint:unused // const_leftOffset in enter_amd64.s
 
 // enter executes translated code, and returns the exit.
 //
