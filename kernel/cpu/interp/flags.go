@@ -85,9 +85,15 @@ func (c *CPU) carry() uint64 {
 
 // Settle puts the flags into RFlags.
 func (c *CPU) Settle() {
-	if c.ccOp == ccNone {
-		return
+	if c.ccOp != ccNone {
+		c.settle()
 	}
+}
+
+// settle is not inlined so that Settle is, in what comes with each hit.
+//
+//go:noinline
+func (c *CPU) settle() {
 	c.RFlags = c.RFlags&^flagStatus | c.status()
 	c.ccOp = ccNone
 }
