@@ -13,7 +13,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest clients bench man fuzz release clean
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -122,6 +122,12 @@ tables-check: ## fail if one of these tables is not what Linux answers
 
 ftracetest: ## run all of the kernel's own tests of tracing (linux-source-RELEASE, 6.1 or 6.12) here, and compare with what they gave on Linux
 	$(GO) run ./integration/ftracetest -release $(RELEASE) run $(FTRACEDIRS)
+
+demand: ## count again what published tools and lessons name (downloads them), and write the table and docs/reference/demand.md
+	$(GO) run ./integration/demand write
+
+demand-page: ## write what the guest has of it now
+	$(GO) run ./integration/demand page
 
 clients: ## play commands of trace-cmd here, and compare with what they printed on Linux
 	$(GO) run ./integration/clients run
