@@ -180,9 +180,9 @@ func (t *Entries) below(name string, list []*Entry) []*Entry {
 func (m *Machine) Entries() *Entries { return m.entries }
 
 // shownAtBoot reports whether a name that the kernel has made while it booted is shown:
-// what the files of modules refer to. All later ones are.
+// what the files of modules refer to, and the disk. All later ones are.
 func shownAtBoot(name string) bool {
-	return name == "/proc/devices" || name == "/proc/misc" || name == "/sys/devices/virtual" || name == "/sys/dev/char" ||
+	return name == "/dev/vda" || name == "/proc/devices" || name == "/proc/misc" || name == "/sys/devices/virtual" || name == "/sys/dev/char" ||
 		strings.HasPrefix(name, "/sys/class/") || strings.HasPrefix(name, "/sys/devices/virtual/")
 }
 

@@ -58,6 +58,7 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCSymbol:     (*vcpu).hcSymbol,
 	abi.HCStackSave:  (*vcpu).hcStackSave,
 	abi.HCEntry:      (*vcpu).hcEntry,
+	abi.HCDisk:       (*vcpu).hcDisk,
 }
 
 // vmcallLen is the length of a vmcall in bytes.

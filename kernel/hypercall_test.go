@@ -91,6 +91,7 @@ func TestHypercallRefusals(t *testing.T) {
 		{"a negative number", 1 << 63, 0, 0, 0, 0, syscall.ENOSYS},
 		{"a number that is one in 32 bits", 1<<32 | abi.HCClock, 0, 0, 0, 0, syscall.ENOSYS},
 		{"printk across the end", abi.HCPrintk, ^uint64(0) - 3, 1024, 0, 0, syscall.EFAULT},
+		{"a request to the disk across the end", abi.HCDisk, ^uint64(0) - 3, 0, 0, 0, syscall.EFAULT},
 		{"an IPI to nobody", abi.HCSendIPI, 2, abi.VecReschedule, 0, 0, syscall.EINVAL},
 		{"an IPI to CPU -1", abi.HCSendIPI, ^uint64(0), abi.VecReschedule, 0, 0, syscall.EINVAL},
 		{"an IPI that is an exception", abi.HCSendIPI, 0, 31, 0, 0, syscall.EINVAL},

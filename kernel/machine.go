@@ -145,6 +145,7 @@ type Machine struct {
 	entries *Entries
 	cpus    []*vcpu
 	rand    *random
+	disk    disk
 	ptrKey  sipKey        // see HashPtr
 	taints  atomic.Uint32 // see taintLetters
 

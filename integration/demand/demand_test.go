@@ -9,7 +9,7 @@ import (
 )
 
 // minimum is the part of the demand that must be here, in percent of the weight.
-const minimum = 62
+const minimum = 80
 
 // A row must say what is so: one that is not here any more, and one that is here by now.
 func TestTable(t *testing.T) {

@@ -8,7 +8,8 @@ import (
 )
 
 // lookHere asks the guest of release 6.1 for each row: whether a probe is taken at the
-// function's entry, the event has a format, and the format the field.
+// function's entry, the event has a format, and the format the field. Debian's compiler has
+// renamed some functions; tools that name these look for the new name, too.
 func lookHere(rows []Row) error {
 	k, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
 	if err != nil {
@@ -19,7 +20,7 @@ func lookHere(rows []Row) error {
 		r := &rows[i]
 		switch r.Kind {
 		case Function:
-			r.Here = probed(k, r.Text)
+			r.Here = probed(k, r.Text) || probed(k, r.Text+".isra.0")
 		case Event:
 			_, r.Here = format(k, r.Text)
 		case Field:

@@ -227,6 +227,7 @@ const (
 	VecGP = 13
 	VecPF = 14
 
+	VecDisk       = 0x22 // DISK_VECTOR
 	VecTimer      = 0xec // LOCAL_TIMER_VECTOR
 	VecAsyncPF    = 0xf3 // HYPERVISOR_CALLBACK_VECTOR: the host has tasks to wake up
 	VecCallFunc   = 0xfb // CALL_FUNCTION_SINGLE_VECTOR

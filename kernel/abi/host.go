@@ -35,8 +35,21 @@ const (
 	HCStack       = 25 // (): dump_stack: Go logs the current task and the stack trace as Linux prints them
 	HCEntry       = 32 // (entry): a name of the guest's own has appeared or gone in a filesystem that the host shows; see EntryOp
 	HCGraphReturn = 33 // (slot): ftrace_return_to_handler; Go writes the return address into the slot, where return_to_handler pops it
+	HCDisk        = 34 // (request): do a request to the disk (see DiskType), and raise VecDisk; 0: return the disk's size in sectors
 	HCStackSave   = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
 	HCSymbol      = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
+)
+
+// Layout of a request to the disk, bytes.
+const (
+	DiskType     = 0  // u32: 0 read, 1 write
+	DiskCount    = 4  // u32: how many segments, at most DiskMaxSegments
+	DiskSector   = 8  // u64: the first one, of 512 bytes
+	DiskStatus   = 16 // u32: 0, or 1 for an error; written by Go
+	DiskUsed     = 20 // u32: 1 when done; written by Go
+	DiskSegments = 24 // addresses and sizes, u64 each
+
+	DiskMaxSegments = 32
 )
 
 // Values of HCTracepoint's tracepoint for trace_printk: the record has an address after its

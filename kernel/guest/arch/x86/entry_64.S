@@ -88,6 +88,7 @@ idtentry asm_sysvec_reschedule_ipi		sysvec_reschedule_ipi		0
 idtentry asm_sysvec_call_function_single	sysvec_call_function_single	0
 idtentry asm_sysvec_kvm_asyncpf_interrupt	sysvec_kvm_asyncpf_interrupt	0
 idtentry asm_sysvec_reboot			sysvec_reboot			0
+idtentry asm_common_interrupt			common_interrupt		0
 idtentry asm_spurious_interrupt			spurious_interrupt		0
 
 /*

@@ -21,7 +21,7 @@ DECLARE_ASM(asm_exc_general_protection) DECLARE_ASM(asm_exc_page_fault)
 DECLARE_ASM(asm_exc_alignment_check) DECLARE_ASM(asm_spurious_interrupt)
 DECLARE_ASM(asm_sysvec_apic_timer_interrupt) DECLARE_ASM(asm_sysvec_reschedule_ipi)
 DECLARE_ASM(asm_sysvec_call_function_single) DECLARE_ASM(asm_sysvec_kvm_asyncpf_interrupt)
-DECLARE_ASM(asm_sysvec_reboot)
+DECLARE_ASM(asm_sysvec_reboot) DECLARE_ASM(asm_common_interrupt)
 
 static const struct idt_data def_idts[] = {
 	{ 0, asm_exc_divide_error }, { 1, asm_exc_debug }, { 2, asm_exc_nmi }, { 3, asm_exc_int3 },
@@ -33,6 +33,7 @@ static const struct idt_data def_idts[] = {
 	{ HYPERVISOR_CALLBACK_VECTOR, asm_sysvec_kvm_asyncpf_interrupt },
 	{ REBOOT_VECTOR, asm_sysvec_reboot },
 	{ CALL_FUNCTION_SINGLE_VECTOR, asm_sysvec_call_function_single },
+	{ DISK_VECTOR, asm_common_interrupt },
 	{ RESCHEDULE_VECTOR, asm_sysvec_reschedule_ipi },
 };
 

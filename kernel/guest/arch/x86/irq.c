@@ -2,6 +2,7 @@
  * to be woken up. */
 #include <linux/sched.h>
 #include <linux/interrupt.h>
+#include <linux/irq.h>
 #include <linux/smp.h>
 #include <linux/hrtimer.h>
 #include <linux/jump_label.h>
@@ -116,6 +117,12 @@ void kvm_async_pf_task_wake(void)
 DEFINE_IDTENTRY_SYSVEC(sysvec_kvm_asyncpf_interrupt)
 {
 	kvm_async_pf_task_wake();
+}
+
+/* Of devices there is one that interrupts. */
+DEFINE_IDTENTRY_SYSVEC(common_interrupt)
+{
+	handle_edge_irq(irq_to_desc(DISK_IRQ));
 }
 
 DEFINE_IDTENTRY_SYSVEC(sysvec_reboot)

@@ -7,14 +7,15 @@ struct net_device *loopback_dev;
 
 static __noipa netdev_tx_t loopback_xmit(struct sk_buff *skb, struct net_device *dev)
 {
-	unsigned int len = skb->len;
+	unsigned int len;
 
 	// From here on the packet is charged to the receiver.
 	if (skb->destructor)
 		skb->destructor(skb);
 	skb->destructor = NULL;
 	skb->sk = NULL;
-	skb->protocol = htons(ETH_P_IP);
+	skb->protocol = eth_type_trans(skb, dev);
+	len = skb->len;
 	atomic64_inc(&dev->tx_packets);
 	atomic64_add(len, &dev->tx_bytes);
 	__netif_rx(skb);

@@ -120,6 +120,8 @@ noinline __noclone ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov
 	struct address_space *m = inode->i_mapping;
 	size_t done = 0;
 
+	if (iocb->ki_filp->f_mapping->a_ops)
+		return filemap_read(iocb, iter, 0);
 	if (host_mirrors())
 		return host_transfer(iocb);
 	down_read(&inode->i_rwsem);
@@ -143,11 +145,38 @@ noinline __noclone ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov
 	return done;
 }
 
+// write_blocks is generic_perform_write for a disk.
+static ssize_t write_blocks(struct kiocb *iocb, struct iov_iter *iter)
+{
+	struct address_space *m = iocb->ki_filp->f_mapping;
+	ssize_t done = 0;
+
+	while (iter->count) {
+		unsigned long off = offset_in_page(iocb->ki_pos);
+		size_t want = min((size_t)(PAGE_SIZE - off), iter->count), n;
+		struct page *page;
+		int ret = m->a_ops->write_begin(iocb->ki_filp, m, iocb->ki_pos, want, &page);
+
+		if (ret)
+			return done ? done : ret;
+		n = copy_from_iter(page_address(page) + off, want, iter);
+		ret = m->a_ops->write_end(iocb->ki_filp, m, iocb->ki_pos, want, n, page);
+		iocb->ki_pos += ret;
+		done += ret;
+		if (ret < (int)want)
+			return done ? done : -EFAULT;
+	}
+	return done;
+}
+
 noinline __noclone ssize_t generic_perform_write(struct kiocb *iocb, struct iov_iter *iter)
 {
 	struct inode *inode = iocb->ki_filp->f_inode;
 	ssize_t done = 0;
 	int err = 0;
+
+	if (iocb->ki_filp->f_mapping->a_ops)
+		return write_blocks(iocb, iter);
 
 	while (iter->count) {
 		unsigned long index = iocb->ki_pos >> PAGE_SHIFT, off = offset_in_page(iocb->ki_pos);

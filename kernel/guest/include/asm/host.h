@@ -30,6 +30,7 @@
 #define HC_STACK_SAVE 31
 #define HC_ENTRY 32
 #define HC_GRAPH_RETURN 33
+#define HC_DISK 34
 
 /* Entries of trace_printk, in the place of HC_TRACEPOINT's tracepoint. */
 #define TRACE_PRINTK_BINARY 1
@@ -132,6 +133,9 @@
 #define BOOT_PTR_KEY 616
 #define BOOT_MAGIC_VALUE 0x6b70726f62656673
 
+/* The disk's interrupt. */
+#define DISK_IRQ 24
+#define DISK_VECTOR 0x22
 #define LOCAL_TIMER_VECTOR 0xec
 #define HYPERVISOR_CALLBACK_VECTOR 0xf3
 #define REBOOT_VECTOR 0xf8

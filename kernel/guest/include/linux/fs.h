@@ -294,11 +294,20 @@ struct inode_operations {
 static_assert(sizeof(struct inode_operations) == 192, "inode_operations");
 
 // An address_space holds the pages of a file. Only ramfs has some: a plain array.
+struct address_space_operations {
+	void (*readahead)(struct address_space *mapping, struct page **pages, unsigned int nr);
+	int (*writepage)(struct page *page);
+	int (*write_begin)(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, struct page **pagep);
+	int (*write_end)(struct file *file, struct address_space *mapping, loff_t pos, unsigned int len, unsigned int copied, struct page *page);
+};
+
 struct address_space {
 	struct inode *host;
 	struct page **pages;
 	unsigned long nrpages;
-	char __rest[168];
+	const struct address_space_operations *a_ops; // of a disk's pages; NULL: they are only in memory
+	spinlock_t pages_lock;
+	char __rest[192 - 36];
 };
 static_assert(sizeof(struct address_space) == 192, "address_space");
 

@@ -26,6 +26,11 @@ const struct file_operations *hostfs_fops(unsigned int fops, const struct super_
 // The end of a read or write that the host's kernel makes: it waits for the result.
 ssize_t host_transfer(struct kiocb *iocb);
 ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov_iter *iter);
+ssize_t generic_perform_write(struct kiocb *iocb, struct iov_iter *iter);
+#ifdef KERNEL_5_10
+#define filemap_read generic_file_buffered_read
+#endif
+ssize_t filemap_read(struct kiocb *iocb, struct iov_iter *iter, ssize_t already_read);
 ssize_t generic_file_write_iter(struct kiocb *iocb, struct iov_iter *iter);
 extern const struct file_operations pipefifo_fops, socket_file_ops;
 struct vfsmount *host_pseudo_mnt(void);

@@ -9,6 +9,12 @@ typedef int netdev_tx_t;
 #define NET_RX_SUCCESS 0
 #define NET_RX_DROP 1
 #define ETH_P_IP 0x0800
+#define ETH_HLEN 14
+
+struct ethhdr {
+	u8 h_dest[6], h_source[6];
+	__be16 h_proto;
+} __packed;
 
 struct net_device_ops {
 	netdev_tx_t (*ndo_start_xmit)(struct sk_buff *skb, struct net_device *dev);
@@ -31,6 +37,7 @@ struct packet_type {
 extern struct net_device *loopback_dev;
 int register_netdevice(struct net_device *dev);
 struct net_device *dev_get_by_index_rcu(void *net, int ifindex);
+__be16 eth_type_trans(struct sk_buff *skb, struct net_device *dev);
 int __dev_queue_xmit(struct sk_buff *skb, struct net_device *sb_dev);
 #define dev_queue_xmit(skb) __dev_queue_xmit(skb, NULL)
 int __netif_rx(struct sk_buff *skb);

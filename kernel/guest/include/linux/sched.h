@@ -98,6 +98,7 @@ struct kernel_clone_args;
 struct sigpending { struct list_head list; u64 signal; };
 struct restart_block { unsigned long arch_data; long (*fn)(struct restart_block *); u64 expires; };
 
+struct blk_plug;
 struct task_struct {
 	struct thread_info thread_info;		/* 0 */
 	unsigned int __state;			/* 24 */
@@ -157,7 +158,8 @@ struct task_struct {
 	char comm[TASK_COMM_LEN];		/* 2976 */
 	unsigned long yields;			/* 2992: number of voluntary yields, even if no other task was runnable */
 	unsigned int overran;			/* it has run for too long while others wait: an interrupt switches it away */
-	char __before_fs[3040 - 3004];
+	struct blk_plug *plug;			/* 3008 */
+	char __before_fs[3040 - 3016];
 	struct fs_struct *fs;			/* 3040 */
 	struct files_struct *files;		/* 3048 */
 	void *io_uring;

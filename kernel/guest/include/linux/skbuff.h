@@ -16,8 +16,18 @@ struct net_device;
 struct dst_entry;
 struct iov_iter;
 
-enum skb_drop_reason { SKB_NOT_DROPPED_YET, SKB_CONSUMED, SKB_DROP_REASON_NOT_SPECIFIED, SKB_DROP_REASON_NO_SOCKET,
-		       SKB_DROP_REASON_TCP_CSUM, SKB_DROP_REASON_IP_CSUM, SKB_DROP_REASON_CPU_BACKLOG };
+// Those that are given here, with the numbers of the release's kfree_skb event.
+enum skb_drop_reason {
+#ifdef KERNEL_6_12
+	SKB_DROP_REASON_NOT_SPECIFIED = 2, SKB_DROP_REASON_NO_SOCKET = 3, SKB_DROP_REASON_TCP_CSUM = 9,
+	SKB_DROP_REASON_IP_CSUM = 13, SKB_DROP_REASON_CPU_BACKLOG = 58, SKB_DROP_REASON_UNHANDLED_PROTO = 61,
+	SKB_DROP_REASON_PKT_TOO_BIG = 76,
+#else
+	SKB_DROP_REASON_NOT_SPECIFIED = 1, SKB_DROP_REASON_NO_SOCKET = 2, SKB_DROP_REASON_TCP_CSUM = 4,
+	SKB_DROP_REASON_IP_CSUM = 9, SKB_DROP_REASON_CPU_BACKLOG = 46, SKB_DROP_REASON_UNHANDLED_PROTO = 49,
+	SKB_DROP_REASON_PKT_TOO_BIG = 64,
+#endif
+};
 
 // Follows the data of a packet, which clones may share.
 struct skb_shared_info {
@@ -45,6 +55,16 @@ struct sk_buff {
 	unsigned char *head, *data, *tail, *end;
 	u16 transport_header, network_header; // offset from head
 };
+
+static inline int skb_network_offset(const struct sk_buff *skb)
+{
+	return skb->head + skb->network_header - skb->data;
+}
+
+static inline int skb_transport_offset(const struct sk_buff *skb)
+{
+	return skb->head + skb->transport_header - skb->data;
+}
 
 #define CHECKSUM_NONE 0
 #define CHECKSUM_UNNECESSARY 1

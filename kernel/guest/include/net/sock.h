@@ -104,6 +104,8 @@ enum {
 	TCP_CLOSE_WAIT, TCP_LAST_ACK, TCP_LISTEN, TCP_CLOSING,
 };
 
+enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, TCP_CA_Loss };
+
 #define TCPF(state) (1 << (state))
 
 // A sock of TCP over IPv4. Addresses and ports are in network order, except for num,
@@ -145,7 +147,8 @@ struct sock {
 	u32 rcv_wup;                      // rcv_nxt as last acknowledged
 	u32 rcv_wnd;                      // last advertised window
 	bool fin_queued;
-	u8 icsk_retransmits;
+	u8 icsk_retransmits, icsk_ca_state;
+	u32 high_seq;                     // snd_nxt when the loss was found
 	u64 bytes_received, bytes_sent;
 };
 
@@ -316,6 +319,7 @@ void inet_put_port(struct sock *sk);
 struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern);
 int inet_csk_listen_start(struct sock *sk);
 bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child);
+void inet_sk_set_state(struct sock *sk, int state);
 void inet_sk_state_store(struct sock *sk, int newstate);
 
 int tcp_v4_init_sock(struct sock *sk);
@@ -328,6 +332,8 @@ int tcp_recvmsg(struct sock *sk, struct msghdr *msg, size_t len, int flags);
 void tcp_close(struct sock *sk, long timeout);
 void tcp_shutdown(struct sock *sk, int how);
 void tcp_set_state(struct sock *sk, int state);
+void tcp_set_ca_state(struct sock *sk, const u8 ca_state);
+void tcp_enter_loss(struct sock *sk);
 void tcp_done(struct sock *sk);
 int tcp_connect(struct sock *sk);
 void tcp_send_ack(struct sock *sk);

@@ -296,7 +296,8 @@ void wake_up_new_task(struct task_struct *p)
 }
 
 /* Runs on the new task's stack. */
-static struct rq *finish_task_switch(struct task_struct *prev)
+static noinline __noclone struct rq *finish_task_switch(struct task_struct *prev) __asm__("finish_task_switch.isra.0");
+static noinline __noclone struct rq *finish_task_switch(struct task_struct *prev)
 {
 	struct rq *rq = this_rq();
 	unsigned int prev_state = READ_ONCE(prev->__state);

@@ -2,6 +2,7 @@
 #include "sched.h"
 #include <linux/irqflags.h>
 #include <linux/interrupt.h>
+#include <trace/events/power.h>
 
 void tick_nohz_idle_stop_tick(void);
 void tick_nohz_idle_exit(void);
@@ -38,9 +39,11 @@ static noinline void cpuidle_idle_call(void)
 		local_irq_enable();
 		return;
 	}
+	trace_cpu_idle(1, smp_processor_id());
 	rcu_idle_enter();
 	arch_cpu_idle();
 	rcu_idle_exit();
+	trace_cpu_idle(PWR_EVENT_EXIT, smp_processor_id());
 	local_irq_enable();
 }
 

@@ -313,14 +313,19 @@ void usleep_range_state(unsigned long min, unsigned long max, unsigned int state
 }
 EXPORT_SYMBOL(usleep_range_state);
 
+noinline __noclone void hrtimer_init_sleeper(struct hrtimer_sleeper *sl, clockid_t clock_id, enum hrtimer_mode mode)
+{
+	hrtimer_init(&sl->timer, clock_id, mode);
+	sl->timer.function = hrtimer_wakeup;
+	sl->task = current;
+}
+
 long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid)
 {
 	struct hrtimer_sleeper t;
 
-	hrtimer_init(&t.timer, clockid, mode);
-	t.timer.function = hrtimer_wakeup;
+	hrtimer_init_sleeper(&t, clockid, mode);
 	t.timer.node.expires = rqtp;
-	t.task = current;
 	return do_nanosleep(&t, mode);
 }
 

@@ -13,6 +13,9 @@
 #include <linux/slab.h>
 #include <linux/string.h>
 #include <linux/timer.h>
+#include <linux/blkdev.h>
+#include <linux/irq.h>
+#include <net/sock.h>
 #include <asm/ptrace.h>
 #include <asm/host.h>
 #ifdef KERNEL_6_12
@@ -20,16 +23,23 @@
 #include <trace/events/ipi.h>
 #include <trace/events/ksm.h>
 #endif
+#include <trace/events/block.h>
 #include <trace/events/exceptions.h>
 #include <trace/events/irq.h>
 #include <trace/events/kmem.h>
+#include <trace/events/net.h>
+#include <trace/events/power.h>
 #include <trace/events/rcu.h>
 #include <trace/events/sched.h>
 #include <trace/events/signal.h>
+#include <trace/events/skb.h>
+#include <trace/events/sock.h>
 #include <trace/events/syscalls.h>
 #include <trace/events/task.h>
+#include <trace/events/tcp.h>
 #include <trace/events/timer.h>
 #include <trace/events/workqueue.h>
+#include <trace/events/writeback.h>
 
 struct trace_entry {
 	unsigned short type;
@@ -478,6 +488,223 @@ TRACE_EVENT(signal_generate, TP_PROTO(int sig, struct kernel_siginfo *info, stru
 	rec.pid = task->pid;
 	rec.group = group;
 	rec.result = result;
+)
+
+#ifdef KERNEL_6_12
+#define DROP_FIELDS void *skbaddr, *location, *rx_sk; unsigned short protocol; int reason;
+#define CONSUME_FIELDS void *skbaddr, *location;
+#define SET_CONSUME_LOCATION rec.location = location;
+#elif defined(KERNEL_5_10)
+#define DROP_FIELDS void *skbaddr, *location; unsigned short protocol;
+#else
+#define DROP_FIELDS void *skbaddr, *location; unsigned short protocol; int reason;
+#endif
+#ifndef KERNEL_5_10
+#define SET_DROP_REASON rec.reason = reason;
+#else
+#define SET_DROP_REASON
+#endif
+#ifndef KERNEL_6_12
+#define CONSUME_FIELDS void *skbaddr;
+#define SET_CONSUME_LOCATION
+#endif
+
+TRACE_EVENT(kfree_skb, TP_PROTO(struct sk_buff *skb, void *location, enum skb_drop_reason reason),
+	TRACE_FIELDS(DROP_FIELDS),
+	rec.skbaddr = skb;
+	rec.location = location;
+	rec.protocol = ntohs(skb->protocol);
+	SET_DROP_REASON
+)
+
+TRACE_EVENT(consume_skb, TP_PROTO(struct sk_buff *skb, void *location),
+	TRACE_FIELDS(CONSUME_FIELDS),
+	rec.skbaddr = skb;
+	SET_CONSUME_LOCATION
+)
+
+TRACE_EVENT(net_dev_start_xmit, TP_PROTO(const struct sk_buff *skb, const struct net_device *dev),
+	TRACE_FIELDS(u32 name; u16 queue_mapping; const void *skbaddr; bool vlan_tagged; u16 vlan_proto, vlan_tci, protocol;
+		     u8 ip_summed; unsigned int len, data_len; int network_offset; bool transport_offset_valid;
+		     int transport_offset; u8 tx_flags; u16 gso_size, gso_segs, gso_type; char dev[MAX_STRING];),
+	put_string(name, rec.dev, dev->name);
+	rec.skbaddr = skb;
+	rec.protocol = ntohs(skb->protocol);
+	rec.ip_summed = skb->ip_summed;
+	rec.len = skb->len;
+	rec.network_offset = skb_network_offset(skb);
+	rec.transport_offset_valid = true;
+	rec.transport_offset = skb_transport_offset(skb);
+)
+
+TRACE_EVENT(net_dev_xmit, TP_PROTO(struct sk_buff *skb, int rc, struct net_device *dev, unsigned int skb_len),
+	TRACE_FIELDS(void *skbaddr; unsigned int len; int rc; u32 name; char dev[MAX_STRING];),
+	rec.skbaddr = skb;
+	rec.len = skb_len;
+	rec.rc = rc;
+	put_string(name, rec.dev, dev->name);
+)
+
+#define NET_DEV_TEMPLATE(event) \
+TRACE_EVENT(event, TP_PROTO(struct sk_buff *skb), \
+	TRACE_FIELDS(void *skbaddr; unsigned int len; u32 name; char dev[MAX_STRING];), \
+	rec.skbaddr = skb; \
+	rec.len = skb->len; \
+	put_string(name, rec.dev, skb->dev->name); \
+)
+NET_DEV_TEMPLATE(net_dev_queue)
+NET_DEV_TEMPLATE(netif_receive_skb)
+NET_DEV_TEMPLATE(netif_rx)
+
+/* The addresses of a socket, as IPv4's and as IPv6's in which those are. */
+#define ADDRESS_FIELDS u8 saddr[4], daddr[4], saddr_v6[16], daddr_v6[16];
+#define set_addresses(sk) do { \
+	memcpy(rec.saddr, &(sk)->inet_saddr, 4); \
+	memcpy(rec.daddr, &(sk)->inet_daddr, 4); \
+	rec.saddr_v6[10] = rec.saddr_v6[11] = rec.daddr_v6[10] = rec.daddr_v6[11] = 0xff; \
+	memcpy(rec.saddr_v6 + 12, &(sk)->inet_saddr, 4); \
+	memcpy(rec.daddr_v6 + 12, &(sk)->inet_daddr, 4); \
+} while (0)
+
+TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldstate, const int newstate),
+	TRACE_FIELDS(const void *skaddr; int oldstate, newstate; u16 sport, dport, family, protocol; ADDRESS_FIELDS),
+	rec.skaddr = sk;
+	rec.oldstate = oldstate;
+	rec.newstate = newstate;
+	rec.sport = ntohs(sk->inet_sport);
+	rec.dport = ntohs(sk->inet_dport);
+	rec.family = AF_INET;
+	rec.protocol = IPPROTO_TCP;
+	set_addresses(sk);
+)
+
+#ifdef KERNEL_5_10
+#define RETRANSMIT_FAMILY
+#define SET_RETRANSMIT_FAMILY
+#else
+#define RETRANSMIT_FAMILY family,
+#define SET_RETRANSMIT_FAMILY rec.family = AF_INET;
+#endif
+TRACE_EVENT(tcp_retransmit_skb, TP_PROTO(const struct sock *sk, const struct sk_buff *skb),
+	TRACE_FIELDS(const void *skbaddr, *skaddr; int state; u16 sport, dport, RETRANSMIT_FAMILY __none[0]; ADDRESS_FIELDS),
+	rec.skbaddr = skb;
+	rec.skaddr = sk;
+	rec.state = sk->sk_state;
+	rec.sport = ntohs(sk->inet_sport);
+	rec.dport = ntohs(sk->inet_dport);
+	SET_RETRANSMIT_FAMILY
+	set_addresses(sk);
+)
+
+#ifndef KERNEL_5_10
+TRACE_EVENT(tcp_cong_state_set, TP_PROTO(struct sock *sk, const u8 ca_state),
+	TRACE_FIELDS(const void *skaddr; u16 sport, dport, family; ADDRESS_FIELDS u8 cong_state;),
+	rec.skaddr = sk;
+	rec.sport = ntohs(sk->inet_sport);
+	rec.dport = ntohs(sk->inet_dport);
+	rec.family = AF_INET;
+	rec.cong_state = ca_state;
+	set_addresses(sk);
+)
+#endif
+
+TRACE_EVENT(irq_handler_entry, TP_PROTO(int irq, struct irqaction *action),
+	TRACE_FIELDS(int irq; u32 name; char text[MAX_STRING];),
+	rec.irq = irq;
+	put_string(name, rec.text, action->name);
+)
+
+TRACE_EVENT(irq_handler_exit, TP_PROTO(int irq, struct irqaction *action, int ret),
+	TRACE_FIELDS(int irq, ret;),
+	rec.irq = irq;
+	rec.ret = ret;
+)
+
+#define BLOCK_BIO(name) \
+TRACE_EVENT(name, TP_PROTO(struct bio *bio), \
+	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector; char rwbs[8], comm[TASK_COMM_LEN];), \
+	rec.dev = bio->bi_bdev->bd_dev; \
+	rec.sector = bio->bi_sector; \
+	rec.nr_sector = bio->bi_size >> SECTOR_SHIFT; \
+	blk_fill_rwbs(rec.rwbs, bio->bi_opf); \
+	copy_comm(comm, current); \
+)
+BLOCK_BIO(block_bio_queue)
+BLOCK_BIO(block_bio_backmerge)
+BLOCK_BIO(block_getrq)
+
+#ifdef KERNEL_6_12
+#define RQ_IOPRIO u16 ioprio;
+#else
+#define RQ_IOPRIO
+#endif
+/* No request has a command for the device, which would be the text. */
+#define BLOCK_RQ(name) \
+TRACE_EVENT(name, TP_PROTO(struct request *rq), \
+	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector, bytes; RQ_IOPRIO char rwbs[8], comm[TASK_COMM_LEN]; u32 cmd; char text[MAX_STRING];), \
+	rec.dev = rq->q->part0->bd_dev; \
+	rec.sector = rq->__sector; \
+	rec.nr_sector = blk_rq_sectors(rq); \
+	rec.bytes = rq->__data_len; \
+	blk_fill_rwbs(rec.rwbs, rq->cmd_flags); \
+	copy_comm(comm, current); \
+	put_string(cmd, rec.text, ""); \
+)
+BLOCK_RQ(block_rq_insert)
+BLOCK_RQ(block_rq_issue)
+#ifdef KERNEL_6_12
+BLOCK_RQ(block_io_start)
+BLOCK_RQ(block_io_done)
+#endif
+
+TRACE_EVENT(block_rq_complete, TP_PROTO(struct request *rq, blk_status_t error, unsigned int nr_bytes),
+	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector; int error; RQ_IOPRIO char rwbs[8]; u32 cmd; char text[MAX_STRING];),
+	rec.dev = rq->q->part0->bd_dev;
+	rec.sector = rq->__sector;
+	rec.nr_sector = nr_bytes >> SECTOR_SHIFT;
+	rec.error = error ? -EIO : 0;
+	blk_fill_rwbs(rec.rwbs, rq->cmd_flags);
+	put_string(cmd, rec.text, "");
+)
+
+TRACE_EVENT(block_plug, TP_PROTO(struct request_queue *q),
+	TRACE_FIELDS(char comm[TASK_COMM_LEN];),
+	copy_comm(comm, current);
+)
+
+TRACE_EVENT(block_unplug, TP_PROTO(struct request_queue *q, unsigned int depth, bool explicit),
+	TRACE_FIELDS(int nr_rq; char comm[TASK_COMM_LEN];),
+	rec.nr_rq = depth;
+	copy_comm(comm, current);
+)
+
+TRACE_EVENT(block_dirty_buffer, TP_PROTO(struct buffer_head *bh),
+	TRACE_FIELDS(u32 dev; sector_t sector; size_t size;),
+	rec.dev = bh->b_bdev->bd_dev;
+	rec.sector = bh->b_blocknr;
+	rec.size = bh->b_size;
+)
+
+/* Nothing here is of one file system, and there are no cgroups but the first. */
+#define WRITEBACK_WORK(event) \
+TRACE_EVENT(event, TP_PROTO(struct bdi_writeback *wb, struct wb_writeback_work *work), \
+	TRACE_FIELDS(char name[32]; long nr_pages; u32 sb_dev; int sync_mode, for_kupdate, range_cyclic, for_background, reason; ino_t cgroup_ino;), \
+	memcpy(rec.name, wb->name, sizeof(rec.name)); \
+	rec.nr_pages = work->nr_pages; \
+	rec.sync_mode = work->sync_mode; \
+	rec.for_kupdate = work->for_kupdate; \
+	rec.range_cyclic = work->range_cyclic; \
+	rec.for_background = work->for_background; \
+	rec.reason = work->reason; \
+	rec.cgroup_ino = 1; \
+)
+WRITEBACK_WORK(writeback_start)
+WRITEBACK_WORK(writeback_written)
+
+TRACE_EVENT(cpu_idle, TP_PROTO(unsigned int state, unsigned int cpu_id),
+	TRACE_FIELDS(u32 state, cpu_id;),
+	rec.state = state;
+	rec.cpu_id = cpu_id;
 )
 
 #define PAGE_FAULT_CLASS(name) \

@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
+#include <trace/events/net.h>
 
 #define BACKLOG_MAX 1000 // net.core.netdev_max_backlog
 #define WEIGHT 64        // packets per poll
@@ -48,7 +49,13 @@ void dev_add_pack(struct packet_type *pt)
 
 noinline __noclone int dev_hard_start_xmit(struct sk_buff *skb, struct net_device *dev)
 {
-	return dev->netdev_ops->ndo_start_xmit(skb, dev);
+	unsigned int len = skb->len;
+	int rc;
+
+	trace_net_dev_start_xmit(skb, dev);
+	rc = dev->netdev_ops->ndo_start_xmit(skb, dev);
+	trace_net_dev_xmit(skb, rc, dev, len);
+	return rc;
 }
 
 // __dev_queue_xmit sends a packet on skb->dev with softirqs off, so that its
@@ -59,6 +66,7 @@ int __dev_queue_xmit(struct sk_buff *skb, struct net_device *sb_dev)
 
 	local_bh_disable();
 	rcu_read_lock();
+	trace_net_dev_queue(skb);
 	rc = dev_hard_start_xmit(skb, skb->dev);
 	rcu_read_unlock();
 	local_bh_enable();
@@ -88,6 +96,7 @@ static __noipa int enqueue_to_backlog(struct sk_buff *skb)
 
 static __noipa int netif_rx_internal(struct sk_buff *skb)
 {
+	trace_netif_rx(skb);
 	return enqueue_to_backlog(skb);
 }
 
@@ -109,10 +118,11 @@ int netif_rx(struct sk_buff *skb)
 
 static __noipa int __netif_receive_skb_one_core(struct sk_buff *skb, bool pfmemalloc)
 {
+	trace_netif_receive_skb(skb);
 	skb->network_header = skb->data - skb->head;
 	if (ptype_ip && skb->protocol == ptype_ip->type)
 		return ptype_ip->func(skb, skb->dev, ptype_ip, skb->dev);
-	kfree_skb(skb);
+	kfree_skb_reason(skb, SKB_DROP_REASON_UNHANDLED_PROTO);
 	return NET_RX_DROP;
 }
 

@@ -1,6 +1,7 @@
 // Packets. A struct sk_buff has one owner; its data may be shared by clones.
 #include <linux/skbuff.h>
 #include <linux/fs.h>
+#include <trace/events/skb.h>
 
 static struct kmem_cache *skbuff_head_cache;
 
@@ -72,15 +73,19 @@ noinline void __kfree_skb(struct sk_buff *skb)
 // kfree_skb_reason drops a reference to a dropped packet.
 void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason)
 {
-	if (skb && refcount_dec_and_test(&skb->users))
-		__kfree_skb(skb);
+	if (!skb || !refcount_dec_and_test(&skb->users))
+		return;
+	trace_kfree_skb(skb, __builtin_return_address(0), reason);
+	__kfree_skb(skb);
 }
 
 // consume_skb drops a reference to a processed packet.
 void consume_skb(struct sk_buff *skb)
 {
-	if (skb && refcount_dec_and_test(&skb->users))
-		__kfree_skb(skb);
+	if (!skb || !refcount_dec_and_test(&skb->users))
+		return;
+	trace_consume_skb(skb, __builtin_return_address(0));
+	__kfree_skb(skb);
 }
 
 noinline __noclone void __copy_skb_header(struct sk_buff *new, const struct sk_buff *old)

@@ -1,6 +1,7 @@
 // Listening and accepting.
 #include <linux/host.h>
 #include <net/sock.h>
+#include <trace/events/sock.h>
 
 // inet_csk_wait_for_connect sleeps until there is a connection to accept.
 static __noipa int inet_csk_wait_for_connect(struct sock *sk, long timeo)
@@ -93,7 +94,14 @@ bool inet_csk_reqsk_queue_add(struct sock *sk, struct sock *child)
 	return listening;
 }
 
+void inet_sk_set_state(struct sock *sk, int state)
+{
+	trace_inet_sock_set_state(sk, sk->sk_state, state);
+	sk->sk_state = state;
+}
+
 void inet_sk_state_store(struct sock *sk, int newstate)
 {
+	trace_inet_sock_set_state(sk, sk->sk_state, newstate);
 	smp_store_release(&sk->sk_state, newstate);
 }

@@ -11,13 +11,15 @@ noinline void ip_send_check(struct iphdr *iph)
 
 static __noipa int ip_finish_output2(struct sk_buff *skb)
 {
+	// The loopback device has no addresses.
+	*(struct ethhdr *)skb_push(skb, ETH_HLEN) = (struct ethhdr){ .h_proto = skb->protocol };
 	return dev_queue_xmit(skb);
 }
 
 static __noipa int __ip_finish_output(struct sk_buff *skb)
 {
 	if (skb->len > skb->dev->mtu) {
-		kfree_skb(skb);
+		kfree_skb_reason(skb, SKB_DROP_REASON_PKT_TOO_BIG);
 		return -EMSGSIZE;
 	}
 	return ip_finish_output2(skb);

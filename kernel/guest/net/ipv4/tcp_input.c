@@ -10,12 +10,28 @@ noinline __noclone void tcp_reset(struct sock *sk, struct sk_buff *skb)
 	sk_error_report(sk);
 }
 
+// tcp_enter_loss begins the recovery from a loss. It ends when all that has been sent until
+// now is acknowledged.
+noinline __noclone void tcp_enter_loss(struct sock *sk)
+{
+	sk->high_seq = sk->snd_nxt;
+	tcp_set_ca_state(sk, TCP_CA_Loss);
+}
+
+// tcp_fastretrans_alert looks at an acknowledgement while not all is well.
+static __noipa void tcp_fastretrans_alert(struct sock *sk, const u32 prior_snd_una, int num_dupack, int *ack_flag, int *rexmit)
+{
+	if (sk->icsk_ca_state == TCP_CA_Loss && !before(sk->snd_una, sk->high_seq))
+		tcp_set_ca_state(sk, TCP_CA_Open);
+}
+
 // tcp_ack frees acknowledged segments and records the peer's window. It returns false
 // if data is acknowledged that has not been sent.
 static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
 {
-	u32 ack = TCP_SKB_CB(skb)->ack_seq;
+	u32 ack = TCP_SKB_CB(skb)->ack_seq, prior_snd_una = sk->snd_una;
 	struct sk_buff *sent;
+	int rexmit = 0;
 
 	if (after(ack, sk->snd_nxt))
 		return 0;
@@ -29,6 +45,8 @@ static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
 		__skb_unlink(sent, &sk->sk_write_queue);
 		consume_skb(sent);
 	}
+	if (sk->icsk_ca_state != TCP_CA_Open)
+		tcp_fastretrans_alert(sk, prior_snd_una, 0, &flag, &rexmit);
 	tcp_rearm_rto(sk);
 	return 1;
 }

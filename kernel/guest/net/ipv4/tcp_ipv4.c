@@ -108,7 +108,8 @@ noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_
 	child->snd_wnd = ntohs(tcp_hdr(skb)->window);
 	child->write_seq = secure_tcp_seq(child->inet_saddr, child->inet_daddr, child->inet_sport, child->inet_dport);
 	child->snd_una = child->snd_nxt = child->write_seq;
-	child->sk_state = TCP_SYN_RECV;
+	child->sk_state = sk->sk_state;
+	inet_sk_set_state(child, TCP_SYN_RECV);
 	sock_hold(sk);
 	child->listener = sk;
 	return child;

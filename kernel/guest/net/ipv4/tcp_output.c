@@ -1,5 +1,6 @@
 // TCP: making and sending segments.
 #include <net/sock.h>
+#include <trace/events/tcp.h>
 
 #define TCP_RTO_MIN (HZ / 5)
 #define TCP_RETRIES 8
@@ -166,6 +167,20 @@ noinline void tcp_send_active_reset(struct sock *sk, gfp_t priority)
 	send_bare(sk, TCPHDR_RST | TCPHDR_ACK, priority);
 }
 
+noinline __noclone int __tcp_retransmit_skb(struct sock *sk, struct sk_buff *skb, int segs)
+{
+	int err = tcp_transmit_skb(sk, skb, 1, GFP_ATOMIC);
+
+	if (!err)
+		trace_tcp_retransmit_skb(sk, skb);
+	return err;
+}
+
+noinline __noclone int tcp_retransmit_skb(struct sock *sk, struct sk_buff *skb, int segs)
+{
+	return __tcp_retransmit_skb(sk, skb, segs);
+}
+
 // tcp_retransmit_timer retransmits the oldest segment. After TCP_RETRIES times the
 // connection ends with ETIMEDOUT.
 noinline __noclone void tcp_retransmit_timer(struct sock *sk)
@@ -178,13 +193,15 @@ noinline __noclone void tcp_retransmit_timer(struct sock *sk)
 	}
 	if (!skb || sk->snd_una == sk->snd_nxt)
 		return;
-	if (++sk->icsk_retransmits > TCP_RETRIES) {
+	if (sk->icsk_retransmits >= TCP_RETRIES) {
 		sk->sk_err = ETIMEDOUT;
 		tcp_done(sk);
 		sk_error_report(sk);
 		return;
 	}
-	tcp_transmit_skb(sk, skb, 1, GFP_ATOMIC);
+	tcp_enter_loss(sk);
+	sk->icsk_retransmits++;
+	tcp_retransmit_skb(sk, skb, 1);
 	tcp_rearm_rto(sk);
 }
 

@@ -2,6 +2,9 @@
 #ifndef _TRACE_IRQ_H
 #define _TRACE_IRQ_H
 #include <linux/tracepoint.h>
+struct irqaction;
+DECLARE_TRACE(irq_handler_entry, TP_PROTO(int irq, struct irqaction *action), TP_ARGS(irq, action))
+DECLARE_TRACE(irq_handler_exit, TP_PROTO(int irq, struct irqaction *action, int ret), TP_ARGS(irq, action, ret))
 DECLARE_TRACE(softirq_raise, TP_PROTO(unsigned int vec_nr), TP_ARGS(vec_nr))
 DECLARE_TRACE(softirq_entry, TP_PROTO(unsigned int vec_nr), TP_ARGS(vec_nr))
 DECLARE_TRACE(softirq_exit, TP_PROTO(unsigned int vec_nr), TP_ARGS(vec_nr))
