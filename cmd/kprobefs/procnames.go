@@ -159,8 +159,25 @@ type seccompAddFD struct {
 	flags, srcFD, newFD, newFlags uint32
 }
 
-// giveFD answers a call with a descriptor for its caller.
+// allSignals is the set of all signals.
+var allSignals = func() (set unix.Sigset_t) {
+	for i := range set.Val {
+		set.Val[i] = ^set.Val[i]
+	}
+	return set
+}()
+
+// giveFD answers a call with a descriptor for its caller. Signals have to wait: one that
+// comes between the answer and the descriptor, such as those by which Go's scheduler stops
+// threads, takes the descriptor back, and the call returns 0.
 func giveFD(listener int, id uint64, fd, flags int) syscall.Errno {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before unix.Sigset_t
+	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &allSignals, &before); err != nil {
+		return unix.EINVAL // cannot be
+	}
+	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
 	a := seccompAddFD{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcFD: uint32(fd), newFlags: uint32(flags) & unix.O_CLOEXEC}
 	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&a)))
 	if errno != unix.EINVAL {
