@@ -1,15 +1,12 @@
 package integration
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
 
 // needPerf skips where perf is not installed, or where its rings cannot be mapped.
@@ -19,21 +16,9 @@ func needPerf(t *testing.T) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		t.Skip("no perf")
 	}
-	if !passthrough() {
+	if !Passthrough() {
 		t.Skip("the host's kernel is older than 6.9, or we are not root: the descriptors cannot be mapped")
 	}
-}
-
-// passthrough reports whether FUSE files can be mapped.
-func passthrough() bool {
-	var u unix.Utsname
-	if os.Geteuid() != 0 || unix.Uname(&u) != nil {
-		return false
-	}
-	major, rest, _ := strings.Cut(unix.ByteSliceToString(u.Release[:]), ".")
-	m, _ := strconv.Atoi(major)
-	minor, _ := strconv.Atoi(regexp.MustCompile(`^\d*`).FindString(rest))
-	return m > 6 || m == 6 && minor >= 9
 }
 
 // perfScript runs a script below exec, with the variable DATA for perf's file.

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	needBusybox(t)
 	all, masks := cases(t)
 	var skip map[string]string
-	if !passthrough() {
+	if !Passthrough() {
 		skip = map[string]string{"mirror_perf": "the rings of perf need Linux 6.9", "mirror_perf_probes": "the same"}
 	}
 	play(t, nil, skip, all, masks)

@@ -5,17 +5,25 @@
 //	clients run [CLIENT]...      play them here, and compare with the recording
 //	clients record [CLIENT]...   play them on Linux, and write what they printed
 //
-// In commands.txt a line [CLIENT] PATH... names a client and the programs that its
-// commands need, a line "$ COMMAND" a command of busybox's shell. The commands of a client
-// are played in order in one folder, so that one can read what another has recorded. A
-// line that begins with a space is what the command printed on Linux (masked), "? N" its
-// status there if that is not 0, and "! REASON" says why it prints something else here. A
-// reason whose command prints the same fails the run.
+// In commands.txt a line "[CLIENT] NEED..." names a client and what its commands need:
+//
+//	/usr/bin/perf    a file or a folder of this machine
+//	NAME.c           a program of the folder programs, linked with libtracefs
+//	PACKAGE@VERSION  the tests of a Go package, as a program with the package's last name and .test
+//	mmap             files of FUSE that can be mapped (Linux 6.9, root)
+//	slow             more time than CI has: only "make clients" plays it
+//
+// A line "$ COMMAND" is a command of busybox's shell. The commands of a client are played
+// in order in one folder, where the programs built for it are, so that one can read what
+// another has recorded. A line that begins with a space is what the command printed on
+// Linux (masked), "? N" its status there if that is not 0, and "! REASON" says why it
+// prints something else here. A reason whose command prints the same fails the run.
 package main
 
 import (
+	"bytes"
 	"context"
-	_ "embed" // commands.txt
+	"embed"
 	"errors"
 	"fmt"
 	"io"
@@ -37,11 +45,21 @@ import (
 //go:embed commands.txt
 var commands string
 
+//go:embed programs/*.c
+var sources embed.FS
+
 // file is where the table is written, from the module's root.
 var file = filepath.Join("integration", "clients", "commands.txt")
 
-// limit is how long the commands of one client may take on Linux, which QEMU emulates.
-const limit = 10 * time.Minute
+// limit is how long the commands of one client may take on Linux, which QEMU emulates, and
+// commandLimit how long one of them may take, there and here.
+const (
+	limit        = 20 * time.Minute
+	commandLimit = 2 * time.Minute
+)
+
+// timeout is the program that ends a command with its children.
+const timeout = "/usr/bin/timeout"
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -56,7 +74,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	if len(args) == 0 {
 		return errors.New("usage: clients run|record [CLIENT]")
 	}
-	head, all, err := parse(commands)
+	_, all, err := parse(commands)
 	if err != nil {
 		return err
 	}
@@ -66,10 +84,7 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 	}
 	switch args[0] {
 	case "record":
-		if err := record(ctx, chosen); err != nil {
-			return err
-		}
-		return os.WriteFile(file, []byte(format(head, all)), 0o644)
+		return record(ctx, chosen)
 	case "run":
 		return runHere(ctx, chosen, out)
 	}
@@ -78,9 +93,9 @@ func command(ctx context.Context, args []string, out io.Writer) error {
 
 // client is a section of the table.
 type client struct {
-	name     string
-	programs []string
-	rows     []*row
+	name  string
+	needs []string
+	rows  []*row
 }
 
 // row is a command with what it printed on Linux.
@@ -111,7 +126,7 @@ func parse(text string) (head string, all []*client, _ error) {
 		case line[0] == '#' && c == nil:
 			head += line + "\n"
 		case line[0] == '[' && strings.HasSuffix(mark, "]"):
-			c, r = &client{name: mark[1 : len(mark)-1], programs: strings.Fields(rest)}, nil
+			c, r = &client{name: mark[1 : len(mark)-1], needs: strings.Fields(rest)}, nil
 			all = append(all, c)
 		case mark == "$" && c != nil:
 			r = &row{command: rest}
@@ -140,7 +155,7 @@ func format(head string, all []*client) string {
 	var b strings.Builder
 	b.WriteString(head)
 	for _, c := range all {
-		fmt.Fprintf(&b, "\n[%s] %s\n", c.name, strings.Join(c.programs, " "))
+		fmt.Fprintf(&b, "\n[%s] %s\n", c.name, strings.Join(c.needs, " "))
 		for _, r := range c.rows {
 			fmt.Fprintf(&b, "$ %s\n", r.command)
 			for line := range strings.Lines(r.want.text) {
@@ -176,17 +191,30 @@ func choose(all []*client, names []string) ([]*client, error) {
 // mark precedes the number and the status of a command in a script's output.
 const mark = "\x01end "
 
-// script is a script that plays a client's commands.
+// script is a script that plays a client's commands, each in a shell of its own, which is
+// ended with all that it has started if it takes too long.
 func (c *client) script() string {
 	var b strings.Builder
-	b.WriteString("export PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C PAGER=cat\n" +
+	b.WriteString("export PATH=$PWD:/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C PAGER=cat\n" +
 		"if [ ! -e /bin/bash ]; then ln -s /usr/bin/bash /bin/bash; fi\n" +
 		"mkdir -p /var/tmp; exec 2>&1\n")
-	for i, r := range c.rows {
-		fmt.Fprintf(&b, "(%s\n) </dev/null; printf '%s%d %%d\\n' $?\n", r.command, mark, i)
+	for i := range c.rows {
+		fmt.Fprintf(&b, "%s -s KILL %d busybox sh ./%s </dev/null; printf '%s%d %%d\\n' $?\n",
+			timeout, int(commandLimit.Seconds()), rowFile(i), mark, i)
 	}
 	return b.String()
 }
+
+// files returns what stands in the folder of a client's script.
+func (c *client) files() map[string][]byte {
+	files := map[string][]byte{}
+	for i, r := range c.rows {
+		files[rowFile(i)] = []byte(r.command + "\n")
+	}
+	return files
+}
+
+func rowFile(i int) string { return fmt.Sprintf(".command%d", i) }
 
 // answers splits the output of a client's script. It must have one for each command.
 func (c *client) answers(masks []integration.Mask, output string) ([]answer, error) {
@@ -208,29 +236,117 @@ func (c *client) answers(masks []integration.Mask, output string) ([]answer, err
 		all = append(all, answer{integration.Apply(masks, text), status})
 		text = ""
 	}
-	if len(all) != len(c.rows) {
-		return nil, fmt.Errorf("%s: %d commands of %d were played, then:\n%s", c.name, len(all), len(c.rows), text)
+	if len(all) < len(c.rows) {
+		return nil, fmt.Errorf("%s: %d commands of %d were played, then %q:\n%s", c.name, len(all), len(c.rows), c.rows[len(all)].command, text)
 	}
 	return all, nil
 }
 
-// missing returns a program of the client that is not on this machine, or "".
+// The needs of a client that are no files.
+const (
+	needMmap = "mmap"
+	needSlow = "slow"
+)
+
+// host returns the client's needs that are files and folders of this machine.
+func (c *client) host() (paths []string) {
+	for _, n := range c.needs {
+		if filepath.IsAbs(n) {
+			paths = append(paths, n)
+		}
+	}
+	return paths
+}
+
+// missing returns what of the client's needs is not on this machine, or "".
 func (c *client) missing() string {
-	for _, p := range c.programs {
+	for _, p := range c.host() {
 		if _, err := os.Stat(p); err != nil {
 			return p
 		}
 	}
+	if slices.Contains(c.needs, needMmap) && !integration.Passthrough() {
+		return "a host kernel that maps files of FUSE"
+	}
+	if c.needsC() && !haveTracefs() {
+		return "libtracefs-dev"
+	}
 	return ""
 }
 
-// record plays clients on Linux, each in a boot of its own, and sets what they printed.
-func record(ctx context.Context, chosen []*client) error {
-	if err := linux.Check(); err != nil {
+// needsC reports whether programs in C are built for the client.
+func (c *client) needsC() bool {
+	return slices.ContainsFunc(c.needs, func(n string) bool { return filepath.Ext(n) == ".c" })
+}
+
+func haveTracefs() bool {
+	return exec.Command("pkg-config", "--exists", "libtracefs").Run() == nil
+}
+
+// build builds the client's programs into a folder.
+func (c *client) build(ctx context.Context, dir string) error {
+	for _, n := range c.needs {
+		var err error
+		switch {
+		case filepath.Ext(n) == ".c":
+			err = buildC(ctx, dir, n)
+		case strings.Contains(n, "@"):
+			err = buildTests(ctx, dir, n)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %s: %w", c.name, n, err)
+		}
+	}
+	return nil
+}
+
+// buildC builds a program of the folder programs.
+func buildC(ctx context.Context, dir, name string) error {
+	source, err := sources.ReadFile("programs/" + name)
+	if err != nil {
 		return err
 	}
-	masks, err := integration.Masks()
+	cmd := exec.CommandContext(ctx, "sh", "-c",
+		`gcc -O2 -Wall -Werror -x c -o "$1" - $(pkg-config --cflags --libs libtracefs)`, "sh", strings.TrimSuffix(name, ".c"))
+	cmd.Dir = dir
+	cmd.Stdin = bytes.NewReader(source)
+	return run(cmd)
+}
+
+// buildTests builds the tests of a Go package, PATH@VERSION, in a module of their own.
+func buildTests(ctx context.Context, dir, pkg string) error {
+	module, err := os.MkdirTemp("", "kprobefs-clients")
 	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(module)
+	path, _, _ := strings.Cut(pkg, "@")
+	for _, args := range [][]string{
+		{"mod", "init", "clients"},
+		{"get", "-t", pkg},
+		{"test", "-c", "-o", filepath.Join(dir, filepath.Base(path)+".test"), path},
+	} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = module
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if err := run(cmd); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// run runs a command, and puts what it says into the error.
+func run(cmd *exec.Cmd) error {
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", cmd, err, out)
+	}
+	return nil
+}
+
+// record plays clients on Linux, each in a boot of its own, and writes what they printed.
+func record(ctx context.Context, chosen []*client) error {
+	if err := linux.Check(); err != nil {
 		return err
 	}
 	k, err := linux.Newest(ctx, linux.Default)
@@ -238,33 +354,70 @@ func record(ctx context.Context, chosen []*client) error {
 		return err
 	}
 	for _, c := range chosen {
-		s := linux.Script{Name: c.name, Text: c.script(), Files: map[string][]byte{}, Limit: limit}
-		var programs []string
-		for _, p := range c.programs {
-			b, err := os.ReadFile(p)
-			if err != nil {
-				return err
-			}
-			if strings.HasPrefix(string(b), "#!") {
-				s.Files[filepath.Base(p)] = b
-				s.Text = fmt.Sprintf("mkdir -p /usr/sbin && mv ./%s %s\n", filepath.Base(p), p) + s.Text
-				continue
-			}
-			programs = append(programs, p)
-		}
-		results, err := k.Run(ctx, "", []linux.Script{s}, programs...)
+		got, err := c.there(ctx, k)
 		if err != nil {
 			return err
 		}
-		got, err := c.answers(masks, results[0].Output)
-		if err != nil {
+		if err := c.write(got); err != nil {
 			return err
-		}
-		for i, r := range c.rows {
-			r.want = got[i]
 		}
 	}
 	return nil
+}
+
+// write writes the client's answers into the table, whose commands may have changed since.
+func (c *client) write(got []answer) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	head, all, err := parse(string(text))
+	if err != nil {
+		return err
+	}
+	chosen, err := choose(all, []string{c.name})
+	if err != nil {
+		return err
+	}
+	next := 0
+	for _, r := range chosen[0].rows {
+		if i := slices.IndexFunc(c.rows[next:], func(was *row) bool { return was.command == r.command }); i >= 0 {
+			r.want = got[next+i]
+			next += i + 1
+		}
+	}
+	return os.WriteFile(file, []byte(format(head, all)), 0o644)
+}
+
+// there plays a client's commands on Linux.
+func (c *client) there(ctx context.Context, k *linux.Kernel) ([]answer, error) {
+	masks, err := integration.Masks()
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "kprobefs-clients")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	if err := c.build(ctx, dir); err != nil {
+		return nil, err
+	}
+	s := linux.Script{Name: c.name, Text: c.script(), Files: c.files(), Host: append(c.host(), timeout), Limit: limit}
+	built, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range built {
+		if s.Files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+			return nil, err
+		}
+	}
+	results, err := k.Run(ctx, "", []linux.Script{s})
+	if err != nil {
+		return nil, err
+	}
+	return c.answers(masks, results[0].Output)
 }
 
 // here plays a client's commands below kprobefs exec.
@@ -278,8 +431,15 @@ func (c *client) here(ctx context.Context, bin string) ([]answer, error) {
 		return nil, err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.WriteFile(filepath.Join(dir, "script"), []byte(c.script()), 0o644); err != nil {
+	if err := c.build(ctx, dir); err != nil {
 		return nil, err
+	}
+	files := c.files()
+	files["script"] = []byte(c.script())
+	for name, data := range files {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+			return nil, err
+		}
 	}
 	cmd := exec.CommandContext(ctx, bin, "exec", "--release", linux.Default, "--cpus", "2", "--", "busybox", "sh", "script")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }

@@ -1,11 +1,12 @@
 package main
 
 import (
-	"context"
-	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/integration"
 )
 
 // TestFormat: the table is written as it was read.
@@ -24,9 +25,9 @@ func TestFormat(t *testing.T) {
 	}
 }
 
-// TestClients plays the table.
+// TestClients plays what CI has time for.
 func TestClients(t *testing.T) {
-	for _, need := range []string{"go", "fusermount3", "busybox", "trace-cmd"} {
+	for _, need := range []string{"go", "fusermount3", "busybox", timeout} {
 		if _, err := exec.LookPath(need); err != nil {
 			t.Skip(err)
 		}
@@ -34,12 +35,29 @@ func TestClients(t *testing.T) {
 	if testing.Short() || os.Getuid() != 0 {
 		t.Skip("takes seconds, and wants root")
 	}
-	var out writer
-	if err := command(context.Background(), []string{"run"}, io.Writer(&out)); err != nil {
-		t.Errorf("%v\n%s", err, out)
+	_, all, err := parse(commands)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bin, err := integration.Build(t.Context(), t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range all {
+		if slices.Contains(c.needs, needSlow) {
+			continue
+		}
+		t.Run(c.name, func(t *testing.T) {
+			if p := c.missing(); p != "" {
+				t.Skipf("%s is missing", p)
+			}
+			got, err := c.here(t.Context(), bin)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, wrong := range c.compare(got) {
+				t.Error(wrong)
+			}
+		})
 	}
 }
-
-type writer []byte
-
-func (w *writer) Write(p []byte) (int, error) { *w = append(*w, p...); return len(p), nil }

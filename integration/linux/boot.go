@@ -28,6 +28,7 @@ const (
 type Script struct {
 	Name, Text string
 	Files      map[string][]byte // executable files beside it, by path
+	Host       []string          // files and folders of this machine that it finds in the same places
 	Limit      time.Duration     // time limit, 0 for three minutes
 }
 
@@ -47,7 +48,8 @@ type Result struct {
 }
 
 // Run boots the kernel and runs the scripts in order. lib is stored beside each
-// script as lib.sh, and the given programs of this machine in /usr/bin.
+// script as lib.sh, and the given programs of this machine in /usr/bin. What is an ELF
+// program, there and among a script's files, has its libraries in their places.
 func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs ...string) ([]Result, error) {
 	dir, err := os.MkdirTemp("", "kprobefs-linux")
 	if err != nil {
@@ -83,12 +85,16 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 		return nil, err
 	}
 	for _, tool := range gnuTools {
-		if err := t.addProgram(tool); err != nil {
+		if err := t.addHost(tool); err != nil {
 			return nil, err
 		}
 	}
 	for _, path := range programs {
-		if err := t.addProgramAt("/usr/bin/"+filepath.Base(path), path); err != nil {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := t.addFile("/usr/bin/"+filepath.Base(path), data, execMode); err != nil {
 			return nil, err
 		}
 	}
@@ -100,7 +106,14 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 	for _, s := range scripts {
 		t.add("scripts/"+s.Name, fileMode, []byte(s.Text))
 		for path, data := range s.Files {
-			t.add("files/"+s.Name+"/"+path, execMode, data)
+			if err := t.addFile("files/"+s.Name+"/"+path, data, execMode); err != nil {
+				return nil, err
+			}
+		}
+		for _, path := range s.Host {
+			if err := t.addHost(path); err != nil {
+				return nil, err
+			}
 		}
 		fmt.Fprintln(&order, s.Name, int(s.limit().Seconds()))
 	}

@@ -3,6 +3,7 @@ package linux
 import (
 	"bytes"
 	"debug/elf"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -48,16 +49,33 @@ func (t tree) add(path string, mode uint32, data []byte) {
 	t[path] = node{mode, data}
 }
 
-// addProgram adds a program of this machine with its loader and libraries.
-func (t tree) addProgram(path string) error { return t.addProgramAt(path, path) }
-
-// addProgramAt adds a program at another path.
-func (t tree) addProgramAt(at, path string) error {
+// addHost adds a file of this machine, or all files of a folder, in the same places.
+// Links are followed.
+func (t tree) addHost(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		entries, err := os.ReadDir(path)
+		for _, e := range entries {
+			err = errors.Join(err, t.addHost(filepath.Join(path, e.Name())))
+		}
+		return err
+	}
 	data, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	t.add(at, execMode, data)
+	return t.addFile(path, data, fileMode&^uint32(fs.ModePerm)|uint32(info.Mode().Perm()))
+}
+
+// addFile adds a file, and, if it is a program or a library, its loader and libraries.
+func (t tree) addFile(at string, data []byte, mode uint32) error {
+	t.add(at, mode, data)
+	if len(data) <= elf.EI_NIDENT || !bytes.HasPrefix(data, []byte(elf.ELFMAG)) || elf.Type(data[elf.EI_NIDENT]) == elf.ET_REL {
+		return nil
+	}
 	return t.addLibraries(data)
 }
 
@@ -102,8 +120,7 @@ func (t tree) addLibrary(name string) error {
 	if err != nil {
 		return fmt.Errorf("library %s: %w", name, err)
 	}
-	t.add(path, execMode, data)
-	return t.addLibraries(data)
+	return t.addFile(path, data, execMode)
 }
 
 // addBusybox adds /bin/busybox, and its applets as links.
