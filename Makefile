@@ -129,7 +129,7 @@ demand: ## count again what published tools and lessons name (downloads them), a
 demand-page: ## write what the guest has of it now
 	$(GO) run ./integration/demand page
 
-clients: ## play commands of trace-cmd, perf, perf-tools, libtracefs and cilium/ebpf here, and compare with what they printed on Linux
+clients: ## play commands of trace-cmd, perf, perf-tools, libtracefs, bpftrace and cilium/ebpf here, and compare with what they printed on Linux
 	$(GO) run ./integration/clients run
 
 bench: ## measure the interpreter, hits, their recording, files and 10,000 probes; tables, and out/bench.json
