@@ -70,3 +70,51 @@ func TestExecClosesFiles(t *testing.T) {
 		t.Errorf("status %d:\n%s", status, out)
 	}
 }
+
+// rateScript has trace-cmd and perf record the hits that two kernel threads make as fast as
+// they can, far more than 100,000 a second, with the smallest buffers. It prints the hits, the
+// events in the file and those that the programs say were lost. perf may copy a part of its
+// ring twice: it looks at the head when it begins to copy, copies up to where that is
+// meanwhile, and goes on from the first. So its events are counted by their times.
+const rateScript = `
+cd /sys/kernel/tracing
+echo 'p:rate int_sqrt' >kprobe_events
+trace-cmd record -q -b 8 -e kprobes:rate -o $OLDPWD/rate.dat sh -c "echo int_sqrt 100000 >$KPROBEFS_MNT/machine/load/call"
+hits() { while read -r name hits missed; do [ $name = rate ] && echo $hits $missed; done <kprobe_profile; }
+echo trace-cmd $(hits) $(trace-cmd report -i $OLDPWD/rate.dat 2>/dev/null | grep -c ' rate: ') \
+	$(trace-cmd report -i $OLDPWD/rate.dat --stat 2>/dev/null | sed -n 's/^\(overrun\|dropped events\): //p' | paste -sd+)
+echo >kprobe_events
+echo 'p:rate int_sqrt' >kprobe_events
+perf record -q -m 1 -a -o $OLDPWD/perf.dat -e kprobes:rate sh -c "echo int_sqrt 100000 >$KPROBEFS_MNT/machine/load/call" >/dev/null 2>&1
+perf script -i $OLDPWD/perf.dat --ns -F tid,cpu,time,event 2>/dev/null | grep kprobes:rate | sort -u >$OLDPWD/perf.text
+echo perf $(hits) $(wc -l <$OLDPWD/perf.text) $(perf report -i $OLDPWD/perf.dat --stats 2>/dev/null | sed -n 's/^ *LOST_SAMPLES events: *\([0-9]*\)$/\1/p')
+`
+
+// TestRecordRate: what the recorders have kept and what they say was lost are all hits.
+func TestRecordRate(t *testing.T) {
+	needPerf(t)
+	needTool(t, "trace-cmd", "trace-cmd")
+	dir := publicDir(t)
+	put(t, dir, "script", rateScript)
+	out, status := asUser(nil).exec(t, dir, nil, []string{"--cpus", "2"}, "sh", "script")
+	if status != 0 {
+		t.Fatalf("status %d:\n%s", status, out)
+	}
+	const hits = 200000
+	for _, want := range []string{"trace-cmd", "perf"} {
+		var line string
+		line, out, _ = strings.Cut(out, "\n")
+		var kept, lost int
+		f := strings.Fields(line)
+		if len(f) == 5 {
+			kept, _ = strconv.Atoi(f[3])
+			for n := range strings.SplitSeq(f[4], "+") {
+				one, _ := strconv.Atoi(n)
+				lost += one
+			}
+		}
+		if !strings.HasPrefix(line, want+" "+strconv.Itoa(hits)+" 0 ") || kept == 0 || kept+lost != hits {
+			t.Errorf("%d kept, %d lost: %s", kept, lost, line)
+		}
+	}
+}
