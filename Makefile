@@ -7,7 +7,7 @@ IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.1
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.
-TIMEOUT  ?= 10m
+TIMEOUT  ?= 30m
 # How long "make fuzz" gives each fuzz target.
 FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.

@@ -95,6 +95,9 @@ func mountLooping(t *testing.T, flags ...string) *looping {
 		_ = cmd.Process.Signal(syscall.SIGTERM)
 		_, _ = cmd.Process.Wait()
 		_ = unix.Unmount(l.dir, unix.MNT_DETACH)
+		if b, _ := os.ReadFile(l.log); t.Failed() {
+			t.Logf("the program's log:\n%s", b)
+		}
 	})
 	if line, err := bufio.NewReader(r).ReadString('\n'); line != "ready\n" {
 		b, _ := os.ReadFile(l.log)
