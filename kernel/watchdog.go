@@ -93,6 +93,7 @@ type sighting struct {
 	yields   uint64 // how often the task has released its CPU; for an idle task, how often it has halted
 	irqs     uint64 // interrupts that the vCPU has taken
 	irqsOff  bool
+	inIRQ    bool          // it handled an interrupt or a softirq
 	bound    bool          // the task cannot be preempted
 	place    []string      // the vCPU's state, as an oops shows it
 	hardFor  time.Duration // time with interrupts off
@@ -243,7 +244,7 @@ func (w *watchdog) report(level int, s *sighting, lines ...string) {
 
 // act applies the watchdog's action to the task that holds the vCPU.
 func (w *watchdog) act(v *vcpu, s *sighting, panic string) {
-	c := &condemned{task: s.task}
+	c := &condemned{task: s.task, inIRQ: s.inIRQ}
 	switch w.conf.Action {
 	case WatchdogKill:
 		line := fmt.Sprintf("watchdog: CPU#%d is taken from %s:%d, which is killed", v.id, s.comm, s.pid)
@@ -320,6 +321,7 @@ type watched struct {
 // condemned is a task that does not release its vCPU.
 type condemned struct {
 	task  uint64
+	inIRQ bool   // in an interrupt or a softirq
 	panic string // if not empty, the guest panics with this message; else the task is killed
 }
 
@@ -327,7 +329,7 @@ type condemned struct {
 func (v *vcpu) showItself() {
 	v.show.Store(false)
 	s := &sighting{at: time.Now(), irqs: v.irqsTaken}
-	s.task, s.bound, s.irqsOff = v.hold()
+	s.task, s.bound, s.irqsOff, s.inIRQ = v.hold()
 	pid, _ := v.m.mem.ReadU64(s.task + abi.TaskPID)
 	s.pid = int(int32(pid))
 	s.comm = v.m.comm(s.task)
@@ -343,22 +345,31 @@ func (v *vcpu) showItself() {
 	v.shown.Store(s)
 }
 
-// hold returns the running task, and whether and why it could not be preempted.
-func (v *vcpu) hold() (task uint64, bound, irqsOff bool) {
+// hold returns the running task, whether and why it could not be preempted, and whether it
+// is interrupted: an interrupt or a softirq is handled.
+func (v *vcpu) hold() (task uint64, bound, irqsOff, inIRQ bool) {
 	var t abi.Trap
 	v.fill(&t, 0)
 	irqsOff = v.cpu.RFlags&abi.FlagIF == 0
 	rcu := v.percpuWord("rcu_data", rcuNesting+4)
 	reads := rcu != nil && binary.LittleEndian.Uint32(rcu[rcuNesting:]) != 0
-	return t.Task, t.Preempt != 0 || reads || irqsOff, irqsOff
+	return t.Task, t.Preempt != 0 || reads || irqsOff, irqsOff, t.Preempt&abi.InterruptMask != 0
 }
 
 // endCondemned makes the task that the watchdog condemned exit as after an oops, or
-// panics the guest, unless the task has released the vCPU meanwhile.
+// panics the guest, unless the task has released the vCPU meanwhile. What interrupts the task
+// is let through first: who is killed in an interrupt takes the kernel along.
 func (v *vcpu) endCondemned() {
-	c := v.condemned.Swap(nil)
-	task, bound, _ := v.hold()
-	if c == nil || task != c.task || !bound {
+	c := v.condemned.Load()
+	if c == nil {
+		return
+	}
+	task, bound, _, inIRQ := v.hold()
+	if task == c.task && inIRQ && !c.inIRQ {
+		return
+	}
+	v.condemned.CompareAndSwap(c, nil)
+	if task != c.task || !bound {
 		return
 	}
 	r := &v.cpu.R

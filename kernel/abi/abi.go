@@ -243,6 +243,7 @@ const (
 	HardirqOffset = 0x00010000
 	NMIMask       = 0x00f00000
 	NMIOffset     = 0x00100000
+	InterruptMask = SoftirqMask | HardirqMask | NMIMask // in_interrupt()
 )
 
 // Offsets in 6.1's task_struct, bytes (shared with kernel/guest's headers).
