@@ -30,7 +30,7 @@ var asDefault = map[string]map[string]difference{
 		"dd_directory":       {"a host's kernel of 6.4 and newer refuses the flags before we are asked", hostRefusesDirectory},
 		"events_far_symbols": {"5.10 has the one function and not the other, our guest the other way round", nil},
 		"mirror_perf":        {"struct perf_event_attr is shorter there, and a group that was closed reads otherwise", nil},
-		"splice_pipe":        {"after a read of a part of a line, a splice gives some of it again there", nil},
+		"mirror_splice_pipe": {"after a read of a part of a line, a splice gives some of it again there", nil},
 	},
 	"6.12": {
 		"activity_kill": {"kill(2) does not come by kill_pid_info there", nil},
