@@ -16,6 +16,8 @@ import (
 // the host's kernel refuses a call before it reaches a file of kprobefs.
 var rootOnly = map[string]string{
 	"mirror_change":      "it gives files to other users",
+	"inherited_owners":   "the same",
+	"mirror_splice_pipe": "it changes the mode of a file of root",
 	"mirror_perf_probes": "the rings of perf need FUSE's passthrough, which root may use only",
 	"mirror_perf":        "the rings of perf need FUSE's passthrough, which root may use only",
 	"mount_options":      "it gives files to other users",

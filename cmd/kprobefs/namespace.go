@@ -80,6 +80,11 @@ func mountsOf(types ...string) []string {
 	return dirs
 }
 
+// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts use.
+// Where it is missing it is not added, because that needs another file system in place
+// of the whole directory.
+const rareKnob = "stack_tracer_enabled"
+
 // bindParts bind-mounts the parts of a tree that is mounted already at the places that they
 // have on Linux; more is another path of debugfs, or "".
 func (ns *namespace) bindParts(more string) error {
@@ -105,6 +110,9 @@ func (ns *namespace) cover() error {
 	var names []string
 	for _, k := range knobs {
 		if k.IsDir() { // of a module, in /sys/kernel
+			continue
+		}
+		if k.Name() == rareKnob && !exists("/proc/sys/kernel/"+rareKnob) {
 			continue
 		}
 		names = append(names, k.Name())
