@@ -101,18 +101,18 @@ func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte,
 	if h == nil {
 		return fuse.Status(syscall.ENOTTY)
 	}
-	pid := f.tree.tgids.of(int(in.Pid))
+	pid := func() int { return f.tree.tgids.of(int(in.Pid)) }
 	switch {
 	case in.Cmd == positionIoctl && len(arg) >= 8 && len(reply) >= 8:
 		pos := h.position(int64(binary.NativeEndian.Uint64(arg)))
 		h.moved(pos, pos)
-		h.borrow(pid)
+		h.borrow(pid())
 		binary.NativeEndian.PutUint64(reply, uint64(pos))
 		return fuse.OK
 	case h.guest:
 		return f.ioctlGuest(cancel, h, in, arg, out, reply)
 	case in.Cmd == spliceIoctl:
-		n, err := h.splicePage(pid, arg, reply)
+		n, err := h.splicePage(pid(), arg, reply)
 		out.Result = int32(n)
 		return f.tree.status(err)
 	}
