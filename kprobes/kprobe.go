@@ -194,4 +194,5 @@ type Instance struct {
 	frame uint64 // address of the return slot
 	next  *Instance
 	pool  *instancePool
+	part  *poolPart // of the pool, which it returns to
 }

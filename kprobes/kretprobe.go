@@ -2,7 +2,6 @@ package kprobes
 
 import (
 	"cmp"
-	"math/bits"
 	"sync/atomic"
 	"syscall"
 	"unsafe"
@@ -48,7 +47,7 @@ func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
 	if uint64(rp.MaxActive) > maxPool/(instanceSize+rp.DataSize) {
 		return errf(syscall.ENOMEM, "%d instances with %d bytes of data", rp.MaxActive, rp.DataSize)
 	}
-	rp.pool = newPool(rp, rp.MaxActive, rp.DataSize)
+	rp.pool = newPool(rp, rp.MaxActive, rp.DataSize, len(k.cpus))
 	rp.resetMissed()
 	return k.Register(p)
 }
@@ -168,43 +167,6 @@ func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
 	return k.Disable(&rp.Kprobe, by...)
 }
 
-// instancePool is struct rethook: the instances of one registration of a return
-// probe, or of a Rethook. They are allocated and freed without a lock.
-type instancePool struct {
-	exit func(*Instance, *abi.Trap) // set for a Rethook; a return probe has its own handler
-	dead atomic.Bool                // unregistered: returns no longer call handlers
-	all  []Instance
-	free []atomic.Uint64 // one bit per instance
-}
-
-func newPool(rp *Retprobe, n int, dataSize uint64) *instancePool {
-	pool := &instancePool{all: make([]Instance, n), free: make([]atomic.Uint64, (n+63)/64)}
-	for i := range pool.all {
-		ri := &pool.all[i]
-		*ri = Instance{Retprobe: rp, Index: i, Data: make([]byte, dataSize), pool: pool}
-		pool.put(ri)
-	}
-	return pool
-}
-
-// get is rethook_try_get: it allocates the first free instance, or returns nil.
-func (pool *instancePool) get() *Instance {
-	for i := range pool.free {
-		word := &pool.free[i]
-		for free := word.Load(); free != 0; free = word.Load() {
-			if word.CompareAndSwap(free, free&(free-1)) {
-				ri := &pool.all[i*64+bits.TrailingZeros64(free)]
-				ri.RetAddr = 0
-				return ri
-			}
-		}
-	}
-	return nil
-}
-
-// put is rethook_recycle.
-func (pool *instancePool) put(ri *Instance) { pool.free[ri.Index/64].Or(1 << (ri.Index % 64)) }
-
 // taskHooks is current->rethooks, the hooked calls of a task. Only the vCPU that runs the task, or
 // that frees it, changes them.
 type taskHooks struct {
@@ -318,7 +280,7 @@ func (k *Kprobes) FlushTask(task uint64) {
 // begun.
 func (k *Kprobes) preRetprobe(h *Hit) int {
 	rp := h.Probe.ret
-	ri := rp.pool.get()
+	ri := rp.pool.get(h.CPU)
 	if ri == nil {
 		rp.miss()
 		return 0

@@ -24,7 +24,7 @@ func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance,
 	if err := k.findTrampoline(); err != nil {
 		return nil, err
 	}
-	pool := newPool(nil, calls, dataSize)
+	pool := newPool(nil, calls, dataSize, len(k.cpus))
 	pool.exit = exit
 	return &Rethook{k, pool}, nil
 }
@@ -32,7 +32,7 @@ func (k *Kprobes) NewRethook(calls int, dataSize uint64, exit func(ri *Instance,
 // Get is rethook_try_get: it returns an instance for a call of the task that has just
 // begun, to be passed to Hook, or nil when all are in use. Handlers may call it.
 func (r *Rethook) Get(t *abi.Trap) *Instance {
-	ri := r.pool.get()
+	ri := r.pool.get(t.CPU)
 	if ri != nil {
 		ri.Task = t.Task
 	}

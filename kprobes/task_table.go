@@ -20,6 +20,7 @@ type taskEntry[T any] struct {
 	task  uint64
 	next  *taskEntry[T] // in the hash chain
 	value T
+	_     [cacheLines]byte // what follows is another task's, which may run on another CPU
 }
 
 func (tt *TaskTable[T]) chain(task uint64) *atomic.Pointer[taskEntry[T]] {

@@ -42,6 +42,7 @@ type hitBench struct {
 
 // counter is a vCPU's counter, on its own cache line.
 type counter struct {
+	_ [128]byte
 	n uint64
 	_ [120]byte
 }

@@ -190,7 +190,7 @@ func exit(err error) {
 
 func run(w io.Writer) error {
 	b := &bench{}
-	only := flag.String("only", "", "one of the sections: engines, hits, overhead, recording, modules, files, many, commands, size")
+	only := flag.String("only", "", sectionHelp())
 	out := flag.String("json", "", "write the rows as JSON to this file")
 	flag.IntVar(&b.rounds, "rounds", 7, "how often each measurement is made")
 	flag.Parse()
@@ -212,6 +212,15 @@ func run(w io.Writer) error {
 	}
 	errs = append(errs, b.writeJSON(*out))
 	return errors.Join(errs...)
+}
+
+// sectionHelp names the sections.
+func sectionHelp() string {
+	names := make([]string, len(sections))
+	for i, s := range sections {
+		names[i] = s.name
+	}
+	return "one of the sections: " + strings.Join(names, ", ")
 }
 
 func (b *bench) writeJSON(path string) error {

@@ -61,7 +61,7 @@ func pairs(b *bench) error {
 		return err
 	}
 	defer s.Close()
-	p := &pairBench{sys: s, calls: 200_000}
+	p := &pairBench{sys: s, calls: 2_000_000}
 	const plain = "plain loops"
 	ts := []timed{{plain, func() (float64, error) { return spin(p.calls) }}}
 	for _, kind := range pairKinds {

@@ -54,7 +54,7 @@ func TestSystem(t *testing.T) {
 			if tt.name == "smsw" {
 				c.CR0 &^= 8
 			}
-			*c.TLB.Read.At(dataVA) = core.Page{Tag: dataVA, Off: uint64(uintptr(c.mem.Base())) + dataPA - dataVA}
+			c.TLB.Read.Put(dataVA, uint64(uintptr(c.mem.Base()))+dataPA-dataVA)
 			if e, _ := c.Run(10); e.Reason != Halt || c.R[0] != tt.want || tt.check != nil && !tt.check(c) {
 				t.Errorf("%+v, rax %#x, want %#x; %+v", e, c.R[0], tt.want, c.State)
 			}

@@ -11,8 +11,10 @@ const (
 	pageBits = 8
 	// PageMask is how many entries Pages has, less one.
 	PageMask = 1<<pageBits - 1
+	// SecondPlace is what the two places of a page differ by.
+	SecondPlace = 1 << (pageBits - 1)
 
-	slotBits = 8
+	slotBits = 9
 	// SlotMask is how many slots there are of a kind, less one.
 	SlotMask = 1<<slotBits - 1
 	// SlotLimit is the limit of a slot for accesses of up to 8 bytes.
@@ -23,7 +25,9 @@ const (
 // an address in it to get the host's address.
 type Page struct{ Tag, Off uint64 }
 
-// Pages is one of a vCPU's two TLBs.
+// Pages is one of a vCPU's two TLBs. A page has two places in it, so that two pages whose
+// addresses end alike, as those of a task's stack and of its task_struct may, do not drive
+// each other out.
 type Pages [1 << pageBits]Page
 
 // Slot is the entry of Pages that an access in translated code used last. Limit is how
@@ -61,8 +65,11 @@ func (t *TLB) Flush() {
 
 // FlushPage forgets the translation of the page of va.
 func (t *TLB) FlushPage(va uint64) {
-	t.Read.At(va).Tag = 1
-	t.Write.At(va).Tag = 1
+	for _, p := range []*Pages{t.Read, t.Write} {
+		if e := p.Find(va, va&^mem.PageMask); e != nil {
+			e.Tag = 1
+		}
+	}
 	t.flushSlots()
 }
 
@@ -72,5 +79,23 @@ func (t *TLB) flushSlots() {
 	}
 }
 
-// At is the entry for va's page, which may be another page's.
-func (p *Pages) At(va uint64) *Page { return &p[va>>12&PageMask] }
+// Find is the entry for the page of va, or nil; page is the address of the page that the
+// access ends in. If that is another page than va's, there is none.
+func (p *Pages) Find(va, page uint64) *Page {
+	i := va >> 12 & PageMask
+	if e := &p[i]; e.Tag == page {
+		return e
+	}
+	if e := &p[i^SecondPlace]; e.Tag == page {
+		return e
+	}
+	return nil
+}
+
+// Put makes an entry for the page of va, which has none. Off is the entry's. What was in
+// its first place moves to the second.
+func (p *Pages) Put(va, off uint64) {
+	i := va >> 12 & PageMask
+	p[i^SecondPlace] = p[i]
+	p[i] = Page{Tag: va &^ mem.PageMask, Off: off}
+}

@@ -74,13 +74,12 @@ func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, p
 	if want&mem.Write != 0 {
 		in = c.TLB.Write
 	}
-	e := in.At(va)
-	if e.Tag == (va+n-1)&^mem.PageMask {
+	if e := in.Find(va, (va+n-1)&^mem.PageMask); e != nil {
 		return unsafe.Add(nil, va+e.Off), 0, 0, 0
 	}
 	if va&mem.PageMask+n <= mem.PageSize {
 		pa := c.page(va, want, stack)
-		*e = core.Page{Tag: va &^ mem.PageMask, Off: pa - va + uint64(uintptr(c.ram))}
+		in.Put(va, pa-va+uint64(uintptr(c.ram)))
 		return unsafe.Add(c.ram, pa), 0, 0, 0
 	}
 	n1 = mem.PageSize - va&mem.PageMask
@@ -92,8 +91,8 @@ func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, p
 // Window is where the n bytes at va lie in RAM, if the vCPU has written to their
 // page and they do not leave it; else nil.
 func (c *CPU) Window(va, n uint64) unsafe.Pointer {
-	e := c.TLB.Write.At(va)
-	if e.Tag != (va+n-1)&^mem.PageMask {
+	e := c.TLB.Write.Find(va, (va+n-1)&^mem.PageMask)
+	if e == nil {
 		return nil
 	}
 	return unsafe.Add(nil, va+e.Off)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
+	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
 // This file has the handlers of what kernels are made of: moves, arithmetic, branches,
@@ -19,8 +20,8 @@ func (c *CPU) address(o *Op) uint64 {
 // find is where the w bytes at va lie, in a page that in has; else nil: exec must
 // execute the instruction.
 func (c *CPU) find(va uint64, w uint8, in *core.Pages) unsafe.Pointer {
-	e := in.At(va)
-	if e.Tag != (va+uint64(w)-1)&^0xfff {
+	e := in.Find(va, (va+uint64(w)-1)&^mem.PageMask)
+	if e == nil {
 		c.br = brSlow
 		return nil
 	}

@@ -115,6 +115,9 @@ func (c *Cache) DropTranslated() {
 // countEntry is the entry of a block that is interpreted: it counts how often the
 // block is entered, and has it translated.
 func countEntry(c *CPU, o *Op) *Op {
+	if atomic.LoadUint64(&o.Disp) >= c.cache.hot { // it stays interpreted: other vCPUs look at the count too
+		return o.Next()
+	}
 	if atomic.AddUint64(&o.Disp, 1) == c.cache.hot {
 		if n := c.cache.translate(o); n != nil {
 			return n

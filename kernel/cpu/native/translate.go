@@ -272,12 +272,19 @@ func fillSlot(tlb int32) []byte {
 	t.Imm32(core.PageMask << 4)
 	t.Op(8, 0x03, emit.CX, state(tlb))
 	t.Op(8, 0x3b, emit.DX, emit.M(emit.CX, 0))
+	first := t.Jcc(ccE)
+	t.Op(8, 0x81, 6, emit.R(emit.CX)) // xor: the other place, since Pages is aligned to its size
+	t.Imm32(core.SecondPlace << 4)
+	t.Op(8, 0x3b, emit.DX, emit.M(emit.CX, 0))
 	no := t.Jcc(ccNE)
-	t.Op(8, 0x8b, emit.CX, emit.M(emit.CX, 8))
-	t.Op(8, 0x87, emit.CX, state(offTmp2)) // xchg
-	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 0))
-	t.Op(8, 0x8b, emit.DX, state(offTmp2))
+	t.Here(first)
+	t.Op(8, 0x8b, emit.DX, emit.M(emit.CX, 8))
+	t.Op(8, 0x8b, emit.CX, state(offTmp2)) // an xchg would lock
 	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 8))
+	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
+	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
+	t.Imm32(0xfffff000)
+	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 0))
 	t.Op(8, 0xc7, 0, emit.X(emit.BP, emit.CX, 0, 16))
 	t.Imm32(core.SlotLimit)
 	t.Op(4, 0x39, emit.AX, emit.R(emit.AX)) // cmp: ZF
