@@ -39,6 +39,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
 	"github.com/kprobefs/kprobefs/kernel/mem"
+	"github.com/kprobefs/kprobefs/kernel/trampoline"
 )
 
 // Options say what machine to boot. Only Image must be given.
@@ -278,8 +279,8 @@ func newMachine(o Options) (*Machine, error) {
 	m.stubs = m.symbol("__probestub_sched_switch") != 0
 	m.syscallEntry = m.symbol("entry_SYSCALL_64_after_hwframe")
 	m.sites = ftrace.New(m, img.Mcount, ftrace.Callers{
-		Regs: m.symbol("ftrace_regs_caller"), List: m.symbol("ftrace_caller"), Trampoline: m.trampoline,
-		OpsRegs: m.symbol("ftrace_ops_regs_caller"), OpsTrampoline: m.opsTrampoline,
+		Regs: m.symbol(trampoline.FtraceRegs.Name), List: m.symbol(trampoline.Ftrace.Name), Trampoline: m.trampoline,
+		OpsRegs: m.symbol(trampoline.FtraceOpsRegs.Name), OpsTrampoline: m.opsTrampoline,
 	})
 	cache := cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {

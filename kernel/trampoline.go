@@ -1,72 +1,62 @@
 package kernel
 
 import (
-	"encoding/binary"
 	"fmt"
 	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/trampoline"
 )
 
 // trampoline does what create_trampoline does: it copies ftrace_caller, or
-// ftrace_regs_caller if regs is set, and directs the call at ftrace_call to another
-// function. The copy is never freed, because a task may stay in it for long. It fails
-// with ENOENT when the guest lacks a symbol that it needs. Sites' lock serializes
-// the calls.
+// ftrace_regs_caller if regs is set, and directs the call in it to another function. The
+// copy is never freed, because a task may stay in it for long. It fails with ENOENT when
+// the guest lacks a symbol that it needs. Sites' lock serializes the calls.
 func (m *Machine) trampoline(function string, regs bool) (uint64, error) {
-	t := template{name: "ftrace_caller", call: "ftrace_call", op: "ftrace_op"}
+	c := trampoline.Ftrace
 	if regs {
-		t = template{name: "ftrace_regs_caller", call: "ftrace_regs_call"}
+		c = trampoline.FtraceRegs
 	}
-	return m.copyCaller(t, 0, m.symbol(function), 0)
+	return m.copyCaller(c, 0, m.symbol(function), 0)
 }
 
 // opsTrampoline is the same for a module's ftrace_ops: see ftrace.Callers.
 func (m *Machine) opsTrampoline(over uint64, function string, target, op uint64, regs bool) (uint64, error) {
-	t := template{name: "ftrace_caller", call: "ftrace_call", op: "ftrace_op"}
+	c := trampoline.Ftrace
 	if regs {
-		t = template{name: "ftrace_ops_regs_caller", call: "ftrace_ops_regs_call", op: "ftrace_ops_regs_op"}
+		c = trampoline.FtraceOpsRegs
 	}
 	if function != "" {
 		target = m.symbol(function)
 	}
-	return m.copyCaller(t, over, target, op)
+	return m.copyCaller(c, over, target, op)
 }
 
-// template are the symbols of a function that is copied: its call, and the instruction
-// that loads the address of the ftrace_ops; "" if there is none.
-type template struct{ name, call, op string }
-
-// copyCaller copies a template to memory of its own, or over another copy of it. The
-// address of the ftrace_ops is put behind the copy.
-func (m *Machine) copyCaller(t template, over, target, op uint64) (uint64, error) {
-	const callLen, loadLen, ret = 5, 7, 0xc3
-	from, end, call, load := m.symbol(t.name), m.symbol(t.name+"_end"), m.symbol(t.call), m.symbol(t.op)
-	if from == 0 || target == 0 || call < from || call+callLen > end || t.op != "" && (load < from || load+loadLen > end) {
-		return 0, fmt.Errorf("the guest lacks the symbols for a copy of %s: %w", t.name, syscall.ENOENT)
-	}
-	code := make([]byte, end-from, end-from+1+8)
-	if err := m.Read(from, code); err != nil {
+// copyCaller copies a function of the guest to memory of its own, or over another copy of it.
+func (m *Machine) copyCaller(c trampoline.Caller, over, target, op uint64) (uint64, error) {
+	t, err := c.Find(m.symbol)
+	if err != nil {
 		return 0, err
 	}
-	code = append(code, ret)
-	n := uint64(len(code))
-	if t.op != "" {
-		binary.LittleEndian.PutUint32(code[load-from+3:], uint32(n-(load-from+loadLen)))
-		code = binary.LittleEndian.AppendUint64(code, op)
+	if target == 0 {
+		return 0, fmt.Errorf("the guest lacks a function for a copy of %s: %w", c.Name, syscall.ENOENT)
+	}
+	text := make([]byte, t.End-t.Start)
+	if err := m.Read(t.Start, text); err != nil {
+		return 0, err
 	}
 	addr := over
 	if addr == 0 {
-		var err error
-		if addr, err = m.AllocSlot(len(code)); err != nil {
+		if addr, err = m.AllocSlot(t.Extent()); err != nil {
 			return 0, err
 		}
-		m.addCopy(textCopy{abi.Range{Start: addr, End: addr + n}, from})
+		m.addCopy(textCopy{abi.Range{Start: addr, End: addr + uint64(t.Size())}, t.Start})
 	}
-	off := call - from
-	code[off] = 0xe8
-	binary.LittleEndian.PutUint32(code[off+1:], uint32(target-(addr+off+callLen)))
+	code, err := t.Copy(text, addr, target, op)
+	if err != nil {
+		return 0, err
+	}
 	return addr, m.Poke(abi.Patch{Addr: addr, Bytes: code})
 }
 

@@ -3,18 +3,17 @@ package kprobes
 import (
 	"bytes"
 	"encoding/binary"
-	"math"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kernel/trampoline"
 )
 
 const (
 	int3     = 0xcc
-	jmpRel32 = 0xe9
-	jmpSize  = 5
+	jmpSize  = trampoline.BranchSize
 	slotSize = 16 // MAX_INSN_SIZE: a copy and its terminator
 )
 
@@ -280,7 +279,7 @@ func (c *slotCode) copies(addr, slot uint64, size int) ([]byte, error) {
 	if b, err = Relocate(b, raw, c.insn, addr, slot+slotSize); err != nil {
 		return nil, err
 	}
-	back, err := Jump(slot+uint64(len(b)), addr+uint64(len(raw)))
+	back, err := trampoline.Jump(slot+uint64(len(b)), addr+uint64(len(raw)))
 	return append(b, back...), err
 }
 
@@ -298,16 +297,6 @@ func Relocate(b, raw []byte, in insn.Insn, from, to uint64) ([]byte, error) {
 	}
 	binary.LittleEndian.PutUint32(b[start+in.DispOff:], uint32(disp))
 	return b, nil
-}
-
-// Jump returns the five bytes of a jump from one address to another. It fails with
-// ERANGE when that is too far.
-func Jump(from, to uint64) ([]byte, error) {
-	rel := int64(to - from - jmpSize)
-	if rel < math.MinInt32 || rel > math.MaxInt32 {
-		return nil, errf(syscall.ERANGE, "no jump reaches from %#x to %#x", from, to)
-	}
-	return binary.LittleEndian.AppendUint32([]byte{jmpRel32}, uint32(rel)), nil
 }
 
 // freeCode frees the slot. No vCPU may be in it.

@@ -3,18 +3,20 @@
 //
 // Eligibility (check.go) is decided once, when a probe is registered, by decoding the
 // whole function; each refusal has a reason. A detour (detour.go) is x86 code in guest
-// memory: it saves the registers, calls the guest's optimized_callback, restores the
-// registers, executes the instructions that the jump replaces, and jumps back.
+// memory, begun by package trampoline: it saves the registers, calls the guest's
+// optimized_callback, restores the registers, executes the instructions that the jump
+// replaces, and jumps back.
 //
 // Package kprobes (its optimize.go) decides when a jump is written and removed, under
 // the lock that guards its probes.
 package optimizer
 
 import (
+	"github.com/kprobefs/kprobefs/kernel/trampoline"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-const jumpSize = 5
+const jumpSize = trampoline.BranchSize
 
 // Config is the argument of New.
 type Config struct {
@@ -49,7 +51,7 @@ func (o *Optimizer) Prepare(addr uint64, text func(addr uint64, p []byte) error)
 	if err != nil {
 		return nil, err
 	}
-	callback := o.cfg.Symbols.LookupName(callbackName)
+	callback := o.cfg.Symbols.LookupName(trampoline.Optimized)
 	if len(callback) == 0 {
 		return nil, refuse(NoCallback, 0)
 	}

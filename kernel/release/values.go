@@ -1,5 +1,7 @@
 package release
 
+import "github.com/kprobefs/kprobefs/kernel/trampoline"
+
 // Values of kprobes.
 var (
 	// DebugfsDir is where programs of the time expect debugfs to be mounted.
@@ -10,7 +12,7 @@ var (
 	// Trampoline is the function that hooked calls return to.
 	Trampoline = Value[string]{
 		Subject: names, What: "the function that hooked calls return to", Source: "`5.10/stack_option.txtar`",
-		By: []At[string]{{Linux5_10, "kretprobe_trampoline", 0}, {Linux6_1, "arch_rethook_trampoline", linux5_18}},
+		By: []At[string]{{Linux5_10, trampoline.Kretprobe, 0}, {Linux6_1, trampoline.Rethook, linux5_18}},
 	}
 	// SyscallPrefix begins the names of the functions of system calls.
 	SyscallPrefix = Value[string]{
@@ -36,7 +38,7 @@ var (
 	// "[unknown/kretprobe'd]". If it is empty, there is none.
 	Kretprobed = Value[string]{
 		Subject: trace, What: "the function that trace lines show as \"[unknown/kretprobe'd]\"", Source: "`5.10/stack_option.txtar`; `6.12/stack_option.txtar`",
-		By: []At[string]{{Linux5_10, "kretprobe_trampoline", 0}, {Linux6_1, "", 0}, {Linux6_12, "arch_rethook_trampoline", 0}},
+		By: []At[string]{{Linux5_10, trampoline.Kretprobe, 0}, {Linux6_1, "", 0}, {Linux6_12, trampoline.Rethook, 0}},
 	}
 	// PIDMax is pid_max where set_event_pid and files like it refuse numbers from there
 	// on (EINVAL). If it is 0, they refuse numbers from 2^30 on (EPERM).
