@@ -194,7 +194,7 @@ type Tracer struct {
 
 	dirs []DirChange
 
-	events atomic.Pointer[eventTable] // by ID, for readers of the buffer
+	events eventTable // by ID, for readers of the buffer
 
 	tracepoints map[uint64]*tracepoint // by address; fixed
 	stacks      stackTracer
@@ -294,7 +294,6 @@ func New(c Config) *Tracer {
 	t.perf = t.newPerf()
 	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, Filters: &t.filters, SynchronizeRCU: c.Machine.SynchronizeRCU}
 	t.nextType = int(t.conf.static().first)
-	t.events.Store(&eventTable{})
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))
 	t.global = t.newArray(initialPages, t.defaultClock())
 	if t.conf.has[release.FieldsOption] {

@@ -39,7 +39,7 @@ func (t *Tracer) Perf() *perf.Set { return t.perf }
 // if there is none, or if it is one of group ftrace.
 func (t *Tracer) PerfSource(id uint64) (perf.Source, error) {
 	if id <= maxEventType {
-		if e := (*t.events.Load())[uint16(id)]; e != nil && !e.Internal {
+		if e := t.events.get(uint16(id)); e != nil && !e.Internal {
 			return perfSource{e}, nil
 		}
 	}

@@ -100,9 +100,37 @@ var (
 	systemFiles = [...]string{"enable", "filter"}
 )
 
-// eventTable finds events by ID for the readers of the buffer, which take no lock,
-// because every change replaces the table.
-type eventTable map[uint16]*Event
+// eventTable finds events by ID for the readers of the buffer, which take no lock. The
+// Tracer's mu serializes changes.
+type eventTable struct {
+	pages [1 << 8]atomic.Pointer[eventPage]
+	n     int // of events
+}
+
+type eventPage [1 << 8]atomic.Pointer[Event]
+
+// get returns the event with an ID, or nil.
+func (t *eventTable) get(id uint16) *Event {
+	if page := t.pages[id>>8].Load(); page != nil {
+		return page[id&0xff].Load()
+	}
+	return nil
+}
+
+// set makes e the event with an ID; nil: there is none.
+func (t *eventTable) set(id uint16, e *Event) {
+	page := &t.pages[id>>8]
+	if page.Load() == nil {
+		page.Store(new(eventPage))
+	}
+	was := page.Load()[id&0xff].Swap(e)
+	switch {
+	case was == nil && e != nil:
+		t.n++
+	case was != nil && e == nil:
+		t.n--
+	}
+}
 
 // Enabled reports whether hits of the event come to this array, even if it does not record
 // them.
@@ -152,8 +180,9 @@ func (t *Tracer) newEvent(group, name string, id uint16, class eventClass) *Even
 	t.namesInUse[eventName{group, name}] = e
 	for _, a := range t.arrays {
 		a.files[e] = a.newFile(e)
+		a.showEvent(Subsystem{Name: group, Gen: s.gen, Hidden: s.hidden}, a.files[e])
 	}
-	t.publish()
+	t.events.set(id, e)
 	return e
 }
 
@@ -184,9 +213,8 @@ func (t *Tracer) newEventType() (uint16, bool) {
 		t.nextType++
 		return uint16(t.nextType - 1), true
 	}
-	used := *t.events.Load()
 	for id := int(t.conf.static().first); id <= maxEventType; id++ {
-		if used[uint16(id)] == nil {
+		if t.events.get(uint16(id)) == nil {
 			return uint16(id), true
 		}
 	}
@@ -206,25 +234,41 @@ func (t *Tracer) forgetEvent(e *Event) {
 	}
 	for _, a := range t.arrays {
 		a.clearTrace = a.clearTrace || a.files[e].wasEnabled
+		a.hideEvent(e.Group, a.files[e])
 		delete(a.files, e)
 	}
-	t.publish()
+	t.events.set(e.ID, nil)
 }
 
-// publish makes the current events visible to readers.
-func (t *Tracer) publish() {
-	table := eventTable{}
-	for _, s := range t.subsystems {
-		for _, e := range s.events {
-			table[e.ID] = e
-		}
+// showEvent has Subsystems show a new event, the newest of a subsystem, which may be new
+// too.
+func (a *Array) showEvent(of Subsystem, f *EventFile) {
+	systems := slices.Clone(*a.systems.Load())
+	i := slices.IndexFunc(systems, func(s Subsystem) bool { return s.Name == of.Name })
+	if i < 0 {
+		i = len(systems)
+		systems = append(systems, of)
 	}
-	t.events.Store(&table)
-	for _, a := range t.arrays {
-		a.publish()
-	}
+	// Who has the list of before sees its length only.
+	systems[i].Events = append(systems[i].Events, f)
+	a.systems.Store(&systems)
 }
 
+// hideEvent has Subsystems show the event no more, nor its subsystem if that has no other.
+func (a *Array) hideEvent(group string, f *EventFile) {
+	systems := slices.Clone(*a.systems.Load())
+	i := slices.IndexFunc(systems, func(s Subsystem) bool { return s.Name == group })
+	if i < 0 {
+		return
+	}
+	events := slices.DeleteFunc(slices.Clone(systems[i].Events), func(o *EventFile) bool { return o == f })
+	if systems[i].Events = events; len(events) == 0 {
+		systems = slices.Delete(systems, i, i+1)
+	}
+	a.systems.Store(&systems)
+}
+
+// publish has Subsystems show all events of a new array.
 func (a *Array) publish() {
 	var systems []Subsystem
 	for name, s := range a.tracer.subsystems {

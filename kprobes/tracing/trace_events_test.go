@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -259,5 +260,80 @@ func TestHeaderFiles(t *testing.T) {
 		"\tpadding     : type == 29\n\ttime_extend : type == 30\n\ttime_stamp : type == 31\n\tdata max type_len  == 28\n"
 	if got := ring.HeaderEvent(); got != event {
 		t.Errorf("header_event:\n%s", got)
+	}
+}
+
+// TestSubsystems: a list of events does not change with the events, and the next one has
+// them as they came, in each array; an ID leads to its event as long as there is one.
+func TestSubsystems(t *testing.T) {
+	tr, _ := newTestTracer(t)
+	if err := tr.MakeInstance("foo"); err != nil {
+		t.Fatal(err)
+	}
+	arrays := []*Array{tr.global, tr.Instances()[0]}
+	list := func(a *Array) (text string) {
+		for _, s := range a.Subsystems() {
+			if strings.HasPrefix(s.Name, "my") {
+				text += " " + s.Name + ":"
+				for _, f := range s.Events {
+					text += f.Name
+					if f.array != a {
+						t.Errorf("%s of another array is listed", f.Name)
+					}
+				}
+			}
+		}
+		return text
+	}
+	var earlier [][]Subsystem
+	var was []string
+	for _, step := range []struct{ line, want string }{
+		{"p:my/a vfs_read", " my:a"},
+		{"p:my/b vfs_read", " my:ab"},
+		{"p:my2/c vfs_read", " my:ab my2:c"},
+		{"p:my/d vfs_read", " my:abd my2:c"},
+		{"-:my/b", " my:ad my2:c"},
+		{"p:my/e vfs_read", " my:ade my2:c"},
+		{"-:my2/c", " my:ade"},
+		{"-:my/a", " my:de"},
+		{"p:my2/f vfs_read", " my:de my2:f"},
+		{"-:my/e", " my:d my2:f"},
+		{"-:my/d", " my2:f"},
+		{"p:my/g vfs_read", " my2:f my:g"},
+	} {
+		write(t, tr, step.line)
+		for _, a := range arrays {
+			if got := list(a); got != step.want {
+				t.Errorf("after %q:%s, want%s", step.line, got, step.want)
+			}
+		}
+		earlier = append(earlier, tr.global.Subsystems())
+		was = append(was, step.want)
+	}
+	for i, systems := range earlier {
+		tr.global.systems.Store(&systems)
+		if got := list(tr.global); got != was[i] {
+			t.Errorf("list %d has become%s, was%s", i, got, was[i])
+		}
+	}
+	f, g := tr.event("my2", "f"), tr.event("my", "g")
+	if f == nil || g == nil || tr.events.get(f.ID) != f.Event || tr.events.get(g.ID) != g.Event {
+		t.Errorf("the IDs do not lead to their events")
+	}
+	n, id := tr.events.n, f.ID
+	write(t, tr, "-:my2/f")
+	if tr.events.get(id) != nil || tr.events.n != n-1 {
+		t.Errorf("ID %d leads to an event that is gone; %d events, want %d", id, tr.events.n, n-1)
+	}
+}
+
+// BenchmarkDefine creates and removes an event, among 5,000 others.
+func BenchmarkDefine(b *testing.B) {
+	tr, _ := newTestTracer(b)
+	for i := range 5000 {
+		write(b, tr, fmt.Sprintf("p:e%d vfs_read", i))
+	}
+	for b.Loop() {
+		write(b, tr, "p:one_more vfs_read", "-:one_more")
 	}
 }

@@ -81,7 +81,7 @@ func (p *graphPrinter) append(b []byte, l line, next followers) ([]byte, bool) {
 		return b, false
 	}
 	id := binary.LittleEndian.Uint16(l.Data)
-	e := (*p.array.tracer.events.Load())[id]
+	e := p.array.tracer.events.get(id)
 	switch {
 	case e == nil || len(l.Data) < e.size || id == typeStack || id == typeFunction:
 		return b, false
@@ -145,7 +145,7 @@ func (p *graphPrinter) entry(b []byte, l line, next followers) []byte {
 
 // leaf reports whether ret is the exit of the entry ent.
 func (p *graphPrinter) leaf(ent, ret []byte) bool {
-	e := (*p.array.tracer.events.Load())[typeGraphRet]
+	e := p.array.tracer.events.get(typeGraphRet)
 	return e != nil && len(ret) >= e.size && string(ent[4:16]) == string(ret[4:16]) // the pid and the function
 }
 

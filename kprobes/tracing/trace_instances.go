@@ -32,7 +32,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := ring.PagesFor(ring.PageSize, expandedSize)
-	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*len(*t.events.Load())); err != nil {
+	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*t.events.n); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)

@@ -60,7 +60,7 @@ func isTask(trap *abi.Trap) bool {
 // was reserved before the triggers ran, and one of them may have swapped the buffers.
 func (a *Array) markerTriggers(task Task, entry []byte) *ring.Buffer {
 	t := a.tracer
-	event := (*t.events.Load())[typePrint]
+	event := t.events.get(typePrint)
 	if event == nil {
 		return a.buffer
 	}

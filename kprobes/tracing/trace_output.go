@@ -306,7 +306,7 @@ func (a *Array) appendWhole(b []byte, l line, clock *traceClock) []byte {
 	}
 	id := binary.LittleEndian.Uint16(d)
 	pid := int32(binary.LittleEndian.Uint32(d[4:]))
-	e := (*a.tracer.events.Load())[id]
+	e := a.tracer.events.get(id)
 	if e != nil && len(d) < e.size {
 		e = nil
 	}
