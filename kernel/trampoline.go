@@ -47,15 +47,20 @@ func (m *Machine) copyCaller(c trampoline.Caller, over, target, op uint64) (uint
 		return 0, err
 	}
 	addr := over
-	if addr == 0 {
+	if over == 0 {
 		if addr, err = m.AllocSlot(t.Extent()); err != nil {
 			return 0, err
 		}
-		m.addCopy(textCopy{abi.Range{Start: addr, End: addr + uint64(t.Size())}, t.Start})
 	}
 	code, err := t.Copy(text, addr, target, op)
 	if err != nil {
+		if over == 0 {
+			m.FreeSlot(addr)
+		}
 		return 0, err
+	}
+	if over == 0 {
+		m.addCopy(textCopy{abi.Range{Start: addr, End: addr + uint64(t.Size())}, t.Start})
 	}
 	return addr, m.Poke(abi.Patch{Addr: addr, Bytes: code})
 }
