@@ -15,8 +15,7 @@ import (
 type instancePool struct {
 	exit  func(*Instance, *abi.Trap) // set for a Rethook; a return probe has its own handler
 	dead  atomic.Bool                // unregistered: returns no longer call handlers
-	all   []Instance
-	parts []poolPart // by CPU
+	parts []poolPart                 // by CPU
 }
 
 // poolPart is the part of a pool that is a CPU's: instances that follow each other.
@@ -36,11 +35,11 @@ type freeInstances struct {
 const cacheLines = 128
 
 func newPool(rp *Retprobe, n int, dataSize uint64, cpus int) *instancePool {
-	pool := &instancePool{all: make([]Instance, n), parts: make([]poolPart, cpus)}
+	all, pool := make([]Instance, n), &instancePool{parts: make([]poolPart, cpus)}
 	for cpu := range pool.parts {
 		from, to := n*cpu/cpus, n*(cpu+1)/cpus
 		part := &pool.parts[cpu]
-		part.all, part.free = pool.all[from:to], make([]freeInstances, (to-from+63)/64)
+		part.all, part.free = all[from:to], make([]freeInstances, (to-from+63)/64)
 		for i := range part.all {
 			ri := &part.all[i]
 			*ri = Instance{Retprobe: rp, Index: from + i, Data: make([]byte, dataSize), pool: pool, part: part}

@@ -32,9 +32,9 @@ type ctlblk struct {
 	buf  [8]byte
 
 	jprobe   jprobeState
-	fault    Hit      // for fault handlers, which may run during another handler
-	faulting bool     // a fault handler is running
-	_        [64]byte // keeps the next CPU's block on another cache line
+	fault    Hit              // for fault handlers, which may run during another handler
+	faulting bool             // a fault handler is running
+	_        [cacheLines]byte // what follows is the next CPU's
 }
 
 func (c *ctlblk) begin(pt *point, code *slotCode, t *abi.Trap) {

@@ -8,7 +8,7 @@ import (
 
 // detourSize bounds the length of a detour in bytes.
 func detourSize(region int) int {
-	return trampoline.DetourSize() + region + trampoline.BranchSize
+	return trampoline.DetourSize() + region + jumpSize
 }
 
 // build makes the detour of the region at addr, in a buffer at the address at. The

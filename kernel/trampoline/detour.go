@@ -35,13 +35,11 @@ var exit = []byte{
 	0x9d, // popf
 }
 
-// loadOp begins movabs $op,%rdi, of loadOpSize bytes.
+// loadOp begins movabs $op,%rdi; the 8 bytes of op follow.
 var loadOp = []byte{0x48, 0xbf}
 
-const loadOpSize = 10
-
 // DetourSize is the length of Detour's code in bytes.
-func DetourSize() int { return len(entry) + loadOpSize + BranchSize + len(exit) }
+func DetourSize() int { return len(entry) + len(loadOp) + 8 + BranchSize + len(exit) }
 
 // Detour returns the first part of a detour buffer at the address at: it saves the
 // registers, calls callback (Optimized) with op and pt_regs, and restores them. The probed

@@ -102,16 +102,13 @@ var (
 
 // eventTable finds events by ID for the readers of the buffer, which take no lock. The
 // Tracer's mu serializes changes.
-type eventTable struct {
-	pages [1 << 8]atomic.Pointer[eventPage]
-	n     int // of events
-}
+type eventTable [1 << 8]atomic.Pointer[eventPage]
 
 type eventPage [1 << 8]atomic.Pointer[Event]
 
 // get returns the event with an ID, or nil.
 func (t *eventTable) get(id uint16) *Event {
-	if page := t.pages[id>>8].Load(); page != nil {
+	if page := t[id>>8].Load(); page != nil {
 		return page[id&0xff].Load()
 	}
 	return nil
@@ -119,17 +116,12 @@ func (t *eventTable) get(id uint16) *Event {
 
 // set makes e the event with an ID; nil: there is none.
 func (t *eventTable) set(id uint16, e *Event) {
-	page := &t.pages[id>>8]
-	if page.Load() == nil {
-		page.Store(new(eventPage))
+	page := t[id>>8].Load()
+	if page == nil {
+		page = new(eventPage)
+		t[id>>8].Store(page)
 	}
-	was := page.Load()[id&0xff].Swap(e)
-	switch {
-	case was == nil && e != nil:
-		t.n++
-	case was != nil && e == nil:
-		t.n--
-	}
+	page[id&0xff].Store(e)
 }
 
 // Enabled reports whether hits of the event come to this array, even if it does not record
@@ -268,17 +260,17 @@ func (a *Array) hideEvent(group string, f *EventFile) {
 	a.systems.Store(&systems)
 }
 
-// publish has Subsystems show all events of a new array.
-func (a *Array) publish() {
-	var systems []Subsystem
-	for name, s := range a.tracer.subsystems {
-		files := make([]*EventFile, len(s.events))
-		for i, e := range s.events {
-			files[i] = a.files[e]
+// addEvents gives a new array a file for each event of another one.
+func (a *Array) addEvents(of *Array) {
+	systems := slices.Clone(of.Subsystems())
+	for i, s := range systems {
+		files := make([]*EventFile, len(s.Events))
+		for k, f := range s.Events {
+			files[k] = a.newFile(f.Event)
+			a.files[f.Event] = files[k]
 		}
-		systems = append(systems, Subsystem{name, s.gen, s.hidden, files})
+		systems[i].Events = files
 	}
-	slices.SortFunc(systems, func(a, b Subsystem) int { return int(a.Gen) - int(b.Gen) })
 	a.systems.Store(&systems)
 }
 

@@ -320,10 +320,10 @@ func TestSubsystems(t *testing.T) {
 	if f == nil || g == nil || tr.events.get(f.ID) != f.Event || tr.events.get(g.ID) != g.Event {
 		t.Errorf("the IDs do not lead to their events")
 	}
-	n, id := tr.events.n, f.ID
+	n, id := len(tr.global.files), f.ID
 	write(t, tr, "-:my2/f")
-	if tr.events.get(id) != nil || tr.events.n != n-1 {
-		t.Errorf("ID %d leads to an event that is gone; %d events, want %d", id, tr.events.n, n-1)
+	if tr.events.get(id) != nil || len(tr.global.files) != n-1 {
+		t.Errorf("ID %d leads to an event that is gone; %d events, want %d", id, len(tr.global.files), n-1)
 	}
 }
 

@@ -32,7 +32,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := ring.PagesFor(ring.PageSize, expandedSize)
-	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*t.events.n); err != nil {
+	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*len(t.global.files)); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)
@@ -43,13 +43,8 @@ func (t *Tracer) MakeInstance(name string) error {
 	t.generations++
 	a.Name, a.Gen = name, t.generations
 	a.options.Store(t.global.options.Load() &^ uint64(forkOptions))
-	for _, s := range t.subsystems {
-		for _, e := range s.events {
-			a.files[e] = a.newFile(e)
-		}
-	}
+	a.addEvents(t.global)
 	t.arrays = append(t.arrays, a)
-	a.publish()
 	return nil
 }
 

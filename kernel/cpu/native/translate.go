@@ -249,8 +249,7 @@ func (t *translator) miss(m *tlbMiss) {
 	}
 	t.MovImm(emit.CX, uint64(m.slot))
 	t.Op(8, 0x8d, emit.DX, emit.M(emit.AX, m.last))
-	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
-	t.Imm32(0xfffff000)
+	t.pageOfDX()
 	t.Bytes(0xe8) // call
 	t.Imm32(0)
 	t.calls = append(t.calls, call32{t.Len() - 4, m.fill})
@@ -258,6 +257,12 @@ func (t *translator) miss(m *tlbMiss) {
 	t.To(t.Jmp(), m.back)
 	t.Here(slow)
 	t.returnWith(m.exit)
+}
+
+// pageOfDX makes an address in DX that of its page.
+func (t *translator) pageOfDX() {
+	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
+	t.Imm32(0xfffff000)
 }
 
 // fillSlot makes the routine that copies the TLB's entry for address AX, whose last
@@ -282,8 +287,7 @@ func fillSlot(tlb int32) []byte {
 	t.Op(8, 0x8b, emit.CX, state(offTmp2)) // an xchg would lock
 	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 8))
 	t.Op(8, 0x8b, emit.DX, emit.R(emit.AX))
-	t.Op(8, 0x81, 4, emit.R(emit.DX)) // and $-4096,%rdx
-	t.Imm32(0xfffff000)
+	t.pageOfDX()
 	t.Op(8, 0x89, emit.DX, emit.X(emit.BP, emit.CX, 0, 0))
 	t.Op(8, 0xc7, 0, emit.X(emit.BP, emit.CX, 0, 16))
 	t.Imm32(core.SlotLimit)
