@@ -136,7 +136,7 @@ func (t *Tree) Replace(guest Guest, roots map[*Mount]*seqfile.Row) {
 
 // put has the files use a guest, and returns the boot before.
 func (t *Tree) put(guest Guest) (old *boot) {
-	guest.OnAwaitClosed(func(ctx context.Context) bool { return t.releases.wait(nil, ctx.Done()) })
+	guest.OnAwaitClosed(func(ctx context.Context) bool { return t.releases.wait(nil, ctx.Done(), func() {}) })
 	return t.boot.Swap(t.newBoot(guest))
 }
 

@@ -128,13 +128,18 @@ func (f *filesystem) node(h *fuse.InHeader) *node {
 	return f.tree.inodes.get(h.NodeId)
 }
 
-// request is a request's context: it ends when the caller gets a signal.
+// request is a request's context: it ends when the caller gets a signal. Who asks for
+// Done is going to wait.
 type request struct {
 	context.Context
 	cancel <-chan struct{}
+	waits  func()
 }
 
-func (r request) Done() <-chan struct{} { return r.cancel }
+func (r request) Done() <-chan struct{} {
+	r.waits()
+	return r.cancel
+}
 
 func (r request) Err() error {
 	select {
@@ -145,16 +150,26 @@ func (r request) Err() error {
 	}
 }
 
+// waits returns what is to be called when the request with a number is going to wait.
+func (f *filesystem) waits(id uint64) func() {
+	return func() {
+		if f.server != nil { // else a test without a mount
+			f.server.waits(id)
+		}
+	}
+}
+
 // begin waits until files closed before the request are released (releases), and
 // returns the request's context, inode and caller.
 func (f *filesystem) begin(cancel <-chan struct{}, h *fuse.InHeader) (context.Context, *node, *seqfile.Caller, error) {
-	f.tree.releases.wait(f, cancel)
+	waits := f.waits(h.Unique)
+	f.tree.releases.wait(f, cancel, waits)
 	n := f.node(h)
 	if n == nil {
 		return nil, nil, nil, fmt.Errorf("inode %d: %w", h.NodeId, syscall.ESTALE)
 	}
 	c := f.tree.caller(h)
-	ctx := host.WithKilled(request{context.Background(), cancel}, func() bool { return killed(c.TID) })
+	ctx := host.WithKilled(request{context.Background(), cancel, waits}, func() bool { return killed(c.TID) })
 	return seqfile.WithCaller(ctx, c), n, c, nil
 }
 

@@ -189,7 +189,7 @@ func (h *handle) pollGuest(s *server, kh uint64, sleeps bool) uint32 {
 
 // awaitGuest waits in the guest until the file is ready for other events than those seen.
 func (h *handle) awaitGuest(s *server, kh uint64, c *seqfile.Caller, seen uint64, stop <-chan struct{}) {
-	ctx := request{context.Background(), stop}
+	ctx := request{context.Background(), stop, func() {}}
 	_, _, err := h.guestDo(ctx, c, host.Call{Nr: abi.HostPoll, How: seen, Arg: 1})
 	if err == nil || errors.Is(err, host.ErrStopped) {
 		s.notify(notifyPoll, []uint64{kh}, nil)

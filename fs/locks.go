@@ -30,13 +30,15 @@ func (f *filesystem) GetLk(cancel <-chan struct{}, in *fuse.LkIn, out *fuse.LkOu
 
 // SetLk is F_SETLK, and flock(2) with LOCK_NB.
 func (f *filesystem) SetLk(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
-	f.tree.releases.wait(f, cancel)
+	f.tree.releases.wait(f, cancel, f.waits(in.Unique))
 	return f.tree.status(f.setLock(nil, in))
 }
 
 // SetLkw is F_SETLKW, and flock(2) without LOCK_NB.
 func (f *filesystem) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
-	f.tree.releases.wait(f, cancel)
+	waits := f.waits(in.Unique)
+	f.tree.releases.wait(f, cancel, waits)
+	waits()
 	return f.tree.status(f.setLock(cancel, in))
 }
 

@@ -61,14 +61,14 @@ func (r *releases) forget(these ...chan struct{}) {
 
 // wait waits for the releases that came before a request through mount f, or until its
 // caller is interrupted. The RELEASE requests of other mounts may not have been read
-// yet; without f, neither may those of any mount. It reports whether it has waited for
-// all of them.
-func (r *releases) wait(f *filesystem, cancel <-chan struct{}) bool {
+// yet; without f, neither may those of any mount. It calls waits before it waits, and
+// reports whether it has waited for all of them.
+func (r *releases) wait(f *filesystem, cancel <-chan struct{}, waits func()) bool {
 	r.mu.Lock()
 	mounts := r.mounts
 	r.mu.Unlock()
 	for _, o := range mounts {
-		if o != f && o.handles.any() && !o.server.caughtUp(cancel) {
+		if o != f && o.handles.any() && !o.server.caughtUp(cancel, waits) {
 			return false
 		}
 	}
@@ -78,6 +78,7 @@ func (r *releases) wait(f *filesystem, cancel <-chan struct{}) bool {
 	if len(these) == 0 {
 		return true
 	}
+	waits()
 	late := time.NewTimer(releasePatience)
 	defer late.Stop()
 	for _, over := range these {

@@ -51,12 +51,12 @@ func TestReleasesWait(t *testing.T) {
 	first, second := r.begin(), r.begin()
 	over := make(chan struct{})
 	go func() {
-		r.wait(nil, nil)
+		r.wait(nil, nil, func() {})
 		close(over)
 	}()
 	cancel := make(chan struct{})
 	close(cancel)
-	r.wait(nil, cancel)
+	r.wait(nil, cancel, func() {})
 	second()
 	select {
 	case <-over:
@@ -65,7 +65,7 @@ func TestReleasesWait(t *testing.T) {
 	}
 	first()
 	<-over
-	r.wait(nil, nil)
+	r.wait(nil, nil, func() {})
 	if len(r.underWay) != 0 {
 		t.Errorf("%d are pending", len(r.underWay))
 	}

@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -48,27 +46,15 @@ type server struct {
 	fd    int
 	proto *fuse.ProtocolServer
 	fs    *filesystem
+	turns turns
 	loops sync.WaitGroup
 
-	readers atomic.Int32  // number of loops that wait for a request
-	reading chan struct{} // held by the loop that waits in poll(2)
-	taking  sync.Mutex    // held for read(2), which does not block
-	large   sync.Pool     // of *[]byte, largeBuf bytes
-	medium  sync.Pool     // of *[]byte, mediumBuf bytes
-
-	mu      sync.Mutex
-	workers []*worker // of all loops
-	dead    bool      // the connection has ended
+	taking sync.Mutex // held for read(2), which does not block
+	large  sync.Pool  // of *[]byte, largeBuf bytes
+	medium sync.Pool  // of *[]byte, mediumBuf bytes
 
 	writing sync.RWMutex // held to keep fd open
 	closed  bool
-}
-
-// worker is the state of a loop, which reads requests and answers them. Before it
-// answers one, it starts another loop if no other waits for requests.
-type worker struct {
-	request atomic.Uint64 // number of the request that it answers, or 0
-	in, out [smallBuf]byte
 }
 
 const (
@@ -78,23 +64,21 @@ const (
 )
 
 func newServer(fd int, f *filesystem, o *fuse.MountOptions) *server {
-	s := &server{fd: fd, fs: f, proto: fuse.NewProtocolServer(f, o), reading: make(chan struct{}, 1)}
+	s := &server{fd: fd, fs: f, proto: fuse.NewProtocolServer(f, o)}
 	s.large.New = func() any { b := make([]byte, largeBuf); return &b }
 	s.medium.New = func() any { b := make([]byte, mediumBuf); return &b }
 	return s
 }
 
-// maxReaders is how many loops may wait for a request.
-func maxReaders() int32 { return int32(max(2, min(runtime.GOMAXPROCS(0), 16))) }
-
 // init answers INIT, the first request. Until then processes that use the mount wait
 // and cannot be killed.
 func (s *server) init() error {
 	w := &worker{}
+	s.turns.leader.Store(w)
 	if err := unix.SetNonblock(s.fd, true); err != nil {
 		return err
 	}
-	n, _, err := s.next(w.in[:])
+	n, _, err := s.next(w, w.in[:])
 	if err != nil {
 		return fmt.Errorf("FUSE's INIT: %w", err)
 	}
@@ -104,6 +88,7 @@ func (s *server) init() error {
 
 // serve answers requests until the mount has ended.
 func (s *server) serve() {
+	s.turns.spins = runtime.GOMAXPROCS(0) > 1 && runtime.NumCPU() > 1
 	s.loops.Add(1)
 	s.loop()
 	s.loops.Wait()
@@ -113,50 +98,47 @@ func (s *server) serve() {
 	_ = unix.Close(s.fd)
 }
 
+// loop answers requests. It reads one after the other as long as it leads (turns).
 func (s *server) loop() {
 	defer s.loops.Done()
-	w := &worker{}
-	s.join(w)
-	defer s.leave(w)
-	for s.readers.Add(1) <= maxReaders() {
+	w := &worker{wake: make(chan struct{}, 1)}
+	s.turns.join(w)
+	defer s.turns.leave(w)
+	for leads := true; leads; leads = s.turns.answered(w) || s.turns.wait(w) {
 		b := s.large.Get().(*[]byte)
-		n, over, err := s.next(*b)
-		last := s.readers.Add(-1) == 0
+		n, over, err := s.next(w, *b)
 		if err != nil {
 			s.large.Put(b)
 			s.end(err)
 			return
 		}
 		in := (*b)[:n]
-		if op := opcode(in); last && op != opForget && op != opBatchForget { // these are frequent and take little time
-			s.loops.Add(1)
-			go s.loop()
-		}
 		if n <= smallBuf {
 			in = w.in[:copy(w.in[:], in)]
 			s.large.Put(b)
-			s.answer(w, in)
-			over()
-			continue
 		}
 		s.answer(w, in)
 		over()
-		s.large.Put(b)
+		if n > smallBuf {
+			s.large.Put(b)
+		}
 	}
-	s.readers.Add(-1)
 }
 
 // next waits for a request. over must be called when it has been answered.
-func (s *server) next(b []byte) (n int, over func(), err error) {
-	s.reading <- struct{}{}
-	defer func() { <-s.reading }()
-	for {
-		n, over, err = s.take(b)
-		if !errors.Is(err, unix.EAGAIN) {
-			return n, over, err
+func (s *server) next(w *worker, b []byte) (n int, over func(), err error) {
+	wait := spin{t: &s.turns}
+	n, over, err = s.take(b)
+	for ; errors.Is(err, unix.EAGAIN); n, over, err = s.take(b) {
+		if !wait.again() {
+			s.ready(-1)
 		}
-		s.ready(-1)
 	}
+	wait.over()
+	if err == nil {
+		s.lead(w)
+	}
+	return n, over, err
 }
 
 // take reads the next request, or returns EAGAIN. A RELEASE is added to the releases
@@ -172,9 +154,10 @@ func (s *server) take(b []byte) (n int, over func(), err error) {
 }
 
 // caughtUp waits until all queued requests have been read, releasePatience at most, or for
-// cancel, and then returns false.
-func (s *server) caughtUp(cancel <-chan struct{}) bool {
-	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); {
+// cancel, and then returns false. It calls waits before it waits.
+func (s *server) caughtUp(cancel <-chan struct{}, waits func()) bool {
+	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); waits = func() {} {
+		waits()
 		select {
 		case <-time.After(20 * time.Microsecond): // the loops are reading them
 		case <-cancel:
@@ -217,29 +200,13 @@ func (s *server) read(b []byte) (int, error) {
 func opcode(in []byte) uint32 { return binary.NativeEndian.Uint32(in[4:]) }
 func unique(in []byte) uint64 { return binary.NativeEndian.Uint64(in[8:]) }
 
-func (s *server) join(w *worker) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.workers = append(s.workers, w)
-}
-
-func (s *server) leave(w *worker) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.workers = slices.DeleteFunc(s.workers, func(o *worker) bool { return o == w })
-}
-
 // end handles the end of the connection, with ENODEV when the mount is gone. It
 // interrupts the requests that still wait.
 func (s *server) end(err error) {
 	if !errors.Is(err, unix.ENODEV) {
 		s.fs.tree.log.WithField("err", err).Error("reading from /dev/fuse")
 	}
-	s.mu.Lock()
-	first := !s.dead
-	s.dead = true
-	s.mu.Unlock()
-	if first {
+	if s.turns.end() {
 		s.loops.Go(s.interruptAll)
 	}
 }
@@ -247,9 +214,7 @@ func (s *server) end(err error) {
 func (s *server) interruptAll() {
 	for wait := time.Microsecond; ; wait = min(2*wait, 50*time.Millisecond) {
 		waiting := false
-		s.mu.Lock()
-		workers := slices.Clone(s.workers)
-		s.mu.Unlock()
+		workers := s.turns.all()
 		for _, w := range workers {
 			if id := w.request.Load(); id != 0 {
 				s.interrupt(id)

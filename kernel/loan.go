@@ -45,6 +45,11 @@ func (v *vcpu) take() bool {
 	return true
 }
 
+// borrowPatience is how long the goroutine of a request waits for a vCPU that somebody
+// else executes. Without that wait the request would have its task woken by that vCPU,
+// which takes longer, and whose requests come meanwhile would find it executed again.
+const borrowPatience = 50 * time.Microsecond
+
 // Borrow lends a vCPU to the goroutine of a request.
 func (g guest) Borrow(call uint64, on, want int, stay bool) (host.VCPU, bool) {
 	if g.m.opts.Deterministic || max(on, want) >= len(g.m.cpus) || min(on, want) < 0 {
@@ -56,16 +61,37 @@ func (g guest) Borrow(call uint64, on, want int, stay bool) (host.VCPU, bool) {
 		}
 	}
 	v := g.m.cpus[want]
-	if !v.own.TryLock() {
-		return nil, false
-	}
-	if g.m.over() || v.others != nil || !v.started.Load() || v.parked.Load() == 0 && !v.resting() {
-		v.own.Unlock()
+	if !v.awaitRest() {
 		return nil, false
 	}
 	v.lent = call
 	v.parked.Store(0)
 	return v, false
+}
+
+// awaitRest takes own when the vCPU has nothing to do. It does itself what the vCPU has to
+// do; so a task whose call has ended there goes to sleep, or else the guest would have the
+// task of this request run on another, idle vCPU. It returns false, without own, if that
+// takes longer than borrowPatience.
+func (v *vcpu) awaitRest() bool {
+	for start := time.Now(); ; host.YieldThread() {
+		if v.own.TryLock() {
+			for v.others == nil && v.started.Load() && !v.m.over() {
+				if v.halted() || v.parked.Load() != 0 && len(v.m.cpus) == 1 {
+					return true
+				}
+				v.parked.Store(0)
+				if time.Since(start) > borrowPatience {
+					break
+				}
+				v.step(turnBudget)
+			}
+			v.own.Unlock()
+		}
+		if v.m.over() || !v.started.Load() || time.Since(start) > borrowPatience {
+			return false
+		}
+	}
 }
 
 // stays lends the vCPU where a task has ended its last call. If the task is to continue

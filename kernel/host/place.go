@@ -22,7 +22,7 @@ type place struct {
 }
 
 // placeAge is how long a thread is assumed to stay on its CPU.
-const placeAge = 10 * time.Millisecond
+const placeAge = 100 * time.Millisecond
 
 // Follow has tasks run on the vCPU, of so many, that stands for their thread's CPU.
 func (h *Host) Follow(cpus int) {
