@@ -125,6 +125,11 @@ func (w waiting) Write(_ context.Context, p []byte, _ int64) (int, error) {
 
 func (waiting) Release() {}
 
+// silent is waiting, but does not say that it waits.
+type silent struct{ waiting }
+
+func (f silent) Read(_ context.Context, p []byte, _ int64) (int, error) { return copy(p, <-f.s.lines), nil }
+
 // slow is a file whose close takes long.
 type slow struct{ s *fake }
 
@@ -186,6 +191,7 @@ func (s *fake) root() *seqfile.Row {
 				return events, nil
 			}},
 			{Name: "trace_pipe", Mode: 0o644, Open: seqfile.Opens(waiting{s})},
+			{Name: "silent", Mode: 0o644, Open: seqfile.Opens(silent{waiting{s}})},
 			{Name: "slow", Mode: 0o644, Open: seqfile.Opens(slow{s})},
 			{Name: "lines", Mode: 0o644, Open: seqfile.Opens(newLines())},
 			{Name: "events", Mode: 0o750, Dir: seqfile.DirFunc(s.eventRows)},

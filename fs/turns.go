@@ -243,18 +243,22 @@ func (s *spin) again() bool {
 	return true
 }
 
-// over adapts the time for which the leader polls, when a request has come. As KVM does
-// for a vCPU that has halted, it polls longer where that would have been enough, and not
-// so long where even the longest time would not have been.
+// over is called when a request has come.
 func (s *spin) over() {
-	if s.start.IsZero() {
-		return
+	if !s.start.IsZero() {
+		s.t.adapt(time.Since(s.start))
 	}
-	switch took := time.Since(s.start); {
-	case took <= s.t.window:
-	case took <= maxWindow:
-		s.t.window = min(max(2*s.t.window, minWindow), maxWindow)
+}
+
+// adapt sets the time for which the leader polls after it has waited for a request. As KVM
+// does for a vCPU that has halted, it polls longer where that would have been enough, and
+// not so long where even the longest time would not have been.
+func (t *turns) adapt(waited time.Duration) {
+	switch {
+	case waited <= t.window:
+	case waited <= maxWindow:
+		t.window = min(max(2*t.window, minWindow), maxWindow)
 	default:
-		s.t.window = s.t.window / 2 / minWindow * minWindow
+		t.window = t.window / 2 / minWindow * minWindow
 	}
 }

@@ -115,13 +115,21 @@ func (v *vcpu) stays(call uint64, stay bool) bool {
 
 // settle lets a task that is to continue on another vCPU go to sleep.
 func (v *vcpu) settle() {
-	const enough = 100
-	for i := 0; i < enough && !v.halted() && !v.m.over(); i++ {
-		v.step(runBudget)
-	}
-	if !v.halted() {
+	if !v.finish() {
 		v.wakeUp()
 	}
+}
+
+// finish does what the vCPU has to do. It returns false if that takes longer than
+// borrowPatience.
+func (v *vcpu) finish() bool {
+	for start := time.Now(); !v.halted(); {
+		if v.m.over() || v.parked.Load() != 0 || time.Since(start) > borrowPatience {
+			return false
+		}
+		v.step(turnBudget)
+	}
+	return true
 }
 
 // Interrupt makes the interrupt pending that wakes tasks.
@@ -160,12 +168,13 @@ func (v *vcpu) Resume() {
 // Wake has loop continue the vCPU.
 func (v *vcpu) Wake() { v.wakeUp() }
 
-// Return gives the vCPU back. If it has more to do, loop goes on.
+// Return gives the vCPU back. What it has to do is done before, or by loop if it takes
+// longer than borrowPatience.
 func (v *vcpu) Return() {
 	v.lent = 0
-	busy := !v.halted() && v.parked.Load() == 0 || v.pending() || v.asked.Load()
+	idle := v.parked.Load() != 0 && !v.pending() || v.finish()
 	v.own.Unlock()
-	if busy {
+	if !idle || v.asked.Load() {
 		v.wakeUp()
 	}
 }

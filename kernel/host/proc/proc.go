@@ -4,6 +4,7 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"strconv"
 	"strings"
@@ -16,26 +17,55 @@ import (
 // Path returns the path of a file of a thread: "/proc/TID/NAME".
 func Path(tid int, name string) string { return "/proc/" + strconv.Itoa(tid) + "/" + name }
 
-// Read returns the contents of a file of a thread.
+// Read returns the contents of a file of a thread. os.ReadFile would make ten system calls
+// for it, of which the most ask whether the file can be polled.
 func Read(tid int, name string) (string, error) {
-	b, err := os.ReadFile(Path(tid, name))
-	return string(b), err
+	b := make([]byte, 1024)
+	n := 0
+	err := open(tid, name, func(fd int) error {
+		for {
+			got, err := unix.Read(fd, b[n:])
+			if errors.Is(err, unix.EINTR) {
+				continue
+			}
+			if err != nil || got == 0 {
+				return err
+			}
+			if n += got; n == len(b) {
+				b = append(b, make([]byte, len(b))...)
+			}
+		}
+	})
+	return string(b[:n]), err
 }
 
-// Comm returns the name of a thread. It makes three system calls, where Read makes
-// seven: the supervisor asks for each call that it reports.
+// Comm returns the name of a thread.
 func Comm(tid int) (string, error) {
-	fd, err := unix.Open(Path(tid, "comm"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(fd)
 	var b [32]byte // TASK_COMM_LEN is 16; kernel threads may have longer names
-	n, err := unix.Read(fd, b[:])
+	n := 0
+	err := open(tid, "comm", func(fd int) (err error) {
+		n, err = unix.Read(fd, b[:])
+		return err
+	})
 	if err != nil {
 		return "", err
 	}
 	return strings.TrimSuffix(string(b[:n]), "\n"), nil
+}
+
+// open calls read with a descriptor of a file of a thread.
+func open(tid int, name string, read func(fd int) error) error {
+	for {
+		fd, err := unix.Open(Path(tid, name), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", Path(tid, name), err)
+		}
+		defer unix.Close(fd)
+		return read(fd)
+	}
 }
 
 // Status returns a field of the file status: "Tgid", "CapEff".
