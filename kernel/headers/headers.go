@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Kernel describes the kernel that modules are built for.
@@ -38,7 +40,7 @@ func (k Kernel) Write(dir string, archive []byte) error {
 		return err
 	}
 	for name, text := range k.files() {
-		if err := write(filepath.Join(dir, name), strings.NewReader(text), 0o644); err != nil {
+		if err := write(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			return err
 		}
 	}
@@ -115,6 +117,7 @@ func unpack(dir string, archive []byte) error {
 	if err != nil {
 		return fmt.Errorf("headers: %w", err)
 	}
+	var text bytes.Buffer
 	for in := tar.NewReader(zip); ; {
 		h, err := in.Next()
 		if errors.Is(err, io.EOF) {
@@ -126,7 +129,11 @@ func unpack(dir string, archive []byte) error {
 		if !filepath.IsLocal(h.Name) {
 			return fmt.Errorf("headers: the archive has a file %q", h.Name)
 		}
-		if err := write(filepath.Join(dir, h.Name), in, os.FileMode(h.Mode)&0o777); err != nil {
+		text.Reset()
+		if _, err := text.ReadFrom(in); err != nil {
+			return fmt.Errorf("headers: %w", err)
+		}
+		if err := write(filepath.Join(dir, h.Name), text.Bytes(), os.FileMode(h.Mode)&0o777); err != nil {
 			return err
 		}
 	}
@@ -134,20 +141,51 @@ func unpack(dir string, archive []byte) error {
 
 // write creates a file and the directories that it is in. A file that is there is
 // replaced, not written to: it may be a link.
-func write(path string, text io.Reader, mode os.FileMode) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+func write(path string, text []byte, mode os.FileMode) error {
+	err := create(path, text, mode)
+	switch {
+	case errors.Is(err, os.ErrExist):
+		err = os.Remove(path)
+	case errors.Is(err, os.ErrNotExist):
+		err = os.MkdirAll(filepath.Dir(path), 0o755)
+	default:
 		return err
-	}
-	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if errors.Is(err, os.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		f, err = os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(f, text)
-	return errors.Join(err, f.Close())
+	return create(path, text, mode)
+}
+
+// create creates a file with three system calls: "kprobefs exec" makes hundreds of files at
+// each start, and os.OpenFile would make five more for each, to see whether it can be polled.
+func create(path string, text []byte, mode os.FileMode) error {
+	var fd int
+	err := retry(func() (err error) {
+		fd, err = unix.Open(path, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_CLOEXEC, uint32(mode.Perm()))
+		return err
+	})
+	if err != nil {
+		return &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	for len(text) > 0 && err == nil {
+		err = retry(func() error {
+			n, err := unix.Write(fd, text)
+			text = text[max(n, 0):]
+			return err
+		})
+	}
+	if err = errors.Join(err, unix.Close(fd)); err != nil {
+		return &os.PathError{Op: "write", Path: path, Err: err}
+	}
+	return nil
+}
+
+// retry makes a system call again while it is interrupted.
+func retry(call func() error) error {
+	for {
+		if err := call(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

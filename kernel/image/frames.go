@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"sort"
+	"sync"
 )
 
 // Frames returns the distance from the stack pointer to the return address for each
@@ -17,7 +18,7 @@ import (
 // Only frames relative to the stack pointer are supported: the guest is built without
 // frame pointers.
 type Frames struct {
-	rows []frameRow // by address
+	rows func() []frameRow // by address; nil means none
 }
 
 // frameRow is valid from addr up to the next row.
@@ -29,11 +30,15 @@ type frameRow struct {
 // Size returns the number of bytes from the stack pointer at addr to the end of the
 // return address of addr's function. It returns false if addr is not in C code.
 func (f *Frames) Size(addr uint64) (uint64, bool) {
-	i := sort.Search(len(f.rows), func(i int) bool { return f.rows[i].addr > addr }) - 1
-	if i < 0 || f.rows[i].size == 0 {
+	if f.rows == nil {
 		return 0, false
 	}
-	return uint64(f.rows[i].size), true
+	rows := f.rows()
+	i := sort.Search(len(rows), func(i int) bool { return rows[i].addr > addr }) - 1
+	if i < 0 || rows[i].size == 0 {
+		return 0, false
+	}
+	return uint64(rows[i].size), true
 }
 
 // ReadFrames reads an .eh_frame section that is linked at addr. It supports only the
@@ -44,21 +49,31 @@ func ReadFrames(addr uint64, b []byte) (Frames, error) {
 	if err != nil {
 		return Frames{}, fmt.Errorf(".eh_frame at %#x: %w", r.pos, err)
 	}
-	return Frames{rows}, nil
+	return newFrames(rows), nil
 }
 
-// frames reads .eh_frame, if there is one.
-func (l *loader) frames(f *elf.File) error {
+func newFrames(rows []frameRow) Frames { return Frames{func() []frameRow { return rows }} }
+
+// frames has .eh_frame, if there is one, read when it is needed first: that takes a tenth
+// of the time from the start of the program to its files, and only stack traces need it.
+// An image whose .eh_frame cannot be read has none; a test looks at those of the guest.
+func (l *loader) frames(f *elf.File) {
 	s := f.Section(".eh_frame")
 	if s == nil {
-		return nil
+		return
 	}
-	b, err := s.Data()
-	if err != nil {
-		return err
-	}
-	l.Frames, err = ReadFrames(s.Addr, b)
-	return err
+	l.Frames = Frames{sync.OnceValue(func() []frameRow {
+		b, err := s.Data()
+		if err != nil {
+			return nil
+		}
+		r := frameReader{b: b, base: s.Addr}
+		rows, err := r.read()
+		if err != nil {
+			return nil
+		}
+		return rows
+	})}
 }
 
 // frameReader reads the entries of an .eh_frame.

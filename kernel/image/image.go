@@ -114,12 +114,12 @@ func Load(b []byte) (*Image, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
 	}
-	l := &loader{addr: map[string]uint64{}}
+	l := &loader{}
 	for _, step := range []func() error{
 		func() error { return l.header(f) },
 		func() error { return l.segments(f, b) },
 		func() error { return l.symbols(f) },
-		func() error { return l.frames(f) },
+		func() error { l.frames(f); return nil },
 		l.ranges, l.tables, l.exports,
 	} {
 		if err := step(); err != nil {
@@ -190,6 +190,8 @@ func (l *loader) symbols(f *elf.File) error {
 	if err != nil {
 		return err
 	}
+	l.addr = make(map[string]uint64, len(syms))
+	l.Symbols = make([]abi.Symbol, 0, len(syms))
 	for i := range syms {
 		s := &syms[i]
 		if s.Section == elf.SHN_UNDEF || s.Name == "" {
@@ -207,7 +209,7 @@ func (l *loader) symbols(f *elf.File) error {
 		}
 		l.Symbols = append(l.Symbols, abi.Symbol{Addr: s.Value, Type: letter(f, s), Name: s.Name})
 	}
-	l.Symbols = kallsyms.New(l.Symbols).All() // sorted, with sizes
+	l.Symbols = kallsyms.Sorted(l.Symbols)
 	return nil
 }
 

@@ -24,7 +24,7 @@ func ReadORC(addr uint64, ips, entries []byte) (Frames, error) {
 	if len(ips)%orcIPLen != 0 || len(entries) != n*orcLen {
 		return Frames{}, fmt.Errorf("%d bytes of .orc_unwind for %d of .orc_unwind_ip", len(entries), len(ips))
 	}
-	var f Frames
+	rows := make([]frameRow, 0, n)
 	for i := range n {
 		ip, e := ips[i*orcIPLen:], entries[i*orcLen:]
 		row := frameRow{addr: addr + uint64(i*orcIPLen) + uint64(int64(int32(binary.LittleEndian.Uint32(ip))))}
@@ -32,9 +32,9 @@ func ReadORC(addr uint64, ips, entries []byte) (Frames, error) {
 		if e[4]&0xf == orcSP && off > 0 {
 			row.size = int32(off)
 		}
-		f.rows = append(f.rows, row)
+		rows = append(rows, row)
 	}
 	// A function may begin where another one ends: the known size is last, and is used.
-	slices.SortFunc(f.rows, func(a, b frameRow) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
-	return f, nil
+	slices.SortFunc(rows, func(a, b frameRow) int { return cmp.Or(cmp.Compare(a.addr, b.addr), cmp.Compare(a.size, b.size)) })
+	return newFrames(rows), nil
 }

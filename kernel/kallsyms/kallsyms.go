@@ -35,20 +35,26 @@ type snapshot struct{ tables, freed []*symbols }
 // symbols are the symbols of the core kernel or of a module. They are immutable.
 type symbols struct {
 	module string
-	listed []abi.Symbol            // in /proc/kallsyms' order
-	all    []abi.Symbol            // by address, aliases in the order of listed
-	byName map[string][]abi.Symbol // in the order of all
+	listed []abi.Symbol        // in /proc/kallsyms' order
+	all    []abi.Symbol        // by address, aliases in the order of listed
+	byName func() []abi.Symbol // all by name, those of a name in the order of all; made by the first call
 }
 
 // New returns a table of the core kernel's symbols, which must have an empty Module.
 // It sorts a copy of them (Sort) and sets the sizes.
 func New(syms []abi.Symbol) *Table {
+	t := &Table{}
+	t.snap.Store(&snapshot{tables: []*symbols{newSymbols("", Sorted(syms))}})
+	return t
+}
+
+// Sorted returns symbols of the core kernel as a Table has them: sorted (Sort), and with
+// sizes.
+func Sorted(syms []abi.Symbol) []abi.Symbol {
 	all := slices.Clone(syms)
 	Sort(all)
 	setSizes(all, nil)
-	t := &Table{}
-	t.snap.Store(&snapshot{tables: []*symbols{newSymbols("", all)}})
-	return t
+	return all
 }
 
 // NewText returns the table of a kernel without CONFIG_KALLSYMS_ALL: only symbols in
@@ -77,16 +83,42 @@ func isEnd(name string) bool { return name == "_etext" || name == "_einittext" }
 // Sort sorts symbols into kallsyms order: by address, then weak symbols last, section
 // bounds (__start_, __stop_, __end_) last, by the number of leading underscores, and
 // by name.
-func Sort(syms []abi.Symbol) {
-	slices.SortStableFunc(syms, func(a, b abi.Symbol) int {
-		return cmp.Or(
-			cmp.Compare(a.Addr, b.Addr),
-			cmp.Compare(btoi(a.Type == 'W' || a.Type == 'w'), btoi(b.Type == 'W' || b.Type == 'w')),
-			cmp.Compare(btoi(isBound(a.Name)), btoi(isBound(b.Name))),
-			cmp.Compare(underscores(a.Name), underscores(b.Name)),
-			strings.Compare(a.Name, b.Name),
-		)
+func Sort(syms []abi.Symbol) { sortBy(syms, kallsymsOrder) }
+
+func kallsymsOrder(a, b *abi.Symbol) int {
+	if a.Addr != b.Addr {
+		return cmp.Compare(a.Addr, b.Addr)
+	}
+	return cmp.Or(
+		cmp.Compare(btoi(a.Type == 'W' || a.Type == 'w'), btoi(b.Type == 'W' || b.Type == 'w')),
+		cmp.Compare(btoi(isBound(a.Name)), btoi(isBound(b.Name))),
+		cmp.Compare(underscores(a.Name), underscores(b.Name)),
+		strings.Compare(a.Name, b.Name),
+	)
+}
+
+// sortBy sorts symbols and keeps the order of equal ones. A symbol is large, so numbers
+// are sorted in its place.
+func sortBy(syms []abi.Symbol, compare func(a, b *abi.Symbol) int) {
+	order := make([]int32, len(syms))
+	sorted := true
+	for i := range order {
+		order[i] = int32(i)
+		sorted = sorted && (i == 0 || compare(&syms[i-1], &syms[i]) <= 0)
+	}
+	if sorted {
+		return
+	}
+	slices.SortFunc(order, func(a, b int32) int {
+		if c := compare(&syms[a], &syms[b]); c != 0 {
+			return c
+		}
+		return cmp.Compare(a, b)
 	})
+	was := slices.Clone(syms)
+	for i, from := range order {
+		syms[i] = was[from]
+	}
 }
 
 func btoi(b bool) int {
@@ -126,15 +158,28 @@ func setSizes(all []abi.Symbol, areas []abi.Range) {
 
 // newSymbols indexes a list of symbols, given in the order of /proc/kallsyms.
 func newSymbols(module string, listed []abi.Symbol) *symbols {
-	s := &symbols{module: module, listed: listed, all: listed, byName: make(map[string][]abi.Symbol, len(listed))}
+	s := &symbols{module: module, listed: listed, all: listed}
 	if !slices.IsSortedFunc(listed, byAddr) {
 		s.all = slices.Clone(listed)
 		slices.SortStableFunc(s.all, byAddr)
 	}
-	for _, sym := range s.all {
-		s.byName[sym.Name] = append(s.byName[sym.Name], sym)
-	}
+	s.byName = sync.OnceValue(func() []abi.Symbol {
+		named := slices.Clone(s.all)
+		sortBy(named, func(a, b *abi.Symbol) int { return strings.Compare(a.Name, b.Name) })
+		return named
+	})
 	return s
+}
+
+// named returns the symbols of a name.
+func (s *symbols) named(name string) []abi.Symbol {
+	all := s.byName()
+	from := sort.Search(len(all), func(i int) bool { return all[i].Name >= name })
+	to := from
+	for to < len(all) && all[to].Name == name {
+		to++
+	}
+	return all[from:to:to]
 }
 
 func byAddr(a, b abi.Symbol) int { return cmp.Compare(a.Addr, b.Addr) }
@@ -226,16 +271,16 @@ func (t *Table) LookupName(name string) []abi.Symbol {
 	tables := t.snap.Load().tables
 	if mod, sym, ok := strings.Cut(name, ":"); ok {
 		if i := find(tables, mod); i >= 0 {
-			return tables[i].byName[sym]
+			return tables[i].named(sym)
 		}
 		return nil
 	}
 	var found []abi.Symbol
 	for _, s := range tables {
-		if syms := s.byName[name]; found == nil {
+		if syms := s.named(name); len(found) == 0 {
 			found = syms
 		} else if len(syms) > 0 {
-			found = append(slices.Clip(found), syms...)
+			found = append(found, syms...)
 		}
 	}
 	return found
