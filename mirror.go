@@ -81,6 +81,10 @@ func (a *Activity) Mirror(c host.Caller, m *host.Mirror) {
 	}
 	a.catchUp(c)
 	a.mu.Unlock()
+	if a.host.Ended(c.TID) { // in the call, which the host's kernel has not made either
+		m.Reached()
+		return
+	}
 	_, _ = a.host.Mirror(c, m)
 }
 

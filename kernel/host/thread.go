@@ -53,7 +53,7 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int6
 // an unknown thread.
 func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) {
 	if nr == abi.HostRelease {
-		if c.TID != 0 && !h.knows(c.TID) && !lives(c.TID) {
+		if c.TID != 0 && h.Ended(c.TID) {
 			c = Caller{}
 		}
 		return h.takeNext(ctx, c)
@@ -63,6 +63,10 @@ func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) 
 	}
 	return h.take(ctx, c)
 }
+
+// Ended reports whether a thread of the host has ended and has no task. A task made for it
+// would have no name.
+func (h *Host) Ended(tid int) bool { return !h.knows(tid) && !lives(tid) }
 
 // knows reports whether a thread has a task.
 func (h *Host) knows(tid int) bool {
