@@ -93,6 +93,7 @@ static int run(int (*thread)(void *), const char *name, unsigned int cpu)
 	wake_up_process(t);
 	while (!READ_ONCE(t->exit_state))
 		msleep(10);
+	msleep(100); /* until all is said about its last schedule() */
 	pr_info("%s is over, code %d\n", name, t->exit_code);
 	put_task_struct(t);
 	return 0;

@@ -80,12 +80,12 @@ static int mistake(void *unused)
 	} else if (!strncmp(how, "work", 4)) {
 		schedule_work(&item);
 	} else if (!strcmp(how, "timer")) {
-		mod_timer(&timer, jiffies + 2);
+		mod_timer(&timer, jiffies + 25); /* it is to come while the thread spins */
 		misuses_spin();
 	} else if (!strcmp(how, "hard")) {
 		hrtimer_init(&hard, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
 		hard.function = ticks_hard;
-		hrtimer_start(&hard, ms_to_ktime(5), HRTIMER_MODE_REL_HARD);
+		hrtimer_start(&hard, ms_to_ktime(100), HRTIMER_MODE_REL_HARD);
 		misuses_spin();
 	}
 	pr_info("the thread goes on\n");

@@ -97,6 +97,7 @@ static int __init oopses_init(void)
 	wake_up_process(t);
 	while (!READ_ONCE(t->exit_state))
 		msleep(10);
+	msleep(100); /* until all is said about its last schedule() */
 	put_task_struct(t);
 	pr_info("%s is over\n", how);
 	return 0;

@@ -33,11 +33,13 @@ void raw_irqentry_exit_cond_resched(void)
 /*
  * With preempt=voluntary, Debian's default, interrupts do not switch tasks. Here they
  * switch away a task that keeps its CPU from others for too long, since it would
- * block the whole machine.
+ * block the whole machine. Not one that is in its last __schedule(), with a preempt count
+ * that it has spoilt: that would come back.
  */
 void dynamic_irqentry_exit_cond_resched(void)
 {
-	if (!static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched) && !current->overran)
+	if (!static_branch_unlikely(&sk_dynamic_irqentry_exit_cond_resched) &&
+	    (!current->overran || READ_ONCE(current->__state) == TASK_DEAD))
 		return;
 	raw_irqentry_exit_cond_resched();
 }
