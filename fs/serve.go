@@ -65,6 +65,7 @@ const (
 
 func newServer(fd int, f *filesystem, o *fuse.MountOptions) *server {
 	s := &server{fd: fd, fs: f, proto: fuse.NewProtocolServer(f, o)}
+	s.turns.spins = runtime.GOMAXPROCS(0) > 1 && runtime.NumCPU() > 1
 	s.large.New = func() any { b := make([]byte, largeBuf); return &b }
 	s.medium.New = func() any { b := make([]byte, mediumBuf); return &b }
 	return s
@@ -74,11 +75,10 @@ func newServer(fd int, f *filesystem, o *fuse.MountOptions) *server {
 // and cannot be killed.
 func (s *server) init() error {
 	w := &worker{}
-	s.turns.leader.Store(w)
 	if err := unix.SetNonblock(s.fd, true); err != nil {
 		return err
 	}
-	n, _, err := s.next(w, w.in[:])
+	n, _, err := s.next(w.in[:])
 	if err != nil {
 		return fmt.Errorf("FUSE's INIT: %w", err)
 	}
@@ -88,7 +88,6 @@ func (s *server) init() error {
 
 // serve answers requests until the mount has ended.
 func (s *server) serve() {
-	s.turns.spins = runtime.GOMAXPROCS(0) > 1 && runtime.NumCPU() > 1
 	s.loops.Add(1)
 	s.loop()
 	s.loops.Wait()
@@ -106,12 +105,13 @@ func (s *server) loop() {
 	defer s.turns.leave(w)
 	for leads := true; leads; leads = s.turns.answered(w) || s.turns.wait(w) {
 		b := s.large.Get().(*[]byte)
-		n, over, err := s.next(w, *b)
+		n, over, err := s.next(*b)
 		if err != nil {
 			s.large.Put(b)
 			s.end(err)
 			return
 		}
+		s.lead(w)
 		in := (*b)[:n]
 		if n <= smallBuf {
 			in = w.in[:copy(w.in[:], in)]
@@ -126,7 +126,7 @@ func (s *server) loop() {
 }
 
 // next waits for a request. over must be called when it has been answered.
-func (s *server) next(w *worker, b []byte) (n int, over func(), err error) {
+func (s *server) next(b []byte) (n int, over func(), err error) {
 	wait := spin{t: &s.turns}
 	n, over, err = s.take(b)
 	for ; errors.Is(err, unix.EAGAIN); n, over, err = s.take(b) {
@@ -135,9 +135,6 @@ func (s *server) next(w *worker, b []byte) (n int, over func(), err error) {
 		}
 	}
 	wait.over()
-	if err == nil {
-		s.lead(w)
-	}
 	return n, over, err
 }
 
