@@ -18,7 +18,7 @@
 //     first point, and nothing is cached, because a cached look-up is not checked.
 //
 // Locks: inodes.mu, then node.mu; server.writing, server.taking, releases.mu;
-// handles.mu, handle.mu, server.mu and the one of the table of advisory locks alone.
+// handles.mu, handle.mu, turns.mu and the one of the table of advisory locks alone.
 package fs
 
 import (

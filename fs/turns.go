@@ -62,9 +62,8 @@ const (
 	maxIdle = 16
 )
 
-// parallel is how many loops answer requests that do not wait. The others who use the
-// files need the rest of the processors: with two, a second loop that answers makes
-// sixteen clients slower.
+// parallel is how many loops answer requests that do not wait. The clients need the rest
+// of the processors: with two, a second loop does not make sixteen clients faster.
 func parallel() int32 { return int32(max(1, runtime.NumCPU()/2)) }
 
 func (t *turns) join(w *worker) {

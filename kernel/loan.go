@@ -46,8 +46,8 @@ func (v *vcpu) take() bool {
 }
 
 // borrowPatience is how long the goroutine of a request waits for a vCPU that somebody
-// else executes. Without that wait the request would have its task woken by that vCPU,
-// which takes longer, and whose requests come meanwhile would find it executed again.
+// else executes. If it did not wait, its task would be woken by that vCPU's own goroutine:
+// that takes longer, and the requests that come meanwhile would find the vCPU in use again.
 const borrowPatience = 50 * time.Microsecond
 
 // Borrow lends a vCPU to the goroutine of a request.
