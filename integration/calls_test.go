@@ -137,15 +137,18 @@ func TestModuleTools(t *testing.T) {
 	needTool(t, "kmod", "kmod")
 	dir := moduleDir(t, toolScript, "shares", "uses", "life", "noexit")
 	for who, user := range users(t) {
-		for _, tools := range []string{"", "busybox"} {
-			out, status := user.exec(t, dir, []string{"TMPDIR=" + publicDir(t), "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, nil, "sh", "script", tools)
-			want := toolsSay
-			if tools != "" {
-				want = strings.ReplaceAll(busyboxSays.Replace(want), "# ", "# busybox ")
-			}
-			if got := onceEach(out); got != onceEach(want) || status != 0 {
-				t.Errorf("%s, %s: status %d, -want +got\n%s", who, tools, status, diff(onceEach(want), got))
-			}
+		for name, tools := range map[string]string{"kmod": "", "busybox": "busybox"} {
+			t.Run(who+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				out, status := user.exec(t, dir, []string{"TMPDIR=" + publicDir(t), "PATH=/usr/sbin:/usr/bin:/sbin:/bin"}, nil, "sh", "script", tools)
+				want := toolsSay
+				if tools != "" {
+					want = strings.ReplaceAll(busyboxSays.Replace(want), "# ", "# busybox ")
+				}
+				if got := onceEach(out); got != onceEach(want) || status != 0 {
+					t.Errorf("status %d, -want +got\n%s", status, diff(onceEach(want), got))
+				}
+			})
 		}
 	}
 }

@@ -3,6 +3,8 @@ package integration
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"maps"
@@ -55,7 +57,11 @@ func BuildModules(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return BuildModulesWith(headers, dir)
+	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	if err != nil {
+		return nil, err
+	}
+	return buildOnce(headers, sources)
 }
 
 // BuildSamples compiles Samples with the headers of Debian's kernel. It fails with
@@ -65,8 +71,94 @@ func BuildSamples(sources []string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return BuildSources(headers, sources)
+	return buildOnce(headers, sources)
 }
+
+// maxBuilt is how many sets of objects buildOnce keeps.
+const maxBuilt = 12
+
+// buildOnce is BuildSources with the headers of a package. It keeps the objects in the
+// user's cache: one run of CI needs the same sixty modules in four programs, and to build
+// them takes a minute and a half.
+func buildOnce(headers string, sources []string) (map[string][]byte, error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return BuildSources(headers, sources)
+	}
+	key := sha256.New()
+	compiler, err := exec.Command("gcc", "--version").Output()
+	fmt.Fprintln(key, headers, string(compiler), err)
+	for _, file := range sources {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintln(key, filepath.Base(file), len(b))
+		key.Write(b)
+	}
+	all := filepath.Join(cache, "kprobefs", "modules")
+	dir := filepath.Join(all, hex.EncodeToString(key.Sum(nil)[:16]))
+	if objects, err := readObjects(dir, sources); err == nil {
+		return objects, nil
+	}
+	objects, err := BuildSources(headers, sources)
+	if err != nil {
+		return nil, err
+	}
+	if err := keepObjects(all, dir, objects); err != nil {
+		fmt.Fprintln(os.Stderr, "integration: modules are built again the next time:", err)
+	}
+	return objects, nil
+}
+
+// readObjects reads what keepObjects has written.
+func readObjects(dir string, sources []string) (map[string][]byte, error) {
+	objects := map[string][]byte{}
+	for _, file := range sources {
+		name := objectOf(file)
+		b, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return nil, err
+		}
+		objects[name] = b
+	}
+	return objects, nil
+}
+
+// keepObjects writes objects to dir, which is in all, and removes older directories.
+func keepObjects(all, dir string, objects map[string][]byte) error {
+	if err := os.MkdirAll(all, 0o755); err != nil {
+		return err
+	}
+	old, err := os.ReadDir(all)
+	if err != nil {
+		return err
+	}
+	if len(old) >= maxBuilt {
+		for _, e := range old {
+			if err := os.RemoveAll(filepath.Join(all, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	tmp, err := os.MkdirTemp(all, "new")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	for name, b := range objects {
+		if err := os.WriteFile(filepath.Join(tmp, name), b, 0o644); err != nil {
+			return err
+		}
+	}
+	if err := os.Rename(tmp, dir); err != nil && !errors.Is(err, os.ErrExist) { // another process was faster
+		return err
+	}
+	return nil
+}
+
+// objectOf returns the name of the object of a source.
+func objectOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".c") + ".ko" }
 
 // BuildModulesWith compiles the sources in dir as kernel modules with headers, a
 // directory such as /lib/modules/RELEASE/build. It returns the objects by their names.
@@ -109,7 +201,7 @@ func BuildSources(headers string, sources []string) (map[string][]byte, error) {
 	}
 	objects := map[string][]byte{}
 	for _, file := range sources {
-		name := strings.TrimSuffix(filepath.Base(file), ".c") + ".ko"
+		name := objectOf(file)
 		if objects[name], err = os.ReadFile(filepath.Join(tmp, name)); err != nil {
 			return nil, err
 		}
