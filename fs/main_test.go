@@ -128,7 +128,9 @@ func (waiting) Release() {}
 // silent is waiting, but does not say that it waits.
 type silent struct{ waiting }
 
-func (f silent) Read(_ context.Context, p []byte, _ int64) (int, error) { return copy(p, <-f.s.lines), nil }
+func (f silent) Read(_ context.Context, p []byte, _ int64) (int, error) {
+	return copy(p, <-f.s.lines), nil
+}
 
 // slow is a file whose close takes long.
 type slow struct{ s *fake }

@@ -102,9 +102,9 @@ static int run(int (*thread)(void *), const char *name, unsigned int cpu)
 	kthread_bind(t, cpu);
 	get_task_struct(t);
 	wake_up_process(t);
-	while (!READ_ONCE(t->exit_state))
+	/* Until all is said about its last schedule(). */
+	while (READ_ONCE(t->__state) != TASK_DEAD || READ_ONCE(t->on_cpu))
 		msleep(10);
-	msleep(100); /* until it has been said that its last schedule() is in atomic context */
 	pr_info("%s is over, code %d\n", name, t->exit_code);
 	put_task_struct(t);
 	return 0;

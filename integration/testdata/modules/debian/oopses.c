@@ -95,9 +95,9 @@ static int __init oopses_init(void)
 		return PTR_ERR(t);
 	get_task_struct(t);
 	wake_up_process(t);
-	while (!READ_ONCE(t->exit_state))
+	/* Until all is said about its last schedule(). */
+	while (READ_ONCE(t->__state) != TASK_DEAD || READ_ONCE(t->on_cpu))
 		msleep(10);
-	msleep(100); /* until all is said about its last schedule() */
 	put_task_struct(t);
 	pr_info("%s is over\n", how);
 	return 0;
