@@ -46,7 +46,7 @@ static int __init works_init(void)
 	pr_info("queued %d\n", queue_work(queue, &two));
 	flush_workqueue(queue);
 	pr_info("done %d, counted %d\n", atomic_read(&done), total());
-	pr_info("delayed %d\n", queue_delayed_work(queue, &delayed, 2));
+	pr_info("delayed %d\n", queue_delayed_work(queue, &delayed, HZ));
 	flush_delayed_work(&delayed);
 	pr_info("delayed %d\n", schedule_delayed_work(&delayed, 1000 * HZ));
 	pr_info("cancelled %d\n", cancel_delayed_work_sync(&delayed));
