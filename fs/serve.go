@@ -153,8 +153,11 @@ func (s *server) take(b []byte) (n int, over func(), err error) {
 // caughtUp waits until all queued requests have been read, releasePatience at most, or for
 // cancel, and then returns false. It calls waits before it waits.
 func (s *server) caughtUp(cancel <-chan struct{}, waits func()) bool {
-	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); waits = func() {} {
-		waits()
+	if !s.unread() {
+		return true
+	}
+	waits()
+	for end := time.Now().Add(releasePatience); s.unread() && time.Now().Before(end); {
 		select {
 		case <-time.After(20 * time.Microsecond): // the loops are reading them
 		case <-cancel:

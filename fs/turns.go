@@ -141,17 +141,10 @@ func (t *turns) wait(w *worker) bool {
 
 // waits is called when the request with a number is going to wait.
 func (s *server) waits(id uint64) {
-	w := s.turns.leader.Load()
-	if w == nil || w.request.Load() != id {
-		w = nil
-		for _, o := range s.turns.all() {
-			if o.request.Load() == id {
-				w = o
-			}
+	for _, w := range s.turns.all() {
+		if w.request.Load() == id {
+			s.pass(w)
 		}
-	}
-	if w != nil {
-		s.pass(w)
 	}
 }
 

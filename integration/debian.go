@@ -57,7 +57,7 @@ func BuildModules(dir string) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	sources, err := sourcesIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +125,8 @@ func readObjects(dir string, sources []string) (map[string][]byte, error) {
 	return objects, nil
 }
 
-// keepObjects writes objects to dir, which is in all, and removes older directories.
+// keepObjects writes objects to dir, which is in all, and removes the
+// others when there are maxBuilt.
 func keepObjects(all, dir string, objects map[string][]byte) error {
 	if err := os.MkdirAll(all, 0o755); err != nil {
 		return err
@@ -157,13 +158,16 @@ func keepObjects(all, dir string, objects map[string][]byte) error {
 	return nil
 }
 
+// sourcesIn returns the paths of the sources in dir.
+func sourcesIn(dir string) ([]string, error) { return filepath.Glob(filepath.Join(dir, "*.c")) }
+
 // objectOf returns the name of the object of a source.
 func objectOf(file string) string { return strings.TrimSuffix(filepath.Base(file), ".c") + ".ko" }
 
 // BuildModulesWith compiles the sources in dir as kernel modules with headers, a
 // directory such as /lib/modules/RELEASE/build. It returns the objects by their names.
 func BuildModulesWith(headers, dir string) (map[string][]byte, error) {
-	sources, err := filepath.Glob(filepath.Join(dir, "*.c"))
+	sources, err := sourcesIn(dir)
 	if err != nil {
 		return nil, err
 	}

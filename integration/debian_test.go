@@ -3,7 +3,6 @@ package integration
 import (
 	"errors"
 	"os"
-	"path/filepath"
 	"testing"
 )
 
@@ -42,13 +41,13 @@ func TestDebianModules(t *testing.T) {
 
 // TestDebianModulesRecorded: each source has a script, and each script a recording.
 func TestDebianModulesRecorded(t *testing.T) {
-	sources, err := filepath.Glob(DebianModules + "/*.c")
+	sources, err := sourcesIn(DebianModules)
 	if err != nil {
 		t.Fatal(err)
 	}
 	objects := map[string][]byte{}
 	for _, file := range sources {
-		objects[filepath.Base(file[:len(file)-len(".c")])+".ko"] = nil
+		objects[objectOf(file)] = nil
 	}
 	cases, err := LoadModuleCases(".", DebianModules, objects)
 	if err != nil {

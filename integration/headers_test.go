@@ -92,7 +92,7 @@ func builds(c *Case) bool {
 func buildWithOwn(t *testing.T) map[string][]byte {
 	t.Helper()
 	headers, dir := unpackHeaders(t, "6.1"), t.TempDir()
-	sources, err := filepath.Glob(filepath.Join(DebianModules, "*.c"))
+	sources, err := sourcesIn(DebianModules)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,15 +76,14 @@ func (g guest) Borrow(call uint64, on, want int, stay bool) (host.VCPU, bool) {
 func (v *vcpu) awaitRest() bool {
 	for start := time.Now(); ; host.YieldThread() {
 		if v.own.TryLock() {
-			for v.others == nil && v.started.Load() && !v.m.over() {
-				if v.halted() || v.parked.Load() != 0 && len(v.m.cpus) == 1 {
+			if v.others == nil && v.started.Load() && !v.m.over() {
+				if v.parked.Load() != 0 && len(v.m.cpus) == 1 {
 					return true
 				}
 				v.parked.Store(0)
-				if time.Since(start) > borrowPatience {
-					break
+				if v.finish(start) {
+					return true
 				}
-				v.step(turnBudget)
 			}
 			v.own.Unlock()
 		}
@@ -115,15 +114,15 @@ func (v *vcpu) stays(call uint64, stay bool) bool {
 
 // settle lets a task that is to continue on another vCPU go to sleep.
 func (v *vcpu) settle() {
-	if !v.finish() {
+	if !v.finish(time.Now()) {
 		v.wakeUp()
 	}
 }
 
 // finish does what the vCPU has to do. It returns false if that takes longer than
-// borrowPatience.
-func (v *vcpu) finish() bool {
-	for start := time.Now(); !v.halted(); {
+// borrowPatience from start.
+func (v *vcpu) finish(start time.Time) bool {
+	for !v.halted() {
 		if v.m.over() || v.parked.Load() != 0 || time.Since(start) > borrowPatience {
 			return false
 		}
@@ -172,7 +171,7 @@ func (v *vcpu) Wake() { v.wakeUp() }
 // longer than borrowPatience.
 func (v *vcpu) Return() {
 	v.lent = 0
-	idle := v.parked.Load() != 0 && !v.pending() || v.finish()
+	idle := v.parked.Load() != 0 && !v.pending() || v.finish(time.Now())
 	v.own.Unlock()
 	if !idle || v.asked.Load() {
 		v.wakeUp()

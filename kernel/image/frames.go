@@ -67,12 +67,11 @@ func (l *loader) frames(f *elf.File) {
 		if err != nil {
 			return nil
 		}
-		r := frameReader{b: b, base: s.Addr}
-		rows, err := r.read()
+		f, err := ReadFrames(s.Addr, b)
 		if err != nil {
 			return nil
 		}
-		return rows
+		return f.rows()
 	})}
 }
 
