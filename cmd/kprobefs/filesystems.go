@@ -154,17 +154,37 @@ func mountsOfThread(tid int) ([]hostMount, error) {
 // fileSystem says which file system of Linux a file is in that this process has opened,
 // and its path there.
 func fileSystem(fd int, mounts []hostMount) (name, inner string) {
+	m, at := mountOf(fd, mounts)
+	if m == nil {
+		return "", ""
+	}
+	return m.file(strings.TrimPrefix(at, unescape(m.point)))
+}
+
+// mountOf returns the mount of a file that this process has opened, or nil, and the
+// file's path.
+func mountOf(fd int, mounts []hostMount) (m *hostMount, at string) {
 	_, _, id := fdinfo(os.Getpid(), fd)
 	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {
-		return "", ""
+		return nil, ""
 	}
-	for _, m := range mounts {
-		if m.id == id {
-			return m.file(strings.TrimPrefix(at, unescape(m.point)))
+	for i := range mounts {
+		if mounts[i].id == id {
+			return &mounts[i], at
 		}
 	}
-	return "", ""
+	return nil, ""
+}
+
+// hostFS says which of the file systems of magics the host has at a path, or "".
+func hostFS(at string) string {
+	for _, f := range []struct{ dir, name string }{{procDir, procFS}, {"/sys", sysFS}, {"/dev", devFS}} {
+		if below(at, []string{f.dir}) {
+			return f.name
+		}
+	}
+	return ""
 }
 
 // answerPlace answers a call about file systems. It returns false for one that is not
@@ -202,7 +222,7 @@ func (s *supervisor) statfs(n *seccompNotif) bool {
 		return false
 	case s.made.inProc(at):
 		at = filepath.Join(s.made.ns.tree, inTree(at))
-	case !isOurs(at, mounts):
+	case !s.isOurs(at, mounts):
 		return false
 	}
 	fd, errno := s.openFor(tid, at, openFlags{flags: unix.O_PATH})
@@ -213,8 +233,9 @@ func (s *supervisor) statfs(n *seccompNotif) bool {
 	return s.tellType(n, fd, mounts)
 }
 
-// isOurs reports whether a path without symbolic links leads to a file of ours.
-func isOurs(at string, mounts []hostMount) bool {
+// isOurs reports whether a path without symbolic links leads to a file of ours, or to a
+// directory that has a name more than the host's.
+func (s *supervisor) isOurs(at string, mounts []hostMount) bool {
 	var on hostMount
 	length := -1
 	for _, m := range mounts {
@@ -222,7 +243,7 @@ func isOurs(at string, mounts []hostMount) bool {
 			on, length = m, len(point)
 		}
 	}
-	return on.kind == fuseType
+	return on.kind == fuseType || s.made.ns.covered(&on)
 }
 
 // sameView reports whether a thread sees the files where this process sees them.
@@ -242,9 +263,17 @@ func (s *supervisor) fstatfs(n *seccompNotif) bool {
 	return err == nil && s.tellType(n, fd, mounts)
 }
 
-// tellType answers statfs(2) and fstatfs(2) of a file of ours.
+// tellType answers statfs(2) and fstatfs(2) of a file of ours, and of a directory that a
+// tmpfs of ours covers.
 func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool {
-	name, _ := fileSystem(fd, mounts)
+	m, at := mountOf(fd, mounts)
+	if m == nil {
+		return false
+	}
+	name, _ := m.file(strings.TrimPrefix(at, unescape(m.point)))
+	if s.made.ns.covered(m) {
+		name = hostFS(at)
+	}
 	magic, ok := magics[name]
 	var st unix.Statfs_t
 	if !ok || unix.Fstatfs(fd, &st) != nil {
@@ -466,7 +495,7 @@ func (s *supervisor) remountsOurs(tid int, r *mountRequest) bool {
 		return false
 	}
 	at, _ := hostPath(view{}, tid, &pathOf, [6]uint64{}, r.target, s.paths())
-	if !isOurs(at, mounts) {
+	if !s.isOurs(at, mounts) {
 		return false
 	}
 	for i := range mounts { // the last one is on top

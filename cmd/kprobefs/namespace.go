@@ -80,10 +80,6 @@ func mountsOf(types ...string) []string {
 	return dirs
 }
 
-// rareKnob is a file of /proc/sys/kernel that many hosts lack and few scripts use.
-// Where it is missing it is not added, because that needs another file system in place
-// of the whole directory.
-const rareKnob = "stack_tracer_enabled"
 
 // bindParts bind-mounts the parts of a tree that is mounted already at the places that they
 // have on Linux; more is another path of debugfs, or "".
@@ -110,9 +106,6 @@ func (ns *namespace) cover() error {
 	var names []string
 	for _, k := range knobs {
 		if k.IsDir() { // of a module, in /sys/kernel
-			continue
-		}
-		if k.Name() == rareKnob && !exists("/proc/sys/kernel/"+rareKnob) {
 			continue
 		}
 		names = append(names, k.Name())
@@ -167,9 +160,9 @@ func (ns *namespace) placeEventSources() {
 	}
 }
 
-// covered returns the paths at which files of the tree may be mounted; more is another
+// occupied returns the paths at which files of the tree may be mounted; more is another
 // path of debugfs, or "".
-func (ns *namespace) covered(more string) []string {
+func (ns *namespace) occupied(more string) []string {
 	places := append([]string{ns.tree, debugfsDir, tracefsDir, "/proc/sys", "/sys/module", "/dev/kmsg"}, ns.placed...)
 	if more != "" {
 		places = append(places, more)
@@ -185,12 +178,25 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	return ns.coverWith(ns.staging, dir, missing, dirs)
+	if err := ns.coverWith(ns.staging, dir); err != nil {
+		return err
+	}
+	return ns.change(dir, func() error {
+		for _, n := range missing {
+			if err := makePlace(filepath.Join(dir, n), dirs); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-// coverWith covers a directory with a tmpfs that has what is there, and further names. The
-// tmpfs is mounted at a directory copyDir until it is complete.
-func (ns *namespace) coverWith(copyDir, dir string, further []string, dirs bool) error {
+// coverWith covers a directory with a tmpfs that has what is there, unless it is covered.
+// The tmpfs is mounted at a directory copyDir until it is complete.
+func (ns *namespace) coverWith(copyDir, dir string) error {
+	if _, covered := ns.covers.Load(dir); covered {
+		return nil
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -203,31 +209,54 @@ func (ns *namespace) coverWith(copyDir, dir string, further []string, dirs bool)
 			ns.log.WithFields(logrus.Fields{"file": filepath.Join(dir, e.Name()), "err": err}).Debug("left out")
 		}
 	}
-	for _, n := range further {
-		if err := makePlace(filepath.Join(copyDir, n), dirs); err != nil {
-			return err
-		}
-	}
 	if err := unix.Mount(copyDir, dir, "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("cover %s: %w", dir, err)
 	}
-	if fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
-		_, _, id := fdinfo(os.Getpid(), fd)
-		ns.covers.Store(dir, id)
-		_ = unix.Close(fd)
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the covered %s: %w", dir, err)
+	}
+	defer unix.Close(fd)
+	_, _, id := fdinfo(os.Getpid(), fd)
+	ns.covers.Store(dir, id)
+	return ns.protect(dir, unix.MS_RDONLY)
+}
+
+// change calls do, which adds entries to a covered directory or removes some.
+func (ns *namespace) change(dir string, do func() error) error {
+	if err := ns.protect(dir, 0); err != nil {
+		return err
+	}
+	return errors.Join(do(), ns.protect(dir, unix.MS_RDONLY))
+}
+
+// protect lets nobody create files in a covered directory of /proc or /sys, as on Linux, if
+// the flag is MS_RDONLY, and everybody if it is 0. What is mounted there can be written to
+// with either.
+func (ns *namespace) protect(dir string, flag uintptr) error {
+	if kind := hostFS(dir); kind != procFS && kind != sysFS {
+		return nil
+	}
+	if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|coverFlags|flag, ""); err != nil {
+		return fmt.Errorf("remount the covered %s: %w", dir, err)
 	}
 	return nil
 }
 
+// coverFlags are those of the mounts that cover directories.
+const coverFlags = unix.MS_NOSUID | unix.MS_NODEV
+
 // covering reports whether a mount is that of a covered directory, or of an entry that the
 // directory had before.
 func (ns *namespace) covering(m *hostMount) bool {
-	point := unescape(m.point)
-	if id, ok := ns.covers.Load(point); ok && id == m.id {
-		return true
-	}
-	_, ok := ns.covers.Load(filepath.Dir(point))
-	return ok && m.root != "/"
+	_, ok := ns.covers.Load(filepath.Dir(unescape(m.point)))
+	return ns.covered(m) || ok && m.root != "/"
+}
+
+// covered reports whether a mount is that of a covered directory.
+func (ns *namespace) covered(m *hostMount) bool {
+	id, ok := ns.covers.Load(unescape(m.point))
+	return ok && id == m.id
 }
 
 // tmpfs mounts an empty tmpfs, to be moved to its place.
@@ -236,7 +265,7 @@ func (ns *namespace) tmpfs() (string, error) {
 }
 
 func mountTmpfs(dir string) error {
-	if err := unix.Mount("tmpfs", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+	if err := unix.Mount("tmpfs", dir, "tmpfs", coverFlags, "mode=755"); err != nil {
 		return fmt.Errorf("tmpfs: %w", err)
 	}
 	return nil

@@ -56,17 +56,16 @@ type places struct {
 	ns   *namespace
 	list func() ([]madeEntry, error) // of all entries
 
-	mu      sync.Mutex
-	placed  map[string]madeEntry // by the path that was mounted, or created
-	hidden  map[string]bool      // paths that the host has, too
-	covered map[string]bool      // directories
+	mu     sync.Mutex
+	placed map[string]madeEntry // by the path that was mounted, or created
+	hidden map[string]bool      // paths that the host has, too
 
 	paths atomic.Pointer[[]string]        // those of placed
 	names atomic.Pointer[map[string]bool] // in /proc, where nothing can be placed
 }
 
 func newPlaces(ns *namespace, list func() ([]madeEntry, error)) *places {
-	p := &places{ns: ns, list: list, placed: map[string]madeEntry{}, hidden: map[string]bool{}, covered: map[string]bool{}}
+	p := &places{ns: ns, list: list, placed: map[string]madeEntry{}, hidden: map[string]bool{}}
 	names := p.missing()
 	p.names.Store(&names)
 	return p
@@ -157,23 +156,23 @@ func (p *places) add(at, dir string, e madeEntry, last bool) error {
 	if dir == "/" || dir == procDir {
 		return errors.ErrUnsupported
 	}
-	if !p.covered[dir] {
-		if err := p.cover(dir); err != nil {
-			return err
-		}
-		p.covered[dir] = true
+	if err := p.cover(dir); err != nil {
+		return err
 	}
-	if last && e.Link != "" {
-		if err := os.Symlink(e.Link, at); err != nil {
-			return err
+	link := last && e.Link != ""
+	err := p.ns.change(dir, func() error {
+		if link {
+			return os.Symlink(e.Link, at)
 		}
-		p.placed[at] = e
-		return nil
-	}
-	if err := makePlace(at, e.Dir || !last); err != nil {
+		return makePlace(at, e.Dir || !last)
+	})
+	if err != nil {
 		return err
 	}
 	p.placed[at] = e
+	if link {
+		return nil
+	}
 	return p.bind(at)
 }
 
@@ -190,14 +189,14 @@ func (p *places) bind(at string) error {
 	return unix.Mount(filepath.Join(p.ns.tree, inTree(at)), at, "", unix.MS_BIND, "")
 }
 
-// cover covers a directory with a tmpfs.
+// cover covers a directory with a tmpfs, unless it is covered.
 func (p *places) cover(dir string) error {
 	staging, err := tempDir()
 	if err != nil {
 		return err
 	}
 	defer os.Remove(staging)
-	return p.ns.coverWith(staging, dir, nil, false)
+	return p.ns.coverWith(staging, dir)
 }
 
 // remove removes a name that was placed.
@@ -211,7 +210,7 @@ func (p *places) remove(at string) {
 		delete(p.hidden, at)
 		return
 	}
-	if err := os.Remove(at); err != nil {
+	if err := p.ns.change(filepath.Dir(at), func() error { return os.Remove(at) }); err != nil {
 		p.ns.log.WithFields(logrus.Fields{"file": at, "err": err}).Debug("not removed")
 	}
 }

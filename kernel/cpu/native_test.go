@@ -407,6 +407,8 @@ func userMode(o *decode.Inst, b []byte) bool {
 	switch o.Code {
 	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.LOOP: // one vendor's take notice of 66
 		return !hasPrefix(b, 0x66)
+	case decode.MOVSX:
+		return o.W != 2 || afterPrefixes(b)[0] != 0x63 // MOVSXD to 16 bits: one vendor's read 32
 	case decode.BSWAP:
 		return o.W != 2
 	case decode.SHLD, decode.SHRD: // undefined with more than 16

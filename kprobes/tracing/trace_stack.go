@@ -53,6 +53,9 @@ func (t *Tracer) updateStackTracer() error {
 // measureStack is stack_trace_call. It runs in handler context.
 func (t *Tracer) measureStack(trap *abi.Trap) {
 	const word = 8 // the call of the tracer has pushed its return address
+	if trap.Preempt&(abi.NMIMask|abi.HardirqMask|softirqOffset) != 0 {
+		return // Linux has other stacks for interrupts, which it does not measure
+	}
 	s := &t.stacks
 	at := trap.Regs.SP - word
 	top := at&^uint64(abi.ThreadSize-1) + abi.ThreadSize

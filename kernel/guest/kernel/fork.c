@@ -72,7 +72,7 @@ static int alloc_thread_stack_node(struct task_struct *tsk, int node)
 	if (tsk->stack)
 		memset(tsk->stack, 0, THREAD_SIZE);
 	else
-		tsk->stack = vzalloc(THREAD_SIZE);
+		tsk->stack = __vmalloc_node_range(THREAD_SIZE, THREAD_ALIGN, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
 	return tsk->stack ? 0 : -ENOMEM;
 }
 

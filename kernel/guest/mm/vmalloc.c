@@ -11,20 +11,20 @@ static LIST_HEAD(vmap_area_list);
 static DEFINE_SPINLOCK(vmap_area_lock);
 
 /* Finds the lowest gap that is large enough. The list is sorted by address. */
-static struct list_head *find_hole(unsigned long size, unsigned long *addr)
+static struct list_head *find_hole(unsigned long size, unsigned long align, unsigned long *addr)
 {
 	struct vm_struct *va;
 
-	*addr = VMALLOC_START;
+	*addr = ALIGN(VMALLOC_START, align);
 	list_for_each_entry(va, &vmap_area_list, list) {
-		if ((unsigned long)va->addr - *addr >= size)
+		if ((unsigned long)va->addr >= *addr + size)
 			return &va->list;
-		*addr = (unsigned long)va->addr + va->size;
+		*addr = ALIGN((unsigned long)va->addr + va->size, align);
 	}
 	return &vmap_area_list;
 }
 
-struct vm_struct *__get_vm_area_node(unsigned long size, const void *caller)
+struct vm_struct *__get_vm_area_node(unsigned long size, unsigned long align, const void *caller)
 {
 	struct vm_struct *area = kzalloc(sizeof(*area), GFP_KERNEL);
 	struct list_head *before;
@@ -34,7 +34,7 @@ struct vm_struct *__get_vm_area_node(unsigned long size, const void *caller)
 		return NULL;
 	size = PAGE_ALIGN(size) + PAGE_SIZE;
 	spin_lock(&vmap_area_lock);
-	before = find_hole(size, &addr);
+	before = find_hole(size, align, &addr);
 	area->addr = (void *)addr;
 	area->size = size;
 	area->caller = caller;
@@ -97,25 +97,25 @@ fail:
 	return NULL;
 }
 
-void *__vmalloc_node_range(unsigned long size, gfp_t gfp_mask, const void *caller)
+void *__vmalloc_node_range(unsigned long size, unsigned long align, gfp_t gfp_mask, const void *caller)
 {
 	struct vm_struct *area;
 
 	if (!size || size >> PAGE_SHIFT > max_pfn)
 		return NULL;
-	area = __get_vm_area_node(size, caller);
+	area = __get_vm_area_node(size, align, caller);
 	return area ? __vmalloc_area_node(area, gfp_mask) : NULL;
 }
 
 void *vmalloc(unsigned long size)
 {
-	return __vmalloc_node_range(size, GFP_KERNEL, __builtin_return_address(0));
+	return __vmalloc_node_range(size, 1, GFP_KERNEL, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(vmalloc);
 
 void *vzalloc(unsigned long size)
 {
-	return __vmalloc_node_range(size, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
+	return __vmalloc_node_range(size, 1, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(vzalloc);
 
@@ -132,18 +132,18 @@ EXPORT_SYMBOL(vfree);
 
 void *__vmalloc(unsigned long size, gfp_t gfp_mask)
 {
-	return __vmalloc_node_range(size, gfp_mask, __builtin_return_address(0));
+	return __vmalloc_node_range(size, 1, gfp_mask, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(__vmalloc);
 
 void *vmalloc_node(unsigned long size, int node)
 {
-	return __vmalloc_node_range(size, GFP_KERNEL, __builtin_return_address(0));
+	return __vmalloc_node_range(size, 1, GFP_KERNEL, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(vmalloc_node);
 
 void *vmalloc_user(unsigned long size)
 {
-	return __vmalloc_node_range(size, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
+	return __vmalloc_node_range(size, 1, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(vmalloc_user);

@@ -148,6 +148,7 @@ struct mm_struct *dup_mm(struct task_struct *tsk, struct mm_struct *oldmm);
 #define mmap_write_unlock(mm) up_write(&(mm)->mmap_lock)
 void *vmalloc(unsigned long size);
 void *vzalloc(unsigned long size);
+void *__vmalloc_node_range(unsigned long size, unsigned long align, gfp_t gfp_mask, const void *caller);
 void *__vmalloc(unsigned long size, gfp_t gfp_mask);
 void *vmalloc_node(unsigned long size, int node);
 void *vmalloc_user(unsigned long size);
