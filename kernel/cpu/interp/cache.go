@@ -239,8 +239,10 @@ func ends(o *Op) bool {
 	switch o.Code {
 	case decode.FETCH:
 		return true
-	case decode.MOVTOSEG, decode.POPSEG, decode.LSEG:
-		return o.A == segSS || o.Code == decode.LSEG && o.Imm == segSS
+	case decode.MOVTOSEG, decode.POPSEG:
+		return o.A == segSS
+	case decode.LSEG: // A is the register of the offset
+		return o.Imm == segSS
 	}
 	return decode.PropertiesOf(o.Code).Ends
 }
