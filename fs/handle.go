@@ -33,7 +33,7 @@ type handle struct {
 
 	mu       sync.Mutex
 	closer   *seqfile.Caller // of the last close(2) of a descriptor, or nil
-	borrowed map[int]int     // number of descriptors that a process has for TruePosition or SplicePage
+	borrowed map[int]int     // number of descriptors that a process has borrowed (ioctl.go)
 	file     seqfile.File
 	dir      []fuse.DirEntry // entries of a directory
 

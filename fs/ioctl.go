@@ -53,6 +53,31 @@ func SplicePage(fd int, b []byte) (int, error) {
 	return copy(b, arg[8:][:min(int(n), splicePage)]), nil
 }
 
+// waitsIoctl is _IO('k', 3).
+const waitsIoctl = 'k'<<8 | 3
+
+// SpliceWaits reports whether splice(2) from fd would wait for content now; the host's kernel
+// does not pass on that the caller does not want to. ok says that fd is a file of which this can
+// be asked. The caller has borrowed fd from another process, for this alone, and closes it: that
+// does not count as a close(2) of the file.
+func SpliceWaits(fd int) (waits, ok bool) {
+	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), waitsIoctl, 0)
+	return n == 1, errno == 0
+}
+
+// spliceWaits serves waitsIoctl for a process that has borrowed the file.
+func (h *handle) spliceWaits(pid int) (int, error) {
+	s, ok := seqfile.As[seqfile.SpliceWaiter](h.opened())
+	if !ok {
+		return 0, syscall.ENOTTY
+	}
+	h.borrow(pid)
+	if s.SpliceWaits() {
+		return 1, nil
+	}
+	return 0, nil
+}
+
 // splicePage serves spliceIoctl. A process with no room asks whether it can, and has borrowed
 // the file.
 func (h *handle) splicePage(pid int, arg, reply []byte) (int, error) {
@@ -68,8 +93,8 @@ func (h *handle) splicePage(pid int, arg, reply []byte) (int, error) {
 	return s.SplicePage(reply[8:][:room])
 }
 
-// borrow notes that a process has a descriptor only for TruePosition or SplicePage, so that
-// its close(2) does not count as a close of the file.
+// borrow notes that a process has a descriptor only for one of these commands, so that its
+// close(2) does not count as a close of the file.
 func (h *handle) borrow(pid int) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -95,7 +120,7 @@ func (h *handle) returned(c *seqfile.Caller) bool {
 	return false
 }
 
-// Ioctl serves positionIoctl and spliceIoctl, and the commands of files that are the guest's own.
+// Ioctl serves positionIoctl, spliceIoctl and waitsIoctl, and the commands of files that are the guest's own.
 func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte, out *fuse.IoctlOut, reply []byte) fuse.Status {
 	h := f.handles.get(in.Fh)
 	if h == nil {
@@ -109,12 +134,16 @@ func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte,
 		h.borrow(pid())
 		binary.NativeEndian.PutUint64(reply, uint64(pos))
 		return fuse.OK
-	case h.guest:
-		return f.ioctlGuest(cancel, h, in, arg, out, reply)
 	case in.Cmd == spliceIoctl:
 		n, err := h.splicePage(pid(), arg, reply)
 		out.Result = int32(n)
 		return f.tree.status(err)
+	case in.Cmd == waitsIoctl:
+		n, err := h.spliceWaits(pid())
+		out.Result = int32(n)
+		return f.tree.status(err)
+	case h.guest:
+		return f.ioctlGuest(cancel, h, in, arg, out, reply)
 	}
 	return fuse.Status(syscall.ENOTTY)
 }

@@ -80,7 +80,6 @@ func mountsOf(types ...string) []string {
 	return dirs
 }
 
-
 // bindParts bind-mounts the parts of a tree that is mounted already at the places that they
 // have on Linux; more is another path of debugfs, or "".
 func (ns *namespace) bindParts(more string) error {

@@ -14,6 +14,13 @@ import (
 // trace_pipe fills the pages of a pipe in part, each with the lines that fit. A splice(2) of a
 // file of FUSE goes through the page cache, whose pages are full or the end of the file, and is
 // refused (fs/handle.go). So the supervisor moves the lines for the caller.
+//
+// trace_pipe_raw gives whole pages, which the host's kernel moves itself. It does not pass on
+// SPLICE_F_NONBLOCK, nor that there is room for a part of a page only: the supervisor looks
+// whether the call would wait or be refused.
+
+// splicePage is the least that can be moved from trace_pipe_raw, bytes.
+const splicePage = 4096
 
 // splice answers splice(2). It returns false for a call that the host's kernel can make, or
 // refuse as Linux does.
@@ -28,7 +35,8 @@ func (s *supervisor) splice(n *seccompNotif) bool {
 		return false
 	}
 	defer unix.Close(in)
-	if !fs.SplicesPages(in) {
+	pages := fs.SplicesPages(in)
+	if !pages && flags&unix.SPLICE_F_NONBLOCK == 0 && length >= splicePage {
 		return false
 	}
 	out, err := borrow(tid, int(int32(n.args[2])))
@@ -39,6 +47,18 @@ func (s *supervisor) splice(n *seccompNotif) bool {
 	var st unix.Stat_t
 	if unix.Fstat(out, &st) != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO || !opened(in, unix.O_RDONLY) || !opened(out, unix.O_WRONLY) {
 		return false
+	}
+	if !pages {
+		waits, ok := fs.SpliceWaits(in)
+		switch {
+		case ok && length < splicePage:
+			fail(s.listener, n.id, unix.EINVAL)
+		case waits:
+			fail(s.listener, n.id, unix.EAGAIN)
+		default:
+			return false
+		}
+		return true
 	}
 	c := splicing{supervisor: s, id: n.id, tid: tid, in: in, out: out}
 	c.outWaits = flags&unix.SPLICE_F_NONBLOCK == 0 && !nonblocking(out)

@@ -202,6 +202,13 @@ type Splicer interface {
 	Splice(ctx context.Context, b []byte) (int, error)
 }
 
+// SpliceWaiter is a Splicer that may have to wait. The host's kernel does not tell FUSE of
+// SPLICE_F_NONBLOCK: who looks at a program's calls asks before (fs.SpliceWaits).
+type SpliceWaiter interface {
+	// SpliceWaits reports whether Splice has nothing to return at once.
+	SpliceWaits() bool
+}
+
 // PageSplicer is a File from which splice(2) fills the pages of a pipe in part. The host's
 // kernel cannot ask FUSE for that: who makes the call for a program does (fs.SplicePage).
 type PageSplicer interface {

@@ -286,6 +286,9 @@ func (p rawPipe) Splice(ctx context.Context, b []byte) (int, error) {
 	return p.raw.Splice(ctx, b, nonblock(ctx))
 }
 
+// SpliceWaits reports whether Splice has nothing to return at once.
+func (p rawPipe) SpliceWaits() bool { return p.raw.SpliceWaits() }
+
 // nonblock reports whether the file has O_NONBLOCK at the time of a call.
 func nonblock(ctx context.Context) bool {
 	return seqfile.CallerOf(ctx).FileFlags&syscall.O_NONBLOCK != 0

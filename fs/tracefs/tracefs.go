@@ -205,13 +205,16 @@ func eventRows(a *tracing.Array, e *tracing.EventFile) []*seqfile.Row {
 	if a.Has(release.HistTriggers) {
 		rows = append(rows, histRow(e))
 	}
-	if e.Internal && e.Name != "print" {
+	if e.Internal {
+		switch e.Name {
+		case "function": // on Linux perf can have its hits
+			return append(rows, value("id", modeRO, e.IDText, nil))
+		case "print": // its hits are writes to trace_marker
+			return append(rows, value("id", modeRO, e.IDText, nil), triggerRow(e))
+		}
 		return rows
 	}
 	rows = append(rows, value("id", modeRO, e.IDText, nil))
-	if e.Internal {
-		return append(rows, triggerRow(e)) // its hits are writes to trace_marker
-	}
 	return append(rows,
 		hold(a, value("enable", modeRW, e.EnableText, e.Enable)),
 		hold(a, value("filter", modeRW, e.FilterText, e.SetFilter)),

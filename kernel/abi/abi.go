@@ -252,6 +252,7 @@ const (
 	TaskState      = 24
 	TaskStack      = 32
 	TaskFlags      = 44
+	TaskOnRQ       = 104
 	TaskHostCall   = 392 // our own: the struct host_call, or 0
 	TaskPID        = 2416
 	TaskTGID       = 2420

@@ -2,7 +2,11 @@ package cpu
 
 import (
 	"math/rand/v2"
+	"os"
+	"slices"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
 
 // opcodes are what random programs are made of; each is followed by a ModRM
@@ -208,6 +212,73 @@ func agree(t *testing.T, seed uint64) {
 		if e1.Reason == Trap { // skip what faulted
 			blocks.RIP = textVA + (blocks.RIP+3-textVA)%uint64(len(code))
 			single.RIP = blocks.RIP
+		}
+	}
+}
+
+// TestEachEncoding executes each opcode with some ModRM bytes, and with KPROBEFS_SOAK with
+// each, in blocks and alone: a block ends where it must, and nowhere else.
+func TestEachEncoding(t *testing.T) {
+	prefixes := [][]byte{nil, {0x66}, {0x48}, {0x4c}, {0xf3}, {0xf0}}
+	maps := [][]byte{nil, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}}
+	stride := 11 // other bytes for each opcode
+	switch {
+	case os.Getenv("KPROBEFS_SOAK") != "":
+		stride = 1
+	case testing.Short() || replayStride > 1:
+		stride = 83
+	}
+	s := newSweep(t)
+	at := 0
+	for _, p := range prefixes {
+		for _, m := range maps {
+			for op := range 256 {
+				for modrm := at % stride; modrm < 256; modrm += stride {
+					s.try(t, slices.Concat(p, m, []byte{byte(op), byte(modrm)}))
+				}
+				at++
+			}
+		}
+	}
+}
+
+// sweep is two CPUs with memories of their own, which execute the same.
+type sweep struct{ blocks, single *CPU }
+
+func newSweep(t *testing.T) *sweep { return &sweep{machine(t), machine(t)} }
+
+// try executes an instruction, the bytes after it being its operands or nops, some times in
+// a block, and once alone.
+func (s *sweep) try(t *testing.T, code []byte) {
+	t.Helper()
+	const times = 3 // translated code is entered, too
+	text := append(slices.Clone(code), 0x10, 0, 0, 0, 0x90, 0x90, 0x90, 0x90, 0x90, 0x90, 0xf4)
+	begin := func(c *CPU) {
+		clear(c.mem.Phys(dataPA, pages<<12))
+		c.State = State{RIP: textVA, RFlags: core.FlagFixed}
+		for i := range c.R {
+			c.R[i] = dataVA + uint64(i)*0x100
+		}
+		c.R[1], c.R[4] = 3, stackVA
+	}
+	if err := s.single.mem.PokeText(textVA, text); err != nil {
+		t.Fatal(err)
+	}
+	begin(s.single)
+	want, n := Exit{}, uint64(0)
+	for want.Reason == Budget && n < 20 {
+		var one uint64
+		want, one = s.single.Run(1)
+		n += one
+	}
+	if err := s.blocks.mem.PokeText(textVA, text); err != nil {
+		t.Fatal(err)
+	}
+	for range times {
+		begin(s.blocks)
+		got, m := s.blocks.Run(20)
+		if got != want || m != n || s.blocks.State != s.single.State {
+			t.Fatalf("% x\nblocks %+v %d %+v\nalone %+v %d %+v", code, got, m, s.blocks.State, want, n, s.single.State)
 		}
 	}
 }

@@ -463,8 +463,39 @@ func (t *Task) borrow() (v VCPU, ready bool) {
 	if p.cpus == 0 {
 		return t.h.g.Borrow(t.addr, on, on, true)
 	}
-	return t.h.g.Borrow(t.addr, on, int(p.cpu), p.cpus>>on&1 != 0)
+	stay := p.cpus>>on&1 != 0
+	v, ready = t.h.g.Borrow(t.addr, on, int(p.cpu), stay)
+	if !stay {
+		t.awaitSleep()
+	}
+	return v, ready
 }
+
+// awaitSleep waits until a task that must run on another vCPU sleeps: it is moved when it
+// is woken, and one that has not gone to sleep since its last call would make this one where
+// it is. It gives up after sleepPatience, or when the task has other calls to make.
+func (t *Task) awaitSleep() {
+	const spin = 100 * time.Microsecond
+	for start := time.Now(); ; {
+		t.mu.Lock()
+		busy := t.cur != nil || len(t.queue) > 0 || t.quit
+		t.mu.Unlock()
+		queued, err := t.h.g.ReadU64(t.task + abi.TaskOnRQ)
+		passed := time.Since(start)
+		switch {
+		case busy || err != nil || uint32(queued) == 0 || passed > sleepPatience:
+			return
+		case passed < spin:
+			YieldThread()
+		default:
+			time.Sleep(spin)
+		}
+	}
+}
+
+// sleepPatience is how long awaitSleep waits at most: the task's vCPU may be executed by
+// others, on a host that is busy.
+const sleepPatience = time.Second
 
 // ErrAbandoned is the error of a call whose caller no longer waits for its end.
 var ErrAbandoned = fmt.Errorf("the guest does not answer: %w", syscall.EINTR)

@@ -57,6 +57,7 @@ const (
 	ClockTAI
 	LocalClock
 	GraphInstances
+	LaterTracers
 	GraphDepthFirst
 	GraphInList
 	HashPtrOption
@@ -344,6 +345,11 @@ var Changes = [features]Change{
 		Subject: tracefs, Since: Linux6_12,
 		What:   "instances have the tracer function_graph",
 		Source: "`6.12/graph_files.txtar`",
+	},
+	LaterTracers: {
+		Subject: tracefs, Since: Linux6_1,
+		What:   "the group ftrace has the events osnoise, timerlat and func_repeats",
+		Source: "`5.10/ftrace_group.txtar`",
 	},
 	GraphInList: {
 		Subject: tracefs, Since: Linux6_1,

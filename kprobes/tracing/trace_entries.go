@@ -45,6 +45,7 @@ func (t *Tracer) ownEvents() {
 			e.size = 16
 		}
 	}
+	t.listedEvents()
 }
 
 // own is embedded in the classes of group ftrace: they cannot be enabled.

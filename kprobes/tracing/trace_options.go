@@ -219,11 +219,10 @@ var optionActs = map[option]func(a *Array, on bool){
 	optRecordTGID: func(a *Array, _ bool) { a.tracer.tgids.Grow() },
 }
 
+// setTracerOption is set_tracer_option: the tracer is asked even if the option has that value.
+// The caller holds mu.
 func (a *Array) setTracerOption(i int, on bool) error {
 	o := tracerOptions[i]
-	if a.tracerOptions[i].Load() == on {
-		return nil
-	}
 	if o.set != nil {
 		if err := o.set(a, on); err != nil {
 			return err
@@ -276,8 +275,11 @@ func (o Option) Set(data []byte) error {
 	}
 	o.array.tracer.mu.Lock()
 	defer o.array.tracer.mu.Unlock()
-	if o.bit == 0 {
-		return o.array.setTracerOption(o.tracer, on)
+	switch {
+	case o.bit != 0:
+		return o.array.setOption(o.bit, on)
+	case o.array.tracerOptions[o.tracer].Load() == on:
+		return nil
 	}
-	return o.array.setOption(o.bit, on)
+	return o.array.setTracerOption(o.tracer, on)
 }

@@ -79,6 +79,20 @@ func (p *RawPipe) Splice(ctx context.Context, b []byte, nonblock bool) (int, err
 	return p.spliced.next(b), nil
 }
 
+// SpliceWaits reports whether Splice has nothing to return at once.
+func (p *RawPipe) SpliceWaits() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spliced.ended() {
+		if !p.fillWhole() {
+			p.spliced.done = len(p.spliced.data)
+			return true
+		}
+		p.spliced.done = 0
+	}
+	return false
+}
+
 // awaitWhole waits until there is a whole page, or tracing is off.
 func (p *RawPipe) awaitWhole(ctx context.Context, nonblock bool) (bool, error) {
 	if p.fillWhole() {
@@ -162,14 +176,14 @@ func (p *RawPipe) Poll() (ready bool, next <-chan struct{}, end func()) {
 	return b != nil && p.array.ready(b, p.cpu), next, end
 }
 
-// ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or that
-// of one vCPU as many as buffer_percent requires.
+// ready is ring_buffer_poll_wait: whether a buffer of the array has an entry, or that of one
+// vCPU as many as buffer_percent requires. A low percentage requires none.
 func (a *Array) ready(b *ring.Buffer, cpu int) bool {
-	if b.Empty(cpu) {
-		return false
-	}
 	a.tracer.mu.Lock()
 	percent := a.percent
 	a.tracer.mu.Unlock()
-	return cpu < 0 || b.FullHit(cpu, percent)
+	if cpu < 0 || percent == 0 {
+		return !b.Empty(cpu)
+	}
+	return b.FullHit(cpu, percent)
 }

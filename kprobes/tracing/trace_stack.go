@@ -80,8 +80,8 @@ func (t *Tracer) measureStack(trap *abi.Trap) {
 // after it.
 const fentrySize = 5
 
-// StackMaxSize returns the text of stack_max_size.
-func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", t.stacks.max.Load()) }
+// StackMaxSize returns the text of stack_max_size, which is signed.
+func (t *Tracer) StackMaxSize() string { return fmt.Sprintf("%d\n", int64(t.stacks.max.Load())) }
 
 // SetStackMaxSize handles a write to stack_max_size. It fails with EINVAL if data is
 // not a number.

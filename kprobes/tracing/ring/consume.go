@@ -212,14 +212,15 @@ func (b *Buffer) Peek(cpu int, into []byte) (r Record, lost uint64, ok bool) {
 // buffer has been emptied in the meantime.
 func (b *Buffer) Drop(r Record) { b.cpus[r.CPU].drop(r.Time) }
 
-// FullHit is full_hit: whether that percentage of a vCPU's pages has entries.
+// FullHit is full_hit: whether that percentage of a vCPU's pages has entries, the page that
+// is being written to included.
 func (b *Buffer) FullHit(cpu int, percent uint64) bool {
 	c := &b.cpus[cpu]
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	dirty := uint64(0)
+	dirty := uint64(1)
 	if c.head <= c.tail {
-		dirty = c.tail - c.head
+		dirty += c.tail - c.head
 	}
-	return percent == 0 || dirty*100 >= percent*uint64(len(c.pages))
+	return dirty*100 >= percent*uint64(len(c.pages))
 }

@@ -70,32 +70,36 @@ func (c *cpuBuffer) take(pages *cpuPages) {
 
 // newCPUPages returns empty pages for one vCPU.
 func newCPUPages(n, size int) *cpuPages {
-	c := &cpuPages{reader: newPages(1, size)[0]}
-	c.adopt(newPages(n, size))
+	c := &cpuPages{reader: newPages(1, size)[0], pages: newPages(n, size)}
 	c.reset()
 	return c
 }
 
-// adopt replaces the pages of the ring by empty ones and copies the newest contents
-// over; events that do not fit count as overrun. The caller holds both locks, as for
-// reset.
-func (c *cpuPages) adopt(pages []*bufferPage) {
-	before, after := uint64(len(c.pages)), uint64(len(pages))
-	for before > 0 && c.head <= c.tail && c.tail-c.head >= after {
+// resize gives the ring n pages: those that it has, and of more as many as it lacks. Events
+// for which there is no room count as overrun. The caller holds both locks, as for reset.
+func (c *cpuPages) resize(n int, more []*bufferPage) {
+	before, after := uint64(len(c.pages)), uint64(n)
+	for c.head <= c.tail && c.tail-c.head >= after {
 		c.giveUpHead()
 	}
-	for p := c.head; before > 0 && p <= c.tail; p++ {
-		from, to := c.pages[p%before], pages[p%after]
-		copy(to.data, from.data)
-		to.filled.Store(from.filled.Load())
+	spare := more
+	pages := make([]*bufferPage, n)
+	for p := c.head; p <= c.tail; p++ {
+		i := p % before
+		pages[p%after], c.pages[i] = c.pages[i], nil
+	}
+	for _, page := range c.pages {
+		if page != nil {
+			page.filled.Store(0)
+			spare = append(spare, page)
+		}
+	}
+	for i := range pages {
+		if pages[i] == nil {
+			pages[i], spare = spare[0], spare[1:]
+		}
 	}
 	c.pages = pages
-	if before > 0 { // the reader's page is one of the old pages, which go away
-		reader := newPages(1, len(c.reader.data))[0]
-		copy(reader.data, c.reader.data)
-		reader.filled.Store(c.reader.filled.Load())
-		c.reader = reader
-	}
 	c.current = c.page(c.tail)
 	c.full.Store(false)
 }

@@ -61,11 +61,9 @@ func (p *bufferPage) stamp() int64 {
 }
 
 func newPages(n, size int) []*bufferPage {
-	mem, data := make([]bufferPage, n), make([]byte, n*size)
-	pages := make([]*bufferPage, n)
+	pages := make([]*bufferPage, max(n, 0))
 	for i := range pages {
-		pages[i] = &mem[i]
-		pages[i].data = data[i*size : (i+1)*size : (i+1)*size]
+		pages[i] = &bufferPage{data: make([]byte, size)}
 	}
 	return pages
 }

@@ -96,10 +96,13 @@ func (b *Buffer) Resize(cpu, pages int) {
 		}
 		c := &b.cpus[i]
 		size := b.PageBytes()
-		fresh := newPages(pages, size) // allocated before locking, because vCPUs wait for the lock
+		more := newPages(pages-b.Pages(i), size) // allocated before locking, because vCPUs wait for the lock
 		c.lock()
+		if lack := pages - len(c.pages) - len(more); lack > 0 { // a snapshot of another size has come
+			more = append(more, newPages(lack, size)...)
+		}
 		if len(c.pages) != pages {
-			c.adopt(fresh)
+			c.resize(pages, more)
 		}
 		c.unlock()
 		c.resized = pages * (size - PageHeader)
