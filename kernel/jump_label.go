@@ -3,7 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
-	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -13,11 +13,19 @@ import (
 // tracepointKey is the offset of the static key in struct tracepoint, in bytes.
 const tracepointKey = 8
 
-// Tracepoint returns the address of a tracepoint that has call sites in the core
-// kernel.
+// Tracepoint returns the address of a tracepoint of the kernel.
 func (m *Machine) Tracepoint(name string) (addr uint64, ok bool) {
-	addr = m.symbol("__tracepoint_" + name)
-	return addr, slices.ContainsFunc(m.img.Jumps, func(j image.Jump) bool { return j.Key == addr+tracepointKey })
+	addr = m.symbol(tracepointPrefix + name)
+	return addr, addr != 0
+}
+
+// tracepointPrefix begins the names of the guest's struct tracepoints.
+const tracepointPrefix = "__tracepoint_"
+
+// isTracepoint reports whether one of the kernel's own tracepoints is at addr. Some have no site.
+func (m *Machine) isTracepoint(addr uint64) bool {
+	s, off, ok := m.allSyms.Lookup(addr)
+	return ok && off == 0 && strings.HasPrefix(s.Name, tracepointPrefix)
 }
 
 // SetTracepoint makes the sites of the tracepoint at addr call the machine
@@ -89,7 +97,7 @@ func (m *Machine) changeTracepoint(addr uint64, change func(tp []byte)) error {
 	users, probes := binary.LittleEndian.Uint32(b[tracepointUsers:]), binary.LittleEndian.Uint64(b[tracepointProbes:])
 	on := users != 0 || probes != 0
 	branches := m.branches(addr+tracepointKey, on)
-	if branches == nil {
+	if branches == nil && !m.isTracepoint(addr) {
 		return fmt.Errorf("no branch has the static key %#x: %w", addr+tracepointKey, syscall.EINVAL)
 	}
 	call := binary.LittleEndian.Uint64(b[tracepointIterator:])

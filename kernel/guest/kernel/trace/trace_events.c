@@ -215,6 +215,19 @@ TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u
 )
 #endif
 
+/* Schedstats are off, as by default on Linux: nothing calls these. */
+#define SCHED_STAT(name) \
+TRACE_EVENT(name, TP_PROTO(struct task_struct *tsk, u64 delay), \
+	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; u64 delay;), \
+	copy_comm(comm, tsk); \
+	rec.pid = tsk->pid; \
+	rec.delay = delay; \
+)
+SCHED_STAT(sched_stat_wait)
+SCHED_STAT(sched_stat_sleep)
+SCHED_STAT(sched_stat_iowait)
+SCHED_STAT(sched_stat_blocked)
+
 #ifdef KERNEL_5_10
 /* Allocations with and without a given node have separate events. */
 #define KMEM_ALLOC(name) \
@@ -704,6 +717,13 @@ WRITEBACK_WORK(writeback_written)
 TRACE_EVENT(cpu_idle, TP_PROTO(unsigned int state, unsigned int cpu_id),
 	TRACE_FIELDS(u32 state, cpu_id;),
 	rec.state = state;
+	rec.cpu_id = cpu_id;
+)
+
+/* The guest's CPUs have no other frequency to change to. */
+TRACE_EVENT(cpu_frequency, TP_PROTO(unsigned int frequency, unsigned int cpu_id),
+	TRACE_FIELDS(u32 state, cpu_id;),
+	rec.state = frequency;
 	rec.cpu_id = cpu_id;
 )
 

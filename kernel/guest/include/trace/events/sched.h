@@ -24,4 +24,9 @@ DECLARE_TRACE(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime)
 #else
 DECLARE_TRACE(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime, u64 vruntime), TP_ARGS(tsk, runtime, vruntime))
 #endif
+/* Without kernel.sched_schedstats there are no hits of these. */
+DECLARE_TRACE(sched_stat_wait, TP_PROTO(struct task_struct *tsk, u64 delay), TP_ARGS(tsk, delay))
+DECLARE_TRACE(sched_stat_sleep, TP_PROTO(struct task_struct *tsk, u64 delay), TP_ARGS(tsk, delay))
+DECLARE_TRACE(sched_stat_iowait, TP_PROTO(struct task_struct *tsk, u64 delay), TP_ARGS(tsk, delay))
+DECLARE_TRACE(sched_stat_blocked, TP_PROTO(struct task_struct *tsk, u64 delay), TP_ARGS(tsk, delay))
 #endif
