@@ -308,8 +308,6 @@ func (r *row) fits(d *decoder) bool {
 		return d.rep == 0xf3
 	case pNoRep:
 		return d.rep == 0
-	case pNo66:
-		return !d.op66
 	case pNone:
 		return !d.op66 && d.rep == 0
 	case pREXB:

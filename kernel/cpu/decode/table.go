@@ -95,7 +95,6 @@ const (
 	pF2
 	pF3
 	pNoRep
-	pNo66
 	pNone
 	pREXB
 	pVvvv0
@@ -337,7 +336,7 @@ var map0f = mapOf([]row{
 	{op: 0xbf, code: MOVSX, enc: eRM, w: wV, src: w2},
 	{op: 0xc0, code: XADD, enc: eMR, w: w1},
 	{op: 0xc1, code: XADD, enc: eMR, w: wV},
-	{op: 0xc3, mod: memory, prefix: pNo66, code: MOV, enc: eMR, w: wV}, // movnti
+	{op: 0xc3, mod: memory, prefix: pNone, code: MOV, enc: eMR, w: wV}, // movnti
 	{op: 0xc7, exts: 1 << 1, mod: memory, code: CMPXCHG8B, enc: eM, w: wY},
 	{op: 0xc7, exts: 1 << 6, mod: register, prefix: pNoRep, code: RDRAND, enc: eM, w: wV},
 	{op: 0xc7, exts: 1 << 7, mod: register, prefix: pNoRep, code: RDSEED, enc: eM, w: wV},
