@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -118,7 +119,17 @@ func TestResize(t *testing.T) {
 		pages, first int
 		overrun      uint64
 	}{{4, 2 * perPage, 2 * perPage}, {9, 2 * perPage, 2 * perPage}, {2, 4 * perPage, 4 * perPage}, {3, 4 * perPage, 4 * perPage}} {
+		old := slices.Clone(b.cpus[0].pages)
 		b.Resize(-1, c.pages)
+		kept := 0
+		for _, p := range b.cpus[0].pages {
+			if slices.Contains(old, p) {
+				kept++
+			}
+		}
+		if kept != min(len(old), c.pages) {
+			t.Errorf("from %d to %d pages: %d are the old ones, the rest takes memory beside them", len(old), c.pages, kept)
+		}
 		fill(1)
 		got, s := numbers(b), b.Stats(0)
 		if len(got) != n-c.first || got[0] != c.first || got[len(got)-1] != n-1 || s.Overrun != c.overrun || s.Entries != uint64(len(got)) {
