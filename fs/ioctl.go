@@ -2,6 +2,8 @@ package fs
 
 import (
 	"encoding/binary"
+	"errors"
+	"math"
 	"syscall"
 	"unsafe"
 
@@ -53,29 +55,31 @@ func SplicePage(fd int, b []byte) (int, error) {
 	return copy(b, arg[8:][:min(int(n), splicePage)]), nil
 }
 
-// waitsIoctl is _IO('k', 3).
-const waitsIoctl = 'k'<<8 | 3
+// checkIoctl is _IOW('k', 3, u64). Its argument is a length, its result an errno or 0.
+const checkIoctl = 1<<30 | 8<<16 | 'k'<<8 | 3
 
-// SpliceWaits reports whether splice(2) from fd would wait for content now; the host's kernel
-// does not pass on that the caller does not want to. ok says that fd is a file of which this can
-// be asked. The caller has borrowed fd from another process, for this alone, and closes it: that
-// does not count as a close(2) of the file.
-func SpliceWaits(fd int) (waits, ok bool) {
-	n, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), waitsIoctl, 0)
-	return n == 1, errno == 0
+// CheckSplice returns EINVAL if there is no splice(2) of length bytes from fd, and EAGAIN if it
+// would wait for content now; the host's kernel does not pass on that the caller does not want
+// to. The caller has borrowed fd from another process, for this alone, and closes it: that does
+// not count as a close(2) of the file.
+func CheckSplice(fd int, length uint64) syscall.Errno {
+	errno, _, err := unix.Syscall(unix.SYS_IOCTL, uintptr(fd), checkIoctl, uintptr(unsafe.Pointer(&length)))
+	if err != 0 {
+		return 0 // it is no file for which there is more to say than the host's kernel does
+	}
+	return syscall.Errno(errno)
 }
 
-// spliceWaits serves waitsIoctl for a process that has borrowed the file.
-func (h *handle) spliceWaits(pid int) (int, error) {
-	s, ok := seqfile.As[seqfile.SpliceWaiter](h.opened())
-	if !ok {
+// checkSplice serves checkIoctl for a process that has borrowed the file.
+func (h *handle) checkSplice(pid int, arg []byte) (int, error) {
+	s, ok := seqfile.As[seqfile.SpliceChecker](h.opened())
+	if !ok || len(arg) < 8 {
 		return 0, syscall.ENOTTY
 	}
 	h.borrow(pid)
-	if s.SpliceWaits() {
-		return 1, nil
-	}
-	return 0, nil
+	var errno syscall.Errno
+	_ = errors.As(s.CheckSplice(int(min(binary.NativeEndian.Uint64(arg), math.MaxInt32))), &errno)
+	return int(errno), nil
 }
 
 // splicePage serves spliceIoctl. A process with no room asks whether it can, and has borrowed
@@ -120,7 +124,7 @@ func (h *handle) returned(c *seqfile.Caller) bool {
 	return false
 }
 
-// Ioctl serves positionIoctl, spliceIoctl and waitsIoctl, and the commands of files that are the guest's own.
+// Ioctl serves positionIoctl, spliceIoctl and checkIoctl, and the commands of files that are the guest's own.
 func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte, out *fuse.IoctlOut, reply []byte) fuse.Status {
 	h := f.handles.get(in.Fh)
 	if h == nil {
@@ -138,8 +142,8 @@ func (f *filesystem) Ioctl(cancel <-chan struct{}, in *fuse.IoctlIn, arg []byte,
 		n, err := h.splicePage(pid(), arg, reply)
 		out.Result = int32(n)
 		return f.tree.status(err)
-	case in.Cmd == waitsIoctl:
-		n, err := h.spliceWaits(pid())
+	case in.Cmd == checkIoctl:
+		n, err := h.checkSplice(pid(), arg)
 		out.Result = int32(n)
 		return f.tree.status(err)
 	case h.guest:

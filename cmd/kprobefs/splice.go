@@ -19,7 +19,7 @@ import (
 // SPLICE_F_NONBLOCK, nor that there is room for a part of a page only: the supervisor looks
 // whether the call would wait or be refused.
 
-// splicePage is the least that can be moved from trace_pipe_raw, bytes.
+// splicePage is the length, bytes, from which on trace_pipe_raw takes each one.
 const splicePage = 4096
 
 // splice answers splice(2). It returns false for a call that the host's kernel can make, or
@@ -49,15 +49,11 @@ func (s *supervisor) splice(n *seccompNotif) bool {
 		return false
 	}
 	if !pages {
-		waits, ok := fs.SpliceWaits(in)
-		switch {
-		case ok && length < splicePage:
-			fail(s.listener, n.id, unix.EINVAL)
-		case waits:
-			fail(s.listener, n.id, unix.EAGAIN)
-		default:
+		errno := fs.CheckSplice(in, length)
+		if errno == 0 || errno == unix.EAGAIN && flags&unix.SPLICE_F_NONBLOCK == 0 {
 			return false
 		}
+		fail(s.listener, n.id, errno)
 		return true
 	}
 	c := splicing{supervisor: s, id: n.id, tid: tid, in: in, out: out}

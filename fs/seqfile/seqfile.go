@@ -202,11 +202,13 @@ type Splicer interface {
 	Splice(ctx context.Context, b []byte) (int, error)
 }
 
-// SpliceWaiter is a Splicer that may have to wait. The host's kernel does not tell FUSE of
-// SPLICE_F_NONBLOCK: who looks at a program's calls asks before (fs.SpliceWaits).
-type SpliceWaiter interface {
-	// SpliceWaits reports whether Splice has nothing to return at once.
-	SpliceWaits() bool
+// SpliceChecker is a Splicer that may have to wait, or that does not take each length. The
+// host's kernel tells FUSE neither of SPLICE_F_NONBLOCK nor of the length: who looks at a
+// program's calls asks before (fs.CheckSplice).
+type SpliceChecker interface {
+	// CheckSplice returns EAGAIN if Splice has nothing to return at once, and EINVAL if
+	// there is no splice(2) of length bytes.
+	CheckSplice(length int) error
 }
 
 // PageSplicer is a File from which splice(2) fills the pages of a pipe in part. The host's

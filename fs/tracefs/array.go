@@ -286,8 +286,8 @@ func (p rawPipe) Splice(ctx context.Context, b []byte) (int, error) {
 	return p.raw.Splice(ctx, b, nonblock(ctx))
 }
 
-// SpliceWaits reports whether Splice has nothing to return at once.
-func (p rawPipe) SpliceWaits() bool { return p.raw.SpliceWaits() }
+// CheckSplice implements seqfile.SpliceChecker.
+func (p rawPipe) CheckSplice(length int) error { return p.raw.CheckSplice(length) }
 
 // nonblock reports whether the file has O_NONBLOCK at the time of a call.
 func nonblock(ctx context.Context) bool {

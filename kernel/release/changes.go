@@ -58,6 +58,8 @@ const (
 	LocalClock
 	GraphInstances
 	LaterTracers
+	PollNeedsEntry
+	SpliceParts
 	GraphDepthFirst
 	GraphInList
 	HashPtrOption
@@ -350,6 +352,16 @@ var Changes = [features]Change{
 		Subject: tracefs, Since: Linux6_1,
 		What:   "the group ftrace has the events osnoise, timerlat and func_repeats",
 		Source: "`5.10/ftrace_group.txtar`",
+	},
+	PollNeedsEntry: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "poll(2) of an empty trace_pipe_raw is not ready, however low buffer_percent is",
+		Source: "`6.12/raw_ready.txtar`",
+	},
+	SpliceParts: {
+		Subject: tracefs, Since: Linux6_12,
+		What:   "splice(2) from trace_pipe_raw takes a length of less than a page; before, EINVAL",
+		Source: "`6.12/raw_ready.txtar`",
 	},
 	GraphInList: {
 		Subject: tracefs, Since: Linux6_1,

@@ -79,18 +79,22 @@ func (p *RawPipe) Splice(ctx context.Context, b []byte, nonblock bool) (int, err
 	return p.spliced.next(b), nil
 }
 
-// SpliceWaits reports whether Splice has nothing to return at once.
-func (p *RawPipe) SpliceWaits() bool {
+// CheckSplice returns EAGAIN if Splice has nothing to return at once, and EINVAL if there is
+// no splice(2) of length bytes.
+func (p *RawPipe) CheckSplice(length int) error {
+	if length < ring.PageSize && !p.array.tracer.conf.has[release.SpliceParts] {
+		return fmt.Errorf("%d bytes are less than a page: %w", length, syscall.EINVAL)
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.spliced.ended() {
 		if !p.fillWhole() {
 			p.spliced.done = len(p.spliced.data)
-			return true
+			return fmt.Errorf("no whole page yet: %w", syscall.EAGAIN)
 		}
 		p.spliced.done = 0
 	}
-	return false
+	return nil
 }
 
 // awaitWhole waits until there is a whole page, or tracing is off.
@@ -182,7 +186,7 @@ func (a *Array) ready(b *ring.Buffer, cpu int) bool {
 	a.tracer.mu.Lock()
 	percent := a.percent
 	a.tracer.mu.Unlock()
-	if cpu < 0 || percent == 0 {
+	if cpu < 0 || percent == 0 || a.tracer.conf.has[release.PollNeedsEntry] && b.Empty(cpu) {
 		return !b.Empty(cpu)
 	}
 	return b.FullHit(cpu, percent)
