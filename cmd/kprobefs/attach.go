@@ -33,14 +33,14 @@ import (
 // attachFile is the name of the file in machine/.
 const attachFile = "attach"
 
-// withAttach returns a tree with the file.
+// withAttach returns a tree with the file, and what exec needs besides.
 func (c *callServer) withAttach(tree seqfile.Dir) seqfile.Dir {
 	attach := &seqfile.Row{Name: attachFile, Mode: 0o200, Open: seqfile.Opens(attaching{c})}
 	var rows seqfile.Table
 	for _, r := range tree.Rows() {
 		if r.Name == "machine" {
 			machine := *r
-			machine.Dir = append(seqfile.Table(slices.Clone(r.Dir.Rows())), attach)
+			machine.Dir = seqfile.Table(withStandIn(append(slices.Clone(r.Dir.Rows()), attach), tree))
 			r = &machine
 		}
 		rows = append(rows, r)

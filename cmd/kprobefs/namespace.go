@@ -98,24 +98,20 @@ func (ns *namespace) bindParts(more string) error {
 // cover bind-mounts files of the tree over those of the host.
 func (ns *namespace) cover() error {
 	list := slices.Clone(binds)
+	if err := errors.Join(ns.need("/proc/sys", true, "debug"), ns.need("/dev", false, "kmsg"), ns.coverKnobs()); err != nil {
+		return err
+	}
 	knobs, err := os.ReadDir(filepath.Join(ns.tree, "sys/kernel"))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	var names []string
-	for _, k := range knobs {
-		if k.IsDir() { // of a module, in /sys/kernel
-			continue
-		}
-		names = append(names, k.Name())
-		list = append(list, struct{ from, to string }{"sys/kernel/" + k.Name(), "/proc/sys/kernel/" + k.Name()})
+	if _, covered := ns.covers.Load(kernelKnobs); covered {
+		knobs = nil
 	}
-	if err := errors.Join(
-		ns.need("/proc/sys", true, "debug"),
-		ns.need("/proc/sys/kernel", false, names...),
-		ns.need("/dev", false, "kmsg"),
-	); err != nil {
-		return err
+	for _, k := range knobs {
+		if !k.IsDir() { // a directory is a module's, in /sys/kernel
+			list = append(list, struct{ from, to string }{"sys/kernel/" + k.Name(), filepath.Join(kernelKnobs, k.Name())})
+		}
 	}
 	for _, b := range list {
 		from := filepath.Join(ns.tree, b.from)
@@ -208,7 +204,15 @@ func (ns *namespace) coverWith(copyDir, dir string) error {
 			ns.log.WithFields(logrus.Fields{"file": filepath.Join(dir, e.Name()), "err": err}).Debug("left out")
 		}
 	}
-	if err := unix.Mount(copyDir, dir, "", unix.MS_MOVE, ""); err != nil {
+	if err := ns.putOver(copyDir, dir); err != nil {
+		return err
+	}
+	return ns.protect(dir, unix.MS_RDONLY)
+}
+
+// putOver moves the mount of a directory that is to cover another one.
+func (ns *namespace) putOver(from, dir string) error {
+	if err := unix.Mount(from, dir, "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("cover %s: %w", dir, err)
 	}
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -218,7 +222,7 @@ func (ns *namespace) coverWith(copyDir, dir string) error {
 	defer unix.Close(fd)
 	_, _, id := fdinfo(os.Getpid(), fd)
 	ns.covers.Store(dir, id)
-	return ns.protect(dir, unix.MS_RDONLY)
+	return nil
 }
 
 // change calls do, which adds entries to a covered directory or removes some.
