@@ -242,19 +242,12 @@ func recorded(release string) (map[string]string, error) {
 }
 
 // known returns why tests of a release fail here that pass on Linux, by name. A line of
-// known.txt is RELEASE NAME: REASON, or RELEASE NAME unless FILE: REASON, which holds
-// where this machine does not have the file.
+// known.txt is RELEASE NAME: REASON.
 func known(release string) (map[string]string, error) {
 	rows, err := table("known.txt")
 	all := map[string]string{}
 	for _, r := range rows {
 		name, why, _ := strings.Cut(r[1], ": ")
-		name, file, conditional := strings.Cut(name, " unless ")
-		if conditional {
-			if _, err := os.Stat(file); err == nil {
-				continue
-			}
-		}
 		if r[0] == release {
 			all[name] = why
 		}
