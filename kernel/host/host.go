@@ -465,10 +465,20 @@ func (t *Task) borrow() (v VCPU, ready bool) {
 	}
 	stay := p.cpus>>on&1 != 0
 	v, ready = t.h.g.Borrow(t.addr, on, int(p.cpu), stay)
-	if !stay {
-		t.awaitSleep()
+	if stay || t.sleeps() {
+		return v, ready
 	}
-	return v, ready
+	if v != nil { // what runs on the task's vCPU may wait for this one
+		v.Return()
+	}
+	t.awaitSleep()
+	return t.h.g.Borrow(t.addr, on, int(p.cpu), stay)
+}
+
+// sleeps reports whether the task is in no run queue.
+func (t *Task) sleeps() bool {
+	queued, err := t.h.g.ReadU64(t.task + abi.TaskOnRQ)
+	return err != nil || uint32(queued) == 0
 }
 
 // awaitSleep waits until a task that must run on another vCPU sleeps: it is moved when it
@@ -480,10 +490,9 @@ func (t *Task) awaitSleep() {
 		t.mu.Lock()
 		busy := t.cur != nil || len(t.queue) > 0 || t.quit
 		t.mu.Unlock()
-		queued, err := t.h.g.ReadU64(t.task + abi.TaskOnRQ)
 		passed := time.Since(start)
 		switch {
-		case busy || err != nil || uint32(queued) == 0 || passed > sleepPatience:
+		case busy || t.sleeps() || passed > sleepPatience:
 			return
 		case passed < spin:
 			YieldThread()
