@@ -154,16 +154,16 @@ func mountsOfThread(tid int) ([]hostMount, error) {
 // fileSystem says which file system of Linux a file is in that this process has opened,
 // and its path there.
 func fileSystem(fd int, mounts []hostMount) (name, inner string) {
-	m, at := mountOf(fd, mounts)
+	m, inner := mountOf(fd, mounts)
 	if m == nil {
 		return "", ""
 	}
-	return m.file(strings.TrimPrefix(at, unescape(m.point)))
+	return m.file(inner)
 }
 
 // mountOf returns the mount of a file that this process has opened, or nil, and the
-// file's path.
-func mountOf(fd int, mounts []hostMount) (m *hostMount, at string) {
+// file's path below the mount point.
+func mountOf(fd int, mounts []hostMount) (m *hostMount, inner string) {
 	_, _, id := fdinfo(os.Getpid(), fd)
 	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	if err != nil {
@@ -171,7 +171,7 @@ func mountOf(fd int, mounts []hostMount) (m *hostMount, at string) {
 	}
 	for i := range mounts {
 		if mounts[i].id == id {
-			return &mounts[i], at
+			return &mounts[i], strings.TrimPrefix(at, unescape(mounts[i].point))
 		}
 	}
 	return nil, ""
@@ -266,13 +266,13 @@ func (s *supervisor) fstatfs(n *seccompNotif) bool {
 // tellType answers statfs(2) and fstatfs(2) of a file of ours, and of a directory that a
 // tmpfs of ours covers.
 func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool {
-	m, at := mountOf(fd, mounts)
+	m, inner := mountOf(fd, mounts)
 	if m == nil {
 		return false
 	}
-	name, _ := m.file(strings.TrimPrefix(at, unescape(m.point)))
+	name, _ := m.file(inner)
 	if s.made.ns.covered(m) {
-		name = hostFS(at)
+		name = hostFS(unescape(m.point))
 	}
 	magic, ok := magics[name]
 	var st unix.Statfs_t

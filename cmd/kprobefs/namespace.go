@@ -105,7 +105,7 @@ func (ns *namespace) cover() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if _, covered := ns.covers.Load(kernelKnobs); covered {
+	if ns.hasCovered(kernelKnobs) {
 		knobs = nil
 	}
 	for _, k := range knobs {
@@ -173,8 +173,10 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	if len(missing) == 0 {
 		return nil
 	}
-	if err := ns.coverWith(ns.staging, dir); err != nil {
-		return err
+	if !ns.hasCovered(dir) {
+		if err := ns.coverWith(ns.staging, dir); err != nil {
+			return err
+		}
 	}
 	return ns.change(dir, func() error {
 		for _, n := range missing {
@@ -186,12 +188,15 @@ func (ns *namespace) need(dir string, dirs bool, names ...string) error {
 	})
 }
 
-// coverWith covers a directory with a tmpfs that has what is there, unless it is covered.
-// The tmpfs is mounted at a directory copyDir until it is complete.
+// hasCovered reports whether a directory is covered.
+func (ns *namespace) hasCovered(dir string) bool {
+	_, covered := ns.covers.Load(dir)
+	return covered
+}
+
+// coverWith covers a directory with a tmpfs that has what is there. The tmpfs is mounted at
+// a directory copyDir until it is complete.
 func (ns *namespace) coverWith(copyDir, dir string) error {
-	if _, covered := ns.covers.Load(dir); covered {
-		return nil
-	}
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return err
@@ -252,8 +257,7 @@ const coverFlags = unix.MS_NOSUID | unix.MS_NODEV
 // covering reports whether a mount is that of a covered directory, or of an entry that the
 // directory had before.
 func (ns *namespace) covering(m *hostMount) bool {
-	_, ok := ns.covers.Load(filepath.Dir(unescape(m.point)))
-	return ns.covered(m) || ok && m.root != "/"
+	return ns.covered(m) || m.root != "/" && ns.hasCovered(filepath.Dir(unescape(m.point)))
 }
 
 // covered reports whether a mount is that of a covered directory.

@@ -191,6 +191,9 @@ func (p *places) bind(at string) error {
 
 // cover covers a directory with a tmpfs, unless it is covered.
 func (p *places) cover(dir string) error {
+	if p.ns.hasCovered(dir) {
+		return nil
+	}
 	staging, err := tempDir()
 	if err != nil {
 		return err

@@ -69,12 +69,8 @@ func (p *RawPipe) Read(ctx context.Context, b []byte, nonblock bool) (int, error
 func (p *RawPipe) Splice(ctx context.Context, b []byte, nonblock bool) (int, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spliced.ended() {
-		if ok, err := p.awaitWhole(ctx, nonblock); !ok {
-			p.spliced.done = len(p.spliced.data)
-			return 0, err
-		}
-		p.spliced.done = 0
+	if ok, err := p.awaitWhole(ctx, nonblock); !ok {
+		return 0, err
 	}
 	return p.spliced.next(b), nil
 }
@@ -87,12 +83,8 @@ func (p *RawPipe) CheckSplice(length int) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.spliced.ended() {
-		if !p.fillWhole() {
-			p.spliced.done = len(p.spliced.data)
-			return fmt.Errorf("no whole page yet: %w", syscall.EAGAIN)
-		}
-		p.spliced.done = 0
+	if !p.fillWhole() {
+		return errNoWholePage
 	}
 	return nil
 }
@@ -103,7 +95,7 @@ func (p *RawPipe) awaitWhole(ctx context.Context, nonblock bool) (bool, error) {
 		return true, nil
 	}
 	if nonblock {
-		return false, fmt.Errorf("no whole page yet: %w", syscall.EAGAIN)
+		return false, errNoWholePage
 	}
 	wake, end := p.array.buffer.Notify()
 	defer end()
@@ -120,9 +112,22 @@ func (p *RawPipe) awaitWhole(ctx context.Context, nonblock bool) (bool, error) {
 	}
 }
 
+// errNoWholePage is the error of a Splice that is not to wait.
+var errNoWholePage = fmt.Errorf("no whole page yet: %w", syscall.EAGAIN)
+
+// fillWhole reports whether Splice has something to return: what is left of its page, or the
+// next whole one.
 func (p *RawPipe) fillWhole() bool {
+	if !p.spliced.ended() {
+		return true
+	}
 	b := p.buffer()
-	return b != nil && b.ReadWholePage(p.cpu, &p.spliced.data)
+	ok := b != nil && b.ReadWholePage(p.cpu, &p.spliced.data)
+	p.spliced.done = 0
+	if !ok {
+		p.spliced.done = len(p.spliced.data)
+	}
+	return ok
 }
 
 func (p *RawPipe) buffer() *ring.Buffer {
@@ -186,8 +191,8 @@ func (a *Array) ready(b *ring.Buffer, cpu int) bool {
 	a.tracer.mu.Lock()
 	percent := a.percent
 	a.tracer.mu.Unlock()
-	if cpu < 0 || percent == 0 || a.tracer.conf.has[release.PollNeedsEntry] && b.Empty(cpu) {
-		return !b.Empty(cpu)
+	if (cpu < 0 || percent == 0 || a.tracer.conf.has[release.PollNeedsEntry]) && b.Empty(cpu) {
+		return false
 	}
-	return b.FullHit(cpu, percent)
+	return cpu < 0 || b.FullHit(cpu, percent)
 }
