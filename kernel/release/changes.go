@@ -57,7 +57,6 @@ const (
 	ClockTAI
 	LocalClock
 	GraphInstances
-	LaterTracers
 	PollNeedsEntry
 	SpliceParts
 	GraphDepthFirst
@@ -347,11 +346,6 @@ var Changes = [features]Change{
 		Subject: tracefs, Since: Linux6_12,
 		What:   "instances have the tracer function_graph",
 		Source: "`6.12/graph_files.txtar`",
-	},
-	LaterTracers: {
-		Subject: tracefs, Since: Linux6_1,
-		What:   "the group ftrace has the events osnoise, timerlat and func_repeats",
-		Source: "`5.10/ftrace_group.txtar`",
 	},
 	PollNeedsEntry: {
 		Subject: tracefs, Since: Linux6_12,

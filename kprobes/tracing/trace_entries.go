@@ -45,8 +45,19 @@ func (t *Tracer) ownEvents() {
 			e.size = 16
 		}
 	}
-	t.listedEvents()
 }
+
+// listedClass is the class of the events of group ftrace that belong to tracers which are not
+// here, or not on Debian's kernels. Their files can be read, as tools do that save the formats
+// of the group; nothing records them.
+type listedClass struct {
+	own
+	staticFormat
+}
+
+func (c listedClass) fields() []field.Field            { return c.members }
+func (c listedClass) printFmt() string                 { return c.text }
+func (listedClass) print(_ *Array, b, _ []byte) []byte { return append(b, '\n') }
 
 // own is embedded in the classes of group ftrace: they cannot be enabled.
 type own struct{}

@@ -135,7 +135,7 @@ func (ev *staticEvent) print(a *Array, b, entry []byte) []byte {
 }
 
 // newStaticEvents creates the events of the kernel's tracepoints, in the same order as
-// Linux.
+// Linux, and those of group ftrace that nothing records.
 func (t *Tracer) newStaticEvents() {
 	t.tracepoints = map[uint64]*tracepoint{}
 	if t.conf.Tracepoints == nil {
@@ -146,8 +146,12 @@ func (t *Tracer) newStaticEvents() {
 		panic(err)
 	}
 	for _, f := range list {
-		if f.group == syscallGroup {
+		switch f.group {
+		case syscallGroup:
 			t.newSyscallEvent(f)
+			continue
+		case "ftrace":
+			t.newEvent(f.group, f.name, f.id, listedClass{staticFormat: f}).Internal = true
 			continue
 		}
 		tp := t.tracepoint(f.name)
