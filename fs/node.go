@@ -185,7 +185,7 @@ func (t *inodes) add(parent *node, row *seqfile.Row) *node {
 			n.at = path.Join(parent.at, row.Name)
 		}
 		n.others = n.others || parent.others
-		n.usableAfterPanic = n.usableAfterPanic || parent.usableAfterPanic
+		n.usableAfterPanic = n.usableAfterPanic || row.At == "" && parent.usableAfterPanic
 	} else if n.at == "" {
 		n.at = "/"
 	}

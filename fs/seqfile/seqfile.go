@@ -53,7 +53,8 @@ type Row struct {
 	OthersRead bool
 
 	// UsableAfterPanic means that the file, or the files in and below the directory,
-	// do not depend on code of the guest: they work after its kernel has died.
+	// do not depend on code of the guest: they work after its kernel has died. It does not
+	// hold for what is below and has an At of its own.
 	UsableAfterPanic bool
 
 	// Open is f_op->open of a file: mode bits have been checked, and the flags are as
