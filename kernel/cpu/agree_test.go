@@ -1,10 +1,12 @@
 package cpu
 
 import (
+	"encoding/binary"
 	"math/rand/v2"
 	"os"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 )
@@ -156,62 +158,50 @@ func randomProgram(r *rand.Rand, n int) []byte {
 // TestFastAgrees runs random programs as kernels run, in blocks, and instruction by
 // instruction through exec, which the recorded cases check. All that can be seen must be the same.
 func TestFastAgrees(t *testing.T) {
-	for seed := range uint64(200) {
-		agree(t, seed)
+	programs := uint64(5_000)
+	switch {
+	case os.Getenv("KPROBEFS_SOAK") != "":
+		programs = 500_000 // 10,000,000 sequences are compared
+	case testing.Short() || replayStride > 1:
+		programs = 200
+	}
+	s := newSweep(t)
+	for seed := range programs {
+		s.agree(t, seed)
 	}
 }
 
 func FuzzFastAgrees(f *testing.F) {
-	f.Fuzz(func(t *testing.T, seed uint64) { agree(t, seed) })
+	s := newSweep(f)
+	f.Fuzz(func(t *testing.T, seed uint64) { s.agree(t, seed) })
 }
 
-func agree(t *testing.T, seed uint64) {
+// agree runs a random program in 20 sequences of up to 60 instructions each. It is patched now
+// and then between two of them, and the CPU that runs it in blocks is kicked.
+func (s *sweep) agree(t *testing.T, seed uint64) {
+	t.Helper()
 	r := rand.New(rand.NewPCG(seed, 1))
 	code := randomProgram(r, 60)
-	blocks, single := machine(t, code...), machine(t, code...)
-	data := blocks.mem.Phys(dataPA, pages<<12)
-	for i := range data {
-		data[i] = byte(r.Uint32())
-	}
-	for i := range blocks.R {
-		switch r.IntN(8) {
-		case 0:
-			blocks.R[i] = r.Uint64()
-		case 1:
-			blocks.R[i] = uint64(r.IntN(100))
-		default:
-			blocks.R[i] = dataVA + uint64(r.IntN(pages<<12))
-		}
-	}
-	blocks.R[4] = stackVA + uint64(r.IntN(300))
-	blocks.GSBase = uint64(r.IntN(20))
-	single.State = blocks.State
-	copy(single.mem.Phys(dataPA, pages<<12), data)
-
-	for range 60 {
-		budget := uint64(1 + r.IntN(60))
-		e1, n1 := blocks.Run(budget)
-		var e2 Exit
-		var n2 uint64
-		for n2 < budget {
-			e, n := single.Run(1)
-			if e2 = e; e.Reason != Budget {
-				n2 += n
-				break
-			}
-			n2 += n
-		}
-		for i, v := range single.mem.Phys(dataPA, pages<<12) {
-			if v != data[i] {
-				t.Errorf("byte at %#x: %#x in blocks, %#x alone", uint64(dataVA)+uint64(i), data[i], v)
-			}
-		}
-		if t.Failed() || e1 != e2 || n1 != n2 || blocks.State != single.State {
-			t.Fatalf("seed %d: % x\nblocks %+v %d %+v\nsingle %+v %d %+v", seed, code, e1, n1, blocks.State, e2, n2, single.State)
+	s.poke(t, textVA, append(code, make([]byte, max(0, 1<<10-len(code)))...)) // nothing of the program before is left
+	s.begin(r)
+	for range 20 {
+		e1, n1 := s.runKicked(uint64(1 + r.IntN(60)))
+		e2, n2 := s.runSingle(n1, e1)
+		if e1 != e2 || n1 != n2 || s.blocks.State != s.single.State {
+			t.Fatalf("seed %d: % x\nblocks %+v %d %+v\nsingle %+v %d %+v", seed, code, e1, n1, s.blocks.State, e2, n2, s.single.State)
 		}
 		if e1.Reason == Trap { // skip what faulted
-			blocks.RIP = textVA + (blocks.RIP+3-textVA)%uint64(len(code))
-			single.RIP = blocks.RIP
+			s.blocks.RIP = textVA + (s.blocks.RIP+3-textVA)%uint64(len(code))
+			s.single.RIP = s.blocks.RIP
+		}
+		if r.IntN(4) == 0 {
+			s.poke(t, textVA+uint64(r.IntN(len(code))), randomProgram(r, 1))
+		}
+	}
+	data := s.single.mem.Phys(dataPA, pages<<12)
+	for i, v := range s.blocks.mem.Phys(dataPA, pages<<12) {
+		if v != data[i] {
+			t.Errorf("seed %d: % x\nbyte at %#x: %#x in blocks, %#x alone", seed, code, uint64(dataVA)+uint64(i), v, data[i])
 		}
 	}
 }
@@ -242,10 +232,84 @@ func TestEachEncoding(t *testing.T) {
 	}
 }
 
-// sweep is two CPUs with memories of their own, which execute the same.
+// sweep is two CPUs with memories of their own, which execute the same: one in blocks, the
+// other one instruction at a time.
 type sweep struct{ blocks, single *CPU }
 
-func newSweep(t *testing.T) *sweep { return &sweep{machine(t), machine(t)} }
+func newSweep(t testing.TB) *sweep {
+	s := &sweep{machine(t), machine(t)}
+	stop := make(chan struct{})
+	t.Cleanup(func() { close(stop) })
+	go func() { // kicks
+		tick := time.NewTicker(100 * time.Microsecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				s.blocks.Kick()
+			case <-stop:
+				return
+			}
+		}
+	}()
+	return s
+}
+
+// poke writes to the text of both.
+func (s *sweep) poke(t testing.TB, va uint64, b []byte) {
+	t.Helper()
+	for _, c := range []*CPU{s.blocks, s.single} {
+		if err := c.mem.PokeText(va, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// begin gives both the same random data and registers, many of which point to the data.
+func (s *sweep) begin(r *rand.Rand) {
+	data := s.blocks.mem.Phys(dataPA, pages<<12)
+	for i := 0; i < len(data); i += 8 {
+		binary.LittleEndian.PutUint64(data[i:], r.Uint64())
+	}
+	copy(s.single.mem.Phys(dataPA, pages<<12), data)
+	st := State{RIP: textVA, RFlags: core.FlagFixed, GSBase: uint64(r.IntN(20))}
+	for i := range st.R {
+		switch r.IntN(8) {
+		case 0:
+			st.R[i] = r.Uint64()
+		case 1:
+			st.R[i] = uint64(r.IntN(100))
+		default:
+			st.R[i] = dataVA + uint64(r.IntN(pages<<12))
+		}
+	}
+	st.R[4] = stackVA + uint64(r.IntN(300))
+	s.blocks.State, s.single.State = st, st
+}
+
+// runKicked runs in blocks, until the budget is used up or something else happens than a kick.
+func (s *sweep) runKicked(budget uint64) (e Exit, n uint64) {
+	for {
+		var some uint64
+		e, some = s.blocks.Run(budget - n)
+		n += some
+		if e.Reason != Kick {
+			return e, n
+		}
+	}
+}
+
+// runSingle runs n instructions one by one, and one more if the exit to come is its fault.
+func (s *sweep) runSingle(n uint64, until Exit) (e Exit, done uint64) {
+	for done < n || until.Reason != Budget {
+		var one uint64
+		e, one = s.single.Run(1)
+		if done += one; e.Reason != Budget || done > n {
+			return e, done
+		}
+	}
+	return e, done
+}
 
 // try executes an instruction, the bytes after it being its operands or nops, some times in
 // a block, and once alone.
@@ -261,9 +325,7 @@ func (s *sweep) try(t *testing.T, code []byte) {
 		}
 		c.R[1], c.R[4] = 3, stackVA
 	}
-	if err := s.single.mem.PokeText(textVA, text); err != nil {
-		t.Fatal(err)
-	}
+	s.poke(t, textVA, text)
 	begin(s.single)
 	want, n := Exit{}, uint64(0)
 	for want.Reason == Budget && n < 20 {
@@ -271,12 +333,9 @@ func (s *sweep) try(t *testing.T, code []byte) {
 		want, one = s.single.Run(1)
 		n += one
 	}
-	if err := s.blocks.mem.PokeText(textVA, text); err != nil {
-		t.Fatal(err)
-	}
 	for range times {
 		begin(s.blocks)
-		got, m := s.blocks.Run(20)
+		got, m := s.runKicked(20)
 		if got != want || m != n || s.blocks.State != s.single.State {
 			t.Fatalf("% x\nblocks %+v %d %+v\nalone %+v %d %+v", code, got, m, s.blocks.State, want, n, s.single.State)
 		}
