@@ -98,7 +98,7 @@ func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
 	v.trap.Mem = &v.near
 	v.trap.Now = m.clock.Now
 	v.trap.AddPreempt = v.addPreempt
-	c.SetHook(v.onHit)
+	c.SetHook(v)
 	return v
 }
 
@@ -251,11 +251,11 @@ func (v *vcpu) step(budget uint64) {
 	}
 }
 
-// onHit reports whether an int3 or a vmcall was a probe's hit, and handles it. For
+// OnHit implements cpu.Hook: it reports whether an int3 or a vmcall was a probe's hit, and handles it. For
 // speed it runs inside Run, without leaving the gate: StopMachine waits for such a
 // handler, as stop_machine does on Linux. A goroutine that wants the vCPU to stop has
 // kicked it, so Run ends right after.
-func (v *vcpu) onHit(r cpu.Reason) (handled bool) {
+func (v *vcpu) OnHit(r cpu.Reason) (handled bool) {
 	if v.depth > 0 {
 		v.inside(func() { handled = v.onOwnHit(r) })
 		return handled

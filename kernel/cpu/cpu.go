@@ -81,7 +81,9 @@ func (c *CPU) Call(end uint64) (done bool, n uint64) {
 	}
 	left := c.Left
 	for at != 0 {
+		c.LendFlags()
 		exit := hot.code.Enter(v, at)
+		c.TakeFlags()
 		t := hot.translated(exit)
 		o := t.block.Op(exit.Inst())
 		at = 0
@@ -92,6 +94,9 @@ func (c *CPU) Call(end uint64) (done bool, n uint64) {
 			done = o.Code == decode.RET && o.Imm == 0 && c.returnsTo(end)
 		case native.NoLeft:
 			c.RIP = t.block.RIP()
+		case native.Hypercall, native.Breakpoint:
+			c.Left++
+			c.RIP = o.RIP()
 		default:
 			c.RIP = o.Imm
 			at = hot.code.Link(t.code, exit.Inst())

@@ -6,6 +6,11 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
+// hookFunc is a hook.
+type hookFunc func(Reason) bool
+
+func (f hookFunc) OnHit(r Reason) bool { return f(r) }
+
 // The hook sees each int3 once. Run goes on where it says, looks at a kick and
 // at the flags that it leaves, and ends where it does not want the int3.
 func TestHookOfInt3(t *testing.T) {
@@ -14,10 +19,10 @@ func TestHookOfInt3(t *testing.T) {
 		c := machine(t, code...)
 		var at []uint64
 		want := true
-		c.SetHook(func(r Reason) bool {
+		c.SetHook(hookFunc(func(r Reason) bool {
 			at = append(at, c.RIP-textVA)
 			return want && r == Trap
-		})
+		}))
 		until := func() Exit {
 			for {
 				if e, _ := c.Run(budget); e.Reason != Budget {
@@ -48,7 +53,7 @@ func TestHookOfInt3(t *testing.T) {
 		"no irq": {func(c *CPU) { c.WantIRQ(true) }, Halt, 0},
 	} {
 		c := machine(t, code...)
-		c.SetHook(func(Reason) bool { tc.act(c); return true })
+		c.SetHook(hookFunc(func(Reason) bool { tc.act(c); return true }))
 		if e, _ := c.Run(100); e.Reason != tc.reason || e.Vector != tc.vector {
 			t.Errorf("%s: %+v at %#x", name, e, c.RIP)
 		}
@@ -85,7 +90,7 @@ func TestCall(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			c := machine(t, code...)
 			done, sum := false, uint64(0)
-			c.SetHook(func(Reason) bool {
+			c.SetHook(hookFunc(func(Reason) bool {
 				var s Suspended
 				c.Suspend(&s)
 				c.R[4] -= 8
@@ -105,7 +110,7 @@ func TestCall(t *testing.T) {
 				sum += n + more
 				c.Resume(&s)
 				return true
-			})
+			}))
 			c.R[1] = turns
 			run(t, c, 1<<20, Halt, turn*turns+1)
 			if c.TSC != sum+turn*turns+1 {

@@ -3,7 +3,7 @@ package cpu
 import (
 	"sync/atomic"
 
-	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/cpu/core"
 	"github.com/kprobefs/kprobefs/kernel/cpu/decode"
 	"github.com/kprobefs/kprobefs/kernel/cpu/interp"
 	"github.com/kprobefs/kprobefs/kernel/cpu/native"
@@ -76,8 +76,13 @@ func (t *translated) Enter(c *interp.CPU) (next *interp.Op) {
 		return t.block.Op(0)
 	}
 	for at != 0 {
-		c.Settle()
+		c.LendFlags()
 		exit := code.Enter(&c.CPU, at)
+		if exit.Kind() == native.Hypercall {
+			at, next = t.hot.hypercall(c, exit)
+			continue
+		}
+		c.TakeFlags()
 		at, next = t.hot.left(c, exit)
 	}
 	return next
@@ -89,11 +94,10 @@ func (h *translator) left(c *interp.CPU, exit native.Exit) (at uintptr, next *in
 	t := h.translated(exit)
 	o := t.block.Op(exit.Inst())
 	switch exit.Kind() {
+	case native.Breakpoint:
+		return h.breakpoint(c, o)
 	case native.Slow:
 		c.Left += t.n
-		if o.Code == decode.VMCALL || o.Code == decode.INT && o.Imm == abi.VecBP {
-			return h.event(c, o)
-		}
 		return 0, o
 	case native.NoLeft:
 		return 0, c.Look(t.block.RIP())
@@ -105,17 +109,28 @@ func (h *translator) left(c *interp.CPU, exit native.Exit) (at uintptr, next *in
 	return h.code.Link(t.code, exit.Inst()), nil
 }
 
-// event executes an int3 or a vmcall. The hook may run other code meanwhile.
-func (h *translator) event(c *interp.CPU, o *interp.Op) (at uintptr, next *interp.Op) {
-	next = o.Execute(c)
+// hypercall has a vmcall answered. The hook may run other code meanwhile, and forget this.
+func (h *translator) hypercall(c *interp.CPU, exit native.Exit) (at uintptr, next *interp.Op) {
+	t := h.translated(exit)
+	resume, rip, gen := c.Aside.Resume, c.RIP, h.code.Generation()
+	c.TakeFlagsLater()
 	switch {
-	case next != nil && next.Code == decode.FETCH:
-		c.Go(next.Imm)
-	case next != nil:
-		return 0, next
+	case !c.Hit(core.Hypercall):
+		c.Settle()
+		return 0, t.block.Op(exit.Inst()).Refused(c)
+	case c.RIP == rip && h.code.Stays(gen):
+		return resume, nil
 	}
-	c.Left -= o.Retired()
-	if !c.Went() {
+	c.Settle()
+	return 0, c.Look(c.RIP)
+}
+
+// breakpoint has int3 o answered.
+func (h *translator) breakpoint(c *interp.CPU, o *interp.Op) (at uintptr, next *interp.Op) {
+	if !c.Hit(core.Trap) {
+		return 0, o.Refused(c)
+	}
+	if c.GoOnBehindTrap(); !c.Went() {
 		return 0, nil
 	}
 	return h.code.Known(&c.CPU, c.RIP), nil

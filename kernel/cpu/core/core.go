@@ -126,6 +126,7 @@ const (
 type Aside struct {
 	Flags   uint16    // the status flags as lahf and seto give them: in the upper byte, and OF in bit 0
 	Tmp     [2]uint64 // to put something aside
+	Resume  uintptr   // where code that was left at a vmcall goes on
 	Targets [1 << targetBits]Target
 	Gen     uint64        // of the translated code, when Targets was cleared
 	Acked   atomic.Uint64 // its phase, when that was last seen

@@ -58,7 +58,7 @@ type CPU struct {
 	more   int64 // instructions left in the budget after Left
 	total  int64 // the budget
 
-	hook    func(core.Reason) bool
+	hook    Hook
 	exit    core.Exit
 	kick    atomic.Uint32
 	wantIRQ atomic.Bool
@@ -103,13 +103,20 @@ func (c *CPU) Init(m *mem.Memory, id int, cache *Cache) error {
 // ID is the vCPU's number.
 func (c *CPU) ID() int { return c.id }
 
-// SetHook gives Run what looks at an int3 (Trap) and a vmcall (Hypercall) before
-// it ends there, on the vCPU, with the registers and flags as they would be
-// then; at a vmcall the flags of arithmetic may be old ones, and RIP must stay.
-// True: it is dealt with, and Run goes on at RIP as if it had been entered
-// again. The hook must not wait, nor change mappings or text. A vmcall that it
-// leaves alone it may see twice. To run other code first, it may Suspend.
-func (c *CPU) SetHook(f func(core.Reason) bool) { c.hook = f }
+// A Hook looks at an int3 (Trap) and a vmcall (Hypercall) before Run ends there, on the
+// vCPU, with the registers and flags as they would be then; at a vmcall the flags of
+// arithmetic may be old ones, and RIP must stay. True: it is dealt with, and Run goes on at
+// RIP as if it had been entered again. The hook must not wait, nor change mappings or text.
+// To run other code first, it may Suspend.
+type Hook interface {
+	OnHit(core.Reason) bool
+}
+
+// SetHook gives Run its Hook.
+func (c *CPU) SetHook(h Hook) { c.hook = h }
+
+// Hit asks the hook about an int3 or a vmcall, which RIP is behind.
+func (c *CPU) Hit(r core.Reason) bool { return c.hook != nil && c.hook.OnHit(r) }
 
 // Kick has Run end soon: within some thousand instructions, also inside a REP.
 // A vCPU that is not in Run returns from its next Run at once. Any goroutine may

@@ -44,6 +44,9 @@ const (
 	ccShl   = 16
 	ccShr   = 20
 	ccMul   = 24
+
+	// ccAside: the flags are in Aside.Flags. Nothing is interpreted before they are settled.
+	ccAside = 28
 )
 
 // log2w is log2 of a width of 1, 2, 4 or 8 bytes.
@@ -94,9 +97,32 @@ func (c *CPU) Settle() {
 //
 //go:noinline
 func (c *CPU) settle() {
+	if c.ccOp == ccAside {
+		c.TakeFlags()
+		return
+	}
 	c.RFlags = c.RFlags&^flagStatus | c.status()
 	c.ccOp = ccNone
 }
+
+// LendFlags puts the status flags where translated code has them, for it to be entered.
+func (c *CPU) LendFlags() {
+	if c.ccOp == ccAside {
+		c.ccOp = ccNone
+		return
+	}
+	c.Settle()
+	c.Aside.Flags = uint16(c.RFlags&0xff<<8 | c.RFlags>>11&1)
+}
+
+// TakeFlags takes them from there when it has been left.
+func (c *CPU) TakeFlags() {
+	c.RFlags = c.RFlags&^flagStatus | uint64(c.Aside.Flags>>8)&(flagStatus&0xff) | uint64(c.Aside.Flags&1)<<11
+	c.ccOp = ccNone
+}
+
+// TakeFlagsLater is TakeFlags where nobody may ask for them.
+func (c *CPU) TakeFlagsLater() { c.ccOp = ccAside }
 
 // status works the lazy flags out.
 func (c *CPU) status() uint64 {

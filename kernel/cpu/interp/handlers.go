@@ -26,17 +26,25 @@ func exits(c *CPU, o *Op) *Op {
 	return nil
 }
 
+// Refused is for an int3 or a vmcall of which Hit said false. It returns what Execute does.
+func (o *Op) Refused(c *CPU) *Op {
+	c.asked = true
+	return exits(c, o)
+}
+
 // int3 goes on where the hook says.
 func int3(c *CPU, o *Op) *Op {
-	if c.hook == nil {
-		return exits(c, o)
-	}
 	c.Settle()
 	c.RIP = o.Disp
-	if !c.hook(core.Trap) {
-		c.asked = true
-		return exits(c, o)
+	if !c.Hit(core.Trap) {
+		return o.Refused(c)
 	}
+	return c.GoOnBehindTrap()
+}
+
+// GoOnBehindTrap goes on at RIP, which the hook has set, after a look at all that can end Run
+// if something of that is there now.
+func (c *CPU) GoOnBehindTrap() *Op {
 	c.br = brGo
 	if c.RFlags&flagTF != 0 || c.Shadow || c.kick.Load() != 0 || c.RFlags&flagIF != 0 && c.wantIRQ.Load() {
 		c.br = brLook
@@ -46,12 +54,9 @@ func int3(c *CPU, o *Op) *Op {
 
 // vmcall goes on behind itself when the hook answers it.
 func vmcall(c *CPU, o *Op) *Op {
-	if c.hook == nil {
-		return exits(c, o)
-	}
 	c.RIP = o.Disp
-	if !c.hook(core.Hypercall) {
-		return exits(c, o)
+	if !c.Hit(core.Hypercall) {
+		return o.Refused(c)
 	}
 	if c.RIP != o.Disp { // abandoned
 		c.br = brLook

@@ -70,7 +70,7 @@ func (c *CPU) hooked() bool {
 		return false
 	}
 	c.Settle()
-	return c.hook(c.exit.Reason)
+	return c.hook.OnHit(c.exit.Reason)
 }
 
 // ready looks at all that can end Run between two instructions.

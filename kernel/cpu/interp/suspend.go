@@ -25,6 +25,9 @@ type Suspended struct {
 // Suspend sets aside, in s, what the vCPU is doing. The hook may then call Run for
 // something else, and must Resume before it returns. WantIRQ is off meanwhile.
 func (c *CPU) Suspend(s *Suspended) {
+	if c.ccOp == ccAside { // others will use that place
+		c.TakeFlags()
+	}
 	s.r, s.rip, s.rflags, s.shadow = c.R, c.RIP, c.RFlags, c.Shadow
 	s.ccRes, s.ccSrc, s.ccOp, s.br = c.ccRes, c.ccSrc, c.ccOp, c.br
 	s.left, s.more, s.total, s.asked = c.Left, c.more, c.total, c.asked

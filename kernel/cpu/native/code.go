@@ -288,28 +288,33 @@ func (c *Code) Known(v *core.CPU, rip uint64) uintptr {
 	return e.Code
 }
 
-// Enter executes code with the guest's flags where it has them, until it is left. The
-// flags of v must be settled; they are then, too.
-func (c *Code) Enter(v *core.CPU, code uintptr) Exit {
-	v.Aside.Flags = uint16(v.RFlags&0xff<<8 | v.RFlags>>11&1)
-	exit := enter(v, code)
-	v.RFlags = v.RFlags&^core.FlagStatus | uint64(v.Aside.Flags>>8)&(core.FlagStatus&0xff) | uint64(v.Aside.Flags&1)<<11
-	return Exit(exit)
+// Generation changes when code dies.
+func (c *Code) Generation() uint64 { return c.gen.Load() }
+
+// Stays says whether code that a vCPU has left for a moment, in a generation, may be gone on with.
+func (c *Code) Stays(generation uint64) bool {
+	return !c.Full() && c.gen.Load() == generation // in this order, as in Place
 }
 
-// Exit is where and how translated code was left: the translation's number << 9, the kind
+// Enter executes code until it is left. The guest's status flags are in Aside.Flags, before
+// and after it.
+func (c *Code) Enter(v *core.CPU, code uintptr) Exit { return Exit(enter(v, code)) }
+
+// Exit is where and how translated code was left: the translation's number << 10, the kind
 // << 7, and an instruction's index in the block.
 type Exit uint64
 
 // Kinds of exits.
 const (
-	Slow   = iota << 7 // the instruction is still to be executed; what entering took from the budget is not given back
-	Branch             // it was a branch, which is taken
-	NoLeft             // the budget is not enough for the block
+	Slow       = iota << 7 // the instruction is still to be executed; what entering took from the budget is not given back
+	Branch                 // it was a branch, which is taken
+	NoLeft                 // the budget is not enough for the block
+	Hypercall              // it was a vmcall: RIP is behind it, Aside.Resume is the code to go on with
+	Breakpoint             // it was an int3: RIP is behind it
 
 	exitInst   = 1<<7 - 1
-	exitKind   = 3 << 7
-	exitBlocks = 9 // shift
+	exitKind   = 7 << 7
+	exitBlocks = 10 // shift
 
 	maxTranslations = 1<<(32-exitBlocks) - 1
 )
@@ -317,7 +322,7 @@ const (
 // Number is the translation's.
 func (e Exit) Number() int { return int(e >> exitBlocks) }
 
-// Kind is Slow, Branch or NoLeft.
+// Kind is Slow, Branch, NoLeft, Hypercall or Breakpoint.
 func (e Exit) Kind() int { return int(e & exitKind) }
 
 // Inst is the index of the instruction.

@@ -88,11 +88,13 @@ const (
 	offNF     = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Flags))
 	offTmp    = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Tmp))
 	offTmp2   = offTmp + 8
+	offResume = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Resume))
 	offNJC    = int32(unsafe.Offsetof(core.CPU{}.Aside) + unsafe.Offsetof(core.Aside{}.Targets))
 	offRTLB   = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.Read))
 	offWTLB   = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.Write))
 	offRSlots = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.ReadSlots))
 	offWSlots = int32(unsafe.Offsetof(core.CPU{}.TLB) + unsafe.Offsetof(core.TLB{}.WriteSlots))
+	offRIP    = int32(unsafe.Offsetof(core.State{}.RIP))
 	offRF     = int32(unsafe.Offsetof(core.State{}.RFlags))
 )
 
@@ -350,6 +352,35 @@ func (t *translator) translate(rip uint64, insts []decode.Inst) bool {
 	return true
 }
 
+// event leaves the code behind instruction i, a vmcall or int3, for others to answer it; the
+// code goes on behind a vmcall.
+func (t *translator) event(i int, o *decode.Inst) {
+	t.spoil()
+	t.giveBack(t.rest(i))
+	t.store(state(offRIP), o.Disp)
+	if o.Code == decode.INT {
+		t.returnWith(t.exit(Breakpoint, i))
+		return
+	}
+	resume := t.Lea(emit.CX)
+	t.Op(8, 0x89, emit.CX, state(offResume))
+	t.returnWith(t.exit(Hypercall, i))
+	t.Here(resume)
+	t.giveBack(-t.rest(i))
+	t.inMem = true
+}
+
+// store stores a constant. It uses CX.
+func (t *translator) store(m emit.Arg, v uint64) {
+	if v == uint64(int64(int32(v))) {
+		t.Op(8, 0xc7, 0, m)
+		t.Imm32(uint32(v))
+		return
+	}
+	t.MovImm(emit.CX, v)
+	t.Op(8, 0x89, emit.CX, m)
+}
+
 // leave ends the code before instruction i.
 func (t *translator) leave(i int) {
 	t.save()
@@ -433,7 +464,7 @@ func readsFlags(o *decode.Inst) bool { return decode.PropertiesOf(o.Code).Reads 
 // mayLeave says whether the code can be left at o.
 func mayLeave(o *decode.Inst) bool {
 	switch o.Code {
-	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH:
+	case decode.DIV, decode.PUSH, decode.POP, decode.PUSHF, decode.POPF, decode.LEAVE, decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH, decode.VMCALL, decode.INT:
 		return true
 	}
 	return o.Form&decode.HasMem != 0 && o.Code != decode.LEA && o.Code != decode.NOP || !Translatable(o)
@@ -535,6 +566,12 @@ func formOf(o *decode.Inst) emitter {
 		return (*translator).cli
 	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.FETCH:
 		return branchForm(o)
+	case decode.VMCALL:
+		return (*translator).event
+	case decode.INT:
+		if o.Imm == abi.VecBP {
+			return (*translator).event
+		}
 	}
 	return nil
 }
@@ -1124,13 +1161,7 @@ func (t *translator) call(i int, _ *decode.Inst) {
 
 // pushRIP stores the address behind a call, which is the block's end.
 func (t *translator) pushRIP(m emit.Arg) {
-	if ret := t.end; ret == uint64(int64(int32(ret))) {
-		t.Op(8, 0xc7, 0, m)
-		t.Imm32(uint32(ret))
-	} else {
-		t.MovImm(emit.CX, ret)
-		t.Op(8, 0x89, emit.CX, m)
-	}
+	t.store(m, t.end)
 	t.sp(-8)
 }
 

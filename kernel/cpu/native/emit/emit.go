@@ -196,6 +196,12 @@ func (c *Code) Jmp() int {
 	return len(c.B) - 4
 }
 
+// Lea appends a lea of an address in the code, and returns where its 32-bit distance stands.
+func (c *Code) Lea(r Reg) int {
+	c.B = append(c.B, 0x48|byte(r)>>3<<2, 0x8d, byte(r)&7<<3|5, 0, 0, 0, 0)
+	return len(c.B) - 4
+}
+
 // JmpAligned is Jmp with a distance that is aligned to 4 bytes, so that it can be
 // changed while the instruction is executed. Code begins at such an address.
 func (c *Code) JmpAligned() int {
@@ -205,7 +211,7 @@ func (c *Code) JmpAligned() int {
 	return c.Jmp()
 }
 
-// Here makes the jump whose distance stands at pos lead here.
+// Here makes the jump or lea whose distance stands at pos lead here.
 func (c *Code) Here(pos int) {
 	binary.LittleEndian.PutUint32(c.B[pos:], uint32(len(c.B)-pos-4))
 }
