@@ -113,10 +113,10 @@ type CPU struct {
 }
 
 const (
-	targetBits = 10
-	// TargetMask is how many targets there are, less one.
+	targetBits = 9
+	// TargetMask is how many pairs of targets there are, less one.
 	TargetMask = 1<<targetBits - 1
-	// TargetShift is by how much Hash shifts.
+	// TargetShift is by how much the hash of Pair shifts.
 	TargetShift = targetBits
 	// NoRIP is the address of no instruction.
 	NoRIP = 1 << 62
@@ -127,7 +127,7 @@ type Aside struct {
 	Flags   uint16    // the status flags as lahf and seto give them: in the upper byte, and OF in bit 0
 	Tmp     [2]uint64 // to put something aside
 	Resume  uintptr   // where code that was left at a vmcall goes on
-	Targets [1 << targetBits]Target
+	Targets [1 << targetBits][2]Target
 	Gen     uint64        // of the translated code, when Targets was cleared
 	Acked   atomic.Uint64 // its phase, when that was last seen
 }
@@ -138,14 +138,33 @@ type Target struct {
 	Code uintptr
 }
 
-// Target is where the target at rip is kept.
-func (a *Aside) Target(rip uint64) *Target {
+// Pair is where the target at rip is kept: it is one of the two, or none.
+func (a *Aside) Pair(rip uint64) *[2]Target {
 	return &a.Targets[(rip^rip>>TargetShift)&TargetMask]
+}
+
+// Target is the code for rip; 0: there is none.
+func (a *Aside) Target(rip uint64) uintptr {
+	for i := range a.Pair(rip) {
+		if t := &a.Pair(rip)[i]; t.RIP == rip {
+			return t.Code
+		}
+	}
+	return 0
+}
+
+// SetTarget keeps the code for rip, instead of the one of the two that was there first.
+func (a *Aside) SetTarget(rip uint64, code uintptr) {
+	p := a.Pair(rip)
+	if p[0].RIP != rip {
+		p[0], p[1] = Target{RIP: rip}, p[0]
+	}
+	p[0].Code = code
 }
 
 // ForgetTargets makes all of them NoRIP.
 func (a *Aside) ForgetTargets() {
 	for i := range a.Targets {
-		a.Targets[i].RIP = NoRIP
+		a.Targets[i] = [2]Target{{RIP: NoRIP}, {RIP: NoRIP}}
 	}
 }

@@ -274,18 +274,17 @@ func (c *Code) Place(v *core.CPU, t *Translation) uintptr {
 		v.Aside.Gen = g
 		v.Aside.ForgetTargets()
 	}
-	e := v.Aside.Target(t.rip)
-	e.RIP, e.Code = t.rip, c.address(t.entry)
-	return e.Code
+	code := c.address(t.entry)
+	v.Aside.SetTarget(t.rip, code)
+	return code
 }
 
 // Known is where v goes on in translated code for rip; 0: nowhere that it has been.
 func (c *Code) Known(v *core.CPU, rip uint64) uintptr {
-	e := v.Aside.Target(rip)
-	if c.Full() || e.RIP != rip || v.Aside.Gen != c.gen.Load() { // full before gen, as in Place
+	if c.Full() || v.Aside.Gen != c.gen.Load() { // in this order, as in Place
 		return 0
 	}
-	return e.Code
+	return v.Aside.Target(rip)
 }
 
 // Generation changes when code dies.

@@ -37,6 +37,7 @@ type translator struct {
 
 	stubs  []stub
 	misses []tlbMiss
+	others []otherTarget
 	sites  []site
 	calls  []call32
 }
@@ -409,6 +410,9 @@ func (t *translator) finish() {
 	}
 	for i := range t.misses {
 		t.miss(&t.misses[i])
+	}
+	for i := range t.others {
+		t.other(&t.others[i])
 	}
 }
 
@@ -1199,7 +1203,7 @@ func (t *translator) target(i int, o *decode.Inst) {
 	t.Op(8, 0x8b, emit.DX, loc(o.B))
 }
 
-// find makes CX the place in Targets of the code for DX; if it has none, instruction i is left
+// find makes CX the place in Targets of the code for DX; if there is none, instruction i is left
 // to the interpreter.
 func (t *translator) find(i int) {
 	t.Op(4, 0x8b, emit.CX, emit.R(emit.DX))
@@ -1209,9 +1213,27 @@ func (t *translator) find(i int) {
 	t.Op(4, 0x81, 4, emit.R(emit.CX))
 	t.Imm32(core.TargetMask)
 	t.Op(4, 0xc1, 4, emit.R(emit.CX))
-	t.Bytes(4)
+	t.Bytes(5)
 	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, offNJC))
-	t.slowIf(ccNE, i)
+	other := t.Jcc(ccNE)
+	t.others = append(t.others, otherTarget{other, t.Len(), t.exit(Slow, i)})
+}
+
+// An otherTarget looks at the second one of a pair in Targets.
+type otherTarget struct {
+	pos, back int
+	exit      uint32
+}
+
+func (t *translator) other(o *otherTarget) {
+	t.Here(o.pos)
+	t.Op(8, 0x83, 0, emit.R(emit.CX)) // add $16,%rcx
+	t.Bytes(byte(unsafe.Sizeof(core.Target{})))
+	t.Op(8, 0x3b, emit.DX, emit.X(emit.BP, emit.CX, 0, offNJC))
+	no := t.Jcc(ccNE)
+	t.To(t.Jmp(), o.back)
+	t.Here(no)
+	t.returnWith(o.exit)
 }
 
 // jump goes to the code that find has found.
