@@ -173,9 +173,6 @@ type taskHooks struct {
 	first atomic.Pointer[Instance] // the newest
 	last  *Retprobe                // the return probe whose call last returned to kretprobe_trampoline
 	led   atomic.Pointer[Kprobe]   // the probe with a break handler whose pre-handler last directed the task elsewhere
-
-	// While return handlers run: the slot of the returning call, and its original word.
-	frame, real atomic.Uint64
 }
 
 func (h *taskHooks) push(ri *Instance) {
@@ -239,11 +236,8 @@ func (k *Kprobes) LastFrame(ip uint64) bool {
 // hooked call of the task held before the trampoline's address. It takes no lock.
 func (k *Kprobes) realReturn(task, slot, trampoline uint64) (addr uint64, ok bool) {
 	h := k.rethooks.Of(task)
-	switch {
-	case h == nil:
+	if h == nil {
 		return 0, false
-	case h.frame.Load() == slot:
-		return h.real.Load(), true
 	}
 	return realReturn(h.first.Load(), slot, trampoline)
 }
@@ -268,7 +262,12 @@ func (k *Kprobes) FlushTask(task uint64) {
 		return
 	}
 	h.led.Store(nil)
-	for ri := h.first.Swap(nil); ri != nil; {
+	giveBack(h.first.Swap(nil))
+}
+
+// giveBack puts instances that have been unlinked into their pools.
+func giveBack(first *Instance) {
+	for ri := first; ri != nil; {
 		next := ri.next
 		ri.next = nil
 		ri.pool.put(ri)
@@ -308,20 +307,22 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 // Rethook is arch_rethook_trampoline_callback: a hooked call has returned to the
 // trampoline, which saved the registers right below the return slot. Rethook runs the
 // handlers of all hooks of this call, newest first, and stores the real return address
-// in the slot, from which the trampoline's ret takes it.
+// in the slot, from which the trampoline's ret takes it. The hooks stay the task's until
+// the handlers have run: whoever unwinds the stack meanwhile finds the real address by them.
 func (k *Kprobes) Rethook(t *abi.Trap) {
 	frame := t.RegsAddr + abi.RegsSize
 	if !k.has[release.ReturnsIRQsOn] {
 		t.IRQsOff = true
 		defer func() { t.IRQsOff = false }()
 	}
-	var first *Instance
+	trampoline := k.trampoline.Load()
 	var real uint64
+	found := false
 	h := k.rethooks.Of(t.Task)
 	if h != nil {
-		first, real = h.take(frame, k.trampoline.Load())
+		real, found = realReturn(h.first.Load(), frame, trampoline)
 	}
-	if first == nil {
+	if !found {
 		k.bug()
 		_ = t.Mem.WriteU64(frame, k.dead.Load()) // the trampoline has just written below it
 		return
@@ -329,17 +330,19 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	t.Regs.IP, t.Regs.CS, t.Regs.SS = real, abi.KernelCS, abi.KernelSS
 	t.Regs.SP, t.Regs.OrigAX = frame+8, ^uint64(0)
 	if !k.has[release.ReturnIP] {
-		t.Regs.IP = k.trampoline.Load()
+		t.Regs.IP = trampoline
 	}
-	outer, outerReal := h.frame.Load(), h.real.Load() // of an outer return, whose guest handler this call returned in
-	h.real.Store(real)
-	h.frame.Store(frame)
-	k.runReturns(first, t)
-	if t.Gone {
-		return
+	for ri, last := h.first.Load(), false; ri != nil && !last; ri = ri.next {
+		if ri.frame != frame {
+			continue
+		}
+		if k.runReturn(ri, t); t.Gone { // FlushTask gives the instances back
+			return
+		}
+		last = ri.RetAddr != trampoline
 	}
-	h.real.Store(outerReal)
-	h.frame.Store(outer)
+	first, _ := h.take(frame, trampoline)
+	giveBack(first)
 	t.Regs.IP, t.Regs.SP = real, frame+8
 	_ = t.Mem.WriteU64(frame, real) // the trampoline has just written below it
 }
