@@ -194,16 +194,20 @@ type Machine struct {
 	rcuTask chan *host.Task // holds the thread that waits for tasks while nobody uses it
 }
 
+// bootTime is how long a guest may take to boot: some 30 ms on a machine that is idle, and a
+// hundred times that where many others run, or where a cgroup allows little processor time.
+const bootTime = time.Minute
+
 // Boot loads the image, starts the vCPUs and waits until the guest's init is
 // done. It fails with EINVAL when the image or the options are not valid, and
-// with EIO when the guest panics or does not come up within ten seconds.
+// with EIO when the guest panics or does not come up within bootTime.
 func Boot(o Options) (*Machine, error) {
 	m, err := newMachine(o)
 	if err != nil {
 		return nil, err
 	}
 	m.start()
-	timeout := time.NewTimer(10 * time.Second)
+	timeout := time.NewTimer(bootTime)
 	defer timeout.Stop()
 	select {
 	case <-m.booted:
@@ -217,7 +221,7 @@ func Boot(o Options) (*Machine, error) {
 	case <-m.died:
 		err = fmt.Errorf("the guest kernel panicked: %s: %w", m.diedMsg, syscall.EIO)
 	case <-timeout.C:
-		err = fmt.Errorf("the guest kernel did not boot within 10 s: %w", syscall.EIO)
+		err = fmt.Errorf("the guest kernel did not boot within %v: %w", bootTime, syscall.EIO)
 	}
 	return nil, errors.Join(err, m.Close())
 }
