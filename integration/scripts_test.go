@@ -15,18 +15,19 @@ import (
 // rootOnly are the scripts that cannot run in an ordinary user's namespace, because
 // the host's kernel refuses a call before it reaches a file of kprobefs.
 var rootOnly = map[string]string{
-	"mirror_change":      "it gives files to other users",
-	"inherited_owners":   "the same",
-	"mirror_splice_pipe": "it changes the mode of a file of root",
-	"mirror_perf_probes": "the rings of perf need FUSE's passthrough, which root may use only",
-	"mirror_perf":        "the rings of perf need FUSE's passthrough, which root may use only",
-	"mount_options":      "it gives files to other users",
-	"access":             "needs a second user",
-	"access_matrix":      "needs a second user",
-	"debugfs_open":       "needs a second user",
-	"fd_other_user":      "needs a second user",
-	"kptr_user":          "needs a second user",
-	"modes":              "chown to a user that the namespace does not have",
+	"mirror_change":         "it gives files to other users",
+	"inherited_owners":      "the same",
+	"mirror_splice_pipe":    "it changes the mode of a file of root",
+	"mirror_perf_probes":    "the rings of perf need FUSE's passthrough, which root may use only",
+	"mirror_perf_functions": "the rings of perf need FUSE's passthrough, which root may use only",
+	"mirror_perf":           "the rings of perf need FUSE's passthrough, which root may use only",
+	"mount_options":         "it gives files to other users",
+	"access":                "needs a second user",
+	"access_matrix":         "needs a second user",
+	"debugfs_open":          "needs a second user",
+	"fd_other_user":         "needs a second user",
+	"kptr_user":             "needs a second user",
+	"modes":                 "chown to a user that the namespace does not have",
 }
 
 func cases(t *testing.T) ([]*Case, []Mask) {
@@ -54,7 +55,7 @@ func TestScripts(t *testing.T) {
 	all, masks := cases(t)
 	var skip map[string]string
 	if !Passthrough() {
-		skip = map[string]string{"mirror_perf": "the rings of perf need Linux 6.9", "mirror_perf_probes": "the same"}
+		skip = map[string]string{"mirror_perf": "the rings of perf need Linux 6.9", "mirror_perf_probes": "the same", "mirror_perf_functions": "the same"}
 	}
 	play(t, nil, skip, all, masks)
 }

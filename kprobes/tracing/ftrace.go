@@ -411,6 +411,9 @@ func (t *Tracer) functionsCame(module string) {
 			t.sayFunctions(a.updateFunctions())
 		}
 	}
+	for _, s := range t.perfFunctions {
+		t.sayFunctions(s.update())
+	}
 	t.stacks.filter.come(t, module)
 	t.sayFunctions(t.updateStackTracer())
 }
@@ -427,6 +430,10 @@ func (t *Tracer) ModuleGoing(areas []abi.Range) {
 	for _, a := range t.arrays {
 		a.functions.filter.forget(goes)
 		a.functions.notrace.forget(goes)
+	}
+	for _, s := range t.perfFunctions {
+		s.filter.forget(goes)
+		s.notrace.forget(goes)
 	}
 }
 

@@ -173,7 +173,8 @@ type Tracer struct {
 	tasksMu sync.Mutex // guards tasks
 	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU
 
-	perf *perf.Set
+	perf          *perf.Set
+	perfFunctions []*functionSource // those that are attached; guarded by mu
 
 	listening atomic.Int64 // enabled event files, and users of perf
 	elsewhere atomic.Int64 // of these, those of events that are not of probes

@@ -36,10 +36,15 @@ func (t *Tracer) newPerf() *perf.Set {
 func (t *Tracer) Perf() *perf.Set { return t.perf }
 
 // PerfSource is perf_trace_init: what perf counts for the event with an ID. It fails with EINVAL
-// if there is none, or if it is one of group ftrace.
+// if there is none, or if it is one of group ftrace but function and print.
 func (t *Tracer) PerfSource(id uint64) (perf.Source, error) {
 	if id <= maxEventType {
-		if e := t.events.get(uint16(id)); e != nil && !e.Internal {
+		e := t.events.get(uint16(id))
+		switch {
+		case e == nil:
+		case e.ID == typeFunction:
+			return &functionSource{tracer: t}, nil
+		case !e.Internal || e.ID == typePrint:
 			return perfSource{e}, nil
 		}
 	}
@@ -99,7 +104,7 @@ type perfSource struct{ event *Event }
 // attached, whether p is enabled or not.
 func (s perfSource) Attach(p *perf.Event) (detach func(), err error) {
 	e := s.event
-	if e.kind == dynevent.Eprobe || e.kind == dynevent.Synth {
+	if e.kind == dynevent.Eprobe || e.kind == dynevent.Synth || e.ID == typePrint {
 		return func() {}, nil // on Linux perf may open them, and gets no hits
 	}
 	e.tracer.mu.Lock()

@@ -3,6 +3,7 @@ package filter
 import (
 	"encoding/binary"
 	"errors"
+	"reflect"
 	"syscall"
 	"testing"
 
@@ -99,10 +100,39 @@ func TestPattern(t *testing.T) {
 	}
 }
 
+// TestFunctions has what Linux 6.1 answers to filters of ftrace:function
+// (mirror_perf_functions), and what is_or makes of others.
+func TestFunctions(t *testing.T) {
+	ip := Fields{"ip": fields["n"], "parent_ip": fields["n"]}
+	for text, want := range map[string][]FunctionTerm{
+		"ip == a":                         {{false, []string{"a"}}},
+		"((ip!=a,b* c ))":                 {{true, []string{"a", "b*", "c"}}},
+		"ip == a || ip == b || ip != c":   {{false, []string{"a"}}, {false, []string{"b"}}, {true, []string{"c"}}},
+		"ip == a && (ip == b && ip == c)": {{false, []string{"a"}}, {false, []string{"b"}}, {false, []string{"c"}}},
+		"ip == a || ip == b && ip == c":   {{false, []string{"a"}}, {false, []string{"b"}}, {false, []string{"c"}}},
+		"ip == a && (ip == b || ip == c)": {{false, []string{"a"}}, {false, []string{"b"}}, {false, []string{"c"}}},
+	} {
+		got, err := new(Rules).ParseFunctions(text, ip)
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for text, want := range map[string]syscall.Errno{
+		"ip == a && ip == b || ip == c": syscall.EINVAL, "(ip == a || ip == b) && ip == c": syscall.EINVAL,
+		"!(ip == a)": syscall.EINVAL, "ip ~ a": syscall.EINVAL, "ip > 5": syscall.EINVAL, "ip ==": syscall.EINVAL, "ip": syscall.EINVAL,
+		"parent_ip == a": syscall.EINVAL, "COMM == a": syscall.EINVAL, "": syscall.EINVAL, "ip == a ||": syscall.EINVAL,
+		`ip == "a"`: 1, `ip ~ "a"`: 1, "ip == a | ip == b": 1, "ip == a)": 1, "(ip == a": 2, "ip == 'a": 3,
+	} {
+		if got, err := new(Rules).ParseFunctions(text, ip); err == nil || err.Errno != want {
+			t.Errorf("%s: %v, %v, want errno %d", text, got, err, want)
+		}
+	}
+}
+
 // FuzzParse: a text is refused with an errno, or the filter can be applied to entries
 // of any length.
 func FuzzParse(f *testing.F) {
-	for _, s := range []string{`COMM == "cat" && (CPU == 0 || !common_pid < -5)`, "((((", `s ~ "[!a-"`, "0", "! =", "n && || b", `path ~ "*x*"`} {
+	for _, s := range []string{`COMM == "cat" && (CPU == 0 || !common_pid < -5)`, "((((", `s ~ "[!a-"`, "0", "! =", "(ip == a,b || ip != c*)", "n && || b", `path ~ "*x*"`} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
@@ -113,6 +143,9 @@ func FuzzParse(f *testing.F) {
 				t.Errorf("%q: %v", text, err)
 			}
 			parsed = Refused(text, err)
+		}
+		if terms, err := new(Rules).ParseFunctions(text, Fields{"ip": fields["n"]}); err == nil && len(terms) == 0 || err != nil && err.Errno == 0 {
+			t.Errorf("%q as a filter of functions: %v, %v", text, terms, err)
 		}
 		parsed.Passes(s)
 		s.Entry = s.Entry[:40]

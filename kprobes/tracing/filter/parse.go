@@ -141,6 +141,9 @@ type parser struct {
 	fields Fields
 	pos    int
 	terms  int // number of predicates so far
+
+	functions *[]FunctionTerm // set by ParseFunctions
+	wrong     bool            // one of these is not allowed
 }
 
 // peek skips blanks and returns the next byte, or 0 at the end.
@@ -277,6 +280,8 @@ func (p *parser) parsePredicate() (pred predicate, _ *Error) {
 	pred.op = operators[i]
 	p.pos += len(pred.op)
 	switch c := p.peek(); {
+	case p.functions != nil:
+		return p.parseFunctionTerm(name, pred)
 	case function:
 		return p.parseFunction(pred)
 	case p.rules.CPUs > 0 && p.take(cpusWord):

@@ -70,6 +70,7 @@ const (
 	flagWatermark        = 1 << 14
 	flagSampleIDAll      = 1 << 18
 	flagNoKernelChain    = 1 << 21
+	flagNoUserChain      = 1 << 22
 	flagUseClockID       = 1 << 25
 	flagWriteBackward    = 1 << 27
 	flagAuxOutput        = 1 << 31

@@ -34,7 +34,8 @@ type Source interface {
 	// Attach has e.Hit called at each hit from now on, until detach is called; then no hit
 	// is under way any more.
 	Attach(e *Event) (detach func(), err error)
-	// ParseFilter parses a filter of its entries.
+	// ParseFilter parses a filter of its entries. It returns nil if the source itself has only
+	// those counted that pass, until the next filter.
 	ParseFilter(text string) (*filter.Filter, error)
 }
 
@@ -185,6 +186,14 @@ func (e *Event) ID() uint64 { return e.id }
 
 // WantsChain reports whether samples have the kernel's stack.
 func (e *Event) WantsChain() bool { return e.attr.sampling() && e.attr.wantsChain() }
+
+// WantsSamples reports whether hits are sampled.
+func (e *Event) WantsSamples() bool { return e.attr.sampling() }
+
+// WantsUserStack reports whether samples are to have something of the stack in user space.
+func (e *Event) WantsUserStack() bool {
+	return e.attr.sampling() && (!e.attr.has(flagNoUserChain) || e.attr.samples(sampleStackUser))
+}
 
 // Hit counts a hit, and writes a sample if one is due. It runs in handler context.
 func (e *Event) Hit(h *Hit) {
@@ -406,6 +415,9 @@ func (e *Event) SetFilter(text string) error {
 	f, err := e.source.ParseFilter(text)
 	if err != nil {
 		return err
+	}
+	if f == nil {
+		return nil
 	}
 	if !e.filter.CompareAndSwap(nil, f) {
 		return fmt.Errorf("it has a filter: %w", syscall.EEXIST)

@@ -70,6 +70,7 @@ FTRACE_FUNC(function_trace_call);
 FTRACE_FUNC(function_stack_trace_call);
 FTRACE_FUNC(function_trace_probe_call);
 FTRACE_FUNC(stack_trace_call);
+FTRACE_FUNC(perf_ftrace_function_call);
 FTRACE_FUNC(ftrace_graph_func);
 
 /* The machine writes the real return address into the slot, which return_to_handler
