@@ -13,8 +13,9 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
-// functionSource is ftrace:function as perf counts it (observed: mirror_perf_functions): each event of perf_event_open(2) has a
-// listener of its own, which is there for as long as the event is open. Guarded by Tracer.mu.
+// functionSource is ftrace:function as perf counts it (observed: mirror_perf_functions): each
+// event of perf_event_open(2) has a listener of its own, which is there for as long as the
+// event is open. Guarded by Tracer.mu.
 type functionSource struct {
 	tracer          *Tracer
 	event           *perf.Event
