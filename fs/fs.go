@@ -519,7 +519,14 @@ func (f *filesystem) ListXAttr(<-chan struct{}, *fuse.InHeader, []byte) (uint32,
 	return 0, fuse.OK
 }
 
-func (f *filesystem) Fsync(<-chan struct{}, *fuse.FsyncIn) fuse.Status { return fuse.EINVAL }
+// Fsync fails with EINVAL, as nothing here is written to a disk, unless the file is the guest's
+// own.
+func (f *filesystem) Fsync(cancel <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	if h := f.handles.get(in.Fh); h != nil && h.guest {
+		return f.fsyncGuest(cancel, h, in)
+	}
+	return fuse.EINVAL
+}
 
 func (f *filesystem) Fallocate(<-chan struct{}, *fuse.FallocateIn) fuse.Status {
 	return fuse.Status(syscall.EOPNOTSUPP)

@@ -164,6 +164,21 @@ func (f *filesystem) ioctlGuest(cancel <-chan struct{}, h *handle, in *fuse.Ioct
 	return fuse.OK
 }
 
+// fsyncGuest is fsync(2) or fdatasync(2).
+func (f *filesystem) fsyncGuest(cancel <-chan struct{}, h *handle, in *fuse.FsyncIn) fuse.Status {
+	const dataOnly = 1 // FUSE_FSYNC_FDATASYNC
+	ctx, _, c, err := f.begin(cancel, &in.InHeader)
+	if err != nil {
+		return f.tree.status(err)
+	}
+	nr := uint64(abi.SysFsync)
+	if in.FsyncFlags&dataOnly != 0 {
+		nr = abi.SysFdatasync
+	}
+	_, _, err = h.guestDo(ctx, c, host.Call{Nr: nr})
+	return f.tree.status(err)
+}
+
 // pollGuest returns the events for which the file is ready. If the caller sleeps, a
 // task of the guest waits until they change, and the host's kernel asks again.
 func (h *handle) pollGuest(s *server, kh uint64, sleeps bool) uint32 {

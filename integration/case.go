@@ -53,6 +53,12 @@ var alone = regexp.MustCompile(`(?m)^# alone: `)
 // not run after it.
 func (c *Case) Alone() bool { return alone.MatchString(c.Script) }
 
+// disk matches the line of a script that says why it needs a disk.
+var disk = regexp.MustCompile(`(?m)^# disk: `)
+
+// Disk reports whether Linux must have a disk for the script: /dev/vda.
+func (c *Case) Disk() bool { return disk.MatchString(c.Script) }
+
 // recorded matches the last line of the comment, which Save writes.
 var recorded = regexp.MustCompile(`(?m)^recorded from (\S+ \S+), exit status (\d+)\n?`)
 

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"runtime"
 	"slices"
 	"testing"
 	"unsafe"
@@ -11,6 +12,16 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
+
+// addrOf returns the address of a variable, which stays there until the test ends. On the stack
+// it would move with that.
+func addrOf[T any](t *testing.T, p *T) uint64 {
+	t.Helper()
+	var pinner runtime.Pinner
+	pinner.Pin(p)
+	t.Cleanup(pinner.Unpin)
+	return uint64(uintptr(unsafe.Pointer(p)))
+}
 
 // waiting returns a mirror and a tracee that is this process.
 func waiting(t *testing.T) (*mirror, *tracee) {
@@ -45,7 +56,7 @@ func TestWaitArray(t *testing.T) {
 	r, w := testPipe(t)
 	fds := []unix.PollFd{{Fd: int32(r), Events: unix.POLLIN}, {Fd: -1}, {Fd: 12345}, {Fd: int32(r)}}
 	row := mirroredRows[unix.SYS_PPOLL]
-	c := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{uint64(uintptr(unsafe.Pointer(&fds[0]))), uint64(len(fds))}}}
+	c := &host.Mirror{Syscall: host.Syscall{Args: [6]uint64{addrOf(t, &fds[0]), uint64(len(fds))}}}
 	wait := m.wait(tracee, row, c)
 	if got, known := readyFor(c.Polled, r); len(c.Polled) != 1 || !known || got != 0 {
 		t.Errorf("an empty pipe: %+v", c.Polled)
@@ -102,7 +113,7 @@ func TestWaitEpoll(t *testing.T) {
 	}
 
 	events := make([]unix.EpollEvent, 4)
-	tracee.args = [6]uint64{uint64(epoll), uint64(uintptr(unsafe.Pointer(&events[0]))), 4, 0}
+	tracee.args = [6]uint64{uint64(epoll), addrOf(t, &events[0]), 4, 0}
 	c := &host.Mirror{Syscall: host.Syscall{Args: tracee.args}}
 	wait := m.wait(tracee, mirroredRows[unix.SYS_EPOLL_PWAIT], c)
 	if c.Ready != 0 || len(c.Polled) != maxPolled || c.Polled[0].FD != -1 || m.ended(tracee, wait, 0) == nil || len(m.ended(tracee, wait, 0)) != 0 {
@@ -181,7 +192,7 @@ func TestCanAsk(t *testing.T) {
 // futex(2) has for some operations only.
 func TestCallItems(t *testing.T) {
 	b := make([]byte, 4*sizeofEpollEvent)
-	addr := uint64(uintptr(unsafe.Pointer(&b[0])))
+	addr := addrOf(t, &b[0])
 	m := callMemory{tid: unix.Gettid()}
 	m.arguments(mirroredRows[unix.SYS_EPOLL_PWAIT], [6]uint64{3, addr, 4, 0})
 	copy(b, "some events of this call")

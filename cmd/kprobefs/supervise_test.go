@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -115,7 +114,7 @@ func TestPerfMapFilter(t *testing.T) {
 // TestReadMemory reads strings and arrays of this process.
 func TestReadMemory(t *testing.T) {
 	text := []byte("a string\x00rest")
-	addr := func(b []byte) uint64 { return uint64(uintptr(unsafe.Pointer(&b[0]))) }
+	addr := func(b []byte) uint64 { return addrOf(t, &b[0]) }
 	if got := readString(os.Getpid(), addr(text)); string(got) != "a string" {
 		t.Errorf("a string: %q", got)
 	}

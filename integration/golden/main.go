@@ -246,7 +246,7 @@ func boot(ctx context.Context, k *linux.Kernel, cases []*integration.Case, masks
 		if err := c.BuildProgram(); err != nil {
 			return nil, err
 		}
-		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script, Files: c.Files})
+		scripts = append(scripts, linux.Script{Name: c.Name, Text: c.Script, Files: c.Files, Disk: c.Disk()})
 	}
 	self, err := os.Executable() // its insmod
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -30,6 +31,7 @@ type Script struct {
 	Files      map[string][]byte // executable files beside it, by path
 	Host       []string          // files and folders of this machine that it finds in the same places
 	Limit      time.Duration     // time limit, 0 for three minutes
+	Disk       bool              // it finds an empty disk of 4 MB as /dev/vda, as others of the same boot do
 }
 
 func (s Script) limit() time.Duration {
@@ -60,7 +62,13 @@ func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs
 	if err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "initrd"), rd, 0o644); err != nil {
+	hasDisk := func(s Script) bool { return s.Disk }
+	if slices.ContainsFunc(scripts, hasDisk) {
+		if err := k.addDisk(ctx, rd, filepath.Join(dir, diskFile)); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "initrd"), rd.cpio(), 0o644); err != nil {
 		return nil, err
 	}
 	timeout := bootTimeout
@@ -76,7 +84,7 @@ func (k *Kernel) Run(ctx context.Context, lib string, scripts []Script, programs
 	return results, nil
 }
 
-func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
+func initrd(lib string, scripts []Script, programs []string) (tree, error) {
 	t := tree{}
 	for _, dir := range []string{"proc", "sys", "dev", "tmp", "etc"} {
 		t[dir] = node{mode: dirMode}
@@ -118,7 +126,23 @@ func initrd(lib string, scripts []Script, programs []string) ([]byte, error) {
 		fmt.Fprintln(&order, s.Name, int(s.limit().Seconds()))
 	}
 	t.add("order", fileMode, []byte(order.String()))
-	return t.cpio(), nil
+	return t, nil
+}
+
+// diskFile is the disk's file, in a boot's directory.
+const diskFile = "disk"
+
+// addDisk makes an empty disk, and has the initrd load what makes it /dev/vda. Linux needs not
+// flush it: what is written is in the file.
+func (k *Kernel) addDisk(ctx context.Context, rd tree, file string) error {
+	modules, err := k.diskModules(ctx)
+	if err != nil {
+		return err
+	}
+	for i, m := range modules {
+		rd.add(fmt.Sprintf("disk/%d.ko", i), fileMode, m)
+	}
+	return os.WriteFile(file, make([]byte, 4<<20), 0o600)
 }
 
 // boots is how often a boot is tried. On a busy machine Linux sometimes dies under
@@ -143,11 +167,15 @@ func (k *Kernel) bootUp(ctx context.Context, dir string, timeout time.Duration) 
 func (k *Kernel) boot(ctx context.Context, dir string, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", "-m", "1024", "-smp", "2", "-accel", "tcg,thread=single",
+	var disk []string
+	if file := filepath.Join(dir, diskFile); exists(file) {
+		disk = []string{"-drive", "format=raw,if=virtio,cache=writethrough,file=" + file}
+	}
+	cmd := exec.CommandContext(ctx, "qemu-system-x86_64", append(disk, "-m", "1024", "-smp", "2", "-accel", "tcg,thread=single",
 		"-display", "none", "-no-reboot", "-nic", "none", "-monitor", "none",
 		"-kernel", k.Image, "-initrd", filepath.Join(dir, "initrd"),
 		"-append", "console=ttyS0 nokaslr quiet panic=-1 no_timer_check",
-		"-serial", "file:"+filepath.Join(dir, "console"), "-serial", "file:"+filepath.Join(dir, "out"))
+		"-serial", "file:"+filepath.Join(dir, "console"), "-serial", "file:"+filepath.Join(dir, "out"))...)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("qemu: %w\n%s", errors.Join(err, ctx.Err()), out)
 	}

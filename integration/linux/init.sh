@@ -55,6 +55,9 @@ reset() {
 	echo 1 >/proc/sys/kernel/sysctl_writes_strict
 } 2>/dev/null
 
+for m in /disk/*.ko /disk/*.ko; do # in some releases virtio needs virtio_ring, in others that needs virtio
+	[ ! -e $m ] || insmod $m 2>/dev/null
+done
 clock=$(sed 's/.*\[\(.*\)\].*/\1/' /sys/kernel/tracing/trace_clock)
 state >/state 2>&1
 while read -r name limit; do

@@ -212,6 +212,68 @@ func (k *Kernel) Modules(ctx context.Context) (string, error) {
 	return dir, k.download(ctx, filepath.Dir(k.Image))
 }
 
+// diskDrivers are the modules that a virtio disk needs, in the order in which they are loaded.
+// Some releases have some of them built in.
+var diskDrivers = []string{"virtio/virtio", "virtio/virtio_ring", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci", "block/virtio_blk"}
+
+// diskFolder is where download keeps them, beside the kernel.
+func (k *Kernel) diskFolder() string { return filepath.Join(filepath.Dir(k.Image), "disk") }
+
+// diskModules returns those of the package, in this order.
+func (k *Kernel) diskModules(ctx context.Context) (modules [][]byte, err error) {
+	if !exists(k.diskFolder()) {
+		if err := k.download(ctx, filepath.Dir(k.Image)); err != nil {
+			return nil, err
+		}
+	}
+	for _, driver := range diskDrivers {
+		file := filepath.Join(k.diskFolder(), filepath.Base(driver)+".ko")
+		b, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) && exists(file+".xz") {
+			b, err = exec.CommandContext(ctx, "xz", "-dc", file+".xz").Output()
+		}
+		switch {
+		case err == nil:
+			modules = append(modules, b)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return modules, nil
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// keepDisk copies diskDrivers from a package's files to dir, at once.
+func keepDisk(root, dir string) error {
+	if exists(dir) {
+		return nil
+	}
+	part := filepath.Join(root, "disk")
+	if err := os.Mkdir(part, 0o755); err != nil {
+		return err
+	}
+	for _, driver := range diskDrivers {
+		var files []string
+		for _, lib := range []string{"lib", "usr/lib"} {
+			more, err := filepath.Glob(filepath.Join(root, lib, "modules/*/kernel/drivers", driver+".ko*"))
+			if err != nil {
+				return err
+			}
+			files = append(files, more...)
+		}
+		for _, file := range files {
+			if err := os.Link(file, filepath.Join(part, filepath.Base(file))); err != nil {
+				return err
+			}
+		}
+	}
+	return os.Rename(part, dir)
+}
+
 // ModuleObjects returns the modules that Modules keeps, by their names ("crc64.ko").
 func (k *Kernel) ModuleObjects(ctx context.Context) (map[string][]byte, error) {
 	dir, err := k.Modules(ctx)
@@ -262,6 +324,9 @@ func (k *Kernel) download(ctx context.Context, dir string) error {
 	images, err := filepath.Glob(filepath.Join(tmp, "root/boot/vmlinuz-*"))
 	if err != nil || len(images) != 1 {
 		return fmt.Errorf("%s has no vmlinuz: %w", k, fs.ErrNotExist)
+	}
+	if err := keepDisk(filepath.Join(tmp, "root"), k.diskFolder()); err != nil {
+		return err
 	}
 	if err := keepModules(filepath.Join(tmp, "root"), filepath.Join(dir, "modules")); err != nil {
 		return err

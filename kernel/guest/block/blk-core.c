@@ -41,8 +41,15 @@ noinline void blk_finish_plug(struct blk_plug *plug)
 {
 	if (plug != current->plug)
 		return;
-	blk_mq_flush_plug_list(plug);
+	blk_mq_flush_plug_list(plug, false);
 	current->plug = NULL;
+}
+
+// blk_flush_plug hands a task's requests on before it sleeps.
+noinline __noclone void blk_flush_plug(struct blk_plug *plug)
+{
+	if (plug)
+		blk_mq_flush_plug_list(plug, true);
 }
 
 // blk_fill_rwbs writes what is done as events show it.

@@ -1,11 +1,7 @@
-// Requests, from the bio to the driver, and back in a softirq.
+// Requests, from the bio to the driver, and back in the disk's interrupt.
 #include <linux/blkdev.h>
-#include <linux/interrupt.h>
-#include <linux/percpu.h>
 #include <linux/ktime.h>
 #include <trace/events/block.h>
-
-static DEFINE_PER_CPU(struct llist_head, blk_cpu_done);
 
 static __noipa struct request *__blk_mq_alloc_requests(struct request_queue *q)
 {
@@ -63,14 +59,62 @@ noinline __noclone void blk_mq_run_hw_queue(struct request_queue *q, bool async)
 	blk_mq_sched_dispatch_requests(q);
 }
 
+// blk_mq_insert_requests is for a queue without an elevator.
+static __noipa void blk_mq_insert_requests(struct request_queue *q, struct list_head *list)
+{
+	struct request *rq;
+
+	list_for_each_entry(rq, list, queuelist)
+		trace_block_rq_insert(rq);
+	spin_lock(&q->lock);
+	list_splice_tail_init(list, &q->sort_list);
+	spin_unlock(&q->lock);
+}
+
 static __noipa void blk_mq_sched_insert_requests(struct request_queue *q, struct list_head *list, bool run_queue_async)
 {
-	dd_insert_requests(q, list);
+	if (q->elevator)
+		dd_insert_requests(q, list);
+	else
+		blk_mq_insert_requests(q, list);
 	blk_mq_run_hw_queue(q, run_queue_async);
 }
 
-noinline __noclone void blk_mq_flush_plug_list(struct blk_plug *plug)
+// blk_mq_try_issue_directly gives a request to a driver whose queues have no elevator.
+static __noipa void blk_mq_try_issue_directly(struct request_queue *q, struct request *rq)
 {
+	blk_status_t status = q->mq_ops->queue_rq(rq);
+
+	if (status != BLK_STS_OK)
+		blk_mq_end_request(rq, status);
+}
+
+static __noipa void blk_mq_plug_issue_direct(struct request_queue *q, struct list_head *list)
+{
+	while (!list_empty(list)) {
+		struct request *rq = list_first_entry(list, struct request, queuelist);
+
+		list_del_init(&rq->queuelist);
+		blk_mq_try_issue_directly(q, rq);
+	}
+}
+
+// What the release does with a task's requests: whether it shows that they are handed on when
+// they are issued at once, and whether they are when the task is about to sleep.
+#if defined(KERNEL_6_12)
+#define UNPLUGS_DIRECTLY 1
+#define SLEEPS_DIRECTLY 1
+#elif defined(KERNEL_5_10)
+#define UNPLUGS_DIRECTLY 1
+#define SLEEPS_DIRECTLY 0
+#else
+#define UNPLUGS_DIRECTLY 0
+#define SLEEPS_DIRECTLY 0
+#endif
+
+noinline __noclone void blk_mq_flush_plug_list(struct blk_plug *plug, bool from_schedule)
+{
+	bool direct;
 	unsigned int depth = plug->rq_count;
 	struct request_queue *q;
 	LIST_HEAD(list);
@@ -80,8 +124,13 @@ noinline __noclone void blk_mq_flush_plug_list(struct blk_plug *plug)
 	q = list_first_entry(&plug->mq_list, struct request, queuelist)->q;
 	plug->rq_count = 0;
 	list_splice_init(&plug->mq_list, &list);
-	trace_block_unplug(q, depth, true);
-	blk_mq_sched_insert_requests(q, &list, false);
+	direct = !q->elevator && (!from_schedule || SLEEPS_DIRECTLY);
+	if (!direct || UNPLUGS_DIRECTLY)
+		trace_block_unplug(q, depth, !from_schedule);
+	if (direct)
+		blk_mq_plug_issue_direct(q, &list);
+	else
+		blk_mq_sched_insert_requests(q, &list, from_schedule);
 }
 
 static void blk_add_rq_to_plug(struct blk_plug *plug, struct request *rq)
@@ -111,6 +160,10 @@ noinline __noclone void blk_mq_submit_bio(struct bio *bio)
 		blk_add_rq_to_plug(current->plug, rq);
 		return;
 	}
+	if (!q->elevator) {
+		blk_mq_try_issue_directly(q, rq);
+		return;
+	}
 	list_add_tail(&rq->queuelist, &list);
 	blk_mq_sched_insert_requests(q, &list, false);
 }
@@ -125,9 +178,11 @@ noinline __noclone void blk_mq_start_request(struct request *rq)
 // blk_update_request ends bios of a request, all of them: a device does the whole of it.
 noinline __noclone bool blk_update_request(struct request *rq, blk_status_t error, unsigned int nr_bytes)
 {
+	bool write = op_is_write(rq->cmd_flags);
 	struct bio *bio, *next;
 
 	trace_block_rq_complete(rq, error, nr_bytes);
+	rq->q->sectors[write] += nr_bytes >> SECTOR_SHIFT;
 	for (bio = rq->bio; bio; bio = next) {
 		next = bio->bi_next;
 		if (error)
@@ -135,6 +190,7 @@ noinline __noclone bool blk_update_request(struct request *rq, blk_status_t erro
 		bio_endio(bio);
 	}
 	rq->bio = NULL;
+	rq->__data_len = 0;
 	return false;
 }
 
@@ -146,7 +202,6 @@ noinline __noclone void blk_account_io_done(struct request *rq, u64 now)
 	trace_block_io_done(rq);
 #endif
 	rq->q->ios[write]++;
-	rq->q->sectors[write] += blk_rq_sectors(rq);
 	rq->q->nsecs[write] += now - rq->start_time_ns;
 }
 
@@ -162,37 +217,9 @@ noinline __noclone void blk_mq_end_request(struct request *rq, blk_status_t erro
 	__blk_mq_end_request(rq, error);
 }
 
-static void blk_mq_raise_softirq(struct request *rq)
-{
-	unsigned long flags;
-
-	local_irq_save(flags);
-	llist_add(&rq->ipi_list, this_cpu_ptr(&blk_cpu_done));
-	raise_softirq_irqoff(BLOCK_SOFTIRQ);
-	local_irq_restore(flags);
-}
-
-// blk_mq_complete_request is called by the driver in its interrupt. A device with one queue
-// ends its requests in a softirq.
+// blk_mq_complete_request is called by the driver in its interrupt, which comes to the CPU that
+// has given it the request: nothing is to be handed to another one.
 noinline __noclone void blk_mq_complete_request(struct request *rq)
 {
-	blk_mq_raise_softirq(rq);
+	rq->q->mq_ops->complete(rq);
 }
-
-static __noipa void blk_done_softirq(struct softirq_action *h)
-{
-	struct llist_node *pos, *n, *done = llist_reverse_order(llist_del_all(this_cpu_ptr(&blk_cpu_done)));
-
-	llist_for_each_safe(pos, n, done) {
-		struct request *rq = container_of(pos, struct request, ipi_list);
-
-		rq->q->mq_ops->complete(rq);
-	}
-}
-
-static int __init blk_mq_init(void)
-{
-	open_softirq(BLOCK_SOFTIRQ, blk_done_softirq);
-	return 0;
-}
-subsys_initcall(blk_mq_init);

@@ -78,6 +78,7 @@ static __noipa int blkdev_open(struct inode *inode, struct file *filp)
 	if (IS_ERR(b))
 		return PTR_ERR(b);
 	filp->f_mapping = b->bd_inode->i_mapping;
+	filp->f_ra.prev_pos = -1;
 	return 0;
 }
 
@@ -103,6 +104,7 @@ static __noipa ssize_t blkdev_write_iter(struct kiocb *iocb, struct iov_iter *fr
 {
 	struct inode *inode = iocb->ki_filp->f_mapping->host;
 	size_t count = from->count;
+	struct blk_plug plug;
 	ssize_t ret;
 
 	if (!count)
@@ -110,9 +112,11 @@ static __noipa ssize_t blkdev_write_iter(struct kiocb *iocb, struct iov_iter *fr
 	if (iocb->ki_pos >= inode->i_size)
 		return -ENOSPC;
 	from->count = min(count, (size_t)(inode->i_size - iocb->ki_pos));
+	blk_start_plug(&plug);
 	inode_lock(inode);
 	ret = generic_perform_write(iocb, from);
 	inode_unlock(inode);
+	blk_finish_plug(&plug);
 	return ret;
 }
 

@@ -1,5 +1,5 @@
-// The scheduler of requests: they are dispatched in the order of their sectors. There are no
-// deadlines, since no request waits for a device that is busy.
+// The scheduler of requests, where there is one CPU: they are dispatched in the order of their
+// sectors. There are no deadlines, since no request waits for a device that is busy.
 #include <linux/blkdev.h>
 #include <trace/events/block.h>
 
@@ -16,28 +16,25 @@ static __noipa void dd_insert_request(struct request_queue *q, struct request *r
 
 noinline __noclone void dd_insert_requests(struct request_queue *q, struct list_head *list)
 {
-	unsigned long flags;
-
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock(&q->lock);
 	while (!list_empty(list)) {
 		struct request *rq = list_first_entry(list, struct request, queuelist);
 
 		list_del_init(&rq->queuelist);
 		dd_insert_request(q, rq);
 	}
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock(&q->lock);
 }
 
 noinline __noclone struct request *dd_dispatch_request(struct request_queue *q)
 {
 	struct request *rq = NULL;
-	unsigned long flags;
 
-	spin_lock_irqsave(&q->lock, flags);
+	spin_lock(&q->lock);
 	if (!list_empty(&q->sort_list)) {
 		rq = list_first_entry(&q->sort_list, struct request, queuelist);
 		list_del_init(&rq->queuelist);
 	}
-	spin_unlock_irqrestore(&q->lock, flags);
+	spin_unlock(&q->lock);
 	return rq;
 }

@@ -40,7 +40,7 @@ noinline __noclone void unlock_buffer(struct buffer_head *bh)
 
 noinline __noclone void __wait_on_buffer(struct buffer_head *bh)
 {
-	wait_event(bh_wait, !test_bit(BH_Lock, &bh->b_state));
+	wait_event_io(bh_wait, !test_bit(BH_Lock, &bh->b_state));
 }
 
 static __noipa void end_bio_bh_io_sync(struct bio *bio)

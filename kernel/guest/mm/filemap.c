@@ -3,7 +3,7 @@
 #include <linux/uaccess.h>
 #include <linux/wait.h>
 
-#define VM_READAHEAD_PAGES 32
+#define VM_READAHEAD_PAGES 32UL // the most that is read ahead
 
 static DECLARE_WAIT_QUEUE_HEAD(folio_wait_table); // of all pages
 
@@ -27,12 +27,12 @@ noinline __noclone void folio_end_writeback(struct page *page)
 
 noinline __noclone void folio_wait_writeback(struct page *page)
 {
-	wait_event(folio_wait_table, !page_test(page, PG_writeback));
+	wait_event_io(folio_wait_table, !page_test(page, PG_writeback));
 }
 
 noinline __noclone void __folio_lock(struct page *page)
 {
-	wait_event(folio_wait_table, !test_and_set_bit(PG_locked, &page->flags));
+	wait_event_io(folio_wait_table, !test_and_set_bit(PG_locked, &page->flags));
 }
 
 void folio_lock(struct page *page)
@@ -112,32 +112,101 @@ static __noipa void read_pages(struct address_space *mapping, struct page **page
 	blk_finish_plug(&plug);
 }
 
-noinline __noclone void page_cache_ra_unbounded(struct address_space *mapping, unsigned long index, unsigned long nr_to_read)
+// page_cache_ra_unbounded reads what is missing of nr_to_read pages. When the one that is
+// lookahead_size before their end is read, the next window is begun.
+noinline __noclone void page_cache_ra_unbounded(struct address_space *mapping, unsigned long index, unsigned long nr_to_read, unsigned long lookahead_size)
 {
 	struct page *pages[VM_READAHEAD_PAGES];
+	unsigned long i;
 	unsigned int n = 0;
 
-	while (n < nr_to_read) {
-		struct page *page = find_page(mapping, index + n) ? NULL : new_page(mapping, index + n);
+	for (i = 0; i < nr_to_read; i++) {
+		struct page *page = find_page(mapping, index + i) ? NULL : new_page(mapping, index + i);
 
-		if (!page)
-			break;
+		if (!page) { // there is one: what follows it is another read
+			if (n)
+				read_pages(mapping, pages, n);
+			n = 0;
+			continue;
+		}
+		if (i == nr_to_read - lookahead_size)
+			set_bit(PG_readahead, &page->flags);
 		pages[n++] = page;
 	}
 	if (n)
 		read_pages(mapping, pages, n);
 }
 
-static __noipa void do_page_cache_ra(struct address_space *mapping, unsigned long index, unsigned long nr_to_read)
+static __noipa void do_page_cache_ra(struct address_space *mapping, unsigned long index, unsigned long nr_to_read, unsigned long lookahead_size)
 {
 	if (index >= mapping->nrpages)
 		return;
-	page_cache_ra_unbounded(mapping, index, min(nr_to_read, mapping->nrpages - index));
+	page_cache_ra_unbounded(mapping, index, min(nr_to_read, mapping->nrpages - index), lookahead_size);
 }
 
-noinline __noclone void page_cache_sync_ra(struct address_space *mapping, unsigned long index, unsigned long req_count)
+// first_window is how much is read for the first read of a file that is read in order.
+static unsigned long first_window(unsigned long wanted)
 {
-	do_page_cache_ra(mapping, index, VM_READAHEAD_PAGES);
+	unsigned long size = 1;
+
+	while (size < wanted)
+		size *= 2;
+	if (size <= VM_READAHEAD_PAGES / 32)
+		return 4 * size;
+	return size <= VM_READAHEAD_PAGES / 4 ? 2 * size : VM_READAHEAD_PAGES;
+}
+
+// next_window is how much is read behind a window.
+static unsigned long next_window(unsigned long size)
+{
+	return min(size < VM_READAHEAD_PAGES / 16 ? 4 * size : 2 * size, VM_READAHEAD_PAGES);
+}
+
+// ondemand_readahead reads ahead for a read of req_size pages from index on. Windows grow as
+// long as a file is read in order; of other places only what is asked for is read.
+static __noipa void ondemand_readahead(struct file *file, unsigned long index, unsigned long req_size, bool marked)
+{
+	struct file_ra_state *ra = &file->f_ra;
+	unsigned long before = ra->prev_pos >> PAGE_SHIFT;
+
+	if (index && (index == ra->start + ra->size - ra->async_size || index == ra->start + ra->size)) {
+		ra->start += ra->size;
+		ra->size = next_window(ra->size);
+		ra->async_size = ra->size;
+	} else if (marked) { // of another window than the last one: where it ends is not known
+		ra->start = index + 1;
+		while (ra->start < index + VM_READAHEAD_PAGES && find_page(file->f_mapping, ra->start))
+			ra->start++;
+		ra->size = next_window(ra->start - index + req_size);
+		ra->async_size = ra->size;
+	} else if (!index || req_size > VM_READAHEAD_PAGES || index - before <= 1) {
+		ra->start = index;
+		ra->size = first_window(req_size);
+		ra->async_size = ra->size > req_size ? ra->size - req_size : ra->size;
+	} else {
+		do_page_cache_ra(file->f_mapping, index, min(req_size, VM_READAHEAD_PAGES), 0);
+		return;
+	}
+	if (ra->start == index && ra->size == ra->async_size) { // the mark would be met at once
+		unsigned long both = ra->size + next_window(ra->size);
+
+		ra->async_size = both <= VM_READAHEAD_PAGES ? both - ra->size : VM_READAHEAD_PAGES / 2;
+		ra->size = min(both, VM_READAHEAD_PAGES);
+	}
+	do_page_cache_ra(file->f_mapping, ra->start, ra->size, ra->async_size);
+}
+
+noinline __noclone void page_cache_sync_ra(struct file *file, unsigned long index, unsigned long req_count)
+{
+	ondemand_readahead(file, index, req_count, false);
+}
+
+noinline __noclone void page_cache_async_ra(struct file *file, struct page *page, unsigned long req_count)
+{
+	if (page_test(page, PG_writeback))
+		return;
+	clear_bit(PG_readahead, &page->flags);
+	ondemand_readahead(file, page->index, req_count, true);
 }
 
 // filemap_get_pages returns a page that can be read, or an error. One whose reading failed is
@@ -146,14 +215,17 @@ static __noipa struct page *filemap_get_pages(struct kiocb *iocb, struct iov_ite
 {
 	struct address_space *mapping = iocb->ki_filp->f_mapping;
 	unsigned long index = iocb->ki_pos >> PAGE_SHIFT;
+	unsigned long wanted = ((iocb->ki_pos + iter->count + PAGE_SIZE - 1) >> PAGE_SHIFT) - index;
 	struct page *page = find_page(mapping, index);
 
 	if (!page) {
-		page_cache_sync_ra(mapping, index, 1);
+		page_cache_sync_ra(iocb->ki_filp, index, wanted);
 		page = find_page(mapping, index);
 		if (!page)
 			return ERR_PTR(-ENOMEM);
 	}
+	if (page_test(page, PG_readahead))
+		page_cache_async_ra(iocb->ki_filp, page, wanted);
 	if (page_test(page, PG_uptodate))
 		return page;
 	folio_lock(page);
@@ -179,6 +251,7 @@ noinline __noclone ssize_t filemap_read(struct kiocb *iocb, struct iov_iter *ite
 		folio_mark_accessed(page);
 		n = copy_to_iter(page_address(page) + off, want, iter);
 		iocb->ki_pos += n;
+		iocb->ki_filp->f_ra.prev_pos = iocb->ki_pos;
 		already_read += n;
 		if (n < want)
 			return already_read ? already_read : -EFAULT;

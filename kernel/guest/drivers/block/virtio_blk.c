@@ -73,6 +73,7 @@ static int __init virtio_blk_init(void)
 	q->mq_ops = &virtio_mq_ops;
 	q->max_segments = VIRTIO_MAX_SGS;
 	q->pdu_size = sizeof(struct virtio_buf);
+	q->elevator = nr_cpu_ids == 1;
 	spin_lock_init(&q->lock);
 	INIT_LIST_HEAD(&q->sort_list);
 	spin_lock_init(&virtblk_vq.lock);

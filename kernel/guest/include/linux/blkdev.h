@@ -5,7 +5,6 @@
 
 #include <linux/fs.h>
 #include <linux/mm.h>
-#include <linux/llist.h>
 #include <linux/cdev.h>
 #include <linux/writeback.h>
 
@@ -62,7 +61,6 @@ struct request {
 	unsigned int __data_len, nr_phys_segments;
 	struct bio *bio, *biotail;
 	struct list_head queuelist; // of a plug, or of the scheduler
-	struct llist_node ipi_list; // of completed requests
 	blk_status_t status;
 	u64 start_time_ns, io_start_time_ns;
 	void *pdu; // the driver's
@@ -77,8 +75,9 @@ struct request_queue {
 	const struct blk_mq_ops *mq_ops;
 	struct block_device *part0;
 	unsigned int max_segments, pdu_size;
-	spinlock_t lock;             // of the scheduler's list
-	struct list_head sort_list;  // requests that wait, by their sectors
+	bool elevator;               // requests go to mq-deadline: where there is one CPU, and so one hardware queue
+	spinlock_t lock;             // of sort_list
+	struct list_head sort_list;  // requests that wait; with an elevator by their sectors
 	u64 ios[2], sectors[2], nsecs[2]; // done reads and writes
 };
 
@@ -87,6 +86,14 @@ struct blk_plug {
 	struct list_head mq_list;
 	unsigned short rq_count;
 };
+
+// wait_event_io is wait_event for what a disk does: the task's requests are handed on before.
+#define wait_event_io(wq, condition) do { \
+	if (condition) \
+		break; \
+	blk_flush_plug(current->plug); \
+	wait_event(wq, condition); \
+} while (0)
 
 static inline bool op_is_write(unsigned int op)
 {
@@ -114,6 +121,7 @@ void submit_bio(struct bio *bio);
 void submit_bio_noacct(struct bio *bio);
 void blk_start_plug(struct blk_plug *plug);
 void blk_finish_plug(struct blk_plug *plug);
+void blk_flush_plug(struct blk_plug *plug);
 void blk_fill_rwbs(char *rwbs, unsigned int opf);
 
 // block/blk-merge.c
@@ -125,7 +133,7 @@ void blk_mq_start_request(struct request *rq);
 void blk_mq_complete_request(struct request *rq);
 void blk_mq_end_request(struct request *rq, blk_status_t error);
 bool blk_update_request(struct request *rq, blk_status_t error, unsigned int nr_bytes);
-void blk_mq_flush_plug_list(struct blk_plug *plug);
+void blk_mq_flush_plug_list(struct blk_plug *plug, bool from_schedule);
 
 // block/mq-deadline.c
 void dd_insert_requests(struct request_queue *q, struct list_head *list);
@@ -166,6 +174,7 @@ void mpage_readahead(struct address_space *mapping, struct page **pages, unsigne
 #define __folio_lock __lock_page
 #define filemap_add_folio add_to_page_cache_lru
 #define page_cache_sync_ra page_cache_sync_readahead
+#define page_cache_async_ra page_cache_async_readahead
 #define __filemap_get_folio pagecache_get_page
 #endif
 void folio_unlock(struct page *page);
@@ -181,7 +190,8 @@ int filemap_write_and_wait_range(struct address_space *mapping, loff_t start, lo
 #define PG_uptodate 2
 #define PG_dirty 3
 #define PG_writeback 15
-#define PG_CACHE_FLAGS (1UL << PG_referenced | 1UL << PG_uptodate | 1UL << PG_dirty | 1UL << PG_writeback)
+#define PG_readahead 18 // the next window is read when this page is
+#define PG_CACHE_FLAGS (1UL << PG_referenced | 1UL << PG_uptodate | 1UL << PG_dirty | 1UL << PG_writeback | 1UL << PG_readahead)
 #define page_test(p, bit) test_bit(bit, &(p)->flags)
 
 #endif

@@ -648,8 +648,11 @@ BLOCK_BIO(block_getrq)
 
 #ifdef KERNEL_6_12
 #define RQ_IOPRIO u16 ioprio;
+/* Best effort, 4: that of tasks that have not set another one. A request without bios has none. */
+#define SET_IOPRIO rec.ioprio = rq->bio ? 2 << 13 | 4 : 0;
 #else
 #define RQ_IOPRIO
+#define SET_IOPRIO
 #endif
 /* No request has a command for the device, which would be the text. */
 #define BLOCK_RQ(name) \
@@ -659,6 +662,7 @@ TRACE_EVENT(name, TP_PROTO(struct request *rq), \
 	rec.sector = rq->__sector; \
 	rec.nr_sector = blk_rq_sectors(rq); \
 	rec.bytes = rq->__data_len; \
+	SET_IOPRIO \
 	blk_fill_rwbs(rec.rwbs, rq->cmd_flags); \
 	copy_comm(comm, current); \
 	put_string(cmd, rec.text, ""); \
@@ -676,6 +680,7 @@ TRACE_EVENT(block_rq_complete, TP_PROTO(struct request *rq, blk_status_t error, 
 	rec.sector = rq->__sector;
 	rec.nr_sector = nr_bytes >> SECTOR_SHIFT;
 	rec.error = error ? -EIO : 0;
+	SET_IOPRIO
 	blk_fill_rwbs(rec.rwbs, rq->cmd_flags);
 	put_string(cmd, rec.text, "");
 )
