@@ -60,6 +60,55 @@ func TestHookOfInt3(t *testing.T) {
 	}
 }
 
+// TestHookOfVmcall: the hook sees each vmcall once, answered or not, and Run ends behind one
+// that it leaves alone, or goes on where the hook has gone.
+func TestHookOfVmcall(t *testing.T) {
+	code := []byte{
+		0x48, 0xff, 0xc0, 0x0f, 0x01, 0xc1, 0x48, 0xff, 0xc3, 0x72, 0xf5, // 1: inc %rax; vmcall; inc %rbx; jb 1b
+		0x48, 0x39, 0xc1, 0x75, 0xf0, 0xf4, // cmp %rax,%rcx; jne 1b; hlt
+	}
+	const turns, refused = 300, 3 // of three vmcalls one is left alone; one goes to the hlt
+	const hlt = textVA + 16
+	for _, budget := range []uint64{1, 1 << 20} {
+		c := machine(t, code...)
+		seen, ends, gone := uint64(0), uint64(0), false
+		c.SetHook(hookFunc(func(r Reason) bool {
+			if seen++; r != Hypercall || c.RIP != textVA+6 || seen != c.R[0] {
+				t.Fatalf("budget %d: reason %d at %#x, seen %d times, rax %d", budget, r, c.RIP, seen, c.R[0])
+			}
+			if gone = seen == turns/2+1; gone {
+				c.RIP = hlt
+			}
+			return seen%refused != 0 || gone
+		}))
+		c.R[1] = turns
+		run := func() {
+			for {
+				switch e, _ := c.Run(budget); e.Reason {
+				case Budget:
+				case Hypercall:
+					if ends++; c.RIP != textVA+6 {
+						t.Fatalf("budget %d: it ends at %#x", budget, c.RIP)
+					}
+				case Halt:
+					return
+				default:
+					t.Fatalf("budget %d: %+v", budget, e)
+				}
+			}
+		}
+		run()
+		if !gone || c.R[3] != turns/2 {
+			t.Fatalf("budget %d: it halts after %d vmcalls", budget, c.R[3])
+		}
+		c.RIP = textVA
+		run()
+		if seen != turns || ends != turns/refused || c.R[0] != turns || c.R[3] != turns-1 {
+			t.Errorf("budget %d: %d were seen, %d left alone, rax %d, rbx %d", budget, seen, ends, c.R[0], c.R[3])
+		}
+	}
+}
+
 // TestCall has the hook call functions, by Call and where that does not come to the end by
 // Run: both together retire each instruction once, and a fault is where it belongs.
 func TestCall(t *testing.T) {

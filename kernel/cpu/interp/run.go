@@ -62,11 +62,11 @@ func (c *CPU) run() {
 
 // hooked says whether the exit was one that the hook has dealt with.
 func (c *CPU) hooked() bool {
-	if c.hook == nil || c.exit.Reason != core.Hypercall && (c.exit.Reason != core.Trap || c.exit.Vector != abi.VecBP) {
-		return false
-	}
 	if c.asked {
 		c.asked = false
+		return false
+	}
+	if c.hook == nil || c.exit.Reason != core.Hypercall && (c.exit.Reason != core.Trap || c.exit.Vector != abi.VecBP) {
 		return false
 	}
 	c.Settle()
