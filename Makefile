@@ -48,8 +48,11 @@ cover: ## print how much of each package its own tests and those of the packages
 	$(GO) test -timeout 20m -cover -coverpkg=./... -coverprofile=out.cover $$($(GO) list ./... | grep -v -e /integration) >/dev/null || true
 	@$(GO) run ./integration/cover out.cover; rm -f out.cover
 
+# The packages whose tests take longest, to begin with: none of them then runs alone at the end.
+LONGEST = ./kprobes ./cmd/kprobefs . ./kernel/guest ./kernel/cpu ./fs
+
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
-	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
+	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
 	$(GO) test -run '^Test100000$$' ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
