@@ -77,7 +77,6 @@ func (user asUser) inTree(t *testing.T, script string) string {
 // TestNestedExec: exec below exec is refused, also by a process that has outlived its exec;
 // another tree can be mounted there.
 func TestNestedExec(t *testing.T) {
-	t.Parallel()
 	inTree(t, `
 mkdir other
 for flags in "" "--mirror none" "--attach $M"; do
@@ -94,7 +93,6 @@ const nestedSays = "kprobefs: this is below 'kprobefs exec' already, which canno
 
 // TestKeep: a tree outlives the command that exec --keep has run, until it is unmounted.
 func TestKeep(t *testing.T) {
-	t.Parallel()
 	inTree(t, `
 mkdir kept
 $K exec --keep=$PWD/kept --cpus 2 -- sh -c "echo p:kept vfs_read >$T/kprobe_events; exit 3"; echo $?
@@ -149,7 +147,6 @@ func wantOutput(t *testing.T, got, want string) {
 // TestAttach: commands that attach to a tree, one after the other and at the same time, act
 // in its kernel.
 func TestAttach(t *testing.T) {
-	t.Parallel()
 	inTree(t, `
 below -- sh -c 'uname -r; echo $KPROBEFS_MNT | sed "s/.*\///"; echo "<4>one of two" >/dev/kmsg; grep -cE "^(tracefs|debugfs) /sys/kernel/(tracing|debug) " /proc/mounts'
 below --uname host true && below -- dmesg | grep -o 'one of two'
@@ -209,7 +206,6 @@ status
 
 // TestAttachRefused: what is refused says so, and may not attach.
 func TestAttachRefused(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	out := asUser(nil).inTree(t, `
 try() { "$@" 2>&1 | sed -e "s,$PWD/,,g" -e 's/^.*sh: /sh: /'; }
@@ -246,7 +242,6 @@ still there
 // TestAttachEnds: a command goes on when the serving process has ended, and others when the
 // supervisor of one has; nothing hangs, and nothing stays traced.
 func TestAttachEnds(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	oops, err := filepath.Abs("../kernel/guest/modules/kprobe_oops_handler.ko")
 	if err != nil {

@@ -132,7 +132,6 @@ var busyboxSays = strings.NewReplacer(
 // TestModuleTools: insmod, rmmod, lsmod and dmesg of kmod, util-linux and busybox act on
 // the emulated kernel.
 func TestModuleTools(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	needTool(t, "kmod", "kmod")
@@ -171,7 +170,6 @@ func onceEach(text string) string {
 // TestUname: uname(2) tells the emulated kernel's release, as /proc/version does; the
 // host's with --uname=host. Static programs of today run on all releases.
 func TestUname(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	b, err := os.ReadFile("/proc/sys/kernel/osrelease")
@@ -279,7 +277,6 @@ user's log: Operation not permitted
 
 // TestOddCalls: system calls about modules and the log have Linux's errnos.
 func TestOddCalls(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	dir := moduleDir(t, oddCalls, "life")
@@ -301,7 +298,6 @@ func TestOddCalls(t *testing.T) {
 // TestModulesOutliveExec: a program that outlives its exec does not reach the host's kernel
 // with calls about modules.
 func TestModulesOutliveExec(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	dir := publicDir(t)

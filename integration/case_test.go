@@ -9,7 +9,6 @@ import (
 // TestRelease: a recording of another release is a line of the file same if it is the
 // same as 6.1's, and a separate file otherwise.
 func TestRelease(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	for _, name := range []string{"a", "b"} {
 		put(t, dir, name+".txtar", "shows\nrecorded from linux-image-6.1 1, exit status 0\n-- script --\ntrue\n-- want --\n"+name+"\n")
@@ -65,7 +64,6 @@ func TestRelease(t *testing.T) {
 // TestOwnCase: a file with a script in a release's directory is a case of that
 // release only, and is saved with its script.
 func TestOwnCase(t *testing.T) {
-	t.Parallel()
 	dir := t.TempDir()
 	put(t, dir, "a.txtar", "shows\n-- script --\ntrue\n")
 	if err := os.Mkdir(filepath.Join(dir, "6.12"), 0o755); err != nil {

@@ -72,7 +72,6 @@ open(sys.argv[2], "wb").write(f.read())' "$1" "$2"`},
 // TestClients has each client copy files of size 0, and compares with what read(2)
 // returns.
 func TestClients(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -87,7 +87,6 @@ func TestProgramCounts(t *testing.T) {
 		{name: "tests", tool: "python3", from: "python3", prepare: prepareTests, command: []string{python(t), "-m", "unittest", "-v"}, sends: 41},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
 			needTool(t, c.tool, c.from)
 			dir := filepath.Join(public, c.name)
 			if err := os.Mkdir(dir, 0o755); err != nil {

@@ -10,7 +10,6 @@ import (
 // Debian's kernel, loads them as they are, and compares what the scripts print with what
 // they printed on that kernel.
 func TestDebianModules(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	masks, err := Masks()
@@ -42,7 +41,6 @@ func TestDebianModules(t *testing.T) {
 
 // TestDebianModulesRecorded: each source has a script, and each script a recording.
 func TestDebianModulesRecorded(t *testing.T) {
-	t.Parallel()
 	sources, err := sourcesIn(DebianModules)
 	if err != nil {
 		t.Fatal(err)

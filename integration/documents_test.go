@@ -108,7 +108,6 @@ func (l *listing) lost(n int, next string) {
 }
 
 func TestRestore(t *testing.T) {
-	t.Parallel()
 	const text = "10 /* one */\n11 int one(int a,\n12\u00a0\u00a0\u00a0int b)\n14 \tif (a) {\n15   b++;\n16   }\n18   return b;\n" +
 		"22  * two\n23  */\n24 struct s two = {\n25   .a = 1\n28 three(x)\n29 end();\n"
 	const want = "/* one */\nint one(int a,\n  int b)\n{\n\tif (a) {\n  b++;\n  }\n\n  return b;\n" +
@@ -169,7 +168,6 @@ var documentLines = []string{
 // text, build with its Makefile and print what it says. Of the five documents one has
 // its examples in full; the others refer to Linux's samples.
 func TestDocumentExamples(t *testing.T) {
-	t.Parallel()
 	folder := os.Getenv(documentsVar)
 	if folder == "" {
 		t.Skipf("%s is not set: the documents are not part of this repository", documentsVar)

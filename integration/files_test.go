@@ -69,7 +69,6 @@ oops
 
 // TestHostileFiles: no file of a module hangs a program that is killed, or the end of exec.
 func TestHostileFiles(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	dir := publicDir(t)
@@ -102,7 +101,6 @@ mmap: -1 No such device
 
 // TestDeviceCommands: ioctl(2), poll(2) and mmap(2) on a device of a module.
 func TestDeviceCommands(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	dir := publicDir(t)

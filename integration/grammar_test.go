@@ -27,7 +27,6 @@ func playGrammar() int {
 // TestGrammar plays each recorded table on kprobefs. The results of each case are
 // those of Linux, or docs/reference/differences.md lists it.
 func TestGrammar(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	if os.Getuid() != 0 {
 		t.Skip("/dev/kmsg needs root")
@@ -56,7 +55,6 @@ func TestGrammar(t *testing.T) {
 // TestGrammarInputs: the recorded cases are those that package grammar generates, and
 // at least as many as expected.
 func TestGrammarInputs(t *testing.T) {
-	t.Parallel()
 	atLeast := map[string]int{"definitions": 2000, "values": 300, "filters": 500, "words": 300, "options": 300}
 	ops := map[string][]string{"definitions": {"kprobe", "trunc", "dynamic"}, "values": {"setup"}, "filters": {"filter"}}
 	for _, name := range grammar.Names {

@@ -41,7 +41,6 @@ const ownAtLeast = 20
 // TestOwnHeaders builds the modules of testdata/modules/debian, which were recorded with
 // modules built with Debian's headers, with our own, and plays the recordings.
 func TestOwnHeaders(t *testing.T) {
-	t.Parallel()
 	const ownScripts = 3 // one of so many is played, others for each commit
 	needFUSE(t)
 	needBusybox(t)
@@ -166,7 +165,6 @@ func readmeModule(t *testing.T) (outer, inner, printed string) {
 // TestReadmeModule does what README says about modules, in an empty folder, as root and as
 // an ordinary user.
 func TestReadmeModule(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTools(t)
 	masks, err := Masks()
@@ -266,7 +264,6 @@ MODULE_LICENSE("GPL");
 // TestHeadersOfEach builds a module with the headers of each release, loads it there, and
 // not on another.
 func TestHeadersOfEach(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	releases := []string{"2.6.25", "2.6.32", "4.15", "5.10", "6.1", "6.12"}
@@ -367,7 +364,6 @@ MODULE_LICENSE("GPL");
 
 // TestKbuild builds several modules with an ordinary Makefile and loads them.
 func TestKbuild(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	headers, dir := unpackHeaders(t, "6.1"), publicDir(t)
@@ -417,7 +413,6 @@ cut -d' ' -f1,3,4 ../../proc/modules
 
 // TestKbuildRefuses: what cannot be built is refused by make, with the reason.
 func TestKbuildRefuses(t *testing.T) {
-	t.Parallel()
 	headers := unpackHeaders(t, "6.1")
 	const plain = "#include <linux/module.h>\nMODULE_LICENSE(\"GPL\");\n"
 	for _, c := range []struct{ name, makefile, source, want string }{

@@ -27,7 +27,6 @@ const imageText = "The quick brown fox jumps over the lazy dog"
 // call them: what these compute is what package crypto and others compute. It skips where
 // the package cannot be had.
 func TestImageModules(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	objects, err := BuildImageModules(context.Background(), ImageModules)

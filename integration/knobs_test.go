@@ -35,13 +35,11 @@ func playKnobs() int {
 // TestKnobs makes the calls of testdata/knobs.txt, which has Linux's results, on
 // kprobefs's files. Each cell is the same, or docs/reference/differences.md lists it.
 func TestKnobs(t *testing.T) {
-	t.Parallel()
 	compareTables(t, "testdata/knobs.txt", playInside(t, "knobs"), 0.95)
 }
 
 // TestIO does the same with testdata/io.txt: some calls on a file of each kind.
 func TestIO(t *testing.T) {
-	t.Parallel()
 	compareTables(t, "testdata/io.txt", playInside(t, "io"), 0.8)
 }
 

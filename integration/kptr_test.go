@@ -9,7 +9,6 @@ import (
 // TestMachineAddresses: the files in machine/ hide addresses under the same
 // conditions as kprobes/list (scripts kptr_restrict and kptr_user).
 func TestMachineAddresses(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	if os.Getuid() != 0 {

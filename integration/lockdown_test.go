@@ -45,7 +45,6 @@ Kernel is locked down from command line; see man kernel_lockdown.7
 
 // TestLockdown compares with Linux's output.
 func TestLockdown(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	masks := []struct{ re, with string }{

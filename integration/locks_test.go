@@ -20,7 +20,6 @@ const locksVar = "KPROBEFS_INTEGRATION_LOCKS"
 
 // TestLocks plays the steps on kprobefs's files, seen through two mounts.
 func TestLocks(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {

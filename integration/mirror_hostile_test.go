@@ -68,7 +68,6 @@ func hostileProgram(t *testing.T, dir string) {
 // TestHostileArguments: a program's other threads change what a call gets, or take its memory
 // away, while the guest reads the same: the host's call does what it would have done.
 func TestHostileArguments(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	hostileProgram(t, dir)
@@ -80,7 +79,6 @@ func TestHostileArguments(t *testing.T) {
 // TestHostileName: a program that does not supply the page with the name of a file that it
 // opens holds up nobody else.
 func TestHostileName(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	hostileProgram(t, dir)
@@ -96,7 +94,6 @@ func TestHostileName(t *testing.T) {
 // TestHostilePassed: descriptors are passed by SCM_RIGHTS and closed: the supervisor keeps none
 // of them open.
 func TestHostilePassed(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	hostileProgram(t, dir)
@@ -107,7 +104,6 @@ func TestHostilePassed(t *testing.T) {
 
 // TestHostileForks: a bounded fork bomb has all its processes, and each fork is seen.
 func TestHostileForks(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	const depth, processes = 7, 1<<8 - 1
@@ -132,7 +128,6 @@ echo $((after - before - 1)) # but for that of $(hits)
 // TestHostileProcesses: many processes wait for a pipe at the same time, 2,000 of them if
 // KPROBEFS_SOAK is set, and they get all that is written into it.
 func TestHostileProcesses(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	processes := rounds(300, 2000)
@@ -157,7 +152,6 @@ seen=$(hits p_kernel_clone); [ $seen -ge %[1]d ] && echo seen || echo $seen fork
 // TestHostileStops: a process that is stopped stops, its parent is told, and it goes on when it
 // is continued.
 func TestHostileStops(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "python3", "python3")
 	dir := publicDir(t)
@@ -195,7 +189,6 @@ print(os.waitpid(pid, 0)[1])
 
 // TestHostileOutlive: processes that outlive the command while probes are armed go on.
 func TestHostileOutlive(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	put(t, dir, "in", "text\n")
@@ -213,7 +206,6 @@ done
 // TestHostileSupervisor: when exec itself is killed, no process is left in a stop or in a call:
 // each ends, or goes on with its work.
 func TestHostileSupervisor(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	for i := range 5 {
 		dir := publicDir(t)
@@ -257,7 +249,6 @@ while :; do read -r line <script; echo x >&3; done
 // TestMirrorUnseen: calls that differences.md and mirrored-calls.md name as not seen are made as
 // without probes, and are not seen.
 func TestMirrorUnseen(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "gcc", "gcc")
 	dir := publicDir(t)

@@ -78,7 +78,6 @@ func straceCounts(t *testing.T, dir string, calls []string, command string) map[
 // TestMirrorCounts: probes see as many calls of a program as strace does, and the
 // program does the same as without.
 func TestMirrorCounts(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	for _, name := range []string{"strace", "tar"} {
 		if _, err := exec.LookPath(name); err != nil {
@@ -178,7 +177,6 @@ func putGo(t *testing.T, dir, name, source string) {
 // TestMirrorServer: a server with many threads, whose sockets are waited for by epoll, does its
 // work while probes see it: each connection is accepted and added, and each message sent.
 func TestMirrorServer(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	putGo(t, dir, "server_m", serverProgram)
@@ -230,7 +228,6 @@ sed -n 's/^ *server_m-[0-9]* .*: \([a-z_0-9]*\): ([^)]*) *\(op=1\)*.*/\1 \2/p' $
 
 // TestMirrorTracer: a program that traces another one does so undisturbed.
 func TestMirrorTracer(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	if _, err := exec.LookPath("strace"); err != nil {
 		t.Skip("strace is missing")
@@ -274,7 +271,6 @@ func descendants(mark string) (pids []int) {
 // TestMirrorKill: whatever process is killed, and whenever, the others go on: none is
 // left stopped or waiting. 500 are killed if KPROBEFS_SOAK is set.
 func TestMirrorKill(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	for i := range rounds(24, 500) {
 		dir := publicDir(t)
@@ -324,7 +320,6 @@ wait
 // TestMirrorLess: less is seen with --mirror=changes, and nothing but our own files with
 // --mirror=none.
 func TestMirrorLess(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := publicDir(t)
 	put(t, dir, "script", `cd /sys/kernel/tracing
@@ -371,7 +366,6 @@ print open(my $f, '<', 'fifo') ? "opened\n" : $!{EINTR} ? "EINTR\n" : "$!\n";
 // TestMirrorSignals: a signal that comes while the supervisor has yet to hear of an open does
 // not end it, since on Linux nobody hears of it. One that waits by itself is ended.
 func TestMirrorSignals(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	for _, function := range []string{"vfs_read", "do_sys_openat2"} { // that opens do not come to, or do

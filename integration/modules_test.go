@@ -76,13 +76,11 @@ kprobe_oops_init.ko
 
 // TestOopsInModules runs oopsModulesScript.
 func TestOopsInModules(t *testing.T) {
-	t.Parallel()
 	playModules(t, oopsModulesScript, oopsModulesWant)
 }
 
 // TestExampleModules runs modulesScript.
 func TestExampleModules(t *testing.T) {
-	t.Parallel()
 	playModules(t, modulesScript, modulesWant)
 }
 
@@ -134,7 +132,6 @@ const reuseWant = `its init text was there
 
 // TestModuleTextReused runs reuseScript on each release.
 func TestModuleTextReused(t *testing.T) {
-	t.Parallel()
 	playModulesOfEach(t, func(string) (script, want string) { return reuseScript, reuseWant })
 }
 
@@ -160,7 +157,6 @@ cp $1/MODULE.ko machine/modules
 // the flags, which unregistering does not change there, and for the probe at an
 // entry, which is not special.
 func TestModuleFields(t *testing.T) {
-	t.Parallel()
 	playSaying(t, "kprobe_fields", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "5.10", "5.10": "5.10", "6.1": "6.1", "6.12": "6.1"})
 }
 
@@ -168,7 +164,6 @@ func TestModuleFields(t *testing.T) {
 // module on Debian's kernels. 4.15 hashed NULL and error pointers too, 2.6 hashed
 // nothing.
 func TestModulePrints(t *testing.T) {
-	t.Parallel()
 	playSaying(t, "kprobe_prints", map[string]string{"2.6.25": "2.6", "2.6.32": "2.6", "4.15": "4.15", "5.10": "6.1", "6.1": "6.1", "6.12": "6.1"})
 }
 

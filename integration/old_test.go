@@ -32,7 +32,6 @@ jprobe unregistered
 
 // TestOldRelease runs oldScript.
 func TestOldRelease(t *testing.T) {
-	t.Parallel()
 	playModules(t, oldScript, oldWant, "--release", "2.6.25")
 }
 
@@ -53,7 +52,6 @@ break: gone: 3 4, preempt 0, others 1, missed 0, breaks 0, missed 0
 // execution path at each hit, and probes are still hit afterwards (document 001). One
 // that is not empty leads execution back.
 func TestOldBreakHandler(t *testing.T) {
-	t.Parallel()
 	for _, release := range []string{"2.6.25", "2.6.32", "4.15"} {
 		t.Run(release, func(t *testing.T) { playModules(t, breakScript, breakWant, "--release", release) })
 	}
@@ -87,7 +85,6 @@ pre_handler: p->addr=0xffffffff8
 // TestOldExamples runs examplesScript: each module's text reuses the memory of the
 // previous one's init text, and all modules see the fork.
 func TestOldExamples(t *testing.T) {
-	t.Parallel()
 	for _, release := range []string{"2.6.25", "2.6.32"} {
 		t.Run(release, func(t *testing.T) { playModules(t, examplesScript, examplesWant, "--release", release) })
 	}
@@ -144,7 +141,6 @@ const oldHit = `: d: (<- do_execve)
 
 // TestOldShell runs oldShell.
 func TestOldShell(t *testing.T) {
-	t.Parallel()
 	list := func(entry, inner, back string) string {
 		return " k  vfs_read+0x0   " + entry + "\n k  vfs_read+0x5   " + inner + "\n r  do_execve+0x0   " + back + "\n"
 	}
@@ -174,7 +170,6 @@ grep -o 'flags=.*' trace | head -n 1 | sed 's/=0xffff[0-9a-f]*/=an address/g; s/
 // TestOldFork runs forkScript: 2.6 passes the child's stack and registers, 4.15 zeros
 // for what the caller omits.
 func TestOldFork(t *testing.T) {
-	t.Parallel()
 	for release, want := range map[string]string{
 		"2.6.25": "flags=0x1200011 start=0x0 third=an address fourth=0x0\n",
 		"2.6.32": "flags=0x1200011 start=0x0 third=an address fourth=0x0\n",

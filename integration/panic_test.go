@@ -202,7 +202,6 @@ func (d *daemon) says(want []string) {
 // names can still be read, other files return EIO at once, and the machine uses no
 // CPU time.
 func TestPanicStop(t *testing.T) {
-	t.Parallel()
 	for _, p := range panics {
 		t.Run(p.name, func(t *testing.T) {
 			d := mountDaemon(t, p.flags...)
@@ -253,7 +252,6 @@ func TestPanicStop(t *testing.T) {
 // TestPanicReboot: the machine boots again behind the same mount each time it panics.
 // Files that were open return EIO.
 func TestPanicReboot(t *testing.T) {
-	t.Parallel()
 	for _, p := range panics {
 		t.Run(p.name, func(t *testing.T) {
 			d := mountDaemon(t, append([]string{"--panic", "reboot"}, p.flags...)...)
@@ -328,7 +326,6 @@ true
 // TestPanicExec: after a panic the exit status of exec is panicStatus instead of its
 // command's, unless the machine was booted again.
 func TestPanicExec(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	modules, err := filepath.Abs("../kernel/guest/modules")
@@ -399,7 +396,6 @@ var modulePanics = map[string][]string{
 // TestModulePanics: what a module does that ends Linux ends the machine, with Linux's
 // words on standard error and in dev/kmsg, and exec has panicStatus.
 func TestModulePanics(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	objects, err := BuildModules("testdata/modules/panics")

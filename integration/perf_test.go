@@ -48,7 +48,6 @@ func number(t *testing.T, text, pattern string) int {
 
 // TestPerfStat: perf counts the hits that trace shows of the same tasks.
 func TestPerfStat(t *testing.T) {
-	t.Parallel()
 	needPerf(t)
 	out := perfScript(t, 2, `
 echo 'p:mine vfs_read n=$arg3:u32' >kprobe_events
@@ -74,7 +73,6 @@ echo -:mine >>kprobe_events && echo gone`)
 // TestPerfRecord: what is not in the records is told as lost, also with the smallest ring,
 // and the records name the tasks.
 func TestPerfRecord(t *testing.T) {
-	t.Parallel()
 	needPerf(t)
 	for _, how := range []string{"-m 1", "-m 1 -a", "", "-g"} {
 		out := perfScript(t, 2, `
@@ -100,7 +98,6 @@ perf report -i $DATA --stats 2>&1`)
 
 // TestPerfPrograms: perf probe and perf trace work with what perf_event_open(2) answers.
 func TestPerfPrograms(t *testing.T) {
-	t.Parallel()
 	needPerf(t)
 	out := perfScript(t, 2, `
 perf probe -q --add 'vfs_read count=%dx:u64' 2>&1
@@ -116,7 +113,6 @@ perf probe -q --del '*' 2>&1; echo left: $(cat kprobe_events)`)
 // TestPerfHost: the events of the host can be counted together with ours, and refused types are
 // said to be.
 func TestPerfHost(t *testing.T) {
-	t.Parallel()
 	needPerf(t)
 	out := perfScript(t, 1, `
 echo 'p:mine vfs_read' >kprobe_events
@@ -130,7 +126,6 @@ echo '-:mine' >>kprobe_events && echo gone`)
 // TestPerfOwnProbe: perf's event kprobe/.../ makes a probe by itself, and counts what a probe of
 // kprobe_events at the same address counts.
 func TestPerfOwnProbe(t *testing.T) {
-	t.Parallel()
 	needPerf(t)
 	out := perfScript(t, 2, `
 echo 'p:mine vfs_read' >kprobe_events

@@ -24,7 +24,6 @@ var usualPlaces = strings.NewReplacer(
 // TestUsualPlaces: what modules make in /dev and /sys is there from the return of insmod
 // to that of rmmod, for root and for an ordinary user.
 func TestUsualPlaces(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	needTool(t, "kmod", "kmod")
@@ -88,7 +87,6 @@ other files are the host's
 // TestProcNames: for root, for another user, who may not read one of the files, and for
 // an ordinary user.
 func TestProcNames(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	needTool(t, "kmod", "kmod")
@@ -109,7 +107,6 @@ func TestProcNames(t *testing.T) {
 
 // TestBootConfig: /boot/config-RELEASE says how the emulated kernel is configured.
 func TestBootConfig(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	if _, err := os.Stat("/boot"); err != nil {
 		t.Skip(err)

@@ -39,7 +39,6 @@ var substitution = regexp.MustCompile(`\bsed\b(?:\s+-\w+)*\s+(?:-e\s+)?(?:'((?:[
 // TestPrivateMasks: each sed expression in a script matches one of privateMasks, and
 // each of privateMasks is used.
 func TestPrivateMasks(t *testing.T) {
-	t.Parallel()
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		t.Fatal(err)

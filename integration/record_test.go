@@ -35,7 +35,6 @@ tell extract said
 // each event or says that it was lost. On Linux 6.1 the same script keeps all 3000 of
 // record.
 func TestTraceCmdRecord(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "trace-cmd", "trace-cmd")
 	dir := publicDir(t)
@@ -64,7 +63,6 @@ echo done`
 // TestExecClosesFiles: while execve(2) closes a file of ours, the daemon does not wait for
 // what the host's kernel tells only after it (proc.ReadStat).
 func TestExecClosesFiles(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	out, status := asUser(nil).exec(t, publicDir(t), nil, []string{"--cpus", "2"}, "sh", "-c", execScript)

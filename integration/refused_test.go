@@ -106,7 +106,6 @@ func errno(err error) string {
 // event of the same number: a descriptor of ours comes back. Calls that are not about events have the same result as
 // outside.
 func TestHostKernel(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {
@@ -167,7 +166,6 @@ func TestHostKernel(t *testing.T) {
 // TestNothingReachesHost: by the supervisor's own record, no perf_event_open or bpf with an id or a
 // type of ours is left to the host's kernel, and other ones are.
 func TestNothingReachesHost(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {

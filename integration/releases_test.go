@@ -73,7 +73,6 @@ const releaseScripts = 3
 // TestReleases runs a part of the scripts as other releases, or all if KPROBEFS_SOAK is set,
 // and compares with what these releases of Linux printed.
 func TestReleases(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	if testing.Short() {
@@ -101,7 +100,6 @@ func TestReleases(t *testing.T) {
 // TestReleasesRecorded: each script has one recording of each release, and recordings
 // are masked.
 func TestReleasesRecorded(t *testing.T) {
-	t.Parallel()
 	_, masks := cases(t)
 	page, err := os.ReadFile("../docs/reference/differences.md")
 	if err != nil {

@@ -18,7 +18,6 @@ const rowsPage = "../docs/reference/linux/files.md"
 // TestRows: the last column of each row in docs/reference/linux/files.md names an
 // existing script or Go test, or links to differences.md.
 func TestRows(t *testing.T) {
-	t.Parallel()
 	page, err := os.ReadFile(rowsPage)
 	if err != nil {
 		t.Fatal(err)

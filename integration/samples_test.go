@@ -9,7 +9,6 @@ import (
 // our own, and compares what the scripts of testdata/modules/samples print with what they
 // printed on Debian's kernel.
 func TestSamples(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	sources, err := Samples()

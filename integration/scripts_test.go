@@ -49,7 +49,6 @@ func cases(t *testing.T) ([]*Case, []Mask) {
 // TestScripts runs each script below "kprobefs exec" and compares its output with
 // Linux's.
 func TestScripts(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	needBusybox(t)
 	all, masks := cases(t)
@@ -71,7 +70,6 @@ const otherScripts = 4
 // that ask for what depends on the user and with a part of the others, or with all of them
 // if KPROBEFS_SOAK is set.
 func TestScriptsUser(t *testing.T) {
-	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("TestScripts runs as an ordinary user already")
 	}
@@ -175,7 +173,6 @@ func diff(want, got string) string {
 // TestRecorded: all recordings are masked and name their kernel, and all scripts have
 // a description.
 func TestRecorded(t *testing.T) {
-	t.Parallel()
 	all, masks := cases(t)
 	for _, c := range all {
 		if got := Apply(masks, c.Want); got != c.Want {
@@ -191,7 +188,6 @@ func TestRecorded(t *testing.T) {
 }
 
 func TestMasks(t *testing.T) {
-	t.Parallel()
 	masks, err := Masks()
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +220,6 @@ func TestMasks(t *testing.T) {
 }
 
 func TestParseMasks(t *testing.T) {
-	t.Parallel()
 	for _, tt := range []struct{ name, in string }{
 		{"no arrow", "abc"},
 		{"bad regexp", "( => x"},
@@ -239,7 +234,6 @@ func TestParseMasks(t *testing.T) {
 }
 
 func TestTxtar(t *testing.T) {
-	t.Parallel()
 	text := "what it shows\nin two lines\n-- script --\necho a -- b --\n-- want --\na -- b --\n"
 	comment, parts := parseTxtar(text)
 	if comment != "what it shows\nin two lines\n" || len(parts) != 2 || parts[0].data != "echo a -- b --\n" || parts[1].name != "want" {

@@ -85,7 +85,6 @@ life.ko
 // TestModuleCommands: the commands insmod, rmmod, lsmod and dmesg say why something is
 // refused.
 func TestModuleCommands(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := moduleDir(t, commandScript, "shares", "uses", "life")
 	for who, user := range users(t) {
@@ -106,7 +105,6 @@ func TestModuleCommands(t *testing.T) {
 // TestModuleFlag: --module loads modules in order before the command runs, and a refusal
 // is the end, with the reason.
 func TestModuleFlag(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	dir := moduleDir(t, "", "shares", "uses", "life")
 	out, status := asUser(nil).exec(t, dir, nil, []string{"--module", "shares.ko", "--module", "uses.ko", "--module", "life.ko hold=1 nosuch"},

@@ -46,7 +46,6 @@ func expect(t *testing.T, out string, patterns ...string) {
 
 // TestPerfTools runs Brendan Gregg's kprobe and reset-ftrace, unmodified.
 func TestPerfTools(t *testing.T) {
-	t.Parallel()
 	out := tracerScript(t, `. ./lib.sh
 reader() { (sleep 1; head -c 50 $T/README >/dev/null) & }
 echo "== entry"; reader
@@ -101,7 +100,6 @@ snoop() {
 // Debian's 6.1. There execsnoop and funccount fail with these errors, too: they look for
 // do_execve and for the function profiler. iosnoop sees the reads of the kernel's disk.
 func TestPerfToolsPrograms(t *testing.T) {
-	t.Parallel()
 	out := tracerScript(t, snoop+`
 snoop functrace-perf -d 2 do_sys_openat2
 snoop tpoint-perf -d 2 sched:sched_process_exec
@@ -130,7 +128,6 @@ echo "== left: $(cat $E $T/current_tracer $T/events/enable)"
 // scripts are for GNU's, which writes at once only to a terminal. A busy machine needs some of the
 // ten seconds until the events are on.
 func TestOpensnoop(t *testing.T) {
-	t.Parallel()
 	out := tracerScript(t, snoop+`
 terminal() { script -qc "timeout -s INT 10 $*" /dev/null </dev/null | tr -d '\r'; }
 snoop terminal opensnoop-perf some_file
@@ -143,7 +140,6 @@ snoop terminal opensnoop-perf -n cat -t _file
 
 // TestTraceCmdSyscalls: trace-cmd records all calls of a command, and the functions of some.
 func TestTraceCmdSyscalls(t *testing.T) {
-	t.Parallel()
 	out := tracerScript(t, `. ./lib.sh
 echo text >some_file
 report() { trace-cmd report -i $1 2>/dev/null | sed -E 's/ +/ /g'; }
@@ -166,7 +162,6 @@ clean
 // tracefs, which must not hide them), and its trace.dat, made from pages of the ring
 // buffer, must have the same events as trace.
 func TestTraceCmd(t *testing.T) {
-	t.Parallel()
 	copied := func(n int) string { // by dd, three times
 		return fmt.Sprintf(`( +1 v: n=%d c="reader"\n +1 w: n=%d c="reader"\n){3}`, n, n)
 	}
@@ -208,7 +203,6 @@ clean
 
 // TestPerfProbe runs perf probe, unmodified.
 func TestPerfProbe(t *testing.T) {
-	t.Parallel()
 	out := tracerScript(t, `. ./lib.sh
 perf probe -q -a vfs_read; echo "added: $?"
 perf probe -q -a 'mine=vfs_write+5 %di'; echo "added: $?"
@@ -230,7 +224,6 @@ perf probe -q -d '*'; wc -l <$E
 // TestCilium runs the tests of cilium/ebpf's package for tracefs, unmodified: it finds the
 // files by statfs(2).
 func TestCilium(t *testing.T) {
-	t.Parallel()
 	needFUSE(t)
 	const module = "github.com/cilium/ebpf@v0.16.0"
 	text, err := exec.Command("go", "mod", "download", "-json", module).Output()
