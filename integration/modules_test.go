@@ -75,14 +75,10 @@ kprobe_oops_init.ko
 `
 
 // TestOopsInModules runs oopsModulesScript.
-func TestOopsInModules(t *testing.T) {
-	playModules(t, oopsModulesScript, oopsModulesWant)
-}
+func TestOopsInModules(t *testing.T) { playModules(t, oopsModulesScript, oopsModulesWant) }
 
 // TestExampleModules runs modulesScript.
-func TestExampleModules(t *testing.T) {
-	playModules(t, modulesScript, modulesWant)
-}
+func TestExampleModules(t *testing.T) { playModules(t, modulesScript, modulesWant) }
 
 // playModules runs a script below exec on two vCPUs with further flags. The script's
 // argument is the directory of the guest's modules.

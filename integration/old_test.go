@@ -31,9 +31,7 @@ jprobe unregistered
 `
 
 // TestOldRelease runs oldScript.
-func TestOldRelease(t *testing.T) {
-	playModules(t, oldScript, oldWant, "--release", "2.6.25")
-}
+func TestOldRelease(t *testing.T) { playModules(t, oldScript, oldWant, "--release", "2.6.25") }
 
 // breakScript prints what kprobe_break_old logs about its probes with break handlers.
 const breakScript = `cd $KPROBEFS_MNT
