@@ -120,7 +120,7 @@ echo "== left: $(cat $E $T/current_tracer $T/events/enable)"
 		`^== syscount`, `^SYSCALL +COUNT$`, `^write +1$`, `^(read|openat) +\d+$`, `^(read|openat) +\d+$`,
 		`^== execsnoop`, `^ERROR: adding a kprobe for execve`,
 		`^== funccount`, `^ERROR: enabling function profiling`,
-		`^== iosnoop`, `^COMM +PID`, `^dd +\d+ +RA +254,0 +0 +131072 +\d`, `^Ending tracing`,
+		`^== iosnoop`, `^COMM +PID`, `^dd +\d+ +RA +254,0 +0 +16384 +\d`, `^Ending tracing`,
 		`^== left: nop\n0$`)
 }
 
