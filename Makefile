@@ -56,7 +56,7 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
 	$(GO) test -run '^Test100000$$' ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel 8 -timeout 60m ./integration
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel 8 -timeout 40m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
 

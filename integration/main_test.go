@@ -20,9 +20,8 @@ import (
 	"github.com/kprobefs/kprobefs/integration/locking"
 )
 
-// scriptTimeout bounds one script, boot of the machine included. The longest takes half a
-// minute alone, and many times that where others run.
-const scriptTimeout = 15 * time.Minute
+// scriptTimeout bounds one script, boot of the machine included.
+const scriptTimeout = 5 * time.Minute
 
 // built is the directory of the kprobefs binary, empty if none was built.
 var built string
