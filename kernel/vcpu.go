@@ -251,10 +251,10 @@ func (v *vcpu) step(budget uint64) {
 	}
 }
 
-// OnHit implements cpu.Hook: it reports whether an int3 or a vmcall was a probe's hit, and handles it. For
-// speed it runs inside Run, without leaving the gate: StopMachine waits for such a
-// handler, as stop_machine does on Linux. A goroutine that wants the vCPU to stop has
-// kicked it, so Run ends right after.
+// OnHit implements interp.Hook: it reports whether an int3 or a vmcall was a probe's hit,
+// and handles it. For speed it runs inside Run, without leaving the gate: StopMachine waits
+// for such a handler, as stop_machine does on Linux. A goroutine that wants the vCPU to stop
+// has kicked it, so Run ends right after.
 func (v *vcpu) OnHit(r cpu.Reason) (handled bool) {
 	if v.depth > 0 {
 		v.inside(func() { handled = v.onOwnHit(r) })

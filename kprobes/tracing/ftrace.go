@@ -302,6 +302,11 @@ func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
 	return sites
 }
 
+// wantedBut returns those of wanted that are not in the set of set_ftrace_notrace.
+func (s *functionSet) wantedBut(t *Tracer, notrace *functionSet) []uint64 {
+	return slices.DeleteFunc(s.wanted(t), func(site uint64) bool { return notrace.sites[site] })
+}
+
 // change applies a word of set_ftrace_filter that is not a command to the set. It
 // fails with EINVAL if no function matches.
 func (s *functionSet) change(t *Tracer, pattern string, module *filter.Pattern) error {

@@ -181,11 +181,18 @@ func (t *Tracer) parsePerfFilter(text string, members map[string]*field.Member) 
 	return f, nil
 }
 
-// perfHit is perf_trace_run_bpf_submit without bpf. It runs in handler context.
-func (e *Event) perfHit(trap *abi.Trap, s *filter.Subject, users *perfUsers, tid int32) {
-	h := &e.tracer.scratch(trap).perf
+// newPerfHit returns what perf is told of a hit, without a chain. It is valid until the vCPU's next
+// hit. It runs in handler context.
+func (t *Tracer) newPerfHit(trap *abi.Trap, s *filter.Subject, tid int32) *perf.Hit {
+	h := &t.scratch(trap).perf
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
 	h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.Subject = trap.CPU, int32(uint32(tgid)), tid, trap.Now(), trap.Regs.IP, nil, s
+	return h
+}
+
+// perfHit is perf_trace_run_bpf_submit without bpf. It runs in handler context.
+func (e *Event) perfHit(trap *abi.Trap, s *filter.Subject, users *perfUsers, tid int32) {
+	h := e.tracer.newPerfHit(trap, s, tid)
 	if users.chains {
 		h.Chain = e.tracer.unwindEvent(trap, e)
 	}

@@ -41,8 +41,7 @@ func (a *Array) traced() []uint64 {
 	if !f.tracing && !a.graph.on.Load() {
 		return nil
 	}
-	sites := f.filter.wanted(a.tracer)
-	return slices.DeleteFunc(sites, func(site uint64) bool { return f.notrace.sites[site] })
+	return f.filter.wantedBut(a.tracer, &f.notrace)
 }
 
 // updateFunctions makes the tracer listen to the functions that it traces. The caller

@@ -53,7 +53,7 @@ func (s *functionSource) detach() {
 // update listens to what the filter lets through of the functions that there are. The caller
 // holds mu.
 func (s *functionSource) update() error {
-	return s.listener.Set(slices.DeleteFunc(s.filter.wanted(s.tracer), func(site uint64) bool { return s.notrace.sites[site] }))
+	return s.listener.Set(s.filter.wantedBut(s.tracer, &s.notrace))
 }
 
 // ParseFilter implements perf.Source: ftrace_function_set_filter. The filter says which functions
@@ -115,9 +115,7 @@ func (s *functionSource) hit(trap *abi.Trap) {
 	en.Word(trap.Arg)
 	subject := &en.subject
 	subject.Entry, subject.CPU, subject.Trap = en.Buf[:en.N], trap.CPU, trap
-	h := &t.scratch(trap).perf
-	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
-	h.VCPU, h.PID, h.TID, h.Time, h.IP, h.Chain, h.Subject = trap.CPU, int32(uint32(tgid)), pid, trap.Now(), trap.Regs.IP, nil, subject
+	h := t.newPerfHit(trap, subject, pid)
 	if s.event.WantsSamples() {
 		h.Chain = t.unwindFunction(trap)
 		if len(h.Chain) > 0 { // who has called the handler: the trampoline, in 5.10 ftrace_ops_assist_func

@@ -145,9 +145,10 @@ func (a *Aside) Pair(rip uint64) *[2]Target {
 
 // Target is the code for rip; 0: there is none.
 func (a *Aside) Target(rip uint64) uintptr {
-	for i := range a.Pair(rip) {
-		if t := &a.Pair(rip)[i]; t.RIP == rip {
-			return t.Code
+	p := a.Pair(rip)
+	for i := range p {
+		if p[i].RIP == rip {
+			return p[i].Code
 		}
 	}
 	return 0
