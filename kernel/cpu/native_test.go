@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -119,6 +120,44 @@ func TestFormsNatively(t *testing.T) {
 	for _, f := range templates.Native() {
 		for j := range n {
 			p.form(t, f, 1000+j)
+		}
+	}
+}
+
+// TestEachEncodingNatively executes each opcode of each map, and of VEX with each of its
+// prefixes and lengths, with prefixes and ModRM bytes of a stride, here and on this processor:
+// what an encoding is not defined with is refused by both.
+func TestEachEncodingNatively(t *testing.T) {
+	stride := 23 // another first byte for each opcode
+	switch {
+	case os.Getenv("KPROBEFS_SOAK") != "":
+		stride = 1
+	case testing.Short() || replayStride > 1:
+		stride = 83
+	}
+	prefixes := [][]byte{nil, {0x66}, {0xf2}, {0xf3}, {0x66, 0xf2}, {0x66, 0xf3}, {0x48}, {0xf3, 0x48}, {0xf0}}
+	maps := [][]byte{nil, {0x0f}, {0x0f, 0x38}}
+	var heads [][]byte
+	for _, prefix := range prefixes {
+		for _, m := range maps {
+			heads = append(heads, slices.Concat(prefix, m))
+		}
+	}
+	for _, prefix := range prefixes[:7] {
+		for m := byte(1); m <= 3; m++ {
+			for low := range byte(8) { // L and pp
+				heads = append(heads, slices.Concat(prefix, []byte{0xc4, 0xe0 | m, 0x58 | low}), slices.Concat(prefix, []byte{0xc4, 0xe0 | m, 0xf8 | low}))
+			}
+		}
+	}
+	p := newPair(t)
+	at := 0
+	for _, head := range heads {
+		for op := range 256 {
+			for modrm := at % stride; modrm < 256; modrm += stride {
+				p.random(t, slices.Concat(head, []byte{byte(op), byte(modrm), 0x24, 0x11, 0x22, 0x33, 0x44}), uint64(at))
+			}
+			at++
 		}
 	}
 }
