@@ -60,10 +60,12 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	$(GO) test -timeout 10m ./integration/soak
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
 
-soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user and as other releases, 500 processes killed at any point and 2,000 at the same time (about an hour and a half in all)
+soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user, as other releases and with the interpreter, 500 processes killed at any point and 2,000 at the same time (about an hour and a half in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestEnabledProbesMissNothing' ./kprobes
 	KPROBEFS_SOAK=1 $(GO) test -parallel 8 -timeout 30m -run "^(TestScriptsUser|TestReleases|TestOwnHeaders)$$" ./integration
+	KPROBEFS_TEST_ENGINE=interp $(GO) test -parallel 8 -timeout 40m -run "^(TestScripts|TestGrammar|TestDebianModules|TestClients)$$" ./integration
+	KPROBEFS_TEST_ENGINE=interp $(GO) test -timeout 40m -run "^TestSuite$$" ./integration/ftracetest
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -run "^(TestMirrorKill|TestHostileProcesses)$$" ./integration
 
 check: fmt vet tidy lint map-check docs-check guest-check golden-check-all tables-check ## what CI runs beside the tests

@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 )
@@ -17,4 +18,13 @@ func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 		return "", fmt.Errorf("building kprobefs: %w\n%s", err, out)
 	}
 	return program, nil
+}
+
+// EngineFlags returns the flags of kprobefs that choose the engine with which scripts and
+// suites are played: that of $KPROBEFS_TEST_ENGINE, or none.
+func EngineFlags() []string {
+	if engine := os.Getenv("KPROBEFS_TEST_ENGINE"); engine != "" {
+		return []string{"--engine", engine}
+	}
+	return nil
 }

@@ -54,6 +54,7 @@ type Cache struct {
 	lines  map[uint64][]*Block // by physical address / lineSize: the blocks that have bytes there
 	ops    int                 // in all blocks
 	first  int                 // of a block's ops that is an instruction
+	built  []Op                // build's: what it had decoded last
 
 	translator Translator     // nil: there is none
 	hot        uint64         // how often a block is entered before it is translated
@@ -180,17 +181,16 @@ func (c *Cache) fetch(va uint64) ([]byte, uint64, *fault) {
 	return c.mem.Phys(pa, mem.PageSize-pa&mem.PageMask), pa, nil
 }
 
-// build decodes the block at rip.
+// build decodes the block at rip. c.mu is locked.
 func (c *Cache) build(rip uint64) (*Block, *fault) {
 	text, pa, f := c.fetch(rip)
 	if f != nil {
 		return nil, f
 	}
 	b := &Block{start: pa}
-	ops := make([]Op, c.first, 16)
-	ops[0] = Op{Inst: decode.Inst{Imm: rip}}
+	ops := append(c.built[:0], Op{Inst: decode.Inst{Imm: rip}})
 	if c.first > 1 {
-		ops[1] = Op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry}
+		ops = append(ops, Op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry})
 	}
 	at := uint64(0)
 	for len(ops) < maxBlock+c.first && at < uint64(len(text)) {
@@ -208,13 +208,13 @@ func (c *Cache) build(rip uint64) (*Block, *fault) {
 			b.second = pa2 &^ mem.PageMask
 			b.n2 = uint64(in.Len) - uint64(len(text))
 		}
-		o := Op{Inst: in, off: uint16(at), n: uint16(len(ops) - c.first + 1)}
-		if o.Form&decode.HasMem == 0 && (o.Code == decode.CALL || o.Code == decode.VMCALL || ends(&o)) {
+		ops = append(ops, Op{Inst: in, off: uint16(at), n: uint16(len(ops) - c.first + 1)})
+		o := &ops[len(ops)-1]
+		if o.Form&decode.HasMem == 0 && (o.Code == decode.CALL || o.Code == decode.VMCALL || ends(o)) {
 			o.Disp = rip + at + uint64(o.Len)
 		}
-		ops = append(ops, o)
 		at += uint64(o.Len)
-		if ends(&o) || short || c.translator != nil && !c.translator.Translatable(&o.Inst) {
+		if ends(o) || short || c.translator != nil && !c.translator.Translatable(&o.Inst) {
 			break
 		}
 	}
@@ -223,6 +223,7 @@ func (c *Cache) build(rip uint64) (*Block, *fault) {
 	if !ends(&ops[len(ops)-1]) {
 		ops = append(ops, Op{Inst: decode.Inst{Code: decode.FETCH, Imm: rip + at}, n: uint16(n)})
 	}
+	c.built = ops
 	ops = slices.Clone(ops) // without room to grow
 	ops[0].Disp = uint64(n)
 	b.ops = ops
