@@ -9,6 +9,7 @@
 #include <linux/hrtimer.h>
 #include <linux/kthread.h>
 #include <linux/module.h>
+#include <linux/preempt.h>
 #include <linux/sched.h>
 #include <linux/sched/task.h>
 #include <linux/slab.h>
@@ -47,12 +48,14 @@ static enum hrtimer_restart ticks_hard(struct hrtimer *unused)
 }
 static struct hrtimer hard;
 
-/* The place that interrupts come to. */
+/* The place that interrupts come to, whatever else wants the CPU. */
 noinline void misuses_spin(void);
 noinline void misuses_spin(void)
 {
+	preempt_disable();
 	while (!fired)
 		cpu_relax();
+	preempt_enable();
 }
 
 static void foreign(void)
