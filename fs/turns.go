@@ -25,7 +25,7 @@ type turns struct {
 	leader  atomic.Pointer[worker]
 	active  atomic.Int32  // number of loops that answer and do not wait
 	watched atomic.Bool   // watch runs
-	window  time.Duration // how long the leader polls; the leader's
+	poll    host.Poll     // the leader's
 	spins   bool          // there is more than one processor
 
 	mu      sync.Mutex
@@ -209,13 +209,6 @@ func (s *server) watch() {
 	}
 }
 
-// Limits of how long the leader polls. A client that has been woken makes its next call
-// within 10 to 30 us, where waking is slow.
-const (
-	minWindow = 20 * time.Microsecond
-	maxWindow = 100 * time.Microsecond
-)
-
 // spin is a leader's wait for a request.
 type spin struct {
 	t     *turns
@@ -228,29 +221,12 @@ func (s *spin) again() bool {
 	if s.start.IsZero() {
 		s.start = time.Now()
 	}
-	if !s.t.spins || time.Since(s.start) > s.t.window {
-		return false
-	}
-	host.YieldThread() // the client may be on this processor
-	return true
+	return s.t.spins && s.t.poll.Again(s.start)
 }
 
 // over is called when a request has come.
 func (s *spin) over() {
 	if !s.start.IsZero() {
-		s.t.adapt(time.Since(s.start))
-	}
-}
-
-// adapt sets the time for which the leader polls after it has waited for a request. As KVM
-// does for a vCPU that has halted, it polls longer where that would have been enough, and
-// not so long where even the longest time would not have been.
-func (t *turns) adapt(waited time.Duration) {
-	switch {
-	case waited <= t.window:
-	case waited <= maxWindow:
-		t.window = min(max(2*t.window, minWindow), maxWindow)
-	default:
-		t.window = t.window / 2 / minWindow * minWindow
+		s.t.poll.Waited(time.Since(s.start))
 	}
 }

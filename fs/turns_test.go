@@ -44,27 +44,3 @@ func TestSilentWaits(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// TestSpin: a leader polls for longer where that is enough, and not where it is not.
-func TestSpin(t *testing.T) {
-	tr := &turns{spins: true}
-	for _, step := range []struct{ waited, window time.Duration }{
-		{maxWindow / 2, minWindow},
-		{maxWindow / 2, 2 * minWindow},
-		{0, 2 * minWindow},
-		{maxWindow, 4 * minWindow},
-		{maxWindow, maxWindow},
-		{maxWindow, maxWindow},
-		{time.Second, 2 * minWindow},
-		{time.Second, minWindow},
-		{time.Second, 0},
-		{time.Second, 0},
-	} {
-		if tr.adapt(step.waited); tr.window != step.window {
-			t.Fatalf("after a request that came after %v it polls for %v, want %v", step.waited, tr.window, step.window)
-		}
-	}
-	if s := (spin{t: tr}); s.again() {
-		t.Error("it polls")
-	}
-}

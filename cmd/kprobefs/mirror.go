@@ -284,36 +284,36 @@ func (m *mirror) run(started chan struct{}) {
 	setSignalFlags(unix.SIGCHLD, saNoCldStop, 0)
 	setSignalFlags(interruptSignal, 0, saRestart)
 	close(started)
-	idle := 0
+	var poll host.Poll
+	began := time.Now() // to wait
 	for {
 		events := m.events.Load()
 		m.serveRequests()
 		seen := m.reap(unix.WNOHANG)
 		if m.releaseHeld() || seen {
-			idle = 0
+			poll.Waited(time.Since(began))
+			began = time.Now()
 			continue
 		}
 		m.interruptLater()
 		switch {
-		case len(m.held) > 0:
-			if idle++; idle > spins {
-				m.awaitGuest(events, min(minPause<<min(idle-spins, 8), maxPause))
-			}
-		case len(m.later) > 0 || len(m.tracees) == 0:
+		case len(m.later) > 0 && len(m.held) == 0 || len(m.tracees) == 0:
 			m.awaitGuest(events, laterPeriod)
-		case idle < spins:
-			idle++
+			began = time.Now()
+		case poll.Again(began):
+		case len(m.held) > 0:
+			m.awaitGuest(events, min(max(time.Since(began), minPause), maxPause))
 		default:
 			m.reap(0)
-			idle = 0
+			poll.Waited(time.Since(began))
+			began = time.Now()
 		}
 	}
 }
 
-// How the tracing thread waits for the guest: it tries so many times before it sleeps,
-// and looks for other threads' stops after so long.
+// How long the tracing thread waits for the guest before it looks for other threads' stops:
+// as long as it has waited so far, within these limits.
 const (
-	spins    = 30
 	minPause = 100 * time.Microsecond
 	maxPause = 5 * time.Millisecond
 )
