@@ -68,7 +68,7 @@ func expected(t *testing.T, c *Case) *Case {
 // releaseScripts is which of the scripts are played as another release: one of so many of
 // those that print something else than on 6.1, and as many of those that print the same;
 // others for each release and each commit.
-const releaseScripts = 3
+const releaseScripts = 5
 
 // TestReleases runs a part of the scripts as other releases, or all if KPROBEFS_SOAK is set,
 // and compares with what these releases of Linux printed.

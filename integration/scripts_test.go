@@ -64,7 +64,7 @@ var asksUser = regexp.MustCompile(`\b(chmod|chown|id|uid|gid|mknod|mount|umount|
 
 // otherScripts is which of the other scripts an ordinary user plays: one of so many. The
 // files ask who the caller is in few places, and to play all scripts again takes minutes.
-const otherScripts = 4
+const otherScripts = 8
 
 // TestScriptsUser does the same as an ordinary user in a user namespace, with the scripts
 // that ask for what depends on the user and with a part of the others, or with all of them

@@ -124,7 +124,7 @@ func TestReadme(t *testing.T) {
 }
 
 // share is how many commits it takes until each test has been played.
-const share = 3
+const share = 5
 
 // chosen reports whether a commit's tests have this one. Without a commit all are played.
 func chosen(commit, release, name string) bool {
