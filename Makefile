@@ -56,8 +56,7 @@ LONGEST = ./kprobes ./cmd/kprobefs . ./kernel/guest ./kernel/cpu ./fs
 
 test: vet ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
-	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^TestEveryBoundary$$' .
-	$(GO) test -run '^Test100000$$' ./kprobes
+	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel $(SCRIPTS) -timeout 40m ./integration
 	$(GO) test -timeout 10m ./integration/soak

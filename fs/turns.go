@@ -23,10 +23,10 @@ import (
 // makes one call after the other comes back sooner than a sleeping thread is woken.
 type turns struct {
 	leader  atomic.Pointer[worker]
-	active  atomic.Int32  // number of loops that answer and do not wait
-	watched atomic.Bool   // watch runs
-	poll    host.Poll     // the leader's
-	spins   bool          // there is more than one processor
+	active  atomic.Int32 // number of loops that answer and do not wait
+	watched atomic.Bool  // watch runs
+	poll    host.Poll    // the leader's
+	spins   bool         // there is more than one processor
 
 	mu      sync.Mutex
 	workers []*worker // of all loops
