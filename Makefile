@@ -58,7 +58,9 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -p 3 -parallel $(SCRIPTS) -timeout 40m ./integration ./integration/soak ./integration/ftracetest
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel $(SCRIPTS) -timeout 40m ./integration
+	$(GO) test -timeout 10m ./integration/soak
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
 
 soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user, as other releases and with the interpreter, 500 processes killed at any point and 2,000 at the same time (about an hour and a half in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
