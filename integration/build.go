@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 )
 
 // Build builds the program in a directory and returns its path. The flags are those of
@@ -20,11 +21,12 @@ func Build(ctx context.Context, dir string, flags ...string) (string, error) {
 	return program, nil
 }
 
-// EngineFlags returns the flags of kprobefs that choose the engine with which scripts and
-// suites are played: that of $KPROBEFS_TEST_ENGINE, or none.
-func EngineFlags() []string {
+// ExecArgs returns the arguments of kprobefs that play a command below "kprobefs exec", with
+// the engine that $KPROBEFS_TEST_ENGINE names, if it does.
+func ExecArgs(flags []string, command ...string) []string {
+	args := []string{"exec"}
 	if engine := os.Getenv("KPROBEFS_TEST_ENGINE"); engine != "" {
-		return []string{"--engine", engine}
+		args = append(args, "--engine", engine)
 	}
-	return nil
+	return slices.Concat(args, flags, []string{"--"}, command)
 }

@@ -168,7 +168,7 @@ func (user asUser) kprobefs(t *testing.T, dir string, env []string, cpus int, ar
 // exec does the same with other flags than --cpus.
 func (user asUser) exec(t *testing.T, dir string, env, flags []string, args ...string) (string, int) {
 	t.Helper()
-	argv := slices.Concat(user, []string{filepath.Join(built, "kprobefs"), "exec"}, EngineFlags(), flags, []string{"--"}, args)
+	argv := slices.Concat(user, []string{filepath.Join(built, "kprobefs")}, ExecArgs(flags, args...))
 	ctx, cancel := context.WithTimeout(context.Background(), scriptTimeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)

@@ -286,13 +286,17 @@ func (m *mirror) run(started chan struct{}) {
 	close(started)
 	var poll host.Poll
 	began := time.Now() // to wait
+	came := func() {
+		now := time.Now()
+		poll.Waited(now.Sub(began))
+		began = now
+	}
 	for {
 		events := m.events.Load()
 		m.serveRequests()
 		seen := m.reap(unix.WNOHANG)
 		if m.releaseHeld() || seen {
-			poll.Waited(time.Since(began))
-			began = time.Now()
+			came()
 			continue
 		}
 		m.interruptLater()
@@ -305,8 +309,7 @@ func (m *mirror) run(started chan struct{}) {
 			m.awaitGuest(events, min(max(time.Since(began), minPause), maxPause))
 		default:
 			m.reap(0)
-			poll.Waited(time.Since(began))
-			began = time.Now()
+			came()
 		}
 	}
 }

@@ -441,9 +441,7 @@ func (c *client) here(ctx context.Context, bin string) ([]answer, error) {
 			return nil, err
 		}
 	}
-	args := append([]string{"exec"}, integration.EngineFlags()...)
-	args = append(args, "--release", linux.Default, "--cpus", "2", "--", "busybox", "sh", "script")
-	cmd := exec.CommandContext(ctx, bin, args...)
+	cmd := exec.CommandContext(ctx, bin, integration.ExecArgs([]string{"--release", linux.Default, "--cpus", "2"}, "busybox", "sh", "script")...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 5 * time.Second
 	cmd.Dir = dir

@@ -317,9 +317,8 @@ func (s suite) play(ctx context.Context, tests []string, bin, logs, modules stri
 	// The suite enables all events and traces all functions again and again, and each call of
 	// its shells would be stopped for that: with all, the suite did not end within 8 minutes on
 	// a loaded machine.
-	args := append([]string{"exec"}, integration.EngineFlags()...)
-	args = append(args, "--release", s.release, "--mirror", "changes", "--cpus", "2", "--", "sh", "-c",
-		installModules+`shift; exec sh ./ftracetest "$@"`, "sh", modules, "-l", logs)
+	args := integration.ExecArgs([]string{"--release", s.release, "--mirror", "changes", "--cpus", "2"},
+		"sh", "-c", installModules+`shift; exec sh ./ftracetest "$@"`, "sh", modules, "-l", logs)
 	for _, t := range tests {
 		args = append(args, "test.d/"+t)
 	}

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"encoding/binary"
+	"iter"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -227,24 +228,42 @@ func (s *sweep) agree(t *testing.T, seed uint64) {
 // TestEachEncoding executes each opcode with some ModRM bytes, and with KPROBEFS_SOAK with
 // each, in blocks and alone: a block ends where it must, and nowhere else.
 func TestEachEncoding(t *testing.T) {
-	prefixes := [][]byte{nil, {0x66}, {0x48}, {0x4c}, {0xf3}, {0xf0}}
-	maps := [][]byte{nil, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}}
-	stride := 11 // other bytes for each opcode
+	heads := pairs([][]byte{nil, {0x66}, {0x48}, {0x4c}, {0xf3}, {0xf0}}, [][]byte{nil, {0x0f}, {0x0f, 0x38}, {0x0f, 0x3a}})
+	s := newSweep(t)
+	for _, code := range encodings(heads, 11) {
+		s.try(t, code)
+	}
+}
+
+// pairs returns each of a followed by each of b.
+func pairs(a, b [][]byte) (all [][]byte) {
+	for _, x := range a {
+		for _, y := range b {
+			all = append(all, slices.Concat(x, y))
+		}
+	}
+	return all
+}
+
+// encodings yields each head with each opcode and every stride-th ModRM byte, others for each
+// opcode, and the number of head and opcode. With KPROBEFS_SOAK it yields all ModRM bytes, and
+// fewer than usual where the tests are to be short.
+func encodings(heads [][]byte, stride int) iter.Seq2[int, []byte] {
 	switch {
 	case os.Getenv("KPROBEFS_SOAK") != "":
 		stride = 1
 	case testing.Short() || replayStride > 1:
 		stride = 83
 	}
-	s := newSweep(t)
-	at := 0
-	for _, p := range prefixes {
-		for _, m := range maps {
+	return func(yield func(int, []byte) bool) {
+		for i, head := range heads {
 			for op := range 256 {
+				at := i<<8 + op
 				for modrm := at % stride; modrm < 256; modrm += stride {
-					s.try(t, slices.Concat(p, m, []byte{byte(op), byte(modrm)}))
+					if !yield(at, slices.Concat(head, []byte{byte(op), byte(modrm)})) {
+						return
+					}
 				}
-				at++
 			}
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"testing"
 
@@ -128,37 +127,17 @@ func TestFormsNatively(t *testing.T) {
 // prefixes and lengths, with prefixes and ModRM bytes of a stride, here and on this processor:
 // what an encoding is not defined with is refused by both.
 func TestEachEncodingNatively(t *testing.T) {
-	stride := 23 // another first byte for each opcode
-	switch {
-	case os.Getenv("KPROBEFS_SOAK") != "":
-		stride = 1
-	case testing.Short() || replayStride > 1:
-		stride = 83
-	}
 	prefixes := [][]byte{nil, {0x66}, {0xf2}, {0xf3}, {0x66, 0xf2}, {0x66, 0xf3}, {0x48}, {0xf3, 0x48}, {0xf0}}
-	maps := [][]byte{nil, {0x0f}, {0x0f, 0x38}}
-	var heads [][]byte
-	for _, prefix := range prefixes {
-		for _, m := range maps {
-			heads = append(heads, slices.Concat(prefix, m))
+	var vex [][]byte
+	for m := byte(1); m <= 3; m++ {
+		for low := range byte(8) { // L and pp
+			vex = append(vex, []byte{0xc4, 0xe0 | m, 0x58 | low}, []byte{0xc4, 0xe0 | m, 0xf8 | low})
 		}
 	}
-	for _, prefix := range prefixes[:7] {
-		for m := byte(1); m <= 3; m++ {
-			for low := range byte(8) { // L and pp
-				heads = append(heads, slices.Concat(prefix, []byte{0xc4, 0xe0 | m, 0x58 | low}), slices.Concat(prefix, []byte{0xc4, 0xe0 | m, 0xf8 | low}))
-			}
-		}
-	}
+	heads := append(pairs(prefixes, [][]byte{nil, {0x0f}, {0x0f, 0x38}}), pairs(prefixes[:7], vex)...)
 	p := newPair(t)
-	at := 0
-	for _, head := range heads {
-		for op := range 256 {
-			for modrm := at % stride; modrm < 256; modrm += stride {
-				p.random(t, slices.Concat(head, []byte{byte(op), byte(modrm), 0x24, 0x11, 0x22, 0x33, 0x44}), uint64(at))
-			}
-			at++
-		}
+	for at, code := range encodings(heads, 23) {
+		p.random(t, append(code, 0x24, 0x11, 0x22, 0x33, 0x44), uint64(at))
 	}
 }
 

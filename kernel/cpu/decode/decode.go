@@ -302,8 +302,6 @@ func (r *row) fits(d *decoder) bool {
 	switch r.prefix {
 	case p66:
 		return d.op66
-	case p66NoF2:
-		return d.op66 && d.rep != 0xf2
 	case pF2:
 		return d.rep == 0xf2
 	case pF3:

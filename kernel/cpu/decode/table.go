@@ -92,7 +92,6 @@ type prefix uint8
 const (
 	_ prefix = iota
 	p66
-	p66NoF2
 	pF2
 	pF3
 	pNoRep
@@ -351,7 +350,8 @@ var map0f38 = mapOf([]row{
 	{op: 0xf0, mod: memory, prefix: pNoRep, code: MOVBE, enc: eRM, w: wV},
 	{op: 0xf1, prefix: pF2, code: CRC32, enc: eRM, w: wY, src: wV},
 	{op: 0xf1, mod: memory, prefix: pNoRep, code: MOVBE, enc: eMR, w: wV},
-	{op: 0xf6, prefix: p66NoF2, code: ADCX, enc: eRM, w: wY},
+	{op: 0xf6, prefix: pF2, code: UD, enc: eModRM}, // also with 66
+	{op: 0xf6, prefix: p66, code: ADCX, enc: eRM, w: wY},
 	{op: 0xf6, prefix: pF3, code: ADOX, enc: eRM, w: wY},
 	{op: 0xf9, mod: memory, prefix: pNone, code: MOV, enc: eMR, w: wY}, // movdiri
 }, all()...)
