@@ -516,3 +516,24 @@ func undefinedOf(o *decode.Inst, b []byte, before *[16]uint64) uint16 {
 func repeatsComparison(form string) bool {
 	return strings.HasPrefix(form, "REPE ") || strings.HasPrefix(form, "REPNE ")
 }
+
+// TestWildBranches branches to addresses where nothing is, in each way and often enough that
+// the branch is translated: each time it faults in the guest, or at the next fetch.
+func TestWildBranches(t *testing.T) {
+	s := newStage(t)
+	for _, code := range [][]byte{{0xff, 0xd0}, {0xff, 0xe0}, {0xff, 0x14, 0x24}, {0xff, 0x24, 0x24}, {0xc3}} {
+		for _, to := range []uint64{0, 1, 2, 1 << 20, 1 << 46, 1 << 47, 1 << 62, 1<<62 + 1, 1 << 63, 1<<64 - 1} {
+			j := native.Job{Code: code, Window: record.WindowMid}
+			j.Before.R[0], j.Before.R[4] = to, record.WindowMid+16
+			binary.LittleEndian.PutUint64(j.Before.Mem[16:], to)
+			for range 64 {
+				s.begin(t, &j)
+				e, n := s.cpu.Run(2)
+				switch fetched := e.Vector == abi.VecPF && n == 1 && s.cpu.RIP == to; {
+				case e.Reason != Trap, mem.Canonical(to) != fetched, !fetched && (e.Vector != abi.VecGP || n != 0):
+					t.Fatalf("% x to %#x: %+v after %d instructions, rip %#x", code, to, e, n, s.cpu.RIP)
+				}
+			}
+		}
+	}
+}

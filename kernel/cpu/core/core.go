@@ -118,9 +118,17 @@ const (
 	TargetMask = 1<<targetBits - 1
 	// TargetShift is by how much the hash of Pair shifts.
 	TargetShift = targetBits
-	// NoRIP is the address of no instruction.
-	NoRIP = 1 << 62
 )
+
+// NoRIP is the address that an empty entry i has, in Targets and in tables with its hash: one
+// that belongs to another entry. So whatever address guest code jumps to, it is not found in
+// an empty entry.
+func NoRIP(i int) uint64 {
+	if i == 0 {
+		return 1
+	}
+	return 0
+}
 
 // Aside is what translated code keeps beside the State.
 type Aside struct {
@@ -163,9 +171,10 @@ func (a *Aside) SetTarget(rip uint64, code uintptr) {
 	p[0].Code = code
 }
 
-// ForgetTargets makes all of them NoRIP.
+// ForgetTargets empties Targets.
 func (a *Aside) ForgetTargets() {
 	for i := range a.Targets {
-		a.Targets[i] = [2]Target{{RIP: NoRIP}, {RIP: NoRIP}}
+		empty := Target{RIP: NoRIP(i)}
+		a.Targets[i] = [2]Target{empty, empty}
 	}
 }

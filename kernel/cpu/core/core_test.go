@@ -48,3 +48,18 @@ func TestPages(t *testing.T) {
 	tlb.Flush()
 	found()
 }
+
+// TestNoTargets: in empty Targets no address is found, not even those that the entries have.
+func TestNoTargets(t *testing.T) {
+	a := new(Aside)
+	a.ForgetTargets()
+	for i := range a.Targets {
+		for _, rip := range []uint64{NoRIP(i), uint64(i), 1 << 62, 1<<63 | uint64(i)} {
+			for _, e := range a.Pair(rip) {
+				if e.RIP == rip {
+					t.Errorf("%#x is found in an empty table", rip)
+				}
+			}
+		}
+	}
+}

@@ -95,7 +95,7 @@ func (c *CPU) Init(m *mem.Memory, id int, cache *Cache) error {
 	c.Seg[segCS], c.Seg[segSS] = abi.KernelCS, abi.KernelSS
 	c.Seed = uint64(id)*abi.Golden64 + 1
 	for i := range c.jc {
-		c.jc[i].rip = core.NoRIP
+		c.jc[i].rip = core.NoRIP(i)
 	}
 	return nil
 }
