@@ -22,15 +22,22 @@ type Config struct {
 
 // settings are the names that Config.Set accepts.
 var settings = []struct {
-	name string
-	set  func(c *Config, value string) bool // returns false for an invalid value
+	name   string
+	values string
+	set    func(c *Config, value string) bool // returns false for an invalid value
 }{
-	{"CONFIG_KALLSYMS_ALL", func(c *Config, v string) bool { return setNo(&c.NoKallsymsAll, v) }},
-	{"CONFIG_KPROBES_ON_FTRACE", func(c *Config, v string) bool { return setNo(&c.NoFtrace, v) }},
-	{"CONFIG_OPTPROBES", func(c *Config, v string) bool { return setNo(&c.NoOptprobes, v) }},
-	{"CONFIG_PREEMPT", func(c *Config, v string) bool { return setNo(&c.NoPreempt, v) }},
-	{"NR_CPUS", (*Config).setCPUs},
+	{"CONFIG_KALLSYMS_ALL", yesNo, func(c *Config, v string) bool { return setNo(&c.NoKallsymsAll, v) }},
+	{"CONFIG_KPROBES_ON_FTRACE", yesNo, func(c *Config, v string) bool { return setNo(&c.NoFtrace, v) }},
+	{"CONFIG_OPTPROBES", yesNo, func(c *Config, v string) bool { return setNo(&c.NoOptprobes, v) }},
+	{"CONFIG_PREEMPT", yesNo, func(c *Config, v string) bool { return setNo(&c.NoPreempt, v) }},
+	{"NR_CPUS", "the numbers from 1 to " + strconv.Itoa(maxNRCPUs), (*Config).setCPUs},
 }
+
+// yesNo are the values of most settings.
+const yesNo = "y and n"
+
+// maxNRCPUs is the end of the range of NR_CPUS in x86's Kconfig.
+const maxNRCPUs = 8192
 
 func setNo(no *bool, value string) bool {
 	*no = value == "n"
@@ -40,7 +47,7 @@ func setNo(no *bool, value string) bool {
 func (c *Config) setCPUs(value string) bool {
 	n, err := strconv.Atoi(value)
 	c.NRCPUs = n
-	return err == nil && 1 <= n && n <= 8192 // the range of x86's Kconfig
+	return err == nil && 1 <= n && n <= maxNRCPUs
 }
 
 // Set applies a line of a kernel's .config, such as "CONFIG_OPTPROBES=n". CONFIG_NR_CPUS
@@ -59,7 +66,7 @@ func (c *Config) Set(line string) error {
 			continue
 		}
 		if !s.set(c, value) {
-			return fmt.Errorf("configuration %q: %s does not have this value: %w", line, name, syscall.EINVAL)
+			return fmt.Errorf("configuration %q: the values of %s are %s: %w", line, name, s.values, syscall.EINVAL)
 		}
 		return nil
 	}
@@ -74,6 +81,21 @@ func ConfigNames() []string {
 	}
 	slices.Sort(names)
 	return names
+}
+
+// ConfigLines returns the lines that Config.Set accepts, sorted. After one that ends with =
+// there comes a number.
+func ConfigLines() []string {
+	var lines []string
+	for _, s := range settings {
+		if s.values != yesNo {
+			lines = append(lines, s.name+"=")
+			continue
+		}
+		lines = append(lines, s.name+"=n", s.name+"=y")
+	}
+	slices.Sort(lines)
+	return lines
 }
 
 // ParseConfig applies all lines to the configuration of a release.

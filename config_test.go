@@ -26,11 +26,11 @@ func TestParseConfig(t *testing.T) {
 		{"CONFIG_OPTPROBES=n CONFIG_OPTPROBES=y", Config{}, ""},
 		{"CONFIG_KPROBES_ON_FTRACE=n CONFIG_PREEMPT=n", Config{NoFtrace: true, NoPreempt: true}, ""},
 		{"CONFIG_PREEMPTION=n CONFIG_NR_CPUS=3", Config{NoPreempt: true, NRCPUs: 3}, ""},
-		{"NR_CPUS=0", Config{}, "NR_CPUS does not have this value"},
-		{"NR_CPUS", Config{}, "NR_CPUS does not have this value"},
-		{"NR_CPUS=9000", Config{}, "NR_CPUS does not have this value"},
+		{"NR_CPUS=0", Config{}, "the values of NR_CPUS are the numbers from 1 to 8192"},
+		{"NR_CPUS", Config{}, "the values of NR_CPUS are the numbers from 1 to 8192"},
+		{"NR_CPUS=9000", Config{}, "the values of NR_CPUS are the numbers from 1 to 8192"},
 		{"CONFIG_KALLSYMS_ALL=n", Config{NoKallsymsAll: true}, ""},
-		{"CONFIG_OPTPROBES=m", Config{}, "does not have this value"},
+		{"CONFIG_OPTPROBES=m", Config{}, "the values of CONFIG_OPTPROBES are y and n"},
 		{"CONFIG_SMP=n", Config{}, "the known names are CONFIG_KALLSYMS_ALL, CONFIG_KPROBES_ON_FTRACE, CONFIG_OPTPROBES, CONFIG_PREEMPT, NR_CPUS"},
 	} {
 		c, err := ParseConfig(Config{}, strings.Fields(tc.lines))

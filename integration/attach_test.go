@@ -86,7 +86,7 @@ below -- sh -c "env -i $K exec true || echo \$?; $K mount --daemon $PWD/other &&
 $K exec -- sh -c "(sleep 0.5; $K exec true; touch over) >late 2>&1 &"
 until_true '[ -e over ]'
 cat late
-mount -t kprobefs.supervised none / 2>/dev/null || echo no such type`, strings.Repeat(nestedSays+"1\n", 3)+"1\n1\n"+nestedSays+"no such type\n")
+mount -t kprobefs.supervised none / 2>/dev/null || echo no such type`, strings.Repeat(nestedSays+"125\n", 3)+"125\n1\n"+nestedSays+"no such type\n")
 }
 
 const nestedSays = "kprobefs: this is below 'kprobefs exec' already, which cannot be nested: run CMD as it is; for a second kernel 'kprobefs mount' its tree: device or resource busy\n"

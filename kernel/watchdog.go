@@ -3,6 +3,7 @@ package kernel
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -31,6 +32,9 @@ const (
 	WatchdogWarn                        // only report, Linux's default
 	WatchdogOff                         // no watchdog
 )
+
+// WatchdogActions returns the names of the actions, as ParseWatchdog reads them.
+func WatchdogActions() []string { return slices.Clone(watchdogActions) }
 
 var watchdogActions = []string{WatchdogKill: "kill", WatchdogPanic: "panic", WatchdogWarn: "warn", WatchdogOff: "off"}
 

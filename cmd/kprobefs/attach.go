@@ -214,17 +214,17 @@ func checkTree(dir string) (string, error) {
 
 // checkAttach checks --attach: flags that describe a machine are those of another one.
 func (f *execFlags) checkAttach(flags *pflag.FlagSet) (err error) {
-	if !flags.Changed("attach") {
+	if f.attach == "" {
 		return nil
 	}
-	if flags.Changed("keep") {
-		return fmt.Errorf("--keep is for a new tree, and --attach for one that stays anyway: %w", syscall.EINVAL)
+	if f.keep != "" {
+		return misused(fmt.Errorf("--keep is for a new tree, and --attach for one that stays anyway: %w", syscall.EINVAL))
 	}
 	machine := pflag.NewFlagSet("", pflag.ContinueOnError)
 	(&machineFlags{}).addTo(machine)
 	machine.VisitAll(func(m *pflag.Flag) {
 		if flags.Changed(m.Name) && err == nil {
-			err = fmt.Errorf("--%s is for a new kernel, and --attach for one that runs: %w", m.Name, syscall.EINVAL)
+			err = misused(fmt.Errorf("--%s is for a new kernel, and --attach for one that runs: %w", m.Name, syscall.EINVAL))
 		}
 	})
 	if err == nil {
@@ -239,7 +239,7 @@ const keepNew = "a new directory"
 // keepTree mounts a tree that outlives the command, and has the command attach to it.
 func (p *program) keepTree(f *execFlags, command string) (err error) {
 	if st, err := os.Stat(command); f.keep == keepNew && err == nil && st.IsDir() {
-		return fmt.Errorf("--keep: %s is no command but a directory; where the tree is to be, write --keep=%s: %w", command, command, syscall.EISDIR)
+		return misused(fmt.Errorf("--keep: %s is no command but a directory; where the tree is to be, write --keep=%s: %w", command, command, syscall.EISDIR))
 	}
 	m := &mountFlags{machineFlags: f.machineFlags, readyFD: -1}
 	if f.keep != keepNew {
@@ -259,7 +259,8 @@ func (p *program) keepTree(f *execFlags, command string) (err error) {
 		return err
 	}
 	if err := p.background(m, f.attach); err != nil {
-		return err
+		var e *exitError
+		return &exitError{err: err, said: errors.As(err, &e) && e.said} // with the status of exec
 	}
 	if m.remove {
 		fmt.Fprintf(os.Stderr, "kprobefs: the tree is at %s and stays there until 'kprobefs umount %s'\n", f.attach, f.attach)

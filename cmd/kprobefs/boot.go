@@ -62,13 +62,13 @@ type machineFlags struct {
 }
 
 func (f *machineFlags) addTo(flags *pflag.FlagSet) {
-	flags.IntVar(&f.cpus, "cpus", 0, "vCPUs of the emulated kernel (default: this machine's)")
-	flags.StringVar(&f.engine, "engine", kernel.EngineAuto.String(), "what executes the emulated kernel's code: native translates it to this machine's, interp interprets it, auto is native where that is possible ('kprobefs check' says so)")
-	flags.StringVar(&f.release, "release", kprobefs.DefaultRelease, "the Linux release to emulate: "+strings.Join(kprobefs.ReleaseNames(), ", "))
+	flags.Var(cpuCount{&f.cpus}, "cpus", "vCPUs of the emulated kernel (default: this machine's)")
+	choose(flags, &f.engine, "engine", kernel.EngineAuto.String(), engineNames, "what executes the emulated kernel's code: native translates it to this machine's, interp interprets it, auto is native where that is possible ('kprobefs check' says so)")
+	chooseRelease(flags, &f.release, "the Linux release to emulate: ")
 	flags.StringArrayVar(&f.config, "config", nil, "change the kernel's configuration from Debian's, NAME=VALUE: "+strings.Join(kprobefs.ConfigNames(), ", "))
-	flags.StringVar(&f.panics, "panic", panicStop, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
+	choose(flags, &f.panics, "panic", panicStop, panicWords, "when the emulated kernel panics: stop, which keeps its log and machine/ readable, or reboot")
 	flags.StringArrayVar(&f.modules, "module", nil, "load this kernel module before the files are there: FILE, or \"FILE PARAM=VALUE...\"; not again after --panic=reboot")
-	flags.StringVar(&f.locked, "lockdown", "", "lock the kernel down: integrity closes debugfs, confidentiality also tracefs (default none)")
+	choose(flags, &f.locked, "lockdown", kprobefs.Unlocked.String(), lockdownNames, "lock the kernel down: integrity closes debugfs, confidentiality also tracefs")
 	flags.StringVar(&f.watchdog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
 	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
 }
@@ -93,6 +93,17 @@ func (f *machineFlags) args() []string {
 	}
 	return args
 }
+
+// chooseRelease adds the flag --release.
+func chooseRelease(flags *pflag.FlagSet, at *string, usage string) {
+	names := kprobefs.ReleaseNames()
+	choose(flags, at, "release", kprobefs.DefaultRelease, names, usage+strings.Join(names, ", "))
+}
+
+var (
+	engineNames   = []string{kernel.EngineAuto.String(), kernel.EngineNative.String(), kernel.EngineInterp.String()}
+	lockdownNames = []string{kprobefs.Unlocked.String(), kprobefs.Integrity.String(), kprobefs.Confidentiality.String()}
+)
 
 // limit parses --memory.
 func (f *machineFlags) limit() (*memcg.Limit, error) {
@@ -129,20 +140,32 @@ func (f *machineFlags) configured() (r kprobefs.Release, err error) {
 	return r, nil
 }
 
-// options parses the flags. It fails with EINVAL for an invalid value.
+// options parses the flags. An invalid value is a usageError, with EINVAL; other errors are
+// those of a module's file, and of an engine that this machine cannot have.
 func (f *machineFlags) options() (o bootOptions, err error) {
-	if err := checkCPUs(f.cpus); err != nil {
-		return o, err
-	}
-	if _, err := parsePanic(f.panics); err != nil {
-		return o, err
+	if o, err = f.parse(); err != nil {
+		return o, misused(err)
 	}
 	if err := f.findModules(); err != nil {
 		return o, err
 	}
-	o.CPUs = f.cpus
-	if o.Engine, err = parseEngine(f.engine); err != nil {
+	if o.Engine, err = o.Engine.Resolve(); err != nil {
+		return o, fmt.Errorf("--engine: %w", err)
+	}
+	return o, nil
+}
+
+// parse parses the flags. It fails with EINVAL for an invalid value.
+func (f *machineFlags) parse() (o bootOptions, err error) {
+	if err := checkCPUs(f.cpus); err != nil {
+		return o, fmt.Errorf("--cpus: %w", err)
+	}
+	if _, err := parsePanic(f.panics); err != nil {
 		return o, err
+	}
+	o.CPUs = f.cpus
+	if o.Engine, err = kernel.ParseEngine(f.engine); err != nil {
+		return o, fmt.Errorf("--engine: %w", err)
 	}
 	if o.Limit, err = f.limit(); err != nil {
 		return o, err
@@ -208,18 +231,6 @@ func (f *machineFlags) loadModules(s system) error {
 		}
 	}
 	return nil
-}
-
-// parseEngine parses --engine. It fails also if this machine cannot have the engine.
-func parseEngine(name string) (kernel.Engine, error) {
-	e, err := kernel.ParseEngine(name)
-	if err == nil {
-		e, err = e.Resolve()
-	}
-	if err != nil {
-		return e, fmt.Errorf("--engine: %w", err)
-	}
-	return e, nil
 }
 
 type bootFunc func(bootOptions) (system, error)

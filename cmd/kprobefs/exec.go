@@ -42,8 +42,8 @@ of /proc/sys/kernel.
 Modules for the emulated kernel are built in /lib/modules/RELEASE/build, and
 /boot/config-RELEASE says how it is configured. The rest of the machine does not
 see them, and nothing is left when CMD ends. The exit status is that of CMD, 126
-where CMD may not be executed and 127 where it is not found; signals are passed on
-to it.
+where CMD may not be executed, 127 where it is not found, 125 where exec itself
+fails, and 2 where it is called in a wrong way; signals are passed on to CMD.
 
 insmod, rmmod, modprobe and dmesg act on the emulated kernel, and uname tells its
 release, unless --uname=host is given.
@@ -68,27 +68,14 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
   kprobefs exec --keep=/mnt -- ./set-probes && kprobefs exec --attach /mnt -- ./test`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := checkNested(); err != nil {
-				return err
+			err := f.check(c.Flags())
+			if err == nil && f.keep != "" {
+				err = p.keepTree(f, args[0])
 			}
-			if err := f.checkAttach(c.Flags()); err != nil {
-				return err
+			if err == nil {
+				err = p.exec(f, args)
 			}
-			if _, err := f.options(); err != nil {
-				return err
-			}
-			if _, err := f.identity(); err != nil {
-				return err
-			}
-			if err := f.checkMirror(); err != nil {
-				return err
-			}
-			if c.Flags().Changed("keep") {
-				if err := p.keepTree(f, args[0]); err != nil {
-					return err
-				}
-			}
-			return p.exec(f, args)
+			return ownFailure(err)
 		},
 	}
 	f.addExecTo(c.Flags())
@@ -112,14 +99,16 @@ const (
 	mirrorNone    = "none"
 )
 
-// checkMirror fails with EINVAL for an invalid --mirror.
-func (f *execFlags) checkMirror() error {
-	switch f.mirror {
-	case mirrorAll, mirrorChanges, mirrorNone:
-		return nil
-	default:
-		return fmt.Errorf("--mirror %q: the values are %s, %s and %s: %w", f.mirror, mirrorAll, mirrorChanges, mirrorNone, syscall.EINVAL)
+// check checks the flags before anything is started.
+func (f *execFlags) check(flags *pflag.FlagSet) error {
+	if err := checkNested(); err != nil {
+		return err
 	}
+	if err := f.checkAttach(flags); err != nil {
+		return err
+	}
+	_, err := f.options()
+	return err
 }
 
 // What --uname takes.
@@ -130,33 +119,24 @@ const (
 
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.addTo(flags)
-	flags.StringVar(&f.mirror, "mirror", mirrorAll, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
+	choose(flags, &f.mirror, "mirror", mirrorAll, []string{mirrorAll, mirrorChanges, mirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
 	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
 	flags.Lookup("keep").NoOptDefVal = keepNew
-	flags.StringVar(&f.uname, "uname", unameRelease, "whose release uname(2) tells: release, that of the emulated kernel, or host")
+	choose(flags, &f.uname, "uname", unameRelease, []string{unameRelease, unameHost}, "whose release uname(2) tells: release, that of the emulated kernel, or host")
 }
 
 func (f *execFlags) execArgs() []string {
 	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname, "--attach", f.attach)
 }
 
-// identity returns what the supervisor says of the kernel. It fails with EINVAL for an
-// invalid --uname.
+// identity returns what the supervisor says of the kernel.
 func (f *execFlags) identity() (k identity, err error) {
 	r, err := f.configured()
 	if err != nil {
 		return k, err
 	}
-	k = identity{release: r.Uname(), version: r.BuildVersion(programVersion()), linux: r.Linux}
-	switch f.uname {
-	case unameRelease:
-	case unameHost:
-		k.hosts = true
-	default:
-		return k, fmt.Errorf("--uname %q: the values are %s and %s: %w", f.uname, unameRelease, unameHost, syscall.EINVAL)
-	}
-	return k, nil
+	return identity{release: r.Uname(), version: r.BuildVersion(programVersion()), linux: r.Linux, hosts: f.uname == unameHost}, nil
 }
 
 // exec is the first process.
@@ -326,7 +306,7 @@ func (p *program) insideCommand() *cobra.Command {
 		Args:   cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			unix.CloseOnExec(3) // the watcher notices by it that this process has ended
-			return p.inside(f, args[0], args[1:])
+			return ownFailure(p.inside(f, args[0], args[1:]))
 		},
 	}
 	f.addExecTo(c.Flags())

@@ -343,12 +343,3 @@ sleep 1
 		})
 	}
 }
-
-func TestWatchdogFlag(t *testing.T) {
-	needFuse(t)
-	for _, flag := range []string{"bark", "kill:", "kill:0", "kill:61", "panic:x", ":"} {
-		if out, st := output(t, "mount", "--watchdog", flag, t.TempDir()); st.ExitCode() != 1 || !strings.Contains(out, "watchdog") {
-			t.Errorf("--watchdog %s: %q, %v", flag, out, st)
-		}
-	}
-}

@@ -48,7 +48,7 @@ binutils. Below 'kprobefs exec' the same directory is /lib/modules/$(uname -r)/b
 			return nil
 		},
 	}
-	c.Flags().StringVar(&name, "release", kprobefs.DefaultRelease, "the Linux release to build for: "+strings.Join(kprobefs.ReleaseNames(), ", "))
+	chooseRelease(c.Flags(), &name, "the Linux release to build for: ")
 	return c
 }
 

@@ -100,7 +100,7 @@ func TestMountHelper(t *testing.T) {
 	if out, err := call("none", dir, "-f", "-o", "rw"); err != nil || out != "" || fs.Ours(dir) {
 		t.Errorf("-f: %q, %v, mounted %v", out, err, fs.Ours(dir))
 	}
-	if out, err := call("none", dir, "-o", "rw,frob"); err == nil || !strings.Contains(out, `unknown mount option "frob"`) {
+	if out, err := call("none", dir, "-o", "rw,frob"); err == nil || err.Error() != "exit status 1" || !strings.Contains(out, `unknown mount option "frob"`) {
 		t.Errorf("an unknown option: %q, %v", out, err)
 	}
 	if out, err := call("none", dir, "-n", "-o", "rw,cpus=2,x-systemd.requires=a"); err != nil {
@@ -204,10 +204,8 @@ func TestLogFormat(t *testing.T) {
 	if line.Level != "info" || line.Msg != "ending" || line.Signal != "terminated" || line.Time == "" {
 		t.Errorf("got %+v", line)
 	}
-	for _, flags := range [][]string{{"--log-format", "xml"}, {"--log-level", "loud"}, {"--log-file", "/nonexistent/log"}} {
-		if out, st := output(t, append(flags, "mount", dir)...); st.ExitCode() != 1 || !strings.Contains(out, flags[0]) {
-			t.Errorf("%q: %q, %v", flags, out, st)
-		}
+	if out, st := output(t, "--log-file", "/nonexistent/log", "mount", dir); st.ExitCode() != 1 || !strings.Contains(out, "--log-file") {
+		t.Errorf("%q, %v", out, st)
 	}
 }
 
@@ -310,22 +308,4 @@ func TestMounted(t *testing.T) {
 	}
 	mounted(t, dir, "--mkdir") // removes the dead mount
 	wantFile(t, dir+"/kprobes/list", listText)
-}
-
-func TestCompletion(t *testing.T) {
-	for _, shell := range []string{"bash", "zsh", "fish"} {
-		if out, st := output(t, "completion", shell); !st.Success() || !strings.Contains(out, "kprobefs") {
-			t.Errorf("%s: %v, %d bytes", shell, st, len(out))
-		}
-	}
-	for _, c := range []struct{ args, want string }{
-		{"m", "mount"},
-		{"--log-format ", "json"},
-		{"mount ", ":16"}, // names of directories
-	} {
-		args := strings.Split(c.args, " ")
-		if out, st := output(t, append([]string{"__complete"}, args...)...); !st.Success() || !strings.Contains(out, c.want) {
-			t.Errorf("%q: %q; want %q", c.args, out, c.want)
-		}
-	}
 }

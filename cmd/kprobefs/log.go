@@ -25,15 +25,23 @@ func newLog() *logrus.Logger {
 
 func (g *logging) flags(c *cobra.Command) {
 	f := c.PersistentFlags()
-	f.StringVar(&g.level, "log-level", logrus.WarnLevel.String(), "the least severe level to log: error, warning, info or debug")
-	f.StringVar(&g.format, "log-format", "text", "the format of the log: text, or json with one object per line")
+	g.level = logrus.WarnLevel.String()
+	f.Var(choice{at: &g.level, words: levels, also: isLevel}, "log-level", "the least severe level to log: error, warning, info or debug")
+	choose(f, &g.format, "log-format", formatText, []string{formatText, formatJSON}, "the format of the log: text, or json with one object per line")
 	f.StringVar(&g.file, "log-file", "", "log to this file instead of stderr; with --daemon the only way to get a log")
-	for name, values := range map[string][]string{
-		"log-level":  {"error", "warning", "info", "debug"},
-		"log-format": {"text", "json"},
-	} {
-		_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
-	}
+}
+
+// What --log-format takes, and the words that --log-level names; logrus has more.
+const (
+	formatText = "text"
+	formatJSON = "json"
+)
+
+var levels = []string{"error", "warning", "info", "debug"}
+
+func isLevel(word string) bool {
+	_, err := logrus.ParseLevel(word)
+	return err == nil
 }
 
 // apply configures l. It checks only that the file can be opened: a log that cannot be
@@ -44,12 +52,8 @@ func (g *logging) apply(l *logrus.Logger) error {
 		return fmt.Errorf("--log-level: %w", err)
 	}
 	l.SetLevel(level)
-	switch g.format {
-	case "text":
-	case "json":
+	if g.format == formatJSON {
 		l.SetFormatter(&logrus.JSONFormatter{})
-	default:
-		return fmt.Errorf("--log-format %q: the formats are text and json", g.format)
 	}
 	if g.file == "" {
 		return nil

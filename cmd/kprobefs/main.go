@@ -38,9 +38,9 @@ func main() {
 func run(args []string, boot bootFunc) int {
 	p := &program{boot: boot, log: newLog()}
 	root := p.command()
-	args, err := commandArgs(root, args)
+	called, err := commandArgs(root, args)
 	if err == nil {
-		root.SetArgs(args)
+		root.SetArgs(called)
 		err = root.Execute()
 	}
 	var e *exitError
@@ -52,33 +52,25 @@ func run(args []string, boot bootFunc) int {
 	}
 	fmt.Fprintln(os.Stderr, "kprobefs:", strings.TrimSpace(err.Error()))
 	var u *usageError
-	if errors.As(err, &u) {
+	switch {
+	case !errors.As(err, &u):
+		if p.started {
+			return 1
+		}
+	case u.usage != "":
 		fmt.Fprint(os.Stderr, "\n", u.usage)
 	}
-	return 1
-}
-
-// usageError is the error of a command with invalid arguments.
-type usageError struct {
-	err   error
-	usage string // how to call it
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// withUsage adds the usage of a command to an error about its arguments.
-func withUsage(c *cobra.Command, err error) error {
-	if err == nil {
-		return nil
+	if isHelper(args) {
+		return 1 // mount(8): an incorrect invocation; 2 is a system error
 	}
-	return &usageError{err, fmt.Sprintf("Usage:\n  %s\n\n'%s --help' tells more.\n", c.UseLine(), c.CommandPath())}
+	return usageStatus
 }
 
 // program holds what the commands share.
 type program struct {
-	boot bootFunc
-	log  *logrus.Logger
+	boot    bootFunc
+	log     *logrus.Logger
+	started bool // a command's arguments are right, and it does its work
 	logging
 }
 
@@ -112,8 +104,18 @@ func (p *program) command() *cobra.Command {
 		Version:       versionText(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		PersistentPreRunE: func(*cobra.Command, []string) error {
-			return p.logging.apply(p.log)
+		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
+			p.started = true
+			if !internal(c) {
+				if err := checkEmpty(c); err != nil {
+					return err
+				}
+			}
+			err := p.logging.apply(p.log)
+			if c.Name() == "exec" {
+				err = ownFailure(err)
+			}
+			return err
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}")
@@ -127,6 +129,7 @@ func (p *program) command() *cobra.Command {
 			c.Args = func(c *cobra.Command, args []string) error { return withUsage(c, takes(c, args)) }
 		}
 	}
+	completeFlags(root)
 	return root
 }
 

@@ -361,36 +361,38 @@ func TestMountFails(t *testing.T) {
 	}
 	t.Chdir(dir)
 	for _, c := range []struct {
-		args []string
-		want string
+		args   []string
+		status int
+		want   string
 	}{
-		{[]string{"mount", file}, "not a directory"},
-		{[]string{"mount", "--daemon", file}, "not a directory"},
-		{[]string{"none", file, "-o", "rw"}, "not a directory"},
-		{[]string{"install", file}, `unknown command "install"`},
-		{[]string{"mont", dir}, "Did you mean this?\n\tmount\n"},
-		{[]string{"mount", ""}, "no directory is named"},
-		{[]string{"umount", ""}, "no directory is named"},
-		{[]string{"mounted", ""}, "no directory is named"},
-		{[]string{"mount", dir, dir}, "accepts 1 arg(s), received 2\n\nUsage:\n  kprobefs mount [flags] MNT\n"},
-		{[]string{"exec"}, "Usage:\n  kprobefs exec [flags] [--] CMD [ARG]..."},
-		{[]string{"mount", "--frob", dir}, "unknown flag: --frob\n\nUsage:\n  kprobefs mount"},
-		{[]string{"mount", "--cpus", "99999", dir}, "99999 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"exec", "--cpus", "65", "true"}, "65 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"mount", "-o", "cpus=65", dir}, "65 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"mount", "--cpus", "-1", dir}, "-1 CPUs"},
-		{[]string{"mount", "/nonexistent/place"}, "no such file"},
-		{[]string{"mount", "--daemon", "/nonexistent/place"}, "no such file"},
-		{[]string{"mount", "-o", "cpus=13", dir}, "no machine has 13"},
-		{[]string{"mount", "-o", "cpus=x", "/tmp"}, "not a number"},
-		{[]string{"mount", "--config", "FOO=n", "/tmp"}, "the known names are CONFIG_"},
-		{[]string{"exec", "--config", "NR_CPUS=0", "true"}, "does not have this value"},
-		{[]string{"mount", "-o", "frob", "/tmp"}, `unknown mount option "frob"`},
-		{[]string{"mount"}, "accepts 1 arg"},
-		{[]string{"frobnicate"}, "unknown command"},
+		{[]string{"mount", file}, 1, "not a directory"},
+		{[]string{"mount", "--daemon", file}, 1, "not a directory"},
+		{[]string{"none", file, "-o", "rw"}, usageStatus, "not a directory"},
+		{[]string{"install", file}, usageStatus, `unknown command "install"`},
+		{[]string{"mont", dir}, usageStatus, "Did you mean this?\n\tmount\n"},
+		{[]string{"mount", ""}, 1, "no directory is named"},
+		{[]string{"umount", ""}, 1, "no directory is named"},
+		{[]string{"mounted", ""}, 1, "no directory is named"},
+		{[]string{"mount", dir, dir}, usageStatus, "accepts 1 arg(s), received 2\n\nUsage:\n  kprobefs mount [flags] MNT\n"},
+		{[]string{"exec"}, usageStatus, "Usage:\n  kprobefs exec [flags] [--] CMD [ARG]..."},
+		{[]string{"mount", "--frob", dir}, usageStatus, "unknown flag: --frob\n\nUsage:\n  kprobefs mount"},
+		{[]string{"mount", "--cpus", "99999", dir}, usageStatus, "99999 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"exec", "--cpus", "65", "true"}, usageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "-o", "cpus=65", dir}, usageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "--cpus", "-1", dir}, usageStatus, "-1 CPUs"},
+		{[]string{"mount", "/nonexistent/place"}, 1, "no such file"},
+		{[]string{"mount", "--daemon", "/nonexistent/place"}, 1, "no such file"},
+		{[]string{"mount", "-o", "cpus=13", dir}, 1, "no machine has 13"},
+		{[]string{"mount", "-o", "cpus=x", "/tmp"}, usageStatus, "not a number"},
+		{[]string{"mount", "-o", "release=", "/tmp"}, usageStatus, "the value is empty"},
+		{[]string{"mount", "-o", "release=7.0", "/tmp"}, usageStatus, "the releases are 6.12, "},
+		{[]string{"mount", "-o", "frob", "/tmp"}, usageStatus, `unknown mount option "frob"`},
+		{[]string{"mount", "--module", "/nonexistent.ko", "/tmp"}, 1, "no such file"},
+		{[]string{"mount"}, usageStatus, "accepts 1 arg"},
+		{[]string{"frobnicate"}, usageStatus, "unknown command"},
 	} {
 		out, st := output(t, c.args...)
-		if st.ExitCode() != 1 || !strings.Contains(out, c.want) {
+		if st.ExitCode() != c.status || !strings.Contains(out, c.want) {
 			t.Errorf("%v: %q, %v; want %q", c.args, out, st, c.want)
 		}
 		if at := fs.MountedOn(dir) + fs.MountedOn(file); at != "" {
@@ -412,7 +414,11 @@ func TestNoProc(t *testing.T) {
 		if cmd.ProcessState == nil {
 			t.Skip(err)
 		}
-		if cmd.ProcessState.ExitCode() != 1 || !strings.Contains(string(out), "--proc /proc") {
+		want := 1
+		if strings.HasPrefix(args, "exec") {
+			want = ownStatus
+		}
+		if cmd.ProcessState.ExitCode() != want || !strings.Contains(string(out), "--proc /proc") {
 			t.Errorf("%s: %q, %v", args, out, err)
 		}
 	}
@@ -495,8 +501,37 @@ func TestExecStatus(t *testing.T) {
 			t.Errorf("%v: status %#x, want %#x\n%s", c.args, got, c.want, out)
 		}
 	}
-	if out, st := output(t, "exec", "--cpus", "13", "true"); st.ExitCode() != 1 || !strings.Contains(out, "no machine has 13") {
-		t.Errorf("a failing boot: %q, %v", out, st)
+}
+
+// TestExecOwnStatus: what exec itself cannot do is 125, and what it does not understand 2, so
+// that neither looks like a status of the command.
+func TestExecOwnStatus(t *testing.T) {
+	needFuse(t)
+	full := t.TempDir()
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"--cpus", "13", "true"}, ownStatus, "no machine has 13"},
+		{[]string{"--keep=" + full, "--cpus", "13", "true"}, ownStatus, "no machine has 13"},
+		{[]string{"--keep=/nonexistent/place", "true"}, ownStatus, "no such file"},
+		{[]string{"--attach", full, "true"}, ownStatus, "no kprobefs is mounted there"},
+		{[]string{"--attach", "/nonexistent/place", "true"}, ownStatus, "no such file"},
+		{[]string{"--module", "/nonexistent.ko", "true"}, ownStatus, "no such file"},
+		{[]string{"--log-file", "/nonexistent/log", "true"}, ownStatus, "no such file"},
+		{[]string{"--keep", full, "true"}, usageStatus, "is no command but a directory"},
+		{[]string{"--frob", "true"}, usageStatus, "unknown flag"},
+		{[]string{"--keep=" + full, "--attach", full, "true"}, usageStatus, "--keep is for a new tree"},
+	} {
+		out, st := output(t, append([]string{"exec"}, c.args...)...)
+		if st.ExitCode() != c.status || strings.Count(out, c.says) != 1 {
+			t.Errorf("%q: status %d, %q; want %d, %q once", c.args, st.ExitCode(), out, c.status, c.says)
+		}
+	}
+	// The machine's end with the command's failure: the command's status.
+	if out, st := output(t, "exec", "sh", "-c", "exit 125"); st.ExitCode() != 125 || out != "" {
+		t.Errorf("a command that ends with 125: %q, %v", out, st)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -100,12 +101,18 @@ usual ones. Others are refused.`,
 	return c
 }
 
+// machineOptions are the options that describe the machine. All take a value.
+var machineOptions = []string{"cpus", "lockdown", "watchdog", "memory", "release", "panic", "config", "module"}
+
 // apply removes our options from the -o lists and returns those for mount(2).
 func (f *mountFlags) apply() ([]string, error) {
 	var rest []string
 	for _, list := range f.options {
 		for o := range strings.SplitSeq(list, ",") {
 			name, value, _ := strings.Cut(o, "=")
+			if value == "" && slices.Contains(machineOptions, name) {
+				return nil, fmt.Errorf("option %q: the value is empty: %w", name, syscall.EINVAL)
+			}
 			switch name {
 			case "", "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail",
 				"allow_other", "default_permissions", "relatime", "norelatime", "strictatime", "noatime", "atime",
@@ -148,7 +155,7 @@ func (f *mountFlags) apply() ([]string, error) {
 func (p *program) mount(f *mountFlags, dir string) error {
 	options, err := f.apply()
 	if err != nil {
-		return err
+		return misused(err)
 	}
 	if dir, err = absolute(dir); err != nil {
 		return err

@@ -17,11 +17,15 @@ func commandArgs(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	switch filepath.Base(args[0]) {
-	case "mount.kprobefs", "mount.fuse.kprobefs":
+	if isHelper(args) {
 		return helperArgs(args[1:])
 	}
 	return mountArgs(root, args[1:])
+}
+
+// isHelper reports whether mount(8) calls the program as a helper.
+func isHelper(args []string) bool {
+	return len(args) > 0 && slices.Contains([]string{"mount.kprobefs", "mount.fuse.kprobefs"}, filepath.Base(args[0]))
 }
 
 // helperArgs converts the arguments that mount(8) passes to its helpers, `SOURCE MNT
