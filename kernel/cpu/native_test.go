@@ -24,10 +24,8 @@ import (
 type pair struct {
 	stage *stage
 	r     *native.Runner
-	anySP bool // a stack pointer need not be canonical
-
-	// repIgnored: a repeat prefix does not change what LOOPE and LOOPNE wait for.
-	repIgnored bool
+	// differing are the quirks that this processor has otherwise than the guest.
+	differing []*quirk
 }
 
 // newPair skips the test where the processor cannot take part.
@@ -59,53 +57,13 @@ func newPair(t testing.TB) *pair {
 		}
 	})
 	p := &pair{stage: newStage(t), r: r}
-	p.anySP, p.repIgnored = takesAnySP(t, r), ignoresRepAtLoop(t, r)
+	for i := range quirks {
+		if q := &quirks[i]; q.onProcessor(t, r) != q.intel {
+			p.differing = append(p.differing, q)
+		}
+	}
 	p.stage.mem.Unmap(record.GDTAddr, record.GDTCopies) // user mode has none
 	return p
-}
-
-// takesAnySP says whether this processor returns to user mode with a stack pointer
-// that is not canonical. Some refuse it with #GP, before the first instruction; on
-// these, cases with such a stack pointer cannot be tried.
-func takesAnySP(t testing.TB, r *native.Runner) bool {
-	t.Helper()
-	j := native.Job{Code: []byte{0x90}, Window: record.WindowMid}
-	j.Before.R[4] = 1 << 62
-	res, err := r.Run(&j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	switch {
-	case res.Vector == record.NoVector:
-		return true
-	case res.Vector == abi.VecGP && res.After.RIP == record.CodeAddr:
-		return false
-	}
-	t.Fatalf("a nop with a stack pointer that is not canonical: vector %d at %#x", res.Vector, res.After.RIP)
-	return false
-}
-
-// ignoresRepAtLoop says whether REP before LOOPNE does nothing on this processor, as
-// both manuals have it and the interpreter does. AMD's take the condition from the
-// prefix: there REP LOOPNE is LOOPE.
-func ignoresRepAtLoop(t testing.TB, r *native.Runner) bool {
-	t.Helper()
-	j := native.Job{Code: []byte{0xf3, 0xe0, 0x10}, Window: record.WindowMid} // rep loopne .+0x13
-	j.Before.R[1] = 5
-	j.Before.R[4] = record.WindowMid
-	j.Before.Flags = 0x202
-	res, err := r.Run(&j)
-	if err != nil {
-		t.Fatal(err)
-	}
-	switch res.After.RIP {
-	case record.CodeAddr + 0x13:
-		return true
-	case record.CodeAddr + 3:
-		return false
-	}
-	t.Fatalf("rep loopne has gone to %#x", res.After.RIP)
-	return false
 }
 
 // TestFormsNatively does a few cases of each form that the recordings have, with
@@ -160,7 +118,7 @@ func FuzzForms(f *testing.F) {
 func (p *pair) form(t *testing.T, f templates.Template, number int) {
 	t.Helper()
 	c := f.Case(number)
-	if int64(c.Before.R[4])>>47 == 0 && p.r.Owns(c.Before.R[4]) || !p.anySP && !mem.Canonical(c.Before.R[4]) {
+	if int64(c.Before.R[4])>>47 == 0 && p.r.Owns(c.Before.R[4]) {
 		return
 	}
 	res, err := p.r.Run(&native.Job{Code: c.Code, Sequence: record.IsSequence(f.Name), Window: c.Window, Before: c.Before})
@@ -170,10 +128,13 @@ func (p *pair) form(t *testing.T, f templates.Template, number int) {
 	if err := res.Settle(f.Name, &c); err != nil {
 		t.Fatalf("%s, case %d, % x: %v", f.Name, number, c.Code, err)
 	}
-	if c.Vector != record.NoVector && repeatsComparison(f.Name) {
-		// One vendor's processors restore the flags when a repeated comparison
-		// faults, the other's do not.
-		c.After.Flags = p.stage.run(t, &c, 1, false).After.Flags
+	o, _ := decode.Decode(c.Code, record.CodeAddr)
+	e := executed{Inst: &o, bytes: c.Code, sp: c.Before.R[4]}
+	if c.Vector != record.NoVector {
+		e.exit = Exit{Reason: Trap, Vector: c.Vector}
+	}
+	if p.concerned(e) {
+		return
 	}
 	if d := p.stage.check(t, f.Name, &c); d != "" {
 		t.Errorf("%s, case %d, % x, flags %#x:%s", f.Name, number, c.Code, c.Before.Flags, d)
@@ -294,7 +255,6 @@ type walk struct {
 	mask    uint16 // flags that the last step leaves undefined
 	retired uint64
 	exit    Exit // of the last step
-	last    decode.Code
 	end     outcome
 }
 
@@ -314,33 +274,24 @@ func (p *pair) walk(t *testing.T, j *native.Job) (w walk, ok bool) {
 		if short || !userMode(&o, s.poke[at:]) || s.splits(&o) {
 			break
 		}
-		if b := s.poke[at:]; o.Code == decode.LOOP && !p.repIgnored && (hasPrefix(b, 0xf2) || hasPrefix(b, 0xf3)) {
-			break
-		}
 		step := native.Step{RIP: s.cpu.RIP, Rep: o.Flags&(decode.RepE|decode.RepNE) != 0 && isString(o.Code)}
 		before := s.cpu.R
 		exit, n := s.cpu.Run(1)
 		if exit.Reason == Trap && exit.Vector == abi.VecPF && !fetches(exit, s.cpu.RIP) && (exit.Addr>>47 != 0 || p.r.Owns(exit.Addr)) {
 			return w, false
 		}
-		if !p.anySP && !mem.Canonical(s.cpu.R[4]) {
-			return w, false // this processor does not go on with it
-		}
-		if o.Code == decode.CALL && exit.Reason == Trap && exit.Vector == 13 {
-			return w, false // to an address that is none: Intel's have pushed by then, which their manual does not say
+		if p.concerned(executed{&o, s.poke[at : at+uint64(o.Len)], exit, s.cpu.R[4]}) {
+			break
 		}
 		if fetches(exit, s.cpu.RIP) {
 			exit = Exit{} // a branch has gone where nothing is
 		}
-		w.last, w.exit, w.end = o.Code, exit, s.now()
+		w.exit, w.end = exit, s.now()
 		w.retired += n
 		if exit.Reason != Trap || n > 0 {
 			w.mask = undefinedOf(&o, s.poke[at:], &before)
 		} else {
 			w.mask = 0
-		}
-		if exit.Reason == Trap && step.Rep && (o.Code == decode.CMPS || o.Code == decode.SCAS) {
-			w.mask = 0xcd5 // one vendor's restores the flags
 		}
 		step.Mask, step.Flags = w.mask, w.end.Flags
 		w.steps = append(w.steps, step)
@@ -369,10 +320,6 @@ func (w *walk) differs(r *native.Result) string {
 		case 13:
 			code = w.exit.Code
 		}
-	}
-	if (w.last == decode.MOVS || w.last == decode.CMPS) && vector != record.NoVector && r.Vector != record.NoVector {
-		// Both operands fault: which is first is each processor's own.
-		vector, code, cr2 = r.Vector, r.Error&^4, r.CR2
 	}
 	say("steps", steps, r.Steps)
 	say("vector", vector, r.Vector)
@@ -404,8 +351,8 @@ func (w *walk) way(code []byte) string {
 
 func isString(c decode.Code) bool { return c >= decode.MOVS && c <= decode.SCAS }
 
-// userMode says whether an instruction does the same in user mode, and on each
-// processor.
+// userMode says whether an instruction does the same in user mode, and is defined: what
+// processors do differently is a quirk.
 func userMode(o *decode.Inst, b []byte) bool {
 	if o.Seg == decode.RegFS { // the program's own
 		return false
@@ -423,11 +370,7 @@ func userMode(o *decode.Inst, b []byte) bool {
 		return false
 	}
 	switch o.Code {
-	case decode.JMP, decode.JCC, decode.CALL, decode.RET, decode.LOOP: // one vendor's take notice of 66
-		return !hasPrefix(b, 0x66)
-	case decode.MOVSX:
-		return o.W != 2 || afterPrefixes(b)[0] != 0x63 // MOVSXD to 16 bits: one vendor's read 32
-	case decode.BSWAP:
+	case decode.BSWAP: // undefined with 16 bits
 		return o.W != 2
 	case decode.SHLD, decode.SHRD: // undefined with more than 16
 		return o.W != 2
@@ -511,10 +454,6 @@ func undefinedOf(o *decode.Inst, b []byte, before *[16]uint64) uint16 {
 	c := record.Case{Code: b[:o.Len], Vector: record.NoVector}
 	c.Before.R = *before
 	return undefined(codeNames[o.Code], &c)
-}
-
-func repeatsComparison(form string) bool {
-	return strings.HasPrefix(form, "REPE ") || strings.HasPrefix(form, "REPNE ")
 }
 
 // TestWildBranches branches to addresses where nothing is, in each way and often enough that

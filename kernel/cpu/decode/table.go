@@ -173,8 +173,8 @@ var oneByte = mapOf([]row{
 	{op: 0x8d, mod: memory, code: LEA, enc: eRM, w: wV},
 	{op: 0x8e, exts: 0x3d, code: MOVTOSEG, enc: eExtM, w: w2},
 	{op: 0x8f, exts: 1 << 0, code: POP, enc: eM, w: w64},
+	{op: 0x90, prefix: pF3, code: PAUSE, w: w4}, // with REX.B too, on Intel's
 	{op: 0x90, prefix: pREXB, code: XCHG, enc: eOA, w: wV},
-	{op: 0x90, prefix: pF3, code: PAUSE, w: w4},
 	{op: 0x90, code: NOP, w: w4},
 	{op: 0x91, n: 7, code: XCHG, enc: eOA, w: wV},
 	{op: 0x98, code: CBW, w: wV},
@@ -350,9 +350,9 @@ var map0f38 = mapOf([]row{
 	{op: 0xf0, mod: memory, prefix: pNoRep, code: MOVBE, enc: eRM, w: wV},
 	{op: 0xf1, prefix: pF2, code: CRC32, enc: eRM, w: wY, src: wV},
 	{op: 0xf1, mod: memory, prefix: pNoRep, code: MOVBE, enc: eMR, w: wV},
-	{op: 0xf6, prefix: pF2, code: UD, enc: eModRM}, // also with 66
+	{op: 0xf6, prefix: pF2, code: UD, enc: eModRM},       // also with 66
+	{op: 0xf6, prefix: pF3, code: ADOX, enc: eRM, w: wY}, // with 66 too, on Intel's
 	{op: 0xf6, prefix: p66, code: ADCX, enc: eRM, w: wY},
-	{op: 0xf6, prefix: pF3, code: ADOX, enc: eRM, w: wY},
 	{op: 0xf9, mod: memory, prefix: pNone, code: MOV, enc: eMR, w: wY}, // movdiri
 }, all()...)
 

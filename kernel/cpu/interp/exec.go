@@ -274,10 +274,13 @@ func (c *CPU) execBranch(o *Op) *Op {
 		if o.Form&decode.Indirect != 0 {
 			to = c.src(o, 8)
 		}
-		c.canonical(to)
-		if o.Code == decode.CALL {
-			c.push(o.end(), 8)
+		if o.Code == decode.JMP {
+			return c.jump(to)
 		}
+		sp := c.R[4] - 8
+		c.store(sp, o.end(), 8, true)
+		c.canonical(to) // Intel's have written the return address by then
+		c.R[4] = sp
 		return c.jump(to)
 	case decode.JCC:
 		if !c.cond(o.A) {

@@ -17,11 +17,9 @@ func (c *CPU) stringOp(o *Op) *Op {
 		c.element(o)
 		return o.Next()
 	}
+	c.narrow(o)
 	for {
 		n := c.R[1]
-		if o.Flags&decode.Addr32 != 0 {
-			n = uint64(uint32(n))
-		}
 		if n == 0 {
 			break
 		}
@@ -35,7 +33,7 @@ func (c *CPU) stringOp(o *Op) *Op {
 			stop = c.element(o)
 			done = 1
 		}
-		c.countDown(o, done)
+		c.R[1] -= done
 		if stop {
 			break
 		}
@@ -43,12 +41,21 @@ func (c *CPU) stringOp(o *Op) *Op {
 	return o.Next()
 }
 
-func (c *CPU) countDown(o *Op, by uint64) {
-	if o.Flags&decode.Addr32 != 0 {
-		c.R[1] = uint64(uint32(c.R[1] - by))
+// narrow clears the upper halves of what a repeated instruction counts and moves with 32-bit
+// addresses. As on Intel's processors that happens before the first element, so also where
+// there is none or where it faults: of rcx always, of rsi with movs, of rdi with movs and stos.
+// The others' upper halves are cleared by the first element.
+func (c *CPU) narrow(o *Op) {
+	if o.Flags&decode.Addr32 == 0 {
 		return
 	}
-	c.R[1] -= by
+	c.R[1] = uint64(uint32(c.R[1]))
+	switch o.Code {
+	case decode.MOVS:
+		c.R[6], c.R[7] = uint64(uint32(c.R[6])), uint64(uint32(c.R[7]))
+	case decode.STOS:
+		c.R[7] = uint64(uint32(c.R[7]))
+	}
 }
 
 func (c *CPU) si(o *Op) uint64 { return c.index(o, 6) + c.Place(o.Seg) }
@@ -88,17 +95,15 @@ func (c *CPU) element(o *Op) (stop bool) {
 		c.setReg(0, w, c.load(c.si(o), w, false))
 		c.advance(o, 6, 1)
 	case decode.CMPS:
+		b := c.load(c.di(o), w, false) // before the other one, as on Intel's
 		a := c.load(c.si(o), w, false)
-		b := c.load(c.di(o), w, false)
-		c.lazy(ccSub, w, (a-b)&mask(w), b)
 		c.advance(o, 6, 1)
 		c.advance(o, 7, 1)
-		return a == b == (o.Flags&decode.RepNE != 0)
+		return c.compare(o, a, b)
 	case decode.SCAS:
 		a, b := c.getReg(0, w), c.load(c.di(o), w, false)
-		c.lazy(ccSub, w, (a-b)&mask(w), b)
 		c.advance(o, 7, 1)
-		return a == b == (o.Flags&decode.RepNE != 0)
+		return c.compare(o, a, b)
 	case decode.INS:
 		c.store(c.di(o), mask(w), w, false)
 		c.advance(o, 7, 1)
@@ -107,6 +112,17 @@ func (c *CPU) element(o *Op) (stop bool) {
 		c.advance(o, 6, 1)
 	}
 	return false
+}
+
+// compare compares an element. The flags are set with the last one: a repeated comparison that
+// faults in between leaves them as they were before it, as on Intel's processors.
+func (c *CPU) compare(o *Op, a, b uint64) (stop bool) {
+	repeated := o.Flags&(decode.RepE|decode.RepNE) != 0
+	stop = a == b == (o.Flags&decode.RepNE != 0)
+	if !repeated || stop || c.R[1] == 1 {
+		c.lazy(ccSub, o.W, (a-b)&mask(o.W), b)
+	}
+	return stop
 }
 
 // bulk does as many as it can of n elements at once: movs and stos upwards
