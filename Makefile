@@ -11,6 +11,8 @@ TIMEOUT  ?= 30m
 # How many scripts are played at once. On two processors 3 end sooner than 8: each is several
 # programs that wait for each other, and poll before they sleep.
 SCRIPTS  ?= 3
+# A command that runs the scripts: integration/crowd.sh gives them a host with much on it (CI does).
+CROWD    ?=
 # How long "make fuzz" gives each fuzz target.
 FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
@@ -58,7 +60,7 @@ test: vet ## all tests; the packages (not the scripts of integration) under the 
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -parallel $(SCRIPTS) -timeout 40m ./integration
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(GO) test -parallel $(SCRIPTS) -timeout 40m ./integration
 	$(GO) test -timeout 10m ./integration/soak
 	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
 
