@@ -3,6 +3,7 @@ package fs
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -10,6 +11,8 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -81,6 +84,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 		return f.tree.status(err)
 	}
 	if err := n.permission(c, wanted(in.Flags)); err != nil {
+		f.tree.refusedOpen(n, c, in.Flags, err, nil)
 		return f.tree.status(err)
 	}
 	if in.Flags&syscall.O_DIRECT != 0 {
@@ -99,7 +103,9 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 		f.opened(h, in.NodeId, out)
 		return fuse.OK
 	}
-	err = h.open(ctx, call, func(ctx context.Context) (seqfile.File, error) {
+	var why error // of the file; the guest returns only its errno
+	err = h.open(ctx, call, func(ctx context.Context) (file seqfile.File, err error) {
+		defer func() { why = err }()
 		row := n.rowNow()
 		if row.Open == nil {
 			return nil, fmt.Errorf("%s cannot be opened: %w", row.Name, syscall.ENXIO)
@@ -107,6 +113,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 		return row.Open(ctx, &seqfile.OpenInfo{Caller: *c, Flags: in.Flags})
 	})
 	if err != nil {
+		f.tree.refusedOpen(n, c, in.Flags, err, why)
 		return f.tree.status(err)
 	}
 	f.opened(h, in.NodeId, out)
@@ -308,18 +315,21 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 	c.FileFlags = in.Flags
 	if h.guest {
 		done, err := h.writeGuest(ctx, c, int64(in.Offset), data)
+		f.tree.refused("a write is refused", n, c, data, err, nil)
 		return uint32(done), f.tree.status(err)
 	}
 	pos := h.position(int64(in.Offset))
 	call := n.call(abi.SysWrite)
 	call.FD, call.Files, call.Data = h.fd, h.owner(), data
 	done := 0
+	var why error // of the file; the guest returns only its errno
 	ret, _, err := h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, op host.Op) (int, error) {
 		n, err := h.opened().Write(ctx, op.Buf, pos+int64(done))
-		done += n
+		done, why = done+n, err
 		return n, err
 	})
 	if err != nil {
+		f.tree.refused("a write is refused", n, c, data, err, why)
 		return 0, f.tree.status(err)
 	}
 	after := pos + int64(ret)
@@ -328,6 +338,31 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 	}
 	h.moved(int64(in.Offset)+int64(ret), after)
 	return uint32(ret), fuse.OK
+}
+
+// loggedText is how much of a refused write is logged, bytes.
+const loggedText = 200
+
+// refusedOpen logs an open(2) for writing that has failed, as refused does.
+func (t *Tree) refusedOpen(n *node, c *seqfile.Caller, flags uint32, err, why error) {
+	if wanted(flags)&mayWrite != 0 {
+		t.refused("an open for writing is refused", n, c, nil, err, why)
+	}
+}
+
+// refused logs what has failed: err is what the caller gets, and why, if it is not nil,
+// the error of the file with its reason.
+func (t *Tree) refused(what string, n *node, c *seqfile.Caller, data []byte, err, why error) {
+	if err == nil || !t.log.IsLevelEnabled(logrus.DebugLevel) {
+		return
+	}
+	if errors.Is(why, errnoOf(err)) {
+		err = why
+	}
+	t.log.WithFields(logrus.Fields{
+		"file": n.at, "text": string(data[:min(len(data), loggedText)]), "err": err, "errno": unix.ErrnoName(errnoOf(err)),
+		"comm": c.Comm(), "tid": c.TID, "uid": c.UID,
+	}).Debug(what)
 }
 
 // position returns the position that Linux would have where the host's kernel has off.

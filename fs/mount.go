@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -36,12 +37,17 @@ type MountOptions struct {
 	// Source is the first field in /proc/mounts, by which some programs find
 	// tracefs. The default is kprobefs.
 	Source string
-	// Options are passed to mount(2) as they are: "ro", "noexec", ...
+	// Options are passed to mount(2), or to fusermount3, as they are: "ro", "noexec", ...
 	Options []string
 	// Private keeps out users other than the one who mounts. Mounts of an ordinary
-	// user without a user namespace are always private.
+	// user without a user namespace are private unless Options have "allow_other", which
+	// fusermount3 refuses where /etc/fuse.conf has no user_allow_other.
 	Private bool
 }
+
+// allowOther is the option that lets other users in. Root and root of a user namespace may
+// always give it.
+const allowOther = "allow_other"
 
 // Mount is a mounted directory of a Tree.
 type Mount struct {
@@ -127,8 +133,8 @@ func connect(dir string, o MountOptions) (fd int, err error) {
 	}
 	flags, data := mountFlags(o.Options)
 	data = append(data, fmt.Sprintf("fd=%d,rootmode=%o,user_id=%d,group_id=%d,max_read=%d", fd, st.Mode&unix.S_IFMT, os.Geteuid(), os.Getegid(), maxIO))
-	if !o.Private {
-		data = append(data, "allow_other")
+	if !o.Private && !slices.Contains(data, allowOther) {
+		data = append(data, allowOther)
 	}
 	if err := unix.Mount(source, dir, "fuse."+fsType, flags, strings.Join(data, ",")); err != nil {
 		_ = unix.Close(fd)
@@ -213,6 +219,7 @@ func mountError(dir string, err error) error {
 		_ = dev.Close()
 	}
 	switch {
+	case strings.Contains(text, "user_allow_other"): // fusermount3 says what to do
 	case !exists("/dev/fuse"), errors.Is(derr, syscall.ENXIO), errors.Is(derr, syscall.ENODEV):
 		hint = "; this machine has no /dev/fuse: load the module (modprobe fuse), or give the container --device /dev/fuse"
 	case derr != nil:
@@ -322,13 +329,22 @@ func mountedOurs(dir string) bool {
 	return false
 }
 
-// mounted is a line of /proc/self/mountinfo.
-type mounted struct{ id, dir, fstype string }
+// mounted is a line of mountinfo.
+type mounted struct {
+	id, dir, fstype string
+	device          string // MAJOR:MINOR
+	root            string // the directory of the filesystem that is mounted
+	source          string
+	data            []string // the filesystem's options
+}
 
 // mountTable returns the mounts of this namespace in their order. A later one on the
 // same directory covers an earlier one.
-func mountTable() []mounted {
-	b, err := os.ReadFile("/proc/self/mountinfo")
+func mountTable() []mounted { return mountTableOf("self") }
+
+// mountTableOf returns the mounts of the namespace of a process.
+func mountTableOf(process string) []mounted {
+	b, err := os.ReadFile("/proc/" + process + "/mountinfo")
 	if err != nil {
 		return nil
 	}
@@ -336,11 +352,43 @@ func mountTable() []mounted {
 	for line := range strings.Lines(string(b)) {
 		head, tail, _ := strings.Cut(line, " - ")
 		f, t := strings.Fields(head), strings.Fields(tail)
-		if len(f) > 4 && len(t) > 0 {
-			list = append(list, mounted{f[0], unescape(f[4]), t[0]})
+		if len(f) > 4 && len(t) > 2 {
+			list = append(list, mounted{f[0], unescape(f[4]), t[0], f[2], unescape(f[3]), unescape(t[1]), strings.Split(t[2], ",")})
 		}
 	}
 	return list
+}
+
+// TreeMount is a mount of a whole tree.
+type TreeMount struct {
+	Dir    string // in its mount namespace
+	Device string // MAJOR:MINOR, the same for each mount of the tree in all mount namespaces
+	UID    int    // the user who has mounted it, in the user namespace of the mount
+}
+
+// Trees lists the whole trees, dead or alive, in the mount namespace of a process, 0 for this
+// process. Parts of trees, binds of their files, and what another mount covers are left out.
+func Trees(pid int) []TreeMount {
+	process := "self"
+	if pid != 0 {
+		process = strconv.Itoa(pid)
+	}
+	table := mountTableOf(process)
+	var trees []TreeMount
+	for i, m := range table {
+		covered := slices.ContainsFunc(table[i+1:], func(later mounted) bool { return later.dir == m.dir })
+		if covered || m.fstype != "fuse."+fsType || m.root != "/" || m.source != fsType {
+			continue
+		}
+		t := TreeMount{Dir: m.dir, Device: m.device}
+		for _, o := range m.data {
+			if id, ok := strings.CutPrefix(o, "user_id="); ok {
+				t.UID, _ = strconv.Atoi(id)
+			}
+		}
+		trees = append(trees, t)
+	}
+	return trees
 }
 
 // MountedOn returns the type of the topmost filesystem that is mounted on dir itself,

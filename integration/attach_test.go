@@ -23,7 +23,7 @@ const attachLib = `
 M=$PWD/tree
 T=/sys/kernel/tracing
 mkdir $M
-$K mount --daemon $M || exit
+$K --log-file daemon.log mount --daemon $M || exit
 X="$K exec --attach $M"
 below() { $X "$@"; }
 probe() { below --mirror none -- sh -c "echo 'p:r vfs_read count=\$arg3:u32' >>$T/kprobe_events; echo 'r:rr vfs_read ret=\$retval:s32' >>$T/kprobe_events; echo 1 >$T/events/kprobes/enable"; }
@@ -82,7 +82,7 @@ mkdir other
 for flags in "" "--mirror none" "--attach $M"; do
 	$K exec -- sh -c "$K exec $flags true; echo \$?" 2>&1
 done
-below -- sh -c "env -i $K exec true || echo \$?; $K mount --daemon $PWD/other && cat other/kprobes/enabled && $K umount $PWD/other" 2>&1 | grep -v nested
+below -- sh -c "env -i $K exec true || echo \$?; $K --log-file daemon.log mount --daemon $PWD/other && cat other/kprobes/enabled && $K umount $PWD/other" 2>&1 | grep -v nested
 $K exec -- sh -c "(sleep 0.5; $K exec true; touch over) >late 2>&1 &"
 until_true '[ -e over ]'
 cat late
@@ -257,7 +257,7 @@ kill -KILL $D
 wait $!; echo $?
 traced
 until_true '! $K mounted $M 2>/dev/null'
-$K mount --daemon $M`, `
+$K --log-file daemon.log mount --daemon $M`, `
 Transport endpoint is not connected
 123456789
 Input/output error
@@ -274,7 +274,7 @@ until_true '[ -z "$(daemon)" ]'
 sleep 0.3; touch stop
 wait $!; echo $?
 traced
-$K mount --daemon $M`, `
+$K --log-file daemon.log mount --daemon $M`, `
 it goes on
 3
 0
@@ -310,7 +310,7 @@ until_true '[ $(traced) = 0 ]'`, `
 another
 `},
 		{"booted again after a panic", `
-$K umount $M; $K mount --daemon --panic=reboot $M 2>/dev/null
+$K umount $M; $K --log-file daemon.log mount --daemon --panic=reboot $M 2>/dev/null
 $X -- sh -c 'touch up; while ! [ -e go ]; do sleep 0.05; done; cat nine; echo; ./dd_a if=nine of=/dev/null bs=8 2>/dev/null; exit 6' &
 until_true '[ -e up ]'
 cp ` + oops + ` $M/machine/modules

@@ -48,6 +48,15 @@ type bootOptions struct {
 	Calls    *callServer // through which supervisors report their commands' calls, or nil
 }
 
+// fields say of a log which kernel is served.
+func (o bootOptions) fields() logrus.Fields {
+	f := logrus.Fields{"release": o.Release.Name(), "uname": o.Release.Uname(), "engine": o.Engine.String(), "program": programVersion(), "pid": os.Getpid()}
+	if o.CPUs > 0 {
+		f["cpus"] = o.CPUs
+	}
+	return f
+}
+
 // machineFlags are the flags that describe the machine; exec passes them to its processes.
 type machineFlags struct {
 	cpus     int

@@ -8,10 +8,10 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -23,58 +23,96 @@ import (
 
 // finding is the result of one check of the machine.
 type finding struct {
+	part   string // partExec or partMount if only that command needs it
 	what   string // "/dev/fuse"
 	err    error  // what is missing, or nil
 	remedy string // how to repair err
 	note   string // further information, printed when err is nil
 }
 
+// The parts of check, which --for asks for.
+const (
+	partExec  = "exec"
+	partMount = "mount"
+)
+
 // print writes a finding as a line, with a second line for the remedy.
 func (f finding) print(w io.Writer) {
+	what := f.what
+	if f.part != "" {
+		what = f.part + ": " + what
+	}
 	switch {
 	case f.err != nil:
-		fmt.Fprintf(w, "lacks  %s: %v\n       remedy: %s\n", f.what, f.err, f.remedy)
+		fmt.Fprintf(w, "lacks  %s: %v\n       remedy: %s\n", what, f.err, f.remedy)
 	case f.note != "":
-		fmt.Fprintf(w, "ok     %s: %s\n", f.what, f.note)
+		fmt.Fprintf(w, "ok     %s: %s\n", what, f.note)
 	default:
-		fmt.Fprintf(w, "ok     %s\n", f.what)
+		fmt.Fprintf(w, "ok     %s\n", what)
 	}
 }
 
 func checkCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "check [MNT]",
+	part := ""
+	c := &cobra.Command{
+		Use:   "check [--for exec|mount] [MNT]",
 		Short: "Report what this machine lacks, and how to repair it",
-		Long: `Check whether 'kprobefs exec' and 'kprobefs mount MNT' can work here: /proc, /sys, /dev/fuse, a
-private namespace in which a mount is allowed, fusermount3 for mounts of an
-ordinary user, and whether something is in the way at the directory MNT. Each
-thing that is missing comes with a remedy. It also says what executes the kernel's
-code, and what perf can do below exec. Nothing is changed.
+		Long: `Check whether 'kprobefs mount' and 'kprobefs exec' can work here: /proc and /dev/fuse
+for both; for mount the right to mount, or fusermount3 for an ordinary user, and
+whether a tree can be mounted at the directory MNT; for exec a private namespace in
+which FUSE can be mounted, /sys, and a directory for the tree. Each thing that is
+missing comes with a remedy. It also says what executes the kernel's code, what perf
+can do below exec, and where trees are whose program has ended. Nothing is changed.
 
-The exit status is 0 if nothing is missing, else 1.`,
+The exit status is 0 if mount can work, else 1. With --for=exec it tells whether exec
+can work. --for also leaves out what only the other command needs.`,
+		Example: `  kprobefs check
+  kprobefs check --for mount /mnt
+  kprobefs check --for exec && kprobefs exec -- ./test`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: completeDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			list := []finding{checkProc(), checkSys(), checkDevice(), checkExec(), checkMount(), checkEngine(), checkPerf()}
+			mount := []finding{checkMount()}
 			for _, dir := range args {
-				list = append(list, checkPlace(dir))
+				mount = append(mount, checkPlace(dir))
 			}
-			for _, dir := range fs.DeadMounts() {
-				list = append(list, finding{
-					what: dir, err: errors.New("a mount of a kprobefs that has ended"), remedy: "kprobefs umount " + dir,
-				})
-			}
-			return report(cmd.OutOrStdout(), list)
+			list := slices.Concat([]finding{checkProc(), checkDevice()}, decisive(mount),
+				decisive([]finding{checkExec(), checkSys(), checkTemp(), checkPerf()}), []finding{checkEngine()})
+			return report(cmd.OutOrStdout(), list, part)
 		},
 	}
+	choose(c.Flags(), &part, "for", "", []string{partExec, partMount}, "check what this command needs: exec or mount")
+	return c
 }
 
-// report prints all findings. If anything is missing, the exit status is 1.
-func report(w io.Writer, list []finding) error {
+// decisive returns the findings of a part. If its first one, that of the mount itself, is that
+// something is missing, nothing else there is said to be right.
+func decisive(part []finding) []finding {
+	if part[0].err == nil {
+		return part
+	}
+	return slices.DeleteFunc(part, func(f finding) bool { return f.err == nil })
+}
+
+// report prints the findings that a part needs, all for "". If anything is missing for the part,
+// which is mount for "", the exit status is 1.
+func report(w io.Writer, list []finding, part string) error {
+	decides := part
+	if part == "" {
+		decides = partMount
+	}
 	var missing error
 	for _, f := range list {
+		if f.part != "" && part != "" && f.part != part {
+			continue
+		}
 		f.print(w)
-		missing = errors.Join(missing, f.err)
+		if f.part == "" || f.part == decides {
+			missing = errors.Join(missing, f.err)
+		}
+	}
+	for _, dir := range fs.DeadMounts() { // in nobody's way
+		fmt.Fprintf(w, "dead   %s: a mount of a kprobefs that has ended\n       remedy: kprobefs umount %s\n", dir, dir)
 	}
 	if missing != nil {
 		return &exitError{err: missing, said: true}
@@ -102,18 +140,48 @@ func checkProc() finding {
 // checkSys checks for the directories that exec mounts on, or copies.
 func checkSys() finding {
 	_, err := os.Stat("/sys/kernel")
-	return finding{what: "exec: /sys/kernel", err: errors.Unwrap(err), remedy: "mount -t sysfs sysfs /sys; with bwrap: --ro-bind /sys /sys"}
+	return finding{part: partExec, what: "/sys/kernel", err: errors.Unwrap(err), remedy: "mount -t sysfs sysfs /sys; with bwrap: --ro-bind /sys /sys"}
 }
 
-func checkDevice() finding {
-	f := finding{what: "/dev/fuse"}
-	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
-	if err == nil {
-		_ = dev.Close()
+// checkTemp checks for a directory in which exec can make the one for its tree.
+func checkTemp() finding {
+	f := finding{part: partExec, what: "a directory for the tree"}
+	dir, err := tempDir()
+	if err != nil {
+		f.err, f.remedy = err, "TMPDIR=DIR, a directory that can be written; in a container: a tmpfs at /tmp"
 		return f
 	}
-	f.err = errors.Unwrap(err)
-	f.remedy = deviceRemedy(err)
+	f.note = filepath.Dir(dir)
+	_ = os.Remove(dir)
+	return f
+}
+
+// fuseDevice is the number of /dev/fuse.
+var fuseDevice = unix.Mkdev(10, 229)
+
+// openDevice opens /dev/fuse. It fails with ENODEV if that is another device or a file.
+func openDevice() error {
+	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer dev.Close()
+	var st unix.Stat_t
+	if err := unix.Fstat(int(dev.Fd()), &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT != unix.S_IFCHR || st.Rdev != fuseDevice {
+		return &os.PathError{Op: "open", Path: "/dev/fuse", Err: syscall.ENODEV}
+	}
+	return nil
+}
+
+// checkDevice checks whether /dev/fuse can be opened. fusermount3 opens it as the user, too.
+func checkDevice() finding {
+	f := finding{what: "/dev/fuse"}
+	if err := openDevice(); err != nil {
+		f.err, f.remedy = errors.Unwrap(err), deviceRemedy(err)
+	}
 	return f
 }
 
@@ -126,6 +194,8 @@ func deviceRemedy(err error) string {
 		return "this container may not use the device: start it with --device /dev/fuse"
 	case errors.Is(err, syscall.ENOENT):
 		return "modprobe fuse (as root); in a container: start it with --device /dev/fuse"
+	case errors.Is(err, syscall.ENODEV) && exists("/dev/fuse"):
+		return "modprobe fuse, or mknod /dev/fuse c 10 229 if that is another device (as root); in a container: start it with --device /dev/fuse"
 	}
 	return "modprobe fuse (as root)"
 }
@@ -142,7 +212,7 @@ func checkEngine() finding {
 
 // checkPerf says what perf can do below exec. Nothing else depends on it.
 func checkPerf() finding {
-	f := finding{what: "exec: perf", note: "counts and records our events"}
+	f := finding{part: partExec, what: "perf", note: "counts and records our events"}
 	switch mappable, err := anoninode.Try(); {
 	case err != nil:
 		f.note = fmt.Sprintf("counts the host's events only (%v)", err)
@@ -157,9 +227,15 @@ func checkPerf() finding {
 
 // checkExec tries what exec needs: a private namespace in which FUSE can be mounted.
 func checkExec() finding {
-	f := finding{what: "exec: a private namespace with a FUSE mount"}
-	cmd := exec.Command(self, "try-mount")
+	f := finding{part: partExec, what: "a private namespace with a FUSE mount"}
+	cmd := exec.Command(self, "try-mount", "--exec")
 	privateNamespace(cmd)
+	f.try(cmd)
+	return f
+}
+
+// try runs try-mount.
+func (f *finding) try(cmd *exec.Cmd) {
 	out, err := cmd.CombinedOutput()
 	switch {
 	case err == nil:
@@ -171,36 +247,61 @@ func checkExec() finding {
 		f.err = errors.New(strings.TrimPrefix(strings.TrimSpace(string(out)), "kprobefs: "))
 		f.remedy = "see /dev/fuse above; in a container give CAP_SYS_ADMIN and --security-opt apparmor=unconfined"
 	}
+}
+
+// checkMount checks what a mount in the caller's namespace needs: for root, what mount(2) does in
+// a copy of the namespace, and for others fusermount3.
+func checkMount() finding {
+	f := finding{part: partMount, what: "CAP_SYS_ADMIN, or fusermount3"}
+	if os.Geteuid() != 0 {
+		f.note, f.err, f.remedy = checkFusermount()
+		return f
+	}
+	if !mayMount() {
+		f.err = errors.New("root without CAP_SYS_ADMIN may not mount")
+		f.remedy = "in a container: --cap-add SYS_ADMIN; or below unshare -Urm"
+		return f
+	}
+	cmd := exec.Command(self, "try-mount")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if f.try(cmd); f.err == nil {
+		f.note = "this process may mount"
+	}
 	return f
 }
 
-// checkMount checks what a mount in the caller's namespace needs.
-func checkMount() finding {
-	f := finding{what: "mount: CAP_SYS_ADMIN, or fusermount3"}
-	if mayMount() {
-		f.note = "this process may mount"
-		return f
+const elseAsRoot = "; or mount as root, or below unshare -Urm"
+
+// checkFusermount checks whether fusermount3, which must become root, can mount for this user.
+func checkFusermount() (path string, err error, remedy string) {
+	if path, err = exec.LookPath("fusermount3"); err != nil {
+		return "", err, "apt-get install fuse3" + elseAsRoot
 	}
-	path, err := exec.LookPath("fusermount3")
-	if err != nil {
-		f.err, f.remedy = err, "apt-get install fuse3; or mount as root, or below unshare -Urm"
-		return f
+	var st unix.Stat_t
+	if err := unix.Stat(path, &st); err != nil {
+		return "", err, "apt-get install --reinstall fuse3"
 	}
-	st, err := os.Stat(path)
+	var in unix.Statfs_t
+	_ = unix.Statfs(path, &in)
 	_, nameless := user.LookupId(strconv.Itoa(os.Getuid()))
+	noNew, _ := unix.PrctlRetInt(unix.PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)
+	bounded, berr := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_ADMIN, 0, 0, 0)
 	switch {
-	case err != nil:
-		f.err, f.remedy = err, "apt-get install --reinstall fuse3"
+	case st.Mode&unix.S_ISUID == 0 || st.Uid != 0:
+		return "", fmt.Errorf("%s is not set-user-ID root", path), "chmod u+s " + path + " (as root)" + elseAsRoot
+	case in.Flags&unix.ST_NOSUID != 0:
+		return "", fmt.Errorf("%s is on a filesystem that is mounted with nosuid", path), "mount -o remount,suid (as root)" + elseAsRoot
+	case noNew == 1:
+		return "", fmt.Errorf("this process may not get privileges (no_new_privs), which %s needs", path), "in a container: without --security-opt no-new-privileges" + elseAsRoot
+	case berr == nil && bounded == 0:
+		return "", fmt.Errorf("CAP_SYS_ADMIN is dropped, also for %s", path), "in a container: --cap-add SYS_ADMIN" + elseAsRoot
 	case nameless != nil: // fusermount3: could not determine username
-		f.err = fmt.Errorf("uid %d has no name, without which fusermount3 does not mount", os.Getuid())
-		f.remedy = "a line for it in /etc/passwd; or below unshare -Urm"
-	case st.Mode()&os.ModeSetuid == 0:
-		f.err = fmt.Errorf("%s is not set-user-ID root", path)
-		f.remedy = "chmod u+s " + path + " (as root); or mount as root, or below unshare -Urm"
-	default:
-		f.note = path
+		return "", fmt.Errorf("uid %d has no name, without which fusermount3 does not mount", os.Getuid()), "a line for it in /etc/passwd; or below unshare -Urm"
 	}
-	return f
+	if err := openDevice(); err != nil {
+		return "", fmt.Errorf("/dev/fuse: %w", errors.Unwrap(err)), deviceRemedy(err)
+	}
+	return path, nil, ""
 }
 
 // mayMount reports whether this process has CAP_SYS_ADMIN.
@@ -211,9 +312,9 @@ func mayMount() bool {
 	return err == nil && data[0].Effective&(1<<unix.CAP_SYS_ADMIN) != 0
 }
 
-// checkPlace checks whether a tree can be mounted on dir.
+// checkPlace checks whether a tree can be mounted on dir, or is.
 func checkPlace(dir string) finding {
-	f := finding{what: dir}
+	f := finding{part: partMount, what: dir}
 	abs, err := absolute(dir)
 	if err != nil {
 		f.err, f.remedy = err, "name a directory"
@@ -223,7 +324,7 @@ func checkPlace(dir string) finding {
 	mounted := fs.MountedOn(abs)
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		f.err, f.remedy = syscall.ENOENT, "mkdir -p "+dir
+		f.err, f.remedy = syscall.ENOENT, "mkdir -p "+dir+", or mount --mkdir"
 	case errors.Is(err, syscall.ENOTCONN) && fs.Ours(abs):
 		f.note = "a kprobefs that has ended left its mount here; mounting removes it"
 	case err != nil:
@@ -231,83 +332,54 @@ func checkPlace(dir string) finding {
 	case !st.IsDir():
 		f.err, f.remedy = syscall.ENOTDIR, "take another place"
 	case fs.Ours(abs):
-		f.err, f.remedy = errors.New("a kprobefs is mounted here"), "kprobefs umount "+dir
+		f.note = "a kprobefs is mounted here; kprobefs umount " + dir + " removes it"
+	case os.Geteuid() != 0 && !mayCover(abs, st):
+		f.err, f.remedy = fmt.Errorf("fusermount3 mounts only on a directory that is writable for uid %d and, with the sticky bit, its own", os.Getuid()), "take a directory of your own"
 	case mounted != "":
-		f.err = fmt.Errorf("a mount of type %s is in the way: it would be covered", mounted)
-		f.remedy = "umount " + dir + ", or take another place"
+		f.note = fmt.Sprintf("the mount of type %s will be covered", mounted)
 	}
 	return f
 }
 
-// mountedCommand is for the probes of a container, whose image has no shell.
-func mountedCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "mounted MNT",
-		Short: "Tell by the exit status whether the tree is served at MNT",
-		Long: `Open and read a file of the tree at the directory MNT. The exit status is 0 when
-it answers, else 1: no kprobefs is mounted there, or it has ended, or it hangs (for
-three seconds).`,
-		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeDir,
-		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := absolute(args[0])
-			if err != nil {
-				return err
-			}
-			return answers(dir)
-		},
-	}
+// mayCover reports whether fusermount3 mounts on a directory for this user.
+func mayCover(dir string, st os.FileInfo) bool {
+	own, ok := st.Sys().(*syscall.Stat_t)
+	sticky := st.Mode()&os.ModeSticky != 0
+	return unix.Access(dir, unix.W_OK) == nil && (!sticky || ok && int(own.Uid) == os.Getuid())
 }
 
-// answerTime bounds the time in which a tree must answer.
-const answerTime = 3 * time.Second
-
-// answers reads a file that everybody may read.
-func answers(dir string) error {
-	if !fs.Ours(dir) {
-		return fmt.Errorf("%s: no kprobefs is mounted there", dir)
-	}
-	done := make(chan error, 1)
-	go func() {
-		_, err := os.ReadFile(filepath.Join(dir, "proc/version"))
-		done <- err
-	}()
-	select {
-	case err := <-done:
-		return err
-	case <-time.After(answerTime):
-		return fmt.Errorf("%s: no answer: %w", dir, syscall.ETIMEDOUT)
-	}
-}
-
-// tryCommand is the command that checkExec runs in a new namespace.
+// tryCommand is the command that checkExec and checkMount run in a new namespace.
 func tryCommand() *cobra.Command {
-	return &cobra.Command{
+	forExec := false
+	c := &cobra.Command{
 		Use:    "try-mount",
 		Hidden: true,
 		Args:   cobra.NoArgs,
-		RunE:   func(*cobra.Command, []string) error { return tryMount() },
+		RunE:   func(*cobra.Command, []string) error { return tryMount(forExec) },
 	}
+	c.Flags().BoolVar(&forExec, "exec", false, "")
+	return c
 }
 
-// tryMount mounts a FUSE that nobody serves; it disappears with the namespace.
-func tryMount() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make / private: %w", err)
+// tryMount mounts a FUSE that nobody serves; it disappears with the namespace. It covers /proc,
+// which is there and is a mount also in a chroot, whose root may be none; exec needs that it is.
+func tryMount(forExec bool) error {
+	if forExec {
+		if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return fmt.Errorf("make / private: %w", err)
+		}
 	}
-	dir, err := tempDir()
-	if err != nil {
-		return err
+	if err := unix.Mount("", procDir, "", unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make %s private: %w", procDir, err)
 	}
-	defer os.Remove(dir)
 	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
 		return err
 	}
 	defer dev.Close()
 	data := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev.Fd(), os.Geteuid(), os.Getegid())
-	if err := unix.Mount("kprobefs", dir, "fuse.kprobefs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
+	if err := unix.Mount("kprobefs", procDir, "fuse.kprobefs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
 		return fmt.Errorf("mount of FUSE: %w", err)
 	}
-	return unix.Unmount(dir, unix.MNT_DETACH)
+	return nil
 }

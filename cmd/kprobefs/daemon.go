@@ -18,6 +18,17 @@ import (
 // self names this program's file, even after it has been replaced on disk.
 const self = "/proc/self/exe"
 
+// daemon is mount --daemon.
+func (p *program) daemon(f *mountFlags, dir string) error {
+	if err := p.background(f, dir); err != nil {
+		return err
+	}
+	if p.logging.file == "" {
+		fmt.Fprintf(os.Stderr, "kprobefs: %s is served in the background; its log goes nowhere, --log-file FILE would keep it\n", dir)
+	}
+	return nil
+}
+
 // background starts this mount command again without a terminal, and returns when its
 // files are there.
 func (p *program) background(f *mountFlags, dir string) error {

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -108,6 +109,45 @@ func checkEmpty(c *cobra.Command) (err error) {
 		}
 	})
 	return err
+}
+
+// envName returns the environment variable that has the default of a flag: KPROBEFS_LOG_LEVEL
+// for --log-level.
+func envName(flag string) string {
+	return "KPROBEFS_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
+// fromEnvironment sets the flags of a command that are not given from their environment
+// variables. A variable that is empty is taken for one that is not set. The flags are not
+// marked as changed: a default does not contradict what is given.
+func fromEnvironment(c *cobra.Command) (err error) {
+	c.Flags().VisitAll(func(f *pflag.Flag) {
+		value := os.Getenv(envName(f.Name))
+		if f.Changed || f.Hidden || value == "" || err != nil || f.Name == "help" || f.Name == "version" {
+			return
+		}
+		if serr := setDefault(f, value); serr != nil {
+			err = misused(fmt.Errorf("%s=%q: %w", envName(f.Name), value, serr))
+		}
+	})
+	return err
+}
+
+// setDefault sets the value of a flag. One that may be given several times takes a value from
+// each line; lines of --config and options can also be separated by commas, which their values do
+// not have.
+func setDefault(f *pflag.Flag, value string) error {
+	list, ok := f.Value.(pflag.SliceValue)
+	switch {
+	case ok:
+		split := func(r rune) bool { return r == '\n' || r == ',' && f.Name == "config" }
+		return list.Replace(strings.FieldsFunc(value, split))
+	case f.Value.Type() == "bool":
+		if _, err := strconv.ParseBool(value); err != nil {
+			return notOneOf([]string{"1", "0", "true", "false"})
+		}
+	}
+	return f.Value.Set(value)
 }
 
 // internal reports whether a command is called by this program itself, which gives all flags

@@ -94,7 +94,11 @@ of that kernel. It does not trace the kernel of this machine.
   cat kprobes/list
       What you do with them is what you do on Linux. machine/ has what Linux has
       not: the live text of each function, the state of each probe, calls to any
-      function.`
+      function.
+
+Each flag has an environment variable with its default, whose name is KPROBEFS_ and
+the flag's in capital letters: KPROBEFS_RELEASE=5.10, KPROBEFS_LOG_LEVEL=info. A flag
+that can be given several times takes a value from each line of its variable.`
 
 func (p *program) command() *cobra.Command {
 	root := &cobra.Command{
@@ -107,7 +111,7 @@ func (p *program) command() *cobra.Command {
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			p.started = true
 			if !internal(c) {
-				if err := checkEmpty(c); err != nil {
+				if err := errors.Join(checkEmpty(c), fromEnvironment(c)); err != nil {
 					return err
 				}
 			}

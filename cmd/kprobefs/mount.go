@@ -58,7 +58,9 @@ SIGUSR1 it logs the sizes of what it holds (level info).
 
 Mounted by root the files are there for all users, with Linux's modes. An
 ordinary user needs fusermount3, or a user namespace (unshare -Urm); the files
-are then theirs, to whom they answer as to root, and nobody else may enter.
+are then theirs, to whom they answer as to root, and nobody else may enter; with
+-o allow_other others may, which fusermount3 refuses unless /etc/fuse.conf has
+user_allow_other. To them the files answer as to an ordinary user.
 
 If the program is killed, a process that watches it unmounts the tree; a tree that
 is left nevertheless is unmounted by the next kprobefs that mounts there. Other trees
@@ -71,10 +73,13 @@ when it is told to, with status ` + strconv.Itoa(panicStatus) + `. With --panic=
 behind the same mount, without probes, events, buffers and modules; files that
 were open give EIO.
 
+At the start one line says what is served where (level info), and writes that are
+refused are logged with the reason (level debug). With --daemon the log goes to
+--log-file, and nowhere without it.
+
 Options (-o, separated by commas): cpus=N, release=NAME, memory=SIZE, lockdown=LEVEL,
 watchdog=ACTION[:SECONDS], config=NAME=VALUE, module=FILE,
-panic=stop|reboot, ro, and mount(8)'s
-usual ones. Others are refused.`,
+panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refused.`,
 		Example: `  kprobefs mount /mnt
   kprobefs mount --daemon --cpus 2 /mnt && cat /mnt/kprobes/list
   mount -t fuse.kprobefs none /mnt -o cpus=2`,
@@ -115,10 +120,9 @@ func (f *mountFlags) apply() ([]string, error) {
 			}
 			switch name {
 			case "", "rw", "defaults", "auto", "noauto", "user", "nouser", "users", "owner", "group", "_netdev", "nofail",
-				"allow_other", "default_permissions", "relatime", "norelatime", "strictatime", "noatime", "atime",
+				"default_permissions", "relatime", "norelatime", "strictatime", "noatime", "atime",
 				"diratime", "nodiratime", "async":
-				// allow_other is the default, the daemon checks permissions,
-				// and the files have no access times.
+				// The daemon checks permissions, and the files have no access times.
 			case "cpus":
 				n, err := strconv.Atoi(value)
 				if err != nil || n < 1 {
@@ -139,7 +143,7 @@ func (f *mountFlags) apply() ([]string, error) {
 				f.config = append(f.config, value)
 			case "module":
 				f.modules = append(f.modules, value)
-			case "ro", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
+			case "ro", "allow_other", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
 				rest = append(rest, name)
 			default:
 				if strings.HasPrefix(name, "x-") || name == "comment" {
@@ -171,7 +175,7 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	case f.fake:
 		return nil
 	case f.daemon:
-		return p.background(f, dir)
+		return p.daemon(f, dir)
 	}
 	if err := f.place(dir); err != nil {
 		return err
@@ -246,6 +250,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		}
 		defer stop()
 	}
+	p.log.WithFields(machine.fields()).WithField("dir", dir).Info("serving")
 	if err := ready(f); err != nil {
 		return err
 	}

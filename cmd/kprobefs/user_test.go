@@ -72,6 +72,11 @@ func TestMountAsUser(t *testing.T) {
 	if out, err := asUser(runProgram("check", dir), ordinary, ordinaryGroup).CombinedOutput(); !strings.Contains(string(out), "ok     mount: ") {
 		t.Errorf("check: %s, %v", out, err)
 	}
+	// allow_other is fusermount3's to allow, and is not dropped.
+	refused, err := asUser(runProgram("mount", "--daemon", "-o", "allow_other", dir), ordinary, ordinaryGroup).CombinedOutput()
+	if err == nil || !strings.HasSuffix(string(refused), "option allow_other only allowed if 'user_allow_other' is set in /etc/fuse.conf\n") || fs.Ours(dir) {
+		t.Errorf("allow_other: %q, %v", refused, err)
+	}
 	if out, err := asUser(runProgram("mount", "--daemon", dir), ordinary, ordinaryGroup).CombinedOutput(); err != nil {
 		t.Fatalf("%s, %v", out, err)
 	}
@@ -109,6 +114,34 @@ func TestMountAsUser(t *testing.T) {
 	}
 	if out, err := asUser(runProgram("umount", dir), ordinary, ordinaryGroup).CombinedOutput(); err != nil || fs.Ours(dir) {
 		t.Errorf("umount: %s, %v, mounted %v", out, err, fs.Ours(dir))
+	}
+}
+
+// TestAllowOther: where /etc/fuse.conf lets users allow others, -o allow_other does. Others, root
+// too, are ordinary users to the files.
+func TestAllowOther(t *testing.T) {
+	openForUsers(t)
+	top := t.TempDir()
+	dir, conf := filepath.Join(top, "mnt"), filepath.Join(top, "fuse.conf")
+	err := errors.Join(os.Chmod(filepath.Dir(top), 0o755), os.Mkdir(dir, 0o755), os.Chown(dir, ordinary, ordinaryGroup),
+		os.WriteFile(conf, []byte("user_allow_other\n"), 0o644))
+	if err == nil {
+		err = unix.Mount(conf, "/etc/fuse.conf", "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount("/etc/fuse.conf", unix.MNT_DETACH) })
+	if out, err := asUser(runProgram("mount", "--daemon", "-o", "allow_other,nosuid", dir), ordinary, ordinaryGroup).CombinedOutput(); err != nil {
+		t.Fatalf("%s, %v", out, err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	for uid, want := range map[uint32]string{ordinary: listText, ordinary + 5: "denied", 0: "denied"} {
+		cmd := asUser(exec.Command("sh", "-c", "cat mnt/proc/version mnt/kprobes/list"), uid, ordinaryGroup+5)
+		cmd.Dir = top
+		if out, _ := cmd.CombinedOutput(); !strings.HasPrefix(string(out), "ours version\n") || !strings.HasSuffix(strings.TrimRight(string(out), "\n"), strings.TrimRight(want, "\n")) {
+			t.Errorf("uid %d: %q", uid, out)
+		}
 	}
 }
 
