@@ -43,7 +43,7 @@ func choose(flags *pflag.FlagSet, at *string, name, initial string, words []stri
 
 // notOneOf is the error of a value that is none of these words.
 func notOneOf(words []string) error {
-	return fmt.Errorf("the values are %s: %w", listed(words), syscall.EINVAL)
+	return fmt.Errorf("the values are %s", listed(words))
 }
 
 // listed writes words as a list: "a, b and c".
@@ -64,7 +64,7 @@ func (c cpuCount) Type() string   { return "int" }
 func (c cpuCount) Set(word string) error {
 	n, err := strconv.Atoi(word)
 	if err != nil {
-		return fmt.Errorf("a number from 1 to %d is expected: %w", kernel.MaxCPUs, syscall.EINVAL)
+		return fmt.Errorf("a number from 1 to %d is expected", kernel.MaxCPUs)
 	}
 	*c.at = n
 	return nil
