@@ -312,7 +312,7 @@ func testGuestHandlersNest(t *testing.T, c *caller) {
 }
 
 // TestGuestRetprobe: entry and return handlers in guest code get an instance. Except
-// on 5.10 they run with interrupts on and preemption off.
+// on 5.10, and up to 2.6.32, they run with interrupts on, and with preemption off.
 func TestGuestRetprobe(t *testing.T) {
 	for _, rel := range kprobefs.ReleaseNames() {
 		t.Run(rel, func(t *testing.T) { testGuestRetprobe(t, rel) })
@@ -335,6 +335,9 @@ func testGuestRetprobe(t *testing.T, rel string) {
 	ip, off := s.Flags, uint64(0) // Flags is the return address
 	if !c.Kprobes.Has(release.TrampolineCode) {
 		ip = c.symbol("kretprobe_trampoline") + 1
+	}
+	if !c.Kprobes.Has(release.ReturnsOutsideTrap) {
+		off = 1
 	}
 	if !c.Kprobes.Has(release.ReturnsIRQsOn) {
 		ip, off = c.symbol("kretprobe_trampoline"), 1

@@ -84,7 +84,7 @@ func Boot(o Options) (*Kernel, error) {
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic, Engine: o.Engine,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
-		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog,
+		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog, Linux: o.Release.Linux, NoPreempt: o.Config.NoPreempt,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
@@ -141,7 +141,7 @@ func (k *Kernel) wire() {
 	m.Sites().OnKprobe(k.Kprobes.Ftrace)
 	m.SetHandlers(kernel.Handlers{
 		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
-		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.taskDead, Return: k.returnsTo, Last: k.lastFrame, ReturnTo: exports.ReturnTo,
+		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.taskDead, Return: k.returnsTo, Last: k.lastFrame, ReturnTo: exports.ReturnTo, CallerNames: exports.CallerNames,
 		Tracepoint: k.Tracer.Tracepoint, GraphReturn: k.Tracer.GraphReturn,
 		Modules: k.Modules.Linked,
 		Oops:    k.Tracer.Off,

@@ -1,6 +1,10 @@
 package integration
 
 import (
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -174,5 +178,188 @@ func TestOldFork(t *testing.T) {
 		"4.15":   "flags=0x1200011 start=0x0 third=0x0 fourth=0x0\n",
 	} {
 		t.Run(release, func(t *testing.T) { playModules(t, forkScript, want, "--release", release) })
+	}
+}
+
+// saysScript loads kprobe_says_old and removes it, by which its probes are hit: their
+// handlers tell what they find, and do HOW, the name of a number in the module.
+const saysScript = `cd $KPROBEFS_MNT
+cp $1/kprobe_says_old.ko machine/modules
+echo kprobe_says_how 1 HOW > machine/load/call
+rm machine/modules/kprobe_says_old.ko
+cut -d' ' -f2- kprobes/list | sed 's/ *$//' | sort
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[^;]*;//p'
+`
+
+// playSays runs saysScript on a release and returns what it prints.
+func playSays(t *testing.T, release, how string, flags ...string) string {
+	t.Helper()
+	needFUSE(t)
+	needBusybox(t)
+	dir := publicDir(t)
+	number := slices.Index([]string{"context", "dump", "before", "after", "returned"}, how)
+	put(t, dir, "script", strings.ReplaceAll(saysScript, "HOW", strconv.Itoa(number)))
+	modules, err := filepath.Abs("../kernel/guest/modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, status := asUser(nil).exec(t, dir, nil, append([]string{"--cpus", "2", "--release", release}, flags...), "busybox", "sh", "script", modules)
+	if status != 0 {
+		t.Errorf("status %d:\n%s", status, out)
+	}
+	return out
+}
+
+// said returns the lines of a log that begin with a text, without it.
+func said(log, prefix string) string {
+	var b strings.Builder
+	for line := range strings.Lines(log) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			b.WriteString(rest)
+		}
+	}
+	return b.String()
+}
+
+// TestOldContexts: handlers run with preemption disabled, and those of a breakpoint with
+// interrupts disabled, also where a hooked call returns: there is a probe in a trap, too
+// (documents 000 and 002). Document 001 has return handlers run without interrupts
+// disabled. No probe can be set at the trampoline, which implements kprobes.
+func TestOldContexts(t *testing.T) {
+	const want = `before: preempt_count 1, irqs off 1
+after: preempt_count 1, irqs off 1
+returned: preempt_count 1, irqs off OFF
+gcd 6, int_sqrt 7
+`
+	for release, off := range map[string]string{"2.6.25": "1", "2.6.32": "1", "4.15": "0"} {
+		t.Run(release, func(t *testing.T) {
+			out := playSays(t, release, "context")
+			got := said(out, "says: ")
+			if _, rest, ok := strings.Cut(got, "at the trampoline: -22\n"); !ok || rest != strings.Replace(want, "OFF", off, 1) {
+				t.Errorf("it says\n%s", got)
+			}
+		})
+	}
+}
+
+// TestOldErrors: register_kprobe where there is no text of the kernel: EINVAL, but on
+// 4.15 an address in the last page is an errno.
+func TestOldErrors(t *testing.T) {
+	const want = "400000: -22\n1000: -22\n8: -22\n7fffffffe000: -22\n8000000000000000: -22\nffffffffffffffff: LAST\nfffffffffffff001: FIRST\n"
+	for release, last := range map[string][2]string{"2.6.25": {"-22", "-22"}, "2.6.32": {"-22", "-22"}, "4.15": {"-1", "-4095"}} {
+		t.Run(release, func(t *testing.T) {
+			got := said(playSays(t, release, "context"), "says: at ")
+			if !strings.HasPrefix(got, strings.NewReplacer("LAST", last[0], "FIRST", last[1]).Replace(want)) {
+				t.Errorf("it says\n%s", got)
+			}
+		})
+	}
+}
+
+// inOrder reports the first of some patterns of lines that a log does not have after the
+// others.
+func inOrder(t *testing.T, log string, lines []string) {
+	t.Helper()
+	at := 0
+	for _, line := range lines {
+		where := regexp.MustCompile("(?m)^" + line + "$").FindStringIndex(log[at:])
+		if where == nil {
+			t.Fatalf("no line %s after %d bytes of\n%s", line, at, log)
+		}
+		at += where[1]
+	}
+}
+
+// TestOldTraces: dump_stack in handlers. Up to 2.6.32 a probe that is alone at its place
+// has no aggr_pre_handler, and the task's line and the addresses are those of logs of
+// the time.
+func TestOldTraces(t *testing.T) {
+	const addr = `\[<ffffffff[0-9a-f]{8}>\]`
+	pid := func(release string) []string {
+		return []string{`Pid: \d+, comm: \S+ Not tainted ` + release + `-kprobefs-amd64 #1`, `Call Trace:`}
+	}
+	old := func(head []string) (lines []string) {
+		lines = append(lines, "says: before: .*")
+		lines = append(lines, head...)
+		lines = append(lines, ` +`+addr+` dump_stack\+.*`, ` +`+addr+` look\+.* \[kprobe_says_old\]`, ` +`+addr+` before\+.* \[kprobe_says_old\]`, ` +`+addr+` kprobe_handler\+.*\n +`+addr+` gcd\+.*`)
+		lines = append(lines, "says: after: .*")
+		lines = append(lines, head...)
+		lines = append(lines, ` +`+addr+` look\+.*`, ` +`+addr+` post_kprobe_handler\+.*\n +`+addr+` gcd\+.*`)
+		lines = append(lines, "says: returned: .*")
+		lines = append(lines, head...)
+		return append(lines, ` +`+addr+` returned\+.*`, ` +`+addr+` trampoline_probe_handler\+.*\n +`+addr+` kretprobe_trampoline\+.*`)
+	}
+	blank := pid("2.6.25")
+	blank[0] += "\n"
+	for release, want := range map[string][]string{
+		"2.6.25": old(blank),
+		"2.6.32": old(pid("2.6.32")),
+		"4.15": {
+			"says: before: .*", `CPU: \d PID: \d+ Comm: \S+ Tainted: .* 4.15.0-kprobefs-amd64 #1`, `Call Trace:\n dump_stack\+.*`, " before\\+.*", " gcd\\+.*",
+			"says: returned: .*", "Call Trace:", " trampoline_probe_handler\\+.*\n kretprobe_trampoline\\+.*",
+		},
+	} {
+		t.Run(release, func(t *testing.T) {
+			log := playSays(t, release, "dump")
+			inOrder(t, log, want)
+			for _, not := range []string{"<TASK>", "aggr_pre_handler"} {
+				if strings.Contains(log, not) && (release != "4.15" || not != "aggr_pre_handler") {
+					t.Errorf("there is %s in\n%s", not, log)
+				}
+			}
+		})
+	}
+}
+
+// TestOldFaults: a fault in a handler that its fault_handler does not handle is an oops
+// that ends the task, and the machine goes on. The oopses have the form of logs of the
+// time, and tell PREEMPT if the kernel is preemptible.
+func TestOldFaults(t *testing.T) {
+	old := func(release, number string) []string {
+		return []string{
+			`BUG: unable to handle kernel NULL pointer dereference at 0000000000000008`, `IP: \[<ffffffff[0-9a-f]{8}>\] look\+.* \[kprobe_says_old\]`, `PGD 0 `,
+			`Oops: 0002 \[` + number + `\] SMP `, `CPU \d `, `Modules linked in: kprobe_says_old.*`, `Pid: \d+, comm: \S+ Not tainted ` + release + `-kprobefs-amd64 #1`,
+			`RIP: 0010:\[<ffffffff[0-9a-f]{8}>\]  \[<ffffffff[0-9a-f]{8}>\] look\+.*`, `RSP: 0018:[0-9a-f]{16}  EFLAGS: [0-9a-f]{8}`, `RAX: .*`,
+			`Process \S+ \(pid: \d+, threadinfo [0-9a-f]{16}, task [0-9a-f]{16}\)`, `Stack: ?(\n)?( [0-9a-f]{16}){4}`, `Call Trace:`, `Code: .*`,
+			`RIP  \[<ffffffff[0-9a-f]{8}>\] look\+.*`, ` RSP <[0-9a-f]{16}>`, `CR2: 0000000000000008`, `---\[ end trace [0-9a-f]{16} \]---`,
+		}
+	}
+	for release, oops := range map[string][]string{
+		"2.6.25": old("2.6.25", "1"),
+		"2.6.32": old("2.6.32", "#1"),
+		"4.15": {
+			`BUG: unable to handle kernel NULL pointer dereference at 0000000000000008`, `IP: look\+.*`, `PGD 0 P4D 0 `, `Oops: 0002 \[#1\] SMP NOPTI`, `Modules linked in: .*`,
+			`CPU: \d PID: .*`, `RIP: 0010:look\+.*\nRSP: .*`, `Call Trace:`, `Code: .*`, `RIP: look\+.* RSP: [0-9a-f]{16}`, `CR2: 0000000000000008`, `---\[ end trace [0-9a-f]{16} \]---`,
+		},
+	} {
+		for _, how := range []string{"before", "after", "returned"} {
+			t.Run(release+"/"+how, func(t *testing.T) {
+				log := playSays(t, release, how)
+				inOrder(t, log, append(append([]string{`says: ` + how + `: .*`, `says: fault 14, .*`}, oops...), `note: \S+\[\d+\] exited with preempt_count 1`))
+				if !strings.Contains(log, " k  gcd+0x5") || strings.Contains(log, "Kernel panic") || strings.Contains(log, "scheduling while atomic") {
+					t.Errorf("the machine does not go on:\n%s", log)
+				}
+			})
+		}
+	}
+	t.Run("preemptible", func(t *testing.T) {
+		inOrder(t, playSays(t, "2.6.25", "before", "--config", "CONFIG_PREEMPT=y"), []string{`Oops: 0002 \[1\] PREEMPT SMP `})
+	})
+}
+
+// marksScript prints the stack that kprobe_example dumps when a task is created.
+const marksScript = `cd $KPROBEFS_MNT
+cp $1/kprobe_example.ko machine/modules
+(busybox true)
+/usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | sed -n 's/^[^;]*;//p' | grep '^ <\|^Call Trace\|^ kernel_clone' | sed 's/+.*//' | head -n 4
+`
+
+// TestTraceMarks: stack traces have <TASK> on 6.1 and not on 5.10, as on Debian's kernels.
+func TestTraceMarks(t *testing.T) {
+	for release, want := range map[string]string{"5.10": "Call Trace:\n kernel_clone\nCall Trace:\n kernel_clone\n", "6.1": "Call Trace:\n <TASK>\n kernel_clone\n </TASK>\n"} {
+		t.Run(release, func(t *testing.T) {
+			folder := map[string]string{"5.10": "/5.10"}[release]
+			playModules(t, strings.ReplaceAll(marksScript, "$1", "$1"+folder), want, "--release", release)
+		})
 	}
 }

@@ -177,7 +177,7 @@ var panics = []struct {
 	says  []string
 }{
 	{"mid_instruction", []string{"--release", "2.6.25", "--cpus", "4"}, (*daemon).midInstruction, []string{
-		"BUG: kernel NULL pointer dereference, address: ", "Comm: swapper/", "Kernel panic - not syncing: Attempted to kill the idle task!",
+		"BUG: unable to handle kernel NULL pointer dereference at ", ", comm: swapper/", "Kernel panic - not syncing: Attempted to kill the idle task!",
 	}},
 	{"handler", []string{"--cpus", "4"}, (*daemon).handlerDies, []string{
 		"BUG: kernel NULL pointer dereference, address: 0000000000000008", "RIP: 0010:before+", " Comm: ", " kernel_clone+0x",

@@ -13,10 +13,13 @@ import (
 // handlerReturn is where a handler of the guest returns to: see Handlers.ReturnTo.
 func (v *vcpu) handlerReturn(t *abi.Trap) uint64 {
 	h := v.m.handlers.Load()
-	if callback := v.cpu.R[rax]; t.Vector == 0 && callback < uint64(len(h.returns)) && h.returns[callback] != 0 {
+	if t.Vector != 0 {
+		return h.callers[t.Caller]
+	}
+	if callback := v.cpu.R[rax]; callback < uint64(len(h.returns)) && h.returns[callback] != 0 {
 		return h.returns[callback]
 	}
-	return h.returns[0] // also for a breakpoint that stands for a call
+	return h.callers[t.Caller] // a breakpoint that stands for a call
 }
 
 // handlerBudget is the number of instructions that a handler may execute.
@@ -43,8 +46,8 @@ const (
 //
 // A handler that does not return within handlerBudget instructions, or that stops
 // the machine, fails with EIO. One that sleeps is not waited for: t.Away is set, and the
-// result is 0. One that faults panics the guest in a trap, as an oops in an interrupt
-// does; in a callback the task ends, t.Gone is set, and the result is 1.
+// result is 0. If one faults, the task ends, t.Gone is set, and the result is 1; in a
+// trap that counts as an NMI the guest panics, as after an oops in an interrupt.
 func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) {
 	if t.Away {
 		return 0, nil
@@ -54,8 +57,8 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 	was := v.aside()
 	v.cpu.Suspend(was)
 	var add int32
-	if t.Vector != 0 { // as exc_int3 does; callbacks have disabled preemption already
-		add = abi.NMIOffset | abi.HardirqOffset
+	if t.Vector != 0 { // callbacks have disabled preemption already
+		add = v.m.trapOffset
 	}
 	v.hit = hitPlace{task: t.Task, ip: t.Regs.IP, sp: t.Regs.SP, on: true}
 	back := v.handlerReturn(t)
@@ -65,10 +68,12 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 	if err == nil {
 		sp := v.cpu.R[rsp] + 8
 		v.addPreempt(add)
-		if ret, how = v.runHandler(back); how != away { // another task has another count
+		switch ret, how = v.runHandler(back); how { // another task has another count
+		case returned, stuck:
 			v.addPreempt(-add)
-		} else {
-			v.asleep = &sleeper{task: t.Task, back: back + 1, sp: sp, regs: at, was: *was, nmi: add != 0}
+		case gone:
+		case away:
+			v.asleep = &sleeper{task: t.Task, back: back + 1, sp: sp, regs: at, was: *was, nmi: t.Vector != 0}
 		}
 	}
 	v.hit = hit

@@ -33,15 +33,15 @@ var sumHandler = []byte{
 	0xc3,
 }
 
-// returnTo is the Handlers.ReturnTo of these tests.
-var returnTo = map[uint64]string{0: "aggr_pre_handler"}
+// callers are the Handlers.CallerNames of these tests.
+var callers = [abi.Callers]string{"aggr_pre_handler"}
 
 // hitting has f called at each hit of the int3 in hitCode, and returns hitCode's
 // address.
 func (m *testMachine) hitting(f func(tr *abi.Trap)) uint64 {
 	m.t.Helper()
 	at := m.coreCode(hitCode...)
-	m.SetHandlers(Handlers{ReturnTo: returnTo, Int3: func(tr *abi.Trap) bool {
+	m.SetHandlers(Handlers{CallerNames: callers, Int3: func(tr *abi.Trap) bool {
 		if tr.Regs.IP != at+1 {
 			return false
 		}
@@ -89,7 +89,7 @@ func TestHandlerNested(t *testing.T) {
 	outer := m.slotCode(0xcc, 0xc3) // int3 without single-stepping: Stepped is not set
 	depth, deepest := 0, 0
 	at := m.coreCode(hitCode...)
-	m.SetHandlers(Handlers{ReturnTo: returnTo, Int3: func(tr *abi.Trap) bool {
+	m.SetHandlers(Handlers{CallerNames: callers, Int3: func(tr *abi.Trap) bool {
 		depth++
 		defer func() { depth-- }()
 		deepest = max(deepest, depth)
@@ -223,7 +223,7 @@ func TestHandlerClose(t *testing.T) {
 // vCPU waits there, and goes on behind the hit then.
 func TestSleeperIsLate(t *testing.T) {
 	m := boot(t, 1)
-	m.SetHandlers(Handlers{ReturnTo: returnTo})
+	m.SetHandlers(Handlers{CallerNames: callers})
 	v := m.cpus[0]
 	v.own.Lock()
 	defer v.own.Unlock()

@@ -39,6 +39,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
 	"github.com/kprobefs/kprobefs/kernel/mem"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kernel/trampoline"
 )
 
@@ -53,6 +54,8 @@ type Options struct {
 	Seed          uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
 	Cmdline       string
 	Release       string                   // uname -r
+	Linux         release.Version          // 0 means release.Default
+	NoPreempt     bool                     // CONFIG_PREEMPTION=n, as oopses tell
 	Version       string                   // the text of /proc/version
 	Watchdog      Watchdog                 // stops guest code that does not end; a deterministic machine has none
 	TextSymbols   bool                     // kallsyms has only symbols of text: CONFIG_KALLSYMS_ALL=n
@@ -122,10 +125,13 @@ type Handlers struct {
 	// vCPU. It must not wait. It may be nil.
 	Oops func()
 	// ReturnTo names the functions that handlers in the guest return to, by the
-	// callback in which Machine.Handler calls them (abi.HC*, or 0 for a breakpoint). The
-	// second byte of each is a hlt.
-	ReturnTo map[uint64]string
-	returns  [abi.HCRethook + 1]uint64 // addresses of those bytes
+	// callback in which Machine.Handler calls them (abi.HC*). CallerNames does so for
+	// breakpoints; a function that the guest does not have is aggr_pre_handler. The second
+	// byte of each is a hlt.
+	ReturnTo    map[uint64]string
+	CallerNames [abi.Callers]string
+	returns     [abi.HCRethook + 1]uint64 // addresses of those bytes
+	callers     [abi.Callers]uint64
 }
 
 // Machine is a booted guest with its vCPUs.
@@ -178,13 +184,16 @@ type Machine struct {
 	diedMsg   string
 	words     []Record // the panic's records of the log
 
-	sleepers sleepers
-	slept    uint64 // where a handler called for an int3 goes on that has slept; 0: behind the int3
+	sleepers   sleepers
+	has        release.Set
+	trapOffset int32  // what handlers of a breakpoint see in preempt_count
+	slept      uint64 // where a handler called for an int3 goes on that has slept; 0: behind the int3
 
 	oopsMu   sync.Mutex
 	oopses   map[uint64]uint64 // live task_structs that have oopsed, with the sequence number of the oops in the log
 	dies     int               // number of oopses so far
 	oopsRegs *abi.Regs         // registers of the first of them
+	oopsID   uint64            // the number in the last line of the newest, or 0
 
 	loads   []atomic.Pointer[host.Task] // load/N: one kernel thread for each vCPU
 	waking  atomic.Bool                 // wakeOthers is scheduled
@@ -278,6 +287,10 @@ func newMachine(o Options) (*Machine, error) {
 	m.tab = image.NewTables(img, m.syms)
 	if err := m.load(); err != nil {
 		return nil, errors.Join(err, ram.Close())
+	}
+	m.has, m.trapOffset = o.Linux.Set(), 1 // preempt_disable
+	if m.has[release.Int3NMI] {
+		m.trapOffset = abi.NMIOffset | abi.HardirqOffset
 	}
 	m.findSlept()
 	m.stubs = m.symbol("__probestub_sched_switch") != 0
@@ -451,6 +464,12 @@ func (m *Machine) SetHandlers(h Handlers) {
 	for callback, name := range h.ReturnTo {
 		if addr := m.symbol(name); addr != 0 && callback < uint64(len(h.returns)) {
 			h.returns[callback] = addr + 1
+		}
+	}
+	for caller, name := range h.CallerNames {
+		h.callers[caller] = h.callers[abi.CallerAggr]
+		if addr := m.symbol(name); addr != 0 {
+			h.callers[caller] = addr + 1
 		}
 	}
 	m.handlers.Store(&h)

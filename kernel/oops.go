@@ -7,6 +7,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/mem"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Values of HCBug's second argument.
@@ -46,8 +47,15 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 		v.hit.oopsed = v.hit.on
 	}
 	o := oopsReport{v: v, kind: kind, regs: r, code: code, where: m.Describe(r.IP), count: m.noteOops(v, kind)}
+	switch o.head(); {
+	case !m.has[release.CPULine]:
+		o.old()
+		return
+	case !m.has[release.FaultWords]:
+		o.old415()
+		return
+	}
 	p := m.saying(LogWarning)
-	o.head()
 	if kind == bugWarn {
 		p("%s", m.modulesLine())
 	}
@@ -60,7 +68,7 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 	if kind == bugFault {
 		p("CR2: %016x", v.cpu.CR2)
 	}
-	p("---[ end trace 0000000000000000 ]---")
+	m.endTrace()
 	if kind == bugWarn {
 		m.Taint('W')
 		return
@@ -92,15 +100,39 @@ func (o *oopsReport) head() {
 		o.warning(p)
 		return
 	case bugFault:
-		faultLines(m.saying(LogAlert), o.v.cpu.CR2, o.code)
-		m.log.Printk(LogInfo, "PGD 0 P4D 0 ") // there are no page tables
+		if say := m.saying(LogAlert); m.has[release.FaultWords] {
+			faultLines(say, o.v.cpu.CR2, o.code)
+		} else {
+			m.oldFaultLines(say, o.v.cpu.CR2, o.regs.IP)
+		}
+		pgd := "PGD 0 " // there are no page tables
+		if m.has[release.CPULine] {
+			pgd += "P4D 0 "
+		}
+		m.log.Printk(LogInfo, "%s", pgd)
 		what = "Oops"
 	case bugTrap:
 		what = o.v.trapName(o.code)
 	default:
 		what = "Oops"
 	}
-	p("%s: %04x [#%d] PREEMPT SMP NOPTI", what, o.code, o.count)
+	p("%s: %04x %s", what, o.code, m.built(o.count))
+}
+
+// built returns the number of an oops and the properties of the kernel that its first
+// line tells.
+func (m *Machine) built(count int) string {
+	text := fmt.Sprintf("[#%d]", count)
+	if !m.has[release.OopsNumberSign] {
+		text = fmt.Sprintf("[%d]", count)
+	}
+	if !m.opts.NoPreempt {
+		text += " PREEMPT"
+	}
+	if text += " SMP"; m.has[release.CPULine] {
+		return text + " NOPTI"
+	}
+	return text + " " // each word had a space after it
 }
 
 // warning prints the first lines of a WARN.
@@ -113,6 +145,10 @@ func (o *oopsReport) warning(p func(string, ...any)) {
 	file, line := "unknown", uint(0)
 	if b.File != "" {
 		file, line = b.File, uint(b.Line)
+	}
+	if !m.has[release.CPULine] {
+		p("WARNING: at %s:%d %s()", file, line, o.where)
+		return
 	}
 	p("WARNING: CPU: %d PID: %d at %s:%d %s", o.v.id, m.currentPID(o.v.id), file, line, o.where)
 }
@@ -232,8 +268,14 @@ func (v *vcpu) showRegs(p func(string, ...any), r *abi.Regs) {
 // showShortRegs does what __show_regs does with SHOW_REGS_SHORT.
 func (v *vcpu) showShortRegs(p func(string, ...any), r *abi.Regs) {
 	p("RIP: 0010:%s", v.m.Describe(r.IP))
-	p("Code: %s", v.m.code(r.IP))
+	if v.m.has[release.FaultWords] {
+		p("Code: %s", v.m.code(r.IP))
+	}
 	p("RSP: 0018:%016x EFLAGS: %08x", r.SP, r.Flags)
+	v.showGeneralRegs(p, r)
+}
+
+func (v *vcpu) showGeneralRegs(p func(string, ...any), r *abi.Regs) {
 	p("RAX: %016x RBX: %016x RCX: %016x", r.AX, r.BX, r.CX)
 	p("RDX: %016x RSI: %016x RDI: %016x", r.DX, r.SI, r.DI)
 	p("RBP: %016x R08: %016x R09: %016x", r.BP, r.R8, r.R9)
@@ -284,6 +326,10 @@ func (m *Machine) describe(addr uint64, kind byte) string {
 		back = 1
 	}
 	s, off, ok := m.syms.Lookup(addr - back)
+	if !ok && back != 0 { // not a return address: a trampoline that has replaced one
+		back = 0
+		s, off, ok = m.syms.Lookup(addr)
+	}
 	if !ok {
 		return fmt.Sprintf("0x%x", addr)
 	}
@@ -385,7 +431,11 @@ func (v *vcpu) hcStackSave(store, size, skip uint64) int64 {
 
 // dumpStack logs the vCPU's stack, as show_stack does.
 func (v *vcpu) dumpStack(level int) {
-	p := func(format string, args ...any) { v.m.log.Printk(level, format, args...) }
+	p := v.m.saying(level)
+	if !v.m.has[release.CPULine] {
+		v.dumpOld(p, v.stack(v.place(), 1, v.hit))
+		return
+	}
 	v.showPlace(p)
 	v.showTrace(p, v.stack(v.place(), 1, v.hit), true)
 }
@@ -393,6 +443,10 @@ func (v *vcpu) dumpStack(level int) {
 // showPlace prints the line with the CPU and its task.
 func (v *vcpu) showPlace(p func(string, ...any)) {
 	m := v.m
+	if !m.has[release.CPULine] {
+		p("Pid: %d, comm: %s %s %s #1", m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
+		return
+	}
 	p("CPU: %d PID: %d Comm: %s %s %s #1", v.id, m.currentPID(v.id), m.currentComm(v.id), m.tainted(), m.opts.Release)
 	v.showWork(p)
 }
@@ -444,6 +498,10 @@ func (v *vcpu) stack(at hitPlace, past uint64, hit hitPlace) []frame {
 // is on a stack of its own; behind the entry of an interrupt or exception come the
 // registers that it saved, in the place of the function that was interrupted.
 func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) {
+	if !v.m.has[release.CPULine] {
+		v.showOldTrace(p, frames, reliable)
+		return
+	}
 	p("Call Trace:")
 	stack, irq := "TASK", -1
 	for i, f := range frames {
@@ -451,7 +509,10 @@ func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) 
 			stack, irq = "IRQ", i
 		}
 	}
-	p(" <%s>", stack)
+	marks := v.m.has[release.TraceTaskMarks]
+	if marks || irq >= 0 {
+		p(" <%s>", stack)
+	}
 	mark := "? "
 	if reliable {
 		mark = ""
@@ -459,8 +520,9 @@ func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) 
 	for i := 0; i < len(frames); i++ {
 		f := frames[i]
 		if i == irq {
-			p(" </IRQ>")
-			p(" <TASK>")
+			if p(" </IRQ>"); marks {
+				p(" <TASK>")
+			}
 		}
 		p(" %s%s", mark, v.m.describe(f.ip, 'B')) // a call that does not return may be a function's last instruction
 		if i+1 < len(frames) && v.m.img.EntryText.Contains(f.ip-1) {
@@ -470,7 +532,9 @@ func (v *vcpu) showTrace(p func(string, ...any), frames []frame, reliable bool) 
 			}
 		}
 	}
-	p(" </TASK>")
+	if marks {
+		p(" </TASK>")
+	}
 }
 
 // entersIRQ reports whether a return address lies in the entry code of an interrupt,
@@ -482,6 +546,9 @@ func (m *Machine) entersIRQ(ret uint64) bool {
 
 // taintLetters are 6.1's taint_flags, by bit. A clear first bit prints as G.
 const taintLetters = "PFSRMBUDAWCIOELKXTN"
+
+// taintLetters26 is the number of these letters that kernels up to 2.6.32 have.
+const taintLetters26 = len("PFSRMBUDAWC")
 
 // Taint does what add_taint does, by letter: "O" for an out-of-tree module, "E" for
 // an unsigned one, "P" for a proprietary one. It ignores letters that Linux lacks.
@@ -505,11 +572,14 @@ func (m *Machine) AddTaints(bits uint64) {
 
 // tainted does what print_tainted does, for the first line of a stack trace.
 func (m *Machine) tainted() string {
-	set := m.taints.Load()
-	if set == 0 {
+	set, letters := m.taints.Load(), taintLetters
+	if !m.has[release.CPULine] {
+		letters = letters[:taintLetters26]
+	}
+	if set &= 1<<len(letters) - 1; set == 0 {
 		return "Not tainted"
 	}
-	b := []byte(taintLetters)
+	b := []byte(letters)
 	for i := range b {
 		if set&(1<<i) == 0 {
 			b[i] = ' '

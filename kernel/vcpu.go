@@ -278,7 +278,7 @@ func (v *vcpu) onOwnHit(r cpu.Reason) bool {
 		}
 	}
 	v.trap.Mem = &v.near
-	return v.inTrap(abi.NMIOffset|abi.HardirqOffset, abi.VecBP, h.Int3)
+	return v.inTrap(uint32(v.m.trapOffset), abi.VecBP, h.Int3)
 }
 
 // interrupt delivers a pending interrupt, or requests an exit for the moment when

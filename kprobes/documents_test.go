@@ -51,7 +51,7 @@ func TestInjectedFault(t *testing.T) {
 					t.Errorf("no fault: strlen gives %d", v)
 				}
 				for line := range strings.Lines(dmesg(m.Kernel)) {
-					if strings.Contains(line, "BUG: ") || strings.Contains(line, "#PF: ") || strings.Contains(line, "RIP: ") {
+					if strings.Contains(line, "BUG: ") || strings.Contains(line, "#PF: ") || strings.Contains(line, "RIP") {
 						_, text, _ := strings.Cut(line, ";")
 						said = append(said, text)
 					}

@@ -94,7 +94,7 @@ func TestFaultUnhandled(t *testing.T) {
 	if _, err := m.Machine.Call(m.ctx, "strlen", unmapped); asked != 1 { // its task dies
 		t.Errorf("strlen: %v, asked %d times", err, asked)
 	}
-	if log := dmesg(m.Kernel); !strings.Contains(log, "BUG: unable to handle page fault") || !strings.Contains(log, "RIP: 0010:strlen+0x0/") {
+	if log := dmesg(m.Kernel); !strings.Contains(log, "BUG: unable to handle kernel paging request at ") || !strings.Contains(log, "RIP: 0010:strlen+0x0/") {
 		t.Errorf("log %s", log)
 	}
 }

@@ -53,7 +53,11 @@ func (a *jprobeState) begin(p *Kprobe, t *abi.Trap) {
 // called with preemption off, and when a task ends.
 func (a *jprobeState) end(t *abi.Trap) {
 	a.p = nil
-	if t.Task == a.task.Load() && t.Preempt&abi.PreemptMask != 0 {
+	count := t.Preempt & abi.PreemptMask
+	if t.Vector == abi.VecBP { // which adds one
+		count--
+	}
+	if t.Task == a.task.Load() && count != 0 {
 		addPreempt(t, -1)
 		t.Preempt--
 	}
@@ -170,7 +174,7 @@ func (k *Kprobes) jprobeEntry(c *ctlblk, t *abi.Trap) bool {
 	}
 	next := t.Regs.IP
 	t.Regs.IP = c.jprobe.regs.IP
-	t.Vector, t.Preempt = 0, t.Preempt&^uint32(abi.NMIMask|abi.HardirqMask) // the handler stands for code that runs outside any trap
+	t.Vector, t.Preempt = 0, t.Preempt-1 // the handler stands for code that runs outside this trap
 	c.hit = Hit{Trap: t, Probe: p, k: k}
 	if !p.muted() {
 		k.callJprobe(p.jp, &c.hit)

@@ -174,10 +174,10 @@ func errf(errno syscall.Errno, format string, args ...any) error {
 	return fmt.Errorf(format+": %w", append(args, errno)...)
 }
 
-// errPtr is IS_ERR: an address in the last page is an errno.
-func errPtr(addr uint64) error {
+// errPtr is IS_ERR: an address in the last page is an errno, where it is asked for.
+func (k *Kprobes) errPtr(addr uint64) error {
 	const maxErrno = 4095
-	if e := -addr; 0 < e && e <= maxErrno {
+	if e := -addr; 0 < e && e <= maxErrno && k.has[release.AddrErrno] {
 		return errf(syscall.Errno(e), "%#x is an error", addr)
 	}
 	return nil
@@ -228,7 +228,7 @@ func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 // a function, ENOENT when there is no such place, and otherwise EINVAL.
 func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 	at, entry, err := k.resolve(addr, name, offset)
-	if e := errPtr(at); err != nil && e != nil && !k.has[release.SymbolNeeded] {
+	if e := k.errPtr(at); err != nil && e != nil && !k.has[release.SymbolNeeded] {
 		return e
 	}
 	if err != nil {
@@ -259,7 +259,7 @@ func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
 	}
 	at, entry, err := k.resolve(p.Addr, p.SymbolName, p.Offset)
 	if at != 0 && err != nil && !k.has[release.SymbolNeeded] {
-		err = errPtr(at)
+		err = k.errPtr(at)
 	}
 	if err != nil {
 		return err

@@ -379,7 +379,11 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 	}
 	sp := t.Regs.SP
 	h.last = first.Retprobe
-	k.returnsOutside(first, t)
+	if t.Caller = abi.CallerReturn; k.has[release.ReturnsOutsideTrap] {
+		k.returnsOutside(first, t)
+	} else {
+		k.runReturns(first, t)
+	}
 	if !t.Gone {
 		t.Regs.IP, t.Regs.SP = real, sp
 	}
@@ -389,14 +393,14 @@ func (k *Kprobes) trampolineHit(c *ctlblk, t *abi.Trap) bool {
 // returnsOutside runs return handlers as if outside a breakpoint: with interrupts as
 // the function left them, and preemption off.
 func (k *Kprobes) returnsOutside(first *Instance, t *abi.Trap) {
-	vector, preempt := t.Vector, t.Preempt
-	t.Vector, t.Preempt = 0, preempt&^uint32(abi.NMIMask|abi.HardirqMask)+1
+	vector := t.Vector
+	t.Vector = 0
 	addPreempt(t, 1)
 	k.runReturns(first, t)
 	if !t.Gone && !t.Away { // whose exit or sleep has set the count anew
 		addPreempt(t, -1)
 	}
-	t.Vector, t.Preempt = vector, preempt
+	t.Vector = vector
 }
 
 // sayBug logs that a hooked call has returned more often than it was made. It names the

@@ -165,9 +165,13 @@ func TestBadAddressesOfEach(t *testing.T) {
 		inside := map[bool]syscall.Errno{false: 0, true: eilseq}[m.Kprobes.Has(release.InsnBoundary)]
 		switchTo := map[bool]syscall.Errno{false: einval, true: 0}[m.Kprobes.Has(release.ProbesSwitchTo)]
 		pageFault := map[bool]string{false: "do_page_fault", true: "exc_page_fault"}[m.Kprobes.Has(release.InsnBoundary)]
-		last, middle := enoent, m.inside("int_sqrt")+1
-		if !m.Kprobes.Has(release.SymbolNeeded) {
-			last = syscall.EPERM
+		last, lastRet, middle := enoent, enoent, m.inside("int_sqrt")+1
+		switch {
+		case m.Kprobes.Has(release.SymbolNeeded):
+		case m.Kprobes.Has(release.AddrErrno):
+			last, lastRet = syscall.EPERM, syscall.EPERM
+		default:
+			last = einval
 		}
 		for _, tc := range []struct {
 			name      string
@@ -185,7 +189,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 			{"not canonical", &kprobes.Kprobe{Addr: 1 << 47}, nowhere, enoent},
 			{"direct map", &kprobes.Kprobe{Addr: abi.DirectMap + 0x1000000}, nowhere, enoent},
 			{"instruction slots", &kprobes.Kprobe{Addr: abi.ModulesBase}, nowhere, enoent},
-			{"the last address", &kprobes.Kprobe{Addr: ^uint64(0)}, last, last},
+			{"the last address", &kprobes.Kprobe{Addr: ^uint64(0)}, last, lastRet},
 			{"far behind a function", &kprobes.Kprobe{SymbolName: "gcd", Offset: 1<<32 - 1}, nowhere, enoent},
 			{"inside an instruction", &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: middle}, inside, einval},
 			{"padding", &kprobes.Kprobe{Addr: m.padding()}, einval, einval},

@@ -90,6 +90,10 @@ func (k *Kprobes) hitInt3(c *ctlblk, pt *point, code *slotCode, t *abi.Trap) boo
 		return true
 	}
 	c.begin(pt, code, t)
+	t.Caller = abi.CallerKprobe
+	if pt.aggr.Load() {
+		t.Caller = abi.CallerAggr
+	}
 	if k.runPre(c, pt, t, false) {
 		p := c.hit.Probe
 		if p.jp != nil { // its handler runs next
@@ -157,6 +161,10 @@ func (k *Kprobes) runPost(c *ctlblk, pt *point, t *abi.Trap) {
 	list := pt.list.Load()
 	if !list.post {
 		return
+	}
+	t.Caller = abi.CallerPost
+	if pt.aggr.Load() {
+		t.Caller = abi.CallerAggr
 	}
 	for at := 0; at < len(list.probes) && !t.Gone; at++ {
 		k.postHandlers(c, list.probes, &at, t)

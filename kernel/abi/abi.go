@@ -144,6 +144,7 @@ type Trap struct {
 	IRQsOff   bool         // the handler runs with interrupts off, even if they were on before
 	Now       func() int64 // nanoseconds since boot
 	Quiet     bool         // the task prepares a call of the host: no handler runs (CallQuiet)
+	Caller    Caller       // the function that calls the handlers of a breakpoint's probes on Linux
 
 	// Gone is set when a handler of the guest has ended its task by an oops. The CPU is in
 	// another task then: Regs and the stack must not be used any more, and nothing that
@@ -158,6 +159,19 @@ type Trap struct {
 	// AddPreempt changes the guest's preempt_count on this vCPU. It is nil without a guest.
 	AddPreempt func(n int32)
 }
+
+// Caller names the function that calls a handler when a breakpoint has been hit. Stack
+// traces in handlers that are guest code show it.
+type Caller uint8
+
+// The callers.
+const (
+	CallerAggr   Caller = iota // aggr_pre_handler: one of several probes, or one that could be optimized
+	CallerKprobe               // the breakpoint's handler itself: kprobe_handler up to 2.6.32
+	CallerPost                 // what runs after the step: post_kprobe_handler up to 2.6.32
+	CallerReturn               // the handler of the probe at the return trampoline
+	Callers                    // the number of callers
+)
 
 // Nop5 is the five-byte nop at fentry sites and jump labels that are not in use.
 const Nop5 = "\x0f\x1f\x44\x00\x00"

@@ -15,12 +15,15 @@ const (
 	ProbesSwitchTo
 	UnregisterDisables
 	OnFuncEntryFlag
+	Int3NMI
+	AddrErrno
 
 	// Features of return probes.
 
 	TrampolineCode
 	ReturnIP
 	ReturnsIRQsOn
+	ReturnsOutsideTrap
 	NoInstanceRP
 	ReturnBUG
 	MaxActiveTwicePerCPU
@@ -40,6 +43,14 @@ const (
 	EnabledWords
 	OptimizationDash
 	LogPrefix
+
+	// Features of oopses and stack traces in the log.
+
+	TraceTaskMarks
+	FaultWords
+	CPULine
+	OopsNumberSign
+	NoOopsID
 
 	// Features of modules.
 
@@ -134,6 +145,7 @@ const (
 	jumps   = "Jump optimization, kprobes on ftrace"
 	modules = "Modules"
 	files   = "Files of kprobes, sysctl, log"
+	oopses  = "Oopses and stack traces in the log"
 	names   = "Names of functions"
 	tracefs = "Files of tracefs"
 	defs    = "Definitions of events"
@@ -188,9 +200,9 @@ var Changes = [features]Change{
 		Source: "document 001: `kprobes.TestOldAddresses`",
 	},
 	SymbolNeeded: {
-		Subject: kprobes, Since: Linux6_1,
-		What:   "an address without a symbol is refused with ENOENT; before, only the text there decides, and an address in the last page is an errno",
-		Source: "`5.10/events_far_addresses.txtar`",
+		Subject: kprobes, Since: Linux6_1, Documented: true,
+		What:   "an address without a symbol is refused with ENOENT; before, only the text there decides (EINVAL), and an address in the last page is an errno",
+		Source: "`5.10/events_far_addresses.txtar`; documents 000 to 002 know EINVAL only: `integration.TestOldErrors`",
 	},
 	ProbesSwitchTo: {
 		Subject: kprobes, Since: Linux5_10,
@@ -207,6 +219,16 @@ var Changes = [features]Change{
 		What:   "a probe at a function's entry has KPROBE_FLAG_ON_FUNC_ENTRY",
 		Source: "`modules/kprobe_fields.5.10`",
 	},
+	Int3NMI: {
+		Subject: kprobes, Since: Linux5_10, Linux: linux5_8,
+		What:   "a breakpoint counts as an NMI: handlers find NMI and hardirq in preempt_count, and a fault in one that no fault_handler handles panics; before, preemption is off, and the fault is an oops that ends the task",
+		Source: "documents 000, 001 and 002 (\"run with preemption disabled\"): `integration.TestOldContexts`, `integration.TestOldFaults`",
+	},
+	AddrErrno: {
+		Subject: kprobes, Since: Linux4_15,
+		What:   "register_kprobe takes an address in the last page for an errno and returns it, up to 5.10; before, it is EINVAL as all that is not text",
+		Source: "kernel/kprobes.c of 2.6 knows no error pointers: `integration.TestOldErrors`",
+	},
 
 	TrampolineCode: {
 		Subject: returns, Since: Linux5_10,
@@ -222,6 +244,11 @@ var Changes = [features]Change{
 		Subject: returns, Since: Linux6_1, Linux: linux5_11,
 		What:   "return handlers run with interrupts on; before, with interrupts off, as the instances of tasks are in tables with locks",
 		Source: `"kprobes: Remove kretprobe hash"; ` + "`5.10/args_return.txtar`",
+	},
+	ReturnsOutsideTrap: {
+		Subject: returns, Since: Linux4_15,
+		What:   "return handlers run without interrupts disabled; before, in the trap of the trampoline's probe, as all handlers of breakpoints",
+		Source: "documents 001 (\"kretprobe handlers ... run without interrupt disabled on x86/x86-64\"), 000 and 002 (\"that probe is hit ... upon return from the trap\"): `integration.TestOldContexts`",
 	},
 	NoInstanceRP: {
 		Subject: returns, Since: Linux6_1, Linux: linux5_11, Documented: true,
@@ -286,9 +313,35 @@ var Changes = [features]Change{
 		Source: "document 001: `integration.TestOldShell`",
 	},
 	LogPrefix: {
-		Subject: files, Since: Linux6_1,
+		Subject: files, Since: Linux6_1, Documented: true,
 		What:   "log lines about probes begin with \"kprobes: \"; before, they do not, and the optimizer's sysctl logs \"Kprobes globally optimized\" or \"unoptimized\"",
 		Source: "`5.10/kmsg.txtar`; `5.10/optimization_log.txtar`",
+	},
+
+	TraceTaskMarks: {
+		Subject: oopses, Since: Linux6_1, Documented: true,
+		What:   "stack traces have the lines <TASK> and </TASK>; before, only <IRQ> and </IRQ> are marked, and up to 2.6.32 <IRQ> and <EOI>, at the beginning of a line",
+		Source: "`integration.TestOldTraces`: what Debian's 5.10 prints; logs on linux-mm of 4.15.0-rc7 and 2.6.32-rc4",
+	},
+	FaultWords: {
+		Subject: oopses, Since: Linux5_10,
+		What:   "a page fault's oops begins with \"BUG: kernel NULL pointer dereference, address: \" or \"BUG: unable to handle page fault for address: \", and two lines #PF; before, \"BUG: unable to handle kernel NULL pointer dereference at \" or \"... paging request at \", and a line IP",
+		Source: "logs of 4.15.0-rc8 and 2.6.25-rc2 on linux-mm, of Debian's 2.6.32-5 on linux-media: `integration.TestOldFaults`",
+	},
+	CPULine: {
+		Subject: oopses, Since: Linux4_15,
+		What:   "reports name the task as in \"CPU: 0 PID: 1 Comm: sh\", and functions alone; before, \"Pid: 1, comm: sh\", each function with its address in [<>], and oopses have the lines CPU, Process and Stack, and end with RIP and RSP",
+		Source: "logs of 2.6.25-mm1 (Message-Id 20080417160331.b4729f0c.akpm@linux-foundation.org) and 2.6.25-rc2 on linux-mm, of Debian's 2.6.32-5 on linux-media: `integration.TestOldTraces`",
+	},
+	NoOopsID: {
+		Subject: oopses, Since: Linux6_1, Documented: true,
+		What:   "the last line of an oops is \"---[ end trace 0000000000000000 ]---\"; before, it has a random number that grows by one with each",
+		Source: "logs of 5.10, 4.15, 2.6.32 and 2.6.25 on mailing lists: `integration.TestOldFaults`",
+	},
+	OopsNumberSign: {
+		Subject: oopses, Since: Linux2_6_32,
+		What:   "the number of an oops is [#1]; before, [1], and a line without text precedes \"Call Trace:\"",
+		Source: "logs of 2.6.25-rc2 and 2.6.25-mm1 on linux-mm: `integration.TestOldFaults`",
 	},
 
 	CompressedModules: {

@@ -70,6 +70,10 @@ var FunctionNames = []*Value[string]{
 		By: []At[string]{{Linux5_10, "__kretprobe_trampoline_handler", 0}, {Linux6_1, "rethook_trampoline_handler", linux5_18}},
 	},
 	{
+		Subject: names, What: "what calls a module's return handlers", Source: "documents 000, 001 and 002 (a probe at the trampoline): `integration.TestOldTraces`",
+		By: []At[string]{{Linux2_6_25, "trampoline_probe_handler", 0}, {Linux5_10, "kretprobe_rethook_handler", 0}},
+	},
+	{
 		Subject: names, What: "what execve calls", Source: "document 002: `kprobefs.TestNamesOfEach`",
 		By: []At[string]{{Linux2_6_25, "do_execve", 0}, {Linux5_10, "do_execveat_common.constprop.0.isra.0", 0}},
 	},

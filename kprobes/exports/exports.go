@@ -115,11 +115,17 @@ const (
 	riData    = 48
 )
 
-// ReturnTo maps a callback (an abi.HC* number, 0 for int3) to the Linux function that
+// ReturnTo maps a callback (an abi.HC* number) to the Linux function that
 // calls probes' handlers there. Stack traces in handlers of modules show it
 // (kernel.Handlers.ReturnTo).
 var ReturnTo = map[uint64]string{
-	0: "aggr_pre_handler", abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
+	abi.HCFtrace: "aggr_pre_handler", abi.HCOptimized: "opt_pre_handler", abi.HCRethook: "kretprobe_rethook_handler",
+}
+
+// CallerNames are these functions for breakpoints (kernel.Handlers.CallerNames). All but
+// the first are those of 2.6; the last is a name of 6.1's image (package release).
+var CallerNames = [abi.Callers]string{
+	abi.CallerAggr: "aggr_pre_handler", abi.CallerKprobe: "kprobe_handler", abi.CallerPost: "post_kprobe_handler", abi.CallerReturn: "kretprobe_rethook_handler",
 }
 
 // maxName is the maximum length of a symbol's name: KSYM_NAME_LEN plus

@@ -15,6 +15,10 @@ _ASM_NOKPROBE \name
 	HANDLER_RETURN aggr_pre_handler
 	HANDLER_RETURN opt_pre_handler
 	HANDLER_RETURN kretprobe_rethook_handler
+#ifdef KERNEL_2_6
+	HANDLER_RETURN kprobe_handler
+	HANDLER_RETURN post_kprobe_handler
+#endif
 
 /*
  * Functions that Linux calls between the trap and the event. Here the machine does
