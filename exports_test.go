@@ -559,7 +559,7 @@ func testGuestHandlersPrintk(t *testing.T, c *caller) {
 	c.call(printk, text)
 	var got []string
 	for _, l := range says(c.Kernel, "kprobe_handlers: at") {
-		if !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") { // lines of stack traces
+		if l != "" && !strings.HasPrefix(l, " ") && !strings.HasPrefix(l, "C") && !strings.HasPrefix(l, "Pid:") { // lines of stack traces
 			got = append(got, l)
 		}
 	}

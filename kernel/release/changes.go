@@ -222,7 +222,7 @@ var Changes = [features]Change{
 	Int3NMI: {
 		Subject: kprobes, Since: Linux5_10, Linux: linux5_8,
 		What:   "a breakpoint counts as an NMI: handlers find NMI and hardirq in preempt_count, and a fault in one that no fault_handler handles panics; before, preemption is off, and the fault is an oops that ends the task",
-		Source: "documents 000, 001 and 002 (\"run with preemption disabled\"): `integration.TestOldContexts`, `integration.TestOldFaults`",
+		Source: "documents 000, 001 and 002, which know handlers with preemption disabled: `integration.TestOldContexts`, `integration.TestOldFaults`",
 	},
 	AddrErrno: {
 		Subject: kprobes, Since: Linux4_15,
@@ -248,7 +248,7 @@ var Changes = [features]Change{
 	ReturnsOutsideTrap: {
 		Subject: returns, Since: Linux4_15,
 		What:   "return handlers run without interrupts disabled; before, in the trap of the trampoline's probe, as all handlers of breakpoints",
-		Source: "documents 001 (\"kretprobe handlers ... run without interrupt disabled on x86/x86-64\"), 000 and 002 (\"that probe is hit ... upon return from the trap\"): `integration.TestOldContexts`",
+		Source: "document 001 excepts return handlers on x86, documents 000 and 002 have them called in a trap: `integration.TestOldContexts`",
 	},
 	NoInstanceRP: {
 		Subject: returns, Since: Linux6_1, Linux: linux5_11, Documented: true,
