@@ -86,7 +86,9 @@ func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfi
 	if kern := seqfile.Find(rows, "kernel"); kern != nil {
 		kern.Dir = files.Over("/sys/kernel", kern.Dir.Rows)
 	}
-	rows = append(rows, sysfs.Bus(PerfTypes(HostPerfTypes(EventSources))),
+	bus := sysfs.Bus(PerfTypes(HostPerfTypes(EventSources)))
+	bus.At, bus.Dir = "/sys/bus", files.Over("/sys/bus", bus.Dir.Rows)
+	rows = append(rows, bus,
 		sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
 	for _, name := range []string{"class", "dev", "devices"} {
 		at := "/sys/" + name

@@ -183,7 +183,8 @@ func (m *Machine) Entries() *Entries { return m.entries }
 // what the files of modules refer to, and the disk. All later ones are.
 func shownAtBoot(name string) bool {
 	return name == "/dev/vda" || name == "/proc/devices" || name == "/proc/misc" || name == "/sys/devices/virtual" || name == "/sys/dev/char" ||
-		strings.HasPrefix(name, "/sys/class/") || strings.HasPrefix(name, "/sys/devices/virtual/")
+		strings.HasPrefix(name, "/sys/class/") || strings.HasPrefix(name, "/sys/devices/virtual/") ||
+		strings.HasPrefix(name, "/sys/bus/") || strings.HasPrefix(name+"/", "/sys/devices/platform/")
 }
 
 // hcEntry tells Entries about a name.

@@ -51,7 +51,18 @@ void signal_wake_up_state(struct task_struct *t, unsigned int state)
 /* Signals that are ignored by default. */
 static bool sig_ignored(struct task_struct *t, int sig)
 {
-	return sig == SIGCHLD || sig == 23 || sig == 28 || sig == 18 || (t->flags & PF_KTHREAD && sig != SIGKILL);
+	return sig == SIGCHLD || sig == 23 || sig == 28 || sig == 18;
+}
+
+/*
+ * A kernel thread takes only what it has allowed (allow_signal), or what the kernel sends
+ * if it has allowed that (allow_kernel_signal); SIGKILL wakes it.
+ */
+static bool kthread_ignored(struct task_struct *t, int sig, bool force)
+{
+	void *handler = t->sighand->action[sig - 1].handler;
+
+	return sig != SIGKILL && handler != SIG_KTHREAD && !(handler == SIG_KTHREAD_KERNEL && force);
 }
 
 /*
@@ -72,6 +83,8 @@ bool prepare_signal(int sig, struct task_struct *p, bool force)
 		return false;
 	if (p->signal->flags & SIGNAL_GROUP_EXIT)
 		return sig == SIGKILL;
+	if (p->flags & PF_KTHREAD)
+		return !kthread_ignored(p, sig, force);
 	return !sig_ignored(p, sig);
 }
 
@@ -81,6 +94,11 @@ void complete_signal(int sig, struct task_struct *p, enum pid_type type)
 
 	if (p->flags & PF_EXITING)
 		return;
+	if (p->flags & PF_KTHREAD && sig != SIGKILL) {
+		if (!sig_pending_in(p->blocked, sig))
+			signal_wake_up(p, 0);
+		return;
+	}
 	if (host_sends()) {
 		p->pending.signal &= ~(1ULL << (SIGKILL - 1));
 		signal_wake_up(p, 0);
@@ -250,6 +268,25 @@ void flush_signals(struct task_struct *t)
 	spin_unlock_irqrestore(&t->sighand->siglock, flags);
 }
 EXPORT_SYMBOL(flush_signals);
+
+/*
+ * What the current task does with a signal from now on. Signals that it now ignores are
+ * no longer pending.
+ */
+void kernel_sigaction(int sig, void *action)
+{
+	u64 bit = 1ULL << (sig - 1);
+
+	spin_lock_irq(&current->sighand->siglock);
+	current->sighand->action[sig - 1].handler = action;
+	if (action == SIG_IGN) {
+		current->signal->shared_pending.signal &= ~bit;
+		current->pending.signal &= ~bit;
+		recalc_sigpending();
+	}
+	spin_unlock_irq(&current->sighand->siglock);
+}
+EXPORT_SYMBOL(kernel_sigaction);
 
 void flush_signal_handlers(struct task_struct *t, int force_default)
 {

@@ -2,14 +2,15 @@
 #include <linux/sched.h>
 #include <linux/fs_struct.h>
 #include <linux/syscalls.h>
+#include <linux/utsname.h>
 #include <linux/uaccess.h>
 #include <linux/string.h>
 #include <linux/mm.h>
 #include <asm/traps.h>
 #include <asm/host.h>
 
-struct new_utsname { char sysname[65], nodename[65], release[65], version[65], machine[65], domainname[65]; };
-struct new_utsname init_uts_ns = { .sysname = "Linux", .nodename = "(none)", .machine = "x86_64", .domainname = "(none)" };
+struct uts_namespace init_uts_ns = { .name = { .sysname = "Linux", .nodename = "(none)", .machine = "x86_64", .domainname = "(none)" } };
+EXPORT_SYMBOL_GPL(init_uts_ns);
 DECLARE_RWSEM(uts_sem);
 struct rlimit64 { u64 rlim_cur, rlim_max; };
 
@@ -36,7 +37,7 @@ SYSCALL_DEFINE1(newuname, struct new_utsname __user *, name)
 	struct new_utsname tmp;
 
 	down_read(&uts_sem);
-	memcpy(&tmp, &init_uts_ns, sizeof(tmp));
+	memcpy(&tmp, &init_uts_ns.name, sizeof(tmp));
 	up_read(&uts_sem);
 	return copy_to_user(name, &tmp, sizeof(tmp)) ? -EFAULT : 0;
 }
@@ -180,6 +181,6 @@ SYSCALL_DEFINE5(prctl, int, option, unsigned long, arg2, unsigned long, arg3, un
 
 void __init uts_init(void)
 {
-	strscpy(init_uts_ns.release, boot_params + BOOT_RELEASE, 65);
-	strscpy(init_uts_ns.version, boot_params + BOOT_VERSION, 65);
+	strscpy(init_uts_ns.name.release, boot_params + BOOT_RELEASE, 65);
+	strscpy(init_uts_ns.name.version, boot_params + BOOT_VERSION, 65);
 }

@@ -147,3 +147,27 @@ void *vmalloc_user(unsigned long size)
 	return __vmalloc_node_range(size, 1, GFP_KERNEL | __GFP_ZERO, __builtin_return_address(0));
 }
 EXPORT_SYMBOL(vmalloc_user);
+
+/* The page of an address in an area, or NULL. */
+struct page *vmalloc_to_page(const void *addr)
+{
+	struct page *page = NULL;
+	struct vm_struct *va;
+
+	spin_lock(&vmap_area_lock);
+	list_for_each_entry(va, &vmap_area_list, list) {
+		unsigned long n = (addr - va->addr) >> PAGE_SHIFT;
+
+		if (addr >= va->addr && n < va->nr_pages)
+			page = va->pages[n];
+	}
+	spin_unlock(&vmap_area_lock);
+	return page;
+}
+EXPORT_SYMBOL(vmalloc_to_page);
+
+unsigned long vmalloc_to_pfn(const void *addr)
+{
+	return page_to_pfn(vmalloc_to_page(addr));
+}
+EXPORT_SYMBOL(vmalloc_to_pfn);

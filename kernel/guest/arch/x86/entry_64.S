@@ -2,6 +2,7 @@
  * stacks, and the start of new tasks. */
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
+#include <asm/host.h>
 
 .macro PUSH_REGS
 	pushq	%rdi
@@ -88,8 +89,21 @@ idtentry asm_sysvec_reschedule_ipi		sysvec_reschedule_ipi		0
 idtentry asm_sysvec_call_function_single	sysvec_call_function_single	0
 idtentry asm_sysvec_kvm_asyncpf_interrupt	sysvec_kvm_asyncpf_interrupt	0
 idtentry asm_sysvec_reboot			sysvec_reboot			0
-idtentry asm_common_interrupt			common_interrupt		0
+idtentry asm_common_interrupt			common_interrupt		1
 idtentry asm_spurious_interrupt			spurious_interrupt		0
+
+/* The entries of the interrupts of devices: each pushes its vector, and is 16 bytes. */
+	.section .entry.text, "ax"
+	.p2align 4, 0xcc
+SYM_CODE_START irq_entries_start
+	vector = FIRST_EXTERNAL_VECTOR
+	.rept ISA_IRQ_VECTOR(16) - FIRST_EXTERNAL_VECTOR
+	.p2align 4, 0xcc
+	pushq	$vector
+	jmp	asm_common_interrupt
+	vector = vector + 1
+	.endr
+SYM_FUNC_END irq_entries_start
 
 /*
  * rdi: pt_regs, esi: number. Entry point of system calls. Its callers stand for user

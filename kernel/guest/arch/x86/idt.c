@@ -2,6 +2,7 @@
 #include <linux/kernel.h>
 #include <asm/traps.h>
 #include <asm/host.h>
+#include <linux/irq.h>
 
 struct gate_struct { u16 offset_low, segment, bits, offset_middle; u32 offset_high, reserved; };
 struct desc_ptr { u16 size; unsigned long address; } __packed;
@@ -21,7 +22,8 @@ DECLARE_ASM(asm_exc_general_protection) DECLARE_ASM(asm_exc_page_fault)
 DECLARE_ASM(asm_exc_alignment_check) DECLARE_ASM(asm_spurious_interrupt)
 DECLARE_ASM(asm_sysvec_apic_timer_interrupt) DECLARE_ASM(asm_sysvec_reschedule_ipi)
 DECLARE_ASM(asm_sysvec_call_function_single) DECLARE_ASM(asm_sysvec_kvm_asyncpf_interrupt)
-DECLARE_ASM(asm_sysvec_reboot) DECLARE_ASM(asm_common_interrupt)
+DECLARE_ASM(asm_sysvec_reboot)
+extern char irq_entries_start[];
 
 static const struct idt_data def_idts[] = {
 	{ 0, asm_exc_divide_error }, { 1, asm_exc_debug }, { 2, asm_exc_nmi }, { 3, asm_exc_int3 },
@@ -33,7 +35,6 @@ static const struct idt_data def_idts[] = {
 	{ HYPERVISOR_CALLBACK_VECTOR, asm_sysvec_kvm_asyncpf_interrupt },
 	{ REBOOT_VECTOR, asm_sysvec_reboot },
 	{ CALL_FUNCTION_SINGLE_VECTOR, asm_sysvec_call_function_single },
-	{ DISK_VECTOR, asm_common_interrupt },
 	{ RESCHEDULE_VECTOR, asm_sysvec_reschedule_ipi },
 };
 
@@ -62,6 +63,9 @@ void __init idt_setup_traps(void)
 
 	for (i = 32; i < 256; i++)
 		set_intr_gate(i, asm_spurious_interrupt);
+	for (i = FIRST_EXTERNAL_VECTOR; i < ISA_IRQ_VECTOR(16); i++)
+		if (vector_to_irq(i) >= 0)
+			set_intr_gate(i, (void (*)(void))(irq_entries_start + 16 * (i - FIRST_EXTERNAL_VECTOR)));
 	for (i = 0; i < ARRAY_SIZE(def_idts); i++)
 		set_intr_gate(def_idts[i].vector, def_idts[i].addr);
 	load_idt_table();

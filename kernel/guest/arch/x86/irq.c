@@ -121,10 +121,9 @@ DEFINE_IDTENTRY_SYSVEC(sysvec_kvm_asyncpf_interrupt)
 	kvm_async_pf_task_wake();
 }
 
-/* Of devices there is one that interrupts. */
-DEFINE_IDTENTRY_SYSVEC(common_interrupt)
+DEFINE_IDTENTRY_IRQ(common_interrupt)
 {
-	handle_edge_irq(irq_to_desc(DISK_IRQ));
+	handle_edge_irq(irq_to_desc(vector_to_irq(vector)));
 }
 
 DEFINE_IDTENTRY_SYSVEC(sysvec_reboot)

@@ -31,10 +31,19 @@ bool __virt_addr_valid(unsigned long x)
 		return false;
 	return (__phys_addr(x) >> PAGE_SHIFT) < max_pfn;
 }
+EXPORT_SYMBOL(__virt_addr_valid);
+
+/* The end of the direct map. */
+void *high_memory;
+EXPORT_SYMBOL(high_memory);
+
+void identify_boot_cpu(void);
 
 void __init setup_arch(void)
 {
+	identify_boot_cpu();
 	memblock_init(boot_u64(BOOT_RAM));
+	high_memory = (void *)(PAGE_OFFSET + (max_pfn << PAGE_SHIFT));
 	prefill_possible_map(boot_u64(BOOT_CPUS));
 	strscpy(saved_command_line, boot_params + BOOT_CMDLINE, sizeof(saved_command_line));
 }

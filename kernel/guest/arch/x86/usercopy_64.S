@@ -72,6 +72,35 @@ _ASM_NOKPROBE __put_user_\n
 	PUT_USER 2 movw ax
 	PUT_USER 4 movl eax
 	PUT_USER 8 movq rax
+/* As __get_user_\n and __put_user_\n, for addresses that access_ok has checked. */
+.macro GET_USER_NOCHECK n mov dst
+SYM_FUNC_START __get_user_nocheck_\n
+1:	\mov	(%rax), %\dst
+	xorl	%eax, %eax
+	ret
+	_ASM_EXTABLE 1b, bad_get_user
+SYM_FUNC_END __get_user_nocheck_\n
+EXPORT_SYMBOL __get_user_nocheck_\n
+_ASM_NOKPROBE __get_user_nocheck_\n
+.endm
+	GET_USER_NOCHECK 1 movzbl edx
+	GET_USER_NOCHECK 2 movzwl edx
+	GET_USER_NOCHECK 4 movl edx
+	GET_USER_NOCHECK 8 movq rdx
+.macro PUT_USER_NOCHECK n mov src
+SYM_FUNC_START __put_user_nocheck_\n
+1:	\mov	%\src, (%rcx)
+	xorl	%ecx, %ecx
+	ret
+	_ASM_EXTABLE 1b, bad_put_user
+SYM_FUNC_END __put_user_nocheck_\n
+EXPORT_SYMBOL __put_user_nocheck_\n
+_ASM_NOKPROBE __put_user_nocheck_\n
+.endm
+	PUT_USER_NOCHECK 1 movb al
+	PUT_USER_NOCHECK 2 movw ax
+	PUT_USER_NOCHECK 4 movl eax
+	PUT_USER_NOCHECK 8 movq rax
 bad_put_user:
 	movl	$-14, %ecx
 	ret

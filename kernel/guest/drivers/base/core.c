@@ -1,5 +1,5 @@
 // Devices: their directories in sysfs, their places in a class, and their files in /dev.
-#include <linux/device.h>
+#include "base.h"
 #include <linux/cdev.h>
 #include <linux/hostfs.h>
 #include <linux/mutex.h>
@@ -41,6 +41,8 @@ static ssize_t device_store(struct kobject *kobj, struct attribute *attr, const 
 	return a->store ? a->store(to_dev(kobj), a, buf, count) : -EIO;
 }
 
+static char *node_path(struct device *dev, umode_t *mode);
+
 static const struct sysfs_ops dev_sysfs_ops = {
 	.show = device_show,
 	.store = device_store,
@@ -49,14 +51,19 @@ static const struct sysfs_ops dev_sysfs_ops = {
 static void device_release(struct kobject *kobj)
 {
 	struct device *dev = to_dev(kobj);
+	struct device_private *p = dev->p;
 
+	devres_release_all(dev); // also of a device that never had a driver
 	if (dev->release)
 		dev->release(dev);
+	else if (dev->type && dev->type->release)
+		dev->type->release(dev);
 	else if (dev->class && dev->class->dev_release)
 		dev->class->dev_release(dev);
 	else
 		WARN(1, "Device '%s' does not have a release() function, it is broken and must be fixed. See Documentation/core-api/kobject.rst.\n",
 		     dev_name(dev));
+	kfree(p);
 }
 
 static const struct kobj_type device_ktype = {
@@ -70,12 +77,91 @@ static ssize_t dev_show(struct device *dev, struct device_attribute *attr, char 
 }
 DEVICE_ATTR_RO(dev);
 
-// The text of uevent, as far as it does not need a driver.
+int add_uevent_var(struct kobj_uevent_env *env, const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	if (env->envp_idx >= UEVENT_NUM_ENVP) {
+		WARN(1, "add_uevent_var: too many keys\n");
+		return -ENOMEM;
+	}
+	va_start(args, format);
+	len = vsnprintf(env->buf + env->buflen, sizeof(env->buf) - env->buflen, format, args);
+	va_end(args);
+	if (len >= (int)sizeof(env->buf) - env->buflen) {
+		WARN(1, "add_uevent_var: buffer size too small\n");
+		return -ENOMEM;
+	}
+	env->envp[env->envp_idx++] = env->buf + env->buflen;
+	env->buflen += len + 1;
+	return 0;
+}
+EXPORT_SYMBOL_GPL(add_uevent_var);
+
+// dev_uevent adds what an event says about a device.
+static int dev_uevent(struct device *dev, struct kobj_uevent_env *env)
+{
+	int err = 0;
+
+	if (MAJOR(dev->devt)) {
+		umode_t mode = 0;
+		char *path = node_path(dev, &mode);
+
+		add_uevent_var(env, "MAJOR=%u", MAJOR(dev->devt));
+		add_uevent_var(env, "MINOR=%u", MINOR(dev->devt));
+		if (path)
+			add_uevent_var(env, "DEVNAME=%s", path);
+		if (mode)
+			add_uevent_var(env, "DEVMODE=%#o", mode & 0777);
+		kfree(path);
+	}
+	if (dev->type && dev->type->name)
+		add_uevent_var(env, "DEVTYPE=%s", dev->type->name);
+	if (dev->driver)
+		add_uevent_var(env, "DRIVER=%s", dev->driver->name);
+	if (dev->bus && dev->bus->uevent)
+		err = dev->bus->uevent(dev, env);
+	if (!err && dev->class && dev->class->dev_uevent)
+		err = dev->class->dev_uevent(dev, env);
+	if (!err && dev->type && dev->type->uevent)
+		err = dev->type->uevent(dev, env);
+	return err;
+}
+
+// device_event has the device's bus, class and type say what they have to say about an
+// event. Nobody listens to it.
+static void device_event(struct device *dev, const char *action)
+{
+	struct kobj_uevent_env *env;
+
+	if (!dev->bus && !dev->class)
+		return;
+	env = kzalloc(sizeof(*env), GFP_KERNEL);
+	if (!env)
+		return;
+	add_uevent_var(env, "ACTION=%s", action);
+	add_uevent_var(env, "SUBSYSTEM=%s", dev->bus ? dev->bus->name : dev->class->name);
+	dev_uevent(dev, env);
+	kfree(env);
+}
+
 static ssize_t uevent_show(struct device *dev, struct device_attribute *attr, char *buf)
 {
-	if (!MAJOR(dev->devt))
+	struct kobj_uevent_env *env;
+	ssize_t len = 0;
+	int i;
+
+	if (!dev->bus && !dev->class)
 		return 0;
-	return sprintf(buf, "MAJOR=%u\nMINOR=%u\nDEVNAME=%s\n", MAJOR(dev->devt), MINOR(dev->devt), dev_name(dev));
+	env = kzalloc(sizeof(*env), GFP_KERNEL);
+	if (!env)
+		return -ENOMEM;
+	if (!dev_uevent(dev, env))
+		for (i = 0; i < env->envp_idx; i++)
+			len += sysfs_emit_at(buf, len, "%s\n", env->envp[i]);
+	kfree(env);
+	return len;
 }
 
 static ssize_t uevent_store(struct device *dev, struct device_attribute *attr, const char *buf, size_t count)
@@ -87,8 +173,10 @@ DEVICE_ATTR_RW(uevent);
 void device_initialize(struct device *dev)
 {
 	kobject_init(&dev->kobj, &device_ktype);
+	mutex_init(&dev->mutex);
 	spin_lock_init(&dev->devres_lock);
 	INIT_LIST_HEAD(&dev->devres_head);
+	dev->numa_node = -1;
 	INIT_LIST_HEAD(&dev->node);
 }
 EXPORT_SYMBOL_GPL(device_initialize);
@@ -202,6 +290,20 @@ static void number_links(struct device *dev, bool make)
 		sysfs_remove_link(sysfs_dev_char_kobj, name);
 }
 
+int device_private_init(struct device *dev)
+{
+	struct device_private *p = kzalloc(sizeof(*p), GFP_KERNEL);
+
+	if (!p)
+		return -ENOMEM;
+	p->device = dev;
+	INIT_LIST_HEAD(&p->bus_node);
+	INIT_LIST_HEAD(&p->driver_node);
+	INIT_LIST_HEAD(&p->deferred);
+	dev->p = p;
+	return 0;
+}
+
 // add_files makes what is in the device's directory, and what leads to it.
 static int add_files(struct device *dev)
 {
@@ -214,6 +316,8 @@ static int add_files(struct device *dev)
 		      sysfs_create_link(&dev->class->p->dir, &dev->kobj, dev_name(dev)) ?:
 		      sysfs_create_groups(&dev->kobj, dev->class->dev_groups);
 	}
+	if (!err && dev->type)
+		err = sysfs_create_groups(&dev->kobj, dev->type->groups);
 	if (!err)
 		err = sysfs_create_groups(&dev->kobj, dev->groups);
 	if (!err)
@@ -225,16 +329,23 @@ int device_add(struct device *dev)
 {
 	int err;
 
+	if (!dev->p) {
+		err = device_private_init(dev);
+		if (err)
+			return err;
+	}
 	if (dev->init_name) {
 		dev_set_name(dev, "%s", dev->init_name);
 		dev->init_name = NULL;
 	}
+	if (!dev_name(dev) && dev->bus && dev->bus->dev_name)
+		dev_set_name(dev, "%s%u", dev->bus->dev_name, dev->id);
 	if (!dev_name(dev))
 		return -EINVAL;
 	err = kobject_add_named(&dev->kobj, parent_of(dev));
 	if (err)
 		return err;
-	err = add_files(dev);
+	err = add_files(dev) ?: bus_add_device(dev);
 	if (err) {
 		kobject_del(&dev->kobj);
 		return err;
@@ -244,6 +355,8 @@ int device_add(struct device *dev)
 	mutex_unlock(&device_mutex);
 	if (MAJOR(dev->devt))
 		devtmpfs_create_node(dev);
+	device_event(dev, "add");
+	bus_probe_device(dev);
 	return 0;
 }
 EXPORT_SYMBOL_GPL(device_add);
@@ -276,6 +389,9 @@ void device_del(struct device *dev)
 	number_links(dev, false);
 	if (dev->class && dev->class->p)
 		sysfs_remove_link(&dev->class->p->dir, dev_name(dev));
+	bus_remove_device(dev);
+	driver_deferred_probe_del(dev);
+	device_event(dev, "remove");
 	kobject_del(&dev->kobj);
 }
 EXPORT_SYMBOL_GPL(device_del);

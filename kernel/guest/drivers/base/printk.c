@@ -7,18 +7,12 @@
 #include <linux/sprintf.h>
 #include <linux/export.h>
 
-// A bus and a driver begin with their names.
-static const char *name_of(const void *named)
-{
-	return *(const char *const *)named;
-}
-
 const char *dev_driver_string(const struct device *dev)
 {
 	if (dev->driver)
-		return name_of(dev->driver);
+		return dev->driver->name;
 	if (dev->bus)
-		return name_of(dev->bus);
+		return dev->bus->name;
 	return dev->class ? dev->class->name : "";
 }
 EXPORT_SYMBOL(dev_driver_string);
@@ -26,7 +20,7 @@ EXPORT_SYMBOL(dev_driver_string);
 // describe says which device it is, if it has a class or a bus.
 static void describe(const struct device *dev, struct dev_printk_info *info)
 {
-	const char *subsystem = dev->class ? dev->class->name : dev->bus ? name_of(dev->bus) : NULL;
+	const char *subsystem = dev->class ? dev->class->name : dev->bus ? dev->bus->name : NULL;
 
 	memset(info, 0, sizeof(*info));
 	if (!subsystem)
@@ -96,8 +90,6 @@ DEV_PRINTK(_dev_err, KERN_ERR);
 DEV_PRINTK(_dev_warn, KERN_WARNING);
 DEV_PRINTK(_dev_notice, KERN_NOTICE);
 DEV_PRINTK(_dev_info, KERN_INFO);
-
-#define EPROBE_DEFER 517
 
 // dev_err_probe says why a probe failed, and returns err. What is only put off is not
 // said.

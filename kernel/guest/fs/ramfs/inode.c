@@ -144,6 +144,7 @@ noinline __noclone ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov
 	touch_atime(&iocb->ki_filp->f_path);
 	return done;
 }
+EXPORT_SYMBOL(generic_file_read_iter);
 
 // write_blocks is generic_perform_write for a disk.
 static ssize_t write_blocks(struct kiocb *iocb, struct iov_iter *iter)
@@ -217,6 +218,7 @@ noinline __noclone ssize_t generic_file_write_iter(struct kiocb *iocb, struct io
 	inode_unlock(file->f_inode);
 	return ret;
 }
+EXPORT_SYMBOL(generic_file_write_iter);
 
 static void truncate_pages(struct inode *inode)
 {

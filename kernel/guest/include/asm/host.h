@@ -135,7 +135,9 @@
 
 /* The disk's interrupt. */
 #define DISK_IRQ 24
+#define FIRST_EXTERNAL_VECTOR 0x20
 #define DISK_VECTOR 0x22
+#define ISA_IRQ_VECTOR(irq) (0x30 + (irq))
 #define LOCAL_TIMER_VECTOR 0xec
 #define HYPERVISOR_CALLBACK_VECTOR 0xf3
 #define REBOOT_VECTOR 0xf8

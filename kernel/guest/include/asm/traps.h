@@ -44,4 +44,11 @@ void tick_setup_cpu(void);
 	noinstr void func(struct pt_regs *regs) \
 	{ irqentry_state_t state = irqentry_enter(regs); irq_enter_rcu(); __##func(regs); irq_exit_rcu(); irqentry_exit(regs, state); } \
 	static noinline void __##func(struct pt_regs *regs)
+/* An interrupt of a device, by its vector. */
+#define DEFINE_IDTENTRY_IRQ(func) \
+	static noinline void __##func(struct pt_regs *regs, u32 vector); \
+	noinstr void func(struct pt_regs *regs, unsigned long error_code); \
+	noinstr void func(struct pt_regs *regs, unsigned long error_code) \
+	{ irqentry_state_t state = irqentry_enter(regs); irq_enter_rcu(); __##func(regs, (u8)error_code); irq_exit_rcu(); irqentry_exit(regs, state); } \
+	static noinline void __##func(struct pt_regs *regs, u32 vector)
 #endif

@@ -29,6 +29,7 @@ int dev_err_probe(const struct device *dev, int err, const char *fmt, ...) __pri
 #ifndef dev_fmt
 #define dev_fmt(fmt) fmt
 #endif
+#define dev_err_once(dev, fmt, ...) ({ static bool __said; if (!__said) { __said = true; dev_err(dev, fmt, ##__VA_ARGS__); } })
 #define dev_printk(level, dev, fmt, ...) _dev_printk(level, dev, fmt, ##__VA_ARGS__)
 #define dev_emerg(dev, fmt, ...) _dev_emerg(dev, dev_fmt(fmt), ##__VA_ARGS__)
 #define dev_alert(dev, fmt, ...) _dev_alert(dev, dev_fmt(fmt), ##__VA_ARGS__)

@@ -159,10 +159,23 @@ typedef void *fl_owner_t;
 struct fown_struct {
 	rwlock_t lock;
 	struct pid *pid;
-	u32 pid_type;
+	u32 pid_type; // enum pid_type
 	kuid_t uid, euid;
 	int signum;
 };
+
+// fasync_struct is an entry of a list of files whose owners get signals.
+struct fasync_struct {
+	rwlock_t fa_lock;
+	int magic;
+	int fa_fd;
+	struct fasync_struct *fa_next;
+	struct file *fa_file;
+	struct callback_head fa_rcu;
+};
+static_assert(sizeof(struct fasync_struct) == 48, "struct fasync_struct");
+int fasync_helper(int fd, struct file *filp, int on, struct fasync_struct **fapp);
+void kill_fasync(struct fasync_struct **fp, int sig, int band);
 
 struct file_ra_state {
 	unsigned long start;

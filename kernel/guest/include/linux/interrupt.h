@@ -6,6 +6,7 @@
 #include <linux/llist.h>
 #include <linux/bitops.h>
 #include <linux/atomic.h>
+#include <linux/irq.h>
 enum { HI_SOFTIRQ, TIMER_SOFTIRQ, NET_TX_SOFTIRQ, NET_RX_SOFTIRQ, BLOCK_SOFTIRQ, IRQ_POLL_SOFTIRQ,
        TASKLET_SOFTIRQ, SCHED_SOFTIRQ, HRTIMER_SOFTIRQ, RCU_SOFTIRQ, NR_SOFTIRQS };
 struct softirq_action { void (*action)(struct softirq_action *); };

@@ -316,6 +316,8 @@ long kernel_wait4(pid_t upid, int *stat_addr, int options, struct rusage *ru);
 #define SIGPIPE 13
 #define SIGTERM 15
 #define SIGCHLD 17
+#define SIGURG 23
+#define SIGIO 29
 #define SIGSTOP 19
 #define SI_USER 0
 #define SI_KERNEL 0x80
@@ -349,7 +351,10 @@ struct signal_struct {
 	unsigned int flags;			/* 116 */
 	char __before_pids[360 - 120];
 	struct pid *pids[4];			/* 360 */
-	char __before_utime[440 - 392];
+	char __before_leader[408 - 392];
+	int leader;				/* 408 */
+	struct tty_struct *tty;			/* 416: the controlling terminal; there are none */
+	char __before_utime[440 - 424];
 	u64 utime, stime, cutime, cstime;	/* 440 */
 	char __before_rlim[688 - 472];
 	unsigned long rlim[16][2];		/* 688 */
@@ -373,6 +378,14 @@ void signal_wake_up_state(struct task_struct *t, unsigned int state);
 static inline void signal_wake_up(struct task_struct *t, bool fatal) { signal_wake_up_state(t, fatal ? TASK_WAKEKILL : 0); }
 struct sighand_struct *__lock_task_sighand(struct task_struct *tsk, unsigned long *flags);
 void flush_signals(struct task_struct *t);
+#define SIG_DFL ((void *)0)
+#define SIG_IGN ((void *)1)
+#define SIG_KTHREAD ((void *)2)
+#define SIG_KTHREAD_KERNEL ((void *)3)
+void kernel_sigaction(int sig, void *action);
+static inline void allow_signal(int sig) { kernel_sigaction(sig, SIG_KTHREAD); }
+static inline void allow_kernel_signal(int sig) { kernel_sigaction(sig, SIG_KTHREAD_KERNEL); }
+static inline void disallow_signal(int sig) { kernel_sigaction(sig, SIG_IGN); }
 
 #define for_each_process(p) for (p = list_entry(init_task.tasks.next, struct task_struct, tasks); \
 	p != &init_task; p = list_entry(p->tasks.next, struct task_struct, tasks))

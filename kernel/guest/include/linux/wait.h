@@ -37,6 +37,7 @@ long prepare_to_wait_event(struct wait_queue_head *wq_head, struct wait_queue_en
 void finish_wait(struct wait_queue_head *wq_head, struct wait_queue_entry *wq_entry);
 int __wake_up(struct wait_queue_head *wq_head, unsigned int mode, int nr_exclusive, void *key);
 void __wake_up_sync_key(struct wait_queue_head *wq_head, unsigned int mode, void *key);
+void __wake_up_sync(struct wait_queue_head *wq_head, unsigned int mode);
 void __wake_up_locked(struct wait_queue_head *wq_head, unsigned int mode, int nr);
 int autoremove_wake_function(wait_queue_entry_t *wq_entry, unsigned int mode, int sync, void *key);
 int default_wake_function(wait_queue_entry_t *curr, unsigned int mode, int wake_flags, void *key);
@@ -48,6 +49,7 @@ long wait_woken(wait_queue_entry_t *wq_entry, unsigned int mode, long timeout);
 #define wake_up_all(x) __wake_up(x, 3, 0, NULL)
 #define wake_up_interruptible(x) __wake_up(x, 1, 1, NULL)
 #define wake_up_interruptible_all(x) __wake_up(x, 1, 0, NULL)
+#define wake_up_interruptible_sync(x) __wake_up_sync(x, 1)
 #define wake_up_interruptible_sync_poll(x, m) __wake_up_sync_key(x, 1, (void *)(unsigned long)(m))
 #define ___wait_event(wq, condition, state, exclusive, ret, cmd) ({ \
 	struct wait_queue_entry __wqe; long __ret = ret; \

@@ -90,6 +90,12 @@ void __wake_up_sync_key(struct wait_queue_head *wq_head, unsigned int mode, void
 }
 EXPORT_SYMBOL(__wake_up_sync_key);
 
+void __wake_up_sync(struct wait_queue_head *wq_head, unsigned int mode)
+{
+	__wake_up_sync_key(wq_head, mode, NULL);
+}
+EXPORT_SYMBOL(__wake_up_sync);
+
 void prepare_to_wait(struct wait_queue_head *wq_head, struct wait_queue_entry *wq_entry, int state)
 {
 	unsigned long flags;
