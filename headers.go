@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/headers"
 	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
@@ -24,7 +25,7 @@ func (r Release) WriteHeaders(dir string) error {
 		return err
 	}
 	k := headers.Kernel{
-		Release: r.Uname(), Vermagic: r.ownVermagics()[0], Image: r.Image, Config: r.kconfig(), Exports: img.Exports,
+		Release: r.Uname(), Vermagic: r.vermagic(), Layout: module.OwnLayout, Image: r.Image, Config: r.kconfig(), Exports: img.Exports,
 		BranchTracking: r.Image == "6.12",
 	}
 	// The name is major.minor, and .sublevel if the release has it.

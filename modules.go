@@ -33,6 +33,7 @@ func (k *Kernel) newModules() *module.Loader {
 		TextSymbols: k.opts.Config.NoKallsymsAll,
 		Vermagic:    k.opts.Release.vermagic(),
 		Own:         k.opts.Release.ownVermagics(),
+		Struct:      k.opts.Release.structModule(),
 		ABI:         k.opts.Release.ABI,
 	})
 }
@@ -131,6 +132,9 @@ func (l lockedModules) Insert(ctx context.Context, ko []byte, o module.Options) 
 func (k *Kernel) moduleLines() []procfs.Module {
 	var all []procfs.Module
 	for _, i := range k.Modules.List() {
+		if i.Hidden {
+			continue
+		}
 		all = append(all, procfs.Module{
 			Name: i.Name, Size: i.Size, Refs: i.Refs, Users: i.Users, State: string(i.State), Addr: i.Addr, Taints: i.Taints, Permanent: i.Permanent,
 		})

@@ -20,6 +20,7 @@ import (
 
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/integration"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
@@ -250,10 +251,14 @@ type areas struct {
 	held map[uint64]bool
 }
 
-func (a *areas) AllocModule(pages uint64) (uint64, error) {
-	at, err := a.nowhere.AllocModule(pages)
-	a.held[at] = true
-	return at, err
+func (a *areas) AllocModule(pages ...uint64) (uint64, error) {
+	first, err := a.nowhere.AllocModule(pages...)
+	at := first
+	for _, p := range pages {
+		a.held[at] = true
+		at += p * abi.PageSize
+	}
+	return first, err
 }
 
 func (a *areas) FreeModule(at uint64) { delete(a.held, at) }
@@ -267,6 +272,7 @@ func loadEdited(t *testing.T, b []byte) (loaded bool) {
 		Machine: m, Memory: noMemory{}, Symbols: nothing{}, Tables: nothing{}, Sites: nothing{},
 		Export: func(string) (uint64, bool) { return 0xffffffff81000000, true },
 		Func:   func(string) uint64 { return 0xffffffff81000000 },
+		Struct: module.Struct61,
 		ABI:    module.Debian61,
 		Call:   func(context.Context, string, uint64, ...uint64) (uint64, error) { return 0, nil },
 		Own:    []string{"6.1.0-kprobefs-amd64 SMP preempt mod_unload modversions"},

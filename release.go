@@ -121,8 +121,8 @@ func (r *Release) Configure(c Config) {
 // Uname returns uname -r.
 func (r Release) Uname() string { return cmp.Or(r.Kernel, r.ownUname()) }
 
-// ownUname returns the release in the vermagic of modules that are built with the
-// guest's own headers.
+// ownUname returns the name of the kernel where that is not a distribution's, and in the
+// vermagic of modules without a struct module.
 func (r Release) ownUname() string {
 	name := r.Name()
 	if strings.Count(name, ".") == 1 {
@@ -163,16 +163,30 @@ func (r Release) btf() func() *btf.Types {
 func (r Release) vermagic() string { return r.Uname() + " " + r.Vermagic }
 
 // ownVermagics returns the vermagics of modules that are built with the guest's own
-// headers: those for the release, and those for the release whose modules it loads. They
-// are not those of a distribution's kernel, which refuses such modules.
+// headers: those for the release, those for the release whose modules it loads, and those of
+// modules without a struct module, whose name is not that of a distribution's kernel.
 func (r Release) ownVermagics() []string {
-	own := []string{r.ownUname() + " " + r.Vermagic}
+	own := []string{r.vermagic(), r.ownUname() + " " + r.Vermagic}
 	for _, of := range releases {
 		if of.Linux == r.Modules {
-			own = append(own, of.ownUname()+" "+of.Vermagic)
+			own = append(own, of.vermagic(), of.ownUname()+" "+of.Vermagic)
 		}
+	}
+	if r.Kernel != "" { // modules of that kernel have this vermagic, too
+		own = own[1:]
 	}
 	return own
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }
+
+// structModule returns the layout of struct module in the image.
+func (r Release) structModule() module.Struct {
+	switch r.Image {
+	case "5.10":
+		return module.Struct510
+	case "6.12":
+		return module.Struct612
+	}
+	return module.Struct61
+}

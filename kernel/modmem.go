@@ -12,8 +12,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/mem"
 )
 
-// moduleMem does what module_alloc does: it hands out pages of the module area,
-// with an unmapped page after each piece.
+// moduleMem does what module_alloc does: it hands out pages of the module area, in
+// pieces that are mapped and freed one by one, with an unmapped page after them.
 type moduleMem struct {
 	mu   sync.Mutex
 	live []modulePiece // sorted by address
@@ -23,30 +23,42 @@ type modulePiece struct {
 	addr, pa, pages uint64
 }
 
-// AllocModule returns the address of the given number of pages (of abi.PageSize
-// bytes) in the module area. They hold zeros and are unmapped until MapModule. It
-// fails with ENOMEM when the area or the RAM for text is full.
-func (m *Machine) AllocModule(pages uint64) (uint64, error) {
+// AllocModule returns the address of pieces of the given numbers of pages (of abi.PageSize
+// bytes) in the module area, one after the other. They hold zeros and are unmapped until
+// MapModule. It fails with ENOMEM when the area or the RAM for text is full.
+func (m *Machine) AllocModule(pages ...uint64) (uint64, error) {
 	mm := &m.modules
 	mm.mu.Lock()
 	defer mm.mu.Unlock()
-	if pages == 0 || pages > textRAM/abi.PageSize {
-		return 0, fmt.Errorf("the guest has no memory for %d pages of a module: %w", pages, syscall.ENOMEM)
-	}
-	pa, err := m.slots.pool.Alloc(int(pages))
-	if err != nil {
-		return 0, err
+	total := uint64(0)
+	for _, n := range pages {
+		if n == 0 || n > textRAM/abi.PageSize {
+			return 0, fmt.Errorf("the guest has no memory for %d pages of a module: %w", n, syscall.ENOMEM)
+		}
+		total += n
 	}
 	addr, at := uint64(abi.ModulesBase), 0
-	for ; at < len(mm.live) && mm.live[at].addr-addr < (pages+1)*abi.PageSize; at++ {
+	for ; at < len(mm.live) && mm.live[at].addr < addr+(total+1)*abi.PageSize; at++ {
 		addr = mm.live[at].addr + (mm.live[at].pages+1)*abi.PageSize
 	}
-	if addr+pages*abi.PageSize > abi.SlotsBase {
-		m.slots.pool.Free(pa, int(pages))
-		return 0, fmt.Errorf("the module area has no room for %d pages: %w", pages, syscall.ENOMEM)
+	if addr+total*abi.PageSize > abi.SlotsBase {
+		return 0, fmt.Errorf("the module area has no room for %d pages: %w", total, syscall.ENOMEM)
 	}
-	mm.live = slices.Insert(mm.live, at, modulePiece{addr, pa, pages})
-	clear(m.mem.Phys(pa, pages*abi.PageSize))
+	var pieces []modulePiece
+	for next := addr; len(pieces) < len(pages); {
+		n := pages[len(pieces)]
+		pa, err := m.slots.pool.Alloc(int(n))
+		if err != nil {
+			for _, p := range pieces {
+				m.slots.pool.Free(p.pa, int(p.pages))
+			}
+			return 0, err
+		}
+		clear(m.mem.Phys(pa, n*abi.PageSize))
+		pieces = append(pieces, modulePiece{next, pa, n})
+		next += n * abi.PageSize
+	}
+	mm.live = slices.Insert(mm.live, at, pieces...)
 	return addr, nil
 }
 

@@ -20,6 +20,7 @@ import (
 type Modules interface {
 	Insert(ctx context.Context, ko []byte, o module.Options) (name string, err error)
 	Remove(ctx context.Context, name string, force bool) error
+	Loaded(name string) bool
 }
 
 // maxModule is the maximum size of an object in bytes.
@@ -285,7 +286,8 @@ func (d *ModuleDir) Unlink(ctx context.Context, name string) error {
 	if errors.Is(err, module.ErrStays) && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%s has not ended after %v: %w", name, unloadTime, syscall.EBUSY)
 	}
-	if err != nil && !errors.Is(err, syscall.ENOENT) { // ENOENT: it was unloaded after another rm had stopped waiting
+	// ENOENT: it was unloaded after another rm had stopped waiting, or hides.
+	if err != nil && (!errors.Is(err, syscall.ENOENT) || d.loader.Loaded(f.module)) {
 		return err
 	}
 	d.drop(f)

@@ -47,6 +47,7 @@ func (l *loads) Insert(_ context.Context, ko []byte, o module.Options) (string, 
 	return "a_b", nil
 }
 func (*loads) Remove(context.Context, string, bool) error { return nil }
+func (*loads) Loaded(string) bool                         { return false }
 
 // TestOptionsAtLoad: a module gets the options of its file's name.
 func TestOptionsAtLoad(t *testing.T) {

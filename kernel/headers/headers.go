@@ -20,9 +20,10 @@ import (
 
 // Kernel describes the kernel that modules are built for.
 type Kernel struct {
-	Release  string   // uname -r: "6.1.0-kprobefs-amd64"
+	Release  string   // uname -r: "6.1.0-56-amd64"
 	Version  [3]int   // 6, 1, 0
-	Vermagic string   // "6.1.0-kprobefs-amd64 SMP mod_unload"
+	Vermagic string   // "6.1.0-56-amd64 SMP mod_unload"
+	Layout   uint32   // the version of struct module (module_layout)
 	Image    string   // which of the guest's images it boots: "6.1"; KERNEL_6_1 is defined
 	Macros   []string // further macros of the guest's headers
 	Config   []string // options that are set: "CONFIG_SMP", "CONFIG_HZ=250"
@@ -99,12 +100,13 @@ func (k Kernel) cConfig() string {
 	return b.String()
 }
 
-// symvers returns the table of exported symbols as Linux's Module.symvers has it,
-// without CRCs.
+// symvers returns the table of exported symbols as Linux's Module.symvers has it, without
+// CRCs but that of module_layout.
 func (k Kernel) symvers() string {
 	names := slices.Clone(k.Exports)
 	slices.Sort(names)
 	var b strings.Builder
+	fmt.Fprintf(&b, "0x%08x\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n", k.Layout)
 	for _, name := range slices.Compact(names) {
 		fmt.Fprintf(&b, "0x00000000\t%s\tvmlinux\tEXPORT_SYMBOL\t\n", name)
 	}

@@ -36,7 +36,7 @@ func archiveOf(t *testing.T, files map[string]string) []byte {
 func TestWrite(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "build")
 	k := Kernel{
-		Release: "5.10.0-x", Version: [3]int{5, 10, 2}, Vermagic: "5.10.0-x SMP", Image: "5.10", BranchTracking: true,
+		Release: "5.10.0-x", Version: [3]int{5, 10, 2}, Vermagic: "5.10.0-x SMP", Image: "5.10", BranchTracking: true, Layout: 0xbeef,
 		Macros: []string{"OLD"}, Config: []string{"CONFIG_X86", "CONFIG_HZ=250"}, Exports: []string{"b", "a", "b"},
 	}
 	archive := archiveOf(t, map[string]string{"Makefile": "all:\n", "include/linux/x.h": "x\n"})
@@ -55,7 +55,7 @@ func TestWrite(t *testing.T) {
 			"include/config/auto.conf":      "CONFIG_X86=y\nCONFIG_HZ=250\nCONFIG_CF_PROTECTION=branch\n",
 			"include/generated/autoconf.h":  "#define CONFIG_X86 1\n#define CONFIG_HZ 250\n#define KERNEL_5_10\n#define OLD\n",
 			"include/generated/vermagic.h":  "#define VERMAGIC_STRING \"5.10.0-x SMP \"\n",
-			"Module.symvers":                "0x00000000\ta\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tb\tvmlinux\tEXPORT_SYMBOL\t\n",
+			"Module.symvers":                "0x0000beef\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\ta\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tb\tvmlinux\tEXPORT_SYMBOL\t\n",
 		} {
 			if b, err := os.ReadFile(filepath.Join(dir, name)); err != nil || string(b) != want {
 				t.Errorf("%s: %v\n%s\nwant\n%s", name, err, b, want)

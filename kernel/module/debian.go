@@ -16,37 +16,27 @@ const (
 	percpuSection = ".data..percpu"
 )
 
-// Offsets in 6.1's struct module, bytes, and its size.
+// Struct says how the guest's struct module is laid out, which its own code fills in. Sizes
+// and offsets are in bytes.
+type Struct struct {
+	size int // of struct module
+	refs int // atomic_t: 1, and one for each reference, the loader's among them; 0 while it is unloaded
+	// pieces says that the module's memory is several pieces (mem) instead of two
+	// (core_layout and init_layout).
+	pieces bool
+}
+
+// The struct module of kernels: those of Debian's 5.10, 6.1 and 6.12.
+var (
+	Struct510 = Struct{size: 960, refs: 0x388}
+	Struct61  = Struct{size: 896, refs: 0x358}
+	Struct612 = Struct{size: 1280, refs: 0x4b8, pieces: true}
+)
+
+// Offsets in struct module that are the same in all.
 const (
-	modState      = 0 // enum module_state
-	modKP         = 264
-	modNumKP      = 272 // unsigned int, as are the other numbers
-	modNumEx      = 300
-	modExTable    = 304
-	modInit       = 312
-	modTaints     = 504 // unsigned long
-	modNumBugs    = 512
-	modBugTable   = 536
-	modArgs       = 600
-	modPercpu     = 608
-	modPercpuSize = 616
-
-	modNumTracepoints = 636
-	modTracepoints    = 640
-	modNumSRCU        = 648
-	modSRCU           = 656
-	modJumps          = 696
-	modNumJumps       = 704
-	modNumFormats     = 708
-	modFormats        = 712
-	modEvents         = 720
-	modNumEvents      = 728
-	modNumCalls       = 788
-	modCalls          = 792
-
-	modExit   = 848
-	modRefs   = 856 // atomic_t: 1, and one for each reference, the loader's among them; 0 while it is unloaded
-	moduleLen = 896
+	modState = 0 // enum module_state
+	modList  = 8 // struct list_head
 )
 
 // states are the values of enum module_state.
@@ -61,47 +51,18 @@ func (o *object) section(name string) *section {
 	return &o.sections[i]
 }
 
-// describe reads the init and exit functions from the module's struct module, if it has
-// one, and sets the fields that the guest's code reads. The struct must have 6.1's size.
-func (m *module) describe(o *object) error {
+// describe finds the module's struct module, if it has one. The struct must have the
+// kernel's size.
+func (m *module) describe(o *object, of Struct) error {
 	s := o.section(descSection)
 	if s == nil {
 		return nil
 	}
-	if s.Size != moduleLen || s.area != coreData {
-		return fmt.Errorf("a struct module of %d bytes; 6.1's has %d", s.Size, moduleLen)
+	if s.Size != uint64(of.size) || s.area != coreData {
+		return fmt.Errorf("a struct module of %d bytes; the kernel's has %d", s.Size, of.size)
 	}
 	m.desc = s.addr
-	b := m.at[coreData].bytes[s.off : s.off+s.Size]
-	m.init, m.exit = binary.LittleEndian.Uint64(b[modInit:]), binary.LittleEndian.Uint64(b[modExit:])
-	for _, t := range []struct {
-		section   string
-		size      uint64 // of an entry, bytes
-		at, count int
-	}{
-		{"__param", 40, modKP, modNumKP},
-		{"__ex_table", 12, modExTable, modNumEx},
-		{"__bug_table", 12, modBugTable, modNumBugs},
-		{"__jump_table", 16, modJumps, modNumJumps},
-		{".static_call_sites", 8, modCalls, modNumCalls},
-		{"__tracepoints_ptrs", 4, modTracepoints, modNumTracepoints},
-		{"___srcu_struct_ptrs", 8, modSRCU, modNumSRCU},
-		{"__trace_printk_fmt", 8, modFormats, modNumFormats},
-		{"_ftrace_events", 8, modEvents, modNumEvents},
-	} {
-		if s := o.section(t.section); s != nil && s.area != noArea {
-			binary.LittleEndian.PutUint64(b[t.at:], s.addr)
-			binary.LittleEndian.PutUint32(b[t.count:], uint32(s.Size/t.size))
-		}
-	}
-	binary.LittleEndian.PutUint64(b[modArgs:], m.at[coreData].start+o.argsOff)
-	binary.LittleEndian.PutUint64(b[modPercpu:], m.percpu)
-	if s := o.section(percpuSection); s != nil {
-		binary.LittleEndian.PutUint32(b[modPercpuSize:], uint32(s.Size))
-	}
-	binary.LittleEndian.PutUint64(b[modTaints:], taintBits(m.taints))
-	binary.LittleEndian.PutUint32(b[modRefs:], 2) // one is the loader's, until init is done
-	binary.LittleEndian.PutUint32(b[modState:], states[Coming])
+	binary.LittleEndian.PutUint32(m.at[coreData].bytes[s.off+modState:], states[Coming])
 	return nil
 }
 
@@ -176,6 +137,9 @@ func (l *Loader) dismiss(ctx context.Context, m *module) {
 	if m.listed {
 		// If the call cannot be made the guest has died, or has no memory for a task.
 		_, _ = l.conf.Call(ctx, "rmmod", l.conf.Func("free_module"), m.desc)
+		l.mu.Lock()
+		m.listed = false
+		l.mu.Unlock()
 	}
 	l.freePercpu(ctx, m)
 }
@@ -195,13 +159,29 @@ func (l *Loader) setState(m *module, s State) {
 	}
 }
 
-// refs returns the number of references except those of users. The caller holds mu.
+// refs returns the number of references, those of users among them. The caller holds mu.
 func (l *Loader) refs(m *module) int {
 	var b [4]byte
-	if m.desc == 0 || l.conf.Memory.ReadAt(m.desc+modRefs, b[:]) != nil {
-		return m.refs
+	if m.desc == 0 || !m.listed || l.conf.Memory.ReadAt(m.desc+uint64(l.conf.Struct.refs), b[:]) != nil {
+		return m.refs + len(m.users)
 	}
-	return int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
+	n := int(int32(binary.LittleEndian.Uint32(b[:]))) - 1
+	for _, u := range m.users {
+		if u.desc == 0 || !u.listed { // the guest does not count it
+			n++
+		}
+	}
+	return n
+}
+
+// hidden reports whether the module has taken its struct module off the kernel's list.
+func (l *Loader) hidden(m *module) bool {
+	const poison = 0xdead000000000122 // LIST_POISON2
+	if m.desc == 0 || m.state != Live {
+		return false
+	}
+	prev, err := l.conf.Memory.ReadU64(m.desc + modList + 8)
+	return err == nil && (prev == poison || prev == m.desc+modList)
 }
 
 // stop drops the module's own reference (try_stop_module). It returns false if there are
@@ -210,7 +190,7 @@ func (l *Loader) stop(m *module) bool {
 	if m.desc == 0 {
 		return true
 	}
-	left, err := l.conf.Memory.Add32(m.desc+modRefs, ^uint32(0))
+	left, err := l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.refs), ^uint32(0))
 	if err == nil && left != 0 {
 		l.unstop(m)
 		return false
@@ -220,7 +200,7 @@ func (l *Loader) stop(m *module) bool {
 
 func (l *Loader) unstop(m *module) {
 	if m.desc != 0 {
-		_, _ = l.conf.Memory.Add32(m.desc+modRefs, 1)
+		_, _ = l.conf.Memory.Add32(m.desc+uint64(l.conf.Struct.refs), 1)
 		l.setState(m, m.state)
 	}
 }

@@ -10,19 +10,29 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
-// area is one part of a module's memory. Linux has two, core and init, each with
-// text, read-only data and data on separate pages.
+// area is one part of a module's memory. Linux has two, core and init, each with text,
+// read-only data, data and symbols on separate pages. From 6.4 on each area is a piece of
+// memory of its own, and the symbols are among the data.
 type area int
 
+// The order is that of the guest's struct load_info.
 const (
 	coreText area = iota
 	coreRodata
+	coreAfterInit // read only once init is done
 	coreData
+	coreSymbols
 	initText
+	initRodata
+	initAfterInit
 	initData
+	initSymbols
 	areas
 	noArea area = -1
 )
+
+// isInit reports whether the area is freed when init is done.
+func (a area) isInit() bool { return a >= initText }
 
 // placed is an area with its address.
 type placed struct {
@@ -34,15 +44,13 @@ type placed struct {
 func (p *placed) pages() uint64 { return (p.size + abi.PageSize - 1) / abi.PageSize }
 
 // layout assigns each section that occupies memory to an area and to an offset there.
-// It returns ENOEXEC for invalid sizes.
-func (o *object) layout(at *[areas]placed) error {
+// pieces says that symbols are among the data, textOnly that those of data are not kept. It
+// returns ENOEXEC for invalid sizes.
+func (o *object) layout(at *[areas]placed, pieces, textOnly bool) error {
 	for i := range o.sections {
 		s := &o.sections[i]
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Name == ".modinfo" || s.Name == "__versions" {
+		if !s.loaded() || s.Name == percpuSection { // for that see allocPercpu
 			continue
-		}
-		if s.Name == percpuSection {
-			continue // see allocPercpu
 		}
 		s.area = areaOf(s)
 		a := &at[s.area]
@@ -59,10 +67,10 @@ func (o *object) layout(at *[areas]placed) error {
 	if len(o.args) > maxArgs {
 		return fmt.Errorf("%d bytes of arguments: %w", len(o.args), syscall.EINVAL)
 	}
-	if o.section(descSection) != nil {
-		data := &at[coreData]
-		o.argsOff = data.size
-		data.size += uint64(len(o.args)) + 1
+	if pieces {
+		o.planSymbols(at, coreData, initData, textOnly)
+	} else {
+		o.planSymbols(at, coreSymbols, initSymbols, textOnly)
 	}
 	return nil
 }
@@ -72,19 +80,23 @@ const maxArgs = 2 << 20
 
 // areaOf returns the area of a section. It depends on flags and name, as on Linux.
 func areaOf(s *section) area {
-	init := strings.HasPrefix(s.Name, ".init")
-	switch {
-	case s.Flags&elf.SHF_EXECINSTR != 0 && init:
-		return initText
-	case s.Flags&elf.SHF_EXECINSTR != 0:
-		return coreText
-	case init:
-		return initData
-	case s.Flags&elf.SHF_WRITE != 0:
-		return coreData
+	from := coreText
+	if strings.HasPrefix(s.Name, ".init") {
+		from = initText
 	}
-	return coreRodata
+	switch {
+	case s.Flags&elf.SHF_EXECINSTR != 0:
+		return from + coreText
+	case s.Flags&elf.SHF_WRITE == 0:
+		return from + coreRodata
+	case slices.Contains(afterInit, s.Name):
+		return from + coreAfterInit
+	}
+	return from + coreData
 }
+
+// afterInit are the sections that are written until init is done.
+var afterInit = []string{".data..ro_after_init", "__jump_table"}
 
 // place sets the addresses of areas and sections, and copies the sections' contents.
 func (o *object) place(at *[areas]placed, base [areas]uint64) {
@@ -100,9 +112,7 @@ func (o *object) place(at *[areas]placed, base [areas]uint64) {
 		s.addr = at[s.area].start + s.off
 		copy(at[s.area].bytes[s.off:], s.data)
 	}
-	if o.section(descSection) != nil {
-		copy(at[coreData].bytes[o.argsOff:], o.args)
-	}
+	o.placeSymbols(at)
 }
 
 // listed returns the sections that /sys/module shows.
@@ -110,7 +120,7 @@ func (o *object) listed() []Section {
 	var list []Section
 	for i := range o.sections {
 		s := &o.sections[i]
-		if s.Flags&elf.SHF_ALLOC == 0 || s.Size == 0 || s.addr == 0 {
+		if s.Size == 0 || s.addr == 0 || s.Name == percpuSection {
 			continue
 		}
 		sec := Section{Name: s.Name, Addr: s.addr}
@@ -120,22 +130,4 @@ func (o *object) listed() []Section {
 		list = append(list, sec)
 	}
 	return list
-}
-
-// symtabSize returns how much memory Linux has for the symbols of the core areas (with
-// CONFIG_KALLSYMS_ALL), in bytes: entries of symbols, their names and letters, on pages of
-// their own. Here they are not in the guest's memory.
-func (o *object) symtabSize() uint64 {
-	const entry = 24 + 1
-	size := uint64(entry + 1)
-	for i := range o.symbols {
-		s := &o.symbols[i]
-		if s.Name == "" || s.Section == elf.SHN_UNDEF || int(s.Section) >= len(o.sections) {
-			continue
-		}
-		if sec := &o.sections[s.Section]; sec.Flags&elf.SHF_ALLOC != 0 && !strings.HasPrefix(sec.Name, ".init") {
-			size += entry + uint64(len(s.Name)) + 1
-		}
-	}
-	return (size + abi.PageSize - 1) &^ (abi.PageSize - 1)
 }

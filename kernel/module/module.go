@@ -33,7 +33,9 @@ import (
 
 // Machine is what a Loader needs of the virtual machine.
 type Machine interface {
-	AllocModule(pages uint64) (uint64, error)
+	// AllocModule allocates pieces of so many pages, one after the other, and returns the
+	// address of the first.
+	AllocModule(pages ...uint64) (uint64, error)
 	MapModule(addr uint64, p []byte, perm image.Perm) error
 	FreeModule(addr uint64)
 	SynchronizeRCU()
@@ -115,6 +117,8 @@ type Config struct {
 	Vermagic string
 	// Own are the vermagics of modules that are built with the guest's own headers.
 	Own []string
+	// Struct is the guest's struct module.
+	Struct Struct
 	// ABI accepts modules that were built with the headers of a distribution's
 	// kernel. It is nil if there are none for this release.
 	ABI *ABI
@@ -169,7 +173,8 @@ type module struct {
 	id                  uint64 // see Info
 	version, srcversion string
 	sections            []Section
-	symtab              uint64 // bytes of memory that Linux has for the symbols that stay
+	loadInfo            []byte // struct load_info, until it is passed to the guest
+	infoAt              uint64 // its address
 
 	refs int  // not counting users: 1 until init is done, -1 while the module is being deleted
 	dead bool // its init or exit function has died
@@ -186,6 +191,7 @@ type Info struct {
 	Taints string // "OE"
 	// Permanent modules have an init function and no exit function.
 	Permanent bool
+	Hidden    bool // it has taken itself off the kernel's list, which /proc/modules shows
 
 	ID         uint64    // differs between a module and a later one with its name
 	Core       uint64    // the part of Size that stays when init is done
@@ -212,14 +218,13 @@ func (l *Loader) List() []Info {
 	var all []Info
 	for _, m := range slices.Backward(l.mods) {
 		i := Info{
-			Name: m.name, Refs: l.refs(m) + len(m.users), State: m.state, Addr: m.at[coreText].start, Taints: m.taints,
+			Name: m.name, Refs: l.refs(m), State: m.state, Addr: m.base(), Taints: m.taints, Hidden: l.hidden(m),
 			Permanent: m.init != 0 && m.exit == 0, ID: m.id, Letters: m.taints, Version: m.version, Srcversion: m.srcversion,
-			Sections: m.sections, Core: m.symtab,
+			Sections: m.sections,
 		}
-		i.Size = m.symtab
 		for a := range m.at {
 			i.Size += m.at[a].pages() * abi.PageSize
-			if area(a) != initText && area(a) != initData {
+			if !area(a).isInit() {
 				i.Core += m.at[a].pages() * abi.PageSize
 			}
 		}
@@ -426,7 +431,7 @@ func gplCompatible(license string) bool {
 
 // build lays out, relocates and maps the module, and adds it to the kernel's tables.
 func (l *Loader) build(ctx context.Context, m *module, o *object) error {
-	if err := o.layout(&m.at); err != nil {
+	if err := o.layout(&m.at, l.conf.Struct.pieces, l.conf.TextSymbols); err != nil {
 		return err
 	}
 	base, err := l.alloc(m)
@@ -453,7 +458,8 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	if err := m.patch(o); err != nil {
 		return fmt.Errorf("%s: %w: %w", m.name, syscall.ENOEXEC, err)
 	}
-	if err := m.describe(o); err != nil {
+	o.fillSymbols(&m.at)
+	if err := m.describe(o, l.conf.Struct); err != nil {
 		return fmt.Errorf("%s: %w: %w", m.name, syscall.ENOEXEC, err)
 	}
 	for _, f := range []*uint64{&m.init, &m.exit} {
@@ -464,24 +470,77 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	if err := m.tables(o, l.conf.TextSymbols, l.conf.Func); err != nil {
 		return fmt.Errorf("%s: %w", m.name, err)
 	}
+	if err := l.inform(m, o); err != nil {
+		return err
+	}
 	if err := l.publish(m); err != nil {
 		return err
 	}
 	return l.fillPercpu(m, o)
 }
 
-// alloc allocates memory for each area that is not empty.
+// alloc allocates memory for each area that is not empty: those of core one after the
+// other, and those of init, or each where there is room.
 func (l *Loader) alloc(m *module) (base [areas]uint64, err error) {
-	for a := range m.at {
-		if m.at[a].size == 0 {
-			continue
+	for first := coreText; first < areas; {
+		end := first + 1
+		for !l.conf.Struct.pieces && end < areas && end.isInit() == first.isInit() {
+			end++
 		}
-		if base[a], err = l.conf.Machine.AllocModule(m.at[a].pages()); err != nil {
-			return base, err
+		var pages []uint64
+		for a := first; a < end; a++ {
+			if m.at[a].size > 0 {
+				pages = append(pages, m.at[a].pages())
+			}
 		}
-		m.at[a].start = base[a]
+		if len(pages) > 0 {
+			at, err := l.conf.Machine.AllocModule(pages...)
+			if err != nil {
+				return base, err
+			}
+			for a := first; a < end; a++ {
+				if m.at[a].size > 0 {
+					base[a], m.at[a].start = at, at
+					at += m.at[a].pages() * abi.PageSize
+				}
+			}
+		}
+		first = end
 	}
 	return base, nil
+}
+
+// base returns the address of the module's memory (module_layout.base, or mem[MOD_TEXT].base).
+func (m *module) base() uint64 {
+	for a := range m.at {
+		if m.at[a].start != 0 && !area(a).isInit() {
+			return m.at[a].start
+		}
+	}
+	return 0
+}
+
+// inform makes what the guest is told about a module with a struct module.
+func (l *Loader) inform(m *module, o *object) error {
+	if m.desc == 0 {
+		return nil
+	}
+	uses := l.usesOf(m)
+	size := uint64(len(m.info(o, uses, 0)))
+	at, err := l.conf.Machine.AllocModule((size + abi.PageSize - 1) / abi.PageSize)
+	if err != nil {
+		return err
+	}
+	m.infoAt, m.loadInfo = at, m.info(o, uses, at)
+	return l.conf.Machine.MapModule(at, m.loadInfo, image.Read)
+}
+
+// forgetInfo frees what inform has made.
+func (l *Loader) forgetInfo(m *module) {
+	if m.infoAt != 0 {
+		l.conf.Machine.FreeModule(m.infoAt)
+		m.infoAt, m.loadInfo = 0, nil
+	}
 }
 
 // resolve returns the values of the symbols by their ELF index. It logs each symbol that
@@ -643,8 +702,12 @@ func ranges(m *module, list ...area) []abi.Range {
 	return all
 }
 
-func (m *module) coreRanges() []abi.Range { return ranges(m, coreText, coreRodata, coreData) }
-func (m *module) initRanges() []abi.Range { return ranges(m, initText, initData) }
+func (m *module) coreRanges() []abi.Range {
+	return ranges(m, coreText, coreRodata, coreAfterInit, coreData)
+}
+func (m *module) initRanges() []abi.Range {
+	return ranges(m, initText, initRodata, initAfterInit, initData)
+}
 
 // takeSymbols collects the module's exports and its symbols as kallsyms has them,
 // without sizes. With textOnly, symbols of data are kept only until init is done.
@@ -656,7 +719,6 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 			}
 		}
 	}
-	m.symtab = o.symtabSize()
 	for i := range o.symbols {
 		s := &o.symbols[i]
 		typ := elf.ST_TYPE(s.Info)
@@ -673,7 +735,7 @@ func (m *module) takeSymbols(o *object, textOnly bool) {
 		}
 		sym := abi.Symbol{Addr: addr, Type: letter, Name: s.Name}
 		m.syms = append(m.syms, sym)
-		if a := o.sections[s.Section].area; a == coreText || !textOnly && (a == coreRodata || a == coreData) {
+		if a := o.sections[s.Section].area; !a.isInit() && (a == coreText || !textOnly) {
 			m.core = append(m.core, sym)
 		}
 	}
@@ -740,8 +802,10 @@ func next(addr uint64, syms []abi.Symbol) uint64 {
 
 // perms are the permissions that the areas are mapped with.
 var perms = [areas]image.Perm{
-	coreText: image.Read | image.Exec, coreRodata: image.Read, coreData: image.Read | image.Write,
-	initText: image.Read | image.Exec, initData: image.Read | image.Write,
+	coreText: image.Read | image.Exec, coreRodata: image.Read, coreAfterInit: image.Read | image.Write,
+	coreData: image.Read | image.Write, coreSymbols: image.Read | image.Write,
+	initText: image.Read | image.Exec, initRodata: image.Read, initAfterInit: image.Read | image.Write,
+	initData: image.Read | image.Write, initSymbols: image.Read | image.Write,
 }
 
 // publish maps the module and adds it to kallsyms and the kernel's tables.
@@ -835,8 +899,10 @@ func (l *Loader) callInit(ctx context.Context, m *module) (ret int32, err error)
 	var v uint64
 	switch {
 	case m.desc != 0:
+		l.mu.Lock()
 		m.listed = true
-		v, err = l.conf.Call(ctx, "insmod", l.conf.Func("load_module"), m.desc)
+		l.mu.Unlock()
+		v, err = l.conf.Call(ctx, "insmod", l.conf.Func("load_module"), m.infoAt)
 	case m.init != 0:
 		v, err = l.conf.Call(ctx, "insmod", l.conf.Func("do_one_initcall"), m.init)
 		if e := int32(v); err == nil && e > 0 {
@@ -858,11 +924,17 @@ func (l *Loader) freeInit(m *module) {
 	for _, r := range ranges(m, initText) {
 		l.conf.Sites.Remove(r)
 	}
+	if p := &m.at[coreAfterInit]; p.size > 0 { // frob_ro_after_init
+		if err := l.conf.Machine.MapModule(p.start, nil, image.Read); err != nil {
+			l.conf.Machine.Printk(4, "%s: %v", m.name, err) // our bug: the area is the module's
+		}
+	}
+	l.forgetInfo(m)
 	l.conf.Machine.SynchronizeRCU()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	m.refs = 0
-	for _, a := range []area{initText, initData} {
+	for a := initText; a < areas; a++ {
 		if m.at[a].size > 0 {
 			l.conf.Machine.FreeModule(m.at[a].start)
 		}
@@ -932,7 +1004,7 @@ func (l *Loader) leave(name string, force bool) (*module, error) {
 	defer l.mu.Unlock()
 	m := l.find(name)
 	switch {
-	case m == nil:
+	case m == nil, l.hidden(m):
 		return nil, fmt.Errorf("no module %s: %w", name, syscall.ENOENT)
 	case len(m.users) > 0:
 		return nil, fmt.Errorf("%s is used by %s: %w", name, m.users[0].name, syscall.EWOULDBLOCK)
@@ -1008,6 +1080,7 @@ func (l *Loader) release(m *module) {
 func (l *Loader) free(m *module) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.forgetInfo(m)
 	for a := range m.at {
 		if m.at[a].start != 0 {
 			l.conf.Machine.FreeModule(m.at[a].start)

@@ -30,8 +30,10 @@ type object struct {
 	symbols  []elf.Symbol // symbols[i] is symbol i+1 of the ELF file
 	values   []uint64     // of the symbols by their ELF index, once they are resolved
 	info     map[string]string
-	args     string            // what its parameters are set to
-	argsOff  uint64            // their offset in coreData
+	args     string // what its parameters are set to
+	all      symtab // its symbols in memory, and those that stay when init is done
+	core     symtab
+	kallsyms uint64            // the offset of struct mod_kallsyms in the area of all
 	crcs     map[string]uint32 // of the symbols that it uses (__versions), or nil
 }
 

@@ -13,6 +13,17 @@ import (
 	"syscall"
 )
 
+// OwnLayout is the version of struct module (module_layout) in modules that are built with
+// the guest's own headers. These modules have the name of a distribution's kernel in
+// vermagic, whose headers declare more; that kernel refuses them by this number.
+const OwnLayout uint32 = 0x6b70726f // "kpro"
+
+// own reports whether the object was built with the guest's own headers: it says so by the
+// version of struct module, or, as modules without that struct do, by vermagic.
+func (l *Loader) own(o *object) bool {
+	return o.crcs["module_layout"] == OwnLayout || slices.Contains(l.conf.Own, strings.TrimRight(o.info["vermagic"], " "))
+}
+
 // ABI describes a distribution's kernels of one release whose modules can be loaded.
 type ABI struct {
 	uname *regexp.Regexp // of uname -r
@@ -78,7 +89,7 @@ func (l *Loader) checkVermagic(m *module, o *object, opts Options) error {
 	switch v := strings.TrimRight(magic, " "); {
 	case magic == "" && (l.conf.ABI != nil || opts.IgnoreVermagic):
 		l.force(m, "bad vermagic")
-	case !slices.Contains(l.conf.Own, v) && v != l.conf.Vermagic && !l.conf.ABI.accepts(v, o):
+	case !slices.Contains(l.conf.Own, v) && v != l.conf.Vermagic && (l.own(o) || !l.conf.ABI.accepts(v, o)):
 		l.conf.Machine.Printk(3, "%s: version magic '%s' should be '%s'", m.name, magic, l.conf.Vermagic+" ")
 		return fmt.Errorf("%s was built for %q: %w", m.name, v, syscall.ENOEXEC)
 	}
@@ -122,7 +133,7 @@ func (o *object) readVersions() {
 // kernel that its vermagic names, or of this one if that is none of Debian's 6.1. It is
 // true if the CRCs of that kernel are not known, or if the object has none for the symbol.
 func (l *Loader) agrees(m *module, o *object, symbol string) bool {
-	if l.conf.ABI == nil || slices.Contains(l.conf.Own, strings.TrimRight(o.info["vermagic"], " ")) {
+	if l.conf.ABI == nil || l.own(o) {
 		return true
 	}
 	uname, _, _ := strings.Cut(o.info["vermagic"], " ")

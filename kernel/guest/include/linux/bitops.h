@@ -44,4 +44,20 @@ static inline u16 rol16(u16 w, unsigned int s) { return (w << (s & 15)) | (w >> 
 static inline u8 rol8(u8 w, unsigned int s) { return (w << (s & 7)) | (w >> ((-s) & 7)); }
 static inline s32 sign_extend32(u32 v, int i) { u8 s = 31 - i; return (s32)(v << s) >> s; }
 static inline s64 sign_extend64(u64 v, int i) { u8 s = 63 - i; return (s64)(v << s) >> s; }
+#ifdef MODULE
+#define BITS_PER_TYPE(type) (sizeof(type) * 8)
+#define BITS_TO_BYTES(nr) (((nr) + 7) / 8)
+#define BITS_TO_U32(nr) (((nr) + 31) / 32)
+#define BITS_TO_U64(nr) (((nr) + 63) / 64)
+#define BYTES_TO_BITS(nb) ((nb) * 8)
+static inline u16 ror16(u16 w, unsigned int s) { return (w >> (s & 15)) | (w << ((-s) & 15)); }
+static inline u8 ror8(u8 w, unsigned int s) { return (w >> (s & 7)) | (w << ((-s) & 7)); }
+static inline unsigned int fls_long(unsigned long l) { return fls64(l); }
+static inline int get_count_order(unsigned int n) { return n ? fls(n - 1) : -1; }
+static inline int get_count_order_long(unsigned long n) { return n ? (int)fls_long(n - 1) : -1; }
+static inline int get_bitmask_order(unsigned int n) { return fls(n); }
+#define assign_bit(nr, a, value) ((value) ? set_bit(nr, a) : clear_bit(nr, a))
+#define set_mask_bits(ptr, mask, bits) ({ __typeof__(ptr) __p = (ptr); __typeof__(*__p) __o, __n; \
+	do { __o = READ_ONCE(*__p); __n = (__o & ~(mask)) | (bits); } while (cmpxchg(__p, __o, __n) != __o); __o; })
+#endif
 #endif

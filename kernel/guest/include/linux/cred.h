@@ -47,4 +47,18 @@ static inline void put_cred(const struct cred *c)
 #define current_fsuid() (current->cred->fsuid)
 #define current_uid() (current->cred->uid)
 bool capable(int cap);
+#ifdef MODULE
+#define current_gid() (current->cred->gid)
+#define current_euid() (current->cred->euid)
+#define current_egid() (current->cred->egid)
+#define current_suid() (current->cred->suid)
+#define current_sgid() (current->cred->sgid)
+#define current_uid_gid(u, g) do { *(u) = current_uid(); *(g) = current_gid(); } while (0)
+#define current_euid_egid(u, g) do { *(u) = current_euid(); *(g) = current_egid(); } while (0)
+#define current_fsuid_fsgid(u, g) do { *(u) = current_fsuid(); *(g) = current->cred->fsgid; } while (0)
+#define get_current_cred() get_cred(current_cred())
+#define task_cred_xxx(task, xxx) ({ __typeof__(((struct cred *)NULL)->xxx) __v; rcu_read_lock(); __v = (task)->cred->xxx; rcu_read_unlock(); __v; })
+#define task_uid(task) task_cred_xxx(task, uid)
+#define task_euid(task) task_cred_xxx(task, euid)
+#endif
 #endif

@@ -15,4 +15,12 @@ static __always_inline void arch_local_irq_enable(void) { __asm__ __volatile__("
 #define raw_local_irq_restore local_irq_restore
 #define irqs_disabled() (!(arch_local_save_flags() & X86_EFLAGS_IF))
 static __always_inline void cpu_relax(void) { __asm__ __volatile__("pause" : : : "memory"); }
+#ifdef MODULE
+#define raw_local_save_flags local_save_flags
+#define raw_local_irq_disable local_irq_disable
+#define raw_local_irq_enable local_irq_enable
+#define raw_irqs_disabled irqs_disabled
+#define raw_irqs_disabled_flags irqs_disabled_flags
+static __always_inline int irqs_disabled_flags(unsigned long flags) { return !(flags & X86_EFLAGS_IF); }
+#endif
 #endif

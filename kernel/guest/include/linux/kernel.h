@@ -56,4 +56,33 @@ typedef __builtin_va_list va_list;
 #define va_arg(v, l) __builtin_va_arg(v, l)
 #define va_copy(d, s) __builtin_va_copy(d, s)
 DECLARE_STATIC_CALL(might_resched, __cond_resched);
+#ifdef MODULE
+#define hex_asc_upper_lo(x) hex_asc_upper[((x) & 0x0f)]
+#define hex_asc_upper_hi(x) hex_asc_upper[((x) & 0xf0) >> 4]
+#define upper_16_bits(n) ((u16)((n) >> 16))
+#define lower_16_bits(n) ((u16)((n) & 0xffff))
+#define REPEAT_BYTE(x) ((~0ul / 0xff) * (x))
+#define STACK_MAGIC 0xdeadbeef
+#define CONCATENATE(a, b) __CONCATENATE(a, b)
+#define __CONCATENATE(a, b) a##b
+#define PTR_IF(cond, ptr) ((cond) ? (ptr) : NULL)
+#define might_sleep_if(cond) do { if (cond) might_sleep(); } while (0)
+#define cant_sleep() do { } while (0)
+#define cant_migrate() do { } while (0)
+#define sched_annotate_sleep() do { } while (0)
+#define non_block_start() do { } while (0)
+#define non_block_end() do { } while (0)
+static inline char *hex_byte_pack(char *buf, u8 byte)
+{
+	*buf++ = hex_asc_hi(byte);
+	*buf++ = hex_asc_lo(byte);
+	return buf;
+}
+static inline char *hex_byte_pack_upper(char *buf, u8 byte)
+{
+	*buf++ = hex_asc_upper_hi(byte);
+	*buf++ = hex_asc_upper_lo(byte);
+	return buf;
+}
+#endif
 #endif

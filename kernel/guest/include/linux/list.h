@@ -133,4 +133,146 @@ static inline void hlist_add_head(struct hlist_node *n, struct hlist_head *h)
 	for (pos = hlist_entry_safe((head)->first, __typeof__(*pos), member); pos && ({ n = pos->member.next; 1; }); \
 	     pos = hlist_entry_safe(n, __typeof__(*pos), member))
 #define hlist_for_each_entry_rcu(pos, head, member, ...) hlist_for_each_entry(pos, head, member)
+#ifdef MODULE
+#define list_entry_is_head(pos, head, member) (&(pos)->member == (head))
+#define list_next_entry_circular(pos, head, member) \
+	(list_is_last(&(pos)->member, head) ? list_first_entry(head, __typeof__(*(pos)), member) : list_next_entry(pos, member))
+#define list_prev_entry_circular(pos, head, member) \
+	(list_is_first(&(pos)->member, head) ? list_last_entry(head, __typeof__(*(pos)), member) : list_prev_entry(pos, member))
+#define list_prepare_entry(pos, head, member) ((pos) ?: list_entry(head, __typeof__(*pos), member))
+#define list_safe_reset_next(pos, n, member) (n = list_next_entry(pos, member))
+#define list_for_each_rcu(pos, head) for (pos = READ_ONCE((head)->next); pos != (head); pos = READ_ONCE(pos->next))
+#define list_for_each_continue(pos, head) for (pos = pos->next; pos != (head); pos = pos->next)
+#define list_for_each_prev(pos, head) for (pos = (head)->prev; pos != (head); pos = pos->prev)
+#define list_for_each_prev_safe(pos, n, head) for (pos = (head)->prev, n = pos->prev; pos != (head); pos = n, n = pos->prev)
+#define list_for_each_entry_continue(pos, head, member) \
+	for (pos = list_next_entry(pos, member); !list_entry_is_head(pos, head, member); pos = list_next_entry(pos, member))
+#define list_for_each_entry_continue_reverse(pos, head, member) \
+	for (pos = list_prev_entry(pos, member); !list_entry_is_head(pos, head, member); pos = list_prev_entry(pos, member))
+#define list_for_each_entry_from(pos, head, member) \
+	for (; !list_entry_is_head(pos, head, member); pos = list_next_entry(pos, member))
+#define list_for_each_entry_from_reverse(pos, head, member) \
+	for (; !list_entry_is_head(pos, head, member); pos = list_prev_entry(pos, member))
+#define list_for_each_entry_safe_continue(pos, n, head, member) \
+	for (pos = list_next_entry(pos, member), n = list_next_entry(pos, member); \
+	     !list_entry_is_head(pos, head, member); pos = n, n = list_next_entry(n, member))
+#define list_for_each_entry_safe_from(pos, n, head, member) \
+	for (n = list_next_entry(pos, member); !list_entry_is_head(pos, head, member); pos = n, n = list_next_entry(n, member))
+#define list_for_each_entry_safe_reverse(pos, n, head, member) \
+	for (pos = list_last_entry(head, __typeof__(*pos), member), n = list_prev_entry(pos, member); \
+	     !list_entry_is_head(pos, head, member); pos = n, n = list_prev_entry(n, member))
+static inline int list_is_first(const struct list_head *e, const struct list_head *head) { return e->prev == head; }
+static inline int list_is_head(const struct list_head *e, const struct list_head *head) { return e == head; }
+static inline int list_empty_careful(const struct list_head *head)
+{
+	struct list_head *next = READ_ONCE(head->next);
+
+	return next == head && next == READ_ONCE(head->prev);
+}
+static inline void list_replace(struct list_head *old, struct list_head *n)
+{
+	n->next = old->next;
+	n->next->prev = n;
+	n->prev = old->prev;
+	n->prev->next = n;
+}
+static inline void list_replace_init(struct list_head *old, struct list_head *n) { list_replace(old, n); INIT_LIST_HEAD(old); }
+static inline void list_swap(struct list_head *a, struct list_head *b)
+{
+	struct list_head *before = b->prev;
+
+	list_del(b);
+	list_replace(a, b);
+	list_add(a, before == a ? b : before);
+}
+static inline void list_del_init_careful(struct list_head *e)
+{
+	__list_del_entry(e);
+	WRITE_ONCE(e->prev, e);
+	barrier();
+	WRITE_ONCE(e->next, e);
+}
+static inline void list_bulk_move_tail(struct list_head *head, struct list_head *first, struct list_head *last)
+{
+	__list_del(first->prev, last->next);
+	first->prev = head->prev;
+	head->prev->next = first;
+	last->next = head;
+	head->prev = last;
+}
+static inline void list_rotate_left(struct list_head *head)
+{
+	if (!list_empty(head))
+		list_move_tail(head->next, head);
+}
+static inline void list_rotate_to_front(struct list_head *e, struct list_head *head) { list_move_tail(head, e); }
+/* Moves what comes before e to list, which had nothing. */
+static inline void list_cut_before(struct list_head *list, struct list_head *head, struct list_head *e)
+{
+	if (head->next == e) {
+		INIT_LIST_HEAD(list);
+		return;
+	}
+	list->next = head->next;
+	list->next->prev = list;
+	list->prev = e->prev;
+	list->prev->next = list;
+	head->next = e;
+	e->prev = head;
+}
+static inline void list_cut_position(struct list_head *list, struct list_head *head, struct list_head *e)
+{
+	if (e == head)
+		INIT_LIST_HEAD(list);
+	else if (!list_empty(head))
+		list_cut_before(list, head, e->next);
+}
+static inline void list_splice_tail(struct list_head *list, struct list_head *head)
+{
+	if (!list_empty(list))
+		__list_splice(list, head->prev, head);
+}
+static inline size_t list_count_nodes(struct list_head *head)
+{
+	struct list_head *pos;
+	size_t n = 0;
+
+	list_for_each(pos, head)
+		n++;
+	return n;
+}
+#define hlist_for_each(pos, head) for (pos = (head)->first; pos; pos = pos->next)
+#define hlist_for_each_safe(pos, n, head) for (pos = (head)->first; pos && ({ n = pos->next; 1; }); pos = n)
+#define hlist_for_each_entry_continue(pos, member) \
+	for (pos = hlist_entry_safe((pos)->member.next, __typeof__(*(pos)), member); pos; \
+	     pos = hlist_entry_safe((pos)->member.next, __typeof__(*(pos)), member))
+#define hlist_for_each_entry_from(pos, member) \
+	for (; pos; pos = hlist_entry_safe((pos)->member.next, __typeof__(*(pos)), member))
+static inline int hlist_unhashed_lockless(const struct hlist_node *h) { return !READ_ONCE(h->pprev); }
+static inline void hlist_add_before(struct hlist_node *n, struct hlist_node *next)
+{
+	n->pprev = next->pprev;
+	n->next = next;
+	next->pprev = &n->next;
+	WRITE_ONCE(*n->pprev, n);
+}
+static inline void hlist_add_behind(struct hlist_node *n, struct hlist_node *prev)
+{
+	n->next = prev->next;
+	WRITE_ONCE(prev->next, n);
+	n->pprev = &prev->next;
+	if (n->next)
+		n->next->pprev = &n->next;
+}
+static inline void hlist_add_fake(struct hlist_node *n) { n->pprev = &n->next; }
+static inline bool hlist_fake(struct hlist_node *h) { return h->pprev == &h->next; }
+static inline bool hlist_is_singular_node(struct hlist_node *n, struct hlist_head *h) { return !n->next && n->pprev == &h->first; }
+static inline void hlist_move_list(struct hlist_head *old, struct hlist_head *n)
+{
+	n->first = old->first;
+	if (n->first)
+		n->first->pprev = &n->first;
+	old->first = NULL;
+}
+#endif
 #endif

@@ -45,4 +45,37 @@ void dump_stack_lvl(const char *log_lvl);	/* the level is not looked at */
 #define pr_warn_once(fmt, ...) printk_once(KERN_WARNING pr_fmt(fmt), ##__VA_ARGS__)
 #define pr_notice_once(fmt, ...) printk_once(KERN_NOTICE pr_fmt(fmt), ##__VA_ARGS__)
 #define pr_info_once(fmt, ...) printk_once(KERN_INFO pr_fmt(fmt), ##__VA_ARGS__)
+#ifdef MODULE
+#define FW_BUG	"[Firmware Bug]: "
+#define FW_WARN	"[Firmware Warn]: "
+#define FW_INFO	"[Firmware Info]: "
+#define HW_ERR	"[Hardware Error]: "
+#define DEPRECATED "[Deprecated]: "
+#define pr_emerg_once(fmt, ...) printk_once(KERN_EMERG pr_fmt(fmt), ##__VA_ARGS__)
+#define pr_alert_once(fmt, ...) printk_once(KERN_ALERT pr_fmt(fmt), ##__VA_ARGS__)
+#define pr_crit_once(fmt, ...) printk_once(KERN_CRIT pr_fmt(fmt), ##__VA_ARGS__)
+#ifdef DEBUG
+#define pr_debug_once(fmt, ...) printk_once(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
+#else
+#define pr_debug_once(fmt, ...) no_printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
+#endif
+#define pr_devel_once pr_debug_once
+#define pr_emerg_ratelimited(fmt, ...) printk_ratelimited(KERN_EMERG pr_fmt(fmt), ##__VA_ARGS__)
+#define pr_alert_ratelimited(fmt, ...) printk_ratelimited(KERN_ALERT pr_fmt(fmt), ##__VA_ARGS__)
+#define pr_crit_ratelimited(fmt, ...) printk_ratelimited(KERN_CRIT pr_fmt(fmt), ##__VA_ARGS__)
+/* The level of a text that begins with one, else 0. */
+static inline int printk_get_level(const char *text)
+{
+	if (text[0] != '\001' || !text[1])
+		return 0;
+	return (text[1] >= '0' && text[1] <= '7') || text[1] == 'c' ? text[1] : 0;
+}
+static inline const char *printk_skip_level(const char *text) { return printk_get_level(text) ? text + 2 : text; }
+static inline const char *printk_skip_headers(const char *text)
+{
+	while (printk_get_level(text))
+		text = printk_skip_level(text);
+	return text;
+}
+#endif
 #endif

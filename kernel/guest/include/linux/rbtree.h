@@ -60,4 +60,52 @@ static inline void rb_erase_cached(struct rb_node *node, struct rb_root_cached *
 	rb_erase(node, &root->rb_root);
 }
 
+#ifdef MODULE
+#define rbtree_postorder_for_each_entry_safe(pos, n, root, field) \
+	for (pos = rb_entry_safe(rb_first_postorder(root), __typeof__(*pos), field); \
+	     pos && ({ n = rb_entry_safe(rb_next_postorder(&pos->field), __typeof__(*pos), field); 1; }); pos = n)
+/* Adds a node to a tree that less sorts. */
+static inline void rb_add(struct rb_node *node, struct rb_root *tree, bool (*less)(struct rb_node *, const struct rb_node *))
+{
+	struct rb_node **link = &tree->rb_node, *parent = NULL;
+
+	while (*link) {
+		parent = *link;
+		link = less(node, parent) ? &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(node, parent, link);
+	rb_insert_color(node, tree);
+}
+/* Returns a node for which cmp is 0, or NULL. */
+static inline struct rb_node *rb_find(const void *key, const struct rb_root *tree, int (*cmp)(const void *key, const struct rb_node *))
+{
+	struct rb_node *node = tree->rb_node;
+
+	while (node) {
+		int c = cmp(key, node);
+
+		if (!c)
+			return node;
+		node = c < 0 ? node->rb_left : node->rb_right;
+	}
+	return NULL;
+}
+/* Adds a node, unless there is one for which cmp is 0, which is then returned. */
+static inline struct rb_node *rb_find_add(struct rb_node *node, struct rb_root *tree, int (*cmp)(struct rb_node *, const struct rb_node *))
+{
+	struct rb_node **link = &tree->rb_node, *parent = NULL;
+
+	while (*link) {
+		int c = cmp(node, *link);
+
+		if (!c)
+			return *link;
+		parent = *link;
+		link = c < 0 ? &parent->rb_left : &parent->rb_right;
+	}
+	rb_link_node(node, parent, link);
+	rb_insert_color(node, tree);
+	return NULL;
+}
+#endif
 #endif

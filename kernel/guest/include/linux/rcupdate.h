@@ -33,4 +33,33 @@ void kvfree_call_rcu(struct callback_head *head, rcu_callback_t func);
 	if (___p) kvfree_call_rcu(&___p->head, (rcu_callback_t)offsetof(__typeof__(*(p)), head)); } while (0)
 #define kfree_rcu kvfree_rcu
 #define kfree_rcu_mightsleep(p) kvfree_call_rcu(NULL, (rcu_callback_t)(void *)(p))
+#ifdef MODULE
+#define ULONG_CMP_GE(a, b) (~0UL / 2 >= (a) - (b))
+#define ULONG_CMP_LT(a, b) (~0UL / 2 < (a) - (b))
+#define rcu_read_lock_sched() preempt_disable()
+#define rcu_read_unlock_sched() preempt_enable()
+#define rcu_read_lock_sched_notrace() preempt_disable_notrace()
+#define rcu_read_unlock_sched_notrace() preempt_enable_notrace()
+#define rcu_read_lock_held() 1
+#define rcu_read_lock_bh_held() 1
+#define rcu_read_lock_sched_held() (!preemptible())
+#define rcu_read_lock_any_held() (!preemptible())
+#define RCU_LOCKDEP_WARN(c, s) do { } while (0)
+#define rcu_dereference_bh(p) rcu_dereference(p)
+#define rcu_dereference_sched(p) rcu_dereference(p)
+#define rcu_dereference_bh_check(p, c) rcu_dereference(p)
+#define rcu_dereference_sched_check(p, c) rcu_dereference(p)
+#define rcu_dereference_raw_check(p) rcu_dereference(p)
+#define rcu_pointer_handoff(p) (p)
+#define unrcu_pointer(p) (p)
+#define RCU_INITIALIZER(v) (v)
+#define RCU_POINTER_INITIALIZER(p, v) .p = RCU_INITIALIZER(v)
+#define rcu_replace_pointer(p, v, c) ({ __typeof__(p) __old = (p); rcu_assign_pointer(p, v); __old; })
+#define kvfree_rcu_mightsleep(p) kfree_rcu_mightsleep(p)
+#define init_rcu_head(head) do { } while (0)
+#define destroy_rcu_head(head) do { } while (0)
+#define init_rcu_head_on_stack(head) do { } while (0)
+#define destroy_rcu_head_on_stack(head) do { } while (0)
+#define smp_mb__after_unlock_lock() do { } while (0)
+#endif
 #endif

@@ -18,4 +18,26 @@ static inline bool refcount_dec_and_test(refcount_t *r)
 		refcount_warn_saturate(r, 3);
 	return old == 1;
 }
+#ifdef MODULE
+#define REFCOUNT_MAX 0x7fffffff
+#define REFCOUNT_SATURATED (-0x40000000)
+static inline void refcount_dec(refcount_t *r)
+{
+	if (unlikely(atomic_fetch_add(-1, &r->refs) <= 1))
+		refcount_warn_saturate(r, 4);
+}
+static inline void refcount_add(int i, refcount_t *r)
+{
+	if (unlikely(atomic_fetch_add(i, &r->refs) <= 0))
+		refcount_warn_saturate(r, 1);
+}
+static inline bool refcount_sub_and_test(int i, refcount_t *r)
+{
+	int old = atomic_fetch_add(-i, &r->refs);
+
+	if (unlikely(old < i))
+		refcount_warn_saturate(r, 3);
+	return old == i;
+}
+#endif
 #endif

@@ -397,4 +397,28 @@ static inline int task_nice(const struct task_struct *p) { return p->static_prio
 #define for_each_thread(p, t) list_for_each_entry(t, &(p)->signal->thread_head, thread_node)
 #define for_each_process_thread(p, t) for_each_process(p) for_each_thread(p, t)
 static inline pid_t task_ppid_nr(const struct task_struct *t) { return t->real_parent->tgid; }
+#ifdef MODULE
+#define PF_VCPU 0x00000001
+#define PF_SUPERPRIV 0x00000100
+#define PF_DUMPCORE 0x00000200
+#define PF_SIGNALED 0x00000400
+#define PF_MEMALLOC 0x00000800
+#define PF_NPROC_EXCEEDED 0x00001000
+#define PF_USED_MATH 0x00002000
+#define PF_NOFREEZE 0x00008000
+#define PF_KSWAPD 0x00020000
+#define PF_MEMALLOC_NOFS 0x00040000
+#define PF_MEMALLOC_NOIO 0x00080000
+#define PF_RANDOMIZE 0x00400000
+#define task_thread_info(task) (&(task)->thread_info)
+static inline int test_and_set_tsk_thread_flag(struct task_struct *t, int f) { return test_and_set_bit(f, &t->thread_info.flags); }
+static inline int test_and_clear_tsk_thread_flag(struct task_struct *t, int f) { return test_and_clear_bit(f, &t->thread_info.flags); }
+static inline void update_tsk_thread_flag(struct task_struct *t, int f, bool value)
+{
+	if (value)
+		set_tsk_thread_flag(t, f);
+	else
+		clear_tsk_thread_flag(t, f);
+}
+#endif
 #endif

@@ -67,4 +67,30 @@ static inline bool seq_has_overflowed(struct seq_file *m)
 	return m->count == m->size;
 }
 
+#ifdef MODULE
+#define DEFINE_SEQ_ATTRIBUTE(__name) \
+static int __name##_open(struct inode *inode, struct file *file) \
+{ \
+	int ret = seq_open(file, &__name##_sops); \
+	if (!ret && inode->i_private) \
+		((struct seq_file *)file->private_data)->private = inode->i_private; \
+	return ret; \
+} \
+static const struct file_operations __name##_fops = { \
+	.owner = THIS_MODULE, .open = __name##_open, .read = seq_read, .llseek = seq_lseek, .release = seq_release, \
+}
+#define DEFINE_SHOW_ATTRIBUTE(__name) \
+static int __name##_open(struct inode *inode, struct file *file) { return single_open(file, __name##_show, inode->i_private); } \
+static const struct file_operations __name##_fops = { \
+	.owner = THIS_MODULE, .open = __name##_open, .read = seq_read, .llseek = seq_lseek, .release = single_release, \
+}
+static inline void seq_setwidth(struct seq_file *m, size_t size) { m->pad_until = m->count + size; }
+/* The room that is left, to be filled in by the caller, who says with seq_commit how much it was. */
+static inline size_t seq_get_buf(struct seq_file *m, char **bufp)
+{
+	*bufp = m->count < m->size ? m->buf + m->count : NULL;
+	return *bufp ? m->size - m->count : 0;
+}
+static inline void seq_commit(struct seq_file *m, int num) { m->count = num < 0 ? m->size : m->count + num; }
+#endif
 #endif

@@ -45,4 +45,20 @@ char *kvasprintf(gfp_t gfp, const char *fmt, __builtin_va_list ap);
 #define kvzalloc(s, f) kvmalloc_node(s, (f) | __GFP_ZERO, -1)
 #define KMEM_CACHE(st, fl) kmem_cache_create(#st, sizeof(struct st), __alignof__(struct st), fl, NULL)
 void kmem_cache_init(void);
+#ifdef MODULE
+#define ZERO_SIZE_PTR ((void *)16)
+#define ZERO_OR_NULL_PTR(x) ((unsigned long)(x) <= (unsigned long)ZERO_SIZE_PTR)
+#define KMALLOC_MIN_SIZE 8
+#define KMALLOC_MAX_CACHE_SIZE (1UL << 13)
+#define SLAB_CONSISTENCY_CHECKS 0x100
+#define SLAB_RED_ZONE 0x400
+#define SLAB_POISON 0x800
+#define SLAB_STORE_USER 0x10000
+#define SLAB_TRACE 0x200000
+#define SLAB_NOLEAKTRACE 0x800000
+#define SLAB_TEMPORARY SLAB_RECLAIM_ACCOUNT
+#define KMEM_CACHE_USERCOPY(st, fl, field) KMEM_CACHE(st, fl)
+#define kmalloc_track_caller(s, f) kmalloc(s, f)
+#define kmalloc_node_track_caller(s, f, n) kmalloc(s, f)
+#endif
 #endif

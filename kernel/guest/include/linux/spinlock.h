@@ -98,4 +98,19 @@ void _raw_read_unlock_irq(rwlock_t *lock);
 #define write_unlock_bh(l) _raw_write_unlock_bh(l)
 #define read_lock_irq(l) _raw_read_lock_irq(l)
 #define read_unlock_irq(l) _raw_read_unlock_irq(l)
+#ifdef MODULE
+#define raw_spin_lock_bh(l) _raw_spin_lock_bh(l)
+#define raw_spin_unlock_bh(l) _raw_spin_unlock_bh(l)
+#define raw_spin_trylock_bh(l) _raw_spin_trylock_bh(l)
+#define raw_spin_lock_nested(l, c) raw_spin_lock(l)
+#define raw_spin_lock_irqsave_nested(l, f, c) raw_spin_lock_irqsave(l, f)
+#define raw_spin_trylock_irq(l) ({ local_irq_disable(); raw_spin_trylock(l) ? 1 : ({ local_irq_enable(); 0; }); })
+#define raw_spin_trylock_irqsave(l, f) ({ local_irq_save(f); raw_spin_trylock(l) ? 1 : ({ local_irq_restore(f); 0; }); })
+#define spin_lock_nested(l, c) spin_lock(l)
+#define spin_lock_nest_lock(l, n) spin_lock(l)
+#define spin_lock_irqsave_nested(l, f, c) spin_lock_irqsave(l, f)
+#define spin_trylock_irq(l) raw_spin_trylock_irq(&(l)->rlock)
+#define spin_trylock_irqsave(l, f) raw_spin_trylock_irqsave(&(l)->rlock, f)
+#define assert_spin_locked(l) BUG_ON(!spin_is_locked(l))
+#endif
 #endif
