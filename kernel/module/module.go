@@ -686,9 +686,10 @@ func (m *module) findKeys(o *object, key func(string) uint64) {
 	}
 }
 
+// span returns the pages of an area. Its last symbol ends where they end.
 func (m *module) span(a area) abi.Range {
 	p := &m.at[a]
-	return abi.Range{Start: p.start, End: p.start + p.size}
+	return abi.Range{Start: p.start, End: p.start + p.pages()*abi.PageSize}
 }
 
 // ranges returns the ranges of the areas that are not empty.

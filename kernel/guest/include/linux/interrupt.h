@@ -17,7 +17,16 @@ void __do_softirq(void);
 void do_softirq(void);
 void irq_enter_rcu(void);
 void irq_exit_rcu(void);
+#ifdef MODULE
+#include <linux/preempt.h>
+static __always_inline void __local_bh_disable_ip(unsigned long ip, unsigned int cnt)
+{
+	preempt_count_add(cnt);
+	barrier();
+}
+#else
 void __local_bh_disable_ip(unsigned long ip, unsigned int cnt);
+#endif
 void __local_bh_enable_ip(unsigned long ip, unsigned int cnt);
 #define local_bh_disable() __local_bh_disable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET)
 #define local_bh_enable() __local_bh_enable_ip(_RET_IP_, SOFTIRQ_DISABLE_OFFSET)
