@@ -99,21 +99,20 @@ func TestBuildTreeSamples(t *testing.T) {
 			}
 			const script = `m=$KPROBEFS_MNT/machine/modules
 f=do_sys_openat2
-[ "$2" = 4.15 ] && f=do_sys_open
 echo "options kprobe_example symbol=$f
 options kretprobe_example func=$f" > $KPROBEFS_MNT/machine/modprobe.conf
 for k in kprobe_example kretprobe_example; do cp $1/kprobes/$k.ko $m; done
 cat /nofile 2>/dev/null
 for k in kprobe_example kretprobe_example; do rm $m/$k.ko; done
 /usr/bin/dd if=/dev/kmsg iflag=nonblock bs=8192 2>/dev/null | cut -d';' -f2 |
-	grep -o '^kprobe_init: probe at\|^before: <do_sys_open[a-z0-9]*> at\|^after: <do_sys_open[a-z0-9]*> next\|^kprobe_exit: probe removed\|^return probe [a-z]*\|^do_sys_open[a-z0-9]* returned 18446744073709551614 after' |
-	sed s/openat2/open/ | sort -u
+	grep -o '^kprobe_init: probe at\|^before: <do_sys_openat2> at\|^after: <do_sys_openat2> next\|^kprobe_exit: probe removed\|^return probe [a-z]*\|^do_sys_openat2 returned 18446744073709551614 after' |
+	sort -u
 `
 			put(t, dir, "script", script)
 			got, status := asUser(nil).exec(t, dir, nil, []string{"--release", release}, "busybox", "sh", "script", dir, release)
-			want := `after: <do_sys_open> next
-before: <do_sys_open> at
-do_sys_open returned 18446744073709551614 after
+			want := `after: <do_sys_openat2> next
+before: <do_sys_openat2> at
+do_sys_openat2 returned 18446744073709551614 after
 kprobe_exit: probe removed
 kprobe_init: probe at
 return probe at
