@@ -185,7 +185,8 @@ func shareSubmounts(t *testing.T, dir string) {
 	t.Cleanup(func() {
 		trees, _ := filepath.Glob(dir + "/*")
 		for _, tree := range append(trees, dir) {
-			_ = unix.Unmount(tree, unix.MNT_DETACH)
+			for unix.Unmount(tree, unix.MNT_DETACH) == nil {
+			}
 		}
 	})
 	if err := unix.Mount("", dir, "", unix.MS_SHARED|unix.MS_REC, ""); err != nil {
