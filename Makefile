@@ -13,12 +13,17 @@ TIMEOUT  ?= 30m
 SCRIPTS  ?= 3
 # A command that runs the scripts: integration/crowd.sh gives them a host with much on it (CI does).
 CROWD    ?=
+# Where "make install" puts the program, and a directory that stands for / there.
+PREFIX   ?= /usr/local
+DESTDIR  ?=
+# What it installs.
+BIN      ?= bin/kprobefs
 # How long "make fuzz" gives each fuzz target.
 FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release clean
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -155,6 +160,28 @@ release: ## a static binary and its checksum, in dist
 	@mkdir -p dist
 	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -ldflags='-s -w' -o dist/kprobefs-linux-amd64 ./cmd/kprobefs
 	cd dist && sha256sum kprobefs-linux-amd64 >SHA256SUMS
+
+bin/kprobefs:
+	$(GO) build -o bin/kprobefs ./cmd/kprobefs
+
+# The files below PREFIX.
+AT = $(DESTDIR)$(PREFIX)
+BASH_AT = $(AT)/share/bash-completion/completions
+ZSH_AT  = $(AT)/share/zsh/site-functions
+FISH_AT = $(AT)/share/fish/vendor_completions.d
+MAN_AT  = $(AT)/share/man/man1
+
+install: $(BIN) ## install bin/kprobefs (built if it is not there), manual pages and completions below PREFIX (/usr/local), in DESTDIR if that is set
+	install -D -m 0755 "$(BIN)" "$(AT)/bin/kprobefs"
+	install -d "$(MAN_AT)" "$(BASH_AT)" "$(ZSH_AT)" "$(FISH_AT)"
+	install -m 0644 docs/man/*.1 "$(MAN_AT)"
+	umask 022 && "$(BIN)" completion bash >"$(BASH_AT)/kprobefs"
+	umask 022 && "$(BIN)" completion zsh >"$(ZSH_AT)/_kprobefs"
+	umask 022 && "$(BIN)" completion fish >"$(FISH_AT)/kprobefs.fish"
+
+uninstall: ## remove what make install has installed
+	rm -f "$(AT)/bin/kprobefs" "$(BASH_AT)/kprobefs" "$(ZSH_AT)/_kprobefs" "$(FISH_AT)/kprobefs.fish"
+	cd docs/man && for page in *.1; do rm -f "$(MAN_AT)/$$page"; done
 
 clean: ## remove what was built (not the guest's image, which is checked in)
 	rm -rf bin dist out $(GUEST)/.build

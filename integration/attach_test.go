@@ -131,9 +131,9 @@ killed
 refused
 kprobefs: --keep is for a new tree, and --attach for one that stays anyway: invalid argument
 kprobefs: --keep: tree is no command but a directory; where the tree is to be, write --keep=tree: is a directory
-kprobefs: no directory is named: the argument is empty: no such file or directory
+kprobefs: --keep: the value is empty: invalid argument
 kprobefs: mount on /nothing: stat /nothing: no such file or directory
-kprobefs: 99 CPUs: the emulated kernel can have 1 to 64
+kprobefs: --cpus: 99 CPUs: the emulated kernel can have 1 to 64
 `)
 }
 
@@ -226,7 +226,7 @@ umount other`)
 kprobefs: --cpus is for a new kernel, and --attach for one that runs: invalid argument
 kprobefs: --attach /: no kprobefs is mounted there: invalid argument
 kprobefs: --attach: lstat /nothing: no such file or directory
-kprobefs: no directory is named: the argument is empty: no such file or directory
+kprobefs: --attach: the value is empty: invalid argument
 kprobefs: --attach tree/tracing: no kprobefs is mounted there: invalid argument
 kprobefs: --attach other: no such file or directory: it is no whole tree, or of an older kprobefs
 kprobefs: --attach tree: permission denied: only the user who has mounted it, and root, may attach

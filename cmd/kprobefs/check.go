@@ -254,7 +254,7 @@ func (f *finding) try(cmd *exec.Cmd) {
 func checkMount() finding {
 	f := finding{part: partMount, what: "CAP_SYS_ADMIN, or fusermount3"}
 	if os.Geteuid() != 0 {
-		f.note, f.err, f.remedy = checkFusermount()
+		f.note, f.remedy, f.err = checkFusermount()
 		return f
 	}
 	if !mayMount() {
@@ -273,13 +273,13 @@ func checkMount() finding {
 const elseAsRoot = "; or mount as root, or below unshare -Urm"
 
 // checkFusermount checks whether fusermount3, which must become root, can mount for this user.
-func checkFusermount() (path string, err error, remedy string) {
+func checkFusermount() (path, remedy string, err error) {
 	if path, err = exec.LookPath("fusermount3"); err != nil {
-		return "", err, "apt-get install fuse3" + elseAsRoot
+		return "", "apt-get install fuse3" + elseAsRoot, err
 	}
 	var st unix.Stat_t
 	if err := unix.Stat(path, &st); err != nil {
-		return "", err, "apt-get install --reinstall fuse3"
+		return "", "apt-get install --reinstall fuse3", err
 	}
 	var in unix.Statfs_t
 	_ = unix.Statfs(path, &in)
@@ -288,20 +288,20 @@ func checkFusermount() (path string, err error, remedy string) {
 	bounded, berr := unix.PrctlRetInt(unix.PR_CAPBSET_READ, unix.CAP_SYS_ADMIN, 0, 0, 0)
 	switch {
 	case st.Mode&unix.S_ISUID == 0 || st.Uid != 0:
-		return "", fmt.Errorf("%s is not set-user-ID root", path), "chmod u+s " + path + " (as root)" + elseAsRoot
+		return "", "chmod u+s " + path + " (as root)" + elseAsRoot, fmt.Errorf("%s is not set-user-ID root", path)
 	case in.Flags&unix.ST_NOSUID != 0:
-		return "", fmt.Errorf("%s is on a filesystem that is mounted with nosuid", path), "mount -o remount,suid (as root)" + elseAsRoot
+		return "", "mount -o remount,suid (as root)" + elseAsRoot, fmt.Errorf("%s is on a filesystem that is mounted with nosuid", path)
 	case noNew == 1:
-		return "", fmt.Errorf("this process may not get privileges (no_new_privs), which %s needs", path), "in a container: without --security-opt no-new-privileges" + elseAsRoot
+		return "", "in a container: without --security-opt no-new-privileges" + elseAsRoot, fmt.Errorf("this process may not get privileges (no_new_privs), which %s needs", path)
 	case berr == nil && bounded == 0:
-		return "", fmt.Errorf("CAP_SYS_ADMIN is dropped, also for %s", path), "in a container: --cap-add SYS_ADMIN" + elseAsRoot
+		return "", "in a container: --cap-add SYS_ADMIN" + elseAsRoot, fmt.Errorf("CAP_SYS_ADMIN is dropped, also for %s", path)
 	case nameless != nil: // fusermount3: could not determine username
-		return "", fmt.Errorf("uid %d has no name, without which fusermount3 does not mount", os.Getuid()), "a line for it in /etc/passwd; or below unshare -Urm"
+		return "", "a line for it in /etc/passwd; or below unshare -Urm", fmt.Errorf("uid %d has no name, without which fusermount3 does not mount", os.Getuid())
 	}
 	if err := openDevice(); err != nil {
-		return "", fmt.Errorf("/dev/fuse: %w", errors.Unwrap(err)), deviceRemedy(err)
+		return "", deviceRemedy(err), fmt.Errorf("/dev/fuse: %w", errors.Unwrap(err))
 	}
-	return path, nil, ""
+	return path, "", nil
 }
 
 // mayMount reports whether this process has CAP_SYS_ADMIN.

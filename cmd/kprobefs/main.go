@@ -164,8 +164,15 @@ has %s always on; --config changes %s
 		strings.Join(kprobefs.ReleaseNames(), ", "), otherArchitectures, fixedOptions, strings.Join(kprobefs.ConfigNames(), ", "))
 }
 
+// version is what the linker is told (-X main.version=v1.2.3) where the sources do not have
+// git's records, or "".
+var version string
+
 // programVersion returns this program's name and version, as recorded in the build.
 func programVersion() string {
+	if version != "" {
+		return "kprobefs " + version
+	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
 		return "kprobefs " + info.Main.Version
 	}

@@ -471,7 +471,10 @@ func TestFromScratch(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		return string(out), err
 	}
-	for _, args := range [][]string{{"mount", "--daemon", "/tree"}, {"mounted", "/tree"}, {"umount", "/tree"}} {
+	for _, args := range [][]string{
+		{"check", "/tree"}, {"check", "--for", "mount", "/tree"},
+		{"mount", "--daemon", "/tree"}, {"mounted", "/tree"}, {"check", "/tree"}, {"umount", "/tree"},
+	} {
 		if out, err := inside(args...); err != nil {
 			t.Fatalf("%q: %s, %v", args, out, err)
 		}
