@@ -3,7 +3,7 @@ GO    ?= go
 RACE  ?= -race
 LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GUEST := kernel/guest
-IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12
+IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12 $(patsubst %,vmlinux-%.inlined,2.6 4.15 5.10 6.1 6.12)
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.

@@ -52,7 +52,8 @@ type Activity struct {
 	spaces   map[string]counting // mount namespaces whose processes count
 	servers  map[int]bool        // processes that serve the files
 	known    map[int]counting    // by process id
-	calls    map[int]host.Fork
+	calls    map[int]fork        // forks that supervisors have told of, by the thread that makes them
+	exiting  map[int]uint64      // the calls by which threads end, of which supervisors have told
 	forks    []fork
 	endings  []*ending
 	closed   bool
@@ -96,7 +97,7 @@ type ActivityOptions struct {
 func (k *Kernel) Watch(o ActivityOptions) *Activity {
 	a := &Activity{
 		kernel: k, host: k.Machine.Host(), tracer: k.Tracer, wanted: k.wanted, warn: o.Warn, sayLost: o.Lost, state: o.State, mirror: o.Mirror,
-		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]host.Fork{},
+		spaces: map[string]counting{}, servers: map[int]bool{os.Getpid(): true}, known: map[int]counting{}, calls: map[int]fork{}, exiting: map[int]uint64{},
 	}
 	if a.warn == nil {
 		a.warn = func(string, error) {}
@@ -220,6 +221,7 @@ func (a *Activity) update() {
 		a.forks = nil
 		a.forgetEnds()
 		clear(a.calls)
+		clear(a.exiting)
 	}
 }
 
@@ -335,19 +337,22 @@ func (a *Activity) handle(e connector.Event) bool {
 		}
 		return how != countsNot
 	case connector.Exit:
-		yes := a.counts(e.PID)
-		if yes {
+		how := a.counting(e.PID)
+		if how != countsNot {
 			a.host.AwaitClosed(context.Background()) // which happened before the exec
-			a.exit(caller(e.TID, e.PID), e.Code)
+			a.exit(caller(e.TID, e.PID), e.Code, a.exitCall(e.TID, how))
 		}
-		return yes // it stays known: other threads of its process may exit later
+		return how != countsNot // it stays known: other threads of its process may exit later
 	}
 	return false
 }
 
 func (a *Activity) forked(e connector.Event) bool {
 	creator := e.TID
-	if e.ChildTID != e.ChildPID {
+	told, isTold := a.toldFork(e)
+	if isTold {
+		creator = told.by.TID
+	} else if e.ChildTID != e.ChildPID {
 		creator = e.ChildPID // the event names the parent of the process
 	}
 	if e.ChildTID == e.ChildPID {
@@ -361,12 +366,44 @@ func (a *Activity) forked(e connector.Event) bool {
 		return false
 	}
 	f := forkOf(e)
-	if told, ok := a.calls[creator]; ok && e.ChildTID == e.ChildPID {
-		f.Nr, f.Args = told.Nr, told.Args
+	by := caller(creator, creator)
+	if isTold {
+		child := f.Child
+		f, by = told.call, told.by
+		f.Child = child
 		delete(a.calls, creator)
 	}
-	a.fork(caller(creator, creator), f)
+	a.fork(by, f)
 	return true
+}
+
+// toldFork returns the call that has created a thread if a supervisor has told of it. The
+// event of a thread names the parent of the process, not the thread that has made it.
+func (a *Activity) toldFork(e connector.Event) (fork, bool) {
+	if e.ChildTID == e.ChildPID {
+		f, ok := a.calls[e.TID]
+		return f, ok && f.call.Args[0]&unix.CLONE_THREAD == 0
+	}
+	for _, f := range a.calls {
+		if f.by.PID == e.ChildPID && f.call.Args[0]&unix.CLONE_THREAD != 0 {
+			return f, true
+		}
+	}
+	return fork{}, false
+}
+
+// exitCall returns the call by which a thread has ended. A supervised one that has made none
+// was ended by another thread of its process, or killed.
+func (a *Activity) exitCall(tid int, how counting) uint64 {
+	nr, told := a.exiting[tid]
+	delete(a.exiting, tid)
+	switch {
+	case told:
+		return nr
+	case how == countsSupervised:
+		return abi.HostKilled
+	}
+	return abi.SysExitGroup
 }
 
 // fork makes the guest fork. Fork's listeners learn of the child before it runs.
@@ -380,8 +417,8 @@ func (a *Activity) fork(by host.Caller, f host.Fork) {
 
 // exit makes the guest exit. Lists of tasks keep the task until it has run for the
 // last time, as Linux's do until sched_process_free.
-func (a *Activity) exit(c host.Caller, code int) {
-	_ = a.host.Exit(context.Background(), c, code)
+func (a *Activity) exit(c host.Caller, code int, nr uint64) {
+	_ = a.host.ExitBy(context.Background(), c, code, nr)
 	a.tracer.Exited(int32(c.TID))
 	a.tracer.Perf().Exited(perf.Task{IDs: perfIDs(c)})
 }
@@ -476,7 +513,11 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 	case abi.SysExit, abi.SysExitGroup:
 		if !here { // otherwise the host's kernel reports it
 			a.exits(c, s.Nr, int(s.Args[0]&0xff)<<8)
+			return
 		}
+		a.mu.Lock()
+		a.exiting[c.TID] = s.Nr
+		a.mu.Unlock()
 		return
 	}
 	if tid, pid, ok := signalled(s); ok && !a.ensureTask(tid, pid) {
@@ -492,9 +533,23 @@ func (a *Activity) Call(c host.Caller, s host.Syscall) {
 // other makes a call in the guest.
 func (a *Activity) other(c host.Caller, s host.Syscall) {
 	ret, err := a.host.Other(context.Background(), c, s)
-	if path := s.Text[0]; s.Nr == abi.SysExecve && err == nil && ret >= 0 && path != nil {
-		a.tracer.Perf().Executed(perfIDs(c), filepath.Base(*path))
+	if name := execName(s); name != "" && err == nil && ret >= 0 {
+		a.tracer.Perf().Executed(perfIDs(c), name)
 	}
+}
+
+// execName returns the name that a thread gets by an execve(2) or execveat(2), or "" for other
+// calls.
+func execName(s host.Syscall) string {
+	switch {
+	case s.Nr == abi.SysExecve && s.Text[0] != nil:
+		return filepath.Base(*s.Text[0])
+	case s.Nr == abi.SysExecveat && s.Text[1] != nil && *s.Text[1] != "":
+		return filepath.Base(*s.Text[1])
+	case s.Nr == abi.SysExecveat && s.Text[5] != nil: // the program of a descriptor
+		return *s.Text[5]
+	}
+	return ""
 }
 
 // signalled returns the thread that a kill(2), tkill(2) or tgkill(2) is for.
@@ -541,7 +596,7 @@ func (a *Activity) Fork(c host.Caller, f host.Fork) {
 	defer a.mu.Unlock()
 	a.catchUp(c)
 	if a.conn != nil {
-		a.calls[c.TID] = f // the host's kernel will report the rest
+		a.calls[c.TID] = fork{by: c, call: f} // the host's kernel will report the rest
 		return
 	}
 	a.forks = append(a.forks, fork{c, f, bootTicks()})

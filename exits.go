@@ -22,6 +22,7 @@ import (
 type ending struct {
 	c     host.Caller
 	code  int
+	nr    uint64 // the call: exit(2) or exit_group(2)
 	pidfd int
 	over  bool // the guest's task has ended, or nobody watches any more; guarded by Activity.mu
 }
@@ -35,7 +36,7 @@ func (a *Activity) exits(c host.Caller, nr uint64, code int) {
 		go a.awaitEnd(e)
 		return
 	}
-	a.exit(c, code)
+	a.exit(c, code, nr)
 }
 
 // endingOf returns the ending of a process, or nil when only one of its threads ends, or
@@ -51,7 +52,7 @@ func endingOf(c host.Caller, nr uint64, code int) *ending {
 	if err != nil {
 		return nil
 	}
-	return &ending{c: c, code: code, pidfd: fd}
+	return &ending{c: c, code: code, nr: nr, pidfd: fd}
 }
 
 // hasEnded reports whether the process has ended, waiting at most the given time.
@@ -86,7 +87,7 @@ func (a *Activity) settleEnds() {
 		}
 		e.over = true
 		a.host.AwaitClosed(context.Background())
-		a.exit(e.c, e.code)
+		a.exit(e.c, e.code, e.nr)
 		return true
 	})
 }

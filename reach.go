@@ -22,7 +22,7 @@ import (
 // change what is known of a task: its existence, and its name.
 var optionalCalls = []uint64{
 	abi.SysOpen, abi.SysOpenat, abi.SysOpenat2, abi.SysChdir, abi.SysSymlink, abi.SysSymlinkat, abi.SysUnlink, abi.SysUnlinkat,
-	abi.SysMkdir, abi.SysMkdirat, abi.SysRmdir, abi.SysKill, abi.SysTkill, abi.SysTgkill,
+	abi.SysMkdir, abi.SysMkdirat, abi.SysRmdir, abi.SysKill, abi.SysTkill, abi.SysTgkill, abi.SysCreat,
 }
 
 // Every means that all calls are wanted; 0 means none.
@@ -213,7 +213,7 @@ func callBits(names []string) func(name string) uint32 {
 	}
 	return func(name string) uint32 {
 		if name == "close" {
-			return bits["open"] | bits["openat"] | bits["openat2"]
+			return bits["open"] | bits["openat"] | bits["openat2"] | bits["creat"]
 		}
 		return bits[name]
 	}

@@ -47,7 +47,7 @@ func testReach(t *testing.T, release string) {
 		return strings.Join(calls, " ")
 	}
 	for name, want := range map[string]string{
-		"__x64_sys_read": "read", "ksys_read": "read", "do_sys_openat2": "open openat openat2", "do_tkill": "tgkill tkill",
+		"__x64_sys_read": "read", "ksys_read": "read", "do_sys_openat2": "creat open openat openat2", "do_tkill": "tgkill tkill",
 		"schedule": "?", "kfree": "?", "do_exit": "?", "entry_SYSCALL_64": "?",
 	} {
 		if got := of(name); got != want {
@@ -187,7 +187,7 @@ func TestWanted(t *testing.T) {
 	read := arm("vfs_read")
 	want("vfs_read", always)
 	open := arm("do_sys_openat2")
-	want("and do_sys_openat2", always|CallBit(abi.SysOpen)|CallBit(abi.SysOpenat)|CallBit(abi.SysOpenat2))
+	want("and do_sys_openat2", always|CallBit(abi.SysOpen)|CallBit(abi.SysOpenat)|CallBit(abi.SysOpenat2)|CallBit(abi.SysCreat))
 	s.Kprobes.Unregister(open, nil)
 	free := arm("kfree")
 	want("and kfree", Every)

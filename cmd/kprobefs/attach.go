@@ -18,7 +18,6 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
-	"github.com/kprobefs/kprobefs/kernel/host/connector"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -96,19 +95,13 @@ func (attaching) Release() {}
 type hello struct {
 	Release string // as --release and --config say
 	Config  []string
-	// Reported means that the host's kernel reports forks and exits to the serving process.
-	Reported bool
-	Blind    string // why reads, writes and the like are not seen, or ""
+	Blind   string // why reads, writes and the like are not seen, or ""
 }
 
 // hello answers the first question: the file gets a hello. With calls to be seen it returns
 // the file that has the shared word, which the supervisor can only read.
 func (c *callConn) hello(q *question, f *os.File) (state *os.File, err error) {
 	h := hello{Release: c.release, Config: c.config}
-	if conn, err := connector.Open(); err == nil {
-		conn.Close()
-		h.Reported = true
-	}
 	if q.Mirror == mirrorAll || q.Mirror == mirrorChanges {
 		blind, err := c.join(q.Mirror)
 		if err != nil {

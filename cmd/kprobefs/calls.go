@@ -81,6 +81,7 @@ func (m *callMessage) fork() (f host.Fork, ok bool) {
 			}
 		}
 		f.Args = [5]uint64{args[0] | args[4], args[5], 0, 0, args[7]}
+		f.Stack, f.Size = args[6], m.Args[1]
 	case abi.SysFork, abi.SysVfork:
 	default:
 		return f, false

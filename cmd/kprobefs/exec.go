@@ -357,7 +357,7 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		made.sync()
 	}
 	go made.follow(tree.calls.changed)
-	cmd, end, settled, err := p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, tree.hello.Reported})
+	cmd, end, settled, err := p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs})
 	if err != nil {
 		return err
 	}

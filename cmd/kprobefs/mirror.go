@@ -741,7 +741,7 @@ func (m *mirror) entered(t *tracee, info *syscallInfo) {
 	}
 	a := m.activity.Load()
 	row := mirroredRows[info.nr]
-	if row == nil || a == nil || !a.Mirrored(row.guest) {
+	if row == nil || a == nil || !a.Mirrored(row.guest) || row.except != nil && row.except(info.args) {
 		if t.awaits != nil {
 			m.hold(t, forOther)
 		} else {

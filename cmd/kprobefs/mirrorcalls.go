@@ -20,7 +20,8 @@ type mirroredCall struct {
 	pair  int                       // 1 + the argument that points to two new descriptors, or 0
 	waits waitKind                  // how it names the descriptors that it waits for
 
-	sleeps bool // when a signal ends the call, it returns errRestartBlock
+	except func(args [6]uint64) bool // reports whether the supervisor sees to the call; nil means that it never does
+	sleeps bool                      // when a signal ends the call, it returns errRestartBlock
 }
 
 // argument says what an argument is.
@@ -85,6 +86,11 @@ func duplicates(args [6]uint64) bool {
 	return args[1] == unix.F_DUPFD || args[1] == unix.F_DUPFD_CLOEXEC
 }
 
+// toldPrctl reports whether the supervisor tells of a prctl(2).
+func toldPrctl(args [6]uint64) bool {
+	return args[0] == unix.PR_SET_NAME || args[0] == unix.PR_SET_MEMORY_MERGE
+}
+
 func always([6]uint64) bool { return true }
 
 // Sizes in bytes of x86-64's structures.
@@ -111,6 +117,8 @@ const (
 	sizeofPos        = 8
 	sizeofMsghdr     = 56
 	sizeofMmsghdr    = 64
+	sizeofMqAttr     = 64
+	sizeofSigevent   = 64
 )
 
 // mirroredCalls are all calls that are mirrored, but for those of toldCalls.
@@ -310,6 +318,83 @@ var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_GET_ROBUST_LIST, guest: abi.SysGetRobustList, args: [6]argument{value, value, value}},
 	{host: unix.SYS_RSEQ, guest: abi.SysRseq, args: [6]argument{value, value, value, value}},
 	{host: unix.SYS_WAIT4, guest: abi.SysWait4, args: [6]argument{value, outRecord(sizeofInt), value, outRecord(sizeofRusage)}},
+
+	{host: unix.SYS_PRCTL, guest: abi.SysPrctl, args: [6]argument{value, value, value, value, value}, except: toldPrctl},
+	{host: unix.SYS_MQ_OPEN, guest: abi.SysMqOpen, args: [6]argument{text, value, value, inRecord(sizeofMqAttr)}},
+	{host: unix.SYS_MQ_UNLINK, guest: abi.SysMqUnlink, args: [6]argument{text}},
+	{host: unix.SYS_MQ_TIMEDSEND, guest: abi.SysMqTimedsend, args: [6]argument{value, in(2), value, value, inRecord(sizeofTimespec)}},
+	{host: unix.SYS_MQ_TIMEDRECEIVE, guest: abi.SysMqTimedreceive, args: [6]argument{value, out(2), value, outRecord(sizeofInt), inRecord(sizeofTimespec)}},
+	{host: unix.SYS_MQ_NOTIFY, guest: abi.SysMqNotify, args: [6]argument{value, inRecord(sizeofSigevent)}},
+	{host: unix.SYS_MQ_GETSETATTR, guest: abi.SysMqGetsetattr, args: [6]argument{value, inRecord(sizeofMqAttr), outRecord(sizeofMqAttr)}},
+	{host: unix.SYS_VHANGUP, guest: abi.SysVhangup},
+	{host: unix.SYS_PIDFD_SEND_SIGNAL, guest: abi.SysPidfdSendSignal, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_PIDFD_OPEN, guest: abi.SysPidfdOpen, args: [6]argument{value, value}},
+	{host: unix.SYS_PIDFD_GETFD, guest: abi.SysPidfdGetfd, args: [6]argument{value, value, value}},
+	{host: unix.SYS_PKEY_MPROTECT, guest: abi.SysPkeyMprotect, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_PKEY_ALLOC, guest: abi.SysPkeyAlloc, args: [6]argument{value, value}},
+	{host: unix.SYS_PKEY_FREE, guest: abi.SysPkeyFree, args: [6]argument{value}},
+	{host: unix.SYS_SHMGET, guest: abi.SysShmget, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SHMAT, guest: abi.SysShmat, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SHMCTL, guest: abi.SysShmctl, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SHMDT, guest: abi.SysShmdt, args: [6]argument{value}},
+	{host: unix.SYS_SEMGET, guest: abi.SysSemget, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SEMOP, guest: abi.SysSemop, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SEMCTL, guest: abi.SysSemctl, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_SEMTIMEDOP, guest: abi.SysSemtimedop, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_MSGGET, guest: abi.SysMsgget, args: [6]argument{value, value}},
+	{host: unix.SYS_MSGSND, guest: abi.SysMsgsnd, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_MSGRCV, guest: abi.SysMsgrcv, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_MSGCTL, guest: abi.SysMsgctl, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MEMFD_CREATE, guest: abi.SysMemfdCreate, args: [6]argument{text, value}},
+	{host: unix.SYS_UNSHARE, guest: abi.SysUnshare, args: [6]argument{value}},
+	{host: unix.SYS_SETNS, guest: abi.SysSetns, args: [6]argument{value, value}},
+	{host: unix.SYS_SETHOSTNAME, guest: abi.SysSethostname, args: [6]argument{text, value}},
+	{host: unix.SYS_SETDOMAINNAME, guest: abi.SysSetdomainname, args: [6]argument{text, value}},
+	{host: unix.SYS_MLOCKALL, guest: abi.SysMlockall, args: [6]argument{value}},
+	{host: unix.SYS_MUNLOCKALL, guest: abi.SysMunlockall},
+	{host: unix.SYS_MLOCK2, guest: abi.SysMlock2, args: [6]argument{value, value, value}},
+	{host: unix.SYS_SCHED_RR_GET_INTERVAL, guest: abi.SysSchedRrGetInterval, args: [6]argument{value, value}},
+	{host: unix.SYS_VMSPLICE, guest: abi.SysVmsplice, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_NAME_TO_HANDLE_AT, guest: abi.SysNameToHandleAt, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_OPEN_BY_HANDLE_AT, guest: abi.SysOpenByHandleAt, args: [6]argument{value, value, value}},
+	{host: unix.SYS_PROCESS_VM_READV, guest: abi.SysProcessVmReadv, args: [6]argument{value, value, value, value, value, value}},
+	{host: unix.SYS_PROCESS_VM_WRITEV, guest: abi.SysProcessVmWritev, args: [6]argument{value, value, value, value, value, value}},
+	{host: unix.SYS_KCMP, guest: abi.SysKcmp, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_IOPRIO_SET, guest: abi.SysIoprioSet, args: [6]argument{value, value, value}},
+	{host: unix.SYS_IOPRIO_GET, guest: abi.SysIoprioGet, args: [6]argument{value, value}},
+	{host: unix.SYS_ADD_KEY, guest: abi.SysAddKey, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_REQUEST_KEY, guest: abi.SysRequestKey, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_KEYCTL, guest: abi.SysKeyctl, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_FANOTIFY_INIT, guest: abi.SysFanotifyInit, args: [6]argument{value, value}},
+	{host: unix.SYS_FANOTIFY_MARK, guest: abi.SysFanotifyMark, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_PIVOT_ROOT, guest: abi.SysPivotRoot, args: [6]argument{text, text}},
+	{host: unix.SYS_ADJTIMEX, guest: abi.SysAdjtimex, args: [6]argument{value}},
+	{host: unix.SYS_CLOCK_ADJTIME, guest: abi.SysClockAdjtime, args: [6]argument{value, value}},
+	{host: unix.SYS_IO_SETUP, guest: abi.SysIoSetup, args: [6]argument{value, value}},
+	{host: unix.SYS_IO_DESTROY, guest: abi.SysIoDestroy, args: [6]argument{value}},
+	{host: unix.SYS_IO_GETEVENTS, guest: abi.SysIoGetevents, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_IO_SUBMIT, guest: abi.SysIoSubmit, args: [6]argument{value, value, value}},
+	{host: unix.SYS_IO_CANCEL, guest: abi.SysIoCancel, args: [6]argument{value, value, value}},
+	{host: unix.SYS_IO_PGETEVENTS, guest: abi.SysIoPgetevents, args: [6]argument{value, value, value, value, value, value}},
+	{host: unix.SYS_REMAP_FILE_PAGES, guest: abi.SysRemapFilePages, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_MBIND, guest: abi.SysMbind, args: [6]argument{value, value, value, value, value, value}},
+	{host: unix.SYS_SET_MEMPOLICY, guest: abi.SysSetMempolicy, args: [6]argument{value, value, value}},
+	{host: unix.SYS_GET_MEMPOLICY, guest: abi.SysGetMempolicy, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_MIGRATE_PAGES, guest: abi.SysMigratePages, args: [6]argument{value, value, value, value}},
+	{host: unix.SYS_MOVE_PAGES, guest: abi.SysMovePages, args: [6]argument{value, value, value, value, value, value}},
+	{host: unix.SYS_ACCT, guest: abi.SysAcct, args: [6]argument{value}},
+	{host: unix.SYS_SWAPON, guest: abi.SysSwapon, args: [6]argument{value, value}},
+	{host: unix.SYS_SWAPOFF, guest: abi.SysSwapoff, args: [6]argument{value}},
+	{host: unix.SYS_USERFAULTFD, guest: abi.SysUserfaultfd, args: [6]argument{value}},
+	{host: unix.SYS_SECCOMP, guest: abi.SysSeccomp, args: [6]argument{value, value, value}},
+	{host: unix.SYS_PROCESS_MADVISE, guest: abi.SysProcessMadvise, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_OPEN_TREE, guest: abi.SysOpenTree, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MOVE_MOUNT, guest: abi.SysMoveMount, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_FSOPEN, guest: abi.SysFsopen, args: [6]argument{value, value}},
+	{host: unix.SYS_FSCONFIG, guest: abi.SysFsconfig, args: [6]argument{value, value, value, value, value}},
+	{host: unix.SYS_FSMOUNT, guest: abi.SysFsmount, args: [6]argument{value, value, value}},
+	{host: unix.SYS_FSPICK, guest: abi.SysFspick, args: [6]argument{value, value, value}},
+	{host: unix.SYS_QUOTACTL, guest: abi.SysQuotactl, args: [6]argument{value, value, value, value}},
 }, oldMirroredCalls...)
 
 // mirroredRows has the rows by their numbers on this machine.

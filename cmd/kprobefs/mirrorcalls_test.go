@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/binary"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,6 +58,61 @@ func TestMirroredCallsList(t *testing.T) {
 	slices.Sort(want)
 	if !slices.Equal(listed, want) {
 		t.Errorf("listed: %q\nmirrored: %q", listed, want)
+	}
+}
+
+// TestEachCallIsListed: each number of the x86-64 table is mirrored, or the document says how
+// the call is seen, or why not.
+func TestEachCallIsListed(t *testing.T) {
+	const lastOf612 = 462 // mseal
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "golang.org/x/sys").Output()
+	if err != nil {
+		t.Skip("no go command to find the list of numbers: ", err)
+	}
+	table, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(out)), "unix/zsysnum_linux_amd64.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := os.ReadFile("../../docs/reference/mirrored-calls.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]int{}
+	for line := range strings.Lines(string(doc)) {
+		for _, cell := range strings.Split(line, "|") {
+			if words := strings.Fields(cell); strings.HasPrefix(line, "| ") && !strings.ContainsAny(cell, ",.:;`") {
+				for _, w := range words {
+					listed[w]++
+				}
+			}
+		}
+	}
+	names := syscallNames(t)
+	n := 0
+	for _, m := range regexp.MustCompile(`SYS_(\w+)\s*= (\d+)`).FindAllStringSubmatch(string(table), -1) {
+		nr, _ := strconv.ParseUint(m[2], 10, 64)
+		if nr > lastOf612 {
+			continue
+		}
+		n++
+		name := names[nr] // the guest's, which is that of Linux's function
+		if name == "" {
+			name = strings.ToLower(m[1])
+		}
+		if listed[name] == 0 {
+			t.Errorf("%s (%d) is not in the document", name, nr)
+		}
+		mirrored := slices.Contains(mirroredNumbers(), nr)
+		row := mirroredRows[nr]
+		if told := slices.ContainsFunc(tracedCalls, func(c tracedCall) bool { return c.guest == nr }); told && row != nil {
+			t.Errorf("%s (%d) is mirrored, and told of as well", name, nr)
+		}
+		if mirrored && names[nr] == "" {
+			t.Errorf("the guest has no call %d", nr)
+		}
+	}
+	if n < 370 {
+		t.Errorf("%d numbers in the table", n)
 	}
 }
 

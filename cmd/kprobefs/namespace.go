@@ -42,6 +42,7 @@ type namespace struct {
 	tree    string   // where the whole tree is mounted
 	staging string   // a directory at which something is mounted until it is moved to its place
 	placed  []string // what placeEventSources has covered
+	knobs   knobs
 	covers  sync.Map // by the directory that coverWith has covered, the mount's number
 }
 
@@ -105,7 +106,12 @@ func (ns *namespace) cover() error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
+	ns.knobs.ours = []string{"/proc/sys/debug"}
+	for _, k := range knobs {
+		ns.knobs.ours = append(ns.knobs.ours, filepath.Join(kernelKnobs, k.Name()))
+	}
 	if ns.hasCovered(kernelKnobs) {
+		ns.knobs.covered = true
 		knobs = nil
 	}
 	for _, k := range knobs {

@@ -6,11 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
 // Nothing can be created in /proc/sys/kernel, and a host without the stack tracer lacks one of
@@ -24,6 +26,38 @@ const (
 	// standIn is the name of ours in machine/.
 	standIn = "proc-sys-kernel"
 )
+
+// knobs says which files below /proc/sys are ours.
+type knobs struct {
+	ours    []string
+	covered bool // kernelKnobs itself is a directory of ours
+}
+
+// hosts reports whether a path below /proc/sys is one of the host's files, and its mode as
+// view.modeOf does. It does not go through our directory: that would be a request.
+func (k knobs) hosts(path string) (mode uint64, yes bool) {
+	if !below(path, []string{"/proc/sys"}) || below(path, k.ours) || k.covered && path == kernelKnobs {
+		return 0, false
+	}
+	rest, in := strings.CutPrefix(path, kernelKnobs+"/")
+	if !k.covered || !in {
+		return view{}.modeOf(path, false), true
+	}
+	name, _, deeper := strings.Cut(rest, "/")
+	for _, e := range hostNames() {
+		switch {
+		case e.Name() != name:
+		case !e.IsDir():
+			return unix.S_IFREG | 0o644, true
+		case !deeper:
+			return unix.S_IFDIR | 0o555, true
+		}
+	}
+	if deeper {
+		return unix.S_IFREG | 0o644, true
+	}
+	return abi.CallModeNone, true
+}
 
 // hostNames are the entries of the host's directory. The first call must come before it is
 // covered.

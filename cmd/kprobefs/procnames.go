@@ -108,6 +108,9 @@ func flagsOf(tid int, call *tracedCall, args [6]uint64) (o openFlags, ok bool) {
 		return openFlags{int(binary.NativeEndian.Uint64(how)), uint32(binary.NativeEndian.Uint64(how[8:]))}, true
 	}
 	i := call.name + 1
+	if call.host == sysCreat {
+		return openFlags{unix.O_CREAT | unix.O_WRONLY | unix.O_TRUNC, uint32(args[i])}, true
+	}
 	return openFlags{int(int32(args[i])), uint32(args[i+1])}, true
 }
 

@@ -127,8 +127,7 @@ type supervised struct {
 	calls  *callClient // to the serving process
 	kernel identity    // the emulated kernel
 	made   *places     // files of modules
-	// reported means that the serving process hears of forks and exits from the host's kernel.
-	reported bool
+	knobs  knobs
 }
 
 // paths returns the paths at which files of ours are.
@@ -143,9 +142,6 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 		return nil, nil, nil, err
 	}
 	own := []string{"supervised", name}
-	if of.reported {
-		own = append(own, "--reported")
-	}
 	if of.kernel.hosts {
 		own = append(own, "--uname", unameHost)
 	}
@@ -463,7 +459,7 @@ func borrow(tid, fd int) (int, error) {
 // is the way to the supervisor.
 func (p *program) supervisedCommand() *cobra.Command {
 	var kernel identity
-	uname, reported := "", false
+	uname := ""
 	c := &cobra.Command{
 		Use:    "supervised FILE -- ARGV...",
 		Hidden: true,
@@ -471,7 +467,7 @@ func (p *program) supervisedCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			unix.CloseOnExec(3)
 			kernel.hosts = uname == unameHost
-			if err := filterSelf(kernel, reported); err != nil {
+			if err := filterSelf(kernel); err != nil {
 				p.log.WithField("err", err).Debug("no supervisor")
 			}
 			_ = unix.Close(3)
@@ -483,22 +479,17 @@ func (p *program) supervisedCommand() *cobra.Command {
 		},
 	}
 	c.Flags().StringVar(&uname, "uname", "", "")
-	c.Flags().BoolVar(&reported, "reported", false, "")
 	return c
 }
 
 // filterSelf installs the filter on this thread, which will execute the command, and
-// sends the listener. reported is as in supervised.
-func filterSelf(kernel identity, reported bool) error {
+// sends the listener.
+func filterSelf(kernel identity) error {
 	arch, ok := auditArch()
 	if !ok {
 		return fmt.Errorf("no filter for %s: %w", runtime.GOARCH, errors.ErrUnsupported)
 	}
-	calls := tracedCalls
-	if reported {
-		calls = slices.DeleteFunc(slices.Clone(calls), func(c tracedCall) bool { return c.life() })
-	}
-	filter := callFilter(arch, calls, kernel.numbers())
+	filter := callFilter(arch, tracedCalls, kernel.numbers())
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	// A call that has been reported must not be reported again because of a signal.
 	const waitKillable = 1 << 5 // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV, since Linux 5.19

@@ -38,6 +38,7 @@ var tracedCalls = append([]tracedCall{
 	{unix.SYS_UNLINKAT, abi.SysUnlinkat, 1, 0, -1, true, 0},
 	{unix.SYS_MKDIRAT, abi.SysMkdirat, 1, 0, -1, true, 0},
 	{unix.SYS_EXECVE, abi.SysExecve, 0, -1, -1, false, 0},
+	{unix.SYS_EXECVEAT, abi.SysExecveat, 1, 0, -1, false, 0},
 	{unix.SYS_CLONE, abi.SysClone, -1, -1, -1, false, 0},
 	{unix.SYS_CLONE3, abi.SysClone3, -1, -1, -1, false, 0},
 	{unix.SYS_EXIT, abi.SysExit, -1, -1, -1, false, 0},
@@ -47,22 +48,12 @@ var tracedCalls = append([]tracedCall{
 	{unix.SYS_TGKILL, abi.SysTgkill, -1, -1, -1, false, 0},
 }, oldCalls...)
 
-// life reports whether a call creates or ends a thread. The host's kernel may report
-// these itself, and a call without a notification cannot be interrupted there.
-func (c *tracedCall) life() bool {
-	switch c.guest {
-	case abi.SysClone, abi.SysClone3, abi.SysFork, abi.SysVfork, abi.SysExit, abi.SysExitGroup:
-		return true
-	}
-	return false
-}
-
 // maxVector is the largest size in bytes of the strings of argv and envp that are sent.
 const maxVector = 32 << 10
 
 // opens reports whether a call opens a file.
 func opens(guest uint64) bool {
-	return guest == abi.SysOpen || guest == abi.SysOpenat || guest == abi.SysOpenat2
+	return guest == abi.SysOpen || guest == abi.SysOpenat || guest == abi.SysOpenat2 || guest == abi.SysCreat
 }
 
 // openCall returns the row of a call that opens a file, or nil for other calls.
@@ -94,18 +85,22 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	}
 	if call.name >= 0 {
 		path, mode := hostPath(view{}, tid, call, n.args, string(m.Text[call.name]), ours)
-		if below(path, ours) {
+		if of, hosts := s.knobs.hosts(path); hosts {
+			mode = of
+		} else if below(path, ours) {
 			if opens(call.guest) {
 				return
 			}
 			mode, m.Ours = view{}.modeOf(path, call.made), true
 		}
 		m.Mode = mode
-		if call.dir >= 0 && int32(n.args[call.dir]) != unix.AT_FDCWD {
-			m.Args[call.dir] = 0xffffff9c // AT_FDCWD: the guest has no other directory descriptors
-		}
-		if call.guest == abi.SysExecve {
-			m.Vector[1], m.Vector[2] = readVector(tid, n.args[1]), readVector(tid, n.args[2])
+		if call.guest == abi.SysExecve || call.guest == abi.SysExecveat {
+			for _, i := range []int{call.name + 1, call.name + 2} {
+				m.Vector[i] = readVector(tid, n.args[i])
+			}
+			if call.dir >= 0 && len(m.Text[call.name]) == 0 {
+				m.Text[5] = programName(tid, int(int32(n.args[call.dir])))
+			}
 			var err error
 			if m.Head, err = heads(tid, path, ours); err != nil {
 				_ = errors.As(err, &m.HeadErr)
@@ -127,6 +122,12 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 	s.calls.tell(m)
 }
 
+// programName returns the last name of the file that a thread's descriptor refers to.
+func programName(tid, fd int) []byte {
+	path, _ := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
+	return []byte(filepath.Base(strings.TrimSuffix(path, " (deleted)")))
+}
+
 // sameSpace reports whether a thread is in this process's namespace of a kind.
 func sameSpace(tid int, kind string) bool {
 	here, err := proc.OwnNamespace(kind)
@@ -139,7 +140,9 @@ func sameSpace(tid int, kind string) bool {
 // file, which the guest would see, and which would create a task there.
 func hostPath(at view, tid int, call *tracedCall, args [6]uint64, name string, ours []string) (path string, mode uint64) {
 	base := ""
-	if !strings.HasPrefix(name, "/") {
+	if name == "" && call.dir >= 0 { // the file that the descriptor refers to
+		name = proc.Path(tid, "fd/"+strconv.Itoa(int(int32(args[call.dir]))))
+	} else if !strings.HasPrefix(name, "/") {
 		from := "cwd"
 		if call.dir >= 0 && int32(args[call.dir]) != unix.AT_FDCWD {
 			from = "fd/" + strconv.Itoa(int(int32(args[call.dir])))

@@ -9,6 +9,7 @@ import (
 // oldCalls are calls that newer architectures lack.
 var oldCalls = []tracedCall{
 	{unix.SYS_OPEN, abi.SysOpen, 0, -1, -1, false, 0},
+	{unix.SYS_CREAT, abi.SysCreat, 0, -1, -1, false, 0},
 	{unix.SYS_SYMLINK, abi.SysSymlink, 1, -1, 0, true, 0},
 	{unix.SYS_UNLINK, abi.SysUnlink, 0, -1, -1, true, 0},
 	{unix.SYS_MKDIR, abi.SysMkdir, 0, -1, -1, true, 0},
@@ -28,19 +29,19 @@ var kernelNumbers = []kernelCalls{
 }
 
 // openCalls are the calls that open files.
-var openCalls = []uint64{unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2}
+var openCalls = []uint64{unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CREAT}
 
 // toldCalls are the mirrored calls of which the supervisor tells: those of tracedCalls
 // that name files, but for execve.
 var toldCalls = []uint64{
-	unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CHDIR, unix.SYS_SYMLINK, unix.SYS_SYMLINKAT,
+	unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CREAT, unix.SYS_CHDIR, unix.SYS_SYMLINK, unix.SYS_SYMLINKAT,
 	unix.SYS_UNLINK, unix.SYS_UNLINKAT, unix.SYS_MKDIR, unix.SYS_MKDIRAT, unix.SYS_RMDIR,
 }
 
 // oldEndedByStop are calls that a stop ends and that newer architectures lack.
 var oldEndedByStop = map[int]bool{unix.SYS_EPOLL_WAIT: true}
 
-const sysFstatat = unix.SYS_NEWFSTATAT
+const sysFstatat, sysCreat = unix.SYS_NEWFSTATAT, unix.SYS_CREAT
 
 // oldMirroredCalls are calls that newer architectures lack.
 var oldMirroredCalls = []mirroredCall{
@@ -69,6 +70,14 @@ var oldMirroredCalls = []mirroredCall{
 	{host: unix.SYS_ARCH_PRCTL, guest: abi.SysArchPrctl, args: [6]argument{value, value}},
 	{host: unix.SYS_CHMOD, guest: abi.SysChmod, args: [6]argument{name, value}},
 	{host: unix.SYS_CHOWN, guest: abi.SysChown, args: [6]argument{name, value, value}},
+	{host: unix.SYS_UTIME, guest: abi.SysUtime, args: [6]argument{text, value}},
+	{host: unix.SYS_UTIMES, guest: abi.SysUtimes, args: [6]argument{text, inRecord(2 * sizeofTimeval)}},
+	{host: unix.SYS_FUTIMESAT, guest: abi.SysFutimesat, args: [6]argument{value, text, inRecord(2 * sizeofTimeval)}},
+	{host: unix.SYS_USTAT, guest: abi.SysUstat, args: [6]argument{value, value}},
+	{host: unix.SYS_SYSFS, guest: abi.SysSysfs, args: [6]argument{value, value, value}},
+	{host: unix.SYS_IOPL, guest: abi.SysIopl, args: [6]argument{value}},
+	{host: unix.SYS_IOPERM, guest: abi.SysIoperm, args: [6]argument{value, value, value}},
+	{host: unix.SYS_MODIFY_LDT, guest: abi.SysModifyLdt, args: [6]argument{value, value, value}},
 	{host: unix.SYS_LCHOWN, guest: abi.SysLchown, args: [6]argument{link, value, value}},
 }
 

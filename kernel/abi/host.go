@@ -126,7 +126,7 @@ const (
 	HostFilpClose = 0x10003 // filp_close of the file behind descriptor args[0]; the descriptor stays (FLUSH)
 	HostRelease   = 0x10004 // close the descriptor args[0] and drop the last reference to its file (RELEASE)
 	HostNop       = 0x10005 // no operation: shows that the task runs
-	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal
+	HostKilled    = 0x10006 // do_group_exit(args[0]): the host's process was killed by a signal; with args[1] another thread has ended it with that code
 	HostFileMode  = 0x10007 // f_mode (FMode*) of the file behind descriptor args[0]
 	HostForget    = 0x10009 // close the descriptors of the table args[0]
 	HostPoll      = 0x10008 // the events (EPOLL*) for which the file behind descriptor args[0] is ready; with args[2], when they are no longer args[1]

@@ -59,6 +59,8 @@ type watcher struct {
 type Fork struct {
 	Nr    uint64    // the system call: SYS_clone, SYS_fork, SYS_vfork or SYS_clone3
 	Args  [5]uint64 // clone's flags, stack and pointers, which count only as nil or not; clone3's flags and exit_signal are both in the first
+	Stack uint64    // of clone3: the size of the stack in bytes
+	Size  uint64    // of clone3: the size of its arguments in bytes; 0 means all that there are
 	Child Caller    // the new thread; with TID 0, which means not known, the guest chooses a pid and ends the task
 }
 
@@ -122,13 +124,13 @@ func (t *Task) forkArgs(f Fork) (a [6]uint64, err error) {
 		return [6]uint64{flags, f.Args[1], parent, child, f.Args[4]}, nil
 	case abi.SysClone3:
 		const size = 88 // of struct clone_args
-		args := [size / 8]uint64{flags &^ csignal, 0, child, parent, flags & csignal, 0, 0, f.Args[4]}
-		if f.Args[1] != 0 {
-			args[5], args[6] = f.Args[1], 16
-		}
+		args := [size / 8]uint64{flags &^ csignal, 0, child, parent, flags & csignal, f.Args[1], f.Stack, f.Args[4]}
 		b := t.h.g.Phys(t.pathPA, pathMax)[64:]
 		for i, v := range args {
 			binary.LittleEndian.PutUint64(b[8*i:], v)
+		}
+		if f.Size != 0 && f.Size < size {
+			return [6]uint64{t.window() + 64, f.Size}, nil
 		}
 		return [6]uint64{t.window() + 64, size}, nil
 	}
@@ -179,7 +181,14 @@ func (h *Host) EnsureTask(ctx context.Context, c Caller) error {
 // Exit ends the guest's task of c by exit_group. code is wait(2)'s status of the
 // process: the exit status times 256, or the signal that killed it. When Exit
 // returns, the task has left its CPU for the last time.
-func (h *Host) Exit(ctx context.Context, c Caller, code int) (err error) {
+func (h *Host) Exit(ctx context.Context, c Caller, code int) error {
+	return h.ExitBy(ctx, c, code, abi.SysExitGroup)
+}
+
+// ExitBy is Exit by a certain call: SysExit, SysExitGroup, or HostKilled for a thread that
+// makes none, since another one has ended the process. A code with a signal is always that of
+// the latter.
+func (h *Host) ExitBy(ctx context.Context, c Caller, code int, nr uint64) (err error) {
 	ctx, end := h.activityTime(ctx)
 	defer func() { end(err) }()
 	t, err := h.takeNext(ctx, c)
@@ -193,10 +202,13 @@ func (h *Host) Exit(ctx context.Context, c Caller, code int) (err error) {
 	h.unhold(t)
 	h.mu.Unlock()
 	ends := append(h.retire(c.TID), h.end(t))
-	r := t.request(abi.SysExitGroup)
+	r := t.request(nr)
 	r.args[0], r.files = uint64(code>>8&0xff), c.files()
-	if code&0x7f != 0 {
+	switch {
+	case code&0x7f != 0:
 		r.nr, r.args[0] = abi.HostKilled, uint64(code&0xff)
+	case nr == abi.HostKilled:
+		r.args[0], r.args[1] = uint64(syscall.SIGKILL), uint64(code&0xff00)
 	}
 	if _, err = t.run(ctx, r, nil); err != nil { // TaskDied does the rest
 		return err
@@ -301,7 +313,7 @@ func (h *Host) Other(ctx context.Context, c Caller, s Syscall) (_ int64, err err
 }
 
 func opens(nr uint64) bool {
-	return nr == abi.SysOpen || nr == abi.SysOpenat || nr == abi.SysOpenat2
+	return nr == abi.SysOpen || nr == abi.SysOpenat || nr == abi.SysOpenat2 || nr == abi.SysCreat
 }
 
 // fileOp answers the reads of the call with the heads of the files, one after the other.

@@ -7,7 +7,7 @@ noinline __noclone void blk_account_io_merge_bio(struct request *rq)
 	rq->q->ios[op_is_write(rq->cmd_flags)]++;
 }
 
-static bool ll_back_merge_fn(struct request *rq, struct bio *bio, unsigned int nr_segs)
+static noinline bool ll_back_merge_fn(struct request *rq, struct bio *bio, unsigned int nr_segs)
 {
 	if (rq->nr_phys_segments + nr_segs > rq->q->max_segments)
 		return false;

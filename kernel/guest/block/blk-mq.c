@@ -133,7 +133,7 @@ noinline __noclone void blk_mq_flush_plug_list(struct blk_plug *plug, bool from_
 		blk_mq_sched_insert_requests(q, &list, from_schedule);
 }
 
-static void blk_add_rq_to_plug(struct blk_plug *plug, struct request *rq)
+static noinline void blk_add_rq_to_plug(struct blk_plug *plug, struct request *rq)
 {
 	if (!plug->rq_count++)
 		trace_block_plug(rq->q);

@@ -31,7 +31,7 @@ int crypto_unregister_notifier(struct notifier_block *nb)
 }
 EXPORT_SYMBOL_GPL(crypto_unregister_notifier);
 
-static int crypto_check_alg(struct crypto_alg *alg)
+static noinline int crypto_check_alg(struct crypto_alg *alg)
 {
 	if (!alg->cra_name[0] || !alg->cra_driver_name[0] || alg->cra_alignmask & (alg->cra_alignmask + 1))
 		return -EINVAL;
@@ -45,7 +45,7 @@ static int crypto_check_alg(struct crypto_alg *alg)
 
 // crypto_register_alg adds an algorithm, which fails with -EEXIST if there is a driver of
 // its name, and with -EINVAL if it is incomplete.
-int crypto_register_alg(struct crypto_alg *alg)
+noinline int crypto_register_alg(struct crypto_alg *alg)
 {
 	struct crypto_alg *q;
 	int err = crypto_check_alg(alg);
@@ -71,7 +71,7 @@ EXPORT_SYMBOL_GPL(crypto_register_alg);
 
 // crypto_unregister_alg removes an algorithm. If it is in use, it warns, and leaves it
 // where it cannot be found.
-void crypto_unregister_alg(struct crypto_alg *alg)
+noinline void crypto_unregister_alg(struct crypto_alg *alg)
 {
 	down_write(&crypto_alg_sem);
 	list_del_init(&alg->cra_list);

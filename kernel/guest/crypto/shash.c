@@ -52,7 +52,7 @@ bool crypto_shash_alg_has_setkey(struct shash_alg *alg)
 }
 EXPORT_SYMBOL_GPL(crypto_shash_alg_has_setkey);
 
-static int shash_prepare_alg(struct shash_alg *alg)
+static noinline int shash_prepare_alg(struct shash_alg *alg)
 {
 	if (alg->digestsize > HASH_MAX_DIGESTSIZE || alg->descsize > HASH_MAX_DESCSIZE || alg->statesize > HASH_MAX_STATESIZE)
 		return -EINVAL;
@@ -188,7 +188,7 @@ int crypto_shash_finup(struct shash_desc *desc, const u8 *data, unsigned int len
 EXPORT_SYMBOL_GPL(crypto_shash_finup);
 
 // crypto_shash_digest is -ENOKEY if the hash has no key and needs one.
-int crypto_shash_digest(struct shash_desc *desc, const u8 *data, unsigned int len, u8 *out)
+noinline int crypto_shash_digest(struct shash_desc *desc, const u8 *data, unsigned int len, u8 *out)
 {
 	if (desc->tfm->base.crt_flags & CRYPTO_TFM_NEED_KEY)
 		return -ENOKEY;

@@ -61,7 +61,7 @@ static struct list_head *place_region(const struct char_region *n)
 	return &chrdevs;
 }
 
-static struct char_region *__register_chrdev_region(unsigned int major, unsigned int baseminor, int minorct, const char *name)
+static noinline struct char_region *__register_chrdev_region(unsigned int major, unsigned int baseminor, int minorct, const char *name)
 {
 	struct char_region *r;
 	struct list_head *at;
@@ -180,7 +180,7 @@ static void cdev_dynamic_release(struct kobject *kobj)
 static const struct kobj_type ktype_cdev_default = { .release = cdev_default_release };
 static const struct kobj_type ktype_cdev_dynamic = { .release = cdev_dynamic_release };
 
-struct cdev *cdev_alloc(void)
+noinline struct cdev *cdev_alloc(void)
 {
 	struct cdev *p = kzalloc(sizeof(*p), GFP_KERNEL);
 

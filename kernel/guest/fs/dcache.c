@@ -26,7 +26,7 @@ static struct bucket *d_hash(const struct dentry *parent, u32 hash)
 
 // full_name_hash hashes len bytes, so that equal names in different
 // directories (salt) differ.
-unsigned int full_name_hash(const void *salt, const char *name, unsigned int len)
+noinline unsigned int full_name_hash(const void *salt, const char *name, unsigned int len)
 {
 	u64 h = (unsigned long)salt ^ 0xcbf29ce484222325ULL;
 
@@ -165,7 +165,7 @@ struct dentry *d_hash_and_lookup(struct dentry *dir, struct qstr *name)
 	return d_lookup(dir, name);
 }
 
-void d_set_d_op(struct dentry *dentry, const struct dentry_operations *op)
+noinline void d_set_d_op(struct dentry *dentry, const struct dentry_operations *op)
 {
 	dentry->d_op = op;
 	if (!op)
@@ -215,7 +215,7 @@ struct dentry *__d_alloc(struct super_block *sb, const struct qstr *name)
 }
 
 // d_alloc makes a child of parent, which it keeps alive.
-struct dentry *d_alloc(struct dentry *parent, const struct qstr *name)
+noinline struct dentry *d_alloc(struct dentry *parent, const struct qstr *name)
 {
 	struct dentry *d = __d_alloc(parent->d_sb, name);
 
@@ -293,7 +293,7 @@ noinline void __d_instantiate(struct dentry *dentry, struct inode *inode)
 
 // d_instantiate takes over the caller's reference of inode; NULL leaves the
 // dentry negative.
-void d_instantiate(struct dentry *entry, struct inode *inode)
+noinline void d_instantiate(struct dentry *entry, struct inode *inode)
 {
 	if (!inode)
 		return;
@@ -386,7 +386,7 @@ static void dentry_unlink_inode(struct dentry *dentry)
 
 // __dentry_kill frees an unused dentry. Its d_lock and its parent's are held, and
 // dropped.
-static void __dentry_kill(struct dentry *dentry)
+static noinline void __dentry_kill(struct dentry *dentry)
 {
 	struct dentry *parent = dentry->d_parent;
 
@@ -415,7 +415,7 @@ static bool retain_dentry(struct dentry *dentry)
 
 // lock_for_kill also takes the parent's d_lock, in the right order. It returns false
 // if another task has taken a reference meanwhile.
-static bool lock_for_kill(struct dentry *dentry)
+static noinline bool lock_for_kill(struct dentry *dentry)
 {
 	struct dentry *parent = dentry->d_parent;
 
@@ -530,7 +530,7 @@ int d_rename_to(struct dentry *dentry, struct dentry *dir, const char *name)
 }
 
 // prepend writes text before *at. It returns false if it does not fit.
-static bool prepend(char **at, char *start, const char *text, int len)
+static noinline bool prepend(char **at, char *start, const char *text, int len)
 {
 	if (*at - start < len)
 		return false;

@@ -169,7 +169,22 @@ static noinline __noclone void free_bprm(struct linux_binprm *bprm)
 		fput(bprm->file);
 	if (bprm->interp != bprm->filename)
 		kfree(bprm->interp);
+	kfree(bprm->fdpath);
 	kfree(bprm);
+}
+
+// name_bprm names the program: one that a descriptor refers to has a name below /dev/fd.
+static __always_inline bool name_bprm(struct linux_binprm *bprm, int fd, const struct filename *filename)
+{
+	bprm->filename = bprm->interp = filename->name;
+	if (fd == AT_FDCWD || filename->name[0] == '/')
+		return true;
+	bprm->fdpath = filename->name[0] ? kasprintf(GFP_KERNEL, "/dev/fd/%d/%s", fd, filename->name) : kasprintf(GFP_KERNEL, "/dev/fd/%d", fd);
+	bprm->filename = bprm->interp = bprm->fdpath;
+#ifndef KERNEL_5_10
+	bprm->comm_from_dentry = !filename->name[0];
+#endif
+	return bprm->fdpath;
 }
 
 // alloc_bprm returns a program with an empty stack in a new mm. Before 6.12 the file
@@ -196,8 +211,8 @@ static noinline __noclone struct linux_binprm *alloc_bprm(int fd, struct filenam
 	if (!bprm)
 		return ERR_PTR(-ENOMEM);
 #endif
-	bprm->filename = bprm->interp = filename->name;
-	bprm->mm = mm_alloc();
+	if (name_bprm(bprm, fd, filename))
+		bprm->mm = mm_alloc();
 	if (bprm->mm)
 		bprm->vma = stack_vma(bprm->mm, STACK_PAGES * PAGE_SIZE);
 	if (!bprm->vma) {
@@ -222,7 +237,7 @@ int bprm_change_interp(const char *interp, struct linux_binprm *bprm)
 }
 
 // would_dump disables core dumps of programs that the user may not read.
-void would_dump(struct linux_binprm *bprm, struct file *file)
+noinline void would_dump(struct linux_binprm *bprm, struct file *file)
 {
 	if (inode_permission(IDMAP_OF(file->f_path.mnt) file->f_inode, MAY_READ) < 0)
 		bprm->interp_flags |= 1;
@@ -260,7 +275,10 @@ int begin_new_exec(struct linux_binprm *bprm)
 	bprm->mm = NULL;
 	would_dump(bprm, bprm->file);
 	me->flags &= ~(PF_FORKNOEXEC | PF_NO_SETAFFINITY);
-	__set_task_comm(me, base ? base + 1 : bprm->filename, true);
+	if (bprm->comm_from_dentry)
+		__set_task_comm(me, (const char *)bprm->file->f_path.dentry->d_name.name, true);
+	else
+		__set_task_comm(me, base ? base + 1 : bprm->filename, true);
 	security_bprm_committing_creds(bprm);
 	commit_creds(bprm->cred);
 	bprm->cred = NULL;
@@ -415,4 +433,12 @@ SYSCALL_DEFINE3(execve, const char __user *, filename, const char __user *const 
 	struct user_arg_ptr a = { .native = argv }, e = { .native = envp };
 
 	return do_execveat_common(AT_FDCWD, getname(filename), a, e, 0);
+}
+
+SYSCALL_DEFINE5(execveat, int, fd, const char __user *, filename, const char __user *const __user *, argv,
+		const char __user *const __user *, envp, int, flags)
+{
+	struct user_arg_ptr a = { .native = argv }, e = { .native = envp };
+
+	return do_execveat_common(fd, getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL), a, e, flags);
 }

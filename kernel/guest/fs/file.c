@@ -327,7 +327,7 @@ struct file *fget(unsigned int fd)
 }
 EXPORT_SYMBOL(fget);
 
-struct file *fget_raw(unsigned int fd)
+noinline struct file *fget_raw(unsigned int fd)
 {
 	return __fget_files(current->files, fd, 0);
 }

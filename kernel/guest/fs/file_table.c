@@ -173,7 +173,7 @@ void __fput_sync(struct file *file)
 		__fput(file);
 }
 
-static void __init files_init(void)
+static noinline void __init files_init(void)
 {
 	filp_cachep = kmem_cache_create("filp", sizeof(struct file), 8, SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 }

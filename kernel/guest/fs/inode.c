@@ -8,7 +8,7 @@ static const struct inode_operations empty_iops;
 static const struct file_operations no_open_fops;
 
 // inode_init_once initializes the fields that an inode keeps when it is reused.
-void inode_init_once(struct inode *inode)
+noinline void inode_init_once(struct inode *inode)
 {
 	memset(inode, 0, sizeof(*inode));
 	INIT_LIST_HEAD(&inode->i_devices);
@@ -83,7 +83,7 @@ static void i_callback(struct callback_head *head)
 		kmem_cache_free(inode_cachep, inode);
 }
 
-static void destroy_inode(struct inode *inode)
+static noinline void destroy_inode(struct inode *inode)
 {
 	security_inode_free(inode);
 	if (inode->i_sb->s_op->destroy_inode)
@@ -125,7 +125,7 @@ noinline void clear_inode(struct inode *inode)
 }
 
 // evict frees an inode without users and names.
-static void evict(struct inode *inode)
+static noinline void evict(struct inode *inode)
 {
 	if (!list_empty(&inode->i_sb_list)) {
 		spin_lock(&inode->i_sb->s_inode_list_lock);

@@ -5,6 +5,7 @@
 // symbolic link, the end of the path), try_to_unlazy takes the references. If it
 // fails, the walk is restarted without RCU mode.
 #include <linux/host.h>
+#include <linux/hostfs.h>
 #include <linux/namei.h>
 #include <linux/rcupdate.h>
 #include <linux/syscalls.h>
@@ -118,7 +119,7 @@ int generic_permission(IDMAP_PARAM struct inode *inode, int mask)
 }
 
 // inode_permission checks that the current task has the permissions in mask (MAY_*).
-int inode_permission(IDMAP_PARAM struct inode *inode, int mask)
+noinline int inode_permission(IDMAP_PARAM struct inode *inode, int mask)
 {
 	int ret;
 
@@ -238,6 +239,17 @@ static __noipa int nd_jump_root(struct nameidata *nd)
 	return 0;
 }
 
+// told_name returns the last name of the program that a descriptor refers to, of which the
+// host has told. It stands after the end of the empty name that the call has.
+static const char *told_name(struct filename *name)
+{
+	char *at = (char *)name->iname + 1;
+
+	if (strncpy_from_user(at, (const char __user *)current_host_call()->args[5], EMBEDDED_NAME_MAX - 1) <= 0)
+		strcpy(at, "fd");
+	return at;
+}
+
 // path_init sets the directory in which the walk begins and returns the name.
 static __noipa const char *path_init(struct nameidata *nd, unsigned int flags)
 {
@@ -258,7 +270,7 @@ static __noipa const char *path_init(struct nameidata *nd, unsigned int flags)
 		nd_jump_root(nd);
 		return s;
 	}
-	if (nd->dfd == AT_FDCWD) {
+	if (nd->dfd == AT_FDCWD || host_walks_from(nd->dfd)) {
 		struct path pwd;
 		unsigned int seq;
 
@@ -267,7 +279,7 @@ static __noipa const char *path_init(struct nameidata *nd, unsigned int flags)
 			pwd = current->fs->pwd;
 		} while (read_seqcount_retry(&current->fs->seq, seq));
 		go_to(nd, &pwd);
-		return s;
+		return *s ? s : told_name(nd->name);
 	}
 	f = fdget_raw(nd->dfd);
 	if (!f.file)

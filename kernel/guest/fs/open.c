@@ -5,9 +5,20 @@
 #include <linux/host.h>
 #include <linux/hostfs.h>
 
+#define __O_TMPFILE 020000000
 #define VALID_OPEN_FLAGS (O_ACCMODE | O_CREAT | O_EXCL | O_NOCTTY | O_TRUNC | O_APPEND | O_NONBLOCK | O_DIRECT | \
 			  O_LARGEFILE | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_PATH | 0x1000 /* O_DSYNC */ |   \
-			  0x101000 /* O_SYNC */ | 0x40000 /* O_NOATIME */ | 0x2000 /* FASYNC */)
+			  0x101000 /* O_SYNC */ | 0x40000 /* O_NOATIME */ | 0x2000 /* FASYNC */ | __O_TMPFILE)
+#define O_PATH_FLAGS (O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC)
+
+// How openat2 resolves a name. The host's kernel does that: here any name is accepted.
+#define RESOLVE_NO_XDEV		0x01
+#define RESOLVE_NO_MAGICLINKS	0x02
+#define RESOLVE_NO_SYMLINKS	0x04
+#define RESOLVE_BENEATH		0x08
+#define RESOLVE_IN_ROOT		0x10
+#define RESOLVE_CACHED		0x20
+#define VALID_RESOLVE_FLAGS	(RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_SYMLINKS | RESOLVE_BENEATH | RESOLVE_IN_ROOT | RESOLVE_CACHED)
 
 // build_open_flags converts flags and mode from user space for path_openat. It
 // returns -EINVAL for invalid combinations.
@@ -15,12 +26,16 @@ noinline int build_open_flags(const struct open_how *how, struct open_flags *op)
 {
 	u64 flags = how->flags;
 
-	if (flags & ~(u64)VALID_OPEN_FLAGS || how->resolve)
+	if (flags & ~(u64)VALID_OPEN_FLAGS || how->resolve & ~(u64)VALID_RESOLVE_FLAGS)
 		return -EINVAL;
-	if (how->mode && (how->mode & ~(u64)S_IALLUGO || !(flags & O_CREAT)))
+	if ((how->resolve & (RESOLVE_BENEATH | RESOLVE_IN_ROOT)) == (RESOLVE_BENEATH | RESOLVE_IN_ROOT))
+		return -EINVAL;
+	if (how->resolve & RESOLVE_CACHED && flags & (O_TRUNC | O_CREAT | __O_TMPFILE))
+		return -EAGAIN;
+	if (how->mode && (how->mode & ~(u64)S_IALLUGO || !(flags & (O_CREAT | __O_TMPFILE))))
 		return -EINVAL;
 	if (flags & O_PATH)
-		flags &= O_DIRECTORY | O_NOFOLLOW | O_PATH | O_CLOEXEC;
+		flags &= O_PATH_FLAGS;
 	op->mode = flags & O_CREAT ? how->mode | S_IFREG : 0;
 	op->open_flag = flags;
 	op->acc_mode = flags & O_PATH ? 0 :
@@ -99,7 +114,7 @@ out_path:
 }
 
 // vfs_open opens path as file, whose path is not yet set.
-int vfs_open(const struct path *path, struct file *file)
+noinline int vfs_open(const struct path *path, struct file *file)
 {
 	file->f_path = *path;
 	return do_dentry_open(file, path->dentry->d_inode, NULL);
@@ -185,9 +200,11 @@ long do_sys_open(int dfd, const char __user *filename, int flags, umode_t mode)
 {
 	struct open_how how = {
 		.flags = flags & VALID_OPEN_FLAGS,
-		.mode = flags & O_CREAT ? mode & S_IALLUGO : 0,
+		.mode = flags & (O_CREAT | __O_TMPFILE) ? mode & S_IALLUGO : 0,
 	};
 
+	if (how.flags & O_PATH)
+		how.flags &= O_PATH_FLAGS;
 	return do_sys_openat2(dfd, filename, &how);
 }
 
@@ -199,6 +216,11 @@ SYSCALL_DEFINE3(open, const char __user *, filename, int, flags, umode_t, mode)
 SYSCALL_DEFINE4(openat, int, dfd, const char __user *, filename, int, flags, umode_t, mode)
 {
 	return do_sys_open(dfd, filename, flags | O_LARGEFILE, mode);
+}
+
+SYSCALL_DEFINE2(creat, const char __user *, pathname, umode_t, mode)
+{
+	return do_sys_open(AT_FDCWD, pathname, O_CREAT | O_WRONLY | O_TRUNC | O_LARGEFILE, mode);
 }
 
 #undef __SYSCALL_INLINE
@@ -213,6 +235,8 @@ SYSCALL_DEFINE4(openat2, int, dfd, const char __user *, filename, struct open_ho
 		return -E2BIG;
 	if (copy_from_user(&tmp, how, sizeof(tmp)))
 		return -EFAULT;
+	if (!(tmp.flags & O_PATH))
+		tmp.flags |= O_LARGEFILE;
 	return do_sys_openat2(dfd, filename, &tmp);
 }
 #undef __SYSCALL_INLINE

@@ -56,7 +56,7 @@ static void __pollwait(struct file *filp, wait_queue_head_t *wait_address, poll_
 	add_wait_queue(wait_address, &e->wait);
 }
 
-static void poll_initwait(struct poll_wqueues *w, bool wait)
+static noinline void poll_initwait(struct poll_wqueues *w, bool wait)
 {
 	w->pt._qproc = wait ? __pollwait : NULL;
 	w->pt._key = ~0U;

@@ -8,7 +8,7 @@
 #include <linux/hostfs.h>
 #include <linux/export.h>
 
-int seq_open(struct file *file, const struct seq_operations *op)
+noinline int seq_open(struct file *file, const struct seq_operations *op)
 {
 	struct seq_file *m = kzalloc(sizeof(*m), GFP_KERNEL);
 
@@ -383,7 +383,7 @@ EXPORT_SYMBOL(seq_list_start_head);
 
 // __seq_open_private allocates psize bytes for the iterator, which seq_release_private
 // frees, and returns them.
-void *__seq_open_private(struct file *file, const struct seq_operations *ops, int psize)
+noinline void *__seq_open_private(struct file *file, const struct seq_operations *ops, int psize)
 {
 	void *state = kzalloc(psize, GFP_KERNEL);
 
@@ -500,7 +500,7 @@ char *mangle_path(char *s, const char *p, const char *esc)
 }
 EXPORT_SYMBOL(mangle_path);
 
-int seq_path(struct seq_file *m, const struct path *path, const char *esc)
+noinline int seq_path(struct seq_file *m, const struct path *path, const char *esc)
 {
 	char *rest = m->buf + m->count;
 	int res = -1;

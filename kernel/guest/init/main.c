@@ -49,7 +49,7 @@ static void __init do_initcalls(void)
 	}
 }
 
-static void __init idle_threads_init(void)
+static noinline void __init idle_threads_init(void)
 {
 	unsigned int cpu;
 
@@ -58,7 +58,7 @@ static void __init idle_threads_init(void)
 			panic("no idle task for CPU %u", cpu);
 }
 
-static void __init kernel_init_freeable(void)
+static noinline void __init kernel_init_freeable(void)
 {
 	idle_threads_init();
 	smp_init();

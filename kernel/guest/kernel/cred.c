@@ -15,7 +15,7 @@ static void put_cred_rcu(struct callback_head *rcu)
 	kmem_cache_free(cred_jar, container_of(rcu, struct cred, rcu));
 }
 
-void __put_cred(struct cred *cred)
+noinline void __put_cred(struct cred *cred)
 {
 	BUG_ON(atomic_long_read(&cred->usage) != 0);
 	call_rcu(&cred->rcu, put_cred_rcu);
@@ -23,7 +23,7 @@ void __put_cred(struct cred *cred)
 EXPORT_SYMBOL(__put_cred);
 
 /* A copy that the task may change. */
-struct cred *prepare_creds(void)
+noinline struct cred *prepare_creds(void)
 {
 	struct cred *new = kmem_cache_alloc(cred_jar, GFP_KERNEL);
 

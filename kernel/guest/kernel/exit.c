@@ -70,7 +70,7 @@ void release_task(struct task_struct *p)
 	put_task_struct(p);
 }
 
-void mm_release(struct task_struct *tsk, struct mm_struct *mm)
+noinline void mm_release(struct task_struct *tsk, struct mm_struct *mm)
 {
 	struct completion *vfork;
 
@@ -86,7 +86,7 @@ void mm_release(struct task_struct *tsk, struct mm_struct *mm)
 	task_unlock(tsk);
 }
 
-void exit_mm_release(struct task_struct *tsk, struct mm_struct *mm)
+noinline void exit_mm_release(struct task_struct *tsk, struct mm_struct *mm)
 {
 	mm_release(tsk, mm);
 }
@@ -255,7 +255,7 @@ static int wait_task_zombie(struct wait_opts *wo, struct task_struct *p)
 
 /* Returns the pid of a reaped child, with tasklist_lock released, or 0 to continue
  * the search. */
-int wait_consider_task(struct wait_opts *wo, int ptrace, struct task_struct *p)
+noinline int wait_consider_task(struct wait_opts *wo, int ptrace, struct task_struct *p)
 {
 	if (wo->wo_pid > 0 && p->pid != wo->wo_pid)
 		return 0;

@@ -141,7 +141,7 @@ free_tsk:
 	return NULL;
 }
 
-static void mm_init(struct mm_struct *mm, struct task_struct *p)
+static noinline void mm_init(struct mm_struct *mm, struct task_struct *p)
 {
 	memset(mm, 0, sizeof(*mm));
 	INIT_LIST_HEAD(&mm->mm_list);
@@ -169,12 +169,12 @@ struct mm_struct *mm_alloc(void)
 	return mm;
 }
 
-void __mmdrop(struct mm_struct *mm)
+noinline void __mmdrop(struct mm_struct *mm)
 {
 	kmem_cache_free(mm_cachep, mm);
 }
 
-static void __mmput(struct mm_struct *mm)
+static noinline void __mmput(struct mm_struct *mm)
 {
 #ifdef KERNEL_6_12
 	if (mm->merge & MERGE_ABLE)

@@ -320,6 +320,10 @@ static bool host_run(struct host_call *call)
 		call->ret = 0;
 		break;
 	case HOST_KILLED:
+		if (call->args[1]) {
+			current->signal->group_exit_code = call->args[1];
+			current->signal->flags |= SIGNAL_GROUP_EXIT;
+		}
 		do_group_exit(call->args[0]);
 	case HOST_NOP:
 		call->ret = 0;

@@ -2,6 +2,8 @@
 // The host's kernel makes them.
 #include <linux/host.h>
 #include <linux/syscalls.h>
+#include <linux/uaccess.h>
+#include <linux/errno.h>
 
 #define HOST_SYSCALL(name) __SYSCALL_HEAD(name); __SYSCALL_HEAD(name) { return host_only(); }
 
@@ -102,3 +104,105 @@ HOST_SYSCALL(readahead)
 HOST_SYSCALL(inotify_add_watch)
 HOST_SYSCALL(inotify_rm_watch)
 HOST_SYSCALL_BY(close_range, __close_range)
+
+// Message queues, System V IPC.
+static __noipa int do_mq_open(const char __user *u_name, int oflag, umode_t mode, void *attr)
+{
+	return host_only();
+}
+
+SYSCALL_DEFINE4(mq_open, const char __user *, u_name, int, oflag, umode_t, mode, void __user *, u_attr)
+{
+	long attr[8];
+
+	if (u_attr && copy_from_user(attr, u_attr, sizeof(attr)))
+		return -EFAULT;
+	return do_mq_open(u_name, oflag, mode, u_attr ? attr : NULL);
+}
+HOST_SYSCALL(mq_unlink)
+HOST_SYSCALL(mq_timedsend)
+HOST_SYSCALL(mq_timedreceive)
+HOST_SYSCALL(mq_notify)
+HOST_SYSCALL(mq_getsetattr)
+HOST_SYSCALL(shmget)
+HOST_SYSCALL(shmat)
+HOST_SYSCALL(shmctl)
+HOST_SYSCALL(shmdt)
+HOST_SYSCALL(semget)
+HOST_SYSCALL(semop)
+HOST_SYSCALL(semctl)
+HOST_SYSCALL(semtimedop)
+HOST_SYSCALL(msgget)
+HOST_SYSCALL(msgsnd)
+HOST_SYSCALL(msgrcv)
+HOST_SYSCALL(msgctl)
+
+// Processes by descriptor, namespaces, the machine.
+HOST_SYSCALL(pidfd_open)
+HOST_SYSCALL(pidfd_getfd)
+HOST_SYSCALL(pidfd_send_signal)
+HOST_SYSCALL(process_madvise)
+HOST_SYSCALL(process_vm_readv)
+HOST_SYSCALL(process_vm_writev)
+HOST_SYSCALL(kcmp)
+HOST_SYSCALL(unshare)
+HOST_SYSCALL(setns)
+HOST_SYSCALL(seccomp)
+HOST_SYSCALL(sethostname)
+HOST_SYSCALL(setdomainname)
+HOST_SYSCALL(vhangup)
+HOST_SYSCALL(acct)
+HOST_SYSCALL(swapon)
+HOST_SYSCALL(swapoff)
+HOST_SYSCALL(iopl)
+HOST_SYSCALL(ioperm)
+HOST_SYSCALL(modify_ldt)
+HOST_SYSCALL(adjtimex)
+HOST_SYSCALL(clock_adjtime)
+HOST_SYSCALL(sched_rr_get_interval)
+HOST_SYSCALL(ioprio_get)
+HOST_SYSCALL(ioprio_set)
+
+// Keys, memory and its nodes.
+HOST_SYSCALL(add_key)
+HOST_SYSCALL(request_key)
+HOST_SYSCALL(keyctl)
+HOST_SYSCALL(pkey_alloc)
+HOST_SYSCALL(pkey_free)
+HOST_SYSCALL(mlock2)
+HOST_SYSCALL(mlockall)
+HOST_SYSCALL(munlockall)
+HOST_SYSCALL(remap_file_pages)
+HOST_SYSCALL(mbind)
+HOST_SYSCALL(set_mempolicy)
+HOST_SYSCALL(get_mempolicy)
+HOST_SYSCALL(migrate_pages)
+HOST_SYSCALL(move_pages)
+HOST_SYSCALL(memfd_create)
+HOST_SYSCALL(userfaultfd)
+
+// Files, mounts and their events.
+HOST_SYSCALL(utime)
+HOST_SYSCALL(utimes)
+HOST_SYSCALL(futimesat)
+HOST_SYSCALL(vmsplice)
+HOST_SYSCALL(name_to_handle_at)
+HOST_SYSCALL(open_by_handle_at)
+HOST_SYSCALL(fanotify_init)
+HOST_SYSCALL(fanotify_mark)
+HOST_SYSCALL(pivot_root)
+HOST_SYSCALL(ustat)
+HOST_SYSCALL(sysfs)
+HOST_SYSCALL(quotactl)
+HOST_SYSCALL(open_tree)
+HOST_SYSCALL(move_mount)
+HOST_SYSCALL(fsopen)
+HOST_SYSCALL(fsconfig)
+HOST_SYSCALL(fsmount)
+HOST_SYSCALL(fspick)
+HOST_SYSCALL(io_setup)
+HOST_SYSCALL(io_destroy)
+HOST_SYSCALL(io_getevents)
+HOST_SYSCALL(io_submit)
+HOST_SYSCALL(io_cancel)
+HOST_SYSCALL(io_pgetevents)

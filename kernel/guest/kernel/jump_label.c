@@ -72,7 +72,7 @@ void __init jump_label_init(void)
 
 static DEFINE_MUTEX(jump_label_mutex);
 
-static void jump_label_update(struct static_key *key, bool on)
+static noinline void jump_label_update(struct static_key *key, bool on)
 {
 	WARN_ON(probe_request(KEY_UPDATE, key, on));
 }
@@ -98,7 +98,7 @@ static bool static_key_inc_used(struct static_key *key)
 
 /* Counts one more user of the key and enables it for the first. Returns false if there
  * are too many. */
-static bool static_key_slow_inc_cpuslocked(struct static_key *key)
+static noinline bool static_key_slow_inc_cpuslocked(struct static_key *key)
 {
 	bool ok = true;
 
@@ -119,7 +119,7 @@ bool static_key_slow_inc(struct static_key *key)
 }
 EXPORT_SYMBOL_GPL(static_key_slow_inc);
 
-void static_key_enable_cpuslocked(struct static_key *key)
+noinline void static_key_enable_cpuslocked(struct static_key *key)
 {
 	if (atomic_read(&key->enabled) > 0) {
 		WARN_ON_ONCE(atomic_read(&key->enabled) != 1);
@@ -138,7 +138,7 @@ void static_key_enable(struct static_key *key)
 }
 EXPORT_SYMBOL_GPL(static_key_enable);
 
-void static_key_disable_cpuslocked(struct static_key *key)
+noinline void static_key_disable_cpuslocked(struct static_key *key)
 {
 	if (atomic_read(&key->enabled) != 1) {
 		WARN_ON_ONCE(atomic_read(&key->enabled) != 0);

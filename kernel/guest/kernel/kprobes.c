@@ -45,7 +45,7 @@ int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 	return r.ret;
 }
 
-int __kprobes_2_6 register_kprobe(struct kprobe *p)
+noinline int __kprobes_2_6 register_kprobe(struct kprobe *p)
 {
 	return probe_request(PROBE_REGISTER, p, 0);
 }
@@ -74,7 +74,7 @@ int __kprobes_2_6 register_kprobes(struct kprobe **kps, int num)
 }
 EXPORT_SYMBOL_GPL(register_kprobes);
 
-void __kprobes_2_6 unregister_kprobes(struct kprobe **kps, int num)
+noinline void __kprobes_2_6 unregister_kprobes(struct kprobe **kps, int num)
 {
 	if (num > 0)
 		probe_request(PROBE_UNREGISTER, kps, num);

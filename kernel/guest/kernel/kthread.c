@@ -104,7 +104,7 @@ int kthread_park(struct task_struct *k)
 }
 EXPORT_SYMBOL_GPL(kthread_park);
 
-void kthread_unpark(struct task_struct *k)
+noinline void kthread_unpark(struct task_struct *k)
 {
 	struct kthread *kthread = to_kthread(k);
 
@@ -174,7 +174,7 @@ static void create_kthread(struct kthread_create_info *create)
 	}
 }
 
-static struct task_struct *__kthread_create_on_node(int (*threadfn)(void *data), void *data, int node,
+static noinline struct task_struct *__kthread_create_on_node(int (*threadfn)(void *data), void *data, int node,
 						    const char namefmt[], va_list args)
 {
 	DECLARE_COMPLETION_ONSTACK(done);

@@ -3,7 +3,7 @@
 #include <linux/notifier.h>
 #include <linux/sched.h>
 
-static int notifier_chain_register(struct notifier_block **nl, struct notifier_block *n)
+static noinline int notifier_chain_register(struct notifier_block **nl, struct notifier_block *n)
 {
 	for (; *nl; nl = &(*nl)->next) {
 		if (*nl == n)
@@ -16,7 +16,7 @@ static int notifier_chain_register(struct notifier_block **nl, struct notifier_b
 	return 0;
 }
 
-static int notifier_chain_unregister(struct notifier_block **nl, struct notifier_block *n)
+static noinline int notifier_chain_unregister(struct notifier_block **nl, struct notifier_block *n)
 {
 	for (; *nl; nl = &(*nl)->next) {
 		if (*nl == n) {
@@ -27,7 +27,7 @@ static int notifier_chain_unregister(struct notifier_block **nl, struct notifier
 	return -ENOENT;
 }
 
-static int notifier_call_chain(struct notifier_block **nl, unsigned long val, void *v, int nr_to_call, int *nr_calls)
+static noinline int notifier_call_chain(struct notifier_block **nl, unsigned long val, void *v, int nr_to_call, int *nr_calls)
 {
 	struct notifier_block *nb = *nl, *next;
 	int ret = NOTIFY_DONE;
@@ -62,7 +62,7 @@ int raw_notifier_call_chain(struct raw_notifier_head *nh, unsigned long val, voi
 }
 EXPORT_SYMBOL(raw_notifier_call_chain);
 
-int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n)
+noinline int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct notifier_block *n)
 {
 	int ret;
 
@@ -73,7 +73,7 @@ int blocking_notifier_chain_register(struct blocking_notifier_head *nh, struct n
 }
 EXPORT_SYMBOL(blocking_notifier_chain_register);
 
-int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n)
+noinline int blocking_notifier_chain_unregister(struct blocking_notifier_head *nh, struct notifier_block *n)
 {
 	int ret;
 

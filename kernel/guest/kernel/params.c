@@ -52,7 +52,7 @@ static void free_charp(char *text)
 }
 
 /* In names, - and _ are the same. */
-bool parameq(const char *a, const char *b)
+noinline bool parameq(const char *a, const char *b)
 {
 	for (; *a || *b; a++, b++) {
 		char x = *a == '-' ? '_' : *a, y = *b == '-' ? '_' : *b;

@@ -13,7 +13,7 @@ u64 get_random_u64(void)
 }
 EXPORT_SYMBOL(get_random_u64);
 
-u32 get_random_u32(void)
+noinline u32 get_random_u32(void)
 {
 	return get_random_u64() >> 32;
 }
@@ -48,7 +48,7 @@ u8 get_random_u8(void)
 }
 EXPORT_SYMBOL(get_random_u8);
 
-void _get_random_bytes(void *buf, size_t len)
+noinline void _get_random_bytes(void *buf, size_t len)
 {
 	u8 *p = buf;
 

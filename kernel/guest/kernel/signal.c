@@ -25,7 +25,7 @@ struct sighand_struct *__lock_task_sighand(struct task_struct *tsk, unsigned lon
 	return sighand;
 }
 
-static bool recalc_sigpending_tsk(struct task_struct *t)
+static noinline bool recalc_sigpending_tsk(struct task_struct *t)
 {
 	if ((t->pending.signal | t->signal->shared_pending.signal) & ~t->blocked) {
 		set_tsk_thread_flag(t, TIF_SIGPENDING);

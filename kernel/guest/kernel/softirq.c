@@ -67,7 +67,7 @@ asmlinkage void __do_softirq(void)
 	preempt_count_sub(SOFTIRQ_OFFSET);
 }
 
-void do_softirq(void)
+noinline void do_softirq(void)
 {
 	unsigned long flags;
 

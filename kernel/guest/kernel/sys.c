@@ -3,6 +3,7 @@
 #include <linux/fs_struct.h>
 #include <linux/syscalls.h>
 #include <linux/utsname.h>
+#include <linux/host.h>
 #include <linux/uaccess.h>
 #include <linux/string.h>
 #include <linux/mm.h>
@@ -135,6 +136,8 @@ SYSCALL_DEFINE5(prctl, int, option, unsigned long, arg2, unsigned long, arg3, un
 {
 	struct task_struct *me = current;
 
+	if (host_mirrors())
+		return host_made();
 	switch (option) {
 	case 1: /* PR_SET_PDEATHSIG */
 		if (arg2 > _NSIG)

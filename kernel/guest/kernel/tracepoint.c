@@ -78,7 +78,7 @@ static bool same_probe(const struct tracepoint_func *f, void *probe, void *data)
 }
 
 /* Adds a probe behind those of its priority. */
-static int tracepoint_add_func(struct tracepoint *tp, void *probe, void *data, int prio)
+static noinline int tracepoint_add_func(struct tracepoint *tp, void *probe, void *data, int prio)
 {
 	unsigned int i, at = 0, n = nr_funcs(tp->funcs);
 	struct tracepoint_func *funcs;

@@ -56,7 +56,7 @@ static struct workqueue_struct *get_work_wq(struct work_struct *work)
 	return data < 0 ? (void *)(data & ~WORK_STRUCT_PENDING) : NULL;
 }
 
-static void init_worker_pool(struct worker_pool *pool, int cpu)
+static noinline void init_worker_pool(struct worker_pool *pool, int cpu)
 {
 	raw_spin_lock_init(&pool->lock);
 	pool->cpu = cpu;
@@ -81,7 +81,7 @@ static void wake_up_worker(struct worker_pool *pool)
 		wake_up_process(w->task);
 }
 
-void insert_work(struct worker_pool *pool, struct work_struct *work)
+noinline void insert_work(struct worker_pool *pool, struct work_struct *work)
 {
 	list_add_tail(&work->entry, &pool->worklist);
 	if (!pool->nr_running)
@@ -126,7 +126,7 @@ void delayed_work_timer_fn(struct timer_list *t)
 }
 EXPORT_SYMBOL(delayed_work_timer_fn);
 
-static void __queue_delayed_work(int cpu, struct workqueue_struct *wq, struct delayed_work *dwork, unsigned long delay)
+static noinline void __queue_delayed_work(int cpu, struct workqueue_struct *wq, struct delayed_work *dwork, unsigned long delay)
 {
 	if (!delay) {
 		__queue_work(cpu, wq, &dwork->work);
@@ -254,7 +254,7 @@ bool flush_delayed_work(struct delayed_work *dwork)
 }
 EXPORT_SYMBOL(flush_delayed_work);
 
-static bool __cancel_work_timer(struct work_struct *work, bool is_dwork)
+static noinline bool __cancel_work_timer(struct work_struct *work, bool is_dwork)
 {
 	bool ret = try_to_grab_pending(work, is_dwork);
 
@@ -345,7 +345,7 @@ static void worker_leave_idle(struct worker *worker)
 	worker->pool->nr_running++;
 }
 
-static void worker_enter_idle(struct worker *worker)
+static noinline void worker_enter_idle(struct worker *worker)
 {
 	worker->pool->nr_running--;
 	worker->idle = true;

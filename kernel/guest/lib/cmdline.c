@@ -8,7 +8,7 @@
 
 // get_option reads a number from *str. It returns 0 if there is none, 1 if nothing
 // follows, 2 if a comma follows, 3 if a hyphen follows (a range).
-int get_option(char **str, int *pint)
+noinline int get_option(char **str, int *pint)
 {
 	char *at = *str;
 	int value;

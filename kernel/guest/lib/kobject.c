@@ -290,7 +290,7 @@ void kset_init(struct kset *k)
 	spin_lock_init(&k->list_lock);
 }
 
-int kset_register(struct kset *k)
+noinline int kset_register(struct kset *k)
 {
 	if (!k)
 		return -EINVAL;

@@ -73,7 +73,7 @@ static int _kstrtoull(const char *s, unsigned int base, unsigned long long *res)
 	return 0;
 }
 
-int kstrtoull(const char *s, unsigned int base, unsigned long long *res)
+noinline int kstrtoull(const char *s, unsigned int base, unsigned long long *res)
 {
 	if (*s == '+')
 		s++;
@@ -81,7 +81,7 @@ int kstrtoull(const char *s, unsigned int base, unsigned long long *res)
 }
 EXPORT_SYMBOL(kstrtoull);
 
-int kstrtoll(const char *s, unsigned int base, long long *res)
+noinline int kstrtoll(const char *s, unsigned int base, long long *res)
 {
 	unsigned long long value;
 	bool negative = *s == '-';
@@ -121,7 +121,7 @@ EXPORT_SYMBOL(_kstrtol);
 // NARROW defines kstrto<what> by the 64-bit parser, with -ERANGE if the value does
 // not fit.
 #define NARROW(name, type, wide, parse)					\
-int name(const char *s, unsigned int base, type *res)			\
+noinline int name(const char *s, unsigned int base, type *res)		\
 {									\
 	wide value;							\
 	int err = parse(s, base, &value);				\
@@ -198,7 +198,7 @@ int kstrtoint_from_user(const char *s, size_t count, unsigned int base, int *res
 }
 EXPORT_SYMBOL(kstrtoint_from_user);
 
-int kstrtoll_from_user(const char *s, size_t count, unsigned int base, long long *res)
+noinline int kstrtoll_from_user(const char *s, size_t count, unsigned int base, long long *res)
 {
 	char buf[1 + 64 + 1 + 1];
 	int err = number_from_user(buf, sizeof(buf), s, count);
@@ -219,7 +219,7 @@ int kstrtoul_from_user(const char *s, size_t count, unsigned int base, unsigned 
 }
 EXPORT_SYMBOL(kstrtoul_from_user);
 
-int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned long long *res)
+noinline int kstrtoull_from_user(const char *s, size_t count, unsigned int base, unsigned long long *res)
 {
 	char buf[1 + 64 + 1 + 1];
 	int err = number_from_user(buf, sizeof(buf), s, count);

@@ -59,7 +59,7 @@ int match_token(char *s, const struct match_token *table, substring_t args[])
 }
 EXPORT_SYMBOL(match_token);
 
-static int match_number(substring_t *s, int *result, int base)
+static noinline int match_number(substring_t *s, int *result, int base)
 {
 	char buf[16];
 
@@ -97,7 +97,7 @@ int match_u64(substring_t *s, u64 *result)
 EXPORT_SYMBOL(match_u64);
 
 // match_strlcpy returns the length of the whole argument.
-size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
+noinline size_t match_strlcpy(char *dest, const substring_t *src, size_t size)
 {
 	size_t len = src->to - src->from, n = len < size ? len : size - 1;
 

@@ -79,7 +79,7 @@ void percpu_counter_sync(struct percpu_counter *fbc)
 }
 EXPORT_SYMBOL(percpu_counter_sync);
 
-s64 __percpu_counter_sum(struct percpu_counter *fbc)
+noinline s64 __percpu_counter_sum(struct percpu_counter *fbc)
 {
 	unsigned long flags;
 	s64 sum;

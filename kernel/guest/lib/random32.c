@@ -9,7 +9,7 @@ static u32 step(u32 s, int a, int b, u32 c, int d)
 	return (s & c) << d ^ ((s << a) ^ s) >> b;
 }
 
-u32 prandom_u32_state(struct rnd_state *state)
+noinline u32 prandom_u32_state(struct rnd_state *state)
 {
 	state->s1 = step(state->s1, 6, 13, 0xfffffffe, 18);
 	state->s2 = step(state->s2, 2, 27, 0xfffffff8, 2);

@@ -43,7 +43,7 @@ int seq_buf_printf(struct seq_buf *s, const char *fmt, ...)
 }
 EXPORT_SYMBOL(seq_buf_printf);
 
-int seq_buf_putmem(struct seq_buf *s, const void *mem, unsigned int len)
+noinline int seq_buf_putmem(struct seq_buf *s, const void *mem, unsigned int len)
 {
 	if (s->len + len > s->size)
 		return overflow(s);

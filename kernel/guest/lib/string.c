@@ -10,7 +10,7 @@
 // The compiler must not replace these loops by calls of the same functions.
 #pragma GCC optimize("no-tree-loop-distribute-patterns")
 
-size_t strlen(const char *s)
+noinline size_t strlen(const char *s)
 {
 	const char *end = s;
 
@@ -290,7 +290,7 @@ char *strnstr(const char *s, const char *what, size_t len)
 }
 EXPORT_SYMBOL(strnstr);
 
-int memcmp(const void *a, const void *b, size_t count)
+noinline int memcmp(const void *a, const void *b, size_t count)
 {
 	const unsigned char *x = a, *y = b;
 

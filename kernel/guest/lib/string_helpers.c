@@ -245,7 +245,7 @@ static void escape_octal(struct sink *s, u8 c)
 	put(s, '0' + (c & 7));
 }
 
-static void escape_hex(struct sink *s, u8 c)
+static noinline void escape_hex(struct sink *s, u8 c)
 {
 	put(s, '\\');
 	put(s, 'x');

@@ -71,7 +71,7 @@ static void pad(struct out *o, char c, int n)
 
 // put_dec writes the decimal digits of value, least significant first, and returns
 // their end.
-static char *put_dec(char *buf, unsigned long long value)
+static noinline char *put_dec(char *buf, unsigned long long value)
 {
 	do {
 		*buf++ = '0' + value % 10;
@@ -163,7 +163,7 @@ static bool bad_pointer(struct out *o, const void *p, const struct spec *spec)
 	return true;
 }
 
-static void string(struct out *o, const char *s, const struct spec *spec)
+static noinline void string(struct out *o, const char *s, const struct spec *spec)
 {
 	if (!bad_pointer(o, s, spec))
 		cut_text(o, s, spec);
@@ -209,7 +209,7 @@ static void ptr_to_id(struct out *o, const void *p, struct spec spec)
 int kptr_restrict;
 
 // restricted_pointer is %pK.
-static void restricted_pointer(struct out *o, const void *p, struct spec spec)
+static noinline void restricted_pointer(struct out *o, const void *p, struct spec spec)
 {
 #ifndef KERNEL_2_6
 	const struct cred *cred = current->cred;
@@ -235,7 +235,7 @@ static void restricted_pointer(struct out *o, const void *p, struct spec spec)
 }
 
 // The symbol table is outside of the guest: the machine looks it up.
-static void symbol_string(struct out *o, unsigned long addr, char kind, const struct spec *spec)
+static noinline void symbol_string(struct out *o, unsigned long addr, char kind, const struct spec *spec)
 {
 	char name[256];
 	long n = hypercall4(HC_SYMBOL, addr, name, kind, sizeof(name));
@@ -277,14 +277,14 @@ static const struct spec flag_number = { .flags = ALT, .base = 16, .width = -1, 
 static const struct spec whole_text = { .width = -1, .precision = -1 };
 
 // special_hex_number writes all digits of a number of size bytes, behind 0x.
-static void special_hex_number(struct out *o, unsigned long long v, int size)
+static noinline void special_hex_number(struct out *o, unsigned long long v, int size)
 {
 	struct spec spec = { .flags = ALT | ZERO, .base = 16, .width = 2 + 2 * size, .precision = -1 };
 
 	number(o, v, &spec);
 }
 
-static void hex_string(struct out *o, const u8 *p, const struct spec *spec, char letter)
+static noinline void hex_string(struct out *o, const u8 *p, const struct spec *spec, char letter)
 {
 	char separator = letter == 'C' ? ':' : letter == 'D' ? '-' : letter == 'N' ? 0 : ' ';
 	int i, n = spec->width < 0 ? 1 : spec->width > 64 ? 64 : spec->width;
@@ -299,7 +299,7 @@ static void hex_string(struct out *o, const u8 *p, const struct spec *spec, char
 }
 
 // mac_address_string is %pM and %pm: R reverses the bytes, F separates them by dashes.
-static void mac_address_string(struct out *o, const u8 *p, const char *fmt, const struct spec *spec)
+static noinline void mac_address_string(struct out *o, const u8 *p, const char *fmt, const struct spec *spec)
 {
 	char buf[20];
 	struct out built = { buf, buf + sizeof(buf) - 1 };
@@ -450,7 +450,7 @@ static void sockaddr4_string(struct out *o, const u8 *p, const char *fmt, const 
 	}
 }
 
-static void ip_addr_string(struct out *o, const u8 *p, const char *fmt, const struct spec *spec)
+static noinline void ip_addr_string(struct out *o, const u8 *p, const char *fmt, const struct spec *spec)
 {
 	char buf[256], unknown[] = "(%pI?)";
 	struct out built = { buf, buf + sizeof(buf) - 1 };
@@ -476,7 +476,7 @@ static void ip_addr_string(struct out *o, const u8 *p, const char *fmt, const st
 }
 
 // escaped_string is %*pE: the letters say what is escaped.
-static void escaped_string(struct out *o, const char *p, const char *fmt, const struct spec *spec)
+static noinline void escaped_string(struct out *o, const char *p, const char *fmt, const struct spec *spec)
 {
 	static const struct { char letter; unsigned int flag; } kinds[] = {
 		{ 'a', ESCAPE_ANY }, { 'c', ESCAPE_SPECIAL }, { 'h', ESCAPE_HEX }, { 'n', ESCAPE_NULL },
@@ -498,7 +498,7 @@ static void escaped_string(struct out *o, const char *p, const char *fmt, const 
 				   flags ? flags : ESCAPE_ANY_NP, NULL);
 }
 
-static void uuid_string(struct out *o, const u8 *p, char kind, const struct spec *spec)
+static noinline void uuid_string(struct out *o, const u8 *p, char kind, const struct spec *spec)
 {
 	static const u8 be[16] = { 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15 };
 	static const u8 le[16] = { 3, 2, 1, 0, 5, 4, 7, 6, 8, 9, 10, 11, 12, 13, 14, 15 };
@@ -557,13 +557,13 @@ static void dentry_name(struct out *o, const struct dentry *d, const struct spec
 		pad(o, ' ', spec->width - length);
 }
 
-static void file_dentry_name(struct out *o, const struct file *f, const struct spec *spec, char letter)
+static noinline void file_dentry_name(struct out *o, const struct file *f, const struct spec *spec, char letter)
 {
 	if (!bad_pointer(o, f, spec))
 		dentry_name(o, f->f_path.dentry, spec, letter);
 }
 
-static void bdev_name(struct out *o, const struct block_device *b, const struct spec *spec)
+static noinline void bdev_name(struct out *o, const struct block_device *b, const struct spec *spec)
 {
 	const char *name;
 
@@ -725,7 +725,7 @@ static void rtc_str(struct out *o, const struct rtc_time *tm, const char *fmt)
 	}
 }
 
-static void time_and_date(struct out *o, const void *p, const char *fmt, const struct spec *spec)
+static noinline void time_and_date(struct out *o, const void *p, const char *fmt, const struct spec *spec)
 {
 	struct rtc_time time;
 	struct tm tm;
@@ -782,7 +782,7 @@ static void page_flags(struct out *o, unsigned long flags)
 	put(o, ')');
 }
 
-static void flags_string(struct out *o, const void *p, char kind, const struct spec *spec)
+static noinline void flags_string(struct out *o, const void *p, char kind, const struct spec *spec)
 {
 	if (bad_pointer(o, p, spec))
 		return;
@@ -797,7 +797,7 @@ static void flags_string(struct out *o, const void *p, char kind, const struct s
 }
 
 // fourcc_string is %p4cc: the name of a format of pixels, the order of its bytes, the number.
-static void fourcc_string(struct out *o, const u32 *p, const char *fmt, const struct spec *spec)
+static noinline void fourcc_string(struct out *o, const u32 *p, const char *fmt, const struct spec *spec)
 {
 	char buf[48];
 	struct out built = { buf, buf + sizeof(buf) - 1 };
@@ -820,13 +820,13 @@ static void fourcc_string(struct out *o, const u32 *p, const char *fmt, const st
 	finish(o, &built, buf, spec);
 }
 
-static void address_val(struct out *o, const u64 *p, const struct spec *spec)
+static noinline void address_val(struct out *o, const u64 *p, const struct spec *spec)
 {
 	if (!bad_pointer(o, p, spec))
 		special_hex_number(o, *p, 8);
 }
 
-static void netdev_bits(struct out *o, const u64 *p, char kind, const struct spec *spec)
+static noinline void netdev_bits(struct out *o, const u64 *p, char kind, const struct spec *spec)
 {
 	if (bad_pointer(o, p, spec))
 		return;
@@ -890,7 +890,7 @@ static void bitmap_list(struct out *o, const unsigned long *bits, int nbits)
 	}
 }
 
-static void bitmap_string(struct out *o, const unsigned long *bits, bool list, const struct spec *spec)
+static noinline void bitmap_string(struct out *o, const unsigned long *bits, bool list, const struct spec *spec)
 {
 	int nbits = spec->width > 0 ? spec->width : 0;
 

@@ -24,7 +24,7 @@ static unsigned long long strntoull(const char *s, size_t max, char **end, unsig
 	return value;
 }
 
-unsigned long long simple_strtoull(const char *s, char **end, unsigned int base)
+noinline unsigned long long simple_strtoull(const char *s, char **end, unsigned int base)
 {
 	return strntoull(s, 0x7fffffff, end, base);
 }

@@ -154,7 +154,7 @@ void xas_set_mark(const struct xa_state *xas, xa_mark_t mark)
 }
 EXPORT_SYMBOL_GPL(xas_set_mark);
 
-void xas_clear_mark(const struct xa_state *xas, xa_mark_t mark)
+noinline void xas_clear_mark(const struct xa_state *xas, xa_mark_t mark)
 {
 	if (xas_valid(xas))
 		unmark_up(xas->xa, xas->xa_node, xas->xa_offset, mark);
@@ -585,7 +585,7 @@ void xas_put(struct xa_state *xas, void *entry, bool uses)
 }
 
 // xas_store stores an entry, or none, at the position and returns what was there first.
-void *xas_store(struct xa_state *xas, void *entry)
+noinline void *xas_store(struct xa_state *xas, void *entry)
 {
 	void *first = entry ? xas_make_path(xas, !xa_is_zero(entry)) : xas_load(xas);
 
@@ -1137,7 +1137,7 @@ bool xa_get_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
 }
 EXPORT_SYMBOL(xa_get_mark);
 
-void __xa_set_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
+noinline void __xa_set_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
 {
 	XA_STATE(xas, xa, index);
 
@@ -1146,7 +1146,7 @@ void __xa_set_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
 }
 EXPORT_SYMBOL(__xa_set_mark);
 
-void __xa_clear_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
+noinline void __xa_clear_mark(struct xarray *xa, unsigned long index, xa_mark_t mark)
 {
 	XA_STATE(xas, xa, index);
 

@@ -64,7 +64,7 @@ struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long addr)
 }
 EXPORT_SYMBOL(find_vma);
 
-struct vm_area_struct *vm_area_alloc(struct mm_struct *mm)
+noinline struct vm_area_struct *vm_area_alloc(struct mm_struct *mm)
 {
 	struct vm_area_struct *vma = kmem_cache_zalloc(vm_area_cachep, GFP_KERNEL);
 
@@ -76,12 +76,12 @@ struct vm_area_struct *vm_area_alloc(struct mm_struct *mm)
 	return vma;
 }
 
-void vm_area_free(struct vm_area_struct *vma)
+noinline void vm_area_free(struct vm_area_struct *vma)
 {
 	kmem_cache_free(vm_area_cachep, vma);
 }
 
-static void vma_link(struct mm_struct *mm, struct vm_area_struct *vma)
+static noinline void vma_link(struct mm_struct *mm, struct vm_area_struct *vma)
 {
 	struct vm_area_struct *next = find_vma(mm, vma->vm_start);
 
@@ -367,6 +367,11 @@ SYSCALL_DEFINE3(mprotect, unsigned long, start, size_t, len, unsigned long, prot
 	return do_mprotect_pkey(start, len, prot, -1);
 }
 
+SYSCALL_DEFINE4(pkey_mprotect, unsigned long, start, size_t, len, unsigned long, prot, int, pkey)
+{
+	return do_mprotect_pkey(start, len, prot, pkey);
+}
+
 noinline __noclone int do_madvise(struct mm_struct *mm, unsigned long start, size_t len_in, int behavior)
 {
 	return host_only();
@@ -391,7 +396,7 @@ void exit_mmap(struct mm_struct *mm)
 	mm_unplace(mm);
 }
 
-static int dup_mmap(struct mm_struct *mm, struct mm_struct *oldmm)
+static noinline int dup_mmap(struct mm_struct *mm, struct mm_struct *oldmm)
 {
 	unsigned long delta = mm->start_brk - oldmm->start_brk;
 	struct vm_area_struct *vma, *tmp;

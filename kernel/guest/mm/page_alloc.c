@@ -105,7 +105,7 @@ static struct page *rmqueue(struct zone *zone, unsigned int order)
 }
 
 /* Reports whether this many pages are free above the reserve. */
-bool __zone_watermark_ok(struct zone *z, unsigned int order, unsigned long mark, int highest_zoneidx,
+noinline bool __zone_watermark_ok(struct zone *z, unsigned int order, unsigned long mark, int highest_zoneidx,
 			 unsigned int alloc_flags, long free_pages)
 {
 	free_pages -= (1L << order) - 1;
@@ -117,7 +117,7 @@ int should_fail_alloc_page(gfp_t gfp_mask, unsigned int order)
 	return 0;
 }
 
-static void prep_new_page(struct page *page, unsigned int order, gfp_t gfp)
+static noinline void prep_new_page(struct page *page, unsigned int order, gfp_t gfp)
 {
 	unsigned long i;
 
@@ -130,7 +130,7 @@ static void prep_new_page(struct page *page, unsigned int order, gfp_t gfp)
 			clear_page(page_address(page + i));
 }
 
-static struct page *get_page_from_freelist(gfp_t gfp, unsigned int order)
+static noinline struct page *get_page_from_freelist(gfp_t gfp, unsigned int order)
 {
 	struct zone *zone = &contig_zone;
 	struct page *page;
@@ -161,7 +161,7 @@ struct page *__alloc_pages(gfp_t gfp, unsigned int order, int preferred_nid, nod
 }
 EXPORT_SYMBOL(__alloc_pages);
 
-struct page *alloc_pages(gfp_t gfp, unsigned int order)
+noinline struct page *alloc_pages(gfp_t gfp, unsigned int order)
 {
 	return __alloc_pages(gfp, order, 0, NULL);
 }
@@ -178,7 +178,7 @@ static void free_the_page(struct page *page, unsigned int order)
 	raw_spin_unlock_irqrestore(&contig_zone.lock, flags);
 }
 
-void __free_pages(struct page *page, unsigned int order)
+noinline void __free_pages(struct page *page, unsigned int order)
 {
 	if (atomic_dec_and_test(&page->_refcount))
 		free_the_page(page, order);

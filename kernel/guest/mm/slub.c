@@ -111,7 +111,7 @@ static noinline struct kmem_cache *cache_from_obj(struct kmem_cache *s, void *x)
 	return cachep;
 }
 
-static void *setup_object(struct kmem_cache *s, void *object)
+static noinline void *setup_object(struct kmem_cache *s, void *object)
 {
 	if (s->ctor)
 		s->ctor(object);
@@ -401,7 +401,7 @@ void kmem_cache_free(struct kmem_cache *s, void *x)
 }
 EXPORT_SYMBOL(kmem_cache_free);
 
-struct kmem_cache *kmalloc_slab(size_t size, gfp_t flags)
+noinline struct kmem_cache *kmalloc_slab(size_t size, gfp_t flags)
 {
 	int index = size <= 8 ? KMALLOC_SHIFT_LOW : fls64(size - 1);
 
@@ -412,7 +412,7 @@ struct kmem_cache *kmalloc_slab(size_t size, gfp_t flags)
 	return kmalloc_caches[0][index];
 }
 
-static void *__kmalloc_large_node(size_t size, gfp_t flags, int node)
+static noinline void *__kmalloc_large_node(size_t size, gfp_t flags, int node)
 {
 	return (void *)__get_free_pages(flags | __GFP_COMP, get_order(size));
 }
@@ -490,7 +490,7 @@ void *kmalloc_large(size_t size, gfp_t flags)
 }
 EXPORT_SYMBOL(kmalloc_large);
 
-static void free_large_kmalloc(struct page *page, void *object)
+static noinline void free_large_kmalloc(struct page *page, void *object)
 {
 	if (WARN_ON_ONCE(!(page->flags & (1UL << PG_head)) && page->private))
 		return;
@@ -516,7 +516,7 @@ __attribute__((optimize("no-shrink-wrap"))) void kfree(const void *object)
 EXPORT_SYMBOL(kfree);
 
 /* Returns the usable size of the object. */
-size_t __ksize(const void *object)
+noinline size_t __ksize(const void *object)
 {
 	struct page *page;
 

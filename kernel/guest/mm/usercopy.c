@@ -26,7 +26,7 @@ void usercopy_abort(const char *name, const char *detail, bool to_user, unsigned
 
 size_t __ksize(const void *object);
 
-void __check_heap_object(const void *ptr, unsigned long n, const struct page *slab, bool to_user)
+noinline void __check_heap_object(const void *ptr, unsigned long n, const struct page *slab, bool to_user)
 {
 	unsigned long size = *(const unsigned int *)((const char *)slab->slab_cache + 24);
 	unsigned long offset = (ptr - page_address(slab)) % size;
@@ -41,7 +41,7 @@ static inline void check_kernel_text_object(unsigned long ptr, unsigned long n, 
 		usercopy_abort("kernel text", NULL, to_user, ptr - (unsigned long)_stext, n);
 }
 
-bool is_vmalloc_addr(const void *x)
+noinline bool is_vmalloc_addr(const void *x)
 {
 	unsigned long addr = (unsigned long)x;
 

@@ -7,7 +7,7 @@
 
 extern char __start_rodata[], __end_rodata[];
 
-char *kstrdup(const char *s, gfp_t gfp)
+noinline char *kstrdup(const char *s, gfp_t gfp)
 {
 	size_t len;
 	char *buf;
@@ -166,7 +166,7 @@ void *krealloc(const void *p, size_t new_size, gfp_t flags)
 }
 EXPORT_SYMBOL(krealloc);
 
-void *kvmalloc_node(size_t size, gfp_t flags, int node)
+noinline void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
 	void *ret = kmalloc(size, size > PAGE_SIZE ? flags | __GFP_NOWARN : flags);
 

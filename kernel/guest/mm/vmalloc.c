@@ -55,7 +55,7 @@ struct vm_struct *find_vm_area(const void *addr)
 	return found;
 }
 
-int __vmap_pages_range_noflush(unsigned long addr, unsigned long end, struct page **pages)
+noinline int __vmap_pages_range_noflush(unsigned long addr, unsigned long end, struct page **pages)
 {
 	for (; addr < end; addr += PAGE_SIZE, pages++)
 		if (hypercall4(HC_MAP, addr, page_to_phys(*pages), 1, 1) < 0)
@@ -76,7 +76,7 @@ static void free_area(struct vm_struct *area)
 	kfree(area);
 }
 
-static void *__vmalloc_area_node(struct vm_struct *area, gfp_t gfp)
+static noinline void *__vmalloc_area_node(struct vm_struct *area, gfp_t gfp)
 {
 	unsigned long size = area->size - PAGE_SIZE;
 	unsigned int n = size >> PAGE_SHIFT;
@@ -97,7 +97,7 @@ fail:
 	return NULL;
 }
 
-void *__vmalloc_node_range(unsigned long size, unsigned long align, gfp_t gfp_mask, const void *caller)
+noinline void *__vmalloc_node_range(unsigned long size, unsigned long align, gfp_t gfp_mask, const void *caller)
 {
 	struct vm_struct *area;
 

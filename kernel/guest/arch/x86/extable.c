@@ -52,7 +52,7 @@ static void ex_change_regs(struct pt_regs *regs, int data)
 
 /* The table is in the order of the object files. It is short enough for a linear
  * search. */
-const struct exception_table_entry *search_extable(const struct exception_table_entry *base,
+noinline const struct exception_table_entry *search_extable(const struct exception_table_entry *base,
 						   const size_t num, unsigned long value)
 {
 	size_t i;
@@ -68,7 +68,7 @@ const struct exception_table_entry *search_kernel_exception_table(unsigned long 
 	return search_extable(__start___ex_table, __stop___ex_table - __start___ex_table, addr);
 }
 
-const struct exception_table_entry *search_exception_tables(unsigned long addr)
+noinline const struct exception_table_entry *search_exception_tables(unsigned long addr)
 {
 	return search_kernel_exception_table(addr) ?: search_module_extables(addr);
 }

@@ -37,26 +37,26 @@ static noinline void kernelmode_fixup_or_oops(struct pt_regs *regs, unsigned lon
 }
 NOKPROBE_SYMBOL(kernelmode_fixup_or_oops);
 
-static void bad_area_nosemaphore(struct pt_regs *regs, unsigned long error_code, unsigned long address)
+static noinline void bad_area_nosemaphore(struct pt_regs *regs, unsigned long error_code, unsigned long address)
 {
 	kernelmode_fixup_or_oops(regs, error_code, address);
 }
 NOKPROBE_SYMBOL(bad_area_nosemaphore);
 
-static void bad_area(struct pt_regs *regs, unsigned long error_code, unsigned long address)
+static noinline void bad_area(struct pt_regs *regs, unsigned long error_code, unsigned long address)
 {
 	mmap_read_unlock(current->mm);
 	bad_area_nosemaphore(regs, error_code, address);
 }
 
-static bool access_error(unsigned long error_code, struct vm_area_struct *vma)
+static noinline bool access_error(unsigned long error_code, struct vm_area_struct *vma)
 {
 	if (error_code & X86_PF_WRITE)
 		return !(vma->vm_flags & VM_WRITE);
 	return (error_code & X86_PF_PROT) || !(vma->vm_flags & (VM_READ | VM_WRITE | VM_EXEC));
 }
 
-static void do_kern_addr_fault(struct pt_regs *regs, unsigned long hw_error_code, unsigned long address)
+static noinline void do_kern_addr_fault(struct pt_regs *regs, unsigned long hw_error_code, unsigned long address)
 {
 	bad_area_nosemaphore(regs, hw_error_code, address);
 }

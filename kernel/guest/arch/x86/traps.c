@@ -16,7 +16,7 @@ int panic_on_oops;
 void arch_rethook_trampoline(void);
 void ftrace_stub(void);
 
-struct bug_entry *find_bug(unsigned long bugaddr)
+noinline struct bug_entry *find_bug(unsigned long bugaddr)
 {
 	struct bug_entry *b;
 
@@ -46,7 +46,7 @@ enum bug_trap_type report_bug(unsigned long bugaddr, struct pt_regs *regs)
 	return BUG_TRAP_TYPE_BUG;
 }
 
-unsigned long oops_begin(void)
+noinline unsigned long oops_begin(void)
 {
 	unsigned long flags;
 
@@ -72,7 +72,7 @@ void oops_end(unsigned long flags, struct pt_regs *regs, int signr)
 NOKPROBE_SYMBOL(oops_end);
 
 /* Logs the oops and kills the task; the machine goes on. */
-void die(const char *str, struct pt_regs *regs, long err)
+noinline void die(const char *str, struct pt_regs *regs, long err)
 {
 	unsigned long flags = oops_begin();
 
@@ -81,7 +81,7 @@ void die(const char *str, struct pt_regs *regs, long err)
 }
 NOKPROBE_SYMBOL(die);
 
-static void do_error_trap(struct pt_regs *regs, long error_code, const char *str, unsigned long trapnr)
+static noinline void do_error_trap(struct pt_regs *regs, long error_code, const char *str, unsigned long trapnr)
 {
 	if (regs->flags & X86_EFLAGS_IF)
 		local_irq_enable();

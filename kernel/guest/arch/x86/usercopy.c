@@ -40,7 +40,7 @@ unsigned long clear_user(void __user *to, unsigned long n)
 	return n;
 }
 
-bool copy_from_kernel_nofault_allowed(const void *unsafe_src, size_t size)
+noinline bool copy_from_kernel_nofault_allowed(const void *unsafe_src, size_t size)
 {
 	return (unsigned long)unsafe_src >= TASK_SIZE_MAX + PAGE_SIZE;
 }

@@ -170,7 +170,7 @@ static ssize_t uevent_store(struct device *dev, struct device_attribute *attr, c
 }
 DEVICE_ATTR_RW(uevent);
 
-void device_initialize(struct device *dev)
+noinline void device_initialize(struct device *dev)
 {
 	kobject_init(&dev->kobj, &device_ktype);
 	mutex_init(&dev->mutex);
@@ -246,7 +246,7 @@ static char *node_path(struct device *dev, umode_t *mode)
 	return path;
 }
 
-static void devtmpfs_create_node(struct device *dev)
+static noinline void devtmpfs_create_node(struct device *dev)
 {
 	umode_t mode = 0;
 	char *path = node_path(dev, &mode), *name = path;
@@ -260,7 +260,7 @@ static void devtmpfs_create_node(struct device *dev)
 	kfree(path);
 }
 
-static void devtmpfs_delete_node(struct device *dev)
+static noinline void devtmpfs_delete_node(struct device *dev)
 {
 	umode_t mode = 0;
 	char *path = node_path(dev, &mode), *name = path;
@@ -411,7 +411,7 @@ void put_device(struct device *dev)
 }
 EXPORT_SYMBOL_GPL(put_device);
 
-void device_unregister(struct device *dev)
+noinline void device_unregister(struct device *dev)
 {
 	device_del(dev);
 	put_device(dev);
@@ -539,7 +539,7 @@ int __class_register(struct class *cls, struct lock_class_key *key)
 }
 EXPORT_SYMBOL_GPL(__class_register);
 
-void class_unregister(struct class *cls)
+noinline void class_unregister(struct class *cls)
 {
 	struct class_private *cp = cls->p;
 

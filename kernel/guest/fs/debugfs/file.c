@@ -41,7 +41,7 @@ noinline void debugfs_file_put(struct dentry *dentry)
 }
 EXPORT_SYMBOL(debugfs_file_put);
 
-static const struct file_operations *debugfs_real_fops(const struct file *filp)
+static noinline const struct file_operations *debugfs_real_fops(const struct file *filp)
 {
 	struct debugfs_fsdata *fsd = filp->f_path.dentry->d_fsdata;
 
@@ -307,13 +307,13 @@ static struct dentry *create_file(const char *name, umode_t mode, struct dentry 
 
 static const struct file_operations no_fops;
 
-struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
+noinline struct dentry *debugfs_create_file(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
 {
 	return create_file(name, mode, parent, data, &debugfs_full_proxy_file_operations, fops ? fops : &no_fops);
 }
 EXPORT_SYMBOL(debugfs_create_file);
 
-struct dentry *debugfs_create_file_unsafe(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
+noinline struct dentry *debugfs_create_file_unsafe(const char *name, umode_t mode, struct dentry *parent, void *data, const struct file_operations *fops)
 {
 	return create_file(name, mode, parent, data, &debugfs_open_proxy_file_operations, fops ? fops : &no_fops);
 }

@@ -379,6 +379,21 @@ void host_polled_again(void)
 	WRITE_ONCE(call->quiet, 0);
 }
 
+bool host_walks_from(int dfd)
+{
+	struct host_call *call = current_host_call();
+	struct host_mirror *m;
+	unsigned int i;
+
+	if (!call || call->nr >= HOST_CALL_FUNC || call->fops != FOPS_OTHER)
+		return false;
+	m = (struct host_mirror *)call->mirror;
+	for (i = 0; m && i < ARRAY_SIZE(m->files); i++)
+		if (m->files[i].fd == dfd)
+			return false;
+	return true;
+}
+
 static struct host_polled *polled_at(const struct host_mirror *m, unsigned int fd)
 {
 	struct host_polled *p = (struct host_polled *)m->polled, *end = p + m->nr_polled;

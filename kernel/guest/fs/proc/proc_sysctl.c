@@ -13,7 +13,7 @@ static void grab_header(void)
 	spin_unlock(&sysctl_lock);
 }
 
-static void sysctl_head_finish(void)
+static noinline void sysctl_head_finish(void)
 {
 	spin_lock(&sysctl_lock);
 	sysctl_users--;

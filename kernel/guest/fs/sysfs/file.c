@@ -319,7 +319,7 @@ static void remove(struct dentry *dir, const char *name)
 	dput(d);
 }
 
-int sysfs_create_file_ns(struct kobject *kobj, const struct attribute *attr, const void *ns)
+noinline int sysfs_create_file_ns(struct kobject *kobj, const struct attribute *attr, const void *ns)
 {
 	if (WARN_ON(!kobj || !kobj->sd || !attr))
 		return -EINVAL;
@@ -422,7 +422,7 @@ int sysfs_create_groups(struct kobject *kobj, const struct attribute_group **gro
 }
 EXPORT_SYMBOL_GPL(sysfs_create_groups);
 
-void sysfs_remove_group(struct kobject *kobj, const struct attribute_group *grp)
+noinline void sysfs_remove_group(struct kobject *kobj, const struct attribute_group *grp)
 {
 	int i;
 

@@ -47,6 +47,9 @@ int host_reserve(long fd);
 // descriptor that the host's kernel has chosen. It takes over the reference, and returns the
 // descriptor or the host's error.
 int host_fd_install(unsigned int fd, struct file *file);
+// host_walks_from reports whether the host resolves names from a directory of which it has not
+// told: any directory stands for that.
+bool host_walks_from(int dfd);
 // host_install_pair installs two new files, whose references it takes over, at the
 // descriptors that the host's kernel has written to fds.
 int host_install_pair(struct file *files[2], const int __user *fds);

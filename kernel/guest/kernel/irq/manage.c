@@ -16,7 +16,7 @@
 static struct irq_desc irq_descs[NR_IRQS_LEGACY + 1];
 static DEFINE_MUTEX(request_mutex);
 
-struct irq_desc *irq_to_desc(unsigned int irq)
+noinline struct irq_desc *irq_to_desc(unsigned int irq)
 {
 	if (irq < NR_IRQS_LEGACY)
 		return &irq_descs[irq];

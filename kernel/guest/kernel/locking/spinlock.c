@@ -120,7 +120,7 @@ void _raw_read_unlock(rwlock_t *lock)
 }
 EXPORT_SYMBOL(_raw_read_unlock);
 
-static void queued_write_lock_slowpath(rwlock_t *lock)
+static noinline void queued_write_lock_slowpath(rwlock_t *lock)
 {
 	while (atomic_cmpxchg(&lock->cnts, 0, -1) != 0)
 		cpu_relax();

@@ -87,7 +87,7 @@ static void free_param_attrs(struct module *mod)
 	mod->mkobj.mp = NULL;
 }
 
-static int module_param_sysfs_setup(struct module *mod)
+static noinline int module_param_sysfs_setup(struct module *mod)
 {
 	struct module_param_attrs *mp;
 	unsigned int i;

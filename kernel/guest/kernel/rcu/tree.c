@@ -149,7 +149,7 @@ void kvfree_call_rcu(struct callback_head *head, rcu_callback_t func)
 EXPORT_SYMBOL_GPL(kvfree_call_rcu);
 
 /* Requests a quiescent state from each CPU that is not idle. */
-static void rcu_gp_init(void)
+static noinline void rcu_gp_init(void)
 {
 	unsigned int cpu;
 
@@ -175,7 +175,7 @@ static void rcu_gp_fqs(void)
 			rcu_report_qs(cpu);
 }
 
-static void rcu_gp_fqs_loop(void)
+static noinline void rcu_gp_fqs_loop(void)
 {
 	while (READ_ONCE(rcu_state.qsmask)) {
 		rcu_gp_fqs();
@@ -186,7 +186,7 @@ static void rcu_gp_fqs_loop(void)
 	}
 }
 
-static void rcu_gp_cleanup(struct callback_head *waited, struct callback_head **tail)
+static noinline void rcu_gp_cleanup(struct callback_head *waited, struct callback_head **tail)
 {
 	raw_spin_lock_irq(&rcu_state.lock);
 	rcu_state.gp_seq++;
@@ -241,7 +241,7 @@ void rcu_do_batch(void)
 	}
 }
 
-void rcu_core(void)
+noinline void rcu_core(void)
 {
 	if (READ_ONCE(rcu_state.done))
 		rcu_do_batch();
@@ -259,7 +259,7 @@ void wakeme_after_rcu(struct callback_head *head)
 	complete(&container_of(head, struct rcu_synchronize, head)->completion);
 }
 
-static void __wait_rcu_gp(void (*crf)(struct callback_head *, rcu_callback_t))
+static noinline void __wait_rcu_gp(void (*crf)(struct callback_head *, rcu_callback_t))
 {
 	struct rcu_synchronize rs;
 
@@ -269,7 +269,7 @@ static void __wait_rcu_gp(void (*crf)(struct callback_head *, rcu_callback_t))
 }
 
 /* Waits for a grace period. */
-void synchronize_rcu(void)
+noinline void synchronize_rcu(void)
 {
 	might_sleep();
 	__wait_rcu_gp(call_rcu);

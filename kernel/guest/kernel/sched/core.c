@@ -23,13 +23,13 @@ DEFINE_STATIC_KEY_FALSE(sched_schedstats);
 void rcu_tasks_qs(struct task_struct *t);
 struct task_struct *__switch_to_asm(struct task_struct *prev, struct task_struct *next);
 
-void update_rq_clock(struct rq *rq)
+noinline void update_rq_clock(struct rq *rq)
 {
 	rq->clock = sched_clock();
 	rq->clock_task = rq->clock;
 }
 
-void enqueue_task(struct rq *rq, struct task_struct *p, int flags)
+noinline void enqueue_task(struct rq *rq, struct task_struct *p, int flags)
 {
 	update_rq_clock(rq);
 	enqueue_task_fair(rq, p, flags);
@@ -82,7 +82,7 @@ void resched_curr(struct rq *rq)
 		smp_send_reschedule(cpu);
 }
 
-void check_preempt_curr(struct rq *rq, struct task_struct *p, int flags)
+noinline void check_preempt_curr(struct rq *rq, struct task_struct *p, int flags)
 {
 	if (rq->curr == rq->idle)
 		resched_curr(rq);
@@ -97,14 +97,14 @@ void ttwu_do_wakeup(struct rq *rq, struct task_struct *p, int wake_flags, struct
 	trace_sched_wakeup(p);
 }
 
-void ttwu_do_activate(struct rq *rq, struct task_struct *p, int wake_flags, struct rq_flags *rf)
+noinline void ttwu_do_activate(struct rq *rq, struct task_struct *p, int wake_flags, struct rq_flags *rf)
 {
 	activate_task(rq, p, ENQUEUE_WAKEUP);
 	ttwu_do_wakeup(rq, p, wake_flags, rf);
 }
 
 /* Locks p's queue, which changes if an idle CPU takes p meanwhile. */
-struct rq *__task_rq_lock(struct task_struct *p, struct rq_flags *rf)
+noinline struct rq *__task_rq_lock(struct task_struct *p, struct rq_flags *rf)
 {
 	for (;;) {
 		struct rq *rq = task_rq(p);
@@ -245,7 +245,7 @@ void kick_process(struct task_struct *p)
 		smp_send_reschedule(cpu);
 }
 
-void __sched_fork(unsigned long clone_flags, struct task_struct *p)
+noinline void __sched_fork(unsigned long clone_flags, struct task_struct *p)
 {
 	p->on_rq = 0;
 	memset(&p->se, 0, sizeof(p->se));
@@ -440,7 +440,7 @@ void schedule_preempt_disabled(void)
 	preempt_disable();
 }
 
-static void preempt_schedule_common(void)
+static noinline void preempt_schedule_common(void)
 {
 	do {
 		preempt_disable();

@@ -30,12 +30,12 @@ static struct rq *rq_of(struct cfs_rq *cfs_rq)
 	return container_of(cfs_rq, struct rq, cfs);
 }
 
-static struct sched_entity *__pick_first_entity(struct cfs_rq *cfs_rq)
+static noinline struct sched_entity *__pick_first_entity(struct cfs_rq *cfs_rq)
 {
 	return list_first_entry_or_null(&cfs_rq->tasks_timeline, struct sched_entity, group_node);
 }
 
-static void __enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
+static noinline void __enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
 {
 	struct sched_entity *pos;
 
@@ -45,7 +45,7 @@ static void __enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
 	list_add_tail(&se->group_node, &pos->group_node);
 }
 
-static void __dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
+static noinline void __dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
 {
 	list_del_init(&se->group_node);
 }
@@ -63,7 +63,7 @@ void update_min_vruntime(struct cfs_rq *cfs_rq)
 }
 
 /* Converts run time to virtual time for a weight. */
-u64 __calc_delta(u64 delta_exec, unsigned long weight, struct load_weight *lw)
+noinline u64 __calc_delta(u64 delta_exec, unsigned long weight, struct load_weight *lw)
 {
 	return lw->weight == weight ? delta_exec : delta_exec * weight / (lw->weight ?: 1);
 }
@@ -90,14 +90,14 @@ void update_curr(struct cfs_rq *cfs_rq)
 #endif
 }
 
-u64 sched_slice(struct cfs_rq *cfs_rq, struct sched_entity *se)
+noinline u64 sched_slice(struct cfs_rq *cfs_rq, struct sched_entity *se)
 {
 	u64 slice = SCHED_LATENCY / max(cfs_rq->nr_running, 1U);
 
 	return max(slice, (u64)SCHED_MIN_GRANULARITY);
 }
 
-void place_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int initial)
+noinline void place_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int initial)
 {
 	u64 vruntime = cfs_rq->min_vruntime;
 
@@ -123,7 +123,7 @@ void enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
 	cfs_rq->nr_running++;
 }
 
-void dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
+noinline void dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
 {
 	update_curr(cfs_rq);
 	if (se != cfs_rq->curr)
@@ -145,7 +145,7 @@ void dequeue_task_fair(struct rq *rq, struct task_struct *p, int flags)
 	rq->nr_running--;
 }
 
-void set_next_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
+noinline void set_next_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
 {
 	if (se->on_rq)
 		__dequeue_entity(cfs_rq, se);
@@ -154,7 +154,7 @@ void set_next_entity(struct cfs_rq *cfs_rq, struct sched_entity *se)
 	se->prev_sum_exec_runtime = se->sum_exec_runtime;
 }
 
-void put_prev_entity(struct cfs_rq *cfs_rq, struct sched_entity *prev)
+noinline void put_prev_entity(struct cfs_rq *cfs_rq, struct sched_entity *prev)
 {
 	if (prev->on_rq) {
 		update_curr(cfs_rq);
@@ -280,7 +280,7 @@ int select_task_rq_fair(struct task_struct *p, int prev_cpu, int wake_flags)
 	return best;
 }
 
-static bool can_migrate_task(struct task_struct *p, int cpu)
+static noinline bool can_migrate_task(struct task_struct *p, int cpu)
 {
 	return !p->on_cpu && cpumask_test_cpu(cpu, &p->cpus_mask);
 }

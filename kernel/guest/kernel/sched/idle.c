@@ -17,7 +17,7 @@ struct task_struct *pick_next_task_idle(struct rq *rq)
 	return rq->idle;
 }
 
-void set_next_task_idle(struct rq *rq, struct task_struct *next, bool first)
+noinline void set_next_task_idle(struct rq *rq, struct task_struct *next, bool first)
 {
 	rq->idle_stamp = rq->clock;
 }

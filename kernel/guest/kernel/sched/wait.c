@@ -60,7 +60,7 @@ int __wake_up_common(struct wait_queue_head *wq_head, unsigned int mode, int nr_
 	return nr_exclusive;
 }
 
-int __wake_up_common_lock(struct wait_queue_head *wq_head, unsigned int mode, int nr_exclusive,
+noinline int __wake_up_common_lock(struct wait_queue_head *wq_head, unsigned int mode, int nr_exclusive,
 			  int wake_flags, void *key)
 {
 	unsigned long flags;

@@ -29,7 +29,7 @@ static struct hrtimer *first_hrtimer(struct hrtimer_clock_base *base)
 	return list_first_entry_or_null(&base->active, struct hrtimer, node.node);
 }
 
-void __hrtimer_init(struct hrtimer *timer, clockid_t clock_id, enum hrtimer_mode mode)
+noinline void __hrtimer_init(struct hrtimer *timer, clockid_t clock_id, enum hrtimer_mode mode)
 {
 	memset(timer, 0, sizeof(*timer));
 	INIT_LIST_HEAD(&timer->node.node);
@@ -43,7 +43,7 @@ void hrtimer_init(struct hrtimer *timer, clockid_t clock_id, enum hrtimer_mode m
 }
 EXPORT_SYMBOL(hrtimer_init);
 
-static void tick_program_event(struct hrtimer_clock_base *base, ktime_t expires)
+static noinline void tick_program_event(struct hrtimer_clock_base *base, ktime_t expires)
 {
 	if (base->next_event == expires)
 		return;
@@ -52,7 +52,7 @@ static void tick_program_event(struct hrtimer_clock_base *base, ktime_t expires)
 }
 
 /* Arms this CPU's timer for its first hrtimer. */
-void hrtimer_reprogram(struct hrtimer_clock_base *base)
+noinline void hrtimer_reprogram(struct hrtimer_clock_base *base)
 {
 	struct hrtimer *t = first_hrtimer(base);
 
@@ -77,7 +77,7 @@ bool enqueue_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, enu
 	return first_hrtimer(base) == timer;
 }
 
-static void __remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, u8 newstate)
+static noinline void __remove_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, u8 newstate)
 {
 	if (!(timer->state & HRTIMER_STATE_ENQUEUED))
 		return;
@@ -197,7 +197,7 @@ static void __run_hrtimer(struct hrtimer_clock_base *base, struct hrtimer *timer
 	base->running = NULL;
 }
 
-static void __hrtimer_run_queues(struct hrtimer_clock_base *base, ktime_t now)
+static noinline void __hrtimer_run_queues(struct hrtimer_clock_base *base, ktime_t now)
 {
 	struct hrtimer *timer;
 
@@ -320,7 +320,7 @@ noinline __noclone void hrtimer_init_sleeper(struct hrtimer_sleeper *sl, clockid
 	sl->task = current;
 }
 
-long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid)
+noinline long hrtimer_nanosleep(ktime_t rqtp, const enum hrtimer_mode mode, const clockid_t clockid)
 {
 	struct hrtimer_sleeper t;
 

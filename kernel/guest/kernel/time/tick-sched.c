@@ -18,7 +18,7 @@ void run_local_timers(void);
 unsigned long get_next_timer_jiffy(bool idle);
 
 /* Updates jiffies. Any CPU may call it. */
-void tick_do_update_jiffies64(ktime_t now)
+noinline void tick_do_update_jiffies64(ktime_t now)
 {
 	s64 delta;
 
@@ -36,24 +36,24 @@ void tick_do_update_jiffies64(ktime_t now)
 	calc_global_load();
 }
 
-void tick_sched_do_timer(struct tick_sched *ts, ktime_t now)
+noinline void tick_sched_do_timer(struct tick_sched *ts, ktime_t now)
 {
 	tick_do_update_jiffies64(now);
 }
 
-void account_system_time(struct task_struct *p, int hardirq_offset, u64 cputime)
+noinline void account_system_time(struct task_struct *p, int hardirq_offset, u64 cputime)
 {
 	p->utimescaled += cputime;
 }
 
-void account_process_tick(struct task_struct *p, int user_tick)
+noinline void account_process_tick(struct task_struct *p, int user_tick)
 {
 	if (!is_idle_task(p))
 		account_system_time(p, HARDIRQ_OFFSET, TICK_NSEC);
 }
 
 /* Per-task work of a tick. */
-void update_process_times(int user_tick)
+noinline void update_process_times(int user_tick)
 {
 	struct task_struct *p = current;
 
@@ -63,7 +63,7 @@ void update_process_times(int user_tick)
 	scheduler_tick();
 }
 
-void tick_sched_handle(struct tick_sched *ts, struct pt_regs *regs)
+noinline void tick_sched_handle(struct tick_sched *ts, struct pt_regs *regs)
 {
 	update_process_times(0);
 }

@@ -40,7 +40,7 @@ ktime_t ktime_get_with_offset(int offs)
 }
 EXPORT_SYMBOL(ktime_get_with_offset);
 
-time64_t ktime_get_real_seconds(void)
+noinline time64_t ktime_get_real_seconds(void)
 {
 	return ktime_get_real_ns() / NSEC_PER_SEC;
 }
@@ -59,7 +59,7 @@ void ktime_get_coarse_real_ts64(struct timespec64 *ts)
 EXPORT_SYMBOL(ktime_get_coarse_real_ts64);
 
 /* Rounds down, so that tv_nsec is never negative. */
-struct timespec64 ns_to_timespec64(s64 nsec)
+noinline struct timespec64 ns_to_timespec64(s64 nsec)
 {
 	struct timespec64 ts = { nsec / NSEC_PER_SEC, nsec % NSEC_PER_SEC };
 

@@ -104,7 +104,7 @@ static void detach_timer(struct timer_list *timer, bool clear_pending)
 	entry->next = LIST_POISON2;
 }
 
-int detach_if_pending(struct timer_list *timer, struct timer_base *base, bool clear_pending)
+noinline int detach_if_pending(struct timer_list *timer, struct timer_base *base, bool clear_pending)
 {
 	unsigned int idx = timer_get_idx(timer);
 
@@ -246,7 +246,7 @@ int try_to_del_timer_sync(struct timer_list *timer)
 }
 EXPORT_SYMBOL(try_to_del_timer_sync);
 
-int timer_delete_sync(struct timer_list *timer)
+noinline int timer_delete_sync(struct timer_list *timer)
 {
 	int ret;
 
@@ -363,7 +363,7 @@ unsigned long __next_timer_interrupt(struct timer_base *base)
 	return next;
 }
 
-static void __run_timers(struct timer_base *base)
+static noinline void __run_timers(struct timer_base *base)
 {
 	struct hlist_head heads[LVL_DEPTH];
 	int levels;
@@ -423,7 +423,7 @@ static void process_timeout(struct timer_list *t)
 }
 
 /* Sleeps in the state that the caller has set, and returns the remaining jiffies. */
-signed long schedule_timeout(signed long timeout)
+noinline signed long schedule_timeout(signed long timeout)
 {
 	struct process_timer timer;
 	unsigned long expire;

@@ -45,7 +45,7 @@ static void schedule_words(u32 *w, const u8 *block)
 	}
 }
 
-static void sha256_transform(u32 *state, const u8 *block, u32 *w)
+static noinline void sha256_transform(u32 *state, const u8 *block, u32 *w)
 {
 	u32 v[8], t1, t2;
 	int i, j;
@@ -66,7 +66,7 @@ static void sha256_transform(u32 *state, const u8 *block, u32 *w)
 		state[i] += v[i];
 }
 
-static void sha256_transform_blocks(u32 *state, const u8 *in, int blocks)
+static noinline void sha256_transform_blocks(u32 *state, const u8 *in, int blocks)
 {
 	u32 w[64];
 

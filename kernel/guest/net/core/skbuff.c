@@ -132,7 +132,7 @@ struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask)
 
 // skb_put adds space at the end, skb_push at the front. Both return its address, and
 // must be called only if there is enough space.
-void *skb_put(struct sk_buff *skb, unsigned int len)
+noinline void *skb_put(struct sk_buff *skb, unsigned int len)
 {
 	void *at = skb->tail;
 

@@ -21,7 +21,7 @@ int tcp_v4_init_sock(struct sock *sk)
 }
 
 // tcp_set_state also removes a closed sock from the tables.
-void tcp_set_state(struct sock *sk, int state)
+noinline void tcp_set_state(struct sock *sk, int state)
 {
 	if (state == TCP_CLOSE) {
 		inet_unhash(sk);
@@ -51,7 +51,7 @@ void tcp_done(struct sock *sk)
 }
 
 // tcp_stream_alloc_skb makes a segment with space for headers and size bytes.
-struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool force_schedule)
+noinline struct sk_buff *tcp_stream_alloc_skb(struct sock *sk, int size, gfp_t gfp, bool force_schedule)
 {
 	struct sk_buff *skb = alloc_skb(size + MAX_TCP_HEADER, gfp);
 

@@ -132,7 +132,7 @@ noinline int tcp_v4_conn_request(struct sock *sk, struct sk_buff *skb)
 }
 
 // tcp_v4_do_rcv processes a segment for a sock whose lock is held.
-int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb)
+noinline int tcp_v4_do_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	if (sk->sk_state == TCP_ESTABLISHED)
 		tcp_rcv_established(sk, skb);

@@ -53,7 +53,7 @@ noinline __noclone int tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, in
 
 // tcp_rearm_rto starts the retransmission timer, or stops it if everything is
 // acknowledged.
-void tcp_rearm_rto(struct sock *sk)
+noinline void tcp_rearm_rto(struct sock *sk)
 {
 	if (sk->snd_una == sk->snd_nxt)
 		sk_stop_timer(sk, &sk->sk_timer);
