@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,6 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // exec runs its command under a seccomp filter that sends a user notification before
@@ -228,27 +226,27 @@ func lingerCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
 			r := newRefuser(func(string) {})
-			newListener(3, func(n *seccompNotif) { allowLast(3, n, r) }).run()
+			newListener(3, func(c *caller) { allowLast(c, r) }).run()
 		},
 	}
 }
 
 // allowLast allows a call of a process that has outlived the emulated kernel, but none
 // about that: it would reach the host's kernel.
-func allowLast(listener int, n *seccompNotif, r *refuser) {
-	if n.nr == unix.SYS_MOUNT && n.arch == kernelNumbers[0].arch && string(readString(int(n.pid), n.args[2])) == supervisedType {
-		succeed(listener, n.id)
+func allowLast(c *caller, r *refuser) {
+	if c.nr == unix.SYS_MOUNT && c.native() && c.string(2) == supervisedType {
+		c.succeed()
 		return
 	}
-	errno := r.refuse(n)
-	if answeredCalls[n.nr] != nil && n.nr != unix.SYS_UNAME && n.arch == kernelNumbers[0].arch {
+	errno := r.refuse(c)
+	if answeredCalls[c.nr] != nil && c.nr != unix.SYS_UNAME && c.native() {
 		errno = unix.EIO
 	}
 	if errno != 0 {
-		fail(listener, n.id, errno)
+		c.fail(errno)
 		return
 	}
-	continueCall(listener, n.id)
+	c.proceed()
 }
 
 func socketPair() (a, b *os.File, err error) {
@@ -302,7 +300,7 @@ type supervisor struct {
 
 	notifications *listener
 	answers       sync.WaitGroup // to notifications, that a receiver has left to another goroutine
-	pending       sync.Map       // their *seccompNotif, by its id
+	pending       sync.Map       // their *caller, by the notification's id
 }
 
 func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
@@ -323,11 +321,11 @@ func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor 
 func (s *supervisor) run() { s.notifications.run() }
 
 // later answers a notification without delaying others.
-func (s *supervisor) later(n *seccompNotif, answer func()) {
-	s.pending.Store(n.id, n)
+func (s *supervisor) later(c *caller, answer func()) {
+	s.pending.Store(c.id, c)
 	s.answers.Go(func() {
 		answer()
-		s.pending.Delete(n.id)
+		s.pending.Delete(c.id)
 	})
 }
 
@@ -335,7 +333,7 @@ func (s *supervisor) later(n *seccompNotif, answer func()) {
 // that take too long like a process that lingers, and receives no more: another process has
 // taken over the listener, but it would not get these.
 func (s *supervisor) settle() {
-	allow := func(n *seccompNotif) { allowLast(s.listener, n, s.refuser) }
+	allow := func(c *caller) { allowLast(c, s.refuser) }
 	s.notifications.stop(allow)
 	done := make(chan struct{})
 	go func() {
@@ -345,8 +343,8 @@ func (s *supervisor) settle() {
 	select {
 	case <-done:
 	case <-time.After(settleGrace):
-		s.pending.Range(func(_, n any) bool {
-			allow(n.(*seccompNotif))
+		s.pending.Range(func(_, c any) bool {
+			allow(c.(*caller))
 			return true
 		})
 	}
@@ -354,72 +352,71 @@ func (s *supervisor) settle() {
 
 // answer allows the call, at once if there is nothing to do before. Work before it must
 // not delay other notifications.
-func (s *supervisor) answer(n *seccompNotif) {
-	call := s.traced[n.nr]
+func (s *supervisor) answer(c *caller) {
+	call := s.traced[c.nr]
 	switch {
-	case answeredCalls[n.nr] != nil && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerKernel(n) })
-	case n.nr == unix.SYS_PERF_EVENT_OPEN && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerPerf(n) })
-	case n.nr == unix.SYS_MMAP && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerPerfMap(n) })
-	case n.nr == unix.SYS_SPLICE && n.arch == kernelNumbers[0].arch:
-		if !s.ours(int(n.pid), int(int32(n.args[0]))) {
-			continueCall(s.listener, n.id)
+	case answeredCalls[c.nr] != nil && c.native():
+		s.later(c, func() { s.answerKernel(c) })
+	case c.nr == unix.SYS_PERF_EVENT_OPEN && c.native():
+		s.later(c, func() { s.answerPerf(c) })
+	case c.nr == unix.SYS_MMAP && c.native():
+		s.later(c, func() { s.answerPerfMap(c) })
+	case c.nr == unix.SYS_SPLICE && c.native():
+		if !s.ours(c, int(int32(c.args[0]))) {
+			c.proceed()
 			return
 		}
-		s.later(n, func() {
-			if !s.splice(n) {
-				continueCall(s.listener, n.id)
+		s.later(c, func() {
+			if !s.splice(c) {
+				c.proceed()
 			}
 		})
-	case call == nil && !slices.Contains(placeCalls, uint32(n.nr)) && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
-		if errno := s.refuser.refuse(n); errno != 0 {
-			fail(s.listener, n.id, errno)
+	case call == nil && !slices.Contains(placeCalls, uint32(c.nr)) && c.nr != unix.SYS_LSEEK || !c.native():
+		if errno := s.refuser.refuse(c); errno != 0 {
+			c.fail(errno)
 		} else {
-			continueCall(s.listener, n.id)
+			c.proceed()
 		}
-	case call == nil && n.nr != unix.SYS_LSEEK:
-		s.later(n, func() {
-			if !s.answerPlace(n) {
-				continueCall(s.listener, n.id)
+	case call == nil && c.nr != unix.SYS_LSEEK:
+		s.later(c, func() {
+			if !s.answerPlace(c) {
+				c.proceed()
 			}
 		})
-	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.mayBeOurs(n, call)):
-		s.later(n, func() {
-			if opens(call.guest) && s.openProc(n, call) { // which is a request
+	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.mayBeOurs(c, call)):
+		s.later(c, func() {
+			if opens(call.guest) && s.openProc(c, call) { // which is a request
 				return
 			}
 			if s.calls.wants(call) {
-				s.trace(n, call)
+				s.trace(c, call)
 			}
-			if !opens(call.guest) || !s.openMounts(n, call) {
-				continueCall(s.listener, n.id)
+			if !opens(call.guest) || !s.openMounts(c, call) {
+				c.proceed()
 			}
 		})
-	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
-		s.later(n, func() {
-			tid, fd := int(n.pid), int(int32(n.args[0]))
-			if err := rightPosition(tid, fd); err != nil {
-				s.log.WithFields(logrus.Fields{"tid": tid, "fd": fd, "err": err}).Debug("lseek")
+	case call == nil && s.ours(c, int(int32(c.args[0]))):
+		s.later(c, func() {
+			fd := int(int32(c.args[0]))
+			if err := rightPosition(c, fd); err != nil {
+				s.log.WithFields(logrus.Fields{"fd": fd, "err": err}).Debug("lseek")
 			}
-			continueCall(s.listener, n.id)
+			c.proceed()
 		})
 	default:
-		continueCall(s.listener, n.id)
+		c.proceed()
 	}
 }
 
 // ours reports whether a descriptor is one of our files.
-func (s *supervisor) ours(tid, fd int) bool {
-	path, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
-	return err == nil && below(path, s.paths())
+func (s *supervisor) ours(c *caller, fd int) bool {
+	return below(c.fileName(fd), s.paths())
 }
 
-// rightPosition sets the position of a thread's descriptor to the one on Linux. It fails
+// rightPosition sets the position of a caller's descriptor to the one on Linux. It fails
 // with ENOTTY when the file is a directory, or not in our tree.
-func rightPosition(tid, fd int) error {
-	f, err := borrow(tid, fd)
+func rightPosition(c *caller, fd int) error {
+	f, err := c.borrow(fd)
 	if err != nil {
 		return err
 	}
@@ -443,20 +440,6 @@ func below(path string, dirs []string) bool {
 		}
 	}
 	return false
-}
-
-// borrow returns a descriptor of the same open file.
-func borrow(tid, fd int) (int, error) {
-	pid, err := proc.Process(tid)
-	if err != nil {
-		return -1, err
-	}
-	process, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(process)
-	return unix.PidfdGetfd(process, fd, 0)
 }
 
 // supervisedCommand is the process that becomes the command. Its descriptor 3
