@@ -40,6 +40,7 @@ func newListener(fd int, answer func(*caller)) *listener {
 	// The notifying task hands its processor over at once; since Linux 6.6.
 	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), setFlags, syncWakeUp)
+	setSignalFlags(interruptSignal, 0, saRestart) // a receiver that gets it fails with EINTR
 	return &listener{fd: fd, answer: answer, watched: make(chan struct{}, 1), receivers: map[*receiver]struct{}{}}
 }
 
@@ -97,7 +98,7 @@ func (l *listener) receive(r *receiver) {
 			}
 			l.answer(c)
 			r.now.Store(nil)
-		case errors.Is(err, unix.EINTR): // by a signal of Go's scheduler, or of stop
+		case errors.Is(err, unix.EINTR): // by a signal of Go's scheduler (before Linux 6.6), or of stop
 		case errors.Is(err, unix.ENOENT) && !l.ended(0): // the notifying task has been killed
 		default:
 			return
@@ -149,7 +150,7 @@ func (l *listener) stop(late func(*caller)) {
 				late(n)
 				delete(l.receivers, r)
 			case n == nil && r.tid.Load() != 0:
-				_ = unix.Tgkill(unix.Getpid(), int(r.tid.Load()), unix.SIGURG) // Go's own signal, which does nothing else
+				_ = unix.Tgkill(unix.Getpid(), int(r.tid.Load()), interruptSignal) // which does nothing else
 			}
 		}
 		left := len(l.receivers)

@@ -132,13 +132,54 @@ type supervised struct {
 // paths returns the paths at which files of ours are.
 func (s *supervised) paths() []string { return append(s.made.dirs(), s.dirs...) }
 
+// supervision is that of a command and of what it leaves behind.
+type supervision struct {
+	p        *program
+	over     chan struct{} // closed when no process has the filter any more, or none ever had
+	listener chan int      // gets the filter's listener
+	sockets  [2]*os.File
+	running  atomic.Pointer[supervisor]
+}
+
+// ended waits for a time at most until no process is left, and reports whether none is.
+func (s *supervision) ended(within time.Duration) bool {
+	_ = s.sockets[1].Close() // if the command has not sent the listener, it has none
+	select {
+	case <-s.over:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// end has the calls of processes that are left allowed by another process. settle is called after
+// that, when the serving process has ended.
+func (s *supervision) end() {
+	ended := s.ended(lingerGrace)
+	_ = s.sockets[0].Close()
+	if !ended {
+		if fd, ok := <-s.listener; ok {
+			s.p.linger(fd)
+		}
+	}
+}
+
+// settle is supervisor.settle. It does nothing if there is no supervisor.
+func (s *supervision) settle() {
+	if s == nil {
+		return
+	}
+	if s := s.running.Load(); s != nil {
+		s.settle()
+	}
+}
+
 // supervised returns a command that runs args under the filter, and supervises it once
-// it runs. end is called when it has ended, and settle after that, when the serving process
-// has ended.
-func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, end, settle func(), err error) {
+// it runs.
+func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, sup *supervision, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	own := []string{"supervised", name}
 	if of.reported {
@@ -149,35 +190,20 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 	}
 	cmd = exec.Command(self, slices.Concat(own, []string{"--"}, args)...)
 	cmd.ExtraFiles = []*os.File{theirs}
-	over := make(chan struct{})
-	listener := make(chan int, 1)
-	var running atomic.Pointer[supervisor]
+	sup = &supervision{p: p, over: make(chan struct{}), listener: make(chan int, 1), sockets: [2]*os.File{ours, theirs}}
 	go func() {
-		defer close(over)
+		defer close(sup.over)
+		defer close(sup.listener)
 		fd, err := receiveFD(ours)
 		_ = ours.Close()
 		if err == nil {
-			listener <- fd
+			sup.listener <- fd
 			s := newSupervisor(p.log, fd, of)
-			running.Store(s)
+			sup.running.Store(s)
 			s.run()
 		}
 	}()
-	end = func() {
-		_ = theirs.Close()
-		_ = ours.Close()
-		select {
-		case <-over: // no process has the filter any more, or none ever had
-		case <-time.After(lingerGrace):
-			p.linger(<-listener)
-		}
-	}
-	settle = func() {
-		if s := running.Load(); s != nil {
-			s.settle()
-		}
-	}
-	return cmd, end, settle, nil
+	return cmd, sup, nil
 }
 
 // supervisedType is a type of file systems that nobody has. A mount(2) of it succeeds, and
