@@ -182,7 +182,7 @@ func TestExecAbandoned(t *testing.T) {
 		}
 	}
 	_ = cmd.Wait()
-	if !ends(func() bool { return len(processesWith(tree)) == 0 }) {
+	if !ends(func() bool { return !slices.ContainsFunc(victims, func(pid int) bool { return !gone(pid) }) }) {
 		t.Fatalf("still there: %v", processesWith(tree))
 	}
 	if _, err := os.Stat(tree); err != nil {
