@@ -40,7 +40,7 @@ func (c *callServer) withAttach(tree seqfile.Dir) seqfile.Dir {
 	for _, r := range tree.Rows() {
 		if r.Name == "machine" {
 			machine := *r
-			machine.Dir = seqfile.Table(withStandIn(append(slices.Clone(r.Dir.Rows()), attach), tree))
+			machine.Dir = seqfile.Table(c.withConfig(withStandIn(append(slices.Clone(r.Dir.Rows()), attach), tree)))
 			r = &machine
 		}
 		rows = append(rows, r)

@@ -49,6 +49,7 @@ type seccompNotifResp struct {
 type caller struct {
 	*seccompNotif
 	listener int
+	uname    unameShape // if the call is uname(2)
 }
 
 // take calls look with the number of the caller's thread, and reports whether the caller still

@@ -255,7 +255,7 @@ func TestDeadCallers(t *testing.T) {
 	}
 	for nr, a := range args {
 		n := &seccompNotif{id: 1 << 60, notifier: uint32(os.Getpid()), nr: int32(nr), arch: kernelNumbers[0].arch, args: a}
-		s.answer(&caller{n, listener})
+		s.answer(newCaller(n, listener))
 		s.wait()
 		switch {
 		case slices.ContainsFunc(victim, func(b byte) bool { return b != 0 }):
@@ -282,7 +282,7 @@ func TestDeadCallers(t *testing.T) {
 		for seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n)) != nil {
 			*n = seccompNotif{}
 		}
-		s.answer(&caller{n, listener})
+		s.answer(newCaller(n, listener))
 		s.wait()
 		return <-results
 	}

@@ -270,16 +270,17 @@ func (s *supervisor) uname(c *caller) (int, syscall.Errno) {
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	const fieldLen = 65
-	b := make([]byte, 6*fieldLen)
-	for i, field := range [][fieldLen]byte{u.Sysname, u.Nodename, {}, {}, u.Machine, u.Domainname} {
-		copy(b[i*fieldLen:], field[:])
+	names := []string{
+		unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Nodename[:]), s.kernel.release, s.kernel.version,
+		unix.ByteSliceToString(u.Machine[:]), unix.ByteSliceToString(u.Domainname[:]),
 	}
-	copy(b[2*fieldLen:3*fieldLen-1], s.kernel.release)
-	copy(b[3*fieldLen:4*fieldLen-1], s.kernel.version)
 	persona := ""
 	if c.take(func(tid int) { persona, _ = proc.Read(tid, "personality") }) && strings.HasSuffix(strings.TrimSpace(persona), "08") { // PER_LINUX32
-		copy(b[4*fieldLen:5*fieldLen], "i686\x00\x00")
+		names[4] = "i686"
+	}
+	b := make([]byte, c.uname.names*c.uname.length)
+	for i, name := range names[:c.uname.names] {
+		copy(b[i*c.uname.length:(i+1)*c.uname.length-1], name)
 	}
 	if !c.write(c.args[0], b) {
 		return 0, unix.EFAULT

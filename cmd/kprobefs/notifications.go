@@ -90,7 +90,7 @@ func (l *listener) receive(r *receiver) {
 		err := seccompIoctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
 		switch {
 		case err == nil:
-			c := &caller{n, l.fd}
+			c := newCaller(n, l.fd)
 			r.now.Store(c)
 			l.received.Add(1)
 			if !l.watching.Load() && l.watching.CompareAndSwap(false, true) {

@@ -62,7 +62,7 @@ func TestGiveFDSignals(t *testing.T) {
 					return
 				}
 			}
-			if errno := (&caller{&n, listener}).give(int(given.Fd()), unix.O_CLOEXEC); errno != 0 {
+			if errno := newCaller(&n, listener).give(int(given.Fd()), unix.O_CLOEXEC); errno != 0 {
 				t.Errorf("giving: %v", errno)
 			}
 		}

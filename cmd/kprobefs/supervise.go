@@ -70,7 +70,7 @@ func auditArch() (uint32, bool) {
 // PR_SET_MEMORY_MERGE, of splice(2), of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
 // of perf_event_open(2), of mmap(2) where that may be of what it has returned, and of bpf(2)
 // with one of bpfCommands, and allows everything else. In the other system call tables that
-// programs on this machine may use it knows only perf_event_open(2) and bpf(2). Offsets are those of
+// programs on this machine may use it knows only perf_event_open(2), bpf(2) and foreignCalls. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFilter {
 	const (
@@ -105,12 +105,23 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	f = only(f, unix.SYS_SPLICE, 0)
 	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
-	for _, k := range kernelNumbers {
+	foreign := func(f []unix.SockFilter, arch uint32) []unix.SockFilter {
+		for _, c := range foreignCalls {
+			if c.arch == arch && (slices.Contains(kernel, c.native) || slices.Contains(placeForeign, c.native)) {
+				f = only(f, c.nr, 0)
+			}
+		}
+		return f
+	}
+	for i, k := range kernelNumbers {
 		if k.arch == arch {
 			f = only(only(f, k.perf, 0), k.bpf, 0, bpfCommands...)
+			if i == 0 {
+				f = foreign(f, arch)
+			}
 			continue
 		}
-		of := only(only([]unix.SockFilter{{Code: load, K: 0}}, k.perf, 0), k.bpf, 0, bpfCommands...)
+		of := foreign(only(only([]unix.SockFilter{{Code: load, K: 0}}, k.perf, 0), k.bpf, 0, bpfCommands...), k.arch)
 		others = append(others, unix.SockFilter{Code: load, K: 4}, unix.SockFilter{Code: equal, K: k.arch, Jf: uint8(len(of))})
 		others = append(others, of...)
 	}
