@@ -31,8 +31,8 @@ func (k *Kernel) Tree() seqfile.Dir {
 	m := k.Machine
 	rows := sysctl.Config{
 		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: k.Tracer.StackTracer,
-		SetKptrRestrict: m.SetKptrRestrict,
-		Release:         k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
+		SetKptrRestrict: m.SetKptrRestrict, Taints: m.Taints, SetTaints: m.AddTaints,
+		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
 	}
 	if k.Kprobes.HasOptprobes() {
 		rows.Optimization, rows.SetOptimization = k.Kprobes.Optimization, k.Kprobes.SetOptimization
@@ -50,7 +50,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 	tracing := k.tracing()
 	proc := procfs.Proc(procfs.Config{
 		Symbols: m.Symbols().All, Modules: k.moduleLines, ShowAddr: show,
-		Version: strings.TrimSuffix(k.opts.Release.Version(k.opts.Program), "\n"), Cmdline: k.opts.cmdline(),
+		Version: strings.TrimSuffix(k.opts.Release.Version(k.opts.Program), "\n"), Cmdline: k.opts.cmdline(), Log: m.Log(),
 	})
 	proc.Dir = files.Over(proc.At, proc.Dir.Rows)
 	dev := devfs.Dev(m.Log())

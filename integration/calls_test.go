@@ -1,11 +1,16 @@
 package integration
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -295,19 +300,53 @@ func TestOddCalls(t *testing.T) {
 	}
 }
 
-// TestModulesOutliveExec: a program that outlives its exec does not reach the host's kernel
+// TestModulesOutliveExec: what a command leaves behind has its kernel, with the probes that are set
+// there. When the process in the background is told to end, it does not reach the host's kernel
 // with calls about modules.
 func TestModulesOutliveExec(t *testing.T) {
 	needFUSE(t)
 	needTool(t, "perl", "perl-base")
 	dir := publicDir(t)
-	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "-c",
-		`(sleep 3; perl -e '$n = "no_such_module"; syscall(176, $n, 0) and print "$!\n"' >said.tmp; mv said.tmp said) >/dev/null 2>&1 &`)
-	if status != 0 {
+	mark := "KPROBEFS_LEFT_TEST=" + filepath.Base(dir)
+	out, status := asUser(nil).exec(t, dir, []string{mark}, nil, "sh", "-c", `echo p:left vfs_read >/sys/kernel/tracing/kprobe_events
+ask() {
+	until [ -e $1 ]; do sleep 0.05; done
+	{
+		cat /sys/kernel/tracing/kprobe_events
+		perl -e '$n = "no_such_module"; syscall(176, $n, 0) and print "$!\n"'
+		uname -r
+	} >said.tmp 2>/dev/null
+	mv said.tmp said-$1
+}
+{ ask with; ask without; } </dev/null >/dev/null 2>&1 &
+echo left`)
+	if out != "left\n" || status != 0 {
 		t.Fatalf("status %d, %s", status, out)
 	}
-	said, err := exec.Command("sh", "-c", "for i in $(seq 300); do [ -e "+dir+"/said ] && break; sleep 0.1; done; cat "+dir+"/said").Output()
-	if err != nil || string(said) != "Input/output error\n" {
-		t.Errorf("%q, %v", said, err)
+	said := func(when string) (text string) {
+		put(t, dir, when, "")
+		eventually(t, "it says something", func() bool {
+			b, err := os.ReadFile(filepath.Join(dir, "said-"+when))
+			text = string(b)
+			return err == nil
+		})
+		return text
 	}
+	host, err := exec.Command("uname", "-r").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := said("with"), "p:kprobes/left vfs_read\nNo such file or directory\n"; !strings.HasPrefix(got, want) || strings.HasSuffix(got, string(host)) {
+		t.Errorf("with its kernel: %q", got)
+	}
+	for _, pid := range descendants(mark) {
+		if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); bytes.Contains(line, []byte("\x00inside\x00")) {
+			_ = syscall.Kill(pid, syscall.SIGTERM)
+			eventually(t, "the background ends", func() bool { return !slices.Contains(descendants(mark), pid) })
+		}
+	}
+	if got, want := said("without"), "Input/output error\n"+string(host); got != want {
+		t.Errorf("without: %q, want %q", got, want)
+	}
+	noneLeft(t, mark)
 }

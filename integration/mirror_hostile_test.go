@@ -91,6 +91,36 @@ func TestHostileName(t *testing.T) {
 	}
 }
 
+// TestHostilePID: a call has no effect when its caller has been killed and a process of root has its
+// pid.
+func TestHostilePID(t *testing.T) {
+	needFUSE(t)
+	needTool(t, "gcc", "gcc")
+	if os.Getuid() != 0 {
+		t.Skip("only root may choose pids")
+	}
+	dir := publicDir(t)
+	source, err := filepath.Abs("testdata/hostile/reuse.c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	runIn(t, dir, "gcc -w -o reuse "+source)
+	for _, call := range []string{"mount", "mountdir", "statfs", "perf", "open"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			// In a pid namespace of its own nobody else takes the pid.
+			out, status := asUser{"unshare", "-pf", "--mount-proc"}.exec(t, dir, nil, nil, "sh", "-c", "mkdir "+call+" && cd "+call+" && ../reuse "+call)
+			switch out {
+			case "done\n":
+			case "no userfaultfd\n", "the pid is not given again\n":
+				t.Skip(out)
+			default:
+				t.Errorf("status %d: %s", status, out)
+			}
+		})
+	}
+}
+
 // TestHostilePassed: descriptors are passed by SCM_RIGHTS and closed: the supervisor keeps none
 // of them open.
 func TestHostilePassed(t *testing.T) {

@@ -74,8 +74,7 @@ type Config struct {
 
 	Release, Version string // uname -r and -v
 
-	// Taints returns the bits of kernel.tainted, SetTaints adds some. If Taints is nil,
-	// there is no such row.
+	// Taints returns the bits of kernel.tainted, SetTaints adds some.
 	Taints    func() uint64
 	SetTaints func(bits uint64)
 
@@ -109,9 +108,6 @@ func New(c Config) *Table {
 	}
 	if c.SetStackTracer == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
-	}
-	if c.Taints == nil {
-		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/tainted" })
 	}
 	for i := range t.rows {
 		t.rows[i].name()

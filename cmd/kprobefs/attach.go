@@ -39,7 +39,7 @@ func (c *callServer) withAttach(tree seqfile.Dir) seqfile.Dir {
 	for _, r := range tree.Rows() {
 		if r.Name == "machine" {
 			machine := *r
-			machine.Dir = seqfile.Table(withStandIn(append(slices.Clone(r.Dir.Rows()), attach), tree))
+			machine.Dir = seqfile.Table(c.withConfig(withStandIn(append(slices.Clone(r.Dir.Rows()), attach), tree)))
 			r = &machine
 		}
 		rows = append(rows, r)
@@ -237,7 +237,12 @@ func (p *program) keepTree(f *execFlags, command string) (err error) {
 	m := &mountFlags{machineFlags: f.machineFlags, readyFD: -1}
 	if f.keep != keepNew {
 		f.attach, err = absolute(f.keep)
-	} else if f.attach, err = tempDir(); err == nil {
+	} else if dir, held, terr := tempDir(); terr != nil {
+		err = terr
+	} else {
+		defer held.Close() // the daemon has its own by then
+		removeAbandoned(dir)
+		f.attach = dir
 		m.remove = true
 		defer func() {
 			if err != nil {

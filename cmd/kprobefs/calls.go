@@ -99,6 +99,9 @@ type callServer struct {
 	entries  atomic.Pointer[kernel.Entries]    // the same
 	tree     atomic.Pointer[fs.Tree]
 	mirror   *mirror
+	// background gets what wants to know whether the machine has panicked, before the process
+	// that has started this one goes to the background.
+	background chan chan bool
 
 	mu    sync.Mutex
 	conns map[*callConn]struct{}
@@ -127,7 +130,7 @@ func newCallServer(release string, config []string, m *mirror) (*callServer, err
 	if err != nil {
 		return nil, err
 	}
-	c := &callServer{release: release, config: config, memory: os.NewFile(uintptr(fd), "state"), mirror: m, conns: map[*callConn]struct{}{}}
+	c := &callServer{release: release, config: config, memory: os.NewFile(uintptr(fd), "state"), mirror: m, background: make(chan chan bool), conns: map[*callConn]struct{}{}}
 	if err := unix.Ftruncate(fd, int64(os.Getpagesize())); err != nil {
 		return nil, err
 	}

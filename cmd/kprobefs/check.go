@@ -146,11 +146,12 @@ func checkSys() finding {
 // checkTemp checks for a directory in which exec can make the one for its tree.
 func checkTemp() finding {
 	f := finding{part: partExec, what: "a directory for the tree"}
-	dir, err := tempDir()
+	dir, held, err := tempDir()
 	if err != nil {
 		f.err, f.remedy = err, "TMPDIR=DIR, a directory that can be written; in a container: a tmpfs at /tmp"
 		return f
 	}
+	defer held.Close()
 	f.note = filepath.Dir(dir)
 	_ = os.Remove(dir)
 	return f

@@ -41,7 +41,9 @@ stand where Linux has them: a debugfs on /sys/kernel/debug, a tracefs on
 of /proc/sys/kernel.
 Modules for the emulated kernel are built in /lib/modules/RELEASE/build, and
 /boot/config-RELEASE says how it is configured. The rest of the machine does not
-see them, and nothing is left when CMD ends. The exit status is that of CMD, 126
+see them, and nothing is left when CMD and all that it has started have ended. exec
+returns when CMD ends: what that leaves behind keeps its kernel, which runs in the
+background until then; --wait=all waits for it. The exit status is that of CMD, 126
 where CMD may not be executed, 127 where it is not found, 125 where exec itself
 fails, and 2 where it is called in a wrong way; signals are passed on to CMD.
 
@@ -90,6 +92,7 @@ type execFlags struct {
 	uname  string // whose release uname(2) tells: unameRelease or unameHost
 	attach string // the directory of a tree that is mounted already, or ""
 	keep   string // the directory of a tree that outlives the command, or keepNew; "" means that it does not
+	wait   string // what exec waits for: waitCommand or waitAll
 }
 
 // What --mirror takes.
@@ -120,6 +123,7 @@ const (
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.addTo(flags)
 	choose(flags, &f.mirror, "mirror", mirrorAll, []string{mirrorAll, mirrorChanges, mirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
+	choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
 	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
 	flags.Lookup("keep").NoOptDefVal = keepNew
@@ -127,7 +131,7 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname, "--attach", f.attach)
+	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
@@ -144,22 +148,34 @@ func (p *program) exec(f *execFlags, args []string) error {
 	if err := needProc(); err != nil {
 		return err
 	}
-	dir, err := tempDir()
+	dir, held, err := tempDir()
 	if err != nil {
 		return err
 	}
-	defer os.Remove(dir)
+	defer held.Close()
+	removeAbandoned(dir)
 	alive, over, err := startWatcher("--remove", dir)
 	if err != nil {
+		_ = os.Remove(dir)
 		return err
 	}
-	defer over()
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer told.Close()
 	args = slices.Concat(p.logging.args(), []string{"inside"}, f.execArgs(), []string{dir, "--"}, args)
 	cmd := exec.Command(self, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{alive}
+	cmd.ExtraFiles = []*os.File{aliveFD - 3: alive, heldFD - 3: held, statusFD - 3: tell}
 	privateNamespace(cmd)
-	err = runChild(cmd)
+	err, background := runInside(cmd, told)
+	if background { // the watcher removes the directory
+		_ = alive.Close()
+		return err
+	}
+	over()
+	_ = os.Remove(dir)
 	if cmd.ProcessState == nil && err != nil {
 		return namespaceError(err)
 	}
@@ -177,23 +193,6 @@ func privateNamespace(cmd *exec.Cmd) {
 	}
 }
 
-// tempDir creates a mount point for the whole tree, wherever this user may create one.
-func tempDir() (string, error) {
-	dir, err := os.MkdirTemp("", "kprobefs-")
-	for _, other := range []string{os.Getenv("XDG_RUNTIME_DIR"), "/dev/shm", "/var/tmp", os.Getenv("HOME"), "."} {
-		if err == nil {
-			break
-		}
-		if other == "" {
-			continue
-		}
-		if d, oerr := os.MkdirTemp(other, "kprobefs-"); oerr == nil {
-			return filepath.Abs(d)
-		}
-	}
-	return dir, err
-}
-
 // namespaceRemedy tells what to do when no namespace can be created.
 const namespaceRemedy = "run as root, or allow user namespaces: sysctl user.max_user_namespaces, " +
 	"kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns; " +
@@ -204,14 +203,6 @@ func namespaceError(err error) error {
 		return fmt.Errorf("a private namespace is refused (%w); %s", err, namespaceRemedy)
 	}
 	return err
-}
-
-// runChild runs a command, passes signals on to it and returns its exit status as an
-// *exitError.
-func runChild(cmd *exec.Cmd) error {
-	sig := forwarded()
-	defer signal.Stop(sig)
-	return runForwarding(cmd, sig)
 }
 
 // forwarded returns the signals that a command gets, too.
@@ -226,6 +217,12 @@ func runForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 	if err := cmd.Start(); err != nil {
 		return err
 	}
+	return waitForwarding(cmd, sig)
+}
+
+// waitForwarding does the same for a command that runs. It returns the command's exit status as an
+// *exitError.
+func waitForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 	done := make(chan struct{})
 	go func() {
 		for {
@@ -305,7 +302,9 @@ func (p *program) insideCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			unix.CloseOnExec(3) // the watcher notices by it that this process has ended
+			for _, fd := range []int{aliveFD, heldFD, statusFD} {
+				unix.CloseOnExec(fd)
+			}
 			return ownFailure(p.inside(f, args[0], args[1:]))
 		},
 	}
@@ -332,12 +331,13 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	settle := func() {}
+	var sup *supervision
+	var cmd *exec.Cmd
 	defer func() {
 		if panicked := tree.end(); panicked {
 			err = errPanicked
 		}
-		settle()
+		sup.settle()
 	}()
 	if err := untilSignal(sig, tree.give, func() error { return errors.Join(tree.place(), ns.cover()) }); err != nil {
 		return err
@@ -357,12 +357,11 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		made.sync()
 	}
 	go made.follow(tree.calls.changed)
-	cmd, end, settled, err := p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs})
+	cmd, sup, err = p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs})
 	if err != nil {
 		return err
 	}
-	settle = settled
-	defer end()
+	defer sup.end()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), treeVar+"="+ns.tree, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
@@ -372,6 +371,7 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if cmd.ProcessState == nil && err != nil {
 		return cannotRun(err)
 	}
+	p.leftBehind(f, tree, sup, cmd.ProcessState.Sys().(syscall.WaitStatus))
 	return err
 }
 
@@ -381,8 +381,10 @@ type execTree struct {
 	hello   hello
 	headers func()       // waits for what modules are built with
 	place   func() error // mounts the parts that are not at their places yet
-	give    func()       // has requests fail that wait for an answer; nil if they cannot be made to
-	end     func() (panicked bool)
+	// background has the serving process go to the background, and reports a panic as end does.
+	background func() (panicked bool)
+	give       func() // has requests fail that wait for an answer; nil if they cannot be made to
+	end        func() (panicked bool)
 }
 
 // enter prepares the namespace, and starts the serving process, or attaches to one.
@@ -395,6 +397,7 @@ func (p *program) enter(f *execFlags, ns *namespace, sig <-chan os.Signal) (*exe
 		}
 		t.place = func() error { return ns.bindParts(f.debugfs()) }
 		t.end = func() bool { t.calls.close(); return false }
+		t.background = func() bool { return false }
 	}
 	if err := ns.prepare(); err != nil {
 		return nil, err
@@ -442,6 +445,7 @@ func (p *program) startTree(f *execFlags, t *execTree, dir string) error {
 	t.calls = calls
 	t.give = func() { _ = server.Process.Kill() }
 	t.end = func() bool { return stop(server) == panicStatus }
+	t.background = calls.background
 	if t.hello, err = calls.hello(f.mirror); err != nil {
 		p.log.WithField("err", err).Debug("calls are not seen")
 	}

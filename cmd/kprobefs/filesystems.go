@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -189,16 +190,16 @@ func hostFS(at string) string {
 
 // answerPlace answers a call about file systems. It returns false for one that is not
 // about ours.
-func (s *supervisor) answerPlace(n *seccompNotif) bool {
-	switch n.nr {
+func (s *supervisor) answerPlace(c *caller) bool {
+	switch c.nr {
 	case unix.SYS_MOUNT:
-		return s.mount(n)
+		return s.mount(c)
 	case unix.SYS_FSOPEN:
-		return s.fsopen(n)
+		return s.fsopen(c)
 	case unix.SYS_STATFS:
-		return s.statfs(n)
+		return s.statfs(c)
 	case unix.SYS_FSTATFS:
-		return s.fstatfs(n)
+		return s.fstatfs(c)
 	}
 	return false
 }
@@ -210,27 +211,33 @@ var placeCalls = []uint32{unix.SYS_MOUNT, unix.SYS_FSOPEN, unix.SYS_STATFS, unix
 var pathOf = tracedCall{name: 0, dir: -1, text: -1}
 
 // statfs is statfs(2).
-func (s *supervisor) statfs(n *seccompNotif) bool {
-	tid := int(n.pid)
-	if !s.sameView(tid) {
+func (s *supervisor) statfs(c *caller) bool {
+	var at string
+	var mounts []hostMount
+	var err error
+	same := false
+	if !c.take(func(tid int) {
+		if same = s.sameView(tid); same {
+			at, _ = hostPath(view{}, tid, &pathOf, c.args, string(readString(tid, c.args[0])), s.paths())
+			mounts, err = mountsOfThread(tid)
+		}
+	}) {
 		return false
 	}
-	at, _ := hostPath(view{}, tid, &pathOf, n.args, string(readString(tid, n.args[0])), s.paths())
-	mounts, err := mountsOfThread(tid)
 	switch {
-	case err != nil:
+	case err != nil, !same:
 		return false
 	case s.made.inProc(at):
 		at = filepath.Join(s.made.ns.tree, inTree(at))
 	case !s.isOurs(at, mounts):
 		return false
 	}
-	fd, errno := s.openFor(tid, at, openFlags{flags: unix.O_PATH})
+	fd, errno := s.openFor(c, at, openFlags{flags: unix.O_PATH})
 	if errno != 0 {
 		return false // the host's kernel says the same
 	}
 	defer unix.Close(fd)
-	return s.tellType(n, fd, mounts)
+	return s.tellType(c, fd, mounts)
 }
 
 // isOurs reports whether a path without symbolic links leads to a file of ours, or to a
@@ -253,19 +260,19 @@ func (s *supervisor) sameView(tid int) bool {
 }
 
 // fstatfs is fstatfs(2).
-func (s *supervisor) fstatfs(n *seccompNotif) bool {
-	fd, err := borrow(int(n.pid), int(int32(n.args[0])))
+func (s *supervisor) fstatfs(c *caller) bool {
+	fd, err := c.borrow(int(int32(c.args[0])))
 	if err != nil {
 		return false
 	}
 	defer unix.Close(fd)
-	mounts, err := mountsOfThread(int(n.pid))
-	return err == nil && s.tellType(n, fd, mounts)
+	var mounts []hostMount
+	return c.take(func(tid int) { mounts, err = mountsOfThread(tid) }) && err == nil && s.tellType(c, fd, mounts)
 }
 
 // tellType answers statfs(2) and fstatfs(2) of a file of ours, and of a directory that a
 // tmpfs of ours covers.
-func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool {
+func (s *supervisor) tellType(c *caller, fd int, mounts []hostMount) bool {
 	m, inner := mountOf(fd, mounts)
 	if m == nil {
 		return false
@@ -280,10 +287,10 @@ func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool 
 		return false
 	}
 	st.Type = int64(magic)
-	if writeMemory(int(n.pid), n.args[1], unsafe.Slice((*byte)(unsafe.Pointer(&st)), unsafe.Sizeof(st))) {
-		succeed(s.listener, n.id)
+	if c.write(c.args[1], unsafe.Slice((*byte)(unsafe.Pointer(&st)), unsafe.Sizeof(st))) {
+		c.succeed()
 	} else {
-		fail(s.listener, n.id, unix.EFAULT)
+		c.fail(unix.EFAULT)
 	}
 	return true
 }
@@ -291,28 +298,38 @@ func (s *supervisor) tellType(n *seccompNotif, fd int, mounts []hostMount) bool 
 // openMounts answers a call that opens a list of mounts, if the list has some of ours. It
 // returns false for other calls. The caller gets what the list is at that time: reading it
 // again gives the same, and poll(2) does not tell of changes.
-func (s *supervisor) openMounts(n *seccompNotif, call *tracedCall) bool {
-	tid := int(n.pid)
-	of, list := mountList(tid, s.nameIn(tid, call, n.args))
-	if list == "" || !s.sameView(tid) || !mayRead(tid, of) || !sameSpace(of, "mnt") {
+func (s *supervisor) openMounts(c *caller, call *tracedCall) bool {
+	var text []byte
+	var list string
+	var o openFlags
+	ok := false
+	if !c.take(func(tid int) {
+		of := 0
+		if of, list = mountList(tid, s.nameIn(tid, call, c.args)); list == "" {
+			return
+		}
+		may := func() bool { return s.sameView(tid) && mayRead(tid, of) && sameSpace(of, "mnt") }
+		if !may() {
+			return
+		}
+		text, ok = s.mountText(of, list)
+		if ok = ok && may(); ok { // as before: of is a number, too
+			o, ok = flagsOf(tid, call, c.args)
+		}
+	}) {
 		return false
 	}
-	o, ok := flagsOf(tid, call, n.args)
 	if !ok || o.flags&(unix.O_ACCMODE|unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_TRUNC) != unix.O_RDONLY {
-		return false
-	}
-	text, ok := s.mountText(of, list)
-	if !ok {
 		return false
 	}
 	fd, err := sealedFile(list, text)
 	if err != nil {
-		fail(s.listener, n.id, unix.ENOMEM)
+		c.fail(unix.ENOMEM)
 		return true
 	}
 	defer unix.Close(fd)
-	if errno := giveFD(s.listener, n.id, fd, o.flags); errno != 0 {
-		fail(s.listener, n.id, errno)
+	if errno := c.give(fd, o.flags); errno != 0 {
+		c.fail(errno)
 	}
 	return true
 }
@@ -430,10 +447,10 @@ func sealedFile(name string, text []byte) (int, error) {
 
 // fsopen answers fsopen(2) of a tracefs or debugfs as a kernel without it, so that
 // programs use mount(2).
-func (s *supervisor) fsopen(n *seccompNotif) bool {
-	switch string(readString(int(n.pid), n.args[0])) {
+func (s *supervisor) fsopen(c *caller) bool {
+	switch c.string(0) {
 	case traceFS, debugFS:
-		fail(s.listener, n.id, unix.ENOSYS)
+		c.fail(unix.ENOSYS)
 		return true
 	}
 	return false
@@ -447,55 +464,53 @@ type mountRequest struct {
 }
 
 // mount answers a mount(2) of a tracefs or debugfs, and a remount of ours.
-func (s *supervisor) mount(n *seccompNotif) bool {
+func (s *supervisor) mount(c *caller) bool {
 	const other = unix.MS_BIND | unix.MS_MOVE | unix.MS_SHARED | unix.MS_PRIVATE | unix.MS_SLAVE | unix.MS_UNBINDABLE
-	tid := int(n.pid)
-	r := mountRequest{
-		source: string(readString(tid, n.args[0])), target: string(readString(tid, n.args[1])), kind: string(readString(tid, n.args[2])),
-		data: string(readString(tid, n.args[4])), flags: uintptr(n.args[3]),
-	}
+	r := mountRequest{source: c.string(0), target: c.string(1), kind: c.string(2), data: c.string(4), flags: uintptr(c.args[3])}
 	if r.kind == supervisedType {
-		succeed(s.listener, n.id)
+		c.succeed()
 		return true
 	}
 	again := r.flags&unix.MS_REMOUNT != 0
-	if r.flags&other != 0 || !again && r.kind != traceFS && r.kind != debugFS || again && !s.remountsOurs(tid, &r) {
+	if r.flags&other != 0 || !again && r.kind != traceFS && r.kind != debugFS || again && !s.remountsOurs(c, &r) {
 		return false
 	}
 	var errno syscall.Errno
 	switch own, ok := s.ownership(r.kind, r.data); {
-	case n.args[1] != 0 && r.target == "":
+	case c.args[1] != 0 && r.target == "":
 		errno = unix.ENOENT
-	case n.args[1] == 0:
+	case c.args[1] == 0:
 		errno = unix.EFAULT
-	case !capable(tid, unix.CAP_SYS_ADMIN):
+	case !c.capable(unix.CAP_SYS_ADMIN):
 		errno = unix.EPERM
 	case !ok:
 		errno = unix.EINVAL
 	default:
-		if errno = s.mountFor(tid, r); errno == 0 {
+		if errno = s.mountFor(c, r); errno == 0 {
 			s.own(r.kind, own)
 		}
 	}
 	if errno != 0 {
-		fail(s.listener, n.id, errno)
+		c.fail(errno)
 	} else {
-		succeed(s.listener, n.id)
+		c.succeed()
 	}
 	return true
 }
 
 // remountsOurs reports whether the mount of a remount is ours, and sets its kind.
-func (s *supervisor) remountsOurs(tid int, r *mountRequest) bool {
-	if r.target == "" || !s.sameView(tid) {
+func (s *supervisor) remountsOurs(c *caller, r *mountRequest) bool {
+	if r.target == "" {
 		return false
 	}
-	mounts, err := mountsOfThread(tid)
-	if err != nil {
-		return false
-	}
-	at, _ := hostPath(view{}, tid, &pathOf, [6]uint64{}, r.target, s.paths())
-	if !s.isOurs(at, mounts) {
+	var at string
+	var mounts []hostMount
+	if !c.take(func(tid int) {
+		if s.sameView(tid) {
+			mounts, _ = mountsOfThread(tid)
+			at, _ = hostPath(view{}, tid, &pathOf, [6]uint64{}, r.target, s.paths())
+		}
+	}) || !s.isOurs(at, mounts) {
 		return false
 	}
 	for i := range mounts { // the last one is on top
@@ -583,20 +598,31 @@ func (s *supervisor) ownOptions(kind string) string {
 	return text
 }
 
-// mountFor mounts ours for another thread, or changes the flags of a mount of ours.
-func (s *supervisor) mountFor(tid int, r mountRequest) (errno syscall.Errno) {
-	from := "cwd/"
-	if filepath.IsAbs(r.target) {
-		from = "root"
+// mountFor mounts ours for a caller, or changes the flags of a mount of ours. It fails with
+// ESRCH if the caller waits no more.
+func (s *supervisor) mountFor(c *caller, r mountRequest) (errno syscall.Errno) {
+	dir, space, err := c.place(r.target)
+	if err != nil {
+		return errnoOf(err)
 	}
-	at := proc.Path(tid, from+r.target)
+	defer dir.Close()
+	if space != nil {
+		defer space.Close()
+	}
+	mounts := func() (all []hostMount, err error) {
+		if !c.take(func(tid int) { all, err = mountsOfThread(tid) }) {
+			err = unix.ESRCH
+		}
+		return all, err
+	}
+	t := mountTarget{int(dir.Fd()), strings.TrimLeft(r.target, "/")}
 	if r.flags&unix.MS_REMOUNT != 0 {
-		return setMountFlags(at, r.flags)
+		return t.setFlags(r.flags)
 	}
 	done := make(chan syscall.Errno)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its namespace is changed
-		id, errno := s.bind(tid, r.kind, at, r.flags)
+		id, errno := s.bind(t, space, r.kind, mounts, r.flags)
 		if r.source != "" && errno == 0 {
 			s.sources.Store(id, escape(r.source))
 		}
@@ -605,35 +631,45 @@ func (s *supervisor) mountFor(tid int, r mountRequest) (errno syscall.Errno) {
 	return <-done
 }
 
-// setMountFlags sets the flags of a mount of ours.
-func setMountFlags(at string, flags uintptr) syscall.Errno {
+// mountTarget is a path, as seen from a directory.
+type mountTarget struct {
+	dir  int // a descriptor
+	path string
+}
+
+func (t mountTarget) open() (int, error) {
+	return unix.Openat(t.dir, cmp.Or(t.path, "."), unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+// setFlags sets the flags of a mount of ours.
+func (t mountTarget) setFlags(flags uintptr) syscall.Errno {
 	const always = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV // the last two as the tree
-	if err := unix.Mount("", at, "", always|flags&(unix.MS_RDONLY|unix.MS_NOEXEC), ""); err != nil {
+	top, err := t.open()
+	if err != nil {
+		return errnoOf(err)
+	}
+	defer unix.Close(top)
+	if err := unix.Mount("", "/proc/self/fd/"+strconv.Itoa(top), "", always|flags&(unix.MS_RDONLY|unix.MS_NOEXEC), ""); err != nil {
 		return errnoOf(err)
 	}
 	return 0
 }
 
-// bind mounts the tree's part in a thread's mount namespace, and returns the id of the
-// mount. It fails with EBUSY if the same is mounted there. Its thread cannot be used any
-// more.
-func (s *supervisor) bind(tid int, kind, target string, flags uintptr) (id uint64, errno syscall.Errno) {
-	if !sameSpace(tid, "mnt") {
-		ns, err := unix.Open(proc.Path(tid, "ns/mnt"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
-		if err != nil {
-			return 0, errnoOf(err)
-		}
-		defer unix.Close(ns)
-		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(ns, unix.CLONE_NEWNS)); err != nil {
+// bind mounts the tree's part in another mount namespace or, if space is nil, in this process's, and
+// returns the id of the mount. It fails with EBUSY if the same is mounted there. Its thread cannot
+// be used any more.
+func (s *supervisor) bind(t mountTarget, space *os.File, kind string, mountsOf func() ([]hostMount, error), flags uintptr) (id uint64, errno syscall.Errno) {
+	if space != nil {
+		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(space.Fd()), unix.CLONE_NEWNS)); err != nil {
 			return 0, errnoOf(err)
 		}
 	}
-	fd, err := unix.Open(target, unix.O_PATH|unix.O_CLOEXEC, 0)
+	fd, err := t.open()
 	if err != nil {
 		return 0, errnoOf(err)
 	}
 	defer unix.Close(fd)
-	mounts, err := mountsOfThread(tid)
+	mounts, err := mountsOf()
 	if err != nil {
 		return 0, errnoOf(err)
 	}
@@ -652,11 +688,11 @@ func (s *supervisor) bind(tid int, kind, target string, flags uintptr) (id uint6
 		return 0, errnoOf(err)
 	}
 	if flags&(unix.MS_RDONLY|unix.MS_NOEXEC) != 0 {
-		if errno := setMountFlags(target, flags); errno != 0 {
+		if errno := t.setFlags(flags); errno != 0 {
 			return 0, errno
 		}
 	}
-	if top, err := unix.Open(target, unix.O_PATH|unix.O_CLOEXEC, 0); err == nil {
+	if top, err := t.open(); err == nil {
 		_, _, id = fdinfo(os.Getpid(), top)
 		_ = unix.Close(top)
 	}

@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -20,7 +20,7 @@ import (
 // answeredCalls are the system calls about the kernel that the supervisor answers for the
 // emulated one: none of them reaches the host's kernel. uname(2) is one of them unless
 // --uname=host.
-var answeredCalls = map[int32]func(*supervisor, *seccompNotif) (int, syscall.Errno){
+var answeredCalls = map[int32]func(*supervisor, *caller) (int, syscall.Errno){
 	unix.SYS_INIT_MODULE:   (*supervisor).initModule,
 	unix.SYS_FINIT_MODULE:  (*supervisor).finitModule,
 	unix.SYS_DELETE_MODULE: (*supervisor).deleteModule,
@@ -48,40 +48,35 @@ func (k identity) numbers() []uint32 {
 }
 
 // answerKernel answers a call of answeredCalls.
-func (s *supervisor) answerKernel(n *seccompNotif) {
-	ret, errno := answeredCalls[n.nr](s, n)
-	r := seccompNotifResp{id: n.id, val: int64(ret), err: -int32(errno)}
-	_ = seccompIoctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+func (s *supervisor) answerKernel(c *caller) {
+	c.result(answeredCalls[c.nr](s, c))
 }
 
 // asks reports what a caller asks, and returns the answer. A caller whose task has died in
 // the kernel is killed, as on Linux.
-func (s *supervisor) asks(n *seccompNotif, q *question, f *os.File) (int, syscall.Errno) {
-	r := s.askOf(n, q, f)
+func (s *supervisor) asks(c *caller, q *question, f *os.File) (int, syscall.Errno) {
+	r := s.askOf(c, q, f)
 	return r.Ret, r.Errno
 }
 
 // askOf is asks with all of the answer.
-func (s *supervisor) askOf(n *seccompNotif, q *question, f *os.File) reply {
-	tid := int(n.pid)
-	m := &callMessage{ID: n.id, TID: tid, Question: q}
-	m.PID, _ = s.groups.of(tid)
-	m.Comm, _ = proc.Comm(tid)
-	r := s.calls.ask(m, f, func() bool {
-		return s.stillAsks(n.id) && (q.Do != doSyslog || !signalPending(tid))
-	})
+func (s *supervisor) askOf(c *caller, q *question, f *os.File) reply {
+	m := &callMessage{ID: c.id, Question: q}
+	if !c.take(func(tid int) {
+		m.TID = tid
+		m.PID, _ = s.groups.of(tid)
+		m.Comm, _ = proc.Comm(tid)
+	}) {
+		return reply{ID: c.id, Errno: unix.ESRCH}
+	}
+	r := s.calls.ask(m, f, func() bool { return c.waits() && (q.Do != doSyslog || !c.signalPending()) })
 	if q.Do == doInit || q.Do == doDelete {
 		s.made.sync()
 	}
-	if r.Oops && s.stillAsks(n.id) {
-		_ = unix.Kill(m.PID, unix.SIGKILL)
+	if r.Oops {
+		c.kill()
 	}
 	return r
-}
-
-// stillAsks reports whether the caller of a notification still waits for its answer.
-func (s *supervisor) stillAsks(id uint64) bool {
-	return seccompIoctl(s.listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&id)) == nil
 }
 
 // status returns a field of a thread's /proc/TID/status that is a hexadecimal number.
@@ -96,18 +91,6 @@ func signalPending(tid int) bool {
 	return (status(tid, "SigPnd")|status(tid, "ShdPnd"))&^(status(tid, "SigBlk")|status(tid, "SigIgn")) != 0
 }
 
-// capable reports whether a thread has one of the capabilities in this process's user
-// namespace, whose root is that of the emulated kernel.
-func capable(tid int, caps ...int) bool {
-	set := status(tid, "CapEff")
-	for _, c := range caps {
-		if set&(1<<c) != 0 {
-			return sameSpace(tid, "user")
-		}
-	}
-	return false
-}
-
 // maxObject is the largest size of a module's file in bytes; maxArguments that of its
 // arguments. elfHeader is the size of an ELF header.
 const (
@@ -117,28 +100,30 @@ const (
 )
 
 // initModule is init_module(2).
-func (s *supervisor) initModule(n *seccompNotif) (int, syscall.Errno) {
-	tid := int(n.pid)
-	if !capable(tid, unix.CAP_SYS_MODULE) {
+func (s *supervisor) initModule(c *caller) (int, syscall.Errno) {
+	if !c.capable(unix.CAP_SYS_MODULE) {
 		return 0, unix.EPERM
 	}
-	size := n.args[1]
+	size := c.args[1]
 	switch {
 	case size < elfHeader:
 		return 0, unix.ENOEXEC
 	case size > maxObject:
 		return 0, unix.ENOMEM
 	}
-	object := proc.ReadMemory(tid, n.args[0], make([]byte, size))
-	if uint64(len(object)) < size {
+	var object []byte
+	if !c.take(func(tid int) { object = proc.ReadMemory(tid, c.args[0], make([]byte, size)) }) || uint64(len(object)) < size {
 		return 0, unix.EFAULT
 	}
-	return s.load(n, object, n.args[2], 0)
+	return s.load(c, object, c.args[2], 0)
 }
 
 // load asks for a module to be loaded.
-func (s *supervisor) load(n *seccompNotif, object []byte, args uint64, flags uint32) (int, syscall.Errno) {
-	text, errno := readArguments(int(n.pid), args)
+func (s *supervisor) load(c *caller, object []byte, args uint64, flags uint32) (int, syscall.Errno) {
+	text, errno := "", syscall.Errno(0)
+	if !c.take(func(tid int) { text, errno = readArguments(tid, args) }) {
+		return 0, unix.ESRCH
+	}
 	if errno != 0 && bytes.HasPrefix(object, []byte("\x7fELF")) {
 		return 0, errno // otherwise the kernel does not come to the arguments
 	}
@@ -147,7 +132,7 @@ func (s *supervisor) load(n *seccompNotif, object []byte, args uint64, flags uin
 		return 0, unix.ENOMEM
 	}
 	defer f.Close()
-	return s.asks(n, &question{Do: doInit, Args: len(text), Flags: flags}, f)
+	return s.asks(c, &question{Do: doInit, Args: len(text), Flags: flags}, f)
 }
 
 // readArguments is strndup_user: it fails with EFAULT, and with EINVAL if the string is
@@ -168,9 +153,9 @@ func readArguments(tid int, addr uint64) (string, syscall.Errno) {
 }
 
 // finitModule is finit_module(2).
-func (s *supervisor) finitModule(n *seccompNotif) (int, syscall.Errno) {
-	tid, flags := int(n.pid), uint32(n.args[2])
-	if !capable(tid, unix.CAP_SYS_MODULE) {
+func (s *supervisor) finitModule(c *caller) (int, syscall.Errno) {
+	flags := uint32(c.args[2])
+	if !c.capable(unix.CAP_SYS_MODULE) {
 		return 0, unix.EPERM
 	}
 	known := uint32(ignoreModversions | ignoreVermagic)
@@ -180,24 +165,24 @@ func (s *supervisor) finitModule(n *seccompNotif) (int, syscall.Errno) {
 	if flags&^known != 0 {
 		return 0, unix.EINVAL
 	}
-	object, errno := readObject(tid, int(int32(n.args[0])))
+	object, errno := readObject(c, int(int32(c.args[0])))
 	switch {
 	case errno != 0:
 		return 0, errno
 	case flags&compressedFile != 0: // CONFIG_MODULE_DECOMPRESS is off
 		return 0, unix.EOPNOTSUPP
 	}
-	return s.load(n, object, n.args[1], flags)
+	return s.load(c, object, c.args[1], flags)
 }
 
-// readObject is kernel_read_file_from_fd: it returns the contents of a thread's file. It
+// readObject is kernel_read_file_from_fd: it returns the contents of a caller's file. It
 // fails with EBADF if that cannot be read, EINVAL if it is empty or not a regular file,
 // ETXTBSY if it is open for writing, and EFBIG.
-func readObject(tid, fd int) ([]byte, syscall.Errno) {
+func readObject(c *caller, fd int) ([]byte, syscall.Errno) {
 	if fd < 0 {
 		return nil, unix.EBADF
 	}
-	local, err := borrow(tid, fd)
+	local, err := c.borrow(fd)
 	if err != nil {
 		return nil, unix.EBADF
 	}
@@ -238,33 +223,34 @@ func readObject(tid, fd int) ([]byte, syscall.Errno) {
 }
 
 // deleteModule is delete_module(2).
-func (s *supervisor) deleteModule(n *seccompNotif) (int, syscall.Errno) {
-	tid := int(n.pid)
-	if !capable(tid, unix.CAP_SYS_MODULE) {
+func (s *supervisor) deleteModule(c *caller) (int, syscall.Errno) {
+	if !c.capable(unix.CAP_SYS_MODULE) {
 		return 0, unix.EPERM
 	}
 	const nameLen = 64 - 8 - 1 // MODULE_NAME_LEN, less the final zero
-	b := proc.ReadMemory(tid, n.args[0], make([]byte, nameLen))
+	var b []byte
+	if !c.take(func(tid int) { b = proc.ReadMemory(tid, c.args[0], make([]byte, nameLen)) }) {
+		return 0, unix.ESRCH
+	}
 	name, _, ended := bytes.Cut(b, []byte{0})
 	if !ended && len(b) < nameLen {
 		return 0, unix.EFAULT
 	}
-	return s.asks(n, &question{Do: doDelete, Name: string(name), Flags: uint32(n.args[1])}, nil)
+	return s.asks(c, &question{Do: doDelete, Name: string(name), Flags: uint32(c.args[1])}, nil)
 }
 
 // syslog is syslog(2). It needs CAP_SYSLOG, because kernel.dmesg_restrict is 1 on Debian.
-func (s *supervisor) syslog(n *seccompNotif) (int, syscall.Errno) {
-	tid := int(n.pid)
-	if !capable(tid, unix.CAP_SYSLOG, unix.CAP_SYS_ADMIN) {
+func (s *supervisor) syslog(c *caller) (int, syscall.Errno) {
+	if !c.capable(unix.CAP_SYSLOG, unix.CAP_SYS_ADMIN) {
 		return 0, unix.EPERM
 	}
-	q := &question{Do: doSyslog, Action: int(int32(n.args[0])), Null: n.args[1] == 0, Size: int(int32(n.args[2]))}
+	q := &question{Do: doSyslog, Action: int(int32(c.args[0])), Null: c.args[1] == 0, Size: int(int32(c.args[2]))}
 	f, err := questionFile()
 	if err != nil {
 		return 0, unix.ENOMEM
 	}
 	defer f.Close()
-	ret, errno := s.asks(n, q, f)
+	ret, errno := s.asks(c, q, f)
 	if errno != 0 {
 		return 0, errno
 	}
@@ -272,62 +258,60 @@ func (s *supervisor) syslog(n *seccompNotif) (int, syscall.Errno) {
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	if !writeMemory(tid, n.args[1], text) {
+	if !c.write(c.args[1], text) {
 		return 0, unix.EFAULT
 	}
 	return ret, 0
 }
 
 // uname is uname(2): the release and the version are the emulated kernel's.
-func (s *supervisor) uname(n *seccompNotif) (int, syscall.Errno) {
-	tid := int(n.pid)
-	u, err := unameOf(tid)
+func (s *supervisor) uname(c *caller) (int, syscall.Errno) {
+	u, err := unameOf(c)
 	if err != nil {
 		return 0, errnoOf(err)
 	}
-	const fieldLen = 65
-	b := make([]byte, 6*fieldLen)
-	for i, field := range [][fieldLen]byte{u.Sysname, u.Nodename, {}, {}, u.Machine, u.Domainname} {
-		copy(b[i*fieldLen:], field[:])
+	names := []string{
+		unix.ByteSliceToString(u.Sysname[:]), unix.ByteSliceToString(u.Nodename[:]), s.kernel.release, s.kernel.version,
+		unix.ByteSliceToString(u.Machine[:]), unix.ByteSliceToString(u.Domainname[:]),
 	}
-	copy(b[2*fieldLen:3*fieldLen-1], s.kernel.release)
-	copy(b[3*fieldLen:4*fieldLen-1], s.kernel.version)
-	if persona, _ := os.ReadFile(proc.Path(tid, "personality")); bytes.HasSuffix(bytes.TrimSpace(persona), []byte("08")) { // PER_LINUX32
-		copy(b[4*fieldLen:5*fieldLen], "i686\x00\x00")
+	persona := ""
+	if c.take(func(tid int) { persona, _ = proc.Read(tid, "personality") }) && strings.HasSuffix(strings.TrimSpace(persona), "08") { // PER_LINUX32
+		names[4] = "i686"
 	}
-	if !writeMemory(tid, n.args[0], b) {
+	b := make([]byte, c.uname.names*c.uname.length)
+	for i, name := range names[:c.uname.names] {
+		copy(b[i*c.uname.length:(i+1)*c.uname.length-1], name)
+	}
+	if !c.write(c.args[0], b) {
 		return 0, unix.EFAULT
 	}
 	return 0, 0
 }
 
-// unameOf returns what the host's kernel says in a thread's UTS namespace.
-func unameOf(tid int) (u unix.Utsname, err error) {
-	if sameSpace(tid, "uts") {
+// unameOf returns what the host's kernel says in a caller's UTS namespace.
+func unameOf(c *caller) (u unix.Utsname, err error) {
+	var space *os.File
+	own := false
+	waits := c.take(func(tid int) {
+		if own = sameSpace(tid, "uts"); !own {
+			space, err = openHandle(proc.Path(tid, "ns/uts"), unix.O_RDONLY)
+		}
+	})
+	if space != nil {
+		defer space.Close()
+	}
+	switch {
+	case err != nil:
+		return u, err
+	case !waits:
+		return u, unix.ESRCH
+	case own:
 		return u, unix.Uname(&u)
 	}
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // the thread ends with the goroutine
-		done <- func() error {
-			ns, err := os.Open(proc.Path(tid, "ns/uts"))
-			if err != nil {
-				return err
-			}
-			defer ns.Close()
-			return errors.Join(unix.Setns(int(ns.Fd()), unix.CLONE_NEWUTS), unix.Uname(&u))
-		}()
+		done <- errors.Join(unix.Setns(int(space.Fd()), unix.CLONE_NEWUTS), unix.Uname(&u))
 	}()
 	return u, <-done
-}
-
-// writeMemory writes into a thread's memory. It returns false if not all could be written.
-func writeMemory(tid int, addr uint64, b []byte) bool {
-	if len(b) == 0 {
-		return true
-	}
-	local := []unix.Iovec{{Base: &b[0]}}
-	local[0].SetLen(len(b))
-	n, err := unix.ProcessVMWritev(tid, local, []unix.RemoteIovec{{Base: uintptr(addr), Len: len(b)}}, 0)
-	return err == nil && n == len(b)
 }

@@ -2,6 +2,8 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
 )
 
 // modulesDir is where Linux has the modules of its kernels, bootDir where distributions have
@@ -59,6 +62,32 @@ func (ns *namespace) placeConfig(r kprobefs.Release) {
 	if err != nil {
 		ns.log.WithFields(logrus.Fields{"file": file, "err": err}).Warn("the kernel's configuration is not there")
 	}
+}
+
+// Most kernels of Debian have no /proc/config.gz, but a host's that has it cannot be made to lack it.
+// On such a host exec covers it with a file of machine/, which has the emulated kernel's
+// configuration.
+const (
+	configFile = "/proc/config.gz"
+	configRow  = "config.gz"
+)
+
+// withConfig adds that file to those in machine/ if the host has it.
+func (c *callServer) withConfig(machine []*seqfile.Row) []*seqfile.Row {
+	if !exists(configFile) {
+		return machine
+	}
+	open := seqfile.OpenSingle(func() (string, error) {
+		r, err := (&machineFlags{release: c.release, config: c.config}).configured()
+		if err != nil {
+			return "", err
+		}
+		var text bytes.Buffer
+		z := gzip.NewWriter(&text)
+		err = errors.Join(r.WriteConfig(z), z.Close())
+		return text.String(), err
+	})
+	return append(machine, &seqfile.Row{Name: configRow, Mode: 0o444, Open: open})
 }
 
 // coverModules covers /lib/modules/NAME with a tmpfs that has what is there, except the

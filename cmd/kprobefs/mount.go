@@ -15,7 +15,6 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
@@ -228,6 +227,13 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	if os.Getenv("GOMEMLIMIT") == "" {
 		machine.Limit.Guide()
 	}
+	if f.remove {
+		held, err := holdDir(dir)
+		if err != nil {
+			return err
+		}
+		defer held.Close()
+	}
 	err = live.mount(dir, options)
 	mounts := live.mounts
 	grace := endGrace
@@ -289,6 +295,14 @@ func (p *program) follow(live *served, end, state <-chan os.Signal, detached <-c
 			return
 		case <-live.died():
 			live.afterPanic()
+		case answer := <-live.options.Calls.background:
+			if live.hasDied() {
+				live.afterPanic()
+			}
+			if err := withoutOutput(2); err != nil {
+				p.log.WithField("err", err).Error("standard error stays open")
+			}
+			answer <- live.panicked
 		case <-state:
 			p.logState(live.mounts)
 		}
@@ -388,12 +402,7 @@ func ready(f *mountFlags) error {
 	if !f.detached {
 		return nil
 	}
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return err
-	}
-	defer null.Close()
-	return unix.Dup3(int(null.Fd()), 2, 0)
+	return withoutOutput(2)
 }
 
 // writeReady writes a line to a descriptor that was passed to this process, unless it is -1.

@@ -30,6 +30,8 @@ var binds = []struct{ from, to string }{
 	{"proc/modules", "/proc/modules"},
 	{"proc/version", "/proc/version"},
 	{"proc/cmdline", "/proc/cmdline"},
+	{"proc/kmsg", "/proc/kmsg"},
+	{"machine/" + configRow, configFile},
 	{"proc/devices", "/proc/devices"},
 	{"proc/misc", "/proc/misc"},
 	{"dev/kmsg", "/dev/kmsg"},

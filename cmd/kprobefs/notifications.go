@@ -5,30 +5,11 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
-
-// seccompNotif is struct seccomp_notif.
-type seccompNotif struct {
-	id         uint64
-	pid, flags uint32
-	nr         int32
-	arch       uint32
-	ip         uint64
-	args       [6]uint64
-}
-
-// seccompNotifResp is struct seccomp_notif_resp.
-type seccompNotifResp struct {
-	id    uint64
-	val   int64
-	err   int32
-	flags uint32
-}
 
 // listener receives the notifications of a filter, each of which has a call wait for its
 // answer. A thread, the receiver, waits in the ioctl(2) that receives: the host's kernel wakes
@@ -37,7 +18,7 @@ type seccompNotifResp struct {
 // memory may be served by userfaultfd(2): then another receiver takes its place (watch).
 type listener struct {
 	fd     int
-	answer func(*seccompNotif)
+	answer func(*caller)
 
 	current  atomic.Pointer[receiver] // the one that receives
 	received atomic.Uint64            // number of notifications
@@ -52,13 +33,14 @@ type listener struct {
 // receiver is a thread that receives.
 type receiver struct {
 	tid atomic.Int32
-	now atomic.Pointer[seccompNotif] // the notification that it answers, or nil
+	now atomic.Pointer[caller] // the notification that it answers, or nil
 }
 
-func newListener(fd int, answer func(*seccompNotif)) *listener {
+func newListener(fd int, answer func(*caller)) *listener {
 	// The notifying task hands its processor over at once; since Linux 6.6.
 	const setFlags, syncWakeUp = 0x40082104, 1 // SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), setFlags, syncWakeUp)
+	setSignalFlags(interruptSignal, 0, saRestart) // a receiver that gets it fails with EINTR
 	return &listener{fd: fd, answer: answer, watched: make(chan struct{}, 1), receivers: map[*receiver]struct{}{}}
 }
 
@@ -70,7 +52,7 @@ func (l *listener) run() {
 	go l.watch(over)
 	for !l.ended(-1) {
 	}
-	l.stop(func(*seccompNotif) {})
+	l.stop(func(*caller) {})
 }
 
 // ended waits ms milliseconds at most until the last process with the filter has ended, and
@@ -108,14 +90,15 @@ func (l *listener) receive(r *receiver) {
 		err := seccompIoctl(l.fd, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(n))
 		switch {
 		case err == nil:
-			r.now.Store(n)
+			c := newCaller(n, l.fd)
+			r.now.Store(c)
 			l.received.Add(1)
 			if !l.watching.Load() && l.watching.CompareAndSwap(false, true) {
 				l.watched <- struct{}{}
 			}
-			l.answer(n)
+			l.answer(c)
 			r.now.Store(nil)
-		case errors.Is(err, unix.EINTR): // by a signal of Go's scheduler, or of stop
+		case errors.Is(err, unix.EINTR): // by a signal of Go's scheduler (before Linux 6.6), or of stop
 		case errors.Is(err, unix.ENOENT) && !l.ended(0): // the notifying task has been killed
 		default:
 			return
@@ -134,7 +117,7 @@ func (l *listener) watch(over <-chan struct{}) {
 		case <-l.watched:
 		}
 		for again := true; again; {
-			var last *seccompNotif
+			var last *caller
 			before := l.received.Load()
 			for quiet := 0; quiet < idle; quiet++ {
 				time.Sleep(tick)
@@ -155,7 +138,7 @@ func (l *listener) watch(over <-chan struct{}) {
 
 // stop returns when no notification will be received any more, and those that have been are
 // answered, or late has been called with them because that took longer than settleGrace.
-func (l *listener) stop(late func(*seccompNotif)) {
+func (l *listener) stop(late func(*caller)) {
 	l.mu.Lock()
 	l.stopped.Store(true)
 	l.mu.Unlock()
@@ -167,7 +150,7 @@ func (l *listener) stop(late func(*seccompNotif)) {
 				late(n)
 				delete(l.receivers, r)
 			case n == nil && r.tid.Load() != 0:
-				_ = unix.Tgkill(unix.Getpid(), int(r.tid.Load()), unix.SIGURG) // Go's own signal, which does nothing else
+				_ = unix.Tgkill(unix.Getpid(), int(r.tid.Load()), interruptSignal) // which does nothing else
 			}
 		}
 		left := len(l.receivers)
@@ -192,26 +175,6 @@ func soon() {
 	if unix.SchedSetAttr(0, fifo, 0) != nil {
 		_ = unix.Setpriority(unix.PRIO_PROCESS, unix.Gettid(), -20)
 	}
-}
-
-// continueCall allows the call.
-func continueCall(listener int, id uint64) {
-	sendAnswer(listener, &seccompNotifResp{id: id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE})
-}
-
-// succeed answers a call with 0, without making it.
-func succeed(listener int, id uint64) {
-	sendAnswer(listener, &seccompNotifResp{id: id})
-}
-
-// fail answers a call with an errno, without making it.
-func fail(listener int, id uint64, errno syscall.Errno) {
-	sendAnswer(listener, &seccompNotifResp{id: id, err: -int32(errno)})
-}
-
-// sendAnswer sends an answer. It fails only if the caller has been killed.
-func sendAnswer(listener int, r *seccompNotifResp) {
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(r))
 }
 
 // seccompIoctl makes an ioctl(2) of seccomp. All fail with EINTR when a signal comes while

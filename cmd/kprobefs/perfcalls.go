@@ -3,7 +3,6 @@ package main
 import (
 	"encoding/binary"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -52,34 +51,37 @@ func perfMapFilter() []unix.SockFilter {
 }
 
 // answerPerf answers perf_event_open(2).
-func (s *supervisor) answerPerf(n *seccompNotif) {
-	f, errno := s.openPerf(n)
+func (s *supervisor) answerPerf(c *caller) {
+	f, errno := s.openPerf(c)
 	if f != nil {
 		flags := 0
-		if n.args[4]&unix.PERF_FLAG_FD_CLOEXEC != 0 {
+		if c.args[4]&unix.PERF_FLAG_FD_CLOEXEC != 0 {
 			flags = unix.O_CLOEXEC
 		}
-		errno = giveFD(s.listener, n.id, int(f.Fd()), flags)
+		errno = c.give(int(f.Fd()), flags)
 		_ = f.Close()
 		if errno == 0 {
 			return
 		}
 	}
 	if errno != 0 {
-		fail(s.listener, n.id, errno)
+		c.fail(errno)
 		return
 	}
-	continueCall(s.listener, n.id)
+	c.proceed()
 }
 
 // openPerf asks for an event of ours. It returns neither a file nor an errno for what is the
 // host's to answer.
-func (s *supervisor) openPerf(n *seccompNotif) (*os.File, syscall.Errno) {
-	tid := int(n.pid)
-	attr, errno := readAttr(tid, n.args[0])
+func (s *supervisor) openPerf(c *caller) (*os.File, syscall.Errno) {
+	var attr []byte
+	var errno syscall.Errno
+	if !c.take(func(tid int) { attr, errno = readAttr(tid, c.args[0]) }) {
+		return nil, unix.ESRCH
+	}
 	switch {
 	case errno == unix.E2BIG && s.refuser.isOurs(attr):
-		writeMemory(tid, n.args[0]+4, binary.NativeEndian.AppendUint32(nil, perf.KnownAttr))
+		c.write(c.args[0]+4, binary.NativeEndian.AppendUint32(nil, perf.KnownAttr))
 		return nil, errno
 	case errno != 0:
 		return nil, 0 // the host's kernel fails the same way
@@ -88,28 +90,28 @@ func (s *supervisor) openPerf(n *seccompNotif) (*os.File, syscall.Errno) {
 	pmu := s.refuser.ours[kind]
 	switch {
 	case kind == perf.TypeTracepoint || pmu != "":
-		if !capable(tid, unix.CAP_PERFMON, unix.CAP_SYS_ADMIN) {
+		if !c.capable(unix.CAP_PERFMON, unix.CAP_SYS_ADMIN) {
 			return nil, unix.EACCES // kernel.perf_event_paranoid is 3 on Debian
 		}
 	case kind != perf.TypeSoftware || config != perf.SoftwareDummy:
-		return nil, s.refuser.refuse(n)
+		return nil, s.refuser.refuse(c)
 	}
 	q := &question{Do: doPerf, Perf: &kprobefs.PerfOpen{
-		TID: int(int32(n.args[1])), CPU: int(int32(n.args[2])), Group: int(int32(n.args[3])), Flags: n.args[4], PMU: pmu,
+		TID: int(int32(c.args[1])), CPU: int(int32(c.args[2])), Group: int(int32(c.args[3])), Flags: c.args[4], PMU: pmu,
 	}}
 	f, err := questionFile(string(attr))
 	if err != nil {
 		return nil, unix.ENOMEM
 	}
 	defer f.Close()
-	r := s.askOf(n, q, f)
+	r := s.askOf(c, q, f)
 	switch {
 	case r.Host:
 		return nil, s.refuser.pass("perf_event_open", attr, 0)
 	case r.Errno == unix.ENXIO: // there are no descriptors
 		return nil, s.refuser.perf(attr)
 	case r.Errno == unix.E2BIG:
-		writeMemory(tid, n.args[0]+4, binary.NativeEndian.AppendUint32(nil, perf.KnownAttr))
+		c.write(c.args[0]+4, binary.NativeEndian.AppendUint32(nil, perf.KnownAttr))
 	}
 	return r.file, r.Errno
 }
@@ -133,17 +135,16 @@ func readAttr(tid int, addr uint64) ([]byte, syscall.Errno) {
 }
 
 // answerPerfMap prepares an mmap(2) of such a descriptor, and lets the host's kernel make it.
-func (s *supervisor) answerPerfMap(n *seccompNotif) {
-	tid, fd := int(n.pid), int(int32(n.args[4]))
-	name, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
-	if err != nil || !strings.HasSuffix(name, kprobefs.PerfName) {
-		continueCall(s.listener, n.id)
+func (s *supervisor) answerPerfMap(c *caller) {
+	fd := int(int32(c.args[4]))
+	if !strings.HasSuffix(c.fileName(fd), kprobefs.PerfName) {
+		c.proceed()
 		return
 	}
-	q := &question{Do: doMap, FD: fd, Length: n.args[1], Offset: n.args[5], Writable: n.args[2]&unix.PROT_WRITE != 0}
-	if r := s.askOf(n, q, nil); r.Errno != 0 && !r.Host {
-		fail(s.listener, n.id, r.Errno)
+	q := &question{Do: doMap, FD: fd, Length: c.args[1], Offset: c.args[5], Writable: c.args[2]&unix.PROT_WRITE != 0}
+	if r := s.askOf(c, q, nil); r.Errno != 0 && !r.Host {
+		c.fail(r.Errno)
 		return
 	}
-	continueCall(s.listener, n.id)
+	c.proceed()
 }

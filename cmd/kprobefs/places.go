@@ -194,10 +194,11 @@ func (p *places) cover(dir string) error {
 	if p.ns.hasCovered(dir) {
 		return nil
 	}
-	staging, err := tempDir()
+	staging, held, err := tempDir()
 	if err != nil {
 		return err
 	}
+	defer held.Close()
 	defer os.Remove(staging)
 	return p.ns.coverWith(staging, dir)
 }

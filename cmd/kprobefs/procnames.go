@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -32,9 +31,15 @@ type openFlags struct {
 // mayBeOurs reports whether openProc or openMounts may have to answer a call that opens a
 // file: part of the name is that of a list of mounts, or of a file that a module has made in
 // /proc. Links are not followed there, so other calls need not be looked at.
-func (s *supervisor) mayBeOurs(n *seccompNotif, call *tracedCall) bool {
+func (s *supervisor) mayBeOurs(c *caller, call *tracedCall) bool {
 	const most = 256
-	name, _, ended := bytes.Cut(proc.ReadMemory(int(n.pid), n.args[call.name], make([]byte, most)), []byte{0})
+	var name []byte
+	ended := false
+	if !c.take(func(tid int) {
+		name, _, ended = bytes.Cut(proc.ReadMemory(tid, c.args[call.name], make([]byte, most)), []byte{0})
+	}) {
+		return false
+	}
 	if !ended {
 		return true
 	}
@@ -52,26 +57,26 @@ func (s *supervisor) mayBeOurs(n *seccompNotif, call *tracedCall) bool {
 
 // openProc answers a call that opens such a file. It returns
 // false for other calls.
-func (s *supervisor) openProc(n *seccompNotif, call *tracedCall) bool {
+func (s *supervisor) openProc(c *caller, call *tracedCall) bool {
 	if !s.made.anyInProc() {
 		return false
 	}
-	tid := int(n.pid)
-	at := s.nameIn(tid, call, n.args)
-	if !s.made.inProc(at) {
+	var at string
+	var o openFlags
+	ok := false
+	if !c.take(func(tid int) {
+		at = s.nameIn(tid, call, c.args)
+		o, ok = flagsOf(tid, call, c.args)
+	}) || !ok || !s.made.inProc(at) {
 		return false
 	}
-	o, ok := flagsOf(tid, call, n.args)
-	if !ok {
-		return false
-	}
-	fd, errno := s.openFor(tid, filepath.Join(s.made.ns.tree, inTree(at)), o)
+	fd, errno := s.openFor(c, filepath.Join(s.made.ns.tree, inTree(at)), o)
 	if errno == 0 {
-		errno = giveFD(s.listener, n.id, fd, o.flags)
+		errno = c.give(fd, o.flags)
 		_ = unix.Close(fd)
 	}
 	if errno != 0 {
-		fail(s.listener, n.id, errno)
+		c.fail(errno)
 	}
 	return true
 }
@@ -114,14 +119,19 @@ func flagsOf(tid int, call *tracedCall, args [6]uint64) (o openFlags, ok bool) {
 	return openFlags{int(int32(args[i])), uint32(args[i+1])}, true
 }
 
-// openFor opens a file of the tree for another thread: with its user and group, and the
+// openFor opens a file of the tree for a caller: with its user and group, and the
 // server takes the request for its own.
-func (s *supervisor) openFor(tid int, path string, o openFlags) (fd int, errno syscall.Errno) {
+func (s *supervisor) openFor(c *caller, path string, o openFlags) (fd int, errno syscall.Errno) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its user is changed
-		m := &callMessage{ID: s.calls.ownIDs.Add(1), TID: tid, Question: &question{Do: doActFor, Thread: unix.Gettid()}}
+		m := &callMessage{ID: s.calls.ownIDs.Add(1), Question: &question{Do: doActFor, Thread: unix.Gettid()}}
+		uid, gid := -1, -1
+		if !c.take(func(tid int) { m.TID, uid, gid = tid, fsID(tid, "Uid"), fsID(tid, "Gid") }) {
+			errno = unix.ESRCH
+			return
+		}
 		if r := s.calls.ask(m, nil, untilAnswered); r.Errno != 0 {
 			errno = r.Errno
 			return
@@ -131,8 +141,12 @@ func (s *supervisor) openFor(tid int, path string, o openFlags) (fd int, errno s
 			m.ID, m.TID = s.calls.ownIDs.Add(1), 0
 			s.calls.ask(&m, nil, untilAnswered)
 		}()
-		_, _ = unix.SetfsgidRetGid(fsID(tid, "Gid"))
-		_, _ = unix.SetfsuidRetUid(fsID(tid, "Uid"))
+		_, _ = unix.SetfsgidRetGid(gid)
+		_, _ = unix.SetfsuidRetUid(uid)
+		if now, err := unix.SetfsuidRetUid(-1); err != nil || now != uid {
+			errno = unix.EACCES
+			return
+		}
 		var err error
 		if fd, err = unix.Open(path, o.flags|unix.O_CLOEXEC, o.mode&0o7777); err != nil {
 			errno = errnoOf(err)
@@ -154,44 +168,4 @@ func fsID(tid int, field string) int {
 		return -1
 	}
 	return id
-}
-
-// seccompAddFD is struct seccomp_notif_addfd.
-type seccompAddFD struct {
-	id                            uint64
-	flags, srcFD, newFD, newFlags uint32
-}
-
-// allSignals is the set of all signals.
-var allSignals = func() (set unix.Sigset_t) {
-	for i := range set.Val {
-		set.Val[i] = ^set.Val[i]
-	}
-	return set
-}()
-
-// giveFD answers a call with a descriptor for its caller. Signals have to wait: one that
-// comes between the answer and the descriptor, such as those by which Go's scheduler stops
-// threads, takes the descriptor back, and the call returns 0.
-func giveFD(listener int, id uint64, fd, flags int) syscall.Errno {
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &allSignals, &before); err != nil {
-		return unix.EINVAL // cannot be
-	}
-	defer func() { _ = unix.PthreadSigmask(unix.SIG_SETMASK, &before, nil) }()
-	a := seccompAddFD{id: id, flags: unix.SECCOMP_ADDFD_FLAG_SEND, srcFD: uint32(fd), newFlags: uint32(flags) & unix.O_CLOEXEC}
-	_, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&a)))
-	if errno != unix.EINVAL {
-		return errno
-	}
-	a.flags = 0 // before Linux 5.14 in two steps
-	theirs, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(listener), unix.SECCOMP_IOCTL_NOTIF_ADDFD, uintptr(unsafe.Pointer(&a)))
-	if errno != 0 {
-		return errno
-	}
-	r := seccompNotifResp{id: id, val: int64(theirs)}
-	_ = seccompIoctl(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
-	return 0
 }

@@ -62,7 +62,7 @@ func TestGiveFDSignals(t *testing.T) {
 					return
 				}
 			}
-			if errno := giveFD(listener, n.id, int(given.Fd()), unix.O_CLOEXEC); errno != 0 {
+			if errno := newCaller(&n, listener).give(int(given.Fd()), unix.O_CLOEXEC); errno != 0 {
 				t.Errorf("giving: %v", errno)
 			}
 		}
@@ -93,13 +93,13 @@ func TestGiveFDSignals(t *testing.T) {
 
 // notifyOf has the calls of this thread with a number notify a listener, which it returns,
 // or -1.
-func notifyOf(nr uint32) int {
-	filter := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS},
-		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF},
-		{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW},
+func notifyOf(numbers ...uint32) int {
+	filter := []unix.SockFilter{{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS}}
+	for _, nr := range numbers {
+		filter = append(filter, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, K: nr, Jf: 1},
+			unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_USER_NOTIF})
 	}
+	filter = append(filter, unix.SockFilter{Code: unix.BPF_RET | unix.BPF_K, K: unix.SECCOMP_RET_ALLOW})
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return -1

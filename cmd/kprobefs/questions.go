@@ -50,16 +50,17 @@ type question struct {
 
 // What is asked.
 const (
-	doHello  = "hello" // the first question; the file is for a hello, and the answer comes with the shared word
-	doInit   = "init"
-	doDelete = "delete"
-	doSyslog = "syslog"
-	doActFor = "actFor"
-	doOwn    = "own"
-	doPerf   = "perf"   // perf_event_open(2); the answer comes with a descriptor
-	doMap    = "map"    // mmap(2) of such a descriptor is about to be made
-	doMade   = "made"   // the file is for the entries of modules, as JSON
-	doCancel = "cancel" // the question with the same ID needs no answer any more
+	doHello      = "hello" // the first question; the file is for a hello, and the answer comes with the shared word
+	doInit       = "init"
+	doDelete     = "delete"
+	doSyslog     = "syslog"
+	doActFor     = "actFor"
+	doOwn        = "own"
+	doPerf       = "perf"       // perf_event_open(2); the answer comes with a descriptor
+	doMap        = "map"        // mmap(2) of such a descriptor is about to be made
+	doMade       = "made"       // the file is for the entries of modules, as JSON
+	doBackground = "background" // the supervisor goes to the background: the answer is whether the machine has panicked
+	doCancel     = "cancel"     // the question with the same ID needs no answer any more
 )
 
 // Flags of finit_module(2).
@@ -111,6 +112,8 @@ func (c *callConn) question(m *callMessage, f *os.File) {
 		var give *os.File
 		var rights []byte
 		switch {
+		case m.Question.Do == doBackground:
+			r.Ret, err = c.goBackground(ctx)
 		case c.activity.Load() == nil || f == nil && needsFile[m.Question.Do]:
 			err = unix.ENOSYS
 		case m.Question.Do == doHello:

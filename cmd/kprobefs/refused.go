@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
-	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // The files show events, ids and functions of the emulated kernel, but
@@ -84,20 +83,19 @@ func (r *refuser) isOurs(attr []byte) bool {
 }
 
 // refuse returns the errno of a call that must not be made, or 0 if it may be made.
-func (r *refuser) refuse(n *seccompNotif) syscall.Errno {
-	tid := int(n.pid)
+func (r *refuser) refuse(n *caller) syscall.Errno {
 	for _, k := range kernelNumbers {
 		switch {
 		case n.arch != k.arch:
 		case uint32(n.nr) == k.perf:
-			attr := proc.ReadMemory(tid, pointer(n, 0), make([]byte, 8))
+			attr := n.read(pointer(n, 0), 8)
 			return r.pass("perf_event_open", attr, r.perf(attr))
 		case uint32(n.nr) == k.bpf:
 			size := min(uint32(n.args[2]), 128)
 			if size == 0 {
 				return 0
 			}
-			attr := proc.ReadMemory(tid, pointer(n, 1), make([]byte, size))
+			attr := n.read(pointer(n, 1), int(size))
 			return r.pass("bpf", attr, r.bpf(uint32(n.args[0]), attr))
 		}
 	}
@@ -113,7 +111,7 @@ func (r *refuser) pass(call string, attr []byte, errno syscall.Errno) syscall.Er
 }
 
 // pointer returns an argument as an address; in a 32-bit program it has 32 bits.
-func pointer(n *seccompNotif, i int) uint64 {
+func pointer(n *caller, i int) uint64 {
 	if n.arch != kernelNumbers[0].arch {
 		return n.args[i] & 0xffffffff
 	}

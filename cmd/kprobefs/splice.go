@@ -24,13 +24,13 @@ const splicePage = 4096
 
 // splice answers splice(2). It returns false for a call that the host's kernel can make, or
 // refuse as Linux does.
-func (s *supervisor) splice(n *seccompNotif) bool {
-	tid, length, flags := int(n.pid), n.args[4], n.args[5]
+func (s *supervisor) splice(n *caller) bool {
+	length, flags := n.args[4], n.args[5]
 	const known = unix.SPLICE_F_MOVE | unix.SPLICE_F_NONBLOCK | unix.SPLICE_F_MORE | unix.SPLICE_F_GIFT
 	if n.args[1] != 0 || n.args[3] != 0 || length == 0 || flags&^known != 0 {
 		return false
 	}
-	in, err := borrow(tid, int(int32(n.args[0])))
+	in, err := n.borrow(int(int32(n.args[0])))
 	if err != nil {
 		return false
 	}
@@ -39,7 +39,7 @@ func (s *supervisor) splice(n *seccompNotif) bool {
 	if !pages && flags&unix.SPLICE_F_NONBLOCK == 0 && length >= splicePage {
 		return false
 	}
-	out, err := borrow(tid, int(int32(n.args[2])))
+	out, err := n.borrow(int(int32(n.args[2])))
 	if err != nil {
 		return false
 	}
@@ -53,26 +53,22 @@ func (s *supervisor) splice(n *seccompNotif) bool {
 		if errno == 0 || errno == unix.EAGAIN && flags&unix.SPLICE_F_NONBLOCK == 0 {
 			return false
 		}
-		fail(s.listener, n.id, errno)
+		n.fail(errno)
 		return true
 	}
-	c := splicing{supervisor: s, id: n.id, tid: tid, in: in, out: out}
+	c := splicing{caller: n, in: in, out: out}
 	c.outWaits = flags&unix.SPLICE_F_NONBLOCK == 0 && !nonblocking(out)
 	moved, errno := c.move(int(min(length, math.MaxInt32)))
 	if errno == unix.EPIPE {
-		if pid, err := s.groups.of(tid); err == nil {
-			_ = unix.Tgkill(pid, tid, unix.SIGPIPE)
-		}
+		n.signal(unix.SIGPIPE)
 	}
-	sendAnswer(s.listener, &seccompNotifResp{id: n.id, val: int64(moved), err: -int32(errno)})
+	n.result(moved, errno)
 	return true
 }
 
 // splicing is a splice(2) from one of our files to a pipe.
 type splicing struct {
-	*supervisor
-	id       uint64 // of the notification
-	tid      int    // the caller
+	*caller
 	in, out  int
 	outWaits bool // for room in the pipe
 }
@@ -163,9 +159,9 @@ func (c *splicing) await(fd int, events int16) syscall.Errno {
 	poll := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	_, _ = unix.Poll(poll, int(splicePatience/time.Millisecond))
 	switch {
-	case !c.stillAsks(c.id):
+	case !c.waits():
 		return unix.EINTR
-	case signalPending(c.tid):
+	case c.signalPending():
 		return eRestartSys
 	}
 	return 0

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -23,7 +22,6 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/kernel/abi"
-	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
 // exec runs its command under a seccomp filter that sends a user notification before
@@ -72,7 +70,7 @@ func auditArch() (uint32, bool) {
 // PR_SET_MEMORY_MERGE, of splice(2), of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
 // of perf_event_open(2), of mmap(2) where that may be of what it has returned, and of bpf(2)
 // with one of bpfCommands, and allows everything else. In the other system call tables that
-// programs on this machine may use it knows only perf_event_open(2) and bpf(2). Offsets are those of
+// programs on this machine may use it knows only perf_event_open(2), bpf(2) and foreignCalls. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFilter {
 	const (
@@ -107,12 +105,23 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	f = only(f, unix.SYS_SPLICE, 0)
 	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
-	for _, k := range kernelNumbers {
+	foreign := func(f []unix.SockFilter, arch uint32) []unix.SockFilter {
+		for _, c := range foreignCalls {
+			if c.arch == arch && (slices.Contains(kernel, c.native) || slices.Contains(placeForeign, c.native)) {
+				f = only(f, c.nr, 0)
+			}
+		}
+		return f
+	}
+	for i, k := range kernelNumbers {
 		if k.arch == arch {
 			f = only(only(f, k.perf, 0), k.bpf, 0, bpfCommands...)
+			if i == 0 {
+				f = foreign(f, arch)
+			}
 			continue
 		}
-		of := only(only([]unix.SockFilter{{Code: load, K: 0}}, k.perf, 0), k.bpf, 0, bpfCommands...)
+		of := foreign(only(only([]unix.SockFilter{{Code: load, K: 0}}, k.perf, 0), k.bpf, 0, bpfCommands...), k.arch)
 		others = append(others, unix.SockFilter{Code: load, K: 4}, unix.SockFilter{Code: equal, K: k.arch, Jf: uint8(len(of))})
 		others = append(others, of...)
 	}
@@ -133,13 +142,54 @@ type supervised struct {
 // paths returns the paths at which files of ours are.
 func (s *supervised) paths() []string { return append(s.made.dirs(), s.dirs...) }
 
+// supervision is that of a command and of what it leaves behind.
+type supervision struct {
+	p        *program
+	over     chan struct{} // closed when no process has the filter any more, or none ever had
+	listener chan int      // gets the filter's listener
+	sockets  [2]*os.File
+	running  atomic.Pointer[supervisor]
+}
+
+// ended waits for a time at most until no process is left, and reports whether none is.
+func (s *supervision) ended(within time.Duration) bool {
+	_ = s.sockets[1].Close() // if the command has not sent the listener, it has none
+	select {
+	case <-s.over:
+		return true
+	case <-time.After(within):
+		return false
+	}
+}
+
+// end has the calls of processes that are left allowed by another process. settle is called after
+// that, when the serving process has ended.
+func (s *supervision) end() {
+	ended := s.ended(lingerGrace)
+	_ = s.sockets[0].Close()
+	if !ended {
+		if fd, ok := <-s.listener; ok {
+			s.p.linger(fd)
+		}
+	}
+}
+
+// settle is supervisor.settle. It does nothing if there is no supervisor.
+func (s *supervision) settle() {
+	if s == nil {
+		return
+	}
+	if s := s.running.Load(); s != nil {
+		s.settle()
+	}
+}
+
 // supervised returns a command that runs args under the filter, and supervises it once
-// it runs. end is called when it has ended, and settle after that, when the serving process
-// has ended.
-func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, end, settle func(), err error) {
+// it runs.
+func (p *program) supervised(name string, args []string, of supervised) (cmd *exec.Cmd, sup *supervision, err error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	own := []string{"supervised", name}
 	if of.kernel.hosts {
@@ -147,35 +197,20 @@ func (p *program) supervised(name string, args []string, of supervised) (cmd *ex
 	}
 	cmd = exec.Command(self, slices.Concat(own, []string{"--"}, args)...)
 	cmd.ExtraFiles = []*os.File{theirs}
-	over := make(chan struct{})
-	listener := make(chan int, 1)
-	var running atomic.Pointer[supervisor]
+	sup = &supervision{p: p, over: make(chan struct{}), listener: make(chan int, 1), sockets: [2]*os.File{ours, theirs}}
 	go func() {
-		defer close(over)
+		defer close(sup.over)
+		defer close(sup.listener)
 		fd, err := receiveFD(ours)
 		_ = ours.Close()
 		if err == nil {
-			listener <- fd
+			sup.listener <- fd
 			s := newSupervisor(p.log, fd, of)
-			running.Store(s)
+			sup.running.Store(s)
 			s.run()
 		}
 	}()
-	end = func() {
-		_ = theirs.Close()
-		_ = ours.Close()
-		select {
-		case <-over: // no process has the filter any more, or none ever had
-		case <-time.After(lingerGrace):
-			p.linger(<-listener)
-		}
-	}
-	settle = func() {
-		if s := running.Load(); s != nil {
-			s.settle()
-		}
-	}
-	return cmd, end, settle, nil
+	return cmd, sup, nil
 }
 
 // supervisedType is a type of file systems that nobody has. A mount(2) of it succeeds, and
@@ -224,27 +259,27 @@ func lingerCommand() *cobra.Command {
 		Args:   cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
 			r := newRefuser(func(string) {})
-			newListener(3, func(n *seccompNotif) { allowLast(3, n, r) }).run()
+			newListener(3, func(c *caller) { allowLast(c, r) }).run()
 		},
 	}
 }
 
 // allowLast allows a call of a process that has outlived the emulated kernel, but none
 // about that: it would reach the host's kernel.
-func allowLast(listener int, n *seccompNotif, r *refuser) {
-	if n.nr == unix.SYS_MOUNT && n.arch == kernelNumbers[0].arch && string(readString(int(n.pid), n.args[2])) == supervisedType {
-		succeed(listener, n.id)
+func allowLast(c *caller, r *refuser) {
+	if c.nr == unix.SYS_MOUNT && c.native() && c.string(2) == supervisedType {
+		c.succeed()
 		return
 	}
-	errno := r.refuse(n)
-	if answeredCalls[n.nr] != nil && n.nr != unix.SYS_UNAME && n.arch == kernelNumbers[0].arch {
+	errno := r.refuse(c)
+	if answeredCalls[c.nr] != nil && c.nr != unix.SYS_UNAME && c.native() {
 		errno = unix.EIO
 	}
 	if errno != 0 {
-		fail(listener, n.id, errno)
+		c.fail(errno)
 		return
 	}
-	continueCall(listener, n.id)
+	c.proceed()
 }
 
 func socketPair() (a, b *os.File, err error) {
@@ -298,7 +333,7 @@ type supervisor struct {
 
 	notifications *listener
 	answers       sync.WaitGroup // to notifications, that a receiver has left to another goroutine
-	pending       sync.Map       // their *seccompNotif, by its id
+	pending       sync.Map       // their *caller, by the notification's id
 }
 
 func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor {
@@ -319,11 +354,11 @@ func newSupervisor(log *logrus.Logger, listener int, of supervised) *supervisor 
 func (s *supervisor) run() { s.notifications.run() }
 
 // later answers a notification without delaying others.
-func (s *supervisor) later(n *seccompNotif, answer func()) {
-	s.pending.Store(n.id, n)
+func (s *supervisor) later(c *caller, answer func()) {
+	s.pending.Store(c.id, c)
 	s.answers.Go(func() {
 		answer()
-		s.pending.Delete(n.id)
+		s.pending.Delete(c.id)
 	})
 }
 
@@ -331,7 +366,7 @@ func (s *supervisor) later(n *seccompNotif, answer func()) {
 // that take too long like a process that lingers, and receives no more: another process has
 // taken over the listener, but it would not get these.
 func (s *supervisor) settle() {
-	allow := func(n *seccompNotif) { allowLast(s.listener, n, s.refuser) }
+	allow := func(c *caller) { allowLast(c, s.refuser) }
 	s.notifications.stop(allow)
 	done := make(chan struct{})
 	go func() {
@@ -341,8 +376,8 @@ func (s *supervisor) settle() {
 	select {
 	case <-done:
 	case <-time.After(settleGrace):
-		s.pending.Range(func(_, n any) bool {
-			allow(n.(*seccompNotif))
+		s.pending.Range(func(_, c any) bool {
+			allow(c.(*caller))
 			return true
 		})
 	}
@@ -350,72 +385,71 @@ func (s *supervisor) settle() {
 
 // answer allows the call, at once if there is nothing to do before. Work before it must
 // not delay other notifications.
-func (s *supervisor) answer(n *seccompNotif) {
-	call := s.traced[n.nr]
+func (s *supervisor) answer(c *caller) {
+	call := s.traced[c.nr]
 	switch {
-	case answeredCalls[n.nr] != nil && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerKernel(n) })
-	case n.nr == unix.SYS_PERF_EVENT_OPEN && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerPerf(n) })
-	case n.nr == unix.SYS_MMAP && n.arch == kernelNumbers[0].arch:
-		s.later(n, func() { s.answerPerfMap(n) })
-	case n.nr == unix.SYS_SPLICE && n.arch == kernelNumbers[0].arch:
-		if !s.ours(int(n.pid), int(int32(n.args[0]))) {
-			continueCall(s.listener, n.id)
+	case answeredCalls[c.nr] != nil && c.native():
+		s.later(c, func() { s.answerKernel(c) })
+	case c.nr == unix.SYS_PERF_EVENT_OPEN && c.native():
+		s.later(c, func() { s.answerPerf(c) })
+	case c.nr == unix.SYS_MMAP && c.native():
+		s.later(c, func() { s.answerPerfMap(c) })
+	case c.nr == unix.SYS_SPLICE && c.native():
+		if !s.ours(c, int(int32(c.args[0]))) {
+			c.proceed()
 			return
 		}
-		s.later(n, func() {
-			if !s.splice(n) {
-				continueCall(s.listener, n.id)
+		s.later(c, func() {
+			if !s.splice(c) {
+				c.proceed()
 			}
 		})
-	case call == nil && !slices.Contains(placeCalls, uint32(n.nr)) && n.nr != unix.SYS_LSEEK || n.arch != kernelNumbers[0].arch:
-		if errno := s.refuser.refuse(n); errno != 0 {
-			fail(s.listener, n.id, errno)
+	case call == nil && !slices.Contains(placeCalls, uint32(c.nr)) && c.nr != unix.SYS_LSEEK || !c.native():
+		if errno := s.refuser.refuse(c); errno != 0 {
+			c.fail(errno)
 		} else {
-			continueCall(s.listener, n.id)
+			c.proceed()
 		}
-	case call == nil && n.nr != unix.SYS_LSEEK:
-		s.later(n, func() {
-			if !s.answerPlace(n) {
-				continueCall(s.listener, n.id)
+	case call == nil && c.nr != unix.SYS_LSEEK:
+		s.later(c, func() {
+			if !s.answerPlace(c) {
+				c.proceed()
 			}
 		})
-	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.mayBeOurs(n, call)):
-		s.later(n, func() {
-			if opens(call.guest) && s.openProc(n, call) { // which is a request
+	case call != nil && (s.calls.wants(call) || opens(call.guest) && s.mayBeOurs(c, call)):
+		s.later(c, func() {
+			if opens(call.guest) && s.openProc(c, call) { // which is a request
 				return
 			}
 			if s.calls.wants(call) {
-				s.trace(n, call)
+				s.trace(c, call)
 			}
-			if !opens(call.guest) || !s.openMounts(n, call) {
-				continueCall(s.listener, n.id)
+			if !opens(call.guest) || !s.openMounts(c, call) {
+				c.proceed()
 			}
 		})
-	case call == nil && s.ours(int(n.pid), int(int32(n.args[0]))):
-		s.later(n, func() {
-			tid, fd := int(n.pid), int(int32(n.args[0]))
-			if err := rightPosition(tid, fd); err != nil {
-				s.log.WithFields(logrus.Fields{"tid": tid, "fd": fd, "err": err}).Debug("lseek")
+	case call == nil && s.ours(c, int(int32(c.args[0]))):
+		s.later(c, func() {
+			fd := int(int32(c.args[0]))
+			if err := rightPosition(c, fd); err != nil {
+				s.log.WithFields(logrus.Fields{"fd": fd, "err": err}).Debug("lseek")
 			}
-			continueCall(s.listener, n.id)
+			c.proceed()
 		})
 	default:
-		continueCall(s.listener, n.id)
+		c.proceed()
 	}
 }
 
 // ours reports whether a descriptor is one of our files.
-func (s *supervisor) ours(tid, fd int) bool {
-	path, err := os.Readlink(proc.Path(tid, "fd/"+strconv.Itoa(fd)))
-	return err == nil && below(path, s.paths())
+func (s *supervisor) ours(c *caller, fd int) bool {
+	return below(c.fileName(fd), s.paths())
 }
 
-// rightPosition sets the position of a thread's descriptor to the one on Linux. It fails
+// rightPosition sets the position of a caller's descriptor to the one on Linux. It fails
 // with ENOTTY when the file is a directory, or not in our tree.
-func rightPosition(tid, fd int) error {
-	f, err := borrow(tid, fd)
+func rightPosition(c *caller, fd int) error {
+	f, err := c.borrow(fd)
 	if err != nil {
 		return err
 	}
@@ -439,20 +473,6 @@ func below(path string, dirs []string) bool {
 		}
 	}
 	return false
-}
-
-// borrow returns a descriptor of the same open file.
-func borrow(tid, fd int) (int, error) {
-	pid, err := proc.Process(tid)
-	if err != nil {
-		return -1, err
-	}
-	process, err := unix.PidfdOpen(pid, 0)
-	if err != nil {
-		return -1, err
-	}
-	defer unix.Close(process)
-	return unix.PidfdGetfd(process, fd, 0)
 }
 
 // supervisedCommand is the process that becomes the command. Its descriptor 3

@@ -73,8 +73,16 @@ func notified(nr uint64) bool {
 }
 
 // trace reports a call, unless it opens one of our files: that arrives as a request.
-func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
-	tid, ours := int(n.pid), s.paths()
+func (s *supervisor) trace(c *caller, call *tracedCall) {
+	var m *callMessage
+	if c.take(func(tid int) { m = s.message(tid, c, call) }) && m != nil {
+		s.calls.tell(m)
+	}
+}
+
+// message is what is told of a call, or nil.
+func (s *supervisor) message(tid int, n *caller, call *tracedCall) *callMessage {
+	ours := s.paths()
 	m := &callMessage{ID: n.id, TID: tid, Nr: call.guest, Args: n.args}
 	m.PID, _ = s.groups.of(tid)
 	m.Comm, _ = proc.Comm(tid)
@@ -89,7 +97,7 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 			mode = of
 		} else if below(path, ours) {
 			if opens(call.guest) {
-				return
+				return nil
 			}
 			mode, m.Ours = view{}.modeOf(path, call.made), true
 		}
@@ -114,12 +122,12 @@ func (s *supervisor) trace(n *seccompNotif, call *tracedCall) {
 		m.Text[0] = proc.ReadMemory(tid, n.args[0], make([]byte, 64))
 	case abi.SysKill, abi.SysTkill, abi.SysTgkill:
 		if !sameSpace(tid, "pid") {
-			return // its process ids are different
+			return nil // its process ids are different
 		}
 	case abi.SysPrctl:
 		m.Text[1] = readString(tid, n.args[1])
 	}
-	s.calls.tell(m)
+	return m
 }
 
 // programName returns the last name of the file that a thread's descriptor refers to.

@@ -28,6 +28,26 @@ var kernelNumbers = []kernelCalls{
 	{unix.AUDIT_ARCH_I386, 336, 357},
 }
 
+// foreignCalls are the calls of answeredCalls and placeForeign in the other tables.
+var foreignCalls = []foreignCall{
+	{unix.AUDIT_ARCH_I386, 103, unix.SYS_SYSLOG, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 128, unix.SYS_INIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 350, unix.SYS_FINIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 129, unix.SYS_DELETE_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 122, unix.SYS_UNAME, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 109, unix.SYS_UNAME, oldUname},
+	{unix.AUDIT_ARCH_I386, 59, unix.SYS_UNAME, oldoldUname},
+	{unix.AUDIT_ARCH_I386, 21, unix.SYS_MOUNT, unameShape{}},
+	{unix.AUDIT_ARCH_I386, 430, unix.SYS_FSOPEN, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_SYSLOG, unix.SYS_SYSLOG, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_INIT_MODULE, unix.SYS_INIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_FINIT_MODULE, unix.SYS_FINIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_DELETE_MODULE, unix.SYS_DELETE_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_UNAME, unix.SYS_UNAME, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_MOUNT, unix.SYS_MOUNT, unameShape{}},
+	{unix.AUDIT_ARCH_X86_64, x32 | unix.SYS_FSOPEN, unix.SYS_FSOPEN, unameShape{}},
+}
+
 // openCalls are the calls that open files.
 var openCalls = []uint64{unix.SYS_OPEN, unix.SYS_OPENAT, unix.SYS_OPENAT2, unix.SYS_CREAT}
 

@@ -16,6 +16,17 @@ var kernelNumbers = []kernelCalls{
 	{unix.AUDIT_ARCH_ARM, 364, 386},
 }
 
+// foreignCalls are the calls of answeredCalls and placeForeign in the other tables.
+var foreignCalls = []foreignCall{
+	{unix.AUDIT_ARCH_ARM, 103, unix.SYS_SYSLOG, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 128, unix.SYS_INIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 379, unix.SYS_FINIT_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 129, unix.SYS_DELETE_MODULE, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 122, unix.SYS_UNAME, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 21, unix.SYS_MOUNT, unameShape{}},
+	{unix.AUDIT_ARCH_ARM, 430, unix.SYS_FSOPEN, unameShape{}},
+}
+
 // openCalls are the calls that open files.
 var openCalls = []uint64{unix.SYS_OPENAT, unix.SYS_OPENAT2}
 

@@ -1,4 +1,4 @@
-// Package procfs is the part of /proc in the tree: kallsyms, modules, version, cmdline,
+// Package procfs is the part of /proc in the tree: kallsyms, modules, version, cmdline, kmsg,
 // and the files of /proc/sys that act on kprobes.
 package procfs
 
@@ -33,6 +33,7 @@ type Config struct {
 	Cmdline string              // of /proc/cmdline, without a newline
 	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
 	ShowAddr func(c *seqfile.Caller) bool
+	Log      Log // of /proc/kmsg
 }
 
 // Proc is the directory that stands for /proc.
@@ -44,6 +45,7 @@ func Proc(c Config) *seqfile.Row {
 			{Name: "modules", Mode: 0o444, FOps: abi.FOpsSeq, Open: c.openModules},
 			{Name: "version", Mode: 0o444, FOps: abi.FOpsSeq, Open: line(c.Version)},
 			{Name: "cmdline", Mode: 0o444, FOps: abi.FOpsSeq, Open: line(c.Cmdline)},
+			{Name: "kmsg", Mode: 0o400, FOps: abi.FOpsDev, Open: openKmsg(c.Log)},
 		},
 	}
 }

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// exec returns when its command has ended. Processes that the command has left behind keep their
+// kernel: the second process stays until the last of them has ended, in the background, which
+// means in a session of its own, without the caller's terminal and pipes, and not as what the first
+// process has to wait for. It tells the first process the command's status before that, and the
+// watcher removes the place of the tree in the end. A signal ends it earlier; then those processes
+// go on without a kernel (linger).
+
+// What --wait takes: what exec waits for.
+const (
+	waitCommand = "command"
+	waitAll     = "all"
+)
+
+// Descriptors of the second process, from the first.
+const (
+	aliveFD  = 3 + iota // the watcher notices by it that both have ended
+	heldFD              // has the lock on the directory of the tree
+	statusFD            // where the command's status is told before the second process goes to the background
+)
+
+// commandStatus is what is told.
+type commandStatus struct {
+	Status   syscall.WaitStatus
+	Panicked bool // the emulated kernel, which was not rebooted
+}
+
+// err returns the status as exec's error.
+func (s commandStatus) err() error {
+	switch {
+	case s.Panicked:
+		return errPanicked
+	case s.Status == 0:
+		return nil
+	}
+	return &exitError{err: errors.New("the command has failed"), said: true, status: s.Status}
+}
+
+// runInside runs the second process until it ends, or until it has told that it goes to the
+// background. told is the other end of its statusFD.
+func runInside(cmd *exec.Cmd, told *os.File) (err error, background bool) {
+	status := make(chan commandStatus, 1)
+	go func() {
+		var s commandStatus
+		if line, err := bufio.NewReader(told).ReadBytes('\n'); err == nil && json.Unmarshal(line, &s) == nil {
+			status <- s
+		}
+	}()
+	ended := make(chan error, 1)
+	sig := forwarded()
+	defer signal.Stop(sig)
+	if err := cmd.Start(); err != nil {
+		return err, false
+	}
+	_ = cmd.ExtraFiles[statusFD-3].Close()
+	go func() { ended <- waitForwarding(cmd, sig) }()
+	select {
+	case err := <-ended:
+		return err, false
+	case s := <-status:
+		return s.err(), true
+	}
+}
+
+// leftBehind is called when the command has ended, and has the second process wait until nothing
+// that it has left behind runs, in the background unless --wait=all says otherwise.
+func (p *program) leftBehind(f *execFlags, t *execTree, s *supervision, status syscall.WaitStatus) {
+	sig := make(chan os.Signal, 1)
+	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	defer signal.Stop(sig)
+	if s.ended(lingerGrace) {
+		return
+	}
+	if f.wait == waitAll {
+		select {
+		case <-s.over:
+			return
+		case <-sig: // a user who does not want to wait any longer
+		}
+	}
+	if err := goToBackground(commandStatus{status, t.background()}); err != nil {
+		p.log.WithField("err", err).Warn("what the command has left behind has no kernel any more")
+		return
+	}
+	select {
+	case <-s.over:
+	case <-sig:
+	}
+}
+
+// goToBackground tells the first process the command's status, when nothing of this process holds
+// up what waits for the end of the first.
+func goToBackground(s commandStatus) error {
+	line, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := withoutOutput(0, 1, 2); err != nil {
+		return err
+	}
+	_, _ = unix.Setsid()
+	_ = os.Chdir("/")
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, 0, 0, 0, 0); err != nil { // on the main thread, which has it
+		return err
+	}
+	if _, err = unix.Write(statusFD, append(line, '\n')); err != nil {
+		return err
+	}
+	return unix.Close(statusFD)
+}
+
+// withoutOutput has these descriptors be /dev/null.
+func withoutOutput(fds ...int) error {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	for _, fd := range fds {
+		if err := unix.Dup3(int(null.Fd()), fd, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// background has the serving process write to standard error no more, and returns whether its
+// kernel has panicked and was not rebooted.
+func (c *callClient) background() (panicked bool) {
+	end := time.Now().Add(stopGrace)
+	r := c.ask(&callMessage{ID: c.ownIDs.Add(1), Question: &question{Do: doBackground}}, nil, func() bool { return time.Now().Before(end) })
+	return r.Errno == 0 && r.Ret != 0
+}
+
+// goBackground answers that question.
+func (c *callServer) goBackground(ctx context.Context) (panicked int, err error) {
+	answer := make(chan bool, 1)
+	select {
+	case c.background <- answer:
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	if <-answer {
+		panicked = 1
+	}
+	return panicked, nil
+}
