@@ -31,8 +31,8 @@ func (k *Kernel) Tree() seqfile.Dir {
 	m := k.Machine
 	rows := sysctl.Config{
 		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: k.Tracer.StackTracer,
-		SetKptrRestrict: m.SetKptrRestrict,
-		Release:         k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
+		SetKptrRestrict: m.SetKptrRestrict, ConsoleLevels: m.Log().ConsoleLevels, SetConsoleLevels: m.Log().SetConsoleLevels,
+		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
 	}
 	if k.Kprobes.HasOptprobes() {
 		rows.Optimization, rows.SetOptimization = k.Kprobes.Optimization, k.Kprobes.SetOptimization
