@@ -21,6 +21,7 @@ package kprobefs
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"sync"
@@ -50,6 +51,7 @@ type Options struct {
 	Config        Config          // the kernel's configuration
 	Lockdown      Lockdown        // what root may not do
 	Watchdog      kernel.Watchdog // stops guest code that does not end
+	Console       io.Writer       // what a console shows is written here, each message as a whole; nil means that there is none
 	Limit         *memcg.Limit    // what clients may allocate; nil means 1 GiB for tracing and no limit for the rest
 	Program       string          // name of the program in proc/version: "kprobefs 0.1"
 }
@@ -84,7 +86,7 @@ func Boot(o Options) (*Kernel, error) {
 	m, err := kernel.Boot(kernel.Options{
 		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic, Engine: o.Engine,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
-		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog, Linux: o.Release.Linux, NoPreempt: o.Config.NoPreempt,
+		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog, Console: o.Console, Linux: o.Release.Linux, NoPreempt: o.Config.NoPreempt,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)

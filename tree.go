@@ -32,6 +32,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 	rows := sysctl.Config{
 		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: k.Tracer.StackTracer,
 		SetKptrRestrict: m.SetKptrRestrict, Taints: m.Taints, SetTaints: m.AddTaints,
+		ConsoleLevels: m.Log().ConsoleLevels, SetConsoleLevels: m.Log().SetConsoleLevels,
 		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
 	}
 	if k.Kprobes.HasOptprobes() {

@@ -363,3 +363,59 @@ func TestTraceMarks(t *testing.T) {
 		})
 	}
 }
+
+// consoleScript loads the document's example, which prints at each fork, and prints
+// messages of other levels.
+const consoleScript = `cp $1/MODULE.ko $KPROBEFS_MNT/machine/modules
+(busybox true)
+for n in 3 5 7; do echo "<$n>level $n" >/dev/kmsg; done
+dmesg -n 4
+for n in 3 5; do echo "<$n>then level $n" >/dev/kmsg; done
+echo 8 >/proc/sys/kernel/printk
+echo "<7>now level 7" >/dev/kmsg
+rm $KPROBEFS_MNT/machine/modules/MODULE.ko
+`
+
+// TestConsole: with --console, what printk says comes to the terminal, as document 002
+// says of its examples, if its level is below console_loglevel.
+func TestConsole(t *testing.T) {
+	needFUSE(t)
+	needBusybox(t)
+	modules, err := filepath.Abs("../kernel/guest/modules")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const stamp = `\[ +\d+\.\d{6}\] `
+	for release, lines := range map[string][]string{
+		"2.6.25": {"pre_handler: p->addr=.*", "Pid: .*", "post_handler: p->addr=.*", "level 3", "level 5", "then level 3", "now level 7", "kprobe unregistered"},
+		"6.1":    {"pre_handler: p->addr=.*", "CPU: .*", "post_handler: p->addr=.*", "level 3", "level 5", "then level 3", "now level 7", "kprobe unregistered.*"},
+	} {
+		t.Run(release, func(t *testing.T) {
+			module := map[string]string{"2.6.25": "kprobe_example_old", "6.1": "kprobe_example"}[release]
+			for _, flags := range [][]string{{"--console"}, nil} {
+				dir := publicDir(t)
+				put(t, dir, "script", strings.ReplaceAll(consoleScript, "MODULE", module))
+				out, status := asUser(nil).exec(t, dir, nil, append([]string{"--release", release}, flags...), "busybox", "sh", "script", modules)
+				if status != 0 {
+					t.Errorf("status %d", status)
+				}
+				if flags == nil && out != "" {
+					t.Errorf("without a console it prints\n%s", out)
+				}
+				if flags == nil {
+					continue
+				}
+				var want []string
+				for _, line := range lines {
+					want = append(want, stamp+line)
+				}
+				inOrder(t, out, want)
+				for _, not := range []string{"] level 7", "] then level 5"} {
+					if strings.Contains(out, not) {
+						t.Errorf("there is %q in\n%s", not, out)
+					}
+				}
+			}
+		})
+	}
+}

@@ -24,6 +24,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"strings"
@@ -54,6 +55,7 @@ type Options struct {
 	Seed          uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
 	Cmdline       string
 	Release       string                   // uname -r
+	Console       io.Writer                // what a console shows is written here; nil means that there is none
 	Linux         release.Version          // 0 means release.Default
 	NoPreempt     bool                     // CONFIG_PREEMPTION=n, as oopses tell
 	Version       string                   // the text of /proc/version
@@ -169,20 +171,21 @@ type Machine struct {
 	resume   *sync.Cond   // on gate: stopping has become 0, or the machine is closing
 	gate     sync.Mutex
 
-	closeMu   sync.Mutex // held while closing or wg changes, except by vCPUs
-	closing   atomic.Bool
-	memMu     sync.RWMutex // guards memGone, and the memory against accesses of requests after Close
-	memGone   bool
-	wg        sync.WaitGroup
-	booted    chan struct{}
-	dead      atomic.Bool   // the guest has panicked: no vCPU runs any more
-	died      chan struct{} // closed when dead becomes true
-	ending    chan struct{} // closed when the machine closes
-	dieOnce   sync.Once
-	panicOnce sync.Once
-	panicFrom uint64 // the sequence number of the panic's first line, or of the oops before it
-	diedMsg   string
-	words     []Record // the panic's records of the log
+	closeMu     sync.Mutex // held while closing or wg changes, except by vCPUs
+	closing     atomic.Bool
+	memMu       sync.RWMutex // guards memGone, and the memory against accesses of requests after Close
+	memGone     bool
+	wg          sync.WaitGroup
+	booted      chan struct{}
+	dead        atomic.Bool   // the guest has panicked: no vCPU runs any more
+	died        chan struct{} // closed when dead becomes true
+	ending      chan struct{} // closed when the machine closes
+	consoleDone chan struct{} // closed when the console has all of the log; nil if there is none
+	dieOnce     sync.Once
+	panicOnce   sync.Once
+	panicFrom   uint64 // the sequence number of the panic's first line, or of the oops before it
+	diedMsg     string
+	words       []Record // the panic's records of the log
 
 	sleepers   sleepers
 	has        release.Set
@@ -216,6 +219,13 @@ func Boot(o Options) (*Machine, error) {
 		return nil, err
 	}
 	m.start()
+	if o.Console != nil {
+		m.consoleDone = make(chan struct{})
+		go func() {
+			defer close(m.consoleDone)
+			m.log.console(o.Console, m.ending)
+		}()
+	}
 	timeout := time.NewTimer(bootTime)
 	defer timeout.Stop()
 	select {
@@ -413,6 +423,9 @@ func (m *Machine) stop() (before bool) {
 		return true
 	}
 	close(m.ending)
+	if m.consoleDone != nil {
+		<-m.consoleDone
+	}
 	m.host.Stop()
 	m.gate.Lock()
 	m.resume.Broadcast()

@@ -55,10 +55,15 @@ type Log struct {
 	open   *Record // a line that has not ended, which readers do not see; nil if there is none
 	owner  uint64  // the task that has begun it
 	syslog syslogState
+	levels consoleLevels
 	more   chan struct{} // closed and replaced at each record
 }
 
-func newLog(now func() int64) *Log { return &Log{now: now, more: make(chan struct{})} }
+func newLog(now func() int64) *Log {
+	l := &Log{now: now, more: make(chan struct{})}
+	l.levels.boot()
+	return l
+}
 
 // Printk appends a record. Its text may have several lines, as in Linux's
 // printk; a newline at the end is dropped.

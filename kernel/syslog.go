@@ -27,6 +27,7 @@ type syslogState struct {
 	cleared uint64 // the first record after the last clear
 	next    uint64 // the first record that SYSLOG_ACTION_READ has not returned
 	partial int    // how many bytes of its text were returned
+	saved   int32  // console_loglevel before the console was switched off, or 0
 }
 
 // Syslog is syslog(2) without the check of permissions: it returns what is to be copied
@@ -34,10 +35,12 @@ type syslogState struct {
 // text if there is one. size is the call's length in bytes, null says that its buffer is
 // NULL. It fails with EINVAL for an unknown action or a length out of range, and, while
 // SYSLOG_ACTION_READ waits for a record, with EINTR if ctx ends. The levels of the
-// console are checked and have no effect: there is none.
+// console are those of kernel.printk.
 func (l *Log) Syslog(ctx context.Context, action, size int, null bool) (text []byte, ret int, err error) {
 	switch action {
-	case syslogClose, syslogOpen, syslogConsoleOff, syslogConsoleOn:
+	case syslogClose, syslogOpen:
+	case syslogConsoleOff, syslogConsoleOn:
+		l.setConsole(action, 0)
 	case syslogRead, syslogReadAll, syslogReadClear:
 		if null || size < 0 {
 			return nil, 0, fmt.Errorf("a buffer of %d bytes: %w", size, syscall.EINVAL)
@@ -59,6 +62,7 @@ func (l *Log) Syslog(ctx context.Context, action, size int, null bool) (text []b
 		if size < 1 || size > 8 {
 			return nil, 0, fmt.Errorf("console level %d: %w", size, syscall.EINVAL)
 		}
+		l.setConsole(action, size)
 	case syslogSizeUnread:
 		return nil, l.unread(), nil
 	case syslogSizeBuffer:

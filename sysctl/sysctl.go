@@ -72,6 +72,11 @@ type Config struct {
 
 	SetKptrRestrict func(v int) error // kernel.kptr_restrict for the log; nil if nobody asks
 
+	// ConsoleLevels are the numbers of kernel.printk, SetConsoleLevels sets the first of
+	// them. If ConsoleLevels is nil, there is no such row.
+	ConsoleLevels    func() []int
+	SetConsoleLevels func([]int)
+
 	Release, Version string // uname -r and -v
 
 	// Taints returns the bits of kernel.tainted, SetTaints adds some.
@@ -92,6 +97,7 @@ func New(c Config) *Table {
 		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, c.SetKptrRestrict)}},
 		{"kernel/osrelease", 0o444, Text(c.Release)},
 		{"kernel/perf_event_paranoid", 0o644, plain(3)},
+		{"kernel/printk", 0o644, ints{t, "printk", c.ConsoleLevels, c.SetConsoleLevels}},
 		{"kernel/randomize_va_space", 0o644, plain(2)},
 		{"kernel/sched_rt_runtime_us", 0o644, t.stored(950000, Bounds{-1, 1000000}, nil)},
 		{"kernel/stack_tracer_enabled", 0o644, t.stored(0, anyInt, func(v int) error { return c.SetStackTracer(v != 0) })},
@@ -108,6 +114,9 @@ func New(c Config) *Table {
 	}
 	if c.SetStackTracer == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
+	}
+	if c.ConsoleLevels == nil {
+		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/printk" })
 	}
 	for i := range t.rows {
 		t.rows[i].name()
@@ -291,6 +300,53 @@ func (t *Table) optimization(c Config) integer {
 			return nil
 		},
 	}
+}
+
+// ints is proc_dointvec of several ints.
+type ints struct {
+	t    *Table
+	name string // the last part of the path
+	get  func() []int
+	set  func([]int)
+}
+
+// Read returns the numbers between tabs and a newline, at position 0 only.
+func (i ints) Read(n int, pos int64) []byte {
+	if pos != 0 {
+		return nil
+	}
+	var line []byte
+	for at, v := range i.get() {
+		if at > 0 {
+			line = append(line, '\t')
+		}
+		line = strconv.AppendInt(line, int64(v), 10)
+	}
+	line = append(line, '\n')
+	return line[:min(n, len(line))]
+}
+
+// Write sets the first numbers. What follows the last of them is not written. It fails with
+// EINVAL at what is no number, and the numbers before it are set, as printk_levels shows.
+func (i ints) Write(c Caller, data []byte, pos int64) (int, error) {
+	if len(data) == 0 {
+		return 0, nil
+	}
+	if !i.t.admit(c.Comm, i.name, pos) {
+		return len(data), nil
+	}
+	var values []int
+	done := 0
+	for len(values) < len(i.get()) && done < len(data) {
+		v, n, err := ParseInt(data[done:], anyInt)
+		if err != nil {
+			i.set(values)
+			return 0, err
+		}
+		values, done = append(values, v), done+n
+	}
+	i.set(values)
+	return done, nil
 }
 
 // switched is an integer, 0 or 1, that also accepts n and y.

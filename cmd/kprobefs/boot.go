@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -42,6 +43,7 @@ type bootOptions struct {
 	Config   kprobefs.Config  // the kernel's configuration
 	Locked   kprobefs.Lockdown
 	Watchdog kernel.Watchdog
+	Console  io.Writer    // nil means that there is none
 	Limit    *memcg.Limit // what clients may allocate
 	Log      *logrus.Logger
 	Alone    bool        // only processes below a supervisor are seen
@@ -66,6 +68,7 @@ type machineFlags struct {
 	locked   string
 	watchdog string
 	memory   string
+	console  bool
 	panics   string // the action when its kernel panics
 	modules  []string
 }
@@ -79,6 +82,7 @@ func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.modules, "module", nil, "load this kernel module before the files are there: FILE, or \"FILE PARAM=VALUE...\"; not again after --panic=reboot")
 	choose(flags, &f.locked, "lockdown", kprobefs.Unlocked.String(), lockdownNames, "lock the kernel down: integrity closes debugfs, confidentiality also tracefs")
 	flags.StringVar(&f.watchdog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
+	flags.BoolVar(&f.console, "console", false, "print the emulated kernel's messages on standard error as on a console: those below the first number of /proc/sys/kernel/printk")
 	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
 }
 
@@ -93,6 +97,9 @@ func (f *machineFlags) args() []string {
 	}
 	if f.watchdog != "" {
 		args = append(args, "--watchdog", f.watchdog)
+	}
+	if f.console {
+		args = append(args, "--console")
 	}
 	if f.locked != "" {
 		args = append(args, "--lockdown", f.locked)
@@ -173,6 +180,9 @@ func (f *machineFlags) parse() (o bootOptions, err error) {
 		return o, err
 	}
 	o.CPUs = f.cpus
+	if f.console {
+		o.Console = os.Stderr
+	}
 	if o.Engine, err = kernel.ParseEngine(f.engine); err != nil {
 		return o, fmt.Errorf("--engine: %w", err)
 	}
@@ -247,7 +257,7 @@ type bootFunc func(bootOptions) (system, error)
 // boot boots the machine.
 func boot(o bootOptions) (system, error) {
 	o.Watchdog.Report = func(line string) { o.Log.Error("the emulated kernel: " + line) }
-	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Engine: o.Engine, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Limit: o.Limit, Program: programVersion()})
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: o.CPUs, Engine: o.Engine, Release: o.Release, Config: o.Config, Lockdown: o.Locked, Watchdog: o.Watchdog, Console: o.Console, Limit: o.Limit, Program: programVersion()})
 	if err != nil {
 		return nil, err
 	}
