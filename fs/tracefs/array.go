@@ -174,7 +174,15 @@ func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
 			a.ClearPIDs(which)
 		}
 		write := func(p []byte) (int, error) { return a.WritePIDs(which, p) }
-		return &seqfile.Seq{Show: lines(func() []string { return a.PIDs(which) }), Store: store(write)}, nil
+		var line func([]byte, int) ([]byte, bool)
+		show := func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+			if i == 0 {
+				line = a.PIDs(which)
+			}
+			b, ok := line(b, int(i))
+			return b, ok, nil
+		}
+		return &seqfile.Seq{Show: show, Store: store(write)}, nil
 	}
 }
 
