@@ -21,7 +21,7 @@ type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
 func arrayRows(a *tracing.Array) seqfile.Table {
 	rows := seqfile.Table{
 		hold(a, seq("set_event", modeRW, openSetEvent(a))),
-		{Name: "events", Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
+		{Name: "events", Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Dir: eventsDir{a}},
 		hold(a, seq("set_event_pid", modeRW, openPIDs(a, tracing.SetEventPID))),
 		hold(a, seq("set_event_notrace_pid", modeRW, openPIDs(a, tracing.SetEventNotracePID))),
 		text("available_tracers", a.AvailableTracers),
