@@ -318,7 +318,7 @@ func TestGivingBack(t *testing.T) {
 			filled := make([]int, rounds)
 			for round := range rounds {
 				n, refused := 0, 0 // in a row
-				for ; refused < 50; n++ {
+				for ; refused < 20; n++ {
 					switch err := f.fill(&d, n); {
 					case err == nil && n < f.most:
 						refused = 0
