@@ -365,7 +365,7 @@ func fillers() []filler {
 		return os.WriteFile(d.path(name), []byte(text), 0) // with O_TRUNC
 	}
 	const page = 4000
-	var fields, args, terms, pids strings.Builder
+	var fields, args, terms strings.Builder
 	for i := range 100 {
 		fmt.Fprintf(&args, " argument_%d=+%d(%%%%di):u64", i, i)
 	}
@@ -407,9 +407,6 @@ func fillers() []filler {
 			clear: func(d *daemon) error { return d.removeInstances() },
 		}
 	}
-	for i := range 100000 {
-		fmt.Fprintf(&pids, "%d ", 1000000+i)
-	}
 	return []filler{
 		definitions("synthetic_events", "s%d "+fields.String()),
 		definitions("kprobe_events", "p:m%d vfs_read+5"+args.String()),
@@ -431,7 +428,12 @@ func fillers() []filler {
 					return err
 				}
 				defer f.Close()
-				_, err = f.WriteString(strings.ReplaceAll(pids.String(), "1", strconv.Itoa(1+n%9)) + strconv.Itoa(n) + "\n")
+				const each = 50000
+				text := make([]byte, 0, 10*each)
+				for i := range each {
+					text = append(strconv.AppendInt(text, int64(n*each+i), 10), ' ')
+				}
+				_, err = f.Write(text)
 				return err
 			},
 			clear: func(d *daemon) error { return write(d, "tracing/set_event_pid", "") },
