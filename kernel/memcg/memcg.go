@@ -35,7 +35,7 @@ type Limit struct {
 
 	returning      atomic.Bool  // a timer to return memory to the host is set
 	uses, seenUses atomic.Int64 // calls of used, and their number when returnIdle ran last
-	kept           atomic.Int64 // what held returned when memory was returned last
+	kept           atomic.Int64 // the least that held has returned after memory was returned
 }
 
 // Minimum is the lowest limit that Parse accepts, in bytes: what the program itself
@@ -176,7 +176,9 @@ func (l *Limit) returnIdle() {
 	since := uses - l.seenUses.Swap(uses)
 	if since < busy && held()-l.kept.Load() >= worthReturning {
 		debug.FreeOSMemory()
-		l.kept.Store(held())
+		if n, least := held(), l.kept.Load(); least == 0 || n < least {
+			l.kept.Store(n)
+		}
 	}
 	if since > 0 {
 		l.returnIn(idleFor, l.returnIdle)
