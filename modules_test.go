@@ -609,3 +609,42 @@ func logOf(s *kprobefs.Kernel) (texts []string) {
 	}
 	return texts
 }
+
+// TestListWhileLoading lists the modules, as /proc/modules and an oops do, while others load
+// and unload. A module is listed when it has its memory, and each field is that of one moment;
+// `go test -race` sees a field that is read while the loader sets it.
+func TestListWhileLoading(t *testing.T) {
+	s, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	ctx, stop := context.WithCancel(context.Background())
+	var readers sync.WaitGroup
+	for range 2 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				for _, m := range s.Modules.List() {
+					if m.Addr == 0 && m.Name != "kprobe_fails" || m.Size == 0 || m.Core > m.Size { // all text of kprobe_fails is init's
+						t.Errorf("%s is listed at %#x with %d bytes", m.Name, m.Addr, m.Size)
+					}
+				}
+				s.Modules.Linked()
+			}
+		})
+	}
+	for range 25 {
+		load(t, s, "kprobe_target")
+		load(t, s, "kprobe_user")
+		if _, err := s.Modules.Load(context.Background(), ko(t, "kprobe_fails")); !errors.Is(err, syscall.ENODEV) {
+			t.Errorf("kprobe_fails: %v", err)
+		}
+		for _, name := range []string{"kprobe_user", "kprobe_target"} {
+			if err := s.Modules.Delete(context.Background(), name); err != nil {
+				t.Fatal(name, err)
+			}
+		}
+	}
+	stop()
+	readers.Wait()
+}

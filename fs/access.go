@@ -286,16 +286,23 @@ func commOf(tid int) string {
 // namespace. If the thread cannot be seen (it is in another pid namespace), root has
 // all capabilities.
 func hasCap(tid int, uid uint32, capability int) bool {
-	if _, ok := proc.Status(tid, "CapEff"); tid == 0 || !ok {
+	// It is read once: a thread that ends between two looks would be refused what it may do.
+	set, ok := proc.Status(tid, "CapEff")
+	if tid == 0 || !ok {
 		return uid == 0
 	}
-	return sameUserNS(tid) && effective(tid, capability)
+	return sameUserNS(tid) && has(set, capability)
 }
 
 // effective reports whether a thread has a capability in its own user namespace.
 func effective(tid, capability int) bool {
-	v, _ := proc.Status(tid, "CapEff")
-	mask, err := strconv.ParseUint(v, 16, 64)
+	set, _ := proc.Status(tid, "CapEff")
+	return has(set, capability)
+}
+
+// has reports whether a set of capabilities, as /proc/TID/status shows it, has one.
+func has(set string, capability int) bool {
+	mask, err := strconv.ParseUint(set, 16, 64)
 	return err == nil && mask>>uint(capability)&1 != 0
 }
 

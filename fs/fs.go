@@ -182,8 +182,10 @@ func (f *filesystem) Lookup(cancel <-chan struct{}, h *fuse.InHeader, name strin
 	if err := dir.search(c, name); err != nil {
 		return f.tree.status(err)
 	}
-	if err := f.tree.room(c); err != nil {
-		return f.tree.status(err)
+	if f.tree.inodes.known(dir, name) == nil {
+		if err := f.tree.roomForNames(); err != nil {
+			return f.tree.status(err)
+		}
 	}
 	n, id := f.tree.inodes.lookup(dir, name)
 	if n == nil {
@@ -433,7 +435,7 @@ func (f *filesystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 	if err != nil || h == nil {
 		return f.tree.status(errors.Join(err, syscall.EBADF))
 	}
-	if err := f.tree.room(c); err != nil {
+	if err := f.tree.roomForNames(); err != nil {
 		return f.tree.status(err)
 	}
 	call := n.call(abi.SysGetdents64)
@@ -543,6 +545,11 @@ const maxFiles = 1 << 16
 
 // room returns ENOMEM if the daemon may not hold a little more for c.
 func (t *Tree) room(c *seqfile.Caller) error { return t.limit.Small(c.UID == 0) }
+
+// roomForNames returns ENOMEM if the daemon may not hold more inodes, which stay as long as
+// their directory or the host's kernel has them. It leaves root's reserve alone, also for
+// root: a search through the whole tree must not take what a file is opened and written with.
+func (t *Tree) roomForNames() error { return t.limit.Small(false) }
 
 // mayOpen returns ENFILE or ENOMEM if c may not open one more file.
 func (t *Tree) mayOpen(c *seqfile.Caller) error {

@@ -42,6 +42,9 @@ func (f *filesystem) SetLkw(cancel <-chan struct{}, in *fuse.LkIn) fuse.Status {
 	return f.tree.status(f.setLock(cancel, in))
 }
 
+// lockBytes is an estimate of what a lock takes.
+const lockBytes = 512
+
 func (f *filesystem) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
 	n, h := f.node(&in.InHeader), f.handles.get(in.Fh)
 	if n == nil || h == nil {
@@ -49,7 +52,7 @@ func (f *filesystem) setLock(cancel <-chan struct{}, in *fuse.LkIn) error {
 	}
 	l := f.lock(in)
 	if l.Type != locks.Unlock {
-		if err := f.tree.limit.Small(in.Uid == 0); err != nil {
+		if err := f.tree.limit.Room(lockBytes); err != nil {
 			return err
 		}
 	}

@@ -78,13 +78,7 @@ func (n *node) nlink() uint32 {
 	if !row.IsDir() || n.kind == seqfile.ProcSys || row.Eventfs {
 		return 1
 	}
-	links := uint32(2)
-	for _, r := range row.Dir.Rows() {
-		if r.IsDir() {
-			links++
-		}
-	}
-	return links
+	return 2 + uint32(seqfile.Dirs(row.Dir))
 }
 
 // attr fills in the attributes for stat(2).

@@ -65,7 +65,7 @@ func (f *filesystem) change(cancel <-chan struct{}, h *fuse.InHeader, name strin
 		return f.tree.status(err)
 	}
 	if o != opRemove {
-		if err := f.tree.room(c); err != nil {
+		if err := f.tree.roomForNames(); err != nil {
 			return f.tree.status(err)
 		}
 	}

@@ -245,7 +245,7 @@ func (s *server) answer(w *worker, in []byte) {
 	defer w.request.Store(0)
 	out := w.out[:]
 	if holds(opcode(in)) {
-		if s.fs.tree.limit.Small(binary.NativeEndian.Uint32(in[24:]) == 0) != nil {
+		if s.fs.tree.limit.Small(s.fs.tree.owner.user(binary.NativeEndian.Uint32(in[24:])) == 0) != nil {
 			s.write(out[:failure(in, out, syscall.ENOMEM)])
 			return
 		}

@@ -191,8 +191,31 @@ type Instance struct {
 	Task     uint64    // task_struct of the calling task
 	Data     []byte    // DataSize bytes, kept from entry to return
 
-	frame uint64 // address of the return slot
-	next  *Instance
-	pool  *instancePool
-	part  *poolPart // of the pool, which it returns to
+	// The part that realReturn looks at. The vCPU that runs the task changes it, and another
+	// vCPU may unwind the task's stack at that time: see taskHooks.
+	frame atomic.Uint64 // address of the return slot
+	real  atomic.Uint64 // RetAddr
+	next  atomic.Pointer[Instance]
+
+	pool *instancePool
+	part *poolPart // of the pool, which it returns to
+}
+
+// hooked notes the call that ri is for. It stores what differs only: a function is often called
+// again by the same caller, and an atomic store costs more than a load.
+func (ri *Instance) hooked(frame, real uint64) {
+	ri.RetAddr = real
+	if ri.frame.Load() != frame {
+		ri.frame.Store(frame)
+	}
+	if ri.real.Load() != real {
+		ri.real.Store(real)
+	}
+}
+
+// link makes next the instance after ri.
+func (ri *Instance) link(next *Instance) {
+	if ri.next.Load() != next {
+		ri.next.Store(next)
+	}
 }

@@ -169,6 +169,16 @@ func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
 
 // taskHooks is current->rethooks, the hooked calls of a task. Only the vCPU that runs the task, or
 // that frees it, changes them.
+//
+// Another vCPU may read them by realReturn at that time, when it unwinds the stack of a task
+// that runs (sysrq, the watchdog, a stack of another task). So the links and what is read
+// through them are atomic. The reader may follow an instance that is given back and that another
+// call of any task has meanwhile; it then continues in the list of that call. That is harmless:
+// no list has a cycle at any time, instances are never freed while their pool is in use (the
+// reader's pointer keeps it), and what is found belongs to the slot that was asked for, because a
+// slot lies on one task's stack. If the call that uses the slot changes meanwhile, the address
+// is that of the call before or after, as on Linux, where the stack of a running task cannot
+// be relied on either (rethook_find_ret_addr warns of it).
 type taskHooks struct {
 	first atomic.Pointer[Instance] // the newest
 	last  *Retprobe                // the return probe whose call last returned to kretprobe_trampoline
@@ -176,7 +186,7 @@ type taskHooks struct {
 }
 
 func (h *taskHooks) push(ri *Instance) {
-	ri.next = h.first.Load()
+	ri.link(h.first.Load())
 	h.first.Store(ri)
 }
 
@@ -189,18 +199,27 @@ func (h *taskHooks) take(frame, trampoline uint64) (first *Instance, real uint64
 	if !ok {
 		return nil, 0
 	}
-	tail := &first
-	for link := &rest; *link != nil; {
-		ri := *link
-		if ri.frame != frame {
-			link = &ri.next
+	var before, last *Instance // the last one that stays, and the last one that is taken
+	for ri := rest; ri != nil; {
+		next := ri.next.Load()
+		if ri.frame.Load() != frame {
+			before, ri = ri, next
 			continue
 		}
-		*link, ri.next = ri.next, nil
-		*tail, tail = ri, &ri.next
-		if ri.RetAddr != trampoline {
+		if before == nil {
+			rest = next
+		} else {
+			before.link(next)
+		}
+		if ri.link(nil); last == nil {
+			first = ri
+		} else {
+			last.link(ri)
+		}
+		if last = ri; ri.RetAddr != trampoline {
 			break
 		}
+		ri = next
 	}
 	h.first.Store(rest)
 	return first, real
@@ -243,9 +262,12 @@ func (k *Kprobes) realReturn(task, slot, trampoline uint64) (addr uint64, ok boo
 }
 
 func realReturn(ri *Instance, frame, trampoline uint64) (addr uint64, ok bool) {
-	for ; ri != nil; ri = ri.next {
-		if ri.frame == frame && ri.RetAddr != trampoline {
-			return ri.RetAddr, true
+	for ; ri != nil; ri = ri.next.Load() {
+		if ri.frame.Load() != frame {
+			continue
+		}
+		if real := ri.real.Load(); real != trampoline {
+			return real, true
 		}
 	}
 	return 0, false
@@ -268,8 +290,8 @@ func (k *Kprobes) FlushTask(task uint64) {
 // giveBack puts instances that have been unlinked into their pools.
 func giveBack(first *Instance) {
 	for ri := first; ri != nil; {
-		next := ri.next
-		ri.next = nil
+		next := ri.next.Load()
+		ri.link(nil)
 		ri.pool.put(ri)
 		ri = next
 	}
@@ -299,7 +321,7 @@ func (k *Kprobes) hook(ri *Instance, t *abi.Trap) bool {
 	if err != nil || t.Mem.WriteU64(slot, k.trampoline.Load()) != nil {
 		return false
 	}
-	ri.RetAddr, ri.frame = addr, slot
+	ri.hooked(slot, addr)
 	k.rethooks.Make(ri.Task).push(ri)
 	return true
 }
@@ -332,8 +354,8 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 	if !k.has[release.ReturnIP] {
 		t.Regs.IP = trampoline
 	}
-	for ri, last := h.first.Load(), false; ri != nil && !last; ri = ri.next {
-		if ri.frame != frame {
+	for ri, last := h.first.Load(), false; ri != nil && !last; ri = ri.next.Load() {
+		if ri.frame.Load() != frame {
 			continue
 		}
 		if k.runReturn(ri, t); t.Gone { // FlushTask gives the instances back
@@ -349,8 +371,8 @@ func (k *Kprobes) Rethook(t *abi.Trap) {
 
 func (k *Kprobes) runReturns(first *Instance, t *abi.Trap) {
 	for ri := first; ri != nil; {
-		next := ri.next
-		ri.next = nil
+		next := ri.next.Load()
+		ri.link(nil)
 		if !t.Gone {
 			k.runReturn(ri, t)
 		}

@@ -83,7 +83,7 @@ func (f *machineFlags) addTo(flags *pflag.FlagSet) {
 	choose(flags, &f.locked, "lockdown", kprobefs.Unlocked.String(), lockdownNames, "lock the kernel down: integrity closes debugfs, confidentiality also tracefs")
 	flags.StringVar(&f.watchdog, "watchdog", kernel.Watchdog{}.String(), "what to do with guest code that holds a vCPU with interrupts or preemption off, ACTION[:SECONDS]: kill ends its task, panic ends the machine, warn only logs, off disables the watchdog; SECONDS is watchdog_thresh (default 10)")
 	flags.BoolVar(&f.console, "console", false, "print the emulated kernel's messages on standard error as on a console: those below the first number of /proc/sys/kernel/printk")
-	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program use, in bytes or with a suffix K, M or G; beyond it they get ENOMEM (default: half of the memory of the cgroup or this machine, at most 1G)")
+	flags.StringVar(&f.memory, "memory", "", "how much memory clients may make the program hold (buffers, definitions, filters, instances, copies of modules, open files), in bytes or with a suffix K, M or G; beyond it they get ENOMEM. The emulated kernel's own RAM and the program itself are not in it: they take 50 to 230 MiB more, depending on use. What is freed goes back to the host within 10 s (default: half of the memory of the cgroup or this machine, at most 1G)")
 }
 
 // args returns the flags as arguments for another process of this program.

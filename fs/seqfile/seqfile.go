@@ -106,6 +106,24 @@ type Finder interface {
 	Find(name string) *Row // nil if there is none
 }
 
+// Counter is a Dir that can count its directories without listing all rows.
+type Counter interface {
+	Dirs() int
+}
+
+// Dirs returns the number of directories in d.
+func Dirs(d Dir) (n int) {
+	if c, ok := d.(Counter); ok {
+		return c.Dirs()
+	}
+	for _, r := range d.Rows() {
+		if r.IsDir() {
+			n++
+		}
+	}
+	return n
+}
+
 // Creator is a Dir in which files can be created by open(O_CREAT).
 type Creator interface {
 	Create(ctx context.Context, o *OpenInfo, name string) (File, error)

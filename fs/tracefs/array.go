@@ -21,7 +21,7 @@ type opener = func(context.Context, *seqfile.OpenInfo) (seqfile.File, error)
 func arrayRows(a *tracing.Array) seqfile.Table {
 	rows := seqfile.Table{
 		hold(a, seq("set_event", modeRW, openSetEvent(a))),
-		{Name: "events", Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventsRows(a) })},
+		{Name: "events", Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Dir: eventsDir{a}},
 		hold(a, seq("set_event_pid", modeRW, openPIDs(a, tracing.SetEventPID))),
 		hold(a, seq("set_event_notrace_pid", modeRW, openPIDs(a, tracing.SetEventNotracePID))),
 		text("available_tracers", a.AvailableTracers),
@@ -174,7 +174,15 @@ func openPIDs(a *tracing.Array, which tracing.PIDFile) opener {
 			a.ClearPIDs(which)
 		}
 		write := func(p []byte) (int, error) { return a.WritePIDs(which, p) }
-		return &seqfile.Seq{Show: lines(func() []string { return a.PIDs(which) }), Store: store(write)}, nil
+		var line func([]byte, int) ([]byte, bool)
+		show := func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
+			if i == 0 {
+				line = a.PIDs(which)
+			}
+			b, ok := line(b, int(i))
+			return b, ok, nil
+		}
+		return &seqfile.Seq{Show: show, Store: store(write)}, nil
 	}
 }
 

@@ -152,20 +152,66 @@ func eventsMode(a *tracing.Array) uint32 {
 	return modeDir
 }
 
-// eventsRows returns the current contents of the directory events.
-func eventsRows(a *tracing.Array) []*seqfile.Row {
-	files := []*seqfile.Row{
-		hold(a, value("enable", modeRW, text1(a.EnableAllText), a.EnableAll)),
-		value("header_page", modeRO, text1(a.HeaderPage), nil),
+// eventsDir is the directory events. Its rows are made when they are asked for, by name where
+// possible: each look-up of a path below it passes here, and there are hundreds of events.
+type eventsDir struct{ a *tracing.Array }
+
+// systemDir is the directory of a subsystem. That of ftrace itself has only events.
+type systemDir struct {
+	a *tracing.Array
+	s tracing.Subsystem
+}
+
+var (
+	_ seqfile.Finder  = eventsDir{}
+	_ seqfile.Counter = eventsDir{}
+	_ seqfile.Finder  = systemDir{}
+	_ seqfile.Counter = systemDir{}
+)
+
+func (d eventsDir) files() []*seqfile.Row {
+	return []*seqfile.Row{
+		hold(d.a, value("enable", modeRW, text1(d.a.EnableAllText), d.a.EnableAll)),
+		value("header_page", modeRO, text1(d.a.HeaderPage), nil),
 		value("header_event", modeRO, text1(ring.HeaderEvent), nil),
 	}
+}
+
+func (d eventsDir) dir(s tracing.Subsystem) *seqfile.Row {
+	return &seqfile.Row{Name: s.Name, Mode: eventsMode(d.a), Eventfs: d.a.Has(release.Eventfs), Gen: s.Gen, Dir: systemDir{d.a, s}}
+}
+
+// Rows returns the current contents.
+func (d eventsDir) Rows() []*seqfile.Row {
 	var dirs []*seqfile.Row
-	for _, s := range a.Subsystems() {
+	for _, s := range d.a.Subsystems() {
 		if !s.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: s.Name, Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Gen: s.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return systemRows(a, s) })})
+			dirs = append(dirs, d.dir(s))
 		}
 	}
-	return filesAndDirs(a, files, dirs)
+	return filesAndDirs(d.a, d.files(), dirs)
+}
+
+// Find returns the row of that name, or nil.
+func (d eventsDir) Find(name string) *seqfile.Row {
+	return fileOrDir(d.a, name, d.files, func() *seqfile.Row {
+		for _, s := range d.a.Subsystems() {
+			if s.Name == name && !s.Hidden {
+				return d.dir(s)
+			}
+		}
+		return nil
+	})
+}
+
+// Dirs returns the number of subsystems.
+func (d eventsDir) Dirs() (n int) {
+	for _, s := range d.a.Subsystems() {
+		if !s.Hidden {
+			n++
+		}
+	}
+	return n
 }
 
 // filesAndDirs joins the rows of a directory of events: with eventfs, a directory hides
@@ -177,26 +223,75 @@ func filesAndDirs(a *tracing.Array, files, dirs []*seqfile.Row) []*seqfile.Row {
 	return append(files, dirs...)
 }
 
-// systemRows returns the contents of a subsystem's directory. That of ftrace itself has
-// only events.
-func systemRows(a *tracing.Array, s tracing.Subsystem) []*seqfile.Row {
-	var files, dirs []*seqfile.Row
-	if s.Name != "ftrace" || !a.Has(release.NoFtraceGroupSwitch) {
-		get := func() (string, error) { return a.SystemEnableText(s.Name) }
-		set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
-		filter := func() (string, error) { return a.SystemFilterText(s.Name) }
-		setFilter := func(p []byte) error { return a.SetSystemFilter(s.Name, p) }
-		files = []*seqfile.Row{
-			hold(a, value("enable", modeRW, get, set)),
-			hold(a, value("filter", modeRW, filter, setFilter)),
+// fileOrDir returns the first row of that name which filesAndDirs returns.
+func fileOrDir(a *tracing.Array, name string, files func() []*seqfile.Row, dir func() *seqfile.Row) *seqfile.Row {
+	eventfs := a.Has(release.Eventfs)
+	if eventfs {
+		if r := dir(); r != nil {
+			return r
 		}
 	}
-	for _, e := range s.Events {
+	for _, r := range files() {
+		if r.Name == name {
+			return r
+		}
+	}
+	if eventfs {
+		return nil
+	}
+	return dir()
+}
+
+func (d systemDir) files() []*seqfile.Row {
+	a, s := d.a, d.s
+	if s.Name == "ftrace" && a.Has(release.NoFtraceGroupSwitch) {
+		return nil
+	}
+	get := func() (string, error) { return a.SystemEnableText(s.Name) }
+	set := func(p []byte) error { return a.EnableSystem(s.Name, p) }
+	filter := func() (string, error) { return a.SystemFilterText(s.Name) }
+	setFilter := func(p []byte) error { return a.SetSystemFilter(s.Name, p) }
+	return []*seqfile.Row{
+		hold(a, value("enable", modeRW, get, set)),
+		hold(a, value("filter", modeRW, filter, setFilter)),
+	}
+}
+
+func (d systemDir) dir(e *tracing.EventFile) *seqfile.Row {
+	return &seqfile.Row{Name: e.Name, Mode: eventsMode(d.a), Eventfs: d.a.Has(release.Eventfs), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(d.a, e) })}
+}
+
+// Rows returns the contents.
+func (d systemDir) Rows() []*seqfile.Row {
+	var dirs []*seqfile.Row
+	for _, e := range d.s.Events {
 		if !e.Hidden {
-			dirs = append(dirs, &seqfile.Row{Name: e.Name, Mode: eventsMode(a), Eventfs: a.Has(release.Eventfs), Gen: e.Gen, Dir: seqfile.DirFunc(func() []*seqfile.Row { return eventRows(a, e) })})
+			dirs = append(dirs, d.dir(e))
 		}
 	}
-	return filesAndDirs(a, files, dirs)
+	return filesAndDirs(d.a, d.files(), dirs)
+}
+
+// Find returns the row of that name, or nil.
+func (d systemDir) Find(name string) *seqfile.Row {
+	return fileOrDir(d.a, name, d.files, func() *seqfile.Row {
+		for _, e := range d.s.Events {
+			if e.Name == name && !e.Hidden {
+				return d.dir(e)
+			}
+		}
+		return nil
+	})
+}
+
+// Dirs returns the number of events.
+func (d systemDir) Dirs() (n int) {
+	for _, e := range d.s.Events {
+		if !e.Hidden {
+			n++
+		}
+	}
+	return n
 }
 
 // eventRows returns the files of an event.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
 )
@@ -326,3 +327,37 @@ func TestReadWhileDeleting(t *testing.T) {
 }
 
 func (f *fakeKernel) Via(*abi.Trap) kprobes.Via { return kprobes.ViaCall }
+
+// TestFindByName: a look-up in a directory of events finds the row that comes first in its list,
+// and its directories are counted, on releases with and without eventfs.
+func TestFindByName(t *testing.T) {
+	for _, version := range []release.Version{release.Linux6_1, release.Linux6_12} {
+		f := &fakeKernel{}
+		root := Tracing(tracing.New(tracing.Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Linux: version}))
+		mustEcho(t, root, "kprobe_events", "p:g/a f1\np:g/b f2\np:g/filter f1\np:enable/x f2\n", 0)
+		for _, at := range []string{"events", "events/g"} {
+			dir := find(t, root, at).Dir
+			dirs := 0
+			first := map[string]*seqfile.Row{}
+			for _, r := range dir.Rows() {
+				if r.IsDir() {
+					dirs++
+				}
+				if first[r.Name] == nil {
+					first[r.Name] = r
+				}
+			}
+			for name, want := range first {
+				if got := seqfile.Find(dir, name); got == nil || got.Name != name || got.IsDir() != want.IsDir() || got.Gen != want.Gen || got.Mode != want.Mode {
+					t.Errorf("%v: %s: %s is found as %+v, listed as %+v", version, at, name, got, want)
+				}
+			}
+			if got := seqfile.Find(dir, "no such file"); got != nil {
+				t.Errorf("%v: %s: %+v", version, at, got)
+			}
+			if got := seqfile.Dirs(dir); got != dirs {
+				t.Errorf("%v: %s has %d directories, counted %d", version, at, dirs, got)
+			}
+		}
+	}
+}

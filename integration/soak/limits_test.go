@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -296,4 +297,155 @@ func TestMemory(t *testing.T) {
 		_ = f.Close()
 	}
 	empty("copies of modules")
+}
+
+// TestGivingBack: what fills the memory in a file of definitions, filters, triggers, pids,
+// functions or instances gets ENOMEM at --memory, and not the reserves beyond it: however often
+// that is tried, the files can be read, and what holds the memory can be taken away again.
+// Some seconds later the memory is the host's.
+func TestGivingBack(t *testing.T) {
+	d := start(t, t.TempDir(), "--memory", "64M")
+	d.works()
+	before := d.state()
+	rounds := 2
+	if soaking() {
+		rounds = 10
+	}
+	for _, f := range fillers() {
+		t.Run(f.name, func(t *testing.T) {
+			d := *d
+			d.t = t
+			filled := make([]int, rounds)
+			for round := range rounds {
+				n, refused := 0, 0 // in a row
+				for ; refused < 20; n++ {
+					switch err := f.fill(&d, n); {
+					case err == nil && n < f.most:
+						refused = 0
+						filled[round]++
+					case errors.Is(err, syscall.ENOMEM):
+						refused++
+					default:
+						t.Fatalf("round %d: %d times, then %v, want ENOMEM", round, n, err)
+					}
+				}
+				for _, name := range []string{"kprobes/list", "kprobes/enabled", "tracing/kprobe_events"} {
+					if _, err := os.ReadFile(d.path(name)); err != nil {
+						t.Errorf("round %d: full: %v", round, err)
+					}
+				}
+				if err := f.clear(&d); err != nil {
+					t.Fatalf("round %d: clear: %v", round, err)
+				}
+				d.works()
+			}
+			if filled[rounds-1] < filled[0]/2 {
+				t.Errorf("there was room for %d: less each time", filled)
+			}
+			t.Logf("room for %d, %+v", filled, d.state())
+		})
+	}
+	const returned = 10 * time.Second
+	within(t, 3*returned, "memory goes back to the host", func() bool {
+		return d.state().resident < before.resident+24<<10
+	})
+}
+
+// filler fills the memory by one kind of file.
+type filler struct {
+	name  string
+	most  int // times that fill may succeed
+	fill  func(d *daemon, n int) error
+	clear func(d *daemon) error
+}
+
+// fillers are the files that hold what clients write, until it is taken away.
+func fillers() []filler {
+	write := func(d *daemon, name, text string) error {
+		return os.WriteFile(d.path(name), []byte(text), 0) // with O_TRUNC
+	}
+	const page = 4000
+	var fields, args, terms strings.Builder
+	for i := range 100 {
+		fmt.Fprintf(&args, " argument_%d=+%d(%%%%di):u64", i, i)
+	}
+	for i := range 60 {
+		fmt.Fprintf(&fields, "u64 field_%d_%s;", i, strings.Repeat("x", 40))
+	}
+	for terms.Len() < page-20 {
+		fmt.Fprintf(&terms, "common_pid==1||")
+	}
+	filter := terms.String() + "common_pid==2"
+	definitions := func(file, line string) filler {
+		return filler{
+			name: file, most: 100000,
+			fill:  func(d *daemon, n int) error { return d.write("tracing/"+file, fmt.Sprintf(line, n)) },
+			clear: func(d *daemon) error { return write(d, "tracing/"+file, "") },
+		}
+	}
+	// In some instances, the file of each event in turn.
+	const instances = 4
+	inInstances := func(file, text string) filler {
+		var files []string
+		return filler{
+			name: file, most: 10000,
+			fill: func(d *daemon, n int) error {
+				for i := 0; n == 0 && i < instances; i++ {
+					if err := os.Mkdir(d.path(fmt.Sprintf("tracing/instances/i%d", i)), 0o755); err != nil {
+						return err
+					}
+				}
+				if files == nil {
+					files, _ = filepath.Glob(d.path("tracing/events/[a-eg-z]*/*/" + file)) // not ftrace's
+				}
+				at, err := filepath.Rel(d.path("tracing"), files[n/instances%len(files)])
+				if err != nil {
+					return err
+				}
+				return d.write(fmt.Sprintf("tracing/instances/i%d/%s", n%instances, at), text)
+			},
+			clear: func(d *daemon) error { return d.removeInstances() },
+		}
+	}
+	return []filler{
+		definitions("synthetic_events", "s%d "+fields.String()),
+		definitions("kprobe_events", "p:m%d vfs_read+5"+args.String()),
+		definitions("dynamic_events", "s:d%d "+fields.String()),
+		{
+			name: "instances", most: 10000,
+			fill: func(d *daemon, n int) error {
+				return os.Mkdir(d.path(fmt.Sprintf("tracing/instances/i%d", n)), 0o755)
+			},
+			clear: func(d *daemon) error { return d.removeInstances() },
+		},
+		inInstances("filter", filter),
+		inInstances("trigger", "traceoff if "+filter),
+		{
+			name: "set_event_pid", most: 10000,
+			fill: func(d *daemon, n int) error {
+				f, err := os.OpenFile(d.path("tracing/set_event_pid"), os.O_WRONLY|os.O_APPEND, 0)
+				if err != nil {
+					return err
+				}
+				defer f.Close()
+				const each = 50000
+				text := make([]byte, 0, 10*each)
+				for i := range each {
+					text = append(strconv.AppendInt(text, int64(n*each+i), 10), ' ')
+				}
+				_, err = f.Write(text)
+				return err
+			},
+			clear: func(d *daemon) error { return write(d, "tracing/set_event_pid", "") },
+		},
+	}
+}
+
+// removeInstances removes all instances.
+func (d *daemon) removeInstances() error {
+	dirs, err := os.ReadDir(d.path("tracing/instances"))
+	for _, e := range dirs {
+		err = errors.Join(err, unix.Rmdir(d.path("tracing/instances/"+e.Name())))
+	}
+	return err
 }

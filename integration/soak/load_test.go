@@ -400,6 +400,7 @@ var writes = []struct {
 	{"enable", func(d *daemon, writer, n int) error {
 		return d.write(fmt.Sprintf("tracing/events/kprobes/last%d/enable", writer%len(lasting)), fmt.Sprint(n&1))
 	}},
+	{"filter", setFilter},
 	{"kprobes/enabled", func(d *daemon, _, n int) error {
 		time.Sleep(5 * time.Millisecond)
 		return d.write("kprobes/enabled", fmt.Sprint(n&1))
@@ -413,6 +414,26 @@ var writes = []struct {
 		return d.write("sys/kernel/ftrace_enabled", fmt.Sprint(n&1))
 	}},
 }
+
+// setFilter sets the filter of an event that a few writers share, and checks that the file has
+// one of their texts. A text that arrived in part would be refused, some with EPERM, as on Linux.
+func setFilter(d *daemon, writer, n int) error {
+	file := fmt.Sprintf("tracing/events/kprobes/last%d/filter", writer%len(lasting))
+	text := fmt.Sprintf("(common_pid > %d) && (common_pid < %d)", writer, 1000000+n)
+	if n%3 == 0 {
+		text = "0"
+	}
+	if err := d.write(file, text); err != nil {
+		return fmt.Errorf("%q: %w", text, err)
+	}
+	b, err := os.ReadFile(d.path(file))
+	if err == nil && string(b) != "none\n" && !filterText.Match(b) {
+		err = fmt.Errorf("%s has %q", file, b)
+	}
+	return err
+}
+
+var filterText = regexp.MustCompile(`^\(common_pid > \d+\) && \(common_pid < 1\d{6}\)\n$`)
 
 // defineAndDelete defines two probes, enables one, and deletes both.
 func defineAndDelete(d *daemon, writer, _ int) error {

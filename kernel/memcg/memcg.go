@@ -33,7 +33,9 @@ type Limit struct {
 	mu           sync.Mutex // held during a garbage collection
 	began, ended time.Time  // times of the last collection
 
-	returning atomic.Bool // a timer to return memory to the host is set
+	returning      atomic.Bool  // a timer to return memory to the host is set
+	uses, seenUses atomic.Int64 // calls of used, and their number when returnIdle ran last
+	kept           atomic.Int64 // the least that held has returned after memory was returned
 }
 
 // Minimum is the lowest limit that Parse accepts, in bytes: what the program itself
@@ -54,11 +56,12 @@ func (l *Limit) Guide() {
 	debug.SetMemoryLimit(l.max + 4*l.reserve + 64<<20) // 64 MiB for the runtime itself
 }
 
-// Room returns ENOMEM if n more bytes would exceed the limit.
+// Room returns ENOMEM if n more bytes would exceed the limit. Whatever clients make the program
+// hold for longer than a request asks for it.
 func (l *Limit) Room(n int) error { return l.within(int64(n), func() int64 { return l.max }) }
 
-// Small is Room for small amounts that every request needs, such as opening a file by
-// which memory can be freed. They may use a reserve beyond the limit, and those of
+// Small is Room for small amounts that every request needs while it lasts, such as opening a
+// file by which memory can be freed. They may use a reserve beyond the limit, and those of
 // root a second one.
 func (l *Limit) Small(root bool) error {
 	return l.within(0, func() int64 {
@@ -80,6 +83,7 @@ func (l *Limit) within(n int64, most func() int64) error {
 	if l == nil {
 		return nil
 	}
+	l.used()
 	now := time.Since(l.start)
 	fresh := now-time.Duration(l.seenAt.Load()) < maxAge
 	if fresh && n < largeRequest && l.seen.Load()+n <= most() {
@@ -123,17 +127,72 @@ func (l *Limit) collect(asked time.Time) int64 {
 }
 
 // returnAfter is how long freed memory is kept for reuse before it is returned to the
-// host.
-const returnAfter = time.Second
+// host, and idleFor how long the program looks before whether it has any.
+const (
+	returnAfter = time.Second
+	idleFor     = 4 * time.Second
+)
+
+// worthReturning is the number of bytes from which memory is returned. A collection of
+// what a small program holds takes some milliseconds of a processor.
+const worthReturning = 8 << 20
 
 // Freed is called when much memory has been freed. It returns the memory to the host
 // soon.
 func (l *Limit) Freed() {
-	if l == nil || l.returning.Swap(true) {
+	if l != nil {
+		l.returnIn(returnAfter, debug.FreeOSMemory)
+	}
+}
+
+// used notes that a client asks for something that may take or free memory. While clients
+// do, the Go runtime keeps what has been freed, since it is needed again at once. What is left
+// of it when they have stopped goes back to the host within 10 s.
+func (l *Limit) used() {
+	l.uses.Add(1)
+	if !l.returning.Load() {
+		l.returnIn(idleFor, l.returnIdle)
+	}
+}
+
+// returnIn has give called after a time, unless that is going to happen anyway.
+func (l *Limit) returnIn(after time.Duration, give func()) {
+	if l.returning.Swap(true) {
 		return
 	}
-	time.AfterFunc(returnAfter, func() {
+	time.AfterFunc(after, func() {
 		l.returning.Store(false)
-		debug.FreeOSMemory()
+		give()
 	})
+}
+
+// busy is the number of uses in idleFor from which on memory is not returned: it is in use.
+const busy = 4000
+
+// returnIdle returns memory that is not in use, if that is worth it, and looks again later
+// if clients have used some meanwhile.
+func (l *Limit) returnIdle() {
+	uses := l.uses.Load()
+	since := uses - l.seenUses.Swap(uses)
+	if since < busy && held()-l.kept.Load() >= worthReturning {
+		debug.FreeOSMemory()
+		if n, least := held(), l.kept.Load(); least == 0 || n < least {
+			l.kept.Store(n)
+		}
+	}
+	if since > 0 {
+		l.returnIn(idleFor, l.returnIdle)
+	}
+}
+
+// held returns the bytes of heap that the host has given.
+func held() (n int64) {
+	samples := [...]metrics.Sample{
+		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
+	}
+	metrics.Read(samples[:])
+	for _, s := range samples {
+		n += int64(s.Value.Uint64())
+	}
+	return n
 }

@@ -154,6 +154,7 @@ type Loader struct {
 type module struct {
 	name    string
 	state   State
+	formed  bool // build has ended; guarded by Loader.mu. Before that, only build looks at what it sets
 	told    State // the last one that Notify was called for
 	at      [areas]placed
 	sites   *image.Sites
@@ -211,12 +212,16 @@ type Section struct {
 // New returns a Loader with no modules.
 func New(c Config) *Loader { return &Loader{conf: c} }
 
-// List returns the modules, newest first.
+// List returns the modules, newest first. As m_show, it leaves out those that are being laid
+// out and relocated (MODULE_STATE_UNFORMED).
 func (l *Loader) List() []Info {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	var all []Info
 	for _, m := range slices.Backward(l.mods) {
+		if !m.formed {
+			continue
+		}
 		i := Info{
 			Name: m.name, Refs: l.refs(m), State: m.state, Addr: m.base(), Taints: m.taints, Hidden: l.hidden(m),
 			Permanent: m.init != 0 && m.exit == 0, ID: m.id, Letters: m.taints, Version: m.version, Srcversion: m.srcversion,
@@ -476,7 +481,13 @@ func (l *Loader) build(ctx context.Context, m *module, o *object) error {
 	if err := l.publish(m); err != nil {
 		return err
 	}
-	return l.fillPercpu(m, o)
+	if err := l.fillPercpu(m, o); err != nil {
+		return err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	m.formed = true
+	return nil
 }
 
 // alloc allocates memory for each area that is not empty: those of core one after the
@@ -585,8 +596,11 @@ func (l *Loader) ofModules(m *module, name string) (uint64, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, owner := range l.mods {
+		if owner.state != Live { // it may be unformed
+			continue
+		}
 		addr, ok := owner.exports[name]
-		if !ok || owner.state != Live || owner == m {
+		if !ok {
 			continue
 		}
 		if !slices.Contains(m.uses, owner) {
@@ -860,7 +874,7 @@ func (l *Loader) tell(m *module, s State) {
 // has entered a state, a value of enum module_state.
 func (l *Loader) Entered(desc, state uint64) {
 	l.mu.Lock()
-	i := slices.IndexFunc(l.mods, func(m *module) bool { return m.desc == desc })
+	i := slices.IndexFunc(l.mods, func(m *module) bool { return m.formed && m.desc == desc })
 	var m *module
 	if i >= 0 {
 		m = l.mods[i]

@@ -492,6 +492,11 @@ func (t *Tracer) editFunctions(commands *Array, set *functionSet, truncate bool,
 func (e *FunctionEdit) Write(data []byte) (int, error) {
 	e.tracer.mu.Lock()
 	defer e.tracer.mu.Unlock()
+	if len(e.word) == 0 && !strings.HasPrefix(kstrtox.SkipSpaces(string(data[:min(len(data), functionWordMax)])), "!") {
+		if err := e.tracer.checkText(functionWordMax); err != nil {
+			return 0, err
+		}
+	}
 	isEnd := func(c byte) bool { return c == 0 || kstrtox.IsSpace(c) }
 	i := 0
 	if len(e.word) == 0 {

@@ -27,9 +27,12 @@ func (t *Tracer) SavedCmdlinesSize() string {
 	return fmt.Sprintf("%d\n", t.cmdlines.Room())
 }
 
+// nameBytes is an estimate of what a saved name takes, with its place in the tables.
+const nameBytes = 64
+
 // SetSavedCmdlinesSize handles a write to saved_cmdlines_size, which forgets the saved
 // names. It fails with EINVAL if the value is not a number, 0, or more than
-// PID_MAX_DEFAULT.
+// PID_MAX_DEFAULT, and with ENOMEM if there is no memory for so many names.
 func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
 	n, err := kstrtox.FromUser(data)
 	if err == nil && (n == 0 || n > cmdlines.Max) {
@@ -38,7 +41,11 @@ func (t *Tracer) SetSavedCmdlinesSize(data []byte) error {
 	if err != nil {
 		return fmt.Errorf("saved_cmdlines_size: %w", err)
 	}
-	t.cmdlines.Resize(cmdlines.RoomFor(int(n), t.conf.has[release.CmdlinesWithPIDs]))
+	room := cmdlines.RoomFor(int(n), t.conf.has[release.CmdlinesWithPIDs])
+	if err := t.checkRoom((room - t.cmdlines.Room()) * nameBytes); err != nil {
+		return fmt.Errorf("saved_cmdlines_size: %w", err)
+	}
+	t.cmdlines.Resize(room)
 	return nil
 }
 

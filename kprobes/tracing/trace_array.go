@@ -125,12 +125,29 @@ func (a *Array) reset() { a.ClearTrace(-1) }
 func (a *Array) now() int64 { return a.clock.Load().read(a.tracer, a.tracer.conf.Machine.Now()) }
 
 // expand is tracing_update_buffers: the global array's buffer grows to its full size
-// when tracing is first used. The caller holds mu.
-func (a *Array) expand() {
-	if !*a.expanded {
-		*a.expanded = true
-		a.tracer.global.resizeBuffers(-1, expandedSize)
+// when tracing is first used. It fails with ENOMEM if there is not enough memory. The caller
+// holds mu.
+func (a *Array) expand() error {
+	if *a.expanded {
+		return nil
 	}
+	g := a.tracer.global
+	page := g.buffer.PageBytes()
+	if err := a.tracer.checkRoom(g.buffer.CPUs()*ring.PagesFor(page, expandedSize)*page - g.buffer.Bytes()); err != nil {
+		return err
+	}
+	*a.expanded = true
+	g.resizeBuffers(-1, expandedSize)
+	return nil
+}
+
+// expandFor is expand for what switches something on. To switch something off, which may give
+// memory back, needs no buffer.
+func (a *Array) expandFor(on bool) error {
+	if err := a.expand(); on {
+		return err
+	}
+	return nil
 }
 
 // resize is __tracing_resize_ring_buffer for one vCPU, or for all if cpu is -1. It
@@ -180,17 +197,25 @@ func (a *Array) resizeBuffers(cpu int, size uint64) {
 	}
 }
 
-// checkRoom returns an error if there is no memory for more additional bytes of
-// buffers.
+// checkRoom returns ENOMEM if the tracer may not hold more additional bytes. Whatever lasts
+// longer than the write that makes it asks here, or it would use up the reserves that are left
+// for giving memory back (memcg.Limit.Small).
 func (t *Tracer) checkRoom(more int) error {
 	if more <= 0 {
 		return nil
 	}
 	if err := t.conf.Limit.Room(more); err != nil {
-		return fmt.Errorf("buffers: %w", err)
+		return fmt.Errorf("tracing: %w", err)
 	}
 	return nil
 }
+
+// checkText is checkRoom for what is made of a text of n bytes: a filter, a trigger or a list
+// of functions. The shortest term of a filter, "a<1||", becomes a node of some 250 bytes.
+func (t *Tracer) checkText(n int) error { return t.checkRoom(textRoom + 64*n) }
+
+// textRoom is what such a thing takes besides, in bytes.
+const textRoom = 4 << 10
 
 // SubBufferSizeKB returns the text of buffer_subbuf_size_kb, the size of a page of the
 // buffer.

@@ -67,7 +67,9 @@ func (d definer) LogError(subsystem, text, command string, column int) {
 	d.tracer.global.logError(subsystem, text, command, column)
 }
 
-func (d definer) Room(bytes int) error { return d.tracer.checkRoom(bytes) }
+func (d definer) Room(bytes int) error {
+	return d.tracer.checkRoom(bytes + fileBytes*len(d.tracer.arrays))
+}
 
 // ResetCleared is tracing_reset_all_online_cpus.
 func (d definer) ResetCleared() {

@@ -347,7 +347,9 @@ func (f *EventFile) Enable(data []byte) error {
 	}
 	f.tracer.mu.Lock()
 	defer f.tracer.mu.Unlock()
-	f.array.expand()
+	if err := f.array.expandFor(on); err != nil {
+		return err
+	}
 	if f.gone.Load() {
 		return f.goneError()
 	}
@@ -507,7 +509,9 @@ func (a *Array) EnableSystem(name string, data []byte) error {
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
+	if err := a.expandFor(on); err != nil {
+		return err
+	}
 	return a.setEvents("", name, "", on)
 }
 
@@ -535,7 +539,9 @@ func (a *Array) EnableAll(data []byte) error {
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
+	if err := a.expandFor(on); err != nil {
+		return err
+	}
 	return a.setAll(on)
 }
 
@@ -560,10 +566,12 @@ func (a *Array) ClearSetEvent() {
 func (a *Array) WriteSetEvent(data []byte) (int, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
 	word, used, err := nextWord(data, eventWordSize)
+	name, off := strings.CutPrefix(word, "!")
+	if err := a.expandFor(!off); err != nil {
+		return 0, err
+	}
 	if err == nil && word != "" {
-		name, off := strings.CutPrefix(word, "!")
 		err = a.setNamed(name, !off)
 	}
 	if err != nil {

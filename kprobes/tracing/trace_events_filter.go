@@ -23,8 +23,8 @@ func (f *EventFile) FilterText() (string, error) {
 
 // SetFilter handles a write to the event's file filter; "0" removes the filter. If a
 // text is refused, the file shows it with the reason, and all entries pass. It fails
-// with EINVAL for a page or more, with ENODEV if the event is gone, and with the
-// parser's errnos.
+// with EINVAL for a page or more, with ENODEV if the event is gone, with ENOMEM if there is
+// no memory for the filter, and with the parser's errnos.
 func (f *EventFile) SetFilter(data []byte) error {
 	text, err := filterText(data)
 	if err != nil {
@@ -38,6 +38,9 @@ func (f *EventFile) SetFilter(data []byte) error {
 	if kstrtox.Strip(text) == "0" {
 		f.filter.Store(nil)
 		return nil
+	}
+	if err := f.tracer.checkText(len(text)); err != nil {
+		return err
 	}
 	parsed, ferr := f.tracer.filters.Parse(text, f.entryMembers())
 	if ferr != nil {
@@ -83,8 +86,9 @@ func (a *Array) SystemFilterText(name string) (string, error) {
 
 // SetSystemFilter handles a write to a subsystem's file filter, which sets the filter
 // of each event. The files of events that refuse it show the reason; the write succeeds
-// nevertheless. It fails with EINVAL for a page or more, and with ENODEV if the
-// subsystem is gone.
+// nevertheless. It fails with EINVAL for a page or more, with ENODEV if the subsystem is
+// gone, and with ENOMEM if there is no memory for the filter of one of the events; the
+// events before that one have theirs.
 func (a *Array) SetSystemFilter(name string, data []byte) error {
 	text, err := filterText(data)
 	if err != nil {
@@ -98,23 +102,29 @@ func (a *Array) SetSystemFilter(name string, data []byte) error {
 	}
 	for _, e := range s.events {
 		if !e.Internal {
-			a.files[e].setFromSystem(text)
+			if err := a.files[e].setFromSystem(text); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
-func (f *EventFile) setFromSystem(text string) {
+func (f *EventFile) setFromSystem(text string) error {
 	if kstrtox.Strip(text) == "0" {
 		f.filter.Store(nil)
-		return
+		return nil
+	}
+	if err := f.tracer.checkText(len(text)); err != nil {
+		return err
 	}
 	parsed, err := f.tracer.filters.Parse(text, f.entryMembers())
 	if err != nil {
 		f.refuseFilter(text, errBadSubsysFilter)
-		return
+		return nil
 	}
 	f.filter.Store(parsed)
+	return nil
 }
 
 var errBadSubsysFilter = &filter.Error{Text: "Couldn't find or set field in one of a subsystem's events", Errno: syscall.EINVAL}

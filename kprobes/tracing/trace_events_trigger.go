@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"fmt"
+	"strings"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -38,7 +39,8 @@ func (f *EventFile) Triggers() (lines []string, err error) {
 }
 
 // WriteTrigger handles a write to the file trigger (trigger.Triggers.Write). It fails
-// with EINVAL for a page or more, and with ENODEV if the event is gone.
+// with EINVAL for a page or more, with ENODEV if the event is gone, and with ENOMEM if
+// there is no memory for a new trigger.
 func (f *EventFile) WriteTrigger(data []byte) error {
 	if len(data) == 0 {
 		return nil
@@ -46,7 +48,15 @@ func (f *EventFile) WriteTrigger(data []byte) error {
 	if len(data) >= abi.PageSize {
 		return fmt.Errorf("a trigger of %d bytes: %w", len(data), syscall.EINVAL)
 	}
-	return f.locked(func() error { return f.triggers.Write(kstrtox.CString(data)) })
+	return f.locked(func() error {
+		text := kstrtox.CString(data)
+		if !strings.HasPrefix(kstrtox.SkipSpaces(text), "!") {
+			if err := f.tracer.checkText(len(text)); err != nil {
+				return err
+			}
+		}
+		return f.triggers.Write(text)
+	})
 }
 
 // ClearTriggers removes the hist triggers, as an open of the file trigger with O_TRUNC

@@ -21,6 +21,9 @@ func (t *Tracer) Instances() []*Array {
 	return slices.Clone(t.arrays[1:])
 }
 
+// fileBytes is what an event takes in an array, without filter and triggers.
+const fileBytes = int(unsafe.Sizeof(EventFile{}) + unsafe.Sizeof(trigger.Triggers{}))
+
 // MakeInstance is instance_mkdir: it creates an array of that name, with the buffer
 // size, the options and the events of the global one, but with all events disabled. It
 // fails with EEXIST if the name is in use, and with ENOMEM if there is no memory for
@@ -32,7 +35,7 @@ func (t *Tracer) MakeInstance(name string) error {
 		return fmt.Errorf("instance %s: %w", name, syscall.EEXIST)
 	}
 	pages := ring.PagesFor(ring.PageSize, expandedSize)
-	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + int(unsafe.Sizeof(EventFile{})+unsafe.Sizeof(trigger.Triggers{}))*len(t.global.files)); err != nil {
+	if err := t.checkRoom(ring.PageSize*pages*t.conf.Machine.CPUs() + fileBytes*len(t.global.files)); err != nil {
 		return fmt.Errorf("instance %s: %w", name, err)
 	}
 	a := t.newArray(pages, localClock)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
@@ -54,20 +55,30 @@ const (
 	SetFtraceNotracePID = pidFunctionNot
 )
 
-// PIDs returns the lines of the file, in ascending order.
-func (a *Array) PIDs(which PIDFile) []string {
+// PIDs returns the lines of the file, in ascending order, by a function that appends line i
+// (from 0) to b and reports whether there is one. A reader of the file holds a number for
+// each line, since the text of a long list is many times larger.
+func (a *Array) PIDs(which PIDFile) func(b []byte, i int) ([]byte, bool) {
 	list := a.pids[which].Load()
-	if list == nil && which >= pidFunctionOnly {
-		return []string{"no pid\n"}
-	}
 	if list == nil {
-		return nil
+		return func(b []byte, i int) ([]byte, bool) {
+			if i > 0 || which < pidFunctionOnly {
+				return b, false
+			}
+			return append(b, "no pid\n"...), true
+		}
 	}
-	var lines []string
-	for _, pid := range slices.Sorted(maps.Keys(*list)) {
-		lines = append(lines, fmt.Sprintf("%d\n", pid))
+	pids := make([]int32, 0, len(*list))
+	for pid := range *list {
+		pids = append(pids, pid)
 	}
-	return lines
+	slices.Sort(pids)
+	return func(b []byte, i int) ([]byte, bool) {
+		if i >= len(pids) {
+			return b, false
+		}
+		return append(strconv.AppendInt(b, int64(pids[i]), 10), '\n'), true
+	}
 }
 
 // ClearPIDs is ftrace_clear_event_pids, which an open with O_TRUNC calls.
@@ -79,14 +90,25 @@ func (a *Array) ClearPIDs(which PIDFile) {
 
 // WritePIDs is trace_pid_write: it adds the numbers, separated by blanks, to the list,
 // and returns how many bytes it consumed, which ends with the first NUL that has no
-// number before it. It fails with EINVAL if a word is not a number, and with EPERM if a
-// number is 2^30 or more; the list then stays as it was.
+// number before it. It fails with EINVAL if a word is not a number, with EPERM if a
+// number is 2^30 or more, and with ENOMEM if there is no memory for the list; the list then
+// stays as it was.
 func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
+	if err := a.expand(); err != nil {
+		return 0, err
+	}
+	old := a.pids[which].Load()
+	more := len(data) / 2 // a digit and a blank
+	if old != nil {
+		more += len(*old) // until the new list has taken its place
+	}
+	if err := a.tracer.checkRoom(pidBytes * more); err != nil {
+		return 0, err
+	}
 	list := pidList{}
-	if old := a.pids[which].Load(); old != nil {
+	if old != nil {
 		list = maps.Clone(*old)
 	}
 	taken := 0
@@ -117,6 +139,9 @@ func (a *Array) WritePIDs(which PIDFile, data []byte) (int, error) {
 	a.storePIDs(which, list)
 	return taken, nil
 }
+
+// pidBytes is what a pid takes in a pidList that has just grown.
+const pidBytes = 16
 
 // pidWordSize is PID_BUF_SIZE and a NUL.
 const pidWordSize = 128

@@ -57,7 +57,9 @@ func (a *Array) WriteSnapshot(cpu int, data []byte) error {
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
+	if err := a.expandFor(v != 0); err != nil {
+		return err
+	}
 	if a.condSnapshot {
 		return fmt.Errorf("a histogram takes snapshots: %w", syscall.EBUSY)
 	}

@@ -20,10 +20,13 @@ type tracerKind struct {
 var tracers = [...]tracerKind{
 	{graphName, (*Array).graphTracer},
 	{"function", (*Array).functionTracer},
-	{"nop", nil},
+	{nopName, nil},
 }
 
-const graphName = "function_graph"
+const (
+	graphName = "function_graph"
+	nopName   = "nop"
+)
 
 // hasTracer reports whether the array's kernel supports a tracer; instances have
 // function_graph since 6.12.
@@ -65,7 +68,9 @@ func (a *Array) SetCurrentTracer(data []byte) error {
 	}
 	a.tracer.mu.Lock()
 	defer a.tracer.mu.Unlock()
-	a.expand()
+	if err := a.expandFor(name != nopName); err != nil {
+		return err
+	}
 	for _, k := range tracers {
 		if k.name == name && a.hasTracer(name) {
 			return a.setTracer(&k)

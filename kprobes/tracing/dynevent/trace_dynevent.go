@@ -67,8 +67,8 @@ func isKprobe(d dynEvent) bool {
 	return ok
 }
 
-// definitionRoom is an estimate of the bytes that a definition takes: arguments,
-// format, its kprobe and an EventFile in each array.
+// definitionRoom is an estimate of the bytes that a definition takes: arguments, format and
+// its kprobe. Events.Room adds its file in each array.
 const definitionRoom = 32 << 10
 
 // createOne tries the kinds of events in turn until one accepts the line; create
@@ -78,11 +78,11 @@ func (r *Registry) createOne(line string, kinds ...func(line string) (bool, erro
 	if len(kstrtox.ArgvSplit(line)) == 0 {
 		return nil
 	}
+	r.conf.Mutex.Lock()
+	defer r.conf.Mutex.Unlock()
 	if err := r.conf.Events.Room(definitionRoom); err != nil {
 		return err
 	}
-	r.conf.Mutex.Lock()
-	defer r.conf.Mutex.Unlock()
 	for _, create := range kinds {
 		if taken, err := create(line); taken {
 			return err

@@ -114,6 +114,9 @@ func (r *Registry) WriteSyntheticEvents(data []byte) (int, error) {
 		case !found:
 			return p.fail(synthErrCommand, "")
 		}
+		if err := r.conf.Events.Room(definitionRoom); err != nil {
+			return err
+		}
 		return p.create(line, name, fields)
 	})
 }
