@@ -137,6 +137,7 @@ int mod_sysfs_setup(struct module *mod)
 
 	mod->mkobj.mod = mod;
 	memset(&mod->mkobj.kobj, 0, sizeof(mod->mkobj.kobj));
+	mod->mkobj.kobj.kset = module_kset;
 	err = kobject_init_and_add(&mod->mkobj.kobj, &module_ktype, module_kobj, "%s", mod->name);
 	if (!err)
 		err = module_param_sysfs_setup(mod);
