@@ -23,7 +23,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -77,7 +77,7 @@ soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500
 	KPROBEFS_TEST_ENGINE=interp $(GO) test -timeout 40m -run "^TestSuite$$" ./integration/ftracetest
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -run "^(TestMirrorKill|TestHostileProcesses)$$" ./integration
 
-check: fmt vet tidy lint map-check docs-check guest-check golden-check-all tables-check ## what CI runs beside the tests
+check: fmt vet tidy lint map-check docs-check guest-check golden-check-all tables-check verdicts-check ## what CI runs beside the tests
 
 fmt:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }
@@ -103,6 +103,13 @@ guest-check: ## fail if the checked-in guest is not what its source builds, in t
 	done && echo "guest-check: two builds in two folders, both are $(addprefix $(GUEST)/,$(IMAGES)) and the modules"
 
 RELEASE ?= 6.1
+
+verdicts: ## ask Linux (6.1, 6.12 and 5.10) whether it takes probes at the functions of the guest, and record the answers in integration/verdicts
+	for r in 6.1 6.12 5.10; do $(GO) run ./integration/golden -release $$r verdicts record || exit 1; done
+
+# One name in eight, others for each commit. The tests hold the guest against all.
+verdicts-check: ## fail if one of these answers is not what Linux says
+	for r in 6.1 6.12 5.10; do $(GO) run ./integration/golden -release $$r -share $$(git rev-parse HEAD)/8 verdicts check || exit 1; done
 
 golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration/testdata
 	$(GO) run ./integration/golden -release $(RELEASE) record

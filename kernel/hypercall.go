@@ -59,6 +59,8 @@ var hypercalls = [...]func(v *vcpu, a, b, c uint64) int64{
 	abi.HCStackSave:  (*vcpu).hcStackSave,
 	abi.HCEntry:      (*vcpu).hcEntry,
 	abi.HCDisk:       (*vcpu).hcDisk,
+	abi.HCLookupName: (*vcpu).hcLookupName,
+	abi.HCSymbolAt:   (*vcpu).hcSymbolAt,
 }
 
 // vmcallLen is the length of a vmcall in bytes.
@@ -140,6 +142,31 @@ func (v *vcpu) hcSymbol(addr, buf, kind uint64) int64 {
 		return -int64(syscall.EFAULT)
 	}
 	return int64(len(s))
+}
+
+func (v *vcpu) hcLookupName(name, n, _ uint64) int64 {
+	text, err := v.text(name, n)
+	if err != nil {
+		return 0
+	}
+	syms := v.m.syms.LookupName(text)
+	if len(syms) == 0 {
+		return 0
+	}
+	return int64(syms[0].Addr)
+}
+
+func (v *vcpu) hcSymbolAt(i, addr, buf uint64) int64 {
+	size := v.cpu.R[r10]
+	sym, ok := v.m.syms.Core(i)
+	if !ok || size == 0 {
+		return -int64(syscall.ENOENT)
+	}
+	name := append([]byte(sym.Name[:min(uint64(len(sym.Name)), size-1)]), 0)
+	if v.m.mem.WriteAt(addr, binary.LittleEndian.AppendUint64(nil, sym.Addr)) != nil || v.m.mem.WriteAt(buf, name) != nil {
+		return -int64(syscall.EFAULT)
+	}
+	return 0
 }
 
 func (v *vcpu) hcSendIPI(cpu, vector, _ uint64) int64 {

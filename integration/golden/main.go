@@ -6,6 +6,7 @@
 //	golden print SCRIPT       run one shell script and print what it printed
 //	golden formats [GROUP:NAME]...   write kprobes/tracing/formats-RELEASE.txt anew, with these events, too
 //	golden tables record|check [NAME]...     the same for the tables of package grammar
+//	golden verdicts record|check   whether probes are taken at the functions of the guest: integration/verdicts
 //	golden tables explore SEED [NAME]...     cases of another seed, on Linux and by bin/kprobefs
 //
 // With -release 5.10 or 6.12 before the subcommand, the kernel is that of Debian 11
@@ -98,6 +99,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		return g.formats(ctx, args[1:])
 	case "tables":
 		return tables(ctx, g.release, args[1:], out)
+	case "verdicts":
+		return g.verdicts(ctx, args[1:])
 	case "insmod": // run on Linux by record and check
 		return insmod(args[1:])
 	case "play": // run on Linux by tables

@@ -200,6 +200,47 @@ func Fetch(ctx context.Context, name string) (*Kernel, error) {
 	return k, k.download(ctx, dir)
 }
 
+// Headers returns the folders of the kernel's headers: those of its configuration, and those
+// that all of its configurations have. They come from /usr/src or from the archive.
+func (k *Kernel) Headers(ctx context.Context) (arch, common string, err error) {
+	pkg := strings.Replace(k.Package, "linux-image-", "linux-headers-", 1)
+	pkgs := []string{pkg, strings.TrimSuffix(pkg, "-amd64") + "-common"}
+	folders := func(root string) (arch, common string, ok bool) {
+		arch, common = filepath.Join(root, "usr/src", pkgs[0]), filepath.Join(root, "usr/src", pkgs[1])
+		return arch, common, exists(arch) && exists(common)
+	}
+	if arch, common, ok := folders("/"); ok {
+		return arch, common, nil
+	}
+	dir := filepath.Join(filepath.Dir(k.Image), "headers")
+	if arch, common, ok := folders(dir); ok {
+		return arch, common, nil
+	}
+	a, err := openArchive(k.Release)
+	if err != nil {
+		return "", "", err
+	}
+	tmp, err := os.MkdirTemp(filepath.Dir(k.Image), "headers")
+	if err != nil {
+		return "", "", err
+	}
+	defer os.RemoveAll(tmp)
+	for _, p := range pkgs {
+		if err := a.get(ctx, p+"="+k.Version, tmp); err != nil {
+			return "", "", fmt.Errorf("%w: %w", ErrNoKernel, err)
+		}
+	}
+	const unpack = `for deb in "$1"/*.deb; do dpkg-deb -x "$deb" "$1/root"; done; mv "$1/root" "$2"`
+	if err := run(ctx, "sh", "-ec", unpack, "sh", tmp, dir); err != nil {
+		return "", "", err
+	}
+	arch, common, ok := folders(dir)
+	if !ok {
+		return "", "", fmt.Errorf("%v have no headers: %w", pkgs, ErrNoKernel)
+	}
+	return arch, common, nil
+}
+
 // moduleFolders are what Modules keeps of the package's modules: those that need no hardware.
 var moduleFolders = []string{"crypto", "lib", "fs/nls"}
 
@@ -303,14 +344,14 @@ func (k *Kernel) download(ctx context.Context, dir string) error {
 		return err
 	}
 	defer os.RemoveAll(tmp)
-	if err := k.get(ctx, a, tmp); err != nil { // apt's lists may be old
+	if err := a.get(ctx, k.Package+"="+k.Version, tmp); err != nil { // apt's lists may be old
 		if err := a.update(ctx); err != nil {
 			return fmt.Errorf("%w: %w", ErrNoTools, err)
 		}
 		if !a.known(ctx, k.Package, k.Version) {
 			return fmt.Errorf("%s: %w", k, ErrNoKernel)
 		}
-		if err := k.get(ctx, a, tmp); err != nil {
+		if err := a.get(ctx, k.Package+"="+k.Version, tmp); err != nil {
 			return err
 		}
 	}
@@ -356,12 +397,12 @@ func keepModules(root, dir string) error {
 	return os.Rename(part, dir)
 }
 
-// get downloads the package into dir.
-func (k *Kernel) get(ctx context.Context, a *archive, dir string) error {
-	cmd := exec.CommandContext(ctx, "apt-get", a.args([]string{"download", "-qq", "-o", "APT::Sandbox::User=root", k.Package + "=" + k.Version})...)
+// get downloads a package, NAME=VERSION, into dir.
+func (a *archive) get(ctx context.Context, pkg, dir string) error {
+	cmd := exec.CommandContext(ctx, "apt-get", a.args([]string{"download", "-qq", "-o", "APT::Sandbox::User=root", pkg})...)
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("downloading %s: %w\n%s", k, err, out)
+		return fmt.Errorf("downloading %s: %w\n%s", pkg, err, out)
 	}
 	return nil
 }

@@ -36,6 +36,8 @@ const (
 	HCEntry       = 32 // (entry): a name of the guest's own has appeared or gone in a filesystem that the host shows; see EntryOp
 	HCGraphReturn = 33 // (slot): ftrace_return_to_handler; Go writes the return address into the slot, where return_to_handler pops it
 	HCDisk        = 34 // (request): do a request to the disk (see DiskType), and raise VecDisk; 0: return the disk's size in sectors
+	HCLookupName  = 35 // (name, n) → address: kallsyms_lookup_name; 0 if there is no such symbol
+	HCSymbolAt    = 36 // (i, addr, buf, size): write the address, a u64, and the name, with a NUL and cut to size, of the core kernel's i-th symbol
 	HCStackSave   = 31 // (store, size, skip) → n: stack_trace_save: store at most size return addresses, without those of the calling function and of skip more
 	HCSymbol      = 30 // (addr, buf, kind, size) → length: format an address as %pS (kind 'S'), %ps or %pB do, cut to size
 )

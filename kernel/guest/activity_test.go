@@ -82,11 +82,11 @@ func TestHostFork(t *testing.T) {
 		flags uint64
 		via   string
 	}{
-		{"clone", 56, 0x1200000 | uint64(syscall.SIGCHLD), "__do_sys_clone"},
+		{"clone", 56, 0x1200000 | uint64(syscall.SIGCHLD), "__x64_sys_clone"},
 		{"fork", 57, 0, "__do_sys_fork"},
 		{"vfork", 58, 0, "__do_sys_vfork"},
-		{"clone3", 435, uint64(syscall.SIGCHLD) | cloneSettid, "__do_sys_clone3"},
-		{"vfork by clone", 56, cloneVM | cloneVfork | uint64(syscall.SIGCHLD), "__do_sys_clone"},
+		{"clone3", 435, uint64(syscall.SIGCHLD) | cloneSettid, "__x64_sys_clone3"},
+		{"vfork by clone", 56, cloneVM | cloneVfork | uint64(syscall.SIGCHLD), "__x64_sys_clone"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &machine{m.Machine, t}

@@ -241,7 +241,7 @@ func TestABI(t *testing.T) {
 		"HC_MAP": abi.HCMap, "HC_UNMAP": abi.HCUnmap, "HC_NEXT": abi.HCNext, "HC_DONE": abi.HCDone,
 		"HC_FILE_OP": abi.HCFileOp, "HC_POP_WAKE": abi.HCPopWake,
 		"HC_PANIC_BEGIN": abi.HCPanicBegin, "HC_PANIC": abi.HCPanic, "HC_BOOTED": abi.HCBooted, "HC_RANDOM": abi.HCRandom,
-		"HC_FUNCTION": abi.HCFunction, "HC_TRACEPOINT": abi.HCTracepoint, "HC_OPTIMIZED": abi.HCOptimized, "HC_FTRACE": abi.HCFtrace, "HC_RETHOOK": abi.HCRethook, "HC_GRAPH_RETURN": abi.HCGraphReturn, "HC_DISK": abi.HCDisk,
+		"HC_FUNCTION": abi.HCFunction, "HC_TRACEPOINT": abi.HCTracepoint, "HC_OPTIMIZED": abi.HCOptimized, "HC_FTRACE": abi.HCFtrace, "HC_RETHOOK": abi.HCRethook, "HC_GRAPH_RETURN": abi.HCGraphReturn, "HC_DISK": abi.HCDisk, "HC_LOOKUP_NAME": abi.HCLookupName, "HC_SYMBOL_AT": abi.HCSymbolAt,
 		"HC_BUG": abi.HCBug, "HC_TASK_DEAD": abi.HCTaskDead,
 		"HOST_CALL_FUNC": abi.HostCallFunc, "HOST_NEW_TASK": abi.HostNewTask, "HOST_EXIT_TASK": abi.HostExitTask,
 		"HOST_FILP_CLOSE": abi.HostFilpClose, "HOST_RELEASE": abi.HostRelease, "HOST_NOP": abi.HostNop,

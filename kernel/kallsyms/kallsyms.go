@@ -316,6 +316,16 @@ func (s *symbols) lookup(addr uint64) (abi.Symbol, uint64, bool) {
 	return sym, addr - at, true
 }
 
+// Core returns the core kernel's i-th symbol, in the order of /proc/kallsyms, and whether
+// there is one.
+func (t *Table) Core(i uint64) (abi.Symbol, bool) {
+	tables := t.snap.Load().tables
+	if len(tables) == 0 || i >= uint64(len(tables[0].listed)) {
+		return abi.Symbol{}, false
+	}
+	return tables[0].listed[i], true
+}
+
 // All returns all symbols in the order of /proc/kallsyms, in a new slice.
 func (t *Table) All() []abi.Symbol {
 	var all []abi.Symbol

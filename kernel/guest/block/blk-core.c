@@ -53,7 +53,7 @@ noinline __noclone void blk_flush_plug(struct blk_plug *plug)
 }
 
 // blk_fill_rwbs writes what is done as events show it.
-void blk_fill_rwbs(char *rwbs, unsigned int opf)
+notrace void blk_fill_rwbs(char *rwbs, unsigned int opf)
 {
 	*rwbs++ = op_is_write(opf) ? 'W' : 'R';
 	if (opf & REQ_RAHEAD)

@@ -194,7 +194,7 @@ noinline __noclone bool blk_update_request(struct request *rq, blk_status_t erro
 	return false;
 }
 
-noinline __noclone void blk_account_io_done(struct request *rq, u64 now)
+notrace_since_6_1 noinline __noclone void blk_account_io_done(struct request *rq, u64 now)
 {
 	bool write = op_is_write(rq->cmd_flags);
 
@@ -205,7 +205,7 @@ noinline __noclone void blk_account_io_done(struct request *rq, u64 now)
 	rq->q->nsecs[write] += now - rq->start_time_ns;
 }
 
-static __noipa void __blk_mq_end_request(struct request *rq, blk_status_t error)
+static notrace __noipa void __blk_mq_end_request(struct request *rq, blk_status_t error)
 {
 	blk_account_io_done(rq, ktime_get());
 	kfree(rq);

@@ -1323,7 +1323,14 @@ noinline __noclone int vfs_rename(struct inode *old_dir, struct dentry *old_dent
 noinline __noclone int vfs_rename(struct renamedata *rd)
 #endif
 {
-	return host_made();
+#ifndef KERNEL_5_10
+	struct inode *old_dir = rd->old_dir, *new_dir = rd->new_dir;
+	struct dentry *old_dentry = rd->old_dentry, *new_dentry = rd->new_dentry;
+	unsigned int flags = rd->flags;
+#endif
+	int err = security_inode_rename(old_dir, old_dentry, new_dir, new_dentry, flags);
+
+	return err ?: host_made();
 }
 
 // parent_of returns the directory of a name, and the name's dentry in it.

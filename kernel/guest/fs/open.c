@@ -22,7 +22,7 @@
 
 // build_open_flags converts flags and mode from user space for path_openat. It
 // returns -EINVAL for invalid combinations.
-noinline int build_open_flags(const struct open_how *how, struct open_flags *op)
+notrace noinline int build_open_flags(const struct open_how *how, struct open_flags *op)
 {
 	u64 flags = how->flags;
 

@@ -36,6 +36,28 @@ noinline struct cred *prepare_creds(void)
 }
 EXPORT_SYMBOL(prepare_creds);
 
+/* Credentials for the kernel's own work: those of daemon, or root's. */
+struct cred *prepare_kernel_cred(struct task_struct *daemon)
+{
+	const struct cred *old;
+	struct cred *new;
+
+#ifdef KERNEL_6_12
+	if (WARN_ON_ONCE(!daemon))
+		return NULL;
+#endif
+	new = kmem_cache_alloc(cred_jar, GFP_KERNEL);
+	if (!new)
+		return NULL;
+	old = daemon ? get_task_cred(daemon) : get_cred(&init_cred);
+	*new = *old;
+	new->non_rcu = 0;
+	atomic_long_set(&new->usage, 1);
+	put_cred(old);
+	return new;
+}
+EXPORT_SYMBOL(prepare_kernel_cred);
+
 /* The task's credentials, which the caller puts. */
 const struct cred *get_task_cred(struct task_struct *task)
 {

@@ -187,3 +187,4 @@ int atomic_notifier_call_chain(struct atomic_notifier_head *nh, unsigned long va
 	return ret;
 }
 EXPORT_SYMBOL_GPL(atomic_notifier_call_chain);
+NOKPROBE_SYMBOL(atomic_notifier_call_chain);

@@ -27,7 +27,7 @@ void panic(const char *fmt, ...)
 }
 EXPORT_SYMBOL(panic);
 
-void refcount_warn_saturate(refcount_t *r, int t)
+notrace void refcount_warn_saturate(refcount_t *r, int t)
 {
 	refcount_set(r, (int)0xc0000000);
 	WARN_ONCE(1, "refcount_t: misuse; leaking memory.\n");

@@ -26,7 +26,7 @@ static void wakeup_softirqd(void)
 		wake_up_process(tsk);
 }
 
-void raise_softirq_irqoff(unsigned int nr)
+notrace void raise_softirq_irqoff(unsigned int nr)
 {
 	trace_softirq_raise(nr);
 	this_cpu_or(__softirq_pending, 1U << nr);
@@ -146,7 +146,7 @@ early_initcall(spawn_ksoftirqd);
 #define IRQ_WORK_BUSY 2
 
 /* Runs func soon on this CPU, in an interrupt that the CPU sends to itself. */
-bool irq_work_queue(struct irq_work *work)
+notrace bool irq_work_queue(struct irq_work *work)
 {
 	int was = atomic_read(&work->flags);
 
@@ -163,14 +163,14 @@ bool irq_work_queue(struct irq_work *work)
 EXPORT_SYMBOL(irq_work_queue);
 
 /* Waits until work is not queued and does not run. */
-void irq_work_sync(struct irq_work *work)
+notrace void irq_work_sync(struct irq_work *work)
 {
 	while (atomic_read(&work->flags) & IRQ_WORK_BUSY)
 		cpu_relax();
 }
 EXPORT_SYMBOL_GPL(irq_work_sync);
 
-void irq_work_run(void)
+notrace void irq_work_run(void)
 {
 	struct llist_node *n = llist_del_all(this_cpu_ptr(&raised_list)), *next;
 

@@ -2,6 +2,7 @@
 #include <linux/types.h>
 #include <linux/sort.h>
 #include <linux/export.h>
+#include <linux/kprobes.h>
 
 void *bsearch(const void *key, const void *base, size_t num, size_t size, cmp_func_t cmp)
 {
@@ -22,3 +23,4 @@ void *bsearch(const void *key, const void *base, size_t num, size_t size, cmp_fu
 	return NULL;
 }
 EXPORT_SYMBOL(bsearch);
+NOKPROBE_SYMBOL(bsearch);

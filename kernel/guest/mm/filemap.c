@@ -196,7 +196,7 @@ static __noipa void ondemand_readahead(struct file *file, unsigned long index, u
 	do_page_cache_ra(file->f_mapping, ra->start, ra->size, ra->async_size);
 }
 
-noinline __noclone void page_cache_sync_ra(struct file *file, unsigned long index, unsigned long req_count)
+notrace_before_6_1 noinline __noclone void page_cache_sync_ra(struct file *file, unsigned long index, unsigned long req_count)
 {
 	ondemand_readahead(file, index, req_count, false);
 }

@@ -103,7 +103,7 @@ static struct kmem_cache *virt_to_cache(const void *x)
 }
 
 /* The cache that an object is from. The caller says which one it should be. */
-static noinline struct kmem_cache *cache_from_obj(struct kmem_cache *s, void *x)
+static notrace noinline struct kmem_cache *cache_from_obj(struct kmem_cache *s, void *x)
 {
 	struct kmem_cache *cachep = virt_to_cache(x);
 

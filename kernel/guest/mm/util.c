@@ -60,7 +60,7 @@ char *kstrndup(const char *s, size_t max, gfp_t gfp)
 }
 EXPORT_SYMBOL(kstrndup);
 
-void *kmemdup(const void *src, size_t len, gfp_t gfp)
+notrace void *kmemdup(const void *src, size_t len, gfp_t gfp)
 {
 	void *p = kmalloc(len, gfp);
 
@@ -185,7 +185,7 @@ void kvfree(const void *addr)
 }
 EXPORT_SYMBOL(kvfree);
 
-char *kvasprintf(gfp_t gfp, const char *fmt, va_list ap)
+notrace char *kvasprintf(gfp_t gfp, const char *fmt, va_list ap)
 {
 	va_list aq;
 	int first;
@@ -201,7 +201,7 @@ char *kvasprintf(gfp_t gfp, const char *fmt, va_list ap)
 }
 EXPORT_SYMBOL(kvasprintf);
 
-char *kasprintf(gfp_t gfp, const char *fmt, ...)
+notrace char *kasprintf(gfp_t gfp, const char *fmt, ...)
 {
 	va_list ap;
 	char *p;

@@ -27,6 +27,7 @@ LSM_HOOK(inode_symlink, struct inode *dir, struct dentry *dentry, const char *ol
 LSM_HOOK(inode_unlink, struct inode *dir, struct dentry *dentry)
 LSM_HOOK(inode_create, struct inode *dir, struct dentry *dentry, umode_t mode)
 LSM_HOOK(inode_rmdir, struct inode *dir, struct dentry *dentry)
+LSM_HOOK(inode_rename, struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry)
 LSM_HOOK(inode_follow_link, struct dentry *dentry, struct inode *inode, bool rcu)
 LSM_HOOK(locked_down, enum lockdown_reason what)
 LSM_HOOK(task_kill, struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)
@@ -145,6 +146,17 @@ int security_inode_create(struct inode *dir, struct dentry *dentry, umode_t mode
 int security_inode_rmdir(struct inode *dir, struct dentry *dentry)
 {
 	return bpf_lsm_inode_rmdir(dir, dentry);
+}
+
+int security_inode_rename(struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry, unsigned int flags)
+{
+	if (unlikely(flags & RENAME_EXCHANGE)) {
+		int err = bpf_lsm_inode_rename(new_dir, new_dentry, old_dir, old_dentry);
+
+		if (err)
+			return err;
+	}
+	return bpf_lsm_inode_rename(old_dir, old_dentry, new_dir, new_dentry);
 }
 
 int security_inode_follow_link(struct dentry *dentry, struct inode *inode, bool rcu)

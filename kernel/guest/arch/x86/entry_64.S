@@ -126,7 +126,11 @@ SYM_FUNC_START paravirt_ret0
 	xorl	%eax, %eax
 	ret
 SYM_FUNC_END paravirt_ret0
+#ifdef KERNEL_5_10
+	.text
+#else
 	.section .noinstr.text, "ax"
+#endif
 SYM_FUNC_START native_save_fl
 	.cfi_startproc
 	pushfq
@@ -187,6 +191,5 @@ SYM_CODE_START rewind_stack_and_make_dead
 	call	make_task_dead
 	ud2
 SYM_FUNC_END rewind_stack_and_make_dead
-_ASM_NOKPROBE rewind_stack_and_make_dead
 
 	.section .note.GNU-stack,"",@progbits

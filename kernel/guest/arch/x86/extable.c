@@ -1,9 +1,13 @@
 /* extable.c: instructions that may fault, and the addresses of their fixups. */
 #include <linux/kernel.h>
 #include <linux/module.h>
+#include <linux/mutex.h>
 #include <asm/traps.h>
 
 extern const struct exception_table_entry __start___ex_table[], __stop___ex_table[];
+
+/* Held on Linux while text is changed. Here the machine does that while nothing runs. */
+__used DEFINE_MUTEX(text_mutex);
 
 static unsigned long ex_to_insn(const struct exception_table_entry *e)
 {
@@ -52,7 +56,7 @@ static void ex_change_regs(struct pt_regs *regs, int data)
 
 /* The table is in the order of the object files. It is short enough for a linear
  * search. */
-noinline const struct exception_table_entry *search_extable(const struct exception_table_entry *base,
+notrace noinline const struct exception_table_entry *search_extable(const struct exception_table_entry *base,
 						   const size_t num, unsigned long value)
 {
 	size_t i;

@@ -27,7 +27,6 @@ static noinline void page_fault_oops(struct pt_regs *regs, unsigned long error_c
 	hypercall4(HC_BUG, regs, BUG_FAULT, error_code, address);
 	oops_end(flags, regs, 9);
 }
-NOKPROBE_SYMBOL(page_fault_oops);
 
 static noinline void kernelmode_fixup_or_oops(struct pt_regs *regs, unsigned long error_code, unsigned long address)
 {
@@ -41,7 +40,6 @@ static noinline void bad_area_nosemaphore(struct pt_regs *regs, unsigned long er
 {
 	kernelmode_fixup_or_oops(regs, error_code, address);
 }
-NOKPROBE_SYMBOL(bad_area_nosemaphore);
 
 static noinline void bad_area(struct pt_regs *regs, unsigned long error_code, unsigned long address)
 {

@@ -94,9 +94,6 @@ ftrace_regs_caller_end:
 	ret
 	.cfi_endproc
 SYM_FUNC_END ftrace_regs_caller
-_ASM_NOKPROBE ftrace_regs_caller
-_ASM_NOKPROBE ftrace_regs_call
-_ASM_NOKPROBE ftrace_regs_caller_end
 
 /*
  * The same where functions of modules listen: regs->ip is the site's end, and the
@@ -122,10 +119,6 @@ ftrace_ops_regs_caller_end:
 	ret
 	.cfi_endproc
 SYM_FUNC_END ftrace_ops_regs_caller
-_ASM_NOKPROBE ftrace_ops_regs_caller
-_ASM_NOKPROBE ftrace_ops_regs_op
-_ASM_NOKPROBE ftrace_ops_regs_call
-_ASM_NOKPROBE ftrace_ops_regs_caller_end
 
 /*
  * The same for listeners that do not need all registers: only caller-saved ones and rbp
@@ -179,10 +172,6 @@ ftrace_caller_end:
 	ret
 	.cfi_endproc
 SYM_FUNC_END ftrace_caller
-_ASM_NOKPROBE ftrace_caller
-_ASM_NOKPROBE ftrace_op
-_ASM_NOKPROBE ftrace_call
-_ASM_NOKPROBE ftrace_caller_end
 
 /*
  * A hooked function returns here. The first push replaces the popped return address.
@@ -239,7 +228,6 @@ SYM_CODE_START return_to_handler
 	ret
 	.cfi_endproc
 SYM_FUNC_END return_to_handler
-_ASM_NOKPROBE return_to_handler
 
 /* The function that is called when nothing is traced. */
 SYM_FUNC_START ftrace_stub

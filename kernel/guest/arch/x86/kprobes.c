@@ -64,14 +64,13 @@ NOKPROBE_SYMBOL(fprobe_handler);
 	notrace void name(unsigned long ip, unsigned long parent_ip, struct ftrace_ops *op, struct ftrace_regs *fregs) \
 	{ \
 		hypercall3(HC_FUNCTION, ip, parent_ip, fregs); \
-	} \
-	NOKPROBE_SYMBOL(name)
-FTRACE_FUNC(function_trace_call);
-FTRACE_FUNC(function_stack_trace_call);
-FTRACE_FUNC(function_trace_probe_call);
-FTRACE_FUNC(stack_trace_call);
-FTRACE_FUNC(perf_ftrace_function_call);
-FTRACE_FUNC(ftrace_graph_func);
+	}
+FTRACE_FUNC(function_trace_call)
+FTRACE_FUNC(function_stack_trace_call)
+FTRACE_FUNC(function_trace_probe_call)
+FTRACE_FUNC(stack_trace_call)
+FTRACE_FUNC(perf_ftrace_function_call)
+FTRACE_FUNC(ftrace_graph_func)
 
 /* The machine writes the real return address into the slot, which return_to_handler
  * returns to. */
@@ -80,7 +79,6 @@ notrace void ftrace_return_to_handler(unsigned long *slot)
 {
 	hypercall1(HC_GRAPH_RETURN, slot);
 }
-NOKPROBE_SYMBOL(ftrace_return_to_handler);
 
 /* The machine writes the real return address into the word above regs, which the
  * trampoline returns to. */

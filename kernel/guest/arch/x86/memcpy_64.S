@@ -1,12 +1,19 @@
 /* memcpy_64.S: copying and filling with string instructions. All functions return
  * their first argument. */
 #include <linux/linkage.h>
+/* Until 6.2 the names without underscores are weak, and so not the ones by which an
+ * address is shown. */
 #ifdef KERNEL_6_12
-	.section .noinstr.text, "ax"
+#define ALIAS .globl
 #else
-	.text
+#define ALIAS .weak
 #endif
-	.globl memcpy
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+	.text
+#else
+	.section .noinstr.text, "ax"
+#endif
+	ALIAS memcpy
 	.type memcpy, @function
 SYM_CODE_START __memcpy
 memcpy:
@@ -24,6 +31,9 @@ SYM_FUNC_END __memcpy
 EXPORT_SYMBOL memcpy
 EXPORT_SYMBOL __memcpy
 
+#ifndef KERNEL_6_12
+	.text
+#endif
 	.globl memset
 	.type memset, @function
 SYM_CODE_START __memset

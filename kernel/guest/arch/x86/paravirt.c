@@ -13,15 +13,16 @@ void native_halt(void);
 unsigned long pv_native_read_cr2(void);
 unsigned long __native_read_cr3(void);
 
-#define PV_FUNC(name, insns) \
-	__asm__(".pushsection .noinstr.text,\"ax\"\n.balign 16,0xcc\n.globl " #name "\n.type " #name ",@function\n" \
-		#name ":\n\t" insns "\n\tret\n.size " #name ", . - " #name "\n.popsection\n")
+#define __PV_FUNC(section, name, insns) \
+	__asm__(".pushsection " section ",\"ax\"\n.balign 16,0xcc\n.globl " #name "\n.type " #name ",@function\n" \
+		#name ":\n\t.cfi_startproc\n\t" insns "\n\tret\n\t.cfi_endproc\n.size " #name ", . - " #name "\n.popsection\n")
+#define PV_FUNC(name, insns) __PV_FUNC(".noinstr.text", name, insns)
 PV_FUNC(pv_native_irq_disable, "cli");
 PV_FUNC(pv_native_irq_enable, "sti");
 PV_FUNC(pv_native_safe_halt, "sti\n\thlt");
 PV_FUNC(native_halt, "hlt");
 PV_FUNC(pv_native_read_cr2, "mov %cr2, %rax");
-PV_FUNC(__native_read_cr3, "mov %cr3, %rax");
+__PV_FUNC(".text", __native_read_cr3, "mov %cr3, %rax");
 
 /* 6.1's struct paravirt_patch_template. */
 struct {

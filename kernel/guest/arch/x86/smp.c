@@ -128,7 +128,7 @@ void __init prefill_possible_map(unsigned int cpus)
 
 /* Entry point of other CPUs: on the idle task's stack, with the CPU's own per-CPU
  * area. */
-void start_secondary(unsigned long cpu)
+notrace void start_secondary(unsigned long cpu)
 {
 	load_idt_table();
 	this_cpu_write(current_task, idle_task(cpu));

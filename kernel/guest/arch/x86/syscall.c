@@ -10,7 +10,7 @@
 long sys_ni_syscall(const struct pt_regs *regs);
 long __x64_sys_ni_syscall(const struct pt_regs *regs);
 
-long __x64_sys_ni_syscall(const struct pt_regs *regs)
+notrace long __x64_sys_ni_syscall(const struct pt_regs *regs)
 {
 	return -ENOSYS;
 }
@@ -25,7 +25,7 @@ __section(".data..ro_after_init") sys_call_ptr_t sys_call_table[__NR_syscalls] =
 };
 #undef __SYSCALL
 
-void __init syscall_init(void)
+notrace void syscall_init(void)
 {
 	int i;
 
@@ -34,11 +34,22 @@ void __init syscall_init(void)
 			sys_call_table[i] = __x64_sys_ni_syscall;
 }
 
+/* Linux has it since the kernels of 2024: a switch in the place of an indirect call. */
+#if !defined(KERNEL_2_6) && !defined(KERNEL_4_15)
+long x64_sys_call(const struct pt_regs *regs, unsigned int nr);
+noinline __noclone long x64_sys_call(const struct pt_regs *regs, unsigned int nr)
+{
+	return sys_call_table[nr](regs);
+}
+#else
+#define x64_sys_call(regs, nr) sys_call_table[nr](regs)
+#endif
+
 static __always_inline bool do_syscall_x64(struct pt_regs *regs, int nr)
 {
 	if ((unsigned int)nr >= __NR_syscalls)
 		return false;
-	regs->ax = sys_call_table[nr](regs);
+	regs->ax = x64_sys_call(regs, nr);
 	return true;
 }
 

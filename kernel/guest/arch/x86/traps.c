@@ -5,6 +5,7 @@
 #include <linux/kprobes.h>
 #include <linux/module.h>
 #include <linux/notifier.h>
+#include <linux/trace_printk.h>
 #include <asm/traps.h>
 #include <asm/host.h>
 
@@ -16,7 +17,7 @@ int panic_on_oops;
 void arch_rethook_trampoline(void);
 void ftrace_stub(void);
 
-noinline struct bug_entry *find_bug(unsigned long bugaddr)
+notrace noinline struct bug_entry *find_bug(unsigned long bugaddr)
 {
 	struct bug_entry *b;
 
@@ -27,7 +28,7 @@ noinline struct bug_entry *find_bug(unsigned long bugaddr)
 }
 
 /* Handles a BUG or WARN at bugaddr. A WARN is logged, with WARN_ONCE only once. */
-enum bug_trap_type report_bug(unsigned long bugaddr, struct pt_regs *regs)
+notrace enum bug_trap_type report_bug(unsigned long bugaddr, struct pt_regs *regs)
 {
 	struct bug_entry *bug = find_bug(bugaddr);
 
@@ -46,10 +47,18 @@ enum bug_trap_type report_bug(unsigned long bugaddr, struct pt_regs *regs)
 	return BUG_TRAP_TYPE_BUG;
 }
 
+/* What is done before anything of an oops is printed: the tracer stops, so that its
+ * buffers still show what led to it. */
+noinline void oops_enter(void)
+{
+	tracing_off();
+}
+
 noinline unsigned long oops_begin(void)
 {
 	unsigned long flags;
 
+	oops_enter();
 	raw_local_irq_save(flags);
 	raw_spin_lock(&die_lock);
 	die_counter++;
@@ -79,7 +88,6 @@ noinline void die(const char *str, struct pt_regs *regs, long err)
 	hypercall3(HC_BUG, regs, BUG_TRAP, err);
 	oops_end(flags, regs, 11);
 }
-NOKPROBE_SYMBOL(die);
 
 static noinline void do_error_trap(struct pt_regs *regs, long error_code, const char *str, unsigned long trapnr)
 {
@@ -89,7 +97,6 @@ static noinline void do_error_trap(struct pt_regs *regs, long error_code, const 
 		die(str, regs, error_code);
 	local_irq_disable();
 }
-NOKPROBE_SYMBOL(do_error_trap);
 
 DEFINE_IDTENTRY(exc_divide_error) { do_error_trap(regs, 0, "divide error", 0); }
 DEFINE_IDTENTRY(exc_overflow) { do_error_trap(regs, 0, "overflow", 4); }
@@ -166,7 +173,7 @@ DEFINE_IDTENTRY(exc_invalid_op)
 		do_error_trap(regs, 0, "invalid opcode", 6);
 }
 
-void __stack_chk_fail(void)
+noinstr void __stack_chk_fail(void)
 {
 	panic("stack-protector: Kernel stack is corrupted in: %pS", __builtin_return_address(0));
 }

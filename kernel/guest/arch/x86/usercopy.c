@@ -13,7 +13,7 @@ unsigned long copy_user_generic(void *to, const void *from, unsigned long n)
 }
 
 /* The part that could not be copied is cleared. */
-unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n)
+notrace unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n)
 {
 	unsigned long res = n;
 
@@ -25,7 +25,7 @@ unsigned long _copy_from_user(void *to, const void __user *from, unsigned long n
 }
 EXPORT_SYMBOL(_copy_from_user);
 
-unsigned long _copy_to_user(void __user *to, const void *from, unsigned long n)
+notrace unsigned long _copy_to_user(void __user *to, const void *from, unsigned long n)
 {
 	if (likely(access_ok(to, n)))
 		n = copy_user_generic(to, from, n);
@@ -71,7 +71,7 @@ long copy_from_user_nofault(void *dst, const void __user *src, size_t size)
 }
 EXPORT_SYMBOL_GPL(copy_from_user_nofault);
 
-long copy_to_user_nofault(void __user *dst, const void *src, size_t size)
+notrace long copy_to_user_nofault(void __user *dst, const void *src, size_t size)
 {
 	unsigned long left;
 
@@ -104,7 +104,7 @@ long strncpy_from_kernel_nofault(char *dst, const void *unsafe_addr, long count)
 }
 
 /* Returns the length without the NUL, count if there is none, or -EFAULT. */
-long strncpy_from_user(char *dst, const char __user *src, long count)
+notrace long strncpy_from_user(char *dst, const char __user *src, long count)
 {
 	long i;
 
@@ -123,7 +123,7 @@ EXPORT_SYMBOL(strncpy_from_user);
 
 /* Returns the length including the NUL, more than n if there is none, 0 for a bad
  * address. */
-long strnlen_user(const char __user *str, long n)
+notrace long strnlen_user(const char __user *str, long n)
 {
 	long i;
 

@@ -43,7 +43,6 @@ SYM_FUNC_START __get_user_\n
 	_ASM_EXTABLE 1b, bad_get_user
 SYM_FUNC_END __get_user_\n
 EXPORT_SYMBOL __get_user_\n
-_ASM_NOKPROBE __get_user_\n
 .endm
 	GET_USER 1 movzbl edx
 	GET_USER 2 movzwl edx
@@ -66,7 +65,6 @@ SYM_FUNC_START __put_user_\n
 	_ASM_EXTABLE 1b, bad_put_user
 SYM_FUNC_END __put_user_\n
 EXPORT_SYMBOL __put_user_\n
-_ASM_NOKPROBE __put_user_\n
 .endm
 	PUT_USER 1 movb al
 	PUT_USER 2 movw ax

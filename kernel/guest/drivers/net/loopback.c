@@ -26,7 +26,7 @@ static const struct net_device_ops loopback_ops = {
 	.ndo_start_xmit = loopback_xmit,
 };
 
-static int __init loopback_net_init(void)
+static int loopback_net_init(void)
 {
 	struct net_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 

@@ -5,7 +5,9 @@
 #include <linux/namei.h>
 
 static const struct kobj_type root_ktype = { .sysfs_ops = &kobj_sysfs_ops };
-static struct kobject kernel_root, module_root, class_root, devices_root, virtual_root, dev_root, char_root, bus_root;
+static struct kobject kernel_root, class_root, devices_root, virtual_root, dev_root, char_root, bus_root;
+static struct kset module_root = { .list = LIST_HEAD_INIT(module_root.list) };
+struct kset *module_kset;
 struct kobject *sysfs_dev_char_kobj, *devices_kobj, *bus_kobj;
 
 static struct kobject *__init root_object(struct kobject *kobj, const char *name, struct kobject *parent)
@@ -27,7 +29,9 @@ void __init sysfs_init(void)
 	kernel_root.sd = path.dentry;
 	kernel_root.state_in_sysfs = 1;
 	kernel_kobj = &kernel_root;
-	module_kobj = root_object(&module_root, "module", NULL);
+	spin_lock_init(&module_root.list_lock);
+	module_kset = &module_root;
+	module_kobj = root_object(&module_root.kobj, "module", NULL);
 	bus_kobj = root_object(&bus_root, "bus", NULL);
 	class_kobj = root_object(&class_root, "class", NULL);
 	devices_kobj = root_object(&devices_root, "devices", NULL);

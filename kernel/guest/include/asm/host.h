@@ -31,6 +31,8 @@
 #define HC_ENTRY 32
 #define HC_GRAPH_RETURN 33
 #define HC_DISK 34
+#define HC_LOOKUP_NAME 35
+#define HC_SYMBOL_AT 36
 
 /* Entries of trace_printk, in the place of HC_TRACEPOINT's tracepoint. */
 #define TRACE_PRINTK_BINARY 1

@@ -29,6 +29,14 @@
 
 /* Functions without an fentry site. */
 #define notrace		__attribute__((__no_instrument_function__))
+/* Functions that have none in Debian's 5.10 only, or in the later kernels only. */
+#ifdef KERNEL_5_10
+#define notrace_before_6_1 notrace
+#define notrace_since_6_1
+#else
+#define notrace_before_6_1
+#define notrace_since_6_1 notrace
+#endif
 /* Text that runs before the kernel's state is consistent: not probeable. */
 #define noinstr		noinline notrace __attribute__((__no_stack_protector__)) __section(".noinstr.text")
 /* __kprobes text. It is empty in 6.1, but has bounds. */

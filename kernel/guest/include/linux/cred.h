@@ -24,6 +24,7 @@ struct task_struct;
 extern struct cred init_cred;
 int copy_creds(struct task_struct *p, unsigned long clone_flags);
 struct cred *prepare_creds(void);
+struct cred *prepare_kernel_cred(struct task_struct *daemon);
 int commit_creds(struct cred *new);
 const struct cred *get_task_cred(struct task_struct *task);
 const struct cred *override_creds(const struct cred *new);

@@ -895,6 +895,9 @@ int security_inode_getattr(const struct path *path);
 int security_inode_mkdir(struct inode *dir, struct dentry *dentry, umode_t mode);
 int security_inode_symlink(struct inode *dir, struct dentry *dentry, const char *old_name);
 int security_inode_unlink(struct inode *dir, struct dentry *dentry);
+#define RENAME_NOREPLACE 1
+#define RENAME_EXCHANGE 2
+int security_inode_rename(struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry, unsigned int flags);
 int security_inode_create(struct inode *dir, struct dentry *dentry, umode_t mode);
 int security_inode_rmdir(struct inode *dir, struct dentry *dentry);
 int security_inode_follow_link(struct dentry *dentry, struct inode *inode, bool rcu);

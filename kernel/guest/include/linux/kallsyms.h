@@ -9,6 +9,13 @@
 #endif
 /* "%s+%#lx/%#lx [%s]" with the longest names. */
 #define KSYM_SYMBOL_LEN (KSYM_NAME_LEN + 88)
+struct module;
+unsigned long kallsyms_lookup_name(const char *name);
+#ifdef KERNEL_6_12
+int kallsyms_on_each_symbol(int (*fn)(void *, const char *, unsigned long), void *data);
+#else
+int kallsyms_on_each_symbol(int (*fn)(void *, const char *, struct module *, unsigned long), void *data);
+#endif
 int sprint_symbol(char *buffer, unsigned long address);
 int sprint_symbol_no_offset(char *buffer, unsigned long address);
 #endif

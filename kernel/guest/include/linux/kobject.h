@@ -57,6 +57,7 @@ enum kobject_action { KOBJ_ADD, KOBJ_REMOVE, KOBJ_CHANGE, KOBJ_MOVE, KOBJ_ONLINE
 static inline const char *kobject_name(const struct kobject *kobj) { return kobj->name; }
 
 extern const struct sysfs_ops kobj_sysfs_ops;
+extern struct kset *module_kset;
 extern struct kobject *kernel_kobj, *module_kobj, *virtual_kobj, *class_kobj;
 void kobject_init(struct kobject *kobj, const struct kobj_type *ktype);
 int kobject_add(struct kobject *kobj, struct kobject *parent, const char *fmt, ...);

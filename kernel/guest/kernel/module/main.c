@@ -410,7 +410,6 @@ const struct exception_table_entry *search_module_extables(unsigned long addr)
 	rcu_read_unlock();
 	return e;
 }
-NOKPROBE_SYMBOL(search_module_extables);
 
 struct bug_entry *module_find_bug(unsigned long bugaddr)
 {

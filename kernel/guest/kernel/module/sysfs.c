@@ -333,6 +333,7 @@ int mod_sysfs_setup(struct module *mod, const struct load_info *info)
 
 	mod->mkobj.mod = mod;
 	memset(&mod->mkobj.kobj, 0, sizeof(mod->mkobj.kobj));
+	mod->mkobj.kobj.kset = module_kset;
 	err = mod_sysfs_add(mod, info);
 	if (err)
 		mod_sysfs_teardown(mod);

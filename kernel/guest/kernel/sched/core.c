@@ -35,7 +35,7 @@ noinline void enqueue_task(struct rq *rq, struct task_struct *p, int flags)
 	enqueue_task_fair(rq, p, flags);
 }
 
-void dequeue_task(struct rq *rq, struct task_struct *p, int flags)
+notrace void dequeue_task(struct rq *rq, struct task_struct *p, int flags)
 {
 	update_rq_clock(rq);
 	dequeue_task_fair(rq, p, flags);
@@ -361,7 +361,7 @@ static struct task_struct *pick_next_task(struct rq *rq, struct task_struct *pre
 	return pick_next_task_idle(rq);
 }
 
-static void __schedule(bool preempt)
+static notrace void __schedule(bool preempt)
 {
 	struct task_struct *prev, *next;
 	struct rq_flags rf;

@@ -8,6 +8,7 @@ void tick_nohz_idle_stop_tick(void);
 void tick_nohz_idle_exit(void);
 void rcu_idle_enter(void);
 void rcu_idle_exit(void);
+void pv_native_safe_halt(void);
 void schedule_idle(void);
 void flush_smp_call_function_queue(void);
 
@@ -22,13 +23,21 @@ noinline void set_next_task_idle(struct rq *rq, struct task_struct *next, bool f
 	rq->idle_stamp = rq->clock;
 }
 
-/* Not probeable: a hlt that is single-stepped with interrupts off would never end. */
-noinstr void default_idle(void)
+#ifdef KERNEL_6_12
+#define __cpuidle noinstr
+#else
+#define __cpuidle noinline
+#endif
+
+/* The hlt is in a function that takes no probe: stepped with interrupts off it would
+ * never end. */
+__cpuidle void default_idle(void)
 {
-	__asm__ __volatile__("sti; hlt; cli" : : : "memory");
+	pv_native_safe_halt();
+	__asm__ __volatile__("cli" : : : "memory");
 }
 
-void arch_cpu_idle(void)
+__cpuidle void arch_cpu_idle(void)
 {
 	default_idle();
 }

@@ -18,18 +18,30 @@ ktime_t ktime_get(void)
 }
 EXPORT_SYMBOL(ktime_get);
 
-u64 sched_clock(void)
+/* Which of the two takes no probe, and which has no fentry site, differs. */
+#ifdef KERNEL_6_12
+#define __sched_clock notrace
+#define __local_clock
+#elif defined(KERNEL_5_10)
+#define __sched_clock notrace
+#define __local_clock notrace
+#else
+#define __sched_clock noinstr
+#define __local_clock notrace
+#endif
+
+__sched_clock u64 sched_clock(void)
 {
 	return hypercall0(HC_CLOCK);
 }
 EXPORT_SYMBOL(sched_clock);
 
-u64 local_clock(void)
+__local_clock u64 local_clock(void)
 {
 	return sched_clock();
 }
 
-u64 ktime_get_real_ns(void)
+notrace u64 ktime_get_real_ns(void)
 {
 	return hypercall0(HC_WALL_CLOCK);
 }
@@ -149,7 +161,7 @@ unsigned long nsecs_to_jiffies(u64 n)
 EXPORT_SYMBOL(nsecs_to_jiffies);
 
 /* Ticks of user space: a hundredth of a second. */
-u64 jiffies_64_to_clock_t(u64 x)
+notrace_since_6_1 u64 jiffies_64_to_clock_t(u64 x)
 {
 	return x * 100 / HZ;
 }
@@ -236,7 +248,7 @@ time64_t ktime_get_seconds(void)
 }
 EXPORT_SYMBOL_GPL(ktime_get_seconds);
 
-u64 notrace ktime_get_mono_fast_ns(void)
+u64 notrace_since_6_1 ktime_get_mono_fast_ns(void)
 {
 	return hypercall0(HC_CLOCK);
 }
@@ -248,13 +260,13 @@ u64 notrace ktime_get_boot_fast_ns(void)
 }
 EXPORT_SYMBOL_GPL(ktime_get_boot_fast_ns);
 
-u64 notrace ktime_get_raw_fast_ns(void)
+u64 notrace_since_6_1 ktime_get_raw_fast_ns(void)
 {
 	return hypercall0(HC_CLOCK);
 }
 EXPORT_SYMBOL_GPL(ktime_get_raw_fast_ns);
 
-u64 notrace ktime_get_real_fast_ns(void)
+u64 ktime_get_real_fast_ns(void)
 {
 	return hypercall0(HC_WALL_CLOCK);
 }

@@ -154,7 +154,7 @@ static void forward_timer_base(struct timer_base *base)
 		base->clk = base->next_expiry;
 }
 
-static int __mod_timer(struct timer_list *timer, unsigned long expires, bool pending_only)
+static notrace int __mod_timer(struct timer_list *timer, unsigned long expires, bool pending_only)
 {
 	struct timer_base *base, *new_base;
 	unsigned long flags;

@@ -52,13 +52,13 @@ notrace void ftrace_ops_assist_func(unsigned long ip, unsigned long parent_ip, s
 }
 NOKPROBE_SYMBOL(ftrace_ops_assist_func);
 
-int register_ftrace_function(struct ftrace_ops *ops)
+notrace int register_ftrace_function(struct ftrace_ops *ops)
 {
 	return probe_request(FTRACE_REGISTER, ops, 0);
 }
 EXPORT_SYMBOL_GPL(register_ftrace_function);
 
-static noinline int __unregister_ftrace_function(struct ftrace_ops *ops)
+static notrace noinline int __unregister_ftrace_function(struct ftrace_ops *ops)
 {
 	if (WARN_ON(!(ops->flags & FTRACE_OPS_FL_ENABLED)))
 		return -EBUSY;
@@ -66,7 +66,7 @@ static noinline int __unregister_ftrace_function(struct ftrace_ops *ops)
 }
 
 /* Afterwards no task is in the trampoline or in the function. */
-int unregister_ftrace_function(struct ftrace_ops *ops)
+notrace int unregister_ftrace_function(struct ftrace_ops *ops)
 {
 	int ret = __unregister_ftrace_function(ops);
 
@@ -83,44 +83,44 @@ static int ftrace_set(struct ftrace_ops *ops, int kind, const void *buf, u64 len
 	return probe_request(FTRACE_SET, &r, 0);
 }
 
-int ftrace_set_filter(struct ftrace_ops *ops, unsigned char *buf, int len, int reset)
+notrace int ftrace_set_filter(struct ftrace_ops *ops, unsigned char *buf, int len, int reset)
 {
 	return ftrace_set(ops, FTRACE_FILTER, buf, len, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_filter);
 
-int ftrace_set_notrace(struct ftrace_ops *ops, unsigned char *buf, int len, int reset)
+notrace int ftrace_set_notrace(struct ftrace_ops *ops, unsigned char *buf, int len, int reset)
 {
 	return ftrace_set(ops, FTRACE_NOTRACE, buf, len, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_notrace);
 
-void ftrace_set_global_filter(unsigned char *buf, int len, int reset)
+notrace void ftrace_set_global_filter(unsigned char *buf, int len, int reset)
 {
 	ftrace_set(NULL, FTRACE_FILTER, buf, len, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_global_filter);
 
-void ftrace_set_global_notrace(unsigned char *buf, int len, int reset)
+notrace void ftrace_set_global_notrace(unsigned char *buf, int len, int reset)
 {
 	ftrace_set(NULL, FTRACE_NOTRACE, buf, len, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_global_notrace);
 
-int ftrace_set_filter_ips(struct ftrace_ops *ops, unsigned long *ips, unsigned int cnt, int remove, int reset)
+notrace int ftrace_set_filter_ips(struct ftrace_ops *ops, unsigned long *ips, unsigned int cnt, int remove, int reset)
 {
 	return ftrace_set(ops, remove ? FTRACE_REMOVE_IPS : FTRACE_ADD_IPS, ips, cnt, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_filter_ips);
 
-int ftrace_set_filter_ip(struct ftrace_ops *ops, unsigned long ip, int remove, int reset)
+notrace int ftrace_set_filter_ip(struct ftrace_ops *ops, unsigned long ip, int remove, int reset)
 {
 	return ftrace_set_filter_ips(ops, &ip, 1, remove, reset);
 }
 EXPORT_SYMBOL_GPL(ftrace_set_filter_ip);
 
 /* Only while ops is not registered. */
-void ftrace_free_filter(struct ftrace_ops *ops)
+notrace void ftrace_free_filter(struct ftrace_ops *ops)
 {
 	if (WARN_ON(ops->flags & FTRACE_OPS_FL_ENABLED))
 		return;

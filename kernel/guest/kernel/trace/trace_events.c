@@ -5,6 +5,14 @@
  * event's format file (recorded in kprobes/tracing/formats-RELEASE.txt). The machine
  * refuses shorter records.
  */
+#include <linux/compiler.h>
+/* On Linux these two are in kernel/trace, where nothing has an fentry site. */
+notrace int __traceiter_cpu_idle(void *__data, unsigned int state, unsigned int cpu_id);
+notrace int __traceiter_cpu_frequency(void *__data, unsigned int frequency, unsigned int cpu_id);
+#ifdef KERNEL_6_12
+notrace void __probestub_cpu_idle(void *__data, unsigned int state, unsigned int cpu_id);
+notrace void __probestub_cpu_frequency(void *__data, unsigned int frequency, unsigned int cpu_id);
+#endif
 #define CREATE_TRACE_POINTS
 #include <linux/sched.h>
 #include <linux/binfmts.h>

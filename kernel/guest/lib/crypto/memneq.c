@@ -5,7 +5,7 @@
 #include <crypto/hash.h>
 
 // __crypto_memneq returns 0 if size bytes are equal.
-unsigned long __crypto_memneq(const void *a, const void *b, size_t size)
+notrace_before_6_1 unsigned long __crypto_memneq(const void *a, const void *b, size_t size)
 {
 	const u8 *x = a, *y = b;
 	unsigned long neq = 0;

@@ -196,7 +196,7 @@ int inet_hash_connect(struct sock *sk)
 	return __inet_hash_connect(sk);
 }
 
-static int __init inet_hashinfo_init(void)
+static int inet_hashinfo_init(void)
 {
 	get_random_bytes(&hash_key, sizeof(hash_key));
 	return 0;

@@ -81,7 +81,7 @@ static struct sk_buff *unsent_tail(struct sock *sk)
 	return skb->len < tcp_current_mss(sk) ? skb : NULL;
 }
 
-noinline __noclone bool tcp_stream_memory_free(const struct sock *sk)
+notrace_before_6_1 noinline __noclone bool tcp_stream_memory_free(const struct sock *sk)
 {
 	return atomic_read(&sk->sk_wmem_alloc) < sk->sk_sndbuf;
 }

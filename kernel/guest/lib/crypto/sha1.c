@@ -5,7 +5,7 @@
 #include <linux/bitops.h>
 #include <crypto/hash.h>
 
-void sha1_init(u32 *digest)
+notrace_before_6_1 void sha1_init(u32 *digest)
 {
 	digest[0] = 0x67452301;
 	digest[1] = 0xefcdab89;
@@ -35,7 +35,7 @@ static u32 mixed(int t, u32 b, u32 c, u32 d)
 }
 
 // sha1_transform processes a block of 64 bytes. The workspace is 16 words.
-void sha1_transform(u32 *digest, const char *data, u32 *workspace)
+notrace_before_6_1 void sha1_transform(u32 *digest, const char *data, u32 *workspace)
 {
 	u32 a = digest[0], b = digest[1], c = digest[2], d = digest[3], e = digest[4], next;
 	int t;
