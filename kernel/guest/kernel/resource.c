@@ -118,7 +118,7 @@ void __release_region(struct resource *parent, u64 start, u64 n)
 		remove(r);
 	write_unlock(&resource_lock);
 	if (!r)
-		pr_warn("Trying to free nonexistent resource <%016llx-%016llx>\n", start, start + n - 1);
+		pr_warn("resource: Trying to free nonexistent resource <%#018llx-%#018llx>\n", start, start + n - 1);
 	kfree(r);
 }
 EXPORT_SYMBOL(__release_region);

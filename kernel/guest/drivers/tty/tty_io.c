@@ -20,10 +20,10 @@ struct tty_struct *get_current_tty(void)
 }
 EXPORT_SYMBOL_GPL(get_current_tty);
 
-// tty_devnum returns a terminal's device number, or 0 if there is no terminal.
+// tty_devnum returns a terminal's device number. Without a terminal it oopses, as on Linux.
 dev_t tty_devnum(struct tty_struct *tty)
 {
-	return tty ? MKDEV(tty->driver->major, tty->driver->minor_start) + tty->index : 0;
+	return MKDEV(tty->driver->major, tty->driver->minor_start) + tty->index;
 }
 EXPORT_SYMBOL(tty_devnum);
 

@@ -53,7 +53,6 @@ struct irq_desc {
 	struct irqaction *action;  // those that share it, in the order of their requests
 	unsigned int irq, depth;   // how often it is disabled; 1 without an action
 	bool inprogress, pending;  // the handlers run; it came while it was disabled or they ran
-	bool norequest;		   // that of the cascade
 	unsigned int oneshot;	   // threads that have to end before it may come again
 	unsigned int unhandled;
 	atomic_t threads_active;

@@ -146,7 +146,7 @@ int request_threaded_irq(unsigned int irq, irq_handler_t handler, irq_handler_t 
 
 	if ((flags & IRQF_SHARED && (!dev || flags & IRQF_NO_AUTOEN)) || (!(flags & IRQF_SHARED) && flags & IRQF_COND_SUSPEND))
 		return -EINVAL;
-	if (!desc || desc->norequest || (!handler && !thread_fn))
+	if (!desc || (!handler && !thread_fn))
 		return -EINVAL;
 	action = kzalloc(sizeof(*action), GFP_KERNEL);
 	if (!action)
@@ -272,8 +272,6 @@ void enable_irq(unsigned int irq)
 	else
 		desc->depth--;
 	raw_spin_unlock_irqrestore(&desc->lock, flags);
-	if (!READ_ONCE(desc->depth))
-		resend(desc);
 }
 EXPORT_SYMBOL(enable_irq);
 
@@ -338,7 +336,7 @@ unsigned long probe_irq_on(void)
 	unsigned int i;
 
 	for (i = 0; i < NR_IRQS_LEGACY; i++)
-		if (!irq_descs[i].action && !irq_descs[i].norequest) {
+		if (!irq_descs[i].action) {
 			irq_descs[i].pending = false;
 			mask |= 1UL << i;
 		}
@@ -417,7 +415,6 @@ static int __init irq_init(void)
 		raw_spin_lock_init(&irq_descs[i].lock);
 		init_waitqueue_head(&irq_descs[i].wait_for_threads);
 	}
-	irq_descs[2].norequest = true; // of the second interrupt controller
 	return 0;
 }
 early_initcall(irq_init);
