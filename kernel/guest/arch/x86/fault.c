@@ -36,7 +36,7 @@ static noinline void kernelmode_fixup_or_oops(struct pt_regs *regs, unsigned lon
 }
 NOKPROBE_SYMBOL(kernelmode_fixup_or_oops);
 
-static void bad_area_nosemaphore(struct pt_regs *regs, unsigned long error_code, unsigned long address)
+static noinline void bad_area_nosemaphore(struct pt_regs *regs, unsigned long error_code, unsigned long address)
 {
 	kernelmode_fixup_or_oops(regs, error_code, address);
 }

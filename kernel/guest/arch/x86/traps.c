@@ -81,7 +81,7 @@ void oops_end(unsigned long flags, struct pt_regs *regs, int signr)
 NOKPROBE_SYMBOL(oops_end);
 
 /* Logs the oops and kills the task; the machine goes on. */
-void die(const char *str, struct pt_regs *regs, long err)
+noinline void die(const char *str, struct pt_regs *regs, long err)
 {
 	unsigned long flags = oops_begin();
 
@@ -89,7 +89,7 @@ void die(const char *str, struct pt_regs *regs, long err)
 	oops_end(flags, regs, 11);
 }
 
-static void do_error_trap(struct pt_regs *regs, long error_code, const char *str, unsigned long trapnr)
+static noinline void do_error_trap(struct pt_regs *regs, long error_code, const char *str, unsigned long trapnr)
 {
 	if (regs->flags & X86_EFLAGS_IF)
 		local_irq_enable();
