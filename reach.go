@@ -64,7 +64,7 @@ func newReach(m *image.Image) *reach {
 			continue
 		}
 		r.starts, r.names = append(r.starts, s.Addr), append(r.names, s.Name)
-		r.open = append(r.open, !strings.Contains(s.Name, ".cold"))
+		r.open = append(r.open, !strings.Contains(s.Name, ".cold") && !strings.HasPrefix(s.Name, workPrefix))
 	}
 	r.callers = make([][]int, len(r.starts))
 	for _, site := range m.Mcount {
@@ -141,6 +141,10 @@ func (r *reach) scanText(seg image.Segment) {
 		}
 	}
 }
+
+// workPrefix starts the names of the functions that SYSCALL_DEFINE makes for the work of a
+// call. Those with arguments are inline on Linux, and so have no fentry site.
+const workPrefix = "__do_sys_"
 
 // syscallPrefix starts the names of the functions of system calls.
 const syscallPrefix = "__x64_sys_"

@@ -306,7 +306,7 @@ func TestImage(t *testing.T) {
 	}
 	for _, want := range strings.Fields(`T:kernel_clone T:do_exit T:vfs_read T:vfs_open T:vfs_write T:vfs_symlink
 		t:do_sys_openat2 T:do_sys_open T:getname T:kfree T:dput T:schedule T:__switch_to D:init_task T:_text T:_stext
-		D:_sdata T:_etext D:jiffies T:start_kernel T:kthreadd T:memcpy T:__x64_sys_read`) {
+		D:_sdata T:_etext D:jiffies T:start_kernel T:kthreadd T:__memcpy T:__x64_sys_read`) {
 		kind, name, _ := strings.Cut(want, ":")
 		s := names[name]
 		if len(s) != 1 || !strings.EqualFold(string(s[0].Type), kind) {

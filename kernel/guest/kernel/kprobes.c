@@ -50,7 +50,8 @@ int __kprobes_2_6 probe_request(u64 nr, void *probe, u64 arg)
 	return r.ret;
 }
 
-static noinline kprobe_opcode_t *kprobe_lookup_name(const char *name, unsigned int unused)
+kprobe_opcode_t *kprobe_lookup_name(const char *name, unsigned int offset);
+noinline __noclone kprobe_opcode_t *kprobe_lookup_name(const char *name, unsigned int offset)
 {
 	return (kprobe_opcode_t *)kallsyms_lookup_name(name);
 }
