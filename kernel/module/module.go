@@ -154,7 +154,7 @@ type Loader struct {
 type module struct {
 	name    string
 	state   State
-	formed  bool // build has ended; guarded by Loader.mu. Before that, only build looks at what it sets
+	formed  bool  // build has ended; guarded by Loader.mu. Before that, only build looks at what it sets
 	told    State // the last one that Notify was called for
 	at      [areas]placed
 	sites   *image.Sites
