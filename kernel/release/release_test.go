@@ -85,7 +85,7 @@ func TestValues(t *testing.T) {
 // TestRename: the functions that have other names than in 6.1.
 func TestRename(t *testing.T) {
 	for v, want := range map[Version]map[string]string{
-		Linux2_6_25: {"do_execveat_common.constprop.0.isra.0": "do_execve", "kretprobe_rethook_handler": "trampoline_probe_handler", "exc_page_fault": "do_page_fault", "_printk": "printk"},
+		Linux2_6_25: {"do_execveat_common.isra.0": "do_execve", "kretprobe_rethook_handler": "trampoline_probe_handler", "exc_page_fault": "do_page_fault", "_printk": "printk"},
 		Linux5_10: {
 			"arch_rethook_trampoline": "kretprobe_trampoline", "arch_rethook_trampoline_callback": "trampoline_handler",
 			"rethook_trampoline_handler": "__kretprobe_trampoline_handler", "_printk": "printk",

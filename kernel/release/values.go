@@ -75,7 +75,7 @@ var FunctionNames = []*Value[string]{
 	},
 	{
 		Subject: names, What: "what execve calls", Source: "document 002: `kprobefs.TestNamesOfEach`",
-		By: []At[string]{{Linux2_6_25, "do_execve", 0}, {Linux5_10, "do_execveat_common.constprop.0.isra.0", 0}},
+		By: []At[string]{{Linux2_6_25, "do_execve", 0}, {Linux5_10, "do_execveat_common.isra.0", 0}},
 	},
 	{
 		Subject: names, What: "the handler of page faults", Source: "document 002: `kprobefs.TestNamesOfEach`",
