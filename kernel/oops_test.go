@@ -28,7 +28,7 @@ func TestTainted(t *testing.T) {
 // TestTainted26: up to 2.6.32 there are fewer flags: an out-of-tree module is none.
 func TestTainted26(t *testing.T) {
 	m := &Machine{has: release.Linux2_6_32.Set()}
-	for _, tc := range []struct{ letters, want string }{{"OE", "Not tainted"}, {"D", "Tainted: G      D    "}, {"P", "Tainted: P      D    "}} {
+	for _, tc := range []struct{ letters, want string }{{"OE", "Not tainted"}, {"D", "Tainted: G      D   "}, {"P", "Tainted: P      D   "}} {
 		for i := range tc.letters {
 			m.Taint(tc.letters[i])
 		}
