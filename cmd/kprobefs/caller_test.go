@@ -109,8 +109,17 @@ func TestWritable(t *testing.T) {
 		addr, size uint64
 		want       bool
 	}{
-		{0x1000, 1, false}, {0x1fff, 2, false}, {0x2000, 0x3000, true}, {0x2001, 0x3000, false}, {0x4fff, 1, true},
-		{0x5000, 1, false}, {0x6000, 0x1000, true}, {0x5fff, 2, false}, {0x7fffffffe000, 16, true}, {0, 1, false}, {^uint64(0), 8, false},
+		{0x1000, 1, false},
+		{0x1fff, 2, false},
+		{0x2000, 0x3000, true},
+		{0x2001, 0x3000, false},
+		{0x4fff, 1, true},
+		{0x5000, 1, false},
+		{0x6000, 0x1000, true},
+		{0x5fff, 2, false},
+		{0x7fffffffe000, 16, true},
+		{0, 1, false},
+		{^uint64(0), 8, false},
 	} {
 		if got := writable(maps, tt.addr, tt.size); got != tt.want {
 			t.Errorf("%d bytes at %#x: %v", tt.size, tt.addr, got)

@@ -472,8 +472,12 @@ func TestFromScratch(t *testing.T) {
 		return string(out), err
 	}
 	for _, args := range [][]string{
-		{"check", "/tree"}, {"check", "--for", "mount", "/tree"},
-		{"mount", "--daemon", "/tree"}, {"mounted", "/tree"}, {"check", "/tree"}, {"umount", "/tree"},
+		{"check", "/tree"},
+		{"check", "--for", "mount", "/tree"},
+		{"mount", "--daemon", "/tree"},
+		{"mounted", "/tree"},
+		{"check", "/tree"},
+		{"umount", "/tree"},
 	} {
 		if out, err := inside(args...); err != nil {
 			t.Fatalf("%q: %s, %v", args, out, err)

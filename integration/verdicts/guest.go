@@ -48,12 +48,16 @@ func AskGuest(k *kprobefs.Kernel, names []string) (map[string]Verdict, error) {
 		p := &kprobefs.Kprobe{SymbolName: name, Flags: kprobes.FlagDisabled}
 		err := k.Register(p)
 		if v[Probe] = errno(err); err == nil {
-			err = k.Unregister(p)
+			if err := k.Unregister(p); err != nil {
+				return nil, err
+			}
 		}
 		r := &kprobefs.Retprobe{Kprobe: kprobefs.Kprobe{SymbolName: name, Flags: kprobes.FlagDisabled}}
 		err = k.RegisterRetprobe(r)
 		if v[ReturnProbe] = errno(err); err == nil {
-			err = k.UnregisterRetprobe(r)
+			if err := k.UnregisterRetprobe(r); err != nil {
+				return nil, err
+			}
 		}
 		all[name] = v
 	}

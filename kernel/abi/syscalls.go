@@ -287,8 +287,8 @@ const (
 	SysSendmmsg            = 307
 	SysSetns               = 308
 	SysGetcpu              = 309
-	SysProcessVmReadv      = 310
-	SysProcessVmWritev     = 311
+	SysProcessVMReadv      = 310
+	SysProcessVMWritev     = 311
 	SysKcmp                = 312
 	SysSchedSetattr        = 314
 	SysSchedGetattr        = 315

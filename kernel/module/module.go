@@ -720,6 +720,7 @@ func ranges(m *module, list ...area) []abi.Range {
 func (m *module) coreRanges() []abi.Range {
 	return ranges(m, coreText, coreRodata, coreAfterInit, coreData)
 }
+
 func (m *module) initRanges() []abi.Range {
 	return ranges(m, initText, initRodata, initAfterInit, initData)
 }
