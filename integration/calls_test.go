@@ -204,7 +204,7 @@ func TestUname(t *testing.T) {
 			t.Errorf("%q:\n%s", c.flags, out)
 		}
 	}
-	if out, status := asUser(nil).exec(t, "/", nil, []string{"--uname", "mine"}, "true"); status != 1 || !strings.Contains(out, "release and host") {
+	if out, status := asUser(nil).exec(t, "/", nil, []string{"--uname", "mine"}, "true"); status != 2 || !strings.Contains(out, "release and host") {
 		t.Errorf("--uname=mine: status %d, %s", status, out)
 	}
 }

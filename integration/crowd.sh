@@ -2,16 +2,19 @@
 # crowd.sh COMMAND...: runs COMMAND on a host that has what many hosts have: a syslog socket at
 # /dev/log, 300 users, /proc/modules with the host's modules, tracefs and debugfs mounted, a bridge
 # with addresses like Docker's, directories of other programs in /tmp. Needs root; all of it is in
-# namespaces of the command's own. No recording may depend on any of this:
+# a mount namespace of the command's own, but for the bridge, which goes when the command ends. No
+# recording may depend on any of this:
 #
 #	integration/crowd.sh go test ./integration
 set -eu
 if [ "${KPROBEFS_CROWD:-}" != inside ]; then
-	KPROBEFS_CROWD=inside exec unshare -m -n --propagation private "$0" "$@"
+	KPROBEFS_CROWD=inside exec unshare -m --propagation private "$0" "$@"
 fi
 unset KPROBEFS_CROWD
+bridge=
+syslogd=
 dir=$(mktemp -d)
-trap 'kill $syslogd 2>/dev/null; umount -R "$dir/dev" 2>/dev/null || umount -l "$dir/dev" 2>/dev/null; rm -rf "$dir/passwd" "$dir/modules" "$dir/dev"; rmdir "$dir"' EXIT
+trap 'kill $syslogd 2>/dev/null; [ -z "$bridge" ] || ip link del "$bridge"; umount -R "$dir/dev" || umount -l "$dir/dev"; rm -f "$dir/passwd" "$dir/modules"; rmdir "$dir/dev" "$dir"' EXIT
 
 # A /dev of its own, with the devices of the host's.
 mkdir "$dir/dev"
@@ -21,7 +24,7 @@ for f in "$dir"/dev/*; do
 	name=/dev/${f##*/}
 	if [ -L "$f" ]; then cp -P "$f" "$name"
 	elif [ -d "$f" ]; then mkdir "$name" && mount --rbind "$f" "$name"
-	else : >"$name" && mount --bind "$f" "$name"; fi
+	else cp -a "$f" "$name"; fi
 done
 busybox syslogd -n -O "$dir/dev/null" &
 syslogd=$!
@@ -38,10 +41,14 @@ fi
 mount -t tracefs crowd /sys/kernel/tracing 2>/dev/null || echo "crowd: no tracefs on this host" >&2
 mount -t debugfs crowd /sys/kernel/debug 2>/dev/null || echo "crowd: no debugfs on this host" >&2
 
-# The network of a host with containers.
-ip link set lo up
-ip link add docker0 type bridge && ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up
-ip link add veth0 type veth peer name veth1 && ip link set veth0 master docker0 up
+# A bridge like Docker's, where there is none: the command has the host's network, since the
+# connector of processes is of that only.
+bridge=
+if ! ip link show docker0 >/dev/null 2>&1 && ip link add docker0 type bridge 2>/dev/null; then
+	bridge=docker0
+	ip addr add 172.17.0.1/16 dev docker0 && ip link set docker0 up
+fi
 
 while [ ! -S /dev/log ]; do sleep 0.1; done
+mount --make-rshared / # as systemd has it; these are groups of this namespace
 "$@"

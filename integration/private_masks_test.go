@@ -29,6 +29,8 @@ var privateMasks = []struct{ like, why string }{
 	{`tracefs\|debugfs`, "what a list of mounts says of a file system beside its type and its options: the source, ids, options of the host"},
 	{`^s,.*/\.\*/,.*DIR/,|^s,\$KPROBEFS_MNT/,`, "the directory in which a script is played"},
 	{`block_rq_complete`, "the columns before an event of a disk, which trace_entry compares, and the task behind it: a kworker's, or the one that the interrupt has met"},
+	{`\(execveat\|returns`, "the columns before an event's values, which trace_entry compares"},
+	{`^s/\^\(pkey_alloc`, "what the host answers to a call that depends on its processor, its configuration and the caller's rights; that the call is seen is compared"},
 	{`\[kr\]`, "the address and the offset of a listed probe"},
 	{`\[2-9\]/1|/all/`, "how often a symbol is listed, and how many symbols there are: docs/reference/differences.md"},
 	{`\\\[\\?\(?\.\*|\.\*\\\[//|\\\]\.\*//|^s/=\[\^ \]\*/=|vfs_\[a-z\]|/\^ \*vfs_/d|/x/|Totals|s/\^entries: `, "one part of a line, where the script compares that part only"},

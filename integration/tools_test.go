@@ -122,7 +122,7 @@ func TestModuleFlag(t *testing.T) {
 	} {
 		out, status := asUser(nil).exec(t, dir, nil, []string{"--module", c.flag}, "echo", "started")
 		for _, want := range c.want {
-			if status != 1 || !strings.Contains(out, want) || strings.Contains(out, "started") {
+			if status != 125 || !strings.Contains(out, want) || strings.Contains(out, "started") {
 				t.Errorf("%s: status %d, no %q in\n%s", c.flag, status, want, out)
 			}
 		}

@@ -138,12 +138,20 @@ static noinline void evict(struct inode *inode)
 	destroy_inode(inode);
 }
 
+static void iput_final(struct inode *inode)
+{
+	spin_lock(&inode->i_lock);
+	inode->i_state |= I_FREEING;
+	spin_unlock(&inode->i_lock);
+	evict(inode);
+}
+
 // iput drops a reference. All filesystems here are in memory, and dentries hold
 // references to their inodes, so an inode is freed with its last reference.
 noinline void iput(struct inode *inode)
 {
 	if (inode && atomic_dec_and_test(&inode->i_count))
-		evict(inode);
+		iput_final(inode);
 }
 EXPORT_SYMBOL(iput);
 
