@@ -174,7 +174,7 @@ noinline void __mmdrop(struct mm_struct *mm)
 	kmem_cache_free(mm_cachep, mm);
 }
 
-static noinline void __mmput(struct mm_struct *mm)
+static noinline notrace void __mmput(struct mm_struct *mm)
 {
 #ifdef KERNEL_6_12
 	if (mm->merge & MERGE_ABLE)

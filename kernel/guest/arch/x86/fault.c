@@ -47,7 +47,7 @@ static noinline void bad_area(struct pt_regs *regs, unsigned long error_code, un
 	bad_area_nosemaphore(regs, error_code, address);
 }
 
-static noinline bool access_error(unsigned long error_code, struct vm_area_struct *vma)
+static noinline notrace bool access_error(unsigned long error_code, struct vm_area_struct *vma)
 {
 	if (error_code & X86_PF_WRITE)
 		return !(vma->vm_flags & VM_WRITE);

@@ -79,7 +79,6 @@ SYM_FUNC_START __get_user_nocheck_\n
 	_ASM_EXTABLE 1b, bad_get_user
 SYM_FUNC_END __get_user_nocheck_\n
 EXPORT_SYMBOL __get_user_nocheck_\n
-_ASM_NOKPROBE __get_user_nocheck_\n
 .endm
 	GET_USER_NOCHECK 1 movzbl edx
 	GET_USER_NOCHECK 2 movzwl edx
@@ -93,7 +92,6 @@ SYM_FUNC_START __put_user_nocheck_\n
 	_ASM_EXTABLE 1b, bad_put_user
 SYM_FUNC_END __put_user_nocheck_\n
 EXPORT_SYMBOL __put_user_nocheck_\n
-_ASM_NOKPROBE __put_user_nocheck_\n
 .endm
 	PUT_USER_NOCHECK 1 movb al
 	PUT_USER_NOCHECK 2 movw ax

@@ -77,7 +77,7 @@ static ssize_t dev_show(struct device *dev, struct device_attribute *attr, char 
 }
 DEVICE_ATTR_RO(dev);
 
-int add_uevent_var(struct kobj_uevent_env *env, const char *format, ...)
+notrace int add_uevent_var(struct kobj_uevent_env *env, const char *format, ...)
 {
 	va_list args;
 	int len;

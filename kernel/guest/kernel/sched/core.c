@@ -440,7 +440,7 @@ void schedule_preempt_disabled(void)
 	preempt_disable();
 }
 
-static noinline void preempt_schedule_common(void)
+static noinline notrace void preempt_schedule_common(void)
 {
 	do {
 		preempt_disable();

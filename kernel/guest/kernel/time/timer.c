@@ -363,7 +363,7 @@ unsigned long __next_timer_interrupt(struct timer_base *base)
 	return next;
 }
 
-static noinline void __run_timers(struct timer_base *base)
+static noinline notrace void __run_timers(struct timer_base *base)
 {
 	struct hlist_head heads[LVL_DEPTH];
 	int levels;
