@@ -345,10 +345,17 @@ func TestGivingBack(t *testing.T) {
 			t.Logf("room for %d, %+v", filled, d.state())
 		})
 	}
-	const returned = 10 * time.Second
-	within(t, 3*returned, "memory goes back to the host", func() bool {
-		return d.state().resident < before.resident+24<<10
-	})
+	// The daemon gives the memory of its heap back when requests are few, so it is asked twice
+	// a second. Pages of the guest that were touched stay resident: with this load some 40 MB.
+	const guestPages = 80 << 10 // KB
+	now := d.state()
+	for range 60 {
+		if now = d.state(); now.resident < before.resident+guestPages {
+			return
+		}
+		time.Sleep(500 * time.Millisecond)
+	}
+	t.Errorf("after 30s %d KB are resident, before %d KB", now.resident, before.resident)
 }
 
 // filler fills the memory by one kind of file.
