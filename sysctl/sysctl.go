@@ -73,7 +73,7 @@ type Config struct {
 	SetKptrRestrict func(v int) error // kernel.kptr_restrict for the log; nil if nobody asks
 
 	// ConsoleLevels are the numbers of kernel.printk, SetConsoleLevels sets the first of
-	// them. If ConsoleLevels is nil, there is no such row.
+	// them. Both are always there.
 	ConsoleLevels    func() []int
 	SetConsoleLevels func([]int)
 
@@ -114,9 +114,6 @@ func New(c Config) *Table {
 	}
 	if c.SetStackTracer == nil {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
-	}
-	if c.ConsoleLevels == nil {
-		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/printk" })
 	}
 	for i := range t.rows {
 		t.rows[i].name()

@@ -34,7 +34,7 @@ const (
 	statusFD            // where the command's status is told before the second process goes to the background
 )
 
-// commandStatus is what is told.
+// commandStatus is what the second process tells the first one when its command has ended.
 type commandStatus struct {
 	Status   syscall.WaitStatus
 	Panicked bool // the emulated kernel, which was not rebooted

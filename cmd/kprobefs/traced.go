@@ -80,7 +80,7 @@ func (s *supervisor) trace(c *caller, call *tracedCall) {
 	}
 }
 
-// message is what is told of a call, or nil.
+// message returns what the serving process hears of a call, or nil if it hears nothing.
 func (s *supervisor) message(tid int, n *caller, call *tracedCall) *callMessage {
 	ours := s.paths()
 	m := &callMessage{ID: n.id, TID: tid, Nr: call.guest, Args: n.args}

@@ -149,7 +149,7 @@ var quirks = []quirk{
 	},
 	{
 		name: "MOVS with two operands that fault",
-		why:  "The same.",
+		why:  "Which of them is accessed first is each processor's own.",
 		code: []byte{0xa5},
 		set:  func(s *record.State) { s.R[6], s.R[7] = nowhere, nowhere+0x1000 },
 		see:  func(s sight) string { return fmt.Sprintf("cr2 %#x", s.cr2) }, intel: "cr2 0x11555000", other: "cr2 0x11556000",
@@ -231,7 +231,7 @@ func (p *pair) concerned(e executed) bool {
 	return false
 }
 
-// afterLegacyPrefixes is what is left of b after the prefixes without REX.
+// afterLegacyPrefixes skips the prefixes of an instruction, but for REX.
 func afterLegacyPrefixes(b []byte) []byte {
 	for decode.IsPrefix(b[0]) && b[0]&0xf0 != 0x40 {
 		b = b[1:]
