@@ -111,7 +111,7 @@ func load(t *testing.T, d *daemon, length, limit time.Duration) {
 
 // run is one load.
 type run struct {
-	t      *testing.T
+	t      testing.TB
 	d      *daemon
 	limit  time.Duration // for an operation
 	end    time.Time
@@ -120,6 +120,7 @@ type run struct {
 
 	mu     sync.Mutex
 	counts map[string]*atomic.Int64
+	took   map[string][]time.Duration // by operation; not kept when nil
 	busy   map[int]operation // the current operation of each thread
 }
 
@@ -168,6 +169,7 @@ func (l *run) loop(thread int, name string, f func(n int) error) {
 				}
 			}
 			count.Add(1)
+			l.note(name, thread)
 		}
 		l.at(thread, operation{})
 	})
@@ -177,6 +179,15 @@ func (l *run) at(thread int, o operation) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.busy[thread] = o
+}
+
+// note keeps how long a thread's operation took.
+func (l *run) note(name string, thread int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.took != nil {
+		l.took[name] = append(l.took[name], time.Since(l.busy[thread].since))
+	}
 }
 
 // join waits for all threads. An operation that hangs fails the test.
@@ -469,6 +480,33 @@ func BenchmarkReadLatency(b *testing.B) {
 	slices.Sort(all)
 	for _, p := range []int{50, 99} {
 		b.ReportMetric(float64(all[len(all)*p/100].Nanoseconds()), fmt.Sprintf("ns/p%d", p))
+	}
+}
+
+// BenchmarkWriteLatency measures the median, the 99th percentile and the longest of the writes
+// of each kind under TestLoad's load: 64 readers and 16 writers for 10 seconds an iteration.
+func BenchmarkWriteLatency(b *testing.B) {
+	d := start(b, b.TempDir())
+	for _, def := range lasting {
+		if err := d.write("tracing/kprobe_events", def); err != nil {
+			b.Fatal(def, err)
+		}
+	}
+	l := &run{t: b, d: d, limit: hangLimit, counts: map[string]*atomic.Int64{}, took: map[string][]time.Duration{}}
+	for b.Loop() {
+		l.begin(10 * time.Second)
+		l.join()
+	}
+	for name, took := range l.took {
+		if len(took) == 0 {
+			continue
+		}
+		slices.Sort(took)
+		unit := strings.ReplaceAll(name, " ", "-")
+		b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms/p50-"+unit)
+		b.ReportMetric(float64(took[len(took)*99/100].Microseconds())/1000, "ms/p99-"+unit)
+		b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "ms/max-"+unit)
+		b.ReportMetric(float64(len(took)), "n-"+unit)
 	}
 }
 
