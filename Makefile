@@ -23,7 +23,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -61,7 +61,16 @@ cover: ## print how much of each package its own tests and those of the packages
 # The packages whose tests take longest, to begin with: none of them then runs alone at the end.
 LONGEST = ./kprobes ./cmd/kprobefs . ./kernel/guest ./kernel/cpu ./fs
 
-test: vet ## all tests; the packages (not the scripts of integration) under the race detector
+# A line a package, then what failed, and what was skipped and why. Well kept, and nothing of it is in the program.
+SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
+
+test: vet ## each kind of test there is, in less than 8 minutes on two CPUs; says at the end what it left out
+	$(SUM) -- -short -p 2 -timeout 8m $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) -- -short -p 1 -parallel $(SCRIPTS) -timeout 8m ./integration ./integration/soak ./integration/ftracetest
+	@echo 'Left to make test-all: the race detector, each boundary of instructions and 100,000 probes, what is'
+	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
+
+test-all: vet ## all tests; the packages (not the scripts of integration) under the race detector
 	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
 	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench

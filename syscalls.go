@@ -43,9 +43,11 @@ func (a *Activity) InitModule(ctx context.Context, by host.Caller, ko []byte, o 
 func killedWith(ctx, as context.Context) context.Context { return host.WithKill(as, ctx.Done()) }
 
 // DeleteModule is delete_module(2) of such a program. Its errors are those of
-// module.Loader.Remove, and ErrOops.
+// module.Loader.Remove, and ErrOops. A device of the module that has been closed before the call
+// does not keep the module in use: FUSE's RELEASE may come after it.
 func (a *Activity) DeleteModule(ctx context.Context, by host.Caller, name string, force bool) error {
 	defer a.update()
+	a.host.AwaitClosed(ctx)
 	return oopsed(a.kernel.moduleDir.Remove(killedWith(ctx, asCaller(ctx, by)), name, force))
 }
 

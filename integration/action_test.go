@@ -13,6 +13,7 @@ import (
 // TestAction plays the steps of action.yml as a runner does, with an empty cache but that of this
 // machine's Go, which stands for the network. The program tells the version of the action, and the steps set the outputs.
 func TestAction(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	bash, err := exec.LookPath("bash")
 	if err != nil {

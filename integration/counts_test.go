@@ -69,6 +69,7 @@ func countedHits(t *testing.T, dir string, env, command []string) map[string]int
 // calls. How often a program reads a pipe depends on time, and so does how many threads the
 // Go runtime starts: there the counts may differ by what strace's own differ by.
 func TestProgramCounts(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needTool(t, "strace", "strace")
 	public := publicDir(t)

@@ -28,7 +28,7 @@ func TestDebianModules(t *testing.T) {
 	if len(cases) < 34 {
 		t.Fatalf("%d scripts, want at least 34", len(cases))
 	}
-	for _, c := range cases {
+	for _, c := range sample(t, 6, cases) {
 		t.Run(c.Name, func(t *testing.T) {
 			if missing {
 				t.Skip(ErrNoHeaders)

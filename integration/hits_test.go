@@ -21,6 +21,7 @@ const clientVar = "KPROBEFS_INTEGRATION_CLIENT"
 // read path must count exactly N hits, for each way of arming and several numbers of
 // vCPUs and threads.
 func TestExactHits(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	self, err := os.Executable()
 	if err != nil {

@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 	if !Passthrough() {
 		skip = map[string]string{"mirror_perf": "the rings of perf need Linux 6.9", "mirror_perf_probes": "the same", "mirror_perf_functions": "the same"}
 	}
-	play(t, nil, skip, all, masks)
+	play(t, nil, skip, sample(t, 6, all), masks)
 }
 
 // asksUser finds in a script what an ordinary user may do otherwise than root.
@@ -77,9 +77,6 @@ func TestScriptsUser(t *testing.T) {
 	needFUSE(t)
 	needBusybox(t)
 	user := ordinary(t)
-	if testing.Short() {
-		t.Skip("short")
-	}
 	all, masks := cases(t)
 	if os.Getenv("KPROBEFS_SOAK") == "" {
 		all = oneOf(otherScripts, 0, all, func(c *Case) bool { return !asksUser.MatchString(c.Script) })
@@ -88,7 +85,7 @@ func TestScriptsUser(t *testing.T) {
 	if hostTraces(t) {
 		skip["filesystems"] = "the host's own tracefs or debugfs lies below ours, where an ordinary user cannot unmount it, and lists show both"
 	}
-	play(t, user, skip, all, masks)
+	play(t, user, skip, sample(t, 12, all), masks)
 }
 
 // hostTraces says whether the host has a file system of its own where ours are mounted.
@@ -99,6 +96,27 @@ func hostTraces(t *testing.T) bool {
 		t.Fatal(err)
 	}
 	return regexp.MustCompile(`(?m)^\S+ /sys/kernel/(debug|tracing) `).Match(b)
+}
+
+// sample leaves one of n scripts where a part of each kind of test is wanted (-short), others for
+// each commit. It says how many it has left out, as a subtest that is skipped.
+func sample(t *testing.T, n int, all []*Case) []*Case {
+	t.Helper()
+	if !testing.Short() {
+		return all
+	}
+	total := len(all)
+	all = oneOf(n, 0, all, func(*Case) bool { return true })
+	t.Run("others", func(t *testing.T) { t.Skipf("%d of %d scripts are left to make test-all", total-len(all), total) })
+	return all
+}
+
+// needTime skips a test that takes longer than a part of each kind of test should (-short).
+func needTime(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("it takes more than ten seconds: left to make test-all")
+	}
 }
 
 // oneOf leaves of the cases for which of returns true every n-th: others for each value of

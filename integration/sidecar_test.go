@@ -119,6 +119,7 @@ func podded(t *testing.T) sidecar {
 // that mounts is a chroot in mount and PID namespaces of its own, the inspector runs below
 // bubblewrap. When the one is killed and started again, the inspector of before sees the new tree.
 func TestSidecar(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	if os.Getuid() != 0 {
 		t.Skip("a mount that is passed on to other namespaces needs root")

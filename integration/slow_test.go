@@ -87,6 +87,7 @@ slow: exit
 // TestSlowInit: an init function goes on when its insmod is killed, and what waits in it
 // may see that; one of many insmods loads the module.
 func TestSlowInit(t *testing.T) {
+	needTime(t)
 	needFUSE(t)
 	needBusybox(t)
 	needTool(t, "kmod", "kmod")

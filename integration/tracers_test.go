@@ -100,6 +100,7 @@ snoop() {
 // Debian's 6.1. There execsnoop and funccount fail with these errors, too: they look for
 // do_execve and for the function profiler. iosnoop sees the reads of the kernel's disk.
 func TestPerfToolsPrograms(t *testing.T) {
+	needTime(t)
 	out := tracerScript(t, snoop+`
 snoop functrace-perf -d 2 do_sys_openat2
 snoop tpoint-perf -d 2 sched:sched_process_exec
@@ -128,6 +129,7 @@ echo "== left: $(cat $E $T/current_tracer $T/events/enable)"
 // scripts are for GNU's, which writes at once only to a terminal. A busy machine needs some of the
 // ten seconds until the events are on.
 func TestOpensnoop(t *testing.T) {
+	needTime(t)
 	out := tracerScript(t, snoop+`
 terminal() { script -qc "timeout -s INT 10 $*" /dev/null </dev/null | tr -d '\r'; }
 snoop terminal opensnoop-perf some_file

@@ -59,7 +59,7 @@ func TestLoad(t *testing.T) {
 // TestLoadRace is the same with the race detector in the program.
 func TestLoadRace(t *testing.T) {
 	if testing.Short() {
-		t.Skip("short")
+		t.Skip("the load with the race detector is left to make test-all")
 	}
 	file, err := integration.Build(t.Context(), t.TempDir(), "-race")
 	if err != nil {
@@ -121,7 +121,7 @@ type run struct {
 	mu     sync.Mutex
 	counts map[string]*atomic.Int64
 	took   map[string][]time.Duration // by operation; not kept when nil
-	busy   map[int]operation // the current operation of each thread
+	busy   map[int]operation          // the current operation of each thread
 }
 
 type operation struct {

@@ -29,7 +29,15 @@ func (m *machine) leaks(k *task, f func(i int)) {
 	for i := range rounds {
 		f(i)
 	}
-	if after := settle(); after+slack < before {
+	after := settle()
+	// Kernel threads that free in the background run late on a busy host; what is leaked stays.
+	for range 50 {
+		if after+slack >= before {
+			return
+		}
+		after = settle()
+	}
+	if after+slack < before {
 		m.t.Errorf("%d pages are leaked after %d rounds", before-after, rounds)
 	}
 }

@@ -104,7 +104,7 @@ func FuzzFormat(f *testing.F) {
 	f.Fuzz(func(t *testing.T, format string, contents []byte, size uint16) {
 		s.t = t
 		if len(format) > 200 || len(contents) > 2000 || strings.ContainsAny(format, follows) || strings.Contains(format, "*") || hasLongNumber(format) {
-			t.Skip("what ends a guest, or takes long, on Linux too")
+			return // it ends a guest, or takes long, on Linux too
 		}
 		n := uint64(size % 2000)
 		s.put(s.a, bytes.Repeat([]byte{0xa5}, 2100))
