@@ -93,8 +93,7 @@ func ExampleKernel_RegisterRetprobe() {
 // A jprobe's handler has the arguments of the probed function. Only old releases have
 // jprobes.
 func ExampleKernel_RegisterJprobe() {
-	release, _ := kprobefs.ParseRelease("2.6.32")
-	k, end := boot(kprobefs.Options{Release: release, Config: release.Config})
+	k, end := boot(kprobefs.OptionsOf(kprobefs.Linux2_6_32))
 	defer end()
 	j := &kprobefs.Jprobe{
 		Kprobe:  kprobefs.Kprobe{SymbolName: "int_sqrt"},

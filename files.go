@@ -15,6 +15,10 @@ import (
 // Mount serves the tree at a directory, by FUSE. A thread that waits for one of the files
 // cannot serve it: use the files in another process. Unmount before Close.
 func (k *Kernel) Mount(dir string) (*fs.Mount, error) {
+	if err := k.users.begin(); err != nil {
+		return nil, err
+	}
+	defer k.users.leave()
 	root := &seqfile.Row{Name: "/", Mode: 0o755, Kind: seqfile.Ours, At: "/", Dir: k.Tree()}
 	tree := fs.New(k.Guest(), nil)
 	k.WatchEntries(tree.Gone)
@@ -27,25 +31,28 @@ func (k *Kernel) WatchEntries(tell func(gone []string)) { k.Machine.Entries().Wa
 
 // ReadFile reads a file of the tree to its end, such as "kprobes/list", without a mount. It
 // is not a system call of the guest, so the read hits no probe. The error is an
-// *fs.PathError with Linux's errno.
+// *fs.PathError with Linux's errno. Of a file without an end, such as "tracing/trace_pipe", it
+// returns when the kernel is closed.
 func (k *Kernel) ReadFile(name string) ([]byte, error) {
-	f, err := k.open(name, os.O_RDONLY)
-	if err != nil {
-		return nil, pathError("open", name, err)
-	}
-	defer f.Release()
-	var text []byte
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := f.Read(context.Background(), buf, int64(len(text)))
-		if err != nil {
-			return text, pathError("read", name, err)
+	return k.ReadFileContext(context.Background(), name)
+}
+
+// ReadFileContext is ReadFile until the end of ctx: it then returns what it has read, and ctx's error.
+func (k *Kernel) ReadFileContext(ctx context.Context, name string) (text []byte, err error) {
+	err = k.withFile(ctx, name, os.O_RDONLY, func(ctx context.Context, f seqfile.File) error {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := f.Read(ctx, buf, int64(len(text)))
+			if err != nil {
+				return pathError("read", name, err)
+			}
+			if n == 0 {
+				return nil
+			}
+			text = append(text, buf[:n]...)
 		}
-		if n == 0 {
-			return text, nil
-		}
-		text = append(text, buf[:n]...)
-	}
+	})
+	return text, err
 }
 
 // WriteFile truncates a file of the tree and writes to it, as "> name" does in a shell:
@@ -60,28 +67,43 @@ func (k *Kernel) AppendFile(name, text string) error {
 }
 
 func (k *Kernel) write(name, text string, flags int) error {
-	f, err := k.open(name, flags)
-	if err != nil {
-		return pathError("open", name, err)
+	return k.withFile(context.Background(), name, flags, func(ctx context.Context, f seqfile.File) error {
+		for off := 0; ; {
+			n, err := f.Write(ctx, []byte(text[off:]), int64(off))
+			if err != nil {
+				return pathError("write", name, err)
+			}
+			if off += n; off >= len(text) {
+				break
+			}
+		}
+		if flusher, ok := seqfile.As[seqfile.Flusher](f); ok {
+			return pathError("close", name, flusher.Flush(ctx))
+		}
+		return nil
+	})
+}
+
+// withFile opens a file, runs do, and closes the file. The context of do ends with ctx, or when the
+// kernel is closed.
+func (k *Kernel) withFile(ctx context.Context, name string, flags int, do func(context.Context, seqfile.File) error) error {
+	if ctx == nil {
+		return errNoContext
 	}
-	defer f.Release()
-	for off := 0; ; {
-		n, err := f.Write(context.Background(), []byte(text[off:]), int64(off))
+	return k.using(func() error {
+		within, cancel := k.until(ctx)
+		defer cancel()
+		f, err := k.open(within, name, flags)
 		if err != nil {
-			return pathError("write", name, err)
+			return k.because(ctx, pathError("open", name, err))
 		}
-		if off += n; off >= len(text) {
-			break
-		}
-	}
-	if flusher, ok := seqfile.As[seqfile.Flusher](f); ok {
-		return pathError("close", name, flusher.Flush(context.Background()))
-	}
-	return nil
+		defer f.Release()
+		return k.because(ctx, do(within, f))
+	})
 }
 
 // open opens a file as root.
-func (k *Kernel) open(name string, flags int) (seqfile.File, error) {
+func (k *Kernel) open(ctx context.Context, name string, flags int) (seqfile.File, error) {
 	row := &seqfile.Row{Dir: k.Tree()}
 	for part := range strings.SplitSeq(path.Clean(name), "/") {
 		if row.Dir == nil {
@@ -94,7 +116,7 @@ func (k *Kernel) open(name string, flags int) (seqfile.File, error) {
 	if row.Open == nil {
 		return nil, syscall.EISDIR
 	}
-	return row.Open(context.Background(), &seqfile.OpenInfo{Flags: uint32(flags)})
+	return row.Open(ctx, &seqfile.OpenInfo{Flags: uint32(flags)})
 }
 
 // pathError wraps err, if it is not nil, in an *fs.PathError.

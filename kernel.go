@@ -20,6 +20,7 @@
 package kprobefs
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -40,7 +41,7 @@ import (
 )
 
 // Options choose the kernel. The zero value is Debian's 6.1 on as many vCPUs as the
-// host has. Set Config to the Release's Config when choosing another release.
+// host has; OptionsOf gives those of another release.
 type Options struct {
 	CPUs          int             // number of vCPUs; 0 means as many as the host has
 	Engine        kernel.Engine   // what executes the guest's code; the zero value is the fastest that the host has
@@ -66,6 +67,8 @@ type Kernel struct {
 	opts      Options
 	exports   *exports.Exports
 	moduleDir *machinefs.ModuleDir
+	users     users
+	late      lateCalls
 	activity  *Activity // nil if the guest does not repeat the host's activity
 
 	reachMu   sync.Mutex   // taken before the probes' locks
@@ -92,6 +95,7 @@ func Boot(o Options) (*Kernel, error) {
 		return nil, fmt.Errorf("boot: %w", err)
 	}
 	s := &Kernel{Machine: m, opts: o}
+	s.users.closed, s.users.cancel = context.WithCancel(context.Background())
 	s.wire()
 	s.sayLockdown()
 	return s, nil
@@ -189,9 +193,18 @@ func (k *Kernel) Halt() {
 	k.Kprobes.Stop()
 }
 
-// Close stops the machine. Its files must not be in use.
+// Close stops the machine. It ends the calls and the waits of the other methods, and waits for
+// them; they, and a second Close, fail with ErrClosed. A handler must not call it, and mounts must
+// have been unmounted.
 func (k *Kernel) Close() error {
+	all, err := k.users.close()
+	if err != nil {
+		return err
+	}
 	k.Halt()
+	if !all { // one of them may still read the machine's memory
+		return k.Machine.Retire()
+	}
 	return k.Machine.Close()
 }
 

@@ -41,9 +41,13 @@ func (k *Kernel) newModules() *module.Loader {
 // Insmod loads a module with arguments, NAME or NAME=VALUE. Its errors are those of
 // module.Loader.Insert; said is what the kernel has logged meanwhile. It keeps ko.
 func (k *Kernel) Insmod(ko []byte, args string) (said []string, err error) {
+	if err := k.users.begin(); err != nil {
+		return nil, err
+	}
+	defer k.users.leave()
 	log := k.Machine.Log()
 	_, from := log.Bounds()
-	err = k.moduleDir.Insert(context.Background(), ko, module.Options{Args: args})
+	err = k.moduleDir.Insert(k.users.closed, ko, module.Options{Args: args})
 	_, next := log.Bounds()
 	for ; from < next; from++ {
 		if r, ok, _, _ := log.Get(from); ok {

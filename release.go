@@ -40,6 +40,29 @@ var releases = []Release{
 
 var config26 = Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}
 
+// Version is a version of Linux.
+type Version = release.Version
+
+// The versions that can be emulated: arguments of OptionsOf.
+const (
+	Linux2_6_25 = release.Linux2_6_25
+	Linux2_6_32 = release.Linux2_6_32
+	Linux4_15   = release.Linux4_15
+	Linux5_10   = release.Linux5_10
+	Linux6_1    = release.Linux6_1
+	Linux6_12   = release.Linux6_12
+)
+
+// OptionsOf returns the options of a version's kernel with its default configuration. Of a version
+// that cannot be emulated they are those of DefaultRelease.
+func OptionsOf(v Version) Options {
+	r, err := ParseRelease(v.String())
+	if err != nil {
+		r, _ = ParseRelease(DefaultRelease)
+	}
+	return Options{Release: r, Config: r.Config}
+}
+
 // rename returns the function that maps names in the image, which are those of 6.1, to
 // the release's names, or nil if they are the same.
 func (r Release) rename() func(string) string {

@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"slices"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -18,6 +19,14 @@ func mayWait(by []*Hit) error {
 		if h != nil {
 			return errf(syscall.EDEADLK, "a handler of the probe at %#x may not wait", h.Probe.Addr)
 		}
+	}
+	return nil
+}
+
+// given returns EINVAL when one of the probes is nil. On Linux the caller would oops.
+func given[T any](ps ...*T) error {
+	if slices.Contains(ps, nil) {
+		return errf(syscall.EINVAL, "no probe given")
 	}
 	return nil
 }

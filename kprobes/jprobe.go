@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"cmp"
 	"sync/atomic"
 	"syscall"
 
@@ -70,7 +71,7 @@ func (a *jprobeState) end(t *abi.Trap) {
 // Handler and Entry (in kernel text) is given, with EEXIST when the function has a
 // jprobe, and otherwise as Register does.
 func (k *Kprobes) RegisterJprobe(jp *Jprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(jp)); err != nil {
 		return err
 	}
 	if err := k.checkJprobe(jp); err != nil {
@@ -134,11 +135,14 @@ func (k *Kprobes) RegisterJprobes(jps []*Jprobe, by ...*Hit) error {
 
 // UnregisterJprobe is unregister_jprobe. Its only error is EDEADLK.
 func (k *Kprobes) UnregisterJprobe(jp *Jprobe, by ...*Hit) error {
-	return k.Unregister(&jp.Kprobe, by...)
+	return k.UnregisterJprobes([]*Jprobe{jp}, by...)
 }
 
 // UnregisterJprobes is unregister_jprobes, and works like UnregisterAll.
 func (k *Kprobes) UnregisterJprobes(jps []*Jprobe, by ...*Hit) error {
+	if err := given(jps...); err != nil {
+		return err
+	}
 	ps := make([]*Kprobe, len(jps))
 	for i, jp := range jps {
 		ps[i] = &jp.Kprobe
@@ -147,10 +151,20 @@ func (k *Kprobes) UnregisterJprobes(jps []*Jprobe, by ...*Hit) error {
 }
 
 // EnableJprobe is enable_jprobe.
-func (k *Kprobes) EnableJprobe(jp *Jprobe, by ...*Hit) error { return k.Enable(&jp.Kprobe, by...) }
+func (k *Kprobes) EnableJprobe(jp *Jprobe, by ...*Hit) error {
+	if err := given(jp); err != nil {
+		return err
+	}
+	return k.Enable(&jp.Kprobe, by...)
+}
 
 // DisableJprobe is disable_jprobe.
-func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error { return k.Disable(&jp.Kprobe, by...) }
+func (k *Kprobes) DisableJprobe(jp *Jprobe, by ...*Hit) error {
+	if err := given(jp); err != nil {
+		return err
+	}
+	return k.Disable(&jp.Kprobe, by...)
+}
 
 // preJprobe is setjmp_pre_handler: it saves the probed function's registers and stack
 // and directs the CPU to the handler.

@@ -16,6 +16,7 @@
 package kprobes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -194,7 +195,7 @@ func (k *Kprobes) printk(level int, format string, args ...any) {
 // resolve is _kprobe_addr: it returns the probe's address, and whether that is a function's entry.
 func (k *Kprobes) resolve(addr uint64, name string, offset uint32) (at uint64, entry bool, err error) {
 	if (addr != 0) == (name != "") {
-		return 0, false, errf(syscall.EINVAL, "a probe needs a symbol or an address, and not both")
+		return 0, false, errf(syscall.EINVAL, "a probe needs a symbol or an address, and not both (a registration sets the address)")
 	}
 	if name != "" {
 		syms := k.cfg.Symbols.LookupName(name)
@@ -251,7 +252,7 @@ func (k *Kprobes) OnFuncEntry(addr uint64, name string, offset uint32) error {
 // lacks one of the handlers; and with EDEADLK when a handler makes the call and passes
 // its Hit in by (as for all calls with this parameter; other callers omit it).
 func (k *Kprobes) Register(p *Kprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(p)); err != nil {
 		return err
 	}
 	if err := k.checkHandlers(p); err != nil {
@@ -417,7 +418,7 @@ func (k *Kprobes) valid(p *Kprobe) *point {
 // them on does not arm it either: the probe, or its aggregate, stays disabled until
 // it is disabled and enabled again. Linux does the same.
 func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(p)); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -444,7 +445,7 @@ func (k *Kprobes) Enable(p *Kprobe, by ...*Hit) error {
 
 // Disable is disable_kprobe. It fails with EINVAL when p is not registered.
 func (k *Kprobes) Disable(p *Kprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(p)); err != nil {
 		return err
 	}
 	k.mu.Lock()
@@ -510,7 +511,7 @@ func (k *Kprobes) RegisterAll(ps []*Kprobe, by ...*Hit) error {
 // of those that are not registered. When it returns, no handler of ps runs. Its only
 // error is EDEADLK.
 func (k *Kprobes) UnregisterAll(ps []*Kprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil || len(ps) == 0 {
+	if err := cmp.Or(mayWait(by), given(ps...)); err != nil || len(ps) == 0 {
 		return err
 	}
 	k.mu.Lock()

@@ -25,7 +25,7 @@ const instanceSize = 48
 // E2BIG for more than 4096 bytes of data; with ENOMEM when MaxActive is too large for
 // memory; and otherwise as Register does.
 func (k *Kprobes) RegisterRetprobe(rp *Retprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(rp)); err != nil {
 		return err
 	}
 	p := &rp.Kprobe
@@ -144,7 +144,7 @@ func (k *Kprobes) UnregisterRetprobe(rp *Retprobe, by ...*Hit) error {
 
 // UnregisterRetprobes is unregister_kretprobes.
 func (k *Kprobes) UnregisterRetprobes(rps []*Retprobe, by ...*Hit) error {
-	if err := mayWait(by); err != nil {
+	if err := cmp.Or(mayWait(by), given(rps...)); err != nil {
 		return err
 	}
 	ps := make([]*Kprobe, len(rps))
@@ -159,11 +159,17 @@ func (k *Kprobes) UnregisterRetprobes(rps []*Retprobe, by ...*Hit) error {
 
 // EnableRetprobe is enable_kretprobe.
 func (k *Kprobes) EnableRetprobe(rp *Retprobe, by ...*Hit) error {
+	if err := given(rp); err != nil {
+		return err
+	}
 	return k.Enable(&rp.Kprobe, by...)
 }
 
 // DisableRetprobe is disable_kretprobe.
 func (k *Kprobes) DisableRetprobe(rp *Retprobe, by ...*Hit) error {
+	if err := given(rp); err != nil {
+		return err
+	}
 	return k.Disable(&rp.Kprobe, by...)
 }
 
