@@ -23,7 +23,7 @@ FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -86,7 +86,7 @@ soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500
 	KPROBEFS_TEST_ENGINE=interp $(GO) test -timeout 40m -run "^TestSuite$$" ./integration/ftracetest
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -run "^(TestMirrorKill|TestHostileProcesses)$$" ./integration
 
-check: fmt vet tidy lint map-check docs-check guest-check golden-check-all tables-check verdicts-check ## what CI runs beside the tests
+check: fmt vet tidy lint dead map-check docs-check guest-check golden-check-all tables-check verdicts-check ## what CI runs beside the tests
 
 fmt:
 	@bad=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$bad" ] || { echo "not gofmt: $$bad"; exit 1; }
@@ -100,6 +100,9 @@ tidy:
 
 lint:
 	$(GO) run $(LINT) run ./...
+
+dead: ## fail if a function is reached by no command and no test
+	@out=$$($(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0 -test ./...) || exit 1; if [ -n "$$out" ]; then echo "$$out"; exit 1; fi
 
 guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc)
 	$(MAKE) -C $(GUEST)

@@ -52,9 +52,6 @@ func Abs(index Reg, scale uint8, disp int32) Arg {
 	return Arg{mem: true, base: none, index: index, scale: scale, disp: disp}
 }
 
-// IsReg says whether a is register r.
-func (a Arg) IsReg(r Reg) bool { return !a.mem && a.base == r }
-
 // Code is instructions being made.
 type Code struct{ B []byte }
 
