@@ -208,8 +208,16 @@ func namespaceError(err error) error {
 // forwarded returns the signals that a command gets, too.
 func forwarded() chan os.Signal {
 	sig := make(chan os.Signal, 16)
-	signal.Notify(sig, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
+	heed(sig, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH)
 	return sig
+}
+
+// heed is signal.Notify, but for signals that are ignored: nohup(1) and the shell's & ignore some
+// for the command, which inherits that.
+func heed(c chan<- os.Signal, signals ...os.Signal) {
+	if signals = slices.DeleteFunc(signals, signal.Ignored); len(signals) > 0 { // none would mean all
+		signal.Notify(c, signals...)
+	}
 }
 
 // runForwarding runs a command that gets these signals.
@@ -325,7 +333,7 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		}
 	}
 	sig := make(chan os.Signal, 1)
-	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	heed(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	ns := &namespace{log: p.log, tree: dir, staging: dir}
 	tree, err := p.enter(f, ns, sig)
 	if err != nil {

@@ -505,6 +505,22 @@ func TestExecStatus(t *testing.T) {
 
 // TestExecOwnStatus: what exec itself cannot do is 125, and what it does not understand 2, so
 // that neither looks like a status of the command.
+func TestExecIgnoredSignals(t *testing.T) {
+	needFuse(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"HUP", "INT"} {
+		cmd := runProgram("exec", "sh", "-c", "kill -"+name+" $$ $PPID; echo alive")
+		cmd.Args = append([]string{"sh", "-c", "trap '' " + name + `; exec "$0" "$@"`, self}, cmd.Args[1:]...)
+		cmd.Path = "/bin/sh"
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "alive\n" {
+			t.Errorf("%s is ignored: %v, %q", name, err, out)
+		}
+	}
+}
+
 func TestExecOwnStatus(t *testing.T) {
 	needFuse(t)
 	full := t.TempDir()
