@@ -123,7 +123,7 @@ func (k *Kernel) wire() {
 		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Linux: k.opts.Release.Linux,
 	}
 	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || k.opts.Release.Linux.Has(release.JumpsWithPreempt)) {
-		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}})
+		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Linux: k.opts.Release.Linux})
 	}
 	k.Kprobes = kprobes.New(conf)
 	own, names := k.Kprobes.ReleaseCode()

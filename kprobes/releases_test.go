@@ -192,7 +192,7 @@ func TestBadAddressesOfEach(t *testing.T) {
 			{"the last address", &kprobes.Kprobe{Addr: ^uint64(0)}, last, lastRet},
 			{"far behind a function", &kprobes.Kprobe{SymbolName: "gcd", Offset: 1<<32 - 1}, nowhere, enoent},
 			{"inside an instruction", &kprobes.Kprobe{SymbolName: "int_sqrt", Offset: middle}, inside, einval},
-			{"padding", &kprobes.Kprobe{Addr: m.padding()}, einval, einval},
+			{"padding", &kprobes.Kprobe{Addr: m.padding()}, map[bool]syscall.Errno{false: einval, true: eilseq}[m.Kprobes.Has(release.NoTrapProbes)], einval},
 			{"int3's handler", &kprobes.Kprobe{SymbolName: "exc_int3"}, einval, einval},
 			{"page faults'", &kprobes.Kprobe{SymbolName: pageFault}, einval, einval},
 			{"kprobes'", &kprobes.Kprobe{SymbolName: "kprobe_int3_handler"}, einval, einval},

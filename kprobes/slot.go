@@ -61,6 +61,9 @@ func (k *Kprobes) prepare(pt *point) error {
 	case err != nil:
 		return errf(syscall.EILSEQ, "no instruction at %#x (%v)", pt.addr, err)
 	}
+	if k.has[release.NoTrapProbes] && in.Trap() {
+		return errf(syscall.EILSEQ, "the instruction at %#x traps by itself", pt.addr)
+	}
 	if !insn.Copyable(in) {
 		return errf(syscall.EINVAL, "the instruction at %#x cannot be copied", pt.addr)
 	}
@@ -262,8 +265,8 @@ func (k *Kprobes) writeSlot(addr uint64, c *slotCode) error {
 }
 
 func (k *Kprobes) canBoost(addr uint64, c *slotCode) bool {
-	return k.cfg.NoPreempt && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= slotSize &&
-		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, c.orig[:c.insn.Len])
+	return k.cfg.NoPreempt && c.emul == insn.EmulNone && c.insn.Len+jmpSize <= insn.MaxLen &&
+		!k.cfg.Tables.ExTable(addr) && insn.CanBoost(c.insn, k.has[release.BoostGroups])
 }
 
 // copies returns the contents of a slot of the given size.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Reason tells why an address cannot be optimized.
@@ -200,7 +201,7 @@ func (o *Optimizer) region(addr uint64, read original) (orig []byte, ins []insn.
 			return nil, nil, refuse(NotCopyable, at)
 		case !insn.Copyable(in):
 			return nil, nil, refuse(NotCopyable, at)
-		case o.cfg.Tables.ExTable(at), !insn.CanBoost(in, text[size:size+in.Len]):
+		case o.cfg.Tables.ExTable(at), !insn.CanBoost(in, o.has[release.BoostGroups]):
 			return nil, nil, refuse(NotBoostable, at)
 		}
 		ins = append(ins, in)

@@ -12,6 +12,7 @@
 package optimizer
 
 import (
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kernel/trampoline"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
@@ -23,12 +24,14 @@ type Config struct {
 	Symbols kprobes.Symbols
 	Tables  kprobes.Tables
 	Slots   kprobes.Slots
+	Linux   release.Version // whose rules hold; 0 means release.Default
 }
 
 // Optimizer prepares the jumps of one kernel. Only one goroutine may use it at a time:
 // package kprobes holds its lock.
 type Optimizer struct {
 	cfg   Config
+	has   release.Set
 	text  []byte // buffer of checkFunction
 	known [knownFunctions]function
 }
@@ -36,7 +39,7 @@ type Optimizer struct {
 var _ kprobes.Optimizer = (*Optimizer)(nil)
 
 // New returns an optimizer.
-func New(c Config) *Optimizer { return &Optimizer{cfg: c} }
+func New(c Config) *Optimizer { return &Optimizer{cfg: c, has: c.Linux.Set()} }
 
 // original reads text as it is without probes; it fails where there is no text.
 type original func(addr uint64, p []byte) error

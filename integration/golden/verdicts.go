@@ -18,6 +18,8 @@ func (g *golden) verdicts(ctx context.Context, args []string) error {
 	switch {
 	case len(args) == 2 && args[0] == "answer": // on Linux
 		return verdicts.Answer(args[1], g.out)
+	case len(args) == 2 && args[0] == "places": // on Linux
+		return verdicts.AnswerPlaces(args[1], g.out)
 	case len(args) != 1 || args[0] != "record" && args[0] != "check":
 		return errors.New("usage: golden [-release R] verdicts record|check")
 	}
@@ -29,9 +31,9 @@ func (g *golden) verdicts(ctx context.Context, args []string) error {
 		return err
 	}
 	if args[0] == "check" {
-		return g.checkVerdicts(ctx)
+		return errors.Join(g.checkVerdicts(ctx), g.checkPlaces(ctx))
 	}
-	return g.recordVerdicts(ctx)
+	return errors.Join(g.recordVerdicts(ctx), g.recordPlaces(ctx))
 }
 
 // recordVerdicts asks Debian's newest kernel. What it was asked before it is not asked again.
@@ -56,9 +58,11 @@ func (g *golden) recordVerdicts(ctx context.Context) error {
 		return asked
 	})
 	start := time.Now()
-	t, err := askVerdicts(ctx, k, fresh)
-	if err != nil {
-		return err
+	t := &verdicts.Table{Kernel: k.String(), Functions: map[string]*verdicts.Verdict{}}
+	if len(fresh) > 0 {
+		if t, err = askVerdicts(ctx, k, fresh); err != nil {
+			return err
+		}
 	}
 	for _, name := range names {
 		if v, asked := known.Functions[name]; asked {

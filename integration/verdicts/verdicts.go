@@ -27,6 +27,9 @@ var Releases = [...]string{"5.10", "6.1", "6.12"}
 //go:embed 5.10.txt 6.1.txt 6.12.txt
 var files embed.FS
 
+//go:embed places-5.10.txt places-6.1.txt places-6.12.txt
+var placeFiles embed.FS
+
 // Source is the module that asks Linux.
 //
 //go:embed module/ask.c

@@ -377,3 +377,43 @@ func (l *loader) exports() error {
 	}
 	return nil
 }
+
+// LoadWith reads an ELF executable for x86-64 whose symbols come from elsewhere: kernels are shipped
+// without a symbol table. symbols gets the segments; those that it returns are in kallsyms' order.
+// patch may change the segments' text, of which it gets a copy, before the tables are read. Errors of
+// the two are returned as they are, and others wrap ENOEXEC.
+func LoadWith(b []byte, symbols func([]Segment) ([]abi.Symbol, error), patch func(*Image, func(name string) uint64) error) (*Image, error) {
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
+	}
+	l := &loader{}
+	if err := cmp.Or(l.header(f), l.segments(f, b)); err != nil {
+		return nil, fmt.Errorf("kernel image: %w: %w", syscall.ENOEXEC, err)
+	}
+	if l.Symbols, err = symbols(l.Segments); err != nil {
+		return nil, err
+	}
+	l.addr = make(map[string]uint64, len(l.Symbols))
+	for _, s := range l.Symbols {
+		if _, dup := l.addr[s.Name]; !dup {
+			l.addr[s.Name] = s.Addr
+		}
+	}
+	l.Symbols = kallsyms.Sized(l.Symbols)
+	if err := l.ranges(); err != nil {
+		return nil, fmt.Errorf("kernel image: %w: %w", syscall.ENOEXEC, err)
+	}
+	for i := range l.Segments {
+		if s := &l.Segments[i]; s.Perm&Exec != 0 {
+			s.Data = bytes.Clone(s.Data)
+		}
+	}
+	if err := patch(&l.Image, func(name string) uint64 { return l.addr[name] }); err != nil {
+		return nil, err
+	}
+	if err := l.tables(); err != nil {
+		return nil, fmt.Errorf("kernel image: %w: %w", syscall.ENOEXEC, err)
+	}
+	return &l.Image, nil
+}

@@ -107,6 +107,9 @@ func (r *reader) inText(addr, n uint64) error {
 
 func (r *reader) mcount(e entry) error {
 	a := binary.LittleEndian.Uint64(e.b)
+	if a == 0 { // of a weak function that another one has replaced
+		return nil
+	}
 	r.Mcount = append(r.Mcount, a)
 	return r.inText(a, 5)
 }

@@ -64,7 +64,7 @@ func TestVerdicts(t *testing.T) {
 			t.Fatalf("row %q: %d bytes", line, len(b))
 		}
 		i := decode(t, b)
-		if got := CanBoost(i, b); f[2] != "-" && got != (f[2] == "1") {
+		if got := CanBoost(i, false); f[2] != "-" && got != (f[2] == "1") {
 			t.Errorf("%s: CanBoost %v, Linux %s", f[0], got, f[2])
 		}
 		kind, err := Emulation(i, b)
@@ -211,7 +211,7 @@ func TestRules(t *testing.T) {
 			if got := Copyable(i); got != c.copyable {
 				t.Errorf("Copyable %v", got)
 			}
-			if got := CanBoost(i, b); got != c.boost {
+			if got := CanBoost(i, false); got != c.boost {
 				t.Errorf("CanBoost %v", got)
 			}
 			kind, err := Emulation(i, b)
@@ -306,7 +306,7 @@ func FuzzDecode(f *testing.F) {
 		if i.DispSize > 0 && i.DispOff+i.DispSize > i.Len || i.ImmSize > 0 && i.ImmOff+i.ImmSize != i.Len {
 			t.Fatalf("fields outside: %+v", i)
 		}
-		CanBoost(i, b)
+		CanBoost(i, false)
 		if _, err := Emulation(i, b); err != nil && !errors.Is(err, syscall.EOPNOTSUPP) {
 			t.Fatal(err)
 		}

@@ -55,8 +55,12 @@ func (i *Insn) RelBranch() (rel int64, ok bool) {
 	return i.RelJump()
 }
 
-// RelJump is RelBranch without calls: the jumps that can_optimize looks for.
+// RelJump is RelBranch without calls: the jumps that can_optimize looks for. Linux looks at the
+// opcode byte only, so a VEX instruction with that of a short jump counts, and its immediate too.
 func (i *Insn) RelJump() (rel int64, ok bool) {
+	if i.VEX && i.Map != Map0F38 && (i.Opcode&0xf0 == 0x70 || i.Opcode&0xfc == 0xe0) {
+		return i.Imm, true
+	}
 	switch i.emul() {
 	case EmulJmp, EmulJcc, EmulLoop:
 		return i.Imm, true
@@ -87,11 +91,19 @@ func Copyable(i Insn) bool {
 	return i.Opcode != 0xcc && i.Opcode != 0x17 && (i.Opcode != 0x8e || i.Reg() != 2)
 }
 
+// Trap reports whether i is there to trap: int, int1, int3, into, ud0, ud1 or ud2.
+func (i *Insn) Trap() bool {
+	if i.Map == Map0F && !i.VEX {
+		return i.Opcode == 0x0b || i.Opcode == 0xb9 || i.Opcode == 0xff
+	}
+	return i.legacy1() && (i.Opcode >= 0xcc && i.Opcode <= 0xce || i.Opcode == 0xf1)
+}
+
 // CanBoost is can_boost: it reports whether a copy of the instruction may be followed
 // by a jump back, in a boosted slot or in a detour. The caller checks the exception
-// table (instructions there are never boosted). The second argument, the
-// instruction's bytes, is not used.
-func CanBoost(i Insn, _ []byte) bool {
+// table (instructions there are never boosted). groups adds what kernels with
+// release.BoostGroups boost: shifts, and the groups of test, inc and dec.
+func CanBoost(i Insn, groups bool) bool {
 	switch {
 	case i.VEX: // Linux treats the opcode as a one-byte opcode
 	case i.Map == Map0F:
@@ -103,7 +115,17 @@ func CanBoost(i Insn, _ []byte) bool {
 		return false
 	}
 	if i.Opcode == 0xff {
-		return i.Reg() == 4
+		return i.Reg() == 4 || groups && i.Reg() < 2
+	}
+	if groups {
+		switch op := i.Opcode; {
+		case op >= 0xc0 && op <= 0xc1, op >= 0xd0 && op <= 0xd3:
+			return i.Reg() != 6
+		case op == 0xf6 || op == 0xf7:
+			return i.Reg() != 1
+		case op == 0xfe:
+			return i.Reg() < 2
+		}
 	}
 	return !unboostable1.has(i.Opcode)
 }

@@ -57,6 +57,21 @@ func Sorted(syms []abi.Symbol) []abi.Symbol {
 	return all
 }
 
+// Sized returns symbols of the core kernel that are in kallsyms' order already, with sizes.
+func Sized(syms []abi.Symbol) []abi.Symbol {
+	all := slices.Clone(syms)
+	slices.SortStableFunc(all, byAddr)
+	setSizes(all, nil)
+	return all
+}
+
+// NewSized returns a table of such symbols.
+func NewSized(syms []abi.Symbol) *Table {
+	t := &Table{}
+	t.snap.Store(&snapshot{tables: []*symbols{newSymbols("", syms)}})
+	return t
+}
+
 // NewText returns the table of a kernel without CONFIG_KALLSYMS_ALL: only symbols in
 // the given ranges of text. Of the symbols at the end of a range only _etext and
 // _einittext are kept, with size 0.

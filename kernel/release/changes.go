@@ -17,6 +17,9 @@ const (
 	OnFuncEntryFlag
 	Int3NMI
 	AddrErrno
+	NoTrapProbes
+	BoostGroups
+	StepsByInt3
 
 	// Features of return probes.
 
@@ -198,6 +201,21 @@ var Changes = [features]Change{
 		Subject: kprobes, Since: Linux5_10,
 		What:   "an instruction must begin at the address (EILSEQ); before, any byte takes a probe",
 		Source: "document 001: `kprobes.TestOldAddresses`",
+	},
+	NoTrapProbes: {
+		Subject: kprobes, Since: Linux6_12,
+		What:   "int, int1, int3, into, ud0, ud1 and ud2 take no probe (EILSEQ); before, int3 is EINVAL and the others take one",
+		Source: "`integration/verdicts/places-6.12.txt`",
+	},
+	BoostGroups: {
+		Subject: kprobes, Since: Linux6_12,
+		What:   "shifts, test, not, neg, mul, div, inc and dec can be in the region of a jump",
+		Source: "`integration/verdicts/places-6.12.txt`",
+	},
+	StepsByInt3: {
+		Subject: kprobes, Since: Linux6_1,
+		What:   "calls, jumps and returns are emulated and never boosted; before, returns are boosted",
+		Source: "`integration/verdicts/places-5.10.txt`",
 	},
 	SymbolNeeded: {
 		Subject: kprobes, Since: Linux6_1, Documented: true,

@@ -1,7 +1,9 @@
 /*
  * A module that answers a name written to /sys/kernel/debug/verdict with what
- * register_kprobe and register_kretprobe return at the function's entry. The probes are
- * registered disabled: Linux makes the same checks, but changes no text.
+ * register_kprobe and register_kretprobe return at the function's entry, and the addresses,
+ * 8 bytes each, written to /sys/kernel/debug/places with what register_kprobe returns there and
+ * how the probe would be carried out. The probes are registered disabled: Linux makes the same
+ * checks, and prepares the same jump, but changes no text.
  *
  * It is built without Kbuild, since the host tools of another Debian's kernel need not run
  * here, so it has what modpost would add. Versions of symbols are left out: Debian's
@@ -14,8 +16,9 @@
 #define INCLUDE_VERMAGIC
 #include <linux/vermagic.h>
 
-static struct dentry *file;
+static struct dentry *file, *places;
 static int asked, asked_return;
+static struct kprobe *(*get_probe)(void *addr);
 
 static ssize_t verdict_write(struct file *f, const char __user *buf, size_t n, loff_t *pos)
 {
@@ -52,8 +55,64 @@ static const struct file_operations verdict_fops = {
 	.write = verdict_write,
 };
 
+/* What is answered about a place: the size of the jump's region is 0 where there is no jump. */
+struct place {
+	s32 errno;
+	u8 ftrace, boost, size, zero;
+};
+
+static void ask_place(u64 addr, struct place *p)
+{
+	static struct kprobe kp;
+	struct kprobe *is;
+
+	kp = (struct kprobe){.addr = (void *)addr, .flags = KPROBE_FLAG_DISABLED};
+	*p = (struct place){.errno = register_kprobe(&kp)};
+	if (p->errno)
+		return;
+	p->ftrace = !!(kp.flags & KPROBE_FLAG_FTRACE);
+	p->boost = !p->ftrace && kp.ainsn.boostable;
+	preempt_disable();
+	is = get_probe(kp.addr);
+	preempt_enable();
+	if (is != &kp) /* Linux makes an aggregate of a probe that can become a jump */
+		p->size = container_of(is, struct optimized_kprobe, kp)->optinsn.size;
+	unregister_kprobe(&kp);
+}
+
+static ssize_t places_write(struct file *f, const char __user *buf, size_t n, loff_t *pos)
+{
+	size_t i;
+
+	for (i = 0; i + 8 <= n; i += 8) {
+		struct place p;
+		u64 addr;
+
+		if (copy_from_user(&addr, buf + i, 8))
+			return -EFAULT;
+		ask_place(addr, &p);
+		if (copy_to_user((char __user *)buf + i, &p, 8)) /* the answer replaces the question */
+			return -EFAULT;
+		cond_resched();
+	}
+	return i;
+}
+
+static const struct file_operations places_fops = {
+	.owner = THIS_MODULE,
+	.write = places_write,
+};
+
 int init_module(void)
 {
+	static struct kprobe kp = {.symbol_name = "get_kprobe", .flags = KPROBE_FLAG_DISABLED};
+
+	if (!register_kprobe(&kp)) /* it is refused, but the address is found */
+		unregister_kprobe(&kp);
+	get_probe = (void *)kp.addr;
+	if (!get_probe)
+		return -ENOENT;
+	places = debugfs_create_file("places", 0600, NULL, NULL, &places_fops);
 	file = debugfs_create_file("verdict", 0600, NULL, NULL, &verdict_fops);
 	return PTR_ERR_OR_ZERO(file);
 }
@@ -61,6 +120,7 @@ int init_module(void)
 void cleanup_module(void)
 {
 	debugfs_remove(file);
+	debugfs_remove(places);
 }
 
 MODULE_LICENSE("GPL");

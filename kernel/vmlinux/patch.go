@@ -1,0 +1,429 @@
+package vmlinux
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+)
+
+// Features are the bits of boot_cpu_data.x86_capability, by which the kernel chooses alternatives:
+// word i, bit j is feature 32*i+j, Linux's X86_FEATURE_ and X86_BUG_ numbers.
+type Features []uint32
+
+// Has reports whether a feature is set.
+func (f Features) Has(n int) bool { return n>>5 < len(f) && f[n>>5]>>(n&31)&1 != 0 }
+
+// DefaultFeatures are those of the processor on which the reference was recorded: QEMU's default one,
+// with the mitigations that Linux 6.1 chooses there (retpolines).
+var DefaultFeatures = Features{
+	0x178bfbfd, 0x2193fbfd, 0, 0x06354010, 0x80002001, 0, 0x107, 0x00082000, 0x8000, 0, 0, 0x1020, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0001ad40, 0,
+}
+
+// patcher changes text as the kernel does it at boot.
+type patcher struct {
+	m        *image.Image
+	addr     func(name string) uint64
+	features Features
+	k8       bool // see Options.K8Nops
+}
+
+// Instructions that are written.
+const (
+	opCall = 0xe8
+	opJmp  = 0xe9
+	opRet  = 0xc3
+	opInt3 = 0xcc
+	opNop  = 0x90
+)
+
+// nops are the long forms of nop, by their size in bytes, and k8Nops those of old AMD processors.
+var (
+	nops = [][]byte{
+		nil, {0x90}, {0x66, 0x90}, {0x0f, 0x1f, 0x00}, {0x0f, 0x1f, 0x40, 0x00}, {0x0f, 0x1f, 0x44, 0x00, 0x00},
+		{0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00}, {0x0f, 0x1f, 0x80, 0, 0, 0, 0}, {0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0},
+	}
+	k8Nops = [][]byte{
+		nil, {0x90}, {0x66, 0x90}, {0x66, 0x66, 0x90}, {0x66, 0x66, 0x66, 0x90}, {0x66, 0x66, 0x90, 0x66, 0x90},
+		{0x66, 0x66, 0x90, 0x66, 0x66, 0x90}, {0x66, 0x66, 0x66, 0x90, 0x66, 0x66, 0x90}, {0x66, 0x66, 0x66, 0x90, 0x66, 0x66, 0x66, 0x90},
+	}
+)
+
+// pad fills b with nops, the longest first.
+func (p *patcher) pad(b []byte) {
+	all := nops
+	if p.k8 {
+		all = k8Nops
+	}
+	for len(b) > 0 {
+		n := min(len(b), len(all)-1)
+		copy(b, all[n])
+		b = b[n:]
+	}
+}
+
+// text returns n bytes of text that may be changed.
+func (p *patcher) text(addr, n uint64) ([]byte, error) {
+	for i := range p.m.Segments {
+		s := &p.m.Segments[i]
+		if off := addr - s.Addr; s.Perm&image.Exec != 0 && addr >= s.Addr && off <= uint64(len(s.Data)) && n <= uint64(len(s.Data))-off {
+			return s.Data[off : off+n], nil
+		}
+	}
+	return nil, fmt.Errorf("%w: a table of its boot-time patches names %#x, which is not text", ErrFormat, addr)
+}
+
+// table returns the bytes between two symbols, which may be absent, and their address.
+func (p *patcher) table(start, stop string) (uint64, []byte) {
+	a, b := p.addr(start), p.addr(stop)
+	if a == 0 || b <= a {
+		return 0, nil
+	}
+	return a, p.m.Bytes(a, b-a)
+}
+
+// apply patches in the order of the kernel: paravirt calls, return sites, alternatives; then fentry sites.
+func (p *patcher) apply() error {
+	for _, f := range []func() error{p.paravirt, p.returns, p.alternatives, p.fentry, p.staticCalls, p.jumpLabels} {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func rel32(at uint64, b []byte) uint64 {
+	return at + uint64(int64(int32(binary.LittleEndian.Uint32(b))))
+}
+
+// branch writes a call or jmp of 5 bytes.
+func branch(b []byte, op byte, at, to uint64) {
+	b[0] = op
+	binary.LittleEndian.PutUint32(b[1:], uint32(to-at-5))
+}
+
+// returns makes "jmp __x86_return_thunk" a ret, where the processor needs no thunk.
+func (p *patcher) returns() error {
+	const rethunk = 11*32 + 14 // X86_FEATURE_RETHUNK
+	if p.features.Has(rethunk) {
+		return nil
+	}
+	at, b := p.table("__return_sites", "__return_sites_end")
+	for i := 0; i+4 <= len(b); i += 4 {
+		site := rel32(at+uint64(i), b[i:])
+		t, err := p.text(site, 5)
+		if err != nil {
+			return err
+		}
+		if t[0] != opJmp {
+			continue
+		}
+		copy(t, []byte{opRet, opInt3, opInt3, opInt3, opInt3})
+	}
+	return nil
+}
+
+// fentry makes the calls of __fentry__ nops.
+func (p *patcher) fentry() error {
+	_, b := p.table("__start_mcount_loc", "__stop_mcount_loc")
+	for i := 0; i+8 <= len(b); i += 8 {
+		at := binary.LittleEndian.Uint64(b[i:])
+		if at == 0 { // of a weak function that another one has replaced
+			continue
+		}
+		t, err := p.text(at, 5)
+		if err != nil {
+			return err
+		}
+		copy(t, nops[5])
+	}
+	return nil
+}
+
+// altShape is the layout of struct alt_instr.
+type altShape struct {
+	size, lens int // of an entry; where its two lengths are
+	flags      int // where the flags are, or 0: bit 15 of the feature inverts
+}
+
+// altShapes are the layouts of 6.1 (12 bytes), 5.10 (13, with a third length) and 6.3 and later (14).
+var altShapes = []altShape{{12, 10, 0}, {14, 12, 10}, {13, 10, 0}}
+
+// shape returns the layout that fits a table: with it all entries are text.
+func (p *patcher) shape(at uint64, b []byte) (altShape, error) {
+	for _, s := range altShapes {
+		if len(b)%s.size != 0 {
+			continue
+		}
+		fits := true
+		for i := 0; i < len(b) && fits; i += s.size {
+			e := b[i : i+s.size]
+			n, r := uint64(e[s.lens]), uint64(e[s.lens+1])
+			_, err := p.text(rel32(at+uint64(i), e), n)
+			if err == nil && r > 0 {
+				_, err = p.text(rel32(at+uint64(i)+4, e[4:]), r)
+			}
+			fits = err == nil && r <= n && n > 0
+		}
+		if fits {
+			return s, nil
+		}
+	}
+	return altShape{}, fmt.Errorf("%w: the layout of its alternatives is not known", ErrFormat)
+}
+
+// alternatives is apply_alternatives: an instruction whose processor has the feature is replaced,
+// others are only padded with long nops.
+func (p *patcher) alternatives() error {
+	at, b := p.table("__alt_instructions", "__alt_instructions_end")
+	if b == nil {
+		return nil
+	}
+	s, err := p.shape(at, b)
+	if err != nil {
+		return err
+	}
+	for i := 0; i < len(b); i += s.size {
+		if err := p.alternative(at+uint64(i), b[i:i+s.size], s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *patcher) alternative(at uint64, e []byte, s altShape) error {
+	site, from := rel32(at, e), rel32(at+4, e[4:])
+	feature := binary.LittleEndian.Uint16(e[8:])
+	not := feature&0x8000 != 0
+	direct := false
+	if s.flags != 0 {
+		flags := binary.LittleEndian.Uint16(e[s.flags:])
+		not, direct = flags&1 != 0, flags&2 != 0
+	}
+	n, r := uint64(e[s.lens]), uint64(e[s.lens+1])
+	t, err := p.text(site, n)
+	if err != nil {
+		return err
+	}
+	if p.features.Has(int(feature&0x7fff)) == not {
+		p.padNops(t)
+		return nil
+	}
+	with, err := p.text(from, r)
+	if err != nil {
+		return err
+	}
+	var b []byte
+	if direct {
+		if b = p.directCall(site, t); b == nil {
+			return nil
+		}
+	} else {
+		b = p.relocated(with, from, site, s.flags != 0)
+	}
+	copy(t, b)
+	if len(b) < len(t) {
+		p.pad(t[len(b):])
+	}
+	p.padNops(t)
+	return nil
+}
+
+// directCall returns a call of the function whose address the operand of an indirect call has.
+func (p *patcher) directCall(site uint64, t []byte) []byte {
+	if len(t) < 6 || t[0] != 0xff || t[1] != 0x14 && t[1] != 0x15 {
+		return nil
+	}
+	i, err := insn.Decode(t)
+	if err != nil {
+		return nil
+	}
+	slot := uint64(i.Disp)
+	if i.RIPRelative() {
+		slot += site + uint64(i.Len)
+	}
+	to := p.pointer(slot)
+	switch to {
+	case 0:
+		return nil
+	case p.addr("nop_func"):
+		return []byte{}
+	}
+	b := make([]byte, 5)
+	branch(b, opCall, site, to)
+	return b
+}
+
+// pointer returns what the 8 bytes of data at an address point to, or 0.
+func (p *patcher) pointer(addr uint64) uint64 {
+	if b := p.m.Bytes(addr, 8); b != nil {
+		return binary.LittleEndian.Uint64(b)
+	}
+	return 0
+}
+
+// relocated returns a replacement that is moved. Its first instruction may be a relative branch, of
+// which a jmp becomes as short as it can; what is left of it are nops, or int3 in later kernels.
+func (p *patcher) relocated(b []byte, from, to uint64, int3 bool) []byte {
+	b = append([]byte(nil), b...)
+	if len(b) == 5 && b[0] == opCall {
+		branch(b, opCall, to, from+5+uint64(int64(int32(binary.LittleEndian.Uint32(b[1:])))))
+	}
+	if len(b) >= 5 && b[0] == opJmp {
+		target := from + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
+		if d := int64(target - to - 2); d >= -128 && d <= 127 {
+			b[0], b[1] = 0xeb, byte(d)
+			if p.pad(b[2:5]); int3 {
+				copy(b[2:5], []byte{opInt3, opInt3, opInt3})
+			}
+		} else {
+			branch(b, opJmp, to, target)
+		}
+	}
+	return b
+}
+
+// padNops joins the one-byte nops of a range to longer ones.
+func (p *patcher) padNops(t []byte) {
+	for i := 0; i < len(t); {
+		if t[i] == opNop {
+			n := i
+			for n < len(t) && t[n] == opNop {
+				n++
+			}
+			if n-i > 1 {
+				p.pad(t[i:n])
+			}
+			i = n
+			continue
+		}
+		in, err := insn.Decode(t[i:])
+		if err != nil {
+			return
+		}
+		i += in.Len
+	}
+}
+
+// natives are the operations that kernels before 5.12 write as instructions, by the functions that
+// implement them.
+var natives = map[string][]byte{
+	"native_save_fl":              {0x9c, 0x58},       // pushf; pop %rax
+	"native_restore_fl":           {0x57, 0x9d},       // push %rdi; popf
+	"native_irq_disable":          {0xfa},             // cli
+	"native_irq_enable":           {0xfb},             // sti
+	"native_wbinvd":               {0x0f, 0x09},       // wbinvd
+	"native_read_cr2":             {0x0f, 0x20, 0xd0}, // mov %cr2,%rax
+	"__native_read_cr3":           {0x0f, 0x20, 0xd8}, // mov %cr3,%rax
+	"native_write_cr3":            {0x0f, 0x22, 0xdf}, // mov %rdi,%cr3
+	"native_swapgs":               {0x0f, 0x01, 0xf8}, // swapgs
+	"_paravirt_ident_64":          {0x48, 0x89, 0xf8}, // mov %rdi,%rax
+	"__native_queued_spin_unlock": {0xc6, 0x07, 0x00}, // movb $0,(%rdi)
+	"__native_vcpu_is_preempted":  {0x31, 0xc0},       // xor %eax,%eax
+}
+
+// paravirt makes the indirect calls of pv_ops direct ones, or nothing, up to 6.1; later kernels have
+// alternatives for it. An entry has the address, the number of the operation and the length.
+func (p *patcher) paravirt() error {
+	_, b := p.table("__parainstructions", "__parainstructions_end")
+	ops, nothing := p.addr("pv_ops"), p.addr("_paravirt_nop")
+	native := map[uint64][]byte{}
+	if p.addr("native_usergs_sysret64") != 0 || p.addr("paravirt_patch_default") != 0 {
+		for name, code := range natives {
+			native[p.addr(name)] = code
+			native[p.addr("__raw_callee_save_"+name)] = code
+		}
+	}
+	const size = 16
+	for i := 0; i+size <= len(b); i += size {
+		site, op, n := binary.LittleEndian.Uint64(b[i:]), uint64(b[i+8]), uint64(b[i+9])
+		t, err := p.text(site, n)
+		if err != nil {
+			return err
+		}
+		to := p.pointer(ops + 8*op)
+		switch {
+		case to == 0:
+			continue
+		case len(native[to]) > 0 && uint64(len(native[to])) <= n:
+			p.pad(t[copy(t, native[to]):])
+		case n < 5 && to != nothing:
+			continue
+		case to == nothing:
+			p.pad(t)
+		default:
+			branch(t, opCall, site, to)
+			p.pad(t[5:])
+		}
+	}
+	return nil
+}
+
+// staticCalls is static_call_init: a site calls its function, or nothing.
+func (p *patcher) staticCalls() error {
+	at, b := p.table("__start_static_call_sites", "__stop_static_call_sites")
+	zero := p.addr("__static_call_return0")
+	for i := 0; i+8 <= len(b); i += 8 {
+		key := rel32(at+uint64(i)+4, b[i+4:])
+		tail := key&1 != 0
+		site := rel32(at+uint64(i), b[i:])
+		t, err := p.text(site, 5)
+		if err != nil {
+			return err
+		}
+		op := byte(opCall)
+		if tail {
+			op = opJmp
+		}
+		if t[0] != op { // a conditional tail call
+			continue
+		}
+		switch to := p.pointer(key &^ 3); {
+		case to == 0 && tail:
+			copy(t, []byte{opRet, opInt3, opInt3, opInt3, opInt3})
+		case to == 0:
+			copy(t, nops[5])
+		case to == zero && !tail:
+			copy(t, []byte{0x2e, 0x2e, 0x2e, 0x31, 0xc0})
+		default:
+			branch(t, op, site, to)
+		}
+	}
+	return nil
+}
+
+// jumpLabels is jump_label_init: a site jumps where its key, as it is in the image, says so.
+func (p *patcher) jumpLabels() error {
+	at, b := p.table("__start___jump_table", "__stop___jump_table")
+	const size = 16
+	for i := 0; i+size <= len(b); i += size {
+		e := at + uint64(i)
+		site, target := rel32(e, b[i:]), rel32(e+4, b[i+4:])
+		key := e + 8 + binary.LittleEndian.Uint64(b[i+8:])
+		t, err := p.text(site, 2)
+		if err != nil {
+			return err
+		}
+		enabled := false
+		if k := p.m.Bytes(key&^3, 4); k != nil {
+			enabled = int32(binary.LittleEndian.Uint32(k)) > 0
+		}
+		long := t[0] == opJmp || t[0] == 0x0f
+		jumps := enabled != (key&1 != 0)
+		switch d := int64(target - site - 2); {
+		case long:
+			if t, err = p.text(site, 5); err != nil {
+				return err
+			}
+			if copy(t, nops[5]); jumps {
+				branch(t, opJmp, site, target)
+			}
+		case jumps && d >= -128 && d <= 127:
+			t[0], t[1] = 0xeb, byte(d)
+		case !jumps:
+			copy(t, nops[2])
+		}
+	}
+	return nil
+}

@@ -1,0 +1,231 @@
+package vmlinux
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/mikelolasagasti/xz"
+	"github.com/pierrec/lz4/v4"
+)
+
+// ErrFormat means that a file is no kernel that this package can read. Errors that wrap it say what
+// was found, and what to give.
+var ErrFormat = errors.New("no x86-64 kernel")
+
+// maxUnpacked bounds what a payload unpacks to, in bytes. Distributions' kernels have 70 MB.
+const maxUnpacked = 512 << 20
+
+// maxDictionary bounds the memory of xz and zstd, in bytes. The kernel's build uses 32 MiB and 128 MiB.
+const maxDictionary = 128 << 20
+
+// Files are what was found in a file: the kernel's ELF image, and its System.map, nil if there is none.
+type Files struct{ ELF, Map []byte }
+
+// Unpack returns the kernel in a bzImage, in an ELF file, in either compressed as a whole, or in a
+// Debian package. It fails with an ErrFormat.
+func Unpack(b []byte) (Files, error) {
+	switch {
+	case bytes.HasPrefix(b, []byte("\x7fELF")):
+		return Files{ELF: b}, nil
+	case bytes.HasPrefix(b, []byte("!<arch>\n")):
+		return unpackDeb(b)
+	case bytes.HasPrefix(b, []byte("\xed\xab\xee\xdb")):
+		return Files{}, fmt.Errorf("%w: an RPM package; unpack it with rpm2cpio and give its vmlinuz", ErrFormat)
+	case len(b) > setupEnd && string(b[headerMagic:headerMagic+4]) == "HdrS":
+		return unpackBzImage(b)
+	}
+	if compression(b) == nil {
+		return Files{}, fmt.Errorf("%w: neither a bzImage, nor ELF, nor a Debian package", ErrFormat)
+	}
+	inner, err := decompress(b)
+	if err != nil {
+		return Files{}, err
+	}
+	if compression(inner) != nil {
+		return Files{}, fmt.Errorf("%w: compressed twice", ErrFormat)
+	}
+	return Unpack(inner)
+}
+
+// Offsets in the setup header of a bzImage: Documentation/x86/boot.rst.
+const (
+	setupSects    = 0x1f1
+	headerMagic   = 0x202
+	bootProtocol  = 0x206
+	payloadOffset = 0x248
+	payloadLength = 0x24c
+	setupEnd      = 0x250
+	withPayload   = 0x208 // the first protocol that says where the payload is
+)
+
+func unpackBzImage(b []byte) (Files, error) {
+	if v := binary.LittleEndian.Uint16(b[bootProtocol:]); v < withPayload {
+		return Files{}, fmt.Errorf("%w: boot protocol %#x does not say where the payload is", ErrFormat, v)
+	}
+	sects := uint64(b[setupSects])
+	if sects == 0 {
+		sects = 4
+	}
+	start := (sects+1)*512 + uint64(binary.LittleEndian.Uint32(b[payloadOffset:]))
+	n := uint64(binary.LittleEndian.Uint32(b[payloadLength:]))
+	if start > uint64(len(b)) || n > uint64(len(b))-start || n < 4 {
+		return Files{}, fmt.Errorf("%w: the bzImage is truncated: its payload has %d bytes at %d of %d", ErrFormat, n, start, len(b))
+	}
+	payload := b[start : start+n]
+	if bytes.HasPrefix(payload, []byte("\x7fELF")) {
+		return Files{ELF: payload}, nil
+	}
+	// The build appends the unpacked size.
+	elf, err := decompress(payload[:n-4])
+	if err != nil {
+		return Files{}, err
+	}
+	if !bytes.HasPrefix(elf, []byte("\x7fELF")) {
+		return Files{}, fmt.Errorf("%w: the payload of the bzImage is not ELF", ErrFormat)
+	}
+	return Files{ELF: elf}, nil
+}
+
+// opener returns what a compressed stream holds.
+type opener func(io.Reader) (io.Reader, error)
+
+// compression returns how b is compressed, or nil if it is not.
+func compression(b []byte) opener {
+	for _, c := range []struct {
+		magic string
+		open  opener
+	}{
+		{"\x1f\x8b", func(r io.Reader) (io.Reader, error) {
+			z, err := gzip.NewReader(r)
+			if err == nil {
+				z.Multistream(false)
+			}
+			return z, err
+		}},
+		{"\xfd7zXZ\x00", func(r io.Reader) (io.Reader, error) {
+			z, err := xz.NewReader(r, maxDictionary)
+			if err == nil {
+				z.Multistream(false)
+			}
+			return z, err
+		}},
+		{"\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
+			return zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderConcurrency(1))
+		}},
+		{"\x02\x21\x4c\x18", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
+		{"\x04\x22\x4d\x18", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
+		{"BZh", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+		{"\x89LZO", func(io.Reader) (io.Reader, error) {
+			return nil, fmt.Errorf("%w: the payload is compressed by LZO; unpack it with the kernel's scripts/extract-vmlinux", ErrFormat)
+		}},
+		{"\x5d\x00\x00", func(io.Reader) (io.Reader, error) {
+			return nil, fmt.Errorf("%w: the payload is compressed by LZMA; unpack it with the kernel's scripts/extract-vmlinux", ErrFormat)
+		}},
+	} {
+		if bytes.HasPrefix(b, []byte(c.magic)) {
+			return c.open
+		}
+	}
+	return nil
+}
+
+// decompress unpacks a payload.
+func decompress(b []byte) ([]byte, error) {
+	open := compression(b)
+	if open == nil {
+		return nil, fmt.Errorf("%w: the payload begins with % x, which is no compression that the kernel's build uses", ErrFormat, b[:min(6, len(b))])
+	}
+	r, err := open(bytes.NewReader(b))
+	if err != nil {
+		return nil, asFormat(err)
+	}
+	return readAll(r, len(b))
+}
+
+// readAll reads up to maxUnpacked bytes of what a stream of n bytes unpacks to.
+func readAll(r io.Reader, n int) ([]byte, error) {
+	var out bytes.Buffer
+	out.Grow(min(10*n, maxUnpacked))
+	got, err := io.Copy(&out, io.LimitReader(r, maxUnpacked+1))
+	// An lz4 stream in a bzImage has no end mark.
+	if err != nil && (got == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
+		return nil, asFormat(err)
+	}
+	if got > maxUnpacked {
+		return nil, fmt.Errorf("%w: it unpacks to more than %d MiB", ErrFormat, maxUnpacked>>20)
+	}
+	return out.Bytes(), nil
+}
+
+func asFormat(err error) error {
+	if errors.Is(err, ErrFormat) {
+		return err
+	}
+	return fmt.Errorf("%w: the payload cannot be unpacked: %w", ErrFormat, err)
+}
+
+// arHeader is the size of a member's header in an ar archive.
+const arHeader = 60
+
+// unpackDeb finds boot/vmlinuz-* and boot/System.map-* in a Debian package's data.tar.
+func unpackDeb(b []byte) (Files, error) {
+	for off := 8; off+arHeader <= len(b); {
+		name := strings.TrimRight(string(b[off:off+16]), " /")
+		size, err := strconv.Atoi(strings.TrimSpace(string(b[off+48 : off+58])))
+		off += arHeader
+		if err != nil || size < 0 || size > len(b)-off {
+			return Files{}, fmt.Errorf("%w: the Debian package is truncated", ErrFormat)
+		}
+		if strings.HasPrefix(name, "data.tar") {
+			return unpackData(b[off : off+size])
+		}
+		off += size + size&1
+	}
+	return Files{}, fmt.Errorf("%w: the Debian package has no data.tar", ErrFormat)
+}
+
+func unpackData(b []byte) (Files, error) {
+	r := io.Reader(bytes.NewReader(b))
+	if open := compression(b); open != nil {
+		var err error
+		if r, err = open(r); err != nil {
+			return Files{}, asFormat(err)
+		}
+	}
+	t := tar.NewReader(r)
+	var found Files
+	for {
+		h, err := t.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return Files{}, fmt.Errorf("%w: the Debian package has no boot/vmlinuz (a meta package? its Depends name the one with the kernel)", ErrFormat)
+		case err != nil:
+			return Files{}, asFormat(err)
+		}
+		name := path.Clean("/" + h.Name)
+		switch {
+		case strings.HasPrefix(name, "/boot/System.map-"):
+			if found.Map, err = readAll(t, int(min(h.Size, maxUnpacked)/10)); err != nil {
+				return Files{}, err
+			}
+		case strings.HasPrefix(name, "/boot/vmlinuz-"), strings.HasPrefix(name, "/usr/lib/modules/") && path.Base(name) == "vmlinuz":
+			image, err := readAll(t, int(min(h.Size, maxUnpacked)/10))
+			if err != nil {
+				return Files{}, err
+			}
+			inner, err := Unpack(image)
+			inner.Map = found.Map
+			return inner, err
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package why answers what Linux would do with a probe, and why, for a kernel that does not run: the
+// answers are those of packages kprobes and optimizer, which decide it for the guest, on the text and
+// the tables of another kernel (package vmlinux).
+package why
+
+import (
+	"errors"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/optimizer"
+)
+
+// Kernel is what is known of a kernel: its text as it runs, its symbols and its tables.
+type Kernel interface {
+	kprobes.Symbols
+	kprobes.Tables
+	Read(addr uint64, p []byte) error
+}
+
+// Asker asks about one kernel. One goroutine at a time may use it.
+type Asker struct {
+	kernel    Kernel
+	probes    *kprobes.Kprobes
+	optimizer *optimizer.Optimizer
+	has       release.Set
+	preempt   bool
+}
+
+// Config is the argument of New.
+type Config struct {
+	Kernel  Kernel
+	Linux   release.Version // whose rules hold
+	Preempt bool            // CONFIG_PREEMPTION
+}
+
+// New returns an Asker.
+func New(c Config) *Asker {
+	k := cached{Kernel: c.Kernel, black: c.Kernel.Blacklist()}
+	s := &slots{}
+	return &Asker{
+		kernel: k,
+		probes: kprobes.New(kprobes.Config{
+			Text: text{k}, Symbols: k, Tables: k, Ftrace: noFtrace{}, Slots: s, Machine: machine{}, Linux: c.Linux, NoPreempt: !c.Preempt,
+		}),
+		optimizer: optimizer.New(optimizer.Config{Symbols: k, Tables: k, Slots: s, Linux: c.Linux}),
+		has:       c.Linux.Set(), preempt: c.Preempt,
+	}
+}
+
+// Verdict is what Linux does with a probe.
+type Verdict struct {
+	Addr   uint64     // of the probe; 0 if the place does not exist
+	Symbol abi.Symbol // that contains it
+	Offset uint64     // in Symbol
+
+	Err     error  // why register_kprobe refuses it, with its errno; nil if it takes it
+	Ftrace  bool   // at an fentry site: ftrace calls the handlers
+	Carried string // how the instruction is executed: "step", "boost", "ftrace", or the kind of emulation
+	Insn    insn.Insn
+	Boosts  bool // the instruction may be in the region of a jump
+	Boosted bool // a jump back follows its copy, so that a hit needs no second int3
+	Bytes   []byte
+
+	NotJump error          // why it is not optimized: an *optimizer.Refusal with the instruction's address; nil if it can be
+	Region  []byte         // the bytes that the jump replaces; nil if NotJump is not nil
+	Detour  *optimizerInfo // what the detour holds
+}
+
+// optimizerInfo is the size and the part of a detour.
+type optimizerInfo struct {
+	Size   int // bytes in all
+	Copied int // offset of the copied instructions
+}
+
+// Errno returns the errno of register_kprobe, 0 when it succeeds.
+func (v *Verdict) Errno() syscall.Errno { return errnoOf(v.Err) }
+
+// OptErrno returns the errno with which Linux's functions refuse the optimization, 0 if they do not.
+func (v *Verdict) OptErrno() syscall.Errno { return errnoOf(v.NotJump) }
+
+func errnoOf(err error) (e syscall.Errno) {
+	_ = errors.As(err, &e)
+	return e
+}
+
+// errFtrace is why a probe at an fentry site has no jump.
+var errFtrace = errors.New("ftrace calls the handlers: it needs no jump")
+
+// At answers for an address.
+func (a *Asker) At(addr uint64) Verdict { return a.ask(&kprobes.Kprobe{Addr: addr}) }
+
+// Symbol answers for a place in a function.
+func (a *Asker) Symbol(name string, offset uint32) Verdict {
+	return a.ask(&kprobes.Kprobe{SymbolName: name, Offset: offset})
+}
+
+// ask registers p, which is disabled, so that no text changes, and looks at the result.
+func (a *Asker) ask(p *kprobes.Kprobe) Verdict {
+	p.Flags = kprobes.FlagDisabled
+	v := Verdict{Addr: p.Addr}
+	if p.SymbolName != "" {
+		if syms := a.kernel.LookupName(p.SymbolName); len(syms) > 0 {
+			v.Addr = syms[0].Addr + uint64(p.Offset)
+		}
+	}
+	if v.Err = a.probes.Register(p); v.Err == nil {
+		v.Addr = p.Addr
+	}
+	v.Symbol, v.Offset, _ = a.kernel.Lookup(v.Addr)
+	if v.Err != nil {
+		return v
+	}
+	info := a.probes.Points()[0]
+	_ = a.probes.Unregister(p)
+	v.Ftrace, v.Carried = info.Flags&kprobes.FlagFtrace != 0, info.Carried
+	v.Bytes, v.Insn = a.insnAt(v.Addr)
+	if v.Ftrace {
+		v.NotJump = errFtrace
+		return v
+	}
+	v.Boosts = insn.CanBoost(v.Insn, a.has[release.BoostGroups]) && !a.kernel.ExTable(v.Addr)
+	v.Boosted = v.Carried == "boost" || (v.Carried == "ret" || v.Carried == "ifmodifiers") && v.Boosts && !a.preempt && !a.has[release.StepsByInt3]
+	d, err := a.optimizer.Prepare(v.Addr, a.kernel.Read)
+	if err != nil {
+		v.NotJump = err
+		return v
+	}
+	v.Region, v.Detour = d.Region, &optimizerInfo{Size: len(d.Code), Copied: int(d.Copied - d.Addr)}
+	a.optimizer.Free(d)
+	return v
+}
+
+// insnAt decodes the instruction at an address.
+func (a *Asker) insnAt(addr uint64) ([]byte, insn.Insn) {
+	b := make([]byte, insn.MaxLen)
+	for ; len(b) > 0 && a.kernel.Read(addr, b) != nil; b = b[:len(b)-1] {
+	}
+	in, err := insn.Decode(b)
+	if err != nil {
+		return nil, insn.Insn{}
+	}
+	return b[:in.Len], in
+}
+
+// cached is a Kernel whose blacklist is made once.
+type cached struct {
+	Kernel
+	black []abi.Range
+}
+
+func (c cached) Blacklist() []abi.Range { return c.black }
+
+// text is a kernel's text that is never changed: what is poked are copies in slots.
+type text struct{ Kernel }
+
+func (t text) Read(addr uint64, p []byte) error { return t.Kernel.Read(addr, p) }
+func (text) Poke(...abi.Patch) error            { return nil }
+
+// slots gives the addresses that module_alloc would give, within reach of the kernel's text.
+type slots struct{ next uint64 }
+
+// slotBase is where modules begin, and slotRoom how much room there is, in bytes.
+const (
+	slotBase = 0xffffffffa0000000
+	slotRoom = 0x10000000
+)
+
+func (s *slots) Alloc(n int) (uint64, error) {
+	addr := slotBase + s.next%slotRoom
+	s.next += uint64(n+63) &^ 63
+	return addr, nil
+}
+
+func (*slots) Free(uint64) {}
+
+// noFtrace arms nothing: no probe is enabled.
+type noFtrace struct{}
+
+func (noFtrace) Arm(uint64) error         { return fmt.Errorf("not here: %w", syscall.ENODEV) }
+func (noFtrace) ArmIPModify(uint64) error { return fmt.Errorf("not here: %w", syscall.ENODEV) }
+func (noFtrace) Disarm(uint64) error      { return nil }
+
+// machine is one on which nothing runs.
+type machine struct{}
+
+func (machine) CPUs() int                                   { return 1 }
+func (machine) SynchronizeRCU()                             {}
+func (machine) SynchronizeRCUTasks()                        {}
+func (machine) AfterFunc(time.Duration, func()) func() bool { return func() bool { return false } }
+func (machine) Now() int64                                  { return 0 }
+func (machine) Printk(int, string, ...any)                  {}
