@@ -2,11 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"text/tabwriter"
@@ -47,6 +53,8 @@ type whyFlags struct {
 	symbols string
 	json    bool
 	tsv     bool
+	all     bool
+	noCache bool
 }
 
 func whyCommand() *cobra.Command {
@@ -58,7 +66,12 @@ func whyCommand() *cobra.Command {
 		Example: `  kprobefs why vfs_read vfs_read+5
   kprobefs why --kernel /boot/vmlinuz-6.1.0-50-amd64 'p:mine do_sys_openat2+9 dfd=%di'
   kprobefs why --kernel a/vmlinuz --kernel b/vmlinuz - <probes.txt`,
-		Args: cobra.MinimumNArgs(1),
+		Args: func(c *cobra.Command, args []string) error {
+			if all, _ := c.Flags().GetBool("all"); all {
+				return cobra.NoArgs(c, args)
+			}
+			return cobra.MinimumNArgs(1)(c, args)
+		},
 		RunE: func(c *cobra.Command, args []string) error {
 			refused, err := f.run(c.InOrStdin(), c.OutOrStdout(), args)
 			switch {
@@ -75,7 +88,8 @@ func whyCommand() *cobra.Command {
 	c.Flags().StringVar(&f.symbols, "symbols", "", "a System.map or a copy of /proc/kallsyms, for a kernel without its own")
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
 	c.Flags().BoolVar(&f.tsv, "tsv", false, "print a row for each probe and kernel, with tabs between the columns")
-	c.MarkFlagsMutuallyExclusive("json", "tsv")
+	c.Flags().BoolVar(&f.all, "all", false, "with --tsv: ask about each instruction of each function, instead of PROBE")
+	c.Flags().BoolVar(&f.noCache, "no-cache", false, "do not keep unpacked images in the user's cache directory, 70 MB each")
 	_ = c.MarkFlagFilename("kernel")
 	_ = c.MarkFlagFilename("symbols")
 	return c
@@ -89,12 +103,18 @@ func exitStatus(n int) syscall.WaitStatus { return syscall.WaitStatus(n << 8) }
 
 // asked is a kernel that is asked.
 type asked struct {
-	name string
+	name   string
+	config why.Config
 	*why.Asker
 }
 
+func newAsked(name string, c why.Config) asked { return asked{name, c, why.New(c)} }
+
 // run answers, and returns how many probes are refused.
 func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int, err error) {
+	if f.json && f.tsv || f.all && !f.tsv {
+		return 0, errors.New("--json and --tsv are two forms, and --all needs --tsv")
+	}
 	kernels, end, err := f.open()
 	if err != nil {
 		return 0, err
@@ -105,6 +125,14 @@ func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int,
 	w := whyWriter{whyFlags: f, kernels: kernels, out: b}
 	if f.tsv {
 		fmt.Fprintln(b, why.TSVHead)
+	}
+	if f.all {
+		for _, k := range kernels {
+			if err := why.All(b, k.config); err != nil {
+				return 0, err
+			}
+		}
+		return 0, nil
 	}
 	for _, arg := range args {
 		if arg != "-" {
@@ -204,13 +232,68 @@ func (f *whyFlags) open() (kernels []asked, end func(), err error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		k, err := vmlinux.Load(b, vmlinux.Options{Symbols: symbols})
+		k, err := vmlinux.Load(f.unpacked(b), vmlinux.Options{Symbols: symbols})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		kernels = append(kernels, asked{k.Release, why.New(why.Config{Kernel: k, Linux: k.Linux, Preempt: k.Preempt})})
+		kernels = append(kernels, newAsked(k.Release, why.Config{Kernel: k, Linux: k.Linux, Preempt: k.Preempt}))
 	}
 	return kernels, func() {}, nil
+}
+
+// unpacked returns the image in a kernel's file, which is kept in the cache, because unpacking takes
+// most of a second. It returns the file itself where there is nothing to be gained, or an error to say.
+func (f *whyFlags) unpacked(b []byte) []byte {
+	cache, err := os.UserCacheDir()
+	if f.noCache || err != nil || bytes.HasPrefix(b, []byte("\x7fELF")) {
+		return b
+	}
+	sum := sha256.Sum256(b)
+	dir := filepath.Join(cache, "kprobefs", "vmlinux")
+	file := filepath.Join(dir, hex.EncodeToString(sum[:]))
+	if image, err := os.ReadFile(file); err == nil && bytes.HasPrefix(image, []byte("\x7fELF")) {
+		return image
+	}
+	files, err := vmlinux.Unpack(b)
+	if err != nil || files.Map != nil && !vmlinux.HasSymbols(files.ELF) {
+		return b
+	}
+	keepImage(dir, file, files.ELF)
+	return files.ELF
+}
+
+// keptImages is how many unpacked images stay in the cache. Each has some 70 MB.
+const keptImages = 3
+
+// keepImage writes an image into the cache, from which the oldest go. A cache that cannot be written
+// to is none.
+func keepImage(dir, file string, image []byte) {
+	if os.MkdirAll(dir, 0o700) != nil {
+		return
+	}
+	t, err := os.CreateTemp(dir, "new-")
+	if err != nil {
+		return
+	}
+	defer os.Remove(t.Name())
+	_, err = t.Write(image)
+	if errors.Join(err, t.Close()) != nil || os.Rename(t.Name(), file) != nil {
+		return
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	age := func(e os.DirEntry) int64 {
+		if info, err := e.Info(); err == nil {
+			return info.ModTime().UnixNano()
+		}
+		return 0
+	}
+	slices.SortFunc(entries, func(a, b os.DirEntry) int { return cmp.Compare(age(b), age(a)) })
+	for _, e := range entries[min(len(entries), keptImages):] {
+		_ = os.Remove(filepath.Join(dir, e.Name()))
+	}
 }
 
 // guest boots the emulated kernel.
@@ -224,8 +307,8 @@ func (f *whyFlags) guest() (kernels []asked, end func(), err error) {
 		return nil, nil, err
 	}
 	guest := guestText{k.Machine.Tables(), k.Machine.Symbols(), k.Machine}
-	asker := why.New(why.Config{Kernel: guest, Linux: r.Linux, Preempt: !r.Config.NoPreempt})
-	return []asked{{r.Uname(), asker}}, func() { _ = k.Close() }, nil
+	one := newAsked(r.Uname(), why.Config{Kernel: guest, Linux: r.Linux, Preempt: !r.Config.NoPreempt})
+	return []asked{one}, func() { _ = k.Close() }, nil
 }
 
 // guestText is the guest as package why asks it.
@@ -243,10 +326,5 @@ func (g guestText) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) 
 	return g.symbols.Lookup(addr)
 }
 
-// Names returns the names of all symbols.
-func (g guestText) Names() (names []string) {
-	for _, s := range g.symbols.All() {
-		names = append(names, s.Name)
-	}
-	return names
-}
+// All returns all symbols.
+func (g guestText) All() []abi.Symbol { return g.symbols.All() }

@@ -221,11 +221,12 @@ func (t *Tables) Bug(addr uint64) bool {
 	return ok
 }
 
-// FindBug is find_bug: it returns the bug table's entry for addr.
+// FindBug is find_bug: it returns the bug table's entry for addr. Linux's table keeps the entries of
+// the kernel's freed init text.
 func (t *Tables) FindBug(addr uint64) (Bug, bool) {
-	for _, s := range t.sites() {
+	for n, s := range t.sites() {
 		i := from(s.Bugs, addr, 1, func(b *Bug) uint64 { return b.Addr })
-		if i < len(s.Bugs) && s.Bugs[i].Addr == addr && s.live(addr) {
+		if i < len(s.Bugs) && s.Bugs[i].Addr == addr && (n == 0 || s.live(addr)) {
 			return s.Bugs[i], true
 		}
 	}

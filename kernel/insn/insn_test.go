@@ -312,3 +312,50 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+// TestBoostGroups: what release.BoostGroups adds, and what traps.
+func TestBoostGroups(t *testing.T) {
+	for _, c := range []struct {
+		code          string
+		before, since bool
+	}{
+		{"c1 e0 04", false, true}, // shl $4,%eax
+		{"d1 f8", false, true},    // sar %eax
+		{"d1 f0", false, false},   // reg 6, which Intel reserves
+		{"f7 d8", false, true},    // neg %eax
+		{"f6 c1 10", false, true}, // test $16,%cl
+		{"f7 c9", false, false},   // reg 1, which Intel reserves
+		{"fe c0", false, true},    // inc %al
+		{"ff c8", false, true},    // dec %eax
+		{"ff e0", true, true},     // jmp *%rax
+		{"ff d0", false, false},   // call *%rax
+		{"ff 30", false, false},   // push (%rax)
+		{"74 02", false, false},   // je
+	} {
+		i, err := Decode(code2bytes(t, c.code))
+		if err != nil {
+			t.Fatal(c.code, err)
+		}
+		if CanBoost(i, false) != c.before || CanBoost(i, true) != c.since {
+			t.Errorf("%s: %v, %v; want %v, %v", c.code, CanBoost(i, false), CanBoost(i, true), c.before, c.since)
+		}
+	}
+}
+
+func TestTrap(t *testing.T) {
+	for code, want := range map[string]bool{"cc": true, "cd 80": true, "f1": true, "0f 0b": true, "0f b9 cc": true, "0f ff c0": true, "90": false, "c3": false, "0f 05": false} {
+		if i, err := Decode(code2bytes(t, code)); err != nil || i.Trap() != want {
+			t.Errorf("%s: %v, %v", code, i.Trap(), err)
+		}
+	}
+}
+
+// code2bytes returns the bytes of a text in hexadecimal, and padding.
+func code2bytes(t *testing.T, code string) []byte {
+	t.Helper()
+	b, err := hex.DecodeString(strings.ReplaceAll(code, " ", ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return append(b, make([]byte, MaxLen)...)
+}

@@ -205,17 +205,17 @@ var Changes = [features]Change{
 	NoTrapProbes: {
 		Subject: kprobes, Since: Linux6_12,
 		What:   "int, int1, int3, into, ud0, ud1 and ud2 take no probe (EILSEQ); before, int3 is EINVAL and the others take one",
-		Source: "`integration/verdicts/places-6.12.txt`",
+		Source: "`verdicts.TestPlaces`, of 20,000 addresses of Debian's kernel",
 	},
 	BoostGroups: {
 		Subject: kprobes, Since: Linux6_12,
 		What:   "shifts, test, not, neg, mul, div, inc and dec can be in the region of a jump",
-		Source: "`integration/verdicts/places-6.12.txt`",
+		Source: "`verdicts.TestPlaces`, of 20,000 addresses of Debian's kernel",
 	},
 	StepsByInt3: {
 		Subject: kprobes, Since: Linux6_1,
 		What:   "calls, jumps and returns are emulated and never boosted; before, returns are boosted",
-		Source: "`integration/verdicts/places-5.10.txt`",
+		Source: "`verdicts.TestPlaces`, of 20,000 addresses of Debian's kernel",
 	},
 	SymbolNeeded: {
 		Subject: kprobes, Since: Linux6_1, Documented: true,

@@ -25,6 +25,7 @@ const (
 type tables struct {
 	data    []byte
 	token   [tokens]string
+	start   int // offset of kallsyms_token_table
 	markers []uint32
 	names   int // offset of kallsyms_names
 	count   int // kallsyms_num_syms
@@ -45,39 +46,65 @@ func ownSymbols(segments []image.Segment) ([]abi.Symbol, error) {
 // digits is how the tokens of the digits are stored.
 var digits = []byte("0\x001\x002\x003\x004\x005\x006\x007\x008\x009\x00")
 
+// maxTokenTables is how many tables of tokens are looked at: data may look like one by chance.
+const maxTokenTables = 16
+
 func symbolsIn(data []byte) []abi.Symbol {
-	for at := 0; ; {
+	for at, tried := 0, 0; tried < maxTokenTables; {
 		i := bytes.Index(data[at:], digits)
 		if i < 0 {
 			return nil
 		}
 		at += i
 		if t := tablesAt(data, at); t != nil {
+			tried++
+			if !t.findTables(t.start) {
+				at++
+				continue
+			}
 			if syms := t.symbols(); syms != nil {
 				return syms
 			}
 		}
 		at++
 	}
+	return nil
 }
 
-// tablesAt returns the tables whose tokens of the digits are at an offset, or nil if none are there.
+// tablesAt returns the tokens, and their index, of which those of the digits are at an offset, or nil
+// if none are there.
 func tablesAt(data []byte, at int) *tables {
-	start := at
-	for range '0' { // the tokens before that of 0
-		if start--; start <= 0 || data[start] != 0 {
+	end := at // of the first token, after the others before that of 0
+	for range '0' - 1 {
+		if end--; end <= 0 || data[end] != 0 {
 			return nil
 		}
-		for start > 0 && data[start-1] != 0 {
-			start--
+		for end > 0 && data[end-1] != 0 {
+			end--
 		}
 	}
-	// Before the first token is padding: an empty token is none.
-	t := &tables{data: data}
+	if end -= 2; end < 0 || data[end+1] != 0 {
+		return nil
+	}
+	// What is before the first token need not be 0, but the table is aligned.
+	for start := end &^ 7; start >= 0 && end-start < maxToken && bytes.IndexByte(data[start:end+1], 0) < 0; start -= 8 {
+		if t := tokensAt(data, start); t != nil {
+			return t
+		}
+	}
+	return nil
+}
+
+// maxToken bounds the length of a token, in bytes.
+const maxToken = 1024
+
+// tokensAt returns the tokens that begin at an offset, or nil if their index does not follow.
+func tokensAt(data []byte, start int) *tables {
+	t := &tables{data: data, start: start}
 	var index [tokens]uint16
 	pos := start
 	for i := range t.token {
-		n := bytes.IndexByte(data[pos:min(pos+1024, len(data))], 0)
+		n := bytes.IndexByte(data[pos:min(pos+maxToken, len(data))], 0)
 		if n < 1 || pos-start > 1<<16-1 {
 			return nil
 		}
@@ -95,9 +122,6 @@ func tablesAt(data []byte, at int) *tables {
 		}
 	}
 	t.after = aligned(pos + 2*tokens)
-	if !t.findTables(start) {
-		return nil
-	}
 	return t
 }
 

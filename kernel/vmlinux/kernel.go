@@ -2,10 +2,9 @@ package vmlinux
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -42,7 +41,8 @@ func Load(b []byte, o Options) (*Kernel, error) {
 	}
 	symbols := func(segments []image.Segment) ([]abi.Symbol, error) {
 		if o.Symbols != nil {
-			return mapSymbols(o.Symbols)
+			syms, err := mapSymbols(o.Symbols)
+			return unslid(syms, segments), err
 		}
 		syms, err := ownSymbols(segments)
 		if err != nil && files.Map != nil {
@@ -56,7 +56,13 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		return (&patcher{m: m, addr: addr, features: o.Features, k8: o.K8Nops}).apply()
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+		if o.Symbols != nil {
+			err = fmt.Errorf("%w (do the symbols belong to this image?)", err)
+		}
+		if !errors.Is(err, ErrFormat) {
+			err = fmt.Errorf("%w: %w", ErrFormat, err)
+		}
+		return nil, err
 	}
 	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols)}
 	if err := k.readBanner(); err != nil {
@@ -68,6 +74,30 @@ func Load(b []byte, o Options) (*Kernel, error) {
 	k.Tables = image.NewTables(m, k.Symbols)
 	k.Booted()
 	return k, nil
+}
+
+// HasSymbols reports whether an ELF image has kallsyms tables.
+func HasSymbols(elf []byte) bool {
+	_, err := image.LoadWith(elf, ownSymbols, func(*image.Image, func(string) uint64) error { return errHasSymbols })
+	return errors.Is(err, errHasSymbols)
+}
+
+var errHasSymbols = errors.New("it has symbols")
+
+// unslid takes back what KASLR has added to the addresses in a copy of /proc/kallsyms.
+func unslid(syms []abi.Symbol, segments []image.Segment) []abi.Symbol {
+	var slide uint64
+	for _, s := range syms {
+		if s.Name == "_text" && s.Addr > segments[0].Addr {
+			slide = s.Addr - segments[0].Addr
+		}
+	}
+	for i := range syms {
+		if slide != 0 && syms[i].Addr >= abi.KernelBase+slide {
+			syms[i].Addr -= slide
+		}
+	}
+	return syms
 }
 
 // banner is linux_banner and what follows it in the kernel's read-only data.
@@ -134,14 +164,5 @@ func (k *Kernel) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) {
 // LookupName returns the symbols of a name.
 func (k *Kernel) LookupName(name string) []abi.Symbol { return k.Symbols.LookupName(name) }
 
-// Names returns the names of all functions, once each.
-func (k *Kernel) Names() []string {
-	var names []string
-	for _, s := range k.Image.Symbols {
-		if strings.IndexByte("tTwW", s.Type) >= 0 {
-			names = append(names, s.Name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
-}
+// All returns all symbols, in kallsyms' order.
+func (k *Kernel) All() []abi.Symbol { return k.Image.Symbols }

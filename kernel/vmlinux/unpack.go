@@ -153,16 +153,18 @@ func decompress(b []byte) ([]byte, error) {
 }
 
 // readAll reads up to maxUnpacked bytes of what a stream of n bytes unpacks to.
-func readAll(r io.Reader, n int) ([]byte, error) {
+func readAll(r io.Reader, n int) ([]byte, error) { return readUpTo(r, n, maxUnpacked) }
+
+func readUpTo(r io.Reader, n, most int) ([]byte, error) {
 	var out bytes.Buffer
-	out.Grow(min(10*n, maxUnpacked))
-	got, err := io.Copy(&out, io.LimitReader(r, maxUnpacked+1))
+	out.Grow(min(10*n, most))
+	got, err := io.Copy(&out, io.LimitReader(r, int64(most)+1))
 	// An lz4 stream in a bzImage has no end mark.
 	if err != nil && (got == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
 		return nil, asFormat(err)
 	}
-	if got > maxUnpacked {
-		return nil, fmt.Errorf("%w: it unpacks to more than %d MiB", ErrFormat, maxUnpacked>>20)
+	if got > int64(most) {
+		return nil, fmt.Errorf("%w: it unpacks to more than %d MiB", ErrFormat, most>>20)
 	}
 	return out.Bytes(), nil
 }

@@ -74,7 +74,7 @@ func (p *Probe) parsePlace(place string) (err error) {
 		}
 		p.Offset = uint32(n)
 	}
-	if name == "" {
+	if name == "" || strings.HasSuffix(name, ":") {
 		return fmt.Errorf("%w: %q has no function", ErrSyntax, p.Text)
 	}
 	p.Symbol = name

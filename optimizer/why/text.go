@@ -75,6 +75,9 @@ var rules = map[optimizer.Reason]string{
 	optimizer.NoCallback:   "the kernel has no optimized_callback",
 }
 
+// Rule returns the sentence for a reason of package optimizer, "" if it has none.
+func Rule(r optimizer.Reason) string { return rules[r] }
+
 // Explain puts a verdict into words, and looks for places that would do where the probe is refused or
 // stays a breakpoint.
 func (a *Asker) Explain(kernel string, p Probe, v Verdict) Answer {
@@ -113,7 +116,7 @@ func (a *Asker) Explain(kernel string, p Probe, v Verdict) Answer {
 	r.OptErrno, r.NotJump = unix.ErrnoName(v.OptErrno()), v.NotJump.Error()
 	var refusal *optimizer.Refusal
 	if errors.As(v.NotJump, &refusal) {
-		r.NotJump = rules[refusal.Reason]
+		r.NotJump = Rule(refusal.Reason)
 		if in, ok := a.instruction(refusal.Addr); ok && refusal.Addr != 0 {
 			r.Offending = &in
 		}
@@ -159,12 +162,14 @@ func (a *Asker) disassemble(addr uint64, b []byte, in insn.Insn) string {
 	if err != nil || known.Op == 0 || known.Len != len(b) {
 		return ".byte 0x" + strings.Join(strings.Fields(fmt.Sprintf("% x", b)), ",0x")
 	}
-	return x86asm.GNUSyntax(known, addr, func(at uint64) (string, uint64) {
-		if s, off, ok := a.kernel.Lookup(at); ok && at >= abi.TextBase {
-			return s.Name, at - off
+	text := x86asm.GNUSyntax(known, addr, nil)
+	if rel, ok := in.RelBranch(); ok {
+		to := addr + uint64(len(b)) + uint64(rel)
+		if s, off, ok := a.kernel.Lookup(to); ok {
+			text = strings.Replace(text, fmt.Sprintf("%#x", to), place(s, off), 1)
 		}
-		return "", 0
-	})
+	}
+	return text
 }
 
 // nearest returns the function's entry and the next places on both sides that take a probe, and those
@@ -263,17 +268,17 @@ func (a *Asker) containing(v Verdict) uint64 {
 // similar returns up to eight functions whose names are like one that does not exist: the parts that a
 // compiler has made of it (name.isra.0, name.cold), those that contain it, and those with a typing error.
 func (a *Asker) similar(name string) []string {
-	all, ok := a.kernel.(cached).Kernel.(interface{ Names() []string })
-	if !ok {
-		return nil
-	}
-	_, name, _ = strings.Cut(":"+name, ":")
 	if i := strings.LastIndexByte(name, ':'); i >= 0 {
 		name = name[i+1:]
 	}
 	var parts, contain, near []string
-	for _, n := range all.Names() {
-		switch {
+	seen := map[string]bool{}
+	for _, s := range a.kernel.All() {
+		n := s.Name
+		if strings.IndexByte("tTwW", s.Type) < 0 || seen[n] {
+			continue
+		}
+		switch seen[n] = true; {
 		case strings.HasPrefix(n, name+"."):
 			parts = append(parts, n)
 		case len(name) >= 4 && strings.Contains(n, name):

@@ -21,7 +21,7 @@ const TSVHead = "addr\tsymbol+off\terrno\treg_flag\tinsn_len\tcan_boost\temulate
 func (a *Asker) TSV(v Verdict) string {
 	row := []string{
 		fmt.Sprintf("%016x", v.Addr), "-", errnoWord(v.Errno()), "-", "-", "-", "-", "-", "-",
-		a.reasons(v.Addr), errnoWord(v.Errno()),
+		a.reasons(v), errnoWord(v.Errno()),
 	}
 	if v.Symbol.Name != "" {
 		row[1] = place(v.Symbol, v.Offset)
@@ -54,8 +54,8 @@ func errnoWord(e syscall.Errno) string {
 }
 
 // reasons returns what makes an address special, in alphabetical order.
-func (a *Asker) reasons(addr uint64) string {
-	k := a.kernel
+func (a *Asker) reasons(v Verdict) string {
+	k, addr := a.kernel, v.Addr
 	in := func(is bool, word string) string {
 		if is {
 			return word
@@ -66,18 +66,20 @@ func (a *Asker) reasons(addr uint64) string {
 	for _, r := range k.Blacklist() {
 		black = black || r.Contains(addr)
 	}
-	b, i := a.insnAt(addr)
+	_, i := a.insnAt(addr)
 	words := []string{
 		in(black || a.derived(addr), "blacklist"), in(k.Bug(addr), "bug"), in(k.ExTable(addr), "extable"),
 		in(k.FtraceSite(addr), "ftrace"), in(k.FtraceOverlap(addr, addr+1), "ftrace_overlap"), in(k.JumpLabel(addr, addr+1), "jump_label"),
 		in(!k.KernelText(addr), "not_text"), in(k.StaticCall(addr, addr+1), "static_call"),
-		in(k.KernelText(addr) && len(b) > 0 && !insn.Copyable(i), "uncopyable"),
 	}
-	said := strings.Join(strings.Fields(strings.Join(words, " ")), ",")
-	if said == "" {
-		return "-"
+	words = strings.Fields(strings.Join(words, " "))
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, ",")
+	case v.Errno() == syscall.EINVAL && !insn.Copyable(i):
+		return "uncopyable"
 	}
-	return said
+	return "-"
 }
 
 // derived reports whether an address is in a part of a blacklisted function, such as its .cold part.

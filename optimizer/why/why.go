@@ -21,6 +21,7 @@ type Kernel interface {
 	kprobes.Symbols
 	kprobes.Tables
 	Read(addr uint64, p []byte) error
+	All() []abi.Symbol // in kallsyms' order
 }
 
 // Asker asks about one kernel. One goroutine at a time may use it.

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/optimizer/why"
+)
+
+// TestWhy asks the emulated kernels, and looks at what is printed and at the exit status.
+func TestWhy(t *testing.T) {
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	if err := os.WriteFile(nothing, []byte("no kernel"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"vfs_read", "vfs_read+5"}, 0, "optimized    a jump replaces"},
+		{[]string{"vfs_read+1"}, 1, "refused      EILSEQ"},
+		{[]string{"--release", "6.12", "vfs_read"}, 0, "on Linux 6.12"},
+		{[]string{"--release", "5.10", "r:vfs_read+5"}, 1, "refused      EINVAL"},
+		{[]string{"vfs_raed"}, 1, "similar      vfs_read"},
+		{[]string{"p:x exc_int3"}, 1, "refused      EINVAL"},
+		{[]string{"--tsv", "vfs_read"}, 0, "\tFTRACE\t"},
+		{[]string{}, usageStatus, "requires at least 1 arg"},
+		{[]string{"+5"}, usageStatus, "has no function"},
+		{[]string{"--kernel", nothing, "vfs_read"}, usageStatus, "neither a bzImage"},
+		{[]string{"--kernel", "/nonexistent/vmlinuz", "vfs_read"}, usageStatus, "no such file"},
+		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "--symbols belongs to a --kernel"},
+		{[]string{"--release", "7.0", "vfs_read"}, usageStatus, "7.0"},
+		{[]string{"--json", "--tsv", "vfs_read"}, usageStatus, "two forms"},
+	} {
+		out, st := output(t, append([]string{"why"}, c.args...)...)
+		if st.ExitCode() != c.status || !strings.Contains(out, c.says) {
+			t.Errorf("%q: status %d, want %d with %q:\n%s", c.args, st.ExitCode(), c.status, c.says, out)
+		}
+	}
+}
+
+// TestWhyLines reads probes from the standard input, and prints an object for each.
+func TestWhyLines(t *testing.T) {
+	cmd := runProgram("why", "--json", "-")
+	cmd.Stdin = strings.NewReader("# a comment\nvfs_read\n\np:mine vfs_read+5 count=%dx\nnofunc\n")
+	out, err := cmd.Output()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != 1 {
+		t.Error(err)
+	}
+	var answers []why.Answer
+	for line := range strings.Lines(string(out)) {
+		var a why.Answer
+		if err := json.Unmarshal([]byte(line), &a); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		answers = append(answers, a)
+	}
+	if len(answers) != 3 || answers[0].Kind != "ftrace" || !answers[1].Optimized || len(answers[1].Region) == 0 || answers[2].Errno != "ENOENT" {
+		t.Errorf("%+v", answers)
+	}
+}
