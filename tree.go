@@ -67,7 +67,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 			Dir: files.Over("/sys/kernel/debug", seqfile.Table{probes, tracing}.Rows),
 		},
 		machinefs.Machine(machinefs.Config{
-			Symbols: m.Symbols(), Read: m.Read, Original: k.Kprobes.Original, Points: k.Kprobes.Points, ShowAddr: show,
+			Symbols: m.Symbols(), Read: m.Read, Original: k.Kprobes.Original, Points: k.Kprobes.Points, Queues: k.Kprobes.Queues, ShowAddr: show,
 			CPUs: m.CPUs(), CallOn: m.CallOn, About: k.about, More: k.moreFiles(),
 		}),
 	}

@@ -324,6 +324,7 @@ func (k *Kprobes) registerFirst(p *Kprobe) error {
 		return err
 	}
 	p.showOpcode(pt)
+	k.note(pt, "registered")
 	k.table.insert(pt)
 	if !k.allOff && !pt.disabled() {
 		if err := k.arm(pt); err != nil {
@@ -372,8 +373,9 @@ func (k *Kprobes) join(pt *point, p *Kprobe) error {
 	}
 	p.showOpcode(pt)
 	pt.add(p)
+	k.note(pt, "another probe joins")
 	if pt.needsInt3() {
-		k.unoptimize(pt, true)
+		k.unoptimize(pt, true, "a post-handler or break handler needs the breakpoint")
 	}
 	if !pt.disabled() || p.disabled() {
 		return nil
@@ -571,7 +573,7 @@ func (k *Kprobes) arm(pt *point) error {
 		return nil
 	}
 	for _, outer := range k.jumpsOver(pt.addr) {
-		k.unoptimize(outer, true)
+		k.unoptimize(outer, true, "a probe is armed in its region")
 	}
 	if err := k.poke(pt, abi.Patch{Addr: pt.addr, Bytes: int3Text}); err != nil {
 		return err
@@ -604,7 +606,7 @@ func (k *Kprobes) disarm(pt *point) error {
 		k.setArmed(pt, false)
 		return nil
 	}
-	k.unoptimize(pt, k.allOff)
+	k.unoptimize(pt, k.allOff, "it is disarmed")
 	if pt.queued != notQueued {
 		return nil
 	}
@@ -626,6 +628,17 @@ func (k *Kprobes) setArmed(pt *point, on bool) {
 	}
 	pt.armed = on
 	k.armedChanges.Add(1)
+	ftrace := pt.has(FlagFtrace)
+	switch {
+	case on && ftrace:
+		k.note(pt, "ftrace calls it")
+	case on:
+		k.note(pt, "int3 is written")
+	case ftrace:
+		k.note(pt, "ftrace no longer calls it")
+	default:
+		k.note(pt, "int3 is removed")
+	}
 	if on {
 		k.armed.Add(1)
 	} else {
@@ -747,7 +760,7 @@ func (k *Kprobes) flush(on bool) (failed int, err error) {
 			failed, err = failed+1, e
 			k.setArmed(pt, !on)
 			if on {
-				k.unoptimize(pt, false) // it has just been queued
+				k.unoptimize(pt, false, "it stays a breakpoint") // it has just been queued
 			}
 		}
 	}

@@ -184,6 +184,8 @@ type PointInfo struct {
 	Missed    []uint64 // for each of Probes
 	HasPost   bool
 	Aggregate bool
+	History   []Change // the latest, the oldest first
+	Before    int      // number of changes before these
 }
 
 // Points returns all probed addresses in the table's order, except those without
@@ -214,6 +216,7 @@ func (k *Kprobes) info(pt *point) PointInfo {
 		Addr: pt.addr, Flags: pt.State(), Armed: pt.armed, Detour: pt.out.Load(),
 		NotJump: pt.noOpt, HasPost: list.post, Aggregate: pt.aggr.Load(), Carried: "ftrace",
 	}
+	i.History, i.Before = pt.past.list()
 	if c := pt.code.Load(); c != nil {
 		i.Slot, i.Length, i.Carried = c.slot, c.insn.Len, c.carried()
 	}

@@ -153,7 +153,7 @@ func (k *Kprobes) switchOptimization(on bool) (changed bool) {
 		case on:
 			k.optimize(pt)
 		default:
-			k.unoptimize(pt, false)
+			k.unoptimize(pt, false, "optimization is switched off")
 		}
 	})
 	return true
@@ -207,7 +207,7 @@ func (k *Kprobes) optimize(pt *point) {
 		// inner is disabled, but its jump may still be in the text. A hit of pt's
 		// int3 uses the detour from now on, which would jump back into the middle
 		// of inner's jump. Linux leaves that jump there for the rest of its delay.
-		k.unoptimize(inner, true)
+		k.unoptimize(inner, true, "a probe whose region it is in becomes a jump")
 	}
 	pt.setOptimized(true)
 	k.enqueue(pt, toJump)
@@ -226,11 +226,13 @@ func (k *Kprobes) inside(pt *point) []*point {
 }
 
 // unoptimize is unoptimize_kprobe: it queues the change back to the breakpoint. A point
-// that waits for its jump only leaves the queue. With force, the jump is removed at once.
-func (k *Kprobes) unoptimize(pt *point, force bool) {
+// that waits for its jump only leaves the queue. With force, the jump is removed at once. because is
+// kept in the point's history.
+func (k *Kprobes) unoptimize(pt *point, force bool, because string) {
 	if pt.detour == nil || !pt.has(FlagOptimized) {
 		return
 	}
+	k.note(pt, because)
 	switch {
 	case pt.queued == toJump:
 		k.dequeue(pt)
@@ -249,6 +251,11 @@ func (k *Kprobes) enqueue(pt *point, to direction) {
 	if to == toInt3 {
 		q = &k.jumps.toInt3
 	}
+	what := "queued for its jump"
+	if to == toInt3 {
+		what = "queued to lose its jump"
+	}
+	k.note(pt, what)
 	k.jumps.serial++
 	q.add(pt, to, k.jumps.serial)
 	k.kickOptimizer()
@@ -287,6 +294,7 @@ func (k *Kprobes) discard(f func()) {
 // jump in it.
 func (k *Kprobes) killDetour(pt *point) {
 	pt.setOptimized(false)
+	k.note(pt, "the text is removed")
 	pt.out.Store(0)
 	k.releaseDetour(pt)
 }
@@ -384,6 +392,7 @@ func (k *Kprobes) writeBreakpoints(pts []*point, settle bool) {
 	for _, pt := range pts {
 		k.dequeue(pt)
 		pt.setOptimized(false)
+		k.note(pt, "the jump is replaced by int3")
 		if settle {
 			k.settle(pt)
 		}
@@ -419,6 +428,7 @@ func (k *Kprobes) writeJumps(before uint64) {
 	_ = k.poke(nil, patches...) // see writeBreakpoints
 	for _, pt := range pts {
 		k.dequeue(pt)
+		k.note(pt, "the jump is written")
 	}
 	k.jumps.toJump.compact()
 }

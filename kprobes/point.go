@@ -28,6 +28,7 @@ type point struct {
 	queued direction // for the optimizer's work
 	serial uint64    // of its ticket in the queue
 	armed  bool      // the int3 or the fentry call has been written
+	past   *history  // of its changes; nil if there was none
 }
 
 // probeList is the kprobes of a point, newest first.

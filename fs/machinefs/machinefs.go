@@ -29,6 +29,8 @@ type Config struct {
 	Original func(addr uint64, p []byte) error
 	// Points returns the probed addresses.
 	Points func() []kprobes.PointInfo
+	// Queues returns the state of the optimizer.
+	Queues func() kprobes.Queues
 	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
 	ShowAddr func(c *seqfile.Caller) bool
 	// CPUs is the number of vCPUs.
@@ -50,6 +52,7 @@ func Machine(c Config) *seqfile.Row {
 			{Name: "kernel", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return c.About(), nil })},
 			{Name: "text", Mode: 0o755, Dir: text{c}},
 			{Name: "probes", Mode: 0o755, Dir: probes{c}},
+			{Name: "optimizer", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return QueuesText(c.Queues(), c.place), nil })},
 			{Name: "load", Mode: 0o755, Dir: seqfile.Table{
 				{Name: "call", Mode: 0o600, Open: seqfile.Opens((&load{c: c}).file())},
 			}},

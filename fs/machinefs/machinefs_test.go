@@ -157,6 +157,7 @@ func testConfig() Config {
 		Symbols: syms, Read: read, Original: read, CPUs: 2,
 		ShowAddr: func(*seqfile.Caller) bool { return true },
 		About:    func() string { return "a machine\n" },
+		Queues:   func() kprobes.Queues { return kprobes.Queues{On: true} },
 		Points: func() []kprobes.PointInfo {
 			return []kprobes.PointInfo{{
 				Addr: base + 5, Armed: true, Flags: kprobes.FlagOptimized, Carried: "boost", Slot: 0xffffffffc0000000, Length: 1,

@@ -78,6 +78,33 @@ func PointText(pt kprobes.PointInfo, place string) string {
 	for i, p := range pt.Probes {
 		row("probe", "%c missed %d %s", p.Kind(), pt.Missed[i], orNone(p.Flags.String()))
 	}
+	if pt.Before > 0 {
+		row("history", "%d changes before these", pt.Before)
+	}
+	for _, c := range pt.History {
+		row("history", "%d.%06d %s", c.At/1e9, c.At%1e9/1e3, c.What)
+	}
+	return b.String()
+}
+
+// QueuesText describes the optimizer's queues. place names an address.
+func QueuesText(q kprobes.Queues, place func(addr uint64) string) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name + ":"}, args...)...)
+	}
+	row("on", "%s", yesNo(q.On))
+	row("scheduled", "%s", yesNo(q.Scheduled))
+	for _, list := range []struct {
+		name  string
+		addrs []uint64
+	}{{"to jump", q.Jumps}, {"to int3", q.Breakpoints}} {
+		row(list.name, "%d", len(list.addrs))
+		for _, addr := range list.addrs {
+			fmt.Fprintf(&b, "%-12s %s\n", "", place(addr))
+		}
+	}
+	row("to free", "%d", q.Garbage)
 	return b.String()
 }
 
