@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -97,7 +98,22 @@ func (k Kernel) cConfig() string {
 	for _, m := range append([]string{"KERNEL_" + strings.ReplaceAll(k.Image, ".", "_")}, k.Macros...) {
 		fmt.Fprintf(&b, "#define %s\n", m)
 	}
+	fmt.Fprintf(&b, "#define GUEST_LINUX %d\n", guestLinux(k.Image))
 	return b.String()
+}
+
+// guestLinux is the version that the guest's C asks for, as kernel/guest/Makefile says it: 510, 601, 612.
+// The images of older releases are 6.1's, with macros of their own.
+func guestLinux(image string) int {
+	major, minor := 6, 1
+	if a, b, ok := strings.Cut(image, "."); ok {
+		x, err1 := strconv.Atoi(a)
+		y, err2 := strconv.Atoi(b)
+		if err1 == nil && err2 == nil && (x > 5 || x == 5 && y >= 10) {
+			major, minor = x, y
+		}
+	}
+	return 100*major + minor
 }
 
 // symvers returns the table of exported symbols as Linux's Module.symvers has it, without

@@ -53,7 +53,7 @@ func TestWrite(t *testing.T) {
 			"include/linux/x.h":             "x\n",
 			"include/config/kernel.release": "5.10.0-x\n",
 			"include/config/auto.conf":      "CONFIG_X86=y\nCONFIG_HZ=250\nCONFIG_CF_PROTECTION=branch\n",
-			"include/generated/autoconf.h":  "#define CONFIG_X86 1\n#define CONFIG_HZ 250\n#define KERNEL_5_10\n#define OLD\n",
+			"include/generated/autoconf.h":  "#define CONFIG_X86 1\n#define CONFIG_HZ 250\n#define KERNEL_5_10\n#define OLD\n#define GUEST_LINUX 510\n",
 			"include/generated/vermagic.h":  "#define VERMAGIC_STRING \"5.10.0-x SMP \"\n",
 			"Module.symvers":                "0x0000beef\tmodule_layout\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\ta\tvmlinux\tEXPORT_SYMBOL\t\n0x00000000\tb\tvmlinux\tEXPORT_SYMBOL\t\n",
 		} {

@@ -23,7 +23,7 @@ static void blk_mq_bio_to_request(struct request *rq, struct bio *bio, unsigned 
 	rq->__data_len = bio->bi_size;
 	rq->nr_phys_segments = nr_segs;
 	rq->bio = rq->biotail = bio;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_block_io_start(rq);
 #endif
 }
@@ -101,10 +101,10 @@ static __noipa void blk_mq_plug_issue_direct(struct request_queue *q, struct lis
 
 // What the release does with a task's requests: whether it shows that they are handed on when
 // they are issued at once, and whether they are when the task is about to sleep.
-#if defined(KERNEL_6_12)
+#if GUEST_LINUX >= 612
 #define UNPLUGS_DIRECTLY 1
 #define SLEEPS_DIRECTLY 1
-#elif defined(KERNEL_5_10)
+#elif GUEST_LINUX < 601
 #define UNPLUGS_DIRECTLY 1
 #define SLEEPS_DIRECTLY 0
 #else
@@ -198,7 +198,7 @@ notrace_since_6_1 noinline __noclone void blk_account_io_done(struct request *rq
 {
 	bool write = op_is_write(rq->cmd_flags);
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_block_io_done(rq);
 #endif
 	rq->q->ios[write]++;

@@ -28,7 +28,7 @@ static struct file *anon_file(const char *name, const struct file_operations *fo
 	return file;
 }
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 noinline __noclone struct file *anon_inode_getfile(const char *name, const struct file_operations *fops, void *priv, int flags)
 {
 	return anon_file(name, fops, priv, flags);
@@ -62,7 +62,7 @@ static __always_inline int anon_fd(const char *name, const struct file_operation
 }
 
 // In 6.12 some of those who called anon_inode_getfd do so.
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define new_anon_fd(name, fops, flags) anon_fd(name, fops, flags)
 #else
 #define new_anon_fd(name, fops, flags) anon_inode_getfd(name, fops, NULL, flags)
@@ -104,7 +104,7 @@ SYSCALL_DEFINE1(eventfd, unsigned int, count)
 }
 
 // fs/timerfd.c and fs/signalfd.c. What they read comes by an iterator in 6.12.
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define HOST_READS(name)						\
 static __noipa ssize_t name##_iter(struct kiocb *iocb, struct iov_iter *to)	\
 {									\
@@ -332,7 +332,7 @@ SYSCALL_DEFINE4(epoll_ctl, int, epfd, int, op, int, fd, struct epoll_event __use
 	return do_epoll_ctl(epfd, op, fd, &epds, false);
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static __noipa void ep_start_scan(struct file *ep)
 {
 }
@@ -351,7 +351,7 @@ static __always_inline void ep_send_events(struct file *ep)
 	struct file *file;
 	u64 i;
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	ep_start_scan(ep);
 #endif
 	host_polled_again();
@@ -362,7 +362,7 @@ static __always_inline void ep_send_events(struct file *ep)
 			fput(file);
 		}
 	}
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	ep_done_scan(ep);
 #endif
 }
@@ -416,7 +416,7 @@ SYSCALL_DEFINE6(epoll_pwait, int, epfd, struct epoll_event __user *, events, int
 	return host_mirrors() ? do_epoll_wait(epfd, events, maxevents, ep_timeout(&to, timeout)) : -ENOSYS;
 }
 
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 SYSCALL_DEFINE6(epoll_pwait2, int, epfd, struct epoll_event __user *, events, int, maxevents, const struct timespec64 __user *, timeout,
 		const u64 __user *, sigmask, size_t, sigsetsize)
 {

@@ -181,7 +181,7 @@ static __always_inline bool name_bprm(struct linux_binprm *bprm, int fd, const s
 		return true;
 	bprm->fdpath = filename->name[0] ? kasprintf(GFP_KERNEL, "/dev/fd/%d/%s", fd, filename->name) : kasprintf(GFP_KERNEL, "/dev/fd/%d", fd);
 	bprm->filename = bprm->interp = bprm->fdpath;
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	bprm->comm_from_dentry = !filename->name[0];
 #endif
 	return bprm->fdpath;
@@ -189,7 +189,7 @@ static __always_inline bool name_bprm(struct linux_binprm *bprm, int fd, const s
 
 // alloc_bprm returns a program with an empty stack in a new mm. Before 6.12 the file
 // is not opened here but in bprm_execve.
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static noinline __noclone struct linux_binprm *alloc_bprm(int fd, struct filename *filename, int flags)
 {
 	struct file *file = do_open_execat(fd, filename, flags);
@@ -265,7 +265,7 @@ int begin_new_exec(struct linux_binprm *bprm)
 	const char *base = strrchr(bprm->filename, '/');
 	int err;
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_sched_prepare_exec(me, bprm);
 #endif
 	err = exec_mmap(bprm->mm);
@@ -358,7 +358,7 @@ static int exec_binprm(struct linux_binprm *bprm)
 	}
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static noinline __noclone int bprm_execve(struct linux_binprm *bprm)
 #else
 static noinline __noclone int bprm_execve(struct linux_binprm *bprm, int fd, struct filename *filename, int flags)
@@ -369,7 +369,7 @@ static noinline __noclone int bprm_execve(struct linux_binprm *bprm, int fd, str
 	bprm->cred = prepare_creds();
 	if (!bprm->cred)
 		return -ENOMEM;
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 	bprm->file = do_open_execat(fd, filename, flags);
 	if (IS_ERR(bprm->file)) {
 		ret = PTR_ERR(bprm->file);
@@ -390,7 +390,7 @@ static noinline int do_execveat_common(int fd, struct filename *filename, struct
 
 	if (IS_ERR(filename))
 		return PTR_ERR(filename);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	bprm = alloc_bprm(fd, filename, flags);
 #else
 	bprm = alloc_bprm(fd, filename);
@@ -416,7 +416,7 @@ static noinline int do_execveat_common(int fd, struct filename *filename, struct
 		bprm->argc = 1;
 	}
 	if (!ret)
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 		ret = bprm_execve(bprm);
 #else
 		ret = bprm_execve(bprm, fd, filename, flags);

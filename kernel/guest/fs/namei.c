@@ -1072,7 +1072,7 @@ noinline int vfs_rmdir(IDMAP_PARAM struct inode *dir, struct dentry *dentry)
 }
 
 // Calls of vfs_rmdir and vfs_unlink by do_rmdir and the kernel's own functions.
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define PATH_RET long
 #define do_vfs_rmdir remove_dir
 #else
@@ -1298,14 +1298,14 @@ SYSCALL_DEFINE2(link, const char __user *, oldname, const char __user *, newname
 
 // renamedata is what vfs_rename is called with, since 5.12.
 struct renamedata {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	struct mnt_idmap *old_mnt_idmap;
 #else
 	struct user_namespace *old_mnt_userns;
 #endif
 	struct inode *old_dir;
 	struct dentry *old_dentry;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	struct mnt_idmap *new_mnt_idmap;
 #else
 	struct user_namespace *new_mnt_userns;
@@ -1316,14 +1316,14 @@ struct renamedata {
 	unsigned int flags;
 };
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 noinline __noclone int vfs_rename(struct inode *old_dir, struct dentry *old_dentry, struct inode *new_dir, struct dentry *new_dentry,
 				  struct inode **delegated_inode, unsigned int flags)
 #else
 noinline __noclone int vfs_rename(struct renamedata *rd)
 #endif
 {
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	struct inode *old_dir = rd->old_dir, *new_dir = rd->new_dir;
 	struct dentry *old_dentry = rd->old_dentry, *new_dentry = rd->new_dentry;
 	unsigned int flags = rd->flags;
@@ -1370,7 +1370,7 @@ noinline __noclone int do_renameat2(int olddfd, struct filename *from, int newdf
 	rd.new_dir = new.dentry->d_inode;
 	if (mnt_want_write(old.mnt))
 		goto put_new;
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	vfs_rename(rd.old_dir, rd.old_dentry, rd.new_dir, rd.new_dentry, NULL, flags);
 #else
 	vfs_rename(&rd);

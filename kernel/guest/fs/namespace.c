@@ -12,7 +12,7 @@ struct mount {
 
 static struct hlist_head mount_hashtable[64];
 static DEFINE_SPINLOCK(mount_lock);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 struct mnt_idmap {
 	struct user_namespace *owner;
 	refcount_t count;
@@ -126,7 +126,7 @@ static struct mount *alloc_vfsmnt(struct super_block *sb)
 		return NULL;
 	m->mnt.mnt_sb = sb;
 	m->mnt.mnt_root = dget(sb->s_root);
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	m->mnt.mnt_idmap = init_idmap;
 #endif
 	m->mnt_parent = m;

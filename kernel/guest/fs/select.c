@@ -130,7 +130,7 @@ noinline __noclone int poll_select_set_timeout(struct timespec64 *to, time64_t s
 {
 	return select_set_timeout(to, sec, nsec);
 }
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define poll_select_set_timeout select_set_timeout
 #endif
 

@@ -12,7 +12,7 @@ static bool is_pipe(const struct file *file)
 	return file->f_op == &pipefifo_fops;
 }
 
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 static __noipa long splice_file_to_pipe(struct file *in, struct file *opipe, loff_t *offset, size_t len, unsigned int flags)
 {
 	return host_made();
@@ -47,7 +47,7 @@ static __noipa long do_splice(struct file *in, loff_t *off_in, struct file *out,
 			return host_splice_to_socket(out, &pos, len);
 		return S_ISREG(out->f_inode->i_mode) ? iter_file_splice_write(in->f_inode, out, &pos, len, flags) : host_made();
 	}
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	if (is_pipe(out) && !is_pipe(in))
 		return splice_file_to_pipe(in, out, &pos, len, flags);
 #endif
@@ -120,7 +120,7 @@ static __always_inline long sendfile_to(struct file *in, loff_t *pos, struct fil
 {
 	int err;
 
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	if (is_pipe(out))
 		return splice_file_to_pipe(in, out, pos, count, 0);
 #endif

@@ -53,7 +53,7 @@ noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *st
 
 	if (flags & ~(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | 0x6000 /* AT_STATX_SYNC_TYPE */))
 		return host_result(-EINVAL);
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	err = user_path_at_empty(dfd, filename, lookup | (flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0), &path, NULL);
 #else
 	err = filename_lookup(dfd, filename, lookup, &path, NULL);
@@ -68,7 +68,7 @@ noinline int vfs_statx(int dfd, path_arg_t filename, int flags, struct kstat *st
 // statx_at is vfs_statx with a name from user space.
 static __always_inline int statx_at(int dfd, const char __user *filename, int flags, struct kstat *stat, u32 request_mask)
 {
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	return vfs_statx(dfd, filename, flags, stat, request_mask);
 #else
 	struct filename *name = getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL);
@@ -81,7 +81,7 @@ static __always_inline int statx_at(int dfd, const char __user *filename, int fl
 
 noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *stat, int flags)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	char first;
 
 	// What fstat of the C library does.
@@ -92,7 +92,7 @@ noinline int vfs_fstatat(int dfd, const char __user *filename, struct kstat *sta
 }
 
 // stat_at is called by the stat system calls. In 5.10 it is not vfs_fstatat.
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define stat_at(dfd, filename, stat, flags) vfs_statx(dfd, filename, (flags) | AT_NO_AUTOMOUNT, stat, STATX_BASIC_STATS)
 #else
 #define stat_at vfs_fstatat
@@ -225,7 +225,7 @@ noinline __noclone int do_statx(int dfd, path_arg_t filename, unsigned int flags
 
 SYSCALL_DEFINE5(statx, int, dfd, const char __user *, filename, unsigned int, flags, unsigned int, mask, struct statx __user *, buffer)
 {
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	return do_statx(dfd, filename, flags, mask, buffer);
 #else
 	struct filename *name = getname_flags(filename, flags & AT_EMPTY_PATH ? LOOKUP_EMPTY : 0, NULL);

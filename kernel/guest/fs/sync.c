@@ -23,7 +23,7 @@ static __always_inline long do_fsync(unsigned int fd, int datasync)
 
 	if (!f.file)
 		return -EBADF;
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 	if (datasync)
 		ret = fsync_range(f.file, 0, MAX_LFS_FILESIZE, datasync);
 	else

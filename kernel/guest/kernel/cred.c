@@ -42,7 +42,7 @@ struct cred *prepare_kernel_cred(struct task_struct *daemon)
 	const struct cred *old;
 	struct cred *new;
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	if (WARN_ON_ONCE(!daemon))
 		return NULL;
 #endif

@@ -176,7 +176,7 @@ noinline void __mmdrop(struct mm_struct *mm)
 
 static noinline notrace void __mmput(struct mm_struct *mm)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	if (mm->merge & MERGE_ABLE)
 		__ksm_exit(mm);
 #endif

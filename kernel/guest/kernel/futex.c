@@ -31,7 +31,7 @@ static __noipa int name(__VA_ARGS__)	\
 	return host_made();		\
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 HOST_FUTEX(__futex_wait, u32 __user *uaddr, unsigned int flags, u32 val, void *to, u32 bitset)
 
 static __noipa int futex_wait(u32 __user *uaddr, unsigned int flags, u32 val, ktime_t *abs_time, u32 bitset)
@@ -43,7 +43,7 @@ HOST_FUTEX(futex_wait, u32 __user *uaddr, unsigned int flags, u32 val, ktime_t *
 #endif
 HOST_FUTEX(futex_wake, u32 __user *uaddr, unsigned int flags, int nr_wake, u32 bitset)
 HOST_FUTEX(futex_requeue, u32 __user *uaddr1, unsigned int flags, u32 __user *uaddr2, int nr_wake, int nr_requeue, u32 *cmpval, int requeue_pi)
-#ifdef KERNEL_5_10 /* it is inlined there */
+#if GUEST_LINUX < 601 /* it is inlined there */
 #define futex_wake_op(...) host_made()
 #else
 HOST_FUTEX(futex_wake_op, u32 __user *uaddr1, unsigned int flags, u32 __user *uaddr2, int nr_wake, int nr_wake2, int op)

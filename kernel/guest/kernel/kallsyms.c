@@ -29,7 +29,7 @@ unsigned long kallsyms_lookup_name(const char *name)
 
 /* Calls fn for each symbol of the kernel, in the order of their addresses, until it
  * returns something else than 0. The table does not change meanwhile. */
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 int kallsyms_on_each_symbol(int (*fn)(void *, const char *, unsigned long), void *data)
 #else
 int kallsyms_on_each_symbol(int (*fn)(void *, const char *, struct module *, unsigned long), void *data)
@@ -42,7 +42,7 @@ int kallsyms_on_each_symbol(int (*fn)(void *, const char *, struct module *, uns
 
 	mutex_lock(&lock);
 	for (i = 0; !ret && hypercall4(HC_SYMBOL_AT, i, &addr, name, sizeof(name)) == 0; i++)
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 		ret = fn(data, name, addr);
 #else
 		ret = fn(data, name, NULL, addr);

@@ -3,7 +3,7 @@
 #include <linux/smp.h>
 #include <linux/interrupt.h>
 #include <linux/smp.h>
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #include <trace/events/csd.h>
 #endif
 
@@ -21,13 +21,13 @@ static void csd_lock_wait(struct call_single_data *csd)
 
 noinline void __smp_call_single_queue(int cpu, struct llist_node *node)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	struct call_single_data *csd = llist_entry(node, struct call_single_data, node);
 
 	trace_csd_queue_cpu(cpu, _RET_IP_, csd->func, csd);
 #endif
 	if (llist_add(node, &per_cpu(call_single_queue, cpu))) {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 		trace_ipi_send_cpu(cpu, _RET_IP_, generic_smp_call_function_single_interrupt);
 #endif
 		native_send_call_func_single_ipi(cpu);
@@ -37,7 +37,7 @@ noinline void __smp_call_single_queue(int cpu, struct llist_node *node)
 /* Calls csd's function. 6.12 traces it. */
 static __always_inline void csd_do_func(smp_call_func_t func, void *info, struct call_single_data *csd)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_csd_function_entry(func, csd);
 	func(info);
 	trace_csd_function_exit(func, csd);

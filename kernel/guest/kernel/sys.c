@@ -117,7 +117,7 @@ static noinline long prctl_set_name(const char __user *from)
 	return 0;
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static noinline long prctl_set_merge(struct mm_struct *mm, bool merge)
 {
 	long err = mmap_write_lock_killable(mm);
@@ -169,7 +169,7 @@ SYSCALL_DEFINE5(prctl, int, option, unsigned long, arg2, unsigned long, arg3, un
 		return put_user(1, (int __user *)arg2);
 	case 30: /* PR_GET_TIMERSLACK */
 		return 50000;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	case 67: /* PR_SET_MEMORY_MERGE */
 		return arg3 || arg4 || arg5 ? -EINVAL : prctl_set_merge(me->mm, arg2);
 	case 68: /* PR_GET_MEMORY_MERGE */

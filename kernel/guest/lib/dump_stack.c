@@ -5,7 +5,7 @@
 #include <asm/host.h>
 
 /* The machine unwinds from here. Up to 5.10 the function that traces show is dump_stack. */
-#if defined(KERNEL_2_6) || defined(KERNEL_4_15) || defined(KERNEL_5_10)
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15) || GUEST_LINUX < 601
 noinline void dump_stack(void)
 {
 	hypercall0(HC_STACK);

@@ -1,5 +1,5 @@
 /* ksm.c: prctl(2)'s PR_SET_MEMORY_MERGE, from 6.4 on. Pages are not merged. */
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #include <linux/mm.h>
 #include <linux/sched.h>
 #include <trace/events/ksm.h>

@@ -376,7 +376,7 @@ noinline __noclone int do_madvise(struct mm_struct *mm, unsigned long start, siz
 {
 	return host_only();
 }
-#ifdef KERNEL_5_10 /* a part of it is called */
+#if GUEST_LINUX < 601 /* a part of it is called */
 #define do_madvise(...) host_only()
 #endif
 
@@ -422,7 +422,7 @@ struct mm_struct *dup_mm(struct task_struct *tsk, struct mm_struct *oldmm)
 	mmap_write_lock(oldmm);
 	err = dup_mmap(mm, oldmm);
 	mmap_write_unlock(oldmm);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	if (!err && oldmm->merge & MERGE_ABLE) {
 		err = __ksm_enter(mm);
 		mm->merge |= oldmm->merge & MERGE_ANY;

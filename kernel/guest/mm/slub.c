@@ -292,7 +292,7 @@ static __always_inline void *slab_alloc_node(struct kmem_cache *s, gfp_t gfpflag
 }
 
 /* Traces an allocation. 5.10 has separate events for those on a given node. */
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define trace_cache_alloc(caller, ret, s, flags) trace_kmem_cache_alloc(caller, ret, (s)->object_size, (s)->size, flags)
 #define trace_cache_alloc_node(caller, ret, s, flags, node) trace_kmem_cache_alloc_node(caller, ret, (s)->object_size, (s)->size, flags, node)
 #define trace_cache_free(caller, x, s) trace_kmem_cache_free(caller, x)

@@ -121,7 +121,7 @@ static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
 
 static int leave(struct kretprobe_instance *ri, struct pt_regs *regs)
 {
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	struct kretprobe *rp = ri->rp;
 #else
 	struct kretprobe *rp = get_kretprobe(ri);

@@ -259,7 +259,7 @@ static __noipa int inet6_recvmsg(struct socket *sock, struct msghdr *msg, size_t
 	return sock->sk->sk_prot->recvmsg(sock->sk, msg, size, flags);
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define INET_SENDPAGE
 #else
 #define INET_SENDPAGE .sendpage = inet_sendpage,
@@ -327,7 +327,7 @@ static __noipa void unix_release_sock(struct sock *sk, int embrion)
 	drop_sock(sk);
 }
 
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 static __noipa void unix_close(struct sock *sk, long timeout)
 {
 }
@@ -339,7 +339,7 @@ static __noipa int unix_release(struct socket *sock)
 
 	if (!sk)
 		return 0;
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	unix_close(sk, 0);
 #endif
 	sock->sk = NULL;
@@ -357,7 +357,7 @@ HOST_DOES(unix_shutdown, struct socket *sock, int mode)
 HOST_DOES(unix_stream_sendmsg, struct socket *sock, struct msghdr *msg, size_t len)
 HOST_DOES(unix_stream_read_generic, void *state, bool freezable)
 HOST_DOES(unix_dgram_sendmsg, struct socket *sock, struct msghdr *msg, size_t len)
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 HOST_DOES(__unix_dgram_recvmsg, struct sock *sk, struct msghdr *msg, size_t size, int flags)
 #endif
 
@@ -368,7 +368,7 @@ static __noipa int unix_stream_recvmsg(struct socket *sock, struct msghdr *msg, 
 
 static __noipa int unix_dgram_recvmsg(struct socket *sock, struct msghdr *msg, size_t size, int flags)
 {
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	return host_made();
 #else
 	return __unix_dgram_recvmsg(sock->sk, msg, size, flags);
@@ -391,7 +391,7 @@ static __noipa int unix_socketpair(struct socket *socka, struct socket *sockb)
 	return 0;
 }
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define UNIX_STREAM_NAME "UNIX"
 #else
 #define UNIX_STREAM_NAME "UNIX-STREAM"
@@ -431,7 +431,7 @@ static __noipa int unix_accept(struct socket *sock, struct socket *newsock, int 
 	.sendpage = _sendpage,			\
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define unix_stream_sendpage NULL
 #else
 static __noipa ssize_t unix_stream_sendpage(struct socket *sock, void *page, int offset, size_t size, int flags)

@@ -133,7 +133,7 @@ int sock_create_kern(void *net, int family, int type, int protocol, struct socke
 }
 
 // What is inlined in Debian's kernels from 6.12 on, and what is in those before.
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define INLINE_6_12 static inline
 #define INLINE_BEFORE_6_12 static __noipa
 #else
@@ -262,7 +262,7 @@ static __noipa ssize_t sock_write_iter(struct kiocb *iocb, struct iov_iter *from
 	return __sock_sendmsg(file->private_data, &msg);
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static __noipa ssize_t splice_to_socket(void *pipe, struct file *out, loff_t *ppos, size_t len, unsigned int flags)
 {
 	struct msghdr msg = {};
@@ -283,7 +283,7 @@ static __noipa ssize_t sock_sendpage(struct file *file, void *page, int offset, 
 
 ssize_t host_splice_to_socket(struct file *out, loff_t *pos, size_t len)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	return splice_to_socket(NULL, out, pos, len, 0);
 #else
 	return sock_sendpage(out, NULL, 0, len, pos, 0);

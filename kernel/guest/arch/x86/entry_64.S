@@ -126,7 +126,7 @@ SYM_FUNC_START paravirt_ret0
 	xorl	%eax, %eax
 	ret
 SYM_FUNC_END paravirt_ret0
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	.text
 #else
 	.section .noinstr.text, "ax"

@@ -2,7 +2,7 @@
 #include <linux/linkage.h>
 #include <asm/ptrace.h>
 	.section .head.text, "ax"
-#ifdef KERNEL_6_12 /* so that _text is not startup_64 */
+#if GUEST_LINUX >= 612 /* so that _text is not startup_64 */
 	.fill 16, 1, 0xcc
 #endif
 /* rsi: boot_params. No stack, interrupts off. */

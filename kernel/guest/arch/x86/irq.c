@@ -144,7 +144,7 @@ void native_send_call_func_single_ipi(int cpu)
 	hypercall2(HC_SEND_IPI, cpu, CALL_FUNCTION_SINGLE_VECTOR);
 }
 
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 void smp_send_reschedule(int cpu)
 {
 	native_smp_send_reschedule(cpu);

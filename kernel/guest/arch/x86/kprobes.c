@@ -42,7 +42,7 @@ notrace void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, st
 }
 NOKPROBE_SYMBOL(kprobe_ftrace_handler);
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 /* The same for a site with only an fprobe, which has its own trampoline. */
 void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs);
 notrace void fprobe_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs)

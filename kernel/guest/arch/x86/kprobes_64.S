@@ -44,7 +44,7 @@ _ASM_NOKPROBE \name
 	ON_THE_WAY_NOKPROBE kretprobe_trace_func
 	ON_THE_WAY_NOKPROBE kretprobe_dispatcher
 	ON_THE_WAY_NOKPROBE rethook_trampoline_handler
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	ON_THE_WAY_NOKPROBE fentry_trace_func
 	ON_THE_WAY_NOKPROBE fentry_dispatcher
 	ON_THE_WAY_NOKPROBE fexit_trace_func

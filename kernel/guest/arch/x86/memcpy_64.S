@@ -3,7 +3,7 @@
 #include <linux/linkage.h>
 /* Until 6.2 the names without underscores are weak, and so not the ones by which an
  * address is shown. */
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define ALIAS .globl
 #else
 #define ALIAS .weak
@@ -31,7 +31,7 @@ SYM_FUNC_END __memcpy
 EXPORT_SYMBOL memcpy
 EXPORT_SYMBOL __memcpy
 
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 	.text
 #endif
 	.globl memset

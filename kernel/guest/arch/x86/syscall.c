@@ -35,7 +35,7 @@ notrace void syscall_init(void)
 }
 
 /* Linux has it since the kernels of 2024: a switch in the place of an indirect call. */
-#if !defined(KERNEL_2_6) && !defined(KERNEL_4_15) && !defined(KERNEL_5_10)
+#if !defined(KERNEL_2_6) && !defined(KERNEL_4_15) && GUEST_LINUX >= 601
 long x64_sys_call(const struct pt_regs *regs, unsigned int nr);
 noinline __noclone long x64_sys_call(const struct pt_regs *regs, unsigned int nr)
 {

@@ -4,7 +4,7 @@
 
 // Modes of directories, of readable files, and of writable files. In 5.10 other users
 // may read.
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define DIR_MODE 0755
 #define READ_MODE 0444
 #define WRITE_MODE 0644
@@ -107,7 +107,7 @@ noinline __noclone void tracefs_remove(struct dentry *dentry)
 	simple_recursive_removal(dentry, remove_one);
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 // From 6.12 on the directories of events are no dentries until somebody looks them up,
 // which the host does: the kernel has only these.
 struct eventfs_inode {
@@ -274,7 +274,7 @@ u64 host_make_event(const char *system, const char *name)
 {
 	static const char *const names[] = {
 		"enable", "id", "filter", "trigger",
-#ifndef KERNEL_5_10 // Debian's is built without CONFIG_HIST_TRIGGERS
+#if GUEST_LINUX >= 601 // Debian's is built without CONFIG_HIST_TRIGGERS
 		"hist",
 #endif
 		"format",

@@ -7,12 +7,12 @@
 struct linux_binprm {
 	struct vm_area_struct *vma;	/* of the new stack */
 	unsigned long vma_pages;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	unsigned long argmin;
 #endif
 	struct mm_struct *mm;		/* NULL once the task has it */
 	unsigned long p;		/* current top of the stack */
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 	unsigned long argmin;		/* p must stay above */
 #endif
 	unsigned int have_execfd : 1, execfd_creds : 1, secureexec : 1, point_of_no_return : 1, comm_from_dentry : 1;

@@ -166,7 +166,7 @@ bool try_to_free_buffers(struct page *page);
 void mpage_readahead(struct address_space *mapping, struct page **pages, unsigned int nr);
 
 // mm/filemap.c
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define filemap_read generic_file_buffered_read
 #define folio_unlock unlock_page
 #define folio_end_writeback end_page_writeback

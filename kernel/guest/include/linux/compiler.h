@@ -30,7 +30,7 @@
 /* Functions without an fentry site. */
 #define notrace		__attribute__((__no_instrument_function__))
 /* Functions that have none in Debian's 5.10 only, or in the later kernels only. */
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define notrace_before_6_1 notrace
 #define notrace_since_6_1
 #else

@@ -114,12 +114,12 @@ struct poll_table_struct;
 
 // The mapping of uids. There is only one, so the argument is just passed on. 5.10 has
 // no such argument, in 6.1 it is a user namespace, in 6.12 a mnt_idmap.
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define IDMAP_TYPE
 #define IDMAP_PARAM
 #define IDMAP_ARG(idmap)
 #else
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 typedef struct mnt_idmap idmap_t;
 extern struct mnt_idmap nop_mnt_idmap;
 #define init_idmap (&nop_mnt_idmap)
@@ -135,7 +135,7 @@ extern struct user_namespace init_user_ns;
 #define IDMAP_OF(mnt) IDMAP_ARG((mnt)->mnt_idmap)
 
 // In 6.12 generic_fillattr has the requested attributes as an argument.
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define REQUEST_PARAM u32 request_mask,
 #define REQUEST_ARG(request_mask) request_mask,
 #else
@@ -144,7 +144,7 @@ extern struct user_namespace init_user_ns;
 #endif
 
 // Functions of paths that in 5.10 copy the name themselves.
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 typedef const char __user *path_arg_t;
 #define path_getname(path) getname(path)
 #define PATH_ARG(pathname) (pathname)
@@ -458,11 +458,11 @@ struct vfsmount {
 	struct dentry *mnt_root;
 	struct super_block *mnt_sb;
 	int mnt_flags;
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	idmap_t *mnt_idmap;		// 6.1: mnt_userns
 #endif
 };
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 static_assert(sizeof(struct vfsmount) == 32, "vfsmount");
 #endif
 

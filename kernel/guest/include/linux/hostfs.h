@@ -27,7 +27,7 @@ const struct file_operations *hostfs_fops(unsigned int fops, const struct super_
 ssize_t host_transfer(struct kiocb *iocb);
 ssize_t generic_file_read_iter(struct kiocb *iocb, struct iov_iter *iter);
 ssize_t generic_perform_write(struct kiocb *iocb, struct iov_iter *iter);
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define filemap_read generic_file_buffered_read
 #endif
 ssize_t filemap_read(struct kiocb *iocb, struct iov_iter *iter, ssize_t already_read);

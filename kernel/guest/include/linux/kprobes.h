@@ -7,7 +7,7 @@
 #include <linux/compiler.h>
 #ifndef __ASSEMBLY__
 #include <linux/types.h>
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define KPROBES_BEFORE_5_11
 #define NO_JPROBES
 #endif
@@ -128,7 +128,7 @@ int register_kretprobes(struct kretprobe **rps, int num);
 void unregister_kretprobes(struct kretprobe **rps, int num);
 
 /* What a probe's flags say. */
-#if defined(KERNEL_2_6) || defined(KERNEL_4_15) || defined(KERNEL_5_10)
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15) || GUEST_LINUX < 601
 #define kprobe_bool int		/* until 5.16 */
 #else
 #define kprobe_bool bool

@@ -73,7 +73,7 @@ struct mod_tree_node {
 	struct latch_tree_node node;
 };
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 /* A module's memory: a piece for each kind of section. */
 enum mod_mem_type {
 	MOD_TEXT,
@@ -150,7 +150,7 @@ struct module {
 	bool using_gplonly_symbols;
 	bool sig_ok;
 	bool async_probe_requested;
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	const struct kernel_symbol *gpl_future_syms;
 	const s32 *gpl_future_crcs;
 	unsigned int num_gpl_future_syms;
@@ -158,7 +158,7 @@ struct module {
 	unsigned int num_exentries;
 	struct exception_table_entry *extable;
 	int (*init)(void);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	struct module_memory mem[MOD_MEM_NUM_TYPES];
 #else
 	struct module_layout core_layout __attribute__((aligned(64)));
@@ -184,14 +184,14 @@ struct module {
 	struct srcu_struct **srcu_struct_ptrs;
 	unsigned int num_bpf_raw_events;
 	struct bpf_raw_event_map *bpf_raw_events;
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	unsigned int btf_data_size;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	unsigned int btf_base_data_size;
 #endif
 	void *btf_data;
 #endif
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	void *btf_base_data;
 #endif
 	struct jump_entry *jump_entries;
@@ -217,11 +217,11 @@ struct module {
 	struct list_head target_list;	/* the modules that it uses */
 	void (*exit)(void);
 	atomic_t refcnt;
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	int its_num_pages;
 	void **its_page_array;
 #endif
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	struct {
 		void *descs, *classes;
 		unsigned int num_descs, num_classes;
@@ -231,9 +231,9 @@ struct module {
 static_assert(offsetof(struct module, mkobj) == 80, "struct module");
 static_assert(offsetof(struct module, kp) == 264, "struct module");
 /* These differ. kernel/module/debian.go has the last two. */
-#if defined(KERNEL_5_10)
+#if GUEST_LINUX < 601
 #define MODULE_OFFSETS(v5_10, v6_1, v6_12) (v5_10)
-#elif defined(KERNEL_6_12)
+#elif GUEST_LINUX >= 612
 #define MODULE_OFFSETS(v5_10, v6_1, v6_12) (v6_12)
 #else
 #define MODULE_OFFSETS(v5_10, v6_1, v6_12) (v6_1)
@@ -251,7 +251,7 @@ static_assert(offsetof(struct module, refcnt) == MODULE_OFFSETS(0x388, 0x358, 0x
 static_assert(sizeof(struct module) == MODULE_OFFSETS(960, 896, 1280), "struct module");
 #undef MODULE_OFFSETS
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static inline bool within_module_mem_type(unsigned long addr, const struct module *mod, enum mod_mem_type type)
 {
 	return addr - (unsigned long)mod->mem[type].base < mod->mem[type].size;
@@ -293,7 +293,7 @@ static inline bool module_is_live(struct module *mod) { return mod->state != MOD
 static inline bool module_requested_async_probing(struct module *module) { return module && module->async_probe_requested; }
 static inline bool is_livepatch_module(struct module *mod) { return mod->klp; }
 static inline bool module_sig_ok(struct module *module) { return module->sig_ok; }
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 static inline const unsigned char *module_buildid(struct module *mod) { return NULL; }
 #endif
 static inline unsigned long kallsyms_symbol_value(const Elf_Sym *sym) { return sym->st_value; }

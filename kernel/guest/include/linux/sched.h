@@ -275,7 +275,7 @@ struct task_struct *idle_task(int cpu);
 struct kernel_clone_args {
 	u64 flags;
 	int *pidfd, *child_tid, *parent_tid;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	const char *name;
 	int exit_signal;
 	u32 kthread : 1, io_thread : 1, user_worker : 1, no_files : 1;
@@ -285,7 +285,7 @@ struct kernel_clone_args {
 	unsigned long stack, stack_size, tls;
 	pid_t *set_tid;
 	size_t set_tid_size;
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	int cgroup, idle;
 #else
 	int cgroup, io_thread, kthread, idle;

@@ -18,7 +18,7 @@ struct iov_iter;
 
 // Those that are given here, with the numbers of the release's kfree_skb event.
 enum skb_drop_reason {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	SKB_DROP_REASON_NOT_SPECIFIED = 2, SKB_DROP_REASON_NO_SOCKET = 3, SKB_DROP_REASON_TCP_CSUM = 9,
 	SKB_DROP_REASON_IP_CSUM = 13, SKB_DROP_REASON_CPU_BACKLOG = 58, SKB_DROP_REASON_UNHANDLED_PROTO = 61,
 	SKB_DROP_REASON_PKT_TOO_BIG = 76,

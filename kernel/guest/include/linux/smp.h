@@ -13,7 +13,7 @@ void on_each_cpu(smp_call_func_t func, void *info, int wait);
 #endif
 void generic_smp_call_function_single_interrupt(void);
 /* In 6.12 the csd is traced. */
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #include <trace/events/ipi.h>
 void native_smp_send_reschedule(int cpu);
 #define smp_send_reschedule(cpu) do { \

@@ -127,7 +127,7 @@ static inline void tracepoint_synchronize_unregister(void)
 #ifndef CREATE_TRACE_POINTS
 #define __DEFINE_TRACE(name, called, proto, args)
 #else
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define __DEFINE_STUB(name, proto) \
 	void __probestub_##name(void *__data, proto); \
 	void __probestub_##name(void *__data, proto) \

@@ -10,7 +10,7 @@
  */
 noinstr void irqentry_nmi_exit(struct pt_regs *regs)
 {
-#if !defined(KERNEL_5_10) && !defined(KERNEL_6_12)
+#if GUEST_LINUX >= 601 && GUEST_LINUX < 612
 #line 490 "kernel/entry/common.c" /* 6.1 has its BUG in line 491 */
 #endif
 	BUG();

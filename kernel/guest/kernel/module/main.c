@@ -104,10 +104,10 @@ static const struct {
 	SECTION("__tracepoints_ptrs", tracepoints_ptrs, num_tracepoints, sizeof(int)),
 	SECTION("___srcu_struct_ptrs", srcu_struct_ptrs, num_srcu_structs, sizeof(void *)),
 	SECTION("__bpf_raw_tp_map", bpf_raw_events, num_bpf_raw_events, 32),
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	SECTION(".BTF", btf_data, btf_data_size, 1),
 #endif
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	SECTION(".BTF.base", btf_base_data, btf_base_data_size, 1),
 	SECTION("__dyndbg", dyndbg_info.descs, dyndbg_info.num_descs, 56),
 	SECTION("__dyndbg_classes", dyndbg_info.classes, dyndbg_info.num_classes, 56),
@@ -158,7 +158,7 @@ static void find_module_sections(struct module *mod, const struct load_info *inf
 	mod->arch.orc_unwind = section_addr(info, ".orc_unwind");
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 static void set_memory(struct module *mod, const struct load_info *info)
 {
 	static const unsigned char areas[MOD_MEM_NUM_TYPES] = { CORE_TEXT, CORE_DATA, CORE_RODATA, CORE_RO_AFTER_INIT,

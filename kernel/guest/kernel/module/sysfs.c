@@ -145,7 +145,7 @@ static ssize_t show_refcnt(struct module_attribute *a, struct module_kobject *mk
 
 static unsigned int sizes(struct module *mod, bool init)
 {
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	unsigned int size = 0;
 
 	for_each_mod_mem_type(type)

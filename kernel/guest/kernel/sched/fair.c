@@ -83,7 +83,7 @@ void update_curr(struct cfs_rq *cfs_rq)
 	task_of(curr)->stime += delta;
 	curr->vruntime += __calc_delta(delta, NICE_0_LOAD, &curr->load);
 	update_min_vruntime(cfs_rq);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_sched_stat_runtime(task_of(curr), delta);
 #else
 	trace_sched_stat_runtime(task_of(curr), delta, curr->vruntime);

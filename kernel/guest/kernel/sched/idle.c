@@ -23,7 +23,7 @@ noinline void set_next_task_idle(struct rq *rq, struct task_struct *next, bool f
 	rq->idle_stamp = rq->clock;
 }
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define __cpuidle noinstr
 #else
 #define __cpuidle noinline

@@ -64,7 +64,7 @@ bool enqueue_hrtimer(struct hrtimer *timer, struct hrtimer_clock_base *base, enu
 {
 	struct hrtimer *pos;
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 	trace_hrtimer_start(timer, mode);
 #else
 	trace_hrtimer_start(timer, mode, was_armed);

@@ -19,10 +19,10 @@ ktime_t ktime_get(void)
 EXPORT_SYMBOL(ktime_get);
 
 /* Which of the two takes no probe, and which has no fentry site, differs. */
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define __sched_clock notrace
 #define __local_clock
-#elif defined(KERNEL_5_10)
+#elif GUEST_LINUX < 601
 #define __sched_clock notrace
 #define __local_clock notrace
 #else

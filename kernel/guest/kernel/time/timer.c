@@ -71,7 +71,7 @@ void enqueue_timer(struct timer_base *base, struct timer_list *timer, unsigned i
 	hlist_add_head(&timer->entry, base->vectors + idx);
 	__set_bit(idx, base->pending_map);
 	timer->flags = (timer->flags & ~TIMER_ARRAYMASK) | (idx << TIMER_ARRAYSHIFT);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	trace_timer_start(timer, bucket_expiry);
 #else
 	trace_timer_start(timer, timer->expires, timer->flags);

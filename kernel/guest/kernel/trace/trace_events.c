@@ -9,7 +9,7 @@
 /* On Linux these two are in kernel/trace, where nothing has an fentry site. */
 notrace int __traceiter_cpu_idle(void *__data, unsigned int state, unsigned int cpu_id);
 notrace int __traceiter_cpu_frequency(void *__data, unsigned int frequency, unsigned int cpu_id);
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 notrace void __probestub_cpu_idle(void *__data, unsigned int state, unsigned int cpu_id);
 notrace void __probestub_cpu_frequency(void *__data, unsigned int frequency, unsigned int cpu_id);
 #endif
@@ -26,7 +26,7 @@ notrace void __probestub_cpu_frequency(void *__data, unsigned int frequency, uns
 #include <net/sock.h>
 #include <asm/ptrace.h>
 #include <asm/host.h>
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #include <trace/events/csd.h>
 #include <trace/events/ipi.h>
 #include <trace/events/ksm.h>
@@ -103,7 +103,7 @@ TRACE_EVENT(sched_wait_task, TP_PROTO(struct task_struct *p),
 	rec.prio = p->prio;
 )
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define WAKEUP_SUCCESS success,
 #define SET_WAKEUP_SUCCESS rec.success = 1;
 #else
@@ -193,7 +193,7 @@ TRACE_EVENT(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, s
 	rec.old_pid = old_pid;
 )
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 TRACE_EVENT(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime),
 	TRACE_FIELDS(char comm[TASK_COMM_LEN]; pid_t pid; u64 runtime;),
 	copy_comm(comm, tsk);
@@ -236,7 +236,7 @@ SCHED_STAT(sched_stat_sleep)
 SCHED_STAT(sched_stat_iowait)
 SCHED_STAT(sched_stat_blocked)
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 /* Allocations with and without a given node have separate events. */
 #define KMEM_ALLOC(name) \
 TRACE_EVENT(name, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags), \
@@ -311,7 +311,7 @@ TRACE_EVENT(mm_page_free, TP_PROTO(struct page *page, unsigned int order),
 	rec.order = order;
 )
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define PAGE_GFP gfp_t
 #else
 #define PAGE_GFP unsigned long
@@ -350,7 +350,7 @@ TIMER_CLASS(timer_init)
 TIMER_CLASS(timer_expire_exit)
 TIMER_CLASS(timer_cancel)
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 TRACE_EVENT(timer_start, TP_PROTO(struct timer_list *timer, unsigned long bucket_expiry),
 	TRACE_FIELDS(void *timer, *function; unsigned long expires, bucket_expiry, now; unsigned int flags;),
 	rec.bucket_expiry = bucket_expiry;
@@ -390,7 +390,7 @@ TRACE_EVENT(hrtimer_init, TP_PROTO(struct hrtimer *hrtimer, clockid_t clockid, i
 	rec.mode = mode;
 )
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 TRACE_EVENT(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode),
 	TRACE_FIELDS(void *hrtimer, *function; s64 expires, softexpires; int mode;),
 #else
@@ -439,7 +439,7 @@ VECTOR_CLASS(reschedule_exit)
 VECTOR_CLASS(call_function_single_entry)
 VECTOR_CLASS(call_function_single_exit)
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work, struct workqueue_struct *wq, const char *name, int cpu),
 	TRACE_FIELDS(void *work, *function, *workqueue; unsigned int req_cpu, cpu;),
 	rec.workqueue = wq;
@@ -455,7 +455,7 @@ TRACE_EVENT(workqueue_queue_work, TP_PROTO(int req_cpu, struct work_struct *work
 )
 
 TRACE_EVENT(workqueue_activate_work, TP_PROTO(struct work_struct *work),
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 	TRACE_FIELDS(void *work, *function;),
 	rec.function = work->func;
 #else
@@ -511,21 +511,21 @@ TRACE_EVENT(signal_generate, TP_PROTO(int sig, struct kernel_siginfo *info, stru
 	rec.result = result;
 )
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define DROP_FIELDS void *skbaddr, *location, *rx_sk; unsigned short protocol; int reason;
 #define CONSUME_FIELDS void *skbaddr, *location;
 #define SET_CONSUME_LOCATION rec.location = location;
-#elif defined(KERNEL_5_10)
+#elif GUEST_LINUX < 601
 #define DROP_FIELDS void *skbaddr, *location; unsigned short protocol;
 #else
 #define DROP_FIELDS void *skbaddr, *location; unsigned short protocol; int reason;
 #endif
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 #define SET_DROP_REASON rec.reason = reason;
 #else
 #define SET_DROP_REASON
 #endif
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 #define CONSUME_FIELDS void *skbaddr;
 #define SET_CONSUME_LOCATION
 #endif
@@ -599,7 +599,7 @@ TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldst
 	set_addresses(sk);
 )
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define RETRANSMIT_FAMILY
 #define SET_RETRANSMIT_FAMILY
 #else
@@ -617,7 +617,7 @@ TRACE_EVENT(tcp_retransmit_skb, TP_PROTO(const struct sock *sk, const struct sk_
 	set_addresses(sk);
 )
 
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 TRACE_EVENT(tcp_cong_state_set, TP_PROTO(struct sock *sk, const u8 ca_state),
 	TRACE_FIELDS(const void *skaddr; u16 sport, dport, family; ADDRESS_FIELDS u8 cong_state;),
 	rec.skaddr = sk;
@@ -654,7 +654,7 @@ BLOCK_BIO(block_bio_queue)
 BLOCK_BIO(block_bio_backmerge)
 BLOCK_BIO(block_getrq)
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 #define RQ_IOPRIO u16 ioprio;
 /* Best effort, 4: that of tasks that have not set another one. A request without bios has none. */
 #define SET_IOPRIO rec.ioprio = rq->bio ? 2 << 13 | 4 : 0;
@@ -677,7 +677,7 @@ TRACE_EVENT(name, TP_PROTO(struct request *rq), \
 )
 BLOCK_RQ(block_rq_insert)
 BLOCK_RQ(block_rq_issue)
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 BLOCK_RQ(block_io_start)
 BLOCK_RQ(block_io_done)
 #endif
@@ -750,7 +750,7 @@ TRACE_EVENT(name, TP_PROTO(unsigned long address, struct pt_regs *regs, unsigned
 PAGE_FAULT_CLASS(page_fault_user)
 PAGE_FAULT_CLASS(page_fault_kernel)
 
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 TRACE_EVENT(ipi_send_cpu, TP_PROTO(const unsigned int cpu, unsigned long callsite, void *callback),
 	TRACE_FIELDS(unsigned int cpu; void *callsite, *callback;),
 	rec.cpu = cpu;
@@ -786,7 +786,7 @@ KSM_CLASS(ksm_exit)
 
 EXPORT_TRACEPOINT_SYMBOL(kmalloc);
 EXPORT_TRACEPOINT_SYMBOL(kmem_cache_alloc);
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 EXPORT_TRACEPOINT_SYMBOL(kmalloc_node);
 EXPORT_TRACEPOINT_SYMBOL(kmem_cache_alloc_node);
 #endif

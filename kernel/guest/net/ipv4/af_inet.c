@@ -214,7 +214,7 @@ noinline __noclone int inet_ioctl(struct socket *sock, unsigned int cmd, unsigne
 	return sock->sk->sk_prot->ioctl ? sock->sk->sk_prot->ioctl(sock->sk, cmd, arg) : host_result(-ENOIOCTLCMD);
 }
 
-#ifndef KERNEL_6_12
+#if GUEST_LINUX < 612
 static __noipa int tcp_sendpage(struct sock *sk, void *page, int offset, size_t size, int flags)
 {
 	return host_made();

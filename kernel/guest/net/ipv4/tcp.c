@@ -197,7 +197,7 @@ static int take(struct sock *sk, struct msghdr *msg, size_t len)
 	return n;
 }
 
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 static __always_inline
 #else
 static __noipa

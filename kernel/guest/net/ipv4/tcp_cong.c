@@ -4,7 +4,7 @@
 
 noinline __noclone void tcp_set_ca_state(struct sock *sk, const u8 ca_state)
 {
-#ifndef KERNEL_5_10
+#if GUEST_LINUX >= 601
 	trace_tcp_cong_state_set(sk, ca_state);
 #endif
 	sk->icsk_ca_state = ca_state;

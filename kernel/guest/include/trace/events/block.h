@@ -9,7 +9,7 @@ DECLARE_BLOCK_BIO(block_getrq)
 #define DECLARE_BLOCK_RQ(name) DECLARE_TRACE(name, TP_PROTO(struct request *rq), TP_ARGS(rq))
 DECLARE_BLOCK_RQ(block_rq_insert)
 DECLARE_BLOCK_RQ(block_rq_issue)
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 DECLARE_BLOCK_RQ(block_io_start)
 DECLARE_BLOCK_RQ(block_io_done)
 #endif

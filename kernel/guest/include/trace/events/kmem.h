@@ -3,7 +3,7 @@
 #include <linux/tracepoint.h>
 struct kmem_cache;
 struct page;
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 #define DECLARE_KMEM_ALLOC(name) \
 	DECLARE_TRACE(name, TP_PROTO(unsigned long call_site, const void *ptr, size_t bytes_req, size_t bytes_alloc, gfp_t gfp_flags), \
 		      TP_ARGS(call_site, ptr, bytes_req, bytes_alloc, gfp_flags))

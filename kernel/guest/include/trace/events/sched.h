@@ -18,7 +18,7 @@ DECLARE_TRACE(sched_process_exit, TP_PROTO(struct task_struct *p), TP_ARGS(p))
 DECLARE_TRACE(sched_process_wait, TP_PROTO(struct pid *pid), TP_ARGS(pid))
 DECLARE_TRACE(sched_process_fork, TP_PROTO(struct task_struct *parent, struct task_struct *child), TP_ARGS(parent, child))
 DECLARE_TRACE(sched_process_exec, TP_PROTO(struct task_struct *p, pid_t old_pid, struct linux_binprm *bprm), TP_ARGS(p, old_pid, bprm))
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 DECLARE_TRACE(sched_prepare_exec, TP_PROTO(struct task_struct *task, struct linux_binprm *bprm), TP_ARGS(task, bprm))
 DECLARE_TRACE(sched_stat_runtime, TP_PROTO(struct task_struct *tsk, u64 runtime), TP_ARGS(tsk, runtime))
 #else

@@ -4,7 +4,7 @@
 struct timer_list;
 struct hrtimer;
 DECLARE_TRACE(timer_init, TP_PROTO(struct timer_list *timer), TP_ARGS(timer))
-#ifdef KERNEL_6_12
+#if GUEST_LINUX >= 612
 DECLARE_TRACE(timer_start, TP_PROTO(struct timer_list *timer, unsigned long bucket_expiry), TP_ARGS(timer, bucket_expiry))
 #else
 DECLARE_TRACE(timer_start, TP_PROTO(struct timer_list *timer, unsigned long expires, unsigned int flags), TP_ARGS(timer, expires, flags))
@@ -13,7 +13,7 @@ DECLARE_TRACE(timer_expire_entry, TP_PROTO(struct timer_list *timer, unsigned lo
 DECLARE_TRACE(timer_expire_exit, TP_PROTO(struct timer_list *timer), TP_ARGS(timer))
 DECLARE_TRACE(timer_cancel, TP_PROTO(struct timer_list *timer), TP_ARGS(timer))
 DECLARE_TRACE(hrtimer_init, TP_PROTO(struct hrtimer *hrtimer, clockid_t clockid, int mode), TP_ARGS(hrtimer, clockid, mode))
-#ifdef KERNEL_5_10
+#if GUEST_LINUX < 601
 DECLARE_TRACE(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode), TP_ARGS(hrtimer, mode))
 #else
 DECLARE_TRACE(hrtimer_start, TP_PROTO(struct hrtimer *hrtimer, int mode, bool was_armed), TP_ARGS(hrtimer, mode, was_armed))
