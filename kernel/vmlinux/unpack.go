@@ -122,7 +122,7 @@ func compression(b []byte) opener {
 		{"\x28\xb5\x2f\xfd", func(r io.Reader) (io.Reader, error) {
 			return zstd.NewReader(r, zstd.WithDecoderMaxWindow(maxDictionary), zstd.WithDecoderConcurrency(1))
 		}},
-		{"\x02\x21\x4c\x18", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
+		{"\x02\x21\x4c\x18", func(r io.Reader) (io.Reader, error) { return endless{lz4.NewReader(r)}, nil }},
 		{"\x04\x22\x4d\x18", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
 		{"BZh", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
 		{"\x89LZO", func(io.Reader) (io.Reader, error) {
@@ -137,6 +137,18 @@ func compression(b []byte) opener {
 		}
 	}
 	return nil
+}
+
+// endless reads a stream that has no end mark, as the legacy lz4 stream in a bzImage: it ends where
+// its bytes do.
+type endless struct{ r io.Reader }
+
+func (e endless) Read(p []byte) (int, error) {
+	n, err := e.r.Read(p)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = io.EOF
+	}
+	return n, err
 }
 
 // decompress unpacks a payload.
@@ -159,8 +171,7 @@ func readUpTo(r io.Reader, n, most int) ([]byte, error) {
 	var out bytes.Buffer
 	out.Grow(min(10*n, most))
 	got, err := io.Copy(&out, io.LimitReader(r, int64(most)+1))
-	// An lz4 stream in a bzImage has no end mark.
-	if err != nil && (got == 0 || !errors.Is(err, io.ErrUnexpectedEOF)) {
+	if err != nil {
 		return nil, asFormat(err)
 	}
 	if got > int64(most) {

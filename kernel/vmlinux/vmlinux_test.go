@@ -6,12 +6,14 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/klauspost/compress/zstd"
+	"github.com/pierrec/lz4/v4"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/guest"
@@ -89,6 +91,40 @@ func TestBomb(t *testing.T) {
 	if _, err := readUpTo(zeros{}, 10, 1<<20); !errors.Is(err, ErrFormat) {
 		t.Error(err)
 	}
+}
+
+// TestTruncatedStream cuts files whose compression says where they end.
+func TestTruncatedStream(t *testing.T) {
+	elf := make([]byte, 1<<20)
+	_, _ = rand.NewChaCha8([32]byte{}).Read(elf)
+	copy(elf, "\x7fELF")
+	for name, b := range map[string][]byte{"gzip": gzipped(elf), "zstd": zstded(elf), "lz4": lz4ed(elf)} {
+		if files, err := Unpack(b); err != nil || !bytes.Equal(files.ELF, elf) {
+			t.Errorf("%s: %d bytes, %v", name, len(files.ELF), err)
+		}
+		if files, err := Unpack(b[:len(b)/2]); !errors.Is(err, ErrFormat) {
+			t.Errorf("half of %s: %d bytes, %v", name, len(files.ELF), err)
+		}
+	}
+}
+
+// TestLegacyLZ4 unpacks a stream as the kernel's build makes it, which has no end mark.
+func TestLegacyLZ4(t *testing.T) {
+	elf := append([]byte("\x7fELF"), make([]byte, 1<<20)...)
+	if files, err := Unpack(lz4ed(elf, lz4.LegacyOption(true))); err != nil || !bytes.Equal(files.ELF, elf) {
+		t.Errorf("%d bytes, %v", len(files.ELF), err)
+	}
+}
+
+func lz4ed(b []byte, options ...lz4.Option) []byte {
+	var out bytes.Buffer
+	w := lz4.NewWriter(&out)
+	if err := w.Apply(options...); err != nil {
+		panic(err)
+	}
+	_, _ = w.Write(b)
+	_ = w.Close()
+	return out.Bytes()
 }
 
 type zeros struct{}
