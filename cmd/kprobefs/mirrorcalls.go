@@ -236,7 +236,7 @@ var mirroredCalls = append([]mirroredCall{
 	{host: unix.SYS_LINKAT, guest: abi.SysLinkat, args: [6]argument{dirFD, link, dirFD, text, value}},
 	{host: unix.SYS_RENAMEAT2, guest: abi.SysRenameat2, args: [6]argument{dirFD, link, dirFD, text, value}},
 	{host: unix.SYS_FCHDIR, guest: abi.SysFchdir, args: [6]argument{fd}},
-	{host: unix.SYS_MOUNT, guest: abi.SysMount, args: [6]argument{text, text, text, value, text}},
+	{host: unix.SYS_MOUNT, guest: abi.SysMount, args: [6]argument{text, name, text, value, text}},
 	{host: unix.SYS_UMOUNT2, guest: abi.SysUmount, args: [6]argument{text, value}},
 	{host: unix.SYS_PTRACE, guest: abi.SysPtrace, args: [6]argument{value, value, value, value}},
 	{host: unix.SYS_CHROOT, guest: abi.SysChroot, args: [6]argument{text}},

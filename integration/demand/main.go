@@ -128,13 +128,13 @@ func count(ctx context.Context) (head string, rows []Row, err error) {
 			return "", nil, err
 		}
 	}
-	b, err := tables.ReadFile("ltp.txt")
-	if err != nil {
-		return "", nil, err
-	}
-	for _, line := range strings.Split(string(b), "\n") {
-		if f := strings.Fields(line); len(f) == 3 && f[0] != "#" {
-			add(Name{Kind(f[1]), f[2]}, "ltp")
+	for _, source := range []string{"ltp", "hooks"} {
+		names, err := listed(source)
+		if err != nil {
+			return "", nil, err
+		}
+		for _, n := range names {
+			add(n, source)
 		}
 	}
 	for n, who := range by {
@@ -148,6 +148,26 @@ func count(ctx context.Context) (head string, rows []Row, err error) {
 		rows = append(rows, Row{Name: n, By: who, Linux: where})
 	}
 	return fmt.Sprintf(tableHead, kernel, strings.Join(versions, ", ")), sorted(rows), nil
+}
+
+// listed returns the names that the list of a source without a package has, one for each
+// tool that names it.
+func listed(source string) (names []Name, err error) {
+	b, err := tables.ReadFile(source + ".txt")
+	if err != nil {
+		return nil, err
+	}
+	for line := range strings.Lines(string(b)) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		f := strings.Fields(line)
+		if len(f) != 3 {
+			return nil, fmt.Errorf("%s.txt: %q is not a tool, a kind and a name", source, line)
+		}
+		names = append(names, Name{Kind(f[1]), f[2]})
+	}
+	return names, nil
 }
 
 // get returns where the files of a source are, and the version of its package.

@@ -35,6 +35,7 @@ var sources = []source{
 	{"linux-doc", "Linux's Documentation", "linux-doc-6.1", regexp.MustCompile(`/Documentation/.*\.(rst|txt)(\.gz)?$`)},
 	{"ftracetest", "the kernel's own tests of tracing", "", regexp.MustCompile(`/test\.d/.*\.tc$`)},
 	{"ltp", "the tests of tracing of the Linux Test Project", "", nil},
+	{"hooks", "modules that hook, audit or watch the kernel", "", nil},
 }
 
 // notSources are files of packages that name nothing: translations, and bcc's libraries.

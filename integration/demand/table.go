@@ -13,9 +13,10 @@ import (
 )
 
 // demand.txt is the table, written by "demand write". absent.txt says why what is not here
-// is not. ltp.txt has what LTP names, which Debian has no package of.
+// is not. ltp.txt has what LTP names, and hooks.txt what modules that hook
+// the kernel do: Debian has no packages of these.
 //
-//go:embed demand.txt absent.txt ltp.txt
+//go:embed demand.txt absent.txt ltp.txt hooks.txt
 var tables embed.FS
 
 // A Row is a name, by whom and how often it is named, and where it is.

@@ -1,6 +1,12 @@
 // Mounts. There is one mount namespace. Mounts are made at boot and never removed.
 #include <linux/fs.h>
+#include <linux/err.h>
+#include <linux/host.h>
 #include <linux/rcupdate.h>
+#include <linux/security.h>
+#include <linux/slab.h>
+#include <linux/string.h>
+#include <linux/syscalls.h>
 
 struct mount {
 	struct hlist_node mnt_hash;
@@ -197,4 +203,61 @@ void __init mnt_init(void)
 	set_fs_pwd(current->fs, &root);
 	set_fs_root(current->fs, &root);
 	hostfs_init_mounts();
+}
+
+static char *copy_mount_string(const void __user *data)
+{
+	return data ? strndup_user(data, PATH_MAX) : NULL;
+}
+
+// Before 5.9 one function looked the directory up and mounted.
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+#define PATH_MOUNT static __always_inline
+#define DO_MOUNT noinline __noclone
+long do_mount(const char *dev_name, const char __user *dir_name, const char *type_page, unsigned long flags, void *data_page);
+#else
+#define PATH_MOUNT noinline __noclone
+#define DO_MOUNT static __always_inline
+int path_mount(const char *dev_name, struct path *path, const char *type_page, unsigned long flags, void *data_page);
+#endif
+
+// path_mount is mount(2) with its names looked up. The host's kernel mounts.
+PATH_MOUNT int path_mount(const char *dev_name, struct path *path, const char *type_page, unsigned long flags, void *data_page)
+{
+	int err = security_sb_mount(dev_name, path, type_page, flags, data_page);
+
+	return host_result(err);
+}
+
+DO_MOUNT long do_mount(const char *dev_name, const char __user *dir_name, const char *type_page, unsigned long flags, void *data_page)
+{
+	struct path path;
+	int err = user_path_at_empty(AT_FDCWD, dir_name, LOOKUP_FOLLOW, &path, NULL);
+
+	if (err)
+		return host_result(err);
+	err = path_mount(dev_name, &path, type_page, flags, data_page);
+	path_put(&path);
+	return err;
+}
+
+SYSCALL_DEFINE5(mount, char __user *, dev_name, char __user *, dir_name, char __user *, type, unsigned long, flags, void __user *, data)
+{
+	char *kernel_type, *kernel_dev;
+	long ret;
+
+	if (!host_mirrors())
+		return host_only();
+	kernel_type = copy_mount_string(type);
+	if (IS_ERR(kernel_type))
+		return host_made();
+	kernel_dev = copy_mount_string(dev_name);
+	if (IS_ERR(kernel_dev))
+		ret = host_made();
+	else
+		ret = do_mount(kernel_dev, dir_name, kernel_type, flags, data);
+	if (!IS_ERR(kernel_dev))
+		kfree(kernel_dev);
+	kfree(kernel_type);
+	return ret;
 }

@@ -186,6 +186,18 @@ struct task_struct *find_task_by_vpid(pid_t vnr)
 	return pid_task(find_vpid(vnr), PIDTYPE_PID);
 }
 
+struct task_struct *find_get_task_by_vpid(pid_t nr)
+{
+	struct task_struct *task;
+
+	rcu_read_lock();
+	task = find_task_by_vpid(nr);
+	if (task)
+		get_task_struct(task);
+	rcu_read_unlock();
+	return task;
+}
+
 pid_t __task_pid_nr_ns(struct task_struct *task, enum pid_type type, struct pid_namespace *ns)
 {
 	pid_t nr;

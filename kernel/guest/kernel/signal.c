@@ -256,6 +256,24 @@ SYSCALL_DEFINE3(tgkill, pid_t, tgid, pid_t, pid, int, sig)
 	return pid <= 0 || tgid <= 0 ? -EINVAL : do_tkill(tgid, pid, sig);
 }
 
+/*
+ * Takes the lowest signal that is pending. A task that is to be killed ends here. Returns
+ * false: a handler, and what else a signal does to a program, is the host's; the signals go
+ * away when the task's next call begins.
+ */
+bool get_signal(struct ksignal *ksig)
+{
+	u64 pending;
+
+	if (fatal_signal_pending(current) && !(current->host_call && current->host_call->interrupted))
+		do_group_exit(SIGKILL);
+	spin_lock_irq(&current->sighand->siglock);
+	pending = (current->pending.signal | current->signal->shared_pending.signal) & ~current->blocked;
+	spin_unlock_irq(&current->sighand->siglock);
+	ksig->sig = __builtin_ffsll(pending);
+	return false;
+}
+
 /* Discards all pending signals of the task. */
 void flush_signals(struct task_struct *t)
 {

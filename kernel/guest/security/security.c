@@ -5,13 +5,15 @@
 
 // Each hook of the BPF module is a separate function, so that it can be traced.
 #define LSM_HOOK(name, ...)						\
-noinline int bpf_lsm_##name(__VA_ARGS__);				\
-noinline int bpf_lsm_##name(__VA_ARGS__)				\
+noinline __noclone int bpf_lsm_##name(__VA_ARGS__);			\
+noinline __noclone int bpf_lsm_##name(__VA_ARGS__)				\
 {									\
 	__asm__ volatile("");						\
 	return 0;							\
 }
 
+LSM_HOOK(ptrace_access_check, struct task_struct *child, unsigned int mode)
+LSM_HOOK(sb_mount, const char *dev_name, const struct path *path, const char *type, unsigned long flags, void *data)
 LSM_HOOK(bprm_creds_for_exec, struct linux_binprm *bprm)
 LSM_HOOK(bprm_check_security, struct linux_binprm *bprm)
 LSM_HOOK(file_alloc_security, struct file *file)
@@ -65,6 +67,16 @@ noinline void bpf_lsm_bprm_committed_creds(struct linux_binprm *bprm)
 noinline void bpf_lsm_file_free_security(struct file *file)
 {
 	__asm__ volatile("");
+}
+
+int security_ptrace_access_check(struct task_struct *child, unsigned int mode)
+{
+	return bpf_lsm_ptrace_access_check(child, mode);
+}
+
+int security_sb_mount(const char *dev_name, const struct path *path, const char *type, unsigned long flags, void *data)
+{
+	return bpf_lsm_sb_mount(dev_name, path, type, flags, data);
 }
 
 int security_task_kill(struct task_struct *p, struct kernel_siginfo *info, int sig, const struct cred *cred)

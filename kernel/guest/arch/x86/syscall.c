@@ -63,13 +63,24 @@ noinstr void syscall_exit_to_user_mode(struct pt_regs *regs)
 
 void task_work_run(void);
 
+#if defined(KERNEL_2_6) || defined(KERNEL_4_15)
+#define arch_do_signal_or_restart do_signal
+#endif
+void arch_do_signal_or_restart(struct pt_regs *regs);
+noinline void arch_do_signal_or_restart(struct pt_regs *regs)
+{
+	struct ksignal ksig;
+
+	get_signal(&ksig);
+}
+
 void exit_to_user_mode_prepare(struct pt_regs *regs)
 {
 	clear_tsk_thread_flag(current, TIF_NOTIFY_RESUME);
 	if (current->task_works)
 		task_work_run();
-	if (fatal_signal_pending(current) && !(current->host_call && current->host_call->interrupted))
-		do_group_exit(9);
+	if (signal_pending(current))
+		arch_do_signal_or_restart(regs);
 	if (need_resched())
 		schedule();
 }

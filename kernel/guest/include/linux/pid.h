@@ -31,6 +31,7 @@ struct task_struct *get_pid_task(struct pid *pid, enum pid_type type);
 struct pid *find_get_pid(int nr);
 struct pid *find_vpid(int nr);
 struct task_struct *find_task_by_vpid(pid_t vnr);
+struct task_struct *find_get_task_by_vpid(pid_t nr);
 void attach_pid(struct task_struct *task, enum pid_type type);
 void detach_pid(struct task_struct *task, enum pid_type type);
 void pid_idr_init(void);

@@ -330,7 +330,18 @@ struct kernel_siginfo {
 };
 #define SEND_SIG_NOINFO ((struct kernel_siginfo *)0)
 #define SEND_SIG_PRIV ((struct kernel_siginfo *)1)
+/* For what a task wants to look into another one, and with which of its ids. */
+#define PTRACE_MODE_READ 0x01
+#define PTRACE_MODE_ATTACH 0x02
+#define PTRACE_MODE_FSCREDS 0x08
+#define PTRACE_MODE_REALCREDS 0x10
+#define PTRACE_MODE_ATTACH_REALCREDS (PTRACE_MODE_ATTACH | PTRACE_MODE_REALCREDS)
+bool ptrace_may_access(struct task_struct *task, unsigned int mode);
+struct mm_struct *mm_access(struct task_struct *task, unsigned int mode);
 struct k_sigaction { void *handler; unsigned long flags; void *restorer; u64 mask; };
+/* A signal that a task takes on its way to user mode. */
+struct ksignal { struct k_sigaction ka; struct kernel_siginfo info; int sig; };
+bool get_signal(struct ksignal *ksig);
 struct sighand_struct {
 	spinlock_t siglock;
 	refcount_t count;
