@@ -241,8 +241,9 @@ func (f *whyFlags) open() (kernels []asked, end func(), err error) {
 	return kernels, func() {}, nil
 }
 
-// unpacked returns the image in a kernel's file, which is kept in the cache, because unpacking takes
-// most of a second. It returns the file itself where there is nothing to be gained, or an error to say.
+// unpacked returns the ELF image in a kernel's file. It keeps the image in the user's cache, because
+// unpacking takes most of a second. It returns the file itself when that is ELF already, when it cannot
+// be unpacked, and when its symbols lie beside the image: vmlinux.Load deals with these.
 func (f *whyFlags) unpacked(b []byte) []byte {
 	cache, err := os.UserCacheDir()
 	if f.noCache || err != nil || bytes.HasPrefix(b, []byte("\x7fELF")) {

@@ -68,13 +68,13 @@ type Verdict struct {
 	Boosted bool // a jump back follows its copy, so that a hit needs no second int3
 	Bytes   []byte
 
-	NotJump error          // why it is not optimized: an *optimizer.Refusal with the instruction's address; nil if it can be
-	Region  []byte         // the bytes that the jump replaces; nil if NotJump is not nil
-	Detour  *optimizerInfo // what the detour holds
+	NotJump error   // why it is not optimized: an *optimizer.Refusal with the instruction's address; nil if it can be
+	Region  []byte  // the bytes that the jump replaces; nil if NotJump is not nil
+	Detour  *Detour // its size; nil if NotJump is not nil
 }
 
-// optimizerInfo is the size and the part of a detour.
-type optimizerInfo struct {
+// Detour is the size of a detour buffer.
+type Detour struct {
 	Size   int // bytes in all
 	Copied int // offset of the copied instructions
 }
@@ -132,7 +132,7 @@ func (a *Asker) ask(p *kprobes.Kprobe) Verdict {
 		v.NotJump = err
 		return v
 	}
-	v.Region, v.Detour = d.Region, &optimizerInfo{Size: len(d.Code), Copied: int(d.Copied - d.Addr)}
+	v.Region, v.Detour = d.Region, &Detour{Size: len(d.Code), Copied: int(d.Copied - d.Addr)}
 	a.optimizer.Free(d)
 	return v
 }
