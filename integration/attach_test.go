@@ -74,6 +74,22 @@ func (user asUser) inTree(t *testing.T, script string) string {
 	return out.String()
 }
 
+// TestWhyAt asks about the kernel of a mounted tree, and is shown what is probed there.
+func TestWhyAt(t *testing.T) {
+	out := asUser(nil).inTree(t, `
+echo 'p:mine vfs_read' >$M/tracing/kprobe_events
+$K why --at $M vfs_read vfs_write; echo status $?
+mkdir empty; $K why --at empty vfs_read; echo status $?`)
+	for _, want := range []string{"vfs_read on Linux 6.1", "  probed       in ", "registered\n", "vfs_write on Linux 6.1", "status 0\n", "no kprobefs is mounted there\nstatus 2\n"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("%q is missing in\n%s", want, out)
+		}
+	}
+	if strings.Count(out, "  probed       in ") != 1 {
+		t.Errorf("vfs_write is not probed:\n%s", out)
+	}
+}
+
 // TestNestedExec: exec below exec is refused, also by a process that has outlived its exec;
 // another tree can be mounted there.
 func TestNestedExec(t *testing.T) {

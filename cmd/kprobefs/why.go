@@ -55,6 +55,7 @@ type whyFlags struct {
 	tsv     bool
 	all     bool
 	noCache bool
+	at      treeFlag
 }
 
 func whyCommand() *cobra.Command {
@@ -84,6 +85,8 @@ func whyCommand() *cobra.Command {
 		},
 	}
 	choose(c.Flags(), &f.release, "release", kprobefs.DefaultRelease, kprobefs.ReleaseNames(), "the emulated kernel that is asked, when there is no --kernel")
+	c.Flags().StringVar(&f.at.dir, "at", "", "the directory of a mounted tree, whose kernel is asked, without its modules; what is probed there is shown")
+	_ = c.MarkFlagDirname("at")
 	c.Flags().StringArrayVar(&f.kernels, "kernel", nil, "a kernel's `FILE`; several give a table")
 	c.Flags().StringVar(&f.symbols, "symbols", "", "a System.map or a copy of /proc/kallsyms, for a kernel without its own")
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
@@ -112,6 +115,9 @@ func newAsked(name string, c why.Config) asked { return asked{name, c, why.New(c
 
 // run answers, and returns how many probes are refused.
 func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int, err error) {
+	if f.at.dir != "" && len(f.kernels) > 0 {
+		return 0, errors.New("--at and --kernel are two kernels")
+	}
 	if f.json && f.tsv || f.all && !f.tsv {
 		return 0, errors.New("--json and --tsv are two forms, and --all needs --tsv")
 	}
@@ -191,9 +197,25 @@ func (w *whyWriter) ask(text string) error {
 		if err := answer.Write(w.out); err != nil {
 			return err
 		}
+		w.probed(answer.Place)
 	}
 	w.rows = append(w.rows, row)
 	return nil
+}
+
+// probed prints what a mounted tree says about a place that is probed there.
+func (w *whyWriter) probed(place string) {
+	if w.at.dir == "" || place == "" || strings.Contains(place, "/") {
+		return
+	}
+	b, err := os.ReadFile(filepath.Join(w.at.dir, "machine", "probes", place))
+	if err != nil {
+		return // nothing is probed there
+	}
+	fmt.Fprintf(w.out, "  probed       in %s:\n", w.at.dir)
+	for line := range strings.Lines(string(b)) {
+		fmt.Fprintf(w.out, "               %s", line)
+	}
 }
 
 // table prints the table of several kernels.
@@ -299,7 +321,7 @@ func keepImage(dir, file string, image []byte) {
 
 // guest boots the emulated kernel.
 func (f *whyFlags) guest() (kernels []asked, end func(), err error) {
-	r, err := kprobefs.ParseRelease(f.release)
+	r, err := f.guestRelease()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -310,6 +332,28 @@ func (f *whyFlags) guest() (kernels []asked, end func(), err error) {
 	guest := guestText{k.Machine.Tables(), k.Machine.Symbols(), k.Machine}
 	one := newAsked(r.Uname(), why.Config{Kernel: guest, Linux: r.Linux, Preempt: !r.Config.NoPreempt})
 	return []asked{one}, func() { _ = k.Close() }, nil
+}
+
+// guestRelease returns the release of the tree that is asked, or that of --release.
+func (f *whyFlags) guestRelease() (kprobefs.Release, error) {
+	if f.at.dir == "" {
+		return kprobefs.ParseRelease(f.release)
+	}
+	var err error
+	if f.at.dir, err = f.at.find(); err != nil {
+		return kprobefs.Release{}, err
+	}
+	b, err := os.ReadFile(filepath.Join(f.at.dir, "machine", "kernel"))
+	if err != nil {
+		return kprobefs.Release{}, err
+	}
+	first, _, _ := strings.Cut(string(b), "\n")
+	for _, name := range kprobefs.ReleaseNames() {
+		if r, err := kprobefs.ParseRelease(name); err == nil && first == "release "+r.Uname() {
+			return r, nil
+		}
+	}
+	return kprobefs.Release{}, fmt.Errorf("%s: this program does not know its kernel, %q", f.at.dir, first)
 }
 
 // guestText is the guest as package why asks it.
