@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 )
 
 // rounds returns how often TestInsertAndRemove inserts each of its two modules.
@@ -48,6 +49,7 @@ func TestInsertAndRemove(t *testing.T) {
 			t.Errorf("%s at the end: %q, %v", file, b, err)
 		}
 	}
+	within(t, time.Minute, "files are closed", func() bool { return d.state().Open <= before.Open }) // FUSE does not wait for RELEASE
 	after := d.state()
 	t.Logf("%d times: %+v, then %+v", n, before, after)
 	const slack = 8 << 10 // KiB of memory that the garbage collector may keep
