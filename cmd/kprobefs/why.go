@@ -10,6 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	iofs "io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -32,7 +34,7 @@ const longWhy = `Says whether Linux takes a probe, how it carries it out, whethe
 becomes a jump, and the rule that decides each: for the emulated kernel, or for any
 x86-64 kernel whose image is at hand, before anything is loaded there.
 
-A PROBE is FUNCTION[+OFFSET], an address (0x...), or a line of kprobe_events
+A PROBE is FUNCTION[+OFFSET], MODULE:FUNCTION[+OFFSET], an address (0x...), or a line of kprobe_events
 ("p:mine vfs_read+5", "r:kernel_clone"); - reads one from each line of the standard
 input. With p or r, what kprobe_events refuses is refused; without, what a module's
 register_kprobe refuses.
@@ -51,6 +53,7 @@ type whyFlags struct {
 	release string
 	kernels []string
 	symbols string
+	modules []string
 	json    bool
 	tsv     bool
 	all     bool
@@ -89,6 +92,8 @@ func whyCommand() *cobra.Command {
 	_ = c.MarkFlagDirname("at")
 	c.Flags().StringArrayVar(&f.kernels, "kernel", nil, "a kernel's `FILE`; several give a table")
 	c.Flags().StringVar(&f.symbols, "symbols", "", "a System.map or a copy of /proc/kallsyms, for a kernel without its own")
+	c.Flags().StringArrayVar(&f.modules, "modules", nil, "a `DIR` with the kernel's modules (.ko, .ko.xz, .ko.zst, .ko.gz), for probes in MODULE:FUNCTION; the first belongs to the first --kernel, and so on")
+	_ = c.MarkFlagDirname("modules")
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
 	c.Flags().BoolVar(&f.tsv, "tsv", false, "print a row for each probe and kernel, with tabs between the columns")
 	c.Flags().BoolVar(&f.all, "all", false, "with --tsv: ask about each instruction of each function, instead of PROBE")
@@ -121,7 +126,11 @@ func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int,
 	if f.json && f.tsv || f.all && !f.tsv {
 		return 0, errors.New("--json and --tsv are two forms, and --all needs --tsv")
 	}
-	kernels, end, err := f.open()
+	probes, err := readProbes(in, args)
+	if err != nil {
+		return 0, err
+	}
+	kernels, end, err := f.open(probes)
 	if err != nil {
 		return 0, err
 	}
@@ -140,21 +149,37 @@ func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int,
 		}
 		return 0, nil
 	}
+	for _, probe := range probes {
+		if err := w.ask(probe); err != nil {
+			return 0, err
+		}
+	}
+	w.table()
+	return w.refused, nil
+}
+
+// readProbes parses the arguments, and for - the lines of the standard input that are not empty and
+// no comments.
+func readProbes(in io.Reader, args []string) (probes []why.Probe, err error) {
+	add := func(text string) {
+		probe, bad := why.ParseProbe(text)
+		err = errors.Join(err, bad)
+		probes = append(probes, probe)
+	}
 	for _, arg := range args {
 		if arg != "-" {
-			err = errors.Join(err, w.ask(arg))
+			add(arg)
 			continue
 		}
 		lines := bufio.NewScanner(in)
 		for lines.Scan() {
 			if text := strings.TrimSpace(lines.Text()); text != "" && text[0] != '#' {
-				err = errors.Join(err, w.ask(text))
+				add(text)
 			}
 		}
 		err = errors.Join(err, lines.Err())
 	}
-	w.table()
-	return w.refused, err
+	return probes, err
 }
 
 // whyWriter asks and prints.
@@ -166,11 +191,7 @@ type whyWriter struct {
 	rows    [][]string // of the table
 }
 
-func (w *whyWriter) ask(text string) error {
-	probe, err := why.ParseProbe(text)
-	if err != nil {
-		return err
-	}
+func (w *whyWriter) ask(probe why.Probe) error {
 	row := []string{probe.Text}
 	for _, k := range w.kernels {
 		v := k.Ask(probe)
@@ -236,10 +257,10 @@ func (w *whyWriter) table() {
 }
 
 // open opens the kernels that are asked. end closes them.
-func (f *whyFlags) open() (kernels []asked, end func(), err error) {
+func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err error) {
 	if len(f.kernels) == 0 {
-		if f.symbols != "" {
-			return nil, nil, errors.New("--symbols belongs to a --kernel")
+		if f.symbols != "" || len(f.modules) > 0 {
+			return nil, nil, errors.New("--symbols and --modules belong to a --kernel")
 		}
 		return f.guest()
 	}
@@ -249,7 +270,10 @@ func (f *whyFlags) open() (kernels []asked, end func(), err error) {
 			return nil, nil, err
 		}
 	}
-	for _, file := range f.kernels {
+	if len(f.modules) > len(f.kernels) {
+		return nil, nil, errors.New("there are more --modules than --kernel: the first belongs to the first, and so on")
+	}
+	for i, file := range f.kernels {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return nil, nil, err
@@ -258,9 +282,57 @@ func (f *whyFlags) open() (kernels []asked, end func(), err error) {
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
+		dir := ""
+		if i < len(f.modules) {
+			dir = f.modules[i]
+		}
+		if err := addModules(k, dir, probes); err != nil {
+			return nil, nil, fmt.Errorf("%s: %w", file, err)
+		}
 		kernels = append(kernels, newAsked(k.Release, why.Config{Kernel: k, Linux: k.Linux, Preempt: k.Preempt}))
 	}
 	return kernels, func() {}, nil
+}
+
+// addModules adds the modules that probes name to a kernel, from the files in dir or below it.
+func addModules(k *vmlinux.Kernel, dir string, probes []why.Probe) error {
+	wanted := map[string]string{} // by the module's name: the file
+	for _, p := range probes {
+		if name, _, ok := strings.Cut(p.Symbol, ":"); ok {
+			wanted[name] = ""
+		}
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	if dir == "" {
+		return fmt.Errorf("--modules DIR says where its modules are: %s", strings.Join(slices.Sorted(maps.Keys(wanted)), ", "))
+	}
+	err := filepath.WalkDir(dir, func(path string, _ iofs.DirEntry, err error) error {
+		base, _, ok := strings.Cut(filepath.Base(path), ".ko")
+		if name := strings.ReplaceAll(base, "-", "_"); ok && err == nil {
+			if found, want := wanted[name]; want && found == "" {
+				wanted[name] = path
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(wanted)) {
+		if wanted[name] == "" {
+			return fmt.Errorf("there is no module %s below %s", name, dir)
+		}
+		ko, err := os.ReadFile(wanted[name])
+		if err != nil {
+			return err
+		}
+		if _, err := k.AddModule(ko); err != nil {
+			return fmt.Errorf("%s: %w", wanted[name], err)
+		}
+	}
+	return nil
 }
 
 // unpacked returns the ELF image in a kernel's file. It keeps the image in the user's cache, because

@@ -32,7 +32,7 @@ func TestWhy(t *testing.T) {
 		{[]string{"+5"}, usageStatus, "has no function"},
 		{[]string{"--kernel", nothing, "vfs_read"}, usageStatus, "neither a bzImage"},
 		{[]string{"--kernel", "/nonexistent/vmlinuz", "vfs_read"}, usageStatus, "no such file"},
-		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "--symbols belongs to a --kernel"},
+		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "--symbols and --modules belong to a --kernel"},
 		{[]string{"--release", "7.0", "vfs_read"}, usageStatus, "7.0"},
 		{[]string{"--json", "--tsv", "vfs_read"}, usageStatus, "two forms"},
 	} {

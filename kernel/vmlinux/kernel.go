@@ -28,6 +28,8 @@ type Kernel struct {
 	Release string          // uname -r: "6.1.0-50-amd64"
 	Linux   release.Version // the emulated version whose rules hold: the newest that is not newer
 	Preempt bool            // CONFIG_PREEMPTION, as its banner says
+
+	options Options
 }
 
 // Load reads a kernel (see Unpack). It fails with an ErrFormat.
@@ -64,7 +66,7 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return nil, err
 	}
-	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols)}
+	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols), options: o}
 	if err := k.readBanner(); err != nil {
 		return nil, err
 	}
@@ -165,4 +167,4 @@ func (k *Kernel) Lookup(addr uint64) (sym abi.Symbol, offset uint64, ok bool) {
 func (k *Kernel) LookupName(name string) []abi.Symbol { return k.Symbols.LookupName(name) }
 
 // All returns all symbols, in kallsyms' order.
-func (k *Kernel) All() []abi.Symbol { return k.Image.Symbols }
+func (k *Kernel) All() []abi.Symbol { return k.Symbols.All() }

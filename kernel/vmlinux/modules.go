@@ -1,0 +1,86 @@
+package vmlinux
+
+import (
+	"fmt"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/module"
+)
+
+// moduleBase is where the first module is laid out, as by module_alloc without KASLR.
+const moduleBase = 0xffffffffc0000000
+
+// moduleTables are the sections of a module that stand for what the kernel has between two symbols.
+var moduleTables = map[string]string{
+	"__return_sites": ".return_sites", "__alt_instructions": ".altinstructions", "__parainstructions": ".parainstructions",
+	"__start_mcount_loc": "__mcount_loc", "__start_static_call_sites": ".static_call_sites", "__start___jump_table": "__jump_table",
+}
+
+// moduleEnds are the symbols at the ends of these tables.
+var moduleEnds = map[string]string{
+	"__return_sites_end": "__return_sites", "__alt_instructions_end": "__alt_instructions", "__parainstructions_end": "__parainstructions",
+	"__stop_mcount_loc": "__start_mcount_loc", "__stop_static_call_sites": "__start_static_call_sites", "__stop___jump_table": "__start___jump_table",
+}
+
+// AddModule adds a module, a .ko file that may be compressed, as it is when its init function has
+// returned. It returns the module's name. It fails with an ErrFormat when the file is no module, and
+// with EEXIST when the module has been added.
+func (k *Kernel) AddModule(ko []byte) (name string, err error) {
+	if compression(ko) != nil {
+		if ko, err = decompress(ko); err != nil {
+			return "", err
+		}
+	}
+	base := uint64(moduleBase)
+	for i := range k.Image.Segments {
+		if s := &k.Image.Segments[i]; s.Addr >= base {
+			base = (s.Addr + s.MemSize + abi.PageSize - 1) &^ (abi.PageSize - 1)
+		}
+	}
+	symbol := func(name string) (uint64, bool) {
+		syms := k.Symbols.LookupName(name)
+		if len(syms) == 0 {
+			return 0, false
+		}
+		return syms[0].Addr, true
+	}
+	s, err := module.PlaceStatic(ko, base, symbol)
+	if err != nil {
+		return "", fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if last := s.Segments[len(s.Segments)-1]; last.Addr+last.MemSize > moduleBase+maxModules {
+		return "", fmt.Errorf("%w: there is no room for the module %s", ErrFormat, s.Name)
+	}
+	addr := func(name string) uint64 {
+		if start, ok := moduleEnds[name]; ok {
+			at, b := s.Section(moduleTables[start])
+			return at + uint64(len(b))
+		}
+		if section, ok := moduleTables[name]; ok {
+			at, _ := s.Section(section)
+			return at
+		}
+		at, _ := symbol(name)
+		return at
+	}
+	whole := &image.Image{Segments: append(append([]image.Segment(nil), s.Segments...), k.Image.Segments...)}
+	if err := (&patcher{m: whole, addr: addr, features: k.options.Features, k8: k.options.K8Nops}).apply(); err != nil {
+		return "", fmt.Errorf("%s: %w", s.Name, err)
+	}
+	if err := s.Finish(); err != nil {
+		return "", fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	if err := k.Symbols.AddModule(s.Name, s.Areas, s.Symbols); err != nil {
+		return "", err
+	}
+	if err := k.Tables.AddModule(s.Sites); err != nil {
+		return "", err
+	}
+	k.Tables.InitDone(s.Name)
+	k.Image.Segments = append(k.Image.Segments, s.Segments...)
+	return s.Name, nil
+}
+
+// maxModules is the room for modules, in bytes.
+const maxModules = 0x3f000000
