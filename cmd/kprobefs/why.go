@@ -34,10 +34,10 @@ const longWhy = `Says whether Linux takes a probe, how it carries it out, whethe
 becomes a jump, and the rule that decides each: for the emulated kernel, or for any
 x86-64 kernel whose image is at hand, before anything is loaded there.
 
-A PROBE is FUNCTION[+OFFSET], MODULE:FUNCTION[+OFFSET], an address (0x...), or a line of kprobe_events
-("p:mine vfs_read+5", "r:kernel_clone"); - reads one from each line of the standard
-input. With p or r, what kprobe_events refuses is refused; without, what a module's
-register_kprobe refuses.
+A PROBE is FUNCTION[+OFFSET], MODULE:FUNCTION[+OFFSET], an address (0x...), or a
+line of kprobe_events ("p:mine vfs_read+5", "r:kernel_clone"); - reads one from each
+line of the standard input. With p or r, what kprobe_events refuses is refused;
+without, what register_kprobe of a module refuses.
 
 --kernel FILE is a bzImage (/boot/vmlinuz-...), an ELF vmlinux, or a Debian package
 linux-image-....deb. The symbols are the kernel's own, or those of --symbols. Its text

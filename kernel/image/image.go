@@ -385,7 +385,7 @@ func (l *loader) exports() error {
 func LoadWith(b []byte, symbols func([]Segment) ([]abi.Symbol, error), patch func(*Image, func(name string) uint64) error) (*Image, error) {
 	f, err := elf.NewFile(bytes.NewReader(b))
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", syscall.ENOEXEC, err)
+		return nil, fmt.Errorf("%w: not a whole ELF file: %w", syscall.ENOEXEC, err)
 	}
 	l := &loader{}
 	if err := cmp.Or(l.header(f), l.segments(f, b)); err != nil {
