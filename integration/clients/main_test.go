@@ -51,11 +51,18 @@ func TestClients(t *testing.T) {
 			if p := c.missing(); p != "" {
 				t.Skipf("%s is missing", p)
 			}
-			got, err := c.here(t.Context(), bin)
-			if err != nil {
-				t.Fatal(err)
+			var all []string
+			for range 2 { // trace-cmd's recorders may not have begun when a short command ends on a busy host
+				got, err := c.here(t.Context(), bin)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if all = c.compare(got); len(all) == 0 {
+					return
+				}
+				t.Logf("%d differences", len(all))
 			}
-			for _, wrong := range c.compare(got) {
+			for _, wrong := range all {
 				t.Error(wrong)
 			}
 		})
