@@ -178,7 +178,10 @@ type PointInfo struct {
 	Slot      uint64 // address of the stepped copy; 0 at an fentry site
 	Length    int    // of the probed instruction, in bytes
 	Carried   string // how the instruction is executed: "step", "boost", or the kind of emulation
+	Boost     uint64 // address of the copy with a jump back, which needs no step; 0 without one
 	Detour    uint64 // address of the copied instructions in its detour; 0 without a detour
+	Buffer    uint64 // address of the detour's buffer, which begins with the call of the handlers; 0 without a detour
+	BufferLen int    // of that buffer, in bytes
 	NotJump   error  // why it cannot be optimized; nil if it can be
 	Probes    []Record
 	Missed    []uint64 // for each of Probes
@@ -218,7 +221,10 @@ func (k *Kprobes) info(pt *point) PointInfo {
 	}
 	i.History, i.Before = pt.past.list()
 	if c := pt.code.Load(); c != nil {
-		i.Slot, i.Length, i.Carried = c.slot, c.insn.Len, c.carried()
+		i.Slot, i.Boost, i.Length, i.Carried = c.slot, c.boost, c.insn.Len, c.carried()
+	}
+	if d := pt.detour; d != nil && i.Detour != 0 {
+		i.Buffer, i.BufferLen = d.Addr, len(d.Code)
 	}
 	for _, p := range list.probes {
 		i.Probes = append(i.Probes, k.record(pt, p))

@@ -100,6 +100,8 @@ func TestCompletion(t *testing.T) {
 		{"exec --module ", "ko " + ko},
 		{"exec --attach ", dirs},
 		{"lsmod --at ", dirs},
+		{"list --at ", dirs},
+		{"trace --event ", noFiles},
 	} {
 		cmd := runProgram(append([]string{"__completeNoDesc"}, strings.Split(c.args, " ")...)...)
 		out, err := cmd.Output() // the rest is on standard error

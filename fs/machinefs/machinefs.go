@@ -1,7 +1,8 @@
 // Package machinefs is the directory machine: files about the emulated kernel that
 // Linux does not have. text/ has the current code of each function, disassembled;
 // probes/ says for each probed address how its probes are implemented and why not
-// faster; load/ calls functions of the kernel; modules/ loads and unloads modules, with
+// faster, and probed says it for all of them; copies/ has the code outside of a function that
+// executes its probed instructions; load/ calls functions of the kernel; modules/ loads and unloads modules, with
 // the arguments that modprobe.conf has for them.
 package machinefs
 
@@ -52,6 +53,8 @@ func Machine(c Config) *seqfile.Row {
 			{Name: "kernel", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return c.About(), nil })},
 			{Name: "text", Mode: 0o755, Dir: text{c}},
 			{Name: "probes", Mode: 0o755, Dir: probes{c}},
+			{Name: "probed", Mode: 0o444, Open: c.openShown(c.probed)},
+			{Name: "copies", Mode: 0o755, Dir: copies{c}},
 			{Name: "optimizer", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return QueuesText(c.Queues(), c.place), nil })},
 			{Name: "load", Mode: 0o755, Dir: seqfile.Table{
 				{Name: "call", Mode: 0o600, Open: seqfile.Opens((&load{c: c}).file())},

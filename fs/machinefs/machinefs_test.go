@@ -223,6 +223,70 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// TestProbed: one file has what the files of machine/probes have.
+func TestProbed(t *testing.T) {
+	c := testConfig()
+	one := c.Points()[0]
+	other := one
+	other.Addr = base
+	c.Points = func() []kprobes.PointInfo { return []kprobes.PointInfo{one, other} }
+	want := read(t, open(t, c, "probes/fn+0x5")) + "\n" + read(t, open(t, c, "probes/fn+0x0"))
+	if got := read(t, open(t, c, "probed")); got != want {
+		t.Errorf("%s, want\n%s", got, want)
+	}
+	c.ShowAddr = func(*seqfile.Caller) bool { return false }
+	if got := read(t, open(t, c, "probed")); strings.Contains(got, "ffffffff") {
+		t.Errorf("addresses are shown:\n%s", got)
+	}
+}
+
+// TestCopies: the file of a function has the code that executes its probed instructions.
+func TestCopies(t *testing.T) {
+	c := testConfig()
+	memory := map[uint64][]byte{
+		0xffffffffc0000000: {0x55, 0xcc},                                           // push %rbp; int3
+		0xffffffffc0000100: {0x48, 0xbf, 5, 0, 0, 0x81, 0xff, 0xff, 0xff, 0xff},    // movabs $fn+5,%rdi
+		0xffffffffc000010a: {0x55, 0x48, 0x89, 0xe5, 0x31, 0xc0, 0xe9, 0, 0, 0, 0}, // the instructions; jmp
+	}
+	text := c.Read
+	c.Read = func(addr uint64, p []byte) error {
+		if b, ok := memory[addr]; ok && len(p) == len(b) {
+			copy(p, b)
+			return nil
+		}
+		if addr >= 0xffffffffc0000000 {
+			return fmt.Errorf("read of %d bytes at %#x: %w", len(p), addr, syscall.EFAULT)
+		}
+		return text(addr, p)
+	}
+	pt := c.Points()[0]
+	pt.Buffer, pt.Detour, pt.BufferLen = 0xffffffffc0000100, 0xffffffffc000010a, 21
+	gone := kprobes.PointInfo{Addr: base, Carried: "step", Slot: 0xffffffffc0001000, Length: 5}
+	c.Points = func() []kprobes.PointInfo { return []kprobes.PointInfo{pt, gone} }
+	if rows := find(t, c, "copies").Dir.Rows(); len(rows) != 1 || rows[0].Name != "fn" {
+		t.Errorf("copies has %d files", len(rows))
+	}
+	got := read(t, open(t, c, "copies/fn"))
+	for _, want := range []string{
+		"fn:\n+0x5 armed yes flags [OPTIMIZED] carried boost\n+0x5 slot\n", "55 ", "int3", "+0x5 detour\n", "48 bf 05 00 00 81 ff ff ff ff ",
+		"+0x5 copied\n", "jmpq", "+0x0 armed no flags - carried step\n",
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %q in\n%s", want, got)
+		}
+	}
+	if strings.Contains(got, "+0x0 slot") {
+		t.Errorf("a slot that is gone is shown:\n%s", got)
+	}
+	if got := read(t, open(t, c, "copies/twice")); got != "twice:\n\ntwice:\n" {
+		t.Errorf("functions without probes: %q", got)
+	}
+	c.ShowAddr = func(*seqfile.Caller) bool { return false }
+	if got := read(t, open(t, c, "copies/fn")); strings.Contains(got, "ffffffff") || strings.Contains(got, "05 00 00 81") {
+		t.Errorf("addresses are shown:\n%s", got)
+	}
+}
+
 func TestLoad(t *testing.T) {
 	c := testConfig()
 	var mu sync.Mutex

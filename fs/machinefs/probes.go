@@ -53,6 +53,22 @@ func (c Config) point(addr uint64, hide bool) (string, error) {
 	return "", fmt.Errorf("nothing is probed at %#x any more: %w", addr, syscall.ENOENT)
 }
 
+// probed describes all probed addresses, with an empty line between them. A reader of many
+// probes needs one file only, and gets all of them as they were at one time.
+func (c Config) probed(hide bool) (string, error) {
+	var b strings.Builder
+	for i, pt := range c.Points() {
+		if i > 0 {
+			b.WriteByte('\n')
+		}
+		b.WriteString(PointText(pt, c.place(pt.Addr)))
+	}
+	if hide {
+		return hideAddresses(b.String()), nil
+	}
+	return b.String(), nil
+}
+
 // PointText describes one probed address.
 func PointText(pt kprobes.PointInfo, place string) string {
 	var b strings.Builder

@@ -1,0 +1,325 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+)
+
+const longTrace = `Show the ring buffer of a mounted tree's kernel: as many entries of tracing/trace as there
+are at the start, since reading can be traced itself and would not end. With --follow,
+wait for more, from tracing/trace_pipe; as on Linux, what that shows is taken out of the
+buffer. ^C ends it.
+
+--event and --comm show the entries of these events and tasks only: names, or patterns
+with *, ? and [...]. Each can be given several times. An entry's further lines, such as
+those of a stack, belong to it.
+
+--json writes a JSON object for each entry, one a line: comm, pid, cpu, flags, time (in
+seconds, or what tracing/trace_clock counts), event, text, and more, the further lines.
+A line that belongs to no entry has text only; entries that were lost are
+{"cpu":N,"lost":N}.`
+
+type traceFlags struct {
+	at     treeFlag
+	follow bool
+	json   bool
+	events []string
+	comms  []string
+}
+
+func traceCommand() *cobra.Command {
+	f := &traceFlags{}
+	c := &cobra.Command{
+		Use:               "trace [--at MNT] [-f] [--event NAME]... [--comm NAME]... [--json]",
+		Short:             "Show the trace, filtered by event and task",
+		Long:              longTrace,
+		Example:           "  kprobefs trace --at /mnt --event mine\n  kprobefs trace -f --comm 'ba*' --json",
+		Args:              cobra.NoArgs,
+		ValidArgsFunction: cobra.NoFileCompletions,
+		RunE: f.at.run(func(c *cobra.Command, dir string, _ []string) error {
+			return f.run(dir, c.OutOrStdout())
+		}),
+	}
+	f.at.addTo(c)
+	flags := c.Flags()
+	flags.BoolVarP(&f.follow, "follow", "f", false, "wait for more, and take what is shown out of the buffer")
+	flags.BoolVar(&f.json, "json", false, "write a JSON object for each entry, one a line")
+	flags.StringArrayVar(&f.events, "event", nil, "show the entries of this event; a pattern")
+	flags.StringArrayVar(&f.comms, "comm", nil, "show the entries of tasks of this name; a pattern")
+	for _, name := range []string{"event", "comm"} {
+		_ = c.RegisterFlagCompletionFunc(name, cobra.NoFileCompletions)
+	}
+	return c
+}
+
+func (f *traceFlags) run(tree string, out io.Writer) error {
+	for _, p := range slices.Concat(f.events, f.comms) {
+		if _, err := path.Match(p, ""); err != nil {
+			return misused(fmt.Errorf("%q: %w", p, err))
+		}
+	}
+	if err := checkTraceOptions(tree); err != nil {
+		return err
+	}
+	name := "tracing/trace"
+	if f.follow {
+		name = "tracing/trace_pipe"
+	}
+	fd, err := openBlocking(filepath.Join(tree, name))
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	w := &traceWriter{traceFlags: f, screen: newScreen(out), left: -1}
+	return w.copy(fd)
+}
+
+// openBlocking opens a file whose reads wait. os.Open would make it one whose reads do not.
+func openBlocking(path string) (fd int, err error) {
+	fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return -1, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+	return fd, nil
+}
+
+// otherFormats are the options of tracing/trace_options with which entries have another format.
+var otherFormats = []string{"latency-format", "nocontext-info", "raw", "hex", "bin"}
+
+// checkTraceOptions fails if the trace has not the format that is read here.
+func checkTraceOptions(tree string) error {
+	b, err := os.ReadFile(filepath.Join(tree, "tracing/trace_options"))
+	if err != nil {
+		return err
+	}
+	for _, option := range strings.Fields(string(b)) {
+		if !slices.Contains(otherFormats, option) {
+			continue
+		}
+		other, ok := strings.CutPrefix(option, "no")
+		if !ok {
+			other = "no" + option
+		}
+		return fmt.Errorf("the trace has another format, because of the option %s; echo %s > %s", option, other, filepath.Join(tree, "tracing/trace_options"))
+	}
+	return nil
+}
+
+// traceEntry is an entry as `trace --json` shows it.
+type traceEntry struct {
+	Comm  string      `json:"comm,omitempty"`
+	PID   *int        `json:"pid,omitempty"`
+	CPU   *int        `json:"cpu,omitempty"`
+	Flags string      `json:"flags,omitempty"`
+	Time  json.Number `json:"time,omitempty"`
+	Event string      `json:"event,omitempty"`
+	Text  string      `json:"text,omitempty"`
+	Lost  *uint64     `json:"lost,omitempty"`
+	More  []string    `json:"more,omitempty"`
+
+	lines []string // as they are in the file
+}
+
+// commWidth is the width of a task's name in a line. Linux has it in all releases; a name is shorter.
+const commWidth = 16
+
+var (
+	entryLine = regexp.MustCompile(`^-(\d+)\s+(?:\([ \d-]+\)\s+)?\[(\d+)\]\s+(?:([^\s:]{4,6})\s+)?(\d+(?:\.\d+)?): (.*)$`)
+	eventName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*): ?`)
+	countLine = regexp.MustCompile(`^# entries-in-buffer/entries-written: (\d+)/`)
+	lostLine  = regexp.MustCompile(`^CPU:(\d+) \[LOST (\d+) EVENTS\]$`)
+)
+
+// parseEntry reads a line of the trace that begins an entry.
+func parseEntry(line string) (e traceEntry, ok bool) {
+	if m := lostLine.FindStringSubmatch(line); m != nil {
+		cpu, cerr := strconv.Atoi(m[1])
+		lost, lerr := strconv.ParseUint(m[2], 10, 64)
+		return traceEntry{CPU: &cpu, Lost: &lost, lines: []string{line}}, cerr == nil && lerr == nil
+	}
+	if len(line) < commWidth {
+		return e, false
+	}
+	m := entryLine.FindStringSubmatch(line[commWidth:])
+	if m == nil {
+		return e, false
+	}
+	pid, perr := strconv.Atoi(m[1])
+	cpu, cerr := strconv.Atoi(m[2])
+	if perr != nil || cerr != nil {
+		return e, false
+	}
+	e = traceEntry{
+		Comm: strings.TrimLeft(line[:commWidth], " "), PID: &pid, CPU: &cpu, Flags: m[3],
+		Time: json.Number(timeDigits(m[4])), Text: m[5], lines: []string{line},
+	}
+	if name := eventName.FindStringSubmatch(m[5]); name != nil {
+		e.Event, e.Text = name[1], m[5][len(name[0]):]
+	}
+	return e, true
+}
+
+// timeDigits returns a number as JSON has it: without zeros before it.
+func timeDigits(s string) string {
+	whole, fraction, dot := strings.Cut(s, ".")
+	if whole = strings.TrimLeft(whole, "0"); whole == "" {
+		whole = "0"
+	}
+	if dot {
+		return whole + "." + fraction
+	}
+	return whole
+}
+
+// traceWriter reads the trace and writes what is asked for.
+type traceWriter struct {
+	*traceFlags
+	screen
+	out   bytes.Buffer
+	entry *traceEntry // the last, which may get more lines
+	begun []byte      // the last line, which has no end yet
+	left  int         // entries to be read; negative if the trace has not said how many there are
+	full  bool        // all of them have been read
+}
+
+// copy passes everything on until the end. What was read is written before more is waited for: an
+// entry comes with all of its lines.
+func (w *traceWriter) copy(fd int) error {
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := unix.Read(fd, buf)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return fmt.Errorf("the trace: %w", err)
+		}
+		if err := w.read(buf[:n], n == 0); err != nil || n == 0 || w.full {
+			return err
+		}
+	}
+}
+
+// maxLine bounds a line: Linux's are below a page.
+const maxLine = 1 << 20
+
+// read takes the next bytes of the trace. At its end, and after each read with --follow, the last
+// entry is complete.
+func (w *traceWriter) read(b []byte, last bool) error {
+	w.begun = append(w.begun, b...)
+	for !w.full {
+		line, rest, ok := bytes.Cut(w.begun, []byte("\n"))
+		if !ok {
+			break
+		}
+		w.begun = rest
+		w.line(string(line))
+	}
+	if !w.full && len(w.begun) > 0 && (last || len(w.begun) > maxLine) {
+		w.line(string(w.begun))
+		w.begun = nil
+	}
+	if last || w.follow && len(w.begun) == 0 {
+		w.end()
+	}
+	_, err := w.out.WriteTo(w.screen)
+	return err
+}
+
+// line takes a line: a head, the first of an entry, or a further one.
+func (w *traceWriter) line(line string) {
+	e, ok := parseEntry(line)
+	switch {
+	case ok:
+		w.end()
+		w.begin(&e)
+	case strings.HasPrefix(line, "#") && w.entry == nil:
+		w.head(line)
+	case w.entry == nil:
+		w.entry = &traceEntry{Text: line, lines: []string{line}}
+		w.end()
+	default:
+		w.entry.More = append(w.entry.More, line)
+		w.entry.lines = append(w.entry.lines, line)
+	}
+}
+
+// begin takes the first line of an entry, unless all entries have been read.
+func (w *traceWriter) begin(e *traceEntry) {
+	switch {
+	case e.Lost != nil || w.left < 0:
+	case w.left == 0:
+		w.full = true
+		return
+	default:
+		w.left--
+	}
+	w.entry = e
+}
+
+// head takes a line of the trace's head, which only people see.
+func (w *traceWriter) head(line string) {
+	if m := countLine.FindStringSubmatch(line); m != nil && !w.follow {
+		if n, err := strconv.Atoi(m[1]); err == nil {
+			w.left = n
+		}
+	}
+	if !w.json {
+		fmt.Fprintln(&w.out, w.paint(dim, line))
+	}
+}
+
+// end writes the entry that is complete, if it is asked for.
+func (w *traceWriter) end() {
+	e := w.entry
+	w.entry = nil
+	if e == nil || !w.wanted(e) {
+		return
+	}
+	if w.json {
+		j := json.NewEncoder(&w.out)
+		j.SetEscapeHTML(false)
+		_ = j.Encode(e) // of strings and numbers, into memory
+		return
+	}
+	for i, line := range e.lines {
+		fmt.Fprintln(&w.out, w.paint(e.color(i), line))
+	}
+}
+
+// color returns the colour of an entry's line.
+func (e *traceEntry) color(line int) color {
+	switch {
+	case e.Lost != nil:
+		return red
+	case line > 0:
+		return dim
+	}
+	return plain
+}
+
+// wanted reports whether an entry is asked for. That entries were lost is always said.
+func (w *traceWriter) wanted(e *traceEntry) bool {
+	return e.Lost != nil || matches(w.events, e.Event) && matches(w.comms, e.Comm)
+}
+
+// matches reports whether a name matches one of the patterns, or there are none.
+func matches(patterns []string, name string) bool {
+	return len(patterns) == 0 || slices.ContainsFunc(patterns, func(p string) bool {
+		ok, _ := path.Match(p, name)
+		return ok
+	})
+}
