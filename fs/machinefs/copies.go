@@ -34,7 +34,7 @@ func (d copies) Rows() []*seqfile.Row {
 
 // Find returns the file of a function, also if it is not probed: then the file has the name only.
 func (d copies) Find(name string) *seqfile.Row {
-	if r := (text{d.c}).Find(name); r != nil {
+	if r := text(d).Find(name); r != nil {
 		return d.row(abi.Symbol{Name: name, Addr: r.Gen})
 	}
 	return nil
