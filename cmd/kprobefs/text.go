@@ -47,7 +47,7 @@ type instruction struct {
 	Probe   *textProbe    `json:"probe,omitempty"`
 }
 
-// textProbe is what is known of a probed instruction.
+// textProbe describes a probed instruction.
 type textProbe struct {
 	Armed   bool     `json:"armed"`
 	Flags   []string `json:"flags"`

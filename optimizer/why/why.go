@@ -16,7 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/optimizer"
 )
 
-// Kernel is what is known of a kernel: its text as it runs, its symbols and its tables.
+// Kernel has the text of a kernel as it runs, its symbols and its tables.
 type Kernel interface {
 	kprobes.Symbols
 	kprobes.Tables
