@@ -42,6 +42,7 @@ type Activity struct {
 	mirrorable callSet                 // the calls that mirror can stop at
 	state      *atomic.Uint32          // 0 while nobody watches, else the bits of the calls that somebody could see
 	perf       perfFiles
+	bpf        bpfFiles
 
 	mu       sync.Mutex
 	conn     *connector.Conn     // nil while nobody watches, or when there is no connector
@@ -175,6 +176,7 @@ func (a *Activity) Close() {
 	a.forgetEnds()
 	a.state.Store(0)
 	a.setMirrors(callSet{})
+	a.bpf.close()
 	a.perf.close()
 }
 

@@ -37,6 +37,7 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 	"github.com/kprobefs/kprobefs/optimizer"
 )
 
@@ -141,7 +142,8 @@ func (k *Kernel) wire() {
 		Kprobes: k.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux,
 		BTF: k.opts.Release.btf(), Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
-		PerfCPUs: perfCPUs(m.CPUs()), PerfClock: perfClock,
+		PerfCPUs: perfCPUs(m.CPUs()), PerfClock: perfClock, PossibleCPUs: possibleCPUs(),
+		SharedMemory: func() (perf.Memory, error) { return newSharedMemory() },
 	})
 	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem(), Sites: m.Sites(), Functions: k.moduleFunctions()})
 	m.Sites().OnKprobe(k.Kprobes.Ftrace)

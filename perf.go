@@ -119,7 +119,12 @@ func (a *Activity) PerfOpen(c host.Caller, o PerfOpen) (*os.File, error) {
 		if source, err = a.tracer.PerfSource(attr.Config); err != nil {
 			return nil, err
 		}
-	case attr.Type != perf.TypeSoftware || attr.Config != perf.SoftwareDummy || !a.perf.has(c.PID):
+	case attr.Type != perf.TypeSoftware:
+		return nil, ErrNotOurs
+	case attr.Config == perf.SoftwareBPFOutput && a.bpf.present() != nil, attr.Config == perf.SoftwareDummy && a.perf.has(c.PID):
+	case (attr.Config == perf.SoftwareCPUClock || attr.Config == perf.SoftwareTaskClock) && a.bpf.hasClocks(c.PID):
+		source = a.tracer.ClockSource() // a program that it has loaded would be the host's to run
+	default:
 		return nil, ErrNotOurs
 	}
 	fs, err := a.perf.connected()
@@ -243,6 +248,9 @@ type perfFile struct {
 	fs       *anoninode.FS
 	event    *perf.Event
 	opener   int
+
+	programMu sync.Mutex
+	detach    func() // of the program that SetBPF has attached, or nil
 }
 
 var _ anoninode.File = (*perfFile)(nil)
@@ -261,13 +269,20 @@ func (f *perfFile) Poll() (ready uint32, changed <-chan struct{}) {
 }
 
 func (f *perfFile) Release() {
+	f.programMu.Lock()
+	detach := f.detach
+	f.detach = nil
+	f.programMu.Unlock()
+	if detach != nil {
+		detach()
+	}
 	f.event.Release()
 	f.activity.perf.count(f.opener, -1)
 	f.activity.update()
 }
 
-// Ioctl is perf_ioctl. PERF_EVENT_IOC_SET_BPF and PAUSE_OUTPUT do not come here: their numbers
-// say that the argument is a pointer, which it is not, and the host's kernel fails with
+// Ioctl is perf_ioctl. PERF_EVENT_IOC_SET_BPF (SetBPF) and PAUSE_OUTPUT do not come here: their
+// numbers say that the argument is a pointer, which it is not, and the host's kernel fails with
 // EFAULT.
 func (f *perfFile) Ioctl(tid int, cmd uint32, arg uint64, in, out []byte) error {
 	const groupFlag = 1

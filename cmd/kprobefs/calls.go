@@ -242,7 +242,7 @@ func (c *callConn) serve() {
 		if err != nil || n == 0 {
 			return
 		}
-		fd := passedFD(oob[:oobn])
+		fd := first(passedFDs(oob[:oobn]))
 		var m callMessage
 		if json.Unmarshal(buf[:n], &m) != nil {
 			continue
@@ -321,7 +321,7 @@ func (c *callClient) wants(call *tracedCall) bool {
 // receive wakes the senders of calls that are answered, and all when the server has gone.
 func (c *callClient) receive() {
 	var buf [256]byte
-	oob := make([]byte, unix.CmsgSpace(4))
+	oob := make([]byte, unix.CmsgSpace(8))
 	for {
 		n, oobn, _, _, err := unix.Recvmsg(c.socket, buf[:], oob, unix.MSG_CMSG_CLOEXEC)
 		if errors.Is(err, unix.EINTR) {
@@ -332,7 +332,7 @@ func (c *callClient) receive() {
 		}
 		var id uint64
 		if buf[0] == '{' {
-			c.replied(buf[:n], passedFD(oob[:oobn]))
+			c.replied(buf[:n], passedFDs(oob[:oobn]))
 		} else if json.Unmarshal(buf[:n], &id) == nil {
 			c.mu.Lock()
 			if w := c.waiting[id]; w != nil {

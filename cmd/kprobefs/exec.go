@@ -89,6 +89,7 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 type execFlags struct {
 	machineFlags
 	mirror string // what probes see of the command's calls: mirrorAll, mirrorChanges or mirrorNone
+	bpf    string // who answers bpf(2): bpfOurs, bpfHost or bpfNone
 	uname  string // whose release uname(2) tells: unameRelease or unameHost
 	attach string // the directory of a tree that is mounted already, or ""
 	keep   string // the directory of a tree that outlives the command, or keepNew; "" means that it does not
@@ -127,11 +128,12 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
 	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
 	flags.Lookup("keep").NoOptDefVal = keepNew
+	choose(flags, &f.bpf, "bpf", bpfOurs, []string{bpfOurs, bpfHost, bpfNone}, "who answers bpf(2): ours, the emulated kernel; host, but for programs that would be attached to probes; or none, for whom it is not permitted")
 	choose(flags, &f.uname, "uname", unameRelease, []string{unameRelease, unameHost}, "whose release uname(2) tells: release, that of the emulated kernel, or host")
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(f.args(), "--mirror", f.mirror, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
+	return append(f.args(), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
@@ -365,7 +367,7 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		made.sync()
 	}
 	go made.follow(tree.calls.changed)
-	cmd, sup, err = p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs})
+	cmd, sup, err = p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs, f.bpf})
 	if err != nil {
 		return err
 	}

@@ -71,6 +71,9 @@ func (s *supervisor) answerPerf(c *caller) {
 	c.proceed()
 }
 
+// answeredClocks are the software events that may be ours: it depends on what else the caller has open.
+var answeredClocks = map[uint64]bool{perf.SoftwareDummy: true, perf.SoftwareBPFOutput: true, perf.SoftwareCPUClock: true, perf.SoftwareTaskClock: true}
+
 // openPerf asks for an event of ours. It returns neither a file nor an errno for what is the
 // host's to answer.
 func (s *supervisor) openPerf(c *caller) (*os.File, syscall.Errno) {
@@ -93,7 +96,7 @@ func (s *supervisor) openPerf(c *caller) (*os.File, syscall.Errno) {
 		if !c.capable(unix.CAP_PERFMON, unix.CAP_SYS_ADMIN) {
 			return nil, unix.EACCES // kernel.perf_event_paranoid is 3 on Debian
 		}
-	case kind != perf.TypeSoftware || config != perf.SoftwareDummy:
+	case kind != perf.TypeSoftware || !answeredClocks[config]:
 		return nil, s.refuser.refuse(c)
 	}
 	q := &question{Do: doPerf, Perf: &kprobefs.PerfOpen{

@@ -46,6 +46,9 @@ type question struct {
 	FD             int
 	Length, Offset uint64
 	Writable       bool
+	// bpf: the arguments; the file is the caller's memory. setBPF: of the program, beside FD.
+	BPF     *kprobefs.BPFCall
+	Program int
 }
 
 // What is asked.
@@ -57,6 +60,8 @@ const (
 	doActFor     = "actFor"
 	doOwn        = "own"
 	doPerf       = "perf"       // perf_event_open(2); the answer comes with a descriptor
+	doBPF        = "bpf"        // bpf(2); the answer comes with what to write, and with a descriptor
+	doSetBPF     = "setBPF"     // PERF_EVENT_IOC_SET_BPF
 	doMap        = "map"        // mmap(2) of such a descriptor is about to be made
 	doMade       = "made"       // the file is for the entries of modules, as JSON
 	doBackground = "background" // the supervisor goes to the background: the answer is whether the machine has panicked
@@ -77,21 +82,40 @@ type reply struct {
 	Errno syscall.Errno
 	Oops  bool // the caller would have been killed
 	Host  bool // the call is the host's to answer
+	Gives bool // a file to give came with it
+	// Wrote: what is to be written into the caller's memory, whether the call fails or not, came with
+	// it in a file, as JSON.
+	Wrote bool
 
-	file *os.File // came with it
+	file   *os.File // what to give
+	writes []kprobefs.BPFWrite
 }
 
-// passedFD returns the file that came with a message, or nil.
-func passedFD(oob []byte) *os.File {
+// passedFDs returns the files that came with a message.
+func passedFDs(oob []byte) (files []*os.File) {
 	messages, err := unix.ParseSocketControlMessage(oob)
 	if err != nil || len(messages) == 0 {
 		return nil
 	}
 	fds, err := unix.ParseUnixRights(&messages[0])
-	if err != nil || len(fds) == 0 {
+	if err != nil {
 		return nil
 	}
-	return os.NewFile(uintptr(fds[0]), "question")
+	for _, fd := range fds {
+		files = append(files, os.NewFile(uintptr(fd), "question"))
+	}
+	return files
+}
+
+// first returns the first of files, or nil, and closes the others.
+func first(files []*os.File) *os.File {
+	if len(files) == 0 {
+		return nil
+	}
+	for _, f := range files[1:] {
+		_ = f.Close()
+	}
+	return files[0]
 }
 
 // question answers a question in a goroutine of its own.
@@ -120,6 +144,8 @@ func (c *callConn) question(m *callMessage, f *os.File) {
 			give, err = c.hello(m.Question, f)
 		case m.Question.Do == doPerf:
 			give, err = c.perf(m, f)
+		case m.Question.Do == doBPF:
+			give, err = c.bpf(m, f, &r)
 		default:
 			r.Ret, err = c.answer(ctx, m, f)
 		}
@@ -129,9 +155,19 @@ func (c *callConn) question(m *callMessage, f *os.File) {
 		if err != nil {
 			r.Errno, r.Oops, r.Host = errnoOf(err), errors.Is(err, kprobefs.ErrOops), errors.Is(err, kprobefs.ErrNotOurs)
 		}
+		var fds []int
 		if give != nil {
-			rights = unix.UnixRights(int(give.Fd()))
+			fds = append(fds, int(give.Fd()))
+			r.Gives = true
 			defer give.Close()
+		}
+		if wrote := r.wrote(); wrote != nil {
+			fds = append(fds, int(wrote.Fd()))
+			r.Wrote = true
+			defer wrote.Close()
+		}
+		if len(fds) > 0 {
+			rights = unix.UnixRights(fds...)
 		}
 		c.askedMu.Lock()
 		delete(c.asked, m.ID)
@@ -142,8 +178,27 @@ func (c *callConn) question(m *callMessage, f *os.File) {
 	})
 }
 
+// wrote returns a file with what is to be written into the caller's memory, or nil if that is nothing. If there
+// can be no file, the call fails.
+func (r *reply) wrote() *os.File {
+	if len(r.writes) == 0 {
+		return nil
+	}
+	b, err := json.Marshal(r.writes)
+	if err != nil {
+		r.Errno = unix.EIO
+		return nil
+	}
+	f, err := questionFile(string(b))
+	if err != nil {
+		r.Errno = unix.ENOMEM
+		return nil
+	}
+	return f
+}
+
 // needsFile has the questions that come with a file.
-var needsFile = map[string]bool{doHello: true, doInit: true, doPerf: true, doMade: true, doSyslog: true}
+var needsFile = map[string]bool{doHello: true, doInit: true, doPerf: true, doMade: true, doSyslog: true, doBPF: true}
 
 // errnoOf returns the errno of a call's error.
 func errnoOf(err error) syscall.Errno {
@@ -183,6 +238,8 @@ func (c *callConn) answer(ctx context.Context, m *callMessage, f *os.File) (ret 
 		return 0, nil
 	case doMap:
 		return 0, a.PerfMap(m.PID, q.FD, q.Length, q.Offset, q.Writable)
+	case doSetBPF:
+		return 0, c.setBPF(m)
 	case doMade:
 		return 0, json.NewEncoder(f).Encode(madeEntries(c.entries.Load().All()))
 	case doSyslog:
@@ -303,12 +360,20 @@ func (c *callClient) send(m *callMessage, f *os.File) error {
 }
 
 // replied hands an answer, and the file that came with it, to who has asked.
-func (c *callClient) replied(b []byte, f *os.File) {
+func (c *callClient) replied(b []byte, files []*os.File) {
 	var r reply
 	if json.Unmarshal(b, &r) != nil {
 		return
 	}
-	r.file = f
+	if r.Gives && len(files) > 0 {
+		r.file, files = files[0], files[1:]
+	}
+	for _, f := range files {
+		if r.Wrote && json.NewDecoder(f).Decode(&r.writes) != nil {
+			r.Errno = unix.EIO
+		}
+		_ = f.Close()
+	}
 	if r.ID == entriesChanged {
 		select {
 		case c.changed <- struct{}{}:

@@ -68,9 +68,9 @@ func auditArch() (uint32, bool) {
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
 // PR_SET_MEMORY_MERGE, of splice(2), of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
-// of perf_event_open(2), of mmap(2) where that may be of what it has returned, and of bpf(2)
-// with one of bpfCommands, and allows everything else. In the other system call tables that
-// programs on this machine may use it knows only perf_event_open(2), bpf(2) and foreignCalls. Offsets are those of
+// of perf_event_open(2), of mmap(2) where that may be of what it has returned, of PERF_EVENT_IOC_SET_BPF, and of
+// bpf(2), and allows everything else. In the other system call tables that
+// programs on this machine may use it knows only perf_event_open(2), bpf(2) with one of bpfCommands, and foreignCalls. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
 func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFilter {
 	const (
@@ -103,6 +103,7 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	f = only(f, unix.SYS_PRCTL, 0, unix.PR_SET_NAME, unix.PR_SET_MEMORY_MERGE)
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
 	f = only(f, unix.SYS_SPLICE, 0)
+	f = only(f, unix.SYS_IOCTL, 1, unix.PERF_EVENT_IOC_SET_BPF)
 	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
 	foreign := func(f []unix.SockFilter, arch uint32) []unix.SockFilter {
@@ -115,7 +116,7 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	}
 	for i, k := range kernelNumbers {
 		if k.arch == arch {
-			f = only(only(f, k.perf, 0), k.bpf, 0, bpfCommands...)
+			f = only(only(f, k.perf, 0), k.bpf, 0)
 			if i == 0 {
 				f = foreign(f, arch)
 			}
@@ -137,6 +138,7 @@ type supervised struct {
 	kernel identity    // the emulated kernel
 	made   *places     // files of modules
 	knobs  knobs
+	bpf    string // what --bpf says
 }
 
 // paths returns the paths at which files of ours are.
@@ -392,6 +394,10 @@ func (s *supervisor) answer(c *caller) {
 		s.later(c, func() { s.answerKernel(c) })
 	case c.nr == unix.SYS_PERF_EVENT_OPEN && c.native():
 		s.later(c, func() { s.answerPerf(c) })
+	case c.nr == unix.SYS_BPF && c.native():
+		s.later(c, func() { s.answerBPF(c) })
+	case c.nr == unix.SYS_IOCTL && c.native():
+		s.later(c, func() { s.answerIoctl(c) })
 	case c.nr == unix.SYS_MMAP && c.native():
 		s.later(c, func() { s.answerPerfMap(c) })
 	case c.nr == unix.SYS_SPLICE && c.native():

@@ -60,7 +60,7 @@ func TestCallFilter(t *testing.T) {
 		{"write", arch, unix.SYS_WRITE, 0, unix.SEEK_CUR, false},
 		{"32 bit", 0x40000003, unix.SYS_LSEEK, 0, unix.SEEK_CUR, false},
 		{"perf", arch, unix.SYS_PERF_EVENT_OPEN, 0, 0, true},
-		{"a map of bpf", arch, unix.SYS_BPF, unix.BPF_MAP_CREATE, unix.SEEK_CUR, false},
+		{"a map of bpf", arch, unix.SYS_BPF, unix.BPF_MAP_CREATE, unix.SEEK_CUR, true},
 		{"a program of bpf", arch, unix.SYS_BPF, unix.BPF_PROG_LOAD, 0, true},
 		{"a raw tracepoint of bpf", arch, unix.SYS_BPF, unix.BPF_RAW_TRACEPOINT_OPEN, 0, true},
 		{"a link of bpf", arch, unix.SYS_BPF, unix.BPF_LINK_CREATE, 0, true},

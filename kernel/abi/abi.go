@@ -6,7 +6,10 @@
 // It imports no other package of kprobefs, and has no state.
 package abi
 
-import "bytes"
+import (
+	"bytes"
+	"unsafe"
+)
 
 // Regs is pt_regs of x86-64, field for field and in memory order: 21 words,
 // 168 bytes.
@@ -16,6 +19,9 @@ type Regs struct {
 	AX, CX, DX, SI, DI            uint64
 	OrigAX, IP, CS, Flags, SP, SS uint64
 }
+
+// Bytes returns the registers as they lie in memory. They share it.
+func (r *Regs) Bytes() []byte { return (*[RegsSize]byte)(unsafe.Pointer(r))[:] }
 
 // RegsSize is sizeof(struct pt_regs) in bytes.
 const RegsSize = 168
@@ -273,7 +279,11 @@ const (
 	TaskRealParent = 2432
 	TaskParent     = 2440
 	TaskWorker     = 2648 // worker_private
+	TaskCred       = 2960
 	TaskComm       = 2976
 	TaskYields     = 2992 // not in Linux: number of voluntary yields, even if no other task was runnable
 	TaskSize       = 9792
 )
+
+// CredUID is the offset of uid in struct cred, which gid follows, bytes.
+const CredUID = 8

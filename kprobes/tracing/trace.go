@@ -50,6 +50,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/cmdlines"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
@@ -114,6 +115,12 @@ type Config struct {
 	BTF func() *btf.Types
 	// Memory is the kernel's memory, for strings that entries point to.
 	Memory abi.Memory
+	// SharedMemory returns memory that user space can map, for ring buffers of bpf(2). If it is nil,
+	// there are none.
+	SharedMemory func() (perf.Memory, error)
+	// PossibleCPUs is how many CPUs user space takes to be possible: how many values it expects of a
+	// per-CPU map's element. 0 means Machine.CPUs.
+	PossibleCPUs int
 	// TAIOffset is what trace clock "tai" adds to the time since boot, in ns.
 	TAIOffset int64
 	// Dirs is called with the directories below events that were created and removed.
@@ -174,6 +181,7 @@ type Tracer struct {
 	tasks   cpuScratch // for triggers of trace_marker, which do not run on a vCPU
 
 	perf          *perf.Set
+	bpf           *bpf.System
 	perfFunctions []*functionSource // those that are attached; guarded by mu
 
 	listening atomic.Int64 // enabled event files, and users of perf
@@ -293,6 +301,7 @@ func New(c Config) *Tracer {
 	t.definitions = t.newDefinitions()
 	t.hists = t.newHists()
 	t.perf = t.newPerf()
+	t.bpf = t.newBPF()
 	t.triggering = trigger.Config{Has: &t.conf.has, Hists: t.hists, Filters: &t.filters, SynchronizeRCU: c.Machine.SynchronizeRCU}
 	t.nextType = int(t.conf.static().first)
 	t.cmdlines.Resize(cmdlines.RoomFor(cmdlines.Default, t.conf.has[release.CmdlinesWithPIDs]))

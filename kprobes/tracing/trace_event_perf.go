@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"syscall"
+	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
@@ -32,6 +34,19 @@ func (t *Tracer) newPerf() *perf.Set {
 	return perf.NewSet(c)
 }
 
+// newBPF returns what bpf(2) works on. User space sees the CPUs that perf's events are for.
+func (t *Tracer) newBPF() *bpf.System {
+	c := bpf.Config{
+		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
+		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory,
+		Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
+	}
+	if c.Memory == nil {
+		c.Memory = func() (perf.Memory, error) { return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM) }
+	}
+	return bpf.New(c)
+}
+
 // Perf returns the events of perf_event_open(2).
 func (t *Tracer) Perf() *perf.Set { return t.perf }
 
@@ -54,17 +69,18 @@ func (t *Tracer) PerfSource(id uint64) (perf.Source, error) {
 // PerfProbe is perf_kprobe_event_init and perf_uprobe_event_init: what perf counts with a probe of
 // its own, which is made when the source is attached. read returns the probe, and is called then.
 func (t *Tracer) PerfProbe(read func() (dynevent.Local, error)) perf.Source {
-	return localSource{t, read}
+	return &localSource{tracer: t, read: read}
 }
 
 // localSource is a probe of PerfProbe.
 type localSource struct {
 	tracer *Tracer
 	read   func() (dynevent.Local, error)
+	event  *Event // when it is attached
 }
 
 // Attach implements perf.Source.
-func (s localSource) Attach(p *perf.Event) (detach func(), err error) {
+func (s *localSource) Attach(p *perf.Event) (detach func(), err error) {
 	probe, err := s.read()
 	if err != nil {
 		return nil, err
@@ -77,6 +93,7 @@ func (s localSource) Attach(p *perf.Event) (detach func(), err error) {
 		return nil, fmt.Errorf("perf's own probe: %w", err)
 	}
 	e := local.(definedEvent).event
+	s.event = e
 	if e.kind == dynevent.Uprobe {
 		return func() {}, e.class.enable() // which says that it has no hits
 	}
@@ -93,7 +110,7 @@ func (s localSource) Attach(p *perf.Event) (detach func(), err error) {
 }
 
 // ParseFilter implements perf.Source.
-func (s localSource) ParseFilter(text string) (*filter.Filter, error) {
+func (s *localSource) ParseFilter(text string) (*filter.Filter, error) {
 	return s.tracer.parsePerfFilter(text, field.Members(nil))
 }
 
@@ -190,8 +207,11 @@ func (t *Tracer) newPerfHit(trap *abi.Trap, s *filter.Subject, tid int32) *perf.
 	return h
 }
 
-// perfHit is perf_trace_run_bpf_submit without bpf. It runs in handler context.
+// perfHit is perf_trace_run_bpf_submit. It runs in handler context.
 func (e *Event) perfHit(trap *abi.Trap, s *filter.Subject, users *perfUsers, tid int32) {
+	if all := e.programs.Load(); all != nil && !e.runPrograms(trap, s, *all, tid) {
+		return
+	}
 	h := e.tracer.newPerfHit(trap, s, tid)
 	if users.chains {
 		h.Chain = e.tracer.unwindEvent(trap, e)
@@ -200,3 +220,144 @@ func (e *Event) perfHit(trap *abi.Trap, s *filter.Subject, users *perfUsers, tid
 		p.Hit(h)
 	}
 }
+
+// maxPrograms is BPF_TRACE_MAX_PROGS: how many programs may be attached to an event.
+const maxPrograms = 64
+
+// AttachProgram implements bpf.Attacher.
+func (s perfSource) AttachProgram(_ *perf.Event, a bpf.Attached) (detach func(), err error) {
+	return s.event.attachProgram(a)
+}
+
+// AttachProgram implements bpf.Attacher.
+func (s *localSource) AttachProgram(_ *perf.Event, a bpf.Attached) (detach func(), err error) {
+	return s.event.attachProgram(a)
+}
+
+// attachProgram is perf_event_attach_bpf_prog. It fails with EINVAL for a program of a type that is not
+// for such events, with EEXIST if it is attached already, and with E2BIG for one of too many.
+func (e *Event) attachProgram(a bpf.Attached) (detach func(), err error) {
+	want := bpf.ProgTracepoint
+	switch e.kind {
+	case dynevent.Kprobe, dynevent.Kretprobe, dynevent.Uprobe:
+		want = bpf.ProgKprobe
+	case dynevent.Eprobe, dynevent.Synth, dynevent.Fentry, dynevent.Fexit:
+		return nil, fmt.Errorf("%s/%s takes no program: %w", e.Group, e.Name, syscall.EINVAL)
+	}
+	if a.Prog.Type() != want {
+		return nil, bpf.ErrType
+	}
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	var all []bpf.Attached
+	if old := e.programs.Load(); old != nil {
+		all = slices.Clone(*old)
+	}
+	switch {
+	case slices.ContainsFunc(all, func(x bpf.Attached) bool { return x.Prog == a.Prog }):
+		return nil, fmt.Errorf("%s/%s has this program: %w", e.Group, e.Name, syscall.EEXIST)
+	case len(all) >= maxPrograms:
+		return nil, fmt.Errorf("%s/%s has %d programs: %w", e.Group, e.Name, maxPrograms, syscall.E2BIG)
+	}
+	all = append(all, a)
+	e.programs.Store(&all)
+	return func() { e.detachProgram(a.Prog) }, nil
+}
+
+// detachProgram returns when the program is running in no hit any more.
+func (e *Event) detachProgram(p *bpf.Prog) {
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	left := slices.DeleteFunc(slices.Clone(*e.programs.Load()), func(x bpf.Attached) bool { return x.Prog == p })
+	if len(left) == 0 {
+		e.programs.Store(nil)
+	} else {
+		e.programs.Store(&left)
+	}
+	e.tracer.conf.Machine.SynchronizeRCU()
+}
+
+// runPrograms is trace_call_bpf. It returns false if nothing is to be recorded of the hit by perf. It
+// runs in handler context.
+func (e *Event) runPrograms(trap *abi.Trap, s *filter.Subject, all []bpf.Attached, tid int32) bool {
+	t := e.tracer
+	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
+	h := bpf.Hit{Trap: trap, Ctx: s.Entry, PID: int32(uint32(tgid)), TID: tid, Comm: s.Comm, UID: t.currentUID(trap)}
+	if e.kind == dynevent.Kprobe || e.kind == dynevent.Kretprobe {
+		h.Ctx = trap.Regs.Bytes()
+	}
+	if e.kind == dynevent.Kprobe && trap.Regs.IP > 0 {
+		h.Func = trap.Regs.IP - 1
+	}
+	h.Chain = func() []uint64 { return t.unwindEvent(trap, e) }
+	return t.bpf.RunArray(all, &h)
+}
+
+// currentUID returns the current task's user, and its group in the upper half.
+func (t *Tracer) currentUID(trap *abi.Trap) uint64 {
+	cred, err := trap.Mem.ReadU64(trap.Task + abi.TaskCred)
+	if err != nil {
+		return 0
+	}
+	ids, _ := trap.Mem.ReadU64(cred + abi.CredUID)
+	return ids
+}
+
+// ClockSource returns what the software clocks of perf_event_open(2) are: they count nothing, and run
+// programs that are attached to them.
+func (t *Tracer) ClockSource() perf.Source { return clockSource{t} }
+
+type clockSource struct{ tracer *Tracer }
+
+// Attach implements perf.Source.
+func (clockSource) Attach(*perf.Event) (detach func(), err error) { return func() {}, nil }
+
+// ParseFilter implements perf.Source.
+func (clockSource) ParseFilter(string) (*filter.Filter, error) {
+	return nil, fmt.Errorf("a clock has no filter: %w", syscall.EINVAL)
+}
+
+// shortestTick bounds how often a clock runs programs: kernel.perf_event_max_sample_rate.
+const shortestTick = 10 * time.Microsecond
+
+// AttachProgram implements bpf.Attacher: the program runs each time the clock's period is over, if the
+// event is for a CPU of this machine and enabled, as if that CPU were idle.
+func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func(), err error) {
+	if a.Prog.Type() != bpf.ProgPerfEvent {
+		return nil, bpf.ErrType
+	}
+	t := s.tracer
+	vcpu := slices.Index(t.perf.CPUs, e.CPU())
+	over, ended := make(chan struct{}), make(chan struct{})
+	if vcpu < 0 || e.Interval() <= 0 {
+		return func() {}, nil
+	}
+	go func() {
+		defer close(ended)
+		tick := time.NewTicker(max(time.Duration(e.Interval()), shortestTick))
+		defer tick.Stop()
+		for {
+			select {
+			case <-over:
+				return
+			case <-tick.C:
+				if e.Enabled() {
+					t.runTick(vcpu, a)
+				}
+			}
+		}
+	}()
+	return func() { close(over); <-ended }, nil
+}
+
+// runTick runs a program as the clock interrupt of an idle CPU.
+func (t *Tracer) runTick(vcpu int, a bpf.Attached) {
+	comm := [abi.TaskCommLen]byte{}
+	copy(comm[:], fmt.Sprintf("swapper/%d", vcpu))
+	trap := &abi.Trap{CPU: vcpu, Regs: &abi.Regs{}, Mem: t.conf.Memory, Now: t.conf.Machine.Now, IRQsOff: true}
+	ctx := append(trap.Regs.Bytes(), make([]byte, 16)...) // struct bpf_perf_event_data: sample_period, addr
+	t.bpf.RunArray([]bpf.Attached{a}, &bpf.Hit{Trap: trap, Ctx: ctx, Comm: &comm})
+}
+
+// BPF returns what bpf(2) has made.
+func (t *Tracer) BPF() *bpf.System { return t.bpf }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
@@ -32,6 +33,8 @@ type Event struct {
 	size   int                          // minimum size of an entry, bytes
 	files  atomic.Pointer[[]*EventFile] // the enabled ones; replaced under Tracer.mu
 	perf   atomic.Pointer[perfUsers]    // of perf_event_open(2); the same
+
+	programs atomic.Pointer[[]bpf.Attached] // tp_event.prog_array; replaced, never changed
 	gone   atomic.Bool
 
 	kind dynevent.Kind

@@ -13,7 +13,10 @@ const (
 	TypeSoftware   = 1
 	TypeTracepoint = 2
 
-	SoftwareDummy = 9 // PERF_COUNT_SW_DUMMY
+	SoftwareCPUClock  = 0  // PERF_COUNT_SW_CPU_CLOCK
+	SoftwareTaskClock = 1  // PERF_COUNT_SW_TASK_CLOCK
+	SoftwareDummy     = 9  // PERF_COUNT_SW_DUMMY
+	SoftwareBPFOutput = 10 // PERF_COUNT_SW_BPF_OUTPUT
 )
 
 // Bits of Attr.SampleType.

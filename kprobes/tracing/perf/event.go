@@ -184,6 +184,47 @@ const (
 // ID returns the event's number.
 func (e *Event) ID() uint64 { return e.id }
 
+// Source returns what the event counts, or nil.
+func (e *Event) Source() Source { return e.source }
+
+// CPU returns the CPU that the event is for, or -1 for all.
+func (e *Event) CPU() int { return e.cpu }
+
+// Enabled reports whether the event counts.
+func (e *Event) Enabled() bool { return e.enabled.Load() }
+
+// Interval returns the time between two overflows of a clock event, nanoseconds, or 0.
+func (e *Event) Interval() int64 {
+	n := int64(e.period.Load())
+	if e.attr.has(flagFreq) && n > 0 {
+		return 1e9 / n
+	}
+	return n
+}
+
+// Output is perf_event_output of bpf_perf_event_output: a sample whose raw data are the Subject's
+// entry. It fails with EOPNOTSUPP if the event is for another CPU than the hit's, and with EINVAL if
+// it is no PERF_COUNT_SW_BPF_OUTPUT. It runs in handler context.
+func (e *Event) Output(h *Hit) error {
+	cpu := e.set.cpus[h.VCPU]
+	switch {
+	case e.attr.Type != TypeSoftware || e.attr.Config != SoftwareBPFOutput:
+		return syscall.EINVAL
+	case e.cpu != cpu && e.cpu >= 0 || !e.matches(h.TID, cpu):
+		return syscall.EOPNOTSUPP
+	case !e.enabled.Load():
+		return nil
+	}
+	e.count.Add(1)
+	if r := e.out.Load(); r != nil {
+		if !r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, cpu, e.time(h.Time)) },
+			func(b []byte) []byte { return e.sample(b, h, 1) }) {
+			e.lost.Add(1)
+		}
+	}
+	return nil
+}
+
 // WantsChain reports whether samples have the kernel's stack.
 func (e *Event) WantsChain() bool { return e.attr.sampling() && e.attr.wantsChain() }
 

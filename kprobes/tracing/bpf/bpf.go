@@ -1,0 +1,344 @@
+// Package bpf is bpf(2) and what its programs do at the hits of events: kernel/bpf and
+// kernel/trace/bpf_trace.c. A System has the maps, programs and links of one kernel. Call is the system call;
+// RunArray runs, in handler context, the programs that are attached to an event.
+//
+// Programs are executed by an interpreter (run.go), which knows all memory that a program may
+// touch, by ranges of addresses that nothing else of the kernel has, and looks each access up. So a program that
+// the verifier (verify.go) let through wrongly reaches nothing but its own stack, its maps and what
+// bpf_probe_read_kernel reads anyway. docs/rationale.md says why it is no compiler.
+//
+// Lock order: System.objects, then System.mem. A hit takes mem only, for as long as its programs
+// run, which is bounded (maxSteps).
+package bpf
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// Config is what a System is built from.
+type Config struct {
+	// CPUs is the number of possible CPUs as user space knows it: how many values an element of a
+	// per-CPU map has. CPU returns the number there of a vCPU; if it is nil, they are the same.
+	CPUs int
+	CPU  func(vcpu int) int
+	// Now is the kernel's clock, nanoseconds since boot.
+	Now func() int64
+	// Room returns an error if there is no memory for so many more bytes.
+	Room func(bytes int) error
+	// Memory returns memory that user space can map.
+	Memory func() (perf.Memory, error)
+	// Print writes a program's text into the trace; may be nil.
+	Print func(t *abi.Trap, text string)
+	// Symbol returns what %ps ('s'), %pS ('S') and %pB ('B') print for an address; may be nil.
+	Symbol func(addr uint64, kind byte) string
+	// HashPtr returns the number that %p prints for an address; may be nil.
+	HashPtr func(addr uint64) uint32
+	// Warn reports that a program was ended, which only an error of the verifier can bring about; may
+	// be nil.
+	Warn func(text string)
+}
+
+// errNotSupported is ENOTSUPP, which has no name in user space.
+const errNotSupported = syscall.Errno(524)
+
+// System is all that bpf(2) has made in one kernel.
+type System struct {
+	conf Config
+
+	objects sync.Mutex // guards what follows, and the references to objects
+	maps    table[*Map]
+	progs   table[*Prog]
+	links   table[*Link]
+	btfs    table[*BTF]
+
+	mem     sync.Mutex // guards the contents of maps, byIndex and run
+	byIndex [maxMaps]*Map
+	run     run
+}
+
+// New returns a System without maps and programs.
+func New(c Config) *System {
+	if c.CPU == nil {
+		c.CPU = func(n int) int { return n }
+	}
+	if c.Room == nil {
+		c.Room = func(int) error { return nil }
+	}
+	s := &System{conf: c}
+	s.run.sys = s
+	return s
+}
+
+// cpu returns the number that user space knows of a vCPU.
+func (s *System) cpu(vcpu int) int {
+	if n := s.conf.CPU(vcpu); n < s.conf.CPUs {
+		return n
+	}
+	return 0
+}
+
+// table has objects by their numbers, which count from 1 and are never used again.
+type table[T any] struct {
+	last uint32
+	all  map[uint32]T
+}
+
+func (t *table[T]) add(v T) uint32 {
+	if t.all == nil {
+		t.all = map[uint32]T{}
+	}
+	t.last++
+	t.all[t.last] = v
+	return t.last
+}
+
+// after returns the smallest number above another one that is in use.
+func (t *table[T]) after(id uint32) (uint32, bool) {
+	best, found := uint32(0), false
+	for n := range t.all {
+		if n > id && (!found || n < best) {
+			best, found = n, true
+		}
+	}
+	return best, found
+}
+
+// Attached is a program that is attached to an event, with what bpf_get_attach_cookie returns.
+type Attached struct {
+	Prog   *Prog
+	Cookie uint64
+}
+
+// RunArray is trace_call_bpf: it runs the programs that are attached to an event, in their order. It
+// returns false if one of them has returned 0: nothing else is recorded of the hit then. It runs in
+// handler context.
+func (s *System) RunArray(all []Attached, h *Hit) bool {
+	if len(all) == 0 {
+		return true
+	}
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	passes := true
+	for _, a := range all {
+		began := int64(0)
+		if s.timed() {
+			began = s.conf.Now()
+		}
+		if s.run.execute(a.Prog, a.Cookie, h) == 0 {
+			passes = false
+		}
+		a.Prog.ran.Add(1)
+		if began != 0 {
+			a.Prog.time.Add(s.conf.Now() - began)
+		}
+	}
+	return passes
+}
+
+// timed reports whether BPF_ENABLE_STATS has somebody count the time of programs.
+func (s *System) timed() bool { return false }
+
+// Prog is struct bpf_prog.
+type Prog struct {
+	sys      *System
+	id       uint32
+	kind     ProgType
+	name     string
+	tag      [8]byte
+	gpl      bool
+	raw      []byte // its instructions as they were given
+	insns    []insn
+	wide     map[int]uint64 // the values of 64-bit immediates, by instruction
+	maps     []*Map
+	refs     int
+	loaded   int64 // when, nanoseconds since boot
+	uid      uint32
+	verified int // instructions that the verifier has looked at
+	attach   uint32
+	btf      *BTF
+
+	ran    atomic.Uint64
+	time   atomic.Int64
+	warned atomic.Bool
+}
+
+// faulted says, once, that the program was ended.
+func (p *Prog) faulted(why string) {
+	if p.sys.conf.Warn != nil && !p.warned.Swap(true) {
+		p.sys.conf.Warn(fmt.Sprintf("bpf: program %q was ended: %s", p.name, why))
+	}
+}
+
+// Name returns the program's name, which may be empty.
+func (p *Prog) Name() string { return p.name }
+
+// Type returns the program's type.
+func (p *Prog) Type() ProgType { return p.kind }
+
+// ProgType is enum bpf_prog_type.
+type ProgType uint32
+
+// The types of programs that run here, and those that are only loaded.
+const (
+	ProgSocketFilter  ProgType = 1
+	ProgKprobe        ProgType = 2
+	ProgTracepoint    ProgType = 5
+	ProgPerfEvent     ProgType = 7
+	ProgRawTracepoint ProgType = 17
+	ProgTracing       ProgType = 26
+)
+
+// Link is struct bpf_link: what keeps a program attached. Detach ends that; it is called once.
+type Link struct {
+	sys    *System
+	id     uint32
+	kind   uint32
+	prog   *Prog
+	detach func()
+	refs   int
+	info   []byte // what follows struct bpf_link_info's first three fields
+}
+
+// Kinds of links (enum bpf_link_type).
+const (
+	linkRawTracepoint = 1
+	linkTracing       = 2
+	linkPerfEvent     = 7
+	linkKprobeMulti   = 8
+)
+
+// BTF is struct btf: types that a program or map was loaded with.
+type BTF struct {
+	sys  *System
+	id   uint32
+	data []byte
+	refs int
+}
+
+// Memory returns what user space maps of a ring buffer, or nil.
+func (m *Map) Memory() perf.Memory {
+	if m.ring == nil {
+		return nil
+	}
+	return m.ring.memory
+}
+
+// Poll reports whether a ring buffer has a record that was not read, and returns a channel that is closed
+// when there may be one; other maps are never ready.
+func (m *Map) Poll() (in bool, changed <-chan struct{}) {
+	if m.ring == nil {
+		return false, nil
+	}
+	return m.ring.poll()
+}
+
+// pointer returns what programs see as the map itself.
+func (m *Map) pointer() uint64 { return objBase + uint64(m.index)<<objShift }
+
+// Ref takes a reference to an object of Call, for a descriptor.
+func (s *System) Ref(object any) {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	s.ref(object)
+}
+
+// Release gives a reference back. The last one ends the object.
+func (s *System) Release(object any) {
+	s.objects.Lock()
+	ends := s.unref(object)
+	s.objects.Unlock()
+	for _, end := range ends {
+		end()
+	}
+}
+
+// ref is Ref for those who hold objects.
+func (s *System) ref(object any) {
+	switch o := object.(type) {
+	case *Map:
+		o.refs++
+	case *Prog:
+		o.refs++
+	case *Link:
+		o.refs++
+	case *BTF:
+		o.refs++
+	}
+}
+
+// unref gives a reference back. It returns what must be called without objects: how links are detached.
+func (s *System) unref(object any) (ends []func()) {
+	switch o := object.(type) {
+	case *Map:
+		if o.refs--; o.refs > 0 {
+			return nil
+		}
+		delete(s.maps.all, o.id)
+		s.mem.Lock()
+		s.byIndex[o.index] = nil
+		held := o.held
+		o.held = nil
+		if o.ring != nil {
+			o.ring.memory.Close()
+			o.ring.b = nil
+		}
+		s.mem.Unlock()
+		for _, h := range held {
+			ends = append(ends, s.unref(h)...)
+		}
+	case *Prog:
+		if o.refs--; o.refs > 0 {
+			return nil
+		}
+		delete(s.progs.all, o.id)
+		for _, m := range o.maps {
+			ends = append(ends, s.unref(m)...)
+		}
+		if o.btf != nil {
+			ends = append(ends, s.unref(o.btf)...)
+		}
+	case *Link:
+		if o.refs--; o.refs > 0 {
+			return nil
+		}
+		delete(s.links.all, o.id)
+		return append(ends, o.end)
+	case *BTF:
+		if o.refs--; o.refs == 0 {
+			delete(s.btfs.all, o.id)
+		}
+	}
+	return ends
+}
+
+// end detaches the link's program, and gives it back.
+func (l *Link) end() {
+	if l.detach != nil {
+		l.detach()
+		l.detach = nil
+	}
+	l.sys.Release(l.prog)
+}
+
+// addMap gives a map its number and addresses. It fails with ENOMEM if there are too many.
+func (s *System) addMap(m *Map) error {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	for i, other := range s.byIndex {
+		if other == nil {
+			m.index = i
+			s.byIndex[i] = m
+			m.id = s.maps.add(m)
+			return nil
+		}
+	}
+	return fmt.Errorf("%d maps: %w", maxMaps, syscall.ENOMEM)
+}

@@ -1,0 +1,380 @@
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+	"syscall"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// Limits and flags of BPF_PROG_LOAD.
+const (
+	maxInsns      = 1_000_000 // BPF_COMPLEXITY_LIMIT_INSNS
+	maxMapsOfProg = 64        // MAX_USED_MAPS
+	maxLicense    = 128
+
+	progStrictAlignment = 1 << 0
+	progAnyAlignment    = 1 << 1
+	progTestRandom      = 1 << 2
+	progTestState       = 1 << 3
+	progSleepable       = 1 << 4
+	progFlags           = progStrictAlignment | progAnyAlignment | progTestRandom | progTestState | progSleepable
+)
+
+// gplLicenses are those of license_is_gpl_compatible.
+var gplLicenses = []string{"GPL", "GPL v2", "GPL and additional rights", "Dual BSD/GPL", "Dual MIT/GPL", "Dual MPL/GPL"}
+
+// progLoad is BPF_PROG_LOAD.
+func (s *System) progLoad(c Caller, a *attr) (Result, error) {
+	count := a.u32(4)
+	switch {
+	case a.u32(44)&^progFlags != 0:
+		return Result{}, syscall.EINVAL
+	case count == 0 || count > maxInsns:
+		return Result{}, syscall.E2BIG
+	}
+	name, err := a.name(48)
+	if err != nil {
+		return Result{}, err
+	}
+	license, err := readString(c, a.u64(16), maxLicense)
+	if err != nil {
+		return Result{}, err
+	}
+	p := &Prog{sys: s, kind: ProgType(a.u32(0)), name: name, refs: 1, gpl: slices.Contains(gplLicenses, license), uid: c.UID(), attach: a.u32(68)}
+	if _, known := programTypes[p.kind]; !known {
+		return Result{}, fmt.Errorf("program type %d: %w", p.kind, syscall.EINVAL)
+	}
+	if p.raw, err = read(c, a.u64(8), int(count)*insnSize); err != nil {
+		return Result{}, err
+	}
+	if err := s.conf.Room(3 * len(p.raw)); err != nil {
+		return Result{}, err
+	}
+	p.insns, p.tag, p.loaded = decode(p.raw), tag(p.raw), s.conf.Now()
+	log, err := newLog(a.u32(24), a.u32(28), a.u64(32))
+	if err != nil {
+		return Result{}, err
+	}
+	if fd := a.u32(72); fd != 0 || a.u32(88) != 0 || a.u32(104) != 0 {
+		btf, ok := c.Object(int(int32(fd))).(*BTF)
+		if !ok {
+			return Result{}, syscall.EBADF
+		}
+		p.btf = btf
+	}
+	v := verifier{prog: p, caller: c, log: log}
+	err = v.verify(a)
+	if full := log.give(c, v.processed); err == nil && full {
+		err = syscall.ENOSPC
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	p.verified = v.processed
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	for _, m := range p.maps {
+		s.ref(m)
+	}
+	if p.btf != nil {
+		s.ref(p.btf)
+	}
+	p.id = s.progs.add(p)
+	return Result{Object: p}, nil
+}
+
+// readString reads a string of the caller's memory of less than most bytes, or as many of it.
+func readString(c Caller, addr uint64, most int) (string, error) {
+	var text []byte
+	for len(text) < most-1 {
+		n := min(most-1-len(text), int(pageSize-(addr+uint64(len(text)))%pageSize))
+		b, err := read(c, addr+uint64(len(text)), n)
+		if err != nil {
+			return "", err
+		}
+		if end := bytes.IndexByte(b, 0); end >= 0 {
+			return string(append(text, b[:end]...)), nil
+		}
+		text = append(text, b...)
+	}
+	return string(text), nil
+}
+
+// verifierLog is what the verifier says, in a buffer of the caller.
+type verifierLog struct {
+	level uint32
+	size  int
+	addr  uint64
+	text  []byte
+}
+
+// Levels of the log.
+const (
+	logLevel1 = 1
+	logLevel2 = 2
+	logStats  = 4
+	maxLog    = (1<<32 - 1) >> 2
+)
+
+// newLog checks what BPF_PROG_LOAD says of its log. It fails with EINVAL.
+func newLog(level, size uint32, addr uint64) (*verifierLog, error) {
+	l := &verifierLog{level: level, size: int(size), addr: addr}
+	if level == 0 && size == 0 && addr == 0 {
+		return l, nil
+	}
+	if size < 128 || size > maxLog || level == 0 || addr == 0 || level&^(logLevel1|logLevel2|logStats) != 0 {
+		return nil, syscall.EINVAL
+	}
+	return l, nil
+}
+
+// printf appends to the log, at any level.
+func (l *verifierLog) printf(format string, args ...any) {
+	if l.level != 0 && len(l.text) <= l.size {
+		l.text = fmt.Appendf(l.text, format, args...)
+	}
+}
+
+// verbose reports whether each instruction is logged.
+func (l *verifierLog) verbose() bool { return l.level&(logLevel1|logLevel2) != 0 }
+
+// give writes the log, which ends with the statistics. It reports whether it was cut off.
+func (l *verifierLog) give(c Caller, processed int) (full bool) {
+	if l.level == 0 {
+		return false
+	}
+	l.printf("processed %d insns (limit %d) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n", processed, maxInsns)
+	b := l.text
+	if len(b)+1 > l.size {
+		b, full = b[:l.size-1], true
+	}
+	c.Write(l.addr, append(b[:len(b):len(b)], 0))
+	return full
+}
+
+// objInfo is BPF_OBJ_GET_INFO_BY_FD.
+func (s *System) objInfo(c Caller, a *attr) (Result, error) {
+	object := c.Object(a.fd(0))
+	given := int(a.u32(4))
+	if given > pageSize {
+		return Result{}, syscall.E2BIG
+	}
+	in, err := read(c, a.u64(8), given)
+	if err != nil {
+		return Result{}, err
+	}
+	var b []byte
+	switch o := object.(type) {
+	case *Prog:
+		b = o.info(c, in)
+	case *Map:
+		b = o.info()
+	case *BTF:
+		b = o.info(c, in)
+	case *Link:
+		b = o.describe()
+	case nil:
+		return Result{}, syscall.EBADF
+	default:
+		return Result{}, syscall.EINVAL
+	}
+	if len(in) > len(b) && len(bytes.Trim(in[len(b):], "\x00")) > 0 {
+		return Result{}, syscall.E2BIG
+	}
+	n := min(given, len(b))
+	c.Write(a.at+4, binary.LittleEndian.AppendUint32(nil, uint32(n)))
+	c.Write(a.u64(8), b[:n])
+	return Result{}, nil
+}
+
+// fields writes numbers at their offsets.
+type fields []byte
+
+func (f fields) u32(at int, v uint32) { binary.LittleEndian.PutUint32(f[at:], v) }
+func (f fields) u64(at int, v uint64) { binary.LittleEndian.PutUint64(f[at:], v) }
+
+// given reads a number of 4 bytes of what the caller has given, which may be shorter.
+func given(in []byte, at int) uint32 {
+	if len(in) < at+4 {
+		return 0
+	}
+	return binary.LittleEndian.Uint32(in[at:])
+}
+
+func given64(in []byte, at int) uint64 { return uint64(given(in, at)) | uint64(given(in, at+4))<<32 }
+
+// info is struct bpf_prog_info. What the caller has room for it gets.
+func (p *Prog) info(c Caller, in []byte) []byte {
+	f := make(fields, 232)
+	f.u32(0, uint32(p.kind))
+	f.u32(4, p.id)
+	copy(f[8:], p.tag[:])
+	f.u32(20, uint32(len(p.raw))) // xlated_prog_len
+	if n, to := int(given(in, 20)), given64(in, 32); n > 0 && to != 0 {
+		c.Write(to, p.raw[:min(n, len(p.raw))])
+	}
+	f.u64(32, given64(in, 32))
+	f.u64(40, uint64(p.loaded))
+	f.u32(48, p.uid)
+	f.u32(52, uint32(len(p.maps)))
+	if n, to := int(given(in, 52)), given64(in, 56); n > 0 && to != 0 {
+		var ids []byte
+		for _, m := range p.maps[:min(n, len(p.maps))] {
+			ids = binary.LittleEndian.AppendUint32(ids, m.id)
+		}
+		c.Write(to, ids)
+	}
+	f.u64(56, given64(in, 56))
+	copy(f[64:79], p.name)
+	if p.gpl {
+		f.u32(84, 1)
+	}
+	if p.btf != nil {
+		f.u32(128, p.btf.id)
+	}
+	f.u64(192, uint64(p.time.Load()))
+	if p.time.Load() != 0 {
+		f.u64(200, p.ran.Load())
+	}
+	f.u32(216, uint32(p.verified))
+	return f
+}
+
+// info is struct bpf_map_info.
+func (m *Map) info() []byte {
+	f := make(fields, 88)
+	f.u32(0, uint32(m.kind))
+	f.u32(4, m.id)
+	f.u32(8, uint32(m.key))
+	f.u32(12, uint32(m.value))
+	f.u32(16, uint32(m.entries))
+	f.u32(20, m.flags)
+	copy(f[24:39], m.name)
+	f.u32(64, m.btfID)
+	f.u32(68, m.btfKey)
+	f.u32(72, m.btfValue)
+	f.u64(80, m.extra)
+	return f
+}
+
+// info is struct bpf_btf_info.
+func (t *BTF) info(c Caller, in []byte) []byte {
+	f := make(fields, 32)
+	f.u64(0, given64(in, 0))
+	f.u32(8, uint32(len(t.data)))
+	if n, to := int(given(in, 8)), given64(in, 0); n > 0 && to != 0 {
+		c.Write(to, t.data[:min(n, len(t.data))])
+	}
+	f.u32(12, t.id)
+	return f
+}
+
+// describe is struct bpf_link_info.
+func (l *Link) describe() []byte {
+	f := make(fields, 48)
+	f.u32(0, l.kind)
+	f.u32(4, l.id)
+	l.sys.objects.Lock()
+	f.u32(8, l.prog.id)
+	l.sys.objects.Unlock()
+	copy(f[16:], l.info)
+	return f
+}
+
+// attachPerfEvent is BPF_PERF_EVENT of BPF_LINK_CREATE.
+const attachPerfEvent = 41
+
+func (s *System) linkCreate(c Caller, a *attr) (Result, error) {
+	p, ok := c.Object(a.fd(0)).(*Prog)
+	if !ok {
+		return Result{}, badObject(c.Object(a.fd(0)))
+	}
+	if a.u32(8) != attachPerfEvent {
+		return Result{}, fmt.Errorf("attach type %d: %w", a.u32(8), syscall.EINVAL)
+	}
+	if a.u32(12) != 0 {
+		return Result{}, syscall.EINVAL
+	}
+	e, ok := c.Object(a.fd(4)).(*perf.Event)
+	if !ok {
+		return Result{}, badObject(c.Object(a.fd(4)))
+	}
+	detach, err := s.AttachPerf(e, p, a.u64(16))
+	if err != nil {
+		return Result{}, err
+	}
+	l := &Link{sys: s, kind: linkPerfEvent, prog: p, detach: detach, refs: 1}
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	s.ref(p)
+	l.id = s.links.add(l)
+	return Result{Object: l}, nil
+}
+
+// badObject is the error of a descriptor that refers to something else.
+func badObject(object any) error {
+	if object == nil {
+		return syscall.EBADF
+	}
+	return syscall.EINVAL
+}
+
+// AttachPerf attaches a program to an event of perf_event_open(2): PERF_EVENT_IOC_SET_BPF. It fails with
+// EINVAL if the program is not for such an event, with EEXIST if the event has a program already. The
+// program keeps no reference.
+func (s *System) AttachPerf(e *perf.Event, p *Prog, cookie uint64) (detach func(), err error) {
+	a, ok := e.Source().(Attacher)
+	if !ok {
+		return nil, syscall.EINVAL
+	}
+	return a.AttachProgram(e, Attached{Prog: p, Cookie: cookie})
+}
+
+// Attacher is a perf.Source to which programs can be attached.
+type Attacher interface {
+	// AttachProgram has a program run at each hit of what e counts, until detach is called; then
+	// it runs no more.
+	AttachProgram(e *perf.Event, a Attached) (detach func(), err error)
+}
+
+// ErrType is the error of a program of a type that is not for the event.
+var ErrType = fmt.Errorf("a program of another type: %w", syscall.EINVAL)
+
+func (s *System) linkUpdate(c Caller, a *attr) (Result, error) {
+	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
+		return Result{}, badObject(c.Object(a.fd(0)))
+	}
+	return Result{}, syscall.EINVAL // links of tracing are not updated
+}
+
+// linkDetach is BPF_LINK_DETACH: links of perf events do not have it.
+func (s *System) linkDetach(c Caller, a *attr) (Result, error) {
+	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
+		return Result{}, badObject(c.Object(a.fd(0)))
+	}
+	return Result{}, errNotSupported
+}
+
+// progBindMap has a program keep a map that it does not use.
+func (s *System) progBindMap(c Caller, a *attr) (Result, error) {
+	p, ok := c.Object(a.fd(0)).(*Prog)
+	if !ok {
+		return Result{}, badObject(c.Object(a.fd(0)))
+	}
+	m, err := mapOf(c, a.fd(4))
+	if err != nil || a.u32(8) != 0 {
+		return Result{}, errors.Join(err, syscall.EINVAL)
+	}
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	if !slices.Contains(p.maps, m) {
+		p.maps = append(p.maps, m)
+		s.ref(m)
+	}
+	return Result{}, nil
+}

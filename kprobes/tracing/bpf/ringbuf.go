@@ -1,0 +1,141 @@
+package bpf
+
+import (
+	"sync"
+	"sync/atomic"
+	"unsafe"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// Parts of a ring buffer's memory, which programs of user space map: the position that they write,
+// the position of the last record's end, and the data, twice, so that a record that goes over the
+// end lies at one piece. (Linux maps the same pages twice; here they are written twice.)
+const (
+	ringConsumer = 0
+	ringProducer = pageSize
+	ringData     = 2 * pageSize
+)
+
+// Bits of a record's length, and the size of its header in bytes.
+const (
+	ringBusy    = 1 << 31
+	ringDiscard = 1 << 30
+	ringHeader  = 8
+)
+
+// Flags of bpf_ringbuf_submit, discard and output.
+const (
+	ringNoWakeup    = 1
+	ringForceWakeup = 2
+)
+
+// ringbuf is a map of type BPF_MAP_TYPE_RINGBUF. What user space writes into its memory is only the
+// position up to which it has read.
+type ringbuf struct {
+	memory perf.Memory
+	b      []byte
+	size   int // of the data, bytes: a power of two
+
+	mu      sync.Mutex
+	changed chan struct{} // closed when there is something to read
+}
+
+// newRingbuf makes the memory for size bytes of data.
+func newRingbuf(s *System, size int) (*ringbuf, error) {
+	memory, err := s.conf.Memory()
+	if err != nil {
+		return nil, err
+	}
+	b, err := memory.Grow(ringData + 2*size)
+	if err != nil {
+		memory.Close()
+		return nil, err
+	}
+	return &ringbuf{memory: memory, b: b, size: size, changed: make(chan struct{})}, nil
+}
+
+func (g *ringbuf) word(at int) *atomic.Uint64 { return (*atomic.Uint64)(unsafe.Pointer(&g.b[at])) }
+
+// record returns n bytes of the data.
+func (g *ringbuf) record(off, n int) []byte {
+	if off+n > 2*g.size {
+		return nil
+	}
+	return g.b[ringData+off : ringData+off+n]
+}
+
+// reserve returns the offset in the data of a new record of n bytes, which nobody reads yet. It
+// returns false if there is no room. The caller holds System.mem.
+func (g *ringbuf) reserve(n uint64) (int, bool) {
+	length := (n + ringHeader + 7) &^ 7
+	if n >= ringDiscard || length > uint64(g.size) {
+		return 0, false
+	}
+	consumed, produced := g.word(ringConsumer).Load(), g.word(ringProducer).Load()
+	if produced+length-consumed > uint64(g.size-1) {
+		return 0, false
+	}
+	at := int(produced) & (g.size - 1)
+	g.header(at, uint32(n)|ringBusy)
+	g.word(ringProducer).Store(produced + length)
+	return at + ringHeader, true
+}
+
+// header writes a record's length, in both places.
+func (g *ringbuf) header(at int, length uint32) {
+	for _, at := range []int{at, (at + g.size) % (2 * g.size)} {
+		(*atomic.Uint32)(unsafe.Pointer(&g.b[ringData+at])).Store(length)
+	}
+}
+
+// commit lets a record be read, or skipped. The caller holds System.mem.
+func (g *ringbuf) commit(at int, flags uint64, discard bool) {
+	at -= ringHeader
+	head := (*atomic.Uint32)(unsafe.Pointer(&g.b[ringData+at])).Load() &^ uint32(ringBusy)
+	n := int(head &^ uint32(ringDiscard))
+	if at+ringHeader+n > 2*g.size {
+		return
+	}
+	for i := at + ringHeader; i < at+ringHeader+n; i++ {
+		g.b[ringData+(i+g.size)%(2*g.size)] = g.b[ringData+i]
+	}
+	if discard {
+		head |= ringDiscard
+	}
+	g.header(at, head)
+	consumed := g.word(ringConsumer).Load() & uint64(g.size-1)
+	if flags&ringForceWakeup != 0 || consumed == uint64(at) && flags&ringNoWakeup == 0 {
+		g.wake()
+	}
+}
+
+func (g *ringbuf) wake() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	close(g.changed)
+	g.changed = make(chan struct{})
+}
+
+// query is bpf_ringbuf_query.
+func (g *ringbuf) query(what uint64) uint64 {
+	consumed, produced := g.word(ringConsumer).Load(), g.word(ringProducer).Load()
+	switch what {
+	case 0:
+		return produced - consumed
+	case 1:
+		return uint64(g.size)
+	case 2:
+		return consumed
+	case 3:
+		return produced
+	}
+	return 0
+}
+
+// poll reports whether there is a record to read, and returns a channel that is closed when there may be.
+func (g *ringbuf) poll() (bool, <-chan struct{}) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.word(ringProducer).Load() != g.word(ringConsumer).Load(), g.changed
+}

@@ -1,0 +1,447 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/filter"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// Where a program sees memory. The ranges lie in what is the shadow of KASAN on Linux and
+// nothing here, so no address is also one of the kernel's.
+const (
+	stackBase = 0xfffff10000000000
+	ctxBase   = 0xfffff20000000000
+	mapBase   = 0xfffff30000000000 // the values of maps, 1 << mapShift bytes for each
+	mapShift  = 30
+	mapEnd    = mapBase + maxMaps<<mapShift
+	objBase   = 0xfffff80000000000 // the maps themselves, a page for each
+	objShift  = 12
+	objEnd    = objBase + maxMaps<<objShift
+	keyBase   = 0xfffffa0000000000 // the keys that bpf_for_each_map_elem shows
+	keyShift  = 16
+
+	pageSize = abi.PageSize
+)
+
+// Limits of a run.
+const (
+	stackSize = 512     // MAX_BPF_STACK, bytes
+	maxFrames = 8       // MAX_CALL_FRAMES
+	maxTails  = 33      // MAX_TAIL_CALL_CNT
+	maxSteps  = 1 << 24 // instructions of a run: many more than a program that the verifier lets through needs
+	maxNested = 64      // callbacks in callbacks
+	maxCtx    = 8192    // PERF_MAX_TRACE_SIZE, bytes
+)
+
+// Hit is what a program runs for.
+type Hit struct {
+	Trap  *abi.Trap // the registers, memory and time; never nil
+	Ctx   []byte    // what the program's first argument points to
+	PID   int32     // of the process
+	TID   int32
+	Comm  *[abi.TaskCommLen]byte
+	UID   uint64 // the gid in the upper half
+	Func  uint64 // the probed function, if the probe is at its entry or return, or 0
+	Chain func() []uint64
+}
+
+// frame is a function that has called another one.
+type frame struct {
+	pc    int
+	saved [4]uint64 // r6 to r9
+}
+
+// run is a program that runs, and the memory that only it has. There is one for each System,
+// guarded by its mem.
+type run struct {
+	sys    *System
+	prog   *Prog
+	hit    *Hit
+	cookie uint64
+	reg    [maxReg]uint64
+	stack  [maxFrames * stackSize]byte
+	frames [maxFrames]frame
+	depth  int // of frames
+	nested int
+	left   int
+	tails  int
+	keys   [maxNested][]byte
+	ctx    [maxCtx]byte   // what the first argument points to; zero after that
+	high   int            // how much of ctx is not zero
+	out    perf.Hit       // of perfOutput
+	sample filter.Subject // the same
+	fault  string         // why it was ended, or ""
+}
+
+// execute runs a program, and returns what it returns. The caller holds mem.
+func (r *run) execute(p *Prog, cookie uint64, h *Hit) uint64 {
+	r.prog, r.hit, r.cookie, r.fault = p, h, cookie, ""
+	r.depth, r.nested, r.left, r.tails = 0, 0, maxSteps, 0
+	r.reg = [maxReg]uint64{1: ctxBase, r10: stackBase + stackSize}
+	clear(r.stack[:stackSize])
+	n := copy(r.ctx[:], h.Ctx)
+	clear(r.ctx[n:max(n, r.high)])
+	r.high = n
+	r.steps(0)
+	r.hit = nil
+	if r.fault != "" {
+		p.faulted(r.fault)
+		return 0
+	}
+	return r.reg[r0]
+}
+
+// bytes returns n bytes of the program's memory at an address, or nil.
+func (r *run) bytes(addr uint64, n int) []byte {
+	switch {
+	case addr-stackBase < uint64((r.depth+1)*stackSize):
+		at := int(addr - stackBase)
+		if at+n <= (r.depth+1)*stackSize {
+			return r.stack[at : at+n]
+		}
+	case addr-mapBase < mapEnd-mapBase:
+		return r.sys.value(addr, n)
+	case addr-ctxBase < maxCtx:
+		if at := int(addr - ctxBase); at+n <= maxCtx {
+			return r.ctx[at : at+n]
+		}
+	case addr-keyBase < maxNested<<keyShift:
+		key, at := r.keys[(addr-keyBase)>>keyShift], int(addr&(1<<keyShift-1))
+		if at+n <= len(key) {
+			return key[at : at+n]
+		}
+	}
+	return nil
+}
+
+// value returns n bytes of a map's values, or nil. The caller holds mem.
+func (s *System) value(addr uint64, n int) []byte {
+	at := addr - mapBase
+	m := s.byIndex[at>>mapShift]
+	off := int(at & (1<<mapShift - 1))
+	switch {
+	case m == nil:
+		return nil
+	case m.ring != nil:
+		return m.ring.record(off, n)
+	case m.stride == 0:
+		return nil
+	}
+	slot, off := off/m.stride, off%m.stride
+	if slot >= m.entries*m.cpus || off+n > m.stride {
+		return nil
+	}
+	return m.slot(slot)[off : off+n]
+}
+
+// load reads a number of n bytes. A kernel's address reads as 0 if it cannot be read, as in
+// Linux for pointers with a type; anything else ends the program.
+func (r *run) load(addr uint64, n int) uint64 {
+	b := r.bytes(addr, n)
+	if b == nil {
+		var other [8]byte
+		if addr < abi.TaskSizeMax || addr-stackBase < mapEnd-stackBase {
+			r.end("invalid access to memory")
+			return 0
+		}
+		if r.hit.Trap.Mem.ReadAt(addr, other[:n]) != nil {
+			return 0
+		}
+		b = other[:n]
+	}
+	switch n {
+	case 1:
+		return uint64(b[0])
+	case 2:
+		return uint64(binary.LittleEndian.Uint16(b))
+	case 4:
+		return uint64(binary.LittleEndian.Uint32(b))
+	}
+	return binary.LittleEndian.Uint64(b)
+}
+
+// store writes a number of n bytes into the program's own memory.
+func (r *run) store(addr, v uint64, n int) {
+	b := r.bytes(addr, n)
+	if b == nil || addr-ctxBase < maxCtx {
+		r.end("invalid access to memory")
+		return
+	}
+	switch n {
+	case 1:
+		b[0] = byte(v)
+	case 2:
+		binary.LittleEndian.PutUint16(b, uint16(v))
+	case 4:
+		binary.LittleEndian.PutUint32(b, uint32(v))
+	default:
+		binary.LittleEndian.PutUint64(b, v)
+	}
+}
+
+// end stops the program.
+func (r *run) end(why string) {
+	if r.fault == "" {
+		r.fault = why
+	}
+}
+
+// steps executes instructions from pc until the function that begins there returns, or the program
+// was stopped.
+func (r *run) steps(pc int) {
+	base := r.depth
+	for r.fault == "" {
+		if pc < 0 || pc >= len(r.prog.insns) {
+			r.end("jump out of range")
+			return
+		}
+		if r.left--; r.left < 0 {
+			r.end("too many instructions")
+			return
+		}
+		i := &r.prog.insns[pc]
+		pc++
+		dst := &r.reg[i.dst]
+		switch i.class() {
+		case classALU64, classALU:
+			src := uint64(int64(i.imm))
+			if i.fromRegister() {
+				src = r.reg[i.src]
+			}
+			if i.class() == classALU64 {
+				*dst = alu64(i.op(), *dst, src)
+			} else {
+				*dst = alu32(*i, *dst, src)
+			}
+		case classJMP, classJMP32:
+			switch i.op() {
+			case jmpCALL:
+				if i.src == pseudoCall {
+					if r.depth+1 >= maxFrames {
+						r.end("the call stack is too deep")
+						return
+					}
+					r.enter(pc)
+					pc += int(i.imm)
+					continue
+				}
+				next, replaced := r.call(i)
+				if replaced {
+					pc = next
+					continue
+				}
+			case jmpEXIT:
+				if r.depth == base {
+					return
+				}
+				pc = r.leave()
+			case jmpJA:
+				pc += int(i.off)
+			default:
+				src := uint64(int64(i.imm))
+				if i.fromRegister() {
+					src = r.reg[i.src]
+				}
+				if jumps(*i, *dst, src) {
+					pc += int(i.off)
+				}
+			}
+		case classLDX:
+			*dst = r.load(r.reg[i.src]+uint64(int64(i.off)), i.size())
+		case classST:
+			r.store(*dst+uint64(int64(i.off)), uint64(int64(i.imm)), i.size())
+		case classSTX:
+			addr := *dst + uint64(int64(i.off))
+			if i.mode() == modeAtomic {
+				r.atomic(i, addr)
+			} else {
+				r.store(addr, r.reg[i.src], i.size())
+			}
+		default: // a 64-bit immediate: its value was put together when the program was loaded
+			*dst = r.prog.wide[pc-1]
+			pc++
+		}
+	}
+}
+
+// enter begins a function, which returns to pc. Its registers r6 to r9 and its stack are new.
+func (r *run) enter(pc int) {
+	f := &r.frames[r.depth]
+	f.pc = pc
+	copy(f.saved[:], r.reg[6:10])
+	r.depth++
+	clear(r.stack[r.depth*stackSize : (r.depth+1)*stackSize])
+	r.reg[r10] = stackBase + uint64(r.depth+1)*stackSize
+}
+
+// leave ends a function, and returns where its caller goes on.
+func (r *run) leave() int {
+	r.depth--
+	f := &r.frames[r.depth]
+	copy(r.reg[6:10], f.saved[:])
+	r.reg[r10] = stackBase + uint64(r.depth+1)*stackSize
+	return f.pc
+}
+
+// callback calls a function of the program at pc from a helper, with up to four arguments, and
+// returns its result.
+func (r *run) callback(pc int, args ...uint64) uint64 {
+	if r.depth+1 >= maxFrames || r.nested >= maxNested {
+		r.end("the call stack is too deep")
+		return 0
+	}
+	saved := r.reg
+	r.enter(0)
+	copy(r.reg[firstArg:], args)
+	r.nested++
+	r.steps(pc)
+	r.nested--
+	if r.fault != "" {
+		return 0
+	}
+	ret := r.reg[r0]
+	r.leave()
+	r.reg = saved
+	return ret
+}
+
+// alu64 is a 64-bit operation. A division by 0 gives 0, and the remainder is the dividend.
+func alu64(op uint8, a, b uint64) uint64 {
+	switch op {
+	case aluADD:
+		return a + b
+	case aluSUB:
+		return a - b
+	case aluMUL:
+		return a * b
+	case aluDIV:
+		if b == 0 {
+			return 0
+		}
+		return a / b
+	case aluOR:
+		return a | b
+	case aluAND:
+		return a & b
+	case aluLSH:
+		return a << (b & 63)
+	case aluRSH:
+		return a >> (b & 63)
+	case aluNEG:
+		return -a
+	case aluMOD:
+		if b == 0 {
+			return a
+		}
+		return a % b
+	case aluXOR:
+		return a ^ b
+	case aluARSH:
+		return uint64(int64(a) >> (b & 63))
+	}
+	return b // aluMOV
+}
+
+// alu32 is a 32-bit operation, or a change of the order of bytes, which clears the upper half.
+func alu32(i insn, a64, b64 uint64) uint64 {
+	a, b := uint32(a64), uint32(b64)
+	switch i.op() {
+	case aluARSH:
+		return uint64(uint32(int32(a) >> (b & 31)))
+	case aluLSH:
+		return uint64(a << (b & 31))
+	case aluRSH:
+		return uint64(a >> (b & 31))
+	case aluEND:
+		return endian(i, a64)
+	}
+	return uint64(uint32(alu64(i.op(), uint64(a), uint64(b))))
+}
+
+// endian is BPF_END: to little endian it only cuts off, to big endian it swaps.
+func endian(i insn, v uint64) uint64 {
+	swap := i.fromRegister()
+	switch i.imm {
+	case 16:
+		if swap {
+			return uint64(bits.ReverseBytes16(uint16(v)))
+		}
+		return uint64(uint16(v))
+	case 32:
+		if swap {
+			return uint64(bits.ReverseBytes32(uint32(v)))
+		}
+		return uint64(uint32(v))
+	}
+	if swap {
+		return bits.ReverseBytes64(v)
+	}
+	return v
+}
+
+// jumps reports whether the condition of a jump holds.
+func jumps(i insn, a, b uint64) bool {
+	sa, sb := int64(a), int64(b)
+	if i.class() == classJMP32 {
+		a, b, sa, sb = uint64(uint32(a)), uint64(uint32(b)), int64(int32(a)), int64(int32(b))
+	}
+	switch i.op() {
+	case jmpJEQ:
+		return a == b
+	case jmpJGT:
+		return a > b
+	case jmpJGE:
+		return a >= b
+	case jmpJSET:
+		return a&b != 0
+	case jmpJNE:
+		return a != b
+	case jmpJSGT:
+		return sa > sb
+	case jmpJSGE:
+		return sa >= sb
+	case jmpJLT:
+		return a < b
+	case jmpJLE:
+		return a <= b
+	case jmpJSLT:
+		return sa < sb
+	}
+	return sa <= sb // jmpJSLE
+}
+
+// atomic is an atomic operation on memory. Programs run one at a time, so nothing comes between.
+func (r *run) atomic(i *insn, addr uint64) {
+	n := i.size()
+	old := r.load(addr, n)
+	if r.fault != "" {
+		return
+	}
+	src := r.reg[i.src]
+	var v uint64
+	switch i.imm {
+	case atomicXCHG:
+		v = src
+	case atomicCMPXCHG:
+		v = old
+		want := r.reg[r0]
+		if n == 4 {
+			want = uint64(uint32(want))
+		}
+		if old == want {
+			v = src
+		}
+		r.store(addr, v, n)
+		r.reg[r0] = old
+		return
+	default:
+		v = alu64(uint8(i.imm)&^atomicFetch, old, src)
+	}
+	r.store(addr, v, n)
+	if i.imm&atomicFetch != 0 {
+		r.reg[i.src] = old
+	}
+}
