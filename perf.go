@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ var ErrNotOurs = errors.New("no event of the emulated kernel")
 type PerfOpen struct {
 	Attr  []byte // struct perf_event_attr, as long as it says
 	TID   int    // -1: all tasks, 0: the caller
+	Site  uint64 // of a uprobe in the caller: the address after the call that tells of a hit, or 0
 	PMU   string // of which device attr.type is the type: one of those of PerfTypes, or ""
 	CPU   int    // -1: all
 	Group int    // a descriptor of the caller, or -1
@@ -52,7 +54,61 @@ type perfFiles struct {
 	fs   *anoninode.FS // nil until the first
 	open map[int]int   // by process: how many it has opened
 	err  error         // why there can be none
+
+	sites map[site][]*perfFile // of uprobes
 }
+
+// site is where a process tells of a hit of a uprobe.
+type site struct {
+	pid int
+	ip  uint64
+}
+
+// plant has hits at a site be those of a file's event.
+func (p *perfFiles) plant(at site, f *perfFile) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.sites == nil {
+		p.sites = map[site][]*perfFile{}
+	}
+	f.site = at
+	p.sites[at] = append(p.sites[at], f)
+}
+
+// uproot ends that.
+func (p *perfFiles) uproot(f *perfFile) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	left := slices.DeleteFunc(p.sites[f.site], func(x *perfFile) bool { return x == f })
+	if len(left) == 0 {
+		delete(p.sites, f.site)
+	} else {
+		p.sites[f.site] = left
+	}
+}
+
+// at returns the files of a site.
+func (p *perfFiles) at(where site) []*perfFile {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.sites[where])
+}
+
+// UserProbe is a hit of a uprobe in the caller, whose call that tells of it ends at ip. It fails with ENOENT if
+// there is no such probe.
+func (a *Activity) UserProbe(c host.Caller, ip uint64) error {
+	files := a.perf.at(site{c.PID, ip})
+	if len(files) == 0 {
+		return fmt.Errorf("no uprobe at %#x: %w", ip, syscall.ENOENT)
+	}
+	for _, f := range files {
+		a.tracer.HitUser(f.event, perfIDs(c), c.Comm(), ip-PlantedCall)
+	}
+	return nil
+}
+
+// PlantedCall is how many bytes before the instruction after the call a planted uprobe is.
+const PlantedCall = 8
 
 // connected returns the file system, and connects it the first time.
 func (p *perfFiles) connected() (*anoninode.FS, error) {
@@ -163,7 +219,11 @@ func (a *Activity) PerfOpen(c host.Caller, o PerfOpen) (*os.File, error) {
 		}
 	}
 	a.perf.count(c.PID, 1)
-	return fs.Open(&perfFile{activity: a, fs: fs, event: e, opener: c.PID}, fd)
+	file := &perfFile{activity: a, fs: fs, event: e, opener: c.PID}
+	if o.Site != 0 {
+		a.perf.plant(site{c.PID, o.Site}, file)
+	}
+	return fs.Open(file, fd)
 }
 
 // learn makes sure that the end of a thread will be recognized as that of one that counts.
@@ -249,6 +309,7 @@ type perfFile struct {
 	event    *perf.Event
 	opener   int
 
+	site      site // of a uprobe
 	programMu sync.Mutex
 	detach    func() // of the program that SetBPF has attached, or nil
 }
@@ -276,6 +337,7 @@ func (f *perfFile) Release() {
 	if detach != nil {
 		detach()
 	}
+	f.activity.perf.uproot(f)
 	f.event.Release()
 	f.activity.perf.count(f.opener, -1)
 	f.activity.update()

@@ -102,6 +102,9 @@ func (s *supervisor) openPerf(c *caller) (*os.File, syscall.Errno) {
 	q := &question{Do: doPerf, Perf: &kprobefs.PerfOpen{
 		TID: int(int32(c.args[1])), CPU: int(int32(c.args[2])), Group: int(int32(c.args[3])), Flags: c.args[4], PMU: pmu,
 	}}
+	if pmu == kprobefs.UprobePMU && s.bpf == bpfOurs {
+		q.Perf.Site = s.plantUprobe(c, attr)
+	}
 	f, err := questionFile(string(attr))
 	if err != nil {
 		return nil, unix.ENOMEM
@@ -117,6 +120,20 @@ func (s *supervisor) openPerf(c *caller) (*os.File, syscall.Errno) {
 		c.write(c.args[0]+4, binary.NativeEndian.AppendUint32(nil, perf.KnownAttr))
 	}
 	return r.file, r.Errno
+}
+
+// plantUprobe makes room for the uprobe of an attr in the caller's program. It returns what plant does.
+func (s *supervisor) plantUprobe(c *caller, attr []byte) uint64 {
+	const path, offset = 56, 64 // uprobe_path, probe_offset
+	if len(attr) < offset+8 {
+		return 0
+	}
+	var text string
+	addr := binary.NativeEndian.Uint64(attr[path:])
+	if !c.take(func(tid int) { text = string(readString(tid, addr)) }) {
+		return 0
+	}
+	return c.plant(text, binary.NativeEndian.Uint64(attr[offset:]))
 }
 
 // readAttr reads a struct perf_event_attr, as long as it says it is. It fails with EFAULT, and

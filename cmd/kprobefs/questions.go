@@ -49,6 +49,7 @@ type question struct {
 	// bpf: the arguments; the file is the caller's memory. setBPF: of the program, beside FD.
 	BPF     *kprobefs.BPFCall
 	Program int
+	Site    uint64 // userProbe: the instruction after the call
 }
 
 // What is asked.
@@ -62,6 +63,7 @@ const (
 	doPerf       = "perf"       // perf_event_open(2); the answer comes with a descriptor
 	doBPF        = "bpf"        // bpf(2); the answer comes with what to write, and with a descriptor
 	doSetBPF     = "setBPF"     // PERF_EVENT_IOC_SET_BPF
+	doUserProbe  = "userProbe"  // a uprobe in the caller is hit
 	doMap        = "map"        // mmap(2) of such a descriptor is about to be made
 	doMade       = "made"       // the file is for the entries of modules, as JSON
 	doBackground = "background" // the supervisor goes to the background: the answer is whether the machine has panicked
@@ -238,6 +240,8 @@ func (c *callConn) answer(ctx context.Context, m *callMessage, f *os.File) (ret 
 		return 0, nil
 	case doMap:
 		return 0, a.PerfMap(m.PID, q.FD, q.Length, q.Offset, q.Writable)
+	case doUserProbe:
+		return 0, a.UserProbe(by, q.Site)
 	case doSetBPF:
 		return 0, c.setBPF(m)
 	case doMade:

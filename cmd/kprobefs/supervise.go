@@ -68,7 +68,7 @@ func auditArch() (uint32, bool) {
 
 // callFilter notifies of lseek(2) with SEEK_CUR, of prctl(2) with PR_SET_NAME and
 // PR_SET_MEMORY_MERGE, of splice(2), of placeCalls, of calls, of kernel, which are numbers of answeredCalls,
-// of perf_event_open(2), of mmap(2) where that may be of what it has returned, of PERF_EVENT_IOC_SET_BPF, and of
+// of perf_event_open(2), of mmap(2) where that may be of what it has returned, of PERF_EVENT_IOC_SET_BPF, of userProbeCall, of prlimit(2) of RLIMIT_MEMLOCK, and of
 // bpf(2), and allows everything else. In the other system call tables that
 // programs on this machine may use it knows only perf_event_open(2), bpf(2) with one of bpfCommands, and foreignCalls. Offsets are those of
 // struct seccomp_data: 0 nr, 4 arch, 16+8n the arguments.
@@ -104,6 +104,8 @@ func callFilter(arch uint32, calls []tracedCall, kernel []uint32) []unix.SockFil
 	f = only(f, unix.SYS_LSEEK, 2, unix.SEEK_CUR)
 	f = only(f, unix.SYS_SPLICE, 0)
 	f = only(f, unix.SYS_IOCTL, 1, unix.PERF_EVENT_IOC_SET_BPF)
+	f = only(f, userProbeCall, 0)
+	f = only(f, unix.SYS_PRLIMIT64, 1, unix.RLIMIT_MEMLOCK)
 	f = append(f, perfMapFilter()...)
 	others := []unix.SockFilter{}
 	foreign := func(f []unix.SockFilter, arch uint32) []unix.SockFilter {
@@ -329,6 +331,7 @@ type supervisor struct {
 	supervised
 	traced  map[int32]*tracedCall
 	refuser *refuser
+	usesBPF sync.Map // the processes that have made a bpf(2) of ours: uint64
 	groups  threadGroups
 	owned   sync.Map // fs.Ownership by the name of a file system, as mount options said
 	sources sync.Map // what was named as the source of a mount(2) of ours, by the mount's id
@@ -396,6 +399,10 @@ func (s *supervisor) answer(c *caller) {
 		s.later(c, func() { s.answerPerf(c) })
 	case c.nr == unix.SYS_BPF && c.native():
 		s.later(c, func() { s.answerBPF(c) })
+	case c.nr == unix.SYS_PRLIMIT64 && c.native():
+		s.later(c, func() { s.answerLimit(c) })
+	case c.nr == userProbeCall && c.native():
+		s.later(c, func() { s.answerUserProbe(c) })
 	case c.nr == unix.SYS_IOCTL && c.native():
 		s.later(c, func() { s.answerIoctl(c) })
 	case c.nr == unix.SYS_MMAP && c.native():

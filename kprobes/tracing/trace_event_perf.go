@@ -303,6 +303,25 @@ func (t *Tracer) currentUID(trap *abi.Trap) uint64 {
 	return ids
 }
 
+// HitUser is a hit of a uprobe that an event of PerfProbe counts, in a task of the host. Its registers are not
+// known but for the address.
+func (t *Tracer) HitUser(p *perf.Event, task perf.IDs, comm string, ip uint64) {
+	source, ok := p.Source().(*localSource)
+	if !ok || source.event == nil {
+		return
+	}
+	name := [abi.TaskCommLen]byte{}
+	copy(name[:abi.TaskCommLen-1], comm)
+	trap := &abi.Trap{Regs: &abi.Regs{IP: ip}, Mem: t.conf.Memory, Now: t.conf.Machine.Now}
+	if all := source.event.programs.Load(); all != nil {
+		h := bpf.Hit{Trap: trap, Ctx: trap.Regs.Bytes(), PID: task.PID, TID: task.TID, Comm: &name}
+		if !t.bpf.RunArray(*all, &h) {
+			return
+		}
+	}
+	p.Hit(&perf.Hit{PID: task.PID, TID: task.TID, Time: trap.Now(), IP: ip, Subject: &filter.Subject{Comm: &name}})
+}
+
 // ClockSource returns what the software clocks of perf_event_open(2) are: they count nothing, and run
 // programs that are attached to them.
 func (t *Tracer) ClockSource() perf.Source { return clockSource{t} }

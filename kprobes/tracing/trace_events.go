@@ -35,7 +35,7 @@ type Event struct {
 	perf   atomic.Pointer[perfUsers]    // of perf_event_open(2); the same
 
 	programs atomic.Pointer[[]bpf.Attached] // tp_event.prog_array; replaced, never changed
-	gone   atomic.Bool
+	gone     atomic.Bool
 
 	kind dynevent.Kind
 }
