@@ -14,6 +14,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/anoninode"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
 // BPFName is the end of the name of descriptors of BPF, in /proc/PID/fd.
@@ -94,7 +95,7 @@ func (a *Activity) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, writes
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("bpf: %w: %w", syscall.ENXIO, err)
 	}
-	by := &bpfCaller{activity: a, fs: fs, pid: c.PID, memory: call.Memory}
+	by := &bpfCaller{activity: a, fs: fs, caller: c, pid: c.PID, memory: call.Memory}
 	system := a.tracer.BPF()
 	r, err := system.Call(by, call.Command, call.Addr, call.Size)
 	if err != nil {
@@ -120,6 +121,7 @@ func (a *Activity) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, writes
 type bpfCaller struct {
 	activity *Activity
 	fs       *anoninode.FS
+	caller   host.Caller
 	pid      int
 	memory   io.ReaderAt
 	writes   []BPFWrite
@@ -144,8 +146,8 @@ func (c *bpfCaller) Write(addr uint64, b []byte) {
 	c.writes = append(c.writes, BPFWrite{addr, b})
 }
 
-// UID implements bpf.Caller.
-func (c *bpfCaller) UID() uint32 { return 0 }
+// Task implements bpf.Caller.
+func (c *bpfCaller) Task() (perf.IDs, string) { return perfIDs(c.caller), c.caller.Comm() }
 
 // Object implements bpf.Caller.
 func (c *bpfCaller) Object(fd int) any {

@@ -38,7 +38,7 @@ func (t *Tracer) newPerf() *perf.Set {
 func (t *Tracer) newBPF() *bpf.System {
 	c := bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
-		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory,
+		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory, Kernel: t.conf.Memory,
 		Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	}
 	if c.Memory == nil {

@@ -29,6 +29,8 @@ type Config struct {
 	CPU  func(vcpu int) int
 	// Now is the kernel's clock, nanoseconds since boot.
 	Now func() int64
+	// Kernel is the kernel's memory, for programs that BPF_PROG_TEST_RUN runs; may be nil.
+	Kernel abi.Memory
 	// Room returns an error if there is no memory for so many more bytes.
 	Room func(bytes int) error
 	// Memory returns memory that user space can map.
@@ -60,6 +62,8 @@ type System struct {
 	mem     sync.Mutex // guards the contents of maps, byIndex and run
 	byIndex [maxMaps]*Map
 	run     run
+
+	timers atomic.Int32 // those who have the time of programs counted
 }
 
 // New returns a System without maps and programs.
@@ -141,8 +145,20 @@ func (s *System) RunArray(all []Attached, h *Hit) bool {
 	return passes
 }
 
-// timed reports whether BPF_ENABLE_STATS has somebody count the time of programs.
-func (s *System) timed() bool { return false }
+// timed reports whether somebody has the time of programs counted.
+func (s *System) timed() bool { return s.timers.Load() > 0 }
+
+// Stats is what BPF_ENABLE_STATS returns: the time of programs is counted until it is released.
+type Stats struct{}
+
+// enableStats is BPF_ENABLE_STATS of BPF_STATS_RUN_TIME.
+func (s *System) enableStats(_ Caller, a *attr) (Result, error) {
+	if a.u32(0) != 0 {
+		return Result{}, syscall.EINVAL
+	}
+	s.timers.Add(1)
+	return Result{Object: &Stats{}}, nil
+}
 
 // Prog is struct bpf_prog.
 type Prog struct {
@@ -158,8 +174,7 @@ type Prog struct {
 	maps     []*Map
 	refs     int
 	loaded   int64 // when, nanoseconds since boot
-	uid      uint32
-	verified int // instructions that the verifier has looked at
+	verified int   // instructions that the verifier has looked at
 	attach   uint32
 	btf      *BTF
 
@@ -187,6 +202,9 @@ type ProgType uint32
 // The types of programs that run here, and those that are only loaded.
 const (
 	ProgSocketFilter  ProgType = 1
+	ProgSchedCLS      ProgType = 3
+	ProgSchedACT      ProgType = 4
+	ProgXDP           ProgType = 6
 	ProgKprobe        ProgType = 2
 	ProgTracepoint    ProgType = 5
 	ProgPerfEvent     ProgType = 7
@@ -221,10 +239,10 @@ type BTF struct {
 	refs int
 }
 
-// Memory returns what user space maps of a ring buffer, or nil.
+// Memory returns what user space maps of a ring buffer or an array, or nil.
 func (m *Map) Memory() perf.Memory {
 	if m.ring == nil {
-		return nil
+		return m.memory
 	}
 	return m.ring.memory
 }
@@ -275,6 +293,8 @@ func (s *System) ref(object any) {
 // unref gives a reference back. It returns what must be called without objects: how links are detached.
 func (s *System) unref(object any) (ends []func()) {
 	switch o := object.(type) {
+	case *Stats:
+		s.timers.Add(-1)
 	case *Map:
 		if o.refs--; o.refs > 0 {
 			return nil
@@ -287,6 +307,10 @@ func (s *System) unref(object any) (ends []func()) {
 		if o.ring != nil {
 			o.ring.memory.Close()
 			o.ring.b = nil
+		}
+		if o.memory != nil {
+			o.memory.Close()
+			o.chunks = nil
 		}
 		s.mem.Unlock()
 		for _, h := range held {

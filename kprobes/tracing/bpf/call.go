@@ -18,8 +18,8 @@ type Caller interface {
 	// Object returns what a descriptor refers to: what Result.Object of an earlier call was, a
 	// *perf.Event, or nil.
 	Object(fd int) any
-	// UID returns its user.
-	UID() uint32
+	// Task returns which task it is, and its name.
+	Task() (perf.IDs, string)
 }
 
 // Result is the result of a call that has not failed.
@@ -117,6 +117,7 @@ func init() {
 		cmdMapDelete:               {16, (*System).mapDelete},
 		cmdMapNextKey:              {24, (*System).mapNextKey},
 		cmdProgLoad:                {140, (*System).progLoad},
+		cmdProgTestRun:             {76, (*System).testRun},
 		cmdProgNextID:              {12, func(s *System, c Caller, a *attr) (Result, error) { return nextID(c, s, &s.progs, a) }},
 		cmdMapNextID:               {12, func(s *System, c Caller, a *attr) (Result, error) { return nextID(c, s, &s.maps, a) }},
 		cmdBTFNextID:               {12, func(s *System, c Caller, a *attr) (Result, error) { return nextID(c, s, &s.btfs, a) }},
@@ -136,6 +137,7 @@ func init() {
 		cmdLinkCreate:              {64, (*System).linkCreate},
 		cmdLinkUpdate:              {16, (*System).linkUpdate},
 		cmdLinkDetach:              {4, (*System).linkDetach},
+		cmdEnableStats:             {4, (*System).enableStats},
 		cmdProgBindMap:             {12, (*System).progBindMap},
 	}
 }

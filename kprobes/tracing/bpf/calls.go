@@ -95,9 +95,9 @@ const lastHelper = 211
 // allowed reports whether a program of this type may call a helper.
 func (v *verifier) allowed(nr int32) bool {
 	switch v.prog.kind {
-	case ProgSocketFilter:
+	case ProgSocketFilter, ProgSchedCLS, ProgSchedACT, ProgXDP:
 		switch nr {
-		case 1, 2, 3, 5, 7, 8, 12, 42, 87, 88, 89, 118, 125, 130, 131, 132, 133, 134, 160, 164, 165, 181, 182, 208, 6, 177, 35, 112, 113, 114, 115:
+		case 1, 2, 3, 5, 7, 8, 12, 25, 42, 87, 88, 89, 118, 125, 130, 131, 132, 133, 134, 160, 164, 165, 181, 182, 208, 6, 177, 35, 112, 113, 114, 115:
 			return true
 		}
 		return false

@@ -4,6 +4,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
 // MapType is enum bpf_map_type.
@@ -98,9 +100,10 @@ type Map struct {
 	tick  uint64 // LRU: counts uses, which old has of each element
 	order []int  // queue and stack: elements, oldest first
 
-	inner *mapSpec // maps of maps: what each element is like
-	held  []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
-	ring  *ringbuf
+	inner  *mapSpec // maps of maps: what each element is like
+	held   []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
+	ring   *ringbuf
+	memory perf.Memory // of a map that user space can map
 }
 
 // perCPU reports whether each CPU has a value of its own.
@@ -227,6 +230,11 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 			return nil, err
 		}
 		m.ring = ring
+	case spec.flags&flagMmapable != 0:
+		if err := m.share(int(total)); err != nil {
+			return nil, err
+		}
+		return m, nil
 	case spec.kind == mapHashOfMaps:
 		m.slots = map[string]int{}
 	case m.kind.holds():
@@ -238,6 +246,21 @@ func (s *System) newMap(spec mapSpec) (*Map, error) {
 		m.chunk = max(1, 1<<16/m.stride)
 	}
 	return m, nil
+}
+
+// share puts all values into memory that user space can map.
+func (m *Map) share(size int) error {
+	memory, err := m.sys.conf.Memory()
+	if err != nil {
+		return err
+	}
+	b, err := memory.Grow((size + pageSize - 1) &^ (pageSize - 1))
+	if err != nil {
+		memory.Close()
+		return err
+	}
+	m.memory, m.chunks, m.chunk = memory, [][]byte{b}, m.entries
+	return nil
 }
 
 // slot returns the bytes of a slot, without the padding.

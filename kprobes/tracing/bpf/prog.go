@@ -45,7 +45,7 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	p := &Prog{sys: s, kind: ProgType(a.u32(0)), name: name, refs: 1, gpl: slices.Contains(gplLicenses, license), uid: c.UID(), attach: a.u32(68)}
+	p := &Prog{sys: s, kind: ProgType(a.u32(0)), name: name, refs: 1, gpl: slices.Contains(gplLicenses, license), attach: a.u32(68)}
 	if _, known := programTypes[p.kind]; !known {
 		return Result{}, fmt.Errorf("program type %d: %w", p.kind, syscall.EINVAL)
 	}
@@ -220,7 +220,6 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 	}
 	f.u64(32, given64(in, 32))
 	f.u64(40, uint64(p.loaded))
-	f.u32(48, p.uid)
 	f.u32(52, uint32(len(p.maps)))
 	if n, to := int(given(in, 52)), given64(in, 56); n > 0 && to != 0 {
 		var ids []byte

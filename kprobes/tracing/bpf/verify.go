@@ -19,8 +19,21 @@ var programTypes = map[ProgType]programType{
 	ProgTracepoint:    {func(off, size int) bool { return off >= 8 && off%size == 0 && off+size <= 8192 }},
 	ProgPerfEvent:     {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 184 }},
 	ProgRawTracepoint: {func(off, size int) bool { return off >= 0 && size == 8 && off%8 == 0 && off+size <= 12*8 }},
-	ProgSocketFilter:  {func(off, size int) bool { return off >= 0 && size == 4 && off%4 == 0 && off+size <= 192 }},
+	ProgSocketFilter:  {word},
+	ProgSchedCLS:      {word},
+	ProgSchedACT:      {word},
+	ProgXDP:           {func(off, size int) bool { return word(off, size) && off+size <= xdpSize }},
 }
+
+// Sizes of struct __sk_buff and struct xdp_md in bytes.
+const (
+	skbSize = 192
+	xdpSize = 24
+)
+
+// word reports whether fields of 4 bytes of struct __sk_buff may be read. What is in a packet may not:
+// there are none.
+func word(off, size int) bool { return off >= 0 && size == 4 && off%4 == 0 && off+size <= skbSize }
 
 // verifier is bpf_check: it follows each path through a program and knows what each register can hold,
 // so that the program ends and touches nothing but what it may.
