@@ -16,14 +16,10 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	}
 	h := helpers[i.imm]
 	switch {
-	case h == nil && (i.imm < 0 || i.imm > lastHelper):
+	case h == nil && (i.imm < 0 || int(i.imm) >= len(helperNames)):
 		return v.refuse(syscall.EINVAL, "invalid func unknown#%d", i.imm)
 	case h == nil || !v.allowed(i.imm):
-		name := "unknown"
-		if h != nil {
-			name = h.name
-		}
-		return v.refuse(syscall.EINVAL, "unknown func %s#%d", name, i.imm)
+		return v.refuse(syscall.EINVAL, "unknown func %s#%d", helperName(i.imm), i.imm)
 	case h.gpl && !v.prog.gpl:
 		return v.refuse(syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program")
 	}
@@ -89,9 +85,6 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	return v.enter(s, at, callback, true, args)
 }
 
-// lastHelper is the largest number of a helper in 6.1.
-const lastHelper = 211
-
 // allowed reports whether a program of this type may call a helper.
 func (v *verifier) allowed(nr int32) bool {
 	switch v.prog.kind {
@@ -150,7 +143,7 @@ func (m *Map) like() *Map {
 
 // memTypes are the types of registers that point to memory that a helper may read, in the words of
 // the log.
-const memTypes = "fp, pkt, pkt_meta, map_key, map_value, mem, ringbuf_mem, buf"
+const memTypes = "fp, pkt, pkt_meta, map_key, map_value, mem, alloc_mem, buf"
 
 // argument is check_func_arg.
 func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map) error {
@@ -183,19 +176,21 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		}
 	case argRecord:
 		if p.typ != regRecord || p.ref == 0 {
-			return wrong("ringbuf_mem")
+			return wrong("alloc_mem")
 		}
 		if p.off != 0 || !p.isConst() {
 			return v.refuse(syscall.EINVAL, "R%d must have zero offset when passed to release func or trusted arg to kfunc", r)
 		}
-	case argKey:
-		return v.memory(s, r, (*m).key, false)
-	case argValue:
-		return v.memory(s, r, (*m).value, false)
-	case argUninitValue:
-		return v.memory(s, r, (*m).value, true)
+	case argKey, argValue, argUninitValue:
+		if p.typ != regStack && p.typ != regMapValue && p.typ != regKey {
+			return wrong("fp, pkt, pkt_meta, map_key, map_value")
+		}
+		if want != argKey {
+			return v.memory(s, r, (*m).value, want == argUninitValue, want)
+		}
+		return v.memory(s, r, (*m).key, false, want)
 	case argLong:
-		return v.memory(s, r, 8, true)
+		return v.memory(s, r, 8, true, want)
 	case argConstString:
 		if p.typ != regMapValue {
 			return wrong("map_value")
@@ -237,7 +232,7 @@ func (v *verifier) sized(s *state, h *helper, r uint8, want argType) error {
 	p := s.regs()[r-1]
 	null := p.typ == regScalar && p.isConst() && p.bits == 0
 	if n.umin == 0 && want == argSize {
-		return v.refuse(syscall.EACCES, "R%d invalid zero-sized read: u64=[%d,%d]", r, n.umin, n.umax)
+		return v.refuse(syscall.EACCES, "invalid zero-sized read")
 	}
 	if n.umax >= 1<<29 {
 		return v.refuse(syscall.EACCES, "R%d unbounded memory access, use 'var &= const' or 'if (var < const)'", r)
@@ -248,14 +243,17 @@ func (v *verifier) sized(s *state, h *helper, r uint8, want argType) error {
 		}
 		return nil
 	}
-	return v.memory(s, r-1, int(n.umax), h.args[r-2] == argUninitMem)
+	return v.memory(s, r-1, int(n.umax), h.args[r-2] == argUninitMem, want)
 }
 
 // memory is check_helper_mem_access: size bytes that a helper reads, or writes.
-func (v *verifier) memory(s *state, r uint8, size int, written bool) error {
+func (v *verifier) memory(s *state, r uint8, size int, written bool, want argType) error {
 	p := s.regs()[r]
 	if !p.isMemory() {
 		return v.refuse(syscall.EACCES, "R%d type=%s expected=%s", r, regNames[p.typ], memTypes)
+	}
+	if size == 0 && want != argSizeOrZero {
+		return v.refuse(syscall.EACCES, "invalid zero-sized read")
 	}
 	if p.typ != regStack {
 		_, err := v.access(s, r, 0, size, nil)
@@ -268,24 +266,28 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool) error {
 	if p.smin <= -1<<29 || p.smax >= 1<<29 {
 		return v.refuse(syscall.EACCES, "invalid unbounded variable-offset indirect access to stack R%d", r)
 	}
-	if lo < -stackSize || hi+int64(size) > 0 {
-		return v.refuse(syscall.EACCES, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
-	}
 	f := s.frames[p.frame]
+	switch {
+	case lo < -stackSize || lo > -1:
+		return v.refuse(syscall.EACCES, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
+	case hi+int64(size) > 0:
+		return v.refuse(syscall.EINVAL, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
+	}
+	if !written && lo < -int64(f.allocated()) {
+		return v.refuse(syscall.EACCES, "invalid indirect read from stack R%d off %d+0 size %d", r, lo, size)
+	}
+	f.grow(lo)
 	for off := int(lo); off < int(hi)+size; off++ {
+		if !written {
+			break // what was not written may be read, too
+		}
 		n, b := at(off)
 		sl := &f.stack[n]
-		if written {
-			if p.isConst() {
-				sl.written |= 1 << b
-			}
-			sl.zero &^= 1 << b
-			sl.spilled = value{}
-			continue
+		if p.isConst() {
+			sl.written |= 1 << b
 		}
-		if sl.written&(1<<b) == 0 {
-			return v.refuse(syscall.EACCES, "invalid indirect read from stack R%d off %d+%d size %d", r, lo, off-int(lo), size)
-		}
+		sl.zero &^= 1 << b
+		sl.spilled = value{}
 	}
 	return nil
 }

@@ -54,11 +54,7 @@ func (i insn) text(next insn) string {
 		if i.src == pseudoCall {
 			return fmt.Sprintf("call pc%+d", i.imm)
 		}
-		name := "unknown"
-		if h := helpers[i.imm]; h != nil {
-			name = h.name
-		}
-		return fmt.Sprintf("call %s#%d", name, i.imm)
+		return fmt.Sprintf("call %s#%d", helperName(i.imm), i.imm)
 	case jmpEXIT:
 		return "exit"
 	case jmpJA:

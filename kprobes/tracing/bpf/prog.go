@@ -69,8 +69,8 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	}
 	v := verifier{prog: p, caller: c, log: log}
 	err = v.verify(a)
-	if full := log.give(c, v.processed); err == nil && full {
-		err = syscall.ENOSPC
+	if log.give(c, v.processed) {
+		err = fmt.Errorf("the log has no room: %w", syscall.ENOSPC)
 	}
 	if err != nil {
 		return Result{}, err

@@ -143,6 +143,9 @@ func (r *run) load(addr uint64, n int) uint64 {
 	b := r.bytes(addr, n)
 	if b == nil {
 		var other [8]byte
+		if ctxBase-addr <= pageSize {
+			return 0 // before the entry of a tracepoint
+		}
 		if addr < abi.TaskSizeMax || addr-stackBase < mapEnd-stackBase {
 			r.end("invalid access to memory")
 			return 0

@@ -25,7 +25,7 @@ const (
 
 // regNames are the types in the words of the log.
 var regNames = [...]string{
-	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "ringbuf_mem", "ringbuf_mem_or_null", "func", "ptr_", "map_key",
+	"?", "scalar", "ctx", "map_ptr", "map_value", "map_value_or_null", "fp", "alloc_mem", "alloc_mem_or_null", "func", "ptr_", "map_key",
 }
 
 // value is struct bpf_reg_state: what is known of a register. For a scalar the bounds are those of
@@ -114,6 +114,12 @@ func arithmetic(op uint8, a, b value, narrow bool) value {
 	if narrow {
 		width = 32
 	}
+	switch {
+	case op == aluDIV || op == aluMOD: // Linux knows nothing of the result
+		return unknown().narrowed(narrow)
+	case (op == aluLSH || op == aluRSH || op == aluARSH) && b.umax >= width:
+		return unknown().narrowed(narrow)
+	}
 	if a.isConst() && b.isConst() {
 		if narrow {
 			return constant(alu32(insn{code: classALU | op}, a.bits, b.bits))
@@ -174,18 +180,6 @@ func arithmetic(op uint8, a, b value, narrow bool) value {
 			r.smin, r.smax = a.smin>>n, a.smax>>n
 			r.bits, r.mask = uint64(int64(a.bits)>>n), uint64(int64(a.mask)>>n)
 		}
-	case aluDIV:
-		if b.isConst() && b.bits != 0 {
-			r.umin, r.umax = a.umin/b.bits, a.umax/b.bits
-		} else {
-			r.umax = a.umax
-		}
-	case aluMOD:
-		if b.isConst() && b.bits != 0 {
-			r.umax = min(a.umax, b.bits-1)
-		} else {
-			r.umax = a.umax
-		}
 	}
 	r = r.tightened()
 	if narrow {
@@ -195,6 +189,14 @@ func arithmetic(op uint8, a, b value, narrow bool) value {
 		return unknown()
 	}
 	return r
+}
+
+// narrowed returns a scalar, or its lower half.
+func (v value) narrowed(narrow bool) value {
+	if narrow {
+		return v.low32()
+	}
+	return v
 }
 
 // addBits is tnum_add.

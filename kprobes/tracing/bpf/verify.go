@@ -16,7 +16,7 @@ type programType struct {
 // tools load to learn what the kernel can do.
 var programTypes = map[ProgType]programType{
 	ProgKprobe:        {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 168 }},
-	ProgTracepoint:    {func(off, size int) bool { return off >= 8 && off%size == 0 && off+size <= 8192 }},
+	ProgTracepoint:    {func(off, size int) bool { return (off < 0 || off >= 8) && off%size == 0 && off+size <= maxCtx }}, // Linux takes what is before the entry, too
 	ProgPerfEvent:     {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 184 }},
 	ProgRawTracepoint: {func(off, size int) bool { return off >= 0 && size == 8 && off%8 == 0 && off+size <= 12*8 }},
 	ProgSocketFilter:  {word},
@@ -47,6 +47,9 @@ type verifier struct {
 	joins     []bool           // by instruction: paths join here
 	starts    []int            // of functions
 	todo      []*state
+	jumps     int // jumps that were followed
+	keptJumps int // and instructions, when a state was kept last
+	keptInsns int
 }
 
 // slot is 8 bytes of a stack frame: a register that was stored there, or bytes.
@@ -59,8 +62,8 @@ type slot struct {
 // function is one function that is running on a path.
 type function struct {
 	regs     [maxReg]value
-	stack    [stackSize / 8]slot
-	site     int // the call
+	stack    []slot // as deep as it was written, from the frame pointer down
+	site     int    // the call
 	callback bool
 }
 
@@ -69,7 +72,9 @@ type state struct {
 	pc     int
 	frames []*function
 	refs   []reference
-	parent *state // where the path came from: to find loops
+	parent *state // what was kept last on the path
+
+	branches int // of what was kept: paths from it that have not ended
 }
 
 // reference is a record that has to be given back.
@@ -86,6 +91,7 @@ func (s *state) clone() *state {
 	c := &state{pc: s.pc, refs: slices.Clone(s.refs), parent: s.parent}
 	for _, f := range s.frames {
 		copied := *f
+		copied.stack = slices.Clone(f.stack)
 		c.frames = append(c.frames, &copied)
 	}
 	return c
@@ -284,8 +290,10 @@ func (v *verifier) flow() error {
 		if to < 0 || to >= len(insns) {
 			return v.refuse(syscall.EINVAL, "jump out of range from insn %d to %d", from, to)
 		}
+		if to > 0 && insns[to-1].wideLoad() {
+			return v.refuse(syscall.EINVAL, "jump into the middle of ldimm64 insn %d", to-1)
+		}
 		if seen[to] {
-			v.joins[to] = true
 			return nil
 		}
 		seen[to] = true
@@ -314,14 +322,12 @@ func (v *verifier) flow() error {
 			if to = []int{next}; i.src == pseudoCall {
 				to = append(to, n+1+int(i.imm))
 			}
-			if next < len(insns) {
-				v.joins[next] = true
-			}
 		case i.op() == jmpJA:
 			to = []int{next + int(i.off)}
 			v.joins[max(0, min(next+int(i.off), len(insns)-1))] = true
 		default:
 			to = []int{next, next + int(i.off)}
+			v.joins[n] = true
 			v.joins[max(0, min(next+int(i.off), len(insns)-1))] = true
 		}
 		for _, t := range to {
@@ -339,19 +345,21 @@ func (v *verifier) flow() error {
 }
 
 // maxSavedStates bounds how many states are kept for one instruction.
-const maxSavedStates = 64
+const maxSavedStates = 32
 
 // follow follows a path until it ends, or joins one that was followed already.
 func (v *verifier) follow(s *state) error {
 	for {
+		if v.processed++; v.processed > maxInsns {
+			s.ended()
+			return v.refuse(syscall.E2BIG, "BPF program is too large. Processed %d insn", v.processed)
+		}
 		if v.joins[s.pc] {
 			known, err := v.joined(s)
 			if known || err != nil {
+				s.ended()
 				return err
 			}
-		}
-		if v.processed++; v.processed > maxInsns {
-			return v.refuse(syscall.E2BIG, "BPF program is too large. Processed %d insn", v.processed)
 		}
 		i := v.prog.insns[s.pc]
 		if v.log.verbose() {
@@ -361,26 +369,43 @@ func (v *verifier) follow(s *state) error {
 			}
 			v.log.printf("%d: (%02x) %s\n", s.pc, i.code, i.text(next))
 		}
+		if c := i.class(); c == classJMP || c == classJMP32 {
+			v.jumps++
+		}
 		done, err := v.step(s, i)
 		if done || err != nil {
+			s.ended()
 			return err
 		}
 	}
 }
 
-// joined is is_state_visited: whether what is known was followed from here. Otherwise it will have been.
+// joined is is_state_visited: whether all that can be here was followed before. Otherwise it is kept now and then,
+// as often as on Linux.
 func (v *verifier) joined(s *state) (bool, error) {
-	for p := s.parent; p != nil; p = p.parent {
-		if p.pc == s.pc && len(p.frames) == len(s.frames) && s.covered(p, true) {
-			return false, v.refuse(syscall.EINVAL, "infinite loop detected at insn %d", s.pc)
-		}
-	}
+	const jumps, insns, loopJumps, loopInsns = 2, 8, 20, 100
+	sinceJumps, sinceInsns := v.jumps-v.keptJumps, v.processed-v.keptInsns
+	keep := sinceJumps >= jumps && sinceInsns >= insns
 	for _, old := range v.states[s.pc] {
+		if old.branches > 0 { // not followed to its end: it may be part of this path
+			if len(old.frames) == len(s.frames) && s.covered(old, true) {
+				return false, v.refuse(syscall.EINVAL, "infinite loop detected at insn %d", s.pc)
+			}
+			if sinceJumps < loopJumps && sinceInsns < loopInsns {
+				keep = false
+			}
+			continue
+		}
 		if s.covered(old, false) {
 			return true, nil
 		}
 	}
+	if !keep {
+		return false, nil
+	}
+	v.keptJumps, v.keptInsns = v.jumps, v.processed
 	kept := s.clone()
+	kept.branches = 1
 	if all := v.states[s.pc]; len(all) < maxSavedStates {
 		v.states[s.pc] = append(all, kept)
 	} else {
@@ -388,6 +413,23 @@ func (v *verifier) joined(s *state) (bool, error) {
 	}
 	s.parent = kept
 	return false, nil
+}
+
+// push has another way be followed later.
+func (v *verifier) push(s *state) {
+	if s.parent != nil {
+		s.parent.branches++
+	}
+	v.todo = append(v.todo, s)
+}
+
+// ended says that a path has ended: what was kept on it is followed to its end when that was the last one.
+func (s *state) ended() {
+	for p := s.parent; p != nil; p = p.parent {
+		if p.branches--; p.branches > 0 {
+			return
+		}
+	}
 }
 
 // covered reports whether all that can be in s can be in an older state; exactly, if they have to be the same.
@@ -406,12 +448,18 @@ func (s *state) covered(old *state, exactly bool) bool {
 				return false
 			}
 		}
-		for k := range f.stack {
-			a, b := &f.stack[k], &o.stack[k]
+		if exactly && len(f.stack) != len(o.stack) {
+			return false
+		}
+		for k := range o.stack {
+			a, b := &slot{}, &o.stack[k]
+			if k < len(f.stack) {
+				a = &f.stack[k]
+			}
 			if !exactly && b.written == 0 && b.spilled.typ == regNone {
 				continue
 			}
-			if exactly && a.written != b.written || b.written&^a.written != 0 || b.zero&^a.zero != 0 {
+			if exactly && a.written != b.written || b.zero&^a.zero != 0 { // what else was written is like what was not: it may be read
 				return false
 			}
 			if b.spilled.typ != regNone || exactly {
@@ -539,14 +587,12 @@ func (v *verifier) writes(r uint8) error {
 func (v *verifier) alu(s *state, i insn) error {
 	regs := s.regs()
 	op, narrow := i.op(), i.class() == classALU
-	if op != aluMOV {
-		if err := v.readable(s, i.dst); err != nil {
-			return err
-		}
-	}
 	src := constant(uint64(int64(i.imm)))
 	switch {
 	case op == aluEND || op == aluNEG:
+		if err := v.readable(s, i.dst); err != nil {
+			return err
+		}
 		if err := v.writes(i.dst); err != nil {
 			return err
 		}
@@ -556,15 +602,12 @@ func (v *verifier) alu(s *state, i insn) error {
 		if op == aluEND && i.imm != 16 && i.imm != 32 && i.imm != 64 {
 			return v.refuse(syscall.EINVAL, "BPF_END uses reserved fields")
 		}
-		d := regs[i.dst]
 		regs[i.dst] = unknown()
 		switch {
-		case d.isConst() && op == aluEND:
-			regs[i.dst] = constant(endian(i, d.bits))
 		case op == aluEND && i.imm < 64:
 			regs[i.dst] = upTo(1<<uint(i.imm) - 1)
-		case op == aluNEG:
-			regs[i.dst] = arithmetic(aluSUB, constant(0), d, narrow)
+		case narrow:
+			regs[i.dst] = upTo(1<<32 - 1)
 		}
 		return nil
 	case i.fromRegister():
@@ -577,10 +620,19 @@ func (v *verifier) alu(s *state, i insn) error {
 		src = regs[i.src]
 	case i.src != 0 || i.off != 0:
 		return v.refuse(syscall.EINVAL, "BPF_ALU uses reserved fields")
-	case (op == aluDIV || op == aluMOD) && i.imm == 0:
-		return v.refuse(syscall.EINVAL, "div by zero")
-	case (op == aluLSH || op == aluRSH || op == aluARSH) && (i.imm < 0 || i.imm >= 64 || narrow && i.imm >= 32):
-		return v.refuse(syscall.EINVAL, "invalid shift %d", i.imm)
+	}
+	if op != aluMOV {
+		if err := v.readable(s, i.dst); err != nil {
+			return err
+		}
+	}
+	if !i.fromRegister() {
+		switch {
+		case (op == aluDIV || op == aluMOD) && i.imm == 0:
+			return v.refuse(syscall.EINVAL, "div by zero")
+		case (op == aluLSH || op == aluRSH || op == aluARSH) && (i.imm < 0 || i.imm >= 64 || narrow && i.imm >= 32):
+			return v.refuse(syscall.EINVAL, "invalid shift %d", i.imm)
+		}
 	}
 	if err := v.writes(i.dst); err != nil {
 		return err
@@ -604,15 +656,19 @@ func (v *verifier) alu(s *state, i insn) error {
 		regs[i.dst] = r
 		return nil
 	}
-	if narrow {
-		return v.refuse(syscall.EACCES, "R%d 32-bit pointer arithmetic prohibited", i.dst)
-	}
 	if dst.typ != regScalar && src.typ != regScalar {
 		if op == aluSUB {
 			regs[i.dst] = unknown()
 			return nil
 		}
 		return v.refuse(syscall.EACCES, "R%d pointer %s pointer prohibited", i.dst, aluNames[op>>4])
+	}
+	if narrow {
+		if op == aluSUB {
+			regs[i.dst] = unknown()
+			return nil
+		}
+		return v.refuse(syscall.EACCES, "R%d 32-bit pointer arithmetic prohibited", i.dst)
 	}
 	return v.pointerMath(s, i, dst, src)
 }
@@ -622,9 +678,7 @@ func (v *verifier) pointerMath(s *state, i insn, dst, src value) error {
 	op := i.op()
 	p, n := dst, src
 	if dst.typ == regScalar {
-		if p, n = src, dst; op == aluSUB {
-			return v.refuse(syscall.EACCES, "R%d tried to subtract pointer from scalar", i.dst)
-		}
+		p, n = src, dst
 	}
 	switch p.typ {
 	case regMapValueOrNull, regRecordOrNull:
@@ -636,56 +690,76 @@ func (v *verifier) pointerMath(s *state, i insn, dst, src value) error {
 		}
 		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited", i.dst, regNames[p.typ])
 	}
+	for _, part := range []value{n, p} {
+		if err := v.sane(p, part); err != nil {
+			return err
+		}
+	}
+	switch {
+	case op == aluSUB && dst.typ == regScalar:
+		return v.refuse(syscall.EACCES, "R%d tried to subtract pointer from scalar", i.dst)
+	case op == aluSUB && p.typ == regStack:
+		return v.refuse(syscall.EACCES, "R%d subtraction from stack pointer prohibited", i.dst)
+	}
 	if op != aluADD && op != aluSUB {
 		if op == aluAND || op == aluOR || op == aluXOR {
 			return v.refuse(syscall.EACCES, "R%d bitwise operator %s on pointer prohibited", i.dst, aluNames[op>>4])
 		}
 		return v.refuse(syscall.EACCES, "R%d pointer arithmetic with %s operator prohibited", i.dst, aluNames[op>>4])
 	}
-	const most = 1 << 29 // BPF_MAX_VAR_OFF
 	r := p
 	if n.isConst() {
 		by := int64(n.bits)
 		if op == aluSUB {
 			by = -by
 		}
-		if sum := int64(p.off) + by; by > -most && by < most && sum > -most && sum < most {
-			r.off = int32(sum)
-			s.regs()[i.dst] = r
-			return nil
+		r.off = int32(int64(p.off) + by)
+		if err := v.sane(r, r); err != nil {
+			return err
 		}
-		return v.refuse(syscall.EACCES, "math between %s pointer and %d is not allowed", regNames[p.typ], int64(n.bits))
-	}
-	if p.typ == regStack && op == aluSUB {
-		return v.refuse(syscall.EACCES, "R%d subtraction from stack pointer prohibited", i.dst)
-	}
-	if n.smin <= -most || n.smin >= most {
-		what := "min"
-		if n.smin == -1<<63 {
-			return v.refuse(syscall.EACCES, "math between %s pointer and register with unbounded %s value is not allowed", regNames[p.typ], what)
-		}
-		return v.refuse(syscall.EACCES, "value %d makes %s pointer be out of bounds", n.smin, regNames[p.typ])
+		s.regs()[i.dst] = r
+		return nil
 	}
 	number := value{typ: regScalar}
 	number.setNumber(p)
 	sum := arithmetic(op, number, n, false)
 	r.setNumber(sum)
+	if err := v.sane(r, r); err != nil {
+		return err
+	}
 	s.regs()[i.dst] = r
+	return nil
+}
+
+// sane is check_reg_sane_offset: neither a pointer nor what is added to it goes too far.
+func (v *verifier) sane(p, part value) error {
+	const most = 1 << 29 // BPF_MAX_VAR_OFF
+	name := regNames[p.typ]
+	switch {
+	case part.isConst() && (int64(part.bits) >= most || int64(part.bits) <= -most):
+		return v.refuse(syscall.EINVAL, "math between %s pointer and %d is not allowed", name, int64(part.bits))
+	case part.off >= most || part.off <= -most:
+		return v.refuse(syscall.EINVAL, "%s pointer offset %d is not allowed", name, part.off)
+	case part.smin == -1<<63:
+		return v.refuse(syscall.EINVAL, "math between %s pointer and register with unbounded min value is not allowed", name)
+	case part.smin >= most || part.smin <= -most:
+		return v.refuse(syscall.EINVAL, "value %d makes %s pointer be out of bounds", part.smin, name)
+	}
 	return nil
 }
 
 // storeInsn follows a store.
 func (v *verifier) storeInsn(s *state, i insn) error {
 	regs := s.regs()
-	if err := v.readable(s, i.dst); err != nil {
-		return err
-	}
 	v2 := constant(uint64(int64(i.imm)))
 	if i.class() == classSTX {
 		if err := v.readable(s, i.src); err != nil {
 			return err
 		}
 		v2 = regs[i.src]
+	}
+	if err := v.readable(s, i.dst); err != nil {
+		return err
 	}
 	if i.class() == classST && i.src != 0 {
 		return v.refuse(syscall.EINVAL, "BPF_ST uses reserved fields")
@@ -695,6 +769,9 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 		if i.class() == classSTX {
 			if i.mode() == modeAtomic {
 				return v.refuse(syscall.EACCES, "BPF_ATOMIC stores into R%d ctx is not allowed", i.dst)
+			}
+			if off := regs[i.dst].off; off < 0 {
+				return v.refuse(syscall.EACCES, "negative offset ctx ptr R%d off=%d disallowed", i.dst, off)
 			}
 			return v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", i.off, i.size())
 		}
@@ -708,9 +785,6 @@ func (v *verifier) storeInsn(s *state, i insn) error {
 	case aluADD, aluADD | atomicFetch, aluAND, aluAND | atomicFetch, aluOR, aluOR | atomicFetch, aluXOR, aluXOR | atomicFetch, atomicXCHG, atomicCMPXCHG:
 	default:
 		return v.refuse(syscall.EINVAL, "BPF_ATOMIC uses invalid atomic opcode %02x", uint8(i.imm))
-	}
-	if v2.typ != regScalar {
-		return v.refuse(syscall.EACCES, "R%d leaks addr into mem", i.src)
 	}
 	if i.imm == atomicCMPXCHG {
 		if err := v.readable(s, r0); err != nil {
@@ -743,6 +817,9 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 	p := s.regs()[r]
 	switch p.typ {
 	case regStack:
+		if at := p.bits + uint64(int64(p.off)+int64(off)); (at|p.mask)&uint64(size-1) != 0 {
+			return value{}, v.refuse(syscall.EACCES, "misaligned stack access off (0x%x; 0x%x)+%d+%d size %d", p.bits, p.mask, p.off, off, size)
+		}
 		return v.stackAccess(s, r, off, size, stored)
 	case regMapValue:
 		if p.m.stride == 0 || p.m.kind.holds() {
@@ -754,6 +831,9 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 	case regRecord:
 		return unknown().loaded(size), v.within(p, r, off, size, int(p.size), fmt.Sprintf("invalid access to memory, mem_size=%d", p.size))
 	case regCtx:
+		if p.off < 0 {
+			return value{}, v.refuse(syscall.EACCES, "negative offset ctx ptr R%d off=%d disallowed", r, p.off)
+		}
 		if p.off != 0 || !p.isConst() {
 			return value{}, v.refuse(syscall.EACCES, "dereference of modified ctx ptr R%d off=%d disallowed", r, p.off)
 		}
@@ -829,27 +909,48 @@ func (v *verifier) stackAccess(s *state, r uint8, off, size int, stored *value) 
 	} else {
 		lo, hi = lo+int64(p.bits), hi+int64(p.bits)
 	}
-	if lo < -stackSize || hi+int64(size) > 0 {
-		if p.isConst() {
-			return value{}, v.refuse(syscall.EACCES, "invalid %s stack R%d off=%d size=%d", verb, r, lo, size)
-		}
-		return value{}, v.refuse(syscall.EACCES, "invalid variable-offset %s stack R%d var_off=(0x%x; 0x%x) off=%d size=%d", verb, r, p.bits, p.mask, int(p.off)+off, size)
-	}
 	f := s.frames[p.frame]
+	least := -int64(stackSize)
+	if stored == nil {
+		least = -int64(f.allocated())
+	}
+	errno := syscall.Errno(0)
+	switch {
+	case lo < least || lo > -1:
+		errno = syscall.EACCES
+	case hi+int64(size) > 0:
+		errno = syscall.EINVAL
+	}
+	if errno != 0 {
+		if p.isConst() {
+			return value{}, v.refuse(errno, "invalid %s stack R%d off=%d size=%d", verb, r, lo, size)
+		}
+		return value{}, v.refuse(errno, "invalid variable-offset %s stack R%d var_off=(0x%x; 0x%x) off=%d size=%d", verb, r, p.bits, p.mask, int(p.off)+off, size)
+	}
 	if stored != nil {
+		if size < 8 && stored.typ != regScalar && p.isConst() {
+			return value{}, v.refuse(syscall.EACCES, "invalid size of register spill")
+		}
+		f.grow(lo)
 		f.write(int(lo), int(hi)+size, size, stored, p.isConst())
 		return value{}, nil
 	}
-	loaded, ok := f.read(int(lo), int(hi)+size, size)
-	if !ok {
-		return value{}, v.refuse(syscall.EACCES, "invalid read from stack off %d+%d size %d", lo, 0, size)
-	}
-	return loaded, nil
+	return f.read(int(lo), int(hi)+size, size), nil
 }
 
 // at returns the slot and the number in it of a byte of the stack, which is at a negative offset from the
 // frame pointer.
-func at(off int) (slot, byteOf int) { return (off + stackSize) / 8, (off + stackSize) % 8 }
+func at(off int) (slot, byteOf int) { return (-off - 1) / 8, off & 7 }
+
+// grow makes the stack at least as deep as an offset.
+func (f *function) grow(off int64) {
+	for int64(f.allocated()) < -off {
+		f.stack = append(f.stack, slot{})
+	}
+}
+
+// allocated is how deep the stack was written, bytes.
+func (f *function) allocated() int { return 8 * len(f.stack) }
 
 // write writes size bytes somewhere in [from, to) of a stack.
 func (f *function) write(from, to, size int, v *value, exact bool) {
@@ -877,30 +978,27 @@ func (f *function) write(from, to, size int, v *value, exact bool) {
 	}
 }
 
-// read returns what size bytes somewhere in [from, to) of a stack are, if they were all written.
-func (f *function) read(from, to, size int) (value, bool) {
+// read returns what size bytes somewhere in [from, to) of a stack are.
+func (f *function) read(from, to, size int) value {
 	n, b := at(from)
 	sl := &f.stack[n]
 	if to-from == size && sl.spilled.typ != regNone && b == 0 {
 		if size == 8 {
-			return sl.spilled, true
+			return sl.spilled
 		}
 		if sl.spilled.typ == regScalar && sl.spilled.isConst() {
-			return constant(sl.spilled.bits & (1<<(8*size) - 1)), true
+			return constant(sl.spilled.bits & (1<<(8*size) - 1))
 		}
 	}
 	zero := true
 	for off := from; off < to; off++ {
 		n, b := at(off)
-		if f.stack[n].written&(1<<b) == 0 {
-			return value{}, false
-		}
 		zero = zero && f.stack[n].zero&(1<<b) != 0
 	}
 	if zero {
-		return constant(0), true
+		return constant(0)
 	}
-	return unknown().loaded(size), true
+	return unknown().loaded(size)
 }
 
 // branch follows a conditional jump: one way now, the other one later.
@@ -929,9 +1027,9 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 		taken.pc = target
 		taken.isNull(d, op == jmpJEQ)
 		s.isNull(d, op == jmpJNE)
-		v.todo = append(v.todo, taken)
+		v.push(taken)
 		return false, nil
-	case null && d.typ != regScalar: // a pointer that is not NULL
+	case null && d.typ == regMapValue: // of other pointers Linux does not see that they are not NULL
 		if op == jmpJNE {
 			s.pc = target
 		}
@@ -939,7 +1037,7 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 	case d.typ != regScalar || other.typ != regScalar:
 		taken := s.clone()
 		taken.pc = target
-		v.todo = append(v.todo, taken)
+		v.push(taken)
 		return false, nil
 	}
 	a, b := d, other
@@ -953,14 +1051,14 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 			}
 			taken := s.clone()
 			taken.pc = target
-			v.todo = append(v.todo, taken)
+			v.push(taken)
 			return false, nil
 		}
 		if op == jmpJSGT || op == jmpJSGE || op == jmpJSLT || op == jmpJSLE {
 			if a.umax > 1<<31-1 {
 				taken := s.clone()
 				taken.pc = target
-				v.todo = append(v.todo, taken)
+				v.push(taken)
 				return false, nil
 			}
 		}
@@ -978,7 +1076,7 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 		taken.pc = target
 		taken.learn(i, d, yesA, yesB)
 		s.learn(i, d, noA, noB)
-		v.todo = append(v.todo, taken)
+		v.push(taken)
 		return false, nil
 	}
 	if yes {

@@ -1,0 +1,445 @@
+package bpf
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
+)
+
+// fakeCaller is a process whose memory is one array, at base.
+type fakeCaller struct {
+	memory  []byte
+	objects []any // from descriptor 3
+}
+
+const base = 0x10000
+
+func (c *fakeCaller) Read(addr uint64, b []byte) error {
+	if addr < base || addr-base+uint64(len(b)) > uint64(len(c.memory)) {
+		return syscall.EFAULT
+	}
+	copy(b, c.memory[addr-base:])
+	return nil
+}
+
+func (c *fakeCaller) Write(addr uint64, b []byte) {
+	if addr >= base && addr-base+uint64(len(b)) <= uint64(len(c.memory)) {
+		copy(c.memory[addr-base:], b)
+	}
+}
+
+func (c *fakeCaller) Object(fd int) any {
+	if fd < 3 || fd-3 >= len(c.objects) {
+		return nil
+	}
+	return c.objects[fd-3]
+}
+
+func (c *fakeCaller) Task() (perf.IDs, string) { return perf.IDs{PID: 10, TID: 11}, "fake" }
+
+// put appends to the memory, and returns where.
+func (c *fakeCaller) put(b []byte) uint64 {
+	at := uint64(len(c.memory))
+	c.memory = append(c.memory, b...)
+	return base + at
+}
+
+// call makes a call with fields of 4 and 8 bytes (uint32, uint64) at offsets of the attr.
+func (c *fakeCaller) call(s *System, cmd uint32, fields map[int]any) (Result, []byte, error) {
+	b := make([]byte, attrSize)
+	for at, v := range fields {
+		switch v := v.(type) {
+		case uint32:
+			binary.LittleEndian.PutUint32(b[at:], v)
+		case uint64:
+			binary.LittleEndian.PutUint64(b[at:], v)
+		}
+	}
+	addr := c.put(b)
+	r, err := s.Call(c, cmd, addr, attrSize)
+	return r, c.memory[addr-base : addr-base+attrSize], err
+}
+
+// memory is shared memory of this process only.
+type memory struct{ b []byte }
+
+func (m *memory) Grow(n int) ([]byte, error) { m.b = make([]byte, n); return m.b, nil }
+func (m *memory) Close()                     {}
+
+// guest is the kernel's memory: 4096 bytes at an address.
+type guest struct{ b [4096]byte }
+
+const guestAt = 0xffff888000001000
+
+func (g *guest) ReadAt(addr uint64, p []byte) error {
+	if addr < guestAt || addr+uint64(len(p)) > guestAt+4096 {
+		return syscall.EFAULT
+	}
+	copy(p, g.b[addr-guestAt:])
+	return nil
+}
+func (g *guest) WriteAt(uint64, []byte) error { return syscall.EFAULT }
+func (g *guest) ReadU64(addr uint64) (uint64, error) {
+	var b [8]byte
+	err := g.ReadAt(addr, b[:])
+	return binary.LittleEndian.Uint64(b[:]), err
+}
+func (g *guest) WriteU64(uint64, uint64) error { return syscall.EFAULT }
+
+func newSystem() *System {
+	return New(Config{CPUs: 4, Now: func() int64 { return 12345 }, Memory: func() (perf.Memory, error) { return &memory{}, nil }, Kernel: &guest{}})
+}
+
+// newMap makes a map, whose descriptor it returns.
+func (c *fakeCaller) newMap(t testing.TB, s *System, kind MapType, key, value, entries, flags uint32) uint32 {
+	t.Helper()
+	r, _, err := c.call(s, cmdMapCreate, map[int]any{0: uint32(kind), 4: key, 8: value, 12: entries, 16: flags})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	return uint32(len(c.objects) + 2)
+}
+
+// code puts instructions together.
+func code(all ...insn) (b []byte) {
+	for _, i := range all {
+		b = append(b, i.code, i.dst|i.src<<4)
+		b = binary.LittleEndian.AppendUint16(b, uint16(i.off))
+		b = binary.LittleEndian.AppendUint32(b, uint32(i.imm))
+	}
+	return b
+}
+
+func movK(dst uint8, imm int32) insn { return insn{code: classALU64 | aluMOV, dst: dst, imm: imm} }
+func movX(dst, src uint8) insn       { return insn{code: classALU64 | aluMOV | srcX, dst: dst, src: src} }
+func aluK(op, dst uint8, imm int32) insn {
+	return insn{code: classALU64 | op, dst: dst, imm: imm}
+}
+func aluX(op, dst, src uint8) insn { return insn{code: classALU64 | op | srcX, dst: dst, src: src} }
+func ldx(size, dst, src uint8, off int16) insn {
+	return insn{code: classLDX | modeMEM | size, dst: dst, src: src, off: off}
+}
+func stx(size, dst, src uint8, off int16) insn {
+	return insn{code: classSTX | modeMEM | size, dst: dst, src: src, off: off}
+}
+func st(size, dst uint8, off int16, imm int32) insn {
+	return insn{code: classST | modeMEM | size, dst: dst, off: off, imm: imm}
+}
+func jmpK(op, dst uint8, imm int32, off int16) insn {
+	return insn{code: classJMP | op, dst: dst, imm: imm, off: off}
+}
+func callHelper(nr int32) insn { return insn{code: classJMP | jmpCALL, imm: nr} }
+
+var exit = insn{code: classJMP | jmpEXIT}
+
+// loadMap is a 64-bit immediate with a map.
+func loadMap(dst uint8, fd uint32) []insn {
+	return []insn{{code: classLD | modeIMM | sizeDW, dst: dst, src: pseudoMapFD, imm: int32(fd)}, {}}
+}
+
+// load loads a program, and returns the last line of the log before the statistics.
+func (c *fakeCaller) load(s *System, kind ProgType, license string, prog []byte) (*Prog, string, error) {
+	const room = 1 << 16
+	log := c.put(make([]byte, room))
+	r, _, err := c.call(s, cmdProgLoad, map[int]any{
+		0: uint32(kind), 4: uint32(len(prog) / insnSize), 8: c.put(prog), 16: c.put([]byte(license + "\x00")),
+		24: uint32(logLevel1), 28: uint32(room), 32: log,
+	})
+	text, _, _ := bytes.Cut(c.memory[log-base:], []byte{0})
+	lines := strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	last := ""
+	if len(lines) > 1 {
+		last = lines[len(lines)-2]
+	}
+	p, _ := r.Object.(*Prog)
+	return p, last, err
+}
+
+// run runs a program as for a hit.
+func (s *System) runOnce(p *Prog, ctx []byte) uint64 {
+	h := Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Ctx: ctx, PID: 10, TID: 11, Comm: new([abi.TaskCommLen]byte)}
+	copy(h.Comm[:], "fake")
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	return s.run.execute(p, 7, &h)
+}
+
+// TestVerifier: what Linux 6.1 says of these programs (integration/clients has more, which are recorded).
+func TestVerifier(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	hash := c.newMap(t, s, mapHash, 4, 8, 8, 0)
+	look := func(then ...insn) []byte {
+		return code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, hash), []insn{callHelper(1)}, then)...)
+	}
+	for _, tt := range []struct {
+		name    string
+		prog    []byte
+		license string
+		want    error
+		log     string
+	}{
+		{"return 0", code(movK(0, 0), exit), "GPL", nil, ""},
+		{"no result", code(exit), "GPL", syscall.EACCES, "R0 !read_ok"},
+		{"no end", code(movK(0, 0)), "GPL", syscall.EINVAL, "last insn is not an exit or jmp"},
+		{"not reached", code(movK(0, 0), exit, exit), "GPL", syscall.EINVAL, "unreachable insn 2"},
+		{"jump away", code(jmpK(jmpJEQ, 1, 0, 9), movK(0, 0), exit), "GPL", syscall.EINVAL, "jump out of range from insn 0 to 10"},
+		{"frame pointer", code(movK(10, 0), exit), "GPL", syscall.EACCES, "frame pointer is read only"},
+		{"division", code(movK(0, 1), aluK(aluDIV, 0, 0), exit), "GPL", syscall.EINVAL, "div by zero"},
+		{"null", look(ldx(sizeDW, 0, 0, 0), exit), "GPL", syscall.EACCES, "R0 invalid mem access 'map_value_or_null'"},
+		{"not null", look(jmpK(jmpJEQ, 0, 0, 1), ldx(sizeDW, 0, 0, 0), exit), "GPL", nil, ""},
+		{"after the value", look(jmpK(jmpJEQ, 0, 0, 1), ldx(sizeDW, 0, 0, 8), exit), "GPL", syscall.EACCES, "R0 min value is outside of the allowed memory range"},
+		{"registers", code(ldx(sizeDW, 0, 1, 160), exit), "GPL", nil, ""},
+		{"after the registers", code(ldx(sizeDW, 0, 1, 168), exit), "GPL", syscall.EACCES, "invalid bpf_context access off=168 size=8"},
+		{"a number is no pointer", code(movK(1, 5), ldx(sizeDW, 0, 1, 0), exit), "GPL", syscall.EACCES, "R1 invalid mem access 'scalar'"},
+		{"GPL only", code(callHelper(35), exit), "MIT", syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program"},
+		{"no such helper", code(callHelper(9999), exit), "GPL", syscall.EINVAL, "invalid func unknown#9999"},
+		{"a helper of packets", code(callHelper(26), exit), "GPL", syscall.EINVAL, "unknown func bpf_skb_load_bytes#26"},
+		{"for ever", code(movK(0, 0), movK(2, 0), jmpK(jmpJEQ, 2, 0, -1), exit), "GPL", syscall.EINVAL, "infinite loop detected at insn 2"},
+		{"bounded loop", code(movK(0, 0), aluK(aluADD, 0, 1), jmpK(jmpJLT, 0, 100, -2), exit), "GPL", nil, ""},
+	} {
+		_, log, err := c.load(s, ProgKprobe, tt.license, tt.prog)
+		if !errors.Is(err, tt.want) || tt.want != nil && log != tt.log {
+			t.Errorf("%s: %v, %q, want %v, %q", tt.name, err, log, tt.want, tt.log)
+		}
+	}
+}
+
+// TestExecute: programs that compute, count in maps, call one another and read the kernel's memory.
+func TestExecute(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	hash := c.newMap(t, s, mapHash, 4, 8, 8, 0)
+	perCPU := c.newMap(t, s, mapPerCPUArray, 4, 8, 1, 0)
+	copy(s.conf.Kernel.(*guest).b[16:], "text of the kernel\x00")
+	for _, tt := range []struct {
+		name string
+		prog []byte
+		want uint64
+	}{
+		{"arithmetic", code(movK(0, 100), aluK(aluMUL, 0, 7), aluK(aluSUB, 0, 1), aluK(aluMOD, 0, 50), exit), 49},
+		{"by zero", code(movK(0, 9), movK(1, 0), aluX(aluDIV, 0, 1), exit), 0},
+		{"32 bits", code(movK(0, -1), insn{code: classALU | aluADD, dst: 0, imm: 2}, exit), 1},
+		{"big endian", code(movK(0, 0x1234), insn{code: classALU | aluEND | srcX, dst: 0, imm: 16}, exit), 0x3412},
+		{"registers", code(ldx(sizeDW, 0, 1, 112), exit), 0x70},
+		{"stack", code(st(sizeDW, 10, -8, 77), ldx(sizeB, 0, 10, -8), exit), 77},
+		{"function", code(movK(1, 20), insn{code: classJMP | jmpCALL, src: pseudoCall, imm: 1}, exit, movX(0, 1), aluK(aluADD, 0, 1), exit), 21},
+		{"loop", code(movK(0, 0), movK(2, 0), aluX(aluADD, 0, 2), aluK(aluADD, 2, 1), jmpK(jmpJLT, 2, 11, -3), exit), 55},
+		{"pid", code(callHelper(14), exit), 10<<32 | 11},
+		{"time", code(callHelper(5), exit), 12345},
+		{"cookie", code(callHelper(174), exit), 7},
+		{"string", code(movX(1, 10), aluK(aluADD, 1, -32), movK(2, 32),
+			insn{code: classLD | modeIMM | sizeDW, dst: 3, imm: 0x1010}, insn{imm: -0x7780}, // guestAt + 16
+			callHelper(115), exit), 19},
+		{"fault", code(movX(1, 10), aluK(aluADD, 1, -8), movK(2, 8), movK(3, 64), callHelper(113), exit), errno(syscall.EFAULT)},
+	} {
+		p, log, err := c.load(s, ProgKprobe, "GPL", tt.prog)
+		if err != nil {
+			t.Errorf("%s: %v: %s", tt.name, err, log)
+			continue
+		}
+		ctx := make([]byte, 168)
+		ctx[112] = 0x70
+		if got := s.runOnce(p, ctx); got != tt.want || p.warned.Load() {
+			t.Errorf("%s: %#x, want %#x", tt.name, got, tt.want)
+		}
+	}
+	count := code(slices.Concat([]insn{st(sizeW, 10, -4, 0), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, perCPU), []insn{
+		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1), {code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD},
+		st(sizeW, 10, -4, 5), st(sizeDW, 10, -16, 99), movX(2, 10), aluK(aluADD, 2, -4), movX(3, 10), aluK(aluADD, 3, -16), movK(4, 0)},
+		loadMap(1, hash), []insn{callHelper(2), movK(0, 0), exit})...)
+	p, log, err := c.load(s, ProgKprobe, "GPL", count)
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	for range 3 {
+		s.runOnce(p, nil)
+	}
+	for fd, want := range map[uint32]uint64{hash: 99, perCPU: 3} {
+		key := uint32(0)
+		if fd == hash {
+			key = 5
+		}
+		value := c.put(make([]byte, 32))
+		if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: c.put(binary.LittleEndian.AppendUint32(nil, key)), 16: value}); err != nil {
+			t.Fatal(err)
+		}
+		if got := binary.LittleEndian.Uint64(c.memory[value-base:]); got != want {
+			t.Errorf("map %d: %d, want %d", fd, got, want)
+		}
+	}
+}
+
+// TestMaps: the errnos of maps, and what they hold.
+func TestMaps(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	for _, tt := range []struct {
+		kind                       MapType
+		key, value, entries, flags uint32
+		want                       error
+	}{
+		{mapHash, 4, 8, 10, 0, nil},
+		{mapHash, 0, 8, 10, 0, syscall.EINVAL},
+		{mapHash, 4, 8, 0, 0, syscall.EINVAL},
+		{mapHash, 4, 8, 10, 1 << 20, syscall.EINVAL},
+		{mapArray, 8, 8, 10, 0, syscall.EINVAL},
+		{mapArray, 4, 8, 10, flagNoPrealloc, syscall.EINVAL},
+		{mapPerCPUArray, 4, 1 << 16, 10, 0, syscall.E2BIG},
+		{mapRingbuf, 0, 0, 4096, 0, nil},
+		{mapRingbuf, 0, 0, 4097, 0, syscall.EINVAL},
+		{mapLPMTrie, 8, 4, 4, 0, syscall.EINVAL},
+		{mapLPMTrie, 8, 4, 4, flagNoPrealloc, nil},
+		{mapStackTrace, 4, 12, 4, 0, syscall.EINVAL},
+		{mapQueue, 4, 8, 4, 0, syscall.EINVAL},
+		{99, 4, 8, 4, 0, syscall.EINVAL},
+		{mapArray, 4, 1 << 29, 1 << 10, 0, syscall.ENOMEM},
+	} {
+		_, _, err := c.call(s, cmdMapCreate, map[int]any{0: uint32(tt.kind), 4: tt.key, 8: tt.value, 12: tt.entries, 16: tt.flags})
+		if !errors.Is(err, tt.want) {
+			t.Errorf("%+v: %v", tt, err)
+		}
+	}
+	word := func(n uint32) uint64 { return c.put(binary.LittleEndian.AppendUint32(nil, n)) }
+	hash := c.newMap(t, s, mapHash, 4, 4, 2, 0)
+	update := func(fd, key, value uint32, flags uint64) error {
+		_, _, err := c.call(s, cmdMapUpdate, map[int]any{0: fd, 8: word(key), 16: word(value), 24: flags})
+		return err
+	}
+	for _, tt := range []struct {
+		key   uint32
+		flags uint64
+		want  error
+	}{
+		{1, updateExist, syscall.ENOENT},
+		{1, updateAny, nil},
+		{1, updateNoExist, syscall.EEXIST},
+		{2, updateNoExist, nil},
+		{3, updateAny, syscall.E2BIG},
+		{3, 8, syscall.EINVAL},
+	} {
+		if err := update(hash, tt.key, 10*tt.key, tt.flags); !errors.Is(err, tt.want) {
+			t.Errorf("update of %d with %d: %v, want %v", tt.key, tt.flags, err, tt.want)
+		}
+	}
+	lru := c.newMap(t, s, mapLRUHash, 4, 4, 2, 0)
+	for key := range uint32(5) {
+		if err := update(lru, key, key, 0); err != nil {
+			t.Errorf("LRU: %v", err)
+		}
+	}
+	var keys []uint32
+	key, next := uint64(0), word(0)
+	for {
+		if _, _, err := c.call(s, cmdMapNextKey, map[int]any{0: lru, 8: key, 16: next}); err != nil {
+			break
+		}
+		keys = append(keys, binary.LittleEndian.Uint32(c.memory[next-base:]))
+		key = next
+	}
+	slices.Sort(keys)
+	if !slices.Equal(keys, []uint32{3, 4}) {
+		t.Errorf("the LRU table has %v", keys)
+	}
+	trie := c.newMap(t, s, mapLPMTrie, 8, 4, 4, flagNoPrealloc)
+	prefix := func(bits uint32, ip ...byte) uint64 {
+		return c.put(append(binary.LittleEndian.AppendUint32(nil, bits), ip...))
+	}
+	for _, e := range []struct {
+		at    uint64
+		value uint32
+	}{{prefix(8, 10, 0, 0, 0), 8}, {prefix(16, 10, 1, 0, 0), 16}} {
+		if _, _, err := c.call(s, cmdMapUpdate, map[int]any{0: trie, 8: e.at, 16: word(e.value)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	value := word(0)
+	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: trie, 8: prefix(32, 10, 1, 2, 3), 16: value}); err != nil || c.memory[value-base] != 16 {
+		t.Errorf("the longest prefix: %v, %d", err, c.memory[value-base])
+	}
+	queue := c.newMap(t, s, mapQueue, 0, 4, 2, 0)
+	for n := range uint32(3) {
+		_, _, err := c.call(s, cmdMapUpdate, map[int]any{0: queue, 16: word(n)})
+		if (err == nil) != (n < 2) {
+			t.Errorf("queue: %v", err)
+		}
+	}
+	for n := range byte(2) {
+		if _, _, err := c.call(s, cmdMapLookupAndDelete, map[int]any{0: queue, 16: value}); err != nil || c.memory[value-base] != n {
+			t.Errorf("queue: %v, %d", err, c.memory[value-base])
+		}
+	}
+}
+
+// TestReferences: objects end with the last reference.
+func TestReferences(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	hash := c.newMap(t, s, mapHash, 4, 8, 8, 0)
+	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat(loadMap(1, hash), []insn{movK(0, 0), exit})...))
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	m := c.objects[0].(*Map)
+	s.Release(m)
+	if s.byIndex[m.index] != m {
+		t.Error("a map that a program uses is gone")
+	}
+	s.Release(p)
+	if s.byIndex[m.index] != nil || len(s.maps.all)+len(s.progs.all) != 0 {
+		t.Error("the map or the program is still there")
+	}
+}
+
+// FuzzCall: no call panics, and no program that is let through is ended.
+func FuzzCall(f *testing.F) {
+	f.Add(uint32(ProgKprobe), code(movK(0, 0), exit))
+	f.Add(uint32(ProgTracepoint), code(ldx(sizeDW, 0, 1, 8), exit))
+	f.Add(uint32(ProgSocketFilter), code(callHelper(7), exit))
+	f.Add(uint32(ProgKprobe), code(slices.Concat([]insn{st(sizeW, 10, -4, 1), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, 3), []insn{callHelper(1), jmpK(jmpJEQ, 0, 0, 1), stx(sizeB, 0, 0, 1), movK(0, 0), exit})...))
+	f.Fuzz(func(t *testing.T, kind uint32, prog []byte) {
+		s, c := newSystem(), &fakeCaller{}
+		c.newMap(t, s, mapHash, 4, 24, 8, 0)
+		c.newMap(t, s, mapArray, 4, 32, 8, 0)
+		c.newMap(t, s, mapRingbuf, 0, 0, 4096, 0)
+		c.newMap(t, s, mapStackTrace, 4, 128, 64, 0)
+		if len(prog) > 400*insnSize {
+			return
+		}
+		prog = prog[:len(prog)/insnSize*insnSize]
+		p, _, err := c.load(s, ProgType(kind), "GPL", prog)
+		if err != nil {
+			return
+		}
+		s.runOnce(p, make([]byte, 168))
+		if p.warned.Load() {
+			t.Error("the verifier let a program through that was ended")
+		}
+	})
+}
+
+// FuzzCommand: no attr panics.
+func FuzzCommand(f *testing.F) {
+	f.Add(uint32(cmdMapCreate), []byte{1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0})
+	f.Add(uint32(cmdObjInfo), []byte{3, 0, 0, 0, 88, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0})
+	f.Fuzz(func(t *testing.T, cmd uint32, b []byte) {
+		s, c := newSystem(), &fakeCaller{memory: make([]byte, 8192)}
+		c.newMap(t, s, mapHash, 4, 8, 8, 0)
+		c.newMap(t, s, mapArray, 4, 8, 8, flagMmapable)
+		c.newMap(t, s, mapQueue, 0, 8, 8, 0)
+		if p, _, err := c.load(s, ProgSocketFilter, "GPL", code(movK(0, 0), exit)); err == nil {
+			c.objects = append(c.objects, p)
+		}
+		for range 3 {
+			addr := c.put(b)
+			r, err := s.Call(c, cmd, addr, uint32(len(b)))
+			if err == nil && r.Object != nil {
+				c.objects = append(c.objects, r.Object)
+			}
+		}
+	})
+}
