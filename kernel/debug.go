@@ -39,6 +39,9 @@ type Debugger struct {
 	changed chan struct{} // closed at the next change of the state
 }
 
+// CPUs returns the number of vCPUs.
+func (d *Debugger) CPUs() int { return len(d.m.cpus) }
+
 // StopReason is why a machine has stopped.
 type StopReason uint8
 
@@ -51,6 +54,13 @@ const (
 	StopIdle                         // a vCPU that was to execute an instruction waits for an interrupt
 	StopPanic                        // the guest has panicked
 )
+
+var stopReasons = [...]string{
+	StopRequested: "as requested", StopBreakpoint: "at a breakpoint", StopWatchpoint: "after an access to watched memory",
+	StopStepped: "after a step", StopIdle: "waiting for an interrupt", StopPanic: "by a panic",
+}
+
+func (r StopReason) String() string { return stopReasons[r] }
 
 // Stop tells why and where a machine has stopped.
 type Stop struct {
@@ -337,6 +347,9 @@ func (d *Debugger) Breakpoints(user string, addrs []uint64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.breaks[user] = slices.Clone(addrs)
+	if len(addrs) == 0 {
+		delete(d.breaks, user)
+	}
 	d.m.StopMachine(func() { d.m.cache.SetBreaks(d.allBreaks()) })
 }
 
@@ -362,6 +375,8 @@ type CPUState struct {
 	cpu.State
 	Started, Idle bool
 	Task          uint64 // task_struct, or 0
+	PID           int
+	Comm          string
 }
 
 // State returns the registers of a vCPU of a stopped machine.
@@ -370,6 +385,8 @@ func (d *Debugger) State(cpu int) (s CPUState, err error) {
 		s = CPUState{State: v.cpu.State, Started: v.started.Load(), Idle: v.idle.Load()}
 		if s.Started {
 			s.Task = v.currentTask()
+			pid, _ := d.m.mem.ReadU64(s.Task + abi.TaskPID)
+			s.PID, s.Comm = int(int32(pid)), d.m.comm(s.Task)
 		}
 	})
 	return s, err
@@ -398,6 +415,7 @@ func (d *Debugger) with(cpu int, f func(*vcpu)) error {
 	if _, stopped := d.Stopped(); !stopped {
 		return ErrRunning
 	}
+	d.settle()
 	v := d.m.cpus[cpu]
 	v.lock()
 	defer v.own.Unlock()

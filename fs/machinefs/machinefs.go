@@ -3,7 +3,7 @@
 // probes/ says for each probed address how its probes are implemented and why not
 // faster, and probed says it for all of them; copies/ has the code outside of a function that
 // executes its probed instructions; load/ calls functions of the kernel; modules/ loads and unloads modules, with
-// the arguments that modprobe.conf has for them.
+// the arguments that modprobe.conf has for them. run stops the machine, steps it and lets it go on.
 package machinefs
 
 import (
@@ -39,6 +39,8 @@ type Config struct {
 	// CallOn calls a function on a kernel thread of a vCPU, count times with the same
 	// arguments, and returns its last result.
 	CallOn func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
+	// Debugger stops the machine. If it is nil, there is no machine/run.
+	Debugger Debugger
 	// About returns the text of the file kernel, a description of the machine.
 	About func() string
 	// More are additional rows: modules/, clock, ... The command adds attach.
@@ -47,6 +49,9 @@ type Config struct {
 
 // Machine is the directory machine.
 func Machine(c Config) *seqfile.Row {
+	if c.Debugger != nil {
+		c.More = append([]*seqfile.Row{c.runFile()}, c.More...)
+	}
 	return &seqfile.Row{
 		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine", UsableAfterPanic: true,
 		Dir: append(seqfile.Table{
