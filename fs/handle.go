@@ -209,7 +209,8 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 }
 
 // Read is read(2). A READ without a lock owner comes from the page cache, for
-// sendfile, splice or mmap. It is refused where Linux has none of these. (Host kernels
+// sendfile, splice or mmap. It is refused where Linux has none of these, and answered
+// by the file alone where it is mappable. (Host kernels
 // before 6.5 splice by reads with a lock owner.)
 func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
@@ -217,12 +218,17 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 		return nil, f.tree.status(err)
 	}
 	cached := in.ReadFlags&fuse.READ_LOCKOWNER == 0 && n.kind != seqfile.ProcSys
-	if cached && !n.paged {
+	mapped := cached && n.rowNow().Mappable
+	if cached && !n.paged && !mapped {
 		return nil, fuse.EINVAL
 	}
 	h := f.handles.get(in.Fh)
 	if h == nil {
 		return nil, fuse.EBADF
+	}
+	if mapped {
+		got, err := h.opened().Read(ctx, buf[:min(int(in.Size), len(buf))], int64(in.Offset))
+		return fuse.ReadResultData(buf[:got]), f.tree.status(err)
 	}
 	c.FileFlags = in.Flags
 	if cached {

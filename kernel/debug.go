@@ -296,6 +296,26 @@ func (d *Debugger) Step(cpu int, others bool) (Stop, error) {
 	return s, nil
 }
 
+// RunAlone has one vCPU of a stopped machine execute up to sliceBudget instructions, while the others stay
+// where they are. hit says that it has come to a breakpoint or accessed watched memory.
+func (d *Debugger) RunAlone(cpu int) (s Stop, hit bool, err error) {
+	err = d.with(cpu, func(v *vcpu) {
+		if v.reported && slices.Contains(d.allBreaks(), v.cpu.RIP) {
+			v.one()
+		}
+		v.reported = false
+		v.slice()
+	})
+	if err != nil {
+		return Stop{}, false, err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	hit = d.next()
+	s, _ = d.Stopped()
+	return s, hit, nil
+}
+
 // one executes an instruction for a debugger. It returns false if the vCPU waits for an interrupt. The
 // caller has own.
 func (v *vcpu) one() bool {

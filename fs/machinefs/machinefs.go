@@ -41,6 +41,8 @@ type Config struct {
 	CallOn func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
 	// Debugger stops the machine. If it is nil, there is no machine/run.
 	Debugger Debugger
+	// Image is the guest's kernel as an ELF file with symbols: the file vmlinux.
+	Image []byte
 	// About returns the text of the file kernel, a description of the machine.
 	About func() string
 	// More are additional rows: modules/, clock, ... The command adds attach.
@@ -60,6 +62,7 @@ func Machine(c Config) *seqfile.Row {
 			{Name: "probes", Mode: 0o755, Dir: probes{c}},
 			{Name: "probed", Mode: 0o444, Open: c.openShown(c.probed)},
 			{Name: "copies", Mode: 0o755, Dir: copies{c}},
+			{Name: "vmlinux", Mode: 0o400, Size: uint64(len(c.Image)), WithoutGuest: true, Mappable: true, Open: seqfile.Opens(image(c.Image))},
 			{Name: "optimizer", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return QueuesText(c.Queues(), c.place), nil })},
 			{Name: "load", Mode: 0o755, Dir: seqfile.Table{
 				{Name: "call", Mode: 0o600, Open: seqfile.Opens((&load{c: c}).file())},

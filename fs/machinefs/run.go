@@ -245,3 +245,24 @@ func (c Config) instructionAt(addr uint64, hide bool) string {
 	}
 	return l.instruction(l.now, 0)
 }
+
+// image is the file machine/vmlinux.
+type image []byte
+
+var _ seqfile.File = image(nil)
+
+// Read copies the bytes from off on.
+func (b image) Read(_ context.Context, p []byte, off int64) (int, error) {
+	if off < 0 || off >= int64(len(b)) {
+		return 0, nil
+	}
+	return copy(p, b[off:]), nil
+}
+
+// Write fails with EINVAL.
+func (image) Write(context.Context, []byte, int64) (int, error) {
+	return 0, fmt.Errorf("machine/vmlinux cannot be changed: %w", syscall.EINVAL)
+}
+
+// Release does nothing.
+func (image) Release() {}

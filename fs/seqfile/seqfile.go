@@ -61,6 +61,9 @@ type Row struct {
 	// it works while a debugger has stopped the machine.
 	WithoutGuest bool
 
+	// Mappable allows mmap(2) of a file that is WithoutGuest.
+	Mappable bool
+
 	// Open is f_op->open of a file: mode bits have been checked, and the flags are as
 	// the caller passed them (including O_TRUNC, which Open has to handle).
 	Open func(ctx context.Context, o *OpenInfo) (File, error)
