@@ -24,7 +24,8 @@ type gdbServer struct {
 
 // use makes sys the machine that the next client gets.
 func (g *gdbServer) use(sys system) {
-	if k, ok := sys.(*kprobefs.Kernel); ok && g != nil {
+	if g != nil {
+		k, _ := sys.(*kprobefs.Kernel)
 		g.kernel.Store(k)
 	}
 }
@@ -60,10 +61,10 @@ func listenForGDB(addr string, log *logrus.Logger) (begin func(system) *gdbServe
 			{Name: "probes", Help: "how each probed address is carried out, and its history, as machine/probed shows it", Run: g.probes},
 		},
 	})
-	begun := false
 	begin = func(sys system) *gdbServer {
-		begun = true
-		g.use(sys)
+		if g.use(sys); g.kernel.Load() == nil {
+			return nil // a tree without a machine
+		}
 		log.WithField("addr", l.Addr().String()).Info("serving gdb")
 		go func() {
 			if err := g.server.Serve(l); err != nil {
@@ -73,9 +74,7 @@ func listenForGDB(addr string, log *logrus.Logger) (begin func(system) *gdbServe
 		return g
 	}
 	end = func() {
-		if begun {
-			g.server.Close()
-		}
+		g.server.Close()
 		_ = l.Close()
 	}
 	return begin, end, nil
