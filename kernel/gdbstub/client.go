@@ -50,7 +50,8 @@ type client struct {
 	attached    bool // the client has been told that the machine is stopped
 	cpu         int  // what Hg has chosen
 	stepCPU     int  // what Hc has chosen, or -1
-	breaks      map[uint64]int
+	breaks      map[uint64]int // kinds as bits
+	skipped     map[int]uint64 // by vCPU: the int3 that gdb has gone over; see setState
 	watches     map[watch]bool
 	watchList   []watch // as the machine has them
 	breaksDirty bool
@@ -346,11 +347,27 @@ func (c *client) writeAll(args string) string {
 	return c.setState(s)
 }
 
+// setState changes the registers of the chosen vCPU.
+//
+// gdb takes an int3 in memory at which it has a breakpoint for a permanent breakpoint of the program, and goes over
+// it by adding 1 to rip. Here it is a probe's, and what follows is the rest of an instruction. So rip stays, and
+// the vCPU executes the int3 when it goes on.
 func (c *client) setState(s kernel.CPUState) string {
+	delete(c.skipped, c.cpu)
+	if old, err := c.d.State(c.cpu); err == nil && s.RIP == old.RIP+1 && c.breaks[old.RIP] != 0 && c.isInt3(old.RIP) {
+		s.RIP = old.RIP
+		c.skipped[c.cpu] = old.RIP
+	}
 	if err := c.d.SetState(c.cpu, s); err != nil {
 		return bad
 	}
 	return ok
+}
+
+func (c *client) isInt3(addr uint64) bool {
+	const int3 = 0xcc
+	var b [1]byte
+	return c.d.Read(addr, b[:]) == nil && b[0] == int3
 }
 
 func (c *client) readOne(args string) string {
@@ -463,7 +480,7 @@ func (c *client) breakpoint(addr uint64, kind int, set bool) string {
 		}
 	case c.d.Read(addr, make([]byte, 1)) != nil:
 		return faulted
-	case len(c.breaks) == maxBreaks:
+	case len(c.breaks) >= maxBreaks:
 		return noRoom
 	default:
 		c.breaks[addr] |= bit

@@ -158,7 +158,7 @@ func (s *Server) Close() {
 func (s *Server) ServeConn(conn net.Conn) { s.serve(conn) }
 
 func (s *Server) serve(conn net.Conn) {
-	c := &client{conf: s.conf, d: s.conf.Machine(), conn: conn, events: make(chan event), gone: make(chan struct{}), breaks: map[uint64]int{}, watches: map[watch]bool{}}
+	c := &client{conf: s.conf, d: s.conf.Machine(), conn: conn, events: make(chan event), gone: make(chan struct{}), breaks: map[uint64]int{}, skipped: map[int]uint64{}, watches: map[watch]bool{}}
 	go c.read()
 	c.loop()
 	close(c.gone)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"net"
 	"os"
 	"path/filepath"
@@ -283,7 +284,13 @@ func TestStepOverProbe(t *testing.T) {
 	if got := s.ask(fmt.Sprintf("m%x,1", addr)); got != "cc" {
 		t.Errorf("the probe's breakpoint is not seen: %s", got)
 	}
-	s.want("vCont;s:1", "T05thread:1;")
+	s.want(fmt.Sprintf("P10=%016x", swapped(addr+1)), ok) // as gdb does at an int3 that it takes for its own
+	if ip := s.register("rip"); ip != addr {
+		t.Errorf("rip is %#x, inside the probed instruction", ip)
+	}
+	s.want(fmt.Sprintf("Z0,%x,1", addr+1), ok)
+	s.want("vCont;c:1", "T05thread:1;")
+	s.want(fmt.Sprintf("z0,%x,1", addr+1), ok)
 	if ip := s.register("rip"); ip != slot || hits != 1 {
 		t.Errorf("after the int3 rip is %#x, and the slot %#x; %d hits", ip, slot, hits)
 	}
@@ -296,6 +303,9 @@ func TestStepOverProbe(t *testing.T) {
 	s.write([]byte{3})
 	s.reply()
 }
+
+// swapped is a register's value as 16 digits of a packet.
+func swapped(v uint64) uint64 { return bits.ReverseBytes64(v) }
 
 // TestWatch: gdb is told which memory was accessed.
 func TestWatch(t *testing.T) {

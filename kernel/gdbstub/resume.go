@@ -151,6 +151,15 @@ func (c *client) resumeOld(what byte, args string) (string, error) {
 // act has the vCPUs do what the client wants, waits until the machine has stopped, and returns the stop reply.
 func (c *client) act(actions []action) (string, error) {
 	c.putPoints()
+	for cpu, addr := range c.skipped {
+		delete(c.skipped, cpu)
+		if _, err := c.d.Step(cpu, false); err != nil {
+			return bad, nil
+		}
+		if s, _ := c.d.Stopped(); s.Why != kernel.StopStepped || c.breaks[addr+1] != 0 {
+			return c.stopReply(), nil // gdb wants to stop behind what it has gone over
+		}
+	}
 	stepped, going := -1, -1
 	all := true // that are started go on
 	others := false
