@@ -47,9 +47,9 @@ type client struct {
 	noAckNext   bool // once that is answered
 	swbreak     bool // the client takes swbreak and hwbreak in stop replies
 	hwbreak     bool
-	attached    bool // the client has been told that the machine is stopped
-	cpu         int  // what Hg has chosen
-	stepCPU     int  // what Hc has chosen, or -1
+	attached    bool           // the client has been told that the machine is stopped
+	cpu         int            // what Hg has chosen
+	stepCPU     int            // what Hc has chosen, or -1
 	breaks      map[uint64]int // kinds as bits
 	skipped     map[int]uint64 // by vCPU: the int3 that gdb has gone over; see setState
 	watches     map[watch]bool

@@ -30,15 +30,26 @@ var generalRegisters = []struct {
 	name string
 	nr   int
 }{
-	{"rax", 0}, {"rbx", 3}, {"rcx", 1}, {"rdx", 2}, {"rsi", 6}, {"rdi", 7}, {"rbp", 5}, {"rsp", 4},
-	{"r8", 8}, {"r9", 9}, {"r10", 10}, {"r11", 11}, {"r12", 12}, {"r13", 13}, {"r14", 14}, {"r15", 15},
+	{"rax", 0},
+	{"rbx", 3},
+	{"rcx", 1},
+	{"rdx", 2},
+	{"rsi", 6},
+	{"rdi", 7},
+	{"rbp", 5},
+	{"rsp", 4},
+	{"r8", 8},
+	{"r9", 9},
+	{"r10", 10},
+	{"r11", 11},
+	{"r12", 12},
+	{"r13", 13},
+	{"r14", 14},
+	{"r15", 15},
 }
 
 // registers are all registers: first those that gdb demands of each x86-64, in its order.
 var registers = allRegisters()
-
-// coreCount is how many of registers belong to gdb's feature core.
-const coreCount = 40
 
 func allRegisters() []register {
 	var all []register
@@ -86,8 +97,24 @@ var flagNames = []struct {
 	name       string
 	start, end int
 }{
-	{"CF", 0, 0}, {"", 1, 1}, {"PF", 2, 2}, {"AF", 4, 4}, {"ZF", 6, 6}, {"SF", 7, 7}, {"TF", 8, 8}, {"IF", 9, 9}, {"DF", 10, 10},
-	{"OF", 11, 11}, {"IOPL", 12, 13}, {"NT", 14, 14}, {"RF", 16, 16}, {"VM", 17, 17}, {"AC", 18, 18}, {"VIF", 19, 19}, {"VIP", 20, 20}, {"ID", 21, 21},
+	{"CF", 0, 0},
+	{"", 1, 1},
+	{"PF", 2, 2},
+	{"AF", 4, 4},
+	{"ZF", 6, 6},
+	{"SF", 7, 7},
+	{"TF", 8, 8},
+	{"IF", 9, 9},
+	{"DF", 10, 10},
+	{"OF", 11, 11},
+	{"IOPL", 12, 13},
+	{"NT", 14, 14},
+	{"RF", 16, 16},
+	{"VM", 17, 17},
+	{"AC", 18, 18},
+	{"VIF", 19, 19},
+	{"VIP", 20, 20},
+	{"ID", 21, 21},
 }
 
 func describe() string {
