@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -37,6 +38,8 @@ type Debugger struct {
 	last    Stop          // why the machine has stopped
 	unseen  []Stop        // of vCPUs that came to a breakpoint when the machine was being stopped already
 	changed chan struct{} // closed at the next change of the state
+
+	helped atomic.Pointer[vcpu] // see settle
 }
 
 // CPUs returns the number of vCPUs.
@@ -131,15 +134,60 @@ func (d *Debugger) stop(s Stop) bool {
 
 // hit is called by who executes v, which is at a breakpoint or has accessed watched memory.
 func (d *Debugger) hit(v *vcpu, s Stop) {
+	v.held = true
 	v.reported = d.stop(s) && s.Why == StopBreakpoint
 }
 
-// settle returns when all vCPUs have stopped; mu is held.
+// handlerPatience is how long settle waits for a vCPU before it lets the others go on.
+const handlerPatience = 20 * time.Millisecond
+
+// settle returns when all vCPUs have stopped; mu is held. A vCPU that is in a handler of the guest leaves that first.
+// The handler may need something that code on another vCPU has, such as a lock. So the others go on if it takes
+// long, except for those that have come to a breakpoint.
 func (d *Debugger) settle() {
-	for _, v := range d.m.cpus {
-		v.lock()
-		v.own.Unlock()
+	for again := true; again; {
+		again = false
+		for _, v := range d.m.cpus {
+			if !v.settles() {
+				again = true
+				d.help(v)
+			}
+		}
 	}
+}
+
+// settles returns whether who executes the vCPU gives it back within handlerPatience.
+func (v *vcpu) settles() bool {
+	for start := time.Now(); time.Since(start) < handlerPatience; time.Sleep(20 * time.Microsecond) {
+		if v.own.TryLock() {
+			free := v.take()
+			v.own.Unlock()
+			if free {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// help lets the other vCPUs go on until v has stopped.
+func (d *Debugger) help(v *vcpu) {
+	d.helped.Store(v)
+	for _, o := range d.m.cpus {
+		o.wakeUp()
+	}
+	v.lock()
+	v.own.Unlock()
+	d.helped.Store(nil)
+	for _, o := range d.m.cpus {
+		o.cpu.Kick()
+	}
+}
+
+// runsStopped reports whether a vCPU executes code although a debugger has stopped the machine.
+func (v *vcpu) runsStopped() bool {
+	helped := v.m.debug.helped.Load()
+	return v.depth > 0 || v.stepped || helped != nil && helped != v && !v.held
 }
 
 // lock takes own for a debugger. If the goroutine that has borrowed the vCPU is about to go on, because its file
@@ -155,7 +203,8 @@ func (v *vcpu) lock() {
 	}
 }
 
-// Interrupt stops the machine, and returns when no vCPU executes an instruction any more.
+// Interrupt stops the machine, and returns when no vCPU executes an instruction any more. Handlers of hits must
+// not call it, since they are a part of one.
 func (d *Debugger) Interrupt() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -180,7 +229,7 @@ func (d *Debugger) Continue() {
 		if v.reported && slices.Contains(d.allBreaks(), v.cpu.RIP) {
 			v.one()
 		}
-		v.reported = false
+		v.reported, v.held = false, false
 		v.own.Unlock()
 	}
 	d.stateMu.Lock()

@@ -3,9 +3,11 @@ package kernel
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/cpu"
 	guestimage "github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/host"
@@ -238,4 +240,67 @@ func TestDebuggerUnderLoad(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestStopInHandler: a vCPU that is in a handler of the guest leaves it before it stops. What the handler waits
+// for is done by the others meanwhile.
+func TestStopInHandler(t *testing.T) {
+	m := boot(t, 2)
+	d := m.Debugger()
+	page := m.page()
+	// movb $1,(%rdi); 1: pause; cmpb $0,1(%rdi); je 1b; xor %eax,%eax; ret
+	waits := m.slotCode(0xc6, 0x07, 1, 0xf3, 0x90, 0x80, 0x7f, 1, 0, 0x74, 0xf8, 0x31, 0xc0, 0xc3)
+	// 1: pause; cmpb $0,2(%rdi); je 1b; movb $1,1(%rdi); ret
+	frees := m.slotCode(0xf3, 0x90, 0x80, 0x7f, 2, 0, 0x74, 0xf8, 0xc6, 0x47, 1, 1, 0xc3)
+	var handlerErr error
+	at := m.hitting(func(tr *abi.Trap) { _, handlerErr = m.Handler(tr, waits, page, 0) })
+	freed := m.begin(1, frees, page)
+	hit := m.begin(0, at)
+	soon(t, "the handler runs", func() bool {
+		v, err := m.mem.ReadU64(page)
+		return err == nil && v&1 != 0
+	})
+	var free sync.WaitGroup
+	free.Go(func() {
+		time.Sleep(2 * handlerPatience)
+		_ = m.mem.WriteAt(page+2, []byte{1})
+	})
+	d.Interrupt()
+	free.Wait()
+	if s, stopped := d.Stopped(); !stopped || s.Why != StopRequested {
+		t.Errorf("%+v", s)
+	}
+	retired := m.Retired()
+	if v, err := m.mem.ReadU64(page); err != nil || v&0xffffff != 0x10101 || handlerErr != nil {
+		t.Errorf("the handler has not ended: %#x, %v", v, handlerErr)
+	}
+	time.Sleep(5 * time.Millisecond)
+	if now := m.Retired(); now != retired {
+		t.Errorf("%d instructions after the stop", now-retired)
+	}
+	d.Continue()
+	for _, c := range []<-chan error{freed, hit} {
+		if err := within(t, "the call", c); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestBreakInHandler: a breakpoint in a handler of the guest has no effect during a hit.
+func TestBreakInHandler(t *testing.T) {
+	m := boot(t, 1)
+	fn := m.slotCode(sumHandler...)
+	calls := 0
+	at := m.hitting(func(tr *abi.Trap) {
+		if _, err := m.Handler(tr, fn, 30, 12); err == nil {
+			calls++
+		}
+	})
+	m.Debugger().Breakpoints("test", []uint64{fn, fn + 7})
+	if v, err := m.CallOn(t.Context(), 0, at, 3); v != 42 || err != nil || calls != 3 {
+		t.Errorf("%d, %v, %d calls", v, err, calls)
+	}
+	if _, stopped := m.Debugger().Stopped(); stopped {
+		t.Error("the machine is stopped")
+	}
 }

@@ -42,6 +42,7 @@ type vcpu struct {
 	watched
 
 	stepped  bool // a debugger executes it; guarded by own
+	held     bool // it has come to a breakpoint or accessed watched memory; guarded by own
 	reported bool // RIP is at a breakpoint that a debugger has been told of; guarded by own
 
 	timerMu   sync.Mutex
@@ -205,7 +206,7 @@ func (v *vcpu) enter() bool {
 	for {
 		v.inRun.Store(true)
 		why := v.m.stopping.Load()
-		if why == 0 || why == stoppedByDebugger && (v.depth > 0 || v.stepped) {
+		if why == 0 || why == stoppedByDebugger && v.runsStopped() {
 			return true
 		}
 		v.inRun.Store(false)

@@ -52,7 +52,17 @@ func (c Config) runFile() *seqfile.Row {
 		Open: func(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 			opener := o.Cred(seqfile.CapSyslog)
 			return seqfile.Value{
-				Get: func(ctx context.Context) (string, error) { return r.show(ctx, !c.ShowAddr(opener)) },
+				Get: func(ctx context.Context) (text string, err error) {
+					shown := make(chan string, 1)
+					err = interruptible(ctx, func() error {
+						shown <- r.show(ctx, !c.ShowAddr(opener))
+						return nil
+					})
+					if err == nil {
+						text = <-shown
+					}
+					return text, err
+				},
 				Set: r.write,
 			}, nil
 		},
@@ -61,7 +71,30 @@ func (c Config) runFile() *seqfile.Row {
 
 // write carries out one command.
 func (r *run) write(ctx context.Context, p []byte) (int, error) {
-	return len(p), r.command(ctx, strings.Fields(string(p)))
+	words := strings.Fields(string(p))
+	err := interruptible(ctx, func() error { return r.command(ctx, words) })
+	return len(p), err
+}
+
+// endPatience is how long a command has to end by itself when its caller is interrupted.
+const endPatience = 50 * time.Millisecond
+
+// interruptible calls f, and does not wait for its end much longer than ctx lasts: a vCPU that is in a handler of a
+// probe stops when that has returned.
+func interruptible(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+	}
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(endPatience):
+		return fmt.Errorf("the command has not ended yet: %w", syscall.EINTR)
+	}
 }
 
 func (r *run) command(ctx context.Context, f []string) error {
@@ -181,11 +214,11 @@ func (r *run) points(ctx context.Context) ([]kprobes.PointInfo, error) {
 }
 
 // show describes the state of the machine, and for each vCPU of a stopped one its next instruction.
-func (r *run) show(ctx context.Context, hide bool) (string, error) {
+func (r *run) show(ctx context.Context, hide bool) string {
 	d := r.c.Debugger
 	s, stopped := d.Stopped()
 	if !stopped {
-		return "running\n", nil
+		return "running\n"
 	}
 	points, _ := r.points(ctx) // without them slots and detours have no names
 	var b strings.Builder
@@ -193,7 +226,7 @@ func (r *run) show(ctx context.Context, hide bool) (string, error) {
 	for i := range d.CPUs() {
 		st, err := d.State(i)
 		if err != nil {
-			return "running\n", nil // since a moment
+			return "running\n" // since a moment
 		}
 		fmt.Fprintf(&b, "cpu %d ", i)
 		switch {
@@ -205,7 +238,7 @@ func (r *run) show(ctx context.Context, hide bool) (string, error) {
 		}
 		fmt.Fprintf(&b, "at %s, task %s/%d: %s\n", r.c.codePlace(st.RIP, points, hide), st.Comm, st.PID, r.c.instructionAt(st.RIP, hide))
 	}
-	return b.String(), nil
+	return b.String()
 }
 
 // codePlace names an address of code, also in the slots and detours of probes.

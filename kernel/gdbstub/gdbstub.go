@@ -166,11 +166,26 @@ func (s *Server) serve(conn net.Conn) {
 	c.letGo()
 }
 
+// errStranger ends a connection that does not begin with the protocol. A browser can be made to connect to any
+// local port, and to send packets in the body of a request.
+var errStranger = errors.New("the client does not speak gdb's protocol")
+
+// greets reports whether a client begins as one of the protocol does.
+func greets(r *bufio.Reader) bool {
+	b, err := r.Peek(1)
+	return err == nil && strings.IndexByte("+-$\x03", b[0]) >= 0
+}
+
 // read hands what the client sends to loop.
 func (c *client) read() {
 	r := bufio.NewReader(c.conn)
+	stranger := !greets(r)
 	for {
-		e, err := readEvent(r)
+		var e event
+		err := errStranger
+		if !stranger {
+			e, err = readEvent(r)
+		}
 		if errors.Is(err, errSum) || errors.Is(err, errLong) {
 			e.packet, err = nil, nil
 			e.err = nil

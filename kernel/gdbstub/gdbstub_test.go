@@ -408,6 +408,19 @@ func TestDetach(t *testing.T) {
 	}
 }
 
+// TestStranger: a request of a browser is not read.
+func TestStranger(t *testing.T) {
+	m := boot(t)
+	s := attach(t, m)
+	go func() { _, _ = s.conn.Write([]byte("POST / HTTP/1.1\r\n\r\n" + string(frame([]byte("?"))))) }()
+	if b, err := s.r.ReadByte(); err == nil {
+		t.Errorf("there is a reply: %q", b)
+	}
+	if _, stopped := m.Debugger().Stopped(); stopped {
+		t.Error("the machine is stopped")
+	}
+}
+
 // TestMachineEnds: the client of a machine that closes is told so.
 func TestMachineEnds(t *testing.T) {
 	m := boot(t)
