@@ -41,7 +41,7 @@ func eachMachine(t *testing.T, f func(t *testing.T, m *testMachine)) {
 				t.Fatal(err)
 			}
 			t.Cleanup(func() {
-				if err := m.Close(); err != nil {
+				if err := m.Retire(); err != nil { // calls that were given up may not have ended
 					t.Error(err)
 				}
 			})
