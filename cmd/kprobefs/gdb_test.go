@@ -31,7 +31,9 @@ stepi
 echo at the probe\n
 x/i $pc
 x/1xb $pc
+break *$pc
 stepi
+delete
 echo in the slot\n
 x/i $pc
 stepi
