@@ -11,6 +11,10 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/guest"
 )
 
 // gdbScript is played by gdb. DIR is the tree, and SOCK what is served for gdb.
@@ -249,6 +253,44 @@ func TestRunFile(t *testing.T) {
 	begin := time.Now()
 	if out, st := output(t, "umount", dir); !st.Success() || time.Since(begin) > endLimit {
 		t.Errorf("umount of a stopped machine: %v, %v: %s", st, time.Since(begin), out)
+	}
+}
+
+// TestVmlinux: machine/vmlinux is copied and mapped as other files are, also while the machine is stopped.
+func TestVmlinux(t *testing.T) {
+	dir := mountLooping(t, "--cpus", "1").dir
+	want := guest.Image("6.1")
+	file := filepath.Join(dir, "machine/vmlinux")
+	writeTree(t, filepath.Join(dir, "machine/run"), "stop")
+	defer writeTree(t, filepath.Join(dir, "machine/run"), "go")
+	if b, err := os.ReadFile(file); err != nil || !bytes.Equal(b, want) {
+		t.Errorf("%d bytes are read, the image has %d: %v", len(b), len(want), err)
+	}
+	copied := filepath.Join(t.TempDir(), "copy")
+	if out, err := exec.Command("cp", file, copied).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	if b, err := os.ReadFile(copied); err != nil || !bytes.Equal(b, want) {
+		t.Errorf("cp copies other bytes, %d instead of %d: %v", len(b), len(want), err)
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil || info.Size() != int64(len(want)) {
+		t.Errorf("%d bytes, %v", info.Size(), err)
+	}
+	b, err := unix.Mmap(int(f.Fd()), 0, len(want), unix.PROT_READ, unix.MAP_PRIVATE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b, want) {
+		t.Error("the mapped bytes are others")
+	}
+	if err := unix.Munmap(b); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -282,7 +282,10 @@ func (c Config) instructionAt(addr uint64, hide bool) string {
 // image is the file machine/vmlinux.
 type image []byte
 
-var _ seqfile.File = image(nil)
+var (
+	_ seqfile.File   = image(nil)
+	_ seqfile.Seeker = image(nil)
+)
 
 // Read copies the bytes from off on.
 func (b image) Read(_ context.Context, p []byte, off int64) (int, error) {
@@ -290,6 +293,20 @@ func (b image) Read(_ context.Context, p []byte, off int64) (int, error) {
 		return 0, nil
 	}
 	return copy(p, b[off:]), nil
+}
+
+// Seek does the kinds of lseek(2) about the file's end and about holes, which cp(1) looks for: there is none.
+func (b image) Seek(off int64, whence int) (int64, error) {
+	size := int64(len(b))
+	switch {
+	case whence == seqfile.SeekEnd:
+		return size + off, nil
+	case off < 0 || off >= size:
+		return 0, fmt.Errorf("nothing at %d, the file has %d bytes: %w", off, size, syscall.ENXIO)
+	case whence == seqfile.SeekHole:
+		return size, nil
+	}
+	return off, nil
 }
 
 // Write fails with EINVAL.

@@ -187,4 +187,16 @@ func TestImage(t *testing.T) {
 	if _, err := f.Write(context.Background(), p, 0); !errors.Is(err, syscall.EINVAL) {
 		t.Error(err)
 	}
+	s := f.(seqfile.Seeker)
+	for _, c := range []struct {
+		off, want int64
+		whence    int
+	}{{0, 0, seqfile.SeekData}, {10, 10, seqfile.SeekData}, {0, 11, seqfile.SeekHole}, {-1, 10, seqfile.SeekEnd}} {
+		if got, err := s.Seek(c.off, c.whence); got != c.want || err != nil {
+			t.Errorf("Seek(%d, %d): %d, %v", c.off, c.whence, got, err)
+		}
+	}
+	if _, err := s.Seek(11, seqfile.SeekData); !errors.Is(err, syscall.ENXIO) {
+		t.Error(err)
+	}
 }
