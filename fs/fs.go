@@ -74,6 +74,7 @@ func New(guest Guest, log *logrus.Logger) *Tree {
 	o := mounter()
 	t := &Tree{log: log, owner: o, tgids: tgids{known: map[int]tgid{}}, inodes: newInodes(o)}
 	t.inodes.stale = t.invalidate
+	t.releases.stopped = func() bool { return t.boot.Load().Waits() }
 	t.put(guest)
 	return t
 }

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -292,6 +293,55 @@ func TestVmlinux(t *testing.T) {
 	if err := unix.Munmap(b); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestRunFileUnderLoad: the machine is stopped, stepped and let go at any point of many readers' calls, which all
+// end well.
+func TestRunFileUnderLoad(t *testing.T) {
+	dir := mountLooping(t, "--cpus", "2").dir
+	writeTree(t, filepath.Join(dir, "tracing/kprobe_events"), "p:mine vfs_read+5\n")
+	writeTree(t, filepath.Join(dir, "tracing/events/kprobes/mine/enable"), "1")
+	over := make(chan struct{})
+	var readers sync.WaitGroup
+	for range 6 {
+		readers.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-over:
+					return
+				default:
+				}
+				if b, err := os.ReadFile(filepath.Join(dir, "kprobes/enabled")); string(b) != "1\n" || err != nil {
+					t.Errorf("read %d: %q, %v", n, b, err)
+					return
+				}
+			}
+		})
+	}
+	run, err := os.OpenFile(filepath.Join(dir, "machine/run"), os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	say := func(command string) {
+		t.Helper()
+		if _, err := run.WriteAt([]byte(command), 0); err != nil {
+			t.Fatalf("%s: %v", command, err)
+		}
+	}
+	for i := range 150 {
+		say([]string{"stop", "hit"}[i%2])
+		say(fmt.Sprintf("cpu %d", i/2%2))
+		say(fmt.Sprintf("step %d", i%40+1))
+		if got := readTree(t, filepath.Join(dir, "machine/run")); !strings.HasPrefix(got, "stopped") {
+			t.Fatal(got)
+		}
+		for strings.HasPrefix(readTree(t, filepath.Join(dir, "machine/run")), "stopped") { // another CPU may have come to the probe
+			say("go")
+		}
+	}
+	close(over)
+	readers.Wait()
 }
 
 func isErrno(err error, want syscall.Errno) bool {
