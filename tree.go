@@ -69,6 +69,7 @@ func (k *Kernel) Tree() seqfile.Dir {
 		machinefs.Machine(machinefs.Config{
 			Symbols: m.Symbols(), Read: m.Read, Original: k.Kprobes.Original, Points: k.Kprobes.Points, Queues: k.Kprobes.Queues, ShowAddr: show,
 			CPUs: m.CPUs(), CallOn: m.CallOn, About: k.about, More: k.moreFiles(),
+			Debugger: m.Debugger(), Image: k.opts.Release.image(),
 		}),
 	}
 	if at := k.opts.Release.Debugfs(); at != "" {

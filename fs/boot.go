@@ -8,6 +8,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 )
 
@@ -44,7 +45,8 @@ func (b *boot) ends(usable bool) <-chan struct{} {
 }
 
 // do makes a call in the guest, with op as the file's operation. Once the guest has
-// stopped, the operations of files that last run without it. The positions in op are
+// stopped, the operations of files that last run without it, and also while a debugger
+// has stopped it, except for opens and releases, which are about the guest's descriptor. The positions in op are
 // the guest's and not used, since only the host's kernel knows about lseek(2) and
 // pread(2).
 func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable bool, op host.FileOp) (n int, out []byte, err error) {
@@ -58,6 +60,10 @@ func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable
 		n, err = op(oc, o)
 		err, came = b.tree.errno(err), true
 		return n, err
+	}
+	if usable && call.Nr != abi.SysOpenat && call.Nr != abi.HostRelease && b.Waits() {
+		_, _ = directly(ctx, call, part)
+		return n, call.Into[:min(n, len(call.Into))], err
 	}
 	ret, got, failed := b.Do(ctx, host.Caller{TID: c.TID, PID: c.PID, Comm: c.Comm}, call, part)
 	switch {
@@ -74,6 +80,20 @@ func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable
 		return 0, nil, errOver
 	}
 	return n, call.Into[:min(n, len(call.Into))], err
+}
+
+// do makes a call on the file as boot.do does, or none if the file does not go through the guest.
+func (h *handle) do(ctx context.Context, c *seqfile.Caller, call host.Call, op host.FileOp) (n int, out []byte, err error) {
+	if !h.withoutGuest {
+		return h.boot.do(ctx, c, call, h.usableAfterPanic, op)
+	}
+	if h.boot.isOver() {
+		return 0, nil, errOver
+	}
+	oc := &opContext{Context: ctx, ends: h.boot.ends(h.usableAfterPanic)}
+	defer oc.end()
+	n, err = directly(oc, call, op)
+	return n, call.Into[:min(n, len(call.Into))], h.tree.errno(err)
 }
 
 // opContext is the context of a FileOp, which also ends when the file can no longer be

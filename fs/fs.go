@@ -74,6 +74,7 @@ func New(guest Guest, log *logrus.Logger) *Tree {
 	o := mounter()
 	t := &Tree{log: log, owner: o, tgids: tgids{known: map[int]tgid{}}, inodes: newInodes(o)}
 	t.inodes.stale = t.invalidate
+	t.releases.stopped = func() bool { return t.boot.Load().Waits() }
 	t.put(guest)
 	return t
 }
@@ -419,7 +420,7 @@ func (f *filesystem) OpenDir(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.
 	h := f.newHandle(n, c, in.Flags)
 	call := n.call(abi.SysOpenat)
 	call.Flags, call.FOps = uint64(in.Flags), abi.FOpsDir
-	h.fd, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
+	h.fd, _, err = h.do(ctx, c, call, func(context.Context, host.Op) (int, error) {
 		return 0, n.permission(c, mayRead)
 	})
 	if err != nil {
@@ -440,7 +441,7 @@ func (f *filesystem) ReadDir(cancel <-chan struct{}, in *fuse.ReadIn, out *fuse.
 	}
 	call := n.call(abi.SysGetdents64)
 	call.FD, call.Files, call.Count, call.FOps = h.fd, h.owner(), int(in.Size), abi.FOpsDir
-	_, _, err = h.boot.do(ctx, c, call, true, func(context.Context, host.Op) (int, error) {
+	_, _, err = h.do(ctx, c, call, func(context.Context, host.Op) (int, error) {
 		for _, e := range h.entries(f.tree, in.Offset) {
 			if !out.AddDirEntry(e) {
 				break

@@ -18,6 +18,8 @@ type Guest interface {
 	// returned are released, and reports whether they are.
 	OnAwaitClosed(wait func(ctx context.Context) bool)
 	Stopped() <-chan struct{}
+	// Waits reports whether a debugger has stopped the machine, so that a call would wait.
+	Waits() bool
 }
 
 var _ Guest = (*host.Host)(nil)
@@ -47,6 +49,7 @@ func directly(ctx context.Context, call host.Call, op host.FileOp) (int, error) 
 }
 
 func (direct) Stopped() <-chan struct{} { return nil }
+func (direct) Waits() bool              { return false }
 
 // opOf returns the operation that a system call comes to.
 func opOf(nr uint64) int {

@@ -27,6 +27,7 @@ type handle struct {
 	usableAfterPanic bool            // the node's
 	caller           *seqfile.Caller // of open(2)
 	flags            uint32
+	withoutGuest     bool   // calls do not go through the guest: the node's, or the machine was stopped by a debugger
 	fd               int    // the guest's descriptor, of the process that opened it
 	guest            bool   // the file is the guest's own
 	mode             uint64 // its f_mode (abi.FMode*) there
@@ -56,7 +57,12 @@ type handle struct {
 func (h *handle) owner() int { return cmp.Or(h.caller.PID, h.caller.TID, -1) }
 
 func (f *filesystem) newHandle(n *node, c *seqfile.Caller, flags uint32) *handle {
-	return &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), usableAfterPanic: n != nil && n.usableAfterPanic, caller: c, flags: flags}
+	h := &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), caller: c, flags: flags}
+	if n != nil {
+		h.usableAfterPanic = n.usableAfterPanic || n.isDir() // names do not come from the guest
+		h.withoutGuest = n.rowNow().WithoutGuest || h.usableAfterPanic && h.boot.Waits()
+	}
+	return h
 }
 
 // opened returns the File. It is unopened if the guest's open(2) has succeeded without
@@ -122,7 +128,7 @@ func (f *filesystem) Open(cancel <-chan struct{}, in *fuse.OpenIn, out *fuse.Ope
 
 // open runs an open(2) in the guest.
 func (h *handle) open(ctx context.Context, call host.Call, open func(context.Context) (seqfile.File, error)) error {
-	fd, _, err := h.boot.do(ctx, h.caller, call, h.usableAfterPanic, func(ctx context.Context, _ host.Op) (int, error) {
+	fd, _, err := h.do(ctx, h.caller, call, func(ctx context.Context, _ host.Op) (int, error) {
 		file, err := open(ctx)
 		h.mu.Lock()
 		h.file = file
@@ -203,7 +209,8 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 }
 
 // Read is read(2). A READ without a lock owner comes from the page cache, for
-// sendfile, splice or mmap. It is refused where Linux has none of these. (Host kernels
+// sendfile, splice or mmap. It is refused where Linux has none of these, and answered
+// by the file alone where it is mappable. (Host kernels
 // before 6.5 splice by reads with a lock owner.)
 func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (fuse.ReadResult, fuse.Status) {
 	ctx, n, c, err := f.begin(cancel, &in.InHeader)
@@ -211,12 +218,17 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 		return nil, f.tree.status(err)
 	}
 	cached := in.ReadFlags&fuse.READ_LOCKOWNER == 0 && n.kind != seqfile.ProcSys
-	if cached && !n.paged {
+	mapped := cached && n.rowNow().Mappable
+	if cached && !n.paged && !mapped {
 		return nil, fuse.EINVAL
 	}
 	h := f.handles.get(in.Fh)
 	if h == nil {
 		return nil, fuse.EBADF
+	}
+	if mapped {
+		got, err := h.opened().Read(ctx, buf[:min(int(in.Size), len(buf))], int64(in.Offset))
+		return fuse.ReadResultData(buf[:got]), f.tree.status(err)
 	}
 	c.FileFlags = in.Flags
 	if cached {
@@ -234,7 +246,7 @@ func (f *filesystem) Read(cancel <-chan struct{}, in *fuse.ReadIn, buf []byte) (
 	call := n.call(abi.SysRead)
 	call.FD, call.Files, call.Count, call.Into = h.fd, h.owner(), min(int(in.Size), len(buf)), buf
 	done := 0 // the guest may read more than once
-	ret, data, err := h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, op host.Op) (int, error) {
+	ret, data, err := h.do(ctx, c, call, func(ctx context.Context, op host.Op) (int, error) {
 		p := buf[:min(len(op.Buf), len(buf))] // op.Buf is cleared with its machine
 		got, err := h.opened().Read(ctx, p, pos+int64(done))
 		done += got
@@ -323,7 +335,7 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 	call.FD, call.Files, call.Data = h.fd, h.owner(), data
 	done := 0
 	var why error // of the file; the guest returns only its errno
-	ret, _, err := h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, op host.Op) (int, error) {
+	ret, _, err := h.do(ctx, c, call, func(ctx context.Context, op host.Op) (int, error) {
 		n, err := h.opened().Write(ctx, op.Buf, pos+int64(done))
 		done, why = done+n, err
 		return n, err
@@ -424,7 +436,7 @@ func (f *filesystem) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status
 	}
 	call := n.call(abi.HostFilpClose)
 	call.FD, call.Files = h.fd, h.owner()
-	_, _, err = h.boot.do(ctx, c, call, h.usableAfterPanic, func(ctx context.Context, _ host.Op) (int, error) {
+	_, _, err = h.do(ctx, c, call, func(ctx context.Context, _ host.Op) (int, error) {
 		if fl, ok := seqfile.As[seqfile.Flusher](h.opened()); ok {
 			return 0, fl.Flush(ctx)
 		}
@@ -455,7 +467,7 @@ func (h *handle) release() {
 	closer := cmp.Or(h.closer, h.caller)
 	h.mu.Unlock()
 	call := host.Call{Nr: abi.HostRelease, FD: h.fd, Files: h.owner()}
-	_, _, err := h.boot.do(context.Background(), closer, call, h.usableAfterPanic,
+	_, _, err := h.do(context.Background(), closer, call,
 		func(context.Context, host.Op) (int, error) {
 			h.closeFile()
 			return 0, nil

@@ -17,7 +17,13 @@ type releases struct {
 	mu       sync.Mutex
 	underWay []chan struct{} // closed at the end
 	mounts   []*filesystem   // with open connections; the slice is replaced, not changed
+
+	// stopped reports whether a debugger has stopped the machine: releases then last until it goes on.
+	stopped func() bool
 }
+
+// releaseTick is how often a wait for a release looks whether the machine is stopped.
+const releaseTick = 2 * time.Millisecond
 
 // join adds a mount.
 func (r *releases) join(f *filesystem) {
@@ -62,7 +68,8 @@ func (r *releases) forget(these ...chan struct{}) {
 // wait waits for the releases that came before a request through mount f, or until its
 // caller is interrupted. The RELEASE requests of other mounts may not have been read
 // yet; without f, neither may those of any mount. It calls waits before it waits, and
-// reports whether it has waited for all of them.
+// reports whether it has waited for all of them. While a debugger has stopped the machine, it
+// waits for none.
 func (r *releases) wait(f *filesystem, cancel <-chan struct{}, waits func()) bool {
 	r.mu.Lock()
 	mounts := r.mounts
@@ -75,20 +82,27 @@ func (r *releases) wait(f *filesystem, cancel <-chan struct{}, waits func()) boo
 	r.mu.Lock()
 	these := slices.Clone(r.underWay)
 	r.mu.Unlock()
-	if len(these) == 0 {
+	if len(these) == 0 || r.stopped() {
 		return true
 	}
 	waits()
-	late := time.NewTimer(releasePatience)
-	defer late.Stop()
-	for _, over := range these {
+	tick := time.NewTicker(releaseTick)
+	defer tick.Stop()
+	begun := time.Now()
+	for len(these) > 0 {
 		select {
-		case <-over:
+		case <-these[0]:
+			these = these[1:]
 		case <-cancel:
 			return false
-		case <-late.C:
-			r.forget(these...)
-			return true
+		case <-tick.C:
+			switch {
+			case r.stopped():
+				return true
+			case time.Since(begun) > releasePatience:
+				r.forget(these...)
+				return true
+			}
 		}
 	}
 	return true

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -47,7 +48,8 @@ func TestReleaseBeforeNextRequest(t *testing.T) {
 // TestReleasesWait: a request waits for releases that began before it, and not longer
 // than its caller.
 func TestReleasesWait(t *testing.T) {
-	var r releases
+	var stopped atomic.Bool
+	r := releases{stopped: stopped.Load}
 	first, second := r.begin(), r.begin()
 	over := make(chan struct{})
 	go func() {
@@ -68,5 +70,17 @@ func TestReleasesWait(t *testing.T) {
 	r.wait(nil, nil, func() {})
 	if len(r.underWay) != 0 {
 		t.Errorf("%d are pending", len(r.underWay))
+	}
+	r.begin()
+	go func() {
+		time.Sleep(5 * time.Millisecond)
+		stopped.Store(true)
+	}()
+	begun := time.Now()
+	for range 10 { // a debugger stops the machine
+		r.wait(nil, nil, func() {})
+	}
+	if took := time.Since(begun); took >= releasePatience || len(r.underWay) != 1 {
+		t.Errorf("%v, %d are pending", took, len(r.underWay))
 	}
 }

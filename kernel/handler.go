@@ -186,6 +186,11 @@ func (v *vcpu) runOn(back uint64) (uint64, ending) {
 	}()
 	for left := int64(handlerBudget); ; {
 		exit, n := v.cpu.Run(runBudget)
+		if exit.Reason == cpu.Breakpoint { // a debugger cannot stop the vCPU in a handler
+			var one uint64
+			exit, one = v.cpu.RunOne()
+			n += one
+		}
 		v.count(n)
 		left -= int64(n) + 1
 		kicked = kicked || exit.Reason == cpu.Kick
@@ -202,6 +207,9 @@ func (v *vcpu) runOn(back uint64) (uint64, ending) {
 			return 0, stuck
 		case exit.Reason == cpu.Pause:
 			runtime.Gosched()
+		case exit.Reason == cpu.Watchpoint: // the vCPU stops behind the handler
+			v.m.debug.hit(v, Stop{CPU: v.id, Why: StopWatchpoint, Addr: exit.Addr, Watch: int(exit.Code)})
+			kicked = true
 		case exit.Reason == cpu.Hypercall:
 			v.outside(v.hypercall)
 		case exit.Reason == cpu.Trap:

@@ -126,7 +126,9 @@ func (v *vcpu) finish(start time.Time) bool {
 		if v.m.over() || v.parked.Load() != 0 || time.Since(start) > borrowPatience {
 			return false
 		}
-		v.step(turnBudget)
+		if !v.step(turnBudget) {
+			return false
+		}
 	}
 	return true
 }
@@ -142,7 +144,10 @@ func (v *vcpu) Run(stop func() bool) bool {
 			v.Return()
 			return false
 		}
-		v.step(runBudget)
+		if !v.step(runBudget) {
+			v.Return()
+			return false
+		}
 	}
 	return true
 }

@@ -158,6 +158,9 @@ type Machine struct {
 	ptrKey  sipKey        // see HashPtr
 	taints  atomic.Uint32 // see taintLetters
 
+	debug *Debugger
+	cache *cpu.Cache
+
 	handlers atomic.Pointer[Handlers]
 
 	syscallEntry uint64 // a symbol that Unwind looks for
@@ -167,8 +170,8 @@ type Machine struct {
 	keyMu    sync.Mutex   // serializes changes of static keys
 	stubs    bool         // tracepoints have functions for fprobes: the guest of 6.12
 	stopMu   sync.Mutex   // serializes StopMachine
-	stopping atomic.Int32 // vCPUs do not enter guest code while it is positive
-	resume   *sync.Cond   // on gate: stopping has become 0, or the machine is closing
+	stopping atomic.Int32 // vCPUs do not enter guest code while it is not 0: stoppedForFunc, stoppedByDebugger or both
+	resume   *sync.Cond   // on gate: StopMachine is over, or the machine is closing
 	gate     sync.Mutex
 
 	closeMu     sync.Mutex // held while closing or wg changes, except by vCPUs
@@ -309,9 +312,10 @@ func newMachine(o Options) (*Machine, error) {
 		Regs: m.symbol(trampoline.FtraceRegs.Name), List: m.symbol(trampoline.Ftrace.Name), Trampoline: m.trampoline,
 		OpsRegs: m.symbol(trampoline.FtraceOpsRegs.Name), OpsTrampoline: m.opsTrampoline,
 	})
-	cache := cpu.NewCache(ram, o.Engine)
+	m.debug = newDebugger(m)
+	m.cache = cpu.NewCache(ram, o.Engine)
 	for i := range o.CPUs {
-		c, err := cpu.New(ram, i, cache)
+		c, err := cpu.New(ram, i, m.cache)
 		if err != nil {
 			return nil, errors.Join(err, ram.Close())
 		}
@@ -427,6 +431,7 @@ func (m *Machine) stop() (before bool) {
 		<-m.consoleDone
 	}
 	m.host.Stop()
+	m.debug.end()
 	m.gate.Lock()
 	m.resume.Broadcast()
 	m.gate.Unlock()
@@ -453,12 +458,18 @@ func (m *Machine) Panic() string { return m.diedMsg }
 // it. It may be called once Died is closed.
 func (m *Machine) PanicLog() []Record { return m.words }
 
+// Why vCPUs do not enter guest code: bits of Machine.stopping.
+const (
+	stoppedForFunc    int32 = 1 << iota // StopMachine runs a function; vCPUs wait
+	stoppedByDebugger                   // who executes a vCPU gives it back
+)
+
 // StopMachine runs f while no vCPU executes guest code. f must not wait for a
 // vCPU, for a goroutine that waits for one, or for another StopMachine.
 func (m *Machine) StopMachine(f func()) {
 	m.stopMu.Lock()
 	defer m.stopMu.Unlock()
-	m.stopping.Store(1)
+	m.stopping.Or(stoppedForFunc)
 	for _, v := range m.cpus {
 		v.cpu.Kick()
 	}
@@ -467,7 +478,7 @@ func (m *Machine) StopMachine(f func()) {
 	}
 	f()
 	m.gate.Lock()
-	m.stopping.Store(0)
+	m.stopping.And(^stoppedForFunc)
 	m.resume.Broadcast()
 	m.gate.Unlock()
 }
@@ -543,6 +554,9 @@ func (m *Machine) close() (before bool) {
 func (m *Machine) Printk(level int, format string, args ...any) {
 	m.log.Printk(level, format, args...)
 }
+
+// Debugger returns what stops the machine and executes single instructions.
+func (m *Machine) Debugger() *Debugger { return m.debug }
 
 // Log returns the kernel's log.
 func (m *Machine) Log() *Log { return m.log }

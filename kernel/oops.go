@@ -216,6 +216,7 @@ func (v *vcpu) die(msg string) {
 		m.diedMsg, m.words = msg, m.log.since(m.panicFrom)
 		m.dead.Store(true)
 		close(m.died)
+		m.debug.panicked(v.id)
 		m.host.Stop()
 		for _, c := range m.cpus {
 			c.setTimer(0)

@@ -41,6 +41,10 @@ type vcpu struct {
 
 	watched
 
+	stepped  bool // a debugger executes it; guarded by own
+	held     bool // it has come to a breakpoint or accessed watched memory; guarded by own
+	reported bool // RIP is at a breakpoint that a debugger has been told of; guarded by own
+
 	timerMu   sync.Mutex
 	timerStop func() bool
 
@@ -156,8 +160,7 @@ func (v *vcpu) loop() {
 		<-v.wake
 		v.own.Lock()
 		if v.take() {
-			for v.started.Load() && !v.halted() && !v.m.over() {
-				v.step(runBudget)
+			for v.started.Load() && !v.halted() && !v.m.over() && v.step(runBudget) {
 			}
 		}
 		v.own.Unlock()
@@ -169,10 +172,11 @@ func (m *Machine) runInTurn() {
 	for !m.over() {
 		busy := false
 		for _, v := range m.cpus {
-			if v.started.Load() && !v.halted() {
-				v.step(turnBudget)
+			v.own.Lock()
+			if v.started.Load() && !v.halted() && v.step(turnBudget) {
 				busy = true
 			}
+			v.own.Unlock()
 		}
 		if !busy {
 			<-m.turn
@@ -195,16 +199,22 @@ func (v *vcpu) halted() bool {
 	return true
 }
 
-// enter waits while the machine is stopped, then marks the vCPU as running.
+// enter waits while StopMachine runs a function, then marks the vCPU as running. It returns false when a
+// debugger has stopped the machine, unless the vCPU is in a handler of the guest or does a debugger's step,
+// and when the machine is closing.
 func (v *vcpu) enter() bool {
 	for {
 		v.inRun.Store(true)
-		if v.m.stopping.Load() == 0 {
+		why := v.m.stopping.Load()
+		if why == 0 || why == stoppedByDebugger && v.runsStopped() {
 			return true
 		}
 		v.inRun.Store(false)
+		if why == stoppedByDebugger {
+			return false
+		}
 		v.m.gate.Lock()
-		for v.m.stopping.Load() != 0 && !v.m.closing.Load() {
+		for v.m.stopping.Load()&stoppedForFunc != 0 && !v.m.closing.Load() {
 			v.m.resume.Wait()
 		}
 		v.m.gate.Unlock()
@@ -226,10 +236,11 @@ func (v *vcpu) waitOut() {
 	}
 }
 
-// step delivers a pending interrupt, runs guest code once and handles the exit.
-func (v *vcpu) step(budget uint64) {
+// step delivers a pending interrupt, runs guest code once and handles the exit. It returns false if enter
+// does not let it run.
+func (v *vcpu) step(budget uint64) bool {
 	if !v.enter() {
-		return
+		return false
 	}
 	if v.condemned.Load() != nil {
 		v.endCondemned()
@@ -238,6 +249,12 @@ func (v *vcpu) step(budget uint64) {
 		v.interrupt()
 	}
 	exit, n := v.cpu.Run(budget)
+	v.ran(exit, n)
+	return true
+}
+
+// ran handles the exit of a Run that has retired n instructions.
+func (v *vcpu) ran(exit cpu.Exit, n uint64) {
 	v.inRun.Store(false)
 	v.retired.Add(n + v.inner)
 	v.inner = 0
@@ -323,6 +340,10 @@ func (v *vcpu) handle(e cpu.Exit) {
 		v.hypercall()
 	case cpu.Trap:
 		v.onTrap(e)
+	case cpu.Breakpoint:
+		v.m.debug.hit(v, Stop{CPU: v.id, Why: StopBreakpoint, Addr: v.cpu.RIP})
+	case cpu.Watchpoint:
+		v.m.debug.hit(v, Stop{CPU: v.id, Why: StopWatchpoint, Addr: e.Addr, Watch: int(e.Code)})
 	case cpu.Budget, cpu.Kick, cpu.IRQWindow:
 	}
 }

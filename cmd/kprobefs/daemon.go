@@ -47,6 +47,9 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, o := range f.options {
 		args = append(args, "-o", o)
 	}
+	if f.gdb != "" {
+		args = append(args, "--gdb", f.gdb)
+	}
 	for _, part := range f.parts {
 		args = append(args, "--part", part)
 	}

@@ -187,6 +187,9 @@ var completions = map[string]cobra.CompletionFunc{
 	"module": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"ko"}, cobra.ShellCompDirectiveFilterFileExt
 	},
+	"gdb": func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
+		return beginning([]string{"127.0.0.1:", "[::1]:", "unix:"}, begun), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+	},
 	"attach": completeDirs,
 	"keep":   completeDirs,
 	"at":     completeDirs,

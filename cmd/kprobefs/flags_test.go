@@ -96,6 +96,7 @@ func TestCompletion(t *testing.T) {
 		{"exec --config CONFIG_O", "CONFIG_OPTPROBES=n CONFIG_OPTPROBES=y " + noFiles},
 		{"exec --config CONFIG_OPTPROBES=y", "CONFIG_OPTPROBES=y " + noFiles},
 		{"exec --config N", "NR_CPUS= " + noSpace},
+		{"mount --gdb u", "unix: " + noSpace},
 		{"exec --cpus ", noFiles},
 		{"exec --module ", "ko " + ko},
 		{"exec --attach ", dirs},

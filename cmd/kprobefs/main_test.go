@@ -116,6 +116,7 @@ func (hungGuest) Do(context.Context, host.Caller, host.Call, host.FileOp) (int64
 }
 
 func (hungGuest) OnAwaitClosed(func(context.Context) bool) {}
+func (hungGuest) Waits() bool                              { return false }
 func (hungGuest) Stopped() <-chan struct{}                 { return nil }
 
 func (s *fakeSystem) Guest() fs.Guest {

@@ -40,6 +40,7 @@ type mountFlags struct {
 	mkdir    bool
 	remove   bool // the directory in the end
 	fake     bool
+	gdb      string // the address at which gdb is served, or ""
 }
 
 func (p *program) mountCommand() *cobra.Command {
@@ -94,6 +95,7 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
+	c.Flags().StringVar(&f.gdb, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('gdb MNT/machine/vmlinux', then 'target remote ADDR')")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
@@ -170,6 +172,9 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err != nil {
 		return err
 	}
+	if f.gdb, err = absoluteSocket(f.gdb); err != nil {
+		return err
+	}
 	switch {
 	case f.fake:
 		return nil
@@ -213,6 +218,11 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 			return err
 		}
 	}
+	serveGDB, endGDB, err := listenForGDB(f.gdb, p.log)
+	if err != nil {
+		return err
+	}
+	defer endGDB()
 	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}
 	if live.reboots, err = parsePanic(f.panics); err != nil {
 		return err
@@ -256,6 +266,8 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		}
 		defer stop()
 	}
+	live.gdb = serveGDB(live.sys)
+	defer endGDB() // first of all: it lets the machine go on
 	p.log.WithFields(machine.fields()).WithField("dir", dir).Info("serving")
 	if err := ready(f); err != nil {
 		return err

@@ -34,6 +34,7 @@ type served struct {
 	log     *logrus.Logger
 	reboots bool // after a panic
 
+	gdb      *gdbServer // nil without --gdb
 	sys      system
 	tree     *fs.Tree
 	parts    []string // NAME=DIR
@@ -100,6 +101,7 @@ func (s *served) reboot() error {
 	s.watchEntries(next)
 	old := s.sys
 	s.sys = next
+	s.gdb.use(next)
 	go func() { _ = old.Retire() }()
 	return nil
 }

@@ -3,7 +3,7 @@
 // probes/ says for each probed address how its probes are implemented and why not
 // faster, and probed says it for all of them; copies/ has the code outside of a function that
 // executes its probed instructions; load/ calls functions of the kernel; modules/ loads and unloads modules, with
-// the arguments that modprobe.conf has for them.
+// the arguments that modprobe.conf has for them. run stops the machine, steps it and lets it go on.
 package machinefs
 
 import (
@@ -39,6 +39,10 @@ type Config struct {
 	// CallOn calls a function on a kernel thread of a vCPU, count times with the same
 	// arguments, and returns its last result.
 	CallOn func(ctx context.Context, cpu int, addr, count uint64, args ...uint64) (uint64, error)
+	// Debugger stops the machine. If it is nil, there is no machine/run.
+	Debugger Debugger
+	// Image is the guest's kernel as an ELF file with symbols: the file vmlinux.
+	Image []byte
 	// About returns the text of the file kernel, a description of the machine.
 	About func() string
 	// More are additional rows: modules/, clock, ... The command adds attach.
@@ -47,6 +51,9 @@ type Config struct {
 
 // Machine is the directory machine.
 func Machine(c Config) *seqfile.Row {
+	if c.Debugger != nil {
+		c.More = append([]*seqfile.Row{c.runFile()}, c.More...)
+	}
 	return &seqfile.Row{
 		Name: "machine", Mode: 0o755, Kind: seqfile.Ours, At: "/machine", UsableAfterPanic: true,
 		Dir: append(seqfile.Table{
@@ -55,6 +62,7 @@ func Machine(c Config) *seqfile.Row {
 			{Name: "probes", Mode: 0o755, Dir: probes{c}},
 			{Name: "probed", Mode: 0o444, Open: c.openShown(c.probed)},
 			{Name: "copies", Mode: 0o755, Dir: copies{c}},
+			{Name: "vmlinux", Mode: 0o400, Size: uint64(len(c.Image)), WithoutGuest: true, Mappable: true, Open: seqfile.Opens(image(c.Image))},
 			{Name: "optimizer", Mode: 0o444, Open: seqfile.OpenSingle(func() (string, error) { return QueuesText(c.Queues(), c.place), nil })},
 			{Name: "load", Mode: 0o755, Dir: seqfile.Table{
 				{Name: "call", Mode: 0o600, Open: seqfile.Opens((&load{c: c}).file())},

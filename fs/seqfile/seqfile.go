@@ -57,6 +57,13 @@ type Row struct {
 	// hold for what is below and has an At of its own.
 	UsableAfterPanic bool
 
+	// WithoutGuest means that calls on the file do not go through the guest at all, so that
+	// it works while a debugger has stopped the machine.
+	WithoutGuest bool
+
+	// Mappable allows mmap(2) of a file that is WithoutGuest.
+	Mappable bool
+
 	// Open is f_op->open of a file: mode bits have been checked, and the flags are as
 	// the caller passed them (including O_TRUNC, which Open has to handle).
 	Open func(ctx context.Context, o *OpenInfo) (File, error)

@@ -30,6 +30,9 @@ type Reason = core.Reason
 // Exit is why and how Run ended.
 type Exit = core.Exit
 
+// Watch is memory whose accesses end Run.
+type Watch = interp.Watch
+
 // Suspended is what Suspend has set aside.
 type Suspended = interp.Suspended
 
@@ -42,6 +45,9 @@ const (
 	Trap      = core.Trap
 	Kick      = core.Kick
 	IRQWindow = core.IRQWindow
+
+	Breakpoint = core.Breakpoint
+	Watchpoint = core.Watchpoint
 )
 
 // CPU is one vCPU. Only Kick and WantIRQ may be called while it is in Run.

@@ -68,6 +68,10 @@ const (
 // is interpreted.
 func NewCache(m *mem.Memory, e Engine) *Cache { return cacheWith(m, e, hot, maxCode) }
 
+// SetBreaks makes addrs the addresses before whose instructions Run ends, with Breakpoint. No vCPU of
+// the machine may be in Run. An address inside an instruction has no effect.
+func (c *Cache) SetBreaks(addrs []uint64) { c.blocks.SetBreaks(addrs) }
+
 func cacheWith(m *mem.Memory, e Engine, hot uint64, maxCode int) *Cache {
 	if e, err := e.Resolve(); err != nil || e == Interp {
 		return &Cache{blocks: interp.NewCache(m, nil, 0)}

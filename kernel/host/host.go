@@ -194,6 +194,8 @@ type Host struct {
 	mirrors     atomic.Int64 // calls of Mirror under way
 	awaitClosed atomic.Pointer[func(context.Context) bool]
 
+	debugged atomic.Bool // a debugger has stopped the machine
+
 	wakeMu sync.Mutex
 	wakes  []uint64 // task_structs to wake, with abi.WakeBits
 }
@@ -347,6 +349,12 @@ func (h *Host) Stop() {
 		close(h.done)
 	}
 }
+
+// SetStopped says whether a debugger has stopped the machine, so that calls wait.
+func (h *Host) SetStopped(on bool) { h.debugged.Store(on) }
+
+// Waits reports whether a debugger has stopped the machine, so that a call would wait.
+func (h *Host) Waits() bool { return h.debugged.Load() }
 
 // Stopped is closed by Stop.
 func (h *Host) Stopped() <-chan struct{} { return h.done }

@@ -85,13 +85,15 @@ type Reason uint8
 
 // Reasons.
 const (
-	Budget    Reason = iota // the budget is used up
-	Halt                    // hlt; RIP is after it
-	Pause                   // pause: a loop that waits for another vCPU; RIP is after it
-	Hypercall               // vmcall; RIP is after it
-	Trap                    // Vector, Code and Addr say which
-	Kick                    // Kick was called
-	IRQWindow               // WantIRQ, and interrupts are enabled
+	Budget     Reason = iota // the budget is used up
+	Halt                     // hlt; RIP is after it
+	Pause                    // pause: a loop that waits for another vCPU; RIP is after it
+	Hypercall                // vmcall; RIP is after it
+	Trap                     // Vector, Code and Addr say which
+	Kick                     // Kick was called
+	IRQWindow                // WantIRQ, and interrupts are enabled
+	Breakpoint               // RIP is at a breakpoint of a debugger, whose instruction has not been executed
+	Watchpoint               // the instruction before RIP has accessed the watched memory at Addr; Code is the number of the watchpoint
 )
 
 // Exit is why and how Run ended.

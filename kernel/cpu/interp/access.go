@@ -79,12 +79,18 @@ func (c *CPU) host(va, n uint64, want mem.Perm, stack bool) (p unsafe.Pointer, p
 	}
 	if va&mem.PageMask+n <= mem.PageSize {
 		pa := c.page(va, want, stack)
+		if c.watches != nil && c.watch(va, n, want) {
+			return unsafe.Add(c.ram, pa), 0, 0, 0
+		}
 		in.Put(va, pa-va+uint64(uintptr(c.ram)))
 		return unsafe.Add(c.ram, pa), 0, 0, 0
 	}
 	n1 = mem.PageSize - va&mem.PageMask
 	pa1 = c.page(va, want, stack)
 	pa2 = c.page(va+n1, want, stack)
+	if c.watches != nil {
+		c.watch(va, n, want)
+	}
 	return nil, pa1, pa2, n1
 }
 

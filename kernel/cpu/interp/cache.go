@@ -55,6 +55,7 @@ type Cache struct {
 	ops    int                 // in all blocks
 	first  int                 // of a block's ops that is an instruction
 	built  []Op                // build's: what it had decoded last
+	breaks map[uint64]bool     // the addresses of breakpoints; nil if there are none
 
 	translator Translator     // nil: there is none
 	hot        uint64         // how often a block is entered before it is translated
@@ -79,6 +80,11 @@ const lineSize = 64
 func (c *Cache) invalidate(pa, n uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.dropBytes(pa, n)
+}
+
+// dropBytes is invalidate for who has locked c.mu.
+func (c *Cache) dropBytes(pa, n uint64) {
 	if n == 0 {
 		return
 	}
@@ -149,7 +155,10 @@ func (c *Cache) lookup(rip uint64) (*Op, *fault) {
 	if b := c.blocks[rip]; b != nil {
 		return b.head(), nil
 	}
-	b, f := c.build(rip)
+	if c.breaks[rip] {
+		return c.stopAt(rip)
+	}
+	b, f := c.build(rip, maxBlock)
 	if f != nil {
 		return nil, f
 	}
@@ -181,8 +190,8 @@ func (c *Cache) fetch(va uint64) ([]byte, uint64, *fault) {
 	return c.mem.Phys(pa, mem.PageSize-pa&mem.PageMask), pa, nil
 }
 
-// build decodes the block at rip. c.mu is locked.
-func (c *Cache) build(rip uint64) (*Block, *fault) {
+// build decodes the block at rip, up to a breakpoint, and at most so many instructions. c.mu is locked.
+func (c *Cache) build(rip uint64, most int) (*Block, *fault) {
 	text, pa, f := c.fetch(rip)
 	if f != nil {
 		return nil, f
@@ -193,7 +202,7 @@ func (c *Cache) build(rip uint64) (*Block, *fault) {
 		ops = append(ops, Op{Inst: decode.Inst{Imm: rip, Code: cENTRY}, fn: countEntry})
 	}
 	at := uint64(0)
-	for len(ops) < maxBlock+c.first && at < uint64(len(text)) {
+	for len(ops) < most+c.first && at < uint64(len(text)) && (at == 0 || !c.breaks[rip+at]) {
 		in, short := decode.Decode(text[at:], rip+at)
 		if short {
 			if at > 0 { // in a block of its own
@@ -238,7 +247,7 @@ func (c *Cache) build(rip uint64) (*Block, *fault) {
 // ends says whether nothing after o in a block could be executed.
 func ends(o *Op) bool {
 	switch o.Code {
-	case decode.FETCH:
+	case decode.FETCH, cBREAK:
 		return true
 	case decode.MOVTOSEG, decode.POPSEG:
 		return o.A == segSS

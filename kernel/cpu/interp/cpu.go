@@ -70,6 +70,10 @@ type CPU struct {
 	scratch [16]byte // an access that crosses pages, put together
 	flt     fault    // the fault that unwinds the instruction
 
+	watches   []Watch // nil if there are none
+	touched   int     // which of them the instruction in hand has accessed, or -1
+	touchedAt uint64  // and where
+
 	jc [1 << jcBits]jcEntry
 }
 

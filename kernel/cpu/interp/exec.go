@@ -25,6 +25,9 @@ const (
 // slow does one instruction completely, faults included.
 func (c *CPU) slow(o *Op) (next *Op) {
 	defer c.catch(&next)
+	if c.watches != nil {
+		return c.watched(o)
+	}
 	return c.exec(o)
 }
 

@@ -9,6 +9,10 @@ import (
 // cENTRY is the code of the op that stands before a block's first instruction.
 const cENTRY = decode.FETCH + 1
 
+// cBREAK is the code of the op that stands for the instructions of a block that begins at a breakpoint
+// of a debugger.
+const cBREAK = decode.FETCH + 2
+
 // An Op is one instruction of a block. Ops of a block stand one after the other,
 // and each executes by calling fn, which returns the op to go on with.
 type Op struct {
@@ -31,7 +35,7 @@ func (o *Op) after(n uintptr) *Op { return (*Op)(unsafe.Add(unsafe.Pointer(o), n
 // block's address.
 func (o *Op) head() *Op {
 	n := uintptr(o.n)
-	if o.Code == decode.FETCH {
+	if o.Code == decode.FETCH || o.Code == cBREAK {
 		n++
 	}
 	return (*Op)(unsafe.Add(unsafe.Pointer(o), -int(n*opSize)))

@@ -111,15 +111,20 @@ func (c *CPU) lookup(rip uint64) *Op {
 	}
 	h, f := c.cache.lookup(rip)
 	if f != nil {
-		c.Shadow = false
-		if f.vector == abi.VecPF {
-			c.CR2 = f.addr
-		}
-		c.exit = core.Exit{Reason: core.Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
+		c.notFetched(f)
 		return nil
 	}
 	*e = jcEntry{rip, h}
 	return h
+}
+
+// notFetched makes the exit for an instruction that cannot be fetched.
+func (c *CPU) notFetched(f *fault) {
+	c.Shadow = false
+	if f.vector == abi.VecPF {
+		c.CR2 = f.addr
+	}
+	c.exit = core.Exit{Reason: core.Trap, Vector: f.vector, HasCode: f.hasCode, Code: f.code, Addr: f.addr}
 }
 
 func jcHash(rip uint64) uint64 { return (rip ^ rip>>jcBits) & jcMask }
@@ -193,6 +198,10 @@ func (c *CPU) block(o *Op) bool {
 // the block, after sti, and with TF. It returns true when there is an exit.
 func (c *CPU) step(h *Op) bool {
 	for o := h.after(uintptr(c.cache.first)); ; {
+		if o.Code == cBREAK {
+			breakpoint(c, o)
+			return true
+		}
 		tf, shadow := c.RFlags&flagTF != 0, c.Shadow
 		c.single = true
 		n := c.slow(o)

@@ -149,7 +149,7 @@ func (c *Cache) translate(o *Op) *Op {
 	if old == nil || &old.ops[1] != o || c.full() {
 		return nil
 	}
-	b, f := c.build(o.Imm) // other vCPUs may be linking old's ops
+	b, f := c.build(o.Imm, maxBlock) // other vCPUs may be linking old's ops
 	if f != nil {
 		return nil
 	}
