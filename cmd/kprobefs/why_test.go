@@ -32,9 +32,13 @@ func TestWhy(t *testing.T) {
 		{[]string{"+5"}, usageStatus, "has no function"},
 		{[]string{"--kernel", nothing, "vfs_read"}, usageStatus, "neither a bzImage"},
 		{[]string{"--kernel", "/nonexistent/vmlinuz", "vfs_read"}, usageStatus, "no such file"},
-		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "--symbols and --modules belong to a --kernel"},
+		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "belong to a --kernel"},
 		{[]string{"--release", "7.0", "vfs_read"}, usageStatus, "7.0"},
 		{[]string{"--json", "--tsv", "vfs_read"}, usageStatus, "two forms"},
+		{[]string{"--release", "6.12", "p:x vfs_read f=+0($arg1)"}, 0, "at its entry %di has struct file *file"},
+		{[]string{"--release", "6.1", "p:x vfs_read f=$arg1"}, 0, "no types     it cannot be said"},
+		{[]string{"p:x vfs_read f=%foo"}, 1, "error_log    Invalid register name"},
+		{[]string{"--btf", nothing, "p:x vfs_read"}, usageStatus, "belong to a --kernel"},
 	} {
 		out, st := output(t, append([]string{"why"}, c.args...)...)
 		if st.ExitCode() != c.status || !strings.Contains(out, c.says) {

@@ -2,6 +2,7 @@ package vmlinux
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"regexp"
@@ -28,6 +29,9 @@ type Kernel struct {
 	Release string          // uname -r: "6.1.0-50-amd64"
 	Linux   release.Version // the emulated version whose rules hold: the newest that is not newer
 	Preempt bool            // CONFIG_PREEMPTION, as its banner says
+	BTF     []byte          // the types of its functions, as the kernel's build writes them; nil if it has none
+
+	ModuleBTF map[string][]byte // the same of modules, by their names
 
 	options Options
 }
@@ -66,7 +70,7 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return nil, err
 	}
-	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols), options: o}
+	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols), BTF: section(files.ELF, ".BTF"), ModuleBTF: map[string][]byte{}, options: o}
 	if err := k.readBanner(); err != nil {
 		return nil, err
 	}
@@ -76,6 +80,19 @@ func Load(b []byte, o Options) (*Kernel, error) {
 	k.Tables = image.NewTables(m, k.Symbols)
 	k.Booted()
 	return k, nil
+}
+
+// section returns a section of an ELF file, or nil if it has none of that name.
+func section(b []byte, name string) []byte {
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		return nil
+	}
+	s := f.Section(name)
+	if s == nil || s.Type == elf.SHT_NOBITS || s.Offset > uint64(len(b)) || s.FileSize > uint64(len(b))-s.Offset {
+		return nil
+	}
+	return b[s.Offset : s.Offset+s.FileSize]
 }
 
 // HasSymbols reports whether an ELF image has kallsyms tables.

@@ -79,6 +79,9 @@ func (k *Kernel) AddModule(ko []byte) (name string, err error) {
 	}
 	k.Tables.InitDone(s.Name)
 	k.Image.Segments = append(k.Image.Segments, s.Segments...)
+	if b := section(ko, ".BTF"); b != nil {
+		k.ModuleBTF[s.Name] = b
+	}
 	return s.Name, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/optimizer"
+	"github.com/kprobefs/kprobefs/optimizer/why/args"
 )
 
 // Answer is a Verdict in words, as --json has it.
@@ -38,6 +39,12 @@ type Answer struct {
 	Detour      int           `json:"detour_bytes,omitempty"`
 	Nearest     []Nearest     `json:"nearest,omitempty"` // places that would do
 	Similar     []string      `json:"similar,omitempty"` // names, where the function does not exist
+
+	ErrorLog  *Log            `json:"error_log,omitempty"` // what the file error_log shows of a line that is refused
+	Function  string          `json:"function,omitempty"`  // the function's declaration, of a line of kprobe_events
+	Entry     []args.Hold     `json:"entry,omitempty"`     // what the registers have at its entry
+	Arguments []args.Argument `json:"arguments,omitempty"` // what the arguments fetch
+	NoTypes   string          `json:"no_types,omitempty"`  // why Function and Entry are not known
 }
 
 // Instruction is one of the kernel's text.
@@ -91,16 +98,20 @@ func (a *Asker) Explain(kernel string, p Probe, v Verdict) Answer {
 			r.Instruction = &in
 		}
 	}
+	r.ErrorLog = v.Log
 	if v.Err != nil {
 		r.Errno, r.Refused = unix.ErrnoName(v.Errno()), sentence(v.Err)
-		if v.Symbol.Name == "" && p.Symbol != "" {
+		switch {
+		case v.Words:
+		case v.Symbol.Name == "" && p.Symbol != "":
 			r.Similar = a.similar(p.Symbol)
-		} else {
+		default:
 			r.Nearest = a.nearest(v)
 		}
 		return r
 	}
 	r.Kind = v.Carried
+	a.describe(&r, p, v)
 	if v.Ftrace {
 		return r
 	}
@@ -347,6 +358,10 @@ func (r *Answer) Write(w io.Writer) error {
 				fmt.Fprintf(&b, "               %s\n", r.Offending.line())
 			}
 		}
+	}
+	r.writeArguments(&b)
+	if l := r.ErrorLog; l != nil {
+		fmt.Fprintf(&b, "  error_log    %s\n               %s\n               %*s\n", l.Text, l.Command, l.Column+1, "^")
 	}
 	for i, n := range r.Nearest {
 		fmt.Fprintf(&b, "  %-12s %s (%s)\n", map[bool]string{true: "would do"}[i == 0], n.Place, n.Kind)
