@@ -50,9 +50,11 @@ does not have.
 
 --kernel FILE is a bzImage (/boot/vmlinuz-...), an ELF vmlinux, or a Debian package
 linux-image-....deb. The symbols are the kernel's own, or those of --symbols. Its text
-is looked at as it is after boot on QEMU's default processor with retpolines: what a
-processor's alternatives change can decide otherwise at single addresses. Rules are
-known of Linux 5.10, 6.1 and 6.12; another version has those of the newest of these
+is looked at as it is after boot on the processor that --cpu names, QEMU's default
+one with retpolines if it names none: what the kernel writes for a processor can
+decide otherwise at single addresses. Features are named as in /proc/cpuinfo, or as
+Linux's X86_FEATURE_ (bug_... for X86_BUG_) in lower case: those are known by which
+Debian's 5.10, 6.1 and 6.12 choose code. Rules are known of Linux 5.10, 6.1 and 6.12; another version has those of the newest of these
 that is not newer. Several --kernel give a table.
 
 The exit status is 1 when a probe is refused, and 2 when a question cannot be
@@ -64,6 +66,7 @@ type whyFlags struct {
 	symbols string
 	modules []string
 	btf     []string
+	cpu     string
 	json    bool
 	tsv     bool
 	all     bool
@@ -106,6 +109,8 @@ func whyCommand() *cobra.Command {
 	_ = c.MarkFlagDirname("modules")
 	c.Flags().StringArrayVar(&f.btf, "btf", nil, "a `FILE` with the types of the kernel's functions, for one without its own: BTF, as /sys/kernel/btf/vmlinux is, or ELF with a section .BTF; the first belongs to the first --kernel, and so on")
 	_ = c.MarkFlagFilename("btf")
+	c.Flags().StringVar(&f.cpu, "cpu", "default", "the `CPU` for which the kernel chooses code (alternatives, retpolines, returns): default (QEMU's, with retpolines), baseline, host, or a list of features after one of these, as in default,smap,-retpoline")
+	_ = c.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"default", "baseline", "host"}, cobra.ShellCompDirectiveNoFileComp))
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
 	c.Flags().BoolVar(&f.tsv, "tsv", false, "print a row for each probe and kernel, with tabs between the columns")
 	c.Flags().BoolVar(&f.all, "all", false, "with --tsv: ask about each instruction of each function, instead of PROBE")
@@ -271,10 +276,14 @@ func (w *whyWriter) table() {
 // open opens the kernels that are asked. end closes them.
 func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err error) {
 	if len(f.kernels) == 0 {
-		if f.symbols != "" || len(f.modules) > 0 || len(f.btf) > 0 {
-			return nil, nil, errors.New("--symbols, --modules and --btf belong to a --kernel")
+		if f.symbols != "" || len(f.modules) > 0 || len(f.btf) > 0 || f.cpu != "default" {
+			return nil, nil, errors.New("--symbols, --modules, --btf and --cpu belong to a --kernel")
 		}
 		return f.guest()
+	}
+	cpu, err := vmlinux.ParseCPU(f.cpu, os.DirFS("/"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("--cpu: %w", err)
 	}
 	var symbols []byte
 	if f.symbols != "" {
@@ -290,7 +299,7 @@ func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err er
 		if err != nil {
 			return nil, nil, err
 		}
-		k, err := vmlinux.Load(f.unpacked(b), vmlinux.Options{Symbols: symbols})
+		k, err := vmlinux.Load(f.unpacked(b), vmlinux.Options{Symbols: symbols, CPU: cpu})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}

@@ -38,6 +38,8 @@ func TestWhy(t *testing.T) {
 		{[]string{"--release", "6.12", "p:x vfs_read f=+0($arg1)"}, 0, "at its entry %di has struct file *file"},
 		{[]string{"--release", "6.1", "p:x vfs_read f=$arg1"}, 0, "no types     it cannot be said"},
 		{[]string{"p:x vfs_read f=%foo"}, 1, "error_log    Invalid register name"},
+		{[]string{"--cpu", "baseline", "vfs_read"}, usageStatus, "belong to a --kernel"},
+		{[]string{"--kernel", nothing, "--cpu", "smapp", "vfs_read"}, usageStatus, "\"smapp\" is no feature"},
 		{[]string{"--btf", nothing, "p:x vfs_read"}, usageStatus, "belong to a --kernel"},
 	} {
 		out, st := output(t, append([]string{"why"}, c.args...)...)

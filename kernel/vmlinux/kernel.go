@@ -16,9 +16,9 @@ import (
 
 // Options say what Load cannot find in the file.
 type Options struct {
-	Symbols  []byte   // a System.map, or a copy of /proc/kallsyms; nil means the kernel's own tables
-	Features Features // of the processor; nil means DefaultFeatures
-	K8Nops   bool     // the processor is an AMD one of family 15, where kernels before 5.13 write other nops
+	Symbols []byte // a System.map, or a copy of /proc/kallsyms; nil means the kernel's own tables
+	CPU     CPU    // nil means DefaultCPU
+	K8Nops  bool   // the processor is an AMD one of family 15, where kernels before 5.13 write other nops
 }
 
 // Kernel is a kernel as it is after boot.
@@ -33,7 +33,8 @@ type Kernel struct {
 
 	ModuleBTF map[string][]byte // the same of modules, by their names
 
-	options Options
+	features Features // of the processor
+	k8       bool     // see Options.K8Nops
 }
 
 // Load reads a kernel (see Unpack). It fails with an ErrFormat.
@@ -42,8 +43,8 @@ func Load(b []byte, o Options) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Features == nil {
-		o.Features = DefaultFeatures
+	if o.CPU == nil {
+		o.CPU = DefaultCPU()
 	}
 	symbols := func(segments []image.Segment) ([]abi.Symbol, error) {
 		if o.Symbols != nil {
@@ -58,11 +59,17 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return syms, err
 	}
+	k := &Kernel{BTF: section(files.ELF, ".BTF"), k8: o.K8Nops}
+	var unknown error // what is wrong with its version
 	m, err := image.LoadWith(files.ELF, symbols, func(m *image.Image, addr func(string) uint64) error {
-		return (&patcher{m: m, addr: addr, features: o.Features, k8: o.K8Nops}).apply()
+		if unknown = k.readBanner(m); unknown != nil {
+			return unknown
+		}
+		k.features = o.CPU.Features(k.Linux)
+		return k.patch(m, addr)
 	})
 	if err != nil {
-		if o.Symbols != nil {
+		if o.Symbols != nil && unknown == nil {
 			err = fmt.Errorf("%w (do the symbols belong to this image?)", err)
 		}
 		if !errors.Is(err, ErrFormat) {
@@ -70,16 +77,19 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return nil, err
 	}
-	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols), BTF: section(files.ELF, ".BTF"), ModuleBTF: map[string][]byte{}, options: o}
-	if err := k.readBanner(); err != nil {
-		return nil, err
-	}
+	k.Image, k.Symbols = m, kallsyms.NewSized(m.Symbols)
 	if err := k.checkSymbols(); err != nil {
 		return nil, err
 	}
 	k.Tables = image.NewTables(m, k.Symbols)
 	k.Booted()
 	return k, nil
+}
+
+// patch changes text as the kernel does it at boot, in an image whose symbols addr finds.
+func (k *Kernel) patch(m *image.Image, addr func(name string) uint64) error {
+	p := &patcher{m: m, addr: addr, features: k.features, k8: k.k8, int3: k.Linux >= release.Linux6_1, jumpsOver: k.Linux >= release.Linux6_12}
+	return p.apply()
 }
 
 // section returns a section of an ELF file, or nil if it has none of that name.
@@ -123,9 +133,9 @@ func unslid(syms []abi.Symbol, segments []image.Segment) []abi.Symbol {
 var banner = regexp.MustCompile(`Linux version ((\d+)\.(\d+)[^ ]*) [^\n\x00]*\n`)
 
 // readBanner finds the release.
-func (k *Kernel) readBanner() error {
-	for i := range k.Image.Segments {
-		m := banner.FindSubmatch(k.Image.Segments[i].Data)
+func (k *Kernel) readBanner(in *image.Image) error {
+	for i := range in.Segments {
+		m := banner.FindSubmatch(in.Segments[i].Data)
 		if m == nil {
 			continue
 		}

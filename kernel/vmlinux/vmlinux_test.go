@@ -18,6 +18,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // bzImage returns a bzImage with a payload.
@@ -240,7 +241,7 @@ func TestMapSymbols(t *testing.T) {
 // site is a patcher with n bytes of text at TextBase.
 func site(code []byte) (*patcher, uint64) {
 	m := &image.Image{Segments: []image.Segment{{Addr: abi.TextBase, Data: bytes.Clone(code), MemSize: uint64(len(code)), Perm: image.Read | image.Exec}}}
-	return &patcher{m: m, addr: func(string) uint64 { return 0 }, features: DefaultFeatures}, abi.TextBase
+	return &patcher{m: m, addr: func(string) uint64 { return 0 }, features: DefaultCPU().Features(release.Linux6_1)}, abi.TextBase
 }
 
 func TestPadding(t *testing.T) {
@@ -254,6 +255,13 @@ func TestPadding(t *testing.T) {
 		b := []byte(c.in)
 		if p.padNops(b); string(b) != c.want {
 			t.Errorf("% x: % x, want % x", c.in, b, c.want)
+		}
+	}
+	p.jumpsOver = true // as Debian's 6.12 does
+	for n, want := range map[int]string{9: "\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00", 12: "\xeb\x0a" + strings.Repeat("\xcc", 10), 41: "\xeb\x27" + strings.Repeat("\xcc", 39)} {
+		b := bytes.Repeat([]byte{opNop}, n)
+		if p.padNops(b); string(b) != want {
+			t.Errorf("%d bytes: % x, want % x", n, b, want)
 		}
 	}
 }

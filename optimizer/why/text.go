@@ -68,7 +68,7 @@ var rules = map[optimizer.Reason]string{
 	optimizer.TooShort:     "the function ends within the five bytes of the jump",
 	optimizer.ExTable:      "an instruction of the function may fault and has an entry in the exception table",
 	optimizer.Undecodable:  "the function has bytes that are no instruction",
-	optimizer.IndirectJump: "the function has an indirect jump, whose targets are not known",
+	optimizer.IndirectJump: "the function has an indirect jump, or a jump to a thunk that counts as one, whose targets are not known",
 	optimizer.NotBoundary:  "no instruction begins there",
 	optimizer.JumpInto:     "the function jumps to one of the five bytes after the address, where the jump would be",
 	optimizer.NotCopyable:  "an instruction that the jump would replace cannot be copied",
