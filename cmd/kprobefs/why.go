@@ -57,6 +57,9 @@ Linux's X86_FEATURE_ (bug_... for X86_BUG_) in lower case: those are known by wh
 Debian's 5.10, 6.1 and 6.12 choose code. Rules are known of Linux 5.10, 6.1 and 6.12; another version has those of the newest of these
 that is not newer. Several --kernel give a table.
 
+Below an answer are the instructions around the probe: > marks the probed one, | the
+others that the jump replaces, ! the one because of which there is no jump.
+
 The exit status is 1 when a probe is refused, and 2 when a question cannot be
 answered.`
 
@@ -67,6 +70,7 @@ type whyFlags struct {
 	modules []string
 	btf     []string
 	cpu     string
+	color   string
 	json    bool
 	tsv     bool
 	all     bool
@@ -111,6 +115,7 @@ func whyCommand() *cobra.Command {
 	_ = c.MarkFlagFilename("btf")
 	c.Flags().StringVar(&f.cpu, "cpu", "default", "the `CPU` for which the kernel chooses code (alternatives, retpolines, returns): default (QEMU's, with retpolines), baseline, host, or a list of features after one of these, as in default,smap,-retpoline")
 	_ = c.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"default", "baseline", "host"}, cobra.ShellCompDirectiveNoFileComp))
+	choose(c.Flags(), &f.color, "color", "auto", []string{"auto", "always", "never"}, "colours in the text: auto is on a terminal, unless NO_COLOR is set")
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
 	c.Flags().BoolVar(&f.tsv, "tsv", false, "print a row for each probe and kernel, with tabs between the columns")
 	c.Flags().BoolVar(&f.all, "all", false, "with --tsv: ask about each instruction of each function, instead of PROBE")
@@ -154,7 +159,10 @@ func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int,
 	defer end()
 	b := bufio.NewWriter(out)
 	defer b.Flush()
-	w := whyWriter{whyFlags: f, kernels: kernels, out: b}
+	w := whyWriter{whyFlags: f, kernels: kernels, out: b, screen: newScreen(out)}
+	if f.color != "auto" {
+		w.screen.colors = f.color == "always"
+	}
 	if f.tsv {
 		fmt.Fprintln(b, why.TSVHead)
 	}
@@ -204,6 +212,7 @@ type whyWriter struct {
 	*whyFlags
 	kernels []asked
 	out     *bufio.Writer
+	screen  screen
 	refused int
 	rows    [][]string // of the table
 }
@@ -232,13 +241,22 @@ func (w *whyWriter) ask(probe why.Probe) error {
 			fmt.Fprintf(w.out, "%s\n", b)
 			continue
 		}
-		if err := answer.Write(w.out); err != nil {
+		if err := answer.Write(w.out, w.paint); err != nil {
 			return err
 		}
 		w.probed(answer.Place)
 	}
 	w.rows = append(w.rows, row)
 	return nil
+}
+
+// styleColors are the colours of the parts of an answer.
+var styleColors = map[why.Style]color{
+	why.Good: green, why.Middling: yellow, why.Bad: red, why.Probed: bold, why.Replaced: cyan,
+}
+
+func (w *whyWriter) paint(style why.Style, text string) string {
+	return w.screen.paint(styleColors[style], text)
 }
 
 // probed prints what a mounted tree says about a place that is probed there.

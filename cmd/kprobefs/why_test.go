@@ -1,11 +1,17 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/optimizer/why"
 )
@@ -68,4 +74,72 @@ func TestWhyLines(t *testing.T) {
 	if len(answers) != 3 || answers[0].Kind != "ftrace" || !answers[1].Optimized || len(answers[1].Region) == 0 || answers[2].Errno != "ENOENT" {
 		t.Errorf("%+v", answers)
 	}
+}
+
+// TestWhyColors: there are colours on a terminal, unless NO_COLOR is set, and where --color asks for
+// them.
+func TestWhyColors(t *testing.T) {
+	for _, c := range []struct {
+		terminal bool
+		env      string
+		args     []string
+		colors   bool
+	}{
+		{false, "", nil, false},
+		{false, "", []string{"--color=auto"}, false},
+		{false, "NO_COLOR=1", []string{"--color=always"}, true},
+		{false, "", []string{"--color=always", "--json"}, false},
+		{true, "", nil, true},
+		{true, "NO_COLOR=1", nil, false},
+		{true, "TERM=dumb", nil, false},
+		{true, "", []string{"--color=never"}, false},
+	} {
+		cmd := runProgram(append([]string{"why", "vfs_read+5"}, c.args...)...)
+		cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=", c.env)
+		out := []byte(nil)
+		var err error
+		if c.terminal {
+			out, err = onTerminal(t, cmd)
+		} else {
+			out, err = cmd.Output()
+		}
+		if err != nil {
+			t.Fatalf("%q: %v", c.args, err)
+		}
+		if got := bytes.Contains(out, []byte("\x1b[32maccepted")); got != c.colors || !c.colors && bytes.ContainsRune(out, '\x1b') {
+			t.Errorf("%+v: colours %v:\n%q", c, got, out)
+		}
+	}
+	if _, st := output(t, "why", "--color=sometimes", "vfs_read"); st.ExitCode() != usageStatus {
+		t.Errorf("--color=sometimes: %v", st)
+	}
+}
+
+// onTerminal returns what a program writes to a terminal.
+func onTerminal(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer master.Close()
+	n, err := unix.IoctlGetInt(int(master.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Skip(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(master.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Skip(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	cmd.Stdout = slave
+	err = cmd.Start()
+	_ = slave.Close()
+	if err != nil {
+		return nil, err
+	}
+	out, _ := io.ReadAll(master) // it ends with EIO when nobody has the terminal open
+	return out, cmd.Wait()
 }

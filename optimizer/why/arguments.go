@@ -42,36 +42,3 @@ func (a *Asker) function(v Verdict) (*btf.Func, string) {
 	}
 	return nil, fmt.Sprintf("the kernel's types (BTF) have no function %s", v.Symbol.Name)
 }
-
-// writeArguments writes what describe has found.
-func (r *Answer) writeArguments(b *strings.Builder) {
-	if r.Function != "" {
-		fmt.Fprintf(b, "  function     %s\n", r.Function)
-	}
-	if len(r.Entry) > 0 {
-		b.WriteString("  at its entry")
-		for i, h := range r.Entry {
-			fmt.Fprintf(b, "%s %s has %s", map[bool]string{true: ","}[i > 0], h.Where, h.Parameter)
-		}
-		b.WriteByte('\n')
-	}
-	if r.NoTypes != "" {
-		fmt.Fprintf(b, "  no types     %s\n", r.NoTypes)
-	}
-	for i := range r.Arguments {
-		a := &r.Arguments[i]
-		fmt.Fprintf(b, "  argument     %s=%s", a.Name, a.Text)
-		if a.Where != "" && a.Parameter != "" {
-			fmt.Fprintf(b, ": %s has %s", a.Where, a.Parameter)
-		} else if a.Where != "" {
-			fmt.Fprintf(b, ": %s", a.Where)
-		}
-		if a.Reads != "" {
-			fmt.Fprintf(b, "; reads %s (%s)", a.Reads, a.Member)
-		}
-		b.WriteByte('\n')
-		for _, w := range a.Warnings {
-			fmt.Fprintf(b, "               warning: %s\n", w)
-		}
-	}
-}

@@ -3,6 +3,7 @@ package why_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
@@ -70,7 +71,7 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %v (%v), %s; want %v, %s", c.probe, v.Errno(), v.Err, why.Cell(v), c.errno, c.cell)
 		}
 		var b strings.Builder
-		if err := answer.Write(&b); err != nil {
+		if err := answer.Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.says {
@@ -126,11 +127,47 @@ func TestArguments(t *testing.T) {
 	} {
 		v, answer := ask(t, why.New(c.config), c.probe)
 		var b strings.Builder
-		if err := answer.Write(&b); err != nil {
+		if err := answer.Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
 		if v.Errno() != c.errno || !strings.Contains(b.String(), c.says) {
 			t.Errorf("%s: %v, want %v, and %q in\n%s", c.probe, v.Err, c.errno, c.says, b.String())
+		}
+	}
+}
+
+// TestListing: the instructions around the probe are shown, with marks, and in styles.
+func TestListing(t *testing.T) {
+	a, _ := world(t)
+	for probe, want := range map[string]string{
+		"plain+5": "  text           plain+0x0  0f 1f 44 00 00                   nopl (%rax,%rax)\n" +
+			"               <4> plain+0x5  55                               push %rbp\n" +
+			"               <5| plain+0x6  53                               push %rbx\n" +
+			"               <5| plain+0x7  48 89 fb                         mov %rdi,%rbx\n" +
+			"                 plain+0xa  5b                               pop %rbx\n" +
+			"                 plain+0xb  5d                               pop %rbp\n" +
+			"                 plain+0xc  c3                               retq\n",
+		"jumps": "  text         <4> jumps+0x0  55                               push %rbp\n" +
+			"                 jumps+0x1  53                               push %rbx\n" +
+			"                 jumps+0x2  48 89 fb                         mov %rdi,%rbx\n" +
+			"               <3! jumps+0x5  74 fa                            je jumps+0x1\n" +
+			"                 jumps+0x7  90                               nop\n" +
+			"                 jumps+0x8  90                               nop\n" +
+			"                 jumps+0x9  90                               nop\n" +
+			"               ...\n",
+	} {
+		_, answer := ask(t, a, probe)
+		var b strings.Builder
+		if err := answer.Write(&b, func(s why.Style, text string) string {
+			if s != why.Plain {
+				return fmt.Sprintf("<%d%s", s, text)
+			}
+			return text
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%s:\n%s, want\n%s", probe, b.String(), want)
 		}
 	}
 }
