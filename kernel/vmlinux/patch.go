@@ -444,8 +444,8 @@ func (p *patcher) paravirt() error {
 			native[p.addr("__raw_callee_save_"+name)] = code
 		}
 	}
-	const size = 16
-	for i := 0; i+size <= len(b); i += size {
+	const size, needed = 16, 10 // a module's last entry has no padding
+	for i := 0; i+needed <= len(b); i += size {
 		site, op, n := binary.LittleEndian.Uint64(b[i:]), uint64(b[i+8]), uint64(b[i+9])
 		t, err := p.text(site, n)
 		if err != nil {

@@ -162,8 +162,10 @@ func TestRPM(t *testing.T) {
 		"with a package in it":    {rpm(archive(t, "./boot/vmlinuz-6.1", string(rpm(boot)))), "neither a bzImage"},
 		"without an end":          {plain[:bytes.Index(plain, []byte(kernel))], "the package is truncated"},
 		"of its lead only":        {whole[:rpmLead], "no header at 96"},
-		"without its headers' end": {append(bytes.Clone(whole[:rpmLead]), append([]byte(rpmHeader+"\x01\x00\x00\x00\x00"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)...),
-			"its header ends"},
+		"without its headers' end": {
+			append(bytes.Clone(whole[:rpmLead]), append([]byte(rpmHeader+"\x01\x00\x00\x00\x00"), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)...),
+			"its header ends",
+		},
 		"with noise":             {rpm([]byte("noise noise")), "cannot be unpacked"},
 		"with a negative length": {rpm(negative), "has -6 bytes"},
 	} {

@@ -281,6 +281,28 @@ func TestRelocated(t *testing.T) {
 	}
 }
 
+// TestParavirt: the last entry of a module's table has no padding.
+func TestParavirt(t *testing.T) {
+	const call, table, ops, implementation = abi.TextBase, abi.TextBase + 0x1000, abi.TextBase + 0x2000, abi.TextBase + 0x100
+	for _, n := range []uint64{16, 12} {
+		entry := binary.LittleEndian.AppendUint64(nil, call)
+		entry = append(entry, 1, 7, 1, 0, 0, 0, 0, 0)[:n]
+		p, _ := site([]byte("\xff\x14\x25\x00\x00\x00\x00"))
+		p.m.Segments = append(p.m.Segments,
+			image.Segment{Addr: table, Data: entry, MemSize: n, Perm: image.Read},
+			image.Segment{Addr: ops, Data: binary.LittleEndian.AppendUint64(make([]byte, 8), implementation), MemSize: 16, Perm: image.Read})
+		p.addr = func(name string) uint64 {
+			return map[string]uint64{"__parainstructions": table, "__parainstructions_end": table + n, "pv_ops": ops, "_paravirt_nop": 1}[name]
+		}
+		if err := p.paravirt(); err != nil {
+			t.Fatal(err)
+		}
+		if b := p.m.Segments[0].Data; string(b) != "\xe8\xfb\x00\x00\x00\x66\x90" {
+			t.Errorf("an entry of %d bytes: % x", n, b)
+		}
+	}
+}
+
 // TestGuest loads the guest's image as a kernel's: its symbol table as a System.map.
 func TestGuest(t *testing.T) {
 	b := guest.Image("6.1")
