@@ -163,12 +163,18 @@ func (p *printer) listing() {
 			shown[j] = true
 		}
 	}
+	all, width := make(map[int]Instruction), 0
+	for i, at := range p.starts {
+		if !shown[i] {
+			continue
+		}
+		if in, ok := p.show(at); ok {
+			all[i], width = in, max(width, len(in.Place))
+		}
+	}
 	word, gap := "text", false
 	for i, at := range p.starts {
-		in, ok := Instruction{}, false
-		if shown[i] {
-			in, ok = p.show(at)
-		}
+		in, ok := all[i]
 		if !ok {
 			gap = true
 			continue
@@ -182,7 +188,7 @@ func (p *printer) listing() {
 		if m := marks[at]; m != 0 {
 			mark, style = m, styles[m]
 		}
-		p.line(Plain, word, "%s", p.paint(style, string(mark)+" "+in.line()))
+		p.line(Plain, word, "%s", p.paint(style, string(mark)+" "+in.padded(width)))
 		word = ""
 	}
 	if gap && word == "" {
@@ -221,7 +227,10 @@ func (r *Answer) regionSize() (n int) {
 }
 
 // line is an instruction's line: place, bytes, text.
-func (i *Instruction) line() string {
+func (i *Instruction) line() string { return i.padded(0) }
+
+// padded is line with a place of a width.
+func (i *Instruction) padded(width int) string {
 	b, _ := hex.DecodeString(i.Bytes)
-	return fmt.Sprintf("%s  %-32s %s", i.Place, fmt.Sprintf("% x", b), i.Text)
+	return fmt.Sprintf("%-*s  %-32s %s", width, i.Place, fmt.Sprintf("% x", b), i.Text)
 }
