@@ -31,7 +31,7 @@ func TestParseCPU(t *testing.T) {
 	})
 	for _, c := range []struct {
 		text         string
-		has, has_not []string
+		has, hasNot []string
 	}{
 		{"default", []string{"retpoline", "lfence_rdtsc", "always", "nx"}, []string{"smap", "rethunk"}},
 		{"baseline", []string{"always", "nx"}, []string{"retpoline", "cx16"}},
@@ -51,7 +51,7 @@ func TestParseCPU(t *testing.T) {
 				t.Errorf("%s has no %s", c.text, name)
 			}
 		}
-		for _, name := range c.has_not {
+		for _, name := range c.hasNot {
 			if cpu[name] {
 				t.Errorf("%s has %s", c.text, name)
 			}

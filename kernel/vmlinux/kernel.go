@@ -11,6 +11,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
+	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
@@ -33,6 +34,7 @@ type Kernel struct {
 
 	ModuleBTF map[string][]byte // the same of modules, by their names
 
+	modules  map[string]*module.Static
 	features Features // of the processor
 	k8       bool     // see Options.K8Nops
 }

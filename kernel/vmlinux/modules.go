@@ -79,13 +79,25 @@ func (k *Kernel) AddModule(ko []byte) (name string, err error) {
 	}
 	k.Tables.InitDone(s.Name)
 	k.Image.Segments = append(k.Image.Segments, s.Segments...)
+	if k.modules == nil {
+		k.modules, k.ModuleBTF = map[string]*module.Static{}, map[string][]byte{}
+	}
+	k.modules[s.Name] = s
 	if b := section(ko, ".BTF"); b != nil {
-		if k.ModuleBTF == nil {
-			k.ModuleBTF = map[string][]byte{}
-		}
 		k.ModuleBTF[s.Name] = b
 	}
 	return s.Name, nil
+}
+
+// ModuleSection returns where a section of a module that has been added is, and its size in bytes; 0 if
+// there is none of that name.
+func (k *Kernel) ModuleSection(name, section string) (addr, size uint64) {
+	s := k.modules[name]
+	if s == nil {
+		return 0, 0
+	}
+	addr, b := s.Section(section)
+	return addr, uint64(len(b))
 }
 
 // maxModules is the room for modules, in bytes.

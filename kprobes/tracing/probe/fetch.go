@@ -60,6 +60,8 @@ func (a *Arg) fetch(d *Definition) Fetch {
 		f.Source, f.Arg = FromArg, d.EntryArgs[c.value]
 	case fetchRetval:
 		f.Source = FromReturn
+	default:
+		f.Source = FromOther
 	}
 	for _, l := range c.derefs {
 		f.Loads = append(f.Loads, int64(l.by))
@@ -71,6 +73,8 @@ func (a *Arg) fetch(d *Definition) Fetch {
 		f.Access, f.At = ReadsString, int64(c.storeAt)
 	case storeSymbol:
 		f.Access = ReadsAddress
+	case storeRaw:
+		f.Access = NoAccess
 	}
 	return f
 }

@@ -152,6 +152,7 @@ func (d *describer) describe() {
 		d.load(v, d.fetch.At, d.fetch.Size)
 	case probe.ReadsString:
 		d.string(v)
+	case probe.NoAccess, probe.ReadsAddress: // the value itself is shown
 	}
 }
 
@@ -175,6 +176,8 @@ func (d *describer) source() value {
 		if d.place.Return && d.a.Where == "%ax" {
 			return d.result()
 		}
+	case probe.FromOther:
+		return value{}
 	}
 	if d.fn == nil || word < 0 {
 		return value{}
@@ -401,10 +404,11 @@ func sizeOf(t *btf.Type) int {
 	switch t.Kind {
 	case btf.Pointer:
 		return 8 * n
-	case btf.Void, btf.Array, btf.Proto:
+	case btf.Int, btf.Struct, btf.Enum:
+		return t.Size * n
+	default:
 		return 0
 	}
-	return t.Size * n
 }
 
 // maxArray bounds the number of an array's elements: types may be hostile.
