@@ -30,7 +30,7 @@ func TestParseCPU(t *testing.T) {
 		"meltdown":   "Not affected",
 	})
 	for _, c := range []struct {
-		text         string
+		text        string
 		has, hasNot []string
 	}{
 		{"default", []string{"retpoline", "lfence_rdtsc", "always", "nx"}, []string{"smap", "rethunk"}},
