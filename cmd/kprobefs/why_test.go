@@ -8,11 +8,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/optimizer/why"
 )
 
@@ -142,4 +146,68 @@ func onTerminal(t *testing.T, cmd *exec.Cmd) ([]byte, error) {
 	}
 	out, _ := io.ReadAll(master) // it ends with EIO when nobody has the terminal open
 	return out, cmd.Wait()
+}
+
+// TestWhyFile asks about a kernel's file: the guest's image, whose symbols and types lie in files of
+// their own.
+func TestWhyFile(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name string, b []byte) string {
+		file := filepath.Join(dir, name)
+		if err := os.WriteFile(file, b, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	b := guest.Image("6.1")
+	m, err := image.Load(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var symbols []byte
+	for _, s := range m.Symbols {
+		symbols = fmt.Appendf(symbols, "%016x %c %s\n", s.Addr, s.Type, s.Name)
+	}
+	flags := []string{"why", "--kernel", write("vmlinux", b), "--symbols", write("System.map", symbols)}
+	types, nothing := write("btf", fileTypes(t)), write("nothing", []byte("no types"))
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"p:x vfs_read f=+8($arg1):u32"}, 0, "of this kernel's functions; --btf FILE gives them"},
+		{[]string{"--btf", types, "p:x vfs_read f=+8($arg1):u32"}, 0, "%di has struct file *file; reads file->f_flags (unsigned int f_flags)"},
+		{[]string{"--btf", types, "--json", "p:x vfs_read f=+4($arg1)"}, 0, `"warnings":["no member of struct file is at +0x4; f_mode at +0x0 has 4 bytes"]`},
+		{[]string{"--btf", types, "r:x vfs_read $retval"}, 0, "%ax has long"},
+		{[]string{"--btf", types, "vfs_read"}, 0, "at an fentry site"}, // the types are not read
+		{[]string{"--btf", nothing, "vfs_read"}, 0, "at an fentry site"},
+		{[]string{"--btf", nothing, "p:x vfs_read"}, usageStatus, "no BTF"},
+		{[]string{"--btf", types, "--btf", types, "p:x vfs_read"}, usageStatus, "more --modules or --btf than --kernel"},
+		{[]string{"--cpu", "baseline,smap", "vfs_read"}, 0, "at an fentry site"},
+		{[]string{"--cpu", "host", "vfs_read"}, 0, "at an fentry site"},
+	} {
+		out, st := output(t, append(slices.Clone(flags), c.args...)...)
+		if st.ExitCode() != c.status || !strings.Contains(out, c.says) {
+			t.Errorf("%q: status %d, want %d with %q:\n%s", c.args, st.ExitCode(), c.status, c.says, out)
+		}
+	}
+}
+
+// fileTypes returns the BTF of long vfs_read(struct file *file).
+func fileTypes(t *testing.T) []byte {
+	t.Helper()
+	number := &btf.Int{Name: "unsigned int", Size: 4}
+	file := &btf.Struct{Name: "file", Size: 16, Members: []btf.Member{{Name: "f_mode", Type: number}, {Name: "f_flags", Type: number, Offset: 64}}}
+	read := &btf.Func{Name: "vfs_read", Linkage: btf.GlobalFunc, Type: &btf.FuncProto{
+		Return: &btf.Int{Name: "long", Size: 8, Encoding: btf.Signed}, Params: []btf.FuncParam{{Name: "file", Type: &btf.Pointer{Target: file}}},
+	}}
+	types, err := btf.NewBuilder([]btf.Type{read}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := types.Marshal(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
 }
