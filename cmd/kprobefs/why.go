@@ -24,6 +24,9 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
+	"github.com/kprobefs/kprobefs/kernel/btf/rawbtf"
+	guestimage "github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
 	"github.com/kprobefs/kprobefs/kernel/vmlinux"
@@ -36,15 +39,26 @@ x86-64 kernel whose image is at hand, before anything is loaded there.
 
 A PROBE is FUNCTION[+OFFSET], MODULE:FUNCTION[+OFFSET], an address (0x...), or a
 line of kprobe_events ("p:mine vfs_read+5", "r:kernel_clone"); - reads one from each
-line of the standard input. With p or r, what kprobe_events refuses is refused;
-without, what register_kprobe of a module refuses.
+line of the standard input. With p or r, what kprobe_events refuses is refused, with
+the text of error_log; without, what register_kprobe of a module refuses.
 
---kernel FILE is a bzImage (/boot/vmlinuz-...), an ELF vmlinux, or a Debian package
-linux-image-....deb. The symbols are the kernel's own, or those of --symbols. Its text
-is looked at as it is after boot on QEMU's default processor with retpolines: what a
-processor's alternatives change can decide otherwise at single addresses. Rules are
-known of Linux 5.10, 6.1 and 6.12; another version has those of the newest of these
+Of a line with arguments ("p:mine do_sys_openat2 dfd=$arg1 name=+0($arg2):string"),
+where the kernel has types (BTF) or --btf gives them, it says which register has
+which parameter at the function's entry and which member of which structure an offset
+reads, and warns of offsets that are no member's and of arguments that the function
+does not have.
+
+--kernel FILE is a bzImage (/boot/vmlinuz-...), an ELF vmlinux, or a Debian or RPM
+package (linux-image-....deb, kernel-core-....rpm). The symbols are the kernel's own, or those of --symbols. Its text
+is looked at as it is after boot on the processor that --cpu names, QEMU's default
+one with retpolines if it names none: what the kernel writes for a processor can
+decide otherwise at single addresses. Features are named as in /proc/cpuinfo, or as
+Linux's X86_FEATURE_ (bug_... for X86_BUG_) in lower case: those are known by which
+Debian's 5.10, 6.1 and 6.12 choose code. Rules are known of Linux 5.10, 6.1 and 6.12; another version has those of the newest of these
 that is not newer. Several --kernel give a table.
+
+Below an answer are the instructions around the probe: > marks the probed one, | the
+others that the jump replaces, ! the one because of which there is no jump.
 
 The exit status is 1 when a probe is refused, and 2 when a question cannot be
 answered.`
@@ -54,6 +68,9 @@ type whyFlags struct {
 	kernels []string
 	symbols string
 	modules []string
+	btf     []string
+	cpu     string
+	color   string
 	json    bool
 	tsv     bool
 	all     bool
@@ -94,6 +111,11 @@ func whyCommand() *cobra.Command {
 	c.Flags().StringVar(&f.symbols, "symbols", "", "a System.map or a copy of /proc/kallsyms, for a kernel without its own")
 	c.Flags().StringArrayVar(&f.modules, "modules", nil, "a `DIR` with the kernel's modules (.ko, .ko.xz, .ko.zst, .ko.gz), for probes in MODULE:FUNCTION; the first belongs to the first --kernel, and so on")
 	_ = c.MarkFlagDirname("modules")
+	c.Flags().StringArrayVar(&f.btf, "btf", nil, "a `FILE` with the types of the kernel's functions, for one without its own: BTF, as /sys/kernel/btf/vmlinux is, or ELF with a section .BTF; the first belongs to the first --kernel, and so on")
+	_ = c.MarkFlagFilename("btf")
+	c.Flags().StringVar(&f.cpu, "cpu", "default", "the `CPU` for which the kernel chooses code (alternatives, retpolines, returns): default (QEMU's, with retpolines), baseline, host, or a list of features after one of these, as in default,smap,-retpoline")
+	_ = c.RegisterFlagCompletionFunc("cpu", cobra.FixedCompletions([]string{"default", "baseline", "host"}, cobra.ShellCompDirectiveNoFileComp))
+	choose(c.Flags(), &f.color, "color", "auto", []string{"auto", "always", "never"}, "colours in the text: auto is on a terminal, unless NO_COLOR is set")
 	c.Flags().BoolVar(&f.json, "json", false, "print a JSON object for each probe and kernel, one a line")
 	c.Flags().BoolVar(&f.tsv, "tsv", false, "print a row for each probe and kernel, with tabs between the columns")
 	c.Flags().BoolVar(&f.all, "all", false, "with --tsv: ask about each instruction of each function, instead of PROBE")
@@ -137,7 +159,10 @@ func (f *whyFlags) run(in io.Reader, out io.Writer, args []string) (refused int,
 	defer end()
 	b := bufio.NewWriter(out)
 	defer b.Flush()
-	w := whyWriter{whyFlags: f, kernels: kernels, out: b}
+	w := whyWriter{whyFlags: f, kernels: kernels, out: b, screen: newScreen(out)}
+	if f.color != "auto" {
+		w.screen.colors = f.color == "always"
+	}
 	if f.tsv {
 		fmt.Fprintln(b, why.TSVHead)
 	}
@@ -187,6 +212,7 @@ type whyWriter struct {
 	*whyFlags
 	kernels []asked
 	out     *bufio.Writer
+	screen  screen
 	refused int
 	rows    [][]string // of the table
 }
@@ -215,13 +241,22 @@ func (w *whyWriter) ask(probe why.Probe) error {
 			fmt.Fprintf(w.out, "%s\n", b)
 			continue
 		}
-		if err := answer.Write(w.out); err != nil {
+		if err := answer.Write(w.out, w.paint); err != nil {
 			return err
 		}
 		w.probed(answer.Place)
 	}
 	w.rows = append(w.rows, row)
 	return nil
+}
+
+// styleColors are the colours of the parts of an answer.
+var styleColors = map[why.Style]color{
+	why.Good: green, why.Middling: yellow, why.Bad: red, why.Probed: bold, why.Replaced: cyan,
+}
+
+func (w *whyWriter) paint(style why.Style, text string) string {
+	return w.screen.paint(styleColors[style], text)
 }
 
 // probed prints what a mounted tree says about a place that is probed there.
@@ -259,10 +294,14 @@ func (w *whyWriter) table() {
 // open opens the kernels that are asked. end closes them.
 func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err error) {
 	if len(f.kernels) == 0 {
-		if f.symbols != "" || len(f.modules) > 0 {
-			return nil, nil, errors.New("--symbols and --modules belong to a --kernel")
+		if f.symbols != "" || len(f.modules) > 0 || len(f.btf) > 0 || f.cpu != "default" {
+			return nil, nil, errors.New("--symbols, --modules, --btf and --cpu belong to a --kernel")
 		}
 		return f.guest()
+	}
+	cpu, err := vmlinux.ParseCPU(f.cpu, os.DirFS("/"))
+	if err != nil {
+		return nil, nil, fmt.Errorf("--cpu: %w", err)
 	}
 	var symbols []byte
 	if f.symbols != "" {
@@ -270,15 +309,15 @@ func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err er
 			return nil, nil, err
 		}
 	}
-	if len(f.modules) > len(f.kernels) {
-		return nil, nil, errors.New("there are more --modules than --kernel: the first belongs to the first, and so on")
+	if max(len(f.modules), len(f.btf)) > len(f.kernels) {
+		return nil, nil, errors.New("there are more --modules or --btf than --kernel: the first belongs to the first, and so on")
 	}
 	for i, file := range f.kernels {
 		b, err := os.ReadFile(file)
 		if err != nil {
 			return nil, nil, err
 		}
-		k, err := vmlinux.Load(f.unpacked(b), vmlinux.Options{Symbols: symbols})
+		k, err := vmlinux.Load(f.unpacked(b), vmlinux.Options{Symbols: symbols, CPU: cpu})
 		if err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
@@ -289,9 +328,48 @@ func (f *whyFlags) open(probes []why.Probe) (kernels []asked, end func(), err er
 		if err := addModules(k, dir, probes); err != nil {
 			return nil, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		kernels = append(kernels, newAsked(k.Release, why.Config{Kernel: k, Linux: k.Linux, Preempt: k.Preempt}))
+		c := why.Config{Kernel: k, Linux: k.Linux, Preempt: k.Preempt, NoTypes: "; --btf FILE gives them"}
+		if slices.ContainsFunc(probes, func(p why.Probe) bool { return p.Event }) {
+			own := ""
+			if i < len(f.btf) {
+				own = f.btf[i]
+			}
+			if c.Types, err = typesOf(k, file, own); err != nil {
+				return nil, nil, err
+			}
+		}
+		kernels = append(kernels, newAsked(k.Release, c))
 	}
 	return kernels, func() {}, nil
+}
+
+// typesOf returns the types of a kernel's functions and of those of its modules, from the image or from
+// a file of their own.
+func typesOf(k *vmlinux.Kernel, image, own string) (func(module string) *btf.Types, error) {
+	raw, from := k.BTF, image
+	if own != "" {
+		var err error
+		if raw, err = os.ReadFile(own); err != nil {
+			return nil, err
+		}
+		from = own
+	}
+	if raw == nil {
+		return nil, nil
+	}
+	spec, err := rawbtf.Parse(raw)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from, err)
+	}
+	types := map[string]*btf.Types{"": btf.From(spec)}
+	for name, b := range k.ModuleBTF {
+		module, err := spec.Module(b)
+		if err != nil {
+			return nil, fmt.Errorf("the module %s: %w", name, err)
+		}
+		types[name] = btf.From(module)
+	}
+	return func(module string) *btf.Types { return types[module] }, nil
 }
 
 // addModules adds the modules that probes name to a kernel, from the files in dir or below it.
@@ -402,8 +480,15 @@ func (f *whyFlags) guest() (kernels []asked, end func(), err error) {
 		return nil, nil, err
 	}
 	guest := guestText{k.Machine.Tables(), k.Machine.Symbols(), k.Machine}
-	one := newAsked(r.Uname(), why.Config{Kernel: guest, Linux: r.Linux, Preempt: !r.Config.NoPreempt})
-	return []asked{one}, func() { _ = k.Close() }, nil
+	c := why.Config{Kernel: guest, Linux: r.Linux, Preempt: !r.Config.NoPreempt}
+	if text := guestimage.BTF(r.Image); text != nil {
+		types, err := btf.Parse(text)
+		if err != nil {
+			return nil, nil, errors.Join(err, k.Close())
+		}
+		c.Types = func(string) *btf.Types { return types }
+	}
+	return []asked{newAsked(r.Uname(), c)}, func() { _ = k.Close() }, nil
 }
 
 // guestRelease returns the release of the tree that is asked, or that of --release.

@@ -20,6 +20,8 @@ func (g *golden) verdicts(ctx context.Context, args []string) error {
 		return verdicts.Answer(args[1], g.out)
 	case len(args) == 2 && args[0] == "places": // on Linux
 		return verdicts.AnswerPlaces(args[1], g.out)
+	case len(args) == 2 && args[0] == "module-places": // on Linux
+		return verdicts.AnswerModulePlaces(args[1], g.out)
 	case len(args) != 1 || args[0] != "record" && args[0] != "check":
 		return errors.New("usage: golden [-release R] verdicts record|check")
 	}
@@ -31,9 +33,9 @@ func (g *golden) verdicts(ctx context.Context, args []string) error {
 		return err
 	}
 	if args[0] == "check" {
-		return errors.Join(g.checkVerdicts(ctx), g.checkPlaces(ctx))
+		return errors.Join(g.checkVerdicts(ctx), g.checkPlaces(ctx), g.checkModulePlaces(ctx))
 	}
-	return errors.Join(g.recordVerdicts(ctx), g.recordPlaces(ctx))
+	return errors.Join(g.recordVerdicts(ctx), g.recordPlaces(ctx), g.recordModulePlaces(ctx))
 }
 
 // recordVerdicts asks Debian's newest kernel. What it was asked before it is not asked again.

@@ -255,7 +255,10 @@ func (k *Kernel) Modules(ctx context.Context) (string, error) {
 
 // diskDrivers are the modules that a virtio disk needs, in the order in which they are loaded.
 // Some releases have some of them built in.
-var diskDrivers = []string{"virtio/virtio", "virtio/virtio_ring", "virtio/virtio_pci_legacy_dev", "virtio/virtio_pci_modern_dev", "virtio/virtio_pci", "block/virtio_blk"}
+var diskDrivers = []string{
+	"drivers/virtio/virtio", "drivers/virtio/virtio_ring", "drivers/virtio/virtio_pci_legacy_dev", "drivers/virtio/virtio_pci_modern_dev", "drivers/virtio/virtio_pci",
+	"drivers/block/virtio_blk",
+}
 
 // diskFolder is where download keeps them, beside the kernel.
 func (k *Kernel) diskFolder() string { return filepath.Join(filepath.Dir(k.Image), "disk") }
@@ -268,19 +271,61 @@ func (k *Kernel) diskModules(ctx context.Context) (modules [][]byte, err error) 
 		}
 	}
 	for _, driver := range diskDrivers {
-		file := filepath.Join(k.diskFolder(), filepath.Base(driver)+".ko")
-		b, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) && exists(file+".xz") {
-			b, err = exec.CommandContext(ctx, "xz", "-dc", file+".xz").Output()
-		}
+		b, err := readObject(ctx, filepath.Join(k.diskFolder(), filepath.Base(driver)+".ko"))
 		switch {
 		case err == nil:
 			modules = append(modules, b)
 		case !errors.Is(err, fs.ErrNotExist):
-			return nil, fmt.Errorf("%s: %w", file, err)
+			return nil, err
 		}
 	}
 	return modules, nil
+}
+
+// readObject reads a module, which may be compressed: then its name has .xz at the end.
+func readObject(ctx context.Context, file string) ([]byte, error) {
+	b, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) && exists(file+".xz") {
+		b, err = exec.CommandContext(ctx, "xz", "-dc", file+".xz").Output()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return b, nil
+}
+
+// placeModules are the modules of whose text Linux is asked whether it takes probes.
+var placeModules = []string{"drivers/block/loop", "fs/fuse/fuse", "fs/overlayfs/overlay"}
+
+// placeFolder is where download keeps them, beside the kernel.
+func (k *Kernel) placeFolder() string { return filepath.Join(filepath.Dir(k.Image), "places") }
+
+// HasPlaceModules reports whether they have been downloaded.
+func (k *Kernel) HasPlaceModules() bool { return exists(k.placeFolder()) }
+
+// PlaceModules returns some modules of the package, by their names: a driver and two file systems. 6.12
+// has one of them built in.
+func (k *Kernel) PlaceModules(ctx context.Context) (map[string][]byte, error) {
+	if !k.HasPlaceModules() {
+		if err := k.download(ctx, filepath.Dir(k.Image)); err != nil {
+			return nil, err
+		}
+	}
+	objects := map[string][]byte{}
+	for _, name := range placeModules {
+		name = filepath.Base(name)
+		b, err := readObject(ctx, filepath.Join(k.placeFolder(), name+".ko"))
+		switch {
+		case err == nil:
+			objects[name] = b
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, err
+		}
+	}
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("%s has none of the modules %v: %w", k, placeModules, ErrNoKernel)
+	}
+	return objects, nil
 }
 
 func exists(path string) bool {
@@ -288,19 +333,19 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// keepDisk copies diskDrivers from a package's files to dir, at once.
-func keepDisk(root, dir string) error {
+// keepObjects copies modules, named by their paths below kernel/, from a package's files to dir, at once.
+func keepObjects(root, dir string, modules []string) error {
 	if exists(dir) {
 		return nil
 	}
-	part := filepath.Join(root, "disk")
+	part := filepath.Join(root, filepath.Base(dir))
 	if err := os.Mkdir(part, 0o755); err != nil {
 		return err
 	}
-	for _, driver := range diskDrivers {
+	for _, module := range modules {
 		var files []string
 		for _, lib := range []string{"lib", "usr/lib"} {
-			more, err := filepath.Glob(filepath.Join(root, lib, "modules/*/kernel/drivers", driver+".ko*"))
+			more, err := filepath.Glob(filepath.Join(root, lib, "modules/*/kernel", module+".ko*"))
 			if err != nil {
 				return err
 			}
@@ -366,7 +411,10 @@ func (k *Kernel) download(ctx context.Context, dir string) error {
 	if err != nil || len(images) != 1 {
 		return fmt.Errorf("%s has no vmlinuz: %w", k, fs.ErrNotExist)
 	}
-	if err := keepDisk(filepath.Join(tmp, "root"), k.diskFolder()); err != nil {
+	if err := keepObjects(filepath.Join(tmp, "root"), k.diskFolder(), diskDrivers); err != nil {
+		return err
+	}
+	if err := keepObjects(filepath.Join(tmp, "root"), k.placeFolder(), placeModules); err != nil {
 		return err
 	}
 	if err := keepModules(filepath.Join(tmp, "root"), filepath.Join(dir, "modules")); err != nil {

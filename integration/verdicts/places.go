@@ -229,24 +229,36 @@ func AnswerPlaces(file string, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	if err := os.WriteFile("/sys/kernel/rcu_expedited", []byte("1"), 0); err != nil {
+	answers, err := askAddresses(addrs)
+	if err != nil {
 		return err
+	}
+	p := &Places{At: map[uint64]Place{}}
+	for i, place := range answers {
+		p.At[binary.LittleEndian.Uint64(addrs[8*i:])] = place
+	}
+	return p.Write(w)
+}
+
+// askAddresses asks ask.c about addresses, 8 bytes each.
+func askAddresses(addrs []byte) ([]Place, error) {
+	if err := os.WriteFile("/sys/kernel/rcu_expedited", []byte("1"), 0); err != nil {
+		return nil, err
 	}
 	answers := bytes.Clone(addrs)
 	f, err := os.OpenFile("/sys/kernel/debug/places", os.O_WRONLY, 0)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer f.Close()
 	if _, err := f.Write(answers); err != nil {
-		return err
+		return nil, err
 	}
-	p := &Places{At: map[uint64]Place{}}
-	for i := 0; i+8 <= len(addrs); i += 8 {
-		a := answers[i:]
-		p.At[binary.LittleEndian.Uint64(addrs[i:])] = Place{
+	var places []Place
+	for a := answers; len(a) >= 8; a = a[8:] {
+		places = append(places, Place{
 			Errno: syscall.Errno(-int32(binary.LittleEndian.Uint32(a))), Ftrace: a[4] != 0, Boost: a[5] != 0, Size: int(a[6]),
-		}
+		})
 	}
-	return p.Write(w)
+	return places, nil
 }

@@ -58,6 +58,52 @@ func TestPlaces(t *testing.T) {
 	}
 }
 
+// TestModulePlaces holds the answers of kprobefs for places in modules of Debian's kernels, laid out as
+// "why --modules" lays them out, against what these kernels have answered.
+func TestModulePlaces(t *testing.T) {
+	for _, release := range verdicts.Releases {
+		t.Run(release, func(t *testing.T) {
+			want, err := verdicts.ReadModulePlaces(release)
+			if err != nil {
+				t.Fatal(err)
+			}
+			modules := map[string]int{}
+			kinds := map[string]int{}
+			for at, place := range want.At {
+				modules[at.Module]++
+				kinds[strings.TrimRight(place.String(), "0123456789")]++
+			}
+			for _, module := range []string{"fuse", "loop", "overlay"} {
+				if modules[module] < 1000 && (module != "fuse" || release != "6.12") { // there it is built in
+					t.Errorf("%d places in %s were asked about", modules[module], module)
+				}
+			}
+			for _, kind := range []string{"EINVAL", "EILSEQ", "f", "s"} {
+				if kinds[kind] < 10 {
+					t.Errorf("%d places with %s", kinds[kind], kind)
+				}
+			}
+			k := cached(t, want.Kernel)
+			if !k.HasPlaceModules() {
+				t.Skip("the modules have not been downloaded: make check does that")
+			}
+			asker, file, _, err := verdicts.ModuleAsker(t.Context(), k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			bad := 0
+			for _, at := range want.Places() {
+				if got := verdicts.PredictModule(asker, file, at); got != want.At[at] {
+					if bad++; bad <= 20 {
+						t.Errorf("%s: %s, recorded %s", at, got, want.At[at])
+					}
+				}
+			}
+			t.Logf("%d places, %d differ", len(want.At), bad)
+		})
+	}
+}
+
 // TestPlacesVary: the recordings have each kind of answer.
 func TestPlacesVary(t *testing.T) {
 	for _, release := range verdicts.Releases {

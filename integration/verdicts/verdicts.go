@@ -4,6 +4,10 @@
 //
 // A recording is a file for each release, RELEASE.txt. "golden verdicts" writes it: it loads
 // a module (module/ask.c) into Debian's kernel, which registers the probes.
+//
+// Beside these are what register_kprobe answers at addresses of the kernel's own text
+// (places-RELEASE.txt) and of some of its modules (places-modules-RELEASE.txt), against which
+// package why is held.
 package verdicts
 
 import (
@@ -27,7 +31,7 @@ var Releases = [...]string{"5.10", "6.1", "6.12"}
 //go:embed 5.10.txt 6.1.txt 6.12.txt
 var files embed.FS
 
-//go:embed places-5.10.txt places-6.1.txt places-6.12.txt
+//go:embed places-*.txt
 var placeFiles embed.FS
 
 // Source is the module that asks Linux.

@@ -7,6 +7,7 @@ package btf
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"fmt"
 	"strconv"
 	"strings"
@@ -43,8 +44,9 @@ type Type struct {
 type Member struct {
 	Name string
 	Type *Type
-	Bit  int // offset in bits
-	Bits int // width of a bitfield, 0 for other members
+	Bit  int    // offset in bits
+	Bits int    // width of a bitfield, 0 for other members
+	Decl string // its declaration as C has it, with typedefs; "" if that is not known
 }
 
 // Func is a function's prototype.
@@ -52,26 +54,98 @@ type Func struct {
 	Name   string
 	Return *Type
 	Params []Param
+	Result string // Return as C has it, with typedefs; "" if that is not known
 }
 
 // Param is one argument.
 type Param struct {
 	Name string
 	Type *Type
+	Decl string // as Member.Decl
 }
 
-// Types are the types of one kernel release.
+// Types are the types of one kernel.
 type Types struct {
 	funcs map[string]*Func
 	all   []*Type
+	from  Source
 }
+
+// Source has types that are made when they are asked for.
+type Source interface {
+	Func(name string) *Func   // nil if there is none of that name
+	Struct(name string) *Type // nil if there is none of that name
+}
+
+// From returns the types of a source. They are as safe for concurrent use as the source is.
+func From(s Source) *Types { return &Types{from: s} }
 
 // Func returns the prototype of the named function, or nil.
 func (t *Types) Func(name string) *Func {
-	if t == nil {
+	switch {
+	case t == nil:
 		return nil
+	case t.from != nil:
+		return t.from.Func(name)
 	}
 	return t.funcs[name]
+}
+
+// Declaration returns the declaration of a variable of type t as C has it, with typedefs resolved; of an
+// empty name, that of the type.
+func (t *Type) Declaration(name string) string {
+	for range maxDeclaration {
+		switch {
+		case t.Kind == Pointer && (t.Elem.Kind == Array || t.Elem.Kind == Proto):
+			name = "(*" + name + ")"
+		case t.Kind == Pointer:
+			name = "*" + name
+		case t.Kind == Array:
+			name = fmt.Sprintf("%s[%d]", name, t.Count)
+		default:
+			return t.declaration(name)
+		}
+		t = t.Elem
+	}
+	return name
+}
+
+// maxDeclaration bounds the pointers and arrays of a declaration, which hostile types may close to a
+// circle.
+const maxDeclaration = 64
+
+// declaration is Declaration of what is neither a pointer nor an array.
+func (t *Type) declaration(name string) string {
+	word := t.Name
+	switch {
+	case t.Kind == Proto:
+		return name + "()"
+	case t.Kind == Void:
+		word = "void"
+	case word == "" && t.Kind == Struct:
+		word = "struct {...}"
+	case word == "" && t.Kind == Enum:
+		word = "enum {...}"
+	case t.Kind == Struct:
+		word = "struct " + word
+	case t.Kind == Enum:
+		word = "enum " + word
+	}
+	return strings.TrimSuffix(word+" "+name, " ")
+}
+
+// Declaration returns the parameter's declaration.
+func (p *Param) Declaration() string { return cmp.Or(p.Decl, p.Type.Declaration(p.Name)) }
+
+// Declaration returns the member's declaration.
+func (m *Member) Declaration() string {
+	if m.Decl != "" {
+		return m.Decl
+	}
+	if m.Bits != 0 {
+		return fmt.Sprintf("%s : %d", m.Type.Declaration(m.Name), m.Bits)
+	}
+	return m.Type.Declaration(m.Name)
 }
 
 // Member looks a member up by name, also in anonymous members. Bit is then its offset
@@ -152,7 +226,7 @@ func (p *parser) define(words []string) error {
 	case words[0] == "func":
 		p.function(words)
 	case words[0] == "." && t.Kind == Struct:
-		t.Members = append(t.Members, Member{rest(4), p.typ(word(1)), p.number(word(2)), p.number(word(3))})
+		t.Members = append(t.Members, Member{Name: rest(4), Type: p.typ(word(1)), Bit: p.number(word(2)), Bits: p.number(word(3))})
 	case kind == Int || kind == Enum:
 		t.Size, t.Name = p.number(word(1)), rest(3)
 		t.Signed = word(2) == "s"
@@ -176,7 +250,7 @@ func (p *parser) function(words []string) {
 	f := &Func{Name: words[2], Return: p.typ(words[1])}
 	for _, w := range words[3:] {
 		number, name, _ := strings.Cut(w, ":")
-		f.Params = append(f.Params, Param{name, p.typ(number)})
+		f.Params = append(f.Params, Param{Name: name, Type: p.typ(number)})
 	}
 	p.funcs[f.Name] = f
 }
@@ -207,7 +281,13 @@ func (p *parser) typ(s string) *Type {
 // Offset returns the offset in bytes of a member, given as a path of names, in a
 // structure. It returns 0 if there is none.
 func (t *Types) Offset(structure string, members ...string) int {
-	for _, typ := range t.all {
+	all := t.all
+	if t.from != nil {
+		if s := t.from.Struct(structure); s != nil {
+			all = []*Type{s}
+		}
+	}
+	for _, typ := range all {
 		if typ.Kind != Struct || typ.Name != structure || len(typ.Members) == 0 {
 			continue
 		}

@@ -1,5 +1,5 @@
 // Package vmlinux reads a Linux kernel as a distribution ships it: a bzImage, an ELF vmlinux, or a
-// Debian package, for x86-64. It unpacks the payload, finds the symbols in the kernel's own kallsyms
+// Debian or RPM package, for x86-64. It unpacks the payload, finds the symbols in the kernel's own kallsyms
 // tables (or takes them from a System.map), and patches the text as the kernel patches it at boot:
 // return sites, fentry sites, alternatives, paravirt and static calls, jump labels.
 //

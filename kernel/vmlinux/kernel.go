@@ -2,6 +2,7 @@ package vmlinux
 
 import (
 	"bytes"
+	"debug/elf"
 	"errors"
 	"fmt"
 	"regexp"
@@ -10,14 +11,15 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
+	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Options say what Load cannot find in the file.
 type Options struct {
-	Symbols  []byte   // a System.map, or a copy of /proc/kallsyms; nil means the kernel's own tables
-	Features Features // of the processor; nil means DefaultFeatures
-	K8Nops   bool     // the processor is an AMD one of family 15, where kernels before 5.13 write other nops
+	Symbols []byte // a System.map, or a copy of /proc/kallsyms; nil means the kernel's own tables
+	CPU     CPU    // nil means DefaultCPU
+	K8Nops  bool   // the processor is an AMD one of family 15, where kernels before 5.13 write other nops
 }
 
 // Kernel is a kernel as it is after boot.
@@ -28,8 +30,13 @@ type Kernel struct {
 	Release string          // uname -r: "6.1.0-50-amd64"
 	Linux   release.Version // the emulated version whose rules hold: the newest that is not newer
 	Preempt bool            // CONFIG_PREEMPTION, as its banner says
+	BTF     []byte          // the types of its functions, as the kernel's build writes them; nil if it has none
 
-	options Options
+	ModuleBTF map[string][]byte // the same of modules, by their names
+
+	modules  map[string]*module.Static
+	features Features // of the processor
+	k8       bool     // see Options.K8Nops
 }
 
 // Load reads a kernel (see Unpack). It fails with an ErrFormat.
@@ -38,8 +45,8 @@ func Load(b []byte, o Options) (*Kernel, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Features == nil {
-		o.Features = DefaultFeatures
+	if o.CPU == nil {
+		o.CPU = DefaultCPU()
 	}
 	symbols := func(segments []image.Segment) ([]abi.Symbol, error) {
 		if o.Symbols != nil {
@@ -54,11 +61,17 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return syms, err
 	}
+	k := &Kernel{BTF: section(files.ELF, ".BTF"), k8: o.K8Nops}
+	var unknown error // what is wrong with its version
 	m, err := image.LoadWith(files.ELF, symbols, func(m *image.Image, addr func(string) uint64) error {
-		return (&patcher{m: m, addr: addr, features: o.Features, k8: o.K8Nops}).apply()
+		if unknown = k.readBanner(m); unknown != nil {
+			return unknown
+		}
+		k.features = o.CPU.Features(k.Linux)
+		return k.patch(m, addr)
 	})
 	if err != nil {
-		if o.Symbols != nil {
+		if o.Symbols != nil && unknown == nil {
 			err = fmt.Errorf("%w (do the symbols belong to this image?)", err)
 		}
 		if !errors.Is(err, ErrFormat) {
@@ -66,16 +79,32 @@ func Load(b []byte, o Options) (*Kernel, error) {
 		}
 		return nil, err
 	}
-	k := &Kernel{Image: m, Symbols: kallsyms.NewSized(m.Symbols), options: o}
-	if err := k.readBanner(); err != nil {
-		return nil, err
-	}
+	k.Image, k.Symbols = m, kallsyms.NewSized(m.Symbols)
 	if err := k.checkSymbols(); err != nil {
 		return nil, err
 	}
 	k.Tables = image.NewTables(m, k.Symbols)
 	k.Booted()
 	return k, nil
+}
+
+// patch changes text as the kernel does it at boot, in an image whose symbols addr finds.
+func (k *Kernel) patch(m *image.Image, addr func(name string) uint64) error {
+	p := &patcher{m: m, addr: addr, features: k.features, k8: k.k8, int3: k.Linux >= release.Linux6_1, jumpsOver: k.Linux >= release.Linux6_12}
+	return p.apply()
+}
+
+// section returns a section of an ELF file, or nil if it has none of that name.
+func section(b []byte, name string) []byte {
+	f, err := elf.NewFile(bytes.NewReader(b))
+	if err != nil {
+		return nil
+	}
+	s := f.Section(name)
+	if s == nil || s.Type == elf.SHT_NOBITS || s.Offset > uint64(len(b)) || s.FileSize > uint64(len(b))-s.Offset {
+		return nil
+	}
+	return b[s.Offset : s.Offset+s.FileSize]
 }
 
 // HasSymbols reports whether an ELF image has kallsyms tables.
@@ -106,9 +135,9 @@ func unslid(syms []abi.Symbol, segments []image.Segment) []abi.Symbol {
 var banner = regexp.MustCompile(`Linux version ((\d+)\.(\d+)[^ ]*) [^\n\x00]*\n`)
 
 // readBanner finds the release.
-func (k *Kernel) readBanner() error {
-	for i := range k.Image.Segments {
-		m := banner.FindSubmatch(k.Image.Segments[i].Data)
+func (k *Kernel) readBanner(in *image.Image) error {
+	for i := range in.Segments {
+		m := banner.FindSubmatch(in.Segments[i].Data)
 		if m == nil {
 			continue
 		}

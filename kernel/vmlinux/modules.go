@@ -13,13 +13,13 @@ const moduleBase = 0xffffffffc0000000
 
 // moduleTables are the sections of a module that stand for what the kernel has between two symbols.
 var moduleTables = map[string]string{
-	"__return_sites": ".return_sites", "__alt_instructions": ".altinstructions", "__parainstructions": ".parainstructions",
+	"__retpoline_sites": ".retpoline_sites", "__return_sites": ".return_sites", "__alt_instructions": ".altinstructions", "__parainstructions": ".parainstructions",
 	"__start_mcount_loc": "__mcount_loc", "__start_static_call_sites": ".static_call_sites", "__start___jump_table": "__jump_table",
 }
 
 // moduleEnds are the symbols at the ends of these tables.
 var moduleEnds = map[string]string{
-	"__return_sites_end": "__return_sites", "__alt_instructions_end": "__alt_instructions", "__parainstructions_end": "__parainstructions",
+	"__retpoline_sites_end": "__retpoline_sites", "__return_sites_end": "__return_sites", "__alt_instructions_end": "__alt_instructions", "__parainstructions_end": "__parainstructions",
 	"__stop_mcount_loc": "__start_mcount_loc", "__stop_static_call_sites": "__start_static_call_sites", "__stop___jump_table": "__start___jump_table",
 }
 
@@ -65,7 +65,7 @@ func (k *Kernel) AddModule(ko []byte) (name string, err error) {
 		return at
 	}
 	whole := &image.Image{Segments: append(append([]image.Segment(nil), s.Segments...), k.Image.Segments...)}
-	if err := (&patcher{m: whole, addr: addr, features: k.options.Features, k8: k.options.K8Nops}).apply(); err != nil {
+	if err := k.patch(whole, addr); err != nil {
 		return "", fmt.Errorf("%s: %w", s.Name, err)
 	}
 	if err := s.Finish(); err != nil {
@@ -79,7 +79,25 @@ func (k *Kernel) AddModule(ko []byte) (name string, err error) {
 	}
 	k.Tables.InitDone(s.Name)
 	k.Image.Segments = append(k.Image.Segments, s.Segments...)
+	if k.modules == nil {
+		k.modules, k.ModuleBTF = map[string]*module.Static{}, map[string][]byte{}
+	}
+	k.modules[s.Name] = s
+	if b := section(ko, ".BTF"); b != nil {
+		k.ModuleBTF[s.Name] = b
+	}
 	return s.Name, nil
+}
+
+// ModuleSection returns where a section of a module that has been added is, and its size in bytes; 0 if
+// there is none of that name.
+func (k *Kernel) ModuleSection(name, section string) (addr, size uint64) {
+	s := k.modules[name]
+	if s == nil {
+		return 0, 0
+	}
+	addr, b := s.Section(section)
+	return addr, uint64(len(b))
 }
 
 // maxModules is the room for modules, in bytes.

@@ -9,6 +9,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // guestKernel is the guest of 6.1 as a Kernel.
@@ -19,7 +20,7 @@ func guestKernel(t testing.TB) *Kernel {
 		t.Fatal(err)
 	}
 	syms := kallsyms.New(m.Symbols)
-	k := &Kernel{Image: m, Symbols: syms, Tables: image.NewTables(m, syms), options: Options{Features: DefaultFeatures}}
+	k := &Kernel{Image: m, Symbols: syms, Tables: image.NewTables(m, syms), features: DefaultCPU().Features(release.Linux6_1)}
 	k.Booted()
 	return k
 }
@@ -75,7 +76,7 @@ func FuzzModule(f *testing.F) {
 		b := append([]byte(nil), ko...)
 		b[int(at)%len(b)] ^= v
 		b[int(at2)%len(b)] ^= v2
-		fresh := &Kernel{Image: &image.Image{Segments: k.Image.Segments[:len(k.Image.Segments):len(k.Image.Segments)], Text: k.Image.Text}, Symbols: kallsyms.New(nil), options: k.options}
+		fresh := &Kernel{Image: &image.Image{Segments: k.Image.Segments[:len(k.Image.Segments):len(k.Image.Segments)], Text: k.Image.Text}, Symbols: kallsyms.New(nil), features: k.features}
 		fresh.Tables = image.NewTables(fresh.Image, fresh.Symbols)
 		if _, err := fresh.AddModule(b); err != nil && !errors.Is(err, ErrFormat) {
 			t.Error(err)

@@ -1,6 +1,7 @@
 package vmlinux
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 
@@ -8,25 +9,15 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/insn"
 )
 
-// Features are the bits of boot_cpu_data.x86_capability, by which the kernel chooses alternatives:
-// word i, bit j is feature 32*i+j, Linux's X86_FEATURE_ and X86_BUG_ numbers.
-type Features []uint32
-
-// Has reports whether a feature is set.
-func (f Features) Has(n int) bool { return n>>5 < len(f) && f[n>>5]>>(n&31)&1 != 0 }
-
-// DefaultFeatures are those of the processor on which the reference was recorded: QEMU's default one,
-// with the mitigations that Linux 6.1 chooses there (retpolines).
-var DefaultFeatures = Features{
-	0x178bfbfd, 0x2193fbfd, 0, 0x06354010, 0x80002001, 0, 0x107, 0x00082000, 0x8000, 0, 0, 0x1020, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x0001ad40, 0,
-}
-
 // patcher changes text as the kernel does it at boot.
 type patcher struct {
 	m        *image.Image
 	addr     func(name string) uint64
 	features Features
 	k8       bool // see Options.K8Nops
+	int3     bool // an int3 follows an indirect jump, as in 6.1 and later
+
+	jumpsOver bool // of long paddings, as in 6.12
 }
 
 // Instructions that are written.
@@ -38,7 +29,8 @@ const (
 	opNop  = 0x90
 )
 
-// nops are the long forms of nop, by their size in bytes, and k8Nops those of old AMD processors.
+// nops are the long forms of nop, by their size in bytes, k8Nops those of old AMD processors, and
+// longNops those of 6.12.
 var (
 	nops = [][]byte{
 		nil,
@@ -62,13 +54,26 @@ var (
 		{0x66, 0x66, 0x66, 0x90, 0x66, 0x66, 0x90},
 		{0x66, 0x66, 0x66, 0x90, 0x66, 0x66, 0x66, 0x90},
 	}
+	longNops = append(nops[:len(nops):len(nops)], [][]byte{
+		{0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0},
+		{0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0},
+		{0x66, 0x66, 0x2e, 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0},
+	}...)
 )
 
-// pad fills b with nops, the longest first.
+// pad fills b with nops, the longest first. 6.12 jumps over what is longer than one.
 func (p *patcher) pad(b []byte) {
 	all := nops
-	if p.k8 {
+	switch {
+	case p.k8:
 		all = k8Nops
+	case p.jumpsOver:
+		all = longNops
+	}
+	if n := len(b); p.jumpsOver && n >= len(all) && n < 128 {
+		copy(b, bytes.Repeat([]byte{opInt3}, n))
+		b[0], b[1] = 0xeb, byte(n-2)
+		return
 	}
 	for len(b) > 0 {
 		n := min(len(b), len(all)-1)
@@ -97,9 +102,10 @@ func (p *patcher) table(start, stop string) (uint64, []byte) {
 	return a, p.m.Bytes(a, b-a)
 }
 
-// apply patches in the order of the kernel: paravirt calls, return sites, alternatives; then fentry sites.
+// apply patches in the order of the kernel: paravirt calls, indirect branches, return sites,
+// alternatives; then fentry sites.
 func (p *patcher) apply() error {
-	for _, f := range []func() error{p.paravirt, p.returns, p.alternatives, p.fentry, p.staticCalls, p.jumpLabels} {
+	for _, f := range []func() error{p.paravirt, p.retpolines, p.returns, p.alternatives, p.fentry, p.staticCalls, p.jumpLabels} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -117,11 +123,96 @@ func branch(b []byte, op byte, at, to uint64) {
 	binary.LittleEndian.PutUint32(b[1:], uint32(to-at-5))
 }
 
-// returns makes "jmp __x86_return_thunk" a ret, where the processor needs no thunk.
-func (p *patcher) returns() error {
-	const rethunk = 11*32 + 14 // X86_FEATURE_RETHUNK
-	if p.features.Has(rethunk) {
+// Features that choose more than alternatives: their numbers are the same in all releases.
+var (
+	featureRetpoline = everywhere["retpoline"]
+	featureLfence    = everywhere["retpoline_lfence"]
+	featureRethunk   = everywhere["rethunk"]
+)
+
+// thunkSize is the distance of the thunks of __x86_indirect_thunk_array, which has one for each
+// register, in the order of their numbers.
+const thunkSize = 32
+
+// retpolines is apply_retpolines: a branch to a thunk becomes the indirect branch that it stands for,
+// where the processor needs no thunk.
+func (p *patcher) retpolines() error {
+	lfence := p.features.Has(featureLfence)
+	thunks := p.addr("__x86_indirect_thunk_array")
+	if p.features.Has(featureRetpoline) && !lfence || thunks == 0 {
 		return nil
+	}
+	at, b := p.table("__retpoline_sites", "__retpoline_sites_end")
+	for i := 0; i+4 <= len(b); i += 4 {
+		site := rel32(at+uint64(i), b[i:])
+		t, err := p.text(site, 5)
+		if err != nil {
+			return err
+		}
+		if t[0] == 0x0f || t[0] == prefixCS {
+			if t, err = p.text(site, 6); err != nil {
+				return err
+			}
+		}
+		p.retpoline(site, t, thunks, lfence)
+	}
+	return nil
+}
+
+// prefixCS is before a branch to the thunk of r8 to r15 to make room for the prefix that these need.
+const prefixCS = 0x2e
+
+// retpoline writes one of them: call, jmp or jcc. A jcc becomes the opposite one over a jmp.
+func (p *patcher) retpoline(site uint64, t []byte, thunks uint64, lfence bool) {
+	n := len(t)
+	to := rel32(site+uint64(n), t[n-4:]) - thunks
+	if to%thunkSize != 0 || to/thunkSize > 15 {
+		return
+	}
+	reg := byte(to / thunkSize)
+	var code []byte
+	modrm := byte(0xe0)
+	switch op := t[n-5]; {
+	case n == 6 && t[0] == 0x0f && op&0xf0 == 0x80:
+		code = []byte{0x70 | op&0xf ^ 1, byte(n - 2)}
+	case op == opCall:
+		modrm = 0xd0
+	case op != opJmp:
+		return
+	}
+	if lfence {
+		code = append(code, 0x0f, 0xae, 0xe8)
+	}
+	if reg >= 8 {
+		code = append(code, 0x41)
+	}
+	if code = append(code, 0xff, modrm|reg&7); len(code) > n {
+		return // it does not fit: the thunk, itself an alternative, does it
+	}
+	if len(code) < n && modrm == 0xe0 && p.int3 { // against speculation past the jump
+		code = append(code, opInt3)
+	}
+	p.pad(t[copy(t, code):])
+}
+
+// returnThunks are the thunks of processors whose rets are not safe, by the feature that chooses one.
+var returnThunks = []struct{ feature, thunk string }{
+	{"srso_alias", "srso_alias_return_thunk"}, {"srso", "srso_return_thunk"}, {"unret", "retbleed_return_thunk"},
+}
+
+// returns makes "jmp __x86_return_thunk" a ret, where the processor needs no thunk, and a jmp to the
+// thunk that it needs otherwise.
+func (p *patcher) returns() error {
+	thunk := uint64(0)
+	if p.features.Has(featureRethunk) {
+		for _, r := range returnThunks {
+			if p.features.Has(everywhere[r.feature]) && thunk == 0 {
+				thunk = p.addr(r.thunk)
+			}
+		}
+		if thunk == 0 {
+			return nil
+		}
 	}
 	at, b := p.table("__return_sites", "__return_sites_end")
 	for i := 0; i+4 <= len(b); i += 4 {
@@ -131,6 +222,10 @@ func (p *patcher) returns() error {
 			return err
 		}
 		if t[0] != opJmp {
+			continue
+		}
+		if thunk != 0 {
+			branch(t, opJmp, site, thunk)
 			continue
 		}
 		copy(t, []byte{opRet, opInt3, opInt3, opInt3, opInt3})
@@ -349,8 +444,8 @@ func (p *patcher) paravirt() error {
 			native[p.addr("__raw_callee_save_"+name)] = code
 		}
 	}
-	const size = 16
-	for i := 0; i+size <= len(b); i += size {
+	const size, needed = 16, 10 // a module's last entry has no padding
+	for i := 0; i+needed <= len(b); i += size {
 		site, op, n := binary.LittleEndian.Uint64(b[i:]), uint64(b[i+8]), uint64(b[i+9])
 		t, err := p.text(site, n)
 		if err != nil {

@@ -1,7 +1,6 @@
 package vmlinux
 
 import (
-	"archive/tar"
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
@@ -9,13 +8,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path"
-	"strconv"
-	"strings"
 
 	"github.com/klauspost/compress/zstd"
 	"github.com/mikelolasagasti/xz"
 	"github.com/pierrec/lz4/v4"
+	"github.com/ulikunitz/xz/lzma"
 )
 
 // ErrFormat means that a file is no kernel that this package can read. Errors that wrap it say what
@@ -25,27 +22,35 @@ var ErrFormat = errors.New("no x86-64 kernel")
 // maxUnpacked bounds what a payload unpacks to, in bytes. Distributions' kernels have 70 MB.
 const maxUnpacked = 512 << 20
 
-// maxDictionary bounds the memory of xz and zstd, in bytes. The kernel's build uses 32 MiB and 128 MiB.
+// maxDictionary bounds the memory of xz, LZMA and zstd, in bytes. The kernel's build uses 32 MiB, 64 MiB
+// and 128 MiB.
 const maxDictionary = 128 << 20
 
 // Files are what was found in a file: the kernel's ELF image, and its System.map, nil if there is none.
 type Files struct{ ELF, Map []byte }
 
 // Unpack returns the kernel in a bzImage, in an ELF file, in either compressed as a whole, or in a
-// Debian package. It fails with an ErrFormat.
+// Debian or RPM package. It fails with an ErrFormat.
 func Unpack(b []byte) (Files, error) {
+	switch {
+	case bytes.HasPrefix(b, []byte(arMagic)):
+		return unpackDeb(b)
+	case bytes.HasPrefix(b, []byte(rpmMagic)):
+		return unpackRPM(b)
+	}
+	return unpackKernel(b)
+}
+
+// unpackKernel is Unpack for what is no package. A package may have no package in it.
+func unpackKernel(b []byte) (Files, error) {
 	switch {
 	case bytes.HasPrefix(b, []byte("\x7fELF")):
 		return Files{ELF: b}, nil
-	case bytes.HasPrefix(b, []byte("!<arch>\n")):
-		return unpackDeb(b)
-	case bytes.HasPrefix(b, []byte("\xed\xab\xee\xdb")):
-		return Files{}, fmt.Errorf("%w: an RPM package; unpack it with rpm2cpio and give its vmlinuz", ErrFormat)
 	case len(b) > setupEnd && string(b[headerMagic:headerMagic+4]) == "HdrS":
 		return unpackBzImage(b)
 	}
 	if compression(b) == nil {
-		return Files{}, fmt.Errorf("%w: neither a bzImage, nor ELF, nor a Debian package", ErrFormat)
+		return Files{}, fmt.Errorf("%w: neither a bzImage, nor ELF, nor a Debian or RPM package", ErrFormat)
 	}
 	inner, err := decompress(b)
 	if err != nil {
@@ -54,7 +59,7 @@ func Unpack(b []byte) (Files, error) {
 	if compression(inner) != nil {
 		return Files{}, fmt.Errorf("%w: compressed twice", ErrFormat)
 	}
-	return Unpack(inner)
+	return unpackKernel(inner)
 }
 
 // Offsets in the setup header of a bzImage: Documentation/x86/boot.rst.
@@ -125,11 +130,9 @@ func compression(b []byte) opener {
 		{"\x02\x21\x4c\x18", func(r io.Reader) (io.Reader, error) { return endless{lz4.NewReader(r)}, nil }},
 		{"\x04\x22\x4d\x18", func(r io.Reader) (io.Reader, error) { return lz4.NewReader(r), nil }},
 		{"BZh", func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
-		{"\x89LZO", func(io.Reader) (io.Reader, error) {
-			return nil, fmt.Errorf("%w: the payload is compressed by LZO; unpack it with the kernel's scripts/extract-vmlinux", ErrFormat)
-		}},
-		{"\x5d\x00\x00", func(io.Reader) (io.Reader, error) {
-			return nil, fmt.Errorf("%w: the payload is compressed by LZMA; unpack it with the kernel's scripts/extract-vmlinux", ErrFormat)
+		{lzopMagic, newLzop},
+		{"\x5d\x00\x00", func(r io.Reader) (io.Reader, error) {
+			return lzma.ReaderConfig{DictCap: maxDictionary}.NewReader(r)
 		}},
 	} {
 		if bytes.HasPrefix(b, []byte(c.magic)) {
@@ -185,60 +188,4 @@ func asFormat(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w: the payload cannot be unpacked: %w", ErrFormat, err)
-}
-
-// arHeader is the size of a member's header in an ar archive.
-const arHeader = 60
-
-// unpackDeb finds boot/vmlinuz-* and boot/System.map-* in a Debian package's data.tar.
-func unpackDeb(b []byte) (Files, error) {
-	for off := 8; off+arHeader <= len(b); {
-		name := strings.TrimRight(string(b[off:off+16]), " /")
-		size, err := strconv.Atoi(strings.TrimSpace(string(b[off+48 : off+58])))
-		off += arHeader
-		if err != nil || size < 0 || size > len(b)-off {
-			return Files{}, fmt.Errorf("%w: the Debian package is truncated", ErrFormat)
-		}
-		if strings.HasPrefix(name, "data.tar") {
-			return unpackData(b[off : off+size])
-		}
-		off += size + size&1
-	}
-	return Files{}, fmt.Errorf("%w: the Debian package has no data.tar", ErrFormat)
-}
-
-func unpackData(b []byte) (Files, error) {
-	r := io.Reader(bytes.NewReader(b))
-	if open := compression(b); open != nil {
-		var err error
-		if r, err = open(r); err != nil {
-			return Files{}, asFormat(err)
-		}
-	}
-	t := tar.NewReader(r)
-	var found Files
-	for {
-		h, err := t.Next()
-		switch {
-		case errors.Is(err, io.EOF):
-			return Files{}, fmt.Errorf("%w: the Debian package has no boot/vmlinuz (a meta package? its Depends name the one with the kernel)", ErrFormat)
-		case err != nil:
-			return Files{}, asFormat(err)
-		}
-		name := path.Clean("/" + h.Name)
-		switch {
-		case strings.HasPrefix(name, "/boot/System.map-"):
-			if found.Map, err = readAll(t, int(min(h.Size, maxUnpacked)/10)); err != nil {
-				return Files{}, err
-			}
-		case strings.HasPrefix(name, "/boot/vmlinuz-"), strings.HasPrefix(name, "/usr/lib/modules/") && path.Base(name) == "vmlinuz":
-			image, err := readAll(t, int(min(h.Size, maxUnpacked)/10))
-			if err != nil {
-				return Files{}, err
-			}
-			inner, err := Unpack(image)
-			inner.Map = found.Map
-			return inner, err
-		}
-	}
 }

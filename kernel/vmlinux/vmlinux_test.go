@@ -18,6 +18,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // bzImage returns a bzImage with a payload.
@@ -73,12 +74,12 @@ func TestUnpack(t *testing.T) {
 		"a truncated bzImage":      {truncated[:len(truncated)-8], "truncated"},
 		"a payload of noise":       {bzImage([]byte("noise noise noise")), "no compression that the kernel's build uses"},
 		"a broken payload":         {bzImage([]byte("\x1f\x8b\x08\x00 broken")), "cannot be unpacked"},
-		"LZO":                      {bzImage([]byte("\x89LZO\x00\r\n\x1a\n...")), "extract-vmlinux"},
+		"a broken LZO":             {bzImage([]byte(lzopMagic + "........")), "cannot be unpacked"},
 		"compressed twice":         {gzipped(gzipped(elf)), "compressed twice"},
-		"an RPM":                   {[]byte("\xed\xab\xee\xdb..."), "rpm2cpio"},
+		"a truncated RPM":          {[]byte(rpmMagic + "..."), "truncated"},
 		"an empty archive":         {[]byte("!<arch>\n"), "no data.tar"},
 		"a truncated archive":      {ar("data.tar", []byte("x"))[:40], "no data.tar"},
-		"a package without kernel": {ar("data.tar", make([]byte, 1024)), "no boot/vmlinuz"},
+		"a package without kernel": {ar("data.tar", make([]byte, 1024)), "no kernel"},
 	} {
 		if _, err := Unpack(c.b); !errors.Is(err, ErrFormat) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
@@ -240,7 +241,7 @@ func TestMapSymbols(t *testing.T) {
 // site is a patcher with n bytes of text at TextBase.
 func site(code []byte) (*patcher, uint64) {
 	m := &image.Image{Segments: []image.Segment{{Addr: abi.TextBase, Data: bytes.Clone(code), MemSize: uint64(len(code)), Perm: image.Read | image.Exec}}}
-	return &patcher{m: m, addr: func(string) uint64 { return 0 }, features: DefaultFeatures}, abi.TextBase
+	return &patcher{m: m, addr: func(string) uint64 { return 0 }, features: DefaultCPU().Features(release.Linux6_1)}, abi.TextBase
 }
 
 func TestPadding(t *testing.T) {
@@ -254,6 +255,13 @@ func TestPadding(t *testing.T) {
 		b := []byte(c.in)
 		if p.padNops(b); string(b) != c.want {
 			t.Errorf("% x: % x, want % x", c.in, b, c.want)
+		}
+	}
+	p.jumpsOver = true // as Debian's 6.12 does
+	for n, want := range map[int]string{9: "\x2e\x0f\x1f\x84\x00\x00\x00\x00\x00", 12: "\xeb\x0a" + strings.Repeat("\xcc", 10), 41: "\xeb\x27" + strings.Repeat("\xcc", 39)} {
+		b := bytes.Repeat([]byte{opNop}, n)
+		if p.padNops(b); string(b) != want {
+			t.Errorf("%d bytes: % x, want % x", n, b, want)
 		}
 	}
 }
@@ -270,6 +278,28 @@ func TestRelocated(t *testing.T) {
 	}
 	if b := p.relocated(jmp, at+0x1000, at, true); !bytes.Equal(b, []byte{0xeb, 3, 0xcc, 0xcc, 0xcc}) {
 		t.Errorf("% x", b)
+	}
+}
+
+// TestParavirt: the last entry of a module's table has no padding.
+func TestParavirt(t *testing.T) {
+	const call, table, ops, implementation = abi.TextBase, abi.TextBase + 0x1000, abi.TextBase + 0x2000, abi.TextBase + 0x100
+	for _, n := range []uint64{16, 12} {
+		entry := binary.LittleEndian.AppendUint64(nil, call)
+		entry = append(entry, 1, 7, 1, 0, 0, 0, 0, 0)[:n]
+		p, _ := site([]byte("\xff\x14\x25\x00\x00\x00\x00"))
+		p.m.Segments = append(p.m.Segments,
+			image.Segment{Addr: table, Data: entry, MemSize: n, Perm: image.Read},
+			image.Segment{Addr: ops, Data: binary.LittleEndian.AppendUint64(make([]byte, 8), implementation), MemSize: 16, Perm: image.Read})
+		p.addr = func(name string) uint64 {
+			return map[string]uint64{"__parainstructions": table, "__parainstructions_end": table + n, "pv_ops": ops, "_paravirt_nop": 1}[name]
+		}
+		if err := p.paravirt(); err != nil {
+			t.Fatal(err)
+		}
+		if b := p.m.Segments[0].Data; string(b) != "\xe8\xfb\x00\x00\x00\x66\x90" {
+			t.Errorf("an entry of %d bytes: % x", n, b)
+		}
 	}
 }
 
@@ -302,7 +332,7 @@ func TestGuest(t *testing.T) {
 
 func FuzzUnpack(f *testing.F) {
 	elf := []byte("\x7fELF")
-	for _, b := range [][]byte{elf, gzipped(elf), zstded(elf), bzImage(gzipped(elf)), ar("data.tar", make([]byte, 1024)), []byte("\xfd7zXZ\x00"), []byte("\x02\x21\x4c\x18"), []byte("BZh9")} {
+	for _, b := range [][]byte{elf, gzipped(elf), zstded(elf), bzImage(gzipped(elf)), ar("data.tar", make([]byte, 1024)), []byte("\xfd7zXZ\x00"), []byte("\x02\x21\x4c\x18"), []byte("BZh9"), lzoped(elf, 100, false), lzmaed(f, elf), rpm(archive(f, "./boot/vmlinuz-6.1", string(elf)))} {
 		f.Add(b)
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {

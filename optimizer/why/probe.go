@@ -7,8 +7,10 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 )
 
 // Probe is a question.
@@ -96,11 +98,48 @@ func (a *Asker) Ask(p Probe) Verdict {
 		if err := a.eventRefused(p, v); err != nil {
 			v.Err = err
 		}
+		a.parse(p, &v)
 	}
 	if v.Err != nil {
 		v.Ftrace, v.Carried, v.NotJump, v.Region, v.Detour = false, "", nil, nil, nil
 	}
 	return v
+}
+
+// parse parses a line of kprobe_events. Linux parses the whole line before it registers the probe, so
+// what it refuses there comes first. A lone "p:NAME", which Linux does not know, has no line.
+func (a *Asker) parse(p Probe, v *Verdict) {
+	argv := kstrtox.ArgvSplit(p.Text)
+	if len(argv) < 2 {
+		return
+	}
+	var err error
+	var derr *probe.Error
+	v.Definition, err = a.events.Parse(p.Text)
+	switch {
+	case err == nil && v.Err == nil:
+		return
+	case err == nil:
+		derr = a.events.RegisterError(v.Err)
+	case !errors.As(err, &derr):
+		v.Err, v.Words = err, true
+		return
+	default:
+		// What is said about a place that Linux refuses for the same reason says more.
+		if derr.Word() != 1 || v.Errno() != derr.Errno {
+			v.Err, v.Words = definitionRefused(derr, argv), derr.Word() != 1
+		}
+	}
+	command, column := derr.Caret(argv)
+	v.Log = &Log{derr.Text, command, column}
+}
+
+// definitionRefused returns the error for a word of a definition.
+func definitionRefused(derr *probe.Error, argv []string) error {
+	if w := derr.Word(); w < len(argv) {
+		return fmt.Errorf("%q: %s: %w", argv[w], strings.TrimSuffix(derr.Text, "."), derr.Errno)
+	}
+	return fmt.Errorf("%s: %w", derr.Text, derr.Errno)
 }
 
 // returnRefused returns what register_kretprobe refuses of what register_kprobe takes.

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/optimizer"
+	"github.com/kprobefs/kprobefs/optimizer/why/args"
 )
 
 // Answer is a Verdict in words, as --json has it.
@@ -38,6 +38,15 @@ type Answer struct {
 	Detour      int           `json:"detour_bytes,omitempty"`
 	Nearest     []Nearest     `json:"nearest,omitempty"` // places that would do
 	Similar     []string      `json:"similar,omitempty"` // names, where the function does not exist
+
+	ErrorLog  *Log            `json:"error_log,omitempty"` // what the file error_log shows of a line that is refused
+	Function  string          `json:"function,omitempty"`  // the function's declaration, of a line of kprobe_events
+	Entry     []args.Hold     `json:"entry,omitempty"`     // what the registers have at its entry
+	Arguments []args.Argument `json:"arguments,omitempty"` // what the arguments fetch
+	NoTypes   string          `json:"no_types,omitempty"`  // why Function and Entry are not known
+
+	starts []uint64                              // of the instructions of the function that contains the place
+	show   func(addr uint64) (Instruction, bool) // disassembles one of them
 }
 
 // Instruction is one of the kernel's text.
@@ -61,7 +70,7 @@ var rules = map[optimizer.Reason]string{
 	optimizer.TooShort:     "the function ends within the five bytes of the jump",
 	optimizer.ExTable:      "an instruction of the function may fault and has an entry in the exception table",
 	optimizer.Undecodable:  "the function has bytes that are no instruction",
-	optimizer.IndirectJump: "the function has an indirect jump, whose targets are not known",
+	optimizer.IndirectJump: "the function has an indirect jump, or a jump to a thunk that counts as one, whose targets are not known",
 	optimizer.NotBoundary:  "no instruction begins there",
 	optimizer.JumpInto:     "the function jumps to one of the five bytes after the address, where the jump would be",
 	optimizer.NotCopyable:  "an instruction that the jump would replace cannot be copied",
@@ -90,17 +99,22 @@ func (a *Asker) Explain(kernel string, p Probe, v Verdict) Answer {
 		if in, ok := a.instruction(a.containing(v)); ok {
 			r.Instruction = &in
 		}
+		r.starts, r.show = a.boundaries(v.Symbol), a.instruction
 	}
+	r.ErrorLog = v.Log
 	if v.Err != nil {
 		r.Errno, r.Refused = unix.ErrnoName(v.Errno()), sentence(v.Err)
-		if v.Symbol.Name == "" && p.Symbol != "" {
+		switch {
+		case v.Words:
+		case v.Symbol.Name == "" && p.Symbol != "":
 			r.Similar = a.similar(p.Symbol)
-		} else {
+		default:
 			r.Nearest = a.nearest(v)
 		}
 		return r
 	}
 	r.Kind = v.Carried
+	a.describe(&r, p, v)
 	if v.Ftrace {
 		return r
 	}
@@ -311,71 +325,6 @@ func mistyped(a, b string) bool {
 		return true
 	}
 	return i+1 < len(a) && a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-}
-
-// Write writes an answer for people.
-func (r *Answer) Write(w io.Writer) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s on Linux %s", r.Probe, r.Kernel)
-	if r.Address != "" {
-		fmt.Fprintf(&b, ": %s", r.Address)
-		if r.Place != "" && r.Place != r.Probe {
-			fmt.Fprintf(&b, " is %s", r.Place)
-		}
-	}
-	b.WriteByte('\n')
-	if r.Instruction != nil {
-		fmt.Fprintf(&b, "  instruction  %s\n", r.Instruction.line())
-	}
-	switch {
-	case !r.Accepted:
-		fmt.Fprintf(&b, "  refused      %s: %s\n", r.Errno, r.Refused)
-	case r.Kind == "ftrace":
-		b.WriteString("  accepted     at an fentry site: ftrace calls the handlers, no breakpoint is written\n")
-	default:
-		fmt.Fprintf(&b, "  accepted     by a breakpoint; %s\n", carried[cmp.Or(map[bool]string{true: r.Kind}[carried[r.Kind] != ""], "emulated")])
-	}
-	if r.Accepted && r.Kind != "ftrace" {
-		if r.Optimized {
-			fmt.Fprintf(&b, "  optimized    a jump replaces %d bytes; the detour has %d bytes and these instructions:\n", r.regionSize(), r.Detour)
-			for _, in := range r.Region {
-				fmt.Fprintf(&b, "               %s\n", in.line())
-			}
-		} else {
-			fmt.Fprintf(&b, "  not a jump   %s: %s\n", r.OptErrno, r.NotJump)
-			if r.Offending != nil && (r.Instruction == nil || r.Offending.Address != r.Instruction.Address) {
-				fmt.Fprintf(&b, "               %s\n", r.Offending.line())
-			}
-		}
-	}
-	for i, n := range r.Nearest {
-		fmt.Fprintf(&b, "  %-12s %s (%s)\n", map[bool]string{true: "would do"}[i == 0], n.Place, n.Kind)
-	}
-	for i, n := range r.Similar {
-		fmt.Fprintf(&b, "  %-12s %s\n", map[bool]string{true: "similar"}[i == 0], n)
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
-}
-
-// carried says how an instruction is executed.
-var carried = map[string]string{
-	"step":     "the instruction is stepped out of line",
-	"boost":    "a copy of the instruction is executed, with a jump back after it",
-	"emulated": "the instruction is emulated",
-}
-
-func (r *Answer) regionSize() (n int) {
-	for _, in := range r.Region {
-		n += len(in.Bytes) / 2
-	}
-	return n
-}
-
-// line is an instruction's line: place, bytes, text.
-func (i *Instruction) line() string {
-	b, _ := hex.DecodeString(i.Bytes)
-	return fmt.Sprintf("%s  %-32s %s", i.Place, fmt.Sprintf("% x", b), i.Text)
 }
 
 // Cell returns a verdict in a word, for a table of kernels.

@@ -1,18 +1,22 @@
 // Package why answers what Linux would do with a probe, and why, for a kernel that does not run: the
-// answers are those of packages kprobes and optimizer, which decide it for the guest, on the text and
-// the tables of another kernel (package vmlinux).
+// answers are those of packages kprobes, optimizer and dynevent, which decide it for the guest, on the
+// text and the tables of another kernel (package vmlinux).
 package why
 
 import (
 	"errors"
 	"fmt"
+	"sync"
 	"syscall"
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
+	"github.com/kprobefs/kprobefs/kprobes/tracing/probe"
 	"github.com/kprobefs/kprobefs/optimizer"
 )
 
@@ -29,6 +33,9 @@ type Asker struct {
 	kernel    Kernel
 	probes    *kprobes.Kprobes
 	optimizer *optimizer.Optimizer
+	events    *dynevent.Registry // parses definitions
+	types     func(module string) *btf.Types
+	noTypes   string
 	has       release.Set
 	preempt   bool
 }
@@ -38,20 +45,36 @@ type Config struct {
 	Kernel  Kernel
 	Linux   release.Version // whose rules hold
 	Preempt bool            // CONFIG_PREEMPTION
+
+	// Types returns the types of the kernel's functions, or of those of a module and its kernel's; nil if
+	// they are not known. It may be nil itself. NoTypes says how they can be given.
+	Types   func(module string) *btf.Types
+	NoTypes string
 }
 
 // New returns an Asker.
 func New(c Config) *Asker {
 	k := cached{Kernel: c.Kernel, black: c.Kernel.Blacklist()}
 	s := &slots{}
-	return &Asker{
-		kernel: k,
+	a := &Asker{
+		kernel: k, types: c.Types, noTypes: c.NoTypes,
 		probes: kprobes.New(kprobes.Config{
 			Text: text{k}, Symbols: k, Tables: k, Ftrace: noFtrace{}, Slots: s, Machine: machine{}, Linux: c.Linux, NoPreempt: !c.Preempt,
 		}),
 		optimizer: optimizer.New(optimizer.Config{Symbols: k, Tables: k, Slots: s, Linux: c.Linux}),
 		has:       c.Linux.Set(), preempt: c.Preempt,
 	}
+	if a.types == nil {
+		a.types = func(string) *btf.Types { return nil }
+	}
+	var parsed func() *btf.Types // what the kernel itself knows when it parses
+	if a.has[release.BTFArgs] && a.types("") != nil {
+		parsed = func() *btf.Types { return a.types("") }
+	}
+	a.events = dynevent.New(dynevent.Config{
+		Mutex: &sync.Mutex{}, Kprobes: a.probes, Symbols: k, Sites: k, Has: &a.has, Rules: probe.NewRules(c.Linux, &a.has, parsed), BTF: parsed,
+	})
+	return a
 }
 
 // Verdict is what Linux does with a probe.
@@ -71,6 +94,17 @@ type Verdict struct {
 	NotJump error   // why it is not optimized: an *optimizer.Refusal with the instruction's address; nil if it can be
 	Region  []byte  // the bytes that the jump replaces; nil if NotJump is not nil
 	Detour  *Detour // its size; nil if NotJump is not nil
+
+	Definition *probe.Definition // of a line of kprobe_events; nil of other probes, and if it cannot be parsed
+	Log        *Log              // what error_log shows; nil if the line is not refused
+	Words      bool              // Err is about other words of the line than the place
+}
+
+// Log is an entry of error_log.
+type Log struct {
+	Text    string `json:"text"`
+	Command string `json:"command"`
+	Column  int    `json:"column"` // of the caret below the command
 }
 
 // Detour is the size of a detour buffer.

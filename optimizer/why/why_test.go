@@ -3,12 +3,14 @@ package why_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/btf"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kernel/vmlinux"
 	"github.com/kprobefs/kprobefs/kprobes/kprobetest"
@@ -69,13 +71,103 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s: %v (%v), %s; want %v, %s", c.probe, v.Errno(), v.Err, why.Cell(v), c.errno, c.cell)
 		}
 		var b strings.Builder
-		if err := answer.Write(&b); err != nil {
+		if err := answer.Write(&b, nil); err != nil {
 			t.Fatal(err)
 		}
 		for _, want := range c.says {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("%s: %q is missing in\n%s", c.probe, want, b.String())
 			}
+		}
+	}
+}
+
+// TestArguments: arguments are parsed as Linux parses them, before the place is looked at, and types say
+// what they fetch.
+func TestArguments(t *testing.T) {
+	k := kprobetest.New()
+	k.Func(0x100, "plain", 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x53, 0x48, 0x89, 0xfb, 0x5b, 0x5d, 0xc3)
+	k.Func(0x140, "bare", 0x0f, 0x1f, 0x44, 0, 0, 0x55, 0x5d, 0xc3)
+	k.Func(0x180, "notrace", 0x55, 0x5d, 0xc3)
+	k.Func(0x200, "optimized_callback", 0xc3)
+	k.Func(0x240, "arch_rethook_trampoline", 0xc3)
+	k.Site(kprobetest.Text + 0x100)
+	k.Site(kprobetest.Text + 0x140)
+	types, err := btf.Parse([]byte("int 4 s int\nstruct 16 pair\n. 1 0 0 a\n. 1 64 0 b\nptr 2\nfunc 1 plain 3:p 1:n\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	without := why.Config{Kernel: listed{k}, Linux: release.Linux6_1, Preempt: true, NoTypes: "; give them"}
+	with, newer := without, without
+	with.Types = func(string) *btf.Types { return types }
+	newer.Types, newer.Linux = with.Types, release.Linux6_12
+	for _, c := range []struct {
+		config why.Config
+		probe  string
+		errno  syscall.Errno
+		says   string
+	}{
+		{with, "p:x plain n=$arg2 b=+8($arg1):s32", 0, "  function     int plain(struct pair *p, int n)\n  at its entry %di has struct pair *p, %si has int n\n  argument     n=$arg2: %si has int n\n  argument     b=+8($arg1):s32: %di has struct pair *p; reads p->b (int b)\n"},
+		{with, "p:x plain b=+4($arg1)", 0, "warning: no member of struct pair is at +0x4; a at +0x0 has 4 bytes"},
+		{with, "p:x plain+5 n=%si", 0, "warning: %si has it at the entry of plain; the instructions before +0x5"},
+		{with, "r:x plain $retval", 0, "argument     arg1=$retval: %ax has int"},
+		{with, "p:x bare n=$arg1", 0, "no types     the kernel's types (BTF) have no function bare"},
+		{without, "p:x plain n=$arg1", 0, "no types     it cannot be said which register has which parameter"},
+		{without, "p:x plain n=$arg1", 0, "functions; give them"},
+		{without, "p:x plain n=%foo", syscall.EINVAL, "refused      EINVAL: \"n=%foo\": Invalid register name\n  error_log    Invalid register name\n               p:x plain n=%foo\n                           ^\n"},
+		{without, "p:x plain+5 n=$arg1", syscall.EINVAL, "error_log    Invalid $-variable specified"},
+		{without, "r:x plain n=$retval:foo", syscall.EINVAL, "error_log    Unknown type is specified"},
+		{without, "p:9x plain", syscall.EINVAL, "error_log    Event name must follow the same rules as C identifiers"},
+		{without, "p:x notrace n=%foo", syscall.EINVAL, "error_log    Invalid register name"}, // before the place
+		{without, "p:x notrace n=%di", syscall.EINVAL, "error_log    Failed to register probe event"},
+		{without, "p:x plain+1", syscall.EILSEQ, "error_log    Probe point is not an instruction boundary"},
+		{without, "p:x nofunc", syscall.ENOENT, "error_log    Invalid probed address or symbol"},
+		{newer, "p:x plain p->b", 0, "reads p->b (int b)"},
+		{newer, "p:x plain p->c", syscall.ENOENT, "error_log    This field is not found."},
+	} {
+		v, answer := ask(t, why.New(c.config), c.probe)
+		var b strings.Builder
+		if err := answer.Write(&b, nil); err != nil {
+			t.Fatal(err)
+		}
+		if v.Errno() != c.errno || !strings.Contains(b.String(), c.says) {
+			t.Errorf("%s: %v, want %v, and %q in\n%s", c.probe, v.Err, c.errno, c.says, b.String())
+		}
+	}
+}
+
+// TestListing: the instructions around the probe are shown, with marks, and in styles.
+func TestListing(t *testing.T) {
+	a, _ := world(t)
+	for probe, want := range map[string]string{
+		"plain+5": "  text           plain+0x0  0f 1f 44 00 00                   nopl (%rax,%rax)\n" +
+			"               <4> plain+0x5  55                               push %rbp\n" +
+			"               <5| plain+0x6  53                               push %rbx\n" +
+			"               <5| plain+0x7  48 89 fb                         mov %rdi,%rbx\n" +
+			"                 plain+0xa  5b                               pop %rbx\n" +
+			"                 plain+0xb  5d                               pop %rbp\n" +
+			"                 plain+0xc  c3                               retq\n",
+		"jumps": "  text         <4> jumps+0x0  55                               push %rbp\n" +
+			"                 jumps+0x1  53                               push %rbx\n" +
+			"                 jumps+0x2  48 89 fb                         mov %rdi,%rbx\n" +
+			"               <3! jumps+0x5  74 fa                            je jumps+0x1\n" +
+			"                 jumps+0x7  90                               nop\n" +
+			"                 jumps+0x8  90                               nop\n" +
+			"                 jumps+0x9  90                               nop\n" +
+			"               ...\n",
+	} {
+		_, answer := ask(t, a, probe)
+		var b strings.Builder
+		if err := answer.Write(&b, func(s why.Style, text string) string {
+			if s != why.Plain {
+				return fmt.Sprintf("<%d%s", s, text)
+			}
+			return text
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasSuffix(b.String(), want) {
+			t.Errorf("%s:\n%s, want\n%s", probe, b.String(), want)
 		}
 	}
 }

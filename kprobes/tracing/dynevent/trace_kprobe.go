@@ -561,3 +561,29 @@ func (tk *traceKprobe) returned(ri *kprobes.Instance, h *kprobes.Hit) int {
 	}
 	return 0
 }
+
+// Parse parses a line of kprobe_events that defines a kprobe, and registers nothing. It fails with the
+// *probe.Error that error_log would show, or with another error where it shows none.
+func (r *Registry) Parse(line string) (*probe.Definition, error) {
+	argv := kstrtox.ArgvSplit(line)
+	if len(argv) == 0 {
+		return nil, fmt.Errorf("an empty line: %w", syscall.EINVAL)
+	}
+	d, derr, err := r.parseDefinition(argv)
+	switch {
+	case derr != nil:
+		derr.Reason = r.releaseError(derr.Reason)
+		return nil, derr
+	case errors.Is(err, errCanceled):
+		return nil, fmt.Errorf("%q is no definition: %w", line, syscall.EINVAL)
+	}
+	return &d.Definition, err
+}
+
+// RegisterError returns what error_log shows when register_kprobe or register_kretprobe has failed with
+// err for a definition.
+func (r *Registry) RegisterError(err error) *probe.Error {
+	derr := registerError(err)
+	derr.Reason = r.releaseError(derr.Reason)
+	return derr
+}

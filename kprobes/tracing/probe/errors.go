@@ -101,6 +101,9 @@ func (e *Error) Error() string {
 // Unwrap returns the errno.
 func (e *Error) Unwrap() error { return e.Errno }
 
+// Word returns the index of the word in the command that the error is about.
+func (e *Error) Word() int { return e.index }
+
 // Caret returns the command as error_log shows it, with one blank between its words,
 // and the column of the error.
 func (e *Error) Caret(argv []string) (command string, column int) {
