@@ -105,3 +105,20 @@ func (f *TraceFeed) Next(most int) (entries []string, skipped uint64, err error)
 
 // Close frees what the feed holds.
 func (f *TraceFeed) Close() { f.r.Rewind() }
+
+// Log returns the records of the kernel's log from a number on, the newest most of them.
+func (k *Kernel) Log(from uint64, most int) []kernel.Record {
+	log := k.Machine.Log()
+	first, next := log.Bounds()
+	from = max(from, first)
+	if next > uint64(most) {
+		from = max(from, next-uint64(most))
+	}
+	var all []kernel.Record
+	for seq := from; seq < next; seq++ {
+		if r, ok, _, _ := log.Get(seq); ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}

@@ -35,6 +35,7 @@ type served struct {
 	reboots bool // after a panic
 
 	sys      system
+	page     *pageServer // nil if no page is asked for
 	tree     *fs.Tree
 	parts    []string // NAME=DIR
 	mounts   []*fs.Mount
@@ -100,6 +101,9 @@ func (s *served) reboot() error {
 	s.watchEntries(next)
 	old := s.sys
 	s.sys = next
+	if err := s.page.show(next); err != nil {
+		s.log.WithField("err", err).Error("the page")
+	}
 	go func() { _ = old.Retire() }()
 	return nil
 }

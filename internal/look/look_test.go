@@ -181,3 +181,21 @@ func FuzzLook(f *testing.F) {
 		}
 	})
 }
+
+// TestMachine reads machine/optimizer and proc/modules.
+func TestMachine(t *testing.T) {
+	files := map[string]string{
+		"machine/optimizer": "on:          yes\nscheduled:   no\nto jump:     2\n             f+0x3\n             m:g+0x0\nto int3:     1\n             h+0x1\nto free:     4\n",
+		"proc/modules":      "mine 16384 1 other, Live 0xffffffffc0000000 (O)\nother 4096 0 - Unloading 0x0\n",
+	}
+	read := func(name string) ([]byte, error) { return []byte(files[name]), nil }
+	q, err := Optimizer(read)
+	if d := cmp.Diff(Queues{On: true, ToJump: []string{"f+0x3", "m:g+0x0"}, ToInt3: []string{"h+0x1"}, ToFree: 4}, q); err != nil || d != "" {
+		t.Error(err, d)
+	}
+	modules, err := Modules(read)
+	want := []Module{{"mine", 16384, 1, []string{"other"}, "Live"}, {"other", 4096, 0, []string{}, "Unloading"}}
+	if d := cmp.Diff(want, modules); err != nil || d != "" {
+		t.Error(err, d)
+	}
+}
