@@ -91,7 +91,7 @@ func Cookie(l net.Listener) string {
 	return name + "socket"
 }
 
-// Server serves a page. Its times are fields for tests.
+// Server serves a page.
 type Server struct {
 	http http.Server
 	done chan struct{}
@@ -99,11 +99,11 @@ type Server struct {
 
 // Serve serves h at l until Close. It bounds the number of connections, the size of requests, and the
 // time that clients take for them.
-func Serve(l net.Listener, h http.Handler) *Server { return serve(l, h, headerTime, answerTime) }
+func Serve(l net.Listener, h http.Handler) *Server { return serve(l, h, headerTime, answerTime, idleTime) }
 
-func serve(l net.Listener, h http.Handler, header, answer time.Duration) *Server {
+func serve(l net.Listener, h http.Handler, header, answer, idle time.Duration) *Server {
 	s := &Server{done: make(chan struct{}), http: http.Server{
-		Handler: h, ReadHeaderTimeout: header, ReadTimeout: max(requestTime, header), WriteTimeout: answer, IdleTimeout: idleTime,
+		Handler: h, ReadHeaderTimeout: header, ReadTimeout: max(requestTime, header), WriteTimeout: answer, IdleTimeout: idle,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // of clients that do not speak HTTP
 	}}
 	go func() {

@@ -153,6 +153,9 @@ func problemf(status int, format string, args ...any) error {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	rt, err := p.admit(w, r)
+	if !p.knows(r) || err != nil && problemOf(err).status == http.StatusForbidden {
+		w.Header().Set("Connection", "close") // it keeps no place that others could have
+	}
 	if err == nil {
 		err = rt.do(p, w, r)
 	}
