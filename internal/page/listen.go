@@ -99,7 +99,9 @@ type Server struct {
 
 // Serve serves h at l until Close. It bounds the number of connections, the size of requests, and the
 // time that clients take for them.
-func Serve(l net.Listener, h http.Handler) *Server { return serve(l, h, headerTime, answerTime, idleTime) }
+func Serve(l net.Listener, h http.Handler) *Server {
+	return serve(l, h, headerTime, answerTime, idleTime)
+}
 
 func serve(l net.Listener, h http.Handler, header, answer, idle time.Duration) *Server {
 	s := &Server{done: make(chan struct{}), http: http.Server{

@@ -12,11 +12,12 @@ function wordAt(text, at) {
 
 export function definer() {
   let options = [], chosen = -1, asked = 0;
+  let swallow = false; // the key that has chosen a completion does not define anything
   const list = h("ul", { role: "listbox", id: "completions", "aria-label": "Functions", hidden: true });
   const field = h("input", {
     class: "mono", type: "text", role: "combobox", "aria-label": "Definition of an event", "aria-autocomplete": "list", "aria-controls": "completions", "aria-expanded": "false",
     placeholder: "p:mine vfs_read count=%dx:u64", autocomplete: "off", autocapitalize: "off", spellcheck: "false", maxlength: "4000",
-    input: complete, blur: () => setTimeout(hide, 150), keydown: key,
+    input: complete, blur: () => setTimeout(hide, 150), keydown: key, keypress: (e) => { if (swallow && e.key === "Enter") e.preventDefault(); }, keyup: () => { swallow = false; },
   });
   const refused = h("pre", { class: "refused", role: "alert", hidden: true });
   const form = h("form", { class: "define", submit: define }, h("div", { class: "field" }, field, list), h("button", { type: "submit" }, "Define"));
@@ -61,6 +62,7 @@ export function definer() {
       field.setAttribute("aria-activedescendant", "completion" + chosen);
     } else if ((e.key === "Enter" || e.key === "Tab") && chosen >= 0) {
       e.preventDefault();
+      swallow = true;
       take(chosen);
     } else if (e.key === "Escape") {
       e.preventDefault();

@@ -2,7 +2,8 @@
 import { h, live, post, attempt, toggle, count, rate, soon } from "./dom.js";
 import { definer } from "./define.js";
 
-const window_ = 1; // seconds over which hits a second are counted
+const many = (n) => count(n) + (n === 1 ? " probe" : " probes");
+const span = 1; // seconds over which hits a second are counted
 const stale = 2500; // milliseconds without news after which a rate is 0
 
 const order = {
@@ -59,7 +60,7 @@ export function probes(main, about) {
     }
     for (const row of [...body.children]) if (!wanted.has(row)) { row.probe.row = null; row.remove(); }
     for (let i = first; i < last; i++) if (!sorted[i].row.isConnected) body.append(sorted[i].row);
-    number.textContent = sorted.length === all.size ? count(all.size) + " probes" : count(sorted.length) + " of " + count(all.size) + " probes";
+    number.textContent = sorted.length === all.size ? many(all.size) : count(sorted.length) + " of " + many(all.size);
   });
   const resort = () => {
     const text = filter.value.trim();
@@ -72,7 +73,7 @@ export function probes(main, about) {
     p.anchor = old?.anchor ?? { time, hits: p.hits ?? 0, missed: p.missed };
     p.row = old?.row ?? null;
     if (p.row) p.row.probe = p;
-    if (time - p.anchor.time >= window_) {
+    if (time - p.anchor.time >= span) {
       p.rate = Math.max(0, ((p.hits ?? 0) - p.anchor.hits) / (time - p.anchor.time));
       p.anchor = { time, hits: p.hits ?? 0 };
     }
