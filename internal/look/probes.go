@@ -232,7 +232,7 @@ func addHits(probes []Probe, events map[eventPlace][]ProbeEvent) {
 	}
 }
 
-// state says in words what a probe's flags say.
+// State says in words what a probe's flags say.
 func (p Probe) State() string {
 	words := []string{"armed"}
 	if !p.Armed {

@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"github.com/kprobefs/kprobefs"
 )
 
 // browser is a page in a browser.
@@ -105,7 +107,7 @@ func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
 // eval evaluates a JavaScript expression.
 func eval[T any](b *browser, expression string) T {
 	b.t.Helper()
-	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression))
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -140,6 +142,42 @@ func cell(n int) string {
 func (b *browser) clickSwitch(text string) {
 	b.t.Helper()
 	b.run(chromedp.Click(fmt.Sprintf("//button[@role='switch'][text()='%s']", text)))
+}
+
+// TestBrowserMany: ten thousand probes can be scrolled through, with few elements and little memory.
+func TestBrowserMany(t *testing.T) {
+	s := newSite(t, false)
+	const many = 10_000
+	n := 0
+	for _, name := range s.k.Functions("", 1<<20) {
+		for off := uint32(0); off < 200 && n < many; off++ {
+			if s.k.Register(&kprobefs.Kprobe{SymbolName: name, Offset: off, Flags: kprobefs.FlagDisabled}) == nil {
+				n++
+			}
+		}
+	}
+	b := newBrowser(t, s)
+	b.becomes("listed", fmt.Sprintf("document.querySelector('.grid')?.getAttribute('aria-rowcount') === '%d'", n+1))
+	// 60 pictures while it scrolls over all: each may take longer on a busy machine without a display.
+	took := eval[float64](b, `new Promise((done) => {
+		const grid = document.querySelector('.grid'), begin = performance.now();
+		let i = 0;
+		const step = () => {
+			grid.scrollTop = (grid.scrollHeight - grid.clientHeight) * ++i / 60;
+			if (i < 60) requestAnimationFrame(step); else done((performance.now() - begin) / 60);
+		};
+		requestAnimationFrame(step);
+	})`)
+	t.Logf("%d probes: %.1f ms a picture, %.0f MB", n, took, eval[float64](b, "performance.memory.usedJSHeapSize / 1e6"))
+	if rows := eval[int](b, "document.querySelectorAll('.grid .row').length"); rows < 5 || rows > 100 || n < many {
+		t.Errorf("%d rows of %d probes", rows, n)
+	}
+	if took > 100 || !b.is("performance.memory.usedJSHeapSize < 200e6") {
+		t.Errorf("a picture takes %.0f ms, and the page %.0f MB", took, eval[float64](b, "performance.memory.usedJSHeapSize / 1e6"))
+	}
+	last := eval[string](b, "[...document.querySelectorAll('.grid .row')].at(-1).firstChild.textContent")
+	b.run(chromedp.SendKeys("main input[type=search]", last))
+	b.becomes("filtered", "document.querySelectorAll('.grid .row').length === 1")
 }
 
 // TestBrowser: a person defines a probe, arms it, sees it hit and optimized, reads its detour and its
@@ -197,16 +235,23 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// prefer has the browser ask for light or dark.
+func (b *browser) prefer(scheme string) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // wantUsable looks at all views, on a phone's width too, in light and dark.
 func (b *browser) wantUsable() {
 	b.t.Helper()
 	colors := map[string]bool{}
 	for _, scheme := range []string{"light", "dark"} {
+		b.prefer(scheme)
 		for _, width := range []int64{360, 1280} {
 			b.run(chromedp.EmulateViewport(width, 720))
-			if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}); err != nil {
-				b.t.Fatal(err)
-			}
 			for _, view := range []string{"probes", "text/int_sqrt", "trace", "machine", "timeline"} {
 				eval[string](b, fmt.Sprintf("location.hash = %q", view))
 				name, _, _ := strings.Cut(view, "/")
@@ -233,5 +278,48 @@ func (b *browser) wantUsable() {
 	}
 	if len(colors) != 2 {
 		b.t.Errorf("light and dark have the colors %v", colors)
+	}
+}
+
+// axeVar names a file with axe-core, which looks for what keeps people from using a page.
+const axeVar = "KPROBEFS_AXE"
+
+// TestAccessible: axe-core finds nothing in the views, in light and dark.
+func TestAccessible(t *testing.T) {
+	if os.Getenv(axeVar) == "" {
+		t.Skipf("no axe-core: npm install axe-core, %s=node_modules/axe-core/axe.min.js", axeVar)
+	}
+	axe, err := os.ReadFile(os.Getenv(axeVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, true)
+	b := newBrowser(t, s)
+	s.post("/api/events", fmt.Sprintf(`{"definition":"p:mine int_sqrt+%d x=%%di"}`, s.secondInstruction("int_sqrt")))
+	s.post("/api/events/enable", `{"event":"kprobes/mine","on":true}`)
+	s.hit("int_sqrt", 3)
+	await := true
+	for _, scheme := range []string{"light", "dark"} {
+		b.prefer(scheme)
+		for _, c := range []struct {
+			view, there string
+			open        chromedp.Action[chromedp.Void] // shows more of it
+		}{
+			{"probes", ".grid .row", chromedp.SendKeys(".define input", "p:mine int_sqr")},
+			{"text/int_sqrt", ".asm .note", chromedp.Sleep(0)},
+			{"trace", ".entries button", chromedp.Click(".entries button")},
+			{"machine", ".card", chromedp.Sleep(0)},
+			{"timeline", ".lanes circle", chromedp.Sleep(0)},
+		} {
+			eval[string](b, fmt.Sprintf("location.hash = %q", c.view))
+			b.becomes(c.view, fmt.Sprintf("document.querySelector('main %s')", c.there))
+			b.run(c.open, chromedp.Sleep(200*time.Millisecond))
+			r, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
+				Expression: string(axe) + "; axe.run().then((r) => r.violations.map((v) => v.help + ': ' + v.nodes.map((n) => n.html).join(' ')).join('\\n'))", AwaitPromise: &await,
+			})
+			if err != nil || r.ExceptionDetails != nil || r.Result == nil || string(r.Result.Value) != `""` {
+				t.Errorf("%s, %s: %v: %+v", c.view, scheme, err, r)
+			}
+		}
 	}
 }

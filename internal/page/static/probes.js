@@ -43,8 +43,13 @@ export function probes(main, about) {
     body);
   main.append(h("div", { class: "bar" }, enabled, optimization, tracing, h("label", {}, "Filter", filter), sort, number), about.write ? definer() : "", grid);
 
+  let height = 36;
+  const measure = () => {
+    const style = getComputedStyle(document.documentElement);
+    height = parseFloat(style.getPropertyValue("--row")) * parseFloat(style.fontSize);
+    draw();
+  };
   const draw = soon(() => {
-    const height = parseFloat(getComputedStyle(document.documentElement).getPropertyValue("--row")) * parseFloat(getComputedStyle(document.documentElement).fontSize);
     body.style.height = sorted.length * height + "px";
     const first = Math.max(0, Math.floor(grid.scrollTop / height) - 6);
     const last = Math.min(sorted.length, Math.ceil((grid.scrollTop + grid.clientHeight) / height) + 6);
@@ -86,7 +91,7 @@ export function probes(main, about) {
     tracing.show(v.tracing, about.write);
   };
   grid.addEventListener("scroll", draw, { passive: true });
-  const watcher = new ResizeObserver(draw);
+  const watcher = new ResizeObserver(measure);
   watcher.observe(grid);
   const rest = setInterval(() => {
     const now = performance.now();
@@ -109,7 +114,7 @@ export function probes(main, about) {
 
 function rowOf(p, about) {
   const row = h("div", { class: "row", role: "row" },
-    h("a", { role: "cell", class: "mono" }), h("span", { role: "cell" }), h("span", { role: "cell" }),
+    h("span", { role: "cell" }, h("a", { class: "mono" })), h("span", { role: "cell" }), h("span", { role: "cell" }),
     h("span", { role: "cell", class: "num", "data-unit": "hits" }), h("span", { role: "cell", class: "num", "data-unit": "hits/s" }), h("span", { role: "cell", class: "num", "data-unit": "missed" }),
     h("span", { role: "cell", class: "soft" }), h("span", { role: "cell" }));
   row.probe = p;
@@ -129,7 +134,8 @@ function rowOf(p, about) {
 const put = (e, text) => { if (e.textContent !== text) e.textContent = text; };
 
 function fill(p, about) {
-  const [place, state, kind, hits, perSecond, missed, why] = p.row.children;
+  const [first, state, kind, hits, perSecond, missed, why] = p.row.children;
+  const place = first.firstChild;
   put(place, p.place);
   place.href = "#text/" + encodeURIComponent(functionOf(p.place));
   place.title = p.events.map((e) => e.name).join(", ");

@@ -70,7 +70,7 @@ function drawn(f) {
   }
   return h("table", { class: "asm" },
     h("caption", {}, f.name + (f.module ? " [" + f.module + "]" : "")),
-    h("thead", {}, h("tr", {}, ["", "Address", "Offset", "Bytes", "Instruction", "What stood there"].map((t) => h("th", { scope: "col" }, t)))),
+    h("thead", {}, h("tr", {}, h("td"), ["Address", "Offset", "Bytes", "Instruction", "What stood there"].map((t) => h("th", { scope: "col" }, t)))),
     h("tbody", {}, rows));
 }
 
