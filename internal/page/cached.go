@@ -13,6 +13,14 @@ const leastAge = 100 * time.Millisecond
 // of the time at most, however many look.
 const share = 20
 
+// mostAge bounds how old it gets where reading takes long, of very many probes or on a busy host.
+const mostAge = 3 * time.Second
+
+// pause returns how long to wait after something that took so long.
+func pause(least, took time.Duration) time.Duration {
+	return min(max(least, share*took), mostAge)
+}
+
 // cached is what is read for all who look at the same.
 type cached[T any] struct {
 	mu      sync.Mutex
@@ -37,6 +45,6 @@ func (c *cached[T]) get(ctx context.Context, p *Page, read func(context.Context)
 		return v, err
 	}
 	end := time.Now()
-	c.v, c.of, c.changes, c.until = v, m, changes, end.Add(max(leastAge, share*end.Sub(begin)))
+	c.v, c.of, c.changes, c.until = v, m, changes, end.Add(pause(leastAge, end.Sub(begin)))
 	return v, nil
 }

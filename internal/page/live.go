@@ -79,13 +79,13 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 			return nil // the reader has gone, or does not read
 		}
 		// All streams together take a share of the time.
-		pause := time.NewTimer(max(from.pace, share*time.Duration(p.lives.Load())*time.Since(begin)))
+		next := time.NewTimer(pause(from.pace, time.Duration(p.lives.Load())*time.Since(begin)))
 		select {
 		case <-r.Context().Done():
 		case <-changed:
-		case <-pause.C:
+		case <-next.C:
 		}
-		pause.Stop()
+		next.Stop()
 		if r.Context().Err() != nil {
 			return nil
 		}
