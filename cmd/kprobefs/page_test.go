@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -95,6 +96,60 @@ func TestPage(t *testing.T) {
 	}
 	if _, err := client.Get(m[1] + "healthz"); err == nil {
 		t.Error("the page is still there")
+	}
+}
+
+// TestPageOfExec: exec has a page as well, until the command ends; with --keep as long as the tree.
+func TestPageOfExec(t *testing.T) {
+	needFuse(t)
+	for _, keep := range []bool{false, true} {
+		args := []string{"exec", "--http", "127.0.0.1:0", "--", "sleep", "60"}
+		at := t.TempDir()
+		if keep {
+			args = slices.Insert(args, 1, "--keep="+at)
+		}
+		cmd := runProgram(args...)
+		cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(at) })
+		var m []string
+		for said := bufio.NewReader(stderr); m == nil; {
+			line, err := said.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%q, %v", line, err)
+			}
+			m = pageURL.FindStringSubmatch(line)
+		}
+		client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+		if status, body := fetch(t, client, m[1], "api/about", m[2]); status != http.StatusOK {
+			t.Errorf("%d: %s", status, body)
+		}
+		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		gone := func() bool { _, err := client.Get(m[1] + "healthz"); return err != nil }
+		if keep && gone() {
+			t.Error("the page of the tree that stays has ended")
+		}
+		if keep {
+			if out, st := outputAs(t, roleReal, "umount", at); st.ExitCode() != 0 {
+				t.Errorf("%v: %s", st, out)
+			}
+		}
+		if !ends(gone) {
+			t.Error("the page stays")
+		}
+	}
+	out, st := output(t, "exec", "--attach", t.TempDir(), "--http", "127.0.0.1:0", "true")
+	if st.ExitCode() == 0 {
+		t.Errorf("with --attach: %s", out)
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -413,6 +414,62 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// TestPanic: after a panic the page says so, still shows what was, and changes nothing.
+func TestPanic(t *testing.T) {
+	s := newSite(t, true)
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	_, _ = s.k.Call(ctx, "panic", s.k.Machine.Symbols().LookupName("linux_banner")[0].Addr)
+	<-s.k.Died()
+	if v := get[machineView](s, "/api/machine"); v.Panic == "" || len(v.Log) == 0 || !strings.Contains(v.Log[len(v.Log)-1].Text, "end Kernel panic") {
+		t.Errorf("%q, %+v", v.Panic, v.Log)
+	}
+	for target, want := range map[string]int{"/healthz": 503, "/readyz": 503, "/metrics": 200, "/api/probes": 200, "/api/text?function=vfs_read": 200} {
+		if w := s.do(request(http.MethodGet, target, "")); w.Code != want {
+			t.Errorf("%s: %d: %s", target, w.Code, w.Body)
+		}
+	}
+	if w := s.do(request(http.MethodPost, "/api/enabled", `{"on":false}`)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "panicked") {
+		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+// TestReboot: a stream goes on with the machine that has replaced the one of before.
+func TestReboot(t *testing.T) {
+	first, second := newSite(t, true), newSite(t, true)
+	var now atomic.Pointer[kprobefs.Kernel]
+	now.Store(first.k)
+	p := New(Config{Machine: func() Machine { return now.Load() }, Token: token, Cookie: "kprobefs-test", Write: true})
+	first.p, second.p = p, p
+	server := httptest.NewServer(p)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	first.post("/api/events", `{"definition":"p:first int_sqrt"}`)
+	first.post("/api/events/enable", `{"event":"kprobes/first","on":true}`)
+	first.hit("int_sqrt", 1)
+	probes := openStream(t, server.URL+"/api/live?topic=probes")
+	trace := openStream(t, server.URL+"/api/live?topic=trace")
+	if _, data := probes.next(); !strings.Contains(data, "kprobes/first") {
+		t.Error(data)
+	}
+	if _, data := trace.next(); !strings.Contains(data, `"event":"first"`) {
+		t.Error(data)
+	}
+	now.Store(second.k)
+	if err := first.k.Retire(); err != nil {
+		t.Fatal(err)
+	}
+	if event, data := probes.next(); event != "probes" || !strings.Contains(data, `"probes":[]`) {
+		t.Error(event, data)
+	}
+	second.post("/api/events", `{"definition":"p:second int_sqrt"}`)
+	second.post("/api/events/enable", `{"event":"kprobes/second","on":true}`)
+	second.hit("int_sqrt", 1)
+	if _, data := trace.next(); !strings.Contains(data, `"event":"second"`) {
+		t.Error(data)
 	}
 }
 

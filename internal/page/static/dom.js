@@ -68,7 +68,9 @@ export function live(topic, parameters, handlers) {
     source.onopen = () => { $("state").textContent = "live"; };
     source.onerror = () => {
       $("state").textContent = "no connection";
-      if (source.readyState === EventSource.CLOSED && !over) retry = setTimeout(open, 2000);
+      if (source.readyState !== EventSource.CLOSED || over) return;
+      retry = setTimeout(open, 2000);
+      get("/api/about").catch((err) => { if (err instanceof Refused && !over) say(err.message); }); // a program that was started again has another token
     };
     source.addEventListener("problem", (e) => say(JSON.parse(e.data).error));
     for (const [name, f] of Object.entries(handlers)) source.addEventListener(name, (e) => f(JSON.parse(e.data)));
