@@ -74,14 +74,25 @@ func (f *pageFlags) token() (string, error) {
 	token := strings.TrimSpace(string(b))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		token = page.NewToken()
-		return token, os.WriteFile(f.tokenFile, []byte(token+"\n"), 0o600)
+		return f.newToken()
 	case err != nil:
 		return "", err
 	case len(token) < leastToken || strings.ContainsAny(token, " \n\t&#%+"):
 		return "", fmt.Errorf("%s: a token has at least %d letters and digits and no blanks; without the file a new one is made", f.tokenFile, leastToken)
 	}
 	return token, nil
+}
+
+// newToken writes a new token into the file, which must not be there, not as a link to elsewhere
+// either.
+func (f *pageFlags) newToken() (string, error) {
+	file, err := os.OpenFile(f.tokenFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return "", err
+	}
+	token := page.NewToken()
+	_, err = file.WriteString(token + "\n")
+	return token, errors.Join(err, file.Close())
 }
 
 // pageServer serves the page of what is mounted.

@@ -49,7 +49,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 	if p.lives.Add(1) > mostLives {
 		return problemf(http.StatusServiceUnavailable, "%d pages look already: close one of them", mostLives)
 	}
-	s := stream{w: w, control: http.NewResponseController(w)}
+	s := stream{w: w, control: http.NewResponseController(w), patience: p.patience}
 	_ = s.control.SetReadDeadline(time.Time{}) // the request has been read
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.WriteHeader(http.StatusOK)
@@ -94,9 +94,10 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 
 // stream writes server-sent events.
 type stream struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-	last    time.Time // when something was sent
+	w        http.ResponseWriter
+	control  *http.ResponseController
+	last     time.Time     // when something was sent
+	patience time.Duration // in which the reader must take what is sent
 }
 
 // send sends messages, or a comment after a long silence. It fails if the reader does not take them
@@ -119,7 +120,7 @@ func (s *stream) send(messages []message) error {
 		b.WriteString(": nothing new\n\n")
 	}
 	s.last = time.Now()
-	if err := s.control.SetWriteDeadline(s.last.Add(sendTime)); err != nil {
+	if err := s.control.SetWriteDeadline(s.last.Add(s.patience)); err != nil {
 		return err
 	}
 	if _, err := s.w.Write(b.Bytes()); err != nil {

@@ -70,7 +70,7 @@ type Page struct {
 	changes  atomic.Uint64 // requests that have changed something: what was read before is old
 	news     news          // tells streams of them
 	lives    atomic.Int64  // streams of events
-	begun    time.Time
+	patience time.Duration // in which the reader of a stream must take what is sent
 }
 
 // route is what a path does for a method.
@@ -123,7 +123,7 @@ var static embed.FS
 
 // New returns a page.
 func New(c Config) *Page {
-	p := &Page{conf: c, key: digest(c.Token), session: sessionOf(c.Token), routes: map[string]map[string]*route{}, begun: time.Now()}
+	p := &Page{conf: c, key: digest(c.Token), session: sessionOf(c.Token), routes: map[string]map[string]*route{}, patience: sendTime}
 	for i := range routes {
 		r := &routes[i]
 		if p.routes[r.path] == nil {
