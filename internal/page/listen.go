@@ -24,6 +24,10 @@ const (
 	idleTime    = 30 * time.Second // without a request
 )
 
+// sendBuffer is how much the host's kernel keeps of an answer that is not read, bytes. It would be
+// megabytes for each connection otherwise.
+const sendBuffer = 128 << 10
+
 // unixPrefix begins an address that is a path.
 const unixPrefix = "unix:"
 
@@ -143,6 +147,9 @@ func (b *bounded) Accept() (net.Conn, error) {
 		}
 		select {
 		case b.room <- struct{}{}:
+			if s, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
+				_ = s.SetWriteBuffer(sendBuffer)
+			}
 			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-b.room })}, nil
 		default:
 			_ = c.Close()
