@@ -16,12 +16,11 @@ import (
 )
 
 const (
-	mostConns   = 64               // connections at the same time
-	maxHeader   = 16 << 10         // of a request: its first line and its headers, bytes
-	headerTime  = 5 * time.Second  // in which they must have come
-	requestTime = 10 * time.Second // in which the whole request must have come
-	answerTime  = 20 * time.Second // in which the answer must have been read
-	idleTime    = 30 * time.Second // without a request
+	mostConns  = 64               // connections at the same time
+	maxHeader  = 16 << 10         // of a request: its first line and its headers, bytes
+	headerTime = 5 * time.Second  // in which they must have come; the whole request has twice as long
+	answerTime = 20 * time.Second // in which the answer must have been read
+	idleTime   = 30 * time.Second // without a request
 )
 
 // sendBuffer is how much the host's kernel keeps of an answer that is not read, bytes. It would be
@@ -109,7 +108,7 @@ func Serve(l net.Listener, h http.Handler) *Server {
 
 func serve(l net.Listener, h http.Handler, header, answer, idle time.Duration) *Server {
 	s := &Server{done: make(chan struct{}), http: http.Server{
-		Handler: h, ReadHeaderTimeout: header, ReadTimeout: max(requestTime, header), WriteTimeout: answer, IdleTimeout: idle,
+		Handler: h, ReadHeaderTimeout: header, ReadTimeout: 2 * header, WriteTimeout: answer, IdleTimeout: idle,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // of clients that do not speak HTTP
 	}}
 	go func() {
