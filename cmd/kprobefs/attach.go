@@ -234,7 +234,7 @@ func (p *program) keepTree(f *execFlags, command string) (err error) {
 	if st, err := os.Stat(command); f.keep == keepNew && err == nil && st.IsDir() {
 		return misused(fmt.Errorf("--keep: %s is no command but a directory; where the tree is to be, write --keep=%s: %w", command, command, syscall.EISDIR))
 	}
-	m := &mountFlags{machineFlags: f.machineFlags, readyFD: -1}
+	m := &mountFlags{machineFlags: f.machineFlags, page: f.page, readyFD: -1}
 	if f.keep != keepNew {
 		f.attach, err = absolute(f.keep)
 	} else if dir, held, terr := tempDir(); terr != nil {

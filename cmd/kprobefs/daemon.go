@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -53,6 +54,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, part := range f.parts {
 		args = append(args, "--part", part)
 	}
+	args = append(args, f.page.args()...)
 	cmd := exec.Command(self, append(args, dir)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{w}
@@ -65,7 +67,13 @@ func (p *program) background(f *mountFlags, dir string) error {
 		return err
 	}
 	_ = w.Close()
-	if line, _ := bufio.NewReader(r).ReadString('\n'); line == "ready\n" {
+	said := bufio.NewReader(r)
+	line, _ := said.ReadString('\n')
+	if where, ok := strings.CutPrefix(line, pagePrefix); ok {
+		fmt.Fprint(os.Stderr, "kprobefs: the page: "+where)
+		line, _ = said.ReadString('\n')
+	}
+	if line == "ready\n" {
 		_ = cmd.Process.Release()
 		return writeReady(f.readyFD)
 	}
@@ -77,6 +85,10 @@ func (p *program) background(f *mountFlags, dir string) error {
 	}
 	return errors.Join(errors.New("the daemon ended at once"), err)
 }
+
+// pagePrefix begins the line by which the program in the background says where its page is, before
+// it is ready.
+const pagePrefix = "page "
 
 // watch starts a process that detaches the mounts if this one is killed, and with remove
 // removes their directories: the host's kernel would keep them without a server. stop tells

@@ -88,6 +88,7 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 // execFlags are the flags of the exec command.
 type execFlags struct {
 	machineFlags
+	page   pageFlags
 	mirror string // what probes see of the command's calls: mirrorAll, mirrorChanges or mirrorNone
 	bpf    string // who answers bpf(2): bpfOurs, bpfHost or bpfNone
 	uname  string // whose release uname(2) tells: unameRelease or unameHost
@@ -108,8 +109,11 @@ func (f *execFlags) check(flags *pflag.FlagSet) error {
 	if err := checkNested(); err != nil {
 		return err
 	}
-	if err := f.checkAttach(flags); err != nil {
+	if err := errors.Join(f.checkAttach(flags), f.page.parse()); err != nil {
 		return err
+	}
+	if f.attach != "" && f.page.addr != "" {
+		return misused(fmt.Errorf("--http is for a new kernel, and --attach for one that runs: mount its tree with --http: %w", syscall.EINVAL))
 	}
 	_, err := f.options()
 	return err
@@ -123,6 +127,7 @@ const (
 
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.addTo(flags)
+	f.page.addTo(flags)
 	choose(flags, &f.mirror, "mirror", mirrorAll, []string{mirrorAll, mirrorChanges, mirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
 	choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
@@ -133,7 +138,7 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(f.args(), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
+	return append(slices.Concat(f.args(), f.page.args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
@@ -543,7 +548,7 @@ func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, er
 	if at := f.debugfs(); at != "" && exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), f.page.args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{w, calls}

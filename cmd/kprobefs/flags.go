@@ -184,6 +184,7 @@ var completions = map[string]cobra.CompletionFunc{
 	"cpus":     cobra.NoFileCompletions,
 	"memory":   cobra.NoFileCompletions,
 	"ready-fd": cobra.NoFileCompletions,
+	"http":     cobra.NoFileCompletions,
 	"module": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return []string{"ko"}, cobra.ShellCompDirectiveFilterFileExt
 	},

@@ -15,6 +15,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
@@ -30,6 +31,7 @@ const closeGrace = time.Second
 // mountFlags are the flags of the mount command.
 type mountFlags struct {
 	machineFlags
+	page     pageFlags
 	options  []string
 	daemon   bool
 	readyFD  int
@@ -77,6 +79,11 @@ At the start one line says what is served where (level info), and writes that ar
 refused are logged with the reason (level debug). With --daemon the log goes to
 --log-file, and nowhere without it.
 
+With --http a browser on this machine, or at the end of a tunnel, sees the probes, the
+code, the trace and the machine while they change. The page needs the token that is in its
+URL; with --http-write it can also switch and define probes. /healthz and /readyz
+need no token, and /metrics is for Prometheus.
+
 Options (-o, separated by commas): cpus=N, release=NAME, memory=SIZE, lockdown=LEVEL,
 watchdog=ACTION[:SECONDS], config=NAME=VALUE, module=FILE,
 panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refused.`,
@@ -94,6 +101,7 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.addTo(c.Flags())
+	f.page.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
 	c.Flags().StringVar(&f.gdb, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('gdb MNT/machine/vmlinux', then 'target remote ADDR')")
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
@@ -165,7 +173,7 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if dir, err = absolute(dir); err != nil {
 		return err
 	}
-	if err := needProc(); err != nil {
+	if err := errors.Join(needProc(), f.page.parse()); err != nil {
 		return err
 	}
 	machine, err := f.machineFlags.options()
@@ -224,6 +232,10 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	}
 	defer endGDB()
 	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}
+	if live.page, err = newPageServer(&f.page); err != nil {
+		return err
+	}
+	defer live.page.close()
 	if live.reboots, err = parsePanic(f.panics); err != nil {
 		return err
 	}
@@ -231,7 +243,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		return err
 	}
 	defer live.close()
-	if err := f.loadModules(live.sys); err != nil {
+	if err := errors.Join(f.loadModules(live.sys), live.page.show(live.sys)); err != nil {
 		return err
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -269,6 +281,9 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	live.gdb = serveGDB(live.sys)
 	defer endGDB() // first of all: it lets the machine go on
 	p.log.WithFields(machine.fields()).WithField("dir", dir).Info("serving")
+	if err := f.tellPage(live.page); err != nil {
+		return err
+	}
 	if err := ready(f); err != nil {
 		return err
 	}
@@ -281,6 +296,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		live.reboots = false
 		live.afterPanic()
 	}
+	live.page.close()
 	if err := notify("STOPPING=1"); err != nil {
 		return err
 	}
@@ -415,6 +431,21 @@ func ready(f *mountFlags) error {
 		return nil
 	}
 	return withoutOutput(2)
+}
+
+// tellPage begins to serve the page, if there is one, and prints where it is. In the background
+// standard error is only for failures: the process that has started this one prints it.
+func (f *mountFlags) tellPage(s *pageServer) error {
+	if s == nil {
+		return nil
+	}
+	where := s.serve()
+	if f.detached && f.readyFD >= 0 {
+		_, err := unix.Write(f.readyFD, []byte(pagePrefix+where+"\n"))
+		return err
+	}
+	fmt.Fprintln(os.Stderr, "kprobefs: the page: "+where)
+	return nil
 }
 
 // writeReady writes a line to a descriptor that was passed to this process, unless it is -1.

@@ -36,6 +36,7 @@ type served struct {
 
 	gdb      *gdbServer // nil without --gdb
 	sys      system
+	page     *pageServer // nil if no page is asked for
 	tree     *fs.Tree
 	parts    []string // NAME=DIR
 	mounts   []*fs.Mount
@@ -102,6 +103,9 @@ func (s *served) reboot() error {
 	old := s.sys
 	s.sys = next
 	s.gdb.use(next)
+	if err := s.page.show(next); err != nil {
+		s.log.WithField("err", err).Error("the page")
+	}
 	go func() { _ = old.Retire() }()
 	return nil
 }

@@ -73,7 +73,9 @@ func (c Config) probed(hide bool) (string, error) {
 func PointText(pt kprobes.PointInfo, place string) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-12s "+format+"\n", append([]any{name + ":"}, args...)...)
+		b.WriteString((name + ":            ")[:13]) // "carried out" is the longest name
+		fmt.Fprintf(&b, format, args...)
+		b.WriteByte('\n')
 	}
 	row("address", "%016x", pt.Addr)
 	row("symbol", "%s", place)

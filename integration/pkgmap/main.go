@@ -146,7 +146,7 @@ var bands = []struct {
 	{"the machine runs", "#fff1d6", []string{"kernel"}},
 	{"probes decide", "#e6f7e0", []string{"kprobes", "optimizer"}},
 	{"files show", "#e3f0ff", []string{"fs", "sysctl"}},
-	{"library and command", "#f1e6f7", []string{".", "cmd"}},
+	{"library and command", "#f1e6f7", []string{".", "internal", "cmd"}},
 }
 
 // band returns the index of a package's layer.

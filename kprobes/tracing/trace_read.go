@@ -124,6 +124,23 @@ func (r *TraceReader) Next(b []byte) ([]byte, bool) {
 	return r.array.appendLine(b, l, r.clock), true
 }
 
+// Written returns how many entries the buffer that is read has ever taken: those that are there, and
+// those that were overwritten. Reading by others, and clearing, make it less.
+func (r *TraceReader) Written() uint64 {
+	if r.buffer == nil {
+		return 0
+	}
+	entries, overrun := r.buffer.Totals()
+	return entries + overrun
+}
+
+// Newest makes Next continue with the newest entries: those in the last two pages of each vCPU.
+func (r *TraceReader) Newest() {
+	if r.it != nil && !r.onlyHelp {
+		r.it.Newest()
+	}
+}
+
 // graphAhead are the followers of an entry of trace.
 type graphAhead struct {
 	it  *ring.Iterator

@@ -115,6 +115,21 @@ func (it *Iterator) More() {
 	}
 }
 
+// Newest goes past all events but those in the newest page of each vCPU and in the page before it,
+// and extends the iterator to what was added since.
+func (it *Iterator) Newest() {
+	for i := range it.buffer.cpus {
+		if it.cpu >= 0 && i != it.cpu {
+			continue
+		}
+		c, end := &it.cpus[i], it.buffer.cpus[i].end()
+		if first := max(end.page, 1) - 1; c.to.of != end.of || c.to.page < first {
+			c.to, c.page = pagePlace{of: end.of, page: first}, pageReader{}
+		}
+	}
+	it.More()
+}
+
 // advance prepares the next event of a vCPU.
 func (it *Iterator) advance(cpu int) {
 	c := &it.cpus[cpu]

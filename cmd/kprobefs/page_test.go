@@ -1,0 +1,215 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/fs"
+)
+
+var pageURL = regexp.MustCompile(`(http://127\.0\.0\.1:\d+/)\?token=([0-9a-f]+)`)
+
+// fetch gets a path of a page with its token.
+func fetch(t *testing.T, c *http.Client, base, path, token string) (status int, body string) {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, base+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	resp, err := c.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(b)
+}
+
+// outputAs runs the program in a role of TestMain.
+func outputAs(t *testing.T, role string, args ...string) (string, *os.ProcessState) {
+	t.Helper()
+	needFuse(t)
+	cmd := runProgram(args...)
+	cmd.Env = append(os.Environ(), roleVar+"="+role)
+	out, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		t.Fatal(err)
+	}
+	return string(out), cmd.ProcessState
+}
+
+// TestPage: mount --http prints where its page is, which shows the mounted machine and ends with it.
+func TestPage(t *testing.T) {
+	needFuse(t)
+	dir := t.TempDir()
+	cmd := runProgram("mount", "--http", "127.0.0.1:0", dir)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+	stderr, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(dir) })
+	line, err := bufio.NewReader(stderr).ReadString('\n')
+	m := pageURL.FindStringSubmatch(line)
+	if err != nil || m == nil {
+		t.Fatalf("%q, %v", line, err)
+	}
+	client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+	writeTree(t, filepath.Join(dir, "tracing/kprobe_events"), "p:mine vfs_read\n")
+	if status, body := fetch(t, client, m[1], "api/probes", m[2]); status != http.StatusOK || !strings.Contains(body, "kprobes/mine") {
+		t.Errorf("%d: %s", status, body)
+	}
+	if status, body := fetch(t, client, m[1], "readyz", ""); status != http.StatusOK {
+		t.Errorf("%d: %s", status, body)
+	}
+	out, st := output(t, "mount", "--http", strings.TrimSuffix(strings.TrimPrefix(m[1], "http://"), "/"), t.TempDir())
+	if st.ExitCode() != 1 || !strings.Contains(out, "another program has the port") {
+		t.Errorf("a port that is taken: %v: %s", st, out)
+	}
+	if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	if err := within(t, endLimit, done, "the end"); err != nil {
+		t.Error(err)
+	}
+	if _, err := client.Get(m[1] + "healthz"); err == nil {
+		t.Error("the page is still there")
+	}
+}
+
+// TestPageOfExec: exec has a page as well, until the command ends; with --keep as long as the tree.
+func TestPageOfExec(t *testing.T) {
+	needFuse(t)
+	for _, keep := range []bool{false, true} {
+		args := []string{"exec", "--http", "127.0.0.1:0", "--", "sleep", "60"}
+		at := t.TempDir()
+		if keep {
+			args = slices.Insert(args, 1, "--keep="+at)
+		}
+		cmd := runProgram(args...)
+		cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+		stderr, err := cmd.StderrPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait(); _ = fs.Detach(at) })
+		var m []string
+		for said := bufio.NewReader(stderr); m == nil; {
+			line, err := said.ReadString('\n')
+			if err != nil {
+				t.Fatalf("%q, %v", line, err)
+			}
+			m = pageURL.FindStringSubmatch(line)
+		}
+		client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true}}
+		if status, body := fetch(t, client, m[1], "api/about", m[2]); status != http.StatusOK {
+			t.Errorf("%d: %s", status, body)
+		}
+		if err := cmd.Process.Signal(unix.SIGTERM); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		gone := func() bool { _, err := client.Get(m[1] + "healthz"); return err != nil }
+		if keep && gone() {
+			t.Error("the page of the tree that stays has ended")
+		}
+		if keep {
+			if out, st := outputAs(t, roleReal, "umount", at); st.ExitCode() != 0 {
+				t.Errorf("%v: %s", st, out)
+			}
+		}
+		if !ends(gone) {
+			t.Error("the page stays")
+		}
+	}
+	out, st := output(t, "exec", "--attach", t.TempDir(), "--http", "127.0.0.1:0", "true")
+	if st.ExitCode() == 0 {
+		t.Errorf("with --attach: %s", out)
+	}
+}
+
+// TestPageInBackground: mount --daemon passes the flags on and prints where the page is, the token is
+// in a file, and the page is at a socket.
+func TestPageInBackground(t *testing.T) {
+	dir, at := t.TempDir(), t.TempDir()
+	socket, file := filepath.Join(dir, "page"), filepath.Join(dir, "token")
+	out, st := outputAs(t, roleReal, "mount", "--daemon", "--http", "unix:"+socket, "--http-token-file", file, at)
+	t.Cleanup(func() { _ = fs.Detach(at) })
+	token, err := os.ReadFile(file)
+	if err != nil || st.ExitCode() != 0 {
+		t.Fatalf("%v, %v: %s", err, st, out)
+	}
+	known := strings.TrimSpace(string(token))
+	if !strings.Contains(out, "kprobefs: the page: curl --unix-socket "+socket) || !strings.Contains(out, "token="+known) {
+		t.Errorf("%s", out)
+	}
+	for _, path := range []string{socket, file} {
+		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, info, err)
+		}
+	}
+	client := &http.Client{Timeout: endLimit, Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+	}}}
+	status, body := fetch(t, client, "http://localhost/", "api/about", known)
+	var about struct{ Write bool }
+	if err := json.Unmarshal([]byte(body), &about); err != nil || status != http.StatusOK || about.Write {
+		t.Errorf("%d, %v: %s", status, err, body)
+	}
+	if out, st := outputAs(t, roleReal, "umount", at); st.ExitCode() != 0 {
+		t.Errorf("%v: %s", st, out)
+	}
+	for end := time.Now().Add(endLimit); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+		if _, err := os.Stat(socket); err != nil {
+			return
+		}
+	}
+	t.Error("the socket stays")
+}
+
+// TestPageFlags: what is wrong with the page's flags is said before anything is mounted.
+func TestPageFlags(t *testing.T) {
+	short := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(short, []byte("secret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		args []string
+		says string
+	}{
+		{[]string{"--http-write"}, "give its address with --http"},
+		{[]string{"--http", "0.0.0.0:8080"}, "can be reached from elsewhere"},
+		{[]string{"--http", "8080"}, "write 127.0.0.1:PORT"},
+		{[]string{"--http", "127.0.0.1:0", "--http-token-file", short}, "has at least 16"},
+	} {
+		out, st := output(t, append(append([]string{"mount"}, c.args...), t.TempDir())...)
+		if st.ExitCode() == 0 || !strings.Contains(out, c.says) {
+			t.Errorf("%q: %v: %s", c.args, st, out)
+		}
+	}
+}

@@ -1,0 +1,325 @@
+package page
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	cdplog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/kprobefs/kprobefs"
+)
+
+// browser is a page in a browser.
+type browser struct {
+	t    *testing.T
+	site *site
+	ctx  context.Context
+	base string
+
+	mu    sync.Mutex
+	wrong []string // errors on the console, and requests to other places
+}
+
+// newBrowser starts Chromium without a window and opens the page with its token.
+func newBrowser(t *testing.T, s *site) *browser {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("a browser takes some seconds: -short")
+	}
+	path := os.Getenv("KPROBEFS_CHROMIUM")
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
+		if found, err := exec.LookPath(name); path == "" && err == nil {
+			path = found
+		}
+	}
+	if path == "" {
+		t.Skip("no Chromium: apt-get install chromium")
+	}
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := Serve(l, s.p)
+	t.Cleanup(server.Close)
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(t.TempDir()))
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+	t.Cleanup(cancel)
+	ctx, end := chromedp.NewExecAllocator(ctx, options...)
+	t.Cleanup(end)
+	ctx, done := chromedp.NewContext(ctx)
+	t.Cleanup(done)
+	b := &browser{t: t, site: s, ctx: ctx, base: "http://" + l.Addr().String() + "/"}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := chromedp.Call(ctx, network.Enable, network.EnableParams{}); err != nil {
+		t.Fatal(err)
+	}
+	b.run(chromedp.Navigate(URL(l, token)))
+	return b
+}
+
+// listen keeps what must not happen.
+func (b *browser) listen(event any) {
+	wrong := ""
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		wrong = fmt.Sprintf("exception: %+v", e.ExceptionDetails)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			wrong = fmt.Sprintf("console: %s", e.Args[0].Value)
+		}
+	case *cdplog.EventEntryAdded:
+		// That the program refuses a definition is no error of the page.
+		if (e.Entry.Level == cdplog.EntryLevelError || e.Entry.Level == cdplog.EntryLevelWarning) && !strings.Contains(e.Entry.Text, "422") {
+			wrong = "log: " + e.Entry.Text + " " + e.Entry.URL
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, b.base) && !strings.HasPrefix(e.Request.URL, "blob:"+b.base) {
+			wrong = "a request to " + e.Request.URL
+		}
+	}
+	if wrong != "" {
+		b.mu.Lock()
+		b.wrong = append(b.wrong, wrong)
+		b.mu.Unlock()
+	}
+}
+
+func (b *browser) run(actions ...chromedp.Action[chromedp.Void]) {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, actions...); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// eval evaluates a JavaScript expression.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return v
+}
+
+// is reports what a JavaScript expression gives.
+func (b *browser) is(expression string) bool {
+	b.t.Helper()
+	return eval[bool](b, "Boolean("+expression+")")
+}
+
+// becomes waits until a JavaScript expression is true, and logs how long that takes.
+func (b *browser) becomes(what, expression string) {
+	b.t.Helper()
+	begin := time.Now()
+	for !b.is(expression) {
+		if time.Since(begin) > 10*time.Second {
+			b.t.Fatalf("not %s: %s\n%s", what, expression, eval[string](b, "document.body.innerText"))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	b.t.Logf("%s after %s", what, time.Since(begin).Round(time.Millisecond))
+}
+
+// cell is the text of a column of the first probe.
+func cell(n int) string {
+	return fmt.Sprintf("document.querySelector('.grid .row > :nth-child(%d)')?.textContent", n)
+}
+
+// clickSwitch clicks the switch with a text.
+func (b *browser) clickSwitch(text string) {
+	b.t.Helper()
+	b.run(chromedp.Click(fmt.Sprintf("//button[@role='switch'][text()='%s']", text)))
+}
+
+// TestBrowserMany: ten thousand probes can be scrolled through, with few elements and little memory.
+func TestBrowserMany(t *testing.T) {
+	s := newSite(t, false)
+	const many = 10_000
+	n := 0
+	for _, name := range s.k.Functions("", 1<<20) {
+		for off := uint32(0); off < 200 && n < many; off++ {
+			if s.k.Register(&kprobefs.Kprobe{SymbolName: name, Offset: off, Flags: kprobefs.FlagDisabled}) == nil {
+				n++
+			}
+		}
+	}
+	b := newBrowser(t, s)
+	b.becomes("listed", fmt.Sprintf("document.querySelector('.grid')?.getAttribute('aria-rowcount') === '%d'", n+1))
+	// 60 pictures while it scrolls over all: each may take longer on a busy machine without a display.
+	took := eval[float64](b, `new Promise((done) => {
+		const grid = document.querySelector('.grid'), begin = performance.now();
+		let i = 0;
+		const step = () => {
+			grid.scrollTop = (grid.scrollHeight - grid.clientHeight) * ++i / 60;
+			if (i < 60) requestAnimationFrame(step); else done((performance.now() - begin) / 60);
+		};
+		requestAnimationFrame(step);
+	})`)
+	t.Logf("%d probes: %.1f ms a picture, %.0f MB", n, took, eval[float64](b, "performance.memory.usedJSHeapSize / 1e6"))
+	if rows := eval[int](b, "document.querySelectorAll('.grid .row').length"); rows < 5 || rows > 100 || n < many {
+		t.Errorf("%d rows of %d probes", rows, n)
+	}
+	if took > 100 || !b.is("performance.memory.usedJSHeapSize < 200e6") {
+		t.Errorf("a picture takes %.0f ms, and the page %.0f MB", took, eval[float64](b, "performance.memory.usedJSHeapSize / 1e6"))
+	}
+	last := eval[string](b, "[...document.querySelectorAll('.grid .row')].at(-1).firstChild.textContent")
+	b.run(chromedp.SendKeys("main input[type=search]", last))
+	b.becomes("filtered", "document.querySelectorAll('.grid .row').length === 1")
+}
+
+// TestBrowser: a person defines a probe, arms it, sees it hit and optimized, reads its detour and its
+// hits, and switches all off; by keyboard where there is text.
+func TestBrowser(t *testing.T) {
+	s := newSite(t, true)
+	b := newBrowser(t, s)
+	at := s.secondInstruction("int_sqrt")
+	b.becomes("connected", "document.getElementById('state').textContent === 'live'")
+	if b.is("location.search !== ''") {
+		t.Error("the token stays in the address")
+	}
+	field := ".define input"
+	b.run(chromedp.SendKeys(field, "p:mine int_sqr"))
+	b.becomes("completed", "document.querySelector('[role=option]')?.textContent === 'int_sqrt'")
+	b.run(chromedp.SendKeys(field, kb.ArrowDown+kb.Enter))
+	b.becomes("taken", "document.querySelector('.define input').value === 'p:mine int_sqrt'")
+	b.run(chromedp.SendKeys(field, " x=$nosuch"+kb.Enter))
+	b.becomes("refused", `document.querySelector('.refused').textContent === 'p:mine int_sqrt x=$nosuch\n'+' '.repeat(18)+'^\nInvalid $-variable specified'`)
+	eval[string](b, "document.querySelector('.define input').value = ''")
+	b.run(chromedp.SendKeys(field, fmt.Sprintf("p:mine int_sqrt+%d x=%%di%s", at, kb.Enter)))
+	b.becomes("defined", fmt.Sprintf("%s === 'int_sqrt+%#x' && %s === 'disabled'", cell(1), at, cell(2)))
+	b.clickSwitch("mine")
+	b.becomes("armed", cell(2)+" === 'int3' || "+cell(2)+" === 'optimized'")
+	b.becomes("optimized", cell(2)+" === 'optimized' && "+cell(7)+".includes('a jump to its detour')")
+	s.hit("int_sqrt", 5)
+	b.becomes("hit", cell(4)+" === '5'")
+
+	b.run(chromedp.Click(".grid .row a"))
+	b.becomes("its text", "document.querySelector('.patch-jump')?.textContent.startsWith('jmp') && document.querySelector('main').textContent.includes('detour: saves the registers')")
+	s.post("/api/optimization", `{"on":false}`)
+	b.becomes("the int3 in the text", "document.querySelector('.patch-int3')?.textContent === 'int3'")
+	b.run(chromedp.Click("//button[contains(., 'Before')]"))
+	b.becomes("the step before", "document.querySelector('.patch-jump') && document.querySelector('main').textContent.includes('change 0 of 1')")
+
+	b.run(chromedp.KeyEvent("3"))
+	b.becomes("the trace", "document.querySelectorAll('.entries li').length === 5")
+	b.run(chromedp.Focus(".entries button"), chromedp.KeyEvent(kb.Enter))
+	b.becomes("one hit opened", "document.querySelector('.open')?.textContent.includes('x0x90')")
+	s.hit("int_sqrt", 1)
+	b.becomes("the next hit", "document.querySelectorAll('.entries li').length === 6")
+	b.run(chromedp.KeyEvent("4"))
+	b.becomes("the machine", "document.querySelector('main').textContent.includes('smp: Brought up') && document.querySelectorAll('.card').length >= 5")
+	b.run(chromedp.KeyEvent("5"))
+	b.becomes("the timeline", "document.querySelectorAll('.lanes circle').length >= 4 && document.querySelector('main').textContent.includes('the jump is written')")
+	b.run(chromedp.KeyEvent("1"))
+	b.becomes("the probes again", cell(2)+" === 'int3'")
+	b.clickSwitch("All probes")
+	b.becomes("all switched off", cell(2)+" === 'not armed' && "+cell(7)+" === 'all probes are switched off'")
+	b.wantUsable()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, wrong := range b.wrong {
+		t.Error(wrong)
+	}
+}
+
+// prefer has the browser ask for light or dark.
+func (b *browser) prefer(scheme string) {
+	b.t.Helper()
+	media := emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}
+	if _, err := chromedp.Call(b.ctx, emulation.SetEmulatedMedia, media); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+// wantUsable looks at all views, on a phone's width too, in light and dark.
+func (b *browser) wantUsable() {
+	b.t.Helper()
+	colors := map[string]bool{}
+	for _, scheme := range []string{"light", "dark"} {
+		b.prefer(scheme)
+		for _, width := range []int64{360, 1280} {
+			b.run(chromedp.EmulateViewport(width, 720))
+			for _, view := range []string{"probes", "text/int_sqrt", "trace", "machine", "timeline"} {
+				eval[string](b, fmt.Sprintf("location.hash = %q", view))
+				name, _, _ := strings.Cut(view, "/")
+				b.becomes(fmt.Sprintf("%s, %s, %d", view, scheme, width), fmt.Sprintf("document.querySelector('nav [aria-current]').hash === '#%s' && document.querySelector('main').children.length > 1", name))
+				if !b.is("document.documentElement.scrollWidth <= innerWidth") {
+					b.t.Errorf("%s is wider than %d", view, width)
+				}
+				if b.is(`[...document.querySelectorAll('button, input, select, [tabindex="0"]')].some((e) => !(e.textContent.trim() || e.getAttribute('aria-label') || e.labels?.length))`) {
+					b.t.Errorf("%s has a control without a name", view)
+				}
+				if dir := os.Getenv("KPROBEFS_SCREENSHOTS"); dir != "" {
+					b.run(chromedp.Sleep(500 * time.Millisecond))
+					picture, err := chromedp.Run(b.ctx, chromedp.CaptureScreenshot())
+					if err != nil {
+						b.t.Fatal(err)
+					}
+					if err := os.WriteFile(fmt.Sprintf("%s/%s-%s-%d.png", dir, name, scheme, width), picture, 0o600); err != nil {
+						b.t.Fatal(err)
+					}
+				}
+			}
+		}
+		colors[eval[string](b, "getComputedStyle(document.body).backgroundColor")] = true
+	}
+	if len(colors) != 2 {
+		b.t.Errorf("light and dark have the colors %v", colors)
+	}
+}
+
+// axeVar names a file with axe-core, which looks for what keeps people from using a page.
+const axeVar = "KPROBEFS_AXE"
+
+// TestAccessible: axe-core finds nothing in the views, in light and dark.
+func TestAccessible(t *testing.T) {
+	if os.Getenv(axeVar) == "" {
+		t.Skipf("no axe-core: npm install axe-core, %s=node_modules/axe-core/axe.min.js", axeVar)
+	}
+	axe, err := os.ReadFile(os.Getenv(axeVar))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newSite(t, true)
+	b := newBrowser(t, s)
+	s.post("/api/events", fmt.Sprintf(`{"definition":"p:mine int_sqrt+%d x=%%di"}`, s.secondInstruction("int_sqrt")))
+	s.post("/api/events/enable", `{"event":"kprobes/mine","on":true}`)
+	s.hit("int_sqrt", 3)
+	await := true
+	for _, scheme := range []string{"light", "dark"} {
+		b.prefer(scheme)
+		for _, c := range []struct {
+			view, there string
+			open        chromedp.Action[chromedp.Void] // shows more of it
+		}{
+			{"probes", ".grid .row", chromedp.SendKeys(".define input", "p:mine int_sqr")},
+			{"text/int_sqrt", ".asm .note", chromedp.Sleep(0)},
+			{"trace", ".entries button", chromedp.Click(".entries button")},
+			{"machine", ".card", chromedp.Sleep(0)},
+			{"timeline", ".lanes circle", chromedp.Sleep(0)},
+		} {
+			eval[string](b, fmt.Sprintf("location.hash = %q", c.view))
+			b.becomes(c.view, fmt.Sprintf("document.querySelector('main %s')", c.there))
+			b.run(c.open, chromedp.Sleep(200*time.Millisecond))
+			r, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
+				Expression: string(axe) + "; axe.run().then((r) => r.violations.map((v) => v.help + ': ' + v.nodes.map((n) => n.html).join(' ')).join('\\n'))", AwaitPromise: &await,
+			})
+			if err != nil || r.ExceptionDetails != nil || r.Result == nil || string(r.Result.Value) != `""` {
+				t.Errorf("%s, %s: %v: %+v", c.view, scheme, err, r)
+			}
+		}
+	}
+}

@@ -1,0 +1,119 @@
+// What the views share: elements, requests, streams of events, and numbers for people. Text of the
+// machine goes into the document as text only, never as HTML.
+
+// h makes an element. Attributes that are functions are listeners; false and null leave one out.
+export function h(tag, attributes = {}, ...children) {
+  const e = tag.startsWith("svg:") ? document.createElementNS("http://www.w3.org/2000/svg", tag.slice(4)) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (typeof value === "function") e.addEventListener(name, value);
+    else e.setAttribute(name, value === true ? "" : value);
+  }
+  e.append(...children.flat().filter((c) => c !== null && c !== undefined));
+  return e;
+}
+
+export const $ = (id) => document.getElementById(id);
+
+// say shows a sentence until another one comes, or none.
+export function say(text) {
+  const p = $("message");
+  p.textContent = text || "";
+  p.hidden = !text;
+}
+
+// Refused is what the program answers when it does not do what is asked for.
+export class Refused extends Error {
+  constructor(answer, status) {
+    super(answer.error || "the program has answered with status " + status);
+    this.answer = answer;
+  }
+}
+
+async function answerOf(response) {
+  let answer = {};
+  try {
+    answer = await response.json();
+  } catch {
+    // no JSON: the status says enough
+  }
+  if (!response.ok) throw new Refused(answer, response.status);
+  return answer;
+}
+
+export const get = async (path) => answerOf(await fetch(path, { cache: "no-store" }));
+
+export async function post(path, body) {
+  const response = await fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) });
+  return answerOf(response);
+}
+
+// attempt does something that the program may refuse, and says why it does.
+export async function attempt(f) {
+  try {
+    await f();
+    say("");
+  } catch (err) {
+    say(err instanceof Refused ? err.message : "kprobefs does not answer: it has ended, or the tunnel to it has");
+  }
+}
+
+// live opens a stream of events about a topic. It returns a function that ends it. A browser opens a
+// stream that was cut again by itself, but not one that was refused.
+export function live(topic, parameters, handlers) {
+  const query = new URLSearchParams({ topic, ...parameters });
+  let source, retry, over = false;
+  const open = () => {
+    source = new EventSource("/api/live?" + query);
+    source.onopen = () => { $("state").textContent = "live"; };
+    source.onerror = () => {
+      $("state").textContent = "no connection";
+      if (source.readyState !== EventSource.CLOSED || over) return;
+      retry = setTimeout(open, 2000);
+      get("/api/about").catch((err) => { if (err instanceof Refused && !over) say(err.message); }); // a program that was started again has another token
+    };
+    source.addEventListener("problem", (e) => say(JSON.parse(e.data).error));
+    for (const [name, f] of Object.entries(handlers)) source.addEventListener(name, (e) => f(JSON.parse(e.data)));
+  };
+  open();
+  return () => {
+    over = true;
+    clearTimeout(retry);
+    source.close();
+  };
+}
+
+// toggle is a switch. set(on) carries it out; the state that comes back from the machine decides.
+export function toggle(label, set) {
+  const b = h("button", { type: "button", role: "switch", "aria-checked": "false", disabled: true, click: () => {
+    const on = b.getAttribute("aria-checked") !== "true";
+    b.disabled = true;
+    attempt(() => set(on)).finally(() => { b.disabled = !b.usable; });
+  } }, label);
+  b.show = (on, usable) => {
+    b.usable = usable && on !== null;
+    b.disabled = !b.usable;
+    b.setAttribute("aria-checked", String(on === true));
+    b.title = on === null ? "This kernel does not have it." : usable ? "" : "The page is read-only: kprobefs mount --http-write lets it switch.";
+  };
+  return b;
+}
+
+export const count = (n) => n.toLocaleString("en");
+
+// rate shows a number a second.
+export function rate(n) {
+  if (n >= 1e6) return (n / 1e6).toFixed(1) + " M";
+  if (n >= 1e4) return (n / 1e3).toFixed(0) + " k";
+  return n >= 10 || n === 0 ? n.toFixed(0) : n.toFixed(1);
+}
+
+// soon calls f once before the next picture, however often it is asked to.
+export function soon(f) {
+  let asked = false;
+  return () => {
+    if (asked) return;
+    asked = true;
+    requestAnimationFrame(() => { asked = false; f(); });
+  };
+}

@@ -1,0 +1,57 @@
+// What has happened to the probes, by time: a lane for each place.
+import { h, live, count } from "./dom.js";
+
+const lane = 22, left = 190, most = 100;
+
+// kind groups changes by what is in the text afterwards.
+function kind(what) {
+  if (/jump is written/.test(what)) return "jump";
+  if (/int3 is written|by int3/.test(what)) return "int3";
+  if (/ftrace calls/.test(what)) return "call";
+  return /removed|no longer/.test(what) ? "off" : "";
+}
+
+export function timeline(main) {
+  let zoom = 1, last = null;
+  const change = (f) => { zoom = Math.min(64, Math.max(1, zoom * f)); draw(); };
+  const nearer = h("button", { type: "button", click: () => change(2) }, "Zoom in");
+  const farther = h("button", { type: "button", click: () => change(1 / 2) }, "Zoom out");
+  const number = h("span", { class: "soft", role: "status" });
+  const lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Changes of probes by time", keydown: (e) => {
+    if (e.key === "+" || e.key === "-") { e.preventDefault(); change(e.key === "+" ? 2 : 1 / 2); }
+  } });
+  const rows = h("tbody");
+  main.append(h("div", { class: "bar" }, nearer, farther, number), lanes,
+    h("h2", {}, "Changes, the newest first"),
+    h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["Time", "Place", "What"].map((t) => h("th", { scope: "col" }, t)))), rows)));
+
+  function draw() {
+    if (!last) return;
+    const places = [...new Set(last.changes.map((c) => c.place))].slice(-most);
+    const index = new Map(places.map((p, i) => [p, i]));
+    const begin = last.changes[0]?.at ?? 0, end = Math.max(last.time, begin + 0.001);
+    const width = Math.max(320, (lanes.clientWidth - 2) * zoom), height = (places.length + 1) * lane + 8;
+    const x = (t) => left + (width - left - 20) * (t - begin) / (end - begin);
+    const svg = h("svg:svg", { width, height, role: "img", "aria-label": places.length + " places from " + begin.toFixed(3) + " to " + end.toFixed(3) + " seconds since boot" });
+    places.forEach((p, i) => svg.append(
+      h("svg:line", { x1: 0, x2: width, y1: (i + 1) * lane, y2: (i + 1) * lane }),
+      h("svg:text", { x: 6, y: (i + 1) * lane - 7 }, p.length > 26 ? p.slice(0, 25) + "…" : p)));
+    for (let i = 0; i <= 4 * zoom; i++) {
+      const t = begin + (end - begin) * i / (4 * zoom);
+      svg.append(h("svg:text", { x: x(t) - (i ? 26 : 0), y: height - 6 }, t.toFixed(3) + " s"));
+    }
+    for (const c of last.changes) {
+      if (!index.has(c.place)) continue;
+      svg.append(h("svg:circle", { cx: x(c.at), cy: (index.get(c.place) + 1) * lane - 11, r: 5, class: kind(c.what) }, h("svg:title", {}, c.at.toFixed(6) + " s: " + c.place + ": " + c.what)));
+    }
+    const right = lanes.scrollLeft + lanes.clientWidth >= lanes.scrollWidth - 10;
+    lanes.replaceChildren(svg);
+    if (right) lanes.scrollLeft = lanes.scrollWidth;
+  }
+  return live("timeline", {}, { timeline: (v) => {
+    last = v;
+    draw();
+    number.textContent = count(v.changes.length) + " changes" + (v.before ? ", " + count(v.before) + " before these" : "");
+    rows.replaceChildren(...v.changes.slice(-200).reverse().map((c) => h("tr", {}, h("td", { class: "mono" }, c.at.toFixed(6)), h("td", { class: "mono" }, c.place), h("td", {}, c.what))));
+  } });
+}

@@ -1,0 +1,124 @@
+package kprobefs
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/kprobes/tracing"
+)
+
+// Status says what a kernel is doing.
+type Status struct {
+	Release      string // as uname -r
+	Now          int64  // nanoseconds since boot
+	CPUs         []kernel.CPUStatus
+	Tasks        []kernel.TaskStatus // that make the calls of the host's threads
+	Instructions uint64              // executed by all vCPUs
+	Memory       uint64              // the guest's RAM, bytes
+	Slots        int                 // of copies of probed instructions, in use
+	Panic        string              // why it has panicked, or ""
+}
+
+// Status returns what the kernel is doing. It does not stop the vCPUs for that.
+func (k *Kernel) Status() (s Status, err error) {
+	err = k.using(func() error {
+		m := k.Machine
+		s = Status{
+			Release: k.opts.Release.Uname(), Now: m.Now(), CPUs: m.CPUStatus(), Tasks: m.TaskStatus(),
+			Instructions: m.Retired(), Memory: m.Mem().Size(), Slots: m.SlotsInUse(),
+		}
+		select {
+		case <-k.Died():
+			s.Panic = m.Panic()
+		default:
+		}
+		return nil
+	})
+	return s, err
+}
+
+// Functions returns the names of functions that begin with a prefix and can be named in a
+// definition, sorted, most of them at most.
+func (k *Kernel) Functions(prefix string, most int) []string {
+	var names []string
+	for _, s := range k.Machine.Symbols().All() {
+		if strings.IndexByte("tTwW", s.Type) >= 0 && s.Size > 0 && strings.HasPrefix(s.Name, prefix) {
+			names = append(names, s.Name)
+		}
+	}
+	slices.Sort(names)
+	names = slices.Compact(names)
+	return names[:min(len(names), most)]
+}
+
+// TraceFeed reads the trace while it grows, for those who look. It takes nothing out of the buffer
+// and keeps nobody from changing the buffer's size, in contrast to an open tracing/trace. It must
+// be used by one goroutine at a time.
+type TraceFeed struct {
+	k      *Kernel
+	r      *tracing.TraceReader
+	begun  bool
+	seen   uint64 // entries written at the last call
+	behind uint64 // of these: neither returned nor skipped
+}
+
+// TraceFeed returns a feed that begins with what is in the buffer.
+func (k *Kernel) TraceFeed() *TraceFeed {
+	return &TraceFeed{k: k, r: k.Tracer.Global().Trace(-1)}
+}
+
+// Next returns the text of the entries since the last call, each with its further lines. If there
+// are more than most, it goes past the older ones without making text of them, to the newest pages of
+// each vCPU, and skipped is about how many those were.
+func (f *TraceFeed) Next(most int) (entries []string, skipped uint64, err error) {
+	err = f.k.using(func() error {
+		if !f.begun {
+			f.begun = true
+			f.r.Next(nil) // the head
+		}
+		written := f.r.Written()
+		if written > f.seen {
+			f.behind += written - f.seen
+		}
+		f.seen = written
+		jumps := f.behind > uint64(most)
+		if jumps {
+			f.r.Newest()
+		}
+		for len(entries) < most {
+			text, ok := f.r.Next(nil)
+			if !ok {
+				if jumps {
+					skipped = f.behind - min(f.behind, uint64(len(entries)))
+				}
+				f.behind = 0
+				return nil
+			}
+			entries = append(entries, string(text))
+		}
+		f.behind -= min(f.behind, uint64(len(entries)))
+		return nil
+	})
+	return entries, skipped, err
+}
+
+// Close frees what the feed holds.
+func (f *TraceFeed) Close() { f.r.Rewind() }
+
+// Log returns the records of the kernel's log from a number on, the newest most of them.
+func (k *Kernel) Log(from uint64, most int) []kernel.Record {
+	log := k.Machine.Log()
+	first, next := log.Bounds()
+	from = max(from, first)
+	if next > uint64(most) {
+		from = max(from, next-uint64(most))
+	}
+	var all []kernel.Record
+	for seq := from; seq < next; seq++ {
+		if r, ok, _, _ := log.Get(seq); ok {
+			all = append(all, r)
+		}
+	}
+	return all
+}
