@@ -443,3 +443,22 @@ func FuzzCommand(f *testing.F) {
 		}
 	})
 }
+
+// BenchmarkCount is what bpftrace makes of @ = count(): a look-up in a per-CPU hash table, and an addition.
+func BenchmarkCount(b *testing.B) {
+	s, c := newSystem(), &fakeCaller{}
+	fd := c.newMap(b, s, mapPerCPUHash, 8, 8, 4096, 0)
+	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat([]insn{
+		movK(1, 0), stx(sizeDW, 10, 1, -8), movX(2, 10), aluK(aluADD, 2, -8)}, loadMap(1, fd), []insn{callHelper(1),
+		movK(1, 1), jmpK(jmpJEQ, 0, 0, 3), ldx(sizeDW, 1, 0, 0), aluK(aluADD, 1, 1), {code: classJMP | jmpJA},
+		stx(sizeDW, 10, 1, -16), movX(2, 10), aluK(aluADD, 2, -8), movX(3, 10), aluK(aluADD, 3, -16)}, loadMap(1, fd), []insn{
+		movK(4, 0), callHelper(2), movK(0, 0), exit})...))
+	if err != nil {
+		b.Fatal(err, log)
+	}
+	h := Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Ctx: make([]byte, 168), Comm: new([abi.TaskCommLen]byte)}
+	all := []Attached{{Prog: p}}
+	for b.Loop() {
+		s.RunArray(all, &h)
+	}
+}

@@ -155,8 +155,9 @@ func (r *run) call(i *insn) (pc int, replaced bool) {
 	if i.imm == helperTailCall {
 		return 0, r.tailCall()
 	}
-	args := [numArgs]uint64(r.reg[firstArg : firstArg+numArgs])
-	r.reg[r0] = h.do(r, &args)
+	args := &r.args[r.nested]
+	*args = [numArgs]uint64(r.reg[firstArg : firstArg+numArgs])
+	r.reg[r0] = h.do(r, args)
 	return 0, false
 }
 

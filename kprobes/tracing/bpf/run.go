@@ -69,11 +69,12 @@ type run struct {
 	left   int
 	tails  int
 	keys   [maxNested][]byte
-	ctx    [maxCtx]byte   // what the first argument points to; zero after that
-	high   int            // how much of ctx is not zero
-	out    perf.Hit       // of perfOutput
-	sample filter.Subject // the same
-	fault  string         // why it was ended, or ""
+	args   [maxNested + 1][numArgs]uint64 // of helpers, by how many callbacks are nested
+	ctx    [maxCtx]byte                   // what the first argument points to; zero after that
+	high   int                            // how much of ctx is not zero
+	out    perf.Hit                       // of perfOutput
+	sample filter.Subject                 // the same
+	fault  string                         // why it was ended, or ""
 }
 
 // execute runs a program, and returns what it returns. The caller holds mem.
