@@ -8,7 +8,7 @@
 // In commands.txt a line "[CLIENT] NEED..." names a client and what its commands need:
 //
 //	/usr/bin/perf    a file or a folder of this machine
-//	NAME.c           a program of the folder programs, linked with libtracefs
+//	NAME.c           a program of the folder programs, linked with libtracefs if it includes its header
 //	PACKAGE@VERSION  the tests of a Go package, as a program with the package's last name and .test
 //	mmap             files of FUSE that can be mapped (Linux 6.9, root)
 //	slow             more time than CI has: only "make clients" plays it
@@ -268,15 +268,21 @@ func (c *client) missing() string {
 	if slices.Contains(c.needs, needMmap) && !integration.Passthrough() {
 		return "a host kernel that maps files of FUSE"
 	}
-	if c.needsC() && !haveTracefs() {
+	if c.needsTracefs() && !haveTracefs() {
 		return "libtracefs-dev"
 	}
 	return ""
 }
 
-// needsC reports whether programs in C are built for the client.
-func (c *client) needsC() bool {
-	return slices.ContainsFunc(c.needs, func(n string) bool { return filepath.Ext(n) == ".c" })
+// tracefsHeader is what programs include that are linked with libtracefs.
+const tracefsHeader = "tracefs.h"
+
+// needsTracefs reports whether one of the client's programs is linked with libtracefs.
+func (c *client) needsTracefs() bool {
+	return slices.ContainsFunc(c.needs, func(n string) bool {
+		source, err := sources.ReadFile("programs/" + n)
+		return err == nil && bytes.Contains(source, []byte(tracefsHeader))
+	})
 }
 
 func haveTracefs() bool {
@@ -306,8 +312,12 @@ func buildC(ctx context.Context, dir, name string) error {
 	if err != nil {
 		return err
 	}
+	library := ""
+	if bytes.Contains(source, []byte(tracefsHeader)) {
+		library = " $(pkg-config --cflags --libs libtracefs)"
+	}
 	cmd := exec.CommandContext(ctx, "sh", "-c",
-		`gcc -O2 -Wall -Werror -x c -o "$1" - $(pkg-config --cflags --libs libtracefs)`, "sh", strings.TrimSuffix(name, ".c"))
+		`gcc -O2 -Wall -Werror -x c -o "$1" -`+library, "sh", strings.TrimSuffix(name, ".c"))
 	cmd.Dir = dir
 	cmd.Stdin = bytes.NewReader(source)
 	return run(cmd)

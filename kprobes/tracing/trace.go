@@ -182,6 +182,7 @@ type Tracer struct {
 
 	perf          *perf.Set
 	bpf           *bpf.System
+	bpfEvent      *Event            // bpf_trace_printk, or nil
 	perfFunctions []*functionSource // those that are attached; guarded by mu
 
 	listening atomic.Int64 // enabled event files, and users of perf

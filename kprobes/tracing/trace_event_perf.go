@@ -34,11 +34,15 @@ func (t *Tracer) newPerf() *perf.Set {
 	return perf.NewSet(c)
 }
 
+// clockBoottime is CLOCK_BOOTTIME.
+const clockBoottime = 7
+
 // newBPF returns what bpf(2) works on. User space sees the CPUs that perf's events are for.
 func (t *Tracer) newBPF() *bpf.System {
 	c := bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
 		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory, Kernel: t.conf.Memory,
+		Print: t.printBPF, Prints: t.wantBPFPrint, BootTime: func() int64 { return t.perf.Clock(clockBoottime) },
 		Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	}
 	if c.Memory == nil {

@@ -155,12 +155,16 @@ func (t *Tracer) newStaticEvents() {
 			continue
 		}
 		tp := t.tracepoint(f.name)
-		if tp == nil {
+		if tp == nil && f.group != bpfGroup {
 			continue
 		}
 		format, err := output.ParseFormat(f.text, f.members)
 		if err != nil {
 			panic(fmt.Errorf("formats: %s: %w", f.name, err))
+		}
+		if f.group == bpfGroup {
+			t.newBPFEvent(&staticEvent{staticFormat: f, format: format})
+			continue
 		}
 		ev := &staticEvent{staticFormat: f, tp: tp, format: format}
 		ev.Event = t.newEvent(f.group, f.name, f.id, ev)

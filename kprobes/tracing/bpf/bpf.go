@@ -37,6 +37,11 @@ type Config struct {
 	Memory func() (perf.Memory, error)
 	// Print writes a program's text into the trace; may be nil.
 	Print func(t *abi.Trap, text string)
+	// Prints is called when a program was loaded that may write into the trace; may be nil.
+	Prints func()
+	// BootTime is the clock by which user space tells when a program was loaded, nanoseconds; if it is nil, Now
+	// is.
+	BootTime func() int64
 	// Symbol returns what %ps ('s'), %pS ('S') and %pB ('B') print for an address; may be nil.
 	Symbol func(addr uint64, kind byte) string
 	// HashPtr returns the number that %p prints for an address; may be nil.
@@ -70,6 +75,9 @@ type System struct {
 func New(c Config) *System {
 	if c.CPU == nil {
 		c.CPU = func(n int) int { return n }
+	}
+	if c.BootTime == nil {
+		c.BootTime = c.Now
 	}
 	if c.Room == nil {
 		c.Room = func(int) error { return nil }

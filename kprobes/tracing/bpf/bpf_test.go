@@ -119,7 +119,8 @@ func code(all ...insn) (b []byte) {
 }
 
 func movK(dst uint8, imm int32) insn { return insn{code: classALU64 | aluMOV, dst: dst, imm: imm} }
-func movX(dst, src uint8) insn       { return insn{code: classALU64 | aluMOV | srcX, dst: dst, src: src} }
+func movX(dst, src uint8) insn { return insn{code: classALU64 | aluMOV | srcX, dst: dst, src: src} }
+
 func aluK(op, dst uint8, imm int32) insn {
 	return insn{code: classALU64 | op, dst: dst, imm: imm}
 }
@@ -127,12 +128,15 @@ func aluX(op, dst, src uint8) insn { return insn{code: classALU64 | op | srcX, d
 func ldx(size, dst, src uint8, off int16) insn {
 	return insn{code: classLDX | modeMEM | size, dst: dst, src: src, off: off}
 }
+
 func stx(size, dst, src uint8, off int16) insn {
 	return insn{code: classSTX | modeMEM | size, dst: dst, src: src, off: off}
 }
+
 func st(size, dst uint8, off int16, imm int32) insn {
 	return insn{code: classST | modeMEM | size, dst: dst, off: off, imm: imm}
 }
+
 func jmpK(op, dst uint8, imm int32, off int16) insn {
 	return insn{code: classJMP | op, dst: dst, imm: imm, off: off}
 }
@@ -251,8 +255,10 @@ func TestExecute(t *testing.T) {
 		}
 	}
 	count := code(slices.Concat([]insn{st(sizeW, 10, -4, 0), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, perCPU), []insn{
-		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1), {code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD},
-		st(sizeW, 10, -4, 5), st(sizeDW, 10, -16, 99), movX(2, 10), aluK(aluADD, 2, -4), movX(3, 10), aluK(aluADD, 3, -16), movK(4, 0)},
+		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1),
+		{code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD},
+		st(sizeW, 10, -4, 5), st(sizeDW, 10, -16, 99), movX(2, 10), aluK(aluADD, 2, -4), movX(3, 10), aluK(aluADD, 3, -16), movK(4, 0),
+	},
 		loadMap(1, hash), []insn{callHelper(2), movK(0, 0), exit})...)
 	p, log, err := c.load(s, ProgKprobe, "GPL", count)
 	if err != nil {
@@ -449,10 +455,15 @@ func BenchmarkCount(b *testing.B) {
 	s, c := newSystem(), &fakeCaller{}
 	fd := c.newMap(b, s, mapPerCPUHash, 8, 8, 4096, 0)
 	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat([]insn{
-		movK(1, 0), stx(sizeDW, 10, 1, -8), movX(2, 10), aluK(aluADD, 2, -8)}, loadMap(1, fd), []insn{callHelper(1),
-		movK(1, 1), jmpK(jmpJEQ, 0, 0, 3), ldx(sizeDW, 1, 0, 0), aluK(aluADD, 1, 1), {code: classJMP | jmpJA},
-		stx(sizeDW, 10, 1, -16), movX(2, 10), aluK(aluADD, 2, -8), movX(3, 10), aluK(aluADD, 3, -16)}, loadMap(1, fd), []insn{
-		movK(4, 0), callHelper(2), movK(0, 0), exit})...))
+		movK(1, 0), stx(sizeDW, 10, 1, -8), movX(2, 10), aluK(aluADD, 2, -8),
+	}, loadMap(1, fd), []insn{
+		callHelper(1),
+		movK(1, 1), jmpK(jmpJEQ, 0, 0, 3), ldx(sizeDW, 1, 0, 0), aluK(aluADD, 1, 1),
+		{code: classJMP | jmpJA},
+		stx(sizeDW, 10, 1, -16), movX(2, 10), aluK(aluADD, 2, -8), movX(3, 10), aluK(aluADD, 3, -16),
+	}, loadMap(1, fd), []insn{
+		movK(4, 0), callHelper(2), movK(0, 0), exit,
+	})...))
 	if err != nil {
 		b.Fatal(err, log)
 	}

@@ -83,7 +83,7 @@ func helperTable() map[int32]*helper {
 		3:   {"bpf_map_delete_elem", (*run).mapDelete, retInteger, [5]argType{argMap, argKey}, false},
 		4:   {"bpf_probe_read", (*run).probeRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		5:   {"bpf_ktime_get_ns", now, retInteger, [5]argType{}, false},
-		6:   {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize, any_, any_, any_}, true},
+		6:   {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize}, true},
 		7:   {"bpf_get_prandom_u32", func(*run, *[5]uint64) uint64 { return uint64(rand.Uint32()) }, retInteger, [5]argType{}, false},
 		8:   {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
 		12:  {"bpf_tail_call", nil, retVoid, [5]argType{argCtx, argMap, any_}, false},
@@ -123,6 +123,11 @@ func helperTable() map[int32]*helper {
 		182: {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
 		208: {"bpf_ktime_get_tai_ns", now, retInteger, [5]argType{none}, false},
 	}
+}
+
+// prints reports whether the instruction calls a helper that writes into the trace.
+func (i insn) prints() bool {
+	return i.code == classJMP|jmpCALL && i.src == 0 && (i.imm == 6 || i.imm == 177)
 }
 
 // errno returns an error as a helper returns it.
@@ -356,7 +361,8 @@ func (r *run) own(addr uint64, n int) []byte {
 	return nil
 }
 
-func (r *run) probeReadString(a *[numArgs]uint64) uint64       { return r.copyString(a, eitherSpace) }
+func (r *run) probeReadString(a *[numArgs]uint64) uint64 { return r.copyString(a, eitherSpace) }
+
 func (r *run) probeReadKernelString(a *[numArgs]uint64) uint64 { return r.copyString(a, kernelSpace) }
 func (r *run) probeReadUserString(a *[numArgs]uint64) uint64   { return r.copyString(a, userSpace) }
 

@@ -55,7 +55,7 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if err := s.conf.Room(3 * len(p.raw)); err != nil {
 		return Result{}, err
 	}
-	p.insns, p.tag, p.loaded = decode(p.raw), tag(p.raw), s.conf.Now()
+	p.insns, p.tag, p.loaded = decode(p.raw), tag(p.raw), s.conf.BootTime()
 	log, err := newLog(a.u32(24), a.u32(28), a.u64(32))
 	if err != nil {
 		return Result{}, err
@@ -76,6 +76,9 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	}
 	p.verified = v.processed
+	if s.conf.Prints != nil && slices.ContainsFunc(p.insns, insn.prints) {
+		s.conf.Prints()
+	}
 	s.objects.Lock()
 	defer s.objects.Unlock()
 	for _, m := range p.maps {

@@ -910,13 +910,9 @@ func (v *verifier) stackAccess(s *state, r uint8, off, size int, stored *value) 
 		lo, hi = lo+int64(p.bits), hi+int64(p.bits)
 	}
 	f := s.frames[p.frame]
-	least := -int64(stackSize)
-	if stored == nil {
-		least = -int64(f.allocated())
-	}
 	errno := syscall.Errno(0)
 	switch {
-	case lo < least || lo > -1:
+	case lo < -stackSize || lo > -1:
 		errno = syscall.EACCES
 	case hi+int64(size) > 0:
 		errno = syscall.EINVAL
@@ -935,6 +931,7 @@ func (v *verifier) stackAccess(s *state, r uint8, off, size int, stored *value) 
 		f.write(int(lo), int(hi)+size, size, stored, p.isConst())
 		return value{}, nil
 	}
+	f.grow(lo)
 	return f.read(int(lo), int(hi)+size, size), nil
 }
 
