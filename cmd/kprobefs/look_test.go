@@ -8,109 +8,16 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/look"
 )
-
-// probedText is machine/probed of a machine with three probes at two addresses.
-const probedText = `address:     ffffffff81021f40
-symbol:      vfs_read+0x0
-armed:       yes
-flags:       [FTRACE]
-carried out: ftrace
-jump:        no: a probe at an fentry site is called by ftrace and needs no jump
-probe:       k missed 3 [FTRACE]
-history:     0.312079 registered
-
-address:     ffffffff81021f54
-symbol:      vfs_read+0x14
-armed:       yes
-flags:       [OPTIMIZED]
-carried out: step
-slot:        ffffffffe0000000 (3 bytes)
-jump:        yes; its detour has the replaced instructions at ffffffffe000006e
-probe:       k missed 0 [DISABLED][OPTIMIZED]
-probe:       r missed 0 [OPTIMIZED]
-`
-
-// TestParseProbed reads all probes, with their hits where these are known.
-func TestParseProbed(t *testing.T) {
-	probes := parseProbed(probedText)
-	events, ok := joinEvents("p:kprobes/mine vfs_read\nr8:g/ret vfs_read+20 $retval\np:kprobes/two 0xffffffff81021f54\n",
-		"  mine   11   1\n  ret    5   2\n  two    7   0\n")
-	if !ok {
-		t.Fatal("the events are not joined")
-	}
-	addHits(probes, events)
-	var got []string
-	for _, p := range probes {
-		hits := "-"
-		if p.Hits != nil {
-			hits = string(must(json.Marshal(*p.Hits)))
-		}
-		got = append(got, strings.Join([]string{p.Address, p.Kind, p.Place, p.state(), hits, p.Events[0].Name, p.Slot, p.Detour, p.NotJump}, "|"))
-	}
-	want := []string{
-		"ffffffff81021f40|k|vfs_read+0x0|armed, called by ftrace|11|kprobes/mine|||a probe at an fentry site is called by ftrace and needs no jump",
-		"ffffffff81021f54|k|vfs_read+0x14|armed, disabled, optimized|7|kprobes/two|ffffffffe0000000|ffffffffe000006e|",
-		"ffffffff81021f54|r|vfs_read+0x14|armed, optimized|5|g/ret|ffffffffe0000000|ffffffffe000006e|",
-	}
-	if d := cmp.Diff(want, got); d != "" {
-		t.Error(d)
-	}
-}
-
-func must(b []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
-// TestJoinEvents: files that were read before and after a change do not fit.
-func TestJoinEvents(t *testing.T) {
-	for _, c := range [][2]string{
-		{"p:kprobes/a f\n", "  b  1 0\n"},
-		{"p:kprobes/a f\n", ""},
-		{"", "  a  1 0\n"},
-		{"p:kprobes/a f\n", "  a  x 0\n"},
-		{"nonsense\n", "  a  1 0\n"},
-	} {
-		if _, ok := joinEvents(c[0], c[1]); ok {
-			t.Errorf("%q is joined with %q", c[0], c[1])
-		}
-	}
-}
-
-// TestSeveralAtOnePlace: which of two events of a place has which probe is not known, so no hits
-// are shown.
-func TestSeveralAtOnePlace(t *testing.T) {
-	probes := []listedProbe{{Kind: "k", Place: "f+0x0"}, {Kind: "k", Place: "f+0x0"}}
-	addHits(probes, map[eventPlace][]probedEvent{{"k", "f+0x0"}: {{Name: "a/b", Hits: 3}}})
-	for _, p := range probes {
-		if p.Hits != nil || len(p.Events) != 1 {
-			t.Errorf("%+v", p)
-		}
-	}
-}
-
-// TestBehindEndbr: a probe that Linux has moved from a function's start behind its endbr64 has the
-// event that names the start.
-func TestBehindEndbr(t *testing.T) {
-	events := map[eventPlace][]probedEvent{{"k", "f+0x0"}: {{Name: "a/b", Hits: 3}}}
-	moved := []listedProbe{{Kind: "k", Place: "f+0x4"}}
-	if addHits(moved, events); moved[0].Hits == nil || *moved[0].Hits != 3 {
-		t.Errorf("moved: %+v", moved)
-	}
-	both := []listedProbe{{Kind: "k", Place: "f+0x0"}, {Kind: "k", Place: "f+0x4"}}
-	if addHits(both, events); both[0].Hits == nil || both[1].Hits != nil {
-		t.Errorf("not moved: %+v", both)
-	}
-}
 
 const patchedText = `vfs_read:
 * ffffffff81021f40  +0x0    e8 3b e1 fd 5e                 callq 0xffffffffe0000080  # was: 0f 1f 44 00 00 nopl (%rax,%rax)
@@ -158,8 +65,8 @@ vfs_read: [mine]
 
 // TestPrintFunctions: each patched instruction is beside what it replaces, and above its copies.
 func TestPrintFunctions(t *testing.T) {
-	functions := parseText(patchedText)
-	if !addCopies(functions, patchedCopies) {
+	functions, ok := look.ParseFunctions(patchedText, patchedCopies)
+	if !ok {
 		t.Fatal("the copies are of other functions")
 	}
 	var b strings.Builder
@@ -172,8 +79,10 @@ func TestPrintFunctions(t *testing.T) {
 	if was := functions[0].Instructions[3].Was; len(was) != 2 || was[1].Address != "ffffffff81021f54" || was[1].Offset != 0x14 {
 		t.Errorf("the second replaced instruction is %+v", was)
 	}
-	if addCopies(functions, "other:\n") || addCopies(functions, "vfs_read:\n") {
-		t.Error("copies of other functions are taken")
+	for _, other := range []string{"other:\n", "vfs_read:\n"} {
+		if _, ok := look.ParseFunctions(patchedText, other); ok {
+			t.Errorf("copies of other functions are taken: %q", other)
+		}
 	}
 }
 
@@ -274,16 +183,12 @@ func TestScreen(t *testing.T) {
 
 // FuzzLook: no text of a tree ends the commands that read it, and what they write as JSON is that.
 func FuzzLook(f *testing.F) {
-	f.Add(probedText, "p:kprobes/mine vfs_read\n", "  mine 1 0\n")
+	f.Add("address: 0\nprobe: k missed 3 [FTRACE]\n", "", "")
 	f.Add(patchedText, patchedCopies, traceText)
 	f.Add("* 0  +0x0 cc  # was: ; \n", ":\n+0x armed yes flags - carried\n+ \n", "CPU:99999999999999999999 [LOST 1 EVENTS]\n")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		probes := parseProbed(a)
-		if events, ok := joinEvents(b, c); ok {
-			addHits(probes, events)
-		}
-		functions := parseText(a)
-		addCopies(functions, b)
+		probes := look.ParseProbes(a)
+		functions, _ := look.ParseFunctions(a, b)
 		var out strings.Builder
 		w := &traceWriter{traceFlags: &traceFlags{json: true}, screen: newScreen(&out), left: -1}
 		if err := w.read([]byte(c), true); err != nil {
@@ -329,7 +234,7 @@ func writeTree(t *testing.T, file, text string) {
 // jump, and one that is not armed.
 func TestLook(t *testing.T) {
 	dir := mountLooping(t).dir
-	if got := lookJSON[[]listedProbe](t, dir, "list"); len(got) != 0 {
+	if got := lookJSON[[]look.Probe](t, dir, "list"); len(got) != 0 {
 		t.Errorf("without probes: %+v", got)
 	}
 	writeTree(t, filepath.Join(dir, "tracing/kprobe_events"), "p:head vfs_read\n")
@@ -363,19 +268,19 @@ func TestLook(t *testing.T) {
 // secondInstruction returns the offset of the first instruction after that which ftrace may patch.
 func secondInstruction(t *testing.T, dir, function string) string {
 	t.Helper()
-	f := lookJSON[[]textFunction](t, dir, "text", function)
+	f := lookJSON[[]look.Function](t, dir, "text", function)
 	if len(f) != 1 || len(f[0].Instructions) < 3 {
 		t.Fatalf("%+v", f)
 	}
-	return string(must(json.Marshal(f[0].Instructions[1].Offset)))
+	return strconv.FormatUint(f[0].Instructions[1].Offset, 10)
 }
 
 func wantListed(t *testing.T, dir string) {
 	t.Helper()
-	var mid listedProbe
-	probes := map[string]listedProbe{}
+	var mid look.Probe
+	probes := map[string]look.Probe{}
 	optimized := ends(func() bool {
-		for _, p := range lookJSON[[]listedProbe](t, dir, "list") {
+		for _, p := range lookJSON[[]look.Probe](t, dir, "list") {
 			if len(p.Events) == 1 {
 				probes[p.Events[0].Name] = p
 			}
@@ -396,9 +301,9 @@ func wantListed(t *testing.T, dir string) {
 
 func wantShown(t *testing.T, dir string) {
 	t.Helper()
-	var f textFunction
+	var f look.Function
 	jumps := ends(func() bool {
-		all := lookJSON[[]textFunction](t, dir, "text", "vfs_read")
+		all := lookJSON[[]look.Function](t, dir, "text", "vfs_read")
 		f = all[0]
 		return len(all) == 1 && f.Instructions[1].Patch == "jump"
 	})
@@ -413,12 +318,12 @@ func wantShown(t *testing.T, dir string) {
 			t.Errorf("%s is empty", c.Part)
 		}
 	}
-	if !slices.Equal(parts, []string{"slot", "detour", "copied"}) || jump.regionSize() < 5 {
-		t.Fatalf("the copies are %q, of %d bytes", parts, jump.regionSize())
+	if !slices.Equal(parts, []string{"slot", "detour", "copied"}) || jump.RegionSize() < 5 {
+		t.Fatalf("the copies are %q, of %d bytes", parts, jump.RegionSize())
 	}
 	last := jump.Probe.Copies[2].Instructions
 	back := last[len(last)-1]
-	if len(last) != len(jump.Was)+1 || !strings.HasSuffix(back.Text, addTo(jump.Address, uint64(jump.regionSize()))) {
+	if len(last) != len(jump.Was)+1 || !strings.HasSuffix(back.Text, look.AddTo(jump.Address, uint64(jump.RegionSize()))) {
 		t.Errorf("the copied instructions are %+v, of %+v", last, jump.Was)
 	}
 }

@@ -9,13 +9,13 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/look"
 )
 
 const longTrace = `Show the ring buffer of a mounted tree's kernel: as many entries of tracing/trace as there
@@ -71,7 +71,7 @@ func (f *traceFlags) run(tree string, out io.Writer) error {
 			return misused(fmt.Errorf("%q: %w", p, err))
 		}
 	}
-	if err := checkTraceOptions(tree); err != nil {
+	if err := look.CheckTraceOptions(tree); err != nil {
 		return err
 	}
 	name := "tracing/trace"
@@ -96,100 +96,12 @@ func openBlocking(path string) (fd int, err error) {
 	return fd, nil
 }
 
-// otherFormats are the options of tracing/trace_options with which entries have another format.
-var otherFormats = []string{"latency-format", "nocontext-info", "raw", "hex", "bin"}
-
-// checkTraceOptions fails if the trace has not the format that is read here.
-func checkTraceOptions(tree string) error {
-	b, err := os.ReadFile(filepath.Join(tree, "tracing/trace_options"))
-	if err != nil {
-		return err
-	}
-	for _, option := range strings.Fields(string(b)) {
-		if !slices.Contains(otherFormats, option) {
-			continue
-		}
-		other, ok := strings.CutPrefix(option, "no")
-		if !ok {
-			other = "no" + option
-		}
-		return fmt.Errorf("the trace has another format, because of the option %s; echo %s > %s", option, other, filepath.Join(tree, "tracing/trace_options"))
-	}
-	return nil
-}
-
-// traceEntry is an entry as `trace --json` shows it.
-type traceEntry struct {
-	Comm  string      `json:"comm,omitempty"`
-	PID   *int        `json:"pid,omitempty"`
-	CPU   *int        `json:"cpu,omitempty"`
-	Flags string      `json:"flags,omitempty"`
-	Time  json.Number `json:"time,omitempty"`
-	Event string      `json:"event,omitempty"`
-	Text  string      `json:"text,omitempty"`
-	Lost  *uint64     `json:"lost,omitempty"`
-	More  []string    `json:"more,omitempty"`
-
-	lines []string // as they are in the file
-}
-
-// commWidth is the width of a task's name in a line. Linux has it in all releases; a name is shorter.
-const commWidth = 16
-
-var (
-	entryLine = regexp.MustCompile(`^-(\d+)\s+(?:\([ \d-]+\)\s+)?\[(\d+)\]\s+(?:([^\s:]{4,6})\s+)?(\d+(?:\.\d+)?): (.*)$`)
-	eventName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*): ?`)
-	countLine = regexp.MustCompile(`^# entries-in-buffer/entries-written: (\d+)/`)
-	lostLine  = regexp.MustCompile(`^CPU:(\d+) \[LOST (\d+) EVENTS\]$`)
-)
-
-// parseEntry reads a line of the trace that begins an entry.
-func parseEntry(line string) (e traceEntry, ok bool) {
-	if m := lostLine.FindStringSubmatch(line); m != nil {
-		cpu, cerr := strconv.Atoi(m[1])
-		lost, lerr := strconv.ParseUint(m[2], 10, 64)
-		return traceEntry{CPU: &cpu, Lost: &lost, lines: []string{line}}, cerr == nil && lerr == nil
-	}
-	if len(line) < commWidth {
-		return e, false
-	}
-	m := entryLine.FindStringSubmatch(line[commWidth:])
-	if m == nil {
-		return e, false
-	}
-	pid, perr := strconv.Atoi(m[1])
-	cpu, cerr := strconv.Atoi(m[2])
-	if perr != nil || cerr != nil {
-		return e, false
-	}
-	e = traceEntry{
-		Comm: strings.TrimLeft(line[:commWidth], " "), PID: &pid, CPU: &cpu, Flags: m[3],
-		Time: json.Number(timeDigits(m[4])), Text: m[5], lines: []string{line},
-	}
-	if name := eventName.FindStringSubmatch(m[5]); name != nil {
-		e.Event, e.Text = name[1], m[5][len(name[0]):]
-	}
-	return e, true
-}
-
-// timeDigits returns a number as JSON has it: without zeros before it.
-func timeDigits(s string) string {
-	whole, fraction, dot := strings.Cut(s, ".")
-	if whole = strings.TrimLeft(whole, "0"); whole == "" {
-		whole = "0"
-	}
-	if dot {
-		return whole + "." + fraction
-	}
-	return whole
-}
-
 // traceWriter reads the trace and writes what is asked for.
 type traceWriter struct {
 	*traceFlags
 	screen
 	out   bytes.Buffer
-	entry *traceEntry // the last, which may get more lines
+	entry *look.Entry // the last, which may get more lines
 	begun []byte      // the last line, which has no end yet
 	left  int         // entries to be read; negative if the trace has not said how many there are
 	full  bool        // all of them have been read
@@ -241,7 +153,7 @@ func (w *traceWriter) read(b []byte, last bool) error {
 
 // line takes a line: a head, the first of an entry, or a further one.
 func (w *traceWriter) line(line string) {
-	e, ok := parseEntry(line)
+	e, ok := look.ParseEntry(line)
 	switch {
 	case ok:
 		w.end()
@@ -249,16 +161,16 @@ func (w *traceWriter) line(line string) {
 	case strings.HasPrefix(line, "#") && w.entry == nil:
 		w.head(line)
 	case w.entry == nil:
-		w.entry = &traceEntry{Text: line, lines: []string{line}}
+		w.entry = &look.Entry{Text: line, Lines: []string{line}}
 		w.end()
 	default:
 		w.entry.More = append(w.entry.More, line)
-		w.entry.lines = append(w.entry.lines, line)
+		w.entry.Lines = append(w.entry.Lines, line)
 	}
 }
 
 // begin takes the first line of an entry, unless all entries have been read.
-func (w *traceWriter) begin(e *traceEntry) {
+func (w *traceWriter) begin(e *look.Entry) {
 	switch {
 	case e.Lost != nil || w.left < 0:
 	case w.left == 0:
@@ -272,10 +184,8 @@ func (w *traceWriter) begin(e *traceEntry) {
 
 // head takes a line of the trace's head, which only people see.
 func (w *traceWriter) head(line string) {
-	if m := countLine.FindStringSubmatch(line); m != nil && !w.follow {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			w.left = n
-		}
+	if n, ok := look.EntryCount(line); ok && !w.follow {
+		w.left = n
 	}
 	if !w.json {
 		fmt.Fprintln(&w.out, w.paint(dim, line))
@@ -295,13 +205,13 @@ func (w *traceWriter) end() {
 		_ = j.Encode(e) // of strings and numbers, into memory
 		return
 	}
-	for i, line := range e.lines {
-		fmt.Fprintln(&w.out, w.paint(e.color(i), line))
+	for i, line := range e.Lines {
+		fmt.Fprintln(&w.out, w.paint(entryColor(e, i), line))
 	}
 }
 
-// color returns the colour of an entry's line.
-func (e *traceEntry) color(line int) color {
+// entryColor returns the colour of an entry's line.
+func entryColor(e *look.Entry, line int) color {
 	switch {
 	case e.Lost != nil:
 		return red
@@ -312,7 +222,7 @@ func (e *traceEntry) color(line int) color {
 }
 
 // wanted reports whether an entry is asked for. That entries were lost is always said.
-func (w *traceWriter) wanted(e *traceEntry) bool {
+func (w *traceWriter) wanted(e *look.Entry) bool {
 	return e.Lost != nil || matches(w.events, e.Event) && matches(w.comms, e.Comm)
 }
 
