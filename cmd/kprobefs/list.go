@@ -62,22 +62,6 @@ func writeJSON(w io.Writer, v any) error {
 	return e.Encode(v)
 }
 
-// probeColor returns the colour of a probe's line.
-func probeColor(p look.Probe) color {
-	flags := strings.Join(p.Flags, " ")
-	switch {
-	case strings.Contains(flags, "gone"):
-		return red
-	case !p.Armed || strings.Contains(flags, "disabled"):
-		return dim
-	case strings.Contains(flags, "optimized"):
-		return magenta
-	case strings.Contains(flags, "ftrace"):
-		return cyan
-	}
-	return yellow
-}
-
 // printProbes writes a table. A line has one colour, which does not count for its columns' widths.
 func printProbes(s screen, probes []look.Probe) error {
 	if len(probes) == 0 {
@@ -110,7 +94,7 @@ func printProbes(s screen, probes []look.Probe) error {
 	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
 		c := bold
 		if i > 0 {
-			c = probeColor(probes[i-1])
+			c = styleColors[probes[i-1].Style()]
 		}
 		fmt.Fprintln(out, s.paint(c, strings.TrimRight(line, " ")))
 	}

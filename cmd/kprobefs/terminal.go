@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/look"
 )
 
 // color is a parameter of the terminal's "select graphic rendition" (ECMA-48).
@@ -23,6 +25,12 @@ const (
 	magenta color = "35"
 	cyan    color = "36"
 )
+
+// styleColors are the colours of what package look shows.
+var styleColors = map[look.Style]color{
+	look.Plain: plain, look.Heading: bold, look.Faint: dim, look.Int3: red, look.Optimized: magenta,
+	look.Ftrace: cyan, look.Probed: green, look.Outside: yellow, look.Bad: red,
+}
 
 // screen is the output of a command for people. On a terminal it has colours, unless NO_COLOR is
 // set, and no control characters from the text: a task may have any name.
