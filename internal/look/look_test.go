@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -61,6 +62,38 @@ func must(b []byte, err error) []byte {
 		panic(err)
 	}
 	return b
+}
+
+// TestHistory: the probes of an address have its history.
+func TestHistory(t *testing.T) {
+	probes := ParseProbes(probedText + "history:     7 changes before these\nhistory:     12.000718 int3 is written\nhistory:     nonsense\nhistory: -1 x\n")
+	for i, want := range []int{0, 7, 7} {
+		p := probes[i]
+		if p.Before != want || len(p.History) != 1 || p.Address == "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if got := probes[2].History[0]; got != (Change{12000718 * time.Microsecond, "int3 is written"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFindProbe: a probe is found by each of its names.
+func TestFindProbe(t *testing.T) {
+	probes := []Probe{
+		{Address: "ffffffff81000000", Place: "f+0x0", Events: []ProbeEvent{{Name: "kprobes/first"}}},
+		{Address: "ffffffff81000014", Place: "f+0x14"},
+		{Address: "ffffffff81000104", Place: "g+0x4"},
+	}
+	for name, want := range map[string]string{
+		"f": "f+0x0", "f+0x0": "f+0x0", "f+20": "f+0x14", "f+0x14": "f+0x14", "0xffffffff81000014": "f+0x14",
+		"ffffffff81000014": "f+0x14", "first": "f+0x0", "kprobes/first": "f+0x0", "g": "g+0x4",
+		"h": "", "": "", "f+1": "", "kprobes": "",
+	} {
+		if p, ok := FindProbe(probes, name); p.Place != want || ok != (want != "") {
+			t.Errorf("%q is %q, want %q", name, p.Place, want)
+		}
+	}
 }
 
 // TestJoinEvents: files that were read before and after a change do not fit.

@@ -8,12 +8,14 @@ package look
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // Probe is a probe as `list --json` shows it.
@@ -30,6 +32,15 @@ type Probe struct {
 	Missed  uint64       `json:"missed"`
 	Hits    *uint64      `json:"hits,omitempty"`
 	Events  []ProbeEvent `json:"events"`
+
+	Before  int      `json:"-"` // changes of the address that are not kept
+	History []Change `json:"-"` // of the address, the oldest first
+}
+
+// Change is what has happened to a probed address.
+type Change struct {
+	At   time.Duration // since boot
+	What string
 }
 
 // ProbeEvent is an event of kprobe_events.
@@ -80,6 +91,8 @@ func ParseProbes(text string) []Probe {
 			at.Detour = value[strings.LastIndexByte(value, ' ')+1:]
 		case name == "jump":
 			at.NotJump = strings.TrimPrefix(strings.TrimPrefix(value, "no"), ": ")
+		case name == "history":
+			addChange(probes, at.Address, value)
 		case name == "probe":
 			var flags string
 			p := at
@@ -91,6 +104,46 @@ func ParseProbes(text string) []Probe {
 		}
 	}
 	return probes
+}
+
+// addChange adds a line of an address' history, "3.000718 int3 is written" or "7 changes before
+// these", to its probes, which are the last ones.
+func addChange(probes []Probe, address, text string) {
+	first, rest, _ := strings.Cut(text, " ")
+	n, nerr := strconv.Atoi(first)
+	seconds, terr := strconv.ParseFloat(first, 64)
+	for i := len(probes) - 1; i >= 0 && probes[i].Address == address; i-- {
+		switch p := &probes[i]; {
+		case rest == "changes before these" && nerr == nil && n >= 0:
+			p.Before = n
+		case terr == nil && seconds >= 0 && seconds < maxSeconds:
+			p.History = append(p.History, Change{time.Duration(math.Round(seconds*1e6)) * time.Microsecond, rest})
+		}
+	}
+}
+
+// maxSeconds is a time that is no longer a time.Duration.
+const maxSeconds = 1 << 33
+
+// FindProbe returns the probe that is meant: by its place, its address, the name of its event, or a
+// function at whose start it is. Of several at an address it is the first.
+func FindProbe(probes []Probe, name string) (Probe, bool) {
+	is := []func(Probe) bool{
+		func(p Probe) bool { return p.Place == name || p.Address == strings.TrimPrefix(name, "0x") },
+		func(p Probe) bool { return p.Place == placeOf(name) },
+		func(p Probe) bool {
+			return slices.ContainsFunc(p.Events, func(e ProbeEvent) bool {
+				return e.Name == name || e.Name[strings.IndexByte(e.Name, '/')+1:] == name
+			})
+		},
+		func(p Probe) bool { return p.Place == strings.TrimSuffix(placeOf(name), "+0x0")+"+0x4" }, // behind an endbr64
+	}
+	for _, fits := range is {
+		if i := slices.IndexFunc(probes, fits); i >= 0 {
+			return probes[i], true
+		}
+	}
+	return Probe{}, false
 }
 
 // flagNames returns the words of "[DISABLED][OPTIMIZED]", or none for "-".

@@ -20,8 +20,10 @@ const (
 	traceView
 	logView
 	helpView
-	views // how many there are
 )
+
+// views is how many views there are.
+const views = helpView + 1
 
 // model is the state of the screen.
 type model struct {
@@ -118,7 +120,7 @@ func (m *model) take(r reading) {
 		m.loaded[logView] = m.loaded[logView] || r.viewErr == nil
 		m.log = append(m.log, r.log...)
 		m.showLog()
-	case probesView, helpView, views:
+	case probesView, helpView:
 	}
 }
 
