@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/kprobefs/kprobefs/internal/tour"
+)
+
+// tourOf plays the lesson with what a reader types, and returns what it has printed.
+func tourOf(t *testing.T, typed string, args ...string) (string, error) {
+	t.Helper()
+	cmd := runProgram(append([]string{"tour"}, args...)...)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleReal, treeVar+"=")
+	cmd.Stdin = strings.NewReader(typed)
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// TestTour plays all steps, on a machine that the lesson starts and on one that is mounted. What the
+// latter had is as before.
+func TestTour(t *testing.T) {
+	dir := mountLooping(t).dir
+	events := filepath.Join(dir, "tracing/kprobe_events")
+	writeTree(t, events, "p:mine vfs_open\n")
+	before, err := os.ReadFile(events)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeTree(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1")
+	for _, args := range [][]string{{"--yes"}, {"--yes", "--at", dir}} {
+		out, err := tourOf(t, "", args...)
+		if err != nil || !strings.Contains(out, "That is the end of the lesson.") {
+			t.Errorf("%q: %v\n%s", args, err, out)
+		}
+		for i, s := range tour.Steps {
+			if !strings.Contains(out, fmt.Sprintf("%d/%d  %s\n", i+1, len(tour.Steps), s.Title)) {
+				t.Errorf("%q: without %s", args, s.Name)
+			}
+		}
+	}
+	wantFile(t, events, string(before))
+	wantFile(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1\n")
+}
+
+// TestTourSteps: each step can be the first one. What the steps before it have set up is there.
+func TestTourSteps(t *testing.T) {
+	dir := mountLooping(t).dir
+	for _, s := range tour.Steps {
+		out, err := tourOf(t, "\n", "--at", dir, s.Name)
+		if err != nil || strings.Contains(out, "something else than the lesson expects") || !strings.Contains(out, s.Title) {
+			t.Errorf("%s: %v\n%s", s.Name, err, out)
+		}
+		wantFile(t, filepath.Join(dir, "tracing/kprobe_events"), "")
+		wantFile(t, filepath.Join(dir, "kprobes/enabled"), "1\n")
+		wantFile(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1\n")
+	}
+}
+
+// TestTourTyped: the reader's own commands are run, steps are chosen, and the end is where the
+// reader ends it.
+func TestTourTyped(t *testing.T) {
+	dir := mountLooping(t).dir
+	out, err := tourOf(t, "echo a-$((6*7)); ls machine\n\nn\nl\n99\nbreakpoint\n7\nb\nq\nnot read\n", "--at", dir)
+	if err != nil {
+		t.Errorf("%v", err)
+	}
+	rest := out
+	for _, want := range []string{
+		"1/", "a-42\n", "probed\n", "Linux version", "2/", "3/", "  28  remove", "99", "is no step", "breakpoint: ", // a command that is not there
+		"7/", "6/",
+	} {
+		_, after, ok := strings.Cut(rest, want)
+		if !ok {
+			t.Fatalf("%q is not printed, or not in its order:\n%s", want, out)
+		}
+		rest = after
+	}
+	if strings.Contains(rest, "5/") || strings.Contains(rest, "end of the lesson") {
+		t.Errorf("after q: %s", rest)
+	}
+	wantFile(t, filepath.Join(dir, "tracing/kprobe_events"), "")
+	if out, st := output(t, "tour", "--list"); st.ExitCode() != 0 || !strings.Contains(out, "optimized   A jump instead of a trap") {
+		t.Errorf("%v: %s", st, out)
+	}
+	if out, st := output(t, "tour", "nosuch"); st.ExitCode() != usageStatus || !strings.Contains(out, "kprobefs tour --list") {
+		t.Errorf("%v: %s", st, out)
+	}
+	if out, st := output(t, "tour", "--at", t.TempDir()); st.ExitCode() != 1 || !strings.Contains(out, "no kprobefs is mounted there") {
+		t.Errorf("%v: %s", st, out)
+	}
+}
