@@ -44,11 +44,15 @@ type screen struct {
 func newScreen(w io.Writer) screen {
 	s := screen{Writer: w}
 	if f, ok := w.(*os.File); ok {
-		_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-		s.terminal = err == nil
+		s.terminal = isTerminal(f)
 	}
 	s.colors = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // paint returns text in a colour.

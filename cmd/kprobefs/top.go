@@ -61,7 +61,7 @@ const minInterval = 50 * time.Millisecond
 // checkTerminal fails if the screen cannot be shown.
 func checkTerminal(in, out *os.File) error {
 	for _, f := range []*os.File{in, out} {
-		if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+		if !isTerminal(f) {
 			return errors.New("the input and output have to be a terminal; kprobefs list writes the probes once, and kprobefs list --json for programs")
 		}
 	}

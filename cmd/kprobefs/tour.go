@@ -63,7 +63,7 @@ func tourCommand() *cobra.Command {
 			defer stop()
 			s := newScreen(c.OutOrStdout())
 			return tour.Run(ctx, tour.Config{
-				Tree: dir, In: c.InOrStdin(), Out: s, Yes: yes, Width: textWidth(),
+				Tree: dir, In: os.Stdin, Out: s, Echo: !isTerminal(os.Stdin), Yes: yes, Width: textWidth(),
 				Paint: func(style look.Style, text string) string { return s.paint(styleColors[style], text) },
 			}, from)
 		},

@@ -29,6 +29,7 @@ type Config struct {
 	Tree  string // the directory of the machine that it uses
 	In    io.Reader
 	Out   io.Writer
+	Echo  bool // writes what is read, where no terminal does
 	Yes   bool // runs every command without asking, and fails if one does not show what it should
 	Width int  // of the text
 	// Paint colours a text, or is nil.
@@ -279,6 +280,9 @@ func (l *lesson) ask(ctx context.Context, i int) (next int, own string, err erro
 			if !ok {
 				fmt.Fprintln(l.Out)
 				return 0, "", errEnded
+			}
+			if l.Echo {
+				fmt.Fprintln(l.Out, got)
 			}
 			line = strings.TrimSpace(got)
 		}
