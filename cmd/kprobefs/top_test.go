@@ -25,6 +25,7 @@ func TestTopRefused(t *testing.T) {
 		if err := within(t, endLimit, p.done, "top"); err == nil {
 			t.Errorf("TERM=%s: no error", term)
 		}
+		<-p.copied
 		if text := p.text(); !strings.Contains(text, "cannot place text") || !strings.Contains(text, "kprobefs list") {
 			t.Errorf("TERM=%s: %s", term, text)
 		}
@@ -171,6 +172,8 @@ func TestTop(t *testing.T) {
 	p.keys(t, " ")
 	p.wants(t, "kprobes/mine is disabled")
 	wantFile(t, filepath.Join(dir, "tracing/events/kprobes/mine/enable"), "0\n")
+	p.wants(t, "0 armed")
+	p.keys(t, "\x1a") // no shell could continue it, so it does not stop
 	p.wants(t, "0 armed")
 	p.keys(t, "t")
 	p.wants(t, "mine: (vf")

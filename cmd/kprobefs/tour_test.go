@@ -2,10 +2,13 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/internal/tour"
 )
@@ -56,6 +59,52 @@ func TestTourSteps(t *testing.T) {
 		}
 		wantFile(t, filepath.Join(dir, "tracing/kprobe_events"), "")
 		wantFile(t, filepath.Join(dir, "kprobes/enabled"), "1\n")
+		wantFile(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1\n")
+	}
+}
+
+// TestTourInterrupted: the lesson's probes and switches do not outlive it when it is ended by a signal,
+// while it asks and while a command runs.
+func TestTourInterrupted(t *testing.T) {
+	dir := mountLooping(t).dir
+	for typed, until := range map[string]string{"\n": "8/28", "sleep 100; true\n": "[Enter"} {
+		cmd := runProgram("tour", "--at", dir, "breakpoint")
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = cmd.Process.Kill() })
+		if _, err := in.Write([]byte(typed)); err != nil {
+			t.Fatal(err)
+		}
+		said := ""
+		for buf := make([]byte, 4096); !strings.Contains(said, until); {
+			n, err := out.Read(buf)
+			said += string(buf[:n])
+			if err != nil {
+				t.Fatalf("%v: %s", err, said)
+			}
+		}
+		if b, err := os.ReadFile(filepath.Join(dir, "tracing/kprobe_events")); err != nil || !strings.Contains(string(b), "tour/in") {
+			t.Errorf("%v: %s", err, b)
+		}
+		_ = cmd.Process.Signal(unix.SIGINT)
+		done := make(chan error, 1)
+		go func() {
+			_, _ = io.Copy(io.Discard, out)
+			done <- cmd.Wait()
+		}()
+		if err := within(t, endLimit, done, "tour"); err != nil {
+			t.Errorf("after SIGINT: %v", err)
+		}
+		wantFile(t, filepath.Join(dir, "tracing/kprobe_events"), "")
 		wantFile(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1\n")
 	}
 }

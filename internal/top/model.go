@@ -23,7 +23,7 @@ const (
 )
 
 // views is how many views there are.
-const views = helpView + 1
+const views = int(helpView) + 1
 
 // model is the state of the screen.
 type model struct {
@@ -46,7 +46,8 @@ type model struct {
 	functions []look.Function
 	log       []look.Record
 
-	asked   time.Time // when the reading has begun
+	asked   time.Time     // when the reading has begun
+	took    time.Duration // what the last one has taken
 	reading bool
 	silent  bool // it takes too long
 	stale   bool // it is time to read again

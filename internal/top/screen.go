@@ -56,6 +56,10 @@ type Config struct {
 // silence is the time after which the screen says that the tree does not answer.
 const silence = 3 * time.Second
 
+// share bounds how much of the time the tree is read: where that takes long, as with 10,000 probes,
+// it is done less often than the interval says.
+const share = 5
+
 // Run shows the screen until a key ends it, or ctx is done. The terminal has been initialized, and
 // stays so.
 func Run(ctx context.Context, term tcell.Screen, c Config) error {
@@ -74,7 +78,7 @@ func Run(ctx context.Context, term tcell.Screen, c Config) error {
 		case <-ctx.Done():
 			return nil
 		case <-tick.C:
-			m.stale = m.stale || !m.paused
+			m.stale = m.stale || !m.paused && time.Since(m.asked) >= share*m.took
 			m.silent = m.reading && time.Since(m.asked) > silence
 		case update := <-updates.changes:
 			update(m)
@@ -157,6 +161,7 @@ func (m *model) read(updates queue) {
 		got := readAll(source, view, function)
 		updates.send(func(m *model) {
 			m.reading, m.silent = false, false
+			m.took = time.Since(m.asked)
 			m.take(got)
 		})
 	}()

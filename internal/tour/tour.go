@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -321,6 +322,8 @@ func (l *lesson) sh(ctx context.Context, command string) (string, error) {
 	c.Dir = l.Tree
 	c.Env = append(os.Environ(), "LC_ALL=C")
 	c.WaitDelay = time.Second
+	c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // it ends with all that it has started
+	c.Cancel = func() error { return unix.Kill(-c.Process.Pid, unix.SIGKILL) }
 	out, err := c.CombinedOutput()
 	var status *exec.ExitError
 	switch {
