@@ -19,9 +19,10 @@ Linux's document. Each step explains, shows a command, runs it when you press En
 says what to look at in what it prints. You can type commands of your own instead; they
 run in the tree's directory.
 
-The lesson starts a machine of its own, as 'kprobefs exec' does, which is gone at its end.
-With --at MNT it uses the one that is mounted there: its probes are events of the group
-tour, which are removed at the end, and the switches are set as they were.
+The lesson starts a machine of its own, as 'kprobefs exec' does, which is gone at its end
+($KPROBEFS_RELEASE chooses its release, 4.15 or newer). With --at MNT it uses the one that
+is mounted there, and below 'kprobefs exec' the one of that: its probes are events of the
+group tour, which are removed at the end, and the switches are set as they were.
 
 STEP is where to begin: a number or a name of --list. The commands of the steps before it
 in its chapter are run first, without being shown. --yes runs all commands without asking;

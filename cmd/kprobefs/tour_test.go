@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/internal/tour"
 )
 
@@ -47,6 +48,28 @@ func TestTour(t *testing.T) {
 	}
 	wantFile(t, events, string(before))
 	wantFile(t, filepath.Join(dir, "sys/debug/kprobes-optimization"), "1\n")
+}
+
+// TestTourReleases plays it on the kernels that have events, and says why not on the others.
+func TestTourReleases(t *testing.T) {
+	if testing.Short() {
+		t.Skip("each release is another kernel to boot")
+	}
+	for _, name := range kprobefs.ReleaseNames() {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("KPROBEFS_RELEASE", name)
+			out, err := tourOf(t, "", "--yes")
+			if strings.HasPrefix(name, "2.6.") {
+				if err == nil || !strings.Contains(out, "which Linux has since 2.6.") {
+					t.Errorf("%v: %s", err, out)
+				}
+				return
+			}
+			if err != nil || !strings.Contains(out, "That is the end of the lesson.") {
+				t.Errorf("%v\n%s", err, out)
+			}
+		})
+	}
 }
 
 // TestTourSteps: a step can be the first one, with what the steps before it in its chapter have set

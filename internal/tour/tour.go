@@ -115,12 +115,12 @@ func (l *lesson) prepare() error {
 	for _, name := range switches {
 		b, err := os.ReadFile(filepath.Join(l.Tree, name))
 		if err != nil {
-			return fmt.Errorf("the lesson has to change the machine's switches: %w", err)
+			return fmt.Errorf("the lesson needs the machine's switches, which Linux has since 2.6.34 and shows to root only: %w", err)
 		}
 		l.before[name] = strings.TrimSpace(string(b))
 	}
 	if _, err := os.ReadFile(filepath.Join(l.Tree, "tracing/kprobe_events")); err != nil {
-		return fmt.Errorf("the lesson has to define events: %w", err)
+		return fmt.Errorf("the lesson has to define events, which Linux has since 2.6.33, and root only: %w", err)
 	}
 	functions, err := look.Functions(l.Tree, "vfs_read")
 	if err != nil {
@@ -142,8 +142,8 @@ func placesInside(functions []look.Function) (first, second uint64, ok bool) {
 	}
 	all := functions[0].Instructions
 	for i := 1; i+1 < len(all); i++ {
-		name, _, _ := strings.Cut(all[i].Text, " ")
-		if size := all[i+1].Offset - all[i].Offset; size < 5 && size > 0 && all[i].Patch == "" && !strings.HasPrefix(name, "nop") && !strings.HasPrefix(name, "endbr") {
+		size := all[i+1].Offset - all[i].Offset
+		if size > 0 && size < 5 && all[i].Patch == "" && !strings.HasPrefix(all[i].Text, "nop") && !strings.HasPrefix(all[i].Text, "(bad)") {
 			return all[i].Offset, all[i+1].Offset, true
 		}
 	}

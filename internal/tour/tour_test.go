@@ -63,7 +63,7 @@ func TestPlacesInside(t *testing.T) {
 		first, second uint64
 		ok            bool
 	}{
-		{"f:\n  00  +0x0    f3 0f 1e fa                    endbr64\n  00  +0x4    0f 1f 44 00 00                 nopl (%rax,%rax)\n  00  +0x9    41 55                          push %r13\n  00  +0xb    c3                             ret\n", 9, 11, true},
+		{"f:\n  00  +0x0    f3 0f 1e fa                    (bad)\n  00  +0x4    0f 1f 44 00 00                 nopl (%rax,%rax)\n  00  +0x9    41 55                          push %r13\n  00  +0xb    c3                             ret\n", 9, 11, true},
 		{"f:\n  00  +0x0    0f 1f 44 00 00                 nopl (%rax,%rax)\n  00  +0x5    48 b8 00 f0 ff ff ff 7f 00 00  mov $1,%rax\n  00  +0xf    c3                             ret\n", 0, 0, false},
 		{"", 0, 0, false},
 	} {
