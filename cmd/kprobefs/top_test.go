@@ -186,3 +186,21 @@ func TestTop(t *testing.T) {
 		t.Errorf("after SIGTERM: %v", err)
 	}
 }
+
+// TestTopSilent: a tree that does not answer is said to be one, and does not keep the screen from
+// ending.
+func TestTopSilent(t *testing.T) {
+	dir := t.TempDir()
+	cmd := mounted(t, dir)
+	p := onTerminal(t, 120, 20, "TERM=xterm", "top", "--at", dir, "--interval", "100ms")
+	p.wants(t, "machine/probed: no such file") // the tests' tree has none
+	if err := cmd.Process.Signal(unix.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Signal(unix.SIGCONT) })
+	p.wants(t, "has not answered for 3s")
+	p.keys(t, "q")
+	if err := within(t, endLimit, p.done, "top"); err != nil {
+		t.Errorf("%v", err)
+	}
+}

@@ -359,6 +359,30 @@ func TestTrouble(t *testing.T) {
 	s.until("an answer", func(lines []string) bool { return lines[22] == "" })
 }
 
+// TestGone: a tree that has been unmounted is said to be gone.
+func TestGone(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := NewTree(dir).Kernel(); err == nil || !strings.Contains(err.Error(), "no kprobefs is mounted at "+dir) {
+		t.Error(err)
+	}
+}
+
+// TestSwitchRefused: a probe whose event is not known is not switched, and no file is looked for
+// outside of the tree.
+func TestSwitchRefused(t *testing.T) {
+	tree := NewTree(t.TempDir())
+	for want, events := range map[string][]look.ProbeEvent{
+		"only its module":    nil,
+		"2 events are at":    {{Name: "a/b"}, {Name: "a/c"}},
+		"is no name":         {{Name: "../../../etc/passwd"}},
+		"no such file or di": {{Name: "a/b"}},
+	} {
+		if _, err := tree.Switch(look.Probe{Events: events}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %v", events, err)
+		}
+	}
+}
+
 // TestNothing: without probes the screen says how to define one.
 func TestNothing(t *testing.T) {
 	s := show(t, 80, 24, &fakeSource{})

@@ -50,7 +50,12 @@ func (t *Tree) word(name string) (string, error) {
 // Kernel reads the release and the switches. A switch that this user may not read counts as on.
 func (t *Tree) Kernel() (Kernel, error) {
 	release, err := t.word("sys/kernel/osrelease")
-	if err != nil {
+	switch {
+	case errors.Is(err, syscall.ENOENT):
+		return Kernel{}, fmt.Errorf("no kprobefs is mounted at %s any longer", t.dir)
+	case errors.Is(err, syscall.ENOTCONN):
+		return Kernel{}, fmt.Errorf("the program that served %s has ended; kprobefs umount %s removes what is left", t.dir, t.dir)
+	case err != nil:
 		return Kernel{}, err
 	}
 	k := Kernel{Release: release}
