@@ -88,6 +88,6 @@ func runTop(dir string, interval time.Duration) error {
 	defer tree.Close()
 	return top.Run(ctx, term, top.Config{
 		Source: tree, Interval: interval, Colors: os.Getenv("NO_COLOR") == "" && term.Colors() > 0,
-		Suspend: func() error { return unix.Kill(0, unix.SIGTSTP) },
+		Suspend: top.Stop,
 	})
 }

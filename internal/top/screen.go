@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gdamore/tcell/v3"
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/internal/look"
 )
@@ -140,6 +141,10 @@ func size(term tcell.Screen) (width, height int) {
 	}
 	return term.Size()
 }
+
+// Stop stops this process, and those that the shell has started with it, until the shell continues
+// them.
+func Stop() error { return unix.Kill(0, unix.SIGTSTP) }
 
 // suspend gives the terminal back to the shell until this process is continued.
 func (m *model) suspend(term tcell.Screen) error {
