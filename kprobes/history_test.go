@@ -42,6 +42,27 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestKeepsItsJump: a probe that is enabled again before its jump is removed keeps it, and its history
+// says so.
+func TestKeepsItsJump(t *testing.T) {
+	w := newHistoryWorld(t)
+	p := &kprobes.Kprobe{Addr: kprobetest.Text + 0x100}
+	if err := w.k.Register(p); err != nil {
+		t.Fatal(err)
+	}
+	w.k.WaitOptimizer()
+	if err := w.k.Disable(p); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.k.Enable(p); err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"registered", "int3 is written", "queued for its jump", "the jump is written", "it is disarmed", "queued to lose its jump", "keeps its jump"}
+	if got := w.history(t, p.Addr); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 type historyWorld struct{ k *kprobes.Kprobes }
 
 func newHistoryWorld(t *testing.T) historyWorld {

@@ -199,6 +199,7 @@ func (k *Kprobes) optimize(pt *point) {
 	}
 	if pt.has(FlagOptimized) {
 		if pt.queued == toInt3 {
+			k.note(pt, "keeps its jump")
 			k.dequeue(pt)
 		}
 		return

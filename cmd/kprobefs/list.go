@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -42,7 +40,7 @@ func listCommand() *cobra.Command {
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: at.run(func(c *cobra.Command, dir string, _ []string) error {
-			probes, err := look.Probes(fileOf(dir))
+			probes, err := look.Probes(look.Files(dir))
 			switch {
 			case err != nil:
 				return err
@@ -57,32 +55,11 @@ func listCommand() *cobra.Command {
 	return c
 }
 
-// fileOf returns how files of a mounted tree are read.
-func fileOf(tree string) look.ReadFile {
-	return func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(tree, name)) }
-}
-
 func writeJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(v)
-}
-
-// probeColor returns the colour of a probe's line.
-func probeColor(p look.Probe) color {
-	flags := strings.Join(p.Flags, " ")
-	switch {
-	case strings.Contains(flags, "gone"):
-		return red
-	case !p.Armed || strings.Contains(flags, "disabled"):
-		return dim
-	case strings.Contains(flags, "optimized"):
-		return magenta
-	case strings.Contains(flags, "ftrace"):
-		return cyan
-	}
-	return yellow
 }
 
 // printProbes writes a table. A line has one colour, which does not count for its columns' widths.
@@ -117,7 +94,7 @@ func printProbes(s screen, probes []look.Probe) error {
 	for i, line := range strings.Split(strings.TrimSuffix(text.String(), "\n"), "\n") {
 		c := bold
 		if i > 0 {
-			c = probeColor(probes[i-1])
+			c = lookColors[probes[i-1].Style()]
 		}
 		fmt.Fprintln(out, s.paint(c, strings.TrimRight(line, " ")))
 	}

@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -82,6 +81,7 @@ func TestPrintFunctions(t *testing.T) {
 
 // FuzzLook: no text of a tree ends the commands that show it, and what trace writes as JSON is that.
 func FuzzLook(f *testing.F) {
+	f.Add("address: 0\nprobe: k missed 3 [FTRACE]\n", "", "")
 	f.Add(patchedText, patchedCopies, traceText)
 	f.Add("* 0  +0x0 cc  # was: ; \n", ":\n+0x armed yes flags - carried\n+ \n", "CPU:99999999999999999999 [LOST 1 EVENTS]\n")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
@@ -220,13 +220,6 @@ func lookJSON[T any](t *testing.T, dir string, args ...string) (v T) {
 	return v
 }
 
-func must(b []byte, err error) []byte {
-	if err != nil {
-		panic(err)
-	}
-	return b
-}
-
 func writeTree(t *testing.T, file, text string) {
 	t.Helper()
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -276,7 +269,7 @@ func secondInstruction(t *testing.T, dir, function string) string {
 	if len(f) != 1 || len(f[0].Instructions) < 3 {
 		t.Fatalf("%+v", f)
 	}
-	return string(must(json.Marshal(f[0].Instructions[1].Offset)))
+	return strconv.FormatUint(f[0].Instructions[1].Offset, 10)
 }
 
 func wantListed(t *testing.T, dir string) {
@@ -327,12 +320,7 @@ func wantShown(t *testing.T, dir string) {
 	}
 	last := jump.Probe.Copies[2].Instructions
 	back := last[len(last)-1]
-	start, err := strconv.ParseUint(jump.Address, 16, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	end := start + uint64(jump.RegionSize())
-	if len(last) != len(jump.Was)+1 || !strings.HasSuffix(back.Text, fmt.Sprintf("%016x", end)) {
+	if len(last) != len(jump.Was)+1 || !strings.HasSuffix(back.Text, look.AddTo(jump.Address, uint64(jump.RegionSize()))) {
 		t.Errorf("the copied instructions are %+v, of %+v", last, jump.Was)
 	}
 }

@@ -126,7 +126,7 @@ func (p *program) command() *cobra.Command {
 	root.SetFlagErrorFunc(withUsage)
 	p.logging.flags(root)
 	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(), mountedCommand(),
-		p.insmodCommand(), p.rmmodCommand(), p.lsmodCommand(), p.dmesgCommand(), whyCommand(), listCommand(), textCommand(), traceCommand(), versionCommand(),
+		p.insmodCommand(), p.rmmodCommand(), p.lsmodCommand(), p.dmesgCommand(), whyCommand(), listCommand(), topCommand(), textCommand(), traceCommand(), graphCommand(), tourCommand(), versionCommand(),
 		p.insideCommand(), p.supervisedCommand(), lingerCommand(), watchCommand(), tryCommand())
 	for _, c := range root.Commands() {
 		if takes := c.Args; takes != nil {

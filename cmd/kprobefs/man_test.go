@@ -70,13 +70,13 @@ func helpPage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
 	b.WriteString("# Commands\n\nWhat `kprobefs COMMAND --help` prints, written by `make man`. The manual pages are in [docs/man](../man).\n")
-	names := []string{"exec", "mount", "umount", "mounted", "list", "text", "trace", "check", "version"}
+	names := []string{"exec", "mount", "umount", "mounted", "list", "top", "text", "trace", "graph", "graph life", "graph text", "tour", "check", "version"}
 	for _, name := range append([]string{""}, names...) {
 		root := (&program{log: newLog()}).command()
 		args := []string{"--help"}
 		title := "kprobefs"
 		if name != "" {
-			args, title = []string{name, "--help"}, title+" "+name
+			args, title = append(strings.Fields(name), "--help"), title+" "+name
 		}
 		var out bytes.Buffer
 		root.SetArgs(args)

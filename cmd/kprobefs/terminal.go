@@ -8,6 +8,8 @@ import (
 	"unicode"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/look"
 )
 
 // color is a parameter of the terminal's "select graphic rendition" (ECMA-48).
@@ -24,6 +26,12 @@ const (
 	cyan    color = "36"
 )
 
+// lookColors are the colours of what package look shows.
+var lookColors = map[look.Style]color{
+	look.Plain: plain, look.Heading: bold, look.Faint: dim, look.Int3: red, look.Optimized: magenta,
+	look.Ftrace: cyan, look.Probed: green, look.Outside: yellow, look.Bad: red,
+}
+
 // screen is the output of a command for people. On a terminal it has colours, unless NO_COLOR is
 // set, and no control characters from the text: a task may have any name.
 type screen struct {
@@ -36,11 +44,15 @@ type screen struct {
 func newScreen(w io.Writer) screen {
 	s := screen{Writer: w}
 	if f, ok := w.(*os.File); ok {
-		_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
-		s.terminal = err == nil
+		s.terminal = isTerminal(f)
 	}
 	s.colors = s.terminal && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	return s
+}
+
+func isTerminal(f *os.File) bool {
+	_, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS)
+	return err == nil
 }
 
 // paint returns text in a colour.

@@ -3,9 +3,6 @@ package main
 import (
 	"bufio"
 	"fmt"
-	"os"
-	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -40,7 +37,7 @@ func textCommand() *cobra.Command {
 			return at.functions(args, begun), cobra.ShellCompDirectiveNoFileComp
 		},
 		RunE: at.run(func(c *cobra.Command, dir string, args []string) error {
-			functions, err := look.Functions(fileOf(dir), args[0])
+			functions, err := look.Functions(look.Files(dir), args[0])
 			switch {
 			case err != nil:
 				return err
@@ -61,30 +58,9 @@ func (f *treeFlag) functions(args []string, begun string) []string {
 	if err != nil || len(args) > 0 {
 		return nil
 	}
-	d, err := os.Open(filepath.Join(dir, "machine/text"))
-	if err != nil {
-		return nil
-	}
-	defer d.Close()
-	names, _ := d.Readdirnames(-1)
-	return beginning(names, begun)
+	names, _ := look.FunctionNames(dir, begun)
+	return names
 }
-
-// Names of the parts of the code outside of a function, for people.
-var partNames = map[string]string{
-	"slot":   "slot: the copy, stepped",
-	"boost":  "slot: the copy that jumps back",
-	"detour": "detour: saves the registers, calls the handlers",
-	"copied": "detour: the copied instructions, and the jump back",
-}
-
-var patchNames = map[string]string{
-	"int3": "int3",
-	"jump": "jump to the detour",
-	"call": "call of ftrace's trampoline",
-}
-
-var patchColors = map[string]color{"int3": red, "jump": magenta, "call": cyan}
 
 // printFunctions writes functions for people.
 func printFunctions(s screen, functions []look.Function) error {
@@ -93,53 +69,12 @@ func printFunctions(s screen, functions []look.Function) error {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		head := f.Name + ":"
-		if f.Module != "" {
-			head += " [" + f.Module + "]"
-		}
-		fmt.Fprintln(out, s.paint(bold, head))
-		for _, in := range f.Instructions {
-			printInstruction(out, s, in)
+		for _, line := range f.Lines(0) {
+			for _, part := range line {
+				fmt.Fprint(out, s.paint(lookColors[part.Style], part.Text))
+			}
+			fmt.Fprintln(out)
 		}
 	}
 	return out.Flush()
-}
-
-// instructionLine is an instruction without what is beside it.
-func instructionLine(in look.Instruction) string {
-	return fmt.Sprintf("%s  +%#-6x %-30s %s", in.Address, in.Offset, in.Bytes, in.Text)
-}
-
-// beside is where the replaced instructions begin, in characters.
-const beside = 92
-
-func printInstruction(out *bufio.Writer, s screen, in look.Instruction) {
-	if in.Patch == "" {
-		fmt.Fprintln(out, "  "+s.safe(instructionLine(in)))
-	}
-	for i, old := range in.Was {
-		now := ""
-		if i == 0 {
-			now = "* " + instructionLine(in)
-		}
-		fmt.Fprintf(out, "%s %s\n", s.paint(patchColors[in.Patch], fmt.Sprintf("%-*s", beside, now)), s.paint(dim, fmt.Sprintf("| %-22s %s", old.Bytes, old.Text)))
-	}
-	if in.Probe == nil {
-		return
-	}
-	words := []string{}
-	if name := patchNames[in.Patch]; name != "" {
-		words = append(words, name)
-	}
-	words = append(words, look.Probe{Armed: in.Probe.Armed, Flags: in.Probe.Flags}.State(), "carried out by "+in.Probe.Carried)
-	if in.Patch == "jump" && len(in.Was) > 0 {
-		words = append(words, fmt.Sprintf("optimized region of %d bytes", in.RegionSize()))
-	}
-	fmt.Fprintln(out, s.paint(green, "    probed: "+strings.Join(words, ", ")))
-	for _, c := range in.Probe.Copies {
-		fmt.Fprintln(out, s.paint(yellow, "      "+partNames[c.Part]))
-		for _, in := range c.Instructions {
-			fmt.Fprintln(out, "        "+s.paint(dim, instructionLine(in)))
-		}
-	}
 }

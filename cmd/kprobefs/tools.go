@@ -2,13 +2,11 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 
@@ -16,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/internal/look"
 )
 
 // The commands insmod, rmmod, lsmod and dmesg do for a mounted tree what the tools of
@@ -127,7 +126,7 @@ func insmod(tree, name, args string) error {
 // withLog does something with a module. If that fails, the error has the lines that the
 // kernel has logged meanwhile.
 func withLog(tree, what string, do func() error) error {
-	log, err := openLog(tree, unix.O_NONBLOCK)
+	log, err := look.OpenLog(tree, unix.O_NONBLOCK)
 	if err != nil {
 		return err
 	}
@@ -140,8 +139,8 @@ func withLog(tree, what string, do func() error) error {
 		return nil
 	}
 	var said strings.Builder
-	_ = readLog(log, func(r logRecord) error {
-		fmt.Fprintf(&said, "\n  the kernel: %s", r.text)
+	_ = look.ReadLog(log, func(r look.LogRecord) error {
+		fmt.Fprintf(&said, "\n  the kernel: %s", r.Text)
 		return nil
 	})
 	return fmt.Errorf("%s: %w%s", what, err, said.String())
@@ -246,12 +245,12 @@ for more.`,
 			if follow {
 				flags = 0
 			}
-			log, err := openLog(dir, flags)
+			log, err := look.OpenLog(dir, flags)
 			if err != nil {
 				return err
 			}
 			defer unix.Close(log)
-			return readLog(log, func(r logRecord) error { return r.print(c.OutOrStdout()) })
+			return look.ReadLog(log, func(r look.LogRecord) error { return printRecord(c.OutOrStdout(), r) })
 		}),
 	}
 	at.addTo(c)
@@ -259,69 +258,11 @@ for more.`,
 	return c
 }
 
-// logRecord is a record of dev/kmsg.
-type logRecord struct {
-	usec int64 // since boot
-	text string
-}
-
-func (r logRecord) print(out io.Writer) error {
-	for line := range strings.SplitSeq(r.text, "\n") {
-		if _, err := fmt.Fprintf(out, "[%5d.%06d] %s\n", r.usec/1e6, r.usec%1e6, line); err != nil {
+func printRecord(out io.Writer, r look.LogRecord) error {
+	for line := range strings.SplitSeq(r.Text, "\n") {
+		if _, err := fmt.Fprintf(out, "[%5d.%06d] %s\n", r.Usec/1e6, r.Usec%1e6, line); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func openLog(tree string, flags int) (int, error) {
-	path := filepath.Join(tree, "dev/kmsg")
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC|flags, 0)
-	if err != nil {
-		return -1, &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	return fd, nil
-}
-
-// readLog passes the records to f, until there are no more or f fails. Records that have
-// been overwritten are left out.
-func readLog(fd int, f func(logRecord) error) error {
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := unix.Read(fd, buf)
-		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EPIPE):
-			continue
-		case errors.Is(err, unix.EAGAIN), err == nil && n == 0:
-			return nil
-		case err != nil:
-			return fmt.Errorf("dev/kmsg: %w", err)
-		}
-		if err := f(parseRecord(buf[:n])); err != nil {
-			return err
-		}
-	}
-}
-
-// parseRecord reads "PRIORITY,NUMBER,MICROSECONDS,FLAGS;TEXT\n", in whose text \xNN stands
-// for a byte.
-func parseRecord(b []byte) (r logRecord) {
-	head, text, _ := bytes.Cut(bytes.TrimSuffix(b, []byte("\n")), []byte(";"))
-	if fields := strings.Split(string(head), ","); len(fields) > 2 {
-		r.usec, _ = strconv.ParseInt(fields[2], 10, 64)
-	}
-	var out strings.Builder
-	for len(text) > 0 {
-		if len(text) >= 4 && text[0] == '\\' && text[1] == 'x' {
-			if c, err := strconv.ParseUint(string(text[2:4]), 16, 8); err == nil && (c == '\n' || c == '\t' || c == '\\' || c >= 0x80) {
-				out.WriteByte(byte(c))
-				text = text[4:]
-				continue
-			}
-		}
-		out.WriteByte(text[0])
-		text = text[1:]
-	}
-	r.text = out.String()
-	return r
 }

@@ -5,25 +5,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/internal/look"
 )
 
-func TestParseRecord(t *testing.T) {
-	for _, c := range []struct {
-		in   string
-		want logRecord
-	}{
-		{"6,12,3376381,-;one\n", logRecord{3376381, "one"}},
-		{"4,1,5,-;a\\x0ab\\x5cx\\x09\n", logRecord{5, "a\nb\\x\t"}},
-		{"4,1,5,-;\\x7fELF \\xzz \\x\n", logRecord{5, "\\x7fELF \\xzz \\x"}},
-		{"4,1,5,-;a;b\n", logRecord{5, "a;b"}},
-		{"nonsense", logRecord{}},
-	} {
-		if got := parseRecord([]byte(c.in)); got != c.want {
-			t.Errorf("%q: %+v, want %+v", c.in, got, c.want)
-		}
-	}
+func TestPrintRecord(t *testing.T) {
 	var b strings.Builder
-	if err := (logRecord{1234567, "a\nb"}).print(&b); err != nil || b.String() != "[    1.234567] a\n[    1.234567] b\n" {
+	if err := printRecord(&b, look.LogRecord{Usec: 1234567, Text: "a\nb"}); err != nil || b.String() != "[    1.234567] a\n[    1.234567] b\n" {
 		t.Errorf("%q, %v", b.String(), err)
 	}
 }

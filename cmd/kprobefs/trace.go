@@ -9,9 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -73,11 +71,8 @@ func (f *traceFlags) run(tree string, out io.Writer) error {
 			return misused(fmt.Errorf("%q: %w", p, err))
 		}
 	}
-	switch option, off, err := look.OtherFormat(fileOf(tree)); {
-	case err != nil:
+	if err := look.CheckTraceOptions(tree); err != nil {
 		return err
-	case option != "":
-		return fmt.Errorf("the trace has another format, because of the option %s; echo %s > %s", option, off, filepath.Join(tree, "tracing/trace_options"))
 	}
 	name := "tracing/trace"
 	if f.follow {
@@ -100,8 +95,6 @@ func openBlocking(path string) (fd int, err error) {
 	}
 	return fd, nil
 }
-
-var countLine = regexp.MustCompile(`^# entries-in-buffer/entries-written: (\d+)/`)
 
 // traceWriter reads the trace and writes what is asked for.
 type traceWriter struct {
@@ -191,10 +184,8 @@ func (w *traceWriter) begin(e *look.Entry) {
 
 // head takes a line of the trace's head, which only people see.
 func (w *traceWriter) head(line string) {
-	if m := countLine.FindStringSubmatch(line); m != nil && !w.follow {
-		if n, err := strconv.Atoi(m[1]); err == nil {
-			w.left = n
-		}
+	if n, ok := look.EntryCount(line); ok && !w.follow {
+		w.left = n
 	}
 	if !w.json {
 		fmt.Fprintln(&w.out, w.paint(dim, line))

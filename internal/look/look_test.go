@@ -30,9 +30,9 @@ probe:       k missed 0 [DISABLED][OPTIMIZED]
 probe:       r missed 0 [OPTIMIZED]
 `
 
-// TestParseProbed reads all probes, with their hits where these are known.
-func TestParseProbed(t *testing.T) {
-	probes := parseProbed(probedText)
+// TestParseProbes reads all probes, with their hits where these are known.
+func TestParseProbes(t *testing.T) {
+	probes := ParseProbes(probedText)
 	events, ok := joinEvents("p:kprobes/mine vfs_read\nr8:g/ret vfs_read+20 $retval\np:kprobes/two 0xffffffff81021f54\n",
 		"  mine   11   1\n  ret    5   2\n  two    7   0\n")
 	if !ok {
@@ -65,6 +65,38 @@ func must(b []byte, err error) []byte {
 		panic(err)
 	}
 	return b
+}
+
+// TestHistory: the probes of an address have its history.
+func TestHistory(t *testing.T) {
+	probes := ParseProbes(probedText + "history:     7 changes before these\nhistory:     12.000718 int3 is written\nhistory:     nonsense\nhistory: -1 x\nhistory: nan x\nhistory: inf x\nhistory: -1 changes before these\n")
+	for i, want := range []int{3, 7, 7} {
+		p := probes[i]
+		if p.Before != want || len(p.History) != 1 || p.Address == "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	if got := probes[2].History[0]; got != (Change{At: 12.000718, What: "int3 is written"}) {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestFindProbe: a probe is found by each of its names.
+func TestFindProbe(t *testing.T) {
+	probes := []Probe{
+		{Address: "ffffffff81000000", Place: "f+0x0", Events: []ProbeEvent{{Name: "kprobes/first"}}},
+		{Address: "ffffffff81000014", Place: "f+0x14"},
+		{Address: "ffffffff81000104", Place: "g+0x4"},
+	}
+	for name, want := range map[string]string{
+		"f": "f+0x0", "f+0x0": "f+0x0", "f+20": "f+0x14", "f+0x14": "f+0x14", "0xffffffff81000014": "f+0x14",
+		"ffffffff81000014": "f+0x14", "first": "f+0x0", "kprobes/first": "f+0x0", "g": "g+0x4",
+		"h": "", "": "", "f+1": "", "kprobes": "",
+	} {
+		if p, ok := FindProbe(probes, name); p.Place != want || ok != (want != "") {
+			t.Errorf("%q is %q, want %q", name, p.Place, want)
+		}
+	}
 }
 
 // TestJoinEvents: files that were read before and after a change do not fit.
@@ -164,19 +196,45 @@ func TestParseRecord(t *testing.T) {
 	}
 }
 
+// TestParseLogRecord: the escaped bytes of a record of the log are those that the kernel escapes.
+func TestParseLogRecord(t *testing.T) {
+	for _, c := range []struct {
+		in   string
+		want LogRecord
+	}{
+		{"6,12,3376381,-;one\n", LogRecord{3376381, "one"}},
+		{"4,1,5,-;a\\x0ab\\x5cx\\x09\n", LogRecord{5, "a\nb\\x\t"}},
+		{"4,1,5,-;\\x7fELF \\xzz \\x\n", LogRecord{5, "\\x7fELF \\xzz \\x"}},
+		{"4,1,5,-;a;b\n", LogRecord{5, "a;b"}},
+		{"nonsense", LogRecord{}},
+	} {
+		if got := parseLogRecord([]byte(c.in)); got != c.want {
+			t.Errorf("%q: %+v, want %+v", c.in, got, c.want)
+		}
+	}
+}
+
 // FuzzLook: no text of a tree ends who reads it, and what is made of it has a JSON form.
 func FuzzLook(f *testing.F) {
 	f.Add(probedText, "p:kprobes/mine vfs_read\n", "  mine 1 0\n")
+	f.Add(probedText+"history: inf registered\nhistory: -1 changes before these\n", "", traceText)
 	f.Add(patchedText, patchedCopies, "CPU:1 [LOST 4 EVENTS]\n")
 	f.Add("* 0  +0x0 cc  # was: ; \n", ":\n+0x armed yes flags - carried\n+ \n", "CPU:99999999999999999999 [LOST 1 EVENTS]\n")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
-		probes := parseProbed(a)
+		probes := ParseProbes(a)
 		if events, ok := joinEvents(b, c); ok {
 			addHits(probes, events)
 		}
-		functions := parseText(a)
-		addCopies(functions, b)
-		if _, err := json.Marshal([]any{probes, functions, ParseRecord(c)}); err != nil {
+		var changes []Change
+		for _, p := range probes {
+			changes = append(changes, p.History...)
+			if p.Hits != nil && len(p.Events) != 1 {
+				t.Errorf("%+v", p)
+			}
+		}
+		functions, _ := ParseFunctions(a, b)
+		entries, _ := latest(strings.NewReader(c), 2)
+		if _, err := json.Marshal([]any{probes, changes, functions, ParseRecord(c), entries}); err != nil {
 			t.Error(err)
 		}
 	})
@@ -197,5 +255,41 @@ func TestMachine(t *testing.T) {
 	want := []Module{{"mine", 16384, 1, []string{"other"}, "Live"}, {"other", 4096, 0, []string{}, "Unloading"}}
 	if d := cmp.Diff(want, modules); err != nil || d != "" {
 		t.Error(err, d)
+	}
+}
+
+const traceText = `# tracer: nop
+# entries-in-buffer/entries-written: 3/9   #P:2
+#           TASK-PID     CPU#  |||||  TIMESTAMP  FUNCTION
+CPU:1 [LOST 4 EVENTS]
+             cat-7591    [001] .....     2.462309: mine: (vfs_read+0x0/0x110) a=1
+           a-1 b-7593    [000] d..1.     2.478319: <stack trace>
+ => vfs_read
+ => ksys_read
+            more-5       [001] ....     3.000000: vfs_read <-ksys_read
+             cat-9999    [001] .....     9.000000: mine: was not there at the start
+`
+
+// TestLatest: the trace ends with the entries of the start, and the latest of them are kept.
+func TestLatest(t *testing.T) {
+	for limit, want := range map[int]string{9: "1 cat a-1 b more", 2: "a-1 b more", 1: "more"} {
+		all, err := latest(strings.NewReader(traceText), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, e := range all {
+			if e.Lost != nil {
+				e.Comm = "1"
+			}
+			names = append(names, e.Comm)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("the latest %d are %q, want %q", limit, got, want)
+		}
+	}
+	all, _ := latest(strings.NewReader(traceText), 9)
+	if d := cmp.Diff([]string{" => vfs_read", " => ksys_read"}, all[2].More); d != "" {
+		t.Error(d)
 	}
 }

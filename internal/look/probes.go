@@ -1,8 +1,12 @@
-// Package look reads the files of a tree that tell about the emulated kernel's probes, text and
-// trace, and makes values of them that have a JSON form. The commands list, text and trace show
-// these, and so does the page of mount --http: the files are parsed in one place.
+// Package look reads the files of a tree that tell about the emulated kernel's probes, text, trace
+// and log, and makes values of them: those of probes, text and trace have a JSON form, and lines
+// for people. All who show these files use it, so that each of them is parsed in one place.
 //
-// It does not open files: a ReadFile does, of a mounted tree or of a kernel in the same process.
+// Whole files are read with a ReadFile, of a mounted tree (Files) or of a kernel in the same
+// process. What cannot be read so is of a mounted tree only: there, look reads as any other program
+// does, so it sees what the user may see, and a probe on the kernel's reading is hit by it.
+//
+// The text of files is not trusted: a name of a task or a definition may be anything.
 package look
 
 import (
@@ -55,7 +59,7 @@ func Probes(read ReadFile) ([]Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	probes := parseProbed(string(b))
+	probes := ParseProbes(string(b))
 	events, err := probedEvents(read)
 	switch {
 	case errors.Is(err, syscall.ENOENT), errors.Is(err, syscall.EACCES): // no tracing, or not for this user
@@ -66,8 +70,8 @@ func Probes(read ReadFile) ([]Probe, error) {
 	return probes, nil
 }
 
-// parseProbed reads machine/probed: an object for each line "probe:" of each address.
-func parseProbed(text string) []Probe {
+// ParseProbes reads machine/probed: an object for each line "probe:" of each address.
+func ParseProbes(text string) []Probe {
 	probes := []Probe{}
 	var at Probe
 	first := 0 // of the probes at this address
@@ -115,12 +119,36 @@ func addChange(probes []Probe, line string) {
 	seconds, serr := strconv.ParseFloat(at, 64)
 	for i := range probes {
 		switch {
-		case berr == nil && what == "changes before these":
+		case berr == nil && before >= 0 && what == "changes before these":
 			probes[i].Before = before
-		case serr == nil:
+		case serr == nil && seconds >= 0 && seconds < maxSeconds:
 			probes[i].History = append(probes[i].History, Change{At: seconds, What: what})
 		}
 	}
+}
+
+// maxSeconds is a time that is no longer a time.Duration.
+const maxSeconds = 1 << 33
+
+// FindProbe returns the probe that is meant: by its place, its address, the name of its event, or a
+// function at whose start it is. Of several at an address it is the first.
+func FindProbe(probes []Probe, name string) (Probe, bool) {
+	is := []func(Probe) bool{
+		func(p Probe) bool { return p.Place == name || p.Address == strings.TrimPrefix(name, "0x") },
+		func(p Probe) bool { return p.Place == placeOf(name) },
+		func(p Probe) bool {
+			return slices.ContainsFunc(p.Events, func(e ProbeEvent) bool {
+				return e.Name == name || e.Name[strings.IndexByte(e.Name, '/')+1:] == name
+			})
+		},
+		func(p Probe) bool { return p.Place == strings.TrimSuffix(placeOf(name), "+0x0")+"+0x4" }, // behind an endbr64
+	}
+	for _, fits := range is {
+		if i := slices.IndexFunc(probes, fits); i >= 0 {
+			return probes[i], true
+		}
+	}
+	return Probe{}, false
 }
 
 // flagNames returns the words of "[DISABLED][OPTIMIZED]", or none for "-".
@@ -141,7 +169,7 @@ const tries = 5
 
 var errChanging = errors.New("tracing/kprobe_events changes all the time")
 
-// ProbeEvents reads the events from kprobe_events and kprobe_profile, whose lines are in the same
+// probedEvents reads the events from kprobe_events and kprobe_profile, whose lines are in the same
 // order.
 func probedEvents(read ReadFile) (map[eventPlace][]ProbeEvent, error) {
 	for range tries {

@@ -60,7 +60,7 @@ func Functions(read ReadFile, name string) ([]Function, error) {
 		if err != nil && !errors.Is(err, syscall.ENOENT) {
 			return nil, err
 		}
-		if functions := parseText(string(text)); addCopies(functions, string(outside)) {
+		if functions, ok := ParseFunctions(string(text), string(outside)); ok {
 			return functions, nil
 		}
 	}
@@ -69,6 +69,13 @@ func Functions(read ReadFile, name string) ([]Function, error) {
 
 func noFunction(name string) error {
 	return fmt.Errorf("%q: no function of the kernel, or of a module, has this name: %w", name, syscall.ENOENT)
+}
+
+// ParseFunctions reads a file of machine/text and that of machine/copies. It fails if they are not
+// of the same functions.
+func ParseFunctions(text, outside string) ([]Function, bool) {
+	functions := parseText(text)
+	return functions, addCopies(functions, outside)
 }
 
 // parseText reads a file of machine/text.
@@ -121,7 +128,7 @@ func parseInstruction(line string) (in Instruction, ok bool) {
 		at := n
 		for _, old := range strings.Split(was, "; ") {
 			o := Instruction{Address: in.Address, Offset: at}
-			if o.Address = addTo(in.Address, at-n); o.Address == "" {
+			if o.Address = AddTo(in.Address, at-n); o.Address == "" {
 				return in, false
 			}
 			o.Bytes, o.Text = splitBytes(old)
@@ -132,8 +139,8 @@ func parseInstruction(line string) (in Instruction, ok bool) {
 	return in, in.Bytes != ""
 }
 
-// addTo adds to an address in text, unless it is hidden. It returns "" if that is no address.
-func addTo(address string, n uint64) string {
+// AddTo adds to an address in text, unless it is hidden. It returns "" if that is no address.
+func AddTo(address string, n uint64) string {
 	a, err := strconv.ParseUint(address, 16, 64)
 	switch {
 	case err != nil:

@@ -1,7 +1,9 @@
 package look
 
 import (
+	"bufio"
 	"encoding/json"
+	"io"
 	"regexp"
 	"slices"
 	"strconv"
@@ -52,6 +54,7 @@ const commWidth = 16
 var (
 	entryLine = regexp.MustCompile(`^-(\d+)\s+(?:\([ \d-]+\)\s+)?\[(\d+)\]\s+(?:([^\s:]{4,6})\s+)?(\d+(?:\.\d+)?): (.*)$`)
 	eventName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]*): ?`)
+	countLine = regexp.MustCompile(`^# entries-in-buffer/entries-written: (\d+)/`)
 	lostLine  = regexp.MustCompile(`^CPU:(\d+) \[LOST (\d+) EVENTS\]$`)
 )
 
@@ -82,6 +85,59 @@ func ParseEntry(line string) (e Entry, ok bool) {
 		e.Event, e.Text = name[1], m[5][len(name[0]):]
 	}
 	return e, true
+}
+
+// EntryCount returns how many entries the buffer has, if a line of the trace's head says it.
+func EntryCount(line string) (n int, ok bool) {
+	m := countLine.FindStringSubmatch(line)
+	if m == nil {
+		return 0, false
+	}
+	n, err := strconv.Atoi(m[1])
+	return n, err == nil
+}
+
+// maxLine bounds a line: Linux's are below a page.
+const maxLine = 1 << 20
+
+// latest reads a trace.
+func latest(r io.Reader, limit int) ([]Entry, error) {
+	var all []Entry
+	left := -1 // entries to be read; negative if the trace has not said how many there are
+	lines := bufio.NewScanner(r)
+	lines.Buffer(nil, maxLine)
+	for lines.Scan() {
+		line := lines.Text()
+		e, ok := ParseEntry(line)
+		switch {
+		case !ok && len(all) == 0:
+			if n, ok := EntryCount(line); ok {
+				left = n
+			}
+			continue
+		case !ok:
+			last := &all[len(all)-1]
+			last.More = append(last.More, line)
+			last.Lines = append(last.Lines, line)
+			continue
+		case e.Lost == nil && left == 0:
+			return keep(all, limit), nil
+		case e.Lost == nil && left > 0:
+			left--
+		}
+		if all = append(all, e); len(all) >= 2*limit {
+			all = keep(all, limit)
+		}
+	}
+	return keep(all, limit), lines.Err()
+}
+
+// keep returns the last entries, in memory of their own size.
+func keep(all []Entry, limit int) []Entry {
+	if len(all) <= limit {
+		return all
+	}
+	return append([]Entry(nil), all[len(all)-limit:]...)
 }
 
 // timeDigits returns a number as JSON has it: without zeros before it.
