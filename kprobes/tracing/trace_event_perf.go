@@ -247,6 +247,7 @@ func (e *Event) attachProgram(a bpf.Attached) (detach func(), err error) {
 		want = bpf.ProgKprobe
 	case dynevent.Eprobe, dynevent.Synth, dynevent.Fentry, dynevent.Fexit:
 		return nil, fmt.Errorf("%s/%s takes no program: %w", e.Group, e.Name, syscall.EINVAL)
+	default:
 	}
 	if a.Prog.Type() != want {
 		return nil, bpf.ErrType

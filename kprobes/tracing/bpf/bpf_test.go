@@ -119,7 +119,7 @@ func code(all ...insn) (b []byte) {
 }
 
 func movK(dst uint8, imm int32) insn { return insn{code: classALU64 | aluMOV, dst: dst, imm: imm} }
-func movX(dst, src uint8) insn { return insn{code: classALU64 | aluMOV | srcX, dst: dst, src: src} }
+func movX(dst, src uint8) insn       { return insn{code: classALU64 | aluMOV | srcX, dst: dst, src: src} }
 
 func aluK(op, dst uint8, imm int32) insn {
 	return insn{code: classALU64 | op, dst: dst, imm: imm}

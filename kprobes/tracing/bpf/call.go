@@ -253,6 +253,7 @@ func (m *Map) lookup(key []byte) ([]byte, error) {
 		return nil, errNotSupported
 	case mapQueue, mapStack:
 		return m.pop(true)
+	default:
 	}
 	n := m.find(key)
 	if n < 0 || m.kind == mapStackTrace && binary.LittleEndian.Uint64(m.slot(n)) == 0 {

@@ -43,6 +43,7 @@ func (v *verifier) call(s *state, i insn, at int) error {
 			callback = int(regs[r].off)
 		case argStackOrNull:
 			shown = regs[r]
+		default:
 		}
 	}
 	if err := v.mapAllows(i, h, m); err != nil {
@@ -98,6 +99,7 @@ func (v *verifier) allowed(nr int32) bool {
 		return true
 	case ProgTracepoint, ProgPerfEvent:
 		return nr != helperGetFuncIP
+	default:
 	}
 	return nr != helperGetFuncIP && nr != helperAttachCookie
 }
@@ -211,6 +213,7 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if p.typ != regScalar || !p.isConst() {
 			return v.refuse(syscall.EACCES, "R%d is not a known constant'", r)
 		}
+	default:
 	}
 	return nil
 }
@@ -313,6 +316,7 @@ func (v *verifier) mapAllows(i insn, h *helper, m *Map) error {
 			ok = i.imm == 3 || i.imm == 1
 		case mapArrayOfMaps, mapHashOfMaps:
 			ok = i.imm == 1
+		default:
 		}
 	}
 	if !ok {

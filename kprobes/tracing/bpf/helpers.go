@@ -3,6 +3,7 @@ package bpf
 import (
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"hash/maphash"
 	"math/rand/v2"
 	"syscall"
@@ -135,10 +136,8 @@ func errno(err error) uint64 {
 	if err == nil {
 		return 0
 	}
-	e, ok := err.(syscall.Errno)
-	if !ok {
-		e = syscall.EINVAL
-	}
+	e := syscall.EINVAL
+	_ = errors.As(err, &e)
 	return -uint64(e)
 }
 
@@ -298,6 +297,7 @@ func (s space) allows(addr, n uint64) bool {
 		return addr >= abi.TaskSizeMax && addr+n >= addr
 	case userSpace:
 		return user
+	default:
 	}
 	return user || addr >= abi.TaskSizeMax && addr+n >= addr
 }

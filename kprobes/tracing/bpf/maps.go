@@ -115,6 +115,7 @@ func (k MapType) hash() bool {
 	switch k {
 	case mapHash, mapPerCPUHash, mapLRUHash, mapLRUPerCPUHash, mapHashOfMaps:
 		return true
+	default:
 	}
 	return false
 }
@@ -125,6 +126,7 @@ func (k MapType) array() bool {
 	switch k {
 	case mapArray, mapPerCPUArray, mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapStackTrace:
 		return true
+	default:
 	}
 	return false
 }
@@ -134,6 +136,7 @@ func (k MapType) holds() bool {
 	switch k {
 	case mapProgArray, mapPerfEventArray, mapArrayOfMaps, mapHashOfMaps:
 		return true
+	default:
 	}
 	return false
 }
@@ -404,6 +407,7 @@ func (m *Map) update(key, value []byte, flags uint64, cpu int) error {
 		return errNotSupported
 	case mapStackTrace:
 		return syscall.EINVAL
+	default:
 	}
 	if m.kind.holds() {
 		return syscall.EINVAL

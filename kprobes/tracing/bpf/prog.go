@@ -319,7 +319,7 @@ func (s *System) linkCreate(c Caller, a *attr) (Result, error) {
 }
 
 // badObject is the error of a descriptor that refers to something else.
-func badObject(object any) error {
+func badObject(object any) syscall.Errno {
 	if object == nil {
 		return syscall.EBADF
 	}

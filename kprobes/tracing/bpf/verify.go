@@ -138,7 +138,7 @@ func (v *verifier) functions() error {
 	v.starts = []int{0}
 	insns := v.prog.insns
 	for n, i := range insns {
-		to := -1
+		var to int
 		switch {
 		case (i.class() == classJMP) && i.op() == jmpCALL && i.src == pseudoCall,
 			i.wideLoad() && i.src == pseudoFunc:
@@ -235,7 +235,7 @@ func (v *verifier) useMap(a *attr, n int, i insn, high uint64) error {
 	}
 	m, ok := v.caller.Object(fd).(*Map)
 	if !ok {
-		return v.refuse(badObject(v.caller.Object(fd)).(syscall.Errno), "fd %d is not pointing to valid bpf_map", fd)
+		return v.refuse(badObject(v.caller.Object(fd)), "fd %d is not pointing to valid bpf_map", fd)
 	}
 	direct := i.src == pseudoMapValue || i.src == pseudoMapIdxValue
 	switch {
@@ -689,6 +689,7 @@ func (v *verifier) pointerMath(s *state, i insn, dst, src value) error {
 			return nil
 		}
 		return v.refuse(syscall.EACCES, "R%d pointer arithmetic on %s prohibited", i.dst, regNames[p.typ])
+	default:
 	}
 	for _, part := range []value{n, p} {
 		if err := v.sane(p, part); err != nil {
@@ -845,6 +846,7 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		if stored == nil {
 			return unknown().loaded(size), nil
 		}
+	default:
 	}
 	return value{}, v.refuse(syscall.EACCES, "R%d invalid mem access '%s'", r, regNames[p.typ])
 }
