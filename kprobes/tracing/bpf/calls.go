@@ -276,9 +276,6 @@ func (v *verifier) memory(s *state, r uint8, size int, written bool, want argTyp
 	case hi+int64(size) > 0:
 		return v.refuse(syscall.EINVAL, "invalid indirect access to stack R%d off=%d size=%d", r, lo, size)
 	}
-	if !written && lo < -int64(f.allocated()) {
-		return v.refuse(syscall.EACCES, "invalid indirect read from stack R%d off %d+0 size %d", r, lo, size)
-	}
 	f.grow(lo)
 	for off := int(lo); off < int(hi)+size; off++ {
 		if !written {
