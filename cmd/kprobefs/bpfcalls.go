@@ -10,6 +10,7 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // bpf(2) of 64-bit programs is answered by the serving process, like perf_event_open(2)
@@ -24,6 +25,9 @@ const (
 	bpfHost = "host"
 	bpfNone = "none"
 )
+
+// bpfSince is the first release here that has bpf(2), which is of Linux 3.18.
+const bpfSince = release.Linux4_15
 
 // answerLimit answers a caller that raises its RLIMIT_MEMLOCK after a bpf(2) of ours: programs do so for the sake of
 // maps, which take none of the host's locked memory here, and it would fail in a user namespace.
@@ -48,6 +52,9 @@ func (s *supervisor) answerBPF(c *caller) {
 		} else {
 			c.proceed()
 		}
+		return
+	case s.kernel.linux < bpfSince:
+		c.fail(unix.ENOSYS)
 		return
 	case s.bpf == bpfNone, !c.capable(unix.CAP_SYS_ADMIN, unix.CAP_BPF):
 		c.fail(unix.EPERM) // kernel.unprivileged_bpf_disabled is 2 on Debian
