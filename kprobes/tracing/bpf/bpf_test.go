@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -471,5 +472,41 @@ func BenchmarkCount(b *testing.B) {
 	all := []Attached{{Prog: p}}
 	for b.Loop() {
 		s.RunArray(all, &h)
+	}
+}
+
+// TestConcurrent: hits on two vCPUs, and calls of a process meanwhile; every hit is counted.
+func TestConcurrent(t *testing.T) {
+	s, c := newSystem(), &fakeCaller{}
+	fd := c.newMap(t, s, mapArray, 4, 8, 1, 0)
+	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat([]insn{st(sizeW, 10, -4, 0), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, fd), []insn{
+		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1), {code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD}, movK(0, 0), exit})...))
+	if err != nil {
+		t.Fatal(err, log)
+	}
+	const hits = 2000
+	var work sync.WaitGroup
+	for cpu := range 2 {
+		work.Go(func() {
+			h := Hit{Trap: &abi.Trap{CPU: cpu, Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Comm: new([abi.TaskCommLen]byte)}
+			for range hits {
+				s.RunArray([]Attached{{Prog: p}}, &h)
+			}
+		})
+	}
+	key := c.put(make([]byte, 4))
+	value := c.put(make([]byte, 8))
+	for range 200 {
+		if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: key, 16: value}); err != nil {
+			t.Fatal(err)
+		}
+		if q, _, err := c.load(s, ProgKprobe, "GPL", code(movK(0, 0), exit)); err == nil {
+			s.Release(q)
+		}
+		c.memory = c.memory[:value+8-base]
+	}
+	work.Wait()
+	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: key, 16: value}); err != nil || binary.LittleEndian.Uint64(c.memory[value-base:]) != 2*hits {
+		t.Errorf("%v: %d hits are counted, not %d", err, binary.LittleEndian.Uint64(c.memory[value-base:]), 2*hits)
 	}
 }

@@ -331,7 +331,7 @@ func (s *System) mapUpdate(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen:
+	case m.flags&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	case a.u64(24)&updateLock != 0:
 		return Result{}, syscall.EINVAL
@@ -405,7 +405,7 @@ func (s *System) mapDelete(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen:
+	case m.flags&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	}
 	return Result{}, s.drop(m, key)
@@ -496,7 +496,7 @@ func (s *System) lookupBatch(c Caller, a *attr, remove bool) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagWriteOnly != 0 || remove && (m.flags&flagReadOnly != 0 || m.frozen):
+	case m.flags&flagWriteOnly != 0 || remove && (m.flags&flagReadOnly != 0 || m.frozen.Load()):
 		return Result{}, syscall.EPERM
 	case remove && !m.kind.hash():
 		return Result{}, errNotSupported
@@ -565,7 +565,7 @@ func (s *System) eachOfBatch(c Caller, a *attr, do func(m *Map, key, value []byt
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen:
+	case m.flags&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	}
 	size := m.userValue()
@@ -593,12 +593,9 @@ func (s *System) mapFreeze(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	s.mem.Lock()
-	defer s.mem.Unlock()
-	if m.frozen {
+	if m.frozen.Swap(true) {
 		return Result{}, syscall.EBUSY
 	}
-	m.frozen = true
 	return Result{}, nil
 }
 

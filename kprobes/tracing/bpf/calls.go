@@ -197,7 +197,7 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if p.typ != regMapValue {
 			return wrong("map_value")
 		}
-		if !p.m.frozen || p.m.flags&flagProgRead == 0 {
+		if !p.m.frozen.Load() || p.m.flags&flagProgRead == 0 {
 			return v.refuse(syscall.EACCES, "R%d does not point to a readonly map'", r)
 		}
 	case argMem, argMemOrNull, argUninitMem:

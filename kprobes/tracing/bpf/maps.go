@@ -3,6 +3,7 @@ package bpf
 import (
 	"encoding/binary"
 	"fmt"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
@@ -83,7 +84,7 @@ type Map struct {
 	id     uint32
 	index  int // which address range it has
 	refs   int // descriptors, programs, pins and elements of other maps
-	frozen bool
+	frozen atomic.Bool
 
 	cpus   int // slots of an element
 	stride int // bytes of a slot

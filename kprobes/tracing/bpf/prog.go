@@ -223,10 +223,13 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 	}
 	f.u64(32, given64(in, 32))
 	f.u64(40, uint64(p.loaded))
-	f.u32(52, uint32(len(p.maps)))
+	p.sys.objects.Lock()
+	maps := slices.Clone(p.maps)
+	p.sys.objects.Unlock()
+	f.u32(52, uint32(len(maps)))
 	if n, to := int(given(in, 52)), given64(in, 56); n > 0 && to != 0 {
 		var ids []byte
-		for _, m := range p.maps[:min(n, len(p.maps))] {
+		for _, m := range maps[:min(n, len(maps))] {
 			ids = binary.LittleEndian.AppendUint32(ids, m.id)
 		}
 		c.Write(to, ids)
