@@ -13,9 +13,10 @@ import (
 
 // hostsFiles are files that the pages name and that are the host's below exec, with the reason.
 var hostsFiles = map[string]string{
-	"/proc/mounts": "the host's mounts, of which ours are shown as Linux has them",
-	"/proc/locks":  "named as a file that has no locks of ours",
-	"/dev/vda":     "the emulated kernel's disk is in the tree only",
+	"/proc/mounts":  "the host's mounts, of which ours are shown as Linux has them",
+	"/proc/cpuinfo": "the processor is the host's; why takes the names of features that it shows",
+	"/proc/locks":   "named as a file that has no locks of ours",
+	"/dev/vda":      "the emulated kernel's disk is in the tree only",
 }
 
 // namedPaths returns the paths below /proc, /sys, /dev and /boot that the pages name.

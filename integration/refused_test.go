@@ -102,7 +102,7 @@ func errno(err error) string {
 	return "ok"
 }
 
-// TestHostKernel: perf_event_open and bpf with an event's id do not reach the host's
+// TestHostKernel: with --bpf=host, perf_event_open and bpf with an event's id do not reach the host's
 // event of the same number: a descriptor of ours comes back. Calls that are not about events have the same result as
 // outside.
 func TestHostKernel(t *testing.T) {
@@ -128,7 +128,7 @@ func TestHostKernel(t *testing.T) {
 		want["perf the host's uprobe"] = ""
 	}
 	script := `cd /sys/kernel/tracing && echo p:mine vfs_read >kprobe_events && ` + refusedVar + `=$(cat events/kprobes/mine/id) "$TESTBIN" 2>&1`
-	out, status := asUser(nil).kprobefs(t, publicDir(t), []string{"TESTBIN=" + self, refusedVar + "_UPROBE=" + strings.TrimSpace(string(hosts))}, 1, "sh", "-c", script)
+	out, status := asUser(nil).exec(t, publicDir(t), []string{"TESTBIN=" + self, refusedVar + "_UPROBE=" + strings.TrimSpace(string(hosts))}, []string{"--cpus", "1", "--bpf", "host"}, "sh", "-c", script)
 	if status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}
@@ -174,7 +174,7 @@ func TestNothingReachesHost(t *testing.T) {
 	script := `cd /sys/kernel/tracing && echo p:mine vfs_read >kprobe_events && ` + refusedVar + `=$(cat events/kprobes/mine/id) "$TESTBIN" 2>&1
 for n in kprobe uprobe; do echo ours: $(cat /sys/bus/event_source/devices/$n/type); done
 ! command -v perf >/dev/null || perf stat -a -e kprobes:mine -e task-clock cat /etc/passwd >/dev/null 2>&1`
-	out, status := asUser(nil).exec(t, publicDir(t), []string{"TESTBIN=" + self}, []string{"--cpus", "1", "--log-level", "debug"}, "sh", "-c", script)
+	out, status := asUser(nil).exec(t, publicDir(t), []string{"TESTBIN=" + self}, []string{"--cpus", "1", "--bpf", "host", "--log-level", "debug"}, "sh", "-c", script)
 	if status != 0 {
 		t.Fatalf("exit status %d: %s", status, out)
 	}

@@ -354,7 +354,12 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		}
 		sup.settle()
 	}()
-	if err := untilSignal(sig, tree.give, func() error { return errors.Join(tree.place(), ns.cover()) }); err != nil {
+	if err := untilSignal(sig, tree.give, func() error {
+		if f.bpf == bpfOurs {
+			ns.hideTypes()
+		}
+		return errors.Join(tree.place(), ns.cover())
+	}); err != nil {
 		return err
 	}
 	tree.headers()

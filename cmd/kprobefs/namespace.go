@@ -135,6 +135,27 @@ func (ns *namespace) cover() error {
 	return nil
 }
 
+// hostTypes is where a kernel shows its types as BTF.
+const hostTypes = "/sys/kernel/btf"
+
+// hideTypes covers the host's types, by which programs of bpf(2) would be fitted to the host's structures: the
+// emulated kernel has none there.
+func (ns *namespace) hideTypes() {
+	if !exists(hostTypes) {
+		return
+	}
+	cover, err := ns.tmpfs()
+	if err == nil {
+		err = ns.putOver(cover, hostTypes)
+	}
+	if err == nil {
+		err = ns.protect(hostTypes, unix.MS_RDONLY)
+	}
+	if err != nil {
+		ns.log.WithFields(logrus.Fields{"file": hostTypes, "err": err}).Info("not covered")
+	}
+}
+
 // placeEventSources has /sys/bus/event_source show our kprobe and uprobe. Most hosts have both,
 // with our numbers, and need no change.
 func (ns *namespace) placeEventSources() {
