@@ -480,7 +480,8 @@ func TestConcurrent(t *testing.T) {
 	s, c := newSystem(), &fakeCaller{}
 	fd := c.newMap(t, s, mapArray, 4, 8, 1, 0)
 	p, log, err := c.load(s, ProgKprobe, "GPL", code(slices.Concat([]insn{st(sizeW, 10, -4, 0), movX(2, 10), aluK(aluADD, 2, -4)}, loadMap(1, fd), []insn{
-		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1), {code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD}, movK(0, 0), exit})...))
+		callHelper(1), jmpK(jmpJEQ, 0, 0, 2), movK(1, 1), {code: classSTX | modeAtomic | sizeDW, dst: 0, src: 1, imm: aluADD}, movK(0, 0), exit,
+	})...))
 	if err != nil {
 		t.Fatal(err, log)
 	}
