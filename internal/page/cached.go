@@ -21,7 +21,7 @@ func pause(least, took time.Duration) time.Duration {
 	return min(max(least, share*took), mostAge)
 }
 
-// cached is what is read for all who look at the same.
+// cached is an answer that is shared by all viewers.
 type cached[T any] struct {
 	mu      sync.Mutex
 	v       T

@@ -437,7 +437,7 @@ func TestPanic(t *testing.T) {
 	}
 }
 
-// TestReboot: a stream goes on with the machine that has replaced the one of before.
+// TestReboot: after a reboot a stream continues with the new machine.
 func TestReboot(t *testing.T) {
 	first, second := newSite(t, true), newSite(t, true)
 	var now atomic.Pointer[kprobefs.Kernel]

@@ -67,7 +67,7 @@ type function struct {
 	callback bool
 }
 
-// state is what is known at one point of a path.
+// state holds what the verifier knows at one point of a path.
 type state struct {
 	pc     int
 	frames []*function

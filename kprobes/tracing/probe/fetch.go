@@ -11,7 +11,7 @@ const (
 	FromReturn                 // $retval
 )
 
-// Access is what is done last to fetch the value of an argument.
+// Access is the last step by which the value of an argument is fetched.
 type Access byte
 
 // The kinds of accesses.
