@@ -77,7 +77,7 @@ func TestTypes(t *testing.T) {
 		t.Errorf("call is at %d", at)
 	}
 	if types.Func("file") != nil || types.Func("none") != nil || types.Offset("none", "x") != 0 {
-		t.Error("a file that does not exist is found")
+		t.Error("a type or function that does not exist is found")
 	}
 }
 
