@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -39,36 +38,8 @@ type BPFWrite struct {
 
 // bpfFiles are the descriptors of bpf(2).
 type bpfFiles struct {
-	mu     sync.Mutex
-	fs     *anoninode.FS // nil until the first
-	err    error         // why there can be none
-	clocks map[int]bool  // processes that have loaded a program for perf events
-}
-
-// connected returns the file system, and connects it the first time.
-func (b *bpfFiles) connected() (*anoninode.FS, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fs == nil && b.err == nil {
-		b.fs, b.err = anoninode.New(BPFName)
-	}
-	return b.fs, b.err
-}
-
-// present returns the file system, or nil if nobody has used it.
-func (b *bpfFiles) present() *anoninode.FS {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.fs
-}
-
-func (b *bpfFiles) close() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.fs != nil {
-		b.fs.Close()
-	}
-	b.err, b.fs = syscall.ENODEV, nil
+	descriptors
+	clocks map[int]bool // processes that have loaded a program for perf events
 }
 
 // runsClocks remembers that a process has loaded a program that a clock could run.
@@ -91,7 +62,7 @@ func (b *bpfFiles) hasClocks(pid int) bool {
 // memory, whether the call fails or not, and a descriptor to give, or nil. It fails with ENXIO if there can
 // be no descriptors here, and with Linux's errnos.
 func (a *Activity) BPF(c host.Caller, call BPFCall) (ret int, f *os.File, writes []BPFWrite, err error) {
-	fs, err := a.bpf.connected()
+	fs, err := a.bpf.connected(BPFName)
 	if err != nil {
 		return 0, nil, nil, fmt.Errorf("bpf: %w: %w", syscall.ENXIO, err)
 	}
@@ -157,10 +128,7 @@ func (c *bpfCaller) Object(fd int) any {
 	if f, ok := c.fs.Find(c.pid, fd).(*bpfFile); ok {
 		return f.object
 	}
-	c.activity.perf.mu.Lock()
-	perfFS := c.activity.perf.fs
-	c.activity.perf.mu.Unlock()
-	if perfFS != nil {
+	if perfFS := c.activity.perf.present(); perfFS != nil {
 		if f, ok := perfFS.Find(c.pid, fd).(*perfFile); ok {
 			return f.event
 		}
@@ -177,9 +145,7 @@ type otherFile struct{}
 // SetBPF is PERF_EVENT_IOC_SET_BPF: it attaches the program of one descriptor of a process to the event of
 // another one, until that is closed. It fails with ErrNotOurs if that is no event of ours.
 func (a *Activity) SetBPF(c host.Caller, event, program int) error {
-	a.perf.mu.Lock()
-	perfFS := a.perf.fs
-	a.perf.mu.Unlock()
+	perfFS := a.perf.present()
 	if perfFS == nil {
 		return ErrNotOurs
 	}

@@ -50,10 +50,8 @@ const (
 
 // perfFiles are the descriptors of perf_event_open(2).
 type perfFiles struct {
-	mu   sync.Mutex
-	fs   *anoninode.FS // nil until the first
-	open map[int]int   // by process: how many it has opened
-	err  error         // why there can be none
+	descriptors
+	open map[int]int // by process: how many it has opened
 
 	sites map[site][]*perfFile // of uprobes
 }
@@ -110,15 +108,37 @@ func (a *Activity) UserProbe(c host.Caller, ip uint64) error {
 // PlantedCall is how many bytes before the instruction after the call a planted uprobe is.
 const PlantedCall = 8
 
-// connected returns the file system, and connects it the first time.
-func (p *perfFiles) connected() (*anoninode.FS, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fs == nil && p.err == nil {
-		p.fs, p.err = anoninode.New(PerfName)
-		p.open = map[int]int{}
+// descriptors are those of one kind that programs have open.
+type descriptors struct {
+	mu  sync.Mutex
+	fs  *anoninode.FS // nil until the first
+	err error         // why there can be none
+}
+
+// connected returns the file system, and connects it the first time. Its files have that name.
+func (d *descriptors) connected(name string) (*anoninode.FS, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fs == nil && d.err == nil {
+		d.fs, d.err = anoninode.New(name)
 	}
-	return p.fs, p.err
+	return d.fs, d.err
+}
+
+// present returns the file system, or nil if nobody has used it.
+func (d *descriptors) present() *anoninode.FS {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fs
+}
+
+func (d *descriptors) close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.fs != nil {
+		d.fs.Close()
+	}
+	d.err, d.fs = syscall.ENODEV, nil
 }
 
 // has reports whether a process has opened an event that it has not closed.
@@ -131,6 +151,9 @@ func (p *perfFiles) has(pid int) bool {
 func (p *perfFiles) count(pid, more int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.open == nil {
+		p.open = map[int]int{}
+	}
 	if p.open[pid] += more; p.open[pid] <= 0 {
 		delete(p.open, pid)
 	}
@@ -138,22 +161,9 @@ func (p *perfFiles) count(pid, more int) {
 
 // settle waits for those that are being closed.
 func (p *perfFiles) settle() {
-	p.mu.Lock()
-	fs := p.fs
-	p.mu.Unlock()
-	if fs != nil {
+	if fs := p.present(); fs != nil {
 		fs.Settle()
 	}
-}
-
-func (p *perfFiles) close() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.fs != nil {
-		p.fs.Close()
-	}
-	p.err = syscall.ENODEV
-	p.fs = nil
 }
 
 // PerfOpen is perf_event_open(2) of a caller that may count what it asks for. It fails with
@@ -183,7 +193,7 @@ func (a *Activity) PerfOpen(c host.Caller, o PerfOpen) (*os.File, error) {
 	default:
 		return nil, ErrNotOurs
 	}
-	fs, err := a.perf.connected()
+	fs, err := a.perf.connected(PerfName)
 	if err != nil {
 		return nil, fmt.Errorf("perf_event_open: %w: %w", syscall.ENXIO, err)
 	}
@@ -274,9 +284,7 @@ func exists(path string) bool {
 // PerfMap is mmap(2) of a process's descriptor, before the host's kernel maps its memory. It
 // fails with ErrNotOurs if the descriptor is none of PerfOpen.
 func (a *Activity) PerfMap(pid, fd int, size, offset uint64, writable bool) error {
-	a.perf.mu.Lock()
-	fs := a.perf.fs
-	a.perf.mu.Unlock()
+	fs := a.perf.present()
 	if fs == nil {
 		return ErrNotOurs
 	}

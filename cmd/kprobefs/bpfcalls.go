@@ -62,14 +62,20 @@ func (s *supervisor) answerBPF(c *caller) {
 	}
 	var memory *os.File
 	var err error
-	if !c.take(func(tid int) { memory, err = os.Open(proc.Path(tid, "mem")) }) || err != nil {
+	pid := 0
+	waits := c.take(func(tid int) {
+		memory, err = os.Open(proc.Path(tid, "mem"))
+		pid, _ = s.groups.of(tid)
+	})
+	if err != nil {
 		c.fail(unix.ESRCH)
 		return
 	}
 	defer memory.Close()
-	if !c.take(func(tid int) { n, _ := s.groups.of(tid); s.usesBPF.Store(uint64(n), struct{}{}) }) {
+	if !waits {
 		return
 	}
+	s.usesBPF.Store(uint64(pid), struct{}{})
 	r := s.askOf(c, &question{Do: doBPF, BPF: &kprobefs.BPFCall{Command: uint32(c.args[0]), Addr: c.args[1], Size: uint32(c.args[2])}}, memory)
 	if r.file != nil {
 		defer r.file.Close()

@@ -183,7 +183,6 @@ type Prog struct {
 	refs     int
 	loaded   int64 // when, nanoseconds since boot
 	verified int   // instructions that the verifier has looked at
-	attach   uint32
 	btf      *BTF
 
 	ran    atomic.Uint64
@@ -197,9 +196,6 @@ func (p *Prog) faulted(why string) {
 		p.sys.conf.Warn(fmt.Sprintf("bpf: program %q was ended: %s", p.name, why))
 	}
 }
-
-// Name returns the program's name, which may be empty.
-func (p *Prog) Name() string { return p.name }
 
 // Type returns the program's type.
 func (p *Prog) Type() ProgType { return p.kind }
@@ -228,16 +224,10 @@ type Link struct {
 	prog   *Prog
 	detach func()
 	refs   int
-	info   []byte // what follows struct bpf_link_info's first three fields
 }
 
-// Kinds of links (enum bpf_link_type).
-const (
-	linkRawTracepoint = 1
-	linkTracing       = 2
-	linkPerfEvent     = 7
-	linkKprobeMulti   = 8
-)
+// linkPerfEvent is BPF_LINK_TYPE_PERF_EVENT.
+const linkPerfEvent = 7
 
 // BTF is struct btf: types that a program or map was loaded with.
 type BTF struct {

@@ -247,9 +247,7 @@ func element(c Caller, a *attr, fd int) (m *Map, key []byte, err error) {
 // lookup returns the value of a key as user space sees it. The caller holds mem.
 func (m *Map) lookup(key []byte) ([]byte, error) {
 	switch m.kind {
-	case mapProgArray:
-		return nil, errNotSupported
-	case mapPerfEventArray, mapRingbuf:
+	case mapProgArray, mapPerfEventArray, mapRingbuf:
 		return nil, errNotSupported
 	case mapQueue, mapStack:
 		return m.pop(true)
@@ -357,14 +355,22 @@ func (s *System) store(c Caller, m *Map, key, value []byte, flags uint64) error 
 	if m.kind.array() && flags != updateAny {
 		return syscall.EINVAL
 	}
-	s.objects.Lock()
-	s.mem.Lock()
-	n, err := m.insert(key, flags)
-	var before any
-	if err == nil {
+	return s.exchange(func() (before any, err error) {
+		n, err := m.insert(key, flags)
+		if err != nil {
+			return nil, err
+		}
 		before, m.held[n] = m.held[n], object
 		s.ref(object)
-	}
+		return before, nil
+	})
+}
+
+// exchange calls do, which changes what an element refers to, and gives back what it referred to before.
+func (s *System) exchange(do func() (before any, err error)) error {
+	s.objects.Lock()
+	s.mem.Lock()
+	before, err := do()
 	s.mem.Unlock()
 	ends := s.unref(before)
 	s.objects.Unlock()
@@ -418,25 +424,20 @@ func (s *System) drop(m *Map, key []byte) error {
 		defer s.mem.Unlock()
 		return m.delete(key)
 	}
-	s.objects.Lock()
-	s.mem.Lock()
-	var before any
-	err := error(syscall.ENOENT)
-	if n := m.find(key); n >= 0 && m.held[n] != nil {
-		before, m.held[n], err = m.held[n], nil, nil
+	return s.exchange(func() (before any, err error) {
+		n := m.find(key)
+		switch {
+		case n < 0 && m.kind.array():
+			return nil, syscall.E2BIG
+		case n < 0 || m.held[n] == nil:
+			return nil, syscall.ENOENT
+		}
+		before, m.held[n] = m.held[n], nil
 		if m.slots != nil {
 			m.remove(n)
 		}
-	} else if m.kind.array() && n < 0 {
-		err = syscall.E2BIG
-	}
-	s.mem.Unlock()
-	ends := s.unref(before)
-	s.objects.Unlock()
-	for _, end := range ends {
-		end()
-	}
-	return err
+		return before, nil
+	})
 }
 
 func (s *System) mapNextKey(c Caller, a *attr) (Result, error) {
@@ -482,7 +483,7 @@ func batch(c Caller, a *attr) (m *Map, count int, put func(n int), err error) {
 		return nil, 0, nil, err
 	}
 	switch {
-	case a.u64(batchFlags)&^updateLock != 0 || a.u64(48) != 0 || a.u64(batchFlags) != 0:
+	case a.u64(batchFlags) != 0 || a.u64(48) != 0:
 		err = syscall.EINVAL
 	case !m.kind.hash() && m.kind != mapArray && m.kind != mapPerCPUArray && m.kind != mapLPMTrie || m.kind.holds():
 		err = errNotSupported
@@ -505,8 +506,7 @@ func (s *System) lookupBatch(c Caller, a *attr, remove bool) (Result, error) {
 	}
 	var key []byte
 	if a.u64(batchIn) != 0 {
-		size := m.key
-		if key, err = read(c, a.u64(batchIn), size); err != nil {
+		if key, err = read(c, a.u64(batchIn), m.key); err != nil {
 			return Result{}, err
 		}
 	}

@@ -191,8 +191,6 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 			return v.memory(s, r, (*m).value, want == argUninitValue, want)
 		}
 		return v.memory(s, r, (*m).key, false, want)
-	case argLong:
-		return v.memory(s, r, 8, true, want)
 	case argConstString:
 		if p.typ != regMapValue {
 			return wrong("map_value")

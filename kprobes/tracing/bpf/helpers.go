@@ -28,7 +28,6 @@ const (
 	argSize         // how many bytes, at least 1
 	argSizeOrZero   // how many bytes
 	argCtx          // the program's own first argument
-	argLong         // memory for 8 bytes, which the helper writes
 	argConstString  // a string in a map that is frozen and read-only
 	argFunc         // a function of the program
 	argStackOrNull  // the stack, or NULL
@@ -59,11 +58,7 @@ type helper struct {
 // Numbers of helpers that the verifier treats specially.
 const (
 	helperTailCall     = 12
-	helperRingReserve  = 131
-	helperRingSubmit   = 132
-	helperRingDiscard  = 133
 	helperForEachElem  = 164
-	helperLoop         = 181
 	helperGetFuncIP    = 173
 	helperAttachCookie = 174
 )

@@ -45,7 +45,7 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	p := &Prog{sys: s, kind: ProgType(a.u32(0)), name: name, refs: 1, gpl: slices.Contains(gplLicenses, license), attach: a.u32(68)}
+	p := &Prog{sys: s, kind: ProgType(a.u32(0)), name: name, refs: 1, gpl: slices.Contains(gplLicenses, license)}
 	if _, known := programTypes[p.kind]; !known {
 		return Result{}, fmt.Errorf("program type %d: %w", p.kind, syscall.EINVAL)
 	}
@@ -287,7 +287,6 @@ func (l *Link) describe() []byte {
 	l.sys.objects.Lock()
 	f.u32(8, l.prog.id)
 	l.sys.objects.Unlock()
-	copy(f[16:], l.info)
 	return f
 }
 

@@ -415,12 +415,15 @@ func (v *verifier) joined(s *state) (bool, error) {
 	return false, nil
 }
 
-// push has another way be followed later.
-func (v *verifier) push(s *state) {
-	if s.parent != nil {
-		s.parent.branches++
+// later has the way from s to an instruction be followed later, and returns what is known there.
+func (v *verifier) later(s *state, to int) *state {
+	other := s.clone()
+	other.pc = to
+	if other.parent != nil {
+		other.parent.branches++
 	}
-	v.todo = append(v.todo, s)
+	v.todo = append(v.todo, other)
+	return other
 }
 
 // ended says that a path has ended: what was kept on it is followed to its end when that was the last one.
@@ -1022,11 +1025,8 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 	null := !i.fromRegister() && i.imm == 0 && (op == jmpJEQ || op == jmpJNE) && !narrow
 	switch {
 	case null && (d.typ == regMapValueOrNull || d.typ == regRecordOrNull):
-		taken := s.clone()
-		taken.pc = target
-		taken.isNull(d, op == jmpJEQ)
+		v.later(s, target).isNull(d, op == jmpJEQ)
 		s.isNull(d, op == jmpJNE)
-		v.push(taken)
 		return false, nil
 	case null && d.typ == regMapValue: // of other pointers Linux does not see that they are not NULL
 		if op == jmpJNE {
@@ -1034,9 +1034,7 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 		}
 		return false, nil
 	case d.typ != regScalar || other.typ != regScalar:
-		taken := s.clone()
-		taken.pc = target
-		v.push(taken)
+		v.later(s, target)
 		return false, nil
 	}
 	a, b := d, other
@@ -1048,16 +1046,12 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 				}
 				return false, nil
 			}
-			taken := s.clone()
-			taken.pc = target
-			v.push(taken)
+			v.later(s, target)
 			return false, nil
 		}
 		if op == jmpJSGT || op == jmpJSGE || op == jmpJSLT || op == jmpJSLE {
 			if a.umax > 1<<31-1 {
-				taken := s.clone()
-				taken.pc = target
-				v.push(taken)
+				v.later(s, target)
 				return false, nil
 			}
 		}
@@ -1071,11 +1065,8 @@ func (v *verifier) branch(s *state, i insn) (done bool, err error) {
 	}
 	yes, no := yesA.possible() && yesB.possible(), noA.possible() && noB.possible()
 	if yes && no {
-		taken := s.clone()
-		taken.pc = target
-		taken.learn(i, d, yesA, yesB)
+		v.later(s, target).learn(i, d, yesA, yesB)
 		s.learn(i, d, noA, noB)
-		v.push(taken)
 		return false, nil
 	}
 	if yes {
@@ -1167,9 +1158,6 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	}
 	if err := v.readable(s, r0); err != nil {
 		return false, err
-	}
-	if regs[r0].typ != regScalar && v.prog.kind != ProgSocketFilter {
-		return true, nil
 	}
 	return true, nil
 }

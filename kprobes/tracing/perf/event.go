@@ -216,13 +216,18 @@ func (e *Event) Output(h *Hit) error {
 		return nil
 	}
 	e.count.Add(1)
+	e.record(h, 1)
+	return nil
+}
+
+// record writes a sample, if there is a ring.
+func (e *Event) record(h *Hit, period uint64) {
 	if r := e.out.Load(); r != nil {
-		if !r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, cpu, e.time(h.Time)) },
-			func(b []byte) []byte { return e.sample(b, h, 1) }) {
+		if !r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, e.set.cpus[h.VCPU], e.time(h.Time)) },
+			func(b []byte) []byte { return e.sample(b, h, period) }) {
 			e.lost.Add(1)
 		}
 	}
-	return nil
 }
 
 // WantsChain reports whether samples have the kernel's stack.
@@ -253,12 +258,7 @@ func (e *Event) Hit(h *Hit) {
 		period = e.period.Load()
 		e.left.Add(int64(period))
 	}
-	if r := e.out.Load(); r != nil {
-		if !r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, e.set.cpus[h.VCPU], e.time(h.Time)) },
-			func(b []byte) []byte { return e.sample(b, h, period) }) {
-			e.lost.Add(1)
-		}
-	}
+	e.record(h, period)
 	if e.limit.Load() > 0 && e.limit.Add(-1) == 0 {
 		e.stop()
 		e.wakeAll()
