@@ -266,6 +266,7 @@ type cpuScratch struct {
 	depth   int
 	hists   [maxNesting]hist.Hit
 	perf    perf.Hit
+	program programHit
 	stack   [maxStack]uint64
 	_       [64]byte
 }

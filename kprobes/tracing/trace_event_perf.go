@@ -287,15 +287,25 @@ func (e *Event) detachProgram(p *bpf.Prog) {
 func (e *Event) runPrograms(trap *abi.Trap, s *filter.Subject, all []bpf.Attached, tid int32) bool {
 	t := e.tracer
 	tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
-	h := bpf.Hit{Trap: trap, Ctx: s.Entry, PID: int32(uint32(tgid)), TID: tid, Comm: s.Comm, UID: t.currentUID(trap)}
+	h := &t.scratch(trap).program
+	h.event = e
+	h.Trap, h.Ctx, h.PID, h.TID, h.Comm, h.UID, h.Func = trap, s.Entry, int32(uint32(tgid)), tid, s.Comm, t.currentUID(trap), 0
 	if e.kind == dynevent.Kprobe || e.kind == dynevent.Kretprobe {
 		h.Ctx = trap.Regs.Bytes()
 	}
 	if e.kind == dynevent.Kprobe && trap.Regs.IP > 0 {
 		h.Func = trap.Regs.IP - 1
 	}
-	h.Chain = func() []uint64 { return t.unwindEvent(trap, e) }
-	return t.bpf.RunArray(all, &h)
+	if h.Chain == nil {
+		h.Chain = func() []uint64 { return t.unwindEvent(h.Trap, h.event) }
+	}
+	return t.bpf.RunArray(all, &h.Hit)
+}
+
+// programHit is a hit for programs, in the scratch memory of a vCPU.
+type programHit struct {
+	bpf.Hit
+	event *Event
 }
 
 // currentUID returns the current task's user, and its group in the upper half.
