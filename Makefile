@@ -3,7 +3,7 @@ GO    ?= go
 RACE  ?= -race
 LINT  := github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
 GUEST := kernel/guest
-IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12 $(patsubst %,vmlinux-%.inlined,2.6 4.15 5.10 6.1 6.12)
+IMAGES := vmlinux-2.6 vmlinux-4.15 vmlinux-5.10 vmlinux-6.1 vmlinux-6.12 btf-6.12 vmlinux-6.1.btf vmlinux-6.12.btf $(patsubst %,vmlinux-%.inlined,2.6 4.15 5.10 6.1 6.12)
 # The tour's shell: busybox' says the errno of a failed echo, Debian's dash does not.
 TOURSH ?= $(shell command -v busybox >/dev/null 2>&1 && echo busybox) sh
 # What the tests of a package run for at most.
@@ -11,6 +11,10 @@ TIMEOUT  ?= 30m
 # How many scripts are played at once. On two processors 3 end sooner than 8: each is several
 # programs that wait for each other, and poll before they sleep.
 SCRIPTS  ?= 3
+# What go test -json told of a run of integration's tests: "make test-all" leaves out those that
+# have passed in it, and the packages that "make test" runs whole. "make test" writes
+# out/scripts.json, and CI runs the one after the other.
+PASSED   ?=
 # A command that runs the scripts: integration/crowd.sh gives them a host with much on it (CI does).
 CROWD    ?=
 # Where "make install" puts the program, and a directory that stands for / there.
@@ -18,12 +22,14 @@ PREFIX   ?= /usr/local
 DESTDIR  ?=
 # What it installs.
 BIN      ?= bin/kprobefs
+# Where "make release" and "make image" put what they build.
+DIST     ?= dist
 # How long "make fuzz" gives each fuzz target.
 FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
 
-.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release install uninstall clean verdicts verdicts-check
+.PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
 
 help: ## print this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -38,10 +44,10 @@ run: build ## build the program and play a tour of it, with the files in Linux's
 PAGES := README.md docs/tutorial.md $(filter-out docs/guide/README.md docs/guide/go.md,$(sort $(wildcard docs/guide/*.md)))
 
 docs: ## write what their commands print into README, the tutorial and the guides
-	$(GO) run ./integration/docs update $(PAGES)
+	$(GO) run ./internal/tools/docs update $(PAGES)
 
 docs-check: ## fail where README, the tutorial or a guide does not say what its commands print, or a page names what is not there
-	$(GO) run ./integration/docs check $(PAGES)
+	$(GO) run ./internal/tools/docs check $(PAGES)
 	$(GO) test ./docs
 	$(GO) test -run 'TestManPages|TestCommandsPage' ./cmd/kprobefs
 
@@ -49,42 +55,51 @@ releases: ## write docs/reference/releases.md from the table of kernel/release
 	$(GO) test ./docs -run TestReleasesPage -args -update-releases
 
 map: ## draw the packages by their imports: docs/packages.svg
-	$(GO) run ./integration/pkgmap write docs/packages.svg
+	$(GO) run ./internal/tools/pkgmap write docs/packages.svg
 
 map-check: ## fail if a package imports one of a higher layer, or the drawing is old
-	$(GO) run ./integration/pkgmap check docs/packages.svg
+	$(GO) run ./internal/tools/pkgmap check docs/packages.svg
 
 cover: ## print how much of each package its own tests and those of the packages above execute
-	$(GO) test -timeout 20m -cover -coverpkg=./... -coverprofile=out.cover $$($(GO) list ./... | grep -v -e /integration) >/dev/null || true
-	@$(GO) run ./integration/cover out.cover; rm -f out.cover
+	@rm -rf out/cover; mkdir -p out/cover
+	$(GO) test -timeout 20m -cover -coverpkg=./... $$($(GO) list ./... | grep -v -e /integration -e /internal/tools) -args -test.gocoverdir=$(CURDIR)/out/cover >/dev/null || true
+	@$(GO) tool covdata percent -i=out/cover | awk '{ print $$3, $$1 }' | sort -n
 
 # The packages whose tests take longest, to begin with: none of them then runs alone at the end.
 LONGEST = ./kprobes ./cmd/kprobefs . ./kernel/guest ./kernel/cpu ./fs
+
+# The packages whose tests do one thing after the other, and the same with -short: the race detector
+# would find nothing in them, and makes the one that probes each function of each guest several
+# times as long.
+SERIAL = ./docs ./internal/tools/docs ./integration/verdicts
 
 # A line a package, then what failed, and what was skipped and why. Well kept, and nothing of it is in the program.
 SUM := $(GO) run gotest.tools/gotestsum@v1.13.0 --format pkgname --format-hide-empty-pkg
 
 test: vet ## each kind of test there is, in less than 8 minutes on two CPUs; says at the end what it left out
 	$(SUM) -- -short -p 2 -timeout 8m $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) -- -short -p 1 -parallel $(SCRIPTS) -timeout 8m ./integration ./integration/soak ./integration/ftracetest
+	@mkdir -p out
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(SUM) --jsonfile out/scripts.json -- -short -p 1 -parallel $(SCRIPTS) -timeout 8m ./integration
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(SUM) -- -short -p 1 -timeout 8m ./integration/soak ./internal/tools/ftracetest
 	@echo 'Left to make test-all: the race detector, each boundary of instructions and 100,000 probes, what is'
 	@echo 'listed as skipped above for its time, and the scripts that another commit plays.'
 
 test-all: vet ## all tests; the packages (not the scripts of integration) under the race detector
-	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$)
+	$(GO) test $(RACE) -p 3 -timeout $(TIMEOUT) $(LONGEST) $$($(GO) list ./... | grep -v -e /integration$$ -e /ftracetest$$ -e /soak$$ -e /docs$$ -e /verdicts$$)
+	$(if $(PASSED),,$(GO) test $(SERIAL))
 	KPROBEFS_BOUNDARY_STRIDE=1 $(GO) test -timeout $(TIMEOUT) -run '^(TestEveryBoundary|Test100000)$$' . ./kprobes
-	$(GO) test -run '^TestOverheadOrder$$' ./integration/bench
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(GO) test -parallel $(SCRIPTS) -timeout 40m ./integration
+	$(GO) test -run '^TestOverheadOrder$$' ./internal/tools/bench
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(CROWD) $(GO) test -parallel $(SCRIPTS) -timeout 40m $(if $(PASSED),-skip "$$($(GO) run ./internal/tools/passed $(PASSED))") ./integration
 	$(GO) test -timeout 10m ./integration/soak
-	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./integration/ftracetest
+	KPROBEFS_COMMIT=$$(git rev-parse HEAD) $(GO) test -timeout 20m ./internal/tools/ftracetest
 
-soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user, as other releases and with the interpreter, 500 processes killed at any point and 2,000 at the same time (about an hour and a half in all)
+soak: ## the life cycle 100 times, 64 readers and 16 writers for 10 minutes, 500,000 steps of probes and modules, 10,000 modules inserted and removed, all scripts as an ordinary user, as other releases and with the interpreter, 500 processes killed at any point, 500 supervisors and tracers, 2,000 processes at the same time, and probes armed 1,000 times beside 50 (about two hours in all)
 	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -v ./integration/soak
 	KPROBEFS_SOAK=1 $(GO) test $(RACE) -timeout 30m -v -run 'TestStateMachine|TestEnabledProbesMissNothing' ./kprobes
 	KPROBEFS_SOAK=1 $(GO) test -parallel $(SCRIPTS) -timeout 60m -run "^(TestScriptsUser|TestReleases|TestOwnHeaders)$$" ./integration
 	KPROBEFS_TEST_ENGINE=interp $(GO) test -parallel $(SCRIPTS) -timeout 40m -run "^(TestScripts|TestGrammar|TestDebianModules|TestClients)$$" ./integration
-	KPROBEFS_TEST_ENGINE=interp $(GO) test -timeout 40m -run "^TestSuite$$" ./integration/ftracetest
-	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -run "^(TestMirrorKill|TestHostileProcesses)$$" ./integration
+	KPROBEFS_TEST_ENGINE=interp $(GO) test -timeout 40m -run "^TestSuite$$" ./internal/tools/ftracetest
+	KPROBEFS_SOAK=1 $(GO) test -timeout 60m -run "^(TestMirrorKill|TestHostileProcesses|TestSupervisorKilled|TestArmedAndDisarmed)$$" ./integration
 
 check: fmt vet tidy lint dead map-check docs-check guest-check golden-check-all tables-check verdicts-check ## what CI runs beside the tests
 
@@ -93,7 +108,7 @@ fmt:
 
 vet:
 	$(GO) vet ./...
-	GOARCH=arm64 $(GO) vet $$($(GO) list ./... | grep -v -e /integration -e /docs$$)
+	GOARCH=arm64 $(GO) vet $$($(GO) list ./... | grep -v -e /integration -e /internal/tools -e /docs$$)
 
 tidy:
 	$(GO) mod tidy -diff
@@ -104,7 +119,7 @@ lint:
 dead: ## fail if a function is reached by no command and no test
 	@out=$$($(GO) run golang.org/x/tools/cmd/deadcode@v0.52.0 -test ./...) || exit 1; if [ -n "$$out" ]; then echo "$$out"; exit 1; fi
 
-guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc)
+guest: ## rebuild the guest kernels, kernel/guest/vmlinux-2.6 to -6.12, and btf-6.12 (needs Debian 12's gcc and pahole)
 	$(MAKE) -C $(GUEST)
 
 guest-check: ## fail if the checked-in guest is not what its source builds, in two other folders
@@ -117,17 +132,20 @@ guest-check: ## fail if the checked-in guest is not what its source builds, in t
 RELEASE ?= 6.1
 
 verdicts: ## ask Linux (6.1, 6.12 and 5.10) whether it takes probes at the functions of the guest, and record the answers in integration/verdicts
-	for r in 6.1 6.12 5.10; do $(GO) run ./integration/golden -release $$r verdicts record || exit 1; done
+	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r verdicts record || exit 1; done
+
+guest-only: ## write docs/reference/guest-only.md from these answers
+	$(GO) test ./integration/verdicts -run TestGuestOnlyPage -args -update-guest-only
 
 # One name in eight, others for each commit. The tests hold the guest against all.
 verdicts-check: ## fail if one of these answers is not what Linux says
-	for r in 6.1 6.12 5.10; do $(GO) run ./integration/golden -release $$r -share $$(git rev-parse HEAD)/8 verdicts check || exit 1; done
+	for r in 6.1 6.12 5.10; do $(GO) run ./internal/tools/golden -release $$r -share $$(git rev-parse HEAD)/8 verdicts check || exit 1; done
 
 golden: ## record what Linux (RELEASE=6.1) prints for the scripts of integration/testdata
-	$(GO) run ./integration/golden -release $(RELEASE) record
+	$(GO) run ./internal/tools/golden -release $(RELEASE) record
 
 golden-check: ## fail if a recording is not what Linux (RELEASE=6.1) prints
-	$(GO) run ./integration/golden -release $(RELEASE) check
+	$(GO) run ./internal/tools/golden -release $(RELEASE) check
 
 golden-checks: ## the same for each recorded release (6.1, 5.10, 6.12) and for Debian's modules, two at a time
 	$(MAKE) -j2 golden-check-6.1 golden-check-5.10 golden-check-6.12 golden-check-modules
@@ -139,49 +157,66 @@ golden-check-all:
 	$(MAKE) -j2 GOLDENFLAGS="$(GOLDENFLAGS)" golden-check-6.1 golden-check-differing-5.10 golden-check-differing-6.12 golden-check-modules
 
 golden-check-differing-%:
-	$(GO) run ./integration/golden -release $* -differing $(GOLDENFLAGS) check
+	$(GO) run ./internal/tools/golden -release $* -differing $(GOLDENFLAGS) check
 
 golden-check-modules:
-	$(GO) run ./integration/golden -modules $(GOLDENFLAGS) check
+	$(GO) run ./internal/tools/golden -modules $(GOLDENFLAGS) check
 
 golden-check-%:
-	$(GO) run ./integration/golden -release $* $(GOLDENFLAGS) check
+	$(GO) run ./internal/tools/golden -release $* $(GOLDENFLAGS) check
 
 tables: ## record what Linux answers to the random definitions, values, filters and words of integration/grammar
-	$(GO) run ./integration/golden tables record
+	$(GO) run ./internal/tools/golden tables record
 
 tables-check: ## fail if one of these tables is not what Linux answers
-	$(GO) run ./integration/golden tables check
+	$(GO) run ./internal/tools/golden tables check
 
 ftracetest: ## run all of the kernel's own tests of tracing (linux-source-RELEASE, 6.1 or 6.12) here, and compare with what they gave on Linux
-	$(GO) run ./integration/ftracetest -release $(RELEASE) run $(FTRACEDIRS)
+	$(GO) run ./internal/tools/ftracetest -release $(RELEASE) run $(FTRACEDIRS)
 
 demand: ## count again what published tools and lessons name (downloads them), and write the table and docs/reference/demand.md
-	$(GO) run ./integration/demand write
+	$(GO) run ./internal/tools/demand write
 
 demand-page: ## write what the guest has of it now
-	$(GO) run ./integration/demand page
+	$(GO) run ./internal/tools/demand page
 
 clients: ## play commands of trace-cmd, perf, perf-tools, libtracefs, bpftrace and cilium/ebpf here, and compare with what they printed on Linux
-	$(GO) run ./integration/clients run
+	$(GO) run ./internal/tools/clients run
 
 bench: ## measure the interpreter, hits, their recording, files and 10,000 probes; tables, and out/bench.json
 	@mkdir -p out
-	$(GO) run ./integration/bench -json out/bench.json
+	$(GO) run ./internal/tools/bench -json out/bench.json
 
 man: ## write the manual pages and docs/reference/commands.md from the commands' help (tests compare them)
 	$(GO) test ./cmd/kprobefs -run 'TestManPages|TestCommandsPage' -args -update-man
 
 fuzz: ## run each fuzz target for FUZZTIME, four at a time: its executions and what they found; a failing input is printed and kept
-	$(GO) run ./integration/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)'
+	$(GO) run ./internal/tools/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)'
 
 release: ## a static binary and its checksum, in dist
-	@mkdir -p dist
-	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -ldflags='-s -w' -o dist/kprobefs-linux-amd64 ./cmd/kprobefs
-	cd dist && sha256sum kprobefs-linux-amd64 >SHA256SUMS
+	@mkdir -p "$(DIST)"
+	CGO_ENABLED=0 GOOS=linux GOARCH=amd64 $(GO) build -trimpath -ldflags='-s -w' -o "$(DIST)/kprobefs-linux-amd64" ./cmd/kprobefs
+	cd "$(DIST)" && sha256sum kprobefs-linux-amd64 >SHA256SUMS
+
+image: release ## a container image of that binary, without an engine, in dist: image (an OCI layout), kprobefs-image.tar (docker load) and kprobefs.cdx.json (what is in it)
+	$(GO) run ./internal/tools/container -binary "$(DIST)/kprobefs-linux-amd64" -file contrib/Containerfile -dir "$(DIST)"
 
 bin/kprobefs:
 	$(GO) build -o bin/kprobefs ./cmd/kprobefs
+
+# Well kept; 2.46 and later need modules that Go's proxy does not have.
+NFPM := github.com/goreleaser/nfpm/v2/cmd/nfpm@v2.45.1
+# The package's version and time are the last commit's, so that two builds are equal.
+deb: export VERSION ?= 0~$(shell git log -1 --format=%cd.%h --date=format:%Y%m%d)
+deb: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+deb: export TREE = $(DIST)/deb
+deb: release ## a Debian package of that binary, with manual pages, completions and the unit for systemd, in dist
+	rm -rf "$(TREE)" && $(MAKE) -s install BIN="$(DIST)/kprobefs-linux-amd64" DESTDIR="$(TREE)" PREFIX=
+	gzip -9n "$(TREE)"/share/man/man1/*.1
+	sed 's|/usr/local/bin/|/usr/bin/|' "contrib/systemd/kprobefs@.service" >"$(TREE)/kprobefs@.service"
+	find "$(TREE)" -exec touch -h -d "@$(SOURCE_DATE_EPOCH)" {} +
+	$(GO) run $(NFPM) package -f contrib/nfpm.yaml -p deb -t "$(DIST)/kprobefs_amd64.deb"
+	rm -rf "$(TREE)"
 
 # The files below PREFIX.
 AT = $(DESTDIR)$(PREFIX)

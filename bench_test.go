@@ -129,7 +129,7 @@ func BenchmarkGuestRead(b *testing.B) {
 	defer s.Close()
 	caller := host.Caller{TID: 4711, PID: 4711, Comm: func() string { return "bench" }}
 	read := func(_ context.Context, op host.Op) (int, error) { return copy(op.Buf, "1\n"), nil }
-	fd, _, err := s.Guest().Do(b.Context(), caller, host.Call{
+	fd, _, err := s.Machine.Host().Do(b.Context(), caller, host.Call{
 		Nr: abi.SysOpenat, Path: "/sys/kernel/debug/kprobes/enabled", Mode: syscall.S_IFREG | 0o600, FOps: abi.FOpsSeq,
 	}, func(context.Context, host.Op) (int, error) { return 0, nil })
 	if err != nil || fd < 0 {
@@ -138,7 +138,7 @@ func BenchmarkGuestRead(b *testing.B) {
 	before := s.Machine.Retired()
 	b.ReportAllocs()
 	for b.Loop() {
-		n, _, err := s.Guest().Do(b.Context(), caller, host.Call{Nr: abi.SysRead, FD: int(fd), Count: 64}, read)
+		n, _, err := s.Machine.Host().Do(b.Context(), caller, host.Call{Nr: abi.SysRead, FD: int(fd), Count: 64}, read)
 		if err != nil || n != 2 {
 			b.Fatal(n, err)
 		}

@@ -114,7 +114,7 @@ func (k *Kernel) called(ctx context.Context, function string, args []uint64) (ui
 		return 0, fmt.Errorf("%s: %w: %w", function, err, errHandler)
 	}
 	if ctx.Done() == nil { // nothing ends it
-		ret, err := k.Machine.Call(ctx, function, args...)
+		ret, err := k.call(ctx, function, args)
 		return ret, k.because(ctx, err)
 	}
 	var ret uint64
@@ -122,7 +122,7 @@ func (k *Kernel) called(ctx context.Context, function string, args []uint64) (ui
 	returned := make(chan struct{})
 	go func() {
 		defer close(returned)
-		ret, err = k.Machine.Call(ctx, function, args...)
+		ret, err = k.call(ctx, function, args)
 	}()
 	select {
 	case <-returned:

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/inner"
 )
 
 // start boots a kernel that is closed at the end, if it has not been.
@@ -56,6 +58,8 @@ func methods(k *kprobefs.Kernel, p *kprobefs.Kprobe, r *kprobefs.Retprobe, j *kp
 		"AppendFile":         func() error { return k.AppendFile("kprobes/enabled", "1") },
 		"Insmod":             func() error { _, err := k.Insmod([]byte("no module"), ""); return err },
 		"Mount":              func() error { _, err := k.Mount("/nonexistent"); return err },
+		"Status":             func() error { _, err := k.Status(); return err },
+		"TraceFeed":          func() error { _, _, err := k.TraceFeed().Next(1); return err },
 		"Close":              k.Close,
 	}
 }
@@ -72,6 +76,92 @@ func TestClosed(t *testing.T) {
 		if err := returns(t, name, f); !errors.Is(err, kprobefs.ErrClosed) {
 			t.Errorf("%s: %v, want ErrClosed", name, err)
 		}
+	}
+}
+
+// TestClosedLooks: what looks at a kernel without an error to return works after Close too, and
+// stopping what is stopped does nothing.
+func TestClosedLooks(t *testing.T) {
+	k := start(t, kprobefs.Options{})
+	feed := k.TraceFeed()
+	if _, _, err := feed.Next(1); err != nil {
+		t.Fatal(err)
+	}
+	if err := k.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if names := k.Functions("vfs_read", 1); len(names) != 1 {
+		t.Errorf("Functions: %q", names)
+	}
+	if records := k.Log(0, 1); len(records) != 1 {
+		t.Errorf("Log: %v", records)
+	}
+	feed.Close()
+	inner.Of(k).Halt()
+	if err := returns(t, "Retire", inner.Of(k).Retire); err != nil {
+		t.Errorf("Retire: %v", err)
+	}
+	select {
+	case <-k.Died():
+		t.Error("a kernel that was closed has died")
+	default:
+	}
+}
+
+// TestBadArguments: numbers that mean nothing are no panic.
+func TestBadArguments(t *testing.T) {
+	k := start(t, kprobefs.Options{})
+	feed := k.TraceFeed()
+	defer feed.Close()
+	for _, n := range []int{-1, 0} {
+		if names := k.Functions("vfs_", n); len(names) != 0 {
+			t.Errorf("Functions of %d: %q", n, names)
+		}
+		if entries, _, err := feed.Next(n); len(entries) != 0 || err != nil {
+			t.Errorf("Next of %d: %q, %v", n, entries, err)
+		}
+		if records := k.Log(0, n); len(records) != 0 {
+			t.Errorf("Log of %d: %v", n, records)
+		}
+	}
+	if _, err := k.Insmod(nil, ""); err == nil {
+		t.Error("Insmod of nothing")
+	}
+	if _, err := k.ReadFile(""); err == nil {
+		t.Error("ReadFile of no name")
+	}
+	if v, err := k.Call(context.Background(), "gcd", 4, 6); v != 2 || err != nil {
+		t.Error(v, err)
+	}
+}
+
+// TestRegisterAgain: a struct whose probe was unregistered is refused while it has the address that
+// Register has set, with the reason, and is taken when that is cleared, on each release.
+func TestRegisterAgain(t *testing.T) {
+	for _, v := range []kprobefs.Version{kprobefs.Linux2_6_25, kprobefs.Linux2_6_32, kprobefs.Linux4_15, kprobefs.Linux5_10, kprobefs.Linux6_1, kprobefs.Linux6_12} {
+		t.Run(v.String(), func(t *testing.T) {
+			t.Parallel()
+			k := start(t, kprobefs.OptionsOf(v))
+			hits := 0
+			p := &kprobefs.Kprobe{SymbolName: "gcd", PreHandler: func(*kprobefs.Hit) int { hits++; return 0 }}
+			if err := errors.Join(k.Register(p), k.Unregister(p)); err != nil {
+				t.Fatal(err)
+			}
+			err := k.Register(p)
+			if !errors.Is(err, syscall.EINVAL) || !strings.Contains(err.Error(), "a registration sets the address") {
+				t.Errorf("registered again as it is: %v", err)
+			}
+			p.Addr = 0
+			if err := k.Register(p); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := k.Call(context.Background(), "gcd", 4, 6); err != nil || hits != 1 {
+				t.Errorf("%d hits, %v", hits, err)
+			}
+			if err := k.Register(p); !errors.Is(err, syscall.EINVAL) {
+				t.Errorf("registered twice: %v", err)
+			}
+		})
 	}
 }
 

@@ -1,8 +1,10 @@
 package kprobefs_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -79,5 +81,24 @@ func TestHashedPointers(t *testing.T) {
 	fixed := kprobefs.Options{Deterministic: true, Clock: kernel.NewVirtualClock(0)}
 	if a, b := listed(fixed), listed(fixed); a != b {
 		t.Errorf("two deterministic machines hash as %q and %q", a, b)
+	}
+}
+
+// TestClockFile: machine/clock shows a virtual clock and moves it.
+func TestClockFile(t *testing.T) {
+	k := start(t, kprobefs.Options{Clock: kernel.NewVirtualClock(0)})
+	before, err := k.ReadFile("machine/clock")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := k.WriteFile("machine/clock", "1000000"); err != nil {
+		t.Fatal(err)
+	}
+	after, err := k.ReadFile("machine/clock")
+	if err != nil || string(before) == string(after) {
+		t.Errorf("%q, then %q, %v", before, after, err)
+	}
+	if err := k.WriteFile("machine/clock", "-1"); !errors.Is(err, syscall.EINVAL) {
+		t.Errorf("a time before now: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package kprobefs
 
 import (
 	"context"
+	"errors"
 	iofs "io/fs"
 	"os"
 	"path"
@@ -20,14 +21,11 @@ func (k *Kernel) Mount(dir string) (*fs.Mount, error) {
 	}
 	defer k.users.leave()
 	root := &seqfile.Row{Name: "/", Mode: 0o755, Kind: seqfile.Ours, At: "/", Dir: k.Tree()}
-	tree := fs.New(k.Guest(), nil)
-	k.WatchEntries(tree.Gone)
+	tree := fs.New(k.Machine.Host(), nil)
+	tree.Record(k.writes)
+	k.Machine.Entries().Watch(tree.Gone)
 	return tree.Mount(root, dir, fs.MountOptions{})
 }
-
-// WatchEntries has tell called after guest code has made files or removed them, with the
-// paths of those that have gone since the last call. The calls do not overlap.
-func (k *Kernel) WatchEntries(tell func(gone []string)) { k.Machine.Entries().Watch(tell) }
 
 // ReadFile reads a file of the tree to its end, such as "kprobes/list", without a mount. It
 // is not a system call of the guest, so the read hits no probe. The error is an
@@ -70,6 +68,7 @@ func (k *Kernel) write(name, text string, flags int) error {
 	return k.withFile(context.Background(), name, flags, func(ctx context.Context, f seqfile.File) error {
 		for off := 0; ; {
 			n, err := f.Write(ctx, []byte(text[off:]), int64(off))
+			k.wrote(name, text[off:], n, err)
 			if err != nil {
 				return pathError("write", name, err)
 			}
@@ -82,6 +81,32 @@ func (k *Kernel) write(name, text string, flags int) error {
 		}
 		return nil
 	})
+}
+
+// wrote records a write of this process.
+func (k *Kernel) wrote(name, text string, n int, err error) {
+	x := seqfile.Written{PID: os.Getpid(), UID: uint32(os.Getuid()), Comm: "kprobefs", File: k.inGuest(name), Bytes: n}
+	if err != nil && !errors.As(err, &x.Err) {
+		x.Err = syscall.EIO
+	}
+	k.writes.Add(x, []byte(text))
+}
+
+// inGuest returns the guest's path of a file of the tree.
+func (k *Kernel) inGuest(name string) string {
+	at, row := "/", &seqfile.Row{Dir: k.Tree()}
+	for part := range strings.SplitSeq(path.Clean(name), "/") {
+		if row.Dir == nil {
+			break
+		}
+		if row = seqfile.Find(row.Dir, part); row == nil {
+			break
+		}
+		if at = path.Join(at, part); row.At != "" {
+			at = row.At
+		}
+	}
+	return at
 }
 
 // withFile opens a file, runs do, and closes the file. The context of do ends with ctx, or when the

@@ -26,7 +26,7 @@ func (r Release) WriteHeaders(dir string) error {
 	}
 	k := headers.Kernel{
 		Release: r.Uname(), Vermagic: r.vermagic(), Layout: module.OwnLayout, Image: r.Image, Config: r.kconfig(), Exports: img.Exports,
-		BranchTracking: r.Image == "6.12",
+		BranchTracking: r.Linux.Has(release.EndbrFunctions),
 	}
 	// The name is major.minor, and .sublevel if the release has it.
 	_, _ = fmt.Sscanf(r.Name(), "%d.%d.%d", &k.Version[0], &k.Version[1], &k.Version[2])
@@ -75,7 +75,7 @@ func (r Release) WriteConfig(w io.Writer) error {
 	if r.Linux.Has(release.Fprobes) {
 		on = append(on, "CONFIG_FPROBE", "CONFIG_FPROBE_EVENTS")
 	}
-	if r.Image == "6.12" {
+	if r.Linux.Has(release.EndbrFunctions) {
 		on = append(on, "CONFIG_X86_KERNEL_IBT")
 	}
 	var lines []string

@@ -21,19 +21,25 @@ package kprobefs
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"runtime"
 	"sync"
 
+	"github.com/kprobefs/kprobefs/fs/anoninode"
+	"github.com/kprobefs/kprobefs/fs/bpffs"
 	"github.com/kprobefs/kprobefs/fs/machinefs"
+	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/fs/sysfs"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
 	"github.com/kprobefs/kprobefs/kernel/module"
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kernel/vmlinux"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/kprobes/exports"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -48,8 +54,10 @@ type Options struct {
 	Engine        kernel.Engine   // what executes the guest's code; the zero value is the fastest that the host has
 	Clock         kernel.Clock    // nil means real time
 	Deterministic bool            // run the vCPUs in turn, by instruction count
+	Sequenced     bool            // only who waits for the guest executes it (kernel.Options.Sequenced)
 	Seed          uint64          // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
-	Release       Release         // if Linux is 0, it is DefaultRelease
+	Release       Release         // if Linux is 0, it is DefaultRelease; with Kernel its release
+	Kernel        *vmlinux.Kernel // the kernel that probes and files show; nil means the one that is booted
 	Config        Config          // the kernel's configuration
 	Lockdown      Lockdown        // what root may not do
 	Watchdog      kernel.Watchdog // stops guest code that does not end
@@ -66,16 +74,18 @@ type Kernel struct {
 	Modules *module.Loader
 
 	opts      Options
+	timeline  machinefs.Timeline // takes the machine back, or nil
 	exports   *exports.Exports
 	moduleDir *machinefs.ModuleDir
+	pins      *bpffs.FS
+	writes    *seqfile.Writes
+	view      view
 	users     users
 	late      lateCalls
-	activity  *Activity // nil if the guest does not repeat the host's activity
+	perfTypes map[string]uint32 // of perf_event_open(2), by the names of devices
 
-	reachMu   sync.Mutex   // taken before the probes' locks
-	reach     *reach       // created when a probe is first armed
-	reached   watchedCalls // the result of wanted until an address is armed or disarmed
-	reachedAt uint64       // Kprobes.ArmedChanges at that time
+	haltMu sync.Mutex
+	halts  []func() // called by halt
 }
 
 // Boot boots a machine and adds probes and files. Its errors are those of kernel.Boot.
@@ -86,16 +96,22 @@ func Boot(o Options) (*Kernel, error) {
 	if o.Release.Linux == 0 {
 		o.Release, _ = ParseRelease(DefaultRelease)
 	}
+	if o.Kernel != nil {
+		o.Release, o.Config = ReleaseOf(o.Kernel, o.Config)
+	}
 	o.Release.Configure(o.Config)
 	m, err := kernel.Boot(kernel.Options{
-		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic, Engine: o.Engine,
+		Image: o.Release.image(), CPUs: o.Config.limit(o.CPUs, min(runtime.NumCPU(), kernel.MaxCPUs)), Clock: o.Clock, Deterministic: o.Deterministic, Sequenced: o.Sequenced, Engine: o.Engine,
 		Seed: o.Seed, Cmdline: o.cmdline(), Release: o.Release.Uname(), Version: o.Release.Version(o.Program), Rename: o.Release.rename(),
 		TextSymbols: o.Config.NoKallsymsAll, Watchdog: o.Watchdog, Console: o.Console, Linux: o.Release.Linux, NoPreempt: o.Config.NoPreempt,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("boot: %w", err)
 	}
-	s := &Kernel{Machine: m, opts: o}
+	s := &Kernel{Machine: m, opts: o, perfTypes: sysfs.PerfTypes(sysfs.HostPerfTypes(sysfs.EventSources))}
+	if s.view, err = viewOf(m, o); err != nil {
+		return nil, errors.Join(fmt.Errorf("boot: %w", err), m.Close())
+	}
 	s.users.closed, s.users.cancel = context.WithCancel(context.Background())
 	s.wire()
 	s.sayLockdown()
@@ -111,50 +127,57 @@ func (o Options) cmdline() string {
 	return line
 }
 
+// viewOf returns what probes and files look at.
+func viewOf(m *kernel.Machine, o Options) (view, error) {
+	if o.Kernel != nil {
+		return fileView(m, o)
+	}
+	return guestView(m, o.Release), nil
+}
+
 // wire connects the machine's exits to the probes, and the probes to the machine.
 func (k *Kernel) wire() {
-	m := k.Machine
-	var tables kprobes.Tables = m.Tables()
+	m, v := k.Machine, k.view
+	var tables kprobes.Tables = v.tables
 	if k.opts.Config.NoFtrace {
 		tables = noFtrace{tables}
 	}
 	conf := kprobes.Config{
-		Text: m, Symbols: m.Symbols(), Tables: tables, Ftrace: m.Sites(), Slots: slots{m}, Machine: m,
+		Text: v.text, Symbols: v.symbols, Tables: tables, Ftrace: v.sites, Slots: v.slots, Machine: v.machine,
 		Going:     func(name string) bool { return k.Modules.Going(name) },
 		NoPreempt: k.opts.Config.NoPreempt, NRCPUs: k.opts.Config.NRCPUs, Linux: k.opts.Release.Linux,
 	}
 	if c := k.opts.Config; !c.NoOptprobes && (c.NoPreempt || k.opts.Release.Linux.Has(release.JumpsWithPreempt)) {
-		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: m.Symbols(), Tables: tables, Slots: slots{m}, Linux: k.opts.Release.Linux})
+		conf.Optimizer = optimizer.New(optimizer.Config{Symbols: v.symbols, Tables: tables, Slots: v.slots, Linux: k.opts.Release.Linux})
 	}
 	k.Kprobes = kprobes.New(conf)
 	own, names := k.Kprobes.ReleaseCode()
 	if len(names) > 0 {
-		m.Symbols().SetModule("", []abi.Range{own}, names)
+		v.symbols.SetModule("", []abi.Range{own}, names)
 	}
 	k.Modules = k.newModules()
+	k.writes = seqfile.NewWrites(m.Now)
 	k.moduleDir = machinefs.NewModuleDir(lockedModules{k.Modules, k}, k.opts.Limit)
 	var sites tracing.Functions
 	if !k.opts.Config.NoFtrace {
-		sites = functions{m.Sites()}
+		sites = functions{v.sites}
+	}
+	clock := perfClock
+	if k.opts.Deterministic {
+		clock = nil
 	}
 	k.Tracer = tracing.New(tracing.Config{
-		Functions: sites, Unwind: m.Unwind, UnwindCallback: m.UnwindCallback,
-		Kprobes: k.Kprobes, Symbols: m.Symbols(), Sites: m.Tables(), Machine: m, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux,
-		BTF: k.opts.Release.btf(), Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: m, Syscalls: m.Syscalls(), Memory: m.Mem(),
+		Functions: sites, Unwind: v.unwind, UnwindCallback: v.callback,
+		Kprobes: k.Kprobes, Symbols: v.symbols, Sites: v.tables, Machine: v.machine, HashPtr: m.HashPtr, Release: k.opts.Release.Uname(), Linux: k.opts.Release.Linux,
+		BTF: v.btf, RawBTF: v.rawBTF, Module: k.Modules.Loaded, Limit: k.opts.Limit, Tracepoints: v.points, Syscalls: v.syscalls, Memory: v.memory,
 		TAIOffset: m.Clock().Wall() - m.Clock().Now(), RegularFile: regularFile, Dirs: k.dirs, TaskCPU: host.CPUIn,
-		PerfCPUs: perfCPUs(m.CPUs()), PerfClock: perfClock, PossibleCPUs: possibleCPUs(),
-		SharedMemory: func() (perf.Memory, error) { return newSharedMemory() },
+		PerfCPUs: perfCPUs(m.CPUs()), PerfClock: clock, PossibleCPUs: possibleCPUs(), TaskOn: m.TaskOn,
+		SharedMemory: func() (perf.Memory, error) { return anoninode.NewMemory() },
 	})
+	k.pins = bpffs.New(bpffs.Config{Ref: k.Tracer.BPF().Ref, Release: k.Tracer.BPF().Release, Open: k.openPinned})
 	k.exports = exports.New(exports.Config{Kprobes: k.Kprobes, Machine: m, Memory: m.Mem(), Sites: m.Sites(), Functions: k.moduleFunctions()})
-	m.Sites().OnKprobe(k.Kprobes.Ftrace)
-	m.SetHandlers(kernel.Handlers{
-		Int3: k.Kprobes.Int3, Stepped: k.Kprobes.Stepped, Fault: k.Kprobes.Fault, Ftrace: m.Sites().HitRegs,
-		Function: m.Sites().Hit, Optimized: k.Kprobes.Optimized, Rethook: k.Kprobes.Rethook, TaskDead: k.taskDead, Return: k.returnsTo, Last: k.lastFrame, ReturnTo: exports.ReturnTo, CallerNames: exports.CallerNames,
-		Tracepoint: k.Tracer.Tracepoint, GraphReturn: k.Tracer.GraphReturn,
-		Modules: k.Modules.Linked,
-		Oops:    k.Tracer.Off,
-		Probe:   k.request,
-	})
+	v.sites.OnKprobe(k.Kprobes.Ftrace)
+	m.SetHandlers(k.handlers())
 }
 
 func (k *Kernel) taskDead(task uint64) {
@@ -186,11 +209,22 @@ func (k *Kernel) PanicLog() []string {
 	return lines
 }
 
-// Halt stops the background work for the guest: it no longer repeats the host's
+// onHalt has a function called by halt, once.
+func (k *Kernel) onHalt(end func()) {
+	k.haltMu.Lock()
+	defer k.haltMu.Unlock()
+	k.halts = append(k.halts, end)
+}
+
+// halt stops the background work for the guest: it no longer repeats the host's
 // activity, and optimizes no probes. The files stay.
-func (k *Kernel) Halt() {
-	if k.activity != nil {
-		k.activity.Close()
+func (k *Kernel) halt() {
+	k.haltMu.Lock()
+	halts := k.halts
+	k.halts = nil
+	k.haltMu.Unlock()
+	for _, f := range halts {
+		f()
 	}
 	k.Kprobes.Stop()
 }
@@ -203,21 +237,29 @@ func (k *Kernel) Close() error {
 	if err != nil {
 		return err
 	}
-	k.Halt()
+	k.halt()
 	if !all { // one of them may still read the machine's memory
 		return k.Machine.Retire()
 	}
-	return k.Machine.Close()
+	if k.view.vm != nil {
+		err = k.view.vm.Close()
+	}
+	return errors.Join(err, k.Machine.Close())
 }
 
-// Retire stops the machine and gives its RAM back while its files may be in use.
-func (k *Kernel) Retire() error {
-	k.Halt()
+// retire stops the machine and gives its RAM back while its files may be in use.
+func (k *Kernel) retire() error {
+	k.halt()
 	return k.Machine.Retire()
 }
 
-// slots adapts the machine's executable memory to package kprobes.
-type slots struct{ m *kernel.Machine }
+// slots adapts a machine's executable memory to package kprobes.
+type slots struct {
+	m interface {
+		AllocSlot(n int) (uint64, error)
+		FreeSlot(addr uint64)
+	}
+}
 
 func (s slots) Alloc(n int) (uint64, error) { return s.m.AllocSlot(n) }
 func (s slots) Free(addr uint64)            { s.m.FreeSlot(addr) }
@@ -229,4 +271,32 @@ func regularFile(path string) (bool, error) {
 		return false, err
 	}
 	return info.Mode().IsRegular(), nil
+}
+
+// watched reports whether anybody could see what the guest does.
+func (k *Kernel) watched() bool {
+	return k.Kprobes.Armed() > 0 || k.Tracer.Listening() || k.view.sites.Listening()
+}
+
+// dirs makes the guest create and remove the directories of events as Linux does, in
+// the task whose write caused it, if anybody could see that.
+func (k *Kernel) dirs(ctx context.Context, changes []tracing.DirChange) {
+	if !k.watched() {
+		return
+	}
+	for _, c := range changes {
+		do, names := "host_remove_", []string{c.System}
+		if c.Made {
+			do = "host_make_"
+		}
+		if c.Event == "" {
+			do += "system"
+		} else {
+			do += "event"
+			names = append(names, c.Event)
+		}
+		if sym := k.Machine.Symbols().LookupName(do); len(sym) > 0 {
+			_, _ = host.CallIn(ctx, sym[0].Addr, names...)
+		}
+	}
 }

@@ -1,6 +1,7 @@
 package kprobefs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ func (k *Kernel) newModules() *module.Loader {
 		TextSymbols: k.opts.Config.NoKallsymsAll,
 		Vermagic:    k.opts.Release.vermagic(),
 		Own:         k.opts.Release.ownVermagics(),
-		Struct:      k.opts.Release.structModule(),
+		Struct:      k.opts.Release.layout,
 		ABI:         k.opts.Release.ABI,
 	})
 }
@@ -41,6 +42,9 @@ func (k *Kernel) newModules() *module.Loader {
 // Insmod loads a module with arguments, NAME or NAME=VALUE. Its errors are those of
 // module.Loader.Insert; said is what the kernel has logged meanwhile. It keeps ko.
 func (k *Kernel) Insmod(ko []byte, args string) (said []string, err error) {
+	if k.view.vm != nil {
+		return nil, errOneKernel
+	}
 	if err := k.users.begin(); err != nil {
 		return nil, err
 	}
@@ -106,7 +110,7 @@ func (k *Kernel) moduleChanged(e module.Event) {
 // the task that loads or unloads. If that task dies, or does not end, other modules can
 // still be loaded.
 func (k *Kernel) callModule(ctx context.Context, comm string, addr uint64, args ...uint64) (uint64, error) {
-	t, err := k.Machine.Host().Kthread(ctx, taskName(ctx, comm))
+	t, err := k.Machine.Host().Kthread(ctx, cmp.Or(host.CommOf(ctx), comm))
 	if err != nil {
 		return 0, err
 	}

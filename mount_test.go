@@ -22,6 +22,7 @@ import (
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/internal/exec/activity"
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
@@ -54,9 +55,11 @@ func serve(dir string) error {
 	}
 	defer s.Close()
 	if os.Getenv(watchVar) != "" {
-		s.Watch(kprobefs.ActivityOptions{})
+		a := activity.New(activity.Config{Machine: s.Machine, Probes: s.Kprobes, Tracer: s.Tracer, Loaded: s.Modules.List, Sites: s.Machine.Sites()}, activity.Options{})
+		a.Start()
+		defer a.Close()
 	}
-	tree := fs.New(s.Guest(), nil)
+	tree := fs.New(s.Machine.Host(), nil)
 	mnt, err := tree.Mount(&seqfile.Row{Name: "/", Mode: 0o755, Dir: s.Tree(), Kind: seqfile.Ours, At: "/"}, dir, fs.MountOptions{})
 	if err != nil {
 		return err

@@ -37,7 +37,8 @@ const (
 // the probed address. The errors are those of kprobes.Kprobes.Register: ENOENT for an
 // unknown symbol, EILSEQ for an address inside an instruction, EINVAL for one that must
 // not be probed, for a nil p, and for a p that has both an address and a symbol: as on Linux,
-// Register sets p.Addr, and who registers p again clears it first.
+// Register sets p.Addr, and who registers p again clears it first. On Linux p would then be disabled,
+// since unregister_kprobe leaves KPROBE_FLAG_DISABLED in it; here Flags are only read.
 //
 // A handler runs on a vCPU, between two guest instructions: it must not wait, and must
 // not keep the Hit.

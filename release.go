@@ -19,23 +19,26 @@ type Release struct {
 	Linux    release.Version // its name is Linux.String()
 	Image    string          // the guest that it boots, a name for guest.Image
 	Kernel   string          // uname -r if it is that of a distribution's kernel; "" means a name of our own
+	Banner   string          // /proc/version if it is that of another kernel's file: "Linux version ... #1 SMP ..."
 	Build    string          // the beginning of uname -v: "#1 SMP PREEMPT_DYNAMIC"
 	Vermagic string          // vermagic of its modules, after uname -r
 	Modules  release.Version // the release whose modules it loads as well; 0 means none
 	ABI      *module.ABI     // a distribution's kernels whose modules it also loads; nil means none
 	Config   Config          // its default configuration
+
+	layout module.Struct // of struct module in the image
 }
 
 // releases are all releases, the newest first. 6.1 behaves as Debian's 6.1 was observed
 // to behave. Those before 5.10 behave as their documentation says, boot 6.1's guest
 // otherwise, and are not preemptible unless CONFIG_PREEMPT=y is set.
 var releases = []Release{
-	{Linux: release.Linux6_12, Image: "6.12", Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
-	{Linux: release.Linux6_1, Image: "6.1", Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
-	{Linux: release.Linux5_10, Image: "5.10", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
-	{Linux: release.Linux4_15, Image: "4.15", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
-	{Linux: release.Linux2_6_32, Image: "2.6", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
-	{Linux: release.Linux2_6_25, Image: "2.6", Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux6_12, Image: "6.12", layout: module.Struct612, Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions"},
+	{Linux: release.Linux6_1, Image: "6.1", layout: module.Struct61, Kernel: module.NewestDebian61(), Build: "#1 SMP PREEMPT_DYNAMIC", Vermagic: "SMP preempt mod_unload modversions", ABI: module.Debian61},
+	{Linux: release.Linux5_10, Image: "5.10", layout: module.Struct510, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Config: Config{NoPreempt: true}},
+	{Linux: release.Linux4_15, Image: "4.15", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: Config{NoPreempt: true}},
+	{Linux: release.Linux2_6_32, Image: "2.6", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
+	{Linux: release.Linux2_6_25, Image: "2.6", layout: module.Struct61, Build: "#1 SMP", Vermagic: "SMP mod_unload modversions", Modules: release.Linux6_1, Config: config26},
 }
 
 var config26 = Config{NoPreempt: true, NoOptprobes: true, NoFtrace: true}
@@ -156,12 +159,18 @@ func (r Release) ownUname() string {
 
 // BuildVersion returns uname -v, with the name of the program: "kprobefs 0.1".
 func (r Release) BuildVersion(program string) string {
+	if i := strings.LastIndex(r.Banner, " #"); i >= 0 {
+		return r.Banner[i+1:]
+	}
 	return fmt.Sprintf("%s emulating Linux %s by %s", r.Build, r.Name(), program)
 }
 
 // Version returns /proc/version in Linux's format, with a newline, as in the guest's
 // linux_proc_banner: release, builder and compiler, uname -v.
 func (r Release) Version(program string) string {
+	if r.Banner != "" {
+		return r.Banner + "\n"
+	}
 	return fmt.Sprintf("Linux version %s (kprobefs@guest) (gcc 12.2.0) %s\n", r.Uname(), r.BuildVersion(program))
 }
 
@@ -181,6 +190,9 @@ func (r Release) btf() func() *btf.Types {
 		return types
 	})
 }
+
+// types returns the kernel's types as /sys/kernel/btf/vmlinux shows them, or nil if it has none.
+func (r Release) types() []byte { return guest.RawBTF(r.Image) }
 
 // vermagic returns the kernel's vermagic.
 func (r Release) vermagic() string { return r.Uname() + " " + r.Vermagic }
@@ -202,14 +214,3 @@ func (r Release) ownVermagics() []string {
 }
 
 func (r Release) image() []byte { return guest.Image(r.Image) }
-
-// structModule returns the layout of struct module in the image.
-func (r Release) structModule() module.Struct {
-	switch r.Image {
-	case "5.10":
-		return module.Struct510
-	case "6.12":
-		return module.Struct612
-	}
-	return module.Struct61
-}

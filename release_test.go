@@ -135,3 +135,30 @@ func TestModule612(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestEndbrFunctions: functions begin with endbr64 where the configuration says so.
+func TestEndbrFunctions(t *testing.T) {
+	for _, name := range kprobefs.ReleaseNames() {
+		r, err := kprobefs.ParseRelease(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var config strings.Builder
+		if err := r.WriteConfig(&config); err != nil {
+			t.Fatal(err)
+		}
+		k := start(t, kprobefs.Options{Release: r, Config: r.Config})
+		syms := k.Machine.Symbols().LookupName("generic_file_llseek") // called through file_operations
+		if len(syms) == 0 {
+			t.Fatalf("%s has no such function", name)
+		}
+		text := make([]byte, 4)
+		if err := k.Machine.Read(syms[0].Addr, text); err != nil {
+			t.Fatal(err)
+		}
+		said, begins := strings.Contains(config.String(), "\nCONFIG_X86_KERNEL_IBT=y\n"), string(text) == "\xf3\x0f\x1e\xfa"
+		if said != begins || begins != r.Linux.Has(release.EndbrFunctions) {
+			t.Errorf("%s: the configuration says %v, the function begins with % x", name, said, text)
+		}
+	}
+}

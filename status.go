@@ -1,8 +1,10 @@
 package kprobefs
 
 import (
+	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kprobes/tracing"
@@ -26,7 +28,7 @@ func (k *Kernel) Status() (s Status, err error) {
 		m := k.Machine
 		s = Status{
 			Release: k.opts.Release.Uname(), Now: m.Now(), CPUs: m.CPUStatus(), Tasks: m.TaskStatus(),
-			Instructions: m.Retired(), Memory: m.Mem().Size(), Slots: m.SlotsInUse(),
+			Instructions: k.view.retired(), Memory: m.Mem().Size(), Slots: k.view.inUse(),
 		}
 		select {
 		case <-k.Died():
@@ -39,17 +41,17 @@ func (k *Kernel) Status() (s Status, err error) {
 }
 
 // Functions returns the names of functions that begin with a prefix and can be named in a
-// definition, sorted, most of them at most.
+// definition, sorted, most of them at most. It works after Close, too.
 func (k *Kernel) Functions(prefix string, most int) []string {
 	var names []string
-	for _, s := range k.Machine.Symbols().All() {
+	for _, s := range k.view.symbols.All() {
 		if strings.IndexByte("tTwW", s.Type) >= 0 && s.Size > 0 && strings.HasPrefix(s.Name, prefix) {
 			names = append(names, s.Name)
 		}
 	}
 	slices.Sort(names)
 	names = slices.Compact(names)
-	return names[:min(len(names), most)]
+	return names[:min(len(names), max(most, 0))]
 }
 
 // TraceFeed reads the trace while it grows, for those who look. It takes nothing out of the buffer
@@ -106,13 +108,25 @@ func (f *TraceFeed) Next(most int) (entries []string, skipped uint64, err error)
 // Close frees what the feed holds.
 func (f *TraceFeed) Close() { f.r.Rewind() }
 
-// Log returns the records of the kernel's log from a number on, the newest most of them.
+// TracePages calls f with a copy of each page of a vCPU's trace buffer that has entries, the oldest
+// first, in the form of per_cpu/cpuN/trace_pipe_raw. Nothing is taken out of the buffer.
+func (k *Kernel) TracePages(cpu int, f func(page []byte) error) error {
+	return k.using(func() error {
+		if cpu < 0 || cpu >= k.Machine.CPUs() {
+			return fmt.Errorf("there is no vCPU %d: %w", cpu, syscall.ENODEV)
+		}
+		return k.Tracer.Global().Buffer().CopyPages(cpu, f)
+	})
+}
+
+// Log returns the records of the kernel's log from a number on, the newest most of them. It works
+// after Close, too.
 func (k *Kernel) Log(from uint64, most int) []kernel.Record {
 	log := k.Machine.Log()
 	first, next := log.Bounds()
 	from = max(from, first)
-	if next > uint64(most) {
-		from = max(from, next-uint64(most))
+	if newest := uint64(max(most, 0)); next > newest {
+		from = max(from, next-newest)
 	}
 	var all []kernel.Record
 	for seq := from; seq < next; seq++ {

@@ -3,12 +3,12 @@ package kprobefs
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/debugfs"
 	"github.com/kprobefs/kprobefs/fs/devfs"
 	"github.com/kprobefs/kprobefs/fs/guestfs"
@@ -17,28 +17,22 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/fs/sysfs"
 	"github.com/kprobefs/kprobefs/fs/tracefs"
-	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/sysctl"
 )
 
-// Guest returns the part of the machine that makes the files' system calls.
-func (k *Kernel) Guest() fs.Guest { return k.Machine.Host() }
+// Writes returns the record of writes that machine/writes shows. Who serves the tree adds to it
+// (fs.Tree.Record).
+func (k *Kernel) Writes() *seqfile.Writes { return k.writes }
 
 // Tree returns the directory to mount: kprobes, tracing, sys, proc, dev and machine, and
 // debug where the release expects kprobes there.
 func (k *Kernel) Tree() seqfile.Dir {
 	m := k.Machine
-	rows := sysctl.Config{
-		Printk: m.Printk, SetFtrace: m.Sites().SetEnabled, SetStackTracer: k.Tracer.StackTracer,
-		SetKptrRestrict: m.SetKptrRestrict, Taints: m.Taints, SetTaints: m.AddTaints,
-		ConsoleLevels: m.Log().ConsoleLevels, SetConsoleLevels: m.Log().SetConsoleLevels,
+	table := sysctl.New(sysctl.Config{
+		Kernel: sysctls{k}, NoOptprobes: !k.Kprobes.HasOptprobes(),
 		Release: k.opts.Release.Uname(), Version: k.opts.Release.BuildVersion(k.opts.Program), Linux: k.opts.Release.Linux,
-	}
-	if k.Kprobes.HasOptprobes() {
-		rows.Optimization, rows.SetOptimization = k.Kprobes.Optimization, k.Kprobes.SetOptimization
-	}
-	table := sysctl.New(rows)
+	})
 	show := func(c *seqfile.Caller) bool {
 		return procfs.ShowValue(table.Int("kernel/kptr_restrict"), table.Int("kernel/perf_event_paranoid"), c)
 	}
@@ -50,12 +44,16 @@ func (k *Kernel) Tree() seqfile.Dir {
 	files := &guestfs.Files{Source: m.Entries(), Open: k.openGuest}
 	tracing := k.tracing()
 	proc := procfs.Proc(procfs.Config{
-		Symbols: m.Symbols().All, Modules: k.moduleLines, ShowAddr: show,
+		Symbols: k.view.symbols.All, Modules: k.moduleLines, ShowAddr: show,
 		Version: strings.TrimSuffix(k.opts.Release.Version(k.opts.Program), "\n"), Cmdline: k.opts.cmdline(), Log: m.Log(),
 	})
 	proc.Dir = files.Over(proc.At, proc.Dir.Rows)
 	dev := devfs.Dev(m.Log())
 	dev.Dir = files.Over(dev.At, dev.Dir.Rows)
+	var now func() int64
+	if m.Sequenced() { // what files show must not depend on the host
+		now = m.Now
+	}
 	tree := seqfile.Table{
 		probes,
 		tracing,
@@ -66,11 +64,13 @@ func (k *Kernel) Tree() seqfile.Dir {
 			Name: "debugfs", Mode: 0o700, Kind: seqfile.Debugfs, At: "/sys/kernel/debug",
 			Dir: files.Over("/sys/kernel/debug", seqfile.Table{probes, tracing}.Rows),
 		},
-		machinefs.Machine(machinefs.Config{
-			Symbols: m.Symbols(), Read: m.Read, Original: k.Kprobes.Original, Points: k.Kprobes.Points, Queues: k.Kprobes.Queues, ShowAddr: show,
-			CPUs: m.CPUs(), CallOn: m.CallOn, About: k.about, More: k.moreFiles(),
-			Debugger: m.Debugger(), Image: k.opts.Release.image(),
-		}),
+		machinefs.Machine(k.machineFiles(machinefs.Config{
+			Original: k.Kprobes.Original, Points: k.Kprobes.Points, Queues: k.Kprobes.Queues, ShowAddr: show,
+			CPUs: m.CPUs(), Writes: k.writes, Now: now, About: k.about, More: k.moreFiles(),
+		})),
+	}
+	if k.opts.Release.Linux >= release.Linux4_15 { // bpf(2) is of Linux 3.18
+		tree = append(tree, k.pins.Row())
 	}
 	if at := k.opts.Release.Debugfs(); at != "" {
 		probes.At = at + "/kprobes"
@@ -81,14 +81,35 @@ func (k *Kernel) Tree() seqfile.Dir {
 	return tree
 }
 
+// sysctls is what the files below /proc/sys act on.
+type sysctls struct{ k *Kernel }
+
+var _ sysctl.Kernel = sysctls{}
+
+func (s sysctls) Printk(level int, format string, args ...any) {
+	s.k.Machine.Printk(level, format, args...)
+}
+func (s sysctls) Optimization() bool            { return s.k.Kprobes.Optimization() }
+func (s sysctls) SetOptimization(on bool)       { s.k.Kprobes.SetOptimization(on) }
+func (s sysctls) SetFtrace(on bool) error       { return s.k.view.sites.SetEnabled(on) }
+func (s sysctls) SetStackTracer(on bool) error  { return s.k.Tracer.StackTracer(on) }
+func (s sysctls) SetKptrRestrict(v int) error   { return s.k.Machine.SetKptrRestrict(v) }
+func (s sysctls) ConsoleLevels() []int          { return s.k.Machine.Log().ConsoleLevels() }
+func (s sysctls) SetConsoleLevels(levels []int) { s.k.Machine.Log().SetConsoleLevels(levels) }
+func (s sysctls) Taints() uint64                { return s.k.Machine.Taints() }
+func (s sysctls) SetTaints(bits uint64)         { s.k.Machine.AddTaints(bits) }
+
 // sys returns the directory with /proc/sys, and what modules have in sysfs.
 func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfile.Caller) bool) *seqfile.Row {
 	sys := procfs.Sys(table)
 	rows := sys.Dir.(seqfile.Table)
 	if kern := seqfile.Find(rows, "kernel"); kern != nil {
+		if raw := k.view.rawBTF; raw != nil {
+			kern.Dir = append(slices.Clip(kern.Dir.(seqfile.Table)), sysfs.Types(raw))
+		}
 		kern.Dir = files.Over("/sys/kernel", kern.Dir.Rows)
 	}
-	bus := sysfs.Bus(PerfTypes(HostPerfTypes(EventSources)))
+	bus := sysfs.Bus(k.perfTypes)
 	bus.At, bus.Dir = "/sys/bus", files.Over("/sys/bus", bus.Dir.Rows)
 	rows = append(rows, bus,
 		sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
@@ -108,6 +129,11 @@ func (k *Kernel) openGuest(string) func(context.Context, *seqfile.OpenInfo) (seq
 	}
 }
 
+// openPinned opens the file of an object of bpf(2).
+func (k *Kernel) openPinned(any, *seqfile.OpenInfo) (seqfile.File, error) {
+	return nil, fmt.Errorf("a pinned object has nothing to read: %w", syscall.EIO)
+}
+
 // tracing returns tracefs. It is empty when the kernel is locked down to confidentiality.
 func (k *Kernel) tracing() *seqfile.Row {
 	row := tracefs.Tracing(k.Tracer)
@@ -119,7 +145,10 @@ func (k *Kernel) tracing() *seqfile.Row {
 
 func (k *Kernel) about() string {
 	text := fmt.Sprintf("release %s\ncpus %d\ninstructions %d\nslots %d\n",
-		k.opts.Release.Uname(), k.Machine.CPUs(), k.Machine.Retired(), k.Machine.SlotsInUse())
+		k.opts.Release.Uname(), k.Machine.CPUs(), k.view.retired(), k.view.inUse())
+	if k.view.vm != nil {
+		text += "text file\n"
+	}
 	select {
 	case <-k.Died():
 		text += "panic " + k.Machine.Panic() + "\n"
@@ -131,26 +160,47 @@ func (k *Kernel) about() string {
 // moreFiles returns the files of modules, and machine/clock on a machine with a virtual
 // clock.
 func (k *Kernel) moreFiles() []*seqfile.Row {
-	rows := k.moduleDir.Files()
-	if c, ok := k.Machine.Clock().(*kernel.VirtualClock); ok {
-		rows = append(rows, clockFile(c))
+	var rows []*seqfile.Row
+	if k.view.vm == nil {
+		rows = k.moduleDir.Files()
+	}
+	if k.Machine.Virtual() != nil {
+		rows = append(rows, k.clockFile())
 	}
 	return rows
 }
 
-// clockFile shows the nanoseconds since boot. A write advances the clock by a number of
-// nanoseconds.
-func clockFile(c *kernel.VirtualClock) *seqfile.Row {
+// UseTimeline has machine/run take the machine back with t. It must be called before Tree.
+func (k *Kernel) UseTimeline(t machinefs.Timeline) { k.timeline = t }
+
+// clockFile shows the nanoseconds since boot. A write advances the clock: by a number of nanoseconds, or by a
+// duration as +10ms.
+func (k *Kernel) clockFile() *seqfile.Row {
 	v := seqfile.Value{
-		Get: func(context.Context) (string, error) { return strconv.FormatInt(c.Now(), 10) + "\n", nil },
+		Get: func(context.Context) (string, error) { return strconv.FormatInt(k.Machine.Now(), 10) + "\n", nil },
 		Set: func(_ context.Context, p []byte) (int, error) {
-			ns, err := strconv.ParseInt(strings.TrimSpace(string(p)), 10, 64)
-			if err != nil || ns < 0 {
-				return 0, fmt.Errorf("machine/clock takes the number of nanoseconds to advance by: %w", syscall.EINVAL)
+			d, err := parseAdvance(strings.TrimSpace(string(p)))
+			if err != nil {
+				return 0, err
 			}
-			c.Advance(time.Duration(ns))
+			k.Machine.Advance(d)
 			return len(p), nil
 		},
 	}
-	return &seqfile.Row{Name: "clock", Mode: 0o644, Open: func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) { return v, nil }}
+	return &seqfile.Row{Name: "clock", Mode: 0o644, WithoutGuest: true, Open: func(context.Context, *seqfile.OpenInfo) (seqfile.File, error) { return v, nil }}
+}
+
+// maxAdvance bounds one move of the clock.
+const maxAdvance = 24 * time.Hour
+
+// parseAdvance parses what is written to machine/clock.
+func parseAdvance(text string) (time.Duration, error) {
+	d, err := time.ParseDuration(strings.TrimPrefix(text, "+"))
+	if ns, nerr := strconv.ParseInt(text, 10, 64); nerr == nil {
+		d, err = time.Duration(ns), nil
+	}
+	if err != nil || d < 0 || d > maxAdvance {
+		return 0, fmt.Errorf("machine/clock takes a number of nanoseconds, or a duration as +10ms or +1s, up to %v, not %q: %w", maxAdvance, text, syscall.EINVAL)
+	}
+	return d, nil
 }

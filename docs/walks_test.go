@@ -22,8 +22,8 @@ func TestWalks(t *testing.T) {
 		t.Fatal(err)
 	}
 	starts := walkStart.FindAllSubmatchIndex(page, -1)
-	if len(starts) != 2 {
-		t.Fatalf("%d walks, want 2", len(starts))
+	if len(starts) != 3 {
+		t.Fatalf("%d walks, want 3", len(starts))
 	}
 	for _, at := range starts {
 		text := string(page[at[1]:])

@@ -22,15 +22,15 @@ const (
 	mayRead  = 4
 )
 
-// owner is the user who has mounted. An ordinary user is the emulated kernel's root,
-// and the only one who may use the mount. As in an id-mapped mount
+// owner is the user who has mounted. An ordinary user without CAP_SYS_ADMIN is the emulated
+// kernel's root, and the only one who may use the mount. As in an id-mapped mount
 // (mount_setattr(2)), this user and root change places in requests and attributes. The
-// zero value is for a mount by root and changes nothing.
+// zero value is for a mount with mount(2) and changes nothing.
 type owner struct{ uid, gid uint32 }
 
 // mounter returns the owner of the mounts of this process.
 func mounter() owner {
-	if os.Geteuid() == 0 {
+	if mayMount() {
 		return owner{}
 	}
 	return owner{uint32(os.Geteuid()), uint32(os.Getegid())}
@@ -91,7 +91,7 @@ func (n *node) capable(c *seqfile.Caller, want, mode uint32) bool {
 // hasOver is capable_wrt_inode_uidgid: root of another user namespace has its
 // capabilities over files whose owner and group it has there.
 func (n *node) hasOver(c *seqfile.Caller, capability int) bool {
-	if c.TID == 0 || sameUserNS(c.TID) {
+	if c.Recorded || c.TID == 0 || sameUserNS(c.TID) {
 		return c.Capable(capability)
 	}
 	n.mu.Lock()

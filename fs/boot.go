@@ -61,7 +61,7 @@ func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable
 		err, came = b.tree.errno(err), true
 		return n, err
 	}
-	if usable && call.Nr != abi.SysOpenat && call.Nr != abi.HostRelease && b.Waits() {
+	if usable && call.Nr != abi.SysOpenat && call.Nr != abi.HostRelease && b.waits() {
 		_, _ = directly(ctx, call, part)
 		return n, call.Into[:min(n, len(call.Into))], err
 	}
@@ -81,6 +81,10 @@ func (b *boot) do(ctx context.Context, c *seqfile.Caller, call host.Call, usable
 	}
 	return n, call.Into[:min(n, len(call.Into))], err
 }
+
+// waits reports whether files answer without the machine, because a debugger has stopped it. Where requests have an order,
+// what is done for them must not depend on that.
+func (b *boot) waits() bool { return b.tree.sequence == nil && b.Waits() }
 
 // do makes a call on the file as boot.do does, or none if the file does not go through the guest.
 func (h *handle) do(ctx context.Context, c *seqfile.Caller, call host.Call, op host.FileOp) (n int, out []byte, err error) {

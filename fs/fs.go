@@ -40,6 +40,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // nameMax is NAME_MAX, bytes.
@@ -52,13 +53,16 @@ type Tree struct {
 	owner  owner
 	tgids  tgids
 	inodes *inodes
+	top    atomic.Pointer[node] // the root of the first mount
 	locks  locks.Table
 	acting sync.Map     // see ActFor: thread ids by the id of the thread that acts
 	actors atomic.Int64 // how many there are
 
+	sequence *Sequence // if requests have an order, else nil
 	releases releases
 	files    atomic.Int64 // number of open files of all mounts
 	limit    *memcg.Limit // nil means no limit
+	writes   atomic.Pointer[seqfile.Writes]
 }
 
 // New returns a Tree without mounts. With a nil guest, requests go straight to their
@@ -83,6 +87,26 @@ func New(guest Guest, log *logrus.Logger) *Tree {
 // files, inodes, locks, pending requests and the content of files. Requests that need
 // more fail with ENOMEM. It must be called before the first Mount.
 func (t *Tree) Bound(l *memcg.Limit) { t.limit = l }
+
+// Record has writes recorded from now on. Markers of the trace are not: programs write many of them,
+// and the trace has them.
+func (t *Tree) Record(w *seqfile.Writes) { t.writes.Store(w) }
+
+// wrote records a write.
+func (t *Tree) wrote(n *node, c *seqfile.Caller, data []byte, bytes int, err error) {
+	if t.sequence != nil && !c.Recorded {
+		return // a write to machine/run, which is not played again
+	}
+	w := t.writes.Load()
+	if fops := n.rowNow().FOps; w == nil || fops == abi.FOpsMarker || fops == abi.FOpsRawMarker {
+		return
+	}
+	x := seqfile.Written{PID: c.PID, UID: c.UID, Comm: c.Comm(), File: n.at, Bytes: bytes}
+	if err != nil {
+		x.Err = errnoOf(err)
+	}
+	w.Add(x, data)
+}
 
 // invalidate has the host's kernel forget a name that a directory no longer has. It
 // would hold the inode until memory is short. If the name exists again, the next
@@ -169,9 +193,21 @@ func (f *filesystem) begin(cancel <-chan struct{}, h *fuse.InHeader) (context.Co
 	if n == nil {
 		return nil, nil, nil, fmt.Errorf("inode %d: %w", h.NodeId, syscall.ESTALE)
 	}
+	if fl := f.flow(h.Unique); fl != nil {
+		c := fl.seqCaller(f.tree, h)
+		return seqfile.WithCaller(wait.With(request{context.Background(), cancel, waits}, fl), c), n, c, nil
+	}
 	c := f.tree.caller(h)
 	ctx := host.WithKilled(request{context.Background(), cancel, waits}, func() bool { return killed(c.TID) })
 	return seqfile.WithCaller(ctx, c), n, c, nil
+}
+
+// flow returns the request with a number if requests have an order and it has its turn, else nil.
+func (f *filesystem) flow(id uint64) *flow {
+	if f.tree.sequence == nil {
+		return nil
+	}
+	return f.tree.sequence.flowOf(id)
 }
 
 // Lookup looks up one name. It is not a system call, so the guest does not see it.
@@ -203,6 +239,9 @@ func (n *node) search(c *seqfile.Caller, name string) error {
 	}
 	if err := n.permission(c, mayExec); err != nil {
 		return err
+	}
+	if n.kind == seqfile.BPFFS && strings.Contains(name, ".") {
+		return fmt.Errorf("%s: names with dots are reserved: %w", name, syscall.EPERM)
 	}
 	if len(name) > nameMax {
 		if n.kind == seqfile.ProcSys || n.kind == seqfile.Proc {
@@ -272,6 +311,17 @@ func (f *filesystem) GetAttr(cancel <-chan struct{}, in *fuse.GetAttrIn, out *fu
 	}
 	if in.Flags()&fuse.FUSE_GETATTR_FH != 0 && !n.isDir() {
 		return f.tree.status(f.seekEnd(n, in.Fh(), out))
+	}
+	if n.kind == seqfile.BPFFS && n.key.Link != "" { // the guest has no such link
+		n.attr(&out.Attr)
+		return fuse.OK
+	}
+	if f.tree.sequence != nil && (n.rowNow().WithoutGuest || f.flow(in.Unique) == nil) {
+		n.attr(&out.Attr)
+		if !n.isDir() {
+			f.enlarge(n, in.NodeId)
+		}
+		return fuse.OK
 	}
 	// Attributes and names do not come from the guest, so they outlast it.
 	_, _, err = f.tree.boot.Load().do(ctx, c, n.call(abi.SysNewfstatat), true,
@@ -372,6 +422,9 @@ func (n *node) setattr(c *seqfile.Caller, in *fuse.SetAttrIn) error {
 		n.mtime = t
 	}
 	n.ctime = time.Now()
+	if n.row.Keep != nil {
+		n.row.Keep(n.mode, n.uid, n.gid)
+	}
 	return nil
 }
 
@@ -494,7 +547,7 @@ func (t *Tree) entries(n *node) []fuse.DirEntry {
 
 func (f *filesystem) ReleaseDir(in *fuse.ReleaseIn) {
 	if h := f.handles.remove(in.Fh); h != nil {
-		h.release()
+		h.release(f.releaseContext(in))
 	}
 }
 
@@ -567,17 +620,27 @@ func (t *Tree) mayOpen(c *seqfile.Caller) error {
 type handles struct {
 	total *atomic.Int64 // of all mounts
 
-	mu   sync.Mutex
-	last uint64
-	open map[uint64]*handle
+	mu    sync.Mutex
+	last  uint64
+	apart uint64 // the last number of a handle that has been opened outside of the order of requests
+	open  map[uint64]*handle
 }
+
+// apart is in the numbers of handles that are opened outside of the order of requests, so that the other
+// numbers do not depend on them.
+const apart = 1 << 62
 
 func (t *handles) add(h *handle) uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.total.Add(1)
+	if s := h.tree.sequence; s != nil && h.node != nil && s.apart[h.node.id] != nil {
+		t.apart++
+		t.open[apart|t.apart] = h
+		return apart | t.apart
+	}
 	t.last++
 	t.open[t.last] = h
-	t.total.Add(1)
 	return t.last
 }
 

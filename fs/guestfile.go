@@ -73,7 +73,7 @@ func (h *handle) openGuest(ctx context.Context, call host.Call) error {
 	h.fd, h.guest = int(ret), true
 	mode, _, err := h.guestDo(ctx, h.caller, host.Call{Nr: abi.HostFileMode})
 	if err != nil {
-		h.release()
+		h.release(context.Background())
 		return err
 	}
 	h.mode = uint64(mode)
@@ -194,7 +194,7 @@ func (h *handle) pollGuest(s *server, kh uint64, sleeps bool) uint32 {
 	if err != nil {
 		return seqfile.PollNone
 	}
-	if sleeps {
+	if sleeps && h.tree.sequence == nil { // else a task that waits would make its calls at the host's moment
 		stop := make(chan struct{})
 		h.watch(stop)
 		go h.awaitGuest(s, kh, nobody, uint64(ready), stop)

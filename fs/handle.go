@@ -17,6 +17,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // handle is an open file or directory.
@@ -60,7 +61,7 @@ func (f *filesystem) newHandle(n *node, c *seqfile.Caller, flags uint32) *handle
 	h := &handle{tree: f.tree, node: n, boot: f.tree.boot.Load(), caller: c, flags: flags}
 	if n != nil {
 		h.usableAfterPanic = n.usableAfterPanic || n.isDir() // names do not come from the guest
-		h.withoutGuest = n.rowNow().WithoutGuest || h.usableAfterPanic && h.boot.Waits()
+		h.withoutGuest = n.rowNow().WithoutGuest || h.usableAfterPanic && h.boot.waits()
 	}
 	return h
 }
@@ -200,7 +201,7 @@ func (f *filesystem) Create(cancel <-chan struct{}, in *fuse.CreateIn, name stri
 	}
 	n, id := f.tree.inodes.lookup(dir, name)
 	if h.node = n; n == nil {
-		h.release()
+		h.release(ctx)
 		return fuse.ENOENT
 	}
 	f.entry(n, id, &out.EntryOut)
@@ -325,8 +326,10 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 		return 0, fuse.EBADF
 	}
 	c.FileFlags = in.Flags
+	c.CommFunc = sync.OnceValue(c.CommFunc) // the guest's task has it, and the record of writes
 	if h.guest {
 		done, err := h.writeGuest(ctx, c, int64(in.Offset), data)
+		f.tree.wrote(n, c, data, done, err)
 		f.tree.refused("a write is refused", n, c, data, err, nil)
 		return uint32(done), f.tree.status(err)
 	}
@@ -340,6 +343,7 @@ func (f *filesystem) Write(cancel <-chan struct{}, in *fuse.WriteIn, data []byte
 		done, why = done+n, err
 		return n, err
 	})
+	f.tree.wrote(n, c, data, ret, err)
 	if err != nil {
 		f.tree.refused("a write is refused", n, c, data, err, why)
 		return 0, f.tree.status(err)
@@ -455,19 +459,27 @@ func (f *filesystem) Flush(cancel <-chan struct{}, in *fuse.FlushIn) fuse.Status
 // Release is the release of an open file. The host's kernel does not wait for it.
 func (f *filesystem) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	if h := f.handles.remove(in.Fh); h != nil {
-		h.release()
+		h.release(f.releaseContext(in))
 	}
+}
+
+// releaseContext returns the context of a RELEASE, which nobody interrupts.
+func (f *filesystem) releaseContext(in *fuse.ReleaseIn) context.Context {
+	if fl := f.flow(in.Unique); fl != nil {
+		return wait.With(context.Background(), fl)
+	}
+	return context.Background()
 }
 
 // release closes the guest's descriptor and the File. As on Linux it is part of the
 // last close(2), whose caller is known from the last FLUSH.
-func (h *handle) release() {
+func (h *handle) release(ctx context.Context) {
 	h.releaseLocks()
 	h.mu.Lock()
 	closer := cmp.Or(h.closer, h.caller)
 	h.mu.Unlock()
 	call := host.Call{Nr: abi.HostRelease, FD: h.fd, Files: h.owner()}
-	_, _, err := h.do(context.Background(), closer, call,
+	_, _, err := h.do(ctx, closer, call,
 		func(context.Context, host.Op) (int, error) {
 			h.closeFile()
 			return 0, nil

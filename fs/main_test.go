@@ -18,9 +18,10 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
-	"github.com/kprobefs/kprobefs/integration/unshare"
+	"github.com/kprobefs/kprobefs/internal/testns"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/sysctl"
+	"github.com/kprobefs/kprobefs/sysctl/sysctltest"
 )
 
 // The tests run in a private mount namespace, and the daemon in a separate process,
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 		serveFake(os.Args[1:]...)
 		return
 	}
-	os.Exit(unshare.Main(m.Run))
+	os.Exit(testns.Main(m.Run))
 }
 
 // fake is a tree with one file of each kind.
@@ -74,6 +75,15 @@ func (s *fake) setEnabled(_ context.Context, p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// sysctls is a kernel whose debug.kprobes-optimization the test has.
+type sysctls struct {
+	sysctltest.Kernel
+	s *fake
+}
+
+func (s *sysctls) Optimization() bool      { return s.s.optimization() }
+func (s *sysctls) SetOptimization(on bool) { s.s.setOptimization(on) }
 
 func (s *fake) optimization() bool {
 	s.mu.Lock()
@@ -198,10 +208,7 @@ func (s *fake) root() *seqfile.Row {
 			{Name: "lines", Mode: 0o644, Open: seqfile.Opens(newLines())},
 			{Name: "events", Mode: 0o750, Dir: seqfile.DirFunc(s.eventRows)},
 		}},
-		procfs.Sys(sysctl.New(sysctl.Config{
-			Printk:       func(int, string, ...any) {},
-			Optimization: s.optimization, SetOptimization: s.setOptimization,
-		})),
+		procfs.Sys(sysctl.New(sysctl.Config{Kernel: &sysctls{s: s}})),
 		{Name: "fail", Mode: 0o755, Dir: seqfile.Table{
 			{Name: "enotsupp", Mode: 0o644, Open: seqfile.Opens(failing{read: fmt.Errorf("x: %w", syscall.Errno(abi.ENOTSUPP))})},
 			{Name: "none", Mode: 0o644, Open: seqfile.Opens(failing{read: io.ErrUnexpectedEOF})},

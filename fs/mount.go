@@ -2,6 +2,7 @@ package fs
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -16,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hanwen/go-fuse/v2/fuse"
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
@@ -56,24 +58,20 @@ type Mount struct {
 	done chan struct{}
 	once sync.Once
 	err  error // of Detach
+
+	connection *connection // of a Sequence, else nil
 }
 
 // Mount serves root at dir until the mount ends. It first detaches a mount that a
 // killed daemon has left there.
 func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, error) {
-	dir, err := filepath.Abs(dir)
+	dir, unlock, err := t.place(dir)
 	if err != nil {
 		return nil, err
 	}
-	unlock := lockPlace(dir)
 	defer unlock()
-	if err := clearDead(dir); err != nil {
-		return nil, err
-	}
-	if err := MountPlace(dir); err != nil {
-		return nil, mountError(dir, err)
-	}
 	f := newFilesystem(t, root)
+	t.top.CompareAndSwap(nil, f.root)
 	fd, err := connect(dir, o)
 	if err != nil {
 		return nil, mountError(dir, err)
@@ -91,10 +89,28 @@ func (t *Tree) Mount(root *seqfile.Row, dir string, o MountOptions) (*Mount, err
 		f.server.serve()
 		t.releases.leave(f)
 		for _, h := range f.handles.all() {
-			h.release()
+			h.release(context.Background())
 		}
 	}()
 	return m, nil
+}
+
+// place prepares a directory for a mount, and returns its absolute path. unlock must be called after the mount.
+func (t *Tree) place(dir string) (abs string, unlock func(), err error) {
+	dir, err = filepath.Abs(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	unlock = lockPlace(dir)
+	if err := clearDead(dir); err != nil {
+		unlock()
+		return "", nil, err
+	}
+	if err := MountPlace(dir); err != nil {
+		unlock()
+		return "", nil, mountError(dir, err)
+	}
+	return dir, unlock, nil
 }
 
 func (t *Tree) fuseOptions() *fuse.MountOptions {
@@ -114,14 +130,14 @@ func (t *Tree) fuseOptions() *fuse.MountOptions {
 }
 
 // connect mounts at dir and returns the descriptor of /dev/fuse. It uses mount(2) as
-// root, and else fusermount3, which is setuid. No other program may inherit the
-// descriptor, or requests would wait for a daemon that has ended.
+// root or with CAP_SYS_ADMIN, and else fusermount3, which is setuid. No other program may
+// inherit the descriptor, or requests would wait for a daemon that has ended.
 func connect(dir string, o MountOptions) (fd int, err error) {
 	source := o.Source
 	if source == "" {
 		source = fsType
 	}
-	if os.Geteuid() != 0 {
+	if !mayMount() {
 		return fusermount(dir, append(slices.Clone(o.Options), "fsname="+escape(source), "subtype="+fsType, fmt.Sprintf("max_read=%d", maxIO)))
 	}
 	var st unix.Stat_t
@@ -136,7 +152,8 @@ func connect(dir string, o MountOptions) (fd int, err error) {
 	if !o.Private && !slices.Contains(data, allowOther) {
 		data = append(data, allowOther)
 	}
-	if err := unix.Mount(source, dir, "fuse."+fsType, flags, strings.Join(data, ",")); err != nil {
+	mount := func() error { return unix.Mount(source, dir, "fuse."+fsType, flags, strings.Join(data, ",")) }
+	if err := asAdmin(mount); err != nil {
 		_ = unix.Close(fd)
 		return -1, err
 	}
@@ -224,7 +241,7 @@ func mountError(dir string, err error) error {
 		hint = "; this machine has no /dev/fuse: load the module (modprobe fuse), or give the container --device /dev/fuse"
 	case derr != nil:
 		hint = "; /dev/fuse must be readable and writable for this user (chmod 666 /dev/fuse)"
-	case errors.Is(err, exec.ErrNotFound), os.Geteuid() != 0 && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, exec.ErrNotFound), !mayMount() && !errors.Is(err, syscall.ENOENT) && !errors.Is(err, syscall.ENOTDIR):
 		hint = "; mounting without root needs fusermount3 (package fuse3) and a directory of one's own, or a user namespace (unshare -Urm, or kprobefs exec)"
 	case errors.Is(err, syscall.EPERM):
 		hint = "; mounting needs CAP_SYS_ADMIN: root, or a user namespace (unshare -Urm, or kprobefs exec)"
@@ -344,16 +361,19 @@ func mountTable() []mounted { return mountTableOf("self") }
 
 // mountTableOf returns the mounts of the namespace of a process.
 func mountTableOf(process string) []mounted {
-	b, err := os.ReadFile("/proc/" + process + "/mountinfo")
+	f, err := os.Open("/proc/" + process + "/mountinfo")
 	if err != nil {
 		return nil
 	}
-	var list []mounted
-	for line := range strings.Lines(string(b)) {
-		head, tail, _ := strings.Cut(line, " - ")
-		f, t := strings.Fields(head), strings.Fields(tail)
-		if len(f) > 4 && len(t) > 2 {
-			list = append(list, mounted{f[0], unescape(f[4]), t[0], f[2], unescape(f[3]), unescape(t[1]), strings.Split(t[2], ",")})
+	defer f.Close()
+	infos, err := mountinfo.GetMountsFromReader(f, nil)
+	if err != nil {
+		return nil
+	}
+	list := make([]mounted, len(infos))
+	for i, m := range infos {
+		list[i] = mounted{
+			strconv.Itoa(m.ID), m.Mountpoint, m.FSType, fmt.Sprintf("%d:%d", m.Major, m.Minor), m.Root, m.Source, strings.Split(m.VFSOptions, ","),
 		}
 	}
 	return list
@@ -444,14 +464,9 @@ func statSoon(dir string) error {
 	}
 }
 
-// unescape decodes mountinfo's octal numbers for blanks, tabs, newlines and backslashes.
-func unescape(s string) string {
-	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
-}
-
 // Detach detaches a mount at once, even if it is in use (umount -l).
 func Detach(dir string) error {
-	err := unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	err := asAdmin(func() error { return unix.Unmount(dir, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW) })
 	if err == nil || !errors.Is(err, syscall.EPERM) {
 		return wrap("unmount "+dir, err)
 	}

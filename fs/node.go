@@ -226,7 +226,7 @@ func (t *inodes) setOwnership(kind seqfile.Kind, o Ownership) {
 	for _, n := range t.byID {
 		switch {
 		case n.kind != kind:
-		case n.at == "/sys/kernel/debug" || n.at == "/sys/kernel/tracing":
+		case n.at == "/sys/kernel/debug" || n.at == "/sys/kernel/tracing" || n.at == "/sys/fs/bpf":
 			n.own(o)
 		default:
 			n.own(all)

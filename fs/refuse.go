@@ -28,6 +28,7 @@ var refusals = map[seqfile.Kind][4]syscall.Errno{
 	seqfile.Tracefs:  {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Devtmpfs: {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Sysfs:    {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
+	seqfile.BPFFS:    {syscall.EACCES, syscall.EPERM, syscall.EPERM, syscall.EPERM},
 	seqfile.Proc:     {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EPERM},
 	seqfile.ProcSys:  {syscall.ENOENT, syscall.ENOENT, syscall.ENOENT, syscall.EACCES},
 }
@@ -91,6 +92,9 @@ func (f *filesystem) Mknod(cancel <-chan struct{}, in *fuse.MknodIn, name string
 
 func (f *filesystem) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string, out *fuse.EntryOut) fuse.Status {
 	st := f.change(cancel, &in.InHeader, name, opMkdir, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		if maker, ok := d.(seqfile.Maker); ok {
+			return true, maker.Make(ctx, name, in.Mode, "")
+		}
 		m, ok := d.(seqfile.Mkdirer)
 		if !ok {
 			return false, nil
@@ -103,16 +107,43 @@ func (f *filesystem) Mkdir(cancel <-chan struct{}, in *fuse.MkdirIn, name string
 	return f.Lookup(cancel, &in.InHeader, name, out)
 }
 
-func (f *filesystem) Symlink(cancel <-chan struct{}, h *fuse.InHeader, _, name string, _ *fuse.EntryOut) fuse.Status {
-	return f.change(cancel, h, name, opMkdir, refused)
+func (f *filesystem) Symlink(cancel <-chan struct{}, h *fuse.InHeader, target, name string, out *fuse.EntryOut) fuse.Status {
+	st := f.change(cancel, h, name, opMkdir, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		m, ok := d.(seqfile.Maker)
+		if !ok {
+			return false, nil
+		}
+		return true, m.Make(ctx, name, 0, target)
+	})
+	if st != fuse.OK {
+		return st
+	}
+	return f.Lookup(cancel, h, name, out)
 }
 
 func (f *filesystem) Link(cancel <-chan struct{}, in *fuse.LinkIn, name string, _ *fuse.EntryOut) fuse.Status {
 	return f.change(cancel, &in.InHeader, name, opMkdir, refused)
 }
 
-func (f *filesystem) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, _ string) fuse.Status {
-	return f.change(cancel, &in.InHeader, name, opRename, refused)
+func (f *filesystem) Rename(cancel <-chan struct{}, in *fuse.RenameIn, name, to string) fuse.Status {
+	into := f.tree.inodes.get(in.Newdir)
+	if in.Newdir == fuse.FUSE_ROOT_ID {
+		into = f.root
+	}
+	st := f.change(cancel, &in.InHeader, name, opRename, func(ctx context.Context, d seqfile.Dir) (bool, error) {
+		m, ok := d.(seqfile.Maker)
+		if !ok || into == nil {
+			return false, nil
+		}
+		if err := into.mayChange(seqfile.CallerOf(ctx), to); err != nil {
+			return true, err
+		}
+		return true, m.Rename(ctx, name, into.rowNow().Dir, to, in.Flags)
+	})
+	if st == fuse.OK {
+		f.tree.inodes.dropStale(f.node(&in.InHeader), name)
+	}
+	return st
 }
 
 func (f *filesystem) Unlink(cancel <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {

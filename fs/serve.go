@@ -47,6 +47,9 @@ type server struct {
 	proto *fuse.ProtocolServer
 	fs    *filesystem
 	turns turns
+
+	sequence *Sequence // if requests have an order, else nil
+
 	loops sync.WaitGroup
 
 	taking sync.Mutex // held for read(2), which does not block
@@ -246,7 +249,7 @@ func (s *server) answer(w *worker, in []byte) {
 	out := w.out[:]
 	if holds(opcode(in)) {
 		if s.fs.tree.limit.Small(s.fs.tree.owner.user(binary.NativeEndian.Uint32(in[24:])) == 0) != nil {
-			s.write(out[:failure(in, out, syscall.ENOMEM)])
+			s.send(w, out[:failure(in, out, syscall.ENOMEM)])
 			return
 		}
 	}
@@ -260,7 +263,7 @@ func (s *server) answer(w *worker, in []byte) {
 		out = *b
 	}
 	if opcode(in) == opPoll {
-		s.write(out[:s.poll(in, out)])
+		s.send(w, out[:s.poll(in, out)])
 		return
 	}
 	n, status := s.proto.HandleRequest([][]byte{in}, [][]byte{out})
@@ -268,11 +271,26 @@ func (s *server) answer(w *worker, in []byte) {
 		n = failure(in, out, syscall.Errno(status))
 	}
 	if n > 0 {
-		s.write(out[:n])
+		s.send(w, out[:n])
 	}
 	if opcode(in) == opRead && n == outHeaderSize {
 		s.fs.readNothing(binary.NativeEndian.Uint64(in[16:]))
 	}
+}
+
+// send is write for the reply to w's request.
+func (s *server) send(w *worker, out []byte) {
+	if w.flow != nil {
+		w.flow.replied(out)
+		if w.flow.told {
+			return
+		}
+	}
+	if w.direct != nil {
+		w.direct.write(out)
+		return
+	}
+	s.write(out)
 }
 
 // holds reports whether a request may take long and hold memory: reads and writes can

@@ -40,6 +40,8 @@ type worker struct {
 	count   atomic.Uint64 // of requests that it has read
 	state   atomic.Int32
 	wake    chan struct{} // gets the lead
+	flow    *flow         // what it answers if requests have an order, or nil
+	direct  *connection   // if it answers a request that has no place in the order, or nil
 	in, out [smallBuf]byte
 }
 

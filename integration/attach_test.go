@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,9 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/kprobefs/kprobefs/kernel/guest"
+	"github.com/kprobefs/kprobefs/kernel/image"
 )
 
 // attachLimit bounds a script of these tests: what hangs fails.
@@ -72,6 +76,41 @@ func (user asUser) inTree(t *testing.T, script string) string {
 		t.Fatalf("%v\n%s", err, out.String())
 	}
 	return out.String()
+}
+
+// TestAttachKernelFile: a command below a tree of a kernel's file is told that kernel's release, and --cpu decides
+// for which processor its text is.
+func TestAttachKernelFile(t *testing.T) {
+	needFUSE(t)
+	dir := publicDir(t)
+	b := guest.Image("6.1")
+	m, err := image.Load(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var symbols strings.Builder
+	for _, s := range m.Symbols {
+		fmt.Fprintf(&symbols, "%016x %c %s\n", s.Addr, s.Type, s.Name)
+	}
+	const release = "6.1.77-of-a-file"
+	was := []byte("Linux version 6.1 (kprobefs guest)\n")
+	if !bytes.Contains(b, was) {
+		t.Fatal("the guest has another banner")
+	}
+	put(t, dir, "vmlinux", string(bytes.Replace(b, was, fmt.Appendf(nil, "Linux version %-20s\n", release), 1)))
+	put(t, dir, "System.map", symbols.String())
+	got := asUser(nil).inTree(t, `
+F="--kernel `+dir+`/vmlinux --symbols `+dir+`/System.map"
+below uname -r
+mkdir $PWD/file
+$K --log-file file.log mount --daemon $F --cpu baseline $PWD/file || exit
+$K exec --attach $PWD/file -- uname -r
+$K exec --attach $PWD/file -- cut -d' ' -f-3 /proc/version
+$K umount $PWD/file
+$K exec $F -- uname -r
+$K exec $F --cpu nothing -- uname -r 2>&1 | grep -c "is no feature"
+`)
+	wantOutput(t, got, "6.1.0-56-amd64\n"+release+"\nLinux version "+release+"\n"+release+"\n1\n")
 }
 
 // TestWhyAt asks about the kernel of a mounted tree, and is shown what is probed there.

@@ -2,8 +2,8 @@
 //
 // Each testdata/*.txtar has a shell script (script), for some with a program in C or Go
 // (program.c, program.go), and the masked text that a real Linux kernel printed for it
-// (want). Linux is the specification: want is recorded by "make golden" (command integration/golden,
-// which boots Debian's kernel package under QEMU with package integration/linux), and
+// (want). Linux is the specification: want is recorded by "make golden" (command internal/tools/golden,
+// which boots Debian's kernel package under QEMU with package internal/tools/linux), and
 // never typed. The tests run the same script under "kprobefs exec" and compare.
 //
 // The rules of the file masks replace, on both sides, what must differ between two
@@ -25,6 +25,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"golang.org/x/tools/txtar"
 )
 
 //go:embed masks lib.sh modules.sh
@@ -141,14 +143,14 @@ func (c *Case) readWant() error {
 	if err != nil {
 		return err
 	}
-	comment, parts := parseTxtar(string(b))
-	if err := c.takeRecording(comment); err != nil {
+	a := txtar.Parse(b)
+	if err := c.takeRecording(string(a.Comment)); err != nil {
 		return err
 	}
-	if len(parts) != 1 || parts[0].name != "want" {
+	if len(a.Files) != 1 || a.Files[0].Name != "want" {
 		return fmt.Errorf("%s: a recording of another release must have one part, want", c.File)
 	}
-	c.Want = parts[0].data
+	c.Want = string(a.Files[0].Data)
 	return nil
 }
 
@@ -210,21 +212,21 @@ func read(file string) (*Case, error) {
 		return nil, err
 	}
 	c := &Case{Name: strings.TrimSuffix(filepath.Base(file), ".txtar"), File: file}
-	comment, parts := parseTxtar(string(b))
-	c.Comment = recorded.ReplaceAllString(comment, "")
-	if err := c.takeRecording(comment); err != nil {
+	a := txtar.Parse(b)
+	c.Comment = recorded.ReplaceAllString(string(a.Comment), "")
+	if err := c.takeRecording(string(a.Comment)); err != nil {
 		return nil, err
 	}
-	for _, p := range parts {
-		switch p.name {
+	for _, f := range a.Files {
+		switch text := string(f.Data); f.Name {
 		case "script":
-			c.Script = p.data
+			c.Script = text
 		case "want":
-			c.Want = p.data
+			c.Want = text
 		case "program.c", "program.go":
-			c.Program, c.Source = p.data, p.name
+			c.Program, c.Source = text, f.Name
 		default:
-			return nil, fmt.Errorf("%s: unknown part %q", file, p.name)
+			return nil, fmt.Errorf("%s: unknown part %q", file, f.Name)
 		}
 	}
 	if c.Script == "" {
@@ -239,15 +241,17 @@ func (c *Case) Save() error {
 	if c.Default != nil {
 		return c.saveRelease()
 	}
-	comment, parts := c.Comment, []part{{"script", c.Script}}
+	a := &txtar.Archive{Comment: []byte(c.Comment)}
+	add := func(name, text string) { a.Files = append(a.Files, txtar.File{Name: name, Data: []byte(text)}) }
+	add("script", c.Script)
 	if c.Program != "" {
-		parts = append(parts, part{c.Source, c.Program})
+		add(c.Source, c.Program)
 	}
 	if c.Kernel != "" {
-		comment += c.recording()
-		parts = append(parts, part{"want", c.Want})
+		a.Comment = append(a.Comment, c.recording()...)
+		add("want", c.Want)
 	}
-	return os.WriteFile(c.File, []byte(formatTxtar(comment, parts)), 0o644)
+	return os.WriteFile(c.File, txtar.Format(a), 0o644)
 }
 
 // recording returns the comment's line about the recording.
@@ -276,7 +280,8 @@ func (c *Case) saveRelease() error {
 	if err := c.keepSame(""); err != nil {
 		return err
 	}
-	return os.WriteFile(c.File, []byte(formatTxtar(c.recording(), []part{{"want", c.Want}})), 0o644)
+	a := &txtar.Archive{Comment: []byte(c.recording()), Files: []txtar.File{{Name: "want", Data: []byte(c.Want)}}}
+	return os.WriteFile(c.File, txtar.Format(a), 0o644)
 }
 
 // programs has what BuildProgram has built, by source.

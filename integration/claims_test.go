@@ -15,8 +15,8 @@ import (
 )
 
 // claims are sentences of the documentation whose numbers (groups of the pattern) the
-// tests can count. integration/ftracetest checks the one about the kernel's test
-// suite; those of docs/performance.md are written by integration/bench.
+// tests can count. internal/tools/ftracetest checks the one about the kernel's test
+// suite; those of docs/performance.md are written by internal/tools/bench.
 var claims = []struct {
 	page, sentence string
 	count          func(t *testing.T) []int

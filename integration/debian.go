@@ -16,7 +16,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 )
 
 // DebianModules are the sources of modules that are built with the headers of Debian's
@@ -243,7 +243,7 @@ func BuildImageModules(ctx context.Context, dir string) (map[string][]byte, erro
 const SampleModules = "testdata/modules/samples"
 
 // ErrNoSamples says that Linux's samples are not there.
-var ErrNoSamples = errors.New("no samples of Linux 6.1 here (go run ./integration/ftracetest fetch)")
+var ErrNoSamples = errors.New("no samples of Linux 6.1 here (go run ./internal/tools/ftracetest fetch)")
 
 // LinuxSource returns the folder in which `ftracetest fetch` keeps what it has taken out
 // of Debian's linux-source of a release ("6.1"), whether it is there or not.

@@ -134,19 +134,19 @@ func buildWithOwn(t *testing.T) map[string][]byte {
 	return objects
 }
 
-// readmeModule returns what the block of README about modules has: commands of the user's
+// guideModule returns what the first block of the guide about modules has: commands of the user's
 // shell, those of the shell below exec, and what the latter print.
-func readmeModule(t *testing.T) (outer, inner, printed string) {
+func guideModule(t *testing.T) (outer, inner, printed string) {
 	t.Helper()
-	b, err := os.ReadFile("../README.md")
+	b, err := os.ReadFile("../docs/guide/modules.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, text, found := strings.Cut(string(b), "\n## A kernel module\n")
+	_, text, found := strings.Cut(string(b), "\n## Write one, build it, load it\n")
 	_, text, block := strings.Cut(text, "\n```console\n")
 	text, _, end := strings.Cut(text, "\n```\n")
 	if !found || !block || !end {
-		t.Fatal("README has no block about modules")
+		t.Fatal("the guide has no block about modules")
 	}
 	to := &outer
 	for line := range strings.Lines(text + "\n") {
@@ -162,16 +162,16 @@ func readmeModule(t *testing.T) (outer, inner, printed string) {
 	return outer, inner, printed
 }
 
-// TestReadmeModule does what README says about modules, in an empty folder, as root and as
+// TestGuideModule does what the guide says about modules, in an empty folder, as root and as
 // an ordinary user.
-func TestReadmeModule(t *testing.T) {
+func TestGuideModule(t *testing.T) {
 	needFUSE(t)
 	needTools(t)
 	masks, err := Masks()
 	if err != nil {
 		t.Fatal(err)
 	}
-	outer, inner, want := readmeModule(t)
+	outer, inner, want := guideModule(t)
 	for name, user := range map[string]func(*testing.T) asUser{
 		"root": func(*testing.T) asUser { return nil }, "user": ordinary,
 	} {
@@ -188,7 +188,7 @@ func TestReadmeModule(t *testing.T) {
 			}
 			out, status := as.exec(t, dir, []string{"PATH=" + built + ":/usr/local/bin:/usr/bin:/bin"}, nil, "bash", "-c", inner) // an ordinary user's on Debian
 			if got := Apply(masks, out); got != Apply(masks, want) || status != 0 {
-				t.Errorf("status %d, README (-), printed (+):\n%s", status, diff(Apply(masks, want), got))
+				t.Errorf("status %d, the guide (-), printed (+):\n%s", status, diff(Apply(masks, want), got))
 			}
 		})
 	}

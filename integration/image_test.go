@@ -17,7 +17,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 )
 
 // imageText is what the modules of ImageModules compute with.

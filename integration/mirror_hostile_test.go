@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,6 +53,18 @@ func noneLeft(t *testing.T, mark string) {
 		where, _ := os.ReadFile(fmt.Sprintf("/proc/%d/syscall", pid))
 		t.Errorf("left: %.60s %s", status, where)
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// killAll kills the processes that were started with an environment variable or, if some are named, those of
+// kprobefs' own commands among them.
+func killAll(mark string, commands ...string) {
+	for _, pid := range descendants(mark) {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+		named := func(c string) bool { return bytes.Contains(line, []byte("\x00"+c+"\x00")) }
+		if len(commands) == 0 || slices.ContainsFunc(commands, named) {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
 	}
 }
 
@@ -256,12 +269,7 @@ while :; do read -r line <script; echo x >&3; done
 		if i%2 == 0 {
 			cancel() // the process that waits for the others
 		} else {
-			for _, pid := range descendants(mark) { // those that serve, supervise and trace
-				line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-				if bytes.Contains(line, []byte("\x00inside\x00")) || bytes.Contains(line, []byte("\x00mount\x00")) {
-					_ = syscall.Kill(pid, syscall.SIGKILL)
-				}
-			}
+			killAll(mark, "inside", "mount") // those that serve, supervise and trace
 		}
 		time.Sleep(200 * time.Millisecond)
 		for _, pid := range descendants(mark) {
@@ -269,9 +277,7 @@ while :; do read -r line <script; echo x >&3; done
 		}
 		cancel()
 		_ = cmd.Wait()
-		for _, pid := range descendants(mark) {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
-		}
+		killAll(mark)
 		noneLeft(t, mark)
 	}
 }

@@ -16,8 +16,8 @@ func needPerf(t *testing.T) {
 	if _, err := exec.LookPath("perf"); err != nil {
 		t.Skip("no perf")
 	}
-	if !Passthrough() {
-		t.Skip("the host's kernel is older than 6.9, or we are not root: the descriptors cannot be mapped")
+	if !Mappable() {
+		t.Skip("the host's kernel is older than 5.9: the descriptors cannot be mapped")
 	}
 }
 
@@ -106,6 +106,23 @@ perf report -i $DATA --stats 2>&1`)
 		}
 	}
 	return out, samples, lost
+}
+
+// TestRingsUser: an ordinary user, who gets no passthrough of FUSE, records with perf, and sees what programs of bpf(2)
+// print.
+func TestRingsUser(t *testing.T) {
+	needPerf(t)
+	if _, err := exec.LookPath("bpftrace"); err != nil {
+		t.Skip("no bpftrace")
+	}
+	dir := publicDir(t)
+	out, status := ordinary(t).kprobefs(t, dir, []string{"DATA=" + filepath.Join(dir, "perf.data"), "HOME=" + dir}, 2, "sh", "-c", `
+perf record -q -o $DATA -e syscalls:sys_enter_openat cat /etc/passwd >/dev/null 2>&1
+perf script -i $DATA 2>/dev/null | grep -c '^ *cat .* syscalls:sys_enter_openat: dfd' | sed 's/^[1-9].*/some/'
+bpftrace -e 'BEGIN { printf("begins\n"); } kprobe:vfs_read /comm == "dd" && arg2 == 3/ { printf("read %d\n", arg2); }' -c '/bin/dd if=/dev/zero of=/dev/null bs=3 count=2' 2>/dev/null | grep -v "^Attaching" | grep .`)
+	if want := "some\nbegins\nread 3\nread 3\n"; out != want || status != 0 {
+		t.Errorf("got %q and status %d, want %q", out, status, want)
+	}
 }
 
 // TestPerfPrograms: perf probe and perf trace work with what perf_event_open(2) answers.

@@ -46,6 +46,7 @@ type VirtualClock struct {
 	wall   int64
 	timers timerHeap
 	seq    uint64
+	later  func(f func()) // does what AfterFunc was given; nil means in a new goroutine
 }
 
 // NewVirtualClock returns a clock at boot time; wall is the time of boot in
@@ -68,7 +69,23 @@ func (c *VirtualClock) Wall() int64 {
 
 // AfterFunc runs f in a new goroutine once the clock has advanced by d.
 func (c *VirtualClock) AfterFunc(d time.Duration, f func()) func() bool {
-	return c.alarm(d, func() { go f() })
+	return c.alarm(d, func() {
+		if c.later == nil {
+			go f()
+		} else {
+			c.later(f)
+		}
+	})
+}
+
+// next returns the time until the next timer, or false if there is none.
+func (c *VirtualClock) next() (time.Duration, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.timers) == 0 {
+		return 0, false
+	}
+	return time.Duration(max(c.timers[0].at-c.now, 0)), true
 }
 
 func (c *VirtualClock) alarm(d time.Duration, f func()) func() bool {

@@ -226,10 +226,12 @@ func (d *Debugger) Continue() {
 	}
 	for _, v := range d.m.cpus {
 		v.lock()
-		if v.reported && slices.Contains(d.allBreaks(), v.cpu.RIP) {
+		at := v.reported && slices.Contains(d.allBreaks(), v.cpu.RIP)
+		if at && d.m.seq == nil { // else the sequencer does, in v's turn
 			v.one()
+			at = false
 		}
-		v.reported, v.held = false, false
+		v.reported, v.held = at, false
 		v.own.Unlock()
 	}
 	d.stateMu.Lock()
@@ -279,6 +281,9 @@ func (d *Debugger) release() {
 	d.stopped = false
 	d.m.host.SetStopped(false)
 	d.m.stopping.And(^stoppedByDebugger)
+	if d.m.seq != nil {
+		d.m.seq.tell()
+	}
 	d.change()
 }
 
@@ -320,19 +325,10 @@ func (d *Debugger) Step(cpu int, others bool) (Stop, error) {
 		return s, nil
 	}
 	s := Stop{CPU: cpu, Why: StopStepped}
-	v := d.m.cpus[cpu]
-	v.lock()
-	if !v.one() {
+	if d.m.seq != nil {
+		s = d.stepInOrder(cpu)
+	} else if !d.stepAlone(cpu, others) {
 		s.Why = StopIdle
-	}
-	v.reported = false
-	v.own.Unlock()
-	for _, o := range d.m.cpus {
-		if others && o != v {
-			o.lock()
-			o.slice()
-			o.own.Unlock()
-		}
 	}
 	if d.next() { // watched memory
 		s, _ = d.Stopped()
@@ -345,9 +341,48 @@ func (d *Debugger) Step(cpu int, others bool) (Stop, error) {
 	return s, nil
 }
 
+// stepAlone executes an instruction of a vCPU, and with others some of the others' ones. It returns false if the
+// vCPU waits for an interrupt.
+func (d *Debugger) stepAlone(cpu int, others bool) bool {
+	v := d.m.cpus[cpu]
+	v.lock()
+	stepped := v.one()
+	v.reported = false
+	v.own.Unlock()
+	for _, o := range d.m.cpus {
+		if others && o != v {
+			o.lock()
+			o.slice()
+			o.own.Unlock()
+		}
+	}
+	return stepped
+}
+
+// maxOthers is how many instructions of other vCPUs a step executes before one of the vCPU that is meant.
+const maxOthers = 4 * turnBudget
+
+// stepInOrder executes instructions in the order in which a sequenced machine would, up to one of the vCPU.
+func (d *Debugger) stepInOrder(cpu int) Stop {
+	for range maxOthers {
+		at, ok := d.m.seq.step()
+		if !ok {
+			break
+		}
+		if at == cpu {
+			return Stop{CPU: cpu, Why: StopStepped}
+		}
+	}
+	return Stop{CPU: cpu, Why: StopIdle}
+}
+
 // RunAlone has one vCPU of a stopped machine execute up to sliceBudget instructions, while the others stay
 // where they are. hit says that it has come to a breakpoint or accessed watched memory.
 func (d *Debugger) RunAlone(cpu int) (s Stop, hit bool, err error) {
+	if d.m.seq != nil {
+		s, err = d.Step(cpu, false)
+		return s, err == nil && (s.Why == StopBreakpoint || s.Why == StopWatchpoint), err
+	}
 	err = d.with(cpu, func(v *vcpu) {
 		if v.reported && slices.Contains(d.allBreaks(), v.cpu.RIP) {
 			v.one()
@@ -461,8 +496,14 @@ func (d *Debugger) State(cpu int) (s CPUState, err error) {
 	return s, err
 }
 
+// errOrdered is the error of what would change a sequenced machine behind the back of those who keep its events.
+var errOrdered = fmt.Errorf("registers and memory of a deterministic machine cannot be changed: %w", syscall.EPERM)
+
 // SetState changes the general registers, RIP, RFlags and the bases of FS and GS of a vCPU of a stopped machine.
 func (d *Debugger) SetState(cpu int, s CPUState) error {
+	if d.m.seq != nil {
+		return errOrdered
+	}
 	return d.with(cpu, func(v *vcpu) {
 		c := v.cpu
 		c.R, c.FSBase, c.GSBase, c.KernelGSBase = s.R, s.FSBase, s.GSBase, s.KernelGSBase
@@ -500,6 +541,9 @@ func (d *Debugger) Read(addr uint64, p []byte) error {
 
 // Write changes guest memory, also text, as text_poke does. It fails as Read does.
 func (d *Debugger) Write(addr uint64, p []byte) error {
+	if d.m.seq != nil {
+		return errOrdered
+	}
 	return d.withMemory(func() error {
 		err := d.m.mem.WriteAt(addr, p)
 		if errors.Is(err, syscall.EFAULT) && len(p) > 0 {
@@ -518,6 +562,9 @@ func (d *Debugger) withMemory(f func() error) error {
 	}
 	return f()
 }
+
+// Position is how many instructions the machine has retired.
+func (d *Debugger) Position() uint64 { return d.m.Retired() }
 
 // Ended is closed when the machine closes.
 func (d *Debugger) Ended() <-chan struct{} { return d.m.ending }

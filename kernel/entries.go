@@ -180,11 +180,12 @@ func (t *Entries) below(name string, list []*Entry) []*Entry {
 func (m *Machine) Entries() *Entries { return m.entries }
 
 // shownAtBoot reports whether a name that the kernel has made while it booted is shown:
-// what the files of modules refer to, and the disk. All later ones are.
+// what the files of modules refer to, their places of pr_debug, and the disk. All later ones are.
 func shownAtBoot(name string) bool {
 	return name == "/dev/vda" || name == "/proc/devices" || name == "/proc/misc" || name == "/sys/devices/virtual" || name == "/sys/dev/char" ||
 		strings.HasPrefix(name, "/sys/class/") || strings.HasPrefix(name, "/sys/devices/virtual/") ||
-		strings.HasPrefix(name, "/sys/bus/") || strings.HasPrefix(name+"/", "/sys/devices/platform/")
+		strings.HasPrefix(name, "/sys/bus/") || strings.HasPrefix(name+"/", "/sys/devices/platform/") ||
+		strings.HasPrefix(name+"/", "/sys/kernel/debug/dynamic_debug/")
 }
 
 // hcEntry tells Entries about a name.

@@ -68,11 +68,14 @@ func (m *Machine) Handler(t *abi.Trap, fn, first, third uint64) (uint64, error) 
 	if err == nil {
 		sp := v.cpu.R[rsp] + 8
 		v.addPreempt(add)
+		outer := v.setKprobe(first)
 		switch ret, how = v.runHandler(back); how { // another task has another count
 		case returned, stuck:
 			v.addPreempt(-add)
-		case gone:
+			v.setKprobe(outer)
+		case gone: // the CPU keeps it
 		case away:
+			v.setKprobe(outer)
 			v.asleep = &sleeper{task: t.Task, back: back + 1, sp: sp, regs: at, was: *was, nmi: t.Vector != 0}
 		}
 	}

@@ -307,10 +307,10 @@ func (v *vcpu) hcBooted(array, n, _ uint64) int64 {
 
 func (v *vcpu) hcBug(regs, kind, code uint64) int64 {
 	switch kind {
-	case bugAtomic: // the caller prints the first line and the stack
+	case abi.BugAtomic: // the caller prints the first line and the stack
 		v.m.log.Printk(LogWarning, "%s", v.m.modulesLine())
 		return 0
-	case bugAtomicTaint:
+	case abi.BugAtomicTaint:
 		v.m.Taint('W')
 		return 0
 	}
@@ -347,12 +347,17 @@ func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
 		return -int64(syscall.EFAULT)
 	}
 	word := func(at int) uint64 { return binary.LittleEndian.Uint64(b[at:]) }
-	v.m.wg.Go(func() {
+	answer := func() {
 		ret := f(word(abi.ProbeNr), word(abi.ProbeAddr), word(abi.ProbeArg))
 		_ = v.m.mem.WriteU64(request+abi.ProbeRet, uint64(ret)) // on the stack of the task that waits for it
 		_ = v.m.mem.WriteAt(request+abi.ProbeDone, []byte{1, 0, 0, 0})
 		v.m.host.Wake(task)
-	})
+	}
+	if v.m.seq != nil {
+		v.m.seq.ask(answer)
+	} else {
+		v.m.wg.Go(answer)
+	}
 	return 0
 }
 
@@ -360,7 +365,7 @@ func (v *vcpu) hcProbe(request, _, _ uint64) int64 {
 func (v *vcpu) onCallback(h *Handlers) bool {
 	r := &v.cpu.R
 	nr := r[rax]
-	if (nr < abi.HCFunction || nr > abi.HCRethook) && nr != abi.HCGraphReturn || !v.m.img.Text.Contains(v.cpu.RIP-vmcallLen) {
+	if (nr < abi.HCFunction || nr > abi.HCRethook) && nr != abi.HCGraphReturn && nr != abi.HCRawTracepoint || !v.m.img.Text.Contains(v.cpu.RIP-vmcallLen) {
 		return false
 	}
 	var ret int64
@@ -377,6 +382,8 @@ func (v *vcpu) onCallback(h *Handlers) bool {
 		ret = v.function(h.Function, r[rdi], r[rsi], r[rdx])
 	case abi.HCTracepoint:
 		ret = v.tracepoint(h.Tracepoint, r[rdi], r[rsi], r[rdx])
+	case abi.HCRawTracepoint:
+		ret = v.tracepoint(h.RawTracepoint, r[rdi], r[rsi], r[rdx])
 	}
 	if v.left(&v.trap, uint64(ret), nil) {
 		return true

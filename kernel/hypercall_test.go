@@ -87,7 +87,7 @@ func TestHypercallRefusals(t *testing.T) {
 	rows := []row{
 		{"number 0", 0, 0, 0, 0, 0, syscall.ENOSYS},
 		{"a gap", 26, 0, 0, 0, 0, syscall.ENOSYS},
-		{"the first unused", max(uint64(len(hypercalls)), abi.HCGraphReturn+1), 0, 0, 0, 0, syscall.ENOSYS},
+		{"the first unused", max(uint64(len(hypercalls)), abi.HCRawTracepoint+1), 0, 0, 0, 0, syscall.ENOSYS},
 		{"a negative number", 1 << 63, 0, 0, 0, 0, syscall.ENOSYS},
 		{"a number that is one in 32 bits", 1<<32 | abi.HCClock, 0, 0, 0, 0, syscall.ENOSYS},
 		{"printk across the end", abi.HCPrintk, ^uint64(0) - 3, 1024, 0, 0, syscall.EFAULT},
@@ -129,8 +129,8 @@ func TestHypercallRefusals(t *testing.T) {
 		{"the end of nobody's call", abi.HCDone, page, 0, 0, 0, syscall.EINVAL},
 		{"a file operation of nobody's call", abi.HCFileOp, page, abi.OpRead, 0, 0, syscall.EINVAL},
 		{"booted twice", abi.HCBooted, page, 3, 0, 0, syscall.EINVAL},
-		{"registers that are off", abi.HCBug, page + 4, bugOops, 0, 0, syscall.EFAULT},
-		{"registers in text", abi.HCBug, text, bugOops, 0, 0, syscall.EFAULT},
+		{"registers that are off", abi.HCBug, page + 4, abi.BugOops, 0, 0, syscall.EFAULT},
+		{"registers in text", abi.HCBug, text, abi.BugOops, 0, 0, syscall.EFAULT},
 		{"the name of a symbol into text", abi.HCSymbol, text, text, 'S', 100, syscall.EFAULT},
 		{"a request that nobody answers", abi.HCProbe, page, 0, 0, 0, syscall.ENOSYS},
 	}
@@ -138,7 +138,7 @@ func TestHypercallRefusals(t *testing.T) {
 		rows = append(rows,
 			row{"printk", abi.HCPrintk, a, 8, 0, 0, syscall.EFAULT},
 			row{"the end of a call", abi.HCDone, a, 0, 0, 0, syscall.EFAULT},
-			row{"an oops", abi.HCBug, a, bugFault, 0, 0, syscall.EFAULT},
+			row{"an oops", abi.HCBug, a, abi.BugFault, 0, 0, syscall.EFAULT},
 			row{"the name of a symbol", abi.HCSymbol, text, a, 'S', 100, syscall.EFAULT},
 		)
 	}

@@ -44,11 +44,18 @@ func (m *Machine) SetProbestub(addr uint64, on bool) error {
 	return m.useTracepoint(addr, tracepointStub, on)
 }
 
-// The machine's listeners of a tracepoint: TP_EVENT and TP_STUB of the guest's
+// SetRawTracepoint makes the sites call the machine with the tracepoint's arguments
+// (Handlers.RawTracepoint), or ends that. It fails with EINVAL when there is no such tracepoint.
+func (m *Machine) SetRawTracepoint(addr uint64, on bool) error {
+	return m.useTracepoint(addr, tracepointRaw, on)
+}
+
+// The machine's listeners of a tracepoint: TP_EVENT, TP_STUB and TP_RAW of the guest's
 // tracepoint.h.
 const (
 	tracepointEvent = 1 << iota
 	tracepointStub
+	tracepointRaw
 )
 
 // Offsets in the guest's struct tracepoint, and its length, in bytes.

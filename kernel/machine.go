@@ -38,6 +38,8 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/ftrace"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/insn"
+	"github.com/kprobefs/kprobefs/kernel/insnslot"
 	"github.com/kprobefs/kprobefs/kernel/kallsyms"
 	"github.com/kprobefs/kprobefs/kernel/mem"
 	"github.com/kprobefs/kprobefs/kernel/release"
@@ -52,16 +54,19 @@ type Options struct {
 	Clock         Clock  // nil means real time
 	Engine        Engine // what executes the guest's code
 	Deterministic bool   // run all vCPUs in turn in one goroutine, by instruction count
-	Seed          uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
-	Cmdline       string
-	Release       string                   // uname -r
-	Console       io.Writer                // what a console shows is written here; nil means that there is none
-	Linux         release.Version          // 0 means release.Default
-	NoPreempt     bool                     // CONFIG_PREEMPTION=n, as oopses tell
-	Version       string                   // the text of /proc/version
-	Watchdog      Watchdog                 // stops guest code that does not end; a deterministic machine has none
-	TextSymbols   bool                     // kallsyms has only symbols of text: CONFIG_KALLSYMS_ALL=n
-	Rename        func(name string) string // the name that users see for a function of the image; nil keeps all names
+	// Sequenced has only those execute the vCPUs who wait for the guest, so that what comes from outside takes
+	// effect at instructions that do not depend on the host. The machine must be deterministic, with a virtual clock.
+	Sequenced   bool
+	Seed        uint64 // for random numbers and %p's hashes; 0 means the host's random numbers, or 1 when Deterministic
+	Cmdline     string
+	Release     string                   // uname -r
+	Console     io.Writer                // what a console shows is written here; nil means that there is none
+	Linux       release.Version          // 0 means release.Default
+	NoPreempt   bool                     // CONFIG_PREEMPTION=n, as oopses tell
+	Version     string                   // the text of /proc/version
+	Watchdog    Watchdog                 // stops guest code that does not end; a deterministic machine has none
+	TextSymbols bool                     // kallsyms has only symbols of text: CONFIG_KALLSYMS_ALL=n
+	Rename      func(name string) string // the name that users see for a function of the image; nil keeps all names
 }
 
 // kallsyms returns the symbols that users see; own are those that the machine looks up.
@@ -116,7 +121,10 @@ type Handlers struct {
 	// Tracepoint is called at a tracepoint: Arg is its address, Data its record, and
 	// Regs the registers in the function that the tracepoint is in.
 	Tracepoint func(*abi.Trap)
-	TaskDead   func(task uint64) // a task_struct is about to be freed
+	// RawTracepoint is called at a tracepoint of SetRawTracepoint: Arg is its address, Data its
+	// arguments, 8 bytes each.
+	RawTracepoint func(*abi.Trap)
+	TaskDead      func(task uint64) // a task_struct is about to be freed
 	// Probe does what guest code asks of the probes (abi.ProbeNr), in a separate
 	// goroutine, so it may wait. It returns 0 or -errno.
 	Probe func(nr, addr, arg uint64) int64
@@ -128,11 +136,11 @@ type Handlers struct {
 	Oops func()
 	// ReturnTo names the functions that handlers in the guest return to, by the
 	// callback in which Machine.Handler calls them (abi.HC*). CallerNames does so for
-	// breakpoints; a function that the guest does not have is aggr_pre_handler. The second
-	// byte of each is a hlt.
+	// breakpoints; a function that the guest does not have is aggr_pre_handler. Each has a
+	// hlt.
 	ReturnTo    map[uint64]string
 	CallerNames [abi.Callers]string
-	returns     [abi.HCRethook + 1]uint64 // addresses of those bytes
+	returns     [abi.HCRethook + 1]uint64 // addresses of those hlts
 	callers     [abi.Callers]uint64
 }
 
@@ -149,7 +157,8 @@ type Machine struct {
 	clock   Clock
 	host    *host.Host
 	pool    *host.Pool
-	slots   slots
+	text    *host.Pool // RAM for executable memory
+	slots   *insnslot.Cache
 	modules moduleMem
 	entries *Entries
 	cpus    []*vcpu
@@ -204,6 +213,8 @@ type Machine struct {
 	loads   []atomic.Pointer[host.Task] // load/N: one kernel thread for each vCPU
 	waking  atomic.Bool                 // wakeOthers is scheduled
 	turn    chan struct{}               // deterministic: something has become runnable
+	seq     *sequencer                  // nil if the machine is not sequenced
+	virtual *VirtualClock               // nil if the clock is another one
 	rcuOnce sync.Once
 	rcuErr  error
 	rcuTask chan *host.Task // holds the thread that waits for tasks while nobody uses it
@@ -266,6 +277,9 @@ func (o *Options) complete() error {
 	if o.Deterministic && o.Seed == 0 {
 		o.Seed = 1
 	}
+	if _, virtual := o.Clock.(*VirtualClock); o.Sequenced && !(virtual && o.Deterministic) {
+		return fmt.Errorf("%w, and to be deterministic: %w", errSequenced, syscall.EINVAL)
+	}
 	return nil
 }
 
@@ -288,14 +302,23 @@ func newMachine(o Options) (*Machine, error) {
 		oopses: map[uint64]uint64{}, entries: newEntries(),
 		turn: make(chan struct{}, 1), rcuTask: make(chan *host.Task, 1),
 	}
+	m.virtual, _ = o.Clock.(*VirtualClock)
+	if o.Sequenced {
+		m.seq = newSequencer(m)
+		m.virtual.later = m.doLater
+	}
 	m.syms = o.kallsyms(img, m.allSyms)
 	m.resume = sync.NewCond(&m.gate)
-	m.slots = slots{m: m, next: abi.SlotsBase, pool: host.NewPool(o.RAM+poolRAM, textRAM/abi.PageSize)}
+	m.text = host.NewPool(o.RAM+poolRAM, textRAM/abi.PageSize)
+	m.slots = insnslot.New(ram, m.text, abi.SlotsBase, m.Poke)
 	m.handlers.Store(&Handlers{})
 	m.pool = host.NewPool(o.RAM, poolRAM/abi.PageSize)
 	m.host = host.New(guest{m}, m.pool)
 	if !o.Deterministic {
 		m.host.Follow(o.CPUs)
+	}
+	if o.Sequenced {
+		m.host.Drive(m.seq.awaitGuest, m.clock.Now, m.doLater)
 	}
 	m.tab = image.NewTables(img, m.syms)
 	if err := m.load(); err != nil {
@@ -371,9 +394,6 @@ func (m *Machine) loadSegment(s image.Segment) error {
 	return nil
 }
 
-// is612 reports whether the guest is the one of 6.12.
-func (m *Machine) is612() bool { return m.stubs }
-
 // symbol returns the address of a symbol of the core kernel, or 0.
 func (m *Machine) symbol(name string) uint64 {
 	if s := m.allSyms.LookupName(name); len(s) > 0 {
@@ -391,7 +411,11 @@ func (m *Machine) SetKptrRestrict(v int) error {
 func (m *Machine) start() {
 	m.cpus[0].begin(m.img.Entry, 0)
 	m.cpus[0].cpu.R[6] = abi.DirectMap + abi.BootParamsPA // rsi
-	if m.opts.Deterministic {
+	switch {
+	case m.seq != nil:
+		m.seq.settle(nil)
+		return
+	case m.opts.Deterministic:
 		m.wg.Go(m.runInTurn)
 		return
 	}
@@ -483,17 +507,35 @@ func (m *Machine) StopMachine(f func()) {
 	m.gate.Unlock()
 }
 
+// haltIn returns the address of the first hlt in a function of the guest, or 0.
+func (m *Machine) haltIn(function string) uint64 {
+	const hlt = 0xf4
+	at := m.symbol(function)
+	for s, off, ok := m.allSyms.Lookup(at); ok && off < s.Size; {
+		text := make([]byte, min(s.Size-off, insn.MaxLen))
+		in, err := insn.Decode(text[:copy(text, m.img.Bytes(at+off, uint64(len(text))))])
+		switch {
+		case err != nil:
+			return 0
+		case text[0] == hlt:
+			return at + off
+		}
+		off += uint64(in.Len)
+	}
+	return 0
+}
+
 // SetHandlers puts the probes' handlers in place.
 func (m *Machine) SetHandlers(h Handlers) {
 	for callback, name := range h.ReturnTo {
-		if addr := m.symbol(name); addr != 0 && callback < uint64(len(h.returns)) {
-			h.returns[callback] = addr + 1
+		if callback < uint64(len(h.returns)) {
+			h.returns[callback] = m.haltIn(name)
 		}
 	}
 	for caller, name := range h.CallerNames {
 		h.callers[caller] = h.callers[abi.CallerAggr]
-		if addr := m.symbol(name); addr != 0 {
-			h.callers[caller] = addr + 1
+		if addr := m.haltIn(name); addr != 0 {
+			h.callers[caller] = addr
 		}
 	}
 	m.handlers.Store(&h)
@@ -634,6 +676,14 @@ func (m *Machine) Retired() uint64 {
 		n += v.retired.Load()
 	}
 	return n
+}
+
+// RetiredBy returns the number of instructions that a vCPU, or all of them together (AllCPUs), have executed.
+func (m *Machine) RetiredBy(cpu int) uint64 {
+	if cpu == AllCPUs {
+		return m.Retired()
+	}
+	return m.cpus[cpu].retired.Load()
 }
 
 // Idle reports whether no vCPU has work before the next interrupt.

@@ -47,10 +47,10 @@ func (m *Machine) AllocModule(pages ...uint64) (uint64, error) {
 	var pieces []modulePiece
 	for next := addr; len(pieces) < len(pages); {
 		n := pages[len(pieces)]
-		pa, err := m.slots.pool.Alloc(int(n))
+		pa, err := m.text.Alloc(int(n))
 		if err != nil {
 			for _, p := range pieces {
-				m.slots.pool.Free(p.pa, int(p.pages))
+				m.text.Free(p.pa, int(p.pages))
 			}
 			return 0, err
 		}
@@ -102,6 +102,6 @@ func (m *Machine) FreeModule(addr uint64) {
 		m.mem.Unmap(addr, at.pages)
 		_ = m.mem.Map(abi.DirectMap+at.pa, at.pa, at.pages, mem.Read|mem.Write) // as it was mapped before
 	})
-	m.slots.pool.Free(at.pa, int(at.pages))
+	m.text.Free(at.pa, int(at.pages))
 	mm.live = slices.Delete(mm.live, i, i+1)
 }

@@ -10,18 +10,6 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
-// Values of HCBug's second argument.
-const (
-	bugOops    = 0 // kernel BUG: the task dies
-	bugWarn    = 1 // WARN: execution goes on
-	bugFault   = 2 // an unexpected page fault
-	bugTrap    = 3 // another unexpected exception
-	bugAtomic  = 4 // schedule() was called with preemption off
-	bugUnknown = 5
-
-	bugAtomicTaint = 6 // the end of bugAtomic's report
-)
-
 // bugNoCutHere is BUGFLAG_NO_CUT_HERE: __warn_printk has printed the first line.
 const bugNoCutHere = 8
 
@@ -40,10 +28,10 @@ type oopsReport struct {
 // registers of the first oops since boot. code is the exception's error code.
 func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 	v := m.cpus[cpu]
-	if f := m.handlers.Load().Oops; f != nil && kind != bugWarn {
+	if f := m.handlers.Load().Oops; f != nil && kind != abi.BugWarn {
 		f()
 	}
-	if kind != bugWarn {
+	if kind != abi.BugWarn {
 		v.hit.oopsed = v.hit.on
 	}
 	o := oopsReport{v: v, kind: kind, regs: r, code: code, where: m.Describe(r.IP), count: m.noteOops(v, kind)}
@@ -56,20 +44,20 @@ func (m *Machine) oops(cpu int, kind uint64, r *abi.Regs, code uint64) {
 		return
 	}
 	p := m.saying(LogWarning)
-	if kind == bugWarn {
+	if kind == abi.BugWarn {
 		p("%s", m.modulesLine())
 	}
 	v.showPlace(p)
 	v.showRegs(p, r)
 	v.showTrace(p, v.oopsStack(r), m.returnsTo(r.IP) || r.IP == 0)
-	if kind != bugWarn {
+	if kind != abi.BugWarn {
 		p("%s", m.modulesLine())
 	}
-	if kind == bugFault {
+	if kind == abi.BugFault {
 		p("CR2: %016x", v.cpu.CR2)
 	}
 	m.endTrace()
-	if kind == bugWarn {
+	if kind == abi.BugWarn {
 		m.Taint('W')
 		return
 	}
@@ -88,7 +76,7 @@ func (o *oopsReport) head() {
 	m, p := o.v.m, o.v.m.saying(LogWarning)
 	what := ""
 	switch o.kind {
-	case bugOops:
+	case abi.BugOops:
 		p("------------[ cut here ]------------")
 		if b, ok := m.tab.FindBug(o.regs.IP); ok && b.File != "" {
 			m.log.Printk(LogCrit, "kernel BUG at %s:%d!", b.File, b.Line)
@@ -96,10 +84,10 @@ func (o *oopsReport) head() {
 			m.log.Printk(LogCrit, "Kernel BUG at %s [verbose debug info unavailable]", o.where)
 		}
 		what = "invalid opcode"
-	case bugWarn:
+	case abi.BugWarn:
 		o.warning(p)
 		return
-	case bugFault:
+	case abi.BugFault:
 		if say := m.saying(LogAlert); m.has[release.FaultWords] {
 			faultLines(say, o.v.cpu.CR2, o.code)
 		} else {
@@ -111,7 +99,7 @@ func (o *oopsReport) head() {
 		}
 		m.log.Printk(LogInfo, "%s", pgd)
 		what = "Oops"
-	case bugTrap:
+	case abi.BugTrap:
 		what = o.v.trapName(o.code)
 	default:
 		what = "Oops"
@@ -179,7 +167,7 @@ func (m *Machine) firstOops(r *abi.Regs) abi.Regs {
 func (m *Machine) noteOops(v *vcpu, kind uint64) int {
 	m.oopsMu.Lock()
 	defer m.oopsMu.Unlock()
-	if kind != bugWarn {
+	if kind != abi.BugWarn {
 		m.dies++
 		_, m.oopses[m.currentTask(v.id)] = m.log.Bounds()
 	}
@@ -609,7 +597,7 @@ func (v *vcpu) overflowed(sp uint64) bool {
 	hash := func(addr uint64) string { return fmt.Sprintf("%016x", m.HashPtr(addr)) }
 	m.log.Printk(LogEmerg, "BUG: TASK stack guard page was hit at %s (stack is %s..%s)", hash(v.cpu.CR2), hash(stack), hash(stack+threadSize-1))
 	v.vector = abi.VecDF
-	m.oops(v.id, bugTrap, &r, 0)
+	m.oops(v.id, abi.BugTrap, &r, 0)
 	m.oopsMu.Lock()
 	m.oopses[m.currentTask(v.id)] = from // the panic's report begins with the line above
 	m.oopsMu.Unlock()

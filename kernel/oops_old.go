@@ -44,7 +44,7 @@ const oldStackWords = 12
 func (o *oopsReport) old() {
 	v, r, m := o.v, o.regs, o.v.m
 	p := m.saying(LogWarning)
-	if o.kind == bugWarn {
+	if o.kind == abi.BugWarn {
 		p("%s", m.modulesLine())
 		v.dumpOld(p, v.oopsStack(r))
 		m.endTrace()
@@ -69,7 +69,7 @@ func (o *oopsReport) old() {
 	p("Code: %s ", m.code(r.IP))
 	p("RIP  %s", m.place(r.IP))
 	p(" RSP <%016x>", r.SP)
-	if o.kind == bugFault {
+	if o.kind == abi.BugFault {
 		p("CR2: %016x", c.CR2)
 	}
 	m.endTrace()
@@ -85,13 +85,13 @@ func (o *oopsReport) old415() {
 	v.showRegs(p, r)
 	v.showTrace(p, v.oopsStack(r), m.returnsTo(r.IP) || r.IP == 0)
 	p("Code: %s ", m.code(r.IP))
-	if o.kind == bugWarn {
+	if o.kind == abi.BugWarn {
 		m.endTrace()
 		m.Taint('W')
 		return
 	}
 	p("RIP: %s RSP: %016x", m.Describe(r.IP), r.SP)
-	if o.kind == bugFault {
+	if o.kind == abi.BugFault {
 		p("CR2: %016x", v.cpu.CR2)
 	}
 	m.endTrace()

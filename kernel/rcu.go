@@ -26,6 +26,10 @@ func (v *vcpu) awaitQuiescent() {
 			return
 		}
 		v.asked.Store(true)
+		if v.m.seq != nil {
+			v.m.seq.drive()
+			continue
+		}
 		v.cpu.Kick()
 		v.wakeUp()
 		if i < 50 {

@@ -30,7 +30,7 @@ func (m *Machine) CPUStatus() []CPUStatus {
 	all := make([]CPUStatus, len(m.cpus))
 	for i, v := range m.cpus {
 		all[i] = CPUStatus{Idle: v.resting(), Instructions: v.retired.Load()}
-		if task := m.taskOn(i); task != 0 {
+		if task := m.TaskOn(i); task != 0 {
 			pid, _ := m.mem.ReadU64(task + abi.TaskPID)
 			all[i].PID, all[i].Comm = int(int32(pid)), m.comm(task)
 		}
@@ -38,9 +38,9 @@ func (m *Machine) CPUStatus() []CPUStatus {
 	return all
 }
 
-// taskOn returns the current task of a vCPU, or 0 before it has one. Unlike currentTask it may be
+// TaskOn returns the current task of a vCPU, or 0 before it has one. Unlike currentTask it may be
 // called while the vCPU runs.
-func (m *Machine) taskOn(cpu int) uint64 {
+func (m *Machine) TaskOn(cpu int) uint64 {
 	offsets, current := m.symbol("__per_cpu_offset"), m.symbol("current_task")
 	base, err := m.mem.ReadU64(offsets + 8*uint64(cpu))
 	if err != nil || base == 0 {

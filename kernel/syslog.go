@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"syscall"
+
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // Actions of syslog(2) (SYSLOG_ACTION_*).
@@ -110,9 +112,7 @@ func (l *Log) readNext(ctx context.Context, size int) ([]byte, error) {
 		if len(text) > 0 {
 			return text, nil
 		}
-		select {
-		case <-more:
-		case <-ctx.Done():
+		if !wait.For(ctx, more) {
 			return nil, fmt.Errorf("waiting for a record: %w", syscall.EINTR)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/insnslot"
 )
 
 // TestPokeRefusals: if a patch is not entirely in text, Poke returns EFAULT and
@@ -121,7 +122,7 @@ func TestPokeIsExecuted(t *testing.T) {
 // with int3 when allocated and when freed, and are reused.
 func TestSlots(t *testing.T) {
 	m := boot(t, 1)
-	const largest = abi.PageSize - 2*slotAlign
+	const largest = abi.PageSize - 2*insnslot.Align
 	for _, n := range []int{-1, 0, largest + 1, abi.PageSize, 1 << 40} {
 		if a, err := m.AllocSlot(n); !errors.Is(err, syscall.EINVAL) {
 			t.Errorf("a slot of %d bytes: %#x, %v", n, a, err)
@@ -136,7 +137,7 @@ func TestSlots(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := make([]byte, n)
-		if err := m.Read(a, b); err != nil || a%slotAlign != 0 || !bytes.Equal(b, bytes.Repeat([]byte{0xcc}, n)) {
+		if err := m.Read(a, b); err != nil || a%insnslot.Align != 0 || !bytes.Equal(b, bytes.Repeat([]byte{0xcc}, n)) {
 			t.Errorf("%d bytes at %#x: %v, % .16x", n, a, err, b)
 		}
 		for _, o := range all {
@@ -152,7 +153,7 @@ func TestSlots(t *testing.T) {
 	if got := m.SlotsInUse() - before; got != len(all) {
 		t.Errorf("%d slots are in use, want %d", got, len(all))
 	}
-	m.FreeSlot(all[8].addr + slotAlign) // inside a slot: no effect
+	m.FreeSlot(all[8].addr + insnslot.Align) // inside a slot: no effect
 	m.FreeSlot(abi.SlotsBase - abi.PageSize)
 	if got := m.SlotsInUse() - before; got != len(all) {
 		t.Errorf("%d slots are in use, want %d", got, len(all))
@@ -160,8 +161,8 @@ func TestSlots(t *testing.T) {
 	for _, s := range all {
 		m.FreeSlot(s.addr)
 		m.FreeSlot(s.addr) // already freed: no effect
-		if s.size > slotAlign {
-			m.FreeSlot(s.addr + slotAlign) // the same
+		if s.size > insnslot.Align {
+			m.FreeSlot(s.addr + insnslot.Align) // the same
 		}
 		b := make([]byte, s.size)
 		if err := m.Read(s.addr, b); err != nil || !bytes.Equal(b, bytes.Repeat([]byte{0xcc}, len(b))) {
@@ -182,7 +183,7 @@ func TestSlots(t *testing.T) {
 // freed can be allocated again.
 func TestSlotsRunOut(t *testing.T) {
 	m := boot(t, 1)
-	const size = abi.PageSize - 2*slotAlign
+	const size = abi.PageSize - 2*insnslot.Align
 	var last uint64
 	n := 0
 	for {

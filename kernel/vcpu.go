@@ -45,6 +45,10 @@ type vcpu struct {
 	held     bool // it has come to a breakpoint or accessed watched memory; guarded by own
 	reported bool // RIP is at a breakpoint that a debugger has been told of; guarded by own
 
+	exited cpu.Reason // of the last Run
+	begun  int64      // sequenced: the time when the present burst began
+	room   uint64     // sequenced: what is left of it, in instructions
+
 	timerMu   sync.Mutex
 	timerStop func() bool
 
@@ -93,6 +97,7 @@ type percpu struct {
 	found   bool   // the search has been done
 	current []byte // 8 bytes: current_task
 	preempt []byte // 4 bytes: __preempt_count
+	kprobe  []byte // 8 bytes: current_kprobe; nil if the guest has none
 }
 
 func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
@@ -101,6 +106,9 @@ func newVCPU(m *Machine, id int, c *cpu.CPU) *vcpu {
 	v.near = hitMemory{m.mem, c}
 	v.trap.Mem = &v.near
 	v.trap.Now = m.clock.Now
+	if m.opts.Sequenced {
+		v.trap.Now = func() int64 { return v.begun } // also if a debugger has cut the burst
+	}
 	v.trap.AddPreempt = v.addPreempt
 	c.SetHook(v)
 	return v
@@ -119,7 +127,10 @@ func (v *vcpu) begin(entry, stack uint64) {
 // wakeUp wakes the loop if it waits.
 func (v *vcpu) wakeUp() {
 	ch := v.wake
-	if v.m.opts.Deterministic {
+	switch {
+	case v.m.seq != nil:
+		return
+	case v.m.opts.Deterministic:
 		ch = v.m.turn
 	}
 	select {
@@ -256,6 +267,7 @@ func (v *vcpu) step(budget uint64) bool {
 // ran handles the exit of a Run that has retired n instructions.
 func (v *vcpu) ran(exit cpu.Exit, n uint64) {
 	v.inRun.Store(false)
+	v.exited = exit.Reason
 	v.retired.Add(n + v.inner)
 	v.inner = 0
 	v.m.clock.retired(n)
@@ -322,7 +334,7 @@ func (v *vcpu) deliver(vector uint8, hasCode bool, code uint64) {
 		if v.overflowed(r.SP) {
 			return
 		}
-		v.m.oops(v.id, bugUnknown, &r, code)
+		v.m.oops(v.id, abi.BugUnknown, &r, code)
 		v.die(fmt.Sprintf("vector %d cannot be delivered: %v", vector, err))
 	}
 }
@@ -416,6 +428,7 @@ func (v *vcpu) fill(t *abi.Trap, add uint32) {
 		t.Task = binary.LittleEndian.Uint64(p.current)
 		t.Preempt += binary.LittleEndian.Uint32(p.preempt) & 0x7fffffff // the top bit is need_resched, inverted
 	}
+	t.Busy = p.kprobe != nil && binary.LittleEndian.Uint64(p.kprobe) != 0
 	t.Quiet = v.m.host.Mirroring() && v.quietTask(t.Task)
 }
 
@@ -447,6 +460,17 @@ func (v *vcpu) addPreempt(n int32) {
 	}
 }
 
+// setKprobe sets current_kprobe, and returns what it was.
+func (v *vcpu) setKprobe(at uint64) (was uint64) {
+	p := v.percpu()
+	if p.kprobe == nil {
+		return 0
+	}
+	was = binary.LittleEndian.Uint64(p.kprobe)
+	binary.LittleEndian.PutUint64(p.kprobe, at)
+	return was
+}
+
 // percpu locates the guest's per-CPU words for the present GS base.
 func (v *vcpu) percpu() *percpu {
 	p := &v.guestDT
@@ -454,6 +478,7 @@ func (v *vcpu) percpu() *percpu {
 		*p = percpu{gs: v.cpu.GSBase, found: true}
 		p.current = v.percpuWord("current_task", 8)
 		p.preempt = v.percpuWord("__preempt_count", 4)
+		p.kprobe = v.percpuWord("current_kprobe", 8)
 		if p.preempt == nil {
 			p.current = nil
 		}

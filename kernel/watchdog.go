@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 )
 
 // Watchdog configures what happens when guest code does not release its vCPU. The
@@ -193,12 +194,16 @@ func (w *watchdog) hard(v *vcpu, before, now *sighting) {
 		return
 	}
 	now.reported = true
-	line := "NMI watchdog: Watchdog detected hard LOCKUP on cpu %d"
-	if w.m.is612() {
-		line = "watchdog: CPU%d: Watchdog detected hard LOCKUP on cpu %[1]d"
-	}
-	w.report(LogEmerg, now, fmt.Sprintf(line, v.id))
+	w.report(LogEmerg, now, hardLockup(w.m.has, v.id))
 	w.act(v, now, "Hard LOCKUP")
+}
+
+// hardLockup returns the first line of the report of a vCPU that is locked up.
+func hardLockup(has release.Set, cpu int) string {
+	if has[release.LockupLine] {
+		return fmt.Sprintf("watchdog: CPU%d: Watchdog detected hard LOCKUP on cpu %[1]d", cpu)
+	}
+	return fmt.Sprintf("NMI watchdog: Watchdog detected hard LOCKUP on cpu %d", cpu)
 }
 
 // softly does what watchdog_timer_fn does.
@@ -378,6 +383,7 @@ func (v *vcpu) endCondemned() {
 	}
 	r := &v.cpu.R
 	if c.panic == "" {
+		v.setKprobe(0) // if it is in a probe's handler: the CPU's other probes are hit again
 		r[rdi] = uint64(syscall.SIGKILL)
 		v.goTo(v.m.symbol("rewind_stack_and_make_dead"))
 		return

@@ -3,6 +3,7 @@ package kprobes_test
 import (
 	"encoding/binary"
 	"math/rand"
+	"slices"
 	"testing"
 	"time"
 
@@ -89,8 +90,8 @@ func newBoard(t *testing.T, code []byte, boost bool) *board {
 	trampolineCode := append([]byte{0x68, 0x00, 0x01, 0x00, 0x81}, saveRegs...)
 	trampolineCode = append(append(trampolineCode, hypercall(abi.HCRethook)...), append(exitRegs, 0xc3)...)
 	k.Func(0x100, "arch_rethook_trampoline", trampolineCode...)
-	k.Func(0x200, "optimized_callback", append(hypercall(abi.HCOptimized), 0xc3)...)
-	k.Func(0x400, "leaf", 0x48, 0x8d, 0x44, 0x07, 0x03, 0xc3) // lea 3(rdi,rax),rax
+	k.Func(0x200, "optimized_callback", slices.Concat([]byte{0x48, 0x8b, 0x7f, 0x08}, hypercall(abi.HCOptimized), []byte{0xc3})...) // mov 8(rdi),rdi
+	k.Func(0x400, "leaf", 0x48, 0x8d, 0x44, 0x07, 0x03, 0xc3)                                                                       // lea 3(rdi,rax),rax
 	k.Func(0x500, "done", 0xf4)
 	k.Func(0x600, "ftrace_caller", append(append([]byte{0x50}, hypercall(abi.HCFtrace)...), 0x58, 0xc3)...)
 	for _, r := range []struct {

@@ -63,7 +63,10 @@ func TestKeepsItsJump(t *testing.T) {
 	}
 }
 
-type historyWorld struct{ k *kprobes.Kprobes }
+type historyWorld struct {
+	*kprobetest.Kernel
+	k *kprobes.Kprobes
+}
 
 func newHistoryWorld(t *testing.T) historyWorld {
 	t.Helper()
@@ -71,7 +74,7 @@ func newHistoryWorld(t *testing.T) historyWorld {
 	m.Func(0x100, "f", 0x55, 0x53, 0x48, 0x89, 0xfb, 0x5b, 0x5d, 0xc3)
 	c := m.Config()
 	c.Optimizer = fixedDetour{}
-	return historyWorld{kprobes.New(c)}
+	return historyWorld{m, kprobes.New(c)}
 }
 
 func (w historyWorld) history(t *testing.T, addr uint64) (all []string) {
@@ -87,6 +90,9 @@ func (w historyWorld) history(t *testing.T, addr uint64) (all []string) {
 	return all
 }
 
+// fixedOp is where fixedDetour has what the guest's callback gets.
+const fixedOp = kprobetest.Slots + 0x808
+
 // fixedDetour makes each probe a jump over five bytes.
 type fixedDetour struct{}
 
@@ -96,7 +102,7 @@ func (fixedDetour) Prepare(addr uint64, text func(addr uint64, p []byte) error) 
 		return nil, err
 	}
 	at := uint64(kprobetest.Slots + 0x800)
-	return &kprobes.Detour{Region: region, Jump: []byte{0xe9, 0, 0, 0, 0}, Addr: at, Code: []byte{0x90}, Copied: at}, nil
+	return &kprobes.Detour{Region: region, Jump: []byte{0xe9, 0, 0, 0, 0}, Addr: at, Code: []byte{0x90}, Copied: at, Op: fixedOp}, nil
 }
 
 func (fixedDetour) Free(*kprobes.Detour) {}

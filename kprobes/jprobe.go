@@ -250,7 +250,7 @@ func (k *Kprobes) busy(c *ctlblk, t *abi.Trap) bool {
 	if c.point != nil {
 		k.dropLeft(c, t)
 	}
-	return c.point != nil
+	return c.point != nil || t.Busy
 }
 
 // breakHandler handles an int3 that belongs to no probe, in a task that the pre-handler

@@ -72,6 +72,11 @@ type Kprobe struct {
 
 	Mirror Mirror // may be nil
 
+	// Struct is the address of a struct kprobe of the guest whose pre-handler is what
+	// PreHandler calls, or 0. If all probes of an optimized address have one, the guest's
+	// optimized_callback calls the handlers, and no Go code runs at a hit. It needs a Mirror.
+	Struct uint64
+
 	// These fields have no effect on 6.1 (release.NoFaultHandlers, NoBreakHandlers).
 	FaultHandler FaultHandler
 	BreakHandler BreakHandler // prevents optimization; at most one per address
@@ -87,6 +92,7 @@ type Kprobe struct {
 // vCPUs in handler context, several at a time.
 type Mirror interface {
 	SetFlags(f Flags)   // State is now f
+	SetNext(at uint64)  // the Struct of the next probe at the address is at, or 0: kprobe.list.next
 	SetOpcode(b byte)   // the probe has an instruction (it is not at an fentry site) whose first byte is b: kprobe.opcode
 	Missed(n uint64)    // n more missed hits; 0 resets the count
 	RetMissed(n uint64) // the same for the return probe

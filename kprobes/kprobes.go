@@ -212,6 +212,11 @@ func (k *Kprobes) resolve(addr uint64, name string, offset uint32) (at uint64, e
 	return k.skipEndbr(at, off)
 }
 
+// isEndbr is is_endbr: endbr64, or what a kernel makes of it in functions whose address nobody takes.
+func isEndbr(b [4]byte) bool {
+	return b == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} || b == [4]byte{0x66, 0x0f, 0x1f, 0x00}
+}
+
 // skipEndbr moves a probe at a function's endbr64 to the instruction after it, as
 // arch_adjust_kprobe_addr does, and reports whether the place is the entry.
 func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
@@ -219,7 +224,7 @@ func (k *Kprobes) skipEndbr(at, off uint64) (uint64, bool, error) {
 		return at, false, nil
 	}
 	var b [4]byte
-	if k.cfg.Text.Read(at-off, b[:]) == nil && b == [4]byte{0xf3, 0x0f, 0x1e, 0xfa} {
+	if k.cfg.Text.Read(at-off, b[:]) == nil && isEndbr(b) {
 		return at - off + 4, true, nil
 	}
 	return at, off == 0, nil
@@ -373,6 +378,7 @@ func (k *Kprobes) join(pt *point, p *Kprobe) error {
 	}
 	p.showOpcode(pt)
 	pt.add(p)
+	k.link(pt)
 	k.note(pt, "another probe joins")
 	if pt.needsInt3() {
 		k.unoptimize(pt, true, "a post-handler or break handler needs the breakpoint")
@@ -387,6 +393,7 @@ func (k *Kprobes) join(pt *point, p *Kprobe) error {
 	if err := k.arm(pt); err != nil {
 		pt.set(FlagDisabled)
 		pt.remove(p)
+		k.link(pt)
 		return err
 	}
 	return nil
@@ -550,9 +557,11 @@ func (k *Kprobes) unregisterTop(p *Kprobe) (*point, error) {
 	last := len(pt.list.Load().probes) == 1
 	if !pt.aggr.Load() || last && pt.disabled() && pt.queued == notQueued {
 		k.table.remove(pt)
+		k.setFirst(pt, 0)
 		return pt, nil
 	}
 	pt.remove(p)
+	k.link(pt)
 	if !pt.disabled() && !k.allOff {
 		k.optimize(pt) // p may have had the last post-handler
 	}

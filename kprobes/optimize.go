@@ -1,6 +1,7 @@
 package kprobes
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"time"
@@ -35,8 +36,16 @@ type Detour struct {
 	Jump   []byte // the 5 bytes that replace them
 	Addr   uint64 // address of the detour buffer, to which the jump leads
 	Code   []byte // the contents of the buffer
+	Op     uint64 // address of what the callback gets, OpSize bytes behind the code
 	Copied uint64 // address of the copied instructions in the buffer
 }
+
+// Sizes of what lies at Detour.Op, the guest's struct optimized_kprobe: the Struct of the
+// first probe, or 0 if the callback is to ask the machine, and the probed address.
+const (
+	opWord = 8
+	OpSize = 2 * opWord
+)
 
 // covers reports whether addr is in the region of a jump at start, after its first byte.
 func (d *Detour) covers(start, addr uint64) bool {
@@ -182,13 +191,34 @@ func (k *Kprobes) prepareDetour(pt *point) error {
 	if err != nil {
 		return err
 	}
-	if err := k.poke(nil, abi.Patch{Addr: d.Addr, Bytes: d.Code}); err != nil {
+	pt.first = pt.list.Load().link()
+	op := binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, pt.first), pt.addr)
+	if err := k.poke(nil, abi.Patch{Addr: d.Addr, Bytes: d.Code}, abi.Patch{Addr: d.Op, Bytes: op}); err != nil {
 		k.cfg.Optimizer.Free(d)
 		return err
 	}
 	pt.detour = d
 	pt.out.Store(d.Copied)
 	return nil
+}
+
+// link tells the guest which probes the point has, whenever that has changed. While guest
+// code calls handlers, a probe that is removed still leads to those behind it.
+func (k *Kprobes) link(pt *point) {
+	if pt.detour == nil {
+		return
+	}
+	k.setFirst(pt, pt.list.Load().link())
+}
+
+// setFirst changes what stands at the detour's Op.
+func (k *Kprobes) setFirst(pt *point, first uint64) {
+	if pt.detour == nil || first == pt.first {
+		return
+	}
+	pt.first = first
+	word := abi.Patch{Addr: pt.detour.Op, Bytes: binary.LittleEndian.AppendUint64(nil, first)}
+	_ = k.poke(nil, word) // a detour's memory is there until it is freed
 }
 
 // optimize is optimize_kprobe: it queues pt if it can be optimized and nothing blocks
@@ -280,6 +310,7 @@ func (k *Kprobes) releaseDetour(pt *point) {
 		return
 	}
 	k.dequeue(pt)
+	k.setFirst(pt, 0) // a task that is still in the detour calls no handler
 	d := pt.detour
 	pt.detour = nil
 	k.discard(func() { k.cfg.Optimizer.Free(d) })

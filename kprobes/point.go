@@ -24,6 +24,7 @@ type point struct {
 
 	place  *place    // see placeOf
 	detour *Detour   // nil if it cannot be optimized
+	first  uint64    // what stands at the detour's Op
 	noOpt  error     // the reason for that
 	queued direction // for the optimizer's work
 	serial uint64    // of its ticket in the queue
@@ -49,6 +50,19 @@ func newList(probes []*Kprobe) *probeList {
 		l.probes = l.one[:]
 	}
 	return l
+}
+
+// link makes a list of the Structs of the probes and returns the first one, or 0 if one has
+// none, or a fault handler, which only the machine calls.
+func (l *probeList) link() (first uint64) {
+	if slices.ContainsFunc(l.probes, func(p *Kprobe) bool { return p.Struct == 0 || p.Mirror == nil || p.FaultHandler != nil }) {
+		return 0
+	}
+	for _, p := range slices.Backward(l.probes) {
+		p.Mirror.SetNext(first)
+		first = p.Struct
+	}
+	return first
 }
 
 // State returns the aggregate's flags.

@@ -6,15 +6,20 @@ import (
 	"github.com/kprobefs/kprobefs/kprobes"
 )
 
-// detourSize bounds the length of a detour in bytes.
-func detourSize(region int) int {
-	return trampoline.DetourSize() + region + jumpSize
+// detourSize is the length of a detour in bytes: that of the code, rounded up to words, and
+// what is behind it.
+func detourSize(region int) int { return opOffset(region) + kprobes.OpSize }
+
+func opOffset(region int) int {
+	const word = 8
+	return (trampoline.DetourSize() + region + jumpSize + word - 1) &^ (word - 1)
 }
 
 // build makes the detour of the region at addr, in a buffer at the address at. The
-// callback's op argument is the probed address.
+// callback's op argument leads to what is behind the code.
 func build(addr uint64, region []byte, ins []insn.Insn, at, callback uint64) (*kprobes.Detour, error) {
-	code, err := trampoline.Detour(at, addr, callback)
+	op := at + uint64(opOffset(len(region)))
+	code, err := trampoline.Detour(at, op, callback)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +35,7 @@ func build(addr uint64, region []byte, ins []insn.Insn, at, callback uint64) (*k
 	if err != nil {
 		return nil, err
 	}
-	return &kprobes.Detour{Region: region, Jump: jump, Addr: at, Code: append(code, back...), Copied: copied}, nil
+	return &kprobes.Detour{Region: region, Jump: jump, Addr: at, Code: append(code, back...), Copied: copied, Op: op}, nil
 }
 
 // copyRegion appends the instructions of the region, relocated from addr to their

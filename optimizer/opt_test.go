@@ -164,8 +164,9 @@ func TestDetour(t *testing.T) {
 	if got := fmt.Sprintf("% x", w.Bytes(detour, 37)); got != want {
 		t.Errorf("it begins with\n%s, want\n%s", got, want)
 	}
-	if op := binary.LittleEndian.Uint64(w.Bytes(detour+37, 8)); op != at {
-		t.Errorf("op is %#x", op)
+	op := binary.LittleEndian.Uint64(w.Bytes(detour+37, 8))
+	if words := w.Bytes(op, kprobes.OpSize); binary.LittleEndian.Uint64(words) != 0 || binary.LittleEndian.Uint64(words[8:]) != at {
+		t.Errorf("op leads to % x, which is not 0 and %#x", words, at)
 	}
 	if to := rel(detour + 46); w.Bytes(detour+45, 1)[0] != 0xe8 || to != kprobetest.Text+0x200 {
 		t.Errorf("it calls %#x", to)

@@ -10,12 +10,8 @@ import (
 // TestInts: a row of several ints (kernel.printk) as Linux's proc_dointvec reads and
 // writes it.
 func TestInts(t *testing.T) {
-	var values []int
-	table := New(Config{
-		SetStackTracer: func(bool) error { return nil }, SetFtrace: func(bool) error { return nil },
-		ConsoleLevels: func() []int { return values }, SetConsoleLevels: func(to []int) { copy(values, to) },
-	})
-	row, ok := table.Row("kernel/printk")
+	k := newKnobs()
+	row, ok := k.Row("kernel/printk")
 	if !ok {
 		t.Fatal("no row")
 	}
@@ -32,7 +28,7 @@ func TestInts(t *testing.T) {
 		{"x", 0, "7\t4\t1\t7\n", syscall.EINVAL},
 		{"", 0, "7\t4\t1\t7\n", nil},
 	} {
-		values = []int{7, 4, 1, 7}
+		k.levels = []int{7, 4, 1, 7}
 		n, err := row.Proc.Write(Caller{}, []byte(tc.data), 0)
 		if n != tc.n || !errors.Is(err, tc.err) || string(row.Proc.Read(64, 0)) != tc.want {
 			t.Errorf("%q: %d, %v, %s; want %d, %v, %q", tc.data, n, err, row.Proc.Read(64, 0), tc.n, tc.err, tc.want)

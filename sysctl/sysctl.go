@@ -58,62 +58,59 @@ type Table struct {
 	warned bool
 }
 
-// Config is what the rows act on.
+// Kernel is what the rows act on. Each row is always there, so nothing of it is optional.
+type Kernel interface {
+	Printk(level int, format string, args ...any)
+
+	Optimization() bool // debug.kprobes-optimization
+	SetOptimization(on bool)
+
+	SetFtrace(on bool) error      // kernel.ftrace_enabled: on for any value except 0
+	SetStackTracer(on bool) error // kernel.stack_tracer_enabled: the same
+
+	SetKptrRestrict(v int) error // kernel.kptr_restrict, for the log
+
+	ConsoleLevels() []int // the numbers of kernel.printk
+	SetConsoleLevels([]int)
+
+	Taints() uint64 // the bits of kernel.tainted
+	SetTaints(bits uint64)
+}
+
+// Config is a kernel and what is said of it.
 type Config struct {
-	Printk func(level int, format string, args ...any)
-
-	Optimization    func() bool // debug.kprobes-optimization; nil for a kernel without CONFIG_OPTPROBES, which has no such row
-	SetOptimization func(on bool)
-
-	SetFtrace func(on bool) error // kernel.ftrace_enabled: on for any value except 0
-	// SetStackTracer is kernel.stack_tracer_enabled, on for any value except 0. If it
-	// is nil, there is no such row.
-	SetStackTracer func(on bool) error
-
-	SetKptrRestrict func(v int) error // kernel.kptr_restrict for the log; nil if nobody asks
-
-	// ConsoleLevels are the numbers of kernel.printk, SetConsoleLevels sets the first of
-	// them. Both are always there.
-	ConsoleLevels    func() []int
-	SetConsoleLevels func([]int)
-
+	Kernel           Kernel
+	NoOptprobes      bool   // without CONFIG_OPTPROBES there is no debug.kprobes-optimization
 	Release, Version string // uname -r and -v
-
-	// Taints returns the bits of kernel.tainted, SetTaints adds some.
-	Taints    func() uint64
-	SetTaints func(bits uint64)
 
 	Linux release.Version // whose behaviour it is; 0 means release.Default
 }
 
 // New returns Debian 6.1's rows with their defaults.
 func New(c Config) *Table {
-	t := &Table{printk: c.Printk, strict: Ignore}
+	t := &Table{printk: c.Kernel.Printk, strict: Ignore}
 	plain := func(v int) Proc { return t.stored(v, anyInt, nil) }
 	t.rows = []Row{
 		{"debug/exception-trace", 0o644, plain(1)},
 		{"debug/kprobes-optimization", 0o644, t.optimization(c)},
 		{"kernel/ftrace_enabled", 0o644, t.ftrace(c)},
-		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, c.SetKptrRestrict)}},
+		{"kernel/kptr_restrict", 0o644, sysAdmin{t.stored(0, Bounds{0, 2}, c.Kernel.SetKptrRestrict)}},
 		{"kernel/osrelease", 0o444, Text(c.Release)},
 		{"kernel/perf_event_paranoid", 0o644, plain(3)},
-		{"kernel/printk", 0o644, ints{t, "printk", c.ConsoleLevels, c.SetConsoleLevels}},
+		{"kernel/printk", 0o644, ints{t, "printk", c.Kernel.ConsoleLevels, c.Kernel.SetConsoleLevels}},
 		{"kernel/randomize_va_space", 0o644, plain(2)},
 		{"kernel/sched_rt_runtime_us", 0o644, t.stored(950000, Bounds{-1, 1000000}, nil)},
-		{"kernel/stack_tracer_enabled", 0o644, t.stored(0, anyInt, func(v int) error { return c.SetStackTracer(v != 0) })},
+		{"kernel/stack_tracer_enabled", 0o644, t.stored(0, anyInt, func(v int) error { return c.Kernel.SetStackTracer(v != 0) })},
 		{"kernel/sysctl_writes_strict", 0o644, t.strictness()},
 		{"kernel/tainted", 0o644, tainted{t, c}},
 		{"kernel/version", 0o444, Text(c.Version)},
 	}
-	if c.Optimization == nil {
+	if c.NoOptprobes {
 		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "debug/kprobes-optimization" })
 	} else if !c.Linux.Has(release.OptimizationDash) {
 		both := switched{t.optimization(c)}
 		t.rows[1].Proc = both
 		t.rows = slices.Insert(t.rows, 2, Row{"debug/kprobes_optimization", 0o644, both})
-	}
-	if c.SetStackTracer == nil {
-		t.rows = slices.DeleteFunc(t.rows, func(r Row) bool { return r.Path == "kernel/stack_tracer_enabled" })
 	}
 	for i := range t.rows {
 		t.rows[i].name()
@@ -287,13 +284,13 @@ func (t *Table) optimization(c Config) integer {
 	return integer{
 		t: t, bounds: Bounds{0, 1}, mu: new(sync.Mutex),
 		get: func() int {
-			if c.Optimization() {
+			if c.Kernel.Optimization() {
 				return 1
 			}
 			return 0
 		},
 		set: func(v int) error {
-			c.SetOptimization(v != 0)
+			c.Kernel.SetOptimization(v != 0)
 			return nil
 		},
 	}
@@ -368,7 +365,7 @@ func (s switched) word(c Caller, number string, n int, pos int64) (int, error) {
 }
 
 func (t *Table) ftrace(c Config) integer {
-	return t.stored(1, anyInt, func(v int) error { return c.SetFtrace(v != 0) })
+	return t.stored(1, anyInt, func(v int) error { return c.Kernel.SetFtrace(v != 0) })
 }
 
 func (t *Table) strictness() integer {
@@ -400,7 +397,7 @@ func (p tainted) Read(n int, pos int64) []byte {
 	if pos != 0 {
 		return nil
 	}
-	line := strconv.AppendUint(nil, p.c.Taints(), 10)
+	line := strconv.AppendUint(nil, p.c.Kernel.Taints(), 10)
 	line = append(line, '\n')
 	return line[:min(n, len(line))]
 }
@@ -419,6 +416,6 @@ func (p tainted) Write(c Caller, data []byte, pos int64) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p.c.SetTaints(bits)
+	p.c.Kernel.SetTaints(bits)
 	return n, nil
 }

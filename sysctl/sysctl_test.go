@@ -13,24 +13,33 @@ import (
 	"testing"
 )
 
-// knobs is a table with the state of its two switches.
+// knobs is a table, and the kernel that it acts on.
 type knobs struct {
 	*Table
 	opt, ftrace bool
 	taints      uint64
+	levels      []int
 	log         []string
 }
 
+var _ Kernel = (*knobs)(nil)
+
+func (k *knobs) Printk(_ int, format string, args ...any) {
+	k.log = append(k.log, fmt.Sprintf(format, args...))
+}
+func (k *knobs) Optimization() bool        { return k.opt }
+func (k *knobs) SetOptimization(on bool)   { k.opt = on }
+func (k *knobs) SetFtrace(on bool) error   { k.ftrace = on; return nil }
+func (k *knobs) SetStackTracer(bool) error { return nil }
+func (k *knobs) SetKptrRestrict(int) error { return nil }
+func (k *knobs) ConsoleLevels() []int      { return k.levels }
+func (k *knobs) SetConsoleLevels(to []int) { copy(k.levels, to) }
+func (k *knobs) Taints() uint64            { return k.taints }
+func (k *knobs) SetTaints(bits uint64)     { k.taints |= bits }
+
 func newKnobs() *knobs {
 	k := &knobs{opt: true, ftrace: true}
-	k.Table = New(Config{
-		Printk:       func(_ int, format string, args ...any) { k.log = append(k.log, fmt.Sprintf(format, args...)) },
-		Optimization: func() bool { return k.opt }, SetOptimization: func(on bool) { k.opt = on },
-		SetFtrace: func(on bool) error { k.ftrace = on; return nil },
-		Taints:    func() uint64 { return k.taints },
-		SetTaints: func(bits uint64) { k.taints |= bits },
-		Release:   "6.1.0-50-amd64", Version: "#1 SMP",
-	})
+	k.Table = New(Config{Kernel: k, Release: "6.1.0-50-amd64", Version: "#1 SMP"})
 	return k
 }
 

@@ -2,16 +2,17 @@ package main
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/supervise"
 )
 
 // exec returns when its command has ended. Processes that the command has left behind keep their
@@ -19,7 +20,7 @@ import (
 // means in a session of its own, without the caller's terminal and pipes, and not as what the first
 // process has to wait for. It tells the first process the command's status before that, and the
 // watcher removes the place of the tree in the end. A signal ends it earlier; then those processes
-// go on without a kernel (linger).
+// go on without a kernel (supervise.Guard).
 
 // What --wait takes: what exec waits for.
 const (
@@ -32,6 +33,7 @@ const (
 	aliveFD  = 3 + iota // the watcher notices by it that both have ended
 	heldFD              // has the lock on the directory of the tree
 	statusFD            // where the command's status is told before the second process goes to the background
+	guardFD             // the supervisor's end of the socket to the watcher, which is the guard
 )
 
 // commandStatus is what the second process tells the first one when its command has ended.
@@ -48,7 +50,7 @@ func (s commandStatus) err() error {
 	case s.Status == 0:
 		return nil
 	}
-	return &exitError{err: errors.New("the command has failed"), said: true, status: s.Status}
+	return &cli.ExitError{Err: errors.New("the command has failed"), Said: true, Status: s.Status}
 }
 
 // runInside runs the second process until it ends, or until it has told that it goes to the
@@ -64,7 +66,9 @@ func runInside(cmd *exec.Cmd, told *os.File) (err error, background bool) {
 	ended := make(chan error, 1)
 	sig := forwarded()
 	defer signal.Stop(sig)
-	if err := cmd.Start(); err != nil {
+	err = cmd.Start()
+	_ = cmd.ExtraFiles[guardFD-3].Close()
+	if err != nil {
 		return err, false
 	}
 	_ = cmd.ExtraFiles[statusFD-3].Close()
@@ -79,16 +83,16 @@ func runInside(cmd *exec.Cmd, told *os.File) (err error, background bool) {
 
 // leftBehind is called when the command has ended, and has the second process wait until nothing
 // that it has left behind runs, in the background unless --wait=all says otherwise.
-func (p *program) leftBehind(f *execFlags, t *execTree, s *supervision, status syscall.WaitStatus) {
+func (p *program) leftBehind(f *execFlags, t *execTree, s *supervise.Supervision, status syscall.WaitStatus) {
 	sig := make(chan os.Signal, 1)
 	signal.Notify(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(sig)
-	if s.ended(lingerGrace) {
+	if s.Ended(supervise.LingerGrace) {
 		return
 	}
 	if f.wait == waitAll {
 		select {
-		case <-s.over:
+		case <-s.Over:
 			return
 		case <-sig: // a user who does not want to wait any longer
 		}
@@ -98,7 +102,7 @@ func (p *program) leftBehind(f *execFlags, t *execTree, s *supervision, status s
 		return
 	}
 	select {
-	case <-s.over:
+	case <-s.Over:
 	case <-sig:
 	}
 }
@@ -137,26 +141,4 @@ func withoutOutput(fds ...int) error {
 		}
 	}
 	return nil
-}
-
-// background has the serving process write to standard error no more, and returns whether its
-// kernel has panicked and was not rebooted.
-func (c *callClient) background() (panicked bool) {
-	end := time.Now().Add(stopGrace)
-	r := c.ask(&callMessage{ID: c.ownIDs.Add(1), Question: &question{Do: doBackground}}, nil, func() bool { return time.Now().Before(end) })
-	return r.Errno == 0 && r.Ret != 0
-}
-
-// goBackground answers that question.
-func (c *callServer) goBackground(ctx context.Context) (panicked int, err error) {
-	answer := make(chan bool, 1)
-	select {
-	case c.background <- answer:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	if <-answer {
-		panicked = 1
-	}
-	return panicked, nil
 }

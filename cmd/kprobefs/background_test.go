@@ -4,14 +4,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/kprobefs/kprobefs/internal/exec/space"
 )
 
 // left is a command that leaves a process behind, which reads our files when dir/go is there.
@@ -26,7 +25,7 @@ exit 7`
 	return []string{"sh", "-c", script}
 }
 
-// treeDirs are the directories that tempDir has left in TMPDIR.
+// treeDirs are the directories that TempDir has left in TMPDIR.
 func treeDirs() []string {
 	all, _ := filepath.Glob(filepath.Join(os.TempDir(), "kprobefs-*"))
 	return all
@@ -161,7 +160,7 @@ func TestExecAbandoned(t *testing.T) {
 	if !ends(func() bool { _, err := os.Stat(dir + "/on"); return err == nil }) {
 		t.Fatal("it does not start")
 	}
-	own, held, err := tempDir()
+	own, held, err := space.TempDir()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,7 +198,7 @@ func TestExecAbandoned(t *testing.T) {
 		t.Errorf("left: %v, want %v", got, want)
 	}
 	_ = held.Close()
-	removeAbandoned(other)
+	space.RemoveAbandoned(other)
 	if got := treeDirs(); !slices.Equal(got, []string{other}) {
 		t.Errorf("left in the end: %v", got)
 	}
@@ -208,34 +207,4 @@ func TestExecAbandoned(t *testing.T) {
 func sorted(s []string) []string {
 	slices.Sort(s)
 	return s
-}
-
-// TestReceiverStops: a receiver that waits for a notification is stopped, also where the host's
-// kernel begins the wait again after a signal.
-func TestReceiverStops(t *testing.T) {
-	ready, end := make(chan int), make(chan struct{})
-	go func() {
-		runtime.LockOSThread() // and never unlocked: the filter ends with the thread
-		ready <- notifyOf(notifiedCall)
-		<-end
-	}()
-	fd := <-ready
-	if fd < 0 {
-		t.Skip("no filters with a listener here")
-	}
-	defer close(end)
-	defer unix.Close(fd)
-	l := newListener(fd, func(c *caller) { c.proceed() })
-	go l.run()
-	time.Sleep(50 * time.Millisecond)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		l.stop(func(*caller) {})
-	}()
-	select {
-	case <-stopped:
-	case <-time.After(endLimit):
-		t.Error("it is not stopped")
-	}
 }

@@ -18,6 +18,9 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/anoninode"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/space"
 	"github.com/kprobefs/kprobefs/kernel"
 )
 
@@ -70,7 +73,7 @@ can work. --for also leaves out what only the other command needs.`,
   kprobefs check --for mount /mnt
   kprobefs check --for exec && kprobefs exec -- ./test`,
 		Args:              cobra.MaximumNArgs(1),
-		ValidArgsFunction: completeDir,
+		ValidArgsFunction: cli.CompleteDir,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mount := []finding{checkMount()}
 			for _, dir := range args {
@@ -81,7 +84,7 @@ can work. --for also leaves out what only the other command needs.`,
 			return report(cmd.OutOrStdout(), list, part)
 		},
 	}
-	choose(c.Flags(), &part, "for", "", []string{partExec, partMount}, "check what this command needs: exec or mount")
+	cli.Choose(c.Flags(), &part, "for", "", []string{partExec, partMount}, "check what this command needs: exec or mount")
 	return c
 }
 
@@ -115,7 +118,7 @@ func report(w io.Writer, list []finding, part string) error {
 		fmt.Fprintf(w, "dead   %s: a mount of a kprobefs that has ended\n       remedy: kprobefs umount %s\n", dir, dir)
 	}
 	if missing != nil {
-		return &exitError{err: missing, said: true}
+		return &cli.ExitError{Err: missing, Said: true}
 	}
 	return nil
 }
@@ -143,10 +146,18 @@ func checkSys() finding {
 	return finding{part: partExec, what: "/sys/kernel", err: errors.Unwrap(err), remedy: "mount -t sysfs sysfs /sys; with bwrap: --ro-bind /sys /sys"}
 }
 
+// needSys fails if exec cannot mount anything in /sys/kernel.
+func needSys() error {
+	if f := checkSys(); f.err != nil {
+		return fmt.Errorf("there is no /sys/kernel to mount the files in: %w; %s", f.err, f.remedy)
+	}
+	return nil
+}
+
 // checkTemp checks for a directory in which exec can make the one for its tree.
 func checkTemp() finding {
 	f := finding{part: partExec, what: "a directory for the tree"}
-	dir, held, err := tempDir()
+	dir, held, err := space.TempDir()
 	if err != nil {
 		f.err, f.remedy = err, "TMPDIR=DIR, a directory that can be written; in a container: a tmpfs at /tmp"
 		return f
@@ -195,7 +206,7 @@ func deviceRemedy(err error) string {
 		return "this container may not use the device: start it with --device /dev/fuse"
 	case errors.Is(err, syscall.ENOENT):
 		return "modprobe fuse (as root); in a container: start it with --device /dev/fuse"
-	case errors.Is(err, syscall.ENODEV) && exists("/dev/fuse"):
+	case errors.Is(err, syscall.ENODEV) && hostview.Exists("/dev/fuse"):
 		return "modprobe fuse, or mknod /dev/fuse c 10 229 if that is another device (as root); in a container: start it with --device /dev/fuse"
 	}
 	return "modprobe fuse (as root)"
@@ -218,10 +229,10 @@ func checkPerf() finding {
 	case err != nil:
 		f.note = fmt.Sprintf("counts the host's events only (%v)", err)
 		if os.Geteuid() != 0 {
-			f.note = "counts our events; records need root"
+			f.note = "counts and records our events, in the namespace of exec"
 		}
 	case !mappable:
-		f.note = "counts our events; records need Linux 6.9, with CONFIG_FUSE_PASSTHROUGH, and root"
+		f.note = "counts and records our events; a descriptor is exchanged while it is mapped (no FUSE passthrough)"
 	}
 	return f
 }
@@ -316,7 +327,7 @@ func mayMount() bool {
 // checkPlace checks whether a tree can be mounted on dir, or is.
 func checkPlace(dir string) finding {
 	f := finding{part: partMount, what: dir}
-	abs, err := absolute(dir)
+	abs, err := cli.Absolute(dir)
 	if err != nil {
 		f.err, f.remedy = err, "name a directory"
 		return f
@@ -370,8 +381,8 @@ func tryMount(forExec bool) error {
 			return fmt.Errorf("make / private: %w", err)
 		}
 	}
-	if err := unix.Mount("", procDir, "", unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make %s private: %w", procDir, err)
+	if err := unix.Mount("", hostview.ProcDir, "", unix.MS_PRIVATE, ""); err != nil {
+		return fmt.Errorf("make %s private: %w", hostview.ProcDir, err)
 	}
 	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	if err != nil {
@@ -379,7 +390,7 @@ func tryMount(forExec bool) error {
 	}
 	defer dev.Close()
 	data := fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d", dev.Fd(), os.Geteuid(), os.Getegid())
-	if err := unix.Mount("kprobefs", procDir, "fuse.kprobefs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
+	if err := unix.Mount("kprobefs", hostview.ProcDir, "fuse.kprobefs", unix.MS_NOSUID|unix.MS_NODEV, data); err != nil {
 		return fmt.Errorf("mount of FUSE: %w", err)
 	}
 	return nil

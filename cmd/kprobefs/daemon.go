@@ -12,8 +12,11 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/supervise"
 )
 
 // self names this program's file, even after it has been replaced on disk.
@@ -30,6 +33,18 @@ func (p *program) daemon(f *mountFlags, dir string) error {
 	return nil
 }
 
+// backgroundArgs are the flags about the machine for the process in the background. With --restore, the file says most of them.
+func (f *mountFlags) backgroundArgs() []string {
+	if f.time.restore == "" {
+		return f.machineFlags.args()
+	}
+	args := []string{"--engine", f.engine, "--watchdog", f.watchdog}
+	if f.memory != "" {
+		args = append(args, "--memory", f.memory)
+	}
+	return args
+}
+
 // background starts this mount command again without a terminal, and returns when its
 // files are there.
 func (p *program) background(f *mountFlags, dir string) error {
@@ -38,7 +53,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 		return err
 	}
 	defer r.Close()
-	args := append(append(p.logging.args(), "mount", "--detached", "--ready-fd", "3"), f.args()...)
+	args := append(append(p.logging.args(), "mount", "--detached", "--ready-fd", "3"), f.backgroundArgs()...)
 	if f.mkdir {
 		args = append(args, "--mkdir")
 	}
@@ -48,13 +63,11 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, o := range f.options {
 		args = append(args, "-o", o)
 	}
-	if f.gdb != "" {
-		args = append(args, "--gdb", f.gdb)
-	}
+	args = append(args, f.gdbFlag.args()...)
 	for _, part := range f.parts {
 		args = append(args, "--part", part)
 	}
-	args = append(args, f.page.args()...)
+	args = append(append(args, f.page.args()...), f.time.args()...)
 	cmd := exec.Command(self, append(args, dir)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{w}
@@ -81,7 +94,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 	err = cmd.Wait()
 	var e *exec.ExitError
 	if errors.As(err, &e) {
-		return &exitError{err: err, said: true, status: e.Sys().(syscall.WaitStatus)}
+		return &cli.ExitError{Err: err, Said: true, Status: e.Sys().(syscall.WaitStatus)}
 	}
 	return errors.Join(errors.New("the daemon ended at once"), err)
 }
@@ -101,21 +114,25 @@ func watch(mounts []*fs.Mount, remove bool) (stop func(), err error) {
 	for _, m := range mounts {
 		dirs = append(dirs, m.Dir)
 	}
-	_, stop, err = startWatcher(dirs...)
+	_, stop, err = startWatcher(nil, dirs...)
 	return stop, err
 }
 
 // startWatcher starts the watch command, which acts when all processes that hold alive
 // have ended: this one, and those that it passes alive to. stop tells it to do nothing.
 // It has its own session, so that a signal to the process group, such as timeout(1)
-// sends, does not kill it.
-func startWatcher(args ...string) (alive *os.File, stop func(), err error) {
+// sends, does not kill it. If guards is not nil, it first is the guard of a supervisor.
+func startWatcher(guards *os.File, args ...string) (alive *os.File, stop func(), err error) {
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, nil, err
 	}
 	defer r.Close()
 	cmd := exec.Command(self, append([]string{"watch"}, args...)...)
+	if guards != nil {
+		cmd.Args = append(cmd.Args, "--guard")
+		cmd.ExtraFiles = []*os.File{guards}
+	}
 	cmd.Dir = "/"
 	cmd.Stdin = r
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -131,16 +148,20 @@ func startWatcher(args ...string) (alive *os.File, stop func(), err error) {
 }
 
 func watchCommand() *cobra.Command {
-	remove := false
+	remove, guard := false, false
 	c := &cobra.Command{
 		Use:    "watch DIR...",
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, dirs []string) error {
-			if n, _ := io.ReadFull(os.Stdin, make([]byte, 1)); n == 1 {
-				return nil
-			}
 			var errs []error
+			if guard { // the supervisor's end comes before that of both
+				unix.CloseOnExec(3)
+				errs = append(errs, supervise.Guard(os.NewFile(3, "supervisor")))
+			}
+			if n, _ := io.ReadFull(os.Stdin, make([]byte, 1)); n == 1 {
+				return errors.Join(errs...)
+			}
 			for _, d := range dirs {
 				errs = append(errs, fs.DetachDead(d))
 				if remove {
@@ -151,6 +172,7 @@ func watchCommand() *cobra.Command {
 		},
 	}
 	c.Flags().BoolVar(&remove, "remove", false, "remove the directories, which exec made, when dead mounts have been taken off them")
+	c.Flags().BoolVar(&guard, "guard", false, "first be the guard of the supervisor at the other end of descriptor 3")
 	return c
 }
 

@@ -16,15 +16,18 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/space"
+	"github.com/kprobefs/kprobefs/internal/exec/supervise"
+	"github.com/kprobefs/kprobefs/internal/exec/wire"
 )
 
 // The exec command consists of three processes. The first stays in the caller's
 // namespaces, and passes on signals and the exit status. The second is root of a
 // private namespace: it starts the third, which serves the files, mounts them at their
 // places, and runs the command as its child.
-
-// treeVar is the environment variable with the mount point of the whole tree.
-const treeVar = "KPROBEFS_MNT"
 
 // stopGrace bounds the time in which the serving process must end.
 const stopGrace = 2500 * time.Millisecond
@@ -64,7 +67,7 @@ ordinary user needs fusermount3 for that, or a user namespace (unshare -Urm).
 exec below exec is refused: a process can have one supervisor only.
 
 An ordinary user becomes root of a user namespace; /dev/fuse must be open to
-them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them. The whole tree, with machine/, is at $` + treeVar + `.`,
+them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them. The whole tree, with machine/, is at $` + cli.TreeVar + `.`,
 		Example: `  kprobefs exec -- sh -c 'cat /sys/kernel/debug/kprobes/list'
   kprobefs exec --cpus 2 bash
   kprobefs exec --keep=/mnt -- ./set-probes && kprobefs exec --attach /mnt -- ./test`,
@@ -81,6 +84,11 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 		},
 	}
 	f.addExecTo(c.Flags())
+	for _, name := range timeNames {
+		c.Flags().String(name, "", "")
+		c.Flags().Lookup(name).NoOptDefVal = "true"
+		_ = c.Flags().MarkHidden(name)
+	}
 	c.Flags().SetInterspersed(false)
 	return c
 }
@@ -88,66 +96,58 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 // execFlags are the flags of the exec command.
 type execFlags struct {
 	machineFlags
+	gdbFlag
 	page   pageFlags
-	mirror string // what probes see of the command's calls: mirrorAll, mirrorChanges or mirrorNone
-	bpf    string // who answers bpf(2): bpfOurs, bpfHost or bpfNone
-	uname  string // whose release uname(2) tells: unameRelease or unameHost
+	mirror string // what probes see of the command's calls: MirrorAll, MirrorStops, MirrorChanges or MirrorNone
+	bpf    string // who answers bpf(2): BPFOurs, BPFHost or BPFNone
+	uname  string // whose release uname(2) tells: UnameRelease or UnameHost
 	attach string // the directory of a tree that is mounted already, or ""
 	keep   string // the directory of a tree that outlives the command, or keepNew; "" means that it does not
 	wait   string // what exec waits for: waitCommand or waitAll
 }
 
-// What --mirror takes.
-const (
-	mirrorAll     = "all"
-	mirrorChanges = "changes"
-	mirrorNone    = "none"
-)
-
 // check checks the flags before anything is started.
 func (f *execFlags) check(flags *pflag.FlagSet) error {
-	if err := checkNested(); err != nil {
+	if err := errors.Join(checkNested(), refuseTime(flags)); err != nil {
 		return err
 	}
-	if err := errors.Join(f.checkAttach(flags), f.page.parse()); err != nil {
+	if err := errors.Join(f.checkAttach(flags), f.page.parse(), f.gdbFlag.parse()); err != nil {
 		return err
 	}
-	if f.attach != "" && f.page.addr != "" {
-		return misused(fmt.Errorf("--http is for a new kernel, and --attach for one that runs: mount its tree with --http: %w", syscall.EINVAL))
+	if f.attach != "" && (f.page.addr != "" || f.page.health != "" || f.gdb != "") {
+		return cli.Misused(fmt.Errorf("--http, --health and --gdb are for a new kernel, and --attach for one that runs: mount its tree with them: %w", syscall.EINVAL))
+	}
+	if err := f.Flags.Check(len(f.modules) > 0, f.gdb); err != nil {
+		return err
 	}
 	_, err := f.options()
 	return err
 }
 
-// What --uname takes.
-const (
-	unameRelease = "release"
-	unameHost    = "host"
-)
-
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
-	f.addTo(flags)
+	f.machineFlags.addTo(flags)
+	f.gdbFlag.addTo(flags)
 	f.page.addTo(flags)
-	choose(flags, &f.mirror, "mirror", mirrorAll, []string{mirrorAll, mirrorChanges, mirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results")
-	choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
+	cli.Choose(flags, &f.mirror, "mirror", wire.MirrorAll, []string{wire.MirrorAll, wire.MirrorStops, wire.MirrorChanges, wire.MirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results; stops is all, by a stop at each call and not only at those that can be seen")
+	cli.Choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
 	flags.StringVar(&f.keep, "keep", "", "mount the tree at the directory `MNT`, where it stays when CMD has ended")
 	flags.Lookup("keep").NoOptDefVal = keepNew
-	choose(flags, &f.bpf, "bpf", bpfOurs, []string{bpfOurs, bpfHost, bpfNone}, "who answers bpf(2): ours, the emulated kernel; host, but for programs that would be attached to probes; or none, for whom it is not permitted")
-	choose(flags, &f.uname, "uname", unameRelease, []string{unameRelease, unameHost}, "whose release uname(2) tells: release, that of the emulated kernel, or host")
+	cli.Choose(flags, &f.bpf, "bpf", supervise.BPFOurs, []string{supervise.BPFOurs, supervise.BPFHost, supervise.BPFNone}, "who answers bpf(2): ours, the emulated kernel; host, but for programs that would be attached to probes; or none, for whom it is not permitted")
+	cli.Choose(flags, &f.uname, "uname", supervise.UnameRelease, []string{supervise.UnameRelease, supervise.UnameHost}, "whose release uname(2) tells: release, that of the emulated kernel, or host")
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(slices.Concat(f.args(), f.page.args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
+	return append(slices.Concat(f.machineFlags.args(), f.page.args(), f.gdbFlag.args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
-func (f *execFlags) identity() (k identity, err error) {
+func (f *execFlags) identity() (k supervise.Identity, err error) {
 	r, err := f.configured()
 	if err != nil {
 		return k, err
 	}
-	return identity{release: r.Uname(), version: r.BuildVersion(programVersion()), linux: r.Linux, hosts: f.uname == unameHost}, nil
+	return supervise.Identity{Release: r.Uname(), Version: r.BuildVersion(programVersion()), Linux: r.Linux, Hosts: f.uname == supervise.UnameHost}, nil
 }
 
 // exec is the first process.
@@ -155,14 +155,21 @@ func (p *program) exec(f *execFlags, args []string) error {
 	if err := needProc(); err != nil {
 		return err
 	}
-	dir, held, err := tempDir()
+	dir, held, err := space.TempDir()
 	if err != nil {
 		return err
 	}
 	defer held.Close()
-	removeAbandoned(dir)
-	alive, over, err := startWatcher("--remove", dir)
+	space.RemoveAbandoned(dir)
+	supervisor, guard, err := supervise.SocketPair()
 	if err != nil {
+		_ = os.Remove(dir)
+		return err
+	}
+	alive, over, err := startWatcher(guard, "--remove", dir)
+	_ = guard.Close()
+	if err != nil {
+		_ = supervisor.Close()
 		_ = os.Remove(dir)
 		return err
 	}
@@ -174,7 +181,7 @@ func (p *program) exec(f *execFlags, args []string) error {
 	args = slices.Concat(p.logging.args(), []string{"inside"}, f.execArgs(), []string{dir, "--"}, args)
 	cmd := exec.Command(self, args...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.ExtraFiles = []*os.File{aliveFD - 3: alive, heldFD - 3: held, statusFD - 3: tell}
+	cmd.ExtraFiles = []*os.File{aliveFD - 3: alive, heldFD - 3: held, statusFD - 3: tell, guardFD - 3: supervisor}
 	privateNamespace(cmd)
 	err, background := runInside(cmd, told)
 	if background { // the watcher removes the directory
@@ -236,7 +243,7 @@ func runForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 }
 
 // waitForwarding does the same for a command that runs. It returns the command's exit status as an
-// *exitError.
+// *cli.ExitError.
 func waitForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 	done := make(chan struct{})
 	go func() {
@@ -255,7 +262,7 @@ func waitForwarding(cmd *exec.Cmd, sig <-chan os.Signal) error {
 	close(done)
 	var e *exec.ExitError
 	if errors.As(err, &e) {
-		return &exitError{err: err, said: true, status: e.Sys().(syscall.WaitStatus)}
+		return &cli.ExitError{Err: err, Said: true, Status: e.Sys().(syscall.WaitStatus)}
 	}
 	return err
 }
@@ -275,41 +282,6 @@ func fromTerminal(s os.Signal) bool {
 	return err == nil && foreground == unix.Getpgrp()
 }
 
-// exitError is an error with an exit status.
-type exitError struct {
-	err    error
-	said   bool // the error has been printed
-	status syscall.WaitStatus
-}
-
-func (e *exitError) Error() string { return e.err.Error() }
-func (e *exitError) Unwrap() error { return e.err }
-
-// exit returns the exit status. If the command died by a signal, this process dies by
-// the same signal.
-func (e *exitError) exit() int {
-	if !e.said {
-		fmt.Fprintln(os.Stderr, "kprobefs:", e.err)
-	}
-	switch {
-	case e.status.Signaled():
-		return dieBy(e.status.Signal())
-	case e.status.Exited() && e.status.ExitStatus() != 0:
-		return e.status.ExitStatus()
-	}
-	return 1
-}
-
-// dieBy kills this process with s, unless s leaves a core or stack traces.
-func dieBy(s syscall.Signal) int {
-	if slices.Contains([]syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGKILL}, s) {
-		signal.Reset(s)
-		_ = syscall.Kill(os.Getpid(), s)
-		time.Sleep(100 * time.Millisecond)
-	}
-	return 128 + int(s)
-}
-
 func (p *program) insideCommand() *cobra.Command {
 	f := &execFlags{}
 	c := &cobra.Command{
@@ -317,7 +289,7 @@ func (p *program) insideCommand() *cobra.Command {
 		Hidden: true,
 		Args:   cobra.MinimumNArgs(2),
 		RunE: func(_ *cobra.Command, args []string) error {
-			for _, fd := range []int{aliveFD, heldFD, statusFD} {
+			for _, fd := range []int{aliveFD, heldFD, statusFD, guardFD} {
 				unix.CloseOnExec(fd)
 			}
 			return ownFailure(p.inside(f, args[0], args[1:]))
@@ -341,24 +313,28 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	}
 	sig := make(chan os.Signal, 1)
 	heed(sig, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	ns := &namespace{log: p.log, tree: dir, staging: dir}
+	ns := &space.Namespace{Log: p.log, Tree: dir, Staging: dir}
 	tree, err := p.enter(f, ns, sig)
 	if err != nil {
 		return err
 	}
-	var sup *supervision
+	var sup *supervise.Supervision
 	var cmd *exec.Cmd
 	defer func() {
 		if panicked := tree.end(); panicked {
 			err = errPanicked
 		}
-		sup.settle()
+		sup.Settle()
 	}()
 	if err := untilSignal(sig, tree.give, func() error {
-		if f.bpf == bpfOurs {
-			ns.hideTypes()
+		if err := errors.Join(tree.place(), ns.Cover()); err != nil {
+			return err
 		}
-		return errors.Join(tree.place(), ns.cover())
+		if f.bpf == supervise.BPFOurs {
+			ns.CoverTypes()
+			ns.CoverBPFFS()
+		}
+		return nil
 	}); err != nil {
 		return err
 	}
@@ -372,18 +348,18 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	made := newPlaces(ns, tree.calls.made)
+	made := space.NewPlaces(ns, tree.calls.Made)
 	if len(f.modules) > 0 || f.attach != "" {
-		made.sync()
+		made.Sync()
 	}
-	go made.follow(tree.calls.changed)
-	cmd, sup, err = p.supervised(name, args, supervised{ns.occupied(f.debugfs()), tree.calls, kernel, made, ns.knobs, f.bpf})
+	go made.Follow(tree.calls.Changed)
+	cmd, sup, err = supervise.Command(p.log, name, args, supervise.Supervised{Dirs: ns.Occupied(f.debugfs()), Calls: tree.calls, Kernel: kernel, Made: made, Knobs: ns.Knobs, BPF: f.bpf, Quiet: tree.sees, Plain: !tree.hello.Plain, Guard: os.NewFile(guardFD, "guard")})
 	if err != nil {
 		return err
 	}
-	defer sup.end()
+	defer sup.End()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
-	cmd.Env = append(os.Environ(), treeVar+"="+ns.tree, "TRACEFS_PATH="+tracefsDir, "DEBUGFS_PATH="+debugfsDir)
+	cmd.Env = append(os.Environ(), cli.TreeVar+"="+ns.Tree, "TRACEFS_PATH="+hostview.TracefsDir, "DEBUGFS_PATH="+hostview.DebugfsDir)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
 	// A signal that comes when the command has ended (each thread of a parent that is killed may
 	// send one) must not end this process before settle: calls that it has received have no answer yet.
@@ -397,8 +373,9 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 
 // execTree is the tree below which a command runs.
 type execTree struct {
-	calls   *callClient
-	hello   hello
+	calls   *wire.Client
+	hello   wire.Hello
+	sees    bool         // the serving process sees to calls by itself, without the supervisor
 	headers func()       // waits for what modules are built with
 	place   func() error // mounts the parts that are not at their places yet
 	// background has the serving process go to the background, and reports a panic as end does.
@@ -408,28 +385,34 @@ type execTree struct {
 }
 
 // enter prepares the namespace, and starts the serving process, or attaches to one.
-func (p *program) enter(f *execFlags, ns *namespace, sig <-chan os.Signal) (*execTree, error) {
+func (p *program) enter(f *execFlags, ns *space.Namespace, sig <-chan os.Signal) (*execTree, error) {
 	t := &execTree{place: func() error { return nil }}
 	if f.attach != "" {
-		ns.tree = f.attach
+		ns.Tree = f.attach
 		if err := untilSignal(sig, nil, func() error { return t.attach(f) }); err != nil {
 			return nil, err
 		}
-		t.place = func() error { return ns.bindParts(f.debugfs()) }
-		t.end = func() bool { t.calls.close(); return false }
+		t.place = func() error { return ns.BindParts(f.debugfs()) }
+		t.end = func() bool { t.calls.Close(); return false }
 		t.background = func() bool { return false }
 	}
-	if err := ns.prepare(); err != nil {
+	if err := needSys(); err != nil {
+		return nil, err
+	}
+	if err := ns.Prepare(); err != nil {
 		return nil, err
 	}
 	release, err := f.configured()
 	if err != nil {
 		return nil, err
 	}
-	t.headers = ns.placeHeaders(release)
-	ns.placeConfig(release)
+	t.headers = func() {}
+	if !f.IsShown() { // a kernel that is only looked at loads no modules
+		t.headers = ns.PlaceHeaders(release)
+		ns.PlaceConfig(release)
+	}
 	if f.attach == "" {
-		if err := p.startTree(f, t, ns.tree); err != nil {
+		if err := p.startTree(f, t, ns.Tree); err != nil {
 			return nil, err
 		}
 	}
@@ -439,22 +422,28 @@ func (p *program) enter(f *execFlags, ns *namespace, sig <-chan os.Signal) (*exe
 	return t, nil
 }
 
+// sees reports whether the serving process stops the command's threads at their calls.
+func (f *execFlags) sees(h wire.Hello) bool {
+	return h.Blind == "" && (f.mirror == wire.MirrorAll || f.mirror == wire.MirrorStops)
+}
+
 // attach attaches to the serving process, and takes the flags of its machine.
 func (t *execTree) attach(f *execFlags) (err error) {
 	if t.calls, err = attach(f.attach); err != nil {
 		return err
 	}
-	if t.hello, err = t.calls.hello(f.mirror); err != nil {
-		t.calls.close()
+	if t.hello, err = t.calls.Hello(f.mirror); err != nil {
+		t.calls.Close()
 		return attachError(f.attach, err)
 	}
-	f.release, f.config = t.hello.Release, t.hello.Config
+	t.sees = f.sees(t.hello)
+	f.release, f.config, f.Shown = t.hello.Release, t.hello.Config, t.hello.Shown
 	return nil
 }
 
 // startTree starts the serving process.
 func (p *program) startTree(f *execFlags, t *execTree, dir string) error {
-	calls, theirs, err := newCallClient()
+	calls, theirs, err := wire.NewClient()
 	if err != nil {
 		return err
 	}
@@ -465,9 +454,11 @@ func (p *program) startTree(f *execFlags, t *execTree, dir string) error {
 	t.calls = calls
 	t.give = func() { _ = server.Process.Kill() }
 	t.end = func() bool { return stop(server) == panicStatus }
-	t.background = calls.background
-	if t.hello, err = calls.hello(f.mirror); err != nil {
+	t.background = func() bool { return calls.Background(stopGrace) }
+	if t.hello, err = calls.Hello(f.mirror); err != nil {
 		p.log.WithField("err", err).Debug("calls are not seen")
+	} else {
+		t.sees = f.sees(t.hello)
 	}
 	return nil
 }
@@ -510,7 +501,7 @@ func cannotRun(err error) error {
 	if errors.Is(err, os.ErrNotExist) || errors.Is(err, exec.ErrNotFound) {
 		status = 127
 	}
-	return &exitError{err: err, status: syscall.WaitStatus(status << 8)}
+	return &cli.ExitError{Err: err, Status: syscall.WaitStatus(status << 8)}
 }
 
 // untilSignal runs f, which uses the files. If they do not answer, a signal ends that: give
@@ -529,7 +520,7 @@ func untilSignal(sig <-chan os.Signal, give func(), f func() error) error {
 			<-done
 		}
 		n, _ := s.(syscall.Signal)
-		return &exitError{err: errors.New(s.String()), said: true, status: syscall.WaitStatus(n)}
+		return &cli.ExitError{Err: errors.New(s.String()), Said: true, Status: syscall.WaitStatus(n)}
 	}
 }
 
@@ -549,11 +540,11 @@ func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, er
 		return nil, err
 	}
 	defer r.Close()
-	places := []string{"--part", "debugfs=" + debugfsDir, "--part", "tracefs=" + tracefsDir}
-	if at := f.debugfs(); at != "" && exists(at) {
+	places := []string{"--part", "debugfs=" + hostview.DebugfsDir, "--part", "tracefs=" + hostview.TracefsDir}
+	if at := f.debugfs(); at != "" && hostview.Exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.args(), f.page.args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.machineFlags.args(), f.page.args(), f.gdbFlag.args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{w, calls}
@@ -569,13 +560,7 @@ func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, er
 		if err == nil {
 			err = errors.New("the serving process ended at once")
 		}
-		return nil, &exitError{err: err, said: true}
+		return nil, &cli.ExitError{Err: err, Said: true}
 	}
 	return cmd, nil
-}
-
-// exists reports whether a file with that name exists.
-func exists(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
 }

@@ -3,6 +3,8 @@ package main
 import (
 	"strings"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
 )
 
 // TestFlagValues: a value that a flag does not have is a wrong usage, and the error names the
@@ -46,7 +48,7 @@ func TestFlagValues(t *testing.T) {
 		args []string
 		says string
 	}{
-		{[]string{"exec", "--mirror", "some", "true"}, "all, changes and none"},
+		{[]string{"exec", "--mirror", "some", "true"}, "all, stops, changes and none"},
 		{[]string{"exec", "--uname", "ours", "true"}, "release and host"},
 		{[]string{"exec", "--uname", "", "true"}, "release and host"},
 		{[]string{"exec", "--attach", "", "true"}, "the value is empty"},
@@ -62,8 +64,8 @@ func TestFlagValues(t *testing.T) {
 func wantUsage(t *testing.T, args []string, says ...string) {
 	t.Helper()
 	out, st := output(t, args...)
-	if st.ExitCode() != usageStatus {
-		t.Errorf("%q: status %d, want %d: %q", args, st.ExitCode(), usageStatus, out)
+	if st.ExitCode() != cli.UsageStatus {
+		t.Errorf("%q: status %d, want %d: %q", args, st.ExitCode(), cli.UsageStatus, out)
 	}
 	for _, words := range says {
 		if !strings.Contains(out, words) {
@@ -87,7 +89,7 @@ func TestCompletion(t *testing.T) {
 		{"exec --release ", "6.12 6.1 5.10 4.15 2.6.32 2.6.25 " + noFiles},
 		{"mount --release=6.", "6.12 6.1 " + noFiles},
 		{"headers --release 2", "2.6.32 2.6.25 " + noFiles},
-		{"exec --mirror ", "all changes none " + noFiles},
+		{"exec --mirror ", "all stops changes none " + noFiles},
 		{"exec --engine ", "auto native interp " + noFiles},
 		{"mount --panic ", "stop reboot " + noFiles},
 		{"exec --lockdown ", "none integrity confidentiality " + noFiles},

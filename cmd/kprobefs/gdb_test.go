@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -356,4 +357,164 @@ func TestRunFileUnderLoad(t *testing.T) {
 func isErrno(err error, want syscall.Errno) bool {
 	e, ok := err.(*os.PathError) //nolint:errorlint // os.File returns nothing else
 	return ok && e.Err == want   //nolint:errorlint // the same
+}
+
+// backScript is played by gdb, which gets the symbols from the stub.
+const backScript = `set pagination off
+set confirm off
+target remote SOCK
+break vfs_read
+shell (cat DIR/kprobes/enabled; cat DIR/kprobes/list) > OUT &
+continue
+stepi
+stepi
+stepi
+stepi
+echo forth\n
+x/i $pc
+reverse-stepi
+x/i $pc
+reverse-stepi
+x/i $pc
+reverse-stepi
+x/i $pc
+reverse-stepi
+echo back\n
+x/i $pc
+delete
+watch -l *(long long *)$rcx
+echo position\n
+continue
+echo before it\n
+reverse-continue
+delete
+break ksys_read
+break *vfs_read+7
+reverse-continue
+reverse-continue
+echo the call\n
+bt 2
+continue
+echo again\n
+x/i $pc
+delete
+break vfs_write
+reverse-continue
+echo the past\n
+bt 2
+monitor list
+reverse-continue
+reverse-continue
+reverse-continue
+reverse-continue
+delete
+detach
+`
+
+// TestGDBBack: on a deterministic machine gdb goes back over a probe's hit, to the write of a value, to a breakpoint, and to
+// requests that are over; when the machine goes on, all of it comes again, and who has got answers gets no other ones. A recording
+// of that plays.
+func TestGDBBack(t *testing.T) {
+	gdb, err := exec.LookPath("gdb")
+	if err != nil {
+		t.Skip("gdb is not installed: apt-get install gdb")
+	}
+	sock := filepath.Join(t.TempDir(), "gdb")
+	file := filepath.Join(t.TempDir(), "journal")
+	m := mountInTime(t, nil, "--cpus", "2", "--record", file, "--gdb", "unix:"+sock)
+	m.sh("echo 0 > sys/debug/kprobes-optimization; echo 'p:mid vfs_read+5' > tracing/kprobe_events; echo 1 > tracing/events/kprobes/mid/enable")
+	read := filepath.Join(t.TempDir(), "out")
+	script := filepath.Join(t.TempDir(), "script")
+	text := strings.NewReplacer("DIR", m.dir, "SOCK", sock, "OUT", read).Replace(backScript)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command("timeout", "-k", "1", "100", gdb, "-q", "-nx", "-batch", "-x", script).CombinedOutput()
+	if err != nil {
+		t.Errorf("gdb: %v", err)
+	}
+	wantSaid(t, string(out),
+		`Reading symbols from target:/machine/vmlinux`,
+		`hit Breakpoint 1, 0x[0-9a-f]+ in vfs_read \(\)`,
+		`forth\n=> 0x[0-9a-f]+ <vfs_read\+7>:.*\n0xf.*\n=> 0xffffffffe[0-9a-f]+:\tint3.*\n0xf.*\n=> 0xffffffffe[0-9a-f]+:\tpush   %r13\n0xf.*\n=> 0x[0-9a-f]+ <vfs_read\+5>:\tint3`,
+		`back\n=> 0x[0-9a-f]+ <vfs_read>:`,
+		`(?s)position\n.*Old value = 0\nNew value = 2\n.*before it\n.*Old value = 2\nNew value = 0\n`,
+		`the call\n#0 .* in ksys_read \(\)\n#1 .* in do_syscall_64 \(\)`,
+		`again\n=> 0x[0-9a-f]+ <vfs_read\+7>:`,
+		`the past\n#0 .* in vfs_write \(\)\n#1 .* in ksys_write \(\)`,
+		`No more reverse-execution history`,
+		`k  vfs_read\+0x5    \[DISABLED\]`,
+		`detached`)
+	if !ends(func() bool { b, _ := os.ReadFile(read); return bytes.HasSuffix(b, []byte("vfs_read+0x5    \n")) }) {
+		t.Error("cat does not end")
+	}
+	if got := readTree(t, read); !regexp.MustCompile(`^1\n[0-9a-f]+  k  vfs_read\+0x5    \n$`).MatchString(got) {
+		t.Errorf("the readers have got %q", got)
+	}
+	wantFile(t, filepath.Join(m.dir, "machine/run"), "running\n")
+	trace := m.sh("echo 0 > tracing/events/kprobes/mid/enable; cat tracing/trace")
+	if n := strings.Count(trace, " mid: (vfs_read+0x5/"); n < 4 {
+		t.Errorf("%d hits are in the trace:\n%s", n, trace)
+	}
+	m.end()
+	wantReplayed(t, file, trace)
+}
+
+// TestGDBExec: gdb attaches to the kernel of exec, and has the symbols of the kernel and, by what 'monitor modules' says, of a
+// module.
+func TestGDBExec(t *testing.T) {
+	needFuse(t)
+	if _, err := exec.LookPath("gdb"); err != nil {
+		t.Skip("gdb is not installed: apt-get install gdb")
+	}
+	sock := filepath.Join(t.TempDir(), "gdb")
+	ko, err := filepath.Abs("../../kernel/guest/modules/kprobe_example.ko")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := runProgram("exec", "--gdb", "unix:"+sock, "--", "sh", "-c", "insmod "+ko+" symbol=int_sqrt && grep ' before.*kprobe_example' /proc/kallsyms && cat")
+	cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = in.Close()
+		if err := cmd.Wait(); err != nil {
+			t.Error(err)
+		}
+	}()
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	addr, _, _ := strings.Cut(line, " ")
+	gdb := func(commands ...string) string {
+		args := []string{"-k", "1", "60", "gdb", "-q", "-nx", "-batch", "-iex", "set confirm off", "-ex", "target remote " + sock}
+		for _, c := range commands {
+			args = append(args, "-ex", c)
+		}
+		said, err := exec.Command("timeout", args...).CombinedOutput()
+		if err != nil {
+			t.Errorf("gdb: %v", err)
+		}
+		return string(said)
+	}
+	said := gdb("monitor modules")
+	load := regexp.MustCompile(`(?m)^add-symbol-file target:/machine/modules/kprobe_example.ko 0x.*`).FindString(said)
+	if load == "" {
+		t.Fatal(said)
+	}
+	wantSaid(t, gdb(load, "info address before", "x/i before", "info address vfs_read"),
+		`"before" is at 0x`+strings.TrimLeft(addr, "0")+` in`,
+		`<before>:`,
+		`"vfs_read" is at 0xffffffff81`)
 }

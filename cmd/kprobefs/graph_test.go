@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
 )
 
 // wantSVG fails unless a text is XML whose first element is svg.
@@ -70,7 +72,7 @@ func TestGraph(t *testing.T) {
 		{"life --at " + dir + " nosuch", "kprobefs list shows", 1},
 		{"text --at " + dir + " nosuch", "no function of the kernel", 1},
 		{"text --at " + dir + " vfs_read -o " + filepath.Join(file, "x"), "not a directory", 1},
-		{"", "kprobefs graph life PROBE", usageStatus},
+		{"", "kprobefs graph life PROBE", cli.UsageStatus},
 	} {
 		if out, st := output(t, append([]string{"graph"}, strings.Fields(c.args)...)...); st.ExitCode() != c.status || !strings.Contains(out, c.says) {
 			t.Errorf("%s: %v: %s", c.args, st, out)

@@ -17,10 +17,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kprobefs/kprobefs/internal/viewers"
+
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/internal/cli"
 )
 
 func TestHelperArgs(t *testing.T) {
@@ -282,12 +285,12 @@ func TestEnvironment(t *testing.T) {
 		t.Errorf("umount: %s", out)
 	}
 	t.Setenv("KPROBEFS_RELEASE", "7.0")
-	if out, st := output(t, "exec", "true"); st.ExitCode() != usageStatus || !strings.Contains(out, `KPROBEFS_RELEASE="7.0": the values are 6.12, `) {
+	if out, st := output(t, "exec", "true"); st.ExitCode() != cli.UsageStatus || !strings.Contains(out, `KPROBEFS_RELEASE="7.0": the values are 6.12, `) {
 		t.Errorf("a wrong value: %q, %v", out, st)
 	}
 	t.Setenv("KPROBEFS_RELEASE", "5.10")
 	t.Setenv("KPROBEFS_MKDIR", "yes")
-	if out, st := output(t, "mount", dir); st.ExitCode() != usageStatus || !strings.Contains(out, `KPROBEFS_MKDIR="yes": the values are 1, 0, true and false`) {
+	if out, st := output(t, "mount", dir); st.ExitCode() != cli.UsageStatus || !strings.Contains(out, `KPROBEFS_MKDIR="yes": the values are 1, 0, true and false`) {
 		t.Errorf("a wrong value: %q, %v", out, st)
 	}
 	t.Setenv("KPROBEFS_MKDIR", "1")
@@ -299,14 +302,14 @@ func TestEnvironment(t *testing.T) {
 
 // TestEnvironmentNames: no two flags share a variable, and none has that of the tree.
 func TestEnvironmentNames(t *testing.T) {
-	names := map[string]string{treeVar: "the tree"}
+	names := map[string]string{cli.TreeVar: "the tree"}
 	root := (&program{log: newLog()}).command()
 	for _, c := range append(root.Commands(), root) {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
-			if other := names[envName(f.Name)]; other != "" && other != f.Name {
-				t.Errorf("%s is that of %s and %s", envName(f.Name), other, f.Name)
+			if other := names[cli.EnvName(f.Name)]; other != "" && other != f.Name {
+				t.Errorf("%s is that of %s and %s", cli.EnvName(f.Name), other, f.Name)
 			}
-			names[envName(f.Name)] = f.Name
+			names[cli.EnvName(f.Name)] = f.Name
 		})
 	}
 }
@@ -462,15 +465,15 @@ func publicCopy(t *testing.T, exe string) string {
 // TestMountedList: the list has all trees of the user, also exec's, and what serves them.
 func TestMountedList(t *testing.T) {
 	needFuse(t)
-	list := func() []servedTree {
+	list := func() []viewers.Tree {
 		out, err := runProgram("mounted", "--json").Output()
-		var trees []servedTree
+		var trees []viewers.Tree
 		if err = errors.Join(err, json.Unmarshal(out, &trees)); err != nil {
 			t.Fatalf("%q: %v", out, err)
 		}
 		return trees
 	}
-	find := func(dir string) *servedTree {
+	find := func(dir string) *viewers.Tree {
 		for _, tree := range list() {
 			if tree.Dir == dir {
 				return &tree
@@ -483,7 +486,7 @@ func TestMountedList(t *testing.T) {
 		t.Error("listed without a mount")
 	}
 	daemon := mounted(t, dir, "--no-watch")
-	if got := find(dir); got == nil || got.State != stateServed || got.PID != daemon.Process.Pid || got.Namespace != 0 || got.UID != os.Geteuid() {
+	if got := find(dir); got == nil || got.State != viewers.Served || got.PID != daemon.Process.Pid || got.Namespace != 0 || got.UID != os.Geteuid() {
 		t.Errorf("a mount: %+v", got)
 	}
 	if out, st := output(t, "mounted"); !st.Success() || !regexp.MustCompile(`(?m)^DIR +RELEASE +PID +STATE$(.*\n)+`+dir+` .* `+strconv.Itoa(daemon.Process.Pid)+` +served$`).MatchString(out) {
@@ -497,7 +500,7 @@ func TestMountedList(t *testing.T) {
 	}
 	line, _ := bufio.NewReader(out).ReadString('\n')
 	tree := strings.TrimSpace(line)
-	if got := find(tree); got == nil || got.State != stateServed || got.PID == 0 || got.Release != "6.1" || got.Namespace != got.PID {
+	if got := find(tree); got == nil || got.State != viewers.Served || got.PID == 0 || got.Release != "6.1" || got.Namespace != got.PID {
 		t.Errorf("exec's %s: %+v in %+v", tree, got, list())
 	}
 	_ = in.Close()
@@ -507,7 +510,7 @@ func TestMountedList(t *testing.T) {
 	}
 	_ = daemon.Process.Kill()
 	_ = daemon.Wait()
-	if got := find(dir); got == nil || got.State != stateDead || got.PID != 0 {
+	if got := find(dir); got == nil || got.State != viewers.Dead || got.PID != 0 {
 		t.Errorf("a dead mount: %+v", got)
 	}
 }

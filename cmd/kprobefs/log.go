@@ -7,6 +7,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 	"github.com/spf13/cobra"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
 )
 
 // logging configures the program's log. The log of the emulated kernel is not part of
@@ -26,8 +28,8 @@ func newLog() *logrus.Logger {
 func (g *logging) flags(c *cobra.Command) {
 	f := c.PersistentFlags()
 	g.level = logrus.WarnLevel.String()
-	f.Var(choice{at: &g.level, words: levels, also: isLevel}, "log-level", "the least severe level to log: error, warning, info or debug")
-	choose(f, &g.format, "log-format", formatText, []string{formatText, formatJSON}, "the format of the log: text, or json with one object per line")
+	f.Var(cli.Choice{At: &g.level, Words: levels, Also: isLevel}, "log-level", "the least severe level to log: error, warning, info or debug")
+	cli.Choose(f, &g.format, "log-format", formatText, []string{formatText, formatJSON}, "the format of the log: text, or json with one object per line")
 	f.StringVar(&g.file, "log-file", "", "log to this file instead of stderr; with --daemon the only way to get a log")
 }
 

@@ -23,6 +23,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/kernelfile"
+	"github.com/kprobefs/kprobefs/internal/viewers"
 )
 
 // The main goroutine keeps the main thread, for two reasons: a parent-death signal is
@@ -43,27 +46,27 @@ func run(args []string, boot bootFunc) int {
 		root.SetArgs(called)
 		err = root.Execute()
 	}
-	var e *exitError
+	var e *cli.ExitError
 	switch {
 	case err == nil:
 		return 0
 	case errors.As(err, &e):
-		return e.exit()
+		return e.Exit()
 	}
 	fmt.Fprintln(os.Stderr, "kprobefs:", strings.TrimSpace(err.Error()))
-	var u *usageError
+	var u *cli.UsageError
 	switch {
 	case !errors.As(err, &u):
 		if p.started {
 			return 1
 		}
-	case u.usage != "":
-		fmt.Fprint(os.Stderr, "\n", u.usage)
+	case u.Usage != "":
+		fmt.Fprint(os.Stderr, "\n", u.Usage)
 	}
 	if isHelper(args) {
 		return 1 // mount(8): an incorrect invocation; 2 is a system error
 	}
-	return usageStatus
+	return cli.UsageStatus
 }
 
 // program holds what the commands share.
@@ -111,7 +114,7 @@ func (p *program) command() *cobra.Command {
 		PersistentPreRunE: func(c *cobra.Command, _ []string) error {
 			p.started = true
 			if !internal(c) {
-				if err := errors.Join(checkEmpty(c), fromEnvironment(c)); err != nil {
+				if err := errors.Join(cli.CheckEmpty(c), cli.FromEnvironment(c)); err != nil {
 					return err
 				}
 			}
@@ -123,17 +126,18 @@ func (p *program) command() *cobra.Command {
 		},
 	}
 	root.SetVersionTemplate("{{.Version}}")
-	root.SetFlagErrorFunc(withUsage)
+	root.SetFlagErrorFunc(cli.WithUsage)
 	p.logging.flags(root)
-	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(), mountedCommand(),
-		p.insmodCommand(), p.rmmodCommand(), p.lsmodCommand(), p.dmesgCommand(), whyCommand(), listCommand(), topCommand(), textCommand(), traceCommand(), graphCommand(), tourCommand(), versionCommand(),
+	root.AddCommand(viewers.Commands(needProc)...)
+	root.AddCommand(p.mountCommand(), p.execCommand(), p.headersCommand(), umountCommand(), checkCommand(),
+		kernelfile.Why(), kernelfile.Call(), p.replayCommand(), snapshotCommand(), versionCommand(),
 		p.insideCommand(), p.supervisedCommand(), lingerCommand(), watchCommand(), tryCommand())
 	for _, c := range root.Commands() {
 		if takes := c.Args; takes != nil {
-			c.Args = func(c *cobra.Command, args []string) error { return withUsage(c, takes(c, args)) }
+			c.Args = func(c *cobra.Command, args []string) error { return cli.WithUsage(c, takes(c, args)) }
 		}
 	}
-	completeFlags(root)
+	cli.CompleteFlags(root, completions)
 	return root
 }
 

@@ -25,12 +25,14 @@ import (
 	"github.com/kprobefs/kprobefs/fs/debugfs"
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
-	"github.com/kprobefs/kprobefs/integration/unshare"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/testns"
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
 	"github.com/kprobefs/kprobefs/kprobes"
 	"github.com/kprobefs/kprobefs/sysctl"
+	"github.com/kprobefs/kprobefs/sysctl/sysctltest"
 )
 
 // The tests run this binary as the program, with a tree without a machine, in a
@@ -48,7 +50,7 @@ func TestMain(m *testing.M) {
 	case roleReal:
 		os.Exit(run(os.Args, boot))
 	}
-	os.Exit(unshare.Main(m.Run))
+	os.Exit(testns.Main(m.Run))
 }
 
 // fakeSystem is a tree whose files contain their own names, except for one whose
@@ -86,6 +88,15 @@ func (s *fakeSystem) AppendList(b []byte, i int, hide bool) []byte {
 
 // listText is the text of kprobes/list in the fake.
 const listText = "ffffffff81000000  k  vfs_read+0x0    \n"
+
+// sysctls is a kernel whose debug.kprobes-optimization the test has.
+type sysctls struct {
+	sysctltest.Kernel
+	s *fakeSystem
+}
+
+func (s *sysctls) Optimization() bool      { return s.s.optimization() }
+func (s *sysctls) SetOptimization(on bool) { s.s.setOptimization(on) }
 
 func (s *fakeSystem) optimization() bool {
 	s.mu.Lock()
@@ -125,11 +136,13 @@ func (s *fakeSystem) Guest() fs.Guest {
 	}
 	return nil
 }
-func (s *fakeSystem) Died() <-chan struct{} { return nil }
-func (s *fakeSystem) PanicLog() []string    { return nil }
-func (s *fakeSystem) Halt()                 {}
-func (s *fakeSystem) Close() error          { return nil }
-func (s *fakeSystem) Retire() error         { return nil }
+
+func (s *fakeSystem) Writes() *seqfile.Writes { return seqfile.NewWrites(func() int64 { return 0 }) }
+func (s *fakeSystem) Died() <-chan struct{}   { return nil }
+func (s *fakeSystem) PanicLog() []string      { return nil }
+func (s *fakeSystem) Halt()                   {}
+func (s *fakeSystem) Close() error            { return nil }
+func (s *fakeSystem) Retire() error           { return nil }
 
 // pipeFile blocks in Read.
 type pipeFile struct{ seqfile.Value }
@@ -146,16 +159,12 @@ func (s *fakeSystem) Tree() seqfile.Dir {
 	dir := func(name string, kind seqfile.Kind, rows ...*seqfile.Row) *seqfile.Row {
 		return &seqfile.Row{Name: name, Mode: 0o755, Kind: kind, Dir: seqfile.Table(rows)}
 	}
-	table := sysctl.New(sysctl.Config{
-		Printk:       func(int, string, ...any) {},
-		Optimization: s.optimization, SetOptimization: s.setOptimization,
-		SetFtrace: func(bool) error { return nil },
-		Release:   "ours",
-	})
+	table := sysctl.New(sysctl.Config{Kernel: &sysctls{s: s}, Release: "ours"})
 	kernel := seqfile.OpenSingle(func() (string, error) { return fmt.Sprintf("%d cpus\n", s.cpus), nil })
 	return seqfile.Table{
 		debugfs.Kprobes(debugfs.Config{
 			Probes: s, ShowAddr: func(*seqfile.Caller) bool { return true }, ParseBool: kstrtox.ParseBool,
+			LockedDown: func(*seqfile.Caller) error { return nil },
 		}),
 		dir("tracing", seqfile.Tracefs, file("kprobe_events", 0o640), &seqfile.Row{Name: "trace_pipe", Mode: 0o440, Open: seqfile.Opens(pipeFile{})}),
 		procfs.Sys(table),
@@ -368,29 +377,29 @@ func TestMountFails(t *testing.T) {
 	}{
 		{[]string{"mount", file}, 1, "not a directory"},
 		{[]string{"mount", "--daemon", file}, 1, "not a directory"},
-		{[]string{"none", file, "-o", "rw"}, usageStatus, "not a directory"},
-		{[]string{"install", file}, usageStatus, `unknown command "install"`},
-		{[]string{"mont", dir}, usageStatus, "Did you mean this?\n\tmount\n"},
+		{[]string{"none", file, "-o", "rw"}, cli.UsageStatus, "not a directory"},
+		{[]string{"install", file}, cli.UsageStatus, `unknown command "install"`},
+		{[]string{"mont", dir}, cli.UsageStatus, "Did you mean this?\n\tmount\n"},
 		{[]string{"mount", ""}, 1, "no directory is named"},
 		{[]string{"umount", ""}, 1, "no directory is named"},
 		{[]string{"mounted", ""}, 1, "no directory is named"},
-		{[]string{"mount", dir, dir}, usageStatus, "accepts 1 arg(s), received 2\n\nUsage:\n  kprobefs mount [flags] MNT\n"},
-		{[]string{"exec"}, usageStatus, "Usage:\n  kprobefs exec [flags] [--] CMD [ARG]..."},
-		{[]string{"mount", "--frob", dir}, usageStatus, "unknown flag: --frob\n\nUsage:\n  kprobefs mount"},
-		{[]string{"mount", "--cpus", "99999", dir}, usageStatus, "99999 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"exec", "--cpus", "65", "true"}, usageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"mount", "-o", "cpus=65", dir}, usageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
-		{[]string{"mount", "--cpus", "-1", dir}, usageStatus, "-1 CPUs"},
+		{[]string{"mount", dir, dir}, cli.UsageStatus, "accepts 1 arg(s), received 2\n\nUsage:\n  kprobefs mount [flags] MNT\n"},
+		{[]string{"exec"}, cli.UsageStatus, "Usage:\n  kprobefs exec [flags] [--] CMD [ARG]..."},
+		{[]string{"mount", "--frob", dir}, cli.UsageStatus, "unknown flag: --frob\n\nUsage:\n  kprobefs mount"},
+		{[]string{"mount", "--cpus", "99999", dir}, cli.UsageStatus, "99999 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"exec", "--cpus", "65", "true"}, cli.UsageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "-o", "cpus=65", dir}, cli.UsageStatus, "65 CPUs: the emulated kernel can have 1 to 64"},
+		{[]string{"mount", "--cpus", "-1", dir}, cli.UsageStatus, "-1 CPUs"},
 		{[]string{"mount", "/nonexistent/place"}, 1, "no such file"},
 		{[]string{"mount", "--daemon", "/nonexistent/place"}, 1, "no such file"},
 		{[]string{"mount", "-o", "cpus=13", dir}, 1, "no machine has 13"},
-		{[]string{"mount", "-o", "cpus=x", "/tmp"}, usageStatus, "not a number"},
-		{[]string{"mount", "-o", "release=", "/tmp"}, usageStatus, "the value is empty"},
-		{[]string{"mount", "-o", "release=7.0", "/tmp"}, usageStatus, "the releases are 6.12, "},
-		{[]string{"mount", "-o", "frob", "/tmp"}, usageStatus, `unknown mount option "frob"`},
+		{[]string{"mount", "-o", "cpus=x", "/tmp"}, cli.UsageStatus, "not a number"},
+		{[]string{"mount", "-o", "release=", "/tmp"}, cli.UsageStatus, "the value is empty"},
+		{[]string{"mount", "-o", "release=7.0", "/tmp"}, cli.UsageStatus, "the releases are 6.12, "},
+		{[]string{"mount", "-o", "frob", "/tmp"}, cli.UsageStatus, `unknown mount option "frob"`},
 		{[]string{"mount", "--module", "/nonexistent.ko", "/tmp"}, 1, "no such file"},
-		{[]string{"mount"}, usageStatus, "accepts 1 arg"},
-		{[]string{"frobnicate"}, usageStatus, "unknown command"},
+		{[]string{"mount"}, cli.UsageStatus, "accepts 1 arg"},
+		{[]string{"frobnicate"}, cli.UsageStatus, "unknown command"},
 	} {
 		out, st := output(t, c.args...)
 		if st.ExitCode() != c.status || !strings.Contains(out, c.want) {
@@ -537,9 +546,9 @@ func TestExecOwnStatus(t *testing.T) {
 		{[]string{"--attach", "/nonexistent/place", "true"}, ownStatus, "no such file"},
 		{[]string{"--module", "/nonexistent.ko", "true"}, ownStatus, "no such file"},
 		{[]string{"--log-file", "/nonexistent/log", "true"}, ownStatus, "no such file"},
-		{[]string{"--keep", full, "true"}, usageStatus, "is no command but a directory"},
-		{[]string{"--frob", "true"}, usageStatus, "unknown flag"},
-		{[]string{"--keep=" + full, "--attach", full, "true"}, usageStatus, "--keep is for a new tree"},
+		{[]string{"--keep", full, "true"}, cli.UsageStatus, "is no command but a directory"},
+		{[]string{"--frob", "true"}, cli.UsageStatus, "unknown flag"},
+		{[]string{"--keep=" + full, "--attach", full, "true"}, cli.UsageStatus, "--keep is for a new tree"},
 	} {
 		out, st := output(t, append([]string{"exec"}, c.args...)...)
 		if st.ExitCode() != c.status || strings.Count(out, c.says) != 1 {

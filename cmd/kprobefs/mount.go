@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -19,6 +18,11 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/mirror"
+	"github.com/kprobefs/kprobefs/internal/exec/space"
+	"github.com/kprobefs/kprobefs/internal/exec/wire"
 	"github.com/kprobefs/kprobefs/kernel"
 )
 
@@ -32,6 +36,7 @@ const closeGrace = time.Second
 type mountFlags struct {
 	machineFlags
 	page     pageFlags
+	time     timeFlags
 	options  []string
 	daemon   bool
 	readyFD  int
@@ -42,7 +47,7 @@ type mountFlags struct {
 	mkdir    bool
 	remove   bool // the directory in the end
 	fake     bool
-	gdb      string // the address at which gdb is served, or ""
+	gdbFlag
 }
 
 func (p *program) mountCommand() *cobra.Command {
@@ -58,9 +63,9 @@ are there, or with the reason and a status that is not 0.
 It tells a service manager (Type=notify) when it is ready and when it ends. On
 SIGUSR1 it logs the sizes of what it holds (level info).
 
-Mounted by root the files are there for all users, with Linux's modes. An
-ordinary user needs fusermount3, or a user namespace (unshare -Urm); the files
-are then theirs, to whom they answer as to root, and nobody else may enter; with
+Mounted by root, or with CAP_SYS_ADMIN, the files are there for all users, with
+Linux's modes. Another user needs fusermount3, or a user namespace (unshare -Urm);
+the files are then theirs, to whom they answer as to root, and nobody else may enter; with
 -o allow_other others may, which fusermount3 refuses unless /etc/fuse.conf has
 user_allow_other. To them the files answer as to an ordinary user.
 
@@ -79,20 +84,26 @@ At the start one line says what is served where (level info), and writes that ar
 refused are logged with the reason (level debug). With --daemon the log goes to
 --log-file, and nowhere without it.
 
+With --kernel the tree is that of a kernel's file, which is not booted: see
+docs/guide/kernel.md and 'kprobefs call'.
+
 With --http a browser on this machine, or at the end of a tunnel, sees the probes, the
 code, the trace and the machine while they change. The page needs the token that is in its
 URL; with --http-write it can also switch and define probes. /healthz and /readyz
-need no token, and /metrics is for Prometheus.
+need no token, and /metrics is for Prometheus. --health answers those two elsewhere.
 
 Options (-o, separated by commas): cpus=N, release=NAME, memory=SIZE, lockdown=LEVEL,
-watchdog=ACTION[:SECONDS], config=NAME=VALUE, module=FILE,
+watchdog=ACTION[:SECONDS], config=NAME=VALUE, module=FILE, kernel=FILE, symbols=FILE,
 panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refused.`,
 		Example: `  kprobefs mount /mnt
   kprobefs mount --daemon --cpus 2 /mnt && cat /mnt/kprobes/list
   mount -t fuse.kprobefs none /mnt -o cpus=2`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeDir,
-		RunE: func(_ *cobra.Command, args []string) error {
+		ValidArgsFunction: cli.CompleteDir,
+		RunE: func(c *cobra.Command, args []string) error {
+			if err := f.checkTime(c.Flags()); err != nil {
+				return err
+			}
 			return p.mount(f, args[0])
 		},
 	}
@@ -100,10 +111,11 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 	c.Flags().BoolVar(&f.daemon, "daemon", false, "go to the background once the files are there")
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
-	f.addTo(c.Flags())
+	f.machineFlags.addTo(c.Flags())
 	f.page.addTo(c.Flags())
+	f.time.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
-	c.Flags().StringVar(&f.gdb, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('gdb MNT/machine/vmlinux', then 'target remote ADDR')")
+	f.gdbFlag.addTo(c.Flags())
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
@@ -116,7 +128,7 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 }
 
 // machineOptions are the options that describe the machine. All take a value.
-var machineOptions = []string{"cpus", "lockdown", "watchdog", "memory", "release", "panic", "config", "module"}
+var machineOptions = []string{"cpus", "lockdown", "watchdog", "memory", "release", "panic", "config", "module", "kernel", "symbols", "cpu"}
 
 // apply removes our options from the -o lists and returns those for mount(2).
 func (f *mountFlags) apply() ([]string, error) {
@@ -146,6 +158,12 @@ func (f *mountFlags) apply() ([]string, error) {
 				f.memory = value
 			case "release":
 				f.release = value
+			case "kernel":
+				f.File = value
+			case "symbols":
+				f.Symbols = value
+			case "cpu":
+				f.CPU = value
 			case "panic":
 				f.panics = value
 			case "config":
@@ -168,19 +186,22 @@ func (f *mountFlags) apply() ([]string, error) {
 func (p *program) mount(f *mountFlags, dir string) error {
 	options, err := f.apply()
 	if err != nil {
-		return misused(err)
+		return cli.Misused(err)
 	}
-	if dir, err = absolute(dir); err != nil {
+	if dir, err = cli.Absolute(dir); err != nil {
 		return err
 	}
 	if err := errors.Join(needProc(), f.page.parse()); err != nil {
+		return err
+	}
+	if err := f.Flags.Check(len(f.modules) > 0, f.gdb); err != nil {
 		return err
 	}
 	machine, err := f.machineFlags.options()
 	if err != nil {
 		return err
 	}
-	if f.gdb, err = absoluteSocket(f.gdb); err != nil {
+	if err := f.gdbFlag.parse(); err != nil {
 		return err
 	}
 	switch {
@@ -192,6 +213,10 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err := f.place(dir); err != nil {
 		return err
 	}
+	if f.time.on() {
+		return p.runInTime(f, dir, options, machine)
+	}
+	machine.VirtualClock = f.time.clock == clockVirtual
 	return p.run(f, dir, options, machine)
 }
 
@@ -217,12 +242,12 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	state := make(chan os.Signal, 1)
 	signal.Notify(state, syscall.SIGUSR1)
 	machine.Log = p.log
-	if machine.Calls, err = newCallServer(f.release, f.machineFlags.config, newMirror(p.log)); err != nil {
+	if machine.Calls, err = wire.NewServer(f.hello(machine.Release), mirror.New(p.log)); err != nil {
 		return err
 	}
 	if f.callsFD >= 0 {
 		machine.Alone = true
-		if err := machine.Calls.connect(f.callsFD, os.Getppid()); err != nil {
+		if err := machine.Calls.Connect(f.callsFD, os.Getppid()); err != nil {
 			return err
 		}
 	}
@@ -250,7 +275,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		machine.Limit.Guide()
 	}
 	if f.remove {
-		held, err := holdDir(dir)
+		held, err := space.HoldDir(dir)
 		if err != nil {
 			return err
 		}
@@ -278,7 +303,9 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		}
 		defer stop()
 	}
-	live.gdb = serveGDB(live.sys)
+	if live.gdb.use(live.sys) {
+		serveGDB(live.gdb.Load, nil)
+	}
 	defer endGDB() // first of all: it lets the machine go on
 	p.log.WithFields(machine.fields()).WithField("dir", dir).Info("serving")
 	if err := f.tellPage(live.page); err != nil {
@@ -323,7 +350,7 @@ func (p *program) follow(live *served, end, state <-chan os.Signal, detached <-c
 			return
 		case <-live.died():
 			live.afterPanic()
-		case answer := <-live.options.Calls.background:
+		case answer := <-live.options.Calls.Background:
 			if live.hasDied() {
 				live.afterPanic()
 			}
@@ -358,15 +385,6 @@ func checkCPUs(n int) error {
 	return nil
 }
 
-// absolute returns the absolute path of a directory argument. An empty argument, most
-// often an unset variable, does not mean the current directory: it is ENOENT.
-func absolute(dir string) (string, error) {
-	if dir == "" {
-		return "", fmt.Errorf("no directory is named: the argument is empty: %w", syscall.ENOENT)
-	}
-	return filepath.Abs(dir)
-}
-
 // closeInTime stops the machine, whose files may still be read. If that takes too long, the
 // process exits anyway.
 func closeInTime(s system) {
@@ -390,7 +408,7 @@ func partRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
 		if debugfs := seqfile.Find(tree, "debugfs"); debugfs != nil {
 			return debugfs, nil
 		}
-		return &seqfile.Row{Mode: 0o700, Kind: seqfile.Debugfs, At: debugfsDir, Dir: some(tree, "kprobes", "tracing")}, nil
+		return &seqfile.Row{Mode: 0o700, Kind: seqfile.Debugfs, At: hostview.DebugfsDir, Dir: some(tree, "kprobes", "tracing")}, nil
 	case name == "tracefs" && tracing != nil:
 		return tracing, nil
 	}
@@ -440,6 +458,9 @@ func (f *mountFlags) tellPage(s *pageServer) error {
 		return nil
 	}
 	where := s.serve()
+	if where == "" {
+		return nil
+	}
 	if f.detached && f.readyFD >= 0 {
 		_, err := unix.Write(f.readyFD, []byte(pagePrefix+where+"\n"))
 		return err
@@ -472,9 +493,9 @@ and other places where the tree is bound, stay usable for half a second, then th
 program that serves it ends. A tree whose program has been killed is unmounted, too.
 Mounts of other programs are not touched.`,
 		Args:              cobra.ExactArgs(1),
-		ValidArgsFunction: completeDir,
+		ValidArgsFunction: cli.CompleteDir,
 		RunE: func(_ *cobra.Command, args []string) error {
-			dir, err := absolute(args[0])
+			dir, err := cli.Absolute(args[0])
 			if err != nil {
 				return err
 			}
@@ -484,12 +505,4 @@ Mounts of other programs are not touched.`,
 			return fs.Detach(dir)
 		},
 	}
-}
-
-// completeDir completes an argument with names of directories.
-func completeDir(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(args) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return nil, cobra.ShellCompDirectiveFilterDirs
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/page"
 )
 
@@ -21,20 +22,26 @@ type pageFlags struct {
 	addr      string
 	write     bool
 	tokenFile string
+	health    string
 }
 
 func (f *pageFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
 	flags.BoolVar(&f.write, "http-write", false, "let the page switch and define probes")
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "the page's token is in this file; without it, a new token is written there, for its owner alone")
+	flags.StringVar(&f.health, "health", "", "answer /healthz and /readyz, and nothing else, at HOST:PORT or unix:PATH; :PORT is for all who reach this host, such as a kubelet")
 }
 
 // args returns the flags as arguments for another process of this program.
 func (f *pageFlags) args() []string {
-	if f.addr == "" {
-		return nil
+	var args []string
+	if f.health != "" {
+		args = append(args, "--health", f.health)
 	}
-	args := []string{"--http", f.addr}
+	if f.addr == "" {
+		return args
+	}
+	args = append(args, "--http", f.addr)
 	if f.write {
 		args = append(args, "--http-write")
 	}
@@ -48,13 +55,15 @@ func (f *pageFlags) args() []string {
 // another directory.
 func (f *pageFlags) parse() (err error) {
 	if f.addr == "" && (f.write || f.tokenFile != "") {
-		return misused(fmt.Errorf("--http-write and --http-token-file are about the page: give its address with --http: %w", syscall.EINVAL))
+		return cli.Misused(fmt.Errorf("--http-write and --http-token-file are about the page: give its address with --http: %w", syscall.EINVAL))
 	}
-	if path, ok := strings.CutPrefix(f.addr, "unix:"); ok && path != "" {
-		if path, err = filepath.Abs(path); err != nil {
-			return err
+	for _, addr := range []*string{&f.addr, &f.health} {
+		if path, ok := strings.CutPrefix(*addr, "unix:"); ok && path != "" {
+			if path, err = filepath.Abs(path); err != nil {
+				return err
+			}
+			*addr = "unix:" + path
 		}
-		f.addr = "unix:" + path
 	}
 	if f.tokenFile != "" {
 		f.tokenFile, err = filepath.Abs(f.tokenFile)
@@ -95,29 +104,45 @@ func (f *pageFlags) newToken() (string, error) {
 	return token, errors.Join(err, file.Close())
 }
 
-// pageServer serves the page of what is mounted.
+// pageServer serves the page of what is mounted, and tells whether it works.
 type pageServer struct {
-	listener net.Listener
+	listener net.Listener // of the page, or nil
+	health   net.Listener // of /healthz and /readyz alone, or nil
 	token    string
 	write    bool
 	machine  atomic.Pointer[page.Machine]
-	server   *page.Server
+	servers  []*page.Server
 }
 
-// newPageServer listens, or returns nil if no page is asked for. Clients wait until serve.
+// newPageServer listens, or returns nil if nothing is asked for. Clients wait until serve.
 func newPageServer(f *pageFlags) (*pageServer, error) {
-	if f.addr == "" {
+	if f.addr == "" && f.health == "" {
 		return nil, nil
 	}
-	token, err := f.token()
-	if err != nil {
-		return nil, fmt.Errorf("--http-token-file: %w", err)
+	s := &pageServer{write: f.write}
+	if err := s.listen(f); err != nil {
+		s.close()
+		return nil, err
 	}
-	l, err := page.Listen(f.addr)
-	if err != nil {
-		return nil, fmt.Errorf("--http: %w", err)
+	return s, nil
+}
+
+func (s *pageServer) listen(f *pageFlags) (err error) {
+	if f.health != "" {
+		if s.health, err = page.ListenHealth(f.health); err != nil {
+			return fmt.Errorf("--health: %w", err)
+		}
 	}
-	return &pageServer{listener: l, token: token, write: f.write}, nil
+	if f.addr == "" {
+		return nil
+	}
+	if s.token, err = f.token(); err != nil {
+		return fmt.Errorf("--http-token-file: %w", err)
+	}
+	if s.listener, err = page.Listen(f.addr); err != nil {
+		return fmt.Errorf("--http: %w", err)
+	}
+	return nil
 }
 
 // show has the page show a machine.
@@ -133,13 +158,20 @@ func (s *pageServer) show(sys system) error {
 	return nil
 }
 
-// serve begins to answer. It returns where the page is.
+// serve begins to answer. It returns where the page is, or "" if there is none.
 func (s *pageServer) serve() string {
+	machine := func() page.Machine { return *s.machine.Load() }
+	if s.health != nil {
+		s.servers = append(s.servers, page.Serve(s.health, page.Health(machine)))
+	}
+	if s.listener == nil {
+		return ""
+	}
 	h := page.New(page.Config{
-		Machine: func() page.Machine { return *s.machine.Load() },
+		Machine: machine,
 		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Program: programVersion(),
 	})
-	s.server = page.Serve(s.listener, h)
+	s.servers = append(s.servers, page.Serve(s.listener, h))
 	return s.where()
 }
 
@@ -151,13 +183,17 @@ func (s *pageServer) where() string {
 	return page.URL(s.listener, s.token)
 }
 
-// close ends all connections.
+// close ends all connections and gives the addresses back.
 func (s *pageServer) close() {
-	switch {
-	case s == nil:
-	case s.server != nil:
-		s.server.Close()
-	default:
-		_ = s.listener.Close()
+	if s == nil {
+		return
+	}
+	for _, server := range s.servers {
+		server.Close()
+	}
+	for _, l := range []net.Listener{s.listener, s.health} {
+		if l != nil {
+			_ = l.Close() // a server has closed its own
+		}
 	}
 }

@@ -192,6 +192,33 @@ func TestPageInBackground(t *testing.T) {
 	t.Error("the socket stays")
 }
 
+// TestHealth: mount --health answers whether the tree is served, in the background too, without a page.
+func TestHealth(t *testing.T) {
+	needFuse(t)
+	top := t.TempDir()
+	dir, socket := filepath.Join(top, "tree"), filepath.Join(top, "health")
+	cmd := runProgram("mount", "--daemon", "--mkdir", "--health", "unix:"+socket, dir)
+	cmd.Env = append(os.Environ(), roleVar+"="+roleReal)
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Contains(string(out), "page") {
+		t.Fatalf("%v: %s", err, out)
+	}
+	t.Cleanup(func() { _ = fs.Detach(dir) })
+	client := &http.Client{Timeout: endLimit, Transport: &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}
+	for path, want := range map[string]int{"healthz": 200, "readyz": 200, "api/probes": 404, "": 404} {
+		if status, body := fetch(t, client, "http://pod/", path, ""); status != want {
+			t.Errorf("%s: %d: %s", path, status, body)
+		}
+	}
+	if out, st := output(t, "umount", dir); !st.Success() {
+		t.Error(out)
+	}
+}
+
 // TestPageFlags: what is wrong with the page's flags is said before anything is mounted.
 func TestPageFlags(t *testing.T) {
 	short := filepath.Join(t.TempDir(), "token")
@@ -205,6 +232,7 @@ func TestPageFlags(t *testing.T) {
 		{[]string{"--http-write"}, "give its address with --http"},
 		{[]string{"--http", "0.0.0.0:8080"}, "can be reached from elsewhere"},
 		{[]string{"--http", "8080"}, "write 127.0.0.1:PORT"},
+		{[]string{"--health", "8080"}, "write :PORT, HOST:PORT"},
 		{[]string{"--http", "127.0.0.1:0", "--http-token-file", short}, "has at least 16"},
 	} {
 		out, st := output(t, append(append([]string{"mount"}, c.args...), t.TempDir())...)

@@ -9,6 +9,8 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/space"
 )
 
 // panicStatus is the exit status of exec and mount when the emulated kernel has
@@ -25,7 +27,7 @@ const (
 var panicWords = []string{panicStop, panicReboot}
 
 // errPanicked is returned after the panic has been reported.
-var errPanicked = &exitError{err: errors.New("the emulated kernel has panicked"), said: true, status: panicStatus << 8}
+var errPanicked = &cli.ExitError{Err: errors.New("the emulated kernel has panicked"), Said: true, Status: panicStatus << 8}
 
 // served is what a mount serves: a machine, and after a panic another one.
 type served struct {
@@ -34,7 +36,7 @@ type served struct {
 	log     *logrus.Logger
 	reboots bool // after a panic
 
-	gdb      *gdbServer // nil without --gdb
+	gdb      nowRunning
 	sys      system
 	page     *pageServer // nil if no page is asked for
 	tree     *fs.Tree
@@ -99,6 +101,7 @@ func (s *served) reboot() error {
 		roots[m] = rows[i]
 	}
 	s.tree.Replace(next.Guest(), roots)
+	s.tree.Record(next.Writes())
 	s.watchEntries(next)
 	old := s.sys
 	s.sys = next
@@ -113,7 +116,8 @@ func (s *served) reboot() error {
 // mount mounts the tree at dir, and its parts.
 func (s *served) mount(dir string, options []string) error {
 	s.tree = fs.New(s.sys.Guest(), s.log)
-	s.options.Calls.tree.Store(s.tree)
+	s.tree.Record(s.sys.Writes())
+	s.options.Calls.Tree.Store(s.tree)
 	s.tree.Bound(s.options.Limit)
 	s.watchEntries(s.sys)
 	rows, err := s.rootRows(s.sys)
@@ -153,7 +157,10 @@ func (s *served) close() {
 
 // rootRows returns the roots of the mount, which is the whole tree, and of its parts.
 func (s *served) rootRows(sys system) ([]*seqfile.Row, error) {
-	tree := s.options.Calls.withAttach(sys.Tree())
+	files := sys.Tree()
+	tree := s.options.Calls.WithAttach(files,
+		func(machine []*seqfile.Row) []*seqfile.Row { return space.WithStandIn(machine, files) },
+		func(machine []*seqfile.Row) []*seqfile.Row { return space.WithConfig(machine, s.options.configured()) })
 	rows := []*seqfile.Row{{Mode: 0o755, Kind: seqfile.Ours, Dir: tree}}
 	for _, part := range s.parts {
 		name, _, _ := strings.Cut(part, "=")

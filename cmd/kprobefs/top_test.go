@@ -11,6 +11,8 @@ import (
 
 	"github.com/gdamore/tcell/v3/vt"
 	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
 )
 
 // TestTopRefused: where the screen cannot be shown, a sentence says what can be done instead.
@@ -30,7 +32,7 @@ func TestTopRefused(t *testing.T) {
 			t.Errorf("TERM=%s: %s", term, text)
 		}
 	}
-	if out, st := output(t, "top", "--at", dir, "--interval", "1ms"); st.ExitCode() != usageStatus || !strings.Contains(out, "at least 50ms") {
+	if out, st := output(t, "top", "--at", dir, "--interval", "1ms"); st.ExitCode() != cli.UsageStatus || !strings.Contains(out, "at least 50ms") {
 		t.Errorf("%v: %s", st, out)
 	}
 }

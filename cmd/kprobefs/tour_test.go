@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/tour"
 )
 
@@ -18,7 +19,7 @@ import (
 func tourOf(t *testing.T, typed string, args ...string) (string, error) {
 	t.Helper()
 	cmd := runProgram(append([]string{"tour"}, args...)...)
-	cmd.Env = append(os.Environ(), roleVar+"="+roleReal, treeVar+"=")
+	cmd.Env = append(os.Environ(), roleVar+"="+roleReal, cli.TreeVar+"=")
 	cmd.Stdin = strings.NewReader(typed)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
@@ -162,7 +163,7 @@ func TestTourTyped(t *testing.T) {
 	if out, st := output(t, "tour", "--list"); st.ExitCode() != 0 || !strings.Contains(out, "optimized   A jump instead of a trap") {
 		t.Errorf("%v: %s", st, out)
 	}
-	if out, st := output(t, "tour", "nosuch"); st.ExitCode() != usageStatus || !strings.Contains(out, "kprobefs tour --list") {
+	if out, st := output(t, "tour", "nosuch"); st.ExitCode() != cli.UsageStatus || !strings.Contains(out, "kprobefs tour --list") {
 		t.Errorf("%v: %s", st, out)
 	}
 	if out, st := output(t, "tour", "--at", t.TempDir()); st.ExitCode() != 1 || !strings.Contains(out, "no kprobefs is mounted there") {

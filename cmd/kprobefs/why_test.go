@@ -15,6 +15,7 @@ import (
 	"github.com/cilium/ebpf/btf"
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/kernel/guest"
 	"github.com/kprobefs/kprobefs/kernel/image"
 	"github.com/kprobefs/kprobefs/optimizer/why"
@@ -38,19 +39,19 @@ func TestWhy(t *testing.T) {
 		{[]string{"vfs_raed"}, 1, "similar      vfs_read"},
 		{[]string{"p:x exc_int3"}, 1, "refused      EINVAL"},
 		{[]string{"--tsv", "vfs_read"}, 0, "\tFTRACE\t"},
-		{[]string{}, usageStatus, "requires at least 1 arg"},
-		{[]string{"+5"}, usageStatus, "has no function"},
-		{[]string{"--kernel", nothing, "vfs_read"}, usageStatus, "neither a bzImage"},
-		{[]string{"--kernel", "/nonexistent/vmlinuz", "vfs_read"}, usageStatus, "no such file"},
-		{[]string{"--symbols", nothing, "vfs_read"}, usageStatus, "belong to a --kernel"},
-		{[]string{"--release", "7.0", "vfs_read"}, usageStatus, "7.0"},
-		{[]string{"--json", "--tsv", "vfs_read"}, usageStatus, "two forms"},
+		{[]string{}, cli.UsageStatus, "requires at least 1 arg"},
+		{[]string{"+5"}, cli.UsageStatus, "has no function"},
+		{[]string{"--kernel", nothing, "vfs_read"}, cli.UsageStatus, "neither a bzImage"},
+		{[]string{"--kernel", "/nonexistent/vmlinuz", "vfs_read"}, cli.UsageStatus, "no such file"},
+		{[]string{"--symbols", nothing, "vfs_read"}, cli.UsageStatus, "belong to a --kernel"},
+		{[]string{"--release", "7.0", "vfs_read"}, cli.UsageStatus, "7.0"},
+		{[]string{"--json", "--tsv", "vfs_read"}, cli.UsageStatus, "two forms"},
 		{[]string{"--release", "6.12", "p:x vfs_read f=+0($arg1)"}, 0, "at its entry %di has struct file *file"},
 		{[]string{"--release", "6.1", "p:x vfs_read f=$arg1"}, 0, "no types     it cannot be said"},
 		{[]string{"p:x vfs_read f=%foo"}, 1, "error_log    Invalid register name"},
-		{[]string{"--cpu", "baseline", "vfs_read"}, usageStatus, "belong to a --kernel"},
-		{[]string{"--kernel", nothing, "--cpu", "smapp", "vfs_read"}, usageStatus, "\"smapp\" is no feature"},
-		{[]string{"--btf", nothing, "p:x vfs_read"}, usageStatus, "belong to a --kernel"},
+		{[]string{"--cpu", "baseline", "vfs_read"}, cli.UsageStatus, "belong to a --kernel"},
+		{[]string{"--kernel", nothing, "--cpu", "smapp", "vfs_read"}, cli.UsageStatus, "\"smapp\" is no feature"},
+		{[]string{"--btf", nothing, "p:x vfs_read"}, cli.UsageStatus, "belong to a --kernel"},
 	} {
 		out, st := output(t, append([]string{"why"}, c.args...)...)
 		if st.ExitCode() != c.status || !strings.Contains(out, c.says) {
@@ -114,7 +115,7 @@ func TestWhyColors(t *testing.T) {
 			t.Errorf("%+v: colours %v:\n%q", c, got, out)
 		}
 	}
-	if _, st := output(t, "why", "--color=sometimes", "vfs_read"); st.ExitCode() != usageStatus {
+	if _, st := output(t, "why", "--color=sometimes", "vfs_read"); st.ExitCode() != cli.UsageStatus {
 		t.Errorf("--color=sometimes: %v", st)
 	}
 }
@@ -181,8 +182,8 @@ func TestWhyFile(t *testing.T) {
 		{[]string{"--btf", types, "r:x vfs_read $retval"}, 0, "%ax has long"},
 		{[]string{"--btf", types, "vfs_read"}, 0, "at an fentry site"}, // the types are not read
 		{[]string{"--btf", nothing, "vfs_read"}, 0, "at an fentry site"},
-		{[]string{"--btf", nothing, "p:x vfs_read"}, usageStatus, "no BTF"},
-		{[]string{"--btf", types, "--btf", types, "p:x vfs_read"}, usageStatus, "more --modules or --btf than --kernel"},
+		{[]string{"--btf", nothing, "p:x vfs_read"}, cli.UsageStatus, "no BTF"},
+		{[]string{"--btf", types, "--btf", types, "p:x vfs_read"}, cli.UsageStatus, "more --modules or --btf than --kernel"},
 		{[]string{"--cpu", "baseline,smap", "vfs_read"}, 0, "at an fentry site"},
 		{[]string{"--cpu", "host", "vfs_read"}, 0, "at an fentry site"},
 	} {

@@ -89,7 +89,8 @@ type FS struct {
 	opening sync.RWMutex // against use of root after it was closed
 	root    int          // the root directory, or -1
 	name    string
-	able    bool // files can be mapped
+	able    bool        // files can be mapped
+	refused atomic.Bool // the host's kernel has let a file have no backing
 
 	mnt uint64 // the number of the mount
 
@@ -202,8 +203,8 @@ func fdinfo(path, field string) (uint64, error) {
 	return number(string(b), field)
 }
 
-// Mappable reports whether files can be mapped.
-func (f *FS) Mappable() bool { return f.able }
+// Mappable reports whether the files that were opened with a backing can be mapped.
+func (f *FS) Mappable() bool { return f.able && !f.refused.Load() }
 
 // init answers FUSE's first request.
 func (f *FS) init() error {
@@ -245,6 +246,8 @@ func (f *FS) Open(file File, backing int) (*os.File, error) {
 	if backing >= 0 && f.able {
 		if id, err := f.register(backing); err == nil {
 			n.backing = id
+		} else {
+			f.refused.Store(true)
 		}
 	}
 	f.mu.Lock()
@@ -255,7 +258,7 @@ func (f *FS) Open(file File, backing int) (*os.File, error) {
 	f.opening.RLock()
 	fd, err := -1, error(unix.EINTR)
 	for errors.Is(err, unix.EINTR) { // a signal of Go's scheduler came before the request was read
-		fd, err = unix.Openat(f.root, strconv.FormatUint(id, 10)+"."+f.name, unix.O_RDWR|unix.O_CLOEXEC, 0)
+		fd, err = unix.Openat(f.root, strconv.FormatUint(id, 10)+"."+f.nameOf(file), unix.O_RDWR|unix.O_CLOEXEC, 0)
 	}
 	f.opening.RUnlock()
 	if err != nil {
@@ -263,6 +266,16 @@ func (f *FS) Open(file File, backing int) (*os.File, error) {
 		return nil, err
 	}
 	return os.NewFile(uintptr(fd), f.name), nil
+}
+
+// Named is a File with a name of its own in /proc/PID/fd.
+type Named interface{ Name() string }
+
+func (f *FS) nameOf(file File) string {
+	if n, ok := file.(Named); ok {
+		return n.Name()
+	}
+	return f.name
 }
 
 // register tells the host's kernel of a file to map.

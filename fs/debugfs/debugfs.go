@@ -27,7 +27,7 @@ type Config struct {
 	// if p is not a truth value.
 	ParseBool func(p []byte) (bool, error)
 	// LockedDown is security_locked_down for debugfs: it returns EPERM if the kernel is
-	// locked down. If it is nil, the kernel never is.
+	// locked down.
 	LockedDown func(c *seqfile.Caller) error
 	// NoBlacklist says that the release has no file blacklist.
 	NoBlacklist bool
@@ -51,9 +51,6 @@ func Kprobes(c Config) *seqfile.Row {
 // debugfs_locked_down does: files without write bits may be read, and modes and owners
 // must not be changed at all.
 func (c Config) guard(dir *seqfile.Row) *seqfile.Row {
-	if c.LockedDown == nil {
-		return dir
-	}
 	dir.SetAttr = c.LockedDown
 	for _, r := range dir.Dir.(seqfile.Table) {
 		open := r.Open

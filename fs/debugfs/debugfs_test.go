@@ -35,8 +35,9 @@ func (f *fakeProbes) Blacklist() []kprobes.BlacklistRecord {
 
 func testConfig(f *fakeProbes) Config {
 	return Config{
-		Probes:   f,
-		ShowAddr: func(c *seqfile.Caller) bool { return c.UID == 0 },
+		Probes:     f,
+		ShowAddr:   func(c *seqfile.Caller) bool { return c.UID == 0 },
+		LockedDown: func(*seqfile.Caller) error { return nil },
 		ParseBool: func(p []byte) (bool, error) {
 			if string(p) == "1\n" {
 				return true, nil

@@ -13,6 +13,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // Log is the kernel's log: *kernel.Log.
@@ -116,12 +117,10 @@ func (k *kmsg) next(ctx context.Context) ([]byte, error) {
 func (k *kmsg) wait(ctx context.Context, more <-chan struct{}) error {
 	k.mu.Unlock()
 	defer k.mu.Lock()
-	select {
-	case <-more:
-		return nil
-	case <-ctx.Done():
+	if !wait.For(ctx, more) {
 		return fmt.Errorf("waiting for a record: %w", syscall.EINTR)
 	}
+	return nil
 }
 
 // Poll is devkmsg_poll: the file is readable if there is a record, and has an error too

@@ -12,6 +12,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/kernel/kstrtox"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // load is the file machine/load/call. A write of "SYMBOL N [ARG]..." calls a function N
@@ -104,15 +105,31 @@ type result struct {
 	took time.Duration
 }
 
+// epoch is where now begins without a clock of the machine.
+var epoch = time.Now()
+
+// now is the time by which calls are measured.
+func (c Config) now() time.Duration {
+	if c.Now != nil {
+		return time.Duration(c.Now())
+	}
+	return time.Since(epoch)
+}
+
 func (l *load) run(ctx context.Context, addr, count uint64, args []uint64) error {
 	results := make([]result, l.c.CPUs)
+	call := func(i int) {
+		begin := l.c.now()
+		ret, err := l.c.CallOn(ctx, i, addr, count, args...)
+		results[i] = result{cpu: i, ret: ret, err: err, took: l.c.now() - begin}
+	}
 	var wg sync.WaitGroup
 	for i := range results {
-		wg.Go(func() {
-			begin := time.Now()
-			ret, err := l.c.CallOn(ctx, i, addr, count, args...)
-			results[i] = result{cpu: i, ret: ret, err: err, took: time.Since(begin)}
-		})
+		if wait.Of(ctx) != nil { // who waits for the guest executes all vCPUs
+			call(i)
+		} else {
+			wg.Go(func() { call(i) })
+		}
 	}
 	wg.Wait()
 	var b strings.Builder

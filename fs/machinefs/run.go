@@ -3,6 +3,7 @@ package machinefs
 import (
 	"context"
 	"fmt"
+	"math"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -26,6 +27,14 @@ type Debugger interface {
 	Changed() <-chan struct{}
 	State(cpu int) (kernel.CPUState, error)
 	Breakpoints(user string, addrs []uint64)
+}
+
+// Timeline takes a deterministic machine back in time. The machine is stopped after that.
+type Timeline interface {
+	// Back goes back by n instructions.
+	Back(ctx context.Context, n uint64) error
+	// BackHit goes back to where a vCPU came to an armed probe the last time.
+	BackHit(ctx context.Context) error
 }
 
 // run is the file machine/run. Calls on it do not go through the guest, so that it works while
@@ -110,6 +119,8 @@ func (r *run) command(ctx context.Context, f []string) error {
 		return r.hit(ctx)
 	case len(f) == 1 && f[0] == "step":
 		return r.step(ctx, 1)
+	case len(f) > 0 && f[0] == "back":
+		return r.back(ctx, f[1:])
 	case len(f) == 2 && (f[0] == "step" || f[0] == "cpu"):
 		n, err := kstrtox.ParseUint(f[1], 0, maxSteps)
 		switch {
@@ -123,7 +134,25 @@ func (r *run) command(ctx context.Context, f []string) error {
 		r.cpu.Store(int64(n))
 		return nil
 	}
-	return fmt.Errorf("machine/run takes stop, go, step, step N, hit and cpu N, not %q: %w", strings.Join(f, " "), syscall.EINVAL)
+	return fmt.Errorf("machine/run takes stop, go, step, step N, back, back N, back hit, hit and cpu N, not %q: %w", strings.Join(f, " "), syscall.EINVAL)
+}
+
+// back takes the machine back: by one instruction, by a number of them, or to the last hit.
+func (r *run) back(ctx context.Context, f []string) error {
+	t := r.c.Timeline
+	switch {
+	case t == nil:
+		return fmt.Errorf("only a machine that was started with --deterministic goes back: %w", syscall.EOPNOTSUPP)
+	case len(f) == 0:
+		return t.Back(ctx, 1)
+	case len(f) == 1 && f[0] == "hit":
+		return t.BackHit(ctx)
+	case len(f) == 1:
+		if n, err := kstrtox.ParseUint(f[0], 0, math.MaxInt64); err == nil && n > 0 {
+			return t.Back(ctx, n)
+		}
+	}
+	return fmt.Errorf("back takes hit or a number of instructions from 1 on, not %q: %w", strings.Join(f, " "), syscall.EINVAL)
 }
 
 // which returns the vCPU that step executes: the chosen one, or the one that has stopped the machine,

@@ -28,7 +28,7 @@ type Module struct {
 // Config has the contents of the files.
 type Config struct {
 	Symbols func() []abi.Symbol // in the order of kallsyms
-	Modules func() []Module     // newest first; may be nil
+	Modules func() []Module     // newest first
 	Version string              // of /proc/version, without a newline
 	Cmdline string              // of /proc/cmdline, without a newline
 	// ShowAddr is kallsyms_show_value: whether the opener of a file sees addresses.
@@ -86,9 +86,6 @@ func AppendSymbol(b []byte, s abi.Symbol, hide bool) []byte {
 func (c Config) openModules(_ context.Context, o *seqfile.OpenInfo) (seqfile.File, error) {
 	hide := !c.ShowAddr(&o.Caller)
 	return &seqfile.Seq{Show: func(_ context.Context, b []byte, i int64) ([]byte, bool, error) {
-		if c.Modules == nil {
-			return b, false, nil
-		}
 		mods := c.Modules()
 		if i >= int64(len(mods)) {
 			return b, false, nil

@@ -8,17 +8,12 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/seqfile"
 	"github.com/kprobefs/kprobefs/sysctl"
+	"github.com/kprobefs/kprobefs/sysctl/sysctltest"
 )
 
-func testTable() (*sysctl.Table, *bool) {
-	on := true
-	return sysctl.New(sysctl.Config{
-		Printk:          func(int, string, ...any) {},
-		Optimization:    func() bool { return on },
-		SetOptimization: func(v bool) { on = v },
-		SetFtrace:       func(bool) error { return nil },
-		Release:         "6.1.0", Version: "#1 SMP",
-	}), &on
+func testTable() (*sysctl.Table, *sysctltest.Kernel) {
+	k := &sysctltest.Kernel{}
+	return sysctl.New(sysctl.Config{Kernel: k, Release: "6.1.0", Version: "#1 SMP"}), k
 }
 
 func as(uid uint32) context.Context {
@@ -58,8 +53,8 @@ func TestSys(t *testing.T) {
 		{0, "2", 0, 0, syscall.EINVAL, true},
 	} {
 		n, err := f.Write(as(c.uid), []byte(c.text), c.off)
-		if n != c.n || !errors.Is(err, c.err) || *on != c.on {
-			t.Errorf("uid %d writes %q at %d: %d, %v, then %v; want %d, %v, %v", c.uid, c.text, c.off, n, err, *on, c.n, c.err, c.on)
+		if n != c.n || !errors.Is(err, c.err) || on.Optimization() != c.on {
+			t.Errorf("uid %d writes %q at %d: %d, %v, then %v; want %d, %v, %v", c.uid, c.text, c.off, n, err, on.Optimization(), c.n, c.err, c.on)
 		}
 	}
 	p := make([]byte, 1)

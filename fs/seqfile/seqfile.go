@@ -30,6 +30,7 @@ const (
 	ProcSys // /proc/sys
 	Devtmpfs
 	Sysfs
+	BPFFS
 )
 
 // Row is one file or directory.
@@ -70,6 +71,9 @@ type Row struct {
 	// SetAttr is called before the mode or the owner changes. If it is nil, they may
 	// change.
 	SetAttr func(c *Caller) error
+	// Keep is called when the mode or the owner has changed, for a directory that can give the file another name; it may
+	// be nil.
+	Keep func(mode, uid, gid uint32)
 	// Guest is set for a file that is the guest's own, such as a module's: calls on it are
 	// system calls of the guest alone. Open is for those who make no system calls.
 	Guest bool
@@ -145,6 +149,14 @@ type Unlinker interface {
 type Mkdirer interface {
 	Mkdir(ctx context.Context, name string) error
 	Rmdir(ctx context.Context, name string) error
+}
+
+// Maker is a Dir in which users make directories and symbolic links of their own, and name files anew.
+type Maker interface {
+	// Make makes a directory with a mode or, if there is a target, a symbolic link.
+	Make(ctx context.Context, name string, mode uint32, target string) error
+	// Rename is renameat2(2); into is the directory of the new name.
+	Rename(ctx context.Context, name string, into Dir, to string, flags uint32) error
 }
 
 // Table is a directory that does not change.
@@ -274,6 +286,8 @@ const (
 type Caller struct {
 	PID, TID int // process and thread, or 0 if not visible here
 	UID, GID uint32
+	// Recorded means that PID and TID are numbers of the machine's own, by which the host knows nobody.
+	Recorded bool
 	// FileFlags is f_flags of the open file at this call: fcntl(2) may have
 	// changed them since the open. 0 in calls that are not on an open file.
 	FileFlags uint32

@@ -85,6 +85,13 @@ func initState(s module.State) string {
 	return "live"
 }
 
+// Types is the directory /sys/kernel/btf, with the kernel's types.
+func Types(raw []byte) *seqfile.Row {
+	return directory("btf", &seqfile.Row{
+		Name: "vmlinux", Mode: 0o444, Size: uint64(len(raw)), FOps: abi.FOpsSeq, Open: opens(readOnly(string(raw))),
+	})
+}
+
 // attr is a text that everybody may read.
 func attr(name, text string) *seqfile.Row {
 	return &seqfile.Row{Name: name, Mode: 0o444, Size: attrSize, FOps: abi.FOpsSeq, Open: opens(readOnly(text))}

@@ -23,7 +23,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/integration"
-	"github.com/kprobefs/kprobefs/integration/unshare"
+	"github.com/kprobefs/kprobefs/internal/testns"
 )
 
 // The tests run in a private mount namespace. An environment variable makes this
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 		times, _ := strconv.Atoi(os.Args[2])
 		os.Exit(hold(os.Args[1], times))
 	}
-	os.Exit(unshare.Main(func() int { return withProgram(m) }))
+	os.Exit(testns.Main(func() int { return withProgram(m) }))
 }
 
 // withProgram builds the program and runs the tests.

@@ -14,7 +14,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 )
 
 // Ask asks a kernel of Debian for its verdicts on functions. program is this machine's

@@ -18,7 +18,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 	"github.com/kprobefs/kprobefs/kernel/vmlinux"
 	"github.com/kprobefs/kprobefs/optimizer/why"
 )

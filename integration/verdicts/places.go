@@ -19,7 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 	"github.com/kprobefs/kprobefs/kernel/insn"
 	"github.com/kprobefs/kprobefs/kernel/vmlinux"
 	"github.com/kprobefs/kprobefs/optimizer/why"

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/kprobefs/kprobefs/integration/linux"
 	"github.com/kprobefs/kprobefs/integration/verdicts"
+	"github.com/kprobefs/kprobefs/internal/tools/linux"
 )
 
 // cached returns the kernel that a recording names, or skips the test where it has not been

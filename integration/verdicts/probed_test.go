@@ -59,7 +59,7 @@ func TestProbedPage(t *testing.T) {
 // named returns the functions that published tools and lessons name, and who names each.
 func named(t *testing.T) map[string][]string {
 	t.Helper()
-	b, err := os.ReadFile("../demand/demand.txt")
+	b, err := os.ReadFile("../../internal/tools/demand/demand.txt")
 	if err != nil {
 		t.Fatal(err)
 	}

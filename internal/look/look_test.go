@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/kprobefs/kprobefs/internal/look/looktest"
 )
 
 // probedText is machine/probed of a machine with three probes at two addresses.
@@ -140,33 +142,9 @@ func TestBehindEndbr(t *testing.T) {
 	}
 }
 
-const patchedText = `vfs_read:
-* ffffffff81021f40  +0x0    e8 3b e1 fd 5e                 callq 0xffffffffe0000080  # was: 0f 1f 44 00 00 nopl (%rax,%rax)
-  ffffffff81021f45  +0x5    41 55                          push %r13
-  ffffffff81021f47  +0x7    48 b8 00 f0 ff ff ff 7f 00 00  mov $0x7ffffffff000,%rax
-* ffffffff81021f51  +0x11   e9 b7 e0 fd 5e ec 08           jmpq 0xffffffffe0000010  # was: 48 89 d3 mov %rdx,%rbx; 48 83 ec 08 sub $0x8,%rsp
-* ffffffff81021f58  +0x18   cc                             int3  # was: c3 ret
-
-vfs_read: [mine]
-  ffffffffc0000000  +0x0    c3                             ret
-`
-
-const patchedCopies = `vfs_read:
-+0x0 armed yes flags [FTRACE] carried ftrace
-+0x11 armed yes flags [OPTIMIZED] carried boost
-+0x11 slot
-  ffffffffe0000000  +0x0    48 89 d3                       mov %rdx,%rbx
-  ffffffffe0000003  +0x3    cc                             int3
-+0x11 copied
-  ffffffffe000006e  +0x0    48 89 d3                       mov %rdx,%rbx
-
-vfs_read: [mine]
-+0x0 armed no flags [DISABLED] carried ret
-`
-
 // TestCopies: each copy is at the instruction that it stands for, in functions of the same name.
 func TestCopies(t *testing.T) {
-	files := map[string]string{"machine/text/vfs_read": patchedText, "machine/copies/vfs_read": patchedCopies}
+	files := map[string]string{"machine/text/vfs_read": looktest.PatchedText, "machine/copies/vfs_read": looktest.PatchedCopies}
 	functions, err := Functions(func(name string) ([]byte, error) { return []byte(files[name]), nil }, "vfs_read")
 	if err != nil || len(functions) != 2 {
 		t.Fatalf("%v: %+v", err, functions)
@@ -218,7 +196,7 @@ func TestParseLogRecord(t *testing.T) {
 func FuzzLook(f *testing.F) {
 	f.Add(probedText, "p:kprobes/mine vfs_read\n", "  mine 1 0\n")
 	f.Add(probedText+"history: inf registered\nhistory: -1 changes before these\n", "", traceText)
-	f.Add(patchedText, patchedCopies, "CPU:1 [LOST 4 EVENTS]\n")
+	f.Add(looktest.PatchedText, looktest.PatchedCopies, "CPU:1 [LOST 4 EVENTS]\n")
 	f.Add("* 0  +0x0 cc  # was: ; \n", ":\n+0x armed yes flags - carried\n+ \n", "CPU:99999999999999999999 [LOST 1 EVENTS]\n")
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		probes := ParseProbes(a)

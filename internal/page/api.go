@@ -295,6 +295,7 @@ type timelineView struct {
 	Time    float64      `json:"time"`
 	Changes []changeView `json:"changes"`
 	Before  int          `json:"before"` // older ones that are not known any more, or not shown
+	Writes  []look.Write `json:"writes"` // to the tree's files
 }
 
 type changeView struct {
@@ -318,6 +319,9 @@ func (p *Page) timelineNow(ctx context.Context) (timelineView, error) {
 			return v, err
 		}
 		v = timelineView{Time: seconds(s.Now), Changes: []changeView{}}
+		if v.Writes, err = look.Writes(p.reader(ctx)); err != nil {
+			return v, err
+		}
 		last := ""
 		for _, one := range probes.Probes {
 			if key := one.Place + one.Address; key != last { // the probes of an address have one history
@@ -535,6 +539,19 @@ func (p *Page) removeEvent(m Machine, v event) error {
 	return err
 }
 
+// histograms reads the histograms of an event.
+func (p *Page) histograms(r *http.Request) ([]look.Histogram, error) {
+	e := event{Event: r.URL.Query().Get("event")}
+	if err := e.check(); err != nil {
+		return nil, err
+	}
+	all, err := look.Histograms(p.reader(r.Context()), e.Event)
+	if errors.Is(err, syscall.ENOENT) {
+		return nil, noEvent(e.Event)
+	}
+	return all, err
+}
+
 func noEvent(name string) error {
-	return problemf(http.StatusNotFound, "there is no event %s: tracing/kprobe_events lists those that are defined", name)
+	return problemf(http.StatusNotFound, "there is no event %s: tracing/available_events lists those that there are", name)
 }

@@ -42,6 +42,21 @@ func Listen(addr string) (net.Listener, error) {
 	case !isLoopback(host):
 		return nil, fmt.Errorf("%q can be reached from elsewhere, so it is refused: write 127.0.0.1:PORT or unix:PATH, and let a tunnel (ssh -L, kubectl port-forward) bring it to another machine: %w", addr, syscall.EINVAL)
 	}
+	return listenTCP(addr)
+}
+
+// ListenHealth listens where Health answers: at HOST:PORT of any interface, or unix:PATH.
+func ListenHealth(addr string) (net.Listener, error) {
+	if path, ok := strings.CutPrefix(addr, unixPrefix); ok {
+		return listenUnix(path)
+	}
+	if _, _, err := net.SplitHostPort(addr); err != nil {
+		return nil, fmt.Errorf("%q is no address: write :PORT, HOST:PORT, or unix:PATH: %w", addr, syscall.EINVAL)
+	}
+	return listenTCP(addr)
+}
+
+func listenTCP(addr string) (net.Listener, error) {
 	l, err := net.Listen("tcp", addr)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

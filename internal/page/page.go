@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -35,6 +36,7 @@ type Machine interface {
 	Status() (kprobefs.Status, error)
 	Functions(prefix string, most int) []string
 	TraceFeed() *kprobefs.TraceFeed
+	TracePages(cpu int, f func(page []byte) error) error
 	Log(from uint64, most int) []kernel.Record
 	Died() <-chan struct{}
 }
@@ -70,6 +72,7 @@ type Page struct {
 	changes  atomic.Uint64 // requests that have changed something: what was read before is old
 	news     news          // tells streams of them
 	lives    atomic.Int64  // streams of events
+	copying  sync.Mutex    // held while the trace is downloaded, of which there is a copy meanwhile
 	patience time.Duration // in which the reader of a stream must take what is sent
 }
 
@@ -93,6 +96,8 @@ var routes = []route{
 	{method: http.MethodGet, path: "/api/text", do: answer((*Page).text)},
 	{method: http.MethodGet, path: "/api/functions", do: answer((*Page).functions)},
 	{method: http.MethodGet, path: "/api/trace", do: answer((*Page).trace)},
+	{method: http.MethodGet, path: "/api/trace.dat", do: (*Page).traceDat},
+	{method: http.MethodGet, path: "/api/histograms", do: answer((*Page).histograms)},
 	{method: http.MethodGet, path: "/api/machine", do: answer((*Page).showMachine)},
 	{method: http.MethodGet, path: "/api/timeline", do: answer((*Page).showTimeline)},
 	{method: http.MethodGet, path: "/api/live", do: (*Page).live},
@@ -114,6 +119,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/define.js", do: file("define.js")},
 	{method: http.MethodGet, path: "/text.js", do: file("text.js")},
 	{method: http.MethodGet, path: "/trace.js", do: file("trace.js")},
+	{method: http.MethodGet, path: "/histogram.js", do: file("histogram.js")},
 	{method: http.MethodGet, path: "/machine.js", do: file("machine.js")},
 	{method: http.MethodGet, path: "/timeline.js", do: file("timeline.js")},
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/getkin/kin-openapi/routers/legacy"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/inner"
 	"github.com/kprobefs/kprobefs/internal/look"
 )
 
@@ -375,12 +376,21 @@ func TestOpenAPI(t *testing.T) {
 		return slices.ContainsFunc(get[probesView](s, "/api/probes").Probes, func(p probe) bool { return p.Detour != "" })
 	})
 	s.hit("int_sqrt", 2)
-	for _, target := range []string{"/api/openapi.json", "/api/about", "/api/probes", "/api/text?function=int_sqrt", "/api/functions?prefix=int", "/api/trace", "/api/machine", "/api/timeline"} {
+	if err := s.k.WriteFile("tracing/events/kprobes/mine/trigger", "hist:keys=common_pid:vals=hitcount"); err != nil {
+		t.Fatal(err)
+	}
+	s.hit("int_sqrt", 3)
+	if all := get[[]look.Histogram](s, "/api/histograms?event=kprobes/mine"); len(all) != 1 || len(all[0].Rows) != 1 || all[0].Rows[0].Values[0].Value != 3 {
+		t.Errorf("%+v", all)
+	}
+	for _, target := range []string{"/api/histograms?event=kprobes/mine", "/api/histograms?event=kprobes/top", "/api/openapi.json", "/api/about", "/api/probes", "/api/text?function=int_sqrt", "/api/functions?prefix=int", "/api/trace", "/api/trace.dat", "/api/machine", "/api/timeline"} {
 		ask(http.MethodGet, target, "", 200)
 	}
 	ask(http.MethodGet, "/api/text?function=nosuch", "", 404)
 	ask(http.MethodGet, "/api/text?function=../kernel", "", 404)
 	ask(http.MethodGet, "/api/text", "", 400)
+	ask(http.MethodGet, "/api/histograms?event=kprobes/nosuch", "", 404)
+	ask(http.MethodGet, "/api/histograms?event=../..", "", 400)
 	ask(http.MethodGet, "/api/trace?event=[", "", 400)
 	ask(http.MethodGet, "/api/live?topic=nosuch", "", 400)
 	for _, target := range []string{"/api/enabled", "/api/optimization", "/api/tracing"} {
@@ -389,6 +399,9 @@ func TestOpenAPI(t *testing.T) {
 	}
 	ask(post, "/api/trace/clear", `{}`, 200)
 	ask(post, "/api/events/enable", `{"event":"kprobes/mine","on":false}`, 200)
+	if err := s.k.WriteFile("tracing/events/kprobes/mine/trigger", "!hist:keys=common_pid:vals=hitcount"); err != nil {
+		t.Fatal(err)
+	}
 	ask(post, "/api/events/remove", `{"event":"kprobes/mine"}`, 200)
 	ask(post, "/api/events/remove", `{"event":"kprobes/mine"}`, 404)
 	for _, one := range there {
@@ -432,8 +445,44 @@ func TestPanic(t *testing.T) {
 			t.Errorf("%s: %d: %s", target, w.Code, w.Body)
 		}
 	}
+	if status, text := s.health(http.MethodGet, "/healthz"); status != 503 || !strings.Contains(text, "panicked") {
+		t.Errorf("%d: %s", status, text)
+	}
 	if w := s.do(request(http.MethodPost, "/api/enabled", `{"on":false}`)); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "panicked") {
 		t.Errorf("%d: %s", w.Code, w.Body)
+	}
+}
+
+// health asks Health's handler, as another host does.
+func (s *site) health(method, target string) (status int, text string) {
+	r := httptest.NewRequest(method, target, nil)
+	r.Host = "192.0.2.1:8081"
+	w := httptest.NewRecorder()
+	Health(func() Machine { return s.k }).ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+// TestHealth: who has no token learns whether the machine works, by any name of this host, and
+// nothing else.
+func TestHealth(t *testing.T) {
+	s := newSite(t, true)
+	for _, c := range []struct {
+		method, target string
+		want           int
+		says           string
+	}{
+		{http.MethodGet, "/healthz", 200, "ok"},
+		{http.MethodGet, "/readyz", 200, "ok"},
+		{http.MethodHead, "/readyz", 200, ""},
+		{http.MethodPost, "/readyz", 405, "takes the method GET"},
+		{http.MethodGet, "/", 404, "only /healthz"},
+		{http.MethodGet, "/api/probes?token=" + token, 404, "only /healthz"},
+		{http.MethodGet, "/metrics", 404, "only /healthz"},
+		{http.MethodPost, "/api/enabled", 404, "only /healthz"},
+	} {
+		if status, text := s.health(c.method, c.target); status != c.want || !strings.Contains(text, c.says) {
+			t.Errorf("%s %s: %d: %s", c.method, c.target, status, text)
+		}
 	}
 }
 
@@ -459,7 +508,7 @@ func TestReboot(t *testing.T) {
 		t.Error(data)
 	}
 	now.Store(second.k)
-	if err := first.k.Retire(); err != nil {
+	if err := inner.Of(first.k).Retire(); err != nil {
 		t.Fatal(err)
 	}
 	if event, data := probes.next(); event != "probes" || !strings.Contains(data, `"probes":[]`) {

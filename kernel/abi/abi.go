@@ -3,8 +3,13 @@
 // structures in guest memory, and the hypercalls by which the guest's C code calls
 // Go.
 //
+// What C needs too is in numbers.txt and syscalls.txt, from which go generate writes numbers.go,
+// syscalls.go and the guest's headers.
+//
 // It imports no other package of kprobefs, and has no state.
 package abi
+
+//go:generate go run ./generate
 
 import (
 	"bytes"
@@ -149,6 +154,7 @@ type Trap struct {
 	Preempt   uint32       // the guest's preempt_count as the handler would see it on Linux
 	IRQsOff   bool         // the handler runs with interrupts off, even if they were on before
 	Now       func() int64 // nanoseconds since boot
+	Busy      bool         // guest code calls a probe's handlers on the CPU: current_kprobe is set
 	Quiet     bool         // the task prepares a call of the host: no handler runs (CallQuiet)
 	Caller    Caller       // the function that calls the handlers of a breakpoint's probes on Linux
 
@@ -237,7 +243,7 @@ const (
 	FlagOF = 1 << 11
 )
 
-// Exception and interrupt vectors.
+// Exception vectors.
 const (
 	VecDE = 0
 	VecDB = 1
@@ -246,13 +252,6 @@ const (
 	VecDF = 8
 	VecGP = 13
 	VecPF = 14
-
-	VecDisk       = 0x22 // DISK_VECTOR
-	VecTimer      = 0xec // LOCAL_TIMER_VECTOR
-	VecAsyncPF    = 0xf3 // HYPERVISOR_CALLBACK_VECTOR: the host has tasks to wake up
-	VecCallFunc   = 0xfb // CALL_FUNCTION_SINGLE_VECTOR
-	VecReschedule = 0xfd // RESCHEDULE_VECTOR
-	VecReboot     = 0xf8 // REBOOT_VECTOR
 )
 
 // Bits of preempt_count.

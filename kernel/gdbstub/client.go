@@ -56,6 +56,7 @@ type client struct {
 	watchList   []watch // as the machine has them
 	breaksDirty bool
 	watchDirty  bool
+	files       map[int][]byte // that are open, by their numbers
 }
 
 // watch is a watchpoint; kind is the packet's: 2 write, 3 read, 4 both.
@@ -72,7 +73,9 @@ func (c *client) loop() {
 	for {
 		select {
 		case <-c.d.Ended():
-			return
+			if !c.follow() {
+				return
+			}
 		case e := <-c.events:
 			if c.event(e) != nil {
 				return
@@ -166,6 +169,8 @@ func (c *client) answer(p string) (string, error) {
 		return bad, nil
 	case 'c', 'C', 's', 'S':
 		return c.resumeOld(p[0], args)
+	case 'b':
+		return c.back(p)
 	case 'v':
 		return c.answerV(p)
 	case 'q', 'Q':
@@ -195,6 +200,10 @@ func (c *client) answerV(p string) (string, error) {
 			return "", err
 		}
 		return "", errGone
+	default:
+		if operation, found := strings.CutPrefix(p, "vFile:"); found && c.conf.Files != nil {
+			return c.file(operation), nil
+		}
 	}
 	return notKnown, nil
 }
@@ -206,12 +215,12 @@ func (c *client) query(p string) (string, error) {
 	case name == "qSupported":
 		features := strings.Split(args, ";")
 		c.swbreak, c.hwbreak = slices.Contains(features, "swbreak+"), slices.Contains(features, "hwbreak+")
-		return fmt.Sprintf("PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;vContSupported+;swbreak+;hwbreak+", maxPacket), nil
+		return fmt.Sprintf("PacketSize=%x;QStartNoAckMode+;qXfer:features:read+;qXfer:exec-file:read+;vContSupported+;swbreak+;hwbreak+%s", maxPacket, c.reverse()), nil
 	case p == "QStartNoAckMode":
 		c.noAckNext = true
 		return ok, nil
 	case name == "qXfer":
-		return transfer(args), nil
+		return c.transfer(args), nil
 	case p == "qfThreadInfo":
 		return c.threads(), nil
 	case p == "qsThreadInfo":
@@ -230,14 +239,22 @@ func (c *client) query(p string) (string, error) {
 	return notKnown, nil
 }
 
-// transfer answers qXfer:features:read:target.xml:OFFSET,LENGTH.
-func transfer(args string) string {
-	where, found := strings.CutPrefix(args, "features:read:target.xml:")
-	if !found {
-		return notKnown
+// transfer answers qXfer:features:read:target.xml:OFFSET,LENGTH and qXfer:exec-file:read:PID:OFFSET,LENGTH.
+func (c *client) transfer(args string) string {
+	if where, found := strings.CutPrefix(args, "features:read:target.xml:"); found {
+		return piece(targetXML, where)
 	}
+	if where, found := strings.CutPrefix(args, "exec-file:read:"); found && c.conf.Files != nil {
+		_, where, _ = strings.Cut(where, ":")
+		return piece(c.conf.Image, where)
+	}
+	return notKnown
+}
+
+// piece returns a part of a text, as qXfer has it.
+func piece(text, where string) string {
 	off, n, err := twoNumbers(where)
-	switch size := uint64(len(targetXML)); {
+	switch size := uint64(len(text)); {
 	case err != nil || off > size:
 		return bad
 	case off == size:
@@ -245,9 +262,9 @@ func transfer(args string) string {
 	default:
 		n = min(n, size-off, maxPacket/2)
 		if off+n == size {
-			return "l" + targetXML[off:]
+			return "l" + text[off:]
 		}
-		return "m" + targetXML[off:off+n]
+		return "m" + text[off:off+n]
 	}
 }
 
@@ -357,6 +374,9 @@ func (c *client) setState(s kernel.CPUState) string {
 	if old, err := c.d.State(c.cpu); err == nil && s.RIP == old.RIP+1 && c.breaks[old.RIP] != 0 && c.isInt3(old.RIP) {
 		s.RIP = old.RIP
 		c.skipped[c.cpu] = old.RIP
+		if s == old {
+			return ok // a deterministic machine's registers cannot be changed
+		}
 	}
 	if err := c.d.SetState(c.cpu, s); err != nil {
 		return bad
@@ -514,14 +534,18 @@ func (c *client) putPoints() {
 		return
 	}
 	c.watchDirty = false
+	c.d.Watchpoints(c.points())
+}
+
+// points returns what the client watches, in the order of watchList.
+func (c *client) points() (list []kernel.Watchpoint) {
 	c.watchList = nil
-	var list []kernel.Watchpoint
 	access := map[int]mem.Perm{2: mem.Write, 3: mem.Read, 4: mem.Read | mem.Write}
 	for w := range c.watches {
 		c.watchList = append(c.watchList, w)
 		list = append(list, kernel.Watchpoint{Addr: w.addr, Len: w.len, Access: access[w.kind]})
 	}
-	c.d.Watchpoints(list)
+	return list
 }
 
 // monitor answers qRcmd.

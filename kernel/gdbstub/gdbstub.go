@@ -14,6 +14,7 @@ package gdbstub
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -38,6 +39,21 @@ type Config struct {
 	Machine func() *kernel.Debugger
 	// Commands are the monitor commands beside help.
 	Commands []Command
+	// Past takes the machine back. It is nil if the machine is not deterministic.
+	Past Past
+	// Image is the name of the kernel's file, which gdb reads if it has been told none, and Files returns the contents of
+	// that and of others (target:NAME). Files may be nil.
+	Image string
+	Files func(name string) ([]byte, error)
+}
+
+// Past takes a machine back in time: after that Machine returns one that is stopped at an earlier moment. When that goes on, it does
+// again what the first one has done.
+type Past interface {
+	// BackStep goes to before the last instruction of a vCPU.
+	BackStep(ctx context.Context, cpu int) error
+	// BackStop goes to where a breakpoint was hit the last time, or before the last access to watched memory.
+	BackStop(ctx context.Context, breaks []uint64, watches []kernel.Watchpoint) (kernel.Stop, error)
 }
 
 // Server serves clients, one after the other.
@@ -158,7 +174,7 @@ func (s *Server) Close() {
 func (s *Server) ServeConn(conn net.Conn) { s.serve(conn) }
 
 func (s *Server) serve(conn net.Conn) {
-	c := &client{conf: s.conf, d: s.conf.Machine(), conn: conn, events: make(chan event), gone: make(chan struct{}), breaks: map[uint64]int{}, skipped: map[int]uint64{}, watches: map[watch]bool{}}
+	c := &client{conf: s.conf, d: s.conf.Machine(), conn: conn, events: make(chan event), gone: make(chan struct{}), breaks: map[uint64]int{}, skipped: map[int]uint64{}, watches: map[watch]bool{}, files: map[int][]byte{}}
 	go c.read()
 	c.loop()
 	close(c.gone)

@@ -2,6 +2,8 @@ package gdbstub
 
 import (
 	"bufio"
+	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -50,11 +52,16 @@ type session struct {
 // attach serves a client of m over a pipe.
 func attach(t testing.TB, m *kernel.Machine) *session {
 	t.Helper()
+	return attachTo(t, m, Config{})
+}
+
+// attachTo does the same with what else the stub is to know.
+func attachTo(t testing.TB, m *kernel.Machine, c Config) *session {
+	t.Helper()
 	near, far := net.Pipe()
-	s := New(Config{
-		Machine:  m.Debugger,
-		Commands: []Command{{Name: "list", Help: "a list", Run: func() (string, error) { return strings.Repeat("0123456789", 2000), nil }}},
-	})
+	c.Machine = m.Debugger
+	c.Commands = []Command{{Name: "list", Help: "a list", Run: func() (string, error) { return strings.Repeat("0123456789", 2000), nil }}}
+	s := New(c)
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -367,6 +374,88 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// testFiles has a file with what a packet has to escape.
+func testFiles(name string) ([]byte, error) {
+	if name != "/kernel" {
+		return nil, syscall.ENOENT
+	}
+	return []byte(strings.Repeat("*#$}\x00kernel", 2000)), nil
+}
+
+// testPast has none.
+type testPast struct{}
+
+func (testPast) BackStep(context.Context, int) error { return syscall.ERANGE }
+
+func (testPast) BackStop(ctx context.Context, breaks []uint64, _ []kernel.Watchpoint) (kernel.Stop, error) {
+	if len(breaks) > 0 { // until the client has enough of it
+		<-ctx.Done()
+	}
+	return kernel.Stop{}, syscall.ERANGE
+}
+
+// TestFiles: a client reads the kernel's file through its connection, and no other one.
+func TestFiles(t *testing.T) {
+	s := attachTo(t, boot(t), Config{Image: "/kernel", Files: testFiles})
+	s.want("qXfer:exec-file:read:1:0,fff", "l/kernel")
+	name := hex.EncodeToString([]byte("/kernel"))
+	s.want("vFile:setfs:0", "F0")
+	s.want("vFile:open:"+name+",0,0", "F0")
+	want, _ := testFiles("/kernel")
+	if got := s.ask("vFile:fstat:0"); !strings.HasPrefix(got, "F40;") || len(got) != 68 || binary.BigEndian.Uint64([]byte(got)[4+28:]) != uint64(len(want)) {
+		t.Errorf("fstat: %q", got)
+	}
+	var got []byte
+	for {
+		reply := s.ask(fmt.Sprintf("vFile:pread:0,fff0,%x", len(got)))
+		n, data, _ := strings.Cut(reply[1:], ";")
+		if n != fmt.Sprintf("%x", len(data)) {
+			t.Fatalf("%q... with %d bytes", n, len(data))
+		}
+		if data == "" {
+			break
+		}
+		got = append(got, data...)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes are read, of %d", len(got), len(want))
+	}
+	for packet, want := range map[string]string{
+		"vFile:pwrite:0,0,xx": fileReadOnly, "vFile:pread:0,ff,ffffffffffffffff": "F0;", "vFile:pread:0,zz,0": fileInvalid, "vFile:pread:7,1,1": fileBadFD,
+		"vFile:open:" + name + ",1,0": fileReadOnly, "vFile:open:2f,0,0": fileNotFound, "vFile:open:zz,0,0": fileInvalid, "vFile:readlink:00": fileUnknown, "vFile:unlink:0": fileUnknown,
+	} {
+		if got := s.ask(packet); got != want {
+			t.Errorf("%s: %q, want %q", packet, got, want)
+		}
+	}
+	s.want("vFile:close:0", "F0")
+	s.want("vFile:close:0", fileBadFD)
+	for range maxFiles {
+		s.want("vFile:open:"+name+",0,0", "F")
+	}
+	s.want("vFile:open:"+name+",0,0", fileTooMany)
+}
+
+// TestNoPast: where nothing is before, the machine stays; a way back can be interrupted.
+func TestNoPast(t *testing.T) {
+	s := attach(t, boot(t))
+	s.want("bs", notKnown)
+	s = attachTo(t, boot(t), Config{Past: testPast{}})
+	if got := s.ask("qSupported"); !strings.Contains(got, ";ReverseStep+;ReverseContinue+") {
+		t.Error(got)
+	}
+	s.want("?", "T02")
+	s.want("bs", "T05"+historyBegins)
+	s.want("bc", "T05"+historyBegins)
+	s.want("bx", notKnown)
+	s.want(fmt.Sprintf("Z0,%x,1", s.symbol("int_sqrt")), ok)
+	s.begin("bc")
+	s.write([]byte{3})
+	if got := s.reply(); !strings.HasPrefix(got, "T02") {
+		t.Error(got)
+	}
+}
+
 func TestMonitor(t *testing.T) {
 	s := attach(t, boot(t))
 	s.begin("qRcmd," + hex.EncodeToString([]byte("help")))
@@ -516,7 +605,7 @@ func FuzzPackets(f *testing.F) {
 	for _, seed := range []string{
 		"$?#3f", "+$g#67", "$vCont;s:1;c#c1", "$m0,ffffffffffffffff#00", "$qXfer:features:read:target.xml:ffffffffffffffff,1#00",
 		"$Hg-1#00\x03$c#63\x03$D#44", "$Z0,ffffffff81000000,1#00$Z2,ffffffff81000000,100000#00$vCont;c#a8\x03", "$}}}}#", "$$$$###", "$P10=00#00", "$G" + strings.Repeat("00", 600) + "#00",
-		"$T#54$T-1#b2", "$qRcmd,zz#00$qRcmd,#00", "$vCont;r0,0#00$vCont;t#00$vCont;#00", "$X0,5:}#00", "$k#6b", "$C05;zz#00$S#53$sff#00",
+		"$T#54$T-1#b2", "$qRcmd,zz#00$qRcmd,#00", "$vCont;r0,0#00$vCont;t#00$vCont;#00", "$X0,5:}#00", "$bs#d5$bc#c5", "$vFile:open:2f6b65726e656c,0,0#00$vFile:pread:0,fff,ffffffffffffffff#00$vFile:close:0#00", "$k#6b", "$C05;zz#00$S#53$sff#00",
 	} {
 		f.Add([]byte(seed), true)
 		f.Add([]byte(seed), false)
@@ -530,7 +619,7 @@ func FuzzPackets(f *testing.F) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			New(Config{Machine: m.Debugger}).ServeConn(far)
+			New(Config{Machine: m.Debugger, Image: "/kernel", Files: testFiles, Past: testPast{}}).ServeConn(far)
 		}()
 		read := make(chan struct{})
 		go func() {

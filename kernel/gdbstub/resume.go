@@ -24,27 +24,29 @@ type action struct {
 // stopReply says why the machine has stopped, and chooses the vCPU that has stopped it.
 func (c *client) stopReply() string {
 	s, _ := c.d.Stopped()
-	signal, more := sigTRAP, ""
+	signal := sigTRAP
 	switch s.Why {
 	case kernel.StopRequested:
 		signal, s.CPU = sigINT, c.busy()
 	case kernel.StopPanic:
 		signal = sigABRT
-	case kernel.StopBreakpoint:
-		switch kinds := c.breaks[s.Addr]; {
-		case kinds&1 != 0 && c.swbreak:
-			more = "swbreak:;"
-		case kinds&2 != 0 && c.hwbreak:
-			more = "hwbreak:;"
-		}
-	case kernel.StopWatchpoint:
-		if s.Watch < len(c.watchList) {
-			names := map[int]string{2: "watch", 3: "rwatch", 4: "awatch"}
-			more = fmt.Sprintf("%s:%x;", names[c.watchList[s.Watch].kind], s.Addr)
-		}
-	case kernel.StopStepped, kernel.StopIdle:
+	case kernel.StopBreakpoint, kernel.StopWatchpoint, kernel.StopStepped, kernel.StopIdle:
 	}
-	return c.reply(signal, more, s.CPU)
+	return c.reply(signal, c.why(s), s.CPU)
+}
+
+// why returns what a stop reply says about the breakpoint or watchpoint that has stopped the machine.
+func (c *client) why(s kernel.Stop) string {
+	switch kinds := c.breaks[s.Addr]; {
+	case s.Why == kernel.StopBreakpoint && kinds&1 != 0 && c.swbreak:
+		return "swbreak:;"
+	case s.Why == kernel.StopBreakpoint && kinds&2 != 0 && c.hwbreak:
+		return "hwbreak:;"
+	case s.Why == kernel.StopWatchpoint && s.Watch < len(c.watchList):
+		names := map[int]string{2: "watch", 3: "rwatch", 4: "awatch"}
+		return fmt.Sprintf("%s:%x;", names[c.watchList[s.Watch].kind], s.Addr)
+	}
+	return ""
 }
 
 // reply makes a stop reply, and chooses its vCPU.
@@ -250,6 +252,9 @@ func (c *client) wait() (string, error) {
 		select {
 		case <-changed:
 		case <-c.d.Ended():
+			if c.follow() {
+				continue
+			}
 			_ = c.send("X09") // killed
 			return "", errGone
 		case e := <-c.events:

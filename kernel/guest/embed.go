@@ -34,8 +34,32 @@ var btf612 []byte
 // BTF returns the types of a guest's functions, for kernel/btf, or nil if its kernel
 // has none. The text must not be modified.
 func BTF(release string) []byte {
-	if release == "6.12" {
-		return btf612
+	return images[release].types
+}
+
+// images are the guests that are built, by the name of the release whose source they have.
+var images = map[string]struct{ kernel, types []byte }{
+	"2.6":  {vmlinux26, nil},
+	"4.15": {vmlinux415, nil},
+	"5.10": {vmlinux510, nil},
+	"6.1":  {vmlinux61, nil},
+	"6.12": {vmlinux612, btf612},
+}
+
+//go:embed vmlinux-6.1.btf
+var types61 []byte
+
+//go:embed vmlinux-6.12.btf
+var types612 []byte
+
+// RawBTF returns all types of a guest as Linux shows them in /sys/kernel/btf/vmlinux, or nil if its
+// kernel has none. The bytes must not be modified.
+func RawBTF(release string) []byte {
+	switch release {
+	case "6.1":
+		return types61
+	case "6.12":
+		return types612
 	}
 	return nil
 }
@@ -47,9 +71,9 @@ func BTF(release string) []byte {
 // 2.6 and 4.15 differ from 6.1's in do_fork's arguments, %p, and the functions that
 // cannot be probed. The bytes must not be modified.
 func Image(release string) []byte {
-	for name, image := range map[string][]byte{"2.6": vmlinux26, "4.15": vmlinux415, "5.10": vmlinux510, "6.1": vmlinux61, "6.12": vmlinux612} {
+	for name, image := range images {
 		if release == name || strings.HasPrefix(release, name+".") {
-			return image
+			return image.kernel
 		}
 	}
 	return nil

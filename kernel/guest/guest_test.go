@@ -3,9 +3,6 @@ package guest_test
 import (
 	"context"
 	"encoding/binary"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -223,44 +220,6 @@ func (k *task) sleeps(state uint32) bool {
 		time.Sleep(30 * time.Millisecond)
 	}
 	return k.m.u32(k.TaskAddr()+abi.TaskState) == state
-}
-
-// TestABI compares the guest's constants with those of package abi.
-func TestABI(t *testing.T) {
-	text, err := os.ReadFile("include/asm/host.h")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := map[string]uint64{}
-	for _, d := range regexp.MustCompile(`(?m)^#define (\w+) (0x[0-9a-f]+|\d+)$`).FindAllStringSubmatch(string(text), -1) {
-		c[d[1]], _ = strconv.ParseUint(d[2], 0, 64)
-	}
-	for name, want := range map[string]uint64{
-		"HC_PRINTK": abi.HCPrintk, "HC_CLOCK": abi.HCClock, "HC_WALL_CLOCK": abi.HCWallClock,
-		"HC_SET_TIMER": abi.HCSetTimer, "HC_SEND_IPI": abi.HCSendIPI, "HC_START_CPU": abi.HCStartCPU,
-		"HC_MAP": abi.HCMap, "HC_UNMAP": abi.HCUnmap, "HC_NEXT": abi.HCNext, "HC_DONE": abi.HCDone,
-		"HC_FILE_OP": abi.HCFileOp, "HC_POP_WAKE": abi.HCPopWake,
-		"HC_PANIC_BEGIN": abi.HCPanicBegin, "HC_PANIC": abi.HCPanic, "HC_BOOTED": abi.HCBooted, "HC_RANDOM": abi.HCRandom,
-		"HC_FUNCTION": abi.HCFunction, "HC_TRACEPOINT": abi.HCTracepoint, "HC_OPTIMIZED": abi.HCOptimized, "HC_FTRACE": abi.HCFtrace, "HC_RETHOOK": abi.HCRethook, "HC_GRAPH_RETURN": abi.HCGraphReturn, "HC_DISK": abi.HCDisk, "HC_LOOKUP_NAME": abi.HCLookupName, "HC_SYMBOL_AT": abi.HCSymbolAt,
-		"HC_BUG": abi.HCBug, "HC_TASK_DEAD": abi.HCTaskDead,
-		"HOST_CALL_FUNC": abi.HostCallFunc, "HOST_NEW_TASK": abi.HostNewTask, "HOST_EXIT_TASK": abi.HostExitTask,
-		"HOST_FILP_CLOSE": abi.HostFilpClose, "HOST_RELEASE": abi.HostRelease, "HOST_NOP": abi.HostNop,
-		"FILE_OP_OPEN": abi.OpOpen, "FILE_OP_READ": abi.OpRead, "FILE_OP_WRITE": abi.OpWrite, "FILE_OP_STAT": abi.OpStat,
-		"FILE_OP_READDIR": abi.OpReaddir, "FILE_OP_FLUSH": abi.OpFlush, "FILE_OP_RELEASE": abi.OpRelease,
-		"FILE_OP_CALLED": abi.OpCalled,
-		"FOPS_SEQ":       abi.FOpsSeq, "FOPS_DEBUG_BOOL": abi.FOpsDebugBool, "FOPS_PROC_SYS": abi.FOpsProcSys,
-		"FOPS_TRACEFS": abi.FOpsTracefs, "FOPS_PROBES": abi.FOpsProbes, "FOPS_DEV": abi.FOpsDev, "FOPS_DIR": abi.FOpsDir,
-		"FOPS_OTHER": abi.FOpsOther, "FOPS_MARKER": abi.FOpsMarker, "FOPS_RAW_MARKER": abi.FOpsRawMarker,
-		"BOOT_MAGIC": abi.BootMagic, "BOOT_CPUS": abi.BootCPUs, "BOOT_RAM": abi.BootRAM, "BOOT_WALL": abi.BootWall,
-		"BOOT_SEED": abi.BootSeed, "BOOT_CMDLINE": abi.BootCmdline, "BOOT_RELEASE": abi.BootRelease,
-		"BOOT_VERSION": abi.BootVersion, "BOOT_PTR_KEY": abi.BootPtrKey, "BOOT_MAGIC_VALUE": abi.BootMagicValue,
-		"LOCAL_TIMER_VECTOR": abi.VecTimer, "HYPERVISOR_CALLBACK_VECTOR": abi.VecAsyncPF, "REBOOT_VECTOR": abi.VecReboot, "DISK_VECTOR": abi.VecDisk,
-		"CALL_FUNCTION_SINGLE_VECTOR": abi.VecCallFunc, "RESCHEDULE_VECTOR": abi.VecReschedule,
-	} {
-		if got, ok := c[name]; !ok || got != want {
-			t.Errorf("%s is %#x in the guest (defined: %v), %#x in abi", name, got, ok, want)
-		}
-	}
 }
 
 // TestImage checks the properties of the ELF file that tools and probes need.

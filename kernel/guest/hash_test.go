@@ -3,6 +3,8 @@ package guest_test
 import (
 	"encoding/binary"
 	"math/bits"
+
+	"github.com/cespare/xxhash/v2"
 )
 
 // Hashes that are not in Go's standard library.
@@ -32,37 +34,10 @@ func siphash(p []byte, k0, k1 uint64, each, last int) uint64 {
 	return v[0] ^ v[1] ^ v[2] ^ v[3]
 }
 
-func xxh64(p []byte, seed uint64) uint64 {
-	const p1, p2, p3, p4, p5 = 11400714785074694791, 14029467366897019727, 1609587929392839161, 9650029242287828579, 2870177450012600261
-	round := func(acc, w uint64) uint64 { return bits.RotateLeft64(acc+w*p2, 31) * p1 }
-	h, rest := seed+p5, p
-	if len(p) >= 32 {
-		one, two := uint64(p1), uint64(p2)
-		l := [4]uint64{seed + one + two, seed + two, seed, seed - one}
-		for ; len(rest) >= 32; rest = rest[32:] {
-			for i := range l {
-				l[i] = round(l[i], binary.LittleEndian.Uint64(rest[8*i:]))
-			}
-		}
-		h = bits.RotateLeft64(l[0], 1) + bits.RotateLeft64(l[1], 7) + bits.RotateLeft64(l[2], 12) + bits.RotateLeft64(l[3], 18)
-		for i := range l {
-			h = (h^round(0, l[i]))*p1 + p4
-		}
-	}
-	h += uint64(len(p))
-	for ; len(rest) >= 8; rest = rest[8:] {
-		h = bits.RotateLeft64(h^round(0, binary.LittleEndian.Uint64(rest)), 27)*p1 + p4
-	}
-	if len(rest) >= 4 {
-		h = bits.RotateLeft64(h^uint64(binary.LittleEndian.Uint32(rest))*p1, 23)*p2 + p3
-		rest = rest[4:]
-	}
-	for _, b := range rest {
-		h = bits.RotateLeft64(h^uint64(b)*p5, 11) * p1
-	}
-	h = (h ^ h>>33) * p2
-	h = (h ^ h>>29) * p3
-	return h ^ h>>32
+func xxh64(b []byte, seed uint64) uint64 {
+	h := xxhash.NewWithSeed(seed)
+	_, _ = h.Write(b)
+	return h.Sum64()
 }
 
 func xxh32(p []byte, seed uint32) uint32 {

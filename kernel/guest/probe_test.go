@@ -105,7 +105,9 @@ func TestOptimizedCallback(t *testing.T) {
 		op = t.Arg
 		t.Regs.AX *= 6
 	}})
-	m.call("optimized_callback", 0x1234, regs)
+	words := m.zalloc(16) // struct optimized_kprobe: no handlers of the guest
+	m.put64(words+8, 0x1234)
+	m.call("optimized_callback", words, regs)
 	if op != 0x1234 || m.u64(regs+80) != 42 {
 		t.Errorf("op %#x, ax %d", op, m.u64(regs+80))
 	}

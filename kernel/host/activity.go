@@ -405,7 +405,7 @@ func CallIn(ctx context.Context, addr uint64, args ...string) (uint64, error) {
 	if !ok || len(args) > 2 {
 		return 0, fmt.Errorf("no task waits that could call a function: %w", syscall.EINVAL)
 	}
-	return w.t.callIn(w.r, addr, args)
+	return w.t.callIn(ctx, w.r, addr, args)
 }
 
 // CPUIn returns the vCPU of the task that waits for a FileOp. ctx is the FileOp's
@@ -419,7 +419,16 @@ func CPUIn(ctx context.Context) int {
 	return int(v >> 32)
 }
 
-func (t *Task) callIn(r *request, addr uint64, args []string) (uint64, error) {
+// TaskIn returns the address of the task that waits for a FileOp, or 0 where CallIn gives EINVAL.
+func TaskIn(ctx context.Context) uint64 {
+	w, ok := ctx.Value(fileOpKey{}).(fileOpTask)
+	if !ok {
+		return 0
+	}
+	return w.t.task
+}
+
+func (t *Task) callIn(ctx context.Context, r *request, addr uint64, args []string) (uint64, error) {
 	g := t.h.g
 	pa, err := t.h.alloc(1)
 	if err != nil {
@@ -439,6 +448,11 @@ func (t *Task) callIn(r *request, addr uint64, args []string) (uint64, error) {
 		r.lent = nil
 	}
 	t.answer(r, opCalls)
+	if d := t.h.driver; d != nil {
+		if err := d.await(context.WithoutCancel(ctx), r.due, false); err != nil {
+			return 0, err
+		}
+	}
 	select {
 	case e := <-r.events:
 		switch {

@@ -143,6 +143,20 @@ func WithKill(ctx context.Context, kill <-chan struct{}) context.Context {
 	return context.WithValue(ctx, killKey{}, kill)
 }
 
+// commKey is the key of WithComm's name in a context.
+type commKey struct{}
+
+// WithComm returns a context whose calls of functions are made by tasks of a name.
+func WithComm(ctx context.Context, comm string) context.Context {
+	return context.WithValue(ctx, commKey{}, comm)
+}
+
+// CommOf returns the name of WithComm, or "".
+func CommOf(ctx context.Context) string {
+	comm, _ := ctx.Value(commKey{}).(string)
+	return comm
+}
+
 // Patience is how much longer a caller waits for the guest after the end of its
 // context ctx.
 func Patience(ctx context.Context) time.Duration {
@@ -195,6 +209,8 @@ type Host struct {
 	awaitClosed atomic.Pointer[func(context.Context) bool]
 
 	debugged atomic.Bool // a debugger has stopped the machine
+
+	driver *driver // nil if the machine runs by itself
 
 	wakeMu sync.Mutex
 	wakes  []uint64 // task_structs to wake, with abi.WakeBits
@@ -526,6 +542,9 @@ func (t *Task) run(ctx context.Context, r *request, op FileOp) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
+	if t.h.driver != nil {
+		return t.drive(ctx, r, op)
+	}
 	if v != nil {
 		if ret, ended := t.runOn(ctx, v, r, op); ended {
 			return ret, nil
@@ -726,7 +745,7 @@ func (h *Host) Next(addr uint64) int64 {
 	if len(t.queue) == 0 {
 		if t.quit {
 			h.drop(t)
-			go h.forget(t)
+			h.later(func() { h.forget(t) })
 			return -1
 		}
 		return 0
@@ -892,7 +911,7 @@ func (h *Host) TaskDied(task uint64) {
 		r.die()
 	}
 	t.cur, t.queue = nil, nil
-	go h.forget(t)
+	h.later(func() { h.forget(t) })
 }
 
 // drop takes a task that ends out of the table before the guest uses its

@@ -36,7 +36,9 @@ func (h *Host) Do(ctx context.Context, c Caller, call Call, op FileOp) (ret int6
 	}
 	ret, err = t.run(ctx, r, op)
 	if errors.Is(err, ErrAbandoned) {
-		go t.releaseLater(r)
+		if h.driver == nil {
+			go t.releaseLater(r)
+		}
 		return 0, nil, err
 	}
 	if err == nil {
@@ -66,7 +68,7 @@ func (h *Host) taskFor(ctx context.Context, c Caller, nr uint64) (*Task, error) 
 
 // Ended reports whether a thread of the host has ended and has no task. A task made for it
 // would have no name.
-func (h *Host) Ended(tid int) bool { return !h.knows(tid) && !lives(tid) }
+func (h *Host) Ended(tid int) bool { return !h.knows(tid) && !h.lives(tid) }
 
 // knows reports whether a thread has a task.
 func (h *Host) knows(tid int) bool {
@@ -81,7 +83,10 @@ func (h *Host) knows(tid int) bool {
 }
 
 // lives reports whether a thread of the host has not ended.
-func lives(tid int) bool {
+func (h *Host) lives(tid int) bool {
+	if h.driver != nil { // threads have numbers of the machine's own
+		return true
+	}
 	state, ok := proc.Status(tid, "State")
 	return ok && !strings.HasPrefix(state, "Z") && !strings.HasPrefix(state, "X")
 }
@@ -175,7 +180,7 @@ func (h *Host) takeNext(ctx context.Context, c Caller) (*Task, error) {
 	defer late.Stop()
 	for {
 		ended := h.inCall(c.TID)
-		if ended == nil {
+		if ended == nil || h.driver != nil {
 			return h.take(ctx, c)
 		}
 		select {
@@ -278,6 +283,9 @@ func (h *Host) create(ctx context.Context, c Caller, cpu int) (*Task, error) {
 	if manager == nil {
 		return nil, fmt.Errorf("the guest has not booted: %w", syscall.EIO)
 	}
+	if h.driver != nil {
+		return h.make(ctx, manager, c, comm, cpu)
+	}
 	making, enough := context.WithCancel(context.WithoutCancel(ctx))
 	made := make(chan created, 1+len(makers))
 	asked := 0
@@ -348,7 +356,7 @@ func (h *Host) make(ctx context.Context, maker *Task, c Caller, comm string, cpu
 	r := newRequest(abi.HostNewTask)
 	r.args = [6]uint64{uint64(max(c.TID, 0)), uint64(c.PID), abi.DirectMap + pa, uint64(cpu + 1)}
 	ret, err := maker.run(ctx, r, nil)
-	if errors.Is(err, ErrAbandoned) {
+	if errors.Is(err, ErrAbandoned) && h.driver == nil {
 		ret, err = maker.outlive(r)
 	}
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kernel/host"
 	"github.com/kprobefs/kprobefs/kernel/image"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 )
 
 // Machine is what a Loader needs of the virtual machine.
@@ -327,6 +328,9 @@ const elfHeader = 64
 // module's memory, so the caller's death must not free it. In that case the error is
 // both ErrStays and EINTR.
 func runDetached(ctx context.Context, f func(context.Context) error) error {
+	if wait.Of(ctx) != nil { // it is the caller's turn, and f's
+		return f(context.WithoutCancel(ctx))
+	}
 	done := make(chan error, 1)
 	go func() { done <- f(context.WithoutCancel(ctx)) }()
 	select {

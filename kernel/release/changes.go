@@ -54,10 +54,12 @@ const (
 	CPULine
 	OopsNumberSign
 	NoOopsID
+	LockupLine
 
 	// Features of modules.
 
 	CompressedModules
+	EndbrFunctions
 
 	// Features of tracefs.
 
@@ -127,6 +129,7 @@ const (
 	OwnExpansion
 	NoCPUSnapshots
 	SnapshotSaysInArray
+	InvalidFunctions
 
 	// Features of histograms.
 
@@ -362,10 +365,21 @@ var Changes = [features]Change{
 		Source: "logs of 2.6.25-rc2 and 2.6.25-mm1 on linux-mm: `integration.TestOldFaults`",
 	},
 
+	LockupLine: {
+		Subject: oopses, Since: Linux6_12,
+		What:   "a hard lockup is reported as \"watchdog: CPUN: Watchdog detected hard LOCKUP on cpu N\"; before, as \"NMI watchdog: Watchdog detected hard LOCKUP on cpu N\"",
+		Source: "`kernel.TestHardLockupLine`",
+	},
+
 	CompressedModules: {
 		Subject: modules, Since: Linux6_1, Linux: linux5_17,
 		What:   "finit_module knows MODULE_INIT_COMPRESSED_FILE, which Debian's kernel does not support (EOPNOTSUPP); before, it is EINVAL",
 		Source: `"module: add in-kernel support for decompressing"; ` + "`integration.TestOddCalls`",
+	},
+	EndbrFunctions: {
+		Subject: modules, Since: Linux6_12,
+		What:   "the kernel and its modules are built with CONFIG_X86_KERNEL_IBT: functions that are called through pointers begin with endbr64",
+		Source: "`kprobefs.TestEndbrFunctions`; `6.12/entry_place.txtar`",
 	},
 
 	RootOnlyFiles: {
@@ -655,6 +669,12 @@ var Changes = [features]Change{
 		Subject: trace, Since: Linux6_1,
 		What:   "if a trigger of an instance cannot take a snapshot, the instance stops recording and gets the message; before, the global array",
 		Source: "`5.10/snapshot_refused.txtar`",
+	},
+
+	InvalidFunctions: {
+		Subject: trace, Since: Linux6_1,
+		What:   "available_filter_functions has __ftrace_invalid_address___OFFSET for the fentry site of a weak function that another one has replaced; before, the function that is before it",
+		Source: "Debian's kernels: `tracing.TestInvalidFunctions`",
 	},
 
 	HistTriggers: {

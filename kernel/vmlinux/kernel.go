@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -28,6 +29,7 @@ type Kernel struct {
 	Image   *image.Image
 	Symbols *kallsyms.Table
 	Release string          // uname -r: "6.1.0-50-amd64"
+	Banner  string          // /proc/version
 	Linux   release.Version // the emulated version whose rules hold: the newest that is not newer
 	Preempt bool            // CONFIG_PREEMPTION, as its banner says
 	BTF     []byte          // the types of its functions, as the kernel's build writes them; nil if it has none
@@ -90,7 +92,7 @@ func Load(b []byte, o Options) (*Kernel, error) {
 
 // patch changes text as the kernel does it at boot, in an image whose symbols addr finds.
 func (k *Kernel) patch(m *image.Image, addr func(name string) uint64) error {
-	p := &patcher{m: m, addr: addr, features: k.features, k8: k.k8, int3: k.Linux >= release.Linux6_1, jumpsOver: k.Linux >= release.Linux6_12}
+	p := &patcher{m: m, addr: addr, features: k.features, k8: k.k8, int3: k.Linux >= release.Linux6_1, jumpsOver: k.Linux >= release.Linux6_12, voluntary: strings.Contains(k.Banner, " PREEMPT_DYNAMIC")}
 	return p.apply()
 }
 
@@ -131,21 +133,33 @@ func unslid(syms []abi.Symbol, segments []image.Segment) []abi.Symbol {
 	return syms
 }
 
-// banner is linux_banner and what follows it in the kernel's read-only data.
-var banner = regexp.MustCompile(`Linux version ((\d+)\.(\d+)[^ ]*) [^\n\x00]*\n`)
+// banners are what linux_banner is in the kernel's read-only data: since 6.1 a text without the number of the build
+// stands there as well, and may come first.
+var banners = []*regexp.Regexp{
+	regexp.MustCompile(`Linux version ((\d+)\.(\d+)[^ ]*) [^\n\x00]* #\d[^\n\x00]*\n`),
+	regexp.MustCompile(`Linux version ((\d+)\.(\d+)[^ ]*) [^\n\x00]*\n`),
+}
+
+// findBanner returns linux_banner with its release, and the first two numbers of that, or nil.
+func findBanner(in *image.Image) [][]byte {
+	for _, banner := range banners {
+		for i := range in.Segments {
+			if m := banner.FindSubmatch(in.Segments[i].Data); m != nil {
+				return m
+			}
+		}
+	}
+	return nil
+}
 
 // readBanner finds the release.
 func (k *Kernel) readBanner(in *image.Image) error {
-	for i := range in.Segments {
-		m := banner.FindSubmatch(in.Segments[i].Data)
-		if m == nil {
-			continue
-		}
-		k.Release = string(m[1])
+	if m := findBanner(in); m != nil {
+		k.Release, k.Banner = string(m[1]), string(bytes.TrimSuffix(m[0], []byte("\n")))
 		k.Preempt = bytes.Contains(m[0], []byte(" PREEMPT"))
 		var major, minor uint32
 		if _, err := fmt.Sscanf(string(m[2])+" "+string(m[3]), "%d %d", &major, &minor); err != nil {
-			break
+			return fmt.Errorf("%w: the image has no version: %w", ErrFormat, err)
 		}
 		for _, v := range release.Versions {
 			if major<<16|minor<<8 >= uint32(v) && v > k.Linux {

@@ -14,13 +14,13 @@ const moduleBase = 0xffffffffc0000000
 // moduleTables are the sections of a module that stand for what the kernel has between two symbols.
 var moduleTables = map[string]string{
 	"__retpoline_sites": ".retpoline_sites", "__return_sites": ".return_sites", "__alt_instructions": ".altinstructions", "__parainstructions": ".parainstructions",
-	"__start_mcount_loc": "__mcount_loc", "__start_static_call_sites": ".static_call_sites", "__start___jump_table": "__jump_table",
+	"__start_mcount_loc": "__mcount_loc", "__start_static_call_sites": ".static_call_sites", "__start___jump_table": "__jump_table", "__ibt_endbr_seal": ".ibt_endbr_seal",
 }
 
 // moduleEnds are the symbols at the ends of these tables.
 var moduleEnds = map[string]string{
 	"__retpoline_sites_end": "__retpoline_sites", "__return_sites_end": "__return_sites", "__alt_instructions_end": "__alt_instructions", "__parainstructions_end": "__parainstructions",
-	"__stop_mcount_loc": "__start_mcount_loc", "__stop_static_call_sites": "__start_static_call_sites", "__stop___jump_table": "__start___jump_table",
+	"__stop_mcount_loc": "__start_mcount_loc", "__stop_static_call_sites": "__start_static_call_sites", "__stop___jump_table": "__start___jump_table", "__ibt_endbr_seal_end": "__ibt_endbr_seal",
 }
 
 // AddModule adds a module, a .ko file that may be compressed, as it is when its init function has

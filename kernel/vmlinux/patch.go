@@ -18,6 +18,7 @@ type patcher struct {
 	int3     bool // an int3 follows an indirect jump, as in 6.1 and later
 
 	jumpsOver bool // of long paddings, as in 6.12
+	voluntary bool // see preemptCalls
 }
 
 // Instructions that are written.
@@ -103,9 +104,10 @@ func (p *patcher) table(start, stop string) (uint64, []byte) {
 }
 
 // apply patches in the order of the kernel: paravirt calls, indirect branches, return sites,
-// alternatives; then fentry sites.
+// alternatives, endbr64 that no indirect branch needs, constants of boot; then fentry sites, static calls
+// and jump labels.
 func (p *patcher) apply() error {
-	for _, f := range []func() error{p.paravirt, p.retpolines, p.returns, p.alternatives, p.fentry, p.staticCalls, p.jumpLabels} {
+	for _, f := range []func() error{p.paravirt, p.retpolines, p.returns, p.alternatives, p.sealEndbr, p.runtimeConstants, p.fentry, p.staticCalls, p.jumpLabels} {
 		if err := f(); err != nil {
 			return err
 		}
@@ -381,7 +383,7 @@ func (p *patcher) relocated(b []byte, from, to uint64, int3 bool) []byte {
 	}
 	if len(b) >= 5 && b[0] == opJmp {
 		target := from + 5 + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
-		if d := int64(target - to - 2); d >= -128 && d <= 127 {
+		if d := int64(target - to - 2); d <= 127 && (d >= 0 || int3 && d >= -128) { // before, a jump back stays long
 			b[0], b[1] = 0xeb, byte(d)
 			if p.pad(b[2:5]); int3 {
 				copy(b[2:5], []byte{opInt3, opInt3, opInt3})
@@ -469,10 +471,91 @@ func (p *patcher) paravirt() error {
 	return nil
 }
 
+var (
+	endbr       = []byte{0xf3, 0x0f, 0x1e, 0xfa}
+	endbrPoison = []byte{0x66, 0x0f, 0x1f, 0x00} // gen_endbr_poison: nopw (%rax)
+)
+
+// sealEndbr is apply_seal_endbr: a function whose address nobody takes loses its endbr64, on each
+// processor.
+func (p *patcher) sealEndbr() error {
+	at, b := p.table("__ibt_endbr_seal", "__ibt_endbr_seal_end")
+	for i := 0; i+4 <= len(b); i += 4 {
+		t, err := p.text(rel32(at+uint64(i), b[i:]), uint64(len(endbr)))
+		if err != nil {
+			return err
+		}
+		if bytes.Equal(t, endbr) {
+			copy(t, endbrPoison)
+		}
+	}
+	return nil
+}
+
+// userPtrMax is USER_PTR_MAX of a processor without five levels of page tables.
+const userPtrMax = 0x7ffffffff000
+
+// runtimeConstants is runtime_const_init of the one constant that does not depend on the machine's memory.
+func (p *patcher) runtimeConstants() error {
+	at, b := p.table("__start_runtime_ptr_USER_PTR_MAX", "__stop_runtime_ptr_USER_PTR_MAX")
+	for i := 0; i+4 <= len(b); i += 4 {
+		t, err := p.text(rel32(at+uint64(i), b[i:]), 8)
+		if err != nil {
+			return err
+		}
+		binary.LittleEndian.PutUint64(t, userPtrMax)
+	}
+	return nil
+}
+
+// preemptCalls are the static calls that preempt_dynamic_init switches for preempt=voluntary, which
+// distributions build as the default, and the functions that they call then; "" means none.
+var preemptCalls = map[string]string{
+	"preempt_schedule": "", "preempt_schedule_notrace": "", "irqentry_exit_cond_resched": "",
+	"might_resched": "__cond_resched", "cond_resched": "__cond_resched",
+}
+
+// switched returns what boot makes of static calls: by their keys, the functions. The kernel's trampolines
+// of them are changed.
+func (p *patcher) switched() (map[uint64]uint64, error) {
+	if !p.voluntary {
+		return nil, nil
+	}
+	to := map[uint64]uint64{}
+	for name, function := range preemptCalls {
+		key := p.addr("__SCK__" + name)
+		if key == 0 {
+			continue
+		}
+		to[key] = 0
+		if function != "" {
+			to[key] = p.addr(function)
+		}
+		tramp := p.addr("__SCT__" + name)
+		if tramp == 0 {
+			continue
+		}
+		t, err := p.text(tramp, 5)
+		if err != nil {
+			return nil, err
+		}
+		if to[key] == 0 {
+			copy(t, []byte{opRet, opInt3, opInt3, opInt3, opInt3})
+		} else {
+			branch(t, opJmp, tramp, to[key])
+		}
+	}
+	return to, nil
+}
+
 // staticCalls is static_call_init: a site calls its function, or nothing.
 func (p *patcher) staticCalls() error {
 	at, b := p.table("__start_static_call_sites", "__stop_static_call_sites")
 	zero := p.addr("__static_call_return0")
+	switched, err := p.switched()
+	if err != nil {
+		return err
+	}
 	for i := 0; i+8 <= len(b); i += 8 {
 		key := rel32(at+uint64(i)+4, b[i+4:])
 		tail := key&1 != 0
@@ -488,7 +571,11 @@ func (p *patcher) staticCalls() error {
 		if t[0] != op { // a conditional tail call
 			continue
 		}
-		switch to := p.pointer(key &^ 3); {
+		to, known := switched[key&^3]
+		if !known {
+			to = p.pointer(key &^ 3)
+		}
+		switch {
 		case to == 0 && tail:
 			copy(t, []byte{opRet, opInt3, opInt3, opInt3, opInt3})
 		case to == 0:

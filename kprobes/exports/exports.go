@@ -76,6 +76,7 @@ var _ kprobes.Mirror = (*probe)(nil)
 
 // Offsets in struct kprobe, bytes.
 const (
+	kpNext    = 16 // list_head.next
 	kpMissed  = 32 // unsigned long
 	kpAddr    = 40
 	kpSymbol  = 48
@@ -274,7 +275,7 @@ func (p *probe) init(f fields) {
 	}
 	switch len(f) {
 	case kprobeLen:
-		p.kp = &kprobes.Kprobe{}
+		p.kp = &kprobes.Kprobe{Struct: p.at}
 		if fn := f.u64(kpPre); fn != 0 {
 			p.kp.PreHandler = func(h *kprobes.Hit) int { return int(int32(p.handle(h, fn, 0))) }
 		}
@@ -365,6 +366,9 @@ func (p *probe) SetFlags(f kprobes.Flags) {
 	p.flags = uint32(f)
 	_ = put32(p.c.Memory, p.at+kpFlags, binary.LittleEndian.Uint32(b[:])&^changed|uint32(f)&changed)
 }
+
+// SetNext writes kprobe.list.next, which on Linux leads through the probes of an address too.
+func (p *probe) SetNext(at uint64) { _ = p.c.Memory.WriteU64(p.at+kpNext, at) }
 
 // SetOpcode writes kprobe.opcode.
 func (p *probe) SetOpcode(b byte) { _ = p.c.Memory.WriteAt(p.at+kpOpcode, []byte{b}) }

@@ -68,13 +68,36 @@ func (t *Tracer) sites() []uint64 {
 	return t.conf.Functions.All()
 }
 
-// functionName is the name of the function at a site, with its module.
+// functionName is the name of the function at a site, with its module. A site of a weak function that
+// another one has replaced is in none.
 func (t *Tracer) functionName(site uint64) (name, module string) {
-	sym, _, ok := t.conf.Symbols.Lookup(site)
-	if !ok {
+	sym, off, ok := t.conf.Symbols.Lookup(site)
+	switch {
+	case !ok:
 		return fmt.Sprintf("%#x", site), ""
+	case t.replaced(off):
+		return fmt.Sprintf("__ftrace_invalid_address___%d", off), ""
 	}
 	return sym.Name, sym.Module
+}
+
+// mcountMaxOffset is FTRACE_MCOUNT_MAX_OFFSET: how far a site may be from the beginning of its function,
+// which an endbr64 can be before it.
+const mcountMaxOffset = 4
+
+// replaced reports whether a site at an offset from a function belongs to another one that has no symbol.
+func (t *Tracer) replaced(off uint64) bool {
+	return off > mcountMaxOffset && t.conf.has[release.InvalidFunctions]
+}
+
+// traceable returns the sites without those of replaced functions.
+func (t *Tracer) traceable() []uint64 {
+	return slices.DeleteFunc(t.sites(), t.inNone)
+}
+
+func (t *Tracer) inNone(site uint64) bool {
+	_, off, ok := t.conf.Symbols.Lookup(site)
+	return ok && t.replaced(off)
 }
 
 // functionLine returns a function as the files list it.
@@ -252,7 +275,7 @@ func (t *Tracer) findFunctions(m functionMatch) (found []uint64) {
 			continue
 		}
 		name, module := t.functionName(site)
-		if m.module != nil && !m.inModule(module) {
+		if m.module != nil && !m.inModule(module) || t.inNone(site) {
 			continue
 		}
 		if m.name.Covers([]byte(name)) {
@@ -294,7 +317,7 @@ func (m *functionMatch) inModule(module string) bool {
 
 // wanted returns the functions that the set selects as a filter.
 func (s *functionSet) wanted(t *Tracer) (sites []uint64) {
-	for _, site := range t.sites() {
+	for _, site := range t.traceable() {
 		if s.sites[site] || len(s.sites) == 0 && len(s.mods) == 0 && !s.gone {
 			sites = append(sites, site)
 		}

@@ -83,6 +83,8 @@ type Config struct {
 	Machine Machine
 	// Module reports whether a module of that name is loaded. If it is nil, no module is.
 	Module func(name string) bool
+	// RawBTF are the kernel's types for bpf(2), or nil if it has none.
+	RawBTF []byte
 	// Release is uname -r.
 	Release string
 	// Limit bounds the memory that the tracer and others keep for their clients. If it
@@ -138,6 +140,8 @@ type Config struct {
 	// PerfCPUs are the numbers that perf knows the vCPUs by. If it is nil, they are the
 	// vCPUs' own.
 	PerfCPUs []int
+	// TaskOn returns the task that a vCPU executes, or 0 if there is none. If it is nil, there never is one.
+	TaskOn func(vcpu int) uint64
 	// PerfClock reads a clock of the host, in nanoseconds. If it is nil, all are that of the
 	// machine.
 	PerfClock func(id int32) int64

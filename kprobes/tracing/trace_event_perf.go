@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/dynevent"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/field"
@@ -34,16 +35,13 @@ func (t *Tracer) newPerf() *perf.Set {
 	return perf.NewSet(c)
 }
 
-// clockBoottime is CLOCK_BOOTTIME.
-const clockBoottime = 7
-
 // newBPF returns what bpf(2) works on. User space sees the CPUs that perf's events are for.
 func (t *Tracer) newBPF() *bpf.System {
 	c := bpf.Config{
 		CPUs: max(t.conf.PossibleCPUs, t.conf.Machine.CPUs()), CPU: func(vcpu int) int { return t.perf.CPUs[vcpu] },
 		Now: t.conf.Machine.Now, Room: t.checkRoom, HashPtr: t.conf.HashPtr, Memory: t.conf.SharedMemory, Kernel: t.conf.Memory,
-		Print: t.printBPF, Prints: t.wantBPFPrint, BootTime: func() int64 { return t.perf.Clock(clockBoottime) },
-		Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
+		Print: t.printBPF, Prints: t.wantBPFPrint, Clock: t.perf.Clock,
+		Types: t.conf.RawBTF, Probes: programProbes{t}, KprobeMulti: t.conf.has[release.Fprobes], Warn: func(text string) { t.conf.Machine.Printk(4, "%s\n", text) },
 	}
 	if c.Memory == nil {
 		c.Memory = func() (perf.Memory, error) { return nil, fmt.Errorf("memory to map: %w", syscall.ENOMEM) }
@@ -296,16 +294,15 @@ func (e *Event) runPrograms(trap *abi.Trap, s *filter.Subject, all []bpf.Attache
 	if e.kind == dynevent.Kprobe && trap.Regs.IP > 0 {
 		h.Func = trap.Regs.IP - 1
 	}
-	if h.Chain == nil {
-		h.Chain = func() []uint64 { return t.unwindEvent(h.Trap, h.event) }
-	}
+	t.chainOf(h)
 	return t.bpf.RunArray(all, &h.Hit)
 }
 
 // programHit is a hit for programs, in the scratch memory of a vCPU.
 type programHit struct {
 	bpf.Hit
-	event *Event
+	event *Event // nil if it is no event's
+	comm  [abi.TaskCommLen]byte
 }
 
 // currentUID returns the current task's user, and its group in the upper half.
@@ -320,21 +317,19 @@ func (t *Tracer) currentUID(trap *abi.Trap) uint64 {
 
 // HitUser is a hit of a uprobe that an event of PerfProbe counts, in a task of the host. Its registers are not
 // known but for the address.
-func (t *Tracer) HitUser(p *perf.Event, task perf.IDs, comm string, ip uint64) {
+func (t *Tracer) HitUser(p *perf.Event, task bpf.Task, ip uint64) {
 	source, ok := p.Source().(*localSource)
 	if !ok || source.event == nil {
 		return
 	}
-	name := [abi.TaskCommLen]byte{}
-	copy(name[:abi.TaskCommLen-1], comm)
 	trap := &abi.Trap{Regs: &abi.Regs{IP: ip}, Mem: t.conf.Memory, Now: t.conf.Machine.Now}
+	h := bpf.NewHit(trap, task)
 	if all := source.event.programs.Load(); all != nil {
-		h := bpf.Hit{Trap: trap, Ctx: trap.Regs.Bytes(), PID: task.PID, TID: task.TID, Comm: &name}
-		if !t.bpf.RunArray(*all, &h) {
+		if !t.bpf.RunArray(*all, h) {
 			return
 		}
 	}
-	p.Hit(&perf.Hit{PID: task.PID, TID: task.TID, Time: trap.Now(), IP: ip, Subject: &filter.Subject{Comm: &name}})
+	p.Hit(&perf.Hit{PID: task.PID, TID: task.TID, Time: trap.Now(), IP: ip, Subject: &filter.Subject{Comm: h.Comm}})
 }
 
 // ClockSource returns what the software clocks of perf_event_open(2) are: they count nothing, and run
@@ -355,7 +350,7 @@ func (clockSource) ParseFilter(string) (*filter.Filter, error) {
 const shortestTick = 10 * time.Microsecond
 
 // AttachProgram implements bpf.Attacher: the program runs each time the clock's period is over, if the
-// event is for a CPU of this machine and enabled, as if that CPU were idle.
+// event is for a CPU of this machine and enabled. It sees no registers.
 func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func(), err error) {
 	if a.Prog.Type() != bpf.ProgPerfEvent {
 		return nil, bpf.ErrType
@@ -384,13 +379,21 @@ func (s clockSource) AttachProgram(e *perf.Event, a bpf.Attached) (detach func()
 	return func() { close(over); <-ended }, nil
 }
 
-// runTick runs a program as the clock interrupt of an idle CPU.
+// runTick runs a program as the clock interrupt of a CPU, in the task that the CPU executes.
 func (t *Tracer) runTick(vcpu int, a bpf.Attached) {
-	comm := [abi.TaskCommLen]byte{}
-	copy(comm[:], fmt.Sprintf("swapper/%d", vcpu))
 	trap := &abi.Trap{CPU: vcpu, Regs: &abi.Regs{}, Mem: t.conf.Memory, Now: t.conf.Machine.Now, IRQsOff: true}
-	ctx := append(trap.Regs.Bytes(), make([]byte, 16)...) // struct bpf_perf_event_data: sample_period, addr
-	t.bpf.RunArray([]bpf.Attached{a}, &bpf.Hit{Trap: trap, Ctx: ctx, Comm: &comm})
+	h := bpf.Hit{Trap: trap, Comm: new([abi.TaskCommLen]byte)}
+	if t.conf.TaskOn != nil {
+		trap.Task = t.conf.TaskOn(vcpu)
+	}
+	if trap.Task != 0 {
+		tgid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskTGID)
+		tid, _ := trap.Mem.ReadU64(trap.Task + abi.TaskPID)
+		h.PID, h.TID = int32(uint32(tgid)), int32(uint32(tid))
+		_ = trap.Mem.ReadAt(trap.Task+abi.TaskComm, h.Comm[:])
+	}
+	h.Ctx = append(trap.Regs.Bytes(), make([]byte, 16)...) // struct bpf_perf_event_data: sample_period, addr
+	t.bpf.RunArray([]bpf.Attached{a}, &h)
 }
 
 // BPF returns what bpf(2) has made.

@@ -1,6 +1,7 @@
 package tracing
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -221,7 +222,9 @@ func (t *Tracer) forgetEvent(e *Event) {
 	e.gone.Store(true)
 	delete(t.namesInUse, eventName{e.Group, e.Name})
 	s := t.subsystems[e.Group]
-	s.events = slices.DeleteFunc(s.events, func(x *Event) bool { return x == e })
+	if i, found := slices.BinarySearchFunc(s.events, e.Gen, byGen); found {
+		s.events = slices.Delete(s.events, i, i+1)
+	}
 	t.dirChanged(false, e.Group, e.Name)
 	if len(s.events) == 0 {
 		delete(t.subsystems, e.Group)
@@ -234,6 +237,9 @@ func (t *Tracer) forgetEvent(e *Event) {
 	}
 	t.events.set(e.ID, nil)
 }
+
+// byGen compares an event with a generation: subsystems have their events in that order.
+func byGen(e *Event, gen uint64) int { return cmp.Compare(e.Gen, gen) }
 
 // showEvent has Subsystems show a new event, the newest of a subsystem, which may be new
 // too.
@@ -256,7 +262,13 @@ func (a *Array) hideEvent(group string, f *EventFile) {
 	if i < 0 {
 		return
 	}
-	events := slices.DeleteFunc(slices.Clone(systems[i].Events), func(o *EventFile) bool { return o == f })
+	events := systems[i].Events
+	switch k, found := slices.BinarySearchFunc(events, f.Gen, func(f *EventFile, gen uint64) int { return byGen(f.Event, gen) }); {
+	case found && k == 0: // who has the list of before keeps it
+		events = events[1:]
+	case found:
+		events = slices.Concat(events[:k], events[k+1:])
+	}
 	if systems[i].Events = events; len(events) == 0 {
 		systems = slices.Delete(systems, i, i+1)
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/kprobefs/kprobefs/kernel/release"
+	"github.com/kprobefs/kprobefs/kernel/wait"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/ring"
 )
 
@@ -140,12 +141,10 @@ func (p *Pipe) await(ctx context.Context, size int, nonblock bool) (bool, error)
 func awaitEntry(ctx context.Context, mu *sync.Mutex, wake <-chan struct{}) error {
 	mu.Unlock()
 	defer mu.Lock()
-	select {
-	case <-wake:
-		return nil
-	case <-ctx.Done():
+	if !wait.For(ctx, wake) {
 		return fmt.Errorf("waiting for an entry: %w", syscall.EINTR)
 	}
+	return nil
 }
 
 // Poll is tracing_poll_pipe: it reports whether there is an entry (for one vCPU, as many

@@ -22,6 +22,8 @@ type Tracepoints interface {
 	// SetTracepoint switches a tracepoint on or off. While it is on, Tracer.Tracepoint
 	// is called at each hit.
 	SetTracepoint(addr uint64, on bool) error
+	// SetRawTracepoint has Tracer.RawTracepoint called at each hit of a tracepoint, or ends that.
+	SetRawTracepoint(addr uint64, on bool) error
 	// SetProbestub makes a tracepoint call the function __probestub_NAME, or stops it.
 	SetProbestub(addr uint64, on bool) error
 }
@@ -42,17 +44,15 @@ type static struct {
 	first   uint16 // the ID of the first event defined at run time, after those of all static events of Debian's kernel
 }
 
-// static returns the static events of the release.
-func (c *config) static() static {
-	switch release.StaticEvents.Of(c.Linux) {
-	case release.Linux5_10:
-		return static{formats510, 1270}
-	case release.Linux6_12:
-		return static{formats612, 1496}
-	default:
-		return static{formats61, 1338}
-	}
+// statics are the static events of the releases whose kernels were looked at.
+var statics = map[release.Version]static{
+	release.Linux5_10: {formats510, 1270},
+	release.Linux6_1:  {formats61, 1338},
+	release.Linux6_12: {formats612, 1496},
 }
+
+// static returns the static events of the release.
+func (c *config) static() static { return statics[release.StaticEvents.Of(c.Linux)] }
 
 // staticFormat is one event of a formats file.
 type staticFormat struct {
@@ -100,6 +100,7 @@ type tracepoint struct {
 	// nextPID is the offset of sched_switch's field while function_graph wants to know it,
 	// otherwise 0.
 	nextPID atomic.Int32
+	raw     atomic.Pointer[[]*rawUser]
 	calls   []*syscallEvent // of sys_enter and sys_exit: events by system call number
 }
 

@@ -6,6 +6,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/kprobefs/kprobefs/kernel/release"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/tracingtest"
 )
 
@@ -60,4 +61,27 @@ func traceText(tr *Tracer) string {
 func traceLines(tr *Tracer) []string {
 	_, text, _ := strings.Cut(traceText(tr), "|         |\n")
 	return strings.SplitAfter(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+// TestInvalidFunctions: the site of a function that has no symbol, because it was weak and another one has
+// replaced it, is listed, and is in no filter.
+func TestInvalidFunctions(t *testing.T) {
+	for _, tc := range []struct {
+		linux release.Version
+		want  string
+	}{{release.Linux5_10, "vfs_open vfs_open vfs_read"}, {release.Linux6_1, "vfs_open __ftrace_invalid_address___16 vfs_read"}} {
+		f := tracingtest.New()
+		open := f.Symbol("vfs_open")
+		tr := New(Config{Kprobes: f, Symbols: f, Sites: f, Machine: f, Linux: tc.linux, Functions: fakeFunctions{[]uint64{open + 4, open + 16, f.Symbol("vfs_read")}}})
+		if got := strings.Join(strings.Fields(strings.Join(tr.AvailableFunctions(), "")), " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.linux, got, tc.want)
+		}
+		n := strings.Count(tc.want, "vfs_open")
+		if got := tr.FindFunctions("vfs_open"); len(got) != n {
+			t.Errorf("%s: vfs_open is %#x", tc.linux, got)
+		}
+		if got := tr.FindFunctions("__ftrace*"); len(got) != 0 {
+			t.Errorf("%s: %#x", tc.linux, got)
+		}
+	}
 }

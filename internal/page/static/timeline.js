@@ -1,5 +1,11 @@
-// What has happened to the probes, by time: a lane for each place.
+// What has happened to the probes, by time, a lane for each place, and who has written to files.
 import { h, live, count } from "./dom.js";
+
+const written = "writes to files"; // the lane of writes
+const oneLine = (text) => JSON.stringify(text).slice(1, -1);
+const failed = (w) => /^E/.test(w.result);
+const who = (w) => w.comm + "-" + w.pid + (w.uid ? ", uid " + w.uid : "");
+const asChange = (w) => ({ at: w.at, place: written, what: who(w) + " > " + w.file + ": " + oneLine(w.text) + (failed(w) ? ", refused: " + w.result : "") });
 
 const lane = 22, left = 190, most = 100;
 
@@ -8,7 +14,7 @@ function kind(what) {
   if (/jump is written/.test(what)) return "jump";
   if (/int3 is written|by int3/.test(what)) return "int3";
   if (/ftrace calls/.test(what)) return "call";
-  return /removed|no longer/.test(what) ? "off" : "";
+  return /removed|no longer|, refused: E/.test(what) ? "off" : "";
 }
 
 export function timeline(main) {
@@ -20,16 +26,20 @@ export function timeline(main) {
   const lanes = h("div", { class: "lanes", tabindex: "0", role: "region", "aria-label": "Changes of probes by time", keydown: (e) => {
     if (e.key === "+" || e.key === "-") { e.preventDefault(); change(e.key === "+" ? 2 : 1 / 2); }
   } });
-  const rows = h("tbody");
+  const rows = h("tbody"), wrote = h("tbody");
+  const table = (names, body) => h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, names.map((t) => h("th", { scope: "col" }, t)))), body));
   main.append(h("div", { class: "bar" }, nearer, farther, number), lanes,
     h("h2", {}, "Changes, the newest first"),
-    h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, ["Time", "Place", "What"].map((t) => h("th", { scope: "col" }, t)))), rows)));
+    table(["Time", "Place", "What"], rows),
+    h("h2", {}, "Writes to files, the newest first"),
+    table(["Time", "Who", "File", "Text", "Result"], wrote));
 
   function draw() {
     if (!last) return;
     const places = [...new Set(last.changes.map((c) => c.place))].slice(-most);
+    if (last.writes.length) places.unshift(written);
     const index = new Map(places.map((p, i) => [p, i]));
-    const begin = last.changes[0]?.at ?? 0, end = Math.max(last.time, begin + 0.001);
+    const begin = Math.min(last.changes[0]?.at ?? Infinity, last.writes[0]?.at ?? Infinity, last.time), end = Math.max(last.time, begin + 0.001);
     const width = Math.max(320, (lanes.clientWidth - 2) * zoom), height = (places.length + 1) * lane + 8;
     const x = (t) => left + (width - left - 20) * (t - begin) / (end - begin);
     const svg = h("svg:svg", { width, height, role: "img", "aria-label": places.length + " places from " + begin.toFixed(3) + " to " + end.toFixed(3) + " seconds since boot" });
@@ -40,7 +50,7 @@ export function timeline(main) {
       const t = begin + (end - begin) * i / (4 * zoom);
       svg.append(h("svg:text", { x: x(t) - (i ? 26 : 0), y: height - 6 }, t.toFixed(3) + " s"));
     }
-    for (const c of last.changes) {
+    for (const c of [...last.changes, ...last.writes.map(asChange)]) {
       if (!index.has(c.place)) continue;
       svg.append(h("svg:circle", { cx: x(c.at), cy: (index.get(c.place) + 1) * lane - 11, r: 5, class: kind(c.what) }, h("svg:title", {}, c.at.toFixed(6) + " s: " + c.place + ": " + c.what)));
     }
@@ -53,5 +63,6 @@ export function timeline(main) {
     draw();
     number.textContent = count(v.changes.length) + " changes" + (v.before ? ", " + count(v.before) + " before these" : "");
     rows.replaceChildren(...v.changes.slice(-200).reverse().map((c) => h("tr", {}, h("td", { class: "mono" }, c.at.toFixed(6)), h("td", { class: "mono" }, c.place), h("td", {}, c.what))));
+    wrote.replaceChildren(...v.writes.slice(-200).reverse().map((w) => h("tr", {}, [w.at.toFixed(6), who(w), w.file, oneLine(w.text), failed(w) ? w.result : w.result + " bytes"].map((t, i) => h("td", { class: i < 4 ? "mono" : "" }, t)))));
   } });
 }

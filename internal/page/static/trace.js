@@ -1,5 +1,6 @@
 // The trace while it grows. What is shown stays in the buffer.
 import { h, live, post, attempt, toggle, count, soon } from "./dom.js";
+import { histograms } from "./histogram.js";
 
 const most = 1000; // entries that are kept
 
@@ -31,9 +32,11 @@ export function trace(main, about, only) {
   } }, "Pause");
   const clear = h("button", { type: "button", disabled: !about.write, click: () => attempt(async () => { await post("/api/trace/clear", {}); reset(); }) }, "Empty the buffer");
   const save = h("button", { type: "button", click: download }, "Save as text");
+  const dat = h("a", { href: "/api/trace.dat", download: "trace.dat", title: "For trace-cmd report and KernelShark; nothing is taken out of the buffer" }, "Download trace.dat");
   const number = h("span", { class: "soft", role: "status" });
+  const hist = histograms(only?.includes("/") ? only : "");
   const list = h("ul", { class: "entries", "aria-label": "Entries of the trace", tabindex: "0" });
-  main.append(h("div", { class: "bar" }, h("label", {}, "Event", event), h("label", {}, "Task", comm), pause, clear, save, number), list);
+  main.append(h("div", { class: "bar" }, h("label", {}, "Event", event), h("label", {}, "Task", comm), pause, clear, save, dat, number), list, hist.box);
 
   const draw = soon(() => {
     if (paused || !waiting.length) return;
@@ -70,7 +73,7 @@ export function trace(main, about, only) {
     setTimeout(() => URL.revokeObjectURL(url), 1000);
   }
   open();
-  return () => close();
+  return () => { close(); hist.end(); };
 }
 
 const line = (e) => e.comm === undefined ? (e.lost ? "CPU:" + e.cpu + " [LOST " + e.lost + " EVENTS]" : e.text) :

@@ -8,6 +8,8 @@ noinline __noclone struct bio *bio_alloc(struct block_device *bdev, unsigned sho
 	if (bio) {
 		bio->bi_bdev = bdev;
 		bio->bi_opf = opf;
+		bio->bi_io_vec = bio->bi_inline_vecs;
+		bio->bi_max_vecs = BIO_MAX_VECS;
 	}
 	return bio;
 }
@@ -18,7 +20,7 @@ noinline __noclone bool bio_add_page(struct bio *bio, struct page *page, unsigne
 	if (bio->bi_vcnt == BIO_MAX_VECS)
 		return false;
 	bio->bi_io_vec[bio->bi_vcnt++] = (struct bio_vec){ page, len, off };
-	bio->bi_size += len;
+	bio->bi_iter.bi_size += len;
 	return true;
 }
 

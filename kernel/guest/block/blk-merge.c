@@ -22,7 +22,7 @@ static __noipa bool bio_attempt_back_merge(struct request *rq, struct bio *bio, 
 	trace_block_bio_backmerge(bio);
 	rq->biotail->bi_next = bio;
 	rq->biotail = bio;
-	rq->__data_len += bio->bi_size;
+	rq->__data_len += bio->bi_iter.bi_size;
 	blk_account_io_merge_bio(rq);
 	return true;
 }
@@ -36,7 +36,7 @@ noinline __noclone bool blk_attempt_plug_merge(struct request_queue *q, struct b
 	if (!plug || list_empty(&plug->mq_list))
 		return false;
 	rq = list_entry(plug->mq_list.prev, struct request, queuelist);
-	if (rq->q != q || rq->cmd_flags != bio->bi_opf || rq->__sector + blk_rq_sectors(rq) != bio->bi_sector)
+	if (rq->q != q || rq->cmd_flags != bio->bi_opf || rq->__sector + blk_rq_sectors(rq) != bio->bi_iter.bi_sector)
 		return false;
 	return bio_attempt_back_merge(rq, bio, nr_segs);
 }

@@ -19,10 +19,11 @@ static __noipa struct request *__blk_mq_alloc_requests(struct request_queue *q)
 static void blk_mq_bio_to_request(struct request *rq, struct bio *bio, unsigned int nr_segs)
 {
 	rq->cmd_flags = bio->bi_opf;
-	rq->__sector = bio->bi_sector;
-	rq->__data_len = bio->bi_size;
+	rq->__sector = bio->bi_iter.bi_sector;
+	rq->__data_len = bio->bi_iter.bi_size;
 	rq->nr_phys_segments = nr_segs;
 	rq->bio = rq->biotail = bio;
+	rq->part = bio->bi_bdev;
 #if GUEST_LINUX >= 612
 	trace_block_io_start(rq);
 #endif

@@ -44,7 +44,7 @@ noinline __noclone struct block_device *blkdev_get_by_dev(dev_t dev)
 	if (!bdev || bdev->bd_dev != dev)
 		return ERR_PTR(-ENXIO);
 	mutex_lock(&bdev->bd_open_mutex);
-	bdev->bd_openers++;
+	atomic_inc(&bdev->bd_openers);
 	mutex_unlock(&bdev->bd_open_mutex);
 	return bdev;
 }
@@ -63,7 +63,7 @@ static __noipa void kill_bdev(struct block_device *b)
 noinline __noclone void blkdev_put(struct block_device *b)
 {
 	mutex_lock(&b->bd_open_mutex);
-	if (!--b->bd_openers) {
+	if (atomic_dec_and_test(&b->bd_openers)) {
 		wb_shutdown(&b->bd_wb);
 		sync_blockdev(b);
 		kill_bdev(b);
@@ -138,14 +138,18 @@ static const struct file_operations def_blk_fops = {
 struct block_device *bdev_add(dev_t dev, const char *name, sector_t sectors, struct request_queue *q)
 {
 	struct block_device *b = kzalloc(sizeof(*b), GFP_KERNEL);
+	struct gendisk *disk = kzalloc(sizeof(*disk), GFP_KERNEL);
 	struct inode *inode = new_inode_pseudo(host_pseudo_mnt()->mnt_sb);
 	unsigned long nr = sectors / PAGE_SECTORS;
 	struct page **pages = kcalloc(nr, sizeof(*pages), GFP_KERNEL);
 	struct dentry *d;
 
-	if (!b || !inode || !pages)
+	if (!b || !disk || !inode || !pages)
 		return NULL;
-	*b = (struct block_device){ .bd_dev = dev, .bd_nr_sectors = sectors, .bd_inode = inode, .bd_queue = q };
+	*b = (struct block_device){ .bd_dev = dev, .bd_nr_sectors = sectors, .bd_inode = inode, .bd_queue = q, .bd_disk = disk };
+	*disk = (struct gendisk){ .major = MAJOR(dev), .first_minor = MINOR(dev), .minors = 16, .part0 = b, .queue = q };
+	strscpy(disk->disk_name, name, sizeof(disk->disk_name));
+	q->disk = disk;
 	mutex_init(&b->bd_open_mutex);
 	wb_init(&b->bd_wb, inode->i_mapping, dev);
 	inode->i_mode = S_IFBLK;

@@ -59,7 +59,7 @@ static __noipa int submit_bh_wbc(unsigned int opf, struct buffer_head *bh)
 		bh->b_end_io(bh, 0);
 		return -ENOMEM;
 	}
-	bio->bi_sector = bh->b_blocknr * (bh->b_size >> SECTOR_SHIFT);
+	bio->bi_iter.bi_sector = bh->b_blocknr * (bh->b_size >> SECTOR_SHIFT);
 	bio_add_page(bio, bh->b_page, bh->b_size, 0);
 	bio->bi_end_io = end_bio_bh_io_sync;
 	bio->bi_private = bh;

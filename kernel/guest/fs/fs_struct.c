@@ -79,3 +79,4 @@ int current_umask(void)
 {
 	return current->fs->umask;
 }
+EXPORT_SYMBOL(current_umask);

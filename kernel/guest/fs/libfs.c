@@ -512,3 +512,12 @@ void simple_recursive_removal(struct dentry *dentry, void (*callback)(struct den
 	}
 	inode_unlock(dir);
 }
+
+// generic_file_open refuses files of 2 GB and more to programs that have not asked for them.
+int generic_file_open(struct inode *inode, struct file *filp)
+{
+	if (!(filp->f_flags & O_LARGEFILE) && inode->i_size > 0x7fffffff)
+		return -EOVERFLOW;
+	return 0;
+}
+EXPORT_SYMBOL(generic_file_open);

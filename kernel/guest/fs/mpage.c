@@ -34,7 +34,7 @@ noinline __noclone void mpage_readahead(struct address_space *mapping, struct pa
 				folio_unlock(pages[i]);
 				continue;
 			}
-			bio->bi_sector = pages[i]->index * PAGE_SECTORS;
+			bio->bi_iter.bi_sector = pages[i]->index * PAGE_SECTORS;
 		}
 		bio_add_page(bio, pages[i], PAGE_SIZE, 0);
 		if (bio->bi_vcnt == BIO_MAX_VECS) {

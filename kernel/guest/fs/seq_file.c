@@ -1,6 +1,7 @@
 // Files whose text is generated record by record, in a buffer that grows until a
 // record fits. A seq_file without operations is the host's, which has generated the
 // text already.
+#include <linux/hex.h>
 #include <linux/seq_file.h>
 #include <linux/string_helpers.h>
 #include <linux/sprintf.h>
@@ -558,3 +559,44 @@ struct hlist_node *seq_hlist_next(void *v, struct hlist_head *head, loff_t *ppos
 	return v == SEQ_START_TOKEN ? head->first : node->next;
 }
 EXPORT_SYMBOL(seq_hlist_next);
+
+// Writers of an RCU list do not wait for readers: these walk it as those without _rcu do.
+struct list_head *seq_list_start_rcu(struct list_head *head, loff_t pos)
+{
+	return seq_list_start(head, pos);
+}
+EXPORT_SYMBOL(seq_list_start_rcu);
+
+struct list_head *seq_list_start_head_rcu(struct list_head *head, loff_t pos)
+{
+	return seq_list_start_head(head, pos);
+}
+EXPORT_SYMBOL(seq_list_start_head_rcu);
+
+struct list_head *seq_list_next_rcu(void *v, struct list_head *head, loff_t *pos)
+{
+	return seq_list_next(v, head, pos);
+}
+EXPORT_SYMBOL(seq_list_next_rcu);
+
+// seq_hex_dump writes one line for each rowsize bytes.
+void seq_hex_dump(struct seq_file *m, const char *prefix_str, int prefix_type, int rowsize, int groupsize,
+		  const void *buf, size_t len, bool ascii)
+{
+	const u8 *from = buf;
+	char line[32 * 3 + 2 + 32 + 1];
+	size_t at;
+
+	if (rowsize != 16 && rowsize != 32)
+		rowsize = 16;
+	for (at = 0; at < len && !seq_has_overflowed(m); at += rowsize) {
+		seq_puts(m, prefix_str);
+		if (prefix_type == DUMP_PREFIX_ADDRESS)
+			seq_printf(m, "%p: ", from + at);
+		else if (prefix_type == DUMP_PREFIX_OFFSET)
+			seq_printf(m, "%.8x: ", (int)at);
+		hex_dump_to_buffer(from + at, min(len - at, (size_t)rowsize), rowsize, groupsize, line, sizeof(line), ascii);
+		seq_printf(m, "%s\n", line);
+	}
+}
+EXPORT_SYMBOL(seq_hex_dump);

@@ -15,6 +15,13 @@ noinline __noclone int vfs_fsync_range(struct file *file, loff_t start, loff_t e
 	return fsync_range(file, start, end, datasync);
 }
 
+// vfs_fsync is for modules.
+noinline __noclone int vfs_fsync(struct file *file, int datasync)
+{
+	return vfs_fsync_range(file, 0, MAX_LFS_FILESIZE, datasync);
+}
+EXPORT_SYMBOL(vfs_fsync);
+
 // Of these, before 6.12, only fsync comes by vfs_fsync_range in Debian's kernels.
 static __always_inline long do_fsync(unsigned int fd, int datasync)
 {

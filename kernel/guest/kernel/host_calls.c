@@ -202,3 +202,23 @@ HOST_SYSCALL(io_getevents)
 HOST_SYSCALL(io_submit)
 HOST_SYSCALL(io_cancel)
 HOST_SYSCALL(io_pgetevents)
+
+// Modules, the log, BPF and perf: the machine answers these calls of programs.
+HOST_SYSCALL(init_module)
+HOST_SYSCALL(finit_module)
+HOST_SYSCALL(delete_module)
+HOST_SYSCALL(bpf)
+HOST_SYSCALL(perf_event_open)
+
+// kernel/printk/printk.c
+int do_syslog(int type, char __user *buf, int len, int source);
+__noipa int do_syslog(int type, char __user *buf, int len, int source)
+{
+	return host_only();
+}
+
+__SYSCALL_HEAD(syslog);
+__SYSCALL_HEAD(syslog)
+{
+	return do_syslog(regs->di, (char __user *)regs->si, regs->dx, 0);
+}

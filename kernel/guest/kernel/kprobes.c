@@ -14,6 +14,9 @@
  * looks for it finds a name that takes no probe, and no probes. */
 static __used struct hlist_head kprobe_table[64];
 
+/* The machine sets it while handlers run that are guest code, and optimized_callback does. */
+DEFINE_PER_CPU(struct kprobe *, current_kprobe);
+
 /* The layout is that in kernel/abi. */
 struct probe_request {
 	u64 nr, addr, arg;

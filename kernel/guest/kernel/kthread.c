@@ -114,6 +114,13 @@ noinline void kthread_unpark(struct task_struct *k)
 }
 EXPORT_SYMBOL_GPL(kthread_unpark);
 
+/* The function of a thread, NULL for other tasks. */
+void *kthread_func(struct task_struct *task)
+{
+	return task->flags & PF_KTHREAD && to_kthread(task) ? to_kthread(task)->threadfn : NULL;
+}
+EXPORT_SYMBOL_GPL(kthread_func);
+
 void *kthread_data(struct task_struct *task)
 {
 	return to_kthread(task)->data;

@@ -192,6 +192,13 @@ noinline __noclone int kill_pid_info(int sig, struct kernel_siginfo *info, struc
 	return error;
 }
 
+/* priv: the kernel sends it. */
+int kill_pid(struct pid *pid, int sig, int priv)
+{
+	return kill_pid_info(sig, priv ? SEND_SIG_PRIV : SEND_SIG_NOINFO, pid);
+}
+EXPORT_SYMBOL(kill_pid);
+
 static __noipa int kill_something_info(int sig, struct kernel_siginfo *info, pid_t pid)
 {
 	int ret;

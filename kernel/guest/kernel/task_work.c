@@ -2,6 +2,7 @@
 // the task; the list is closed when the task exits.
 #include <linux/sched.h>
 #include <linux/task_work.h>
+#include <linux/export.h>
 
 static struct callback_head work_exited; // marks task_works of a task that accepts no more work
 
@@ -21,6 +22,7 @@ int task_work_add(struct task_struct *task, struct callback_head *twork, enum ta
 	}
 	return 0;
 }
+EXPORT_SYMBOL(task_work_add);
 
 // task_work_run calls the added functions, newest first, until there are none left.
 // In an exiting task it then closes the list.

@@ -335,3 +335,55 @@ struct kset *kset_create_and_add(const char *name, const void *uevent_ops, struc
 	return k;
 }
 EXPORT_SYMBOL_GPL(kset_create_and_add);
+
+// kobject_get_unless_zero returns NULL when the object is being released.
+struct kobject *kobject_get_unless_zero(struct kobject *kobj)
+{
+	if (!kobj || !refcount_inc_not_zero(&kobj->kref.refcount))
+		return NULL;
+	return kobj;
+}
+EXPORT_SYMBOL(kobject_get_unless_zero);
+
+// kset_find_obj returns the member of that name with a reference, or NULL.
+struct kobject *kset_find_obj(struct kset *kset, const char *name)
+{
+	struct kobject *k, *found = NULL;
+
+	spin_lock(&kset->list_lock);
+	list_for_each_entry(k, &kset->list, entry)
+		if (k->name && !strcmp(k->name, name)) {
+			found = kobject_get_unless_zero(k);
+			break;
+		}
+	spin_unlock(&kset->list_lock);
+	return found;
+}
+EXPORT_SYMBOL_GPL(kset_find_obj);
+
+// kobject_get_path returns the path below /sys, to be freed by kfree, or NULL.
+char *kobject_get_path(const struct kobject *kobj, gfp_t gfp_mask)
+{
+	const struct kobject *k;
+	size_t len = 1;
+	char *path, *at;
+
+	for (k = kobj; k; k = k->parent) {
+		if (!k->name)
+			return NULL;
+		len += strlen(k->name) + 1;
+	}
+	path = kzalloc(len, gfp_mask);
+	if (!path)
+		return NULL;
+	at = path + len - 1;
+	for (k = kobj; k; k = k->parent) {
+		size_t n = strlen(k->name);
+
+		at -= n + 1;
+		*at = '/';
+		memcpy(at + 1, k->name, n);
+	}
+	return path;
+}
+EXPORT_SYMBOL_GPL(kobject_get_path);

@@ -114,3 +114,28 @@ char *match_strdup(const substring_t *s)
 	return kstrndup(s->from, s->to - s->from, GFP_KERNEL);
 }
 EXPORT_SYMBOL(match_strdup);
+
+// match_wildcard reports whether the whole of str matches a pattern with * and ?.
+bool match_wildcard(const char *pattern, const char *str)
+{
+	const char *after_star = NULL, *from = NULL; // where to go on when what follows the last * does not match
+
+	while (*str) {
+		if (*pattern == '*') {
+			after_star = ++pattern;
+			from = str;
+		} else if (*pattern == '?' || *pattern == *str) {
+			pattern++;
+			str++;
+		} else if (after_star) {
+			pattern = after_star;
+			str = ++from;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}
+EXPORT_SYMBOL(match_wildcard);

@@ -692,3 +692,44 @@ void __init kmem_cache_init(void)
 				kmem_cache_create(kmalloc_names[i], size, size % 64 ? 8 : 64, SLAB_PANIC, NULL);
 	}
 }
+
+/* Returns 1 when slabs remain. */
+int kmem_cache_shrink(struct kmem_cache *s)
+{
+	on_each_cpu(flush_cpu_slab, s, 1);
+	return s->nr_slabs != 0;
+}
+EXPORT_SYMBOL(kmem_cache_shrink);
+
+/* What may be copied from and to user memory is not restricted here. */
+struct kmem_cache *kmem_cache_create_usercopy(const char *name, unsigned int size, unsigned int align, slab_flags_t flags,
+					      unsigned int useroffset, unsigned int usersize, void (*ctor)(void *))
+{
+	if (WARN_ON(size < usersize || size - usersize < useroffset))
+		return NULL;
+	return kmem_cache_create(name, size, align, flags, ctor);
+}
+EXPORT_SYMBOL(kmem_cache_create_usercopy);
+
+void kmem_cache_free_bulk(struct kmem_cache *s, size_t size, void **p)
+{
+	while (size--)
+		kmem_cache_free(s ? s : virt_to_cache(p[size]), p[size]);
+}
+EXPORT_SYMBOL(kmem_cache_free_bulk);
+
+/* Returns size, or 0 when there is not memory for all of them. */
+int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t size, void **p)
+{
+	size_t i;
+
+	for (i = 0; i < size; i++) {
+		p[i] = kmem_cache_alloc(s, flags);
+		if (!p[i]) {
+			kmem_cache_free_bulk(s, i, p);
+			return 0;
+		}
+	}
+	return size;
+}
+EXPORT_SYMBOL(kmem_cache_alloc_bulk);

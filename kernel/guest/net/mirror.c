@@ -172,7 +172,14 @@ static __noipa void rawv6_close(struct sock *sk, long timeout)
 
 static __noipa int tcp_v6_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 {
-	return host_connects(sk);
+	struct sockaddr_in6 *usin = (struct sockaddr_in6 *)uaddr;
+	int err = host_connects(sk);
+
+	if (err)
+		return err;
+	sk->sk_v6_daddr = usin->sin6_addr;
+	sk->sk_dport = usin->sin6_port;
+	return tcp_connect(sk);
 }
 
 HOST_DOES(__ip6_datagram_connect, struct sock *sk, struct sockaddr *uaddr, int addr_len)

@@ -39,13 +39,19 @@ type Config struct {
 	Print func(t *abi.Trap, text string)
 	// Prints is called when a program was loaded that may write into the trace; may be nil.
 	Prints func()
-	// BootTime is the clock by which user space tells when a program was loaded, nanoseconds; if it is nil, Now
-	// is.
-	BootTime func() int64
+	// Clock reads a clock of user space (CLOCK_MONOTONIC, ...), in nanoseconds. Programs are told these times, so
+	// that tools can compare them with their own. If it is nil, all are Now.
+	Clock func(id int32) int64
 	// Symbol returns what %ps ('s'), %pS ('S') and %pB ('B') print for an address; may be nil.
 	Symbol func(addr uint64, kind byte) string
 	// HashPtr returns the number that %p prints for an address; may be nil.
 	HashPtr func(addr uint64) uint32
+	// Probes attaches programs to functions and tracepoints; if it is nil, there are none.
+	Probes Probes
+	// KprobeMulti says that the kernel has fprobes, by which programs are attached to many functions at once.
+	KprobeMulti bool
+	// Types are the kernel's types in BTF, or nil if it has none.
+	Types []byte
 	// Warn reports that a program was ended, which only an error of the verifier can bring about; may
 	// be nil.
 	Warn func(text string)
@@ -64,9 +70,15 @@ type System struct {
 	links   table[*Link]
 	btfs    table[*BTF]
 
+	trampolines map[uint64][]*Prog // programs of type TRACING at functions, by address
+
 	mem     sync.Mutex // guards the contents of maps, byIndex and run
 	byIndex [maxMaps]*Map
 	run     run
+
+	types *kernelTypes // nil if the kernel has none
+
+	offsets [clockTAI + 1]int64 // of the clocks of user space from the kernel's
 
 	timers atomic.Int32 // those who have the time of programs counted
 }
@@ -76,14 +88,21 @@ func New(c Config) *System {
 	if c.CPU == nil {
 		c.CPU = func(n int) int { return n }
 	}
-	if c.BootTime == nil {
-		c.BootTime = c.Now
+	if c.Clock == nil {
+		c.Clock = func(int32) int64 { return c.Now() }
 	}
 	if c.Room == nil {
 		c.Room = func(int) error { return nil }
 	}
 	s := &System{conf: c}
 	s.run.sys = s
+	for id := range s.offsets {
+		s.offsets[id] = c.Clock(int32(id)) - c.Now()
+	}
+	if c.Types != nil {
+		s.types = &kernelTypes{BTF: &BTF{sys: s, data: c.Types, name: "vmlinux", kernel: true, refs: 1}}
+		s.types.id = s.btfs.add(s.types.BTF)
+	}
 	return s
 }
 
@@ -138,19 +157,32 @@ func (s *System) RunArray(all []Attached, h *Hit) bool {
 	defer s.mem.Unlock()
 	passes := true
 	for _, a := range all {
-		began := int64(0)
-		if s.timed() {
-			began = s.conf.Now()
-		}
-		if s.run.execute(a.Prog, a.Cookie, h) == 0 {
+		if s.runLocked(a, h) == 0 {
 			passes = false
-		}
-		a.Prog.ran.Add(1)
-		if began != 0 {
-			a.Prog.time.Add(s.conf.Now() - began)
 		}
 	}
 	return passes
+}
+
+// runOne runs one program. It runs in handler context.
+func (s *System) runOne(a Attached, h *Hit) {
+	s.mem.Lock()
+	defer s.mem.Unlock()
+	s.runLocked(a, h)
+}
+
+// runLocked runs a program, and counts that. The caller holds mem.
+func (s *System) runLocked(a Attached, h *Hit) uint64 {
+	began := int64(0)
+	if s.timed() {
+		began = s.conf.Now()
+	}
+	ret := s.run.execute(a.Prog, a.Cookie, h)
+	if began != 0 {
+		a.Prog.ran.Add(1)
+		a.Prog.time.Add(s.conf.Now() - began)
+	}
+	return ret
 }
 
 // timed reports whether somebody has the time of programs counted.
@@ -182,10 +214,18 @@ type Prog struct {
 	maps     []*Map
 	refs     int
 	loaded   int64 // when, nanoseconds since boot
+	reads    int   // how many bytes of its first argument it reads
 	verified int   // instructions that the verifier has looked at
 	btf      *BTF
 
-	ran    atomic.Uint64
+	attachType uint32  // expected_attach_type
+	attachID   uint32  // attach_btf_id
+	target     *target // of type TRACING
+	sleepable  bool
+
+	funcs, lines infoTable // of BTF, as they were given
+
+	ran    atomic.Uint64 // hits and nanoseconds while somebody had them counted
 	time   atomic.Int64
 	warned atomic.Bool
 }
@@ -223,18 +263,18 @@ type Link struct {
 	kind   uint32
 	prog   *Prog
 	detach func()
+	name   string // of a raw tracepoint
 	refs   int
 }
 
-// linkPerfEvent is BPF_LINK_TYPE_PERF_EVENT.
-const linkPerfEvent = 7
-
-// BTF is struct btf: types that a program or map was loaded with.
+// BTF is struct btf: types that a program or map was loaded with, or the kernel's own.
 type BTF struct {
-	sys  *System
-	id   uint32
-	data []byte
-	refs int
+	sys    *System
+	id     uint32
+	name   string
+	kernel bool
+	data   []byte
+	refs   int
 }
 
 // Memory returns what user space maps of a ring buffer or an array, or nil.
@@ -243,6 +283,18 @@ func (m *Map) Memory() perf.Memory {
 		return m.memory
 	}
 	return m.ring.memory
+}
+
+// MayWrite returns the error of a mapping through which user space would write the map: EPERM if it is frozen, EACCES if
+// programs only read it.
+func (m *Map) MayWrite() error {
+	switch {
+	case m.frozen.Load():
+		return fmt.Errorf("a frozen map: %w", syscall.EPERM)
+	case m.flags&flagProgRead != 0:
+		return fmt.Errorf("a map that programs only read: %w", syscall.EACCES)
+	}
+	return nil
 }
 
 // Poll reports whether a ring buffer has a record that was not read, and returns a channel that is closed
@@ -314,6 +366,9 @@ func (s *System) unref(object any) (ends []func()) {
 		for _, h := range held {
 			ends = append(ends, s.unref(h)...)
 		}
+		if o.btf != nil {
+			ends = append(ends, s.unref(o.btf)...)
+		}
 	case *Prog:
 		if o.refs--; o.refs > 0 {
 			return nil
@@ -359,6 +414,9 @@ func (s *System) addMap(m *Map) error {
 			m.index = i
 			s.byIndex[i] = m
 			m.id = s.maps.add(m)
+			if m.btf != nil {
+				s.ref(m.btf)
+			}
 			return nil
 		}
 	}

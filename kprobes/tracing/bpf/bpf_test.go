@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/cilium/ebpf/btf"
+
 	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
@@ -18,6 +20,8 @@ import (
 type fakeCaller struct {
 	memory  []byte
 	objects []any // from descriptor 3
+	access  map[int]uint32
+	pinned  any
 }
 
 const base = 0x10000
@@ -43,7 +47,30 @@ func (c *fakeCaller) Object(fd int) any {
 	return c.objects[fd-3]
 }
 
-func (c *fakeCaller) Task() (perf.IDs, string) { return perf.IDs{PID: 10, TID: 11}, "fake" }
+// Access implements Caller.
+func (c *fakeCaller) Access(fd int) uint32 { return c.access[fd] }
+
+// Pin implements Caller: there is one file.
+func (c *fakeCaller) Pin(object any) error {
+	if c.pinned != nil {
+		return syscall.EEXIST
+	}
+	c.pinned = object
+	return nil
+}
+
+// Pinned implements Caller.
+func (c *fakeCaller) Pinned(uint32) (any, error) {
+	if c.pinned == nil {
+		return nil, syscall.ENOENT
+	}
+	return c.pinned, nil
+}
+
+// Task implements Caller.
+func (c *fakeCaller) Task() Task {
+	return Task{IDs: perf.IDs{PID: 10, TID: 11}, Comm: "fake", Addr: 0xffff888000001000}
+}
 
 // put appends to the memory, and returns where.
 func (c *fakeCaller) put(b []byte) uint64 {
@@ -177,7 +204,7 @@ func (s *System) runOnce(p *Prog, ctx []byte) uint64 {
 	return s.run.execute(p, 7, &h)
 }
 
-// TestVerifier: what Linux 6.1 says of these programs (integration/clients has more, which are recorded).
+// TestVerifier: what Linux 6.1 says of these programs (internal/tools/clients has more, which are recorded).
 func TestVerifier(t *testing.T) {
 	s, c := newSystem(), &fakeCaller{}
 	hash := c.newMap(t, s, mapHash, 4, 8, 8, 0)
@@ -509,5 +536,74 @@ func TestConcurrent(t *testing.T) {
 	work.Wait()
 	if _, _, err := c.call(s, cmdMapLookup, map[int]any{0: fd, 8: key, 16: value}); err != nil || binary.LittleEndian.Uint64(c.memory[value-base:]) != 2*hits {
 		t.Errorf("%v: %d hits are counted, not %d", err, binary.LittleEndian.Uint64(c.memory[value-base:]), 2*hits)
+	}
+}
+
+// TestKernelTypes asks for the kernel's types as bpftool does, and follows pointers in structures.
+func TestKernelTypes(t *testing.T) {
+	number := &btf.Int{Name: "int", Size: 4, Encoding: btf.Signed}
+	comm := &btf.Array{Type: &btf.Int{Name: "char", Size: 1}, Index: number, Nelems: 16}
+	task := &btf.Struct{Name: "task_struct", Size: 40}
+	task.Members = []btf.Member{
+		{Name: "pid", Type: number},
+		{Name: "parent", Type: &btf.Pointer{Target: task}, Offset: 64},
+		{Name: "comm", Type: comm, Offset: 128},
+		{Name: "flag", Type: number, Offset: 256, BitfieldSize: 1},
+	}
+	b, err := btf.NewBuilder([]btf.Type{task}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	raw, err := b.Marshal(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := New(Config{CPUs: 1, Now: func() int64 { return 1 }, Types: raw, Kernel: &guest{}})
+	c := &fakeCaller{}
+	r, _, err := c.call(s, cmdBTFByID, map[int]any{0: uint32(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	name := c.put(make([]byte, 16))
+	ask := binary.LittleEndian.AppendUint64(make([]byte, 16), name)
+	for _, room := range []struct {
+		n    uint32
+		want error
+		text string
+	}{{16, nil, "vmlinux"}, {8, nil, "vmlinux"}, {4, syscall.ENOSPC, "vml"}} {
+		info := c.put(append(binary.LittleEndian.AppendUint32(slices.Clone(ask), room.n), 0, 0, 0, 0))
+		_, _, err := c.call(s, cmdObjInfo, map[int]any{0: uint32(3), 4: uint32(32), 8: info})
+		if !errors.Is(err, room.want) {
+			t.Errorf("a name with room for %d: %v, want %v", room.n, err, room.want)
+		}
+		text, _, _ := bytes.Cut(c.memory[name-base:], []byte{0})
+		if got := c.memory[info-base:]; string(text) != room.text || binary.LittleEndian.Uint32(got[8:]) != uint32(len(raw)) || binary.LittleEndian.Uint32(got[24:]) != 7 || got[28] != 1 {
+			t.Errorf("room for %d: name %q, info %x", room.n, text, got[:32])
+		}
+	}
+	sizes := map[int]uint8{1: 0x10, 2: 0x08, 4: 0x00, 8: 0x18}
+	for _, test := range []struct {
+		size, off int
+		then      []insn
+		want      string
+	}{
+		{4, 0, nil, ""},
+		{8, 8, []insn{ldx(0x00, 0, 0, 0)}, ""}, // parent->pid
+		{1, 31, nil, ""},
+		{4, 32, nil, ""},
+		{8, 8, []insn{ldx(0x18, 0, 0, 4)}, "doesn't have field at offset 4"},
+		{8, 0, nil, "access beyond the end of member pid (mend:4) in struct task_struct with off 0 size 8"},
+		{4, 8, nil, "cannot access ptr member parent with moff 8 in struct task_struct with off 8 size 4"},
+		{8, 40, nil, "access beyond struct task_struct at off 40 size 8"},
+		{8, -8, nil, "R0 is ptr_task_struct invalid negative access: off=-8"},
+		{4, 0, []insn{callHelper(158), st(0x00, 0, 0, 1)}, "only read is supported"},
+	} {
+		prog := append([]insn{callHelper(158), ldx(sizes[test.size], 0, 0, int16(test.off))}, test.then...)
+		prog = append(prog, movK(0, 0), insn{code: classJMP | jmpEXIT})
+		_, log, err := c.load(s, ProgKprobe, "GPL", code(prog...))
+		if (err == nil) != (test.want == "") || !strings.Contains(log, test.want) {
+			t.Errorf("%d bytes at %d: %v, %q, want %q", test.size, test.off, err, log, test.want)
+		}
 	}
 }

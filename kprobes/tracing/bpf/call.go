@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"syscall"
 
+	"github.com/kprobefs/kprobefs/kernel/abi"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/perf"
 )
 
@@ -18,8 +19,30 @@ type Caller interface {
 	// Object returns what a descriptor refers to: what Result.Object of an earlier call was, a
 	// *perf.Event, or nil.
 	Object(fd int) any
-	// Task returns which task it is, and its name.
-	Task() (perf.IDs, string)
+	// Access returns the flags with which a descriptor of a map was opened: that it is for reading, or for writing, only.
+	Access(fd int) uint32
+	// Pin makes the file that the call names be one of an object, to which it gets a reference.
+	Pin(object any) error
+	// Pinned returns the object of the file that the call names, with a reference, if it may be opened so.
+	Pinned(access uint32) (any, error)
+	// Task returns which task it is.
+	Task() Task
+}
+
+// Task is a task that is not in a hit: its ids and name, and its task_struct, or 0 if it has none.
+type Task struct {
+	perf.IDs
+
+	Comm string
+	Addr uint64
+}
+
+// NewHit returns a hit in a task that is not in the kernel.
+func NewHit(trap *abi.Trap, task Task) *Hit {
+	trap.Task = task.Addr
+	h := &Hit{Trap: trap, Ctx: trap.Regs.Bytes(), PID: task.PID, TID: task.TID, Comm: new([abi.TaskCommLen]byte)}
+	copy(h.Comm[:abi.TaskCommLen-1], task.Comm)
+	return h
 }
 
 // Result is the result of a call that has not failed.
@@ -27,6 +50,8 @@ type Result struct {
 	Value int
 	// Object is what the call returns a descriptor of, with a reference that Release gives back, or nil.
 	Object any
+	// Access is what Caller.Access has to return for the descriptor.
+	Access uint32
 }
 
 // Commands of bpf(2) (enum bpf_cmd).
@@ -126,7 +151,10 @@ func init() {
 		cmdMapByID:                 {12, func(s *System, _ Caller, a *attr) (Result, error) { return byID(s, &s.maps, a) }},
 		cmdBTFByID:                 {4, func(s *System, _ Caller, a *attr) (Result, error) { return byID(s, &s.btfs, a) }},
 		cmdLinkByID:                {4, func(s *System, _ Caller, a *attr) (Result, error) { return byID(s, &s.links, a) }},
+		cmdObjPin:                  {16, (*System).objPin},
+		cmdObjGet:                  {16, (*System).objGet},
 		cmdObjInfo:                 {16, (*System).objInfo},
+		cmdRawTracepointOpen:       {12, (*System).rawTracepointOpen},
 		cmdBTFLoad:                 {28, (*System).btfLoad},
 		cmdMapLookupAndDelete:      {32, (*System).mapLookupAndDelete},
 		cmdMapFreeze:               {4, (*System).mapFreeze},
@@ -194,9 +222,10 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 		spec := of.mapSpec
 		inner = &spec
 	}
+	var btf *BTF
 	if m.btfValue != 0 || m.btfKey != 0 {
-		btf, ok := c.Object(a.fd(48)).(*BTF)
-		if !ok {
+		var ok bool
+		if btf, ok = c.Object(a.fd(48)).(*BTF); !ok {
 			return Result{}, syscall.EBADF
 		}
 		m.btfID = btf.id
@@ -205,7 +234,7 @@ func (s *System) mapCreate(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	made.inner = inner
+	made.inner, made.btf = inner, btf
 	if err := s.addMap(made); err != nil {
 		return Result{}, err
 	}
@@ -247,7 +276,7 @@ func element(c Caller, a *attr, fd int) (m *Map, key []byte, err error) {
 // lookup returns the value of a key as user space sees it. The caller holds mem.
 func (m *Map) lookup(key []byte) ([]byte, error) {
 	switch m.kind {
-	case mapProgArray, mapPerfEventArray, mapRingbuf:
+	case mapPerfEventArray, mapRingbuf:
 		return nil, errNotSupported
 	case mapQueue, mapStack:
 		return m.pop(true)
@@ -258,11 +287,13 @@ func (m *Map) lookup(key []byte) ([]byte, error) {
 		return nil, syscall.ENOENT
 	}
 	if m.kind.holds() {
-		inner, ok := m.held[n].(*Map)
-		if !ok {
-			return nil, syscall.ENOENT
+		switch o := m.held[n].(type) {
+		case *Map:
+			return binary.LittleEndian.AppendUint32(nil, o.id), nil
+		case *Prog:
+			return binary.LittleEndian.AppendUint32(nil, o.id), nil
 		}
-		return binary.LittleEndian.AppendUint32(nil, inner.id), nil
+		return nil, syscall.ENOENT
 	}
 	return m.read(n), nil
 }
@@ -275,7 +306,7 @@ func (s *System) mapLookup(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagWriteOnly != 0:
+	case m.access(c, a.fd(0))&flagWriteOnly != 0:
 		return Result{}, syscall.EPERM
 	case a.u64(24)&updateLock != 0:
 		return Result{}, syscall.EINVAL
@@ -299,7 +330,7 @@ func (s *System) mapLookupAndDelete(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&(flagReadOnly|flagWriteOnly) != 0:
+	case m.access(c, a.fd(0))&(flagReadOnly|flagWriteOnly) != 0:
 		return Result{}, syscall.EPERM
 	case a.u64(24) != 0:
 		return Result{}, syscall.EINVAL
@@ -329,7 +360,7 @@ func (s *System) mapUpdate(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen.Load():
+	case m.access(c, a.fd(0))&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	case a.u64(24)&updateLock != 0:
 		return Result{}, syscall.EINVAL
@@ -411,7 +442,7 @@ func (s *System) mapDelete(c Caller, a *attr) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen.Load():
+	case m.access(c, a.fd(0))&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	}
 	return Result{}, s.drop(m, key)
@@ -445,7 +476,7 @@ func (s *System) mapNextKey(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if m.flags&flagWriteOnly != 0 {
+	if m.access(c, a.fd(0))&flagWriteOnly != 0 {
 		return Result{}, syscall.EPERM
 	}
 	var key []byte
@@ -497,7 +528,7 @@ func (s *System) lookupBatch(c Caller, a *attr, remove bool) (Result, error) {
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagWriteOnly != 0 || remove && (m.flags&flagReadOnly != 0 || m.frozen.Load()):
+	case m.access(c, a.fd(batchFD))&flagWriteOnly != 0 || remove && (m.access(c, a.fd(batchFD))&flagReadOnly != 0 || m.frozen.Load()):
 		return Result{}, syscall.EPERM
 	case remove && !m.kind.hash():
 		return Result{}, errNotSupported
@@ -535,7 +566,7 @@ func (s *System) lookupBatch(c Caller, a *attr, remove bool) (Result, error) {
 		if err == nil && len(m.slots) == 0 {
 			err = syscall.ENOENT
 		}
-	} else if err == nil {
+	} else if err == nil && m.kind.hash() { // an array's last batch does not say so
 		if _, end := m.after(key); end != nil {
 			err = syscall.ENOENT
 		}
@@ -565,7 +596,7 @@ func (s *System) eachOfBatch(c Caller, a *attr, do func(m *Map, key, value []byt
 	switch {
 	case err != nil:
 		return Result{}, err
-	case m.flags&flagReadOnly != 0 || m.frozen.Load():
+	case m.access(c, a.fd(batchFD))&flagReadOnly != 0 || m.frozen.Load():
 		return Result{}, syscall.EPERM
 	}
 	size := m.userValue()

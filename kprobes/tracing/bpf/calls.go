@@ -23,6 +23,9 @@ func (v *verifier) call(s *state, i insn, at int) error {
 	case h.gpl && !v.prog.gpl:
 		return v.refuse(syscall.EINVAL, "cannot call GPL-restricted function from non-GPL compatible program")
 	}
+	if i.imm == helperGetFuncIP && v.prog.kind == ProgTracing && v.prog.attachType == traceRawTP {
+		return v.refuse(errNotSupported, "func %s#%d supported only for fentry/fexit/fmod_ret programs", h.name, i.imm)
+	}
 	regs := s.regs()
 	var m *Map
 	var record value
@@ -74,7 +77,10 @@ func (v *verifier) call(s *state, i insn, at int) error {
 		regs[r0] = value{typ: regRecordOrNull, size: int32(size.umax), id: id, ref: id}
 		s.refs = append(s.refs, reference{id: id, insn: at})
 	case retTask:
-		regs[r0] = value{typ: regTask}
+		regs[r0] = value{typ: regStruct}
+		if task := v.prog.sys.types.structure("task_struct"); task != nil {
+			regs[r0].to = task
+		}
 	}
 	if callback < 0 {
 		return nil
@@ -96,12 +102,24 @@ func (v *verifier) allowed(nr int32) bool {
 		}
 		return false
 	case ProgKprobe:
-		return true
+		return nr < helperFuncArg || nr > helperFuncArgCnt
+	case ProgTracing:
+		return v.allowedTracing(nr)
 	case ProgTracepoint, ProgPerfEvent:
-		return nr != helperGetFuncIP
+		return nr != helperGetFuncIP && (nr < helperFuncArg || nr > helperFuncArgCnt)
 	default:
 	}
-	return nr != helperGetFuncIP && nr != helperAttachCookie
+	return nr != helperAttachCookie && nr != helperGetFuncIP && (nr < helperFuncArg || nr > helperFuncArgCnt)
+}
+
+// allowedTracing is tracing_prog_func_proto.
+func (v *verifier) allowedTracing(nr int32) bool {
+	atFunction := v.prog.attachType == traceFentry || v.prog.attachType == traceFexit
+	switch nr {
+	case helperAttachCookie, helperFuncArg, helperFuncRet, helperFuncArgCnt:
+		return atFunction
+	}
+	return true
 }
 
 // enter begins a function of the program; args are its arguments, or nil for those of the call.
@@ -205,6 +223,11 @@ func (v *verifier) argument(s *state, h *helper, r uint8, want argType, m **Map)
 		if !p.isMemory() {
 			return wrong(memTypes)
 		}
+	case argUninitLong:
+		if !p.isMemory() {
+			return wrong("fp, pkt, pkt_meta, map_key, map_value")
+		}
+		return v.memory(s, r, 8, true, want)
 	case argSize, argSizeOrZero:
 		return v.sized(s, h, r, want)
 	case argConstantSize:

@@ -32,6 +32,7 @@ const (
 	argFunc         // a function of the program
 	argStackOrNull  // the stack, or NULL
 	argRecord       // a record of a ring buffer, which the helper takes back
+	argUninitLong   // memory for 8 bytes, which the helper writes
 	argConstantSize // a constant number of bytes
 )
 
@@ -61,6 +62,9 @@ const (
 	helperForEachElem  = 164
 	helperGetFuncIP    = 173
 	helperAttachCookie = 174
+	helperFuncArg      = 183
+	helperFuncRet      = 184
+	helperFuncArgCnt   = 185
 )
 
 // helpers has the functions that tracing programs may call, by number (enum bpf_func_id).
@@ -78,7 +82,7 @@ func helperTable() map[int32]*helper {
 		2:   {"bpf_map_update_elem", (*run).mapUpdate, retInteger, [5]argType{argMap, argKey, argValue, any_}, false},
 		3:   {"bpf_map_delete_elem", (*run).mapDelete, retInteger, [5]argType{argMap, argKey}, false},
 		4:   {"bpf_probe_read", (*run).probeRead, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
-		5:   {"bpf_ktime_get_ns", now, retInteger, [5]argType{}, false},
+		5:   {"bpf_ktime_get_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		6:   {"bpf_trace_printk", (*run).tracePrintk, retInteger, [5]argType{argMem, argSize}, true},
 		7:   {"bpf_get_prandom_u32", func(*run, *[5]uint64) uint64 { return uint64(rand.Uint32()) }, retInteger, [5]argType{}, false},
 		8:   {"bpf_get_smp_processor_id", func(r *run, _ *[5]uint64) uint64 { return uint64(r.cpu()) }, retInteger, [5]argType{}, false},
@@ -102,14 +106,14 @@ func helperTable() map[int32]*helper {
 		115: {"bpf_probe_read_kernel_str", (*run).probeReadKernelString, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		118: {"bpf_jiffies64", func(r *run, _ *[5]uint64) uint64 { return jiffies(r.hit.Trap.Now()) }, retInteger, [5]argType{}, false},
 		120: {"bpf_get_ns_current_pid_tgid", (*run).nsPID, retInteger, [5]argType{any_, any_, argUninitMem, argSize}, false},
-		125: {"bpf_ktime_get_boot_ns", now, retInteger, [5]argType{}, false},
+		125: {"bpf_ktime_get_boot_ns", clock(clockBoottime), retInteger, [5]argType{}, false},
 		130: {"bpf_ringbuf_output", (*run).ringOutput, retInteger, [5]argType{argMap, argMem, argSizeOrZero, any_}, false},
 		131: {"bpf_ringbuf_reserve", (*run).ringReserve, retRecordOrNull, [5]argType{argMap, argConstantSize, any_}, false},
 		132: {"bpf_ringbuf_submit", (*run).ringSubmit, retVoid, [5]argType{argRecord, any_}, false},
 		133: {"bpf_ringbuf_discard", (*run).ringDiscard, retVoid, [5]argType{argRecord, any_}, false},
 		134: {"bpf_ringbuf_query", (*run).ringQuery, retInteger, [5]argType{argMap, any_}, false},
 		158: {"bpf_get_current_task_btf", func(r *run, _ *[5]uint64) uint64 { return r.hit.Trap.Task }, retTask, [5]argType{}, true},
-		160: {"bpf_ktime_get_coarse_ns", now, retInteger, [5]argType{}, false},
+		160: {"bpf_ktime_get_coarse_ns", clock(clockMonotonic), retInteger, [5]argType{}, false},
 		164: {"bpf_for_each_map_elem", (*run).forEach, retInteger, [5]argType{argMap, argFunc, argStackOrNull, any_}, false},
 		165: {"bpf_snprintf", (*run).snprintf, retInteger, [5]argType{argMemOrNull, argSizeOrZero, argConstString, argMemOrNull, argSizeOrZero}, true},
 		173: {"bpf_get_func_ip", func(r *run, _ *[5]uint64) uint64 { return r.hit.Func }, retInteger, [5]argType{argCtx}, true},
@@ -117,13 +121,34 @@ func helperTable() map[int32]*helper {
 		177: {"bpf_trace_vprintk", (*run).traceVprintk, retInteger, [5]argType{argMem, argSize, argMemOrNull, argSizeOrZero}, true},
 		181: {"bpf_loop", (*run).loop, retInteger, [5]argType{any_, argFunc, argStackOrNull, any_}, false},
 		182: {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
-		208: {"bpf_ktime_get_tai_ns", now, retInteger, [5]argType{none}, false},
+		183: {"bpf_get_func_arg", (*run).funcArg, retInteger, [5]argType{argCtx, any_, argUninitLong}, false},
+		184: {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},
+		185: {"bpf_get_func_arg_cnt", func(r *run, _ *[5]uint64) uint64 { return uint64(len(r.prog.target.args)) }, retInteger, [5]argType{argCtx}, false},
+		208: {"bpf_ktime_get_tai_ns", clock(clockTAI), retInteger, [5]argType{none}, false},
 	}
 }
 
 // prints reports whether the instruction calls a helper that writes into the trace.
 func (i insn) prints() bool {
 	return i.code == classJMP|jmpCALL && i.src == 0 && (i.imm == 6 || i.imm == 177)
+}
+
+// funcArg is bpf_get_func_arg: it stores an argument of the traced function.
+func (r *run) funcArg(a *[numArgs]uint64) uint64 {
+	if a[1] >= uint64(len(r.prog.target.args)) {
+		return errno(syscall.EINVAL)
+	}
+	r.store(a[2], r.load(ctxBase+8*a[1], 8), 8)
+	return 0
+}
+
+// funcRet is bpf_get_func_ret: it stores what the traced function returns. At its entry that is EOPNOTSUPP.
+func (r *run) funcRet(a *[numArgs]uint64) uint64 {
+	if r.prog.attachType != traceFexit {
+		return errno(syscall.EOPNOTSUPP)
+	}
+	r.store(a[1], r.load(ctxBase+8*uint64(len(r.prog.target.args)), 8), 8)
+	return 0
 }
 
 // errno returns an error as a helper returns it.
@@ -136,7 +161,17 @@ func errno(err error) uint64 {
 	return -uint64(e)
 }
 
-func now(r *run, _ *[numArgs]uint64) uint64 { return uint64(r.hit.Trap.Now()) }
+// Clocks of user space, by their numbers there.
+const (
+	clockMonotonic = 1
+	clockBoottime  = 7
+	clockTAI       = 11
+)
+
+// clock returns the helper that reads a clock of user space.
+func clock(id int) func(r *run, _ *[numArgs]uint64) uint64 {
+	return func(r *run, _ *[numArgs]uint64) uint64 { return uint64(r.hit.Trap.Now() + r.sys.offsets[id]) }
+}
 
 // jiffies returns the clock ticks (HZ is 250) of a time since boot, which begin five minutes before 2^32.
 func jiffies(ns int64) uint64 { return 1<<32 - 300*250 + uint64(ns)/4e6 }

@@ -101,6 +101,7 @@ type Map struct {
 	tick  uint64 // LRU: counts uses, which old has of each element
 	order []int  // queue and stack: elements, oldest first
 
+	btf    *BTF     // its types, or nil
 	inner  *mapSpec // maps of maps: what each element is like
 	held   []any    // prog array, perf event array, maps of maps: by element: *Prog, PerfOutput, *Map
 	ring   *ringbuf

@@ -55,7 +55,10 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if err := s.conf.Room(3 * len(p.raw)); err != nil {
 		return Result{}, err
 	}
-	p.insns, p.tag, p.loaded = decode(p.raw), tag(p.raw), s.conf.BootTime()
+	p.insns, p.tag, p.loaded = decode(p.raw), tag(p.raw), s.conf.Clock(clockBoottime)
+	if err := p.checkAttach(c, a); err != nil {
+		return Result{}, err
+	}
 	log, err := newLog(a.u32(24), a.u32(28), a.u64(32))
 	if err != nil {
 		return Result{}, err
@@ -66,6 +69,14 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 			return Result{}, syscall.EBADF
 		}
 		p.btf = btf
+	}
+	if p.btf != nil {
+		if p.funcs, err = readInfo(c, a.u32(76), a.u64(80), a.u32(88), funcInfoSize, p.entry); err != nil {
+			return Result{}, err
+		}
+		if p.lines, err = readInfo(c, a.u32(92), a.u64(96), a.u32(104), lineInfoSize, nil); err != nil {
+			return Result{}, err
+		}
 	}
 	v := verifier{prog: p, caller: c, log: log}
 	err = v.verify(a)
@@ -172,17 +183,21 @@ func (s *System) objInfo(c Caller, a *attr) (Result, error) {
 		return Result{}, err
 	}
 	var b []byte
+	var full error // something else had no room
 	switch o := object.(type) {
 	case *Prog:
 		b = o.info(c, in)
 	case *Map:
 		b = o.info()
 	case *BTF:
-		b = o.info(c, in)
+		b, full = o.info(c, in)
 	case *Link:
-		b = o.describe()
+		b, err = o.describe(c, in)
+		if err != nil {
+			return Result{}, err
+		}
 	case nil:
-		return Result{}, syscall.EBADF
+		return Result{}, syscall.EBADFD
 	default:
 		return Result{}, syscall.EINVAL
 	}
@@ -192,7 +207,7 @@ func (s *System) objInfo(c Caller, a *attr) (Result, error) {
 	n := min(given, len(b))
 	c.Write(a.at+4, binary.LittleEndian.AppendUint32(nil, uint32(n)))
 	c.Write(a.u64(8), b[:n])
-	return Result{}, nil
+	return Result{}, full
 }
 
 // fields writes numbers at their offsets.
@@ -242,12 +257,79 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 	if p.btf != nil {
 		f.u32(128, p.btf.id)
 	}
+	p.funcs.give(c, f, in, infoPlace{size: 132, at: 136, count: 144})
+	p.lines.give(c, f, in, infoPlace{size: 172, at: 152, count: 148})
 	f.u64(192, uint64(p.time.Load()))
-	if p.time.Load() != 0 {
-		f.u64(200, p.ran.Load())
-	}
+	f.u64(200, p.ran.Load())
 	f.u32(216, uint32(p.verified))
+	if p.attachID != 0 {
+		f.u32(220, p.sys.types.id)
+		f.u32(224, p.attachID)
+	}
 	return f
+}
+
+// infoTable are records of BPF_PROG_LOAD that say which function or line of the source an instruction is of.
+type infoTable struct {
+	records []byte
+	size    int // of one, bytes
+}
+
+// Sizes of struct bpf_func_info and struct bpf_line_info, bytes, and of what a later kernel may have.
+const (
+	funcInfoSize = 8
+	lineInfoSize = 16
+	maxInfoSize  = 252
+)
+
+// readInfo reads such records. It fails with EINVAL for a size of another form, with E2BIG for records with more than is
+// known, and with EINVAL for a record that does not begin at an instruction in order.
+func readInfo(c Caller, size uint32, at uint64, count uint32, known int, may func(off uint32) bool) (t infoTable, err error) {
+	switch {
+	case count == 0:
+		return t, nil
+	case size < uint32(known) || size > maxInfoSize || size%4 != 0 || count > maxInsns:
+		return t, fmt.Errorf("%d records of %d bytes: %w", count, size, syscall.EINVAL)
+	}
+	t.size = known
+	last := int64(-1)
+	for n := range uint64(count) {
+		b, err := read(c, at+n*uint64(size), int(size))
+		if err != nil {
+			return t, err
+		}
+		if len(bytes.Trim(b[known:], "\x00")) > 0 {
+			return t, fmt.Errorf("a record with more than is known: %w", syscall.E2BIG)
+		}
+		off := binary.LittleEndian.Uint32(b)
+		if int64(off) <= last || n == 0 && off != 0 || may != nil && !may(off) {
+			return t, fmt.Errorf("a record of instruction %d: %w", off, syscall.EINVAL)
+		}
+		last = int64(off)
+		t.records = append(t.records, b[:known]...)
+	}
+	return t, nil
+}
+
+// entry reports whether there is an instruction, which may be the first one of a function.
+func (p *Prog) entry(off uint32) bool { return int(off) < len(p.insns) }
+
+// infoPlace is where struct bpf_prog_info has the size of a record, the caller's room for them, and how many there are.
+type infoPlace struct{ size, at, count int }
+
+// give writes as many records as the caller has room for.
+func (t infoTable) give(c Caller, f fields, in []byte, place infoPlace) {
+	if t.size == 0 {
+		return
+	}
+	count := uint32(len(t.records) / t.size)
+	n, to := given(in, place.count), given64(in, place.at)
+	if n > 0 && to != 0 {
+		c.Write(to, t.records[:int(min(n, count))*t.size])
+	}
+	f.u32(place.size, uint32(t.size))
+	f.u64(place.at, to)
+	f.u32(place.count, count)
 }
 
 // info is struct bpf_map_info.
@@ -267,8 +349,8 @@ func (m *Map) info() []byte {
 	return f
 }
 
-// info is struct bpf_btf_info.
-func (t *BTF) info(c Caller, in []byte) []byte {
+// info is struct bpf_btf_info. It fails with ENOSPC if the name has no room.
+func (t *BTF) info(c Caller, in []byte) (info []byte, full error) {
 	f := make(fields, 32)
 	f.u64(0, given64(in, 0))
 	f.u32(8, uint32(len(t.data)))
@@ -276,18 +358,58 @@ func (t *BTF) info(c Caller, in []byte) []byte {
 		c.Write(to, t.data[:min(n, len(t.data))])
 	}
 	f.u32(12, t.id)
-	return f
+	f.u64(16, given64(in, 16))
+	f.u32(24, uint32(len(t.name)))
+	if to, n := given64(in, 16), int(given(in, 24)); to != 0 && n > 0 {
+		text := append([]byte(t.name), 0)
+		if n < len(text) {
+			text, full = append(text[:n-1:n-1], 0), syscall.ENOSPC
+		}
+		c.Write(to, text)
+	}
+	if t.kernel {
+		f.u32(28, 1)
+	}
+	return f, full
 }
 
 // describe is struct bpf_link_info.
-func (l *Link) describe() []byte {
+func (l *Link) describe(c Caller, in []byte) ([]byte, error) {
 	f := make(fields, 48)
 	f.u32(0, l.kind)
 	f.u32(4, l.id)
 	l.sys.objects.Lock()
 	f.u32(8, l.prog.id)
 	l.sys.objects.Unlock()
-	return f
+	switch l.kind {
+	case linkRawTracepoint:
+		return f, l.describeTracepoint(c, in, f)
+	case linkTracing:
+		f.u32(16, l.prog.attachType)
+		f.u32(20, l.sys.types.id)
+		f.u32(24, l.prog.attachID)
+	}
+	return f, nil
+}
+
+// describeTracepoint tells the name of a raw tracepoint. It fails with ENOSPC if that has no room.
+func (l *Link) describeTracepoint(c Caller, in []byte, f fields) error {
+	to, room := given64(in, 16), int(given(in, 24))
+	if to == 0 != (room == 0) {
+		return syscall.EINVAL
+	}
+	text := append([]byte(l.name), 0)
+	f.u64(16, to)
+	f.u32(24, uint32(len(text)))
+	switch {
+	case to == 0:
+	case room < len(text):
+		c.Write(to, append(text[:room-1:room-1], 0))
+		return syscall.ENOSPC
+	default:
+		c.Write(to, text)
+	}
+	return nil
 }
 
 // attachPerfEvent is BPF_PERF_EVENT of BPF_LINK_CREATE.
@@ -298,6 +420,15 @@ func (s *System) linkCreate(c Caller, a *attr) (Result, error) {
 	if !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
+	if p.kind == ProgTracing {
+		if a.u32(8) != p.attachType || a.u32(4) != 0 || a.u32(16) != 0 || a.u32(12) != 0 {
+			return Result{}, syscall.EINVAL
+		}
+		return s.attachTracing(p, a.u64(24))
+	}
+	if p.kind == ProgKprobe && a.u32(8) == traceKprobeMulti {
+		return s.linkKprobeMulti(c, a, p)
+	}
 	if a.u32(8) != attachPerfEvent {
 		return Result{}, fmt.Errorf("attach type %d: %w", a.u32(8), syscall.EINVAL)
 	}
@@ -306,18 +437,13 @@ func (s *System) linkCreate(c Caller, a *attr) (Result, error) {
 	}
 	e, ok := c.Object(a.fd(4)).(*perf.Event)
 	if !ok {
-		return Result{}, badObject(c.Object(a.fd(4)))
+		return Result{}, syscall.EBADF // perf_event_get, also of another file
 	}
 	detach, err := s.AttachPerf(e, p, a.u64(16))
 	if err != nil {
 		return Result{}, err
 	}
-	l := &Link{sys: s, kind: linkPerfEvent, prog: p, detach: detach, refs: 1}
-	s.objects.Lock()
-	defer s.objects.Unlock()
-	s.ref(p)
-	l.id = s.links.add(l)
-	return Result{Object: l}, nil
+	return s.newLink(&Link{kind: linkPerfEvent, prog: p, detach: detach}), nil
 }
 
 // badObject is the error of a descriptor that refers to something else.
@@ -353,16 +479,25 @@ func (s *System) linkUpdate(c Caller, a *attr) (Result, error) {
 	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
+	if a.u32(8)&^updateReplace != 0 {
+		return Result{}, syscall.EINVAL
+	}
+	if _, ok := c.Object(a.fd(4)).(*Prog); !ok {
+		return Result{}, badObject(c.Object(a.fd(4)))
+	}
 	return Result{}, syscall.EINVAL // links of tracing are not updated
 }
 
-// linkDetach is BPF_LINK_DETACH: links of perf events do not have it.
+// linkDetach is BPF_LINK_DETACH: links of tracing do not have it.
 func (s *System) linkDetach(c Caller, a *attr) (Result, error) {
 	if _, ok := c.Object(a.fd(0)).(*Link); !ok {
 		return Result{}, badObject(c.Object(a.fd(0)))
 	}
-	return Result{}, errNotSupported
+	return Result{}, syscall.EOPNOTSUPP
 }
+
+// updateReplace is BPF_F_REPLACE: an update names the program that the link has.
+const updateReplace = 1 << 2
 
 // progBindMap has a program keep a map that it does not use.
 func (s *System) progBindMap(c Caller, a *attr) (Result, error) {

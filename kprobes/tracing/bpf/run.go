@@ -45,7 +45,9 @@ type Hit struct {
 	Comm  *[abi.TaskCommLen]byte
 	UID   uint64 // the gid in the upper half
 	Func  uint64 // the probed function, if the probe is at its entry or return, or 0
+	Site  uint64 // where the entry of Func is traced, if Probes.Listen has told of it
 	Chain func() []uint64
+	words [8 * (maxTrampolineArgs + 1)]byte // memory for Ctx
 }
 
 // frame is a function that has called another one.

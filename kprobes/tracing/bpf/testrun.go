@@ -27,12 +27,9 @@ func (s *System) testRun(c Caller, a *attr) (Result, error) {
 	if a.u32(40) == 0 != (a.u64(48) == 0) || a.u32(44) == 0 != (a.u64(56) == 0) {
 		return Result{}, syscall.EINVAL
 	}
-	h := Hit{Trap: &abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, Comm: new([abi.TaskCommLen]byte)}
-	task, comm := c.Task()
-	h.PID, h.TID = task.PID, task.TID
-	copy(h.Comm[:abi.TaskCommLen-1], comm)
+	h := NewHit(&abi.Trap{Regs: &abi.Regs{}, Mem: s.conf.Kernel, Now: s.conf.Now}, c.Task())
 	if p.kind == ProgRawTracepoint {
-		return s.rawTestRun(c, a, p, &h)
+		return s.rawTestRun(c, a, p, h)
 	}
 	size := int(a.u32(8))
 	switch p.kind {
@@ -63,7 +60,7 @@ func (s *System) testRun(c Caller, a *attr) (Result, error) {
 		copy(h.Ctx[16:], packet[12:14]) // protocol
 	}
 	repeat := min(max(a.u32(32), 1), maxRepeat)
-	ret, duration := s.repeat(p, &h, repeat)
+	ret, duration := s.repeat(p, h, repeat)
 	if to := a.u64(24); to != 0 {
 		n := size
 		if room := int(a.u32(12)); room != 0 && room < n {
@@ -103,7 +100,7 @@ func (s *System) repeat(p *Prog, h *Hit, n uint32) (ret, duration uint32) {
 	began := s.conf.Now()
 	for range n {
 		s.mem.Lock()
-		ret = uint32(s.run.execute(p, 0, h))
+		ret = uint32(s.runLocked(Attached{Prog: p}, h))
 		s.mem.Unlock()
 	}
 	return ret, uint32(min((s.conf.Now()-began)/int64(n), 1<<32-1))

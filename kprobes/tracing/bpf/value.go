@@ -3,6 +3,8 @@ package bpf
 import (
 	"math"
 	"math/bits"
+
+	"github.com/cilium/ebpf/btf"
 )
 
 // regType is what the verifier knows a register to hold (enum bpf_reg_type).
@@ -19,7 +21,7 @@ const (
 	regRecord
 	regRecordOrNull
 	regFunc
-	regTask
+	regStruct // a structure of the kernel, whose fields may be read
 	regKey
 )
 
@@ -35,10 +37,11 @@ type value struct {
 	off        int32
 	frame      uint8 // of a stack pointer: whose stack
 	m          *Map
-	size       int32  // bytes of a record
-	inner      bool   // a pointer to a value of a map of maps: a map like m
-	id         uint32 // values with the same one, not 0, are NULL or not together
-	ref        uint32 // the record that has to be given back, or 0
+	to         btf.Type // a structure of the kernel; nil if the kernel has no types
+	size       int32    // bytes of a record
+	inner      bool     // a pointer to a value of a map of maps: a map like m
+	id         uint32   // values with the same one, not 0, are NULL or not together
+	ref        uint32   // the record that has to be given back, or 0
 	umin, umax uint64
 	smin, smax int64
 	bits, mask uint64 // tnum: known bits, and which are not known

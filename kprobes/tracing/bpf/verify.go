@@ -19,6 +19,7 @@ var programTypes = map[ProgType]programType{
 	ProgTracepoint:    {func(off, size int) bool { return (off < 0 || off >= 8) && off%size == 0 && off+size <= maxCtx }}, // Linux takes what is before the entry, too
 	ProgPerfEvent:     {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 184 }},
 	ProgRawTracepoint: {func(off, size int) bool { return off >= 0 && size == 8 && off%8 == 0 && off+size <= 12*8 }},
+	ProgTracing:       {func(off, size int) bool { return off >= 0 && size > 0 && off%size == 0 && off+size <= 8*maxFuncArgs }},
 	ProgSocketFilter:  {word},
 	ProgSchedCLS:      {word},
 	ProgSchedACT:      {word},
@@ -111,6 +112,9 @@ func (v *verifier) verify(a *attr) error {
 	v.states = map[int][]*state{}
 	v.joins = make([]bool, len(p.insns))
 	if err := v.functions(); err != nil {
+		return err
+	}
+	if err := v.attached(); err != nil {
 		return err
 	}
 	if err := v.resolve(a); err != nil {
@@ -485,7 +489,7 @@ func (v *value) covered(o *value, ids map[uint32]uint32, exactly bool) bool {
 	if o.typ == regNone {
 		return true
 	}
-	if v.typ != o.typ || v.off != o.off || v.frame != o.frame || v.m != o.m || v.size != o.size || (v.ref == 0) != (o.ref == 0) {
+	if v.typ != o.typ || v.off != o.off || v.frame != o.frame || v.m != o.m || v.to != o.to || v.size != o.size || (v.ref == 0) != (o.ref == 0) {
 		return false
 	}
 	if o.id != 0 && v.typ != regScalar {
@@ -844,14 +848,47 @@ func (v *verifier) access(s *state, r uint8, off, size int, stored *value) (valu
 		if stored != nil || !programTypes[v.prog.kind].reads(off, size) {
 			return value{}, v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", off, size)
 		}
-		return unknown().loaded(size), nil
-	case regTask:
+		return v.context(off, size)
+	case regStruct:
+		if p.to != nil {
+			return v.structAccess(p, r, off, size, stored)
+		}
 		if stored == nil {
 			return unknown().loaded(size), nil
 		}
 	default:
 	}
 	return value{}, v.refuse(syscall.EACCES, "R%d invalid mem access '%s'", r, regNames[p.typ])
+}
+
+// context is what a load from the program's first argument gives.
+func (v *verifier) context(off, size int) (value, error) {
+	v.prog.reads = max(v.prog.reads, off+size)
+	if v.prog.target == nil {
+		return unknown().loaded(size), nil
+	}
+	is, ok := v.prog.target.argument(v, off)
+	if !ok {
+		return value{}, v.refuse(syscall.EACCES, "invalid bpf_context access off=%d size=%d", off, size)
+	}
+	if is.typ == regScalar {
+		is = is.loaded(size)
+	}
+	return is, nil
+}
+
+// attached is check_attach_btf_id: it finds what the program is for.
+func (v *verifier) attached() error {
+	p := v.prog
+	if p.sleepable && p.kind != ProgTracing && p.kind != ProgKprobe {
+		return v.refuse(syscall.EINVAL, "Only fentry/fexit/fmod_ret, lsm, and kprobe/uprobe programs can be sleepable")
+	}
+	if p.kind != ProgTracing {
+		return nil
+	}
+	t, err := v.target(p, p.attachID)
+	p.target = t
+	return err
 }
 
 // loaded is what a load of size bytes gives.
@@ -1159,5 +1196,21 @@ func (v *verifier) exit(s *state, at int) (done bool, err error) {
 	if err := v.readable(s, r0); err != nil {
 		return false, err
 	}
-	return true, nil
+	return true, v.returned(regs[r0])
+}
+
+// returned is check_return_code: programs at entries and returns of functions return 0.
+func (v *verifier) returned(r value) error {
+	if v.prog.kind != ProgTracing || v.prog.attachType != traceFentry && v.prog.attachType != traceFexit {
+		return nil
+	}
+	switch {
+	case r.typ != regScalar:
+		return v.refuse(syscall.EINVAL, "At program exit the register R0 is not a known value (%s)", regNames[r.typ])
+	case r.isConst() && r.bits == 0:
+		return nil
+	case r.mask == ^uint64(0):
+		return v.refuse(syscall.EINVAL, "At program exit the register R0 has unknown scalar value should have been in (0x0; 0x0)")
+	}
+	return v.refuse(syscall.EINVAL, "At program exit the register R0 has value (0x%x; 0x%x) should have been in (0x0; 0x0)", r.bits, r.mask)
 }

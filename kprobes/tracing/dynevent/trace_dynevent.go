@@ -148,7 +148,9 @@ func (r *Registry) removeDynamic(d dynEvent) error {
 	if err := d.release(); err != nil {
 		return err
 	}
-	r.list = slices.DeleteFunc(r.list, func(x dynEvent) bool { return x == d })
+	if i := slices.Index(r.list, d); i >= 0 {
+		r.list = slices.Delete(r.list, i, i+1)
+	}
 	return nil
 }
 

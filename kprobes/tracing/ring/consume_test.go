@@ -2,6 +2,8 @@ package ring
 
 import (
 	"encoding/binary"
+	"errors"
+	"slices"
 	"sync"
 	"testing"
 )
@@ -168,5 +170,40 @@ func TestConsumeLosesNothing(t *testing.T) {
 	}
 	if left != 0 || told != overrun || read+overrun != cpus*events {
 		t.Errorf("read %d, overrun %d, told %d, left %d of %d", read, overrun, told, left, cpus*events)
+	}
+}
+
+// TestCopyPages: copies have what is in the buffer and was not consumed, in order, and take nothing.
+func TestCopyPages(t *testing.T) {
+	b := New(1, 4, PageSize)
+	for n := range 2*perPage + 5 {
+		b.Write(0, int64(n), numbered(n))
+	}
+	page := make([]byte, PageHeader+59)
+	if ok, _ := b.ReadPage(0, &page, len(page)); !ok { // two events
+		t.Fatal("nothing to read")
+	}
+	for range 2 {
+		var got []int
+		err := b.CopyPages(0, func(page []byte) error {
+			r, err := newPageReader(page)
+			for {
+				data, time, ok := r.next()
+				if !ok {
+					return err
+				}
+				n := int(binary.LittleEndian.Uint64(data[8:]))
+				if got = append(got, n); time != int64(n) {
+					t.Errorf("%d has the time %d", n, time)
+				}
+			}
+		})
+		if want := numbers(b); err != nil || len(want) != 2*perPage+3 || !slices.Equal(got, want) {
+			t.Fatalf("%v\n%d\n%d", err, got, want)
+		}
+	}
+	stop := errors.New("stop")
+	if err := b.CopyPages(0, func([]byte) error { return stop }); !errors.Is(err, stop) {
+		t.Error(err)
 	}
 }

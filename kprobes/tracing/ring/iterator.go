@@ -238,3 +238,25 @@ func (it *Iterator) Release() {
 		}
 	}
 }
+
+// CopyPages calls f with a copy of each page of a vCPU that has events now, the oldest first, and
+// consumes nothing. f must not keep the copy.
+func (b *Buffer) CopyPages(cpu int, f func(page []byte) error) error {
+	end := b.cpus[cpu].end()
+	at := pagePlace{of: end.of}
+	for {
+		var page []byte
+		ok := false
+		there := end.of.look(func() {
+			page = make([]byte, len(end.of.reader.data))
+			at, _, ok = end.of.copyPage(at, end, page)
+		})
+		if !there || !ok {
+			return nil
+		}
+		if err := f(page); err != nil {
+			return err
+		}
+		at.page, at.used = at.page+1, 0
+	}
+}

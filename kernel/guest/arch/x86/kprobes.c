@@ -6,10 +6,17 @@
 #include <linux/preempt.h>
 #include <linux/kprobes.h>
 #include <linux/sched.h>
+#include <linux/host.h>
 #include <asm/ptrace.h>
 #include <asm/host.h>
 
-struct optimized_kprobe;
+/* What a detour passes. The machine writes it, into the detour's buffer. */
+struct optimized_kprobe {
+	struct kprobe *first;	/* whose handlers opt_pre_handler calls, or NULL: the machine calls them */
+	unsigned long addr;	/* of the probe */
+};
+
+void opt_pre_handler(struct kprobe *first, struct pt_regs *regs, unsigned long ip);
 void optimized_callback(struct optimized_kprobe *op, struct pt_regs *regs);
 void kprobe_ftrace_handler(unsigned long ip, unsigned long parent_ip, struct pt_regs *regs);
 void arch_rethook_trampoline_callback(struct pt_regs *regs);
@@ -23,11 +30,19 @@ int kprobe_int3_handler(struct pt_regs *regs)
 }
 NOKPROBE_SYMBOL(kprobe_int3_handler);
 
-/* Called by a detour. */
+static inline bool quiet(struct host_call *call) { return call && call->quiet; }
+
+/* Called by a detour. What is not an ordinary hit of modules' handlers is left to the machine. */
 notrace void optimized_callback(struct optimized_kprobe *op, struct pt_regs *regs)
 {
+	struct kprobe *first;
+
 	preempt_disable();
-	hypercall2(HC_OPTIMIZED, op, regs);
+	first = READ_ONCE(op->first);
+	if (unlikely(first) && !this_cpu_read(current_kprobe) && !quiet(current->host_call))
+		opt_pre_handler(first, regs, op->addr + 1);
+	else
+		hypercall2(HC_OPTIMIZED, op->addr, regs);
 	preempt_enable();
 }
 NOKPROBE_SYMBOL(optimized_callback);

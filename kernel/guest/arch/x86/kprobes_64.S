@@ -1,9 +1,10 @@
 /*
  * kprobes_64.S: the return addresses of modules' handlers, in functions with the
  * names of their callers on Linux. The hlt tells the machine that the handler has
- * returned.
+ * returned. Each function has one.
  */
 #include <linux/linkage.h>
+#include <linux/kprobes.h>
 	.text
 .macro HANDLER_RETURN name
 SYM_CODE_START \name
@@ -13,12 +14,57 @@ SYM_FUNC_END \name
 _ASM_NOKPROBE \name
 .endm
 	HANDLER_RETURN aggr_pre_handler
-	HANDLER_RETURN opt_pre_handler
 	HANDLER_RETURN kretprobe_rethook_handler
 #ifdef KERNEL_2_6
 	HANDLER_RETURN kprobe_handler
 	HANDLER_RETURN post_kprobe_handler
 #endif
+
+/* void opt_pre_handler(struct kprobe *first, struct pt_regs *regs, unsigned long ip): corrects regs,
+ * in which the detour has saved the stack pointer after a push, and calls the pre-handlers of first
+ * and of what list.next leads to, but not those of disabled probes. If others than modules have
+ * handlers at the address, the machine calls them all: a module's returns to the hlt. */
+SYM_CODE_START opt_pre_handler
+	.cfi_startproc
+	pushq	%rbx
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbx, 0
+	pushq	%rbp
+	.cfi_adjust_cfa_offset 8
+	.cfi_rel_offset rbp, 0
+	movq	%rdi, %rbx
+	movq	%rsi, %rbp
+	addq	$8, PT_SP(%rsi)
+	movq	$__KERNEL_CS, PT_CS(%rsi)
+	movq	%rdx, PT_IP(%rsi)
+	movq	$-1, PT_ORIG_AX(%rsi)
+	movq	%rdi, %gs:current_kprobe
+.Lnext:
+	testl	$(KPROBE_FLAG_GONE | KPROBE_FLAG_DISABLED), KPROBE_flags(%rbx)
+	jnz	.Lcalled
+	movq	KPROBE_pre_handler(%rbx), %rax
+	testq	%rax, %rax
+	jz	.Lcalled
+	movq	%rbx, %rdi
+	movq	%rbp, %rsi
+	call	*%rax
+.Lcalled:
+	movq	KPROBE_next(%rbx), %rbx
+	testq	%rbx, %rbx
+	jnz	.Lnext
+	movq	$0, %gs:current_kprobe
+	popq	%rbp
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbp
+	popq	%rbx
+	.cfi_adjust_cfa_offset -8
+	.cfi_restore rbx
+	ret
+	nop
+	hlt
+	.cfi_endproc
+SYM_FUNC_END opt_pre_handler
+_ASM_NOKPROBE opt_pre_handler
 
 /*
  * Functions that Linux calls between the trap and the event. Here the machine does

@@ -97,6 +97,13 @@ void *__alloc_percpu(size_t size, size_t align)
 }
 EXPORT_SYMBOL(__alloc_percpu);
 
+/* The allocation never sleeps. */
+void *__alloc_percpu_gfp(size_t size, size_t align, gfp_t gfp)
+{
+	return __alloc_percpu(size, align);
+}
+EXPORT_SYMBOL_GPL(__alloc_percpu_gfp);
+
 void free_percpu(void *p)
 {
 	u16 units;

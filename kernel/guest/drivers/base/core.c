@@ -4,6 +4,7 @@
 #include <linux/hostfs.h>
 #include <linux/mutex.h>
 #include <linux/string.h>
+#include <linux/kstrtox.h>
 #include <linux/sprintf.h>
 #include <linux/mm.h>
 #include <linux/export.h>
@@ -618,3 +619,180 @@ ssize_t dev_attr_store(struct device *dev, const char *attr, const char *buf, si
 
 	return a ? device_store(&dev->kobj, &a->attr, buf, count) : -ENOENT;
 }
+
+// next_child gives the reference of prev back and returns the device after it of that parent
+// or class, with a reference.
+static struct device *next_child(struct device *prev, const struct device *parent, const struct class *class)
+{
+	struct device *dev;
+	bool after = !prev;
+
+	mutex_lock(&device_mutex);
+	list_for_each_entry(dev, &devices, node) {
+		if (after && ((parent && dev->parent == parent) || (class && dev->class == class))) {
+			get_device(dev);
+			break;
+		}
+		after |= dev == prev;
+	}
+	if (&dev->node == &devices)
+		dev = NULL;
+	mutex_unlock(&device_mutex);
+	put_device(prev);
+	return dev;
+}
+
+// device_for_each_child returns the first result of fn that is not 0.
+int device_for_each_child(struct device *parent, void *data, int (*fn)(struct device *dev, void *data))
+{
+	struct device *dev = NULL;
+	int ret = 0;
+
+	while (!ret && (dev = next_child(dev, parent, NULL)))
+		ret = fn(dev, data);
+	if (ret)
+		put_device(dev);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(device_for_each_child);
+
+// device_find_child returns the device with a reference.
+struct device *device_find_child(struct device *parent, void *data, int (*match)(struct device *dev, void *data))
+{
+	struct device *dev = NULL;
+
+	while ((dev = next_child(dev, parent, NULL)))
+		if (match(dev, data))
+			return dev;
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(device_find_child);
+
+int class_for_each_device(struct class *class, struct device *start, void *data, int (*fn)(struct device *dev, void *data))
+{
+	struct device *dev = get_device(start);
+	int ret = 0;
+
+	while (!ret && (dev = next_child(dev, NULL, class)))
+		ret = fn(dev, data);
+	if (ret)
+		put_device(dev);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(class_for_each_device);
+
+struct device *class_find_device(struct class *class, struct device *start, const void *data,
+				 int (*match)(struct device *dev, const void *data))
+{
+	struct device *dev = get_device(start);
+
+	while ((dev = next_child(dev, NULL, class)))
+		if (match(dev, data))
+			return dev;
+	return NULL;
+}
+EXPORT_SYMBOL_GPL(class_find_device);
+
+int device_match_name(struct device *dev, const void *name)
+{
+	return !strcmp(dev_name(dev), name);
+}
+EXPORT_SYMBOL_GPL(device_match_name);
+
+int device_match_devt(struct device *dev, const void *pdevt)
+{
+	return dev->devt == *(const dev_t *)pdevt;
+}
+EXPORT_SYMBOL_GPL(device_match_devt);
+
+int device_create_bin_file(struct device *dev, const struct bin_attribute *attr)
+{
+	return dev ? sysfs_create_bin_file(&dev->kobj, attr) : -EINVAL;
+}
+EXPORT_SYMBOL_GPL(device_create_bin_file);
+
+void device_remove_bin_file(struct device *dev, const struct bin_attribute *attr)
+{
+	if (dev)
+		sysfs_remove_bin_file(&dev->kobj, attr);
+}
+EXPORT_SYMBOL_GPL(device_remove_bin_file);
+
+// cdev_device_add makes cdev known and adds its device, whose parent keeps it.
+int cdev_device_add(struct cdev *cdev, struct device *dev)
+{
+	int ret = 0;
+
+	if (dev->devt) {
+		cdev_set_parent(cdev, &dev->kobj);
+		ret = cdev_add(cdev, dev->devt, 1);
+		if (ret)
+			return ret;
+	}
+	ret = device_add(dev);
+	if (ret && dev->devt)
+		cdev_del(cdev);
+	return ret;
+}
+EXPORT_SYMBOL(cdev_device_add);
+
+void cdev_device_del(struct cdev *cdev, struct device *dev)
+{
+	device_del(dev);
+	if (dev->devt)
+		cdev_del(cdev);
+}
+EXPORT_SYMBOL(cdev_device_del);
+
+// The attributes that DEVICE_INT_ATTR and its kin define.
+ssize_t device_show_ulong(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%lx\n", *(unsigned long *)container_of(attr, struct dev_ext_attribute, attr)->var);
+}
+EXPORT_SYMBOL_GPL(device_show_ulong);
+
+ssize_t device_store_ulong(struct device *dev, struct device_attribute *attr, const char *buf, size_t size)
+{
+	unsigned long value;
+	int ret = kstrtoul(buf, 0, &value);
+
+	if (ret)
+		return ret;
+	*(unsigned long *)container_of(attr, struct dev_ext_attribute, attr)->var = value;
+	return size;
+}
+EXPORT_SYMBOL_GPL(device_store_ulong);
+
+ssize_t device_show_int(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", *(int *)container_of(attr, struct dev_ext_attribute, attr)->var);
+}
+EXPORT_SYMBOL_GPL(device_show_int);
+
+ssize_t device_store_int(struct device *dev, struct device_attribute *attr, const char *buf, size_t size)
+{
+	long value;
+	int ret = kstrtol(buf, 0, &value);
+
+	if (ret)
+		return ret;
+	if (value > INT_MAX || value < INT_MIN)
+		return -EINVAL;
+	*(int *)container_of(attr, struct dev_ext_attribute, attr)->var = value;
+	return size;
+}
+EXPORT_SYMBOL_GPL(device_store_int);
+
+ssize_t device_show_bool(struct device *dev, struct device_attribute *attr, char *buf)
+{
+	return sysfs_emit(buf, "%d\n", *(bool *)container_of(attr, struct dev_ext_attribute, attr)->var);
+}
+EXPORT_SYMBOL_GPL(device_show_bool);
+
+ssize_t device_store_bool(struct device *dev, struct device_attribute *attr, const char *buf, size_t size)
+{
+	if (kstrtobool(buf, container_of(attr, struct dev_ext_attribute, attr)->var) < 0)
+		return -EINVAL;
+	return size;
+}
+EXPORT_SYMBOL_GPL(device_store_bool);

@@ -79,8 +79,7 @@ static int __init virtio_blk_init(void)
 	spin_lock_init(&virtblk_vq.lock);
 	INIT_LIST_HEAD(&virtblk_vq.bufs);
 	virtblk_vq.callback = virtblk_done;
-	q->part0 = bdev_add(MKDEV(VIRTBLK_MAJOR, 0), "vda", capacity, q);
-	if (!q->part0)
+	if (!bdev_add(MKDEV(VIRTBLK_MAJOR, 0), "vda", capacity, q))
 		return -ENOMEM;
 	return request_irq(DISK_IRQ, vring_interrupt, 0, "virtio0-req.0", &virtblk_vq);
 }

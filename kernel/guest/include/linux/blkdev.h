@@ -7,79 +7,36 @@
 #include <linux/mm.h>
 #include <linux/cdev.h>
 #include <linux/writeback.h>
+#include <linux/blk_types.h>
 
-typedef u64 sector_t; // of 512 bytes
-typedef u8 blk_status_t;
 #define BLK_STS_OK 0
 #define BLK_STS_IOERR 10
 #define SECTOR_SHIFT 9
 #define PAGE_SECTORS (PAGE_SIZE >> SECTOR_SHIFT)
-#define BIO_MAX_VECS 32
 
 enum req_op { REQ_OP_READ, REQ_OP_WRITE };
 #define REQ_OP_MASK 0xffu
 #define REQ_SYNC (1u << 11)
 #define REQ_RAHEAD (1u << 19)
 
-struct request_queue;
-struct gendisk;
-struct request;
-struct bio;
-
-struct block_device {
-	dev_t bd_dev;
-	sector_t bd_nr_sectors;
-	struct inode *bd_inode; // its pages are the disk's
-	struct request_queue *bd_queue;
-	struct mutex bd_open_mutex;
-	int bd_openers;
-	struct bdi_writeback bd_wb;
-};
-
-struct bio_vec {
-	struct page *bv_page;
-	unsigned int bv_len, bv_offset;
-};
-
-struct bio {
-	struct bio *bi_next; // in the same request
-	struct block_device *bi_bdev;
-	unsigned int bi_opf;
-	blk_status_t bi_status;
-	unsigned short bi_vcnt;
-	sector_t bi_sector;
-	unsigned int bi_size; // bytes
-	void (*bi_end_io)(struct bio *bio);
-	void *bi_private;
-	struct bio_vec bi_io_vec[BIO_MAX_VECS];
-};
-
-struct request {
-	struct request_queue *q;
-	unsigned int cmd_flags;
-	sector_t __sector;
-	unsigned int __data_len, nr_phys_segments;
-	struct bio *bio, *biotail;
-	struct list_head queuelist; // of a plug, or of the scheduler
-	blk_status_t status;
-	u64 start_time_ns, io_start_time_ns;
-	void *pdu; // the driver's
-};
-
 struct blk_mq_ops {
 	blk_status_t (*queue_rq)(struct request *rq);
 	void (*complete)(struct request *rq);
 };
 
+// As in 6.1, mq_ops is at 48 and disk at 128.
 struct request_queue {
-	const struct blk_mq_ops *mq_ops;
-	struct block_device *part0;
-	unsigned int max_segments, pdu_size;
 	bool elevator;               // requests go to mq-deadline: where there is one CPU, and so one hardware queue
 	spinlock_t lock;             // of sort_list
 	struct list_head sort_list;  // requests that wait; with an elevator by their sectors
-	u64 ios[2], sectors[2], nsecs[2]; // done reads and writes
+	unsigned int max_segments, pdu_size;
+	u64 ios[2];                  // done reads and writes
+	const struct blk_mq_ops *mq_ops;
+	u64 sectors[2], nsecs[2];    // of these
+	char __before_disk[128 - 88];
+	struct gendisk *disk;
 };
+static_assert(offsetof(struct request_queue, mq_ops) == 48 && offsetof(struct request_queue, disk) == 128, "struct request_queue");
 
 // A task's requests that it has not handed on yet.
 struct blk_plug {
@@ -102,7 +59,7 @@ static inline bool op_is_write(unsigned int op)
 
 static inline sector_t bio_end_sector(const struct bio *bio)
 {
-	return bio->bi_sector + (bio->bi_size >> SECTOR_SHIFT);
+	return bio->bi_iter.bi_sector + (bio->bi_iter.bi_size >> SECTOR_SHIFT);
 }
 
 static inline unsigned int blk_rq_sectors(const struct request *rq)

@@ -29,4 +29,5 @@ struct cdev *cdev_alloc(void);
 int __register_chrdev(unsigned int major, unsigned int baseminor, unsigned int count, const char *name, const struct file_operations *fops);
 void __unregister_chrdev(unsigned int major, unsigned int baseminor, unsigned int count, const char *name);
 
+void cdev_set_parent(struct cdev *p, struct kobject *kobj);
 #endif

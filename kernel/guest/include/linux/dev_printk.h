@@ -39,4 +39,7 @@ int dev_err_probe(const struct device *dev, int err, const char *fmt, ...) __pri
 #define dev_notice(dev, fmt, ...) _dev_notice(dev, dev_fmt(fmt), ##__VA_ARGS__)
 #define dev_info(dev, fmt, ...) _dev_info(dev, dev_fmt(fmt), ##__VA_ARGS__)
 
+#if defined(MODULE) && !defined(MODULE_BARE)
+#define dev_dbg(dev, fmt, ...) dynamic_dev_dbg(dev, dev_fmt(fmt), ##__VA_ARGS__)
+#endif
 #endif

@@ -283,4 +283,31 @@ struct device *device_find_by_name(const char *name);
 ssize_t dev_attr_show(struct device *dev, const char *attr, char *buf);
 ssize_t dev_attr_store(struct device *dev, const char *attr, const char *buf, size_t count);
 
+struct dev_ext_attribute {
+	struct device_attribute attr;
+	void *var;
+};
+#define DEVICE_ULONG_ATTR(_name, _mode, _var) \
+	struct dev_ext_attribute dev_attr_##_name = { __ATTR(_name, _mode, device_show_ulong, device_store_ulong), &(_var) }
+#define DEVICE_INT_ATTR(_name, _mode, _var) \
+	struct dev_ext_attribute dev_attr_##_name = { __ATTR(_name, _mode, device_show_int, device_store_int), &(_var) }
+#define DEVICE_BOOL_ATTR(_name, _mode, _var) \
+	struct dev_ext_attribute dev_attr_##_name = { __ATTR(_name, _mode, device_show_bool, device_store_bool), &(_var) }
+ssize_t device_show_ulong(struct device *dev, struct device_attribute *attr, char *buf);
+ssize_t device_store_ulong(struct device *dev, struct device_attribute *attr, const char *buf, size_t size);
+ssize_t device_show_int(struct device *dev, struct device_attribute *attr, char *buf);
+ssize_t device_store_int(struct device *dev, struct device_attribute *attr, const char *buf, size_t size);
+ssize_t device_show_bool(struct device *dev, struct device_attribute *attr, char *buf);
+ssize_t device_store_bool(struct device *dev, struct device_attribute *attr, const char *buf, size_t size);
+int device_for_each_child(struct device *parent, void *data, int (*fn)(struct device *dev, void *data));
+struct device *device_find_child(struct device *parent, void *data, int (*match)(struct device *dev, void *data));
+int class_for_each_device(struct class *class, struct device *start, void *data, int (*fn)(struct device *dev, void *data));
+struct device *class_find_device(struct class *class, struct device *start, const void *data, int (*match)(struct device *dev, const void *data));
+int device_match_name(struct device *dev, const void *name);
+int device_match_devt(struct device *dev, const void *pdevt);
+int device_create_bin_file(struct device *dev, const struct bin_attribute *attr);
+void device_remove_bin_file(struct device *dev, const struct bin_attribute *attr);
+struct cdev;
+int cdev_device_add(struct cdev *cdev, struct device *dev);
+void cdev_device_del(struct cdev *cdev, struct device *dev);
 #endif

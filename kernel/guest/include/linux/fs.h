@@ -769,8 +769,9 @@ int notify_change(IDMAP_PARAM struct dentry *dentry, struct iattr *attr, struct 
 int setattr_prepare(IDMAP_PARAM struct dentry *dentry, struct iattr *attr);
 void setattr_copy(IDMAP_PARAM struct inode *inode, const struct iattr *attr);
 int simple_setattr(IDMAP_PARAM struct dentry *dentry, struct iattr *attr);
+int generic_file_open(struct inode *inode, struct file *filp);
 int noop_fsync(struct file *file, loff_t start, loff_t end, int datasync);
-int vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
+int vfs_fsync(struct file *file, int datasync), vfs_fsync_range(struct file *file, loff_t start, loff_t end, int datasync);
 bool atime_needs_update(const struct path *path, struct inode *inode);
 void inode_init_early(void);
 void inode_init(void);

@@ -16,4 +16,8 @@ enum { DUMP_PREFIX_NONE, DUMP_PREFIX_ADDRESS, DUMP_PREFIX_OFFSET };
 void print_hex_dump(const char *level, const char *prefix_str, int prefix_type, int rowsize, int groupsize, const void *buf, size_t len, bool ascii);
 void print_hex_dump_bytes(const char *prefix_str, int prefix_type, const void *buf, size_t len);
 
+#if defined(MODULE) && !defined(MODULE_BARE)
+#define print_hex_dump_debug(prefix, type, row, group, buf, len, ascii) \
+	dynamic_hex_dump(prefix, type, row, group, buf, len, ascii)
+#endif
 #endif

@@ -76,4 +76,7 @@ void kset_init(struct kset *k);
 int kset_register(struct kset *k);
 void kset_unregister(struct kset *k);
 
+struct kobject *kobject_get_unless_zero(struct kobject *kobj);
+struct kobject *kset_find_obj(struct kset *kset, const char *name);
+char *kobject_get_path(const struct kobject *kobj, gfp_t gfp_mask);
 #endif

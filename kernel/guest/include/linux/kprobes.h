@@ -5,8 +5,20 @@
 #ifndef _LINUX_KPROBES_H
 #define _LINUX_KPROBES_H
 #include <linux/compiler.h>
+#define KPROBE_FLAG_GONE	1	/* the code was freed */
+#define KPROBE_FLAG_DISABLED	2
+#define KPROBE_FLAG_OPTIMIZED	4
+#define KPROBE_FLAG_FTRACE	8
+#define KPROBE_FLAG_ON_FUNC_ENTRY 16
+
+/* Offsets in struct kprobe. */
+#define KPROBE_next		16
+#define KPROBE_pre_handler	64
+#define KPROBE_flags		120
+
 #ifndef __ASSEMBLY__
 #include <linux/types.h>
+#include <linux/percpu.h>
 #if GUEST_LINUX < 601
 #define KPROBES_BEFORE_5_11
 #define NO_JPROBES
@@ -31,12 +43,6 @@ typedef int (*kprobe_fault_handler_t)(struct kprobe *, struct pt_regs *, int tra
 typedef int (*kprobe_break_handler_t)(struct kprobe *, struct pt_regs *);
 #endif
 
-#define KPROBE_FLAG_GONE	1	/* the code was freed */
-#define KPROBE_FLAG_DISABLED	2
-#define KPROBE_FLAG_OPTIMIZED	4
-#define KPROBE_FLAG_FTRACE	8
-#define KPROBE_FLAG_ON_FUNC_ENTRY 16
-
 struct kprobe {
 	void *hlist[2];
 	void *list[2];
@@ -57,6 +63,13 @@ struct kprobe {
 	u32 flags;
 };
 static_assert(sizeof(struct kprobe) == 128, "struct kprobe");
+static_assert(offsetof(struct kprobe, list) == KPROBE_next, "struct kprobe");
+static_assert(offsetof(struct kprobe, pre_handler) == KPROBE_pre_handler, "struct kprobe");
+static_assert(offsetof(struct kprobe, flags) == KPROBE_flags, "struct kprobe");
+
+/* The probe whose handlers a CPU executes. */
+DECLARE_PER_CPU(struct kprobe *, current_kprobe);
+static inline struct kprobe *kprobe_running(void) { return __this_cpu_read(current_kprobe); }
 
 /* The first word is the kretprobe. */
 struct rethook {

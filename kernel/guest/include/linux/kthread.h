@@ -19,6 +19,7 @@ void kthread_parkme(void);
 int kthread_park(struct task_struct *k);
 void kthread_unpark(struct task_struct *k);
 bool kthread_is_per_cpu(struct task_struct *p);
+void *kthread_func(struct task_struct *task);
 void *kthread_data(struct task_struct *k);
 void kthread_exit(long result) __noreturn;
 void free_kthread_struct(struct task_struct *k);

@@ -28,7 +28,7 @@ static inline bool timespec64_valid(const struct timespec64 *ts)
 	return ts->tv_sec >= 0 && (unsigned long)ts->tv_nsec < NSEC_PER_SEC;
 }
 struct tm { int tm_sec, tm_min, tm_hour, tm_mday, tm_mon; long tm_year; int tm_wday, tm_yday; };
-typedef struct { long tv_sec, tv_nsec; } __kernel_timespec_t;
+struct __kernel_timespec { long long tv_sec, tv_nsec; };
 ktime_t ktime_get(void);
 ktime_t ktime_get_with_offset(int offs);
 u64 ktime_get_real_ns(void);

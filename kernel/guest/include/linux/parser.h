@@ -22,5 +22,6 @@ int match_octal(substring_t *s, int *result);
 int match_hex(substring_t *s, int *result);
 size_t match_strlcpy(char *dest, const substring_t *src, size_t size);
 char *match_strdup(const substring_t *s);
+bool match_wildcard(const char *pattern, const char *str);
 
 #endif

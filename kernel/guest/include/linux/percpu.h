@@ -52,6 +52,8 @@ DECLARE_PER_CPU(int, cpu_number);
 #define put_cpu() preempt_enable()
 void setup_per_cpu_areas(void);
 void *__alloc_percpu(size_t size, size_t align);
+void *__alloc_percpu_gfp(size_t size, size_t align, gfp_t gfp);
 void free_percpu(void *p);
+#define alloc_percpu_gfp(type, gfp) (__typeof__(type) *)__alloc_percpu_gfp(sizeof(type), __alignof__(type), gfp)
 #define alloc_percpu(type) (__typeof__(type) *)__alloc_percpu(sizeof(type), __alignof__(type))
 #endif

@@ -32,14 +32,23 @@ void dump_stack_lvl(const char *log_lvl);	/* the level is not looked at */
 #define pr_cont(fmt, ...) printk(KERN_CONT fmt, ##__VA_ARGS__)
 /* Nothing is printed, but the arguments are checked. */
 #define no_printk(fmt, ...) ({ if (0) _printk(fmt, ##__VA_ARGS__); 0; })
-#ifdef DEBUG
+#if defined(MODULE) && !defined(MODULE_BARE)
+#include <linux/dynamic_debug.h>
+#define pr_debug(fmt, ...) dynamic_pr_debug(fmt, ##__VA_ARGS__)
+#elif defined(DEBUG)
 #define pr_debug(fmt, ...) printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
 #elif defined(MODULE)
 #define pr_debug(fmt, ...) no_printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
 #else
 #define pr_debug(fmt, ...) do { } while (0)
 #endif
+#ifdef DEBUG
+#define pr_devel(fmt, ...) printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
+#elif defined(MODULE)
+#define pr_devel(fmt, ...) no_printk(KERN_DEBUG pr_fmt(fmt), ##__VA_ARGS__)
+#else
 #define pr_devel pr_debug
+#endif
 #define printk_once(fmt, ...) ({ static bool __said; if (!__said) { __said = true; printk(fmt, ##__VA_ARGS__); } })
 #define pr_err_once(fmt, ...) printk_once(KERN_ERR pr_fmt(fmt), ##__VA_ARGS__)
 #define pr_warn_once(fmt, ...) printk_once(KERN_WARNING pr_fmt(fmt), ##__VA_ARGS__)

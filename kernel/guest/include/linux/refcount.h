@@ -40,4 +40,9 @@ static inline bool refcount_sub_and_test(int i, refcount_t *r)
 	return old == i;
 }
 #endif
+bool refcount_dec_if_one(refcount_t *r);
+bool refcount_dec_not_one(refcount_t *r);
+struct mutex;
+struct spinlock;
+bool refcount_dec_and_mutex_lock(refcount_t *r, struct mutex *lock);
 #endif

@@ -24,4 +24,6 @@ void up_read(struct rw_semaphore *sem);
 void up_write(struct rw_semaphore *sem);
 #define down_read_nested(s, c) down_read(s)
 #define down_write_nested(s, c) down_write(s)
+int down_read_interruptible(struct rw_semaphore *sem);
+void downgrade_write(struct rw_semaphore *sem);
 #endif

@@ -82,10 +82,13 @@ struct sched_entity {
 	unsigned int on_rq;		/* 56 */
 	u64 exec_start, sum_exec_runtime, vruntime, prev_sum_exec_runtime; /* 64 */
 	u64 nr_migrations;		/* 96 */
-	char __before_avg[192 - 104];
+	int depth;
+	struct sched_entity *parent;
+	struct cfs_rq *cfs_rq, *my_q;		/* 120: the queue that it belongs to; there are no groups */
+	char __before_avg[192 - 136];
 	struct sched_avg avg;		/* 192 */
 };
-static_assert(offsetof(struct sched_entity, avg) == 192 && sizeof(struct sched_entity) == 256, "struct sched_entity");
+static_assert(offsetof(struct sched_entity, cfs_rq) == 120 && offsetof(struct sched_entity, avg) == 192 && sizeof(struct sched_entity) == 256, "struct sched_entity");
 struct sighand_struct;
 struct signal_struct;
 struct files_struct;
@@ -94,6 +97,7 @@ struct nsproxy;
 struct mm_struct;
 struct vm_area_struct;
 struct rq;
+struct cfs_rq;
 struct host_call;
 struct kernel_clone_args;
 struct sigpending { struct list_head list; u64 signal; };
@@ -383,6 +387,14 @@ enum pid_type_sig { __SIG_PIDTYPE };
 int send_sig(int sig, struct task_struct *p, int priv);
 int send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p);
 int do_send_sig_info(int sig, struct kernel_siginfo *info, struct task_struct *p, enum pid_type type);
+#define SCHED_NORMAL 0
+#define SCHED_FIFO 1
+#define MAX_RT_PRIO 100
+#define DEFAULT_PRIO 120
+void sched_set_fifo(struct task_struct *p);
+void sched_set_fifo_low(struct task_struct *p);
+void sched_set_normal(struct task_struct *p, int nice);
+int kill_pid(struct pid *pid, int sig, int priv);
 int kill_pid_info(int sig, struct kernel_siginfo *info, struct pid *pid);
 void recalc_sigpending(void);
 void signal_wake_up_state(struct task_struct *t, unsigned int state);

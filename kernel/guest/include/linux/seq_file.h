@@ -93,4 +93,8 @@ static inline size_t seq_get_buf(struct seq_file *m, char **bufp)
 }
 static inline void seq_commit(struct seq_file *m, int num) { m->count = num < 0 ? m->size : m->count + num; }
 #endif
+struct list_head *seq_list_start_rcu(struct list_head *head, loff_t pos);
+struct list_head *seq_list_start_head_rcu(struct list_head *head, loff_t pos);
+struct list_head *seq_list_next_rcu(void *v, struct list_head *head, loff_t *pos);
+void seq_hex_dump(struct seq_file *m, const char *prefix_str, int prefix_type, int rowsize, int groupsize, const void *buf, size_t len, bool ascii);
 #endif

@@ -61,4 +61,9 @@ void kmem_cache_init(void);
 #define kmalloc_track_caller(s, f) kmalloc(s, f)
 #define kmalloc_node_track_caller(s, f, n) kmalloc(s, f)
 #endif
+int kmem_cache_shrink(struct kmem_cache *s);
+struct kmem_cache *kmem_cache_create_usercopy(const char *name, unsigned int size, unsigned int align, slab_flags_t flags,
+					      unsigned int useroffset, unsigned int usersize, void (*ctor)(void *));
+void kmem_cache_free_bulk(struct kmem_cache *s, size_t size, void **p);
+int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t size, void **p);
 #endif

@@ -27,4 +27,6 @@ void smp_init(void);
 void smp_call_function(smp_call_func_t func, void *info, int wait);
 void on_each_cpu_cond_mask(bool (*cond)(int cpu, void *info), smp_call_func_t func, void *info, bool wait,
 			   const struct cpumask *mask);
+int smp_call_on_cpu(unsigned int cpu, int (*func)(void *), void *par, bool phys);
+int smp_call_function_any(const struct cpumask *mask, smp_call_func_t func, void *info, int wait);
 #endif

@@ -40,9 +40,7 @@
 	__SYSCALL_HEAD(name) { return __do_sys_##name((t1)regs->di, (t2)regs->si, (t3)regs->dx, (t4)regs->r10, (t5)regs->r8, (t6)regs->r9); } \
 	static notrace __SYSCALL_INLINE long __do_sys_##name(t1 a1, t2 a2, t3 a3, t4 a4, t5 a5, t6 a6)
 #define __NR_syscalls 451
-#define __NR_kill 62
-#define __NR_tkill 200
-#define __NR_tgkill 234
+#include <asm/unistd_64.h>
 typedef long (*sys_call_ptr_t)(const struct pt_regs *);
 extern sys_call_ptr_t sys_call_table[];
 #endif

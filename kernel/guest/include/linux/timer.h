@@ -39,4 +39,6 @@ long schedule_timeout(long timeout);
 long schedule_timeout_interruptible(long timeout);
 long schedule_timeout_killable(long timeout);
 long schedule_timeout_uninterruptible(long timeout);
+int timer_shutdown(struct timer_list *timer);
+int timer_reduce(struct timer_list *timer, unsigned long expires);
 #endif

@@ -36,6 +36,7 @@ static_assert(offsetof(struct tracepoint, users) == 96, "the machine uses these 
 #endif
 #define TP_EVENT 1
 #define TP_STUB 2
+#define TP_RAW 4
 #define TRACEPOINT_DEFAULT_PRIO 10
 struct tp_module { struct list_head list; struct module *mod; };
 int tracepoint_probe_register(struct tracepoint *tp, void *probe, void *data);
@@ -142,13 +143,34 @@ static inline void tracepoint_synchronize_unregister(void)
 #define __STUB(name) NULL
 #define __CALL_STUB(name, args) do { } while (0)
 #endif
+/* What programs of raw tracepoints get: the arguments, each as a number of its size. */
+#define __RAW_ARG(x) ((u64)__builtin_choose_expr(sizeof(x) == 1, (u8)(unsigned long)(x), \
+		      __builtin_choose_expr(sizeof(x) == 2, (u16)(unsigned long)(x), \
+		      __builtin_choose_expr(sizeof(x) == 4, (u32)(unsigned long)(x), (u64)(x)))))
+#define __RAW_ARGS1(a) __RAW_ARG(a)
+#define __RAW_ARGS2(a, b...) __RAW_ARG(a), __RAW_ARGS1(b)
+#define __RAW_ARGS3(a, b...) __RAW_ARG(a), __RAW_ARGS2(b)
+#define __RAW_ARGS4(a, b...) __RAW_ARG(a), __RAW_ARGS3(b)
+#define __RAW_ARGS5(a, b...) __RAW_ARG(a), __RAW_ARGS4(b)
+#define __RAW_ARGS6(a, b...) __RAW_ARG(a), __RAW_ARGS5(b)
+#define __RAW_ARGS7(a, b...) __RAW_ARG(a), __RAW_ARGS6(b)
+#define __RAW_ARGS8(a, b...) __RAW_ARG(a), __RAW_ARGS7(b)
+#define __RAW_ARGS_OF(_1, _2, _3, _4, _5, _6, _7, _8, which, ...) which
+#define __RAW_ARGS(args...) \
+	__RAW_ARGS_OF(args, __RAW_ARGS8, __RAW_ARGS7, __RAW_ARGS6, __RAW_ARGS5, __RAW_ARGS4, __RAW_ARGS3, __RAW_ARGS2, __RAW_ARGS1)(args)
+/* The type tells BTF the arguments of the tracepoint. */
 #define __DEFINE_TRACE(_name, called, proto, args) \
+	typedef void (*btf_trace_##_name)(void *__data, proto); \
 	__DEFINE_STUB(_name, TP_PROTO(proto)) \
 	int __traceiter_##_name(void *__data, proto) \
 	{ \
 		unsigned int users = READ_ONCE(__tracepoint_##_name.users); \
 		if (users & TP_EVENT) \
 			trace_event_raw_event_##_name(__data, args); \
+		if (users & TP_RAW) { \
+			u64 __raw[] = { __RAW_ARGS(args) }; \
+			hypercall3(HC_RAW_TRACEPOINT, &__tracepoint_##_name, __raw, sizeof(__raw)); \
+		} \
 		__CALL_STUB(_name, TP_ARGS(args)); \
 		__TRACE_CALL_FUNCS(_name, TP_PROTO(proto), TP_ARGS(args)); \
 		return 0; \

@@ -42,6 +42,10 @@ bool cancel_work(struct work_struct *work);
 #define WORK_BUSY_PENDING 1
 #define WORK_BUSY_RUNNING 2
 unsigned int work_busy(struct work_struct *work);
+long work_on_cpu_key(int cpu, long (*fn)(void *), void *arg, struct lock_class_key *key);
+long work_on_cpu_safe_key(int cpu, long (*fn)(void *), void *arg, struct lock_class_key *key);
+#define work_on_cpu(cpu, fn, arg) ({ static struct lock_class_key __key; work_on_cpu_key(cpu, fn, arg, &__key); })
+#define work_on_cpu_safe(cpu, fn, arg) ({ static struct lock_class_key __key; work_on_cpu_safe_key(cpu, fn, arg, &__key); })
 #define delayed_work_pending(w) work_pending(&(w)->work)
 static inline bool schedule_work_on(int cpu, struct work_struct *w) { return queue_work_on(cpu, system_wq, w); }
 static inline bool schedule_delayed_work_on(int cpu, struct delayed_work *w, unsigned long d) { return queue_delayed_work_on(cpu, system_wq, w, d); }

@@ -108,49 +108,141 @@ enum tcp_ca_state { TCP_CA_Open, TCP_CA_Disorder, TCP_CA_CWR, TCP_CA_Recovery, T
 
 #define TCPF(state) (1 << (state))
 
-// A sock of TCP over IPv4. Addresses and ports are in network order, except for num,
-// the local port.
+struct in6_addr {
+	union {
+		u8 u6_addr8[16];
+		__be16 u6_addr16[8];
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sockaddr_in6 {
+	u16 sin6_family;
+	__be16 sin6_port;
+	__be32 sin6_flowinfo;
+	struct in6_addr sin6_addr;
+	u32 sin6_scope_id;
+};
+
+// The structures of a sock lie as in 6.1 where they have the same fields; other fields are
+// where 6.1 has some that are not used here. All sockets have a tcp_sock's memory.
+
+// Addresses and ports are in network order, except for skc_num, the local port.
+struct sock_common {
+	__be32 skc_daddr, skc_rcv_saddr;
+	unsigned int skc_hash;
+	__be16 skc_dport;			// 12
+	u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	unsigned char skc_reuse : 4, skc_reuseport : 1, skc_ipv6only : 1, skc_net_refcnt : 1;
+	int skc_bound_dev_if;			// 20
+	struct hlist_node skc_bind_node;	// of the local port
+	const struct proto *skc_prot;		// 40
+	void *skc_net;
+	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; // 56, 72
+	atomic64_t skc_cookie;			// 88
+	struct sock *skc_listener;		// 96
+	struct hlist_node skc_node;		// 104: by addresses, or by port when listening
+	char __before_refcnt[128 - 120];
+	refcount_t skc_refcnt;			// 128
+	u32 skc_window_clamp;
+};
+static_assert(offsetof(struct sock_common, skc_dport) == 12 && offsetof(struct sock_common, skc_prot) == 40 &&
+	offsetof(struct sock_common, skc_v6_daddr) == 56 && offsetof(struct sock_common, skc_refcnt) == 128 &&
+	sizeof(struct sock_common) == 136, "struct sock_common");
+
 struct sock {
-	refcount_t sk_refcnt;
-	volatile unsigned char sk_state;
-	u8 sk_shutdown;
-	int sk_err;
+	struct sock_common __sk_common;
+#define sk_family __sk_common.skc_family
+#define sk_state __sk_common.skc_state
+#define sk_num __sk_common.skc_num
+#define sk_dport __sk_common.skc_dport
+#define sk_daddr __sk_common.skc_daddr
+#define sk_rcv_saddr __sk_common.skc_rcv_saddr
+#define sk_v6_daddr __sk_common.skc_v6_daddr
+#define sk_v6_rcv_saddr __sk_common.skc_v6_rcv_saddr
+#define sk_prot __sk_common.skc_prot
+#define sk_refcnt __sk_common.skc_refcnt
 	socket_lock_t sk_lock;
 	struct sk_buff_head sk_receive_queue, sk_backlog, sk_write_queue;
 	struct socket *sk_socket;
 	wait_queue_head_t *sk_wq;
+	u8 sk_shutdown;
+	u16 sk_type, sk_protocol;
+	int sk_err;
 	bool dead; // has no file any more
 	bool sk_host; // mirrors one of the host: what its protocol does, the host's kernel does
-	const struct proto *sk_prot;
 	void (*sk_data_ready)(struct sock *sk);
 	void (*sk_state_change)(struct sock *sk);
 	void (*sk_write_space)(struct sock *sk);
 	int sk_rcvbuf, sk_sndbuf;
 	atomic_t sk_rmem_alloc, sk_wmem_alloc;
 	struct timer_list sk_timer;
-
-	struct hlist_node hash_node;  // by addresses, or by port when listening
-	struct hlist_node bind_node;  // of the local port
-	__be32 inet_saddr, inet_daddr;
-	__be16 inet_sport, inet_dport;
-	u16 inet_num;
+	u32 sk_ack_backlog, sk_max_ack_backlog;
 
 	// A listener's connections that wait for accept.
 	struct list_head accept_queue, accept_link;
 	spinlock_t accept_lock; // lock of the queue, against softirqs
-	int sk_ack_backlog, sk_max_ack_backlog;
 	struct sock *listener;
-
-	u32 rcv_nxt, copied_seq;          // next byte expected; next byte for the user
-	u32 snd_una, snd_nxt, write_seq;  // oldest byte not acknowledged; next to send; next the user writes
-	u32 snd_wnd, mss_cache;
-	u32 rcv_wup;                      // rcv_nxt as last acknowledged
-	u32 rcv_wnd;                      // last advertised window
-	bool fin_queued;
-	u8 icsk_retransmits, icsk_ca_state;
-	u32 high_seq;                     // snd_nxt when the loss was found
-	u64 bytes_received, bytes_sent;
 };
+
+struct inet_sock {
+	struct sock sk;
+#define inet_daddr sk.__sk_common.skc_daddr
+#define inet_rcv_saddr sk.__sk_common.skc_rcv_saddr
+#define inet_dport sk.__sk_common.skc_dport
+#define inet_num sk.__sk_common.skc_num
+	char __before_saddr[784 - sizeof(struct sock)];
+	__be32 inet_saddr;			// 784
+	char __before_sport[804 - 788];
+	__be16 inet_sport;			// 804
+	char __after_sport[992 - 806];
+};
+static_assert(offsetof(struct inet_sock, inet_saddr) == 784 && offsetof(struct inet_sock, inet_sport) == 804 &&
+	sizeof(struct inet_sock) == 992, "struct inet_sock");
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	char __before_ca[1240 - 992];
+	u8 icsk_ca_state : 5;			// 1240
+	u8 icsk_retransmits;
+	char __after_retransmits[1400 - 1242];
+};
+static_assert(sizeof(struct inet_connection_sock) == 1400, "struct inet_connection_sock");
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	char __before_received[1408 - 1400];
+	u64 bytes_received;			// 1408
+	u32 segs_in, data_segs_in;
+	u32 rcv_nxt, copied_seq, rcv_wup;	// 1424: next byte expected; next byte for the user; rcv_nxt as last acknowledged
+	u32 snd_nxt;				// 1436: next to send
+	u32 segs_out, data_segs_out;
+	u64 bytes_sent, bytes_acked;		// 1448, 1456
+	u32 dsack_dups;
+	u32 snd_una;				// 1468: oldest byte not acknowledged
+	bool fin_queued;			// ours
+	char __before_wnd[1532 - 1473];
+	u32 snd_wnd, max_window, mss_cache;	// 1532
+	char __before_srtt[1632 - 1544];
+	u32 srtt_us;				// 1632
+	char __before_cwnd[1736 - 1636];
+	u32 snd_cwnd;				// 1736
+	char __before_rcv_wnd[1808 - 1740];
+	u32 rcv_wnd, write_seq;			// 1808: last advertised window; next the user writes
+	char __before_high[2080 - 1816];
+	u32 high_seq;				// 2080: snd_nxt when the loss was found
+	char __before_retrans[2104 - 2084];
+	u32 total_retrans;			// 2104
+};
+static_assert(offsetof(struct tcp_sock, bytes_received) == 1408 && offsetof(struct tcp_sock, bytes_acked) == 1456 &&
+	offsetof(struct tcp_sock, snd_una) == 1468 && offsetof(struct tcp_sock, snd_wnd) == 1532 &&
+	offsetof(struct tcp_sock, write_seq) == 1812 && offsetof(struct tcp_sock, total_retrans) == 2104, "struct tcp_sock");
+
+#define inet_sk(s) ((struct inet_sock *)(s))
+#define inet_csk(s) ((struct inet_connection_sock *)(s))
+#define tcp_sk(s) ((struct tcp_sock *)(s))
 
 struct iphdr {
 	u8 ihl : 4, version : 4;

@@ -153,3 +153,21 @@ void up_write(struct rw_semaphore *sem)
 	rwsem_release(sem, true);
 }
 EXPORT_SYMBOL(up_write);
+
+int down_read_interruptible(struct rw_semaphore *sem)
+{
+	might_sleep();
+	return rwsem_trylock(sem, false) ? 0 : rwsem_down_slowpath(sem, false, TASK_INTERRUPTIBLE);
+}
+EXPORT_SYMBOL(down_read_interruptible);
+
+/* The writer goes on as a reader, with the readers that wait before the next writer. */
+void downgrade_write(struct rw_semaphore *sem)
+{
+	atomic_long_set(&sem->owner, 0);
+	raw_spin_lock(&sem->wait_lock);
+	atomic_long_set(&sem->count, 1);
+	rwsem_mark_wake(sem);
+	raw_spin_unlock(&sem->wait_lock);
+}
+EXPORT_SYMBOL(downgrade_write);

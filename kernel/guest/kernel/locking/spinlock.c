@@ -210,3 +210,26 @@ void _raw_read_unlock_irq(rwlock_t *lock)
 	local_irq_enable();
 }
 EXPORT_SYMBOL(_raw_read_unlock_irq);
+
+int _raw_read_trylock(rwlock_t *lock)
+{
+	int c;
+
+	preempt_disable();
+	c = atomic_read(&lock->cnts);
+	if (c >= 0 && atomic_cmpxchg(&lock->cnts, c, c + 1) == c)
+		return 1;
+	preempt_enable();
+	return 0;
+}
+EXPORT_SYMBOL(_raw_read_trylock);
+
+int _raw_write_trylock(rwlock_t *lock)
+{
+	preempt_disable();
+	if (atomic_cmpxchg(&lock->cnts, 0, -1) == 0)
+		return 1;
+	preempt_enable();
+	return 0;
+}
+EXPORT_SYMBOL(_raw_write_trylock);

@@ -7,6 +7,7 @@
 #include <linux/kernel.h>
 #include <linux/kprobes.h>
 #include <linux/atomic.h>
+#include <linux/dynamic_debug.h>
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/mutex.h>
@@ -25,7 +26,8 @@ static DEFINE_MUTEX(module_mutex);
 
 static int unknown_module_param_cb(char *param, char *val, const char *modname, void *arg)
 {
-	pr_warn("%s: unknown parameter '%s' ignored\n", modname, param);
+	if (ddebug_dyndbg_module_param_cb(param, val, modname))
+		pr_warn("%s: unknown parameter '%s' ignored\n", modname, param);
 	return 0;
 }
 
@@ -321,6 +323,7 @@ static noinline int do_init_module(struct module *mod)
 int load_module(const struct load_info *info)
 {
 	struct module *mod = info->mod;
+	const Elf_Shdr *debug;
 	char *after_dashes;
 	int ret;
 
@@ -333,6 +336,10 @@ int load_module(const struct load_info *info)
 	list_add_rcu(&mod->list, &modules);
 	list_add_rcu(&mod->bug_list, &module_bug_list);
 	mutex_unlock(&module_mutex);
+	debug = find_sec(info, "__dyndbg");
+	ret = debug ? ddebug_add_module((void *)debug->sh_addr, debug->sh_size / sizeof(struct _ddebug), mod) : 0;
+	if (ret)
+		return ret;
 	ret = prepare_coming_module(mod);
 	if (ret)
 		return ret;
@@ -353,6 +360,7 @@ void free_module(struct module *mod)
 {
 	if (!list_empty(&mod->list))
 		blocking_notifier_call_chain(&module_notify_list, MODULE_STATE_GOING, mod);
+	ddebug_remove_module(mod);
 	mod_sysfs_teardown(mod);
 	mutex_lock(&module_mutex);
 	if (!list_empty(&mod->list))

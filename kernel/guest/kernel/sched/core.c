@@ -55,6 +55,7 @@ void deactivate_task(struct rq *rq, struct task_struct *p, int flags)
 
 static inline void __set_task_cpu(struct task_struct *p, unsigned int cpu)
 {
+	p->se.cfs_rq = &cpu_rq(cpu)->cfs;
 	WRITE_ONCE(p->thread_info.cpu, cpu);
 	p->wake_cpu = cpu;
 }
@@ -570,7 +571,7 @@ void __init init_idle(struct task_struct *idle, int cpu)
 	idle->__state = TASK_RUNNING;
 	idle->se.exec_start = sched_clock();
 	idle->flags |= PF_IDLE | PF_KTHREAD | PF_NO_SETAFFINITY;
-	idle->thread_info.cpu = idle->wake_cpu = cpu;
+	__set_task_cpu(idle, cpu);
 	idle->cpus_mask.bits[0] = 1UL << cpu;
 	idle->nr_cpus_allowed = 1;
 	rq->curr = rq->idle = idle;
@@ -691,3 +692,29 @@ u64 nr_context_switches(void)
 		n += cpu_rq(cpu)->nr_switches;
 	return n;
 }
+
+/* The policy of a kernel thread. The scheduler here has one class: they change what is
+ * shown of the task, and what probes see of it. */
+void sched_set_fifo(struct task_struct *p)
+{
+	p->policy = SCHED_FIFO;
+	p->rt_priority = MAX_RT_PRIO / 2;
+	p->prio = p->normal_prio = MAX_RT_PRIO - 1 - p->rt_priority;
+}
+EXPORT_SYMBOL_GPL(sched_set_fifo);
+
+void sched_set_fifo_low(struct task_struct *p)
+{
+	p->policy = SCHED_FIFO;
+	p->rt_priority = 1;
+	p->prio = p->normal_prio = MAX_RT_PRIO - 1 - p->rt_priority;
+}
+EXPORT_SYMBOL_GPL(sched_set_fifo_low);
+
+void sched_set_normal(struct task_struct *p, int nice)
+{
+	p->policy = SCHED_NORMAL;
+	p->rt_priority = 0;
+	p->prio = p->normal_prio = p->static_prio = DEFAULT_PRIO + nice;
+}
+EXPORT_SYMBOL_GPL(sched_set_normal);

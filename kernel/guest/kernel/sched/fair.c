@@ -108,7 +108,7 @@ noinline void place_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int i
 	se->vruntime = max_vruntime(se->vruntime, vruntime);
 }
 
-void enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
+noinline __noclone void enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
 {
 	update_curr(cfs_rq);
 	if (flags & ENQUEUE_WAKEUP)
@@ -120,7 +120,7 @@ void enqueue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
 	if (se != cfs_rq->curr)
 		__enqueue_entity(cfs_rq, se);
 	se->on_rq = 1;
-	cfs_rq->nr_running++;
+	cfs_rq->h_nr_running = ++cfs_rq->nr_running;
 }
 
 noinline void dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int flags)
@@ -129,7 +129,7 @@ noinline void dequeue_entity(struct cfs_rq *cfs_rq, struct sched_entity *se, int
 	if (se != cfs_rq->curr)
 		__dequeue_entity(cfs_rq, se);
 	se->on_rq = 0;
-	cfs_rq->nr_running--;
+	cfs_rq->h_nr_running = --cfs_rq->nr_running;
 	update_min_vruntime(cfs_rq);
 }
 

@@ -7,6 +7,7 @@
 #define LOAD_FREQ (5 * HZ + 1)
 
 unsigned long avenrun[3];
+EXPORT_SYMBOL(avenrun);
 static atomic_long_t calc_load_tasks;
 static unsigned long calc_load_update;
 DEFINE_PER_CPU(long, calc_load_active);

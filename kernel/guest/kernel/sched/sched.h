@@ -4,13 +4,16 @@
 #include <linux/sched.h>
 #include <linux/percpu.h>
 #include <linux/jump_label.h>
+/* The fields lie where 6.1 has them. */
 struct cfs_rq {
 	struct load_weight load;
-	unsigned int nr_running, h_nr_running;
-	u64 min_vruntime;
-	struct list_head tasks_timeline;	/* entities by vruntime, without curr */
-	struct sched_entity *curr;
+	unsigned int nr_running, h_nr_running;	/* 16 */
+	unsigned int idle_nr_running, idle_h_nr_running;
+	u64 exec_clock, min_vruntime;		/* 32 */
+	struct list_head tasks_timeline;	/* 48: entities by vruntime, without curr */
+	struct sched_entity *curr;		/* 64 */
 };
+static_assert(offsetof(struct cfs_rq, nr_running) == 16 && offsetof(struct cfs_rq, curr) == 64, "struct cfs_rq");
 struct rq_flags { unsigned long flags; };
 struct rq {
 	raw_spinlock_t __lock;

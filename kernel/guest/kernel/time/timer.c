@@ -160,8 +160,11 @@ static notrace int __mod_timer(struct timer_list *timer, unsigned long expires, 
 	unsigned long flags;
 	int ret;
 
-	BUG_ON(!timer->function);
 	base = lock_timer_base(timer, &flags);
+	if (!timer->function) { /* shut down */
+		raw_spin_unlock_irqrestore(&base->lock, flags);
+		return 0;
+	}
 	ret = detach_if_pending(timer, base, false);
 	if (!ret && pending_only)
 		goto out_unlock;
@@ -206,7 +209,9 @@ void add_timer_on(struct timer_list *timer, int cpu)
 	struct timer_base *base = per_cpu_ptr(&timer_bases, cpu);
 	unsigned long flags;
 
-	BUG_ON(timer_pending(timer) || !timer->function);
+	BUG_ON(timer_pending(timer));
+	if (!timer->function) /* shut down */
+		return;
 	raw_spin_lock_irqsave(&base->lock, flags);
 	WRITE_ONCE(timer->flags, (timer->flags & ~TIMER_CPUMASK) | cpu);
 	forward_timer_base(base);
@@ -510,3 +515,21 @@ void __init init_timers(void)
 	}
 	open_softirq(TIMER_SOFTIRQ, run_timer_softirq);
 }
+
+int timer_shutdown(struct timer_list *timer)
+{
+	int ret = timer_delete(timer);
+
+	WRITE_ONCE(timer->function, NULL);
+	return ret;
+}
+EXPORT_SYMBOL_GPL(timer_shutdown);
+
+/* Starts the timer, or makes it expire earlier, never later. */
+int timer_reduce(struct timer_list *timer, unsigned long expires)
+{
+	if (timer_pending(timer) && time_before_eq(timer->expires, expires))
+		return 1;
+	return __mod_timer(timer, expires, false);
+}
+EXPORT_SYMBOL(timer_reduce);

@@ -6,6 +6,7 @@
  * refuses shorter records.
  */
 #include <linux/compiler.h>
+#include <asm/host.h>
 /* On Linux these two are in kernel/trace, where nothing has an fentry site. */
 notrace int __traceiter_cpu_idle(void *__data, unsigned int state, unsigned int cpu_id);
 notrace int __traceiter_cpu_frequency(void *__data, unsigned int frequency, unsigned int cpu_id);
@@ -580,11 +581,11 @@ NET_DEV_TEMPLATE(netif_rx)
 /* The addresses of a socket, as IPv4's and as IPv6's in which those are. */
 #define ADDRESS_FIELDS u8 saddr[4], daddr[4], saddr_v6[16], daddr_v6[16];
 #define set_addresses(sk) do { \
-	memcpy(rec.saddr, &(sk)->inet_saddr, 4); \
-	memcpy(rec.daddr, &(sk)->inet_daddr, 4); \
+	memcpy(rec.saddr, &inet_sk(sk)->inet_saddr, 4); \
+	memcpy(rec.daddr, &inet_sk(sk)->inet_daddr, 4); \
 	rec.saddr_v6[10] = rec.saddr_v6[11] = rec.daddr_v6[10] = rec.daddr_v6[11] = 0xff; \
-	memcpy(rec.saddr_v6 + 12, &(sk)->inet_saddr, 4); \
-	memcpy(rec.daddr_v6 + 12, &(sk)->inet_daddr, 4); \
+	memcpy(rec.saddr_v6 + 12, &inet_sk(sk)->inet_saddr, 4); \
+	memcpy(rec.daddr_v6 + 12, &inet_sk(sk)->inet_daddr, 4); \
 } while (0)
 
 TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldstate, const int newstate),
@@ -592,8 +593,8 @@ TRACE_EVENT(inet_sock_set_state, TP_PROTO(const struct sock *sk, const int oldst
 	rec.skaddr = sk;
 	rec.oldstate = oldstate;
 	rec.newstate = newstate;
-	rec.sport = ntohs(sk->inet_sport);
-	rec.dport = ntohs(sk->inet_dport);
+	rec.sport = ntohs(inet_sk(sk)->inet_sport);
+	rec.dport = ntohs(inet_sk(sk)->inet_dport);
 	rec.family = AF_INET;
 	rec.protocol = IPPROTO_TCP;
 	set_addresses(sk);
@@ -611,8 +612,8 @@ TRACE_EVENT(tcp_retransmit_skb, TP_PROTO(const struct sock *sk, const struct sk_
 	rec.skbaddr = skb;
 	rec.skaddr = sk;
 	rec.state = sk->sk_state;
-	rec.sport = ntohs(sk->inet_sport);
-	rec.dport = ntohs(sk->inet_dport);
+	rec.sport = ntohs(inet_sk(sk)->inet_sport);
+	rec.dport = ntohs(inet_sk(sk)->inet_dport);
 	SET_RETRANSMIT_FAMILY
 	set_addresses(sk);
 )
@@ -621,8 +622,8 @@ TRACE_EVENT(tcp_retransmit_skb, TP_PROTO(const struct sock *sk, const struct sk_
 TRACE_EVENT(tcp_cong_state_set, TP_PROTO(struct sock *sk, const u8 ca_state),
 	TRACE_FIELDS(const void *skaddr; u16 sport, dport, family; ADDRESS_FIELDS u8 cong_state;),
 	rec.skaddr = sk;
-	rec.sport = ntohs(sk->inet_sport);
-	rec.dport = ntohs(sk->inet_dport);
+	rec.sport = ntohs(inet_sk(sk)->inet_sport);
+	rec.dport = ntohs(inet_sk(sk)->inet_dport);
 	rec.family = AF_INET;
 	rec.cong_state = ca_state;
 	set_addresses(sk);
@@ -645,8 +646,8 @@ TRACE_EVENT(irq_handler_exit, TP_PROTO(int irq, struct irqaction *action, int re
 TRACE_EVENT(name, TP_PROTO(struct bio *bio), \
 	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector; char rwbs[8], comm[TASK_COMM_LEN];), \
 	rec.dev = bio->bi_bdev->bd_dev; \
-	rec.sector = bio->bi_sector; \
-	rec.nr_sector = bio->bi_size >> SECTOR_SHIFT; \
+	rec.sector = bio->bi_iter.bi_sector; \
+	rec.nr_sector = bio->bi_iter.bi_size >> SECTOR_SHIFT; \
 	blk_fill_rwbs(rec.rwbs, bio->bi_opf); \
 	copy_comm(comm, current); \
 )
@@ -666,7 +667,7 @@ BLOCK_BIO(block_getrq)
 #define BLOCK_RQ(name) \
 TRACE_EVENT(name, TP_PROTO(struct request *rq), \
 	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector, bytes; RQ_IOPRIO char rwbs[8], comm[TASK_COMM_LEN]; u32 cmd; char text[MAX_STRING];), \
-	rec.dev = rq->q->part0->bd_dev; \
+	rec.dev = rq->q->disk->part0->bd_dev; \
 	rec.sector = rq->__sector; \
 	rec.nr_sector = blk_rq_sectors(rq); \
 	rec.bytes = rq->__data_len; \
@@ -684,7 +685,7 @@ BLOCK_RQ(block_io_done)
 
 TRACE_EVENT(block_rq_complete, TP_PROTO(struct request *rq, blk_status_t error, unsigned int nr_bytes),
 	TRACE_FIELDS(u32 dev; sector_t sector; unsigned int nr_sector; int error; RQ_IOPRIO char rwbs[8]; u32 cmd; char text[MAX_STRING];),
-	rec.dev = rq->q->part0->bd_dev;
+	rec.dev = rq->q->disk->part0->bd_dev;
 	rec.sector = rq->__sector;
 	rec.nr_sector = nr_bytes >> SECTOR_SHIFT;
 	rec.error = error ? -EIO : 0;

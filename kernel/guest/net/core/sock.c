@@ -9,8 +9,10 @@ struct sock *sk_alloc(int family, gfp_t priority)
 {
 	struct sock *sk = kmem_cache_zalloc(sock_cache, priority);
 
-	if (sk)
+	if (sk) {
+		sk->sk_family = family;
 		refcount_set(&sk->sk_refcnt, 1);
+	}
 	return sk;
 }
 
@@ -61,8 +63,8 @@ noinline __noclone void sk_init_common(struct sock *sk)
 	spin_lock_init(&sk->accept_lock);
 	INIT_LIST_HEAD(&sk->accept_queue);
 	INIT_LIST_HEAD(&sk->accept_link);
-	INIT_HLIST_NODE(&sk->hash_node);
-	INIT_HLIST_NODE(&sk->bind_node);
+	INIT_HLIST_NODE(&sk->__sk_common.skc_node);
+	INIT_HLIST_NODE(&sk->__sk_common.skc_bind_node);
 }
 
 #define BUFFER 262144 // bytes in each direction
@@ -239,7 +241,7 @@ noinline __noclone int sock_common_getsockopt(struct socket *sock, int level, in
 static int __init sock_cache_init(void)
 {
 	skb_init();
-	sock_cache = kmem_cache_create("TCP", sizeof(struct sock), 8, SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
+	sock_cache = kmem_cache_create("TCP", sizeof(struct tcp_sock), 8, SLAB_HWCACHE_ALIGN | SLAB_PANIC, NULL);
 	return 0;
 }
 core_initcall(sock_cache_init);

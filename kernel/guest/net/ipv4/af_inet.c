@@ -13,6 +13,13 @@ noinline __noclone int inet_release(struct socket *sock)
 	return 0;
 }
 
+// host_bound notes a sock's port, unless the host's kernel has chosen it.
+static void host_bound(struct sock *sk, __be16 port)
+{
+	inet_sk(sk)->inet_num = ntohs(port);
+	inet_sk(sk)->inet_sport = port;
+}
+
 // __inet_bind returns -EADDRNOTAVAIL if the address is not local, or -EADDRINUSE.
 noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 {
@@ -22,11 +29,13 @@ noinline __noclone int __inet_bind(struct sock *sk, struct sockaddr_in *addr)
 	if (saddr && !sk->sk_host && IS_ERR(ip_route_output_flow(NULL, saddr, &saddr)))
 		return -EADDRNOTAVAIL;
 	lock_sock(sk);
-	if (sk->sk_state == TCP_CLOSE && !sk->inet_num) {
-		sk->inet_saddr = addr->sin_addr;
+	if (sk->sk_state == TCP_CLOSE && !inet_sk(sk)->inet_num) {
+		inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = addr->sin_addr;
 		err = sk->sk_prot->get_port(sk, ntohs(addr->sin_port));
 		if (err)
-			sk->inet_saddr = 0;
+			inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = 0;
+		else if (sk->sk_host)
+			host_bound(sk, addr->sin_port);
 	}
 	release_sock(sk);
 	return err;
@@ -161,12 +170,12 @@ noinline __noclone int inet_getname(struct socket *sock, struct sockaddr *uaddr,
 
 	if (sk->sk_host && host_made() < 0)
 		return host_made();
-	if (peer && !sk->sk_host && !sk->inet_dport)
+	if (peer && !sk->sk_host && !inet_sk(sk)->inet_dport)
 		return -ENOTCONN;
 	memset(sin, 0, sizeof(*sin));
 	sin->sin_family = AF_INET;
-	sin->sin_port = peer ? sk->inet_dport : sk->inet_sport;
-	sin->sin_addr = peer ? sk->inet_daddr : sk->inet_saddr;
+	sin->sin_port = peer ? inet_sk(sk)->inet_dport : inet_sk(sk)->inet_sport;
+	sin->sin_addr = peer ? inet_sk(sk)->inet_daddr : inet_sk(sk)->inet_saddr;
 	return sizeof(*sin);
 }
 

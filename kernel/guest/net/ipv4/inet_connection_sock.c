@@ -31,12 +31,15 @@ static struct sock *reqsk_queue_remove(struct sock *sk)
 // accepted_by_host returns the sock of a connection that the host's kernel has accepted.
 static struct sock *accepted_by_host(struct sock *sk)
 {
-	struct sock *newsk = sk_alloc(AF_INET, GFP_KERNEL);
+	struct sock *newsk = sk_alloc(sk->sk_family, GFP_KERNEL);
 
 	if (newsk) {
 		sock_init_data(NULL, newsk);
 		newsk->sk_host = true;
 		newsk->sk_prot = sk->sk_prot;
+		inet_sk(newsk)->inet_num = inet_sk(sk)->inet_num;
+		inet_sk(newsk)->inet_sport = inet_sk(sk)->inet_sport;
+		inet_sk(newsk)->inet_saddr = inet_sk(newsk)->inet_rcv_saddr = inet_sk(sk)->inet_saddr;
 		newsk->sk_prot->init(newsk);
 	}
 	return newsk;
@@ -67,7 +70,7 @@ struct sock *inet_csk_accept(struct sock *sk, int flags, int *err, bool kern)
 
 int inet_csk_listen_start(struct sock *sk)
 {
-	int err = sk->inet_num && !sk->sk_host ? 0 : sk->sk_prot->get_port(sk, sk->inet_num);
+	int err = inet_sk(sk)->inet_num && !sk->sk_host ? 0 : sk->sk_prot->get_port(sk, inet_sk(sk)->inet_num);
 
 	if (err || sk->sk_host)
 		return err;

@@ -31,8 +31,8 @@ struct sock *__inet_lookup_established(void *net, const __be32 saddr, const __be
 	struct sock *sk, *found = NULL;
 
 	spin_lock_bh(&hash_lock);
-	hlist_for_each_entry(sk, chain(daddr, hnum, saddr, sport), hash_node) {
-		if (sk->inet_daddr == saddr && sk->inet_dport == sport && sk->inet_saddr == daddr && sk->inet_num == hnum) {
+	hlist_for_each_entry(sk, chain(daddr, hnum, saddr, sport), __sk_common.skc_node) {
+		if (inet_sk(sk)->inet_daddr == saddr && inet_sk(sk)->inet_dport == sport && inet_sk(sk)->inet_saddr == daddr && inet_sk(sk)->inet_num == hnum) {
 			sock_hold(sk);
 			found = sk;
 			break;
@@ -46,12 +46,12 @@ static __noipa struct sock *inet_lhash2_lookup(const __be32 daddr, const u16 hnu
 {
 	struct sock *sk, *any = NULL;
 
-	hlist_for_each_entry(sk, &listening[hnum % BUCKETS], hash_node) {
-		if (sk->inet_num != hnum)
+	hlist_for_each_entry(sk, &listening[hnum % BUCKETS], __sk_common.skc_node) {
+		if (inet_sk(sk)->inet_num != hnum)
 			continue;
-		if (sk->inet_saddr == daddr)
+		if (inet_sk(sk)->inet_saddr == daddr)
 			return sk;
-		if (!sk->inet_saddr)
+		if (!inet_sk(sk)->inet_saddr)
 			any = sk;
 	}
 	return any;
@@ -72,16 +72,16 @@ struct sock *__inet_lookup_listener(void *net, const __be32 daddr, const u16 hnu
 // inet_ehash_insert returns false if there is such a connection already.
 noinline __noclone bool inet_ehash_insert(struct sock *sk)
 {
-	struct hlist_head *head = chain(sk->inet_saddr, sk->inet_num, sk->inet_daddr, sk->inet_dport);
+	struct hlist_head *head = chain(inet_sk(sk)->inet_saddr, inet_sk(sk)->inet_num, inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_dport);
 	struct sock *other;
 
-	hlist_for_each_entry(other, head, hash_node) {
-		if (other->inet_daddr == sk->inet_daddr && other->inet_dport == sk->inet_dport &&
-		    other->inet_saddr == sk->inet_saddr && other->inet_num == sk->inet_num)
+	hlist_for_each_entry(other, head, __sk_common.skc_node) {
+		if (inet_sk(other)->inet_daddr == inet_sk(sk)->inet_daddr && inet_sk(other)->inet_dport == inet_sk(sk)->inet_dport &&
+		    inet_sk(other)->inet_saddr == inet_sk(sk)->inet_saddr && inet_sk(other)->inet_num == inet_sk(sk)->inet_num)
 			return false;
 	}
 	sock_hold(sk); // the table's reference
-	hlist_add_head(&sk->hash_node, head);
+	hlist_add_head(&sk->__sk_common.skc_node, head);
 	return true;
 }
 
@@ -92,7 +92,7 @@ void inet_hash(struct sock *sk)
 	spin_lock_bh(&hash_lock);
 	if (sk->sk_state == TCP_LISTEN) {
 		sock_hold(sk);
-		hlist_add_head(&sk->hash_node, &listening[sk->inet_num % BUCKETS]);
+		hlist_add_head(&sk->__sk_common.skc_node, &listening[inet_sk(sk)->inet_num % BUCKETS]);
 	} else {
 		inet_ehash_insert(sk);
 	}
@@ -104,8 +104,8 @@ void inet_unhash(struct sock *sk)
 	bool hashed;
 
 	spin_lock_bh(&hash_lock);
-	hashed = !hlist_unhashed(&sk->hash_node);
-	hlist_del_init(&sk->hash_node);
+	hashed = !hlist_unhashed(&sk->__sk_common.skc_node);
+	hlist_del_init(&sk->__sk_common.skc_node);
 	spin_unlock_bh(&hash_lock);
 	if (hashed)
 		sock_put(sk);
@@ -115,9 +115,9 @@ static bool port_in_use(const struct sock *sk, u16 port)
 {
 	struct sock *other;
 
-	hlist_for_each_entry(other, &bhash[port % BUCKETS], bind_node) {
-		if (other->inet_num == port &&
-		    (!other->inet_saddr || !sk->inet_saddr || other->inet_saddr == sk->inet_saddr))
+	hlist_for_each_entry(other, &bhash[port % BUCKETS], __sk_common.skc_bind_node) {
+		if (inet_sk(other)->inet_num == port &&
+		    (!inet_sk(other)->inet_saddr || !inet_sk(sk)->inet_saddr || inet_sk(other)->inet_saddr == inet_sk(sk)->inet_saddr))
 			return true;
 	}
 	return false;
@@ -125,9 +125,9 @@ static bool port_in_use(const struct sock *sk, u16 port)
 
 static void take_port(struct sock *sk, u16 port)
 {
-	sk->inet_num = port;
-	sk->inet_sport = htons(port);
-	hlist_add_head(&sk->bind_node, &bhash[port % BUCKETS]);
+	inet_sk(sk)->inet_num = port;
+	inet_sk(sk)->inet_sport = htons(port);
+	hlist_add_head(&sk->__sk_common.skc_bind_node, &bhash[port % BUCKETS]);
 }
 
 noinline __noclone void inet_sk_get_local_port_range(const struct sock *sk, int *low, int *high)
@@ -165,20 +165,20 @@ int inet_csk_get_port(struct sock *sk, unsigned short snum)
 void inet_inherit_port(struct sock *sk, struct sock *child)
 {
 	spin_lock_bh(&hash_lock);
-	take_port(child, sk->inet_num);
+	take_port(child, inet_sk(sk)->inet_num);
 	spin_unlock_bh(&hash_lock);
 }
 
 void inet_put_port(struct sock *sk)
 {
 	spin_lock_bh(&hash_lock);
-	hlist_del_init(&sk->bind_node);
+	hlist_del_init(&sk->__sk_common.skc_bind_node);
 	spin_unlock_bh(&hash_lock);
 }
 
 noinline __noclone int __inet_hash_connect(struct sock *sk)
 {
-	int err = sk->inet_num ? 0 : inet_csk_get_port(sk, 0);
+	int err = inet_sk(sk)->inet_num ? 0 : inet_csk_get_port(sk, 0);
 	bool inserted;
 
 	if (err)

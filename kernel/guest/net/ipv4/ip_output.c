@@ -78,7 +78,7 @@ noinline int ip_send_unicast_reply(struct sk_buff *skb, __be32 daddr, __be32 sad
 
 noinline __noclone int __ip_queue_xmit(struct sock *sk, struct sk_buff *skb)
 {
-	return ip_send_unicast_reply(skb, sk->inet_daddr, sk->inet_saddr);
+	return ip_send_unicast_reply(skb, inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_saddr);
 }
 
 int ip_queue_xmit(struct sock *sk, struct sk_buff *skb, void *fl)

@@ -10,12 +10,12 @@
 
 unsigned int tcp_current_mss(struct sock *sk)
 {
-	return sk->mss_cache;
+	return tcp_sk(sk)->mss_cache;
 }
 
 int tcp_v4_init_sock(struct sock *sk)
 {
-	sk->mss_cache = TCP_MSS;
+	tcp_sk(sk)->mss_cache = TCP_MSS;
 	timer_setup(&sk->sk_timer, tcp_write_timer, 0);
 	return 0;
 }
@@ -65,7 +65,7 @@ noinline __noclone void tcp_skb_entail(struct sock *sk, struct sk_buff *skb)
 {
 	struct tcp_skb_cb *tcb = TCP_SKB_CB(skb);
 
-	tcb->seq = tcb->end_seq = sk->write_seq;
+	tcb->seq = tcb->end_seq = tcp_sk(sk)->write_seq;
 	tcb->tcp_flags = TCPHDR_ACK;
 	skb_set_owner_w(skb, sk);
 	__skb_queue_tail(&sk->sk_write_queue, skb);
@@ -76,7 +76,7 @@ static struct sk_buff *unsent_tail(struct sock *sk)
 {
 	struct sk_buff *skb = sk->sk_write_queue.prev;
 
-	if (skb_queue_empty(&sk->sk_write_queue) || before(TCP_SKB_CB(skb)->seq, sk->snd_nxt))
+	if (skb_queue_empty(&sk->sk_write_queue) || before(TCP_SKB_CB(skb)->seq, tcp_sk(sk)->snd_nxt))
 		return NULL;
 	return skb->len < tcp_current_mss(sk) ? skb : NULL;
 }
@@ -113,9 +113,9 @@ static int append(struct sock *sk, struct sk_buff *skb, struct iov_iter *from)
 	size_t copied = copy_from_iter(skb_put(skb, n), n, from);
 
 	skb_trim(skb, skb->len - (n - copied));
-	sk->write_seq += copied;
+	tcp_sk(sk)->write_seq += copied;
 	TCP_SKB_CB(skb)->end_seq += copied;
-	sk->bytes_sent += copied;
+	tcp_sk(sk)->bytes_sent += copied;
 	return copied ? (int)copied : -EFAULT;
 }
 
@@ -173,10 +173,10 @@ int tcp_sendmsg(struct sock *sk, struct msghdr *msg, size_t size)
 // tcp_cleanup_rbuf sends a window update after a read.
 void tcp_cleanup_rbuf(struct sock *sk, int copied)
 {
-	u32 told = sk->rcv_wup + sk->rcv_wnd - sk->rcv_nxt;
+	u32 told = tcp_sk(sk)->rcv_wup + tcp_sk(sk)->rcv_wnd - tcp_sk(sk)->rcv_nxt;
 
-	if (copied > 0 && (sk->rcv_nxt != sk->rcv_wup || told < 2 * sk->mss_cache) &&
-	    __tcp_select_window(sk) >= 2 * sk->mss_cache)
+	if (copied > 0 && (tcp_sk(sk)->rcv_nxt != tcp_sk(sk)->rcv_wup || told < 2 * tcp_sk(sk)->mss_cache) &&
+	    __tcp_select_window(sk) >= 2 * tcp_sk(sk)->mss_cache)
 		tcp_send_ack(sk);
 }
 
@@ -184,12 +184,12 @@ void tcp_cleanup_rbuf(struct sock *sk, int copied)
 static int take(struct sock *sk, struct msghdr *msg, size_t len)
 {
 	struct sk_buff *skb = skb_peek(&sk->sk_receive_queue);
-	u32 offset = sk->copied_seq - TCP_SKB_CB(skb)->seq;
+	u32 offset = tcp_sk(sk)->copied_seq - TCP_SKB_CB(skb)->seq;
 	size_t n = min_t(size_t, skb->len - offset, len);
 
 	if (n && skb_copy_datagram_iter(skb, offset, &msg->msg_iter, n))
 		return -EFAULT;
-	sk->copied_seq += n;
+	tcp_sk(sk)->copied_seq += n;
 	if (offset + n == skb->len) {
 		__skb_unlink(skb, &sk->sk_receive_queue);
 		consume_skb(skb);

@@ -7,5 +7,5 @@ noinline __noclone void tcp_set_ca_state(struct sock *sk, const u8 ca_state)
 #if GUEST_LINUX >= 601
 	trace_tcp_cong_state_set(sk, ca_state);
 #endif
-	sk->icsk_ca_state = ca_state;
+	inet_csk(sk)->icsk_ca_state = ca_state;
 }

@@ -14,14 +14,14 @@ noinline __noclone void tcp_reset(struct sock *sk, struct sk_buff *skb)
 // now is acknowledged.
 noinline __noclone void tcp_enter_loss(struct sock *sk)
 {
-	sk->high_seq = sk->snd_nxt;
+	tcp_sk(sk)->high_seq = tcp_sk(sk)->snd_nxt;
 	tcp_set_ca_state(sk, TCP_CA_Loss);
 }
 
 // tcp_fastretrans_alert looks at an acknowledgement while not all is well.
 static __noipa void tcp_fastretrans_alert(struct sock *sk, const u32 prior_snd_una, int num_dupack, int *ack_flag, int *rexmit)
 {
-	if (sk->icsk_ca_state == TCP_CA_Loss && !before(sk->snd_una, sk->high_seq))
+	if (inet_csk(sk)->icsk_ca_state == TCP_CA_Loss && !before(tcp_sk(sk)->snd_una, tcp_sk(sk)->high_seq))
 		tcp_set_ca_state(sk, TCP_CA_Open);
 }
 
@@ -29,23 +29,23 @@ static __noipa void tcp_fastretrans_alert(struct sock *sk, const u32 prior_snd_u
 // if data is acknowledged that has not been sent.
 static __noipa int tcp_ack(struct sock *sk, const struct sk_buff *skb, int flag)
 {
-	u32 ack = TCP_SKB_CB(skb)->ack_seq, prior_snd_una = sk->snd_una;
+	u32 ack = TCP_SKB_CB(skb)->ack_seq, prior_snd_una = tcp_sk(sk)->snd_una;
 	struct sk_buff *sent;
 	int rexmit = 0;
 
-	if (after(ack, sk->snd_nxt))
+	if (after(ack, tcp_sk(sk)->snd_nxt))
 		return 0;
-	sk->snd_wnd = ntohs(tcp_hdr(skb)->window);
-	if (!after(ack, sk->snd_una))
+	tcp_sk(sk)->snd_wnd = ntohs(tcp_hdr(skb)->window);
+	if (!after(ack, tcp_sk(sk)->snd_una))
 		return 1;
-	sk->snd_una = ack;
-	sk->icsk_retransmits = 0;
+	tcp_sk(sk)->snd_una = ack;
+	inet_csk(sk)->icsk_retransmits = 0;
 	while ((sent = skb_peek(&sk->sk_write_queue)) && !after(TCP_SKB_CB(sent)->end_seq, ack) &&
-	       before(TCP_SKB_CB(sent)->seq, sk->snd_nxt)) {
+	       before(TCP_SKB_CB(sent)->seq, tcp_sk(sk)->snd_nxt)) {
 		__skb_unlink(sent, &sk->sk_write_queue);
 		consume_skb(sent);
 	}
-	if (sk->icsk_ca_state != TCP_CA_Open)
+	if (inet_csk(sk)->icsk_ca_state != TCP_CA_Open)
 		tcp_fastretrans_alert(sk, prior_snd_una, 0, &flag, &rexmit);
 	tcp_rearm_rto(sk);
 	return 1;
@@ -82,7 +82,7 @@ noinline __noclone int tcp_queue_rcv(struct sock *sk, struct sk_buff *skb)
 {
 	skb_set_owner_r(skb, sk);
 	__skb_queue_tail(&sk->sk_receive_queue, skb);
-	sk->bytes_received += skb->len;
+	tcp_sk(sk)->bytes_received += skb->len;
 	return 0;
 }
 
@@ -97,12 +97,12 @@ static __noipa void tcp_data_queue(struct sock *sk, struct sk_buff *skb)
 		consume_skb(skb);
 		return;
 	}
-	if (tcb->seq != sk->rcv_nxt || (sk->sk_shutdown & RCV_SHUTDOWN && !fin)) {
+	if (tcb->seq != tcp_sk(sk)->rcv_nxt || (sk->sk_shutdown & RCV_SHUTDOWN && !fin)) {
 		kfree_skb(skb);
 		tcp_send_ack(sk);
 		return;
 	}
-	sk->rcv_nxt = tcb->end_seq;
+	tcp_sk(sk)->rcv_nxt = tcb->end_seq;
 	skb_pull(skb, tcp_hdr(skb)->doff * 4);
 	if (skb->len && !sk->dead) {
 		tcp_queue_rcv(sk, skb);
@@ -119,7 +119,7 @@ static __noipa void tcp_data_queue(struct sock *sk, struct sk_buff *skb)
 static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th, int syn_inerr)
 {
 	if (th->rst) {
-		if (!before(TCP_SKB_CB(skb)->seq, sk->rcv_wup))
+		if (!before(TCP_SKB_CB(skb)->seq, tcp_sk(sk)->rcv_wup))
 			tcp_reset(sk, skb);
 	} else if (th->syn) {
 		tcp_send_ack(sk);
@@ -134,7 +134,7 @@ static __noipa bool tcp_validate_incoming(struct sock *sk, struct sk_buff *skb, 
 // the connection has ended.
 static bool after_ack(struct sock *sk)
 {
-	if (!sk->fin_queued || sk->snd_una != sk->write_seq)
+	if (!tcp_sk(sk)->fin_queued || tcp_sk(sk)->snd_una != tcp_sk(sk)->write_seq)
 		return true;
 	switch (sk->sk_state) {
 	case TCP_FIN_WAIT1:
@@ -164,13 +164,13 @@ void tcp_rcv_established(struct sock *sk, struct sk_buff *skb)
 // tcp_rcv_synsent_state_process processes the answer to our SYN.
 static __noipa int tcp_rcv_synsent_state_process(struct sock *sk, struct sk_buff *skb, const struct tcphdr *th)
 {
-	if (th->ack && TCP_SKB_CB(skb)->ack_seq != sk->snd_nxt) {
+	if (th->ack && TCP_SKB_CB(skb)->ack_seq != tcp_sk(sk)->snd_nxt) {
 		tcp_v4_send_reset(sk, skb);
 	} else if (th->rst) {
 		if (th->ack)
 			tcp_reset(sk, skb);
 	} else if (th->syn && th->ack) {
-		sk->rcv_nxt = sk->rcv_wup = sk->copied_seq = TCP_SKB_CB(skb)->seq + 1;
+		tcp_sk(sk)->rcv_nxt = tcp_sk(sk)->rcv_wup = tcp_sk(sk)->copied_seq = TCP_SKB_CB(skb)->seq + 1;
 		tcp_ack(sk, skb, 0);
 		tcp_set_state(sk, TCP_ESTABLISHED);
 		tcp_send_ack(sk);
@@ -215,7 +215,7 @@ int tcp_rcv_state_process(struct sock *sk, struct sk_buff *skb)
 	case TCP_SYN_SENT:
 		return tcp_rcv_synsent_state_process(sk, skb, th);
 	case TCP_SYN_RECV:
-		if (th->ack && TCP_SKB_CB(skb)->ack_seq == sk->snd_nxt && !th->syn && !th->rst)
+		if (th->ack && TCP_SKB_CB(skb)->ack_seq == tcp_sk(sk)->snd_nxt && !th->syn && !th->rst)
 			tcp_check_req(sk);
 		break;
 	}

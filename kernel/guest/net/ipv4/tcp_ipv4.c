@@ -28,7 +28,7 @@ static void set_check(struct tcphdr *th, unsigned int len, __be32 saddr, __be32 
 
 void tcp_v4_send_check(struct sock *sk, struct sk_buff *skb)
 {
-	set_check(tcp_hdr(skb), skb->len, sk->inet_saddr, sk->inet_daddr);
+	set_check(tcp_hdr(skb), skb->len, inet_sk(sk)->inet_saddr, inet_sk(sk)->inet_daddr);
 }
 
 // tcp_v4_send_reset resets the sender of a segment without a sock.
@@ -64,28 +64,37 @@ int tcp_v4_connect(struct sock *sk, struct sockaddr *uaddr, int addr_len)
 	struct dst_entry *dst;
 	int err;
 
-	if (sk->sk_host)
-		return host_connects(sk);
+	if (sk->sk_host) {
+		err = host_connects(sk);
+		if (err)
+			return err;
+		inet_sk(sk)->inet_daddr = usin->sin_addr;
+		inet_sk(sk)->inet_dport = usin->sin_port;
+		if (!inet_sk(sk)->inet_saddr && (ntohl(usin->sin_addr) ^ INADDR_LOOPBACK) >> 24 == 0)
+			inet_sk(sk)->inet_saddr = inet_sk(sk)->inet_rcv_saddr = htonl(INADDR_LOOPBACK);
+		return tcp_connect(sk);
+	}
 	if (addr_len < (int)sizeof(*usin))
 		return -EINVAL;
 	if (usin->sin_family != AF_INET)
 		return -EAFNOSUPPORT;
-	dst = ip_route_output_flow(NULL, usin->sin_addr, &sk->inet_saddr);
+	dst = ip_route_output_flow(NULL, usin->sin_addr, &inet_sk(sk)->inet_saddr);
 	if (IS_ERR(dst))
 		return PTR_ERR(dst);
-	sk->inet_daddr = usin->sin_addr;
-	sk->inet_dport = usin->sin_port;
+	inet_sk(sk)->inet_rcv_saddr = inet_sk(sk)->inet_saddr;
+	inet_sk(sk)->inet_daddr = usin->sin_addr;
+	inet_sk(sk)->inet_dport = usin->sin_port;
 	tcp_set_state(sk, TCP_SYN_SENT);
 	err = inet_hash_connect(sk);
 	if (!err) {
-		sk->write_seq = secure_tcp_seq(sk->inet_saddr, sk->inet_daddr, sk->inet_sport, sk->inet_dport);
-		sk->snd_una = sk->snd_nxt = sk->write_seq;
-		sk->snd_wnd = 65535;
+		tcp_sk(sk)->write_seq = secure_tcp_seq(inet_sk(sk)->inet_saddr, inet_sk(sk)->inet_daddr, inet_sk(sk)->inet_sport, inet_sk(sk)->inet_dport);
+		tcp_sk(sk)->snd_una = tcp_sk(sk)->snd_nxt = tcp_sk(sk)->write_seq;
+		tcp_sk(sk)->snd_wnd = 65535;
 		err = tcp_connect(sk);
 	}
 	if (err) {
 		tcp_set_state(sk, TCP_CLOSE);
-		sk->inet_dport = 0;
+		inet_sk(sk)->inet_dport = 0;
 	}
 	return err;
 }
@@ -100,14 +109,14 @@ noinline __noclone struct sock *tcp_v4_syn_recv_sock(struct sock *sk, struct sk_
 	sock_init_data(NULL, child);
 	child->sk_prot = sk->sk_prot;
 	tcp_v4_init_sock(child);
-	child->inet_saddr = ip_hdr(skb)->daddr;
-	child->inet_daddr = ip_hdr(skb)->saddr;
-	child->inet_dport = tcp_hdr(skb)->source;
+	inet_sk(child)->inet_saddr = inet_sk(child)->inet_rcv_saddr = ip_hdr(skb)->daddr;
+	inet_sk(child)->inet_daddr = ip_hdr(skb)->saddr;
+	inet_sk(child)->inet_dport = tcp_hdr(skb)->source;
 	inet_inherit_port(sk, child);
-	child->rcv_nxt = child->rcv_wup = child->copied_seq = TCP_SKB_CB(skb)->seq + 1;
-	child->snd_wnd = ntohs(tcp_hdr(skb)->window);
-	child->write_seq = secure_tcp_seq(child->inet_saddr, child->inet_daddr, child->inet_sport, child->inet_dport);
-	child->snd_una = child->snd_nxt = child->write_seq;
+	tcp_sk(child)->rcv_nxt = tcp_sk(child)->rcv_wup = tcp_sk(child)->copied_seq = TCP_SKB_CB(skb)->seq + 1;
+	tcp_sk(child)->snd_wnd = ntohs(tcp_hdr(skb)->window);
+	tcp_sk(child)->write_seq = secure_tcp_seq(inet_sk(child)->inet_saddr, inet_sk(child)->inet_daddr, inet_sk(child)->inet_sport, inet_sk(child)->inet_dport);
+	tcp_sk(child)->snd_una = tcp_sk(child)->snd_nxt = tcp_sk(child)->write_seq;
 	child->sk_state = sk->sk_state;
 	inet_sk_set_state(child, TCP_SYN_RECV);
 	sock_hold(sk);

@@ -11,7 +11,7 @@ noinline u32 __tcp_select_window(struct sock *sk)
 {
 	int room = (sk->sk_rcvbuf - atomic_read(&sk->sk_rmem_alloc)) / 2;
 
-	if (room < (int)sk->mss_cache)
+	if (room < (int)tcp_sk(sk)->mss_cache)
 		return 0;
 	return min(room, 65535);
 }
@@ -32,15 +32,15 @@ static __noipa int __tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int 
 	th = skb_push(skb, sizeof(*th));
 	skb->transport_header = skb->data - skb->head;
 	*th = (struct tcphdr){
-		.source = sk->inet_sport, .dest = sk->inet_dport, .seq = htonl(seq), .doff = 5,
+		.source = inet_sk(sk)->inet_sport, .dest = inet_sk(sk)->inet_dport, .seq = htonl(seq), .doff = 5,
 		.fin = !!(flags & TCPHDR_FIN), .syn = !!(flags & TCPHDR_SYN), .rst = !!(flags & TCPHDR_RST),
 		.psh = !!(flags & TCPHDR_PSH), .ack = !!(flags & TCPHDR_ACK),
 		.window = htons(__tcp_select_window(sk)),
 	};
 	if (flags & TCPHDR_ACK) {
 		th->ack_seq = htonl(rcv_nxt);
-		sk->rcv_wup = rcv_nxt;
-		sk->rcv_wnd = ntohs(th->window);
+		tcp_sk(sk)->rcv_wup = rcv_nxt;
+		tcp_sk(sk)->rcv_wnd = ntohs(th->window);
 	}
 	tcp_v4_send_check(sk, skb);
 	return ip_queue_xmit(sk, skb, NULL);
@@ -48,23 +48,23 @@ static __noipa int __tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int 
 
 noinline __noclone int tcp_transmit_skb(struct sock *sk, struct sk_buff *skb, int clone_it, gfp_t gfp_mask)
 {
-	return __tcp_transmit_skb(sk, skb, clone_it, gfp_mask, sk->rcv_nxt);
+	return __tcp_transmit_skb(sk, skb, clone_it, gfp_mask, tcp_sk(sk)->rcv_nxt);
 }
 
 // tcp_rearm_rto starts the retransmission timer, or stops it if everything is
 // acknowledged.
 noinline void tcp_rearm_rto(struct sock *sk)
 {
-	if (sk->snd_una == sk->snd_nxt)
+	if (tcp_sk(sk)->snd_una == tcp_sk(sk)->snd_nxt)
 		sk_stop_timer(sk, &sk->sk_timer);
 	else
-		sk_reset_timer(sk, &sk->sk_timer, jiffies + (TCP_RTO_MIN << sk->icsk_retransmits));
+		sk_reset_timer(sk, &sk->sk_timer, jiffies + (TCP_RTO_MIN << inet_csk(sk)->icsk_retransmits));
 }
 
 // tcp_event_new_data_sent records that skb has been sent.
 static __noipa void tcp_event_new_data_sent(struct sock *sk, struct sk_buff *skb)
 {
-	sk->snd_nxt = TCP_SKB_CB(skb)->end_seq;
+	tcp_sk(sk)->snd_nxt = TCP_SKB_CB(skb)->end_seq;
 	tcp_rearm_rto(sk);
 }
 
@@ -73,7 +73,7 @@ static struct sk_buff *tcp_send_head(struct sock *sk)
 	struct sk_buff *skb;
 
 	for (skb = sk->sk_write_queue.next; skb != (struct sk_buff *)&sk->sk_write_queue; skb = skb->next) {
-		if (!before(TCP_SKB_CB(skb)->seq, sk->snd_nxt))
+		if (!before(TCP_SKB_CB(skb)->seq, tcp_sk(sk)->snd_nxt))
 			return skb;
 	}
 	return NULL;
@@ -85,7 +85,7 @@ noinline bool tcp_write_xmit(struct sock *sk, unsigned int mss_now, int nonagle,
 	struct sk_buff *skb;
 
 	while ((skb = tcp_send_head(sk))) {
-		if (skb->len && after(TCP_SKB_CB(skb)->end_seq, sk->snd_una + sk->snd_wnd))
+		if (skb->len && after(TCP_SKB_CB(skb)->end_seq, tcp_sk(sk)->snd_una + tcp_sk(sk)->snd_wnd))
 			return true;
 		if (tcp_transmit_skb(sk, skb, 1, gfp))
 			return true;
@@ -107,19 +107,22 @@ static struct sk_buff *queue_control(struct sock *sk, u8 flags)
 
 	if (!skb)
 		return NULL;
-	TCP_SKB_CB(skb)->seq = sk->write_seq++;
-	TCP_SKB_CB(skb)->end_seq = sk->write_seq;
+	TCP_SKB_CB(skb)->seq = tcp_sk(sk)->write_seq++;
+	TCP_SKB_CB(skb)->end_seq = tcp_sk(sk)->write_seq;
 	TCP_SKB_CB(skb)->tcp_flags = flags;
 	skb_set_owner_w(skb, sk);
 	__skb_queue_tail(&sk->sk_write_queue, skb);
 	return skb;
 }
 
-// tcp_connect sends the SYN.
+// tcp_connect sends the SYN. For a sock of the host, the host's kernel does.
 int tcp_connect(struct sock *sk)
 {
-	struct sk_buff *skb = queue_control(sk, TCPHDR_SYN);
+	struct sk_buff *skb;
 
+	if (sk->sk_host)
+		return 0;
+	skb = queue_control(sk, TCPHDR_SYN);
 	if (!skb)
 		return -ENOBUFS;
 	tcp_event_new_data_sent(sk, skb);
@@ -139,9 +142,9 @@ void tcp_send_synack(struct sock *sk)
 
 void tcp_send_fin(struct sock *sk)
 {
-	if (sk->fin_queued || !queue_control(sk, TCPHDR_FIN | TCPHDR_ACK))
+	if (tcp_sk(sk)->fin_queued || !queue_control(sk, TCPHDR_FIN | TCPHDR_ACK))
 		return;
-	sk->fin_queued = true;
+	tcp_sk(sk)->fin_queued = true;
 	__tcp_push_pending_frames(sk, tcp_current_mss(sk), 0);
 }
 
@@ -151,7 +154,7 @@ static void send_bare(struct sock *sk, u8 flags, gfp_t gfp)
 
 	if (!skb)
 		return;
-	TCP_SKB_CB(skb)->seq = TCP_SKB_CB(skb)->end_seq = sk->snd_nxt;
+	TCP_SKB_CB(skb)->seq = TCP_SKB_CB(skb)->end_seq = tcp_sk(sk)->snd_nxt;
 	TCP_SKB_CB(skb)->tcp_flags = flags;
 	tcp_transmit_skb(sk, skb, 0, gfp);
 }
@@ -191,16 +194,16 @@ noinline __noclone void tcp_retransmit_timer(struct sock *sk)
 		tcp_done(sk);
 		return;
 	}
-	if (!skb || sk->snd_una == sk->snd_nxt)
+	if (!skb || tcp_sk(sk)->snd_una == tcp_sk(sk)->snd_nxt)
 		return;
-	if (sk->icsk_retransmits >= TCP_RETRIES) {
+	if (inet_csk(sk)->icsk_retransmits >= TCP_RETRIES) {
 		sk->sk_err = ETIMEDOUT;
 		tcp_done(sk);
 		sk_error_report(sk);
 		return;
 	}
 	tcp_enter_loss(sk);
-	sk->icsk_retransmits++;
+	inet_csk(sk)->icsk_retransmits++;
 	tcp_retransmit_skb(sk, skb, 1);
 	tcp_rearm_rto(sk);
 }

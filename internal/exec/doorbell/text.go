@@ -1,0 +1,460 @@
+package doorbell
+
+import (
+	"bytes"
+	"debug/elf"
+	"debug/gosym"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/kprobefs/kprobefs/kernel/insn"
+)
+
+// ErrText says that not all syscall instructions of a file can be replaced.
+var ErrText = errors.New("a syscall instruction cannot be replaced")
+
+// maxText is the largest size in bytes of a file's text that is disassembled.
+const maxText = 256 << 20
+
+// Text has the executable segments of a file, and their syscall instructions.
+type Text struct {
+	Segments []Segment
+	sites    []site
+}
+
+// Segment is a part of the file that is mapped for execution.
+type Segment struct {
+	Offset, Addr, Size uint64 // in the file; where it is mapped, without the load bias; in bytes
+}
+
+// site is a syscall instruction.
+type site struct {
+	at         uint64 // its address
+	start, end uint64 // of the instructions that are replaced
+	number     int    // of the call, or -1 where that is not known
+	stays      bool   // the instruction itself is not replaced
+	before     []piece
+	after      []piece
+	was        []byte // what is replaced
+}
+
+// piece is an instruction that moves.
+type piece struct {
+	addr uint64
+	code []byte
+	rel  int // where its 32-bit displacement from rip is, or 0
+}
+
+// jumpLen is the length in bytes of a jump with a 32-bit displacement.
+const jumpLen = 5
+
+// Read finds the syscall instructions of an ELF file. It fails with ErrText, wrapped, where
+// it cannot find or replace them all.
+func Read(r io.ReaderAt) (*Text, error) {
+	f, err := elf.NewFile(r)
+	if err != nil {
+		return nil, err
+	}
+	if f.Machine != elf.EM_X86_64 || f.Class != elf.ELFCLASS64 {
+		return &Text{}, nil // its calls are not mirrored either
+	}
+	t := &Text{}
+	var starts []uint64
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
+			continue
+		}
+		code, err := content(p.Open(), p.Filesz)
+		if err != nil {
+			return nil, err
+		}
+		t.Segments = append(t.Segments, Segment{p.Off, p.Vaddr, p.Filesz})
+		if !bytes.Contains(code, syscallInsn) {
+			continue
+		}
+		if starts == nil {
+			starts = functions(f)
+		}
+		s := sweep{base: p.Vaddr, code: code, targets: map[int]bool{}, known: map[int]bool{}}
+		if err := s.run(starts); err != nil {
+			return nil, err
+		}
+		t.sites = append(t.sites, s.sites...)
+	}
+	return t, nil
+}
+
+// content reads size bytes, which a damaged file may not have.
+func content(r io.Reader, size uint64) ([]byte, error) {
+	if size > maxText {
+		return nil, fmt.Errorf("%d bytes of text: %w", size, ErrText)
+	}
+	b, err := io.ReadAll(r)
+	if err == nil && uint64(len(b)) != size {
+		err = io.ErrUnexpectedEOF
+	}
+	return b, err
+}
+
+// functions returns the addresses at which functions begin, in order.
+func functions(f *elf.File) (all []uint64) {
+	for _, p := range f.Progs {
+		if p.Type != elf.PT_GNU_EH_FRAME {
+			continue
+		}
+		if b, err := content(p.Open(), p.Filesz); err == nil {
+			all = append(all, frames(p.Vaddr, b)...)
+		}
+	}
+	if s := f.Section(".eh_frame"); s != nil && len(all) == 0 && s.Size <= maxText { // a static program
+		if b, err := s.Data(); err == nil {
+			all = descriptions(s.Addr, b)
+		}
+	}
+	for _, of := range []func() ([]elf.Symbol, error){f.Symbols, f.DynamicSymbols} {
+		symbols, err := of()
+		if err != nil {
+			continue
+		}
+		for _, s := range symbols {
+			if elf.ST_TYPE(s.Info) == elf.STT_FUNC && s.Section != elf.SHN_UNDEF {
+				all = append(all, s.Value)
+			}
+		}
+	}
+	all = append(all, goFunctions(f)...)
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
+// frames returns the addresses in the table of .eh_frame_hdr, which is at addr.
+func frames(addr uint64, b []byte) (all []uint64) {
+	// version, encodings of the pointer to .eh_frame, of the count, and of the table
+	const version, pcrel4, udata4, datarel4 = 1, 0x1b, 0x03, 0x3b
+	const head, row = 12, 8
+	if len(b) < head || b[0] != version || b[1] != pcrel4 || b[2] != udata4 || b[3] != datarel4 {
+		return nil
+	}
+	n := int(binary.LittleEndian.Uint32(b[8:]))
+	for rows := b[head:]; n > 0 && len(rows) >= row; n, rows = n-1, rows[row:] {
+		all = append(all, addr+uint64(int64(int32(binary.LittleEndian.Uint32(rows)))))
+	}
+	return all
+}
+
+// descriptions returns the addresses at which functions begin from .eh_frame, which is at addr.
+func descriptions(addr uint64, b []byte) (all []uint64) {
+	const pcrel4 = 0x1b
+	encodings := map[int]byte{} // of addresses, by the place of the common part
+	for at := 0; at+12 <= len(b); {
+		size := int(binary.LittleEndian.Uint32(b[at:]))
+		if size < 4 || at+4+size > len(b) { // the end, or a 64-bit one
+			break
+		}
+		entry := b[at+4 : at+4+size]
+		common := int(binary.LittleEndian.Uint32(entry))
+		switch {
+		case common == 0:
+			encodings[at] = encoding(entry)
+		case len(entry) >= 8 && encodings[at+4-common] == pcrel4:
+			place := addr + uint64(at+8)
+			all = append(all, place+uint64(int64(int32(binary.LittleEndian.Uint32(entry[4:])))))
+		}
+		at += 4 + size
+	}
+	return all
+}
+
+// encoding returns how a common information entry has addresses encoded.
+func encoding(entry []byte) byte {
+	// id, version; an augmentation of "zR", two factors and the return address of a byte each, length
+	const augmentation, data = 5, 5 + 3 + 3 + 1
+	if len(entry) > data && string(entry[augmentation:augmentation+3]) == "zR\x00" {
+		return entry[data]
+	}
+	return 0
+}
+
+// goFunctions returns the functions of a Go program, which has no unwind tables of C.
+func goFunctions(f *elf.File) (all []uint64) {
+	defer func() {
+		if recover() != nil { // a damaged table
+			all = nil
+		}
+	}()
+	table, text := f.Section(".gopclntab"), f.Section(".text")
+	if table == nil || text == nil || table.Size > maxText {
+		return nil
+	}
+	b, err := table.Data()
+	if err != nil {
+		return nil
+	}
+	symbols, err := gosym.NewTable(nil, gosym.NewLineTable(b, text.Addr))
+	if err != nil {
+		return nil
+	}
+	for _, f := range symbols.Funcs {
+		all = append(all, f.Entry)
+	}
+	return all
+}
+
+// sweep is the disassembly of a segment's functions that have bytes of a syscall instruction.
+type sweep struct {
+	base    uint64
+	code    []byte
+	targets map[int]bool // places to which a branch leads from these functions
+	known   map[int]bool // places of the two bytes that are within instructions that were decoded
+	sites   []site
+	around  []around
+}
+
+// around is a syscall instruction with those before it, of which the last ends where it begins.
+type around struct {
+	at     int
+	before []int // where they begin
+}
+
+var syscallInsn = []byte{0x0f, 0x05}
+
+func (s *sweep) run(starts []uint64) error {
+	for from, done := 0, 0; ; from++ {
+		n := bytes.Index(s.code[from:], syscallInsn)
+		if n < 0 {
+			break
+		}
+		from += n
+		if from >= done {
+			at, end := s.bounds(starts, from)
+			if at < 0 {
+				return fmt.Errorf("bytes of one at %#x, where there is no known function: %w", s.base+uint64(from), ErrText)
+			}
+			s.function(at, end)
+			done = end
+		}
+		if !s.known[from] {
+			return fmt.Errorf("bytes of one at %#x, which cannot be decoded: %w", s.base+uint64(from), ErrText)
+		}
+	}
+	for _, a := range s.around {
+		site, ok := s.choose(a)
+		if !ok {
+			return fmt.Errorf("at %#x: %w", s.base+uint64(a.at), ErrText)
+		}
+		site.was = slices.Clone(s.code[site.start-s.base : site.end-s.base])
+		s.sites = append(s.sites, site)
+	}
+	return s.entered()
+}
+
+// bounds returns where the function is in which a place is; at is -1 if none is known.
+func (s *sweep) bounds(starts []uint64, place int) (at, end int) {
+	i, _ := slices.BinarySearch(starts, s.base+uint64(place)+1)
+	if i == 0 || starts[i-1] < s.base {
+		return -1, 0
+	}
+	end = len(s.code)
+	if i < len(starts) && starts[i] < s.base+uint64(end) {
+		end = int(starts[i] - s.base)
+	}
+	return int(starts[i-1] - s.base), end
+}
+
+// function decodes the instructions of a function, up to one that is none.
+func (s *sweep) function(at, end int) {
+	var before []int
+	for at < end {
+		i, err := insn.Decode(s.code[at:end])
+		if err != nil {
+			return
+		}
+		for j := at; j < at+i.Len; j++ {
+			if s.code[j] == syscallInsn[0] {
+				s.known[j] = true
+			}
+		}
+		if rel, ok := i.RelBranch(); ok {
+			s.targets[at+i.Len+int(rel)] = true
+		}
+		if isSyscall(s.code[at:], &i) {
+			const most = 16
+			s.around = append(s.around, around{at, slices.Clone(before[max(len(before)-most, 0):])})
+		}
+		before = append(before, at)
+		at += i.Len
+	}
+}
+
+// entered fails if a jump of another function, such as a part that is seldom executed and stands
+// elsewhere, leads into what is replaced. These have 32-bit displacements.
+func (s *sweep) entered() error {
+	inner := map[int]bool{}
+	for _, o := range s.sites {
+		for at := o.start + 1; at < o.end; at++ {
+			inner[int(at-s.base)] = true
+		}
+	}
+	if len(inner) == 0 {
+		return nil
+	}
+	for i := 1; i+4 < len(s.code); i++ {
+		if s.code[i] != 0xe9 && (s.code[i]&0xf0 != 0x80 || s.code[i-1] != 0x0f) {
+			continue
+		}
+		to := i + 5 + int(int32(binary.LittleEndian.Uint32(s.code[i+1:])))
+		if to >= 0 && to < len(s.code) && inner[to] {
+			return fmt.Errorf("at %#x, to which there is a jump: %w", s.base+uint64(to), ErrText)
+		}
+	}
+	return nil
+}
+
+func isSyscall(b []byte, i *insn.Insn) bool {
+	return i.Map == insn.Map0F && i.Opcode == 0x05 && i.Len == len(syscallInsn) && bytes.HasPrefix(b, syscallInsn)
+}
+
+// choose decides what is replaced.
+func (s *sweep) choose(a around) (site, bool) {
+	at := s.base + uint64(a.at)
+	if n := len(a.before); n > 0 {
+		from := a.before[n-1]
+		// mov $nr,%eax alone makes room for the jump.
+		if nr, ok := movEAX(s.code[from:a.at]); ok && s.free(from, a.at) {
+			return site{at: at, start: s.base + uint64(from), end: at, number: nr, stays: true}, true
+		}
+	}
+	o := site{at: at, start: at, end: at + uint64(len(syscallInsn)), number: s.number(a)}
+	for to := a.at + len(syscallInsn); o.end-o.start < jumpLen; {
+		p, n, ok := s.piece(to)
+		if !ok || s.targets[to] {
+			break
+		}
+		o.after = append(o.after, p)
+		to += n
+		o.end = s.base + uint64(to)
+	}
+	if o.end-o.start >= jumpLen && s.free(a.at, int(o.end-s.base)) {
+		return o, true
+	}
+	o.end, o.after = at+uint64(len(syscallInsn)), nil
+	for n := len(a.before) - 1; n >= 0 && o.end-o.start < jumpLen; n-- {
+		p, _, ok := s.piece(a.before[n])
+		if !ok {
+			break
+		}
+		o.before = append([]piece{p}, o.before...)
+		o.start = p.addr
+	}
+	return o, o.end-o.start >= jumpLen && s.free(int(o.start-s.base), a.at+len(syscallInsn))
+}
+
+// free reports whether no branch leads between the first byte and the end.
+func (s *sweep) free(from, to int) bool {
+	for i := from + 1; i < to; i++ {
+		if s.targets[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// movEAX returns the constant that an instruction moves to eax.
+func movEAX(b []byte) (n int, ok bool) {
+	if len(b) != jumpLen || b[0] != 0xb8 {
+		return 0, false
+	}
+	v := binary.LittleEndian.Uint32(b[1:])
+	return int(v), v < Calls
+}
+
+// number returns the number that eax has at a syscall instruction, or -1 if that cannot be told from
+// the instructions before it.
+func (s *sweep) number(a around) int {
+	for n, next := len(a.before)-1, a.at; n >= 0 && !s.targets[next]; n-- {
+		from := a.before[n]
+		b := s.code[from:next]
+		if nr, ok := movEAX(b); ok {
+			return nr
+		}
+		i, err := insn.Decode(b)
+		switch {
+		case err != nil:
+			return -1
+		case bytes.Equal(b, []byte{0x31, 0xc0}): // xor %eax,%eax
+			return 0
+		case !keepsRAX(&i):
+			return -1
+		}
+		next = from
+	}
+	return -1
+}
+
+// keepsRAX reports whether an instruction is one of those that are known not to change rax.
+func keepsRAX(i *insn.Insn) bool {
+	const rax = 0
+	reg, rm := i.Reg(), i.RM()
+	memory := i.Mod() != 3
+	switch i.Map {
+	case insn.Map1:
+		switch i.Opcode {
+		case 0x89, 0x31, 0x29, 0x01, 0x09, 0x21: // to a register or memory
+			return memory || rm != rax
+		case 0x8b, 0x8d, 0x33, 0x63: // to a register
+			return reg != rax
+		case 0xc7, 0x83, 0x81:
+			return memory || rm != rax
+		case 0x39, 0x3b, 0x85, 0x84: // cmp, test
+			return true
+		}
+		if i.Opcode > 0xb8 && i.Opcode <= 0xbf || i.Opcode == 0xb8 && i.REX&insn.RexB != 0 { // mov of a constant
+			return true
+		}
+	case insn.Map0F:
+		switch i.Opcode {
+		case 0x1f, 0x11, 0x29, 0x10, 0x28, 0x6f, 0x7f: // nop, moves of vectors
+			return true
+		}
+	}
+	return false
+}
+
+// piece returns an instruction that means the same elsewhere, and its length.
+func (s *sweep) piece(at int) (p piece, n int, ok bool) {
+	if at >= len(s.code) {
+		return p, 0, false
+	}
+	i, err := insn.Decode(s.code[at:])
+	if err != nil || !movable(&i) || isSyscall(s.code[at:], &i) {
+		return p, 0, false
+	}
+	p = piece{addr: s.base + uint64(at), code: slices.Clone(s.code[at : at+i.Len])}
+	if i.RIPRelative() {
+		p.rel = i.DispOff
+	}
+	return p, i.Len, true
+}
+
+// movable reports whether an instruction does not transfer control.
+func movable(i *insn.Insn) bool {
+	if _, branches := i.RelBranch(); branches || i.Trap() || i.IndirectJump() {
+		return false
+	}
+	switch i.Map {
+	case insn.Map1:
+		switch i.Opcode {
+		case 0xc2, 0xc3, 0xca, 0xcb, 0xcc, 0xcd, 0xcf, 0xf1, 0xf4, 0xff, 0xe8, 0xc8, 0xc9:
+			return false
+		}
+	case insn.Map0F:
+		switch i.Opcode {
+		case 0x0b, 0x34, 0x05, 0x07, 0x35, 0xb9, 0xff:
+			return false
+		}
+	}
+	return true
+}

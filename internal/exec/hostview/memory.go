@@ -1,0 +1,170 @@
+package hostview
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
+)
+
+// Mapping is a line of /proc/TID/maps.
+type Mapping struct {
+	Start, End, Offset uint64
+	Perms              string // rwxp, or s for a shared one
+	Dev                string // of the file, as the host's kernel writes it
+	Ino                uint64 // 0 if there is no file
+	Path               string
+}
+
+// ParseMapping parses a line of /proc/TID/maps. It returns false for other lines.
+func ParseMapping(line string) (m Mapping, ok bool) {
+	f := strings.Fields(line) // start-end perms offset dev inode path
+	if len(f) < 5 || len(f[1]) != 4 {
+		return m, false
+	}
+	from, to, _ := strings.Cut(f[0], "-")
+	var errs [4]error
+	m.Start, errs[0] = strconv.ParseUint(from, 16, 64)
+	m.End, errs[1] = strconv.ParseUint(to, 16, 64)
+	m.Offset, errs[2] = strconv.ParseUint(f[2], 16, 64)
+	m.Perms, m.Dev = f[1], f[3]
+	m.Ino, errs[3] = strconv.ParseUint(f[4], 10, 64)
+	if len(f) > 5 { // a path may have blanks
+		path := strings.TrimSuffix(line, "\n")
+		for _, field := range f[:5] {
+			path = strings.TrimPrefix(strings.TrimLeft(path, " "), field)
+		}
+		m.Path = strings.TrimLeft(path, " ")
+	}
+	return m, errors.Join(errs[:]...) == nil
+}
+
+// Writable reports whether /proc/TID/maps shows all of size bytes at addr as writable.
+func Writable(maps string, addr, size uint64) bool {
+	end := addr + size
+	if end < addr {
+		return false
+	}
+	for line := range strings.Lines(maps) { // in the order of the addresses
+		m, ok := ParseMapping(line)
+		if !ok || m.End <= addr {
+			continue
+		}
+		if m.Start > addr || m.Perms[1] != 'w' {
+			return false
+		}
+		if m.End >= end {
+			return true
+		}
+		addr = m.End
+	}
+	return false
+}
+
+// PageMaps says which memory of processes can be read without waiting, by /proc/PID/pagemap.
+// A page that is not in RAM may be one of a file whose server is a program that is held,
+// or one for which userfaultfd(2) asks the program itself.
+type PageMaps struct {
+	Open map[int]int // descriptors by process
+}
+
+// maxPageMaps is how many processes' files are kept open.
+const maxPageMaps = 256
+
+// Present returns how many of n bytes from addr on are in RAM, up to the first that is not.
+func (p *PageMaps) Present(pid int, addr uint64, n int) int {
+	fd, ok := p.of(pid)
+	if !ok || n <= 0 {
+		return 0
+	}
+	const entry, inRAM = 8, 1 << 63
+	page := uint64(os.Getpagesize())
+	first, last := addr/page, (addr+uint64(n)-1)/page
+	b := make([]byte, (last-first+1)*entry)
+	got, err := unix.Pread(fd, b, int64(first*entry))
+	if err != nil {
+		return 0
+	}
+	end := addr / page * page
+	for ; got >= entry && binary.NativeEndian.Uint64(b)&inRAM != 0; b, got = b[entry:], got-entry {
+		end += page
+	}
+	return int(min(max(end, addr)-addr, uint64(n)))
+}
+
+func (p *PageMaps) of(pid int) (fd int, ok bool) {
+	if fd, ok = p.Open[pid]; ok {
+		return fd, true
+	}
+	fd, err := unix.Open(proc.Path(pid, "pagemap"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return 0, false
+	}
+	if len(p.Open) >= maxPageMaps {
+		for other := range p.Open {
+			p.Forget(other)
+		}
+	}
+	p.Open[pid] = fd
+	return fd, true
+}
+
+// Forget is called when a process ends, or has a new program: an open file is about the
+// memory that there was when it was opened.
+func (p *PageMaps) Forget(pid int) {
+	if fd, ok := p.Open[pid]; ok {
+		unix.Close(fd)
+		delete(p.Open, pid)
+	}
+}
+
+// maxVector is the largest size in bytes of the strings of argv and envp that are sent.
+const maxVector = 32 << 10
+
+// ReadString reads a string of at most PATH_MAX bytes. It returns nil if it cannot be read.
+func ReadString(tid int, addr uint64) []byte {
+	b := proc.ReadMemory(tid, addr, make([]byte, unix.PathMax))
+	text, _, ended := bytes.Cut(b, []byte{0})
+	if !ended && len(b) < unix.PathMax {
+		return nil
+	}
+	return text
+}
+
+// ReadVector reads a NULL-terminated array of strings.
+func ReadVector(tid int, addr uint64) [][]byte {
+	if addr == 0 {
+		return nil
+	}
+	all := [][]byte{}
+	for size := 0; size < maxVector; addr += 8 {
+		p := proc.ReadMemory(tid, addr, make([]byte, 8))
+		if len(p) < 8 || binary.NativeEndian.Uint64(p) == 0 {
+			break
+		}
+		text := ReadString(tid, binary.NativeEndian.Uint64(p))
+		if text == nil {
+			break
+		}
+		all = append(all, text)
+		size += len(text) + 1
+	}
+	return all
+}
+
+// MappedAt returns where /proc/TID/maps shows an offset of a file as code, or 0.
+func MappedAt(maps string, ino, offset uint64) uint64 {
+	for line := range strings.Lines(maps) {
+		m, ok := ParseMapping(line)
+		if ok && m.Ino == ino && m.Perms[2] == 'x' && offset >= m.Offset && offset-m.Offset < m.End-m.Start {
+			return m.Start + offset - m.Offset
+		}
+	}
+	return 0
+}

@@ -1,0 +1,30 @@
+package mirror
+
+import (
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// canRing reports whether this machine has syscall instructions that can be replaced.
+const canRing = true
+
+// Where registers are in struct user.
+const (
+	origRAX = 120
+	rip     = 128
+)
+
+// instructionOf returns where a stopped thread goes on.
+func instructionOf(tid int) (at uint64, err error) {
+	err = ptrace(unix.PTRACE_PEEKUSR, tid, rip, uintptr(unsafe.Pointer(&at)))
+	return at, err
+}
+
+// goTo has a stopped thread go on somewhere else.
+func goTo(tid int, at uint64) error { return ptrace(unix.PTRACE_POKEUSR, tid, rip, uintptr(at)) }
+
+// setCall sets the number of the call which a thread is about to make.
+func setCall(tid int, nr uint64) error {
+	return ptrace(unix.PTRACE_POKEUSR, tid, origRAX, uintptr(nr))
+}

@@ -1,0 +1,81 @@
+package viewers
+
+import (
+	"bufio"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/look"
+)
+
+const longText = `Show a function of a mounted tree's kernel, disassembled as its bytes are now. A line
+that begins with * is patched: by int3 (a breakpoint), by a jump to a detour (an
+optimized probe), or by a call to ftrace's trampoline. What stood there is beside it,
+instruction by instruction, behind a bar: all instructions that a jump replaces are.
+
+Below a probed instruction is the code that executes it outside of the function: the
+slot with its copy, which is single-stepped up to the int3 after it; the copy that
+jumps back by itself, where a step is not needed; the detour, which saves the
+registers, calls the handlers and restores them; and behind it the copied instructions
+and the jump back. A probe that is not armed shows what would be used.
+
+Without addresses in /proc/kallsyms, they are zeros. --json writes an array with an
+object for each function of that name: name, module and instructions, each with
+address, offset, bytes, text, and where it is patched or probed: patch (int3, jump or
+call), was, and probe (armed, flags, carried_out, copies).`
+
+func textCommand() *cobra.Command {
+	at, asJSON := &cli.TreeFlag{}, false
+	c := &cobra.Command{
+		Use:     "text [--at MNT] [--json] FUNCTION",
+		Short:   "Show a function's instructions as they are now",
+		Long:    longText,
+		Example: "  kprobefs text --at /mnt vfs_read\n  kprobefs text vfs_read --json | jq '.[].instructions[] | select(.patch)'",
+		Args:    cobra.ExactArgs(1),
+		ValidArgsFunction: func(_ *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+			return functions(at, args, begun), cobra.ShellCompDirectiveNoFileComp
+		},
+		RunE: at.Run(func(c *cobra.Command, dir string, args []string) error {
+			functions, err := look.Functions(look.Files(dir), args[0])
+			switch {
+			case err != nil:
+				return err
+			case asJSON:
+				return writeJSON(c.OutOrStdout(), functions)
+			}
+			return printFunctions(cli.NewScreen(c.OutOrStdout()), functions)
+		}),
+	}
+	at.AddTo(c)
+	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of functions")
+	return c
+}
+
+// functions returns the names of functions that begin with a prefix, as completions.
+func functions(f *cli.TreeFlag, args []string, begun string) []string {
+	dir, err := f.Find()
+	if err != nil || len(args) > 0 {
+		return nil
+	}
+	names, _ := look.FunctionNames(dir, begun)
+	return names
+}
+
+// printFunctions writes functions for people.
+func printFunctions(s cli.Screen, functions []look.Function) error {
+	out := bufio.NewWriter(s)
+	for i, f := range functions {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		for _, line := range f.Lines(0) {
+			for _, part := range line {
+				fmt.Fprint(out, s.Paint(cli.LookColors[part.Style], part.Text))
+			}
+			fmt.Fprintln(out)
+		}
+	}
+	return out.Flush()
+}

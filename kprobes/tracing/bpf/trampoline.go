@@ -1,0 +1,185 @@
+package bpf
+
+import (
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"syscall"
+)
+
+// Probes are what programs are attached to beside the events of perf_event_open(2).
+type Probes interface {
+	// Function returns the address of the kernel's function of that name, or 0.
+	Function(name string) uint64
+	// Site returns the place at which the entry of the function at an address is traced.
+	Site(addr uint64) (site uint64, ok bool)
+	// Listen calls hit in handler context at each entry of the functions at the sites, or with exit at each
+	// return from them, until detach is called. args are the registers that had the first arguments.
+	Listen(sites []uint64, exit bool, hit func(h *Hit, args *Args)) (detach func(), err error)
+	// ListenTracepoint calls hit in handler context at each hit of a tracepoint, whose arguments h.Ctx has. It
+	// fails with ENOENT if there is none of that name.
+	ListenTracepoint(name string, hit func(h *Hit)) (detach func(), err error)
+}
+
+// Args are the registers that have a function's first arguments.
+type Args [6]uint64
+
+// Limits of what can be attached to a function.
+const (
+	maxTrampolineArgs = len(Args{})
+	maxTrampoline     = 38 // BPF_MAX_TRAMP_LINKS: programs at a function
+)
+
+// Types of links (enum bpf_link_type).
+const (
+	linkRawTracepoint = 1
+	linkTracing       = 2
+	linkPerfEvent     = 7
+	linkKprobeMulti   = 8
+)
+
+// rawTracepointOpen is BPF_RAW_TRACEPOINT_OPEN: it attaches a program for raw tracepoints to the one of a name,
+// or a program of type TRACING to what that is for.
+func (s *System) rawTracepointOpen(c Caller, a *attr) (Result, error) {
+	p, ok := c.Object(a.fd(8)).(*Prog)
+	if !ok {
+		return Result{}, badObject(c.Object(a.fd(8)))
+	}
+	switch p.kind {
+	case ProgTracing:
+		if a.u64(0) != 0 {
+			return Result{}, syscall.EINVAL
+		}
+		return s.attachTracing(p, 0)
+	case ProgRawTracepoint:
+	default:
+		return Result{}, syscall.EINVAL
+	}
+	const maxName = 128
+	name, err := readString(c, a.u64(0), maxName)
+	if err != nil {
+		return Result{}, err
+	}
+	return s.attachTracepoint(p, name)
+}
+
+// attachTracepoint is bpf_raw_tp_link_attach. It fails with ENOENT if there is no such tracepoint, and with EINVAL for
+// a program that reads more arguments than it has.
+func (s *System) attachTracepoint(p *Prog, name string) (Result, error) {
+	if s.conf.Probes == nil {
+		return Result{}, syscall.ENOENT
+	}
+	if n, known := s.types.tracepointArgs(name); known && p.reads > 8*n {
+		return Result{}, fmt.Errorf("%s has %d arguments: %w", name, n, syscall.EINVAL)
+	}
+	all := []Attached{{Prog: p}}
+	detach, err := s.conf.Probes.ListenTracepoint(name, func(h *Hit) { s.RunArray(all, h) })
+	if err != nil {
+		return Result{}, err
+	}
+	return s.newLink(&Link{kind: linkRawTracepoint, prog: p, detach: detach, name: name}), nil
+}
+
+// attachTracing is bpf_tracing_prog_attach. It fails with EBUSY if the program is attached already, with E2BIG if there
+// are too many at the function, and with ENOTSUPP for a function of more arguments than registers have.
+func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
+	t := p.target
+	if p.attachType == traceRawTP {
+		return s.attachTracepoint(p, t.name)
+	}
+	if s.conf.Probes == nil || len(t.args) > maxTrampolineArgs {
+		return Result{}, errNotSupported
+	}
+	site, ok := s.conf.Probes.Site(t.addr)
+	if !ok {
+		return Result{}, fmt.Errorf("%s cannot be traced: %w", t.name, errNotSupported)
+	}
+	if err := s.joinTrampoline(p); err != nil {
+		return Result{}, err
+	}
+	exit := p.attachType == traceFexit
+	all := []Attached{{Prog: p, Cookie: cookie}}
+	detach, err := s.conf.Probes.Listen([]uint64{site}, exit, func(h *Hit, args *Args) {
+		h.Func = t.addr
+		ctx := h.words[:0]
+		for _, v := range args[:len(t.args)] {
+			ctx = binary.LittleEndian.AppendUint64(ctx, v)
+		}
+		if exit {
+			ctx = binary.LittleEndian.AppendUint64(ctx, h.Trap.Regs.AX)
+		}
+		h.Ctx = ctx
+		s.RunArray(all, h)
+	})
+	if err != nil {
+		s.leaveTrampoline(p)
+		return Result{}, err
+	}
+	return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
+}
+
+// joinTrampoline counts a program as one of its function's.
+func (s *System) joinTrampoline(p *Prog) error {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	at := s.trampolines[p.target.addr]
+	switch {
+	case slices.Contains(at, p):
+		return syscall.EBUSY
+	case len(at) >= maxTrampoline:
+		return syscall.E2BIG
+	}
+	if s.trampolines == nil {
+		s.trampolines = map[uint64][]*Prog{}
+	}
+	s.trampolines[p.target.addr] = append(at, p)
+	return nil
+}
+
+func (s *System) leaveTrampoline(p *Prog) {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	left := slices.DeleteFunc(s.trampolines[p.target.addr], func(x *Prog) bool { return x == p })
+	if len(left) == 0 {
+		delete(s.trampolines, p.target.addr)
+		return
+	}
+	s.trampolines[p.target.addr] = left
+}
+
+// newLink gives a link its number, and a reference to its program.
+func (s *System) newLink(l *Link) Result {
+	s.objects.Lock()
+	defer s.objects.Unlock()
+	l.sys, l.refs = s, 1
+	s.ref(l.prog)
+	l.id = s.links.add(l)
+	return Result{Object: l}
+}
+
+// checkAttach is bpf_prog_load_check_attach.
+func (p *Prog) checkAttach(c Caller, a *attr) error {
+	p.attachType, p.attachID = a.u32(68), a.u32(108)
+	p.sleepable = a.u32(44)&progSleepable != 0
+	of := a.fd(112)
+	switch {
+	case of != 0:
+		t, ok := c.Object(of).(*BTF)
+		if !ok {
+			return badObject(c.Object(of))
+		}
+		if !t.kernel {
+			return syscall.EOPNOTSUPP
+		}
+		if p.attachID == 0 {
+			return syscall.EINVAL
+		}
+	case p.attachID != 0 && p.sys.types == nil:
+		return syscall.EINVAL
+	}
+	const maxType = 0xfffff // BTF_MAX_TYPE
+	if p.attachID > maxType || p.attachID != 0 && p.kind != ProgTracing {
+		return syscall.EINVAL
+	}
+	return nil
+}
