@@ -28,6 +28,8 @@ DIST     ?= dist
 FUZZTIME ?= 30s
 # Which targets "make fuzz" runs: a pattern for names as kernel/cpu.FuzzRun.
 FUZZ     ?= .
+# Further flags of it: -share TEXT/N runs one target in N.
+FUZZFLAGS ?=
 
 .PHONY: golden-check-all help build run docs docs-check releases map map-check test test-all cover soak check fmt vet lint dead tidy guest guest-check guest-only golden golden-check golden-checks tables tables-check ftracetest demand demand-page clients bench man fuzz release image deb install uninstall clean verdicts verdicts-check
 
@@ -191,7 +193,7 @@ man: ## write the manual pages and docs/reference/commands.md from the commands'
 	$(GO) test ./cmd/kprobefs -run 'TestManPages|TestCommandsPage' -args -update-man
 
 fuzz: ## run each fuzz target for FUZZTIME, four at a time: its executions and what they found; a failing input is printed and kept
-	$(GO) run ./internal/tools/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)'
+	$(GO) run ./internal/tools/fuzz -jobs 4 -time $(FUZZTIME) -run '$(FUZZ)' $(FUZZFLAGS)
 
 release: ## a static binary and its checksum, in dist
 	@mkdir -p "$(DIST)"

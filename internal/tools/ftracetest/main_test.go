@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"os"
 	"os/exec"
@@ -13,6 +12,7 @@ import (
 	"time"
 
 	"github.com/kprobefs/kprobefs/integration"
+	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
 
 func TestResults(t *testing.T) {
@@ -123,21 +123,19 @@ func TestReadme(t *testing.T) {
 	}
 }
 
-// share is how many commits it takes until each test has been played, and shortShare with -short.
+// A commit plays one test in oneIn, with -short one in shortOneIn.
 const (
-	share      = 5
-	shortShare = 40
+	oneIn      = 5
+	shortOneIn = 40
 )
 
 // chosen reports whether a commit's tests have this one. Without a commit all are played.
 func chosen(commit, release, name string) bool {
-	share := uint32(share)
+	s := share.Share{Text: commit, N: oneIn}
 	if testing.Short() {
-		share = shortShare
+		s.N = shortOneIn
 	}
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(commit + "/" + release + "/" + name))
-	return commit == "" || h.Sum32()%share == 0
+	return commit == "" || s.Has(release+"/"+name)
 }
 
 // TestSuite runs the suites that "make ftracetest" has fetched: of each, the tests that

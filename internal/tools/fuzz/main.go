@@ -24,27 +24,32 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
 
 func main() {
 	length := flag.Duration("time", 30*time.Second, "how long each target runs")
 	jobs := flag.Int("jobs", 2, "how many targets run at once, one processor each")
 	only := flag.String("run", "", "a pattern: only targets whose package and name, as in kernel/cpu.FuzzRun, match")
+	var part share.Share
+	flag.Var(&part, "share", "with `TEXT/N`, run one of N targets; TEXT, such as a commit, says which")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if err := run(ctx, os.Stdout, *length, *jobs, *only); err != nil {
+	if err := run(ctx, os.Stdout, *length, *jobs, *only, part); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, length time.Duration, jobs int, only string) error {
+func run(ctx context.Context, out io.Writer, length time.Duration, jobs int, only string, part share.Share) error {
 	pattern, err := regexp.Compile(only)
 	if err != nil {
 		return err
@@ -55,6 +60,7 @@ func run(ctx context.Context, out io.Writer, length time.Duration, jobs int, onl
 	}
 	defer os.RemoveAll(dir)
 	targets, err := find(ctx, pattern)
+	targets = slices.DeleteFunc(targets, func(t *target) bool { return !part.Has(t.String()) })
 	if err == nil && len(targets) == 0 {
 		err = fmt.Errorf("no target matches %q", only)
 	}

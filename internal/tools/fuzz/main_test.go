@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
 
 // module is a module with a target that fails for some input, one that does not fail,
@@ -71,26 +73,26 @@ func TestRun(t *testing.T) {
 	t.Chdir(dir)
 	t.Setenv("GOFLAGS", "")
 	var out strings.Builder
-	if err := run(t.Context(), &out, 2*time.Second, 1, "Good"); err != nil {
+	if err := run(t.Context(), &out, 2*time.Second, 1, "Good", share.Share{}); err != nil {
 		t.Fatalf("%v\n%s", err, &out)
 	}
 	if ok, _ := regexp.MatchString(`^ok   example.org/m.FuzzGood +\d{2,} executions, +\d+ new interesting, +\d+ in all\n$`, out.String()); !ok {
 		t.Errorf("one target: %s", &out)
 	}
 	out.Reset()
-	if err := run(t.Context(), &out, time.Second, 1, "Slow"); err == nil || !strings.Contains(out.String(), "fewer than 50 find nothing") {
+	if err := run(t.Context(), &out, time.Second, 1, "Slow", share.Share{}); err == nil || !strings.Contains(out.String(), "fewer than 50 find nothing") {
 		t.Errorf("a target that hardly tries: %v\n%s", err, &out)
 	}
 	out.Reset()
-	if err := run(t.Context(), &out, time.Second, 1, "Late"); err != nil {
+	if err := run(t.Context(), &out, time.Second, 1, "Late", share.Share{}); err != nil {
 		t.Errorf("a target that needs more time: %v\n%s", err, &out)
 	}
 	out.Reset()
-	if err := run(t.Context(), &out, 2*time.Second, 1, "Once"); err != nil || !strings.Contains(out.String(), "once more example.org/m.FuzzOnce: ") {
+	if err := run(t.Context(), &out, 2*time.Second, 1, "Once", share.Share{}); err != nil || !strings.Contains(out.String(), "once more example.org/m.FuzzOnce: ") {
 		t.Errorf("a worker that ended once: %v\n%s", err, &out)
 	}
 	out.Reset()
-	err := run(t.Context(), &out, 20*time.Second, 2, "Bad|Skipped")
+	err := run(t.Context(), &out, 20*time.Second, 2, "Bad|Skipped", share.Share{})
 	if err == nil || !strings.Contains(err.Error(), "1 of 2 targets failed") {
 		t.Errorf("a target that fails and one that is skipped: %v", err)
 	}
@@ -101,7 +103,7 @@ func TestRun(t *testing.T) {
 	if len(inputs) != 1 {
 		t.Errorf("%d inputs are kept", len(inputs))
 	}
-	if err := run(t.Context(), &out, time.Second, 1, "none"); err == nil {
+	if err := run(t.Context(), &out, time.Second, 1, "none", share.Share{}); err == nil {
 		t.Error("no target, no error")
 	}
 }

@@ -35,7 +35,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"hash/fnv"
 	"io"
 	"maps"
 	"os"
@@ -43,7 +42,6 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -53,6 +51,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/integration"
 	"github.com/kprobefs/kprobefs/internal/tools/linux"
+	"github.com/kprobefs/kprobefs/internal/tools/share"
 )
 
 func main() {
@@ -69,7 +68,7 @@ type golden struct {
 	release  string
 	modules  bool // the scripts that load modules
 	skipSame bool // only recordings that are not as 6.1's
-	share    share
+	share    share.Share
 	out      io.Writer
 }
 
@@ -109,32 +108,6 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	return fmt.Errorf("unknown command %q", args[0])
 }
 
-// share chooses one of n recordings by a text and the recording's name. The zero value
-// chooses all.
-type share struct {
-	text string
-	n    uint32
-}
-
-func (s *share) String() string { return fmt.Sprintf("%s/%d", s.text, s.n) }
-
-func (s *share) Set(text string) error {
-	before, after, _ := strings.Cut(text, "/")
-	n, err := strconv.ParseUint(after, 10, 32)
-	if err != nil || n == 0 {
-		return errors.New("it is TEXT/N, with N from 1 up")
-	}
-	s.text, s.n = before, uint32(n)
-	return nil
-}
-
-// has reports whether the recording with this name is to be checked.
-func (s *share) has(name string) bool {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(s.text + "/" + name))
-	return s.n < 2 || h.Sum32()%s.n == 0
-}
-
 // load returns the cases of testdata, or those named.
 func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, error) {
 	masks, err := integration.Masks()
@@ -154,7 +127,7 @@ func (g *golden) load(names []string) ([]*integration.Case, []integration.Mask, 
 	if g.skipSame {
 		cases = slices.DeleteFunc(cases, (*integration.Case).AsDefault)
 	}
-	cases = slices.DeleteFunc(cases, func(c *integration.Case) bool { return !g.share.has(c.Name) })
+	cases = slices.DeleteFunc(cases, func(c *integration.Case) bool { return !g.share.Has(c.Name) })
 	if err != nil || len(names) == 0 {
 		return cases, masks, err
 	}

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 
 	"github.com/kprobefs/kprobefs/internal/tools/linux"
@@ -41,41 +39,6 @@ func TestFormatsOf(t *testing.T) {
 	for _, bad := range []string{"", "a:one\n"} {
 		if got, err := formatsOf(bad, []string{"a:one"}); err == nil {
 			t.Errorf("%q gives %q", bad, got)
-		}
-	}
-}
-
-// TestShare: each recording is in a share of one commit or another, and a
-// share has about its part of them.
-func TestShare(t *testing.T) {
-	const recordings, n = 400, 4
-	seen := map[string]bool{}
-	for _, commit := range strings.Fields("a1e5493c2 2071418d1 0809d3688 5bc173fb0 5aa1874cd e972af412 d91735b11 6fa784cfe 9ce8d73aa cd99d1a00 e85286100 a7d0761ff 6d0433612 32acaa9ee 0e471c4dd dbec141cc") {
-		var s share
-		if err := s.Set(commit + "/4"); err != nil {
-			t.Fatal(err)
-		}
-		has := 0
-		for i := range recordings {
-			if name := fmt.Sprintf("script_%d", i); s.has(name) {
-				seen[name] = true
-				has++
-			}
-		}
-		if has < recordings/n/2 || has > recordings/n*2 {
-			t.Errorf("%s: %d of %d recordings", commit, has, recordings)
-		}
-	}
-	if len(seen) < recordings*95/100 {
-		t.Errorf("%d of %d recordings were in a share of 16 commits", len(seen), recordings)
-	}
-	var all share
-	if !all.has("script") {
-		t.Error("without a share not all are checked")
-	}
-	for _, bad := range []string{"", "x", "x/", "x/0", "x/-1"} {
-		if err := new(share).Set(bad); err == nil {
-			t.Errorf("%q is taken", bad)
 		}
 	}
 }

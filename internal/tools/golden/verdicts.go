@@ -113,7 +113,7 @@ func (g *golden) checkVerdicts(ctx context.Context) error {
 			return fmt.Errorf("%s: Linux has not been asked: make verdicts", name)
 		}
 	}
-	names := slices.DeleteFunc(want.Names(), func(name string) bool { return !g.share.has(name) })
+	names := slices.DeleteFunc(want.Names(), func(name string) bool { return !g.share.Has(name) })
 	start := time.Now()
 	k, err := linux.Fetch(ctx, want.Kernel)
 	var got *verdicts.Table

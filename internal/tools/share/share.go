@@ -1,0 +1,41 @@
+// Package share chooses a part of many things to check, others for each commit.
+package share
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+)
+
+// Share chooses one of N things by a text, such as a commit, and each thing's name. It is
+// a flag's value, TEXT/N. The zero value chooses all.
+type Share struct {
+	Text string
+	N    uint32
+}
+
+// String returns TEXT/N.
+func (s *Share) String() string { return fmt.Sprintf("%s/%d", s.Text, s.N) }
+
+// Set takes TEXT/N.
+func (s *Share) Set(text string) error {
+	before, after, _ := strings.Cut(text, "/")
+	n, err := strconv.ParseUint(after, 10, 32)
+	if err != nil || n == 0 {
+		return errors.New("it is TEXT/N, with N from 1 up")
+	}
+	s.Text, s.N = before, uint32(n)
+	return nil
+}
+
+// Has reports whether the thing with this name is chosen.
+func (s *Share) Has(name string) bool {
+	if s.N < 2 {
+		return true
+	}
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(s.Text + "/" + name))
+	return h.Sum32()%s.N == 0
+}
