@@ -393,6 +393,17 @@ struct ddebug_iter {
 	unsigned int index;
 };
 
+// nth returns the index of the place of a table that is listed as the nth: from 6.1 on the last of
+// the section, which the compiler has put there first, is listed first.
+static unsigned int nth(const struct ddebug_table *t, unsigned int n)
+{
+#if GUEST_LINUX >= 601 && !defined(KERNEL_4_15)
+	return t->n - 1 - n;
+#else
+	return n;
+#endif
+}
+
 // place_at returns the nth place, or NULL.
 static struct _ddebug *place_at(struct ddebug_iter *iter, loff_t n)
 {
@@ -402,7 +413,7 @@ static struct _ddebug *place_at(struct ddebug_iter *iter, loff_t n)
 		if (n < t->n) {
 			iter->table = t;
 			iter->index = n;
-			return &t->places[n];
+			return &t->places[nth(t, n)];
 		}
 		n -= t->n;
 	}
@@ -423,7 +434,7 @@ static void *ddebug_proc_next(struct seq_file *m, void *p, loff_t *pos)
 	if (p == SEQ_START_TOKEN)
 		return place_at(iter, 0);
 	if (++iter->index < iter->table->n)
-		return &iter->table->places[iter->index];
+		return &iter->table->places[nth(iter->table, iter->index)];
 	return place_at(iter, *pos - 1);
 }
 
