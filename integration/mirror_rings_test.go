@@ -232,3 +232,112 @@ grep -c ' r: ' $T/trace
 		t.Errorf("status %d, %q, want %q", status, out, want)
 	}
 }
+
+// lateProgram reads /dev/zero one byte at a time and, ten thousand times a second, in a signal's handler, until a
+// file stop exists; now and then it forks a child that reads as well. Each call has to have its result.
+const lateProgram = `#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static int zero, pid;
+static volatile long handled;
+static void get(void) {
+	char b = 1;
+	if (syscall(SYS_read, zero, &b, 1) != 1 || b)
+		_exit(3);
+}
+static void on_alarm(int sig) {
+	char b = 1;
+	if (read(zero, &b, 1) != 1 || b || syscall(SYS_getpid) != pid)
+		_exit(4);
+	handled++;
+}
+int main(void) {
+	struct sigaction a = { .sa_handler = on_alarm, .sa_flags = SA_RESTART };
+	struct itimerval each = { { 0, 100 }, { 0, 100 } };
+	long n = 0;
+	zero = open("/dev/zero", O_RDONLY);
+	pid = getpid();
+	sigaction(SIGALRM, &a, 0);
+	setitimer(ITIMER_REAL, &each, 0);
+	for (; n % 64 || access("stop", F_OK); n++) {
+		int status;
+		get();
+		if (n % 4096)
+			continue;
+		pid_t child = fork();
+		if (!child) {
+			pid = syscall(SYS_getpid);
+			for (int i = 0; i < 100; i++)
+				get();
+			_exit(0);
+		}
+		while (waitpid(child, &status, 0) < 0)
+			;
+		if (status)
+			return 5;
+	}
+	printf("%d\n", handled > 100);
+	return 0;
+}
+`
+
+// TestLateRings: a program that runs when probes are armed, and removed, and armed again, is changed at
+// moments of which it must not notice anything, and is seen from then on.
+func TestLateRings(t *testing.T) {
+	dir := publicDir(t)
+	ringsIn(t, dir)
+	put(t, dir, "late.c", lateProgram)
+	runIn(t, dir, "gcc -O -o late late.c")
+	put(t, dir, "script", `T=/sys/kernel/tracing
+./late >n & P=$!
+until [ -r /proc/$P/maps ] && grep -q libc /proc/$P/maps; do sleep 0.05; done
+echo 'p:y __x64_sys_sched_yield' >$T/kprobe_events
+echo 'p:r __x64_sys_read' >>$T/kprobe_events
+echo "common_pid == $P" >$T/events/kprobes/r/filter
+for i in 1 2 3 4 5 6 7 8; do
+	echo 1 >$T/events/kprobes/y/enable
+	sleep 0.1
+	[ $i = 4 ] && { echo 1 >$T/events/kprobes/r/enable; sleep 0.3; echo 0 >$T/events/kprobes/r/enable; }
+	echo 0 >$T/events/kprobes/y/enable
+	sleep 0.05
+done
+[ $(grep -c ' r: ' $T/trace) -gt 100 ] && echo seen
+touch stop
+wait $P; echo "status $?"; cat n
+`)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
+	if want := "seen\nstatus 0\n1\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, want %q", status, out, want)
+	}
+}
+
+// TestLateRingsAlone: the calls of a program that was there when a probe was armed, and that no probe sees,
+// are not stopped at: it has made few of them when it makes no more stops.
+func TestLateRingsAlone(t *testing.T) {
+	dir := publicDir(t)
+	ringsIn(t, dir)
+	put(t, dir, "script", `T=/sys/kernel/tracing
+./reads >n & P=$!
+until [ -r /proc/$P/maps ] && grep -q libc /proc/$P/maps; do sleep 0.05; done
+echo 'p:y __x64_sys_sched_yield' >$T/kprobe_events
+echo 1 >$T/events/kprobes/y/enable
+for i in $(seq 100); do grep -q '^[0-9a-f-]* r-xp 00000000 00:00 0 *$' /proc/$P/maps && break; sleep 0.05; done
+grep -q '^[0-9a-f-]* r-xp 00000000 00:00 0 *$' /proc/$P/maps && echo changed
+grep voluntary /proc/$P/status | head -n 1 >before
+sleep 0.5
+grep voluntary /proc/$P/status | head -n 1 >after
+stops=$(( $(cut -f 2 after) - $(cut -f 2 before) ))
+[ $stops -lt 100 ] && echo 'no stops' || echo $stops
+touch stop
+wait $P; echo "status $?"
+`)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
+	if want := "changed\nno stops\nstatus 0\n"; status != 0 || out != want {
+		t.Errorf("status %d, %q, want %q", status, out, want)
+	}
+}

@@ -4,16 +4,19 @@ import (
 	"bytes"
 	"encoding/binary"
 	"fmt"
-	"io"
 	"math"
+	"sort"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
 
 // Program is what a text is to be changed to in a process.
 type Program struct {
-	Code    []byte // for the room: both sets, and then instructions
+	Code    []byte // for the room: sets of calls, and then instructions
 	Patches []Patch
+	// Moved is where a thread goes on whose call has returned to an instruction that is replaced, by the
+	// address of that.
+	Moved map[uint64]uint64
 }
 
 // Patch is new content of a text.
@@ -23,27 +26,39 @@ type Patch struct {
 	was  []byte
 }
 
+// Reader fills each of into with the bytes of a process's memory at the same element of addrs.
+type Reader func(addrs []uint64, into [][]byte) error
+
 // Check fails with ErrText if a process's memory is not what the file's text is.
-func (p *Program) Check(memory io.ReaderAt) error {
-	for _, one := range p.Patches {
-		now := make([]byte, len(one.was))
-		if _, err := memory.ReadAt(now, int64(one.Addr)); err != nil {
-			return err
-		}
-		if !bytes.Equal(now, one.was) {
-			return fmt.Errorf("at %#x is another text: %w", one.Addr, ErrText)
+func (p *Program) Check(memory Reader) error {
+	return same(memory, p.Patches, func(i int) []byte { return p.Patches[i].was })
+}
+
+// same fails with ErrText if the memory at a patch is not what is wanted there.
+func same(memory Reader, at []Patch, want func(i int) []byte) error {
+	addrs, now := make([]uint64, len(at)), make([][]byte, len(at))
+	for i := range at {
+		addrs[i], now[i] = at[i].Addr, make([]byte, len(want(i)))
+	}
+	if err := memory(addrs, now); err != nil {
+		return err
+	}
+	for i := range at {
+		if !bytes.Equal(now[i], want(i)) {
+			return fmt.Errorf("at %#x is another text: %w", at[i].Addr, ErrText)
 		}
 	}
 	return nil
 }
 
 // The room begins with two sets of calls that ring: those of a constant number, and all others. After them
-// there is place for an errand.
+// there is place for an errand, and the set of the calls that can ring at any time.
 const (
 	constantAt = 0
 	variableAt = Calls / 8
 	setsSize   = 2 * Calls / 8
-	headSize   = setsSize + ErrandSize
+	ringsAt    = setsSize + ErrandSize
+	headSize   = ringsAt + Calls/8
 )
 
 // ErrandAt is where the place for an errand is in a room.
@@ -53,8 +68,8 @@ const ErrandAt = setsSize
 const ErrandSize = 128
 
 // Errand returns code for the address at that maps size bytes of memory for a room, near an address, and
-// goes on at resume with the registers as they were: it needs no tracer to come to its end. mapped is the
-// address after its syscall instruction. A thread that is there can go to again for another errand, whose
+// goes on at resume, which its last 8 bytes hold, with the registers as they were: it needs no tracer to come to
+// its end. mapped is the address after its syscall instruction. A thread that is there can go to again for another errand, whose
 // code has replaced this one's.
 func Errand(at, near, size, resume uint64) (code []byte, again, mapped uint64) {
 	const private, anonymous, readExecute = 0x02, 0x20, 5
@@ -168,7 +183,8 @@ func (s *site) wanted(calls *Set) bool { return s.number < 0 || calls.Has(uint64
 // where the room is too far away.
 func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 	a := assembler{addr: room, code: make([]byte, headSize), bias: bias}
-	p := Program{}
+	copy(a.code[ringsAt:], calls[:])
+	p := Program{Moved: map[uint64]uint64{}}
 	for i := range t.sites {
 		s := &t.sites[i]
 		if !s.wanted(calls) {
@@ -178,7 +194,10 @@ func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 		if s.stays {
 			a.constant(s)
 		} else {
-			a.variable(s)
+			made := a.variable(s)
+			if returns := s.at + uint64(len(syscallInsn)); returns < s.end {
+				p.Moved[returns+bias] = made
+			}
 		}
 		jump := assembler{addr: s.start + bias}
 		jump.jump(to)
@@ -193,6 +212,51 @@ func (t *Text) Program(bias, room uint64, calls *Set) (Program, error) {
 	}
 	p.Code = a.code
 	return p, nil
+}
+
+// Found returns the room of a text that Program has changed in a process, and the calls that can ring
+// there. The room is 0 if the text is what its file says. Found fails with ErrText where it is neither.
+func (t *Text) Found(memory Reader, bias uint64) (room uint64, calls Set, err error) {
+	addrs, now := make([]uint64, len(t.sites)), make([][]byte, len(t.sites))
+	for i := range t.sites {
+		addrs[i], now[i] = t.sites[i].start+bias, make([]byte, len(t.sites[i].was))
+	}
+	if err := memory(addrs, now); err != nil {
+		return 0, calls, err
+	}
+	for i, b := range now {
+		switch {
+		case bytes.Equal(b, t.sites[i].was):
+		case len(b) < jumpLen || b[0] != jmpNear:
+			return 0, calls, fmt.Errorf("at %#x is another text: %w", addrs[i], ErrText)
+		default: // the first one that is replaced has the first code of the room
+			to := addrs[i] + jumpLen + uint64(int64(int32(binary.LittleEndian.Uint32(b[1:]))))
+			return t.is(memory, bias, to-headSize)
+		}
+	}
+	return 0, calls, nil
+}
+
+// is fails with ErrText unless the text is what Program has made of it, with this room.
+func (t *Text) is(memory Reader, bias, room uint64) (_ uint64, calls Set, err error) {
+	if err := memory([]uint64{room + ringsAt}, [][]byte{calls[:]}); err != nil {
+		return 0, calls, err
+	}
+	p, err := t.Program(bias, room, &calls)
+	if err != nil {
+		return 0, calls, err
+	}
+	all := append([]Patch{{Addr: room + ringsAt, Code: p.Code[ringsAt:]}}, p.Patches...)
+	return room, calls, same(memory, all, func(i int) []byte { return all[i].Code })
+}
+
+// Inside reports whether an address, in a process in which the text is mapped bias higher than its file says, is
+// among the instructions that are replaced for a set of calls, and not the first of them: a thread that
+// goes on there must not find them changed.
+func (t *Text) Inside(bias, addr uint64, calls *Set) bool {
+	addr -= bias
+	i := sort.Search(len(t.sites), func(i int) bool { return t.sites[i].end > addr })
+	return i < len(t.sites) && addr > t.sites[i].start && t.sites[i].wanted(calls)
 }
 
 // assembler appends instructions.
@@ -221,7 +285,7 @@ func (a *assembler) rel32(to uint64, more int) {
 
 // jump appends jmp to.
 func (a *assembler) jump(to uint64) {
-	a.emit(0xe9)
+	a.emit(jmpNear)
 	a.rel32(to, 0)
 }
 
@@ -237,8 +301,9 @@ func (a *assembler) land(branches ...int) {
 	}
 }
 
-// Opcodes of short branches.
+// Opcodes of branches.
 const (
+	jmpNear    = 0xe9
 	jmpShort   = 0xeb
 	jncShort   = 0x73
 	jzShort    = 0x74
@@ -290,8 +355,9 @@ func (a *assembler) inSet(set int, nr uint32) {
 	a.emit(byte(nr % 32))
 }
 
-// variable appends the code for a syscall instruction whose number is in eax.
-func (a *assembler) variable(s *site) {
+// variable appends the code for a syscall instruction whose number is in eax. made is where that goes on after
+// the call.
+func (a *assembler) variable(s *site) (made uint64) {
 	a.move(s.before)
 	a.emit(0x89, 0xc1) // mov %eax,%ecx
 	a.emit(0x81, 0xf9) // cmp $Calls,%ecx
@@ -299,13 +365,13 @@ func (a *assembler) variable(s *site) {
 	high := a.short(jncShort) // jae
 	a.emit(0x0f, 0xa3, 0x0d)  // bt %ecx,set(%rip)
 	a.rel32(a.addr+variableAt, 0)
-	silent, made := []int{a.short(jncShort)}, []int{}
+	silent, rang := []int{a.short(jncShort)}, []int{}
 	for _, nr := range movesStack {
 		a.emit(0x81, 0xf9) // cmp $nr,%ecx
 		a.imm32(nr)
 		other := a.short(jnzShort)
 		alone := a.ring(nr)
-		made = append(made, a.short(jmpShort))
+		rang = append(rang, a.short(jmpShort))
 		a.land(alone)
 		a.emit(0xb8) // mov $nr,%eax
 		a.imm32(nr)
@@ -321,16 +387,18 @@ func (a *assembler) variable(s *site) {
 	alone := a.short(jrcxzShort)
 	a.emit(0x48, 0x8d, 0xa4, 0x24) // lea 136(%rsp),%rsp
 	a.imm32(136)
-	made = append(made, a.short(jmpShort))
+	rang = append(rang, a.short(jmpShort))
 	a.land(alone)
 	a.emit(0x58)                   // pop %rax
 	a.emit(0x48, 0x8d, 0xa4, 0x24) // lea 128(%rsp),%rsp
 	a.imm32(128)
 	a.land(append(silent, high)...)
 	a.emit(syscallInsn...)
-	a.land(made...)
+	a.land(rang...)
+	made = a.here()
 	a.move(s.after)
 	a.jump(s.end + a.bias)
+	return made
 }
 
 // move appends instructions of the text.

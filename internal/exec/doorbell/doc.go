@@ -52,6 +52,15 @@ func (s *Set) Union(of *Set) Set {
 	return all
 }
 
+// Both returns the numbers that are in both sets.
+func (s *Set) Both(of *Set) Set {
+	all := *s
+	for i, b := range of {
+		all[i] &= b
+	}
+	return all
+}
+
 // Within reports whether all numbers of the set are in another one.
 func (s *Set) Within(of *Set) bool {
 	for i, b := range s {

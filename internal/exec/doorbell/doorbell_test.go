@@ -97,24 +97,42 @@ func change(t *testing.T, b []byte, rings *Set) {
 		t.Fatalf("%#x is not in the file", addr)
 		return nil
 	}
-	if err := p.Check(readerAt(func(to []byte, addr int64) { copy(to, at(uint64(addr))) })); err != nil {
+	memory := func(addrs []uint64, into [][]byte) error {
+		for i, addr := range addrs {
+			copy(into[i], at(addr))
+		}
+		return nil
+	}
+	if err := p.Check(memory); err != nil {
 		t.Error(err)
+	}
+	if found, _, err := text.Found(memory, 0); found != 0 || err != nil {
+		t.Errorf("a room at %#x of a text that is not changed, %v", found, err)
 	}
 	copy(at(room.Value), p.Code)
 	for _, one := range p.Patches {
 		copy(at(one.Addr), one.Code)
 	}
-	if err := p.Check(readerAt(func(to []byte, addr int64) { copy(to, at(uint64(addr))) })); !errors.Is(err, ErrText) {
+	if err := p.Check(memory); !errors.Is(err, ErrText) {
 		t.Errorf("a text that is changed already: %v", err)
 	}
-}
-
-// readerAt reads a process's memory.
-type readerAt func(to []byte, addr int64)
-
-func (r readerAt) ReadAt(b []byte, at int64) (int, error) {
-	r(b, at)
-	return len(b), nil
+	if found, calls, err := text.Found(memory, 0); found != room.Value || calls != *every() || err != nil {
+		t.Errorf("the room at %#x of a changed text, %v, want %#x", found, err, room.Value)
+	}
+	last := p.Patches[len(p.Patches)-1]
+	at(last.Addr)[1]++
+	if _, _, err := text.Found(memory, 0); !errors.Is(err, ErrText) {
+		t.Errorf("a text that somebody has changed further: %v", err)
+	}
+	at(last.Addr)[1]--
+	for i := range text.sites {
+		s := &text.sites[i]
+		for addr := s.start - 1; addr <= s.end; addr++ {
+			if got, want := text.Inside(0, addr, every()), addr > s.start && addr < s.end; got != want {
+				t.Errorf("%#x is inside of %#x to %#x: %t", addr, s.start, s.end, got)
+			}
+		}
+	}
 }
 
 // TestCode: the code of one site of each kind, as a disassembler has it.

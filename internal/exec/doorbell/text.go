@@ -2,6 +2,7 @@ package doorbell
 
 import (
 	"bytes"
+	"cmp"
 	"debug/elf"
 	"debug/gosym"
 	"encoding/binary"
@@ -84,6 +85,7 @@ func Read(r io.ReaderAt) (*Text, error) {
 		}
 		t.sites = append(t.sites, s.sites...)
 	}
+	slices.SortFunc(t.sites, func(a, b site) int { return cmp.Compare(a.at, b.at) })
 	return t, nil
 }
 

@@ -98,6 +98,48 @@ func (p *PageMaps) Present(pid int, addr uint64, n int) int {
 	return int(min(max(end, addr)-addr, uint64(n)))
 }
 
+// EachInRAM calls f with each run of pages in RAM between two addresses that begin pages: where it is,
+// and its size in bytes. It fails with EAGAIN, wrapped, if a page has been swapped out.
+func (p *PageMaps) EachInRAM(pid int, from, to uint64, f func(addr uint64, n int) error) error {
+	fd, ok := p.of(pid)
+	if !ok {
+		return unix.ESRCH
+	}
+	const entry, most, inRAM, swapped = 8, 512, 1 << 63, 1 << 62
+	page := uint64(os.Getpagesize())
+	buf := make([]byte, most*entry)
+	for from < to {
+		b := buf
+		got, err := unix.Pread(fd, b[:min(most, (to-from)/page)*entry], int64(from/page*entry))
+		if err != nil || got < entry {
+			return errors.Join(unix.ESRCH, err)
+		}
+		start := from
+		for ; got >= entry; b, got = b[entry:], got-entry {
+			switch e := binary.NativeEndian.Uint64(b); {
+			case e&inRAM != 0:
+				from += page
+				continue
+			case e&swapped != 0:
+				return unix.EAGAIN
+			}
+			if from > start {
+				if err := f(start, int(from-start)); err != nil {
+					return err
+				}
+			}
+			from += page
+			start = from
+		}
+		if from > start {
+			if err := f(start, int(from-start)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
 func (p *PageMaps) of(pid int) (fd int, ok bool) {
 	if fd, ok = p.Open[pid]; ok {
 		return fd, true

@@ -74,6 +74,7 @@ type Mirror struct {
 	later   map[*tracee]struct{} // seized, to be interrupted when they have left a call
 	maps    hostview.PageMaps
 	images  map[int]*image // by process: those that ring
+	lates   map[int]*late  // by process: those that do not ring yet
 	texts   texts
 	wanted  doorbell.Set // the calls that can be seen
 	slow    atomic.Bool  // the guest was too slow for the last call
@@ -162,7 +163,7 @@ func New(log *logrus.Logger) *Mirror {
 	return &Mirror{
 		log: log, spaces: map[string]*mirrorSpace{},
 		tracees: map[int]*tracee{}, held: map[*tracee]struct{}{}, later: map[*tracee]struct{}{},
-		images: map[int]*image{}, texts: texts{known: map[fileID]*fileText{}},
+		images: map[int]*image{}, lates: map[int]*late{}, texts: texts{known: map[fileID]*fileText{}},
 		maps: hostview.PageMaps{Open: map[int]int{}}, plain: activity.Reported(),
 	}
 }
@@ -586,6 +587,9 @@ func (m *Mirror) born(tid, pid int) *tracee {
 	t := &tracee{tid: tid, pid: pid, space: m.spaceOfChild(tid, pid)}
 	t.letGo = t.space == nil // its command has left
 	m.tracees[tid] = t
+	if tid == pid && m.lates[pid] == nil {
+		m.lates[pid] = &late{next: firstLook} // it is likely to be told what its parent has
+	}
 	return t
 }
 
@@ -594,6 +598,7 @@ func (m *Mirror) born(tid, pid int) *tracee {
 func (m *Mirror) executed(t *tracee) {
 	m.maps.Forget(t.pid)
 	delete(m.images, t.pid)
+	delete(m.lates, t.pid)
 	t.fresh, t.program, t.another, t.covering = true, true, true, nil
 	var old uintptr
 	if ptrace(unix.PTRACE_GETEVENTMSG, t.tid, 0, uintptr(unsafe.Pointer(&old))) != nil || int(old) == t.tid {
@@ -648,6 +653,7 @@ func (m *Mirror) forget(t *tracee) {
 	m.maps.Forget(t.pid) // the process may have another program when it is traced again
 	if t.tid == t.pid {
 		delete(m.images, t.pid)
+		delete(m.lates, t.pid)
 		if t.space != nil {
 			t.space.files.Forget(t.pid)
 		}
@@ -783,6 +789,9 @@ func (m *Mirror) call(t *tracee) {
 			return
 		}
 		t.ringsAgain(int64(info.nr))
+		if t.call == nil && m.adopt(t, &info) {
+			return
+		}
 		m.returned(t, int64(info.nr))
 	default:
 		m.resume(t, 0)

@@ -1,6 +1,7 @@
 package mirror
 
 import (
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -26,10 +27,12 @@ import (
 // that can be seen (package doorbell), and its threads go on from ring to ring. That is done
 // when the text is new to the process, so that no thread is in it.
 //
-// All other processes are stopped at each call: those that were there when the first probe
-// was armed, those whose text has a syscall instruction that cannot be replaced, or that make
-// code, and those that have filters of their own, which may kill them for a number that does not
-// exist.
+// A process that was there when the first probe was armed is made to ring later, if it has one thread
+// only (late.go).
+//
+// All other processes are stopped at each call: those whose text has a syscall instruction that cannot
+// be replaced, or that make code, and those that have filters of their own, which may kill them for a
+// number that does not exist.
 
 // image is the text of a process whose calls ring.
 type image struct {
@@ -126,8 +129,15 @@ func (m *Mirror) silence(pid int) {
 
 // inherit gives a process's child the same image: its memory is a copy.
 func (m *Mirror) inherit(parent, child int) {
-	if i := m.images[parent]; i != nil && child != parent && m.images[child] == nil {
+	if child == parent {
+		return
+	}
+	if i := m.images[parent]; i != nil && m.images[child] == nil {
 		m.images[child] = i.clone()
+	}
+	if l := m.lates[parent]; l != nil {
+		of := *l
+		m.lates[child] = &of
 	}
 }
 
@@ -186,9 +196,11 @@ func (m *Mirror) controls(t *tracee) {
 type covering struct {
 	image *image
 	todo  []mapping
-	at    int // the one for which there is no room yet
+	at    int  // the one for which there is no room yet
+	late  bool // the process has executed the text
 
 	resume uint64 // where the thread goes on
+	kept   uint64 // where the errand's code has that
 	mapped uint64 // where it is when it has mapped memory for us, or 0
 }
 
@@ -222,12 +234,12 @@ type fileText struct {
 // maxTexts is how many files' texts are remembered.
 const maxTexts = 1 << 10
 
-// of returns what is known of a mapping's file, and finds it out in a goroutine, which calls
-// done, if nothing is.
-func (t *texts) of(pid int, at *mapping, done func()) *fileText {
+// of returns what is known of a mapping's file. If nothing is, it finds it out in a goroutine, which calls
+// done, or returns nil unless read is set.
+func (t *texts) of(pid int, at *mapping, read bool, done func()) *fileText {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if f := t.known[at.file()]; f != nil {
+	if f := t.known[at.file()]; f != nil || !read {
 		return f
 	}
 	if len(t.known) >= maxTexts {
@@ -311,9 +323,11 @@ func (m *Mirror) cover(t *tracee) {
 		m.giveUp(t, errBusy)
 		return
 	}
-	switch todo, known, err := m.list(t, i); {
+	switch todo, made, known, err := m.list(t, i, true); {
 	case err != nil:
 		m.giveUp(t, err)
+	case len(made) > 0:
+		m.giveUp(t, errForeign)
 	case !known:
 		m.hold(t, forText)
 	default:
@@ -365,42 +379,47 @@ func (m *Mirror) mayRing(t *tracee) error {
 	return nil
 }
 
-// list finds the mappings of a thread's process of which the calls are to ring. known is false while the text of one
-// of the files is being looked at: then t.text is that.
-func (m *Mirror) list(t *tracee, i *image) (todo []mapping, known bool, err error) {
+// list finds the mappings of a thread's process of which the calls are to ring, and those that are not of a
+// file. known is false while the text of one of the files is being looked at, which is begun if read is set: then
+// t.text is that.
+func (m *Mirror) list(t *tracee, i *image, read bool) (todo, made []mapping, known bool, err error) {
 	all, err := executables(t.pid)
 	if err != nil {
-		return nil, false, err
+		return nil, nil, false, err
 	}
 	known = true
 	for _, a := range all {
 		if i.covered[a.Start] || a.Path == "[vdso]" || a.Path == "[vsyscall]" || a.Path == "[uprobes]" || slices.Contains(i.rooms, a.Start) {
 			continue
 		}
-		if a.Ino == 0 || a.Perms[3] != 'p' {
-			return nil, false, errForeign
+		if a.Perms[3] != 'p' {
+			return nil, nil, false, errForeign
 		}
-		of := m.texts.of(t.pid, &a, m.wake)
+		if a.Ino == 0 {
+			made = append(made, a)
+			continue
+		}
+		of := m.texts.of(t.pid, &a, read, m.wake)
 		switch {
-		case !of.done.Load():
+		case of == nil, !of.done.Load():
 			t.text, known = of, false
 			continue
 		case of.text == nil:
-			return nil, false, errNoText
+			return nil, nil, false, errNoText
 		}
 		a.text = of.text
 		if a.bias, err = bias(&a); err != nil {
-			return nil, false, err
+			return nil, nil, false, err
 		}
 		todo = append(todo, a)
 	}
 	if !known {
-		return nil, false, nil
+		return nil, nil, false, nil
 	}
 	for _, a := range todo {
 		i.covered[a.Start] = true
 	}
-	return todo, true, nil
+	return todo, made, true, nil
 }
 
 // bias returns how much higher a file's text is mapped than the file says.
@@ -459,7 +478,7 @@ func (m *Mirror) send(t *tracee, c *covering, a *mapping) error {
 	if _, err := mem.WriteAt(code, int64(place)); err != nil {
 		return err
 	}
-	c.mapped = mapped
+	c.mapped, c.kept = mapped, place+uint64(len(code))-8
 	if first {
 		return goTo(t.tid, place)
 	}
@@ -531,7 +550,14 @@ func failed(ret int64) bool { return ret < 0 && ret > -4096 }
 // covered changes the text, for which there is room now.
 func (m *Mirror) covered(t *tracee) {
 	c := t.covering
-	if err := m.change(t, c); err != nil {
+	err := error(nil)
+	if c.late {
+		err = m.undisturbed(t, c)
+	}
+	if err == nil {
+		err = m.change(t, c)
+	}
+	if err != nil {
 		m.giveUp(t, err)
 		return
 	}
@@ -543,6 +569,11 @@ func (m *Mirror) covered(t *tracee) {
 		}
 	}
 	m.resume(t, 0)
+}
+
+// memoryOf reads a thread's memory.
+func memoryOf(tid int) doorbell.Reader {
+	return func(addrs []uint64, into [][]byte) error { return proc.ReadParts(tid, addrs, into) }
 }
 
 // change writes the new text.
@@ -565,9 +596,17 @@ func (m *Mirror) change(t *tracee, c *covering) error {
 		if _, err := mem.WriteAt(p.Code, int64(a.room)); err != nil {
 			return err
 		}
-		if err := p.Check(mem); err != nil { // the file has changed since it was read
+		if err := p.Check(memoryOf(t.tid)); err != nil { // the file has changed since it was read
 			m.texts.forget(a.file())
 			return err
+		}
+		switch to, moved := p.Moved[c.resume]; {
+		case moved:
+			if _, err := mem.WriteAt(binary.LittleEndian.AppendUint64(nil, to), int64(c.kept)); err != nil {
+				return err
+			}
+		case a.text.Inside(a.bias, c.resume, &c.image.rings):
+			return errInside
 		}
 		for _, one := range p.Patches {
 			if _, err := mem.WriteAt(one.Code, int64(one.Addr)); err != nil {

@@ -27,3 +27,30 @@ func ReadMemory(tid int, addr uint64, b []byte) []byte {
 	}
 	return b[:n]
 }
+
+// ReadParts fills each of into with a thread's memory at the same element of addrs. It fails with EFAULT if
+// that cannot be read.
+func ReadParts(tid int, addrs []uint64, into [][]byte) error {
+	const most = 1024 // UIO_MAXIOV
+	for len(addrs) > 0 {
+		n := min(len(addrs), most)
+		local, remote, size := make([]unix.Iovec, n), make([]unix.RemoteIovec, n), 0
+		for i, b := range into[:n] {
+			remote[i] = unix.RemoteIovec{Base: uintptr(addrs[i]), Len: len(b)}
+			local[i].SetLen(len(b))
+			if len(b) > 0 {
+				local[i].Base = &b[0]
+			}
+			size += len(b)
+		}
+		got, err := unix.ProcessVMReadv(tid, local, remote, 0)
+		if err != nil {
+			return err
+		}
+		if got < size {
+			return unix.EFAULT
+		}
+		addrs, into = addrs[n:], into[n:]
+	}
+	return nil
+}
