@@ -74,7 +74,6 @@ type Kernel struct {
 	Modules *module.Loader
 
 	opts      Options
-	timeline  machinefs.Timeline // takes the machine back, or nil
 	exports   *exports.Exports
 	moduleDir *machinefs.ModuleDir
 	pins      *bpffs.FS
@@ -83,6 +82,10 @@ type Kernel struct {
 	users     users
 	late      lateCalls
 	perfTypes map[string]uint32 // of perf_event_open(2), by the names of devices
+
+	treeMu   sync.Mutex
+	timeline machinefs.Timeline // takes the machine back, or nil
+	tree     seqfile.Dir        // nil until Tree is called
 
 	haltMu sync.Mutex
 	halts  []func() // called by halt

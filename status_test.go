@@ -126,3 +126,22 @@ func TestStatus(t *testing.T) {
 		t.Error("a closed kernel has a status")
 	}
 }
+
+// TestOneTree: a value that only a file has is the same for all who use the files of a kernel.
+func TestOneTree(t *testing.T) {
+	k, err := kprobefs.Boot(kprobefs.Options{CPUs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	const name = "sys/kernel/kptr_restrict"
+	if err := k.WriteFile(name, "1\n"); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := k.ReadFile(name); err != nil || string(b) != "1\n" {
+		t.Errorf("%q, %v", b, err)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { _, _ = k.ReadFile(name) }); allocs > 100 {
+		t.Errorf("a read makes %.0f allocations: is the tree built for each?", allocs)
+	}
+}

@@ -26,8 +26,18 @@ import (
 func (k *Kernel) Writes() *seqfile.Writes { return k.writes }
 
 // Tree returns the directory to mount: kprobes, tracing, sys, proc, dev and machine, and
-// debug where the release expects kprobes there.
+// debug where the release expects kprobes there. It is the same one at each call, so all who
+// use it share the values that only files have, such as sys/kernel/kptr_restrict.
 func (k *Kernel) Tree() seqfile.Dir {
+	k.treeMu.Lock()
+	defer k.treeMu.Unlock()
+	if k.tree == nil {
+		k.tree = k.newTree()
+	}
+	return k.tree
+}
+
+func (k *Kernel) newTree() seqfile.Dir {
 	m := k.Machine
 	table := sysctl.New(sysctl.Config{
 		Kernel: sysctls{k}, NoOptprobes: !k.Kprobes.HasOptprobes(),
@@ -170,8 +180,13 @@ func (k *Kernel) moreFiles() []*seqfile.Row {
 	return rows
 }
 
-// UseTimeline has machine/run take the machine back with t. It must be called before Tree.
-func (k *Kernel) UseTimeline(t machinefs.Timeline) { k.timeline = t }
+// UseTimeline makes machine/run take the machine back with t. A tree that was returned before does
+// not have it.
+func (k *Kernel) UseTimeline(t machinefs.Timeline) {
+	k.treeMu.Lock()
+	defer k.treeMu.Unlock()
+	k.timeline, k.tree = t, nil
+}
 
 // clockFile shows the nanoseconds since boot. A write advances the clock: by a number of nanoseconds, or by a
 // duration as +10ms.

@@ -2,6 +2,7 @@ package machinefs
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -56,53 +57,68 @@ func (c Config) point(addr uint64, hide bool) (string, error) {
 // probed describes all probed addresses, with an empty line between them. A reader of many
 // probes needs one file only, and gets all of them as they were at one time.
 func (c Config) probed(hide bool) (string, error) {
-	var b strings.Builder
-	for i, pt := range c.Points() {
+	points := c.Points()
+	text := make([]byte, 0, 256*len(points))
+	for i, pt := range points {
 		if i > 0 {
-			b.WriteByte('\n')
+			text = append(text, '\n')
 		}
-		b.WriteString(PointText(pt, c.place(pt.Addr)))
+		text = appendPoint(text, pt, c.place(pt.Addr))
 	}
 	if hide {
-		return hideAddresses(b.String()), nil
+		return hideAddresses(string(text)), nil
 	}
-	return b.String(), nil
+	return string(text), nil
 }
 
 // PointText describes one probed address.
 func PointText(pt kprobes.PointInfo, place string) string {
-	var b strings.Builder
-	row := func(name, format string, args ...any) {
-		b.WriteString((name + ":            ")[:13]) // "carried out" is the longest name
-		fmt.Fprintf(&b, format, args...)
-		b.WriteByte('\n')
+	return string(appendPoint(nil, pt, place))
+}
+
+// appendPoint appends the description of a probed address. There may be very many of them, so what
+// each has is not formatted by fmt.
+func appendPoint(b []byte, pt kprobes.PointInfo, place string) []byte {
+	row := func(name, value string) {
+		b = append(b, (name + ":            ")[:13]...) // "carried out" is the longest name
+		b = append(append(b, value...), '\n')
 	}
-	row("address", "%016x", pt.Addr)
-	row("symbol", "%s", place)
-	row("armed", "%s", yesNo(pt.Armed))
-	row("flags", "%s", orNone(pt.Flags.String()))
-	row("carried out", "%s", pt.Carried)
+	row("address", hex16(pt.Addr))
+	row("symbol", place)
+	row("armed", yesNo(pt.Armed))
+	row("flags", orNone(pt.Flags.String()))
+	row("carried out", pt.Carried)
 	if pt.Slot != 0 {
-		row("slot", "%016x (%d bytes)", pt.Slot, pt.Length)
+		row("slot", hex16(pt.Slot)+" ("+strconv.Itoa(pt.Length)+" bytes)")
 	}
 	switch {
 	case pt.Detour != 0:
-		row("jump", "yes; its detour has the replaced instructions at %016x", pt.Detour)
+		row("jump", "yes; its detour has the replaced instructions at "+hex16(pt.Detour))
 	case pt.NotJump != nil:
-		row("jump", "no: %v", pt.NotJump)
+		row("jump", "no: "+pt.NotJump.Error())
 	default:
 		row("jump", "no")
 	}
 	for i, p := range pt.Probes {
-		row("probe", "%c missed %d %s", p.Kind(), pt.Missed[i], orNone(p.Flags.String()))
+		row("probe", string(p.Kind())+" missed "+strconv.FormatUint(pt.Missed[i], 10)+" "+orNone(p.Flags.String()))
 	}
 	if pt.Before > 0 {
-		row("history", "%d changes before these", pt.Before)
+		row("history", strconv.Itoa(pt.Before)+" changes before these")
 	}
 	for _, c := range pt.History {
-		row("history", "%d.%06d %s", c.At/1e9, c.At%1e9/1e3, c.What)
+		row("history", fmt.Sprintf("%d.%06d %s", c.At/1e9, c.At%1e9/1e3, c.What))
 	}
-	return b.String()
+	return b
+}
+
+// hex16 returns an address as %016x does.
+func hex16(addr uint64) string {
+	const digits = "0123456789abcdef"
+	var text [16]byte
+	for i := range text {
+		text[i] = digits[addr>>(60-4*i)&15]
+	}
+	return string(text[:])
 }
 
 // QueuesText describes the optimizer's queues. place names an address.
