@@ -28,13 +28,13 @@ const token = "0123456789abcdef0123456789abcdef"
 
 // site is a page of a machine that runs.
 type site struct {
-	t *testing.T
+	t testing.TB
 	k *kprobefs.Kernel
 	p *Page
 }
 
 // newSite boots a machine.
-func newSite(t *testing.T, write bool) *site {
+func newSite(t testing.TB, write bool) *site {
 	t.Helper()
 	k, err := kprobefs.Boot(kprobefs.Options{CPUs: 2})
 	if err != nil {
@@ -82,7 +82,7 @@ func (s *site) post(target, body string) {
 }
 
 // within waits until ok is true.
-func within(t *testing.T, d time.Duration, what string, ok func() bool) {
+func within(t testing.TB, d time.Duration, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(d); !ok(); time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -203,12 +203,12 @@ func TestRefusedDefinition(t *testing.T) {
 
 // eventStream reads server-sent events.
 type eventStream struct {
-	t    *testing.T
+	t    testing.TB
 	r    *bufio.Reader
 	body io.Closer
 }
 
-func openStream(t *testing.T, url string) *eventStream {
+func openStream(t testing.TB, url string) *eventStream {
 	t.Helper()
 	r, err := http.NewRequest(http.MethodGet, url, nil)
 	if err != nil {

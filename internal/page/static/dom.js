@@ -99,7 +99,9 @@ export function toggle(label, set) {
   return b;
 }
 
-export const count = (n) => n.toLocaleString("en");
+const numbers = new Intl.NumberFormat("en"); // toLocaleString makes one each time
+
+export const count = (n) => numbers.format(n);
 
 // rate shows a number a second.
 export function rate(n) {

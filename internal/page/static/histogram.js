@@ -6,19 +6,19 @@ const often = 1000; // milliseconds from one reading to the next
 
 // histograms returns an element that opens, and a function that ends the reading.
 export function histograms(event) {
-  let timer = 0, over = false;
+  let timer = 0, over = false, name = event ?? ""; // name is what was entered, not what is being written
   const names = h("datalist", { id: "hist-events" });
-  const field = h("input", { value: event ?? "", list: "hist-events", class: "mono", size: "22", placeholder: "kprobes/mine", autocomplete: "off", spellcheck: "false", change: again });
+  const field = h("input", { value: event ?? "", list: "hist-events", class: "mono", size: "22", placeholder: "kprobes/mine", autocomplete: "off", spellcheck: "false", change: () => { name = field.value.trim(); again(); } });
   const found = h("div", { "aria-live": "off" });
   const box = h("details", { class: "hist", toggle: again }, h("summary", {}, "Histograms"), h("div", { class: "bar" }, h("label", {}, "of event ", field), names), found);
 
   async function again() {
     clearTimeout(timer);
     if (over || !box.open) return;
-    const name = field.value.trim();
     if (!names.children.length) await complete(names);
+    const asked = name;
     try {
-      if (name) draw(found, name, await get("/api/histograms?event=" + encodeURIComponent(name)));
+      if (asked) draw(found, asked, await get("/api/histograms?event=" + encodeURIComponent(asked)));
       else found.replaceChildren(h("p", { class: "soft" }, "Name an event that has a trigger hist:keys=...; echo it into the event's file trigger."));
     } catch (err) {
       found.replaceChildren(h("p", { class: "soft" }, err instanceof Refused ? err.message : "kprobefs does not answer"));
