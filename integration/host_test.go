@@ -89,3 +89,36 @@ func TestNoHostFiles(t *testing.T) {
 		}
 	}
 }
+
+// TestFreshMounts: a proc or sysfs that a program mounts below exec, in whichever mount and pid namespace, shows the
+// emulated kernel, is one line of the lists of mounts, and can be unmounted.
+func TestFreshMounts(t *testing.T) {
+	needFUSE(t)
+	if os.Getuid() != 0 {
+		t.Skip("needs root")
+	}
+	needTool(t, "bwrap", "bubblewrap")
+	dir := publicDir(t)
+	put(t, dir, "script", `mkdir at
+words() { head -n 1 "$1" | cut -d ' ' -f 3,4; }
+mount -t proc proc at && words at/version
+cat at/sys/kernel/tainted
+cmp at/kallsyms /proc/kallsyms && echo same
+grep -c " $PWD/at" /proc/mounts /proc/self/mountinfo
+umount at; echo "umount $?"
+mount -t sysfs none at
+cmp at/kernel/btf/vmlinux /sys/kernel/btf/vmlinux && echo same
+umount at; echo "umount $?"
+unshare -m sh -c 'mount -t proc proc at; head -n 1 at/version | cut -d " " -f 3,4; umount at; echo "umount $?"'
+unshare -pf --mount-proc sh -c 'head -n 1 /proc/version | cut -d " " -f 3,4; echo $$'
+bwrap --dev-bind / / --proc /proc head -n 1 /proc/version | cut -d ' ' -f 3,4
+mount -t proc -o nosuchoption=1 proc at 2>/dev/null || echo refused
+umount at 2>/dev/null || echo 'nothing there'
+`)
+	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
+	const name = "6.1.0-56-amd64 (kprobefs@guest)\n"
+	want := name + "0\nsame\n/proc/mounts:1\n/proc/self/mountinfo:1\numount 0\nsame\numount 0\n" + name + "umount 0\n" + name + "1\n" + name + "refused\nnothing there\n"
+	if status != 0 || out != want {
+		t.Errorf("status %d, got:\n%s\nwant:\n%s", status, out, want)
+	}
+}

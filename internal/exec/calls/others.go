@@ -26,7 +26,7 @@ type KernelCalls struct {
 }
 
 // PlaceCalls are the calls about file systems that may be about ours.
-var PlaceCalls = []uint32{unix.SYS_MOUNT, unix.SYS_FSOPEN, unix.SYS_STATFS, unix.SYS_FSTATFS}
+var PlaceCalls = []uint32{unix.SYS_MOUNT, unix.SYS_UMOUNT2, unix.SYS_FSOPEN, unix.SYS_STATFS, unix.SYS_FSTATFS}
 
 // A 32-bit program, and a 64-bit one that makes calls in the way of 32-bit ones (int 0x80), makes
 // the calls that are answered by other numbers. They are answered as the native ones, whose

@@ -39,7 +39,7 @@ const treeSource = "kprobefs"
 // Mount is a line of /proc/PID/mountinfo.
 type Mount struct {
 	Line                           string
-	ID                             uint64
+	ID, Parent                     uint64
 	Root, Point                    string // escaped: a blank is \040
 	Options, Optional, Kind, super string
 	source                         string
@@ -53,7 +53,8 @@ func parseMount(line string) (m Mount, ok bool) {
 		return m, false
 	}
 	id, err := strconv.ParseUint(f[0], 10, 64)
-	return Mount{line, id, f[3], f[4], f[5], strings.Join(f[6:], " "), g[0], strings.Join(g[2:], " "), g[1]}, err == nil
+	parent, perr := strconv.ParseUint(f[1], 10, 64)
+	return Mount{line, id, parent, f[3], f[4], f[5], strings.Join(f[6:], " "), g[0], strings.Join(g[2:], " "), g[1]}, err == nil && perr == nil
 }
 
 // Unescape returns a path of mountinfo as it is.
@@ -170,7 +171,7 @@ func MountOf(fd int, mounts []Mount) (m *Mount, inner string) {
 
 // HostFS says which of the file systems of magics the host has at a path, or "".
 func HostFS(at string) string {
-	for _, f := range []struct{ dir, name string }{{ProcDir, ProcFS}, {"/sys", SysFS}, {"/dev", devFS}} {
+	for _, f := range []struct{ dir, name string }{{ProcDir, ProcFS}, {SysDir, SysFS}, {"/dev", devFS}} {
 		if Below(at, []string{f.dir}) {
 			return f.name
 		}
@@ -259,3 +260,6 @@ const (
 
 // ProcDir is the directory that cannot be covered.
 const ProcDir = "/proc"
+
+// SysDir is where sysfs is.
+const SysDir = "/sys"

@@ -204,6 +204,7 @@ func TestDeadCallers(t *testing.T) {
 	defer position.Close()
 	args := map[uint32][6]uint64{
 		unix.SYS_MOUNT:           {text("none"), text(target), text(hostview.TraceFS), 0, text("uid=7")},
+		unix.SYS_UMOUNT2:         {text(target), 0},
 		unix.SYS_FSOPEN:          {text(hostview.TraceFS)},
 		unix.SYS_STATFS:          {text(hostview.ProcDir), at},
 		unix.SYS_FSTATFS:         {uint64(position.Fd()), at},

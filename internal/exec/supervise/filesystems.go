@@ -169,9 +169,15 @@ func (s *supervisor) mountText(tid int, list string) (text []byte, ok bool) {
 		}
 		var b bytes.Buffer
 		i := 0
+		hidden := map[uint64]bool{} // what covers a new proc or sysfs, by ids
 		for line := range bytes.Lines(lines) {
 			if i < len(mounts) {
-				s.writeMount(&b, list, &mounts[i], line)
+				m := &mounts[i]
+				if _, covered := s.fresh.covered.Load(m.Parent); covered || hidden[m.Parent] {
+					hidden[m.ID] = true
+				} else {
+					s.writeMount(&b, list, m, line)
+				}
 			}
 			i++
 		}
@@ -240,6 +246,9 @@ func sealedFile(name string, text []byte) (int, error) {
 // programs use mount(2).
 func (s *supervisor) fsopen(c *notify.Caller) bool {
 	name := c.String(0)
+	if isFresh(name) {
+		s.fresh.expect(c)
+	}
 	if !isOwn(name) || name == hostview.BPFFS && !s.hasBPFFS() {
 		return false
 	}
@@ -263,6 +272,9 @@ func (s *supervisor) mount(c *notify.Caller) bool {
 		return true
 	}
 	again := r.flags&unix.MS_REMOUNT != 0
+	if !again && r.flags&other == 0 && isFresh(r.kind) {
+		s.fresh.expect(c)
+	}
 	if r.flags&other != 0 || !again && (!isOwn(r.kind) || r.kind == hostview.BPFFS && !s.hasBPFFS()) || again && !s.remountsOurs(c, &r) {
 		return false
 	}

@@ -28,6 +28,7 @@ var handlers = func() map[int32]handler {
 		unix.SYS_SPLICE: onFile((*supervisor).splice),
 
 		unix.SYS_MOUNT:   long((*supervisor).mount),
+		unix.SYS_UMOUNT2: long((*supervisor).umount),
 		unix.SYS_FSOPEN:  long((*supervisor).fsopen),
 		unix.SYS_STATFS:  long((*supervisor).statfs),
 		unix.SYS_FSTATFS: long((*supervisor).fstatfs),
@@ -117,6 +118,7 @@ func telling(call *calls.Row) handler {
 // answer has a notification's handler answer it, and lets the host's kernel make calls that no handler answers.
 func (s *supervisor) answer(c *notify.Caller) {
 	s.swapBack(c)
+	s.coverFresh(c)
 	handler := handlers[c.Nr]
 	if handler == nil || !c.Native() {
 		s.screen(c)

@@ -1,0 +1,284 @@
+package supervise
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/sirupsen/logrus"
+	"golang.org/x/sys/unix"
+
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
+	"github.com/kprobefs/kprobefs/internal/exec/notify"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
+)
+
+// A program that mounts a proc or sysfs, as unshare --mount-proc and containers do, would find the host's
+// kernel there. The host's kernel makes the mount, in the caller's pid and network namespaces; then the files that
+// cover the host's in our /proc or /sys cover those of the new mount. The supervisor does not learn of the end of the
+// caller's call, but is notified before whatever opens a file, so it looks for the mount at each notification
+// from that mount namespace until it finds it. Before the mount is unmounted the covers are.
+
+// freshMounts are the mount namespaces in which a proc or sysfs is being mounted.
+type freshMounts struct {
+	covered sync.Map // the mounts that have been covered, by their ids
+	any     atomic.Int32
+
+	mu     sync.Mutex
+	spaces map[string]int // by the name of the namespace, how many more notifications are looked at
+}
+
+// maxFreshLooks is how many notifications are looked at for a mount that may have failed.
+const maxFreshLooks = 1000
+
+// isFresh reports whether a new mount of a type shows the host's kernel.
+func isFresh(kind string) bool { return kind == hostview.ProcFS || kind == hostview.SysFS }
+
+// expect is called before the host's kernel makes a mount of a proc or sysfs.
+func (f *freshMounts) expect(c *notify.Caller) {
+	space, ok := spaceOf(c)
+	if !ok {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.spaces == nil {
+		f.spaces = map[string]int{}
+	}
+	f.spaces[space] = maxFreshLooks
+	f.any.Store(int32(len(f.spaces)))
+}
+
+// spaceOf returns the name of a caller's mount namespace.
+func spaceOf(c *notify.Caller) (name string, ok bool) {
+	var err error
+	ok = c.Take(func(tid int) { name, err = proc.Namespace(tid, "mnt") })
+	return name, ok && err == nil
+}
+
+// looks reports whether a caller is in a namespace in which there may be a new mount.
+func (f *freshMounts) looks(c *notify.Caller) (space string, yes bool) {
+	if f.any.Load() == 0 {
+		return "", false
+	}
+	space, ok := spaceOf(c)
+	if !ok {
+		return "", false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	left, yes := f.spaces[space]
+	if f.spaces[space] = left - 1; left <= 1 {
+		delete(f.spaces, space)
+		f.any.Store(int32(len(f.spaces)))
+	}
+	return space, yes
+}
+
+// found is called when the mount has been covered.
+func (f *freshMounts) found(space string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.spaces, space)
+	f.any.Store(int32(len(f.spaces)))
+}
+
+// coverFresh covers what a new proc or sysfs in the caller's mount namespace shows of the host.
+func (s *supervisor) coverFresh(c *notify.Caller) {
+	space, yes := s.fresh.looks(c)
+	if !yes {
+		return
+	}
+	var mounts []hostview.Mount
+	if !c.Take(func(tid int) { mounts, _ = hostview.Mounts(tid) }) {
+		return
+	}
+	for i := range mounts {
+		m := &mounts[i]
+		if !isFresh(m.Kind) || m.Root != "/" || hasOurs(mounts, m) {
+			continue
+		}
+		if err := s.coverMount(c, m); err != nil {
+			s.log.WithFields(logrus.Fields{"mount": m.Point, "err": err}).Debug("a new mount is not covered")
+			continue
+		}
+		s.fresh.found(space)
+		s.fresh.covered.Store(m.ID, true)
+	}
+}
+
+// hasOurs reports whether files of ours are mounted on a mount, or it is hidden by another one.
+func hasOurs(mounts []hostview.Mount, on *hostview.Mount) bool {
+	return slices.ContainsFunc(mounts, func(m hostview.Mount) bool {
+		return m.Parent == on.ID && (m.Kind == hostview.FuseType || m.Point == on.Point)
+	})
+}
+
+// covers returns the mounts of this process's namespace that cover files of the host below a directory, but not those
+// of whole file systems, which a new mount of proc or sysfs does not have, nor those that lie within another.
+func (s *supervisor) covers(dir string) (points []string, err error) {
+	mounts, err := hostview.Mounts(os.Getpid())
+	if err != nil {
+		return nil, err
+	}
+	for i := range mounts {
+		m := &mounts[i]
+		at := hostview.Unescape(m.Point)
+		if at == dir || !hostview.Below(at, []string{dir}) || m.Kind != hostview.FuseType && !s.Made.Ns.Covered(m) ||
+			slices.Contains([]string{hostview.DebugfsDir, hostview.TracefsDir, hostview.BPFFSDir}, at) || hostview.Below(at, points) {
+			continue
+		}
+		points = append(points, at)
+	}
+	return points, nil
+}
+
+// coverMount mounts on a new proc or sysfs what covers that of this process's namespace.
+func (s *supervisor) coverMount(c *notify.Caller, m *hostview.Mount) error {
+	from := hostview.ProcDir
+	if m.Kind == hostview.SysFS {
+		from = hostview.SysDir
+	}
+	points, err := s.covers(from)
+	if err != nil {
+		return err
+	}
+	var trees []*os.File
+	defer func() {
+		for _, t := range trees {
+			_ = t.Close()
+		}
+	}()
+	for _, at := range points {
+		fd, err := unix.OpenTree(unix.AT_FDCWD, at, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		if err != nil {
+			return err
+		}
+		trees = append(trees, os.NewFile(uintptr(fd), at))
+	}
+	return s.inSpace(c, m, func(top int) error {
+		var errs []error
+		for _, t := range trees {
+			rel, err := filepath.Rel(from, t.Name())
+			if err == nil {
+				err = unix.MoveMount(int(t.Fd()), "", top, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
+			}
+			if err != nil {
+				s.log.WithFields(logrus.Fields{"file": filepath.Join(m.Point, rel), "err": err}).Debug("not covered")
+				errs = append(errs, err)
+			}
+		}
+		if len(errs) == len(trees) {
+			return errors.Join(errs...)
+		}
+		return nil
+	})
+}
+
+// inSpace calls do in a caller's mount namespace, with a descriptor of a mount's root.
+func (s *supervisor) inSpace(c *notify.Caller, m *hostview.Mount, do func(top int) error) error {
+	dir, space, err := c.Place("/")
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if space != nil {
+		defer space.Close()
+	}
+	done := make(chan error)
+	go func() {
+		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its namespace is changed
+		done <- func() error {
+			if err := unix.Unshare(unix.CLONE_FS); err != nil {
+				return err
+			}
+			if space != nil {
+				if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
+					return err
+				}
+			}
+			top, err := mountTarget{int(dir.Fd()), strings.TrimLeft(hostview.Unescape(m.Point), "/")}.open()
+			if err != nil {
+				return err
+			}
+			defer unix.Close(top)
+			var st unix.Statx_t
+			if err := unix.Statx(top, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil || st.Mnt_id != m.ID {
+				return cmp.Or[error](err, unix.ESTALE)
+			}
+			return do(top)
+		}()
+	}()
+	return <-done
+}
+
+// umount removes what covers a proc or sysfs that a program has mounted, and is about to unmount.
+func (s *supervisor) umount(c *notify.Caller) bool {
+	target := c.String(0)
+	if target == "" {
+		return false
+	}
+	var mounts []hostview.Mount
+	var at string
+	if !c.Take(func(tid int) {
+		mounts, _ = hostview.Mounts(tid)
+		at = s.pointOf(tid, target)
+	}) || at == "" {
+		return false
+	}
+	for i := range mounts {
+		m := &mounts[i]
+		if !isFresh(m.Kind) || m.Root != "/" || hostview.Unescape(m.Point) != at || !hasOurs(mounts, m) || s.isFirst(c, at) {
+			continue
+		}
+		s.fresh.expect(c) // it may stay
+		_ = s.inSpace(c, m, func(top int) error {
+			if err := unix.Fchdir(top); err != nil { // only of this thread
+				return err
+			}
+			defer func() { _ = unix.Chdir("/") }() // or it would keep the mount
+			for _, o := range slices.Backward(mounts) {
+				if rel, err := filepath.Rel(at, hostview.Unescape(o.Point)); err == nil && o.Parent == m.ID && rel != "." {
+					_ = unix.Unmount(rel, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+				}
+			}
+			return nil
+		})
+	}
+	return false
+}
+
+// isFirst reports whether a mount point is that of the namespace that exec has made.
+func (s *supervisor) isFirst(c *notify.Caller, at string) (first bool) {
+	return c.Take(func(tid int) { first = s.sameView(tid) && (at == hostview.ProcDir || at == hostview.SysDir) }) && first
+}
+
+// pointOf returns the path to which a thread's name of a file leads, as lists of its mounts have it, or "".
+func (s *supervisor) pointOf(tid int, name string) string {
+	dir := "cwd"
+	if strings.HasPrefix(name, "/") {
+		dir = "root"
+	}
+	d, err := hostview.OpenHandle(proc.Path(tid, dir), unix.O_PATH|unix.O_DIRECTORY)
+	if err != nil {
+		return ""
+	}
+	defer d.Close()
+	fd, err := mountTarget{int(d.Fd()), strings.TrimLeft(name, "/")}.open()
+	if err != nil {
+		return ""
+	}
+	defer unix.Close(fd)
+	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
+	if err != nil {
+		return ""
+	}
+	return at
+}
