@@ -117,7 +117,10 @@ func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfi
 		if raw := k.view.rawBTF; raw != nil {
 			kern.Dir = append(slices.Clip(kern.Dir.(seqfile.Table)), sysfs.Types(raw))
 		}
-		kern.Dir = files.Over("/sys/kernel", kern.Dir.Rows)
+		kern.Dir = files.Over("/sys/kernel", files.Over("/proc/sys/kernel", kern.Dir.Rows).Rows)
+	}
+	if debug := seqfile.Find(rows, "debug"); debug != nil {
+		debug.Dir = files.Over("/proc/sys/debug", debug.Dir.Rows)
 	}
 	bus := sysfs.Bus(k.perfTypes)
 	bus.At, bus.Dir = "/sys/bus", files.Over("/sys/bus", bus.Dir.Rows)
@@ -125,9 +128,9 @@ func (k *Kernel) sys(table *sysctl.Table, files *guestfs.Files, show func(*seqfi
 		sysfs.Modules(sysfs.Config{Modules: k.Modules.List, Files: files, ShowAddr: show, Printk: k.Machine.Printk}))
 	for _, name := range []string{"class", "dev", "devices"} {
 		at := "/sys/" + name
-		rows = append(rows, &seqfile.Row{Name: name, Mode: 0o755, Kind: seqfile.Sysfs, At: at, Dir: files.Over(at, nil)})
+		rows = append(rows, &seqfile.Row{Name: name, Mode: 0o755, Kind: seqfile.Sysfs, At: at, Dir: files.Over(at, files.Over("/proc"+at, nil).Rows)})
 	}
-	sys.Dir = files.Over("/sys", rows.Rows)
+	sys.Dir = files.Over("/sys", files.Over("/proc/sys", rows.Rows).Rows)
 	return sys
 }
 

@@ -103,6 +103,7 @@ func kindOf(path string) seqfile.Kind {
 	}{
 		{"/sys/kernel/debug/", seqfile.Debugfs},
 		{"/sys/", seqfile.Sysfs},
+		{"/proc/sys/", seqfile.ProcSys},
 		{"/proc/", seqfile.Proc},
 		{"/dev/", seqfile.Devtmpfs},
 	} {

@@ -315,6 +315,9 @@ void __init hostfs_init_mounts(void)
 {
 	register_filesystem(&ramfs_fs_type);
 	proc_mnt = mount_new(&proc_fs_type, "/proc");
+	make_dir("/proc/sys");
+	make_dir("/proc/sys/debug");
+	make_dir("/proc/sys/kernel");
 	sysfs_mnt = mount_new(&sysfs_fs_type, "/sys");
 	make_dir("/sys/kernel");
 	sysfs_init();

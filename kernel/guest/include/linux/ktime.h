@@ -54,6 +54,8 @@ unsigned long __usecs_to_jiffies(unsigned int u);
 #define msecs_to_jiffies(m) __msecs_to_jiffies(m)
 #define usecs_to_jiffies(u) __usecs_to_jiffies(u)
 u64 jiffies_to_clock_t_u64(unsigned long x);
+clock_t jiffies_to_clock_t(unsigned long x);
+unsigned long clock_t_to_jiffies(unsigned long x);
 unsigned long timespec64_to_jiffies(const struct timespec64 *value);
 void jiffies_to_timespec64(unsigned long j, struct timespec64 *value);
 u64 nsecs_to_jiffies64(u64 n);
