@@ -85,6 +85,8 @@ func TestProgramCounts(t *testing.T) {
 		{name: "dpkg", tool: "dpkg-deb", from: "dpkg", prepare: prepareDpkg, command: []string{"dpkg", "--root=root", "--force-not-root", "-i", "demo.deb"}, clones: 1, made: "cat root/var/lib/dpkg/info/demo.list root/usr/share/demo/*"},
 		{name: "go", tool: "go", from: "golang", prepare: prepareGo, command: []string{"go", "build", "-o", "prog", "."}, reads: 10, clones: 5, made: `grep -c -F "$(./prog 2>&1)" main.go`},
 		{name: "web", tool: "python3", from: "python3", prepare: prepareWeb, command: []string{python(t), "web.py"}, sends: 200},
+		{name: "make", tool: "make", from: "make", prepare: prepareMake, command: []string{"make", "-s", "-j4"}, made: "ar t lib.a"},
+		{name: "xargs", tool: "xargs", from: "findutils", prepare: prepareXargs, command: []string{"sh", "-c", "find d -type f | sort | xargs -n 20 -P 4 grep -l 'line 1' | sort"}, reads: 20, made: "true"},
 		{name: "tests", tool: "python3", from: "python3", prepare: prepareTests, command: []string{python(t), "-m", "unittest", "-v"}, sends: 41},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -214,6 +216,20 @@ for i in $(seq 20); do echo $i >demo/usr/share/demo/f$i; done
 printf 'Package: demo\nVersion: 1\nArchitecture: all\nMaintainer: x <x@localhost>\nDescription: demo\n' >demo/DEBIAN/control
 chmod -R u=rwX,go=rX demo
 dpkg-deb --root-owner-group -b demo demo.deb >/dev/null`)
+}
+
+// prepareMake writes twelve C files, of which make builds a library.
+func prepareMake(t *testing.T, dir string) {
+	t.Helper()
+	runIn(t, dir, `rm -f *.o lib.a
+for i in $(seq 12); do echo "int f$i(void) { return $i; }" >f$i.c; done
+printf 'lib.a: %s\n\tar rcD $@ $^\n' "$(seq -s ' ' -f f%g.o 12)" >Makefile`)
+}
+
+// prepareXargs writes the files that grep is to read.
+func prepareXargs(t *testing.T, dir string) {
+	t.Helper()
+	runIn(t, dir, `mkdir -p d; for i in $(seq 300); do echo line $i >d/f$i; done`)
 }
 
 // prepareGo writes a program that has not been built yet: the cache of builds has the rest.
