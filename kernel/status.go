@@ -12,6 +12,10 @@ type CPUStatus struct {
 	PID          int    // of its current task; 0 for the idle task
 	Comm         string // of that task
 	Instructions uint64 // that it has executed
+
+	Runnable int           // tasks that run on it or wait for it
+	Waiting  []QueuedTask  // those that wait, the next one first
+	Timers   []TimerStatus // the next one first
 }
 
 // TaskStatus describes a task that makes the calls of a thread of the host.
@@ -30,6 +34,8 @@ func (m *Machine) CPUStatus() []CPUStatus {
 	all := make([]CPUStatus, len(m.cpus))
 	for i, v := range m.cpus {
 		all[i] = CPUStatus{Idle: v.resting(), Instructions: v.retired.Load()}
+		all[i].Waiting, all[i].Runnable = m.runQueue(i)
+		all[i].Timers = m.timers(i)
 		if task := m.TaskOn(i); task != 0 {
 			pid, _ := m.mem.ReadU64(task + abi.TaskPID)
 			all[i].PID, all[i].Comm = int(int32(pid)), m.comm(task)

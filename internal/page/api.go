@@ -225,6 +225,21 @@ type cpuView struct {
 	PID          int    `json:"pid"`
 	Comm         string `json:"comm"`
 	Instructions uint64 `json:"instructions"`
+
+	Runnable int         `json:"runnable"` // tasks that run on it or wait for it
+	Waiting  []queued    `json:"waiting"`  // those that wait, the next one first
+	Timers   []timerView `json:"timers"`   // that have not expired, the next one first
+}
+
+type queued struct {
+	PID  int    `json:"pid"`
+	Comm string `json:"comm"`
+}
+
+type timerView struct {
+	Function string  `json:"function"` // that it calls
+	Due      float64 `json:"due"`      // seconds since boot
+	Wheel    bool    `json:"wheel"`    // a timer of jiffies; else a hrtimer
 }
 
 type taskView struct {
@@ -259,7 +274,7 @@ func (p *Page) machineNow(ctx context.Context) (machineView, error) {
 			CPUs: []cpuView{}, Tasks: []taskView{}, Log: []recordView{},
 		}
 		for _, c := range s.CPUs {
-			v.CPUs = append(v.CPUs, cpuView{Idle: c.Idle, PID: c.PID, Comm: c.Comm, Instructions: c.Instructions})
+			v.CPUs = append(v.CPUs, viewOf(c))
 		}
 		for _, t := range s.Tasks {
 			v.Tasks = append(v.Tasks, taskView{PID: t.PID, Comm: t.Comm, CPU: t.CPU, State: taskState(t), InCall: t.InCall})
@@ -273,6 +288,17 @@ func (p *Page) machineNow(ctx context.Context) (machineView, error) {
 		v.Modules, err = look.Modules(read)
 		return v, err
 	})
+}
+
+func viewOf(c kernel.CPUStatus) cpuView {
+	v := cpuView{Idle: c.Idle, PID: c.PID, Comm: c.Comm, Instructions: c.Instructions, Runnable: c.Runnable, Waiting: []queued{}, Timers: []timerView{}}
+	for _, t := range c.Waiting {
+		v.Waiting = append(v.Waiting, queued(t))
+	}
+	for _, t := range c.Timers {
+		v.Timers = append(v.Timers, timerView{Function: t.Function, Due: seconds(t.Due), Wheel: t.Wheel})
+	}
+	return v
 }
 
 // taskState names a state as ps(1) does.
@@ -537,6 +563,19 @@ func (p *Page) removeEvent(m Machine, v event) error {
 		return problemf(http.StatusConflict, "the event %s is enabled: switch it off before it is removed", v.Event)
 	}
 	return err
+}
+
+// events tells how the events of a name are defined.
+func (p *Page) events(r *http.Request) ([]look.Definition, error) {
+	name := r.URL.Query().Get("event")
+	if name == "" {
+		return nil, problemf(http.StatusBadRequest, "name an event: /api/events?event=mine")
+	}
+	all, err := look.Definitions(p.reader(r.Context()), name)
+	if errors.Is(err, syscall.ENOENT) { // no tracing
+		return []look.Definition{}, nil
+	}
+	return all, err
 }
 
 // histograms reads the histograms of an event.

@@ -261,6 +261,7 @@ func TestBrowser(t *testing.T) {
 	b.becomes("the trace", "document.querySelectorAll('.entries li').length === 5")
 	b.run(chromedp.Focus(".entries button"), chromedp.KeyEvent(kb.Enter))
 	b.becomes("one hit opened", "document.querySelector('.open')?.textContent.includes('x0x90')")
+	b.becomes("where it comes from", "document.querySelector('.open .values').textContent === 'Registersx0x90%di'")
 	s.hit("int_sqrt", 1)
 	b.becomes("the next hit", "document.querySelectorAll('.entries li').length === 6")
 	if err := s.k.WriteFile("tracing/events/kprobes/mine/trigger", "hist:keys=x.hex:vals=hitcount,x"); err != nil {
@@ -283,6 +284,12 @@ func TestBrowser(t *testing.T) {
 	b.becomes("the writes", "[...document.querySelectorAll('td')].some((e) => e.textContent === '/sys/kernel/tracing/kprobe_events') && document.querySelector('main').textContent.includes('EINVAL') && document.querySelector('.lanes text').textContent === 'writes to files'")
 	b.run(chromedp.KeyEvent("1"))
 	b.becomes("the probes again", cell(2)+" === 'int3'")
+	b.run(chromedp.Click("//label[contains(., 'registers')]/input"), chromedp.Click("//label[contains(., 'stack')]/input"), chromedp.SendKeys(field, fmt.Sprintf("p:all int_sqrt+%d ax=%%ax%s", at, kb.Enter)))
+	b.becomes("defined with registers", "[...document.querySelectorAll('.grid .row a')].some((e) => e.title.includes('all'))")
+	if text, err := s.k.ReadFile(eventsFile); err != nil || !strings.Contains(string(text), " ax=%ax ip=%ip:x64 sp=%sp:x64") || !strings.Contains(string(text), " r15=%r15:x64 stack0=$stack0:x64") || !strings.Contains(string(text), " stack7=$stack7:x64\n") {
+		t.Errorf("%v: %s", err, text)
+	}
+	s.post("/api/events/remove", `{"event":"kprobes/all"}`)
 	b.clickSwitch("All probes")
 	b.becomes("all switched off", cell(2)+" === 'not armed' && "+cell(7)+" === 'all probes are switched off'")
 	b.wantUsable()

@@ -98,6 +98,7 @@ var routes = []route{
 	{method: http.MethodGet, path: "/api/trace", do: answer((*Page).trace)},
 	{method: http.MethodGet, path: "/api/trace.dat", do: (*Page).traceDat},
 	{method: http.MethodGet, path: "/api/histograms", do: answer((*Page).histograms)},
+	{method: http.MethodGet, path: "/api/events", do: answer((*Page).events)},
 	{method: http.MethodGet, path: "/api/machine", do: answer((*Page).showMachine)},
 	{method: http.MethodGet, path: "/api/timeline", do: answer((*Page).showTimeline)},
 	{method: http.MethodGet, path: "/api/live", do: (*Page).live},

@@ -383,7 +383,7 @@ func TestOpenAPI(t *testing.T) {
 	if all := get[[]look.Histogram](s, "/api/histograms?event=kprobes/mine"); len(all) != 1 || len(all[0].Rows) != 1 || all[0].Rows[0].Values[0].Value != 3 {
 		t.Errorf("%+v", all)
 	}
-	for _, target := range []string{"/api/histograms?event=kprobes/mine", "/api/histograms?event=kprobes/top", "/api/openapi.json", "/api/about", "/api/probes", "/api/text?function=int_sqrt", "/api/functions?prefix=int", "/api/trace", "/api/trace.dat", "/api/machine", "/api/timeline"} {
+	for _, target := range []string{"/api/histograms?event=kprobes/mine", "/api/histograms?event=kprobes/top", "/api/events?event=mine", "/api/events?event=nosuch", "/api/openapi.json", "/api/about", "/api/probes", "/api/text?function=int_sqrt", "/api/functions?prefix=int", "/api/trace", "/api/trace.dat", "/api/machine", "/api/timeline"} {
 		ask(http.MethodGet, target, "", 200)
 	}
 	ask(http.MethodGet, "/api/text?function=nosuch", "", 404)
@@ -391,6 +391,7 @@ func TestOpenAPI(t *testing.T) {
 	ask(http.MethodGet, "/api/text", "", 400)
 	ask(http.MethodGet, "/api/histograms?event=kprobes/nosuch", "", 404)
 	ask(http.MethodGet, "/api/histograms?event=../..", "", 400)
+	ask(http.MethodGet, "/api/events", "", 400)
 	ask(http.MethodGet, "/api/trace?event=[", "", 400)
 	ask(http.MethodGet, "/api/live?topic=nosuch", "", 400)
 	for _, target := range []string{"/api/enabled", "/api/optimization", "/api/tracing"} {

@@ -10,6 +10,16 @@ function wordAt(text, at) {
   return at <= end ? { begin: m[0].length, end } : null;
 }
 
+// What is recorded of each hit besides what the definition says.
+const registers = ["ip", "sp", "bp", "flags", "ax", "bx", "cx", "dx", "si", "di", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15"].map((r) => r + "=%" + r + ":x64");
+const stack = [0, 1, 2, 3, 4, 5, 6, 7].map((n) => "stack" + n + "=$stack" + n + ":x64");
+
+// recording adds to a definition what of this it does not have.
+const recording = (definition, more) => {
+  const names = new Set(definition.split(/\s+/).map((w) => w.split("=")[0]));
+  return [definition, ...more.filter((a) => !names.has(a.split("=")[0]))].join(" ");
+};
+
 export function definer() {
   let options = [], chosen = -1, asked = 0;
   let swallow = false; // the key that has chosen a completion does not define anything
@@ -20,7 +30,10 @@ export function definer() {
     input: complete, blur: () => setTimeout(hide, 150), keydown: key, keypress: (e) => { if (swallow && e.key === "Enter") e.preventDefault(); }, keyup: () => { swallow = false; },
   });
   const refused = h("pre", { class: "refused", role: "alert", hidden: true });
-  const form = h("form", { class: "define", submit: define }, h("div", { class: "field" }, field, list), h("button", { type: "submit" }, "Define"));
+  const withRegisters = h("input", { type: "checkbox" }), withStack = h("input", { type: "checkbox" });
+  const form = h("form", { class: "define", submit: define }, h("div", { class: "field" }, field, list),
+    h("label", { title: "An entry of the trace then has all registers as they were at the hit" }, withRegisters, "registers"),
+    h("label", { title: "An entry of the trace then has the first words on the stack" }, withStack, "stack"), h("button", { type: "submit" }, "Define"));
 
   async function complete() {
     const word = wordAt(field.value, field.selectionStart);
@@ -72,7 +85,7 @@ export function definer() {
   async function define(e) {
     e.preventDefault();
     hide();
-    const definition = field.value.trim();
+    const definition = recording(field.value.trim(), [...(withRegisters.checked ? registers : []), ...(withStack.checked ? stack : [])]);
     try {
       await post("/api/events", { definition });
       refused.hidden = true;

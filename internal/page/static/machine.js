@@ -3,16 +3,26 @@ import { h, live, count, rate } from "./dom.js";
 
 const kept = 120; // points of the curve
 
+// queue says which tasks a vCPU has, the next one first.
+const queue = (c) => (c.idle ? "empty" : c.runnable + (c.runnable === 1 ? " runs" : " runnable")) + (c.waiting.length ? ", waiting: " + c.waiting.map((t) => t.comm + "-" + t.pid).join(", ") : "");
+
+// until says how long a time is ahead.
+function until(s) {
+  if (s <= 0) return "now";
+  return s < 1 ? "in " + (s * 1000).toFixed(s < .01 ? 2 : 0) + " ms" : "in " + s.toFixed(1) + " s";
+}
+
 export function machine(main) {
   const speed = [];
   let last = null;
   const cards = h("div", { class: "cards" });
   const curve = h("svg:polyline", { points: "" });
   const spark = h("svg:svg", { class: "spark", viewBox: "0 0 " + (kept - 1) + " 100", preserveAspectRatio: "none", role: "img", "aria-label": "Instructions a second" }, curve);
-  const cpus = h("tbody"), tasks = h("tbody"), modules = h("tbody"), queues = h("div"), log = h("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "The kernel's log" });
+  const cpus = h("tbody"), timers = h("tbody"), tasks = h("tbody"), modules = h("tbody"), queues = h("div"), log = h("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "The kernel's log" });
   const table = (names, body) => h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, names.map((n) => h("th", { scope: "col" }, n)))), body));
   main.append(cards, h("h2", {}, "Instructions a second"), spark,
-    h("h2", {}, "Virtual CPUs"), table(["vCPU", "State", "Task", "PID", "Instructions"], cpus),
+    h("h2", {}, "Virtual CPUs"), table(["vCPU", "State", "Task", "PID", "Instructions", "Run queue"], cpus),
+    h("h2", {}, "Timers"), table(["vCPU", "Expires", "Calls", "Kind"], timers),
     h("h2", {}, "Optimizer"), queues,
     h("h2", {}, "Tasks of the host's threads"), table(["PID", "Name", "vCPU", "State"], tasks),
     h("h2", {}, "Modules"), table(["Name", "Size", "Used by", "State"], modules),
@@ -31,7 +41,9 @@ export function machine(main) {
       card("instructions a second", rate(speed.at(-1) ?? 0)), card("instructions", count(m.instructions)), card("RAM", count(m.memory / 2 ** 20) + " MiB"),
       card("slots in use", count(m.slots)), card("since boot", m.time.toFixed(1) + " s"));
     if (m.panic) cards.append(card("panic", m.panic));
-    cpus.replaceChildren(...m.cpus.map((c, i) => row(i, c.idle ? "idle" : "runs", c.comm, c.pid, count(c.instructions))));
+    cpus.replaceChildren(...m.cpus.map((c, i) => row(i, c.idle ? "idle" : "runs", c.comm, c.pid, count(c.instructions), queue(c))));
+    const due = m.cpus.flatMap((c, i) => c.timers.map((t) => row(i, until(t.due - m.time), t.function, t.wheel ? "timer wheel" : "hrtimer")));
+    timers.replaceChildren(...(due.length ? due : [row("", "none", "", "")]));
     tasks.replaceChildren(...m.tasks.map((t) => row(t.pid, t.comm, t.cpu, t.state + (t.in_call ? ", in a call" : ""))));
     modules.replaceChildren(...(m.modules.length ? m.modules.map((o) => row(o.name, count(o.size), o.users.join(", ") || o.refs, o.state)) : [row("none", "", "", "")]));
     const o = m.optimizer;

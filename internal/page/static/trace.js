@@ -1,5 +1,5 @@
 // The trace while it grows. What is shown stays in the buffer.
-import { h, live, post, attempt, toggle, count, soon } from "./dom.js";
+import { h, get, live, post, attempt, toggle, count, soon } from "./dom.js";
 import { histograms } from "./histogram.js";
 
 const most = 1000; // entries that are kept
@@ -98,6 +98,44 @@ function opened(e) {
   if (e.comm !== undefined) rows.push(row("Task", e.comm + ", PID " + e.pid), row("vCPU", String(e.cpu)), row("Time", e.time + " s"));
   if (e.flags) rows.push(row("State", e.flags + ": " + flagsInWords(e.flags)));
   if (at) rows.push(h("tr", {}, h("th", { scope: "row" }, "Function"), h("td", {}, h("a", { class: "mono", href: "#text/" + encodeURIComponent(at[1]) }, at[1]))));
-  rows.push(...args(e.text ?? "").map(([name, value]) => row(name, value)));
-  return h("div", { class: "open" }, h("table", {}, h("tbody", {}, rows)), e.more ? h("pre", {}, e.more.join("\n")) : null);
+  const fetched = h("div", {});
+  const box = h("div", { class: "open" }, h("table", {}, h("tbody", {}, rows)), fetched, e.more ? h("pre", {}, e.more.join("\n")) : null);
+  const values = args(e.text ?? "");
+  if (values.length) {
+    show(fetched, values, []);
+    definition(e.event, values).then((d) => { if (d) show(fetched, values, d.arguments); });
+  }
+  return box;
+}
+
+// definition returns how the event is defined that has recorded these values, or nothing if that is not
+// clear: another event may have its name, or it may have been defined anew.
+async function definition(event, values) {
+  if (!event) return null;
+  try {
+    const all = await get("/api/events?event=" + encodeURIComponent(event));
+    const fits = all.filter((d) => values.every(([name]) => d.arguments.some((a) => a.name === name)));
+    return fits.length === 1 ? fits[0] : null;
+  } catch {
+    return null; // the values can be read without
+  }
+}
+
+// Where a value comes from. The first that fits decides.
+const sources = [
+  ["Registers", /^%[a-z0-9]+(:|$)/],
+  ["Stack", /^(\$stack|[+-]u?\d+\(\$stack)/],
+  ["Arguments", /./],
+];
+
+// show writes the values of an entry, by where they come from.
+function show(to, values, from) {
+  const groups = new Map();
+  for (const [name, value] of values) {
+    const fetched = from.find((a) => a.name === name)?.fetched ?? "";
+    const group = sources.find(([, pattern]) => pattern.test(fetched))?.[0] ?? "Values";
+    if (!groups.has(group)) groups.set(group, []);
+    groups.get(group).push(h("tr", {}, h("th", { scope: "row", class: "mono" }, name), h("td", { class: "mono" }, value), h("td", { class: "mono soft" }, fetched)));
+  }
+  to.replaceChildren(...["Arguments", "Values", "Registers", "Stack"].filter((g) => groups.has(g)).map((g) => h("table", { class: "values" }, h("caption", {}, g), h("tbody", {}, groups.get(g)))));
 }
