@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/exec/space"
 	"github.com/kprobefs/kprobefs/internal/exec/wire"
@@ -87,7 +88,7 @@ func (f *execFlags) checkAttach(flags *pflag.FlagSet) (err error) {
 		return cli.Misused(fmt.Errorf("--keep is for a new tree, and --attach for one that stays anyway: %w", syscall.EINVAL))
 	}
 	machine := pflag.NewFlagSet("", pflag.ContinueOnError)
-	(&machineFlags{}).addTo(machine)
+	(&boot.MachineFlags{}).AddTo(machine)
 	machine.VisitAll(func(m *pflag.Flag) {
 		if flags.Changed(m.Name) && err == nil {
 			err = cli.Misused(fmt.Errorf("--%s is for a new kernel, and --attach for one that runs: %w", m.Name, syscall.EINVAL))
@@ -107,7 +108,7 @@ func (p *program) keepTree(f *execFlags, command string) (err error) {
 	if st, err := os.Stat(command); f.keep == keepNew && err == nil && st.IsDir() {
 		return cli.Misused(fmt.Errorf("--keep: %s is no command but a directory; where the tree is to be, write --keep=%s: %w", command, command, syscall.EISDIR))
 	}
-	m := &mountFlags{machineFlags: f.machineFlags, gdbFlag: f.gdbFlag, page: f.page, readyFD: -1}
+	m := &mountFlags{MachineFlags: f.MachineFlags, GDBFlag: f.GDBFlag, page: f.page, readyFD: -1}
 	if f.keep != keepNew {
 		f.attach, err = cli.Absolute(f.keep)
 	} else if dir, held, terr := space.TempDir(); terr != nil {

@@ -4,14 +4,17 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"syscall"
 
+	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/internal/exec/supervise"
 )
 
@@ -141,4 +144,50 @@ func withoutOutput(fds ...int) error {
 		}
 	}
 	return nil
+}
+
+// lingerCommand allows the calls of processes that have outlived their supervisor. Its descriptor 3 is the
+// filter's listener, and 4, if it has one, the memory with the calls that the supervisor has not answered.
+func lingerCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "linger",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		Run: func(*cobra.Command, []string) {
+			memory := os.NewFile(4, "pending")
+			if _, err := memory.Stat(); err != nil {
+				memory = nil
+			}
+			supervise.AllowAll(3, memory)
+		},
+	}
+}
+
+// supervisedCommand is the process that becomes the command. Its descriptor 3
+// is the way to the supervisor.
+func (p *program) supervisedCommand() *cobra.Command {
+	var kernel supervise.Identity
+	uname, quiet, plain := "", false, false
+	c := &cobra.Command{
+		Use:    "supervised FILE -- ARGV...",
+		Hidden: true,
+		Args:   cobra.MinimumNArgs(2),
+		RunE: func(_ *cobra.Command, args []string) error {
+			unix.CloseOnExec(3)
+			kernel.Hosts = uname == supervise.UnameHost
+			if err := supervise.FilterSelf(kernel, quiet, plain); err != nil {
+				p.log.WithField("err", err).Debug("no supervisor")
+			}
+			_ = unix.Close(3)
+			err := syscall.Exec(args[0], args[1:], os.Environ())
+			if errors.Is(err, syscall.ENOENT) && hostview.Exists(args[0]) {
+				err = errors.New("its interpreter does not exist")
+			}
+			return cannotRun(fmt.Errorf("%s: %w", args[0], err))
+		},
+	}
+	c.Flags().StringVar(&uname, "uname", "", "")
+	c.Flags().BoolVar(&quiet, "quiet", false, "")
+	c.Flags().BoolVar(&plain, "plain", false, "")
+	return c
 }

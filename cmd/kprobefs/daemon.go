@@ -36,11 +36,11 @@ func (p *program) daemon(f *mountFlags, dir string) error {
 // backgroundArgs are the flags about the machine for the process in the background. With --restore, the file says most of them.
 func (f *mountFlags) backgroundArgs() []string {
 	if f.time.restore == "" {
-		return f.machineFlags.args()
+		return f.MachineFlags.Args()
 	}
-	args := []string{"--engine", f.engine, "--watchdog", f.watchdog}
-	if f.memory != "" {
-		args = append(args, "--memory", f.memory)
+	args := []string{"--engine", f.Engine, "--watchdog", f.Watchdog}
+	if f.Memory != "" {
+		args = append(args, "--memory", f.Memory)
 	}
 	return args
 }
@@ -63,7 +63,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, o := range f.options {
 		args = append(args, "-o", o)
 	}
-	args = append(args, f.gdbFlag.args()...)
+	args = append(args, f.GDBFlag.Args()...)
 	for _, part := range f.parts {
 		args = append(args, "--part", part)
 	}

@@ -17,11 +17,13 @@ import (
 	"github.com/spf13/pflag"
 	"golang.org/x/sys/unix"
 
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/internal/exec/space"
 	"github.com/kprobefs/kprobefs/internal/exec/supervise"
 	"github.com/kprobefs/kprobefs/internal/exec/wire"
+	"github.com/kprobefs/kprobefs/internal/served"
 )
 
 // The exec command consists of three processes. The first stays in the caller's
@@ -95,8 +97,8 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 
 // execFlags are the flags of the exec command.
 type execFlags struct {
-	machineFlags
-	gdbFlag
+	boot.MachineFlags
+	served.GDBFlag
 	page   pageFlags
 	mirror string // what probes see of the command's calls: MirrorAll, MirrorStops, MirrorChanges or MirrorNone
 	bpf    string // who answers bpf(2): BPFOurs, BPFHost or BPFNone
@@ -111,22 +113,32 @@ func (f *execFlags) check(flags *pflag.FlagSet) error {
 	if err := errors.Join(checkNested(), refuseTime(flags)); err != nil {
 		return err
 	}
-	if err := errors.Join(f.checkAttach(flags), f.page.parse(), f.gdbFlag.parse()); err != nil {
+	if err := errors.Join(f.checkAttach(flags), f.page.parse(), f.GDBFlag.Parse()); err != nil {
 		return err
 	}
-	if f.attach != "" && (f.page.addr != "" || f.page.health != "" || f.gdb != "") {
+	if f.attach != "" && (f.page.addr != "" || f.page.health != "" || f.GDB != "") {
 		return cli.Misused(fmt.Errorf("--http, --health and --gdb are for a new kernel, and --attach for one that runs: mount its tree with them: %w", syscall.EINVAL))
 	}
-	if err := f.Flags.Check(len(f.modules) > 0, f.gdb); err != nil {
+	if err := f.Flags.Check(len(f.Modules) > 0, f.GDB); err != nil {
 		return err
 	}
-	_, err := f.options()
+	_, err := f.Options()
 	return err
 }
 
+// checkNested fails with EBUSY below another exec. A process can have one supervisor only
+// (seccomp(2)): the outer one would answer calls of an inner command for its own kernel,
+// while the command sees the files of another one.
+func checkNested() error {
+	if unix.Mount("none", "/", supervise.SupervisedType, 0, "") != nil {
+		return nil
+	}
+	return fmt.Errorf("this is below 'kprobefs exec' already, which cannot be nested: run CMD as it is; for a second kernel 'kprobefs mount' its tree: %w", unix.EBUSY)
+}
+
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
-	f.machineFlags.addTo(flags)
-	f.gdbFlag.addTo(flags)
+	f.MachineFlags.AddTo(flags)
+	f.GDBFlag.AddTo(flags)
 	f.page.addTo(flags)
 	cli.Choose(flags, &f.mirror, "mirror", wire.MirrorAll, []string{wire.MirrorAll, wire.MirrorStops, wire.MirrorChanges, wire.MirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results; stops is all, by a stop at each call and not only at those that can be seen")
 	cli.Choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
@@ -138,12 +150,12 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(slices.Concat(f.machineFlags.args(), f.page.args(), f.gdbFlag.args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
+	return append(slices.Concat(f.MachineFlags.Args(), f.page.args(), f.GDBFlag.Args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
 func (f *execFlags) identity() (k supervise.Identity, err error) {
-	r, err := f.configured()
+	r, err := f.Configured()
 	if err != nil {
 		return k, err
 	}
@@ -349,11 +361,11 @@ func (p *program) inside(f *execFlags, dir string, args []string) (err error) {
 		return err
 	}
 	made := space.NewPlaces(ns, tree.calls.Made)
-	if len(f.modules) > 0 || f.attach != "" {
+	if len(f.Modules) > 0 || f.attach != "" {
 		made.Sync()
 	}
 	go made.Follow(tree.calls.Changed)
-	cmd, sup, err = supervise.Command(p.log, name, args, supervise.Supervised{Dirs: ns.Occupied(f.debugfs()), Calls: tree.calls, Kernel: kernel, Made: made, Knobs: ns.Knobs, BPF: f.bpf, Quiet: tree.sees, Plain: !tree.hello.Plain, Guard: os.NewFile(guardFD, "guard")})
+	cmd, sup, err = supervise.Command(p.log, name, args, supervise.Supervised{Dirs: ns.Occupied(f.Debugfs()), Calls: tree.calls, Kernel: kernel, Made: made, Knobs: ns.Knobs, BPF: f.bpf, Quiet: tree.sees, Plain: !tree.hello.Plain, Guard: os.NewFile(guardFD, "guard")})
 	if err != nil {
 		return err
 	}
@@ -392,7 +404,7 @@ func (p *program) enter(f *execFlags, ns *space.Namespace, sig <-chan os.Signal)
 		if err := untilSignal(sig, nil, func() error { return t.attach(f) }); err != nil {
 			return nil, err
 		}
-		t.place = func() error { return ns.BindParts(f.debugfs()) }
+		t.place = func() error { return ns.BindParts(f.Debugfs()) }
 		t.end = func() bool { t.calls.Close(); return false }
 		t.background = func() bool { return false }
 	}
@@ -402,7 +414,7 @@ func (p *program) enter(f *execFlags, ns *space.Namespace, sig <-chan os.Signal)
 	if err := ns.Prepare(); err != nil {
 		return nil, err
 	}
-	release, err := f.configured()
+	release, err := f.Configured()
 	if err != nil {
 		return nil, err
 	}
@@ -437,7 +449,7 @@ func (t *execTree) attach(f *execFlags) (err error) {
 		return attachError(f.attach, err)
 	}
 	t.sees = f.sees(t.hello)
-	f.release, f.config, f.Shown = t.hello.Release, t.hello.Config, t.hello.Shown
+	f.Release, f.Config, f.Shown = t.hello.Release, t.hello.Config, t.hello.Shown
 	return nil
 }
 
@@ -541,10 +553,10 @@ func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, er
 	}
 	defer r.Close()
 	places := []string{"--part", "debugfs=" + hostview.DebugfsDir, "--part", "tracefs=" + hostview.TracefsDir}
-	if at := f.debugfs(); at != "" && hostview.Exists(at) {
+	if at := f.Debugfs(); at != "" && hostview.Exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.machineFlags.args(), f.page.args(), f.gdbFlag.args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.MachineFlags.Args(), f.page.args(), f.GDBFlag.Args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{w, calls}

@@ -2,8 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -13,21 +11,6 @@ import (
 	"github.com/kprobefs/kprobefs/internal/kernelfile"
 	"github.com/kprobefs/kprobefs/kernel"
 )
-
-// cpuCount is the value of --cpus. checkCPUs checks its range, also of -o cpus=.
-type cpuCount struct{ at *int }
-
-func (c cpuCount) String() string { return strconv.Itoa(*c.at) }
-func (c cpuCount) Type() string   { return "int" }
-
-func (c cpuCount) Set(word string) error {
-	n, err := strconv.Atoi(word)
-	if err != nil {
-		return fmt.Errorf("a number from 1 to %d is expected", kernel.MaxCPUs)
-	}
-	*c.at = n
-	return nil
-}
 
 // internal reports whether a command is called by this program itself, which gives all flags
 // that are needed.
@@ -70,6 +53,14 @@ func completeConfig(_ *cobra.Command, _ []string, begun string) ([]string, cobra
 	}
 	return lines, how
 }
+
+// panicStatus is the exit status of exec and mount when the emulated kernel has
+// panicked and was not rebooted, whatever the command's status is. Shells, env(1),
+// timeout(1), xargs(1) and sysexits.h use other numbers.
+const panicStatus = 119
+
+// errPanicked is returned after the panic has been reported.
+var errPanicked = &cli.ExitError{Err: errors.New("the emulated kernel has panicked"), Said: true, Status: panicStatus << 8}
 
 // ownStatus is the exit status of exec when it fails itself, before CMD has started, as in
 // env(1), timeout(1) and nohup(1), and in docker run.

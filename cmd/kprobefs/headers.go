@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/boot"
 )
 
 // headersCommand writes the directory that modules are built in.
@@ -48,7 +49,7 @@ binutils. Below 'kprobefs exec' the same directory is /lib/modules/$(uname -r)/b
 			return nil
 		},
 	}
-	chooseRelease(c.Flags(), &name, "the Linux release to build for: ")
+	boot.ChooseRelease(c.Flags(), &name, "the Linux release to build for: ")
 	return c
 }
 

@@ -37,7 +37,7 @@ func TestHelperArgs(t *testing.T) {
 		{"none /mnt -N /proc/1/ns/mnt", "-N /proc/1/ns/mnt: use nsenter(1)"},
 		{"/mnt", `mount.kprobefs takes SOURCE MNT [-o OPTIONS], not ["/mnt"]`},
 	} {
-		got, err := helperArgs(strings.Fields(c.args))
+		got, err := cli.HelperArgs(strings.Fields(c.args))
 		text := strings.Join(got, " ")
 		if err != nil {
 			text = err.Error()
@@ -61,8 +61,8 @@ func FuzzOptions(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if m.cpus < 0 {
-			t.Errorf("%q: %d vCPUs", list, m.cpus)
+		if m.CPUs < 0 {
+			t.Errorf("%q: %d vCPUs", list, m.CPUs)
 		}
 		for _, o := range rest {
 			if !passed[o] {
@@ -80,7 +80,7 @@ func FuzzArgs(f *testing.F) {
 	f.Fuzz(func(t *testing.T, lines string) {
 		root := (&program{log: newLog()}).command()
 		args := strings.Split(lines, "\n")
-		got, err := commandArgs(root, args)
+		got, err := cli.CommandArgs(root, args)
 		helper := filepath.Base(args[0]) == "mount.kprobefs"
 		if helper && err == nil && (len(got) < 3 || got[0] != "mount" || got[1] != "--daemon") {
 			t.Errorf("%q: %q", args, got)

@@ -23,6 +23,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kprobefs/kprobefs"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/kernelfile"
 	"github.com/kprobefs/kprobefs/internal/viewers"
@@ -34,14 +35,14 @@ import (
 func init() { runtime.LockOSThread() }
 
 func main() {
-	os.Exit(run(os.Args, boot))
+	os.Exit(run(os.Args, boot.Machine))
 }
 
 // run is the whole program, with its name as args[0]. It returns the exit status.
-func run(args []string, boot bootFunc) int {
-	p := &program{boot: boot, log: newLog()}
+func run(args []string, machine boot.Func) int {
+	p := &program{boot: machine, log: newLog()}
 	root := p.command()
-	called, err := commandArgs(root, args)
+	called, err := cli.CommandArgs(root, args)
 	if err == nil {
 		root.SetArgs(called)
 		err = root.Execute()
@@ -63,7 +64,7 @@ func run(args []string, boot bootFunc) int {
 	case u.Usage != "":
 		fmt.Fprint(os.Stderr, "\n", u.Usage)
 	}
-	if isHelper(args) {
+	if cli.IsHelper(args) {
 		return 1 // mount(8): an incorrect invocation; 2 is a system error
 	}
 	return cli.UsageStatus
@@ -71,7 +72,7 @@ func run(args []string, boot bootFunc) int {
 
 // program holds what the commands share.
 type program struct {
-	boot    bootFunc
+	boot    boot.Func
 	log     *logrus.Logger
 	started bool // a command's arguments are right, and it does its work
 	logging

@@ -25,6 +25,7 @@ import (
 	"github.com/kprobefs/kprobefs/fs/debugfs"
 	"github.com/kprobefs/kprobefs/fs/procfs"
 	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/testns"
 	"github.com/kprobefs/kprobefs/kernel/abi"
@@ -48,7 +49,7 @@ func TestMain(m *testing.M) {
 	case roleProgram:
 		os.Exit(run(os.Args, bootFake))
 	case roleReal:
-		os.Exit(run(os.Args, boot))
+		os.Exit(run(os.Args, boot.Machine))
 	}
 	os.Exit(testns.Main(m.Run))
 }
@@ -110,7 +111,7 @@ func (s *fakeSystem) setOptimization(on bool) {
 	s.opt = on
 }
 
-func bootFake(o bootOptions) (system, error) {
+func bootFake(o boot.Options) (boot.System, error) {
 	if o.CPUs == 13 {
 		return nil, fmt.Errorf("no machine has %d vCPUs: %w", o.CPUs, syscall.EINVAL)
 	}
@@ -254,7 +255,7 @@ func TestMountArgs(t *testing.T) {
 		{"frob", "frob"},
 	} {
 		root := (&program{log: newLog()}).command()
-		args, err := mountArgs(root, strings.Fields(c.args))
+		args, err := cli.MountArgs(root, strings.Fields(c.args))
 		got := strings.Join(args, " ")
 		if err != nil {
 			got = regexp.MustCompile(`\s*\n\s*(Nor can .*: stat )?`).ReplaceAllString(err.Error(), ", ")

@@ -17,24 +17,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/fs"
-	"github.com/kprobefs/kprobefs/fs/seqfile"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
-	"github.com/kprobefs/kprobefs/internal/exec/hostview"
 	"github.com/kprobefs/kprobefs/internal/exec/mirror"
 	"github.com/kprobefs/kprobefs/internal/exec/space"
 	"github.com/kprobefs/kprobefs/internal/exec/wire"
-	"github.com/kprobefs/kprobefs/kernel"
+	"github.com/kprobefs/kprobefs/internal/served"
 )
 
 // endGrace is how long the end waits for users of the files.
 const endGrace = 500 * time.Millisecond
 
-// closeGrace bounds the time in which the machine must stop.
-const closeGrace = time.Second
-
 // mountFlags are the flags of the mount command.
 type mountFlags struct {
-	machineFlags
+	boot.MachineFlags
 	page     pageFlags
 	time     timeFlags
 	options  []string
@@ -47,7 +43,7 @@ type mountFlags struct {
 	mkdir    bool
 	remove   bool // the directory in the end
 	fake     bool
-	gdbFlag
+	served.GDBFlag
 }
 
 func (p *program) mountCommand() *cobra.Command {
@@ -111,11 +107,11 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 	c.Flags().BoolVar(&f.daemon, "daemon", false, "go to the background once the files are there")
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
-	f.machineFlags.addTo(c.Flags())
+	f.MachineFlags.AddTo(c.Flags())
 	f.page.addTo(c.Flags())
 	f.time.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
-	f.gdbFlag.addTo(c.Flags())
+	f.GDBFlag.AddTo(c.Flags())
 	c.Flags().BoolVar(&f.noWatch, "no-watch", false, "")
 	c.Flags().IntVar(&f.callsFD, "calls-fd", -1, "")
 	c.Flags().BoolVar(&f.detached, "detached", false, "")
@@ -149,15 +145,15 @@ func (f *mountFlags) apply() ([]string, error) {
 				if err != nil || n < 1 {
 					return nil, fmt.Errorf("option %q: not a number of vCPUs", o)
 				}
-				f.cpus = n
+				f.CPUs = n
 			case "lockdown":
-				f.locked = value
+				f.Lockdown = value
 			case "watchdog":
-				f.watchdog = value
+				f.Watchdog = value
 			case "memory":
-				f.memory = value
+				f.Memory = value
 			case "release":
-				f.release = value
+				f.Release = value
 			case "kernel":
 				f.File = value
 			case "symbols":
@@ -165,11 +161,11 @@ func (f *mountFlags) apply() ([]string, error) {
 			case "cpu":
 				f.CPU = value
 			case "panic":
-				f.panics = value
+				f.Panic = value
 			case "config":
-				f.config = append(f.config, value)
+				f.Config = append(f.Config, value)
 			case "module":
-				f.modules = append(f.modules, value)
+				f.Modules = append(f.Modules, value)
 			case "ro", "allow_other", "dev", "nodev", "suid", "nosuid", "exec", "noexec":
 				rest = append(rest, name)
 			default:
@@ -194,14 +190,15 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if err := errors.Join(needProc(), f.page.parse()); err != nil {
 		return err
 	}
-	if err := f.Flags.Check(len(f.modules) > 0, f.gdb); err != nil {
+	if err := f.Flags.Check(len(f.Modules) > 0, f.GDB); err != nil {
 		return err
 	}
-	machine, err := f.machineFlags.options()
+	machine, err := f.MachineFlags.Options()
 	if err != nil {
 		return err
 	}
-	if err := f.gdbFlag.parse(); err != nil {
+	machine.Program = programVersion()
+	if err := f.GDBFlag.Parse(); err != nil {
 		return err
 	}
 	switch {
@@ -236,13 +233,13 @@ func (f *mountFlags) place(dir string) error {
 
 // run boots the machine, mounts its files at dir and serves them until a signal
 // or an unmount ends it.
-func (p *program) run(f *mountFlags, dir string, options []string, machine bootOptions) (err error) {
+func (p *program) run(f *mountFlags, dir string, options []string, machine boot.Options) (err error) {
 	end := make(chan os.Signal, 2)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	state := make(chan os.Signal, 1)
 	signal.Notify(state, syscall.SIGUSR1)
 	machine.Log = p.log
-	if machine.Calls, err = wire.NewServer(f.hello(machine.Release), mirror.New(p.log)); err != nil {
+	if machine.Calls, err = wire.NewServer(f.Hello(machine.Release), mirror.New(p.log)); err != nil {
 		return err
 	}
 	if f.callsFD >= 0 {
@@ -251,24 +248,26 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 			return err
 		}
 	}
-	serveGDB, endGDB, err := listenForGDB(f.gdb, p.log)
+	serveGDB, endGDB, err := served.ListenForGDB(f.GDB, p.log)
 	if err != nil {
 		return err
 	}
 	defer endGDB()
-	live := &served{boot: p.boot, options: machine, log: p.log, parts: f.parts}
-	if live.page, err = newPageServer(&f.page); err != nil {
+	live := &served.Machine{Boot: p.boot, Options: machine, Log: p.log, Parts: f.parts}
+	shown, err := newPageServer(&f.page)
+	if err != nil {
 		return err
 	}
-	defer live.page.close()
-	if live.reboots, err = parsePanic(f.panics); err != nil {
+	defer shown.close()
+	live.Show = shown.show
+	if live.Reboots, err = boot.ParsePanic(f.Panic); err != nil {
 		return err
 	}
-	if live.sys, err = p.boot(machine); err != nil {
+	if live.Sys, err = p.boot(machine); err != nil {
 		return err
 	}
-	defer live.close()
-	if err := errors.Join(f.loadModules(live.sys), live.page.show(live.sys)); err != nil {
+	defer live.Close()
+	if err := errors.Join(f.LoadModules(live.Sys), live.Show(live.Sys)); err != nil {
 		return err
 	}
 	if os.Getenv("GOMEMLIMIT") == "" {
@@ -281,8 +280,8 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		}
 		defer held.Close()
 	}
-	err = live.mount(dir, options)
-	mounts := live.mounts
+	err = live.Mount(dir, options)
+	mounts := live.Mounts
 	grace := endGrace
 	if f.noWatch {
 		grace = 0 // the namespace ends with this process
@@ -303,12 +302,12 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 		}
 		defer stop()
 	}
-	if live.gdb.use(live.sys) {
-		serveGDB(live.gdb.Load, nil)
+	if live.GDB.Use(live.Sys) {
+		serveGDB(live.GDB.Load, nil)
 	}
 	defer endGDB() // first of all: it lets the machine go on
-	p.log.WithFields(machine.fields()).WithField("dir", dir).Info("serving")
-	if err := f.tellPage(live.page); err != nil {
+	p.log.WithFields(machine.Fields()).WithField("dir", dir).Info("serving")
+	if err := f.tellPage(shown); err != nil {
 		return err
 	}
 	if err := ready(f); err != nil {
@@ -316,18 +315,18 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 	}
 	var detached <-chan struct{}
 	if !f.noWatch {
-		detached = live.mounts[0].Detached()
+		detached = live.Mounts[0].Detached()
 	}
 	p.follow(live, end, state, detached)
-	if live.hasDied() { // just before the end: nobody will ask for another machine
-		live.reboots = false
-		live.afterPanic()
+	if live.HasDied() { // just before the end: nobody will ask for another machine
+		live.Reboots = false
+		live.AfterPanic()
 	}
-	live.page.close()
+	shown.close()
 	if err := notify("STOPPING=1"); err != nil {
 		return err
 	}
-	if live.panicked {
+	if live.Panicked {
 		return errPanicked
 	}
 	return nil
@@ -336,30 +335,30 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine bootO
 // follow returns when a signal or an unmount ends the program, also one after which other
 // mount namespaces still have the tree (detached). It logs the program's
 // state on request, and handles a panic of the machine.
-func (p *program) follow(live *served, end, state <-chan os.Signal, detached <-chan struct{}) {
+func (p *program) follow(live *served.Machine, end, state <-chan os.Signal, detached <-chan struct{}) {
 	for {
 		select {
 		case s := <-end:
 			p.log.WithField("signal", s.String()).Info("ending")
 			return
-		case <-live.mounts[0].Done():
+		case <-live.Mounts[0].Done():
 			p.log.Info("unmounted")
 			return
 		case <-detached:
 			p.log.Info("unmounted")
 			return
-		case <-live.died():
-			live.afterPanic()
-		case answer := <-live.options.Calls.Background:
-			if live.hasDied() {
-				live.afterPanic()
+		case <-live.Died():
+			live.AfterPanic()
+		case answer := <-live.Options.Calls.Background:
+			if live.HasDied() {
+				live.AfterPanic()
 			}
 			if err := withoutOutput(2); err != nil {
 				p.log.WithField("err", err).Error("standard error stays open")
 			}
-			answer <- live.panicked
+			answer <- live.Panicked
 		case <-state:
-			p.logState(live.mounts)
+			p.logState(live.Mounts)
 		}
 	}
 }
@@ -375,55 +374,6 @@ func (p *program) logState(mounts []*fs.Mount) {
 	p.log.WithFields(logrus.Fields{
 		"goroutines": runtime.NumGoroutine(), "heap": mem.HeapAlloc, "inodes": mounts[0].Inodes(), "open": open,
 	}).Info("state")
-}
-
-// checkCPUs checks whether a kernel can have n vCPUs; 0 means as many as this machine.
-func checkCPUs(n int) error {
-	if n < 0 || n > kernel.MaxCPUs {
-		return fmt.Errorf("%d CPUs: the emulated kernel can have 1 to %d", n, kernel.MaxCPUs)
-	}
-	return nil
-}
-
-// closeInTime stops the machine, whose files may still be read. If that takes too long, the
-// process exits anyway.
-func closeInTime(s system) {
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = s.Retire()
-	}()
-	select {
-	case <-done:
-	case <-time.After(closeGrace):
-	}
-}
-
-// partRow returns the root of a part: debugfs with kprobes, tracing and the files of
-// modules, or tracing alone as a tracefs.
-func partRow(tree seqfile.Dir, name string) (*seqfile.Row, error) {
-	tracing := seqfile.Find(tree, "tracing")
-	switch {
-	case name == "debugfs":
-		if debugfs := seqfile.Find(tree, "debugfs"); debugfs != nil {
-			return debugfs, nil
-		}
-		return &seqfile.Row{Mode: 0o700, Kind: seqfile.Debugfs, At: hostview.DebugfsDir, Dir: some(tree, "kprobes", "tracing")}, nil
-	case name == "tracefs" && tracing != nil:
-		return tracing, nil
-	}
-	return nil, fmt.Errorf("unknown part %q; the parts are debugfs and tracefs", name)
-}
-
-// some returns the rows with these names.
-func some(tree seqfile.Dir, names ...string) seqfile.Table {
-	var table seqfile.Table
-	for _, n := range names {
-		if r := seqfile.Find(tree, n); r != nil {
-			table = append(table, r)
-		}
-	}
-	return table
 }
 
 // detachAll ends all mounts, within the grace time in total.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/page"
 )
@@ -146,7 +147,7 @@ func (s *pageServer) listen(f *pageFlags) (err error) {
 }
 
 // show has the page show a machine.
-func (s *pageServer) show(sys system) error {
+func (s *pageServer) show(sys boot.System) error {
 	if s == nil {
 		return nil
 	}

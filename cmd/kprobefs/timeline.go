@@ -16,7 +16,9 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs"
 	"github.com/kprobefs/kprobefs/fs/journal"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/served"
 	"github.com/kprobefs/kprobefs/internal/timeline"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/memcg"
@@ -100,9 +102,9 @@ func (f *mountFlags) checkTime(flags *pflag.FlagSet) error {
 		return refuse("part", "requests of several mounts have no order")
 	case f.callsFD >= 0:
 		return refuse("calls-fd", "exec's command makes calls at moments that nobody keeps")
-	case f.panics != panicStop:
-		return refuse("panic="+f.panics, "another machine would begin without the first one's past")
-	case f.console:
+	case f.Panic != boot.PanicStop:
+		return refuse("panic="+f.Panic, "another machine would begin without the first one's past")
+	case f.Console:
 		return refuse("console", "going back would print again; read dev/kmsg")
 	}
 	if f.time.restore == "" {
@@ -130,16 +132,16 @@ func refuseTime(flags *pflag.FlagSet) error {
 }
 
 // header describes the machine of the flags.
-func (o bootOptions) header(f *machineFlags) (h journal.Header, err error) {
+func header(o boot.Options, f *boot.MachineFlags) (h journal.Header, err error) {
 	h = journal.Header{
-		Program: programVersion(), Release: f.release, CPUs: o.CPUs, Locked: o.Locked.String(), Seed: 1, Wall: timeline.Wall,
-		Config: slices.Clone(f.config), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
+		Program: programVersion(), Release: f.Release, CPUs: o.CPUs, Locked: o.Locked.String(), Seed: 1, Wall: timeline.Wall,
+		Config: slices.Clone(f.Config), UID: uint32(os.Geteuid()), GID: uint32(os.Getegid()),
 	}
 	if h.CPUs == 0 {
 		h.CPUs = min(runtime.NumCPU(), kernel.MaxCPUs)
 	}
-	for _, m := range f.modules {
-		file, args := moduleAndArgs(m)
+	for _, m := range f.Modules {
+		file, args := boot.ModuleAndArgs(m)
 		ko, err := os.ReadFile(file)
 		if err != nil {
 			return h, fmt.Errorf("--module: %w", err)
@@ -169,11 +171,11 @@ func readJournal(name string) (h journal.Header, entries []journal.Entry, cut bo
 }
 
 // machineInTime boots the deterministic machine of the flags.
-func (p *program) machineInTime(f *mountFlags, o bootOptions) (t *timeline.Timeline, err error) {
+func (p *program) machineInTime(f *mountFlags, o boot.Options) (t *timeline.Timeline, err error) {
 	c := timeline.Config{Engine: o.Engine, Limit: o.Limit, Log: p.log}
 	var entries []journal.Entry
 	if f.time.restore == "" {
-		c.Header, err = o.header(&f.machineFlags)
+		c.Header, err = header(o, &f.MachineFlags)
 	} else {
 		var cut bool
 		if c.Header, entries, cut, err = readJournal(f.time.restore); cut {
@@ -199,10 +201,10 @@ func (p *program) machineInTime(f *mountFlags, o bootOptions) (t *timeline.Timel
 }
 
 // runInTime is run for a deterministic machine.
-func (p *program) runInTime(f *mountFlags, dir string, options []string, machine bootOptions) (err error) {
+func (p *program) runInTime(f *mountFlags, dir string, options []string, machine boot.Options) (err error) {
 	end := make(chan os.Signal, 2)
 	signal.Notify(end, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
-	serveGDB, endGDB, err := listenForGDB(f.gdb, p.log)
+	serveGDB, endGDB, err := served.ListenForGDB(f.GDB, p.log)
 	if err != nil {
 		return err
 	}
@@ -251,7 +253,7 @@ func (p *program) runInTime(f *mountFlags, dir string, options []string, machine
 }
 
 func (p *program) replayCommand() *cobra.Command {
-	f := &machineFlags{}
+	f := &boot.MachineFlags{}
 	c := &cobra.Command{
 		Use:   "replay [flags] FILE [NAME...]",
 		Short: "Play a recorded run again, and print files of its machine",
@@ -267,12 +269,12 @@ that machine, and on standard error what was played and a hash of the machine's 
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error { return p.replay(f, args[0], args[1:]) },
 	}
-	cli.Choose(c.Flags(), &f.engine, "engine", kernel.EngineAuto.String(), engineNames, "what executes the emulated kernel's code; each comes to the same state")
+	cli.Choose(c.Flags(), &f.Engine, "engine", kernel.EngineAuto.String(), boot.EngineNames, "what executes the emulated kernel's code; each comes to the same state")
 	return c
 }
 
-func (p *program) replay(f *machineFlags, name string, files []string) error {
-	engine, err := kernel.ParseEngine(f.engine)
+func (p *program) replay(f *boot.MachineFlags, name string, files []string) error {
+	engine, err := kernel.ParseEngine(f.Engine)
 	if err != nil {
 		return cli.Misused(fmt.Errorf("--engine: %w", err))
 	}

@@ -144,3 +144,9 @@ func SameSpace(tid int, kind string) bool {
 	there, terr := proc.Namespace(tid, kind)
 	return err == nil && terr == nil && here == there
 }
+
+// SameView reports whether a thread sees the files where this process sees them.
+func SameView(tid int) bool {
+	root, err := os.Readlink(proc.Path(tid, "root"))
+	return err == nil && root == "/" && SameSpace(tid, "mnt")
+}

@@ -43,6 +43,7 @@ type Namespace struct {
 	Staging string   // a directory at which something is mounted until it is moved to its place
 	placed  []string // what placeEventSources has covered
 	Knobs   Knobs
+	Fresh   Fresh
 	Covers  sync.Map // by the directory that coverWith has covered, the mount's number
 }
 

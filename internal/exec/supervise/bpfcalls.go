@@ -149,7 +149,7 @@ func (s *supervisor) pinnedPath(c *notify.Caller, makes bool) (at string, refuse
 	var err error
 	same := false
 	waits := c.Take(func(tid int) {
-		if same = s.sameView(tid); same {
+		if same = hostview.SameView(tid); same {
 			name, _ = hostview.View{}.Path(tid, hostview.FileName{Dir: unix.AT_FDCWD, Text: name}, s.paths())
 			mounts, err = hostview.Mounts(tid)
 		}

@@ -2,7 +2,6 @@ package supervise
 
 import (
 	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -39,7 +38,7 @@ func (s *supervisor) statfs(c *notify.Caller) bool {
 	var err error
 	same := false
 	if !c.Take(func(tid int) {
-		if same = s.sameView(tid); same {
+		if same = hostview.SameView(tid); same {
 			at, _ = hostview.View{}.Path(tid, hostview.FileName{Dir: unix.AT_FDCWD, Text: string(hostview.ReadString(tid, c.Args[0]))}, s.paths())
 			mounts, err = hostview.Mounts(tid)
 		}
@@ -73,12 +72,6 @@ func (s *supervisor) isOurs(at string, mounts []hostview.Mount) bool {
 		}
 	}
 	return on.Kind == hostview.FuseType || s.Made.Ns.Covered(&on)
-}
-
-// sameView reports whether a thread sees the files where this process sees them.
-func (s *supervisor) sameView(tid int) bool {
-	root, err := os.Readlink(proc.Path(tid, "root"))
-	return err == nil && root == "/" && hostview.SameSpace(tid, "mnt")
 }
 
 // fstatfs is fstatfs(2).
@@ -130,7 +123,9 @@ func (s *supervisor) openMounts(c *notify.Caller, call *calls.Row) bool {
 		if of, list = hostview.MountList(tid, s.nameIn(tid, call, c.Args)); list == "" {
 			return
 		}
-		may := func() bool { return s.sameView(tid) && hostview.MayRead(tid, of) && hostview.SameSpace(of, "mnt") }
+		may := func() bool {
+			return hostview.SameView(tid) && hostview.MayRead(tid, of) && hostview.SameSpace(of, "mnt")
+		}
 		if !may() {
 			return
 		}
@@ -173,7 +168,7 @@ func (s *supervisor) mountText(tid int, list string) (text []byte, ok bool) {
 		for line := range bytes.Lines(lines) {
 			if i < len(mounts) {
 				m := &mounts[i]
-				if _, covered := s.fresh.covered.Load(m.Parent); covered || hidden[m.Parent] {
+				if _, covered := s.Made.Ns.Fresh.Covered.Load(m.Parent); covered || hidden[m.Parent] {
 					hidden[m.ID] = true
 				} else {
 					s.writeMount(&b, list, m, line)
@@ -242,12 +237,20 @@ func sealedFile(name string, text []byte) (int, error) {
 	return unix.Open("/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 }
 
+// umount is umount2(2), which is not answered.
+func (s *supervisor) umount(c *notify.Caller) bool {
+	if target := c.String(0); target != "" {
+		s.Made.Ns.Uncover(c, target)
+	}
+	return false
+}
+
 // fsopen answers fsopen(2) of a tracefs or debugfs as a kernel without it, so that
 // programs use mount(2).
 func (s *supervisor) fsopen(c *notify.Caller) bool {
 	name := c.String(0)
-	if isFresh(name) {
-		s.fresh.expect(c)
+	if space.IsFresh(name) {
+		s.Made.Ns.Fresh.Expect(c)
 	}
 	if !isOwn(name) || name == hostview.BPFFS && !s.hasBPFFS() {
 		return false
@@ -272,8 +275,8 @@ func (s *supervisor) mount(c *notify.Caller) bool {
 		return true
 	}
 	again := r.flags&unix.MS_REMOUNT != 0
-	if !again && r.flags&other == 0 && isFresh(r.kind) {
-		s.fresh.expect(c)
+	if !again && r.flags&other == 0 && space.IsFresh(r.kind) {
+		s.Made.Ns.Fresh.Expect(c)
 	}
 	if r.flags&other != 0 || !again && (!isOwn(r.kind) || r.kind == hostview.BPFFS && !s.hasBPFFS()) || again && !s.remountsOurs(c, &r) {
 		return false
@@ -309,7 +312,7 @@ func (s *supervisor) remountsOurs(c *notify.Caller, r *mountRequest) bool {
 	var at string
 	var mounts []hostview.Mount
 	if !c.Take(func(tid int) {
-		if s.sameView(tid) {
+		if hostview.SameView(tid) {
 			mounts, _ = hostview.Mounts(tid)
 			at, _ = hostview.View{}.Path(tid, hostview.FileName{Dir: unix.AT_FDCWD, Text: r.target}, s.paths())
 		}
@@ -440,13 +443,13 @@ func (s *supervisor) ownOptions(kind string) string {
 // mountFor mounts ours for a caller, or changes the flags of a mount of ours. It fails with
 // ESRCH if the caller waits no more.
 func (s *supervisor) mountFor(c *notify.Caller, r mountRequest) (errno syscall.Errno) {
-	dir, space, err := c.Place(r.target)
+	dir, ns, err := c.Place(r.target)
 	if err != nil {
 		return wire.ErrnoOf(err)
 	}
 	defer dir.Close()
-	if space != nil {
-		defer space.Close()
+	if ns != nil {
+		defer ns.Close()
 	}
 	mounts := func() (all []hostview.Mount, err error) {
 		if !c.Take(func(tid int) { all, err = hostview.Mounts(tid) }) {
@@ -454,14 +457,14 @@ func (s *supervisor) mountFor(c *notify.Caller, r mountRequest) (errno syscall.E
 		}
 		return all, err
 	}
-	t := mountTarget{int(dir.Fd()), strings.TrimLeft(r.target, "/")}
+	t := space.Target{Dir: int(dir.Fd()), Path: strings.TrimLeft(r.target, "/")}
 	if r.flags&unix.MS_REMOUNT != 0 {
-		return t.setFlags(r.flags)
+		return t.SetFlags(r.flags)
 	}
 	done := make(chan syscall.Errno)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its namespace is changed
-		id, errno := s.bind(t, space, r.kind, mounts, r.flags)
+		id, errno := s.bind(t, ns, r.kind, mounts, r.flags)
 		if r.source != "" && errno == 0 {
 			s.sources.Store(id, hostview.Escape(r.source))
 		}
@@ -470,40 +473,16 @@ func (s *supervisor) mountFor(c *notify.Caller, r mountRequest) (errno syscall.E
 	return <-done
 }
 
-// mountTarget is a path, as seen from a directory.
-type mountTarget struct {
-	dir  int // a descriptor
-	path string
-}
-
-func (t mountTarget) open() (int, error) {
-	return unix.Openat(t.dir, cmp.Or(t.path, "."), unix.O_PATH|unix.O_CLOEXEC, 0)
-}
-
-// setFlags sets the flags of a mount of ours.
-func (t mountTarget) setFlags(flags uintptr) syscall.Errno {
-	const always = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV // the last two as the tree
-	top, err := t.open()
-	if err != nil {
-		return wire.ErrnoOf(err)
-	}
-	defer unix.Close(top)
-	if err := unix.Mount("", "/proc/self/fd/"+strconv.Itoa(top), "", always|flags&(unix.MS_RDONLY|unix.MS_NOEXEC), ""); err != nil {
-		return wire.ErrnoOf(err)
-	}
-	return 0
-}
-
-// bind mounts the tree's part in another mount namespace or, if space is nil, in this process's, and
+// bind mounts the tree's part in another mount namespace or, if ns is nil, in this process's, and
 // returns the id of the mount. It fails with EBUSY if the same is mounted there. Its thread cannot
 // be used any more.
-func (s *supervisor) bind(t mountTarget, space *os.File, kind string, mountsOf func() ([]hostview.Mount, error), flags uintptr) (id uint64, errno syscall.Errno) {
-	if space != nil {
-		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(space.Fd()), unix.CLONE_NEWNS)); err != nil {
+func (s *supervisor) bind(t space.Target, ns *os.File, kind string, mountsOf func() ([]hostview.Mount, error), flags uintptr) (id uint64, errno syscall.Errno) {
+	if ns != nil {
+		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS)); err != nil {
 			return 0, wire.ErrnoOf(err)
 		}
 	}
-	fd, err := t.open()
+	fd, err := t.Open()
 	if err != nil {
 		return 0, wire.ErrnoOf(err)
 	}
@@ -525,11 +504,11 @@ func (s *supervisor) bind(t mountTarget, space *os.File, kind string, mountsOf f
 		return 0, wire.ErrnoOf(err)
 	}
 	if flags&(unix.MS_RDONLY|unix.MS_NOEXEC) != 0 {
-		if errno := t.setFlags(flags); errno != 0 {
+		if errno := t.SetFlags(flags); errno != 0 {
 			return 0, errno
 		}
 	}
-	if top, err := t.open(); err == nil {
+	if top, err := t.Open(); err == nil {
 		_, _, id = hostview.Fdinfo(os.Getpid(), top)
 		_ = unix.Close(top)
 	}

@@ -118,7 +118,7 @@ func telling(call *calls.Row) handler {
 // answer has a notification's handler answer it, and lets the host's kernel make calls that no handler answers.
 func (s *supervisor) answer(c *notify.Caller) {
 	s.swapBack(c)
-	s.coverFresh(c)
+	s.Made.Ns.CoverFresh(c)
 	handler := handlers[c.Nr]
 	if handler == nil || !c.Native() {
 		s.screen(c)

@@ -12,7 +12,7 @@
 //
 // What programs see of our mounts, and a mount(2) of tracefs or debugfs, is answered as
 // if ours were these file systems (filesystems.go). A proc or sysfs that a program mounts is covered as
-// exec's own are (freshmounts.go).
+// exec's own are (package space).
 //
 // Calls that load and unload modules, read the kernel's log and ask for its name are
 // answered for the emulated kernel (kernelcalls.go).
@@ -72,7 +72,6 @@ type supervisor struct {
 	usesBPF sync.Map // the processes that have made a bpf(2) of ours: uint64
 	groups  hostview.ThreadGroups
 	swaps   swaps
-	fresh   freshMounts
 	owned   sync.Map // fs.Ownership by the name of a file system, as mount options said
 	sources sync.Map // what was named as the source of a mount(2) of ours, by the mount's id
 

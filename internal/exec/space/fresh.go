@@ -1,4 +1,4 @@
-package supervise
+package space
 
 import (
 	"cmp"
@@ -11,12 +11,13 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/sirupsen/logrus"
 	"golang.org/x/sys/unix"
 
 	"github.com/kprobefs/kprobefs/internal/exec/hostview"
-	"github.com/kprobefs/kprobefs/internal/exec/notify"
+	"github.com/kprobefs/kprobefs/internal/exec/wire"
 	"github.com/kprobefs/kprobefs/kernel/host/proc"
 )
 
@@ -26,9 +27,18 @@ import (
 // caller's call, but is notified before whatever opens a file, so it looks for the mount at each notification
 // from that mount namespace until it finds it. Before the mount is unmounted the covers are.
 
-// freshMounts are the mount namespaces in which a proc or sysfs is being mounted.
-type freshMounts struct {
-	covered sync.Map // the mounts that have been covered, by their ids
+// Caller is the thread that makes a call of which a filter notifies: *notify.Caller.
+type Caller interface {
+	// Take calls look with the thread's number, and reports whether the thread still waits.
+	Take(look func(tid int)) bool
+	// Place opens the directory from which the thread looks up a path, and its mount namespace if that is
+	// not this process's.
+	Place(path string) (dir, space *os.File, err error)
+}
+
+// Fresh has the mount namespaces in which a proc or sysfs is being mounted.
+type Fresh struct {
+	Covered sync.Map // the mounts that have been covered, by their ids
 	any     atomic.Int32
 
 	mu     sync.Mutex
@@ -38,11 +48,11 @@ type freshMounts struct {
 // maxFreshLooks is how many notifications are looked at for a mount that may have failed.
 const maxFreshLooks = 1000
 
-// isFresh reports whether a new mount of a type shows the host's kernel.
-func isFresh(kind string) bool { return kind == hostview.ProcFS || kind == hostview.SysFS }
+// IsFresh reports whether a new mount of a type shows the host's kernel.
+func IsFresh(kind string) bool { return kind == hostview.ProcFS || kind == hostview.SysFS }
 
-// expect is called before the host's kernel makes a mount of a proc or sysfs.
-func (f *freshMounts) expect(c *notify.Caller) {
+// Expect is called before the host's kernel makes a mount of a proc or sysfs.
+func (f *Fresh) Expect(c Caller) {
 	space, ok := spaceOf(c)
 	if !ok {
 		return
@@ -57,14 +67,14 @@ func (f *freshMounts) expect(c *notify.Caller) {
 }
 
 // spaceOf returns the name of a caller's mount namespace.
-func spaceOf(c *notify.Caller) (name string, ok bool) {
+func spaceOf(c Caller) (name string, ok bool) {
 	var err error
 	ok = c.Take(func(tid int) { name, err = proc.Namespace(tid, "mnt") })
 	return name, ok && err == nil
 }
 
 // looks reports whether a caller is in a namespace in which there may be a new mount.
-func (f *freshMounts) looks(c *notify.Caller) (space string, yes bool) {
+func (f *Fresh) looks(c Caller) (space string, yes bool) {
 	if f.any.Load() == 0 {
 		return "", false
 	}
@@ -83,16 +93,16 @@ func (f *freshMounts) looks(c *notify.Caller) (space string, yes bool) {
 }
 
 // found is called when the mount has been covered.
-func (f *freshMounts) found(space string) {
+func (f *Fresh) found(space string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.spaces, space)
 	f.any.Store(int32(len(f.spaces)))
 }
 
-// coverFresh covers what a new proc or sysfs in the caller's mount namespace shows of the host.
-func (s *supervisor) coverFresh(c *notify.Caller) {
-	space, yes := s.fresh.looks(c)
+// CoverFresh covers what a new proc or sysfs in the caller's mount namespace shows of the host.
+func (ns *Namespace) CoverFresh(c Caller) {
+	space, yes := ns.Fresh.looks(c)
 	if !yes {
 		return
 	}
@@ -102,15 +112,15 @@ func (s *supervisor) coverFresh(c *notify.Caller) {
 	}
 	for i := range mounts {
 		m := &mounts[i]
-		if !isFresh(m.Kind) || m.Root != "/" || hasOurs(mounts, m) {
+		if !IsFresh(m.Kind) || m.Root != "/" || hasOurs(mounts, m) {
 			continue
 		}
-		if err := s.coverMount(c, m); err != nil {
-			s.log.WithFields(logrus.Fields{"mount": m.Point, "err": err}).Debug("a new mount is not covered")
+		if err := ns.coverMount(c, m); err != nil {
+			ns.Log.WithFields(logrus.Fields{"mount": m.Point, "err": err}).Debug("a new mount is not covered")
 			continue
 		}
-		s.fresh.found(space)
-		s.fresh.covered.Store(m.ID, true)
+		ns.Fresh.found(space)
+		ns.Fresh.Covered.Store(m.ID, true)
 	}
 }
 
@@ -123,7 +133,7 @@ func hasOurs(mounts []hostview.Mount, on *hostview.Mount) bool {
 
 // covers returns the mounts of this process's namespace that cover files of the host below a directory, but not those
 // of whole file systems, which a new mount of proc or sysfs does not have, nor those that lie within another.
-func (s *supervisor) covers(dir string) (points []string, err error) {
+func (ns *Namespace) covers(dir string) (points []string, err error) {
 	mounts, err := hostview.Mounts(os.Getpid())
 	if err != nil {
 		return nil, err
@@ -131,7 +141,7 @@ func (s *supervisor) covers(dir string) (points []string, err error) {
 	for i := range mounts {
 		m := &mounts[i]
 		at := hostview.Unescape(m.Point)
-		if at == dir || !hostview.Below(at, []string{dir}) || m.Kind != hostview.FuseType && !s.Made.Ns.Covered(m) ||
+		if at == dir || !hostview.Below(at, []string{dir}) || m.Kind != hostview.FuseType && !ns.Covered(m) ||
 			slices.Contains([]string{hostview.DebugfsDir, hostview.TracefsDir, hostview.BPFFSDir}, at) || hostview.Below(at, points) {
 			continue
 		}
@@ -141,12 +151,12 @@ func (s *supervisor) covers(dir string) (points []string, err error) {
 }
 
 // coverMount mounts on a new proc or sysfs what covers that of this process's namespace.
-func (s *supervisor) coverMount(c *notify.Caller, m *hostview.Mount) error {
+func (ns *Namespace) coverMount(c Caller, m *hostview.Mount) error {
 	from := hostview.ProcDir
 	if m.Kind == hostview.SysFS {
 		from = hostview.SysDir
 	}
-	points, err := s.covers(from)
+	points, err := ns.covers(from)
 	if err != nil {
 		return err
 	}
@@ -163,7 +173,7 @@ func (s *supervisor) coverMount(c *notify.Caller, m *hostview.Mount) error {
 		}
 		trees = append(trees, os.NewFile(uintptr(fd), at))
 	}
-	return s.inSpace(c, m, func(top int) error {
+	return inSpace(c, m, func(top int) error {
 		var errs []error
 		for _, t := range trees {
 			rel, err := filepath.Rel(from, t.Name())
@@ -171,7 +181,7 @@ func (s *supervisor) coverMount(c *notify.Caller, m *hostview.Mount) error {
 				err = unix.MoveMount(int(t.Fd()), "", top, rel, unix.MOVE_MOUNT_F_EMPTY_PATH)
 			}
 			if err != nil {
-				s.log.WithFields(logrus.Fields{"file": filepath.Join(m.Point, rel), "err": err}).Debug("not covered")
+				ns.Log.WithFields(logrus.Fields{"file": filepath.Join(m.Point, rel), "err": err}).Debug("not covered")
 				errs = append(errs, err)
 			}
 		}
@@ -183,7 +193,7 @@ func (s *supervisor) coverMount(c *notify.Caller, m *hostview.Mount) error {
 }
 
 // inSpace calls do in a caller's mount namespace, with a descriptor of a mount's root.
-func (s *supervisor) inSpace(c *notify.Caller, m *hostview.Mount, do func(top int) error) error {
+func inSpace(c Caller, m *hostview.Mount, do func(top int) error) error {
 	dir, space, err := c.Place("/")
 	if err != nil {
 		return err
@@ -204,7 +214,7 @@ func (s *supervisor) inSpace(c *notify.Caller, m *hostview.Mount, do func(top in
 					return err
 				}
 			}
-			top, err := mountTarget{int(dir.Fd()), strings.TrimLeft(hostview.Unescape(m.Point), "/")}.open()
+			top, err := Target{int(dir.Fd()), strings.TrimLeft(hostview.Unescape(m.Point), "/")}.Open()
 			if err != nil {
 				return err
 			}
@@ -219,27 +229,23 @@ func (s *supervisor) inSpace(c *notify.Caller, m *hostview.Mount, do func(top in
 	return <-done
 }
 
-// umount removes what covers a proc or sysfs that a program has mounted, and is about to unmount.
-func (s *supervisor) umount(c *notify.Caller) bool {
-	target := c.String(0)
-	if target == "" {
-		return false
-	}
+// Uncover removes what covers a proc or sysfs that a program has mounted at target, and is about to unmount.
+func (ns *Namespace) Uncover(c Caller, target string) {
 	var mounts []hostview.Mount
 	var at string
 	if !c.Take(func(tid int) {
 		mounts, _ = hostview.Mounts(tid)
-		at = s.pointOf(tid, target)
+		at = pointOf(tid, target)
 	}) || at == "" {
-		return false
+		return
 	}
 	for i := range mounts {
 		m := &mounts[i]
-		if !isFresh(m.Kind) || m.Root != "/" || hostview.Unescape(m.Point) != at || !hasOurs(mounts, m) || s.isFirst(c, at) {
+		if !IsFresh(m.Kind) || m.Root != "/" || hostview.Unescape(m.Point) != at || !hasOurs(mounts, m) || isFirst(c, at) {
 			continue
 		}
-		s.fresh.expect(c) // it may stay
-		_ = s.inSpace(c, m, func(top int) error {
+		ns.Fresh.Expect(c) // it may stay
+		_ = inSpace(c, m, func(top int) error {
 			if err := unix.Fchdir(top); err != nil { // only of this thread
 				return err
 			}
@@ -252,16 +258,15 @@ func (s *supervisor) umount(c *notify.Caller) bool {
 			return nil
 		})
 	}
-	return false
 }
 
 // isFirst reports whether a mount point is that of the namespace that exec has made.
-func (s *supervisor) isFirst(c *notify.Caller, at string) (first bool) {
-	return c.Take(func(tid int) { first = s.sameView(tid) && (at == hostview.ProcDir || at == hostview.SysDir) }) && first
+func isFirst(c Caller, at string) (first bool) {
+	return c.Take(func(tid int) { first = hostview.SameView(tid) && (at == hostview.ProcDir || at == hostview.SysDir) }) && first
 }
 
 // pointOf returns the path to which a thread's name of a file leads, as lists of its mounts have it, or "".
-func (s *supervisor) pointOf(tid int, name string) string {
+func pointOf(tid int, name string) string {
 	dir := "cwd"
 	if strings.HasPrefix(name, "/") {
 		dir = "root"
@@ -271,7 +276,7 @@ func (s *supervisor) pointOf(tid int, name string) string {
 		return ""
 	}
 	defer d.Close()
-	fd, err := mountTarget{int(d.Fd()), strings.TrimLeft(name, "/")}.open()
+	fd, err := Target{int(d.Fd()), strings.TrimLeft(name, "/")}.Open()
 	if err != nil {
 		return ""
 	}
@@ -281,4 +286,29 @@ func (s *supervisor) pointOf(tid int, name string) string {
 		return ""
 	}
 	return at
+}
+
+// Target is a path, as seen from a directory.
+type Target struct {
+	Dir  int // a descriptor
+	Path string
+}
+
+// Open opens what is there, with O_PATH.
+func (t Target) Open() (int, error) {
+	return unix.Openat(t.Dir, cmp.Or(t.Path, "."), unix.O_PATH|unix.O_CLOEXEC, 0)
+}
+
+// SetFlags sets the flags of a mount of ours.
+func (t Target) SetFlags(flags uintptr) syscall.Errno {
+	const always = unix.MS_BIND | unix.MS_REMOUNT | unix.MS_NOSUID | unix.MS_NODEV // the last two as the tree
+	top, err := t.Open()
+	if err != nil {
+		return wire.ErrnoOf(err)
+	}
+	defer unix.Close(top)
+	if err := unix.Mount("", "/proc/self/fd/"+strconv.Itoa(top), "", always|flags&(unix.MS_RDONLY|unix.MS_NOEXEC), ""); err != nil {
+		return wire.ErrnoOf(err)
+	}
+	return 0
 }

@@ -1,4 +1,4 @@
-package main
+package boot
 
 import (
 	"os"
@@ -14,7 +14,7 @@ func TestModuleAndArgs(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range [][3]string{{"x.ko", "x.ko", ""}, {"x.ko a=1 b", "x.ko", "a=1 b"}, {blank, blank, ""}} {
-		if file, args := moduleAndArgs(c[0]); file != c[1] || args != c[2] {
+		if file, args := ModuleAndArgs(c[0]); file != c[1] || args != c[2] {
 			t.Errorf("%q: %q, %q", c[0], file, args)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package served
 
 import (
 	"errors"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/kprobefs/kprobefs"
 	"github.com/kprobefs/kprobefs/fs/machinefs"
+	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/kernel"
 	"github.com/kprobefs/kprobefs/kernel/gdbstub"
@@ -24,51 +25,52 @@ type gdbServer struct {
 	server *gdbstub.Server
 }
 
-// gdbFlag is the flag --gdb of mount and exec.
-type gdbFlag struct {
-	gdb string // the address at which gdb is served, or ""
+// GDBFlag is the flag --gdb of mount and exec.
+type GDBFlag struct {
+	GDB string // the address at which gdb is served, or ""
 }
 
-func (f *gdbFlag) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.gdb, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('target remote ADDR' in gdb, which gets the kernel's symbols by that)")
+// AddTo adds the flag to those of a command.
+func (f *GDBFlag) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.GDB, "gdb", "", "let gdb attach to the emulated kernel at `ADDR`: 127.0.0.1:PORT, [::1]:PORT or unix:PATH ('target remote ADDR' in gdb, which gets the kernel's symbols by that)")
 }
 
-// args returns the flag as arguments for another process of this program.
-func (f *gdbFlag) args() []string {
-	if f.gdb == "" {
+// Args returns the flag as arguments for another process of this program.
+func (f *GDBFlag) Args() []string {
+	if f.GDB == "" {
 		return nil
 	}
-	return []string{"--gdb", f.gdb}
+	return []string{"--gdb", f.GDB}
 }
 
-// nowRunning is the machine that the next client of gdb gets.
-type nowRunning struct {
+// Running is the machine that the next client of gdb gets.
+type Running struct {
 	atomic.Pointer[kprobefs.Kernel]
 }
 
-// use makes sys that machine. It reports false if sys has none.
-func (n *nowRunning) use(sys system) bool {
-	b, ok := sys.(*booted)
+// Use makes sys that machine. It reports false if sys has none.
+func (n *Running) Use(sys boot.System) bool {
+	b, ok := sys.(*boot.Booted)
 	if ok {
 		n.Store(b.Kernel)
 	}
 	return ok
 }
 
-// parse makes the path of unix:PATH absolute: the program that serves is in another directory.
-func (f *gdbFlag) parse() error {
-	path, ok := strings.CutPrefix(f.gdb, "unix:")
+// Parse makes the path of unix:PATH absolute: the program that serves is in another directory.
+func (f *GDBFlag) Parse() error {
+	path, ok := strings.CutPrefix(f.GDB, "unix:")
 	if !ok {
 		return nil
 	}
 	path, err := filepath.Abs(path)
-	f.gdb = "unix:" + path
+	f.GDB = "unix:" + path
 	return err
 }
 
-// listenForGDB opens the socket of --gdb. Clients are served once begin is called with what returns the machine that runs
+// ListenForGDB opens the socket of --gdb. Clients are served once begin is called with what returns the machine that runs
 // now and, if that is deterministic, its past.
-func listenForGDB(addr string, log *logrus.Logger) (begin func(func() *kprobefs.Kernel, gdbstub.Past), end func(), err error) {
+func ListenForGDB(addr string, log *logrus.Logger) (begin func(func() *kprobefs.Kernel, gdbstub.Past), end func(), err error) {
 	if addr == "" {
 		return func(func() *kprobefs.Kernel, gdbstub.Past) {}, func() {}, nil
 	}

@@ -1,4 +1,4 @@
-package main
+package cli
 
 import (
 	"fmt"
@@ -11,26 +11,26 @@ import (
 	"github.com/kprobefs/kprobefs/fs"
 )
 
-// commandArgs converts the arguments that the program was called with to those of our
+// CommandArgs converts the arguments that the program was called with to those of our
 // commands; args[0] is the name under which it was called.
-func commandArgs(root *cobra.Command, args []string) ([]string, error) {
+func CommandArgs(root *cobra.Command, args []string) ([]string, error) {
 	if len(args) == 0 {
 		return nil, nil
 	}
-	if isHelper(args) {
-		return helperArgs(args[1:])
+	if IsHelper(args) {
+		return HelperArgs(args[1:])
 	}
-	return mountArgs(root, args[1:])
+	return MountArgs(root, args[1:])
 }
 
-// isHelper reports whether mount(8) calls the program as a helper.
-func isHelper(args []string) bool {
+// IsHelper reports whether mount(8) calls the program as a helper.
+func IsHelper(args []string) bool {
 	return len(args) > 0 && slices.Contains([]string{"mount.kprobefs", "mount.fuse.kprobefs"}, filepath.Base(args[0]))
 }
 
-// helperArgs converts the arguments that mount(8) passes to its helpers, `SOURCE MNT
+// HelperArgs converts the arguments that mount(8) passes to its helpers, `SOURCE MNT
 // [-sfnv] [-N NAMESPACE] [-o OPTIONS] [-t TYPE.SUBTYPE]`, to those of the mount command.
-func helperArgs(args []string) ([]string, error) {
+func HelperArgs(args []string) ([]string, error) {
 	var dirs, flags []string
 	for i := 0; i < len(args); i++ {
 		switch a := args[i]; {
@@ -58,11 +58,11 @@ func helperArgs(args []string) ([]string, error) {
 	return append(append([]string{"mount", "--daemon"}, flags...), dirs[1]), nil
 }
 
-// mountArgs converts the arguments that mount(8) passes through mount.fuse3,
+// MountArgs converts the arguments that mount(8) passes through mount.fuse3,
 // `SOURCE MNT -o OPTIONS` or `MNT -o OPTIONS`, to those of the mount command. There
 // always are options. Arguments without them, or whose last one is not a directory, are a
 // misspelt command, and must not mount anything.
-func mountArgs(root *cobra.Command, args []string) ([]string, error) {
+func MountArgs(root *cobra.Command, args []string) ([]string, error) {
 	names := []string{"help", "completion", cobra.ShellCompRequestCmd, cobra.ShellCompNoDescRequestCmd}
 	for _, c := range root.Commands() {
 		names = append(names, c.Name())
