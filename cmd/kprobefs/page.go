@@ -15,6 +15,8 @@ import (
 
 	"github.com/kprobefs/kprobefs/internal/boot"
 	"github.com/kprobefs/kprobefs/internal/cli"
+	"github.com/kprobefs/kprobefs/internal/look"
+	"github.com/kprobefs/kprobefs/internal/look/source"
 	"github.com/kprobefs/kprobefs/internal/page"
 )
 
@@ -24,12 +26,14 @@ type pageFlags struct {
 	write     bool
 	tokenFile string
 	health    string
+	source    string
 }
 
 func (f *pageFlags) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&f.addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
 	flags.BoolVar(&f.write, "http-write", false, "let the page switch and define probes")
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "the page's token is in this file; without it, a new token is written there, for its owner alone")
+	flags.StringVar(&f.source, "http-source", "", "the page shows the lines of C of functions, by the debug information of this file, which is the kernel with -g")
 	flags.StringVar(&f.health, "health", "", "answer /healthz and /readyz, and nothing else, at HOST:PORT or unix:PATH; :PORT is for all who reach this host, such as a kubelet")
 }
 
@@ -49,14 +53,17 @@ func (f *pageFlags) args() []string {
 	if f.tokenFile != "" {
 		args = append(args, "--http-token-file", f.tokenFile)
 	}
+	if f.source != "" {
+		args = append(args, "--http-source", f.source)
+	}
 	return args
 }
 
 // parse checks the flags. Names of files become absolute ones: the program in the background is in
 // another directory.
 func (f *pageFlags) parse() (err error) {
-	if f.addr == "" && (f.write || f.tokenFile != "") {
-		return cli.Misused(fmt.Errorf("--http-write and --http-token-file are about the page: give its address with --http: %w", syscall.EINVAL))
+	if f.addr == "" && (f.write || f.tokenFile != "" || f.source != "") {
+		return cli.Misused(fmt.Errorf("--http-write, --http-token-file and --http-source are about the page: give its address with --http: %w", syscall.EINVAL))
 	}
 	for _, addr := range []*string{&f.addr, &f.health} {
 		if path, ok := strings.CutPrefix(*addr, "unix:"); ok && path != "" {
@@ -66,10 +73,14 @@ func (f *pageFlags) parse() (err error) {
 			*addr = "unix:" + path
 		}
 	}
-	if f.tokenFile != "" {
-		f.tokenFile, err = filepath.Abs(f.tokenFile)
+	for _, name := range []*string{&f.tokenFile, &f.source} {
+		if *name != "" {
+			if *name, err = filepath.Abs(*name); err != nil {
+				return err
+			}
+		}
 	}
-	return err
+	return nil
 }
 
 // leastToken is how long the token in a file must be: a short one can be guessed.
@@ -111,6 +122,7 @@ type pageServer struct {
 	health   net.Listener // of /healthz and /readyz alone, or nil
 	token    string
 	write    bool
+	source   *source.Kernel // of the functions' lines, or nil
 	machine  atomic.Pointer[page.Machine]
 	servers  []*page.Server
 }
@@ -136,6 +148,11 @@ func (s *pageServer) listen(f *pageFlags) (err error) {
 	}
 	if f.addr == "" {
 		return nil
+	}
+	if f.source != "" {
+		if s.source, err = source.Open(f.source); err != nil {
+			return fmt.Errorf("--http-source: %w", err)
+		}
 	}
 	if s.token, err = f.token(); err != nil {
 		return fmt.Errorf("--http-token-file: %w", err)
@@ -170,10 +187,17 @@ func (s *pageServer) serve() string {
 	}
 	h := page.New(page.Config{
 		Machine: machine,
-		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Program: programVersion(),
+		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Source: s.addSource, Program: programVersion(),
 	})
 	s.servers = append(s.servers, page.Serve(s.listener, h))
 	return s.where()
+}
+
+// addSource adds the lines of C, if they are known.
+func (s *pageServer) addSource(functions []look.Function) {
+	if s.source != nil {
+		s.source.Add(functions)
+	}
 }
 
 // where says how the page is reached.

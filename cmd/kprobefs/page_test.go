@@ -230,6 +230,8 @@ func TestPageFlags(t *testing.T) {
 		says string
 	}{
 		{[]string{"--http-write"}, "give its address with --http"},
+		{[]string{"--http-source", "vmlinux"}, "give its address with --http"},
+		{[]string{"--http", "127.0.0.1:0", "--http-source", short}, "--http-source: " + short},
 		{[]string{"--http", "0.0.0.0:8080"}, "can be reached from elsewhere"},
 		{[]string{"--http", "8080"}, "write 127.0.0.1:PORT"},
 		{[]string{"--health", "8080"}, "write :PORT, HOST:PORT"},

@@ -87,6 +87,9 @@ func (f Function) Lines(width int) []Line {
 	}
 	lines := []Line{{{Heading, head}}}
 	for _, in := range f.Instructions {
+		if in.Source != nil {
+			lines = append(lines, Line{{Faint, in.Source.String()}})
+		}
 		lines = append(lines, in.now(width == 0 || width >= besideWidth)...)
 		if in.Probe != nil {
 			lines = append(lines, in.probed()...)

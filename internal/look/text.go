@@ -24,6 +24,19 @@ type Instruction struct {
 	Patch   string        `json:"patch,omitempty"` // int3, jump or call
 	Was     []Instruction `json:"was,omitempty"`   // what the patch replaces
 	Probe   *TextProbe    `json:"probe,omitempty"`
+	Source  *Source       `json:"source,omitempty"` // where another line begins than that of the instruction before
+}
+
+// Source is a line of C.
+type Source struct {
+	File string `json:"file"`
+	Line int    `json:"line"`
+	Text string `json:"text,omitempty"` // if the file is there
+}
+
+// String returns the line for people.
+func (s Source) String() string {
+	return strings.TrimSuffix(fmt.Sprintf("%s:%d: %s", s.File, s.Line, s.Text), ": ")
 }
 
 // TextProbe describes a probed instruction.

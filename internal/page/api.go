@@ -138,6 +138,9 @@ func (p *Page) text(r *http.Request) ([]look.Function, error) {
 	if errors.Is(err, syscall.ENOENT) {
 		return nil, problemf(http.StatusNotFound, "no function of the kernel, or of a module, has the name %q; /api/functions?prefix=... lists those that there are", shorten(name))
 	}
+	if err == nil && p.conf.Source != nil {
+		p.conf.Source(functions)
+	}
 	return functions, err
 }
 

@@ -54,6 +54,8 @@ type Config struct {
 	Cookie string
 	// Write allows requests that change something.
 	Write bool
+	// Source adds the lines of C to functions; nil means that there are none.
+	Source func([]look.Function)
 	// Program is the program's name and version.
 	Program string
 }

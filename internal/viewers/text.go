@@ -8,6 +8,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/internal/cli"
 	"github.com/kprobefs/kprobefs/internal/look"
+	"github.com/kprobefs/kprobefs/internal/look/source"
 )
 
 const longText = `Show a function of a mounted tree's kernel, disassembled as its bytes are now. A line
@@ -21,15 +22,18 @@ jumps back by itself, where a step is not needed; the detour, which saves the
 registers, calls the handlers and restores them; and behind it the copied instructions
 and the jump back. A probe that is not armed shows what would be used.
 
+With --source the lines of C stand above the instructions that were compiled from them:
+FILE is the kernel with debug information, at the same addresses.
+
 Without addresses in /proc/kallsyms, they are zeros. --json writes an array with an
 object for each function of that name: name, module and instructions, each with
 address, offset, bytes, text, and where it is patched or probed: patch (int3, jump or
 call), was, and probe (armed, flags, carried_out, copies).`
 
 func textCommand() *cobra.Command {
-	at, asJSON := &cli.TreeFlag{}, false
+	at, asJSON, file := &cli.TreeFlag{}, false, ""
 	c := &cobra.Command{
-		Use:     "text [--at MNT] [--json] FUNCTION",
+		Use:     "text [--at MNT] [--source FILE] [--json] FUNCTION",
 		Short:   "Show a function's instructions as they are now",
 		Long:    longText,
 		Example: "  kprobefs text --at /mnt vfs_read\n  kprobefs text vfs_read --json | jq '.[].instructions[] | select(.patch)'",
@@ -39,6 +43,9 @@ func textCommand() *cobra.Command {
 		},
 		RunE: at.Run(func(c *cobra.Command, dir string, args []string) error {
 			functions, err := look.Functions(look.Files(dir), args[0])
+			if err == nil && file != "" {
+				err = addSource(functions, file)
+			}
 			switch {
 			case err != nil:
 				return err
@@ -50,7 +57,20 @@ func textCommand() *cobra.Command {
 	}
 	at.AddTo(c)
 	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of functions")
+	c.Flags().StringVar(&file, "source", "", "show lines of C, by the debug information of this kernel's file")
 	return c
+}
+
+// addSource adds the lines of C by a kernel's file.
+func addSource(functions []look.Function, file string) error {
+	k, err := source.Open(file)
+	if err != nil {
+		return fmt.Errorf("--source: %w", err)
+	}
+	if k.Add(functions) == 0 {
+		return fmt.Errorf("--source: %s does not have %s at the address that it has here: it is another kernel, or the function is a module's, or addresses are hidden", file, functions[0].Name)
+	}
+	return nil
 }
 
 // functions returns the names of functions that begin with a prefix, as completions.

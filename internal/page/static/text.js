@@ -59,6 +59,7 @@ function drawn(f) {
   const rows = [];
   for (const i of f.instructions) {
     const was = i.was ?? [];
+    if (i.source) rows.push(h("tr", { class: "source" }, h("td"), h("td", { colspan: "5" }, h("span", { class: "soft" }, i.source.file + ":" + i.source.line + " "), i.source.text ?? "")));
     rows.push(h("tr", { class: i.patch ? "patched" : false },
       h("td", {}, i.patch ? "*" : ""), h("td", { class: "soft" }, i.address), h("td", {}, hex(i.offset)), h("td", {}, i.bytes),
       h("td", { class: i.patch ? "patch-" + i.patch : false }, i.text),
