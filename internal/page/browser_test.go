@@ -3,6 +3,7 @@ package page
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -34,6 +35,14 @@ type browser struct {
 // newBrowser starts Chromium without a window and opens the page with its token.
 func newBrowser(t testing.TB, s *site) *browser {
 	t.Helper()
+	b := openBrowser(t, s.p)
+	b.site = s
+	return b
+}
+
+// openBrowser starts Chromium without a window and opens what a handler serves.
+func openBrowser(t testing.TB, h http.Handler, flags ...chromedp.ExecAllocatorOption) *browser {
+	t.Helper()
 	if testing.Short() {
 		t.Skip("a browser takes some seconds: -short")
 	}
@@ -50,18 +59,19 @@ func newBrowser(t testing.TB, s *site) *browser {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := Serve(l, s.p)
+	server := Serve(l, h)
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.Flag("no-sandbox", true), chromedp.UserDataDir(dir),
 		chromedp.Env("TMPDIR="+t.TempDir())) // where it leaves its sockets
+	options = append(options, flags...)
 	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	t.Cleanup(cancel)
 	ctx, end := chromedp.NewExecAllocator(ctx, options...)
 	t.Cleanup(end)
 	ctx, done := chromedp.NewContext(ctx)
 	t.Cleanup(done)
-	b := &browser{t: t, site: s, ctx: ctx, base: "http://" + l.Addr().String() + "/", dir: dir}
+	b := &browser{t: t, ctx: ctx, base: "http://" + l.Addr().String() + "/", dir: dir}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {
 		t.Fatal(err)
 	}
