@@ -256,7 +256,7 @@ func (a *Activity) Begin(c host.Caller) {
 func (a *Activity) End(c host.Caller) {
 	a.Update()
 	if a.mirrored() != (callSet{}) {
-		a.mirror.Answering(c.TID)
+		a.mirror.StopAnswered(c.TID)
 	}
 }
 

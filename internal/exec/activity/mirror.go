@@ -39,9 +39,9 @@ type Mirror interface {
 	// request that causes this is answered. From then on each call of interest (Mirrored) is to
 	// be made by Activity.Mirror.
 	Mirror(on bool)
-	// Answering is called, while calls are of interest, before a request of a thread is
+	// StopAnswered is called, while calls are of interest, before a request of a thread is
 	// answered. The thread waits for that, so it cannot be stopped before.
-	Answering(tid int)
+	StopAnswered(tid int)
 }
 
 // setMirrors tells the mirrorer, if the calls are others than before, or told is set: the calls of

@@ -105,7 +105,7 @@ func (m *Mirror) lateText(t *tracee, ip uint64) (*covering, error) {
 	if err := m.mayRing(t); err != nil {
 		return nil, err
 	}
-	alone := m.single(t)
+	alone := m.checkSingle(t)
 	i := &image{covered: map[uint64]bool{}, rings: *allCalls}
 	todo, made, known, err := m.list(t, i, alone == nil)
 	t.text = nil
@@ -129,7 +129,7 @@ func (m *Mirror) lateText(t *tracee, ip uint64) (*covering, error) {
 		return nil, i.set(t.pid, &m.wanted, controlCalls)
 	}
 	c := &covering{image: i, todo: todo, late: true, resume: ip}
-	return c, m.undisturbed(t, c)
+	return c, m.checkUndisturbed(t, c)
 }
 
 // found finds the rooms of text that has been changed before, and returns the mappings that are left.
@@ -149,9 +149,9 @@ func (i *image) found(mem doorbell.Reader, all []mapping) (left []mapping, err e
 	return slices.DeleteFunc(left, func(a mapping) bool { return a.text.Room(&i.rings) == 0 }), nil
 }
 
-// undisturbed fails if a process may go on inside of what is to be replaced.
-func (m *Mirror) undisturbed(t *tracee, c *covering) error {
-	if err := m.single(t); err != nil {
+// checkUndisturbed fails if a process may go on inside of what is to be replaced.
+func (m *Mirror) checkUndisturbed(t *tracee, c *covering) error {
+	if err := m.checkSingle(t); err != nil {
 		return err
 	}
 	inside := func(addr uint64) bool {
@@ -166,8 +166,8 @@ func (m *Mirror) undisturbed(t *tracee, c *covering) error {
 	return m.scan(t, c, inside)
 }
 
-// single fails if the process of a thread has another one, or shares its memory with another process.
-func (m *Mirror) single(t *tracee) error {
+// checkSingle fails if the process of a thread has another one, or shares its memory with another process.
+func (m *Mirror) checkSingle(t *tracee) error {
 	if n, ok := proc.Status(t.pid, "Threads"); !ok || n != "1" || len(m.tracees) > maxTracees {
 		return errShared
 	}

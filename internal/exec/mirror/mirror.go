@@ -61,7 +61,7 @@ type Mirror struct {
 
 	events   atomic.Uint32 // counts what wake is called for
 	waits    atomic.Bool   // the tracing thread waits for that
-	told     sync.Map      // *mirrorWork by thread: calls that a supervisor may tell of
+	told     sync.Map      // *Call by thread: calls that a supervisor may tell of
 	mu       sync.Mutex
 	requests []func() // for the tracing thread
 
@@ -94,8 +94,8 @@ type mirrorSpace struct {
 type tracee struct {
 	tid, pid int
 	space    *mirrorSpace
-	nr       uint64      // the number of the call that it made last
-	call     *mirrorWork // the call, if it is mirrored
+	nr       uint64 // the number of the call that it made last
+	call     *Call  // the call, if it is mirrored
 	row      *calls.Row
 	args     [6]uint64
 	rang     bool      // it has rung for the call
@@ -125,12 +125,16 @@ const (
 	forText            // until the text of its files is known
 )
 
-// mirrorWork is a call in the guest.
-type mirrorWork struct {
+// newCall returns a call that the guest has not begun yet.
+func (m *Mirror) newCall() *Call { return &Call{made: make(chan host.Made, 1), wake: m.wake} }
+
+// Call is a call of a thread that the guest makes, too, from its entry to its return.
+type Call struct {
 	reached, ended atomic.Bool
 	told           atomic.Bool // a supervisor has told of the call; not set for those that need no such
 	opens          bool        // it opens a file
 	made           chan host.Made
+	wake           func() // the tracing thread
 	memory         callMemory
 	wait           *pollWait // what the call waits for, if it does
 
@@ -208,15 +212,15 @@ func (m *Mirror) Leave(space string) {
 		m.joined.Store(int32(len(m.spaces)))
 		for _, t := range m.tracees {
 			if t.space == s {
-				m.letGo(t)
+				m.detachLater(t)
 			}
 		}
 		s.view.Close()
 	})
 }
 
-// letGo has a thread detached as soon as it can be stopped.
-func (m *Mirror) letGo(t *tracee) {
+// detachLater has a thread detached as soon as it can be stopped.
+func (m *Mirror) detachLater(t *tracee) {
 	t.letGo = true
 	if _, held := m.held[t]; !held {
 		m.later[t] = struct{}{}
@@ -257,15 +261,15 @@ func (m *Mirror) Mirror(on bool) {
 	})
 }
 
-// Answering has a thread stop when it has the answer to its request. The host's kernel
+// StopAnswered has a thread stop when it has the answer to its request. The host's kernel
 // tells of that as an interruption, which comes too late to change the answer.
-func (m *Mirror) Answering(tid int) {
+func (m *Mirror) StopAnswered(tid int) {
 	if tid > 0 && m.joined.Load() > 0 {
-		m.do(func() { m.answering(tid) })
+		m.do(func() { m.stopAnswered(tid) })
 	}
 }
 
-func (m *Mirror) answering(tid int) {
+func (m *Mirror) stopAnswered(tid int) {
 	t := m.tracees[tid]
 	if t == nil {
 		if pid, err := proc.Process(tid); err == nil {
@@ -395,7 +399,7 @@ func (m *Mirror) reap(how int) (any bool) {
 		if err != nil || tid <= 0 {
 			return any
 		}
-		m.stopped(tid, status)
+		m.handleStop(tid, status)
 		any, how = true, unix.WNOHANG
 	}
 }
@@ -448,10 +452,10 @@ func (m *Mirror) spaceOfChild(tid, pid int) *mirrorSpace {
 	return nil
 }
 
-// Sees attaches to a thread of a command that is about to execute a program, and so far has
+// AttachFirst attaches to a thread of a command that is about to execute a program, and so far has
 // the supervisor's file, by: it is the command's first, which nobody traces. The host's
 // kernel stops it when it has.
-func (m *Mirror) Sees(tid int, space, by string) {
+func (m *Mirror) AttachFirst(tid int, space, by string) {
 	if m.joined.Load() == 0 || !m.on.Load() {
 		return
 	}
@@ -517,8 +521,8 @@ func (m *Mirror) interruptLater() {
 	}
 }
 
-// stopped handles a stop or the end of a thread.
-func (m *Mirror) stopped(tid int, status unix.WaitStatus) {
+// handleStop handles a stop or the end of a thread.
+func (m *Mirror) handleStop(tid int, status unix.WaitStatus) {
 	t := m.tracees[tid]
 	if status.Exited() || status.Signaled() {
 		if t != nil {
@@ -534,24 +538,24 @@ func (m *Mirror) stopped(tid int, status unix.WaitStatus) {
 		if err != nil {
 			pid = tid
 		}
-		t = m.born(tid, pid)
+		t = m.addChild(tid, pid)
 	}
 	delete(m.later, t)
 	t.stopped = true
 	sig, event := status.StopSignal(), int(status)>>16
 	switch {
 	case sig == unix.SIGTRAP|0x80 || event == unix.PTRACE_EVENT_SECCOMP:
-		m.call(t)
+		m.handleCall(t)
 	case event == ptraceEventStop && sig != unix.SIGTRAP: // a stop of the whole process
-		if !m.leaves(t) {
+		if !m.detachIdle(t) {
 			t.stopped = false
 			_ = ptrace(ptraceListen, tid, 0, 0)
 		}
 	case event == unix.PTRACE_EVENT_EXEC:
-		m.executed(t)
+		m.handleExec(t)
 		m.resume(t, 0)
 	case event == unix.PTRACE_EVENT_FORK, event == unix.PTRACE_EVENT_VFORK, event == unix.PTRACE_EVENT_CLONE:
-		m.expect(t)
+		m.expectChild(t)
 		m.resume(t, 0)
 	case event != 0: // it is new, or was to stop
 		m.resume(t, 0)
@@ -560,9 +564,9 @@ func (m *Mirror) stopped(tid int, status unix.WaitStatus) {
 	}
 }
 
-// expect is called when t has made a child, which is traced from its begin on. Its first stop may
+// expectChild is called when t has made a child, which is traced from its begin on. Its first stop may
 // be still to come, when t is no longer traced; run waits for stops as long as there are tracees.
-func (m *Mirror) expect(t *tracee) {
+func (m *Mirror) expectChild(t *tracee) {
 	var child uintptr
 	if ptrace(unix.PTRACE_GETEVENTMSG, t.tid, 0, uintptr(unsafe.Pointer(&child))) != nil {
 		return
@@ -578,12 +582,12 @@ func (m *Mirror) expect(t *tracee) {
 	if err != nil || !ok || tracer != strconv.Itoa(m.tid) {
 		return // it has come and gone
 	}
-	m.born(int(child), pid)
+	m.addChild(int(child), pid)
 	m.inherit(t.pid, pid)
 }
 
-// born adds a thread that a traced one has created.
-func (m *Mirror) born(tid, pid int) *tracee {
+// addChild adds a thread that a traced one has created.
+func (m *Mirror) addChild(tid, pid int) *tracee {
 	t := &tracee{tid: tid, pid: pid, space: m.spaceOfChild(tid, pid)}
 	t.letGo = t.space == nil // its command has left
 	m.tracees[tid] = t
@@ -593,9 +597,9 @@ func (m *Mirror) born(tid, pid int) *tracee {
 	return t
 }
 
-// executed is called when the process of t has a new program. The thread that has called
+// handleExec is called when the process of t has a new program. The thread that has called
 // execve(2) now has the id of the process.
-func (m *Mirror) executed(t *tracee) {
+func (m *Mirror) handleExec(t *tracee) {
 	m.maps.Forget(t.pid)
 	delete(m.images, t.pid)
 	delete(m.lates, t.pid)
@@ -624,7 +628,7 @@ func (t *tracee) abort() {
 
 // finish has the call return in the guest. The tracing thread calls it, and ends the call
 // itself if it has begun it and nothing has to be waited for.
-func (w *mirrorWork) finish(made host.Made) {
+func (w *Call) finish(made host.Made) {
 	run := w.run
 	if run == nil {
 		select {
@@ -660,8 +664,8 @@ func (m *Mirror) forget(t *tracee) {
 	}
 }
 
-// leaves detaches a stopped thread if nothing is to be seen of it.
-func (m *Mirror) leaves(t *tracee) bool {
+// detachIdle detaches a stopped thread if nothing is to be seen of it.
+func (m *Mirror) detachIdle(t *tracee) bool {
 	if m.on.Load() && !t.letGo {
 		return false
 	}
@@ -713,11 +717,11 @@ func (m *Mirror) release(t *tracee) bool {
 	case forNothing:
 		ready = true
 	case forEntry:
-		ready = t.call.reached.Load() && m.alone(t)
+		ready = t.call.reached.Load() && m.untraced(t)
 	case forReturn:
 		ready = t.call.ended.Load()
 	case forOther:
-		ready = m.alone(t)
+		ready = m.untraced(t)
 	case forText:
 		ready = t.text.done.Load()
 	}
@@ -766,8 +770,8 @@ func (m *Mirror) releaseHeld() (any bool) {
 	return any
 }
 
-// call handles the stop at the beginning or the end of a call.
-func (m *Mirror) call(t *tracee) {
+// handleCall handles the stop at the beginning or the end of a call.
+func (m *Mirror) handleCall(t *tracee) {
 	var info syscallInfo
 	if err := getCall(t.tid, &info); err != nil {
 		m.resume(t, 0) // it has been killed, or this kernel does not know the request
@@ -779,27 +783,27 @@ func (m *Mirror) call(t *tracee) {
 	switch info.op {
 	case syscallEntry:
 		m.answer(t, &info)
-		m.entered(t, &info)
+		m.handleEntry(t, &info)
 	case syscallSeccomp:
-		m.rung(t, &info)
+		m.handleRing(t, &info)
 	case syscallExit:
 		if t.fresh {
 			t.fresh = false
-			m.renewed(t, int64(info.nr))
+			m.handleNewText(t, int64(info.nr))
 			return
 		}
-		t.ringsAgain(int64(info.nr))
+		t.ringAgain(int64(info.nr))
 		if t.call == nil && m.adopt(t, &info) {
 			return
 		}
-		m.returned(t, int64(info.nr))
+		m.handleReturn(t, int64(info.nr))
 	default:
 		m.resume(t, 0)
 	}
 }
 
-// entered handles the beginning of a call.
-func (m *Mirror) entered(t *tracee, info *syscallInfo) {
+// handleEntry handles the beginning of a call.
+func (m *Mirror) handleEntry(t *tracee, info *syscallInfo) {
 	t.nr = noCall
 	if arch, ok := calls.Arch(); !ok || info.arch != arch {
 		m.resume(t, 0)
@@ -807,35 +811,36 @@ func (m *Mirror) entered(t *tracee, info *syscallInfo) {
 	}
 	t.nr, t.args = info.nr, info.args
 	t.cover, t.program = false, false // it is in its new text
-	m.controls(t)
-	if info.nr == unix.SYS_PTRACE && m.traces(t, info.args) {
+	m.noteControl(t)
+	if info.nr == unix.SYS_PTRACE && m.handlePtrace(t, info.args) {
 		return
 	}
 	a := m.activity.Load()
 	row := calls.Rows[info.nr]
 	switch {
 	case row != nil && row.Plain() && m.plain && a != nil && a.Mirrored(row.Guest):
-		m.tell(t, a, row)
+		m.tellPlain(t, a, row)
 	case row == nil || row.By == calls.Supervisor:
-		m.mirrored(t, a, nil, false)
+		m.beginCall(t, a, nil, false)
 	case row.By == calls.Tracer:
-		m.mirrored(t, a, row, a != nil && a.Mirrored(row.Guest) && (row.Except == nil || !row.Except(info.args)))
+		m.beginCall(t, a, row, a != nil && a.Mirrored(row.Guest) && (row.Except == nil || !row.Except(info.args)))
 	case row.Quiet(info.args): // nobody tells of it
-		m.mirrored(t, a, row, a != nil && a.Told(row.Guest))
-	case a == nil || !a.Told(row.Guest) || !m.named(t, a, row):
-		t.call, t.row = &mirrorWork{made: make(chan host.Made, 1), opens: row.Opens != nil}, nil
+		m.beginCall(t, a, row, a != nil && a.Told(row.Guest))
+	case a == nil || !a.Told(row.Guest) || !m.beginNamed(t, a, row):
+		t.call, t.row = m.newCall(), nil
+		t.call.opens = row.Opens != nil
 		m.told.Store(t.tid, t.call)
 		m.resume(t, 0)
 	}
 }
 
-// tell has the guest make a plain call, and lets t go on when it has.
-func (m *Mirror) tell(t *tracee, a *activity.Activity, row *calls.Row) {
-	w := &mirrorWork{made: make(chan host.Made, 1)}
+// tellPlain has the guest make a plain call, and lets t go on when it has.
+func (m *Mirror) tellPlain(t *tracee, a *activity.Activity, row *calls.Row) {
+	w := m.newCall()
 	t.call, t.row, t.tells = w, nil, true
 	tid, pid, args := t.tid, t.pid, t.args
 	go func() {
-		defer m.returns(w)
+		defer w.noteReturn()
 		if clone3, ok := activity.ReadPlain(tid, row.Guest, args); ok {
 			a.Plain(callerOf(tid, pid), row.Guest, args, clone3)
 		}
@@ -843,8 +848,8 @@ func (m *Mirror) tell(t *tracee, a *activity.Activity, row *calls.Row) {
 	m.hold(t, forEntry)
 }
 
-// mirrored has the guest begin the call of t, if it is seen.
-func (m *Mirror) mirrored(t *tracee, a *activity.Activity, row *calls.Row, seen bool) {
+// beginCall has the guest begin the call of t, if it is seen.
+func (m *Mirror) beginCall(t *tracee, a *activity.Activity, row *calls.Row, seen bool) {
 	if !seen {
 		if t.awaits != nil {
 			m.hold(t, forOther)
@@ -858,19 +863,20 @@ func (m *Mirror) mirrored(t *tracee, a *activity.Activity, row *calls.Row, seen 
 		m.resume(t, 0)
 		return
 	}
-	t.call, t.row = &mirrorWork{made: make(chan host.Made, 1)}, row
+	t.call, t.row = m.newCall(), row
 	t.call.wait = m.wait(t, row, c)
 	if !m.start(t, a, c) {
-		go m.make(a, c, t.call, row, t.tid, t.pid, t.space.view, t.space.files.Ours())
+		go m.makeCall(a, c, t.call, row, t.tid, t.pid, t.space.view, t.space.files.Ours())
 	}
 	m.hold(t, forEntry)
 }
 
-// named makes a call of calls.Either in the guest without the supervisor, if all is known of it at once. It returns
+// beginNamed makes a call of calls.Either in the guest without the supervisor, if all is known of it at once. It returns
 // false for others.
-func (m *Mirror) named(t *tracee, a *activity.Activity, row *calls.Row) bool {
+func (m *Mirror) beginNamed(t *tracee, a *activity.Activity, row *calls.Row) bool {
 	c := &host.Mirror{Syscall: host.Syscall{Nr: row.Guest, Args: t.args}}
-	t.call, t.row = &mirrorWork{made: make(chan host.Made, 1), memory: m.memory(t)}, row
+	t.call, t.row = m.newCall(), row
+	t.call.memory = m.memory(t)
 	ours := append([]string{"/proc"}, t.space.files.Ours()...) // of some files there the supervisor knows more
 	path, known := m.lookUp(t, c, ours)
 	if !known || path == "" || hostview.Below(path, ours) || m.describe(t, row, c) || !m.begin(t, a, c) {
@@ -917,7 +923,7 @@ func (m *Mirror) start(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 			return false
 		}
 		if hostview.Below(path, t.space.files.Ours()) { // it comes as a request
-			m.returns(w)
+			w.noteReturn()
 			return true
 		}
 	}
@@ -938,16 +944,16 @@ func (m *Mirror) begin(t *tracee, a *activity.Activity, c *host.Mirror) bool {
 	if w.memory.absent {
 		return false
 	}
-	m.connect(w, c)
-	run, ok := a.StartMirror(callerOf(t.tid, t.pid), c, func(int64) { m.returns(w) })
+	w.connect(c)
+	run, ok := a.StartMirror(callerOf(t.tid, t.pid), c, func(int64) { w.noteReturn() })
 	w.run = run
 	return ok
 }
 
-// make has the guest make a call. It reads the program's memory, which may be such that has
+// makeCall has the guest make a call. It reads the program's memory, which may be such that has
 // to be waited for.
-func (m *Mirror) make(a *activity.Activity, c *host.Mirror, w *mirrorWork, row *calls.Row, tid, pid int, at hostview.View, ours []string) {
-	defer m.returns(w)
+func (m *Mirror) makeCall(a *activity.Activity, c *host.Mirror, w *Call, row *calls.Row, tid, pid int, at hostview.View, ours []string) {
+	defer w.noteReturn()
 	w.memory = callMemory{tid: tid}
 	path, mode := w.memory.path(row, at, c.Args, ours)
 	if hostview.Below(path, ours) {
@@ -955,14 +961,14 @@ func (m *Mirror) make(a *activity.Activity, c *host.Mirror, w *mirrorWork, row *
 	}
 	c.Mode = mode
 	w.memory.arguments(row, c.Args)
-	m.connect(w, c)
+	w.connect(c)
 	a.Mirror(callerOf(tid, pid), c)
 }
 
-// connect has the guest's call tell of itself in w, and get the result from there.
-func (m *Mirror) connect(w *mirrorWork, c *host.Mirror) {
+// connect has the guest's call tell of itself, and get the result from here.
+func (w *Call) connect(c *host.Mirror) {
 	c.Memory = w.memory.Memory
-	c.Reached = func() { w.reached.Store(true); m.wake() }
+	c.Reached = func() { w.reached.Store(true); w.wake() }
 	c.Made = func() host.Made {
 		made := <-w.made
 		made.Written = w.memory.awaitChanged(made.Ret)
@@ -970,32 +976,32 @@ func (m *Mirror) connect(w *mirrorWork, c *host.Mirror) {
 	}
 }
 
-// returns notes that a call has returned in the guest.
-func (m *Mirror) returns(w *mirrorWork) {
+// noteReturn notes that the call has returned in the guest.
+func (w *Call) noteReturn() {
 	w.reached.Store(true)
 	w.ended.Store(true)
-	m.wake()
+	w.wake()
 }
 
 func callerOf(tid, pid int) host.Caller {
 	return host.Caller{TID: tid, PID: pid, Comm: func() string { name, _ := proc.Comm(tid); return name }}
 }
 
-// awaits returns the call of calls.Either that a traced thread makes, or nil. The supervisor
+// claim returns the call of calls.Either that a traced thread makes, or nil. The supervisor
 // has told of it while the host's kernel waits.
-func (m *Mirror) awaits(tid int) *mirrorWork {
+func (m *Mirror) claim(tid int) *Call {
 	w, _ := m.told.Load(tid)
-	if w == nil || w.(*mirrorWork).told.Swap(true) {
+	if w == nil || w.(*Call).told.Swap(true) {
 		return nil
 	}
-	return w.(*mirrorWork)
+	return w.(*Call)
 }
 
 // Begin makes a call in the guest of which the supervisor has told; reached is called when
 // the host's kernel is to make it, which is also when the guest takes too long. It returns false
 // for a call that is not one of calls.Either by a traced thread.
 func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
-	w, a := m.awaits(by.TID), m.activity.Load()
+	w, a := m.claim(by.TID), m.activity.Load()
 	if w == nil || a == nil {
 		return false
 	}
@@ -1017,16 +1023,16 @@ func (m *Mirror) Begin(by host.Caller, s host.Syscall, reached func()) bool {
 	return true
 }
 
-// returned handles the end of a call.
-func (m *Mirror) returned(t *tracee, ret int64) {
-	if ret == errRestart && m.again(t) {
+// handleReturn handles the end of a call.
+func (m *Mirror) handleReturn(t *tracee, ret int64) {
+	if ret == errRestart && m.remake(t) {
 		return
 	}
-	m.endOf(t, ret)
+	m.endCall(t, ret)
 }
 
-// endOf has the guest end the call that has returned ret.
-func (m *Mirror) endOf(t *tracee, ret int64) {
+// endCall has the guest end the call that has returned ret.
+func (m *Mirror) endCall(t *tracee, ret int64) {
 	if t.call == nil {
 		m.resume(t, 0)
 		return
@@ -1053,16 +1059,16 @@ func (m *Mirror) endOf(t *tracee, ret int64) {
 			made.Files[i/calls.SizeofInt], _ = t.space.files.Of(t.tid, t.pid, int(int32(binary.NativeEndian.Uint32(b[i:]))))
 		}
 	}
-	made.Polled = m.ended(t, t.call.wait, ret)
+	made.Polled = m.pollResult(t, t.call.wait, ret)
 	t.call.finish(made)
 	m.hold(t, forReturn)
 }
 
-// again has the kernel make a call again that a signal has ended before the supervisor
+// remake has the kernel make a call again that a signal has ended before the supervisor
 // received its notification: without a supervisor it would not have waited there, and so
 // it must not fail with EINTR. It reports whether it takes care of t. That is not so of a
 // call which the supervisor has told of, or which waits by itself, as open(2) of a FIFO.
-func (m *Mirror) again(t *tracee) bool {
+func (m *Mirror) remake(t *tracee) bool {
 	row := calls.Rows[t.nr]
 	opens := row != nil && row.OpensFile()
 	switch {
@@ -1073,7 +1079,7 @@ func (m *Mirror) again(t *tracee) bool {
 		return false
 	}
 	if !opens {
-		m.restart(t)
+		m.restartCall(t)
 		return true
 	}
 	at, ours := t.space.view, t.space.files.Ours()
@@ -1087,20 +1093,20 @@ func (m *Mirror) again(t *tracee) bool {
 				if !waits {
 					_ = setResult(t.tid, errRestartAlways)
 				}
-				m.endOf(t, errRestart)
+				m.endCall(t, errRestart)
 			case waits:
 				m.forgetCall(t)
 				m.resume(t, 0)
 			default:
-				m.restart(t)
+				m.restartCall(t)
 			}
 		})
 	}()
 	return true
 }
 
-// restart ends a call so that the kernel makes it again.
-func (m *Mirror) restart(t *tracee) {
+// restartCall ends a call so that the kernel makes it again.
+func (m *Mirror) restartCall(t *tracee) {
 	m.forgetCall(t)
 	_ = setResult(t.tid, errRestartAlways) // else it fails with EINTR
 	m.resume(t, 0)
@@ -1126,14 +1132,14 @@ func mayWait(at hostview.View, tid int, call *calls.Row, args [6]uint64, ours []
 	return false
 }
 
-// alone reports whether the thread that t is about to trace has no other tracer.
-func (m *Mirror) alone(t *tracee) bool {
+// untraced reports whether the thread that t is about to trace has no other tracer.
+func (m *Mirror) untraced(t *tracee) bool {
 	return t.awaits == nil || m.tracees[t.awaits.tid] != t.awaits
 }
 
-// traces handles ptrace(2): a thread that another one is about to trace is let go, since
+// handlePtrace handles ptrace(2): a thread that another one is about to trace is let go, since
 // it can have one tracer only. It reports whether that is t itself, whose call is not seen.
-func (m *Mirror) traces(t *tracee, args [6]uint64) (gone bool) {
+func (m *Mirror) handlePtrace(t *tracee, args [6]uint64) (gone bool) {
 	switch args[0] {
 	case unix.PTRACE_TRACEME:
 		t.letGo = true

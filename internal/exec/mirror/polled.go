@@ -120,8 +120,8 @@ func (m *Mirror) add(t *tracee, w *pollWait, fd int) {
 	}
 }
 
-// ended says what the descriptors of a call are ready for when it has returned ret.
-func (m *Mirror) ended(t *tracee, w *pollWait, ret int64) []host.Polled {
+// pollResult says what the descriptors of a call are ready for when it has returned ret.
+func (m *Mirror) pollResult(t *tracee, w *pollWait, ret int64) []host.Polled {
 	if w == nil || w.kind == calls.WaitsTarget {
 		return nil
 	}

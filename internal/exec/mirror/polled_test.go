@@ -56,10 +56,10 @@ func TestWaitArray(t *testing.T) {
 	if _, err := unix.Write(w, []byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	if got, _ := readyFor(m.ended(tracee, wait, 1), r); got&unix.POLLIN == 0 {
+	if got, _ := readyFor(m.pollResult(tracee, wait, 1), r); got&unix.POLLIN == 0 {
 		t.Errorf("a pipe with data: %#x", got)
 	}
-	if none := m.wait(tracee, calls.Rows[unix.SYS_READ], c); none != nil || m.ended(tracee, none, 0) != nil {
+	if none := m.wait(tracee, calls.Rows[unix.SYS_READ], c); none != nil || m.pollResult(tracee, none, 0) != nil {
 		t.Errorf("read(2) waits for %+v", none)
 	}
 }
@@ -108,7 +108,7 @@ func TestWaitEpoll(t *testing.T) {
 	tracee.args = [6]uint64{uint64(epoll), exectest.AddrOf(t, &events[0]), 4, 0}
 	c := &host.Mirror{Syscall: host.Syscall{Args: tracee.args}}
 	wait := m.wait(tracee, calls.Rows[unix.SYS_EPOLL_PWAIT], c)
-	if c.Ready != 0 || len(c.Polled) != hostview.MaxPolled || c.Polled[0].FD != -1 || m.ended(tracee, wait, 0) == nil || len(m.ended(tracee, wait, 0)) != 0 {
+	if c.Ready != 0 || len(c.Polled) != hostview.MaxPolled || c.Polled[0].FD != -1 || m.pollResult(tracee, wait, 0) == nil || len(m.pollResult(tracee, wait, 0)) != 0 {
 		t.Errorf("nothing is ready: %#x, %+v", c.Ready, c.Polled)
 	}
 	if _, err := unix.Write(w, []byte("x")); err != nil {
@@ -121,12 +121,12 @@ func TestWaitEpoll(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := m.ended(tracee, wait, int64(n))
+	found := m.pollResult(tracee, wait, int64(n))
 	if got, known := readyFor(found, r); n != 1 || len(found) != 1 || !known || got&unix.POLLIN == 0 {
 		t.Errorf("%d events, found %+v", n, found)
 	}
 	events[0].Pad = 9 // what nobody has asked for
-	if found := m.ended(tracee, wait, 1); len(found) != 0 {
+	if found := m.pollResult(tracee, wait, 1); len(found) != 0 {
 		t.Errorf("found %+v", found)
 	}
 

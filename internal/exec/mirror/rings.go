@@ -141,14 +141,14 @@ func (m *Mirror) inherit(parent, child int) {
 	}
 }
 
-// rung handles the stop at a call that a filter leaves to the tracer.
-func (m *Mirror) rung(t *tracee, info *syscallInfo) {
+// handleRing handles the stop at a call that a filter leaves to the tracer.
+func (m *Mirror) handleRing(t *tracee, info *syscallInfo) {
 	if !m.answer(t, info) { // a filter of the program's own: as without a tracer
 		_ = setCall(t.tid, noCall)
 		m.resume(t, 0)
 		return
 	}
-	m.entered(t, info)
+	m.handleEntry(t, info)
 }
 
 // answer puts the number of the call in place of the one by which a thread rings for it. It
@@ -163,16 +163,16 @@ func (m *Mirror) answer(t *tracee, info *syscallInfo) bool {
 	return t.rang
 }
 
-// ringsAgain has a call ring again that the kernel makes again after a signal.
-func (t *tracee) ringsAgain(ret int64) {
+// ringAgain has a call ring again that the kernel makes again after a signal.
+func (t *tracee) ringAgain(ret int64) {
 	const noHandler = -514 // ERESTARTNOHAND
 	if t.rang && (ret == errRestart || ret == errRestartAlways || ret == noHandler) {
 		_ = setCall(t.tid, doorbell.Base+t.nr)
 	}
 }
 
-// controls looks at a call that changes what is known of the thread's process.
-func (m *Mirror) controls(t *tracee) {
+// noteControl looks at a call that changes what is known of the thread's process.
+func (m *Mirror) noteControl(t *tracee) {
 	if m.images[t.pid] == nil {
 		return
 	}
@@ -444,7 +444,7 @@ func (m *Mirror) makeRoom(t *tracee) {
 		c.at++
 	}
 	if c.at == len(c.todo) {
-		m.covered(t)
+		m.applyText(t)
 		return
 	}
 	if err := m.send(t, c, &c.todo[c.at]); err != nil {
@@ -547,12 +547,12 @@ func (m *Mirror) errand(t *tracee, info *syscallInfo) bool {
 // failed reports whether what a call returns is an errno.
 func failed(ret int64) bool { return ret < 0 && ret > -4096 }
 
-// covered changes the text, for which there is room now.
-func (m *Mirror) covered(t *tracee) {
+// applyText changes the text, for which there is room now.
+func (m *Mirror) applyText(t *tracee) {
 	c := t.covering
 	err := error(nil)
 	if c.late {
-		err = m.undisturbed(t, c)
+		err = m.checkUndisturbed(t, c)
 	}
 	if err == nil {
 		err = m.change(t, c)
@@ -618,22 +618,22 @@ func (m *Mirror) change(t *tracee, c *covering) error {
 	return nil
 }
 
-// renewed handles the end of a call that may have given a process new text.
-func (m *Mirror) renewed(t *tracee, ret int64) {
+// handleNewText handles the end of a call that may have given a process new text.
+func (m *Mirror) handleNewText(t *tracee, ret int64) {
 	t.cover = !failed(ret)
 	if i := m.images[t.pid]; i != nil && t.cover && t.nr == unix.SYS_MMAP {
-		i.replaced(uint64(ret), t.args[1])
+		i.forgetMappings(uint64(ret), t.args[1])
 	}
 	if t.call != nil || !t.cover { // a call that can be seen first returns in the guest
-		t.ringsAgain(ret)
-		m.returned(t, ret)
+		t.ringAgain(ret)
+		m.handleReturn(t, ret)
 		return
 	}
 	m.goOn(t)
 }
 
-// replaced forgets the mappings in place of which there is another one of size bytes.
-func (i *image) replaced(at, size uint64) {
+// forgetMappings forgets the mappings in place of which there is another one of size bytes.
+func (i *image) forgetMappings(at, size uint64) {
 	for start := range i.covered {
 		if start >= at && start-at < size {
 			delete(i.covered, start)

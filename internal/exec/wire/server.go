@@ -51,18 +51,18 @@ type Kernel struct {
 // they make them.
 type Mirror interface {
 	activity.Mirror
-	// follow sends the calls to a new machine from now on.
+	// Follow sends the calls to a new machine from now on.
 	Follow(a *activity.Activity)
-	// join has the threads in a mount namespace traced. It says why that cannot be.
+	// Join has the threads in a mount namespace traced. It says why that cannot be.
 	Join(space string, server int, exe string, stops bool) error
 	// Tell is called first, with what counts the calls of threads of which the supervisor need not tell.
 	Tell(made func(tid int))
 	// Plain reports whether the supervisor need not tell of plain calls (calls.Row.Plain) of threads that are traced.
 	Plain() bool
-	// leave is the end of join.
+	// Leave is the end of Join.
 	Leave(space string)
-	// sees is told of a thread that is about to execute a program.
-	Sees(tid int, space, by string)
+	// AttachFirst is told of a thread that is about to execute a program.
+	AttachFirst(tid int, space, by string)
 	// begin makes a call in the guest of which a supervisor has told, and calls reached when the
 	// host's kernel is to make it. It returns false for a call that it does not await.
 	Begin(by host.Caller, s host.Syscall, reached func()) bool
@@ -187,7 +187,7 @@ func (c *Server) Connect(socket, pid int) error {
 	return nil
 }
 
-// join has the guest repeat what happens in the supervisor's mount namespace. blind is why
+// Join has the guest repeat what happens in the supervisor's mount namespace. blind is why
 // reads and writes are not seen, or nil.
 func (c *conn) join(mirror string) (blind, err error) {
 	c.joining.Lock()
@@ -266,7 +266,7 @@ func (c *conn) call(m *Message) {
 		return
 	}
 	if m.Nr == abi.SysExecve {
-		c.Mirror.Sees(m.TID, c.space, c.exe)
+		c.Mirror.AttachFirst(m.TID, c.space, c.exe)
 	}
 	if f, ok := m.fork(); ok {
 		k.Activity.Fork(by, f)
