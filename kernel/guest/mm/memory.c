@@ -1,5 +1,6 @@
 /* memory.c: page faults of mapped areas. Pages are allocated at the first access. */
 #include <linux/sched.h>
+#include <linux/export.h>
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/string.h>
@@ -116,3 +117,33 @@ int copy_page_range(struct vm_area_struct *dst_vma, struct vm_area_struct *src_v
 	}
 	return 0;
 }
+
+// Mappings of a module's memory. mmap(2) of its files does not come here, so there is no
+// area to map into.
+int remap_pfn_range(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size, pgprot_t prot)
+{
+	return -ENODEV;
+}
+EXPORT_SYMBOL(remap_pfn_range);
+
+int vm_insert_page(struct vm_area_struct *vma, unsigned long addr, struct page *page)
+{
+	return -ENODEV;
+}
+EXPORT_SYMBOL(vm_insert_page);
+
+int vm_iomap_memory(struct vm_area_struct *vma, phys_addr_t start, unsigned long len)
+{
+	return -ENODEV;
+}
+EXPORT_SYMBOL(vm_iomap_memory);
+
+int remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff)
+{
+	return -ENODEV;
+}
+EXPORT_SYMBOL(remap_vmalloc_range);
+
+// pfn_valid of Debian's headers looks here, and finds that no page is a device's.
+struct mem_section **mem_section;
+EXPORT_SYMBOL(mem_section);

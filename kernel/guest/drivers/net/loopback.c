@@ -28,14 +28,18 @@ static const struct net_device_ops loopback_ops = {
 
 static int loopback_net_init(void)
 {
+	static const unsigned char no_address[6];
 	struct net_device *dev = kzalloc(sizeof(*dev), GFP_KERNEL);
 
 	if (!dev)
 		return -ENOMEM;
 	strscpy(dev->name, "lo", sizeof(dev->name));
 	dev->mtu = 65536;
+	dev->type = ARPHRD_LOOPBACK;
+	dev->flags = IFF_UP | IFF_LOOPBACK | IFF_RUNNING;
+	dev->dev_addr = no_address;
 	dev->netdev_ops = &loopback_ops;
-	loopback_dev = dev;
+	loopback_dev = init_net.loopback_dev = dev;
 	return register_netdevice(dev);
 }
 fs_initcall(loopback_net_init);

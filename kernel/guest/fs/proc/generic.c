@@ -22,6 +22,7 @@ struct proc_dir_entry {
 	void *data;
 	struct proc_dir_entry *parent;
 	struct dentry *dentry;
+	bool hidden;       // until something is in it
 	refcount_t active; // 1, and one for each call
 	refcount_t refs;   // of the entry itself and of its dentry
 	struct completion drained;
@@ -314,7 +315,12 @@ noinline __noclone struct proc_dir_entry *proc_register(struct proc_dir_entry *d
 	de->dentry = dentry;
 	de->parent = dir;
 	d_instantiate(dentry, inode);
-	hostfs_announce(dentry);
+	if (dir && dir->hidden) {
+		dir->hidden = false;
+		hostfs_announce(dir->dentry);
+	}
+	if (!de->hidden)
+		hostfs_announce(dentry);
 	end_creating_in(dentry);
 	return de;
 }
@@ -468,6 +474,17 @@ struct proc_dir_entry *proc_mkdir_data(const char *name, umode_t mode, struct pr
 	return proc_register(parent, de);
 }
 EXPORT_SYMBOL_GPL(proc_mkdir_data);
+
+// proc_mkdir_empty makes a directory that is not shown before something is in it.
+struct proc_dir_entry *proc_mkdir_empty(const char *name)
+{
+	struct proc_dir_entry *parent = NULL, *de = __proc_create(&parent, name, S_IFDIR | 0555);
+
+	if (!de)
+		return NULL;
+	de->hidden = true;
+	return proc_register(parent, de);
+}
 
 struct proc_dir_entry *proc_mkdir_mode(const char *name, umode_t mode, struct proc_dir_entry *parent)
 {

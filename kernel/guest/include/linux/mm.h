@@ -135,6 +135,10 @@ static inline void mmdrop(struct mm_struct *mm) { if (atomic_dec_and_test(&mm->m
 struct pt_regs;
 struct vm_area_struct *find_vma(struct mm_struct *mm, unsigned long addr);
 vm_fault_t handle_mm_fault(struct vm_area_struct *vma, unsigned long address, unsigned int flags, struct pt_regs *regs);
+int remap_pfn_range(struct vm_area_struct *vma, unsigned long addr, unsigned long pfn, unsigned long size, pgprot_t prot);
+int vm_insert_page(struct vm_area_struct *vma, unsigned long addr, struct page *page);
+int vm_iomap_memory(struct vm_area_struct *vma, phys_addr_t start, unsigned long len);
+int remap_vmalloc_range(struct vm_area_struct *vma, void *addr, unsigned long pgoff);
 unsigned long do_mmap(struct file *file, unsigned long addr, unsigned long len, unsigned long prot, unsigned long flags,
 		      unsigned long pgoff, unsigned long *populate, struct list_head *uf);
 int do_munmap(struct mm_struct *mm, unsigned long start, size_t len, struct list_head *uf);

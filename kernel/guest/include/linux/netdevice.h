@@ -3,6 +3,8 @@
 #define _LINUX_NETDEVICE_H
 
 #include <linux/skbuff.h>
+#include <linux/notifier.h>
+#include <net/net_namespace.h>
 
 typedef int netdev_tx_t;
 #define NETDEV_TX_OK 0
@@ -20,14 +22,50 @@ struct net_device_ops {
 	netdev_tx_t (*ndo_start_xmit)(struct sk_buff *skb, struct net_device *dev);
 };
 
+// The offsets of what modules read inline are 6.1's.
 struct net_device {
 	char name[16];
-	int ifindex;
-	unsigned int mtu, flags;
 	const struct net_device_ops *netdev_ops;
-	struct list_head dev_list;
 	atomic64_t tx_packets, tx_bytes;
+	char unused1[24];
+	struct list_head dev_list;
+	char unused2[112];
+	unsigned int flags;
+	char unused3[20];
+	int ifindex;
+	char unused4[4];
+	unsigned int mtu;
+	char unused5[68];
+	unsigned short type;
+	char unused6[518];
+	const unsigned char *dev_addr;
+	char unused7[1608];
 };
+static_assert(offsetof(struct net_device, dev_list) == 64, "net_device.dev_list");
+static_assert(offsetof(struct net_device, flags) == 192, "net_device.flags");
+static_assert(offsetof(struct net_device, ifindex) == 216, "net_device.ifindex");
+static_assert(offsetof(struct net_device, mtu) == 224, "net_device.mtu");
+static_assert(offsetof(struct net_device, type) == 296, "net_device.type");
+static_assert(offsetof(struct net_device, dev_addr) == 816, "net_device.dev_addr");
+static_assert(sizeof(struct net_device) == 2432, "struct net_device");
+
+#define IFF_UP 1
+#define IFF_LOOPBACK 8
+#define IFF_RUNNING 0x40
+#define ARPHRD_LOOPBACK 772
+
+// What notifiers of devices are told.
+enum netdev_cmd { NETDEV_UP = 1, NETDEV_DOWN, NETDEV_REGISTER = 5, NETDEV_UNREGISTER, NETDEV_GOING_DOWN = 9 };
+
+struct netdev_notifier_info {
+	struct net_device *dev;
+	void *extack;
+};
+
+static inline struct net_device *netdev_notifier_info_to_dev(const struct netdev_notifier_info *info)
+{
+	return info->dev;
+}
 
 struct packet_type {
 	__be16 type;

@@ -39,4 +39,16 @@ int blocking_notifier_call_chain(struct blocking_notifier_head *nh, unsigned lon
 static inline int notifier_from_errno(int err) { return err ? NOTIFY_STOP_MASK | (NOTIFY_OK - err) : NOTIFY_OK; }
 static inline int notifier_to_errno(int ret) { ret &= ~NOTIFY_STOP_MASK; return ret > NOTIFY_OK ? NOTIFY_OK - ret : 0; }
 extern struct atomic_notifier_head panic_notifier_list;
+int register_pm_notifier(struct notifier_block *nb);
+int unregister_pm_notifier(struct notifier_block *nb);
+int register_oom_notifier(struct notifier_block *nb);
+int unregister_oom_notifier(struct notifier_block *nb);
+int register_keyboard_notifier(struct notifier_block *nb);
+int unregister_keyboard_notifier(struct notifier_block *nb);
+int register_vt_notifier(struct notifier_block *nb);
+int unregister_vt_notifier(struct notifier_block *nb);
+int register_inetaddr_notifier(struct notifier_block *nb);
+int unregister_inetaddr_notifier(struct notifier_block *nb);
+int register_netdevice_notifier(struct notifier_block *nb);
+int unregister_netdevice_notifier(struct notifier_block *nb);
 #endif

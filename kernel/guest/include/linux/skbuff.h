@@ -32,7 +32,9 @@ enum skb_drop_reason {
 // Follows the data of a packet, which clones may share.
 struct skb_shared_info {
 	atomic_t dataref;
+	char unused[316]; // so much more Linux has there, and rounds the size up with it
 };
+static_assert(sizeof(struct skb_shared_info) == 320, "struct skb_shared_info");
 
 struct sk_buff_head {
 	struct sk_buff *next, *prev;
@@ -40,21 +42,49 @@ struct sk_buff_head {
 	spinlock_t lock;
 };
 
+// The layout of what modules read inline is 6.1's.
 struct sk_buff {
 	struct sk_buff *next, *prev; // first, as in sk_buff_head
-	struct sock *sk;
 	struct net_device *dev;
+	struct sock *sk;
+	u64 tstamp;
 	char cb[48]; // for the layer that owns the packet
 	struct dst_entry *dst;
 	void (*destructor)(struct sk_buff *skb);
-	unsigned int len;
-	__be16 protocol;
+	unsigned long _nfct;
+	unsigned int len, data_len;
+	u16 mac_len, hdr_len, queue_mapping;
 	u8 ip_summed, cloned;
-	refcount_t users;
+	char unused[52];
+	__be16 protocol;
+	u16 transport_header, network_header, mac_header; // offset from head
+	unsigned int tail, end;                           // offset from head
+	unsigned char *head, *data;
 	unsigned int truesize;
-	unsigned char *head, *data, *tail, *end;
-	u16 transport_header, network_header; // offset from head
+	refcount_t users;
+	void *extensions;
 };
+static_assert(sizeof(struct sk_buff) == 232, "struct sk_buff");
+static_assert(offsetof(struct sk_buff, cb) == 40, "sk_buff.cb");
+static_assert(offsetof(struct sk_buff, len) == 112, "sk_buff.len");
+static_assert(offsetof(struct sk_buff, protocol) == 180, "sk_buff.protocol");
+static_assert(offsetof(struct sk_buff, tail) == 188, "sk_buff.tail");
+static_assert(offsetof(struct sk_buff, head) == 200, "sk_buff.head");
+
+static inline unsigned char *skb_tail_pointer(const struct sk_buff *skb)
+{
+	return skb->head + skb->tail;
+}
+
+static inline unsigned char *skb_end_pointer(const struct sk_buff *skb)
+{
+	return skb->head + skb->end;
+}
+
+static inline int skb_tailroom(const struct sk_buff *skb)
+{
+	return skb->data_len ? 0 : skb->end - skb->tail;
+}
 
 static inline int skb_network_offset(const struct sk_buff *skb)
 {
@@ -68,7 +98,7 @@ static inline int skb_transport_offset(const struct sk_buff *skb)
 
 #define CHECKSUM_NONE 0
 #define CHECKSUM_UNNECESSARY 1
-#define skb_shinfo(skb) ((struct skb_shared_info *)(skb)->end)
+#define skb_shinfo(skb) ((struct skb_shared_info *)skb_end_pointer(skb))
 
 struct sk_buff *__alloc_skb(unsigned int size, gfp_t gfp_mask, int flags, int node);
 struct sk_buff *skb_clone(struct sk_buff *skb, gfp_t gfp_mask);

@@ -39,6 +39,7 @@ typedef u64 sector_t, blkcnt_t;
 typedef u32 errseq_t;
 typedef unsigned int vm_fault_t;
 typedef u64 phys_addr_t;
+typedef struct { unsigned long pgprot; } pgprot_t;
 typedef unsigned long pgoff_t;
 typedef u16 wchar_t_kernel;
 typedef _Bool bool;

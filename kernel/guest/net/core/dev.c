@@ -1,6 +1,8 @@
 // Sending packets to devices and receiving them. Each CPU has a backlog of received
 // packets, which NET_RX_SOFTIRQ processes.
 #include <linux/netdevice.h>
+#include <linux/export.h>
+#include <linux/mutex.h>
 #include <linux/fs.h>
 #include <linux/percpu.h>
 #include <linux/rcupdate.h>
@@ -15,7 +17,6 @@ struct softnet_data {
 };
 
 static DEFINE_PER_CPU(struct softnet_data, softnet_data);
-static LIST_HEAD(dev_base_head);
 static DEFINE_SPINLOCK(dev_base_lock);
 static struct packet_type *ptype_ip;
 
@@ -26,7 +27,7 @@ int register_netdevice(struct net_device *dev)
 
 	spin_lock(&dev_base_lock);
 	dev->ifindex = ++last_index;
-	list_add_tail_rcu(&dev->dev_list, &dev_base_head);
+	list_add_tail_rcu(&dev->dev_list, &init_net.dev_base_head);
 	spin_unlock(&dev_base_lock);
 	return 0;
 }
@@ -35,12 +36,58 @@ struct net_device *dev_get_by_index_rcu(void *net, int ifindex)
 {
 	struct net_device *dev;
 
-	list_for_each_entry_rcu(dev, &dev_base_head, dev_list) {
+	list_for_each_entry_rcu(dev, &init_net.dev_base_head, dev_list) {
 		if (dev->ifindex == ifindex)
 			return dev;
 	}
 	return NULL;
 }
+
+static RAW_NOTIFIER_HEAD(netdev_chain);
+static DEFINE_MUTEX(netdev_mutex);
+
+static void tell(struct notifier_block *nb, enum netdev_cmd cmd, struct net_device *dev)
+{
+	struct netdev_notifier_info info = { .dev = dev };
+
+	nb->notifier_call(nb, cmd, &info);
+}
+
+// register_netdevice_notifier tells of the devices that are there.
+int register_netdevice_notifier(struct notifier_block *nb)
+{
+	struct net_device *dev;
+	int err;
+
+	mutex_lock(&netdev_mutex);
+	err = raw_notifier_chain_register(&netdev_chain, nb);
+	if (!err)
+		for_each_netdev(&init_net, dev) {
+			tell(nb, NETDEV_REGISTER, dev);
+			tell(nb, NETDEV_UP, dev);
+		}
+	mutex_unlock(&netdev_mutex);
+	return err;
+}
+EXPORT_SYMBOL(register_netdevice_notifier);
+
+int unregister_netdevice_notifier(struct notifier_block *nb)
+{
+	struct net_device *dev;
+	int err;
+
+	mutex_lock(&netdev_mutex);
+	err = raw_notifier_chain_unregister(&netdev_chain, nb);
+	if (!err)
+		for_each_netdev(&init_net, dev) {
+			tell(nb, NETDEV_GOING_DOWN, dev);
+			tell(nb, NETDEV_DOWN, dev);
+			tell(nb, NETDEV_UNREGISTER, dev);
+		}
+	mutex_unlock(&netdev_mutex);
+	return err;
+}
+EXPORT_SYMBOL(unregister_netdevice_notifier);
 
 void dev_add_pack(struct packet_type *pt)
 {

@@ -1,6 +1,7 @@
 // Packets. A struct sk_buff has one owner; its data may be shared by clones.
 #include <linux/skbuff.h>
 #include <linux/fs.h>
+#include <linux/export.h>
 #include <trace/events/skb.h>
 
 static struct kmem_cache *skbuff_head_cache;
@@ -11,15 +12,17 @@ noinline __noclone void __build_skb_around(struct sk_buff *skb, void *data, unsi
 	memset(skb, 0, sizeof(*skb));
 	refcount_set(&skb->users, 1);
 	skb->truesize = size + sizeof(*skb) + sizeof(struct skb_shared_info);
-	skb->head = skb->data = skb->tail = data;
-	skb->end = skb->head + size;
+	skb->head = skb->data = data;
+	skb->end = size;
 	atomic_set(&skb_shinfo(skb)->dataref, 1);
 }
 
 static __noipa void *kmalloc_reserve(unsigned int *size, gfp_t flags)
 {
-	*size = ALIGN(*size, 64U);
-	return kmalloc(*size + sizeof(struct skb_shared_info), flags);
+	size_t all = kmalloc_size_roundup(ALIGN(*size, 64U) + sizeof(struct skb_shared_info));
+
+	*size = all - sizeof(struct skb_shared_info);
+	return kmalloc(all, flags);
 }
 
 // __alloc_skb returns a packet with space for size bytes, or NULL.
@@ -38,6 +41,7 @@ struct sk_buff *__alloc_skb(unsigned int size, gfp_t gfp_mask, int flags, int no
 	__build_skb_around(skb, data, size);
 	return skb;
 }
+EXPORT_SYMBOL(__alloc_skb);
 
 noinline __noclone void skb_release_head_state(struct sk_buff *skb)
 {
@@ -78,6 +82,7 @@ void kfree_skb_reason(struct sk_buff *skb, enum skb_drop_reason reason)
 	trace_kfree_skb(skb, __builtin_return_address(0), reason);
 	__kfree_skb(skb);
 }
+EXPORT_SYMBOL(kfree_skb_reason);
 
 // consume_skb drops a reference to a processed packet.
 void consume_skb(struct sk_buff *skb)
@@ -87,6 +92,7 @@ void consume_skb(struct sk_buff *skb)
 	trace_consume_skb(skb, __builtin_return_address(0));
 	__kfree_skb(skb);
 }
+EXPORT_SYMBOL(consume_skb);
 
 noinline __noclone void __copy_skb_header(struct sk_buff *new, const struct sk_buff *old)
 {
@@ -112,12 +118,13 @@ struct sk_buff *skb_clone(struct sk_buff *skb, gfp_t gfp_mask)
 
 	return n ? __skb_clone(n, skb) : NULL;
 }
+EXPORT_SYMBOL(skb_clone);
 
 // skb_copy makes another packet with a copy of the data.
 struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask)
 {
 	unsigned int headroom = skb->data - skb->head;
-	struct sk_buff *n = alloc_skb(skb->end - skb->head, gfp_mask);
+	struct sk_buff *n = alloc_skb(skb->end, gfp_mask);
 
 	if (!n)
 		return NULL;
@@ -129,18 +136,20 @@ struct sk_buff *skb_copy(const struct sk_buff *skb, gfp_t gfp_mask)
 	n->network_header = skb->network_header;
 	return n;
 }
+EXPORT_SYMBOL(skb_copy);
 
 // skb_put adds space at the end, skb_push at the front. Both return its address, and
 // must be called only if there is enough space.
 noinline void *skb_put(struct sk_buff *skb, unsigned int len)
 {
-	void *at = skb->tail;
+	void *at = skb_tail_pointer(skb);
 
-	BUG_ON(skb->tail + len > skb->end);
+	BUG_ON(len > skb->end - skb->tail);
 	skb->tail += len;
 	skb->len += len;
 	return at;
 }
+EXPORT_SYMBOL(skb_put);
 
 void *skb_push(struct sk_buff *skb, unsigned int len)
 {
@@ -149,6 +158,7 @@ void *skb_push(struct sk_buff *skb, unsigned int len)
 	skb->len += len;
 	return skb->data;
 }
+EXPORT_SYMBOL(skb_push);
 
 // skb_pull removes bytes at the front. It returns NULL if there are not enough.
 void *skb_pull(struct sk_buff *skb, unsigned int len)
@@ -158,14 +168,16 @@ void *skb_pull(struct sk_buff *skb, unsigned int len)
 	skb->len -= len;
 	return skb->data += len;
 }
+EXPORT_SYMBOL(skb_pull);
 
 void skb_trim(struct sk_buff *skb, unsigned int len)
 {
 	if (skb->len > len) {
 		skb->len = len;
-		skb->tail = skb->data + len;
+		skb->tail = skb->data + len - skb->head;
 	}
 }
+EXPORT_SYMBOL(skb_trim);
 
 int skb_copy_bits(const struct sk_buff *skb, int offset, void *to, int len)
 {
@@ -174,6 +186,7 @@ int skb_copy_bits(const struct sk_buff *skb, int offset, void *to, int len)
 	memcpy(to, skb->data + offset, len);
 	return 0;
 }
+EXPORT_SYMBOL(skb_copy_bits);
 
 int skb_copy_datagram_iter(const struct sk_buff *skb, int offset, struct iov_iter *to, int len)
 {
@@ -205,6 +218,7 @@ void __skb_queue_tail(struct sk_buff_head *list, struct sk_buff *newsk)
 	list->prev = newsk;
 	list->qlen++;
 }
+EXPORT_SYMBOL(skb_queue_tail);
 
 void __skb_unlink(struct sk_buff *skb, struct sk_buff_head *list)
 {
@@ -235,6 +249,7 @@ struct sk_buff *skb_dequeue(struct sk_buff_head *list)
 	spin_unlock_irqrestore(&list->lock, flags);
 	return skb;
 }
+EXPORT_SYMBOL(skb_dequeue);
 
 void skb_queue_purge(struct sk_buff_head *list)
 {
@@ -243,6 +258,7 @@ void skb_queue_purge(struct sk_buff_head *list)
 	while ((skb = skb_dequeue(list)))
 		kfree_skb(skb);
 }
+EXPORT_SYMBOL(skb_queue_purge);
 
 void __init skb_init(void)
 {
