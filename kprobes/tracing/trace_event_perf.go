@@ -236,6 +236,43 @@ func (s *localSource) AttachProgram(_ *perf.Event, a bpf.Attached) (detach func(
 	return s.event.attachProgram(a)
 }
 
+// Place implements bpf.Placed.
+func (s perfSource) Place() (bpf.Place, bool) { return s.event.place() }
+
+// Place implements bpf.Placed.
+func (s *localSource) Place() (bpf.Place, bool) {
+	if s.event == nil {
+		return bpf.Place{}, false
+	}
+	return s.event.place()
+}
+
+// place is bpf_get_perf_event_info: where the event's hits are, unless it is one that takes no programs.
+func (e *Event) place() (bpf.Place, bool) {
+	defined, ok := e.class.(definedClass)
+	if !ok {
+		return bpf.Place{Kind: bpf.PlaceTracepoint, Name: e.Name}, true
+	}
+	probe, ok := defined.Class.(dynevent.Probe)
+	if !ok {
+		return bpf.Place{}, false
+	}
+	e.tracer.mu.Lock()
+	defer e.tracer.mu.Unlock()
+	at := probe.Probe()
+	p := bpf.Place{Kind: bpf.PlaceKprobe, Name: at.Name, Offset: at.At}
+	if at.User {
+		p.Kind = bpf.PlaceUprobe
+	}
+	if at.Return {
+		p.Kind++
+	}
+	if at.Name == "" {
+		p.Offset, p.Addr = 0, at.At
+	}
+	return p, true
+}
+
 // attachProgram is perf_event_attach_bpf_prog. It fails with EINVAL for a program of a type that is not
 // for such events, with EEXIST if it is attached already, and with E2BIG for one of too many.
 func (e *Event) attachProgram(a bpf.Attached) (detach func(), err error) {

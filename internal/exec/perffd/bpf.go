@@ -14,6 +14,7 @@ import (
 
 	"github.com/kprobefs/kprobefs/fs/anoninode"
 	"github.com/kprobefs/kprobefs/kernel/host"
+	"github.com/kprobefs/kprobefs/kernel/host/proc"
 	"github.com/kprobefs/kprobefs/kprobes/tracing/bpf"
 )
 
@@ -206,19 +207,30 @@ func (c *bpfCaller) Write(addr uint64, b []byte) {
 func (c *bpfCaller) Task() bpf.Task { return c.all.taskOf(c.caller) }
 
 // Object implements bpf.Caller.
-func (c *bpfCaller) Object(fd int) any {
+func (c *bpfCaller) Object(fd int) any { return c.find(c.pid, fd) }
+
+// ObjectOf implements bpf.Caller.
+func (c *bpfCaller) ObjectOf(pid, fd int) (any, error) {
+	if pid <= 0 || !exists(proc.Path(pid, "")) {
+		return nil, fmt.Errorf("task %d: %w", pid, syscall.ENOENT)
+	}
+	return c.find(pid, fd), nil
+}
+
+// find returns what a descriptor of a process refers to, or nil.
+func (c *bpfCaller) find(pid, fd int) any {
 	if fd < 0 {
 		return nil
 	}
-	if f, ok := c.fs.Find(c.pid, fd).(*bpfFile); ok {
+	if f, ok := c.fs.Find(pid, fd).(*bpfFile); ok {
 		return f.object
 	}
 	if perfFS := c.all.perf.present(); perfFS != nil {
-		if f, ok := perfFS.Find(c.pid, fd).(*perfFile); ok {
+		if f, ok := perfFS.Find(pid, fd).(*perfFile); ok {
 			return f.event
 		}
 	}
-	if exists(fmt.Sprintf("/proc/%d/fd/%d", c.pid, fd)) {
+	if exists(fmt.Sprintf("/proc/%d/fd/%d", pid, fd)) {
 		return otherFile{}
 	}
 	return nil

@@ -69,7 +69,8 @@ func (s *supervisor) answerBPF(c *notify.Caller) {
 	case s.Kernel.Linux < bpfSince:
 		c.Fail(unix.ENOSYS)
 		return
-	case s.BPF == BPFNone, !(forAll[c.Args[0]] && s.Kernel.Linux >= forAllSince) && !c.Capable(unix.CAP_SYS_ADMIN, unix.CAP_BPF):
+	case s.BPF == BPFNone, !(forAll[c.Args[0]] && s.Kernel.Linux >= forAllSince) && !c.Capable(unix.CAP_SYS_ADMIN, unix.CAP_BPF),
+		c.Args[0] == unix.BPF_TASK_FD_QUERY && !c.Capable(unix.CAP_SYS_ADMIN):
 		c.Fail(unix.EPERM) // kernel.unprivileged_bpf_disabled is 2 on Debian
 		return
 	}

@@ -70,7 +70,8 @@ type System struct {
 	links   table[*Link]
 	btfs    table[*BTF]
 
-	trampolines map[uint64][]*Prog // programs of type TRACING at functions, by address
+	trampolines map[uint64][]*Prog    // programs of type TRACING at functions, by address
+	onEvents    map[*perf.Event]*Prog // the programs of events of perf_event_open(2)
 
 	mem     sync.Mutex // guards the contents of maps, byIndex and run
 	byIndex [maxMaps]*Map

@@ -47,6 +47,14 @@ func (c *fakeCaller) Object(fd int) any {
 	return c.objects[fd-3]
 }
 
+// ObjectOf implements Caller: there is task 10 only.
+func (c *fakeCaller) ObjectOf(pid, fd int) (any, error) {
+	if pid != 10 {
+		return nil, syscall.ENOENT
+	}
+	return c.Object(fd), nil
+}
+
 // Access implements Caller.
 func (c *fakeCaller) Access(fd int) uint32 { return c.access[fd] }
 
@@ -460,6 +468,9 @@ func FuzzCall(f *testing.F) {
 func FuzzCommand(f *testing.F) {
 	f.Add(uint32(cmdMapCreate), []byte{1, 0, 0, 0, 4, 0, 0, 0, 8, 0, 0, 0, 8, 0, 0, 0})
 	f.Add(uint32(cmdObjInfo), []byte{3, 0, 0, 0, 88, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0})
+	f.Add(uint32(cmdObjPin), []byte{0, 0, 1, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0})
+	f.Add(uint32(cmdObjGet), []byte{0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 8, 0, 0, 0})
+	f.Add(uint32(cmdTaskFDQuery), []byte{10, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 64, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0})
 	f.Fuzz(func(t *testing.T, cmd uint32, b []byte) {
 		s, c := newSystem(), &fakeCaller{memory: make([]byte, 8192)}
 		c.newMap(t, s, mapHash, 4, 8, 8, 0)
@@ -474,6 +485,32 @@ func FuzzCommand(f *testing.F) {
 			if err == nil && r.Object != nil {
 				c.objects = append(c.objects, r.Object)
 			}
+		}
+	})
+}
+
+// FuzzBTF: no types panic.
+func FuzzBTF(f *testing.F) {
+	words := func(w ...uint32) (b []byte) {
+		for _, v := range w {
+			b = binary.LittleEndian.AppendUint32(b, v)
+		}
+		return b
+	}
+	const names = "\x00x\x00int\x00.data\x00f\x00"
+	intType := []uint32{3, btfInt << 24, 4, 0x01000020}
+	f.Add(words(append(intType, 1, btfStruct<<24|1, 8, 1, 1, 0)...))
+	f.Add(words(append(intType, 0, btfArray<<24, 0, 1, 1, 3, 1, btfTypedef<<24, 2)...))
+	f.Add(words(append(intType, 0, btfFuncProto<<24|1, 1, 1, 1, 13, btfFunc<<24, 2, 1, btfDeclTag<<24, 3, 0xffffffff)...))
+	f.Add(words(append(intType, 1, btfVar<<24, 1, 1, 7, btfDatasec<<24|1, 4, 2, 0, 4)...))
+	f.Add(words(append(intType, 0, btfPtr<<24, 3, 0, btfConst<<24, 2, 1, btfEnum<<24|1, 4, 1, 5)...))
+	f.Fuzz(func(t *testing.T, types []byte) {
+		b := slices.Concat(words(0x0001eb9f, btfHeader, 0, uint32(len(types)), uint32(len(types)), uint32(len(names))), types, []byte(names))
+		s, c := newSystem(), &fakeCaller{}
+		log, at := c.put(make([]byte, 4096)), c.put(b)
+		r, _, err := c.call(s, cmdBTFLoad, map[int]any{0: at, 8: log, 16: uint32(len(b)), 20: uint32(4096), 24: uint32(1)})
+		if err == nil && r.Object == nil {
+			t.Error("types are loaded, and there is nothing")
 		}
 	})
 }

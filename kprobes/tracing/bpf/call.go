@@ -19,6 +19,8 @@ type Caller interface {
 	// Object returns what a descriptor refers to: what Result.Object of an earlier call was, a
 	// *perf.Event, or nil.
 	Object(fd int) any
+	// ObjectOf returns what Object does, of the descriptor of another task. It fails with ENOENT if there is no such task.
+	ObjectOf(pid, fd int) (any, error)
 	// Access returns the flags with which a descriptor of a map was opened: that it is for reading, or for writing, only.
 	Access(fd int) uint32
 	// Pin makes the file that the call names be one of an object, to which it gets a reference.
@@ -155,6 +157,7 @@ func init() {
 		cmdObjGet:                  {16, (*System).objGet},
 		cmdObjInfo:                 {16, (*System).objInfo},
 		cmdRawTracepointOpen:       {12, (*System).rawTracepointOpen},
+		cmdTaskFDQuery:             {queryEnd, (*System).taskFDQuery},
 		cmdBTFLoad:                 {28, (*System).btfLoad},
 		cmdMapLookupAndDelete:      {32, (*System).mapLookupAndDelete},
 		cmdMapFreeze:               {4, (*System).mapFreeze},
@@ -651,30 +654,4 @@ func byID[T any](s *System, t *table[T], a *attr) (Result, error) {
 	}
 	s.ref(object)
 	return Result{Object: object}, nil
-}
-
-// btfLoad is BPF_BTF_LOAD: the header is checked, the types are kept as they are.
-func (s *System) btfLoad(c Caller, a *attr) (Result, error) {
-	const maxBTF, magic = 16 << 20, 0xeb9f
-	size := a.u32(16)
-	if size > maxBTF {
-		return Result{}, syscall.E2BIG
-	}
-	b, err := read(c, a.u64(0), int(size))
-	if err != nil {
-		return Result{}, err
-	}
-	if len(b) < 24 || binary.LittleEndian.Uint16(b) != magic || b[2] != 1 {
-		return Result{}, syscall.EINVAL
-	}
-	header, types, typeLen := uint64(binary.LittleEndian.Uint32(b[4:])), uint64(binary.LittleEndian.Uint32(b[8:])), uint64(binary.LittleEndian.Uint32(b[12:]))
-	names, nameLen := uint64(binary.LittleEndian.Uint32(b[16:])), uint64(binary.LittleEndian.Uint32(b[20:]))
-	if header < 24 || header+types+typeLen > uint64(len(b)) || header+names+nameLen != uint64(len(b)) || nameLen == 0 {
-		return Result{}, syscall.EINVAL
-	}
-	t := &BTF{sys: s, data: b, refs: 1}
-	s.objects.Lock()
-	t.id = s.btfs.add(t)
-	s.objects.Unlock()
-	return Result{Object: t}, nil
 }

@@ -163,6 +163,14 @@ func (l *verifierLog) give(c Caller, processed int) (full bool) {
 		return false
 	}
 	l.printf("processed %d insns (limit %d) max_states_per_insn 0 total_states 0 peak_states 0 mark_read 0\n", processed, maxInsns)
+	return l.put(c)
+}
+
+// put writes the log. It reports whether it was cut off.
+func (l *verifierLog) put(c Caller) (full bool) {
+	if l.level == 0 {
+		return false
+	}
 	b := l.text
 	if len(b)+1 > l.size {
 		b, full = b[:l.size-1], true
@@ -462,7 +470,29 @@ func (s *System) AttachPerf(e *perf.Event, p *Prog, cookie uint64) (detach func(
 	if !ok {
 		return nil, syscall.EINVAL
 	}
-	return a.AttachProgram(e, Attached{Prog: p, Cookie: cookie})
+	undo, err := a.AttachProgram(e, Attached{Prog: p, Cookie: cookie})
+	if err != nil {
+		return nil, err
+	}
+	s.objects.Lock()
+	other := s.onEvents[e]
+	if other == nil {
+		if s.onEvents == nil {
+			s.onEvents = map[*perf.Event]*Prog{}
+		}
+		s.onEvents[e] = p
+	}
+	s.objects.Unlock()
+	if other != nil {
+		undo()
+		return nil, fmt.Errorf("an event with a program: %w", syscall.EEXIST)
+	}
+	return func() {
+		undo()
+		s.objects.Lock()
+		defer s.objects.Unlock()
+		delete(s.onEvents, e)
+	}, nil
 }
 
 // Attacher is a perf.Source to which programs can be attached.

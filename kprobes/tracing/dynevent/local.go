@@ -22,7 +22,7 @@ type Local struct {
 // has been checked. The caller holds Config.Mutex.
 func (r *Registry) NewLocal(l Local) (e Event, release func(), err error) {
 	if l.User {
-		ev := &uprobeEvent{probeEvent: probeEvent{reg: r, ret: l.Return}}
+		ev := &uprobeEvent{probeEvent: probeEvent{reg: r, ret: l.Return}, local: l}
 		ev.createLocal(r, uprobeGroup, fmt.Sprintf("%s:0x%x", l.Name, l.At), ev)
 		return ev.Event, func() {}, nil
 	}

@@ -65,6 +65,12 @@ type Class interface {
 	Disable()
 }
 
+// Probe is a Class whose events are hit at one place.
+type Probe interface {
+	// Probe returns where it is, as perf would describe it. Config.Mutex is held.
+	Probe() Local
+}
+
 // Printer writes addresses as the options of an array say.
 type Printer interface {
 	// AppendSymbol appends the symbol of an address, with the offset in it if that is

@@ -107,6 +107,17 @@ func (r *Registry) parseName(head string, colon int, group, name *string) *probe
 	return nil
 }
 
+// Probe implements Probe: bpf_get_kprobe_info.
+func (ev *kprobeEvent) Probe() Local {
+	switch {
+	case len(ev.probes) == 0:
+		return Local{Return: ev.ret}
+	case ev.probes[0].byAddr:
+		return Local{Return: ev.ret, At: ev.probes[0].addr}
+	}
+	return Local{Return: ev.ret, Name: ev.probes[0].symbol, At: uint64(ev.probes[0].offset)}
+}
+
 // Kind implements Class.
 func (ev *kprobeEvent) Kind() Kind {
 	if ev.ret {

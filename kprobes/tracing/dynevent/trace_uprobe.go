@@ -30,6 +30,15 @@ type traceUprobe struct {
 type uprobeEvent struct {
 	probeEvent
 	probes []*traceUprobe
+	local  Local // of an event that only perf uses
+}
+
+// Probe implements Probe: bpf_get_uprobe_info.
+func (ev *uprobeEvent) Probe() Local {
+	if len(ev.probes) == 0 {
+		return ev.local
+	}
+	return Local{Return: ev.ret, User: true, Name: ev.probes[0].path, At: ev.probes[0].offset}
 }
 
 var (
