@@ -9,8 +9,10 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -125,10 +127,11 @@ func serve(l net.Listener, h http.Handler, header, answer, idle time.Duration) *
 	s := &Server{done: make(chan struct{}), http: http.Server{
 		Handler: h, ReadHeaderTimeout: header, ReadTimeout: 2 * header, WriteTimeout: answer, IdleTimeout: idle,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // of clients that do not speak HTTP
+		ConnContext: withConn,
 	}}
 	go func() {
 		defer close(s.done)
-		_ = s.http.Serve(&bounded{Listener: l, room: make(chan struct{}, mostConns)})
+		_ = s.http.Serve(&bounded{Listener: l})
 	}()
 	return s
 }
@@ -145,11 +148,13 @@ func (s *Server) Close() {
 	<-s.done
 }
 
-// bounded is a listener with at most as many connections as room has places. Others are closed at
-// once: a client that waits would not know why.
+// bounded is a listener with at most mostConns connections. When there are more, the oldest one ends
+// that has not shown the token: who opens many and sends nothing on them keeps nobody else out. If all
+// have shown it, a new one is closed at once: a client that waits would not know why.
 type bounded struct {
 	net.Listener
-	room chan struct{}
+	mu    sync.Mutex
+	conns []*boundedConn // the oldest first
 }
 
 // Accept implements net.Listener.
@@ -159,27 +164,87 @@ func (b *bounded) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		select {
-		case b.room <- struct{}{}:
-			if s, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
-				_ = s.SetWriteBuffer(sendBuffer)
-			}
-			return &boundedConn{Conn: c, leave: sync.OnceFunc(func() { <-b.room })}, nil
-		default:
+		own := &boundedConn{Conn: c, of: b, left: make(chan struct{})}
+		if !b.enter(own) {
 			_ = c.Close()
+			continue
+		}
+		if s, ok := c.(interface{ SetWriteBuffer(bytes int) error }); ok {
+			_ = s.SetWriteBuffer(sendBuffer)
+		}
+		return own, nil
+	}
+}
+
+// enter gives a connection a place, another one's if need be. It waits until that one has left, so that
+// there are never more.
+func (b *bounded) enter(c *boundedConn) bool {
+	if old := b.oldest(); old != nil {
+		_ = old.Conn.Close() // its server sees that, and calls Close
+		select {
+		case <-old.left:
+		case <-time.After(leaveTime): // it is at work
 		}
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.conns) >= mostConns {
+		return false
+	}
+	b.conns = append(b.conns, c)
+	return true
+}
+
+// leaveTime bounds how long a new connection waits for the place of another one.
+const leaveTime = 10 * time.Millisecond
+
+// oldest returns the connection whose place a new one gets, if all places are taken, or nil.
+func (b *bounded) oldest() *boundedConn {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.conns) < mostConns {
+		return nil
+	}
+	i := slices.IndexFunc(b.conns, func(c *boundedConn) bool { return !c.known.Load() && !c.ends })
+	if i < 0 {
+		return nil
+	}
+	b.conns[i].ends = true
+	return b.conns[i]
 }
 
 // boundedConn is a connection that gives its place back.
 type boundedConn struct {
 	net.Conn
-	leave func()
+	of    *bounded
+	left  chan struct{} // closed by Close
+	leave sync.Once
+	known atomic.Bool // a request has shown the token
+	ends  bool        // for a new one; bounded.mu guards it
 }
 
 // Close implements net.Conn.
 func (c *boundedConn) Close() error {
 	err := c.Conn.Close()
-	c.leave()
+	c.leave.Do(func() {
+		c.of.mu.Lock()
+		c.of.conns = slices.DeleteFunc(c.of.conns, func(other *boundedConn) bool { return other == c })
+		c.of.mu.Unlock()
+		close(c.left)
+	})
 	return err
+}
+
+// connKey is the key of a request's connection in its context.
+type connKey struct{}
+
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	return context.WithValue(ctx, connKey{}, c)
+}
+
+// showed notes that a request's connection is one of somebody who knows the token.
+func showed(ctx context.Context) {
+	if c, ok := ctx.Value(connKey{}).(*boundedConn); ok {
+		c.known.Store(true)
+	}
 }

@@ -162,7 +162,11 @@ func problemf(status int, format string, args ...any) error {
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w.Header())
 	rt, err := p.admit(w, r)
-	if !p.knows(r) || err != nil && problemOf(err).status == http.StatusForbidden {
+	known := p.knows(r)
+	if known {
+		showed(r.Context())
+	}
+	if !known || err != nil && problemOf(err).status == http.StatusForbidden {
 		w.Header().Set("Connection", "close") // it keeps no place that others could have
 	}
 	if err == nil {
