@@ -67,7 +67,7 @@ func (p *program) background(f *mountFlags, dir string) error {
 	for _, part := range f.parts {
 		args = append(args, "--part", part)
 	}
-	args = append(append(args, f.page.args()...), f.time.args()...)
+	args = append(append(args, f.page.Args()...), f.time.args()...)
 	cmd := exec.Command(self, append(args, dir)...)
 	cmd.Dir = "/"
 	cmd.ExtraFiles = []*os.File{w}

@@ -99,7 +99,7 @@ them. PATH has /usr/local/sbin, /usr/sbin and /sbin at its end if it lacked them
 type execFlags struct {
 	boot.MachineFlags
 	served.GDBFlag
-	page   pageFlags
+	page   served.PageFlags
 	mirror string // what probes see of the command's calls: MirrorAll, MirrorStops, MirrorChanges or MirrorNone
 	bpf    string // who answers bpf(2): BPFOurs, BPFHost or BPFNone
 	uname  string // whose release uname(2) tells: UnameRelease or UnameHost
@@ -113,10 +113,10 @@ func (f *execFlags) check(flags *pflag.FlagSet) error {
 	if err := errors.Join(checkNested(), refuseTime(flags)); err != nil {
 		return err
 	}
-	if err := errors.Join(f.checkAttach(flags), f.page.parse(), f.GDBFlag.Parse()); err != nil {
+	if err := errors.Join(f.checkAttach(flags), f.page.Parse(), f.GDBFlag.Parse()); err != nil {
 		return err
 	}
-	if f.attach != "" && (f.page.addr != "" || f.page.health != "" || f.GDB != "") {
+	if f.attach != "" && (f.page.Addr != "" || f.page.Health != "" || f.GDB != "") {
 		return cli.Misused(fmt.Errorf("--http, --health and --gdb are for a new kernel, and --attach for one that runs: mount its tree with them: %w", syscall.EINVAL))
 	}
 	if err := f.Flags.Check(len(f.Modules) > 0, f.GDB); err != nil {
@@ -139,7 +139,7 @@ func checkNested() error {
 func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 	f.MachineFlags.AddTo(flags)
 	f.GDBFlag.AddTo(flags)
-	f.page.addTo(flags)
+	f.page.AddTo(flags)
 	cli.Choose(flags, &f.mirror, "mirror", wire.MirrorAll, []string{wire.MirrorAll, wire.MirrorStops, wire.MirrorChanges, wire.MirrorNone}, "what probes see of the command's calls outside our files: none; changes, those that open files, and create, rename and end processes; or all, which adds reads, writes, seeks, queries of names and attributes and more, and the host's results; stops is all, by a stop at each call and not only at those that can be seen")
 	cli.Choose(flags, &f.wait, "wait", waitCommand, []string{waitCommand, waitAll}, "what exec waits for: command, the end of CMD, whose processes keep their kernel in the background if it leaves some behind; or all, the end of those, too")
 	flags.StringVar(&f.attach, "attach", "", "run CMD in the kernel of the tree that is mounted at `MNT`")
@@ -150,7 +150,7 @@ func (f *execFlags) addExecTo(flags *pflag.FlagSet) {
 }
 
 func (f *execFlags) execArgs() []string {
-	return append(slices.Concat(f.MachineFlags.Args(), f.page.args(), f.GDBFlag.Args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
+	return append(slices.Concat(f.MachineFlags.Args(), f.page.Args(), f.GDBFlag.Args()), "--mirror", f.mirror, "--bpf", f.bpf, "--uname", f.uname, "--attach", f.attach, "--wait", f.wait)
 }
 
 // identity returns what the supervisor says of the kernel.
@@ -556,7 +556,7 @@ func (p *program) serve(f *execFlags, dir string, calls *os.File) (*exec.Cmd, er
 	if at := f.Debugfs(); at != "" && hostview.Exists(at) {
 		places = append(places, "--part", "debugfs="+at)
 	}
-	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.MachineFlags.Args(), f.page.args(), f.GDBFlag.Args(), places, []string{dir})...)
+	cmd := exec.Command(self, slices.Concat(p.logging.args(), []string{"mount", "--no-watch", "--ready-fd", "3", "--calls-fd", "4"}, f.MachineFlags.Args(), f.page.Args(), f.GDBFlag.Args(), places, []string{dir})...)
 	cmd.Dir = "/"
 	cmd.Stderr = os.Stderr
 	cmd.ExtraFiles = []*os.File{w, calls}

@@ -31,7 +31,7 @@ const endGrace = 500 * time.Millisecond
 // mountFlags are the flags of the mount command.
 type mountFlags struct {
 	boot.MachineFlags
-	page     pageFlags
+	page     served.PageFlags
 	time     timeFlags
 	options  []string
 	daemon   bool
@@ -108,7 +108,7 @@ panic=stop|reboot, ro, allow_other, and mount(8)'s usual ones. Others are refuse
 	c.Flags().BoolVar(&f.mkdir, "mkdir", false, "create the directory MNT if it does not exist")
 	c.Flags().IntVar(&f.readyFD, "ready-fd", -1, "write a line to this descriptor once the files are there")
 	f.MachineFlags.AddTo(c.Flags())
-	f.page.addTo(c.Flags())
+	f.page.AddTo(c.Flags())
 	f.time.addTo(c.Flags())
 	c.Flags().StringArrayVar(&f.parts, "part", nil, "also mount this part of the tree, under its Linux name: debugfs=DIR or tracefs=DIR")
 	f.GDBFlag.AddTo(c.Flags())
@@ -187,7 +187,7 @@ func (p *program) mount(f *mountFlags, dir string) error {
 	if dir, err = cli.Absolute(dir); err != nil {
 		return err
 	}
-	if err := errors.Join(needProc(), f.page.parse()); err != nil {
+	if err := errors.Join(needProc(), f.page.Parse()); err != nil {
 		return err
 	}
 	if err := f.Flags.Check(len(f.Modules) > 0, f.GDB); err != nil {
@@ -254,12 +254,12 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine boot.
 	}
 	defer endGDB()
 	live := &served.Machine{Boot: p.boot, Options: machine, Log: p.log, Parts: f.parts}
-	shown, err := newPageServer(&f.page)
+	shown, err := served.NewPageServer(&f.page, machine.Program)
 	if err != nil {
 		return err
 	}
-	defer shown.close()
-	live.Show = shown.show
+	defer shown.Close()
+	live.Show = shown.Show
 	if live.Reboots, err = boot.ParsePanic(f.Panic); err != nil {
 		return err
 	}
@@ -322,7 +322,7 @@ func (p *program) run(f *mountFlags, dir string, options []string, machine boot.
 		live.Reboots = false
 		live.AfterPanic()
 	}
-	shown.close()
+	shown.Close()
 	if err := notify("STOPPING=1"); err != nil {
 		return err
 	}
@@ -403,11 +403,11 @@ func ready(f *mountFlags) error {
 
 // tellPage begins to serve the page, if there is one, and prints where it is. In the background
 // standard error is only for failures: the process that has started this one prints it.
-func (f *mountFlags) tellPage(s *pageServer) error {
+func (f *mountFlags) tellPage(s *served.PageServer) error {
 	if s == nil {
 		return nil
 	}
-	where := s.serve()
+	where := s.Serve()
 	if where == "" {
 		return nil
 	}

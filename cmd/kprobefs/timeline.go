@@ -96,7 +96,7 @@ func (f *mountFlags) checkTime(flags *pflag.FlagSet) error {
 		return cli.Misused(fmt.Errorf("--%s does not go with a deterministic machine: %s: %w", name, why, syscall.EINVAL))
 	}
 	switch {
-	case f.page.addr != "":
+	case f.page.Addr != "":
 		return refuse("http", "the page looks at it outside of the order of requests")
 	case len(f.parts) > 0:
 		return refuse("part", "requests of several mounts have no order")

@@ -1,4 +1,4 @@
-package main
+package served
 
 import (
 	"errors"
@@ -20,33 +20,34 @@ import (
 	"github.com/kprobefs/kprobefs/internal/page"
 )
 
-// pageFlags are the flags of the page (package page).
-type pageFlags struct {
-	addr      string
+// PageFlags are the flags of the page (package page).
+type PageFlags struct {
+	Addr      string // of the page, or ""
 	write     bool
 	tokenFile string
-	health    string
+	Health    string // of /healthz and /readyz alone, or ""
 	source    string
 }
 
-func (f *pageFlags) addTo(flags *pflag.FlagSet) {
-	flags.StringVar(&f.addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
+// AddTo adds the flags to those of a command.
+func (f *PageFlags) AddTo(flags *pflag.FlagSet) {
+	flags.StringVar(&f.Addr, "http", "", "serve a page that shows the probes, the text, the trace and the machine, and /metrics, at 127.0.0.1:PORT (0 means any) or unix:PATH; its URL, which has a token, is printed on standard error")
 	flags.BoolVar(&f.write, "http-write", false, "let the page switch and define probes")
 	flags.StringVar(&f.tokenFile, "http-token-file", "", "the page's token is in this file; without it, a new token is written there, for its owner alone")
 	flags.StringVar(&f.source, "http-source", "", "the page shows the lines of C of functions, by the debug information of this file, which is the kernel with -g")
-	flags.StringVar(&f.health, "health", "", "answer /healthz and /readyz, and nothing else, at HOST:PORT or unix:PATH; :PORT is for all who reach this host, such as a kubelet")
+	flags.StringVar(&f.Health, "health", "", "answer /healthz and /readyz, and nothing else, at HOST:PORT or unix:PATH; :PORT is for all who reach this host, such as a kubelet")
 }
 
-// args returns the flags as arguments for another process of this program.
-func (f *pageFlags) args() []string {
+// Args returns the flags as arguments for another process of this program.
+func (f *PageFlags) Args() []string {
 	var args []string
-	if f.health != "" {
-		args = append(args, "--health", f.health)
+	if f.Health != "" {
+		args = append(args, "--health", f.Health)
 	}
-	if f.addr == "" {
+	if f.Addr == "" {
 		return args
 	}
-	args = append(args, "--http", f.addr)
+	args = append(args, "--http", f.Addr)
 	if f.write {
 		args = append(args, "--http-write")
 	}
@@ -59,13 +60,13 @@ func (f *pageFlags) args() []string {
 	return args
 }
 
-// parse checks the flags. Names of files become absolute ones: the program in the background is in
+// Parse checks the flags. Names of files become absolute ones: the program in the background is in
 // another directory.
-func (f *pageFlags) parse() (err error) {
-	if f.addr == "" && (f.write || f.tokenFile != "" || f.source != "") {
+func (f *PageFlags) Parse() (err error) {
+	if f.Addr == "" && (f.write || f.tokenFile != "" || f.source != "") {
 		return cli.Misused(fmt.Errorf("--http-write, --http-token-file and --http-source are about the page: give its address with --http: %w", syscall.EINVAL))
 	}
-	for _, addr := range []*string{&f.addr, &f.health} {
+	for _, addr := range []*string{&f.Addr, &f.Health} {
 		if path, ok := strings.CutPrefix(*addr, "unix:"); ok && path != "" {
 			if path, err = filepath.Abs(path); err != nil {
 				return err
@@ -87,7 +88,7 @@ func (f *pageFlags) parse() (err error) {
 const leastToken = 16
 
 // token returns the page's token: from the file, or a new one.
-func (f *pageFlags) token() (string, error) {
+func (f *PageFlags) token() (string, error) {
 	if f.tokenFile == "" {
 		return page.NewToken(), nil
 	}
@@ -106,7 +107,7 @@ func (f *pageFlags) token() (string, error) {
 
 // newToken writes a new token into the file, which must not be there, not as a link to elsewhere
 // either.
-func (f *pageFlags) newToken() (string, error) {
+func (f *PageFlags) newToken() (string, error) {
 	file, err := os.OpenFile(f.tokenFile, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return "", err
@@ -116,37 +117,39 @@ func (f *pageFlags) newToken() (string, error) {
 	return token, errors.Join(err, file.Close())
 }
 
-// pageServer serves the page of what is mounted, and tells whether it works.
-type pageServer struct {
+// PageServer serves the page of what is mounted, and tells whether it works.
+type PageServer struct {
 	listener net.Listener // of the page, or nil
 	health   net.Listener // of /healthz and /readyz alone, or nil
 	token    string
+	program  string
 	write    bool
 	source   *source.Kernel // of the functions' lines, or nil
 	machine  atomic.Pointer[page.Machine]
 	servers  []*page.Server
 }
 
-// newPageServer listens, or returns nil if nothing is asked for. Clients wait until serve.
-func newPageServer(f *pageFlags) (*pageServer, error) {
-	if f.addr == "" && f.health == "" {
+// NewPageServer listens, or returns nil if nothing is asked for. Clients wait until Serve. program is the name
+// and version that the page tells.
+func NewPageServer(f *PageFlags, program string) (*PageServer, error) {
+	if f.Addr == "" && f.Health == "" {
 		return nil, nil
 	}
-	s := &pageServer{write: f.write}
+	s := &PageServer{write: f.write, program: program}
 	if err := s.listen(f); err != nil {
-		s.close()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *pageServer) listen(f *pageFlags) (err error) {
-	if f.health != "" {
-		if s.health, err = page.ListenHealth(f.health); err != nil {
+func (s *PageServer) listen(f *PageFlags) (err error) {
+	if f.Health != "" {
+		if s.health, err = page.ListenHealth(f.Health); err != nil {
 			return fmt.Errorf("--health: %w", err)
 		}
 	}
-	if f.addr == "" {
+	if f.Addr == "" {
 		return nil
 	}
 	if f.source != "" {
@@ -157,14 +160,14 @@ func (s *pageServer) listen(f *pageFlags) (err error) {
 	if s.token, err = f.token(); err != nil {
 		return fmt.Errorf("--http-token-file: %w", err)
 	}
-	if s.listener, err = page.Listen(f.addr); err != nil {
+	if s.listener, err = page.Listen(f.Addr); err != nil {
 		return fmt.Errorf("--http: %w", err)
 	}
 	return nil
 }
 
-// show has the page show a machine.
-func (s *pageServer) show(sys boot.System) error {
+// Show has the page show a machine.
+func (s *PageServer) Show(sys boot.System) error {
 	if s == nil {
 		return nil
 	}
@@ -176,8 +179,8 @@ func (s *pageServer) show(sys boot.System) error {
 	return nil
 }
 
-// serve begins to answer. It returns where the page is, or "" if there is none.
-func (s *pageServer) serve() string {
+// Serve begins to answer. It returns where the page is, or "" if there is none.
+func (s *PageServer) Serve() string {
 	machine := func() page.Machine { return *s.machine.Load() }
 	if s.health != nil {
 		s.servers = append(s.servers, page.Serve(s.health, page.Health(machine)))
@@ -187,29 +190,29 @@ func (s *pageServer) serve() string {
 	}
 	h := page.New(page.Config{
 		Machine: machine,
-		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Source: s.addSource, Program: programVersion(),
+		Token:   s.token, Cookie: page.Cookie(s.listener), Write: s.write, Source: s.addSource, Program: s.program,
 	})
 	s.servers = append(s.servers, page.Serve(s.listener, h))
 	return s.where()
 }
 
 // addSource adds the lines of C, if they are known.
-func (s *pageServer) addSource(functions []look.Function) {
+func (s *PageServer) addSource(functions []look.Function) {
 	if s.source != nil {
 		s.source.Add(functions)
 	}
 }
 
 // where says how the page is reached.
-func (s *pageServer) where() string {
+func (s *PageServer) where() string {
 	if a := s.listener.Addr(); a.Network() == "unix" {
 		return fmt.Sprintf("curl --unix-socket %s 'http://localhost/?token=%s'", a, s.token)
 	}
 	return page.URL(s.listener, s.token)
 }
 
-// close ends all connections and gives the addresses back.
-func (s *pageServer) close() {
+// Close ends all connections and gives the addresses back.
+func (s *PageServer) Close() {
 	if s == nil {
 		return
 	}
