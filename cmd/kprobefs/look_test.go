@@ -69,6 +69,20 @@ func TestLook(t *testing.T) {
 			t.Errorf("%q: %v: %s", args, st, out)
 		}
 	}
+	for _, c := range []struct {
+		args   []string
+		status int
+		says   string
+	}{
+		{[]string{"text", "vfs_", "--at", dir}, 1, "there are vfs_"},
+		{[]string{"list", "vfs_read"}, 2, "kprobefs list takes no arguments, but has \"vfs_read\""},
+		{[]string{"graph", "vfs_read"}, 2, "kprobefs graph life vfs_read, or kprobefs graph text vfs_read"},
+		{[]string{"text", "vfs_read", "--at", dir, "--source", "look_test.go"}, 1, "--source: look_test.go"},
+	} {
+		if out, st := output(t, c.args...); st.ExitCode() != c.status || !strings.Contains(out, c.says) {
+			t.Errorf("%q: %v: %s", c.args, st, out)
+		}
+	}
 	writeTree(t, filepath.Join(dir, "tracing/trace_options"), "latency-format")
 	if out, st := output(t, "trace", "--at", dir); st.ExitCode() != 1 || !strings.Contains(out, "echo nolatency-format >") {
 		t.Errorf("%v: %s", st, out)

@@ -351,6 +351,9 @@ func saveSnapshot(dir, name string) error {
 		return err
 	}
 	defer from.Close()
+	if name == "-" {
+		return cli.Misused(errors.New("a snapshot is written to a file, as its state is printed on standard output; write ./- for a file with the name -"))
+	}
 	to, err := os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err

@@ -75,6 +75,14 @@ func Misused(err error) error {
 	return &UsageError{err: err}
 }
 
+// NoArgs fails if a command that takes no arguments has some.
+func NoArgs(c *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return fmt.Errorf("%s takes no arguments, but has %q", c.CommandPath(), args[0])
+	}
+	return nil
+}
+
 // WithUsage adds the usage of a command to an error about its arguments.
 func WithUsage(c *cobra.Command, err error) error {
 	if err == nil {

@@ -41,6 +41,9 @@ type Screen struct {
 	Colors   bool
 }
 
+// Terminal reports whether a person reads the output.
+func (s Screen) Terminal() bool { return s.terminal }
+
 // NewScreen returns the screen of an output.
 func NewScreen(w io.Writer) Screen {
 	s := Screen{Writer: w}

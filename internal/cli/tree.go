@@ -65,7 +65,7 @@ func onlyTree(mounts []string) (string, error) {
 	}
 	switch len(trees) {
 	case 0:
-		return "", errors.New("no kprobefs is mounted; name its directory with --at")
+		return "", errors.New("no kprobefs is mounted: 'kprobefs mount DIR' mounts one, and --at DIR names one")
 	case 1:
 		return trees[0], nil
 	}

@@ -37,9 +37,12 @@ func graphCommand() *cobra.Command {
 		Long:  longGraph,
 		Example: `  kprobefs graph life --at /mnt vfs_read+5 > life.svg
   kprobefs graph text vfs_read -o text.svg`,
-		Args:              cobra.NoArgs,
+		Args:              cobra.ArbitraryArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
-		RunE: func(*cobra.Command, []string) error {
+		RunE: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return cli.Misused(fmt.Errorf("what to draw of %s: kprobefs graph life %[1]s, or kprobefs graph text %[1]s", args[0]))
+			}
 			return cli.Misused(errors.New("what to draw: kprobefs graph life PROBE, or kprobefs graph text FUNCTION"))
 		},
 	}

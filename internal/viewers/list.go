@@ -38,7 +38,7 @@ func listCommand() *cobra.Command {
 		Short:             "List the probes, their hits, and why they are no jumps",
 		Long:              longList,
 		Example:           "  kprobefs list --at /mnt\n  kprobefs list --json | jq '.[] | select(.armed) | .place'",
-		Args:              cobra.NoArgs,
+		Args:              cli.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: at.Run(func(c *cobra.Command, dir string, _ []string) error {
 			probes, err := look.Probes(look.Files(dir))
@@ -66,6 +66,9 @@ func writeJSON(w io.Writer, v any) error {
 // printProbes writes a table. A line has one colour, which does not count for its columns' widths.
 func printProbes(s cli.Screen, probes []look.Probe) error {
 	if len(probes) == 0 {
+		if s.Terminal() { // a program gets as many lines as there are probes
+			fmt.Fprintln(s, "There are no probes.")
+		}
 		return nil
 	}
 	var text strings.Builder

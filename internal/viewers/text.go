@@ -2,7 +2,10 @@ package viewers
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +46,9 @@ func textCommand() *cobra.Command {
 		},
 		RunE: at.Run(func(c *cobra.Command, dir string, args []string) error {
 			functions, err := look.Functions(look.Files(dir), args[0])
+			if errors.Is(err, syscall.ENOENT) {
+				err = suggest(dir, args[0], err)
+			}
 			if err == nil && file != "" {
 				err = addSource(functions, file)
 			}
@@ -59,6 +65,23 @@ func textCommand() *cobra.Command {
 	c.Flags().BoolVar(&asJSON, "json", false, "write a JSON array of functions")
 	c.Flags().StringVar(&file, "source", "", "show lines of C, by the debug information of this kernel's file")
 	return c
+}
+
+// mostSuggested is how many names are suggested.
+const mostSuggested = 8
+
+// suggest adds to the error of a name that no function has those that begin with it.
+func suggest(tree, name string, err error) error {
+	names, _ := look.FunctionNames(tree, name)
+	if name == "" || len(names) == 0 {
+		return err
+	}
+	more := ""
+	if len(names) > mostSuggested {
+		more = fmt.Sprintf(" and %d more", len(names)-mostSuggested)
+		names = names[:mostSuggested]
+	}
+	return fmt.Errorf("%w; there are %s%s", err, strings.Join(names, ", "), more)
 }
 
 // addSource adds the lines of C by a kernel's file.

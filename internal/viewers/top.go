@@ -38,7 +38,7 @@ func topCommand() *cobra.Command {
 		Short:             "Show the probes, text, trace and log on the terminal, live",
 		Long:              longTop,
 		Example:           "  kprobefs top --at /mnt\n  kprobefs top --interval 200ms",
-		Args:              cobra.NoArgs,
+		Args:              cli.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: at.Run(func(_ *cobra.Command, dir string, _ []string) error {
 			if interval < minInterval {

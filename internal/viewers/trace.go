@@ -48,7 +48,7 @@ func traceCommand() *cobra.Command {
 		Short:             "Show the trace, filtered by event and task",
 		Long:              longTrace,
 		Example:           "  kprobefs trace --at /mnt --event mine\n  kprobefs trace -f --comm 'ba*' --json",
-		Args:              cobra.NoArgs,
+		Args:              cli.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: f.at.Run(func(c *cobra.Command, dir string, _ []string) error {
 			return f.run(dir, c.OutOrStdout())
