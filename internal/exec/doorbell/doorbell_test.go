@@ -223,12 +223,12 @@ func TestRefused(t *testing.T) {
 		"nothing else":              {0x0f, 0x05, 0xc3},
 		"no instruction before":     {0x62, 0, 0, 0, 0, 0x0f, 0x05},
 	} {
-		s := sweep{base: 0x1000, code: append(code, ret...), targets: map[int]bool{}, known: map[int]bool{}}
+		s := sweep{base: 0x1000, code: append(code, ret...), targets: newBits(len(code) + 1), known: newBits(len(code) + 1)}
 		if err := s.run([]uint64{0x1000}); !errors.Is(err, ErrText) {
 			t.Errorf("%s: %v, sites %v", name, err, s.sites)
 		}
 	}
-	s := sweep{base: 0x1000, code: []byte{0x90, 0x0f, 0x05}, targets: map[int]bool{}, known: map[int]bool{}}
+	s := sweep{base: 0x1000, code: []byte{0x90, 0x0f, 0x05}, targets: newBits(3), known: newBits(3)}
 	if err := s.run(nil); !errors.Is(err, ErrText) {
 		t.Errorf("no function: %v", err)
 	}

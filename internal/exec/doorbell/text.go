@@ -68,7 +68,7 @@ func Read(r io.ReaderAt) (*Text, error) {
 		if p.Type != elf.PT_LOAD || p.Flags&elf.PF_X == 0 {
 			continue
 		}
-		code, err := content(p.Open(), p.Filesz)
+		code, err := content(p, p.Filesz)
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func Read(r io.ReaderAt) (*Text, error) {
 		if starts == nil {
 			starts = functions(f)
 		}
-		s := sweep{base: p.Vaddr, code: code, targets: map[int]bool{}, known: map[int]bool{}}
+		s := sweep{base: p.Vaddr, code: code, targets: newBits(len(code)), known: newBits(len(code))}
 		if err := s.run(starts); err != nil {
 			return nil, err
 		}
@@ -89,17 +89,38 @@ func Read(r io.ReaderAt) (*Text, error) {
 	return t, nil
 }
 
-// content reads size bytes, which a damaged file may not have.
-func content(r io.Reader, size uint64) ([]byte, error) {
-	if size > maxText {
+// content reads size bytes, which a damaged file may not have: then it takes no memory for them.
+func content(r io.ReaderAt, size uint64) ([]byte, error) {
+	switch {
+	case size > maxText:
 		return nil, fmt.Errorf("%d bytes of text: %w", size, ErrText)
+	case size == 0:
+		return nil, nil
 	}
-	b, err := io.ReadAll(r)
-	if err == nil && uint64(len(b)) != size {
-		err = io.ErrUnexpectedEOF
+	if _, err := r.ReadAt(make([]byte, 1), int64(size-1)); err != nil && !errors.Is(err, io.EOF) {
+		return nil, err
+	} else if err != nil {
+		return nil, io.ErrUnexpectedEOF
 	}
-	return b, err
+	b := make([]byte, size)
+	if n, err := r.ReadAt(b, 0); uint64(n) != size {
+		return nil, errors.Join(io.ErrUnexpectedEOF, err)
+	}
+	return b, nil
 }
+
+// bits is a set of offsets in a segment.
+type bits []uint64
+
+func newBits(size int) bits { return make(bits, size/64+1) }
+
+func (b bits) add(at int) {
+	if at >= 0 && at/64 < len(b) {
+		b[at/64] |= 1 << (at % 64)
+	}
+}
+
+func (b bits) has(at int) bool { return at >= 0 && at/64 < len(b) && b[at/64]>>(at%64)&1 != 0 }
 
 // functions returns the addresses at which functions begin, in order.
 func functions(f *elf.File) (all []uint64) {
@@ -107,7 +128,7 @@ func functions(f *elf.File) (all []uint64) {
 		if p.Type != elf.PT_GNU_EH_FRAME {
 			continue
 		}
-		if b, err := content(p.Open(), p.Filesz); err == nil {
+		if b, err := content(p, p.Filesz); err == nil {
 			all = append(all, frames(p.Vaddr, b)...)
 		}
 	}
@@ -209,8 +230,8 @@ func goFunctions(f *elf.File) (all []uint64) {
 type sweep struct {
 	base    uint64
 	code    []byte
-	targets map[int]bool // places to which a branch leads from these functions
-	known   map[int]bool // places of the two bytes that are within instructions that were decoded
+	targets bits // places to which a branch leads from these functions
+	known   bits // places of the two bytes that are within instructions that were decoded
 	sites   []site
 	around  []around
 }
@@ -238,7 +259,7 @@ func (s *sweep) run(starts []uint64) error {
 			s.function(at, end)
 			done = end
 		}
-		if !s.known[from] {
+		if !s.known.has(from) {
 			return fmt.Errorf("bytes of one at %#x, which cannot be decoded: %w", s.base+uint64(from), ErrText)
 		}
 	}
@@ -276,11 +297,11 @@ func (s *sweep) function(at, end int) {
 		}
 		for j := at; j < at+i.Len; j++ {
 			if s.code[j] == syscallInsn[0] {
-				s.known[j] = true
+				s.known.add(j)
 			}
 		}
 		if rel, ok := i.RelBranch(); ok {
-			s.targets[at+i.Len+int(rel)] = true
+			s.targets.add(at + i.Len + int(rel))
 		}
 		if isSyscall(s.code[at:], &i) {
 			const most = 16
@@ -332,7 +353,7 @@ func (s *sweep) choose(a around) (site, bool) {
 	o := site{at: at, start: at, end: at + uint64(len(syscallInsn)), number: s.number(a)}
 	for to := a.at + len(syscallInsn); o.end-o.start < jumpLen; {
 		p, n, ok := s.piece(to)
-		if !ok || s.targets[to] {
+		if !ok || s.targets.has(to) {
 			break
 		}
 		o.after = append(o.after, p)
@@ -357,7 +378,7 @@ func (s *sweep) choose(a around) (site, bool) {
 // free reports whether no branch leads between the first byte and the end.
 func (s *sweep) free(from, to int) bool {
 	for i := from + 1; i < to; i++ {
-		if s.targets[i] {
+		if s.targets.has(i) {
 			return false
 		}
 	}
@@ -376,7 +397,7 @@ func movEAX(b []byte) (n int, ok bool) {
 // number returns the number that eax has at a syscall instruction, or -1 if that cannot be told from
 // the instructions before it.
 func (s *sweep) number(a around) int {
-	for n, next := len(a.before)-1, a.at; n >= 0 && !s.targets[next]; n-- {
+	for n, next := len(a.before)-1, a.at; n >= 0 && !s.targets.has(next); n-- {
 		from := a.before[n]
 		b := s.code[from:next]
 		if nr, ok := movEAX(b); ok {
