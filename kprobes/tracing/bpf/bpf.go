@@ -254,7 +254,9 @@ const (
 	ProgTracepoint    ProgType = 5
 	ProgPerfEvent     ProgType = 7
 	ProgRawTracepoint ProgType = 17
-	ProgTracing       ProgType = 26
+	// ProgRawTracepointWritable is for tracepoints whose arguments programs may write: there are none here.
+	ProgRawTracepointWritable ProgType = 24
+	ProgTracing               ProgType = 26
 )
 
 // Link is struct bpf_link: what keeps a program attached. Detach ends that; it is called once.

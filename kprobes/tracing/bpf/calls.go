@@ -101,6 +101,12 @@ func (v *verifier) allowed(nr int32) bool {
 			return true
 		}
 		return false
+	default:
+	}
+	if nr == helperCoarseTime {
+		return false // its clock may be written while a tracing program runs
+	}
+	switch v.prog.kind {
 	case ProgKprobe:
 		return nr < helperFuncArg || nr > helperFuncArgCnt
 	case ProgTracing:

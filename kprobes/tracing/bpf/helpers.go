@@ -59,6 +59,7 @@ type helper struct {
 // Numbers of helpers that the verifier treats specially.
 const (
 	helperTailCall     = 12
+	helperCoarseTime   = 160
 	helperForEachElem  = 164
 	helperGetFuncIP    = 173
 	helperAttachCookie = 174
@@ -123,6 +124,7 @@ func helperTable() map[int32]*helper {
 		182: {"bpf_strncmp", (*run).strncmp, retInteger, [5]argType{argMem, argSize, argConstString}, false},
 		183: {"bpf_get_func_arg", (*run).funcArg, retInteger, [5]argType{argCtx, any_, argUninitLong}, false},
 		184: {"bpf_get_func_ret", (*run).funcRet, retInteger, [5]argType{argCtx, argUninitLong}, false},
+		176: {"bpf_get_branch_snapshot", (*run).branchSnapshot, retInteger, [5]argType{argUninitMem, argSizeOrZero, any_}, true},
 		185: {"bpf_get_func_arg_cnt", func(r *run, _ *[5]uint64) uint64 { return uint64(len(r.prog.target.args)) }, retInteger, [5]argType{argCtx}, false},
 		208: {"bpf_ktime_get_tai_ns", clock(clockTAI), retInteger, [5]argType{none}, false},
 	}
@@ -413,6 +415,14 @@ func (r *run) nsPID(a *[numArgs]uint64) uint64 {
 		clear(to)
 	}
 	return errno(syscall.EINVAL)
+}
+
+// branchSnapshot is bpf_get_branch_snapshot of a processor that records no branches.
+func (r *run) branchSnapshot(a *[numArgs]uint64) uint64 {
+	if a[2] != 0 {
+		return errno(syscall.EINVAL)
+	}
+	return errno(syscall.ENOENT)
 }
 
 // perfOutput is bpf_perf_event_output.

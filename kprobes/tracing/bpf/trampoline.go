@@ -51,7 +51,7 @@ func (s *System) rawTracepointOpen(c Caller, a *attr) (Result, error) {
 			return Result{}, syscall.EINVAL
 		}
 		return s.attachTracing(p, 0)
-	case ProgRawTracepoint:
+	case ProgRawTracepoint, ProgRawTracepointWritable:
 	default:
 		return Result{}, syscall.EINVAL
 	}

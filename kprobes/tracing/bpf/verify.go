@@ -15,15 +15,16 @@ type programType struct {
 // programTypes are the types that can be loaded. Programs of the first four run at hits; the others are what
 // tools load to learn what the kernel can do.
 var programTypes = map[ProgType]programType{
-	ProgKprobe:        {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 168 }},
-	ProgTracepoint:    {func(off, size int) bool { return (off < 0 || off >= 8) && off%size == 0 && off+size <= maxCtx }}, // Linux takes what is before the entry, too
-	ProgPerfEvent:     {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 184 }},
-	ProgRawTracepoint: {func(off, size int) bool { return off >= 0 && size == 8 && off%8 == 0 && off+size <= 12*8 }},
-	ProgTracing:       {func(off, size int) bool { return off >= 0 && size > 0 && off%size == 0 && off+size <= 8*maxFuncArgs }},
-	ProgSocketFilter:  {word},
-	ProgSchedCLS:      {word},
-	ProgSchedACT:      {word},
-	ProgXDP:           {func(off, size int) bool { return word(off, size) && off+size <= xdpSize }},
+	ProgKprobe:                {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 168 }},
+	ProgTracepoint:            {func(off, size int) bool { return (off < 0 || off >= 8) && off%size == 0 && off+size <= maxCtx }}, // Linux takes what is before the entry, too
+	ProgPerfEvent:             {func(off, size int) bool { return off >= 0 && off%size == 0 && off+size <= 184 }},
+	ProgRawTracepoint:         {tracepointArgument},
+	ProgRawTracepointWritable: {tracepointArgument},
+	ProgTracing:               {func(off, size int) bool { return off >= 0 && size > 0 && off%size == 0 && off+size <= 8*maxFuncArgs }},
+	ProgSocketFilter:          {word},
+	ProgSchedCLS:              {word},
+	ProgSchedACT:              {word},
+	ProgXDP:                   {func(off, size int) bool { return word(off, size) && off+size <= xdpSize }},
 }
 
 // Sizes of struct __sk_buff and struct xdp_md in bytes.
@@ -31,6 +32,11 @@ const (
 	skbSize = 192
 	xdpSize = 24
 )
+
+// tracepointArgument reports whether an argument of a raw tracepoint may be read.
+func tracepointArgument(off, size int) bool {
+	return off >= 0 && size == 8 && off%8 == 0 && off+size <= maxRawArgs
+}
 
 // word reports whether fields of 4 bytes of struct __sk_buff may be read. What is in a packet may not:
 // there are none.

@@ -203,8 +203,8 @@ func (e *Event) Interval() int64 {
 }
 
 // Output is perf_event_output of bpf_perf_event_output: a sample whose raw data are the Subject's
-// entry. It fails with EOPNOTSUPP if the event is for another CPU than the hit's, and with EINVAL if
-// it is no PERF_COUNT_SW_BPF_OUTPUT. It runs in handler context.
+// entry. It fails with EOPNOTSUPP if the event is for another CPU than the hit's, with EINVAL if it is
+// no PERF_COUNT_SW_BPF_OUTPUT, and with ENOSPC if the sample is lost. It runs in handler context.
 func (e *Event) Output(h *Hit) error {
 	cpu := e.set.cpus[h.VCPU]
 	switch {
@@ -216,18 +216,24 @@ func (e *Event) Output(h *Hit) error {
 		return nil
 	}
 	e.count.Add(1)
-	e.record(h, 1)
+	if !e.record(h, 1) {
+		return syscall.ENOSPC
+	}
 	return nil
 }
 
-// record writes a sample, if there is a ring.
-func (e *Event) record(h *Hit, period uint64) {
-	if r := e.out.Load(); r != nil {
-		if !r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, e.set.cpus[h.VCPU], e.time(h.Time)) },
-			func(b []byte) []byte { return e.sample(b, h, period) }) {
-			e.lost.Add(1)
-		}
+// record writes a sample. It returns false if there is no ring, or no room in it.
+func (e *Event) record(h *Hit, period uint64) bool {
+	r := e.out.Load()
+	if r == nil {
+		return false
 	}
+	written := r.write(&e.attr, e.id, func(b []byte) []byte { return e.sampleID(b, h.PID, h.TID, e.set.cpus[h.VCPU], e.time(h.Time)) },
+		func(b []byte) []byte { return e.sample(b, h, period) })
+	if !written {
+		e.lost.Add(1)
+	}
+	return written
 }
 
 // WantsChain reports whether samples have the kernel's stack.
