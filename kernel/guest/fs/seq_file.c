@@ -2,6 +2,8 @@
 // record fits. A seq_file without operations is the host's, which has generated the
 // text already.
 #include <linux/hex.h>
+#include <linux/printk.h>
+#include <linux/ratelimit.h>
 #include <linux/seq_file.h>
 #include <linux/string_helpers.h>
 #include <linux/sprintf.h>
@@ -99,8 +101,10 @@ static void more_records(struct seq_file *m, void *p, size_t wanted)
 		int err;
 
 		p = m->op->next(m, p, &m->index);
-		if (m->index == at)
+		if (m->index == at) {
+			pr_info_ratelimited("seq_file: buggy .next function %ps did not update position index\n", m->op->next);
 			m->index++;
+		}
 		if (IS_ERR_OR_NULL(p) || m->count >= wanted)
 			break;
 		err = m->op->show(m, p);

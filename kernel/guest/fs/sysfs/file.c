@@ -369,6 +369,16 @@ void sysfs_remove_bin_file(struct kobject *kobj, const struct bin_attribute *att
 }
 EXPORT_SYMBOL_GPL(sysfs_remove_bin_file);
 
+// group_mode returns the mode that a group gives to a file, without what Linux does not let
+// others do.
+static umode_t group_mode(const struct attribute *attr, umode_t mode)
+{
+	const umode_t may = 010664; // 010000 is SYSFS_PREALLOC
+
+	WARN(mode & ~may, "Attribute %s: Invalid permissions 0%o\n", attr->name, mode);
+	return mode & may;
+}
+
 // add_group makes the files of a group in dir.
 static int add_group(struct dentry *dir, struct kobject *kobj, const struct attribute_group *grp)
 {
@@ -378,14 +388,14 @@ static int add_group(struct dentry *dir, struct kobject *kobj, const struct attr
 		umode_t mode = grp->is_visible ? grp->is_visible(kobj, grp->attrs[i], i) : grp->attrs[i]->mode;
 
 		if (mode)
-			err = add_file(dir, kobj, grp->attrs[i], NULL, mode);
+			err = add_file(dir, kobj, grp->attrs[i], NULL, group_mode(grp->attrs[i], mode));
 	}
 	for (i = 0; grp->bin_attrs && grp->bin_attrs[i] && !err; i++) {
 		struct bin_attribute *b = grp->bin_attrs[i];
 		umode_t mode = grp->is_bin_visible ? grp->is_bin_visible(kobj, b, i) : b->attr.mode;
 
 		if (mode)
-			err = add_file(dir, kobj, &b->attr, b, mode);
+			err = add_file(dir, kobj, &b->attr, b, group_mode(&b->attr, mode));
 	}
 	return err;
 }
