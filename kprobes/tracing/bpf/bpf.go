@@ -178,7 +178,13 @@ func (s *System) runLocked(a Attached, h *Hit) uint64 {
 	if s.timed() {
 		began = s.conf.Now()
 	}
+	if len(a.Prog.followers) > 0 {
+		s.runFollowers(a.Prog, h, false, 0)
+	}
 	ret := s.run.execute(a.Prog, a.Cookie, h)
+	if len(a.Prog.followers) > 0 {
+		s.runFollowers(a.Prog, h, true, ret)
+	}
 	if began != 0 {
 		a.Prog.ran.Add(1)
 		a.Prog.time.Add(s.conf.Now() - began)
@@ -219,9 +225,11 @@ type Prog struct {
 	verified int   // instructions that the verifier has looked at
 	btf      *BTF
 
-	attachType uint32  // expected_attach_type
-	attachID   uint32  // attach_btf_id
-	target     *target // of type TRACING
+	attachType uint32     // expected_attach_type
+	attachID   uint32     // attach_btf_id
+	target     *target    // of type TRACING
+	attachProg *Prog      // the program that it is for, or nil; it has a reference
+	followers  []follower // guarded by System.mem; replaced, never changed
 	sleepable  bool
 
 	funcs, lines infoTable // of BTF, as they were given
@@ -382,6 +390,9 @@ func (s *System) unref(object any) (ends []func()) {
 		}
 		if o.btf != nil {
 			ends = append(ends, s.unref(o.btf)...)
+		}
+		if o.attachProg != nil {
+			ends = append(ends, s.unref(o.attachProg)...)
 		}
 	case *Link:
 		if o.refs--; o.refs > 0 {

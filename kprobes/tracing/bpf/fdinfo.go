@@ -50,7 +50,7 @@ func (s *System) FDInfo(object any) string {
 			line("tp_name", "%s", o.name)
 		case linkTracing:
 			line("attach_type", "%d", p.attachType)
-			line("target_obj_id", "%d", s.types.id)
+			line("target_obj_id", "%d", p.targetObject())
 			line("target_btf_id", "%d", p.attachID)
 		}
 	case *BTF:

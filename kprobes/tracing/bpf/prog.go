@@ -98,6 +98,9 @@ func (s *System) progLoad(c Caller, a *attr) (Result, error) {
 	if p.btf != nil {
 		s.ref(p.btf)
 	}
+	if p.attachProg != nil {
+		s.ref(p.attachProg)
+	}
 	p.id = s.progs.add(p)
 	return Result{Object: p}, nil
 }
@@ -271,7 +274,11 @@ func (p *Prog) info(c Caller, in []byte) []byte {
 	f.u64(200, p.ran.Load())
 	f.u32(216, uint32(p.verified))
 	if p.attachID != 0 {
-		f.u32(220, p.sys.types.id)
+		if p.attachProg != nil {
+			f.u32(220, p.attachProg.btf.id)
+		} else {
+			f.u32(220, p.sys.types.id)
+		}
 		f.u32(224, p.attachID)
 	}
 	return f
@@ -394,7 +401,7 @@ func (l *Link) describe(c Caller, in []byte) ([]byte, error) {
 		return f, l.describeTracepoint(c, in, f)
 	case linkTracing:
 		f.u32(16, l.prog.attachType)
-		f.u32(20, l.sys.types.id)
+		f.u32(20, l.prog.targetObject())
 		f.u32(24, l.prog.attachID)
 	}
 	return f, nil

@@ -11,7 +11,7 @@ import (
 type target struct {
 	id      uint32 // of the type
 	name    string // of the function or tracepoint
-	addr    uint64 // of the function
+	addr    uint64 // of the function, or the number of the program that has it
 	args    []btf.FuncParam
 	returns btf.Type // nil for a tracepoint
 }
@@ -31,6 +31,9 @@ const (
 func (v *verifier) target(p *Prog, id uint32) (*target, error) {
 	if id == 0 {
 		return nil, v.refuse(syscall.EINVAL, "Tracing programs must provide btf_id")
+	}
+	if p.attachProg != nil {
+		return v.programTarget(p, id)
 	}
 	spec := p.sys.types.parsed()
 	if spec == nil {

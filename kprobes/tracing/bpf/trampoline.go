@@ -87,6 +87,13 @@ func (s *System) attachTracing(p *Prog, cookie uint64) (Result, error) {
 	if p.attachType == traceRawTP {
 		return s.attachTracepoint(p, t.name)
 	}
+	if p.attachProg != nil {
+		if err := s.joinTrampoline(p); err != nil {
+			return Result{}, err
+		}
+		detach := s.follow(Attached{Prog: p, Cookie: cookie})
+		return s.newLink(&Link{kind: linkTracing, prog: p, detach: func() { detach(); s.leaveTrampoline(p) }}), nil
+	}
 	if s.conf.Probes == nil || len(t.args) > maxTrampolineArgs {
 		return Result{}, errNotSupported
 	}
@@ -157,6 +164,14 @@ func (s *System) newLink(l *Link) Result {
 	return Result{Object: l}
 }
 
+// targetObject is the number of the program that a program of type TRACING is for, or of the kernel's types.
+func (p *Prog) targetObject() uint32 {
+	if p.attachProg != nil {
+		return p.attachProg.id
+	}
+	return p.sys.types.id
+}
+
 // checkAttach is bpf_prog_load_check_attach.
 func (p *Prog) checkAttach(c Caller, a *attr) error {
 	p.attachType, p.attachID = a.u32(68), a.u32(108)
@@ -164,15 +179,21 @@ func (p *Prog) checkAttach(c Caller, a *attr) error {
 	of := a.fd(112)
 	switch {
 	case of != 0:
-		t, ok := c.Object(of).(*BTF)
-		if !ok {
-			return badObject(c.Object(of))
-		}
-		if !t.kernel {
-			return syscall.EOPNOTSUPP
-		}
-		if p.attachID == 0 {
-			return syscall.EINVAL
+		switch t := c.Object(of).(type) {
+		case *Prog:
+			if p.kind != ProgTracing {
+				return syscall.EINVAL
+			}
+			p.attachProg = t
+		case *BTF:
+			if !t.kernel {
+				return syscall.EOPNOTSUPP
+			}
+			if p.attachID == 0 {
+				return syscall.EINVAL
+			}
+		default:
+			return badObject(t)
 		}
 	case p.attachID != 0 && p.sys.types == nil:
 		return syscall.EINVAL

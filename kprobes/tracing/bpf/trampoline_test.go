@@ -1,6 +1,7 @@
 package bpf
 
 import (
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -97,6 +98,7 @@ type tracingTest struct {
 	system *System
 	ids    map[string]uint32
 	m      uint32
+	other  uint32 // the descriptor of the program that programs are for, or 0
 }
 
 func newTracingTest(t *testing.T) *tracingTest {
@@ -118,7 +120,7 @@ func (c *tracingTest) program(kind ProgType, attach uint32, of string, body ...i
 	text, size := c.put(make([]byte, 4096)), uint32(4096)
 	raw := code(all...)
 	r, _, err := c.call(c.system, cmdProgLoad, map[int]any{
-		0: uint32(kind), 4: uint32(len(all)), 8: c.put(raw), 16: c.put([]byte("GPL\x00")), 24: uint32(1), 28: size, 32: text, 68: attach, 108: c.ids[of],
+		0: uint32(kind), 4: uint32(len(all)), 8: c.put(raw), 16: c.put([]byte("GPL\x00")), 24: uint32(1), 28: size, 32: text, 68: attach, 108: c.ids[of], 112: c.other,
 	})
 	log, _, _ = strings.Cut(string(c.memory[text-base:][:size]), "\x00")
 	if err != nil {
@@ -145,6 +147,81 @@ func (c *tracingTest) open(name string, fd uint32) (*Link, error) {
 	r, _, err := c.call(c.system, cmdRawTracepointOpen, map[int]any{0: at, 8: fd})
 	l, _ := r.Object.(*Link)
 	return l, err
+}
+
+// TestFollowers attaches programs to the main function of another one.
+func TestFollowers(t *testing.T) {
+	c := newTracingTest(t)
+	fd := c.followed(t, ProgSocketFilter)
+	c.ids["f"], c.other = 3, fd
+	of := c.objects[fd-3].(*Prog)
+	run := func() {
+		c.system.runOne(Attached{Prog: of}, NewHit(&abi.Trap{Regs: &abi.Regs{}, Mem: &guest{}, Now: c.system.conf.Now}, c.Task()))
+	}
+	for name, test := range map[string]struct {
+		attach uint32
+		body   insn
+		want   uint64
+	}{
+		"before": {traceFentry, movK(0, 3), 3},
+		"after":  {traceFexit, ldx(0x18, 0, 6, 8), 5}, // what it has returned
+	} {
+		fd, log, err := c.program(ProgTracing, test.attach, "f", test.body)
+		if err != nil {
+			t.Fatalf("%s: %v: %s", name, err, log)
+		}
+		l, err := c.open("", fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run()
+		if got := c.sum(t); got != test.want {
+			t.Errorf("%s: it has seen %d, want %d", name, got, test.want)
+		}
+		c.system.Release(l)
+		run()
+		if got := c.sum(t); got != 0 {
+			t.Errorf("%s: it ran after it was detached", name)
+		}
+	}
+	for id, want := range map[uint32]string{1: "is not a function", 9: "is invalid", 4: "Subprog g doesn't exist"} {
+		c.ids["f"] = id
+		if _, log, err := c.program(ProgTracing, traceFentry, "f", movK(0, 0)); !errors.Is(err, syscall.EINVAL) || !strings.Contains(log, want) {
+			t.Errorf("type %d: %v, %q, want %q", id, err, log, want)
+		}
+	}
+	if _, log, _ := c.program(ProgTracing, modifyReturn, "f", movK(0, 0)); !strings.Contains(log, "Only FENTRY/FEXIT") {
+		t.Errorf("modify_return: %q", log)
+	}
+}
+
+// followed loads a program that returns 5, with types of which number 3 is its function f, and 4 another one, g.
+func (c *tracingTest) followed(t *testing.T, kind ProgType) (fd uint32) {
+	t.Helper()
+	words := func(w ...uint32) (b []byte) {
+		for _, v := range w {
+			b = binary.LittleEndian.AppendUint32(b, v)
+		}
+		return b
+	}
+	const names = "\x00int\x00f\x00g\x00"
+	types := words(1, btfInt<<24, 4, 0x01000020, 0, btfFuncProto<<24|1, 1, 5, 1, 5, btfFunc<<24, 2, 7, btfFunc<<24, 2)
+	b := slices.Concat(words(0x0001eb9f, btfHeader, 0, uint32(len(types)), uint32(len(types)), uint32(len(names))), types, []byte(names))
+	r, _, err := c.call(c.system, cmdBTFLoad, map[int]any{0: c.put(b), 16: uint32(len(b))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	prog := code(movK(0, 5), exit)
+	r, _, err = c.call(c.system, cmdProgLoad, map[int]any{
+		0: uint32(kind), 4: uint32(2), 8: c.put(prog), 16: c.put([]byte("GPL\x00")),
+		72: uint32(len(c.objects) + 2), 76: uint32(funcInfoSize), 80: c.put(words(0, 3)), 88: uint32(1),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.objects = append(c.objects, r.Object)
+	return uint32(len(c.objects) + 2)
 }
 
 // TestTracing attaches programs to a function and to a tracepoint.
