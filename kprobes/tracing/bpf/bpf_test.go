@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/cilium/ebpf/btf"
 
@@ -513,6 +514,33 @@ func FuzzBTF(f *testing.F) {
 			t.Error("types are loaded, and there is nothing")
 		}
 	})
+}
+
+// TestBTFNames: a long name of many types takes no time and no memory.
+func TestBTFNames(t *testing.T) {
+	const count, length = 50_000, 1 << 20
+	var types []byte
+	for range count {
+		for _, w := range []uint32{1, btfInt << 24, 4, 0x01000020} {
+			types = binary.LittleEndian.AppendUint32(types, w)
+		}
+	}
+	names := slices.Concat([]byte{0}, bytes.Repeat([]byte("x"), length), []byte{0})
+	var b []byte
+	for _, w := range []int{0x0001eb9f, btfHeader, 0, len(types), len(types), len(names)} {
+		b = binary.LittleEndian.AppendUint32(b, uint32(w))
+	}
+	b = slices.Concat(b, types, names)
+	s, c := newSystem(), &fakeCaller{}
+	room := uint32(1 << 28)
+	fields := map[int]any{0: c.put(b), 8: uint64(base + 1<<40), 16: uint32(len(b)), 20: room, 24: uint32(1)}
+	began := time.Now()
+	if _, _, err := c.call(s, cmdBTFLoad, fields); !errors.Is(err, syscall.ENOSPC) {
+		t.Errorf("a log of 50 GB: %v, want ENOSPC", err)
+	}
+	if took := time.Since(began); took > 5*time.Second { // copying each name would be 50 GB
+		t.Errorf("it took %v", took)
+	}
 }
 
 // BenchmarkCount is what bpftrace makes of @ = count(): a look-up in a per-CPU hash table, and an addition.

@@ -19,6 +19,7 @@ func (s *System) btfLoad(c Caller, a *attr) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	log.size = min(log.size, maxBTF) // a name may be long, and be one of many types
 	if err := s.conf.Room(8 * int(size)); err != nil {
 		return Result{}, err
 	}
@@ -165,6 +166,9 @@ func (c *btfCheck) nameAt(at uint32) string {
 
 // show logs a type, and what is wrong with it, if anything is.
 func (c *btfCheck) show(t *btfType, wrong string) {
+	if c.log.off() {
+		return
+	}
 	k := btfKinds[t.kind]
 	line := fmt.Sprintf("[%d] %s %s %s", t.id, k.name, c.nameAt(t.name), k.details(c, t))
 	if wrong != "" {
@@ -328,19 +332,24 @@ func (c *btfCheck) plain(t *btfType) error {
 // identifier reports whether there is a name at an offset that C could have, or one with dots.
 func (c *btfCheck) identifier(at uint32) bool {
 	const most = 512 // KSYM_NAME_LEN
-	name := ""
-	if at != 0 && int(at) < len(c.strings) {
-		name = c.nameAt(at)
+	if at == 0 || int(at) >= len(c.strings) {
+		return false
 	}
-	for n := range len(name) {
-		switch b := name[n]; {
+	name := c.strings[at:min(int(at)+most, len(c.strings))]
+	for n, b := range name {
+		switch {
+		case b == 0:
+			return n > 0
 		case b == '_', 'a' <= b|0x20 && b|0x20 <= 'z', b == '.', n > 0 && '0' <= b && b <= '9':
 		default:
 			return false
 		}
 	}
-	return name != "" && len(name) < most
+	return false
 }
+
+// empty reports whether there is no name at an offset, which is one in the strings.
+func (c *btfCheck) empty(at uint32) bool { return at == 0 || c.strings[at] == 0 }
 
 func (c *btfCheck) integer(t *btfType) error {
 	data := t.word(0)
@@ -381,7 +390,7 @@ func (c *btfCheck) modifier(t *btfType) error {
 	case btfTypedef:
 		named = c.identifier(t.name)
 	case btfTypeTag:
-		named = t.name != 0 && c.nameAt(t.name) != ""
+		named = !c.empty(t.name)
 	}
 	switch {
 	case t.size > maxBTFType:
@@ -439,6 +448,9 @@ func (t *btfType) member(n int) btfMember {
 
 // showMember logs a member, and what is wrong with it.
 func (c *btfCheck) showMember(t *btfType, m btfMember, wrong string) {
+	if c.log.off() {
+		return
+	}
 	line := fmt.Sprintf("\t%s type_id=%d", c.nameAt(m.name), m.typ)
 	if t.flag {
 		line += fmt.Sprintf(" bitfield_size=%d", m.bits)
@@ -496,6 +508,9 @@ func (c *btfCheck) enum(t *btfType) error {
 			return c.refuse("\tInvalid name_offset:%d", name)
 		case !c.identifier(name):
 			return c.wrong(t, "Invalid name")
+		}
+		if c.log.off() {
+			continue
 		}
 		value := uint64(t.word(each*n + 4))
 		if each == 12 {
@@ -620,7 +635,7 @@ func (c *btfCheck) float(t *btfType) error {
 }
 
 func (c *btfCheck) tag(t *btfType) error {
-	if t.name == 0 || c.nameAt(t.name) == "" {
+	if c.empty(t.name) {
 		return c.wrong(t, "Invalid value")
 	}
 	if err := c.plain(t); err != nil {

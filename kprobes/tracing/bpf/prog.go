@@ -152,10 +152,13 @@ func newLog(level, size uint32, addr uint64) (*verifierLog, error) {
 
 // printf appends to the log, at any level.
 func (l *verifierLog) printf(format string, args ...any) {
-	if l.level != 0 && len(l.text) <= l.size {
+	if !l.off() {
 		l.text = fmt.Appendf(l.text, format, args...)
 	}
 }
+
+// off reports whether nothing more is logged.
+func (l *verifierLog) off() bool { return l.level == 0 || len(l.text) > l.size }
 
 // verbose reports whether each instruction is logged.
 func (l *verifierLog) verbose() bool { return l.level&(logLevel1|logLevel2) != 0 }
