@@ -73,6 +73,7 @@ type Sequence struct {
 	outside map[uint64]bool   // requests that have no turn
 	numbers map[thread]uint32 // of threads
 	last    uint32
+	most    int // how many numbers there may be before ended threads are forgotten
 }
 
 // thread is a thread of the host. A number is used again, but not with the same start.
@@ -474,11 +475,26 @@ func (q *Sequence) number(tid int) uint32 {
 	key := thread{tid, stat.Start}
 	n, ok := q.numbers[key]
 	if !ok {
+		if len(q.numbers) >= max(q.most, leastThreads) {
+			q.forget()
+		}
 		n = q.last
 		q.last++
 		q.numbers[key] = n
 	}
 	return n
+}
+
+// leastThreads is how many threads have numbers before it is looked which of them have ended.
+const leastThreads = 1024
+
+// forget drops the numbers of threads that have ended, which nobody asks for again.
+func (q *Sequence) forget() {
+	maps.DeleteFunc(q.numbers, func(t thread, _ uint32) bool {
+		stat, _ := proc.ReadStat(t.tid)
+		return stat.Start != t.start
+	})
+	q.most = 2 * len(q.numbers)
 }
 
 // flowOf returns the request that has the turn if it has this number, else nil.

@@ -4,9 +4,13 @@
 //
 // A file is a line with its version, and frames: length, kind, payload, checksum. The first frame is the Header, the
 // last one, if the run has ended in order, an End with a hash of the machine's state. Between them are Entries.
+// The whole may be compressed by gzip, as snapshots are.
 package journal
 
 import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
@@ -283,8 +287,47 @@ func (b *buffer) caller() (c Caller) {
 	return c
 }
 
-// ReadAll reads a whole journal. cut reports that it ends inside an entry, which is left out.
+// maxPlain bounds a journal that was compressed, bytes: few of them can stand for very many.
+const maxPlain = 4 << 30
+
+// plain reads r, which may be compressed by gzip.
+func plain(r io.Reader) (io.Reader, error) {
+	b := bufio.NewReader(r)
+	if begin, _ := b.Peek(2); !bytes.Equal(begin, []byte{0x1f, 0x8b}) {
+		return b, nil
+	}
+	z, err := gzip.NewReader(b)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return &bounded{z: z, left: maxPlain}, nil
+}
+
+// bounded reads what was compressed. Its errors are the file's.
+type bounded struct {
+	z    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("it is longer than %d bytes: %w", int64(maxPlain), ErrFormat)
+	}
+	n, err := b.z.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
+		err = fmt.Errorf("%w: %w", ErrFormat, err)
+	}
+	return n, err
+}
+
+// ReadAll reads a whole journal, which may be compressed by gzip. cut reports that it ends inside an entry,
+// which is left out.
 func ReadAll(r io.Reader) (h Header, entries []Entry, cut bool, err error) {
+	r, err = plain(r)
+	if err != nil {
+		return h, nil, false, err
+	}
 	j, err := NewReader(r)
 	if err != nil {
 		return h, nil, false, err

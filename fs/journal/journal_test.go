@@ -2,6 +2,7 @@ package journal
 
 import (
 	"bytes"
+	"compress/gzip"
 	"errors"
 	"reflect"
 	"testing"
@@ -39,6 +40,32 @@ func TestRoundTrip(t *testing.T) {
 	}
 	if !reflect.DeepEqual(gh, h) || !reflect.DeepEqual(got, entries) {
 		t.Errorf("got %+v %+v, want %+v %+v", gh, got, h, entries)
+	}
+}
+
+// TestCompressed reads a journal that gzip has compressed, and such ones that are damaged or cut.
+func TestCompressed(t *testing.T) {
+	_, entries, file := sample(t)
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := z.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, got, cut, err := ReadAll(bytes.NewReader(b.Bytes())); err != nil || cut || !reflect.DeepEqual(got, entries) {
+		t.Errorf("%v, %v: %+v", cut, err, got)
+	}
+	for n := range b.Len() {
+		if _, _, cut, err := ReadAll(bytes.NewReader(b.Bytes()[:n])); err == nil && !cut || err != nil && !errors.Is(err, ErrFormat) {
+			t.Errorf("%d bytes: %v, %v", n, cut, err)
+		}
+		bad := bytes.Clone(b.Bytes())
+		bad[n] ^= 0x41
+		if _, _, _, err := ReadAll(bytes.NewReader(bad)); err != nil && !errors.Is(err, ErrFormat) && !errors.Is(err, ErrVersion) {
+			t.Errorf("a changed byte %d gives %v", n, err)
+		}
 	}
 }
 

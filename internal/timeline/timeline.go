@@ -5,7 +5,6 @@
 package timeline
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -60,7 +59,7 @@ type world struct {
 	seq    *fs.Sequence
 
 	mu      sync.Mutex
-	entries []journal.Entry
+	entries past
 	file    *journal.Writer // gets further entries, or nil
 	filed   int             // how many entries the file has
 	failed  error           // of file
@@ -168,8 +167,8 @@ func (t *Timeline) options() (o kprobefs.Options, err error) {
 func (w *world) record(e journal.Entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.entries = append(w.entries, e)
-	if w.file != nil && w.failed == nil && len(w.entries) > w.filed {
+	w.entries.add(e)
+	if w.file != nil && w.failed == nil && w.entries.len() > w.filed {
 		w.failed = w.file.Append(e)
 		w.filed++
 	}
@@ -179,10 +178,8 @@ func (w *world) record(e journal.Entry) {
 func (w *world) past() []journal.Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Clone(w.entries)
+	return w.entries.all()
 }
-
-func (t *Timeline) past() []journal.Entry { return t.now.Load().past() }
 
 // whole returns what has been recorded, and what the machine will play again (BackStep).
 func (t *Timeline) whole() []journal.Entry {
@@ -199,13 +196,11 @@ func (t *Timeline) Kernel() *kprobefs.Kernel {
 func (t *Timeline) Position() uint64 { return t.now.Load().kernel.Machine.Retired() }
 
 // Requests is how many requests the machine has had.
-func (t *Timeline) Requests() (n int) {
-	for _, e := range t.past() {
-		if e.Kind == journal.Request {
-			n++
-		}
-	}
-	return n
+func (t *Timeline) Requests() int {
+	w := t.now.Load()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.entries.requests
 }
 
 // stateFiles show the state of what is not in guest memory.
@@ -252,8 +247,8 @@ func (t *Timeline) rewrite() error {
 	w := t.now.Load()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	jw, err := write(t.file, t.conf.Header, w.entries)
-	w.file, w.filed = jw, len(w.entries)
+	jw, err := write(t.file, t.conf.Header, w.entries.all())
+	w.file, w.filed = jw, w.entries.len()
 	return err
 }
 
@@ -263,7 +258,7 @@ func (w *world) takeFile(old *world) {
 	defer old.mu.Unlock()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.file, w.filed, w.failed = old.file, max(old.filed, len(old.entries)), old.failed
+	w.file, w.filed, w.failed = old.file, max(old.filed, old.entries.len()), old.failed
 	old.file = nil
 }
 
@@ -302,12 +297,7 @@ func (t *Timeline) snapshot(w *world) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	var b bytes.Buffer
-	jw, err := write(&b, t.conf.Header, entries)
-	if err == nil {
-		err = jw.Append(journal.Entry{Kind: journal.End, Position: w.kernel.Machine.Retired(), State: state})
-	}
-	return b.Bytes(), err
+	return pack(t.conf.Header, append(entries, journal.Entry{Kind: journal.End, Position: w.kernel.Machine.Retired(), State: state}))
 }
 
 // SnapshotFile is the name of the file in machine/ that has a snapshot.
