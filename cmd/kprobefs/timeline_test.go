@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -292,13 +294,25 @@ func TestRefusedFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	damaged := bytes.Clone(whole)
-	damaged[len(damaged)/2] ^= 1
+	flip := func(b []byte) []byte {
+		b = bytes.Clone(b)
+		b[len(b)/2] ^= 1
+		return b
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(whole))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(unpacked)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, c := range map[string]struct {
 		file []byte
 		want string
 	}{
-		"damaged":       {damaged, "the checksum of an entry is wrong"},
+		"damaged":       {flip(whole), "the file is damaged"},
+		"damaged entry": {flip(plain), "the checksum of an entry is wrong"},
 		"no journal":    {[]byte("something else"), "no journal"},
 		"other version": {append([]byte("kprobefs journal 77\n"), whole...), "version"},
 		"other program": {remade(t, whole, func(h *journal.Header, _ []journal.Entry) { h.Program = "kprobefs 0.0" }), "only the same version plays it"},
