@@ -29,6 +29,7 @@ var asDefault = map[string]map[string]difference{
 		"activity_kill":      {"kill(2) does not come by kill_pid_info there", nil},
 		"dd_directory":       {"a host's kernel of 6.4 and newer refuses the flags before we are asked", hostRefusesDirectory},
 		"events_far_symbols": {"5.10 has the one function and not the other, our guest the other way round", nil},
+		"mirror_answered":    {"do_syslog is joined with the system call in Debian's 5.10, and a function in the guest", nil},
 		"mirror_perf":        {"struct perf_event_attr is shorter there, and a group that was closed reads otherwise", nil},
 		"mirror_splice_pipe": {"after a read of a part of a line, a splice gives some of it again there", nil},
 	},
