@@ -27,7 +27,7 @@ type Machine struct {
 
 	GDB      Running
 	Sys      boot.System // the machine that runs
-	Mounts   []*fs.Mount // that of the tree, and those of Parts
+	Mounts   []*fs.Mount // the mount of the tree, then the mounts of Parts
 	Panicked bool        // and was not rebooted
 
 	tree *fs.Tree
