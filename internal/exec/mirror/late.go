@@ -64,8 +64,7 @@ var lasting = []error{errLarge, errDisabled, errForeign, errFilters, errNoText, 
 // adopt has a process ring from now on whose program does not yet. The thread t has stopped at the end of a
 // call. It returns false if t is to go on at once.
 func (m *Mirror) adopt(t *tracee, info *syscallInfo) bool {
-	const exec = unix.SYS_EXECVE
-	if m.images[t.pid] != nil || t.covering != nil || t.program || !m.on.Load() || t.letGo || t.nr == exec || restarts(int64(info.nr)) {
+	if m.images[t.pid] != nil || t.covering != nil || t.program || !m.on.Load() || t.letGo || restarts(int64(info.nr)) {
 		return false
 	}
 	l := m.lates[t.pid]
@@ -128,8 +127,11 @@ func (m *Mirror) lateText(t *tracee, ip uint64) (*covering, error) {
 		m.images[t.pid] = i
 		return nil, i.set(t.pid, &m.wanted, controlCalls)
 	}
+	if alone != nil {
+		return nil, alone
+	}
 	c := &covering{image: i, todo: todo, late: true, resume: ip}
-	return c, m.checkUndisturbed(t, c)
+	return c, m.scan(t, c)
 }
 
 // found finds the rooms of text that has been changed before, and returns the mappings that are left.
@@ -154,16 +156,18 @@ func (m *Mirror) checkUndisturbed(t *tracee, c *covering) error {
 	if err := m.checkSingle(t); err != nil {
 		return err
 	}
-	inside := func(addr uint64) bool {
-		for i := range c.todo {
-			a := &c.todo[i]
-			if addr >= a.Start && addr < a.End {
-				return a.text.Inside(a.bias, addr, &c.image.rings)
-			}
+	return m.scan(t, c)
+}
+
+// inside reports whether an address is inside of what is to be replaced.
+func (c *covering) inside(addr uint64) bool {
+	for i := range c.todo {
+		a := &c.todo[i]
+		if addr >= a.Start && addr < a.End {
+			return a.text.Inside(a.bias, addr, &c.image.rings)
 		}
-		return false
 	}
-	return m.scan(t, c, inside)
+	return false
 }
 
 // checkSingle fails if the process of a thread has another one, or shares its memory with another process.
@@ -195,8 +199,8 @@ func (m *Mirror) checkSingle(t *tracee) error {
 	return nil
 }
 
-// scan fails with errInside if the memory that a process can write has an address for which inside returns true.
-func (m *Mirror) scan(t *tracee, c *covering, inside func(uint64) bool) error {
+// scan fails with errInside if the memory that a process can write has an address inside of what is to be replaced.
+func (m *Mirror) scan(t *tracee, c *covering) error {
 	maps, err := proc.Read(t.pid, "maps")
 	if err != nil {
 		return err
@@ -216,7 +220,7 @@ func (m *Mirror) scan(t *tracee, c *covering, inside func(uint64) bool) error {
 			return unix.EFAULT
 		}
 		for at := 0; at+8 <= n; at += 8 {
-			if v := binary.NativeEndian.Uint64(b[at:]); v >= low && v < high && inside(v) {
+			if v := binary.NativeEndian.Uint64(b[at:]); v >= low && v < high && c.inside(v) {
 				return errInside
 			}
 		}
