@@ -112,12 +112,13 @@ umount at; echo "umount $?"
 unshare -m sh -c 'mount -t proc proc at; head -n 1 at/version | cut -d " " -f 3,4; umount at; echo "umount $?"'
 unshare -pf --mount-proc sh -c 'head -n 1 /proc/version | cut -d " " -f 3,4; echo $$'
 bwrap --dev-bind / / --proc /proc head -n 1 /proc/version | cut -d ' ' -f 3,4
+mount -t proc proc at; words at/version; mount -t tmpfs none at/sys/fs; umount at 2>/dev/null || echo busy; umount at/sys/fs; umount at; echo "umount $?"
 mount -t proc -o nosuchoption=1 proc at 2>/dev/null || echo refused
 umount at 2>/dev/null || echo 'nothing there'
 `)
 	out, status := asUser(nil).exec(t, dir, nil, nil, "sh", "script")
 	const name = "6.1.0-56-amd64 (kprobefs@guest)\n"
-	want := name + "0\nsame\n/proc/mounts:1\n/proc/self/mountinfo:1\numount 0\nsame\numount 0\n" + name + "umount 0\n" + name + "1\n" + name + "refused\nnothing there\n"
+	want := name + "0\nsame\n/proc/mounts:1\n/proc/self/mountinfo:1\numount 0\nsame\numount 0\n" + name + "umount 0\n" + name + "1\n" + name + name + "busy\numount 0\nrefused\nnothing there\n"
 	if status != 0 || out != want {
 		t.Errorf("status %d, got:\n%s\nwant:\n%s", status, out, want)
 	}

@@ -85,9 +85,11 @@ func (f *Fresh) looks(c Caller) (space string, yes bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	left, yes := f.spaces[space]
-	if f.spaces[space] = left - 1; left <= 1 {
-		delete(f.spaces, space)
-		f.any.Store(int32(len(f.spaces)))
+	switch {
+	case left > 1:
+		f.spaces[space]--
+	case yes:
+		f.forget(space)
 	}
 	return space, yes
 }
@@ -96,6 +98,11 @@ func (f *Fresh) looks(c Caller) (space string, yes bool) {
 func (f *Fresh) found(space string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.forget(space)
+}
+
+// forget expects no mount in a namespace any more. The caller holds mu.
+func (f *Fresh) forget(space string) {
 	delete(f.spaces, space)
 	f.any.Store(int32(len(f.spaces)))
 }
@@ -150,12 +157,17 @@ func (ns *Namespace) covers(dir string) (points []string, err error) {
 	return points, nil
 }
 
+// ownDir is where exec's own mount of the type of a proc or sysfs is.
+func ownDir(m *hostview.Mount) string {
+	if m.Kind == hostview.SysFS {
+		return hostview.SysDir
+	}
+	return hostview.ProcDir
+}
+
 // coverMount mounts on a new proc or sysfs what covers that of this process's namespace.
 func (ns *Namespace) coverMount(c Caller, m *hostview.Mount) error {
-	from := hostview.ProcDir
-	if m.Kind == hostview.SysFS {
-		from = hostview.SysDir
-	}
+	from := ownDir(m)
 	points, err := ns.covers(from)
 	if err != nil {
 		return err
@@ -202,29 +214,34 @@ func inSpace(c Caller, m *hostview.Mount, do func(top int) error) error {
 	if space != nil {
 		defer space.Close()
 	}
+	return Inside(space, func() error {
+		top, err := Target{int(dir.Fd()), strings.TrimLeft(hostview.Unescape(m.Point), "/")}.Open()
+		if err != nil {
+			return err
+		}
+		defer unix.Close(top)
+		var st unix.Statx_t
+		if err := unix.Statx(top, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil || st.Mnt_id != m.ID {
+			return cmp.Or[error](err, unix.ESTALE)
+		}
+		return do(top)
+	})
+}
+
+// Inside calls do on a thread of its own, with a root and a working directory of its own, in a mount namespace: this
+// process's if space is nil.
+func Inside(space *os.File, do func() error) error {
 	done := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its namespace is changed
-		done <- func() error {
-			if err := unix.Unshare(unix.CLONE_FS); err != nil {
-				return err
-			}
-			if space != nil {
-				if err := unix.Setns(int(space.Fd()), unix.CLONE_NEWNS); err != nil {
-					return err
-				}
-			}
-			top, err := Target{int(dir.Fd()), strings.TrimLeft(hostview.Unescape(m.Point), "/")}.Open()
-			if err != nil {
-				return err
-			}
-			defer unix.Close(top)
-			var st unix.Statx_t
-			if err := unix.Statx(top, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st); err != nil || st.Mnt_id != m.ID {
-				return cmp.Or[error](err, unix.ESTALE)
-			}
-			return do(top)
-		}()
+		err := unix.Unshare(unix.CLONE_FS)
+		if err == nil && space != nil {
+			err = unix.Setns(int(space.Fd()), unix.CLONE_NEWNS)
+		}
+		if err == nil {
+			err = do()
+		}
+		done <- err
 	}()
 	return <-done
 }
@@ -232,17 +249,18 @@ func inSpace(c Caller, m *hostview.Mount, do func(top int) error) error {
 // Uncover removes what covers a proc or sysfs that a program has mounted at target, and is about to unmount.
 func (ns *Namespace) Uncover(c Caller, target string) {
 	var mounts []hostview.Mount
-	var at string
-	if !c.Take(func(tid int) {
-		mounts, _ = hostview.Mounts(tid)
-		at = pointOf(tid, target)
-	}) || at == "" {
+	at := pointOf(c, target)
+	if at == "" || !c.Take(func(tid int) { mounts, _ = hostview.Mounts(tid) }) {
 		return
 	}
 	for i := range mounts {
 		m := &mounts[i]
 		if !IsFresh(m.Kind) || m.Root != "/" || hostview.Unescape(m.Point) != at || !hasOurs(mounts, m) || isFirst(c, at) {
 			continue
+		}
+		points, err := ns.covers(ownDir(m))
+		if err != nil {
+			return
 		}
 		ns.Fresh.Expect(c) // it may stay
 		_ = inSpace(c, m, func(top int) error {
@@ -251,7 +269,8 @@ func (ns *Namespace) Uncover(c Caller, target string) {
 			}
 			defer func() { _ = unix.Chdir("/") }() // or it would keep the mount
 			for _, o := range slices.Backward(mounts) {
-				if rel, err := filepath.Rel(at, hostview.Unescape(o.Point)); err == nil && o.Parent == m.ID && rel != "." {
+				rel, err := filepath.Rel(at, hostview.Unescape(o.Point))
+				if err == nil && o.Parent == m.ID && slices.Contains(points, filepath.Join(ownDir(m), rel)) { // not what the program has mounted there
 					_ = unix.Unmount(rel, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 				}
 			}
@@ -265,26 +284,22 @@ func isFirst(c Caller, at string) (first bool) {
 	return c.Take(func(tid int) { first = hostview.SameView(tid) && (at == hostview.ProcDir || at == hostview.SysDir) }) && first
 }
 
-// pointOf returns the path to which a thread's name of a file leads, as lists of its mounts have it, or "".
-func pointOf(tid int, name string) string {
-	dir := "cwd"
-	if strings.HasPrefix(name, "/") {
-		dir = "root"
-	}
-	d, err := hostview.OpenHandle(proc.Path(tid, dir), unix.O_PATH|unix.O_DIRECTORY)
+// pointOf returns the path to which a caller's name of a file leads, as lists of its mounts have it, or "".
+func pointOf(c Caller, name string) string {
+	dir, space, err := c.Place(name)
 	if err != nil {
 		return ""
 	}
-	defer d.Close()
-	fd, err := Target{int(d.Fd()), strings.TrimLeft(name, "/")}.Open()
+	defer dir.Close()
+	if space != nil {
+		defer space.Close()
+	}
+	fd, err := Target{int(dir.Fd()), strings.TrimLeft(name, "/")}.Open()
 	if err != nil {
 		return ""
 	}
 	defer unix.Close(fd)
-	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
-	if err != nil {
-		return ""
-	}
+	at, _ := os.Readlink("/proc/self/fd/" + strconv.Itoa(fd))
 	return at
 }
 

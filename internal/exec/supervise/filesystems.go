@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -461,27 +460,25 @@ func (s *supervisor) mountFor(c *notify.Caller, r mountRequest) (errno syscall.E
 	if r.flags&unix.MS_REMOUNT != 0 {
 		return t.SetFlags(r.flags)
 	}
-	done := make(chan syscall.Errno)
-	go func() {
-		runtime.LockOSThread() // and not unlocked: the thread ends with the goroutine, as its namespace is changed
-		id, errno := s.bind(t, ns, r.kind, mounts, r.flags)
-		if r.source != "" && errno == 0 {
+	err = space.Inside(ns, func() error {
+		id, errno := s.bind(t, r.kind, mounts, r.flags)
+		if errno != 0 {
+			return errno
+		}
+		if r.source != "" {
 			s.sources.Store(id, hostview.Escape(r.source))
 		}
-		done <- errno
-	}()
-	return <-done
+		return nil
+	})
+	if err != nil {
+		return wire.ErrnoOf(err)
+	}
+	return 0
 }
 
-// bind mounts the tree's part in another mount namespace or, if ns is nil, in this process's, and
-// returns the id of the mount. It fails with EBUSY if the same is mounted there. Its thread cannot
-// be used any more.
-func (s *supervisor) bind(t space.Target, ns *os.File, kind string, mountsOf func() ([]hostview.Mount, error), flags uintptr) (id uint64, errno syscall.Errno) {
-	if ns != nil {
-		if err := errors.Join(unix.Unshare(unix.CLONE_FS), unix.Setns(int(ns.Fd()), unix.CLONE_NEWNS)); err != nil {
-			return 0, wire.ErrnoOf(err)
-		}
-	}
+// bind mounts the tree's part in the thread's mount namespace, and returns the id of the mount. It fails with EBUSY if
+// the same is mounted there.
+func (s *supervisor) bind(t space.Target, kind string, mountsOf func() ([]hostview.Mount, error), flags uintptr) (id uint64, errno syscall.Errno) {
 	fd, err := t.Open()
 	if err != nil {
 		return 0, wire.ErrnoOf(err)
