@@ -403,8 +403,9 @@ func (c *client) write(got []answer) error {
 	return os.WriteFile(file, []byte(format(head, all)), 0o644)
 }
 
-// there plays a client's commands on Linux.
-func (c *client) there(ctx context.Context, k *linux.Kernel) ([]answer, error) {
+// play has run play a client's commands, with the programs that are built for it in a directory, and returns the
+// answers in what they print.
+func (c *client) play(ctx context.Context, run func(dir string) (output string, err error)) ([]answer, error) {
 	masks, err := integration.Masks()
 	if err != nil {
 		return nil, err
@@ -417,54 +418,55 @@ func (c *client) there(ctx context.Context, k *linux.Kernel) ([]answer, error) {
 	if err := c.build(ctx, dir); err != nil {
 		return nil, err
 	}
-	s := linux.Script{Name: c.name, Text: c.script(), Files: c.files(), Host: append(c.host(), timeout), Limit: limit}
-	built, err := os.ReadDir(dir)
+	output, err := run(dir)
 	if err != nil {
 		return nil, err
 	}
-	for _, e := range built {
-		if s.Files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
-			return nil, err
+	return c.answers(masks, output)
+}
+
+// there plays a client's commands on Linux.
+func (c *client) there(ctx context.Context, k *linux.Kernel) ([]answer, error) {
+	return c.play(ctx, func(dir string) (string, error) {
+		s := linux.Script{Name: c.name, Text: c.script(), Files: c.files(), Host: append(c.host(), timeout), Limit: limit}
+		built, err := os.ReadDir(dir)
+		if err != nil {
+			return "", err
 		}
-	}
-	results, err := k.Run(ctx, "", []linux.Script{s})
-	if err != nil {
-		return nil, err
-	}
-	return c.answers(masks, results[0].Output)
+		for _, e := range built {
+			if s.Files[e.Name()], err = os.ReadFile(filepath.Join(dir, e.Name())); err != nil {
+				return "", err
+			}
+		}
+		results, err := k.Run(ctx, "", []linux.Script{s})
+		if err != nil {
+			return "", err
+		}
+		return results[0].Output, nil
+	})
 }
 
 // here plays a client's commands below kprobefs exec.
 func (c *client) here(ctx context.Context, bin string) ([]answer, error) {
-	masks, err := integration.Masks()
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "kprobefs-clients")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	if err := c.build(ctx, dir); err != nil {
-		return nil, err
-	}
-	files := c.files()
-	files["script"] = []byte(c.script())
-	for name, data := range files {
-		if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
-			return nil, err
+	return c.play(ctx, func(dir string) (string, error) {
+		files := c.files()
+		files["script"] = []byte(c.script())
+		for name, data := range files {
+			if err := os.WriteFile(filepath.Join(dir, name), data, 0o644); err != nil {
+				return "", err
+			}
 		}
-	}
-	cmd := exec.CommandContext(ctx, bin, integration.ExecArgs([]string{"--release", linux.Default, "--cpus", "2"}, "busybox", "sh", "script")...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = 5 * time.Second
-	cmd.Dir = dir
-	out, err := cmd.CombinedOutput()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		return nil, err
-	}
-	return c.answers(masks, string(out))
+		cmd := exec.CommandContext(ctx, bin, integration.ExecArgs([]string{"--release", linux.Default, "--cpus", "2"}, "busybox", "sh", "script")...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+		cmd.WaitDelay = 5 * time.Second
+		cmd.Dir = dir
+		out, err := cmd.CombinedOutput()
+		var exit *exec.ExitError
+		if err != nil && !errors.As(err, &exit) {
+			return "", err
+		}
+		return string(out), nil
+	})
 }
 
 // compare returns what is wrong with the answers here.
