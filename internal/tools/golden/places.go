@@ -63,17 +63,23 @@ func (g *golden) checkPlaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	return comparePlaces(g, k, "places", "%#x", want.At, want.Addresses(), func(addr uint64) verdicts.Place { return verdicts.Predict(asker, addr) })
+}
+
+// comparePlaces holds what the rules answer at places against what a kernel has answered; what says what places
+// they are, and format how one is written.
+func comparePlaces[At comparable](g *golden, k *linux.Kernel, what, format string, recorded map[At]verdicts.Place, at []At, predict func(At) verdicts.Place) error {
 	bad := 0
-	for _, addr := range want.Addresses() {
-		if got := verdicts.Predict(asker, addr); got != want.At[addr] {
+	for _, place := range at {
+		if got := predict(place); got != recorded[place] {
 			if bad++; bad <= 20 {
-				fmt.Fprintf(g.out, "%#x: %s, recorded %s\n", addr, got, want.At[addr])
+				fmt.Fprintf(g.out, format+": %s, recorded %s\n", place, got, recorded[place])
 			}
 		}
 	}
-	fmt.Fprintf(g.out, "golden verdicts check: %d places of %s, %d differ\n", len(want.At), k, bad)
+	fmt.Fprintf(g.out, "golden verdicts check: %d %s of %s, %d differ\n", len(recorded), what, k, bad)
 	if bad > 0 {
-		return fmt.Errorf("the rules answer otherwise than %s at %d places", k, bad)
+		return fmt.Errorf("the rules answer otherwise than %s at %d %s", k, bad, what)
 	}
 	return nil
 }
@@ -130,17 +136,5 @@ func (g *golden) checkModulePlaces(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bad := 0
-	for _, at := range want.Places() {
-		if got := verdicts.PredictModule(asker, file, at); got != want.At[at] {
-			if bad++; bad <= 20 {
-				fmt.Fprintf(g.out, "%s: %s, recorded %s\n", at, got, want.At[at])
-			}
-		}
-	}
-	fmt.Fprintf(g.out, "golden verdicts check: %d places in modules of %s, %d differ\n", len(want.At), k, bad)
-	if bad > 0 {
-		return fmt.Errorf("the rules answer otherwise than %s at %d places in modules", k, bad)
-	}
-	return nil
+	return comparePlaces(g, k, "places in modules", "%s", want.At, want.Places(), func(at verdicts.ModulePlace) verdicts.Place { return verdicts.PredictModule(asker, file, at) })
 }
