@@ -5,13 +5,12 @@ import (
 	"syscall"
 )
 
-// btfSize is what is known of a type that was resolved: its size, bytes, if it has one, and the type without typedefs and
-// qualifiers, or nil for void.
+// btfSize is the result of resolving a type.
 type btfSize struct {
-	size       uint32
+	size       uint32 // in bytes, if the type has one
 	has, known bool
-	partial    bool // it was not looked at as far as it would be for itself
-	base       *btfType
+	partial    bool     // it was not looked at as far as it would be for itself
+	base       *btfType // the type without typedefs and qualifiers, or nil for void
 }
 
 // maxBTFDepth is MAX_RESOLVE_DEPTH: how many types may be needed at once to know one.
