@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/kprobefs/kprobefs/kernel/abi"
 )
@@ -92,7 +93,12 @@ func argument(text string, syms Symbols) (a Arg, rest string, err error) {
 			return bad("not a text")
 		}
 		if text[0] == '\'' {
-			return Arg{Value: uint64([]rune(s)[0])}, text[len(quoted):], nil
+			// strconv takes two quotes with nothing between them.
+			r, size := utf8.DecodeRuneInString(s)
+			if size == 0 {
+				return bad("a character is expected between the quotes")
+			}
+			return Arg{Value: uint64(r)}, text[len(quoted):], nil
 		}
 		return Arg{Buffer: append([]byte(s), 0)}, text[len(quoted):], nil
 	case '{', '[':
