@@ -171,9 +171,10 @@ func Patience(ctx context.Context) time.Duration {
 
 // Limits of one call.
 const (
-	MaxIO    = 1 << 20 // bytes of one read or write
-	pathMax  = 4096
-	maxTasks = 192 // tasks kept for threads of the host that are in no call
+	MaxIO      = 1 << 20 // bytes of one read or write
+	pathMax    = 4096
+	maxTasks   = 192 // tasks kept for threads of the host that are in no call
+	maxBuffers = 32  // those of them that keep their buffers: a cat has 256 KiB
 )
 
 // ErrStopped is the error of calls after Stop.

@@ -302,7 +302,7 @@ func TestSleepers(t *testing.T) {
 	wg.Wait()
 }
 
-// TestManyThreads has more callers than tasks are kept for.
+// TestManyThreads has more callers than tasks are kept for. The latest ones keep their buffers.
 func TestManyThreads(t *testing.T) {
 	g := newFakeGuest(t)
 	for tid := range 2 * maxTasks {
@@ -312,6 +312,23 @@ func TestManyThreads(t *testing.T) {
 		if err != nil || ret != 2 || string(out) != "ok" {
 			t.Fatalf("thread %d: %d %q %v", tid, ret, out, err)
 		}
+	}
+	buffered := func() (idle, buffered int) {
+		g.h.mu.Lock()
+		defer g.h.mu.Unlock()
+		for _, task := range g.h.idle {
+			if task.hasBuffers() {
+				buffered++
+			}
+		}
+		return len(g.h.idle), buffered
+	}
+	idle, n := buffered()
+	for begin := time.Now(); n > maxBuffers && time.Since(begin) < endOfTest; idle, n = buffered() {
+		time.Sleep(time.Millisecond)
+	}
+	if idle != maxTasks || n != maxBuffers {
+		t.Errorf("%d tasks are idle, %d of them have buffers; want %d and %d", idle, n, maxTasks, maxBuffers)
 	}
 }
 

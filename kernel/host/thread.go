@@ -222,7 +222,7 @@ func (h *Host) unhold(t *Task) {
 }
 
 // put puts a task back. When too many are idle, the one that was not used for the
-// longest time is given up.
+// longest time is given up; only the latest keep their buffers.
 func (h *Host) put(t *Task) {
 	t.mu.Lock()
 	dead := t.quit
@@ -239,9 +239,24 @@ func (h *Host) put(t *Task) {
 		old = h.idle[0]
 		h.idle = slices.Delete(h.idle, 0, 1)
 	}
+	many := len(h.idle) > maxBuffers && h.idle[len(h.idle)-1-maxBuffers].hasBuffers()
 	h.mu.Unlock()
 	if old != nil {
 		old.giveUp()
+	}
+	if many {
+		h.later(h.freeBuffers)
+	}
+}
+
+// freeBuffers frees the buffers of idle tasks but for those that were used last: most belong to
+// programs that have ended, and each would have its buffers touched in RAM of its own.
+func (h *Host) freeBuffers() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.idle[:max(len(h.idle)-maxBuffers, 0)] {
+		t.freeBuf()
+		t.freeBounce()
 	}
 }
 
@@ -527,7 +542,7 @@ func (h *Host) alloc(n int) (uint64, error) {
 			return pa, nil
 		}
 		h.mu.Lock()
-		i := slices.IndexFunc(h.idle, func(t *Task) bool { return t.bufPages+t.bouncePages > 0 })
+		i := slices.IndexFunc(h.idle, (*Task).hasBuffers)
 		if i >= 0 {
 			h.idle[i].freeBuf()
 			h.idle[i].freeBounce()
@@ -538,6 +553,8 @@ func (h *Host) alloc(n int) (uint64, error) {
 		}
 	}
 }
+
+func (t *Task) hasBuffers() bool { return t.bufPages+t.bouncePages > 0 }
 
 // freeBuf frees the user buffer of a task that is in no call.
 func (t *Task) freeBuf() {
