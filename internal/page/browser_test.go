@@ -310,6 +310,38 @@ func TestBrowser(t *testing.T) {
 	}
 }
 
+// TestTabs: more tabs of one browser than it has connections to a host can all be looked at. Those that
+// were not for the longest time pause, and go on when somebody comes back.
+func TestTabs(t *testing.T) {
+	s := newSite(t, true)
+	first := newBrowser(t, s)
+	tabs := []*browser{first}
+	state := func(want string) string {
+		return fmt.Sprintf("document.getElementById('state').textContent === '%s'", want)
+	}
+	first.becomes("live", state("live"))
+	for range 8 {
+		ctx, cancel := chromedp.NewContext(first.ctx)
+		t.Cleanup(cancel)
+		b := &browser{t: t, site: s, ctx: ctx, base: first.base, dir: first.dir}
+		b.run(chromedp.Navigate(first.base))
+		b.becomes("live", state("live"))
+		tabs = append(tabs, b)
+	}
+	first.becomes("paused", state("paused"))
+	if n := s.p.streams.len(); n > 5 {
+		t.Errorf("%d tabs hold %d streams", len(tabs), n)
+	}
+	s.post("/api/events", `{"definition":"p:mine int_sqrt"}`)
+	tabs[len(tabs)-1].becomes("seen in the last one", cell(1)+" === 'int_sqrt+0x0'")
+	if first.is(cell(1)) {
+		t.Error("a tab that is paused shows what is new")
+	}
+	first.run(chromedp.KeyEvent("Shift"))
+	first.becomes("live again", state("live"))
+	first.becomes("seen in the first one", cell(1)+" === 'int_sqrt+0x0'")
+}
+
 // prefer has the browser ask for light or dark.
 func (b *browser) prefer(scheme string) {
 	b.t.Helper()

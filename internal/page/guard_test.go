@@ -337,6 +337,40 @@ func TestFlood(t *testing.T) {
 	}
 }
 
+// TestIdleConns: connections of those who know the token and ask for nothing keep nobody out.
+func TestIdleConns(t *testing.T) {
+	s := newSite(t, false)
+	l, err := Listen("127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := serve(l, s.p, time.Hour, time.Hour, time.Hour)
+	defer server.Close()
+	old := openStream(t, "http://"+l.Addr().String()+"/api/live?topic=trace")
+	for i := range mostConns + 20 {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = c.Close() })
+		fmt.Fprintf(c, "GET /api/about HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s\r\n\r\n", token)
+		answer, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			t.Fatalf("connection %d: %v", i, err)
+		}
+		_, _ = io.Copy(io.Discard, answer.Body)
+		if answer.StatusCode != http.StatusOK || answer.Close {
+			t.Fatalf("connection %d: %s, to be closed: %t", i, answer.Status, answer.Close)
+		}
+	}
+	if err := s.k.WriteFile("tracing/trace_marker", "mark\n"); err != nil {
+		t.Fatal(err)
+	}
+	if name, data := old.next(); name != "trace" || !strings.Contains(data, "mark") {
+		t.Errorf("the stream that was there: %s: %s", name, data)
+	}
+}
+
 // TestSlowStream: a stream whose reader does not read ends, and Close ends one that is open.
 func TestSlowStream(t *testing.T) {
 	s := newSite(t, true)

@@ -127,7 +127,7 @@ func serve(l net.Listener, h http.Handler, header, answer, idle time.Duration) *
 	s := &Server{done: make(chan struct{}), http: http.Server{
 		Handler: h, ReadHeaderTimeout: header, ReadTimeout: 2 * header, WriteTimeout: answer, IdleTimeout: idle,
 		MaxHeaderBytes: maxHeader, ErrorLog: log.New(io.Discard, "", 0), // of clients that do not speak HTTP
-		ConnContext: withConn,
+		ConnContext: withConn, ConnState: noteState,
 	}}
 	go func() {
 		defer close(s.done)
@@ -150,7 +150,8 @@ func (s *Server) Close() {
 
 // bounded is a listener with at most mostConns connections. When there are more, the oldest one ends
 // that has not shown the token: who opens many and sends nothing on them keeps nobody else out. If all
-// have shown it, a new one is closed at once: a client that waits would not know why.
+// have shown it, the oldest ends that waits for its next request, as browsers keep some. If each is in
+// a request, a new one is closed at once: a client that waits would not know why.
 type bounded struct {
 	net.Listener
 	mu    sync.Mutex
@@ -207,6 +208,9 @@ func (b *bounded) oldest() *boundedConn {
 	}
 	i := slices.IndexFunc(b.conns, func(c *boundedConn) bool { return !c.known.Load() && !c.ends })
 	if i < 0 {
+		i = slices.IndexFunc(b.conns, func(c *boundedConn) bool { return c.idle.Load() && !c.ends })
+	}
+	if i < 0 {
 		return nil
 	}
 	b.conns[i].ends = true
@@ -220,6 +224,7 @@ type boundedConn struct {
 	left  chan struct{} // closed by Close
 	leave sync.Once
 	known atomic.Bool // a request has shown the token
+	idle  atomic.Bool // it is in no request
 	ends  bool        // for a new one; bounded.mu guards it
 }
 
@@ -240,6 +245,13 @@ type connKey struct{}
 
 func withConn(ctx context.Context, c net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, c)
+}
+
+// noteState notes whether a connection is in a request.
+func noteState(c net.Conn, state http.ConnState) {
+	if own, ok := c.(*boundedConn); ok {
+		own.idle.Store(state == http.StateIdle)
+	}
 }
 
 // showed notes that a request's connection is one of somebody who knows the token.

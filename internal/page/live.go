@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"hash/maphash"
 	"net/http"
 	"slices"
@@ -46,9 +47,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 	}
 	defer from.end()
 	defer p.lives.Add(-1)
-	if p.lives.Add(1) > mostLives {
-		return problemf(http.StatusServiceUnavailable, "%d pages look already: close one of them", mostLives)
-	}
+	p.lives.Add(1)
 	s := stream{w: w, control: http.NewResponseController(w), patience: p.patience}
 	_ = s.control.SetReadDeadline(time.Time{}) // the request has been read
 	w.Header().Set("Content-Type", "text/event-stream")
@@ -59,6 +58,8 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 	if s.send(nil) != nil { // so that the reader knows that the stream is open
 		return nil
 	}
+	over, leave := p.streams.enter()
+	defer leave()
 	said := "" // the last problem
 	for {
 		changed := p.news.wait()
@@ -82,6 +83,9 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 		next := time.NewTimer(pause(from.pace, time.Duration(p.lives.Load())*time.Since(begin)))
 		select {
 		case <-r.Context().Done():
+		case <-over:
+			_ = s.send([]message{{"over", map[string]string{"error": fmt.Sprintf("%d others have begun to look since, which are as many as there can be: ask again to go on", mostLives)}}})
+			return nil
 		case <-changed:
 		case <-next.C:
 		}
@@ -90,6 +94,36 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) error {
 			return nil
 		}
 	}
+}
+
+// streams are those that are open, the oldest first. Who comes when all places are taken gets that of the
+// oldest: a person's next tab must work, and the tab that was left says that it no longer looks.
+type streams struct {
+	mu   sync.Mutex
+	over []chan struct{} // closed when another one gets the place
+}
+
+// enter returns a channel that tells when the stream must end, and a function that gives its place back.
+func (s *streams) enter() (over <-chan struct{}, leave func()) {
+	own := make(chan struct{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.over) >= mostLives {
+		close(s.over[0])
+		s.over = slices.Delete(s.over, 0, 1)
+	}
+	s.over = append(s.over, own)
+	return own, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.over = slices.DeleteFunc(s.over, func(c chan struct{}) bool { return c == own })
+	}
+}
+
+func (s *streams) len() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.over)
 }
 
 // stream writes server-sent events.

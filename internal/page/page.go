@@ -73,7 +73,8 @@ type Page struct {
 	machine  cached[machineView]
 	changes  atomic.Uint64 // requests that have changed something: what was read before is old
 	news     news          // tells streams of them
-	lives    atomic.Int64  // streams of events
+	lives    atomic.Int64  // streams of events that have not ended
+	streams  streams       // those that have a place
 	copying  sync.Mutex    // held while the trace is downloaded, of which there is a copy meanwhile
 	patience time.Duration // in which the reader of a stream must take what is sent
 }

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -294,17 +295,41 @@ func TestLive(t *testing.T) {
 			t.Errorf("%s: %s %s", topic, event, data)
 		}
 	}
-	var open []*eventStream
-	for s.p.lives.Load() < mostLives {
-		open = append(open, openStream(t, server.URL+"/api/live?topic=timeline"))
-	}
-	if w := s.do(request(http.MethodGet, "/api/live?topic=timeline", "")); w.Code != http.StatusServiceUnavailable {
-		t.Errorf("one more stream: %d", w.Code)
-	}
-	for _, o := range append(open, probes, trace, text) {
+	for _, o := range []*eventStream{probes, trace, text} {
 		_ = o.body.Close()
 	}
-	within(t, 10*time.Second, "all streams ended", func() bool { return s.p.lives.Load() <= 2 })
+}
+
+// TestNextTab: who comes when all streams have their reader gets the place of the oldest, which says so.
+func TestNextTab(t *testing.T) {
+	s := newSite(t, true)
+	server := httptest.NewServer(s.p)
+	defer server.Close()
+	defer server.CloseClientConnections()
+	var open []*eventStream
+	for range mostLives + 2 {
+		o := openStream(t, server.URL+"/api/live?topic=trace")
+		open = append(open, o)
+		within(t, 10*time.Second, "it has a place", func() bool { return s.p.streams.len() == min(len(open), mostLives) })
+	}
+	for i, o := range open[:2] {
+		if event, data := o.next(); event != "over" || !strings.Contains(data, "ask again") {
+			t.Errorf("stream %d: %s %s", i, event, data)
+		}
+		if rest, err := io.ReadAll(o.r); err != nil || len(bytes.TrimSpace(rest)) > 0 {
+			t.Errorf("stream %d goes on: %q, %v", i, rest, err)
+		}
+	}
+	if err := s.k.WriteFile("tracing/trace_marker", "mark\n"); err != nil {
+		t.Fatal(err)
+	}
+	for i, o := range open[2:] {
+		if event, data := o.next(); event != "trace" || !strings.Contains(data, "mark") {
+			t.Errorf("stream %d: %s %s", i+2, event, data)
+		}
+		_ = o.body.Close()
+	}
+	within(t, 10*time.Second, "all streams ended", func() bool { return s.p.lives.Load() == 0 })
 }
 
 // TestOpenAPI: the description is valid, has the paths that there are, and no others; and what they

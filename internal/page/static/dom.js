@@ -58,28 +58,86 @@ export async function attempt(f) {
   }
 }
 
-// live opens a stream of events about a topic. It returns a function that ends it. A browser opens a
-// stream that was cut again by itself, but not one that was refused.
-export function live(topic, parameters, handlers) {
+// A browser has six connections to a host for all its tabs, and a stream holds one of them. So the tabs
+// share these places, which are locks of the browser: the tab that was looked at last has one.
+const places = 4, prefix = "kprobefs-live-";
+
+// take gets a place, if need be that of the tab that was not looked at for the longest time. It returns a
+// function that gives the place back; lost is called when another tab takes it.
+async function take(lost) {
+  if (!navigator.locks) return () => {};
+  const held = (await navigator.locks.query()).held.map((l) => l.name).filter((name) => name.startsWith(prefix)).sort();
+  for (const name of held.slice(0, Math.max(0, held.length - places + 1))) {
+    navigator.locks.request(name, { steal: true }, () => {}).catch(() => {});
+  }
+  let release;
+  const until = new Promise((done) => { release = done; });
+  navigator.locks.request(prefix + String(Date.now()).padStart(16, "0") + "-" + Math.random(), () => until).catch(lost);
+  return release;
+}
+
+// live opens a stream of events about a topic; opened is called each time when it begins anew. It returns a
+// function that ends it. A browser opens a stream that was cut again by itself, but not one that was
+// refused. A stream whose place another tab has taken pauses until somebody looks at this tab.
+export function live(topic, parameters, handlers, opened = () => {}) {
   const query = new URLSearchParams({ topic, ...parameters });
-  let source, retry, over = false;
-  const open = () => {
+  const stops = new AbortController();
+  let source = null, retry, turn = 0, leave = () => {};
+  const close = () => {
+    turn++;
+    clearTimeout(retry);
+    source?.close();
+    source = null;
+    leave();
+    leave = () => {};
+  };
+  const pause = () => {
+    close();
+    $("state").textContent = "paused";
+    $("state").title = "Other tabs of this page are live: this one goes on when you come back to it.";
+  };
+  const open = async () => {
+    close();
+    if (document.hidden) return pause(); // it has not been looked at yet
+    const mine = turn;
+    const back = await take(() => { if (mine === turn) pause(); });
+    if (mine !== turn) return back();
+    leave = back;
+    connect();
+  };
+  const connect = () => {
     source = new EventSource("/api/live?" + query);
-    source.onopen = () => { $("state").textContent = "live"; };
+    const own = source;
+    source.onopen = () => { $("state").textContent = "live"; $("state").title = ""; opened(); };
     source.onerror = () => {
       $("state").textContent = "no connection";
-      if (source.readyState !== EventSource.CLOSED || over) return;
-      retry = setTimeout(open, 2000);
-      get("/api/about").catch((err) => { if (err instanceof Refused && !over) say(err.message); }); // a program that was started again has another token
+      if (own.readyState !== EventSource.CLOSED || own !== source) return;
+      retry = setTimeout(connect, 2000);
+      get("/api/about").catch((err) => { if (err instanceof Refused && own === source) say(err.message); }); // a program that was started again has another token
     };
     source.addEventListener("problem", (e) => say(JSON.parse(e.data).error));
+    source.addEventListener("over", pause);
     for (const [name, f] of Object.entries(handlers)) source.addEventListener(name, (e) => f(JSON.parse(e.data)));
   };
+  // looked is called when somebody comes to the tab: it goes on, and is the last one that was looked at.
+  const looked = async () => {
+    if (document.hidden) return;
+    if (!source) return open();
+    leave();
+    leave = () => {};
+    const mine = turn;
+    const back = await take(() => { if (mine === turn) pause(); });
+    if (mine !== turn) return back();
+    leave = back;
+  };
+  document.addEventListener("visibilitychange", looked, { signal: stops.signal });
+  for (const event of ["focus", "pointerdown", "keydown"]) {
+    addEventListener(event, () => { if (!source) looked(); }, { signal: stops.signal });
+  }
   open();
   return () => {
-    over = true;
-    clearTimeout(retry);
-    source.close();
+    stops.abort();
+    close();
   };
 }
 

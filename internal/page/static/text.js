@@ -44,6 +44,7 @@ export function text(main, about, name) {
   get("/api/text?function=" + encodeURIComponent(name)).catch((err) => { say(err.message); close(); });
   const close = live("text", { function: name }, {
     text: (functions) => {
+      if (steps.length && JSON.stringify(functions) === JSON.stringify(steps.at(-1).functions)) return; // the stream was opened again
       const follows = at === steps.length - 1;
       steps.push({ functions, when: new Date().toLocaleTimeString() });
       if (steps.length > mostSteps) { steps.shift(); at--; }

@@ -63,7 +63,7 @@ export function trace(main, about, only) {
       waiting.push(...v.entries);
       if (waiting.length > most) waiting = waiting.slice(-most);
       draw();
-    } });
+    } }, reset);
   }
   function download() {
     const text = entries.map((e) => [e.skipped ? "# " + e.skipped + " entries are not shown" : line(e), ...(e.more ?? [])].join("\n")).join("\n") + "\n";
