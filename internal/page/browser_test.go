@@ -391,7 +391,8 @@ func (b *browser) wantUsable() {
 // axeVar names a file with axe-core, which looks for what keeps people from using a page.
 const axeVar = "KPROBEFS_AXE"
 
-// TestAccessible: axe-core finds nothing in the views, in light and dark.
+// TestAccessible: axe-core finds nothing in the views, in each of their states, in light and dark, on a
+// phone's width and on a wide screen.
 func TestAccessible(t *testing.T) {
 	if os.Getenv(axeVar) == "" {
 		t.Skipf("no axe-core: npm install axe-core, %s=node_modules/axe-core/axe.min.js", axeVar)
@@ -401,36 +402,84 @@ func TestAccessible(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSite(t, true)
-	b := newBrowser(t, s)
 	s.post("/api/events", fmt.Sprintf(`{"definition":"p:mine int_sqrt+%d x=%%di"}`, s.secondInstruction("int_sqrt")))
 	s.post("/api/events/enable", `{"event":"kprobes/mine","on":true}`)
 	if err := s.k.WriteFile("tracing/events/kprobes/mine/trigger", "hist:keys=x"); err != nil {
 		t.Fatal(err)
 	}
 	s.hit("int_sqrt", 3)
-	await := true
-	for _, scheme := range []string{"light", "dark"} {
-		b.prefer(scheme)
-		for _, c := range []struct {
-			view, there string
-			open        chromedp.Action[chromedp.Void] // shows more of it
-		}{
-			{"probes", ".grid .row", chromedp.SendKeys(".define input", "p:mine int_sqr")},
-			{"text/int_sqrt", ".asm .note", chromedp.Sleep(0)},
-			{"trace", ".entries button", chromedp.Click(".entries button")},
-			{"trace/kprobes%2Fmine", ".hist", chromedp.Click(".hist summary")},
-			{"machine", ".card", chromedp.Sleep(0)},
-			{"timeline", ".lanes circle", chromedp.Sleep(0)},
-		} {
-			eval[string](b, fmt.Sprintf("location.hash = %q", c.view))
-			b.becomes(c.view, fmt.Sprintf("document.querySelector('main %s')", c.there))
-			b.run(c.open, chromedp.Sleep(200*time.Millisecond))
-			r, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
-				Expression: string(axe) + "; axe.run().then((r) => r.violations.map((v) => v.help + ': ' + v.nodes.map((n) => n.html).join(' ')).join('\\n'))", AwaitPromise: &await,
-			})
-			if err != nil || r.ExceptionDetails != nil || r.Result == nil || string(r.Result.Value) != `""` {
-				t.Errorf("%s, %s: %v: %+v", c.view, scheme, err, r)
+	reader := New(Config{Machine: s.p.conf.Machine, Token: token, Cookie: "kprobefs-test", Program: "kprobefs test"})
+	click := func(what string) chromedp.Action[chromedp.Void] { return chromedp.Click(what) }
+	none := chromedp.Sleep(0)
+	for name, c := range map[string]struct {
+		served http.Handler
+		states []viewState
+	}{
+		"as it runs": {s.p, []viewState{
+			{"probes", ".grid .row", chromedp.SendKeys(".define input", "p:mine int_sqr"), "[role=option]"},
+			{"probes", ".grid .row", chromedp.SendKeys(".define input", "p:mine int_sqrt x=$nosuch"+kb.Enter), ".refused:not([hidden])"},
+			{"text", "input", none, ""},
+			{"text/nosuch", "input", none, "#message:not([hidden])"},
+			{"text/int_sqrt", ".asm .note", none, ""},
+			{"trace", ".entries button", click(".entries button"), ".open .values"},
+			{"trace/kprobes%2Fmine", ".hist", click(".hist summary"), ".hbar"},
+			{"trace/kprobes%2Fnosuch", ".hist", click(".hist summary"), ".hist p"},
+			{"machine", ".card", none, ""},
+			{"timeline", ".lanes circle", click("//button[text()='Zoom in']"), ""},
+		}},
+		"as a reader sees it": {reader, []viewState{
+			{"probes", ".grid .row", none, ""},
+			{"trace", ".entries button", none, ""},
+		}},
+		"with all that there can be": {shown(t), []viewState{
+			{"probes", ".grid .row", none, ""},
+			{"text/vfs_read", ".asm .source", none, ".asm .copy"},
+			{"trace", ".entries li:nth-child(4) button", click(".entries li:nth-child(4) button"), ".open pre"},
+			{"machine", ".card", none, ""},
+			{"timeline", ".lanes circle", none, ""},
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := openBrowser(t, c.served)
+			for _, scheme := range []string{"light", "dark"} {
+				b.prefer(scheme)
+				for _, width := range []int64{360, 1280} {
+					b.run(chromedp.EmulateViewport(width, 720))
+					for _, state := range c.states {
+						b.wantAccessible(string(axe), state, fmt.Sprintf("%s, %s, %d", state.view, scheme, width))
+					}
+				}
 			}
+		})
+	}
+}
+
+// viewState is a view in one of its states.
+type viewState struct {
+	view, there string                         // what is in it at first
+	do          chromedp.Action[chromedp.Void] // brings it into the state
+	then        string                         // what is there in that state, or ""
+}
+
+// wantAccessible has axe-core look at a view.
+func (b *browser) wantAccessible(axe string, state viewState, name string) {
+	b.t.Helper()
+	eval[string](b, fmt.Sprintf("location.hash = '#machine'; location.hash = %q", state.view))
+	b.becomes(name, fmt.Sprintf("document.querySelector('main %s')", state.there))
+	b.run(state.do)
+	if state.then != "" {
+		b.becomes(name+": "+state.then, fmt.Sprintf("document.querySelector('%s')", state.then))
+	}
+	b.run(chromedp.Sleep(200 * time.Millisecond)) // colors change slowly
+	await := true
+	r, err := chromedp.Call(b.ctx, runtime.Evaluate, runtime.EvaluateParams{
+		Expression: axe + "; axe.run().then((r) => r.violations.map((v) => v.help + ': ' + v.nodes.map((n) => n.html).join(' ')).join('\\n'))", AwaitPromise: &await,
+	})
+	if err != nil || r.ExceptionDetails != nil || r.Result == nil || string(r.Result.Value) != `""` {
+		text := ""
+		if r.Result != nil {
+			text = string(r.Result.Value)
 		}
+		b.t.Errorf("%s: %v: %s", name, err, text)
 	}
 }

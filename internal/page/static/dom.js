@@ -157,6 +157,10 @@ export function toggle(label, set) {
   return b;
 }
 
+// table returns a heading and a table that can be scrolled, by keyboard too, where it is wider than the page.
+export const table = (title, names, body) => [h("h2", {}, title),
+  h("div", { class: "wide", tabindex: "0", role: "region", "aria-label": title }, h("table", {}, h("thead", {}, h("tr", {}, names.map((n) => h("th", { scope: "col" }, n)))), body))];
+
 const numbers = new Intl.NumberFormat("en"); // toLocaleString makes one each time
 
 export const count = (n) => numbers.format(n);

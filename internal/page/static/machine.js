@@ -1,5 +1,5 @@
 // What the machine does.
-import { h, live, count, rate } from "./dom.js";
+import { h, live, count, rate, table } from "./dom.js";
 
 const kept = 120; // points of the curve
 
@@ -19,13 +19,12 @@ export function machine(main) {
   const curve = h("svg:polyline", { points: "" });
   const spark = h("svg:svg", { class: "spark", viewBox: "0 0 " + (kept - 1) + " 100", preserveAspectRatio: "none", role: "img", "aria-label": "Instructions a second" }, curve);
   const cpus = h("tbody"), timers = h("tbody"), tasks = h("tbody"), modules = h("tbody"), queues = h("div"), log = h("pre", { class: "log", tabindex: "0", role: "region", "aria-label": "The kernel's log" });
-  const table = (names, body) => h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, names.map((n) => h("th", { scope: "col" }, n)))), body));
   main.append(cards, h("h2", {}, "Instructions a second"), spark,
-    h("h2", {}, "Virtual CPUs"), table(["vCPU", "State", "Task", "PID", "Instructions", "Run queue"], cpus),
-    h("h2", {}, "Timers"), table(["vCPU", "Expires", "Calls", "Kind"], timers),
+    ...table("Virtual CPUs", ["vCPU", "State", "Task", "PID", "Instructions", "Run queue"], cpus),
+    ...table("Timers", ["vCPU", "Expires", "Calls", "Kind"], timers),
     h("h2", {}, "Optimizer"), queues,
-    h("h2", {}, "Tasks of the host's threads"), table(["PID", "Name", "vCPU", "State"], tasks),
-    h("h2", {}, "Modules"), table(["Name", "Size", "Used by", "State"], modules),
+    ...table("Tasks of the host's threads", ["PID", "Name", "vCPU", "State"], tasks),
+    ...table("Modules", ["Name", "Size", "Used by", "State"], modules),
     h("h2", {}, "Log"), log);
   const row = (...cells) => h("tr", {}, cells.map((c) => h("td", {}, String(c))));
   const card = (name, value) => h("div", { class: "card" }, h("b", {}, value), h("span", { class: "soft" }, name));

@@ -1,5 +1,5 @@
 // What has happened to the probes, by time, a lane for each place, and who has written to files.
-import { h, live, count } from "./dom.js";
+import { h, live, count, table } from "./dom.js";
 
 const written = "writes to files"; // the lane of writes
 const oneLine = (text) => JSON.stringify(text).slice(1, -1);
@@ -27,12 +27,9 @@ export function timeline(main) {
     if (e.key === "+" || e.key === "-") { e.preventDefault(); change(e.key === "+" ? 2 : 1 / 2); }
   } });
   const rows = h("tbody"), wrote = h("tbody");
-  const table = (names, body) => h("div", { class: "wide" }, h("table", {}, h("thead", {}, h("tr", {}, names.map((t) => h("th", { scope: "col" }, t)))), body));
   main.append(h("div", { class: "bar" }, nearer, farther, number), lanes,
-    h("h2", {}, "Changes, the newest first"),
-    table(["Time", "Place", "What"], rows),
-    h("h2", {}, "Writes to files, the newest first"),
-    table(["Time", "Who", "File", "Text", "Result"], wrote));
+    ...table("Changes, the newest first", ["Time", "Place", "What"], rows),
+    ...table("Writes to files, the newest first", ["Time", "Who", "File", "Text", "Result"], wrote));
 
   function draw() {
     if (!last) return;
